@@ -1,0 +1,33 @@
+package model
+
+import (
+	"fmt"
+	"time"
+)
+
+// Duration is a time.Duration that is written as text, 30s or 5m, in documents.
+type Duration time.Duration
+
+// Std gives the standard library's duration.
+func (d Duration) Std() time.Duration { return time.Duration(d) }
+
+// String gives the text form, for example 1m30s.
+func (d Duration) String() string { return time.Duration(d).String() }
+
+// MarshalText gives the text form.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalText reads the text form; a number without a unit and a negative
+// duration are errors.
+func (d *Duration) UnmarshalText(b []byte) error {
+	parsed, err := time.ParseDuration(string(b))
+	switch {
+	case err != nil:
+		return fmt.Errorf("invalid duration %q, write it with its unit, for example 30s or 5m", b)
+	case parsed < 0:
+		return fmt.Errorf("invalid duration %q, it must not be negative", b)
+	}
+	*d = Duration(parsed)
+
+	return nil
+}

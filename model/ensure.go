@@ -1,0 +1,47 @@
+package model
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// EnsureRequest asks for one resource to be in a state
+// (io.choria.ccm.v1.resource.ensure.request). ID, Expires and Noop are used
+// over NATS only.
+type EnsureRequest struct {
+	Protocol   string          `json:"protocol"`
+	Type       string          `json:"type" jsonschema_description:"Resource type"`
+	Properties json.RawMessage `json:"properties" jsonschema_description:"The resource's properties, name included"`
+	ID         string          `json:"id,omitempty" jsonschema_description:"A repeated id is not executed twice"`
+	Expires    time.Time       `json:"expires,omitzero" jsonschema_description:"Not executed after this"`
+	Noop       bool            `json:"noop,omitempty"`
+}
+
+// EnsurePhase is how far an ensure request has come.
+type EnsurePhase string
+
+// The phases; done, failed and expired are final.
+const (
+	EnsureAcknowledged EnsurePhase = "acknowledged"
+	EnsureRunning      EnsurePhase = "running"
+	EnsureDone         EnsurePhase = "done"
+	EnsureFailed       EnsurePhase = "failed"
+	EnsureExpired      EnsurePhase = "expired"
+)
+
+// Final says that no further response follows.
+func (p EnsurePhase) Final() bool {
+	return p == EnsureDone || p == EnsureFailed || p == EnsureExpired
+}
+
+// EnsureResponse answers an ensure request with either the transaction or an
+// error (io.choria.ccm.v1.resource.ensure.response). ID, Phase and Node are
+// used over NATS only.
+type EnsureResponse struct {
+	Protocol string       `json:"protocol"`
+	State    *Transaction `json:"state,omitempty"`
+	Error    string       `json:"error,omitempty"`
+	ID       string       `json:"id,omitempty"`
+	Phase    EnsurePhase  `json:"phase,omitempty" jsonschema:"enum=acknowledged,enum=running,enum=done,enum=failed,enum=expired"`
+	Node     string       `json:"node,omitempty"`
+}

@@ -1,0 +1,21 @@
+package model
+
+import "errors"
+
+// The sentinel errors of resources; wrapped with %w wherever they occur.
+var (
+	// ErrInvalidRef is a reference that is not type#name.
+	ErrInvalidRef = errors.New("invalid resource reference")
+	// ErrResourceInvalid is a resource whose properties are not valid; it never becomes valid by trying again.
+	ErrResourceInvalid = errors.New("resource invalid")
+	// ErrResourceNameRequired is a resource without a name.
+	ErrResourceNameRequired = errors.New("resource name is required")
+	// ErrUnknownType is a resource of a type that is not registered.
+	ErrUnknownType = errors.New("unknown resource type")
+	// ErrProviderNotFound is a provider asked for by a name that the type does not have.
+	ErrProviderNotFound = errors.New("provider not found")
+	// ErrNoSuitableProvider is a type of which no provider can manage this node.
+	ErrNoSuitableProvider = errors.New("no suitable provider")
+	// ErrDesiredStateFailed is a resource that is not in its desired state after it was applied.
+	ErrDesiredStateFailed = errors.New("desired state not achieved")
+)

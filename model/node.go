@@ -1,0 +1,52 @@
+package model
+
+import "time"
+
+// NodeEvent is what a report of kind node is about.
+type NodeEvent string
+
+// The events of a node.
+const (
+	NodeStarted NodeEvent = "started"
+	NodeStopped NodeEvent = "stopped"
+	NodeRefused NodeEvent = "refused"
+	NodeDropped NodeEvent = "dropped"
+	NodeSilent  NodeEvent = "silent"
+)
+
+// NodeState is what a node says of itself (io.muster.v1.node), in the bucket
+// and as a report.
+type NodeState struct {
+	Protocol  string                   `json:"protocol"`
+	Node      string                   `json:"node"`
+	Event     NodeEvent                `json:"event,omitempty" jsonschema:"enum=started,enum=stopped,enum=refused,enum=dropped,enum=silent"`
+	Version   string                   `json:"version"`
+	Started   time.Time                `json:"started"`
+	At        time.Time                `json:"at"`
+	Groups    []string                 `json:"groups"`
+	Labels    map[string]string        `json:"labels,omitempty"`
+	Manifests map[string]ManifestState `json:"manifests,omitempty" jsonschema_description:"By key in the bucket"`
+	Outbox    int                      `json:"outbox" jsonschema_description:"Reports waiting to be published"`
+	Watches   int                      `json:"watches"`
+	Message   string                   `json:"message,omitempty" jsonschema_description:"What the event is about"`
+	// DroppedFrom and DroppedTo are the range of seq that an event dropped lost.
+	DroppedFrom uint64 `json:"dropped_from,omitempty"`
+	DroppedTo   uint64 `json:"dropped_to,omitempty"`
+}
+
+// ManifestState is how a node stands with one manifest.
+type ManifestState struct {
+	Revision uint64    `json:"revision" jsonschema_description:"Revision in force"`
+	Digest   string    `json:"digest"`
+	Outcome  Outcome   `json:"outcome,omitempty"`
+	At       time.Time `json:"at,omitzero"`
+	Counts   Counts    `json:"counts"`
+	// Seen is the newest revision the node knows of; it differs from Revision when that one was refused.
+	Seen uint64 `json:"seen,omitempty" jsonschema_description:"Newest revision seen, where it is not in force"`
+	// Late says why Seen is not in force.
+	Late string `json:"late,omitempty" jsonschema_description:"Why the newest revision is not in force"`
+}
+
+// Facts is what is known of a node, as nested maps, lists and scalars in the
+// form of decoded JSON.
+type Facts map[string]any

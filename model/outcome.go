@@ -1,0 +1,41 @@
+package model
+
+// Outcome is what came of a resource or a run, one token that is also part of
+// a report's subject.
+type Outcome string
+
+// The outcomes.
+const (
+	OutcomeStable    Outcome = "stable"
+	OutcomeChanged   Outcome = "changed"
+	OutcomeRefreshed Outcome = "refreshed"
+	OutcomeFailed    Outcome = "failed"
+	OutcomeSkipped   Outcome = "skipped"
+	// OutcomeNoop is a change that would have been made.
+	OutcomeNoop Outcome = "noop"
+	// OutcomeUnmet is a resource whose requirements were not met.
+	OutcomeUnmet Outcome = "unmet"
+	// OutcomeRefused is a document that was not accepted.
+	OutcomeRefused Outcome = "refused"
+	// OutcomeNotRun is a resource that a run did not reach.
+	OutcomeNotRun Outcome = "notrun"
+)
+
+// Cause is why something ran.
+type Cause string
+
+// The causes.
+const (
+	// CauseManifest is a manifest that is new or changed.
+	CauseManifest Cause = "manifest"
+	// CauseDrift is a machine that changed by itself.
+	CauseDrift Cause = "drift"
+	// CauseSchedule is the agent's interval.
+	CauseSchedule Cause = "schedule"
+	// CauseEnsure is an ad-hoc request.
+	CauseEnsure Cause = "ensure"
+	// CauseHealth is a health check that failed.
+	CauseHealth Cause = "health"
+	// CauseCommand is somebody at a command line.
+	CauseCommand Cause = "command"
+)

@@ -1,0 +1,136 @@
+package model
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Position is a place in a document. Lines and columns count from 1; zero
+// means unknown.
+type Position struct {
+	File   string `json:"file,omitempty"`
+	Line   int    `json:"line,omitempty"`
+	Column int    `json:"column,omitempty"`
+}
+
+// String gives file:line:col, leaving out what is unknown.
+func (p Position) String() string {
+	switch {
+	case p.Line == 0:
+		return p.File
+	case p.Column == 0:
+		return fmt.Sprintf("%s:%d", p.File, p.Line)
+	default:
+		return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column)
+	}
+}
+
+// IsZero says that nothing is known of the place.
+func (p Position) IsZero() bool { return p == Position{} }
+
+// Problem is one thing wrong in a document, with its place and remedy. It is
+// an error, and never passes by trying again.
+type Problem struct {
+	// Pos is where it stands; a validator that only knows the property leaves it to the decoder.
+	Pos Position `json:"position,omitzero"`
+	// Property is the property concerned, if any.
+	Property string `json:"property,omitempty"`
+	// Message says what is wrong, in lower case, without a full stop.
+	Message string `json:"message"`
+	// Hint says what to do about it.
+	Hint string `json:"hint,omitempty"`
+	// Cause is a sentinel that errors.Is finds, if any.
+	Cause error `json:"-"`
+}
+
+// Error gives "file:line:col: message (hint)".
+func (p Problem) Error() string {
+	var b strings.Builder
+	if !p.Pos.IsZero() {
+		b.WriteString(p.Pos.String())
+		b.WriteString(": ")
+	}
+	b.WriteString(p.Message)
+	if p.Hint != "" {
+		b.WriteString(" (" + p.Hint + ")")
+	}
+
+	return b.String()
+}
+
+// Unwrap gives the sentinel behind the problem, or nil.
+func (p Problem) Unwrap() error { return p.Cause }
+
+// Problems is all that is wrong with a document, together. The zero value is
+// ready to use and means that nothing is.
+type Problems []Problem
+
+// Add appends a problem at a place, with a hint that may be empty.
+func (p *Problems) Add(pos Position, hint, format string, args ...any) {
+	*p = append(*p, Problem{Pos: pos, Hint: hint, Message: fmt.Sprintf(format, args...)})
+}
+
+// Property appends a problem of a property, to be placed by the decoder.
+func (p *Problems) Property(property, hint, format string, args ...any) {
+	*p = append(*p, Problem{Property: property, Hint: hint, Message: fmt.Sprintf(format, args...)})
+}
+
+// Error lists the problems in the order of the document, one a line.
+func (p Problems) Error() string {
+	lines := make([]string, len(p))
+	for i, problem := range p.Sorted() {
+		lines[i] = problem.Error()
+	}
+
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap lets errors.Is and errors.As look into every problem.
+func (p Problems) Unwrap() []error {
+	errs := make([]error, len(p))
+	for i := range p {
+		errs[i] = p[i]
+	}
+
+	return errs
+}
+
+// Err gives the problems as an error, nil when there are none.
+func (p Problems) Err() error {
+	if len(p) == 0 {
+		return nil
+	}
+
+	return p
+}
+
+// Sorted gives the problems by file, line and column; the order of equals is kept.
+func (p Problems) Sorted() Problems {
+	out := slices.Clone(p)
+	slices.SortStableFunc(out, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Pos.File, b.Pos.File), cmp.Compare(a.Pos.Line, b.Pos.Line), cmp.Compare(a.Pos.Column, b.Pos.Column))
+	})
+
+	return out
+}
+
+// AsProblems finds the problems within an error; an error that is none becomes
+// one problem without a place.
+func AsProblems(err error) Problems {
+	if err == nil {
+		return nil
+	}
+	var all Problems
+	if errors.As(err, &all) {
+		return all
+	}
+	var one Problem
+	if errors.As(err, &one) {
+		return Problems{one}
+	}
+
+	return Problems{{Message: err.Error(), Cause: err}}
+}

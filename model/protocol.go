@@ -1,0 +1,15 @@
+package model
+
+// The protocol ids of the documents (spec/formats.md, "Documents on the wire").
+const (
+	ProtocolTransaction    = "io.choria.ccm.v1.transaction.event"
+	ProtocolEnsureRequest  = "io.choria.ccm.v1.resource.ensure.request"
+	ProtocolEnsureResponse = "io.choria.ccm.v1.resource.ensure.response"
+	ProtocolAssignment     = "io.muster.v1.assignment"
+	ProtocolIndex          = "io.muster.v1.index"
+	ProtocolRun            = "io.muster.v1.run"
+	ProtocolNode           = "io.muster.v1.node"
+)
+
+// StateProtocol is the protocol id of the state of a resource type.
+func StateProtocol(typ string) string { return "io.choria.ccm.v1.resource." + typ + ".state" }

@@ -1,0 +1,98 @@
+package model
+
+import "time"
+
+// Counts are the resources of a run or session by what came of them. A
+// resource may count more than once: refreshed ones are changed too.
+type Counts struct {
+	Total     int `json:"total"`
+	Unique    int `json:"unique"`
+	Changed   int `json:"changed"`
+	Failed    int `json:"failed"`
+	Skipped   int `json:"skipped"`
+	Stable    int `json:"stable"`
+	Refreshed int `json:"refreshed"`
+	Unmet     int `json:"unmet"`
+	NotRun    int `json:"not_run"`
+}
+
+// Add counts one transaction. Unique is left to whoever knows the others.
+func (c *Counts) Add(t *Transaction) {
+	c.Total++
+	switch {
+	case t.NotRun:
+		c.NotRun++
+		return
+	case len(t.UnmetRequirements) > 0:
+		c.Unmet++
+		c.Skipped++
+		return
+	case t.Skipped:
+		c.Skipped++
+		return
+	case t.Failed:
+		c.Failed++
+	case t.Changed:
+		c.Changed++
+	default:
+		c.Stable++
+	}
+	if t.Refreshed {
+		c.Refreshed++
+	}
+}
+
+// Run is the summary of one reconciliation of one manifest (io.muster.v1.run).
+type Run struct {
+	Protocol string        `json:"protocol"`
+	RunID    string        `json:"run_id" jsonschema_description:"KSUID of the run"`
+	Node     string        `json:"node,omitempty"`
+	Manifest string        `json:"manifest" jsonschema_description:"The manifest's key in the bucket, or where it was read from"`
+	Revision uint64        `json:"revision,omitempty" jsonschema_description:"Revision of the manifest's key in the bucket"`
+	Digest   string        `json:"digest,omitempty" jsonschema_description:"sha256-… of what ran"`
+	Cause    Cause         `json:"cause"`
+	Started  time.Time     `json:"started"`
+	Duration time.Duration `json:"duration" jsonschema_description:"Nanoseconds"`
+	Counts   Counts        `json:"counts"`
+	Noop     bool          `json:"noop"`
+	Errors   []string      `json:"error,omitempty" jsonschema_description:"What failed, resources first"`
+	Version  string        `json:"version,omitempty" jsonschema_description:"Version of muster"`
+	Drift    Drifted       `json:"drift,omitzero"`
+	// Refused says that nothing ran because the manifest is not valid.
+	Refused       bool   `json:"refused,omitempty"`
+	CorrelationID string `json:"correlation_id,omitempty"`
+}
+
+// Drifted counts what a run that nobody asked for found different.
+type Drifted struct {
+	Detected int `json:"detected"`
+	Repaired int `json:"repaired"`
+	// Latency is from the wake-up to the end of the repair.
+	Latency time.Duration `json:"latency,omitempty" jsonschema_description:"Nanoseconds from wake-up to repair"`
+}
+
+// Outcome gives the one word for the run.
+func (r *Run) Outcome() Outcome {
+	switch {
+	case r.Refused:
+		return OutcomeRefused
+	case r.Counts.Failed > 0 || r.Counts.Unmet > 0 || len(r.Errors) > 0:
+		return OutcomeFailed
+	case r.Counts.NotRun > 0:
+		return OutcomeNotRun
+	case r.Counts.Changed > 0 && r.Noop:
+		return OutcomeNoop
+	case r.Counts.Changed > 0:
+		return OutcomeChanged
+	default:
+		return OutcomeStable
+	}
+}
+
+// SessionSummary is what muster session report prints (spec/formats.md, "Sessions").
+type SessionSummary struct {
+	StartTime     time.Time     `json:"start_time"`
+	EndTime       time.Time     `json:"end_time"`
+	TotalDuration time.Duration `json:"total_duration" jsonschema_description:"Nanoseconds"`
+	Counts
+}

@@ -1,0 +1,88 @@
+package model
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Change is one thing that a plan would do, or did.
+type Change struct {
+	// Action is the type's own word for it, for example store or execute.
+	Action string `json:"action" jsonschema_description:"The type's word for what is done"`
+	// Message says it in the words of noop: "Would have created the file".
+	Message string `json:"message,omitempty" jsonschema_description:"What would have been done, in noop's words"`
+	// Property is the property that differs, where it is one.
+	Property string `json:"property,omitempty" jsonschema_description:"The property that differs"`
+	From     string `json:"from,omitempty" jsonschema_description:"Its value before"`
+	To       string `json:"to,omitempty" jsonschema_description:"Its value after"`
+	// Diff is a unified diff, bounded in size.
+	Diff string `json:"diff,omitempty" jsonschema_description:"A unified diff of the content"`
+}
+
+// Transaction says what happened to one resource in one run
+// (io.choria.ccm.v1.transaction.event).
+type Transaction struct {
+	Protocol          string          `json:"protocol"`
+	EventID           string          `json:"event_id" jsonschema_description:"KSUID of this event"`
+	Timestamp         time.Time       `json:"timestamp"`
+	Type              string          `json:"type" jsonschema_description:"Resource type"`
+	Provider          string          `json:"provider,omitempty"`
+	Name              string          `json:"name"`
+	Alias             string          `json:"alias,omitempty"`
+	RequestedEnsure   string          `json:"requested_ensure,omitempty"`
+	FinalEnsure       string          `json:"final_ensure,omitempty"`
+	Duration          time.Duration   `json:"duration" jsonschema_description:"Nanoseconds"`
+	Properties        json.RawMessage `json:"properties,omitempty" jsonschema_description:"The properties asked for; absent for a sensitive resource"`
+	Status            json.RawMessage `json:"status,omitempty" jsonschema_description:"The state of the resource afterwards; absent for a sensitive resource"`
+	NoopMessage       string          `json:"noop_message,omitempty"`
+	HealthCheck       json.RawMessage `json:"health_check,omitempty"`
+	HealthCheckOnly   bool            `json:"health_check_only,omitempty"`
+	Errors            []string        `json:"error,omitempty"`
+	Changed           bool            `json:"changed"`
+	Refreshed         bool            `json:"refreshed"`
+	Failed            bool            `json:"failed"`
+	Skipped           bool            `json:"skipped"`
+	Noop              bool            `json:"noop"`
+	UnmetRequirements []Ref           `json:"unmet_requirements,omitempty"`
+
+	RunID         string   `json:"run_id,omitempty"`
+	Node          string   `json:"node,omitempty"`
+	Manifest      string   `json:"manifest,omitempty"`
+	Revision      uint64   `json:"revision,omitempty" jsonschema_description:"Revision of the manifest's key in the bucket"`
+	Digest        string   `json:"digest,omitempty" jsonschema_description:"sha256-… of the manifest that ran"`
+	Changes       []Change `json:"changes,omitempty" jsonschema_description:"What the plan said, with diffs"`
+	Source        Position `json:"source,omitzero" jsonschema_description:"Where the resource is declared"`
+	Cause         Cause    `json:"cause,omitempty"`
+	CorrelationID string   `json:"correlation_id,omitempty"`
+	// SkipReason says why a resource was skipped or not run.
+	SkipReason string `json:"skip_reason,omitempty"`
+	// WouldRefresh are the subscribers that a noop change did not refresh.
+	WouldRefresh []Ref `json:"would_refresh,omitempty" jsonschema_description:"Subscribers a real change would have refreshed"`
+	// NotRun says that the run ended before it came to the resource.
+	NotRun bool `json:"not_run,omitempty"`
+}
+
+// Ref gives the resource's reference.
+func (t *Transaction) Ref() Ref { return Ref{Type: t.Type, Name: t.Name} }
+
+// Outcome gives the one word for the transaction: the most serious that applies.
+func (t *Transaction) Outcome() Outcome {
+	switch {
+	case t.NotRun:
+		return OutcomeNotRun
+	case len(t.UnmetRequirements) > 0:
+		return OutcomeUnmet
+	case t.Failed:
+		return OutcomeFailed
+	case t.Skipped:
+		return OutcomeSkipped
+	case t.Changed && t.Noop:
+		return OutcomeNoop
+	case t.Refreshed:
+		return OutcomeRefreshed
+	case t.Changed:
+		return OutcomeChanged
+	default:
+		return OutcomeStable
+	}
+}

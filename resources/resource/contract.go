@@ -1,0 +1,126 @@
+// Package resource is the contract that a resource type fulfils, and the
+// adapter that turns a type into something the engine can run (docs/architecture.md,
+// "The contract of a type").
+package resource
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host"
+)
+
+// Spec is the properties of one resource: a pointer to a struct that embeds
+// model.Common. Field tags (json, alias, jsonschema, jsonschema_description)
+// say the names of its properties; manifest keys, schemas and command-line
+// flags are derived from them.
+type Spec interface {
+	Meta() *model.Common
+	// Validate reports every problem at once, by property. It looks at nothing but the spec.
+	Validate() model.Problems
+}
+
+// State is what the machine says of one resource: a pointer to a struct that
+// embeds model.CommonState. Its JSON form is what muster status prints.
+type State interface {
+	State() *model.CommonState
+}
+
+// Info is what a type says of itself.
+type Info struct {
+	// Name is the type's name in manifests.
+	Name string
+	// Summary is one sentence for help texts and documentation.
+	Summary string
+	// NameHelp says what the name of such a resource is.
+	NameHelp string
+	// Ensures are the values of ensure; empty when any is allowed. The first is the default.
+	Ensures []string
+	// Reads are the domains that a state describes, Writes those a change may alter.
+	Reads, Writes Domain
+	// Refreshes says that a refresh makes the type act.
+	Refreshes bool
+	// OwnTimeout says that the type applies the timeout property itself.
+	OwnTimeout bool
+}
+
+// Env is what a type is handed with every call.
+type Env struct {
+	Host  *host.Host
+	Facts model.Facts
+	Log   *slog.Logger
+	Scope Scope
+	// RunEnv tells a muster that a command starts which run it belongs to.
+	RunEnv []string
+}
+
+// Contract is what a type fulfils, for its properties S, its state T and its
+// provider interface P. What is optional stands in interfaces of one method
+// each, below; Of finds out which of them a type has.
+type Contract[S Spec, T State, P Provider] interface {
+	Info() Info
+	// New gives properties with their defaults.
+	New() S
+	Providers() []P
+	// Status reads the machine and never changes it.
+	Status(ctx context.Context, env Env, p P, spec S) (T, error)
+	// Plan is pure: the changes that are due. An error is a state that it must not touch.
+	Plan(spec S, state T, refresh bool) (Plan, error)
+	// Apply is the only method that may change the machine.
+	Apply(ctx context.Context, env Env, p P, spec S, plan Plan) (Outcome, error)
+}
+
+// Verifier judges the state after Apply. Without it the plan of that state,
+// without a refresh, must be empty. What it returns is wrapped in
+// model.ErrDesiredStateFailed.
+type Verifier[S Spec, T State] interface {
+	Verify(spec S, outcome Outcome, after T) error
+}
+
+// Preparer does what must be done before a look and is itself a change, for all
+// resources of a provider that are to be looked at. It is not called in noop.
+type Preparer[S Spec, P Provider] interface {
+	Prepare(ctx context.Context, env Env, p P, specs []S) error
+}
+
+// StatusAller reads many states with one question. Both results are as long as specs.
+type StatusAller[S Spec, T State, P Provider] interface {
+	StatusAll(ctx context.Context, env Env, p P, specs []S) ([]T, []error)
+}
+
+// ApplyAller makes many changes in one transaction. After an error the engine
+// looks again and applies what is still due one by one.
+type ApplyAller[S Spec, P Provider] interface {
+	ApplyAll(ctx context.Context, env Env, p P, specs []S, plans []Plan) ([]Outcome, error)
+}
+
+// Prober runs the commands that a manifest names as guards, at the resource's
+// turn, once, also in noop. It gives the state with the answers in it.
+type Prober[S Spec, T State, P Provider] interface {
+	Probe(ctx context.Context, env Env, p P, spec S, state T, refresh bool) (T, error)
+}
+
+// Watcher calls wake with the name of a resource whenever the machine may have
+// drifted from it, until ctx ends. It calls ready once its watches are armed.
+type Watcher[S Spec] interface {
+	Watch(ctx context.Context, env Env, specs []S, ready func(), wake func(name string)) error
+}
+
+// Relations are what a resource brings and what it needs, in words that other
+// types use too, such as path:/etc/app. A need that another resource provides
+// orders the two.
+type Relations struct {
+	Provides []string
+	Needs    []string
+}
+
+// Relater gives the relations of a resource.
+type Relater[S Spec] interface {
+	Relations(spec S) Relations
+}
+
+// Outputter gives the values that later resources may take.
+type Outputter[S Spec, T State] interface {
+	Outputs(spec S, state T, outcome Outcome) map[string]any
+}

@@ -1,0 +1,83 @@
+package resource
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// Plan is the changes that are due to a resource. The zero value means that it
+// is in its desired state.
+type Plan struct {
+	Changes []model.Change
+}
+
+// Empty says that nothing is due.
+func (p Plan) Empty() bool { return len(p.Changes) == 0 }
+
+// Has says that an action is among the changes.
+func (p Plan) Has(action string) bool {
+	for i := range p.Changes {
+		if p.Changes[i].Action == action {
+			return true
+		}
+	}
+
+	return false
+}
+
+// Add appends a change.
+func (p *Plan) Add(c model.Change) { p.Changes = append(p.Changes, c) }
+
+// Message joins the words of the changes as noop says them: "Would have
+// downloaded. Would have extracted".
+func (p Plan) Message() string {
+	var words []string
+	for i := range p.Changes {
+		if m := p.Changes[i].Message; m != "" {
+			words = append(words, m)
+		}
+	}
+
+	return strings.Join(words, ". ")
+}
+
+// Outcome is what Apply says came of a plan. The zero value means that
+// everything planned was done.
+type Outcome struct {
+	// ExitCode is that of a command, nil when none ran.
+	ExitCode *int
+	// Unchanged says that nothing came of the plan after all: an upgrade that found nothing newer.
+	Unchanged bool
+	// Before and After are versions, where there are any.
+	Before, After string
+	// Values are what later resources may take.
+	Values map[string]any
+	// Children are what came of a child manifest's resources.
+	Children model.Counts
+}
+
+// Missing is an error about something that is not there yet, and that another
+// resource of the run may bring: in noop that is not a failure. Need is in the
+// words of Relations, for example path:/opt/app.
+type Missing struct {
+	Need string
+	Err  error
+}
+
+// Error gives the error's own words.
+func (m Missing) Error() string { return m.Err.Error() }
+
+// Unwrap gives the error behind it.
+func (m Missing) Unwrap() error { return m.Err }
+
+// MissingNeed gives the need of a Missing within err.
+func MissingNeed(err error) (string, bool) {
+	var m Missing
+	if !errors.As(err, &m) {
+		return "", false
+	}
+
+	return m.Need, true
+}

@@ -1,0 +1,104 @@
+package resource
+
+import (
+	"encoding"
+	"fmt"
+	"reflect"
+	"strings"
+)
+
+// Property is one property of a type, read off its field: what manifests,
+// command-line flags, schemas and documentation are derived from.
+type Property struct {
+	Key     string
+	Aliases []string
+	// Help is the field's jsonschema_description.
+	Help string
+	// Enum and Default are from the field's jsonschema tag.
+	Enum    []string
+	Default string
+	// Common says that every resource has it.
+	Common bool
+	// GoType is the field's type, pointers removed.
+	GoType reflect.Type
+	index  []int
+}
+
+// propertiesOf reads the fields of a spec, embedded structs first.
+func propertiesOf(spec Spec) []Property {
+	t := reflect.TypeOf(spec)
+	if t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
+		panic(fmt.Sprintf("a spec must be a pointer to a struct, not %T", spec))
+	}
+
+	return fieldProperties(t.Elem(), nil, false)
+}
+
+func fieldProperties(t reflect.Type, at []int, common bool) []Property {
+	var out []Property
+	for i := range t.NumField() {
+		f := t.Field(i)
+		index := append(append([]int{}, at...), i)
+		if f.Anonymous && f.Type.Kind() == reflect.Struct {
+			out = append(out, fieldProperties(f.Type, index, true)...)
+			continue
+		}
+		key, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if !f.IsExported() || key == "" || key == "-" {
+			continue
+		}
+		out = append(out, propertyOf(f, key, index, common))
+	}
+
+	return out
+}
+
+func propertyOf(f reflect.StructField, key string, index []int, common bool) Property {
+	p := Property{Key: key, Help: f.Tag.Get("jsonschema_description"), Common: common, index: index, GoType: f.Type}
+	if p.GoType.Kind() == reflect.Pointer {
+		p.GoType = p.GoType.Elem()
+	}
+	if alias := f.Tag.Get("alias"); alias != "" {
+		p.Aliases = strings.Split(alias, ",")
+	}
+	for part := range strings.SplitSeq(f.Tag.Get("jsonschema"), ",") {
+		name, value, _ := strings.Cut(part, "=")
+		switch name {
+		case "enum":
+			p.Enum = append(p.Enum, value)
+		case "default":
+			p.Default = value
+		}
+	}
+
+	return p
+}
+
+// find gives the property of a key or alias.
+func find(properties []Property, key string) (Property, bool) {
+	for _, p := range properties {
+		if p.Key == key {
+			return p, true
+		}
+		for _, a := range p.Aliases {
+			if a == key {
+				return p, true
+			}
+		}
+	}
+
+	return Property{}, false
+}
+
+// newOf makes a T, which is a pointer to a struct.
+func newOf[T any]() T {
+	t := reflect.TypeFor[T]()
+	if t.Kind() != reflect.Pointer {
+		var zero T
+		return zero
+	}
+
+	return reflect.New(t.Elem()).Interface().(T)
+}
+
+var textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()

@@ -1,0 +1,59 @@
+package resource
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// Provider is how a type is done on a platform. A type's own provider
+// interface embeds it.
+type Provider interface {
+	// Name is what the provider property says.
+	Name() string
+	// IsManageable says whether the provider can manage a resource on a node with
+	// these facts, and its priority: the lowest wins. The error says why not,
+	// where there is more to say.
+	IsManageable(facts model.Facts, spec Spec) (bool, int, error)
+}
+
+// Select chooses the provider of a resource: the named one, or the manageable
+// one with the lowest priority number. Its errors wrap model.ErrProviderNotFound
+// and model.ErrNoSuitableProvider.
+func Select[P Provider](providers []P, facts model.Facts, spec Spec) (P, error) {
+	var none, best P
+	named := spec.Meta().Provider
+	lowest, found, reasons := 0, false, []string{}
+	for _, p := range providers {
+		if named != "" && p.Name() != named {
+			continue
+		}
+		ok, priority, err := p.IsManageable(facts, spec)
+		switch {
+		case err != nil:
+			reasons = append(reasons, fmt.Sprintf("%s: %v", p.Name(), err))
+		case !ok:
+			reasons = append(reasons, p.Name()+": cannot manage it here")
+		case !found || priority < lowest:
+			best, lowest, found = p, priority, true
+		}
+	}
+	switch {
+	case found:
+		return best, nil
+	case len(reasons) == 0 && named != "":
+		return none, fmt.Errorf("%w: %q, there is %s", model.ErrProviderNotFound, named, providerNames(providers))
+	default:
+		return none, fmt.Errorf("%w: %s", model.ErrNoSuitableProvider, strings.Join(reasons, "; "))
+	}
+}
+
+func providerNames[P Provider](providers []P) string {
+	names := make([]string, len(providers))
+	for i, p := range providers {
+		names[i] = p.Name()
+	}
+
+	return strings.Join(names, ", ")
+}

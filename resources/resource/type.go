@@ -1,0 +1,151 @@
+package resource
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// Type is a type as the engine runs it: a contract without its own words. The
+// funcs that are optional in the contract are nil where the type lacks them.
+type Type struct {
+	Info
+	// New gives properties with their defaults.
+	New func() Spec
+	// NewState gives an empty state, for documentation and schemas.
+	NewState func() State
+	// Providers are the names of the providers.
+	Providers []string
+	Select    func(facts model.Facts, spec Spec) (Provider, error)
+	Status    func(ctx context.Context, env Env, p Provider, spec Spec) (State, error)
+	Plan      func(spec Spec, state State, refresh bool) (Plan, error)
+	Apply     func(ctx context.Context, env Env, p Provider, spec Spec, plan Plan) (Outcome, error)
+	Verify    func(spec Spec, outcome Outcome, after State) error
+
+	Prepare   func(ctx context.Context, env Env, p Provider, specs []Spec) error
+	StatusAll func(ctx context.Context, env Env, p Provider, specs []Spec) ([]State, []error)
+	ApplyAll  func(ctx context.Context, env Env, p Provider, specs []Spec, plans []Plan) ([]Outcome, error)
+	Probe     func(ctx context.Context, env Env, p Provider, spec Spec, state State, refresh bool) (State, error)
+	Watch     func(ctx context.Context, env Env, specs []Spec, ready func(), wake func(name string)) error
+	Relations func(spec Spec) Relations
+	Outputs   func(spec Spec, state State, outcome Outcome) map[string]any
+
+	properties []Property
+}
+
+// Properties are the properties of the type, the common ones first.
+func (t *Type) Properties() []Property { return t.properties }
+
+// Of adapts a contract, and finds out which optional methods it has.
+func Of[S Spec, T State, P Provider](c Contract[S, T, P]) *Type {
+	t := &Type{
+		Info: c.Info(),
+		New:  func() Spec { return c.New() },
+		Select: func(facts model.Facts, spec Spec) (Provider, error) {
+			p, err := Select(c.Providers(), facts, spec)
+			if err != nil {
+				return nil, err
+			}
+			return p, nil
+		},
+		Status: func(ctx context.Context, env Env, p Provider, spec Spec) (State, error) {
+			state, err := c.Status(ctx, env, p.(P), spec.(S))
+			if err != nil {
+				return nil, err
+			}
+			return state, nil
+		},
+		Plan: func(spec Spec, state State, refresh bool) (Plan, error) {
+			return c.Plan(spec.(S), state.(T), refresh)
+		},
+		Apply: func(ctx context.Context, env Env, p Provider, spec Spec, plan Plan) (Outcome, error) {
+			return c.Apply(ctx, env, p.(P), spec.(S), plan)
+		},
+		NewState: func() State { return newOf[T]() },
+	}
+	for _, p := range c.Providers() {
+		t.Providers = append(t.Providers, p.Name())
+	}
+	t.properties = propertiesOf(t.New())
+	t.Verify = verifyOf(c)
+	adaptLooks(t, c)
+	adaptChanges(t, c)
+
+	return t
+}
+
+func verifyOf[S Spec, T State, P Provider](c Contract[S, T, P]) func(Spec, Outcome, State) error {
+	if v, ok := c.(Verifier[S, T]); ok {
+		return func(spec Spec, outcome Outcome, after State) error {
+			return v.Verify(spec.(S), outcome, after.(T))
+		}
+	}
+
+	return func(spec Spec, _ Outcome, after State) error {
+		plan, err := c.Plan(spec.(S), after.(T), false)
+		switch {
+		case err != nil:
+			return err
+		case !plan.Empty():
+			return fmt.Errorf("still due: %s", plan.Message())
+		default:
+			return nil
+		}
+	}
+}
+
+// adaptLooks fills in what has to do with reading the machine.
+func adaptLooks[S Spec, T State, P Provider](t *Type, c Contract[S, T, P]) {
+	if v, ok := c.(Preparer[S, P]); ok {
+		t.Prepare = func(ctx context.Context, env Env, p Provider, specs []Spec) error {
+			return v.Prepare(ctx, env, p.(P), typed[S](specs))
+		}
+	}
+	if v, ok := c.(StatusAller[S, T, P]); ok {
+		t.StatusAll = func(ctx context.Context, env Env, p Provider, specs []Spec) ([]State, []error) {
+			states, errs := v.StatusAll(ctx, env, p.(P), typed[S](specs))
+			out := make([]State, len(states))
+			for i := range states {
+				out[i] = states[i]
+			}
+			return out, errs
+		}
+	}
+	if v, ok := c.(Prober[S, T, P]); ok {
+		t.Probe = func(ctx context.Context, env Env, p Provider, spec Spec, state State, refresh bool) (State, error) {
+			return v.Probe(ctx, env, p.(P), spec.(S), state.(T), refresh)
+		}
+	}
+	if v, ok := c.(Watcher[S]); ok {
+		t.Watch = func(ctx context.Context, env Env, specs []Spec, ready func(), wake func(string)) error {
+			return v.Watch(ctx, env, typed[S](specs), ready, wake)
+		}
+	}
+}
+
+// adaptChanges fills in what has to do with changes and what comes of them.
+func adaptChanges[S Spec, T State, P Provider](t *Type, c Contract[S, T, P]) {
+	if v, ok := c.(ApplyAller[S, P]); ok {
+		t.ApplyAll = func(ctx context.Context, env Env, p Provider, specs []Spec, plans []Plan) ([]Outcome, error) {
+			return v.ApplyAll(ctx, env, p.(P), typed[S](specs), plans)
+		}
+	}
+	if v, ok := c.(Relater[S]); ok {
+		t.Relations = func(spec Spec) Relations { return v.Relations(spec.(S)) }
+	}
+	if v, ok := c.(Outputter[S, T]); ok {
+		t.Outputs = func(spec Spec, state State, outcome Outcome) map[string]any {
+			return v.Outputs(spec.(S), state.(T), outcome)
+		}
+	}
+}
+
+func typed[S Spec](specs []Spec) []S {
+	out := make([]S, len(specs))
+	for i := range specs {
+		out[i] = specs[i].(S)
+	}
+
+	return out
+}
