@@ -1,0 +1,164 @@
+// Package natstest runs a real nats-server with JetStream inside a test, on
+// loopback and with a store of its own that is removed with the test. A server
+// can be stopped and started again on the same port and store.
+package natstest
+
+import (
+	"net"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+)
+
+// startTimeout is how long a server may take until it accepts connections. It
+// is generous, because the machine may be busy with other tests.
+const startTimeout = 60 * time.Second
+
+// maxStore is what streams may reserve together; nothing is written ahead.
+const maxStore = 64 << 30
+
+// Server is one nats-server. Its methods may be called from several goroutines.
+type Server struct {
+	config string
+	store  string
+
+	mu   sync.Mutex
+	port int
+	srv  *server.Server
+}
+
+// Option changes how a server is started.
+type Option func(*Server)
+
+// WithConfig gives the server a configuration in nats-server's own format, for
+// example its accounts, users and permissions. Listener and store are always
+// those of the harness.
+func WithConfig(text string) Option { return func(s *Server) { s.config = text } }
+
+// WithStore keeps the data in dir instead of a directory of the test.
+func WithStore(dir string) Option { return func(s *Server) { s.store = dir } }
+
+// Start runs a server until the test ends. It fails the test when the server
+// does not come up.
+func Start(tb testing.TB, opts ...Option) *Server {
+	tb.Helper()
+	s := &Server{port: server.RANDOM_PORT}
+	for _, opt := range opts {
+		opt(s)
+	}
+	if s.store == "" {
+		s.store = tb.TempDir()
+	}
+	s.Start(tb)
+	tb.Cleanup(s.Stop)
+
+	return s
+}
+
+// Start runs the server again after Stop, on the same port and store; while it
+// runs, it does nothing.
+func (s *Server) Start(tb testing.TB) {
+	tb.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.srv != nil {
+		return
+	}
+	opts, err := s.options()
+	if err != nil {
+		tb.Fatalf("natstest: configuration: %v", err)
+	}
+	srv, err := server.NewServer(opts)
+	if err != nil {
+		tb.Fatalf("natstest: %v", err)
+	}
+	srv.Start()
+	if !srv.ReadyForConnections(startTimeout) {
+		srv.Shutdown()
+		tb.Fatalf("natstest: server on port %d is not ready after %s", s.port, startTimeout)
+	}
+	s.port = srv.Addr().(*net.TCPAddr).Port
+	s.srv = srv
+}
+
+// Stop shuts the server down and waits until it is gone; the store stays. A
+// stopped server may be stopped again.
+func (s *Server) Stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.srv == nil {
+		return
+	}
+	s.srv.Shutdown()
+	s.srv.WaitForShutdown()
+	s.srv = nil
+}
+
+// Restart stops the server and starts it again.
+func (s *Server) Restart(tb testing.TB) {
+	tb.Helper()
+	s.Stop()
+	s.Start(tb)
+}
+
+// URL is where clients connect to; it stays the same over a restart.
+func (s *Server) URL() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	return "nats://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port))
+}
+
+// Port is the TCP port on 127.0.0.1; it stays the same over a restart.
+func (s *Server) Port() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	return s.port
+}
+
+// Clients is how many connections are open, 0 while the server is stopped.
+func (s *Server) Clients() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.srv == nil {
+		return 0
+	}
+
+	return s.srv.NumClients()
+}
+
+// Connect opens a plain connection that reconnects for ever and is closed with
+// the test. It fails the test when the server cannot be reached.
+func (s *Server) Connect(tb testing.TB, opts ...nats.Option) *nats.Conn {
+	tb.Helper()
+	opts = append([]nats.Option{nats.MaxReconnects(-1), nats.ReconnectWait(50 * time.Millisecond)}, opts...)
+	nc, err := nats.Connect(s.URL(), opts...)
+	if err != nil {
+		tb.Fatalf("natstest: connect to %s: %v", s.URL(), err)
+	}
+	tb.Cleanup(nc.Close)
+
+	return nc
+}
+
+// options builds what the server is started with; a configuration never moves
+// the listener away from loopback or the store out of the test's directory.
+func (s *Server) options() (*server.Options, error) {
+	opts := &server.Options{}
+	if s.config != "" {
+		if err := opts.ProcessConfigString(s.config); err != nil {
+			return nil, err
+		}
+	}
+	opts.Host, opts.Port = "127.0.0.1", s.port
+	opts.JetStream, opts.StoreDir = true, s.store
+	opts.JetStreamMaxMemory, opts.JetStreamMaxStore = maxStore, maxStore
+	opts.NoLog, opts.NoSigs = true, true
+
+	return opts, nil
+}
