@@ -1,0 +1,151 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Command is a program to run.
+type Command struct {
+	// Argv is the program and its arguments. A name without a slash is searched in
+	// the absolute directories of PATH, one with a slash is relative to Dir.
+	Argv []string
+	// Dir is the working directory; empty means muster's own.
+	Dir string
+	// Env is added to the environment, which is muster's own less MUSTER_* and
+	// NATS_*; of two values of a name the later holds.
+	Env []string
+	// Path becomes PATH, whatever Env says; empty leaves it alone.
+	Path string
+	// Stdin is what the command reads; nil means nothing.
+	Stdin io.Reader
+	// OnLine, when set, gets each line of output as it comes, without its end;
+	// stderr says which stream. It is never called twice at a time. A line that is
+	// longer than 64 KiB comes in pieces.
+	OnLine func(line string, stderr bool)
+}
+
+// Result is what came of a command that ran to its end.
+type Result struct {
+	// ExitCode is 128 plus the number of the signal for a command that one ended.
+	ExitCode int
+	Stdout   Output
+	Stderr   Output
+	Duration time.Duration
+}
+
+// drainDelay is how long output is still read after a command has ended, when
+// something it started in the background holds on to its pipes.
+const drainDelay = 2 * time.Second
+
+// Run runs a command in a process group (and session) of its own and waits for
+// it. An exit code other than 0 is not an error. When ctx ends the whole group
+// is killed at once and the error wraps context.Cause(ctx); the result then
+// holds what the command had said. A program that cannot be started is an error
+// that wraps ErrNotFound, ErrNoDir or what the system said.
+//
+// A child that goes on in the background after the command itself has ended is
+// left alone: its output is read for 2 s more and then given up.
+func (h *Host) Run(ctx context.Context, c Command) (Result, error) {
+	if len(c.Argv) == 0 || c.Argv[0] == "" {
+		return Result{}, fmt.Errorf("%w: no command is given", ErrNotFound)
+	}
+	if err := context.Cause(ctx); err != nil {
+		return Result{}, commandError(c, err)
+	}
+	if err := checkDir(c.Dir); err != nil {
+		return Result{}, err
+	}
+	env := environment(c)
+	program, err := findProgram(c.Argv[0], c.Dir, env)
+	if err != nil {
+		return Result{}, err
+	}
+	var calling sync.Mutex
+	stdout := &stream{lines: lines{emit: lineSink(&calling, c.OnLine, false)}}
+	stderr := &stream{lines: lines{emit: lineSink(&calling, c.OnLine, true)}}
+	killed := false
+	prepare := func() *exec.Cmd {
+		cmd := exec.CommandContext(ctx, program, c.Argv[1:]...)
+		cmd.Args[0], cmd.Dir, cmd.Env, cmd.Stdin = c.Argv[0], c.Dir, env, c.Stdin
+		cmd.Stdout, cmd.Stderr = stdout, stderr
+		// Without a terminal a question fails instead of waiting for an answer.
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		cmd.WaitDelay = drainDelay
+		cmd.Cancel = func() error {
+			killed = true
+			return unix.Kill(-cmd.Process.Pid, unix.SIGKILL)
+		}
+		return cmd
+	}
+	began := time.Now()
+	cmd, err := start(ctx, prepare)
+	if err != nil {
+		return Result{}, startError(c, program, err)
+	}
+	err = cmd.Wait()
+	result := Result{
+		ExitCode: exitCode(cmd.ProcessState),
+		Stdout:   stdout.end(),
+		Stderr:   stderr.end(),
+		Duration: time.Since(began),
+	}
+	var exit *exec.ExitError
+	switch {
+	case killed && result.ExitCode != 0:
+		return result, commandError(c, context.Cause(ctx))
+	case err == nil, errors.As(err, &exit), errors.Is(err, exec.ErrWaitDelay), killed:
+		return result, nil
+	default:
+		return result, commandError(c, err)
+	}
+}
+
+// start starts a command, and tries again while its file is "busy": that is a
+// child of another command, which until its own exec holds open what muster has
+// just written.
+func start(ctx context.Context, prepare func() *exec.Cmd) (*exec.Cmd, error) {
+	const tries = 8
+	wait := time.Millisecond
+	for try := 1; ; try++ {
+		cmd := prepare()
+		err := cmd.Start()
+		if err == nil || try == tries || !errors.Is(err, unix.ETXTBSY) {
+			return cmd, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(wait):
+			wait *= 2
+		}
+	}
+}
+
+// startError names what is missing, which the system leaves out.
+func startError(c Command, program string, err error) error {
+	if errors.Is(err, unix.ENOENT) {
+		return fmt.Errorf("%w: the interpreter that %s names in its first line", ErrNotFound, program)
+	}
+
+	return commandError(c, err)
+}
+
+func commandError(c Command, err error) error { return fmt.Errorf("%s: %w", c.Argv[0], err) }
+
+func exitCode(state *os.ProcessState) int {
+	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+
+	return state.ExitCode()
+}

@@ -1,0 +1,35 @@
+// Package hosttest helps the tests of whatever touches the node through
+// package host: a host of their own, an owner that every user may use, and
+// snapshots that show what was changed.
+package hosttest
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/musterfleet/muster/resources/host"
+)
+
+// New gives a host with a state directory of its own, and its log in the test's output.
+func New(t testing.TB) *host.Host {
+	t.Helper()
+
+	return host.New(host.Options{StateDir: filepath.Join(t.TempDir(), "state"), Log: Log(t)})
+}
+
+// Owner gives the numbers of the user and group of this process, as the owner
+// and group properties take them: what it makes is theirs, whoever runs the test.
+func Owner(t testing.TB) (user, group string) {
+	t.Helper()
+
+	return strconv.Itoa(os.Geteuid()), strconv.Itoa(os.Getegid())
+}
+
+// Attrs are the attributes of Owner with a mode.
+func Attrs(t testing.TB, mode os.FileMode) host.Attrs {
+	t.Helper()
+
+	return host.Attrs{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()), Mode: mode}
+}
