@@ -17,6 +17,9 @@ type Property struct {
 	// Enum and Default are from the field's jsonschema tag.
 	Enum    []string
 	Default string
+	// Sensitive says, by the tag sensitive:"true", that its value is what the
+	// resource's sensitive property is there to hide, wherever it turns up.
+	Sensitive bool
 	// Common says that every resource has it.
 	Common bool
 	// GoType is the field's type, pointers removed.
@@ -54,7 +57,7 @@ func fieldProperties(t reflect.Type, at []int, common bool) []Property {
 }
 
 func propertyOf(f reflect.StructField, key string, index []int, common bool) Property {
-	p := Property{Key: key, Help: f.Tag.Get("jsonschema_description"), Common: common, index: index, GoType: f.Type}
+	p := Property{Sensitive: f.Tag.Get("sensitive") == "true", Key: key, Help: f.Tag.Get("jsonschema_description"), Common: common, index: index, GoType: f.Type}
 	if p.GoType.Kind() == reflect.Pointer {
 		p.GoType = p.GoType.Elem()
 	}
@@ -72,6 +75,11 @@ func propertyOf(f reflect.StructField, key string, index []int, common bool) Pro
 	}
 
 	return p
+}
+
+// Field gives the property's field of a spec.
+func (p Property) Field(spec Spec) reflect.Value {
+	return reflect.ValueOf(spec).Elem().FieldByIndex(p.index)
 }
 
 // find gives the property of a key or alias.

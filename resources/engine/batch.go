@@ -1,0 +1,155 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// due change of one member of a batch.
+type member struct {
+	n       *node
+	t       *model.Transaction
+	plan    resource.Plan
+	refresh bool
+	fresh   []*node
+}
+
+// batch gives the changes that can be made in one transaction with that of n:
+// those of the resources of its type and provider that follow it directly and
+// wait for nothing that is still to come.
+func (r *run) batch(ctx context.Context, n *node, plan resource.Plan) []*member {
+	typ := n.res.Type
+	if typ.ApplyAll == nil || typ.Probe != nil {
+		return nil
+	}
+	first := &member{n: n, plan: plan, refresh: typ.Refreshes && r.refreshed(n)}
+	members := []*member{first}
+	for _, next := range r.graph.nodes[n.at+1:] {
+		if !r.joins(next, n) {
+			break
+		}
+		plan, refresh, err := r.due(ctx, next)
+		if err != nil {
+			break
+		}
+		if !plan.Empty() && r.looks[next.at].provider == r.looks[n.at].provider {
+			members = append(members, &member{n: next, plan: plan, refresh: refresh})
+		}
+	}
+
+	return members
+}
+
+// joins says that a resource may be changed together with first.
+func (r *run) joins(n, first *node) bool {
+	if n.res.Type != first.res.Type || n.res.Excluded != "" || n.res.Late != nil || r.isNoop(n) || r.ignoresDrift(n) || len(r.unmet(n)) > 0 {
+		return false
+	}
+	for _, dep := range n.before {
+		if !r.results[dep.at].done {
+			return false
+		}
+	}
+
+	return true
+}
+
+// applyBatch makes the changes together, and one by one those that did not
+// come out as planned.
+func (r *run) applyBatch(ctx context.Context, members []*member, first *model.Transaction) {
+	members[0].t = first
+	for _, m := range members[1:] {
+		m.t = r.begin(m.n)
+	}
+	err := r.oweAll(ctx, members)
+	if err == nil {
+		err = r.applyTogether(ctx, members)
+	}
+	if err != nil {
+		r.opts.Env.Log.WarnContext(ctx, "changing them together failed, going on one by one", "type", members[0].n.ref.Type, "resources", len(members), "error", r.redact.Redact(err.Error()))
+	}
+	for _, m := range members {
+		if !r.results[m.n.at].done {
+			r.applyAlone(ctx, m)
+		}
+	}
+}
+
+func (r *run) oweAll(ctx context.Context, members []*member) (err error) {
+	for _, m := range members {
+		if m.fresh, err = r.owe(ctx, m.n); err != nil {
+			return err
+		}
+		m.t.Changes = r.showChanges(m.n, m.plan)
+	}
+
+	return nil
+}
+
+// applyTogether ends the turns of all members that came out as planned.
+func (r *run) applyTogether(ctx context.Context, members []*member) error {
+	typ := members[0].n.res.Type
+	g := &group{typ: typ, provider: r.looks[members[0].n.at].provider}
+	plans := make([]resource.Plan, len(members))
+	for i, m := range members {
+		g.nodes = append(g.nodes, m.n)
+		plans[i] = m.plan
+	}
+	bounded, cancel := r.longest(ctx, members)
+	defer cancel()
+	var outcomes []resource.Outcome
+	err := protect(func() (err error) {
+		outcomes, err = typ.ApplyAll(bounded, r.env(nil), g.provider, r.specs(g), plans)
+		if err == nil && len(outcomes) != len(members) {
+			err = fmt.Errorf("%s gave %d outcomes for %d changes", typ.Name, len(outcomes), len(members))
+		}
+		return err
+	})
+	r.touched(members[0].n)
+	r.lookAt(ctx, g.nodes)
+	if err != nil {
+		return err
+	}
+	for i, m := range members {
+		if r.looks[m.n.at].err == nil && r.verify(m.n, outcomes[i]) == nil {
+			r.succeed(ctx, m.n, m.t, outcomes[i], m.refresh)
+			r.end(m.n, m.t)
+		}
+	}
+
+	return nil
+}
+
+// longest bounds ctx by the longest timeout of the members; one that has none
+// leaves it unbounded.
+func (r *run) longest(ctx context.Context, members []*member) (context.Context, context.CancelFunc) {
+	var longest time.Duration
+	for _, m := range members {
+		timeout := m.n.res.Meta().Timeout.Std()
+		if timeout == 0 || m.n.res.Type.OwnTimeout {
+			return ctx, func() {}
+		}
+		longest = max(longest, timeout)
+	}
+
+	return context.WithTimeoutCause(ctx, longest, fmt.Errorf("timed out after %s", longest))
+}
+
+// applyAlone changes a member by itself, after the batch did not do it.
+func (r *run) applyAlone(ctx context.Context, m *member) {
+	plan, err := r.planAgain(ctx, m.n, m.refresh)
+	switch {
+	case err != nil:
+		r.failChange(ctx, m.n, m.t, m.plan, m.refresh, m.fresh, err)
+	case plan.Empty():
+		// The transaction failed as a whole, but this part of it was done.
+		r.succeed(ctx, m.n, m.t, resource.Outcome{}, m.refresh)
+	default:
+		r.change(ctx, m.n, m.t, plan, m.refresh)
+	}
+	r.end(m.n, m.t)
+}

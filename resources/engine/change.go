@@ -1,0 +1,206 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// change applies a plan, with the tries the resource asks for.
+func (r *run) change(ctx context.Context, n *node, t *model.Transaction, plan resource.Plan, refresh bool) {
+	t.Changes = r.showChanges(n, plan)
+	fresh, err := r.owe(ctx, n)
+	if err != nil {
+		r.fail(ctx, n, t, err)
+		return
+	}
+	outcome, err := r.attempts(ctx, n, plan, refresh)
+	if err != nil {
+		r.failChange(ctx, n, t, plan, refresh, fresh, err)
+		return
+	}
+	r.succeed(ctx, n, t, outcome, refresh)
+}
+
+// attempts applies until it succeeds or the tries are used up. The refresh is
+// kept from try to try.
+func (r *run) attempts(ctx context.Context, n *node, plan resource.Plan, refresh bool) (resource.Outcome, error) {
+	meta := n.res.Meta()
+	for try := 0; ; try++ {
+		outcome, err := r.once(ctx, n, plan)
+		if err == nil || try >= meta.Retry || !r.wait(ctx, meta.Delay.Std()) {
+			return outcome, err
+		}
+		r.opts.Env.Log.InfoContext(ctx, "trying again", "resource", n.ref.String(), "try", try+2, "error", r.redact.Redact(err.Error()))
+		again, planErr := r.planAgain(ctx, n, refresh)
+		switch {
+		case planErr != nil:
+			return outcome, planErr
+		case again.Empty():
+			return outcome, nil
+		}
+		plan = again
+	}
+}
+
+// planAgain looks at a resource anew and plans without asking its guards, which
+// are asked once a run.
+func (r *run) planAgain(ctx context.Context, n *node, refresh bool) (plan resource.Plan, err error) {
+	l := &r.looks[n.at]
+	guarded := l.state
+	r.refreshLook(ctx, n)
+	if l.err != nil {
+		return plan, l.err
+	}
+	if n.res.Type.Probe != nil && guarded != nil {
+		l.state = guarded
+	}
+	err = protect(func() (err error) {
+		plan, err = n.res.Type.Plan(l.spec, l.state, refresh)
+		return err
+	})
+
+	return plan, err
+}
+
+// once applies a plan, looks at what came of it and judges that.
+func (r *run) once(ctx context.Context, n *node, plan resource.Plan) (resource.Outcome, error) {
+	ctx, cancel := r.attempt(ctx, n)
+	defer cancel()
+	l := &r.looks[n.at]
+	before := l.state
+	var outcome resource.Outcome
+	err := protect(func() (err error) {
+		outcome, err = n.res.Type.Apply(ctx, r.env(n), l.provider, l.spec, plan)
+		return err
+	})
+	r.touched(n)
+	if err != nil {
+		if n.res.Type.Probe != nil {
+			l.state = before
+		}
+		return outcome, err
+	}
+	l.taken = false
+	r.refreshLook(ctx, n)
+	if l.err != nil {
+		return outcome, fmt.Errorf("%w: %w", model.ErrDesiredStateFailed, l.err)
+	}
+
+	return outcome, r.verify(n, outcome)
+}
+
+// touched makes old what a change of n may have changed.
+func (r *run) touched(n *node) {
+	r.eras.change(n.res.Type.Writes)
+	if n.res.Type.Writes.Overlaps(resource.Accounts) && r.opts.Env.Host != nil {
+		r.opts.Env.Host.ForgetAccounts()
+	}
+}
+
+func (r *run) verify(n *node, outcome resource.Outcome) error {
+	l := &r.looks[n.at]
+	err := protect(func() error { return n.res.Type.Verify(l.spec, outcome, l.state) })
+	if err != nil {
+		return fmt.Errorf("%w: %w", model.ErrDesiredStateFailed, err)
+	}
+
+	return nil
+}
+
+// succeed records a change that was made and verified.
+func (r *run) succeed(ctx context.Context, n *node, t *model.Transaction, outcome resource.Outcome, refresh bool) {
+	t.Changed = !outcome.Unchanged
+	t.Refreshed = refresh
+	r.results[n.at].changed = t.Changed
+	r.describe(n, t, r.looks[n.at].state)
+	r.keepOutputs(n, outcome)
+	if t.Changed && r.unasked() {
+		r.summary.Drift.Detected++
+		r.summary.Drift.Repaired++
+	}
+	if refresh {
+		r.settle(ctx, n, t)
+	}
+}
+
+// failChange records a change that failed. When it left everything as it was,
+// the refreshes recorded for it are not owed after all: a subscriber must not
+// be restarted at every run because a file cannot be written.
+func (r *run) failChange(ctx context.Context, n *node, t *model.Transaction, plan resource.Plan, refresh bool, fresh []*node, err error) {
+	if r.unasked() {
+		r.summary.Drift.Detected++
+	}
+	if len(fresh) > 0 {
+		again, planErr := r.planAgain(ctx, n, refresh)
+		if planErr == nil && reflect.DeepEqual(again, plan) {
+			for _, s := range fresh {
+				r.settle(ctx, s, t)
+			}
+		}
+	}
+	r.fail(ctx, n, t, err)
+}
+
+// owe writes down, before a resource changes, that its subscribers are to be
+// refreshed, and gives those that were not owed anything before.
+func (r *run) owe(ctx context.Context, n *node) ([]*node, error) {
+	if r.opts.Journal == nil {
+		return nil, nil
+	}
+	var fresh []*node
+	var refs []model.Ref
+	for _, s := range n.subscribers {
+		if s.res.Type.Refreshes && !r.owed[s.ref] && s.res.Excluded == "" && !r.isNoop(s) {
+			fresh, refs = append(fresh, s), append(refs, s.ref)
+		}
+	}
+	if len(refs) == 0 {
+		return nil, nil
+	}
+	if err := r.opts.Journal.Owe(ctx, refs...); err != nil {
+		return nil, fmt.Errorf("recording the refresh owed to its subscribers, without which it is not changed: %w", err)
+	}
+	for _, ref := range refs {
+		r.owed[ref] = true
+	}
+
+	return fresh, nil
+}
+
+// settle strikes out what a resource is owed.
+func (r *run) settle(ctx context.Context, n *node, t *model.Transaction) {
+	if r.opts.Journal == nil || !r.owed[n.ref] {
+		return
+	}
+	if err := r.opts.Journal.Settle(ctx, n.ref); err != nil {
+		t.Errors = append(t.Errors, "striking out the refresh that was owed: "+err.Error())
+		return
+	}
+	delete(r.owed, n.ref)
+}
+
+// keepOutputs keeps what later resources may take.
+func (r *run) keepOutputs(n *node, outcome resource.Outcome) {
+	if n.res.Type.Outputs == nil {
+		return
+	}
+	l := r.looks[n.at]
+	values := n.res.Type.Outputs(l.spec, l.state, outcome)
+	if n.res.Sensitive() {
+		for k, v := range values {
+			values[k] = model.NewSecret(fmt.Sprint(v))
+		}
+	}
+	r.outputs[n.ref] = values
+	if alias := n.res.Meta().Alias; alias != "" {
+		r.outputs[model.Ref{Type: n.ref.Type, Name: alias}] = values
+	}
+}
+
+// now is when something happened.
+func now() time.Time { return time.Now().UTC() }

@@ -1,0 +1,623 @@
+package engine_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine"
+	"github.com/musterfleet/muster/resources/resource"
+	"github.com/musterfleet/muster/testing/hosttest"
+)
+
+// world is the types of a test, the machine they manage and what was logged.
+type world struct {
+	t     *testing.T
+	m     *machine
+	types resource.Types
+	log   bytes.Buffer
+	opts  engine.Options
+	txs   map[string]*model.Transaction
+	order []string
+	hook  func(event, name string)
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{t: t, m: newMachine()}
+	mk := func(name string, change func(*resource.Info)) thing {
+		th := newThing(w.m, name, change)
+		th.hook = func(event, n string) {
+			if w.hook != nil {
+				w.hook(event, n)
+			}
+		}
+		return th
+	}
+	refreshes := func(i *resource.Info) { i.Refreshes, i.Writes = true, resource.Everything }
+	w.types = resource.Types{
+		resource.Of[*spec, *state, provider](mk("thing", nil)),
+		resource.Of[*spec, *state, provider](mk("svc", refreshes)),
+		resource.Of[*spec, *state, provider](relating{mk("rel", nil)}),
+		resource.Of[*spec, *state, provider](many{mk("many", func(i *resource.Info) { i.Reads, i.Writes = resource.Packages, resource.Packages })}),
+		resource.Of[*spec, *state, provider](guarded{mk("guarded", refreshes)}),
+	}
+	w.opts = engine.Options{
+		Manifest: "test.yaml", Cause: model.CauseCommand,
+		Env: resource.Env{Host: hosttest.New(t), Log: slog.New(slog.NewTextHandler(&w.log, nil))},
+	}
+	return w
+}
+
+// res makes a resource of "type name key=value …"; lists are comma separated.
+func (w *world) res(line string) *resource.Resource {
+	w.t.Helper()
+	words := strings.Fields(line)
+	typ, ok := w.types.Get(words[0])
+	if !ok {
+		w.t.Fatalf("no type %s", words[0])
+	}
+	props := resource.Value{Kind: resource.Map}
+	add := func(key string, v resource.Value) {
+		props.Entries = append(props.Entries, resource.Entry{Key: key, Value: v})
+	}
+	add("name", resource.Value{Kind: resource.String, Text: words[1]})
+	for _, word := range words[2:] {
+		key, value, _ := strings.Cut(word, "=")
+		v := resource.Value{Kind: resource.String, Text: value}
+		if slices.Contains([]string{"require", "subscribe", "needs", "provides"}, key) {
+			v = resource.Value{Kind: resource.List}
+			for _, item := range strings.Split(value, ",") {
+				v.Items = append(v.Items, resource.Value{Kind: resource.String, Text: item})
+			}
+		}
+		add(key, v)
+	}
+	r, problems := resource.Decode(typ, props, model.Position{File: "test.yaml", Line: 1})
+	if problems != nil {
+		w.t.Fatal(problems)
+	}
+	return r
+}
+
+func (w *world) build(lines ...string) (*engine.Graph, error) {
+	w.t.Helper()
+	var all []*resource.Resource
+	for i, line := range lines {
+		r := w.res(line)
+		r.Pos.Line = i + 1
+		all = append(all, r)
+	}
+	return engine.Build(all, nil)
+}
+
+func (w *world) graph(lines ...string) *engine.Graph {
+	w.t.Helper()
+	g, err := w.build(lines...)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return g
+}
+
+func (w *world) run(g *engine.Graph) *model.Run {
+	w.t.Helper()
+	return w.runCtx(w.t.Context(), g)
+}
+
+func (w *world) runCtx(ctx context.Context, g *engine.Graph) *model.Run {
+	w.txs, w.order = map[string]*model.Transaction{}, nil
+	opts := w.opts
+	opts.OnTransaction = func(t *model.Transaction) {
+		w.txs[t.Ref().String()] = t
+		w.order = append(w.order, t.Ref().String())
+	}
+	return engine.Run(ctx, g, opts)
+}
+
+func (w *world) outcomes(want ...string) {
+	w.t.Helper()
+	var got []string
+	for _, ref := range w.order {
+		got = append(got, ref+" "+string(w.txs[ref].Outcome()))
+	}
+	equal(w.t, got, want)
+}
+
+func equal(t *testing.T, got, want []string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Fatalf("got\n  %s\nwant\n  %s", strings.Join(got, "\n  "), strings.Join(want, "\n  "))
+	}
+}
+
+func contains(t *testing.T, text string, parts ...string) {
+	t.Helper()
+	for _, p := range parts {
+		if !strings.Contains(text, p) {
+			t.Fatalf("%q does not contain %q", text, p)
+		}
+	}
+}
+
+func TestOrder(t *testing.T) {
+	cases := map[string]struct{ lines, want []string }{
+		"declaration order":          {[]string{"thing b value=1", "thing a value=1", "thing c value=1"}, []string{"b", "a", "c"}},
+		"a reference forward":        {[]string{"thing a value=1 require=thing#c", "thing b value=1", "thing c value=1"}, []string{"b", "c", "a"}},
+		"subscribe orders too":       {[]string{"thing a value=1 subscribe=thing#b", "thing b value=1"}, []string{"b", "a"}},
+		"by alias":                   {[]string{"thing a value=1 require=thing#other", "thing b value=1 alias=other"}, []string{"b", "a"}},
+		"a need orders":              {[]string{"rel a value=1 needs=value:b", "rel b value=1"}, []string{"b", "a"}},
+		"what was written wins":      {[]string{"rel a value=1 needs=value:b", "rel b value=1 require=rel#a"}, []string{"a", "b"}},
+		"the provider that is first": {[]string{"rel a value=1 provides=x", "rel b value=1 needs=x", "rel c value=1 provides=x"}, []string{"a", "b", "c"}},
+		"needs of each other":        {[]string{"rel a value=1 needs=value:b", "rel b value=1 needs=value:a"}, []string{"b", "a"}},
+		"its own need":               {[]string{"rel a value=1 needs=value:a", "rel b value=1"}, []string{"a", "b"}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			var got []string
+			for _, r := range w.graph(c.lines...).Resources() {
+				got = append(got, r.Meta().Name)
+			}
+			equal(t, got, c.want)
+		})
+	}
+}
+
+func TestGraphErrors(t *testing.T) {
+	cases := map[string]struct {
+		lines []string
+		want  []string
+	}{
+		"unknown reference": {[]string{"thing alpha value=1", "thing b require=thing#alpah"}, []string{"test.yaml:2", "thing#b: require names thing#alpah, which is not declared", "did you mean thing#alpha?"}},
+		"one name twice":    {[]string{"thing a value=1", "thing a value=1"}, []string{"test.yaml:2", "thing#a is declared twice, first at test.yaml:1"}},
+		"an alias twice":    {[]string{"thing a value=1 alias=c", "thing b value=1 alias=c"}, []string{"thing#c is declared twice"}},
+		"a cycle":           {[]string{"thing a require=thing#c", "thing b require=thing#a", "thing c subscribe=thing#b", "thing d require=thing#c"}, []string{"wait for each other", "thing#a (test.yaml:1)", "thing#b (test.yaml:2)", "thing#c (test.yaml:3)"}},
+		"itself":            {[]string{"thing a require=thing#a"}, []string{"thing#a is in its own require"}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := newWorld(t).build(c.lines...)
+			if err == nil {
+				t.Fatal("no error")
+			}
+			contains(t, err.Error(), c.want...)
+		})
+	}
+}
+
+func TestIdenticalResourcesOfTwoDocumentsAreOne(t *testing.T) {
+	w := newWorld(t)
+	a, b, c := w.res("thing a value=1"), w.res("thing a value=1"), w.res("thing a value=2")
+	b.Pos.File, c.Pos.File = "other.yaml", "third.yaml"
+	g, err := engine.Build([]*resource.Resource{a, b}, nil)
+	if err != nil || g.Len() != 1 {
+		t.Fatalf("%v, %d resources", err, g.Len())
+	}
+	_, err = engine.Build([]*resource.Resource{a, c}, nil)
+	if err == nil {
+		t.Fatal("two that differ were taken for one")
+	}
+	contains(t, err.Error(), "third.yaml:1", "test.yaml:1")
+}
+
+func TestRunChangesThenIsStable(t *testing.T) {
+	w := newWorld(t)
+	g := w.graph("thing a value=1", "thing b value=2")
+	run := w.run(g)
+	w.outcomes("thing#a changed", "thing#b changed")
+	if run.Counts.Changed != 2 || run.Outcome() != model.OutcomeChanged {
+		t.Fatalf("%+v", run)
+	}
+	tx := w.txs["thing#a"]
+	if tx.FinalEnsure != "present" || tx.Provider != "plain" || tx.Changes[0].To != "1" || tx.RunID != run.RunID {
+		t.Fatalf("%+v", tx)
+	}
+	if run = w.run(g); run.Outcome() != model.OutcomeStable || run.Counts.Stable != 2 {
+		t.Fatalf("%+v", run)
+	}
+	equal(t, w.m.actions(), []string{"set a", "set b"})
+}
+
+func TestNoopChangesNothing(t *testing.T) {
+	w := newWorld(t)
+	w.opts.Env.Scope.Noop = true
+	g := w.graph("thing a value=1", "svc s value=x subscribe=thing#a", "guarded g value=1")
+	w.m.set("s", "x")
+	run := w.run(g)
+	w.outcomes("thing#a noop", "svc#s noop", "guarded#g noop")
+	equal(t, w.m.actions(), nil)
+	if got := w.txs["svc#s"].NoopMessage; got != "Would have refreshed s" {
+		t.Fatal(got)
+	}
+	equal(t, []string{fmt.Sprint(w.txs["thing#a"].WouldRefresh)}, []string{"[svc#s]"})
+	if run.Outcome() != model.OutcomeNoop {
+		t.Fatal(run.Outcome())
+	}
+}
+
+func TestNoopOfOneResourceRefreshesNobody(t *testing.T) {
+	w := newWorld(t)
+	w.m.set("s", "x")
+	w.run(w.graph("thing a value=1 noop=true", "svc s value=x subscribe=thing#a"))
+	w.outcomes("thing#a noop", "svc#s stable")
+	equal(t, w.m.actions(), nil)
+	if fmt.Sprint(w.txs["thing#a"].WouldRefresh) != "[svc#s]" {
+		t.Fatalf("%+v", w.txs["thing#a"])
+	}
+}
+
+func TestNoopUnknownUntil(t *testing.T) {
+	lines := func(first string) []string { return []string{first, "thing user value=1 missing=app"} }
+	cases := map[string]struct {
+		lines []string
+		want  string
+	}{
+		"a provider":      {lines("rel app value=1"), "unknown until rel#app is applied"},
+		"a command":       {lines("svc makes value=1"), "unknown until svc#makes is applied"},
+		"a requirement":   {[]string{"thing x value=1", "thing user value=1 missing=app require=thing#x"}, "unknown until thing#x is applied"},
+		"nothing of note": {lines("thing x value=1"), ""},
+		"nothing pending": {lines("rel app"), ""},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.opts.Env.Scope.Noop = true
+			w.run(w.graph(c.lines...))
+			tx := w.txs["thing#user"]
+			if tx.NoopMessage != c.want || tx.Failed != (c.want == "") {
+				t.Fatalf("%+v", tx)
+			}
+		})
+	}
+}
+
+func TestRequireGates(t *testing.T) {
+	w := newWorld(t)
+	run := w.run(w.graph("thing a value=1 fail_at=apply", "thing b value=1 require=thing#a", "thing c value=1 require=thing#b", "thing d value=1", "thing e value=1 subscribe=thing#a"))
+	w.outcomes("thing#a failed", "thing#b unmet", "thing#c unmet", "thing#d changed", "thing#e changed")
+	if fmt.Sprint(w.txs["thing#c"].UnmetRequirements) != "[thing#b]" {
+		t.Fatal(w.txs["thing#c"].UnmetRequirements)
+	}
+	if run.Outcome() != model.OutcomeFailed || run.Counts.Failed != 1 || run.Counts.Unmet != 2 || run.Counts.Skipped != 2 {
+		t.Fatalf("%+v", run.Counts)
+	}
+}
+
+func TestRequireOfAnExcludedResourceIsMet(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.res("thing a value=1"), w.res("thing b value=1 require=thing#a")
+	a.Excluded = "control.if is false"
+	g, err := engine.Build([]*resource.Resource{a, b}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.run(g)
+	w.outcomes("thing#a skipped", "thing#b changed")
+}
+
+func TestFailOnErrorStops(t *testing.T) {
+	w := newWorld(t)
+	w.opts.FailOnError = true
+	run := w.run(w.graph("thing a value=1", "thing b value=1 fail_at=apply", "thing c value=1"))
+	w.outcomes("thing#a changed", "thing#b failed", "thing#c notrun")
+	if run.Counts.NotRun != 1 {
+		t.Fatalf("%+v", run.Counts)
+	}
+	contains(t, w.txs["thing#c"].SkipReason, "thing#b failed")
+}
+
+func TestFailures(t *testing.T) {
+	cases := map[string]struct{ line, want string }{
+		"status": {"thing a value=1 fail_at=status", "status failed"},
+		"plan":   {"thing a value=1 fail_at=plan", "plan failed"},
+		"apply":  {"thing a value=1 fail_at=apply", "apply failed"},
+		"verify": {"thing a value=1 fail_at=verify", "desired state not achieved: still due: Would have set a"},
+		"panic":  {"thing a value=1 fail_at=panic", "panic in the resource type: boom a"},
+		"hang":   {"thing a value=1 fail_at=hang timeout=10ms", "timed out after 10ms"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.run(w.graph(c.line, "thing other value=1"))
+			w.outcomes("thing#a failed", "thing#other changed")
+			contains(t, strings.Join(w.txs["thing#a"].Errors, "\n"), c.want)
+		})
+	}
+}
+
+func TestRetryKeepsTheRefresh(t *testing.T) {
+	w := newWorld(t)
+	w.run(w.graph("thing a value=1", "svc s value=x fail_at=apply times=2 retry=2 delay=1ms subscribe=thing#a"))
+	w.outcomes("thing#a changed", "svc#s refreshed")
+	equal(t, w.m.actions(), []string{"set a", "tried s", "tried s", "refresh s"})
+	w = newWorld(t)
+	w.run(w.graph("thing a value=1 fail_at=apply retry=1"))
+	w.outcomes("thing#a failed")
+	equal(t, w.m.actions(), []string{"tried a", "tried a"})
+}
+
+func TestRefresh(t *testing.T) {
+	w := newWorld(t)
+	w.m.set("s", "x")
+	w.m.set("last", "x")
+	g := w.graph("thing a value=1", "svc s value=x subscribe=thing#a", "svc last value=x subscribe=svc#s", "thing deaf value=1 subscribe=thing#a")
+	w.run(g)
+	w.outcomes("thing#a changed", "svc#s refreshed", "svc#last refreshed", "thing#deaf changed")
+	w.run(g)
+	w.outcomes("thing#a stable", "svc#s stable", "svc#last stable", "thing#deaf stable")
+}
+
+func TestUnchangedAfterAllRefreshesNobody(t *testing.T) {
+	w := newWorld(t)
+	w.m.set("s", "x")
+	w.run(w.graph("thing a value=1 fail_at=unchanged", "svc s value=x subscribe=thing#a"))
+	w.outcomes("thing#a stable", "svc#s stable")
+}
+
+func TestOwedRefreshSurvives(t *testing.T) {
+	ways := map[string]func(w *world, cancel context.CancelCauseFunc){
+		"a kill": func(w *world, cancel context.CancelCauseFunc) {
+			w.hook = func(event, name string) {
+				if event == "apply" && name == "b" {
+					cancel(errors.New("killed"))
+				}
+			}
+		},
+		"a failure with fail_on_error": func(w *world, _ context.CancelCauseFunc) { w.opts.FailOnError = true },
+	}
+	for name, interrupt := range ways {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.m.set("s", "x")
+			w.opts.Journal = engine.NewFileJournal(w.opts.Env.Host, t.TempDir(), "test.yaml")
+			lines := []string{"thing a value=1", "thing b value=1 fail_at=apply times=1", "svc s value=x subscribe=thing#a"}
+			g := w.graph(lines...)
+			ctx, cancel := context.WithCancelCause(t.Context())
+			interrupt(w, cancel)
+			w.runCtx(ctx, g)
+			w.outcomes("thing#a changed", "thing#b failed", "svc#s notrun")
+			w.hook = nil
+			w.run(g)
+			w.outcomes("thing#a stable", "thing#b changed", "svc#s refreshed")
+			w.run(g)
+			w.outcomes("thing#a stable", "thing#b stable", "svc#s stable")
+			owed, err := w.opts.Journal.Owed()
+			if err != nil || len(owed) > 0 {
+				t.Fatalf("%v, still owed %v", err, owed)
+			}
+		})
+	}
+}
+
+func TestRefreshThatFailsIsOwed(t *testing.T) {
+	w := newWorld(t)
+	w.m.set("s", "x")
+	w.opts.Journal = engine.NewFileJournal(w.opts.Env.Host, t.TempDir(), "test.yaml")
+	g := w.graph("thing a value=1", "svc s value=x fail_at=apply times=1 subscribe=thing#a")
+	w.run(g)
+	w.outcomes("thing#a changed", "svc#s failed")
+	w.opts.Env.Scope.Noop = true
+	w.run(g)
+	w.outcomes("thing#a stable", "svc#s noop")
+	w.opts.Env.Scope.Noop = false
+	w.run(g)
+	w.outcomes("thing#a stable", "svc#s refreshed")
+}
+
+func TestFailedChangeThatChangedNothingOwesNothing(t *testing.T) {
+	w := newWorld(t)
+	w.m.set("s", "x")
+	w.opts.Journal = engine.NewFileJournal(w.opts.Env.Host, t.TempDir(), "test.yaml")
+	g := w.graph("thing a value=1 fail_at=apply", "svc s value=x subscribe=thing#a")
+	for range 2 {
+		w.run(g)
+		w.outcomes("thing#a failed", "svc#s stable")
+	}
+	if owed, err := w.opts.Journal.Owed(); err != nil || len(owed) > 0 {
+		t.Fatalf("%v, owed %v", err, owed)
+	}
+}
+
+func TestDebtOfAResourceThatIsGoneIsForgotten(t *testing.T) {
+	w := newWorld(t)
+	j := engine.NewFileJournal(w.opts.Env.Host, t.TempDir(), "test.yaml")
+	w.opts.Journal = j
+	if err := j.Owe(t.Context(), model.Ref{Type: "svc", Name: "gone"}); err != nil {
+		t.Fatal(err)
+	}
+	w.run(w.graph("thing a value=1"))
+	if owed, err := j.Owed(); err != nil || len(owed) > 0 {
+		t.Fatalf("%v, owed %v", err, owed)
+	}
+}
+
+func TestStopFinishesTheChangeInHand(t *testing.T) {
+	w := newWorld(t)
+	stop := make(chan struct{})
+	w.opts.Stop = stop
+	w.hook = func(event, name string) {
+		if event == "apply" && name == "a" {
+			close(stop)
+		}
+	}
+	run := w.run(w.graph("thing a value=1", "thing b value=1"))
+	w.outcomes("thing#a changed", "thing#b notrun")
+	if run.Outcome() != model.OutcomeNotRun {
+		t.Fatal(run.Outcome())
+	}
+}
+
+func TestLooksAgainAfterAChange(t *testing.T) {
+	w := newWorld(t)
+	// svc may have changed anything, so b must be seen as it is afterwards.
+	w.hook = func(event, name string) {
+		if event == "apply" && name == "cmd" {
+			w.m.set("b", "1")
+		}
+	}
+	w.run(w.graph("svc cmd value=1", "thing b value=1"))
+	w.outcomes("svc#cmd changed", "thing#b stable")
+}
+
+func TestGroupsAreAskedTogether(t *testing.T) {
+	w := newWorld(t)
+	w.run(w.graph("many a value=1", "many b value=1 require=many#a", "many c value=1", "thing x value=1", "many d value=1"))
+	equal(t, w.order, []string{"many#a", "many#b", "many#c", "thing#x", "many#d"})
+	equal(t, w.m.actions(), []string{
+		"look at 4", "set a", "look at 4", "change 2 together", "set b", "set c", "look at 2", "set x", "look at 1", "set d", "look at 1",
+	})
+}
+
+func TestBatchFallsBackToOneByOne(t *testing.T) {
+	w := newWorld(t)
+	w.run(w.graph("many a value=1", "many b value=1 fail_at=together", "many c value=1 fail_at=apply"))
+	w.outcomes("many#a changed", "many#b changed", "many#c failed")
+}
+
+func TestGuardIsAskedOnceAlsoInNoop(t *testing.T) {
+	for _, noop := range []bool{false, true} {
+		w := newWorld(t)
+		w.opts.Env.Scope.Noop = noop
+		w.run(w.graph("guarded a value=1 guard=door", "thing b value=1"))
+		got := slices.DeleteFunc(w.m.actions(), func(s string) bool { return !strings.HasPrefix(s, "guard") && !strings.HasPrefix(s, "prepare") })
+		want := []string{"prepare 1", "guard a"}
+		if noop {
+			want = want[1:]
+		}
+		equal(t, got, want)
+		if w.txs["guarded#a"].Outcome() != model.OutcomeStable {
+			t.Fatal(w.txs["guarded#a"].Outcome())
+		}
+	}
+}
+
+func TestDriftProperty(t *testing.T) {
+	w := newWorld(t)
+	w.opts.Cause = model.CauseSchedule
+	run := w.run(w.graph("thing a value=1", "thing b value=1 drift=report", "thing c value=1 drift=ignore"))
+	w.outcomes("thing#a changed", "thing#b noop", "thing#c skipped")
+	if run.Drift.Detected != 2 || run.Drift.Repaired != 1 {
+		t.Fatalf("%+v", run.Drift)
+	}
+}
+
+func TestOutputsReachLaterResources(t *testing.T) {
+	w := newWorld(t)
+	first, second := w.res("guarded a value=hello"), w.res("thing b")
+	second.Late = func(_ context.Context, out resource.Outputs) (resource.Spec, []model.Secret, error) {
+		v, ok := out[first.Ref()]["value"]
+		if !ok {
+			return nil, nil, errors.New("not known yet")
+		}
+		s := *second.Spec.(*spec)
+		s.Value = fmt.Sprint(v)
+		return &s, nil, nil
+	}
+	g, err := engine.Build([]*resource.Resource{first, second}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.opts.Env.Scope.Noop = true
+	w.run(g)
+	if got := w.txs["thing#b"].NoopMessage; got != "unknown until guarded#a is applied" && w.txs["thing#b"].Failed {
+		t.Fatalf("%+v", w.txs["thing#b"])
+	}
+	w.opts.Env.Scope.Noop = false
+	w.run(g)
+	if w.m.get("b") != "hello" {
+		t.Fatal(w.m.get("b"))
+	}
+}
+
+func TestSecretsAreNeverShown(t *testing.T) {
+	const secret = "hunter2-hunter2"
+	for _, marked := range []bool{true, false} {
+		w := newWorld(t)
+		w.opts.Full = true
+		a := w.res("thing a value=" + secret)
+		if marked {
+			a = w.res("thing a value=" + secret + " sensitive=true")
+		} else {
+			a.Secrets = []model.Secret{model.NewSecret(secret)}
+		}
+		b := w.res("thing b value=" + secret + " fail_at=apply")
+		g, err := engine.Build([]*resource.Resource{a, b}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		run := w.run(g)
+		if w.m.get("a") != secret {
+			t.Fatal("the resource itself must get the value")
+		}
+		all, err := json.Marshal([]any{w.txs["thing#a"], run, w.txs["thing#b"].Errors})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for where, text := range map[string]string{"documents": string(all), "log": w.log.String()} {
+			if strings.Contains(text, secret) {
+				t.Fatalf("secret shown in %s: %s", where, text)
+			}
+		}
+		contains(t, w.log.String(), model.Redacted)
+	}
+}
+
+func TestEarlierCommandsOfTheSession(t *testing.T) {
+	w := newWorld(t)
+	dir := t.TempDir()
+	s, err := engine.OpenSession(w.opts.Env.Host, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := func() {
+		for _, tx := range w.txs {
+			if err := s.Append(t.Context(), tx); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	earlier := func() engine.Known {
+		w.opts.Earlier, err = s.Earlier()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return func(ref model.Ref) bool { _, ok := w.opts.Earlier(ref); return ok }
+	}
+	w.run(w.graph("thing a value=1", "thing bad value=1 fail_at=apply"))
+	store()
+	w.m.set("s", "x")
+	g, err := engine.Build([]*resource.Resource{w.res("svc s value=x subscribe=thing#a"), w.res("thing c value=1 require=thing#bad")}, earlier())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.run(g)
+	w.outcomes("svc#s refreshed", "thing#c unmet")
+	store()
+	sum, err := s.Summary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := model.Counts{Total: 4, Unique: 4, Changed: 2, Failed: 1, Skipped: 1, Refreshed: 1, Unmet: 1}
+	if sum.Counts != want || sum.StartTime.IsZero() || sum.EndTime.Before(sum.StartTime) {
+		t.Fatalf("%+v", sum)
+	}
+	if _, err := engine.OpenSession(w.opts.Env.Host, dir+"/none"); !errors.Is(err, engine.ErrNoSession) {
+		t.Fatal(err)
+	}
+}
+
+func TestLogLine(t *testing.T) {
+	var out bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&out, nil))
+	tx := &model.Transaction{Type: "file", Name: "/etc/motd", RequestedEnsure: "present", Provider: "posix", Changed: true, Duration: 3 * time.Millisecond}
+	engine.LogTransaction(t.Context(), log, tx)
+	contains(t, out.String(), "level=WARN", `msg="file#/etc/motd changed"`, "ensure=present", "runtime=3ms", "provider=posix")
+}

@@ -1,0 +1,59 @@
+package engine
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// LogTransaction writes the one line that a resource gets in the log
+// (spec/formats.md, "Command line"): INFO when stable, WARN when changed, ERROR
+// when failed.
+func LogTransaction(ctx context.Context, log *slog.Logger, t *model.Transaction) {
+	level, word := lineOf(t)
+	attrs := []slog.Attr{slog.String("ensure", t.RequestedEnsure), slog.Duration("runtime", t.Duration.Round(time.Millisecond))}
+	if t.Provider != "" {
+		attrs = append(attrs, slog.String("provider", t.Provider))
+	}
+	if t.NoopMessage != "" {
+		attrs = append(attrs, slog.String("noop", t.NoopMessage))
+	}
+	if t.SkipReason != "" && t.SkipReason != t.NoopMessage {
+		attrs = append(attrs, slog.String("reason", t.SkipReason))
+	}
+	if len(t.UnmetRequirements) > 0 {
+		refs := make([]string, len(t.UnmetRequirements))
+		for i, ref := range t.UnmetRequirements {
+			refs[i] = ref.String()
+		}
+		attrs = append(attrs, slog.String("unmet", strings.Join(refs, ",")))
+	}
+	if len(t.Errors) > 0 {
+		attrs = append(attrs, slog.String("error", strings.Join(t.Errors, "; ")))
+	}
+	log.LogAttrs(ctx, level, t.Ref().String()+" "+word, attrs...)
+}
+
+func lineOf(t *model.Transaction) (slog.Level, string) {
+	switch t.Outcome() {
+	case model.OutcomeFailed:
+		return slog.LevelError, "failed"
+	case model.OutcomeUnmet:
+		return slog.LevelError, "skipped"
+	case model.OutcomeNotRun:
+		return slog.LevelWarn, "not run"
+	case model.OutcomeNoop:
+		return slog.LevelWarn, "would change"
+	case model.OutcomeRefreshed:
+		return slog.LevelWarn, "refreshed"
+	case model.OutcomeChanged:
+		return slog.LevelWarn, "changed"
+	case model.OutcomeSkipped:
+		return slog.LevelInfo, "skipped"
+	default:
+		return slog.LevelInfo, "stable"
+	}
+}

@@ -1,0 +1,233 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"sync"
+
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// look is what is known of a resource's state, and as of when.
+type look struct {
+	spec     resource.Spec
+	provider resource.Provider
+	state    resource.State
+	err      error
+	// at is the number of changes that had been made when the look was taken.
+	at int
+	// taken says that there was a look at all.
+	taken bool
+}
+
+// eras remembers when each domain was last changed, counted in changes.
+type eras struct {
+	now  int
+	last [8]int
+}
+
+// change makes the states of domains old.
+func (e *eras) change(domains resource.Domain) {
+	e.now++
+	for bit := range e.last {
+		if domains.Overlaps(1 << bit) {
+			e.last[bit] = e.now
+		}
+	}
+}
+
+// fresh says that nothing has changed in domains since a look.
+func (e *eras) fresh(l *look, domains resource.Domain) bool {
+	if !l.taken {
+		return false
+	}
+	for bit := range e.last {
+		if domains.Overlaps(1<<bit) && e.last[bit] > l.at {
+			return false
+		}
+	}
+
+	return true
+}
+
+// group is the resources of one type and provider, which are asked together.
+type group struct {
+	typ      *resource.Type
+	provider resource.Provider
+	nodes    []*node
+}
+
+// lookAll takes the shared look: every resource that can be looked at before
+// the run begins.
+func (r *run) lookAll(ctx context.Context) {
+	var nodes []*node
+	for _, n := range r.graph.nodes {
+		if n.res.Excluded == "" && n.res.Late == nil && !r.ignoresDrift(n) {
+			r.looks[n.at].spec = n.res.Spec
+			nodes = append(nodes, n)
+		}
+	}
+	r.lookAt(ctx, nodes)
+}
+
+// lookAt asks for the states of nodes, grouped.
+func (r *run) lookAt(ctx context.Context, nodes []*node) {
+	for _, g := range r.groups(nodes) {
+		env := r.env(nil)
+		if err := r.prepare(ctx, env, g); err != nil {
+			r.settleLooks(g, nil, func(int) error { return err })
+			continue
+		}
+		if g.typ.StatusAll != nil {
+			var states []resource.State
+			var errs []error
+			err := protect(func() error {
+				states, errs = g.typ.StatusAll(ctx, env, g.provider, r.specs(g))
+				return nil
+			})
+			if err == nil && (len(states) != len(g.nodes) || len(errs) != len(g.nodes)) {
+				err = fmt.Errorf("%s gave %d states for %d resources", g.typ.Name, len(states), len(g.nodes))
+			}
+			if err != nil {
+				r.settleLooks(g, nil, func(int) error { return err })
+				continue
+			}
+			r.settleLooks(g, states, func(i int) error { return errs[i] })
+			continue
+		}
+		states, errs := r.statusEach(ctx, g)
+		r.settleLooks(g, states, func(i int) error { return errs[i] })
+	}
+}
+
+// groups sorts nodes by type and provider, choosing the provider of those that
+// have none yet; a node without a suitable one has that as its look.
+func (r *run) groups(nodes []*node) []*group {
+	type key struct {
+		typ      *resource.Type
+		provider string
+	}
+	var out []*group
+	byKey := map[key]*group{}
+	for _, n := range nodes {
+		l := &r.looks[n.at]
+		if l.provider == nil {
+			err := protect(func() (err error) {
+				l.provider, err = n.res.Type.Select(r.opts.Env.Facts, l.spec)
+				return err
+			})
+			if err != nil {
+				l.provider, l.err, l.at, l.taken = nil, err, r.eras.now, true
+				continue
+			}
+		}
+		k := key{n.res.Type, l.provider.Name()}
+		g, ok := byKey[k]
+		if !ok {
+			g = &group{typ: n.res.Type, provider: l.provider}
+			byKey[k] = g
+			out = append(out, g)
+		}
+		g.nodes = append(g.nodes, n)
+	}
+
+	return out
+}
+
+func (r *run) specs(g *group) []resource.Spec {
+	specs := make([]resource.Spec, len(g.nodes))
+	for i, n := range g.nodes {
+		specs[i] = r.looks[n.at].spec
+	}
+
+	return specs
+}
+
+// prepare does what a type needs before a look; it is a change, so never in noop.
+func (r *run) prepare(ctx context.Context, env resource.Env, g *group) error {
+	if g.typ.Prepare == nil || r.opts.Env.Scope.Noop {
+		return nil
+	}
+
+	return protect(func() error { return g.typ.Prepare(ctx, env, g.provider, r.specs(g)) })
+}
+
+func (r *run) settleLooks(g *group, states []resource.State, errOf func(int) error) {
+	for i, n := range g.nodes {
+		l := &r.looks[n.at]
+		l.state, l.err, l.at, l.taken = nil, errOf(i), r.eras.now, true
+		if l.err == nil && states != nil {
+			l.state = states[i]
+			r.identify(n, l.state)
+		}
+	}
+}
+
+// identify fills in what every state says.
+func (r *run) identify(n *node, s resource.State) {
+	common := s.State()
+	common.Protocol, common.ResourceType, common.Name = stateProtocol(n), n.ref.Type, n.ref.Name
+}
+
+// chunk is how many looks one worker takes at a time: enough that handing them
+// out costs nothing, few enough that the workers end together.
+const chunk = 32
+
+// statusEach looks at the nodes of a group one by one, on all cores.
+func (r *run) statusEach(ctx context.Context, g *group) ([]resource.State, []error) {
+	states, errs := make([]resource.State, len(g.nodes)), make([]error, len(g.nodes))
+	env := r.env(nil)
+	one := func(i int) {
+		n := g.nodes[i]
+		errs[i] = protect(func() (err error) {
+			states[i], err = g.typ.Status(ctx, env, g.provider, r.looks[n.at].spec)
+			return err
+		})
+	}
+	if len(g.nodes) <= chunk {
+		for i := range g.nodes {
+			one(i)
+		}
+		return states, errs
+	}
+	chunks := make(chan int)
+	var workers sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(func() {
+			for start := range chunks {
+				for i := start; i < min(start+chunk, len(g.nodes)); i++ {
+					one(i)
+				}
+			}
+		})
+	}
+	for start := 0; start < len(g.nodes); start += chunk {
+		chunks <- start
+	}
+	close(chunks)
+	workers.Wait()
+
+	return states, errs
+}
+
+// PanicError is a panic of a type: it fails the resource and nothing else.
+type PanicError struct {
+	Value any
+	Stack []byte
+}
+
+// Error says what was panicked with.
+func (p *PanicError) Error() string { return fmt.Sprintf("panic in the resource type: %v", p.Value) }
+
+// protect turns a panic into an error.
+func protect(f func() error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &PanicError{Value: v, Stack: debug.Stack()}
+		}
+	}()
+
+	return f()
+}

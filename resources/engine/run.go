@@ -1,0 +1,169 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/segmentio/ksuid"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// Journal keeps the refreshes that a manifest's resources are owed, across
+// runs and kills.
+type Journal interface {
+	// Owe is durable when it returns.
+	Owe(ctx context.Context, to ...model.Ref) error
+	// Settle strikes a debt out.
+	Settle(ctx context.Context, to model.Ref) error
+	// Owed gives what is owed from earlier runs.
+	Owed() ([]model.Ref, error)
+}
+
+// Options are what a run is told.
+type Options struct {
+	// Env is handed to the types. Its Scope says whether this is noop; its log
+	// must be set.
+	Env resource.Env
+	// Manifest names what runs; Revision and Digest say which version of it.
+	Manifest      string
+	Revision      uint64
+	Digest        string
+	Node          string
+	Version       string
+	Cause         model.Cause
+	CorrelationID string
+	// RunID is a KSUID; empty makes one.
+	RunID string
+	// FailOnError stops the run at the first resource that fails.
+	FailOnError bool
+	// Journal keeps owed refreshes; nil means that they do not outlive the run.
+	Journal Journal
+	// Earlier finds the transaction of a resource of an earlier command of the session.
+	Earlier func(model.Ref) (*model.Transaction, bool)
+	// Stop, when closed, ends the run after the change in hand; the rest is not run.
+	Stop <-chan struct{}
+	// Full puts properties and status into the transactions of stable resources too.
+	Full bool
+	// OnTransaction gets each transaction as it is made, in order.
+	OnTransaction func(*model.Transaction)
+	// Woken is when the wake-up came that led to this run, for the latency of repairs.
+	Woken time.Time
+}
+
+// run is one run of a graph.
+type run struct {
+	graph   *Graph
+	opts    Options
+	eras    eras
+	looks   []look
+	results []result
+	owed    map[model.Ref]bool
+	outputs resource.Outputs
+	redact  model.Redactor
+	// secrets are the values to redact, those of sensitive resources included.
+	secrets []model.Secret
+	batched map[*node]bool
+	summary model.Run
+	stopped string // why the rest does not run
+}
+
+// result is what came of a node, as far as others need to know.
+type result struct {
+	done    bool
+	changed bool // really, not in noop
+	would   bool // in noop
+	failed  bool
+	unmet   bool
+	notrun  bool
+}
+
+// Run reconciles the resources of a graph. When ctx ends, the change in hand is
+// broken off; when opts.Stop is closed, it is finished first. What went wrong
+// stands in the summary and the transactions.
+func Run(ctx context.Context, g *Graph, opts Options) *model.Run {
+	if opts.RunID == "" {
+		opts.RunID = ksuid.New().String()
+	}
+	r := &run{
+		graph: g, opts: opts, looks: make([]look, len(g.nodes)), results: make([]result, len(g.nodes)),
+		owed: map[model.Ref]bool{}, outputs: resource.Outputs{}, batched: map[*node]bool{},
+	}
+	r.summary = model.Run{
+		Protocol: model.ProtocolRun, RunID: opts.RunID, Node: opts.Node, Manifest: opts.Manifest,
+		Revision: opts.Revision, Digest: opts.Digest, Cause: opts.Cause, Started: time.Now().UTC(),
+		Noop: opts.Env.Scope.Noop, Version: opts.Version, CorrelationID: opts.CorrelationID,
+	}
+	r.learnSecrets()
+	r.recallDebts()
+	r.forgetDebts(ctx)
+	r.lookAll(ctx)
+	for _, n := range g.nodes {
+		if !r.results[n.at].done {
+			r.turn(ctx, n)
+		}
+	}
+	r.finish()
+
+	return &r.summary
+}
+
+// finish completes the summary.
+func (r *run) finish() {
+	r.summary.Counts.Unique = len(r.graph.nodes)
+	r.summary.Duration = time.Since(r.summary.Started)
+	if r.summary.Drift.Repaired > 0 && !r.opts.Woken.IsZero() {
+		r.summary.Drift.Latency = time.Since(r.opts.Woken)
+	}
+}
+
+// unasked says that the run was not started because somebody wanted a change.
+func (r *run) unasked() bool {
+	return r.opts.Cause == model.CauseDrift || r.opts.Cause == model.CauseSchedule
+}
+
+// ignoresDrift says that the resource is not even looked at in this run.
+func (r *run) ignoresDrift(n *node) bool {
+	return r.unasked() && n.res.Meta().Drift == model.DriftIgnore
+}
+
+// isNoop says that a resource is not to be changed in this run.
+func (r *run) isNoop(n *node) bool {
+	meta := n.res.Meta()
+
+	return r.opts.Env.Scope.Noop || meta.Noop || (r.unasked() && meta.Drift == model.DriftReport)
+}
+
+// recallDebts reads what earlier runs left unpaid.
+func (r *run) recallDebts() {
+	if r.opts.Journal == nil {
+		return
+	}
+	owed, err := r.opts.Journal.Owed()
+	if err != nil {
+		// Without it a refresh may be lost, so this is said and not swallowed; the
+		// run itself is still better than none.
+		r.summary.Errors = append(r.summary.Errors, "reading the journal of owed refreshes: "+err.Error())
+	}
+	for _, ref := range owed {
+		r.owed[ref] = true
+	}
+}
+
+// forgetDebts strikes out what is owed to resources that are not in the
+// manifest any more.
+func (r *run) forgetDebts(ctx context.Context) {
+	if r.opts.Env.Scope.Noop || r.opts.Journal == nil {
+		return
+	}
+	for ref := range r.owed {
+		if _, still := r.graph.byRef[ref]; still {
+			continue
+		}
+		if err := r.opts.Journal.Settle(ctx, ref); err != nil {
+			r.summary.Errors = append(r.summary.Errors, "the journal of owed refreshes: "+err.Error())
+		}
+		delete(r.owed, ref)
+	}
+}

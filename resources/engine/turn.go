@@ -1,0 +1,257 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// turn brings one resource into its desired state, or says why not. The order
+// of things stands here once, for every type: gate, look, probe, plan, apply,
+// look, verify.
+func (r *run) turn(ctx context.Context, n *node) {
+	t := r.begin(n)
+	if r.gate(ctx, n, t) {
+		return
+	}
+	plan, refresh, err := r.due(ctx, n)
+	switch {
+	case err != nil && r.isNoop(n) && r.unknownUntil(n, err, t):
+	case err != nil:
+		r.fail(ctx, n, t, err)
+	case plan.Empty():
+		r.stable(ctx, n, t, refresh)
+	case r.isNoop(n):
+		r.would(n, t, plan, refresh)
+	default:
+		if batch := r.batch(ctx, n, plan); len(batch) > 1 {
+			r.applyBatch(ctx, batch, t)
+			return
+		}
+		r.change(ctx, n, t, plan, refresh)
+	}
+	r.end(n, t)
+}
+
+// gate ends the turn of a resource that does not get one.
+func (r *run) gate(ctx context.Context, n *node, t *model.Transaction) bool {
+	res := &r.results[n.at]
+	r.checkStop(ctx)
+	switch {
+	case r.stopped != "":
+		t.NotRun, t.SkipReason, res.notrun = true, r.stopped, true
+	case n.res.Excluded != "":
+		t.Skipped, t.SkipReason = true, n.res.Excluded
+	case r.ignoresDrift(n):
+		t.Skipped, t.SkipReason = true, "drift is ignored"
+	default:
+		t.UnmetRequirements = r.unmet(n)
+		if len(t.UnmetRequirements) == 0 {
+			return false
+		}
+		t.Skipped, t.SkipReason, res.unmet = true, "requirements are not met", true
+	}
+	r.end(n, t)
+
+	return true
+}
+
+// checkStop notices that the rest of the run is not wanted any more.
+func (r *run) checkStop(ctx context.Context) {
+	if r.stopped != "" {
+		return
+	}
+	select {
+	case <-r.opts.Stop:
+		r.stopped = "the run was stopped"
+	case <-ctx.Done():
+		r.stopped = fmt.Sprintf("the run was broken off: %v", context.Cause(ctx))
+	default:
+	}
+}
+
+// unmet gives the requirements that failed, or were themselves skipped for that.
+func (r *run) unmet(n *node) []model.Ref {
+	var out []model.Ref
+	for _, dep := range n.requires {
+		if res := r.results[dep.at]; res.failed || res.unmet {
+			out = append(out, dep.ref)
+		}
+	}
+	for _, ref := range n.earlierRequires {
+		if t, ok := r.opts.Earlier(ref); ok && (t.Failed || len(t.UnmetRequirements) > 0) {
+			out = append(out, ref)
+		}
+	}
+
+	return out
+}
+
+// refreshed says that a resource it subscribes to changed, in this run or in
+// one that did not come to the refresh.
+func (r *run) refreshed(n *node) bool {
+	for _, dep := range n.subscribes {
+		res := r.results[dep.at]
+		if res.changed || (res.would && r.isNoop(n)) {
+			return true
+		}
+	}
+	for _, ref := range n.earlierSubscribes {
+		if t, ok := r.opts.Earlier(ref); ok && t.Changed && (!t.Noop || r.isNoop(n)) {
+			return true
+		}
+	}
+	if !r.owed[n.ref] {
+		return false
+	}
+	// A debt is paid once something it may stem from is as it should be: while
+	// all of it fails, acting would repeat at every run.
+	for _, dep := range n.subscribes {
+		if !r.results[dep.at].failed && !r.results[dep.at].unmet {
+			return true
+		}
+	}
+
+	return len(n.subscribes) == 0
+}
+
+// due finds out what is to be done to a resource at its turn.
+func (r *run) due(ctx context.Context, n *node) (plan resource.Plan, refresh bool, err error) {
+	ctx, cancel := r.attempt(ctx, n)
+	defer cancel()
+	if err := r.resolveLate(ctx, n); err != nil {
+		return plan, false, err
+	}
+	r.refreshLook(ctx, n)
+	l := &r.looks[n.at]
+	if l.err != nil {
+		return plan, false, l.err
+	}
+	refresh = n.res.Type.Refreshes && r.refreshed(n)
+	state := l.state
+	if n.res.Type.Probe != nil {
+		err := protect(func() (err error) {
+			state, err = n.res.Type.Probe(ctx, r.env(n), l.provider, l.spec, state, refresh)
+			return err
+		})
+		if err != nil {
+			return plan, refresh, err
+		}
+		r.identify(n, state)
+		l.state = state
+	}
+	err = protect(func() (err error) {
+		plan, err = n.res.Type.Plan(l.spec, state, refresh)
+		return err
+	})
+
+	return plan, refresh, err
+}
+
+// resolveLate completes the properties of a resource that had to wait for its turn.
+func (r *run) resolveLate(ctx context.Context, n *node) error {
+	l := &r.looks[n.at]
+	if n.res.Late == nil {
+		l.spec = n.res.Spec
+		return nil
+	}
+	spec, secrets, err := n.res.Late(ctx, r.outputs)
+	if err != nil {
+		if r.isNoop(n) {
+			return resource.Missing{Need: anyNeed, Err: err}
+		}
+		return err
+	}
+	r.addSecrets(secrets...)
+	l.spec = spec
+
+	return nil
+}
+
+// refreshLook looks again when something changed what the last look described:
+// as a group where the type asks many with one question, else at this one.
+func (r *run) refreshLook(ctx context.Context, n *node) {
+	if r.eras.fresh(&r.looks[n.at], n.res.Type.Reads) {
+		return
+	}
+	nodes := []*node{n}
+	if n.res.Type.StatusAll != nil {
+		for _, other := range r.graph.nodes[n.at+1:] {
+			if other.res.Type == n.res.Type && r.looks[other.at].taken && !r.results[other.at].done {
+				nodes = append(nodes, other)
+			}
+		}
+	}
+	r.lookAt(ctx, nodes)
+}
+
+// attempt bounds ctx by the resource's timeout.
+func (r *run) attempt(ctx context.Context, n *node) (context.Context, context.CancelFunc) {
+	timeout := n.res.Meta().Timeout.Std()
+	if timeout == 0 || n.res.Type.OwnTimeout {
+		return ctx, func() {}
+	}
+
+	return context.WithTimeoutCause(ctx, timeout, fmt.Errorf("timed out after %s", timeout))
+}
+
+func (r *run) stable(ctx context.Context, n *node, t *model.Transaction, refresh bool) {
+	r.describe(n, t, r.looks[n.at].state)
+	r.keepOutputs(n, resource.Outcome{})
+	if refresh && !r.isNoop(n) {
+		r.settle(ctx, n, t)
+	}
+}
+
+// would says what a real run would do.
+func (r *run) would(n *node, t *model.Transaction, plan resource.Plan, refresh bool) {
+	t.Changed, t.Noop, t.Refreshed = true, true, refresh
+	t.NoopMessage = r.redact.Redact(plan.Message())
+	t.Changes = r.showChanges(n, plan)
+	r.describe(n, t, r.looks[n.at].state)
+	r.results[n.at].would = true
+	for _, s := range n.subscribers {
+		if s.res.Type.Refreshes {
+			t.WouldRefresh = append(t.WouldRefresh, s.ref)
+		}
+	}
+	if r.unasked() {
+		r.summary.Drift.Detected++
+	}
+}
+
+// fail records an error of a resource.
+func (r *run) fail(ctx context.Context, n *node, t *model.Transaction, err error) {
+	t.Failed = true
+	t.Errors = append(t.Errors, r.redact.Redact(err.Error()))
+	t.Noop = r.isNoop(n)
+	var p *PanicError
+	if errors.As(err, &p) {
+		r.opts.Env.Log.ErrorContext(ctx, "a resource type panicked", "resource", n.ref.String(), "panic", r.redact.Redact(fmt.Sprint(p.Value)), "stack", string(p.Stack))
+	}
+	r.results[n.at].failed = true
+	if l := r.looks[n.at]; l.state != nil {
+		r.describe(n, t, l.state)
+	}
+	if r.opts.FailOnError && r.stopped == "" {
+		r.stopped = fmt.Sprintf("%s failed and fail_on_error is set", n.ref)
+	}
+}
+
+// wait sleeps between attempts; false means that the run ended meanwhile.
+func (r *run) wait(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err() == nil
+	case <-r.opts.Stop:
+		return false
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,232 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// machine is what the test types manage: values by name, and a record of what
+// was done to it.
+type machine struct {
+	mu     sync.Mutex
+	values map[string]string
+	did    []string
+}
+
+func newMachine() *machine { return &machine{values: map[string]string{}} }
+
+func (m *machine) note(format string, args ...any) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.did = append(m.did, fmt.Sprintf(format, args...))
+}
+
+func (m *machine) get(name string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.values[name]
+}
+
+func (m *machine) set(name, value string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.values[name] = value
+}
+
+// actions gives what was done, and forgets it.
+func (m *machine) actions() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out := m.did
+	m.did = nil
+	return out
+}
+
+type spec struct {
+	model.Common
+	Value    string   `json:"value,omitempty" sensitive:"true"`
+	FailAt   string   `json:"fail_at,omitempty"`
+	Times    int      `json:"times,omitempty"` // how often FailAt fails, 0 is always
+	Provides []string `json:"provides,omitempty"`
+	Needs    []string `json:"needs,omitempty"`
+	Missing  string   `json:"missing,omitempty"` // the look needs machine.values[Missing]
+	Guard    string   `json:"guard,omitempty"`
+}
+
+func (*spec) Validate() model.Problems { return nil }
+
+type state struct {
+	model.CommonState
+	Value string `json:"value"`
+	guard bool
+}
+
+type plain struct{}
+
+func (plain) Name() string { return "plain" }
+
+func (plain) IsManageable(model.Facts, resource.Spec) (bool, int, error) { return true, 1, nil }
+
+type provider interface{ resource.Provider }
+
+// thing sets machine.values[name] to its value. Its options come from its spec.
+type thing struct {
+	m    *machine
+	info resource.Info
+	mu   *sync.Mutex
+	left map[string]int
+	hook func(event, name string)
+}
+
+func newThing(m *machine, name string, change func(*resource.Info)) thing {
+	t := thing{m: m, mu: &sync.Mutex{}, left: map[string]int{}, info: resource.Info{
+		Name: name, Ensures: []string{"present"}, Reads: resource.Paths, Writes: resource.Paths,
+	}}
+	if change != nil {
+		change(&t.info)
+	}
+	return t
+}
+
+func (t thing) Info() resource.Info { return t.info }
+func (thing) New() *spec            { return &spec{} }
+func (thing) Providers() []provider { return []provider{plain{}} }
+func (t thing) event(what, n string) {
+	if t.hook != nil {
+		t.hook(what, n)
+	}
+}
+
+// failing says that a resource fails at a place now.
+func (t thing) failing(s *spec, at string) error {
+	if s.FailAt != at {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.left[s.Name]++
+	if s.Times > 0 && t.left[s.Name] > s.Times {
+		return nil
+	}
+	return errors.New(at + " failed with " + s.Value)
+}
+
+func (t thing) Status(_ context.Context, _ resource.Env, _ provider, s *spec) (*state, error) {
+	t.event("status", s.Name)
+	if s.FailAt == "panic" {
+		panic("boom " + s.Name)
+	}
+	if s.Missing != "" && t.m.get(s.Missing) == "" {
+		return nil, resource.Missing{Need: "value:" + s.Missing, Err: errors.New(s.Missing + " is missing")}
+	}
+	if err := t.failing(s, "status"); err != nil {
+		return nil, err
+	}
+	v := t.m.get(s.Name)
+	ensure := model.EnsurePresent
+	if v == "" {
+		ensure = model.EnsureAbsent
+	}
+	return &state{CommonState: model.CommonState{Ensure: ensure}, Value: v}, nil
+}
+
+func (t thing) Plan(s *spec, st *state, refresh bool) (resource.Plan, error) {
+	var p resource.Plan
+	if s.FailAt == "plan" {
+		return p, errors.New("plan failed")
+	}
+	if refresh && t.info.Refreshes {
+		p.Add(model.Change{Action: "refresh", Message: "Would have refreshed " + s.Name})
+		return p, nil
+	}
+	if st.Value != s.Value {
+		p.Add(model.Change{Action: "set", Message: "Would have set " + s.Name, Property: "value", From: st.Value, To: s.Value, Diff: "-" + st.Value + "\n+" + s.Value})
+	}
+	return p, nil
+}
+
+func (t thing) Apply(ctx context.Context, env resource.Env, _ provider, s *spec, p resource.Plan) (resource.Outcome, error) {
+	t.event("apply", s.Name)
+	env.Log.Info("applying " + s.Value)
+	if s.FailAt == "hang" {
+		<-ctx.Done()
+		return resource.Outcome{}, context.Cause(ctx)
+	}
+	if err := t.failing(s, "apply"); err != nil {
+		t.m.note("tried %s", s.Name)
+		return resource.Outcome{}, err
+	}
+	t.m.note("%s %s", p.Changes[0].Action, s.Name)
+	if s.FailAt != "verify" {
+		t.m.set(s.Name, s.Value)
+	}
+	return resource.Outcome{Unchanged: s.FailAt == "unchanged"}, nil
+}
+
+// relating is a thing with relations.
+type relating struct{ thing }
+
+func (relating) Relations(s *spec) resource.Relations {
+	return resource.Relations{Provides: append([]string{"value:" + s.Name}, s.Provides...), Needs: s.Needs}
+}
+
+// many is a thing that looks at and changes many at once.
+type many struct{ thing }
+
+func (t many) StatusAll(ctx context.Context, env resource.Env, p provider, specs []*spec) ([]*state, []error) {
+	t.m.note("look at %d", len(specs))
+	states, errs := make([]*state, len(specs)), make([]error, len(specs))
+	for i, s := range specs {
+		states[i], errs[i] = t.Status(ctx, env, p, s)
+	}
+	return states, errs
+}
+
+func (t many) ApplyAll(ctx context.Context, env resource.Env, p provider, specs []*spec, plans []resource.Plan) ([]resource.Outcome, error) {
+	t.m.note("change %d together", len(specs))
+	if slices.ContainsFunc(specs, func(s *spec) bool { return s.FailAt == "together" }) {
+		return nil, errors.New("not together")
+	}
+	out := make([]resource.Outcome, len(specs))
+	for i, s := range specs {
+		var err error
+		if out[i], err = t.Apply(ctx, env, p, s, plans[i]); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// guarded is a thing with a guard, preparation and outputs.
+type guarded struct{ thing }
+
+func (t guarded) Prepare(_ context.Context, _ resource.Env, _ provider, specs []*spec) error {
+	t.m.note("prepare %d", len(specs))
+	return nil
+}
+
+func (t guarded) Probe(_ context.Context, _ resource.Env, _ provider, s *spec, st *state, _ bool) (*state, error) {
+	if s.Guard == "" {
+		return st, nil
+	}
+	t.m.note("guard %s", s.Name)
+	st.guard = t.m.get(s.Guard) != ""
+	return st, nil
+}
+
+func (t guarded) Plan(s *spec, st *state, refresh bool) (resource.Plan, error) {
+	if s.Guard != "" && !st.guard {
+		return resource.Plan{}, nil
+	}
+	return t.thing.Plan(s, st, refresh)
+}
+
+func (guarded) Outputs(s *spec, st *state, _ resource.Outcome) map[string]any {
+	return map[string]any{"value": st.Value}
+}
