@@ -7,6 +7,7 @@ import (
 	"github.com/segmentio/ksuid"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -46,6 +47,11 @@ type Options struct {
 	Stop <-chan struct{}
 	// Full puts properties and status into the transactions of stable resources too.
 	Full bool
+	// Joined says that the run belongs to that of a parent process, which holds
+	// the run lock and keeps the host's record of litter.
+	Joined bool
+	// ReadAll reads all content anew, whatever is remembered of it.
+	ReadAll bool
 	// OnTransaction gets each transaction as it is made, in order.
 	OnTransaction func(*model.Transaction)
 	// Woken is when the wake-up came that led to this run, for the latency of repairs.
@@ -96,17 +102,48 @@ func Run(ctx context.Context, g *Graph, opts Options) *model.Run {
 		Noop: opts.Env.Scope.Noop, Version: opts.Version, CorrelationID: opts.CorrelationID,
 	}
 	r.learnSecrets()
+	if err := r.enter(ctx); err != nil {
+		r.stopped = "the run could not begin: " + err.Error()
+		r.summary.Errors = append(r.summary.Errors, r.stopped)
+	}
 	r.recallDebts()
 	r.forgetDebts(ctx)
-	r.lookAll(ctx)
+	if r.stopped == "" {
+		r.lookAll(ctx)
+	}
 	for _, n := range g.nodes {
 		if !r.results[n.at].done {
 			r.turn(ctx, n)
 		}
 	}
+	r.leave()
 	r.finish()
 
 	return &r.summary
+}
+
+// enter begins the host's run. Noop writes nothing, not even that it ran.
+func (r *run) enter(ctx context.Context) error {
+	h := r.opts.Env.Host
+	switch {
+	case h == nil:
+		return nil
+	case r.opts.Env.Scope.Noop:
+		h.ForgetAccounts()
+		return nil
+	}
+
+	return h.BeginRun(ctx, host.RunOptions{ReadAll: r.opts.ReadAll, Joined: r.opts.Joined})
+}
+
+func (r *run) leave() {
+	h := r.opts.Env.Host
+	if h == nil || r.opts.Env.Scope.Noop {
+		return
+	}
+	if err := h.EndRun(); err != nil {
+		r.summary.Errors = append(r.summary.Errors, err.Error())
+	}
 }
 
 // finish completes the summary.
