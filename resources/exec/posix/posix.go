@@ -1,0 +1,40 @@
+// Package posix is the provider of commands that are run without a shell.
+package posix
+
+import (
+	"context"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/exec"
+	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// priority is the best there is: this is the default provider.
+const priority = 1
+
+// Provider runs a program with arguments; no shell ever sees them.
+type Provider struct{}
+
+// Name is posix.
+func (Provider) Name() string { return "posix" }
+
+// IsManageable is true everywhere.
+func (Provider) IsManageable(model.Facts, resource.Spec) (bool, int, error) { return true, priority, nil }
+
+// Status is exec.Look.
+func (Provider) Status(_ context.Context, env resource.Env, spec *exec.Spec) (*exec.State, error) {
+	return exec.Look(env, spec)
+}
+
+// Execute splits the command into words by the shell's rules of quoting. Its
+// errors are those of exec.Split and host.Run.
+func (Provider) Execute(ctx context.Context, env resource.Env, command string, how host.Command) (host.Result, error) {
+	words, err := exec.Split(command)
+	if err != nil {
+		return host.Result{}, err
+	}
+	how.Argv = words
+
+	return env.Host.Run(ctx, how)
+}

@@ -1,0 +1,36 @@
+package exec
+
+import (
+	"context"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// ExecProvider is a way of running commands.
+type ExecProvider interface {
+	resource.Provider
+	// Status says whether what the command creates is there.
+	Status(ctx context.Context, env resource.Env, spec *Spec) (*State, error)
+	// Execute makes argv of command, puts it into how, and runs that. An exit code is no error.
+	Execute(ctx context.Context, env resource.Env, command string, how host.Command) (host.Result, error)
+}
+
+// Look is the Status that every provider of commands has. What stands at
+// creates counts whatever it is, a link that leads nowhere too.
+func Look(env resource.Env, spec *Spec) (*State, error) {
+	state := &State{CommonState: model.CommonState{
+		Protocol: model.StateProtocol("exec"), ResourceType: "exec", Name: spec.Name, Ensure: model.EnsurePresent,
+	}}
+	if spec.Creates == "" {
+		return state, nil
+	}
+	entry, err := env.Host.Look(spec.Creates)
+	if err != nil {
+		return nil, err
+	}
+	state.CreatesSatisfied = entry.Kind != host.Absent
+
+	return state, nil
+}

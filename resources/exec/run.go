@@ -1,0 +1,159 @@
+package exec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// The bounds of what is kept of a command's output: for other resources to
+// take, and for its error to tell.
+const (
+	maxValue   = 32 << 10
+	errorLines = 10
+)
+
+// Probe runs the guards, when the command would otherwise run.
+func (*Type) Probe(ctx context.Context, env resource.Env, p ExecProvider, spec *Spec, state *State, refresh bool) (*State, error) {
+	answered := *state
+	answered.refused = false
+	if !refresh && state.satisfied(spec) {
+		return &answered, nil
+	}
+	if spec.OnlyIf != "" {
+		holds, err := ask(ctx, env, p, spec, "onlyif", spec.OnlyIf)
+		if err != nil || !holds {
+			answered.refused = true
+			return &answered, err
+		}
+	}
+	if spec.Unless != "" {
+		holds, err := ask(ctx, env, p, spec, "unless", spec.Unless)
+		answered.refused = holds || err != nil
+		return &answered, err
+	}
+
+	return &answered, nil
+}
+
+// ask runs a guard and says whether its exit code is 0. One that cannot be run
+// to its end is an error: no answer is not an answer.
+func ask(ctx context.Context, env resource.Env, p ExecProvider, spec *Spec, guard, command string) (bool, error) {
+	result, err := p.Execute(ctx, env, command, how(env, spec))
+	if err != nil {
+		return false, fmt.Errorf("%s could not be run: %w", guard, missing(spec, command, err))
+	}
+	env.Log.DebugContext(ctx, "asked a guard", "resource", "exec#"+spec.Name, "guard", guard, "exit_code", result.ExitCode)
+
+	return result.ExitCode == 0, nil
+}
+
+// missing tells of what another resource may still bring: the directory or the
+// program of a command.
+func missing(spec *Spec, command string, err error) error {
+	switch {
+	case errors.Is(err, host.ErrNoDir):
+		return resource.Missing{Need: pathNeed(spec.Cwd), Err: err}
+	case errors.Is(err, host.ErrNotFound):
+		if program := program(spec, command); program != "" {
+			return resource.Missing{Need: pathNeed(program), Err: err}
+		}
+	}
+
+	return err
+}
+
+// how is everything about a command but its words.
+func how(env resource.Env, spec *Spec) host.Command {
+	c := host.Command{Dir: spec.Cwd, Path: spec.Path}
+	c.Env = append(append(c.Env, spec.Environment...), env.RunEnv...)
+
+	return c
+}
+
+// Apply runs the command. Its values are what it printed and its exit code.
+func (*Type) Apply(ctx context.Context, env resource.Env, p ExecProvider, spec *Spec, plan resource.Plan) (resource.Outcome, error) {
+	c := how(env, spec)
+	if spec.LogOutput && !spec.Sensitive {
+		c.OnLine = func(line string, stderr bool) {
+			stream := "stdout"
+			if stderr {
+				stream = "stderr"
+			}
+			env.Log.InfoContext(ctx, line, "resource", "exec#"+spec.Name, "stream", stream)
+		}
+	}
+	result, err := p.Execute(ctx, env, spec.command(), c)
+	if err != nil {
+		if tail := result.Stderr.LastLines(errorLines); tail != "" {
+			err = fmt.Errorf("%w: %s", err, tail)
+		}
+		return resource.Outcome{}, missing(spec, spec.command(), err)
+	}
+	outcome := resource.Outcome{ExitCode: &result.ExitCode, Values: map[string]any{
+		"stdout": kept(result.Stdout), "stderr": kept(result.Stderr), "exit_code": result.ExitCode,
+	}}
+	if plan.Has(actionRefresh) {
+		if err := judge(spec, outcome); err != nil {
+			return outcome, fmt.Errorf("%w: %w", model.ErrDesiredStateFailed, err)
+		}
+	}
+
+	return outcome, nil
+}
+
+// kept gives output without the blanks around it, shortened to its two ends.
+func kept(o host.Output) string {
+	text := strings.TrimSpace(o.String())
+	if len(text) <= maxValue {
+		return text
+	}
+	half := maxValue / 2
+	dropped := o.Dropped + int64(len(text)-2*half)
+
+	return strings.ToValidUTF8(fmt.Sprintf("%s\n… %d bytes dropped …\n%s", text[:half], dropped, text[len(text)-half:]), "\uFFFD")
+}
+
+func lastLines(text string, n int) string {
+	return host.Output{Head: []byte(text)}.LastLines(n)
+}
+
+// Relations order a command after its directory and its program, and before
+// whatever needs what it creates.
+func (*Type) Relations(spec *Spec) resource.Relations {
+	var out resource.Relations
+	if spec.Creates != "" {
+		out.Provides = []string{pathNeed(filepath.Clean(spec.Creates))}
+	}
+	if spec.Cwd != "" {
+		out.Needs = append(out.Needs, pathNeed(filepath.Clean(spec.Cwd)))
+	}
+	for _, command := range []string{spec.command(), spec.OnlyIf, spec.Unless} {
+		if program := program(spec, command); program != "" {
+			out.Needs = append(out.Needs, pathNeed(program))
+		}
+	}
+
+	return out
+}
+
+// program gives the absolute path of a command's program, empty when it names none.
+func program(spec *Spec, command string) string {
+	if spec.Provider == shellProvider || command == "" {
+		return ""
+	}
+	words, err := Split(command)
+	if err != nil || !filepath.IsAbs(words[0]) {
+		return ""
+	}
+
+	return filepath.Clean(words[0])
+}
+
+func pathNeed(path string) string { return "path:" + path }

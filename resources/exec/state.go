@@ -1,0 +1,16 @@
+package exec
+
+import "github.com/musterfleet/muster/model"
+
+// State is what is known of an exec; its ensure is always present.
+type State struct {
+	model.CommonState
+	ExitCode         *int `json:"exit_code,omitempty" jsonschema_description:"Exit code of the command; absent when it did not run"`
+	CreatesSatisfied bool `json:"creates_satisfied" jsonschema_description:"Whether something stands at the path of creates"`
+
+	// refused says that a guard does not let the command run.
+	refused bool
+}
+
+// satisfied says that nothing but a refresh makes the command run.
+func (s *State) satisfied(spec *Spec) bool { return s.CreatesSatisfied || spec.RefreshOnly }

@@ -1,0 +1,117 @@
+package exec
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/resource"
+	"golang.org/x/sys/unix"
+)
+
+// Type is the exec type with its providers. Make it with New.
+type Type struct{ providers []ExecProvider }
+
+// New makes the type, to be adapted by resource.Of.
+func New(providers ...ExecProvider) resource.Contract[*Spec, *State, ExecProvider] {
+	return &Type{providers: providers}
+}
+
+// Info says what the type is. A command may change anything, and nobody can
+// know what.
+func (*Type) Info() resource.Info {
+	return resource.Info{
+		Name:      "exec",
+		Summary:   "Commands, run when they are needed",
+		NameHelp:  "the command, or any name when `command` is set",
+		Ensures:   []string{model.EnsurePresent},
+		Reads:     resource.Paths,
+		Writes:    resource.Everything,
+		Refreshes: true,
+	}
+}
+
+// New gives empty properties.
+func (*Type) New() *Spec { return &Spec{} }
+
+// Providers gives the providers.
+func (t *Type) Providers() []ExecProvider { return t.providers }
+
+// Status says whether what the command creates is there. It runs nothing.
+func (*Type) Status(ctx context.Context, env resource.Env, p ExecProvider, spec *Spec) (*State, error) {
+	return p.Status(ctx, env, spec)
+}
+
+// The actions of a plan.
+const (
+	actionExecute = "execute"
+	actionRefresh = "refresh"
+)
+
+// Plan says whether the command is to run. A refresh runs it whatever it
+// creates; its guards hold in any case.
+func (*Type) Plan(spec *Spec, state *State, refresh bool) (plan resource.Plan, err error) {
+	switch {
+	case state.refused:
+	case refresh:
+		plan.Add(model.Change{Action: actionRefresh, Message: "Would have executed via subscribe"})
+	case !state.satisfied(spec):
+		plan.Add(model.Change{Action: actionExecute, Message: "Would have executed"})
+	}
+
+	return plan, nil
+}
+
+// Verify judges the exit code. A command that made what it is to create has
+// done its work whatever it said; the file that stood there before a refresh
+// proves nothing, so Apply judges that. The state gets the exit code.
+func (*Type) Verify(spec *Spec, outcome resource.Outcome, after *State) error {
+	after.ExitCode = outcome.ExitCode
+	switch {
+	case after.CreatesSatisfied:
+		return nil
+	case outcome.ExitCode == nil && spec.RefreshOnly:
+		return nil
+	case outcome.ExitCode == nil:
+		return fmt.Errorf("the command did not run")
+	default:
+		return judge(spec, outcome)
+	}
+}
+
+// judge gives an error for an exit code that does not mean success, with the
+// end of what the command said about it.
+func judge(spec *Spec, outcome resource.Outcome) error {
+	code := *outcome.ExitCode
+	if spec.accepts(code) {
+		return nil
+	}
+	expected := make([]string, len(spec.expected()))
+	for i, c := range spec.expected() {
+		expected[i] = strconv.Itoa(c)
+	}
+	said, _ := outcome.Values["stderr"].(string)
+	if said = lastLines(said, errorLines); said != "" {
+		said = ": " + said
+	}
+
+	return fmt.Errorf("exit code %d%s, expected %s%s", code, signalOf(code), strings.Join(expected, ", "), said)
+}
+
+// signalOf tells the signal that an exit code above 128 stands for.
+func signalOf(code int) string {
+	const signalBase = 128
+	if name := unix.SignalName(unix.Signal(code - signalBase)); code > signalBase && name != "" {
+		return fmt.Sprintf(" (killed by signal %d, %s)", code-signalBase, name)
+	}
+
+	return ""
+}
+
+// Outputs are stdout, stderr and exit_code of a command that ran.
+func (*Type) Outputs(_ *Spec, _ *State, outcome resource.Outcome) map[string]any {
+	return maps.Clone(outcome.Values)
+}

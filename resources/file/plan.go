@@ -1,0 +1,175 @@
+package file
+
+import (
+	"fmt"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// The actions of a plan, one for each thing that a provider changes.
+const (
+	actionStore           = "store"
+	actionSetAttributes   = "set_attributes"
+	actionCreateDirectory = "create_directory"
+	actionRemove          = "remove"
+)
+
+// The properties that changes are about, beside owner, group and mode.
+const (
+	propertyEnsure  = "ensure"
+	propertyContent = "content"
+)
+
+// Plan compares what stands at the path with the properties. Its error is
+// something in the way that must not be replaced or removed, or something that
+// is not known.
+func (*Type) Plan(spec *Spec, state *State, _ bool) (resource.Plan, error) {
+	if state.Unknown != nil {
+		return resource.Plan{}, fmt.Errorf("it is not known what stands at %s: %w", spec.Name, state.Unknown)
+	}
+	switch spec.Ensure {
+	case model.EnsureAbsent:
+		return planAbsent(spec, state)
+	case EnsureDirectory:
+		return planDirectory(spec, state)
+	default:
+		return planPresent(spec, state)
+	}
+}
+
+func planAbsent(spec *Spec, state *State) (plan resource.Plan, err error) {
+	removal := model.Change{Action: actionRemove, Property: propertyEnsure, From: state.Ensure, To: model.EnsureAbsent}
+	switch {
+	case state.Entry.Kind == host.Absent:
+		return plan, nil
+	case state.Entry.Kind != host.Directory:
+		removal.Message = "Would have removed the file"
+	case spec.Force:
+		removal.Message = "Would have recursively removed the directory"
+	case state.want.notEmpty:
+		err := fmt.Errorf("%s: %w, force: true is required to remove it with all that is in it", spec.Name, host.ErrNotEmpty)
+		return plan, resource.Missing{Need: emptied(spec.Name), Err: err}
+	default:
+		removal.Message = "Would have removed the directory"
+	}
+	plan.Add(removal)
+
+	return plan, nil
+}
+
+func planDirectory(spec *Spec, state *State) (plan resource.Plan, err error) {
+	switch state.Entry.Kind {
+	case host.Absent:
+		plan.Add(model.Change{Action: actionCreateDirectory, Message: "Would have created directory", Property: propertyEnsure, From: model.EnsureAbsent, To: EnsureDirectory})
+		return plan, state.want.obstacle
+	case host.Directory:
+		// Special bits of a directory are kept: they come from elsewhere, and mode cannot say them.
+		plan.Changes = attributeChanges(actionCreateDirectory, spec, state, state.Entry, maxMode)
+		say(plan, "Would have updated attributes")
+		return plan, nil
+	case host.Link:
+		return plan, linkedDirectory(spec, state)
+	case host.File:
+		return plan, fmt.Errorf("%s: path exists as a file", spec.Name)
+	default:
+		return plan, fmt.Errorf("%s: path exists as a fifo, socket or device", spec.Name)
+	}
+}
+
+// linkedDirectory compares the directory that a link leads to, which is not the
+// resource's own and so is never changed.
+func linkedDirectory(spec *Spec, state *State) error {
+	switch state.Target.Kind {
+	case host.Directory:
+	case host.Absent:
+		return fmt.Errorf("%s: path exists as a symbolic link that leads nowhere", spec.Name)
+	default:
+		return fmt.Errorf("%s: path exists as a symbolic link to a %s", spec.Name, state.Target.Kind)
+	}
+	changes := attributeChanges(actionCreateDirectory, spec, state, state.Target, maxMode)
+	if len(changes) == 0 {
+		return nil
+	}
+
+	return fmt.Errorf("%s is a symbolic link to a directory whose attributes differ and are not changed through the link, manage the directory itself: %s", spec.Name, differing(resource.Plan{Changes: changes}))
+}
+
+func planPresent(spec *Spec, state *State) (plan resource.Plan, err error) {
+	switch state.Entry.Kind {
+	case host.Absent:
+		plan.Add(creation(spec, state, "Would have created the file"))
+		return plan, state.want.obstacle
+	case host.Directory:
+		return plan, fmt.Errorf("%s: path exists as a directory", spec.Name)
+	case host.Other:
+		return plan, fmt.Errorf("%s: path exists as a fifo, socket or device, not as a regular file", spec.Name)
+	case host.Link:
+		if !spec.managesContent() {
+			return plan, fmt.Errorf("%s is a symbolic link: without content or source only attributes are managed, and not through a link", spec.Name)
+		}
+		change := creation(spec, state, "Would have replaced the symbolic link with the file")
+		change.From = "link"
+		plan.Add(change)
+		return plan, nil
+	}
+	if !spec.managesContent() {
+		plan.Changes = attributeChanges(actionSetAttributes, spec, state, state.Entry, allBits)
+		say(plan, "Would have updated attributes")
+		return plan, nil
+	}
+	if state.Metadata.Checksum != state.want.digest {
+		plan.Add(contentChange(spec, state, digestWord(state.Metadata.Checksum)))
+	}
+	plan.Changes = append(plan.Changes, attributeChanges(actionStore, spec, state, state.Entry, allBits)...)
+	say(plan, "Would have updated the file")
+
+	return plan, nil
+}
+
+// allBits are the permissions with setuid, setgid and sticky: on a file they
+// count as a different mode.
+const allBits = 0o7777
+
+// creation is the one change of a file that is made anew.
+func creation(spec *Spec, state *State, message string) model.Change {
+	if !spec.managesContent() {
+		return model.Change{Action: actionStore, Message: "Would have created an empty file with requested attributes", Property: propertyEnsure, From: model.EnsureAbsent, To: model.EnsurePresent}
+	}
+	change := contentChange(spec, state, model.EnsureAbsent)
+	change.Message = message
+
+	return change
+}
+
+func contentChange(spec *Spec, state *State, from string) model.Change {
+	return model.Change{Action: actionStore, Property: propertyContent, From: from, To: digestWord(state.want.digest), Diff: diff(spec, state)}
+}
+
+// attributeChanges gives a change for each of owner, group and mode that
+// differs from what stands there; of the mode only the bits of mask count.
+func attributeChanges(action string, spec *Spec, state *State, found host.Entry, mask uint32) []model.Change {
+	var out []model.Change
+	want := state.want.attrs
+	if found.UID != want.UID {
+		out = append(out, model.Change{Action: action, Property: "owner", From: state.Metadata.Owner, To: spec.Owner})
+	}
+	if found.GID != want.GID {
+		out = append(out, model.Change{Action: action, Property: "group", From: state.Metadata.Group, To: spec.Group})
+	}
+	if found.Mode&mask != uint32(want.Mode) {
+		out = append(out, model.Change{Action: action, Property: "mode", From: FormatMode(found.Mode), To: FormatMode(uint32(want.Mode))})
+	}
+
+	return out
+}
+
+// say gives a plan its words, once, with its first change.
+func say(plan resource.Plan, message string) {
+	if !plan.Empty() {
+		plan.Changes[0].Message = message
+	}
+}
+
+func digestWord(digest string) string { return "sha256 " + digest }

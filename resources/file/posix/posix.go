@@ -1,0 +1,134 @@
+// Package posix is the provider of files on Linux and other Unix systems.
+package posix
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/file"
+	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+const (
+	name = "posix"
+	// priority is the best there is: this is the default provider.
+	priority = 1
+)
+
+// Provider does files by the calls of POSIX.
+type Provider struct{}
+
+// Name is posix.
+func (Provider) Name() string { return name }
+
+// IsManageable is true everywhere.
+func (Provider) IsManageable(model.Facts, resource.Spec) (bool, int, error) { return true, priority, nil }
+
+// Status looks at path. Where that is not permitted it says absent, as
+// specified, with a warning and with Unknown: nothing may be written or called
+// removed on the strength of a look that was refused. After any other error
+// ensure stays empty.
+func (Provider) Status(ctx context.Context, env resource.Env, path string, checksum bool) (*file.State, error) {
+	state := &file.State{CommonState: model.CommonState{Protocol: model.StateProtocol("file"), ResourceType: "file", Name: path}}
+	entry, err := env.Host.Look(path)
+	if err != nil {
+		env.Log.WarnContext(ctx, "could not look at a path", "path", path, "error", err)
+		state.Unknown = err
+		if errors.Is(err, fs.ErrPermission) {
+			state.Ensure = model.EnsureAbsent
+		}
+		return state, nil
+	}
+	state.Entry = entry
+	switch entry.Kind {
+	case host.Absent:
+		state.Ensure = model.EnsureAbsent
+		return state, nil
+	case host.Directory:
+		state.Ensure = file.EnsureDirectory
+	default:
+		state.Ensure = model.EnsurePresent
+	}
+	state.Metadata = &file.Metadata{Name: path, Provider: name}
+	switch {
+	case entry.Kind == host.Link:
+		entry = follow(env, state)
+	case entry.Kind == host.Other:
+		state.Metadata.Extended = map[string]any{"special": true}
+	case entry.Kind == host.File && checksum:
+		if state.Metadata.Checksum, err = env.Host.Digest(ctx, path); err != nil {
+			return nil, fmt.Errorf("could not read the file: %w", err)
+		}
+	}
+	describe(ctx, env, state.Metadata, entry)
+
+	return state, nil
+}
+
+// follow looks where a link leads, and gives the entry that describes it: a
+// directory it leads to, or itself. One that cannot be followed leads nowhere.
+func follow(env resource.Env, state *file.State) host.Entry {
+	state.Metadata.Extended = map[string]any{"link": true}
+	target, err := env.Host.Follow(state.Name)
+	if err != nil {
+		return state.Entry
+	}
+	state.Target = target
+	if target.Kind != host.Directory {
+		return state.Entry
+	}
+	state.Ensure = file.EnsureDirectory
+
+	return target
+}
+
+func describe(ctx context.Context, env resource.Env, m *file.Metadata, entry host.Entry) {
+	m.Owner, m.Group = env.Host.UserName(ctx, entry.UID), env.Host.GroupName(ctx, entry.GID)
+	m.Mode = file.FormatMode(entry.Mode)
+	m.Size, m.MTime = entry.Size, entry.ModTime.UTC()
+}
+
+// Store writes the file anew, next to the old one, and renames it over that.
+func (Provider) Store(ctx context.Context, env resource.Env, path string, c file.Content, a host.Attrs) error {
+	var content io.Reader = strings.NewReader(c.Text)
+	if c.Source != "" {
+		source, err := env.Host.Open(c.Source)
+		if err != nil {
+			return fmt.Errorf("could not open the source: %w", err)
+		}
+		defer source.Close()
+		content = source
+	}
+
+	return env.Host.Write(ctx, path, content, a)
+}
+
+// SetAttributes changes owner, group and mode; the error for a link wraps host.ErrLink.
+func (Provider) SetAttributes(_ context.Context, env resource.Env, path string, a host.Attrs) error {
+	return env.Host.SetAttrs(path, a)
+}
+
+// CreateDirectory makes the directory with its parents, or sets its attributes.
+func (Provider) CreateDirectory(_ context.Context, env resource.Env, path string, a host.Attrs) error {
+	return env.Host.MakeDirectory(path, a)
+}
+
+// Remove removes the name; a link's target stays. The error for a directory that
+// is not empty wraps host.ErrNotEmpty.
+func (Provider) Remove(_ context.Context, env resource.Env, path string, force bool) error {
+	if force {
+		return env.Host.RemoveAll(path)
+	}
+	err := env.Host.Remove(path)
+	if errors.Is(err, host.ErrNotEmpty) {
+		return fmt.Errorf("%w, force: true is required to remove it with all that is in it", err)
+	}
+
+	return err
+}

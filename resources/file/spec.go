@@ -1,0 +1,30 @@
+// Package file is the resource type for files and directories: that they are
+// there or not, what is in them, and who may do what with them.
+package file
+
+import (
+	"github.com/musterfleet/muster/model"
+)
+
+// EnsureDirectory is the value of ensure that asks for a directory.
+const EnsureDirectory = "directory"
+
+// Spec are the properties of a file.
+type Spec struct {
+	model.Common
+	// Content is nil when the content is not managed; an empty one asks for an empty file.
+	Content *string `json:"content,omitempty" alias:"contents" sensitive:"true" jsonschema_description:"What is in the file, byte for byte; \"\" is an empty file, unset leaves the content alone"`
+	Source  string  `json:"source,omitempty" jsonschema_description:"A file on this node to copy; a relative one is taken from the manifest's directory"`
+	Owner   string  `json:"owner,omitempty" jsonschema_description:"Name or number of the user that owns it; required except with absent"`
+	Group   string  `json:"group,omitempty" jsonschema_description:"Name or number of its group; required except with absent"`
+	Mode    string  `json:"mode,omitempty" jsonschema_description:"Permissions in octal: 0644, 644 or 0o644; required except with absent"`
+	Force   bool    `json:"force,omitempty" jsonschema_description:"With absent: also remove a directory that is not empty"`
+}
+
+// managesContent says that the resource says what is in the file, or else that
+// only its attributes are managed.
+func (s *Spec) managesContent() bool { return s.Content != nil || s.Source != "" }
+
+// describes says that the resource says what must be there. A spec with a name
+// alone is a question about the machine.
+func (s *Spec) describes() bool { return s.Owner != "" || s.Group != "" || s.Mode != "" }

@@ -1,0 +1,163 @@
+package file
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// Status looks at the path and at what the properties come to on this machine.
+// An account or a source that is not there yet is a resource.Missing.
+func (*Type) Status(ctx context.Context, env resource.Env, p FileProvider, spec *Spec) (*State, error) {
+	// A file of which only the attributes are managed is never read; to a
+	// question about the machine its checksum is part of the answer.
+	checksum := spec.Ensure != model.EnsureAbsent && spec.Ensure != EnsureDirectory && (spec.managesContent() || !spec.describes())
+	state, err := p.Status(ctx, env, spec.Name, checksum)
+	if err != nil || state.Unknown != nil {
+		return state, err
+	}
+	if spec.Ensure == model.EnsureAbsent {
+		return state, lookInside(env, spec, state)
+	}
+	if !spec.describes() {
+		return state, nil
+	}
+	if state.want.attrs, err = attributes(ctx, env, spec); err != nil {
+		return nil, err
+	}
+	if state.Entry.Kind == host.Absent {
+		state.want.obstacle = obstacle(env, spec)
+	}
+	if spec.Ensure == EnsureDirectory || !spec.managesContent() {
+		return state, nil
+	}
+
+	return state, lookAtContent(ctx, env, spec, state)
+}
+
+// attributes resolves owner, group and mode. An unknown account is a
+// resource.Missing that wraps host.ErrNoAccount.
+func attributes(ctx context.Context, env resource.Env, spec *Spec) (host.Attrs, error) {
+	uid, err := env.Host.UID(ctx, spec.Owner)
+	if err != nil {
+		return host.Attrs{}, missingAccount(spec.Owner, err)
+	}
+	gid, err := env.Host.GID(ctx, spec.Group)
+	if err != nil {
+		return host.Attrs{}, missingAccount(spec.Group, err)
+	}
+	mode, err := parseMode(spec.Mode)
+
+	return host.Attrs{UID: uid, GID: gid, Mode: fs.FileMode(mode)}, err
+}
+
+func missingAccount(name string, err error) error {
+	if errors.Is(err, host.ErrNoAccount) {
+		return resource.Missing{Need: "account:" + name, Err: err}
+	}
+
+	return err
+}
+
+// lookInside finds out whether a directory that is to be removed is empty.
+func lookInside(env resource.Env, spec *Spec, state *State) error {
+	if state.Entry.Kind != host.Directory || spec.Force {
+		return nil
+	}
+	empty, err := env.Host.IsEmpty(spec.Name)
+	state.want.notEmpty = !empty
+
+	return err
+}
+
+// obstacle says why nothing can be made at an absent path: a file needs its
+// parent, a directory only that none of its ancestors is something else.
+func obstacle(env resource.Env, spec *Spec) error {
+	for parent := filepath.Dir(spec.Name); ; parent = filepath.Dir(parent) {
+		entry, err := env.Host.Follow(parent)
+		switch {
+		case err != nil:
+			return err
+		case entry.Kind == host.Directory:
+			return nil
+		case entry.Kind != host.Absent:
+			return fmt.Errorf("%s %w", parent, host.ErrNoParent)
+		case spec.Ensure != EnsureDirectory:
+			return resource.Missing{Need: pathNeed(parent), Err: fmt.Errorf("%s %w, it does not exist", parent, host.ErrNoParent)}
+		case parent == filepath.Dir(parent):
+			return nil
+		}
+	}
+}
+
+// lookAtContent fills in what the content must be, and the texts of a diff when
+// it is something else.
+func lookAtContent(ctx context.Context, env resource.Env, spec *Spec, state *State) error {
+	source, err := sourcePath(env, spec)
+	if err != nil {
+		return err
+	}
+	want := &state.want
+	if source == "" {
+		sum := sha256.Sum256([]byte(*spec.Content))
+		want.digest, want.size = hex.EncodeToString(sum[:]), int64(len(*spec.Content))
+	} else if err := lookAtSource(ctx, env, source, want); err != nil {
+		return err
+	}
+	found := ""
+	if state.Metadata != nil {
+		found = state.Metadata.Checksum
+	}
+	// What is sensitive is not even read for a diff.
+	if found == want.digest || spec.Sensitive {
+		return nil
+	}
+	if state.Entry.Kind == host.File {
+		want.before = readSnippet(env, spec.Name)
+	}
+	if source == "" {
+		want.after = snippetOf(*spec.Content)
+	} else {
+		want.after = readSnippet(env, source)
+	}
+
+	return nil
+}
+
+func lookAtSource(ctx context.Context, env resource.Env, source string, want *wanted) error {
+	entry, err := env.Host.Follow(source)
+	switch {
+	case err != nil:
+		return fmt.Errorf("could not look at the source: %w", err)
+	case entry.Kind == host.Absent:
+		return resource.Missing{Need: pathNeed(source), Err: fmt.Errorf("the source %s does not exist: %w", source, fs.ErrNotExist)}
+	case entry.Kind != host.File:
+		return fmt.Errorf("the source %s is a %s: it %w", source, entry.Kind, host.ErrNotRegular)
+	}
+	want.size = entry.Size
+	if want.digest, err = env.Host.Digest(ctx, source); err != nil {
+		return fmt.Errorf("could not read the source: %w", err)
+	}
+
+	return nil
+}
+
+// sourcePath gives the absolute path of the source, empty when there is none.
+func sourcePath(env resource.Env, spec *Spec) (string, error) {
+	switch {
+	case spec.Source == "" || filepath.IsAbs(spec.Source):
+		return spec.Source, nil
+	case env.Scope.Dir == "":
+		return "", fmt.Errorf("source %q is relative, and this manifest has no directory to take it from: push it as a bundle, which brings its files along, or give an absolute path", spec.Source)
+	default:
+		return filepath.Join(env.Scope.Dir, spec.Source), nil
+	}
+}

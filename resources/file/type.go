@@ -1,0 +1,99 @@
+package file
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// Type is the file type with its providers. Make it with New.
+type Type struct{ providers []FileProvider }
+
+// New makes the type, to be adapted by resource.Of.
+func New(providers ...FileProvider) resource.Contract[*Spec, *State, FileProvider] {
+	return &Type{providers: providers}
+}
+
+// Info says what the type is.
+func (*Type) Info() resource.Info {
+	return resource.Info{
+		Name:     "file",
+		Summary:  "Files and directories: their existence, content, owner, group and mode",
+		NameHelp: "the absolute path, for example /etc/motd",
+		Ensures:  []string{model.EnsurePresent, model.EnsureAbsent, EnsureDirectory},
+		Reads:    resource.Paths | resource.Accounts,
+		Writes:   resource.Paths,
+	}
+}
+
+// New gives empty properties.
+func (*Type) New() *Spec { return &Spec{} }
+
+// Providers gives the providers.
+func (t *Type) Providers() []FileProvider { return t.providers }
+
+// Apply does what the plan says, which is one action whatever the number of changes.
+func (*Type) Apply(ctx context.Context, env resource.Env, p FileProvider, spec *Spec, plan resource.Plan) (resource.Outcome, error) {
+	if plan.Has(actionRemove) {
+		return resource.Outcome{}, p.Remove(ctx, env, spec.Name, spec.Force)
+	}
+	attrs, err := attributes(ctx, env, spec)
+	if err != nil {
+		return resource.Outcome{}, err
+	}
+	switch {
+	case plan.Has(actionSetAttributes):
+		return resource.Outcome{}, p.SetAttributes(ctx, env, spec.Name, attrs)
+	case plan.Has(actionCreateDirectory):
+		return resource.Outcome{}, p.CreateDirectory(ctx, env, spec.Name, attrs)
+	}
+	content := Content{}
+	if spec.Content != nil {
+		content.Text = *spec.Content
+	}
+	if content.Source, err = sourcePath(env, spec); err != nil {
+		return resource.Outcome{}, err
+	}
+
+	return planned(plan), p.Store(ctx, env, spec.Name, content, attrs)
+}
+
+// planned takes the digests over, for Verify to know what was meant to be stored.
+func planned(plan resource.Plan) resource.Outcome {
+	for _, c := range plan.Changes {
+		if c.Property == propertyContent {
+			return resource.Outcome{Before: c.From, After: c.To}
+		}
+	}
+
+	return resource.Outcome{}
+}
+
+// Verify compares what stands there now with the properties, and with what the
+// plan meant to store: a source may have changed since.
+func (t *Type) Verify(spec *Spec, outcome resource.Outcome, after *State) error {
+	plan, err := t.Plan(spec, after, false)
+	if err != nil {
+		return err
+	}
+	if !plan.Empty() {
+		return fmt.Errorf("still different: %s", differing(plan))
+	}
+	if outcome.After != "" && outcome.After != digestWord(after.Metadata.Checksum) {
+		return fmt.Errorf("the source changed while it was copied: %s was planned, %s was stored", outcome.After, digestWord(after.Metadata.Checksum))
+	}
+
+	return nil
+}
+
+func differing(plan resource.Plan) string {
+	words := make([]string, len(plan.Changes))
+	for i, c := range plan.Changes {
+		words[i] = fmt.Sprintf("%s is %s, not %s", c.Property, c.From, c.To)
+	}
+
+	return strings.Join(words, ", ")
+}

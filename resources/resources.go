@@ -1,0 +1,19 @@
+// Package resources lists the resource types that muster has.
+package resources
+
+import (
+	"github.com/musterfleet/muster/resources/exec"
+	execposix "github.com/musterfleet/muster/resources/exec/posix"
+	"github.com/musterfleet/muster/resources/exec/shell"
+	"github.com/musterfleet/muster/resources/file"
+	fileposix "github.com/musterfleet/muster/resources/file/posix"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// All gives every type, made anew: one line each.
+func All() resource.Types {
+	return resource.Types{
+		resource.Of(file.New(fileposix.Provider{})),
+		resource.Of(exec.New(execposix.Provider{}, shell.New())),
+	}
+}
