@@ -1,0 +1,210 @@
+package kvstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/nats-io/jsm.go/natscontext"
+	"github.com/nats-io/nats.go"
+)
+
+// How a connection comes back after an outage: without end, spread so that a
+// fleet does not return in one moment.
+const (
+	reconnectWait   = 2 * time.Second
+	reconnectJitter = 3 * time.Second
+	connectTimeout  = 5 * time.Second
+	pingInterval    = 30 * time.Second
+	drainTimeout    = 10 * time.Second
+)
+
+// ErrConnect is a connection that cannot be made from what was given: an
+// unknown context, a file that cannot be read, or a server that is not there.
+var ErrConnect = errors.New("cannot connect to NATS")
+
+// ConnectOptions says how to reach NATS. What is set beside a context wins over
+// what the context says; with nothing set the selected context is taken, and
+// without one nats://127.0.0.1:4222.
+type ConnectOptions struct {
+	// Context is the name of a context of the nats tools.
+	Context string
+	// Servers are URLs, each of which may hold several, separated by commas.
+	Servers []string
+	// Creds is the path of a credentials file, NKey that of a seed.
+	Creds, NKey string
+	// TLSCA, TLSCert and TLSKey are paths of PEM files.
+	TLSCA, TLSCert, TLSKey string
+	// Name is shown by the server's monitoring.
+	Name string
+	// InboxPrefix is set for nodes, see Names.InboxPrefix.
+	InboxPrefix string
+	// RetryOnFailedConnect returns a connection that comes up later where no
+	// server answers now. Wrong options are errors all the same.
+	RetryOnFailedConnect bool
+	// OnStatus, if set, is told of each change of the connection and of what the
+	// server refuses, in order and never at the same time; it must not block.
+	OnStatus func(ConnectionStatus)
+}
+
+// ConnectionStatus is one change of a connection.
+type ConnectionStatus struct {
+	Connected bool
+	// Server is the URL connected to, without credentials.
+	Server string
+	// Err says why the connection was lost or what was refused, if known.
+	Err error
+}
+
+// Dial connects to NATS. The connection reconnects for ever; close it after
+// use. The error wraps ErrConnect.
+func Dial(ctx context.Context, o ConnectOptions) (*nats.Conn, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	servers, opts, err := o.base()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrConnect, err)
+	}
+	opts = append(opts, o.identity()...)
+	opts = append(opts,
+		nats.MaxReconnects(-1),
+		nats.ReconnectWait(reconnectWait),
+		nats.ReconnectJitter(reconnectJitter, reconnectJitter),
+		nats.Timeout(connectTimeout),
+		nats.PingInterval(pingInterval),
+		nats.DrainTimeout(drainTimeout),
+		nats.RetryOnFailedConnect(o.RetryOnFailedConnect),
+		// A node whose credentials are renewed meanwhile must not give up for good.
+		nats.IgnoreAuthErrorAbort(),
+	)
+	opts = append(opts, o.handlers()...)
+	nc, err := nats.Connect(servers, opts...)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrConnect, withoutCredentials(servers), err)
+	}
+
+	return nc, nil
+}
+
+// base gives servers and options of the context, or of none.
+func (o ConnectOptions) base() (string, []nats.Option, error) {
+	servers := strings.Join(o.Servers, ",")
+	if o.Context == "" && (servers != "" || natscontext.SelectedContext() == "") {
+		return orDefault(servers, nats.DefaultURL), nil, nil
+	}
+	if o.Context != "" && !natscontext.IsKnown(o.Context) {
+		return "", nil, fmt.Errorf("unknown context %q, known are: %s", o.Context, orDefault(strings.Join(natscontext.KnownContexts(), ", "), "none"))
+	}
+	nctx, err := natscontext.New(o.Context, true)
+	if err != nil {
+		return "", nil, fmt.Errorf("context %q: %w", o.Context, err)
+	}
+	opts, err := nctx.NATSOptions()
+	if err != nil {
+		return "", nil, fmt.Errorf("context %q: %w", o.Context, err)
+	}
+
+	return orDefault(servers, nctx.ServerURL()), opts, nil
+}
+
+// identity gives the options that say who connects, and whom it trusts.
+func (o ConnectOptions) identity() []nats.Option {
+	var opts []nats.Option
+	if o.Name != "" {
+		opts = append(opts, nats.Name(o.Name))
+	}
+	if o.InboxPrefix != "" {
+		opts = append(opts, nats.CustomInboxPrefix(o.InboxPrefix))
+	}
+	if o.Creds != "" {
+		opts = append(opts, nats.UserCredentials(o.Creds))
+	}
+	if o.NKey != "" {
+		opts = append(opts, nkeyOption(o.NKey))
+	}
+	if o.TLSCA != "" {
+		opts = append(opts, nats.RootCAs(o.TLSCA))
+	}
+	if o.TLSCert != "" || o.TLSKey != "" {
+		opts = append(opts, nats.ClientCert(o.TLSCert, o.TLSKey))
+	}
+	for _, file := range []string{o.Creds, o.NKey, o.TLSCA, o.TLSCert, o.TLSKey} {
+		opts = append(opts, mustExist(file))
+	}
+
+	return opts
+}
+
+// nkeyOption reads the seed when the connection is made, so that its error is
+// that of connecting.
+func nkeyOption(path string) nats.Option {
+	return func(opts *nats.Options) error {
+		opt, err := nats.NkeyOptionFromSeed(path)
+		if err != nil {
+			return fmt.Errorf("nkey %s: %w", path, err)
+		}
+
+		return opt(opts)
+	}
+}
+
+// mustExist refuses a file that is not there now: with a retried connection the
+// client would only find out later, and say it nowhere.
+func mustExist(path string) nats.Option {
+	return func(*nats.Options) error {
+		if path == "" {
+			return nil
+		}
+		_, err := os.Stat(path)
+
+		return err
+	}
+}
+
+// handlers gives the options that tell OnStatus. nats.go calls them one after
+// the other from one goroutine.
+func (o ConnectOptions) handlers() []nats.Option {
+	tell := o.OnStatus
+	if tell == nil {
+		return []nats.Option{nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})}
+	}
+	up := func(nc *nats.Conn) { tell(ConnectionStatus{Connected: true, Server: nc.ConnectedUrlRedacted()}) }
+
+	return []nats.Option{
+		nats.ConnectHandler(up),
+		nats.ReconnectHandler(up),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { tell(ConnectionStatus{Err: err}) }),
+		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { tell(ConnectionStatus{Err: err}) }),
+		nats.ErrorHandler(func(nc *nats.Conn, _ *nats.Subscription, err error) {
+			tell(ConnectionStatus{Connected: nc.IsConnected(), Server: nc.ConnectedUrlRedacted(), Err: err})
+		}),
+	}
+}
+
+// withoutCredentials removes user, password and token from URLs that go into an
+// error.
+func withoutCredentials(servers string) string {
+	list := strings.Split(servers, ",")
+	for i, s := range list {
+		scheme, rest, found := strings.Cut(strings.TrimSpace(s), "://")
+		if !found {
+			scheme, rest = "nats", scheme
+		}
+		list[i] = scheme + "://" + rest[strings.LastIndexByte(rest, '@')+1:]
+	}
+
+	return strings.Join(list, ",")
+}
+
+// orDefault gives s, or what stands for an empty one.
+func orDefault(s, other string) string {
+	if s == "" {
+		return other
+	}
+
+	return s
+}

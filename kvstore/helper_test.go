@@ -1,0 +1,79 @@
+package kvstore_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/testing/natstest"
+)
+
+// deadline is how long a test waits for what must come; it is generous because
+// the machine may be busy.
+const deadline = 60 * time.Second
+
+// newStore gives the store of a provisioned server.
+func newStore(t testing.TB) (*natstest.Server, *kvstore.Store) {
+	t.Helper()
+	srv := natstest.Start(t)
+	store, err := kvstore.New(srv.Connect(t), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Apply(t.Context(), kvstore.Options{}); err != nil {
+		t.Fatal(err)
+	}
+
+	return srv, store
+}
+
+// bind gives a further store of a server on a connection of its own.
+func bind(t testing.TB, srv *natstest.Server, opts ...nats.Option) *kvstore.Store {
+	t.Helper()
+	store, err := kvstore.Bind(t.Context(), srv.Connect(t, opts...), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return store
+}
+
+// plainKV gives a bucket as any client of NATS sees it.
+func plainKV(t testing.TB, nc *nats.Conn, bucket string) jetstream.KeyValue {
+	t.Helper()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kv, err := js.KeyValue(t.Context(), bucket)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return kv
+}
+
+// eventually waits until a condition holds, and fails the test when it does not
+// come; the condition says what it saw.
+func eventually(t testing.TB, what string, condition func() (bool, string)) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), deadline)
+	defer cancel()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		ok, seen := condition()
+		if ok {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("%s: still not after %s: %s", what, deadline, seen)
+		case <-tick.C:
+		}
+	}
+}

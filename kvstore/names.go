@@ -1,0 +1,198 @@
+package kvstore
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// DefaultPrefix is the prefix of all names unless another is configured.
+const DefaultPrefix = "muster"
+
+// GroupAll is the group every node is in.
+const GroupAll = "all"
+
+// IndexName is the reserved name of the key that lists the names of a family.
+const IndexName = "_index"
+
+// The first tokens of a family and of the subjects that address nodes.
+const (
+	kindNode  = "node"
+	kindGroup = "group"
+)
+
+// ErrInvalidName is a prefix, node, group, family or manifest name that cannot
+// stand in a subject; it never becomes valid by trying again.
+var ErrInvalidName = errors.New("invalid name")
+
+// Names gives the name of every bucket, stream, key and subject of one fleet.
+// It is made by NewNames; the zero value is not usable.
+type Names struct{ prefix, upper string }
+
+// NewNames makes the names of the fleet with a prefix, one token of lower-case
+// letters, digits, - and _; empty means DefaultPrefix. The error wraps
+// ErrInvalidName.
+func NewNames(prefix string) (Names, error) {
+	if prefix == "" {
+		prefix = DefaultPrefix
+	}
+	if !ValidToken(prefix) || prefix != strings.ToLower(prefix) {
+		return Names{}, fmt.Errorf("%w: prefix %q, use lower-case letters, digits, - and _ only", ErrInvalidName, prefix)
+	}
+
+	return Names{prefix: prefix, upper: strings.ToUpper(prefix)}, nil
+}
+
+// Prefix is what all names begin with, in lower case.
+func (n Names) Prefix() string { return n.prefix }
+
+// Manifests is the key-value bucket of assignments.
+func (n Names) Manifests() string { return n.upper + "_MANIFESTS" }
+
+// Bundles is the object store of bundles.
+func (n Names) Bundles() string { return n.upper + "_BUNDLES" }
+
+// Data is the key-value bucket of hierarchical data.
+func (n Names) Data() string { return n.upper + "_DATA" }
+
+// Nodes is the key-value bucket of what nodes say of themselves.
+func (n Names) Nodes() string { return n.upper + "_NODES" }
+
+// Reports is the stream of reports.
+func (n Names) Reports() string { return n.upper + "_REPORTS" }
+
+// Commands is the stream of ensure requests that wait for a node.
+func (n Names) Commands() string { return n.upper + "_COMMANDS" }
+
+// Changed is the subject on which the server republishes the headers of a
+// change of an assignment; key may end in the wildcard >.
+func (n Names) Changed(key string) string { return n.prefix + ".changed." + key }
+
+// ChangedKey is the inverse of Changed.
+func (n Names) ChangedKey(subject string) (key string, ok bool) {
+	return strings.CutPrefix(subject, n.prefix+".changed.")
+}
+
+// Report is the subject of a report; each part may be the wildcard *.
+func (n Names) Report(node, kind, outcome string) string {
+	return strings.Join([]string{n.prefix, "report", node, kind, outcome}, ".")
+}
+
+// Request is the subject that asks one family, or with target GroupAll all
+// nodes; a verb is one of those of the service.
+func (n Names) Request(verb, target string) string { return n.prefix + "." + verb + "." + target }
+
+// Command is the subject of commands for a family.
+func (n Names) Command(family string) string { return n.prefix + ".command." + family }
+
+// Service is the name under which nodes are discovered as a micro service.
+func (n Names) Service() string { return n.prefix }
+
+// InboxPrefix is the prefix of a node's own inboxes; with the common one nodes
+// could read each other's answers.
+func (Names) InboxPrefix(node string) string { return "_INBOX_" + node }
+
+// listConsumer is the name of the short-lived consumer a node lists keys by;
+// one name a node, so that permissions can tell them apart.
+func (n Names) listConsumer(node string) string { return n.prefix + "-list-" + node }
+
+// commandConsumer is the name of the short-lived consumer a node drains its
+// commands by.
+func (n Names) commandConsumer(node string) string { return n.prefix + "-commands-" + node }
+
+// kvStream is the stream behind a key-value bucket.
+func kvStream(bucket string) string { return "KV_" + bucket }
+
+// kvSubject is the subject of a key, which may be a wildcard.
+func kvSubject(bucket, key string) string { return "$KV." + bucket + "." + key }
+
+// objectStream is the stream behind an object store.
+func objectStream(bucket string) string { return "OBJ_" + bucket }
+
+// NodeFamily is the family of a node's own assignments.
+func NodeFamily(node string) string { return kindNode + "." + node }
+
+// GroupFamily is the family of a group's assignments.
+func GroupFamily(group string) string { return kindGroup + "." + group }
+
+// Families are the families a node obeys: its own, its groups in order, and
+// that of all nodes; a group named twice counts once.
+func Families(node string, groups []string) []string {
+	families := []string{NodeFamily(node)}
+	seen := map[string]bool{GroupAll: true}
+	for _, g := range groups {
+		if !seen[g] {
+			seen[g] = true
+			families = append(families, GroupFamily(g))
+		}
+	}
+
+	return append(families, GroupFamily(GroupAll))
+}
+
+// Key is the key of an assignment.
+func Key(family, name string) string { return family + "." + name }
+
+// SplitKey takes the key of an assignment apart; ok is false for a key that is
+// none. The reserved names are keys too.
+func SplitKey(key string) (family, name string, ok bool) {
+	at := strings.LastIndexByte(key, '.')
+	if at < 0 || !ValidToken(key[at+1:]) || CheckFamily(key[:at]) != nil {
+		return "", "", false
+	}
+
+	return key[:at], key[at+1:], true
+}
+
+// CheckFamily tells whether a family is node.<node> or group.<group>. The
+// error wraps ErrInvalidName.
+func CheckFamily(family string) error {
+	kind, id, _ := strings.Cut(family, ".")
+	if (kind != kindNode && kind != kindGroup) || !ValidToken(id) {
+		return fmt.Errorf("%w: %q, write node.<node> or group.<group> of letters, digits, - and _", ErrInvalidName, family)
+	}
+
+	return nil
+}
+
+// CheckName tells whether name can be that of a manifest: one token that does
+// not begin with _, which is reserved. The error wraps ErrInvalidName.
+func CheckName(name string) error {
+	if !ValidToken(name) || name[0] == '_' {
+		return fmt.Errorf("%w: manifest %q, use letters, digits, - and _ only, not beginning with _", ErrInvalidName, name)
+	}
+
+	return nil
+}
+
+// CheckNode tells whether a node and its groups are one token each. The error
+// wraps ErrInvalidName.
+func CheckNode(node string, groups []string) error {
+	if !ValidToken(node) {
+		return fmt.Errorf("%w: node %q, use letters, digits, - and _ only (a dot would let it match keys of other nodes)", ErrInvalidName, node)
+	}
+	for _, g := range groups {
+		if !ValidToken(g) {
+			return fmt.Errorf("%w: group %q of node %s, use letters, digits, - and _ only", ErrInvalidName, g, node)
+		}
+	}
+
+	return nil
+}
+
+// ValidToken tells whether s is one token of letters, digits, - and _.
+func ValidToken(s string) bool {
+	for _, r := range []byte(s) {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '-', r == '_':
+		default:
+			return false
+		}
+	}
+
+	return s != ""
+}
+
+// NodeID makes a node's id of its host name: each dot becomes _. The result is
+// not a valid token where the host name has further characters.
+func NodeID(hostname string) string { return strings.ReplaceAll(hostname, ".", "_") }

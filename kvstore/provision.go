@@ -1,0 +1,119 @@
+package kvstore
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/nats-io/jsm.go/api"
+)
+
+// The sizes of what is provisioned, where Options leaves them open.
+const (
+	// History is how many revisions of an assignment are kept.
+	History = 16
+
+	defaultReportAge   = 7 * 24 * time.Hour
+	defaultReportBytes = 1 << 30
+	defaultCommandAge  = 7 * 24 * time.Hour
+	defaultMarkerTTL   = 24 * time.Hour
+	duplicateWindow    = 2 * time.Minute
+)
+
+// Options are the sizes of what Plan and Apply provision. Zero values mean: the
+// default for what is new, and what is there already for the rest.
+type Options struct {
+	// Replicas of every bucket and stream; the default is 1.
+	Replicas int
+	// ReportAge and ReportBytes bound the stream of reports: 7 days, 1 GiB.
+	ReportAge   time.Duration
+	ReportBytes int64
+	// BundleBytes bounds the store of bundles; the default is no bound.
+	BundleBytes int64
+	// CommandAge bounds how long a command can wait for a node: 7 days.
+	CommandAge time.Duration
+	// MarkerTTL is how long it is known of a node that it went silent: 1 day.
+	MarkerTTL time.Duration
+}
+
+// withDefaults fills in what new buckets and streams get.
+func (o Options) withDefaults() Options {
+	o.Replicas = cmp.Or(o.Replicas, 1)
+	o.ReportAge = cmp.Or(o.ReportAge, defaultReportAge)
+	o.ReportBytes = cmp.Or(o.ReportBytes, defaultReportBytes)
+	o.CommandAge = cmp.Or(o.CommandAge, defaultCommandAge)
+	o.MarkerTTL = cmp.Or(o.MarkerTTL, defaultMarkerTTL)
+
+	return o
+}
+
+// desired is the configuration of everything, in the order of its creation. A
+// size that options leave open is zero in it.
+func desired(n Names, o Options) []api.StreamConfig {
+	manifests := bucketConfig(n.Manifests(), "Manifests assigned to nodes and groups", History)
+	manifests.RePublish = &api.RePublish{Source: kvSubject(n.Manifests(), ">"), Destination: n.Changed(">"), HeadersOnly: true}
+	manifests.AllowAtomicPublish = true
+
+	nodes := bucketConfig(n.Nodes(), "What nodes say of themselves", 1)
+	nodes.AllowMsgTTL = true
+	nodes.SubjectDeleteMarkerTTL = o.MarkerTTL
+
+	reports := streamConfig(n.Reports(), "Reports of nodes, as CloudEvents", n.Report("*", "*", "*"))
+	reports.MaxAge, reports.MaxBytes = o.ReportAge, o.ReportBytes
+	reports.DenyDelete = true
+
+	commands := streamConfig(n.Commands(), "Requests that wait for a node that is away", n.Command("*.*"))
+	commands.MaxAge = o.CommandAge
+	commands.AllowMsgTTL = true
+
+	all := []api.StreamConfig{
+		manifests,
+		bucketConfig(n.Data(), "Hierarchical data of manifests", History),
+		nodes,
+		bundlesConfig(n.Bundles(), o.BundleBytes),
+		reports,
+		commands,
+	}
+	for i := range all {
+		all[i].Replicas = o.Replicas
+	}
+
+	return all
+}
+
+// streamConfig is a stream on file that keeps everything.
+func streamConfig(name, description string, subjects ...string) api.StreamConfig {
+	return api.StreamConfig{
+		Name:         name,
+		Description:  description,
+		Subjects:     subjects,
+		Retention:    api.LimitsPolicy,
+		Storage:      api.FileStorage,
+		Discard:      api.DiscardOld,
+		MaxMsgs:      -1,
+		MaxMsgsPer:   -1,
+		MaxMsgSize:   -1,
+		MaxConsumers: -1,
+		Duplicates:   duplicateWindow,
+		AllowDirect:  true,
+	}
+}
+
+// bucketConfig is a key-value bucket as every client of NATS expects it.
+func bucketConfig(bucket, description string, history int64) api.StreamConfig {
+	cfg := streamConfig(kvStream(bucket), description, kvSubject(bucket, ">"))
+	cfg.MaxMsgsPer = history
+	cfg.Discard = api.DiscardNew
+	cfg.RollupAllowed, cfg.DenyDelete = true, true
+
+	return cfg
+}
+
+// bundlesConfig is an object store as every client of NATS expects it.
+func bundlesConfig(bucket string, maxBytes int64) api.StreamConfig {
+	cfg := streamConfig(objectStream(bucket), "Bundles: manifests with their files", "$O."+bucket+".C.>", "$O."+bucket+".M.>")
+	cfg.MaxBytes = maxBytes
+	cfg.Discard = api.DiscardNew
+	cfg.RollupAllowed = true
+
+	return cfg
+}

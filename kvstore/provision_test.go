@@ -1,0 +1,227 @@
+package kvstore_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/jsm.go"
+	"github.com/nats-io/jsm.go/api"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/testing/natstest"
+)
+
+var allStreams = []string{"KV_MUSTER_MANIFESTS", "KV_MUSTER_DATA", "KV_MUSTER_NODES", "OBJ_MUSTER_BUNDLES", "MUSTER_REPORTS", "MUSTER_COMMANDS"}
+
+func TestApplyIsIdempotent(t *testing.T) {
+	t.Parallel()
+	srv := natstest.Start(t)
+	store, err := kvstore.New(srv.Connect(t), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Check(t.Context()); !errors.Is(err, kvstore.ErrNotProvisioned) || !strings.Contains(err.Error(), "muster fleet init") {
+		t.Fatalf("check before = %v", err)
+	}
+	planned, err := store.Plan(t.Context(), kvstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	applied, err := store.Apply(t.Context(), kvstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, name := range allStreams {
+		if planned[i].Stream != name || !planned[i].Create || applied[i].String() != "create "+name {
+			t.Errorf("planned %v, applied %v, want create %s", planned[i], applied[i], name)
+		}
+	}
+	if again, err := store.Apply(t.Context(), kvstore.Options{}); err != nil || len(again) != 0 {
+		t.Errorf("second apply = %v, %v", again, err)
+	}
+	if err := store.Check(t.Context()); err != nil {
+		t.Errorf("check after = %v", err)
+	}
+}
+
+func TestPrefixNamesEverything(t *testing.T) {
+	t.Parallel()
+	srv, _ := newStore(t)
+	other, err := kvstore.New(srv.Connect(t), "lab-2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done, err := other.Apply(t.Context(), kvstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, d := range done {
+		if want := strings.Replace(allStreams[i], "MUSTER", "LAB-2", 1); d.Stream != want || !d.Create {
+			t.Errorf("did %v, want create %s", d, want)
+		}
+	}
+}
+
+func TestApplyRestoresWhatOthersDropped(t *testing.T) {
+	t.Parallel()
+	srv, store := newStore(t)
+	m := manager(t, srv)
+	nc := srv.Connect(t)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What a well-meaning client does: it drops republish and atomic batches.
+	if _, err := js.CreateOrUpdateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "MUSTER_MANIFESTS", History: 16}); err != nil {
+		t.Fatal(err)
+	}
+	err = store.Check(t.Context())
+	for _, want := range []string{"KV_MUSTER_MANIFESTS: republish is off", "KV_MUSTER_MANIFESTS: allow_atomic is off"} {
+		if !errors.Is(err, kvstore.ErrNotProvisioned) || !strings.Contains(err.Error(), want) {
+			t.Errorf("check = %v, want %q in it", err, want)
+		}
+	}
+	if _, err := store.Apply(t.Context(), kvstore.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if got := config(t, m, "KV_MUSTER_MANIFESTS").RePublish; got == nil || got.Destination != "muster.changed.>" || !got.HeadersOnly {
+		t.Errorf("republish = %+v", got)
+	}
+}
+
+func TestApplyKeepsWhatAnAdministratorChose(t *testing.T) {
+	t.Parallel()
+	srv, store := newStore(t)
+	m := manager(t, srv)
+	update(t, m, "MUSTER_REPORTS", func(c *api.StreamConfig) { c.MaxBytes, c.MaxAge = 5<<30, 24*time.Hour })
+	update(t, m, "KV_MUSTER_MANIFESTS", func(c *api.StreamConfig) { c.MaxMsgsPer, c.Description = 32, "mine" })
+	if done, err := store.Apply(t.Context(), kvstore.Options{}); err != nil || len(done) != 0 {
+		t.Errorf("apply = %v, %v, want nothing done", done, err)
+	}
+	if _, err := store.Apply(t.Context(), kvstore.Options{ReportBytes: 6 << 30, ReportAge: 48 * time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+	if c := config(t, m, "MUSTER_REPORTS"); c.MaxBytes != 6<<30 || c.MaxAge != 48*time.Hour {
+		t.Errorf("reports: %d bytes, %s", c.MaxBytes, c.MaxAge)
+	}
+	if c := config(t, m, "KV_MUSTER_MANIFESTS"); c.MaxMsgsPer != 32 || c.Description != "mine" {
+		t.Errorf("manifests: history %d, description %q", c.MaxMsgsPer, c.Description)
+	}
+}
+
+func TestApplyRefusesToShrink(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		change  func(*testing.T, *jsm.Manager)
+		options kvstore.Options
+		want    string
+	}{
+		"bytes":                {options: kvstore.Options{ReportBytes: 1 << 20}, want: "MUSTER_REPORTS: max_bytes is 1073741824, must be 1048576"},
+		"age":                  {options: kvstore.Options{ReportAge: time.Hour}, want: "MUSTER_REPORTS: max_age is 168h0m0s, must be 1h0m0s"},
+		"bytes from unlimited": {options: kvstore.Options{BundleBytes: 1 << 20}, want: "OBJ_MUSTER_BUNDLES: max_bytes is unlimited, must be 1048576"},
+		"history of nodes": {
+			change: func(t *testing.T, m *jsm.Manager) {
+				update(t, m, "KV_MUSTER_NODES", func(c *api.StreamConfig) { c.MaxMsgsPer = 5 })
+			},
+			want: "KV_MUSTER_NODES: max_msgs_per_subject is 5, must be 1",
+		},
+		"storage": {
+			change: func(t *testing.T, m *jsm.Manager) {
+				recreate(t, m, "MUSTER_COMMANDS", func(c *api.StreamConfig) { c.Storage = api.MemoryStorage })
+			},
+			want: "MUSTER_COMMANDS: storage is memory, must be file",
+		},
+		"retention": {
+			change: func(t *testing.T, m *jsm.Manager) {
+				recreate(t, m, "MUSTER_COMMANDS", func(c *api.StreamConfig) { c.Retention = api.WorkQueuePolicy })
+			},
+			want: "MUSTER_COMMANDS: retention is workqueue, must be limits",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv, store := newStore(t)
+			m := manager(t, srv)
+			if tt.change != nil {
+				tt.change(t, m)
+			}
+			// Something harmless to do beside it must not be done either.
+			update(t, m, "KV_MUSTER_DATA", func(c *api.StreamConfig) { c.Duplicates = time.Second })
+			_, err := store.Apply(t.Context(), tt.options)
+			if !errors.Is(err, kvstore.ErrShrink) || !strings.Contains(strings.ToLower(err.Error()), strings.ToLower(tt.want)) {
+				t.Errorf("apply = %v, want %q", err, tt.want)
+			}
+			if got := config(t, m, "KV_MUSTER_DATA").Duplicates; got != time.Second {
+				t.Errorf("a refused apply changed KV_MUSTER_DATA: %s", got)
+			}
+		})
+	}
+}
+
+func TestPlainClientsUseTheBuckets(t *testing.T) {
+	t.Parallel()
+	srv, _ := newStore(t)
+	for _, bucket := range []string{"MUSTER_MANIFESTS", "MUSTER_DATA", "MUSTER_NODES"} {
+		kv := plainKV(t, srv.Connect(t), bucket)
+		if _, err := kv.PutString(t.Context(), "node.web01.motd", "hello"); err != nil {
+			t.Errorf("%s: put: %v", bucket, err)
+		}
+		if err := kv.Delete(t.Context(), "node.web01.motd"); err != nil {
+			t.Errorf("%s: delete: %v", bucket, err)
+		}
+		if err := kv.Purge(t.Context(), "node.web01.motd"); err != nil {
+			t.Errorf("%s: purge: %v", bucket, err)
+		}
+	}
+}
+
+func manager(t *testing.T, srv *natstest.Server) *jsm.Manager {
+	t.Helper()
+	m, err := jsm.New(srv.Connect(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return m
+}
+
+func config(t *testing.T, m *jsm.Manager, name string) api.StreamConfig {
+	t.Helper()
+	s, err := m.LoadStream(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return s.Configuration()
+}
+
+func update(t *testing.T, m *jsm.Manager, name string, change func(*api.StreamConfig)) {
+	t.Helper()
+	s, err := m.LoadStream(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := s.Configuration()
+	change(&c)
+	if err := s.UpdateConfiguration(c); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func recreate(t *testing.T, m *jsm.Manager, name string, change func(*api.StreamConfig)) {
+	t.Helper()
+	c := config(t, m, name)
+	if err := m.DeleteStream(name); err != nil {
+		t.Fatal(err)
+	}
+	change(&c)
+	if _, err := m.NewStreamFromDefault(name, c); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,137 @@
+package kvstore
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/nats-io/jsm.go/api"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// ErrNotProvisioned is a bucket or stream that is missing or not configured as
+// muster needs it. The remedy is `muster fleet init`, which an operator runs.
+var ErrNotProvisioned = errors.New("NATS is not provisioned for muster")
+
+// Store is one fleet's data on a NATS connection. It creates nothing. Its
+// methods may be called from several goroutines. Methods return
+// context errors and those of nats.go as they are, wrapped.
+type Store struct {
+	nc    *nats.Conn
+	js    jetstream.JetStream
+	names Names
+}
+
+// New makes the store without asking the server anything, so that a node can
+// start while NATS is away; Check does what Bind does beyond it.
+func New(nc *nats.Conn, prefix string) (*Store, error) {
+	names, err := NewNames(prefix)
+	if err != nil {
+		return nil, err
+	}
+	js, err := jetstream.New(nc, jetstream.WithDefaultTimeout(requestTimeout))
+	if err != nil {
+		return nil, fmt.Errorf("jetstream: %w", err)
+	}
+
+	return &Store{nc: nc, js: js, names: names}, nil
+}
+
+// Bind makes the store and checks that everything it needs is there. The error
+// wraps ErrNotProvisioned, and names what is missing, when it is not.
+func Bind(ctx context.Context, nc *nats.Conn, prefix string) (*Store, error) {
+	s, err := New(nc, prefix)
+	if err != nil {
+		return nil, err
+	}
+
+	return s, s.Check(ctx)
+}
+
+// Names gives the names of the fleet.
+func (s *Store) Names() Names { return s.names }
+
+// Conn gives the connection.
+func (s *Store) Conn() *nats.Conn { return s.nc }
+
+// Check tells whether every bucket and stream is there and configured as muster
+// needs it; the error wraps ErrNotProvisioned and names all that is not. It
+// needs no more than a node may ask.
+func (s *Store) Check(ctx context.Context) error {
+	var wrong []error
+	for _, want := range desired(s.names, Options{}) {
+		info, err := s.streamInfo(ctx, want.Name, want.Subjects[0])
+		switch {
+		case errors.Is(err, ErrNotFound):
+			wrong = append(wrong, fmt.Errorf("%s is missing", want.Name))
+		case err != nil:
+			return err
+		default:
+			wrong = append(wrong, misconfigured(info.Config, want)...)
+		}
+	}
+	if len(wrong) > 0 {
+		return fmt.Errorf("%w, run `muster fleet init`: %w", ErrNotProvisioned, errors.Join(wrong...))
+	}
+
+	return nil
+}
+
+// misconfigured lists what must be changed before a stream is usable. What only
+// concerns its size is left to its administrator.
+func misconfigured(have, want api.StreamConfig) []error {
+	var wrong []error
+	for _, c := range compare(have, want) {
+		wrong = append(wrong, fmt.Errorf("%s: %s", want.Name, c))
+	}
+
+	return wrong
+}
+
+// streamInfo finds a stream that keeps a subject through the list of streams:
+// unlike the info of one stream that request cannot be made to show the keys in
+// it, so a node may be allowed to make it. The error wraps ErrNotFound when
+// there is no such stream.
+func (s *Store) streamInfo(ctx context.Context, stream, subject string) (*api.StreamInfo, error) {
+	offset := 0
+	for {
+		page, err := s.streamPage(ctx, subject, offset)
+		if err != nil {
+			return nil, fmt.Errorf("look for stream %s: %w", stream, err)
+		}
+		for _, info := range page.Streams {
+			if info.Config.Name == stream {
+				return info, nil
+			}
+		}
+		offset += len(page.Streams)
+		switch {
+		case slices.Contains(page.Missing, stream):
+			return nil, fmt.Errorf("look for stream %s: its servers do not answer", stream)
+		case len(page.Streams) == 0 || offset >= page.Total:
+			return nil, fmt.Errorf("stream %s: %w", stream, ErrNotFound)
+		}
+	}
+}
+
+// streamPage asks for the streams that keep a subject.
+func (s *Store) streamPage(ctx context.Context, subject string, offset int) (*api.JSApiStreamListResponse, error) {
+	req := api.JSApiStreamListRequest{JSApiIterableRequest: api.JSApiIterableRequest{Offset: offset}, Subject: subject}
+	body, err := json.Marshal(req)
+	if err != nil {
+		return nil, err
+	}
+	reply, err := s.request(ctx, api.JSApiStreamList, body)
+	if err != nil {
+		return nil, err
+	}
+	var resp api.JSApiStreamListResponse
+	if err := json.Unmarshal(reply.Data, &resp); err != nil {
+		return nil, fmt.Errorf("decode list of streams: %w", err)
+	}
+
+	return &resp, resp.ToError()
+}
