@@ -77,6 +77,9 @@ func (h *Host) BeginRun(ctx context.Context, o RunOptions) error {
 		return errors.Join(errors.New("a run has begun already"), record.close())
 	}
 	record.clean(ctx, h.log)
+	if !o.Joined {
+		h.cleanTemp(ctx)
+	}
 	h.litter = record
 
 	return nil

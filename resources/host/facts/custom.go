@@ -1,0 +1,75 @@
+package facts
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// maxFactFile is the largest fact file that is read.
+const maxFactFile = 4 << 20
+
+// readCustom reads the fact files of a configuration directory. The ones that
+// are broken are told and left out.
+func readCustom(dir string) (map[string]any, error) {
+	facts := map[string]any{}
+	if dir == "" {
+		return facts, nil
+	}
+	paths := []string{filepath.Join(dir, "facts.json"), filepath.Join(dir, "facts.yaml")}
+	more, err := listFactFiles(filepath.Join(dir, "facts.d"))
+	errs := []error{err}
+	for _, path := range append(paths, more...) {
+		one, err := readFactFile(path)
+		if !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+		merge(facts, one)
+	}
+
+	return facts, errors.Join(errs...)
+}
+
+// listFactFiles gives the JSON and YAML files of a directory in the order of
+// their names; hidden ones, such as those of editors, are none.
+func listFactFiles(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	var paths []string
+	for _, entry := range entries {
+		name := entry.Name()
+		if slices.Contains([]string{".json", ".yaml", ".yml"}, filepath.Ext(name)) && !strings.HasPrefix(name, ".") {
+			paths = append(paths, filepath.Join(dir, name))
+		}
+	}
+
+	return paths, nil
+}
+
+func readFactFile(path string) (map[string]any, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxFactFile {
+		return nil, model.Problem{
+			Pos:     model.Position{File: path},
+			Message: "is not a fact file",
+			Hint:    fmt.Sprintf("it must be a regular file of at most %d bytes", maxFactFile),
+		}
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+
+	return Parse(path, text)
+}

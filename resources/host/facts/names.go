@@ -1,0 +1,82 @@
+package facts
+
+import (
+	"context"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// gatherNames finds the node's names in its own files: a name server that does
+// not answer must not hold up a run.
+func gatherNames(context.Context) (map[string]any, error) {
+	hostname, err := os.Hostname()
+	if err != nil {
+		return nil, err
+	}
+	// Both files may be missing; then the short name is all there is.
+	hosts, _ := os.ReadFile("/etc/hosts")
+	domain, _ := os.ReadFile("/proc/sys/kernel/domainname")
+
+	return map[string]any{
+		"hostname": hostname,
+		"fqdn":     fullName(hostname, string(hosts), string(domain)),
+		"host":     map[string]any{"info": map[string]any{"hostname": hostname}},
+	}, nil
+}
+
+// fullName gives the name with its domain: the host name when it has one, else
+// that of the line of hosts(5) with the host name, else the kernel's domain.
+func fullName(hostname, hosts, domain string) string {
+	if strings.Contains(hostname, ".") {
+		return hostname
+	}
+	for line := range strings.Lines(hosts) {
+		line, _, _ = strings.Cut(line, "#")
+		if name := fullNameIn(strings.Fields(line), hostname); name != "" {
+			return name
+		}
+	}
+	domain = strings.TrimSpace(domain)
+	if domain == "" || domain == "(none)" {
+		return hostname
+	}
+
+	return hostname + "." + domain
+}
+
+func fullNameIn(fields []string, hostname string) string {
+	if len(fields) < 2 {
+		return ""
+	}
+	full, named := "", false
+	for _, name := range fields[1:] {
+		if full == "" && strings.HasPrefix(name, hostname+".") {
+			full = name
+		}
+		named = named || name == hostname
+	}
+	if !named {
+		return ""
+	}
+
+	return full
+}
+
+// countProcesses counts the numbers in /proc.
+func countProcesses(context.Context) (uint64, error) {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return 0, err
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	count := uint64(0)
+	for _, name := range names {
+		if _, err := strconv.ParseUint(name, 10, 32); err == nil {
+			count++
+		}
+	}
+
+	return count, err
+}

@@ -1,0 +1,108 @@
+package facts
+
+import (
+	"context"
+	"errors"
+	"runtime"
+
+	"github.com/shirou/gopsutil/v4/cpu"
+	"github.com/shirou/gopsutil/v4/disk"
+	"github.com/shirou/gopsutil/v4/host"
+	"github.com/shirou/gopsutil/v4/mem"
+)
+
+// gatherHost asks gopsutil for each part by itself: its host.Info would start
+// lsb_release on some systems.
+func gatherHost(ctx context.Context) (map[string]any, error) {
+	info := map[string]any{"os": runtime.GOOS}
+	var errs []error
+	text := func(key string, get func(context.Context) (string, error)) {
+		value, err := get(ctx)
+		info[key] = value
+		errs = append(errs, err)
+	}
+	number := func(key string, get func(context.Context) (uint64, error)) {
+		value, err := get(ctx)
+		info[key] = float64(value)
+		errs = append(errs, err)
+	}
+	text("kernelVersion", host.KernelVersionWithContext)
+	text("kernelArch", func(context.Context) (string, error) { return host.KernelArch() })
+	text("hostId", host.HostIDWithContext)
+	number("bootTime", host.BootTimeWithContext)
+	number("uptime", host.UptimeWithContext)
+	number("procs", countProcesses)
+	system, role, err := host.VirtualizationWithContext(ctx)
+	info["virtualizationSystem"], info["virtualizationRole"] = system, role
+	errs = append(errs, err)
+	release, err := readRelease("/etc/os-release", "/usr/lib/os-release")
+	info["platform"], info["platformFamily"], info["platformVersion"] = release.platform, release.family, release.version
+	errs = append(errs, err)
+
+	return map[string]any{"host": map[string]any{"info": info}}, errors.Join(errs...)
+}
+
+// gatherCPU lists each processor package once: 256 equal cores say no more than one.
+func gatherCPU(ctx context.Context) (map[string]any, error) {
+	all, err := cpu.InfoWithContext(ctx)
+	if err != nil {
+		return nil, err
+	}
+	info, err := plain(packages(all))
+	if err != nil {
+		return nil, err
+	}
+
+	return map[string]any{"cpu": map[string]any{"count": float64(len(all)), "info": info}}, nil
+}
+
+// packages gives the first core of each package, with the number of all its cores.
+func packages(all []cpu.InfoStat) []cpu.InfoStat {
+	at := map[string]int{}
+	out := []cpu.InfoStat{}
+	for _, core := range all {
+		i, known := at[core.PhysicalID]
+		if known {
+			out[i].Cores += core.Cores
+			continue
+		}
+		at[core.PhysicalID] = len(out)
+		out = append(out, core)
+	}
+
+	return out
+}
+
+func gatherMemory(ctx context.Context) (map[string]any, error) {
+	memory := map[string]any{}
+	virtual, err := mem.VirtualMemoryWithContext(ctx)
+	if err == nil {
+		memory["virtual"], err = plain(virtual)
+	}
+	swap, swapErr := mem.SwapMemoryWithContext(ctx)
+	if swapErr == nil {
+		memory["swap"], swapErr = plain(swap)
+	}
+
+	return map[string]any{"memory": memory}, errors.Join(err, swapErr)
+}
+
+// gatherPartitions looks at local file systems only: one of the network may
+// not answer, and would hold up whoever asks.
+func gatherPartitions(ctx context.Context) (map[string]any, error) {
+	type partition struct {
+		disk.PartitionStat
+		Usage *disk.UsageStat `json:"usage,omitempty"`
+	}
+	all, err := disk.PartitionsWithContext(ctx, false)
+	errs := []error{err}
+	partitions := make([]partition, len(all))
+	for i, p := range all {
+		usage, err := disk.UsageWithContext(ctx, p.Mountpoint)
+		partitions[i] = partition{PartitionStat: p, Usage: usage}
+		errs = append(errs, err)
+	}
+	list, err := plain(partitions)
+
+	return map[string]any{"partition": map[string]any{"partitions": list}}, errors.Join(append(errs, err)...)
+}

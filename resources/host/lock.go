@@ -1,0 +1,180 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// lockFile is the run lock, in the state directory.
+const lockFile = "run.lock"
+
+const (
+	// lockPoll is how often a lock is tried: the system can wait for it, but not be interrupted.
+	lockPoll = 50 * time.Millisecond
+	// lockTries is how often it is tried without waiting: HolderOf holds it for a moment too.
+	lockTries = 3
+)
+
+// ErrLocked is a run lock that another process holds.
+var ErrLocked = errors.New("another run holds the lock")
+
+// LockHolder is who holds the run lock.
+type LockHolder struct {
+	PID     int       `json:"pid"`
+	Command string    `json:"command"`
+	RunID   string    `json:"run_id,omitempty"`
+	Since   time.Time `json:"since"`
+}
+
+// String names the holder for a user; the zero value is one that has not said who it is.
+func (l LockHolder) String() string {
+	if l.PID == 0 {
+		return "an unknown process"
+	}
+	run := ""
+	if l.RunID != "" {
+		run = ", run " + l.RunID
+	}
+
+	return fmt.Sprintf("%s (pid %d%s, since %s)", l.Command, l.PID, run, l.Since.Local().Format(time.DateTime))
+}
+
+// LockedError is ErrLocked with the holder.
+type LockedError struct{ Holder LockHolder }
+
+// Error names the holder.
+func (e LockedError) Error() string { return ErrLocked.Error() + ": " + e.Holder.String() }
+
+// Unwrap gives ErrLocked.
+func (e LockedError) Unwrap() error { return ErrLocked }
+
+// LockOptions are how a run takes its lock.
+type LockOptions struct {
+	// Wait waits until the lock is free or ctx ends.
+	Wait bool
+	// Holder is what others are told. PID and Since are filled in where they are zero.
+	Holder LockHolder
+	// OnWait, when set, is called once before waiting, with who is waited for.
+	OnWait func(LockHolder)
+}
+
+// Lock takes the one run lock of the node and gives what releases it. Only a
+// process that lives can hold it: what a dead one wrote into it never blocks.
+// Held by another it is a LockedError that wraps ErrLocked, or while waiting
+// for it an error that wraps context.Cause(ctx). Without a state directory it
+// is ErrNoStateDir.
+func (h *Host) Lock(ctx context.Context, o LockOptions) (unlock func() error, err error) {
+	if h.opts.StateDir == "" {
+		return nil, ErrNoStateDir
+	}
+	if err := os.MkdirAll(h.opts.StateDir, 0o700); err != nil {
+		return nil, fmt.Errorf("could not make state directory: %w", err)
+	}
+	path := filepath.Join(h.opts.StateDir, lockFile)
+	f, err := openAt(unix.AT_FDCWD, path, path, unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("could not open run lock: %w", err)
+	}
+	if err := waitForLock(ctx, f, o); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	if err := writeHolder(f, o.Holder); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+
+	return func() error {
+		// Emptied first: once closed it may be another's.
+		return errors.Join(f.Truncate(0), f.Close())
+	}, nil
+}
+
+func waitForLock(ctx context.Context, f *os.File, o LockOptions) error {
+	ticker := time.NewTicker(lockPoll)
+	defer ticker.Stop()
+	for try := 1; ; try++ {
+		err := flock(f, unix.LOCK_EX)
+		if err != unix.EWOULDBLOCK {
+			return err
+		}
+		if try == lockTries {
+			holder := readHolder(f)
+			if !o.Wait {
+				return LockedError{Holder: holder}
+			}
+			if o.OnWait != nil {
+				o.OnWait(holder)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for %s: %w", readHolder(f), context.Cause(ctx))
+		case <-ticker.C:
+		}
+	}
+}
+
+func flock(f *os.File, how int) error {
+	return retry(func() error { return unix.Flock(int(f.Fd()), how|unix.LOCK_NB) })
+}
+
+func writeHolder(f *os.File, holder LockHolder) error {
+	if holder.PID == 0 {
+		holder.PID = os.Getpid()
+	}
+	if holder.Since.IsZero() {
+		holder.Since = time.Now()
+	}
+	content, err := json.Marshal(holder)
+	if err != nil {
+		return err
+	}
+	if err := f.Truncate(0); err != nil {
+		return err
+	}
+	_, err = f.WriteAt(append(content, '\n'), 0)
+
+	return err
+}
+
+// readHolder gives the zero value when the holder has not, or not yet, said who it is.
+func readHolder(f *os.File) LockHolder {
+	var holder LockHolder
+	content, err := io.ReadAll(io.NewSectionReader(f, 0, 1<<16))
+	if err != nil || json.Unmarshal(content, &holder) != nil {
+		return LockHolder{}
+	}
+
+	return holder
+}
+
+// HolderOf gives who holds the run lock; false means that it is free.
+func (h *Host) HolderOf() (LockHolder, bool, error) {
+	if h.opts.StateDir == "" {
+		return LockHolder{}, false, ErrNoStateDir
+	}
+	path := filepath.Join(h.opts.StateDir, lockFile)
+	f, err := openAt(unix.AT_FDCWD, path, path, unix.O_RDONLY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		if isAbsent(err) {
+			return LockHolder{}, false, nil
+		}
+		return LockHolder{}, false, err
+	}
+	defer f.Close()
+	switch err := flock(f, unix.LOCK_SH); err {
+	case nil:
+		return LockHolder{}, false, nil
+	case unix.EWOULDBLOCK:
+		return readHolder(f), true, nil
+	default:
+		return LockHolder{}, false, err
+	}
+}
