@@ -1,0 +1,239 @@
+package resource_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+type spec struct {
+	model.Common
+	Text   string            `json:"text,omitempty" alias:"words" jsonschema:"enum=a,enum=b,default=a" jsonschema_description:"What it says" sensitive:"true"`
+	Maybe  *string           `json:"maybe,omitempty"`
+	Flag   bool              `json:"flag,omitempty"`
+	Codes  []int             `json:"codes,omitempty"`
+	List   []string          `json:"list,omitempty"`
+	Map    map[string]string `json:"map,omitempty"`
+	Any    map[string]any    `json:"any,omitempty"`
+	hidden string
+}
+
+func (s *spec) Validate() (p model.Problems) {
+	_ = s.hidden
+	if s.Text == "bad" {
+		p.Property("text", "write good", "text is bad")
+	}
+	return p
+}
+
+type state struct{ model.CommonState }
+
+type provider struct {
+	name     string
+	priority int
+	ok       bool
+	err      error
+}
+
+func (p provider) Name() string { return p.name }
+
+func (p provider) IsManageable(model.Facts, resource.Spec) (bool, int, error) {
+	return p.ok, p.priority, p.err
+}
+
+type contract struct{ providers []provider }
+
+func (contract) Info() resource.Info {
+	return resource.Info{Name: "toy", Ensures: []string{"present", "absent"}, NameHelp: "a toy's name"}
+}
+func (contract) New() *spec              { return &spec{Text: "default"} }
+func (c contract) Providers() []provider { return c.providers }
+func (contract) Status(context.Context, resource.Env, provider, *spec) (*state, error) {
+	return &state{}, nil
+}
+func (contract) Plan(*spec, *state, bool) (resource.Plan, error) { return resource.Plan{}, nil }
+func (contract) Apply(context.Context, resource.Env, provider, *spec, resource.Plan) (resource.Outcome, error) {
+	return resource.Outcome{}, nil
+}
+
+func toy() *resource.Type {
+	return resource.Of[*spec, *state, provider](contract{[]provider{{name: "wood", ok: true, priority: 1}}})
+}
+
+func str(s string) resource.Value { return resource.Value{Kind: resource.String, Text: s, Pos: at(7)} }
+func at(line int) model.Position  { return model.Position{File: "m.yaml", Line: line, Column: 3} }
+func list(items ...resource.Value) resource.Value {
+	return resource.Value{Kind: resource.List, Items: items, Pos: at(8)}
+}
+func props(kv ...any) resource.Value {
+	v := resource.Value{Kind: resource.Map, Pos: at(1)}
+	for i := 0; i < len(kv); i += 2 {
+		v.Entries = append(v.Entries, resource.Entry{Key: kv[i].(string), Pos: at(5), Value: kv[i+1].(resource.Value)})
+	}
+	return v
+}
+
+func TestDecodeKeepsTextAsWritten(t *testing.T) {
+	r, problems := resource.Decode(toy(), props(
+		"name", str("x"), "words", resource.Value{Kind: resource.Number, Text: "0644"}, "maybe", str(""),
+		"flag", resource.Value{Kind: resource.Bool, Text: "true"}, "codes", list(str("0"), str("2")), "list", list(str("1.10")),
+		"map", props("k", str("v")), "any", props("n", resource.Value{Kind: resource.Number, Text: "3"}),
+		"timeout", str("30s"), "require", list(str("toy#y")), "control", props("if", str("true")),
+	), at(1))
+	if problems != nil {
+		t.Fatal(problems)
+	}
+	got := r.Spec.(*spec)
+	empty := ""
+	want := &spec{
+		Common: model.Common{Name: "x", Ensure: "present", Require: []model.Ref{{Type: "toy", Name: "y"}}, Timeout: model.Duration(30e9), Control: model.Control{If: "true"}},
+		Text:   "0644", Maybe: &empty, Flag: true, Codes: []int{0, 2}, List: []string{"1.10"}, Map: map[string]string{"k": "v"}, Any: map[string]any{"n": 3},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Fatalf("%+v\n%+v", got, want)
+	}
+}
+
+func TestDecodeNullMeansNotSet(t *testing.T) {
+	r, problems := resource.Decode(toy(), props("name", str("x"), "text", resource.Value{}, "maybe", resource.Value{}), at(1))
+	if problems != nil || r.Spec.(*spec).Text != "default" || r.Spec.(*spec).Maybe != nil {
+		t.Fatal(problems, r)
+	}
+}
+
+func TestDecodeErrors(t *testing.T) {
+	cases := map[string]struct {
+		v    resource.Value
+		want string
+	}{
+		"unknown":        {props("name", str("x"), "txet", str("a")), "m.yaml:5:3: unknown property `txet` of toy (did you mean `text`?)"},
+		"twice by alias": {props("name", str("x"), "text", str("a"), "words", str("b")), "`text` is set twice, first at m.yaml:7:3"},
+		"no name":        {props("text", str("a")), "a toy needs a name (a toy's name)"},
+		"own rule":       {props("name", str("x"), "text", str("bad")), "m.yaml:7:3: text is bad (write good)"},
+		"ensure":         {props("name", str("x"), "ensure", str("there")), `m.yaml:7:3: invalid ensure "there" (one of present, absent)`},
+		"bool":           {props("name", str("x"), "flag", str("maybe")), "`flag` must be true or false, not \"maybe\""},
+		"int":            {props("name", str("x"), "retry", str("1.5")), "`retry` must be a whole number, not \"1.5\""},
+		"negative":       {props("name", str("x"), "retry", str("-1")), "retry must not be negative"},
+		"list":           {props("name", str("x"), "list", str("a")), "`list` must be a list, not a string (write it as a list: [a])"},
+		"list of lists":  {props("name", str("x"), "list", list(list())), "`list` must be a string, not a list"},
+		"empty item":     {props("name", str("x"), "list", list(resource.Value{})), "`list` must be a list without empty items"},
+		"string":         {props("name", str("x"), "text", list()), "`text` must be a string, not a list"},
+		"duration":       {props("name", str("x"), "timeout", str("30")), "`timeout`: invalid duration \"30\", write it with its unit"},
+		"reference":      {props("name", str("x"), "require", list(str("y"))), "`require`: invalid resource reference: \"y\", write it as type#name"},
+		"map":            {props("name", str("x"), "map", str("a")), "`map` must be a mapping, not \"a\""},
+		"struct":         {props("name", str("x"), "control", props("fi", str("true"))), "unknown key `fi` in `control` (did you mean `if`?)"},
+		"drift":          {props("name", str("x"), "drift", str("x")), `invalid drift "x" (one of repair, report, ignore)`},
+		"provider":       {props("name", str("x"), "provider", str("stone")), `there is no provider "stone" of toy (one of wood)`},
+		"no mapping":     {list(), "toy must be a mapping, not a list"},
+		"secret":         {props("name", str("x"), "flag", resource.Value{Kind: resource.String, Text: "hunter2", Secret: true}), `not "[redacted]"`},
+		"late name":      {props("name", resource.Value{Kind: resource.String, Late: true}), "`name` must be known before the run"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			r, problems := resource.Decode(toy(), c.v, at(1))
+			if r != nil || !strings.Contains(problems.Error(), c.want) {
+				t.Fatalf("got %v\nwant %s", problems, c.want)
+			}
+			for _, p := range problems {
+				if p.Pos.IsZero() {
+					t.Errorf("no place: %v", p)
+				}
+			}
+		})
+	}
+}
+
+func TestDecodeReportsEverythingAtOnce(t *testing.T) {
+	_, problems := resource.Decode(toy(), props("name", str("x"), "nope", str("a"), "flag", str("b"), "text", str("bad"), "ensure", str("c")), at(1))
+	if len(problems) != 4 {
+		t.Fatal(problems)
+	}
+	if !errors.Is(problems, model.ErrResourceInvalid) {
+		t.Fatal("no sentinel")
+	}
+}
+
+func TestDecodeCollectsSecrets(t *testing.T) {
+	secret := resource.Value{Kind: resource.String, Text: "hunter2", Secret: true}
+	r, problems := resource.Decode(toy(), props("name", str("x"), "text", secret, "list", list(secret), "any", props("deep", list(secret))), at(1))
+	if problems != nil {
+		t.Fatal(problems)
+	}
+	s := r.Spec.(*spec)
+	if len(r.Secrets) != 3 || !r.Sensitive() || s.Text != "hunter2" || s.Any["deep"].([]any)[0] != "hunter2" {
+		t.Fatalf("%v %+v", r.Secrets, s)
+	}
+}
+
+func TestLateValuesWaitForValidation(t *testing.T) {
+	r, problems := resource.Decode(toy(), props("name", str("x"), "text", resource.Value{Kind: resource.String, Late: true}), at(1))
+	if problems != nil || r.Meta().Name != "x" {
+		t.Fatal(problems)
+	}
+}
+
+func TestPropertiesAreReadOffTheFields(t *testing.T) {
+	var text resource.Property
+	common := 0
+	for _, p := range toy().Properties() {
+		if p.Key == "text" {
+			text = p
+		}
+		if p.Common {
+			common++
+		}
+	}
+	if text.Help != "What it says" || fmt.Sprint(text.Aliases, text.Enum) != "[words] [a b]" || text.Default != "a" || !text.Sensitive || common == 0 {
+		t.Fatalf("%+v", text)
+	}
+}
+
+func TestSelect(t *testing.T) {
+	shell, posix := provider{name: "shell", priority: 99, ok: true}, provider{name: "posix", priority: 1, ok: true}
+	off := provider{name: "off"}
+	broken := provider{name: "broken", err: errors.New("no such tool")}
+	cases := map[string]struct {
+		providers []provider
+		named     string
+		want      string
+		err       error
+		text      string
+	}{
+		"the lowest number wins": {[]provider{shell, posix}, "", "posix", nil, ""},
+		"a named one":            {[]provider{shell, posix}, "shell", "shell", nil, ""},
+		"unknown":                {[]provider{shell, posix}, "wood", "", model.ErrProviderNotFound, "there is shell, posix"},
+		"named but unable":       {[]provider{posix, broken}, "broken", "", model.ErrNoSuitableProvider, "no such tool"},
+		"none":                   {[]provider{off, broken}, "", "", model.ErrNoSuitableProvider, "off: cannot manage it here; broken: no such tool"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := resource.Select(c.providers, nil, &spec{Common: model.Common{Provider: c.named}})
+			if got.name != c.want || !errors.Is(err, c.err) || (err != nil && !strings.Contains(err.Error(), c.text)) {
+				t.Fatal(got, err)
+			}
+		})
+	}
+}
+
+func TestNearest(t *testing.T) {
+	known := []string{"owner", "group", "mode", "content"}
+	for word, want := range map[string]string{"ownr": "owner", "onwer": "owner", "contents": "content", "xyz": "", "Mode": "mode"} {
+		if got := resource.Nearest(word, known); got != want {
+			t.Errorf("%s: got %q, want %q", word, got, want)
+		}
+	}
+}
+
+func TestPlainKeepsSecretsSecret(t *testing.T) {
+	v := props("a", resource.Value{Kind: resource.String, Text: "s", Secret: true}, "b", list(resource.Value{Kind: resource.Number, Text: "0x10"}), "c", resource.Value{Kind: resource.Number, Text: "1.5"})
+	m := v.Plain().(map[string]any)
+	if m["a"] != model.NewSecret("s") || m["b"].([]any)[0] != 16 || m["c"] != 1.5 {
+		t.Fatalf("%#v", m)
+	}
+}
