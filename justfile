@@ -1,0 +1,33 @@
+# Each recipe is one line over a command that also works without just.
+
+default:
+    @just --list
+
+# format, vet, staticcheck, architecture, race tests, schemas fresh
+check: format vet staticcheck test
+
+format:
+    test -z "$(gofmt -l $(git ls-files '*.go'))" || (gofmt -l $(git ls-files '*.go'); exit 1)
+
+vet:
+    go vet ./... && go vet -tags system ./...
+
+staticcheck:
+    go tool staticcheck -tags system ./...
+
+# The architecture test and the freshness of the schemas are tests like the others.
+test:
+    go test -race ./...
+
+# the rigs that need root and a Debian machine
+system:
+    go test -race -count=1 -tags system ./...
+
+generate:
+    go generate ./schemas
+
+bench:
+    go test -run '^$' -bench . -benchtime 3x ./testing/bench/...
+
+demo:
+    go run ./cmd/muster demo
