@@ -9,8 +9,8 @@ import (
 
 // The sizes of what is provisioned, where Options leaves them open.
 const (
-	// History is how many revisions of an assignment are kept.
-	History = 16
+	// HistorySize is how many revisions of an assignment are kept.
+	HistorySize = 16
 
 	defaultReportAge   = 7 * 24 * time.Hour
 	defaultReportBytes = 1 << 30
@@ -49,7 +49,7 @@ func (o Options) withDefaults() Options {
 // desired is the configuration of everything, in the order of its creation. A
 // size that options leave open is zero in it.
 func desired(n Names, o Options) []api.StreamConfig {
-	manifests := bucketConfig(n.Manifests(), "Manifests assigned to nodes and groups", History)
+	manifests := bucketConfig(n.Manifests(), "Manifests assigned to nodes and groups", HistorySize)
 	manifests.RePublish = &api.RePublish{Source: kvSubject(n.Manifests(), ">"), Destination: n.Changed(">"), HeadersOnly: true}
 	manifests.AllowAtomicPublish = true
 
@@ -67,7 +67,7 @@ func desired(n Names, o Options) []api.StreamConfig {
 
 	all := []api.StreamConfig{
 		manifests,
-		bucketConfig(n.Data(), "Hierarchical data of manifests", History),
+		bucketConfig(n.Data(), "Hierarchical data of manifests", HistorySize),
 		nodes,
 		bundlesConfig(n.Bundles(), o.BundleBytes),
 		reports,

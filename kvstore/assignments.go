@@ -1,0 +1,132 @@
+package kvstore
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// How often a change of an index is tried again when others change it too, and
+// how long it waits between.
+const (
+	indexTries = 100
+	indexPause = 20 * time.Millisecond
+)
+
+// digestPrefix begins every digest.
+const digestPrefix = "sha256-"
+
+// Digest names bytes by their SHA-256: sha256-<hex>.
+func Digest(data []byte) string {
+	sum := sha256.Sum256(data)
+
+	return digestPrefix + hex.EncodeToString(sum[:])
+}
+
+// PutManifest assigns a manifest to a family, node.<node> or group.<group>, and
+// gives its revision. The value and the index of its family change together;
+// several operators at once lose nothing. The error wraps ErrInvalidName or
+// ErrTooLarge; then a bundle is the way.
+func (s *Store) PutManifest(ctx context.Context, family, name string, value []byte) (uint64, error) {
+	if err := s.checkSize("manifest "+Key(family, name), value); err != nil {
+		return 0, fmt.Errorf("%w: put it into a bundle", err)
+	}
+	revision, err := s.change(ctx, family, name, func(ix index) *nats.Msg {
+		ix.names[name] = model.IndexEntry{Digest: Digest(value)}
+		return newMsg("", value)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("put manifest %s: %w", Key(family, name), err)
+	}
+
+	return revision, nil
+}
+
+// DeleteManifest unassigns a manifest and gives the revision of its end. It does
+// so too where the bucket holds none of that name, because a node may hold one
+// from before the bucket was made anew. The error wraps ErrInvalidName.
+func (s *Store) DeleteManifest(ctx context.Context, family, name string) (uint64, error) {
+	revision, err := s.change(ctx, family, name, func(ix index) *nats.Msg {
+		delete(ix.names, name)
+		m := newMsg("", nil)
+		m.Header.Set("KV-Operation", "DEL")
+
+		return m
+	})
+	if err != nil {
+		return 0, fmt.Errorf("delete manifest %s: %w", Key(family, name), err)
+	}
+
+	return revision, nil
+}
+
+// change stores what edit gives for one name, with the index as edit left it,
+// and tries again when somebody else changed the index meanwhile.
+func (s *Store) change(ctx context.Context, family, name string, edit func(index) *nats.Msg) (uint64, error) {
+	if err := errors.Join(CheckFamily(family), CheckName(name)); err != nil {
+		return 0, err
+	}
+	bucket := s.names.Manifests()
+	for try := 0; ; try++ {
+		ix, err := s.readIndex(ctx, family)
+		if errors.Is(err, errBadIndex) {
+			ix, err = s.rebuildIndex(ctx, family, ix)
+		}
+		if err != nil {
+			return 0, err
+		}
+		value := edit(ix)
+		value.Subject = kvSubject(bucket, Key(family, name))
+		list, err := ix.message(kvSubject(bucket, Key(family, IndexName)))
+		if err != nil {
+			return 0, err
+		}
+		if err := s.checkSize("index of "+family, list.Data); err != nil {
+			return 0, err
+		}
+		last, err := s.commit(ctx, value, list)
+		if err == nil {
+			return last - 1, nil
+		}
+		if !errors.Is(err, errConflict) || try == indexTries {
+			return 0, err
+		}
+		if err := pause(ctx, time.Duration(rand.Int64N(int64(indexPause)))); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// pause waits for d, or until the context ends and gives its error.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// Get reads an assignment in force; the error wraps ErrNotFound.
+func (s *Store) Get(ctx context.Context, family, name string) (Entry, error) {
+	bucket := s.names.Manifests()
+	m, err := s.last(ctx, kvStream(bucket), kvSubject(bucket, Key(family, name)))
+	if err == nil && m.deleted() {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return Entry{}, fmt.Errorf("manifest %s: %w", Key(family, name), err)
+	}
+
+	return newEntry(family, name, m), nil
+}

@@ -1,0 +1,348 @@
+package kvstore_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/musterfleet/muster/kvstore"
+)
+
+func TestManifestIsAssignedReadAndUnassigned(t *testing.T) {
+	t.Parallel()
+	srv, store := newStore(t)
+	first, err := store.PutManifest(t.Context(), "node.web01", "motd", []byte("one"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := store.PutManifest(t.Context(), "node.web01", "motd", []byte("two"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := store.Get(t.Context(), "node.web01", "motd")
+	if err != nil || string(got.Value) != "two" || got.Revision != second || got.Key != "node.web01.motd" || got.Time.IsZero() {
+		t.Errorf("get = %+v, %v, want two at %d", got, err, second)
+	}
+	// Any client of NATS reads the same.
+	plain, err := plainKV(t, srv.Connect(t), "MUSTER_MANIFESTS").Get(t.Context(), "node.web01.motd")
+	if err != nil || string(plain.Value()) != "two" || plain.Revision() != second {
+		t.Errorf("plain get = %v, %v", plain, err)
+	}
+	old, err := store.GetRevision(t.Context(), "node.web01", "motd", first)
+	if err != nil || string(old.Value) != "one" {
+		t.Errorf("revision %d = %+v, %v", first, old, err)
+	}
+	last, err := store.DeleteManifest(t.Context(), "node.web01", "motd")
+	if err != nil || last <= second {
+		t.Fatalf("delete = %d, %v", last, err)
+	}
+	if _, err := store.Get(t.Context(), "node.web01", "motd"); !errors.Is(err, kvstore.ErrNotFound) {
+		t.Errorf("get after delete = %v", err)
+	}
+	if _, err := plainKV(t, srv.Connect(t), "MUSTER_MANIFESTS").Get(t.Context(), "node.web01.motd"); !errors.Is(err, jetstream.ErrKeyNotFound) {
+		t.Errorf("plain get after delete = %v", err)
+	}
+	if _, err := store.GetRevision(t.Context(), "node.web01", "motd", last); !errors.Is(err, kvstore.ErrNotFound) {
+		t.Errorf("revision of the end = %v", err)
+	}
+	history, err := store.History(t.Context(), "node.web01", "motd")
+	if err != nil || len(history) != 3 || history[0].Revision != first || history[1].Revision != second || !history[2].Deleted {
+		t.Errorf("history = %+v, %v", history, err)
+	}
+	if listed, err := store.List(t.Context()); err != nil || len(listed) != 0 {
+		t.Errorf("list after delete = %+v, %v", listed, err)
+	}
+}
+
+func TestHistoryKeepsSixteen(t *testing.T) {
+	t.Parallel()
+	_, store := newStore(t)
+	for i := range 20 {
+		if _, err := store.PutManifest(t.Context(), "group.web", "app", fmt.Append(nil, i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	history, err := store.History(t.Context(), "group.web", "app")
+	if err != nil || len(history) != 16 || string(history[0].Value) != "4" || string(history[15].Value) != "19" {
+		t.Errorf("%d revisions, %v", len(history), err)
+	}
+	if _, err := store.History(t.Context(), "group.web", "none"); !errors.Is(err, kvstore.ErrNotFound) {
+		t.Errorf("history of nothing = %v", err)
+	}
+}
+
+func TestTwoOperatorsLoseNothing(t *testing.T) {
+	t.Parallel()
+	srv, store := newStore(t)
+	const operators, each = 4, 25
+	var all sync.WaitGroup
+	for op := range operators {
+		own := bind(t, srv)
+		all.Go(func() {
+			for i := range each {
+				name := fmt.Sprintf("op%d-%d", op, i)
+				if _, err := own.PutManifest(t.Context(), "group.web", name, []byte(name)); err != nil {
+					t.Errorf("put %s: %v", name, err)
+				}
+				if i%5 == 4 {
+					if _, err := own.DeleteManifest(t.Context(), "group.web", name); err != nil {
+						t.Errorf("delete %s: %v", name, err)
+					}
+				}
+			}
+		})
+	}
+	// A client without an index writes between them.
+	raw := plainKV(t, srv.Connect(t), "MUSTER_MANIFESTS")
+	all.Go(func() {
+		for i := range each {
+			if _, err := raw.PutString(t.Context(), fmt.Sprintf("group.web.raw-%d", i), "raw"); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	all.Wait()
+	indexed, err := kvstore.IndexOf(t.Context(), store, "group.web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed, err := store.List(t.Context(), "group.web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := operators*each*4/5 + each; len(listed) != want || len(indexed) != want-each {
+		t.Fatalf("%d listed, %d in the index, want %d and %d", len(listed), len(indexed), want, want-each)
+	}
+	for _, l := range listed {
+		value, err := store.Get(t.Context(), l.Family, l.Name)
+		if err != nil || value.Revision != l.Revision || kvstore.Digest(value.Value) != l.Digest {
+			t.Errorf("%s: listed %d %s, is %d, %v", l.Key, l.Revision, l.Digest, value.Revision, err)
+		}
+		if entry, ok := indexed[l.Name]; ok != !strings.HasPrefix(l.Name, "raw") || (ok && (entry.Revision != l.Revision || entry.Digest != l.Digest)) {
+			t.Errorf("%s: index says %+v, %v, is %d", l.Key, entry, ok, l.Revision)
+		}
+	}
+}
+
+func TestListShowsEveryFamilyAndWhatToolsPut(t *testing.T) {
+	t.Parallel()
+	srv, store := newStore(t)
+	for _, family := range []string{"node.web01", "node.web02", "group.all"} {
+		if _, err := store.PutManifest(t.Context(), family, "motd", []byte(family)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	raw := plainKV(t, srv.Connect(t), "MUSTER_MANIFESTS")
+	for _, key := range []string{"node.web01.raw", "node.web01.motd", "other.web01.raw", "node.web01._note", "node.web.01.deep"} {
+		if _, err := raw.PutString(t.Context(), key, "by a tool"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var keys []string
+	listed, err := store.List(t.Context())
+	for _, l := range listed {
+		keys = append(keys, l.Key)
+	}
+	if got, want := strings.Join(keys, " "), "group.all.motd node.web01.motd node.web01.raw node.web02.motd"; err != nil || got != want {
+		t.Errorf("list = %s, %v, want %s", got, err, want)
+	}
+	if want := kvstore.Digest([]byte("by a tool")); listed[1].Digest != want || listed[2].Digest != want {
+		t.Errorf("digests %s and %s, want %s", listed[1].Digest, listed[2].Digest, want)
+	}
+	one, err := store.List(t.Context(), "node.web02")
+	if err != nil || len(one) != 1 || one[0].Key != "node.web02.motd" {
+		t.Errorf("list of one family = %+v, %v", one, err)
+	}
+}
+
+func TestSpoiltIndexIsMadeAnew(t *testing.T) {
+	t.Parallel()
+	srv, store := newStore(t)
+	if _, err := store.PutManifest(t.Context(), "node.web01", "motd", []byte("one")); err != nil {
+		t.Fatal(err)
+	}
+	raw := plainKV(t, srv.Connect(t), "MUSTER_MANIFESTS")
+	for _, spoilt := range []string{"garbage", `{"protocol":"other","names":{}}`} {
+		if _, err := raw.PutString(t.Context(), "node.web01._index", spoilt); err != nil {
+			t.Fatal(err)
+		}
+		if listed, err := store.List(t.Context()); err != nil || listed[0].Digest != kvstore.Digest([]byte("one")) {
+			t.Errorf("list with index %q = %+v, %v", spoilt, listed, err)
+		}
+		if _, err := store.PutManifest(t.Context(), "node.web01", "sshd", []byte("two")); err != nil {
+			t.Fatal(err)
+		}
+		if names, err := kvstore.IndexOf(t.Context(), store, "node.web01"); err != nil || len(names) != 2 {
+			t.Errorf("index after %q = %v, %v", spoilt, names, err)
+		}
+	}
+	if err := raw.Delete(t.Context(), "node.web01._index"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.DeleteManifest(t.Context(), "node.web01", "sshd"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestInvalidNamesAreRefused(t *testing.T) {
+	t.Parallel()
+	_, store := newStore(t)
+	for _, tt := range []struct{ family, name string }{
+		{"node.web.01", "motd"}, {"node.", "motd"}, {"web01", "motd"}, {"team.web", "motd"}, {"node.*", "motd"}, {"node.>", "motd"},
+		{"node.web01", ""}, {"node.web01", "a.b"}, {"node.web01", "_index"}, {"node.web01", "*"}, {"node.web01", "a b"},
+	} {
+		if _, err := store.PutManifest(t.Context(), tt.family, tt.name, nil); !errors.Is(err, kvstore.ErrInvalidName) {
+			t.Errorf("put %q %q = %v", tt.family, tt.name, err)
+		}
+		if _, err := store.DeleteManifest(t.Context(), tt.family, tt.name); !errors.Is(err, kvstore.ErrInvalidName) {
+			t.Errorf("delete %q %q = %v", tt.family, tt.name, err)
+		}
+	}
+	if _, err := store.List(t.Context(), "node.*"); !errors.Is(err, kvstore.ErrInvalidName) {
+		t.Errorf("list = %v", err)
+	}
+}
+
+func TestValueOverTheServersLimit(t *testing.T) {
+	t.Parallel()
+	srv, store := newStore(t)
+	big := bytes.Repeat([]byte("x"), int(srv.Connect(t).MaxPayload())+1)
+	_, err := store.PutManifest(t.Context(), "node.web01", "big", big)
+	if !errors.Is(err, kvstore.ErrTooLarge) || !strings.Contains(err.Error(), "1048577 bytes") || !strings.Contains(err.Error(), "bundle") {
+		t.Errorf("put = %v", err)
+	}
+	if _, err := store.PutData(t.Context(), "big", big); !errors.Is(err, kvstore.ErrTooLarge) {
+		t.Errorf("put data = %v", err)
+	}
+	// The largest that is accepted is stored.
+	fits := big[:len(big)-1025]
+	if _, err := store.PutManifest(t.Context(), "node.web01", "big", fits); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := store.Get(t.Context(), "node.web01", "big"); err != nil || !bytes.Equal(got.Value, fits) {
+		t.Errorf("get = %d bytes, %v", len(got.Value), err)
+	}
+	digest, err := store.PutBundle(t.Context(), bytes.NewReader(big))
+	if err != nil || digest != kvstore.Digest(big) {
+		t.Fatalf("bundle = %s, %v", digest, err)
+	}
+	if again, err := store.PutBundle(t.Context(), bytes.NewReader(big)); err != nil || again != digest {
+		t.Errorf("bundle again = %s, %v", again, err)
+	}
+	r, err := store.GetBundle(t.Context(), digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := io.ReadAll(r)
+	if err != nil || !bytes.Equal(got, big) {
+		t.Errorf("read %d bytes, %v", len(got), err)
+	}
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestObjects(t *testing.T) {
+	t.Parallel()
+	srv, store := newStore(t)
+	js, err := jetstream.New(srv.Connect(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bundles, err := js.ObjectStore(t.Context(), "MUSTER_BUNDLES")
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := bytes.Repeat([]byte("0123456789"), 500_000)
+	for name, data := range map[string][]byte{"long": long, "empty": nil, "short": []byte("s")} {
+		if _, err := bundles.PutBytes(t.Context(), name, data); err != nil {
+			t.Fatal(err)
+		}
+		r, err := store.Object(t.Context(), "MUSTER_BUNDLES", name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := io.ReadAll(r); err != nil || !bytes.Equal(got, data) {
+			t.Errorf("%s: %d bytes, %v", name, len(got), err)
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	// Closed before its end, it ends what it started.
+	r, err := store.Object(t.Context(), "MUSTER_BUNDLES", "long")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+	// Other bytes under the name of a digest are not that bundle.
+	wrong := kvstore.Digest([]byte("right"))
+	if _, err := bundles.PutBytes(t.Context(), wrong, []byte("wrong")); err != nil {
+		t.Fatal(err)
+	}
+	r, err = store.GetBundle(t.Context(), wrong)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadAll(r); !errors.Is(err, kvstore.ErrDamaged) {
+		t.Errorf("read of a forged bundle = %v", err)
+	}
+	_ = r.Close()
+	if err := bundles.Delete(t.Context(), "short"); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"short", "never"} {
+		if _, err := store.Object(t.Context(), "MUSTER_BUNDLES", name); !errors.Is(err, kvstore.ErrNotFound) {
+			t.Errorf("object %s = %v", name, err)
+		}
+	}
+	for _, digest := range []string{"short", "sha256-12", "sha256-" + strings.Repeat("z", 64)} {
+		if _, err := store.GetBundle(t.Context(), digest); !errors.Is(err, kvstore.ErrInvalidName) {
+			t.Errorf("bundle %s = %v", digest, err)
+		}
+	}
+	if _, err := store.GetBundle(t.Context(), kvstore.Digest(nil)); !errors.Is(err, kvstore.ErrNotFound) {
+		t.Errorf("unknown bundle = %v", err)
+	}
+}
+
+func TestData(t *testing.T) {
+	t.Parallel()
+	_, store := newStore(t)
+	if _, err := store.PutData(t.Context(), "sites/berlin.web", []byte("a: 1")); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := store.KVGet(t.Context(), "MUSTER_DATA", "sites/berlin.web"); err != nil || string(got) != "a: 1" {
+		t.Errorf("kv get = %s, %v", got, err)
+	}
+	if err := store.DeleteData(t.Context(), "sites/berlin.web"); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"sites/berlin.web", "never"} {
+		if _, err := store.GetData(t.Context(), key); !errors.Is(err, kvstore.ErrNotFound) {
+			t.Errorf("get %s = %v", key, err)
+		}
+	}
+	for _, key := range []string{"", ".", "a..b", "a.*", ">", "a b"} {
+		if _, err := store.GetData(t.Context(), key); !errors.Is(err, kvstore.ErrInvalidName) {
+			t.Errorf("get %q = %v", key, err)
+		}
+		if _, err := store.PutData(t.Context(), key, nil); !errors.Is(err, kvstore.ErrInvalidName) {
+			t.Errorf("put %q = %v", key, err)
+		}
+	}
+	if _, err := store.KVGet(t.Context(), "NO_SUCH", "key"); err == nil || !strings.Contains(err.Error(), "no such key-value bucket") {
+		t.Errorf("unknown bucket = %v", err)
+	}
+	if _, err := store.KVGet(t.Context(), "A.B", "key"); !errors.Is(err, kvstore.ErrInvalidName) {
+		t.Errorf("invalid bucket = %v", err)
+	}
+}

@@ -1,0 +1,135 @@
+package kvstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Listed is one assignment in a list: all but its value.
+type Listed struct {
+	Key      string    `json:"key"`
+	Family   string    `json:"family"`
+	Name     string    `json:"name"`
+	Revision uint64    `json:"revision"`
+	Digest   string    `json:"digest"`
+	Time     time.Time `json:"time"`
+}
+
+// List gives the assignments of some families, or of all when none is named, in
+// the order of their keys; those that a tool put beside the index are among
+// them. The error wraps ErrInvalidName.
+func (s *Store) List(ctx context.Context, families ...string) ([]Listed, error) {
+	bucket := s.names.Manifests()
+	filters := []string{kvSubject(bucket, ">")}
+	if len(families) > 0 {
+		filters = nil
+	}
+	for _, f := range families {
+		if err := CheckFamily(f); err != nil {
+			return nil, err
+		}
+		filters = append(filters, kvSubject(bucket, Key(f, ">")))
+	}
+	cfg := jetstream.OrderedConsumerConfig{FilterSubjects: filters, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, HeadersOnly: true}
+	var all []Listed
+	for m, err := range s.scan(ctx, kvStream(bucket), cfg, false) {
+		if err != nil {
+			return nil, err
+		}
+		key := strings.TrimPrefix(m.subject, kvSubject(bucket, ""))
+		family, name, ok := SplitKey(key)
+		if !ok || m.deleted() || CheckName(name) != nil {
+			continue
+		}
+		all = append(all, Listed{Key: key, Family: family, Name: name, Revision: m.sequence, Time: m.time})
+	}
+	slices.SortFunc(all, func(a, b Listed) int { return strings.Compare(a.Key, b.Key) })
+
+	return s.addDigests(ctx, all)
+}
+
+// addDigests takes digests from the indexes, and from the value itself where an
+// index does not know this revision.
+func (s *Store) addDigests(ctx context.Context, all []Listed) ([]Listed, error) {
+	indexes := map[string]index{}
+	kept := all[:0]
+	for _, l := range all {
+		ix, known := indexes[l.Family]
+		if !known {
+			var err error
+			if ix, err = s.readIndex(ctx, l.Family); err != nil && !errors.Is(err, errBadIndex) {
+				return nil, err
+			}
+			indexes[l.Family] = ix
+		}
+		if entry := ix.names[l.Name]; entry.Revision == l.Revision {
+			l.Digest = entry.Digest
+			kept = append(kept, l)
+
+			continue
+		}
+		entry, err := s.Get(ctx, l.Family, l.Name)
+		if errors.Is(err, ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		l.Revision, l.Digest, l.Time = entry.Revision, Digest(entry.Value), entry.Time
+		kept = append(kept, l)
+	}
+
+	return kept, nil
+}
+
+// Revision is one value an assignment had.
+type Revision struct {
+	Entry
+	// Deleted says that the assignment ended with it.
+	Deleted bool
+}
+
+// History gives the revisions of an assignment that the bucket still has, at
+// most HistorySize of them, oldest first; the error wraps ErrNotFound when there is
+// none.
+func (s *Store) History(ctx context.Context, family, name string) ([]Revision, error) {
+	bucket := s.names.Manifests()
+	if err := errors.Join(CheckFamily(family), CheckName(name)); err != nil {
+		return nil, err
+	}
+	var all []Revision
+	cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{kvSubject(bucket, Key(family, name))}}
+	for m, err := range s.scan(ctx, kvStream(bucket), cfg, false) {
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, Revision{Entry: newEntry(family, name, m), Deleted: m.deleted()})
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("history of manifest %s: %w", Key(family, name), ErrNotFound)
+	}
+
+	return all, nil
+}
+
+// GetRevision reads one revision of an assignment, as History would; the error
+// wraps ErrNotFound.
+func (s *Store) GetRevision(ctx context.Context, family, name string, revision uint64) (Entry, error) {
+	all, err := s.History(ctx, family, name)
+	if err != nil {
+		return Entry{}, err
+	}
+	for _, r := range all {
+		if r.Revision == revision && !r.Deleted {
+			return r.Entry, nil
+		}
+	}
+
+	return Entry{}, fmt.Errorf("revision %d of manifest %s: %w", revision, Key(family, name), ErrNotFound)
+}

@@ -1,0 +1,71 @@
+package kvstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// scan reads a stream from the operator's side through an ordered consumer,
+// which is deleted afterwards: what is stored now, or with follow also what
+// comes until the context ends. An error is the last thing it gives.
+func (s *Store) scan(ctx context.Context, stream string, cfg jetstream.OrderedConsumerConfig, follow bool) iter.Seq2[message, error] {
+	return func(yield func(message, error) bool) {
+		cfg.InactiveThreshold = time.Minute
+		consumer, err := s.js.OrderedConsumer(ctx, stream, cfg)
+		if err != nil {
+			yield(message{}, fmt.Errorf("read %s: %w", stream, err))
+			return
+		}
+		defer s.forget(ctx, stream, consumer)
+		pending := consumer.CachedInfo().NumPending
+		messages, err := consumer.Messages()
+		if err != nil {
+			yield(message{}, fmt.Errorf("read %s: %w", stream, err))
+			return
+		}
+		defer messages.Stop()
+		for follow || pending > 0 {
+			m, left, err := next(ctx, messages)
+			if err != nil {
+				yield(message{}, fmt.Errorf("read %s: %w", stream, err))
+				return
+			}
+			if !yield(m, nil) {
+				return
+			}
+			pending = left
+		}
+	}
+}
+
+// next waits for one message and says how many are left behind it.
+func next(ctx context.Context, messages jetstream.MessagesContext) (message, uint64, error) {
+	m, err := messages.Next(jetstream.NextContext(ctx))
+	if err != nil {
+		return message{}, 0, errors.Join(err, context.Cause(ctx))
+	}
+	meta, err := m.Metadata()
+	if err != nil {
+		return message{}, 0, err
+	}
+	header := m.Headers()
+	if header == nil {
+		header = nats.Header{}
+	}
+
+	return message{subject: m.Subject(), sequence: meta.Sequence.Stream, time: meta.Timestamp, header: header, data: m.Data()}, meta.NumPending, nil
+}
+
+// forget deletes a consumer also when the context has ended; one that cannot be
+// deleted goes by itself when it is not used.
+func (s *Store) forget(ctx context.Context, stream string, consumer jetstream.Consumer) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
+	defer cancel()
+	_ = s.js.DeleteConsumer(ctx, stream, consumer.CachedInfo().Name)
+}
