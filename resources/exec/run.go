@@ -17,6 +17,7 @@ import (
 const (
 	maxValue   = 32 << 10
 	errorLines = 10
+	maxError   = 2 << 10
 )
 
 // Probe runs the guards, when the command would otherwise run.
@@ -91,8 +92,8 @@ func (*Type) Apply(ctx context.Context, env resource.Env, p ExecProvider, spec *
 	}
 	result, err := p.Execute(ctx, env, spec.command(), c)
 	if err != nil {
-		if tail := result.Stderr.LastLines(errorLines); tail != "" {
-			err = fmt.Errorf("%w: %s", err, tail)
+		if said := tail(result.Stderr.String()); said != "" {
+			err = fmt.Errorf("%w: %s", err, said)
 		}
 		return resource.Outcome{}, missing(spec, spec.command(), err)
 	}
@@ -111,17 +112,24 @@ func (*Type) Apply(ctx context.Context, env resource.Env, p ExecProvider, spec *
 // kept gives output without the blanks around it, shortened to its two ends.
 func kept(o host.Output) string {
 	text := strings.TrimSpace(o.String())
-	if len(text) <= maxValue {
-		return text
+	if len(text) > maxValue {
+		half := maxValue / 2
+		dropped := o.Dropped + int64(len(text)-2*half)
+		text = fmt.Sprintf("%s\n… %d bytes dropped …\n%s", text[:half], dropped, text[len(text)-half:])
 	}
-	half := maxValue / 2
-	dropped := o.Dropped + int64(len(text)-2*half)
 
-	return strings.ToValidUTF8(fmt.Sprintf("%s\n… %d bytes dropped …\n%s", text[:half], dropped, text[len(text)-half:]), "\uFFFD")
+	// Documents are UTF-8, commands need not be.
+	return strings.ToValidUTF8(text, "\uFFFD")
 }
 
-func lastLines(text string, n int) string {
-	return host.Output{Head: []byte(text)}.LastLines(n)
+// tail gives the end of what a command said, for its error.
+func tail(text string) string {
+	text = host.Output{Head: []byte(text)}.LastLines(errorLines)
+	if len(text) > maxError {
+		text = "…" + text[len(text)-maxError:]
+	}
+
+	return strings.ToValidUTF8(text, "\uFFFD")
 }
 
 // Relations order a command after its directory and its program, and before

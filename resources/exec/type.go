@@ -94,7 +94,7 @@ func judge(spec *Spec, outcome resource.Outcome) error {
 		expected[i] = strconv.Itoa(c)
 	}
 	said, _ := outcome.Values["stderr"].(string)
-	if said = lastLines(said, errorLines); said != "" {
+	if said = tail(said); said != "" {
 		said = ": " + said
 	}
 

@@ -20,7 +20,9 @@ type Provider struct{}
 func (Provider) Name() string { return "posix" }
 
 // IsManageable is true everywhere.
-func (Provider) IsManageable(model.Facts, resource.Spec) (bool, int, error) { return true, priority, nil }
+func (Provider) IsManageable(model.Facts, resource.Spec) (bool, int, error) {
+	return true, priority, nil
+}
 
 // Status is exec.Look.
 func (Provider) Status(_ context.Context, env resource.Env, spec *exec.Spec) (*exec.State, error) {

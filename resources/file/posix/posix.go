@@ -28,7 +28,9 @@ type Provider struct{}
 func (Provider) Name() string { return name }
 
 // IsManageable is true everywhere.
-func (Provider) IsManageable(model.Facts, resource.Spec) (bool, int, error) { return true, priority, nil }
+func (Provider) IsManageable(model.Facts, resource.Spec) (bool, int, error) {
+	return true, priority, nil
+}
 
 // Status looks at path. Where that is not permitted it says absent, as
 // specified, with a warning and with Unknown: nothing may be written or called

@@ -1,0 +1,92 @@
+// Package typetest is the contract of resource types as a test suite: each type
+// passes it, with cases of its own, over a real host.
+package typetest
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/resource"
+	"github.com/musterfleet/muster/testing/hosttest"
+)
+
+// Config is a type with the cases it is tried on.
+type Config struct {
+	Type  *resource.Type
+	Facts model.Facts
+	Cases []Case
+	// Lie gives what Verify sees when a provider did not do what it said. When it
+	// is nil that is a success that left everything as it was.
+	Lie func(before resource.State, outcome resource.Outcome) (resource.Outcome, resource.State)
+}
+
+// Case is one resource on one machine. Everything it is about lies below a
+// directory of its own.
+type Case struct {
+	Name string
+	// Setup makes the machine what it is before.
+	Setup func(t *testing.T, dir string)
+	// Properties are the resource's own.
+	Properties func(dir string) Properties
+	// Refresh plans as after a change of what the resource subscribes to.
+	Refresh bool
+	// Message is what noop says; empty when nothing is due.
+	Message string
+	// Error is part of the error for a state that must not be touched.
+	Error string
+	// Repeats is set on what is due again after it was done: a refresh, or a command without a guard.
+	Repeats bool
+	// Check looks at what came of it.
+	Check func(t *testing.T, dir string)
+}
+
+// Run tries every case, one change at a time and, where the type has that, in
+// one transaction. It fails the test wherever the contract is broken.
+func Run(t *testing.T, c Config) {
+	t.Run("description", func(t *testing.T) { report(t, describe(c.Type)) })
+	for _, each := range c.Cases {
+		t.Run(each.Name, func(t *testing.T) { try(t, c, each, false) })
+		if c.Type.ApplyAll != nil {
+			t.Run(each.Name+", together", func(t *testing.T) { try(t, c, each, true) })
+		}
+	}
+}
+
+func try(t *testing.T, c Config, each Case, together bool) {
+	dir := t.TempDir()
+	if each.Setup != nil {
+		each.Setup(t, dir)
+	}
+	report(t, violations(t, c, each, hosttest.New(t), dir, together))
+	if each.Check != nil && !t.Failed() {
+		each.Check(t, dir)
+	}
+}
+
+func report(t *testing.T, violations []string) {
+	t.Helper()
+	if len(violations) > 0 {
+		t.Fatalf("the contract is broken:\n%s", strings.Join(violations, "\n"))
+	}
+}
+
+// violations takes a resource through its life and gives every breach of the
+// contract. It fails the test only when the case itself makes no sense.
+func violations(t testing.TB, c Config, each Case, h *host.Host, dir string, together bool) []string {
+	t.Helper()
+	s := subject{config: c, each: each, dir: dir, typ: c.Type, together: together, env: resource.Env{
+		Host: h, Facts: c.Facts, Log: hosttest.Log(t), Scope: resource.Scope{Dir: dir},
+	}}
+	s.spec = s.decode(t)
+	var err error
+	if s.provider, err = c.Type.Select(c.Facts, s.spec); err != nil {
+		t.Fatalf("no provider: %v", err)
+	}
+	if plan, due := s.look(t); due {
+		s.change(t, plan)
+	}
+
+	return s.broken
+}
