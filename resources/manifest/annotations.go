@@ -1,0 +1,130 @@
+package manifest
+
+import (
+	"bytes"
+	"context"
+	"strings"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// The comments above a key that check its resolved value.
+const (
+	annotationRequire  = "@require"
+	annotationValidate = "@validate"
+)
+
+// annotations reads the comments of a document.
+type annotations struct {
+	session *session
+	lines   [][]byte
+	scope   *scope
+	data    map[string]any
+	out     model.Problems
+}
+
+// checkAnnotations checks what the comments above keys of data, and of the
+// overrides that were taken, say of the values that came out in the end.
+func (s *session) checkAnnotations(ctx context.Context, data map[string]any, taken []resource.Entry) model.Problems {
+	if !bytes.Contains(s.doc.text, []byte(annotationRequire)) && !bytes.Contains(s.doc.text, []byte(annotationValidate)) {
+		return nil
+	}
+	a := annotations{session: s, data: data, lines: bytes.Split(s.doc.text, []byte("\n")), scope: s.scope(ctx, inResources, data, nil)}
+	a.value(ctx, s.doc.data, nil)
+	for _, o := range taken {
+		a.value(ctx, o.Value, nil)
+	}
+
+	return a.out
+}
+
+func (a *annotations) value(ctx context.Context, v resource.Value, path []string) {
+	for _, e := range v.Entries {
+		at := append(path[:len(path):len(path)], e.Key)
+		for _, comment := range a.above(e.Pos) {
+			a.check(ctx, e, at, comment)
+		}
+		a.value(ctx, e.Value, at)
+	}
+}
+
+// above gives the comments above a key, in their order: those that begin in
+// its column, so that a line of a text that looks like one is none.
+func (a *annotations) above(key model.Position) []string {
+	var out []string
+	for i := key.Line - 2; i >= 0 && i < len(a.lines); i-- {
+		line := bytes.TrimRight(a.lines[i], " \t\r")
+		text := bytes.TrimLeft(line, " ")
+		switch {
+		case len(text) == 0:
+			continue
+		case text[0] != '#' || len(line)-len(text) != key.Column-1:
+			return out
+		}
+		out = append([]string{strings.TrimSpace(string(text[1:]))}, out...)
+	}
+
+	return out
+}
+
+func (a *annotations) check(ctx context.Context, e resource.Entry, path []string, comment string) {
+	word, rest, _ := strings.Cut(comment, " ")
+	if word != annotationRequire && word != annotationValidate {
+		return
+	}
+	value, known := find(a.data, path)
+	name := strings.Join(path, ".")
+	if word == annotationRequire {
+		if !known || isEmpty(value) {
+			a.out.Add(e.Pos, "set it in data, an override or with --data", "`%s` is required and has no value", name)
+		}
+		return
+	}
+	program := a.session.program(strings.TrimSpace(rest), true)
+	if program.message != "" {
+		a.out.Add(e.Pos, program.hint, "the expression of @validate is not valid: %s", program.message)
+		return
+	}
+	a.validate(ctx, e, program, name, value)
+}
+
+func (a *annotations) validate(ctx context.Context, e resource.Entry, p *program, name string, value any) {
+	source := p.Source().String()
+	var found []model.Secret
+	plain, _ := reveal(value, &found)
+	result, _, _, f := a.scope.run(ctx, p, map[string]any{nameValue: plain})
+	shown := ""
+	if v, err := toValue(value, e.Pos); err == nil && v.IsScalar() && !v.Secret {
+		shown = " " + v.Text
+	}
+	ok, isBool := result.(bool)
+	switch {
+	case f != nil && len(found) > 0:
+		a.out.Add(e.Pos, "", "the value of `%s` cannot be checked by `%s`", name, source)
+	case f != nil:
+		a.out.Add(e.Pos, f.hint, "the value of `%s` cannot be checked by `%s`: %s", name, source, f.message)
+	case !isBool:
+		a.out.Add(e.Pos, "write a comparison, for example value > 0", "the expression of @validate gives %s, not true or false", kindOf(result))
+	case !ok:
+		a.out.Add(e.Pos, "", "the value%s of `%s` is not valid: `%s` is false", shown, name, source)
+	}
+}
+
+// isEmpty says that a value is nothing, or holds nothing.
+func isEmpty(v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return true
+	case string:
+		return v == ""
+	case model.Secret:
+		return v.Reveal() == ""
+	case []any:
+		return len(v) == 0
+	case map[string]any:
+		return len(v) == 0
+	default:
+		return false
+	}
+}

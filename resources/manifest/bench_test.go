@@ -1,0 +1,57 @@
+package manifest_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/musterfleet/muster/resources/manifest"
+)
+
+// files makes a manifest of n files of 200 bytes of content each.
+func files(n int) []byte {
+	var b bytes.Buffer
+	b.WriteString("muster:\n  resources:\n    - file:\n")
+	line := strings.Repeat("x", 49)
+	for i := range n {
+		fmt.Fprintf(&b, "        - /srv/bench/%05d/file:\n            ensure: present\n            owner: root\n            mode: \"0644\"\n            content: |\n", i)
+		for range 4 {
+			fmt.Fprintf(&b, "              %s\n", line)
+		}
+	}
+
+	return b.Bytes()
+}
+
+func benchmarkResolve(b *testing.B, n int) {
+	data := files(n)
+	l := manifest.NewLoader(manifest.Options{Types: testTypes()})
+	b.SetBytes(int64(len(data)))
+	b.ReportAllocs()
+	for b.Loop() {
+		doc, err := manifest.Parse("bench.yaml", data)
+		if err != nil {
+			b.Fatal(err)
+		}
+		r, err := l.Resolve(context.Background(), doc, manifest.Inputs{})
+		if err != nil || len(r.Resources) != n {
+			b.Fatal(len(r.Resources), err)
+		}
+	}
+}
+
+func BenchmarkResolve5000(b *testing.B)  { benchmarkResolve(b, 5000) }
+func BenchmarkResolve20000(b *testing.B) { benchmarkResolve(b, 20000) }
+
+func BenchmarkParse5000(b *testing.B) {
+	data := files(5000)
+	b.SetBytes(int64(len(data)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := manifest.Parse("bench.yaml", data); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

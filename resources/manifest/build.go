@@ -1,0 +1,214 @@
+package manifest
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// build makes resources of what a document declares.
+type build struct {
+	session  *session
+	scope    *scope
+	out      *Resolved
+	problems model.Problems
+	// known are the resources that the document declares, by name and alias,
+	// with what is said of them.
+	known map[model.Ref]*resource.Type
+	// unnamed says that a name is not known because its expression failed.
+	unnamed bool
+	waits   []owedWait
+}
+
+// owedWait is a wait with the resource that has it.
+type owedWait struct {
+	wait
+	self model.Ref
+}
+
+// warner is a Spec that has something to say although it is valid.
+type warner interface{ Warnings() model.Problems }
+
+func (b *build) add(ctx context.Context, d declared) {
+	r := resolver{scope: b.scope}
+	reason, ok := r.excluded(ctx, d.properties)
+	r.forgiving = reason != ""
+	properties, _ := r.mapping(ctx, d.properties, keyControl)
+	name := b.name(&r, properties)
+	ref := model.Ref{Type: d.typ.Name, Name: name}
+	b.know(d.typ, ref, properties)
+
+	res, problems := resource.Decode(d.typ, properties, d.pos)
+	problems = r.withoutFollowUps(properties, problems)
+	b.problems = append(append(b.problems, r.problems...), problems...)
+	switch {
+	case len(r.problems)+len(problems) > 0 || !ok:
+		return
+	case res == nil && reason == "", len(r.failed) > 0 && reason == "":
+		return
+	case res == nil:
+		res = &resource.Resource{Type: d.typ, Spec: d.typ.New(), Pos: d.pos}
+		res.Meta().Name = name
+	}
+	res.Excluded = reason
+	if len(r.waits) > 0 && reason == "" {
+		b.wait(res, d, r.waits)
+	}
+	b.keep(res, properties)
+}
+
+// withoutFollowUps leaves out what is only wrong because an expression failed.
+func (r *resolver) withoutFollowUps(properties resource.Value, problems model.Problems) model.Problems {
+	if len(r.failed) == 0 {
+		return problems
+	}
+	failed := slices.Clone(r.failed)
+	for _, e := range properties.Entries {
+		if holdsFailed(e.Value, r.failed) {
+			failed = append(failed, e.Value.Pos)
+		}
+	}
+
+	return slices.DeleteFunc(problems, func(p model.Problem) bool { return slices.Contains(failed, p.Pos) })
+}
+
+func holdsFailed(v resource.Value, failed []model.Position) bool {
+	return slices.Contains(failed, v.Pos) ||
+		slices.ContainsFunc(v.Items, func(item resource.Value) bool { return holdsFailed(item, failed) }) ||
+		slices.ContainsFunc(v.Entries, func(e resource.Entry) bool { return holdsFailed(e.Value, failed) })
+}
+
+// name gives the name of a resource, and reports one that cannot be shown or is not known.
+func (b *build) name(r *resolver, properties resource.Value) string {
+	v, _ := properties.Get(keyName)
+	switch {
+	case slices.Contains(r.failed, v.Pos) && v.Late:
+		b.unnamed = true
+		if r.forgiving && len(r.problems) == 0 {
+			r.problems.Add(v.Pos, "a resource that is excluded needs a name too", "the expression of the name fails")
+		}
+	case v.Late:
+		r.fail(v.Pos, "take the name from data or facts", "`name` must be known before the run")
+		b.unnamed = true
+	case v.Secret:
+		r.fail(v.Pos, "names are shown in logs and reports", "`name` cannot be secret")
+		b.unnamed = true
+	}
+
+	return v.Text
+}
+
+// know notes a resource by its name and alias.
+func (b *build) know(t *resource.Type, ref model.Ref, properties resource.Value) {
+	b.known[ref] = t
+	if alias, ok := properties.Get(keyAlias); ok && alias.IsScalar() && !alias.Late {
+		also := model.Ref{Type: ref.Type, Name: alias.Text}
+		if _, taken := b.known[also]; !taken {
+			b.known[also] = t
+			b.session.aliases[also] = ref
+		}
+	}
+}
+
+// wait makes a resource wait for others: it requires them, and its properties
+// are resolved once they have run.
+func (b *build) wait(res *resource.Resource, d declared, waits []wait) {
+	var refs []model.Ref
+	for _, w := range waits {
+		b.waits = append(b.waits, owedWait{wait: w, self: res.Ref()})
+		if !slices.Contains(refs, w.ref) {
+			refs = append(refs, w.ref)
+		}
+	}
+	requireAlso(res.Spec, refs)
+	s, data := b.session, b.out.Data
+	res.Late = func(ctx context.Context, outputs resource.Outputs) (resource.Spec, []model.Secret, error) {
+		return s.resolveLate(ctx, d, data, refs, outputs)
+	}
+}
+
+func requireAlso(spec resource.Spec, refs []model.Ref) {
+	meta := spec.Meta()
+	for _, ref := range refs {
+		if !slices.Contains(meta.Require, ref) {
+			meta.Require = append(meta.Require, ref)
+		}
+	}
+}
+
+// resolveLate gives the properties of a resource at its turn.
+func (s *session) resolveLate(ctx context.Context, d declared, data map[string]any, refs []model.Ref, outputs resource.Outputs) (resource.Spec, []model.Secret, error) {
+	if outputs == nil {
+		outputs = resource.Outputs{}
+	}
+	r := resolver{scope: s.scope(ctx, inResources, data, outputs)}
+	properties, _ := r.mapping(ctx, d.properties, keyControl)
+	if len(r.problems) > 0 {
+		return nil, nil, r.problems.Sorted()
+	}
+	res, problems := resource.Decode(d.typ, properties, d.pos)
+	if len(problems) > 0 {
+		return nil, nil, problems.Sorted()
+	}
+	requireAlso(res.Spec, refs)
+
+	return res.Spec, res.Secrets, nil
+}
+
+func (b *build) keep(res *resource.Resource, properties resource.Value) {
+	b.out.Resources = append(b.out.Resources, res)
+	b.out.values = append(b.out.values, properties)
+	if res.Type.Relations != nil && res.Excluded == "" {
+		for _, word := range res.Type.Relations(res.Spec).Provides {
+			if _, taken := b.session.provided[word]; !taken && strings.HasPrefix(word, "path:") {
+				b.session.provided[word] = res.Ref()
+			}
+		}
+	}
+	if w, ok := res.Spec.(warner); ok && res.Excluded == "" && res.Late == nil {
+		b.warn(res, properties, w.Warnings())
+	}
+}
+
+// warn places the warnings of a resource at their properties.
+func (b *build) warn(res *resource.Resource, properties resource.Value, warnings model.Problems) {
+	for _, w := range warnings {
+		if w.Pos.IsZero() {
+			w.Pos = res.Pos
+			for _, e := range properties.Entries {
+				if key, _ := canonical(res.Type, e.Key); key == w.Property && w.Property != "" {
+					w.Pos = e.Value.Pos
+				}
+			}
+		}
+		b.out.Warnings = append(b.out.Warnings, w)
+	}
+}
+
+// checkWaits reports waits that can never end.
+func (b *build) checkWaits() {
+	for _, w := range b.waits {
+		t, ok := b.known[w.ref]
+		target := w.ref
+		if real, is := b.session.aliases[w.ref]; is {
+			target = real
+		}
+		switch {
+		case !ok && b.unnamed:
+		case !ok:
+			refs := make([]string, 0, len(b.known))
+			for ref := range b.known {
+				refs = append(refs, ref.String())
+			}
+			slices.Sort(refs)
+			b.problems.Add(w.pos, didYouMean(w.ref.String(), refs), "there is no resource %s in this manifest", w.ref)
+		case target == w.self:
+			b.problems.Add(w.pos, "", "%s cannot wait for itself", w.self)
+		case t.Outputs == nil && !w.file:
+			b.problems.Add(w.pos, "", "a %s gives no outputs", t.Name)
+		}
+	}
+}

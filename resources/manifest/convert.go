@@ -1,0 +1,164 @@
+package manifest
+
+import (
+	"encoding/base64"
+	"strconv"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+const (
+	// maxDepth is how deep a document may be nested.
+	maxDepth = 100
+	// maxExpanded and maxExpandedBytes are what all aliases together may stand for.
+	maxExpanded      = 200_000
+	maxExpandedBytes = 64 << 20
+)
+
+// converter makes values of YAML nodes.
+type converter struct {
+	name     string
+	restore  *strings.Replacer
+	problems model.Problems
+	// open are the anchored nodes being converted, to find an alias inside of what it names.
+	open map[*yaml.Node]bool
+	// aliases is how many aliases deep the conversion is.
+	aliases  int
+	expanded int
+	bytes    int
+	// stopped says that a limit was hit: nothing further is converted.
+	stopped bool
+}
+
+func (c *converter) pos(n *yaml.Node) model.Position {
+	return model.Position{File: c.name, Line: n.Line, Column: n.Column}
+}
+
+func (c *converter) stop(n *yaml.Node, hint, format string, args ...any) {
+	c.stopped = true
+	c.problems.Add(c.pos(n), hint, format, args...)
+}
+
+func (c *converter) value(n *yaml.Node, depth int) resource.Value {
+	v := resource.Value{Pos: c.pos(n)}
+	switch {
+	case c.stopped:
+		return v
+	case depth > maxDepth:
+		c.stop(n, "", "nested deeper than %d levels", maxDepth)
+		return v
+	case c.aliases > 0 && !c.withinBudget(n):
+		return v
+	}
+	if n.Anchor != "" {
+		if c.open == nil {
+			c.open = map[*yaml.Node]bool{}
+		}
+		c.open[n] = true
+		defer delete(c.open, n)
+	}
+	switch n.Kind {
+	case yaml.AliasNode:
+		return c.alias(n, depth)
+	case yaml.SequenceNode:
+		c.list(&v, n, depth)
+	case yaml.MappingNode:
+		c.mapping(&v, n, depth)
+	default:
+		c.scalar(&v, n)
+	}
+
+	return v
+}
+
+// withinBudget counts what aliases expand to; without it a few lines could
+// stand for billions of values.
+func (c *converter) withinBudget(n *yaml.Node) bool {
+	c.expanded++
+	c.bytes += len(n.Value)
+	if c.expanded <= maxExpanded && c.bytes <= maxExpandedBytes {
+		return true
+	}
+	c.stop(n, "", "the aliases of the document stand for too much: more than %d values or %d MiB", maxExpanded, maxExpandedBytes>>20)
+
+	return false
+}
+
+func (c *converter) alias(n *yaml.Node, depth int) resource.Value {
+	if c.open[n.Alias] {
+		c.problems.Add(c.pos(n), "", "the alias `*%s` stands inside of what it names", n.Value)
+		return resource.Value{Pos: c.pos(n)}
+	}
+	c.aliases++
+	defer func() { c.aliases-- }()
+
+	return c.value(n.Alias, depth)
+}
+
+func (c *converter) list(v *resource.Value, n *yaml.Node, depth int) {
+	v.Kind = resource.List
+	if n.Tag != "!!seq" {
+		c.badTag(n)
+	}
+	v.Items = make([]resource.Value, len(n.Content))
+	for i, item := range n.Content {
+		v.Items[i] = c.value(item, depth+1)
+	}
+}
+
+func (c *converter) scalar(v *resource.Value, n *yaml.Node) {
+	v.Kind, v.Text = resource.String, n.Value
+	tagged := n.Style&yaml.TaggedStyle != 0
+	switch n.Tag {
+	case "!!null":
+		v.Kind, v.Text = resource.Null, ""
+	case "!!bool":
+		v.Kind = resource.Bool
+	case "!!int", "!!float":
+		v.Kind = resource.Number
+	case "!!str", "!!timestamp", "!!merge":
+	case "!!binary":
+		c.binary(v, n)
+	default:
+		c.badTag(n)
+	}
+	if tagged && !tagFits(n.Tag, n.Value) {
+		c.problems.Add(v.Pos, "", "%q is no %s", n.Value, n.Tag)
+	}
+	if c.restore != nil {
+		v.Text = c.restore.Replace(v.Text)
+	}
+}
+
+func tagFits(tag, text string) bool {
+	var err error
+	switch tag {
+	case "!!int":
+		_, err = strconv.ParseInt(text, 0, 64)
+	case "!!float":
+		_, err = strconv.ParseFloat(text, 64)
+	case "!!bool":
+		_, err = strconv.ParseBool(text)
+	case "!!null":
+		return text == "" || text == "~" || strings.EqualFold(text, "null")
+	}
+
+	return err == nil
+}
+
+func (c *converter) binary(v *resource.Value, n *yaml.Node) {
+	raw, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(n.Value), ""))
+	if err != nil {
+		c.problems.Add(v.Pos, "", "`!!binary` does not hold base64: %v", err)
+		return
+	}
+	v.Text = string(raw)
+}
+
+func (c *converter) badTag(n *yaml.Node) {
+	c.problems.Add(c.pos(n), "remove the tag, or quote the text if it begins with `!`", "the tag `%s` has no meaning here", n.Tag)
+}

@@ -1,0 +1,160 @@
+package manifest
+
+import (
+	"context"
+	"maps"
+	"strconv"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// resolveData gives the data of a document: base data, overrides in the order
+// of the hierarchy, external data over all.
+//
+// With merge first, the first match replaces the keys of the base that it has;
+// with deep, every match is merged into it, the earliest in the order having
+// the last word. A deep merge goes into mappings and replaces everything else.
+func (s *session) resolveData(ctx context.Context, external map[string]any) (map[string]any, model.Problems) {
+	r := resolver{scope: s.scope(ctx, inData, nil, nil)}
+	resolved, _ := r.value(ctx, s.doc.data)
+	data := toObject(resolved)
+
+	order := resolver{scope: s.scope(ctx, inResources, mergeDeep(data, external), nil)}
+	order.scope.broken = len(r.problems) > 0
+	matches := order.matches(ctx, s.doc)
+	r.problems = append(r.problems, order.problems...)
+	s.checkUnused(matches, &r.problems)
+	if s.doc.merge == MergeFirst && len(matches) > 1 {
+		matches = matches[:1]
+	}
+	for i := len(matches) - 1; i >= 0; i-- {
+		v, _ := r.value(ctx, matches[i].Value)
+		over := toObject(v)
+		if s.doc.merge == MergeDeep {
+			data = mergeDeep(data, over)
+			continue
+		}
+		maps.Copy(data, over)
+	}
+	data = mergeDeep(data, external)
+	problems := r.problems
+	if len(problems) == 0 {
+		problems = s.checkAnnotations(ctx, data, matches)
+	}
+
+	return data, problems
+}
+
+// matches gives the overrides that the hierarchy names, the first with the highest priority.
+func (r *resolver) matches(ctx context.Context, doc *Document) []resource.Entry {
+	var out []resource.Entry
+	seen := map[string]bool{}
+	for _, item := range doc.order {
+		name, _ := r.value(ctx, item)
+		switch {
+		case name.Late:
+			continue
+		case !name.IsScalar():
+			r.problems.Add(item.Pos, "", "an entry of `order` must be text, not %s", name.Kind)
+			continue
+		case seen[name.Text]:
+			continue
+		}
+		seen[name.Text] = true
+		for _, o := range doc.overrides.Entries {
+			if o.Key == name.Text && o.Value.Kind == resource.Map {
+				out = append(out, o)
+			}
+		}
+	}
+
+	return out
+}
+
+// checkUnused compiles the expressions of overrides that are not taken here,
+// so that a mistake in them is found before the node that takes them has it.
+func (s *session) checkUnused(matches []resource.Entry, problems *model.Problems) {
+	for _, o := range s.doc.overrides.Entries {
+		taken := false
+		for i := range matches {
+			taken = taken || matches[i].Key == o.Key
+		}
+		if !taken {
+			s.checkExpressions(o.Value, problems)
+		}
+	}
+}
+
+// checkExpressions reports what is wrong with expressions without evaluating them.
+func (s *session) checkExpressions(v resource.Value, problems *model.Problems) {
+	for _, item := range v.Items {
+		s.checkExpressions(item, problems)
+	}
+	for _, e := range v.Entries {
+		s.checkExpressions(e.Value, problems)
+	}
+	if v.Kind != resource.String || !mayHoldExpression(v.Text) {
+		return
+	}
+	parts, at, ok := scan(v.Text)
+	if !ok {
+		problems.Add(s.doc.place(v.Pos, v.Text, at), "close it with `"+closing(v.Text[at:])+"`, or "+literalHint(v.Text[at:]), "the expression that begins here does not end")
+	}
+	for _, p := range parts {
+		if !p.isExpr {
+			continue
+		}
+		if program := compile(p.expr, false); program.message != "" {
+			problems.Add(s.doc.place(v.Pos, v.Text, p.at), joinHints(program.hint, literalHint(v.Text[p.at:])), "the expression is not valid: %s", program.message)
+		}
+	}
+}
+
+func joinHints(a, b string) string {
+	if a == "" {
+		return b
+	}
+
+	return a + " or " + b
+}
+
+// mergeDeep gives base with over merged into it; neither is changed.
+func mergeDeep(base, over map[string]any) map[string]any {
+	out := make(map[string]any, len(base)+len(over))
+	maps.Copy(out, base)
+	for k, v := range over {
+		under, isMap := out[k].(map[string]any)
+		if m, ok := v.(map[string]any); ok && isMap {
+			out[k] = mergeDeep(under, m)
+			continue
+		}
+		out[k] = v
+	}
+
+	return out
+}
+
+// find follows a path of keys and list positions.
+func find(at any, path []string) (any, bool) {
+	for _, word := range path {
+		switch v := at.(type) {
+		case map[string]any:
+			next, ok := v[word]
+			if !ok {
+				return nil, false
+			}
+			at = next
+		case []any:
+			i, err := strconv.Atoi(word)
+			if err != nil || i < 0 || i >= len(v) {
+				return nil, false
+			}
+			at = v[i]
+		default:
+			return nil, false
+		}
+	}
+
+	return at, true
+}

@@ -1,0 +1,161 @@
+package manifest
+
+import (
+	"slices"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// The values of hierarchy.merge.
+const (
+	MergeFirst = "first"
+	MergeDeep  = "deep"
+)
+
+// Document is a parsed manifest with the place of every value; its expressions
+// are not resolved. It is not changed after it was made, so it is safe for
+// concurrent use.
+type Document struct {
+	name string
+	text []byte
+
+	data      resource.Value
+	order     []resource.Value
+	merge     string
+	overrides resource.Value
+
+	// section is muster or ccm, empty in a document of data alone.
+	section   string
+	fail      resource.Value
+	pre, post resource.Value
+	resources []resource.Value
+	// problems are those of its structure.
+	problems model.Problems
+}
+
+// Parse reads a manifest in YAML or JSON. name is what its places are called.
+// It fails for what makes a document unreadable (syntax, encoding, size, depth,
+// aliases, duplicate keys); unknown keys and the like are kept and reported by
+// Resolve, together with everything else that is wrong. The error is
+// model.Problems. data must not be changed afterwards.
+//
+// Texts are kept byte for byte as YAML defines them: line breaks of plain,
+// folded and literal texts are read as \n however the file ends its lines, and
+// a text that must hold \r is written in double quotes.
+func Parse(name string, data []byte) (*Document, error) { return parse(name, data, DefaultMaxBytes) }
+
+func parse(name string, data []byte, limit int64) (*Document, error) {
+	root, problems := read(name, data, limit)
+	if len(problems) > 0 {
+		return nil, problems.Sorted()
+	}
+	if root.Kind != resource.Map {
+		return nil, problemAt(root.Pos, "it begins with `muster:` or `data:`", "a manifest must be a mapping, not %s", root.Kind)
+	}
+
+	return newDocument(name, data, root), nil
+}
+
+// Name is what the document's places are called.
+func (d *Document) Name() string { return d.name }
+
+// Problems are those of the document's structure: unknown keys, values of the
+// wrong kind. Resolve reports them too.
+func (d *Document) Problems() model.Problems { return slices.Clone(d.problems) }
+
+// HasResources says that the document has a muster (or ccm) section.
+func (d *Document) HasResources() bool { return d.section != "" }
+
+func newDocument(name string, text []byte, root resource.Value) *Document {
+	d := &Document{name: name, text: text, merge: MergeFirst}
+	known := []string{"data", "hierarchy", "overrides", "muster", "ccm"}
+	for _, e := range root.Entries {
+		switch e.Key {
+		case "data":
+			d.data = d.expect(e, resource.Map)
+		case "hierarchy":
+			d.hierarchy(e)
+		case "overrides":
+			d.overrides = d.expect(e, resource.Map)
+			for _, o := range d.overrides.Entries {
+				d.expect(o, resource.Map)
+			}
+		case "muster", "ccm":
+			if d.section != "" {
+				d.problems.Add(e.Pos, "`ccm` is another name of `muster`: keep one of them", "`%s` and `%s` cannot stand in one document", d.section, e.Key)
+				continue
+			}
+			d.section = e.Key
+			d.body(e)
+		default:
+			d.unknown(e, "", known)
+		}
+	}
+
+	return d
+}
+
+// expect gives a value that must be of a kind; nothing is taken for an empty one.
+func (d *Document) expect(e resource.Entry, kind resource.Kind) resource.Value {
+	if e.Value.Kind != kind && e.Value.Kind != resource.Null {
+		d.problems.Add(e.Value.Pos, "", "`%s` must be %s, not %s", e.Key, kind, e.Value.Kind)
+		return resource.Value{Kind: resource.Null, Pos: e.Value.Pos}
+	}
+
+	return e.Value
+}
+
+func (d *Document) unknown(e resource.Entry, where string, known []string) {
+	if where != "" {
+		where = " in `" + where + "`"
+	}
+	d.problems.Add(e.Pos, didYouMean(e.Key, known), "unknown key `%s`%s", e.Key, where)
+}
+
+func didYouMean(word string, known []string) string {
+	if near := resource.Nearest(word, known); near != "" {
+		return "did you mean `" + near + "`?"
+	}
+
+	return ""
+}
+
+func (d *Document) hierarchy(h resource.Entry) {
+	for _, e := range d.expect(h, resource.Map).Entries {
+		switch e.Key {
+		case "order":
+			d.order = d.expect(e, resource.List).Items
+		case "merge":
+			if e.Value.Text != MergeFirst && e.Value.Text != MergeDeep {
+				d.problems.Add(e.Value.Pos, "one of first, deep", "`merge` cannot be %q", e.Value.Text)
+				continue
+			}
+			d.merge = e.Value.Text
+		default:
+			d.unknown(e, h.Key, []string{"order", "merge"})
+		}
+	}
+}
+
+func (d *Document) body(section resource.Entry) {
+	known := []string{"fail_on_error", "pre_message", "post_message", "resources_jet_file", "resources"}
+	for _, e := range d.expect(section, resource.Map).Entries {
+		switch e.Key {
+		case "fail_on_error":
+			d.fail = e.Value
+		case "pre_message":
+			d.pre = e.Value
+		case "post_message":
+			d.post = e.Value
+		case "resources_jet_file":
+			if e.Value.Text != "" {
+				d.problems.Add(e.Pos, "it comes with a later version: write the list as `resources`", "`resources_jet_file` is not supported")
+			}
+		case "resources":
+			d.resources = d.expect(e, resource.List).Items
+		default:
+			d.unknown(e, section.Key, known)
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package manifest
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// Options are what a Loader is made from. All but Types may be left out; what
+// needs the missing part is then refused with its remedy.
+type Options struct {
+	// Types are the resource types that a manifest may name.
+	Types resource.Types
+	// Facts gives the facts of the node. It is called at most once a Resolve,
+	// and only when something asks for facts.
+	Facts func(ctx context.Context) (model.Facts, error)
+	// Environ is what expressions see as Environ.
+	Environ map[string]string
+	// KV reads kv://bucket/key and what kvGet asks for.
+	KV func(ctx context.Context, bucket, key string) ([]byte, error)
+	// Object reads obj://bucket/name. The caller closes what it gives.
+	Object func(ctx context.Context, bucket, name string) (io.ReadCloser, error)
+	// HTTP fetches http(s)://; nil means a client with a time-out of one minute.
+	HTTP *http.Client
+	// Stdin is what "-" reads.
+	Stdin io.Reader
+	// Unpack unpacks a bundle (tar.gz) into a new directory. cleanup removes it.
+	Unpack func(ctx context.Context, r io.Reader) (dir string, cleanup func() error, err error)
+	// MaxBytes is the largest document and file that is read whole; 0 means DefaultMaxBytes.
+	MaxBytes int64
+	// MaxBundleBytes is the largest packed bundle; 0 means DefaultMaxBundleBytes.
+	MaxBundleBytes int64
+}
+
+// DefaultMaxBundleBytes is the largest packed bundle that is fetched, unless told otherwise.
+const DefaultMaxBundleBytes = 1 << 30
+
+// Loader fetches and resolves manifests. It is safe for concurrent use when
+// the functions of its options are.
+type Loader struct{ opts Options }
+
+// NewLoader makes a loader.
+func NewLoader(o Options) *Loader {
+	if o.MaxBytes == 0 {
+		o.MaxBytes = DefaultMaxBytes
+	}
+	if o.MaxBundleBytes == 0 {
+		o.MaxBundleBytes = DefaultMaxBundleBytes
+	}
+	if o.HTTP == nil {
+		o.HTTP = &http.Client{Timeout: time.Minute}
+	}
+
+	return &Loader{opts: o}
+}
+
+// Inputs are what goes into a Resolve besides the document.
+type Inputs struct {
+	// Data wins over all data of the document. It may hold model.Secret.
+	Data map[string]any
+	// Dir is the directory that relative paths are under; empty when there is none.
+	Dir string
+	// Facts, when set, are used instead of Options.Facts.
+	Facts model.Facts
+}
+
+// Resolved is what a manifest comes to.
+type Resolved struct {
+	// Resources are in the order of the document, validated.
+	Resources []*resource.Resource
+	// Data are the resolved data; secrets among them are model.Secret.
+	Data map[string]any
+	// FailOnError stops a run at the first failure.
+	FailOnError bool
+	// PreMessage and PostMessage are shown before and after a run.
+	PreMessage, PostMessage string
+	// Warnings are worth telling and stop nothing.
+	Warnings model.Problems
+	// Static says that nothing but the document and Inputs.Data went in, so
+	// resolving the same again gives the same.
+	Static bool
+
+	// values are the properties as resolved, by resource.
+	values []resource.Value
+}

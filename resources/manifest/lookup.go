@@ -1,0 +1,193 @@
+package manifest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// lookup finds values by path under facts, data and environ.
+type lookup struct {
+	session *session
+	phase   phase
+	data    any
+	environ any
+	// texts are the JSON of each root, made when a path needs it.
+	texts map[string][]byte
+}
+
+// The roots of a path.
+const (
+	rootFacts   = "facts"
+	rootData    = "data"
+	rootEnviron = "environ"
+)
+
+// get is the function lookup: the value at the path, the default when there
+// is none, an error without a default.
+func (l *lookup) get(ctx context.Context, path string, def []any) (any, error) {
+	if len(def) > 1 {
+		return nil, errors.New("lookup takes a path and one default")
+	}
+	name, rest, _ := strings.Cut(path, ".")
+	root, err := l.root(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if rest == "" {
+		return root, nil
+	}
+	if v, ok := walk(root, rest); ok && (v != nil || len(def) == 0) {
+		return v, nil
+	}
+	if strings.ContainsAny(rest, `*?#@|\!{}[]()`) {
+		v, ok, err := l.query(name, root, rest)
+		if err != nil {
+			return nil, err
+		}
+		if ok && (v != nil || len(def) == 0) {
+			return v, nil
+		}
+	}
+	if len(def) == 1 {
+		return def[0], nil
+	}
+
+	return nil, hintedError{fmt.Errorf("`%s` is not known", path), notKnownHint(root, name, rest)}
+}
+
+func (l *lookup) root(ctx context.Context, name string) (any, error) {
+	switch name {
+	case rootFacts:
+		facts, err := l.session.getFacts(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("facts: %w", err)
+		}
+		return facts, nil
+	case rootEnviron:
+		l.session.setDynamic()
+		return l.environ, nil
+	case rootData:
+		if l.phase == inData {
+			return nil, hintedError{errNoData, noDataHint}
+		}
+		return l.data, nil
+	default:
+		hint := "for example lookup('data.name')"
+		if near := resource.Nearest(name, []string{rootFacts, rootData, rootEnviron}); near != "" {
+			hint = "did you mean `" + near + "`?"
+		}
+		return nil, hintedError{fmt.Errorf("lookup takes a path under facts., data. or environ., not `%s`", name), hint}
+	}
+}
+
+// notKnownHint names a key that is near the first one that is missing.
+func notKnownHint(root any, name, rest string) string {
+	at, path := root, name
+	for word := range strings.SplitSeq(rest, ".") {
+		next, ok := walk(at, word)
+		if m, is := at.(map[string]any); is && !ok {
+			if near := resource.Nearest(word, slices.Sorted(maps.Keys(m))); near != "" {
+				return "did you mean `" + path + "." + near + "`?"
+			}
+		}
+		if !ok {
+			break
+		}
+		at, path = next, path+"."+word
+	}
+
+	return "give lookup a default as its second argument where it may be missing"
+}
+
+// walk follows a path of keys and list positions.
+func walk(at any, path string) (any, bool) {
+	for word := range strings.SplitSeq(path, ".") {
+		switch v := at.(type) {
+		case map[string]any:
+			next, ok := v[word]
+			if !ok {
+				return nil, false
+			}
+			at = next
+		case []any:
+			i, err := strconv.Atoi(word)
+			if err != nil || i < 0 || i >= len(v) {
+				return nil, false
+			}
+			at = v[i]
+		default:
+			return nil, false
+		}
+	}
+
+	return at, true
+}
+
+// query answers a path that is more than keys: wildcards, conditions, modifiers.
+func (l *lookup) query(name string, root any, path string) (any, bool, error) {
+	if l.texts == nil {
+		l.texts = map[string][]byte{}
+	}
+	text, have := l.texts[name]
+	if !have {
+		var b bytes.Buffer
+		enc := json.NewEncoder(&b)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(root); err != nil {
+			return nil, false, err
+		}
+		text = b.Bytes()
+		l.texts[name] = text
+	}
+	result := gjson.GetBytes(text, path)
+	if !result.Exists() {
+		return nil, false, nil
+	}
+
+	return fromJSON(result), true, nil
+}
+
+// fromJSON gives a result with its whole numbers as int.
+func fromJSON(result gjson.Result) any {
+	dec := json.NewDecoder(strings.NewReader(result.Raw))
+	dec.UseNumber()
+	var v any
+	if err := dec.Decode(&v); err != nil {
+		return result.Value()
+	}
+
+	return normal(v)
+}
+
+// normal gives a tree of decoded JSON with numbers as expressions take them.
+func normal(v any) any {
+	switch v := v.(type) {
+	case json.Number:
+		if n, err := v.Int64(); err == nil {
+			return int(n)
+		}
+		f, _ := v.Float64()
+		return f
+	case []any:
+		for i := range v {
+			v[i] = normal(v[i])
+		}
+	case map[string]any:
+		for k := range v {
+			v[k] = normal(v[k])
+		}
+	}
+
+	return v
+}

@@ -1,0 +1,129 @@
+package manifest
+
+import (
+	"gopkg.in/yaml.v3"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// keySet finds out which keys a mapping has already: by looking for small
+// mappings, which nearly all are, and by an index for large ones.
+type keySet struct {
+	entries *[]resource.Entry
+	index   map[string]int
+}
+
+const indexedKeys = 12
+
+func (s *keySet) find(key string) (resource.Entry, bool) {
+	if s.index == nil && len(*s.entries) >= indexedKeys {
+		s.index = make(map[string]int, 4*indexedKeys)
+		for i, e := range *s.entries {
+			s.index[e.Key] = i
+		}
+	}
+	if s.index != nil {
+		i, ok := s.index[key]
+		if !ok {
+			return resource.Entry{}, false
+		}
+		return (*s.entries)[i], true
+	}
+	for _, e := range *s.entries {
+		if e.Key == key {
+			return e, true
+		}
+	}
+
+	return resource.Entry{}, false
+}
+
+func (s *keySet) add(e resource.Entry) {
+	*s.entries = append(*s.entries, e)
+	if s.index != nil {
+		s.index[e.Key] = len(*s.entries) - 1
+	}
+}
+
+func (c *converter) mapping(v *resource.Value, n *yaml.Node, depth int) {
+	v.Kind = resource.Map
+	if n.Tag != "!!map" {
+		c.badTag(n)
+	}
+	v.Entries = make([]resource.Entry, 0, len(n.Content)/2)
+	keys := keySet{entries: &v.Entries}
+	var merges []*yaml.Node
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Tag == "!!merge" {
+			merges = append(merges, n.Content[i+1])
+			continue
+		}
+		key, ok := c.key(n.Content[i])
+		if !ok {
+			continue
+		}
+		e := resource.Entry{Key: key, Pos: c.pos(n.Content[i]), Value: c.value(n.Content[i+1], depth+1)}
+		if first, twice := keys.find(key); twice {
+			c.problems.Add(e.Pos, "keep one of them", "the key `%s` is there twice, first at %s", key, first.Pos)
+			continue
+		}
+		keys.add(e)
+	}
+	for _, m := range merges {
+		c.merge(&keys, m, depth)
+	}
+}
+
+// merge adds what a `<<` brings and the mapping does not have itself. Of
+// several mappings the earlier wins.
+func (c *converter) merge(keys *keySet, n *yaml.Node, depth int) {
+	v := c.value(n, depth)
+	sources := []resource.Value{v}
+	if v.Kind == resource.List {
+		sources = v.Items
+	}
+	for _, source := range sources {
+		if source.Kind != resource.Map {
+			if !c.stopped {
+				c.problems.Add(c.pos(n), "write `<<: *anchor`", "`<<` takes a mapping or a list of mappings, not %s", source.Kind)
+			}
+			continue
+		}
+		for _, e := range source.Entries {
+			if _, have := keys.find(e.Key); !have {
+				keys.add(e)
+			}
+		}
+	}
+}
+
+func (c *converter) key(n *yaml.Node) (string, bool) {
+	at := c.pos(n)
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	var v resource.Value
+	switch {
+	case n.Kind == yaml.MappingNode && n.Style&yaml.FlowStyle != 0:
+		c.problems.Add(at, "an expression that begins with a brace must be quoted: \"{{ … }}\"", "a key must be text, not a mapping")
+	case n.Kind != yaml.ScalarNode:
+		c.problems.Add(at, "", "a key must be text, not %s", map[yaml.Kind]string{yaml.MappingNode: "a mapping", yaml.SequenceNode: "a list"}[n.Kind])
+	case n.Tag == "!!null":
+		c.problems.Add(at, "write the key before the colon, in quotes if it is `null` or `~`", "a key must not be empty")
+	default:
+		v.Pos = at
+		c.scalar(&v, n)
+		return v.Text, true
+	}
+
+	return "", false
+}
+
+// problemAt makes problems of one.
+func problemAt(pos model.Position, hint, format string, args ...any) model.Problems {
+	var out model.Problems
+	out.Add(pos, hint, format, args...)
+
+	return out
+}

@@ -1,0 +1,94 @@
+package manifest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// DefaultMaxBytes is the largest document that is parsed, unless told otherwise.
+const DefaultMaxBytes = 16 << 20
+
+// read makes a value of a document in YAML or JSON.
+func read(name string, data []byte, limit int64) (resource.Value, model.Problems) {
+	var none resource.Value
+	if int64(len(data)) > limit {
+		return none, problemAt(model.Position{File: name}, "deliver large files beside the manifest, as source, in a bundle",
+			"the document has %d bytes, more than the %d that are allowed", len(data), limit)
+	}
+	trimmed := bytes.TrimLeft(data, " \t\r\n")
+	isJSON := len(trimmed) > 0 && trimmed[0] == '{' && json.Valid(data)
+	breaks, problem := checkText(name, data)
+	if problem != nil {
+		return none, model.Problems{*problem}
+	}
+	if isJSON {
+		return readJSON(name, data)
+	}
+	c := converter{name: name}
+	if breaks {
+		data, c.restore = hideBreaks(data)
+	}
+	node, problems := readNode(name, data)
+	if problems != nil {
+		return none, problems
+	}
+	v := c.value(node, 0)
+
+	return v, c.problems
+}
+
+// readNode parses the one YAML document that data must hold.
+func readNode(name string, data []byte) (*yaml.Node, model.Problems) {
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	var first, second yaml.Node
+	switch err := decodeNode(dec, &first); {
+	case errors.Is(err, io.EOF), err == nil && isNothing(&first):
+		return nil, problemAt(model.Position{File: name, Line: 1, Column: 1}, "", "the document is empty")
+	case err != nil:
+		return nil, model.Problems{syntaxProblem(name, data, err)}
+	}
+	switch err := decodeNode(dec, &second); {
+	case err == nil:
+		return nil, problemAt(model.Position{File: name, Line: second.Line, Column: second.Column}, "give each manifest a file of its own",
+			"a second document begins here")
+	case !errors.Is(err, io.EOF):
+		return nil, model.Problems{syntaxProblem(name, data, err)}
+	}
+
+	return first.Content[0], nil
+}
+
+func isNothing(n *yaml.Node) bool {
+	return len(n.Content) == 0 || n.Content[0].Kind == yaml.ScalarNode && n.Content[0].Tag == "!!null"
+}
+
+// decodeNode is Decode without its panics: the parser has some for input it
+// did not foresee, and no input may stop an agent.
+func decodeNode(dec *yaml.Decoder, n *yaml.Node) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("yaml: %v", r)
+		}
+	}()
+
+	return dec.Decode(n)
+}
+
+// parserLine takes "line 7: " off a message of the parser; 0 when it has none.
+func parserLine(err error) (line int, message string) {
+	message = strings.TrimPrefix(err.Error(), "yaml: ")
+	if n, _ := fmt.Sscanf(message, "line %d: ", &line); n == 1 {
+		_, message, _ = strings.Cut(message, ": ")
+	}
+
+	return line, message
+}

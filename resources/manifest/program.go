@@ -1,0 +1,181 @@
+package manifest
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/expr-lang/expr"
+	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/file"
+	"github.com/expr-lang/expr/types"
+	"github.com/expr-lang/expr/vm"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// program is a compiled expression with what it uses.
+type program struct {
+	*vm.Program
+	names map[string]bool
+	// refs are the resources whose outputs it takes.
+	refs []model.Ref
+	// message and hint say why it does not compile.
+	message, hint string
+}
+
+// The names that expressions know.
+const (
+	nameFacts   = "Facts"
+	nameData    = "Data"
+	nameEnviron = "Environ"
+	nameValue   = "value"
+)
+
+// later are functions of the language that this version does not have.
+var later = [...]string{"template", "jet", "registrations"}
+
+// signature is what expressions are checked against: the names they may use,
+// and the functions with their arguments. withValue adds what @validate looks at.
+func signature(withValue bool) types.Map {
+	object := types.TypeOf(map[string]any{})
+	file := types.TypeOf(func(string) (any, error) { return nil, nil })
+	names := types.Map{
+		nameFacts:   object,
+		nameData:    object,
+		nameEnviron: object,
+		"lookup":    types.TypeOf(func(string, ...any) (any, error) { return nil, nil }),
+		"readFile":  file,
+		"file":      file,
+		"kvGet":     types.TypeOf(func(string, string) (any, error) { return nil, nil }),
+		"secret":    types.TypeOf(func(any) (any, error) { return nil, nil }),
+		"outputs":   file,
+	}
+	for _, name := range later {
+		names[name] = types.TypeOf(func(...any) (any, error) { return nil, nil })
+	}
+	if withValue {
+		names[nameValue] = types.Any
+	}
+
+	return names
+}
+
+// compile compiles an expression; whatever is wrong with it is in message and hint.
+func compile(source string, withValue bool) *program {
+	p := &program{names: map[string]bool{}}
+	if source == "" {
+		p.message = "the expression is empty"
+		return p
+	}
+	compiled, err := expr.Compile(source, expr.Env(signature(withValue)))
+	if err != nil {
+		p.message = exprMessage(err)
+		if word, ok := strings.CutPrefix(p.message, "unknown name "); ok {
+			p.message = "unknown name `" + word + "`"
+			p.hint = didYouMean(word, knownNames(withValue))
+		}
+		return p
+	}
+	p.Program = compiled
+	node := compiled.Node()
+	ast.Walk(&node, p)
+
+	return p
+}
+
+func knownNames(withValue bool) []string {
+	known := []string{nameFacts, nameData, nameEnviron, "lookup", "readFile", "file", "kvGet", "secret", "outputs"}
+	if withValue {
+		known = append(known, nameValue)
+	}
+
+	return known
+}
+
+// Visit notes what the expression uses.
+func (p *program) Visit(node *ast.Node) {
+	switch n := (*node).(type) {
+	case *ast.IdentifierNode:
+		p.names[n.Value] = true
+		for _, name := range later {
+			if n.Value == name {
+				p.message, p.hint = "`"+name+"` is not supported", "it comes with a later version"
+			}
+		}
+	case *ast.BuiltinNode:
+		p.names[n.Name] = true
+	case *ast.CallNode:
+		if callee, ok := n.Callee.(*ast.IdentifierNode); ok && callee.Value == "outputs" {
+			p.output(n)
+		}
+	}
+}
+
+func (p *program) output(call *ast.CallNode) {
+	name, ok := call.Arguments[0].(*ast.StringNode)
+	if !ok {
+		p.message, p.hint = "`outputs` needs its reference as literal text", "for example outputs('exec#/usr/bin/uptime')"
+		return
+	}
+	ref, err := model.ParseRef(name.Value)
+	if err != nil {
+		p.message = err.Error()
+		return
+	}
+	p.refs = append(p.refs, ref)
+}
+
+// exprMessage gives what an expression's error says, on one line and without
+// the picture of the expression.
+func exprMessage(err error) string {
+	message := err.Error()
+	var at *file.Error
+	if errors.As(err, &at) {
+		message = at.Message
+	}
+
+	return strings.Join(strings.Fields(message), " ")
+}
+
+// missing says which name of a chain such as Data.app.port is not there, when
+// the whole expression is such a chain.
+func (p *program) missing(vars map[string]any) (path string, known []string, is bool) {
+	path, _, known, ok := follow(p.Node(), vars)
+
+	return path, known, path != "" && !ok
+}
+
+// follow walks a chain of constant names; path is empty when the node is none.
+func follow(node ast.Node, vars map[string]any) (path string, value any, known []string, ok bool) {
+	switch n := node.(type) {
+	case *ast.IdentifierNode:
+		value, ok = vars[n.Value]
+		return n.Value, value, nil, ok
+	case *ast.MemberNode:
+		property, is := n.Property.(*ast.StringNode)
+		if !is || n.Optional {
+			return "", nil, nil, false
+		}
+		path, value, known, ok = follow(n.Node, vars)
+		if path == "" || !ok {
+			return path, nil, known, ok
+		}
+		m, is := value.(map[string]any)
+		if !is {
+			return "", nil, nil, false
+		}
+		value, ok = m[property.Value]
+		return path + "." + property.Value, value, keysOf(m), ok
+	default:
+		return "", nil, nil, false
+	}
+}
+
+func keysOf(m map[string]any) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+
+	return keys
+}

@@ -1,0 +1,108 @@
+package manifest
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// Resolve makes resources of a document. The error is model.Problems with
+// every problem of the document, sorted; nothing has been touched then.
+func (l *Loader) Resolve(ctx context.Context, doc *Document, in Inputs) (*Resolved, error) {
+	s := l.session(doc, in)
+	problems := doc.Problems()
+	if !doc.HasResources() {
+		problems.Add(model.Position{File: doc.name, Line: 1, Column: 1}, "add `muster:` with `resources:`", "the document has no `muster` section")
+	}
+	data, dataProblems := s.resolveData(ctx, in.Data)
+	out := &Resolved{Data: data}
+
+	b := build{session: s, scope: s.scope(ctx, inResources, data, nil), out: out, known: map[model.Ref]*resource.Type{}}
+	b.scope.broken = len(dataProblems) > 0
+	b.settings(ctx, doc)
+	declared := blocks{types: l.opts.Types}
+	declared.read(doc.resources)
+	out.Resources = make([]*resource.Resource, 0, len(declared.out))
+	out.values = make([]resource.Value, 0, len(declared.out))
+	for _, d := range declared.out {
+		b.add(ctx, d)
+	}
+	b.checkWaits()
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
+	problems = slices.Concat(problems, dataProblems, declared.problems, b.problems)
+	if len(problems) > 0 {
+		return nil, distinct(problems.Sorted())
+	}
+	out.Static = !s.dynamic
+
+	return out, nil
+}
+
+// ResolveData gives the data of a document alone, for muster data resolve and
+// for sources of data. Its errors are those of Resolve.
+func (l *Loader) ResolveData(ctx context.Context, doc *Document, in Inputs) (map[string]any, error) {
+	s := l.session(doc, in)
+	data, problems := s.resolveData(ctx, in.Data)
+	problems = append(doc.Problems(), problems...)
+	if len(problems) > 0 {
+		return nil, distinct(problems.Sorted())
+	}
+
+	return data, nil
+}
+
+// distinct leaves out a problem that is there already: a mistake in defaults
+// is one, however many resources have them.
+func distinct(problems model.Problems) model.Problems {
+	type place struct {
+		pos     model.Position
+		message string
+	}
+	seen := make(map[place]bool, len(problems))
+
+	return slices.DeleteFunc(problems, func(p model.Problem) bool {
+		key := place{p.Pos, p.Message}
+		twice := seen[key] && !p.Pos.IsZero()
+		seen[key] = true
+		return twice
+	})
+}
+
+// settings are what stands beside the resources.
+func (b *build) settings(ctx context.Context, doc *Document) {
+	r := resolver{scope: b.scope}
+	b.out.PreMessage = r.message(ctx, "pre_message", doc.pre)
+	b.out.PostMessage = r.message(ctx, "post_message", doc.post)
+	if v, _ := r.value(ctx, doc.fail); v.Kind != resource.Null && !slices.Contains(r.failed, v.Pos) {
+		yes, err := strconv.ParseBool(v.Text)
+		if err != nil || !v.IsScalar() {
+			r.problems.Add(v.Pos, "", "`fail_on_error` must be true or false")
+		}
+		b.out.FailOnError = yes
+	}
+	b.problems = append(b.problems, r.problems...)
+}
+
+func (r *resolver) message(ctx context.Context, key string, v resource.Value) string {
+	v, _ = r.value(ctx, v)
+	switch {
+	case slices.Contains(r.failed, v.Pos), v.Kind == resource.Null:
+		return ""
+	case v.Late:
+		r.problems.Add(v.Pos, "", "`%s` must be known before the run", key)
+	case v.Secret:
+		r.problems.Add(v.Pos, "", "`%s` cannot hold a secret, because it is shown", key)
+	case !v.IsScalar():
+		r.problems.Add(v.Pos, "", "`%s` must be text, not %s", key, v.Kind)
+	}
+
+	return v.Text
+}
+
+func joinWords(words []string) string { return strings.Join(words, ", ") }

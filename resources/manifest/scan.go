@@ -1,0 +1,143 @@
+package manifest
+
+import "strings"
+
+// part is a piece of a text: literal, or an expression with the offset of the
+// `${` or `{{` that opens it.
+type part struct {
+	literal string
+	expr    string
+	at      int
+	isExpr  bool
+}
+
+const (
+	dollarHint = "write `$${` for a literal `${`"
+	braceHint  = "write `{{ '{{' }}` for a literal `{{`"
+)
+
+// mayHoldExpression is the cheap question that spares nearly all texts the scan.
+func mayHoldExpression(s string) bool {
+	for i := strings.IndexByte(s, '{'); i >= 0 && i < len(s); {
+		if i > 0 && s[i-1] == '$' || i+1 < len(s) && s[i+1] == '{' {
+			return true
+		}
+		next := strings.IndexByte(s[i+1:], '{')
+		if next < 0 {
+			return false
+		}
+		i += 1 + next
+	}
+
+	return false
+}
+
+// scan splits a text into its parts. When an expression does not end, at is
+// the offset where it begins and ok is false.
+func scan(s string) (parts []part, at int, ok bool) {
+	var literal strings.Builder
+	for i := 0; i < len(s); {
+		rest := s[i:]
+		switch {
+		case strings.HasPrefix(rest, "$${"):
+			literal.WriteString("${")
+			i += 3
+		case strings.HasPrefix(rest, "${"), strings.HasPrefix(rest, "{{"):
+			length, closed := expressionLength(rest[2:], closing(rest))
+			if !closed {
+				return nil, i, false
+			}
+			if literal.Len() > 0 {
+				parts = append(parts, part{literal: literal.String()})
+				literal.Reset()
+			}
+			parts = append(parts, part{isExpr: true, expr: strings.TrimSpace(rest[2 : 2+length]), at: i})
+			i += 2 + length + len(closing(rest))
+		default:
+			next := strings.IndexAny(rest[1:], "${") + 1
+			if next == 0 {
+				next = len(rest)
+			}
+			literal.WriteString(rest[:next])
+			i += next
+		}
+	}
+	if literal.Len() > 0 {
+		parts = append(parts, part{literal: literal.String()})
+	}
+
+	return parts, 0, true
+}
+
+func closing(opened string) string {
+	if opened[0] == '$' {
+		return "}"
+	}
+
+	return "}}"
+}
+
+// expressionLength finds where an expression ends: at the closing braces that
+// stand neither within braces of its own nor in a string or comment.
+func expressionLength(s, closing string) (int, bool) {
+	depth := 0
+	for i := 0; i < len(s); {
+		switch c := s[i]; {
+		case depth == 0 && strings.HasPrefix(s[i:], closing):
+			return i, true
+		case c == '{':
+			depth++
+		case c == '}':
+			depth--
+		case c == '"' || c == '\'' || c == '`':
+			i += stringLength(s[i:])
+			continue
+		case strings.HasPrefix(s[i:], "/*"):
+			i += lengthTo(s[i:], "*/")
+			continue
+		case strings.HasPrefix(s[i:], "//"):
+			i += lengthTo(s[i:], "\n")
+			continue
+		}
+		i++
+	}
+
+	return 0, false
+}
+
+// stringLength is the length of a string with its quotes; all that is left when it does not end.
+func stringLength(s string) int {
+	quote := s[0]
+	for i := 1; i < len(s); i++ {
+		switch {
+		case s[i] == '\\' && quote != '`':
+			i++
+		case s[i] == quote:
+			return i + 1
+		}
+	}
+
+	return len(s)
+}
+
+func lengthTo(s, end string) int {
+	i := strings.Index(s[2:], end)
+	if i < 0 {
+		return len(s)
+	}
+
+	return 2 + i + len(end)
+}
+
+// openers counts where `${` and `{{` begin before an offset, which is how an
+// expression is found again in the raw text of the document.
+func openers(s string, before int) int {
+	n := 0
+	for i := 0; i < before && i+1 < len(s); i++ {
+		if s[i+1] == '{' && (s[i] == '$' || s[i] == '{') {
+			n++
+		}
+	}
+
+	return n
+}

@@ -1,0 +1,132 @@
+package manifest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/expr-lang/expr/vm"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// phase is how far the data are when an expression is evaluated.
+type phase uint8
+
+const (
+	// inData is within the data themselves, where Data is not known yet.
+	inData phase = iota
+	inResources
+)
+
+// scope is what expressions see at one time. It is used by one goroutine.
+type scope struct {
+	session *session
+	phase   phase
+	machine vm.VM
+	// plain and masked are the names, the latter with every secret masked.
+	plain, masked names
+	// secrets are those in Data and the outputs.
+	secrets []model.Secret
+	// outputs are those of what ran before; nil while nothing runs.
+	outputs resource.Outputs
+	// broken says that the data have problems of their own: what rests on them says nothing new.
+	broken bool
+}
+
+// lateError says that an expression can only be evaluated when a resource has had its turn.
+type lateError struct{ ref model.Ref }
+
+func (e lateError) Error() string { return e.ref.String() + " must have run before" }
+
+// scope makes what expressions see. data may hold model.Secret.
+func (s *session) scope(ctx context.Context, p phase, data map[string]any, outputs resource.Outputs) *scope {
+	sc := &scope{session: s, phase: p, outputs: outputs}
+	plainData, maskedData := reveal(data, &sc.secrets)
+	plainOut, maskedOut := revealOutputs(outputs, &sc.secrets)
+	sc.plain = s.names(ctx, p, plainData, plainOut, false)
+	sc.masked = s.names(ctx, p, maskedData, maskedOut, true)
+
+	return sc
+}
+
+func revealOutputs(outputs resource.Outputs, found *[]model.Secret) (plain, masked map[model.Ref]any) {
+	if outputs == nil {
+		return nil, nil
+	}
+	plain, masked = make(map[model.Ref]any, len(outputs)), make(map[model.Ref]any, len(outputs))
+	for ref, values := range outputs {
+		plain[ref], masked[ref] = reveal(values, found)
+	}
+
+	return plain, masked
+}
+
+// failure is an expression that gives no value.
+type failure struct {
+	message, hint string
+	// late are the resources to wait for; then it is no failure.
+	late []model.Ref
+	// file says that the first of them is waited for because of a file it makes.
+	file bool
+	// known says that it was reported already.
+	known bool
+}
+
+// run evaluates an expression. On success f is nil. secret says that masked
+// holds what came of it without the secrets.
+func (sc *scope) run(ctx context.Context, p *program, extra map[string]any) (v, masked any, secret bool, f *failure) {
+	switch {
+	case p.message != "":
+		return nil, nil, false, &failure{message: p.message, hint: p.hint}
+	case len(p.refs) > 0 && sc.phase == inData:
+		return nil, nil, false, &failure{message: "outputs are not known while the data are resolved", hint: "use them in the properties of a resource"}
+	case p.names[nameData] && sc.phase == inData:
+		return nil, nil, false, &failure{message: errNoData.Error(), hint: noDataHint}
+	case len(p.refs) > 0 && sc.outputs == nil:
+		return nil, nil, false, &failure{late: p.refs}
+	}
+	v, err := sc.call(ctx, p, sc.plain, extra)
+	var late lateError
+	if errors.As(err, &late) {
+		return nil, nil, false, &failure{late: append([]model.Ref{late.ref}, p.refs...), file: true}
+	}
+	if !p.names["secret"] && len(sc.secrets) == 0 {
+		return v, nil, false, sc.session.failed(err)
+	}
+	masked, maskedErr := sc.call(ctx, p, sc.masked, extra)
+	switch {
+	case err != nil && maskedErr == nil:
+		// What the error says may be the secret itself.
+		return nil, nil, false, &failure{message: "fails for the secret value it is given"}
+	case err != nil:
+		return nil, nil, false, sc.session.failed(maskedErr)
+	case maskedErr != nil:
+		return v, nil, true, nil
+	}
+
+	return v, masked, true, nil
+}
+
+// call runs a program with the names it needs.
+func (sc *scope) call(ctx context.Context, p *program, with names, extra map[string]any) (any, error) {
+	if p.names[nameFacts] {
+		facts, err := sc.session.getFacts(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("facts: %w", err)
+		}
+		with[nameFacts] = facts
+	}
+	for k, v := range extra {
+		with[k] = v
+	}
+	v, err := sc.machine.Run(p.Program, map[string]any(with))
+	if err == nil && v == nil {
+		if path, known, is := p.missing(with); is {
+			return nil, hintedError{fmt.Errorf("`%s` is not set", path), missingHint(path, known)}
+		}
+	}
+
+	return v, err
+}

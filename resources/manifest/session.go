@@ -1,0 +1,103 @@
+package manifest
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// session is what one Resolve, and the late properties that follow from it, know.
+type session struct {
+	loader *Loader
+	doc    *Document
+	dir    string
+
+	mu       sync.Mutex
+	facts    map[string]any
+	factsErr error
+	// asked says that the facts were asked for; they are asked for once.
+	asked bool
+	// factsTold says that their failure was reported.
+	factsTold bool
+	// dynamic says that something other than the document and data went in.
+	dynamic  bool
+	programs map[string]*program
+	// cache holds the files and keys that were read.
+	cache map[string]string
+
+	// provided are the paths that resources declared so far bring.
+	provided map[string]model.Ref
+	// aliases maps an alias to the reference it stands for.
+	aliases map[model.Ref]model.Ref
+	// data is that of the document, with model.Secret in it; nil while it is resolved.
+	data map[string]any
+}
+
+func (l *Loader) session(doc *Document, in Inputs) *session {
+	s := &session{loader: l, doc: doc, dir: in.Dir, programs: map[string]*program{}, cache: map[string]string{}, provided: map[string]model.Ref{}, aliases: map[model.Ref]model.Ref{}}
+	if in.Facts != nil {
+		s.facts, s.asked = in.Facts, true
+	}
+
+	return s
+}
+
+// program compiles an expression, once.
+func (s *session) program(source string, withValue bool) *program {
+	key := source
+	if withValue {
+		key = nameValue + "\x00" + source
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p, have := s.programs[key]; have {
+		return p
+	}
+	p := compile(source, withValue)
+	s.programs[key] = p
+	for _, name := range []string{nameFacts, nameEnviron, "now"} {
+		s.dynamic = s.dynamic || p.names[name]
+	}
+
+	return p
+}
+
+var errNoFacts = errors.New("facts are not available here")
+
+// getFacts asks for the facts, once.
+func (s *session) getFacts(ctx context.Context) (map[string]any, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dynamic = true
+	if s.asked {
+		return s.facts, s.factsErr
+	}
+	s.asked = true
+	if s.loader.opts.Facts == nil {
+		s.factsErr = errNoFacts
+		return nil, s.factsErr
+	}
+	facts, err := s.loader.opts.Facts(ctx)
+	s.facts, s.factsErr = facts, err
+
+	return s.facts, s.factsErr
+}
+
+// failed makes a failure of an error. That the facts cannot be had is said once.
+func (s *session) failed(err error) *failure {
+	if err == nil {
+		return nil
+	}
+	f := &failure{message: exprMessage(err)}
+	var hinted hintedError
+	if errors.As(err, &hinted) {
+		f.hint = hinted.hint
+	}
+	if s.factsErr != nil && errors.Is(err, s.factsErr) {
+		f.known, s.factsTold = s.factsTold, true
+	}
+
+	return f
+}

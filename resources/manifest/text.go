@@ -1,0 +1,93 @@
+package manifest
+
+import (
+	"bytes"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// yaml11Breaks are the characters that the parser takes for line breaks as
+// YAML 1.1 did. YAML 1.2 and every author mean them as text, so they are hidden
+// from the parser and put back afterwards.
+const yaml11Breaks = "\u0085\u2028\u2029"
+
+// checkText finds the first byte that no document may hold, and says whether
+// any of yaml11Breaks is in it.
+func checkText(name string, data []byte) (breaks bool, problem *model.Problem) {
+	for i := 0; i < len(data); {
+		c := data[i]
+		if c >= ' ' && c < 0x7f || c == '\n' || c == '\t' || c == '\r' {
+			i++
+			continue
+		}
+		r, size := utf8.DecodeRune(data[i:])
+		message, hint := textProblem(data, i, r, size)
+		if message != "" {
+			return breaks, &model.Problem{Pos: positionAt(name, data, i), Message: message, Hint: hint}
+		}
+		breaks = breaks || strings.ContainsRune(yaml11Breaks, r)
+		i += size
+	}
+
+	return breaks, nil
+}
+
+func textProblem(data []byte, i int, r rune, size int) (message, hint string) {
+	switch {
+	case i == 0 && (bytes.HasPrefix(data, []byte{0xff, 0xfe}) || bytes.HasPrefix(data, []byte{0xfe, 0xff})):
+		return "the document is not UTF-8, it begins as UTF-16 does", "save it as UTF-8"
+	case i == 0 && r == '\ufeff':
+		return "the document begins with a byte order mark", "save it as UTF-8 without a byte order mark"
+	case i == 0 && bytes.HasPrefix(data, gzipMagic):
+		return "the document is a gzip archive, not text", "a bundle is taken from a path, obj:// or http(s)://"
+	case r == utf8.RuneError && size == 1:
+		return "the byte " + hexByte(data[i]) + " is not valid UTF-8", "save the document as UTF-8, or write bytes as `!!binary` with base64"
+	case r < ' ' || r == 0x7f || (r > 0x7f && r < 0xa0 && r != 0x85) || r == 0xfffe || r == 0xffff:
+		return "the control character " + hexRune(r) + " cannot stand in a document", "write it as an escape in double quotes: \"" + escapeRune(r) + "\""
+	default:
+		return "", ""
+	}
+}
+
+const hexDigits = "0123456789abcdef"
+
+func hexByte(b byte) string { return "0x" + string([]byte{hexDigits[b>>4], hexDigits[b&15]}) }
+
+func hexRune(r rune) string {
+	return "U+" + strings.ToUpper(string([]byte{hexDigits[r>>12&15], hexDigits[r>>8&15], hexDigits[r>>4&15], hexDigits[r&15]}))
+}
+
+func escapeRune(r rune) string {
+	if r < 0x100 {
+		return `\x` + hexByte(byte(r))[2:]
+	}
+
+	return `\u` + hexRune(r)[2:]
+}
+
+// positionAt gives the line and column of a byte offset. Columns count characters.
+func positionAt(name string, data []byte, offset int) model.Position {
+	before := data[:min(offset, len(data))]
+	start := bytes.LastIndexByte(before, '\n') + 1
+
+	return model.Position{File: name, Line: bytes.Count(before, []byte{'\n'}) + 1, Column: utf8.RuneCount(before[start:]) + 1}
+}
+
+// hideBreaks replaces yaml11Breaks by characters of the private use area that
+// the document does not hold, and gives the replacer that undoes it.
+func hideBreaks(data []byte) ([]byte, *strings.Replacer) {
+	var forth, back []string
+	next := rune(0xe000)
+	for _, r := range yaml11Breaks {
+		for bytes.ContainsRune(data, next) {
+			next++
+		}
+		forth = append(forth, string(r), string(next))
+		back = append(back, string(next), string(r))
+		next++
+	}
+
+	return []byte(strings.NewReplacer(forth...).Replace(string(data))), strings.NewReplacer(back...)
+}
