@@ -2,9 +2,11 @@ package kvstore_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
+	"github.com/nats-io/jsm.go"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -76,4 +78,15 @@ func eventually(t testing.TB, what string, condition func() (bool, string)) {
 		case <-tick.C:
 		}
 	}
+}
+
+// noConsumers tells whether a stream has no consumer, and which it has.
+func noConsumers(t testing.TB, m *jsm.Manager, stream string) (bool, string) {
+	t.Helper()
+	names, err := m.ConsumerNames(stream)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return len(names) == 0, fmt.Sprint(names)
 }

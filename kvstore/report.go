@@ -1,0 +1,123 @@
+package kvstore
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cloudevents/sdk-go/v2/event"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// Report is a report as read from the stream. Who reads them is idempotent on
+// (Node, ID) and orders those of a node by Seq: delivery is at least once.
+type Report struct {
+	// Node, Kind and Outcome are those of the subject, which the server guards.
+	Node    string
+	Kind    string
+	Outcome model.Outcome
+	// Sequence and Stored are the stream's number and time, zero when the report
+	// was not read from it.
+	Sequence uint64
+	Stored   time.Time
+
+	ID            string
+	Type          string
+	Schema        string
+	Time          time.Time
+	RunID         string
+	Manifest      string
+	Revision      uint64
+	Digest        string
+	Cause         model.Cause
+	CorrelationID string
+	Seq           uint64
+	// Data is the document of protocol Type.
+	Data json.RawMessage
+}
+
+// Decode decodes the document into what its Type says: a model.Run for
+// model.ProtocolRun, and so on. Fields it does not know are those of a newer
+// version and ignored. The error wraps ErrInvalidEvent.
+func (r *Report) Decode(into any) error {
+	if err := json.Unmarshal(r.Data, into); err != nil {
+		return fmt.Errorf("%w: %s of %s: %w", ErrInvalidEvent, r.Type, r.Node, err)
+	}
+
+	return nil
+}
+
+// DecodeReport reads a report that came on a subject. The error wraps
+// ErrInvalidEvent, also when it says to be another node's than its subject.
+func (n Names) DecodeReport(subject string, data []byte) (Report, error) {
+	r, err := n.reportSubject(subject)
+	if err != nil {
+		return Report{}, err
+	}
+	var ce event.Event
+	if err := json.Unmarshal(data, &ce); err != nil {
+		return Report{}, fmt.Errorf("%w on %s: %w", ErrInvalidEvent, subject, err)
+	}
+	if err := ce.Validate(); err != nil {
+		return Report{}, fmt.Errorf("%w on %s: %w", ErrInvalidEvent, subject, err)
+	}
+	if want := sourcePrefix + r.Node; ce.Source() != want {
+		return Report{}, fmt.Errorf("%w on %s: source is %q, must be %q", ErrInvalidEvent, subject, ce.Source(), want)
+	}
+	if !json.Valid(ce.Data()) {
+		return Report{}, fmt.Errorf("%w on %s: its data is not JSON", ErrInvalidEvent, subject)
+	}
+	if err := r.fill(ce); err != nil {
+		return Report{}, fmt.Errorf("%w on %s: %w", ErrInvalidEvent, subject, err)
+	}
+
+	return r, nil
+}
+
+// reportSubject reads what the subject of a report says.
+func (n Names) reportSubject(subject string) (Report, error) {
+	tokens := strings.Split(strings.TrimPrefix(subject, n.prefix+".report."), ".")
+	if len(tokens) != 3 || !strings.HasPrefix(subject, n.prefix) {
+		return Report{}, fmt.Errorf("%w: %q is not the subject of a report", ErrInvalidEvent, subject)
+	}
+	for _, t := range tokens {
+		if !ValidToken(t) {
+			return Report{}, fmt.Errorf("%w: %q is not the subject of a report", ErrInvalidEvent, subject)
+		}
+	}
+
+	return Report{Node: tokens[0], Kind: tokens[1], Outcome: model.Outcome(tokens[2])}, nil
+}
+
+// fill takes over what the event says.
+func (r *Report) fill(ce event.Event) error {
+	r.ID, r.Type, r.Schema, r.Time, r.Data = ce.ID(), ce.Type(), ce.DataSchema(), ce.Time(), ce.Data()
+	text := func(name string) string {
+		value, _ := ce.Extensions()[name].(string)
+		return value
+	}
+	r.RunID, r.Manifest, r.Digest = text("runid"), text("manifest"), text("digest")
+	r.Cause, r.CorrelationID = model.Cause(text("cause")), text("correlationid")
+	var errs [2]error
+	r.Revision, errs[0] = parseCounter("revision", text("revision"))
+	r.Seq, errs[1] = parseCounter("seq", text("seq"))
+
+	return errors.Join(errs[:]...)
+}
+
+// parseCounter is the inverse of counter.
+func parseCounter(name, text string) (uint64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%s %q is not a number", name, text)
+	}
+
+	return n, nil
+}

@@ -1,0 +1,141 @@
+package kvstore
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Outgoing is an encoded report on its way into the stream.
+type Outgoing struct {
+	// Subject is one of Names.Report.
+	Subject string
+	// ID is that of the event; a repetition within two minutes is stored once.
+	ID   string
+	Data []byte
+}
+
+// PublishReport stores a report and returns when the server has it. The error
+// wraps ErrTooLarge when it never will; another one may pass.
+func (s *Store) PublishReport(ctx context.Context, subject, id string, data []byte) error {
+	m, err := s.reportMsg(Outgoing{Subject: subject, ID: id, Data: data})
+	if err != nil {
+		return err
+	}
+	if _, err := s.js.PublishMsg(ctx, m); err != nil {
+		return fmt.Errorf("publish report %s: %w", id, err)
+	}
+
+	return nil
+}
+
+// PublishReports stores reports in their order without waiting for each, and
+// gives how many of the first the server has for certain. Those after them may
+// be stored too; they can be sent again. The error is that of the first that
+// was not stored.
+func (s *Store) PublishReports(ctx context.Context, reports []Outgoing) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	futures := make([]jetstream.PubAckFuture, 0, len(reports))
+	var failed error
+	for _, r := range reports {
+		m, err := s.reportMsg(r)
+		if err == nil {
+			var future jetstream.PubAckFuture
+			future, err = s.js.PublishMsgAsync(m)
+			futures = append(futures, future)
+		}
+		if err != nil {
+			failed = fmt.Errorf("publish report %s: %w", r.ID, err)
+			break
+		}
+	}
+	for i, future := range futures {
+		if err := acknowledged(ctx, future); err != nil {
+			return i, fmt.Errorf("publish report %s: %w", reports[i].ID, err)
+		}
+	}
+
+	return len(futures), failed
+}
+
+// acknowledged waits for the server's word on one message.
+func acknowledged(ctx context.Context, future jetstream.PubAckFuture) error {
+	select {
+	case <-future.Ok():
+		return nil
+	case err := <-future.Err():
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (s *Store) reportMsg(r Outgoing) (*nats.Msg, error) {
+	if err := s.checkSize("report "+r.ID, r.Data); err != nil {
+		return nil, err
+	}
+	m := newMsg(r.Subject, r.Data)
+	m.Header.Set("Content-Type", ContentType)
+	m.Header.Set(nats.MsgIdHdr, r.ID)
+
+	return m, nil
+}
+
+// ReportFilter says which reports are read. What is empty does not matter.
+type ReportFilter struct {
+	Node    string
+	Kind    string
+	Outcome string
+	// Since leaves out what was stored before.
+	Since time.Time
+	// Follow goes on with what comes, until the context ends.
+	Follow bool
+}
+
+// Reports reads reports in the order in which they were stored. A report that
+// cannot be decoded is given as an error that wraps ErrInvalidEvent, with its
+// Sequence, and reading goes on; any other error is the last thing given.
+func (s *Store) Reports(ctx context.Context, f ReportFilter) iter.Seq2[Report, error] {
+	return func(yield func(Report, error) bool) {
+		cfg, err := f.consumer(s.names)
+		if err != nil {
+			yield(Report{}, err)
+			return
+		}
+		for m, err := range s.scan(ctx, s.names.Reports(), cfg, f.Follow) {
+			if err != nil {
+				yield(Report{}, err)
+				return
+			}
+			r, err := s.names.DecodeReport(m.subject, m.data)
+			r.Sequence, r.Stored = m.sequence, m.time
+			if !yield(r, err) {
+				return
+			}
+		}
+	}
+}
+
+// consumer is what reads the reports that pass the filter.
+func (f ReportFilter) consumer(n Names) (jetstream.OrderedConsumerConfig, error) {
+	parts := []string{f.Node, f.Kind, f.Outcome}
+	for i, part := range parts {
+		if part == "" {
+			parts[i] = "*"
+		} else if !ValidToken(part) {
+			return jetstream.OrderedConsumerConfig{}, fmt.Errorf("%w: %q, reports are chosen by one word each", ErrInvalidName, strings.Join(parts, " "))
+		}
+	}
+	cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{n.Report(parts[0], parts[1], parts[2])}}
+	if !f.Since.IsZero() {
+		cfg.DeliverPolicy, cfg.OptStartTime = jetstream.DeliverByStartTimePolicy, &f.Since
+	}
+
+	return cfg, nil
+}

@@ -1,0 +1,348 @@
+package kvstore_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/model"
+)
+
+func TestReportTravelsWhole(t *testing.T) {
+	t.Parallel()
+	srv, store := newStore(t)
+	run := model.Run{Protocol: model.ProtocolRun, RunID: "r1", Node: "web01", Manifest: "node.web01.motd", Cause: model.CauseDrift, Revision: 1 << 60}
+	e := sampleEvent(run)
+	data, err := e.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	subject := store.Names().Report("web01", kvstore.KindRun, "changed")
+	sub, err := srv.Connect(t).SubscribeSync("muster.report.>")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.PublishReport(t.Context(), subject, e.ID, data); err != nil {
+		t.Fatal(err)
+	}
+	m, err := sub.NextMsg(deadline)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := m.Header.Get("Content-Type"); got != "application/cloudevents+json" || m.Header.Get("Nats-Msg-Id") != e.ID {
+		t.Errorf("headers = %v", m.Header)
+	}
+	var raw map[string]any
+	if err := json.Unmarshal(m.Data, &raw); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]any{
+		"specversion": "1.0", "id": e.ID, "type": "io.muster.v1.run", "source": "muster/node/web01", "datacontenttype": "application/json",
+		"dataschema": "https://github.com/musterfleet/muster/schemas/io.muster.v1.run.json",
+		"runid":      "r1", "manifest": "node.web01.motd", "revision": "1152921504606846976", "digest": "sha256-ab", "cause": "drift",
+		"correlationid": "c1", "seq": "18446744073709551615",
+	} {
+		if raw[name] != want {
+			t.Errorf("%s = %v, want %v", name, raw[name], want)
+		}
+	}
+	got := readReports(t, store, kvstore.ReportFilter{})
+	if len(got) != 1 {
+		t.Fatalf("%d reports", len(got))
+	}
+	r := got[0]
+	if r.Node != "web01" || r.Kind != "run" || r.Outcome != model.OutcomeChanged || r.ID != e.ID || r.Type != e.Type || r.Seq != e.Seq ||
+		r.Revision != e.Revision || r.RunID != "r1" || r.Cause != model.CauseDrift || !r.Time.Equal(e.Time) || r.Sequence != 1 || r.Stored.IsZero() {
+		t.Errorf("report = %+v", r)
+	}
+	var back model.Run
+	if err := r.Decode(&back); err != nil || back.Revision != run.Revision || back.Manifest != run.Manifest {
+		t.Errorf("run = %+v, %v", back, err)
+	}
+	if err := r.Decode(&[]string{}); !errors.Is(err, kvstore.ErrInvalidEvent) {
+		t.Errorf("decode into a list = %v", err)
+	}
+}
+
+func TestEmptyPartsOfAnEventAreLeftOut(t *testing.T) {
+	t.Parallel()
+	e := kvstore.Event{ID: kvstore.NewEventID(), Type: "io.muster.v1.node", Node: "web01", Time: time.Now(), Data: map[string]any{}}
+	data, err := e.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var raw map[string]any
+	if err := json.Unmarshal(data, &raw); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"runid", "manifest", "revision", "digest", "cause", "correlationid", "seq"} {
+		if value, ok := raw[name]; ok {
+			t.Errorf("%s = %v", name, value)
+		}
+	}
+}
+
+func TestInvalidEventsAreRefused(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(*kvstore.Event){
+		"no id":           func(e *kvstore.Event) { e.ID = "" },
+		"id is no ksuid":  func(e *kvstore.Event) { e.ID = "one" },
+		"no type":         func(e *kvstore.Event) { e.Type = "" },
+		"no node":         func(e *kvstore.Event) { e.Node = "" },
+		"node with a dot": func(e *kvstore.Event) { e.Node = "web.01" },
+		"no time":         func(e *kvstore.Event) { e.Time = time.Time{} },
+		"data not JSON":   func(e *kvstore.Event) { e.Data = func() {} },
+	} {
+		e := sampleEvent(model.Run{})
+		spoil(&e)
+		if _, err := e.Encode(); !errors.Is(err, kvstore.ErrInvalidEvent) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestReportsAreStoredOnce(t *testing.T) {
+	t.Parallel()
+	_, store := newStore(t)
+	var out []kvstore.Outgoing
+	for i := range 300 {
+		out = append(out, outgoing(t, store, "web01", kvstore.KindTransaction, "changed", uint64(i+1)))
+	}
+	if n, err := store.PublishReports(t.Context(), out); err != nil || n != 300 {
+		t.Fatalf("published %d, %v", n, err)
+	}
+	if n, err := store.PublishReports(t.Context(), out[200:]); err != nil || n != 100 {
+		t.Fatalf("published again %d, %v", n, err)
+	}
+	if err := store.PublishReport(t.Context(), out[0].Subject, out[0].ID, out[0].Data); err != nil {
+		t.Fatal(err)
+	}
+	got := readReports(t, store, kvstore.ReportFilter{})
+	if len(got) != 300 {
+		t.Fatalf("%d reports", len(got))
+	}
+	for i, r := range got {
+		if r.Seq != uint64(i+1) {
+			t.Fatalf("report %d has seq %d", i, r.Seq)
+		}
+	}
+}
+
+func TestPublishingStopsAtTheFirstFailure(t *testing.T) {
+	t.Parallel()
+	srv, store := newStore(t)
+	good := outgoing(t, store, "web01", kvstore.KindRun, "stable", 1)
+	large := outgoing(t, store, "web01", kvstore.KindRun, "stable", 2)
+	large.Data = make([]byte, 2<<20)
+	n, err := store.PublishReports(t.Context(), []kvstore.Outgoing{good, large, good})
+	if n != 1 || !errors.Is(err, kvstore.ErrTooLarge) {
+		t.Errorf("published %d, %v, want 1 and too large", n, err)
+	}
+	if err := store.PublishReport(t.Context(), large.Subject, large.ID, large.Data); !errors.Is(err, kvstore.ErrTooLarge) {
+		t.Errorf("publish = %v", err)
+	}
+	// Nobody keeps this subject, so nobody acknowledges.
+	stray := good
+	stray.Subject = "muster.nothing.web01"
+	if n, err := store.PublishReports(t.Context(), []kvstore.Outgoing{good, stray}); n != 1 || err == nil {
+		t.Errorf("published %d, %v, want 1 and an error", n, err)
+	}
+	srv.Stop()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if n, err := store.PublishReports(ctx, []kvstore.Outgoing{good}); n != 0 || err == nil {
+		t.Errorf("published %d, %v without a server", n, err)
+	}
+}
+
+func TestReportsAreFiltered(t *testing.T) {
+	t.Parallel()
+	_, store := newStore(t)
+	publish := func(node, kind, outcome string, seq uint64) {
+		t.Helper()
+		o := outgoing(t, store, node, kind, outcome, seq)
+		if err := store.PublishReport(t.Context(), o.Subject, o.ID, o.Data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	publish("web01", kvstore.KindRun, "stable", 1)
+	publish("web01", kvstore.KindTransaction, "failed", 2)
+	publish("web02", kvstore.KindRun, "failed", 3)
+	middle := readReports(t, store, kvstore.ReportFilter{})[2].Stored
+	publish("web02", kvstore.KindEnsure, "changed", 4)
+	for name, tt := range map[string]struct {
+		filter kvstore.ReportFilter
+		want   string
+	}{
+		"all":     {want: "1 2 3 4"},
+		"node":    {filter: kvstore.ReportFilter{Node: "web01"}, want: "1 2"},
+		"kind":    {filter: kvstore.ReportFilter{Kind: "run"}, want: "1 3"},
+		"outcome": {filter: kvstore.ReportFilter{Outcome: "failed"}, want: "2 3"},
+		"every":   {filter: kvstore.ReportFilter{Node: "web02", Kind: "run", Outcome: "failed"}, want: "3"},
+		"since":   {filter: kvstore.ReportFilter{Since: middle}, want: "3 4"},
+		"none":    {filter: kvstore.ReportFilter{Node: "web03"}, want: ""},
+		"future":  {filter: kvstore.ReportFilter{Since: time.Now().Add(time.Hour)}, want: ""},
+	} {
+		var seqs []string
+		for _, r := range readReports(t, store, tt.filter) {
+			seqs = append(seqs, fmt.Sprint(r.Seq))
+		}
+		if got := strings.Join(seqs, " "); got != tt.want {
+			t.Errorf("%s: %s, want %s", name, got, tt.want)
+		}
+	}
+	for _, err := range store.Reports(t.Context(), kvstore.ReportFilter{Node: "web.>"}) {
+		if !errors.Is(err, kvstore.ErrInvalidName) {
+			t.Errorf("invalid filter: %v", err)
+		}
+	}
+}
+
+func TestReportsAreFollowedOverARestart(t *testing.T) {
+	t.Parallel()
+	srv, store := newStore(t)
+	writer := bind(t, srv)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	got := make(chan uint64)
+	ended := make(chan error, 1)
+	go func() {
+		defer close(got)
+		for r, err := range store.Reports(ctx, kvstore.ReportFilter{Follow: true}) {
+			if err != nil {
+				ended <- err
+				return
+			}
+			select {
+			case got <- r.Seq:
+			case <-ctx.Done():
+			}
+		}
+	}()
+	expect := func(want uint64) {
+		t.Helper()
+		o := outgoing(t, writer, "web01", kvstore.KindRun, "stable", want)
+		eventually(t, "publish", func() (bool, string) {
+			err := writer.PublishReport(t.Context(), o.Subject, o.ID, o.Data)
+			return err == nil, fmt.Sprint(err)
+		})
+		select {
+		case seq := <-got:
+			if seq != want {
+				t.Fatalf("got %d, want %d", seq, want)
+			}
+		case err := <-ended:
+			t.Fatal(err)
+		case <-time.After(deadline):
+			t.Fatalf("report %d did not come", want)
+		}
+	}
+	expect(1)
+	expect(2)
+	srv.Restart(t)
+	expect(3)
+	cancel()
+	for range got {
+	}
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("ended with %v", err)
+	}
+	eventually(t, "the consumer is gone", func() (bool, string) {
+		return noConsumers(t, manager(t, srv), "MUSTER_REPORTS")
+	})
+}
+
+func TestBadReportDoesNotEndReading(t *testing.T) {
+	t.Parallel()
+	srv, store := newStore(t)
+	o := outgoing(t, store, "web01", kvstore.KindRun, "stable", 7)
+	nc := srv.Connect(t)
+	for subject, data := range map[string][]byte{
+		"muster.report.web01.run.stable":   []byte("garbage"),
+		"muster.report.web02.run.stable":   o.Data,
+		"muster.report.web01.run.changed":  []byte(`{"specversion":"1.0"}`),
+		"muster.report.web01.node.stopped": []byte(strings.Replace(string(o.Data), `"seq":"7"`, `"seq":"x"`, 1)),
+	} {
+		if _, err := nc.Request(subject, data, deadline); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := store.PublishReport(t.Context(), o.Subject, o.ID, o.Data); err != nil {
+		t.Fatal(err)
+	}
+	bad, good := 0, 0
+	for r, err := range store.Reports(t.Context(), kvstore.ReportFilter{}) {
+		switch {
+		case errors.Is(err, kvstore.ErrInvalidEvent) && r.Sequence > 0:
+			bad++
+		case err == nil && r.Seq == 7:
+			good++
+		default:
+			t.Errorf("%+v, %v", r, err)
+		}
+	}
+	if bad != 4 || good != 1 {
+		t.Errorf("%d bad, %d good", bad, good)
+	}
+}
+
+func FuzzDecodeReport(f *testing.F) {
+	valid, err := sampleEvent(model.Run{RunID: "r1"}).Encode()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add("muster.report.web01.run.stable", valid)
+	f.Add("muster.report.web01.run.stable", []byte(`{"specversion":"1.0","id":"1","source":"muster/node/web01","type":"t","data_base64":"e30="}`))
+	f.Add("muster.report.web01.run.stable", []byte(`{"specversion":"0.3","id":"1","source":"muster/node/web01","type":"t","data":"x"}`))
+	f.Add("muster.report.web01.run", []byte(`{"data":`))
+	f.Add("muster.report.*.>.x", []byte(strings.Repeat("[", 1000)))
+	names, err := kvstore.NewNames("")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, subject string, data []byte) {
+		r, err := names.DecodeReport(subject, data)
+		switch {
+		case err != nil && !errors.Is(err, kvstore.ErrInvalidEvent):
+			t.Errorf("an error of another kind: %v", err)
+		case err == nil && (names.Report(r.Node, r.Kind, string(r.Outcome)) != subject || r.ID == "" || !json.Valid(r.Data)):
+			t.Errorf("%q gives %+v", subject, r)
+		}
+	})
+}
+
+func sampleEvent(run model.Run) kvstore.Event {
+	return kvstore.Event{
+		ID: kvstore.NewEventID(), Type: model.ProtocolRun, Node: "web01", Time: time.Now(), RunID: "r1", Manifest: "node.web01.motd",
+		Revision: 1 << 60, Digest: "sha256-ab", Cause: model.CauseDrift, CorrelationID: "c1", Seq: 1<<64 - 1, Data: run,
+	}
+}
+
+func outgoing(t *testing.T, s *kvstore.Store, node, kind, outcome string, seq uint64) kvstore.Outgoing {
+	t.Helper()
+	e := kvstore.Event{ID: kvstore.NewEventID(), Type: model.ProtocolRun, Node: node, Time: time.Now(), Seq: seq, Data: model.Run{Node: node}}
+	data, err := e.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return kvstore.Outgoing{Subject: s.Names().Report(node, kind, outcome), ID: e.ID, Data: data}
+}
+
+func readReports(t *testing.T, s *kvstore.Store, f kvstore.ReportFilter) []kvstore.Report {
+	t.Helper()
+	var all []kvstore.Report
+	for r, err := range s.Reports(t.Context(), f) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, r)
+	}
+
+	return all
+}
