@@ -1,0 +1,139 @@
+package exec_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/musterfleet/muster/resources/exec"
+	"github.com/musterfleet/muster/resources/exec/posix"
+	"github.com/musterfleet/muster/resources/exec/shell"
+	"github.com/musterfleet/muster/resources/resource"
+	"github.com/musterfleet/muster/testing/typetest"
+)
+
+func execType() *resource.Type { return resource.Of(exec.New(posix.Provider{}, shell.New())) }
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// in gives properties in which DIR is the case's directory.
+func in(p typetest.Properties) func(string) typetest.Properties {
+	return func(dir string) typetest.Properties {
+		out := typetest.Properties{}
+		for key, value := range p {
+			if text, ok := value.(string); ok {
+				value = strings.ReplaceAll(text, "DIR", dir)
+			}
+			out[key] = value
+		}
+		return out
+	}
+}
+
+func withFile(name, content string) func(*testing.T, string) {
+	return func(t *testing.T, dir string) {
+		t.Helper()
+		check(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o755))
+	}
+}
+
+// holds checks what a command wrote; nothing means that it did not run.
+func holds(name, content string) func(*testing.T, string) {
+	return func(t *testing.T, dir string) {
+		t.Helper()
+		got, err := os.ReadFile(filepath.Join(dir, name))
+		if content == "" && os.IsNotExist(err) {
+			return
+		}
+		if err != nil || string(got) != content {
+			t.Errorf("%s holds %q, not %q: %v", name, got, content, err)
+		}
+	}
+}
+
+// lie claims an exit code that means failure, and that nothing was created.
+func lie(before resource.State, outcome resource.Outcome) (resource.Outcome, resource.State) {
+	failed := 99
+	outcome.ExitCode = &failed
+	state := *before.(*exec.State)
+	state.CreatesSatisfied = false
+
+	return outcome, &state
+}
+
+func TestContract(t *testing.T) {
+	typetest.Run(t, typetest.Config{Type: execType(), Lie: lie, Cases: append(decisionCases(), guardCases()...)})
+}
+
+// run is a command that leaves "ran" in the file ran.
+func run(more typetest.Properties) func(string) typetest.Properties {
+	p := typetest.Properties{"name": "run", "command": "echo ran >> DIR/ran", "provider": "shell"}
+	for key, value := range more {
+		p[key] = value
+	}
+
+	return in(p)
+}
+
+const would, via = "Would have executed", "Would have executed via subscribe"
+
+// decisionCases are the rows of the decision table, with and without a trigger.
+func decisionCases() []typetest.Case {
+	ran := holds("ran", "ran\n")
+
+	return []typetest.Case{
+		{Name: "nothing said", Properties: run(nil), Message: would, Repeats: true, Check: ran},
+		{Name: "nothing said, refresh", Properties: run(nil), Refresh: true, Message: via, Repeats: true, Check: ran},
+		{Name: "creates, there", Setup: withFile("c", ""), Properties: run(typetest.Properties{"creates": "DIR/c"}), Check: holds("ran", "")},
+		{Name: "creates, there, refresh", Setup: withFile("c", ""), Properties: run(typetest.Properties{"creates": "DIR/c"}), Refresh: true, Message: via, Check: ran},
+		{Name: "creates, not there", Properties: run(typetest.Properties{"creates": "DIR/ran"}), Message: would, Check: ran},
+		{Name: "creates, a directory", Properties: run(typetest.Properties{"creates": "DIR"}), Check: holds("ran", "")},
+		{
+			Name: "creates, a dangling link", Properties: run(typetest.Properties{"creates": "DIR/l"}), Check: holds("ran", ""),
+			Setup: func(t *testing.T, dir string) { check(t, os.Symlink("nowhere", filepath.Join(dir, "l"))) },
+		},
+		{Name: "refresh_only", Properties: run(typetest.Properties{"refresh_only": true}), Check: holds("ran", "")},
+		{Name: "refreshonly, refresh", Properties: run(typetest.Properties{"refreshonly": true}), Refresh: true, Message: via, Check: ran},
+		{Name: "refresh_only, creates not there", Properties: run(typetest.Properties{"refresh_only": true, "creates": "DIR/c"}), Check: holds("ran", "")},
+		{Name: "the name is the command", Properties: in(typetest.Properties{"name": "touch 'DIR/a b'", "creates": "DIR/a b"}), Message: would},
+		{Name: "posix, no shell", Properties: in(typetest.Properties{"name": "touch DIR/$HOME", "creates": "DIR/$HOME", "cwd": "DIR"}), Message: would, Check: holds("$HOME", "")},
+		{Name: "returns", Properties: run(typetest.Properties{"command": "echo ran >> DIR/ran; exit 3", "returns": []int{1, 3}}), Message: would, Repeats: true, Check: ran},
+	}
+}
+
+// guardCases are the answers of onlyif and unless, without and with a refresh.
+func guardCases() []typetest.Case {
+	ran, not := holds("ran", "ran\n"), holds("ran", "")
+	onlyif := run(typetest.Properties{"onlyif": "test ! -e DIR/ran"})
+	unless := run(typetest.Properties{"unless": "test -e DIR/ran"})
+	posix := typetest.Properties{"name": "touch ran", "cwd": "DIR", "path": "DIR/bin:/usr/bin:/bin", "environment": []string{"WANT=yes"}, "unless": "mine"}
+
+	return []typetest.Case{
+		{Name: "onlyif holds", Properties: onlyif, Message: would, Check: ran},
+		{Name: "onlyif does not", Properties: run(typetest.Properties{"onlyif": "exit 1"}), Check: not},
+		{Name: "onlyif does not, refresh", Properties: run(typetest.Properties{"onlyif": "exit 1"}), Refresh: true, Check: not},
+		{Name: "onlyif holds, refresh", Properties: onlyif, Refresh: true, Message: via, Check: ran},
+		{Name: "unless fails", Properties: unless, Message: would, Check: ran},
+		{Name: "unless holds", Properties: run(typetest.Properties{"unless": "true"}), Check: not},
+		{Name: "unless holds, refresh", Properties: run(typetest.Properties{"unless": "true"}), Refresh: true, Check: not},
+		{Name: "both let it", Properties: run(typetest.Properties{"onlyif": "true", "unless": "test -e DIR/ran"}), Message: would, Check: ran},
+		{Name: "onlyif lets it, unless does not", Properties: run(typetest.Properties{"onlyif": "true", "unless": "true"}), Check: not},
+		{Name: "refresh_only does not ask", Properties: run(typetest.Properties{"refresh_only": true, "onlyif": "touch DIR/ran"}), Check: not},
+		{Name: "creates does not ask", Setup: withFile("c", ""), Properties: run(typetest.Properties{"creates": "DIR/c", "unless": "touch DIR/ran"}), Check: not},
+		{
+			Name: "a guard has cwd, environment and path", Properties: in(posix), Message: would, Check: holds("ran", ""),
+			Setup: func(t *testing.T, dir string) {
+				check(t, os.Mkdir(filepath.Join(dir, "bin"), 0o755))
+				withFile("bin/mine", "#!/bin/sh\n[ \"$WANT $PWD\" = \"yes "+dir+"\" ] && test -e ran\n")(t, dir)
+			},
+		},
+		{Name: "a guard that is not there", Properties: in(typetest.Properties{"name": "true", "onlyif": "DIR/no-such-program"}), Error: "onlyif could not be run: "},
+		{Name: "no directory for a guard", Properties: in(typetest.Properties{"name": "true", "cwd": "DIR/none", "unless": "true"}), Error: "unless could not be run: "},
+	}
+}

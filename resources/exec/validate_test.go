@@ -1,0 +1,121 @@
+package exec_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/exec"
+	"github.com/musterfleet/muster/resources/resource"
+	"github.com/musterfleet/muster/testing/typetest"
+)
+
+func TestValidate(t *testing.T) {
+	for name, c := range map[string]struct {
+		properties typetest.Properties
+		problems   []string
+	}{
+		"a name":                        {properties: typetest.Properties{"name": "echo 'hello world'"}},
+		"everything":                    {properties: typetest.Properties{"name": "x", "command": "make", "cwd": "/", "environment": []string{"A=b=c"}, "path": "/usr/bin:/bin", "returns": []int{0, 255}, "creates": "/x", "refresh_only": true, "log_output": true, "onlyif": "true", "unless": "false"}},
+		"name that is no command":       {properties: typetest.Properties{"name": "it's only a name", "command": "true"}},
+		"name for a shell":              {properties: typetest.Properties{"name": "echo it's", "provider": "shell"}},
+		"name with an open quote":       {properties: typetest.Properties{"name": "echo 'hello"}, problems: []string{"name cannot be split into words: Unterminated single-quoted string (close the quote, or set provider: shell)"}},
+		"command with an open quote":    {properties: typetest.Properties{"name": "x", "command": `echo "hello`}, problems: []string{"command cannot be split into words: Unterminated double-quoted string"}},
+		"guards with open quotes":       {properties: typetest.Properties{"name": "x", "onlyif": "'", "unless": `\`}, problems: []string{"onlyif cannot be split", "unless cannot be split"}},
+		"name of blanks":                {properties: typetest.Properties{"name": " \t"}, problems: []string{"needs a name"}},
+		"command of blanks":             {properties: typetest.Properties{"name": "x", "command": "  "}, problems: []string{"no command specified"}},
+		"shell command of blanks":       {properties: typetest.Properties{"name": "x", "command": "\n", "provider": "shell"}, problems: []string{"no command specified"}},
+		"command without a program":     {properties: typetest.Properties{"name": "x", "command": "'' a"}, problems: []string{"no command specified"}},
+		"command with a NUL":            {properties: typetest.Properties{"name": "x", "command": "a\x00"}, problems: []string{"must not contain a NUL byte"}},
+		"relative cwd":                  {properties: typetest.Properties{"name": "x", "cwd": "opt"}, problems: []string{`cwd must be an absolute path: "opt"`}},
+		"relative creates":              {properties: typetest.Properties{"name": "x", "creates": "opt"}, problems: []string{`creates must be an absolute path: "opt"`}},
+		"relative path":                 {properties: typetest.Properties{"name": "x", "path": "/bin:bin"}, problems: []string{`path has a directory that is not absolute: "bin"`}},
+		"empty path entry":              {properties: typetest.Properties{"name": "x", "path": "/bin:"}, problems: []string{`path has a directory that is not absolute: ""`}},
+		"environment without =":         {properties: typetest.Properties{"name": "x", "environment": []string{"A=b", "SECRET"}}, problems: []string{"environment entry 2 has no ="}},
+		"environment without a key":     {properties: typetest.Properties{"name": "x", "environment": []string{"=b"}}, problems: []string{"environment entry 1 has an empty key"}},
+		"environment without a value":   {properties: typetest.Properties{"name": "x", "environment": []string{"A="}}, problems: []string{"environment entry 1, A, has an empty value"}},
+		"environment with a NUL":        {properties: typetest.Properties{"name": "x", "environment": []string{"A=b\x00"}}, problems: []string{"contains a NUL byte"}},
+		"environment that is no list":   {properties: typetest.Properties{"name": "x", "environment": "A=b"}, problems: []string{"`environment` must be a list"}},
+		"exit codes that do not exist":  {properties: typetest.Properties{"name": "x", "returns": []int{-1, 256}}, problems: []string{"invalid exit code -1", "invalid exit code 256"}},
+		"a timeout without its unit":    {properties: typetest.Properties{"name": "x", "timeout": "30"}, problems: []string{"write it with its unit"}},
+		"a subscription to nothing":     {properties: typetest.Properties{"name": "x", "subscribe": []string{"file"}}, problems: []string{"write it as type#name"}},
+		"ensure: absent":                {properties: typetest.Properties{"name": "x", "ensure": "absent"}, problems: []string{`invalid ensure "absent"`}},
+		"refresh_only in both spelling": {properties: typetest.Properties{"name": "x", "refresh_only": true, "refreshonly": true}, problems: []string{"`refresh_only` is set twice"}},
+		"logoutput in both spelling":    {properties: typetest.Properties{"name": "x", "logoutput": true, "log_output": true}, problems: []string{"`logoutput` is set twice"}},
+		"all at once":                   {properties: typetest.Properties{"name": "'", "cwd": "a", "creates": "b", "path": "c", "environment": []string{"d"}, "returns": []int{999}}, problems: []string{"name cannot", "cwd", "creates", "path has", "entry 1", "999"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, problems := resource.Decode(execType(), typetest.Value(c.properties), model.Position{})
+			if len(problems) != len(c.problems) {
+				t.Errorf("%d problems, not %d:\n%v", len(problems), len(c.problems), problems)
+			}
+			for _, part := range c.problems {
+				if !slices.ContainsFunc(problems, func(p model.Problem) bool { return strings.Contains(p.Error(), part) }) {
+					t.Errorf("no problem says %q:\n%v", part, problems)
+				}
+			}
+		})
+	}
+}
+
+// TestSplit covers the table of quoting.
+func TestSplit(t *testing.T) {
+	for command, want := range map[string][]string{
+		"echo hello world":        {"echo", "hello", "world"},
+		"echo 'hello world'":      {"echo", "hello world"},
+		`echo "hello world"`:      {"echo", "hello world"},
+		`echo hello\ world`:       {"echo", "hello world"},
+		`echo "it's a test"`:      {"echo", "it's a test"},
+		"  echo\t$HOME | wc > x ": {"echo", "$HOME", "|", "wc", ">", "x"},
+	} {
+		if got, err := exec.Split(command); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%q gave %q, %v", command, got, err)
+		}
+	}
+	for _, command := range []string{"", "  ", "''", `"" a`} {
+		if _, err := exec.Split(command); !errors.Is(err, exec.ErrNoCommand) {
+			t.Errorf("%q gave %v", command, err)
+		}
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	common := model.Common{Name: "x"}
+	for _, c := range []struct {
+		spec  exec.Spec
+		warns bool
+	}{
+		{spec: exec.Spec{Common: common}, warns: true},
+		{spec: exec.Spec{Common: common, Returns: []int{1}}, warns: true},
+		{spec: exec.Spec{Common: common, Creates: "/x"}},
+		{spec: exec.Spec{Common: common, RefreshOnly: true}},
+		{spec: exec.Spec{Common: common, OnlyIf: "true"}},
+		{spec: exec.Spec{Common: common, Unless: "true"}},
+	} {
+		warnings := c.spec.Warnings()
+		if (len(warnings) == 1 && strings.Contains(warnings[0].Error(), "x runs every time")) != c.warns {
+			t.Errorf("%+v warns: %v", c.spec, warnings)
+		}
+	}
+}
+
+func FuzzValidate(f *testing.F) {
+	f.Add("echo 'a b'", "A=b", "/bin:/usr/bin", "posix")
+	f.Add("'", "=", ":", "shell")
+	f.Add("\x00", "A\x00=b", "", "")
+	f.Fuzz(func(t *testing.T, command, environment, path, provider string) {
+		spec := &exec.Spec{Common: model.Common{Name: "x", Provider: provider}, Command: command, Environment: []string{environment}, Path: path}
+		if len(spec.Validate()) > 0 {
+			return
+		}
+		key, value, _ := strings.Cut(environment, "=")
+		if key == "" || value == "" || strings.ContainsRune(command+environment, 0) || strings.Contains(":"+path+":", "::") != (path == "") {
+			t.Errorf("accepted: %+v", spec)
+		}
+		if words, err := exec.Split(spec.Command); provider != "shell" && command != "" && (err != nil || words[0] == "") {
+			t.Errorf("accepted: %q", command)
+		}
+	})
+}
