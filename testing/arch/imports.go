@@ -1,0 +1,145 @@
+package arch
+
+import (
+	"go/ast"
+	"slices"
+	"strings"
+)
+
+// room is a folder and what the packages in and below it may import of this
+// module, as patterns of the go command: resources is that package alone,
+// resources/... all below it too. What is in a room may import the room itself
+// and all below it.
+type room struct {
+	folder string
+	may    []string
+	// tests are further packages that its _test.go files may import. Every test
+	// may import testing/...
+	tests []string
+	// alone says that what is below the folder is no part of the room.
+	alone bool
+}
+
+// contract is what a type, the engine and the manifest may know of muster.
+var contract = []string{"model", "resources/host/...", "resources/resource"}
+
+// typeFolders are the resource types.
+var typeFolders = []string{"archive", "exec", "file", "pkg", "scaffold", "service", "apply"}
+
+// rooms is DESIGN section 2 as a table. The deepest folder that holds a file
+// is its room.
+func rooms() []room {
+	all := []room{
+		{folder: "model"},
+		{folder: "resources/host", may: []string{"model"}},
+		{folder: "resources/resource", may: []string{"model", "resources/host/..."}},
+		{folder: "resources/engine", may: contract},
+		{folder: "resources/manifest", may: contract, tests: []string{"resources/..."}},
+		{folder: "kvstore", may: []string{"model"}},
+		{folder: "agent", may: []string{"model", "resources/...", "schemas"}, tests: []string{"kvstore"}},
+		{folder: "fleet", may: []string{"model", "resources/...", "schemas"}, tests: []string{"kvstore"}},
+		{folder: "schemas", may: []string{"model", "resources", "resources/resource"}, tests: []string{"resources/..."}},
+		{folder: "examples", tests: []string{"model", "resources/..."}},
+		{folder: "docs", may: []string{"model", "resources", "resources/resource", "schemas"}, tests: []string{"resources/..."}},
+		{folder: "cmd", may: []string{"model", "resources/...", "kvstore", "agent/...", "fleet/...", "schemas"}},
+		{folder: "testing", may: []string{"..."}},
+	}
+	types := room{folder: "resources", alone: true, may: []string{"resources/resource"}}
+	for _, name := range typeFolders {
+		all = append(all, room{folder: "resources/" + name, may: contract})
+		types.may = append(types.may, "resources/"+name+"/...")
+	}
+
+	return append(all, types)
+}
+
+// roomOf finds the room of a folder.
+func roomOf(folder string) (room, bool) {
+	var best room
+	found := false
+	for _, r := range rooms() {
+		if (folder == r.folder || !r.alone && within(folder, r.folder)) && len(r.folder) > len(best.folder) {
+			best, found = r, true
+		}
+	}
+
+	return best, found
+}
+
+func within(folder, root string) bool { return folder == root || strings.HasPrefix(folder, root+"/") }
+
+func matches(pattern, folder string) bool {
+	root, below := strings.CutSuffix(pattern, "...")
+	if !below {
+		return folder == pattern
+	}
+	root = strings.TrimSuffix(root, "/")
+
+	return root == "" || within(folder, root)
+}
+
+func checkRooms(f *File) []Breach {
+	r, ok := roomOf(f.Folder)
+	if !ok {
+		return []Breach{f.breach(f.syntax.Package, "%s is in no room of the design", f.Folder)}
+	}
+	may := slices.Clone(r.may)
+	if !r.alone {
+		may = append(may, r.folder+"/...")
+	}
+	if f.Test {
+		may = append(append(may, r.folder, "testing/..."), r.tests...)
+	}
+	var out []Breach
+	for _, spec := range f.syntax.Imports {
+		imported, ours := strings.CutPrefix(importPath(spec), Module)
+		imported = strings.TrimPrefix(imported, "/")
+		if ours && !slices.ContainsFunc(may, func(p string) bool { return matches(p, imported) }) {
+			out = append(out, f.breach(spec.Pos(), "%s must not import %s", r.folder, imported))
+		}
+	}
+
+	return out
+}
+
+// checkNATS leaves NATS to kvstore, to the command line, which embeds a server
+// for the demo and makes the connection, and to tests.
+func checkNATS(f *File) []Breach {
+	if within(f.Folder, "kvstore") || within(f.Folder, "testing") || within(f.Folder, "cmd/muster") {
+		return nil
+	}
+	if f.Test && (within(f.Folder, "agent") || within(f.Folder, "fleet")) {
+		return nil
+	}
+	var out []Breach
+	for _, spec := range f.syntax.Imports {
+		if p := importPath(spec); strings.HasPrefix(p, "github.com/nats-io/") {
+			out = append(out, f.breach(spec.Pos(), "%s must not import %s, only kvstore does", f.Folder, p))
+		}
+	}
+
+	return out
+}
+
+// checkProcesses leaves starting processes to host: nothing else would kill
+// whole process groups and keep secrets out of environments.
+func checkProcesses(f *File) []Breach {
+	if within(f.Folder, "resources/host") || within(f.Folder, "testing") {
+		return nil
+	}
+	var out []Breach
+	for _, spec := range f.syntax.Imports {
+		if importPath(spec) == "os/exec" {
+			out = append(out, f.breach(spec.Pos(), "%s must not import os/exec, resources/host runs commands", f.Folder))
+		}
+	}
+	ast.Inspect(f.syntax, func(n ast.Node) bool {
+		e, ok := n.(ast.Expr)
+		if ok && (f.selects(e, "os", "StartProcess") || f.selects(e, "syscall", "StartProcess", "ForkExec", "Exec") || f.selects(e, "golang.org/x/sys/unix", "Exec")) {
+			out = append(out, f.breach(n.Pos(), "%s must not start processes, resources/host does", f.Folder))
+		}
+		return true
+	})
+
+	return out
+}

@@ -1,0 +1,33 @@
+package arch
+
+// Rule is one rule, with the words that say what it demands.
+type Rule struct {
+	Name  string
+	Check func(Tree) []Breach
+}
+
+// Rules gives every rule.
+func Rules() []Rule {
+	return []Rule{
+		{"imports go one way", eachFile(checkRooms)},
+		{"only kvstore speaks NATS", eachFile(checkNATS)},
+		{"only host starts processes", eachFile(checkProcesses)},
+		{"no func init", eachFile(checkInit)},
+		{"no mutable package variables", checkVariables},
+		{"tests await conditions", eachFile(checkSleep)},
+		{"tests are never skipped", eachFile(checkSkip)},
+		{"files have at most 500 lines", eachFile(checkFileSize)},
+		{"functions have at most 80 lines", eachFile(checkFunctionSize)},
+		{"exported names are documented", checkDocs},
+	}
+}
+
+func eachFile(check func(*File) []Breach) func(Tree) []Breach {
+	return func(tree Tree) []Breach {
+		var out []Breach
+		for _, f := range tree {
+			out = append(out, check(f)...)
+		}
+		return out
+	}
+}

@@ -1,0 +1,2 @@
+// Package a is.
+package a

@@ -1,0 +1,3 @@
+//go:build system
+
+package a
