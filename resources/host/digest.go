@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
-	"io/fs"
 	"os"
 	"sync"
 	"time"
@@ -22,14 +21,21 @@ const maxDigests = 1 << 16
 // memory. Links are followed. Anything but a regular file is an error that
 // wraps ErrNotRegular.
 func (h *Host) Digest(ctx context.Context, path string) (string, error) {
-	var st unix.Stat_t
-	if err := retry(func() error { return unix.Stat(path, &st) }); err != nil {
-		return "", &fs.PathError{Op: "stat", Path: path, Err: err}
+	entry, err := h.Follow(path)
+	if err != nil {
+		return "", err
 	}
-	if digest, ok := h.digests.get(&st); ok {
+
+	return h.DigestEntry(ctx, entry)
+}
+
+// DigestEntry is Digest of what Look or Follow just gave: while its digest is
+// remembered, the file is not looked at a second time.
+func (h *Host) DigestEntry(ctx context.Context, entry Entry) (string, error) {
+	if digest, ok := h.digests.get(entry); ok {
 		return digest, nil
 	}
-	f, before, err := openRegular(path)
+	f, before, err := openRegular(entry.Path)
 	if err != nil {
 		return "", err
 	}
@@ -105,12 +111,14 @@ type digestCache struct {
 	entries map[fileID]digestEntry
 }
 
-func (c *digestCache) get(st *unix.Stat_t) (string, bool) {
+// get finds the digest of an entry. That of anything but a file is not there,
+// because only those of files are put.
+func (c *digestCache) get(entry Entry) (string, bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	e, ok := c.entries[idOf(st)]
+	e, ok := c.entries[entry.id]
 
-	return e.digest, ok && e.stamp == stampOf(st)
+	return e.digest, ok && entry.Kind == File && e.stamp == entry.stamp
 }
 
 func (c *digestCache) put(st *unix.Stat_t, digest string) {

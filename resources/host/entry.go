@@ -42,6 +42,10 @@ type Entry struct {
 	Mode     uint32
 	UID, GID uint32
 	Links    uint64
+
+	// id and stamp are what DigestEntry remembers digests by.
+	id    fileID
+	stamp stamp
 }
 
 // Look gives what stands at path without following a link in its last element.
@@ -77,6 +81,8 @@ func entryOf(path string, st *unix.Stat_t) Entry {
 		UID:     st.Uid,
 		GID:     st.Gid,
 		Links:   uint64(st.Nlink),
+		id:      idOf(st),
+		stamp:   stampOf(st),
 	}
 }
 

@@ -1,0 +1,134 @@
+package host_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/testing/hosttest"
+)
+
+func TestSetAttrs(t *testing.T) {
+	cases := map[string]struct {
+		make func(path string) error
+		want uint32
+		is   error
+	}{
+		"a file":                      {make: func(p string) error { return os.WriteFile(p, nil, 0o600) }, want: 0o751},
+		"a file that nobody can read": {make: func(p string) error { return os.WriteFile(p, nil, 0) }, want: 0o751},
+		"a setuid file": {make: func(p string) error {
+			return errors.Join(os.WriteFile(p, nil, 0o755), os.Chmod(p, 0o751|fs.ModeSetuid|fs.ModeSticky))
+		}, want: 0o751},
+		"a directory": {make: func(p string) error { return os.Mkdir(p, 0o700) }, want: 0o751},
+		"a directory with special bits": {make: func(p string) error {
+			return errors.Join(os.Mkdir(p, 0o700), os.Chmod(p, 0o700|fs.ModeSetgid|fs.ModeSticky))
+		}, want: 0o3751},
+		"a link":  {make: func(p string) error { return os.Symlink("target", p) }, is: host.ErrLink},
+		"a fifo":  {make: func(p string) error { return syscall.Mkfifo(p, 0o600) }, is: host.ErrNotRegular},
+		"nothing": {make: func(string) error { return nil }, is: fs.ErrNotExist},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			h, dir := hosttest.New(t), t.TempDir()
+			path, target := filepath.Join(dir, "path"), filepath.Join(dir, "target")
+			if err := errors.Join(os.WriteFile(target, []byte("x"), 0o600), c.make(path)); err != nil {
+				t.Fatal(err)
+			}
+			before := hosttest.Snapshot(t, dir)
+			err := h.SetAttrs(path, hosttest.Attrs(t, 0o751))
+			if c.is != nil {
+				if !errors.Is(err, c.is) {
+					t.Errorf("the error is %v, want %v", err, c.is)
+				}
+				if diff := hosttest.SnapshotDiff(before, hosttest.Snapshot(t, dir)); len(diff) > 0 {
+					t.Errorf("something was changed: %v", diff)
+				}
+				return
+			}
+			entry, lookErr := h.Look(path)
+			if err := errors.Join(err, lookErr); err != nil || entry.Mode != c.want {
+				t.Errorf("the mode is %o, want %o: %v", entry.Mode, c.want, err)
+			}
+		})
+	}
+}
+
+func TestMakeDirectory(t *testing.T) {
+	before := syscall.Umask(0o077)
+	defer syscall.Umask(before)
+	h, dir := hosttest.New(t), t.TempDir()
+	path := filepath.Join(dir, "a", "b", "c")
+	for range 2 {
+		if err := h.MakeDirectory(path, hosttest.Attrs(t, 0o750)); err != nil {
+			t.Fatal(err)
+		}
+		for name, want := range map[string]uint32{"a": 0o755, "a/b": 0o755, "a/b/c": 0o750} {
+			entry, err := h.Look(filepath.Join(dir, name))
+			if err != nil || entry.Kind != host.Directory || entry.Mode != want || entry.UID != uint32(os.Geteuid()) {
+				t.Errorf("%s is %+v, want mode %o: %v", name, entry, want, err)
+			}
+		}
+	}
+	if err := h.MakeDirectory(path, hosttest.Attrs(t, 0o711)); err != nil {
+		t.Fatal(err)
+	}
+	if entry, err := h.Look(path); err != nil || entry.Mode != 0o711 {
+		t.Errorf("the mode of an existing directory is %o: %v", entry.Mode, err)
+	}
+}
+
+func TestMakeDirectoryKeepsSpecialBits(t *testing.T) {
+	h, dir := hosttest.New(t), t.TempDir()
+	if err := os.Chmod(dir, 0o755|fs.ModeSetgid); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "new")
+	if err := h.MakeDirectory(path, hosttest.Attrs(t, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	if entry, err := h.Look(path); err != nil || entry.Mode != 0o2755 {
+		t.Errorf("the mode is %o, want the setgid of the parent kept: %v", entry.Mode, err)
+	}
+}
+
+func TestMakeDirectoryErrors(t *testing.T) {
+	h, dir := hosttest.New(t), t.TempDir()
+	err := errors.Join(
+		os.WriteFile(filepath.Join(dir, "file"), nil, 0o644),
+		os.Mkdir(filepath.Join(dir, "real"), 0o700),
+		os.Symlink("real", filepath.Join(dir, "link")),
+		os.Symlink("nothing", filepath.Join(dir, "dangling")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, c := range map[string]struct {
+		is   error
+		says string
+	}{
+		"file":       {host.ErrNotDirectory, "file exists and is not a directory"},
+		"file/a":     {host.ErrNoParent, "file is not a directory"},
+		"file/a/b":   {host.ErrNoParent, "file is not a directory"},
+		"link":       {host.ErrLink, "link is a symbolic link"},
+		"dangling":   {host.ErrLink, "dangling is a symbolic link"},
+		"dangling/a": {host.ErrLink, "dangling is a symbolic link"},
+	} {
+		err := h.MakeDirectory(filepath.Join(dir, path), hosttest.Attrs(t, 0o755))
+		if !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: the error is %v", path, err)
+		}
+	}
+	if err := h.MakeDirectory("/", hosttest.Attrs(t, 0o755)); !errors.Is(err, host.ErrRefused) {
+		t.Errorf("/: the error is %v", err)
+	}
+	if entry, err := h.Look(filepath.Join(dir, "real")); err != nil || entry.Mode != 0o700 {
+		t.Errorf("the target of the link has mode %o: %v", entry.Mode, err)
+	}
+	if err := h.MakeDirectory(filepath.Join(dir, "link", "below"), hosttest.Attrs(t, 0o755)); err != nil {
+		t.Errorf("below a link to a directory: %v", err)
+	}
+}

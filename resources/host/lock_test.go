@@ -1,0 +1,113 @@
+package host_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/testing/hosttest"
+)
+
+func fmtPID(a *actor) string { return strconv.Itoa(a.cmd.Process.Pid) }
+
+func TestLockNamesWhoHoldsIt(t *testing.T) {
+	h := hosttest.New(t)
+	if _, held, err := h.HolderOf(); held || err != nil {
+		t.Fatalf("before anything: %v, %v", held, err)
+	}
+	other := play(t, "holder", h.StateDir())
+	holder, held, err := h.HolderOf()
+	if err != nil || !held || holder.PID != other.cmd.Process.Pid || holder.Command != "muster apply" || holder.RunID != "run1" || holder.Since.IsZero() {
+		t.Errorf("the holder is %+v, %v, %v", holder, held, err)
+	}
+	_, err = h.Lock(t.Context(), host.LockOptions{})
+	var locked host.LockedError
+	if !errors.Is(err, host.ErrLocked) || !errors.As(err, &locked) || locked.Holder != holder {
+		t.Errorf("the error is %v", err)
+	}
+	for _, word := range []string{"another run holds the lock", "muster apply", fmtPID(other), "run1"} {
+		if !strings.Contains(err.Error(), word) {
+			t.Errorf("the error does not say %q: %v", word, err)
+		}
+	}
+	other.end(t)
+	if holder, held, err := h.HolderOf(); held || err != nil {
+		t.Errorf("after its end: %+v, %v, %v", holder, held, err)
+	}
+}
+
+func TestLockOfADeadProcessNeverBlocks(t *testing.T) {
+	h := hosttest.New(t)
+	play(t, "holder", h.StateDir()).kill()
+	if content, err := os.ReadFile(filepath.Join(h.StateDir(), "run.lock")); err != nil || len(content) == 0 {
+		t.Fatalf("the dead holder left %q: %v", content, err)
+	}
+	if holder, held, err := h.HolderOf(); held || err != nil {
+		t.Errorf("it still holds it: %+v, %v", holder, err)
+	}
+	unlock, err := h.Lock(t.Context(), host.LockOptions{Holder: host.LockHolder{Command: "me"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if holder, held, err := h.HolderOf(); !held || holder.Command != "me" || holder.PID != os.Getpid() || err != nil {
+		t.Errorf("the holder is %+v, %v, %v", holder, held, err)
+	}
+	if err := unlock(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestLockWaits(t *testing.T) {
+	h := hosttest.New(t)
+	other := play(t, "holder", h.StateDir())
+	waits := 0
+	unlock, err := h.Lock(t.Context(), host.LockOptions{Wait: true, OnWait: func(holder host.LockHolder) {
+		waits++
+		if holder.PID != other.cmd.Process.Pid {
+			t.Errorf("waits for %+v", holder)
+		}
+		other.end(t)
+	}})
+	if err != nil || waits != 1 {
+		t.Fatalf("said %d times that it waits: %v", waits, err)
+	}
+	if err := unlock(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestLockWaitEndsWithItsContext(t *testing.T) {
+	h := hosttest.New(t)
+	play(t, "holder", h.StateDir())
+	stopped := errors.New("interrupted")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	_, err := h.Lock(ctx, host.LockOptions{Wait: true, OnWait: func(host.LockHolder) { cancel(stopped) }})
+	if !errors.Is(err, stopped) || !strings.Contains(err.Error(), "muster apply") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+func TestLockErrors(t *testing.T) {
+	without := host.New(host.Options{})
+	if _, err := without.Lock(t.Context(), host.LockOptions{}); !errors.Is(err, host.ErrNoStateDir) {
+		t.Errorf("without a state directory: %v", err)
+	}
+	if _, _, err := without.HolderOf(); !errors.Is(err, host.ErrNoStateDir) {
+		t.Errorf("without a state directory: %v", err)
+	}
+	if got := (host.LockedError{}).Error(); got != "another run holds the lock: an unknown process" {
+		t.Errorf("a holder that has not said who it is: %s", got)
+	}
+	linked := t.TempDir()
+	if err := os.Symlink("elsewhere", filepath.Join(linked, "run.lock")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := host.New(host.Options{StateDir: linked}).Lock(t.Context(), host.LockOptions{}); err == nil {
+		t.Error("a lock was made through a link")
+	}
+}
