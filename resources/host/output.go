@@ -34,6 +34,9 @@ func (o Output) String() string {
 // at the end do not count.
 func (o Output) LastLines(n int) string {
 	text := strings.TrimRight(o.String(), " \t\r\n")
+	if n <= 0 {
+		return ""
+	}
 	at := len(text)
 	for range n {
 		if at = strings.LastIndexByte(text[:at], '\n'); at < 0 {
