@@ -143,7 +143,7 @@ func lookAtSource(ctx context.Context, env resource.Env, source string, want *wa
 		return fmt.Errorf("the source %s is a %s: it %w", source, entry.Kind, host.ErrNotRegular)
 	}
 	want.size = entry.Size
-	if want.digest, err = env.Host.Digest(ctx, source); err != nil {
+	if want.digest, err = env.Host.DigestEntry(ctx, entry); err != nil {
 		return fmt.Errorf("could not read the source: %w", err)
 	}
 

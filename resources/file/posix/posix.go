@@ -64,7 +64,7 @@ func (Provider) Status(ctx context.Context, env resource.Env, path string, check
 	case entry.Kind == host.Other:
 		state.Metadata.Extended = map[string]any{"special": true}
 	case entry.Kind == host.File && checksum:
-		if state.Metadata.Checksum, err = env.Host.Digest(ctx, path); err != nil {
+		if state.Metadata.Checksum, err = env.Host.DigestEntry(ctx, entry); err != nil {
 			return nil, fmt.Errorf("could not read the file: %w", err)
 		}
 	}

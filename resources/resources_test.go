@@ -1,0 +1,51 @@
+package resources_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/musterfleet/muster/resources"
+)
+
+func TestAll(t *testing.T) {
+	types := resources.All()
+	if want := []string{"file", "exec"}; !slices.Equal(types.Names(), want) {
+		t.Errorf("%v, not %v", types.Names(), want)
+	}
+	for _, name := range types.Names() {
+		if typ, ok := types.Get(name); !ok || typ.Name != name {
+			t.Errorf("%s is not found", name)
+		}
+	}
+}
+
+// TestDocumented checks that the page of each type has a row for each property.
+func TestDocumented(t *testing.T) {
+	for _, typ := range resources.All() {
+		page, err := os.ReadFile(filepath.Join("..", "docs", "types", typ.Name+".md"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var rows string
+		for line := range strings.Lines(string(page)) {
+			if strings.HasPrefix(line, "| `") {
+				rows += line
+			}
+		}
+		for _, p := range typ.Properties() {
+			for _, word := range append([]string{p.Key}, p.Aliases...) {
+				if !p.Common && !strings.Contains(rows, "`"+word+"`") {
+					t.Errorf("docs/types/%s.md has no row for `%s`", typ.Name, word)
+				}
+			}
+		}
+		for _, provider := range typ.Providers {
+			if !strings.Contains(string(page), "`"+provider+"`") {
+				t.Errorf("docs/types/%s.md does not name the provider %s", typ.Name, provider)
+			}
+		}
+	}
+}
