@@ -37,8 +37,8 @@ func run(t *testing.T, dir string, noop bool) string {
 		all = append(all, r)
 	}
 	add("file", owned("app/tool", typetest.Properties{"content": "#!/bin/sh\nexit 0\n", "mode": "0755"}))
-	add("exec", typetest.Properties{"name": "check", "command": "touch checked", "cwd": dir, "creates": dir + "/checked", "onlyif": dir + "/app/tool"})
 	add("file", owned("app/conf", typetest.Properties{"content": "a=1\n"}))
+	add("exec", typetest.Properties{"name": "check", "command": "touch checked", "cwd": dir, "creates": dir + "/checked", "onlyif": dir + "/app/tool"})
 	add("exec", typetest.Properties{"name": "reload", "command": "echo reloaded >> log", "provider": "shell", "cwd": dir + "/app", "refresh_only": true, "subscribe": []string{"file#" + dir + "/app/conf"}})
 	add("file", owned("app", typetest.Properties{"ensure": "directory", "mode": "0755"}))
 	add("file", typetest.Properties{"name": dir + "/old", "ensure": "absent"})
@@ -77,8 +77,8 @@ func TestRun(t *testing.T) {
 	before := hosttest.Snapshot(t, dir)
 	expect(t, run(t, dir, true), `file#DIR/app noop: Would have created directory
 file#DIR/app/tool skipped: unknown until file#DIR/app is applied
-exec#check skipped: unknown until file#DIR/app/tool is applied
 file#DIR/app/conf skipped: unknown until file#DIR/app is applied
+exec#check skipped: unknown until file#DIR/app/tool is applied
 exec#reload noop: Would have executed via subscribe
 file#DIR/old/conf noop: Would have removed the file
 file#DIR/old skipped: unknown until file#DIR/old/conf is applied
@@ -88,8 +88,8 @@ file#DIR/old skipped: unknown until file#DIR/old/conf is applied
 	}
 	expect(t, run(t, dir, false), `file#DIR/app changed
 file#DIR/app/tool changed
-exec#check changed
 file#DIR/app/conf changed
+exec#check changed
 exec#reload refreshed
 file#DIR/old/conf changed
 file#DIR/old changed
