@@ -50,7 +50,7 @@ func ask(ctx context.Context, env resource.Env, p ExecProvider, spec *Spec, guar
 	if err != nil {
 		return false, fmt.Errorf("%s could not be run: %w", guard, missing(spec, command, err))
 	}
-	env.Log.DebugContext(ctx, "asked a guard", "resource", "exec#"+spec.Name, "guard", guard, "exit_code", result.ExitCode)
+	env.Log.DebugContext(ctx, "asked a guard", "guard", guard, "exit_code", result.ExitCode)
 
 	return result.ExitCode == 0, nil
 }
@@ -87,7 +87,7 @@ func (*Type) Apply(ctx context.Context, env resource.Env, p ExecProvider, spec *
 			if stderr {
 				stream = "stderr"
 			}
-			env.Log.InfoContext(ctx, line, "resource", "exec#"+spec.Name, "stream", stream)
+			env.Log.InfoContext(ctx, line, "stream", stream)
 		}
 	}
 	result, err := p.Execute(ctx, env, spec.command(), c)

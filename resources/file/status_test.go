@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -236,5 +237,28 @@ func TestLargeDiff(t *testing.T) {
 	diff := plan.Changes[0].Diff
 	if !strings.HasPrefix(diff, "too large for a diff, 1.2 MB -> 6 B, sha256 ") || !strings.HasSuffix(diff, " -> "+helloDigest) {
 		t.Errorf("diff %q", diff)
+	}
+}
+
+// TestLargeSource checks that the size of a source costs no memory, in a look,
+// a copy and the look that verifies it.
+func TestLargeSource(t *testing.T) {
+	const size = 64 << 20
+	dir := t.TempDir()
+	withFile("src", "", 0o644)(t, dir)
+	check(t, os.Truncate(filepath.Join(dir, "src"), size))
+	typ, env := file.New(posix.Provider{}), testEnv(t, dir)
+	spec := specOf(t, owned(t, "x", typetest.Properties{"source": "src"})(dir))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	plan, err := typ.Plan(spec, stateOf(t, env, spec), false)
+	check(t, err)
+	outcome, err := typ.Apply(t.Context(), env, posix.Provider{}, spec, plan)
+	check(t, err)
+	state := stateOf(t, env, spec)
+	check(t, resource.Of(typ).Verify(spec, outcome, state))
+	runtime.ReadMemStats(&after)
+	if used := after.TotalAlloc - before.TotalAlloc; used > size/16 || state.Metadata.Size != size {
+		t.Errorf("%d bytes were allocated for a source of %d, of which %d were copied", used, size, state.Metadata.Size)
 	}
 }
