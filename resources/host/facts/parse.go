@@ -89,13 +89,13 @@ func parseYAML(name string, text []byte) (any, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, yamlProblem(name, err)
+		return nil, yamlProblem(name, text, err)
 	}
 	var next yaml.Node
 	if err := decoder.Decode(&next); err == nil {
 		return nil, problem(name, next.Line, next.Column, "there is a second document", "a file holds one mapping")
 	} else if !errors.Is(err, io.EOF) {
-		return nil, yamlProblem(name, err)
+		return nil, yamlProblem(name, text, err)
 	}
 	value, err = jsonForm(value)
 	if err != nil {
@@ -106,19 +106,26 @@ func parseYAML(name string, text []byte) (any, error) {
 }
 
 // yamlProblem takes the line out of the words of the YAML library.
-func yamlProblem(name string, err error) model.Problem {
+func yamlProblem(name string, text []byte, err error) model.Problem {
 	var several *yaml.TypeError
 	message := strings.TrimPrefix(err.Error(), "yaml: ")
 	if errors.As(err, &several) && len(several.Errors) > 0 {
 		message = several.Errors[0]
 	}
-	line := 0
+	line := 1
 	if m := regexp.MustCompile(`^line (\d+): `).FindStringSubmatch(message); m != nil {
 		line, _ = strconv.Atoi(m[1])
 		message = message[len(m[0]):]
+		// What its parser says, unlike its scanner, counts lines from 0.
+		if regexp.MustCompile(`^did not find expected (<|node|'|key|',)`).MatchString(message) {
+			line++
+		}
 	}
 
-	return problem(name, line, 0, "invalid YAML: "+message, "")
+	// Something missing at the end is told as standing on the line after it.
+	last := 1 + bytes.Count(bytes.TrimRight(text, "\n"), []byte("\n"))
+
+	return problem(name, min(line, last), 0, "invalid YAML: "+message, "")
 }
 
 // jsonForm turns what YAML knows and JSON does not into what JSON has for it.

@@ -1,0 +1,193 @@
+package facts_test
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host/facts"
+)
+
+// gather fails the test when anything cannot be had: that much every machine has.
+func gather(t *testing.T, o facts.Options) model.Facts {
+	t.Helper()
+	found, errs := facts.Gather(t.Context(), o)
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+
+	return found
+}
+
+func TestGatherOfThisMachine(t *testing.T) {
+	found := gather(t, facts.Options{})
+	text, err := json.Marshal(found)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var decoded model.Facts
+	if err := json.Unmarshal(text, &decoded); err != nil || !reflect.DeepEqual(decoded, found) {
+		t.Errorf("the facts are not in the form of decoded JSON: %v", err)
+	}
+	hostname, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"hostname", "host.info.hostname"} {
+		if got := gjson.GetBytes(text, path).String(); got != hostname {
+			t.Errorf("%s is %q, want %q", path, got, hostname)
+		}
+	}
+	for _, path := range []string{
+		"fqdn", "host.info.platform", "host.info.platformFamily", "host.info.kernelVersion", "host.info.kernelArch", "host.info.hostId",
+	} {
+		if got := gjson.GetBytes(text, path); got.Type != gjson.String || got.String() == "" {
+			t.Errorf("%s is %s", path, got.Raw)
+		}
+	}
+	for _, path := range []string{"host.info.bootTime", "host.info.procs", "cpu.count", "cpu.info.0.cores", "memory.virtual.total"} {
+		if got := gjson.GetBytes(text, path); got.Type != gjson.Number || got.Num <= 0 {
+			t.Errorf("%s is %s", path, got.Raw)
+		}
+	}
+	for _, path := range []string{
+		"host.info.platformVersion", "host.info.virtualizationSystem", "host.info.virtualizationRole", "host.info.uptime",
+		"memory.swap.total", "partition.partitions", "network.interfaces",
+	} {
+		if !gjson.GetBytes(text, path).Exists() {
+			t.Errorf("%s is missing", path)
+		}
+	}
+	if got := gjson.GetBytes(text, "host.info.os").String(); got != "linux" {
+		t.Errorf("the system is %q", got)
+	}
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestLaterFactsWin(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir+"/facts.json", `{"hostname": "json", "a": {"json": 1, "who": "json"}, "list": [1, 2]}`)
+	write(t, dir+"/facts.yaml", "a: {yaml: 1, who: yaml}\nlist: [3]\nhost: {info: {platform: mine}}\n")
+	write(t, dir+"/facts.d/20.json", `{"a": {"who": "20", "last": "20"}}`)
+	write(t, dir+"/facts.d/10.yml", "a: {who: 10, last: 10, ten: 1}\n")
+	write(t, dir+"/facts.d/.hidden.yaml", "a: {hidden: 1}\n")
+	write(t, dir+"/facts.d/30.yaml~", "a: {backup: 1}\n")
+	extra := []map[string]any{{"a": map[string]any{"who": "first"}, "b": map[string]any{"kept": true}}, {"a": map[string]any{"who": "last"}, "b": "scalar"}}
+	found := gather(t, facts.Options{Dir: dir, Extra: extra})
+	text, err := json.Marshal(found)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		"hostname": `"json"`, "a": `{"json":1,"last":"20","ten":1,"who":"last","yaml":1}`, "list": `[3]`, "b": `"scalar"`, "host.info.platform": `"mine"`, "host.info.os": `"linux"`,
+	} {
+		if got := gjson.GetBytes(text, path).Raw; got != want {
+			t.Errorf("%s is %s, want %s", path, got, want)
+		}
+	}
+	if extra[0]["a"].(map[string]any)["who"] != "first" {
+		t.Error("what was given was changed")
+	}
+}
+
+func TestBrokenFactFilesAreToldAndLeftOut(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir+"/facts.json", "{\n  broken\n}")
+	write(t, dir+"/facts.yaml", "good: true\n")
+	write(t, dir+"/facts.d/a.yaml", "one: 1\n one: [\n")
+	write(t, dir+"/facts.d/large.json", `{"x": "`+strings.Repeat("x", 5<<20)+`"}`)
+	if err := os.Mkdir(dir+"/facts.d/dir.yaml", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	found, errs := facts.Gather(t.Context(), facts.Options{Dir: dir})
+	if found["good"] != true || found["hostname"] == nil {
+		t.Errorf("the good ones are missing: %v, %v", found["good"], found["hostname"])
+	}
+	want := []string{dir + "/facts.json:2:3: ", dir + "/facts.d/a.yaml:2: ", dir + "/facts.d/dir.yaml: is not a fact file", dir + "/facts.d/large.json: is not a fact file"}
+	if len(errs) != len(want) {
+		t.Fatalf("the errors are %v", errs)
+	}
+	for i, err := range errs {
+		var p model.Problem
+		if !errors.As(err, &p) || !strings.Contains(err.Error(), want[i]) {
+			t.Errorf("the error is %v, want %s", err, want[i])
+		}
+	}
+	if err := os.RemoveAll(dir + "/facts.d"); err != nil {
+		t.Fatal(err)
+	}
+	write(t, dir+"/facts.d", "")
+	if _, errs := facts.Gather(t.Context(), facts.Options{Dir: dir}); len(errs) != 2 {
+		t.Errorf("a file where a directory belongs: %v", errs)
+	}
+}
+
+func TestStableFacts(t *testing.T) {
+	decode := func(text string) model.Facts {
+		var f model.Facts
+		if err := json.Unmarshal([]byte(text), &f); err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	const before = `{"host":{"info":{"hostname":"a","uptime":1,"procs":2,"bootTime":3}},
+		"memory":{"virtual":{"total":10,"free":1},"swap":{"total":5,"free":5}},
+		"partition":{"partitions":[{"device":"/dev/a","usage":{"total":9,"free":8,"path":"/"}},{"device":"/dev/b"}]},
+		"cpu":{"count":2,"info":[{"mhz":1000,"modelName":"m"}]},"uptime":"custom","list":[1]}`
+	base := decode(before)
+	for _, c := range []struct {
+		old, new string
+		same     bool
+	}{
+		{`"uptime":1`, `"uptime":2`, true}, {`"procs":2`, `"procs":3`, true}, {`"bootTime":3`, `"bootTime":4`, true},
+		{`"total":10,"free":1`, `"total":10,"free":2`, true}, {`"free":8`, `"free":7`, true}, {`"mhz":1000`, `"mhz":2000`, true},
+		{`"total":10`, `"total":11`, false}, {`"total":9`, `"total":8`, false}, {`"hostname":"a"`, `"hostname":"b"`, false},
+		{`"modelName":"m"`, `"modelName":"n"`, false}, {`"/dev/b"`, `"/dev/c"`, false}, {`"uptime":"custom"`, `"uptime":"other"`, false},
+		{`[1]`, `[2]`, false},
+	} {
+		after := decode(strings.Replace(before, c.old, c.new, 1))
+		if reflect.DeepEqual(base, after) {
+			t.Fatalf("%s changes nothing", c.new)
+		}
+		if same := facts.Digest(base) == facts.Digest(after); same != c.same {
+			t.Errorf("%s for %s: the same is %v", c.new, c.old, same)
+		}
+	}
+	if !reflect.DeepEqual(base, decode(before)) {
+		t.Error("the facts themselves were changed")
+	}
+	odd := model.Facts{"host": "text", "memory": 1.0, "partition": map[string]any{"partitions": "x"}, "cpu": nil}
+	if got := facts.Stable(odd); !reflect.DeepEqual(got, odd) {
+		t.Errorf("facts of another shape: %v", got)
+	}
+	if facts.Digest(model.Facts{"f": func() {}}) == "" {
+		t.Error("facts that are no JSON have no digest")
+	}
+}
+
+func TestTheStableFactsOfThisMachineStay(t *testing.T) {
+	if first, second := facts.Digest(gather(t, facts.Options{})), facts.Digest(gather(t, facts.Options{})); first != second {
+		t.Error("two looks at this machine differ")
+	}
+}
+
+func BenchmarkGather(b *testing.B) {
+	for b.Loop() {
+		if _, errs := facts.Gather(b.Context(), facts.Options{}); len(errs) > 0 {
+			b.Fatal(errs)
+		}
+	}
+}

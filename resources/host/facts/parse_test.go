@@ -1,0 +1,92 @@
+package facts
+
+import (
+	"encoding/json"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/musterfleet/muster/model"
+)
+
+func TestParse(t *testing.T) {
+	for name, c := range map[string]struct {
+		file, text string
+		want       map[string]any
+	}{
+		"json":                   {"f.json", `{"a": {"b": [1, true, null, "x"]}}`, map[string]any{"a": map[string]any{"b": []any{1.0, true, nil, "x"}}}},
+		"yaml":                   {"f.yaml", "a:\n  b: [1, true, null, x, 1.5]\n", map[string]any{"a": map[string]any{"b": []any{1.0, true, nil, "x", 1.5}}}},
+		"keys that are no text":  {"f.yaml", "1: one\ntrue: yes\n", map[string]any{"1": "one", "true": "yes"}},
+		"times":                  {"f.yaml", "day: 2024-05-06\nat: 2024-05-06T07:08:09Z\n", map[string]any{"day": "2024-05-06", "at": "2024-05-06T07:08:09Z"}},
+		"large numbers":          {"f.yaml", "n: 18446744073709551615\n", map[string]any{"n": float64(1 << 64)}},
+		"an alias":               {"f.yml", "a: &x {k: 1}\nb: *x\n", map[string]any{"a": map[string]any{"k": 1.0}, "b": map[string]any{"k": 1.0}}},
+		"empty json":             {"f.json", " \n", map[string]any{}},
+		"empty yaml":             {"f.yaml", "# nothing yet\n", map[string]any{}},
+		"json null":              {"f.json", "null\n", map[string]any{}},
+		"json with space around": {"f.json", "\n{\"a\": 1}\n\n", map[string]any{"a": 1.0}},
+	} {
+		if got, err := Parse(c.file, []byte(c.text)); err != nil || !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+	}
+}
+
+func TestParseErrorsHaveTheirPlace(t *testing.T) {
+	bomb := "a: &a [x,x,x,x,x,x,x,x,x]\n"
+	for i := range 10 {
+		before, name := string(rune('a'+i)), string(rune('b'+i))
+		bomb += name + ": &" + name + " [" + strings.Repeat("*"+before+",", 9) + "]\n"
+	}
+	for name, c := range map[string]struct{ file, text, want string }{
+		"json syntax":           {"d/f.json", "{\n  \"a\": 1,\n  b\n}", "d/f.json:3:3: invalid JSON: "},
+		"json cut short":        {"f.json", "{\n\"a\": 1", "f.json:2:7: invalid JSON: "},
+		"json with more":        {"f.json", "{}\n  {}", "f.json:2:3: there is more after the end of the facts"},
+		"json list":             {"f.json", "[1]", "f.json:1:1: facts must be a mapping (write them as name: value)"},
+		"yaml syntax":           {"f.yaml", "a: 1\nb: [1\n", "f.yaml:2: invalid YAML: "},
+		"yaml in line one":      {"f.yaml", "[", "f.yaml:1: invalid YAML: "},
+		"yaml indented wrong":   {"f.yaml", "a:\n  b: 1\n c: 2\n", "f.yaml:3: invalid YAML: "},
+		"yaml key twice":        {"f.yaml", "a: 1\nb: 2\na: 3\n", "f.yaml:3: invalid YAML: mapping key \"a\" already defined at line 1"},
+		"yaml tab":              {"f.yaml", "a:\n\tb: 1\n", "f.yaml:2: invalid YAML: "},
+		"yaml scalar":           {"f.yaml", "text", "f.yaml:1:1: facts must be a mapping"},
+		"two documents":         {"f.yaml", "a: 1\n---\nb: 1\n", "f.yaml:2:1: there is a second document"},
+		"a broken second one":   {"f.yaml", "a: 1\n---\nb: [\n", "f.yaml:"},
+		"a number that is none": {"f.yaml", "a:\n  b: [.nan]\n", "f.yaml: a: b: the number NaN is not finite"},
+		"an alias bomb":         {"f.yaml", bomb, "f.yaml:1: invalid YAML: document contains excessive aliasing"},
+	} {
+		_, err := Parse(c.file, []byte(c.text))
+		var p model.Problem
+		if !errors.As(err, &p) || !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %s", name, err, c.want)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, text := range []string{"a: 1", "{\"a\": [1, {}]}", "a: &x [*x]", "1: {2: 3}", "? [a]\n: b", "a: .inf", "a: 2024-05-06", "--- a\n--- b", "<<: {a: 1}"} {
+		f.Add(text, true)
+		f.Add(text, false)
+	}
+	f.Fuzz(func(t *testing.T, text string, isJSON bool) {
+		name := "f.yaml"
+		if isJSON {
+			name = "f.json"
+		}
+		facts, err := Parse(name, []byte(text))
+		if err != nil {
+			var p model.Problem
+			if !errors.As(err, &p) || p.Pos.File != name {
+				t.Errorf("the error has no place: %v", err)
+			}
+			return
+		}
+		encoded, err := json.Marshal(facts)
+		if err != nil {
+			t.Fatalf("it is not in the form of JSON: %v", err)
+		}
+		var again map[string]any
+		if err := json.Unmarshal(encoded, &again); err != nil || again == nil {
+			t.Errorf("it is not a mapping in JSON: %s, %v", encoded, err)
+		}
+	})
+}
