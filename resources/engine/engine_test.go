@@ -261,6 +261,7 @@ func TestNoopUnknownUntil(t *testing.T) {
 		want  string
 	}{
 		"a provider":      {lines("rel app value=1"), "unknown until rel#app is applied"},
+		"the right one":   {[]string{"rel app value=1", "svc other value=1", "thing user value=1 missing=app"}, "unknown until rel#app is applied"},
 		"a command":       {lines("svc makes value=1"), "unknown until svc#makes is applied"},
 		"a requirement":   {[]string{"thing x value=1", "thing user value=1 missing=app require=thing#x"}, "unknown until thing#x is applied"},
 		"nothing of note": {lines("thing x value=1"), ""},
@@ -276,6 +277,16 @@ func TestNoopUnknownUntil(t *testing.T) {
 				t.Fatalf("%+v", tx)
 			}
 		})
+	}
+}
+
+func TestNoopPlansWhatAnotherResourceWillMakePossible(t *testing.T) {
+	w := newWorld(t)
+	w.opts.Env.Scope.Noop = true
+	w.run(w.graph("rel dir value=1", "thing file value=1 fail_at=plan-missing missing=dir", "thing lost value=1 fail_at=plan-missing missing=nowhere"))
+	w.outcomes("rel#dir noop", "thing#file noop", "thing#lost failed")
+	if tx := w.txs["thing#file"]; tx.NoopMessage != "Would have set file" || len(tx.Changes) != 1 {
+		t.Fatalf("%+v", tx)
 	}
 }
 

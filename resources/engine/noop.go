@@ -10,32 +10,53 @@ import (
 // anyNeed is a need that whatever comes before may fulfil.
 const anyNeed = "*"
 
-// unknownUntil says, in noop, that a resource cannot be judged because something
-// before it is not there yet; false means that the error stands.
-func (r *run) unknownUntil(n *node, err error, t *model.Transaction) bool {
+// unjudged handles, in noop, a resource that fails because something before it
+// is not there yet; false means that the error stands. When a resource will
+// bring just what is needed, and the type could plan all the same, that plan
+// is what would be done. Else nothing is known until that one is applied.
+func (r *run) unjudged(n *node, err error, plan resource.Plan, refresh bool, t *model.Transaction) bool {
 	need, missing := resource.MissingNeed(err)
 	if !missing {
 		return false
 	}
-	for i := n.at - 1; i >= 0; i-- {
-		p := r.graph.nodes[i]
-		if !r.results[i].would || !brings(p, n, need) {
-			continue
-		}
+	p, exact := r.bringer(n, need)
+	switch {
+	case p == nil:
+		return false
+	case exact && !plan.Empty():
+		r.would(n, t, plan, refresh)
+	default:
 		t.Skipped, t.Noop = true, true
 		t.SkipReason = "unknown until " + p.ref.String() + " is applied"
 		t.NoopMessage = t.SkipReason
 		r.results[n.at].would = true
-		return true
 	}
 
-	return false
+	return true
 }
 
-// brings says that p may bring what n needs: because it provides just that,
-// because n was declared to depend on it, or because it runs what anyone may
-// have put into it.
-func brings(p, n *node, need string) bool {
-	return need == anyNeed || slices.Contains(p.provides, need) || p.res.Type.Writes.Overlaps(resource.Accounts) ||
+// bringer finds the resource before n that is going to change and may bring
+// what n needs: one that provides just that, or else the nearest that n was
+// declared to depend on or that runs what anyone may have put into it.
+func (r *run) bringer(n *node, need string) (p *node, exact bool) {
+	var near *node
+	for i := n.at - 1; i >= 0; i-- {
+		p := r.graph.nodes[i]
+		if !r.results[i].would {
+			continue
+		}
+		if slices.Contains(p.provides, need) {
+			return p, true
+		}
+		if near == nil && mayBring(p, n, need) {
+			near = p
+		}
+	}
+
+	return near, false
+}
+
+func mayBring(p, n *node, need string) bool {
+	return need == anyNeed || p.res.Type.Writes.Overlaps(resource.Accounts) ||
 		slices.Contains(n.requires, p) || slices.Contains(n.subscribes, p)
 }

@@ -20,7 +20,7 @@ func (r *run) turn(ctx context.Context, n *node) {
 	}
 	plan, refresh, err := r.due(ctx, n)
 	switch {
-	case err != nil && r.isNoop(n) && r.unknownUntil(n, err, t):
+	case err != nil && r.isNoop(n) && r.unjudged(n, err, plan, refresh, t):
 	case err != nil:
 		r.fail(ctx, n, t, err)
 	case plan.Empty():

@@ -122,7 +122,7 @@ func (t thing) Status(_ context.Context, _ resource.Env, _ provider, s *spec) (*
 	if s.FailAt == "panic" {
 		panic("boom " + s.Name)
 	}
-	if s.Missing != "" && t.m.get(s.Missing) == "" {
+	if s.Missing != "" && s.FailAt != "plan-missing" && t.m.get(s.Missing) == "" {
 		return nil, resource.Missing{Need: "value:" + s.Missing, Err: errors.New(s.Missing + " is missing")}
 	}
 	if err := t.failing(s, "status"); err != nil {
@@ -147,6 +147,9 @@ func (t thing) Plan(s *spec, st *state, refresh bool) (resource.Plan, error) {
 	}
 	if st.Value != s.Value {
 		p.Add(model.Change{Action: "set", Message: "Would have set " + s.Name, Property: "value", From: st.Value, To: s.Value, Diff: "-" + st.Value + "\n+" + s.Value})
+	}
+	if s.FailAt == "plan-missing" {
+		return p, resource.Missing{Need: "value:" + s.Missing, Err: errors.New(s.Missing + " is missing")}
 	}
 	return p, nil
 }

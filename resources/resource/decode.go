@@ -52,6 +52,30 @@ func Decode(t *Type, properties Value, pos model.Position) (*Resource, model.Pro
 	return r, nil
 }
 
+// DecodeQuestion is Decode for a resource that is only asked about: what is not
+// given is not missed.
+func DecodeQuestion(t *Type, properties Value, pos model.Position) (*Resource, model.Problems) {
+	r, problems := Decode(t, properties, pos)
+	given := model.Problems{}
+	for _, p := range problems {
+		if _, set := properties.Get(p.Property); set || p.Property == "" || p.Property == "name" {
+			given = append(given, p)
+		}
+	}
+	if r != nil || len(given) > 0 {
+		return r, given
+	}
+	d := decoder{}
+	spec := t.New()
+	for _, e := range properties.Entries {
+		if p, known := find(t.properties, e.Key); known {
+			d.into(p.Field(spec), e.Key, e.Value)
+		}
+	}
+
+	return &Resource{Type: t, Spec: spec, Pos: pos, Secrets: d.secrets}, nil
+}
+
 // IsLate says that the value, or any within it, is known only later.
 func (v Value) IsLate() bool {
 	return v.Late || slices.ContainsFunc(v.Items, Value.IsLate) ||

@@ -26,6 +26,9 @@ type spec struct {
 
 func (s *spec) Validate() (p model.Problems) {
 	_ = s.hidden
+	if s.Name == "needy" && len(s.List) == 0 {
+		p.Property("list", "", "list is required")
+	}
 	if s.Text == "bad" {
 		p.Property("text", "write good", "text is bad")
 	}
@@ -168,6 +171,25 @@ func TestDecodeCollectsSecrets(t *testing.T) {
 	s := r.Spec.(*spec)
 	if len(r.Secrets) != 3 || !r.Sensitive() || s.Text != "hunter2" || s.Any["deep"].([]any)[0] != "hunter2" {
 		t.Fatalf("%v %+v", r.Secrets, s)
+	}
+}
+
+func TestAQuestionNeedsOnlyWhatIsGiven(t *testing.T) {
+	r, problems := resource.DecodeQuestion(toy(), props("name", str("x")), at(1))
+	if len(problems) > 0 || r.Meta().Name != "x" {
+		t.Fatal(problems)
+	}
+	for name, v := range map[string]resource.Value{
+		"a given property": props("name", str("x"), "text", str("bad")),
+		"an unknown one":   props("name", str("x"), "txet", str("a")),
+		"no name":          props("text", str("a")),
+	} {
+		if r, problems := resource.DecodeQuestion(toy(), v, at(1)); len(problems) == 0 || r != nil {
+			t.Errorf("%s was accepted", name)
+		}
+	}
+	if r, problems := resource.DecodeQuestion(toy(), props("name", str("needy")), at(1)); len(problems) > 0 || r == nil {
+		t.Error(problems)
 	}
 }
 

@@ -1,0 +1,4 @@
+// Package bench measures muster as its users run it: whole processes, real
+// files. Its figures stand in docs/performance.md. Nothing in it fails a test
+// because of time.
+package bench
