@@ -1,0 +1,135 @@
+package schemas_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/model"
+)
+
+var at = time.Date(2026, 3, 4, 5, 6, 7, 89, time.FixedZone("", 3600))
+
+// transaction has every field set.
+func transaction() *model.Transaction {
+	return &model.Transaction{
+		Protocol: model.ProtocolTransaction, EventID: "2abc", Timestamp: at, Type: "file", Provider: "posix",
+		Name: "/etc/motd", Alias: "motd", RequestedEnsure: "present", FinalEnsure: "present", Duration: 3 * time.Millisecond,
+		Properties: json.RawMessage(`{"content":"x"}`), Status: json.RawMessage(`{"metadata":{"size":1}}`), NoopMessage: "Would have created the file",
+		HealthCheck: json.RawMessage(`[]`), HealthCheckOnly: true, Errors: []string{"no space left"}, Changed: true, Refreshed: true, Failed: true,
+		Skipped: true, Noop: true, UnmetRequirements: []model.Ref{{Type: "exec", Name: "a#b"}},
+		RunID: "2abd", Node: "web01", Manifest: "node.web01.motd", Revision: 7, Digest: "sha256-00",
+		Changes: []model.Change{{Action: "store", Message: "Would have created the file", Property: "content", From: "a", To: "b", Diff: "-a\n+b\n"}},
+		Source:  model.Position{File: "motd.yaml", Line: 3, Column: 5}, Cause: model.CauseDrift, CorrelationID: "c1",
+		SkipReason: "control.if is false", WouldRefresh: []model.Ref{{Type: "exec", Name: "reload"}}, NotRun: true,
+	}
+}
+
+// documents are values as muster sends them, full and as bare as they come.
+func documents() []struct {
+	schema, name string
+	value        any
+} {
+	counts := model.Counts{Total: 3, Changed: 1, Stable: 2}
+	return []struct {
+		schema, name string
+		value        any
+	}{
+		{"transaction", "full", transaction()},
+		{"transaction", "bare", &model.Transaction{Protocol: model.ProtocolTransaction}},
+		{"run", "full", &model.Run{
+			Protocol: model.ProtocolRun, RunID: "2abd", Node: "web01", Manifest: "node.web01.motd", Revision: 7, Digest: "sha256-00", Cause: model.CauseManifest,
+			Started: at, Duration: time.Second, Counts: counts, Noop: true, Errors: []string{"x"}, Version: "v1.0.0",
+			Drift: model.Drifted{Detected: 1, Repaired: 1, Latency: time.Millisecond}, Refused: true, CorrelationID: "c1",
+		}},
+		{"run", "bare", &model.Run{Protocol: model.ProtocolRun}},
+		{"node", "full", &model.NodeState{
+			Protocol: model.ProtocolNode, Node: "web01", Event: model.NodeDropped, Version: "v1", Started: at, At: at, Groups: []string{"web"},
+			Labels: map[string]string{"rack": "a1"}, Outbox: 2, Watches: 3, Message: "full", DroppedFrom: 1, DroppedTo: 9,
+			Manifests: map[string]model.ManifestState{"node.web01.motd": {Revision: 6, Digest: "sha256-00", Outcome: model.OutcomeStable, At: at, Counts: counts, Seen: 7, Late: "it is not valid"}},
+		}},
+		{"node", "bare", &model.NodeState{Protocol: model.ProtocolNode}},
+		{"node", "empty maps", &model.NodeState{Protocol: model.ProtocolNode, Groups: []string{}, Manifests: map[string]model.ManifestState{"a": {}}}},
+		{"ensure_response", "with a state", &model.EnsureResponse{Protocol: model.ProtocolEnsureResponse, State: transaction(), ID: "a1", Phase: model.EnsureDone, Node: "web01"}},
+		{"ensure_response", "with an error", &model.EnsureResponse{Protocol: model.ProtocolEnsureResponse, Error: "x"}},
+		{"ensure_request", "full", &model.EnsureRequest{Protocol: model.ProtocolEnsureRequest, Type: "exec", Properties: json.RawMessage(`{"name":"/bin/true","returns":[0,2]}`), ID: "a1", Expires: at, Noop: true}},
+		{"ensure_request", "bare", &model.EnsureRequest{Protocol: model.ProtocolEnsureRequest, Type: "exec", Properties: json.RawMessage(`{"name":"/bin/true"}`)}},
+		{"assignment", "full", &model.Assignment{
+			Protocol: model.ProtocolAssignment, Name: "motd", Manifest: "muster: {}", Digest: "sha256-00", Data: map[string]any{"a": []int{1}}, Noop: true,
+			Drift: model.DriftReport, Interval: model.Duration(90 * time.Second), When: "true", Priority: -1, Expires: at, Issued: at,
+		}},
+		{"assignment", "a bundle", &model.Assignment{Protocol: model.ProtocolAssignment, Bundle: "sha256-00"}},
+	}
+}
+
+func TestDocumentsAreValid(t *testing.T) {
+	for _, d := range documents() {
+		t.Run(d.schema+"/"+d.name, func(t *testing.T) {
+			text, err := json.Marshal(d.value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := compile(t, d.schema).Validate(parse(t, text)); err != nil {
+				t.Errorf("%v\n%s", err, text)
+			}
+		})
+	}
+}
+
+// TestEveryFieldCounts spoils each full document in every way that a reader
+// would stumble over.
+func TestEveryFieldCounts(t *testing.T) {
+	for _, d := range documents() {
+		if d.name == "bare" {
+			continue
+		}
+		schema := compile(t, d.schema)
+		text, err := json.Marshal(d.value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		spoilt := func(what string, spoil func(map[string]any)) {
+			doc := parse(t, text).(map[string]any)
+			spoil(doc)
+			if schema.Validate(doc) == nil {
+				t.Errorf("%s %s with %s is taken for valid", d.schema, d.name, what)
+			}
+		}
+		spoilt("an unknown field", func(m map[string]any) { m["unheard"] = 1 })
+		spoilt("another protocol", func(m map[string]any) { m["protocol"] = "io.muster.v2.other" })
+		spoilt("no protocol", func(m map[string]any) { delete(m, "protocol") })
+		for key := range parse(t, text).(map[string]any) {
+			switch key {
+			case "properties", "status", "health_check":
+				if d.schema == "transaction" {
+					continue
+				}
+			}
+			spoilt(key+" of another type", func(m map[string]any) { m[key] = wrong(m[key]) })
+		}
+	}
+}
+
+// wrong gives a value of another JSON type.
+func wrong(v any) any {
+	switch v.(type) {
+	case string:
+		return []any{}
+	default:
+		return "text"
+	}
+}
+
+func TestAssignmentHoldsOneThing(t *testing.T) {
+	schema := compile(t, "assignment")
+	for _, text := range []string{
+		`{"protocol":"io.muster.v1.assignment"}`,
+		`{"protocol":"io.muster.v1.assignment","manifest":"x","bundle":"y"}`,
+		`{"protocol":"io.muster.v1.assignment","manifest":"x","interval":"30"}`,
+		`{"protocol":"io.muster.v1.assignment","manifest":"x","drift":"fix"}`,
+	} {
+		if schema.Validate(parse(t, []byte(text))) == nil {
+			t.Errorf("%s is taken for valid", text)
+		}
+	}
+}

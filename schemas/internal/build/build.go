@@ -1,0 +1,68 @@
+// Package build makes the JSON Schemas of package schemas from the Go types.
+package build
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+
+	"github.com/invopop/jsonschema"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/resource"
+	"github.com/musterfleet/muster/schemas"
+)
+
+// All gives every schema as JSON, by name, for the types given.
+func All(types resource.Types) (map[string][]byte, error) {
+	out := map[string][]byte{}
+	for _, d := range schemas.Documents() {
+		s, err := document(d, types)
+		if err != nil {
+			return nil, err
+		}
+		s.Version, s.ID, s.Title = jsonschema.Version, jsonschema.ID(schemas.URL(d.Name)), d.Summary
+		text, err := json.Marshal(s)
+		if err != nil {
+			return nil, fmt.Errorf("schema %s: %w", d.Name, err)
+		}
+		var b bytes.Buffer
+		if err := json.Indent(&b, text, "", "  "); err != nil {
+			return nil, fmt.Errorf("schema %s: %w", d.Name, err)
+		}
+		b.WriteByte('\n')
+		out[d.Name] = b.Bytes()
+	}
+
+	return out, nil
+}
+
+func document(d schemas.Document, types resource.Types) (*jsonschema.Schema, error) {
+	switch d.Protocol {
+	case "":
+		return manifest(types), nil
+	case model.ProtocolEnsureRequest:
+		return ensureRequest(types), nil
+	case model.ProtocolEnsureResponse:
+		return reflected(reflect.TypeFor[model.EnsureResponse]()), nil
+	case model.ProtocolTransaction:
+		return reflected(reflect.TypeFor[model.Transaction]()), nil
+	case model.ProtocolRun:
+		return reflected(reflect.TypeFor[model.Run]()), nil
+	case model.ProtocolNode:
+		return reflected(reflect.TypeFor[model.NodeState]()), nil
+	case model.ProtocolAssignment:
+		return assignment(), nil
+	default:
+		return nil, fmt.Errorf("schema %s: nothing is known of %s", d.Name, d.Protocol)
+	}
+}
+
+// assignment holds either a manifest or the digest of a bundle.
+func assignment() *jsonschema.Schema {
+	s := reflected(reflect.TypeFor[model.Assignment]())
+	s.OneOf = []*jsonschema.Schema{{Required: []string{"manifest"}}, {Required: []string{"bundle"}}}
+
+	return s
+}

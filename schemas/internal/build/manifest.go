@@ -1,0 +1,101 @@
+package build
+
+import (
+	"github.com/invopop/jsonschema"
+
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// manifest makes the schema of a manifest of the types given.
+func manifest(types resource.Types) *jsonschema.Schema {
+	s := object("",
+		field{"data", free("Values for expressions, as Data.name or lookup('data.name')")},
+		field{"hierarchy", orNull(hierarchy())},
+		field{"overrides", orNull(&jsonschema.Schema{Type: "object", AdditionalProperties: free(""), Description: "Data by the names that stand in hierarchy.order"})},
+		field{"muster", &jsonschema.Schema{Ref: "#/$defs/section"}},
+		field{"ccm", &jsonschema.Schema{Ref: "#/$defs/section", Description: "Another name of muster"}},
+	)
+	s.Not = &jsonschema.Schema{Required: []string{"muster", "ccm"}}
+	s.Definitions = jsonschema.Definitions{"expression": expression(), "section": orNull(section(types))}
+	for _, t := range types {
+		properties{expressions: true}.define(t, s.Definitions)
+		s.Definitions[t.Name] = block(t)
+		s.Definitions[t.Name+".defaults"] = orNull(mapping(t, "name", "alias"))
+		s.Definitions[t.Name+".item"] = orNull(mapping(t, "name"))
+		s.Definitions[t.Name+".single"] = named(t)
+	}
+
+	return s
+}
+
+func hierarchy() *jsonschema.Schema {
+	return object("Which overrides apply, and how",
+		field{"order", orNull(&jsonschema.Schema{Type: "array", Items: scalar(), Description: "Names of overrides, the most specific first; usually with an expression in each"})},
+		field{"merge", &jsonschema.Schema{Enum: []any{"first", "deep"}, Default: "first", Description: "Take the first that matches, or merge all that do"}},
+	)
+}
+
+func section(types resource.Types) *jsonschema.Schema {
+	b := properties{expressions: true}
+	entry := &jsonschema.Schema{Type: "object", Properties: jsonschema.NewProperties(), AdditionalProperties: jsonschema.FalseSchema}
+	for _, t := range types {
+		entry.Properties.Set(t.Name, &jsonschema.Schema{Ref: "#/$defs/" + t.Name})
+	}
+	stop := orNull(b.orExpression(&jsonschema.Schema{Type: "boolean"})...)
+	stop.Description = "Stop at the first resource that fails"
+
+	return object("What is managed",
+		field{"fail_on_error", stop},
+		field{"pre_message", message("Shown before the run")},
+		field{"post_message", message("Shown after the run")},
+		field{"resources_jet_file", &jsonschema.Schema{Enum: []any{"", nil}, Description: "Not supported by this version"}},
+		field{"resources", orNull(&jsonschema.Schema{Type: "array", Items: entry, Description: "In the order in which they are brought into their state"})},
+	)
+}
+
+// block is all that may stand below a type's name: a list of items of one name
+// each, or the single form with the name among the properties.
+func block(t *resource.Type) *jsonschema.Schema {
+	one := uint64(1)
+	item := &jsonschema.Schema{
+		Type: "object", MinProperties: &one, MaxProperties: &one,
+		Properties:           jsonschema.NewProperties(),
+		AdditionalProperties: &jsonschema.Schema{Ref: "#/$defs/" + t.Name + ".item"},
+	}
+	item.Properties.Set("defaults", &jsonschema.Schema{Ref: "#/$defs/" + t.Name + ".defaults", Description: "Properties of all that follow in this list"})
+	s := anyOf(&jsonschema.Schema{Type: "array", Items: item}, &jsonschema.Schema{Ref: "#/$defs/" + t.Name + ".single"})
+	s.Description = t.Summary
+
+	return s
+}
+
+// field is a key of an object.
+type field struct {
+	key    string
+	schema *jsonschema.Schema
+}
+
+// object is a mapping with these keys and no others.
+func object(description string, fields ...field) *jsonschema.Schema {
+	s := &jsonschema.Schema{Type: "object", Description: description, Properties: jsonschema.NewProperties(), AdditionalProperties: jsonschema.FalseSchema}
+	for _, f := range fields {
+		s.Properties.Set(f.key, f.schema)
+	}
+
+	return s
+}
+
+// free is a mapping of anything, or nothing.
+func free(description string) *jsonschema.Schema {
+	s := oneOfTypes("object", "null")
+	s.Description = description
+
+	return s
+}
+
+func message(description string) *jsonschema.Schema {
+	s := orNull(scalar())
+	s.Description = description
+
+	return s
+}

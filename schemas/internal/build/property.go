@@ -1,0 +1,166 @@
+package build
+
+import (
+	"encoding"
+	"reflect"
+	"strings"
+
+	"github.com/invopop/jsonschema"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// The patterns of texts. They are of the regular expressions that both ECMA
+// and Go understand.
+const (
+	// durationPattern is what time.ParseDuration takes, without a minus.
+	durationPattern = `^\+?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$`
+	refPattern      = `^[^#]+#[\s\S]+$`
+	numberPattern   = `^[+-]?[0-9]+$`
+	boolPattern     = `^([Tt][Rr][Uu][Ee]|[Yy][Ee][Ss]|[Oo][Nn]|[Ff][Aa][Ll][Ss][Ee]|[Nn][Oo]|[Oo][Ff][Ff])$`
+	// expressionPattern is deliberately loose: an editor that reads a text in
+	// braces cannot know what comes out of it.
+	expressionPattern = `\$\{|\{\{`
+)
+
+const expressionRef = "#/$defs/expression"
+
+// properties makes the schemas of the properties of types, as the decoder of
+// resources takes them: a scalar is its text, so that a number does for a
+// string and the other way round.
+type properties struct {
+	// expressions says that a text with an expression may stand anywhere.
+	expressions bool
+}
+
+// of gives the schema of one property. Nothing means that it is not set.
+func (b properties) of(t *resource.Type, p resource.Property) *jsonschema.Schema {
+	enum := p.Enum
+	switch p.Key {
+	case "ensure":
+		enum = t.Ensures
+	case "provider":
+		enum = t.Providers
+	}
+	s := orNull(b.value(p.GoType, enum)...)
+	s.Description = p.Help
+	if p.Default != "" {
+		s.Default = p.Default
+	}
+	if p.Key == "ensure" && len(t.Ensures) > 0 {
+		s.Default = t.Ensures[0]
+	}
+
+	return s
+}
+
+// value gives what a value of a Go type may be.
+func (b properties) value(t reflect.Type, enum []string) []*jsonschema.Schema {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	var out []*jsonschema.Schema
+	switch {
+	case t == reflect.TypeFor[model.Duration]():
+		// 0 is the one duration that needs no unit.
+		out = []*jsonschema.Schema{{Type: "string", Pattern: durationPattern}, {Const: 0}}
+	case t == reflect.TypeFor[model.Ref]():
+		out = []*jsonschema.Schema{{Type: "string", Pattern: refPattern}}
+	case reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()):
+		return []*jsonschema.Schema{scalar()}
+	case len(enum) > 0:
+		out = []*jsonschema.Schema{{Enum: values(enum)}}
+	default:
+		return b.kind(t)
+	}
+
+	return b.orExpression(out...)
+}
+
+func (b properties) kind(t reflect.Type) []*jsonschema.Schema {
+	switch t.Kind() {
+	case reflect.String:
+		return []*jsonschema.Schema{scalar()}
+	case reflect.Bool:
+		return b.orExpression(&jsonschema.Schema{Type: "boolean"}, &jsonschema.Schema{Type: "string", Pattern: boolPattern})
+	case reflect.Slice:
+		return b.orExpression(&jsonschema.Schema{Type: "array", Items: anyOf(b.value(t.Elem(), nil)...)})
+	case reflect.Map:
+		return b.orExpression(&jsonschema.Schema{Type: "object", AdditionalProperties: orNull(b.value(t.Elem(), nil)...)})
+	case reflect.Struct:
+		return b.orExpression(b.structure(t))
+	case reflect.Interface:
+		return []*jsonschema.Schema{{}}
+	default:
+		return b.orExpression(&jsonschema.Schema{Type: "integer"}, &jsonschema.Schema{Type: "string", Pattern: numberPattern})
+	}
+}
+
+// structure is a mapping with fixed keys within a property.
+func (b properties) structure(t reflect.Type) *jsonschema.Schema {
+	s := &jsonschema.Schema{Type: "object", Properties: jsonschema.NewProperties(), AdditionalProperties: jsonschema.FalseSchema}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		key, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if !f.IsExported() || key == "" || key == "-" {
+			continue
+		}
+		p := orNull(b.value(f.Type, nil)...)
+		p.Description = f.Tag.Get("jsonschema_description")
+		s.Properties.Set(key, p)
+	}
+
+	return s
+}
+
+func (b properties) orExpression(of ...*jsonschema.Schema) []*jsonschema.Schema {
+	if !b.expressions {
+		return of
+	}
+
+	return append(of, &jsonschema.Schema{Ref: expressionRef})
+}
+
+func expression() *jsonschema.Schema {
+	return &jsonschema.Schema{Type: "string", Pattern: expressionPattern, Description: "A text with an expression in ${ } or {{ }}"}
+}
+
+// oneOfTypes is a value of any of these JSON types.
+func oneOfTypes(types ...string) *jsonschema.Schema {
+	return &jsonschema.Schema{Extras: map[string]any{"type": types}}
+}
+
+// scalar is anything that has a text.
+func scalar() *jsonschema.Schema { return oneOfTypes("string", "number", "boolean") }
+
+// anyOf joins alternatives; a single one stands for itself.
+func anyOf(of ...*jsonschema.Schema) *jsonschema.Schema {
+	if len(of) == 1 {
+		return of[0]
+	}
+
+	return &jsonschema.Schema{AnyOf: of}
+}
+
+// orNull allows nothing too. The description is that of the first alternative.
+func orNull(of ...*jsonschema.Schema) *jsonschema.Schema {
+	if types, ok := of[0].Extras["type"].([]string); ok && len(of) == 1 {
+		s := oneOfTypes(append(types, "null")...)
+		s.Description = of[0].Description
+		return s
+	}
+	s := anyOf(append(of, &jsonschema.Schema{Type: "null"})...)
+	s.Description, of[0].Description = of[0].Description, ""
+
+	return s
+}
+
+func values(words []string) []any {
+	out := make([]any, len(words))
+	for i, w := range words {
+		out[i] = w
+	}
+
+	return out
+}

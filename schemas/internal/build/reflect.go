@@ -1,0 +1,81 @@
+package build
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+
+	"github.com/invopop/jsonschema"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// protocols are the values of the protocol field of types that have one.
+func protocols() map[reflect.Type]string {
+	return map[reflect.Type]string{
+		reflect.TypeFor[model.Assignment]():     model.ProtocolAssignment,
+		reflect.TypeFor[model.EnsureResponse](): model.ProtocolEnsureResponse,
+		reflect.TypeFor[model.NodeState]():      model.ProtocolNode,
+		reflect.TypeFor[model.Run]():            model.ProtocolRun,
+		reflect.TypeFor[model.Transaction]():    model.ProtocolTransaction,
+	}
+}
+
+// reflected makes the schema of a document of package model: what encoding/json
+// makes of the type, nil slices and maps included.
+func reflected(t reflect.Type) *jsonschema.Schema {
+	named := map[string]reflect.Type{}
+	r := jsonschema.Reflector{
+		ExpandedStruct: true,
+		Anonymous:      true,
+		Mapper:         special,
+		Namer: func(t reflect.Type) string {
+			named[t.Name()] = t
+			return t.Name()
+		},
+	}
+	s := r.ReflectFromType(t)
+	complete(s, t)
+	for name, definition := range s.Definitions {
+		complete(definition, named[name])
+	}
+
+	return s
+}
+
+// special gives the schemas of types that are written as text.
+func special(t reflect.Type) *jsonschema.Schema {
+	switch t {
+	case reflect.TypeFor[model.Duration]():
+		return &jsonschema.Schema{Type: "string", Pattern: durationPattern}
+	case reflect.TypeFor[model.Ref]():
+		return &jsonschema.Schema{Type: "string", Pattern: refPattern}
+	default:
+		return nil
+	}
+}
+
+// complete adds to a struct's schema what reflection does not know: its
+// protocol, and that a nil slice or map that is not omitted is null.
+func complete(s *jsonschema.Schema, t reflect.Type) {
+	if t == nil || t.Kind() != reflect.Struct || s.Properties == nil {
+		return
+	}
+	if protocol, ok := protocols()[t]; ok {
+		if p, has := s.Properties.Get("protocol"); has {
+			p.Const = protocol
+		}
+	}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		key, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		p, has := s.Properties.Get(key)
+		isNil := f.Type.Kind() == reflect.Slice || f.Type.Kind() == reflect.Map
+		if !has || !isNil || strings.Contains(options, "omit") || f.Type == reflect.TypeFor[json.RawMessage]() {
+			continue
+		}
+		description := p.Description
+		p.Description = ""
+		s.Properties.Set(key, &jsonschema.Schema{Description: description, AnyOf: []*jsonschema.Schema{p, {Type: "null"}}})
+	}
+}

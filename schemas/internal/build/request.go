@@ -1,0 +1,36 @@
+package build
+
+import (
+	"github.com/invopop/jsonschema"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// ensureRequest makes the schema of an ensure request: its properties are those
+// of the type it names, and their values are literal. Whether a resource is
+// managed is decided before asking, so there is no control.
+func ensureRequest(types resource.Types) *jsonschema.Schema {
+	s := object("",
+		field{"protocol", &jsonschema.Schema{Const: model.ProtocolEnsureRequest}},
+		field{"type", &jsonschema.Schema{Enum: values(types.Names()), Description: "Resource type"}},
+		field{"properties", &jsonschema.Schema{Type: "object", Description: "The resource's properties, name included"}},
+		field{"id", &jsonschema.Schema{Type: "string", Description: "A repeated id is not executed twice"}},
+		field{"expires", &jsonschema.Schema{Type: "string", Format: "date-time", Description: "Not executed after this"}},
+		field{"noop", &jsonschema.Schema{Type: "boolean", Description: "Only say what would be changed"}},
+	)
+	s.Required = []string{"protocol", "type", "properties"}
+	s.Definitions = jsonschema.Definitions{}
+	for _, t := range types {
+		properties{}.define(t, s.Definitions)
+		delete(s.Definitions, t.Name+".control")
+		s.Definitions[t.Name] = named(t, "control")
+		is := object("", field{"type", &jsonschema.Schema{Const: t.Name}})
+		is.Type, is.AdditionalProperties, is.Required = "", nil, []string{"type"}
+		has := object("", field{"properties", &jsonschema.Schema{Ref: "#/$defs/" + t.Name}})
+		has.Type, has.AdditionalProperties = "", nil
+		s.AllOf = append(s.AllOf, &jsonschema.Schema{If: is, Then: has})
+	}
+
+	return s
+}
