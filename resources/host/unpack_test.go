@@ -199,7 +199,7 @@ func TestUnpackOfABomb(t *testing.T) {
 	}
 	var zipped bytes.Buffer
 	w := gzip.NewWriter(&zipped)
-	_, err := io.Copy(w, io.MultiReader(&packed, io.LimitReader(zeros{}, 64<<20)))
+	_, err := io.Copy(w, io.MultiReader(&packed, io.LimitReader(zeros{}, 8<<20)))
 	if err := errors.Join(err, w.Close()); err != nil {
 		t.Fatal(err)
 	}

@@ -173,7 +173,7 @@ func (e *endless) Read(b []byte) (int, error) {
 
 func TestWriteOfManySizesFromEverySource(t *testing.T) {
 	h, dir := hosttest.New(t), t.TempDir()
-	for _, size := range []int64{0, 1, 128 << 10, 8<<20 - 1, 8 << 20, 8<<20 + 1, 17 << 20} {
+	for _, size := range []int64{0, 1, 128 << 10, 8<<20 - 1, 8 << 20, 8<<20 + 1} {
 		want, err := io.ReadAll(&endless{end: size})
 		if err != nil {
 			t.Fatal(err)

@@ -2,6 +2,7 @@ package hosttest
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -22,7 +23,8 @@ type Item struct {
 	// Size is that of a file.
 	Size    int64
 	ModTime time.Time
-	// Digest is the SHA-256 of a file's content, Target where a link leads to.
+	// Digest is the SHA-256 of a file's content, or "unreadable" for one that this
+	// user may not read. Target is where a link leads to.
 	Digest, Target string
 }
 
@@ -66,7 +68,9 @@ func itemOf(path string) (Item, error) {
 	switch {
 	case info.Mode().IsRegular():
 		item.Size = info.Size()
-		item.Digest, err = digest(path)
+		if item.Digest, err = digest(path); errors.Is(err, fs.ErrPermission) {
+			item.Digest, err = "unreadable", nil
+		}
 	case info.Mode()&fs.ModeSymlink != 0:
 		item.Target, err = os.Readlink(path)
 	}
