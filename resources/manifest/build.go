@@ -37,6 +37,9 @@ func (b *build) add(ctx context.Context, d declared) {
 	reason, ok := r.excluded(ctx, d.properties)
 	r.forgiving = reason != ""
 	properties, _ := r.mapping(ctx, d.properties, keyControl)
+	if b.session.absent && reason == "" {
+		b.session.declared = append(b.session.declared, properties)
+	}
 	name := b.name(&r, properties)
 	ref := model.Ref{Type: d.typ.Name, Name: name}
 	b.know(d.typ, ref, properties)
@@ -147,11 +150,11 @@ func (s *session) resolveLate(ctx context.Context, d declared, data map[string]a
 	r := resolver{scope: s.scope(ctx, inResources, data, outputs)}
 	properties, _ := r.mapping(ctx, d.properties, keyControl)
 	if len(r.problems) > 0 {
-		return nil, nil, r.problems.Sorted()
+		return nil, nil, finish(r.problems)
 	}
 	res, problems := resource.Decode(d.typ, properties, d.pos)
 	if len(problems) > 0 {
-		return nil, nil, problems.Sorted()
+		return nil, nil, finish(problems)
 	}
 	requireAlso(res.Spec, refs)
 

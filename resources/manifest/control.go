@@ -61,6 +61,7 @@ func (r *resolver) condition(ctx context.Context, e resource.Entry) (yes, valid 
 	case f != nil && f.known:
 	case f != nil && f.late != nil:
 		r.problems.Add(e.Value.Pos, "use a guard of the type, such as `onlyif`", "`control.%s` must be known before the run", e.Key)
+	case f != nil && s.tolerates():
 	case f != nil:
 		r.problems.Add(e.Value.Pos, f.hint, "`control.%s` fails: %s", e.Key, f.message)
 	case out.Kind != resource.Bool:

@@ -21,7 +21,7 @@ func (s *session) resolveData(ctx context.Context, external map[string]any) (map
 	data := toObject(resolved)
 
 	order := resolver{scope: s.scope(ctx, inResources, mergeDeep(data, external), nil)}
-	order.scope.broken = len(r.problems) > 0
+	order.scope.broken = len(r.problems) > 0 || s.unsure
 	matches := order.matches(ctx, s.doc)
 	r.problems = append(r.problems, order.problems...)
 	s.checkUnused(matches, &r.problems)
@@ -39,7 +39,7 @@ func (s *session) resolveData(ctx context.Context, external map[string]any) (map
 	}
 	data = mergeDeep(data, external)
 	problems := r.problems
-	if len(problems) == 0 {
+	if len(problems) == 0 && !s.unsure {
 		problems = s.checkAnnotations(ctx, data, matches)
 	}
 

@@ -48,7 +48,7 @@ func Parse(name string, data []byte) (*Document, error) { return parse(name, dat
 func parse(name string, data []byte, limit int64) (*Document, error) {
 	root, problems := read(name, data, limit)
 	if len(problems) > 0 {
-		return nil, problems.Sorted()
+		return nil, finish(problems)
 	}
 	if root.Kind != resource.Map {
 		return nil, problemAt(root.Pos, "it begins with `muster:` or `data:`", "a manifest must be a mapping, not %s", root.Kind)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"time"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
@@ -24,7 +23,8 @@ type Options struct {
 	KV func(ctx context.Context, bucket, key string) ([]byte, error)
 	// Object reads obj://bucket/name. The caller closes what it gives.
 	Object func(ctx context.Context, bucket, name string) (io.ReadCloser, error)
-	// HTTP fetches http(s)://; nil means a client with a time-out of one minute.
+	// HTTP fetches http(s)://; nil means a client with time-outs that
+	// follows no redirect from https to http.
 	HTTP *http.Client
 	// Stdin is what "-" reads.
 	Stdin io.Reader
@@ -52,7 +52,7 @@ func NewLoader(o Options) *Loader {
 		o.MaxBundleBytes = DefaultMaxBundleBytes
 	}
 	if o.HTTP == nil {
-		o.HTTP = &http.Client{Timeout: time.Minute}
+		o.HTTP = newClient()
 	}
 
 	return &Loader{opts: o}

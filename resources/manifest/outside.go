@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
-	"syscall"
 )
 
 // setDynamic notes that something other than the document and data went in.
@@ -21,6 +19,9 @@ func (s *session) setDynamic() {
 // manifest makes has to wait for it, so while nothing is running it is late.
 func (s *session) readFile(path string, running bool) (string, error) {
 	s.setDynamic()
+	if err := s.elsewhere(path); err != nil {
+		return "", err
+	}
 	if !filepath.IsAbs(path) {
 		if s.dir == "" {
 			return "", hintedError{fmt.Errorf("%q is relative, and this manifest has no directory", path), "deliver manifest and files as a bundle, or give an absolute path"}
@@ -56,21 +57,13 @@ func (s *session) cached(key string, get func() (string, error)) (string, error)
 	return v, err
 }
 
-// readRegular reads a regular file; anything else might never end.
+// readRegular reads a regular file.
 func readRegular(path string, limit int64) (string, error) {
-	// Opening a fifo would wait for a writer.
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, err := openRegular(path)
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	switch {
-	case err != nil:
-		return "", err
-	case !info.Mode().IsRegular():
-		return "", fmt.Errorf("%s is not a regular file", path)
-	}
 	data, err := readAll(f, limit)
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", path, err)
@@ -79,8 +72,8 @@ func readRegular(path string, limit int64) (string, error) {
 	return string(data), nil
 }
 
-// errTooLarge is a source with more bytes than are allowed.
-var errTooLarge = errors.New("too large")
+// ErrTooLarge is a source with more bytes than are allowed.
+var ErrTooLarge = errors.New("too large")
 
 func readAll(r io.Reader, limit int64) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, limit+1))
@@ -88,7 +81,7 @@ func readAll(r io.Reader, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	if int64(len(data)) > limit {
-		return nil, fmt.Errorf("%w: more than the %d bytes that are allowed", errTooLarge, limit)
+		return nil, fmt.Errorf("%w: more than the %d bytes that are allowed", ErrTooLarge, limit)
 	}
 
 	return data, nil

@@ -30,6 +30,9 @@ func read(name string, data []byte, limit int64) (resource.Value, model.Problems
 	if problem != nil {
 		return none, model.Problems{*problem}
 	}
+	if problems := checkMarks(name, data); problems != nil {
+		return none, problems
+	}
 	if isJSON {
 		return readJSON(name, data)
 	}

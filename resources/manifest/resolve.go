@@ -13,7 +13,11 @@ import (
 // Resolve makes resources of a document. The error is model.Problems with
 // every problem of the document, sorted; nothing has been touched then.
 func (l *Loader) Resolve(ctx context.Context, doc *Document, in Inputs) (*Resolved, error) {
-	s := l.session(doc, in)
+	return l.session(doc, in).resolve(ctx, in)
+}
+
+func (s *session) resolve(ctx context.Context, in Inputs) (*Resolved, error) {
+	doc := s.doc
 	problems := doc.Problems()
 	if !doc.HasResources() {
 		problems.Add(model.Position{File: doc.name, Line: 1, Column: 1}, "add `muster:` with `resources:`", "the document has no `muster` section")
@@ -22,9 +26,9 @@ func (l *Loader) Resolve(ctx context.Context, doc *Document, in Inputs) (*Resolv
 	out := &Resolved{Data: data}
 
 	b := build{session: s, scope: s.scope(ctx, inResources, data, nil), out: out, known: map[model.Ref]*resource.Type{}}
-	b.scope.broken = len(dataProblems) > 0
+	b.scope.broken = len(dataProblems) > 0 || s.unsure
 	b.settings(ctx, doc)
-	declared := blocks{types: l.opts.Types}
+	declared := blocks{types: s.loader.opts.Types}
 	declared.read(doc.resources)
 	out.Resources = make([]*resource.Resource, 0, len(declared.out))
 	out.values = make([]resource.Value, 0, len(declared.out))
@@ -37,7 +41,7 @@ func (l *Loader) Resolve(ctx context.Context, doc *Document, in Inputs) (*Resolv
 	}
 	problems = slices.Concat(problems, dataProblems, declared.problems, b.problems)
 	if len(problems) > 0 {
-		return nil, distinct(problems.Sorted())
+		return nil, finish(problems)
 	}
 	out.Static = !s.dynamic
 
@@ -51,27 +55,10 @@ func (l *Loader) ResolveData(ctx context.Context, doc *Document, in Inputs) (map
 	data, problems := s.resolveData(ctx, in.Data)
 	problems = append(doc.Problems(), problems...)
 	if len(problems) > 0 {
-		return nil, distinct(problems.Sorted())
+		return nil, finish(problems)
 	}
 
 	return data, nil
-}
-
-// distinct leaves out a problem that is there already: a mistake in defaults
-// is one, however many resources have them.
-func distinct(problems model.Problems) model.Problems {
-	type place struct {
-		pos     model.Position
-		message string
-	}
-	seen := make(map[place]bool, len(problems))
-
-	return slices.DeleteFunc(problems, func(p model.Problem) bool {
-		key := place{p.Pos, p.Message}
-		twice := seen[key] && !p.Pos.IsZero()
-		seen[key] = true
-		return twice
-	})
 }
 
 // settings are what stands beside the resources.

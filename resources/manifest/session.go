@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/resource"
 )
 
 // session is what one Resolve, and the late properties that follow from it, know.
@@ -31,6 +32,13 @@ type session struct {
 	provided map[string]model.Ref
 	// aliases maps an alias to the reference it stands for.
 	aliases map[model.Ref]model.Ref
+	// absent says that the node the manifest is for is not there to be asked (Check);
+	// unsure that something depends on it.
+	absent, unsure bool
+	// relative are the files that expressions read beside the manifest, declared
+	// the properties of resources; both are kept for Check alone.
+	relative []string
+	declared []resource.Value
 	// data is that of the document, with model.Secret in it; nil while it is resolved.
 	data map[string]any
 }

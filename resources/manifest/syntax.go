@@ -1,7 +1,7 @@
 package manifest
 
 import (
-	"errors"
+	"bytes"
 	"io"
 	"strings"
 
@@ -15,7 +15,8 @@ import (
 // more, byte by byte: how far the parser had to read is where it failed.
 func syntaxProblem(name string, data []byte, err error) model.Problem {
 	line, message := parserLine(err)
-	offset := readUntilError(data)
+	read := data[:readUntilError(data)]
+	offset := max(len(bytes.TrimRight(read, " \t\r\n"))-1, 0)
 	at := positionAt(name, data, offset)
 	switch {
 	case strings.HasPrefix(message, "unknown anchor"):
@@ -27,10 +28,15 @@ func syntaxProblem(name string, data []byte, err error) model.Problem {
 		at = lineStart(name, data, max(line, 1))
 		return model.Problem{Pos: at, Message: "the quote that is opened here is never closed", Hint: "close it, or put the text into a block: `key: |`"}
 	case message == "mapping values are not allowed in this context":
-		if i := strings.LastIndex(string(data[:offset]), ":"); i >= 0 {
+		if i := bytes.LastIndexByte(data[:offset], ':'); i >= 0 {
 			at = positionAt(name, data, i)
 		}
 		return model.Problem{Pos: at, Message: "a `:` cannot stand here", Hint: "quote the text that holds it, or check the indentation"}
+	case strings.Contains(message, "tab character"):
+		at = positionAt(name, data, max(bytes.LastIndexByte(read, '\t'), 0))
+		return model.Problem{Pos: at, Message: "a tab cannot indent", Hint: "use spaces; for a text that begins with a tab give the block its indentation: `|2`"}
+	case message == "could not find expected ':'" && line > 0:
+		at.Line = line
 	}
 	at = lineStart(name, data, at.Line)
 	text := lineText(data, at.Line)
@@ -64,42 +70,47 @@ func quoted(message string) string {
 	return word
 }
 
-// byteReader hands out one byte at a time and counts them.
-type byteReader struct {
+// countedReader counts what is read: in large pieces at first, then, where it
+// matters, byte by byte.
+type countedReader struct {
 	data []byte
 	n    int
+	// fine is the offset from which bytes are handed out singly.
+	fine int
 }
 
-func (r *byteReader) Read(p []byte) (int, error) {
+func (r *countedReader) Read(p []byte) (int, error) {
 	if r.n == len(r.data) {
 		return 0, io.EOF
 	}
-	p[0] = r.data[r.n]
-	r.n++
+	end := r.n + 1
+	if r.n < r.fine {
+		end = r.fine
+	}
+	n := copy(p, r.data[r.n:end])
+	r.n += n
 
-	return 1, nil
+	return n, nil
 }
 
-// readUntilError gives the offset of the last visible character that the parser
-// asked for before it failed.
+// readUntilError gives how many bytes the parser asked for before it failed.
 func readUntilError(data []byte) int {
-	r := &byteReader{data: data}
-	dec := yaml.NewDecoder(r)
-	for {
-		var n yaml.Node
-		if err := decodeNode(dec, &n); err != nil {
-			if errors.Is(err, io.EOF) {
-				return len(data)
-			}
-			break
+	fine := len(data)
+	for range 2 {
+		r := &countedReader{data: data, fine: fine}
+		dec := yaml.NewDecoder(r)
+		var err error
+		for err == nil {
+			err = decodeNode(dec, &yaml.Node{})
+		}
+		const pieces = 4096
+		fine = max(r.n-pieces, 0)
+		if r.fine < len(data) || fine == r.fine {
+			return r.n
 		}
 	}
-	end := r.n
-	for end > 0 && strings.IndexByte(" \t\r\n", data[end-1]) >= 0 {
-		end--
-	}
 
-	return max(end-1, 0)
+	return len(data)
 }
 
 // lineStart gives the place of the first visible character of a line.

@@ -1,0 +1,107 @@
+package manifest
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// Checked is what is known of a manifest without the node it is for.
+type Checked struct {
+	// Files are those it names relative to its own directory.
+	Files []File
+	// Resources are all of it, when Complete; else those that do not depend on the node.
+	Resources []*resource.Resource
+	// Complete says that nothing of it depends on the node.
+	Complete bool
+	Warnings model.Problems
+}
+
+// File is a path that a manifest names relative to its own directory.
+type File struct {
+	Path string
+	// Pos is where it does; of what an expression reads only the document is known.
+	Pos model.Position
+	// Late says that Path holds an expression that only the node can evaluate.
+	Late bool
+}
+
+// Check finds what is wrong with a document without the node that it is for.
+// What depends on the node, by facts, environment, buckets or files of it, is
+// checked as far as it can be: expressions are compiled, and their values are
+// taken for good. The error is that of Resolve.
+func (l *Loader) Check(ctx context.Context, doc *Document, in Inputs) (*Checked, error) {
+	elsewhere := *l
+	elsewhere.opts.Facts, elsewhere.opts.Environ, elsewhere.opts.KV = nil, nil, nil
+	in.Facts = nil
+	s := elsewhere.session(doc, in)
+	s.absent = true
+	resolved, err := s.resolve(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	out := &Checked{Resources: resolved.Resources, Complete: !s.unsure, Warnings: resolved.Warnings}
+	for _, v := range s.declared {
+		out.addSource(v)
+	}
+	for _, path := range s.relative {
+		out.add(File{Path: path, Pos: model.Position{File: doc.name}})
+	}
+
+	return out, nil
+}
+
+// keySource is the property by which types name a file beside the manifest.
+const keySource = "source"
+
+func (c *Checked) addSource(properties resource.Value) {
+	v, ok := properties.Get(keySource)
+	if !ok || !v.IsScalar() || v.Secret || v.Text == "" || filepath.IsAbs(v.Text) || strings.Contains(v.Text, "://") {
+		return
+	}
+	// What an expression begins may turn out to be absolute.
+	if v.Late && (strings.HasPrefix(v.Text, "${") || strings.HasPrefix(v.Text, "{{")) {
+		return
+	}
+	c.add(File{Path: v.Text, Pos: v.Pos, Late: v.Late})
+}
+
+func (c *Checked) add(f File) {
+	for _, have := range c.Files {
+		if have.Path == f.Path {
+			return
+		}
+	}
+	c.Files = append(c.Files, f)
+}
+
+// errElsewhere is a file that only the node has.
+var errElsewhere = errors.New("it is the node's")
+
+// elsewhere notes the files that expressions read beside the manifest, and
+// keeps them from reading others of this machine when the manifest is for another.
+func (s *session) elsewhere(path string) error {
+	switch {
+	case !s.absent:
+		return nil
+	case filepath.IsAbs(path):
+		return errElsewhere
+	}
+	s.mu.Lock()
+	s.relative = append(s.relative, path)
+	s.mu.Unlock()
+
+	return nil
+}
+
+// tolerates says that a failure is left to the node: it can have what is missing
+// here. From then on nothing that follows from it is sure.
+func (s *session) tolerates() bool {
+	s.unsure = s.unsure || s.absent
+
+	return s.absent
+}

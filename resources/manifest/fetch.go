@@ -1,0 +1,234 @@
+package manifest
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// bundleManifest is the manifest within a bundle.
+const bundleManifest = "manifest.yaml"
+
+// Source is a document that was fetched, with what came with it.
+type Source struct {
+	// Name is what its places are called; it holds no credentials.
+	Name string
+	// Dir is the directory that its relative paths are under, absolute; empty when it has none.
+	Dir string
+	// Data is the document.
+	Data []byte
+	// Digest is that of the bytes fetched: of the document or of the bundle.
+	Digest string
+
+	cleanup func() error
+}
+
+// Close removes what was unpacked for the source.
+func (s *Source) Close() error {
+	if s.cleanup == nil {
+		return nil
+	}
+
+	return s.cleanup()
+}
+
+// Parse is Parse for a source that the loader fetched, with its limit.
+func (l *Loader) Parse(s *Source) (*Document, error) { return parse(s.Name, s.Data, l.opts.MaxBytes) }
+
+// Digest names content: sha256- and the SHA-256 in hex.
+func Digest(data []byte) string {
+	sum := sha256.Sum256(data)
+
+	return digestName(sum[:])
+}
+
+func digestName(sum []byte) string { return "sha256-" + hex.EncodeToString(sum) }
+
+// ErrSource is a source that cannot be one: of an unknown scheme, incomplete,
+// or of a kind that is not available here. It never passes by trying again.
+var ErrSource = errors.New("invalid source")
+
+// opened is a source that is open for reading.
+type opened struct {
+	name string
+	dir  string
+	io.ReadCloser
+}
+
+// Fetch reads a document from a path, "-", kv://bucket/key, obj://bucket/name
+// or http(s)://. A tar.gz is a bundle: its manifest.yaml is the document, and
+// what came with it is in Dir until Close. The caller closes the source. Its
+// errors wrap ErrSource, ErrTooLarge, or what the path, server or NATS said.
+func (l *Loader) Fetch(ctx context.Context, source string) (*Source, error) {
+	o, err := l.open(ctx, source)
+	if err != nil {
+		return nil, err
+	}
+	defer o.Close()
+	r := bufio.NewReader(o)
+	if start, _ := r.Peek(len(gzipMagic)); bytes.Equal(start, gzipMagic) && !strings.HasPrefix(source, "kv://") {
+		return l.bundle(ctx, o.name, r)
+	}
+	data, err := readAll(r, l.opts.MaxBytes)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", o.name, err)
+	}
+
+	return &Source{Name: o.name, Dir: o.dir, Data: data, Digest: Digest(data)}, nil
+}
+
+func (l *Loader) open(ctx context.Context, source string) (*opened, error) {
+	scheme, rest, isURL := strings.Cut(source, "://")
+	switch {
+	case source == "":
+		return nil, fmt.Errorf("%w: it is empty, give a path, -, kv://, obj:// or http(s)://", ErrSource)
+	case source == "-" && l.opts.Stdin == nil:
+		return nil, fmt.Errorf("%w: there is no standard input to read", ErrSource)
+	case source == "-":
+		return &opened{name: "(standard input)", ReadCloser: io.NopCloser(l.opts.Stdin)}, nil
+	case !isURL:
+		return openPath(source)
+	case scheme == "http" || scheme == "https":
+		return l.openHTTP(ctx, source)
+	case scheme == "kv":
+		return l.openKV(ctx, source, rest)
+	case scheme == "obj":
+		return l.openObject(ctx, source, rest)
+	default:
+		return nil, fmt.Errorf("%w: there is no scheme %s://, give a path, -, kv://, obj:// or http(s)://", ErrSource, scheme)
+	}
+}
+
+func openPath(path string) (*opened, error) {
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	f, err := openRegular(path)
+	if err != nil {
+		return nil, err
+	}
+
+	return &opened{name: path, dir: filepath.Dir(absolute), ReadCloser: f}, nil
+}
+
+// openRegular opens a regular file; anything else might never end.
+func openRegular(path string) (*os.File, error) {
+	// Without O_NONBLOCK opening a fifo waits for a writer.
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a regular file", path)
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+
+	return f, nil
+}
+
+func (l *Loader) openKV(ctx context.Context, source, rest string) (*opened, error) {
+	bucket, key, err := bucketAnd("kv://bucket/key", rest)
+	switch {
+	case err != nil:
+		return nil, err
+	case l.opts.KV == nil:
+		return nil, fmt.Errorf("%w: %s %w: %s", ErrSource, source, errNoNATS, noNATSHint)
+	}
+	data, err := l.opts.KV(ctx, bucket, key)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", source, err)
+	}
+
+	return &opened{name: source, ReadCloser: io.NopCloser(bytes.NewReader(data))}, nil
+}
+
+func (l *Loader) openObject(ctx context.Context, source, rest string) (*opened, error) {
+	bucket, name, err := bucketAnd("obj://bucket/name", rest)
+	switch {
+	case err != nil:
+		return nil, err
+	case l.opts.Object == nil:
+		return nil, fmt.Errorf("%w: %s %w: %s", ErrSource, source, errNoNATS, noNATSHint)
+	}
+	r, err := l.opts.Object(ctx, bucket, name)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", source, err)
+	}
+
+	return &opened{name: source, ReadCloser: r}, nil
+}
+
+func bucketAnd(form, rest string) (bucket, key string, err error) {
+	bucket, key, _ = strings.Cut(rest, "/")
+	if bucket == "" || key == "" {
+		return "", "", fmt.Errorf("%w: write it as %s", ErrSource, form)
+	}
+
+	return bucket, key, nil
+}
+
+// bundle unpacks a tar.gz and reads the manifest in it.
+func (l *Loader) bundle(ctx context.Context, name string, r io.Reader) (*Source, error) {
+	if l.opts.Unpack == nil {
+		return nil, fmt.Errorf("%w: %s is a bundle, which cannot be unpacked here", ErrSource, name)
+	}
+	counted := &countingReader{r: r, left: l.opts.MaxBundleBytes, sum: sha256.New()}
+	dir, cleanup, err := l.opts.Unpack(ctx, counted)
+	if err == nil {
+		// What follows the archive belongs to the digest.
+		_, err = io.Copy(io.Discard, counted)
+	}
+	s := &Source{Name: name + "/" + bundleManifest, Dir: dir, cleanup: cleanup}
+	if err == nil {
+		s.Data, err = readManifest(dir, l.opts.MaxBytes)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", name, err), s.Close())
+	}
+	s.Digest = digestName(counted.sum.Sum(nil))
+
+	return s, nil
+}
+
+func readManifest(dir string, limit int64) ([]byte, error) {
+	text, err := readRegular(filepath.Join(dir, bundleManifest), limit)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: the bundle has no %s at its root", ErrSource, bundleManifest)
+	}
+
+	return []byte(text), err
+}
+
+// countingReader sums what is read and ends with an error at a limit.
+type countingReader struct {
+	r    io.Reader
+	left int64
+	sum  hash.Hash
+}
+
+func (c *countingReader) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.left -= int64(n)
+	_, _ = c.sum.Write(p[:n])
+	if c.left < 0 {
+		return 0, fmt.Errorf("%w: the bundle has more bytes than are allowed", ErrTooLarge)
+	}
+
+	return n, err
+}

@@ -1,0 +1,62 @@
+package manifest
+
+import (
+	"bytes"
+	"regexp"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// maxMarks is how many values a document may seem to hold. The parser needs
+// some 200 bytes and 2 microseconds for each, however short it is: without a
+// limit 16 MiB of `[],[],[],` would take a gigabyte.
+const maxMarks = 1_000_000
+
+// checkMarks refuses a document of too many values before it is parsed. It
+// looks at the characters that separate values, wherever they stand but for
+// literal and folded blocks.
+func checkMarks(name string, data []byte) model.Problems {
+	if countMarks(data) <= maxMarks {
+		return nil
+	}
+	total := 0
+	block := -1
+	for line := range bytes.Lines(data) {
+		text := bytes.TrimLeft(line, " ")
+		indent := len(line) - len(text)
+		if block >= 0 && (indent > block || len(bytes.TrimSpace(text)) == 0) {
+			continue
+		}
+		block = -1
+		total += countMarks(line)
+		if total > maxMarks {
+			return problemAt(model.Position{File: name}, "split it, or deliver large files beside the manifest, as source, in a bundle",
+				"the document seems to hold more than the %d values that are allowed", maxMarks)
+		}
+		if opensBlock.Match(text) {
+			block = indent
+		}
+	}
+
+	return nil
+}
+
+// opensBlock is a line that ends with the head of a literal or folded block.
+var opensBlock = regexp.MustCompile(`(?:^|[-:] +)(?:[&!][^ ]+ +)*[|>][-+0-9]{0,2} *(?:#.*)?\r?\n?$`)
+
+// countMarks counts what can separate two values.
+func countMarks(data []byte) int {
+	n := 0
+	for i, c := range data {
+		switch c {
+		case ',', '[', '{', '?':
+			n++
+		case ':', '-':
+			if i+1 == len(data) || data[i+1] <= ' ' || data[i+1] == '"' || data[i+1] == '{' || data[i+1] == '[' {
+				n++
+			}
+		}
+	}
+
+	return n
+}

@@ -1,0 +1,119 @@
+package manifest_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/musterfleet/muster/resources/manifest"
+)
+
+// TestUnreadable has every reason why Parse refuses a document.
+func TestUnreadable(t *testing.T) {
+	for name, tc := range map[string]struct{ in, want string }{
+		"empty":             {"", "m.yaml:1:1: the document is empty"},
+		"blank":             {" \n\n", "m.yaml:1:1: the document is empty"},
+		"comment":           {"# nothing\n", "m.yaml:1:1: the document is empty"},
+		"null":              {"null\n", "m.yaml:1:1: the document is empty"},
+		"text":              {"hello\n", "m.yaml:1:1: a manifest must be a mapping, not a string (it begins with `muster:` or `data:`)"},
+		"list":              {"- a\n", "m.yaml:1:1: a manifest must be a mapping, not a list (it begins with `muster:` or `data:`)"},
+		"second document":   {"data: {}\n---\ndata: {}\n", "m.yaml:2:1: a second document begins here (give each manifest a file of its own)"},
+		"empty second":      {"data: {}\n---\n", "m.yaml:2:1: a second document begins here (give each manifest a file of its own)"},
+		"broken second":     {"data: {}\n---\n\tx: 1\n", "m.yaml:3:1: a tab cannot indent (use spaces)"},
+		"duplicate":         {"data:\n  a: 1\n  b: 2\n  a: 3\n", "m.yaml:4:3: the key `a` is there twice, first at m.yaml:2:3 (keep one of them)"},
+		"duplicate text":    {"data:\n  8080: 1\n  \"8080\": 2\n", "m.yaml:3:3: the key `8080` is there twice, first at m.yaml:2:3 (keep one of them)"},
+		"bom":               {"\ufeffdata: {}\n", "m.yaml:1:1: the document begins with a byte order mark (save it as UTF-8 without a byte order mark)"},
+		"utf-16":            {"\xff\xfed\x00", "m.yaml:1:1: the document is not UTF-8, it begins as UTF-16 does (save it as UTF-8)"},
+		"gzip":              {"\x1f\x8b\x08", "m.yaml:1:1: the document is a gzip archive, not text (a bundle is taken from a path, obj:// or http(s)://)"},
+		"bad utf-8":         {"data:\n  a: ä\xffb\n", "m.yaml:2:7: the byte 0xff is not valid UTF-8 (save the document as UTF-8, or write bytes as `!!binary` with base64)"},
+		"control":           {"data:\n  a: \x1b[0m\n", "m.yaml:2:6: the control character U+001B cannot stand in a document (write it as an escape in double quotes: \"\\x1b\")"},
+		"nul":               {"data: \x00\n", "m.yaml:1:7: the control character U+0000 cannot stand in a document (write it as an escape in double quotes: \"\\x00\")"},
+		"non-character":     {"data: \ufffe\n", "m.yaml:1:7: the control character U+FFFE cannot stand in a document (write it as an escape in double quotes: \"\\uFFFE\")"},
+		"tab":               {"data:\n\ta: 1\n", "m.yaml:2:1: a tab cannot indent (use spaces)"},
+		"tab after blanks":  {"data:\n  a: 1\n  \tb: 2\n", "m.yaml:3:3: a tab cannot indent (use spaces; for a text that begins with a tab give the block its indentation: `|2`)"},
+		"tab first in text": {"data:\n  a: |\n    \tx\n", "m.yaml:3:5: a tab cannot indent (use spaces; for a text that begins with a tab give the block its indentation: `|2`)"},
+		"colon":             {"data:\n  a: b: c\n", "m.yaml:2:7: a `:` cannot stand here (quote the text that holds it, or check the indentation)"},
+		"indentation":       {"data:\n  a: 1\n b: 2\n", "m.yaml:3:2: invalid YAML: did not find expected key (check the indentation of this line and the one before, and that a key ends with `: `)"},
+		"no colon":          {"data:\n  a: 1\n  b\n  c: 2\n", "m.yaml:3:3: invalid YAML: could not find expected ':' (check the indentation of this line and the one before, and that a key ends with `: `)"},
+		"at sign":           {"data:\n  a: @x\n", "m.yaml:2:3: invalid YAML: found character that cannot start any token (quote text that begins with `@`, a backtick or `%`; indent with spaces)"},
+		"open quote":        {"data:\n  a: \"x\n  b: 1\n", "m.yaml:2:3: the quote that is opened here is never closed (close it, or put the text into a block: `key: |`)"},
+		"open bracket":      {"data:\n  a: [1, 2\n  b: 1\n", "m.yaml:3:3: invalid YAML: did not find expected ',' or ']' (a brace or bracket before this place is not closed; quote an expression that begins with a brace)"},
+		"open brace":        {"data: {a: 1\n", "m.yaml:1:1: invalid YAML: did not find expected ',' or '}' (a brace or bracket before this place is not closed; quote an expression that begins with a brace)"},
+		"unknown alias":     {"data:\n  a: *nope\n", "m.yaml:2:6: unknown alias `*nope` (name it before with `&nope`, or quote a text that begins with `*`)"},
+		"alias in itself":   {"data: &a\n  b: *a\n", "m.yaml:2:6: the alias `*a` stands inside of what it names"},
+		"alias cycle":       {"data: &a\n  b: &b\n    c: *a\n    d: *b\n", "m.yaml:3:8: the alias `*a` stands inside of what it names\nm.yaml:4:8: the alias `*b` stands inside of what it names"},
+		"merge of text":     {"data:\n  <<: x\n", "m.yaml:2:7: `<<` takes a mapping or a list of mappings, not a string (write `<<: *anchor`)"},
+		"mapping key":       {"data:\n  ? [a]\n  : 1\n", "m.yaml:2:5: a key must be text, not a list"},
+		"unquoted braces":   {"data:\n  a: {{ Data.x }}\n", "m.yaml:2:7: a key must be text, not a mapping (an expression that begins with a brace must be quoted: \"{{ … }}\")"},
+		"null key":          {"data:\n  ~: 1\n", "m.yaml:2:3: a key must not be empty (write the key before the colon, in quotes if it is `null` or `~`)"},
+		"custom tag":        {"data:\n  a: !vault x\n", "m.yaml:2:6: the tag `!vault` has no meaning here (remove the tag, or quote the text if it begins with `!`)"},
+		"custom list tag":   {"data: !x [1]\n", "m.yaml:1:7: the tag `!x` has no meaning here (remove the tag, or quote the text if it begins with `!`)"},
+		"custom map tag":    {"data: !!set {a}\n", "m.yaml:1:7: the tag `!!set` has no meaning here (remove the tag, or quote the text if it begins with `!`)"},
+		"bad int":           {"data: {a: !!int x}\n", "m.yaml:1:11: \"x\" is no !!int"},
+		"bad float":         {"data: {a: !!float x}\n", "m.yaml:1:11: \"x\" is no !!float"},
+		"bad bool":          {"data: {a: !!bool x}\n", "m.yaml:1:11: \"x\" is no !!bool"},
+		"bad null":          {"data: {a: !!null x}\n", "m.yaml:1:11: \"x\" is no !!null"},
+		"bad binary":        {"data:\n  a: !!binary '*'\n", "m.yaml:2:6: `!!binary` does not hold base64: illegal base64 data at input byte 0"},
+		"json duplicate":    {"{\"data\": {\"a\": 1,\n  \"a\": 2}}", "m.yaml:2:3: the key `a` is there twice, first at m.yaml:1:11 (keep one of them)"},
+		"json surrogate":    {"{\"data\": {\"a\": \"\\ud800\"}}", "m.yaml:1:16: the text holds half of a surrogate pair (write the whole pair, or the character itself)"},
+		"several at a time": {"data:\n  a: !x 1\n  a: 2\n  ~: 3\n", lines("m.yaml:2:6: the tag `!x` has no meaning here (remove the tag, or quote the text if it begins with `!`)", "m.yaml:3:3: the key `a` is there twice, first at m.yaml:2:3 (keep one of them)", "m.yaml:4:3: a key must not be empty (write the key before the colon, in quotes if it is `null` or `~`)")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			doc, err := manifest.Parse("m.yaml", []byte(tc.in))
+			if err == nil {
+				t.Fatalf("parsed as %v, want %s", doc.Name(), tc.want)
+			}
+			if err.Error() != tc.want {
+				t.Errorf("got  %s\nwant %s", err, tc.want)
+			}
+		})
+	}
+}
+
+// TestBombs has documents that would cost far more than they look like.
+func TestBombs(t *testing.T) {
+	var laughs strings.Builder
+	laughs.WriteString("data:\n  a0: &a0 [x, x, x, x, x, x, x, x, x]\n")
+	for i := 1; i < 12; i++ {
+		n := string(rune('a' + i))
+		p := string(rune('a' + i - 1))
+		if i == 1 {
+			p = "a0"
+		}
+		laughs.WriteString("  " + n + ": &" + n + " [" + strings.TrimSuffix(strings.Repeat("*"+p+", ", 9), ", ") + "]\n")
+	}
+	for name, tc := range map[string]struct{ in, want string }{
+		"size":        {"data:\n  a: " + strings.Repeat("x", 100<<20), "m.yaml: the document has 104857611 bytes, more than the 16777216 that are allowed (deliver large files beside the manifest, as source, in a bundle)"},
+		"aliases":     {laughs.String(), "the aliases of the document stand for too much: more than 200000 values or 64 MiB"},
+		"alias bytes": {"data:\n  a: &a " + strings.Repeat("x", 1<<20) + "\n  b: [" + strings.Repeat("*a, ", 100) + "]\n", "the aliases of the document stand for too much"},
+		"merges":      {"data:\n  a: &a {" + strings.Repeat("x", 1) + ": 1}\n  b:\n" + strings.Repeat("    - {<<: ["+strings.Repeat("*a, ", 1000)+"]}\n", 300), "the aliases of the document stand for too much"},
+		"values":      {"data: [" + strings.Repeat("[],", 4<<20) + "]", "m.yaml: the document seems to hold more than the 1000000 values that are allowed (split it, or deliver large files beside the manifest, as source, in a bundle)"},
+		"json values": {"{\"data\": [" + strings.Repeat("[],", 4<<20) + "[]]}", "m.yaml: the document seems to hold more than the 1000000 values that are allowed"},
+		"long tag":    {"data: !" + strings.Repeat("x", 1<<20), "the tag `!xxx"},
+		"flow depth":  {"data: " + strings.Repeat("[", 200) + strings.Repeat("]", 200), "m.yaml:1:107: nested deeper than 100 levels"},
+		"block depth": {"data:\n  " + strings.Repeat("- ", 5000) + "x", "nested deeper than 100 levels"},
+		"open depth":  {"data: " + strings.Repeat("[", 500_000), "exceeded max depth of 10000"},
+		"json depth":  {"{\"data\": " + strings.Repeat("[", 200) + strings.Repeat("]", 200) + "}", "nested deeper than 100 levels"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := manifest.Parse("m.yaml", []byte(tc.in))
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got  %.300v\nwant %s", err, tc.want)
+			}
+			if err != nil && len(err.Error()) > 2000 {
+				t.Errorf("%d bytes of problems", len(err.Error()))
+			}
+			if err != nil && strings.Count(err.Error(), "\n") > 3 {
+				t.Errorf("%d lines of problems", strings.Count(err.Error(), "\n"))
+			}
+		})
+	}
+}
+
+// TestLargeBlock has a document that only looks as if it held too much.
+func TestLargeBlock(t *testing.T) {
+	csv := strings.Repeat(strings.Repeat("1,", 100)+"\n", 15000)
+	in := "data:\n  csv: |\n    " + strings.TrimSuffix(strings.ReplaceAll(csv, "\n", "\n    "), "    ") + "  other: 1\n"
+	if _, err := manifest.Parse("m.yaml", []byte(in)); err != nil {
+		t.Fatal(err)
+	}
+}

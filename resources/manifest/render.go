@@ -1,0 +1,150 @@
+package manifest
+
+import (
+	"bytes"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// Render gives the manifest with everything resolved, as YAML that muster
+// applies again. Secrets, and the values of sensitive resources, are redacted;
+// expressions that must wait stay as they are, with the data they may need;
+// what control excluded stays excluded. The same input gives the same bytes.
+func (r *Resolved) Render() ([]byte, error) {
+	var root resource.Value
+	root.Kind = resource.Map
+	for _, res := range r.Resources {
+		if res.Late == nil || len(r.Data) == 0 {
+			continue
+		}
+		data, err := toValue(r.Data, model.Position{})
+		if err != nil {
+			return nil, err
+		}
+		root.Entries = append(root.Entries, entry("data", literal(data)))
+		break
+	}
+	root.Entries = append(root.Entries, entry("muster", r.body()))
+	var b bytes.Buffer
+	e := emitter{out: &b}
+	e.value(root, 0)
+
+	return b.Bytes(), nil
+}
+
+func entry(key string, v resource.Value) resource.Entry { return resource.Entry{Key: key, Value: v} }
+
+func text(s string) resource.Value { return resource.Value{Kind: resource.String, Text: s} }
+
+func (r *Resolved) body() resource.Value {
+	body := resource.Value{Kind: resource.Map}
+	if r.FailOnError {
+		body.Entries = append(body.Entries, entry("fail_on_error", resource.Value{Kind: resource.Bool, Text: "true"}))
+	}
+	if r.PreMessage != "" {
+		body.Entries = append(body.Entries, entry("pre_message", literal(text(r.PreMessage))))
+	}
+	if r.PostMessage != "" {
+		body.Entries = append(body.Entries, entry("post_message", literal(text(r.PostMessage))))
+	}
+	list := resource.Value{Kind: resource.List}
+	for i, res := range r.Resources {
+		block := resource.Value{Kind: resource.Map, Entries: []resource.Entry{entry(res.Type.Name, rendered(res, r.values[i]))}}
+		list.Items = append(list.Items, block)
+	}
+	body.Entries = append(body.Entries, entry("resources", list))
+
+	return body
+}
+
+// maxKeyLength is what a key of YAML may have without a mark of its own; the
+// parser allows 1024 bytes with quotes and escapes.
+const maxKeyLength = 200
+
+// rendered gives a resource in the list form, or in the single form when its
+// name means something else there.
+func rendered(res *resource.Resource, properties resource.Value) resource.Value {
+	out := resource.Value{Kind: resource.Map}
+	for _, e := range properties.Entries {
+		key, _ := canonical(res.Type, e.Key)
+		switch {
+		case e.Key == keyControl, e.Key == keyName:
+			continue
+		case res.Meta().Sensitive && !isCommon(res.Type, key):
+			e.Value = text(model.Redacted)
+		default:
+			e.Value = literal(e.Value)
+		}
+		out.Entries = append(out.Entries, entry(literalText(e.Key), e.Value))
+	}
+	if res.Excluded != "" {
+		never := resource.Value{Kind: resource.Map, Entries: []resource.Entry{entry("if", text("false"))}}
+		out.Entries = append(out.Entries, entry(keyControl, never))
+	}
+	name := literalText(res.Meta().Name)
+	if name == keyDefaults || len(name) > maxKeyLength {
+		out.Entries = append([]resource.Entry{entry(keyName, text(name))}, out.Entries...)
+		return out
+	}
+	if len(out.Entries) == 0 {
+		out.Kind = resource.Null
+	}
+	item := resource.Value{Kind: resource.Map, Entries: []resource.Entry{entry(name, out)}}
+
+	return resource.Value{Kind: resource.List, Items: []resource.Value{item}}
+}
+
+func isCommon(t *resource.Type, key string) bool {
+	for _, p := range t.Properties() {
+		if p.Key == key {
+			return p.Common
+		}
+	}
+
+	return false
+}
+
+// literal gives a value whose texts mean themselves when they are resolved
+// again, secrets redacted. What is late stays the expression that it is.
+func literal(v resource.Value) resource.Value {
+	switch {
+	case v.Secret:
+		return text(model.Redacted)
+	case v.Kind == resource.String && !v.Late:
+		v.Text = literalText(v.Text)
+	}
+	items := make([]resource.Value, len(v.Items))
+	for i := range v.Items {
+		items[i] = literal(v.Items[i])
+	}
+	entries := make([]resource.Entry, len(v.Entries))
+	for i, e := range v.Entries {
+		entries[i] = entry(literalText(e.Key), literal(e.Value))
+	}
+	v.Items, v.Entries = items, entries
+
+	return v
+}
+
+// literalText escapes what would be taken for an expression.
+func literalText(s string) string {
+	if !mayHoldExpression(s) {
+		return s
+	}
+	var b bytes.Buffer
+	for i := 0; i < len(s); i++ {
+		switch {
+		case i+1 < len(s) && s[i] == '$' && s[i+1] == '{':
+			b.WriteString("$${")
+			i++
+		case i+1 < len(s) && s[i] == '{' && s[i+1] == '{':
+			b.WriteString("{{ '{{' }}")
+			i++
+		default:
+			b.WriteByte(s[i])
+		}
+	}
+
+	return b.String()
+}

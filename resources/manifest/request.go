@@ -1,0 +1,154 @@
+package manifest
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// ParseRequest reads an ensure request in JSON or YAML. It is strict: unknown
+// keys are errors. Besides the request it gives the properties with their
+// places, for DecodeOne. The error is model.Problems.
+func ParseRequest(name string, data []byte) (model.EnsureRequest, resource.Value, error) {
+	var none resource.Value
+	root, problems := read(name, data, DefaultMaxBytes)
+	if len(problems) > 0 {
+		return model.EnsureRequest{}, none, finish(problems)
+	}
+	r := request{root: root}
+	if root.Kind != resource.Map {
+		r.problems.Add(root.Pos, "", "a request must be a mapping, not %s", root.Kind)
+		return model.EnsureRequest{}, none, r.problems
+	}
+	for _, e := range root.Entries {
+		r.field(e)
+	}
+	r.need("protocol", r.out.Protocol, "\"protocol\": \""+model.ProtocolEnsureRequest+"\"")
+	r.need("type", r.out.Type, "\"type\": \"file\"")
+	if len(r.problems) > 0 {
+		return model.EnsureRequest{}, none, finish(r.problems)
+	}
+	r.out.Properties = appendJSON(nil, r.properties)
+
+	return r.out, r.properties, nil
+}
+
+// request takes a request apart.
+type request struct {
+	root       resource.Value
+	out        model.EnsureRequest
+	properties resource.Value
+	problems   model.Problems
+}
+
+func (r *request) field(e resource.Entry) {
+	switch e.Key {
+	case "protocol":
+		if r.out.Protocol = r.text(e); r.out.Protocol != "" && r.out.Protocol != model.ProtocolEnsureRequest {
+			r.problems.Add(e.Value.Pos, "it must be "+model.ProtocolEnsureRequest, "the protocol is %q", r.out.Protocol)
+		}
+	case "type":
+		r.out.Type = r.text(e)
+	case "id":
+		r.out.ID = r.text(e)
+	case "properties":
+		if e.Value.Kind != resource.Map {
+			r.problems.Add(e.Value.Pos, "", "`properties` must be a mapping, not %s", e.Value.Kind)
+		}
+		r.properties = e.Value
+	case "expires":
+		at, err := time.Parse(time.RFC3339, r.text(e))
+		if err != nil {
+			r.problems.Add(e.Value.Pos, "for example 2030-01-31T12:00:00Z", "`expires` must be a time as in RFC 3339")
+		}
+		r.out.Expires = at
+	case "noop":
+		yes, err := strconv.ParseBool(e.Value.Text)
+		if err != nil || e.Value.Kind != resource.Bool {
+			r.problems.Add(e.Value.Pos, "", "`noop` must be true or false")
+		}
+		r.out.Noop = yes
+	default:
+		r.problems.Add(e.Pos, didYouMean(e.Key, []string{"protocol", "type", "properties", "id", "expires", "noop"}), "unknown key `%s` in the request", e.Key)
+	}
+}
+
+func (r *request) text(e resource.Entry) string {
+	if e.Value.Kind != resource.String {
+		r.problems.Add(e.Value.Pos, "", "`%s` must be text, not %s", e.Key, e.Value.Kind)
+	}
+
+	return e.Value.Text
+}
+
+func (r *request) need(key, have, example string) {
+	if _, given := r.root.Get(key); !given || have == "" && len(r.problems) == 0 {
+		r.problems.Add(r.root.Pos, "add "+example, "the request has no `%s`", key)
+	}
+}
+
+// DecodeOne makes the resource of an ensure request. Its values are literal:
+// nothing in them is an expression. The error is model.Problems.
+func (l *Loader) DecodeOne(typ string, properties resource.Value) (*resource.Resource, error) {
+	t, ok := l.opts.Types.Get(typ)
+	if !ok {
+		hint := didYouMean(typ, l.opts.Types.Names())
+		if hint == "" {
+			hint = "one of " + joinWords(l.opts.Types.Names())
+		}
+		return nil, model.Problems{{Pos: properties.Pos, Message: "unknown resource type `" + typ + "`", Hint: hint, Cause: model.ErrUnknownType}}
+	}
+	res, problems := resource.Decode(t, properties, properties.Pos)
+	if i := slices.IndexFunc(properties.Entries, func(e resource.Entry) bool { return e.Key == keyControl }); i >= 0 {
+		problems.Add(properties.Entries[i].Pos, "decide before asking", "`control` belongs into a manifest, not into a request")
+	}
+	if len(problems) > 0 {
+		return nil, finish(problems)
+	}
+
+	return res, nil
+}
+
+// appendJSON writes a value as JSON with the order of its keys and the text of
+// its numbers kept. It reveals secrets.
+func appendJSON(b []byte, v resource.Value) []byte {
+	switch v.Kind {
+	case resource.List:
+		b = append(b, '[')
+		for i, item := range v.Items {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = appendJSON(b, item)
+		}
+		return append(b, ']')
+	case resource.Map:
+		b = append(b, '{')
+		for i, e := range v.Entries {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = append(appendText(b, e.Key), ':')
+			b = appendJSON(b, e.Value)
+		}
+		return append(b, '}')
+	case resource.Null:
+		return append(b, "null"...)
+	case resource.Bool, resource.Number:
+		if json.Valid([]byte(v.Text)) {
+			return append(b, v.Text...)
+		}
+	}
+
+	return appendText(b, v.Text)
+}
+
+func appendText(b []byte, s string) []byte {
+	text, _ := json.Marshal(s)
+
+	return append(b, text...)
+}
