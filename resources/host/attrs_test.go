@@ -132,3 +132,35 @@ func TestMakeDirectoryErrors(t *testing.T) {
 		t.Errorf("below a link to a directory: %v", err)
 	}
 }
+
+// TestOnlyRootGivesFilesAway holds for every user, in one way or the other.
+func TestOnlyRootGivesFilesAway(t *testing.T) {
+	h, dir := hosttest.New(t), t.TempDir()
+	path := filepath.Join(dir, "file")
+	if err := os.WriteFile(path, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	uid := uint32(os.Geteuid())
+	other := host.Attrs{UID: uid + 1, GID: uint32(os.Getegid()), Mode: 0o640}
+	for name, change := range map[string]func() error{
+		"Write":         func() error { return h.Write(t.Context(), path, strings.NewReader("new"), other) },
+		"SetAttrs":      func() error { return h.SetAttrs(path, other) },
+		"MakeDirectory": func() error { return h.MakeDirectory(filepath.Join(dir, "made"), other) },
+	} {
+		err := change()
+		if uid == 0 && err != nil {
+			t.Errorf("%s as root: %v", name, err)
+		}
+		if uid != 0 && (!errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), "could not set owner")) {
+			t.Errorf("%s as another user: %v", name, err)
+		}
+	}
+	want := uid
+	if uid == 0 {
+		want = other.UID
+	}
+	tree := hosttest.Snapshot(t, dir)
+	if len(tree) != 3 || tree["file"].UID != want || tree["made"].UID != want {
+		t.Errorf("afterwards there is %+v", tree)
+	}
+}

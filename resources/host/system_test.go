@@ -123,6 +123,16 @@ func TestSystemFileSystemsThatTakeNothing(t *testing.T) {
 	}
 }
 
+func TestSystemUnpackOntoAFullFileSystem(t *testing.T) {
+	needRoot(t)
+	dir := mountTmpfs(t, "size=1m", 0)
+	bundle := zip(t, pack(t, regular("big", strings.Repeat("x", 2<<20), 0o644)))
+	err := hosttest.New(t).Unpack(t.Context(), bytes.NewReader(bundle), dir, host.UnpackLimits{})
+	if !errors.Is(err, syscall.ENOSPC) || errors.Is(err, host.ErrNotArchive) {
+		t.Errorf("the error is %v", err)
+	}
+}
+
 // TestSystemLitterIsFoundWithItsNewOwner has what a run left that was killed
 // between giving a file away and renaming it.
 func TestSystemLitterIsFoundWithItsNewOwner(t *testing.T) {

@@ -99,6 +99,7 @@ func (s *sourceReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
+// sourceError has no Unwrap, so that nothing in it is taken for the file's own.
 type sourceError struct{ error }
 
 // archiveError is for what comes out of reading an archive.
@@ -231,19 +232,12 @@ func (u *unpacking) file(name string, mode os.FileMode, content io.Reader) error
 		err = ErrTooLarge
 	case err == nil:
 		err = f.Chmod(mode)
-	case !isWriteError(err):
+	case !errors.As(err, new(*fs.PathError)):
+		// What fails at the file itself is no fault of the archive.
 		err = archiveError(err)
 	}
 
 	return errors.Join(err, f.Close())
-}
-
-// isWriteError says that a copy failed at the file it goes to.
-func isWriteError(err error) bool {
-	var at *fs.PathError
-	var source sourceError
-
-	return errors.As(err, &at) && !errors.As(err, &source)
 }
 
 // taken tells an entry whose place is taken from what the system says.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -181,6 +182,17 @@ func TestUnpackOfWhatIsNoArchive(t *testing.T) {
 	source := io.MultiReader(bytes.NewReader(good[:len(good)/2]), failing{broken})
 	if err := hosttest.New(t).Unpack(t.Context(), source, t.TempDir(), host.UnpackLimits{}); !errors.Is(err, broken) || errors.Is(err, host.ErrNotArchive) {
 		t.Errorf("a source that breaks: %v", err)
+	}
+	random := make([]byte, 1<<20)
+	rand.NewChaCha8([32]byte{}).Read(random)
+	long := zip(t, pack(t, regular("file", string(random), 0o644)))
+	half := bytes.NewReader(long[:len(long)/2])
+	if err := hosttest.New(t).Unpack(t.Context(), half, t.TempDir(), host.UnpackLimits{}); !errors.Is(err, host.ErrNotArchive) {
+		t.Errorf("cut short within a file: %v", err)
+	}
+	source = io.MultiReader(bytes.NewReader(long[:len(long)/2]), failing{&fs.PathError{Op: "read", Path: "bundle", Err: broken}})
+	if err := hosttest.New(t).Unpack(t.Context(), source, t.TempDir(), host.UnpackLimits{}); !errors.Is(err, broken) || errors.Is(err, host.ErrNotArchive) {
+		t.Errorf("a source that breaks within a file: %v", err)
 	}
 	stopped := errors.New("interrupted")
 	ctx, cancel := context.WithCancelCause(t.Context())
