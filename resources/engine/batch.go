@@ -3,13 +3,17 @@ package engine
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// due change of one member of a batch.
+// batchRounds is how many changes each of the parallel workers makes in a batch.
+const batchRounds = 4
+
+// member is the change that is due to one resource of a batch.
 type member struct {
 	n       *node
 	t       *model.Transaction
@@ -23,13 +27,18 @@ type member struct {
 // wait for nothing that is still to come.
 func (r *run) batch(ctx context.Context, n *node, plan resource.Plan) []*member {
 	typ := n.res.Type
-	if typ.ApplyAll == nil || typ.Probe != nil {
+	if typ.Probe != nil || (typ.ApplyAll == nil && typ.Parallel < 2) {
 		return nil
+	}
+	most := len(r.graph.nodes)
+	if typ.ApplyAll == nil {
+		// Whoever stops the run waits for the batch in hand, so it must not be long.
+		most = batchRounds * typ.Parallel
 	}
 	first := &member{n: n, plan: plan, refresh: typ.Refreshes && r.refreshed(n)}
 	members := []*member{first}
 	for _, next := range r.graph.nodes[n.at+1:] {
-		if !r.joins(next, n) {
+		if len(members) >= most || !r.joins(next, n) {
 			break
 		}
 		plan, refresh, err := r.due(ctx, next)
@@ -90,38 +99,74 @@ func (r *run) oweAll(ctx context.Context, members []*member) (err error) {
 	return nil
 }
 
-// applyTogether ends the turns of all members that came out as planned.
+// applyTogether ends the turns of all members that came out as planned. Its
+// error is about all of them.
 func (r *run) applyTogether(ctx context.Context, members []*member) error {
 	typ := members[0].n.res.Type
 	g := &group{typ: typ, provider: r.looks[members[0].n.at].provider}
-	plans := make([]resource.Plan, len(members))
-	for i, m := range members {
+	for _, m := range members {
 		g.nodes = append(g.nodes, m.n)
-		plans[i] = m.plan
 	}
-	bounded, cancel := r.longest(ctx, members)
-	defer cancel()
-	var outcomes []resource.Outcome
-	err := protect(func() (err error) {
-		outcomes, err = typ.ApplyAll(bounded, r.env(nil), g.provider, r.specs(g), plans)
-		if err == nil && len(outcomes) != len(members) {
-			err = fmt.Errorf("%s gave %d outcomes for %d changes", typ.Name, len(outcomes), len(members))
-		}
-		return err
-	})
+	apply := r.applyAll
+	if typ.ApplyAll == nil {
+		apply = r.applyParallel
+	}
+	outcomes, errs, err := apply(ctx, g, members)
 	r.touched(members[0].n)
 	r.lookAt(ctx, g.nodes)
 	if err != nil {
 		return err
 	}
 	for i, m := range members {
-		if r.looks[m.n.at].err == nil && r.verify(m.n, outcomes[i]) == nil {
+		if errs[i] == nil && r.looks[m.n.at].err == nil && r.verify(m.n, outcomes[i]) == nil {
 			r.succeed(ctx, m.n, m.t, outcomes[i], m.refresh)
 			r.end(m.n, m.t)
 		}
 	}
 
 	return nil
+}
+
+// applyAll makes the changes in one transaction of the type.
+func (r *run) applyAll(ctx context.Context, g *group, members []*member) (outcomes []resource.Outcome, errs []error, err error) {
+	plans := make([]resource.Plan, len(members))
+	for i, m := range members {
+		plans[i] = m.plan
+	}
+	ctx, cancel := r.longest(ctx, members)
+	defer cancel()
+	err = protect(func() (err error) {
+		outcomes, err = g.typ.ApplyAll(ctx, r.env(nil), g.provider, r.specs(g), plans)
+		if err == nil && len(outcomes) != len(members) {
+			err = fmt.Errorf("%s gave %d outcomes for %d changes", g.typ.Name, len(outcomes), len(members))
+		}
+		return err
+	})
+
+	return outcomes, make([]error, len(members)), err
+}
+
+// applyParallel makes the changes at the same time, as many as the type allows.
+func (r *run) applyParallel(ctx context.Context, g *group, members []*member) ([]resource.Outcome, []error, error) {
+	outcomes, errs := make([]resource.Outcome, len(members)), make([]error, len(members))
+	slots := make(chan struct{}, g.typ.Parallel)
+	var all sync.WaitGroup
+	for i, m := range members {
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() { <-slots }()
+			ctx, cancel := r.attempt(ctx, m.n)
+			defer cancel()
+			errs[i] = protect(func() (err error) {
+				l := &r.looks[m.n.at]
+				outcomes[i], err = g.typ.Apply(ctx, r.env(m.n), l.provider, l.spec, m.plan)
+				return err
+			})
+		})
+	}
+	all.Wait()
+
+	return outcomes, errs, nil
 }
 
 // longest bounds ctx by the longest timeout of the members; one that has none

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -47,6 +48,7 @@ func newWorld(t *testing.T) *world {
 		resource.Of[*spec, *state, provider](mk("svc", refreshes)),
 		resource.Of[*spec, *state, provider](relating{mk("rel", nil)}),
 		resource.Of[*spec, *state, provider](many{mk("many", func(i *resource.Info) { i.Reads, i.Writes = resource.Packages, resource.Packages })}),
+		resource.Of[*spec, *state, provider](mk("wide", func(i *resource.Info) { i.Parallel = 4 })),
 		resource.Of[*spec, *state, provider](guarded{mk("guarded", refreshes)}),
 	}
 	w.opts = engine.Options{
@@ -485,6 +487,49 @@ func TestGroupsAreAskedTogether(t *testing.T) {
 	equal(t, w.m.actions(), []string{
 		"look at 4", "set a", "look at 4", "change 2 together", "set b", "set c", "look at 2", "set x", "look at 1", "set d", "look at 1",
 	})
+}
+
+func TestParallelChanges(t *testing.T) {
+	w := newWorld(t)
+	var lines, want []string
+	for i := range 30 {
+		line, outcome := fmt.Sprintf("wide f%02d value=%d", i, i), "changed"
+		switch i {
+		case 7:
+			line, outcome = line+" fail_at=apply", "failed"
+		case 9:
+			line, outcome = line+" fail_at=panic-apply", "failed"
+		case 20:
+			line += " require=wide#f19"
+		}
+		lines, want = append(lines, line), append(want, fmt.Sprintf("wide#f%02d %s", i, outcome))
+	}
+	run := w.run(w.graph(lines...))
+	slices.Sort(w.order) // those of a batch that fail end after it
+	w.outcomes(want...)
+	if run.Counts.Changed != 28 || run.Counts.Failed != 2 {
+		t.Fatalf("%+v", run.Counts)
+	}
+}
+
+func TestStopWaitsForTheBatchInHandOnly(t *testing.T) {
+	w := newWorld(t)
+	stop := make(chan struct{})
+	w.opts.Stop = stop
+	var once sync.Once
+	w.hook = func(event, _ string) {
+		if event == "apply" {
+			once.Do(func() { close(stop) })
+		}
+	}
+	var lines []string
+	for i := range 100 {
+		lines = append(lines, fmt.Sprintf("wide f%02d value=%d", i, i))
+	}
+	run := w.run(w.graph(lines...))
+	if run.Counts.Changed == 0 || run.Counts.NotRun == 0 || run.Counts.Changed+run.Counts.NotRun != 100 {
+		t.Fatalf("%+v", run.Counts)
+	}
 }
 
 func TestBatchFallsBackToOneByOne(t *testing.T) {

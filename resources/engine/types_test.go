@@ -157,6 +157,9 @@ func (t thing) Plan(s *spec, st *state, refresh bool) (resource.Plan, error) {
 func (t thing) Apply(ctx context.Context, env resource.Env, _ provider, s *spec, p resource.Plan) (resource.Outcome, error) {
 	t.event("apply", s.Name)
 	env.Log.Info("applying " + s.Value)
+	if s.FailAt == "panic-apply" {
+		panic("boom " + s.Name)
+	}
 	if s.FailAt == "hang" {
 		<-ctx.Done()
 		return resource.Outcome{}, context.Cause(ctx)

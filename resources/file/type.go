@@ -12,6 +12,10 @@ import (
 // Type is the file type with its providers. Make it with New.
 type Type struct{ providers []FileProvider }
 
+// parallel is how many files are written at the same time: the system then
+// syncs many of them to the disk at once.
+const parallel = 16
+
 // New makes the type, to be adapted by resource.Of.
 func New(providers ...FileProvider) resource.Contract[*Spec, *State, FileProvider] {
 	return &Type{providers: providers}
@@ -26,6 +30,7 @@ func (*Type) Info() resource.Info {
 		Ensures:  []string{model.EnsurePresent, model.EnsureAbsent, EnsureDirectory},
 		Reads:    resource.Paths | resource.Accounts,
 		Writes:   resource.Paths,
+		Parallel: parallel,
 	}
 }
 

@@ -41,6 +41,10 @@ type Info struct {
 	Reads, Writes Domain
 	// Refreshes says that a refresh makes the type act.
 	Refreshes bool
+	// Parallel is how many changes of the type may be made at the same time where
+	// nothing orders them; 0 means one after the other. It is for types that
+	// wait for the disk, not for the machine.
+	Parallel int
 	// OwnTimeout says that the type applies the timeout property itself.
 	OwnTimeout bool
 }
