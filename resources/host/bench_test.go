@@ -28,10 +28,16 @@ func writeMany(b *testing.B, h *host.Host, dir string, n int) {
 	}
 }
 
-// BenchmarkWrite5000 is the first run of 5,000 small files: all written and synced.
-func BenchmarkWrite5000(b *testing.B) {
+// BenchmarkWrite1000 and BenchmarkWrite5000 are a first run of small files: all
+// written and synced.
+func BenchmarkWrite1000(b *testing.B) { benchmarkWrite(b, 1000) }
+
+func BenchmarkWrite5000(b *testing.B) { benchmarkWrite(b, 5000) }
+
+func benchmarkWrite(b *testing.B, n int) {
+	b.Helper()
 	for b.Loop() {
-		writeMany(b, hosttest.New(b), b.TempDir(), 5000)
+		writeMany(b, hosttest.New(b), b.TempDir(), n)
 	}
 }
 
