@@ -1,0 +1,144 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// deadline is how long anything may take here before it counts as hanging.
+const deadline = 2 * time.Minute
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "muster-e2e-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	args := []string{"build", "-o", filepath.Join(dir, "muster")}
+	if raceEnabled {
+		args = append(args, "-race")
+	}
+	cmd := exec.Command("go", append(args, "github.com/musterfleet/muster/cmd/muster")...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "building muster: %v\n%s", err, out)
+		os.Exit(1)
+	}
+	if err := os.Setenv("PATH", dir+":"+os.Getenv("PATH")); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	if err := os.RemoveAll(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	os.Exit(code)
+}
+
+// process is a muster that was started.
+type process struct {
+	t    *testing.T
+	cmd  *exec.Cmd
+	text output
+	done chan error
+}
+
+// output keeps what a process says; it can be read while that goes on.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write keeps b.
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+
+	return o.text.Write(b)
+}
+
+// String gives what was said so far.
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+
+	return o.text.String()
+}
+
+// start starts muster with a state directory.
+func start(t *testing.T, state string, args ...string) *process {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), deadline)
+	t.Cleanup(cancel)
+	p := &process{t: t, cmd: exec.CommandContext(ctx, "muster", args...), done: make(chan error, 1)}
+	p.cmd.Env = append(os.Environ(), "MUSTER_STATE_DIR="+state, "NATS_URL=nats://127.0.0.1:1")
+	p.cmd.Stdout, p.cmd.Stderr = &p.text, &p.text
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { p.done <- p.cmd.Wait() }()
+
+	return p
+}
+
+// wait waits for the end of a process and gives its exit code and what it said.
+func (p *process) wait() (int, string) {
+	<-p.done
+
+	return p.cmd.ProcessState.ExitCode(), p.text.String()
+}
+
+// await waits until a condition holds.
+func await(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	limit := time.After(deadline)
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-limit:
+			t.Fatalf("not in time: %s", what)
+		}
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// write writes a file of a test.
+func write(t *testing.T, path, text string) string {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+
+	return path
+}
+
+// litter gives the temporary files below a directory.
+func litter(t *testing.T, dir string) []string {
+	t.Helper()
+	var out []string
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && strings.HasPrefix(d.Name(), ".muster-") {
+			out = append(out, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return out
+}
