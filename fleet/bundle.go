@@ -1,0 +1,212 @@
+package fleet
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// BundleManifest is the name of the manifest within a bundle.
+const BundleManifest = "manifest.yaml"
+
+// The errors of bundling, wrapped with the path concerned.
+var (
+	// ErrNoManifest is a directory without manifest.yaml.
+	ErrNoManifest = errors.New("no manifest.yaml at its root")
+	// ErrNotBundled is something that cannot be part of a bundle.
+	ErrNotBundled = errors.New("cannot be part of a bundle")
+)
+
+// skipped are directories of version control, which nobody means to deliver.
+var skipped = [...]string{".git", ".hg", ".svn", ".bzr"}
+
+// bundle is what goes into a bundle: paths within it, and where they are read.
+type bundle struct {
+	root  *os.Root
+	names []string
+	// manifest, when it is not nil, is delivered as manifest.yaml instead of what
+	// the root has there.
+	manifest []byte
+}
+
+// bundleDir takes all of a directory, which has the manifest at its root.
+func bundleDir(dir string) (*bundle, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	b := &bundle{root: root}
+	err = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case name == ".":
+			return nil
+		case d.IsDir() && slices.Contains(skipped[:], d.Name()):
+			return fs.SkipDir
+		}
+		b.names = append(b.names, name)
+		return nil
+	})
+	if err == nil && !slices.Contains(b.names, BundleManifest) {
+		err = fmt.Errorf("%s: %w", dir, ErrNoManifest)
+	}
+	if err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
+
+	return b, nil
+}
+
+// bundleFiles takes a manifest and the files and directories it names beside
+// itself, relative to dir.
+func bundleFiles(dir string, manifest []byte, files []string) (*bundle, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	b := &bundle{root: root, manifest: manifest}
+	for _, file := range files {
+		if err := b.take(file); err != nil {
+			return nil, errors.Join(err, root.Close())
+		}
+	}
+	b.names = append(b.names, BundleManifest)
+
+	return b, nil
+}
+
+// take adds a path, what is in it and the directories it stands in.
+func (b *bundle) take(file string) error {
+	file = path.Clean(filepath.ToSlash(file))
+	switch {
+	case !filepath.IsLocal(file) || file == ".":
+		return fmt.Errorf("%s: %w: it is not below the manifest's directory", file, ErrNotBundled)
+	case file == BundleManifest:
+		return fmt.Errorf("%s: %w: the manifest takes that name there", file, ErrNotBundled)
+	}
+	for dir := path.Dir(file); dir != "."; dir = path.Dir(dir) {
+		b.names = append(b.names, dir)
+	}
+
+	return fs.WalkDir(b.root.FS(), file, func(name string, _ fs.DirEntry, err error) error {
+		b.names = append(b.names, name)
+		return err
+	})
+}
+
+func (b *bundle) close() error { return b.root.Close() }
+
+// write writes the bundle as a tar.gz, whose bytes depend on names, content and
+// whether a file is executable, and on nothing else.
+func (b *bundle) write(ctx context.Context, w io.Writer) (digest string, err error) {
+	sum := sha256.New()
+	zipped := gzip.NewWriter(io.MultiWriter(w, sum))
+	archive := tar.NewWriter(zipped)
+	slices.Sort(b.names)
+	for _, name := range slices.Compact(b.names) {
+		if err := context.Cause(ctx); err != nil {
+			return "", err
+		}
+		if err := b.add(archive, name); err != nil {
+			return "", fmt.Errorf("bundle %s: %w", name, err)
+		}
+	}
+	if err := archive.Close(); err != nil {
+		return "", err
+	}
+	if err := zipped.Close(); err != nil {
+		return "", err
+	}
+
+	return digestPrefix + hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+func (b *bundle) add(archive *tar.Writer, name string) error {
+	if name == BundleManifest && b.manifest != nil {
+		if err := archive.WriteHeader(header(tar.TypeReg, name, int64(len(b.manifest)), 0o644)); err != nil {
+			return err
+		}
+		_, err := archive.Write(b.manifest)
+		return err
+	}
+	info, err := b.root.Lstat(name)
+	if err != nil {
+		return err
+	}
+	switch mode := info.Mode(); {
+	case mode.IsRegular():
+		return b.file(archive, name)
+	case mode.IsDir():
+		return archive.WriteHeader(header(tar.TypeDir, name+"/", 0, 0o755))
+	case mode&fs.ModeSymlink != 0:
+		return b.link(archive, name)
+	default:
+		return fmt.Errorf("%w: only files, directories and symbolic links can", ErrNotBundled)
+	}
+}
+
+func (b *bundle) file(archive *tar.Writer, name string) (err error) {
+	f, err := b.root.Open(name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	mode := int64(0o644)
+	if info.Mode()&0o111 != 0 {
+		mode = 0o755
+	}
+	if err := archive.WriteHeader(header(tar.TypeReg, name, info.Size(), mode)); err != nil {
+		return err
+	}
+	if n, err := io.Copy(archive, f); err != nil || n != info.Size() {
+		return errors.Join(fmt.Errorf("changed while it was read, from %d bytes to %d or more", info.Size(), n), err)
+	}
+
+	return nil
+}
+
+// link takes a symbolic link as it is; a node refuses one that leads out of the
+// bundle, so it is refused here already.
+func (b *bundle) link(archive *tar.Writer, name string) error {
+	target, err := b.root.Readlink(name)
+	if err != nil {
+		return err
+	}
+	if path.IsAbs(target) || !filepath.IsLocal(path.Join(path.Dir(name), target)) || climbsLate(target) {
+		return fmt.Errorf("%w: the link to %q leads out of it, put a copy there", ErrNotBundled, target)
+	}
+	h := header(tar.TypeSymlink, name, 0, 0o777)
+	h.Linkname = target
+
+	return archive.WriteHeader(h)
+}
+
+// climbsLate says that a .. stands behind a name, which may itself be a link.
+func climbsLate(target string) bool {
+	elements := strings.Split(target, "/")
+	first := slices.IndexFunc(elements, func(e string) bool { return e != ".." })
+
+	return first >= 0 && slices.Contains(elements[first:], "..")
+}
+
+// header has no times and no owner: nodes do not use them and equal content must
+// give equal bytes.
+func header(kind byte, name string, size, mode int64) *tar.Header {
+	return &tar.Header{Typeflag: kind, Name: name, Size: size, Mode: mode}
+}

@@ -1,0 +1,139 @@
+package fleet
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// Terms are what an assignment says beyond its manifest. The zero value says
+// nothing, so that a manifest can be pushed bare.
+type Terms struct {
+	Data     map[string]any
+	Noop     bool
+	Drift    model.Drift
+	Interval time.Duration
+	When     string
+	Priority int
+	Expires  time.Time
+}
+
+// IsZero says that there are no terms.
+func (t Terms) IsZero() bool {
+	return len(t.Data) == 0 && !t.Noop && t.Drift == "" && t.Interval == 0 && t.When == "" && t.Priority == 0 && t.Expires.IsZero()
+}
+
+// assignment makes the document of terms, for a manifest or a bundle to be
+// filled in.
+func (t Terms) assignment(name string, issued time.Time) model.Assignment {
+	return model.Assignment{
+		Protocol: model.ProtocolAssignment,
+		Name:     name,
+		Data:     t.Data,
+		Noop:     t.Noop,
+		Drift:    t.Drift,
+		Interval: model.Duration(t.Interval),
+		When:     t.When,
+		Priority: t.Priority,
+		Expires:  t.Expires,
+		Issued:   issued,
+	}
+}
+
+// encode writes an assignment as JSON, which keeps a manifest's text byte for
+// byte whatever is in it.
+func encode(a model.Assignment) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(a); err != nil {
+		return nil, fmt.Errorf("encode assignment: %w", err)
+	}
+
+	return b.Bytes(), nil
+}
+
+// Assignment reads the assignment document that a value holds; ok is false for
+// a bare manifest and for what is neither.
+func Assignment(value []byte) (a model.Assignment, ok bool) {
+	if json.Unmarshal(value, &a) != nil {
+		a = model.Assignment{}
+		if yaml.Unmarshal(value, &a) != nil {
+			return model.Assignment{}, false
+		}
+	}
+
+	return a, a.Protocol == model.ProtocolAssignment
+}
+
+// same says that two values mean the same: they are equal, or equal but for the
+// time they were issued.
+func same(a, b []byte) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
+	first, ok := Assignment(a)
+	second, also := Assignment(b)
+	if !ok || !also {
+		return false
+	}
+	first.Issued, second.Issued = time.Time{}, time.Time{}
+	x, err := json.Marshal(first)
+	y, otherErr := json.Marshal(second)
+
+	return err == nil && otherErr == nil && bytes.Equal(x, y)
+}
+
+// Readable gives a value as somebody reads it: a bare manifest as it is, an
+// assignment document as YAML with the manifest's lines as lines.
+func Readable(value []byte) string {
+	a, ok := Assignment(value)
+	if !ok {
+		return string(value)
+	}
+	text, err := readable(a)
+	if err != nil {
+		return string(value)
+	}
+
+	return text
+}
+
+// readable encodes by way of JSON, so that keys come out as they are in
+// documents and unset ones not at all.
+func readable(a model.Assignment) (string, error) {
+	encoded, err := encode(a)
+	if err != nil {
+		return "", err
+	}
+	var node yaml.Node
+	if err := yaml.Unmarshal(encoded, &node); err != nil {
+		return "", err
+	}
+	plain(&node)
+	var b bytes.Buffer
+	e := yaml.NewEncoder(&b)
+	e.SetIndent(2)
+	if err := e.Encode(&node); err != nil {
+		return "", err
+	}
+
+	return b.String(), e.Close()
+}
+
+// plain takes the style of JSON off a node: yaml.v3 then writes blocks.
+func plain(n *yaml.Node) {
+	n.Style = 0
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" && bytes.ContainsRune([]byte(n.Value), '\n') {
+		n.Style = yaml.LiteralStyle
+	}
+	for _, child := range n.Content {
+		plain(child)
+	}
+}

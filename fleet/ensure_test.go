@@ -1,0 +1,196 @@
+package fleet_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"reflect"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/model"
+)
+
+// never is a silence that no test waits for.
+const never = time.Hour
+
+// asker answers as its targets say; one that is held gives nothing more until
+// the context ends.
+type asker struct {
+	answers map[fleet.Target][]model.EnsureResponse
+	held    bool
+	err     error
+
+	mu    sync.Mutex
+	asked []model.EnsureRequest
+}
+
+func (a *asker) Ask(ctx context.Context, target fleet.Target, req model.EnsureRequest) iter.Seq2[model.EnsureResponse, error] {
+	a.mu.Lock()
+	a.asked = append(a.asked, req)
+	a.mu.Unlock()
+
+	return func(yield func(model.EnsureResponse, error) bool) {
+		for _, r := range a.answers[target] {
+			if !yield(r, nil) {
+				return
+			}
+		}
+		if a.err != nil && !yield(model.EnsureResponse{}, a.err) {
+			return
+		}
+		if a.held {
+			<-ctx.Done()
+		}
+	}
+}
+
+func response(node string, phase model.EnsurePhase) model.EnsureResponse {
+	r := model.EnsureResponse{Node: node, Phase: phase, ID: "1"}
+	if phase == model.EnsureDone {
+		r.State = &model.Transaction{Type: "exec", Name: "uptime", Changed: true}
+	}
+
+	return r
+}
+
+func known(names ...string) *lister {
+	var nodes []fleet.Node
+	for _, n := range names {
+		nodes = append(nodes, node(n, []string{"web"}, nil))
+	}
+
+	return &lister{states: [][]fleet.Node{nodes}}
+}
+
+var toWeb = []fleet.Target{{Group: "web"}}
+
+func TestEnsureGathers(t *testing.T) {
+	a := &asker{held: true, answers: map[fleet.Target][]model.EnsureResponse{{Group: "web"}: {
+		response("b", model.EnsureAcknowledged), response("a", model.EnsureAcknowledged), response("a", model.EnsureRunning),
+		{Node: "a", ID: "other", Phase: model.EnsureFailed},
+		response("a", model.EnsureDone), response("a", model.EnsureFailed), response("b", model.EnsureDone),
+	}}}
+	var progress []fleet.Progress
+	var answered []string
+	e := fleet.Ensurer{Asker: a, Nodes: known("a", "b"), Silence: never,
+		OnProgress: func(p fleet.Progress) { progress = append(progress, p) },
+		OnAnswer:   func(r model.EnsureResponse) { answered = append(answered, r.Node+" "+string(r.Phase)) },
+	}
+	got, err := e.Ensure(t.Context(), toWeb, model.EnsureRequest{ID: "1", Type: "exec"})
+	if err != nil || !got.OK() || len(got.Answers) != 2 || got.Answers[0].Node != "a" || got.Answers[0].Phase != model.EnsureDone {
+		t.Errorf("got %+v %v", got, err)
+	}
+	if !reflect.DeepEqual(answered, []string{"a done", "b done"}) {
+		t.Errorf("answered %v", answered)
+	}
+	if progress[0] != (fleet.Progress{Expected: 2}) || progress[len(progress)-1] != (fleet.Progress{Expected: 2, Acknowledged: 2, Finished: 2}) {
+		t.Errorf("progress %v", progress)
+	}
+	if len(a.asked) != 1 || a.asked[0].Type != "exec" {
+		t.Errorf("asked %v", a.asked)
+	}
+}
+
+// A node in two targets is asked twice and answers for both; it counts once.
+func TestEnsureSeveralTargets(t *testing.T) {
+	a := &asker{held: true, answers: map[fleet.Target][]model.EnsureResponse{
+		{Group: "web"}: {response("a", model.EnsureDone)}, {Node: "a"}: {response("a", model.EnsureDone)}, {Node: "x"}: {response("x", model.EnsureDone)},
+	}}
+	got, err := (&fleet.Ensurer{Asker: a, Nodes: known("a"), Silence: never}).Ensure(t.Context(), append(toWeb, fleet.Target{Node: "a"}, fleet.Target{Node: "x"}), model.EnsureRequest{ID: "1"})
+	if err != nil || !got.OK() || len(got.Answers) != 2 || len(a.asked) != 3 {
+		t.Errorf("got %+v %v", got, err)
+	}
+}
+
+func TestEnsureNamesWhoDoesNotAnswer(t *testing.T) {
+	answers := map[fleet.Target][]model.EnsureResponse{{Group: "web"}: {response("a", model.EnsureDone), response("b", model.EnsureAcknowledged)}}
+	want := func(t *testing.T, got *fleet.Ensured, err error) {
+		t.Helper()
+		if err != nil || got.OK() || !reflect.DeepEqual(got.Missing, []string{"c", "gone"}) || !reflect.DeepEqual(got.Unfinished, []string{"b"}) {
+			t.Errorf("got %+v %v", got, err)
+		}
+	}
+	targets := append(toWeb, fleet.Target{Node: "gone"})
+	t.Run("when nothing more can come", func(t *testing.T) {
+		e := fleet.Ensurer{Asker: &asker{answers: answers}, Nodes: known("c", "b", "a"), Silence: never}
+		got, err := e.Ensure(t.Context(), targets, model.EnsureRequest{ID: "1"})
+		want(t, got, err)
+	})
+	t.Run("when the time is over", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		e := fleet.Ensurer{Asker: &asker{answers: answers, held: true}, Nodes: known("c", "b", "a"), Silence: never, OnProgress: func(p fleet.Progress) {
+			if p.Acknowledged == 2 {
+				cancel()
+			}
+		}}
+		got, err := e.Ensure(ctx, targets, model.EnsureRequest{ID: "1"})
+		want(t, got, err)
+	})
+	t.Run("after their silence", func(t *testing.T) {
+		done := map[fleet.Target][]model.EnsureResponse{{Group: "web"}: {response("a", model.EnsureDone)}}
+		e := fleet.Ensurer{Asker: &asker{answers: done, held: true}, Nodes: known("c", "a"), Silence: time.Millisecond}
+		// The silence may be over before the answer is taken, so only what does not
+		// depend on it is judged.
+		got, err := e.Ensure(t.Context(), toWeb, model.EnsureRequest{ID: "1"})
+		if err != nil || got.OK() || got.Missing[len(got.Missing)-1] != "c" {
+			t.Errorf("got %+v %v", got, err)
+		}
+	})
+}
+
+// Nodes that nobody knows of are taken too; that none answers is not OK.
+func TestEnsureUnknownNodes(t *testing.T) {
+	a := &asker{answers: map[fleet.Target][]model.EnsureResponse{{Group: "web"}: {response("new", model.EnsureDone)}}}
+	got, err := (&fleet.Ensurer{Asker: a, Nodes: known(), Silence: never}).Ensure(t.Context(), toWeb, model.EnsureRequest{ID: "1"})
+	if err != nil || !got.OK() || got.Answers[0].Node != "new" {
+		t.Errorf("got %+v %v", got, err)
+	}
+	none, err := (&fleet.Ensurer{Asker: &asker{}, Nodes: known(), Silence: never}).Ensure(t.Context(), toWeb, model.EnsureRequest{ID: "1"})
+	if err != nil || none.OK() {
+		t.Errorf("nobody: %+v %v", none, err)
+	}
+}
+
+func TestEnsureErrors(t *testing.T) {
+	broken := errors.New("broken")
+	_, err := (&fleet.Ensurer{Asker: &asker{}, Nodes: &lister{err: broken}}).Ensure(t.Context(), toWeb, model.EnsureRequest{})
+	wantError(t, err, broken, "")
+	a := &asker{err: broken, answers: map[fleet.Target][]model.EnsureResponse{{Group: "web"}: {response("a", model.EnsureDone)}}}
+	got, err := (&fleet.Ensurer{Asker: a, Nodes: known("a", "b"), Silence: never}).Ensure(t.Context(), toWeb, model.EnsureRequest{ID: "1"})
+	wantError(t, err, broken, "group.web")
+	if len(got.Answers) != 1 {
+		t.Errorf("what had come is lost: %+v", got)
+	}
+}
+
+func TestFailed(t *testing.T) {
+	state := func(t model.Transaction) model.EnsureResponse {
+		return model.EnsureResponse{Phase: model.EnsureDone, State: &t}
+	}
+	for name, c := range map[string]struct {
+		answer  model.EnsureResponse
+		failed  bool
+		outcome model.Outcome
+	}{
+		"done":    {state(model.Transaction{}), false, model.OutcomeStable},
+		"changed": {state(model.Transaction{Changed: true}), false, model.OutcomeChanged},
+		"failed":  {state(model.Transaction{Failed: true}), true, model.OutcomeFailed},
+		"unmet":   {state(model.Transaction{UnmetRequirements: []model.Ref{{Type: "file", Name: "a"}}}), true, model.OutcomeUnmet},
+		"not run": {state(model.Transaction{NotRun: true}), true, model.OutcomeNotRun},
+		"error":   {model.EnsureResponse{Error: "no such type"}, true, model.OutcomeFailed},
+		"phase":   {model.EnsureResponse{Phase: model.EnsureFailed}, true, "failed"},
+		"expired": {model.EnsureResponse{Phase: model.EnsureExpired}, true, "expired"},
+		"at work": {model.EnsureResponse{Phase: model.EnsureRunning}, false, "running"},
+	} {
+		if got := fleet.Failed(c.answer); got != c.failed {
+			t.Errorf("%s: failed is %v", name, got)
+		}
+		if got := fleet.EnsureOutcome(c.answer); got != c.outcome {
+			t.Errorf("%s: outcome is %s", name, got)
+		}
+	}
+}

@@ -1,0 +1,39 @@
+package fleet
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"time"
+)
+
+// The sentinel errors that the interfaces of this package wrap.
+var (
+	// ErrNotFound is an assignment or revision that is not there.
+	ErrNotFound = errors.New("not found")
+	// ErrTooLarge is a value over what the server takes.
+	ErrTooLarge = errors.New("larger than the server takes")
+)
+
+// Entry is one revision of an assignment.
+type Entry struct {
+	// Key is node.<node>.<name> or group.<group>.<name>.
+	Key      string    `json:"key" yaml:"key"`
+	Revision uint64    `json:"revision" yaml:"revision"`
+	Digest   string    `json:"digest,omitempty" yaml:"digest,omitempty"`
+	At       time.Time `json:"at,omitzero" yaml:"at,omitempty"`
+	// Deleted is a revision that ended the assignment; it has no value.
+	Deleted bool `json:"deleted,omitempty" yaml:"deleted,omitempty"`
+	// Value is the bytes in the bucket; a list does not have them.
+	Value []byte `json:"-" yaml:"-"`
+}
+
+// Digest gives the digest of a manifest's text or a bundle's bytes as it stands
+// in documents: sha256- and 64 hexadecimal digits.
+func Digest(b []byte) string {
+	sum := sha256.Sum256(b)
+
+	return digestPrefix + hex.EncodeToString(sum[:])
+}
+
+const digestPrefix = "sha256-"

@@ -1,0 +1,78 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/aymanbagabas/go-udiff"
+)
+
+// History is what the bucket still has of an assignment.
+type History interface {
+	// History gives its revisions, oldest first, with their values; the error wraps
+	// ErrNotFound when there is none.
+	History(ctx context.Context, key string) ([]Entry, error)
+}
+
+// Revision finds one revision of an assignment, or with 0 the newest. The error
+// wraps ErrNotFound and says which there are; an assignment that was ended
+// counts as not there when the newest is asked for.
+func Revision(ctx context.Context, h History, key string, revision uint64) (Entry, error) {
+	all, err := h.History(ctx, key)
+	if err != nil {
+		return Entry{}, err
+	}
+	if len(all) == 0 {
+		return Entry{}, fmt.Errorf("%s: %w", key, ErrNotFound)
+	}
+	newest := all[len(all)-1]
+	if revision == 0 && newest.Deleted {
+		return Entry{}, fmt.Errorf("%s: %w: it was removed with revision %d", key, ErrNotFound, newest.Revision)
+	}
+	if revision == 0 {
+		return newest, nil
+	}
+	at := slices.IndexFunc(all, func(e Entry) bool { return e.Revision == revision })
+	if at < 0 {
+		return Entry{}, fmt.Errorf("revision %d of %s: %w: the bucket has %s", revision, key, ErrNotFound, revisions(all))
+	}
+
+	return all[at], nil
+}
+
+// revisions lists the numbers of revisions in words.
+func revisions(all []Entry) string {
+	text := ""
+	for i, e := range all {
+		if i > 0 {
+			text += ", "
+		}
+		text += fmt.Sprint(e.Revision)
+	}
+
+	return text
+}
+
+// Before finds the revision right before another one. The error wraps
+// ErrNotFound where the bucket has none.
+func Before(ctx context.Context, h History, e Entry) (Entry, error) {
+	all, err := h.History(ctx, e.Key)
+	if err != nil {
+		return Entry{}, err
+	}
+	at := slices.IndexFunc(all, func(o Entry) bool { return o.Revision == e.Revision })
+	if at < 1 {
+		return Entry{}, fmt.Errorf("revision %d of %s: the one before it: %w", e.Revision, e.Key, ErrNotFound)
+	}
+
+	return all[at-1], nil
+}
+
+// Diff gives a unified diff of two revisions as Readable shows them, empty when
+// they read the same.
+func Diff(from, to Entry) string {
+	return udiff.Unified(label(from), label(to), Readable(from.Value), Readable(to.Value))
+}
+
+func label(e Entry) string { return fmt.Sprintf("%s@%d", e.Key, e.Revision) }

@@ -1,0 +1,166 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+)
+
+// Assignments is where nodes read what they must run.
+type Assignments interface {
+	// Get gives the assignment in force; the error wraps ErrNotFound when there is none.
+	Get(ctx context.Context, key string) (Entry, error)
+	// Put stores a value and gives its revision; the error wraps ErrTooLarge.
+	Put(ctx context.Context, key string, value []byte) (uint64, error)
+}
+
+// Bundles is where bundles are kept.
+type Bundles interface {
+	// PutBundle stores a bundle, read from its beginning, under its digest, which
+	// it gives. One that is there already is not stored again.
+	PutBundle(ctx context.Context, r io.ReadSeeker) (digest string, err error)
+}
+
+// Push is something to be assigned.
+type Push struct {
+	Source  *Source
+	Name    string
+	Targets []Target
+	Terms   Terms
+	// Bundle makes a bundle also of a manifest that could travel alone.
+	Bundle bool
+}
+
+// Pushed is what came of one target.
+type Pushed struct {
+	Key      string `json:"key" yaml:"key"`
+	Revision uint64 `json:"revision" yaml:"revision"`
+	// Digest is that of the manifest's text or the bundle's bytes.
+	Digest string `json:"digest" yaml:"digest"`
+	Bundle bool   `json:"bundle,omitempty" yaml:"bundle,omitempty"`
+	// Unchanged says that the very same was assigned already.
+	Unchanged bool `json:"unchanged,omitempty" yaml:"unchanged,omitempty"`
+}
+
+// Pusher assigns manifests.
+type Pusher struct {
+	Assignments Assignments
+	Bundles     Bundles
+}
+
+// Push assigns to every target, and gives what it did also when some failed;
+// the error then says which. What is assigned already is left alone. The error
+// wraps ErrTooLarge where only a bundle can be pushed.
+func (p *Pusher) Push(ctx context.Context, push Push) ([]Pushed, error) {
+	value, digest, packed, err := push.value(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if packed != nil {
+		defer packed.remove()
+	}
+	var done []Pushed
+	var failed []error
+	for _, target := range push.Targets {
+		one := Pushed{Key: target.Key(push.Name), Digest: digest, Bundle: packed != nil}
+		if err := p.one(ctx, &one, value, packed); err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", one.Key, err))
+			continue
+		}
+		done = append(done, one)
+	}
+
+	return done, errors.Join(failed...)
+}
+
+// one assigns to one target; the bundle is stored first, so that no node ever
+// reads of one that is not there.
+func (p *Pusher) one(ctx context.Context, out *Pushed, value []byte, packed *packed) error {
+	current, err := p.Assignments.Get(ctx, out.Key)
+	switch {
+	case err == nil && same(current.Value, value):
+		out.Revision, out.Unchanged = current.Revision, true
+		return nil
+	case err != nil && !errors.Is(err, ErrNotFound):
+		return err
+	}
+	if packed != nil {
+		if err := p.store(ctx, packed, out.Digest); err != nil {
+			return err
+		}
+	}
+	out.Revision, err = p.Assignments.Put(ctx, out.Key, value)
+
+	return err
+}
+
+func (p *Pusher) store(ctx context.Context, packed *packed, digest string) error {
+	if packed.stored {
+		return nil
+	}
+	stored, err := p.Bundles.PutBundle(ctx, packed.file)
+	packed.stored = err == nil
+	switch {
+	case err != nil:
+		return fmt.Errorf("store bundle: %w", err)
+	case stored != digest:
+		return fmt.Errorf("store bundle: stored as %s, made as %s", stored, digest)
+	default:
+		return nil
+	}
+}
+
+// value gives what goes into the bucket, and the bundle as a temporary file
+// where one is needed.
+func (push Push) value(ctx context.Context) (value []byte, digest string, packed *packed, err error) {
+	a := push.Terms.assignment(push.Name, time.Now().UTC())
+	switch {
+	case push.Bundle || push.Source.NeedsBundle():
+		if packed, digest, err = push.Source.pack(ctx); err != nil {
+			return nil, "", nil, err
+		}
+		a.Bundle, a.Digest = digest, digest
+	case push.Terms.IsZero():
+		return push.Source.Text, Digest(push.Source.Text), nil, nil
+	default:
+		digest = Digest(push.Source.Text)
+		a.Manifest, a.Digest = string(push.Source.Text), digest
+	}
+	value, err = encode(a)
+	if err != nil && packed != nil {
+		packed.remove()
+	}
+
+	return value, digest, packed, err
+}
+
+// pack makes the bundle in a temporary file, because it may be larger than memory.
+func (s *Source) pack(ctx context.Context) (*packed, string, error) {
+	f, err := os.CreateTemp("", "muster-bundle-*.tar.gz")
+	if err != nil {
+		return nil, "", err
+	}
+	p := &packed{file: f}
+	digest, err := s.bundle(ctx, f)
+	if err != nil {
+		p.remove()
+		return nil, "", err
+	}
+
+	return p, digest, nil
+}
+
+// packed is a bundle in a temporary file.
+type packed struct {
+	file   *os.File
+	stored bool
+}
+
+// remove removes the file; one that stays is the system's to clear.
+func (p *packed) remove() {
+	_ = p.file.Close()
+	_ = os.Remove(p.file.Name())
+}

@@ -1,0 +1,294 @@
+package fleet_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/model"
+)
+
+// memory keeps assignments and bundles as the buckets do.
+type memory struct {
+	entries map[string][]fleet.Entry
+	bundles map[string][]byte
+	last    uint64
+	limit   int
+	// refused are keys that cannot be written.
+	refused map[string]bool
+	stored  int
+}
+
+func newMemory() *memory {
+	return &memory{entries: map[string][]fleet.Entry{}, bundles: map[string][]byte{}, limit: 1 << 20, refused: map[string]bool{}}
+}
+
+func pusher(m *memory) *fleet.Pusher { return &fleet.Pusher{Assignments: m, Bundles: m} }
+
+func (m *memory) Get(_ context.Context, key string) (fleet.Entry, error) {
+	all := m.entries[key]
+	if len(all) == 0 || all[len(all)-1].Deleted {
+		return fleet.Entry{}, fmt.Errorf("manifest %s: %w", key, fleet.ErrNotFound)
+	}
+
+	return all[len(all)-1], nil
+}
+
+var errNotAllowed = errors.New("not allowed")
+
+func (m *memory) Put(_ context.Context, key string, value []byte) (uint64, error) {
+	switch {
+	case m.refused[key]:
+		return 0, errNotAllowed
+	case len(value) > m.limit:
+		return 0, fmt.Errorf("%d bytes: %w", len(value), fleet.ErrTooLarge)
+	}
+	m.last++
+	m.entries[key] = append(m.entries[key], fleet.Entry{Key: key, Revision: m.last, Digest: fleet.Digest(value), Value: value})
+
+	return m.last, nil
+}
+
+func (m *memory) PutBundle(_ context.Context, r io.ReadSeeker) (string, error) {
+	if _, err := r.Seek(0, io.SeekStart); err != nil {
+		return "", err
+	}
+	data, err := io.ReadAll(r)
+	m.bundles[fleet.Digest(data)] = data
+	m.stored++
+
+	return fleet.Digest(data), err
+}
+
+func (m *memory) History(_ context.Context, key string) ([]fleet.Entry, error) {
+	if len(m.entries[key]) == 0 {
+		return nil, fleet.ErrNotFound
+	}
+
+	return m.entries[key], nil
+}
+
+// text gives a source of a manifest that travels alone.
+func text(t testing.TB, s string) *fleet.Source {
+	t.Helper()
+	out, err := fleet.Read("-", strings.NewReader(s), anything)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return out
+}
+
+// A manifest without terms is pushed byte for byte, so that any tool could have done it.
+func TestPushBare(t *testing.T) {
+	const manifest = "# kept\r\nmuster:  {}  \n\n"
+	m := newMemory()
+	targets := []fleet.Target{{Node: "a"}, {Group: "web"}}
+	push := fleet.Push{Source: text(t, manifest), Name: "motd", Targets: targets}
+	done, err := pusher(m).Push(t.Context(), push)
+	if err != nil || len(done) != 2 {
+		t.Fatal(done, err)
+	}
+	for i, key := range []string{"node.a.motd", "group.web.motd"} {
+		want := fleet.Pushed{Key: key, Revision: uint64(i + 1), Digest: fleet.Digest([]byte(manifest))}
+		if done[i] != want || string(m.entries[key][0].Value) != manifest {
+			t.Errorf("%s: %+v, stored %q", key, done[i], m.entries[key][0].Value)
+		}
+	}
+	again, err := pusher(m).Push(t.Context(), push)
+	if err != nil || !again[0].Unchanged || again[0].Revision != 1 || !again[1].Unchanged || m.last != 2 {
+		t.Errorf("pushed again: %+v %v", again, err)
+	}
+	push.Source = text(t, manifest+"#")
+	changed, err := pusher(m).Push(t.Context(), push)
+	if err != nil || changed[0].Unchanged || changed[0].Revision != 3 {
+		t.Errorf("changed: %+v %v", changed, err)
+	}
+	m.entries["node.a.motd"] = append(m.entries["node.a.motd"], fleet.Entry{Key: "node.a.motd", Revision: 9, Deleted: true})
+	m.last = 9
+	if back, err := pusher(m).Push(t.Context(), push); err != nil || back[0].Unchanged || back[0].Revision != 10 || !back[1].Unchanged {
+		t.Errorf("after a removal: %+v %v", back, err)
+	}
+}
+
+func TestPushTerms(t *testing.T) {
+	const manifest = "muster: {}\n\ttab and \"quotes\" <&>\n"
+	expires := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+	m := newMemory()
+	push := fleet.Push{Source: text(t, manifest), Name: "motd", Targets: []fleet.Target{{Group: "web"}}, Terms: fleet.Terms{
+		Data: map[string]any{"port": 80}, Noop: true, Drift: model.DriftReport, Interval: 90 * time.Second, When: "Facts.a > 1", Priority: 3, Expires: expires,
+	}}
+	if _, err := pusher(m).Push(t.Context(), push); err != nil {
+		t.Fatal(err)
+	}
+	stored := m.entries["group.web.motd"][0]
+	a, ok := fleet.Assignment(stored.Value)
+	if !ok || a.Protocol != model.ProtocolAssignment || a.Name != "motd" || a.Manifest != manifest || a.Digest != fleet.Digest([]byte(manifest)) || a.Bundle != "" {
+		t.Errorf("stored %s", stored.Value)
+	}
+	if !a.Noop || a.Drift != model.DriftReport || a.Interval.Std() != 90*time.Second || a.When != "Facts.a > 1" || a.Priority != 3 || !a.Expires.Equal(expires) || fmt.Sprint(a.Data) != "map[port:80]" || a.Issued.IsZero() {
+		t.Errorf("stored %s", stored.Value)
+	}
+	// The time of issue alone is no change.
+	if again, err := pusher(m).Push(t.Context(), push); err != nil || !again[0].Unchanged {
+		t.Errorf("pushed again: %+v %v", again, err)
+	}
+	push.Terms.Noop = false
+	if changed, err := pusher(m).Push(t.Context(), push); err != nil || changed[0].Unchanged {
+		t.Errorf("other terms: %+v %v", changed, err)
+	}
+	push.Terms = fleet.Terms{}
+	if bare, err := pusher(m).Push(t.Context(), push); err != nil || bare[0].Unchanged {
+		t.Errorf("without terms: %+v %v", bare, err)
+	}
+}
+
+// Each of the terms makes an assignment document.
+func TestEachTerm(t *testing.T) {
+	if !(fleet.Terms{}).IsZero() {
+		t.Error("no terms are some")
+	}
+	for _, terms := range []fleet.Terms{
+		{Data: map[string]any{"a": 1}}, {Noop: true}, {Drift: model.DriftIgnore}, {Interval: 1}, {When: "true"}, {Priority: -1}, {Expires: time.Unix(1, 0)},
+	} {
+		if terms.IsZero() {
+			t.Errorf("%+v are none", terms)
+		}
+	}
+}
+
+func TestPushBundle(t *testing.T) {
+	temporary := t.TempDir()
+	t.Setenv("TMPDIR", temporary)
+	m := newMemory()
+	dir := write(t, map[string]string{"manifest.yaml": "muster: {}\n", "files/motd": "hello"})
+	push := fleet.Push{Source: read(t, dir, anything), Name: "site", Targets: []fleet.Target{{Node: "a"}, {Node: "b"}}}
+	done, err := pusher(m).Push(t.Context(), push)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, ok := fleet.Assignment(m.entries["node.b.site"][0].Value)
+	if !ok || !done[0].Bundle || a.Bundle != done[0].Digest || a.Digest != a.Bundle || a.Manifest != "" || m.bundles[a.Bundle] == nil || m.stored != 1 {
+		t.Errorf("%+v, %+v, stored %d times", done, a, m.stored)
+	}
+	again, err := pusher(m).Push(t.Context(), push)
+	if err != nil || !again[0].Unchanged || !again[1].Unchanged || m.stored != 1 {
+		t.Errorf("pushed again: %+v %v, stored %d times", again, err, m.stored)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "files/motd"), []byte("other"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if changed, err := pusher(m).Push(t.Context(), push); err != nil || changed[0].Unchanged || m.stored != 2 {
+		t.Errorf("changed: %+v %v, stored %d times", changed, err, m.stored)
+	}
+	if left, err := os.ReadDir(temporary); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v %v", left, err)
+	}
+}
+
+// What is too large for the server says so, and goes through as a bundle.
+func TestPushTooLarge(t *testing.T) {
+	m := newMemory()
+	m.limit = 600
+	push := fleet.Push{Source: text(t, strings.Repeat("# long\n", 100)), Name: "motd", Targets: []fleet.Target{{Node: "a"}}}
+	done, err := pusher(m).Push(t.Context(), push)
+	wantError(t, err, fleet.ErrTooLarge, "node.a.motd")
+	if len(done) > 0 {
+		t.Errorf("done: %+v", done)
+	}
+	push.Bundle = true
+	if done, err = pusher(m).Push(t.Context(), push); err != nil || !done[0].Bundle {
+		t.Errorf("as a bundle: %+v %v", done, err)
+	}
+	if got := listing(t, m.bundles[done[0].Digest])["manifest.yaml"]; !strings.HasSuffix(got, strings.Repeat("# long\n", 100)) {
+		t.Errorf("the bundle's manifest is %q", got)
+	}
+}
+
+// One target that fails keeps nothing from the others, and is named.
+func TestPushGoesOn(t *testing.T) {
+	m := newMemory()
+	m.refused["node.b.motd"] = true
+	done, err := pusher(m).Push(t.Context(), fleet.Push{Source: text(t, "muster: {}"), Name: "motd", Targets: []fleet.Target{{Node: "a"}, {Node: "b"}, {Node: "c"}}})
+	wantError(t, err, errNotAllowed, "node.b.motd: ")
+	if len(done) != 2 || done[0].Key != "node.a.motd" || done[1].Key != "node.c.motd" {
+		t.Errorf("done: %+v", done)
+	}
+}
+
+func TestReadable(t *testing.T) {
+	const bare = "muster:\n  resources: []\n"
+	if got := fleet.Readable([]byte(bare)); got != bare {
+		t.Errorf("a bare manifest reads %q", got)
+	}
+	for _, garbage := range []string{"", "\x00", "{", "[1, 2]", "protocol: [", "text"} {
+		if got := fleet.Readable([]byte(garbage)); got != garbage {
+			t.Errorf("%q reads %q", garbage, got)
+		}
+	}
+	m := newMemory()
+	push := fleet.Push{Source: text(t, bare), Name: "motd", Targets: []fleet.Target{{Node: "a"}}, Terms: fleet.Terms{Noop: true}}
+	if _, err := pusher(m).Push(t.Context(), push); err != nil {
+		t.Fatal(err)
+	}
+	got := fleet.Readable(m.entries["node.a.motd"][0].Value)
+	if !strings.Contains(got, "manifest: |\n  muster:\n    resources: []\n") || !strings.Contains(got, "noop: true\n") {
+		t.Errorf("an assignment reads\n%s", got)
+	}
+	// An assignment that somebody wrote in YAML is one too.
+	if a, ok := fleet.Assignment([]byte(got)); !ok || a.Manifest != bare || !a.Noop {
+		t.Errorf("read back: %+v", a)
+	}
+}
+
+func FuzzReadable(f *testing.F) {
+	for _, s := range []string{"muster: {}", `{"protocol":"io.muster.v1.assignment","manifest":"a\nb"}`, "protocol: io.muster.v1.assignment\nnoop: true\n", "a: &a [*a]", "\xff"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		_, ok := fleet.Assignment([]byte(s))
+		if got := fleet.Readable([]byte(s)); !ok && got != s {
+			t.Errorf("%q reads %q", s, got)
+		}
+	})
+}
+
+func TestHistory(t *testing.T) {
+	m := newMemory()
+	const key = "node.a.motd"
+	for _, manifest := range []string{"one\nsame\n", "two\nsame\n"} {
+		if _, err := m.Put(t.Context(), key, []byte(manifest)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	newest, err := fleet.Revision(t.Context(), m, key, 0)
+	if err != nil || newest.Revision != 2 {
+		t.Fatal(newest, err)
+	}
+	before, err := fleet.Before(t.Context(), m, newest)
+	if err != nil || before.Revision != 1 {
+		t.Fatal(before, err)
+	}
+	if diff := fleet.Diff(before, newest); diff != "--- node.a.motd@1\n+++ node.a.motd@2\n@@ -1,2 +1,2 @@\n-one\n+two\n same\n" {
+		t.Errorf("diff is %q", diff)
+	}
+	if diff := fleet.Diff(before, before); diff != "" {
+		t.Errorf("diff with itself is %q", diff)
+	}
+	_, err = fleet.Revision(t.Context(), m, key, 7)
+	wantError(t, err, fleet.ErrNotFound, "1, 2")
+	_, err = fleet.Before(t.Context(), m, before)
+	wantError(t, err, fleet.ErrNotFound, "before")
+	_, err = fleet.Revision(t.Context(), m, "node.b.motd", 0)
+	wantError(t, err, fleet.ErrNotFound, "")
+	m.entries[key] = append(m.entries[key], fleet.Entry{Key: key, Revision: 3, Deleted: true})
+	_, err = fleet.Revision(t.Context(), m, key, 0)
+	wantError(t, err, fleet.ErrNotFound, "removed with revision 3")
+}

@@ -1,0 +1,203 @@
+package fleet
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// Report is a report of a node as it was read from the stream.
+type Report struct {
+	Node    string        `json:"node"`
+	Kind    string        `json:"kind"`
+	Outcome model.Outcome `json:"outcome"`
+	Time    time.Time     `json:"time"`
+	// ID with Node tells a report that was delivered twice; Seq orders those of a node.
+	ID            string      `json:"id"`
+	Seq           uint64      `json:"seq,omitempty"`
+	Type          string      `json:"type"`
+	RunID         string      `json:"run_id,omitempty"`
+	Manifest      string      `json:"manifest,omitempty"`
+	Revision      uint64      `json:"revision,omitempty"`
+	Digest        string      `json:"digest,omitempty"`
+	Cause         model.Cause `json:"cause,omitempty"`
+	CorrelationID string      `json:"correlation_id,omitempty"`
+	// Data is the document that Type names.
+	Data json.RawMessage `json:"data"`
+}
+
+// Subject says in a word or two what the report is about.
+func (r *Report) Subject() string {
+	switch r.Type {
+	case model.ProtocolTransaction:
+		return r.transaction().Ref().String()
+	case model.ProtocolEnsureResponse:
+		if response := decoded[model.EnsureResponse](r.Data); response.State != nil {
+			return "ensure " + response.State.Ref().String()
+		}
+		return "ensure"
+	case model.ProtocolNode:
+		return "node"
+	}
+	if r.Manifest == "" || r.Revision == 0 {
+		return r.Manifest
+	}
+
+	return fmt.Sprintf("%s@%d", r.Manifest, r.Revision)
+}
+
+// Summary says in a few words what happened, empty where the outcome says it all.
+func (r *Report) Summary() string {
+	switch r.Type {
+	case model.ProtocolRun:
+		return runSummary(decoded[model.Run](r.Data))
+	case model.ProtocolTransaction:
+		return TransactionSummary(r.transaction())
+	case model.ProtocolEnsureResponse:
+		return EnsureSummary(decoded[model.EnsureResponse](r.Data))
+	case model.ProtocolNode:
+		state := decoded[model.NodeState](r.Data)
+		return joined(state.Message, state.Version)
+	default:
+		return ""
+	}
+}
+
+func (r *Report) transaction() *model.Transaction {
+	t := decoded[model.Transaction](r.Data)
+
+	return &t
+}
+
+// decoded gives what a document says; one that cannot be read says nothing,
+// which leaves what the event itself tells.
+func decoded[T any](data json.RawMessage) T {
+	var v T
+	if json.Unmarshal(data, &v) != nil {
+		var none T
+		return none
+	}
+
+	return v
+}
+
+func runSummary(r model.Run) string {
+	c := r.Counts
+	parts := []string{fmt.Sprintf("%d resources", c.Total)}
+	if c.Total == 1 {
+		parts[0] = "1 resource"
+	}
+	for _, more := range []struct {
+		count int
+		word  string
+	}{{c.Changed, "changed"}, {c.Failed, "failed"}, {c.Skipped, "skipped"}, {c.NotRun, "not run"}} {
+		if more.count > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", more.count, more.word))
+		}
+	}
+	text := strings.Join(parts, ", ") + " in " + r.Duration.Round(time.Millisecond).String()
+	if r.Noop {
+		text += " (noop)"
+	}
+
+	return joined(text, strings.Join(r.Errors, "; "))
+}
+
+// TransactionSummary says in a few words what happened to a resource.
+func TransactionSummary(t *model.Transaction) string {
+	switch {
+	case len(t.Errors) > 0:
+		return strings.Join(t.Errors, "; ")
+	case len(t.UnmetRequirements) > 0:
+		refs := make([]string, len(t.UnmetRequirements))
+		for i, ref := range t.UnmetRequirements {
+			refs[i] = ref.String()
+		}
+		return "needs " + strings.Join(refs, ", ")
+	case t.NoopMessage != "":
+		return t.NoopMessage
+	case t.SkipReason != "":
+		return t.SkipReason
+	}
+	var words []string
+	for _, c := range t.Changes {
+		word := c.Action
+		if c.Property != "" {
+			word = c.Property
+			if c.To != "" {
+				word += " " + c.From + " -> " + c.To
+			}
+		}
+		words = append(words, word)
+	}
+
+	return strings.Join(words, ", ")
+}
+
+// EnsureSummary says in a few words what came of an ensure request.
+func EnsureSummary(r model.EnsureResponse) string {
+	switch {
+	case r.Error != "":
+		return r.Error
+	case r.State != nil:
+		return TransactionSummary(r.State)
+	default:
+		return string(r.Phase)
+	}
+}
+
+// EnsureOutcome gives the one word for an answer.
+func EnsureOutcome(r model.EnsureResponse) model.Outcome {
+	switch {
+	case r.State != nil:
+		return r.State.Outcome()
+	case r.Error != "":
+		return model.OutcomeFailed
+	default:
+		return model.Outcome(r.Phase)
+	}
+}
+
+// joined joins what is not empty.
+func joined(parts ...string) string {
+	var out []string
+	for _, p := range parts {
+		if p != "" {
+			out = append(out, p)
+		}
+	}
+
+	return strings.Join(out, ": ")
+}
+
+// rememberedReports is how many reports a Repeats knows: far more than come
+// within the two minutes in which a node may send one again.
+const rememberedReports = 100_000
+
+// Repeats finds reports that were delivered before. The zero value is ready.
+type Repeats struct {
+	seen  map[[2]string]bool
+	order [][2]string
+}
+
+// Seen says that the report was given to Seen before.
+func (s *Repeats) Seen(r Report) bool {
+	id := [2]string{r.Node, r.ID}
+	if s.seen[id] {
+		return true
+	}
+	if s.seen == nil {
+		s.seen = map[[2]string]bool{}
+	}
+	s.seen[id] = true
+	s.order = append(s.order, id)
+	if len(s.order) > rememberedReports {
+		delete(s.seen, s.order[0])
+		s.order = s.order[1:]
+	}
+
+	return false
+}

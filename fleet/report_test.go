@@ -1,0 +1,80 @@
+package fleet_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/model"
+)
+
+func report(t testing.TB, typ string, document any) fleet.Report {
+	t.Helper()
+	data, err := json.Marshal(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return fleet.Report{Node: "a", Type: typ, Manifest: "node.a.motd", Revision: 7, Data: data}
+}
+
+func TestReportReads(t *testing.T) {
+	ref := model.Ref{Type: "file", Name: "/etc/motd"}
+	file := model.Transaction{Type: "file", Name: "/etc/motd"}
+	with := func(change func(*model.Transaction)) model.Transaction {
+		out := file
+		change(&out)
+		return out
+	}
+	run := model.Run{Duration: 12 * time.Millisecond, Counts: model.Counts{Total: 4, Changed: 1, Failed: 1, Skipped: 1, NotRun: 1}}
+	for name, c := range map[string]struct {
+		typ              string
+		document         any
+		subject, summary string
+	}{
+		"run":        {model.ProtocolRun, run, "node.a.motd@7", "4 resources, 1 changed, 1 failed, 1 skipped, 1 not run in 12ms"},
+		"noop run":   {model.ProtocolRun, model.Run{Noop: true, Counts: model.Counts{Total: 1}}, "node.a.motd@7", "1 resource in 0s (noop)"},
+		"failed run": {model.ProtocolRun, model.Run{Refused: true, Errors: []string{"a", "b"}}, "node.a.motd@7", "0 resources in 0s: a; b"},
+		"errors":     {model.ProtocolTransaction, with(func(t *model.Transaction) { t.Errors = []string{"x", "y"} }), "file#/etc/motd", "x; y"},
+		"unmet":      {model.ProtocolTransaction, with(func(t *model.Transaction) { t.UnmetRequirements = []model.Ref{ref, ref} }), "file#/etc/motd", "needs file#/etc/motd, file#/etc/motd"},
+		"noop":       {model.ProtocolTransaction, with(func(t *model.Transaction) { t.NoopMessage = "Would have created the file" }), "file#/etc/motd", "Would have created the file"},
+		"skipped":    {model.ProtocolTransaction, with(func(t *model.Transaction) { t.SkipReason = "control.if is false" }), "file#/etc/motd", "control.if is false"},
+		"changes": {model.ProtocolTransaction, with(func(t *model.Transaction) {
+			t.Changes = []model.Change{{Action: "store"}, {Action: "attributes", Property: "mode", From: "0600", To: "0644"}, {Property: "content"}}
+		}), "file#/etc/motd", "store, mode 0600 -> 0644, content"},
+		"ensure":       {model.ProtocolEnsureResponse, model.EnsureResponse{State: &file}, "ensure file#/etc/motd", ""},
+		"ensure error": {model.ProtocolEnsureResponse, model.EnsureResponse{Error: "no"}, "ensure", "no"},
+		"ensure phase": {model.ProtocolEnsureResponse, model.EnsureResponse{Phase: model.EnsureRunning}, "ensure", "running"},
+		"node":         {model.ProtocolNode, model.NodeState{Message: "the bucket is new", Version: "1.2"}, "node", "the bucket is new: 1.2"},
+		"something":    {"io.muster.v9.new", map[string]int{"a": 1}, "node.a.motd@7", ""},
+		"not readable": {model.ProtocolRun, "text", "node.a.motd@7", "0 resources in 0s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := report(t, c.typ, c.document)
+			if r.Subject() != c.subject || r.Summary() != c.summary {
+				t.Errorf("%q, %q", r.Subject(), r.Summary())
+			}
+		})
+	}
+	alone := fleet.Report{Type: model.ProtocolRun, Manifest: "motd.yaml", Data: json.RawMessage("{}")}
+	if alone.Subject() != "motd.yaml" {
+		t.Errorf("without a revision: %q", alone.Subject())
+	}
+}
+
+func TestRepeats(t *testing.T) {
+	var r fleet.Repeats
+	first, again, other := fleet.Report{Node: "a", ID: "1"}, fleet.Report{Node: "a", ID: "1"}, fleet.Report{Node: "b", ID: "1"}
+	if r.Seen(first) || !r.Seen(again) || r.Seen(other) || !r.Seen(other) {
+		t.Error("a report is told wrongly from its repetition")
+	}
+	// What was so long ago that it cannot come again is forgotten.
+	for i := range 100_001 {
+		r.Seen(fleet.Report{Node: "c", ID: fmt.Sprint(i)})
+	}
+	if r.Seen(first) || !r.Seen(fleet.Report{Node: "c", ID: "100000"}) {
+		t.Error("it does not forget, or forgets the newest")
+	}
+}

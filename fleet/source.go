@@ -1,0 +1,153 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// MaxManifest is the largest manifest that is read, in bytes. What is larger
+// belongs beside the manifest.
+const MaxManifest = 16 << 20
+
+// StdinName is what the places of a manifest from standard input are called.
+const StdinName = "<stdin>"
+
+// ErrNeedsFiles is a manifest that names files beside itself and has no
+// directory they could be taken from.
+var ErrNeedsFiles = errors.New("names files beside it, push its file or directory instead of standard input")
+
+// File is a path that a manifest names relative to its own directory, and where
+// it does.
+type File struct {
+	Path string
+	Pos  model.Position
+	// Late says that only the node can tell which file it is.
+	Late bool
+}
+
+// Check validates a manifest before anything is pushed and gives the files it
+// names beside itself. Its error is model.Problems, all of them.
+type Check func(name string, text []byte) ([]File, error)
+
+// Source is a manifest that was read and found valid.
+type Source struct {
+	// Name is what it is called when nobody says otherwise: the base name of its
+	// file or directory; empty for standard input.
+	Name string
+	// Text is the manifest itself.
+	Text []byte
+
+	dir   string
+	whole bool
+	files []string
+}
+
+// Read reads a manifest from a file, a directory that has manifest.yaml at its
+// root, or stdin where path is "-", and checks it. Errors are those of check
+// and of the system, ErrNoManifest, ErrNeedsFiles, ErrTooLarge, or
+// model.Problems for files that the manifest names and that are not there.
+func Read(path string, stdin io.Reader, check Check) (*Source, error) {
+	s, name, err := open(path, stdin)
+	if err != nil {
+		return nil, err
+	}
+	files, err := check(name, s.Text)
+	if err != nil {
+		return nil, err
+	}
+	if s.dir == "" && len(files) > 0 {
+		return nil, fmt.Errorf("the manifest %w: %s", ErrNeedsFiles, files[0].Path)
+	}
+	var missing model.Problems
+	for _, f := range files {
+		if f.Late {
+			if !s.whole {
+				missing.Add(f.Pos, "push the directory of the manifest, which is called "+BundleManifest+" there, with all its files", "which file %q is, only the node can tell", f.Path)
+			}
+			continue
+		}
+		if _, err := os.Stat(filepath.Join(s.dir, f.Path)); err != nil {
+			missing.Add(f.Pos, "a relative path is taken from the manifest's directory", "%v", err)
+		}
+		s.files = append(s.files, f.Path)
+	}
+
+	return s, missing.Err()
+}
+
+// open reads the text and gives the name its places are called.
+func open(path string, stdin io.Reader) (s *Source, name string, err error) {
+	if path == "-" {
+		text, err := readText(stdin, StdinName)
+		return &Source{Text: text}, StdinName, err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, "", err
+	}
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return nil, "", err
+	}
+	base := filepath.Base(absolute)
+	s = &Source{Name: strings.TrimSuffix(base, filepath.Ext(base)), dir: filepath.Dir(path)}
+	file := path
+	if info.IsDir() {
+		s.Name, s.dir, s.whole = base, path, true
+		file = filepath.Join(path, BundleManifest)
+	}
+	f, err := os.Open(file)
+	switch {
+	case errors.Is(err, os.ErrNotExist) && s.whole:
+		return nil, "", fmt.Errorf("%s: %w", path, ErrNoManifest)
+	case err != nil:
+		return nil, "", err
+	}
+	defer f.Close()
+	s.Text, err = readText(f, file)
+
+	return s, file, err
+}
+
+func readText(r io.Reader, name string) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(r, MaxManifest+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case len(text) > MaxManifest:
+		return nil, fmt.Errorf("%s: %w: a manifest has at most %d MiB, deliver large files beside it, as source", name, ErrTooLarge, MaxManifest>>20)
+	default:
+		return text, nil
+	}
+}
+
+// NeedsBundle says that the manifest cannot travel alone: it was given as a
+// directory, or names files beside itself.
+func (s *Source) NeedsBundle() bool { return s.whole || len(s.files) > 0 }
+
+// bundle writes the source as a bundle and gives its digest.
+func (s *Source) bundle(ctx context.Context, w io.Writer) (digest string, err error) {
+	dir := s.dir
+	if dir == "" {
+		dir = "."
+	}
+	var b *bundle
+	if s.whole {
+		b, err = bundleDir(dir)
+	} else {
+		b, err = bundleFiles(dir, s.Text, s.files)
+	}
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, b.close()) }()
+
+	return b.write(ctx, w)
+}

@@ -1,0 +1,167 @@
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// Node is a node as the fleet knows it.
+type Node struct {
+	model.NodeState
+	// Silent says that it was not heard of for longer than it promised; all but its
+	// name may then be unknown.
+	Silent bool `json:"silent"`
+	// Heard is when it last said something.
+	Heard time.Time `json:"heard,omitzero"`
+}
+
+// NodeLister knows the nodes.
+type NodeLister interface {
+	// Nodes gives all nodes, also those that fell silent, by name.
+	Nodes(ctx context.Context) ([]Node, error)
+}
+
+// Stand is how a node stands with an assignment.
+type Stand string
+
+// The stands. Arrived, overridden and failed end the waiting for a node, refused does
+// unless somebody pushes again.
+const (
+	// StandArrived is a node that runs the revision.
+	StandArrived Stand = "arrived"
+	// StandFailed is a node that runs the revision, and something in it failed.
+	StandFailed Stand = "failed"
+	// StandOverridden is a node that another assignment of the same name applies to.
+	StandOverridden Stand = "overridden"
+	// StandRefused is a node that does not take the revision.
+	StandRefused Stand = "refused"
+	// StandLate is a node that has not come to the revision yet.
+	StandLate Stand = "late"
+	// StandSilent is a node that is not heard of.
+	StandSilent Stand = "silent"
+)
+
+// Standing is how one node stands with one assignment.
+type Standing struct {
+	Node  string `json:"node" yaml:"node"`
+	Key   string `json:"key" yaml:"key"`
+	Stand Stand  `json:"stand" yaml:"stand"`
+	// Want is the revision it should run, Has the one it does; 0 is none.
+	Want    uint64        `json:"want" yaml:"want"`
+	Has     uint64        `json:"has" yaml:"has"`
+	Outcome model.Outcome `json:"outcome,omitempty" yaml:"outcome,omitempty"`
+	At      time.Time     `json:"at,omitzero" yaml:"at,omitempty"`
+	// Why says what a node that has not arrived waits for.
+	Why string `json:"why,omitempty" yaml:"why,omitempty"`
+}
+
+// Done says that there is nothing more to wait for.
+func (s Standing) Done() bool {
+	return s.Stand == StandArrived || s.Stand == StandFailed || s.Stand == StandOverridden
+}
+
+// Goal is what is waited for: that every target runs an assignment.
+type Goal struct {
+	// Entries are all assignments of one name, because only one of them applies to a node.
+	Entries []Entry
+	// Keys are those that are waited for; none means all.
+	Keys []string
+}
+
+// Standings tells how the targets of a goal stand, by node.
+func (g Goal) Standings(nodes []Node) []Standing {
+	var out []Standing
+	known := map[string]bool{}
+	for _, n := range nodes {
+		known[n.Node] = true
+		out = append(out, g.standingsOf(n)...)
+	}
+	for _, e := range g.Entries {
+		if t, _, err := ParseKey(e.Key); err == nil && t.Node != "" && !known[t.Node] && g.wants(e.Key) {
+			out = append(out, Standing{Node: t.Node, Key: e.Key, Stand: StandSilent, Want: e.Revision, Why: "was never heard of: is its agent running, with this name?"})
+		}
+	}
+	slices.SortFunc(out, func(a, b Standing) int { return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Key, b.Key)) })
+
+	return out
+}
+
+func (g Goal) wants(key string) bool { return len(g.Keys) == 0 || slices.Contains(g.Keys, key) }
+
+// standingsOf gives the standing of a node with the assignment that applies to
+// it, and with those asked for by key that do not.
+func (g Goal) standingsOf(n Node) []Standing {
+	best, bestOrder := Entry{}, -1
+	var mine []Entry
+	for _, e := range g.Entries {
+		t, _, err := ParseKey(e.Key)
+		if err != nil {
+			continue
+		}
+		at := order(t, n.NodeState)
+		if at < 0 {
+			continue
+		}
+		mine = append(mine, e)
+		if bestOrder < 0 || at < bestOrder {
+			best, bestOrder = e, at
+		}
+	}
+	var out []Standing
+	for _, e := range mine {
+		switch {
+		case e.Key == best.Key && g.wants(e.Key):
+			out = append(out, standing(e, n))
+		case len(g.Keys) > 0 && g.wants(e.Key):
+			out = append(out, Standing{Node: n.Node, Key: e.Key, Stand: StandOverridden, Want: e.Revision, Why: best.Key + " applies to it instead"})
+		}
+	}
+
+	return out
+}
+
+// standing compares what a node says of itself with what it should run.
+func standing(e Entry, n Node) Standing {
+	m := n.Manifests[e.Key]
+	s := Standing{Node: n.Node, Key: e.Key, Want: e.Revision, Has: m.Revision, Outcome: m.Outcome, At: m.At}
+	switch {
+	case m.Revision >= e.Revision && m.Outcome == model.OutcomeFailed:
+		s.Stand, s.Why = StandFailed, failures(m.Counts)
+	case m.Revision >= e.Revision && m.Outcome != "":
+		s.Stand = StandArrived
+	case n.Silent:
+		s.Stand, s.Why = StandSilent, "not heard of"
+		if !n.Heard.IsZero() {
+			s.Why += " since " + n.Heard.UTC().Format(time.RFC3339)
+		}
+	case m.Seen >= e.Revision && m.Outcome == model.OutcomeRefused:
+		s.Stand, s.Why = StandRefused, cmp.Or(m.Late, "refused it")
+	default:
+		s.Stand, s.Why = StandLate, lateness(e, m)
+	}
+
+	return s
+}
+
+func failures(c model.Counts) string {
+	return fmt.Sprintf("%d of %d resources failed", c.Failed+c.Unmet, c.Total)
+}
+
+// lateness says in words why a node that is there does not run a revision.
+func lateness(e Entry, m model.ManifestState) string {
+	switch {
+	case m.Late != "":
+		return m.Late
+	case m.Revision >= e.Revision, m.Seen >= e.Revision:
+		return "has it, and has not run it to its end yet"
+	case m.Revision == 0:
+		return "has not said anything of it yet"
+	default:
+		return fmt.Sprintf("still at revision %d", m.Revision)
+	}
+}

@@ -1,0 +1,190 @@
+package fleet_test
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/model"
+)
+
+// node makes a node that says how it stands with some keys.
+func node(id string, groups []string, manifests map[string]model.ManifestState) fleet.Node {
+	return fleet.Node{NodeState: model.NodeState{Node: id, Groups: groups, Manifests: manifests}}
+}
+
+func runs(revision uint64, outcome model.Outcome) model.ManifestState {
+	return model.ManifestState{Revision: revision, Outcome: outcome}
+}
+
+func TestStanding(t *testing.T) {
+	const key = "node.a.motd"
+	goal := fleet.Goal{Entries: []fleet.Entry{{Key: key, Revision: 7}}}
+	heard := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	silent := fleet.Node{NodeState: model.NodeState{Node: "a"}, Silent: true, Heard: heard}
+	silentButThere := node("a", nil, map[string]model.ManifestState{key: runs(7, model.OutcomeStable)})
+	silentButThere.Silent = true
+	for name, c := range map[string]struct {
+		node  fleet.Node
+		stand fleet.Stand
+		why   string
+	}{
+		"runs it":              {node("a", nil, map[string]model.ManifestState{key: runs(7, model.OutcomeStable)}), fleet.StandArrived, ""},
+		"runs a later one":     {node("a", nil, map[string]model.ManifestState{key: runs(8, model.OutcomeChanged)}), fleet.StandArrived, ""},
+		"failed":               {node("a", nil, map[string]model.ManifestState{key: {Revision: 7, Outcome: model.OutcomeFailed, Counts: model.Counts{Total: 5, Failed: 1, Unmet: 1}}}), fleet.StandFailed, "2 of 5 resources failed"},
+		"in force, not run":    {node("a", nil, map[string]model.ManifestState{key: runs(7, "")}), fleet.StandLate, "has it, and has not run it to its end yet"},
+		"runs an earlier one":  {node("a", nil, map[string]model.ManifestState{key: runs(6, model.OutcomeStable)}), fleet.StandLate, "still at revision 6"},
+		"has seen it":          {node("a", nil, map[string]model.ManifestState{key: {Revision: 6, Seen: 7, Outcome: model.OutcomeStable}}), fleet.StandLate, "has it, and has not run it to its end yet"},
+		"says why":             {node("a", nil, map[string]model.ManifestState{key: {Revision: 6, Seen: 7, Late: "the bundle cannot be fetched"}}), fleet.StandLate, "the bundle cannot be fetched"},
+		"refused":              {node("a", nil, map[string]model.ManifestState{key: {Revision: 6, Seen: 7, Outcome: model.OutcomeRefused, Late: "motd:3:1: unknown key"}}), fleet.StandRefused, "motd:3:1: unknown key"},
+		"refused without why":  {node("a", nil, map[string]model.ManifestState{key: {Seen: 7, Outcome: model.OutcomeRefused}}), fleet.StandRefused, "refused it"},
+		"refused an older one": {node("a", nil, map[string]model.ManifestState{key: {Revision: 5, Seen: 6, Outcome: model.OutcomeRefused}}), fleet.StandLate, "still at revision 5"},
+		"nothing said":         {node("a", nil, nil), fleet.StandLate, "has not said anything of it yet"},
+		"silent":               {silent, fleet.StandSilent, "not heard of since 2026-01-02T03:04:05Z"},
+		"silent, but there":    {silentButThere, fleet.StandArrived, ""},
+		"another node":         {node("b", []string{"web"}, nil), fleet.StandSilent, "was never heard of: is its agent running, with this name?"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := goal.Standings([]fleet.Node{c.node})
+			if len(got) != 1 || got[0].Node != "a" || got[0].Key != key || got[0].Want != 7 || got[0].Stand != c.stand || got[0].Why != c.why {
+				t.Errorf("got %+v", got)
+			}
+			done := c.stand == fleet.StandArrived || c.stand == fleet.StandFailed
+			if got[0].Done() != done {
+				t.Errorf("done is %v", got[0].Done())
+			}
+		})
+	}
+}
+
+// Of assignments of one name a node obeys its own, then its groups' in their
+// order, then that of all.
+func TestStandingsOfOneName(t *testing.T) {
+	entries := []fleet.Entry{
+		{Key: "group.all.motd", Revision: 1}, {Key: "group.db.motd", Revision: 2}, {Key: "group.web.motd", Revision: 3}, {Key: "node.a.motd", Revision: 4},
+	}
+	nodes := []fleet.Node{
+		node("a", []string{"web"}, nil), node("b", []string{"web", "db"}, nil), node("c", []string{"db", "web"}, nil), node("d", nil, nil), node("e", []string{"mail"}, nil),
+	}
+	keys := func(standings []fleet.Standing, stands ...fleet.Stand) map[string]string {
+		out := map[string]string{}
+		for _, s := range standings {
+			if slices.Contains(stands, s.Stand) {
+				out[s.Node] = s.Key
+			}
+		}
+		return out
+	}
+	all := (fleet.Goal{Entries: entries}).Standings(nodes)
+	want := map[string]string{"a": "node.a.motd", "b": "group.web.motd", "c": "group.db.motd", "d": "group.all.motd", "e": "group.all.motd"}
+	if got := keys(all, fleet.StandLate); len(all) != 5 || !reflect.DeepEqual(got, want) {
+		t.Errorf("all: %+v", all)
+	}
+	one := (fleet.Goal{Entries: entries, Keys: []string{"group.web.motd"}}).Standings(nodes)
+	if got := keys(one, fleet.StandLate); !reflect.DeepEqual(got, map[string]string{"b": "group.web.motd"}) {
+		t.Errorf("of the group: %+v", one)
+	}
+	if got := keys(one, fleet.StandOverridden); !reflect.DeepEqual(got, map[string]string{"a": "group.web.motd", "c": "group.web.motd"}) {
+		t.Errorf("of the group, overridden: %+v", one)
+	}
+	for _, s := range one {
+		if s.Stand == fleet.StandOverridden && !s.Done() {
+			t.Errorf("%s is waited for", s.Node)
+		}
+	}
+}
+
+// lister gives one state of the nodes after the other, and stays at the last.
+type lister struct {
+	states [][]fleet.Node
+	looks  int
+	err    error
+	// looked, if set, is called with each look.
+	looked func(int)
+}
+
+func (l *lister) Nodes(ctx context.Context) ([]fleet.Node, error) {
+	if l.err != nil {
+		return nil, l.err
+	}
+	at := min(l.looks, len(l.states)-1)
+	l.looks++
+	if l.looked != nil {
+		l.looked(l.looks)
+	}
+
+	return l.states[at], ctx.Err()
+}
+
+func motd(revision uint64, outcome model.Outcome) map[string]model.ManifestState {
+	return map[string]model.ManifestState{"group.all.motd": runs(revision, outcome)}
+}
+
+var goalAll = fleet.Goal{Entries: []fleet.Entry{{Key: "group.all.motd", Revision: 7}}}
+
+func TestWaitUntilAllArrived(t *testing.T) {
+	l := &lister{states: [][]fleet.Node{
+		{node("a", nil, motd(6, model.OutcomeStable)), node("b", nil, motd(6, model.OutcomeStable))},
+		{node("a", nil, motd(6, model.OutcomeStable)), node("b", nil, motd(7, model.OutcomeChanged))},
+		{node("a", nil, motd(7, model.OutcomeFailed)), node("b", nil, motd(7, model.OutcomeChanged))},
+	}}
+	var told []string
+	w := fleet.Waiter{Nodes: l, Pause: time.Millisecond, OnChange: func(s fleet.Standing) { told = append(told, s.Node+" "+string(s.Stand)) }}
+	got, err := w.Wait(t.Context(), goalAll)
+	if err != nil || len(got) != 2 || got[0].Stand != fleet.StandFailed || got[1].Stand != fleet.StandArrived || l.looks != 3 {
+		t.Errorf("%+v %v after %d looks", got, err, l.looks)
+	}
+	if want := []string{"a late", "b late", "b arrived", "a failed"}; !reflect.DeepEqual(told, want) {
+		t.Errorf("told %v", told)
+	}
+}
+
+func TestWaitEnds(t *testing.T) {
+	late := [][]fleet.Node{{node("a", nil, motd(6, model.OutcomeStable)), node("b", nil, motd(7, model.OutcomeStable))}}
+	t.Run("in time", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		l := &lister{states: late, looked: func(looks int) {
+			if looks == 3 {
+				cancel()
+			}
+		}}
+		got, err := (&fleet.Waiter{Nodes: l, Pause: time.Millisecond}).Wait(ctx, goalAll)
+		wantError(t, err, fleet.ErrLate, "")
+		if len(got) != 2 || got[0].Stand != fleet.StandLate {
+			t.Errorf("got %+v", got)
+		}
+	})
+	t.Run("after one look", func(t *testing.T) {
+		l := &lister{states: late}
+		_, err := (&fleet.Waiter{Nodes: l, Once: true}).Wait(t.Context(), goalAll)
+		wantError(t, err, fleet.ErrLate, "")
+		if l.looks != 1 {
+			t.Errorf("%d looks", l.looks)
+		}
+	})
+	t.Run("when all that are left refuse", func(t *testing.T) {
+		refused := map[string]model.ManifestState{"group.all.motd": {Seen: 7, Outcome: model.OutcomeRefused, Late: "bad"}}
+		l := &lister{states: [][]fleet.Node{
+			{node("a", nil, refused), node("b", nil, motd(6, model.OutcomeStable))},
+			{node("a", nil, refused), node("b", nil, motd(7, model.OutcomeStable))},
+		}}
+		got, err := (&fleet.Waiter{Nodes: l, Pause: time.Millisecond}).Wait(t.Context(), goalAll)
+		wantError(t, err, fleet.ErrRefused, "")
+		if l.looks != 2 || got[0].Stand != fleet.StandRefused {
+			t.Errorf("%d looks, %+v", l.looks, got)
+		}
+	})
+	t.Run("without nodes", func(t *testing.T) {
+		_, err := (&fleet.Waiter{Nodes: &lister{states: [][]fleet.Node{nil}}}).Wait(t.Context(), goalAll)
+		wantError(t, err, fleet.ErrNoNodes, "")
+	})
+	t.Run("when the nodes cannot be asked", func(t *testing.T) {
+		broken := errors.New("broken")
+		_, err := (&fleet.Waiter{Nodes: &lister{err: broken}}).Wait(t.Context(), goalAll)
+		wantError(t, err, broken, "")
+	})
+}
