@@ -1,0 +1,171 @@
+package manifest_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/manifest"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// copied is a type that takes what it needs from beside the manifest.
+type copied struct{}
+
+type copiedSpec struct {
+	model.Common
+	Source string `json:"source,omitempty"`
+	Mode   string `json:"mode,omitempty"`
+}
+
+type copiedState struct{ model.CommonState }
+
+func (s *copiedSpec) Validate() model.Problems {
+	var out model.Problems
+	if s.Mode != "" && !octal.MatchString(s.Mode) {
+		out.Property("mode", "four octal digits", "invalid mode %q", s.Mode)
+	}
+
+	return out
+}
+
+func (copied) Info() resource.Info {
+	return resource.Info{Name: "copied", Ensures: []string{"present"}}
+}
+func (copied) New() *copiedSpec           { return &copiedSpec{} }
+func (copied) Providers() []thingProvider { return []thingProvider{{}} }
+func (copied) Status(context.Context, resource.Env, thingProvider, *copiedSpec) (*copiedState, error) {
+	return nil, errUnused
+}
+func (copied) Plan(*copiedSpec, *copiedState, bool) (resource.Plan, error) {
+	return resource.Plan{}, errUnused
+}
+func (copied) Apply(context.Context, resource.Env, thingProvider, *copiedSpec, resource.Plan) (resource.Outcome, error) {
+	return resource.Outcome{}, errUnused
+}
+
+// checked checks a document whose directory is dir.
+func checked(t *testing.T, text, dir string, data map[string]any) (*manifest.Checked, error) {
+	t.Helper()
+	doc, err := manifest.Parse("m.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := options()
+	o.Types = append(o.Types, resource.Of(copied{}))
+
+	return manifest.NewLoader(o).Check(t.Context(), doc, manifest.Inputs{Dir: dir, Data: data})
+}
+
+// What only the node knows is taken for good, whoever asks and wherever.
+func TestCheckLeavesToTheNodeWhatIsIts(t *testing.T) {
+	for name, text := range map[string]string{
+		"facts":               "muster: {resources: [{copied: [{/a: {mode: \"${ Facts.no.such }\"}}]}]}",
+		"lookup":              "muster: {resources: [{copied: [{/a: {mode: \"${ lookup('facts.mode', 'no') }\"}}]}]}",
+		"environment":         "muster: {resources: [{copied: [{/a: {mode: \"${ Environ.MODE }\"}}]}]}",
+		"bucket":              "muster: {resources: [{copied: [{/a: {mode: \"${ kvGet('b', 'k') }\"}}]}]}",
+		"file of the node":    "muster: {resources: [{copied: [{/a: {mode: \"${ readFile('/etc/hostname') }\"}}]}]}",
+		"name":                "muster: {resources: [{copied: [{\"${ Facts.a }\": {mode: \"0644\"}}]}]}",
+		"control":             "muster: {resources: [{copied: [{/a: {control: {if: Facts.a == 1}}}]}]}",
+		"data of facts":       "data: {mode: \"${ Facts.mode }\"}\nmuster: {resources: [{copied: [{/a: {mode: \"${ Data.mode }\"}}]}]}",
+		"hierarchy":           "data: {mode: unset}\nhierarchy: {order: [\"os:${ Facts.os }\"]}\noverrides: {\"os:debian\": {mode: \"0644\"}}\nmuster: {resources: [{copied: [{/a: {mode: \"${ Data.mode }\"}}]}]}",
+		"required in data":    "data:\n  # @require\n  mode: \"${ Facts.mode }\"\nmuster: {resources: []}",
+		"reference to a name": "muster: {resources: [{copied: [{\"${ Facts.a }\": {}}, {/b: {require: [copied#/x]}}]}]}",
+		"message":             "muster: {pre_message: \"${ Facts.a }\", resources: []}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := checked(t, text, "", nil)
+			if err != nil || got.Complete {
+				t.Errorf("%+v %v", got, err)
+			}
+		})
+	}
+}
+
+func TestCheckFindsWhatIsWrongAnywhere(t *testing.T) {
+	for name, c := range map[string]struct{ text, says string }{
+		"literal":           {"muster: {resources: [{copied: [{/a: {mode: rw}}]}]}", "m.yaml:1:44: invalid mode \"rw\""},
+		"beside a fact":     {"muster: {resources: [{copied: [{\"${ Facts.a }\": {retry: many}}]}]}", "`retry` must be a whole number"},
+		"unknown property":  {"muster: {resources: [{copied: [{/a: {moed: \"${ Facts.a }\"}}]}]}", "did you mean `mode`?"},
+		"unknown type":      {"muster: {resources: [{copid: [{/a: {}}]}]}", "did you mean `copied`?"},
+		"expression":        {"muster: {resources: [{copied: [{/a: {mode: \"${ Facts. }\"}}]}]}", "m.yaml:1:45: the expression is not valid"},
+		"unused override":   {"hierarchy: {order: [\"${ Facts.os }\"]}\noverrides: {debian: {a: \"${ nonsense( }\"}}\nmuster: {resources: []}", "the expression is not valid"},
+		"control":           {"muster: {resources: [{copied: [{/a: {control: {if: Facts. ==}}}]}]}", "`control.if` is not a valid expression"},
+		"data that is sure": {"data: {mode: rw}\nmuster: {resources: [{copied: [{/a: {mode: \"${ Data.mode }\"}}]}]}", "invalid mode \"rw\""},
+		"given data":        {"data: {mode: \"0644\"}\nmuster: {resources: [{copied: [{/a: {mode: \"${ Data.given }\"}}]}]}", "invalid mode \"rwx\""},
+		"no section":        {"data: {a: 1}", "no `muster` section"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := checked(t, c.text, "", map[string]any{"given": "rwx"})
+			if err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+// The files that travel with a manifest are found, those of the node are not.
+func TestCheckFindsFiles(t *testing.T) {
+	const text = `
+data: {os: debian}
+muster:
+  resources:
+    - copied:
+        - /a: {source: files/a}
+        - /again: {source: files/a}
+        - /b: {source: "files/${ Data.os }"}
+        - /c: {source: "files/${ Facts.os }"}
+        - /d: {source: /opt/d}
+        - /e: {source: "https://example.com/e"}
+        - /f: {source: "${ Facts.dir }/f"}
+        - /g: {source: "/opt/${ Facts.os }"}
+        - /h: {mode: "${ readFile('mode') }"}
+        - /i: {mode: "${ file('gone') }"}
+        - /j: {control: {if: "false"}, source: files/excluded}
+`
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "mode"), []byte("0644"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got, err := checked(t, text, dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, f := range got.Files {
+		line := f.Path + " " + f.Pos.String()
+		if f.Late {
+			line += " late"
+		}
+		found = append(found, line)
+	}
+	want := lines("files/a m.yaml:6:24", "files/debian m.yaml:8:24", "files/${ Facts.os } m.yaml:9:24 late", "mode m.yaml", "gone m.yaml")
+	if lines(found...) != want {
+		t.Errorf("found\n%s", lines(found...))
+	}
+	if got.Complete {
+		t.Error("nothing is left to the node")
+	}
+}
+
+// A file beside the manifest that is not valid as what it is used for is found too.
+func TestCheckReadsFilesBesideIt(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "mode"), []byte("rw"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := checked(t, "muster: {resources: [{copied: [{/a: {mode: \"${ readFile('mode') }\"}}]}]}", dir, nil)
+	if err == nil || !strings.Contains(err.Error(), "invalid mode \"rw\"") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestCheckComplete(t *testing.T) {
+	got, err := checked(t, "data: {m: \"0644\"}\nmuster: {resources: [{copied: [{/a: {mode: \"${ Data.m }\"}}]}]}", "", nil)
+	if err != nil || !got.Complete || len(got.Resources) != 1 || got.Resources[0].Meta().Name != "/a" || len(got.Files) != 0 {
+		t.Errorf("%+v %v", got, err)
+	}
+}
