@@ -39,7 +39,7 @@ func rooms() []room {
 		{folder: "agent", may: []string{"model", "resources/...", "schemas"}, tests: []string{"kvstore"}},
 		{folder: "fleet", may: []string{"model", "resources/...", "schemas"}, tests: []string{"kvstore"}},
 		{folder: "schemas", may: []string{"model", "resources", "resources/resource"}, tests: []string{"resources/..."}},
-		{folder: "examples", tests: []string{"model", "resources/..."}},
+		{folder: "examples", tests: []string{"model", "resources/...", "schemas"}},
 		{folder: "docs", may: []string{"model", "resources", "resources/resource", "schemas"}, tests: []string{"resources/..."}},
 		{folder: "cmd", may: []string{"model", "resources/...", "kvstore", "agent/...", "fleet/...", "schemas"}},
 		{folder: "testing", may: []string{"..."}},

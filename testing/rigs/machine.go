@@ -1,0 +1,126 @@
+//go:build system
+
+package rigs
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/musterfleet/muster/testing/hosttest"
+)
+
+// Machine is a Debian of a test's own. Everything it has beyond the Debian it
+// was made from is gone with the test.
+type Machine struct {
+	t testing.TB
+	// pid is a process in the machine's namespaces.
+	pid int
+}
+
+// The machine's place in its mount namespace.
+const (
+	work = "/mnt"
+	root = work + "/root"
+	up   = work + "/up"
+)
+
+// enter makes the machine in new namespaces, says so, and keeps them until its
+// input ends, which happens at the latest when the test's process does.
+const enter = `set -e
+mount -t tmpfs tmpfs ` + work + `
+mkdir ` + up + ` ` + work + `/work ` + root + `
+mount -t overlay overlay -o "lowerdir=$1,upperdir=` + up + `,workdir=` + work + `/work" ` + root + `
+mount -t proc -o ro proc ` + root + `/proc
+mount --rbind /dev ` + root + `/dev
+ip link set lo up 2>/dev/null || true
+echo ready
+exec cat`
+
+// New makes a machine, without any network. It ends with the test.
+func New(t testing.TB) *Machine {
+	t.Helper()
+	cmd := exec.Command("unshare", "--mount", "--net", "--propagation", "private", "sh", "-c", enter, "sh", Debian(t))
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var complaints bytes.Buffer
+	cmd.Stderr = &complaints
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = stdin.Close()
+		_, _ = io.Copy(io.Discard, stdout)
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("the machine ended with %v: %s", err, complaints.String())
+		}
+	})
+	if line, err := bufio.NewReader(stdout).ReadString('\n'); err != nil || line != "ready\n" {
+		t.Fatalf("the machine did not start (%v): %s", err, complaints.String())
+	}
+
+	return &Machine{t: t, pid: cmd.Process.Pid}
+}
+
+// Result is what came of a command.
+type Result struct {
+	Code           int
+	Stdout, Stderr string
+}
+
+// Run runs a command in the machine and waits for its end.
+func (m *Machine) Run(args ...string) Result {
+	m.t.Helper()
+	enter := []string{"--mount", "--net", "--target", strconv.Itoa(m.pid), "chroot", root}
+	cmd := exec.CommandContext(m.t.Context(), "nsenter", append(enter, args...)...)
+	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C.UTF-8"}
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		m.t.Fatalf("%s: %v", strings.Join(args, " "), err)
+	}
+
+	return Result{Code: cmd.ProcessState.ExitCode(), Stdout: stdout.String(), Stderr: stderr.String()}
+}
+
+// outside gives the path of the machine's own as this process sees it.
+func (m *Machine) outside(path string) string {
+	return fmt.Sprintf("/proc/%d/root%s", m.pid, path)
+}
+
+// Copy copies a file or directory of this machine into that one.
+func (m *Machine) Copy(from, to string) {
+	m.t.Helper()
+	target := m.outside(filepath.Join(root, to))
+	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+		m.t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(m.t.Context(), "cp", "-r", from, target).CombinedOutput(); err != nil {
+		m.t.Fatalf("copying %s: %v: %s", from, err, out)
+	}
+}
+
+// Changes is all in which the machine differs from the Debian it was made of:
+// whatever was written, removed or only touched. Two equal ones mean that
+// nothing at all was changed in between.
+func (m *Machine) Changes() hosttest.Tree {
+	m.t.Helper()
+
+	return hosttest.Snapshot(m.t, m.outside(up))
+}
