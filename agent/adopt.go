@@ -1,0 +1,299 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// recall reads what is on disk.
+func (r *runner) recall() error {
+	records, err := r.store.all()
+	if err != nil {
+		return err
+	}
+	for _, rec := range records {
+		u := r.unit(rec.Key)
+		u.record = rec
+		r.showLate(u)
+	}
+
+	return nil
+}
+
+// unit gives the unit of a key, made where there is none.
+func (r *runner) unit(key string) *unit {
+	u, ok := r.units[key]
+	if !ok {
+		_, name := splitKey(key)
+		u = &unit{key: key, name: name, record: record{Key: key}, versions: map[version]*loaded{}}
+		r.units[key] = u
+	}
+
+	return u
+}
+
+// adopt looks at the assignments again and puts in force what holds now.
+func (r *runner) adopt(ctx context.Context, woken time.Time) {
+	entries, sync := r.opts.Assignments.Entries()
+	r.noteSync(ctx, sync)
+	for _, u := range r.units {
+		if !woken.Before(u.retryAt) {
+			u.retryAt = time.Time{} // this is the try
+		}
+	}
+	r.admit(ctx, entries, sync.Complete)
+	chosen := r.choose(ctx)
+	taken := claims{}
+	r.order = r.order[:0]
+	inForce := map[*unit]bool{}
+	for _, c := range chosen {
+		l := r.withoutConflict(ctx, taken, c)
+		if l == nil {
+			continue
+		}
+		taken.add(l)
+		inForce[c.unit] = true
+		r.order = append(r.order, c.unit)
+		r.force(ctx, c.unit, l, woken)
+	}
+	for _, u := range r.units {
+		if !inForce[u] && u.current != nil {
+			r.log.InfoContext(ctx, "manifest is not in force any more", "manifest", u.key)
+			u.current = nil
+		}
+		r.showLate(u)
+		u.forget(u.candidates())
+	}
+	r.dropBundles(ctx)
+}
+
+// noteSync reports, once, that what the bucket says cannot be trusted.
+func (r *runner) noteSync(ctx context.Context, s Sync) {
+	if s.Problem == r.problem {
+		return
+	}
+	r.problem = s.Problem
+	r.setMessage(s.Problem)
+	if s.Problem == "" {
+		r.log.InfoContext(ctx, "the bucket of assignments is in order again")
+		return
+	}
+	r.log.ErrorContext(ctx, "the bucket of assignments cannot be trusted, what was assigned stays in force", "problem", s.Problem)
+	r.reportNode(model.NodeRefused, "the last good manifests stay in force: "+s.Problem)
+	r.sync()
+}
+
+// admit takes over what the bucket holds, and what it does not hold any more.
+func (r *runner) admit(ctx context.Context, entries []Entry, complete bool) {
+	families := families(r.Config())
+	present := map[string]bool{}
+	for _, e := range entries {
+		family, _ := splitKey(e.Key)
+		if checkKey(e.Key) != nil || !slices.Contains(families, family) {
+			continue
+		}
+		present[e.Key] = true
+		u := r.unit(e.Key)
+		if u.newest == nil || u.newest.Revision != e.Revision {
+			u.retryAt, u.told, u.late = time.Time{}, "", ""
+			u.wait.reset()
+		}
+		u.newest = &e
+	}
+	for key, u := range r.units {
+		family, _ := splitKey(key)
+		if !present[key] && (complete || !slices.Contains(families, family)) {
+			r.unassign(ctx, u)
+		}
+	}
+}
+
+// unassign forgets a manifest that the node is not told to run any more.
+func (r *runner) unassign(ctx context.Context, u *unit) {
+	r.log.InfoContext(ctx, "manifest is unassigned", "manifest", u.key)
+	delete(r.units, u.key)
+	r.setManifest(u.key, nil)
+	if err := r.store.remove(u.key); err != nil {
+		r.log.ErrorContext(ctx, "a stored assignment cannot be removed", "manifest", u.key, "error", err)
+	}
+	if err := r.forgive(ctx, u.key); err != nil {
+		r.log.ErrorContext(ctx, "the refreshes it still owed cannot be struck out", "manifest", u.key, "error", err)
+	}
+}
+
+// choice is a version that may be put in force.
+type choice struct {
+	unit    *unit
+	family  int
+	version *loaded
+}
+
+// choose gives, for each name, the version of the family that wins, in the
+// order in which they run.
+func (r *runner) choose(ctx context.Context) []choice {
+	byName := map[string][]*unit{}
+	for _, u := range r.units {
+		byName[u.name] = append(byName[u.name], u)
+	}
+	rank := map[string]int{}
+	for i, f := range families(r.Config()) {
+		rank[f] = i
+	}
+	rankOf := func(u *unit) int {
+		family, _ := splitKey(u.key)
+		return rank[family]
+	}
+	var out []choice
+	for _, same := range byName {
+		slices.SortFunc(same, func(a, b *unit) int { return cmp.Compare(rankOf(a), rankOf(b)) })
+		for _, u := range same {
+			l, assigned := r.stand(ctx, u)
+			if !assigned {
+				continue
+			}
+			if l != nil {
+				out = append(out, choice{u, rankOf(u), l})
+			}
+			break
+		}
+	}
+	slices.SortFunc(out, func(a, b choice) int {
+		return cmp.Or(cmp.Compare(a.family, b.family), cmp.Compare(a.version.Priority, b.version.Priority), cmp.Compare(a.unit.name, b.unit.name))
+	})
+
+	return out
+}
+
+// stand finds the version of a unit that holds: the newest, or the last good
+// one when something is wrong with that. assigned is false when the unit does
+// not concern this node.
+func (r *runner) stand(ctx context.Context, u *unit) (l *loaded, assigned bool) {
+	late := ""
+	for _, e := range u.candidates() {
+		l, holds, err := r.try(ctx, u, e)
+		if err != nil {
+			why := r.turnDown(ctx, u, e, err)
+			if u.isNewest(e) {
+				late = why
+			}
+			continue
+		}
+		u.late = late
+		if late == "" {
+			u.retryAt, u.told = time.Time{}, ""
+			u.wait.reset()
+		}
+		return l, holds
+	}
+	u.late = late
+
+	return nil, true
+}
+
+// try reads, judges and resolves one version.
+func (r *runner) try(ctx context.Context, u *unit, e Entry) (l *loaded, holds bool, err error) {
+	err = r.guard("reading "+u.key, func() error {
+		if l, err = u.read(e); err != nil {
+			return err
+		}
+		if holds, err = r.applies(ctx, l); err != nil || !holds || l.graph != nil {
+			return err
+		}
+		return r.resolveOnce(ctx, l)
+	})
+
+	return l, holds, err
+}
+
+// withoutConflict gives the version of a choice that agrees with the manifests
+// before it, nil when there is none.
+func (r *runner) withoutConflict(ctx context.Context, taken claims, c choice) *loaded {
+	problems := taken.conflicts(c.version)
+	if len(problems) == 0 {
+		return c.version
+	}
+	why := r.turnDown(ctx, c.unit, c.version.entry, problems)
+	if c.unit.isNewest(c.version.entry) {
+		c.unit.late = why
+	}
+	good := c.unit.record.Good
+	if good == nil || (good.Revision == c.version.entry.Revision && digestOf(good.Value) == c.version.sum) {
+		return nil
+	}
+	l, holds, err := r.try(ctx, c.unit, *good)
+	if err != nil || !holds || len(taken.conflicts(l)) > 0 {
+		return nil
+	}
+
+	return l
+}
+
+// force puts a version in force, and asks for its run when it is another one.
+func (r *runner) force(ctx context.Context, u *unit, l *loaded, woken time.Time) {
+	known := u.current.sameAs(l)
+	u.current = l
+	if known {
+		return
+	}
+	cause := model.CauseManifest
+	if u.record.Applied == l.sum && u.record.Good != nil && u.record.Good.Revision == l.entry.Revision {
+		// It ran before a restart: what differs now is drift.
+		cause = model.CauseSchedule
+	}
+	if u.record.Good == nil || u.record.Good.Revision != l.entry.Revision || digestOf(u.record.Good.Value) != l.sum {
+		e := l.entry
+		u.record.Good = &e
+		if u.isNewest(e) {
+			u.record.Refused = nil
+		}
+		r.keep(ctx, u)
+	}
+	r.log.InfoContext(ctx, "manifest in force", "manifest", u.key, "revision", l.entry.Revision, "digest", l.digest, "resources", l.graph.Len())
+	r.due[u.key] = wake{cause, woken}.over(r.due[u.key])
+}
+
+// keep writes the record of a unit. A disk that takes nothing is logged: the
+// node works on with what it has in memory.
+func (r *runner) keep(ctx context.Context, u *unit) {
+	if err := r.store.write(ctx, u.record); err != nil {
+		r.log.ErrorContext(ctx, "an assignment cannot be stored, it would be missing after a restart without NATS", "manifest", u.key, "error", err)
+	}
+}
+
+// showLate tells which version of a unit is in force, and why not the newest.
+func (r *runner) showLate(u *unit) {
+	if r.units[u.key] != u {
+		return
+	}
+	r.setManifest(u.key, func(s *model.ManifestState) {
+		s.Seen, s.Late = 0, ""
+		if u.current != nil {
+			s.Revision, s.Digest = u.current.entry.Revision, u.current.digest
+		}
+		if u.newest != nil && (u.current == nil || u.current.entry.Revision != u.newest.Revision) {
+			s.Seen, s.Late = u.newest.Revision, u.late
+		}
+	})
+}
+
+// dropBundles removes the bundles that nothing refers to.
+func (r *runner) dropBundles(ctx context.Context) {
+	used := map[string]bool{}
+	for _, u := range r.units {
+		for _, l := range u.versions {
+			used[l.Bundle] = true
+		}
+		if good := u.record.Good; good != nil {
+			if l, err := u.read(*good); err == nil {
+				used[l.Bundle] = true
+			}
+		}
+	}
+	if err := r.bundles.keep(used); err != nil {
+		r.log.WarnContext(ctx, "bundles that are not used cannot be removed", "error", err)
+	}
+}

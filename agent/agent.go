@@ -1,0 +1,211 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/musterfleet/muster/agent/outbox"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host"
+)
+
+// Options are what an agent is made from. BundleSource, Facts and RunEnv may be
+// left out.
+type Options struct {
+	Config  Config
+	Version string
+	// Host has Config.StateDir as its state directory.
+	Host        *host.Host
+	Loader      Loader
+	Assignments Assignments
+	Bundles     BundleSource
+	Publisher   Publisher
+	States      StateStore
+	// Facts gathers the facts, with those of a directory. What could not be
+	// gathered is in the errors.
+	Facts func(ctx context.Context, dir string) (model.Facts, []error)
+	// StableFacts gives the digest of what does not move by itself in facts: when
+	// it changes they are published.
+	StableFacts func(model.Facts) string
+	// RunEnv gives the environment by which a muster knows that a command of this
+	// run started it.
+	RunEnv func(runID string) []string
+	Log    *slog.Logger
+}
+
+// Agent is a node. Make it with New, and run it once. Its other methods may be
+// called from several goroutines while it runs.
+type Agent struct {
+	opts    Options
+	log     *slog.Logger
+	started time.Time
+	outbox  *outbox.Outbox
+	store   *store
+	bundles *bundles
+	asks    *asks
+	queue   *queue
+	facts   factBox
+	node    nodeBox
+	// delivered and said wake who hands over reports and the node's state.
+	delivered, said slot
+	runner          runner
+
+	mu     sync.Mutex
+	config Config
+}
+
+// New opens what the agent has on disk. The error says what of the state
+// directory cannot be used, or wraps outbox.ErrInUse when another agent has it.
+func New(ctx context.Context, o Options) (*Agent, error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.RunEnv == nil {
+		o.RunEnv = func(string) []string { return nil }
+	}
+	if err := o.Config.Validate().Err(); err != nil {
+		return nil, err
+	}
+	a := &Agent{opts: o, log: o.Log, config: o.Config, started: time.Now().UTC(), queue: newQueue(), delivered: newSlot(), said: newSlot()}
+	a.node.manifests = map[string]model.ManifestState{}
+	a.facts.ready = make(chan struct{})
+	a.runner = runner{Agent: a, units: map[string]*unit{}, pace: 1 + jitter*(2*rand.Float64()-1)}
+	if err := a.open(ctx); err != nil {
+		return nil, fmt.Errorf("state directory %s: %w", o.Config.StateDir, err)
+	}
+
+	return a, nil
+}
+
+func (a *Agent) open(ctx context.Context) (err error) {
+	dir := a.config.StateDir
+	if err := makeOwnDir(a.opts.Host, dir); err != nil {
+		return err
+	}
+	a.outbox, err = outbox.Open(outbox.Options{Dir: filepath.Join(dir, "outbox"), MaxBytes: int64(a.config.OutboxMaxBytes), Dropped: a.droppedReport, Log: a.log})
+	if err != nil {
+		return err
+	}
+	if a.store, err = newStore(a.opts.Host, dir, a.log); err == nil {
+		err = a.runner.recall()
+	}
+	if err == nil {
+		a.asks, err = openAsks(a.opts.Host, filepath.Join(dir, "requests"), a.log)
+	}
+	if err != nil {
+		return errors.Join(err, a.outbox.Close())
+	}
+	a.bundles = &bundles{host: a.opts.Host, source: a.opts.Bundles, dir: filepath.Join(dir, "bundles")}
+	a.recallAsks(ctx)
+
+	return nil
+}
+
+// Config gives the configuration in force.
+func (a *Agent) Config() Config {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+
+	return a.config
+}
+
+// Run is the agent until ctx ends: then the change in hand is finished, for at
+// most the shutdown timeout, and what is left to say is handed over if that is
+// possible. It returns when everything it started has ended.
+func (a *Agent) Run(ctx context.Context) error {
+	// What must still be done while stopping has a context that outlives ctx.
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	work, kill := context.WithCancelCause(background)
+	defer kill(nil)
+	var all sync.WaitGroup
+	all.Go(func() { a.killLate(ctx, work, kill) })
+	all.Go(func() { a.repeat(ctx, "watching assignments", a.watch) })
+	all.Go(func() { a.repeat(background, "handing over reports", a.deliver) })
+	all.Go(func() { a.repeat(background, "publishing the node's state", a.tell) })
+	all.Go(func() { a.repeat(ctx, "gathering facts", a.gather) })
+
+	a.log.InfoContext(ctx, "agent started", "node", a.config.Node, "version", a.opts.Version, "state_dir", a.config.StateDir, "reports", a.outbox.Len())
+	a.reportNode(model.NodeStarted, "")
+	a.sync()
+	a.runner.work(ctx, work)
+	a.reportNode(model.NodeStopped, "")
+	a.sync()
+	stop()
+	all.Wait()
+	a.farewell(context.WithoutCancel(ctx))
+	a.log.InfoContext(ctx, "agent stopped", "reports", a.outbox.Len())
+
+	return a.outbox.Close()
+}
+
+// killLate breaks the work off when it goes on for too long after ctx ended.
+func (a *Agent) killLate(ctx, work context.Context, kill context.CancelCauseFunc) {
+	<-ctx.Done()
+	timeout := a.Config().ShutdownTimeout.Std()
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		kill(fmt.Errorf("the agent was told to stop %s ago", timeout))
+	case <-work.Done():
+	}
+}
+
+// repeat runs f until ctx ends, again after a while when it fails or panics.
+func (a *Agent) repeat(ctx context.Context, what string, f func(context.Context) error) {
+	var wait backoff
+	for ctx.Err() == nil {
+		began := time.Now()
+		err := a.guard(what, func() error { return f(ctx) })
+		if ctx.Err() != nil {
+			return
+		}
+		if time.Since(began) > backoffMost {
+			wait.reset()
+		}
+		a.log.ErrorContext(ctx, what+" failed, it is tried again", "error", err)
+		pause(ctx, wait.next())
+	}
+}
+
+// pause waits for d or the end of ctx.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// watch keeps the assignments current.
+func (a *Agent) watch(ctx context.Context) error {
+	err := a.opts.Assignments.Run(ctx, a.queue.assignmentsChanged)
+	if err == nil {
+		err = errors.New("it ended by itself")
+	}
+
+	return err
+}
+
+// Connected says that NATS can be reached again: what waits for that is tried
+// at once.
+func (a *Agent) Connected() {
+	a.delivered.signal()
+	a.said.signal()
+	a.queue.retryNow()
+}
+
+// sync makes reports durable. What goes wrong is logged: they stay in memory.
+func (a *Agent) sync() {
+	if err := a.outbox.Sync(); err != nil {
+		a.log.Error("reports are not on disk", "error", err)
+	}
+}

@@ -1,0 +1,176 @@
+package agent
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// groupAll is the group that every node is in.
+const groupAll = "all"
+
+// assignment is an entry that was read: what is to be run, and how.
+type assignment struct {
+	entry Entry
+	// sum tells values apart.
+	sum string
+	model.Assignment
+	// digest is that of what runs: the manifest's text or the bundle.
+	digest string
+	// whenAt is where the condition stands.
+	whenAt model.Position
+}
+
+// digestOf names bytes, sha256-<hex>.
+func digestOf(b []byte) string {
+	sum := sha256.Sum256(b)
+
+	return "sha256-" + hex.EncodeToString(sum[:])
+}
+
+// parseAssignment reads the value of an entry: a bare manifest, or the document
+// around one. The problems never pass.
+func parseAssignment(e Entry) (*assignment, model.Problems) {
+	a := &assignment{entry: e, sum: digestOf(e.Value)}
+	switch kind, problems := kindOf(e); {
+	case problems != nil:
+		return nil, problems
+	case kind == "":
+		a.Manifest = string(e.Value)
+		a.digest = a.sum
+		return a, nil
+	}
+	places, problems := decodeStrict(e.Key, e.Value, &a.Assignment)
+	for _, p := range a.validate() {
+		if p.Pos = places[p.Property]; p.Pos.IsZero() {
+			p.Pos = model.Position{File: e.Key, Line: 1, Column: 1}
+		}
+		problems = append(problems, p)
+	}
+	a.whenAt = places["when"]
+	if len(problems) > 0 {
+		return nil, problems.Sorted()
+	}
+
+	return a, nil
+}
+
+// kindOf gives the protocol of a value, empty for a bare manifest. It looks at
+// the keys at the top only: what else is wrong is found by who reads it.
+func kindOf(e Entry) (string, model.Problems) {
+	if !bytes.Contains(e.Value, []byte("protocol")) && !bytes.Contains(e.Value, []byte("payload")) {
+		return "", nil
+	}
+	root, problems := parseNode(e.Key, e.Value)
+	if problems != nil || root.Kind != yaml.MappingNode {
+		// manifest.Parse says it better, with hints.
+		return "", nil
+	}
+	top := map[string]*yaml.Node{}
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		top[root.Content[i].Value] = root.Content[i+1]
+	}
+	if top["payloadType"] != nil || (top["payload"] != nil && top["signatures"] != nil) {
+		return "", problemAt(model.Position{File: e.Key, Line: root.Line, Column: root.Column}, "push it without a signature",
+			"signed envelopes are not supported by this version")
+	}
+	protocol := top["protocol"]
+	switch {
+	case protocol == nil:
+		return "", nil
+	case protocol.Value != model.ProtocolAssignment:
+		return "", problemAt(model.Position{File: e.Key, Line: protocol.Line, Column: protocol.Column}, "it must be "+model.ProtocolAssignment,
+			"the protocol %q is not known", protocol.Value)
+	}
+
+	return protocol.Value, nil
+}
+
+func problemAt(pos model.Position, hint, format string, args ...any) model.Problems {
+	var out model.Problems
+	out.Add(pos, hint, format, args...)
+
+	return out
+}
+
+// validate checks the document around a manifest.
+func (a *assignment) validate() model.Problems {
+	var out model.Problems
+	_, name := splitKey(a.entry.Key)
+	if a.Name != "" && a.Name != name {
+		out.Property("name", "", "the name is %q, but the key is that of %q", a.Name, name)
+	}
+	if !slices.Contains([]model.Drift{"", model.DriftRepair, model.DriftReport, model.DriftIgnore}, a.Drift) {
+		out.Property("drift", "one of repair, report, ignore", "`drift` cannot be %q", a.Drift)
+	}
+	if a.Interval != 0 && a.Interval.Std() < time.Second {
+		out.Property("interval", "", "`interval` must be at least 1s, not %s", a.Interval)
+	}
+	switch {
+	case (a.Manifest == "") == (a.Bundle == ""):
+		out.Property("manifest", "", "an assignment has either a `manifest` or a `bundle`")
+		return out
+	case a.Bundle != "":
+		a.digest = a.Bundle
+		if !isDigest(a.Bundle) {
+			out.Property("bundle", "write sha256- and 64 hexadecimal digits", "%q is no digest of a bundle", a.Bundle)
+		}
+	default:
+		a.digest = digestOf([]byte(a.Manifest))
+	}
+	if a.Digest != "" && a.Digest != a.digest {
+		out.Property("digest", "push it again", "the digest does not fit: it says %s, what came is %s", a.Digest, a.digest)
+	}
+
+	return out
+}
+
+func isDigest(s string) bool {
+	digits, ok := strings.CutPrefix(s, "sha256-")
+	_, err := hex.DecodeString(digits)
+
+	return ok && err == nil && len(digits) == 2*sha256.Size
+}
+
+// expired says that the assignment does not hold any more.
+func (a *assignment) expired(now time.Time) bool {
+	return !a.Expires.IsZero() && !now.Before(a.Expires)
+}
+
+// splitKey gives family and name of a key.
+func splitKey(key string) (family, name string) {
+	at := strings.LastIndexByte(key, '.')
+	if at < 0 {
+		return "", key
+	}
+
+	return key[:at], key[at+1:]
+}
+
+// checkKey refuses a key that is none, because keys become names of files.
+func checkKey(key string) error {
+	parts := strings.Split(key, ".")
+	if len(parts) != 3 || (parts[0] != "node" && parts[0] != "group") || slices.ContainsFunc(parts, func(p string) bool { return !isToken(p) }) {
+		return fmt.Errorf("%q is no key of an assignment", key)
+	}
+
+	return nil
+}
+
+// families gives the families of a node, those that win first.
+func families(c Config) []string {
+	out := []string{"node." + c.Node}
+	for _, g := range c.Groups {
+		out = append(out, "group."+g)
+	}
+
+	return append(out, "group."+groupAll)
+}

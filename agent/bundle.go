@@ -1,0 +1,117 @@
+package agent
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host"
+)
+
+// bundleManifest is the manifest at the root of a bundle.
+const bundleManifest = "manifest.yaml"
+
+// errNoBundles is a bundle where there is nothing to fetch it from.
+var errNoBundles = errors.New("bundles cannot be fetched here")
+
+// bundles keeps unpacked bundles by digest, one directory each, as long as an
+// assignment uses them.
+type bundles struct {
+	host   *host.Host
+	source BundleSource
+	dir    string
+}
+
+// open gives the directory of a bundle and its manifest, and fetches it when it
+// is not there. What is wrong with its bytes is model.Problems; another error
+// may pass.
+func (b *bundles) open(ctx context.Context, key, digest string) (dir string, text []byte, err error) {
+	dir = filepath.Join(b.dir, digest)
+	if _, err := os.Lstat(dir); err != nil {
+		if err := b.fetch(ctx, key, digest, dir); err != nil {
+			return "", nil, err
+		}
+	}
+	text, err = b.host.Read(filepath.Join(dir, bundleManifest), maxStored)
+	if err != nil {
+		return "", nil, problemAt(model.Position{File: key}, "a bundle has a "+bundleManifest+" at its root", "bundle %s: %v", digest, err)
+	}
+
+	return dir, text, nil
+}
+
+// fetch unpacks a bundle beside its place and moves it there once its digest is
+// known to be right: what stands under a digest is always whole.
+func (b *bundles) fetch(ctx context.Context, key, digest, dir string) error {
+	if b.source == nil {
+		return errNoBundles
+	}
+	r, err := b.source.Bundle(ctx, digest)
+	if err != nil {
+		return fmt.Errorf("fetch bundle %s: %w", digest, err)
+	}
+	defer r.Close()
+	temp, err := b.host.TempDir("bundle")
+	if err != nil {
+		return err
+	}
+	defer b.host.RemoveAll(temp)
+	sum := sha256.New()
+	source := &readError{r: io.TeeReader(r, sum)}
+	unpackErr := b.host.Unpack(ctx, source, temp, host.UnpackLimits{})
+	// The digest tells bytes that were damaged on their way from a bundle that is wrong.
+	_, _ = io.Copy(io.Discard, source)
+	got := "sha256-" + hex.EncodeToString(sum.Sum(nil))
+	switch {
+	case source.err != nil || ctx.Err() != nil:
+		return fmt.Errorf("fetch bundle %s: %w", digest, errors.Join(source.err, context.Cause(ctx)))
+	case got != digest:
+		return fmt.Errorf("fetch bundle %s: what came is %s", digest, got)
+	case unpackErr != nil:
+		return problemAt(model.Position{File: key}, "pack it again", "bundle %s: %v", digest, unpackErr)
+	}
+	if err := makeOwnDir(b.host, b.dir); err != nil {
+		return err
+	}
+
+	return os.Rename(temp, dir)
+}
+
+// keep removes the bundles that no assignment uses.
+func (b *bundles) keep(used map[string]bool) error {
+	entries, err := os.ReadDir(b.dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	var errs []error
+	for _, e := range entries {
+		if !used[e.Name()] {
+			errs = append(errs, b.host.RemoveAll(filepath.Join(b.dir, e.Name())))
+		}
+	}
+
+	return errors.Join(errs...)
+}
+
+// readError remembers what went wrong with reading, to tell it from what is
+// wrong with the bytes.
+type readError struct {
+	r   io.Reader
+	err error
+}
+
+// Read reads on.
+func (s *readError) Read(b []byte) (int, error) {
+	n, err := s.r.Read(b)
+	if err != nil && !errors.Is(err, io.EOF) {
+		s.err = err
+	}
+
+	return n, err
+}

@@ -1,0 +1,130 @@
+package agent
+
+import (
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/musterfleet/muster/agent/outbox"
+	"github.com/musterfleet/muster/model"
+)
+
+// Config is the configuration of an agent. Defaults come from DefaultConfig,
+// ParseConfig reads it. The doc tags are the comments of ExampleConfig; a field
+// tagged restart cannot be changed by a reload.
+type Config struct {
+	Node     string            `yaml:"node" restart:"true" doc:"Id of this node, one token of letters, digits, - and _. The default is the host name with each . written _."`
+	Groups   []string          `yaml:"groups" doc:"Groups this node is in, those that win first; every node is in the group all."`
+	Labels   map[string]string `yaml:"labels" doc:"Words about this node for those who look at the fleet, for example rack: b4."`
+	Interval model.Duration    `yaml:"interval" doc:"How often each manifest is reconciled when nothing else asks for it, give or take a tenth. Assignments and resources can ask for less."`
+	StateDir string            `yaml:"state_dir" restart:"true" doc:"Where the node keeps what it was told, what it has to report, and its run lock."`
+	FactsDir string            `yaml:"facts_dir" doc:"Directory with facts.json, facts.yaml and facts.d for facts of your own."`
+	NATS     NATSConfig        `yaml:"nats" restart:"true" doc:"How NATS is reached. With nothing set: the selected context of the nats tools, else nats://127.0.0.1:4222."`
+	Prefix   string            `yaml:"prefix" restart:"true" doc:"First token of all subjects and, in capitals, of all buckets of the fleet."`
+	Log      LogConfig         `yaml:"log" doc:"The log, which goes to standard error."`
+
+	ShutdownTimeout model.Duration `yaml:"shutdown_timeout" doc:"How long the change in hand may take to finish when the agent is told to stop."`
+	OutboxMaxBytes  Size           `yaml:"outbox_max_bytes" doc:"How much disk reports may take while they cannot be delivered. When it is full, summaries of stable runs go first."`
+	Heartbeat       model.Duration `yaml:"heartbeat" doc:"How often the node says that it is alive when nothing else changes, give or take a tenth."`
+	StateTTL        model.Duration `yaml:"state_ttl" doc:"How long what the node says of itself stands after it has fallen silent; at least twice the heartbeat."`
+	ReadAllEvery    int            `yaml:"read_all_every" doc:"Every how many runs of a manifest the content of all files is read anew, whatever their times say; 0 is never."`
+	MaxDepth        int            `yaml:"max_depth" doc:"How deep manifests may apply further manifests."`
+	ReadFileLimit   Size           `yaml:"read_file_limit" restart:"true" doc:"How much one file may hold that an expression reads."`
+}
+
+// NATSConfig says how NATS is reached.
+type NATSConfig struct {
+	Context string   `yaml:"context" doc:"Name of a context of the nats tools."`
+	Servers []string `yaml:"servers" doc:"URLs of servers; they win over those of the context."`
+	Creds   string   `yaml:"creds" doc:"Path of a credentials file."`
+	NKey    string   `yaml:"nkey" doc:"Path of an nkey seed."`
+	TLSCA   string   `yaml:"tlsca" doc:"Path of the certificate authorities to trust, in PEM."`
+	TLSCert string   `yaml:"tlscert" doc:"Path of the client certificate, in PEM."`
+	TLSKey  string   `yaml:"tlskey" doc:"Path of the key of the client certificate, in PEM."`
+}
+
+// LogConfig says how the log is written.
+type LogConfig struct {
+	Format string `yaml:"format" doc:"text or json."`
+	Level  string `yaml:"level" doc:"debug, info, warn or error."`
+}
+
+// DefaultConfig gives the defaults of a machine with this host name.
+func DefaultConfig(hostname string) Config {
+	return Config{
+		Node:            strings.ReplaceAll(hostname, ".", "_"),
+		Groups:          []string{},
+		Labels:          map[string]string{},
+		Interval:        model.Duration(5 * time.Minute),
+		StateDir:        "/var/lib/muster",
+		FactsDir:        "/etc/muster",
+		NATS:            NATSConfig{Servers: []string{}},
+		Prefix:          "muster",
+		Log:             LogConfig{Format: "text", Level: "info"},
+		ShutdownTimeout: model.Duration(time.Minute),
+		OutboxMaxBytes:  outbox.DefaultMaxBytes,
+		Heartbeat:       model.Duration(time.Minute),
+		StateTTL:        model.Duration(5 * time.Minute),
+		ReadAllEvery:    20,
+		MaxDepth:        10,
+		ReadFileLimit:   1 << 20,
+	}
+}
+
+// ParseConfig reads a configuration in YAML over the defaults of a host name.
+// It is strict and gives every problem at once, as model.Problems, each with
+// its place in the file.
+func ParseConfig(name string, data []byte, hostname string) (Config, error) {
+	c := DefaultConfig(hostname)
+	if isBlank(data) {
+		return c, c.Validate().Err()
+	}
+	places, problems := decodeStrict(name, data, &c)
+	for _, p := range c.Validate() {
+		if at, ok := places[p.Property]; ok {
+			p.Pos = at
+		} else {
+			p.Pos.File = name
+		}
+		problems = append(problems, p)
+	}
+
+	return c, problems.Sorted().Err()
+}
+
+// isBlank says that a document holds nothing but comments.
+func isBlank(data []byte) bool {
+	for line := range strings.Lines(string(data)) {
+		if line = strings.TrimSpace(line); line != "" && line[0] != '#' && line != "---" {
+			return false
+		}
+	}
+
+	return true
+}
+
+// configField is one key of the configuration.
+type configField struct {
+	key, doc string
+	restart  bool
+	section  bool
+	value    reflect.Value
+}
+
+// fields gives the keys in their order, those of a section behind it.
+func (c *Config) fields() []configField { return fieldsOf(reflect.ValueOf(c).Elem(), "", false) }
+
+func fieldsOf(v reflect.Value, prefix string, restart bool) []configField {
+	var out []configField
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		field := configField{key: prefix + f.Tag.Get("yaml"), doc: f.Tag.Get("doc"), value: v.Field(i), restart: restart || f.Tag.Get("restart") == "true"}
+		field.section = f.Type.Kind() == reflect.Struct
+		out = append(out, field)
+		if field.section {
+			out = append(out, fieldsOf(v.Field(i), field.key+".", field.restart)...)
+		}
+	}
+
+	return out
+}

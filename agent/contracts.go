@@ -1,0 +1,100 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/musterfleet/muster/agent/outbox"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/manifest"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// ErrUndeliverable is a report that the stream will never take, however often
+// it is tried, such as one over the server's limit. Publishers wrap it.
+var ErrUndeliverable = errors.New("report cannot be delivered")
+
+// Entry is one assignment as it stands in the bucket.
+type Entry struct {
+	// Key is node.<node>.<name> or group.<group>.<name>.
+	Key      string `json:"key"`
+	Revision uint64 `json:"revision"`
+	// Value is a manifest or an assignment document. It is not changed.
+	Value []byte `json:"value"`
+}
+
+// Sync says how good the entries are.
+type Sync struct {
+	// Complete says that the entries are all there are: a manifest that is not
+	// among them is unassigned. While it is false nothing is unassigned.
+	Complete bool
+	// Problem says why they cannot be trusted, where there is more to say than
+	// that the bucket has not been read yet.
+	Problem string
+}
+
+// Assignments is what the node is told to run.
+type Assignments interface {
+	// Run keeps the entries current until ctx ends, and calls wake whenever they
+	// or their Sync may have changed. wake does not block. An error is not the
+	// end: Run is called again after a while.
+	Run(ctx context.Context, wake func()) error
+	// Entries gives the entries as they are known now.
+	Entries() ([]Entry, Sync)
+}
+
+// Regrouper is what Assignments may be too: then a reload can change the groups.
+type Regrouper interface {
+	// Regroup makes the entries those of other groups; Sync is not complete
+	// before they were read.
+	Regroup(groups []string)
+}
+
+// BundleSource gives bundles.
+type BundleSource interface {
+	// Bundle opens a bundle by its digest, sha256-<hex>. Every error may pass.
+	Bundle(ctx context.Context, digest string) (io.ReadCloser, error)
+}
+
+// Publisher hands reports to the stream.
+type Publisher interface {
+	// Publish stores reports in their order, and gives how many of the first are
+	// stored for certain. The error is that of the first that is not, and wraps
+	// ErrUndeliverable when it never will be. The same report may come again.
+	Publish(ctx context.Context, reports []outbox.Report) (stored int, err error)
+}
+
+// StateStore keeps what the node says of itself.
+type StateStore interface {
+	// PutState stores the state; it vanishes after ttl without another one.
+	PutState(ctx context.Context, state model.NodeState, ttl time.Duration) error
+	PutFacts(ctx context.Context, facts model.Facts) error
+}
+
+// Loader makes resources of documents; *manifest.Loader is one.
+type Loader interface {
+	Resolve(ctx context.Context, doc *manifest.Document, in manifest.Inputs) (*manifest.Resolved, error)
+	ResolveData(ctx context.Context, doc *manifest.Document, in manifest.Inputs) (map[string]any, error)
+	DecodeOne(typ string, properties resource.Value) (*resource.Resource, error)
+}
+
+// outageKey is the key of the outage recorder in a context.
+type outageKey struct{}
+
+// outage records that something outside of the node could not be read.
+type outage struct{ err error }
+
+// ObserveKV wraps the function that a Loader reads keys by, so that the agent
+// can tell a manifest that is wrong from one whose data could not be read.
+func ObserveKV(get func(ctx context.Context, bucket, key string) ([]byte, error)) func(ctx context.Context, bucket, key string) ([]byte, error) {
+	return func(ctx context.Context, bucket, key string) ([]byte, error) {
+		value, err := get(ctx, bucket, key)
+		if o, ok := ctx.Value(outageKey{}).(*outage); ok && err != nil {
+			o.err = err
+		}
+
+		return value, err
+	}
+}

@@ -1,0 +1,200 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/segmentio/ksuid"
+
+	"github.com/musterfleet/muster/agent/outbox"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine"
+	"github.com/musterfleet/muster/resources/manifest"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// Ensure takes an ensure request, as JSON or YAML, and tells respond what
+// becomes of it: at once that it is acknowledged, or why it is not taken, and
+// later the phases until the final one. respond may be nil; it is called one
+// response at a time, and must not block. A request whose id came before is not
+// executed again: respond gets the recorded response and those still to come.
+// What was acknowledged is executed also after a restart, unless it has expired.
+func (a *Agent) Ensure(ctx context.Context, data []byte, respond func(model.EnsureResponse)) {
+	if respond == nil {
+		respond = func(model.EnsureResponse) {}
+	}
+	response, err := a.take(ctx, data, respond)
+	if err != nil {
+		response.Phase, response.Error = model.EnsureFailed, err.Error()
+		respond(response)
+	}
+}
+
+// take takes a request in. With an error, the response is to be completed by it.
+func (a *Agent) take(ctx context.Context, data []byte, respond func(model.EnsureResponse)) (model.EnsureResponse, error) {
+	req, _, err := manifest.ParseRequest("request", data)
+	response := a.response(req.ID)
+	if err != nil {
+		return response, err
+	}
+	if req.ID == "" {
+		req.ID = ksuid.New().String()
+	}
+	response = a.response(req.ID)
+	response.Phase = model.EnsureAcknowledged
+	q := &ask{ID: req.ID, At: time.Now().UTC(), Request: asJSON(req), Response: response}
+	isNew, err := a.asks.begin(ctx, q, respond)
+	if err != nil {
+		return response, fmt.Errorf("the request cannot be recorded, without which it could be executed twice: %w", err)
+	}
+	if isNew {
+		a.queue.request(q)
+	}
+
+	return response, nil
+}
+
+func (a *Agent) response(id string) model.EnsureResponse {
+	return model.EnsureResponse{Protocol: model.ProtocolEnsureResponse, Node: a.opts.Config.Node, ID: id}
+}
+
+// asJSON encodes a request that was decoded before.
+func asJSON(req model.EnsureRequest) json.RawMessage {
+	b, err := json.Marshal(req)
+	if err != nil {
+		b = json.RawMessage("null") // read back as a request that is refused
+	}
+
+	return b
+}
+
+// recallAsks queues what an earlier process acknowledged and did not begin.
+// What it had begun may have been done: that is said, and not done again.
+func (a *Agent) recallAsks(ctx context.Context) {
+	for _, q := range a.asks.unfinished() {
+		if q.Response.Phase == model.EnsureAcknowledged {
+			a.queue.request(q)
+			continue
+		}
+		response := a.response(q.ID)
+		response.Phase, response.Error = model.EnsureFailed, "the agent was ended while it ran, and it may have been done: it is not executed again"
+		a.tellAsker(ctx, q, response)
+	}
+}
+
+// tellAsker records a response, and hands it to whoever asked. A final one goes
+// to the stream too.
+func (a *Agent) tellAsker(ctx context.Context, q *ask, response model.EnsureResponse) {
+	askers, err := a.asks.record(ctx, q, response)
+	if err != nil {
+		a.log.ErrorContext(ctx, "the response to a request cannot be recorded", "id", q.ID, "error", err)
+	}
+	if response.Phase.Final() {
+		a.reportEnsure(response)
+		a.sync()
+	}
+	for _, respond := range askers {
+		respond(response)
+	}
+}
+
+func (a *Agent) reportEnsure(response model.EnsureResponse) {
+	out := outbox.Report{Kind: outbox.KindEnsure, Protocol: response.Protocol, Cause: string(model.CauseEnsure), CorrelationID: response.ID}
+	switch {
+	case response.State != nil:
+		response.State = boundTransaction(response.State)
+		out.Outcome, out.RunID = string(response.State.Outcome()), response.State.RunID
+	case response.Phase == model.EnsureExpired:
+		out.Outcome = string(model.OutcomeNotRun)
+	default:
+		out.Outcome = string(model.OutcomeFailed)
+	}
+	a.append(out, response)
+}
+
+// answer executes a request.
+func (r *runner) answer(ctx, hard context.Context, q *ask) {
+	response := r.response(q.ID)
+	req, properties, err := manifest.ParseRequest("request", q.Request)
+	if err == nil && !req.Expires.IsZero() && !time.Now().Before(req.Expires) {
+		response.Phase = model.EnsureExpired
+		r.tellAsker(hard, q, response)
+		return
+	}
+	began := false
+	if err == nil {
+		err = r.guard("executing request "+q.ID, func() (err error) {
+			response.State, began, err = r.execute(ctx, hard, q, req, properties)
+			return err
+		})
+	}
+	switch {
+	case err != nil && !began && ctx.Err() != nil:
+		return // it stays acknowledged, and is executed after the restart
+	case err != nil:
+		response.Phase, response.Error = model.EnsureFailed, err.Error()
+	case response.State.Failed || response.State.NotRun:
+		response.Phase = model.EnsureFailed
+	default:
+		response.Phase = model.EnsureDone
+	}
+	r.tellAsker(hard, q, response)
+}
+
+// execute runs the one resource of a request.
+func (r *runner) execute(ctx, hard context.Context, q *ask, req model.EnsureRequest, properties resource.Value) (t *model.Transaction, began bool, err error) {
+	res, err := r.opts.Loader.DecodeOne(req.Type, properties)
+	if err != nil {
+		return nil, false, err
+	}
+	graph, err := engine.Build([]*resource.Resource{res}, nil)
+	if err != nil {
+		return nil, false, err
+	}
+	id := ksuid.New().String()
+	err = r.locked(ctx, id, func() error {
+		running := r.response(q.ID)
+		running.Phase = model.EnsureRunning
+		began = true
+		r.tellAsker(hard, q, running)
+		o := r.runOptions(ctx, id, req.Noop)
+		o.Manifest, o.Cause, o.CorrelationID, o.Full = "ensure", model.CauseEnsure, q.ID, true
+		o.OnTransaction = func(done *model.Transaction) {
+			r.logTransaction(ctx, done)
+			t = done
+		}
+		summary := engine.Run(hard, graph, o)
+		if t == nil {
+			return fmt.Errorf("nothing was run: %v", summary.Errors)
+		}
+		return nil
+	})
+
+	return t, began, err
+}
+
+// Status reads the state of one resource, given like an ensure request, and
+// changes nothing.
+func (a *Agent) Status(ctx context.Context, data []byte) (json.RawMessage, error) {
+	req, properties, err := manifest.ParseRequest("request", data)
+	if err != nil {
+		return nil, err
+	}
+	res, err := a.opts.Loader.DecodeOne(req.Type, properties)
+	if err != nil {
+		return nil, err
+	}
+	facts, err := a.Facts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	env := resource.Env{Host: a.opts.Host, Facts: facts, Log: a.log, Scope: resource.Scope{Noop: true}}
+	found, err := engine.Status(ctx, env, res)
+	if err != nil {
+		return nil, err
+	}
+
+	return json.Marshal(found)
+}

@@ -1,0 +1,417 @@
+package agent_test
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/musterfleet/muster/agent"
+	"github.com/musterfleet/muster/agent/outbox"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources"
+	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/manifest"
+	"github.com/musterfleet/muster/resources/resource"
+	"github.com/musterfleet/muster/testing/hosttest"
+)
+
+// bucket is a bucket of assignments in memory.
+type bucket struct {
+	mu       sync.Mutex
+	revision uint64
+	entries  map[string]agent.Entry
+	sync     agent.Sync
+	wake     func()
+	groups   []string
+}
+
+func newBucket() *bucket {
+	return &bucket{entries: map[string]agent.Entry{}, sync: agent.Sync{Complete: true}}
+}
+
+func (b *bucket) Run(ctx context.Context, wake func()) error {
+	b.mu.Lock()
+	b.wake = wake
+	b.mu.Unlock()
+	wake()
+	<-ctx.Done()
+
+	return nil
+}
+
+func (b *bucket) Entries() ([]agent.Entry, agent.Sync) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+
+	return slices.Collect(maps.Values(b.entries)), b.sync
+}
+
+func (b *bucket) Regroup(groups []string) { b.change(func() { b.groups = groups }) }
+
+func (b *bucket) change(f func()) {
+	b.mu.Lock()
+	f()
+	wake := b.wake
+	b.mu.Unlock()
+	if wake != nil {
+		wake()
+	}
+}
+
+func (b *bucket) put(key, value string) (revision uint64) {
+	b.change(func() {
+		b.revision++
+		revision = b.revision
+		b.entries[key] = agent.Entry{Key: key, Revision: revision, Value: []byte(value)}
+	})
+
+	return revision
+}
+
+func (b *bucket) remove(key string) { b.change(func() { delete(b.entries, key) }) }
+
+var errAway = errors.New("NATS is away")
+
+// stream is a stream of reports and a store of states in memory, which can be away.
+type stream struct {
+	mu      sync.Mutex
+	away    bool
+	refuse  func(outbox.Report) bool
+	reports []outbox.Report
+	ids     map[string]bool
+	states  []model.NodeState
+	facts   []model.Facts
+	ttl     time.Duration
+}
+
+func newStream() *stream { return &stream{ids: map[string]bool{}} }
+
+func (s *stream) Publish(_ context.Context, reports []outbox.Report) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.away {
+		return 0, errAway
+	}
+	for i, r := range reports {
+		if s.refuse != nil && s.refuse(r) {
+			return i, fmt.Errorf("%w: too large", agent.ErrUndeliverable)
+		}
+		if !s.ids[r.ID] {
+			s.ids[r.ID] = true
+			s.reports = append(s.reports, r)
+		}
+	}
+
+	return len(reports), nil
+}
+
+func (s *stream) PutState(_ context.Context, state model.NodeState, ttl time.Duration) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.away {
+		return errAway
+	}
+	s.states, s.ttl = append(s.states, state), ttl
+
+	return nil
+}
+
+func (s *stream) PutFacts(_ context.Context, facts model.Facts) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.away {
+		return errAway
+	}
+	s.facts = append(s.facts, facts)
+
+	return nil
+}
+
+func (s *stream) setAway(away bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.away = away
+}
+
+func (s *stream) all() []outbox.Report {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	return slices.Clone(s.reports)
+}
+
+// node is an agent under test with all that is around it.
+type node struct {
+	t       *testing.T
+	dir     string // where the manifests write
+	state   string
+	bucket  *bucket
+	stream  *stream
+	config  agent.Config
+	types   resource.Types
+	outside outside
+	log     bytes.Buffer
+
+	host  *host.Host
+	agent *agent.Agent
+	stop  func()
+}
+
+// outside is what manifests depend on, which tests change while the agent runs.
+type outside struct {
+	mu    sync.Mutex
+	kv    func() ([]byte, error)
+	facts func() model.Facts
+	// bundles are by digest.
+	bundles map[string][]byte
+}
+
+func (o *outside) setBundle(digest string, data []byte) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.bundles[digest] = data
+}
+
+func (o *outside) Bundle(_ context.Context, digest string) (io.ReadCloser, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	b, ok := o.bundles[digest]
+	if !ok {
+		return nil, errAway
+	}
+
+	return io.NopCloser(bytes.NewReader(b)), nil
+}
+
+func (o *outside) setKV(value string, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.kv = func() ([]byte, error) { return []byte(value), err }
+}
+
+func (o *outside) setFacts(f func() model.Facts) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.facts = f
+}
+
+func (o *outside) getKV(context.Context, string, string) ([]byte, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+
+	return o.kv()
+}
+
+func (o *outside) getFacts(context.Context, string) (model.Facts, []error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+
+	return o.facts(), nil
+}
+
+// newNode makes a node; start starts it.
+func newNode(t *testing.T) *node {
+	t.Helper()
+	dir := t.TempDir()
+	n := &node{t: t, dir: filepath.Join(dir, "root"), state: filepath.Join(dir, "state"), bucket: newBucket(), stream: newStream(), types: resources.All()}
+	if err := os.Mkdir(n.dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	n.config = agent.DefaultConfig("web01.example.net")
+	n.config.StateDir = n.state
+	n.config.FactsDir = ""
+	n.config.Groups = []string{"web", "prod"}
+	n.outside.setFacts(func() model.Facts { return model.Facts{"role": "web"} })
+	n.outside.setKV("", errAway)
+	n.outside.bundles = map[string][]byte{}
+
+	return n
+}
+
+func (n *node) options() agent.Options {
+	n.host = host.New(host.Options{StateDir: n.state})
+	return agent.Options{
+		Config: n.config, Version: "1.2.3", Host: n.host,
+		Loader:      manifest.NewLoader(manifest.Options{Types: n.types, KV: agent.ObserveKV(n.outside.getKV)}),
+		Assignments: n.bucket, Bundles: &n.outside, Publisher: n.stream, States: n.stream,
+		Facts: n.outside.getFacts,
+		StableFacts: func(f model.Facts) string {
+			b, _ := json.Marshal(f)
+			return string(b)
+		},
+		Log: slog.New(slog.NewTextHandler(io.MultiWriter(&n.log, logWriter{n.t}), &slog.HandlerOptions{Level: slog.LevelDebug})),
+	}
+}
+
+type logWriter struct{ t *testing.T }
+
+func (w logWriter) Write(b []byte) (int, error) {
+	w.t.Log(strings.TrimRight(string(b), "\n"))
+
+	return len(b), nil
+}
+
+func (n *node) start() {
+	n.t.Helper()
+	a, err := agent.New(n.t.Context(), n.options())
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(n.t.Context())
+	done := make(chan error, 1)
+	go func() { done <- a.Run(ctx) }()
+	n.agent = a
+	n.stop = func() {
+		n.t.Helper()
+		cancel()
+		if err := <-done; err != nil {
+			n.t.Errorf("the agent ended with %v", err)
+		}
+		n.stop = func() {}
+	}
+	n.settle()
+}
+
+// settle waits until nothing goes on any more.
+func (n *node) settle() { synctest.Wait() }
+
+// after lets time pass.
+func (n *node) after(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+// put puts a manifest of files, name and content in turn, all below the node's
+// directory.
+func (n *node) put(key string, files ...string) uint64 {
+	revision := n.bucket.put(key, n.manifest(files...))
+	n.settle()
+
+	return revision
+}
+
+func (n *node) manifest(files ...string) string {
+	user, group := hosttest.Owner(n.t)
+	var b strings.Builder
+	b.WriteString("muster:\n  resources:\n    - file:\n")
+	for i := 0; i < len(files); i += 2 {
+		fmt.Fprintf(&b, "        - %s: {content: %q, owner: %q, group: %q, mode: \"0644\"}\n", n.path(files[i]), files[i+1], user, group)
+	}
+
+	return b.String()
+}
+
+func (n *node) path(name string) string { return filepath.Join(n.dir, name) }
+
+// has fails unless a file has a content.
+func (n *node) has(name, want string) {
+	n.t.Helper()
+	got, err := os.ReadFile(n.path(name))
+	if err != nil || string(got) != want {
+		n.t.Errorf("%s holds %q (%v), want %q", name, got, err, want)
+	}
+}
+
+func (n *node) lacks(name string) {
+	n.t.Helper()
+	if _, err := os.Lstat(n.path(name)); err == nil {
+		n.t.Errorf("%s is there", name)
+	}
+}
+
+// told gives the reports as words, without those of the node starting and
+// stopping, and forgets them.
+func (n *node) told() []string {
+	n.t.Helper()
+	var out []string
+	for _, r := range n.take() {
+		word := r.Kind + " " + r.Outcome
+		switch r.Kind {
+		case outbox.KindTransaction:
+			var t model.Transaction
+			n.decode(r, &t)
+			word += " " + strings.Replace(t.Ref().String(), n.dir+"/", "", 1)
+		case outbox.KindRun:
+			word += " " + r.Manifest + " " + r.Cause
+		case outbox.KindNode:
+			if r.Outcome == "started" || r.Outcome == "stopped" {
+				continue
+			}
+		}
+		out = append(out, word)
+	}
+
+	return out
+}
+
+// take gives the reports that came since, by seq.
+func (n *node) take() []outbox.Report {
+	n.settle()
+	n.stream.mu.Lock()
+	defer n.stream.mu.Unlock()
+	out := n.stream.reports
+	n.stream.reports = nil
+	if !slices.IsSortedFunc(out, func(a, b outbox.Report) int { return cmp.Compare(a.Seq, b.Seq) }) {
+		n.t.Errorf("reports are not in order")
+	}
+
+	return out
+}
+
+func (n *node) decode(r outbox.Report, v any) {
+	n.t.Helper()
+	if err := json.Unmarshal(r.Document, v); err != nil {
+		n.t.Fatalf("%s: %v", r.Document, err)
+	}
+}
+
+// tells fails unless the reports are these.
+func (n *node) tells(want ...string) {
+	n.t.Helper()
+	if got := n.told(); !slices.Equal(got, want) {
+		n.t.Errorf("reported\n  %s\nwant\n  %s", strings.Join(got, "\n  "), strings.Join(want, "\n  "))
+	}
+}
+
+// lastRun gives the last run report, and forgets all.
+func (n *node) lastRun() model.Run {
+	n.t.Helper()
+	var run model.Run
+	found := false
+	for _, r := range n.take() {
+		if r.Kind == outbox.KindRun {
+			run, found = model.Run{}, true
+			n.decode(r, &run)
+		}
+	}
+	if !found {
+		n.t.Fatal("no run was reported")
+	}
+
+	return run
+}
+
+// bubble runs a test with a clock of its own.
+func bubble(t *testing.T, f func(t *testing.T, n *node)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		n.stop = func() {}
+		f(t, n)
+		n.stop()
+	})
+}

@@ -1,0 +1,99 @@
+package outbox_test
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// limitFiles makes the kernel refuse to write beyond a size, as a full disk does.
+func limitFiles(t *testing.T, size uint64) (lift func()) {
+	t.Helper()
+	signal.Ignore(syscall.SIGXFSZ)
+	var old unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_FSIZE, &old); err != nil {
+		t.Fatal(err)
+	}
+	limited := old
+	limited.Cur = size
+	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &limited); err != nil {
+		t.Fatal(err)
+	}
+	lift = func() {
+		if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &old); err != nil {
+			t.Error(err)
+		}
+	}
+	t.Cleanup(lift)
+
+	return lift
+}
+
+func TestDiskThatTakesNothing(t *testing.T) {
+	dir := t.TempDir()
+	b := open(t, dir, 0)
+	add(t, b, 3, report("run", "failed", 200))
+	if err := b.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	lift := limitFiles(t, uint64(diskSize(t, dir)))
+	add(t, b, 4, report("run", "failed", 200))
+	if err := b.Sync(); err == nil {
+		t.Error("nobody is told that the reports are not on disk")
+	}
+	if b.Len() != 7 {
+		t.Fatalf("%d wait, want 7", b.Len())
+	}
+	// An operator must hear of a node with a full disk, so they are handed over
+	// from memory.
+	var got []uint64
+	for len(got) < 5 {
+		batch := b.Next(1)
+		if len(batch) == 0 {
+			t.Fatalf("nothing is handed over after %v", got)
+		}
+		got = append(got, batch[0].Seq)
+		if err := b.Ack(batch[0].Seq); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rising(t, got, 1, 5)
+	lift()
+	add(t, b, 1, report("run", "failed", 200))
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b = open(t, dir, 0)
+	rising(t, seqs(drain(t, b)), 6, 8)
+}
+
+func TestMemoryIsBoundedWhileTheDiskTakesNothing(t *testing.T) {
+	dir := t.TempDir()
+	b := open(t, dir, 0)
+	lift := limitFiles(t, uint64(diskSize(t, dir)))
+	for range 10 {
+		add(t, b, 1, report("run", "stable", 1<<20))
+		add(t, b, 1, report("transaction", "failed", 1<<10))
+	}
+	if n := b.Len(); n > 14 {
+		t.Errorf("%d reports of 10 MiB are kept in memory", n)
+	}
+	lift()
+	got := drain(t, b)
+	accounted(t, got, 20)
+	failed := 0
+	for _, r := range got {
+		if r.Outcome == "failed" {
+			failed++
+		}
+	}
+	if failed != 10 {
+		t.Errorf("%d of 10 failures are left, although stable summaries could go", failed)
+	}
+	if _, err := os.Stat(dir); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,69 @@
+package outbox
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"testing"
+)
+
+// FuzzSegment reads any bytes as a segment: whatever is taken is what a writer
+// would have written, and the outbox works on behind it.
+func FuzzSegment(f *testing.F) {
+	whole := []byte(magic)
+	for i, outcome := range []string{"stable", "failed", "dropped"} {
+		r, err := encode(&Report{Seq: uint64(i + 1), Kind: KindRun, Outcome: outcome, Document: json.RawMessage(`{"a":1}`)})
+		if err != nil {
+			f.Fatal(err)
+		}
+		whole = r.appendTo(whole)
+	}
+	f.Add(whole)
+	f.Add(whole[:len(whole)-3])
+	f.Add(append(bytes.Clone(whole), 0xff, 0xff, 0xff, 0xff, 0))
+	f.Add([]byte(magic))
+	f.Add([]byte("not a segment"))
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		records, good, err := parseRecords(data, 0)
+		if (err == nil) != (good == int64(len(data))) {
+			t.Fatalf("%d of %d bytes are good, error %v", good, len(data), err)
+		}
+		var again []byte
+		for _, r := range records {
+			again = r.appendTo(again)
+		}
+		if !bytes.Equal(again, data[:good]) {
+			t.Fatal("what was read is not what stands there")
+		}
+
+		dir := t.TempDir()
+		if err := os.WriteFile(segmentPath(dir, 1), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		b, err := Open(Options{Dir: dir, Dropped: func(uint64, uint64, int) Report { return Report{Kind: KindNode, Document: json.RawMessage("{}")} }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		last, err := b.Append(Report{Kind: KindRun, Document: json.RawMessage("{}")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Sync(); err != nil {
+			t.Fatal(err)
+		}
+		seen := uint64(0)
+		for batch := b.Next(3); len(batch) > 0; batch = b.Next(3) {
+			seen = batch[len(batch)-1].Seq
+			if err := b.Ack(seen); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if seen < last {
+			t.Fatalf("handed over to %d, report %d was lost", seen, last)
+		}
+		if err := b.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

@@ -1,0 +1,376 @@
+package outbox_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/musterfleet/muster/agent/outbox"
+)
+
+func open(t *testing.T, dir string, max int64) *outbox.Outbox {
+	t.Helper()
+	b, err := outbox.Open(outbox.Options{Dir: dir, MaxBytes: max, Dropped: dropped})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = b.Close() })
+
+	return b
+}
+
+func dropped(from, to uint64, n int) outbox.Report {
+	doc := fmt.Sprintf(`{"dropped_from":%d,"dropped_to":%d,"n":%d}`, from, to, n)
+
+	return outbox.Report{ID: "d", Kind: outbox.KindNode, Outcome: "dropped", Document: json.RawMessage(doc)}
+}
+
+func report(kind, outcome string, size int) outbox.Report {
+	doc, _ := json.Marshal(strings.Repeat("x", size))
+
+	return outbox.Report{ID: kind + outcome, Kind: kind, Outcome: outcome, Document: doc}
+}
+
+func add(t *testing.T, b *outbox.Outbox, n int, r outbox.Report) {
+	t.Helper()
+	for range n {
+		if _, err := b.Append(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// drain takes everything out, in batches.
+func drain(t *testing.T, b *outbox.Outbox) []outbox.Report {
+	t.Helper()
+	if err := b.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	var all []outbox.Report
+	for {
+		batch := b.Next(7)
+		if len(batch) == 0 {
+			return all
+		}
+		all = append(all, batch...)
+		if err := b.Ack(batch[len(batch)-1].Seq); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func seqs(reports []outbox.Report) []uint64 {
+	var out []uint64
+	for _, r := range reports {
+		out = append(out, r.Seq)
+	}
+
+	return out
+}
+
+// rising fails unless the numbers are from..to without a gap.
+func rising(t *testing.T, got []uint64, from, to uint64) {
+	t.Helper()
+	var want []uint64
+	for i := from; i <= to; i++ {
+		want = append(want, i)
+	}
+	if !slices.Equal(got, want) {
+		t.Fatalf("got %v, want %d to %d", got, from, to)
+	}
+}
+
+func TestOldestFirstAndDeletedAfterTheAck(t *testing.T) {
+	dir := t.TempDir()
+	b := open(t, dir, 1<<20)
+	add(t, b, 10, report("transaction", "changed", 100))
+	if got := b.Next(10); len(got) != 0 {
+		t.Fatalf("%d reports are handed over before they are durable", len(got))
+	}
+	add(t, b, 40, report("transaction", "changed", 3000))
+	if b.Len() != 50 {
+		t.Fatalf("%d wait, want 50", b.Len())
+	}
+	rising(t, seqs(drain(t, b)), 1, 50)
+	if b.Len() != 0 {
+		t.Fatalf("%d wait after all was acknowledged", b.Len())
+	}
+	if size := diskSize(t, dir); size > 70_000 {
+		t.Fatalf("%d bytes are left on disk", size)
+	}
+}
+
+func diskSize(t *testing.T, dir string) (size int64) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		size += info.Size()
+	}
+
+	return size
+}
+
+func TestNumbersGoOnAfterARestart(t *testing.T) {
+	dir := t.TempDir()
+	b := open(t, dir, 0)
+	add(t, b, 3, report("run", "stable", 10))
+	rising(t, seqs(drain(t, b)), 1, 3)
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b = open(t, dir, 0)
+	if b.Len() != 0 || len(b.Next(5)) != 0 {
+		t.Fatal("what was acknowledged is handed over again")
+	}
+	add(t, b, 2, report("run", "failed", 10))
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b = open(t, dir, 0)
+	rising(t, seqs(drain(t, b)), 4, 5)
+}
+
+func TestHalfAcknowledgedSegment(t *testing.T) {
+	dir := t.TempDir()
+	b := open(t, dir, 0)
+	add(t, b, 10, report("run", "failed", 10))
+	if err := b.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Ack(4); err != nil {
+		t.Fatal(err)
+	}
+	if b.Len() != 6 {
+		t.Fatalf("%d wait, want 6", b.Len())
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b = open(t, dir, 0)
+	if b.Len() != 6 {
+		t.Fatalf("%d wait after a restart, want 6", b.Len())
+	}
+	rising(t, seqs(drain(t, b)), 5, 10)
+}
+
+// TestKillAtEveryByte cuts the file where a kill may have cut it: whatever was
+// synced before is there, nothing is made up, and the numbers go on.
+func TestKillAtEveryByte(t *testing.T) {
+	dir := t.TempDir()
+	b := open(t, dir, 0)
+	add(t, b, 3, report("run", "changed", 20))
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	safe := diskSize(t, dir)
+	b = open(t, dir, 0)
+	add(t, b, 2, report("run", "failed", 20))
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	segment := filepath.Join(dir, "00000000000000000001.seg")
+	whole, err := os.ReadFile(segment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cursor := diskSize(t, dir) - int64(len(whole))
+	for cut := int(safe - cursor); cut <= len(whole); cut++ {
+		other := t.TempDir()
+		if err := os.WriteFile(filepath.Join(other, filepath.Base(segment)), whole[:cut], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		b := open(t, other, 0)
+		n := uint64(b.Len())
+		if n < 3 {
+			t.Fatalf("cut at %d: %d of 3 synced reports are left", cut, n)
+		}
+		add(t, b, 1, report("run", "changed", 1))
+		rising(t, seqs(drain(t, b)), 1, n+1)
+		if err := b.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestDamagedCursorDeliversAgain(t *testing.T) {
+	dir := t.TempDir()
+	b := open(t, dir, 0)
+	add(t, b, 3, report("run", "changed", 20))
+	drain(t, b)
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "cursor"), []byte("not a cursor"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b = open(t, dir, 0)
+	add(t, b, 1, report("run", "changed", 20))
+	rising(t, seqs(drain(t, b)), 1, 4)
+}
+
+func TestDamageInTheMiddleIsReported(t *testing.T) {
+	dir := t.TempDir()
+	b := open(t, dir, 1<<20)
+	add(t, b, 60, report("transaction", "changed", 5000))
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	segment := filepath.Join(dir, "00000000000000000001.seg")
+	data, err := os.ReadFile(segment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data[len(data)/2] ^= 1
+	if err := os.WriteFile(segment, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, reopen := range []bool{true, false} {
+		if reopen {
+			b = open(t, dir, 1<<20)
+		}
+		got := drain(t, b)
+		if !reopen {
+			if len(got) != 0 {
+				t.Fatalf("%d reports come twice", len(got))
+			}
+			return
+		}
+		accounted(t, got, 61)
+	}
+}
+
+// accounted fails when a number up to the last one is neither there nor within
+// what the reports about dropped ones say.
+func accounted(t *testing.T, got []outbox.Report, last uint64) {
+	t.Helper()
+	have := map[uint64]bool{}
+	for _, r := range got {
+		have[r.Seq] = true
+		if r.Outcome != "dropped" {
+			continue
+		}
+		var d struct {
+			From uint64 `json:"dropped_from"`
+			To   uint64 `json:"dropped_to"`
+		}
+		if err := json.Unmarshal(r.Document, &d); err != nil {
+			t.Fatal(err)
+		}
+		for i := d.From; i <= d.To; i++ {
+			have[i] = true
+		}
+	}
+	if got[len(got)-1].Seq < last {
+		t.Fatalf("the last report is %d, want at least %d", got[len(got)-1].Seq, last)
+	}
+	for i := uint64(1); i <= got[len(got)-1].Seq; i++ {
+		if !have[i] {
+			t.Fatalf("report %d is neither there nor reported as dropped", i)
+		}
+	}
+	if !slices.IsSorted(seqs(got)) {
+		t.Fatalf("not in order: %v", seqs(got))
+	}
+}
+
+func TestDropsStableSummariesFirst(t *testing.T) {
+	dir := t.TempDir()
+	const max = 256 << 10
+	b := open(t, dir, max)
+	for range 60 {
+		add(t, b, 20, report("run", "stable", 500))
+		add(t, b, 1, report("transaction", "changed", 500))
+	}
+	if err := b.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	if size := diskSize(t, dir); size > max+max/8 {
+		t.Fatalf("%d bytes on disk, at most about %d are allowed", size, max)
+	}
+	got := drain(t, b)
+	accounted(t, got, 60*21)
+	changed := 0
+	for _, r := range got {
+		if r.Outcome == "changed" {
+			changed++
+		}
+	}
+	if changed != 60 {
+		t.Errorf("%d of 60 changes are left, although only stable summaries had to go", changed)
+	}
+}
+
+func TestDropsTheOldestWhenNothingElseHelps(t *testing.T) {
+	dir := t.TempDir()
+	const max = 256 << 10
+	b := open(t, dir, max)
+	add(t, b, 3000, report("transaction", "changed", 500))
+	if size := diskSize(t, dir); size > max+max/8 {
+		t.Fatalf("%d bytes on disk, at most about %d are allowed", size, max)
+	}
+	got := drain(t, b)
+	accounted(t, got, 3000)
+	if newest := got[len(got)-1]; newest.Outcome == "dropped" && got[len(got)-2].Outcome == "dropped" {
+		t.Errorf("nothing but reports about dropped ones is left at the end")
+	}
+	if len(got) < 100 {
+		t.Errorf("only %d reports are left in %d bytes", len(got), max)
+	}
+}
+
+func TestTrimWithHalfAcknowledged(t *testing.T) {
+	b := open(t, t.TempDir(), 256<<10)
+	add(t, b, 30, report("run", "stable", 500))
+	if err := b.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Ack(5); err != nil {
+		t.Fatal(err)
+	}
+	add(t, b, 1000, report("run", "stable", 500))
+	got := drain(t, b)
+	for _, r := range got {
+		if r.Seq <= 5 {
+			t.Fatalf("report %d comes again", r.Seq)
+		}
+	}
+	if b.Len() != 0 {
+		t.Errorf("%d wait after all was taken", b.Len())
+	}
+}
+
+func TestTooLargeReport(t *testing.T) {
+	b := open(t, t.TempDir(), 0)
+	if _, err := b.Append(report("run", "changed", 17<<20)); err == nil {
+		t.Fatal("a report of 17 MiB is taken")
+	}
+	add(t, b, 1, report("run", "changed", 1))
+	rising(t, seqs(drain(t, b)), 1, 1)
+}
+
+func TestOpenErrors(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := outbox.Open(outbox.Options{Dir: filepath.Join(file, "outbox"), Dropped: dropped})
+	if err == nil || !strings.Contains(err.Error(), "open outbox") {
+		t.Errorf("got %v", err)
+	}
+	if !errors.Is(err, syscall.ENOTDIR) {
+		t.Errorf("the cause is not wrapped: %v", err)
+	}
+}

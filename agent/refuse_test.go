@@ -1,0 +1,433 @@
+package agent_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/agent"
+	"github.com/musterfleet/muster/agent/outbox"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/testing/hosttest"
+)
+
+func TestGarbageIsReportedOnceAndTheLastGoodStays(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.start()
+		n.put("group.all.motd", "motd", "hello\n")
+		n.take()
+		garbage := n.bucket.put("group.all.motd", "muster:\n  resourcs: []\n  fail_on_error: [\n")
+		reports := n.take()
+		if len(reports) != 2 || reports[0].Kind+reports[0].Outcome != "runrefused" || reports[1].Kind+reports[1].Outcome != "noderefused" {
+			t.Fatalf("reported %+v", reports)
+		}
+		var run model.Run
+		n.decode(reports[0], &run)
+		if !run.Refused || run.Revision != garbage || len(run.Errors) == 0 || !strings.Contains(run.Errors[0], "group.all.motd:") {
+			t.Errorf("the run is %+v", run)
+		}
+		state := n.agent.State().Manifests["group.all.motd"]
+		if state.Seen != garbage || state.Revision == garbage || !strings.HasPrefix(state.Late, "refused: ") {
+			t.Errorf("the state is %+v", state)
+		}
+		if err := os.Remove(n.path("motd")); err != nil {
+			t.Fatal(err)
+		}
+		n.after(6 * time.Minute)
+		n.has("motd", "hello\n")
+		n.tells("transaction changed file#motd", "run changed group.all.motd schedule")
+
+		n.stop()
+		n.take()
+		if err := os.Remove(n.path("motd")); err != nil {
+			t.Fatal(err)
+		}
+		n.start()
+		n.has("motd", "hello\n")
+		n.tells("transaction changed file#motd", "run changed group.all.motd schedule")
+		if got := n.agent.State().Manifests["group.all.motd"]; got.Late == "" || got.Seen != garbage {
+			t.Errorf("after a restart the state is %+v", got)
+		}
+
+		n.put("group.all.motd", "motd", "good again\n")
+		n.has("motd", "good again\n")
+		if got := n.agent.State().Manifests["group.all.motd"]; got.Late != "" || got.Seen != 0 {
+			t.Errorf("after a good version the state is %+v", got)
+		}
+	})
+}
+
+func TestEveryProblemIsReported(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.start()
+		n.bucket.put("group.all.bad", "muster:\n  resources:\n    - file:\n        - /etc/x: {ownr: root, group: root, mode: \"0644\"}\n        - relative: {owner: root, group: root, mode: \"9\"}\n")
+		run := n.lastRun()
+		text := strings.Join(run.Errors, "\n")
+		for _, want := range []string{"group.all.bad:4:", "ownr", "did you mean `owner`", "group.all.bad:5:"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%q is missing in\n%s", want, text)
+			}
+		}
+		if len(run.Errors) < 3 {
+			t.Errorf("only %d problems: %q", len(run.Errors), run.Errors)
+		}
+	})
+}
+
+func TestSameResourceInTwoManifests(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.start()
+		n.put("node.web01_example_net.b", "shared", "one\n", "own-b", "x")
+		n.put("group.web.a", "shared", "one\n", "own-a", "x")
+		n.has("own-a", "x")
+		n.take()
+
+		bad := n.put("group.web.a", "shared", "two\n", "own-a", "y")
+		run := n.lastRun()
+		text := strings.Join(run.Errors, "\n")
+		if !run.Refused || run.Revision != bad || !strings.Contains(text, "group.web.a:4:") || !strings.Contains(text, "node.web01_example_net.b:4:") || !strings.Contains(text, "declared twice") {
+			t.Errorf("the run is %+v", run)
+		}
+		n.has("shared", "one\n")
+		n.has("own-a", "x")
+		n.after(6 * time.Minute)
+		n.tells("run stable node.web01_example_net.b schedule", "run stable group.web.a schedule")
+
+		n.put("node.web01_example_net.b", "own-b", "x")
+		n.has("shared", "two\n")
+		n.has("own-a", "y")
+	})
+}
+
+func TestLaterManifestInConflictAfterTheEarlierChanged(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.start()
+		n.put("group.web.a", "shared", "web\n")
+		n.put("node.web01_example_net.b", "shared", "node\n")
+		n.has("shared", "node\n")
+		n.after(6 * time.Minute)
+		n.has("shared", "node\n")
+		if late := n.agent.State().Manifests["group.web.a"].Late; !strings.Contains(late, "declared twice") {
+			t.Errorf("late is %q", late)
+		}
+	})
+}
+
+func TestWhatMayPassIsTriedAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.start()
+		text := n.manifest("motd", "X")
+		n.bucket.put("group.all.motd", strings.Replace(text, "X", "${ kvGet('settings', 'motd') }", 1))
+		run := n.lastRun()
+		if run.Refused || run.Outcome() != model.OutcomeFailed || !strings.Contains(run.Errors[0], errAway.Error()) {
+			t.Errorf("the run is %+v", run)
+		}
+		n.after(10 * time.Minute)
+		n.tells()
+		n.outside.setKV("from kv", nil)
+		n.after(10 * time.Minute)
+		n.has("motd", "from kv")
+		n.take()
+
+		// It came to something once: that stays in force while the key cannot be read.
+		n.outside.setKV("", errAway)
+		if err := os.Remove(n.path("motd")); err != nil {
+			t.Fatal(err)
+		}
+		n.after(6 * time.Minute)
+		n.has("motd", "from kv")
+
+		// What it comes to now is another thing without a new revision.
+		n.outside.setKV("changed in kv", nil)
+		n.after(6 * time.Minute)
+		n.has("motd", "changed in kv")
+	})
+}
+
+func TestConnectedEndsTheWait(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.start()
+		n.bucket.put("group.all.motd", strings.Replace(n.manifest("motd", "X"), "X", "${ kvGet('settings', 'motd') }", 1))
+		n.after(30 * time.Minute)
+		n.outside.setKV("from kv", nil)
+		n.agent.Connected()
+		n.settle()
+		n.has("motd", "from kv")
+	})
+}
+
+func TestAssignmentDocuments(t *testing.T) {
+	digest := func(s string) string {
+		sum := sha256.Sum256([]byte(s))
+		return "sha256-" + hex.EncodeToString(sum[:])
+	}
+	for name, c := range map[string]struct {
+		more string
+		// applied says that the file is written, else problem is reported, or nothing.
+		applied bool
+		problem string
+	}{
+		"plain":              {"name: motd", true, ""},
+		"issued":             {"issued: 2000-01-01T00:00:00Z", true, ""},
+		"when true":          {"when: lookup('facts.role') == 'web'", true, ""},
+		"when false":         {"when: lookup('facts.role') == 'db'", false, ""},
+		"when no boolean":    {"when: lookup('facts.role')", false, "group.all.motd:2:7: `when` must be true or false, not web"},
+		"when broken":        {"when: lookup(", false, "group.all.motd:2:7: `when`: "},
+		"expired":            {"expires: 1999-12-31T23:59:59Z", false, ""},
+		"expires later":      {"expires: 2000-01-02T00:00:00Z", true, ""},
+		"expires garbage":    {"expires: soon", false, "group.all.motd:2:10: `expires`"},
+		"noop":               {"noop: true", false, "noop"},
+		"noop garbage":       {"noop: maybe", false, "group.all.motd:2:7: `noop` must be true or false, not \"maybe\""},
+		"unknown key":        {"intervall: 5m", false, "group.all.motd:2:1: unknown key `intervall` (did you mean `interval`?)"},
+		"rollout":            {"rollout: {id: x}", false, "unknown key `rollout`"},
+		"wrong name":         {"name: other", false, "group.all.motd:2:7: the name is \"other\""},
+		"wrong digest":       {"digest: " + digest("x"), false, "group.all.motd:2:9: the digest does not fit"},
+		"drift garbage":      {"drift: never", false, "group.all.motd:2:8: `drift` cannot be \"never\""},
+		"interval too short": {"interval: 1ms", false, "group.all.motd:2:11: `interval` must be at least 1s"},
+		"interval garbage":   {"interval: 5", false, "group.all.motd:2:11: `interval`: invalid duration"},
+		"priority garbage":   {"priority: high", false, "group.all.motd:2:11: `priority` must be a whole number"},
+		"bundle beside it":   {"bundle: " + digest("x"), false, "either a `manifest` or a `bundle`"},
+		"data wins":          {"data: {greeting: hi}", true, ""},
+		"data garbage":       {"data: [1]", false, "group.all.motd:2:7: `data` must be a mapping, not a list"},
+		"key twice":          {"noop: false\nnoop: true", false, "group.all.motd:3:1: `noop` is set twice"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				n.start()
+				n.take()
+				n.bucket.put("group.all.motd", n.assignment(c.more, n.manifest("motd", "hello")))
+				reports := n.take()
+				if c.applied {
+					n.has("motd", "hello")
+				} else {
+					n.lacks("motd")
+				}
+				if c.problem == "" {
+					if !c.applied && len(reports) > 0 {
+						t.Errorf("reported %+v", reports)
+					}
+					return
+				}
+				text := ""
+				for _, r := range reports {
+					text += r.Outcome + " " + strings.ReplaceAll(string(r.Document), `\"`, `"`)
+				}
+				if !strings.Contains(text, c.problem) {
+					t.Errorf("%q is not in %s", c.problem, text)
+				}
+			})
+		})
+	}
+}
+
+func TestAssignmentDigestAndRevision(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.start()
+		n.bucket.put("group.all.motd", n.assignment("name: motd", n.manifest("motd", "hello")))
+		first := n.lastRun()
+		n.bucket.put("group.all.motd", n.assignment("digest: "+first.Digest, n.manifest("motd", "hello")))
+		second := n.lastRun()
+		if second.Refused || second.Digest != first.Digest || second.Revision != first.Revision+1 || second.Cause != model.CauseManifest {
+			t.Errorf("the run is %+v after %+v", second, first)
+		}
+	})
+}
+
+func TestOtherDocuments(t *testing.T) {
+	for name, c := range map[string]struct{ value, want string }{
+		"envelope":         {`{"payloadType": "application/vnd.x", "payload": "eA==", "signatures": []}`, "signed envelopes are not supported by this version"},
+		"unknown protocol": {"protocol: io.muster.v2.assignment\n", "group.all.motd:1:11: the protocol \\\"io.muster.v2.assignment\\\" is not known"},
+		"no manifest":      {"protocol: io.muster.v1.assignment\n", "either a `manifest` or a `bundle`"},
+		"no digest":        {"protocol: io.muster.v1.assignment\nbundle: sha256-12\n", "is no digest of a bundle"},
+		"not YAML":         {"protocol: [\n", "group.all.motd"},
+		"a list":           {"- protocol\n", "must be a mapping"},
+		"empty":            {"", "empty"},
+		"binary":           {"\x00\x01protocol", "group.all.motd"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				n.start()
+				n.take()
+				n.bucket.put("group.all.motd", c.value)
+				reports := n.take()
+				if len(reports) != 2 || !strings.Contains(string(reports[0].Document), c.want) {
+					t.Errorf("reported %+v", reports)
+				}
+			})
+		})
+	}
+}
+
+func TestAssignmentThatExpires(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.start()
+		n.bucket.put("node.web01_example_net.motd", n.assignment("expires: 2000-01-01T01:00:00Z", n.manifest("motd", "for an hour")))
+		n.put("group.all.motd", "motd", "for ever")
+		n.after(59 * time.Minute)
+		n.has("motd", "for an hour")
+		n.after(2 * time.Minute)
+		n.has("motd", "for ever")
+	})
+}
+
+func TestWhenFollowsTheFacts(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.start()
+		n.bucket.put("group.all.motd", n.assignment("when: lookup('facts.role') == 'db'", n.manifest("motd", "db")))
+		n.settle()
+		n.lacks("motd")
+		n.outside.setFacts(func() model.Facts { return model.Facts{"role": "db"} })
+		n.after(6 * time.Minute)
+		n.has("motd", "db")
+	})
+}
+
+func TestDriftOfAnAssignment(t *testing.T) {
+	for drift, want := range map[string][]string{
+		"report": {"transaction noop file#motd", "run changed group.all.motd schedule"},
+		"ignore": {"transaction skipped file#motd", "run stable group.all.motd schedule"},
+		"repair": {"transaction changed file#motd", "run changed group.all.motd schedule"},
+	} {
+		t.Run(drift, func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				n.start()
+				n.bucket.put("group.all.motd", n.assignment("drift: "+drift, n.manifest("motd", "hello")))
+				n.settle()
+				n.has("motd", "hello")
+				n.take()
+				if err := os.Remove(n.path("motd")); err != nil {
+					t.Fatal(err)
+				}
+				n.after(6 * time.Minute)
+				if got := n.told(); len(got) != 2 || got[0] != want[0] {
+					t.Errorf("reported %q, want %q", got, want)
+				}
+				if drift == "repair" {
+					n.has("motd", "hello")
+				} else {
+					n.lacks("motd")
+				}
+			})
+		})
+	}
+}
+
+func TestIntervalOfAssignmentAndPoll(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.config.Interval = model.Duration(time.Hour)
+		n.start()
+		n.bucket.put("group.all.a", n.assignment("interval: 10m", n.manifest("a", "x")))
+		n.bucket.put("group.all.b", strings.Replace(n.manifest("b", "x"), `mode: "0644"`, `mode: "0644", poll: 5m`, 1))
+		n.put("group.all.c", "c", "x")
+		n.take()
+		n.after(2 * time.Hour)
+		runs := map[string]int{}
+		for _, r := range n.take() {
+			runs[r.Manifest]++
+		}
+		if runs["group.all.a"] < 10 || runs["group.all.a"] > 14 || runs["group.all.b"] < 20 || runs["group.all.b"] > 28 || runs["group.all.c"] < 1 || runs["group.all.c"] > 2 {
+			t.Errorf("runs are %v", runs)
+		}
+	})
+}
+
+func bundleOf(t *testing.T, files map[string]string) ([]byte, string) {
+	t.Helper()
+	var b bytes.Buffer
+	zipped := gzip.NewWriter(&b)
+	archive := tar.NewWriter(zipped)
+	for name, content := range files {
+		if err := archive.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(content))}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := archive.Write([]byte(content)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := archive.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := zipped.Close(); err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(b.Bytes())
+
+	return b.Bytes(), "sha256-" + hex.EncodeToString(sum[:])
+}
+
+func TestBundle(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		user, group := hosttest.Owner(t)
+		text := "muster:\n  resources:\n    - file:\n        - " + n.path("motd") + ": {source: files/motd, owner: \"" + user + "\", group: \"" + group + "\", mode: \"0644\"}\n"
+		data, digest := bundleOf(t, map[string]string{"manifest.yaml": text, "files/motd": "from a bundle"})
+		n.start()
+		n.bucket.put("group.all.motd", "protocol: io.muster.v1.assignment\nbundle: "+digest+"\n")
+		n.settle()
+		n.lacks("motd")
+		n.outside.setBundle(digest, data)
+		n.after(time.Hour)
+		n.has("motd", "from a bundle")
+		n.take()
+
+		// It is on disk: neither the source nor the bucket is needed for it.
+		n.stop()
+		clear(n.outside.bundles)
+		n.bucket.sync = agent.Sync{}
+		clear(n.bucket.entries)
+		if err := os.Remove(n.path("motd")); err != nil {
+			t.Fatal(err)
+		}
+		n.start()
+		n.after(time.Minute)
+		n.has("motd", "from a bundle")
+
+		other, otherDigest := bundleOf(t, map[string]string{"readme": "no manifest"})
+		n.outside.setBundle(otherDigest, other)
+		n.take()
+		n.bucket.put("group.all.motd", "protocol: io.muster.v1.assignment\nbundle: "+otherDigest+"\n")
+		if run := n.lastRun(); !run.Refused || !strings.Contains(run.Errors[0], "manifest.yaml") {
+			t.Errorf("the run is %+v", run)
+		}
+
+		n.outside.setBundle(otherDigest, data)
+		n.bucket.put("group.all.other", "protocol: io.muster.v1.assignment\nbundle: sha256-"+strings.Repeat("0", 64)+"\n")
+		n.outside.setBundle("sha256-"+strings.Repeat("0", 64), data)
+		n.after(time.Minute)
+		if run := n.lastRun(); run.Refused || !strings.Contains(strings.Join(run.Errors, ""), "what came is "+digest) {
+			t.Errorf("the run is %+v", run)
+		}
+	})
+}
+
+func TestBundlesThatAreNotUsedAreRemoved(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		data, digest := bundleOf(t, map[string]string{"manifest.yaml": n.manifest("motd", "x")})
+		n.outside.setBundle(digest, data)
+		n.start()
+		n.bucket.put("group.all.motd", "protocol: io.muster.v1.assignment\nbundle: "+digest+"\n")
+		n.settle()
+		n.has("motd", "x")
+		if _, err := os.Stat(n.state + "/bundles/" + digest); err != nil {
+			t.Fatal(err)
+		}
+		n.put("group.all.motd", "motd", "y")
+		if _, err := os.Stat(n.state + "/bundles/" + digest); err == nil {
+			t.Error("the bundle is still there")
+		}
+	})
+}
+
+func TestUndeliverableReportDoesNotHoldUpOthers(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.stream.refuse = func(r outbox.Report) bool { return r.Kind == outbox.KindTransaction }
+		n.start()
+		n.put("group.all.motd", "motd", "x")
+		n.tells("run changed group.all.motd manifest", "node dropped")
+	})
+}

@@ -1,0 +1,126 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/segmentio/ksuid"
+
+	"github.com/musterfleet/muster/agent/outbox"
+	"github.com/musterfleet/muster/model"
+)
+
+// The bounds of a report, well below what a server takes as one message.
+const (
+	maxReport = 512 << 10
+	maxErrors = 100
+	maxError  = 4 << 10
+)
+
+// append puts a report into the outbox. One that cannot be encoded is logged.
+func (a *Agent) append(r outbox.Report, document any) {
+	data, err := json.Marshal(document)
+	if err == nil {
+		r.ID, r.Time, r.Document = ksuid.New().String(), time.Now().UTC(), data
+		_, err = a.outbox.Append(r)
+	}
+	if err != nil {
+		a.log.Error("a report was lost", "kind", r.Kind, "outcome", r.Outcome, "run_id", r.RunID, "error", err)
+	}
+}
+
+// reportTransaction reports what happened to one resource. One that was stable
+// is told by the summary alone.
+func (a *Agent) reportTransaction(t *model.Transaction) {
+	if t.Outcome() == model.OutcomeStable {
+		return
+	}
+	a.append(outbox.Report{
+		Kind: outbox.KindTransaction, Outcome: string(t.Outcome()), Protocol: t.Protocol, RunID: t.RunID, Manifest: t.Manifest,
+		Revision: t.Revision, Digest: t.Digest, Cause: string(t.Cause), CorrelationID: t.CorrelationID,
+	}, boundTransaction(t))
+}
+
+// reportRun reports a summary.
+func (a *Agent) reportRun(r *model.Run) {
+	r.Errors = boundErrors(r.Errors)
+	a.append(outbox.Report{
+		Kind: outbox.KindRun, Outcome: string(r.Outcome()), Protocol: r.Protocol, RunID: r.RunID, Manifest: r.Manifest,
+		Revision: r.Revision, Digest: r.Digest, Cause: string(r.Cause), CorrelationID: r.CorrelationID,
+	}, r)
+}
+
+// reportNode reports an event of the node.
+func (a *Agent) reportNode(event model.NodeEvent, message string) {
+	s := a.State()
+	s.Event, s.Message = event, message
+	a.append(outbox.Report{Kind: outbox.KindNode, Outcome: string(event), Protocol: model.ProtocolNode}, s)
+}
+
+// droppedReport is the report about dropped ones. It is made while the outbox
+// is locked, so it holds nothing that asks the outbox.
+func (a *Agent) droppedReport(from, to uint64, n int) outbox.Report {
+	s := model.NodeState{
+		Protocol: model.ProtocolNode, Node: a.opts.Config.Node, Event: model.NodeDropped, Version: a.opts.Version, Started: a.started,
+		At: time.Now().UTC(), Groups: []string{}, DroppedFrom: from, DroppedTo: to,
+		Message: fmt.Sprintf("%d reports between %d and %d were dropped, those of stable runs first", n, from, to),
+	}
+	data, err := json.Marshal(s)
+	if err != nil {
+		data = fmt.Appendf(nil, `{"protocol":%q,"event":"dropped","dropped_from":%d,"dropped_to":%d}`, model.ProtocolNode, from, to)
+	}
+
+	return outbox.Report{ID: ksuid.New().String(), Time: s.At, Kind: outbox.KindNode, Outcome: string(model.NodeDropped), Protocol: model.ProtocolNode, Document: data}
+}
+
+// boundErrors bounds a list of errors; the transactions have them all.
+func boundErrors(errs []string) []string {
+	more := len(errs) - maxErrors
+	if more > 0 {
+		errs = append(append([]string{}, errs[:maxErrors]...), fmt.Sprintf("and %d more, see the transactions", more))
+	}
+	for i, e := range errs {
+		if len(e) > maxError {
+			errs[i] = strings.ToValidUTF8(e[:maxError], "") + " … (cut)"
+		}
+	}
+
+	return errs
+}
+
+// boundTransaction gives a transaction that fits into a message: first its
+// status and properties are left out, then its diffs.
+func boundTransaction(t *model.Transaction) *model.Transaction {
+	size := len(t.Properties) + len(t.Status)
+	for _, c := range t.Changes {
+		size += len(c.Diff) + len(c.From) + len(c.To)
+	}
+	for _, e := range t.Errors {
+		size += len(e)
+	}
+	// Quoting can double a text.
+	if size < maxReport/2 {
+		return t
+	}
+	short := *t
+	short.Properties, short.Status = nil, nil
+	short.Errors = boundErrors(append([]string{}, t.Errors...))
+	short.Changes = make([]model.Change, 0, len(t.Changes))
+	for _, c := range t.Changes[:min(len(t.Changes), maxErrors)] {
+		c.Diff, c.From, c.To = cut(c.Diff), cut(c.From), cut(c.To)
+		short.Changes = append(short.Changes, c)
+	}
+
+	return &short
+}
+
+func cut(s string) string {
+	const most = 1 << 10
+	if len(s) <= most {
+		return s
+	}
+
+	return strings.ToValidUTF8(s[:most], "") + " … (cut)"
+}

@@ -1,0 +1,158 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine"
+	"github.com/musterfleet/muster/resources/manifest"
+)
+
+// read gives the loaded form of an entry, read once. The error is model.Problems.
+func (u *unit) read(e Entry) (*loaded, error) {
+	v := version{e.Revision, digestOf(e.Value)}
+	if l, ok := u.versions[v]; ok {
+		return l, nil
+	}
+	a, problems := parseAssignment(e)
+	if len(problems) > 0 {
+		return nil, problems
+	}
+	l := &loaded{assignment: a}
+	u.versions[v] = l
+
+	return l, nil
+}
+
+// applies says whether an assignment holds on this node now.
+func (r *runner) applies(ctx context.Context, l *loaded) (bool, error) {
+	if l.expired(time.Now()) {
+		return false, nil
+	}
+	if l.When == "" {
+		return true, nil
+	}
+	text, err := json.Marshal(map[string]any{"data": map[string]string{"when": "${ " + l.When + " }"}})
+	if err != nil {
+		return false, err
+	}
+	doc, err := manifest.Parse(l.entry.Key, text)
+	if err != nil {
+		return false, placed(err, l.whenAt)
+	}
+	var data map[string]any
+	err = observed(ctx, func(ctx context.Context) (err error) {
+		data, err = r.opts.Loader.ResolveData(ctx, doc, manifest.Inputs{Facts: r.factsNow()})
+		return err
+	})
+	if err != nil {
+		return false, placed(err, l.whenAt)
+	}
+	holds, isBool := data["when"].(bool)
+	if !isBool {
+		return false, problemAt(l.whenAt, "compare something, for example lookup('facts.os.family') == 'debian'", "`when` must be true or false, not %v", data["when"])
+	}
+
+	return holds, nil
+}
+
+// placed puts problems of an expression where the assignment has it.
+func placed(err error, at model.Position) error {
+	var problems model.Problems
+	if !errors.As(err, &problems) {
+		return err
+	}
+	out := make(model.Problems, len(problems))
+	for i, p := range problems {
+		p.Pos, p.Message = at, "`when`: "+p.Message
+		out[i] = p
+	}
+
+	return out
+}
+
+// resolveOnce resolves a version, but not again one that is known to be wrong
+// while the facts are what they were.
+func (r *runner) resolveOnce(ctx context.Context, l *loaded) error {
+	_, digest := r.facts.stable()
+	if l.refused != nil && l.refusedBy == digest {
+		return l.refused
+	}
+	err := r.resolve(ctx, l)
+	l.refused, l.refusedBy = nil, digest
+	if _, never := neverValid(err); never {
+		l.refused = err
+	}
+
+	return err
+}
+
+// resolve makes the graph of a version. The error is model.Problems when it
+// never becomes valid by trying again; another one may pass.
+func (r *runner) resolve(ctx context.Context, l *loaded) error {
+	text := []byte(l.Manifest)
+	if l.Bundle != "" {
+		var err error
+		if l.dir, text, err = r.bundles.open(ctx, l.entry.Key, l.Bundle); err != nil {
+			return err
+		}
+	}
+	doc, err := manifest.Parse(l.entry.Key, text)
+	if err != nil {
+		return err
+	}
+	var resolved *manifest.Resolved
+	err = observed(ctx, func(ctx context.Context) (err error) {
+		resolved, err = r.opts.Loader.Resolve(ctx, doc, manifest.Inputs{Data: l.Data, Dir: l.dir, Facts: r.factsNow()})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	applyDrift(resolved.Resources, l.Drift)
+	graph, err := engine.Build(resolved.Resources, nil)
+	if err != nil {
+		return err
+	}
+	for _, w := range resolved.Warnings {
+		r.log.WarnContext(ctx, "manifest", "key", l.entry.Key, "warning", w.Error())
+	}
+	l.resolved, l.graph, l.interval = resolved, graph, shortest(l.assignment, resolved.Resources)
+
+	return nil
+}
+
+// observed runs f, and makes an error that may pass of problems that come from
+// something outside that could not be read.
+func observed(ctx context.Context, f func(context.Context) error) error {
+	var seen outage
+	err := f(context.WithValue(ctx, outageKey{}, &seen))
+	switch {
+	case err == nil:
+		return nil
+	case context.Cause(ctx) != nil:
+		return context.Cause(ctx)
+	case seen.err != nil:
+		return fmt.Errorf("%s: %w", model.AsProblems(err).Error(), seen.err)
+	default:
+		return err
+	}
+}
+
+// neverValid gives the problems of an error that trying again does not mend.
+func neverValid(err error) (model.Problems, bool) {
+	var all model.Problems
+	if errors.As(err, &all) {
+		return all, true
+	}
+	var one model.Problem
+	if errors.As(err, &one) {
+		return model.Problems{one}, true
+	}
+
+	return nil, false
+}

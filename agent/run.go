@@ -1,0 +1,180 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/segmentio/ksuid"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine"
+	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// run reconciles a manifest and reports. ctx ends when no further change is to
+// be begun, hard when the one in hand is broken off.
+func (r *runner) run(ctx, hard context.Context, u *unit, w wake) {
+	id := ksuid.New().String()
+	var summary *model.Run
+	err := r.guard("running "+u.key, func() error {
+		return r.locked(ctx, id, func() error {
+			r.refreshGraph(ctx, u)
+			if err := context.Cause(ctx); err != nil {
+				return err
+			}
+			r.say(ctx, u.current.resolved.PreMessage)
+			summary = engine.Run(hard, u.current.graph, r.options(ctx, u, w, id))
+			r.say(ctx, u.current.resolved.PostMessage)
+			return nil
+		})
+	})
+	if summary == nil {
+		if ctx.Err() != nil {
+			return // it never began
+		}
+		summary = r.failedRun(u, u.current.entry, w.cause)
+		summary.RunID, summary.Digest = id, u.current.digest
+		err = errors.Join(errors.New("nothing was run"), err)
+	}
+	if err != nil {
+		summary.Errors = append(summary.Errors, err.Error())
+	}
+	r.conclude(ctx, u, w, summary)
+}
+
+// say logs a message of a manifest.
+func (r *runner) say(ctx context.Context, message string) {
+	if message != "" {
+		r.log.InfoContext(ctx, message)
+	}
+}
+
+// options are what the engine is told.
+func (r *runner) options(ctx context.Context, u *unit, w wake, id string) engine.Options {
+	l := u.current
+	o := r.runOptions(ctx, id, l.Noop)
+	o.Env.Scope.Dir = l.dir
+	o.Manifest, o.Revision, o.Digest, o.Cause = u.key, l.entry.Revision, l.digest, w.cause
+	o.Woken, o.FailOnError, o.Journal, o.ReadAll = w.at, l.resolved.FailOnError, r.journal(u.key), r.readsAll(u)
+
+	return o
+}
+
+// runOptions are those that all runs have in common.
+func (r *runner) runOptions(ctx context.Context, id string, noop bool) engine.Options {
+	c := r.Config()
+
+	return engine.Options{
+		Env: resource.Env{
+			Host: r.opts.Host, Facts: r.factsNow(), Log: r.log, RunEnv: r.opts.RunEnv(id),
+			Scope: resource.Scope{Noop: noop, MaxDepth: c.MaxDepth},
+		},
+		Node: c.Node, Version: r.opts.Version, RunID: id, Stop: ctx.Done(),
+		OnTransaction: func(t *model.Transaction) {
+			r.logTransaction(ctx, t)
+			r.reportTransaction(t)
+		},
+	}
+}
+
+// logTransaction logs a transaction; that of a stable resource only for those
+// who want to know everything, or every run would log every resource.
+func (a *Agent) logTransaction(ctx context.Context, t *model.Transaction) {
+	if t.Outcome() != model.OutcomeStable || a.log.Enabled(ctx, slog.LevelDebug) {
+		engine.LogTransaction(ctx, a.log.With("manifest", t.Manifest), t)
+	}
+}
+
+// readsAll says that it is time to read all content anew.
+func (r *runner) readsAll(u *unit) bool {
+	u.runs++
+	every := r.Config().ReadAllEvery
+
+	return every > 0 && u.runs%every == 0
+}
+
+// locked runs f as the one run of the node.
+func (r *runner) locked(ctx context.Context, id string, f func() error) (err error) {
+	unlock, err := r.opts.Host.Lock(ctx, host.LockOptions{
+		Wait: true, Holder: host.LockHolder{Command: "muster agent", RunID: id},
+		OnWait: func(by host.LockHolder) { r.log.InfoContext(ctx, "waiting for another run", "holder", by.String()) },
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	// The engine has ended its run already, unless it panicked.
+	defer func() { err = errors.Join(err, r.opts.Host.EndRun()) }()
+
+	return f()
+}
+
+// refreshGraph resolves a manifest again when more than its text went into it.
+// When that fails, what it came to last stays in force.
+func (r *runner) refreshGraph(ctx context.Context, u *unit) {
+	if u.current.resolved.Static {
+		return
+	}
+	fresh := *u.current
+	err := r.resolve(ctx, &fresh)
+	if err == nil {
+		if problems := r.claimsBut(u).conflicts(&fresh); len(problems) > 0 {
+			err = problems
+		}
+	}
+	if err != nil {
+		u.late = r.turnDown(ctx, u, u.current.entry, err)
+		r.setManifest(u.key, func(s *model.ManifestState) { s.Late = u.late })
+		return
+	}
+	u.retryAt, u.told = time.Time{}, ""
+	u.wait.reset()
+	*u.current = fresh
+}
+
+// claimsBut gives what the other manifests in force declare.
+func (r *runner) claimsBut(u *unit) claims {
+	taken := claims{}
+	for _, other := range r.order {
+		if other != u {
+			taken.add(other.current)
+		}
+	}
+
+	return taken
+}
+
+// conclude reports a run and remembers what came of it.
+func (r *runner) conclude(ctx context.Context, u *unit, w wake, s *model.Run) {
+	outcome := s.Outcome()
+	r.reportRun(s)
+	r.sync()
+	r.logRun(ctx, s)
+	r.setManifest(u.key, func(state *model.ManifestState) {
+		state.Outcome, state.At, state.Counts = outcome, time.Now().UTC(), s.Counts
+		state.Revision, state.Digest = u.current.entry.Revision, u.current.digest
+	})
+	switch done := outcome != model.OutcomeFailed && outcome != model.OutcomeNotRun; {
+	case done && u.record.Applied != u.current.sum:
+		u.record.Applied = u.current.sum
+		r.keep(ctx, u)
+	case !done && weight(w.cause) >= weight(model.CauseCommand):
+		// The change that was asked for is not made yet, so the next run is not
+		// one that only looks for drift.
+		u.asked = true
+		return
+	}
+	u.asked = false
+}
+
+func (a *Agent) logRun(ctx context.Context, s *model.Run) {
+	level := map[model.Outcome]slog.Level{
+		model.OutcomeFailed: slog.LevelError, model.OutcomeStable: slog.LevelInfo, model.OutcomeNotRun: slog.LevelWarn,
+	}[s.Outcome()]
+	a.log.Log(ctx, level, fmt.Sprintf("run %s", s.Outcome()), "manifest", s.Manifest, "revision", s.Revision, "cause", s.Cause, "run_id", s.RunID,
+		"duration", s.Duration.Round(time.Millisecond), "resources", s.Counts.Total, "changed", s.Counts.Changed, "failed", s.Counts.Failed)
+}

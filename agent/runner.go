@@ -1,0 +1,193 @@
+package agent
+
+import (
+	"context"
+	"time"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// runner does the work of the node, one thing at a time, in one goroutine.
+type runner struct {
+	*Agent
+	units map[string]*unit
+	// order are the units in force, in the order in which they run.
+	order []*unit
+	due   map[string]wake
+	// pace is this process's share of the jitter. It is the same for all intervals,
+	// so that a fleet spreads while the manifests of a node keep their order.
+	pace float64
+	// problem is what was last said about the bucket.
+	problem string
+}
+
+// work works until ctx ends. hard outlives it, for what is in hand.
+func (r *runner) work(ctx, hard context.Context) {
+	r.due = map[string]wake{}
+	r.awaitFacts(ctx)
+	startBy := time.Now().Add(soon)
+	adopted := false
+	for ctx.Err() == nil {
+		w := r.queue.take()
+		if w.retry {
+			r.retryAll()
+		}
+		for key, asked := range w.due {
+			r.due[key] = asked.over(r.due[key])
+		}
+		switch now := time.Now(); {
+		case !adopted && !r.mayStart(now, startBy):
+			if !r.answerNext(ctx, hard) {
+				r.await(ctx, startBy)
+			}
+		case !adopted || w.assignments || r.retryDue(now):
+			adopted = true
+			r.step("looking at the assignments", func() { r.adopt(ctx, now) })
+		case r.answerNext(ctx, hard):
+		case r.runNext(ctx, hard, now):
+		default:
+			r.await(ctx, r.wakeAt())
+		}
+	}
+}
+
+// awaitFacts waits for the first facts, but not for ever.
+func (r *runner) awaitFacts(ctx context.Context) {
+	timer := time.NewTimer(soon)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+		r.log.WarnContext(ctx, "the facts are not there yet, the node starts without them")
+	case <-r.facts.ready:
+	}
+}
+
+// mayStart says that the bucket was read, or that it is not waited for any longer.
+func (r *runner) mayStart(now, startBy time.Time) bool {
+	_, sync := r.opts.Assignments.Entries()
+
+	return sync.Complete || sync.Problem != "" || !now.Before(startBy)
+}
+
+// step runs a part of the work; a panic ends that part alone.
+func (r *runner) step(what string, f func()) {
+	_ = r.guard(what, func() error { // the guard logs it
+		f()
+		return nil
+	})
+}
+
+// await waits for a wake, or a time.
+func (r *runner) await(ctx context.Context, at time.Time) {
+	timer := time.NewTimer(time.Until(at))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	case <-r.queue.slot:
+	}
+}
+
+// retryAll makes everything that may pass due now.
+func (r *runner) retryAll() {
+	now := time.Now()
+	for _, u := range r.units {
+		if !u.retryAt.IsZero() {
+			u.retryAt = now
+			u.wait.reset()
+		}
+	}
+}
+
+// retryDue says that something may be otherwise now: an error may have passed,
+// or an assignment expired.
+func (r *runner) retryDue(now time.Time) bool {
+	for _, u := range r.units {
+		if !u.retryAt.IsZero() && !now.Before(u.retryAt) {
+			return true
+		}
+		if u.current != nil && u.current.expired(now) {
+			return true
+		}
+	}
+
+	return false
+}
+
+// answerNext answers the oldest ensure request; false means that there is none.
+func (r *runner) answerNext(ctx, hard context.Context) bool {
+	q := r.queue.nextRequest()
+	if q == nil {
+		return false
+	}
+	r.answer(ctx, hard, q)
+
+	return true
+}
+
+// runNext runs the first manifest that is due; false means that none is.
+func (r *runner) runNext(ctx, hard context.Context, now time.Time) bool {
+	u, w := r.nextDue(now)
+	if u == nil {
+		clear(r.due) // what is left is not in force
+		return false
+	}
+	delete(r.due, u.key)
+	r.run(ctx, hard, u, w)
+	u.next = time.Now().Add(time.Duration(r.pace * float64(r.intervalOf(u))))
+
+	return true
+}
+
+// nextDue gives the first manifest that a run was asked for, else the one whose
+// interval has been over for longest: one that takes longer than its interval
+// must not keep the others from their turn.
+func (r *runner) nextDue(now time.Time) (*unit, wake) {
+	var oldest *unit
+	for _, u := range r.order {
+		if w, asked := r.due[u.key]; asked {
+			return u, w
+		}
+		if !now.Before(u.next) && (oldest == nil || u.next.Before(oldest.next)) {
+			oldest = u
+		}
+	}
+	w := wake{model.CauseSchedule, now}
+	if oldest != nil && oldest.asked {
+		w.cause = model.CauseManifest
+	}
+
+	return oldest, w
+}
+
+// intervalOf gives how often a unit is looked at.
+func (r *runner) intervalOf(u *unit) time.Duration {
+	d := r.Config().Interval.Std()
+	if u.current != nil && u.current.interval > 0 {
+		d = u.current.interval
+	}
+
+	return d
+}
+
+// wakeAt gives when something is due by itself.
+func (r *runner) wakeAt() time.Time {
+	at := time.Now().Add(time.Hour)
+	earlier := func(t time.Time) {
+		if !t.IsZero() && t.Before(at) {
+			at = t
+		}
+	}
+	for _, u := range r.units {
+		earlier(u.retryAt)
+		if u.current != nil {
+			earlier(u.current.Expires)
+		}
+	}
+	for _, u := range r.order {
+		earlier(u.next)
+	}
+
+	return at
+}

@@ -1,0 +1,114 @@
+package agent_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// slow is a type whose looks and changes take as long as the test wants.
+type slow struct {
+	mu sync.Mutex
+	// takes is how long the look at a resource named look takes.
+	takes time.Duration
+	// release ends the change of a resource named wait.
+	release chan struct{}
+	begun   chan string
+	done    map[string]bool
+	panics  bool
+}
+
+type slowSpec struct {
+	model.Common
+}
+
+func (*slowSpec) Validate() model.Problems { return nil }
+
+type slowState struct {
+	model.CommonState
+}
+
+type slowProvider struct{}
+
+func (slowProvider) Name() string { return "slow" }
+
+func (slowProvider) IsManageable(model.Facts, resource.Spec) (bool, int, error) { return true, 1, nil }
+
+// newSlow adds the type to a node.
+func newSlow(n *node) *slow {
+	s := &slow{release: make(chan struct{}), begun: make(chan string, 100), done: map[string]bool{}}
+	n.types = append(n.types, resource.Of[*slowSpec, *slowState, slowProvider](s))
+
+	return s
+}
+
+// manifest gives one of slow resources.
+func (s *slow) manifest(alias string, names ...string) string {
+	var b strings.Builder
+	b.WriteString("muster:\n  resources:\n    - slow:\n")
+	for _, name := range names {
+		fmt.Fprintf(&b, "        - %s: {ensure: present}\n", name)
+	}
+
+	return b.String()
+}
+
+func (*slow) Info() resource.Info {
+	return resource.Info{Name: "slow", Ensures: []string{"present"}, Reads: resource.Units, Writes: resource.Units}
+}
+
+func (*slow) New() *slowSpec { return &slowSpec{} }
+
+func (*slow) Providers() []slowProvider { return []slowProvider{{}} }
+
+func (s *slow) Status(ctx context.Context, _ resource.Env, _ slowProvider, spec *slowSpec) (*slowState, error) {
+	if spec.Name == "look" {
+		select {
+		case <-time.After(s.takes):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.panics {
+		panic("slow")
+	}
+	st := &slowState{}
+	st.Ensure = "absent"
+	if s.done[spec.Name] {
+		st.Ensure = "present"
+	}
+
+	return st, nil
+}
+
+func (*slow) Plan(spec *slowSpec, st *slowState, _ bool) (resource.Plan, error) {
+	var p resource.Plan
+	if st.Ensure != "present" && spec.Name != "look" {
+		p.Add(model.Change{Action: "wait", Message: "Would have waited"})
+	}
+
+	return p, nil
+}
+
+func (s *slow) Apply(ctx context.Context, _ resource.Env, _ slowProvider, spec *slowSpec, _ resource.Plan) (resource.Outcome, error) {
+	s.begun <- spec.Name
+	if strings.HasPrefix(spec.Name, "wait") {
+		select {
+		case <-s.release:
+		case <-ctx.Done():
+			return resource.Outcome{}, context.Cause(ctx)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.done[spec.Name] = true
+
+	return resource.Outcome{}, nil
+}

@@ -1,0 +1,106 @@
+package agent
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// Validate gives every problem of the configuration, by key.
+func (c *Config) Validate() model.Problems {
+	var out model.Problems
+	if !isToken(c.Node) {
+		out.Property("node", "use letters, digits, - and _ only; a dot would let it match keys of other nodes", "%q is not a valid node id", c.Node)
+	}
+	c.checkGroups(&out)
+	if !isToken(c.Prefix) || c.Prefix != strings.ToLower(c.Prefix) {
+		out.Property("prefix", "use lower-case letters, digits, - and _ only", "%q is not a valid prefix", c.Prefix)
+	}
+	c.checkTimes(&out)
+	c.checkNumbers(&out)
+	if !filepath.IsAbs(c.StateDir) {
+		out.Property("state_dir", "", "%q must be an absolute path", c.StateDir)
+	}
+	if c.FactsDir != "" && !filepath.IsAbs(c.FactsDir) {
+		out.Property("facts_dir", "", "%q must be an absolute path", c.FactsDir)
+	}
+	oneOf(&out, "log.format", c.Log.Format, "text", "json")
+	oneOf(&out, "log.level", c.Log.Level, "debug", "info", "warn", "error")
+	if (c.NATS.TLSCert == "") != (c.NATS.TLSKey == "") {
+		out.Property("nats.tlscert", "set both or none", "`nats.tlscert` and `nats.tlskey` belong together")
+	}
+
+	return out
+}
+
+func (c *Config) checkGroups(out *model.Problems) {
+	for i, g := range c.Groups {
+		key := fmt.Sprintf("groups.%d", i)
+		switch {
+		case !isToken(g):
+			out.Property(key, "use letters, digits, - and _ only", "%q is not a valid group", g)
+		case g == groupAll:
+			out.Property(key, "leave it out", "every node is in the group all")
+		case slices.Index(c.Groups, g) < i:
+			out.Property(key, "keep one of them", "the group %s is there twice", g)
+		}
+	}
+}
+
+func (c *Config) checkTimes(out *model.Problems) {
+	for _, t := range []struct {
+		key         string
+		value       model.Duration
+		least, most time.Duration
+	}{
+		{"interval", c.Interval, time.Second, 30 * 24 * time.Hour},
+		{"shutdown_timeout", c.ShutdownTimeout, 0, 24 * time.Hour},
+		{"heartbeat", c.Heartbeat, time.Second, 24 * time.Hour},
+		{"state_ttl", c.StateTTL, 2 * time.Second, 30 * 24 * time.Hour},
+	} {
+		if t.value.Std() < t.least || t.value.Std() > t.most {
+			out.Property(t.key, "", "`%s` must be from %s to %s, not %s", t.key, t.least, t.most, t.value)
+		}
+	}
+	if c.StateTTL < 2*c.Heartbeat {
+		out.Property("state_ttl", "make it at least twice the heartbeat, or a node is taken for silent between two", "`state_ttl` %s is too short for a heartbeat of %s", c.StateTTL, c.Heartbeat)
+	}
+}
+
+func (c *Config) checkNumbers(out *model.Problems) {
+	if c.OutboxMaxBytes < 1<<20 {
+		out.Property("outbox_max_bytes", "", "`outbox_max_bytes` must be at least 1MiB, not %s", c.OutboxMaxBytes)
+	}
+	if c.ReadFileLimit < 1 {
+		out.Property("read_file_limit", "", "`read_file_limit` must be at least 1")
+	}
+	if c.ReadAllEvery < 0 {
+		out.Property("read_all_every", "", "`read_all_every` must not be negative")
+	}
+	if c.MaxDepth < 1 {
+		out.Property("max_depth", "", "`max_depth` must be at least 1")
+	}
+}
+
+func oneOf(out *model.Problems, key, value string, allowed ...string) {
+	if !slices.Contains(allowed, value) {
+		out.Property(key, "one of "+strings.Join(allowed, ", "), "`%s` cannot be %q", key, value)
+	}
+}
+
+// isToken says that s can stand as one token in a subject.
+func isToken(s string) bool {
+	for _, r := range []byte(s) {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '-', r == '_':
+		default:
+			return false
+		}
+	}
+
+	return s != ""
+}
