@@ -106,17 +106,9 @@ func (s *session) checkExpressions(v resource.Value, problems *model.Problems) {
 			continue
 		}
 		if program := compile(p.expr, false); program.message != "" {
-			problems.Add(s.doc.place(v.Pos, v.Text, p.at), joinHints(program.hint, literalHint(v.Text[p.at:])), "the expression is not valid: %s", program.message)
+			problems.Add(s.doc.place(v.Pos, v.Text, p.at), program.advice(v.Text[p.at:]), "the expression is not valid: %s", program.message)
 		}
 	}
-}
-
-func joinHints(a, b string) string {
-	if a == "" {
-		return b
-	}
-
-	return a + " or " + b
 }
 
 // mergeDeep gives base with over merged into it; neither is changed.

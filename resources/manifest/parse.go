@@ -26,7 +26,7 @@ func read(name string, data []byte, limit int64) (resource.Value, model.Problems
 	}
 	trimmed := bytes.TrimLeft(data, " \t\r\n")
 	isJSON := len(trimmed) > 0 && trimmed[0] == '{' && json.Valid(data)
-	breaks, problem := checkText(name, data)
+	breaks, problem := checkText(name, data, isJSON)
 	if problem != nil {
 		return none, model.Problems{*problem}
 	}

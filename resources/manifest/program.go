@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"errors"
+	"regexp"
 	"strings"
 
 	"github.com/expr-lang/expr"
@@ -21,6 +22,8 @@ type program struct {
 	refs []model.Ref
 	// message and hint say why it does not compile.
 	message, hint string
+	// refused says that it is well formed and asks for what there is not.
+	refused bool
 }
 
 // The names that expressions know.
@@ -99,7 +102,7 @@ func (p *program) Visit(node *ast.Node) {
 		p.names[n.Value] = true
 		for _, name := range later {
 			if n.Value == name {
-				p.message, p.hint = "`"+name+"` is not supported", "it comes with a later version"
+				p.refuse("`"+name+"` is not supported", "it comes with a later version")
 			}
 		}
 	case *ast.BuiltinNode:
@@ -111,15 +114,33 @@ func (p *program) Visit(node *ast.Node) {
 	}
 }
 
+func (p *program) refuse(message, hint string) {
+	p.message, p.hint, p.refused = message, hint, true
+}
+
+// advice is what to do about an expression that is not valid. Often it was
+// never meant to be one, so how to write that is said too. opened is the text
+// from where it begins.
+func (p *program) advice(opened string) string {
+	switch {
+	case p.refused:
+		return p.hint
+	case p.hint != "":
+		return p.hint + " or " + literalHint(opened)
+	default:
+		return literalHint(opened)
+	}
+}
+
 func (p *program) output(call *ast.CallNode) {
 	name, ok := call.Arguments[0].(*ast.StringNode)
 	if !ok {
-		p.message, p.hint = "`outputs` needs its reference as literal text", "for example outputs('exec#/usr/bin/uptime')"
+		p.refuse("`outputs` needs its reference as literal text", "for example outputs('exec#/usr/bin/uptime')")
 		return
 	}
 	ref, err := model.ParseRef(name.Value)
 	if err != nil {
-		p.message = err.Error()
+		p.refuse(err.Error(), "")
 		return
 	}
 	p.refs = append(p.refs, ref)
@@ -134,8 +155,21 @@ func exprMessage(err error) string {
 		message = at.Message
 	}
 
-	return strings.Join(strings.Fields(message), " ")
+	message = strings.Join(strings.Fields(message), " ")
+	if message == "unexpected token EOF" {
+		return "it is not complete"
+	}
+	if found := unexpectedToken.FindStringSubmatch(message); found != nil {
+		message = "unexpected `" + found[1] + "`"
+	}
+
+	return typeWords.Replace(message)
 }
+
+var (
+	unexpectedToken = regexp.MustCompile(`^unexpected token \w+\("(.*)"\)$`)
+	typeWords       = strings.NewReplacer("map[string]interface {}", "mapping", "[]interface {}", "list", "interface {}", "any")
+)
 
 // missing says which name of a chain such as Data.app.port is not there, when
 // the whole expression is such a chain.

@@ -204,8 +204,7 @@ func (r *resolver) evaluate(ctx context.Context, v resource.Value, p part) (reso
 	s := r.scope.session
 	program := s.program(p.expr, false)
 	if program.message != "" {
-		hint := joinHints(program.hint, literalHint(v.Text[p.at:]))
-		r.problems.Add(s.doc.place(v.Pos, v.Text, p.at), hint, "the expression is not valid: %s", program.message)
+		r.problems.Add(s.doc.place(v.Pos, v.Text, p.at), program.advice(v.Text[p.at:]), "the expression is not valid: %s", program.message)
 		return v, &failure{}
 	}
 	if r.scope.broken && (program.names[nameData] || program.names["lookup"]) {

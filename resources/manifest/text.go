@@ -14,8 +14,9 @@ import (
 const yaml11Breaks = "\u0085\u2028\u2029"
 
 // checkText finds the first byte that no document may hold, and says whether
-// any of yaml11Breaks is in it.
-func checkText(name string, data []byte) (breaks bool, problem *model.Problem) {
+// any of yaml11Breaks is in it. JSON may hold some control characters that
+// YAML may not.
+func checkText(name string, data []byte, isJSON bool) (breaks bool, problem *model.Problem) {
 	for i := 0; i < len(data); {
 		c := data[i]
 		if c >= ' ' && c < 0x7f || c == '\n' || c == '\t' || c == '\r' {
@@ -24,7 +25,7 @@ func checkText(name string, data []byte) (breaks bool, problem *model.Problem) {
 		}
 		r, size := utf8.DecodeRune(data[i:])
 		message, hint := textProblem(data, i, r, size)
-		if message != "" {
+		if message != "" && (!isJSON || i == 0 || size == 1 && r == utf8.RuneError) {
 			return breaks, &model.Problem{Pos: positionAt(name, data, i), Message: message, Hint: hint}
 		}
 		breaks = breaks || strings.ContainsRune(yaml11Breaks, r)

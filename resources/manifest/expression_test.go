@@ -1,0 +1,266 @@
+package manifest_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/manifest"
+)
+
+// dataHead are the data of the expression tests.
+const dataHead = `# What the expressions of these tests see.
+data:
+  name: app
+  port: 8080
+  ratio: 1.5
+  version: 1.10
+  mode: 0644
+  debug: true
+  none: null
+  list: [a, b]
+  nested: {deep: {x: 1}}
+  "key.with.dots": dotted
+  users:
+    - {name: ann, age: 30}
+    - {name: bob, age: 40}
+`
+
+func kv(_ context.Context, bucket, key string) ([]byte, error) {
+	if bucket != "config" || key != "app/greeting" {
+		return nil, errors.New("key not found")
+	}
+
+	return []byte("hello"), nil
+}
+
+// TestExpressions has what expressions give as the content of a file.
+func TestExpressions(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "motd"), []byte("from a file\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct{ in, want string }{
+		"dollar":            {`"${ Data.name }"`, "app"},
+		"braces":            {`"{{ Data.name }}"`, "app"},
+		"no blanks":         {`"${Data.name}{{Data.name}}"`, "appapp"},
+		"inside":            {`"a ${ Data.name } b {{ Data.port }} c"`, "a app b 8080 c"},
+		"number inside":     {`"${ Data.ratio } ${ Data.port / 2 } ${ 1e21 } ${ 3.0 }"`, "1.5 4040 1e+21 3"},
+		"boolean inside":    {`"${ Data.debug }"`, "true"},
+		"text kept":         {`"${ Data.version } ${ Data.mode }"`, "1.10 0644"},
+		"whole text kept":   {`"${ Data.version }"`, "1.10"},
+		"lookup text kept":  {`"v${ lookup('data.mode') }"`, "v0644"},
+		"escape":            {`"$${PATH} $${ Data.name }"`, "${PATH} ${ Data.name }"},
+		"escaped escape":    {`"$$${x}"`, "$${x}"},
+		"brace escape":      {`"{{ '{{' }} x }}"`, "{{ x }}"},
+		"lone signs":        {`"$ $x {x} } }} $(y) { {"`, "$ $x {x} } }} $(y) { {"},
+		"map in expression": {`'${ {"a": {"b": "}"}}.a.b }'`, "}"},
+		"map in braces":     {`'{{ {"a": {"b": 1}}.a.b }}'`, "1"},
+		"map at the end":    {`'{{ toJSON({"a": 1}) + toJSON({"b":{}}) }}'`, "{\n  \"a\": 1\n}{\n  \"b\": {}\n}"},
+		"quotes":            {"'${ \"it''s \\\"}\\\"\" + \"}\" + `}` }'", "it's \"}\"}}"},
+		"comment":           {`'${ 1 /* } */ + 1 }'`, "2"},
+		"line comment":      {"|-\n              ${ 1 // }\n              + 1 }\n", "2"},
+		"lookup":            {`"${ lookup('data.nested.deep.x') }"`, "1"},
+		"lookup list":       {`"${ lookup('data.list.1') }"`, "b"},
+		"lookup default":    {`"${ lookup('data.nope', 'd') }"`, "d"},
+		"lookup null":       {`"${ lookup('data.none', 'd') }"`, "d"},
+		"lookup facts":      {`"${ lookup('facts.host.name') }"`, "web01"},
+		"lookup environ":    {`"${ lookup('environ.STAGE') }"`, "prod"},
+		"lookup query":      {`"${ lookup('data.users.#(age>35).name') }"`, "bob"},
+		"lookup count":      {`"${ lookup('data.users.#') }"`, "2"},
+		"lookup each":       {`"${ join(lookup('data.users.#.name'), ',') }"`, "ann,bob"},
+		"lookup wildcard":   {`"${ lookup('data.na*') }"`, "app"},
+		"lookup escaped":    {`'${ lookup("data.key\\.with\\.dots") }'`, "dotted"},
+		"lookup numbers":    {`"${ lookup('data.users.#.age')[0] + 1 }"`, "31"},
+		"facts":             {`"${ Facts.os == 'debian' ? 'deb' : 'rpm' }"`, "deb"},
+		"environ":           {`"${ Environ.STAGE }"`, "prod"},
+		"nil coalesced":     {`"x${ Data.nope ?? 'y' }"`, "xy"},
+		"optional chain":    {`"x${ Data.nope?.more ?? 'y' }"`, "xy"},
+		"readFile":          {`"${ readFile('motd') }"`, "from a file\n"},
+		"file":              {`"<${ trim(file('./motd')) }>"`, "<from a file>"},
+		"absolute":          {`"${ readFile('` + dir + `/motd') }"`, "from a file\n"},
+		"kvGet":             {`"${ kvGet('config', 'app/greeting') }"`, "hello"},
+		"kvGet twice":       {`"${ kvGet('config', 'app/greeting') + kvGet('config', 'app/greeting') }"`, "hellohello"},
+		"duration":          {`"${ duration('90s') }"`, "1m30s"},
+		"joined list":       {`"${ join(Data.list, ' ') }"`, "a b"},
+		"pipes":             {`"${ Data.users | filter(.age > 35) | map(.name) | first() }"`, "bob"},
+		"variable":          {`"${ let x = Data.port; x + 1 }"`, "8081"},
+		"unset":             {`"${ Data.none }"`, ""},
+		"explicitly unset":  {`"${ Data.nope ?? nil }"`, ""},
+		"unicode":           {`"ä${ '€' + Data.name }ö"`, "ä€appö"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := options()
+			o.KV = kv
+			if got := one(t, dataHead+content(tc.in), o, manifest.Inputs{Dir: dir}).Content; got != tc.want {
+				t.Errorf("got  %q\nwant %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestTypesKept has whole expressions whose type is that of the property.
+func TestTypesKept(t *testing.T) {
+	in := dataHead + `
+muster:
+  resources:
+    - file:
+        - "/srv/${ Data.name }":
+            force: "${ Data.debug }"
+            count: "${ Data.port }"
+            args: "${ concat(Data.list, [Data.name]) }"
+            env: "${ {'A': string(Data.port), 'B': 'x'} }"
+            data:
+              all: "${ Data.nested }"
+              ratio: ${ Data.ratio }
+              "${ Data.name }": {{expr}}
+            require: ["package#${ Data.name }"]
+`
+	in = strings.Replace(in, "{{expr}}", `"{{ Data.users[0] }}"`, 1)
+	got := outcome(t, in, options(), manifest.Inputs{})
+	want := `file {"name":"/srv/app","ensure":"present","require":["package#app"],"force":true,"count":8080,"args":["a","b","app"],"env":{"A":"8080","B":"x"},"data":{"all":{"deep":{"x":1}},"app":{"age":30,"name":"ann"},"ratio":1.5}}` + "\nwarning: m.yaml:22:20: a count of 8080 is a lot (use less)"
+	if got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// TestExpressionProblems has every way in which an expression fails, with its place.
+func TestExpressionProblems(t *testing.T) {
+	const escape = " (write `$${` for a literal `${`)"
+	const braces = " (write `{{ '{{' }}` for a literal `{{`)"
+	dir := t.TempDir()
+	for name, tc := range map[string]struct{ in, want string }{
+		"unknown name":       {`"${PATH}"`, "m.yaml:20:23: the expression is not valid: unknown name `PATH`" + escape},
+		"unknown in braces":  {`"x {{ .Values.x }}"`, "m.yaml:20:25: the expression is not valid: unexpected `.`" + braces},
+		"near name":          {`"${ facts.os }"`, "m.yaml:20:23: the expression is not valid: unknown name `facts` (did you mean `Facts`? or write `$${` for a literal `${`)"},
+		"near function":      {`"${ lookip('data.x') }"`, "m.yaml:20:23: the expression is not valid: unknown name `lookip` (did you mean `lookup`? or write `$${` for a literal `${`)"},
+		"shell default":      {`"${VAR:-x}"`, "m.yaml:20:23: the expression is not valid: unexpected `:`" + escape},
+		"empty":              {`"a ${ }"`, "m.yaml:20:25: the expression is not valid: the expression is empty" + escape},
+		"unterminated":       {`"a ${ Data.name"`, "m.yaml:20:25: the expression that begins here does not end (close it with `}`, or write `$${` for a literal `${`)"},
+		"unterminated brace": {`"a {{ Data.name }"`, "m.yaml:20:25: the expression that begins here does not end (close it with `}}`, or write `{{ '{{' }}` for a literal `{{`)"},
+		"open string":        {`"${ 'x }"`, "m.yaml:20:23: the expression that begins here does not end (close it with `}`, or write `$${` for a literal `${`)"},
+		"nil member":         {`"${ Data.none.x }"`, "m.yaml:20:23: the expression fails: cannot fetch x from <nil>"},
+		"missing":            {`"${ Data.nam }"`, "m.yaml:20:23: the expression fails: `Data.nam` is not set (did you mean `name`? or write `Data.nam ?? nil` where it may be unset)"},
+		"missing deep":       {`"${ Data.nested.x }"`, "m.yaml:20:23: the expression fails: `Data.nested.x` is not set (write `Data.nested.x ?? nil` where it may be unset)"},
+		"missing inside":     {`"a${ Data.nam }"`, "m.yaml:20:24: the expression fails: `Data.nam` is not set (did you mean `name`? or write `Data.nam ?? nil` where it may be unset)"},
+		"types":              {`"${ Data.name + 1 }"`, "m.yaml:20:23: the expression fails: invalid operation: string + int"},
+		"list and list":      {`"${ Data.list + [1] }"`, "m.yaml:20:23: the expression is not valid: invalid operation: + (mismatched types any and list)" + escape},
+		"index":              {`"${ Data.list[5] }"`, "m.yaml:20:23: the expression fails: index out of range: 5 (array length is 2)"},
+		"nil inside":         {`"a ${ Data.none }"`, "m.yaml:20:25: the expression gives nothing, which cannot stand inside a text (give it a default with `??`)"},
+		"list inside":        {`"a ${ Data.list }"`, "m.yaml:20:25: the expression gives a list, which cannot stand inside a text (use join() or toJSON())"},
+		"map inside":         {`"a ${ Data.nested }"`, "m.yaml:20:25: the expression gives a mapping, which cannot stand inside a text (use join() or toJSON())"},
+		"list for text":      {`"${ Data.list }"`, "m.yaml:20:22: `content` must be a string, not a list"},
+		"function":           {`"${ lookup }"`, "m.yaml:20:23: the expression fails: gives a function, which no document can hold"},
+		"infinity":           {`"${ 1 / 0 }"`, "m.yaml:20:23: the expression fails: gives +Inf, which no document can hold"},
+		"lookup unknown":     {`"${ lookup('data.nested.dep.x') }"`, "m.yaml:20:23: the expression fails: `data.nested.dep.x` is not known (did you mean `data.nested.deep`?)"},
+		"lookup far":         {`"${ lookup('data.zzzzzz') }"`, "m.yaml:20:23: the expression fails: `data.zzzzzz` is not known (give lookup a default as its second argument where it may be missing)"},
+		"lookup root":        {`"${ lookup('fact.os') }"`, "m.yaml:20:23: the expression fails: lookup takes a path under facts., data. or environ., not `fact` (did you mean `facts`?)"},
+		"lookup no root":     {`"${ lookup('hostname') }"`, "m.yaml:20:23: the expression fails: lookup takes a path under facts., data. or environ., not `hostname` (for example lookup('data.name'))"},
+		"lookup arguments":   {`"${ lookup('data.x', 1, 2) }"`, "m.yaml:20:23: the expression fails: lookup takes a path and one default"},
+		"lookup type":        {`"${ lookup(1) }"`, "m.yaml:20:23: the expression is not valid: cannot use int as argument (type string) to call lookup" + escape},
+		"no file":            {`"${ readFile('nope') }"`, "m.yaml:20:23: the expression fails: open " + dir + "/nope: no such file or directory"},
+		"directory":          {`"${ readFile('.') }"`, "m.yaml:20:23: the expression fails: " + dir + " is not a regular file"},
+		"kvGet":              {`"${ kvGet('config', 'nope') }"`, "m.yaml:20:23: the expression fails: kvGet config/nope: key not found"},
+		"template":           {`"${ template('x') }"`, "m.yaml:20:23: the expression is not valid: `template` is not supported (it comes with a later version)"},
+		"jet":                {`"${ jet('x', 'y') }"`, "m.yaml:20:23: the expression is not valid: `jet` is not supported (it comes with a later version)"},
+		"registrations":      {`"${ registrations('a', 'b', 'c', 'd') }"`, "m.yaml:20:23: the expression is not valid: `registrations` is not supported (it comes with a later version)"},
+		"secret of a list":   {`"${ secret(Data.list) }"`, "m.yaml:20:23: the expression fails: secret takes a text, not a list"},
+		"second of a text":   {`"${ Data.name } ${ nope }"`, "m.yaml:20:38: the expression is not valid: unknown name `nope`" + escape},
+		"after an escape":    {`"$${x} {{ '{{' }} ${ nope }"`, "m.yaml:20:40: the expression is not valid: unknown name `nope`" + escape},
+		"in a literal":       {"|\n              first ${ Data.name }\n                second ${ nope }\n", "m.yaml:22:24: the expression is not valid: unknown name `nope`" + escape},
+		"in a folded":        {">-\n              first ${ Data.name }\n              second ${ nope }\n", "m.yaml:22:22: the expression is not valid: unknown name `nope`" + escape},
+		"in quotes":          {"\"first \\n\n              ä ${ nope }\"\n", "m.yaml:21:17: the expression is not valid: unknown name `nope`" + escape},
+		"in plain":           {"first\n              ${ nope }\n", "m.yaml:21:15: the expression is not valid: unknown name `nope`" + escape},
+		"two at a time":      {`"${ a } ${ b }"`, "m.yaml:20:23: the expression is not valid: unknown name `a`" + escape + "\nm.yaml:20:30: the expression is not valid: unknown name `b`" + escape},
+		"several lines":      {"|\n              ${ 1 +\n                 }\n", "m.yaml:21:15: the expression is not valid: it is not complete" + escape},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := options()
+			o.KV = kv
+			if got := outcome(t, dataHead+content(tc.in), o, manifest.Inputs{Dir: dir}); got != tc.want {
+				t.Errorf("got  %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestUnavailable has what needs something that the loader was not given.
+func TestUnavailable(t *testing.T) {
+	for name, tc := range map[string]struct{ in, want string }{
+		"kv":            {`"${ kvGet('a', 'b') }"`, "m.yaml:5:23: the expression fails: kvGet needs a NATS connection (give --server or --context, or let an agent run it)"},
+		"directory":     {`"${ readFile('x') }"`, "m.yaml:5:23: the expression fails: \"x\" is relative, and this manifest has no directory (deliver manifest and files as a bundle, or give an absolute path)"},
+		"facts":         {`"${ Facts.os }"`, "m.yaml:5:23: the expression fails: facts: facts are not available here"},
+		"facts, lookup": {`"${ lookup('facts.os') }"`, "m.yaml:5:23: the expression fails: facts: facts are not available here"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := outcome(t, content(tc.in), manifest.Options{Types: testTypes()}, manifest.Inputs{}); got != tc.want {
+				t.Errorf("got  %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestFactsOnce counts how often the facts are asked for.
+func TestFactsOnce(t *testing.T) {
+	calls := 0
+	o := options()
+	o.Facts = func(ctx context.Context) (model.Facts, error) {
+		calls++
+		return node(ctx)
+	}
+	in := content(`"${ Facts.os } ${ lookup('facts.os') } ${ Facts.cores }"`)
+	if got := one(t, in, o, manifest.Inputs{}).Content; got != "debian debian 4" || calls != 1 {
+		t.Errorf("got %q, facts asked %d times", got, calls)
+	}
+	if one(t, content("plain"), o, manifest.Inputs{}); calls != 1 {
+		t.Error("facts were asked for without need")
+	}
+	if got := one(t, in, o, manifest.Inputs{Facts: model.Facts{"os": "x", "cores": 1}}).Content; got != "x x 1" || calls != 1 {
+		t.Errorf("got %q, facts asked %d times", got, calls)
+	}
+	failing := errors.New("no facts today")
+	o.Facts = func(context.Context) (model.Facts, error) { return nil, failing }
+	got := outcome(t, in, o, manifest.Inputs{})
+	if want := "m.yaml:5:23: the expression fails: facts: no facts today"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// TestStatic says which documents give the same every time.
+func TestStatic(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "f"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for in, want := range map[string]bool{
+		`plain`:                                  true,
+		`"${ Data.name ?? '' }"`:                 true,
+		`"${ lookup('data.x', 'y') }"`:           true,
+		`"${ upper('x') }"`:                      true,
+		`"${ Facts.os }"`:                        false,
+		`"${ lookup('facts.os') }"`:              false,
+		`"${ Environ.STAGE }"`:                   false,
+		`"${ lookup('environ.STAGE') }"`:         false,
+		`"${ readFile('f') }"`:                   false,
+		`"${ kvGet('config', 'app/greeting') }"`: false,
+		`"${ now() }"`:                           false,
+	} {
+		o := options()
+		o.KV = kv
+		doc, err := manifest.Parse("m.yaml", []byte(content(in)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := manifest.NewLoader(o).Resolve(t.Context(), doc, manifest.Inputs{Dir: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Static != want {
+			t.Errorf("%s: static %v", in, r.Static)
+		}
+	}
+}
