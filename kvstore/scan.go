@@ -50,6 +50,13 @@ func next(ctx context.Context, messages jetstream.MessagesContext) (message, uin
 	if err != nil {
 		return message{}, 0, errors.Join(err, context.Cause(ctx))
 	}
+
+	return stored(m)
+}
+
+// stored gives a message as a consumer delivered it, and how many are left
+// behind it.
+func stored(m jetstream.Msg) (message, uint64, error) {
 	meta, err := m.Metadata()
 	if err != nil {
 		return message{}, 0, err

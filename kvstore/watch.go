@@ -1,0 +1,221 @@
+package kvstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// WatchOptions say what a node watches and how often it makes sure. Zero values
+// mean the defaults named.
+type WatchOptions struct {
+	Node   string
+	Groups []string
+	// Audit is how long a change can stay unseen at most: 5 minutes.
+	Audit time.Duration
+	// GroupJitter is over how long the nodes of a group, or of a server that
+	// restarted, spread what they ask: 1 second.
+	GroupJitter time.Duration
+	// ListEvery is how often keys are listed for such as no index names: 1 hour.
+	ListEvery time.Duration
+	// Retry is how long a node waits after the server did not answer, at first,
+	// and then up to 30 times that: 1 second.
+	Retry time.Duration
+	// Last and LastSync are what the node knew before it was restarted.
+	Last     map[string]Entry
+	LastSync Sync
+	// Log gets what an administrator should see; nil is silence.
+	Log *slog.Logger
+	// Now is the clock of Sync; Rand gives numbers in [0, 1) for the jitter.
+	Now  func() time.Time
+	Rand func() float64
+}
+
+// Sync says how well a node knows what is assigned to it.
+type Sync struct {
+	// At is when it last knew everything; zero before the first time.
+	At time.Time
+	// Err is why it does not know now, nil when it does.
+	Err error
+	// Stream is when the bucket was made, which tells it from one made anew.
+	Stream time.Time
+	// Kept are the keys, in order, that stay in force although the bucket does not
+	// have them: it was made anew, put back to an older state, or emptied. Putting
+	// or deleting such a key settles it.
+	Kept []string
+	// Listed is when keys were last listed, ListErr why the last time failed.
+	Listed  time.Time
+	ListErr error
+}
+
+// Watch knows what is assigned to one node, without a consumer. Entries may be
+// called at any time from any goroutine.
+type Watch struct {
+	store    *Store
+	o        WatchOptions
+	families []string
+	bucket   string
+
+	mu      sync.Mutex
+	entries map[string]held
+	sync    Sync
+}
+
+// held is an entry in force, with the stream it was last seen in.
+type held struct {
+	Entry
+	stream time.Time
+}
+
+// NewWatch makes the watch of a node; it asks the server nothing yet, and its
+// Entries are those of options. The error wraps ErrInvalidName.
+func NewWatch(s *Store, o WatchOptions) (*Watch, error) {
+	if err := CheckNode(o.Node, o.Groups); err != nil {
+		return nil, err
+	}
+	o = o.withDefaults()
+	w := &Watch{store: s, o: o, families: Families(o.Node, o.Groups), bucket: s.names.Manifests(), entries: map[string]held{}}
+	w.sync = Sync{Stream: o.LastSync.Stream, Kept: o.LastSync.Kept}
+	for key, e := range o.Last {
+		w.entries[key] = held{Entry: e, stream: o.LastSync.Stream}
+	}
+	// What the bucket did not have then must not count as taken away from it now.
+	for _, key := range o.LastSync.Kept {
+		if h, ok := w.entries[key]; ok {
+			w.entries[key] = held{Entry: h.Entry}
+		}
+	}
+
+	return w, nil
+}
+
+func (o WatchOptions) withDefaults() WatchOptions {
+	o.Audit = orDuration(o.Audit, 5*time.Minute)
+	o.GroupJitter = orDuration(o.GroupJitter, time.Second)
+	o.ListEvery = orDuration(o.ListEvery, time.Hour)
+	o.Retry = orDuration(o.Retry, time.Second)
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Rand == nil {
+		o.Rand = rand.Float64
+	}
+
+	return o
+}
+
+func orDuration(d, other time.Duration) time.Duration {
+	if d <= 0 {
+		return other
+	}
+
+	return d
+}
+
+// Entries gives what is in force now, by key, and how sure that is. The map is
+// the caller's; the values in it are not to be changed.
+func (w *Watch) Entries() (map[string]Entry, Sync) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	entries := make(map[string]Entry, len(w.entries))
+	for key, h := range w.entries {
+		entries[key] = h.Entry
+	}
+
+	return entries, w.sync
+}
+
+// Run watches until the context ends, then it gives nil; it gives an error when
+// the connection is closed for good. wake is told the keys that changed, and
+// once, perhaps without any, when everything is known for the first time. It is
+// called from Run's goroutine and must not block.
+func (w *Watch) Run(ctx context.Context, wake func(keys []string)) error {
+	p := newPending()
+	subs, err := w.subscribe(p)
+	defer func() {
+		for _, sub := range subs {
+			_ = sub.Unsubscribe()
+		}
+	}()
+	if err != nil {
+		return fmt.Errorf("watch %s: %w", w.o.Node, err)
+	}
+	connected := w.store.nc.StatusChanged(nats.CONNECTED)
+	defer w.store.nc.RemoveStatusListener(connected)
+	l := newLoop(w, p, wake)
+	for {
+		timer := time.NewTimer(time.Until(l.next()))
+		select {
+		case <-ctx.Done():
+		case <-p.came:
+		case <-connected:
+			l.reconnected()
+		case <-timer.C:
+			err = l.step(ctx)
+		}
+		timer.Stop()
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, nats.ErrConnectionClosed):
+			return fmt.Errorf("watch %s: %w", w.o.Node, err)
+		}
+	}
+}
+
+// subscribe asks for the headers of each change of the node's families.
+func (w *Watch) subscribe(p *pending) ([]*nats.Subscription, error) {
+	var subs []*nats.Subscription
+	for i, family := range w.families {
+		own := i == 0
+		sub, err := w.store.nc.Subscribe(w.store.names.Changed(Key(family, ">")), func(m *nats.Msg) {
+			key, ok := w.store.names.ChangedKey(m.Subject)
+			if !ok {
+				return
+			}
+			due := time.Now()
+			if !own {
+				due = due.Add(w.spread())
+			}
+			p.add(key, announced(m.Header), due)
+		})
+		if err != nil {
+			return subs, err
+		}
+		subs = append(subs, sub)
+	}
+
+	return subs, nil
+}
+
+// spread gives a moment within the jitter of groups.
+func (w *Watch) spread() time.Duration {
+	return time.Duration(w.o.Rand() * float64(w.o.GroupJitter))
+}
+
+// known gives the keys of a family that are in force.
+func (w *Watch) known(family string) map[string]held {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	known := maps.Clone(w.entries)
+	maps.DeleteFunc(known, func(_ string, h held) bool { return h.Family != family })
+
+	return known
+}
+
+// update changes what Sync says.
+func (w *Watch) update(change func(*Sync)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	change(&w.sync)
+}

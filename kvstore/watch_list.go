@@ -1,0 +1,112 @@
+package kvstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// list finds the keys that no index names, and plans the next time. A list that
+// fails is not a failure of the watch: the index serves.
+func (l *loop) list(ctx context.Context) {
+	var failed error
+	for _, family := range l.families {
+		if failed = l.listFamily(ctx, family); failed != nil {
+			break
+		}
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	if failed != nil {
+		l.o.Log.Warn("keys cannot be listed, names without an index are seen when they change", "node", l.o.Node, "error", failed)
+	}
+	l.listAt = time.Now().Add(time.Duration((1 - l.o.Rand()/4) * float64(l.o.ListEvery)))
+	l.update(func(s *Sync) {
+		if s.ListErr = failed; failed == nil {
+			s.Listed = l.o.Now()
+		}
+	})
+}
+
+// listFamily reads the keys of a family whose revision is not the one known.
+func (l *loop) listFamily(ctx context.Context, family string) error {
+	known := l.known(family)
+	differ := map[string]uint64{}
+	cfg := jetstream.ConsumerConfig{
+		Name:          l.store.names.listConsumer(l.o.Node),
+		FilterSubject: kvSubject(l.bucket, Key(family, ">")),
+		DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy,
+		HeadersOnly:   true,
+	}
+	err := l.store.drain(ctx, kvStream(l.bucket), cfg, func(m message) {
+		f, name, ok := SplitKey(strings.TrimPrefix(m.subject, kvSubject(l.bucket, "")))
+		if !ok || f != family || CheckName(name) != nil {
+			return
+		}
+		h, in := known[Key(family, name)]
+		delete(known, Key(family, name))
+		if in != !m.deleted() || (in && h.Revision != m.sequence) {
+			differ[name] = m.sequence
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("list %s: %w", family, err)
+	}
+	// What is left is in force but not in the bucket, not even as deleted.
+	for _, h := range known {
+		differ[h.Name] = 0
+	}
+	for name, sequence := range differ {
+		if err := l.read(ctx, family, name, sequence); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// drainBatch is how many messages are asked for at once.
+const drainBatch = 256
+
+// drain gives what a consumer delivers at once, and removes it. Of several with
+// one name, the last wins: whoever drained before did not come to its end.
+func (s *Store) drain(ctx context.Context, stream string, cfg jetstream.ConsumerConfig, each func(message)) error {
+	cfg.AckPolicy, cfg.MemoryStorage, cfg.Replicas, cfg.InactiveThreshold = jetstream.AckNonePolicy, true, 1, 30*time.Second
+	consumer, err := s.js.CreateConsumer(ctx, stream, cfg)
+	if errors.Is(err, jetstream.ErrConsumerExists) {
+		_ = s.js.DeleteConsumer(ctx, stream, cfg.Name)
+		consumer, err = s.js.CreateConsumer(ctx, stream, cfg)
+	}
+	if err != nil {
+		return err
+	}
+	defer s.forget(ctx, stream, consumer)
+	for left := consumer.CachedInfo().NumPending; left > 0; {
+		before := left
+		batch, err := consumer.Fetch(int(min(left, drainBatch)), jetstream.FetchMaxWait(requestTimeout))
+		if err != nil {
+			return err
+		}
+		for raw := range batch.Messages() {
+			m, pending, err := stored(raw)
+			if err != nil {
+				return err
+			}
+			each(m)
+			left = pending
+		}
+		if err := batch.Error(); err != nil {
+			return err
+		}
+		if left == before {
+			return fmt.Errorf("%d messages did not come within %s", left, requestTimeout)
+		}
+	}
+
+	return nil
+}
