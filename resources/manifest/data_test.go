@@ -1,0 +1,201 @@
+package manifest_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/musterfleet/muster/resources/manifest"
+)
+
+// resolvedData gives the data of a document as JSON, or its problems.
+func resolvedData(t *testing.T, text string, external map[string]any) string {
+	t.Helper()
+	doc, err := manifest.Parse("m.yaml", []byte(text))
+	if err != nil {
+		return err.Error()
+	}
+	data, err := manifest.NewLoader(options()).ResolveData(t.Context(), doc, manifest.Inputs{Data: external})
+	if err != nil {
+		return err.Error()
+	}
+	out, err := json.Marshal(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return string(out)
+}
+
+const layered = `
+data:
+  name: httpd
+  list: [a, b]
+  app: {port: 80, tls: {on: false, name: x}}
+hierarchy:
+  order: ["host:${ Facts.host.name }", "os:${ lookup('facts.os') }", "none:${ Facts.os }", common]
+  merge: MERGE
+overrides:
+  os:debian: {name: apache2, app: {port: 8080, tls: {on: true}}}
+  os:redhat: {name: httpd24}
+  common: {extra: 1, name: never, list: [c]}
+  host:web01: {app: {port: 9090}}
+`
+
+// TestHierarchy has how data, overrides and external data come together.
+func TestHierarchy(t *testing.T) {
+	for name, tc := range map[string]struct {
+		in       string
+		external map[string]any
+		want     string
+	}{
+		"first":            {in: strings.Replace(layered, "MERGE", "first", 1), want: `{"app":{"port":9090},"list":["a","b"],"name":"httpd"}`},
+		"deep":             {in: strings.Replace(layered, "MERGE", "deep", 1), want: `{"app":{"port":9090,"tls":{"name":"x","on":true}},"extra":1,"list":["c"],"name":"apache2"}`},
+		"first is default": {in: "data: {a: 1}\nhierarchy: {order: [x, y]}\noverrides: {y: {a: 2}, x: {a: 3}}\n", want: `{"a":3}`},
+		"no match":         {in: "data: {a: 1}\nhierarchy: {order: [z]}\noverrides: {y: {a: 2}}\n", want: `{"a":1}`},
+		"no hierarchy":     {in: "data: {a: 1}\noverrides: {y: {a: 2}}\n", want: `{"a":1}`},
+		"no data":          {in: "hierarchy: {order: [y]}\noverrides: {y: {a: 2}}\n", want: `{"a":2}`},
+		"empty":            {in: "data:\nhierarchy:\noverrides:\n", want: `{}`},
+		"empty override":   {in: "data: {a: 1}\nhierarchy: {order: [y]}\noverrides: {y: }\n", want: `{"a":1}`},
+		"twice in order":   {in: "data: {a: 1}\nhierarchy: {order: [y, y], merge: deep}\noverrides: {y: {a: 2}}\n", want: `{"a":2}`},
+		"external": {in: strings.Replace(layered, "MERGE", "first", 1), external: map[string]any{"name": "mine", "app": map[string]any{"port": 1, "more": true}},
+			want: `{"app":{"more":true,"port":1},"list":["a","b"],"name":"mine"}`},
+		"external in order": {in: "data: {env: dev}\nhierarchy: {order: [\"env:${ Data.env }\"]}\noverrides: {\"env:prod\": {a: 1}}\n",
+			external: map[string]any{"env": "prod"}, want: `{"a":1,"env":"prod"}`},
+		"data in order":   {in: "data: {env: dev}\nhierarchy: {order: [\"env:${ lookup('data.env') }\"]}\noverrides: {\"env:dev\": {a: 1}}\n", want: `{"a":1,"env":"dev"}`},
+		"null override":   {in: "data: {a: 1}\nhierarchy: {order: [y], merge: deep}\noverrides: {y: {a: null}}\n", want: `{"a":null}`},
+		"expressions":     {in: "data:\n  a: \"${ Facts.cores * 2 }\"\n  b: [\"${ Environ.STAGE }\"]\n  \"${ Facts.os }\": {x: \"{{ Facts.host }}\"}\n", want: `{"a":8,"b":["prod"],"debian":{"x":{"name":"web01","tags":["a","b"]}}}`},
+		"numbers":         {in: "data: {a: 1, b: -2, c: 1.5, d: 1.10, e: 0644, f: 0x1f, g: 1e3, h: .5, i: 123456789012345678901234567890, j: 1_000, k: +1, l: 0}\n", want: `{"a":1,"b":-2,"c":1.5,"d":"1.10","e":"0644","f":"0x1f","g":"1e3","h":".5","i":"123456789012345678901234567890","j":"1_000","k":"+1","l":0}`},
+		"scalars":         {in: "data: {a: yes, b: true, c: False, d: ~, e: 2001-01-01, f: '1'}\n", want: `{"a":"yes","b":true,"c":false,"d":null,"e":"2001-01-01","f":"1"}`},
+		"secret":          {in: "data: {a: \"${ secret('hunter2') }\", b: \"x${ secret('hunter2') }\"}\n", want: `{"a":"[redacted]","b":"[redacted]"}`},
+		"override only":   {in: "data: {}\nhierarchy: {order: [y]}\noverrides: {y: {a: \"${ Facts.os }\"}}\n", want: `{"a":"debian"}`},
+		"unused override": {in: "data: {}\noverrides: {y: {a: \"${ Facts.nope }\"}}\n", want: `{}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := resolvedData(t, tc.in, tc.external); got != tc.want {
+				t.Errorf("got  %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestDataProblems has what can be wrong with data.
+func TestDataProblems(t *testing.T) {
+	for name, tc := range map[string]struct{ in, want string }{
+		"Data":             {"data:\n  a: 1\n  b: \"${ Data.a }\"\n", "m.yaml:3:7: the expression fails: Data is not known while the data are resolved (values of data take Facts and Environ; combine data where they are used)"},
+		"lookup of data":   {"data:\n  b: \"${ lookup('data.a') }\"\n", "m.yaml:2:7: the expression fails: Data is not known while the data are resolved (values of data take Facts and Environ; combine data where they are used)"},
+		"outputs":          {"data:\n  b: \"${ outputs('exec#a') }\"\n", "m.yaml:2:7: the expression fails: outputs are not known while the data are resolved (use them in the properties of a resource)"},
+		"data list":        {"data: [a]\n", "m.yaml:1:7: `data` must be a mapping, not a list"},
+		"hierarchy":        {"hierarchy: a\n", "m.yaml:1:12: `hierarchy` must be a mapping, not a string"},
+		"hierarchy key":    {"hierarchy: {oder: [a]}\n", "m.yaml:1:13: unknown key `oder` in `hierarchy` (did you mean `order`?)"},
+		"order":            {"hierarchy: {order: a}\n", "m.yaml:1:20: `order` must be a list, not a string"},
+		"order entry":      {"hierarchy: {order: [[a]]}\n", "m.yaml:1:21: an entry of `order` must be text, not a list"},
+		"order nothing":    {"hierarchy: {order: [\"${ nil }\"]}\n", "m.yaml:1:21: an entry of `order` must be text, not nothing"},
+		"order expression": {"hierarchy: {order: [\"${ Facts.none.x }\"]}\n", "m.yaml:1:22: the expression fails: cannot fetch x from <nil>"},
+		"merge":            {"hierarchy: {merge: shallow}\n", "m.yaml:1:20: `merge` cannot be \"shallow\" (one of first, deep)"},
+		"overrides":        {"overrides: [a]\n", "m.yaml:1:12: `overrides` must be a mapping, not a list"},
+		"override":         {"overrides: {a: b}\n", "m.yaml:1:16: `a` must be a mapping, not a string"},
+		"key":              {"data:\n  \"${ Facts.cores + [] }\": 1\n", "m.yaml:2:4: the expression is not valid: invalid operation: + (mismatched types any and list) (write `$${` for a literal `${`)"},
+		"secret key":       {"data:\n  \"${ secret('a') }\": 1\n", "m.yaml:2:3: a key cannot be secret, because it is shown (use it as a value)"},
+		"list key":         {"data:\n  \"${ [1] }\": 1\n", "m.yaml:2:3: the expression gives a list for a key, which must be text"},
+		"key twice":        {"data:\n  debian: 1\n  \"${ Facts.os }\": 2\n", "m.yaml:3:3: the key `debian` is there twice, first at m.yaml:2:3 (keep one of them)"},
+		"unused override":  {"overrides:\n  a:\n    b: \"${ nope }\"\n    c: [\"${ x\"]\n", "m.yaml:3:9: the expression is not valid: unknown name `nope` (write `$${` for a literal `${`)\nm.yaml:4:10: the expression that begins here does not end (close it with `}`, or write `$${` for a literal `${`)"},
+		"unknown key":      {"dta: {}\n", "m.yaml:1:1: unknown key `dta` (did you mean `data`?)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := resolvedData(t, tc.in, nil); got != tc.want {
+				t.Errorf("got  %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestAnnotations has the comments that check data.
+func TestAnnotations(t *testing.T) {
+	required := func(at, name string) string {
+		return "m.yaml:" + at + ": `" + name + "` is required and has no value (set it in data, an override or with --data)"
+	}
+	for name, tc := range map[string]struct {
+		in       string
+		external map[string]any
+		want     string
+	}{
+		"set":              {in: "data:\n  # @require\n  a: x\n", want: `{"a":"x"}`},
+		"zero is set":      {in: "data:\n  # @require\n  a: 0\n  # @require\n  b: false\n", want: `{"a":0,"b":false}`},
+		"null":             {in: "data:\n  # @require\n  a:\n", want: required("3:3", "a")},
+		"empty text":       {in: "data:\n  # @require\n  a: \"\"\n", want: required("3:3", "a")},
+		"empty list":       {in: "data:\n  # @require\n  a: []\n", want: required("3:3", "a")},
+		"empty mapping":    {in: "data:\n  # @require\n  a: {}\n", want: required("3:3", "a")},
+		"empty secret":     {in: "data:\n  # @require\n  a: \"${ secret(Environ.NOPE ?? '') }\"\n", want: required("3:3", "a")},
+		"deep":             {in: "data:\n  x:\n    y:\n      # the port\n      # @require\n      a:\n", want: required("6:7", "x.y.a")},
+		"first key":        {in: "# head\n\n# @require\ndata:\n  # @require\n\n  a:\n", want: required("7:3", "a")},
+		"no blank":         {in: "data:\n  #@require\n  a:\n", want: required("3:3", "a")},
+		"with words":       {in: "data:\n  # @require because of the port\n  a:\n", want: required("3:3", "a")},
+		"other words":      {in: "data:\n  # @required\n  # @requirement\n  # see @require\n  a:\n", want: `{"a":null}`},
+		"in a text":        {in: "data:\n  t: |\n    # @require\n  a:\n", want: `{"a":null,"t":"# @require\n"}`},
+		"by external":      {in: "data:\n  # @require\n  a:\n", external: map[string]any{"a": "x"}, want: `{"a":"x"}`},
+		"by override":      {in: "data:\n  # @require\n  a:\nhierarchy: {order: [o]}\noverrides: {o: {a: 1}}\n", want: `{"a":1}`},
+		"lost by override": {in: "data:\n  x:\n    # @require\n    a: 1\nhierarchy: {order: [o]}\noverrides: {o: {x: {b: 1}}}\n", want: required("4:5", "x.a")},
+		"in an override":   {in: "data: {}\nhierarchy: {order: [o]}\noverrides:\n  o:\n    # @require\n    a:\n", want: required("6:5", "a")},
+		"unused override":  {in: "data: {}\noverrides:\n  o:\n    # @require\n    a:\n", want: `{}`},
+		"valid":            {in: "data:\n  # @validate value > 0 && value < 65536\n  a: 80\n", want: `{"a":80}`},
+		"not valid":        {in: "data:\n  # @validate value > 0 && value < 65536\n  a: 70000\n", want: "m.yaml:3:3: the value 70000 of `a` is not valid: `value > 0 && value < 65536` is false"},
+		"external checked": {in: "data:\n  # @validate value > 0\n  a: 1\n", external: map[string]any{"a": -1.0}, want: "m.yaml:3:3: the value -1 of `a` is not valid: `value > 0` is false"},
+		"override checked": {in: "data:\n  # @validate value in ['a', 'b']\n  a: a\nhierarchy: {order: [o]}\noverrides: {o: {a: c}}\n", want: "m.yaml:3:3: the value c of `a` is not valid: `value in ['a', 'b']` is false"},
+		"several":          {in: "data:\n  # @require\n  # @validate value != 'x'\n  # @validate len(value) > 3\n  a: x\n", want: "m.yaml:5:3: the value x of `a` is not valid: `value != 'x'` is false\nm.yaml:5:3: the value x of `a` is not valid: `len(value) > 3` is false"},
+		"with facts":       {in: "data:\n  # @validate value <= Facts.cores && Environ.STAGE == 'prod' && Data.b == 1\n  a: 4\n  b: 1\n", want: `{"a":4,"b":1}`},
+		"with lookup":      {in: "data:\n  # @validate value == lookup('data.b')\n  a: 4\n  b: 1\n", want: "m.yaml:3:3: the value 4 of `a` is not valid: `value == lookup('data.b')` is false"},
+		"mapping":          {in: "data:\n  # @validate value.x == 1\n  a: {x: 2}\n", want: "m.yaml:3:3: the value of `a` is not valid: `value.x == 1` is false"},
+		"not boolean":      {in: "data:\n  # @validate value + 1\n  a: 2\n", want: "m.yaml:3:3: the expression of @validate gives a number, not true or false (write a comparison, for example value > 0)"},
+		"fails":            {in: "data:\n  # @validate value > 0\n  a: x\n", want: "m.yaml:3:3: the value of `a` cannot be checked by `value > 0`: invalid operation: string > int"},
+		"does not compile": {in: "data:\n  # @validate valu > 0\n  a: x\n", want: "m.yaml:3:3: the expression of @validate is not valid: unknown name `valu` (did you mean `value`?)"},
+		"nothing":          {in: "data:\n  # @validate\n  a: x\n", want: "m.yaml:3:3: the expression of @validate is not valid: the expression is empty"},
+		"secret":           {in: "data:\n  # @validate len(value) > 10\n  a: \"${ secret('hunter2') }\"\n", want: "m.yaml:3:3: the value of `a` is not valid: `len(value) > 10` is false"},
+		"secret fails":     {in: "data:\n  # @validate int(value) > 10\n  a: \"${ secret('hunter2') }\"\n", want: "m.yaml:3:3: the value of `a` cannot be checked by `int(value) > 10`"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := resolvedData(t, tc.in, tc.external); got != tc.want {
+				t.Errorf("got  %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestLoadData has the forms of a source of data.
+func TestLoadData(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "word"), []byte("w"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "data.yaml")
+	for name, tc := range map[string]struct{ in, want string }{
+		"plain":      {"a: 1\nb: \"${ Facts.os }\"\n", `{"a":1,"b":"debian"}`},
+		"json":       {`{"a": {"b": "\ud83d\ude00"}}`, `{"a":{"b":"😀"}}`},
+		"document":   {"data: {a: 1}\nhierarchy: {order: [\"os:${ Facts.os }\"]}\noverrides: {\"os:debian\": {a: 2}}\n", `{"a":2}`},
+		"annotated":  {"# @require\na:\n", path + ":2:1: `a` is required and has no value (set it in data, an override or with --data)"},
+		"readFile":   {"a: \"${ readFile('word') }\"\n", `{"a":"w"}`},
+		"section":    {"data: {a: 1}\nmuster: {}\n", path + ":2:1: a source of data has no section `muster` (put it under `data:`, or remove it)"},
+		"ccm":        {"ccm: {}\n", path + ":1:1: a source of data has no section `ccm` (put it under `data:`, or remove it)"},
+		"list":       {"- a\n", path + ":1:1: data must be a mapping, not a list (write key: value)"},
+		"unknown":    {"data: {a: 1}\nb: 2\n", path + ":2:1: unknown key `b`"},
+		"unreadable": {"a: [", path + ":1:1: invalid YAML: did not find expected node content"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := os.WriteFile(path, []byte(tc.in), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			data, err := manifest.NewLoader(options()).LoadData(t.Context(), path, manifest.Inputs{})
+			got := ""
+			if err != nil {
+				got = err.Error()
+			} else if out, err := json.Marshal(data); err == nil {
+				got = string(out)
+			}
+			if got != tc.want {
+				t.Errorf("got  %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+}
