@@ -66,6 +66,7 @@ var planted = []struct {
 	{"imports go one way", "manifest imports a provider", imports("resources/manifest/a.go", "resources/file/posix"), "resources/manifest must not import resources/file/posix"},
 	{"imports go one way", "resources imports engine", imports("resources/a.go", "resources/engine"), "resources must not import resources/engine"},
 	{"imports go one way", "resources imports types", imports("resources/a.go", "resources/service/systemd", "resources/resource"), ""},
+	{"imports go one way", "a test of resources runs its types", imports("resources/a_test.go", "model", "resources/engine"), ""},
 	{"imports go one way", "kvstore imports manifest", imports("kvstore/a.go", "resources/manifest"), "kvstore must not import resources/manifest"},
 	{"imports go one way", "agent imports fleet", imports("agent/a.go", "fleet"), "agent must not import fleet"},
 	{"imports go one way", "a test of agent imports fleet", imports("agent/a_test.go", "fleet"), "agent must not import fleet"},

@@ -44,7 +44,7 @@ func rooms() []room {
 		{folder: "cmd", may: []string{"model", "resources/...", "kvstore", "agent/...", "fleet/...", "schemas"}},
 		{folder: "testing", may: []string{"..."}},
 	}
-	types := room{folder: "resources", alone: true, may: []string{"resources/resource"}}
+	types := room{folder: "resources", alone: true, may: []string{"resources/resource"}, tests: []string{"model", "resources/..."}}
 	for _, name := range typeFolders {
 		all = append(all, room{folder: "resources/" + name, may: contract})
 		types.may = append(types.may, "resources/"+name+"/...")

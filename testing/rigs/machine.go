@@ -40,7 +40,12 @@ mount -t tmpfs tmpfs ` + work + `
 mkdir ` + up + ` ` + work + `/work ` + root + `
 mount -t overlay overlay -o "lowerdir=$1,upperdir=` + up + `,workdir=` + work + `/work" ` + root + `
 mount -t proc -o ro proc ` + root + `/proc
-mount --rbind /dev ` + root + `/dev
+mount -t tmpfs -o mode=755 tmpfs ` + root + `/dev
+for device in null zero full random urandom tty; do
+  : > ` + root + `/dev/$device
+  mount --bind /dev/$device ` + root + `/dev/$device
+done
+ln -s /proc/self/fd ` + root + `/dev/fd
 ip link set lo up 2>/dev/null || true
 echo ready
 exec cat`
