@@ -271,7 +271,9 @@ func (r *runner) showLate(u *unit) {
 	}
 	r.setManifest(u.key, func(s *model.ManifestState) {
 		s.Seen, s.Late = 0, ""
-		if u.current != nil {
+		if u.current != nil && s.Revision != u.current.entry.Revision {
+			// Who waits for this revision must not take what came of an earlier one for its own.
+			s.Outcome, s.At, s.Counts = "", time.Time{}, model.Counts{}
 			s.Revision, s.Digest = u.current.entry.Revision, u.current.digest
 		}
 		if u.newest != nil && (u.current == nil || u.current.entry.Revision != u.newest.Revision) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/musterfleet/muster/model"
@@ -29,8 +30,8 @@ type NodeLister interface {
 // Stand is how a node stands with an assignment.
 type Stand string
 
-// The stands. Arrived, overridden and failed end the waiting for a node, refused does
-// unless somebody pushes again.
+// The stands. Arrived, failed, overridden and exempt end the waiting for a
+// node; refused does unless somebody pushes again.
 const (
 	// StandArrived is a node that runs the revision.
 	StandArrived Stand = "arrived"
@@ -38,6 +39,9 @@ const (
 	StandFailed Stand = "failed"
 	// StandOverridden is a node that another assignment of the same name applies to.
 	StandOverridden Stand = "overridden"
+	// StandExempt is a node that the assignment does not apply to, because its
+	// condition is false there or its time is over.
+	StandExempt Stand = "exempt"
 	// StandRefused is a node that does not take the revision.
 	StandRefused Stand = "refused"
 	// StandLate is a node that has not come to the revision yet.
@@ -62,7 +66,7 @@ type Standing struct {
 
 // Done says that there is nothing more to wait for.
 func (s Standing) Done() bool {
-	return s.Stand == StandArrived || s.Stand == StandFailed || s.Stand == StandOverridden
+	return s.Stand == StandArrived || s.Stand == StandFailed || s.Stand == StandOverridden || s.Stand == StandExempt
 }
 
 // Goal is what is waited for: that every target runs an assignment.
@@ -94,35 +98,58 @@ func (g Goal) Standings(nodes []Node) []Standing {
 func (g Goal) wants(key string) bool { return len(g.Keys) == 0 || slices.Contains(g.Keys, key) }
 
 // standingsOf gives the standing of a node with the assignment that applies to
-// it, and with those asked for by key that do not.
+// it, with those before it that do not, and with those behind it that were asked
+// for by key.
 func (g Goal) standingsOf(n Node) []Standing {
-	best, bestOrder := Entry{}, -1
-	var mine []Entry
-	for _, e := range g.Entries {
-		t, _, err := ParseKey(e.Key)
-		if err != nil {
-			continue
-		}
-		at := order(t, n.NodeState)
-		if at < 0 {
-			continue
-		}
-		mine = append(mine, e)
-		if bestOrder < 0 || at < bestOrder {
-			best, bestOrder = e, at
-		}
-	}
 	var out []Standing
-	for _, e := range mine {
+	applies := ""
+	for _, e := range g.inOrder(n) {
+		s := Standing{Node: n.Node, Key: e.Key, Want: e.Revision}
 		switch {
-		case e.Key == best.Key && g.wants(e.Key):
-			out = append(out, standing(e, n))
-		case len(g.Keys) > 0 && g.wants(e.Key):
-			out = append(out, Standing{Node: n.Node, Key: e.Key, Stand: StandOverridden, Want: e.Revision, Why: best.Key + " applies to it instead"})
+		case applies != "":
+			s.Stand, s.Why = StandOverridden, applies+" applies to it instead"
+			if len(g.Keys) == 0 {
+				continue
+			}
+		case exempt(e, n):
+			// A node goes on to the next where one does not apply to it.
+			s.Stand, s.Why = StandExempt, "does not apply there: its condition is false, or its time is over"
+		default:
+			applies = e.Key
+			s = standing(e, n)
+		}
+		if g.wants(e.Key) {
+			out = append(out, s)
 		}
 	}
 
 	return out
+}
+
+// inOrder gives the assignments that are for a node, in the order in which it
+// looks at them.
+func (g Goal) inOrder(n Node) []Entry {
+	places := map[string]int{}
+	var out []Entry
+	for _, e := range g.Entries {
+		if t, _, err := ParseKey(e.Key); err == nil {
+			if at := order(t, n.NodeState); at >= 0 {
+				places[e.Key] = at
+				out = append(out, e)
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Entry) int { return cmp.Compare(places[a.Key], places[b.Key]) })
+
+	return out
+}
+
+// exempt says that a node knows of a revision, has nothing against it, and does
+// not put it in force.
+func exempt(e Entry, n Node) bool {
+	m := n.Manifests[e.Key]
+
+	return m.Seen >= e.Revision && m.Revision < e.Revision && m.Late == "" && m.Outcome != model.OutcomeRefused
 }
 
 // standing compares what a node says of itself with what it should run.
@@ -139,13 +166,19 @@ func standing(e Entry, n Node) Standing {
 		if !n.Heard.IsZero() {
 			s.Why += " since " + n.Heard.UTC().Format(time.RFC3339)
 		}
-	case m.Seen >= e.Revision && m.Outcome == model.OutcomeRefused:
+	case m.Seen >= e.Revision && refused(m):
 		s.Stand, s.Why = StandRefused, cmp.Or(m.Late, "refused it")
 	default:
 		s.Stand, s.Why = StandLate, lateness(e, m)
 	}
 
 	return s
+}
+
+// refused says that a node will not take what it has seen: the reason it gives
+// says so first.
+func refused(m model.ManifestState) bool {
+	return m.Outcome == model.OutcomeRefused || strings.HasPrefix(m.Late, string(model.OutcomeRefused))
 }
 
 func failures(c model.Counts) string {
@@ -157,7 +190,7 @@ func lateness(e Entry, m model.ManifestState) string {
 	switch {
 	case m.Late != "":
 		return m.Late
-	case m.Revision >= e.Revision, m.Seen >= e.Revision:
+	case m.Revision >= e.Revision:
 		return "has it, and has not run it to its end yet"
 	case m.Revision == 0:
 		return "has not said anything of it yet"

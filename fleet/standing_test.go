@@ -38,9 +38,9 @@ func TestStanding(t *testing.T) {
 		"failed":               {node("a", nil, map[string]model.ManifestState{key: {Revision: 7, Outcome: model.OutcomeFailed, Counts: model.Counts{Total: 5, Failed: 1, Unmet: 1}}}), fleet.StandFailed, "2 of 5 resources failed"},
 		"in force, not run":    {node("a", nil, map[string]model.ManifestState{key: runs(7, "")}), fleet.StandLate, "has it, and has not run it to its end yet"},
 		"runs an earlier one":  {node("a", nil, map[string]model.ManifestState{key: runs(6, model.OutcomeStable)}), fleet.StandLate, "still at revision 6"},
-		"has seen it":          {node("a", nil, map[string]model.ManifestState{key: {Revision: 6, Seen: 7, Outcome: model.OutcomeStable}}), fleet.StandLate, "has it, and has not run it to its end yet"},
+		"does not apply":       {node("a", nil, map[string]model.ManifestState{key: {Revision: 6, Seen: 7, Outcome: model.OutcomeStable}}), fleet.StandExempt, "does not apply there: its condition is false, or its time is over"},
 		"says why":             {node("a", nil, map[string]model.ManifestState{key: {Revision: 6, Seen: 7, Late: "the bundle cannot be fetched"}}), fleet.StandLate, "the bundle cannot be fetched"},
-		"refused":              {node("a", nil, map[string]model.ManifestState{key: {Revision: 6, Seen: 7, Outcome: model.OutcomeRefused, Late: "motd:3:1: unknown key"}}), fleet.StandRefused, "motd:3:1: unknown key"},
+		"refused":              {node("a", nil, map[string]model.ManifestState{key: {Revision: 6, Seen: 7, Outcome: model.OutcomeStable, Late: "refused: motd:3:1: unknown key"}}), fleet.StandRefused, "refused: motd:3:1: unknown key"},
 		"refused without why":  {node("a", nil, map[string]model.ManifestState{key: {Seen: 7, Outcome: model.OutcomeRefused}}), fleet.StandRefused, "refused it"},
 		"refused an older one": {node("a", nil, map[string]model.ManifestState{key: {Revision: 5, Seen: 6, Outcome: model.OutcomeRefused}}), fleet.StandLate, "still at revision 5"},
 		"nothing said":         {node("a", nil, nil), fleet.StandLate, "has not said anything of it yet"},
@@ -53,7 +53,7 @@ func TestStanding(t *testing.T) {
 			if len(got) != 1 || got[0].Node != "a" || got[0].Key != key || got[0].Want != 7 || got[0].Stand != c.stand || got[0].Why != c.why {
 				t.Errorf("got %+v", got)
 			}
-			done := c.stand == fleet.StandArrived || c.stand == fleet.StandFailed
+			done := c.stand == fleet.StandArrived || c.stand == fleet.StandFailed || c.stand == fleet.StandExempt
 			if got[0].Done() != done {
 				t.Errorf("done is %v", got[0].Done())
 			}
@@ -95,6 +95,24 @@ func TestStandingsOfOneName(t *testing.T) {
 		if s.Stand == fleet.StandOverridden && !s.Done() {
 			t.Errorf("%s is waited for", s.Node)
 		}
+	}
+}
+
+// Where an assignment does not apply to a node, the next of the same name does.
+func TestStandingsBehindExempt(t *testing.T) {
+	entries := []fleet.Entry{{Key: "node.a.motd", Revision: 4}, {Key: "group.all.motd", Revision: 3}}
+	a := node("a", nil, map[string]model.ManifestState{"node.a.motd": {Seen: 4}, "group.all.motd": runs(3, model.OutcomeStable)})
+	got := (fleet.Goal{Entries: entries}).Standings([]fleet.Node{a})
+	if len(got) != 2 || got[0].Key != "group.all.motd" || got[0].Stand != fleet.StandArrived || got[1].Stand != fleet.StandExempt {
+		t.Errorf("got %+v", got)
+	}
+	// What stands behind the one that applies is seen by the node too, and not exempt.
+	b := node("a", nil, map[string]model.ManifestState{"node.a.motd": runs(4, model.OutcomeStable), "group.all.motd": {Seen: 3}})
+	if got = (fleet.Goal{Entries: entries}).Standings([]fleet.Node{b}); len(got) != 1 || got[0].Stand != fleet.StandArrived {
+		t.Errorf("got %+v", got)
+	}
+	if got = (fleet.Goal{Entries: entries, Keys: []string{"group.all.motd"}}).Standings([]fleet.Node{b}); len(got) != 1 || got[0].Stand != fleet.StandOverridden {
+		t.Errorf("got %+v", got)
 	}
 }
 
