@@ -147,11 +147,12 @@ func (s *stream) setAway(away bool) {
 	s.away = away
 }
 
-func (s *stream) all() []outbox.Report {
+// stored gives the states and facts that were stored, and how long a state stands.
+func (s *stream) stored() ([]model.NodeState, []model.Facts, time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	return slices.Clone(s.reports)
+	return slices.Clone(s.states), slices.Clone(s.facts), s.ttl
 }
 
 // node is an agent under test with all that is around it.

@@ -182,9 +182,14 @@ func (d *strict) mapping(n *yaml.Node, v reflect.Value, path string) {
 	}
 	out := reflect.MakeMap(v.Type())
 	for i := 0; i+1 < len(n.Content); i += 2 {
+		key := n.Content[i]
+		if key.Kind != yaml.ScalarNode || out.MapIndex(reflect.ValueOf(key.Value)).IsValid() {
+			d.problems.Add(d.pos(key), "each key is one text, and there once", "`%s`: the key %q cannot stand here", path, key.Value)
+			continue
+		}
 		item := reflect.New(v.Type().Elem()).Elem()
-		d.value(n.Content[i+1], item, path+"."+n.Content[i].Value)
-		out.SetMapIndex(reflect.ValueOf(n.Content[i].Value), item)
+		d.value(n.Content[i+1], item, path+"."+key.Value)
+		out.SetMapIndex(reflect.ValueOf(key.Value), item)
 	}
 	v.Set(out)
 }

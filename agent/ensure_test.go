@@ -1,0 +1,314 @@
+package agent_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/agent/outbox"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/testing/hosttest"
+)
+
+// answers collects what an asker is told.
+type answers struct {
+	mu  sync.Mutex
+	all []model.EnsureResponse
+}
+
+func (a *answers) respond(r model.EnsureResponse) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.all = append(a.all, r)
+}
+
+func (a *answers) phases() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var out []string
+	for _, r := range a.all {
+		out = append(out, string(r.Phase))
+	}
+
+	return strings.Join(out, " ")
+}
+
+func (a *answers) last() model.EnsureResponse {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+
+	return a.all[len(a.all)-1]
+}
+
+// request gives a request for a file.
+func (n *node) request(id, name, content, more string) []byte {
+	user, group := hosttest.Owner(n.t)
+
+	return fmt.Appendf(nil, `{"protocol": "io.choria.ccm.v1.resource.ensure.request", "id": %q, "type": "file", %s "properties": {"name": %q, "content": %q, "owner": %q, "group": %q, "mode": "0644"}}`,
+		id, more, n.path(name), content, user, group)
+}
+
+func (n *node) ask(data []byte) *answers {
+	a := &answers{}
+	n.agent.Ensure(n.t.Context(), data, a.respond)
+	n.settle()
+
+	return a
+}
+
+func TestEnsure(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.start()
+		n.take()
+		a := n.ask(n.request("r1", "motd", "asked", ""))
+		n.has("motd", "asked")
+		if a.phases() != "acknowledged running done" {
+			t.Errorf("answered %s", a.phases())
+		}
+		last := a.last()
+		if last.ID != "r1" || last.Node != "web01_example_net" || last.State == nil || !last.State.Changed || last.State.Cause != model.CauseEnsure || last.State.CorrelationID != "r1" || last.Protocol != model.ProtocolEnsureResponse {
+			t.Errorf("the answer is %+v", last)
+		}
+		reports := n.take()
+		if len(reports) != 1 || reports[0].Kind != outbox.KindEnsure || reports[0].Outcome != "changed" || reports[0].CorrelationID != "r1" {
+			t.Fatalf("reported %+v", reports)
+		}
+		var told model.EnsureResponse
+		n.decode(reports[0], &told)
+		if told.Phase != model.EnsureDone || told.State.Name != n.path("motd") {
+			t.Errorf("the stream was told %+v", told)
+		}
+		if a := n.ask(n.request("r2", "motd", "asked", "")); a.phases() != "acknowledged running done" || a.last().State.Changed || len(a.last().State.Status) == 0 {
+			t.Errorf("a stable resource is answered with %+v", a.last())
+		}
+	})
+}
+
+func TestEnsureRepeatedID(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.start()
+		n.ask(n.request("r1", "motd", "asked", ""))
+		if err := os.Remove(n.path("motd")); err != nil {
+			t.Fatal(err)
+		}
+		n.take()
+		again := n.ask(n.request("r1", "motd", "asked", ""))
+		n.lacks("motd")
+		if again.phases() != "done" || !again.last().State.Changed {
+			t.Errorf("answered %s", again.phases())
+		}
+		n.stop()
+		n.start()
+		n.take()
+		if again := n.ask(n.request("r1", "motd", "asked", "")); again.phases() != "done" {
+			t.Errorf("after a restart answered %s", again.phases())
+		}
+		n.lacks("motd")
+		n.tells()
+	})
+}
+
+func TestEnsureRepeatedWhileItRuns(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		s := newSlow(n)
+		n.start()
+		request := []byte(`{"protocol": "io.choria.ccm.v1.resource.ensure.request", "id": "r1", "type": "slow", "properties": {"name": "wait"}}`)
+		first := n.ask(request)
+		second := n.ask(request)
+		if first.phases() != "acknowledged running" || second.phases() != "running" {
+			t.Errorf("answered %s and %s", first.phases(), second.phases())
+		}
+		close(s.release)
+		n.settle()
+		if first.phases() != "acknowledged running done" || second.phases() != "running done" {
+			t.Errorf("answered %s and %s", first.phases(), second.phases())
+		}
+		if len(s.begun) != 1 {
+			t.Errorf("it was done %d times", len(s.begun))
+		}
+	})
+}
+
+func TestEnsureIsForgottenAfterADay(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.start()
+		n.ask(n.request("r1", "motd", "asked", ""))
+		n.stop()
+		requests := filepath.Join(n.state, "requests")
+		entries, err := os.ReadDir(requests)
+		if err != nil || len(entries) != 1 {
+			t.Fatalf("%d requests are kept, %v", len(entries), err)
+		}
+		old := time.Now().Add(-25 * time.Hour)
+		if err := os.Chtimes(filepath.Join(requests, entries[0].Name()), old, old); err != nil {
+			t.Fatal(err)
+		}
+		n.start()
+		if entries, err := os.ReadDir(requests); err != nil || len(entries) != 0 {
+			t.Errorf("%d requests are kept, %v", len(entries), err)
+		}
+	})
+}
+
+func TestEnsureThatIsNotExecuted(t *testing.T) {
+	for name, c := range map[string]struct {
+		request func(n *node) []byte
+		phases  string
+		error   string
+		outcome string
+	}{
+		"expired":      {func(n *node) []byte { return n.request("r", "motd", "x", `"expires": "1999-01-01T00:00:00Z",`) }, "acknowledged expired", "", "ensure notrun"},
+		"no JSON":      {func(*node) []byte { return []byte("{") }, "failed", "request:", ""},
+		"no type":      {func(*node) []byte { return []byte(`{"protocol": "io.choria.ccm.v1.resource.ensure.request"}`) }, "failed", "no `type`", ""},
+		"unknown key":  {func(n *node) []byte { return n.request("r", "motd", "x", `"nop": true,`) }, "failed", "unknown key `nop`", ""},
+		"unknown type": {func(n *node) []byte { return []byte(strings.Replace(string(n.request("r", "motd", "x", "")), `"file"`, `"fiel"`, 1)) }, "acknowledged failed", "unknown resource type `fiel`", "ensure failed"},
+		"invalid":      {func(n *node) []byte { return []byte(strings.Replace(string(n.request("r", "motd", "x", "")), "0644", "9", 1)) }, "acknowledged failed", "mode", "ensure failed"},
+		"require":      {func(n *node) []byte { return []byte(strings.Replace(string(n.request("r", "motd", "x", "")), `"mode"`, `"require": ["file#/x"], "mode"`, 1)) }, "acknowledged failed", "file#/x", "ensure failed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				n.start()
+				n.take()
+				a := n.ask(c.request(n))
+				n.lacks("motd")
+				if a.phases() != c.phases || !strings.Contains(a.last().Error, c.error) {
+					t.Errorf("answered %s: %+v", a.phases(), a.last())
+				}
+				if got := strings.Join(n.told(), ", "); got != c.outcome {
+					t.Errorf("reported %q, want %q", got, c.outcome)
+				}
+			})
+		})
+	}
+}
+
+func TestEnsureNoop(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.start()
+		n.take()
+		a := n.ask(n.request("r1", "motd", "asked", `"noop": true,`))
+		n.lacks("motd")
+		if a.phases() != "acknowledged running done" || a.last().State.NoopMessage == "" {
+			t.Errorf("answered %+v", a.last())
+		}
+		n.tells("ensure noop")
+	})
+}
+
+func TestEnsureThatFails(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.start()
+		n.take()
+		a := n.ask(n.request("r1", "no/such/directory", "asked", ""))
+		if a.phases() != "acknowledged running failed" || len(a.last().State.Errors) == 0 {
+			t.Errorf("answered %+v", a.last())
+		}
+		n.tells("ensure failed")
+	})
+}
+
+func TestEnsureAcrossARestart(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		s := newSlow(n)
+		n.start()
+		// The first is being executed when the agent is killed, the second waits.
+		request := `{"protocol": "io.choria.ccm.v1.resource.ensure.request", "id": "r1", "type": "slow", "properties": {"name": "wait"}}`
+		n.ask([]byte(request))
+		n.ask(n.request("r2", "motd", "asked", ""))
+		n.ask(n.request("r3", "late", "asked", `"expires": "2000-01-01T00:10:00Z",`))
+		killed := filepath.Join(t.TempDir(), "state")
+		if err := os.CopyFS(killed, os.DirFS(n.state)); err != nil {
+			t.Fatal(err)
+		}
+		n.after(11 * time.Minute)
+		close(s.release)
+		n.stop()
+		n.take()
+		if err := os.RemoveAll(n.path("motd")); err != nil {
+			t.Fatal(err)
+		}
+		clear(s.done)
+
+		n.state, n.config.StateDir = killed, killed
+		n.start()
+		n.has("motd", "asked")
+		n.lacks("late")
+		if s.done["wait"] {
+			t.Error("what may have been done was done again")
+		}
+		got := n.told()
+		slices.Sort(got)
+		if strings.Join(got, ", ") != "ensure changed, ensure failed, ensure notrun" {
+			t.Errorf("reported %q", got)
+		}
+		if a := n.ask([]byte(request)); a.phases() != "failed" || !strings.Contains(a.last().Error, "not executed again") {
+			t.Errorf("answered %+v", a.last())
+		}
+	})
+}
+
+func TestEnsureWaitsForTheRun(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		s := newSlow(n)
+		n.start()
+		n.bucket.put("group.all.slow", s.manifest("a", "wait"))
+		n.put("group.all.z", "z", "x")
+		<-s.begun
+		a := n.ask(n.request("r1", "motd", "asked", ""))
+		if a.phases() != "acknowledged" {
+			t.Errorf("answered %s while a run goes on", a.phases())
+		}
+		n.take()
+		close(s.release)
+		n.tells("transaction changed slow#wait", "run changed group.all.slow manifest", "ensure changed", "transaction changed file#z", "run changed group.all.z manifest")
+	})
+}
+
+func TestStatus(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.start()
+		n.put("group.all.motd", "motd", "hello")
+		state, err := n.agent.Status(t.Context(), n.request("", "motd", "other", ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got struct{ Protocol, Name, Ensure string }
+		if err := json.Unmarshal(state, &got); err != nil {
+			t.Fatal(err)
+		}
+		if got.Protocol != "io.choria.ccm.v1.resource.file.state" || got.Name != n.path("motd") || got.Ensure != "present" {
+			t.Errorf("the state is %s", state)
+		}
+		n.has("motd", "hello")
+		for _, bad := range []string{"{", `{"protocol": "io.choria.ccm.v1.resource.ensure.request", "type": "nope", "properties": {"name": "x"}}`} {
+			if _, err := n.agent.Status(t.Context(), []byte(bad)); err == nil {
+				t.Errorf("%s is taken", bad)
+			}
+		}
+	})
+}
+
+func TestFacts(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.start()
+		facts, err := n.agent.Facts(t.Context())
+		if err != nil || facts["role"] != "web" {
+			t.Errorf("facts are %v, %v", facts, err)
+		}
+		n.stop()
+		n.outside.setFacts(func() model.Facts { panic("no facts") })
+		n.start()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := n.agent.Facts(ctx); err == nil || !strings.Contains(err.Error(), "not gathered yet") {
+			t.Errorf("got %v", err)
+		}
+	})
+}

@@ -1,0 +1,305 @@
+package agent_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/agent"
+	"github.com/musterfleet/muster/agent/outbox"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host"
+)
+
+func TestNATSAwayAtStart(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.start()
+		n.put("group.all.motd", "motd", "hello\n")
+		n.stop()
+		n.take()
+		if err := os.Remove(n.path("motd")); err != nil {
+			t.Fatal(err)
+		}
+		n.bucket.sync = agent.Sync{}
+		kept := n.bucket.entries
+		n.bucket.entries = map[string]agent.Entry{}
+		n.stream.setAway(true)
+
+		n.start()
+		n.lacks("motd") // the bucket may answer in a moment
+		n.after(time.Minute)
+		n.has("motd", "hello\n")
+		n.tells()
+		if state := n.agent.State().Manifests["group.all.motd"]; state.Outcome != model.OutcomeChanged || state.Seen != 0 {
+			t.Errorf("the state is %+v", state)
+		}
+
+		n.stream.setAway(false)
+		n.bucket.change(func() { n.bucket.entries, n.bucket.sync = kept, agent.Sync{Complete: true} })
+		n.agent.Connected()
+		n.tells("transaction changed file#motd", "run changed group.all.motd schedule")
+	})
+}
+
+func TestNATSLostInTheMiddle(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.start()
+		n.put("group.all.motd", "motd", "hello\n")
+		n.take()
+		before, _, _ := n.stream.stored()
+		n.stream.setAway(true)
+		if err := os.Remove(n.path("motd")); err != nil {
+			t.Fatal(err)
+		}
+		n.after(16 * time.Minute)
+		n.has("motd", "hello\n")
+		n.tells()
+		if waiting := n.agent.State().Outbox; waiting < 3 || waiting > 4 {
+			t.Errorf("%d reports wait", waiting)
+		}
+		n.stop() // and a restart in between loses nothing
+		n.start()
+		n.stream.setAway(false)
+		n.agent.Connected()
+		n.settle()
+		got := n.take()
+		if len(got) < 6 {
+			t.Fatalf("%d reports came", len(got))
+		}
+		for i := 1; i < len(got); i++ {
+			if got[i].Seq != got[i-1].Seq+1 {
+				t.Errorf("report %d follows %d", got[i].Seq, got[i-1].Seq)
+			}
+		}
+		if after, _, _ := n.stream.stored(); len(after) == len(before) {
+			t.Error("the state was not stored when NATS came back")
+		}
+		if n.agent.State().Outbox != 0 {
+			t.Error("reports are left")
+		}
+	})
+}
+
+// TestKilled ends an agent without a word: what it was told and what it had to
+// say are on disk.
+func TestKilled(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.start()
+		n.put("group.all.motd", "motd", "hello\n")
+		n.stream.setAway(true)
+		n.put("group.all.motd", "motd", "changed\n")
+		n.take()
+		killed := filepath.Join(t.TempDir(), "state")
+		if err := os.CopyFS(killed, os.DirFS(n.state)); err != nil {
+			t.Fatal(err)
+		}
+		n.stop()
+		n.stream.setAway(false)
+
+		n.state, n.config.StateDir = killed, killed
+		n.bucket = newBucket()
+		n.bucket.sync = agent.Sync{}
+		if err := os.Remove(n.path("motd")); err != nil {
+			t.Fatal(err)
+		}
+		n.start()
+		n.after(time.Minute)
+		n.has("motd", "changed\n")
+		n.tells("transaction changed file#motd", "run changed group.all.motd manifest",
+			"transaction changed file#motd", "run changed group.all.motd schedule")
+	})
+}
+
+// TestChangeThatWasNotMadeIsStillAskedFor: what was told to report drift only is
+// changed nevertheless as long as a change that was asked for has not been made.
+func TestChangeThatWasNotMadeIsStillAskedFor(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.start()
+		if err := os.MkdirAll(n.path("motd"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		n.bucket.put("group.all.motd", n.assignment("drift: report", n.manifest("motd", "hello")))
+		n.settle()
+		if run := n.lastRun(); run.Outcome() != model.OutcomeFailed {
+			t.Fatalf("the run is %+v", run)
+		}
+		if err := os.Remove(n.path("motd")); err != nil {
+			t.Fatal(err)
+		}
+		n.stop()
+		n.start()
+		n.has("motd", "hello")
+		n.take()
+		if err := os.Remove(n.path("motd")); err != nil {
+			t.Fatal(err)
+		}
+		n.after(6 * time.Minute)
+		n.lacks("motd")
+		n.stop()
+		n.start()
+		n.lacks("motd")
+	})
+}
+
+func TestStoredAssignmentThatIsDamaged(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.start()
+		n.put("group.all.a", "a", "x")
+		n.put("group.all.b", "b", "x")
+		n.stop()
+		for name, content := range map[string]string{
+			"group.all.a.json": "{", "group.all.c.json": `{"key": "group.all.d"}`, "notes.txt": "mine",
+		} {
+			if err := os.WriteFile(filepath.Join(n.state, "assignments", name), []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, name := range []string{"a", "b"} {
+			if err := os.Remove(n.path(name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		n.bucket = newBucket()
+		n.bucket.sync = agent.Sync{}
+		n.start()
+		n.after(time.Minute)
+		n.has("b", "x")
+		n.lacks("a")
+	})
+}
+
+func TestGroupsThatWereLeftWhileStopped(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.start()
+		n.put("group.web.motd", "motd", "web")
+		n.put("group.all.other", "other", "x")
+		n.stop()
+		if err := os.Remove(n.path("motd")); err != nil {
+			t.Fatal(err)
+		}
+		n.bucket = newBucket()
+		n.bucket.sync = agent.Sync{}
+		n.config.Groups = []string{"prod"}
+		n.start()
+		n.after(time.Minute)
+		n.lacks("motd")
+		if _, still := n.agent.State().Manifests["group.web.motd"]; still {
+			t.Error("a manifest of a group that was left is in the state")
+		}
+	})
+}
+
+func TestTwoAgentsInOneStateDirectory(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.start()
+		_, err := agent.New(t.Context(), n.options())
+		if !errors.Is(err, outbox.ErrInUse) || !strings.Contains(err.Error(), n.state) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestRunWaitsForTheLock(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.start()
+		other := host.New(host.Options{StateDir: n.state})
+		unlock, err := other.Lock(t.Context(), host.LockOptions{Holder: host.LockHolder{Command: "muster apply"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.put("group.all.motd", "motd", "hello")
+		n.after(time.Minute)
+		n.lacks("motd")
+		if err := unlock(); err != nil {
+			t.Fatal(err)
+		}
+		n.after(time.Second)
+		n.has("motd", "hello")
+	})
+}
+
+func TestStopWhileWaitingForTheLock(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.start()
+		other := host.New(host.Options{StateDir: n.state})
+		unlock, err := other.Lock(t.Context(), host.LockOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.put("group.all.motd", "motd", "hello")
+		n.take()
+		before := time.Now()
+		n.stop()
+		if waited := time.Since(before); waited > time.Second {
+			t.Errorf("stopped after %s", waited)
+		}
+		n.tells()
+		if err := unlock(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestStateIsToldOnChangeAndAsHeartbeat(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.config.Labels = map[string]string{"rack": "b4"}
+		n.start()
+		n.put("group.all.motd", "motd", "hello")
+		states, _, ttl := n.stream.stored()
+		first := states[len(states)-1]
+		if first.Node != "web01_example_net" || first.Version != "1.2.3" || first.Labels["rack"] != "b4" || len(first.Groups) != 2 || first.Manifests["group.all.motd"].Outcome != model.OutcomeChanged {
+			t.Errorf("the state is %+v", first)
+		}
+		if ttl != 5*time.Minute {
+			t.Errorf("the state stands for %s", ttl)
+		}
+		before := len(states)
+		n.after(10 * time.Minute)
+		states, facts, _ := n.stream.stored()
+		if heartbeats := len(states) - before; heartbeats < 9 || heartbeats > 13 {
+			t.Errorf("%d states in ten minutes", heartbeats)
+		}
+		if len(facts) != 1 {
+			t.Errorf("facts were stored %d times", len(facts))
+		}
+		n.outside.setFacts(func() model.Facts { return model.Facts{"role": "db"} })
+		n.after(6 * time.Minute)
+		if _, facts, _ = n.stream.stored(); len(facts) != 2 || facts[1]["role"] != "db" {
+			t.Errorf("facts are %v", facts)
+		}
+		n.stop()
+		states, _, _ = n.stream.stored()
+		if last := states[len(states)-1]; last.Event != model.NodeStopped {
+			t.Errorf("the last state is %+v", last)
+		}
+	})
+}
+
+func TestReportsOfStartAndStop(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.start()
+		n.stop()
+		var got []string
+		for _, r := range n.take() {
+			got = append(got, r.Kind+" "+r.Outcome+" "+r.Protocol)
+		}
+		if strings.Join(got, ", ") != "node started io.muster.v1.node, node stopped io.muster.v1.node" {
+			t.Errorf("reported %q", got)
+		}
+	})
+}
+
+func TestUnusableStateDirectory(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		if err := os.WriteFile(n.state, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := agent.New(t.Context(), n.options())
+		if !errors.Is(err, host.ErrNotDirectory) || !strings.Contains(err.Error(), n.state) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
