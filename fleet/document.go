@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
 
@@ -45,8 +46,8 @@ func (t Terms) assignment(name string, issued time.Time) model.Assignment {
 	}
 }
 
-// encode writes an assignment as JSON, which keeps a manifest's text byte for
-// byte whatever is in it.
+// encode writes an assignment as JSON that YAML parsers read the same, so that a
+// manifest's text is kept byte for byte whatever is in it.
 func encode(a model.Assignment) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -56,7 +57,28 @@ func encode(a model.Assignment) ([]byte, error) {
 		return nil, fmt.Errorf("encode assignment: %w", err)
 	}
 
-	return b.Bytes(), nil
+	return escapeForYAML(b.Bytes()), nil
+}
+
+// escapeForYAML escapes characters that JSON takes as they are, and YAML for line
+// breaks or for nothing that can stand in a document. They stand in strings only.
+func escapeForYAML(encoded []byte) []byte {
+	special := func(r rune) bool {
+		return r >= 0x7f && r <= 0x9f || r == '\ufeff' || r == '\ufffe' || r == '\uffff'
+	}
+	if !bytes.ContainsFunc(encoded, special) {
+		return encoded
+	}
+	out := make([]byte, 0, len(encoded)+64)
+	for _, r := range string(encoded) {
+		if special(r) {
+			out = fmt.Appendf(out, "\\u%04x", r)
+			continue
+		}
+		out = utf8.AppendRune(out, r)
+	}
+
+	return out
 }
 
 // Assignment reads the assignment document that a value holds; ok is false for

@@ -2,6 +2,7 @@ package fleet_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
+
+	"gopkg.in/yaml.v3"
 
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/model"
@@ -246,6 +250,31 @@ func TestReadable(t *testing.T) {
 	if a, ok := fleet.Assignment([]byte(got)); !ok || a.Manifest != bare || !a.Noop {
 		t.Errorf("read back: %+v", a)
 	}
+}
+
+// However an assignment is read, as JSON or as YAML, the manifest is what it was.
+func FuzzManifestIsKept(f *testing.F) {
+	for _, s := range []string{"muster: {}\n", "a\u0085b\u2028c\u2029d\ufeffe\x7f", "\r\n\t \"\\<>&", "\U0001f600", "'{{ ${ x } }}'", " # \n\n", "\ufffd\uffff", "\x00\x01\x1b"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if !utf8.ValidString(s) || s == "" {
+			return
+		}
+		m := newMemory()
+		push := fleet.Push{Source: text(t, s), Name: "motd", Targets: []fleet.Target{{Node: "a"}}, Terms: fleet.Terms{Noop: true}}
+		if _, err := pusher(m).Push(t.Context(), push); err != nil {
+			t.Fatal(err)
+		}
+		value := m.entries["node.a.motd"][0].Value
+		var asJSON, asYAML model.Assignment
+		if err := json.Unmarshal(value, &asJSON); err != nil || asJSON.Manifest != s {
+			t.Errorf("%q as JSON: %q %v", s, asJSON.Manifest, err)
+		}
+		if err := yaml.Unmarshal(value, &asYAML); err != nil || asYAML.Manifest != s {
+			t.Errorf("%q as YAML: %q %v", s, asYAML.Manifest, err)
+		}
+	})
 }
 
 func FuzzReadable(f *testing.F) {
