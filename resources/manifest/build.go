@@ -45,7 +45,9 @@ func (b *build) add(ctx context.Context, d declared) {
 	b.know(d.typ, ref, properties)
 
 	res, problems := resource.Decode(d.typ, properties, d.pos)
-	problems = r.withoutFollowUps(properties, problems)
+	if len(r.failed) > 0 {
+		problems = r.ownProblems(d, properties, problems)
+	}
 	b.problems = append(append(b.problems, r.problems...), problems...)
 	switch {
 	case len(r.problems)+len(problems) > 0 || !ok:
@@ -63,19 +65,37 @@ func (b *build) add(ctx context.Context, d declared) {
 	b.keep(res, properties)
 }
 
-// withoutFollowUps leaves out what is only wrong because an expression failed.
-func (r *resolver) withoutFollowUps(properties resource.Value, problems model.Problems) model.Problems {
-	if len(r.failed) == 0 {
-		return problems
-	}
+// ownProblems gives the problems of a resource that are not the consequence of
+// an expression that failed. Values that failed look late, and then a type does
+// not validate; so what is left without them is decoded too, and believed where
+// it speaks of a property that is there.
+func (r *resolver) ownProblems(d declared, properties resource.Value, problems model.Problems) model.Problems {
 	failed := slices.Clone(r.failed)
+	sound := properties
+	sound.Entries = nil
+	var places []model.Position
 	for _, e := range properties.Entries {
-		if holdsFailed(e.Value, r.failed) {
+		switch {
+		case !holdsFailed(e.Value, r.failed):
+			sound.Entries = append(sound.Entries, e)
+			places = append(places, e.Value.Pos)
+		case e.Key == keyName:
+			e.Value.Late = false
+			sound.Entries = append(sound.Entries, e)
+			failed = append(failed, e.Value.Pos)
+		default:
 			failed = append(failed, e.Value.Pos)
 		}
 	}
+	problems = slices.DeleteFunc(problems, func(p model.Problem) bool { return slices.Contains(failed, p.Pos) })
+	_, more := resource.Decode(d.typ, sound, d.pos)
+	for _, p := range more {
+		if slices.Contains(places, p.Pos) {
+			problems = append(problems, p)
+		}
+	}
 
-	return slices.DeleteFunc(problems, func(p model.Problem) bool { return slices.Contains(failed, p.Pos) })
+	return problems
 }
 
 func holdsFailed(v resource.Value, failed []model.Position) bool {

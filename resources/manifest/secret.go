@@ -9,7 +9,7 @@ import (
 // no other. What comes of them is found by asking twice: once with the secrets
 // and once with maskText in their place. Whatever differs depends on a secret,
 // however it was cut, encoded or joined, and is one itself.
-const maskText = "\x00 masked \x00"
+const maskText = model.Redacted
 
 // reveal gives a tree with its secrets as plain text, and one with them masked.
 // Both are the tree itself when it has none. found gets the secrets.

@@ -1,0 +1,154 @@
+package manifest_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/manifest"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+func resolved(t *testing.T, text string, in manifest.Inputs) *manifest.Resolved {
+	t.Helper()
+	doc, err := manifest.Parse("m.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := manifest.NewLoader(options()).Resolve(t.Context(), doc, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return r
+}
+
+// TestOutputs resolves properties at their turn.
+func TestOutputs(t *testing.T) {
+	r := resolved(t, `
+data: {prefix: p}
+muster:
+  resources:
+    - file:
+        - /motd:
+            mode: 0644
+            require: [package#x]
+            content: "${ Data.prefix } ${ outputs('exec#up').stdout } ${ outputs('exec#uptime').code }"
+            args: "${ outputs('exec#uptime').list }"
+    - exec:
+        - uptime: {alias: up}
+`, manifest.Inputs{})
+	res := r.Resources[0]
+	if res.Late == nil || r.Resources[1].Late != nil {
+		t.Fatal("the wrong one is late")
+	}
+	if got := res.Meta().Require; len(got) != 3 || got[0].String() != "package#x" || got[1].String() != "exec#up" || got[2].String() != "exec#uptime" {
+		t.Errorf("requires %v", got)
+	}
+	uptime := model.Ref{Type: "exec", Name: "uptime"}
+	spec, secrets, err := res.Late(t.Context(), resource.Outputs{uptime: {"stdout": "3 days", "code": 0, "list": []string{"a", "b"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := spec.(*thingSpec)
+	if got.Content != "p 3 days 0" || strings.Join(got.Args, ",") != "a,b" || got.Mode != "0644" || len(secrets) != 0 || len(got.Require) != 3 {
+		t.Errorf("got %+v, %d secrets", got, len(secrets))
+	}
+	// Resolving the same again, with a secret this time, gives what is new.
+	spec, secrets, err = res.Late(t.Context(), resource.Outputs{uptime: {"stdout": model.NewSecret("hunter2"), "code": 1, "list": nil}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := spec.(*thingSpec); got.Content != "p hunter2 1" || len(secrets) != 1 || secrets[0].Reveal() != "p hunter2 1" {
+		t.Errorf("got %+v, %d secrets", got, len(secrets))
+	}
+}
+
+// TestOutputProblemsAtItsTurn has what can only be found then.
+func TestOutputProblemsAtItsTurn(t *testing.T) {
+	uptime := model.Ref{Type: "exec", Name: "uptime"}
+	for name, tc := range map[string]struct {
+		property string
+		outputs  resource.Outputs
+		want     string
+	}{
+		"no outputs":    {"content", nil, "m.yaml:5:32: the expression fails: exec#uptime gave no outputs in this run"},
+		"nothing there": {"content", resource.Outputs{uptime: {}}, ""},
+		"wrong value":   {"mode", resource.Outputs{uptime: {"stdout": "rw"}}, "m.yaml:5:28: invalid mode \"rw\" (four octal digits)"},
+		"wrong type":    {"count", resource.Outputs{uptime: {"stdout": "many"}}, "m.yaml:5:29: `count` must be a whole number, not \"many\""},
+		"secret":        {"count", resource.Outputs{uptime: {"stdout": model.NewSecret("hunter2")}}, "m.yaml:5:29: `count` must be a whole number, not \"[redacted]\""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := resolved(t, "muster:\n  resources:\n    - exec: [uptime: ]\n    - file:\n        - /motd: {"+tc.property+":    \"${ outputs('exec#uptime').stdout }\"}\n", manifest.Inputs{})
+			_, _, err := r.Resources[1].Late(t.Context(), tc.outputs)
+			got := ""
+			if err != nil {
+				got = strings.ReplaceAll(err.Error(), "   ", "")
+			}
+			if got != tc.want {
+				t.Errorf("got  %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestOutputProblems has what is wrong with outputs before anything runs.
+func TestOutputProblems(t *testing.T) {
+	for name, tc := range map[string]struct{ in, want string }{
+		"unknown":        {`content: "${ outputs('exec#uptim').stdout }"`, "m.yaml:5:33: there is no resource exec#uptim in this manifest (did you mean `exec#uptime`?)"},
+		"unknown inside": {`content: "a ${ outputs('exec#uptim').stdout }"`, "m.yaml:5:35: there is no resource exec#uptim in this manifest (did you mean `exec#uptime`?)"},
+		"no reference":   {`content: "${ outputs('uptime') }"`, "m.yaml:5:33: the expression is not valid: invalid resource reference: \"uptime\", write it as type#name, for example file#/etc/motd"},
+		"not literal":    {`content: "${ outputs('exec#' + 'x') + outputs(Facts.os) }"`, "m.yaml:5:33: the expression is not valid: `outputs` needs its reference as literal text (for example outputs('exec#/usr/bin/uptime'))"},
+		"itself":         {`content: "${ outputs('file#/motd').x }"`, "m.yaml:5:33: file#/motd cannot wait for itself"},
+		"by its alias":   {`alias: me, content: "${ outputs('file#me').x }"`, "m.yaml:5:44: file#/motd cannot wait for itself"},
+		"no outputs":     {`content: "${ outputs('file#/other').x }"`, "m.yaml:5:33: a file gives no outputs"},
+		"common":         {`ensure: "${ outputs('exec#uptime').x }"`, "m.yaml:5:31: `ensure` must be known before the run (use outputs in the type's own properties)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := "muster:\n  resources:\n    - exec: [uptime: ]\n    - file:\n        - /motd: {    " + tc.in + "}\n        - /other:\n"
+			if got := outcome(t, in, options(), manifest.Inputs{}); got != tc.want {
+				t.Errorf("got  %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestReadFileOfAnother waits for the resource that makes the file.
+func TestReadFileOfAnother(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "made")
+	in := `
+muster:
+  resources:
+    - file:
+        - ` + path + `: {content: new}
+        - /copy: {content: "${ readFile('made') }"}
+        - /next: {content: "${ readFile('later') }"}
+        - ` + dir + `/later:
+`
+	if err := os.WriteFile(filepath.Join(dir, "later"), []byte("now"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := resolved(t, in, manifest.Inputs{Dir: dir})
+	if got := r.Resources[2]; got.Late != nil || got.Spec.(*thingSpec).Content != "now" {
+		t.Errorf("got %+v", got.Spec)
+	}
+	res := r.Resources[1]
+	if res.Late == nil || len(res.Meta().Require) != 1 || res.Meta().Require[0].Name != path || r.Static {
+		t.Fatalf("got %+v", res)
+	}
+	if _, _, err := res.Late(t.Context(), nil); err == nil || !strings.HasPrefix(err.Error(), "m.yaml:6:29: the expression fails: open "+path) {
+		t.Errorf("got %v", err)
+	}
+	for _, text := range []string{"one", "two"} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		spec, _, err := res.Late(t.Context(), resource.Outputs{})
+		if err != nil || spec.(*thingSpec).Content != text {
+			t.Errorf("got %+v, %v", spec, err)
+		}
+	}
+}

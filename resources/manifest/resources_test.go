@@ -1,0 +1,234 @@
+package manifest_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/manifest"
+)
+
+// TestResources has the forms in which resources are declared.
+func TestResources(t *testing.T) {
+	for name, tc := range map[string]struct{ in, want string }{
+		"list": {"    - file:\n        - /a: {mode: 0644}\n        - /b:\n            content: x\n    - package:\n        - vim:\n",
+			lines(`file {"name":"/a","ensure":"present","mode":"0644"}`, `file {"name":"/b","ensure":"present","content":"x"}`, `package {"name":"vim","ensure":"present"}`)},
+		"single":        {"    - file:\n        mode: 0644\n        name: /a\n        ensure: absent\n", `file {"name":"/a","ensure":"absent","mode":"0644"}`},
+		"two types":     {"    - file: [{/a: }]\n      exec: [{b: }]\n", lines(`file {"name":"/a","ensure":"present"}`, `exec {"name":"b","ensure":"present"}`)},
+		"names":         {"    - exec:\n        - 0644: {}\n        - 1.10: {}\n        - yes: {}\n        - \"${ 'a' + 'b' }\": {}\n        - x ${ 1 + 1 }: {}\n        - '/usr/bin/myapp --config x':\n        - $${HOME}/bin:\n", lines(`exec {"name":"0644","ensure":"present"}`, `exec {"name":"1.10","ensure":"present"}`, `exec {"name":"yes","ensure":"present"}`, `exec {"name":"ab","ensure":"present"}`, `exec {"name":"x 2","ensure":"present"}`, `exec {"name":"/usr/bin/myapp --config x","ensure":"present"}`, `exec {"name":"${HOME}/bin","ensure":"present"}`)},
+		"null is unset": {"    - file:\n        - /a: {mode: null, content: ~, owner: , ensure: }\n", `file {"name":"/a","ensure":"present"}`},
+		"aliases":       {"    - file:\n        - /a: {contents: x}\n", `file {"name":"/a","ensure":"present","content":"x"}`},
+		"defaults": {"    - file:\n        - /before:\n        - defaults: {owner: root, mode: 0644, contents: d}\n        - /a: {mode: 0600}\n        - /b: {content: own}\n        - defaults: {owner: bin}\n        - /c:\n    - file:\n        - /d:\n",
+			lines(`file {"name":"/before","ensure":"present"}`, `file {"name":"/a","ensure":"present","content":"d","mode":"0600","owner":"root"}`, `file {"name":"/b","ensure":"present","content":"own","mode":"0644","owner":"root"}`, `file {"name":"/c","ensure":"present","content":"d","mode":"0644","owner":"bin"}`, `file {"name":"/d","ensure":"present"}`)},
+		"default unset":        {"    - file:\n        - defaults: {mode: 0644}\n        - /a: {mode: null}\n", `file {"name":"/a","ensure":"present"}`},
+		"default expression":   {"    - file:\n        - defaults: {owner: \"${ Facts.os }\"}\n        - /a:\n", `file {"name":"/a","ensure":"present","owner":"debian"}`},
+		"default control":      {"    - file:\n        - defaults: {control: {if: 'false'}}\n        - /a:\n", `file {"name":"/a","ensure":"present","control":{"if":"false"}} excluded: control.if is false: false`},
+		"no defaults":          {"    - file:\n        - defaults:\n        - /a:\n", `file {"name":"/a","ensure":"present"}`},
+		"named defaults":       {"    - exec:\n        name: defaults\n", `exec {"name":"defaults","ensure":"present"}`},
+		"empty":                {"    []\n", ""},
+		"warning":              {"    - file:\n        - /a:\n            count: 101\n", lines(`file {"name":"/a","ensure":"present","count":101}`, "warning: m.yaml:6:20: a count of 101 is a lot (use less)")},
+		"warning of a default": {"    - file:\n        - defaults: {count: 101}\n        - /a:\n", lines(`file {"name":"/a","ensure":"present","count":101}`, "warning: m.yaml:5:29: a count of 101 is a lot (use less)")},
+		"no warning":           {"    - file:\n        - /a: {count: 101, control: {if: 'false'}}\n", `file {"name":"/a","ensure":"present","control":{"if":"false"},"count":101} excluded: control.if is false: false`},
+		"references":           {"    - file:\n        - /a: {require: [exec#x], subscribe: [\"exec#${ 'y' }\"]}\n", `file {"name":"/a","ensure":"present","require":["exec#x"],"subscribe":["exec#y"]}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := outcome(t, "# head\nmuster:\n  resources:\n"+tc.in, options(), manifest.Inputs{}); got != tc.want {
+				t.Errorf("got  %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestResourceProblems has what can be wrong in the section.
+func TestResourceProblems(t *testing.T) {
+	for name, tc := range map[string]struct{ in, want string }{
+		"no section":           {"data: {}\n", "m.yaml:1:1: the document has no `muster` section (add `muster:` with `resources:`)"},
+		"both sections":        {"muster: {}\nccm: {}\n", "m.yaml:2:1: `muster` and `ccm` cannot stand in one document (`ccm` is another name of `muster`: keep one of them)"},
+		"unknown key":          {"muser: {}\nmuster: {}\n", "m.yaml:1:1: unknown key `muser` (did you mean `muster`?)"},
+		"unknown section key":  {"ccm:\n  resource: []\n", "m.yaml:2:3: unknown key `resource` in `ccm` (did you mean `resources`?)"},
+		"section":              {"muster: [a]\n", "m.yaml:1:9: `muster` must be a mapping, not a list"},
+		"resources":            {"muster: {resources: {file: {}}}\n", "m.yaml:1:21: `resources` must be a list, not a mapping"},
+		"jet file":             {"muster: {resources_jet_file: x.jet}\n", "m.yaml:1:10: `resources_jet_file` is not supported (it comes with a later version: write the list as `resources`)"},
+		"fail_on_error":        {"muster: {fail_on_error: maybe}\n", "m.yaml:1:25: `fail_on_error` must be true or false"},
+		"fail_on_error list":   {"muster: {fail_on_error: []}\n", "m.yaml:1:25: `fail_on_error` must be true or false"},
+		"message list":         {"muster: {pre_message: [a]}\n", "m.yaml:1:23: `pre_message` must be text, not a list"},
+		"message expression":   {"muster: {post_message: \"a ${ x }\"}\n", "m.yaml:1:27: the expression is not valid: unknown name `x` (write `$${` for a literal `${`)"},
+		"message secret":       {"muster: {post_message: \"a ${ secret('x') }\"}\n", "m.yaml:1:24: `post_message` cannot hold a secret, because it is shown"},
+		"message late":         {"muster: {post_message: \"a ${ outputs('exec#x') }\"}\n", "m.yaml:1:24: `post_message` must be known before the run"},
+		"entry":                {"muster: {resources: [file]}\n", "m.yaml:1:22: an entry of `resources` must be a mapping, not a string (write `- file:` with its resources below)"},
+		"unknown type":         {"muster: {resources: [{fiel: []}]}\n", "m.yaml:1:23: unknown resource type `fiel` (did you mean `file`?)"},
+		"unknown type far":     {"muster: {resources: [{zookeeper: []}]}\n", "m.yaml:1:23: unknown resource type `zookeeper` (one of file, package, exec)"},
+		"block":                {"muster: {resources: [{file: /a}]}\n", "m.yaml:1:29: `file` must be a list of resources, not a string (write `- <name>:` with its properties below)"},
+		"empty block":          {"muster: {resources: [{file: }]}\n", "m.yaml:1:29: `file` must be a list of resources, not nothing (write `- <name>:` with its properties below)"},
+		"item text":            {"muster: {resources: [{package: [vim]}]}\n", "m.yaml:1:33: an item of `package` must be a mapping of a name to its properties, not a string (write `- vim:` with its properties below, if it has any)"},
+		"item list":            {"muster: {resources: [{package: [[vim]]}]}\n", "m.yaml:1:33: an item of `package` must be a mapping of a name to its properties, not a list"},
+		"not indented":         {"muster:\n  resources:\n    - file:\n        - /a:\n          mode: 0644\n", "m.yaml:4:11: an item of `file` must hold one name, not 2 keys (indent the properties further than the name)"},
+		"name in a list":       {"muster: {resources: [{file: [{name: /a, mode: 0644}]}]}\n", "m.yaml:1:30: an item of `file` must hold one name, not 2 keys (write `- /a:` with its other properties below and indented)"},
+		"empty item":           {"muster: {resources: [{file: [{}]}]}\n", "m.yaml:1:30: an item of `file` must hold one name, not 0 keys (write `- <name>:` with its properties below)"},
+		"properties":           {"muster: {resources: [{file: [{/a: present}]}]}\n", "m.yaml:1:35: `/a` must be a mapping of properties, not a string (write its properties below the name, as key: value)"},
+		"no list":              {"muster:\n  resources:\n    - file:\n        /etc/motd:\n          mode: 0644\n", "m.yaml:4:9: `file` has neither a list of resources nor a name (write it as an item of a list: `- /etc/motd:`)"},
+		"no name":              {"muster: {resources: [{file: {mode: 0644}}]}\n", "m.yaml:1:23: a file needs a name (the path)"},
+		"empty name":           {"muster: {resources: [{file: [{\"\": {mode: 0644}}]}]}\n", "m.yaml:1:31: a file needs a name (the path)"},
+		"name twice":           {"muster: {resources: [{file: [{/a: {name: /b}}]}]}\n", "m.yaml:1:36: `name` is set twice, first at m.yaml:1:31 (keep one of them)"},
+		"alias twice":          {"muster: {resources: [{file: [{/a: {content: a, contents: b}}]}]}\n", "m.yaml:1:48: `content` is set twice, first at m.yaml:1:45 (keep one of them)"},
+		"unknown property":     {"muster: {resources: [{file: [{/a: {ownr: x}}]}]}\n", "m.yaml:1:36: unknown property `ownr` of file (did you mean `owner`?)"},
+		"wrong ensure":         {"muster: {resources: [{file: [{/a: {ensure: gone}}]}]}\n", "m.yaml:1:44: invalid ensure \"gone\" (one of present, absent)"},
+		"wrong type":           {"muster: {resources: [{file: [{/a: {force: maybe, count: 1.5, args: x, env: [a]}}]}]}\n", lines("m.yaml:1:43: `force` must be true or false, not \"maybe\"", "m.yaml:1:57: `count` must be a whole number, not \"1.5\"", "m.yaml:1:68: `args` must be a list, not a string (write it as a list: [x])", "m.yaml:1:76: `env` must be a mapping, not a list")},
+		"wrong value":          {"muster: {resources: [{file: [{/a: {mode: 9999}}]}]}\n", "m.yaml:1:42: invalid mode \"9999\" (four octal digits)"},
+		"default name":         {"muster: {resources: [{file: [defaults: {name: x, alias: y}]}]}\n", lines("m.yaml:1:41: `name` cannot be a default: it belongs to one resource", "m.yaml:1:50: `alias` cannot be a default: it belongs to one resource")},
+		"default unknown":      {"muster: {resources: [{file: [defaults: {ownr: x}]}]}\n", "m.yaml:1:41: unknown property `ownr` of file (did you mean `owner`?)"},
+		"default wrong, twice": {"muster: {resources: [{file: [defaults: {mode: x}, /a: , /b: ]}]}\n", "m.yaml:1:47: invalid mode \"x\" (four octal digits)"},
+		"default failing":      {"muster: {resources: [{file: [defaults: {mode: \"${ x }\"}, /a: , /b: ]}]}\n", "m.yaml:1:48: the expression is not valid: unknown name `x` (write `$${` for a literal `${`)"},
+		"name fails":           {"muster: {resources: [{file: [{\"${ x }\": {mode: rw}}]}]}\n", lines("m.yaml:1:32: the expression is not valid: unknown name `x` (write `$${` for a literal `${`)", "m.yaml:1:48: invalid mode \"rw\" (four octal digits)")},
+		"name secret":          {"muster: {resources: [{file: [{\"${ secret('x') }\": }]}]}\n", "m.yaml:1:31: `name` cannot be secret (names are shown in logs and reports)"},
+		"name late":            {"muster: {resources: [{file: [{\"${ outputs('exec#x') }\": }]}]}\n", "m.yaml:1:31: `name` must be known before the run (take the name from data or facts)"},
+		"name list":            {"muster: {resources: [{file: [{\"${ [1] }\": }]}]}\n", lines("m.yaml:1:31: `name` must be a string, not a list", "m.yaml:1:31: a file needs a name (the path)")},
+		"failing common":       {"muster: {resources: [{file: [{/a: {require: [\"file#${ x }\"], ensure: \"${ y }\"}}]}]}\n", lines("m.yaml:1:52: the expression is not valid: unknown name `x` (write `$${` for a literal `${`)", "m.yaml:1:71: the expression is not valid: unknown name `y` (write `$${` for a literal `${`)")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := outcome(t, tc.in, options(), manifest.Inputs{}); got != tc.want {
+				t.Errorf("got  %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestEveryProblem has a document with one problem of each sort, and finds all.
+func TestEveryProblem(t *testing.T) {
+	in := `hierachy: {}
+data:
+  # @require
+  owner:
+  x: "${ Facts.cores + 'a' + [] }"
+muster:
+  pre_mesage: hi
+  resources:
+    - fil:
+        - /x:
+    - file:
+        - defaults: {mod: 0644}
+        - /a:
+            mode: rw
+            ownr: root
+            content: "${ nope }"
+            owner: "${ Data.owner.x }"
+        - /b: {control: {if: "1"}}
+    - exec: run
+`
+	want := lines(
+		"m.yaml:1:1: unknown key `hierachy` (did you mean `hierarchy`?)",
+		"m.yaml:5:7: the expression is not valid: invalid operation: + (mismatched types unknown and list) (write `$${` for a literal `${`)",
+		"m.yaml:7:3: unknown key `pre_mesage` in `muster` (did you mean `pre_message`?)",
+		"m.yaml:9:7: unknown resource type `fil` (did you mean `file`?)",
+		"m.yaml:12:22: unknown property `mod` of file (did you mean `mode`?)",
+		"m.yaml:14:19: invalid mode \"rw\" (four octal digits)",
+		"m.yaml:15:13: unknown property `ownr` of file (did you mean `owner`?)",
+		"m.yaml:16:23: the expression is not valid: unknown name `nope` (write `$${` for a literal `${`)",
+		"m.yaml:18:30: `control.if` must be true or false, not a number (write a comparison, for example Facts.host.info.os == 'linux')",
+		"m.yaml:19:13: `exec` must be a list of resources, not a string (write `- <name>:` with its properties below)")
+	got := outcome(t, in, options(), manifest.Inputs{})
+	if got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// TestSentinels finds the causes by errors.Is.
+func TestSentinels(t *testing.T) {
+	for in, want := range map[string]error{
+		"muster: {resources: [{nope: []}]}":           model.ErrUnknownType,
+		"muster: {resources: [{file: {}}]}":           model.ErrResourceNameRequired,
+		"muster: {resources: [{file: [/a: {x: 1}]}]}": model.ErrResourceInvalid,
+	} {
+		doc, err := manifest.Parse("m.yaml", []byte(in))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = manifest.NewLoader(options()).Resolve(t.Context(), doc, manifest.Inputs{}); !errors.Is(err, want) {
+			t.Errorf("%s: got %v, want %v", in, err, want)
+		}
+	}
+}
+
+// TestControl has conditions, with what they say of the resource or its place.
+func TestControl(t *testing.T) {
+	for name, tc := range map[string]struct{ in, want string }{
+		"if true":          {"if: Facts.os == 'debian'", ""},
+		"if false":         {"if: Facts.os == 'rhel'", "control.if is false: Facts.os == 'rhel'"},
+		"unless true":      {"unless: Facts.cores > 2", "control.unless is true: Facts.cores > 2"},
+		"unless false":     {"unless: Facts.cores > 20", ""},
+		"both":             {"if: 'true', unless: 'true'", "control.unless is true: true"},
+		"both false":       {"if: 'false', unless: 'true'", "control.if is false: false"},
+		"boolean":          {"if: false", "control.if is false: false"},
+		"braces":           {"if: '${ Facts.os == \"x\" }'", "control.if is false: Facts.os == \"x\""},
+		"double braces":    {"if: '{{ false }}'", "control.if is false: false"},
+		"map of its own":   {"if: '{\"a\": false}.a'", "control.if is false: {\"a\": false}.a"},
+		"lookup":           {"if: lookup('data.on')", "control.if is false: lookup('data.on')"},
+		"null":             {"if: ", ""},
+		"secret":           {"if: secret('a') == 'b'", "control.if is false: secret('a') == 'b'"},
+		"not boolean":      {"if: Facts.os", "problem m.yaml:6:44: `control.if` must be true or false, not a string (write a comparison, for example Facts.host.info.os == 'linux')"},
+		"nothing":          {"if: Facts.nope", "problem m.yaml:6:44: `control.if` fails: `Facts.nope` is not set (write `Facts.nope ?? nil` where it may be unset)"},
+		"fails":            {"unless: Facts.a.b", "problem m.yaml:6:48: `control.unless` fails: cannot fetch b from <nil>"},
+		"does not compile": {"if: facts.os == 1", "problem m.yaml:6:44: `control.if` is not a valid expression: unknown name `facts` (did you mean `Facts`?)"},
+		"unterminated":     {"if: '${ true'", "problem m.yaml:6:44: `control.if` is not a valid expression: unexpected `{`"},
+		"late":             {"if: outputs('exec#x').ok", "problem m.yaml:6:44: `control.if` must be known before the run (use a guard of the type, such as `onlyif`)"},
+		"unknown key":      {"iff: true", "problem m.yaml:6:40: unknown key `iff` in `control` (did you mean `if`?)"},
+		"a list":           {"if: [a]", "problem m.yaml:6:44: `control.if` must be a string, not a list"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := "data: {on: false}\nmuster:\n  resources:\n    - exec: [{x: }]\n    - file:\n        - /a: {content: '1', control: {" + tc.in + "}}\n"
+			doc, err := manifest.Parse("m.yaml", []byte(in))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := manifest.NewLoader(options()).Resolve(t.Context(), doc, manifest.Inputs{})
+			got := ""
+			if err != nil {
+				got = "problem " + err.Error()
+			} else {
+				got = r.Resources[1].Excluded
+			}
+			if got != tc.want {
+				t.Errorf("got  %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+	in := "muster: {resources: [{file: [/a: {control: bad}]}]}"
+	if got, want := outcome(t, in, options(), manifest.Inputs{}), "m.yaml:1:44: `control` must be a mapping, not \"bad\""; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// TestExcludedMayFail has expressions that cannot be evaluated where the
+// resource is excluded: they are why it is.
+func TestExcludedMayFail(t *testing.T) {
+	in := "muster: {resources: [{file: [/a: {content: \"${ Facts.a.b }\", ensure: \"${ Facts.a.b }\", control: {if: \"Facts.os == 'rhel'\"}}]}]}"
+	want := `file {"name":"/a"} excluded: control.if is false: Facts.os == 'rhel'`
+	if got := outcome(t, in, options(), manifest.Inputs{}); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	in = "muster: {resources: [{file: [\"${ Facts.a.b }\": {control: {if: 'false'}}]}]}"
+	want = "m.yaml:1:30: the expression of the name fails (a resource that is excluded needs a name too)"
+	if got := outcome(t, in, options(), manifest.Inputs{}); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	in = "muster: {resources: [{file: [/a: {content: \"${ nope }\", control: {if: 'false'}}]}]}"
+	want = "m.yaml:1:45: the expression is not valid: unknown name `nope` (write `$${` for a literal `${`)"
+	if got := outcome(t, in, options(), manifest.Inputs{}); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// TestSettings has what stands beside the resources.
+func TestSettings(t *testing.T) {
+	doc, err := manifest.Parse("m.yaml", []byte("data: {a: 1}\nccm: {fail_on_error: \"${ Data.a == 1 }\", pre_message: \"on ${ Facts.os }\", post_message: 5, resources_jet_file: \"\"}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := manifest.NewLoader(options()).Resolve(t.Context(), doc, manifest.Inputs{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !r.FailOnError || r.PreMessage != "on debian" || r.PostMessage != "5" || r.Data["a"] != 1 || len(r.Resources) != 0 {
+		t.Errorf("got %+v", r)
+	}
+}

@@ -1,0 +1,126 @@
+package manifest_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/manifest"
+)
+
+// TestSecrets has what becomes of a secret in expressions: what comes of it is
+// one too, and the property has its real value.
+func TestSecrets(t *testing.T) {
+	for name, tc := range map[string]struct {
+		in, want string
+		secret   bool
+	}{
+		"whole":             {`"${ Data.pw }"`, "hunter2", true},
+		"lookup":            {`"${ lookup('data.pw') }"`, "hunter2", true},
+		"lookup deep":       {`"${ lookup('data.db').pw }"`, "deep-pw", true},
+		"lookup query":      {`"${ lookup('data.users.#(name==\"ann\").pw') }"`, "ann-pw", true},
+		"mixed":             {`"pw=${ Data.pw } user=${ Data.user }"`, "pw=hunter2 user=joe", true},
+		"joined":            {`"${ 'pw=' + Data.pw }"`, "pw=hunter2", true},
+		"encoded":           {`"${ toBase64(Data.pw) }"`, "aHVudGVyMg==", true},
+		"cut":               {`"${ Data.pw[0:3] }"`, "hun", true},
+		"upper":             {`"${ upper(Data.pw) }"`, "HUNTER2", true},
+		"length":            {`"${ len(Data.pw) }"`, "7", true},
+		"as JSON":           {`"${ toJSON(Data.db) }"`, "{\n  \"pw\": \"deep-pw\",\n  \"user\": \"app\"\n}", true},
+		"in place":          {`"${ secret('here') }"`, "here", true},
+		"in place, mixed":   {`"${ 'x' + secret('here') }"`, "xhere", true},
+		"of a number":       {`"${ secret(12345) }"`, "12345", true},
+		"parsed":            {`"${ int(Data.pin) + 1 }"`, "1235", true},
+		"chosen by":         {`"${ Data.pw == 'hunter2' ? 'a' : 'b' }"`, "a", true},
+		"external":          {`"${ Data.external }"`, "external-pw", true},
+		"not secret":        {`"${ Data.user }"`, "joe", false},
+		"beside":            {`"${ Data.db.user }"`, "app", false},
+		"is set":            {`"${ Data.pw != '' }"`, "true", false},
+		"first of the list": {`"${ Data.words[0] }"`, "plain", false},
+		"last of the list":  {`"${ last(Data.words) }"`, "word-pw", true},
+		"text without":      {`plain`, "plain", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := `data:
+  pw: "${ secret('hunter2') }"
+  pin: "${ secret(1234) }"
+  user: joe
+  db: {user: app, pw: "${ secret('deep-pw') }"}
+  words: [plain, "${ secret('word-pw') }"]
+  users: [{name: ann, pw: "${ secret('ann-pw') }"}, {name: bob, pw: x}]
+` + content(tc.in)
+			doc, err := manifest.Parse("m.yaml", []byte(in))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := manifest.NewLoader(options()).Resolve(t.Context(), doc, manifest.Inputs{Data: map[string]any{"external": model.NewSecret("external-pw")}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			res := r.Resources[0]
+			if got := res.Spec.(*thingSpec).Content; got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+			if res.Sensitive() != tc.secret || tc.secret && (len(res.Secrets) != 1 || res.Secrets[0].Reveal() != tc.want) {
+				t.Errorf("sensitive %v, %d secrets", res.Sensitive(), len(res.Secrets))
+			}
+			shown, err := json.Marshal(r.Data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, pw := range []string{"hunter2", "1234", "deep-pw", "word-pw", "ann-pw", "external-pw"} {
+				if strings.Contains(string(shown)+fmt.Sprintf("%v %+v", r.Data, r.Data), pw) {
+					t.Errorf("data show %s: %s", pw, shown)
+				}
+			}
+		})
+	}
+}
+
+// TestSecretsInside has secrets within lists and mappings of a property.
+func TestSecretsInside(t *testing.T) {
+	in := "data: {pw: \"${ secret('hunter2') }\"}\nmuster: {resources: [{file: [/f: {env: {A: \"x${ Data.pw }\", B: b}, args: [\"${ Data.pw }\", c], data: \"${ {'k': Data.pw, 'l': 1} }\"}]}]}"
+	doc, err := manifest.Parse("m.yaml", []byte(in))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := manifest.NewLoader(options()).Resolve(t.Context(), doc, manifest.Inputs{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	res := r.Resources[0]
+	spec := res.Spec.(*thingSpec)
+	if spec.Env["A"] != "xhunter2" || spec.Args[0] != "hunter2" || spec.Data["k"] != "hunter2" || spec.Data["l"] != 1 {
+		t.Errorf("got %+v", spec)
+	}
+	var found []string
+	for _, s := range res.Secrets {
+		found = append(found, s.Reveal())
+	}
+	if got := strings.Join(found, " "); got != "xhunter2 hunter2 hunter2" {
+		t.Errorf("secrets %s", got)
+	}
+}
+
+// TestSecretsInProblems has expressions that fail for what a secret holds: the
+// report does not show it.
+func TestSecretsInProblems(t *testing.T) {
+	for name, tc := range map[string]struct{ in, want string }{
+		"number":   {`"${ int(Data.pw) }"`, "m.yaml:6:23: the expression fails: invalid operation: int([redacted])"},
+		"file":     {`"${ readFile('/' + Data.pw) }"`, "m.yaml:6:23: the expression fails: open /[redacted]: no such file or directory"},
+		"only one": {`"${ Data.pw == 'hunter2' ? Data.none.x : 1 }"`, "m.yaml:6:23: the expression fails: fails for the secret value it is given"},
+		"property": {"x\n            count: \"${ Data.pw }\"", "m.yaml:7:20: `count` must be a whole number, not \"[redacted]\""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := "data: {pw: \"${ secret('hunter2') }\", none: }\n" + content(tc.in)
+			got := outcome(t, in, options(), manifest.Inputs{Dir: "/"})
+			if tc.want != "" && got != tc.want {
+				t.Errorf("got  %q\nwant %q", got, tc.want)
+			}
+			if !strings.HasPrefix(got, "m.yaml:") || strings.Contains(got, "hunter2") {
+				t.Errorf("got %q", got)
+			}
+		})
+	}
+}
