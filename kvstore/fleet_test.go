@@ -1,0 +1,62 @@
+package kvstore_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/musterfleet/muster/kvstore"
+)
+
+// A thousand nodes, each on a connection of its own; the server is restarted in
+// the middle of a thousand puts, half of them by a client that knows nothing of
+// an index. Every node is current within one audit, and there is no consumer.
+func TestThousandNodesOverARestart(t *testing.T) {
+	const nodes = 1000
+	srv, store := newStore(t)
+	fleet := make([]*watching, nodes)
+	for i := range fleet {
+		// Bind asks for each stream, which is not what this test is about.
+		own, err := kvstore.New(srv.Connect(t, nats.Timeout(deadline)), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		fleet[i] = watch(t, own, kvstore.WatchOptions{Node: fmt.Sprint("n", i), Audit: 3 * time.Second, Retry: 100 * time.Millisecond})
+	}
+	for _, w := range fleet {
+		w.synced(t)
+	}
+	raw := plainKV(t, srv.Connect(t), "MUSTER_MANIFESTS")
+	for i := range nodes {
+		if i == nodes/2 {
+			srv.Stop()
+			srv.Start(t)
+		}
+		eventually(t, "put", func() (bool, string) {
+			var err error
+			if family := fmt.Sprint("node.n", i); i%2 == 0 {
+				_, err = store.PutManifest(t.Context(), family, "motd", fmt.Append(nil, i))
+			} else {
+				_, err = raw.Put(t.Context(), family+".motd", fmt.Append(nil, i))
+			}
+
+			return err == nil, fmt.Sprint(err)
+		})
+	}
+	if _, err := store.PutManifest(t.Context(), "group.all", "base", []byte("all")); err != nil {
+		t.Fatal(err)
+	}
+	for i, w := range fleet {
+		w.has(t, "group.all.base=all", fmt.Sprintf("node.n%d.motd=%d", i, i))
+	}
+	m := manager(t, srv)
+	eventually(t, "no consumer is left", func() (bool, string) { return noConsumers(t, m, "KV_MUSTER_MANIFESTS") })
+	for _, w := range fleet {
+		eventually(t, "nothing is kept or failed", func() (bool, string) {
+			_, state := w.Entries()
+			return len(state.Kept) == 0 && state.Err == nil, fmt.Sprintf("%+v", state)
+		})
+	}
+}
