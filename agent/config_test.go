@@ -1,0 +1,205 @@
+package agent_test
+
+import (
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/agent"
+	"github.com/musterfleet/muster/model"
+)
+
+func parse(t *testing.T, text string) agent.Config {
+	t.Helper()
+	c, err := agent.ParseConfig("agent.yaml", []byte(text), "web01.example.net")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return c
+}
+
+func TestDefaults(t *testing.T) {
+	want := agent.DefaultConfig("web01.example.net")
+	if want.Node != "web01_example_net" || want.Interval.Std() != 5*time.Minute || want.StateDir != "/var/lib/muster" || want.Prefix != "muster" ||
+		want.OutboxMaxBytes != 64<<20 || want.ShutdownTimeout.Std() != time.Minute || want.Heartbeat.Std() != time.Minute || want.MaxDepth != 10 {
+		t.Errorf("the defaults are %+v", want)
+	}
+	for _, text := range []string{"", "# nothing\n", "---\n# nothing\n", "groups:\nnats:\n"} {
+		if got := parse(t, text); !reflect.DeepEqual(got, want) {
+			t.Errorf("%q gives %+v", text, got)
+		}
+	}
+	a, b := agent.DefaultConfig("a"), agent.DefaultConfig("a")
+	a.Labels["x"] = "y"
+	if len(b.Labels) != 0 {
+		t.Error("two configurations share a map")
+	}
+}
+
+func TestExampleConfigIsTheConfiguration(t *testing.T) {
+	full := agent.DefaultConfig("web01.example.net")
+	full.Groups = []string{"web", "prod"}
+	full.Labels = map[string]string{"rack": "b4", "note": "a: b # c", "number": "007"}
+	full.NATS = agent.NATSConfig{Context: "fleet", Servers: []string{"nats://a", "tls://b:4222"}, Creds: "/etc/creds", NKey: "/n", TLSCA: "/ca", TLSCert: "/c", TLSKey: "/k"}
+	full.OutboxMaxBytes, full.ReadAllEvery = 12345678, 0
+	for name, c := range map[string]agent.Config{"defaults": agent.DefaultConfig("web01.example.net"), "full": full} {
+		text, err := agent.ExampleConfig(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := parse(t, string(text))
+		if !reflect.DeepEqual(got, c) {
+			t.Errorf("%s: %+v comes back from\n%s", name, got, text)
+		}
+		key := false
+		for line := range strings.Lines(string(text)) {
+			switch trimmed := strings.TrimSpace(line); {
+			case strings.HasPrefix(trimmed, "#"):
+				key = true
+			case trimmed == "":
+				key = false
+			case !key:
+				t.Errorf("%s: %q has no comment above it", name, line)
+			}
+			if len(line) > 101 {
+				t.Errorf("%s: %q is too long", name, line)
+			}
+		}
+	}
+}
+
+func TestConfigProblems(t *testing.T) {
+	for text, want := range map[string]string{
+		"node: a.b":                             "agent.yaml:1:7: \"a.b\" is not a valid node id (use letters, digits, - and _ only; a dot would let it match keys of other nodes)",
+		"nodee: a":                              "agent.yaml:1:1: unknown key `nodee` (did you mean `node`?)",
+		"zzzzzz: a":                             "agent.yaml:1:1: unknown key `zzzzzz` (known are: node, groups,",
+		"nats:\n  server: x":                    "agent.yaml:2:3: unknown key `nats.server` (did you mean `servers`?)",
+		"nats:\n  servers: x":                   "agent.yaml:2:12: `nats.servers` must be a list, not \"x\"",
+		"nats: x":                               "agent.yaml:1:7: `nats` must be a mapping of keys and values, not \"x\"",
+		"nats:\n  tlscert: x":                   "`nats.tlscert` and `nats.tlskey` belong together",
+		"groups: [web, a b]":                    "agent.yaml:1:15: \"a b\" is not a valid group",
+		"groups: [web, all]":                    "agent.yaml:1:15: every node is in the group all (leave it out)",
+		"groups: [web, web]":                    "agent.yaml:1:15: the group web is there twice",
+		"groups: web":                           "agent.yaml:1:9: `groups` must be a list, not \"web\"",
+		"groups: [[web]]":                       "agent.yaml:1:10: `groups.0` must be a single value, not a list",
+		"labels: [x]":                           "agent.yaml:1:9: `labels` must be a mapping, not a list",
+		"labels: {a: b, a: c}":                  "agent.yaml:1:16: `labels`: the key \"a\" cannot stand here",
+		"labels: {a: [b]}":                      "agent.yaml:1:13: `labels.a` must be a single value, not a list",
+		"interval: 5":                           "agent.yaml:1:11: `interval`: invalid duration \"5\", write it with its unit",
+		"interval: 1ms":                         "agent.yaml:1:11: `interval` must be from 1s to 720h0m0s, not 1ms",
+		"interval: [5m]":                        "agent.yaml:1:11: `interval` must be a single value, not a list",
+		"shutdown_timeout: 48h":                 "agent.yaml:1:19: `shutdown_timeout` must be from",
+		"heartbeat: 1ms":                        "agent.yaml:1:12: `heartbeat` must be from",
+		"state_ttl: 1s":                         "agent.yaml:1:12: `state_ttl` must be from",
+		"state_ttl: 90s":                        "agent.yaml:1:12: `state_ttl` 1m30s is too short for a heartbeat of 1m0s",
+		"state_dir: var/lib":                    "agent.yaml:1:12: \"var/lib\" must be an absolute path",
+		"facts_dir: etc":                        "agent.yaml:1:12: \"etc\" must be an absolute path",
+		"prefix: Muster":                        "agent.yaml:1:9: \"Muster\" is not a valid prefix",
+		"log: {level: verbose}":                 "agent.yaml:1:14: `log.level` cannot be \"verbose\" (one of debug, info, warn, error)",
+		"log: {format: xml}":                    "agent.yaml:1:15: `log.format` cannot be \"xml\" (one of text, json)",
+		"outbox_max_bytes: 10":                  "agent.yaml:1:19: `outbox_max_bytes` must be at least 1MiB, not 10",
+		"outbox_max_bytes: lots":                "agent.yaml:1:19: `outbox_max_bytes`: invalid size \"lots\", write it as a number with a unit, for example 64MiB",
+		"read_file_limit: 0":                    "agent.yaml:1:18: `read_file_limit` must be at least 1",
+		"read_all_every: -1":                    "agent.yaml:1:17: `read_all_every` must not be negative",
+		"read_all_every: often":                 "agent.yaml:1:17: `read_all_every` must be a whole number, not \"often\"",
+		"max_depth: 0":                          "agent.yaml:1:12: `max_depth` must be at least 1",
+		"node: a\nnode: b":                      "agent.yaml:2:1: `node` is set twice, first at agent.yaml:1:7 (keep one of them)",
+		"node: &n a\nprefix: *n":                "agent.yaml:2:9: `prefix`: aliases are not allowed here (write the value out)",
+		"- node":                                "agent.yaml:1:1: the document must be a mapping of keys and values, not a list",
+		"node: [":                               "agent.yaml:1",
+		"node: a\n---\nnode: b":                 "agent.yaml: it must be one YAML document, not several",
+		"interval: 1ms\nnodee: a\nmax_depth: 0": "agent.yaml:2:1: unknown key `nodee`",
+	} {
+		_, err := agent.ParseConfig("agent.yaml", []byte(text), "web01")
+		var problems model.Problems
+		if !errors.As(err, &problems) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q gives\n  %v\nwant\n  %s", text, err, want)
+		}
+	}
+	_, err := agent.ParseConfig("agent.yaml", []byte("interval: 1ms\nnodee: a\nmax_depth: 0"), "web01")
+	if lines := strings.Split(err.Error(), "\n"); len(lines) != 3 || !slices.IsSorted(lines) {
+		t.Errorf("not all at once, in the order of the file: %q", lines)
+	}
+	if _, err := agent.ParseConfig("agent.yaml", nil, "bad host"); err == nil || !strings.Contains(err.Error(), "not a valid node id") {
+		t.Errorf("a host name that is no id gives %v", err)
+	}
+}
+
+func TestSize(t *testing.T) {
+	for text, want := range map[string]agent.Size{
+		"64MiB": 64 << 20, "64 MiB": 64 << 20, "1GiB": 1 << 30, "2KiB": 2048, "1kB": 1000, "3MB": 3e6, "1GB": 1e9, "12B": 12, "4096": 4096, "0": 0,
+	} {
+		var got agent.Size
+		if err := got.UnmarshalText([]byte(text)); err != nil || got != want {
+			t.Errorf("%s is %d (%v), want %d", text, got, err, want)
+		}
+		var again agent.Size
+		if err := again.UnmarshalText([]byte(got.String())); err != nil || again != got {
+			t.Errorf("%s comes back as %d", got, again)
+		}
+	}
+	for _, text := range []string{"", "MiB", "-1", "1.5MiB", "1TiB", "9999999999GiB", "1 0", "0x10"} {
+		var got agent.Size
+		if err := got.UnmarshalText([]byte(text)); err == nil {
+			t.Errorf("%q is taken as %d", text, got)
+		}
+	}
+}
+
+func TestReload(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.config.Interval = model.Duration(time.Hour)
+		n.start()
+		n.put("group.all.motd", "motd", "x")
+		n.take()
+		next := n.config
+		next.Interval = model.Duration(10 * time.Minute)
+		next.Groups = []string{"db"}
+		next.Log.Level = "debug"
+		next.Node, next.StateDir, next.NATS.Servers = "other", "/elsewhere", []string{"nats://x"}
+		applied, restart, err := n.agent.Reload(t.Context(), next)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(applied, []string{"groups", "interval", "log.level"}) || !slices.Equal(restart, []string{"node", "state_dir", "nats.servers"}) {
+			t.Errorf("applied %q, need a restart %q", applied, restart)
+		}
+		if got := n.agent.Config(); got.Node != "web01_example_net" || got.StateDir != n.state || got.Interval.Std() != 10*time.Minute {
+			t.Errorf("the configuration is %+v", got)
+		}
+		if !slices.Equal(n.bucket.groups, []string{"db"}) {
+			t.Errorf("the groups are %q", n.bucket.groups)
+		}
+		n.put("group.db.new", "new", "of the new group")
+		n.put("group.web.old", "old", "of the old group")
+		n.has("new", "of the new group")
+		n.lacks("old")
+		n.after(2 * time.Hour) // the run that was due by the old interval makes way for the new one
+		n.take()
+		n.after(time.Hour)
+		if runs := len(n.take()); runs < 8 {
+			t.Errorf("%d runs of two manifests in an hour", runs)
+		}
+
+		next.Interval = 0
+		if _, _, err := n.agent.Reload(t.Context(), next); err == nil || !strings.Contains(err.Error(), "interval") {
+			t.Errorf("got %v", err)
+		}
+		if n.agent.Config().Interval.Std() != 10*time.Minute {
+			t.Error("a configuration that is not valid changed something")
+		}
+	})
+}
+
+func TestConfigIsChecked(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.config.Node = "a.b"
+		if _, err := agent.New(t.Context(), n.options()); err == nil || !strings.Contains(err.Error(), "not a valid node id") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
