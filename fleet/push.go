@@ -49,6 +49,8 @@ type Pushed struct {
 type Pusher struct {
 	Assignments Assignments
 	Bundles     Bundles
+	// OnBundle, if set, is told how large a bundle is before it is stored, in bytes.
+	OnBundle func(size int64)
 }
 
 // Push assigns to every target, and gives what it did also when some failed;
@@ -100,6 +102,13 @@ func (p *Pusher) one(ctx context.Context, out *Pushed, value []byte, packed *pac
 func (p *Pusher) store(ctx context.Context, packed *packed, digest string) error {
 	if packed.stored {
 		return nil
+	}
+	info, err := packed.file.Stat()
+	if err != nil {
+		return err
+	}
+	if p.OnBundle != nil {
+		p.OnBundle(info.Size())
 	}
 	stored, err := p.Bundles.PutBundle(ctx, packed.file)
 	packed.stored = err == nil

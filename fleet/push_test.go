@@ -174,9 +174,14 @@ func TestPushBundle(t *testing.T) {
 	m := newMemory()
 	dir := write(t, map[string]string{"manifest.yaml": "muster: {}\n", "files/motd": "hello"})
 	push := fleet.Push{Source: read(t, dir, anything), Name: "site", Targets: []fleet.Target{{Node: "a"}, {Node: "b"}}}
-	done, err := pusher(m).Push(t.Context(), push)
+	p, size := pusher(m), int64(0)
+	p.OnBundle = func(n int64) { size += n }
+	done, err := p.Push(t.Context(), push)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if size != int64(len(m.bundles[done[0].Digest])) {
+		t.Errorf("told of %d bytes", size)
 	}
 	a, ok := fleet.Assignment(m.entries["node.b.site"][0].Value)
 	if !ok || !done[0].Bundle || a.Bundle != done[0].Digest || a.Digest != a.Bundle || a.Manifest != "" || m.bundles[a.Bundle] == nil || m.stored != 1 {
