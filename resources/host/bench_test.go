@@ -61,7 +61,7 @@ func BenchmarkLookDigest5000(b *testing.B) {
 		}
 	}
 	// Only what was left alone for a moment is remembered.
-	time.Sleep(50 * time.Millisecond)
+	<-time.After(50 * time.Millisecond)
 	look()
 	b.ReportAllocs()
 	for b.Loop() {

@@ -175,13 +175,15 @@ func TestRunNamesTheMissingInterpreter(t *testing.T) {
 // gone waits until a process is no more, or a zombie that nobody has read yet.
 func gone(t *testing.T, pid string) {
 	t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
 	for t.Context().Err() == nil {
 		stat, err := os.ReadFile("/proc/" + pid + "/stat")
 		_, after, _ := strings.Cut(string(stat), ") ")
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) || strings.HasPrefix(after, "Z") {
 			return
 		}
-		time.Sleep(time.Millisecond)
+		<-tick.C
 	}
 	t.Fatalf("process %s is still there", pid)
 }
