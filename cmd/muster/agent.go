@@ -1,0 +1,258 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/choria-io/fisk"
+	"github.com/nats-io/nats.go"
+
+	"github.com/musterfleet/muster/agent"
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/facts"
+)
+
+// agentCommand is muster agent run.
+type agentCommand struct {
+	file   string
+	node   string
+	groups []string
+}
+
+func (a *app) addAgent(ctx context.Context, cli *fisk.Application) {
+	c := &agentCommand{}
+	parent := cli.Command("agent", "Run this machine as a node of a fleet")
+	run := parent.Command("run", "Keep this machine in the state that the fleet's bucket assigns to it")
+	run.HelpLong("The configuration is agent.yaml in the configuration directory; muster agent config prints one. Flags win over it. SIGHUP reads it again, SIGTERM finishes the change in hand and ends.")
+	run.Flag("config", "The configuration").PlaceHolder("FILE").StringVar(&c.file)
+	run.Flag("node", "Id of this node").PlaceHolder("NAME").StringVar(&c.node)
+	run.Flag("group", "A group this node is in; may be given several times").PlaceHolder("NAME").StringsVar(&c.groups)
+	run.Action(a.action(func() error { return a.runAgent(ctx, c) }))
+	config := parent.Command("config", "Print the default configuration, with a comment for each key")
+	config.Action(a.action(func() error {
+		text, err := agent.ExampleConfig(agent.DefaultConfig(hostname()))
+		if err != nil {
+			return err
+		}
+		_, err = a.stdout.Write(text)
+		return err
+	}))
+}
+
+func hostname() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return "localhost"
+	}
+
+	return name
+}
+
+// config reads the configuration, with the flags over it.
+func (a *app) config(c *agentCommand) (agent.Config, error) {
+	path, named := c.file, c.file != ""
+	if !named {
+		path = filepath.Join(a.configDir, "agent.yaml")
+	}
+	text, err := os.ReadFile(path)
+	if err != nil && (named || !errors.Is(err, fs.ErrNotExist)) {
+		return agent.Config{}, err
+	}
+	config, err := agent.ParseConfig(path, text, hostname())
+	if err != nil {
+		return config, err
+	}
+	if c.node != "" {
+		config.Node = c.node
+	}
+	if len(c.groups) > 0 {
+		config.Groups = c.groups
+	}
+	a.overrideConfig(&config)
+
+	return config, config.Validate().Err()
+}
+
+// overrideConfig puts the global flags over what the file says.
+func (a *app) overrideConfig(config *agent.Config) {
+	set := func(target *string, value string) {
+		if value != "" {
+			*target = value
+		}
+	}
+	if a.stateDirSet || os.Getenv(envState) != "" {
+		config.StateDir = a.stateDir
+	}
+	set(&config.NATS.Context, a.connect.Context)
+	set(&config.NATS.Creds, a.connect.Creds)
+	set(&config.NATS.NKey, a.connect.NKey)
+	set(&config.NATS.TLSCA, a.connect.TLSCA)
+	set(&config.NATS.TLSCert, a.connect.TLSCert)
+	set(&config.NATS.TLSKey, a.connect.TLSKey)
+	if len(a.connect.Servers) > 0 {
+		config.NATS.Servers = a.connect.Servers
+	}
+	if a.prefixSet {
+		config.Prefix = a.prefix
+	}
+	if a.logFormatSet {
+		config.Log.Format = a.logFormat
+	}
+	if a.logLevelSet {
+		config.Log.Level = a.logLevel
+	}
+}
+
+// runAgent is the agent until it is told to end.
+func (a *app) runAgent(ctx context.Context, c *agentCommand) error {
+	config, err := a.config(c)
+	if err != nil {
+		return err
+	}
+	level := &slog.LevelVar{}
+	setLevel(level, config.Log.Level)
+	a.log = newLeveledLogger(a.stderr, config.Log.Format, level)
+	node, err := a.newNode(ctx, config)
+	if err != nil {
+		return err
+	}
+	defer node.close()
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
+	running, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		for {
+			select {
+			case <-hangups:
+				a.reloadAgent(running, c, node.agent, level)
+			case <-a.interrupted:
+				stop()
+				return
+			case <-running.Done():
+				return
+			}
+		}
+	}()
+
+	return node.run(running)
+}
+
+// reloadAgent reads the configuration again; a wrong one changes nothing.
+func (a *app) reloadAgent(ctx context.Context, c *agentCommand, running *agent.Agent, level *slog.LevelVar) {
+	config, err := a.config(c)
+	if err == nil {
+		_, _, err = running.Reload(ctx, config)
+	}
+	if err != nil {
+		a.log.ErrorContext(ctx, "the configuration is refused, the old one stays", "error", err)
+		return
+	}
+	setLevel(level, config.Log.Level)
+}
+
+func setLevel(v *slog.LevelVar, name string) {
+	var level slog.Level
+	// The configuration was validated: slog knows the name.
+	_ = level.UnmarshalText([]byte(name))
+	v.Set(level)
+}
+
+// node is an agent with its connection.
+type node struct {
+	agent   *agent.Agent
+	service *nodeService
+	nc      *nats.Conn
+}
+
+// newNode wires an agent to NATS. A server that is away is no error.
+func (a *app) newNode(ctx context.Context, config agent.Config) (*node, error) {
+	names, err := kvstore.NewNames(config.Prefix)
+	if err != nil {
+		return nil, err
+	}
+	n := &node{}
+	connected := make(chan struct{}, 1)
+	options := kvstore.ConnectOptions{
+		Context: config.NATS.Context, Servers: config.NATS.Servers, Creds: config.NATS.Creds, NKey: config.NATS.NKey,
+		TLSCA: config.NATS.TLSCA, TLSCert: config.NATS.TLSCert, TLSKey: config.NATS.TLSKey,
+		Name: "muster agent " + config.Node, InboxPrefix: names.InboxPrefix(config.Node), RetryOnFailedConnect: true,
+		OnStatus: func(s kvstore.ConnectionStatus) { a.onStatus(s, connected) },
+	}
+	if n.nc, err = kvstore.Dial(ctx, options); err != nil {
+		return nil, err
+	}
+	store, err := kvstore.New(n.nc, config.Prefix)
+	if err != nil {
+		n.nc.Close()
+		return nil, err
+	}
+	a.client, a.theHost = nil, host.New(host.Options{StateDir: config.StateDir, Log: a.log})
+	a.stateDir = config.StateDir
+	n.agent, err = agent.New(ctx, a.agentOptions(config, store))
+	if err != nil {
+		n.nc.Close()
+		return nil, err
+	}
+	n.service = &nodeService{agent: n.agent, store: store, config: config, connected: connected, log: a.log}
+
+	return n, nil
+}
+
+// onStatus logs what happens to the connection, and wakes who waits for it.
+func (a *app) onStatus(s kvstore.ConnectionStatus, connected chan<- struct{}) {
+	switch {
+	case s.Connected:
+		a.log.Info("connected to NATS", "server", s.Server)
+		select {
+		case connected <- struct{}{}:
+		default:
+		}
+	case s.Err != nil:
+		a.log.Warn("NATS", "error", s.Err)
+	default:
+		a.log.Warn("not connected to NATS")
+	}
+}
+
+func (a *app) agentOptions(config agent.Config, store *kvstore.Store) agent.Options {
+	loader := a.nodeLoader(config, store)
+
+	return agent.Options{
+		Config: config, Version: version(), Host: a.theHost, Log: a.log, Loader: loader,
+		Assignments: &assignments{store: store, host: a.theHost, config: config, log: a.log, regrouped: make(chan []string, 1)},
+		Bundles:     bundleSource{store},
+		Publisher:   publisher{store: store, node: config.Node},
+		States:      stateStore{store: store, node: config.Node},
+		Facts: func(ctx context.Context, dir string) (model.Facts, []error) {
+			return facts.Gather(ctx, facts.Options{Dir: dir})
+		},
+		StableFacts: facts.Digest,
+		RunEnv: func(runID string) []string {
+			return []string{envRun + "=" + runID, envState + "=" + config.StateDir}
+		},
+	}
+}
+
+// run is the agent and what answers requests for it, until ctx ends.
+func (n *node) run(ctx context.Context) error {
+	serving, stop := context.WithCancel(ctx)
+	defer stop()
+	served := make(chan error, 1)
+	go func() { served <- n.service.run(serving) }()
+	err := n.agent.Run(ctx)
+	stop()
+
+	return errors.Join(err, <-served)
+}
+
+func (n *node) close() { n.nc.Close() }

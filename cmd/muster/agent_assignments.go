@@ -1,0 +1,174 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/musterfleet/muster/agent"
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/resources/host"
+)
+
+// maxSeen bounds the file that remembers what the bucket held.
+const maxSeen = 256 << 20
+
+// assignments follows the bucket for an agent. What it saw last is on disk, so
+// that a bucket which was made anew while the agent was down is told from one
+// whose manifests were removed.
+type assignments struct {
+	store     *kvstore.Store
+	host      *host.Host
+	config    agent.Config
+	log       *slog.Logger
+	regrouped chan []string
+
+	mu    sync.Mutex
+	watch *kvstore.Watch
+}
+
+// seen is what is remembered on disk.
+type seen struct {
+	Stream  time.Time                `json:"stream"`
+	At      time.Time                `json:"at"`
+	Kept    []string                 `json:"kept,omitempty"`
+	Entries map[string]kvstore.Entry `json:"entries"`
+}
+
+func (s *assignments) file() string { return filepath.Join(s.config.StateDir, "seen.json") }
+
+// Run keeps the entries current, with other groups after a Regroup.
+func (s *assignments) Run(ctx context.Context, wake func()) error {
+	last, err := s.recall()
+	if err != nil {
+		return err
+	}
+	groups := s.config.Groups
+	for {
+		done, err := s.follow(ctx, groups, last, wake)
+		if err != nil || ctx.Err() != nil {
+			return err
+		}
+		groups = <-done
+		last = seen{}
+	}
+}
+
+// follow runs one watch until ctx ends or the groups are others; those are in
+// what it gives.
+func (s *assignments) follow(ctx context.Context, groups []string, last seen, wake func()) (<-chan []string, error) {
+	watch, err := kvstore.NewWatch(s.store, kvstore.WatchOptions{
+		Node: s.config.Node, Groups: groups, Log: s.log,
+		Last: last.Entries, LastSync: kvstore.Sync{Stream: last.Stream, At: last.At, Kept: last.Kept},
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	s.watch = watch
+	s.mu.Unlock()
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	next := make(chan []string, 1)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		select {
+		case others := <-s.regrouped:
+			next <- others
+			stop()
+		case <-watching.Done():
+		}
+	}()
+	err = watch.Run(watching, func([]string) {
+		s.remember(ctx, watch)
+		wake()
+	})
+	stop()
+	<-ended
+	if ctx.Err() == nil && len(next) > 0 {
+		return next, nil
+	}
+
+	return nil, err
+}
+
+// Entries gives what is assigned.
+func (s *assignments) Entries() ([]agent.Entry, agent.Sync) {
+	s.mu.Lock()
+	watch := s.watch
+	s.mu.Unlock()
+	if watch == nil {
+		return nil, agent.Sync{}
+	}
+	all, sync := watch.Entries()
+	out := make([]agent.Entry, 0, len(all))
+	for _, e := range all {
+		out = append(out, agent.Entry{Key: e.Key, Revision: e.Revision, Value: e.Value})
+	}
+	slices.SortFunc(out, func(a, b agent.Entry) int { return cmp.Compare(a.Key, b.Key) })
+	state := agent.Sync{Complete: !sync.At.IsZero()}
+	switch {
+	case sync.Err != nil:
+		state.Problem = sync.Err.Error()
+	case len(sync.Kept) > 0:
+		state.Problem = "the bucket was made anew or lost its content, the last known manifests stay in force: " + strings.Join(sync.Kept, ", ")
+	}
+
+	return out, state
+}
+
+// Regroup makes the next entries those of other groups.
+func (s *assignments) Regroup(groups []string) {
+	select {
+	case <-s.regrouped:
+	default:
+	}
+	s.regrouped <- groups
+}
+
+// remember keeps what the bucket holds for after a restart.
+func (s *assignments) remember(ctx context.Context, watch *kvstore.Watch) {
+	entries, sync := watch.Entries()
+	if sync.At.IsZero() {
+		return
+	}
+	text, err := json.Marshal(seen{Stream: sync.Stream, At: sync.At, Kept: sync.Kept, Entries: entries})
+	if err == nil {
+		self := host.Attrs{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()), Mode: 0o600}
+		err = s.host.Write(context.WithoutCancel(ctx), s.file(), bytes.NewReader(text), self)
+	}
+	if err != nil {
+		s.log.ErrorContext(ctx, "remembering what is assigned", "error", err)
+	}
+}
+
+// recall reads what was remembered. A damaged file is as good as none: the
+// bucket is read anyway.
+func (s *assignments) recall() (seen, error) {
+	var out seen
+	text, err := s.host.Read(s.file(), maxSeen)
+	if errors.Is(err, fs.ErrNotExist) {
+		return out, nil
+	}
+	if err != nil {
+		return out, fmt.Errorf("what was assigned before: %w", err)
+	}
+	if err := json.Unmarshal(text, &out); err != nil {
+		s.log.Warn("what was assigned before cannot be read and is left out", "file", s.file(), "error", err)
+		return seen{}, nil
+	}
+
+	return out, nil
+}

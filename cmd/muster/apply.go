@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/choria-io/fisk"
+
+	"github.com/musterfleet/muster/resources/manifest"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// maxDepth is how deep child manifests may be nested.
+const maxDepth = 10
+
+// applyCommand is muster apply.
+type applyCommand struct {
+	inputs
+	source                   string
+	noop, render             bool
+	diff, diffSet            bool
+	asJSON, noWait, detailed bool
+}
+
+func (a *app) addApply(ctx context.Context, cli *fisk.Application) {
+	c := &applyCommand{}
+	cmd := cli.Command("apply", "Bring this machine into the state that a manifest describes")
+	cmd.HelpLong("The manifest is checked as a whole before anything is touched. Exit code 0 means that all is as described, 1 that a resource failed or the manifest is not valid.\n\n" +
+		"  muster apply motd.yaml\n  muster apply --noop motd.yaml       what would change, with diffs\n  muster apply kv://MY_BUCKET/motd    from NATS\n  muster apply -                      from standard input")
+	cmd.Arg("manifest", "A path, -, kv://bucket/key, obj://bucket/name or http(s)://; a tar.gz is a bundle").Required().StringVar(&c.source)
+	cmd.Flag("noop", "Change nothing, say what would be changed").UnNegatableBoolVar(&c.noop)
+	cmd.Flag("diff", "Show what changes within files; on with --noop").IsSetByUser(&c.diffSet).BoolVar(&c.diff)
+	cmd.Flag("render", "Print the resources with all expressions resolved, and do nothing").UnNegatableBoolVar(&c.render)
+	cmd.Flag("json", "Print one transaction event a line").UnNegatableBoolVar(&c.asJSON)
+	cmd.Flag("no-wait", "Fail when another run holds the lock").UnNegatableBoolVar(&c.noWait)
+	cmd.Flag("detailed-exitcodes", "Exit 2 for changes, 4 for failures, 6 for both").UnNegatableBoolVar(&c.detailed)
+	c.add(cmd)
+	cmd.Action(a.action(func() error { return a.apply(ctx, c) }))
+}
+
+func (a *app) apply(ctx context.Context, c *applyCommand) error {
+	ask := a.lazyFacts(c.inputs)
+	loader := a.loader(ask)
+	source, err := loader.Fetch(ctx, orStdin(c.source))
+	if err != nil {
+		return err
+	}
+	defer a.closing(source.Close)
+	resolved, err := a.resolve(ctx, loader, source, c.inputs)
+	if err != nil {
+		return err
+	}
+	if c.render {
+		text, err := resolved.Render()
+		if err != nil {
+			return err
+		}
+		_, err = a.stdout.Write(text)
+		return err
+	}
+	for _, w := range resolved.Warnings {
+		a.log.Warn(w.Error())
+	}
+	nodeFacts, err := ask(ctx)
+	if err != nil {
+		return err
+	}
+	if resolved.PreMessage != "" {
+		fmt.Fprintln(a.stderr, resolved.PreMessage)
+	}
+	run, err := a.reconcile(ctx, reconciliation{
+		resources: resolved.Resources, manifest: identify(orStdin(c.source)), digest: source.Digest, facts: nodeFacts,
+		scope:     resource.Scope{Noop: c.noop, Dir: source.Dir, MaxDepth: maxDepth},
+		stopFirst: resolved.FailOnError, noWait: c.noWait, diff: c.diff || (c.noop && !c.diffSet),
+		asJSON: c.asJSON, detailed: c.detailed,
+	})
+	if err != nil {
+		return err
+	}
+	if resolved.PostMessage != "" {
+		fmt.Fprintln(a.stderr, resolved.PostMessage)
+	}
+
+	return a.conclude(ctx, run, c.detailed)
+}
+
+// resolve parses a manifest and works out its resources.
+func (a *app) resolve(ctx context.Context, loader *manifest.Loader, source *manifest.Source, in inputs) (*manifest.Resolved, error) {
+	doc, err := loader.Parse(source)
+	if err != nil {
+		return nil, err
+	}
+	external, err := a.externalData(ctx, loader, in)
+	if err != nil {
+		return nil, err
+	}
+
+	return loader.Resolve(ctx, doc, manifest.Inputs{Data: external, Dir: source.Dir})
+}
+
+func (a *app) externalData(ctx context.Context, loader *manifest.Loader, in inputs) (map[string]any, error) {
+	if in.data == "" {
+		return nil, nil
+	}
+
+	return loader.LoadData(ctx, in.data, manifest.Inputs{})
+}
+
+// closing closes something of which only the log needs to know.
+func (a *app) closing(f func() error) {
+	if err := f(); err != nil {
+		a.log.Warn("cleaning up", "error", err)
+	}
+}
+
+// orStdin gives the source that an argument names: fisk makes an empty one of
+// a lone dash.
+func orStdin(arg string) string {
+	if arg == "" {
+		return "-"
+	}
+
+	return arg
+}

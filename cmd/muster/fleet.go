@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/choria-io/fisk"
+
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/kvstore"
+)
+
+// addFleet declares the operator's commands.
+func (a *app) addFleet(ctx context.Context, cli *fisk.Application) {
+	cmd := cli.Command("fleet", "Run a fleet: assign manifests to nodes, watch them, ask them")
+	cmd.HelpLong("Nodes run `muster agent run`; everything between them and these commands is in NATS, found by --server or --context.\n\n" +
+		"  muster fleet init                          make the buckets and streams\n" +
+		"  muster fleet push --group web motd.yaml    assign a manifest to a group\n" +
+		"  muster fleet wait motd                     until every node runs it\n" +
+		"  muster fleet reports                       see what happens, live\n" +
+		"  muster fleet ensure exec uptime --all      ask all nodes at once")
+	a.addFleetInit(ctx, cmd)
+	a.addFleetPush(ctx, cmd)
+	a.addFleetRm(ctx, cmd)
+	a.addFleetLs(ctx, cmd)
+	a.addFleetShow(ctx, cmd)
+	a.addFleetNodes(ctx, cmd)
+	a.addFleetEnsure(ctx, cmd)
+	a.addFleetReports(ctx, cmd)
+	a.addFleetWait(ctx, cmd)
+	a.addFleetPermissions(cmd)
+}
+
+// fleet gives the fleet on NATS, after it was found to be provisioned.
+func (a *app) fleet(ctx context.Context) (*fleetStore, error) {
+	store, err := a.store(ctx)
+	if err != nil {
+		return nil, connectHint(err)
+	}
+	if err := store.Check(ctx); err != nil {
+		return nil, err
+	}
+
+	return &fleetStore{store: store, log: a.log, told: map[string]bool{}}, nil
+}
+
+// connectHint says what to do about a server that cannot be reached.
+func connectHint(err error) error {
+	if errors.Is(err, kvstore.ErrConnect) {
+		return fmt.Errorf("%w (name a server with --server, or a context of the nats tools with --context)", err)
+	}
+
+	return err
+}
+
+// untilInterrupt gives a context that ends at the first interrupt: the
+// operator's commands leave nothing half done.
+func (a *app) untilInterrupt(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	ended := make(chan struct{})
+	go func() {
+		select {
+		case <-a.interrupted:
+			cancel(errInterrupted)
+		case <-ended:
+		}
+	}()
+
+	return ctx, func() {
+		close(ended)
+		cancel(nil)
+	}
+}
+
+var errInterrupted = errors.New("interrupted")
+
+// targets are the flags that say whom a command is for.
+type targets struct {
+	nodes, groups []string
+	all           bool
+	groupFlag     string
+}
+
+func (t *targets) add(cmd *fisk.CmdClause) { t.addAs(cmd, "group") }
+
+// addAs gives the flag of groups another name, where a resource has a property
+// of that one.
+func (t *targets) addAs(cmd *fisk.CmdClause, group string) {
+	t.groupFlag = group
+	cmd.Flag("node", "A node; may be given several times").PlaceHolder("NODE").StringsVar(&t.nodes)
+	cmd.Flag(group, "The nodes of a group; may be given several times").PlaceHolder("GROUP").StringsVar(&t.groups)
+	cmd.Flag("all", "All nodes").UnNegatableBoolVar(&t.all)
+}
+
+// list gives the targets, at least one, every one of them valid.
+func (t *targets) list() ([]fleet.Target, error) {
+	list := fleet.Targets(t.nodes, t.groups, t.all)
+	if len(list) == 0 {
+		return nil, usagef("say whom it is for: --node NODE, --%s GROUP or --all", t.groupFlag)
+	}
+	for _, target := range list {
+		if err := kvstore.CheckFamily(target.String()); err != nil {
+			return nil, usagef("%w", err)
+		}
+	}
+
+	return list, nil
+}
+
+// isKey tells a key, node.web01.motd, from a manifest's name, motd.
+func isKey(text string) bool { return strings.Contains(text, ".") }
+
+// checkNameOrKey checks what is either a manifest's name or a key.
+func checkNameOrKey(text string) error {
+	if !isKey(text) {
+		if err := kvstore.CheckName(text); err != nil {
+			return usagef("%w", err)
+		}
+		return nil
+	}
+	target, name, err := fleet.ParseKey(text)
+	if err == nil {
+		err = errors.Join(kvstore.CheckFamily(target.String()), kvstore.CheckName(name))
+	}
+	if err != nil {
+		return usagef("%w", err)
+	}
+
+	return nil
+}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/choria-io/fisk"
+	"github.com/choria-io/fisk/units"
+	"golang.org/x/term"
+
+	"github.com/musterfleet/muster/kvstore"
+)
+
+// fleetInitCommand is muster fleet init.
+type fleetInitCommand struct {
+	replicas                         int
+	reportAge, commandAge, markerTTL time.Duration
+	reportSize, bundleSize           units.Base2Bytes
+	yes, dryRun                      bool
+	format
+}
+
+func (a *app) addFleetInit(ctx context.Context, fleet *fisk.CmdClause) {
+	c := &fleetInitCommand{}
+	cmd := fleet.Command("init", "Make the buckets and streams of a fleet, or bring them up to date")
+	cmd.HelpLong("Shows what it does. Run again it changes only what differs; a change of what is there already is asked for, or needs --yes, and nothing that holds data is made smaller.\n\n" +
+		"  muster fleet init --dry-run\n  muster fleet init --replicas 3 --report-age 30d")
+	cmd.Flag("replicas", "On how many servers each is kept; 1 when it is made").PlaceHolder("N").IntVar(&c.replicas)
+	cmd.Flag("report-age", "How long reports are kept; 7d when it is made").PlaceHolder("AGE").DurationVar(&c.reportAge)
+	cmd.Flag("report-size", "How much of reports is kept; 1GiB when it is made").PlaceHolder("SIZE").BytesVar(&c.reportSize)
+	cmd.Flag("bundle-size", "How large all bundles together may be; without a bound when it is made").PlaceHolder("SIZE").BytesVar(&c.bundleSize)
+	cmd.Flag("command-age", "How long a request may wait for a node that is away; 7d when it is made").PlaceHolder("AGE").DurationVar(&c.commandAge)
+	cmd.Flag("marker-ttl", "How long it is known of a node that it fell silent; 1d when it is made").PlaceHolder("AGE").DurationVar(&c.markerTTL)
+	cmd.Flag("dry-run", "Change nothing, show what would be done").UnNegatableBoolVar(&c.dryRun)
+	cmd.Flag("yes", "Do not ask").Short('y').UnNegatableBoolVar(&c.yes)
+	c.add(cmd)
+	cmd.Action(a.action(func() error { return a.fleetInit(ctx, c) }))
+}
+
+func (c *fleetInitCommand) options() kvstore.Options {
+	return kvstore.Options{
+		Replicas: c.replicas, ReportAge: c.reportAge, ReportBytes: int64(c.reportSize),
+		BundleBytes: int64(c.bundleSize), CommandAge: c.commandAge, MarkerTTL: c.markerTTL,
+	}
+}
+
+func (a *app) fleetInit(ctx context.Context, c *fleetInitCommand) error {
+	ctx, cancel := a.untilInterrupt(ctx)
+	defer cancel()
+	if c.replicas < 0 || c.replicas > 5 {
+		return usagef("--replicas %d: a stream has 1 to 5", c.replicas)
+	}
+	store, err := a.store(ctx)
+	if err != nil {
+		return connectHint(err)
+	}
+	planned, err := store.Plan(ctx, c.options())
+	if err != nil {
+		return err
+	}
+	if !c.isDocument() {
+		a.printDifferences(planned)
+	}
+	switch {
+	case c.dryRun || len(planned) == 0:
+	default:
+		if err := a.confirm(c, planned); err != nil {
+			return err
+		}
+		if planned, err = store.Apply(ctx, c.options()); err != nil {
+			return err
+		}
+	}
+	if c.isDocument() {
+		if planned == nil {
+			planned = []kvstore.Difference{}
+		}
+		return a.printDocument(planned, c.yaml)
+	}
+	if len(planned) > 0 && !c.dryRun {
+		fmt.Fprintln(a.stdout, "done")
+	}
+
+	return nil
+}
+
+func (a *app) printDifferences(planned []kvstore.Difference) {
+	if len(planned) == 0 {
+		fmt.Fprintln(a.stdout, "all is as it must be")
+	}
+	for _, d := range planned {
+		if d.Create {
+			fmt.Fprintf(a.stdout, "create %s\n", d.Stream)
+		}
+		for _, change := range d.Changes {
+			fmt.Fprintf(a.stdout, "change %s: %s\n", d.Stream, change)
+		}
+	}
+}
+
+// confirm asks before something that is there already is changed. What is
+// refused needs no question: applying says so.
+func (a *app) confirm(c *fleetInitCommand, planned []kvstore.Difference) error {
+	refused := slices.ContainsFunc(planned, func(d kvstore.Difference) bool {
+		return slices.ContainsFunc(d.Changes, func(change kvstore.Change) bool { return change.Refused != "" })
+	})
+	if c.yes || refused || !slices.ContainsFunc(planned, func(d kvstore.Difference) bool { return !d.Create }) {
+		return nil
+	}
+	if !a.asksPeople() || !isTerminal(a.stderr) {
+		return fmt.Errorf("nothing was changed: changes of what is there already need --yes")
+	}
+	fmt.Fprint(a.stderr, "Change what is there already? [y/N] ")
+	answer, _ := bufio.NewReader(a.stdin).ReadString('\n')
+	if word := strings.ToLower(strings.TrimSpace(answer)); word != "y" && word != "yes" {
+		return fmt.Errorf("nothing was changed")
+	}
+
+	return nil
+}
+
+// asksPeople says that somebody can answer a question.
+func (a *app) asksPeople() bool {
+	f, ok := a.stdin.(*os.File)
+
+	return ok && term.IsTerminal(int(f.Fd()))
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/choria-io/fisk"
+
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/kvstore"
+)
+
+// fleetReportsCommand is muster fleet reports.
+type fleetReportsCommand struct {
+	follow, asJSON      bool
+	since               string
+	node, kind, outcome string
+}
+
+func (a *app) addFleetReports(ctx context.Context, parent *fisk.CmdClause) {
+	c := &fleetReportsCommand{}
+	cmd := parent.Command("reports", "Show what nodes report, live")
+	cmd.HelpLong("A line a report: when, which node, what kind, what came of it, about what. It begins with the last ten minutes and goes on until it is interrupted; with --no-follow it shows all there is and ends.\n\n" +
+		"  muster fleet reports\n  muster fleet reports --outcome failed --since 2d --no-follow\n  muster fleet reports --node web01 --kind transaction --json | jq .data.error")
+	cmd.Flag("follow", "Go on with what comes").Default("true").BoolVar(&c.follow)
+	cmd.Flag("since", "Begin at this time, or this long ago").PlaceHolder("TIME|DURATION").StringVar(&c.since)
+	cmd.Flag("node", "Only this node's").PlaceHolder("NODE").StringVar(&c.node)
+	cmd.Flag("kind", "Only this kind: run, transaction, health, ensure or node").PlaceHolder("KIND").EnumVar(&c.kind, kvstore.KindRun, kvstore.KindTransaction, kvstore.KindHealth, kvstore.KindEnsure, kvstore.KindNode)
+	cmd.Flag("outcome", "Only this outcome: stable, changed, failed …").PlaceHolder("OUTCOME").StringVar(&c.outcome)
+	cmd.Flag("json", "Print one JSON document a line").UnNegatableBoolVar(&c.asJSON)
+	cmd.Action(a.action(func() error { return a.fleetReports(ctx, c) }))
+}
+
+// followedSince is how far back a live view begins.
+const followedSince = 10 * time.Minute
+
+func (c *fleetReportsCommand) filter(now time.Time) (kvstore.ReportFilter, error) {
+	f := kvstore.ReportFilter{Node: c.node, Kind: c.kind, Outcome: c.outcome, Follow: c.follow}
+	switch {
+	case c.since != "":
+		at, err := moment(c.since, now, -1)
+		if err != nil {
+			return f, usagef("--since: %w", err)
+		}
+		f.Since = at
+	case c.follow:
+		f.Since = now.Add(-followedSince)
+	}
+	for _, token := range []string{c.node, c.outcome} {
+		if token != "" && !kvstore.ValidToken(token) {
+			return f, usagef("%q: write one word of letters, digits, - and _", token)
+		}
+	}
+
+	return f, nil
+}
+
+func (a *app) fleetReports(ctx context.Context, c *fleetReportsCommand) error {
+	ctx, cancel := a.untilInterrupt(ctx)
+	defer cancel()
+	filter, err := c.filter(time.Now())
+	if err != nil {
+		return err
+	}
+	store, err := a.fleet(ctx)
+	if err != nil {
+		return err
+	}
+	for r, err := range store.reports(ctx, filter) {
+		switch {
+		case err != nil && errors.Is(context.Cause(ctx), errInterrupted):
+			return nil
+		case errors.Is(err, kvstore.ErrInvalidEvent):
+			a.log.Warn("a report cannot be read", "error", err)
+		case err != nil:
+			return err
+		case c.asJSON:
+			a.printJSONLine(r)
+		default:
+			a.printReport(r)
+		}
+	}
+
+	return nil
+}
+
+func (a *app) printReport(r fleet.Report) {
+	text := oneLine(r.Summary())
+	if subject := r.Subject(); subject != "" {
+		text = joinedBy(": ", subject, text)
+	}
+	outcome := fmt.Sprintf("%-9s", r.Outcome)
+	if painted := a.paintWord(string(r.Outcome)); painted != string(r.Outcome) {
+		outcome = painted + outcome[min(len(r.Outcome), len(outcome)):]
+	}
+	fmt.Fprintf(a.stdout, "%s  %s  %-11s  %s  %s\n", r.Time.Local().Format("2006-01-02 15:04:05"), r.Node, r.Kind, outcome, text)
+}
+
+// joinedBy joins two texts where both are there.
+func joinedBy(by, a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+
+	return a + by + b
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/choria-io/fisk"
+
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/kvstore"
+)
+
+// fleetRmCommand is muster fleet rm.
+type fleetRmCommand struct {
+	targets
+	format
+	names []string
+}
+
+// removed is what came of one key.
+type removed struct {
+	Key      string `json:"key"`
+	Revision uint64 `json:"revision,omitempty"`
+	// Absent says that it was not assigned.
+	Absent bool `json:"absent,omitempty"`
+}
+
+func (a *app) addFleetRm(ctx context.Context, parent *fisk.CmdClause) {
+	c := &fleetRmCommand{}
+	cmd := parent.Command("rm", "Take assignments away from nodes and groups")
+	cmd.HelpLong("Nodes stop holding that state; what was made stays as it is. What was not assigned is told and is no error.\n\n" +
+		"  muster fleet rm node.web01.motd\n  muster fleet rm motd --group web --node web01")
+	cmd.Arg("name", "Names, with --node, --group or --all; or keys as muster fleet ls shows them").Required().StringsVar(&c.names)
+	c.targets.add(cmd)
+	c.format.add(cmd)
+	cmd.Action(a.action(func() error { return a.fleetRm(ctx, c) }))
+}
+
+func (c *fleetRmCommand) keys() ([]string, error) {
+	var keys []string
+	for _, name := range c.names {
+		if err := checkNameOrKey(name); err != nil {
+			return nil, err
+		}
+		if isKey(name) {
+			keys = append(keys, name)
+			continue
+		}
+		list, err := c.list()
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range list {
+			keys = append(keys, t.Key(name))
+		}
+	}
+
+	return keys, nil
+}
+
+func (a *app) fleetRm(ctx context.Context, c *fleetRmCommand) error {
+	ctx, cancel := a.untilInterrupt(ctx)
+	defer cancel()
+	keys, err := c.keys()
+	if err != nil {
+		return err
+	}
+	store, err := a.fleet(ctx)
+	if err != nil {
+		return err
+	}
+	var done []removed
+	var failed []error
+	for _, key := range keys {
+		r, err := store.remove(ctx, key)
+		if err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		done = append(done, r)
+	}
+	if c.isDocument() {
+		return errors.Join(append(failed, a.printDocument(done, c.yaml))...)
+	}
+	for _, r := range done {
+		if r.Absent {
+			fmt.Fprintf(a.stdout, "%s was not assigned\n", r.Key)
+			continue
+		}
+		fmt.Fprintf(a.stdout, "%s removed, revision %d\n", r.Key, r.Revision)
+	}
+
+	return errors.Join(failed...)
+}
+
+// remove takes an assignment away. One that is not there is written over all
+// the same: a node may still hold it from before the bucket was made anew.
+func (f *fleetStore) remove(ctx context.Context, key string) (removed, error) {
+	target, name, err := fleet.ParseKey(key)
+	if err != nil {
+		return removed{}, err
+	}
+	_, err = f.store.Get(ctx, target.String(), name)
+	absent := errors.Is(err, kvstore.ErrNotFound)
+	if err != nil && !absent {
+		return removed{}, err
+	}
+	revision, err := f.store.DeleteManifest(ctx, target.String(), name)
+
+	return removed{Key: key, Revision: revision, Absent: absent}, err
+}

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/kvstore"
+)
+
+// fleetStore gives package fleet what it needs of NATS.
+type fleetStore struct {
+	store *kvstore.Store
+	log   *slog.Logger
+	// told are the nodes whose state cannot be read, so that it is said once.
+	told map[string]bool
+}
+
+// fleetError makes the sentinels of package fleet of those of the store.
+func fleetError(err error) error {
+	switch {
+	case errors.Is(err, kvstore.ErrNotFound):
+		return alsoIs{err, fleet.ErrNotFound}
+	case errors.Is(err, kvstore.ErrTooLarge):
+		return alsoIs{err, fleet.ErrTooLarge}
+	default:
+		return err
+	}
+}
+
+// alsoIs is an error that errors.Is finds another one in, without its words.
+type alsoIs struct {
+	error
+	also error
+}
+
+func (e alsoIs) Unwrap() []error { return []error{e.error, e.also} }
+
+// Get gives the assignment in force.
+func (f *fleetStore) Get(ctx context.Context, key string) (fleet.Entry, error) {
+	target, name, err := fleet.ParseKey(key)
+	if err != nil {
+		return fleet.Entry{}, err
+	}
+	e, err := f.store.Get(ctx, target.String(), name)
+
+	return entryOf(e), fleetError(err)
+}
+
+func entryOf(e kvstore.Entry) fleet.Entry {
+	return fleet.Entry{Key: e.Key, Revision: e.Revision, Digest: fleet.Digest(e.Value), At: e.Time, Value: e.Value}
+}
+
+// Put stores an assignment.
+func (f *fleetStore) Put(ctx context.Context, key string, value []byte) (uint64, error) {
+	target, name, err := fleet.ParseKey(key)
+	if err != nil {
+		return 0, err
+	}
+	revision, err := f.store.PutManifest(ctx, target.String(), name, value)
+
+	return revision, fleetError(err)
+}
+
+// PutBundle stores a bundle.
+func (f *fleetStore) PutBundle(ctx context.Context, r io.ReadSeeker) (string, error) {
+	return f.store.PutBundle(ctx, r)
+}
+
+// History gives the revisions of an assignment that are still there.
+func (f *fleetStore) History(ctx context.Context, key string) ([]fleet.Entry, error) {
+	target, name, err := fleet.ParseKey(key)
+	if err != nil {
+		return nil, err
+	}
+	all, err := f.store.History(ctx, target.String(), name)
+	out := make([]fleet.Entry, len(all))
+	for i, r := range all {
+		out[i] = entryOf(r.Entry)
+		if out[i].Deleted = r.Deleted; r.Deleted {
+			out[i].Digest = ""
+		}
+	}
+
+	return out, fleetError(err)
+}
+
+// list gives all assignments, or those of a name or key.
+func (f *fleetStore) list(ctx context.Context, families []string, nameOrKey string) ([]fleet.Entry, error) {
+	all, err := f.store.List(ctx, families...)
+	if err != nil {
+		return nil, err
+	}
+	var out []fleet.Entry
+	for _, l := range all {
+		if nameOrKey == "" || l.Name == nameOrKey || l.Key == nameOrKey {
+			out = append(out, fleet.Entry{Key: l.Key, Revision: l.Revision, Digest: l.Digest, At: l.Time})
+		}
+	}
+
+	return out, nil
+}
+
+// named gives the assignments of a name, or the one of a key. When there is
+// none the error says what there is.
+func (f *fleetStore) named(ctx context.Context, nameOrKey string) ([]fleet.Entry, error) {
+	all, err := f.list(ctx, nil, nameOrKey)
+	if err == nil && len(all) == 0 {
+		err = fmt.Errorf("no manifest %s is assigned: %w (see muster fleet ls)", nameOrKey, fleet.ErrNotFound)
+	}
+
+	return all, err
+}
+
+// Nodes gives all nodes by name. What one of them says and cannot be read is
+// logged, and keeps nobody from seeing the others.
+func (f *fleetStore) Nodes(ctx context.Context) ([]fleet.Node, error) {
+	records, err := f.store.Nodes(ctx)
+	for _, err := range flatten(err) {
+		if !errors.Is(err, kvstore.ErrInvalidState) {
+			return nil, err
+		}
+		if !f.told[err.Error()] {
+			f.told[err.Error()] = true
+			f.log.Warn("what a node says of itself cannot be read", "error", err)
+		}
+	}
+	out := make([]fleet.Node, len(records))
+	for i, r := range records {
+		out[i] = fleet.Node{NodeState: r.State, Silent: r.Gone, Heard: r.Updated}
+		out[i].Node = r.Node
+	}
+	slices.SortFunc(out, func(a, b fleet.Node) int { return strings.Compare(a.Node, b.Node) })
+
+	return out, nil
+}
+
+// flatten gives the errors that were joined.
+func flatten(err error) []error {
+	if err == nil {
+		return nil
+	}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return joined.Unwrap()
+	}
+
+	return []error{err}
+}
+
+// reports reads reports, each once.
+func (f *fleetStore) reports(ctx context.Context, filter kvstore.ReportFilter) iter.Seq2[fleet.Report, error] {
+	return func(yield func(fleet.Report, error) bool) {
+		var repeats fleet.Repeats
+		for r, err := range f.store.Reports(ctx, filter) {
+			report := fleet.Report{
+				Node: r.Node, Kind: r.Kind, Outcome: r.Outcome, Time: r.Time, ID: r.ID, Seq: r.Seq, Type: r.Type, RunID: r.RunID,
+				Manifest: r.Manifest, Revision: r.Revision, Digest: r.Digest, Cause: r.Cause, CorrelationID: r.CorrelationID, Data: r.Data,
+			}
+			if err == nil && repeats.Seen(report) {
+				continue
+			}
+			if !yield(report, err) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/choria-io/fisk"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/facts"
+	"github.com/musterfleet/muster/resources/manifest"
+)
+
+// downloadTimeout bounds how long a manifest or its data may take to come by HTTP.
+const downloadTimeout = time.Minute
+
+// inputs are the flags that say what goes into a manifest besides itself.
+type inputs struct {
+	facts     []string
+	factFiles []string
+	data      string
+}
+
+func (i *inputs) addFacts(cmd *fisk.CmdClause) {
+	cmd.Flag("fact", "Set a fact; dots in the name make it nested").PlaceHolder("NAME=VALUE").StringsVar(&i.facts)
+	cmd.Flag("facts", "Read facts from a JSON or YAML file").PlaceHolder("FILE").StringsVar(&i.factFiles)
+}
+
+func (i *inputs) add(cmd *fisk.CmdClause) {
+	i.addFacts(cmd)
+	cmd.Flag("data", "Take further data from a file, kv://bucket/key or http(s)://; it wins over the manifest's own").PlaceHolder("SOURCE").StringVar(&i.data)
+}
+
+// gather gives the node's facts with those of the flags over them.
+func (a *app) gather(ctx context.Context, in inputs) (model.Facts, error) {
+	var extra []map[string]any
+	for _, file := range in.factFiles {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("--facts: %w", err)
+		}
+		more, err := facts.Parse(file, text)
+		if err != nil {
+			return nil, err
+		}
+		extra = append(extra, more)
+	}
+	for _, pair := range in.facts {
+		name, value, ok := strings.Cut(pair, "=")
+		if !ok || name == "" {
+			return nil, usagef("--fact %q: write it as name=value", pair)
+		}
+		extra = append(extra, nested(name, value))
+	}
+	all, errs := facts.Gather(ctx, facts.Options{Dir: a.configDir, Extra: extra})
+	for _, err := range errs {
+		a.log.Warn("a source of facts failed", "error", err)
+	}
+
+	return all, nil
+}
+
+// nested makes {a: {b: value}} of a.b.
+func nested(name, value string) map[string]any {
+	parts := strings.Split(name, ".")
+	out := map[string]any{parts[len(parts)-1]: value}
+	for i := len(parts) - 2; i >= 0; i-- {
+		out = map[string]any{parts[i]: out}
+	}
+
+	return out
+}
+
+// lazyFacts gathers facts at most once, and only when something asks.
+func (a *app) lazyFacts(in inputs) func(context.Context) (model.Facts, error) {
+	var once sync.Once
+	var all model.Facts
+	var err error
+
+	return func(ctx context.Context) (model.Facts, error) {
+		once.Do(func() { all, err = a.gather(ctx, in) })
+		return all, err
+	}
+}
+
+// loader reads manifests with everything the command line gives it.
+func (a *app) loader(ask func(context.Context) (model.Facts, error)) *manifest.Loader {
+	return manifest.NewLoader(manifest.Options{
+		Types:   a.types,
+		Facts:   ask,
+		Environ: environ(),
+		Stdin:   a.stdin,
+		HTTP:    &http.Client{Timeout: downloadTimeout},
+		KV: func(ctx context.Context, bucket, key string) ([]byte, error) {
+			store, err := a.store(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return store.KVGet(ctx, bucket, key)
+		},
+		Object: func(ctx context.Context, bucket, name string) (io.ReadCloser, error) {
+			store, err := a.store(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return store.Object(ctx, bucket, name)
+		},
+		Unpack: a.unpack,
+	})
+}
+
+// unpack unpacks a bundle into a directory of its own.
+func (a *app) unpack(ctx context.Context, r io.Reader) (dir string, cleanup func() error, err error) {
+	dir, err = a.host().TempDir("bundle")
+	if err != nil {
+		return "", nil, err
+	}
+	cleanup = func() error { return os.RemoveAll(dir) }
+	if err := a.host().Unpack(ctx, r, dir, host.UnpackLimits{}); err != nil {
+		_ = cleanup()
+		return "", nil, err
+	}
+
+	return dir, cleanup, nil
+}
+
+// environ is the environment that expressions see: without what belongs to
+// muster and its credentials.
+func environ() map[string]string {
+	out := map[string]string{}
+	for _, pair := range os.Environ() {
+		name, value, _ := strings.Cut(pair, "=")
+		if !strings.HasPrefix(name, "MUSTER_") && !strings.HasPrefix(name, "NATS_") {
+			out[name] = value
+		}
+	}
+
+	return out
+}
+
+// identify names a manifest: the absolute path of a file, else its source.
+func identify(source string) string {
+	if source == "-" || strings.Contains(source, "://") {
+		return source
+	}
+	abs, err := filepath.Abs(source)
+	if err != nil {
+		return source
+	}
+
+	return abs
+}

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/choria-io/fisk"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// addTypeCommands gives parent a command for each type, with a flag for each
+// of its properties, and calls act with what was given. Everything is derived
+// from the registered types.
+func (a *app) addTypeCommands(parent *fisk.CmdClause, act func(typ *resource.Type, properties resource.Value) error) {
+	for _, t := range a.types {
+		cmd := parent.Command(t.Name, t.Summary)
+		flags := newPropertyFlags(cmd, t)
+		cmd.Action(a.action(func() error { return act(t, flags.value()) }))
+	}
+}
+
+// propertyFlags are the flags of one type's command.
+type propertyFlags struct {
+	typ   *resource.Type
+	name  string
+	flags []*propertyFlag
+}
+
+// propertyFlag is one property as a flag.
+type propertyFlag struct {
+	property resource.Property
+	set      bool
+	text     string
+	flag     bool
+	items    []string
+}
+
+func newPropertyFlags(cmd *fisk.CmdClause, t *resource.Type) *propertyFlags {
+	p := &propertyFlags{typ: t}
+	help := t.NameHelp
+	if help == "" {
+		help = "What it is about"
+	}
+	cmd.Arg("name", help).Required().StringVar(&p.name)
+	for _, property := range t.Properties() {
+		// Structures have no sensible form as a flag; they are for manifests and requests.
+		if property.Key == "name" || property.GoType.Kind() == reflect.Struct {
+			continue
+		}
+		p.add(cmd, property)
+	}
+
+	return p
+}
+
+func (p *propertyFlags) add(cmd *fisk.CmdClause, property resource.Property) {
+	f := &propertyFlag{property: property}
+	clause := cmd.Flag(strings.ReplaceAll(property.Key, "_", "-"), property.Help).IsSetByUser(&f.set)
+	switch property.GoType.Kind() {
+	case reflect.Bool:
+		clause.BoolVar(&f.flag)
+	case reflect.Slice:
+		clause.PlaceHolder("VALUE…").StringsVar(&f.items)
+	case reflect.Map:
+		clause.PlaceHolder("KEY=VALUE…").StringsVar(&f.items)
+	default:
+		enum := property.Enum
+		if property.Key == "ensure" {
+			enum = p.typ.Ensures
+		}
+		if property.Key == "provider" {
+			enum = p.typ.Providers
+		}
+		clause.PlaceHolder(placeHolder(property, enum)).HintOptions(enum...).StringVar(&f.text)
+	}
+	p.flags = append(p.flags, f)
+}
+
+func placeHolder(property resource.Property, enum []string) string {
+	switch {
+	case len(enum) > 0:
+		return strings.Join(enum, "|")
+	case property.GoType == reflect.TypeFor[model.Duration]():
+		return "DURATION"
+	default:
+		return strings.ToUpper(property.Key)
+	}
+}
+
+// value gives what was set as a mapping of properties; the place of each is its flag.
+func (p *propertyFlags) value() resource.Value {
+	v := resource.Value{Kind: resource.Map}
+	v.Entries = append(v.Entries, resource.Entry{Key: "name", Value: resource.Value{Kind: resource.String, Text: p.name, Pos: model.Position{File: "the name"}}})
+	for _, f := range p.flags {
+		if f.set {
+			pos := model.Position{File: "--" + strings.ReplaceAll(f.property.Key, "_", "-")}
+			v.Entries = append(v.Entries, resource.Entry{Key: f.property.Key, Pos: pos, Value: f.value(pos)})
+		}
+	}
+
+	return v
+}
+
+func (f *propertyFlag) value(pos model.Position) resource.Value {
+	switch f.property.GoType.Kind() {
+	case reflect.Bool:
+		text := "false"
+		if f.flag {
+			text = "true"
+		}
+		return resource.Value{Kind: resource.Bool, Text: text, Pos: pos}
+	case reflect.Slice:
+		v := resource.Value{Kind: resource.List, Pos: pos}
+		for _, item := range f.items {
+			v.Items = append(v.Items, resource.Value{Kind: resource.String, Text: item, Pos: pos})
+		}
+		return v
+	case reflect.Map:
+		return pairs(f.items, pos)
+	default:
+		return resource.Value{Kind: resource.String, Text: f.text, Pos: pos}
+	}
+}
+
+// pairs makes a mapping of key=value texts; the last of a key counts.
+func pairs(items []string, pos model.Position) resource.Value {
+	v := resource.Value{Kind: resource.Map, Pos: pos}
+	for _, item := range items {
+		key, text, _ := strings.Cut(item, "=")
+		v.Entries = slices.DeleteFunc(v.Entries, func(e resource.Entry) bool { return e.Key == key })
+		v.Entries = append(v.Entries, resource.Entry{Key: key, Pos: pos, Value: resource.Value{Kind: resource.String, Text: text, Pos: pos}})
+	}
+
+	return v
+}

@@ -1,0 +1,253 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/segmentio/ksuid"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine"
+	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// How a muster that a command of a run starts finds the run it belongs to, and
+// the session that ensure commands share.
+const (
+	envRun     = "MUSTER_RUN"
+	envState   = "MUSTER_STATE_DIR"
+	envSession = "MUSTER_SESSION_STORE"
+)
+
+// shutdownTimeout is how long the change in hand may still take after the
+// first interrupt.
+const shutdownTimeout = time.Minute
+
+// reconciliation is one run at the command line.
+type reconciliation struct {
+	resources []*resource.Resource
+	manifest  string
+	digest    string
+	scope     resource.Scope
+	facts     model.Facts
+	stopFirst bool // fail_on_error
+	noWait    bool
+	diff      bool
+	asJSON    bool
+	detailed  bool
+	cause     model.Cause
+	// each gets every transaction; nil logs it.
+	each func(*model.Transaction)
+}
+
+// reconcile orders the resources, runs them and tells what happened.
+func (a *app) reconcile(ctx context.Context, r reconciliation) (*model.Run, error) {
+	session, err := a.openSession()
+	if err != nil {
+		return nil, err
+	}
+	opts := engine.Options{
+		Manifest: r.manifest, Digest: r.digest, Version: version(), Cause: model.CauseCommand, RunID: ksuid.New().String(),
+		FailOnError: r.stopFirst, Stop: a.interrupted, Full: r.asJSON || session != nil || r.each != nil,
+		Env: resource.Env{Host: a.host(), Facts: r.facts, Log: a.log, Scope: r.scope},
+	}
+	var known engine.Known
+	if session != nil {
+		if opts.Earlier, err = session.Earlier(); err != nil {
+			return nil, err
+		}
+		known = func(ref model.Ref) bool { _, ok := opts.Earlier(ref); return ok }
+	}
+	graph, err := engine.Build(r.resources, known)
+	if err != nil {
+		return nil, err
+	}
+	unlock, err := a.enterRun(ctx, r, &opts)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	opts.OnTransaction = a.onTransaction(ctx, r, session)
+	ctx, cancel := a.graceful(ctx)
+	defer cancel()
+
+	return engine.Run(ctx, graph, opts), nil
+}
+
+// enterRun takes the node's run lock, unless this muster was started by a run
+// that holds it, or changes nothing.
+func (a *app) enterRun(ctx context.Context, r reconciliation, opts *engine.Options) (unlock func(), err error) {
+	opts.Env.RunEnv = []string{envRun + "=" + opts.RunID, envState + "=" + a.stateDir}
+	if r.scope.Noop {
+		return func() {}, nil
+	}
+	opts.Journal = engine.NewFileJournal(a.host(), a.stateDir, r.manifest)
+	if parent := os.Getenv(envRun); parent != "" {
+		if holder, held, err := a.host().HolderOf(); err == nil && held && holder.RunID == parent {
+			opts.Joined = true
+			opts.Env.RunEnv[0] = envRun + "=" + parent
+			return func() {}, nil
+		}
+	}
+	release, err := a.host().Lock(ctx, host.LockOptions{
+		Wait:   !r.noWait,
+		Holder: host.LockHolder{PID: os.Getpid(), Command: strings.Join(os.Args, " "), RunID: opts.RunID, Since: time.Now().UTC()},
+		OnWait: func(h host.LockHolder) { a.log.Info("waiting for another run", "holder", h.String()) },
+	})
+	if err != nil {
+		return nil, err
+	}
+
+	return func() {
+		if err := release(); err != nil {
+			a.log.Warn("giving up the run lock", "error", err)
+		}
+	}, nil
+}
+
+// graceful gives a context that ends some time after the first interrupt, for
+// a change that does not come to its end by itself.
+func (a *app) graceful(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	done := make(chan struct{})
+	go func() {
+		select {
+		case <-done:
+			return
+		case <-a.interrupted:
+		}
+		a.log.Warn("stopping after the change in hand; interrupt again to break it off")
+		timer := time.NewTimer(shutdownTimeout)
+		defer timer.Stop()
+		select {
+		case <-done:
+		case <-timer.C:
+			cancel(fmt.Errorf("the change in hand was still running %s after the interrupt", shutdownTimeout))
+		}
+	}()
+
+	return ctx, func() {
+		close(done)
+		cancel(nil)
+	}
+}
+
+func (a *app) openSession() (*engine.Session, error) {
+	dir := os.Getenv(envSession)
+	if dir == "" {
+		return nil, nil
+	}
+
+	return engine.OpenSession(a.host(), dir)
+}
+
+// onTransaction tells of each transaction as it happens.
+func (a *app) onTransaction(ctx context.Context, r reconciliation, session *engine.Session) func(*model.Transaction) {
+	return func(t *model.Transaction) {
+		if session != nil {
+			if err := session.Append(ctx, t); err != nil {
+				a.log.Error("storing the transaction in the session", "error", err)
+			}
+		}
+		if r.each != nil {
+			r.each(t)
+			return
+		}
+		engine.LogTransaction(ctx, a.log, t)
+		if r.asJSON {
+			a.printJSONLine(t)
+			return
+		}
+		if r.diff {
+			a.printChanges(t)
+		}
+	}
+}
+
+func (a *app) printJSONLine(v any) {
+	if err := json.NewEncoder(a.stdout).Encode(v); err != nil {
+		a.log.Error("writing to standard output", "error", err)
+	}
+}
+
+// printChanges shows what a plan said, with its diffs.
+func (a *app) printChanges(t *model.Transaction) {
+	for _, c := range t.Changes {
+		if c.Property != "" && c.From != c.To {
+			fmt.Fprintf(a.stdout, "  %s %s: %s -> %s\n", t.Ref(), c.Property, c.From, c.To)
+		}
+		if c.Diff == "" {
+			continue
+		}
+		for line := range strings.Lines(c.Diff) {
+			fmt.Fprintf(a.stdout, "  %s\n", a.paintDiff(strings.TrimSuffix(line, "\n")))
+		}
+	}
+}
+
+func (a *app) paintDiff(line string) string {
+	if !hasColour(a.stdout) || line == "" {
+		return line
+	}
+	switch line[0] {
+	case '+':
+		return "\x1b[32m" + line + "\x1b[0m"
+	case '-':
+		return "\x1b[31m" + line + "\x1b[0m"
+	default:
+		return line
+	}
+}
+
+// conclude logs the summary of a run and makes the exit code of it.
+func (a *app) conclude(ctx context.Context, run *model.Run, detailed bool) error {
+	c := run.Counts
+	level := slog.LevelInfo
+	if run.Outcome() == model.OutcomeFailed {
+		level = slog.LevelError
+	}
+	attrs := []slog.Attr{slog.String("outcome", string(run.Outcome())), slog.Int("total", c.Total), slog.Int("stable", c.Stable), slog.Int("changed", c.Changed)}
+	for _, more := range []struct {
+		name  string
+		count int
+	}{{"refreshed", c.Refreshed}, {"failed", c.Failed}, {"skipped", c.Skipped}, {"unmet", c.Unmet}, {"not_run", c.NotRun}} {
+		if more.count > 0 {
+			attrs = append(attrs, slog.Int(more.name, more.count))
+		}
+	}
+	attrs = append(attrs, slog.Duration("runtime", run.Duration.Round(time.Millisecond)))
+	a.log.LogAttrs(ctx, level, "run finished", attrs...)
+	failed := c.Failed > 0 || c.Unmet > 0 || c.NotRun > 0 || len(run.Errors) > 0
+	if failed && c.Failed == 0 && len(run.Errors) > 0 {
+		a.log.Error(strings.Join(run.Errors, "; "))
+	}
+
+	return exitOf(failed, c.Changed > 0, detailed)
+}
+
+// exitOf gives the exit code: 0 or 1, or in detail 2 for changes, 4 for
+// failures and 6 for both.
+func exitOf(failed, changed, detailed bool) error {
+	code := exitOK
+	switch {
+	case detailed && failed && changed:
+		code = 6
+	case detailed && failed:
+		code = 4
+	case detailed && changed:
+		code = 2
+	case failed:
+		code = exitFailed
+	}
+	if code == exitOK {
+		return nil
+	}
+
+	return &exitError{code: code}
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/choria-io/fisk"
+
+	"github.com/musterfleet/muster/resources/engine"
+)
+
+// errNoSession is a session command outside of a session.
+var errNoSession = errors.New("there is no session: start one with eval $(muster session new)")
+
+func (a *app) addSession(ctx context.Context, cli *fisk.Application) {
+	session := cli.Command("session", "Let ensure commands reach each other's resources")
+	session.HelpLong("  eval $(muster session new)\n  muster ensure file /etc/motd …\n  muster ensure exec reload --refresh-only --subscribe file#/etc/motd\n  muster session report --remove")
+	session.Command("new", "Start a session; prints what to eval in a shell").Action(a.action(a.sessionNew))
+	var asJSON, asYAML, remove bool
+	report := session.Command("report", "Summarise the session")
+	report.Flag("json", "Print as JSON").UnNegatableBoolVar(&asJSON)
+	report.Flag("yaml", "Print as YAML").UnNegatableBoolVar(&asYAML)
+	report.Flag("remove", "Delete the session afterwards").UnNegatableBoolVar(&remove)
+	report.Action(a.action(func() error { return a.sessionReport(asJSON, asYAML, remove) }))
+}
+
+func (a *app) sessionNew() error {
+	dir, err := os.MkdirTemp("", "muster-session-")
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(a.stdout, "export %s=%s\n", envSession, dir)
+
+	return err
+}
+
+func (a *app) sessionReport(asJSON, asYAML, remove bool) error {
+	dir := os.Getenv(envSession)
+	if dir == "" {
+		return errNoSession
+	}
+	session, err := engine.OpenSession(a.host(), dir)
+	if err != nil {
+		return err
+	}
+	s, err := session.Summary()
+	if err != nil {
+		return err
+	}
+	if asJSON || asYAML {
+		err = a.printDocument(s, asYAML)
+	} else {
+		_, err = fmt.Fprintf(a.stdout, "resources %d, unique %d: %d changed, %d stable, %d refreshed, %d failed, %d skipped, %d unmet, in %s\n",
+			s.Total, s.Unique, s.Changed, s.Stable, s.Refreshed, s.Failed, s.Skipped, s.Unmet, s.TotalDuration)
+	}
+	if err != nil || !remove {
+		return err
+	}
+
+	return session.Remove()
+}
