@@ -82,10 +82,20 @@ func (l *Loader) Fetch(ctx context.Context, source string) (*Source, error) {
 	}
 	data, err := readAll(r, l.opts.MaxBytes)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", o.name, err)
+		return nil, fmt.Errorf("%s: %w", o.name, because(ctx, err))
 	}
 
 	return &Source{Name: o.name, Dir: o.dir, Data: data, Digest: Digest(data)}, nil
+}
+
+// because gives why ctx ended, if it did: what a reader that was closed under
+// says by then tells nothing.
+func because(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+
+	return err
 }
 
 func (l *Loader) open(ctx context.Context, source string) (*opened, error) {
@@ -199,7 +209,7 @@ func (l *Loader) bundle(ctx context.Context, name string, r io.Reader) (*Source,
 		s.Data, err = readManifest(dir, l.opts.MaxBytes)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", name, err), s.Close())
+		return nil, errors.Join(fmt.Errorf("%s: %w", name, because(ctx, err)), s.Close())
 	}
 	s.Digest = digestName(counted.sum.Sum(nil))
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -41,12 +42,29 @@ func read(name string, data []byte, limit int64) (resource.Value, model.Problems
 		data, c.restore = hideBreaks(data)
 	}
 	node, problems := readNode(name, data)
+	if problems != nil && looksLikeJSON.Match(data) {
+		return none, brokenJSON(name, data)
+	}
 	if problems != nil {
 		return none, problems
 	}
 	v := c.value(node, 0)
 
 	return v, c.problems
+}
+
+// looksLikeJSON is how JSON begins that was meant to be JSON.
+var looksLikeJSON = regexp.MustCompile(`^\s*\{\s*"`)
+
+// brokenJSON says what is wrong with JSON that cannot be read as YAML either.
+func brokenJSON(name string, data []byte) model.Problems {
+	err := json.Unmarshal(data, &json.RawMessage{})
+	at := model.Position{File: name, Line: 1, Column: 1}
+	if syntax := (&json.SyntaxError{}); errors.As(err, &syntax) {
+		at = positionAt(name, data, max(int(syntax.Offset)-1, 0))
+	}
+
+	return problemAt(at, "", "invalid JSON: %v", err)
 }
 
 // readNode parses the one YAML document that data must hold.
