@@ -59,6 +59,10 @@ func (r *runner) adopt(ctx context.Context, woken time.Time) {
 		inForce[c.unit] = true
 		r.order = append(r.order, c.unit)
 		r.force(ctx, c.unit, l, woken)
+		// An interval that became shorter holds at once.
+		if next := r.nextTurn(c.unit); next.Before(c.unit.next) {
+			c.unit.next = next
+		}
 	}
 	for _, u := range r.units {
 		if !inForce[u] && u.current != nil {
@@ -73,11 +77,11 @@ func (r *runner) adopt(ctx context.Context, woken time.Time) {
 
 // noteSync reports, once, that what the bucket says cannot be trusted.
 func (r *runner) noteSync(ctx context.Context, s Sync) {
+	r.setMessage(cmp.Or(s.Problem, s.Away))
 	if s.Problem == r.problem {
 		return
 	}
 	r.problem = s.Problem
-	r.setMessage(s.Problem)
 	if s.Problem == "" {
 		r.log.InfoContext(ctx, "the bucket of assignments is in order again")
 		return

@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterfleet/muster/agent/outbox"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/manifest"
 )
 
 // Config is the configuration of an agent. Defaults come from DefaultConfig,
@@ -29,7 +30,7 @@ type Config struct {
 	StateTTL        model.Duration `yaml:"state_ttl" doc:"How long what the node says of itself stands after it has fallen silent; at least twice the heartbeat."`
 	ReadAllEvery    int            `yaml:"read_all_every" doc:"Every how many runs of a manifest the content of all files is read anew, whatever their times say; 0 is never."`
 	MaxDepth        int            `yaml:"max_depth" doc:"How deep manifests may apply further manifests."`
-	ReadFileLimit   Size           `yaml:"read_file_limit" restart:"true" doc:"How much one file may hold that an expression reads."`
+	ReadFileLimit   Size           `yaml:"read_file_limit" restart:"true" doc:"How large a manifest may be, or a file that an expression reads."`
 }
 
 // NATSConfig says how NATS is reached.
@@ -67,7 +68,7 @@ func DefaultConfig(hostname string) Config {
 		StateTTL:        model.Duration(5 * time.Minute),
 		ReadAllEvery:    20,
 		MaxDepth:        10,
-		ReadFileLimit:   1 << 20,
+		ReadFileLimit:   manifest.DefaultMaxBytes,
 	}
 }
 

@@ -30,9 +30,12 @@ type Sync struct {
 	// Complete says that the entries are all there are: a manifest that is not
 	// among them is unassigned. While it is false nothing is unassigned.
 	Complete bool
-	// Problem says why they cannot be trusted, where there is more to say than
-	// that the bucket has not been read yet.
+	// Problem says why they cannot be trusted although the bucket was read: it was
+	// made anew, or lost its content. It is reported once.
 	Problem string
+	// Away says why the bucket cannot be read now. That may pass, and is told by
+	// the node's state only.
+	Away string
 }
 
 // Assignments is what the node is told to run.

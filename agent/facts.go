@@ -9,6 +9,9 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
+// errNoFacts may pass: the facts are being gathered.
+var errNoFacts = errors.New("the facts are not gathered yet")
+
 // factBox holds the facts as they were gathered last.
 type factBox struct {
 	ready chan struct{} // closed with the first facts
@@ -31,7 +34,7 @@ func (a *Agent) Facts(ctx context.Context) (model.Facts, error) {
 	select {
 	case <-a.facts.ready:
 	case <-ctx.Done():
-		return nil, errors.Join(errors.New("the facts are not gathered yet"), context.Cause(ctx))
+		return nil, errors.Join(errNoFacts, context.Cause(ctx))
 	}
 	facts, _ := a.facts.stable()
 

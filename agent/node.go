@@ -47,8 +47,10 @@ func (a *Agent) setManifest(key string, change func(*model.ManifestState)) {
 func (a *Agent) setMessage(message string) {
 	a.node.mu.Lock()
 	defer a.node.mu.Unlock()
-	a.node.message = message
-	a.said.signal()
+	if a.node.message != message {
+		a.node.message = message
+		a.said.signal()
+	}
 }
 
 // tell keeps what the store says of the node current: on a change, and as a

@@ -32,10 +32,16 @@ func (a *Agent) append(r outbox.Report, document any) {
 }
 
 // reportTransaction reports what happened to one resource. One that was stable
-// is told by the summary alone.
+// is told by the summary alone, and so is one that is not managed here: that
+// comes with the run that somebody asked for, but not with every run after it.
 func (a *Agent) reportTransaction(t *model.Transaction) {
-	if t.Outcome() == model.OutcomeStable {
+	switch t.Outcome() {
+	case model.OutcomeStable:
 		return
+	case model.OutcomeSkipped:
+		if !t.Noop && weight(t.Cause) <= weight(model.CauseDrift) {
+			return
+		}
 	}
 	a.append(outbox.Report{
 		Kind: outbox.KindTransaction, Outcome: string(t.Outcome()), Protocol: t.Protocol, RunID: t.RunID, Manifest: t.Manifest,

@@ -45,7 +45,7 @@ func (r *runner) applies(ctx context.Context, l *loaded) (bool, error) {
 		return false, placed(err, l.whenAt)
 	}
 	var data map[string]any
-	err = observed(ctx, func(ctx context.Context) (err error) {
+	err = r.observed(ctx, func(ctx context.Context) (err error) {
 		data, err = r.opts.Loader.ResolveData(ctx, doc, manifest.Inputs{Facts: r.factsNow()})
 		return err
 	})
@@ -106,7 +106,7 @@ func (r *runner) resolve(ctx context.Context, l *loaded) error {
 		return err
 	}
 	var resolved *manifest.Resolved
-	err = observed(ctx, func(ctx context.Context) (err error) {
+	err = r.observed(ctx, func(ctx context.Context) (err error) {
 		resolved, err = r.opts.Loader.Resolve(ctx, doc, manifest.Inputs{Data: l.Data, Dir: l.dir, Facts: r.factsNow()})
 		return err
 	})
@@ -127,8 +127,8 @@ func (r *runner) resolve(ctx context.Context, l *loaded) error {
 }
 
 // observed runs f, and makes an error that may pass of problems that come from
-// something outside that could not be read.
-func observed(ctx context.Context, f func(context.Context) error) error {
+// something outside that could not be read, or from facts that are not there yet.
+func (r *runner) observed(ctx context.Context, f func(context.Context) error) error {
 	var seen outage
 	err := f(context.WithValue(ctx, outageKey{}, &seen))
 	switch {
@@ -138,6 +138,8 @@ func observed(ctx context.Context, f func(context.Context) error) error {
 		return context.Cause(ctx)
 	case seen.err != nil:
 		return fmt.Errorf("%s: %w", model.AsProblems(err).Error(), seen.err)
+	case r.factsNow() == nil:
+		return fmt.Errorf("%w: %s", errNoFacts, model.AsProblems(err).Error())
 	default:
 		return err
 	}

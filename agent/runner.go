@@ -63,11 +63,12 @@ func (r *runner) awaitFacts(ctx context.Context) {
 	}
 }
 
-// mayStart says that the bucket was read, or that it is not waited for any longer.
+// mayStart says that the bucket was read, or that it is not waited for any
+// longer, because it is away or does not answer.
 func (r *runner) mayStart(now, startBy time.Time) bool {
 	_, sync := r.opts.Assignments.Entries()
 
-	return sync.Complete || sync.Problem != "" || !now.Before(startBy)
+	return sync.Complete || sync.Problem != "" || sync.Away != "" || !now.Before(startBy)
 }
 
 // step runs a part of the work; a panic ends that part alone.
@@ -135,7 +136,7 @@ func (r *runner) runNext(ctx, hard context.Context, now time.Time) bool {
 	}
 	delete(r.due, u.key)
 	r.run(ctx, hard, u, w)
-	u.next = time.Now().Add(time.Duration(r.pace * float64(r.intervalOf(u))))
+	u.next = r.nextTurn(u)
 
 	return true
 }
@@ -169,6 +170,11 @@ func (r *runner) intervalOf(u *unit) time.Duration {
 	}
 
 	return d
+}
+
+// nextTurn gives when a unit that ran just now is due again.
+func (r *runner) nextTurn(u *unit) time.Time {
+	return time.Now().Add(time.Duration(r.pace * float64(r.intervalOf(u))))
 }
 
 // wakeAt gives when something is due by itself.

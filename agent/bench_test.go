@@ -1,0 +1,116 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/agent/outbox"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources"
+	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/manifest"
+	"github.com/musterfleet/muster/testing/hosttest"
+)
+
+// still are assignments that do not change.
+type still []Entry
+
+func (still) Run(ctx context.Context, _ func()) error {
+	<-ctx.Done()
+	return nil
+}
+
+func (s still) Entries() ([]Entry, Sync) { return s, Sync{Complete: true} }
+
+// sink takes everything.
+type sink struct{}
+
+func (sink) Publish(_ context.Context, reports []outbox.Report) (int, error) {
+	return len(reports), nil
+}
+
+func (sink) PutState(context.Context, model.NodeState, time.Duration) error { return nil }
+
+func (sink) PutFacts(context.Context, model.Facts) error { return nil }
+
+// benchAgent makes an agent with one manifest of n files in force and applied,
+// and gives its runner.
+func benchAgent(b *testing.B, n int) (*runner, *unit) {
+	b.Helper()
+	dir := b.TempDir()
+	user, group := hosttest.Owner(b)
+	var text strings.Builder
+	text.WriteString("muster:\n  resources:\n    - file:\n")
+	for i := range n {
+		fmt.Fprintf(&text, "        - %s/f%d: {content: %q, owner: %q, group: %q, mode: \"0644\"}\n", dir, i, strings.Repeat("x", 200), user, group)
+	}
+	c := DefaultConfig("bench")
+	c.StateDir, c.FactsDir, c.ReadAllEvery = filepath.Join(dir, "state"), "", 0
+	a, err := New(b.Context(), Options{
+		Config: c, Host: host.New(host.Options{StateDir: c.StateDir}), Loader: manifest.NewLoader(manifest.Options{Types: resources.All()}),
+		Assignments: still{{Key: "group.all.files", Revision: 1, Value: []byte(text.String())}}, Publisher: sink{}, States: sink{},
+		Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		if err := a.outbox.Close(); err != nil {
+			b.Error(err)
+		}
+	})
+	r := &a.runner
+	r.due = map[string]wake{}
+	r.adopt(b.Context(), time.Now())
+	u := r.order[0]
+	r.run(b.Context(), b.Context(), u, wake{model.CauseManifest, time.Now()})
+	if s := a.State().Manifests[u.key]; s.Outcome != model.OutcomeChanged {
+		b.Fatalf("the first run: %+v", s)
+	}
+
+	return r, u
+}
+
+// BenchmarkAgentRerun is a run in which nothing is to be done, as it is made on
+// the interval: lock, look, summary, outbox and its fsync.
+func BenchmarkAgentRerun5000(b *testing.B)  { benchmarkRerun(b, 5000) }
+func BenchmarkAgentRerun20000(b *testing.B) { benchmarkRerun(b, 20000) }
+
+func benchmarkRerun(b *testing.B, n int) {
+	r, u := benchAgent(b, n)
+	for b.Loop() {
+		r.run(b.Context(), b.Context(), u, wake{model.CauseSchedule, time.Now()})
+	}
+	b.StopTimer()
+	if s := r.State().Manifests[u.key]; s.Outcome != model.OutcomeStable || s.Counts.Stable != n {
+		b.Fatalf("the last run: %+v", s)
+	}
+}
+
+// BenchmarkAgentIdle tells how much memory an agent holds that has one manifest
+// of 20 files in force.
+func BenchmarkAgentIdle(b *testing.B) {
+	benchAgent(b, 20)
+	for b.Loop() {
+		runtime.GC()
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	b.ReportMetric(float64(m.HeapInuse)/(1<<20), "heap-MiB")
+	if status, err := os.ReadFile("/proc/self/status"); err == nil {
+		for line := range strings.Lines(string(status)) {
+			var kb int
+			if n, _ := fmt.Sscanf(line, "VmRSS: %d kB", &kb); n == 1 {
+				b.ReportMetric(float64(kb)/1024, "rss-MiB")
+			}
+		}
+	}
+}

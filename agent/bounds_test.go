@@ -1,0 +1,101 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/model"
+)
+
+func TestReportsFitIntoAMessage(t *testing.T) {
+	big := strings.Repeat("\"\\é", 1<<20)
+	tx := &model.Transaction{Type: "file", Name: "/x", Failed: true, Properties: json.RawMessage(`{"a": "` + strings.Repeat("x", 1<<20) + `"}`), Errors: []string{big}}
+	for range 500 {
+		tx.Changes = append(tx.Changes, model.Change{Action: "store", Message: "Would have updated the file", Diff: big, From: big, To: big})
+	}
+	short := boundTransaction(tx)
+	data, err := json.Marshal(short)
+	if err != nil || len(data) > maxReport+maxReport/2 {
+		t.Errorf("%d bytes are left (%v)", len(data), err)
+	}
+	if short.Name != "/x" || !short.Failed || !strings.HasSuffix(short.Errors[0], "(cut)") || short.Changes[0].Message == "" {
+		t.Errorf("what matters is gone: %.300s", data)
+	}
+	if len(tx.Changes) != 500 || tx.Properties == nil || tx.Errors[0] != big {
+		t.Error("the transaction itself was changed")
+	}
+	small := &model.Transaction{Name: "/x", Properties: json.RawMessage(`{}`)}
+	if boundTransaction(small) != small {
+		t.Error("a small one is copied")
+	}
+
+	var errs []string
+	for i := range 5000 {
+		errs = append(errs, fmt.Sprint(i, strings.Repeat("x", 1<<13)))
+	}
+	bound := boundErrors(errs)
+	if len(bound) != maxErrors+1 || bound[maxErrors] != "and 4900 more, see the transactions" || len(bound[0]) > maxError+20 {
+		t.Errorf("%d errors, the last is %q", len(bound), bound[len(bound)-1])
+	}
+}
+
+func TestWeightiestCauseAndFirstTime(t *testing.T) {
+	early, late := time.Unix(1, 0), time.Unix(2, 0)
+	order := []model.Cause{model.CauseSchedule, model.CauseDrift, model.CauseHealth, model.CauseCommand, model.CauseManifest}
+	for i, light := range order {
+		for _, heavy := range order[i:] {
+			for _, got := range []wake{
+				wake{light, early}.over(wake{heavy, late}),
+				wake{heavy, late}.over(wake{light, early}),
+			} {
+				if got.cause != heavy || got.at != early {
+					t.Errorf("%s at 1 and %s at 2 give %+v", light, heavy, got)
+				}
+			}
+		}
+	}
+	if got := (wake{model.CauseSchedule, late}).over(wake{}); got.cause != model.CauseSchedule || got.at != late {
+		t.Errorf("nothing changes it to %+v", got)
+	}
+	q := newQueue()
+	q.run("a", wake{model.CauseDrift, early})
+	q.run("a", wake{model.CauseManifest, late})
+	q.assignmentsChanged()
+	if len(q.slot) != 1 {
+		t.Error("three wakes are not one")
+	}
+	if w := q.take(); w.due["a"] != (wake{model.CauseManifest, early}) || !w.assignments || w.retry {
+		t.Errorf("took %+v", w)
+	}
+	if w := q.take(); len(w.due) != 0 || w.assignments {
+		t.Errorf("what was taken is there again: %+v", w)
+	}
+}
+
+func TestBackoff(t *testing.T) {
+	var b backoff
+	for i := range 40 {
+		d, full := b.next(), min(backoffFirst<<min(i, 20), backoffMost)
+		if d < full/2 || d > full*3/2 {
+			t.Errorf("try %d waits %s", i, d)
+		}
+	}
+	b.reset()
+	if d := b.next(); d > 2*backoffFirst {
+		t.Errorf("after a success it waits %s", d)
+	}
+}
+
+func TestKeys(t *testing.T) {
+	for key, ok := range map[string]bool{
+		"node.a.b": true, "group.a-1.b_2": true, "node.a": false, "node.a.b.c": false, "host.a.b": false, "node..b": false,
+		"node.a.../../x": false, "node.a.b/c": false, "": false,
+	} {
+		if got := checkKey(key) == nil; got != ok {
+			t.Errorf("%q is a key: %v", key, got)
+		}
+	}
+}

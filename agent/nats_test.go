@@ -1,0 +1,187 @@
+package agent_test
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/agent"
+	"github.com/musterfleet/muster/agent/outbox"
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/testing/natstest"
+)
+
+// natsNode joins an agent to a real server, as the command line does.
+type natsNode struct {
+	store *kvstore.Store
+	watch *kvstore.Watch
+	name  string
+}
+
+func (n natsNode) Run(ctx context.Context, wake func()) error {
+	return n.watch.Run(ctx, func([]string) { wake() })
+}
+
+func (n natsNode) Entries() ([]agent.Entry, agent.Sync) {
+	all, sync := n.watch.Entries()
+	var out []agent.Entry
+	for _, e := range all {
+		out = append(out, agent.Entry{Key: e.Key, Revision: e.Revision, Value: e.Value})
+	}
+	state := agent.Sync{Complete: !sync.At.IsZero()}
+	if sync.Err != nil {
+		state.Away = sync.Err.Error()
+	}
+
+	return out, state
+}
+
+func (n natsNode) Publish(ctx context.Context, reports []outbox.Report) (int, error) {
+	var out []kvstore.Outgoing
+	for _, r := range reports {
+		e := kvstore.Event{ID: r.ID, Type: r.Protocol, Node: n.name, Time: r.Time, RunID: r.RunID, Manifest: r.Manifest, Revision: r.Revision, Digest: r.Digest, Seq: r.Seq, Data: r.Document}
+		data, err := e.Encode()
+		if err != nil {
+			return 0, err
+		}
+		out = append(out, kvstore.Outgoing{Subject: n.store.Names().Report(n.name, r.Kind, r.Outcome), ID: r.ID, Data: data})
+	}
+
+	return n.store.PublishReports(ctx, out)
+}
+
+func (n natsNode) PutState(ctx context.Context, state model.NodeState, ttl time.Duration) error {
+	return n.store.PutState(ctx, n.name, state, ttl)
+}
+
+func (n natsNode) PutFacts(ctx context.Context, facts model.Facts) error {
+	return n.store.PutFacts(ctx, n.name, facts, 0)
+}
+
+// eventually waits for a condition.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	limit := time.NewTimer(90 * time.Second)
+	defer limit.Stop()
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-limit.C:
+			t.Fatalf("waited in vain: %s", what)
+		}
+	}
+}
+
+// TestWithARealServer: away at start, there, lost in the middle, back.
+func TestWithARealServer(t *testing.T) {
+	server := natstest.Start(t)
+	operator, err := kvstore.New(server.Connect(t), "muster")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := operator.Apply(t.Context(), kvstore.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	n := newNode(t)
+	if _, err := operator.PutManifest(t.Context(), "node."+n.config.Node, "motd", []byte(n.manifest("motd", "one"))); err != nil {
+		t.Fatal(err)
+	}
+	server.Stop()
+
+	var running *agent.Agent
+	connected := make(chan struct{}, 100)
+	conn, err := kvstore.Dial(t.Context(), kvstore.ConnectOptions{Servers: []string{server.URL()}, RetryOnFailedConnect: true, OnStatus: func(s kvstore.ConnectionStatus) {
+		if s.Connected {
+			connected <- struct{}{}
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	store, err := kvstore.New(conn, "muster")
+	if err != nil {
+		t.Fatal(err)
+	}
+	watch, err := kvstore.NewWatch(store, kvstore.WatchOptions{Node: n.config.Node, Retry: 50 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	joined := natsNode{store, watch, n.config.Node}
+	options := n.options()
+	options.Assignments, options.Publisher, options.States = joined, joined, joined
+	running, err = agent.New(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended, told := make(chan error, 1), make(chan struct{})
+	go func() { ended <- running.Run(ctx) }()
+	go func() {
+		defer close(told)
+		for {
+			select {
+			case <-connected:
+				running.Connected()
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	holds := func(want string) func() bool {
+		return func() bool {
+			got, _ := os.ReadFile(n.path("motd"))
+			return string(got) == want
+		}
+	}
+
+	eventually(t, "the start is in the outbox", func() bool { return running.State().Outbox > 0 })
+	server.Start(t)
+	eventually(t, "the manifest is applied", holds("one"))
+	eventually(t, "all is reported", func() bool { return running.State().Outbox == 0 })
+	server.Stop()
+	running.Ensure(t.Context(), n.request("r1", "asked", "while away", ""), nil)
+	eventually(t, "a request is executed without NATS", func() bool { return running.State().Outbox > 0 })
+	server.Start(t)
+	eventually(t, "an operator can push again", func() bool {
+		_, err := operator.PutManifest(t.Context(), "group.all", "motd2", []byte(n.manifest("motd2", "x")))
+		return err == nil
+	})
+	if _, err := operator.PutManifest(t.Context(), "node."+n.config.Node, "motd", []byte(n.manifest("motd", "two"))); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the second version is applied", holds("two"))
+	eventually(t, "the other one too", func() bool {
+		_, err := os.Stat(n.path("motd2"))
+		return err == nil && running.State().Outbox == 0
+	})
+	stop()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	<-told
+
+	var words []string
+	last := uint64(0)
+	for r, err := range operator.Reports(t.Context(), kvstore.ReportFilter{Node: n.config.Node}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Seq > last+1 {
+			t.Errorf("report %d follows %d", r.Seq, last)
+		}
+		last = max(last, r.Seq)
+		words = append(words, r.Kind+" "+string(r.Outcome))
+	}
+	text := strings.Join(words, ", ")
+	for _, want := range []string{"node started", "transaction changed", "run changed", "ensure changed", "node stopped"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in %s", want, text)
+		}
+	}
+}
