@@ -5,17 +5,17 @@ import "time"
 // Entry is one assignment in the bucket.
 type Entry struct {
 	// Key is the key in the bucket, Family.Name.
-	Key string
+	Key string `json:"key"`
 	// Family is node.<node> or group.<group>.
-	Family string
+	Family string `json:"family"`
 	// Name is that of the manifest within its family.
-	Name string
+	Name string `json:"name"`
 	// Revision is the bucket's number for this value; a later value has a higher one.
-	Revision uint64
+	Revision uint64 `json:"revision"`
 	// Value is a manifest, an assignment document or an envelope; not to be changed.
-	Value []byte
+	Value []byte `json:"value"`
 	// Time is when the server stored it.
-	Time time.Time
+	Time time.Time `json:"time"`
 }
 
 func newEntry(family, name string, m message) Entry {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,14 +29,22 @@ type WatchOptions struct {
 	// Retry is how long a node waits after the server did not answer, at first,
 	// and then up to 30 times that: 1 second.
 	Retry time.Duration
-	// Last and LastSync are what the node knew before it was restarted.
-	Last     map[string]Entry
-	LastSync Sync
+	// Last is what an earlier watch of the node knew, see Watch.Memory.
+	Last Memory
 	// Log gets what an administrator should see; nil is silence.
 	Log *slog.Logger
 	// Now is the clock of Sync; Rand gives numbers in [0, 1) for the jitter.
 	Now  func() time.Time
 	Rand func() float64
+}
+
+// Memory is what a node must remember over a restart, so that it can tell what
+// was taken away from it from what the bucket lost.
+type Memory struct {
+	Entries map[string]Entry `json:"entries"`
+	// Stream and Kept are those of Sync.
+	Stream time.Time `json:"stream,omitzero"`
+	Kept   []string  `json:"kept,omitempty"`
 }
 
 // Sync says how well a node knows what is assigned to it.
@@ -82,18 +91,26 @@ func NewWatch(s *Store, o WatchOptions) (*Watch, error) {
 	}
 	o = o.withDefaults()
 	w := &Watch{store: s, o: o, families: Families(o.Node, o.Groups), bucket: s.names.Manifests(), entries: map[string]held{}}
-	w.sync = Sync{Stream: o.LastSync.Stream, Kept: o.LastSync.Kept}
-	for key, e := range o.Last {
-		w.entries[key] = held{Entry: e, stream: o.LastSync.Stream}
-	}
-	// What the bucket did not have then must not count as taken away from it now.
-	for _, key := range o.LastSync.Kept {
-		if h, ok := w.entries[key]; ok {
-			w.entries[key] = held{Entry: h.Entry}
-		}
-	}
+	w.remember(o.Last)
 
 	return w, nil
+}
+
+// remember takes over what is still of a family of the node. What the bucket did
+// not have then must not count as taken away from the node now.
+func (w *Watch) remember(m Memory) {
+	w.sync.Stream = m.Stream
+	for key, e := range m.Entries {
+		switch {
+		case !slices.Contains(w.families, e.Family) || key != Key(e.Family, e.Name):
+		case slices.Contains(m.Kept, key):
+			w.entries[key] = held{Entry: e}
+			w.sync.Kept = append(w.sync.Kept, key)
+		default:
+			w.entries[key] = held{Entry: e, stream: m.Stream}
+		}
+	}
+	slices.Sort(w.sync.Kept)
 }
 
 func (o WatchOptions) withDefaults() WatchOptions {
@@ -135,10 +152,18 @@ func (w *Watch) Entries() (map[string]Entry, Sync) {
 	return entries, w.sync
 }
 
+// Memory gives what to remember over a restart.
+func (w *Watch) Memory() Memory {
+	entries, state := w.Entries()
+
+	return Memory{Entries: entries, Stream: state.Stream, Kept: state.Kept}
+}
+
 // Run watches until the context ends, then it gives nil; it gives an error when
-// the connection is closed for good. wake is told the keys that changed, and
-// once, perhaps without any, when everything is known for the first time. It is
-// called from Run's goroutine and must not block.
+// the connection is closed for good. wake is told the keys that changed; it is
+// called without any when everything is known for the first time, and when only
+// what Sync says to be wrong has changed. It is called from Run's goroutine and
+// must not block.
 func (w *Watch) Run(ctx context.Context, wake func(keys []string)) error {
 	p := newPending()
 	subs, err := w.subscribe(p)

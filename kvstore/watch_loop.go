@@ -2,6 +2,7 @@ package kvstore
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -20,9 +21,11 @@ type loop struct {
 	// catchAt and listAt are when to compare with the bucket and to list it.
 	catchAt, listAt time.Time
 	retry           time.Duration
-	// complete says that everything was known once, listed that keys were listed.
-	complete, listed bool
-	changed          []string
+	// complete says that everything was known once.
+	complete bool
+	changed  []string
+	// told is what Sync said to be wrong when the listener was last woken.
+	told string
 }
 
 // mark is a stored message, told from every other by its time too: a bucket made
@@ -35,7 +38,10 @@ type mark struct {
 func markOf(m message) mark { return mark{sequence: m.sequence, time: m.time.UnixNano()} }
 
 func newLoop(w *Watch, p *pending, wake func([]string)) *loop {
-	return &loop{Watch: w, pending: p, wake: wake, newest: map[string]mark{}, catchAt: time.Now(), retry: w.o.Retry}
+	l := &loop{Watch: w, pending: p, wake: wake, newest: map[string]mark{}, catchAt: time.Now(), retry: w.o.Retry}
+	l.told = l.wrong()
+
+	return l
 }
 
 // next gives when there is something to do.
@@ -129,14 +135,23 @@ func (l *loop) failed(err error) {
 	l.retry = min(2*l.retry, maxRetry*l.o.Retry)
 }
 
-// flush wakes with the keys that changed, if any. The empty key stands for the
-// first time that everything is known.
+// flush wakes with the keys that changed, if any or if something else is worth
+// it. The empty key stands for the first time that everything is known.
 func (l *loop) flush() {
-	if len(l.changed) == 0 {
+	wrong := l.wrong()
+	if len(l.changed) == 0 && wrong == l.told {
 		return
 	}
 	slices.Sort(l.changed)
 	keys := slices.DeleteFunc(slices.Compact(l.changed), func(k string) bool { return k == "" })
-	l.changed = nil
+	l.changed, l.told = nil, wrong
 	l.wake(keys)
+}
+
+// wrong says whether Sync knows of a failure, and what is kept.
+func (l *loop) wrong() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	return fmt.Sprint(l.sync.Err != nil, l.sync.Kept)
 }

@@ -2,6 +2,7 @@ package kvstore_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -344,7 +345,7 @@ func TestStreamMadeAnewKeepsTheLastGood(t *testing.T) {
 
 	// A node that starts again with what it knew keeps it too.
 	w.stop()
-	o.Last, o.LastSync = w.Entries()
+	o.Last = remembered(t, w)
 	o.ListEvery = 20 * time.Millisecond
 	again := watch(t, bind(t, srv), o)
 	again.synced(t)
@@ -366,7 +367,7 @@ func TestNodeThatStartsAfterTheStreamWasMadeAnew(t *testing.T) {
 	w := watch(t, bind(t, srv), o)
 	w.synced(t)
 	w.stop()
-	o.Last, o.LastSync = w.Entries()
+	o.Last = remembered(t, w)
 	if err := manager(t, srv).DeleteStream("KV_MUSTER_MANIFESTS"); err != nil {
 		t.Fatal(err)
 	}
@@ -393,9 +394,17 @@ func TestStreamPutBackKeepsTheLastGood(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	stream, err := manager(t, srv).LoadStream("KV_MUSTER_MANIFESTS")
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := stream.Information()
+	if err != nil {
+		t.Fatal(err)
+	}
 	newer := entry
 	newer.Revision, newer.Time, newer.Value = 100, entry.Time.Add(time.Hour), []byte("new")
-	o := kvstore.WatchOptions{Node: "web01", Audit: 10 * time.Millisecond, GroupJitter: time.Millisecond, Last: map[string]kvstore.Entry{"node.web01.motd": newer}}
+	o := kvstore.WatchOptions{Node: "web01", Audit: 10 * time.Millisecond, GroupJitter: time.Millisecond, Last: kvstore.Memory{Entries: map[string]kvstore.Entry{"node.web01.motd": newer}, Stream: info.Created}}
 	w := watch(t, bind(t, srv), o)
 	w.keeps(t, "node.web01.motd")
 	w.has(t, "node.web01.motd=new")
@@ -441,7 +450,7 @@ func TestWatchStartsWithoutAServer(t *testing.T) {
 	}
 	last := kvstore.Entry{Key: "node.web01.old", Family: "node.web01", Name: "old", Revision: 1, Value: []byte("one")}
 	w := watch(t, node, kvstore.WatchOptions{
-		Node: "web01", Audit: never, GroupJitter: time.Millisecond, Retry: time.Millisecond, Last: map[string]kvstore.Entry{"node.web01.old": last},
+		Node: "web01", Audit: never, GroupJitter: time.Millisecond, Retry: time.Millisecond, Last: kvstore.Memory{Entries: map[string]kvstore.Entry{"node.web01.old": last, "group.db.old": {Key: "group.db.old", Family: "group.db", Name: "old"}}},
 	})
 	eventually(t, "the failure is known", func() (bool, string) {
 		_, state := w.Entries()
@@ -474,7 +483,8 @@ func TestWatchEndsWithItsConnection(t *testing.T) {
 	}
 	woken := make(chan struct{})
 	ended := make(chan error, 1)
-	go func() { ended <- w.Run(t.Context(), func([]string) { close(woken) }) }()
+	wake := sync.OnceFunc(func() { close(woken) })
+	go func() { ended <- w.Run(t.Context(), func([]string) { wake() }) }()
 	<-woken
 	store.Conn().Close()
 	if err := <-ended; err == nil {
@@ -505,4 +515,19 @@ func purge(t *testing.T, srv *natstest.Server, key string) {
 	if err := stream.Purge(t.Context(), jetstream.WithPurgeSubject("$KV.MUSTER_MANIFESTS."+key)); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// remembered gives what a watch remembers, by way of the disk.
+func remembered(t *testing.T, w *watching) kvstore.Memory {
+	t.Helper()
+	data, err := json.Marshal(w.Memory())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m kvstore.Memory
+	if err := json.Unmarshal(data, &m); err != nil {
+		t.Fatal(err)
+	}
+
+	return m
 }
