@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/musterfleet/muster/agent"
 	"github.com/musterfleet/muster/kvstore"
@@ -38,14 +37,6 @@ type assignments struct {
 	watch *kvstore.Watch
 }
 
-// seen is what is remembered on disk.
-type seen struct {
-	Stream  time.Time                `json:"stream"`
-	At      time.Time                `json:"at"`
-	Kept    []string                 `json:"kept,omitempty"`
-	Entries map[string]kvstore.Entry `json:"entries"`
-}
-
 func (s *assignments) file() string { return filepath.Join(s.config.StateDir, "seen.json") }
 
 // Run keeps the entries current, with other groups after a Regroup.
@@ -61,16 +52,16 @@ func (s *assignments) Run(ctx context.Context, wake func()) error {
 			return err
 		}
 		groups = <-done
-		last = seen{}
+		last = kvstore.Memory{}
 	}
 }
 
 // follow runs one watch until ctx ends or the groups are others; those are in
 // what it gives.
-func (s *assignments) follow(ctx context.Context, groups []string, last seen, wake func()) (<-chan []string, error) {
+func (s *assignments) follow(ctx context.Context, groups []string, last kvstore.Memory, wake func()) (<-chan []string, error) {
 	watch, err := kvstore.NewWatch(s.store, kvstore.WatchOptions{
 		Node: s.config.Node, Groups: groups, Log: s.log,
-		Last: last.Entries, LastSync: kvstore.Sync{Stream: last.Stream, At: last.At, Kept: last.Kept},
+		Last: last,
 	})
 	if err != nil {
 		return nil, err
@@ -140,11 +131,10 @@ func (s *assignments) Regroup(groups []string) {
 
 // remember keeps what the bucket holds for after a restart.
 func (s *assignments) remember(ctx context.Context, watch *kvstore.Watch) {
-	entries, sync := watch.Entries()
-	if sync.At.IsZero() {
+	if _, sync := watch.Entries(); sync.At.IsZero() {
 		return
 	}
-	text, err := json.Marshal(seen{Stream: sync.Stream, At: sync.At, Kept: sync.Kept, Entries: entries})
+	text, err := json.Marshal(watch.Memory())
 	if err == nil {
 		self := host.Attrs{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()), Mode: 0o600}
 		err = s.host.Write(context.WithoutCancel(ctx), s.file(), bytes.NewReader(text), self)
@@ -156,8 +146,8 @@ func (s *assignments) remember(ctx context.Context, watch *kvstore.Watch) {
 
 // recall reads what was remembered. A damaged file is as good as none: the
 // bucket is read anyway.
-func (s *assignments) recall() (seen, error) {
-	var out seen
+func (s *assignments) recall() (kvstore.Memory, error) {
+	var out kvstore.Memory
 	text, err := s.host.Read(s.file(), maxSeen)
 	if errors.Is(err, fs.ErrNotExist) {
 		return out, nil
@@ -167,7 +157,7 @@ func (s *assignments) recall() (seen, error) {
 	}
 	if err := json.Unmarshal(text, &out); err != nil {
 		s.log.Warn("what was assigned before cannot be read and is left out", "file", s.file(), "error", err)
-		return seen{}, nil
+		return kvstore.Memory{}, nil
 	}
 
 	return out, nil

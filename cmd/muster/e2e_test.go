@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/musterfleet/muster/testing/natstest"
@@ -45,6 +47,7 @@ func TestCommandLine(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"natsserver": func(ts *testscript.TestScript, _ bool, args []string) { servers.command(t, ts, args) },
+			"kvput":      func(ts *testscript.TestScript, _ bool, args []string) { kvPut(t, ts, args) },
 			"await":      await,
 			"expand":     expand,
 			"mode":       checkMode,
@@ -84,7 +87,7 @@ func await(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) < 2 {
 		ts.Fatalf("usage: await REGEXP command …")
 	}
-	want := regexp.MustCompile(args[0])
+	want := regexp.MustCompile("(?m)" + args[0])
 	ctx, cancel := context.WithTimeout(context.Background(), awaitFor)
 	defer cancel()
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT)
@@ -148,4 +151,17 @@ func exitCode(ts *testscript.TestScript, _ bool, args []string) {
 	if got != want {
 		ts.Fatalf("exit code %d, not %d", got, want)
 	}
+}
+
+// kvPut stores a file under a key as any NATS client does, without muster: kvput BUCKET KEY FILE.
+func kvPut(t *testing.T, ts *testscript.TestScript, args []string) {
+	nc, err := nats.Connect(ts.Getenv("NATS_URL"))
+	ts.Check(err)
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	ts.Check(err)
+	kv, err := js.KeyValue(t.Context(), args[0])
+	ts.Check(err)
+	_, err = kv.Put(t.Context(), args[1], []byte(ts.ReadFile(args[2])))
+	ts.Check(err)
 }

@@ -23,6 +23,7 @@ type fleetEnsureCommand struct {
 	targets
 	format
 	within  time.Duration
+	queue   time.Duration
 	dryRun  bool
 	request string
 }
@@ -36,6 +37,7 @@ func (a *app) addFleetEnsure(ctx context.Context, parent *fisk.CmdClause) {
 		"  muster fleet ensure request restart.json --node web01        a request as a document")
 	c.targets.addAs(cmd, "in-group")
 	cmd.Flag("within", "How long nodes have; what has not begun by then is not done").Default("2m").DurationVar(&c.within)
+	cmd.Flag("queue", "Leave it for nodes that do not answer, for this long; they are no failure then").PlaceHolder("DURATION").DurationVar(&c.queue)
 	cmd.Flag("dry-run", "Change nothing, say what would be changed").UnNegatableBoolVar(&c.dryRun)
 	c.format.add(cmd)
 	a.addTypeCommands(cmd, func(t *resource.Type, properties resource.Value) error {
@@ -80,8 +82,8 @@ func (a *app) fleetEnsure(ctx context.Context, c *fleetEnsureCommand, request mo
 	if err != nil {
 		return err
 	}
-	if c.within < time.Second {
-		return usagef("--within must be at least 1s")
+	if c.within < time.Second || c.queue != 0 && c.queue < time.Second {
+		return usagef("--within and --queue must be at least 1s")
 	}
 	if _, err := manifest.NewLoader(manifest.Options{Types: a.types}).DecodeOne(request.Type, properties); err != nil {
 		return err
@@ -114,7 +116,29 @@ func (a *app) fleetEnsure(ctx context.Context, c *fleetEnsureCommand, request mo
 		return err
 	}
 
-	return a.concludeEnsure(ctx, c, result)
+	left, err := c.leave(ctx, store, result, request)
+	if err != nil {
+		return err
+	}
+
+	return a.concludeEnsure(ctx, c, result, left)
+}
+
+// leave leaves the request for the nodes that did not answer, where that is
+// asked for, and gives their names.
+func (c *fleetEnsureCommand) leave(ctx context.Context, store *fleetStore, result *fleet.Ensured, request model.EnsureRequest) ([]string, error) {
+	if c.queue == 0 {
+		return nil, nil
+	}
+	for _, node := range result.Missing {
+		if err := store.leave(ctx, node, request, c.queue); err != nil {
+			return nil, err
+		}
+	}
+	left := result.Missing
+	result.Missing = nil
+
+	return left, nil
 }
 
 // complete fills in what the command knows of a request.

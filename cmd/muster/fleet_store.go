@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -9,9 +10,11 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/model"
 )
 
 // fleetStore gives package fleet what it needs of NATS.
@@ -151,6 +154,54 @@ func flatten(err error) []error {
 	}
 
 	return []error{err}
+}
+
+// Ask sends an ensure request to the nodes of a target.
+func (f *fleetStore) Ask(ctx context.Context, target fleet.Target, req model.EnsureRequest) iter.Seq2[model.EnsureResponse, error] {
+	return func(yield func(model.EnsureResponse, error) bool) {
+		data, err := json.Marshal(req)
+		if err != nil {
+			yield(model.EnsureResponse{}, err)
+			return
+		}
+		for reply, err := range f.store.Ask(ctx, f.store.Names().Request(kvstore.VerbEnsure, target.String()), data) {
+			// That nobody is there shows by who does not answer.
+			if errors.Is(err, kvstore.ErrNobody) {
+				return
+			}
+			if !yield(ensureResponse(reply), err) {
+				return
+			}
+		}
+	}
+}
+
+// ensureResponse reads an answer; one that cannot be read is that of a failure.
+func ensureResponse(r kvstore.Reply) model.EnsureResponse {
+	var out model.EnsureResponse
+	err := json.Unmarshal(r.Data, &out)
+	switch {
+	case r.Problem != "":
+		out = model.EnsureResponse{Phase: model.EnsureFailed, Error: r.Problem}
+	case err != nil:
+		out = model.EnsureResponse{Phase: model.EnsureFailed, Error: "the answer cannot be read: " + err.Error()}
+	}
+	if r.Node != "" {
+		out.Node = r.Node
+	}
+
+	return out
+}
+
+// leave leaves a request for a node that is away.
+func (f *fleetStore) leave(ctx context.Context, node string, req model.EnsureRequest, ttl time.Duration) error {
+	req.Expires = time.Now().Add(ttl).UTC()
+	data, err := json.Marshal(req)
+	if err != nil {
+		return err
+	}
+
+	return f.store.PutCommand(ctx, kvstore.NodeFamily(node), req.ID+"-"+node, data, ttl)
 }
 
 // reports reads reports, each once.
