@@ -25,7 +25,11 @@ func (e *emitter) value(v resource.Value, indent int) {
 		e.below(item, indent, true)
 	}
 	for _, entry := range v.Entries {
-		e.out.WriteString(pad + scalarKey(entry.Key) + ":")
+		key := scalarKey(entry.Key)
+		if len(key) > maxKeyLength {
+			key = "? " + key + "\n" + pad
+		}
+		e.out.WriteString(pad + key + ":")
 		e.below(entry.Value, indent, false)
 	}
 }

@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/musterfleet/muster/model"
@@ -32,8 +33,15 @@ func finish(problems model.Problems) model.Problems {
 // longestMessage is in bytes.
 const longestMessage = 400
 
-// clip takes the middle out of a message that quotes a long text.
+// clip takes the middle out of a message that quotes a long text, and puts one
+// of several lines on one.
 func clip(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, s)
 	if len(s) <= longestMessage {
 		return s
 	}
