@@ -59,6 +59,7 @@ func (r *runner) adopt(ctx context.Context, woken time.Time) {
 		inForce[c.unit] = true
 		r.order = append(r.order, c.unit)
 		r.force(ctx, c.unit, l, woken)
+		r.freshen(ctx, c.unit, woken)
 		// An interval that became shorter holds at once.
 		if next := r.nextTurn(c.unit); next.Before(c.unit.next) {
 			c.unit.next = next
@@ -103,7 +104,7 @@ func (r *runner) admit(ctx context.Context, entries []Entry, complete bool) {
 		present[e.Key] = true
 		u := r.unit(e.Key)
 		if u.newest == nil || u.newest.Revision != e.Revision {
-			u.retryAt, u.told, u.late = time.Time{}, "", ""
+			u.retryAt, u.told, u.late, u.stale = time.Time{}, "", "", ""
 			u.wait.reset()
 		}
 		u.newest = &e
@@ -187,7 +188,7 @@ func (r *runner) stand(ctx context.Context, u *unit) (l *loaded, assigned bool) 
 			continue
 		}
 		u.late = late
-		if late == "" {
+		if late == "" && u.stale == "" {
 			u.retryAt, u.told = time.Time{}, ""
 			u.wait.reset()
 		}
@@ -251,13 +252,23 @@ func (r *runner) force(ctx context.Context, u *unit, l *loaded, woken time.Time)
 	if u.record.Good == nil || u.record.Good.Revision != l.entry.Revision || digestOf(u.record.Good.Value) != l.sum {
 		e := l.entry
 		u.record.Good = &e
-		if u.isNewest(e) {
-			u.record.Refused = nil
-		}
+		u.acquit(e)
 		r.keep(ctx, u)
 	}
 	r.log.InfoContext(ctx, "manifest in force", "manifest", u.key, "revision", l.entry.Revision, "digest", l.digest, "resources", l.graph.Len())
 	r.due[u.key] = wake{cause, woken}.over(r.due[u.key])
+}
+
+// freshen tries again what a manifest in force comes to now, when that failed
+// before.
+func (r *runner) freshen(ctx context.Context, u *unit, woken time.Time) {
+	if u.stale == "" || !u.retryAt.IsZero() {
+		return
+	}
+	r.step("reading "+u.key, func() { r.refreshGraph(ctx, u) })
+	if u.stale == "" {
+		r.due[u.key] = wake{model.CauseSchedule, woken}.over(r.due[u.key])
+	}
 }
 
 // keep writes the record of a unit. A disk that takes nothing is logged: the
@@ -274,7 +285,7 @@ func (r *runner) showLate(u *unit) {
 		return
 	}
 	r.setManifest(u.key, func(s *model.ManifestState) {
-		s.Seen, s.Late = 0, ""
+		s.Seen, s.Late = 0, u.stale
 		if u.current != nil && s.Revision != u.current.entry.Revision {
 			// Who waits for this revision must not take what came of an earlier one for its own.
 			s.Outcome, s.At, s.Counts = "", time.Time{}, model.Counts{}

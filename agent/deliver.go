@@ -23,6 +23,9 @@ func (a *Agent) deliver(ctx context.Context) error {
 		more, err := a.deliverOnce(ctx)
 		switch {
 		case err != nil:
+			if more {
+				wait.reset()
+			}
 			a.log.DebugContext(ctx, "reports cannot be handed over", "waiting", a.outbox.Len(), "error", err)
 			a.pauseUnlessConnected(ctx, wait.next())
 		case more:
@@ -51,7 +54,7 @@ func (a *Agent) pauseUnlessConnected(ctx context.Context, d time.Duration) {
 	}
 }
 
-// deliverOnce hands over one batch. more means that there was one.
+// deliverOnce hands over one batch. more means that some of one were taken.
 func (a *Agent) deliverOnce(ctx context.Context) (more bool, err error) {
 	reports := a.outbox.Next(batch)
 	if len(reports) == 0 {
@@ -65,7 +68,7 @@ func (a *Agent) deliverOnce(ctx context.Context) (more bool, err error) {
 		return true, a.giveUp(ctx, reports[stored], err)
 	}
 
-	return true, err
+	return stored > 0, err
 }
 
 // giveUp takes a report out that would hold up all others for ever, and says so.

@@ -164,13 +164,19 @@ func TestEnsureThatIsNotExecuted(t *testing.T) {
 		error   string
 		outcome string
 	}{
-		"expired":      {func(n *node) []byte { return n.request("r", "motd", "x", `"expires": "1999-01-01T00:00:00Z",`) }, "acknowledged expired", "", "ensure notrun"},
-		"no JSON":      {func(*node) []byte { return []byte("{") }, "failed", "request:", ""},
-		"no type":      {func(*node) []byte { return []byte(`{"protocol": "io.choria.ccm.v1.resource.ensure.request"}`) }, "failed", "no `type`", ""},
-		"unknown key":  {func(n *node) []byte { return n.request("r", "motd", "x", `"nop": true,`) }, "failed", "unknown key `nop`", ""},
-		"unknown type": {func(n *node) []byte { return []byte(strings.Replace(string(n.request("r", "motd", "x", "")), `"file"`, `"fiel"`, 1)) }, "acknowledged failed", "unknown resource type `fiel`", "ensure failed"},
-		"invalid":      {func(n *node) []byte { return []byte(strings.Replace(string(n.request("r", "motd", "x", "")), "0644", "9", 1)) }, "acknowledged failed", "mode", "ensure failed"},
-		"require":      {func(n *node) []byte { return []byte(strings.Replace(string(n.request("r", "motd", "x", "")), `"mode"`, `"require": ["file#/x"], "mode"`, 1)) }, "acknowledged failed", "file#/x", "ensure failed"},
+		"expired":     {func(n *node) []byte { return n.request("r", "motd", "x", `"expires": "1999-01-01T00:00:00Z",`) }, "acknowledged expired", "", "ensure notrun"},
+		"no JSON":     {func(*node) []byte { return []byte("{") }, "failed", "request:", ""},
+		"no type":     {func(*node) []byte { return []byte(`{"protocol": "io.choria.ccm.v1.resource.ensure.request"}`) }, "failed", "no `type`", ""},
+		"unknown key": {func(n *node) []byte { return n.request("r", "motd", "x", `"nop": true,`) }, "failed", "unknown key `nop`", ""},
+		"unknown type": {func(n *node) []byte {
+			return []byte(strings.Replace(string(n.request("r", "motd", "x", "")), `"file"`, `"fiel"`, 1))
+		}, "acknowledged failed", "unknown resource type `fiel`", "ensure failed"},
+		"invalid": {func(n *node) []byte {
+			return []byte(strings.Replace(string(n.request("r", "motd", "x", "")), "0644", "9", 1))
+		}, "acknowledged failed", "mode", "ensure failed"},
+		"require": {func(n *node) []byte {
+			return []byte(strings.Replace(string(n.request("r", "motd", "x", "")), `"mode"`, `"require": ["file#/x"], "mode"`, 1))
+		}, "acknowledged failed", "file#/x", "ensure failed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {

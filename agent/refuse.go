@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/segmentio/ksuid"
@@ -30,7 +31,7 @@ func (r *runner) turnDown(ctx context.Context, u *unit, e Entry, err error) stri
 // wrong with it, also across restarts.
 func (r *runner) refuse(ctx context.Context, u *unit, e Entry, problems model.Problems) {
 	said := refusal{Revision: e.Revision, Sum: digestOf(e.Value), Problems: problems.Error()}
-	if u.record.Refused != nil && *u.record.Refused == said {
+	if slices.Contains(u.record.Refused, said) {
 		return
 	}
 	r.log.ErrorContext(ctx, "manifest refused, the last good version stays in force", "manifest", u.key, "revision", e.Revision, "problems", said.Problems)
@@ -42,8 +43,20 @@ func (r *runner) refuse(ctx context.Context, u *unit, e Entry, problems model.Pr
 	r.reportRun(run)
 	r.reportNode(model.NodeRefused, cut(u.key+": "+said.Problems))
 	r.sync()
-	u.record.Refused = &said
+	u.acquit(e)
+	u.record.Refused = append(u.record.Refused, said)
 	r.keep(ctx, u)
+}
+
+// acquit forgets what was said about a version, and about those that are no
+// candidates any more.
+func (u *unit) acquit(e Entry) {
+	candidates := u.candidates()
+	u.record.Refused = slices.DeleteFunc(u.record.Refused, func(said refusal) bool {
+		return (said.Revision == e.Revision && said.Sum == digestOf(e.Value)) || !slices.ContainsFunc(candidates, func(c Entry) bool {
+			return said.Revision == c.Revision && said.Sum == digestOf(c.Value)
+		})
+	})
 }
 
 // postpone tries again later what may pass, and reports it when it is new.

@@ -14,6 +14,7 @@ import (
 	"github.com/musterfleet/muster/agent"
 	"github.com/musterfleet/muster/agent/outbox"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources"
 	"github.com/musterfleet/muster/testing/hosttest"
 )
 
@@ -60,6 +61,34 @@ func TestGarbageIsReportedOnceAndTheLastGoodStays(t *testing.T) {
 		if got := n.agent.State().Manifests["group.all.motd"]; got.Late != "" || got.Seen != 0 {
 			t.Errorf("after a good version the state is %+v", got)
 		}
+	})
+}
+
+// TestNothingOfAKeyIsValid: the newest version is garbage, and the last good one
+// is not valid any more after an upgrade that lost a type. Each is said once.
+func TestNothingOfAKeyIsValid(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		s := newSlow(n)
+		n.start()
+		n.put("group.all.a", "a", "x")
+		n.bucket.put("group.all.slow", s.manifest("a", "x"))
+		n.settle()
+		n.stop()
+		n.bucket.put("group.all.slow", "muster: [")
+		n.types = resources.All()
+		n.take()
+		n.start()
+		n.agent.RunNow()
+		n.tells("run refused group.all.slow manifest", "node refused", "run refused group.all.slow manifest", "node refused",
+			"run stable group.all.a schedule", "run stable group.all.a command")
+		for range 3 {
+			n.bucket.change(func() {})
+			n.settle()
+		}
+		n.stop()
+		n.start()
+		n.after(time.Minute)
+		n.tells("run stable group.all.a schedule")
 	})
 }
 
@@ -140,13 +169,30 @@ func TestWhatMayPassIsTriedAgain(t *testing.T) {
 		if err := os.Remove(n.path("motd")); err != nil {
 			t.Fatal(err)
 		}
+		n.take()
 		n.after(6 * time.Minute)
 		n.has("motd", "from kv")
+		if late := n.agent.State().Manifests["group.all.motd"].Late; !strings.Contains(late, errAway.Error()) {
+			t.Errorf("late is %q", late)
+		}
+		n.after(time.Hour)
+		failures := 0
+		for _, word := range n.told() {
+			if strings.HasPrefix(word, "run failed") {
+				failures++
+			}
+		}
+		if failures != 1 {
+			t.Errorf("what may pass was reported %d times", failures)
+		}
 
 		// What it comes to now is another thing without a new revision.
 		n.outside.setKV("changed in kv", nil)
 		n.after(6 * time.Minute)
 		n.has("motd", "changed in kv")
+		if late := n.agent.State().Manifests["group.all.motd"].Late; late != "" {
+			t.Errorf("late is %q", late)
+		}
 	})
 }
 

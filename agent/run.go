@@ -38,7 +38,7 @@ func (r *runner) run(ctx, hard context.Context, u *unit, w wake) {
 		}
 		summary = r.failedRun(u, u.current.entry, w.cause)
 		summary.RunID, summary.Digest = id, u.current.digest
-		err = errors.Join(errors.New("nothing was run"), err)
+		err = fmt.Errorf("the run did not come to its end: %w", err)
 	}
 	if err != nil {
 		summary.Errors = append(summary.Errors, err.Error())
@@ -127,12 +127,16 @@ func (r *runner) refreshGraph(ctx context.Context, u *unit) {
 		}
 	}
 	if err != nil {
-		u.late = r.turnDown(ctx, u, u.current.entry, err)
-		r.setManifest(u.key, func(s *model.ManifestState) { s.Late = u.late })
+		u.stale = r.turnDown(ctx, u, u.current.entry, err)
+		r.showLate(u)
 		return
 	}
-	u.retryAt, u.told = time.Time{}, ""
-	u.wait.reset()
+	if u.stale != "" {
+		u.stale, u.retryAt, u.told = "", time.Time{}, ""
+		u.wait.reset()
+		u.acquit(u.current.entry)
+		r.showLate(u)
+	}
 	*u.current = fresh
 }
 

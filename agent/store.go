@@ -24,8 +24,8 @@ type record struct {
 	// Applied is the sum of the version whose run succeeded, so that a restart
 	// knows whether a change is still asked for.
 	Applied string `json:"applied,omitempty"`
-	// Refused is what was said about a version that was not accepted; it is said once.
-	Refused *refusal `json:"refused,omitempty"`
+	// Refused is what was said about versions that were not accepted; it is said once.
+	Refused []refusal `json:"refused,omitempty"`
 }
 
 // refusal is a version that was not accepted.

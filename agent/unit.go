@@ -30,8 +30,9 @@ type unit struct {
 	asked bool
 	// told is the error that may pass and was reported already.
 	told string
-	// late says why the newest version is not in force.
-	late string
+	// late says why the newest version is not in force, stale why the one in force
+	// is what it came to before and not what it comes to now.
+	late, stale string
 }
 
 // version tells entries of a key apart.
