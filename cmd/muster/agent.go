@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
+	"sync"
 	"syscall"
 
 	"github.com/choria-io/fisk"
@@ -134,7 +136,7 @@ func (a *app) runAgent(ctx context.Context, c *agentCommand) error {
 		for {
 			select {
 			case <-hangups:
-				a.reloadAgent(running, c, node.agent, level)
+				a.reloadAgent(running, c, node, level)
 			case <-a.interrupted:
 				stop()
 				return
@@ -148,16 +150,20 @@ func (a *app) runAgent(ctx context.Context, c *agentCommand) error {
 }
 
 // reloadAgent reads the configuration again; a wrong one changes nothing.
-func (a *app) reloadAgent(ctx context.Context, c *agentCommand, running *agent.Agent, level *slog.LevelVar) {
+func (a *app) reloadAgent(ctx context.Context, c *agentCommand, n *node, level *slog.LevelVar) {
 	config, err := a.config(c)
+	var applied []string
 	if err == nil {
-		_, _, err = running.Reload(ctx, config)
+		applied, _, err = n.agent.Reload(ctx, config)
 	}
 	if err != nil {
 		a.log.ErrorContext(ctx, "the configuration is refused, the old one stays", "error", err)
 		return
 	}
 	setLevel(level, config.Log.Level)
+	if slices.Contains(applied, "groups") {
+		n.service.regroup()
+	}
 }
 
 func setLevel(v *slog.LevelVar, name string) {
@@ -203,7 +209,7 @@ func (a *app) newNode(ctx context.Context, config agent.Config) (*node, error) {
 		n.nc.Close()
 		return nil, err
 	}
-	n.service = &nodeService{agent: n.agent, store: store, config: config, connected: connected, log: a.log}
+	n.service = &nodeService{agent: n.agent, store: store, connected: connected, regrouped: make(chan struct{}, 1), log: a.log}
 
 	return n, nil
 }
@@ -246,13 +252,13 @@ func (a *app) agentOptions(config agent.Config, store *kvstore.Store) agent.Opti
 // run is the agent and what answers requests for it, until ctx ends.
 func (n *node) run(ctx context.Context) error {
 	serving, stop := context.WithCancel(ctx)
-	defer stop()
-	served := make(chan error, 1)
-	go func() { served <- n.service.run(serving) }()
+	var served sync.WaitGroup
+	served.Go(func() { n.service.run(serving) })
 	err := n.agent.Run(ctx)
 	stop()
+	served.Wait()
 
-	return errors.Join(err, <-served)
+	return err
 }
 
 func (n *node) close() { n.nc.Close() }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -83,6 +82,3 @@ func (s stateStore) PutState(ctx context.Context, state model.NodeState, ttl tim
 func (s stateStore) PutFacts(ctx context.Context, facts model.Facts) error {
 	return s.store.PutFacts(ctx, s.node, facts, 0)
 }
-
-// asJSON encodes what a request is answered with.
-func asJSON(v any) (json.RawMessage, error) { return json.Marshal(v) }

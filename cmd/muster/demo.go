@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/choria-io/fisk"
+	shellquote "github.com/kballard/go-shellquote"
 	"github.com/nats-io/nats-server/v2/server"
 
 	"github.com/musterfleet/muster/agent"
@@ -162,7 +163,7 @@ func (d *demo) startNode(ctx context.Context) ([]string, error) {
 
 // command runs a command of muster, as one would in a terminal.
 func (d *demo) command(ctx context.Context, args ...string) error {
-	fmt.Fprintf(d.a.stdout, "  $ muster %s\n", strings.Join(args, " "))
+	fmt.Fprintf(d.a.stdout, "  $ muster %s\n", shellquote.Join(args...))
 	out := &indented{w: d.a.stdout}
 	child := &app{stdin: bytes.NewReader(nil), stdout: out, stderr: out, interrupted: d.a.interrupted, log: slog.New(slog.DiscardHandler)}
 	defer child.close()
