@@ -374,3 +374,111 @@ func TestOpenErrors(t *testing.T) {
 		t.Errorf("the cause is not wrapped: %v", err)
 	}
 }
+
+func TestDamageWhileItIsOpen(t *testing.T) {
+	dir := t.TempDir()
+	b := open(t, dir, 1<<20)
+	add(t, b, 60, report("transaction", "changed", 5000))
+	if err := b.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	first := b.Next(2)
+	if err := b.Ack(first[1].Seq); err != nil {
+		t.Fatal(err)
+	}
+	segment := filepath.Join(dir, "00000000000000000001.seg")
+	data, err := os.ReadFile(segment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data[20000] ^= 1
+	if err := os.WriteFile(segment, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	accounted(t, append(first, drain(t, b)...), 61)
+
+	// And the one that is written to.
+	add(t, b, 2, report("run", "failed", 100))
+	if err := b.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	waiting := b.Len()
+	entries, err := filepath.Glob(filepath.Join(dir, "*.seg"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := entries[len(entries)-1]
+	if data, err = os.ReadFile(last); err != nil {
+		t.Fatal(err)
+	}
+	data[len(data)-150] ^= 1
+	if err := os.WriteFile(last, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := drain(t, b)
+	if len(got) == 0 || got[len(got)-1].Outcome != "dropped" || waiting != 2 {
+		t.Errorf("%d waited, %v came", waiting, seqs(got))
+	}
+	add(t, b, 1, report("run", "failed", 100))
+	if got := drain(t, b); len(got) != 1 {
+		t.Errorf("after the damage %d reports came, want 1", len(got))
+	}
+}
+
+func TestWrittenAndHandedOverAtTheSameTime(t *testing.T) {
+	dir := t.TempDir()
+	b := open(t, dir, 1<<20)
+	const reports = 3000
+	go func() {
+		for i := range reports {
+			if _, err := b.Append(report("transaction", "changed", 100+i%1000)); err != nil {
+				t.Error(err)
+			}
+			if i%50 == 0 {
+				if err := b.Sync(); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		if err := b.Sync(); err != nil {
+			t.Error(err)
+		}
+	}()
+	var got []outbox.Report
+	for len(got) == 0 || got[len(got)-1].Seq < reports {
+		batch := b.Next(64)
+		if len(batch) == 0 {
+			<-b.Ready()
+			continue
+		}
+		got = append(got, batch...)
+		if err := b.Ack(batch[len(batch)-1].Seq); err != nil {
+			t.Fatal(err)
+		}
+	}
+	accounted(t, got, reports)
+}
+
+func TestSmallerBoundHoldsAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	b := open(t, dir, 4<<20)
+	add(t, b, 2000, report("run", "stable", 1000))
+	b.SetMaxBytes(1 << 20)
+	add(t, b, 1, report("run", "failed", 10))
+	if size := diskSize(t, dir); size > 1<<20 {
+		t.Errorf("%d bytes on disk", size)
+	}
+	accounted(t, drain(t, b), 2001)
+}
+
+func TestInUse(t *testing.T) {
+	dir := t.TempDir()
+	b := open(t, dir, 0)
+	if _, err := outbox.Open(outbox.Options{Dir: dir, Dropped: dropped}); !errors.Is(err, outbox.ErrInUse) {
+		t.Errorf("got %v", err)
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	open(t, dir, 0)
+}
