@@ -55,3 +55,24 @@ func BenchmarkParse5000(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkExpressions5000 has expressions in every resource: half of them
+// the same, half of them each its own.
+func BenchmarkExpressions5000(b *testing.B) {
+	var m bytes.Buffer
+	m.WriteString("data: {name: app, pw: \"${ secret('hunter2') }\"}\nmuster:\n  resources:\n    - file:\n")
+	for i := range 5000 {
+		fmt.Fprintf(&m, "        - \"/srv/${ Data.name }/%d\":\n            owner: \"${ lookup('data.name') }\"\n            content: \"x ${ %d + 1 }\"\n", i, i)
+	}
+	l := manifest.NewLoader(manifest.Options{Types: testTypes()})
+	b.ReportAllocs()
+	for b.Loop() {
+		doc, err := manifest.Parse("bench.yaml", m.Bytes())
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := l.Resolve(context.Background(), doc, manifest.Inputs{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

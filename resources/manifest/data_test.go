@@ -84,8 +84,8 @@ func TestHierarchy(t *testing.T) {
 // TestDataProblems has what can be wrong with data.
 func TestDataProblems(t *testing.T) {
 	for name, tc := range map[string]struct{ in, want string }{
-		"Data":             {"data:\n  a: 1\n  b: \"${ Data.a }\"\n", "m.yaml:3:7: the expression fails: Data is not known while the data are resolved (values of data take Facts and Environ; combine data where they are used)"},
-		"lookup of data":   {"data:\n  b: \"${ lookup('data.a') }\"\n", "m.yaml:2:7: the expression fails: Data is not known while the data are resolved (values of data take Facts and Environ; combine data where they are used)"},
+		"Data":             {"data:\n  a: 1\n  b: \"${ Data.a }\"\n", "m.yaml:3:7: the expression fails: `Data` is not known while the data are resolved (values of data take Facts and Environ; combine data where they are used)"},
+		"lookup of data":   {"data:\n  b: \"${ lookup('data.a') }\"\n", "m.yaml:2:7: the expression fails: `Data` is not known while the data are resolved (values of data take Facts and Environ; combine data where they are used)"},
 		"outputs":          {"data:\n  b: \"${ outputs('exec#a') }\"\n", "m.yaml:2:7: the expression fails: outputs are not known while the data are resolved (use them in the properties of a resource)"},
 		"data list":        {"data: [a]\n", "m.yaml:1:7: `data` must be a mapping, not a list"},
 		"hierarchy":        {"hierarchy: a\n", "m.yaml:1:12: `hierarchy` must be a mapping, not a string"},

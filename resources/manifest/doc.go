@@ -5,4 +5,21 @@
 // nothing of the machine has been touched by then. What can only be known later
 // (outputs of other resources, a file that a resource of the same manifest
 // makes) waits in resource.Resource.Late for its turn.
+//
+// What is decided here, because the formats leave it open:
+//
+//   - A number that is not written in its shortest form (0644, 1.10) is text to
+//     expressions, so that it comes out as it was written.
+//   - Values of data see Facts and Environ; entries of hierarchy.order see Data
+//     too, which is the base data with the external data over it.
+//   - With merge first, the first match replaces the top-level keys that it has;
+//     with deep, mappings are merged and everything else is replaced. In both the
+//     first match in the order wins, and external data win over all, deeply.
+//   - A secret is found in what an expression gives by evaluating it again with
+//     the secrets masked: what differs depends on one.
+//   - A resource that control excludes may hold expressions that fail when they
+//     are evaluated, for they are often why it is excluded.
+//   - A document is refused before it is parsed when it is larger than 16 MiB or
+//     seems to hold more than a million values, and afterwards when it is nested
+//     deeper than 100 levels or its aliases stand for more than 200,000 values.
 package manifest

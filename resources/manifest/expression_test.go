@@ -88,6 +88,8 @@ func TestExpressions(t *testing.T) {
 		"duration":          {`"${ duration('90s') }"`, "1m30s"},
 		"joined list":       {`"${ join(Data.list, ' ') }"`, "a b"},
 		"pipes":             {`"${ Data.users | filter(.age > 35) | map(.name) | first() }"`, "bob"},
+		"loops":             {`"${ sum(map(filter(1..1000, # % 2 == 0), # * 2)) } ${ all(Data.users, .age > 1) && any(Data.list, # == 'b') } ${ count(1..10, # > 5) } ${ reduce(Data.list, #acc + #, '') } ${ find(Data.users, .name == 'bob').age } ${ join(map(sortBy(Data.users, .age, 'desc'), .name)) } ${ groupBy(Data.users, .name).ann[0].age }"`, "501000 true 5 ab 40 bobann 30"},
+		"repeat":            {`"${ repeat('ab', 3) }"`, "ababab"},
 		"variable":          {`"${ let x = Data.port; x + 1 }"`, "8081"},
 		"unset":             {`"${ Data.none }"`, ""},
 		"explicitly unset":  {`"${ Data.nope ?? nil }"`, ""},
@@ -169,6 +171,10 @@ func TestExpressionProblems(t *testing.T) {
 		"jet":                {`"${ jet('x', 'y') }"`, "m.yaml:20:23: the expression is not valid: `jet` is not supported (it comes with a later version)"},
 		"registrations":      {`"${ registrations('a', 'b', 'c', 'd') }"`, "m.yaml:20:23: the expression is not valid: `registrations` is not supported (it comes with a later version)"},
 		"secret of a list":   {`"${ secret(Data.list) }"`, "m.yaml:20:23: the expression fails: secret takes a text, not a list"},
+		"endless loop":       {`"${ reduce(1..999999, #acc + 'xxxxxxxxxx', '') }"`, "m.yaml:20:23: the expression fails: it does too much work (use join() to make a text of a list, or make the value elsewhere)"},
+		"nested loops":       {`"${ sum(map(1..999, count(1..999, any(1..999, # == 0)))) }"`, "m.yaml:20:23: the expression fails: memory budget exceeded"},
+		"large range":        {`"${ len(1..100000000) }"`, "m.yaml:20:23: the expression fails: memory budget exceeded"},
+		"repeat too much":    {`"${ repeat(repeat('x', 999999), 999999) }"`, "m.yaml:20:23: the expression fails: repeat would give more than the 16777216 bytes that are allowed"},
 		"second of a text":   {`"${ Data.name } ${ nope }"`, "m.yaml:20:38: the expression is not valid: unknown name `nope`" + escape},
 		"after an escape":    {`"$${x} {{ '{{' }} ${ nope }"`, "m.yaml:20:40: the expression is not valid: unknown name `nope`" + escape},
 		"in a literal":       {"|\n              first ${ Data.name }\n                second ${ nope }\n", "m.yaml:22:24: the expression is not valid: unknown name `nope`" + escape},
@@ -193,8 +199,8 @@ func TestUnavailable(t *testing.T) {
 	for name, tc := range map[string]struct{ in, want string }{
 		"kv":            {`"${ kvGet('a', 'b') }"`, "m.yaml:5:23: the expression fails: kvGet needs a NATS connection (give --server or --context, or let an agent run it)"},
 		"directory":     {`"${ readFile('x') }"`, "m.yaml:5:23: the expression fails: \"x\" is relative, and this manifest has no directory (deliver manifest and files as a bundle, or give an absolute path)"},
-		"facts":         {`"${ Facts.os }"`, "m.yaml:5:23: the expression fails: facts: facts are not available here"},
-		"facts, lookup": {`"${ lookup('facts.os') }"`, "m.yaml:5:23: the expression fails: facts: facts are not available here"},
+		"facts":         {`"${ Facts.os }"`, "m.yaml:5:23: the expression fails: facts: not available here"},
+		"facts, lookup": {`"${ lookup('facts.os') }"`, "m.yaml:5:23: the expression fails: facts: not available here"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := outcome(t, content(tc.in), manifest.Options{Types: testTypes()}, manifest.Inputs{}); got != tc.want {

@@ -21,7 +21,7 @@ type hintedError struct {
 
 func (e hintedError) Unwrap() error { return e.error }
 
-var errNoData = errors.New("Data is not known while the data are resolved")
+var errNoData = errors.New("`Data` is not known while the data are resolved")
 
 const noDataHint = "values of data take Facts and Environ; combine data where they are used"
 
@@ -52,6 +52,7 @@ func (s *session) names(ctx context.Context, p phase, data any, outputs map[mode
 		"file":      read,
 		"kvGet":     func(bucket, key string) (any, error) { return s.kvGet(ctx, bucket, key) },
 		"secret":    func(v any) (any, error) { return secretOf(v, masked) },
+		"repeat":    func(text string, count int) (string, error) { return repeat(text, count, s.loader.opts.MaxBytes) },
 		"outputs":   func(name string) (any, error) { return s.output(outputs, name) },
 	}
 	for _, name := range later {

@@ -52,6 +52,8 @@ func signature(withValue bool) types.Map {
 		"kvGet":     types.TypeOf(func(string, string) (any, error) { return nil, nil }),
 		"secret":    types.TypeOf(func(any) (any, error) { return nil, nil }),
 		"outputs":   file,
+		"repeat":    types.TypeOf(func(string, int) (string, error) { return "", nil }),
+		nameStep:    types.TypeOf(func(any) (any, error) { return nil, nil }),
 	}
 	for _, name := range later {
 		names[name] = types.TypeOf(func(...any) (any, error) { return nil, nil })
@@ -70,7 +72,7 @@ func compile(source string, withValue bool) *program {
 		p.message = "the expression is empty"
 		return p
 	}
-	compiled, err := expr.Compile(source, expr.Env(signature(withValue)))
+	compiled, err := expr.Compile(source, expr.Env(signature(withValue)), expr.DisableBuiltin("repeat"), expr.Patch(guardLoops{}))
 	if err != nil {
 		p.message = exprMessage(err)
 		if word, ok := strings.CutPrefix(p.message, "unknown name "); ok {

@@ -33,6 +33,8 @@ type scope struct {
 	outputs resource.Outputs
 	// broken says that the data have problems of their own: what rests on them says nothing new.
 	broken bool
+	// work is what the loops of the evaluation came to so far.
+	work int
 }
 
 // lateError says that an expression can only be evaluated when a resource has had its turn.
@@ -47,6 +49,8 @@ func (s *session) scope(ctx context.Context, p phase, data map[string]any, outpu
 	plainOut, maskedOut := revealOutputs(outputs, &sc.secrets)
 	sc.plain = s.names(ctx, p, plainData, plainOut, false)
 	sc.masked = s.names(ctx, p, maskedData, maskedOut, true)
+	step := func(v any) (any, error) { return sc.step(ctx, v) }
+	sc.plain[nameStep], sc.masked[nameStep] = step, step
 
 	return sc
 }
@@ -121,6 +125,7 @@ func (sc *scope) call(ctx context.Context, p *program, with names, extra map[str
 	for k, v := range extra {
 		with[k] = v
 	}
+	sc.work = 0
 	v, err := sc.machine.Run(p.Program, map[string]any(with))
 	if err == nil && v == nil {
 		if path, known, is := p.missing(with); is {

@@ -39,8 +39,6 @@ type session struct {
 	// the properties of resources; both are kept for Check alone.
 	relative []string
 	declared []resource.Value
-	// data is that of the document, with model.Secret in it; nil while it is resolved.
-	data map[string]any
 }
 
 func (l *Loader) session(doc *Document, in Inputs) *session {
@@ -72,7 +70,7 @@ func (s *session) program(source string, withValue bool) *program {
 	return p
 }
 
-var errNoFacts = errors.New("facts are not available here")
+var errNoFacts = errors.New("not available here")
 
 // getFacts asks for the facts, once.
 func (s *session) getFacts(ctx context.Context) (map[string]any, error) {
@@ -103,6 +101,8 @@ func (s *session) failed(err error) *failure {
 	if errors.As(err, &hinted) {
 		f.hint = hinted.hint
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.factsErr != nil && errors.Is(err, s.factsErr) {
 		f.known, s.factsTold = s.factsTold, true
 	}
