@@ -86,12 +86,24 @@ func escapeForYAML(encoded []byte) []byte {
 func Assignment(value []byte) (a model.Assignment, ok bool) {
 	if json.Unmarshal(value, &a) != nil {
 		a = model.Assignment{}
-		if yaml.Unmarshal(value, &a) != nil {
+		if fromYAML(value, &a) != nil {
 			return model.Assignment{}, false
 		}
 	}
 
 	return a, a.Protocol == model.ProtocolAssignment
+}
+
+// fromYAML is yaml.Unmarshal without its panics, of which it has some for input
+// it did not foresee.
+func fromYAML(text []byte, into any) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("yaml: %v", r)
+		}
+	}()
+
+	return yaml.Unmarshal(text, into)
 }
 
 // same says that two values mean the same: they are equal, or equal but for the
@@ -135,7 +147,7 @@ func readable(a model.Assignment) (string, error) {
 		return "", err
 	}
 	var node yaml.Node
-	if err := yaml.Unmarshal(encoded, &node); err != nil {
+	if err := fromYAML(encoded, &node); err != nil {
 		return "", err
 	}
 	plain(&node)

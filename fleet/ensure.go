@@ -27,16 +27,19 @@ type Asker interface {
 // Ensured is how many nodes answered one request.
 type Ensured struct {
 	// Answers are the last of each node, by node.
-	Answers []model.EnsureResponse `json:"answers" yaml:"answers"`
+	Answers []model.EnsureResponse `json:"answers"`
 	// Missing are the nodes that did not answer.
-	Missing []string `json:"missing,omitempty" yaml:"missing,omitempty"`
+	Missing []string `json:"missing,omitempty"`
+	// Left are those that did not answer, and have the request waiting for them.
+	Left []string `json:"left,omitempty"`
 	// Unfinished are those that have the request and did not come to its end in time.
-	Unfinished []string `json:"unfinished,omitempty" yaml:"unfinished,omitempty"`
+	Unfinished []string `json:"unfinished,omitempty"`
 }
 
-// OK says that all answered and nothing failed. That nobody was asked is not OK.
+// OK says that all answered, or have the request waiting for them, and nothing
+// failed. That nobody was asked is not OK.
 func (e *Ensured) OK() bool {
-	return len(e.Answers) > 0 && len(e.Missing)+len(e.Unfinished) == 0 && !slices.ContainsFunc(e.Answers, Failed)
+	return len(e.Answers)+len(e.Left) > 0 && len(e.Missing)+len(e.Unfinished) == 0 && !slices.ContainsFunc(e.Answers, Failed)
 }
 
 // Failed says that an answer is that of a failure.

@@ -18,14 +18,14 @@ var (
 // Entry is one revision of an assignment.
 type Entry struct {
 	// Key is node.<node>.<name> or group.<group>.<name>.
-	Key      string    `json:"key" yaml:"key"`
-	Revision uint64    `json:"revision" yaml:"revision"`
-	Digest   string    `json:"digest,omitempty" yaml:"digest,omitempty"`
-	At       time.Time `json:"at,omitzero" yaml:"at,omitempty"`
+	Key      string    `json:"key"`
+	Revision uint64    `json:"revision"`
+	Digest   string    `json:"digest,omitempty"`
+	At       time.Time `json:"at,omitzero"`
 	// Deleted is a revision that ended the assignment; it has no value.
-	Deleted bool `json:"deleted,omitempty" yaml:"deleted,omitempty"`
+	Deleted bool `json:"deleted,omitempty"`
 	// Value is the bytes in the bucket; a list does not have them.
-	Value []byte `json:"-" yaml:"-"`
+	Value []byte `json:"-"`
 }
 
 // Digest gives the digest of a manifest's text or a bundle's bytes as it stands

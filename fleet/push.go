@@ -36,13 +36,13 @@ type Push struct {
 
 // Pushed is what came of one target.
 type Pushed struct {
-	Key      string `json:"key" yaml:"key"`
-	Revision uint64 `json:"revision" yaml:"revision"`
+	Key      string `json:"key"`
+	Revision uint64 `json:"revision"`
 	// Digest is that of the manifest's text or the bundle's bytes.
-	Digest string `json:"digest" yaml:"digest"`
-	Bundle bool   `json:"bundle,omitempty" yaml:"bundle,omitempty"`
+	Digest string `json:"digest"`
+	Bundle bool   `json:"bundle,omitempty"`
 	// Unchanged says that the very same was assigned already.
-	Unchanged bool `json:"unchanged,omitempty" yaml:"unchanged,omitempty"`
+	Unchanged bool `json:"unchanged,omitempty"`
 }
 
 // Pusher assigns manifests.

@@ -52,16 +52,16 @@ const (
 
 // Standing is how one node stands with one assignment.
 type Standing struct {
-	Node  string `json:"node" yaml:"node"`
-	Key   string `json:"key" yaml:"key"`
-	Stand Stand  `json:"stand" yaml:"stand"`
+	Node  string `json:"node"`
+	Key   string `json:"key"`
+	Stand Stand  `json:"stand"`
 	// Want is the revision it should run, Has the one it does; 0 is none.
-	Want    uint64        `json:"want" yaml:"want"`
-	Has     uint64        `json:"has" yaml:"has"`
-	Outcome model.Outcome `json:"outcome,omitempty" yaml:"outcome,omitempty"`
-	At      time.Time     `json:"at,omitzero" yaml:"at,omitempty"`
+	Want    uint64        `json:"want"`
+	Has     uint64        `json:"has"`
+	Outcome model.Outcome `json:"outcome,omitempty"`
+	At      time.Time     `json:"at,omitzero"`
 	// Why says what a node that has not arrived waits for.
-	Why string `json:"why,omitempty" yaml:"why,omitempty"`
+	Why string `json:"why,omitempty"`
 }
 
 // Done says that there is nothing more to wait for.

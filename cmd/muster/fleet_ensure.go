@@ -116,29 +116,27 @@ func (a *app) fleetEnsure(ctx context.Context, c *fleetEnsureCommand, request mo
 		return err
 	}
 
-	left, err := c.leave(ctx, store, result, request)
-	if err != nil {
+	if err := c.leave(ctx, store, result, request); err != nil {
 		return err
 	}
 
-	return a.concludeEnsure(ctx, c, result, left)
+	return a.concludeEnsure(ctx, c, result)
 }
 
 // leave leaves the request for the nodes that did not answer, where that is
-// asked for, and gives their names.
-func (c *fleetEnsureCommand) leave(ctx context.Context, store *fleetStore, result *fleet.Ensured, request model.EnsureRequest) ([]string, error) {
-	if c.queue == 0 {
-		return nil, nil
+// asked for.
+func (c *fleetEnsureCommand) leave(ctx context.Context, store *fleetStore, result *fleet.Ensured, request model.EnsureRequest) error {
+	if c.queue == 0 || ctx.Err() != nil {
+		return nil
 	}
 	for _, node := range result.Missing {
 		if err := store.leave(ctx, node, request, c.queue); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	left := result.Missing
-	result.Missing = nil
+	result.Left, result.Missing = result.Missing, nil
 
-	return left, nil
+	return nil
 }
 
 // complete fills in what the command knows of a request.
@@ -198,6 +196,9 @@ func (a *app) concludeEnsure(ctx context.Context, c *fleetEnsureCommand, r *flee
 	}
 	if len(r.Missing) > 0 {
 		summary += ", no answer from: " + strings.Join(r.Missing, ", ")
+	}
+	if len(r.Left) > 0 {
+		summary += ", left for: " + strings.Join(r.Left, ", ")
 	}
 	switch {
 	case r.OK():

@@ -25,8 +25,7 @@ func (f *format) add(cmd *fisk.CmdClause) {
 // isDocument says that a document is asked for.
 func (f *format) isDocument() bool { return f.json || f.yaml }
 
-// table prints rows in columns under a header; paint may colour a cell of a
-// column, for a terminal.
+// table prints rows in columns under a header.
 func (a *app) table(header []string, rows [][]string) {
 	width := make([]int, len(header))
 	for _, row := range append([][]string{header}, rows...) {

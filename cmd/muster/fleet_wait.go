@@ -174,17 +174,17 @@ func waitError(ctx context.Context, w wanted, o waitOptions, standings []fleet.S
 	}
 	switch {
 	case errors.Is(err, fleet.ErrLate) && ctx.Err() != nil:
-		return fmt.Errorf("%w: %d of %s do not run %s", context.Cause(ctx), pending, plural(len(standings), "node"), w.name)
+		return fmt.Errorf("%w: %d of %d nodes are not running %s", context.Cause(ctx), pending, len(standings), w.name)
 	case errors.Is(err, fleet.ErrLate):
-		return fmt.Errorf("%d of %s do not run %s after %s", pending, plural(len(standings), "node"), w.name, o.timeout)
+		return fmt.Errorf("%d of %d nodes are not running %s after %s", pending, len(standings), w.name, o.timeout)
 	case errors.Is(err, fleet.ErrRefused):
-		return fmt.Errorf("%d of %s refuse %s", pending, plural(len(standings), "node"), w.name)
+		return fmt.Errorf("%d of %d nodes refused %s", pending, len(standings), w.name)
 	case errors.Is(err, fleet.ErrNoNodes):
 		return fmt.Errorf("%w: %s (see muster fleet nodes)", err, w.name)
 	case err != nil:
 		return err
 	case failed > 0:
-		return fmt.Errorf("%s failed on %d of %s (see muster fleet reports --outcome failed --no-follow)", w.name, failed, plural(len(standings), "node"))
+		return fmt.Errorf("%s failed on %d of %d nodes (see muster fleet reports --outcome failed --no-follow)", w.name, failed, len(standings))
 	default:
 		return nil
 	}
