@@ -38,7 +38,7 @@ func (m *message) deleted() bool {
 // it is the newest of all that match. The error wraps ErrNotFound when there is
 // none. A replica that lags may answer with an older one.
 func (s *Store) last(ctx context.Context, stream, subject string) (message, error) {
-	reply, err := s.request(ctx, "$JS.API.DIRECT.GET."+stream+"."+subject, nil)
+	reply, err := s.request(ctx, directGet(stream, subject), nil)
 	if err != nil {
 		return message{}, fmt.Errorf("read %s of %s: %w", subject, stream, err)
 	}

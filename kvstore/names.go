@@ -78,9 +78,15 @@ func (n Names) Report(node, kind, outcome string) string {
 	return strings.Join([]string{n.prefix, "report", node, kind, outcome}, ".")
 }
 
-// Request is the subject that asks one family, or with target GroupAll all
-// nodes; a verb is one of those of the service.
-func (n Names) Request(verb, target string) string { return n.prefix + "." + verb + "." + target }
+// Request is the subject that asks the nodes of a family; the family of
+// GroupAll is all of them. A verb is one of those of Serve.
+func (n Names) Request(verb, family string) string {
+	if family == GroupFamily(GroupAll) {
+		family = GroupAll
+	}
+
+	return n.prefix + "." + verb + "." + family
+}
 
 // Command is the subject of commands for a family.
 func (n Names) Command(family string) string { return n.prefix + ".command." + family }

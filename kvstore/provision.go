@@ -14,7 +14,7 @@ const (
 
 	defaultReportAge   = 7 * 24 * time.Hour
 	defaultReportBytes = 1 << 30
-	defaultCommandAge  = 7 * 24 * time.Hour
+	defaultCommandAge  = MaxCommandTTL
 	defaultMarkerTTL   = 24 * time.Hour
 	duplicateWindow    = 2 * time.Minute
 )
@@ -29,7 +29,7 @@ type Options struct {
 	ReportBytes int64
 	// BundleBytes bounds the store of bundles; the default is no bound.
 	BundleBytes int64
-	// CommandAge bounds how long a command can wait for a node: 7 days.
+	// CommandAge bounds how long a command can wait for a node: 1 day.
 	CommandAge time.Duration
 	// MarkerTTL is how long it is known of a node that it went silent: 1 day.
 	MarkerTTL time.Duration

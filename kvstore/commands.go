@@ -1,0 +1,187 @@
+package kvstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// MaxCommandTTL is how long a command can wait for a node at most: for so long a
+// node remembers which it has executed.
+const MaxCommandTTL = 24 * time.Hour
+
+// Command is a request that waited for the node.
+type Command struct {
+	// ID is the one it was put with; a command may come more than once.
+	ID string
+	// Family is node.<node> or group.<group>.
+	Family string
+	// Data is an ensure request.
+	Data []byte
+	// Time is when it was put, zero for one that came just now.
+	Time time.Time
+}
+
+// PutCommand leaves a request for the nodes of a family, those that are away
+// included. It is forgotten after ttl, whole seconds, at least one, at most
+// MaxCommandTTL. An id is put once within two minutes. The error wraps
+// ErrInvalidName or ErrTooLarge.
+func (s *Store) PutCommand(ctx context.Context, family, id string, request []byte, ttl time.Duration) error {
+	if err := CheckFamily(family); err != nil {
+		return err
+	}
+	switch {
+	case id == "":
+		return fmt.Errorf("%w: a command needs an id, or it would be executed twice", ErrInvalidName)
+	case ttl > MaxCommandTTL:
+		return fmt.Errorf("%w: a command cannot wait for %s, at most %s", ErrTooLarge, ttl, MaxCommandTTL)
+	}
+	if err := s.checkSize("command", request); err != nil {
+		return err
+	}
+	if _, err := s.js.Publish(ctx, s.names.Command(family), request, jetstream.WithMsgTTL(wholeSeconds(ttl)), jetstream.WithMsgID(id)); err != nil {
+		return fmt.Errorf("put command for %s: %w", family, err)
+	}
+
+	return nil
+}
+
+// CommandOptions say whose commands are taken.
+type CommandOptions struct {
+	Node   string
+	Groups []string
+	// Audit is how long a command that was lost on its way can stay unseen at
+	// most: 5 minutes.
+	Audit time.Duration
+	// Retry is how long it waits after the server did not answer, at first, and
+	// then up to 30 times that: 1 second.
+	Retry time.Duration
+	// Log gets what an administrator should see; nil is silence.
+	Log *slog.Logger
+}
+
+// Commands gives each command for the node to handle: those left while it was
+// away at start and after each reconnect, and from then on as they come. Some
+// come twice, so handle looks at their id; it must not block for long and is
+// called by one goroutine at a time. It gives nil when the context ends, and an
+// error that wraps ErrInvalidName or is of the connection.
+func (s *Store) Commands(ctx context.Context, o CommandOptions, handle func(context.Context, Command)) error {
+	if err := CheckNode(o.Node, o.Groups); err != nil {
+		return err
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	c := &commands{store: s, o: o, handle: handle, live: make(chan *nats.Msg, liveCommands), families: Families(o.Node, o.Groups), done: map[string]uint64{}}
+	connected := s.nc.StatusChanged(nats.CONNECTED)
+	defer s.nc.RemoveStatusListener(connected)
+	for _, family := range c.families {
+		sub, err := s.nc.ChanSubscribe(s.names.Command(family), c.live)
+		if err != nil {
+			return fmt.Errorf("commands: %w", err)
+		}
+		defer func() { _ = sub.Unsubscribe() }()
+	}
+
+	return c.run(ctx, connected)
+}
+
+// liveCommands is how many commands wait while one is handled; what is more is
+// found on the audit.
+const liveCommands = 1024
+
+// commands takes the commands of one node.
+type commands struct {
+	store    *Store
+	o        CommandOptions
+	handle   func(context.Context, Command)
+	live     chan *nats.Msg
+	families []string
+	// done is the last sequence that was drained, by family.
+	done map[string]uint64
+}
+
+func (c *commands) run(ctx context.Context, connected <-chan nats.Status) error {
+	first := orDuration(c.o.Retry, time.Second)
+	retry, drain := first, time.After(0)
+	audit := orDuration(c.o.Audit, 5*time.Minute)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case m := <-c.live:
+			c.take(ctx, m)
+		case <-connected:
+			drain = time.After(0)
+		case <-drain:
+			err := c.drain(ctx)
+			switch {
+			case ctx.Err() != nil:
+			case errors.Is(err, nats.ErrConnectionClosed):
+				return fmt.Errorf("commands: %w", err)
+			case err != nil:
+				c.o.Log.Warn("commands cannot be read, trying again", "node", c.o.Node, "in", retry, "error", err)
+				drain, retry = time.After(retry), min(2*retry, maxRetry*first)
+			default:
+				// Never later than the audit that was promised.
+				drain, retry = time.After(time.Duration((1-rand.Float64()/4)*float64(audit))), first
+			}
+		}
+	}
+}
+
+// take hands over a command that came just now. One that a consumer delivered
+// comes from a node that may have it delivered anywhere, and is refused.
+func (c *commands) take(ctx context.Context, m *nats.Msg) {
+	for _, family := range c.families {
+		if c.store.names.Command(family) == m.Subject && !isDelivery(m.Reply) {
+			c.handle(ctx, Command{ID: m.Header.Get(nats.MsgIdHdr), Family: family, Data: m.Data})
+		}
+	}
+}
+
+// drain hands over what was left for the node since the last time.
+func (c *commands) drain(ctx context.Context) error {
+	switch {
+	case c.store.nc.IsClosed():
+		return nats.ErrConnectionClosed
+	case !c.store.nc.IsConnected():
+		return nats.ErrDisconnected
+	}
+	for _, family := range c.families {
+		if err := c.drainFamily(ctx, family); err != nil {
+			return fmt.Errorf("%s: %w", family, err)
+		}
+	}
+
+	return nil
+}
+
+// drainFamily asks for a consumer only where there is something new, because
+// nearly always there is nothing.
+func (c *commands) drainFamily(ctx context.Context, family string) error {
+	stream, subject := c.store.names.Commands(), c.store.names.Command(family)
+	newest, err := c.store.last(ctx, stream, subject)
+	if errors.Is(err, ErrNotFound) || (err == nil && newest.sequence == c.done[family]) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	cfg := jetstream.ConsumerConfig{Name: c.store.names.commandConsumer(c.o.Node), FilterSubject: subject}
+	if done := c.done[family]; done > 0 && newest.sequence > done {
+		cfg.DeliverPolicy, cfg.OptStartSeq = jetstream.DeliverByStartSequencePolicy, done+1
+	}
+	err = c.store.drain(ctx, stream, cfg, func(m message) {
+		c.done[family] = m.sequence
+		c.handle(ctx, Command{ID: m.header.Get(nats.MsgIdHdr), Family: family, Data: m.data, Time: m.time})
+	})
+
+	return err
+}

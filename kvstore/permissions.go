@@ -1,0 +1,129 @@
+package kvstore
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/jwt/v2"
+)
+
+// A node may send so many answers to one request, over so long a time; what
+// comes later is in the stream of reports.
+const (
+	responseMessages = 32
+	responseAge      = time.Hour
+)
+
+// NodePermissions are all that a node may do with NATS. Answers to what it was
+// asked come on top, see ServerConfig and Claims.
+type NodePermissions struct {
+	Publish   []string `json:"publish"`
+	Subscribe []string `json:"subscribe"`
+}
+
+// Permissions gives what a node of some groups needs for its job: its own keys,
+// subjects and inbox, nothing of other nodes. The node must connect with
+// Names.InboxPrefix. The error wraps ErrInvalidName.
+//
+// A direct get and a consumer carry what they read in the subject of the
+// request, which is what confines a node to its families. The list of streams
+// shows no keys; the info of a stream, which would, is not among them. What a
+// permission cannot confine is where a consumer delivers: a node can have its
+// own manifests and commands sent to any subject. Serve and Commands therefore
+// take nothing that a consumer delivered.
+func Permissions(prefix, node string, groups []string) (NodePermissions, error) {
+	n, err := NewNames(prefix)
+	if err != nil {
+		return NodePermissions{}, err
+	}
+	if err := CheckNode(node, groups); err != nil {
+		return NodePermissions{}, err
+	}
+	p := NodePermissions{
+		Publish: []string{
+			"$JS.API.STREAM.LIST",
+			directGet(kvStream(n.Data()), kvSubject(n.Data(), ">")),
+			directGet(objectStream(n.Bundles()), "$O."+n.Bundles()+".M.>"),
+			// The parts of a bundle are asked for by a body, of this stream only.
+			"$JS.API.DIRECT.GET." + objectStream(n.Bundles()),
+			kvSubject(n.Nodes(), node+"."+stateKey),
+			kvSubject(n.Nodes(), node+"."+factsKey),
+			n.Report(node, "*", "*"),
+		},
+		Subscribe: []string{n.InboxPrefix(node) + ".>"},
+	}
+	for _, verb := range []string{"PING", "INFO", "STATS"} {
+		service := "$SRV." + verb
+		p.Subscribe = append(p.Subscribe, service, service+"."+n.Service(), service+"."+n.Service()+".*")
+	}
+	for _, family := range Families(node, groups) {
+		p.addFamily(n, node, family)
+	}
+	p.Publish = append(p.Publish, consumerUse(kvStream(n.Manifests()), n.listConsumer(node))...)
+	p.Publish = append(p.Publish, consumerUse(n.Commands(), n.commandConsumer(node))...)
+
+	return p, nil
+}
+
+// addFamily allows reading and hearing what is meant for a family.
+func (p *NodePermissions) addFamily(n Names, node, family string) {
+	keys := kvSubject(n.Manifests(), Key(family, ">"))
+	p.Publish = append(p.Publish,
+		directGet(kvStream(n.Manifests()), keys),
+		consumerCreate(kvStream(n.Manifests()), n.listConsumer(node), keys),
+		directGet(n.Commands(), n.Command(family)),
+		consumerCreate(n.Commands(), n.commandConsumer(node), n.Command(family)),
+	)
+	p.Subscribe = append(p.Subscribe, n.Changed(Key(family, ">")), n.Command(family))
+	for _, verb := range []string{VerbEnsure, VerbStatus, VerbFacts, VerbPing} {
+		p.Subscribe = append(p.Subscribe, n.Request(verb, family))
+	}
+}
+
+// directGet is the request for the newest message of a subject.
+func directGet(stream, subject string) string { return "$JS.API.DIRECT.GET." + stream + "." + subject }
+
+func consumerCreate(stream, consumer, filter string) string {
+	return "$JS.API.CONSUMER.CREATE." + stream + "." + consumer + "." + filter
+}
+
+// consumerUse is what a consumer is read and removed by.
+func consumerUse(stream, consumer string) []string {
+	return []string{
+		"$JS.API.CONSUMER.MSG.NEXT." + stream + "." + consumer,
+		"$JS.API.CONSUMER.DELETE." + stream + "." + consumer,
+	}
+}
+
+// ServerConfig gives the permissions as a block for a user in the configuration
+// of nats-server.
+func (p NodePermissions) ServerConfig() string {
+	return fmt.Sprintf("permissions: {\n  publish: {allow: [\n%s  ]}\n  subscribe: {allow: [\n%s  ]}\n  allow_responses: {max: %d, expires: %q}\n}\n",
+		quoted(p.Publish), quoted(p.Subscribe), responseMessages, responseAge)
+}
+
+// quoted gives one subject a line.
+func quoted(subjects []string) string {
+	var b strings.Builder
+	for _, s := range subjects {
+		fmt.Fprintf(&b, "    %q\n", s)
+	}
+
+	return b.String()
+}
+
+// Claims gives the permissions as a user's claims have them.
+func (p NodePermissions) Claims() jwt.Permissions {
+	return jwt.Permissions{
+		Pub:  jwt.Permission{Allow: p.Publish},
+		Sub:  jwt.Permission{Allow: p.Subscribe},
+		Resp: &jwt.ResponsePermission{MaxMsgs: responseMessages, Expires: responseAge},
+	}
+}
+
+// ClaimsJSON gives Claims as the JSON in a JWT.
+func (p NodePermissions) ClaimsJSON() ([]byte, error) {
+	return json.MarshalIndent(p.Claims(), "", "  ")
+}
