@@ -336,7 +336,7 @@ func TestWhenFollowsTheFacts(t *testing.T) {
 
 func TestDriftOfAnAssignment(t *testing.T) {
 	for drift, want := range map[string][]string{
-		"report": {"transaction noop file#motd", "run changed group.all.motd schedule"},
+		"report": {"transaction noop file#motd", "run noop group.all.motd schedule"},
 		"ignore": {"run stable group.all.motd schedule"},
 		"repair": {"transaction changed file#motd", "run changed group.all.motd schedule"},
 	} {

@@ -179,6 +179,10 @@ func (a *Agent) logRun(ctx context.Context, s *model.Run) {
 	level := map[model.Outcome]slog.Level{
 		model.OutcomeFailed: slog.LevelError, model.OutcomeStable: slog.LevelInfo, model.OutcomeNotRun: slog.LevelWarn,
 	}[s.Outcome()]
+	// A node that has nothing to do says nothing, however often it looks.
+	if s.Outcome() == model.OutcomeStable && s.Cause == model.CauseSchedule {
+		level = slog.LevelDebug
+	}
 	a.log.Log(ctx, level, fmt.Sprintf("run %s", s.Outcome()), "manifest", s.Manifest, "revision", s.Revision, "cause", s.Cause, "run_id", s.RunID,
 		"duration", s.Duration.Round(time.Millisecond), "resources", s.Counts.Total, "changed", s.Counts.Changed, "failed", s.Counts.Failed)
 }

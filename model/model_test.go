@@ -127,7 +127,7 @@ func TestOutcomeAndCounts(t *testing.T) {
 		{model.Transaction{}, model.OutcomeStable, model.Counts{Total: 1, Stable: 1}},
 		{model.Transaction{Changed: true}, model.OutcomeChanged, model.Counts{Total: 1, Changed: 1}},
 		{model.Transaction{Changed: true, Refreshed: true}, model.OutcomeRefreshed, model.Counts{Total: 1, Changed: 1, Refreshed: 1}},
-		{model.Transaction{Changed: true, Noop: true}, model.OutcomeNoop, model.Counts{Total: 1, Changed: 1}},
+		{model.Transaction{Changed: true, Noop: true}, model.OutcomeNoop, model.Counts{Total: 1, Changed: 1, Noop: 1}},
 		{model.Transaction{Changed: true, Failed: true}, model.OutcomeFailed, model.Counts{Total: 1, Failed: 1}},
 		{model.Transaction{Skipped: true}, model.OutcomeSkipped, model.Counts{Total: 1, Skipped: 1}},
 		{model.Transaction{Skipped: true, UnmetRequirements: []model.Ref{{Type: "a", Name: "b"}}}, model.OutcomeUnmet, model.Counts{Total: 1, Skipped: 1, Unmet: 1}},
@@ -143,7 +143,7 @@ func TestOutcomeAndCounts(t *testing.T) {
 	runs := map[model.Outcome]model.Run{
 		model.OutcomeStable:  {},
 		model.OutcomeChanged: {Counts: model.Counts{Changed: 1}},
-		model.OutcomeNoop:    {Counts: model.Counts{Changed: 1}, Noop: true},
+		model.OutcomeNoop:    {Counts: model.Counts{Changed: 1, Noop: 1}},
 		model.OutcomeFailed:  {Counts: model.Counts{Unmet: 1}},
 		model.OutcomeNotRun:  {Counts: model.Counts{NotRun: 1}},
 		model.OutcomeRefused: {Refused: true},

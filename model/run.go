@@ -14,6 +14,8 @@ type Counts struct {
 	Refreshed int `json:"refreshed"`
 	Unmet     int `json:"unmet"`
 	NotRun    int `json:"not_run"`
+	// Noop are those of Changed that only would have been.
+	Noop int `json:"noop" jsonschema_description:"Those of changed that only would have been"`
 }
 
 // Add counts one transaction. Unique is left to whoever knows the others.
@@ -34,6 +36,9 @@ func (c *Counts) Add(t *Transaction) {
 		c.Failed++
 	case t.Changed:
 		c.Changed++
+		if t.Noop {
+			c.Noop++
+		}
 	default:
 		c.Stable++
 	}
@@ -80,7 +85,7 @@ func (r *Run) Outcome() Outcome {
 		return OutcomeFailed
 	case r.Counts.NotRun > 0:
 		return OutcomeNotRun
-	case r.Counts.Changed > 0 && r.Noop:
+	case r.Counts.Changed > 0 && r.Counts.Changed == r.Counts.Noop:
 		return OutcomeNoop
 	case r.Counts.Changed > 0:
 		return OutcomeChanged

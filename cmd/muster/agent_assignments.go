@@ -110,10 +110,10 @@ func (s *assignments) Entries() ([]agent.Entry, agent.Sync) {
 	}
 	slices.SortFunc(out, func(a, b agent.Entry) int { return cmp.Compare(a.Key, b.Key) })
 	state := agent.Sync{Complete: !sync.At.IsZero()}
-	switch {
-	case sync.Err != nil:
-		state.Problem = sync.Err.Error()
-	case len(sync.Kept) > 0:
+	if sync.Err != nil {
+		state.Away = sync.Err.Error()
+	}
+	if len(sync.Kept) > 0 {
 		state.Problem = "the bucket was made anew or lost its content, the last known manifests stay in force: " + strings.Join(sync.Kept, ", ")
 	}
 

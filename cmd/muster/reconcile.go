@@ -41,7 +41,6 @@ type reconciliation struct {
 	diff      bool
 	asJSON    bool
 	detailed  bool
-	cause     model.Cause
 	// each gets every transaction; nil logs it.
 	each func(*model.Transaction)
 }
