@@ -3,6 +3,7 @@ package manifest
 import (
 	"bytes"
 	"context"
+	"strconv"
 	"strings"
 
 	"github.com/musterfleet/muster/model"
@@ -46,6 +47,13 @@ func (a *annotations) value(ctx context.Context, v resource.Value, path []string
 			a.check(ctx, e, at, comment)
 		}
 		a.value(ctx, e.Value, at)
+	}
+	for i, item := range v.Items {
+		at := append(path[:len(path):len(path)], strconv.Itoa(i))
+		// A list that replaced this one may be shorter.
+		if _, ok := find(a.data, at); ok {
+			a.value(ctx, item, at)
+		}
 	}
 }
 

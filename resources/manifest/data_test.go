@@ -130,6 +130,10 @@ func TestAnnotations(t *testing.T) {
 		"empty mapping":    {in: "data:\n  # @require\n  a: {}\n", want: required("3:3", "a")},
 		"empty secret":     {in: "data:\n  # @require\n  a: \"${ secret(Environ.NOPE ?? '') }\"\n", want: required("3:3", "a")},
 		"deep":             {in: "data:\n  x:\n    y:\n      # the port\n      # @require\n      a:\n", want: required("6:7", "x.y.a")},
+		"in a list":        {in: "data:\n  l:\n    - x: 1\n      # @require\n      a:\n    - b\n", want: required("5:7", "l.0.a")},
+		"list replaced":    {in: "data:\n  l:\n    - x: 1\n      # @require\n      a:\n", external: map[string]any{"l": []any{}}, want: `{"l":[]}`},
+		"list in a list":   {in: "data:\n  l: \n    - [a]\n    -\n      - x:\n        # @validate value > 1\n        a: 1\n", want: "m.yaml:7:9: the value 1 of `l.1.0.a` is not valid: `value > 1` is false"},
+		"list is a text":   {in: "data:\n  l:\n    - x: 1\n      # @require\n      a:\n", external: map[string]any{"l": "x"}, want: `{"l":"x"}`},
 		"first key":        {in: "# head\n\n# @require\ndata:\n  # @require\n\n  a:\n", want: required("7:3", "a")},
 		"no blank":         {in: "data:\n  #@require\n  a:\n", want: required("3:3", "a")},
 		"with words":       {in: "data:\n  # @require because of the port\n  a:\n", want: required("3:3", "a")},
@@ -168,6 +172,9 @@ func TestLoadData(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "word"), []byte("w"), 0o600); err != nil {
 		t.Fatal(err)
+	}
+	if doc, err := manifest.ParseData("d", []byte("a: 1\n")); err != nil || doc.Name() != "d" || doc.HasResources() {
+		t.Error(doc, err)
 	}
 	path := filepath.Join(dir, "data.yaml")
 	for name, tc := range map[string]struct{ in, want string }{

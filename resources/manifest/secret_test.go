@@ -124,3 +124,25 @@ func TestSecretsInProblems(t *testing.T) {
 		})
 	}
 }
+
+// TestSecretsDecide has a secret that decides what there is: all of it is secret.
+func TestSecretsDecide(t *testing.T) {
+	for name, expr := range map[string]string{
+		"kind":   "Data.pw == 'hunter2' ? ['aaaa', {'k': 'bbbb'}] : 'x'",
+		"length": "Data.pw == 'hunter2' ? ['aaaa', {'k': 'bbbb'}] : []",
+		"keys":   "Data.pw == 'hunter2' ? {'k': 'aaaa', 'l': ['bbbb']} : {'m': 'aaaa', 'l': ['bbbb']}",
+		"fails":  "['aaaa', {'k': 'bbbb'}, Data.pw == 'hunter2' ? 1 : int('x')]",
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := "data: {pw: \"${ secret('hunter2') }\"}\nmuster: {resources: [{file: [/f: {data: {all: \"${ " + expr + " }\"}}]}]}"
+			r := resolved(t, in, manifest.Inputs{})
+			var found []string
+			for _, s := range r.Resources[0].Secrets {
+				found = append(found, s.Reveal())
+			}
+			if got := strings.Join(found, " "); !strings.HasPrefix(got, "aaaa bbbb") {
+				t.Errorf("secrets %q", got)
+			}
+		})
+	}
+}
