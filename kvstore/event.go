@@ -16,10 +16,6 @@ import (
 // ContentType is that of a report.
 const ContentType = event.ApplicationCloudEventsJSON
 
-// SchemaBase begins the URL of the JSON Schema of a document; its protocol id
-// and .json follow.
-const SchemaBase = "https://github.com/musterfleet/muster/schemas/"
-
 // sourcePrefix begins the source of every event; the node's id follows.
 const sourcePrefix = "muster/node/"
 
@@ -41,8 +37,9 @@ var ErrInvalidEvent = errors.New("invalid event")
 type Event struct {
 	// ID is a KSUID, see NewEventID; it is the message id too.
 	ID string
-	// Type is the protocol id of Data.
-	Type string
+	// Type is the protocol id of Data, Schema the URL of its JSON Schema.
+	Type   string
+	Schema string
 	Node string
 	Time time.Time
 	// RunID, Manifest, Revision, Digest, Cause and CorrelationID say what it is about.
@@ -73,7 +70,9 @@ func (e Event) Encode() ([]byte, error) {
 	ce.SetType(e.Type)
 	ce.SetSource(sourcePrefix + e.Node)
 	ce.SetTime(e.Time)
-	ce.SetDataSchema(SchemaBase + e.Type + ".json")
+	if e.Schema != "" {
+		ce.SetDataSchema(e.Schema)
+	}
 	for name, value := range e.extensions() {
 		if value != "" {
 			ce.SetExtension(name, value)

@@ -1,0 +1,400 @@
+package kvstore_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/jwt/v2"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
+
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/testing/natstest"
+)
+
+// guarded is a server on which two nodes have their permissions and no more.
+type guarded struct {
+	srv   *natstest.Server
+	admin *kvstore.Store
+	// connect gives a connection of a node, as the agent makes it.
+	connect func(t *testing.T, node string) *nats.Conn
+}
+
+var groupsOf = map[string][]string{"web01": {"web"}, "web02": {"db"}}
+
+func permissions(t *testing.T, node string) kvstore.NodePermissions {
+	t.Helper()
+	p, err := kvstore.Permissions("", node, groupsOf[node])
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return p
+}
+
+// byConfig guards with users in the server's configuration.
+func byConfig(t *testing.T) guarded {
+	t.Helper()
+	users := "{user: admin, password: admin}\n"
+	for node := range groupsOf {
+		users += fmt.Sprintf("{user: %s, password: %s, %s}\n", node, node, permissions(t, node).ServerConfig())
+	}
+	srv := natstest.Start(t, natstest.WithConfig("accounts: {FLEET: {jetstream: enabled, users: [\n"+users+"]}}"))
+
+	return guard(t, srv, srv.Connect(t, nats.UserInfo("admin", "admin")), func(t *testing.T, node string) kvstore.ConnectOptions {
+		return kvstore.ConnectOptions{Servers: []string{fmt.Sprintf("nats://%s:%s@127.0.0.1:%d", node, node, srv.Port())}}
+	})
+}
+
+// byJWT guards with the claims of users, as operators of many fleets do.
+func byJWT(t *testing.T) guarded {
+	t.Helper()
+	operator, system, fleet := keyPair(t, nkeys.CreateOperator), keyPair(t, nkeys.CreateAccount), keyPair(t, nkeys.CreateAccount)
+	account := jwt.NewAccountClaims(public(t, fleet))
+	account.Limits.JetStreamLimits = jwt.JetStreamLimits{MemoryStorage: -1, DiskStorage: -1, Streams: -1, Consumer: -1}
+	config := fmt.Sprintf("operator: %s\nsystem_account: %s\nresolver: MEMORY\nresolver_preload: {\n%s: %s\n%s: %s\n}\n",
+		signed(t, jwt.NewOperatorClaims(public(t, operator)), operator), public(t, system),
+		public(t, system), signed(t, jwt.NewAccountClaims(public(t, system)), operator),
+		public(t, fleet), signed(t, account, operator))
+	srv := natstest.Start(t, natstest.WithConfig(config))
+	creds := func(name string, p jwt.Permissions) string {
+		user := keyPair(t, nkeys.CreateUser)
+		claims := jwt.NewUserClaims(public(t, user))
+		claims.Permissions = p
+		seed, err := user.Seed()
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := jwt.FormatUserConfig(signed(t, claims, fleet), seed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(t.TempDir(), name+".creds")
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+
+		return file
+	}
+	files := map[string]string{}
+	for node := range groupsOf {
+		files[node] = creds(node, permissions(t, node).Claims())
+	}
+
+	return guard(t, srv, srv.Connect(t, nats.UserCredentials(creds("admin", jwt.Permissions{}))), func(_ *testing.T, node string) kvstore.ConnectOptions {
+		return kvstore.ConnectOptions{Servers: []string{srv.URL()}, Creds: files[node]}
+	})
+}
+
+// guard provisions a server as its administrator.
+func guard(t *testing.T, srv *natstest.Server, admin *nats.Conn, options func(*testing.T, string) kvstore.ConnectOptions) guarded {
+	t.Helper()
+	store, err := kvstore.New(admin, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Apply(t.Context(), kvstore.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	connect := func(t *testing.T, node string) *nats.Conn {
+		t.Helper()
+		o := options(t, node)
+		o.InboxPrefix = store.Names().InboxPrefix(node)
+		// A node that does all of its job is refused nothing.
+		o.OnStatus = func(s kvstore.ConnectionStatus) {
+			if errors.Is(s.Err, nats.ErrPermissionViolation) {
+				t.Errorf("%s: %v", node, s.Err)
+			}
+		}
+		nc, err := kvstore.Dial(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(nc.Close)
+
+		return nc
+	}
+
+	return guarded{srv: srv, admin: store, connect: connect}
+}
+
+func keyPair(t *testing.T, create func() (nkeys.KeyPair, error)) nkeys.KeyPair {
+	t.Helper()
+	kp, err := create()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return kp
+}
+
+func public(t *testing.T, kp nkeys.KeyPair) string {
+	t.Helper()
+	key, err := kp.PublicKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return key
+}
+
+func signed(t *testing.T, claims jwt.Claims, by nkeys.KeyPair) string {
+	t.Helper()
+	text, err := claims.Encode(by)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return text
+}
+
+func TestNodeCanDoItsJobAndNoMore(t *testing.T) {
+	t.Parallel()
+	for name, start := range map[string]func(*testing.T) guarded{"server configuration": byConfig, "jwt": byJWT} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := start(t)
+			for node := range groupsOf {
+				job(t, g, node)
+			}
+			for node, other := range map[string]string{"web01": "web02", "web02": "web01"} {
+				refusedAll(t, g, node, other)
+			}
+		})
+	}
+}
+
+// job does everything that an agent does.
+func job(t *testing.T, g guarded, node string) {
+	t.Helper()
+	group := "group." + groupsOf[node][0]
+	put := func(family, name string) {
+		t.Helper()
+		if _, err := g.admin.PutManifest(t.Context(), family, name, []byte(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	must := func(what string, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatalf("%s: %s: %v", node, what, err)
+		}
+	}
+	put("node."+node, "own")
+	put(group, "team")
+	must("data", func() error { _, err := g.admin.PutData(t.Context(), "site", []byte("a: 1")); return err }())
+	must("command", g.admin.PutCommand(t.Context(), "node."+node, node+"-early", nil, time.Hour))
+	bundle := bytes.Repeat([]byte(node), 200_000)
+	digest, err := g.admin.PutBundle(t.Context(), bytes.NewReader(bundle))
+	must("bundle", err)
+
+	s, err := kvstore.Bind(t.Context(), g.connect(t, node), "")
+	must("bind", err)
+	w := watch(t, s, kvstore.WatchOptions{Node: node, Groups: groupsOf[node], Audit: never, GroupJitter: time.Millisecond})
+	w.synced(t)
+	if _, state := w.Entries(); state.ListErr != nil || state.Err != nil || state.Stream.IsZero() {
+		t.Errorf("%s: %+v", node, state)
+	}
+	put(group, "live")
+	mine := []string{group + ".live=live", group + ".team=team", "node." + node + ".own=own"}
+	w.has(t, mine...)
+	w.stop()
+
+	must("state", s.PutState(t.Context(), node, model.NodeState{Node: node}, time.Hour))
+	must("facts", s.PutFacts(t.Context(), node, model.Facts{"a": "b"}, 0))
+	o := outgoing(t, s, node, kvstore.KindRun, "stable", 1)
+	must("report", s.PublishReport(t.Context(), o.Subject, o.ID, o.Data))
+	o = outgoing(t, s, node, kvstore.KindNode, "started", 2)
+	_, err = s.PublishReports(t.Context(), []kvstore.Outgoing{o})
+	must("reports", err)
+	data, err := s.GetData(t.Context(), "site")
+	if must("get data", err); string(data) != "a: 1" {
+		t.Errorf("data = %s", data)
+	}
+	r, err := s.GetBundle(t.Context(), digest)
+	must("get bundle", err)
+	if got, err := io.ReadAll(r); err != nil || !bytes.Equal(got, bundle) {
+		t.Errorf("bundle: %d bytes, %v", len(got), err)
+	}
+	must("close", r.Close())
+
+	var commands inbox
+	stop := takeCommands(t, s, kvstore.CommandOptions{Node: node, Groups: groupsOf[node]}, commands.take)
+	commands.has(t, node+"-early")
+	must("command", g.admin.PutCommand(t.Context(), group, node+"-live", nil, time.Hour))
+	commands.has(t, node+"-early", node+"-live")
+	stop()
+
+	stop = serve(t, s, kvstore.ServeOptions{Node: node, Groups: groupsOf[node], Ensure: func(_ context.Context, _ []byte, respond func(model.EnsureResponse)) {
+		for _, phase := range []model.EnsurePhase{model.EnsureAcknowledged, model.EnsureRunning, model.EnsureDone} {
+			respond(model.EnsureResponse{Phase: phase})
+		}
+	}})
+	names := s.Names()
+	for _, family := range []string{"node." + node, group, "group.all"} {
+		answers(t, g.admin, names.Request(kvstore.VerbPing, family), nil, 1)
+		phases := 0
+		for _, err := range g.admin.Ask(t.Context(), names.Request(kvstore.VerbEnsure, family), nil) {
+			if must("ask", err); phases == 2 {
+				break
+			}
+			phases++
+		}
+	}
+	answers(t, g.admin, "$SRV.PING.muster", nil, 1)
+	stop()
+}
+
+// refusedAll tries what is another node's, and everybody's but the node's.
+func refusedAll(t *testing.T, g guarded, node, other string) {
+	t.Helper()
+	own, others := permissions(t, node), permissions(t, other)
+	group := groupsOf[other][0]
+	publish := []string{
+		"$KV.MUSTER_MANIFESTS.node." + other + ".evil", "$KV.MUSTER_MANIFESTS.node." + node + ".evil", "$KV.MUSTER_MANIFESTS.group.all.evil",
+		"$KV.MUSTER_NODES." + other + ".state", "$KV.MUSTER_DATA.site", "$O.MUSTER_BUNDLES.M.evil", "$O.MUSTER_BUNDLES.C.evil",
+		"muster.report." + other + ".run.stable", "muster.changed.node." + other + ".own", "muster.changed.node." + node + ".own",
+		"muster.ensure.node." + other, "muster.ensure.node." + node, "muster.ensure.all", "muster.command.node." + node, "muster.command.group.all",
+		"_INBOX." + other, "_INBOX_" + other + ".x", "_INBOX_" + node + ".x",
+		"$JS.API.DIRECT.GET.KV_MUSTER_MANIFESTS", "$JS.API.DIRECT.GET.KV_MUSTER_MANIFESTS.>", "$JS.API.DIRECT.GET.KV_MUSTER_MANIFESTS.$KV.>",
+		"$JS.API.DIRECT.GET.KV_MUSTER_MANIFESTS.$KV.MUSTER_MANIFESTS.>", "$JS.API.DIRECT.GET.KV_MUSTER_MANIFESTS.$KV.MUSTER_MANIFESTS.node.>",
+		"$JS.API.DIRECT.GET.KV_MUSTER_MANIFESTS.$KV.MUSTER_MANIFESTS.*." + other + ".own",
+		"$JS.API.DIRECT.GET.KV_MUSTER_MANIFESTS.$KV.MUSTER_MANIFESTS.node." + other + ".own",
+		"$JS.API.DIRECT.GET.KV_MUSTER_MANIFESTS.$KV.MUSTER_MANIFESTS.group." + group + ".team",
+		"$JS.API.DIRECT.GET.KV_MUSTER_NODES.$KV.MUSTER_NODES." + other + ".state", "$JS.API.DIRECT.GET.KV_MUSTER_NODES.$KV.MUSTER_NODES." + node + ".state",
+		"$JS.API.DIRECT.GET.MUSTER_REPORTS", "$JS.API.DIRECT.GET.MUSTER_COMMANDS",
+		"$JS.API.DIRECT.GET.MUSTER_COMMANDS.muster.command.node." + other,
+		"$JS.API.STREAM.MSG.GET.KV_MUSTER_MANIFESTS", "$JS.API.STREAM.INFO.KV_MUSTER_MANIFESTS", "$JS.API.STREAM.NAMES",
+		"$JS.API.STREAM.PURGE.KV_MUSTER_MANIFESTS", "$JS.API.STREAM.DELETE.KV_MUSTER_MANIFESTS", "$JS.API.STREAM.UPDATE.KV_MUSTER_MANIFESTS",
+		"$JS.API.STREAM.CREATE.evil", "$JS.API.STREAM.SNAPSHOT.KV_MUSTER_MANIFESTS", "$JS.API.STREAM.MSG.DELETE.MUSTER_REPORTS",
+		"$JS.API.CONSUMER.CREATE.KV_MUSTER_MANIFESTS", "$JS.API.CONSUMER.CREATE.KV_MUSTER_MANIFESTS.muster-list-" + node,
+		"$JS.API.CONSUMER.DURABLE.CREATE.KV_MUSTER_MANIFESTS.muster-list-" + node,
+		"$JS.API.CONSUMER.CREATE.KV_MUSTER_MANIFESTS.muster-list-" + node + ".$KV.MUSTER_MANIFESTS.node." + other + ".>",
+		"$JS.API.CONSUMER.CREATE.KV_MUSTER_MANIFESTS.muster-list-" + node + ".$KV.MUSTER_MANIFESTS.>",
+		"$JS.API.CONSUMER.CREATE.MUSTER_COMMANDS.muster-commands-" + node + ".muster.command.node." + other,
+		"$JS.API.CONSUMER.MSG.NEXT.KV_MUSTER_MANIFESTS.muster-list-" + other, "$JS.API.CONSUMER.DELETE.KV_MUSTER_MANIFESTS.muster-list-" + other,
+		"$JS.API.CONSUMER.LIST.MUSTER_REPORTS", "$JS.API.CONSUMER.CREATE.MUSTER_REPORTS.x.muster.report.>",
+	}
+	subscribe := []string{
+		">", "muster.>", "_INBOX.>", "_INBOX_" + other + ".>", "_INBOX*.>", "*.x", "muster.changed.>", "muster.changed.node.>", "muster.changed.node.*.own",
+		"muster.changed.group." + group + ".>", "muster.report.>", "muster.report." + other + ".>", "muster.report." + node + ".>",
+		"muster.ensure.>", "muster.ensure.node." + other, "muster.ensure.group." + group, "muster.command.>", "muster.command.node." + other,
+		"$KV.>", "$KV.MUSTER_MANIFESTS.node." + other + ".>", "$KV.MUSTER_NODES.>", "$JS.>", "$JS.EVENT.>", "$SRV.>", "$O.>",
+	}
+	for _, s := range others.Publish {
+		if !slices.Contains(own.Publish, s) {
+			publish = append(publish, strings.ReplaceAll(strings.TrimSuffix(s, ">")+"own", "*", "x"))
+		}
+	}
+	for _, s := range others.Subscribe {
+		if !slices.Contains(own.Subscribe, s) {
+			subscribe = append(subscribe, s)
+		}
+	}
+	nc, violations := trespasser(t, g, node)
+	for _, subject := range publish {
+		expectRefusal(t, node, violations, "Publish", subject, func() error { return nc.PublishRequest(subject, "_INBOX_"+node+".x", []byte("{}")) })
+	}
+	for _, subject := range subscribe {
+		expectRefusal(t, node, violations, "Subscription", subject, func() error { _, err := nc.SubscribeSync(subject); return err })
+	}
+	refusedByServer(t, g, node, other)
+}
+
+// trespasser connects as a node that tries more than it may.
+func trespasser(t *testing.T, g guarded, node string) (*nats.Conn, <-chan error) {
+	t.Helper()
+	violations := make(chan error, 1000)
+	nc := g.connect(t, node)
+	nc.SetErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { violations <- err })
+
+	return nc, violations
+}
+
+func expectRefusal(t *testing.T, node string, violations <-chan error, what, subject string, try func() error) {
+	t.Helper()
+	if err := try(); err != nil {
+		t.Errorf("%s: %s %s: %v", node, what, subject, err)
+		return
+	}
+	select {
+	case err := <-violations:
+		if !errors.Is(err, nats.ErrPermissionViolation) || !strings.Contains(err.Error(), fmt.Sprintf("%s to %q", what, subject)) {
+			t.Errorf("%s: %s %s: refused with %v", node, what, subject, err)
+		}
+	case <-time.After(deadline):
+		t.Fatalf("%s may do %s %s", node, what, subject)
+	}
+}
+
+// refusedByServer tries what the subject alone does not show: other filters in
+// the body of a request that is allowed.
+func refusedByServer(t *testing.T, g guarded, node, other string) {
+	t.Helper()
+	nc := g.connect(t, node)
+	subject := "$JS.API.CONSUMER.CREATE.KV_MUSTER_MANIFESTS.muster-list-" + node + ".$KV.MUSTER_MANIFESTS.node." + node + ".>"
+	filter := "$KV.MUSTER_MANIFESTS.node." + other + ".>"
+	for _, consumer := range []map[string]any{
+		{"filter_subject": filter},
+		{"filter_subjects": []string{filter}},
+		{"filter_subject": "$KV.MUSTER_MANIFESTS.node." + node + ".>", "filter_subjects": []string{filter}},
+		{},
+	} {
+		consumer["name"], consumer["ack_policy"] = "muster-list-"+node, "none"
+		body, err := json.Marshal(map[string]any{"stream_name": "KV_MUSTER_MANIFESTS", "config": consumer})
+		if err != nil {
+			t.Fatal(err)
+		}
+		reply, err := nc.Request(subject, body, deadline)
+		if err != nil || !bytes.Contains(reply.Data, []byte(`"error"`)) {
+			t.Errorf("%s: consumer %s: %v", node, body, reply)
+		}
+	}
+	reply, err := nc.Request("$JS.API.DIRECT.GET.KV_MUSTER_MANIFESTS.$KV.MUSTER_MANIFESTS.node."+node+".>",
+		[]byte(`{"multi_last":["$KV.MUSTER_MANIFESTS.node.`+other+`.>"]}`), deadline)
+	if err != nil || reply.Header.Get("Status") != "408" {
+		t.Errorf("%s: direct get of others = %v, %v", node, reply, err)
+	}
+	reply, err = nc.Request("$JS.API.STREAM.LIST", []byte(`{"subjects_filter":">","subject":"$KV.>"}`), deadline)
+	if err != nil || bytes.Contains(reply.Data, []byte(other)) {
+		t.Errorf("%s: list of streams = %s, %v", node, reply.Data, err)
+	}
+}
+
+func TestPermissionsAreRendered(t *testing.T) {
+	t.Parallel()
+	p, err := kvstore.Permissions("lab", "web01", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range append(p.Publish, p.Subscribe...) {
+		if strings.Contains(strings.ToLower(s), "muster") {
+			t.Errorf("%s has not the prefix of the fleet", s)
+		}
+	}
+	var claims jwt.Permissions
+	data, err := p.ClaimsJSON()
+	if err != nil || json.Unmarshal(data, &claims) != nil || !slices.Equal(claims.Pub.Allow, jwt.StringList(p.Publish)) ||
+		!slices.Equal(claims.Sub.Allow, jwt.StringList(p.Subscribe)) || claims.Resp.MaxMsgs == 0 {
+		t.Errorf("claims = %s, %v", data, err)
+	}
+	for _, bad := range [][2]string{{"Big", "web01"}, {"lab", "web.01"}, {"lab", "*"}, {"lab", ""}} {
+		if _, err := kvstore.Permissions(bad[0], bad[1], nil); !errors.Is(err, kvstore.ErrInvalidName) {
+			t.Errorf("permissions of %q = %v", bad, err)
+		}
+	}
+	if _, err := kvstore.Permissions("", "web01", []string{">"}); !errors.Is(err, kvstore.ErrInvalidName) {
+		t.Errorf("permissions of group > = %v", err)
+	}
+}
