@@ -47,6 +47,10 @@ func (a *app) addFleetEnsure(ctx context.Context, parent *fisk.CmdClause) {
 		}
 		return a.fleetEnsure(ctx, c, model.EnsureRequest{Protocol: model.ProtocolEnsureRequest, Type: t.Name, Properties: encoded}, properties)
 	})
+	for _, name := range a.types.Names() {
+		// Help of a command shows its own flags only.
+		cmd.GetCommand(name).HelpLong("Say for whom with --node NODE, --in-group GROUP or --all. There are also --within, --queue, --dry-run, --json and --yaml: see muster fleet ensure --help.")
+	}
 	document := cmd.Command("request", "Send an ensure request that is a document, JSON or YAML")
 	document.Arg("file", "A file, or - for standard input").Required().StringVar(&c.request)
 	document.Action(a.action(func() error { return a.fleetEnsureRequest(ctx, c) }))
