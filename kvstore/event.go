@@ -40,8 +40,8 @@ type Event struct {
 	// Type is the protocol id of Data, Schema the URL of its JSON Schema.
 	Type   string
 	Schema string
-	Node string
-	Time time.Time
+	Node   string
+	Time   time.Time
 	// RunID, Manifest, Revision, Digest, Cause and CorrelationID say what it is about.
 	RunID         string
 	Manifest      string

@@ -43,7 +43,7 @@ func TestReportTravelsWhole(t *testing.T) {
 	}
 	for name, want := range map[string]any{
 		"specversion": "1.0", "id": e.ID, "type": "io.muster.v1.run", "source": "muster/node/web01", "datacontenttype": "application/json",
-		"dataschema": "https://github.com/musterfleet/muster/schemas/io.muster.v1.run.json",
+		"dataschema": "https://example.net/run.json",
 		"runid":      "r1", "manifest": "node.web01.motd", "revision": "1152921504606846976", "digest": "sha256-ab", "cause": "drift",
 		"correlationid": "c1", "seq": "18446744073709551615",
 	} {
@@ -318,7 +318,7 @@ func FuzzDecodeReport(f *testing.F) {
 
 func sampleEvent(run model.Run) kvstore.Event {
 	return kvstore.Event{
-		ID: kvstore.NewEventID(), Type: model.ProtocolRun, Node: "web01", Time: time.Now(), RunID: "r1", Manifest: "node.web01.motd",
+		ID: kvstore.NewEventID(), Type: model.ProtocolRun, Schema: "https://example.net/run.json", Node: "web01", Time: time.Now(), RunID: "r1", Manifest: "node.web01.motd",
 		Revision: 1 << 60, Digest: "sha256-ab", Cause: model.CauseDrift, CorrelationID: "c1", Seq: 1<<64 - 1, Data: run,
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/manifest"
+	"github.com/musterfleet/muster/schemas"
 )
 
 // nodeLoader resolves manifests for an agent, which is away from NATS at times.
@@ -37,7 +38,7 @@ func (p publisher) Publish(ctx context.Context, reports []outbox.Report) (int, e
 	var refused error
 	for _, r := range reports {
 		event := kvstore.Event{
-			ID: r.ID, Type: r.Protocol, Node: p.node, Time: r.Time, RunID: r.RunID, Manifest: r.Manifest, Revision: r.Revision,
+			ID: r.ID, Type: r.Protocol, Schema: schemas.ID(r.Protocol), Node: p.node, Time: r.Time, RunID: r.RunID, Manifest: r.Manifest, Revision: r.Revision,
 			Digest: r.Digest, Cause: model.Cause(r.Cause), CorrelationID: r.CorrelationID, Seq: r.Seq, Data: r.Document,
 		}
 		data, err := event.Encode()
