@@ -66,6 +66,9 @@ type Inputs struct {
 	Dir string
 	// Facts, when set, are used instead of Options.Facts.
 	Facts model.Facts
+	// Known says that a resource which the document does not declare is known all
+	// the same, from earlier commands of a session. Nil knows none.
+	Known func(model.Ref) bool
 }
 
 // Resolved is what a manifest comes to.

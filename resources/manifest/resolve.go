@@ -41,6 +41,9 @@ func (s *session) resolve(ctx context.Context, in Inputs) (*Resolved, error) {
 	}
 	problems = slices.Concat(problems, dataProblems, declared.problems, b.problems)
 	if len(problems) > 0 {
+		if len(declared.problems) == 0 && !b.unnamed {
+			problems = append(problems, b.unknownReferences(declared.out, in.Known)...)
+		}
 		return nil, finish(problems)
 	}
 	out.Static = !s.dynamic
