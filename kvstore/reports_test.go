@@ -323,7 +323,7 @@ func sampleEvent(run model.Run) kvstore.Event {
 	}
 }
 
-func outgoing(t *testing.T, s *kvstore.Store, node, kind, outcome string, seq uint64) kvstore.Outgoing {
+func outgoing(t testing.TB, s *kvstore.Store, node, kind, outcome string, seq uint64) kvstore.Outgoing {
 	t.Helper()
 	e := kvstore.Event{ID: kvstore.NewEventID(), Type: model.ProtocolRun, Node: node, Time: time.Now(), Seq: seq, Data: model.Run{Node: node}}
 	data, err := e.Encode()

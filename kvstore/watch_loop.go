@@ -3,6 +3,7 @@ package kvstore
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 )
@@ -82,7 +83,7 @@ func (l *loop) step(ctx context.Context) error {
 		l.list(ctx)
 	}
 	if err != nil && ctx.Err() == nil {
-		l.failed(err)
+		l.failed(ctx, err)
 	}
 	l.flush()
 
@@ -127,10 +128,16 @@ func (l *loop) catchUp(ctx context.Context) error {
 	return nil
 }
 
-// failed plans another try, later each time.
-func (l *loop) failed(err error) {
-	l.update(func(s *Sync) { s.Err = err })
-	l.o.Log.Warn("assignments cannot be read, trying again", "node", l.o.Node, "in", l.retry, "error", err)
+// failed plans another try, later each time. Only the first is worth a warning.
+func (l *loop) failed(ctx context.Context, err error) {
+	level := slog.LevelDebug
+	l.update(func(s *Sync) {
+		if s.Err == nil {
+			level = slog.LevelWarn
+		}
+		s.Err = err
+	})
+	l.o.Log.Log(ctx, level, "assignments cannot be read, trying again", "node", l.o.Node, "in", l.retry, "error", err)
 	l.catchAt = time.Now().Add(time.Duration((0.5 + l.o.Rand()/2) * float64(l.retry)))
 	l.retry = min(2*l.retry, maxRetry*l.o.Retry)
 }

@@ -1,0 +1,178 @@
+package kvstore_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
+
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/testing/natstest"
+)
+
+func TestDialTellsOfTheConnection(t *testing.T) {
+	t.Parallel()
+	srv := natstest.Start(t)
+	status := make(chan kvstore.ConnectionStatus, 100)
+	nc, err := kvstore.Dial(t.Context(), kvstore.ConnectOptions{
+		Servers: []string{"nats://127.0.0.1:1", srv.URL()}, Name: "test", InboxPrefix: "_INBOX_web01", OnStatus: func(s kvstore.ConnectionStatus) { status <- s },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	if s := <-status; !s.Connected || s.Server != srv.URL() || s.Err != nil {
+		t.Errorf("status = %+v", s)
+	}
+	if !strings.HasPrefix(nc.NewInbox(), "_INBOX_web01.") || nc.Opts.Name != "test" || nc.Opts.MaxReconnect != -1 {
+		t.Errorf("options = %+v", nc.Opts)
+	}
+	srv.Stop()
+	if s := <-status; s.Connected {
+		t.Errorf("status = %+v, want disconnected", s)
+	}
+	srv.Start(t)
+	for {
+		if s := <-status; s.Connected {
+			return
+		}
+	}
+}
+
+func TestDialWithoutAServer(t *testing.T) {
+	t.Parallel()
+	srv := natstest.Start(t)
+	srv.Stop()
+	o := kvstore.ConnectOptions{Servers: []string{strings.Replace(srv.URL(), "//", "//bob:secret@", 1)}}
+	_, err := kvstore.Dial(t.Context(), o)
+	if !errors.Is(err, kvstore.ErrConnect) || !strings.Contains(err.Error(), srv.URL()) || strings.Contains(err.Error(), "secret") {
+		t.Errorf("dial = %v", err)
+	}
+	o.RetryOnFailedConnect = true
+	connected := make(chan kvstore.ConnectionStatus, 100)
+	o.OnStatus = func(s kvstore.ConnectionStatus) { connected <- s }
+	nc, err := kvstore.Dial(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	srv.Start(t)
+	for {
+		select {
+		case s := <-connected:
+			if s.Connected {
+				return
+			}
+		case <-time.After(deadline):
+			t.Fatal("never connected")
+		}
+	}
+}
+
+func TestDialByNKey(t *testing.T) {
+	t.Parallel()
+	user := keyPair(t, nkeys.CreateUser)
+	seed, err := user.Seed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "node.nk")
+	if err := os.WriteFile(file, seed, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	srv := natstest.Start(t, natstest.WithConfig("authorization: {users: [{nkey: "+public(t, user)+"}]}"))
+	nc, err := kvstore.Dial(t.Context(), kvstore.ConnectOptions{Servers: []string{srv.URL()}, NKey: file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	nc.Close()
+	if _, err := kvstore.Dial(t.Context(), kvstore.ConnectOptions{Servers: []string{srv.URL()}}); !errors.Is(err, nats.ErrAuthorization) {
+		t.Errorf("dial without it = %v", err)
+	}
+}
+
+func TestDialRefusesWrongOptions(t *testing.T) {
+	t.Parallel()
+	srv := natstest.Start(t)
+	dir := t.TempDir()
+	garbage, missing := filepath.Join(dir, "garbage"), filepath.Join(dir, "missing")
+	if err := os.WriteFile(garbage, []byte("garbage"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, o := range map[string]kvstore.ConnectOptions{
+		"creds missing":   {Creds: missing},
+		"nkey missing":    {NKey: missing},
+		"nkey garbage":    {NKey: garbage},
+		"ca missing":      {TLSCA: missing},
+		"ca garbage":      {TLSCA: garbage},
+		"cert missing":    {TLSCert: missing, TLSKey: garbage},
+		"cert garbage":    {TLSCert: garbage, TLSKey: garbage},
+		"url":             {Servers: []string{"nats://[::1"}},
+		"unknown context": {Context: "no-such-context"},
+	} {
+		if o.Servers == nil {
+			o.Servers = []string{srv.URL()}
+		}
+		// Also where a server that is away would be waited for.
+		o.RetryOnFailedConnect = true
+		nc, err := kvstore.Dial(t.Context(), o)
+		if !errors.Is(err, kvstore.ErrConnect) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err == nil {
+			nc.Close()
+		}
+	}
+}
+
+// Contexts are found by the environment, so these are not parallel.
+func TestDialByContext(t *testing.T) {
+	srv := natstest.Start(t, natstest.WithConfig("authorization: {users: [{user: bob, password: secret}]}"))
+	dir := t.TempDir()
+	t.Setenv("XDG_CONFIG_HOME", dir)
+	if err := os.MkdirAll(filepath.Join(dir, "nats", "context"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write := func(file, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, "nats", file), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("context/fleet.json", `{"url":"`+srv.URL()+`","user":"bob","password":"secret"}`)
+	write("context/away.json", `{"url":"nats://127.0.0.1:1","user":"bob","password":"secret"}`)
+	write("context/bad.json", `{`)
+	dial := func(o kvstore.ConnectOptions) error {
+		nc, err := kvstore.Dial(t.Context(), o)
+		if err == nil {
+			nc.Close()
+		}
+
+		return err
+	}
+	if err := dial(kvstore.ConnectOptions{Context: "fleet"}); err != nil {
+		t.Errorf("by context: %v", err)
+	}
+	if err := dial(kvstore.ConnectOptions{Context: "away", Servers: []string{srv.URL()}}); err != nil {
+		t.Errorf("server beside a context: %v", err)
+	}
+	if err := dial(kvstore.ConnectOptions{Context: "none"}); !errors.Is(err, kvstore.ErrConnect) || !strings.Contains(err.Error(), "fleet") {
+		t.Errorf("unknown context: %v, want those known in it", err)
+	}
+	if err := dial(kvstore.ConnectOptions{Context: "bad"}); !errors.Is(err, kvstore.ErrConnect) {
+		t.Errorf("bad context: %v", err)
+	}
+	write("context.txt", "fleet")
+	if err := dial(kvstore.ConnectOptions{}); err != nil {
+		t.Errorf("by the selected context: %v", err)
+	}
+	// A server named alone has nothing to do with the selected context.
+	if err := dial(kvstore.ConnectOptions{Servers: []string{srv.URL()}}); !errors.Is(err, nats.ErrAuthorization) {
+		t.Errorf("by server alone: %v", err)
+	}
+}
