@@ -23,8 +23,12 @@ func TestReportTravelsWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	subject := store.Names().Report("web01", kvstore.KindRun, "changed")
-	sub, err := srv.Connect(t).SubscribeSync("muster.report.>")
+	nc := srv.Connect(t)
+	sub, err := nc.SubscribeSync("muster.report.>")
 	if err != nil {
+		t.Fatal(err)
+	}
+	if err := nc.Flush(); err != nil {
 		t.Fatal(err)
 	}
 	if err := store.PublishReport(t.Context(), subject, e.ID, data); err != nil {

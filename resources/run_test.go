@@ -76,8 +76,8 @@ func TestRun(t *testing.T) {
 	}
 	before := hosttest.Snapshot(t, dir)
 	expect(t, run(t, dir, true), `file#DIR/app noop: Would have created directory
-file#DIR/app/tool skipped: unknown until file#DIR/app is applied
-file#DIR/app/conf skipped: unknown until file#DIR/app is applied
+file#DIR/app/tool noop: Would have created the file
+file#DIR/app/conf noop: Would have created the file
 exec#check skipped: unknown until file#DIR/app/tool is applied
 exec#reload noop: Would have executed via subscribe
 file#DIR/old/conf noop: Would have removed the file
