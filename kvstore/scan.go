@@ -22,7 +22,7 @@ func (s *Store) scan(ctx context.Context, stream string, cfg jetstream.OrderedCo
 			yield(message{}, fmt.Errorf("read %s: %w", stream, err))
 			return
 		}
-		defer s.forget(ctx, stream, consumer)
+		defer func() { s.forget(ctx, stream, consumer.CachedInfo().Name) }()
 		pending := consumer.CachedInfo().NumPending
 		messages, err := consumer.Messages()
 		if err != nil {
@@ -70,9 +70,12 @@ func stored(m jetstream.Msg) (message, uint64, error) {
 }
 
 // forget deletes a consumer also when the context has ended; one that cannot be
-// deleted goes by itself when it is not used.
-func (s *Store) forget(ctx context.Context, stream string, consumer jetstream.Consumer) {
+// deleted now goes by itself when it is not used.
+func (s *Store) forget(ctx context.Context, stream, consumer string) {
+	if !s.nc.IsConnected() {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 	defer cancel()
-	_ = s.js.DeleteConsumer(ctx, stream, consumer.CachedInfo().Name)
+	_ = s.js.DeleteConsumer(ctx, stream, consumer)
 }

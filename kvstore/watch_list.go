@@ -82,10 +82,14 @@ func (s *Store) drain(ctx context.Context, stream string, cfg jetstream.Consumer
 		_ = s.js.DeleteConsumer(ctx, stream, cfg.Name)
 		consumer, err = s.js.CreateConsumer(ctx, stream, cfg)
 	}
+	var refused *jetstream.APIError
+	if !errors.As(err, &refused) {
+		// Also after an error: the answer may be lost, and the consumer made.
+		defer s.forget(ctx, stream, cfg.Name)
+	}
 	if err != nil {
 		return err
 	}
-	defer s.forget(ctx, stream, consumer)
 	for left := consumer.CachedInfo().NumPending; left > 0; {
 		before := left
 		batch, err := consumer.Fetch(int(min(left, drainBatch)), jetstream.FetchMaxWait(requestTimeout))
