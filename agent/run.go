@@ -58,6 +58,7 @@ func (r *runner) options(ctx context.Context, u *unit, w wake, id string) engine
 	l := u.current
 	o := r.runOptions(ctx, id, l.Noop)
 	o.Env.Scope.Dir = l.dir
+	o.Secrets = l.resolved.Secrets
 	o.Manifest, o.Revision, o.Digest, o.Cause = u.key, l.entry.Revision, l.digest, w.cause
 	o.Woken, o.FailOnError, o.Journal, o.ReadAll = w.at, l.resolved.FailOnError, r.journal(u.key), r.readsAll(u)
 

@@ -64,7 +64,7 @@ func (a *app) ensureOne(ctx context.Context, c *ensureCommand, r *resource.Resou
 	}
 
 	return a.reconcile(ctx, reconciliation{
-		resources: []*resource.Resource{r}, manifest: "ensure " + r.Ref().String(), facts: nodeFacts,
+		resources: []*resource.Resource{r}, manifest: "ensure " + r.Ref().String(), command: "ensure " + r.Ref().String(), facts: nodeFacts,
 		scope: resource.Scope{Noop: noop, MaxDepth: maxDepth}, noWait: c.noWait,
 		diff: c.diff || noop, asJSON: c.asJSON, each: each,
 	})

@@ -32,7 +32,11 @@ const shutdownTimeout = time.Minute
 // reconciliation is one run at the command line.
 type reconciliation struct {
 	resources []*resource.Resource
+	secrets   []model.Secret
 	manifest  string
+	// command is what others are told that wait for this run; never the arguments as
+	// they were given, which may hold secrets.
+	command   string
 	digest    string
 	scope     resource.Scope
 	facts     model.Facts
@@ -53,7 +57,7 @@ func (a *app) reconcile(ctx context.Context, r reconciliation) (*model.Run, erro
 	}
 	opts := engine.Options{
 		Manifest: r.manifest, Digest: r.digest, Version: version(), Cause: model.CauseCommand, RunID: ksuid.New().String(),
-		FailOnError: r.stopFirst, Stop: a.interrupted, Full: r.asJSON || session != nil || r.each != nil,
+		FailOnError: r.stopFirst, Stop: a.interrupted, Secrets: r.secrets, Full: r.asJSON || session != nil || r.each != nil,
 		Env: resource.Env{Host: a.host(), Facts: r.facts, Log: a.log, Scope: r.scope},
 	}
 	var known engine.Known
@@ -96,7 +100,7 @@ func (a *app) enterRun(ctx context.Context, r reconciliation, opts *engine.Optio
 	}
 	release, err := a.host().Lock(ctx, host.LockOptions{
 		Wait:   !r.noWait,
-		Holder: host.LockHolder{PID: os.Getpid(), Command: strings.Join(os.Args, " "), RunID: opts.RunID, Since: time.Now().UTC()},
+		Holder: host.LockHolder{PID: os.Getpid(), Command: "muster " + r.command, RunID: opts.RunID, Since: time.Now().UTC()},
 		OnWait: func(h host.LockHolder) { a.log.Info("waiting for another run", "holder", h.String()) },
 	})
 	if err != nil {

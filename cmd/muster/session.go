@@ -17,7 +17,7 @@ var errNoSession = errors.New("there is no session: start one with eval $(muster
 func (a *app) addSession(ctx context.Context, cli *fisk.Application) {
 	session := cli.Command("session", "Let ensure commands reach each other's resources")
 	session.HelpLong("  eval $(muster session new)\n  muster ensure file /etc/motd …\n  muster ensure exec reload --refresh-only --subscribe file#/etc/motd\n  muster session report --remove")
-	session.Command("new", "Start a session; prints what to eval in a shell").Action(a.action(a.sessionNew))
+	session.Command("new", "Start a session; prints what to eval in a shell").Action(a.action(func() error { return a.sessionNew(ctx) }))
 	var asJSON, asYAML, remove bool
 	report := session.Command("report", "Summarise the session")
 	report.Flag("json", "Print as JSON").UnNegatableBoolVar(&asJSON)
@@ -26,9 +26,12 @@ func (a *app) addSession(ctx context.Context, cli *fisk.Application) {
 	report.Action(a.action(func() error { return a.sessionReport(asJSON, asYAML, remove) }))
 }
 
-func (a *app) sessionNew() error {
+func (a *app) sessionNew(ctx context.Context) error {
 	dir, err := os.MkdirTemp("", "muster-session-")
 	if err != nil {
+		return err
+	}
+	if _, err := engine.NewSession(ctx, a.host(), dir); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(a.stdout, "export %s=%s\n", envSession, dir)

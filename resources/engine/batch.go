@@ -79,7 +79,7 @@ func (r *run) applyBatch(ctx context.Context, members []*member, first *model.Tr
 		err = r.applyTogether(ctx, members)
 	}
 	if err != nil {
-		r.opts.Env.Log.WarnContext(ctx, "changing them together failed, going on one by one", "type", members[0].n.ref.Type, "resources", len(members), "error", r.redact.Redact(err.Error()))
+		r.opts.Env.Log.WarnContext(ctx, "changing them together failed, going on one by one", "type", members[0].n.ref.Type, "resources", len(members), "error", r.words(members[0].n, err))
 	}
 	for _, m := range members {
 		if !r.results[m.n.at].done {

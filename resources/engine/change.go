@@ -35,7 +35,7 @@ func (r *run) attempts(ctx context.Context, n *node, plan resource.Plan, refresh
 		if err == nil || try >= meta.Retry || !r.wait(ctx, meta.Delay.Std()) {
 			return outcome, err
 		}
-		r.opts.Env.Log.InfoContext(ctx, "trying again", "resource", n.ref.String(), "try", try+2, "error", r.redact.Redact(err.Error()))
+		r.opts.Env.Log.InfoContext(ctx, "trying again", "resource", n.ref.String(), "try", try+2, "error", r.words(n, err))
 		again, planErr := r.planAgain(ctx, n, refresh)
 		switch {
 		case planErr != nil:

@@ -7,11 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/segmentio/ksuid"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
@@ -629,6 +633,9 @@ func TestSecretsAreNeverShown(t *testing.T) {
 func TestEarlierCommandsOfTheSession(t *testing.T) {
 	w := newWorld(t)
 	dir := t.TempDir()
+	if _, err := engine.NewSession(t.Context(), w.opts.Env.Host, dir); err != nil {
+		t.Fatal(err)
+	}
 	s, err := engine.OpenSession(w.opts.Env.Host, dir)
 	if err != nil {
 		t.Fatal(err)
@@ -676,4 +683,56 @@ func TestLogLine(t *testing.T) {
 	tx := &model.Transaction{Type: "file", Name: "/etc/motd", RequestedEnsure: "present", Provider: "posix", Changed: true, Duration: 3 * time.Millisecond}
 	engine.LogTransaction(t.Context(), log, tx)
 	contains(t, out.String(), "level=WARN", `msg="file#/etc/motd changed"`, "ensure=present", "runtime=3ms", "provider=posix")
+}
+
+func TestSessionTouchesOnlyWhatIsItsOwn(t *testing.T) {
+	h := hosttest.New(t)
+	other := t.TempDir()
+	keep := filepath.Join(other, "keep")
+	if err := os.WriteFile(keep, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := engine.OpenSession(h, other); !errors.Is(err, engine.ErrNoSession) {
+		t.Fatalf("a directory that is no session was opened: %v", err)
+	}
+	if _, err := engine.NewSession(t.Context(), h, other); !errors.Is(err, engine.ErrNoSession) {
+		t.Fatalf("a directory that is not empty was made a session: %v", err)
+	}
+	dir := filepath.Join(other, "session")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s, err := engine.NewSession(t.Context(), h, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Append(t.Context(), &model.Transaction{EventID: ksuid.New().String(), Type: "thing", Name: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	foreign := filepath.Join(dir, "foreign")
+	if err := os.WriteFile(foreign, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Remove(); err == nil {
+		t.Fatal("a session with a file of somebody else was removed whole")
+	}
+	for _, path := range []string{keep, foreign} {
+		if _, err := os.Stat(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestOutputOfASensitiveResourceIsNotInItsError(t *testing.T) {
+	w := newWorld(t)
+	w.run(w.graph("thing a value=1 fail_at=said sensitive=true", "thing b value=1 fail_at=said"))
+	contains(t, w.txs["thing#b"].Errors[0], "it failed: generated-password")
+	contains(t, w.txs["thing#a"].Errors[0], "it failed: "+model.Redacted)
+}
+
+func TestSecretsOfTheDocumentAreHiddenInWhatOthersSay(t *testing.T) {
+	w := newWorld(t)
+	w.opts.Secrets = []model.Secret{model.NewSecret("generated-password")}
+	w.run(w.graph("thing b value=1 fail_at=said"))
+	contains(t, w.txs["thing#b"].Errors[0], "it failed: "+model.Redacted)
 }

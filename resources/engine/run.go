@@ -47,6 +47,8 @@ type Options struct {
 	Stop <-chan struct{}
 	// Full puts properties and status into the transactions of stable resources too.
 	Full bool
+	// Secrets are redacted from everything the run says, besides those of the resources.
+	Secrets []model.Secret
 	// Joined says that the run belongs to that of a parent process, which holds
 	// the run lock and keeps the host's record of litter.
 	Joined bool

@@ -31,14 +31,33 @@ type Session struct {
 	dir  string
 }
 
-// OpenSession opens an existing store. The error wraps ErrNoSession.
-func OpenSession(h *host.Host, dir string) (*Session, error) {
-	info, err := os.Stat(dir)
+// sessionMark is the file by which a store is told from any other directory.
+const sessionMark = ".muster-session"
+
+// NewSession makes a directory a store. It must be empty.
+func NewSession(ctx context.Context, h *host.Host, dir string) (*Session, error) {
+	empty, err := h.IsEmpty(dir)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%w: %w; make one with `eval $(muster session new)`", ErrNoSession, err)
-	case !info.IsDir():
-		return nil, fmt.Errorf("%w: %s is not a directory", ErrNoSession, dir)
+		return nil, fmt.Errorf("%w: %w", ErrNoSession, err)
+	case !empty:
+		return nil, fmt.Errorf("%w: %s is not empty", ErrNoSession, dir)
+	}
+	s := &Session{host: h, dir: dir}
+
+	return s, s.write(ctx, sessionMark, nil)
+}
+
+// OpenSession opens an existing store. Any other directory is refused: what a
+// variable names by mistake must not be written into, still less removed. The
+// error wraps ErrNoSession.
+func OpenSession(h *host.Host, dir string) (*Session, error) {
+	mark, err := h.Look(filepath.Join(dir, sessionMark))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", ErrNoSession, err)
+	case mark.Kind != host.File:
+		return nil, fmt.Errorf("%w: %s was not made by muster session new", ErrNoSession, dir)
 	}
 
 	return &Session{host: h, dir: dir}, nil
@@ -50,24 +69,25 @@ func (s *Session) Append(ctx context.Context, t *model.Transaction) error {
 	if err != nil {
 		return err
 	}
+
+	return s.write(ctx, t.EventID+".json", data)
+}
+
+func (s *Session) write(ctx context.Context, name string, data []byte) error {
 	self := host.Attrs{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()), Mode: 0o600}
 
-	return s.host.Write(context.WithoutCancel(ctx), filepath.Join(s.dir, t.EventID+".json"), bytes.NewReader(data), self)
+	return s.host.Write(context.WithoutCancel(ctx), filepath.Join(s.dir, name), bytes.NewReader(data), self)
 }
 
 // Transactions gives all that is stored, the oldest first.
 func (s *Session) Transactions() ([]*model.Transaction, error) {
-	entries, err := os.ReadDir(s.dir)
+	names, err := s.names()
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrNoSession, err)
+		return nil, err
 	}
 	var out []*model.Transaction
-	for _, e := range entries {
-		id, isJSON := strings.CutSuffix(e.Name(), ".json")
-		if _, err := ksuid.Parse(id); !isJSON || err != nil {
-			continue
-		}
-		t, err := s.read(e.Name())
+	for _, name := range names {
+		t, err := s.read(name)
 		if err != nil {
 			return nil, err
 		}
@@ -75,6 +95,23 @@ func (s *Session) Transactions() ([]*model.Transaction, error) {
 	}
 	// A KSUID counts in seconds; within one the time of the event decides.
 	slices.SortStableFunc(out, func(a, b *model.Transaction) int { return a.Timestamp.Compare(b.Timestamp) })
+
+	return out, nil
+}
+
+// names gives the files of the store that hold transactions.
+func (s *Session) names() ([]string, error) {
+	entries, err := os.ReadDir(s.dir)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNoSession, err)
+	}
+	var out []string
+	for _, e := range entries {
+		id, isJSON := strings.CutSuffix(e.Name(), ".json")
+		if _, err := ksuid.Parse(id); isJSON && err == nil {
+			out = append(out, e.Name())
+		}
+	}
 
 	return out, nil
 }
@@ -138,5 +175,18 @@ func (s *Session) Summary() (model.SessionSummary, error) {
 	return out, nil
 }
 
-// Remove deletes the store.
-func (s *Session) Remove() error { return s.host.RemoveAll(s.dir) }
+// Remove deletes the store: what muster put there, and the directory when that
+// leaves it empty. Whatever else is in it stays, and is an error.
+func (s *Session) Remove() error {
+	names, err := s.names()
+	if err != nil {
+		return err
+	}
+	for _, name := range append(names, sessionMark) {
+		if err := s.host.Remove(filepath.Join(s.dir, name)); err != nil {
+			return err
+		}
+	}
+
+	return s.host.Remove(s.dir)
+}

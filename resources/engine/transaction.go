@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/segmentio/ksuid"
@@ -82,6 +83,15 @@ func encode(v any) json.RawMessage {
 	return b
 }
 
+// words gives an error as it may be shown.
+func (r *run) words(n *node, err error) string {
+	if n.res.Sensitive() {
+		return r.redact.Redact(resource.WithoutOutput(err))
+	}
+
+	return r.redact.Redact(err.Error())
+}
+
 // showChanges gives the changes of a plan as they may be shown.
 func (r *run) showChanges(n *node, plan resource.Plan) []model.Change {
 	out := make([]model.Change, len(plan.Changes))
@@ -99,7 +109,7 @@ func (r *run) showChanges(n *node, plan resource.Plan) []model.Change {
 
 // learnSecrets makes the redactor know the values that must not be shown.
 func (r *run) learnSecrets() {
-	var secrets []model.Secret
+	secrets := slices.Clone(r.opts.Secrets)
 	for _, n := range r.graph.nodes {
 		secrets = append(secrets, n.res.Secrets...)
 		if n.res.Meta().Sensitive {

@@ -227,7 +227,7 @@ func (r *run) would(n *node, t *model.Transaction, plan resource.Plan, refresh b
 // fail records an error of a resource.
 func (r *run) fail(ctx context.Context, n *node, t *model.Transaction, err error) {
 	t.Failed = true
-	t.Errors = append(t.Errors, r.redact.Redact(err.Error()))
+	t.Errors = append(t.Errors, r.words(n, err))
 	t.Noop = r.isNoop(n)
 	var p *PanicError
 	if errors.As(err, &p) {

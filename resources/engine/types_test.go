@@ -160,6 +160,9 @@ func (t thing) Apply(ctx context.Context, env resource.Env, _ provider, s *spec,
 	if s.FailAt == "panic-apply" {
 		panic("boom " + s.Name)
 	}
+	if s.FailAt == "said" {
+		return resource.Outcome{}, resource.Said{Err: errors.New("it failed"), Output: "generated-password"}
+	}
 	if s.FailAt == "hang" {
 		<-ctx.Done()
 		return resource.Outcome{}, context.Cause(ctx)

@@ -93,7 +93,7 @@ func (*Type) Apply(ctx context.Context, env resource.Env, p ExecProvider, spec *
 	result, err := p.Execute(ctx, env, spec.command(), c)
 	if err != nil {
 		if said := tail(result.Stderr.String()); said != "" {
-			err = fmt.Errorf("%w: %s", err, said)
+			err = resource.Said{Err: err, Output: said}
 		}
 		return resource.Outcome{}, missing(spec, spec.command(), err)
 	}

@@ -93,12 +93,13 @@ func judge(spec *Spec, outcome resource.Outcome) error {
 	for i, c := range spec.expected() {
 		expected[i] = strconv.Itoa(c)
 	}
-	said, _ := outcome.Values["stderr"].(string)
-	if said = tail(said); said != "" {
-		said = ": " + said
+	err := fmt.Errorf("exit code %d%s, expected %s", code, signalOf(code), strings.Join(expected, ", "))
+	stderr, _ := outcome.Values["stderr"].(string)
+	if said := tail(stderr); said != "" {
+		return resource.Said{Err: err, Output: said}
 	}
 
-	return fmt.Errorf("exit code %d%s, expected %s%s", code, signalOf(code), strings.Join(expected, ", "), said)
+	return err
 }
 
 // signalOf tells the signal that an exit code above 128 stands for.

@@ -177,6 +177,9 @@ func (s *session) resolveLate(ctx context.Context, d declared, data map[string]a
 		return nil, nil, finish(problems)
 	}
 	requireAlso(res.Spec, refs)
+	if len(res.Secrets) > 0 {
+		res.Secrets = append(res.Secrets, s.learnt()...)
+	}
 
 	return res.Spec, res.Secrets, nil
 }

@@ -61,7 +61,7 @@ muster:
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := spec.(*thingSpec); got.Content != "p hunter2 1" || len(secrets) != 1 || secrets[0].Reveal() != "p hunter2 1" {
+	if got := spec.(*thingSpec); got.Content != "p hunter2 1" || len(secrets) != 2 || secrets[0].Reveal() != "p hunter2 1" || secrets[1].Reveal() != "hunter2" {
 		t.Errorf("got %+v, %d secrets", got, len(secrets))
 	}
 }

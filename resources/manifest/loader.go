@@ -73,6 +73,9 @@ type Inputs struct {
 
 // Resolved is what a manifest comes to.
 type Resolved struct {
+	// Secrets are all secrets that were seen, also within values that are secret as
+	// a whole, for a run to recognise them in the texts of others.
+	Secrets []model.Secret
 	// Resources are in the order of the document, validated.
 	Resources []*resource.Resource
 	// Data are the resolved data; secrets among them are model.Secret.

@@ -51,7 +51,7 @@ func (s *session) names(ctx context.Context, p phase, data any, outputs map[mode
 		"readFile":  read,
 		"file":      read,
 		"kvGet":     func(bucket, key string) (any, error) { return s.kvGet(ctx, bucket, key) },
-		"secret":    func(v any) (any, error) { return secretOf(v, masked) },
+		"secret":    func(v any) (any, error) { return s.secretOf(v, masked) },
 		"repeat":    func(text string, count int) (string, error) { return repeat(text, count, s.loader.opts.MaxBytes) },
 		"outputs":   func(name string) (any, error) { return s.output(outputs, name) },
 	}
@@ -62,7 +62,7 @@ func (s *session) names(ctx context.Context, p phase, data any, outputs map[mode
 	return out
 }
 
-func secretOf(v any, masked bool) (any, error) {
+func (s *session) secretOf(v any, masked bool) (any, error) {
 	value, err := toValue(v, model.Position{})
 	switch {
 	case err != nil || !value.IsScalar():
@@ -70,6 +70,7 @@ func secretOf(v any, masked bool) (any, error) {
 	case masked:
 		return maskText, nil
 	default:
+		s.learn(model.NewSecret(value.Text))
 		return value.Text, nil
 	}
 }

@@ -66,12 +66,15 @@ const maxKeyLength = 200
 // name means something else there.
 func rendered(res *resource.Resource, properties resource.Value) resource.Value {
 	out := resource.Value{Kind: resource.Map}
+	// A resource that only holds a secret is told but for the secret itself.
+	sensitive, _ := properties.Get("sensitive")
+	declared := res.Meta().Sensitive && sensitive.Kind != resource.Null
 	for _, e := range properties.Entries {
 		key, _ := canonical(res.Type, e.Key)
 		switch {
 		case e.Key == keyControl, e.Key == keyName:
 			continue
-		case res.Meta().Sensitive && !isCommon(res.Type, key):
+		case declared && !isCommon(res.Type, key) && mayTell(e.Value):
 			e.Value = text(model.Redacted)
 		default:
 			e.Value = literal(e.Value)
@@ -93,6 +96,12 @@ func rendered(res *resource.Resource, properties resource.Value) resource.Value 
 	item := resource.Value{Kind: resource.Map, Entries: []resource.Entry{entry(name, out)}}
 
 	return resource.Value{Kind: resource.List, Items: []resource.Value{item}}
+}
+
+// mayTell says that a value may hold what a sensitive resource is there to
+// hide: a text may, a switch or a number does not.
+func mayTell(v resource.Value) bool {
+	return v.Secret || (v.Kind != resource.Bool && v.Kind != resource.Number && v.Kind != resource.Null)
 }
 
 func isCommon(t *resource.Type, key string) bool {

@@ -100,7 +100,7 @@ muster:
             sensitive: true
             content: "[redacted]"
             alias: h
-            count: "[redacted]"
+            count: 5
             owner: "[redacted]"
             mode: "[redacted]"
     - file:

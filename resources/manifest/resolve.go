@@ -47,6 +47,7 @@ func (s *session) resolve(ctx context.Context, in Inputs) (*Resolved, error) {
 		return nil, finish(problems)
 	}
 	out.Static = !s.dynamic
+	out.Secrets = s.learnt()
 
 	return out, nil
 }

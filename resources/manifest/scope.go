@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/expr-lang/expr/vm"
 
@@ -47,12 +48,33 @@ func (s *session) scope(ctx context.Context, p phase, data map[string]any, outpu
 	sc := &scope{session: s, phase: p, outputs: outputs}
 	plainData, maskedData := reveal(data, &sc.secrets)
 	plainOut, maskedOut := revealOutputs(outputs, &sc.secrets)
+	s.learn(sc.secrets...)
 	sc.plain = s.names(ctx, p, plainData, plainOut, false)
 	sc.masked = s.names(ctx, p, maskedData, maskedOut, true)
 	step := func(v any) (any, error) { return sc.step(ctx, v) }
 	sc.plain[nameStep], sc.masked[nameStep] = step, step
 
 	return sc
+}
+
+// learn notes secrets, for whoever must recognise them in the texts of others.
+func (s *session) learn(secrets ...model.Secret) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, secret := range secrets {
+		if !s.isKnown[secret] {
+			s.isKnown[secret] = true
+			s.secrets = append(s.secrets, secret)
+		}
+	}
+}
+
+// learnt gives the secrets noted so far, each once.
+func (s *session) learnt() []model.Secret {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	return slices.Clone(s.secrets)
 }
 
 func revealOutputs(outputs resource.Outputs, found *[]model.Secret) (plain, masked map[model.Ref]any) {

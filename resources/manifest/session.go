@@ -28,6 +28,10 @@ type session struct {
 	// cache holds the files and keys that were read.
 	cache map[string]string
 
+	// secrets are all that were seen so far, also within what is secret as a whole.
+	secrets []model.Secret
+	isKnown map[model.Secret]bool
+
 	// provided are the paths that resources declared so far bring.
 	provided map[string]model.Ref
 	// aliases maps an alias to the reference it stands for.
@@ -42,7 +46,7 @@ type session struct {
 }
 
 func (l *Loader) session(doc *Document, in Inputs) *session {
-	s := &session{loader: l, doc: doc, dir: in.Dir, programs: map[string]*program{}, cache: map[string]string{}, provided: map[string]model.Ref{}, aliases: map[model.Ref]model.Ref{}}
+	s := &session{loader: l, doc: doc, dir: in.Dir, programs: map[string]*program{}, cache: map[string]string{}, provided: map[string]model.Ref{}, aliases: map[model.Ref]model.Ref{}, isKnown: map[model.Secret]bool{}}
 	if in.Facts != nil {
 		s.facts, s.asked = in.Facts, true
 	}

@@ -43,6 +43,9 @@ func Decode(t *Type, properties Value, pos model.Position) (*Resource, model.Pro
 		d.into(target.FieldByIndex(p.index), e.Key, e.Value)
 	}
 	r := &Resource{Type: t, Spec: spec, Pos: pos, Secrets: d.secrets}
+	if len(d.secrets) > 0 {
+		r.Meta().Sensitive = true
+	}
 	d.problems = append(d.problems, checkCommon(r, late)...)
 	d.place(places, pos)
 	if len(d.problems) > 0 {

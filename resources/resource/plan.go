@@ -81,3 +81,27 @@ func MissingNeed(err error) (string, bool) {
 
 	return m.Need, true
 }
+
+// Said is an error with what a command printed about it. Of a sensitive
+// resource only Err is told.
+type Said struct {
+	Err    error
+	Output string
+}
+
+// Error gives the error and the output.
+func (s Said) Error() string { return s.Err.Error() + ": " + s.Output }
+
+// Unwrap gives the error without the output.
+func (s Said) Unwrap() error { return s.Err }
+
+// WithoutOutput gives the words of err without what commands printed.
+func WithoutOutput(err error) string {
+	text := err.Error()
+	var said Said
+	if errors.As(err, &said) && said.Output != "" {
+		text = strings.ReplaceAll(text, said.Output, model.Redacted)
+	}
+
+	return text
+}

@@ -13,8 +13,8 @@ type Resource struct {
 	Spec Spec
 	// Pos is where it is declared.
 	Pos model.Position
-	// Secrets are the secret values among its properties; nothing of them is
-	// ever shown, and a resource that has any is treated as sensitive.
+	// Secrets are the secret values among its properties and within them; nothing
+	// of them is ever shown, and Decode makes a resource that has any sensitive.
 	Secrets []model.Secret
 	// Excluded says why the control property excludes it; empty when it is managed.
 	Excluded string
