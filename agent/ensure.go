@@ -135,7 +135,7 @@ func (r *runner) answer(ctx, hard context.Context, q *ask) {
 		return // it stays acknowledged, and is executed after the restart
 	case err != nil:
 		response.Phase, response.Error = model.EnsureFailed, err.Error()
-	case response.State.Failed || response.State.NotRun:
+	case !response.State.OK():
 		response.Phase = model.EnsureFailed
 	default:
 		response.Phase = model.EnsureDone

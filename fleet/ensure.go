@@ -44,7 +44,7 @@ func (e *Ensured) OK() bool {
 
 // Failed says that an answer is that of a failure.
 func Failed(r model.EnsureResponse) bool {
-	return r.Error != "" || r.Phase == model.EnsureFailed || r.Phase == model.EnsureExpired || r.State != nil && (r.State.Failed || len(r.State.UnmetRequirements) > 0 || r.State.NotRun)
+	return r.Error != "" || r.Phase == model.EnsureFailed || r.Phase == model.EnsureExpired || r.State != nil && !r.State.OK()
 }
 
 // final also takes an answer without a phase, which says how it ended.

@@ -14,7 +14,6 @@ const (
 
 	defaultReportAge   = 7 * 24 * time.Hour
 	defaultReportBytes = 1 << 30
-	defaultCommandAge  = MaxCommandTTL
 	defaultMarkerTTL   = 24 * time.Hour
 	duplicateWindow    = 2 * time.Minute
 )
@@ -29,8 +28,6 @@ type Options struct {
 	ReportBytes int64
 	// BundleBytes bounds the store of bundles; the default is no bound.
 	BundleBytes int64
-	// CommandAge bounds how long a command can wait for a node: 1 day.
-	CommandAge time.Duration
 	// MarkerTTL is how long it is known of a node that it went silent: 1 day.
 	MarkerTTL time.Duration
 }
@@ -40,7 +37,6 @@ func (o Options) withDefaults() Options {
 	o.Replicas = cmp.Or(o.Replicas, 1)
 	o.ReportAge = cmp.Or(o.ReportAge, defaultReportAge)
 	o.ReportBytes = cmp.Or(o.ReportBytes, defaultReportBytes)
-	o.CommandAge = cmp.Or(o.CommandAge, defaultCommandAge)
 	o.MarkerTTL = cmp.Or(o.MarkerTTL, defaultMarkerTTL)
 
 	return o
@@ -62,7 +58,7 @@ func desired(n Names, o Options) []api.StreamConfig {
 	reports.DenyDelete = true
 
 	commands := streamConfig(n.Commands(), "Requests that wait for a node that is away", n.Command("*.*"))
-	commands.MaxAge = o.CommandAge
+	commands.MaxAge = MaxCommandTTL
 	commands.AllowMsgTTL = true
 
 	all := []api.StreamConfig{

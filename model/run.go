@@ -94,6 +94,11 @@ func (r *Run) Outcome() Outcome {
 	}
 }
 
+// OK says that every resource is as it was asked for, or would be.
+func (r *Run) OK() bool {
+	return !r.Refused && r.Counts.Failed == 0 && r.Counts.Unmet == 0 && r.Counts.NotRun == 0 && len(r.Errors) == 0
+}
+
 // SessionSummary is what muster session report prints (spec/formats.md, "Sessions").
 type SessionSummary struct {
 	StartTime     time.Time     `json:"start_time"`

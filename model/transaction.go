@@ -86,3 +86,6 @@ func (t *Transaction) Outcome() Outcome {
 		return OutcomeStable
 	}
 }
+
+// OK says that the resource is as it was asked for, or would be.
+func (t *Transaction) OK() bool { return !t.Failed && !t.NotRun && len(t.UnmetRequirements) == 0 }

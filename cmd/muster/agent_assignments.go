@@ -27,17 +27,17 @@ const maxSeen = 256 << 20
 // that a bucket which was made anew while the agent was down is told from one
 // whose manifests were removed.
 type assignments struct {
-	store     *kvstore.Store
-	host      *host.Host
-	config    agent.Config
-	log       *slog.Logger
-	regrouped chan []string
+	store *kvstore.Store
+	host  *host.Host
+	log   *slog.Logger
 
-	mu    sync.Mutex
-	watch *kvstore.Watch
+	mu     sync.Mutex
+	config agent.Config
+	watch  *kvstore.Watch
+	stop   context.CancelFunc
 }
 
-func (s *assignments) file() string { return filepath.Join(s.config.StateDir, "seen.json") }
+func (s *assignments) file() string { return filepath.Join(s.host.StateDir(), "seen.json") }
 
 // Run keeps the entries current, with other groups after a Regroup.
 func (s *assignments) Run(ctx context.Context, wake func()) error {
@@ -45,54 +45,36 @@ func (s *assignments) Run(ctx context.Context, wake func()) error {
 	if err != nil {
 		return err
 	}
-	groups := s.config.Groups
-	for {
-		done, err := s.follow(ctx, groups, last, wake)
-		if err != nil || ctx.Err() != nil {
+	for ctx.Err() == nil {
+		watching, stop := context.WithCancel(ctx)
+		watch, err := s.begin(last, stop)
+		if err != nil {
+			stop()
 			return err
 		}
-		groups = <-done
-		last = kvstore.Memory{}
+		err = watch.Run(watching, func([]string) {
+			s.remember(ctx, watch)
+			wake()
+		})
+		regrouped := watching.Err() != nil
+		stop()
+		if err != nil || !regrouped {
+			return err
+		}
+		last = watch.Memory()
 	}
+
+	return nil
 }
 
-// follow runs one watch until ctx ends or the groups are others; those are in
-// what it gives.
-func (s *assignments) follow(ctx context.Context, groups []string, last kvstore.Memory, wake func()) (<-chan []string, error) {
-	watch, err := kvstore.NewWatch(s.store, kvstore.WatchOptions{
-		Node: s.config.Node, Groups: groups, Log: s.log,
-		Last: last,
-	})
-	if err != nil {
-		return nil, err
-	}
+// begin makes the watch of the groups of now; stop ends it when they change.
+func (s *assignments) begin(last kvstore.Memory, stop context.CancelFunc) (*kvstore.Watch, error) {
 	s.mu.Lock()
-	s.watch = watch
-	s.mu.Unlock()
-	watching, stop := context.WithCancel(ctx)
-	defer stop()
-	next := make(chan []string, 1)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		select {
-		case others := <-s.regrouped:
-			next <- others
-			stop()
-		case <-watching.Done():
-		}
-	}()
-	err = watch.Run(watching, func([]string) {
-		s.remember(ctx, watch)
-		wake()
-	})
-	stop()
-	<-ended
-	if ctx.Err() == nil && len(next) > 0 {
-		return next, nil
-	}
+	defer s.mu.Unlock()
+	watch, err := kvstore.NewWatch(s.store, kvstore.WatchOptions{Node: s.config.Node, Groups: s.config.Groups, Log: s.log, Last: last})
+	s.watch, s.stop = watch, stop
 
-	return nil, err
+	return watch, err
 }
 
 // Entries gives what is assigned.
@@ -122,11 +104,12 @@ func (s *assignments) Entries() ([]agent.Entry, agent.Sync) {
 
 // Regroup makes the next entries those of other groups.
 func (s *assignments) Regroup(groups []string) {
-	select {
-	case <-s.regrouped:
-	default:
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.config.Groups = groups
+	if s.stop != nil {
+		s.stop()
 	}
-	s.regrouped <- groups
 }
 
 // remember keeps what the bucket holds for after a restart.

@@ -46,7 +46,11 @@ func (a *app) apply(ctx context.Context, c *applyCommand) error {
 		return err
 	}
 	defer a.closing(source.Close)
-	resolved, err := a.resolve(ctx, loader, source, c.inputs)
+	session, err := a.openSession()
+	if err != nil {
+		return err
+	}
+	resolved, err := a.resolve(ctx, loader, source, c.inputs, session)
 	if err != nil {
 		return err
 	}
@@ -69,10 +73,10 @@ func (a *app) apply(ctx context.Context, c *applyCommand) error {
 		fmt.Fprintln(a.stderr, resolved.PreMessage)
 	}
 	run, err := a.reconcile(ctx, reconciliation{
-		resources: resolved.Resources, secrets: resolved.Secrets, command: "apply " + orStdin(c.source), manifest: identify(orStdin(c.source)), digest: source.Digest, facts: nodeFacts,
+		session: session, resources: resolved.Resources, secrets: resolved.Secrets, command: "apply " + orStdin(c.source), manifest: identify(orStdin(c.source)), digest: source.Digest, facts: nodeFacts,
 		scope:     resource.Scope{Noop: c.noop, Dir: source.Dir, MaxDepth: maxDepth},
 		stopFirst: resolved.FailOnError, noWait: c.noWait, diff: c.diff || (c.noop && !c.diffSet),
-		asJSON: c.asJSON, detailed: c.detailed,
+		asJSON: c.asJSON,
 	})
 	if err != nil {
 		return err
@@ -85,7 +89,7 @@ func (a *app) apply(ctx context.Context, c *applyCommand) error {
 }
 
 // resolve parses a manifest and works out its resources.
-func (a *app) resolve(ctx context.Context, loader *manifest.Loader, source *manifest.Source, in inputs) (*manifest.Resolved, error) {
+func (a *app) resolve(ctx context.Context, loader *manifest.Loader, source *manifest.Source, in inputs, session *earlier) (*manifest.Resolved, error) {
 	doc, err := loader.Parse(source)
 	if err != nil {
 		return nil, err
@@ -95,7 +99,7 @@ func (a *app) resolve(ctx context.Context, loader *manifest.Loader, source *mani
 		return nil, err
 	}
 
-	return loader.Resolve(ctx, doc, manifest.Inputs{Data: external, Dir: source.Dir})
+	return loader.Resolve(ctx, doc, manifest.Inputs{Data: external, Dir: source.Dir, Known: session.known})
 }
 
 func (a *app) externalData(ctx context.Context, loader *manifest.Loader, in inputs) (map[string]any, error) {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"io"
 
 	"github.com/choria-io/fisk"
 
@@ -12,9 +11,6 @@ import (
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/resource"
 )
-
-// maxRequest bounds a request on standard input.
-const maxRequest = 16 << 20
 
 // ensureCommand is muster ensure.
 type ensureCommand struct {
@@ -54,7 +50,7 @@ func (a *app) ensure(ctx context.Context, c *ensureCommand, t *resource.Type, pr
 		return err
 	}
 
-	return exitOf(run.Counts.Failed > 0 || run.Counts.Unmet > 0 || run.Counts.NotRun > 0 || len(run.Errors) > 0, run.Counts.Changed > 0, c.detailed)
+	return exitOf(!run.OK(), run.Counts.Changed > 0, c.detailed)
 }
 
 func (a *app) ensureOne(ctx context.Context, c *ensureCommand, r *resource.Resource, noop bool, each func(*model.Transaction)) (*model.Run, error) {
@@ -63,8 +59,13 @@ func (a *app) ensureOne(ctx context.Context, c *ensureCommand, r *resource.Resou
 		return nil, err
 	}
 
+	session, err := a.openSession()
+	if err != nil {
+		return nil, err
+	}
+
 	return a.reconcile(ctx, reconciliation{
-		resources: []*resource.Resource{r}, manifest: "ensure " + r.Ref().String(), command: "ensure " + r.Ref().String(), facts: nodeFacts,
+		session: session, resources: []*resource.Resource{r}, manifest: "ensure " + r.Ref().String(), command: "ensure " + r.Ref().String(), facts: nodeFacts,
 		scope: resource.Scope{Noop: noop, MaxDepth: maxDepth}, noWait: c.noWait,
 		diff: c.diff || noop, asJSON: c.asJSON, each: each,
 	})
@@ -79,7 +80,7 @@ func (a *app) ensurePipe(ctx context.Context, c *ensureCommand) error {
 	case err != nil:
 		response.Error, failed = err.Error(), true
 	default:
-		response.State, failed = state, state.Failed || len(state.UnmetRequirements) > 0
+		response.State, failed = state, !state.OK()
 	}
 	if err := a.printDocument(response, c.yaml); err != nil {
 		return err
@@ -89,15 +90,16 @@ func (a *app) ensurePipe(ctx context.Context, c *ensureCommand) error {
 }
 
 func (a *app) ensureRequest(ctx context.Context, c *ensureCommand) (*model.Transaction, error) {
-	text, err := io.ReadAll(io.LimitReader(a.stdin, maxRequest))
+	loader := a.loader(nil)
+	source, err := loader.Fetch(ctx, "-")
 	if err != nil {
 		return nil, err
 	}
-	request, properties, err := manifest.ParseRequest("request", text)
+	request, properties, err := manifest.ParseRequest("request", source.Data)
 	if err != nil {
 		return nil, err
 	}
-	r, err := a.loader(nil).DecodeOne(request.Type, properties)
+	r, err := loader.DecodeOne(request.Type, properties)
 	if err != nil {
 		return nil, err
 	}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -58,20 +56,12 @@ func (a *app) addFleetEnsure(ctx context.Context, parent *fisk.CmdClause) {
 
 // fleetEnsureRequest sends a request that is a document.
 func (a *app) fleetEnsureRequest(ctx context.Context, c *fleetEnsureCommand) error {
-	in, name := a.stdin, fleet.StdinName
-	if orStdin(c.request) != "-" {
-		f, err := os.Open(c.request)
-		if err != nil {
-			return err
-		}
-		defer a.closing(f.Close)
-		in, name = f, c.request
-	}
-	text, err := io.ReadAll(io.LimitReader(in, maxRequest))
+	source, err := a.loader(nil).Fetch(ctx, orStdin(c.request))
 	if err != nil {
 		return err
 	}
-	request, properties, err := manifest.ParseRequest(name, text)
+	defer a.closing(source.Close)
+	request, properties, err := manifest.ParseRequest(source.Name, source.Data)
 	if err != nil {
 		return err
 	}

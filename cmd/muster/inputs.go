@@ -4,12 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/choria-io/fisk"
 
@@ -18,9 +16,6 @@ import (
 	"github.com/musterfleet/muster/resources/host/facts"
 	"github.com/musterfleet/muster/resources/manifest"
 )
-
-// downloadTimeout bounds how long a manifest or its data may take to come by HTTP.
-const downloadTimeout = time.Minute
 
 // inputs are the flags that say what goes into a manifest besides itself.
 type inputs struct {
@@ -98,7 +93,6 @@ func (a *app) loader(ask func(context.Context) (model.Facts, error)) *manifest.L
 		Facts:   ask,
 		Environ: environ(),
 		Stdin:   a.stdin,
-		HTTP:    &http.Client{Timeout: downloadTimeout},
 		KV: func(ctx context.Context, bucket, key string) ([]byte, error) {
 			store, err := a.store(ctx)
 			if err != nil {

@@ -31,6 +31,7 @@ const shutdownTimeout = time.Minute
 
 // reconciliation is one run at the command line.
 type reconciliation struct {
+	session   *earlier
 	resources []*resource.Resource
 	secrets   []model.Secret
 	manifest  string
@@ -44,30 +45,21 @@ type reconciliation struct {
 	noWait    bool
 	diff      bool
 	asJSON    bool
-	detailed  bool
 	// each gets every transaction; nil logs it.
 	each func(*model.Transaction)
 }
 
 // reconcile orders the resources, runs them and tells what happened.
 func (a *app) reconcile(ctx context.Context, r reconciliation) (*model.Run, error) {
-	session, err := a.openSession()
-	if err != nil {
-		return nil, err
-	}
 	opts := engine.Options{
 		Manifest: r.manifest, Digest: r.digest, Version: version(), Cause: model.CauseCommand, RunID: ksuid.New().String(),
-		FailOnError: r.stopFirst, Stop: a.interrupted, Secrets: r.secrets, Full: r.asJSON || session != nil || r.each != nil,
+		FailOnError: r.stopFirst, Stop: a.interrupted, Secrets: r.secrets, Full: r.asJSON || r.session != nil || r.each != nil,
 		Env: resource.Env{Host: a.host(), Facts: r.facts, Log: a.log, Scope: r.scope},
 	}
-	var known engine.Known
-	if session != nil {
-		if opts.Earlier, err = session.Earlier(); err != nil {
-			return nil, err
-		}
-		known = func(ref model.Ref) bool { _, ok := opts.Earlier(ref); return ok }
+	if r.session != nil {
+		opts.Earlier = r.session.find
 	}
-	graph, err := engine.Build(r.resources, known)
+	graph, err := engine.Build(r.resources, r.session.known)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +68,7 @@ func (a *app) reconcile(ctx context.Context, r reconciliation) (*model.Run, erro
 		return nil, err
 	}
 	defer unlock()
-	opts.OnTransaction = a.onTransaction(ctx, r, session)
+	opts.OnTransaction = a.onTransaction(ctx, r)
 	ctx, cancel := a.graceful(ctx)
 	defer cancel()
 
@@ -141,20 +133,42 @@ func (a *app) graceful(ctx context.Context) (context.Context, context.CancelFunc
 	}
 }
 
-func (a *app) openSession() (*engine.Session, error) {
+// earlier is the session that a command belongs to, with what earlier commands
+// of it did; nil outside of a session.
+type earlier struct {
+	store *engine.Session
+	find  func(model.Ref) (*model.Transaction, bool)
+}
+
+// known says that an earlier command of the session had a resource.
+func (e *earlier) known(ref model.Ref) bool {
+	if e == nil {
+		return false
+	}
+	_, ok := e.find(ref)
+
+	return ok
+}
+
+func (a *app) openSession() (*earlier, error) {
 	dir := os.Getenv(envSession)
 	if dir == "" {
 		return nil, nil
 	}
+	store, err := engine.OpenSession(a.host(), dir)
+	if err != nil {
+		return nil, err
+	}
+	find, err := store.Earlier()
 
-	return engine.OpenSession(a.host(), dir)
+	return &earlier{store: store, find: find}, err
 }
 
 // onTransaction tells of each transaction as it happens.
-func (a *app) onTransaction(ctx context.Context, r reconciliation, session *engine.Session) func(*model.Transaction) {
+func (a *app) onTransaction(ctx context.Context, r reconciliation) func(*model.Transaction) {
 	return func(t *model.Transaction) {
-		if session != nil {
-			if err := session.Append(ctx, t); err != nil {
+		if r.session != nil {
+			if err := r.session.store.Append(ctx, t); err != nil {
 				a.log.Error("storing the transaction in the session", "error", err)
 			}
 		}
@@ -226,7 +240,7 @@ func (a *app) conclude(ctx context.Context, run *model.Run, detailed bool) error
 	}
 	attrs = append(attrs, slog.Duration("runtime", run.Duration.Round(time.Millisecond)))
 	a.log.LogAttrs(ctx, level, "run finished", attrs...)
-	failed := c.Failed > 0 || c.Unmet > 0 || c.NotRun > 0 || len(run.Errors) > 0
+	failed := !run.OK()
 	if failed && c.Failed == 0 && len(run.Errors) > 0 {
 		a.log.Error(strings.Join(run.Errors, "; "))
 	}

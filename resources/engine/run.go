@@ -72,7 +72,6 @@ type run struct {
 	redact  model.Redactor
 	// secrets are the values to redact, those of sensitive resources included.
 	secrets []model.Secret
-	batched map[*node]bool
 	summary model.Run
 	stopped string // why the rest does not run
 }
@@ -84,7 +83,6 @@ type result struct {
 	would   bool // in noop
 	failed  bool
 	unmet   bool
-	notrun  bool
 }
 
 // Run reconciles the resources of a graph. When ctx ends, the change in hand is
@@ -96,7 +94,7 @@ func Run(ctx context.Context, g *Graph, opts Options) *model.Run {
 	}
 	r := &run{
 		graph: g, opts: opts, looks: make([]look, len(g.nodes)), results: make([]result, len(g.nodes)),
-		owed: map[model.Ref]bool{}, outputs: resource.Outputs{}, batched: map[*node]bool{},
+		owed: map[model.Ref]bool{}, outputs: resource.Outputs{},
 	}
 	r.summary = model.Run{
 		Protocol: model.ProtocolRun, RunID: opts.RunID, Node: opts.Node, Manifest: opts.Manifest,

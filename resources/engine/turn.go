@@ -43,7 +43,7 @@ func (r *run) gate(ctx context.Context, n *node, t *model.Transaction) bool {
 	r.checkStop(ctx)
 	switch {
 	case r.stopped != "":
-		t.NotRun, t.SkipReason, res.notrun = true, r.stopped, true
+		t.NotRun, t.SkipReason = true, r.stopped
 	case n.res.Excluded != "":
 		t.Skipped, t.SkipReason = true, n.res.Excluded
 	case r.ignoresDrift(n):
@@ -244,10 +244,8 @@ func (r *run) fail(ctx context.Context, n *node, t *model.Transaction, err error
 
 // wait sleeps between attempts; false means that the run ended meanwhile.
 func (r *run) wait(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return ctx.Err() == nil
 	case <-r.opts.Stop:
 		return false

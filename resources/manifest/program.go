@@ -2,7 +2,9 @@ package manifest
 
 import (
 	"errors"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/expr-lang/expr"
@@ -207,11 +209,5 @@ func follow(node ast.Node, vars map[string]any) (path string, value any, known [
 	}
 }
 
-func keysOf(m map[string]any) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-
-	return keys
-}
+// keysOf gives the keys in order, so that of two that are as near the same one is suggested.
+func keysOf(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }
