@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"sync"
 	"syscall"
@@ -93,14 +94,18 @@ func (a *app) overrideConfig(config *agent.Config) {
 	if a.stateDirSet || os.Getenv(envState) != "" {
 		config.StateDir = a.stateDir
 	}
-	set(&config.NATS.Context, a.connect.Context)
-	set(&config.NATS.Creds, a.connect.Creds)
-	set(&config.NATS.NKey, a.connect.NKey)
-	set(&config.NATS.TLSCA, a.connect.TLSCA)
-	set(&config.NATS.TLSCert, a.connect.TLSCert)
-	set(&config.NATS.TLSKey, a.connect.TLSKey)
-	if len(a.connect.Servers) > 0 {
-		config.NATS.Servers = a.connect.Servers
+	// The environment is that of whoever starts the agent: it only counts where
+	// the file says nothing of NATS at all.
+	if slices.Contains(a.connectSet[:], true) || reflect.DeepEqual(config.NATS, agent.DefaultConfig("").NATS) {
+		set(&config.NATS.Context, a.connect.Context)
+		set(&config.NATS.Creds, a.connect.Creds)
+		set(&config.NATS.NKey, a.connect.NKey)
+		set(&config.NATS.TLSCA, a.connect.TLSCA)
+		set(&config.NATS.TLSCert, a.connect.TLSCert)
+		set(&config.NATS.TLSKey, a.connect.TLSKey)
+		if len(a.connect.Servers) > 0 {
+			config.NATS.Servers = a.connect.Servers
+		}
 	}
 	if a.prefixSet {
 		config.Prefix = a.prefix

@@ -29,6 +29,7 @@ type app struct {
 	stateDir, configDir string
 	// What the user set wins over an agent's configuration; a default does not.
 	stateDirSet, prefixSet, logFormatSet, logLevelSet bool
+	connectSet                                        [7]bool // the flags that say how to connect
 	connect                                           kvstore.ConnectOptions
 	prefix                                            string
 
@@ -68,13 +69,13 @@ func (a *app) addGlobals(cli *fisk.Application) {
 	cli.Flag("log-format", "Form of the log").Default("text").Envar("MUSTER_LOG_FORMAT").IsSetByUser(&a.logFormatSet).EnumVar(&a.logFormat, "text", "json")
 	cli.Flag("state-dir", "Where the node's lock, journal and copies are kept").Default(defaultStateDir()).Envar(envState).IsSetByUser(&a.stateDirSet).PlaceHolder("DIR").StringVar(&a.stateDir)
 	cli.Flag("config-dir", "Where facts.yaml, facts.d and agent.yaml are").Default("/etc/muster").Envar("MUSTER_CONFIG_DIR").PlaceHolder("DIR").StringVar(&a.configDir)
-	cli.Flag("context", "NATS context to connect with").Envar("NATS_CONTEXT").PlaceHolder("NAME").StringVar(&a.connect.Context)
-	cli.Flag("server", "NATS server; may be given several times, or comma separated").Short('s').Envar("NATS_URL").PlaceHolder("URL").StringsVar(&a.connect.Servers)
-	cli.Flag("creds", "NATS credentials file").Envar("NATS_CREDS").PlaceHolder("FILE").StringVar(&a.connect.Creds)
-	cli.Flag("nkey", "NATS nkey seed file").Envar("NATS_NKEY").PlaceHolder("FILE").StringVar(&a.connect.NKey)
-	cli.Flag("tlsca", "Certificate authority of the NATS servers").Envar("NATS_CA").PlaceHolder("FILE").StringVar(&a.connect.TLSCA)
-	cli.Flag("tlscert", "TLS certificate to connect with").Envar("NATS_CERT").PlaceHolder("FILE").StringVar(&a.connect.TLSCert)
-	cli.Flag("tlskey", "Key of the TLS certificate").Envar("NATS_KEY").PlaceHolder("FILE").StringVar(&a.connect.TLSKey)
+	cli.Flag("context", "NATS context to connect with").Envar("NATS_CONTEXT").IsSetByUser(&a.connectSet[0]).PlaceHolder("NAME").StringVar(&a.connect.Context)
+	cli.Flag("server", "NATS server; may be given several times, or comma separated").Short('s').Envar("NATS_URL").IsSetByUser(&a.connectSet[1]).PlaceHolder("URL").StringsVar(&a.connect.Servers)
+	cli.Flag("creds", "NATS credentials file").Envar("NATS_CREDS").IsSetByUser(&a.connectSet[2]).PlaceHolder("FILE").StringVar(&a.connect.Creds)
+	cli.Flag("nkey", "NATS nkey seed file").Envar("NATS_NKEY").IsSetByUser(&a.connectSet[3]).PlaceHolder("FILE").StringVar(&a.connect.NKey)
+	cli.Flag("tlsca", "Certificate authority of the NATS servers").Envar("NATS_CA").IsSetByUser(&a.connectSet[4]).PlaceHolder("FILE").StringVar(&a.connect.TLSCA)
+	cli.Flag("tlscert", "TLS certificate to connect with").Envar("NATS_CERT").IsSetByUser(&a.connectSet[5]).PlaceHolder("FILE").StringVar(&a.connect.TLSCert)
+	cli.Flag("tlskey", "Key of the TLS certificate").Envar("NATS_KEY").IsSetByUser(&a.connectSet[6]).PlaceHolder("FILE").StringVar(&a.connect.TLSKey)
 	cli.Flag("prefix", "What names the fleet's buckets, streams and subjects").Default("muster").Envar("MUSTER_PREFIX").IsSetByUser(&a.prefixSet).PlaceHolder("NAME").StringVar(&a.prefix)
 	cli.PreAction(func(*fisk.ParseContext) error {
 		a.log = newLogger(a.stderr, a.logFormat, a.logLevel)

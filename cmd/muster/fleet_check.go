@@ -43,12 +43,12 @@ func (a *app) checkManifest(ctx context.Context, data map[string]any) fleet.Chec
 	}
 }
 
-// notPushed adds to the problems of a manifest that nothing was pushed.
+// notPushed says with the problems of a manifest that nothing was pushed.
 func notPushed(err error) error {
 	var problems model.Problems
 	if !errors.As(err, &problems) {
 		return err
 	}
 
-	return append(problems.Sorted(), model.Problem{Message: "the manifest is not valid, nothing was pushed"})
+	return &exitError{code: exitFailed, err: problems, note: "nothing was pushed"}
 }

@@ -147,11 +147,11 @@ func (c *fleetEnsureCommand) complete(r model.EnsureRequest) model.EnsureRequest
 }
 
 func (a *app) printAnswer(r model.EnsureResponse) {
-	text := joinedBy(": ", string(fleet.EnsureOutcome(r)), oneLine(fleet.EnsureSummary(r)))
+	text := joinedBy(": ", string(fleet.EnsureOutcome(r)), printable(oneLine(fleet.EnsureSummary(r))))
 	if outcome := string(fleet.EnsureOutcome(r)); strings.HasPrefix(text, outcome) {
 		text = a.paintWord(outcome) + text[len(outcome):]
 	}
-	fmt.Fprintf(a.stdout, "%s  %s\n", r.Node, text)
+	fmt.Fprintf(a.stdout, "%s  %s\n", printable(r.Node), text)
 	if r.State != nil && hasDiff(r.State) {
 		a.printChanges(r.State)
 	}
@@ -170,6 +170,9 @@ func hasDiff(t *model.Transaction) bool {
 // concludeEnsure names who did not answer, and makes the exit code.
 func (a *app) concludeEnsure(ctx context.Context, c *fleetEnsureCommand, r *fleet.Ensured) error {
 	if c.isDocument() {
+		if r.Answers == nil {
+			r.Answers = []model.EnsureResponse{} // a list in documents, also when it is empty
+		}
 		if err := a.printDocument(r, c.yaml); err != nil {
 			return err
 		}

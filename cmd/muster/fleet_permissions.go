@@ -14,6 +14,7 @@ type fleetPermissionsCommand struct {
 	node   string
 	groups []string
 	jwt    bool
+	format
 }
 
 func (a *app) addFleetPermissions(parent *fisk.CmdClause) {
@@ -24,6 +25,7 @@ func (a *app) addFleetPermissions(parent *fisk.CmdClause) {
 	cmd.Arg("node", "The node's id").Required().StringVar(&c.node)
 	cmd.Flag("groups", "Groups the node is in, separated by commas; all is always one of them").PlaceHolder("GROUP,…").StringsVar(&c.groups)
 	cmd.Flag("jwt", "Print the permissions of a JWT's claims").UnNegatableBoolVar(&c.jwt)
+	c.format.add(cmd)
 	cmd.Action(a.action(func() error { return a.fleetPermissions(c) }))
 }
 
@@ -35,6 +37,9 @@ func (a *app) fleetPermissions(c *fleetPermissionsCommand) error {
 	permissions, err := kvstore.Permissions(a.prefix, c.node, groups)
 	if err != nil {
 		return usagef("%w", err)
+	}
+	if c.isDocument() {
+		return a.printDocument(permissions, c.yaml)
 	}
 	if !c.jwt {
 		_, err = fmt.Fprint(a.stdout, permissions.ServerConfig())

@@ -27,6 +27,11 @@ func (f *format) isDocument() bool { return f.json || f.yaml }
 
 // table prints rows in columns under a header.
 func (a *app) table(header []string, rows [][]string) {
+	for _, row := range rows {
+		for i := range row {
+			row[i] = printable(row[i])
+		}
+	}
 	width := make([]int, len(header))
 	for _, row := range append([][]string{header}, rows...) {
 		for i, cell := range row {

@@ -14,7 +14,8 @@ import (
 
 // fleetReportsCommand is muster fleet reports.
 type fleetReportsCommand struct {
-	follow, asJSON      bool
+	format
+	follow              bool
 	since               string
 	node, kind, outcome string
 }
@@ -29,7 +30,8 @@ func (a *app) addFleetReports(ctx context.Context, parent *fisk.CmdClause) {
 	cmd.Flag("node", "Only this node's").PlaceHolder("NODE").StringVar(&c.node)
 	cmd.Flag("kind", "Only this kind: run, transaction, health, ensure or node").PlaceHolder("KIND").EnumVar(&c.kind, kvstore.KindRun, kvstore.KindTransaction, kvstore.KindHealth, kvstore.KindEnsure, kvstore.KindNode)
 	cmd.Flag("outcome", "Only this outcome: stable, changed, failed …").PlaceHolder("OUTCOME").StringVar(&c.outcome)
-	cmd.Flag("json", "Print one JSON document a line").UnNegatableBoolVar(&c.asJSON)
+	cmd.Flag("json", "Print one JSON document a line").UnNegatableBoolVar(&c.json)
+	cmd.Flag("yaml", "Print YAML documents").UnNegatableBoolVar(&c.yaml)
 	cmd.Action(a.action(func() error { return a.fleetReports(ctx, c) }))
 }
 
@@ -76,8 +78,13 @@ func (a *app) fleetReports(ctx context.Context, c *fleetReportsCommand) error {
 			a.log.Warn("a report cannot be read", "error", err)
 		case err != nil:
 			return err
-		case c.asJSON:
+		case c.json:
 			a.printJSONLine(r)
+		case c.yaml:
+			fmt.Fprintln(a.stdout, "---")
+			if err := a.printDocument(r, true); err != nil {
+				return err
+			}
 		default:
 			a.printReport(r)
 		}
@@ -87,10 +94,7 @@ func (a *app) fleetReports(ctx context.Context, c *fleetReportsCommand) error {
 }
 
 func (a *app) printReport(r fleet.Report) {
-	text := oneLine(r.Summary())
-	if subject := r.Subject(); subject != "" {
-		text = joinedBy(": ", subject, text)
-	}
+	text := printable(joinedBy(": ", r.Subject(), oneLine(r.Summary())))
 	outcome := fmt.Sprintf("%-9s", r.Outcome)
 	if painted := a.paintWord(string(r.Outcome)); painted != string(r.Outcome) {
 		outcome = painted + outcome[min(len(r.Outcome), len(outcome)):]

@@ -59,7 +59,7 @@ func (l *lines) Enabled(_ context.Context, level slog.Level) bool { return level
 func (l *lines) Handle(_ context.Context, r slog.Record) error {
 	var b strings.Builder
 	b.WriteString(l.paint(r.Level, fmt.Sprintf("%-5s", r.Level)))
-	b.WriteString(" " + r.Message + l.attrs)
+	b.WriteString(" " + printable(r.Message) + l.attrs)
 	r.Attrs(func(a slog.Attr) bool {
 		b.WriteString(l.text(a))
 		return true

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -72,6 +73,8 @@ func parse(cli *fisk.Application, args []string) (code int, err error) {
 type exitError struct {
 	code int
 	err  error
+	// note says what was not done because of problems.
+	note string
 }
 
 // Error gives the error within.
@@ -96,10 +99,10 @@ func (a *app) report(err error) int {
 	if err == nil {
 		return exitOK
 	}
-	code := exitFailed
+	code, note := exitFailed, "nothing was touched"
 	var exit *exitError
 	if errors.As(err, &exit) {
-		code, err = exit.code, exit.err
+		code, err, note = exit.code, exit.err, cmp.Or(exit.note, note)
 	}
 	if err == nil {
 		return code
@@ -118,7 +121,7 @@ func (a *app) report(err error) int {
 		count = fmt.Sprintf("%d problems", len(problems))
 	}
 	// Input is checked as a whole before anything is done with it.
-	fmt.Fprintf(a.stderr, "%s%s, nothing was touched\n", lead, count)
+	fmt.Fprintf(a.stderr, "%s%s, %s\n", lead, count, note)
 
 	return code
 }

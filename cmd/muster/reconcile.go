@@ -197,13 +197,13 @@ func (a *app) printJSONLine(v any) {
 func (a *app) printChanges(t *model.Transaction) {
 	for _, c := range t.Changes {
 		if c.Property != "" && c.From != c.To {
-			fmt.Fprintf(a.stdout, "  %s %s: %s -> %s\n", t.Ref(), c.Property, c.From, c.To)
+			fmt.Fprintf(a.stdout, "  %s %s: %s -> %s\n", printable(t.Ref().String()), c.Property, printable(c.From), printable(c.To))
 		}
 		if c.Diff == "" {
 			continue
 		}
 		for line := range strings.Lines(c.Diff) {
-			fmt.Fprintf(a.stdout, "  %s\n", a.paintDiff(strings.TrimSuffix(line, "\n")))
+			fmt.Fprintf(a.stdout, "  %s\n", a.paintDiff(printable(strings.TrimSuffix(line, "\n"))))
 		}
 	}
 }

@@ -1,0 +1,82 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/musterfleet/muster/testing/natstest"
+)
+
+// TestHangup reads the configuration again: a wrong one is refused, other groups
+// are taken over, and neither loses the manifests of a bucket that was lost.
+func TestHangup(t *testing.T) {
+	server := natstest.Start(t)
+	dir := t.TempDir()
+	state, config := filepath.Join(dir, "state"), filepath.Join(dir, "agent.yaml")
+	fleet := func(args ...string) {
+		t.Helper()
+		if code, text := start(t, state, append([]string{"--server", server.URL()}, args...)...).wait(); code != 0 {
+			t.Fatalf("%v: %s", args, text)
+		}
+	}
+	configure := func(more string) {
+		write(t, config, "node: n1\ninterval: 1s\nnats: {servers: [\""+server.URL()+"\"]}\n"+more)
+	}
+	manifest := func(name string) string {
+		text := fmt.Sprintf("muster: {resources: [{file: [{%s/%s: {content: x, owner: \"%d\", group: \"%d\", mode: 0600}}]}]}", dir, name, os.Geteuid(), os.Getegid())
+		return write(t, filepath.Join(dir, name+".yaml"), text)
+	}
+	has := func(name string) func() bool { return func() bool { return exists(filepath.Join(dir, name)) } }
+
+	configure("")
+	fleet("fleet", "init", "--yes")
+	p := start(t, state, "agent", "run", "--config", config)
+	hangup := func() {
+		t.Helper()
+		if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fleet("fleet", "push", "--node", "n1", manifest("own"))
+	await(t, "the node's manifest is applied", has("own"))
+
+	configure("intervall: 5s\n")
+	hangup()
+	await(t, "a wrong configuration is refused", func() bool { return strings.Contains(p.text.String(), "did you mean `interval`?") })
+
+	fleet("fleet", "push", "--group", "blue", manifest("blue"))
+	configure("groups: [blue]\n")
+	hangup()
+	await(t, "the group's manifest is applied", has("blue"))
+
+	js, err := jetstream.New(server.Connect(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := js.DeleteStream(t.Context(), "KV_MUSTER_MANIFESTS"); err != nil {
+		t.Fatal(err)
+	}
+	fleet("fleet", "init", "--yes")
+	configure("groups: [blue, green]\n")
+	hangup()
+	fleet("fleet", "push", "--group", "green", manifest("green"))
+	await(t, "the new group's manifest is applied", has("green"))
+	for _, name := range []string{"own", "blue"} {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+		await(t, "a manifest that the bucket lost stays in force", has(name))
+	}
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if code, text := p.wait(); code != 0 || strings.Contains(text, "panicked") {
+		t.Fatalf("exit code %d\n%s", code, text)
+	}
+}
