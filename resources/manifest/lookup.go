@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -47,7 +46,7 @@ func (l *lookup) get(ctx context.Context, path string, def []any) (any, error) {
 	if rest == "" {
 		return root, nil
 	}
-	if v, ok := walk(root, rest); ok && (v != nil || len(def) == 0) {
+	if v, ok := find(root, strings.Split(rest, ".")); ok && (v != nil || len(def) == 0) {
 		return v, nil
 	}
 	if strings.ContainsAny(rest, `*?#@|\!{}[]()`) {
@@ -95,7 +94,7 @@ func (l *lookup) root(ctx context.Context, name string) (any, error) {
 func notKnownHint(root any, name, rest string) string {
 	at, path := root, name
 	for word := range strings.SplitSeq(rest, ".") {
-		next, ok := walk(at, word)
+		next, ok := find(at, []string{word})
 		if m, is := at.(map[string]any); is && !ok {
 			if near := resource.Nearest(word, slices.Sorted(maps.Keys(m))); near != "" {
 				return "did you mean `" + path + "." + near + "`?"
@@ -108,30 +107,6 @@ func notKnownHint(root any, name, rest string) string {
 	}
 
 	return "give lookup a default as its second argument where it may be missing"
-}
-
-// walk follows a path of keys and list positions.
-func walk(at any, path string) (any, bool) {
-	for word := range strings.SplitSeq(path, ".") {
-		switch v := at.(type) {
-		case map[string]any:
-			next, ok := v[word]
-			if !ok {
-				return nil, false
-			}
-			at = next
-		case []any:
-			i, err := strconv.Atoi(word)
-			if err != nil || i < 0 || i >= len(v) {
-				return nil, false
-			}
-			at = v[i]
-		default:
-			return nil, false
-		}
-	}
-
-	return at, true
 }
 
 // query answers a path that is more than keys: wildcards, conditions, modifiers.
