@@ -107,13 +107,13 @@ func (a *app) overrideConfig(config *agent.Config) {
 			config.NATS.Servers = a.connect.Servers
 		}
 	}
-	if a.prefixSet {
+	if a.prefixSet || os.Getenv(envPrefix) != "" {
 		config.Prefix = a.prefix
 	}
-	if a.logFormatSet {
+	if a.logFormatSet || os.Getenv(envLogFormat) != "" {
 		config.Log.Format = a.logFormat
 	}
-	if a.logLevelSet {
+	if a.logLevelSet || os.Getenv(envLogLevel) != "" {
 		config.Log.Level = a.logLevel
 	}
 }

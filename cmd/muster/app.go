@@ -15,6 +15,13 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
+// The environment of muster's own settings, which win over a configuration file.
+const (
+	envLogLevel  = "MUSTER_LOG_LEVEL"
+	envLogFormat = "MUSTER_LOG_FORMAT"
+	envPrefix    = "MUSTER_PREFIX"
+)
+
 // app is what the commands share: where they read and write, the global flags,
 // and what is made of them when a command needs it.
 type app struct {
@@ -65,8 +72,8 @@ func (a *app) commands(ctx context.Context) *fisk.Application {
 }
 
 func (a *app) addGlobals(cli *fisk.Application) {
-	cli.Flag("log-level", "Least level that is logged").Default("info").Envar("MUSTER_LOG_LEVEL").IsSetByUser(&a.logLevelSet).EnumVar(&a.logLevel, "debug", "info", "warn", "error")
-	cli.Flag("log-format", "Form of the log").Default("text").Envar("MUSTER_LOG_FORMAT").IsSetByUser(&a.logFormatSet).EnumVar(&a.logFormat, "text", "json")
+	cli.Flag("log-level", "Least level that is logged").Default("info").Envar(envLogLevel).IsSetByUser(&a.logLevelSet).EnumVar(&a.logLevel, "debug", "info", "warn", "error")
+	cli.Flag("log-format", "Form of the log").Default("text").Envar(envLogFormat).IsSetByUser(&a.logFormatSet).EnumVar(&a.logFormat, "text", "json")
 	cli.Flag("state-dir", "Where the node's lock, journal and copies are kept").Default(defaultStateDir()).Envar(envState).IsSetByUser(&a.stateDirSet).PlaceHolder("DIR").StringVar(&a.stateDir)
 	cli.Flag("config-dir", "Where facts.yaml, facts.d and agent.yaml are").Default("/etc/muster").Envar("MUSTER_CONFIG_DIR").PlaceHolder("DIR").StringVar(&a.configDir)
 	cli.Flag("context", "NATS context to connect with").Envar("NATS_CONTEXT").IsSetByUser(&a.connectSet[0]).PlaceHolder("NAME").StringVar(&a.connect.Context)
@@ -76,7 +83,7 @@ func (a *app) addGlobals(cli *fisk.Application) {
 	cli.Flag("tlsca", "Certificate authority of the NATS servers").Envar("NATS_CA").IsSetByUser(&a.connectSet[4]).PlaceHolder("FILE").StringVar(&a.connect.TLSCA)
 	cli.Flag("tlscert", "TLS certificate to connect with").Envar("NATS_CERT").IsSetByUser(&a.connectSet[5]).PlaceHolder("FILE").StringVar(&a.connect.TLSCert)
 	cli.Flag("tlskey", "Key of the TLS certificate").Envar("NATS_KEY").IsSetByUser(&a.connectSet[6]).PlaceHolder("FILE").StringVar(&a.connect.TLSKey)
-	cli.Flag("prefix", "What names the fleet's buckets, streams and subjects").Default("muster").Envar("MUSTER_PREFIX").IsSetByUser(&a.prefixSet).PlaceHolder("NAME").StringVar(&a.prefix)
+	cli.Flag("prefix", "What names the fleet's buckets, streams and subjects").Default("muster").Envar(envPrefix).IsSetByUser(&a.prefixSet).PlaceHolder("NAME").StringVar(&a.prefix)
 	cli.PreAction(func(*fisk.ParseContext) error {
 		a.log = newLogger(a.stderr, a.logFormat, a.logLevel)
 		return nil

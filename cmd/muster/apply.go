@@ -103,11 +103,11 @@ func (a *app) resolve(ctx context.Context, loader *manifest.Loader, source *mani
 }
 
 func (a *app) externalData(ctx context.Context, loader *manifest.Loader, in inputs) (map[string]any, error) {
-	if in.data == "" {
+	if !in.dataSet {
 		return nil, nil
 	}
 
-	return loader.LoadData(ctx, in.data, manifest.Inputs{})
+	return loader.LoadData(ctx, orStdin(in.data), manifest.Inputs{})
 }
 
 // closing closes something of which only the log needs to know.

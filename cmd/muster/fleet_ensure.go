@@ -11,6 +11,7 @@ import (
 	"github.com/segmentio/ksuid"
 
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/resource"
@@ -76,8 +77,8 @@ func (a *app) fleetEnsure(ctx context.Context, c *fleetEnsureCommand, request mo
 	if err != nil {
 		return err
 	}
-	if c.within < time.Second || c.queue != 0 && c.queue < time.Second {
-		return usagef("--within and --queue must be at least 1s")
+	if c.within < time.Second || c.queue != 0 && c.queue < time.Second || c.queue > kvstore.MaxCommandTTL {
+		return usagef("--within and --queue must be at least 1s, --queue at most %s", kvstore.MaxCommandTTL)
 	}
 	if _, err := manifest.NewLoader(manifest.Options{Types: a.types}).DecodeOne(request.Type, properties); err != nil {
 		return err

@@ -22,6 +22,8 @@ type inputs struct {
 	facts     []string
 	factFiles []string
 	data      string
+	// dataSet tells --data - from none: fisk makes an empty text of a lone dash.
+	dataSet bool
 }
 
 func (i *inputs) addFacts(cmd *fisk.CmdClause) {
@@ -31,7 +33,7 @@ func (i *inputs) addFacts(cmd *fisk.CmdClause) {
 
 func (i *inputs) add(cmd *fisk.CmdClause) {
 	i.addFacts(cmd)
-	cmd.Flag("data", "Take further data from a file, kv://bucket/key or http(s)://; it wins over the manifest's own").PlaceHolder("SOURCE").StringVar(&i.data)
+	cmd.Flag("data", "Take further data from a file, kv://bucket/key or http(s)://; it wins over the manifest's own").PlaceHolder("SOURCE").IsSetByUser(&i.dataSet).StringVar(&i.data)
 }
 
 // gather gives the node's facts with those of the flags over them.

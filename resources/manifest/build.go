@@ -49,6 +49,9 @@ func (b *build) add(ctx context.Context, d declared) {
 		problems = r.ownProblems(d, properties, problems)
 	}
 	b.problems = append(append(b.problems, r.problems...), problems...)
+	if reason == "" {
+		b.checkSource(properties)
+	}
 	switch {
 	case len(r.problems)+len(problems) > 0 || !ok:
 		return

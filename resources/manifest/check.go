@@ -58,9 +58,24 @@ func (l *Loader) Check(ctx context.Context, doc *Document, in Inputs) (*Checked,
 // keySource is the property by which types name a file beside the manifest.
 const keySource = "source"
 
-func (c *Checked) addSource(properties resource.Value) {
+// sourceBeside gives the file beside the manifest that a resource names, if it does.
+func sourceBeside(properties resource.Value) (resource.Value, bool) {
 	v, ok := properties.Get(keySource)
-	if !ok || !v.IsScalar() || v.Secret || v.Text == "" || filepath.IsAbs(v.Text) || strings.Contains(v.Text, "://") {
+
+	return v, ok && v.IsScalar() && !v.Secret && v.Text != "" && !filepath.IsAbs(v.Text) && !strings.Contains(v.Text, "://")
+}
+
+// checkSource reports a file beside a manifest that has no directory.
+func (b *build) checkSource(properties resource.Value) {
+	v, beside := sourceBeside(properties)
+	if beside && !v.Late && b.session.dir == "" && !b.session.absent {
+		b.problems.Add(v.Pos, "make a bundle of the manifest and its files, or give an absolute path", "`source` %s is relative, and this manifest has no directory", v.Text)
+	}
+}
+
+func (c *Checked) addSource(properties resource.Value) {
+	v, beside := sourceBeside(properties)
+	if !beside {
 		return
 	}
 	// What an expression begins may turn out to be absolute.

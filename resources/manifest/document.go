@@ -70,6 +70,10 @@ func (d *Document) HasResources() bool { return d.section != "" }
 func newDocument(name string, text []byte, root resource.Value) *Document {
 	d := &Document{name: name, text: text, merge: MergeFirst}
 	known := []string{"data", "hierarchy", "overrides", "muster", "ccm"}
+	if v, ok := root.Get("protocol"); ok && v.IsScalar() {
+		d.problems.Add(v.Pos, "take the manifest within it", "this is a document of protocol %s, not a manifest", v.Text)
+		return d
+	}
 	for _, e := range root.Entries {
 		switch e.Key {
 		case "data":
