@@ -19,7 +19,7 @@ func (l *Loader) Resolve(ctx context.Context, doc *Document, in Inputs) (*Resolv
 func (s *session) resolve(ctx context.Context, in Inputs) (*Resolved, error) {
 	doc := s.doc
 	problems := doc.Problems()
-	if !doc.HasResources() {
+	if !doc.HasResources() && len(problems) == 0 {
 		problems.Add(model.Position{File: doc.name, Line: 1, Column: 1}, "add `muster:` with `resources:`", "the document has no `muster` section")
 	}
 	data, dataProblems := s.resolveData(ctx, in.Data)
