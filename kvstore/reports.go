@@ -45,15 +45,15 @@ func (s *Store) PublishReports(ctx context.Context, reports []Outgoing) (int, er
 	var failed error
 	for _, r := range reports {
 		m, err := s.reportMsg(r)
+		var future jetstream.PubAckFuture
 		if err == nil {
-			var future jetstream.PubAckFuture
 			future, err = s.js.PublishMsgAsync(m)
-			futures = append(futures, future)
 		}
 		if err != nil {
 			failed = fmt.Errorf("publish report %s: %w", r.ID, err)
 			break
 		}
+		futures = append(futures, future)
 	}
 	for i, future := range futures {
 		if err := acknowledged(ctx, future); err != nil {

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
@@ -161,6 +163,23 @@ func TestPublishingStopsAtTheFirstFailure(t *testing.T) {
 	cancel()
 	if n, err := store.PublishReports(ctx, []kvstore.Outgoing{good}); n != 0 || err == nil {
 		t.Errorf("published %d, %v without a server", n, err)
+	}
+}
+
+// A client that keeps nothing for a server that is away refuses each message.
+func TestPublishingWithoutAServerIsAnError(t *testing.T) {
+	t.Parallel()
+	srv, store := newStore(t)
+	away := bind(t, srv, nats.ReconnectBufSize(-1))
+	good := outgoing(t, store, "web01", kvstore.KindRun, "stable", 1)
+	srv.Stop()
+	eventually(t, "the client knows", func() (bool, string) { return !away.Conn().IsConnected(), "connected" })
+	if n, err := away.PublishReports(t.Context(), []kvstore.Outgoing{good, good}); n != 0 || !errors.Is(err, nats.ErrReconnectBufExceeded) {
+		t.Errorf("published %d, %v while the server is away", n, err)
+	}
+	away.Conn().Close()
+	if n, err := away.PublishReports(t.Context(), []kvstore.Outgoing{good, good}); n != 0 || !errors.Is(err, nats.ErrConnectionClosed) {
+		t.Errorf("published %d, %v on a closed connection", n, err)
 	}
 }
 
