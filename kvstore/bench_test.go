@@ -2,7 +2,11 @@ package kvstore_test
 
 import (
 	"fmt"
+	"sync"
 	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore"
 )
@@ -26,6 +30,46 @@ func BenchmarkPutUntilWoken(b *testing.B) {
 			b.Fatal(err)
 		}
 		<-woken
+	}
+}
+
+// From one put for a group until every one of a thousand nodes, each on its own
+// connection, is woken with it. They spread what they read over 100 ms.
+func BenchmarkFanOut1000(b *testing.B) {
+	srv, store := newStore(b)
+	var woken sync.WaitGroup
+	ready := make(chan struct{}, 1000)
+	for i := range cap(ready) {
+		own, err := kvstore.New(srv.Connect(b, nats.Timeout(deadline)), "")
+		if err != nil {
+			b.Fatal(err)
+		}
+		w, err := kvstore.NewWatch(own, kvstore.WatchOptions{Node: fmt.Sprint("n", i), GroupJitter: 100 * time.Millisecond})
+		if err != nil {
+			b.Fatal(err)
+		}
+		go func() {
+			err := w.Run(b.Context(), func(keys []string) {
+				if len(keys) == 0 {
+					ready <- struct{}{}
+					return
+				}
+				woken.Done()
+			})
+			if err != nil {
+				b.Error(err)
+			}
+		}()
+	}
+	for range cap(ready) {
+		<-ready
+	}
+	for i := 0; b.Loop(); i++ {
+		woken.Add(cap(ready))
+		if _, err := store.PutManifest(b.Context(), "group.all", "motd", fmt.Append(nil, i)); err != nil {
+			b.Fatal(err)
+		}
+		woken.Wait()
 	}
 }
 
