@@ -27,7 +27,7 @@ generate:
     go generate ./schemas
 
 bench:
-    go test -run '^$' -bench . -benchtime 3x ./testing/bench/...
+    go test -run '^$' -bench . -benchtime 3x ./...
 
 demo:
     go run ./cmd/muster demo
