@@ -78,7 +78,7 @@ func (e Event) Encode() ([]byte, error) {
 			ce.SetExtension(name, value)
 		}
 	}
-	if err := ce.SetData(event.ApplicationJSON, data); err != nil {
+	if err := ce.SetData(event.ApplicationJSON, json.RawMessage(data)); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalidEvent, err)
 	}
 	if err := e.validate(ce); err != nil {

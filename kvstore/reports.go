@@ -2,6 +2,7 @@ package kvstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"strings"
@@ -28,7 +29,7 @@ func (s *Store) PublishReport(ctx context.Context, subject, id string, data []by
 		return err
 	}
 	if _, err := s.js.PublishMsg(ctx, m); err != nil {
-		return fmt.Errorf("publish report %s: %w", id, err)
+		return fmt.Errorf("publish report %s: %w", id, refusal(err))
 	}
 
 	return nil
@@ -37,7 +38,7 @@ func (s *Store) PublishReport(ctx context.Context, subject, id string, data []by
 // PublishReports stores reports in their order without waiting for each, and
 // gives how many of the first the server has for certain. Those after them may
 // be stored too; they can be sent again. The error is that of the first that
-// was not stored.
+// was not stored; it wraps ErrTooLarge where it never will be.
 func (s *Store) PublishReports(ctx context.Context, reports []Outgoing) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -57,7 +58,7 @@ func (s *Store) PublishReports(ctx context.Context, reports []Outgoing) (int, er
 	}
 	for i, future := range futures {
 		if err := acknowledged(ctx, future); err != nil {
-			return i, fmt.Errorf("publish report %s: %w", reports[i].ID, err)
+			return i, fmt.Errorf("publish report %s: %w", reports[i].ID, refusal(err))
 		}
 	}
 
@@ -74,6 +75,18 @@ func acknowledged(ctx context.Context, future jetstream.PubAckFuture) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// refusal adds ErrTooLarge to the error of a stream that keeps no message of
+// that size; waiting does not change that.
+func refusal(err error) error {
+	const exceedsMaximum = 10054
+	var refused jetstream.JetStreamError
+	if errors.As(err, &refused) && refused.APIError() != nil && refused.APIError().ErrorCode == exceedsMaximum {
+		return fmt.Errorf("%w: %w", ErrTooLarge, err)
+	}
+
+	return err
 }
 
 func (s *Store) reportMsg(r Outgoing) (*nats.Msg, error) {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/jsm.go/api"
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore"
@@ -57,6 +58,9 @@ func TestReportTravelsWhole(t *testing.T) {
 			t.Errorf("%s = %v, want %v", name, raw[name], want)
 		}
 	}
+	if doc, ok := raw["data"].(map[string]any); !ok || doc["run_id"] != "r1" || raw["data_base64"] != nil {
+		t.Errorf("data is no object: %s", m.Data)
+	}
 	got := readReports(t, store, kvstore.ReportFilter{})
 	if len(got) != 1 {
 		t.Fatalf("%d reports", len(got))
@@ -72,6 +76,53 @@ func TestReportTravelsWhole(t *testing.T) {
 	}
 	if err := r.Decode(&[]string{}); !errors.Is(err, kvstore.ErrInvalidEvent) {
 		t.Errorf("decode into a list = %v", err)
+	}
+}
+
+// Data may be in the event as it is, or as base64, which other senders choose.
+func TestBothFormsOfDataAreRead(t *testing.T) {
+	t.Parallel()
+	names, err := kvstore.NewNames("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const head = `{"specversion":"1.0","id":"1","source":"muster/node/web01","type":"t","datacontenttype":"application/json",`
+	for _, data := range []string{`"data":{"node":"web01"}}`, `"data_base64":"eyJub2RlIjoid2ViMDEifQ=="}`} {
+		r, err := names.DecodeReport("muster.report.web01.run.stable", []byte(head+data))
+		if err != nil {
+			t.Errorf("%s: %v", data, err)
+			continue
+		}
+		var run model.Run
+		if err := r.Decode(&run); err != nil || run.Node != "web01" {
+			t.Errorf("%s: %+v, %v", data, run, err)
+		}
+	}
+}
+
+// What JSON can be, an event can carry.
+func TestAnyDocumentIsData(t *testing.T) {
+	t.Parallel()
+	names, err := kvstore.NewNames("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, doc := range []any{"text", 1.5, true, nil, []string{"a"}, map[string]any{"<": "&"}, json.RawMessage(`{"raw": [1,  2]}`)} {
+		e := sampleEvent(model.Run{})
+		e.Data = doc
+		data, err := e.Encode()
+		if err != nil {
+			t.Errorf("%v: %v", doc, err)
+			continue
+		}
+		want, err := json.Marshal(doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := names.DecodeReport("muster.report.web01.run.stable", data)
+		if err != nil || string(r.Data) != string(want) {
+			t.Errorf("%s became %s, %v", want, r.Data, err)
+		}
 	}
 }
 
@@ -180,6 +231,22 @@ func TestPublishingWithoutAServerIsAnError(t *testing.T) {
 	away.Conn().Close()
 	if n, err := away.PublishReports(t.Context(), []kvstore.Outgoing{good, good}); n != 0 || !errors.Is(err, nats.ErrConnectionClosed) {
 		t.Errorf("published %d, %v on a closed connection", n, err)
+	}
+}
+
+// What the stream refuses for its size, it refuses for good.
+func TestWhatTheStreamRefusesIsTooLarge(t *testing.T) {
+	t.Parallel()
+	srv, store := newStore(t)
+	update(t, manager(t, srv), "MUSTER_REPORTS", func(c *api.StreamConfig) { c.MaxMsgSize = 1000 })
+	good := outgoing(t, store, "web01", kvstore.KindRun, "stable", 1)
+	large := outgoing(t, store, "web01", kvstore.KindRun, "stable", 2)
+	large.Data = []byte(strings.Repeat(" ", 1000) + string(large.Data))
+	if n, err := store.PublishReports(t.Context(), []kvstore.Outgoing{good, large}); n != 1 || !errors.Is(err, kvstore.ErrTooLarge) {
+		t.Errorf("published %d, %v, want 1 and too large", n, err)
+	}
+	if err := store.PublishReport(t.Context(), large.Subject, large.ID, large.Data); !errors.Is(err, kvstore.ErrTooLarge) {
+		t.Errorf("publish = %v", err)
 	}
 }
 
