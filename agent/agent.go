@@ -54,13 +54,17 @@ type Agent struct {
 	queue   *queue
 	facts   factBox
 	node    nodeBox
-	// delivered and said wake who hands over reports and the node's state.
-	delivered, said slot
-	runner          runner
+	// said wakes who hands over the node's state.
+	said    slot
+	reached reached
+	runner  runner
 
 	mu     sync.Mutex
 	config Config
 }
+
+// reached wakes those who talk to NATS when it can be reached again.
+type reached struct{ deliver, tell, watch slot }
 
 // New opens what the agent has on disk. The error says what of the state
 // directory cannot be used, or wraps outbox.ErrInUse when another agent has it.
@@ -74,7 +78,8 @@ func New(ctx context.Context, o Options) (*Agent, error) {
 	if err := o.Config.Validate().Err(); err != nil {
 		return nil, err
 	}
-	a := &Agent{opts: o, log: o.Log, config: o.Config, started: time.Now().UTC(), queue: newQueue(), delivered: newSlot(), said: newSlot()}
+	a := &Agent{opts: o, log: o.Log, config: o.Config, started: time.Now().UTC(), queue: newQueue(), said: newSlot()}
+	a.reached = reached{deliver: newSlot(), tell: newSlot(), watch: newSlot()}
 	a.node.manifests = map[string]model.ManifestState{}
 	a.facts.ready = make(chan struct{})
 	a.runner = runner{Agent: a, units: map[string]*unit{}, pace: 1 + jitter*(2*rand.Float64()-1)}
@@ -128,10 +133,10 @@ func (a *Agent) Run(ctx context.Context) error {
 	defer kill(nil)
 	var all sync.WaitGroup
 	all.Go(func() { a.killLate(ctx, work, kill) })
-	all.Go(func() { a.repeat(ctx, "watching assignments", a.watch) })
-	all.Go(func() { a.repeat(background, "handing over reports", a.deliver) })
-	all.Go(func() { a.repeat(background, "publishing the node's state", a.tell) })
-	all.Go(func() { a.repeat(ctx, "gathering facts", a.gather) })
+	all.Go(func() { a.repeat(ctx, "watching assignments", a.reached.watch, a.watch) })
+	all.Go(func() { a.repeat(background, "handing over reports", a.reached.deliver, a.deliver) })
+	all.Go(func() { a.repeat(background, "publishing the node's state", a.reached.tell, a.tell) })
+	all.Go(func() { a.repeat(ctx, "gathering facts", nil, a.gather) })
 
 	a.log.InfoContext(ctx, "agent started", "node", a.config.Node, "version", a.opts.Version, "state_dir", a.config.StateDir, "reports", a.outbox.Len())
 	a.reportNode(model.NodeStarted, "")
@@ -160,8 +165,9 @@ func (a *Agent) killLate(ctx, work context.Context, kill context.CancelCauseFunc
 	}
 }
 
-// repeat runs f until ctx ends, again after a while when it fails or panics.
-func (a *Agent) repeat(ctx context.Context, what string, f func(context.Context) error) {
+// repeat runs f until ctx ends, again after a while when it fails or panics, and
+// at once when sooner is signalled.
+func (a *Agent) repeat(ctx context.Context, what string, sooner slot, f func(context.Context) error) {
 	var wait backoff
 	for ctx.Err() == nil {
 		began := time.Now()
@@ -173,18 +179,25 @@ func (a *Agent) repeat(ctx context.Context, what string, f func(context.Context)
 			wait.reset()
 		}
 		a.log.ErrorContext(ctx, what+" failed, it is tried again", "error", err)
-		pause(ctx, wait.next())
+		if pause(ctx, wait.next(), sooner) {
+			wait.reset()
+		}
 	}
 }
 
-// pause waits for d or the end of ctx.
-func pause(ctx context.Context, d time.Duration) {
+// pause waits for d, the end of ctx, or a signal of sooner, which may be nil;
+// only for that it gives true.
+func pause(ctx context.Context, d time.Duration, sooner slot) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 	case <-timer.C:
+	case <-sooner:
+		return true
 	}
+
+	return false
 }
 
 // watch keeps the assignments current.
@@ -200,8 +213,9 @@ func (a *Agent) watch(ctx context.Context) error {
 // Connected says that NATS can be reached again: what waits for that is tried
 // at once.
 func (a *Agent) Connected() {
-	a.delivered.signal()
-	a.said.signal()
+	a.reached.deliver.signal()
+	a.reached.tell.signal()
+	a.reached.watch.signal()
 	a.queue.retryNow()
 }
 

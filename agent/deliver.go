@@ -16,42 +16,42 @@ const (
 	farewellTimeout = 5 * time.Second
 )
 
-// deliver hands reports over as they come.
+// deliver hands reports over as they come. That it cannot is logged when it
+// begins and when it is over.
 func (a *Agent) deliver(ctx context.Context) error {
 	var wait backoff
+	stuck := false
 	for ctx.Err() == nil {
 		more, err := a.deliverOnce(ctx)
-		switch {
-		case err != nil:
-			if more {
+		if err == nil || more {
+			wait.reset()
+		}
+		if err != nil {
+			if !stuck && ctx.Err() == nil {
+				a.log.WarnContext(ctx, "reports cannot be handed over, they are kept and it is tried again", "waiting", a.outbox.Len(), "error", err)
+				stuck = true
+			}
+			if pause(ctx, wait.next(), a.reached.deliver) {
+				// What is back may need a moment yet, but not the minutes of a long outage.
 				wait.reset()
 			}
-			a.log.DebugContext(ctx, "reports cannot be handed over", "waiting", a.outbox.Len(), "error", err)
-			a.pauseUnlessConnected(ctx, wait.next())
-		case more:
-			wait.reset()
-		default:
-			wait.reset()
-			select {
-			case <-ctx.Done():
-			case <-a.outbox.Ready():
-			case <-a.delivered:
-			}
+			continue
+		}
+		if stuck {
+			a.log.InfoContext(ctx, "reports are handed over again", "waiting", a.outbox.Len())
+			stuck = false
+		}
+		if more {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+		case <-a.outbox.Ready():
+		case <-a.reached.deliver:
 		}
 	}
 
 	return nil
-}
-
-// pauseUnlessConnected waits for d, shorter when NATS is back.
-func (a *Agent) pauseUnlessConnected(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	case <-a.delivered:
-	}
 }
 
 // deliverOnce hands over one batch. more means that some of one were taken.

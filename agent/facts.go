@@ -47,7 +47,7 @@ func (a *Agent) Facts(ctx context.Context) (model.Facts, error) {
 func (a *Agent) gather(ctx context.Context) error {
 	for ctx.Err() == nil {
 		a.gatherOnce(ctx)
-		pause(ctx, spread(a.Config().Interval.Std(), jitter))
+		pause(ctx, spread(a.Config().Interval.Std(), jitter), nil)
 	}
 
 	return nil

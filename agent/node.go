@@ -53,53 +53,87 @@ func (a *Agent) setMessage(message string) {
 	}
 }
 
+// factsEvery is after how many heartbeats facts are stored again although they
+// did not change, because the store may have lost them.
+const factsEvery = 10
+
+// told is what the store holds of the node, as far as the agent knows.
+type told struct {
+	// state and facts are what was stored last; empty says that they must be stored.
+	state, facts string
+	// beat and factsBeat are when they are stored again although they did not change.
+	beat, factsBeat time.Time
+}
+
 // tell keeps what the store says of the node current: on a change, and as a
-// heartbeat.
+// heartbeat with a clock of its own, however often something is said.
 func (a *Agent) tell(ctx context.Context) error {
-	var said, facts string
+	var t told
 	var wait backoff
-	next := time.Duration(0)
+	var retry time.Time
 	for {
-		timer := time.NewTimer(next)
+		at := t.beat
+		if !retry.IsZero() {
+			at = retry
+		}
+		timer := time.NewTimer(time.Until(at))
 		select {
 		case <-ctx.Done():
 			timer.Stop()
 			return nil
 		case <-timer.C:
-			said = ""
 		case <-a.said:
-			timer.Stop()
+		case <-a.reached.tell:
+			// It may be another store, or one that was wiped.
+			t.state, t.facts = "", ""
+			wait.reset()
 		}
-		if err := a.tellOnce(ctx, &said, &facts); err != nil {
-			next = min(wait.next(), spread(a.Config().Heartbeat.Std(), jitter))
-			a.log.DebugContext(ctx, "the state of the node cannot be stored", "error", err, "retry", next)
+		timer.Stop()
+		if err := a.tellOnce(ctx, &t); err != nil {
+			d := min(wait.next(), a.nextBeat())
+			retry = time.Now().Add(d)
+			a.log.DebugContext(ctx, "the state of the node cannot be stored", "error", err, "retry", d)
 			continue
 		}
 		wait.reset()
-		next = spread(a.Config().Heartbeat.Std(), jitter)
+		retry = time.Time{}
 	}
 }
 
+func (a *Agent) nextBeat() time.Duration { return spread(a.Config().Heartbeat.Std(), jitter) }
+
 // tellOnce stores state and facts unless they are what was stored last.
-func (a *Agent) tellOnce(ctx context.Context, said, facts *string) error {
+func (a *Agent) tellOnce(ctx context.Context, t *told) error {
+	now, next := time.Now(), a.nextBeat()
+	// A heartbeat that became shorter holds at once.
+	t.beat = earliest(t.beat, now.Add(next))
 	state := a.State()
 	words := essence(state)
-	if words != *said {
+	if words != t.state || !now.Before(t.beat) {
 		if err := a.opts.States.PutState(ctx, state, a.Config().StateTTL.Std()); err != nil {
 			return err
 		}
-		*said = words
+		t.state, t.beat = words, now.Add(next)
 	}
 	current, digest := a.facts.stable()
-	if digest == *facts {
+	if digest == "" || (digest == t.facts && now.Before(t.factsBeat)) {
 		return nil
 	}
 	if err := a.opts.States.PutFacts(ctx, current); err != nil {
 		return err
 	}
-	*facts = digest
+	t.facts, t.factsBeat = digest, now.Add(factsEvery*next)
 
 	return nil
+}
+
+// earliest gives the earlier of two times.
+func earliest(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+
+	return a
 }
 
 // essence gives a state without what changes all the time and can wait for the

@@ -257,23 +257,124 @@ func TestStateIsToldOnChangeAndAsHeartbeat(t *testing.T) {
 			t.Errorf("the state stands for %s", ttl)
 		}
 		before := len(states)
-		n.after(10 * time.Minute)
+		n.after(8 * time.Minute)
 		states, facts, _ := n.stream.stored()
-		if heartbeats := len(states) - before; heartbeats < 9 || heartbeats > 13 {
-			t.Errorf("%d states in ten minutes", heartbeats)
+		if heartbeats := len(states) - before; heartbeats < 7 || heartbeats > 11 {
+			t.Errorf("%d states in eight minutes", heartbeats)
 		}
 		if len(facts) != 1 {
 			t.Errorf("facts were stored %d times", len(facts))
 		}
 		n.outside.setFacts(func() model.Facts { return model.Facts{"role": "db"} })
 		n.after(6 * time.Minute)
-		if _, facts, _ = n.stream.stored(); len(facts) != 2 || facts[1]["role"] != "db" {
+		if _, facts, _ = n.stream.stored(); facts[len(facts)-1]["role"] != "db" {
 			t.Errorf("facts are %v", facts)
 		}
 		n.stop()
 		states, _, _ = n.stream.stored()
 		if last := states[len(states)-1]; last.Event != model.NodeStopped {
 			t.Errorf("the last state is %+v", last)
+		}
+	})
+}
+
+// TestRunsDoNotHoldUpTheHeartbeat: what runs more often than the heartbeat, and
+// changes nothing, must not let the state of the node expire.
+func TestRunsDoNotHoldUpTheHeartbeat(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.bucket.put("group.all.motd", n.assignment("interval: 10s", n.manifest("motd", "hello")))
+		n.start()
+		n.after(20 * time.Second)
+		before, _, ttl := n.stream.stored()
+		n.after(10 * time.Minute)
+		states, _, _ := n.stream.stored()
+		if heartbeats := len(states) - len(before); heartbeats < 9 || heartbeats > 13 {
+			t.Errorf("%d states in ten minutes", heartbeats)
+		}
+		for i := 1; i < len(states); i++ {
+			if gap := states[i].At.Sub(states[i-1].At); gap > ttl {
+				t.Errorf("%s passed between two states, which stand for %s", gap, ttl)
+			}
+		}
+	})
+}
+
+// TestOutageDoesNotDelayWhatFollows: after an outage that made the waits long,
+// the connection ends them, also when the stream needs a moment more, and also
+// when what hands reports over panicked.
+func TestOutageDoesNotDelayWhatFollows(t *testing.T) {
+	for name, fail := range map[string]func(n *node, failing bool){
+		"away": func(n *node, failing bool) { n.stream.setAway(failing) },
+		"panics": func(n *node, failing bool) {
+			n.stream.mu.Lock()
+			defer n.stream.mu.Unlock()
+			n.stream.refuse = nil
+			if failing {
+				n.stream.refuse = func(outbox.Report) bool { panic("publisher") }
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				n.start()
+				n.take()
+				fail(n, true)
+				n.put("group.all.motd", "motd", "hello\n")
+				n.after(time.Hour)
+				before, _, _ := n.stream.stored()
+				n.agent.Connected()
+				n.after(time.Second)
+				fail(n, false)
+				n.after(5 * time.Second)
+				if got := len(n.take()); got < 2 {
+					t.Errorf("%d reports came", got)
+				}
+				if after, _, _ := n.stream.stored(); len(after) == len(before) {
+					t.Error("the state was not stored")
+				}
+			})
+		})
+	}
+}
+
+func TestOutageIsLoggedWhenItBeginsAndWhenItIsOver(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.start()
+		n.stream.setAway(true)
+		n.put("group.all.motd", "motd", "hello\n")
+		n.after(30 * time.Minute)
+		n.stream.setAway(false)
+		n.agent.Connected()
+		n.settle()
+		n.stop()
+		log := n.log.String()
+		begins, over := "level=WARN msg=\"reports cannot be handed over", "level=INFO msg=\"reports are handed over again"
+		if strings.Count(log, begins) != 1 || strings.Count(log, over) != 1 || strings.Index(log, begins) > strings.Index(log, over) || !strings.Contains(log, errAway.Error()) {
+			t.Errorf("logged %d times that it began, %d that it is over", strings.Count(log, begins), strings.Count(log, over))
+		}
+	})
+}
+
+// wiped forgets all that was stored.
+func (s *stream) wiped() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.states, s.facts = nil, nil
+}
+
+func TestStateAndFactsAreStoredAgainAfterTheStoreLostThem(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.start()
+		n.stream.wiped()
+		n.agent.Connected()
+		n.settle()
+		if states, facts, _ := n.stream.stored(); len(states) != 1 || len(facts) != 1 || facts[0]["role"] != "web" {
+			t.Errorf("on the connection %d states and the facts %v were stored", len(states), facts)
+		}
+		n.stream.wiped()
+		n.after(12 * time.Minute)
+		if _, facts, _ := n.stream.stored(); len(facts) != 1 {
+			t.Errorf("without a new connection facts were stored %d times", len(facts))
 		}
 	})
 }
