@@ -286,10 +286,11 @@ func (r *runner) showLate(u *unit) {
 	}
 	r.setManifest(u.key, func(s *model.ManifestState) {
 		s.Seen, s.Late = 0, u.stale
-		if u.current != nil && s.Revision != u.current.entry.Revision {
+		if u.current == nil {
+			*s = model.ManifestState{}
+		} else if s.Revision != u.current.entry.Revision {
 			// Who waits for this revision must not take what came of an earlier one for its own.
-			s.Outcome, s.At, s.Counts = "", time.Time{}, model.Counts{}
-			s.Revision, s.Digest = u.current.entry.Revision, u.current.digest
+			*s = model.ManifestState{Revision: u.current.entry.Revision, Digest: u.current.digest, Late: u.stale}
 		}
 		if u.newest != nil && (u.current == nil || u.current.entry.Revision != u.newest.Revision) {
 			s.Seen, s.Late = u.newest.Revision, u.late

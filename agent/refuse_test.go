@@ -322,6 +322,39 @@ func TestAssignmentThatExpires(t *testing.T) {
 	})
 }
 
+// gone fails unless the node says of a manifest that it knows of a revision, and
+// nothing of what it ran before.
+func (n *node) gone(key string, seen uint64) {
+	n.t.Helper()
+	if got := n.agent.State().Manifests[key]; got != (model.ManifestState{Seen: seen}) {
+		n.t.Errorf("the state of %s is %+v", key, got)
+	}
+}
+
+func TestStateOfWhatDoesNotApplyAnyMore(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.outside.setFacts(func() model.Facts { return model.Facts{"role": "db"} })
+		n.start()
+		expires := n.bucket.put("group.all.motd", n.assignment("expires: 2000-01-01T01:00:00Z", n.manifest("motd", "x")))
+		when := n.bucket.put("group.all.db", n.assignment("when: lookup('facts.role') == 'db'", n.manifest("db", "x")))
+		n.after(59 * time.Minute)
+		for key, revision := range map[string]uint64{"group.all.motd": expires, "group.all.db": when} {
+			if got := n.agent.State().Manifests[key]; got.Revision != revision || got.Outcome == "" || got.Seen != 0 {
+				t.Errorf("the state of %s is %+v", key, got)
+			}
+		}
+		n.outside.setFacts(func() model.Facts { return model.Facts{"role": "web"} })
+		n.after(6 * time.Minute)
+		n.gone("group.all.motd", expires)
+		n.gone("group.all.db", when)
+		n.outside.setFacts(func() model.Facts { return model.Facts{"role": "db"} })
+		n.after(6 * time.Minute)
+		if got := n.agent.State().Manifests["group.all.db"]; got.Revision != when || got.Outcome != model.OutcomeStable || got.Seen != 0 {
+			t.Errorf("the state of what applies again is %+v", got)
+		}
+	})
+}
+
 func TestWhenFollowsTheFacts(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.start()

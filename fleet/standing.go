@@ -145,11 +145,11 @@ func (g Goal) inOrder(n Node) []Entry {
 }
 
 // exempt says that a node knows of a revision, has nothing against it, and does
-// not put it in force.
+// not put it in force. What it ran of it before does not count.
 func exempt(e Entry, n Node) bool {
 	m := n.Manifests[e.Key]
 
-	return m.Seen >= e.Revision && m.Revision < e.Revision && m.Late == "" && m.Outcome != model.OutcomeRefused
+	return m.Seen >= e.Revision && m.Late == "" && m.Outcome != model.OutcomeRefused
 }
 
 // standing compares what a node says of itself with what it should run.

@@ -39,6 +39,8 @@ func TestStanding(t *testing.T) {
 		"in force, not run":    {node("a", nil, map[string]model.ManifestState{key: runs(7, "")}), fleet.StandLate, "has it, and has not run it to its end yet"},
 		"runs an earlier one":  {node("a", nil, map[string]model.ManifestState{key: runs(6, model.OutcomeStable)}), fleet.StandLate, "still at revision 6"},
 		"does not apply":       {node("a", nil, map[string]model.ManifestState{key: {Revision: 6, Seen: 7, Outcome: model.OutcomeStable}}), fleet.StandExempt, "does not apply there: its condition is false, or its time is over"},
+		"does not any more":    {node("a", nil, map[string]model.ManifestState{key: {Seen: 7}}), fleet.StandExempt, "does not apply there: its condition is false, or its time is over"},
+		"ran it before":        {node("a", nil, map[string]model.ManifestState{key: {Revision: 7, Seen: 7, Outcome: model.OutcomeStable}}), fleet.StandExempt, "does not apply there: its condition is false, or its time is over"},
 		"says why":             {node("a", nil, map[string]model.ManifestState{key: {Revision: 6, Seen: 7, Late: "the bundle cannot be fetched"}}), fleet.StandLate, "the bundle cannot be fetched"},
 		"refused":              {node("a", nil, map[string]model.ManifestState{key: {Revision: 6, Seen: 7, Outcome: model.OutcomeStable, Late: "refused: motd:3:1: unknown key"}}), fleet.StandRefused, "refused: motd:3:1: unknown key"},
 		"refused without why":  {node("a", nil, map[string]model.ManifestState{key: {Seen: 7, Outcome: model.OutcomeRefused}}), fleet.StandRefused, "refused it"},
