@@ -136,11 +136,15 @@ func (c *commands) run(ctx context.Context, connected <-chan nats.Status) error 
 	}
 }
 
-// take hands over a command that came just now. One that a consumer delivered
-// comes from a node that may have it delivered anywhere, and is refused.
+// take hands over a command that came just now, unless it is one that the
+// server delivered.
 func (c *commands) take(ctx context.Context, m *nats.Msg) {
+	if isDelivery(m.Reply, m.Header) {
+		c.o.Log.Warn("a command that somebody had delivered from a stream is refused", "node", c.o.Node, "subject", m.Subject)
+		return
+	}
 	for _, family := range c.families {
-		if c.store.names.Command(family) == m.Subject && !isDelivery(m.Reply) {
+		if c.store.names.Command(family) == m.Subject {
 			c.handle(ctx, Command{ID: m.Header.Get(nats.MsgIdHdr), Family: family, Data: m.Data})
 		}
 	}

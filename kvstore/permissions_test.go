@@ -372,6 +372,83 @@ func refusedByServer(t *testing.T, g guarded, node, other string) {
 	}
 }
 
+// What a node may read it may have sent to where another node listens; that one
+// must not take it.
+func TestWhatAnotherNodeHasDeliveredIsNotExecuted(t *testing.T) {
+	t.Parallel()
+	g := byConfig(t)
+	other, err := kvstore.New(g.connect(t, "web02"), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	executed := make(chan string, 100)
+	serve(t, other, kvstore.ServeOptions{Node: "web02", Groups: groupsOf["web02"], Ensure: func(_ context.Context, request []byte, _ func(model.EnsureResponse)) {
+		executed <- string(request)
+	}})
+	takeCommands(t, other, kvstore.CommandOptions{Node: "web02", Groups: groupsOf["web02"], Audit: never}, func(c kvstore.Command) { executed <- string(c.Data) })
+	answers(t, g.admin, "muster.ping.node.web02", nil, 1)
+	// That it takes live commands shows that it has drained and listens.
+	if err := g.admin.PutCommand(t.Context(), "node.web02", "first", []byte("for web02"), time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-executed; got != "for web02" {
+		t.Fatalf("executed %q", got)
+	}
+	if err := g.admin.PutCommand(t.Context(), "node.web01", "id", []byte("meant for web01"), time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.admin.PutManifest(t.Context(), "node.web01", "own", []byte("manifest of web01")); err != nil {
+		t.Fatal(err)
+	}
+	evil := g.connect(t, "web01")
+	const create = "$JS.API.CONSUMER.CREATE.MUSTER_COMMANDS.muster-commands-web01.muster.command.node.web01"
+	config := `{"stream_name":"MUSTER_COMMANDS","config":{"name":"muster-commands-web01","filter_subject":"muster.command.node.web01","ack_policy":"none"}}`
+	reads := []string{
+		"$JS.API.DIRECT.GET.MUSTER_COMMANDS.muster.command.node.web01",
+		"$JS.API.DIRECT.GET.KV_MUSTER_MANIFESTS.$KV.MUSTER_MANIFESTS.node.web01.own",
+		"$JS.API.DIRECT.GET.MUSTER_COMMANDS.muster.command.group.web",
+		"$JS.API.CONSUMER.MSG.NEXT.MUSTER_COMMANDS.muster-commands-web01",
+	}
+	for _, subject := range []string{"muster.ensure.node.web02", "muster.ensure.group.db", "muster.ensure.all", "muster.command.node.web02", "muster.command.group.db", "muster.command.group.all"} {
+		if reply, err := evil.Request(create, []byte(config), deadline); err != nil || bytes.Contains(reply.Data, []byte(`"error"`)) {
+			t.Fatalf("consumer: %v, %v", reply, err)
+		}
+		seen, err := g.admin.Conn().SubscribeSync(subject)
+		if err == nil {
+			err = g.admin.Conn().Flush()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, read := range reads {
+			if err := evil.PublishRequest(read, subject, nil); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := seen.NextMsg(deadline); err != nil {
+				t.Fatalf("%s on %s: not even delivered: %v", read, subject, err)
+			}
+		}
+		if reply, err := evil.Request("$JS.API.CONSUMER.DELETE.MUSTER_COMMANDS.muster-commands-web01", nil, deadline); err != nil || bytes.Contains(reply.Data, []byte(`"error"`)) {
+			t.Fatalf("consumer: %v, %v", reply, err)
+		}
+	}
+	for _, subject := range []string{"muster.ensure.node.web02", "muster.command.node.web02"} {
+		if err := g.admin.Conn().PublishRequest(subject, g.admin.Conn().NewInbox(), []byte("the end")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The one command for it may come twice.
+	for ends := 0; ends < 2; {
+		switch got := <-executed; got {
+		case "the end":
+			ends++
+		case "for web02":
+		default:
+			t.Errorf("executed %q", got)
+		}
+	}
+}
+
 func TestPermissionsAreRendered(t *testing.T) {
 	t.Parallel()
 	p, err := kvstore.Permissions("lab", "web01", nil)

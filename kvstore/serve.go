@@ -134,12 +134,11 @@ func (v *server) handlers() map[string]func(context.Context, micro.Request) {
 	return all
 }
 
-// handle calls a handler unless the server has stopped. What a consumer
-// delivered is refused: a node that may read a command may have it delivered
-// anywhere, also to another node.
+// handle calls a handler unless the server has stopped, or the message is one
+// that the server delivered.
 func (v *server) handle(ctx context.Context, r micro.Request, handle func(context.Context, micro.Request)) {
-	if isDelivery(r.Reply()) {
-		v.o.Log.Warn("a request that a consumer delivered is refused", "node", v.o.Node, "subject", r.Subject())
+	if isDelivery(r.Reply(), nats.Header(r.Headers())) {
+		v.o.Log.Warn("a request that somebody had delivered from a stream is refused", "node", v.o.Node, "subject", r.Subject())
 		return
 	}
 	v.mu.Lock()
@@ -152,9 +151,6 @@ func (v *server) handle(ctx context.Context, r micro.Request, handle func(contex
 	defer v.running.Done()
 	handle(ctx, r)
 }
-
-// isDelivery tells by its reply subject that a consumer delivered a message.
-func isDelivery(reply string) bool { return strings.HasPrefix(reply, "$JS.") }
 
 // stop waits for the handlers that run; further requests find nobody.
 func (v *server) stop() {
