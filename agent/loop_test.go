@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -223,5 +224,51 @@ func TestRunNow(t *testing.T) {
 		n.tells("run stable group.all.b command")
 		n.agent.RunNow()
 		n.tells("run stable group.all.a command", "run stable group.all.b command")
+	})
+}
+
+// TestRunThatCannotBegin: the reason is told, and the run tried again soon.
+func TestRunThatCannotBegin(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.start()
+		n.take()
+		lock := filepath.Join(n.state, "run.lock")
+		if err := os.RemoveAll(lock); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Mkdir(lock, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		n.put("group.all.motd", "motd", "hello\n")
+		n.lacks("motd")
+		run := n.lastRun()
+		state := n.agent.State().Manifests["group.all.motd"]
+		if run.Outcome() != model.OutcomeFailed || len(run.Errors) != 1 || state.Outcome != model.OutcomeFailed || state.Error != run.Errors[0] || !strings.Contains(state.Error, "run lock") {
+			t.Errorf("the run is %+v, the state %+v", run, state)
+		}
+		n.after(time.Minute)
+		if got := len(n.told()); got < 3 || got > 8 {
+			t.Errorf("it was tried %d times in a minute", got)
+		}
+		if err := os.Remove(lock); err != nil {
+			t.Fatal(err)
+		}
+		n.after(90 * time.Second)
+		n.has("motd", "hello\n")
+		n.tells("transaction changed file#motd", "run changed group.all.motd manifest")
+		if state = n.agent.State().Manifests["group.all.motd"]; state.Error != "" || state.Outcome != model.OutcomeChanged {
+			t.Errorf("the state is %+v", state)
+		}
+		n.after(3 * time.Minute)
+		n.tells()
+		n.stop()
+		for line := range strings.Lines(n.log.String()) {
+			if strings.Contains(line, `msg="run failed"`) && !strings.Contains(line, "could not open run lock") {
+				t.Errorf("the log does not say why: %s", line)
+			}
+		}
+		if !strings.Contains(n.log.String(), `msg="run failed"`) {
+			t.Error("the log does not say that the run failed")
+		}
 	})
 }

@@ -16,8 +16,9 @@ import (
 )
 
 // run reconciles a manifest and reports. ctx ends when no further change is to
-// be begun, hard when the one in hand is broken off.
-func (r *runner) run(ctx, hard context.Context, u *unit, w wake) {
+// be begun, hard when the one in hand is broken off. It gives false when the run
+// failed before it came to any resource.
+func (r *runner) run(ctx, hard context.Context, u *unit, w wake) bool {
 	id := ksuid.New().String()
 	var summary *model.Run
 	err := r.guard("running "+u.key, func() error {
@@ -34,7 +35,7 @@ func (r *runner) run(ctx, hard context.Context, u *unit, w wake) {
 	})
 	if summary == nil {
 		if ctx.Err() != nil {
-			return // it never began
+			return true // it never began, and is not tried again
 		}
 		summary = r.failedRun(u, u.current.entry, w.cause)
 		summary.RunID, summary.Digest = id, u.current.digest
@@ -44,6 +45,8 @@ func (r *runner) run(ctx, hard context.Context, u *unit, w wake) {
 		summary.Errors = append(summary.Errors, err.Error())
 	}
 	r.conclude(ctx, u, w, summary)
+
+	return len(summary.Errors) == 0 || summary.Counts.Total > summary.Counts.NotRun
 }
 
 // say logs a message of a manifest.
@@ -161,7 +164,10 @@ func (r *runner) conclude(ctx context.Context, u *unit, w wake, s *model.Run) {
 	r.logRun(ctx, s)
 	r.setManifest(u.key, func(state *model.ManifestState) {
 		state.Outcome, state.At, state.Counts = outcome, time.Now().UTC(), s.Counts
-		state.Revision, state.Digest = u.current.entry.Revision, u.current.digest
+		state.Revision, state.Digest, state.Error = u.current.entry.Revision, u.current.digest, ""
+		if len(s.Errors) > 0 {
+			state.Error = cut(s.Errors[0])
+		}
 	})
 	switch done := outcome != model.OutcomeFailed && outcome != model.OutcomeNotRun; {
 	case done && u.record.Applied != u.current.sum:
@@ -184,6 +190,12 @@ func (a *Agent) logRun(ctx context.Context, s *model.Run) {
 	if s.Outcome() == model.OutcomeStable && s.Cause == model.CauseSchedule {
 		level = slog.LevelDebug
 	}
-	a.log.Log(ctx, level, fmt.Sprintf("run %s", s.Outcome()), "manifest", s.Manifest, "revision", s.Revision, "cause", s.Cause, "run_id", s.RunID,
-		"duration", s.Duration.Round(time.Millisecond), "resources", s.Counts.Total, "changed", s.Counts.Changed, "failed", s.Counts.Failed)
+	attrs := []any{
+		"manifest", s.Manifest, "revision", s.Revision, "cause", s.Cause, "run_id", s.RunID,
+		"duration", s.Duration.Round(time.Millisecond), "resources", s.Counts.Total, "changed", s.Counts.Changed, "failed", s.Counts.Failed,
+	}
+	if n := len(s.Errors); n > 0 {
+		attrs = append(attrs, "errors", n, "error", cut(s.Errors[0]))
+	}
+	a.log.Log(ctx, level, fmt.Sprintf("run %s", s.Outcome()), attrs...)
 }

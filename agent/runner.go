@@ -135,8 +135,13 @@ func (r *runner) runNext(ctx, hard context.Context, now time.Time) bool {
 		return false
 	}
 	delete(r.due, u.key)
-	r.run(ctx, hard, u, w)
+	began := r.run(ctx, hard, u, w)
 	u.next = r.nextTurn(u)
+	if began {
+		u.again.reset()
+	} else {
+		u.next = earliest(u.next, time.Now().Add(u.again.next()))
+	}
 
 	return true
 }

@@ -23,6 +23,8 @@ type unit struct {
 	// next is when the interval is over.
 	next time.Time
 	runs int
+	// again spreads the tries of runs that fail before they come to any resource.
+	again backoff
 	// retryAt is when what may pass is tried again; zero means that nothing is.
 	retryAt time.Time
 	wait    backoff

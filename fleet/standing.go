@@ -158,7 +158,7 @@ func standing(e Entry, n Node) Standing {
 	s := Standing{Node: n.Node, Key: e.Key, Want: e.Revision, Has: m.Revision, Outcome: m.Outcome, At: m.At}
 	switch {
 	case m.Revision >= e.Revision && m.Outcome == model.OutcomeFailed:
-		s.Stand, s.Why = StandFailed, failures(m.Counts)
+		s.Stand, s.Why = StandFailed, failures(m)
 	case m.Revision >= e.Revision && m.Outcome != "":
 		s.Stand = StandArrived
 	case n.Silent:
@@ -181,8 +181,18 @@ func refused(m model.ManifestState) bool {
 	return m.Outcome == model.OutcomeRefused || strings.HasPrefix(m.Late, string(model.OutcomeRefused))
 }
 
-func failures(c model.Counts) string {
-	return fmt.Sprintf("%d of %d resources failed", c.Failed+c.Unmet, c.Total)
+// failures says what failed, and the first reason for it. A run may have failed
+// before it came to any resource.
+func failures(m model.ManifestState) string {
+	c := m.Counts
+	switch counted := fmt.Sprintf("%d of %d resources failed", c.Failed+c.Unmet, c.Total); {
+	case m.Error == "":
+		return counted
+	case c.Failed+c.Unmet == 0:
+		return m.Error
+	default:
+		return counted + ": " + m.Error
+	}
 }
 
 // lateness says in words why a node that is there does not run a revision.

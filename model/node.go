@@ -41,6 +41,8 @@ type ManifestState struct {
 	Outcome  Outcome   `json:"outcome,omitempty"`
 	At       time.Time `json:"at,omitzero"`
 	Counts   Counts    `json:"counts"`
+	// Error is the first error of the last run; the report of the run has them all.
+	Error string `json:"error,omitempty" jsonschema_description:"First error of the last run"`
 	// Seen is the newest revision the node knows of; it differs from Revision when that one was refused.
 	Seen uint64 `json:"seen,omitempty" jsonschema_description:"Newest revision seen, where it is not in force"`
 	// Late says why Seen is not in force.

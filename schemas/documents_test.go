@@ -46,7 +46,7 @@ func documents() []struct {
 		{"node", "full", &model.NodeState{
 			Protocol: model.ProtocolNode, Node: "web01", Event: model.NodeDropped, Version: "v1", Started: at, At: at, Groups: []string{"web"},
 			Labels: map[string]string{"rack": "a1"}, Outbox: 2, Watches: 3, Message: "full", DroppedFrom: 1, DroppedTo: 9,
-			Manifests: map[string]model.ManifestState{"node.web01.motd": {Revision: 6, Digest: "sha256-00", Outcome: model.OutcomeStable, At: at, Counts: counts, Seen: 7, Late: "it is not valid"}},
+			Manifests: map[string]model.ManifestState{"node.web01.motd": {Revision: 6, Digest: "sha256-00", Outcome: model.OutcomeStable, At: at, Counts: counts, Error: "no space left", Seen: 7, Late: "it is not valid"}},
 		}},
 		{"node", "bare", &model.NodeState{Protocol: model.ProtocolNode}},
 		{"node", "empty maps", &model.NodeState{Protocol: model.ProtocolNode, Groups: []string{}, Manifests: map[string]model.ManifestState{"a": {}}}},
