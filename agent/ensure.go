@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/segmentio/ksuid"
+	"gopkg.in/yaml.v3"
 
 	"github.com/musterfleet/muster/agent/outbox"
 	"github.com/musterfleet/muster/model"
@@ -21,6 +22,7 @@ import (
 // response at a time, and must not block. A request whose id came before is not
 // executed again: respond gets the recorded response and those still to come.
 // What was acknowledged is executed also after a restart, unless it has expired.
+// One with an id that is not taken is told to the stream too.
 func (a *Agent) Ensure(ctx context.Context, data []byte, respond func(model.EnsureResponse)) {
 	if respond == nil {
 		respond = func(model.EnsureResponse) {}
@@ -28,21 +30,35 @@ func (a *Agent) Ensure(ctx context.Context, data []byte, respond func(model.Ensu
 	response, err := a.take(ctx, data, respond)
 	if err != nil {
 		response.Phase, response.Error = model.EnsureFailed, err.Error()
+		if response.ID != "" {
+			a.reportEnsure(response)
+			a.sync()
+		}
 		respond(response)
 	}
+}
+
+// idOf gives the id of a request that may be wrong otherwise, empty when there is
+// none to be found.
+func idOf(data []byte) string {
+	var r struct {
+		ID string `yaml:"id"`
+	}
+	_ = yaml.Unmarshal(data, &r) // what is wrong was told by who parsed it before
+
+	return r.ID
 }
 
 // take takes a request in. With an error, the response is to be completed by it.
 func (a *Agent) take(ctx context.Context, data []byte, respond func(model.EnsureResponse)) (model.EnsureResponse, error) {
 	req, _, err := manifest.ParseRequest("request", data)
-	response := a.response(req.ID)
 	if err != nil {
-		return response, err
+		return a.response(idOf(data)), err
 	}
 	if req.ID == "" {
 		req.ID = ksuid.New().String()
 	}
-	response = a.response(req.ID)
+	response := a.response(req.ID)
 	response.Phase = model.EnsureAcknowledged
 	q := &ask{ID: req.ID, At: time.Now().UTC(), Request: asJSON(req), Response: response}
 	isNew, err := a.asks.begin(ctx, q, respond)

@@ -167,7 +167,10 @@ func TestEnsureThatIsNotExecuted(t *testing.T) {
 		"expired":     {func(n *node) []byte { return n.request("r", "motd", "x", `"expires": "1999-01-01T00:00:00Z",`) }, "acknowledged expired", "", "ensure notrun"},
 		"no JSON":     {func(*node) []byte { return []byte("{") }, "failed", "request:", ""},
 		"no type":     {func(*node) []byte { return []byte(`{"protocol": "io.choria.ccm.v1.resource.ensure.request"}`) }, "failed", "no `type`", ""},
-		"unknown key": {func(n *node) []byte { return n.request("r", "motd", "x", `"nop": true,`) }, "failed", "unknown key `nop`", ""},
+		"unknown key": {func(n *node) []byte { return n.request("r", "motd", "x", `"nop": true,`) }, "failed", "unknown key `nop`", "ensure failed"},
+		"cut short":   {func(n *node) []byte { return []byte(`{"id": "r", "type": `) }, "failed", "request:", ""},
+		"no mapping":  {func(n *node) []byte { return []byte("[id]") }, "failed", "must be a mapping", ""},
+		"wrong types": {func(n *node) []byte { return []byte(`{"type": ["file"], "id": "r"}`) }, "failed", "`type` must be text", "ensure failed"},
 		"unknown type": {func(n *node) []byte {
 			return []byte(strings.Replace(string(n.request("r", "motd", "x", "")), `"file"`, `"fiel"`, 1))
 		}, "acknowledged failed", "unknown resource type `fiel`", "ensure failed"},
@@ -189,6 +192,46 @@ func TestEnsureThatIsNotExecuted(t *testing.T) {
 				}
 				if got := strings.Join(n.told(), ", "); got != c.outcome {
 					t.Errorf("reported %q, want %q", got, c.outcome)
+				}
+			})
+		})
+	}
+}
+
+// TestEnsureThatIsNotTakenIsRecorded: who reads the stream finds the answer by
+// the id of the request.
+func TestEnsureThatIsNotTakenIsRecorded(t *testing.T) {
+	for name, c := range map[string]struct {
+		prepare func(t *testing.T, n *node)
+		more    string
+		error   string
+	}{
+		"cannot be parsed": {func(*testing.T, *node) {}, `"nop": true,`, "unknown key `nop`"},
+		"cannot be recorded": {func(t *testing.T, n *node) {
+			requests := filepath.Join(n.state, "requests")
+			if err := os.RemoveAll(requests); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(requests, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}, "", "cannot be recorded"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				n.start()
+				n.take()
+				c.prepare(t, n)
+				a := n.ask(n.request("r1", "motd", "x", c.more))
+				n.lacks("motd")
+				reports := n.take()
+				if len(reports) != 1 || reports[0].Kind != outbox.KindEnsure || reports[0].CorrelationID != "r1" || reports[0].Outcome != "failed" {
+					t.Fatalf("reported %+v", reports)
+				}
+				var told model.EnsureResponse
+				n.decode(reports[0], &told)
+				if told != a.last() || told.ID != "r1" || told.Phase != model.EnsureFailed || !strings.Contains(told.Error, c.error) {
+					t.Errorf("the stream was told %+v, the asker %+v", told, a.last())
 				}
 			})
 		})
