@@ -7,6 +7,7 @@ import (
 	"iter"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nuid"
 )
 
 // ErrNobody is a request that no node listens to: none is connected, or none is
@@ -15,6 +16,8 @@ var ErrNobody = errors.New("no node listens")
 
 // Reply is one answer of one node.
 type Reply struct {
+	// Node is the node, as the server guards it; empty when an answer came from
+	// something else that listens to the subject, such as the discovery of services.
 	Node string
 	Data []byte
 	// Problem says why the node has no answer; then Data is empty.
@@ -32,16 +35,19 @@ func (s *Store) Ask(ctx context.Context, subject string, request []byte) iter.Se
 			yield(Reply{}, err)
 			return
 		}
-		inbox := s.nc.NewInbox()
-		sub, err := s.nc.SubscribeSync(inbox)
+		question := nuid.Next()
+		sub, err := s.nc.SubscribeSync(s.names.Reply(question, "*"))
 		if err == nil {
 			defer func() { _ = sub.Unsubscribe() }()
-			err = s.nc.PublishRequest(subject, inbox, request)
+			err = s.nc.PublishRequest(subject, s.names.Reply(question, askedReply), request)
 		}
 		for err == nil {
 			var m *nats.Msg
-			if m, err = sub.NextMsgWithContext(ctx); err == nil && !yield(readReply(m)) {
-				return
+			m, err = sub.NextMsgWithContext(ctx)
+			if err == nil {
+				if r, ok := s.names.readReply(question, m); ok && !yield(r, nil) {
+					return
+				}
 			}
 			if errors.Is(err, nats.ErrNoResponders) {
 				err = ErrNobody
@@ -53,6 +59,18 @@ func (s *Store) Ask(ctx context.Context, subject string, request []byte) iter.Se
 	}
 }
 
-func readReply(m *nats.Msg) (Reply, error) {
-	return Reply{Node: m.Header.Get(NodeHeader), Data: m.Data, Problem: m.Header.Get(ErrorHeader)}, nil
+// readReply reads an answer; ok is false for one that is not of the node on
+// whose subject it came. The server would send there what it answers itself,
+// for any node that asks it to.
+func (n Names) readReply(question string, m *nats.Msg) (r Reply, ok bool) {
+	r = Reply{Data: m.Data, Problem: m.Header.Get(ErrorHeader)}
+	if isDelivery(m.Reply, m.Header) {
+		return r, false
+	}
+	if m.Subject == n.Reply(question, askedReply) {
+		return r, true
+	}
+	r.Node = m.Header.Get(NodeHeader)
+
+	return r, r.Node != "" && m.Subject == n.Reply(question, r.Node)
 }

@@ -88,6 +88,28 @@ func (n Names) Request(verb, family string) string {
 	return n.prefix + "." + verb + "." + family
 }
 
+// askedReply ends the reply subject of a question; a node puts its id in its
+// place. No node can be called so.
+const askedReply = "="
+
+// Reply is the subject on which a node answers the question with an id; each
+// may be the wildcard *. The server lets a node answer on its own only, which
+// proves who answers.
+func (n Names) Reply(question, node string) string {
+	return strings.Join([]string{n.prefix, "reply", question, node}, ".")
+}
+
+// answerSubject is where a node answers what came with a reply subject. That of
+// a plain client of NATS stays as it is.
+func (n Names) answerSubject(reply, node string) string {
+	question, ok := strings.CutSuffix(reply, "."+askedReply)
+	if ok && strings.HasPrefix(question, n.prefix+".reply.") {
+		return question + "." + node
+	}
+
+	return reply
+}
+
 // Command is the subject of commands for a family.
 func (n Names) Command(family string) string { return n.prefix + ".command." + family }
 

@@ -51,6 +51,7 @@ func Permissions(prefix, node string, groups []string) (NodePermissions, error) 
 			kvSubject(n.Nodes(), node+"."+stateKey),
 			kvSubject(n.Nodes(), node+"."+factsKey),
 			n.Report(node, "*", "*"),
+			n.Reply("*", node),
 		},
 		Subscribe: []string{n.InboxPrefix(node) + ".>"},
 	}

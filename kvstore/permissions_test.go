@@ -253,6 +253,11 @@ func job(t *testing.T, g guarded, node string) {
 		}
 	}
 	answers(t, g.admin, "$SRV.PING.muster", nil, 1)
+	// A plain client of NATS asks too.
+	m, err := g.admin.Conn().Request(names.Request(kvstore.VerbPing, "node."+node), nil, deadline)
+	if must("plain request", err); string(m.Data) != `"`+node+`"` || m.Header.Get(kvstore.NodeHeader) != node {
+		t.Errorf("%s: plain answer %s, %v", node, m.Data, m.Header)
+	}
 	stop()
 }
 
@@ -266,7 +271,7 @@ func refusedAll(t *testing.T, g guarded, node, other string) {
 		"$KV.MUSTER_NODES." + other + ".state", "$KV.MUSTER_DATA.site", "$O.MUSTER_BUNDLES.M.evil", "$O.MUSTER_BUNDLES.C.evil",
 		"muster.report." + other + ".run.stable", "muster.changed.node." + other + ".own", "muster.changed.node." + node + ".own",
 		"muster.ensure.node." + other, "muster.ensure.node." + node, "muster.ensure.all", "muster.command.node." + node, "muster.command.group.all",
-		"_INBOX." + other, "_INBOX_" + other + ".x", "_INBOX_" + node + ".x",
+		"muster.reply.x." + other, "muster.reply.x.=", "_INBOX." + other, "_INBOX_" + other + ".x", "_INBOX_" + node + ".x",
 		"$JS.API.DIRECT.GET.KV_MUSTER_MANIFESTS", "$JS.API.DIRECT.GET.KV_MUSTER_MANIFESTS.>", "$JS.API.DIRECT.GET.KV_MUSTER_MANIFESTS.$KV.>",
 		"$JS.API.DIRECT.GET.KV_MUSTER_MANIFESTS.$KV.MUSTER_MANIFESTS.>", "$JS.API.DIRECT.GET.KV_MUSTER_MANIFESTS.$KV.MUSTER_MANIFESTS.node.>",
 		"$JS.API.DIRECT.GET.KV_MUSTER_MANIFESTS.$KV.MUSTER_MANIFESTS.*." + other + ".own",
@@ -372,6 +377,50 @@ func refusedByServer(t *testing.T, g guarded, node, other string) {
 	}
 }
 
+// A node that is asked cannot answer for another, neither itself nor through
+// the server.
+func TestNodeAnswersForItselfOnly(t *testing.T) {
+	t.Parallel()
+	g := byConfig(t)
+	if _, err := g.admin.PutManifest(t.Context(), "node.web01", "own", []byte(`{"node":"web02"}`)); err != nil {
+		t.Fatal(err)
+	}
+	nc, violations := trespasser(t, g, "web01")
+	sub, err := nc.Subscribe("muster.status.all", func(m *nats.Msg) {
+		question, _ := strings.CutSuffix(m.Reply, ".=")
+		say := func(subject, node string) {
+			_ = nc.PublishMsg(&nats.Msg{Subject: subject, Header: nats.Header{kvstore.NodeHeader: {node}}, Data: []byte(`{"node":"web02"}`)})
+		}
+		say(question+".web02", "web02")
+		say(question+".web01", "web02")
+		say(m.Reply, "web02")
+		_ = nc.PublishRequest("$JS.API.STREAM.LIST", question+".web02", nil)
+		_ = nc.PublishRequest("$JS.API.DIRECT.GET.KV_MUSTER_MANIFESTS.$KV.MUSTER_MANIFESTS.node.web01.own", question+".web02", nil)
+		say(question+".web01", "web01")
+	})
+	if err == nil {
+		err = nc.Flush()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = sub.Unsubscribe() }()
+	for r, err := range g.admin.Ask(t.Context(), "muster.status.all", nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Node == "web01" {
+			break
+		}
+		if r.Node != "" {
+			t.Errorf("answer of %q: %s", r.Node, r.Data)
+		}
+	}
+	if err := <-violations; !errors.Is(err, nats.ErrPermissionViolation) || !strings.Contains(err.Error(), ".web02") {
+		t.Errorf("refused with %v", err)
+	}
+}
+
 // What a node may read it may have sent to where another node listens; that one
 // must not take it.
 func TestWhatAnotherNodeHasDeliveredIsNotExecuted(t *testing.T) {
@@ -394,8 +443,12 @@ func TestWhatAnotherNodeHasDeliveredIsNotExecuted(t *testing.T) {
 	if got := <-executed; got != "for web02" {
 		t.Fatalf("executed %q", got)
 	}
-	if err := g.admin.PutCommand(t.Context(), "node.web01", "id", []byte("meant for web01"), time.Hour); err != nil {
-		t.Fatal(err)
+	subjects := []string{"muster.ensure.node.web02", "muster.ensure.group.db", "muster.ensure.all", "muster.command.node.web02", "muster.command.group.db", "muster.command.group.all"}
+	// One for each delivery of the consumer.
+	for _, id := range subjects {
+		if err := g.admin.PutCommand(t.Context(), "node.web01", id, []byte("meant for web01"), time.Hour); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if _, err := g.admin.PutManifest(t.Context(), "node.web01", "own", []byte("manifest of web01")); err != nil {
 		t.Fatal(err)
@@ -409,10 +462,10 @@ func TestWhatAnotherNodeHasDeliveredIsNotExecuted(t *testing.T) {
 		"$JS.API.DIRECT.GET.MUSTER_COMMANDS.muster.command.group.web",
 		"$JS.API.CONSUMER.MSG.NEXT.MUSTER_COMMANDS.muster-commands-web01",
 	}
-	for _, subject := range []string{"muster.ensure.node.web02", "muster.ensure.group.db", "muster.ensure.all", "muster.command.node.web02", "muster.command.group.db", "muster.command.group.all"} {
-		if reply, err := evil.Request(create, []byte(config), deadline); err != nil || bytes.Contains(reply.Data, []byte(`"error"`)) {
-			t.Fatalf("consumer: %v, %v", reply, err)
-		}
+	if reply, err := evil.Request(create, []byte(config), deadline); err != nil || bytes.Contains(reply.Data, []byte(`"error"`)) {
+		t.Fatalf("consumer: %s, %v", reply.Data, err)
+	}
+	for _, subject := range subjects {
 		seen, err := g.admin.Conn().SubscribeSync(subject)
 		if err == nil {
 			err = g.admin.Conn().Flush()
@@ -427,9 +480,6 @@ func TestWhatAnotherNodeHasDeliveredIsNotExecuted(t *testing.T) {
 			if _, err := seen.NextMsg(deadline); err != nil {
 				t.Fatalf("%s on %s: not even delivered: %v", read, subject, err)
 			}
-		}
-		if reply, err := evil.Request("$JS.API.CONSUMER.DELETE.MUSTER_COMMANDS.muster-commands-web01", nil, deadline); err != nil || bytes.Contains(reply.Data, []byte(`"error"`)) {
-			t.Fatalf("consumer: %v, %v", reply, err)
 		}
 	}
 	for _, subject := range []string{"muster.ensure.node.web02", "muster.command.node.web02"} {

@@ -209,7 +209,7 @@ func (v *server) respond(reply string, data []byte, problem string) {
 	if reply == "" {
 		return
 	}
-	m := newMsg(reply, data)
+	m := newMsg(v.store.names.answerSubject(reply, v.o.Node), data)
 	m.Header.Set(NodeHeader, v.o.Node)
 	if problem != "" {
 		// A header is one line.

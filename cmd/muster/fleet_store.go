@@ -169,6 +169,10 @@ func (f *fleetStore) Ask(ctx context.Context, target fleet.Target, req model.Ens
 			if errors.Is(err, kvstore.ErrNobody) {
 				return
 			}
+			// What no node has proved to be its answer counts for none.
+			if err == nil && reply.Node == "" {
+				continue
+			}
 			if !yield(ensureResponse(reply), err) {
 				return
 			}
@@ -186,9 +190,7 @@ func ensureResponse(r kvstore.Reply) model.EnsureResponse {
 	case err != nil:
 		out = model.EnsureResponse{Phase: model.EnsureFailed, Error: "the answer cannot be read: " + err.Error()}
 	}
-	if r.Node != "" {
-		out.Node = r.Node
-	}
+	out.Node = r.Node
 
 	return out
 }
