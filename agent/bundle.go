@@ -3,12 +3,14 @@ package agent
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host"
@@ -54,7 +56,7 @@ func (b *bundles) fetch(ctx context.Context, key, digest, dir string) error {
 	}
 	r, err := b.source.Bundle(ctx, digest)
 	if err != nil {
-		return fmt.Errorf("fetch bundle %s: %w", digest, err)
+		return fetchError{digest, err}
 	}
 	defer r.Close()
 	temp, err := b.host.TempDir("bundle")
@@ -70,7 +72,7 @@ func (b *bundles) fetch(ctx context.Context, key, digest, dir string) error {
 	got := "sha256-" + hex.EncodeToString(sum.Sum(nil))
 	switch {
 	case source.err != nil || ctx.Err() != nil:
-		return fmt.Errorf("fetch bundle %s: %w", digest, errors.Join(source.err, context.Cause(ctx)))
+		return fetchError{digest, errors.Join(source.err, context.Cause(ctx))}
 	case got != digest:
 		return fmt.Errorf("fetch bundle %s: what came is %s", digest, got)
 	case unpackErr != nil:
@@ -82,6 +84,28 @@ func (b *bundles) fetch(ctx context.Context, key, digest, dir string) error {
 
 	return os.Rename(temp, dir)
 }
+
+// fetchError is that a bundle did not come. It names the bundle once, and short,
+// however often the error behind it does.
+type fetchError struct {
+	digest string
+	err    error
+}
+
+// shortDigest is how much of a digest tells bundles apart for a reader.
+const shortDigest = len("sha256-") + 12
+
+// Error says which bundle, and why.
+func (e fetchError) Error() string {
+	why := strings.NewReplacer(
+		"bundle "+e.digest+": ", "", e.digest, "…", base64.URLEncoding.EncodeToString([]byte(e.digest)), "…",
+	).Replace(e.err.Error())
+
+	return "fetch bundle " + e.digest[:min(len(e.digest), shortDigest)] + ": " + why
+}
+
+// Unwrap gives the error behind it.
+func (e fetchError) Unwrap() error { return e.err }
 
 // keep removes the bundles that no assignment uses.
 func (b *bundles) keep(used map[string]bool) error {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -192,7 +193,8 @@ func (o *outside) Bundle(_ context.Context, digest string) (io.ReadCloser, error
 	defer o.mu.Unlock()
 	b, ok := o.bundles[digest]
 	if !ok {
-		return nil, errAway
+		// As the store says it.
+		return nil, fmt.Errorf("bundle %s: read $O.MUSTER_BUNDLES.M.%s of OBJ_MUSTER_BUNDLES: %w", digest, base64.URLEncoding.EncodeToString([]byte(digest)), errAway)
 	}
 
 	return io.NopCloser(bytes.NewReader(b)), nil

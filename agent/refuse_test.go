@@ -482,6 +482,18 @@ func TestBundle(t *testing.T) {
 	})
 }
 
+func TestReasonOfAMissingBundleIsShort(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.start()
+		n.bucket.put("group.all.motd", "protocol: io.muster.v1.assignment\nbundle: sha256-"+strings.Repeat("0123456789abcdef", 4)+"\n")
+		n.settle()
+		want := "fetch bundle sha256-0123456789ab: read $O.MUSTER_BUNDLES.M.… of OBJ_MUSTER_BUNDLES: NATS is away"
+		if late := n.agent.State().Manifests["group.all.motd"].Late; late != want {
+			t.Errorf("late is %q, want %q", late, want)
+		}
+	})
+}
+
 func TestBundlesThatAreNotUsedAreRemoved(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		data, digest := bundleOf(t, map[string]string{"manifest.yaml": n.manifest("motd", "x")})
