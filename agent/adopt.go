@@ -95,7 +95,7 @@ func (r *runner) noteSync(ctx context.Context, s Sync) {
 // admit takes over what the bucket holds, and what it does not hold any more.
 func (r *runner) admit(ctx context.Context, entries []Entry, complete bool) {
 	families := families(r.Config())
-	present := map[string]bool{}
+	present, gone := map[string]bool{}, false
 	for _, e := range entries {
 		family, _ := splitKey(e.Key)
 		if checkKey(e.Key) != nil || !slices.Contains(families, family) {
@@ -113,7 +113,11 @@ func (r *runner) admit(ctx context.Context, entries []Entry, complete bool) {
 		family, _ := splitKey(key)
 		if !present[key] && (complete || !slices.Contains(families, family)) {
 			r.unassign(ctx, u)
+			gone = true
 		}
+	}
+	if gone {
+		r.sync()
 	}
 }
 
@@ -128,6 +132,7 @@ func (r *runner) unassign(ctx context.Context, u *unit) {
 	if err := r.forgive(ctx, u.key); err != nil {
 		r.log.ErrorContext(ctx, "the refreshes it still owed cannot be struck out", "manifest", u.key, "error", err)
 	}
+	r.reportNodeOn(u.key, model.NodeUnassigned, u.key+" is not assigned any more, what it made is left as it is")
 }
 
 // choice is a version that may be put in force.

@@ -90,7 +90,15 @@ func TestUnassignedManifestIsNotRunAnyMore(t *testing.T) {
 		n.put("group.all.motd", "motd", "hello\n")
 		n.take()
 		n.bucket.remove("group.all.motd")
-		n.settle()
+		reports := n.take()
+		if len(reports) != 1 || reports[0].Kind != outbox.KindNode || reports[0].Outcome != "unassigned" || reports[0].Manifest != "group.all.motd" {
+			t.Fatalf("reported %+v", reports)
+		}
+		var told model.NodeState
+		n.decode(reports[0], &told)
+		if _, still := told.Manifests["group.all.motd"]; still || told.Event != model.NodeUnassigned || !strings.HasPrefix(told.Message, "group.all.motd is not assigned any more") {
+			t.Errorf("the node says %+v", told)
+		}
 		if err := os.Remove(n.path("motd")); err != nil {
 			t.Fatal(err)
 		}

@@ -60,9 +60,14 @@ func (a *Agent) reportRun(r *model.Run) {
 
 // reportNode reports an event of the node.
 func (a *Agent) reportNode(event model.NodeEvent, message string) {
+	a.reportNodeOn("", event, message)
+}
+
+// reportNodeOn reports an event of the node that is about a manifest.
+func (a *Agent) reportNodeOn(key string, event model.NodeEvent, message string) {
 	s := a.State()
 	s.Event, s.Message = event, message
-	a.append(outbox.Report{Kind: outbox.KindNode, Outcome: string(event), Protocol: model.ProtocolNode}, s)
+	a.append(outbox.Report{Kind: outbox.KindNode, Outcome: string(event), Protocol: model.ProtocolNode, Manifest: key}, s)
 }
 
 // droppedReport is the report about dropped ones. It is made while the outbox

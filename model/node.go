@@ -12,6 +12,8 @@ const (
 	NodeRefused NodeEvent = "refused"
 	NodeDropped NodeEvent = "dropped"
 	NodeSilent  NodeEvent = "silent"
+	// NodeUnassigned is that a manifest is not assigned to the node any more.
+	NodeUnassigned NodeEvent = "unassigned"
 )
 
 // NodeState is what a node says of itself (io.muster.v1.node), in the bucket
@@ -19,7 +21,7 @@ const (
 type NodeState struct {
 	Protocol  string                   `json:"protocol"`
 	Node      string                   `json:"node"`
-	Event     NodeEvent                `json:"event,omitempty" jsonschema:"enum=started,enum=stopped,enum=refused,enum=dropped,enum=silent"`
+	Event     NodeEvent                `json:"event,omitempty" jsonschema:"enum=started,enum=stopped,enum=refused,enum=dropped,enum=silent,enum=unassigned"`
 	Version   string                   `json:"version"`
 	Started   time.Time                `json:"started"`
 	At        time.Time                `json:"at"`

@@ -48,6 +48,7 @@ func documents() []struct {
 			Labels: map[string]string{"rack": "a1"}, Outbox: 2, Watches: 3, Message: "full", DroppedFrom: 1, DroppedTo: 9,
 			Manifests: map[string]model.ManifestState{"node.web01.motd": {Revision: 6, Digest: "sha256-00", Outcome: model.OutcomeStable, At: at, Counts: counts, Error: "no space left", Seen: 7, Late: "it is not valid"}},
 		}},
+		{"node", "unassigned", &model.NodeState{Protocol: model.ProtocolNode, Event: model.NodeUnassigned}},
 		{"node", "bare", &model.NodeState{Protocol: model.ProtocolNode}},
 		{"node", "empty maps", &model.NodeState{Protocol: model.ProtocolNode, Groups: []string{}, Manifests: map[string]model.ManifestState{"a": {}}}},
 		{"ensure_response", "with a state", &model.EnsureResponse{Protocol: model.ProtocolEnsureResponse, State: transaction(), ID: "a1", Phase: model.EnsureDone, Node: "web01"}},
