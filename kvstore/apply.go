@@ -155,6 +155,13 @@ func merge(have, want api.StreamConfig) api.StreamConfig {
 	have.Replicas = cmp.Or(want.Replicas, have.Replicas)
 	have.MaxAge = max(cmp.Or(want.MaxAge, have.MaxAge), 0)
 	have.MaxBytes = cmp.Or(want.MaxBytes, have.MaxBytes)
+	have.MaxMsgSize = -1
+	if want.Discard == api.DiscardNew {
+		have.MaxMsgs = -1
+	}
+	if isBucket(want) {
+		have.MaxBytes, have.MaxAge = -1, 0
+	}
 	have.SubjectDeleteMarkerTTL = cmp.Or(want.SubjectDeleteMarkerTTL, have.SubjectDeleteMarkerTTL)
 	if have.SubjectDeleteMarkerTTL == 0 && want.AllowMsgTTL && want.RollupAllowed {
 		have.SubjectDeleteMarkerTTL = defaultMarkerTTL

@@ -18,6 +18,9 @@ type Change struct {
 	To      string `json:"to"`
 	// Refused says why it is not changed and what to do; empty when it will be.
 	Refused string `json:"refused,omitempty"`
+
+	// optional says that muster works with the setting as it is.
+	optional bool
 }
 
 // String says the change in one line.
@@ -57,6 +60,10 @@ func compare(have, want api.StreamConfig) []Change {
 	c.must("discard", have.Discard.String(), want.Discard.String(), "")
 	c.republish()
 	c.sizes()
+	c.limits()
+	for i := range c.changes {
+		c.changes[i].optional = !needed(c.changes[i].Setting)
+	}
 
 	return c.changes
 }
@@ -95,6 +102,36 @@ func (c *comparison) sizes() {
 	case c.want.AllowMsgTTL && c.want.RollupAllowed && c.have.SubjectDeleteMarkerTTL == 0:
 		c.add("subject_delete_marker_ttl", "off", defaultMarkerTTL.String(), "")
 	}
+}
+
+// limits wants none of those at which what muster puts is refused or lost. How
+// large a stream becomes that forgets the oldest is its administrator's choice,
+// and so is the size of all bundles.
+func (c *comparison) limits() {
+	c.unlimited("max_msg_size", int64(c.have.MaxMsgSize), number)
+	if c.want.Discard == api.DiscardNew {
+		c.unlimited("max_msgs", c.have.MaxMsgs, number)
+	}
+	if isBucket(c.want) {
+		c.unlimited("max_bytes", c.have.MaxBytes, number)
+		c.unlimited("max_age", int64(c.have.MaxAge), duration)
+	}
+}
+
+// isBucket tells a key-value bucket from an object store and a plain stream.
+func isBucket(c api.StreamConfig) bool { return c.Discard == api.DiscardNew && c.DenyDelete }
+
+// unlimited lifts a limit.
+func (c *comparison) unlimited(setting string, have int64, text func(int64) string) {
+	if have > 0 {
+		c.add(setting, text(have), text(0), "")
+	}
+}
+
+// needed tells whether muster cannot do its job while a setting differs. All
+// others concern how much is kept, and what becomes of it at a limit.
+func needed(setting string) bool {
+	return slices.Contains([]string{"retention", "subjects", "allow_direct", "allow_rollup_hdrs", "allow_atomic", "allow_msg_ttl", "republish"}, setting)
 }
 
 // must wants equality.

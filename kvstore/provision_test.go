@@ -95,6 +95,65 @@ func TestApplyRestoresWhatOthersDropped(t *testing.T) {
 	}
 }
 
+// What muster works with all the same is told apart from what it does not.
+func TestCheckTellsWhatDiffersFromWhatIsUnusable(t *testing.T) {
+	t.Parallel()
+	srv, store := newStore(t)
+	m := manager(t, srv)
+	update(t, m, "MUSTER_REPORTS", func(c *api.StreamConfig) { c.Discard = api.DiscardNew })
+	err := store.Check(t.Context())
+	if !errors.Is(err, kvstore.ErrDiffers) || errors.Is(err, kvstore.ErrNotProvisioned) || !strings.Contains(err.Error(), "MUSTER_REPORTS: discard is New, must be Old") {
+		t.Errorf("check = %v", err)
+	}
+	if _, err := kvstore.Bind(t.Context(), srv.Connect(t), ""); err != nil {
+		t.Errorf("bind = %v", err)
+	}
+	update(t, m, "KV_MUSTER_MANIFESTS", func(c *api.StreamConfig) { c.AllowAtomicPublish = false })
+	if err := store.Check(t.Context()); !errors.Is(err, kvstore.ErrNotProvisioned) || errors.Is(err, kvstore.ErrDiffers) || !strings.Contains(err.Error(), "discard is New") {
+		t.Errorf("check = %v", err)
+	}
+}
+
+// A limit at which something that is put is refused or lost is found and lifted.
+func TestApplyLiftsLimits(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		stream string
+		change func(*api.StreamConfig)
+		want   string
+	}{
+		"messages of a bucket": {"KV_MUSTER_MANIFESTS", func(c *api.StreamConfig) { c.MaxMsgs = 100 }, "max_msgs is 100, must be unlimited"},
+		"bytes of a bucket":    {"KV_MUSTER_DATA", func(c *api.StreamConfig) { c.MaxBytes = 1 << 20 }, "max_bytes is 1048576, must be unlimited"},
+		"age of a bucket":      {"KV_MUSTER_MANIFESTS", func(c *api.StreamConfig) { c.MaxAge = time.Hour }, "max_age is 1h0m0s, must be unlimited"},
+		"size in a bucket":     {"KV_MUSTER_NODES", func(c *api.StreamConfig) { c.MaxMsgSize = 1000 }, "max_msg_size is 1000, must be unlimited"},
+		"parts of bundles":     {"OBJ_MUSTER_BUNDLES", func(c *api.StreamConfig) { c.MaxMsgs = 100 }, "max_msgs is 100, must be unlimited"},
+		"size of reports":      {"MUSTER_REPORTS", func(c *api.StreamConfig) { c.MaxMsgSize = 1000 }, "max_msg_size is 1000, must be unlimited"},
+		"bytes of bundles":     {"OBJ_MUSTER_BUNDLES", func(c *api.StreamConfig) { c.MaxBytes = 1 << 20 }, ""},
+		"messages of reports":  {"MUSTER_REPORTS", func(c *api.StreamConfig) { c.MaxMsgs = 100 }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv, store := newStore(t)
+			update(t, manager(t, srv), tt.stream, tt.change)
+			done, err := store.Apply(t.Context(), kvstore.Options{})
+			var got []string
+			for _, d := range done {
+				got = append(got, d.String())
+			}
+			want := ""
+			if tt.want != "" {
+				want = "change " + tt.stream + ": " + tt.want
+			}
+			if err != nil || strings.Join(got, "; ") != want {
+				t.Errorf("apply = %v, %v, want %q", got, err, want)
+			}
+			if again, err := store.Apply(t.Context(), kvstore.Options{}); err != nil || len(again) != 0 {
+				t.Errorf("again = %v, %v", again, err)
+			}
+		})
+	}
+}
+
 func TestApplyKeepsWhatAnAdministratorChose(t *testing.T) {
 	t.Parallel()
 	srv, store := newStore(t)

@@ -16,6 +16,10 @@ import (
 // muster needs it. The remedy is `muster fleet init`, which an operator runs.
 var ErrNotProvisioned = errors.New("NATS is not provisioned for muster")
 
+// ErrDiffers is a bucket or stream that muster can work with although a setting
+// is not as it should be. The remedy is that of ErrNotProvisioned.
+var ErrDiffers = errors.New("NATS is not set up as muster sets it up")
+
 // Store is one fleet's data on a NATS connection. It creates nothing. Its
 // methods may be called from several goroutines. Methods return
 // context errors and those of nats.go as they are, wrapped.
@@ -47,8 +51,11 @@ func Bind(ctx context.Context, nc *nats.Conn, prefix string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := s.Check(ctx); err != nil && !errors.Is(err, ErrDiffers) {
+		return s, err
+	}
 
-	return s, s.Check(ctx)
+	return s, nil
 }
 
 // Names gives the names of the fleet.
@@ -58,37 +65,33 @@ func (s *Store) Names() Names { return s.names }
 func (s *Store) Conn() *nats.Conn { return s.nc }
 
 // Check tells whether every bucket and stream is there and configured as muster
-// needs it; the error wraps ErrNotProvisioned and names all that is not. It
-// needs no more than a node may ask.
+// needs it. The error wraps ErrNotProvisioned when something is missing or not
+// usable, and ErrDiffers when all is usable, and names all that is not as it
+// should be. Check needs no more than a node may ask.
 func (s *Store) Check(ctx context.Context) error {
 	var wrong []error
+	kind := ErrDiffers
 	for _, want := range desired(s.names, Options{}) {
 		info, err := s.streamInfo(ctx, want.Name, want.Subjects[0])
-		switch {
-		case errors.Is(err, ErrNotFound):
-			wrong = append(wrong, fmt.Errorf("%s is missing", want.Name))
-		case err != nil:
+		if errors.Is(err, ErrNotFound) {
+			wrong, kind = append(wrong, fmt.Errorf("%s is missing", want.Name)), ErrNotProvisioned
+			continue
+		}
+		if err != nil {
 			return err
-		default:
-			wrong = append(wrong, misconfigured(info.Config, want)...)
+		}
+		for _, c := range compare(info.Config, want) {
+			wrong = append(wrong, fmt.Errorf("%s: %s", want.Name, c))
+			if !c.optional {
+				kind = ErrNotProvisioned
+			}
 		}
 	}
 	if len(wrong) > 0 {
-		return fmt.Errorf("%w, run `muster fleet init`: %w", ErrNotProvisioned, errors.Join(wrong...))
+		return fmt.Errorf("%w, run `muster fleet init`: %w", kind, errors.Join(wrong...))
 	}
 
 	return nil
-}
-
-// misconfigured lists what must be changed before a stream is usable. What only
-// concerns its size is left to its administrator.
-func misconfigured(have, want api.StreamConfig) []error {
-	var wrong []error
-	for _, c := range compare(have, want) {
-		wrong = append(wrong, fmt.Errorf("%s: %s", want.Name, c))
-	}
-
-	return wrong
 }
 
 // streamInfo finds a stream that keeps a subject through the list of streams:

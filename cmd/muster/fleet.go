@@ -39,7 +39,11 @@ func (a *app) fleet(ctx context.Context) (*fleetStore, error) {
 	if err != nil {
 		return nil, connectHint(err)
 	}
-	if err := store.Check(ctx); err != nil {
+	err = store.Check(ctx)
+	switch {
+	case errors.Is(err, kvstore.ErrDiffers):
+		a.log.Warn("the fleet works all the same", "error", err)
+	case err != nil:
 		return nil, err
 	}
 
