@@ -30,9 +30,14 @@ type NodePermissions struct {
 // A direct get and a consumer carry what they read in the subject of the
 // request, which is what confines a node to its families. The list of streams
 // shows no keys; the info of a stream, which would, is not among them. What a
-// permission cannot confine is where a consumer delivers: a node can have its
-// own manifests and commands sent to any subject. Serve and Commands therefore
-// take nothing that a consumer delivered.
+// permission cannot confine is where the server delivers what a node asks for:
+// a node can have its own manifests and commands sent to any subject. Serve,
+// Commands and Ask therefore take nothing that came out of a stream. Two more
+// things are beyond permissions, and secrets belong into no bundle because of
+// the first: a node can read all bundles, since the parts of one can only be
+// asked for by a body; and it can remove what all nodes said of themselves, by a
+// rollup of its own key, which the server allows where it leaves marks for what
+// has expired. Each node says it again with its next heartbeat.
 func Permissions(prefix, node string, groups []string) (NodePermissions, error) {
 	n, err := NewNames(prefix)
 	if err != nil {
