@@ -160,15 +160,8 @@ func (r *run) settleLooks(g *group, states []resource.State, errOf func(int) err
 		l.state, l.err, l.at, l.taken = nil, errOf(i), r.eras.now, true
 		if l.err == nil && states != nil {
 			l.state = states[i]
-			r.identify(n, l.state)
 		}
 	}
-}
-
-// identify fills in what every state says.
-func (r *run) identify(n *node, s resource.State) {
-	common := s.State()
-	common.Protocol, common.ResourceType, common.Name = stateProtocol(n), n.ref.Type, n.ref.Name
 }
 
 // chunk is how many looks one worker takes at a time: enough that handing them

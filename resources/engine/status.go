@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 
-	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -22,8 +21,6 @@ func Status(ctx context.Context, env resource.Env, r *resource.Resource) (resour
 	if err != nil {
 		return nil, err
 	}
-	common := state.State()
-	common.Protocol, common.ResourceType, common.Name = model.StateProtocol(r.Type.Name), r.Type.Name, r.Meta().Name
 
 	return state, nil
 }

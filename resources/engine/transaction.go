@@ -14,8 +14,6 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-func stateProtocol(n *node) string { return model.StateProtocol(n.ref.Type) }
-
 // begin starts the transaction of a resource.
 func (r *run) begin(n *node) *model.Transaction {
 	meta := n.res.Meta()

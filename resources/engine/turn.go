@@ -141,7 +141,6 @@ func (r *run) due(ctx context.Context, n *node) (plan resource.Plan, refresh boo
 		if err != nil {
 			return plan, refresh, err
 		}
-		r.identify(n, state)
 		l.state = state
 	}
 	err = protect(func() (err error) {

@@ -119,6 +119,10 @@ func start(ctx context.Context, prepare func() *exec.Cmd) (*exec.Cmd, error) {
 	for try := 1; ; try++ {
 		cmd := prepare()
 		err := cmd.Start()
+		if err != nil && ctx.Err() != nil {
+			// It says that the context ended, but not why.
+			return nil, context.Cause(ctx)
+		}
 		if err == nil || try == tries || !errors.Is(err, unix.ETXTBSY) {
 			return cmd, err
 		}

@@ -300,3 +300,12 @@ func TestRunOfWhatWasJustWritten(t *testing.T) {
 		}
 	}
 }
+
+func TestRunThatNeverBeganSaysWhy(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	timedOut := errors.New("timed out after 1ms")
+	cancel(timedOut)
+	if _, err := hosttest.New(t).Run(ctx, shell("true")); !errors.Is(err, timedOut) {
+		t.Errorf("the error is %v", err)
+	}
+}

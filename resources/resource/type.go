@@ -32,6 +32,15 @@ type Type struct {
 	Outputs   func(spec Spec, state State, outcome Outcome) map[string]any
 
 	properties []Property
+	protocol   string
+}
+
+// identify fills in what every state says of whose it is.
+func (t *Type) identify(spec Spec, state State) State {
+	common := state.State()
+	common.Protocol, common.ResourceType, common.Name = t.protocol, t.Name, spec.Meta().Name
+
+	return state
 }
 
 // Properties are the properties of the type, the common ones first.
@@ -39,7 +48,8 @@ func (t *Type) Properties() []Property { return t.properties }
 
 // Of adapts a contract, and finds out which optional methods it has.
 func Of[S Spec, T State, P Provider](c Contract[S, T, P]) *Type {
-	t := &Type{
+	var t *Type
+	t = &Type{
 		Info: c.Info(),
 		New:  func() Spec { return c.New() },
 		Select: func(facts model.Facts, spec Spec) (Provider, error) {
@@ -54,7 +64,7 @@ func Of[S Spec, T State, P Provider](c Contract[S, T, P]) *Type {
 			if err != nil {
 				return nil, err
 			}
-			return state, nil
+			return t.identify(spec, state), nil
 		},
 		Plan: func(spec Spec, state State, refresh bool) (Plan, error) {
 			return c.Plan(spec.(S), state.(T), refresh)
@@ -68,6 +78,7 @@ func Of[S Spec, T State, P Provider](c Contract[S, T, P]) *Type {
 		t.Providers = append(t.Providers, p.Name())
 	}
 	t.properties = propertiesOf(t.New())
+	t.protocol = model.StateProtocol(t.Name)
 	t.Verify = verifyOf(c)
 	adaptLooks(t, c)
 	adaptChanges(t, c)
@@ -107,14 +118,20 @@ func adaptLooks[S Spec, T State, P Provider](t *Type, c Contract[S, T, P]) {
 			states, errs := v.StatusAll(ctx, env, p.(P), typed[S](specs))
 			out := make([]State, len(states))
 			for i := range states {
-				out[i] = states[i]
+				if i < len(errs) && errs[i] == nil && i < len(specs) {
+					out[i] = t.identify(specs[i], states[i])
+				}
 			}
 			return out, errs
 		}
 	}
 	if v, ok := c.(Prober[S, T, P]); ok {
 		t.Probe = func(ctx context.Context, env Env, p Provider, spec Spec, state State, refresh bool) (State, error) {
-			return v.Probe(ctx, env, p.(P), spec.(S), state.(T), refresh)
+			probed, err := v.Probe(ctx, env, p.(P), spec.(S), state.(T), refresh)
+			if err != nil {
+				return nil, err
+			}
+			return t.identify(spec, probed), nil
 		}
 	}
 	if v, ok := c.(Watcher[S]); ok {
