@@ -185,13 +185,14 @@ func refused(m model.ManifestState) bool {
 // before it came to any resource.
 func failures(m model.ManifestState) string {
 	c := m.Counts
+	reason, _, _ := strings.Cut(m.Error, "\n")
 	switch counted := fmt.Sprintf("%d of %d resources failed", c.Failed+c.Unmet, c.Total); {
-	case m.Error == "":
+	case reason == "":
 		return counted
 	case c.Failed+c.Unmet == 0:
-		return m.Error
+		return reason
 	default:
-		return counted + ": " + m.Error
+		return counted + ": " + reason
 	}
 }
 

@@ -37,7 +37,7 @@ func TestStanding(t *testing.T) {
 		"runs a later one":     {node("a", nil, map[string]model.ManifestState{key: runs(8, model.OutcomeChanged)}), fleet.StandArrived, ""},
 		"failed":               {node("a", nil, map[string]model.ManifestState{key: {Revision: 7, Outcome: model.OutcomeFailed, Counts: model.Counts{Total: 5, Failed: 1, Unmet: 1}}}), fleet.StandFailed, "2 of 5 resources failed"},
 		"failed with a reason": {node("a", nil, map[string]model.ManifestState{key: {Revision: 7, Outcome: model.OutcomeFailed, Error: "file#/x: no space left", Counts: model.Counts{Total: 5, Failed: 1}}}), fleet.StandFailed, "1 of 5 resources failed: file#/x: no space left"},
-		"failed to begin":      {node("a", nil, map[string]model.ManifestState{key: {Revision: 7, Outcome: model.OutcomeFailed, Error: "no space left"}}), fleet.StandFailed, "no space left"},
+		"failed to begin":      {node("a", nil, map[string]model.ManifestState{key: {Revision: 7, Outcome: model.OutcomeFailed, Error: "no space left\nand more"}}), fleet.StandFailed, "no space left"},
 		"in force, not run":    {node("a", nil, map[string]model.ManifestState{key: runs(7, "")}), fleet.StandLate, "has it, and has not run it to its end yet"},
 		"runs an earlier one":  {node("a", nil, map[string]model.ManifestState{key: runs(6, model.OutcomeStable)}), fleet.StandLate, "still at revision 6"},
 		"does not apply":       {node("a", nil, map[string]model.ManifestState{key: {Revision: 6, Seen: 7, Outcome: model.OutcomeStable}}), fleet.StandExempt, "does not apply there: its condition is false, or its time is over"},
