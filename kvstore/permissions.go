@@ -37,7 +37,8 @@ type NodePermissions struct {
 // the first: a node can read all bundles, since the parts of one can only be
 // asked for by a body; and it can remove what all nodes said of themselves, by a
 // rollup of its own key, which the server allows where it leaves marks for what
-// has expired. Each node says it again with its next heartbeat.
+// has expired. Each node says it again, its state with the next heartbeat,
+// but for those that are away.
 func Permissions(prefix, node string, groups []string) (NodePermissions, error) {
 	n, err := NewNames(prefix)
 	if err != nil {
