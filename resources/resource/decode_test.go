@@ -243,6 +243,17 @@ func TestSelect(t *testing.T) {
 	}
 }
 
+func TestAStateSaysWhoseItIs(t *testing.T) {
+	typ := toy()
+	got, err := typ.Status(t.Context(), resource.Env{}, provider{}, &spec{Common: model.Common{Name: "x"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := got.State(); s.Name != "x" || s.ResourceType != "toy" || s.Protocol != "io.choria.ccm.v1.resource.toy.state" {
+		t.Fatalf("%+v", s)
+	}
+}
+
 func TestNearest(t *testing.T) {
 	known := []string{"owner", "group", "mode", "content"}
 	for word, want := range map[string]string{"ownr": "owner", "onwer": "owner", "contents": "content", "xyz": "", "Mode": "mode"} {

@@ -116,9 +116,6 @@ func (s *subject) checkState(state resource.State) {
 	if common.Ensure == "" {
 		s.breach("the state has no ensure")
 	}
-	if want := s.spec.Meta().Name; common.Name != want || common.ResourceType != s.typ.Name || common.Protocol != model.StateProtocol(s.typ.Name) {
-		s.breach("the state does not say whose it is: %+v", common)
-	}
 	document, err := json.Marshal(state)
 	if err == nil {
 		err = json.Unmarshal(document, s.typ.NewState())

@@ -156,7 +156,6 @@ func TestBreaches(t *testing.T) {
 		"Verify believes a liar":      {typ: resource.Of(judged{marker{verify: func() error { return nil }}}), says: "Verify accepts what a lying provider left"},
 		"Verify believes nobody":      {typ: resource.Of(judged{marker{verify: func() error { return errors.New("no") }}}), says: "Verify refuses what was done: no"},
 		"StatusAll says other things": {typ: resource.Of(many{wrong: true}), says: "StatusAll says"},
-		"a state of nobody":           {typ: resource.Of(marker{common: func(s *model.CommonState) { s.Name = "" }}), says: "the state does not say whose it is"},
 		"a state without ensure":      {typ: resource.Of(marker{common: func(s *model.CommonState) { s.Ensure = "" }}), says: "the state has no ensure"},
 		"other words":                 {typ: resource.Of(marker{}), each: func(c *Case) { c.Message = "Would have" }, says: `noop says "Would have marked", not "Would have"`},
 		"no error":                    {typ: resource.Of(marker{}), each: func(c *Case) { c.Error = "refused" }, says: `no error, where one with "refused" was to be`},
