@@ -81,6 +81,7 @@ type Loader interface {
 	Resolve(ctx context.Context, doc *manifest.Document, in manifest.Inputs) (*manifest.Resolved, error)
 	ResolveData(ctx context.Context, doc *manifest.Document, in manifest.Inputs) (map[string]any, error)
 	DecodeOne(typ string, properties resource.Value) (*resource.Resource, error)
+	DecodeQuestion(typ string, properties resource.Value) (*resource.Resource, error)
 }
 
 // outageKey is the key of the outage recorder in a context.

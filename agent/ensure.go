@@ -198,7 +198,7 @@ func (a *Agent) Status(ctx context.Context, data []byte) (json.RawMessage, error
 	if err != nil {
 		return nil, err
 	}
-	res, err := a.opts.Loader.DecodeOne(req.Type, properties)
+	res, err := a.opts.Loader.DecodeQuestion(req.Type, properties)
 	if err != nil {
 		return nil, err
 	}

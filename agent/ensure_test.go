@@ -324,6 +324,9 @@ func TestStatus(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.start()
 		n.put("group.all.motd", "motd", "hello")
+		if _, err := n.agent.Status(t.Context(), []byte(`{"protocol": "io.choria.ccm.v1.resource.ensure.request", "type": "file", "properties": {"name": "/etc/motd"}}`)); err != nil {
+			t.Errorf("a question needs only a name: %v", err)
+		}
 		state, err := n.agent.Status(t.Context(), n.request("", "motd", "other", ""))
 		if err != nil {
 			t.Fatal(err)

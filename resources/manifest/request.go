@@ -94,6 +94,18 @@ func (r *request) need(key, have, example string) {
 // DecodeOne makes the resource of an ensure request. Its values are literal:
 // nothing in them is an expression. The error is model.Problems.
 func (l *Loader) DecodeOne(typ string, properties resource.Value) (*resource.Resource, error) {
+	return l.decodeOne(typ, properties, resource.Decode)
+}
+
+// DecodeQuestion is DecodeOne for a resource that is only asked about: what is
+// not given is not missed.
+func (l *Loader) DecodeQuestion(typ string, properties resource.Value) (*resource.Resource, error) {
+	return l.decodeOne(typ, properties, resource.DecodeQuestion)
+}
+
+type decode func(*resource.Type, resource.Value, model.Position) (*resource.Resource, model.Problems)
+
+func (l *Loader) decodeOne(typ string, properties resource.Value, decode decode) (*resource.Resource, error) {
 	t, ok := l.opts.Types.Get(typ)
 	if !ok {
 		hint := didYouMean(typ, l.opts.Types.Names())
@@ -102,7 +114,7 @@ func (l *Loader) DecodeOne(typ string, properties resource.Value) (*resource.Res
 		}
 		return nil, model.Problems{{Pos: properties.Pos, Message: "unknown resource type `" + typ + "`", Hint: hint, Cause: model.ErrUnknownType}}
 	}
-	res, problems := resource.Decode(t, properties, properties.Pos)
+	res, problems := decode(t, properties, properties.Pos)
 	if i := slices.IndexFunc(properties.Entries, func(e resource.Entry) bool { return e.Key == keyControl }); i >= 0 {
 		problems.Add(properties.Entries[i].Pos, "decide before asking", "`control` belongs into a manifest, not into a request")
 	}
