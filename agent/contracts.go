@@ -71,7 +71,8 @@ type Publisher interface {
 
 // StateStore keeps what the node says of itself.
 type StateStore interface {
-	// PutState stores the state; it vanishes after ttl without another one.
+	// PutState stores the state; after ttl without another one the node counts as
+	// silent.
 	PutState(ctx context.Context, state model.NodeState, ttl time.Duration) error
 	PutFacts(ctx context.Context, facts model.Facts) error
 }

@@ -14,8 +14,8 @@ import (
 // Node is a node as the fleet knows it.
 type Node struct {
 	model.NodeState
-	// Silent says that it was not heard of for longer than it promised; all but its
-	// name may then be unknown.
+	// Silent says that it was not heard of for longer than it promised; the rest is
+	// what it said last.
 	Silent bool `json:"silent"`
 	// Heard is when it last said something.
 	Heard time.Time `json:"heard,omitzero"`

@@ -140,7 +140,7 @@ func merge(have, want api.StreamConfig) api.StreamConfig {
 		}
 	}
 	have.AllowDirect = have.AllowDirect || want.AllowDirect
-	have.RollupAllowed = have.RollupAllowed || want.RollupAllowed
+	have.RollupAllowed = want.RollupAllowed
 	have.DenyDelete = have.DenyDelete || want.DenyDelete
 	have.AllowAtomicPublish = have.AllowAtomicPublish || want.AllowAtomicPublish
 	have.AllowMsgTTL = have.AllowMsgTTL || want.AllowMsgTTL
@@ -162,9 +162,8 @@ func merge(have, want api.StreamConfig) api.StreamConfig {
 	if isBucket(want) {
 		have.MaxBytes, have.MaxAge = -1, 0
 	}
-	have.SubjectDeleteMarkerTTL = cmp.Or(want.SubjectDeleteMarkerTTL, have.SubjectDeleteMarkerTTL)
-	if have.SubjectDeleteMarkerTTL == 0 && want.AllowMsgTTL && want.RollupAllowed {
-		have.SubjectDeleteMarkerTTL = defaultMarkerTTL
+	if !want.RollupAllowed {
+		have.SubjectDeleteMarkerTTL = 0
 	}
 
 	return have

@@ -53,7 +53,7 @@ func compare(have, want api.StreamConfig) []Change {
 	c.must("storage", have.Storage.String(), want.Storage.String(), refusedFixed)
 	c.subjects()
 	c.flag("allow_direct", have.AllowDirect, want.AllowDirect)
-	c.flag("allow_rollup_hdrs", have.RollupAllowed, want.RollupAllowed)
+	c.rollup()
 	c.flag("deny_delete", have.DenyDelete, want.DenyDelete)
 	c.flag("allow_atomic", have.AllowAtomicPublish, want.AllowAtomicPublish)
 	c.flag("allow_msg_ttl", have.AllowMsgTTL, want.AllowMsgTTL)
@@ -62,7 +62,7 @@ func compare(have, want api.StreamConfig) []Change {
 	c.sizes()
 	c.limits()
 	for i := range c.changes {
-		c.changes[i].optional = !needed(c.changes[i].Setting)
+		c.changes[i].optional = !needed(c.changes[i])
 	}
 
 	return c.changes
@@ -84,8 +84,18 @@ func (c *comparison) republish() {
 	}
 }
 
-// sizes compares limits. Another history than 1 beside markers would raise each
-// TTL to that of the markers, so there it is fixed.
+// rollup is nothing more than what is wanted: whoever may write one key of a
+// stream that allows it can remove all others. The server switches it on where
+// it leaves marks for what has expired.
+func (c *comparison) rollup() {
+	c.must("allow_rollup_hdrs", onOff(c.have.RollupAllowed), onOff(c.want.RollupAllowed), "")
+	if !c.want.RollupAllowed && c.have.SubjectDeleteMarkerTTL > 0 {
+		c.add("subject_delete_marker_ttl", c.have.SubjectDeleteMarkerTTL.String(), onOff(false), "")
+	}
+}
+
+// sizes compares limits. A history of 1 is fixed: behind a value that expires
+// none that is older may come back.
 func (c *comparison) sizes() {
 	if c.want.MaxMsgsPer == 1 && c.have.MaxMsgsPer != 1 {
 		c.add("max_msgs_per_subject", number(c.have.MaxMsgsPer), "1", refusedShrink)
@@ -96,12 +106,6 @@ func (c *comparison) sizes() {
 	c.grow("num_replicas", int64(c.have.Replicas), int64(c.want.Replicas), number)
 	c.grow("max_age", int64(c.have.MaxAge), int64(c.want.MaxAge), duration)
 	c.grow("max_bytes", c.have.MaxBytes, c.want.MaxBytes, number)
-	switch marker := c.want.SubjectDeleteMarkerTTL; {
-	case marker > 0:
-		c.must("subject_delete_marker_ttl", c.have.SubjectDeleteMarkerTTL.String(), marker.String(), "")
-	case c.want.AllowMsgTTL && c.want.RollupAllowed && c.have.SubjectDeleteMarkerTTL == 0:
-		c.add("subject_delete_marker_ttl", "off", defaultMarkerTTL.String(), "")
-	}
 }
 
 // limits wants none of those at which what muster puts is refused or lost. How
@@ -129,9 +133,10 @@ func (c *comparison) unlimited(setting string, have int64, text func(int64) stri
 }
 
 // needed tells whether muster cannot do its job while a setting differs. All
-// others concern how much is kept, and what becomes of it at a limit.
-func needed(setting string) bool {
-	return slices.Contains([]string{"retention", "subjects", "allow_direct", "allow_rollup_hdrs", "allow_atomic", "allow_msg_ttl", "republish"}, setting)
+// others concern how much is kept, what becomes of it at a limit, and what is
+// allowed beyond what muster uses.
+func needed(c Change) bool {
+	return c.To != onOff(false) && slices.Contains([]string{"retention", "subjects", "allow_direct", "allow_rollup_hdrs", "allow_atomic", "allow_msg_ttl", "republish"}, c.Setting)
 }
 
 // must wants equality.
@@ -144,7 +149,7 @@ func (c *comparison) must(setting, from, to, refused string) {
 // flag wants what is wanted; what is allowed beyond it stays.
 func (c *comparison) flag(setting string, have, want bool) {
 	if want && !have {
-		c.add(setting, "off", "on", "")
+		c.add(setting, onOff(have), onOff(want), "")
 	}
 }
 
@@ -171,6 +176,14 @@ func (c *comparison) grow(setting string, have, want int64, text func(int64) str
 
 func (c *comparison) add(setting, from, to, refused string) {
 	c.changes = append(c.changes, Change{Setting: setting, From: from, To: to, Refused: refused})
+}
+
+func onOff(on bool) string {
+	if on {
+		return "on"
+	}
+
+	return "off"
 }
 
 func number(n int64) string {

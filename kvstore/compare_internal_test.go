@@ -41,9 +41,10 @@ func TestCompare(t *testing.T) {
 		"wider window":       {spoil: func(c *api.StreamConfig) { c.Duplicates = time.Hour }},
 		"whole messages":     {spoil: func(c *api.StreamConfig) { c.RePublish.HeadersOnly = false }, want: "republish is messages of $KV.MUSTER_MANIFESTS.> on muster.changed.>, must be headers of $KV.MUSTER_MANIFESTS.> on muster.changed.>"},
 		"ttl of nodes":       {stream: 2, spoil: func(c *api.StreamConfig) { c.AllowMsgTTL = false }, want: "allow_msg_ttl is off, must be on"},
-		"no markers":         {stream: 2, spoil: func(c *api.StreamConfig) { c.SubjectDeleteMarkerTTL = 0 }, want: "subject_delete_marker_ttl is off, must be 24h0m0s"},
-		"other markers":      {stream: 2, spoil: func(c *api.StreamConfig) { c.SubjectDeleteMarkerTTL = time.Hour }},
-		"markers asked":      {stream: 2, options: Options{MarkerTTL: time.Hour}, want: "subject_delete_marker_ttl is 24h0m0s, must be 1h0m0s"},
+		"rollup by nodes":    {stream: 2, spoil: func(c *api.StreamConfig) { c.RollupAllowed = true }, want: "allow_rollup_hdrs is on, must be off"},
+		"rollup of reports":  {stream: 4, spoil: func(c *api.StreamConfig) { c.RollupAllowed = true }, want: "allow_rollup_hdrs is on, must be off"},
+		"marks in nodes":     {stream: 2, spoil: func(c *api.StreamConfig) { c.SubjectDeleteMarkerTTL = time.Hour }, want: "subject_delete_marker_ttl is 1h0m0s, must be off"},
+		"marks elsewhere":    {stream: 1, spoil: func(c *api.StreamConfig) { c.SubjectDeleteMarkerTTL = time.Hour }},
 		"bytes to unlimited": {stream: 4, options: Options{ReportBytes: -1}, want: "max_bytes is 1073741824, must be unlimited"},
 		"age up":             {stream: 4, options: Options{ReportAge: 1000 * time.Hour}, want: "max_age is 168h0m0s, must be 1000h0m0s"},
 	} {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"strings"
 	"time"
 
@@ -20,28 +19,41 @@ const (
 	factsKey = "facts"
 )
 
+// silentKept is how long at least a node that went silent is still known.
+const silentKept = 7 * 24 * time.Hour
+
 // ErrInvalidState is what a node said of itself and cannot be read.
 var ErrInvalidState = errors.New("invalid state")
 
 // NodeRecord is what the bucket of nodes has of one node.
 type NodeRecord struct {
 	Node string
-	// State is what the node said last; empty when Gone.
+	// State is what the node said last.
 	State model.NodeState
-	// Gone says that its state has expired or was removed, at Updated: the node has
-	// gone silent. That is known for as long as the bucket keeps such marks.
-	Gone     bool
+	// Gone says that the node has gone silent: it has said nothing since Updated,
+	// and that is longer ago than its State.SilentAfter. That is known for 7 days, or
+	// for as long as SilentAfter where that is longer.
+	Gone bool
+	// Updated is when the server stored the state.
 	Updated  time.Time
 	Revision uint64
 }
 
-// PutState stores what a node says of itself. The server forgets it after ttl,
-// whole seconds, at least one, and leaves a mark; zero keeps it for ever.
+// PutState stores what a node says of itself, and that it counts as silent when
+// it says nothing more for ttl. The server forgets it after 7 days, or after ttl
+// where that is longer. With a ttl of zero the node never counts as silent, and
+// the state is kept for ever.
 func (s *Store) PutState(ctx context.Context, node string, state model.NodeState, ttl time.Duration) error {
+	state.SilentAfter = model.Duration(ttl)
+	if ttl > 0 {
+		ttl = max(silentKept, ttl)
+	}
+
 	return s.putNode(ctx, node, stateKey, state, ttl)
 }
 
-// PutFacts stores the facts of a node; ttl is that of PutState. The error wraps
+// PutFacts stores the facts of a node. The server forgets them after ttl, whole
+// seconds, at least one; zero keeps them for ever. The error wraps
 // ErrTooLarge where the server does not take so much.
 func (s *Store) PutFacts(ctx context.Context, node string, facts model.Facts, ttl time.Duration) error {
 	return s.putNode(ctx, node, factsKey, facts, ttl)
@@ -95,9 +107,18 @@ func (s *Store) Facts(ctx context.Context, node string) (model.Facts, error) {
 // in no order. A state that cannot be read is an error that wraps ErrInvalidState and
 // names the node, and the others are given all the same.
 func (s *Store) Nodes(ctx context.Context) ([]NodeRecord, error) {
+	bucket := s.names.Nodes()
+	cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{kvSubject(bucket, "*."+stateKey)}, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy}
 	var all []NodeRecord
 	var failed []error
-	for r, err := range s.nodes(ctx, false) {
+	for m, err := range s.scan(ctx, kvStream(bucket), cfg, false) {
+		if err == nil && m.deleted() {
+			continue
+		}
+		var r NodeRecord
+		if err == nil {
+			r, err = nodeRecord(strings.TrimPrefix(m.subject, kvSubject(bucket, "")), m, time.Now())
+		}
 		if err != nil {
 			failed = append(failed, err)
 			continue
@@ -108,43 +129,19 @@ func (s *Store) Nodes(ctx context.Context) ([]NodeRecord, error) {
 	return all, errors.Join(failed...)
 }
 
-// FollowNodes gives what every node says from now on, beginning with what it
-// said last, until the context ends; errors are those of Nodes, and the last
-// one ends it.
-func (s *Store) FollowNodes(ctx context.Context) iter.Seq2[NodeRecord, error] {
-	return s.nodes(ctx, true)
-}
-
-func (s *Store) nodes(ctx context.Context, follow bool) iter.Seq2[NodeRecord, error] {
-	bucket := s.names.Nodes()
-	cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{kvSubject(bucket, "*."+stateKey)}, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy}
-
-	return func(yield func(NodeRecord, error) bool) {
-		for m, err := range s.scan(ctx, kvStream(bucket), cfg, follow) {
-			var r NodeRecord
-			if err == nil {
-				r, err = nodeRecord(strings.TrimPrefix(m.subject, kvSubject(bucket, "")), m)
-			}
-			if !yield(r, err) {
-				return
-			}
-		}
-	}
-}
-
-// nodeRecord decodes a state. A node may only say things of itself.
-func nodeRecord(key string, m message) (NodeRecord, error) {
+// nodeRecord decodes a state as it is to be read at a time. A node may only say
+// things of itself.
+func nodeRecord(key string, m message, now time.Time) (NodeRecord, error) {
 	node := strings.TrimSuffix(key, "."+stateKey)
-	r := NodeRecord{Node: node, Gone: m.deleted(), Updated: m.time, Revision: m.sequence}
-	if r.Gone {
-		return r, nil
-	}
+	r := NodeRecord{Node: node, Updated: m.time, Revision: m.sequence}
 	if err := json.Unmarshal(m.data, &r.State); err != nil {
 		return r, fmt.Errorf("%w of node %s: %w", ErrInvalidState, node, err)
 	}
 	if r.State.Node != node {
 		return r, fmt.Errorf("%w of node %s: it says to be of %q", ErrInvalidState, node, r.State.Node)
 	}
+	silentAfter := r.State.SilentAfter.Std()
+	r.Gone = silentAfter > 0 && m.time.Add(silentAfter).Before(now)
 
 	return r, nil
 }

@@ -1,14 +1,14 @@
 package kvstore_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
@@ -63,38 +63,68 @@ func TestNodesSayWhoTheyAre(t *testing.T) {
 	}
 }
 
-// A state whose time has come leaves a mark, which tells a silent node from one
-// that never was.
-func TestSilentNodeLeavesAMark(t *testing.T) {
+// A node that says nothing more is silent, which tells it from one that never was.
+func TestSilentNodeStaysKnown(t *testing.T) {
 	t.Parallel()
-	_, store := newStore(t)
-	ctx, cancel := context.WithTimeout(t.Context(), deadline)
-	defer cancel()
-	// Less than the server's whole second is rounded up.
-	if err := store.PutState(ctx, "web01", model.NodeState{Node: "web01"}, time.Millisecond); err != nil {
-		t.Fatal(err)
+	srv, store := newStore(t)
+	put := func(node, version string, ttl time.Duration) {
+		t.Helper()
+		if err := store.PutState(t.Context(), node, model.NodeState{Node: node, Version: version}, ttl); err != nil {
+			t.Fatal(err)
+		}
 	}
-	var seen []bool
-	for r, err := range store.FollowNodes(ctx) {
+	gone := func() map[string]bool {
+		t.Helper()
+		nodes, err := store.Nodes(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if seen = append(seen, r.Gone); r.Gone {
-			break
+		out := map[string]bool{}
+		for _, n := range nodes {
+			out[n.Node+" "+n.State.Version] = n.Gone
 		}
+		return out
 	}
-	if !slices.Equal(seen, []bool{false, true}) {
-		t.Errorf("gone: %v", seen)
+	put("web01", "1", time.Millisecond)
+	put("web02", "1", time.Hour)
+	put("web03", "1", 0)
+	silent := map[string]bool{"web01 1": true, "web02 1": false, "web03 1": false}
+	eventually(t, "web01 is silent, and no other", func() (bool, string) {
+		got := gone()
+		return maps.Equal(got, silent), fmt.Sprint(got)
+	})
+	put("web01", "2", time.Hour)
+	if got := gone(); !maps.Equal(got, map[string]bool{"web01 2": false, "web02 1": false, "web03 1": false}) {
+		t.Errorf("after web01 came back: %v", got)
 	}
-	nodes, err := store.Nodes(ctx)
-	if err != nil || len(nodes) != 1 || !nodes[0].Gone || nodes[0].Node != "web01" {
-		t.Errorf("nodes = %+v, %v", nodes, err)
-	}
-	// It comes back.
-	if err := store.PutState(ctx, "web01", model.NodeState{Node: "web01"}, time.Hour); err != nil {
+	// Whom an operator takes off the list is no longer known.
+	if err := plainKV(t, srv.Connect(t), "MUSTER_NODES").Delete(t.Context(), "web02.state"); err != nil {
 		t.Fatal(err)
 	}
-	if nodes, err := store.Nodes(ctx); err != nil || len(nodes) != 1 || nodes[0].Gone {
-		t.Errorf("nodes = %+v, %v", nodes, err)
+	if got := gone(); !maps.Equal(got, map[string]bool{"web01 2": false, "web03 1": false}) {
+		t.Errorf("without web02: %v", got)
+	}
+}
+
+// How long a state is kept is not how long a node may be silent.
+func TestStateOutlivesSilence(t *testing.T) {
+	t.Parallel()
+	srv, store := newStore(t)
+	js, err := jetstream.New(srv.Connect(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := js.Stream(t.Context(), "KV_MUSTER_NODES")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ttl, want := range map[time.Duration]string{time.Minute: "168h0m0s", 30 * 24 * time.Hour: "720h0m0s", 0: ""} {
+		if err := store.PutState(t.Context(), "web01", model.NodeState{Node: "web01"}, ttl); err != nil {
+			t.Fatal(err)
+		}
+		m, err := stream.GetLastMsgForSubject(t.Context(), "$KV.MUSTER_NODES.web01.state")
+		if err != nil || m.Header.Get("Nats-TTL") != want {
+			t.Errorf("ttl %s: kept for %q, %v, want %q", ttl, m.Header.Get("Nats-TTL"), err, want)
+		}
 	}
 }

@@ -32,13 +32,11 @@ type NodePermissions struct {
 // shows no keys; the info of a stream, which would, is not among them. What a
 // permission cannot confine is where the server delivers what a node asks for:
 // a node can have its own manifests and commands sent to any subject. Serve,
-// Commands and Ask therefore take nothing that came out of a stream. Two more
-// things are beyond permissions, and secrets belong into no bundle because of
-// the first: a node can read all bundles, since the parts of one can only be
-// asked for by a body; and it can remove what all nodes said of themselves, by a
-// rollup of its own key, which the server allows where it leaves marks for what
-// has expired. Each node says it again, its state with the next heartbeat,
-// but for those that are away.
+// Commands and Ask therefore take nothing that came out of a stream. One more
+// thing is beyond permissions, and secrets belong into no bundle because of it:
+// a node can read all bundles, since the parts of one can only be asked for by a
+// body. That a node cannot remove what others said of themselves, by a rollup of
+// its own key, is up to the buckets and streams as Apply makes them.
 func Permissions(prefix, node string, groups []string) (NodePermissions, error) {
 	n, err := NewNames(prefix)
 	if err != nil {

@@ -377,6 +377,55 @@ func refusedByServer(t *testing.T, g guarded, node, other string) {
 	}
 }
 
+// A rollup removes all else that a stream holds, whatever key it is put to.
+func TestNodeCannotRemoveWhatOthersSaid(t *testing.T) {
+	t.Parallel()
+	g := byConfig(t)
+	pA, pB := g.connect(t, "web01"), bindTo(t, g.connect(t, "web02"))
+	if err := pB.PutState(t.Context(), "web02", model.NodeState{Node: "web02"}, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if err := pB.PutFacts(t.Context(), "web02", model.Facts{"a": "b"}, 0); err != nil {
+		t.Fatal(err)
+	}
+	o := outgoing(t, pB, "web02", kvstore.KindRun, "stable", 1)
+	if err := pB.PublishReport(t.Context(), o.Subject, o.ID, o.Data); err != nil {
+		t.Fatal(err)
+	}
+	for _, subject := range []string{"$KV.MUSTER_NODES.web01.state", "$KV.MUSTER_NODES.web01.facts", "muster.report.web01.run.stable"} {
+		for _, rollup := range []string{"all", "sub"} {
+			reply, err := pA.RequestMsg(&nats.Msg{Subject: subject, Header: nats.Header{"Nats-Rollup": {rollup}}, Data: []byte(`{"node":"web01"}`)}, deadline)
+			if err != nil || !bytes.Contains(reply.Data, []byte("rollup not permitted")) {
+				t.Errorf("rollup %s of %s = %v, %v", rollup, subject, reply, err)
+			}
+		}
+	}
+	nodes, err := g.admin.Nodes(t.Context())
+	if err != nil || len(nodes) != 1 || nodes[0].Node != "web02" {
+		t.Errorf("nodes = %+v, %v", nodes, err)
+	}
+	if facts, err := g.admin.Facts(t.Context(), "web02"); err != nil || facts["a"] != "b" {
+		t.Errorf("facts = %v, %v", facts, err)
+	}
+	reports := manager(t, g.srv, nats.UserInfo("admin", "admin"))
+	if s, err := reports.LoadStream("MUSTER_REPORTS"); err != nil {
+		t.Error(err)
+	} else if state, err := s.State(); err != nil || state.Msgs != 1 {
+		t.Errorf("reports = %+v, %v", state, err)
+	}
+}
+
+// bindTo gives the store of a connection.
+func bindTo(t *testing.T, nc *nats.Conn) *kvstore.Store {
+	t.Helper()
+	store, err := kvstore.Bind(t.Context(), nc, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return store
+}
+
 // A node that is asked cannot answer for another, neither itself nor through
 // the server.
 func TestNodeAnswersForItselfOnly(t *testing.T) {

@@ -14,7 +14,6 @@ const (
 
 	defaultReportAge   = 7 * 24 * time.Hour
 	defaultReportBytes = 1 << 30
-	defaultMarkerTTL   = 24 * time.Hour
 	duplicateWindow    = 2 * time.Minute
 )
 
@@ -28,8 +27,6 @@ type Options struct {
 	ReportBytes int64
 	// BundleBytes bounds the store of bundles; the default is no bound.
 	BundleBytes int64
-	// MarkerTTL is how long it is known of a node that it went silent: 1 day.
-	MarkerTTL time.Duration
 }
 
 // withDefaults fills in what new buckets and streams get.
@@ -37,7 +34,6 @@ func (o Options) withDefaults() Options {
 	o.Replicas = cmp.Or(o.Replicas, 1)
 	o.ReportAge = cmp.Or(o.ReportAge, defaultReportAge)
 	o.ReportBytes = cmp.Or(o.ReportBytes, defaultReportBytes)
-	o.MarkerTTL = cmp.Or(o.MarkerTTL, defaultMarkerTTL)
 
 	return o
 }
@@ -51,7 +47,8 @@ func desired(n Names, o Options) []api.StreamConfig {
 
 	nodes := bucketConfig(n.Nodes(), "What nodes say of themselves", 1)
 	nodes.AllowMsgTTL = true
-	nodes.SubjectDeleteMarkerTTL = o.MarkerTTL
+	// With a rollup of its own key a node could remove what all others said.
+	nodes.RollupAllowed = false
 
 	reports := streamConfig(n.Reports(), "Reports of nodes, as CloudEvents", n.Report("*", "*", "*"))
 	reports.MaxAge, reports.MaxBytes = o.ReportAge, o.ReportBytes

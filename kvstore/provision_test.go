@@ -8,9 +8,11 @@ import (
 
 	"github.com/nats-io/jsm.go"
 	"github.com/nats-io/jsm.go/api"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/natstest"
 )
 
@@ -174,6 +176,41 @@ func TestApplyKeepsWhatAnAdministratorChose(t *testing.T) {
 	}
 }
 
+// A bucket of nodes as it was made once, with marks and therefore rollup, is
+// usable, and brought up to date without losing what it holds.
+func TestApplyForbidsRollup(t *testing.T) {
+	t.Parallel()
+	srv, store := newStore(t)
+	m := manager(t, srv)
+	update(t, m, "KV_MUSTER_NODES", func(c *api.StreamConfig) { c.SubjectDeleteMarkerTTL = 24 * time.Hour })
+	if !config(t, m, "KV_MUSTER_NODES").RollupAllowed {
+		t.Fatal("the server did not switch rollup on")
+	}
+	if err := store.PutState(t.Context(), "web01", model.NodeState{Node: "web01"}, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := kvstore.Bind(t.Context(), srv.Connect(t), ""); err != nil {
+		t.Errorf("bind = %v", err)
+	}
+	if err := store.Check(t.Context()); !errors.Is(err, kvstore.ErrDiffers) {
+		t.Errorf("check = %v", err)
+	}
+	done, err := store.Apply(t.Context(), kvstore.Options{})
+	const want = "change KV_MUSTER_NODES: allow_rollup_hdrs is on, must be off; subject_delete_marker_ttl is 24h0m0s, must be off"
+	if err != nil || len(done) != 1 || done[0].String() != want {
+		t.Errorf("apply = %v, %v", done, err)
+	}
+	if c := config(t, m, "KV_MUSTER_NODES"); c.RollupAllowed || c.SubjectDeleteMarkerTTL != 0 || !c.AllowMsgTTL || !c.DenyDelete || c.MaxMsgsPer != 1 {
+		t.Errorf("nodes: %+v", c)
+	}
+	if again, err := store.Apply(t.Context(), kvstore.Options{}); err != nil || len(again) != 0 {
+		t.Errorf("again = %v, %v", again, err)
+	}
+	if nodes, err := store.Nodes(t.Context()); err != nil || len(nodes) != 1 {
+		t.Errorf("nodes = %v, %v", nodes, err)
+	}
+}
+
 func TestApplyRefusesToShrink(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -234,15 +271,16 @@ func TestPlainClientsUseTheBuckets(t *testing.T) {
 		if err := kv.Delete(t.Context(), "node.web01.motd"); err != nil {
 			t.Errorf("%s: delete: %v", bucket, err)
 		}
-		if err := kv.Purge(t.Context(), "node.web01.motd"); err != nil {
+		// What nodes say of themselves is not purged by a rollup, only by the stream.
+		if err := kv.Purge(t.Context(), "node.web01.motd"); (err != nil) != (bucket == "MUSTER_NODES") {
 			t.Errorf("%s: purge: %v", bucket, err)
 		}
 	}
 }
 
-func manager(t *testing.T, srv *natstest.Server) *jsm.Manager {
+func manager(t *testing.T, srv *natstest.Server, opts ...nats.Option) *jsm.Manager {
 	t.Helper()
-	m, err := jsm.New(srv.Connect(t))
+	m, err := jsm.New(srv.Connect(t, opts...))
 	if err != nil {
 		t.Fatal(err)
 	}

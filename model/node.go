@@ -31,6 +31,9 @@ type NodeState struct {
 	Outbox    int                      `json:"outbox" jsonschema_description:"Reports waiting to be published"`
 	Watches   int                      `json:"watches"`
 	Message   string                   `json:"message,omitempty" jsonschema_description:"What the event is about"`
+	// SilentAfter is after how long without another state the node counts as
+	// silent; zero is never. Only the state in the bucket has it.
+	SilentAfter Duration `json:"silent_after,omitempty" jsonschema_description:"After how long without another state the node counts as silent; only in the bucket"`
 	// DroppedFrom and DroppedTo are the range of seq that an event dropped lost.
 	DroppedFrom uint64 `json:"dropped_from,omitempty"`
 	DroppedTo   uint64 `json:"dropped_to,omitempty"`

@@ -19,7 +19,7 @@ import (
 // fleetInitCommand is muster fleet init.
 type fleetInitCommand struct {
 	replicas               int
-	reportAge, markerTTL   time.Duration
+	reportAge              time.Duration
 	reportSize, bundleSize units.Base2Bytes
 	yes, dryRun            bool
 	format
@@ -34,7 +34,6 @@ func (a *app) addFleetInit(ctx context.Context, fleet *fisk.CmdClause) {
 	cmd.Flag("report-age", "How long reports are kept; 7d when it is made").PlaceHolder("AGE").DurationVar(&c.reportAge)
 	cmd.Flag("report-size", "How much of reports is kept; 1GiB when it is made").PlaceHolder("SIZE").BytesVar(&c.reportSize)
 	cmd.Flag("bundle-size", "How large all bundles together may be; without a bound when it is made").PlaceHolder("SIZE").BytesVar(&c.bundleSize)
-	cmd.Flag("marker-ttl", "How long it is known of a node that it fell silent; 1d when it is made").PlaceHolder("AGE").DurationVar(&c.markerTTL)
 	cmd.Flag("dry-run", "Change nothing, show what would be done").UnNegatableBoolVar(&c.dryRun)
 	cmd.Flag("yes", "Do not ask").Short('y').UnNegatableBoolVar(&c.yes)
 	c.add(cmd)
@@ -43,8 +42,7 @@ func (a *app) addFleetInit(ctx context.Context, fleet *fisk.CmdClause) {
 
 func (c *fleetInitCommand) options() kvstore.Options {
 	return kvstore.Options{
-		Replicas: c.replicas, ReportAge: c.reportAge, ReportBytes: int64(c.reportSize),
-		BundleBytes: int64(c.bundleSize), MarkerTTL: c.markerTTL,
+		Replicas: c.replicas, ReportAge: c.reportAge, ReportBytes: int64(c.reportSize), BundleBytes: int64(c.bundleSize),
 	}
 }
 

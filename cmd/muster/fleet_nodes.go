@@ -145,7 +145,10 @@ func nodeRows(n nodeStanding, now time.Time) [][]string {
 			revision = fmt.Sprintf("%d of %d", s.Has, s.Want)
 		}
 		word := string(s.Outcome)
-		if !s.Done() {
+		switch {
+		case n.Silent:
+			word = outcome
+		case !s.Done():
 			word = string(s.Stand)
 		}
 		rows = append(rows, append(first, s.Key, revision, dash(word), oneLine(s.Why)))
