@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/choria-io/fisk"
 
@@ -28,9 +29,10 @@ type app struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	// interrupted is closed when somebody wants muster to end.
-	interrupted chan struct{}
-	ran         bool
-	err         error
+	interrupted   chan struct{}
+	interruptOnce sync.Once
+	ran           bool
+	err           error
 
 	logLevel, logFormat string
 	stateDir, configDir string
@@ -50,6 +52,8 @@ type app struct {
 func (a *app) commands(ctx context.Context) *fisk.Application {
 	a.types = resources.All()
 	cli := fisk.New("muster", "Keeps machines in their desired state, one of them or a fleet, over NATS")
+	// A value such as @reboot is that value, not the name of a file of arguments.
+	fisk.EnableFileExpansion = false
 	cli.Version(version())
 	cli.Writer(a.stdout)
 	cli.UsageWriter(a.stdout)

@@ -73,7 +73,7 @@ func (a *app) apply(ctx context.Context, c *applyCommand) error {
 		fmt.Fprintln(a.stderr, resolved.PreMessage)
 	}
 	run, err := a.reconcile(ctx, reconciliation{
-		session: session, resources: resolved.Resources, secrets: resolved.Secrets, command: "apply " + orStdin(c.source), manifest: identify(orStdin(c.source)), digest: source.Digest, facts: nodeFacts,
+		session: session, resources: resolved.Resources, secrets: resolved.Secrets, command: "apply " + orStdin(c.source), manifest: identify(orStdin(c.source)), journal: journalName(orStdin(c.source), source.Digest), digest: source.Digest, facts: nodeFacts,
 		scope:     resource.Scope{Noop: c.noop, Dir: source.Dir, MaxDepth: maxDepth},
 		stopFirst: resolved.FailOnError, noWait: c.noWait, diff: c.diff || (c.noop && !c.diffSet),
 		asJSON: c.asJSON,

@@ -142,6 +142,20 @@ func environ() map[string]string {
 	return out
 }
 
+// journalName tells a manifest from others: a file by where it really is, what
+// came from standard input by what it says.
+func journalName(source, digest string) string {
+	if source == "-" {
+		return source + " " + digest
+	}
+	name := identify(source)
+	if real, err := filepath.EvalSymlinks(name); err == nil {
+		return real
+	}
+
+	return name
+}
+
 // identify names a manifest: the absolute path of a file, else its source.
 func identify(source string) string {
 	if source == "-" || strings.Contains(source, "://") {

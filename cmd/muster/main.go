@@ -132,12 +132,15 @@ func (a *app) watchSignals(cancel context.CancelCauseFunc) (stop func()) {
 	signals := make(chan os.Signal, 2)
 	done := make(chan struct{})
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	// Whoever stops reading the output does not stop a run: a write is an error
+	// then. Caught and not ignored, because commands would inherit that.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	go func() {
 		for count := 0; ; count++ {
 			select {
 			case s := <-signals:
 				if count == 0 {
-					close(a.interrupted)
+					a.interrupt()
 					continue
 				}
 				cancel(fmt.Errorf("%s, twice", s))
@@ -152,6 +155,9 @@ func (a *app) watchSignals(cancel context.CancelCauseFunc) (stop func()) {
 		close(done)
 	}
 }
+
+// interrupt ends the command in good order.
+func (a *app) interrupt() { a.interruptOnce.Do(func() { close(a.interrupted) }) }
 
 // action makes a command of f.
 func (a *app) action(f func() error) fisk.Action {

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/segmentio/ksuid"
@@ -35,6 +38,8 @@ type reconciliation struct {
 	resources []*resource.Resource
 	secrets   []model.Secret
 	manifest  string
+	// journal names the manifest among others to which refreshes are owed; empty is manifest.
+	journal string
 	// command is what others are told that wait for this run; never the arguments as
 	// they were given, which may hold secrets.
 	command   string
@@ -79,10 +84,11 @@ func (a *app) reconcile(ctx context.Context, r reconciliation) (*model.Run, erro
 // that holds it, or changes nothing.
 func (a *app) enterRun(ctx context.Context, r reconciliation, opts *engine.Options) (unlock func(), err error) {
 	opts.Env.RunEnv = []string{envRun + "=" + opts.RunID, envState + "=" + a.stateDir}
+	// Noop reads what is owed, or it would not say what the run then does.
+	opts.Journal = engine.NewFileJournal(a.host(), a.stateDir, cmp.Or(r.journal, r.manifest))
 	if r.scope.Noop {
 		return func() {}, nil
 	}
-	opts.Journal = engine.NewFileJournal(a.host(), a.stateDir, r.manifest)
 	if parent := os.Getenv(envRun); parent != "" {
 		if holder, held, err := a.host().HolderOf(); err == nil && held && holder.RunID == parent {
 			opts.Joined = true
@@ -111,10 +117,16 @@ func (a *app) enterRun(ctx context.Context, r reconciliation, opts *engine.Optio
 func (a *app) graceful(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	done := make(chan struct{})
+	// A terminal that went away is no reason to leave a change half done.
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
 	go func() {
+		defer signal.Stop(hangups)
 		select {
 		case <-done:
 			return
+		case <-hangups:
+			a.interrupt()
 		case <-a.interrupted:
 		}
 		a.log.Warn("stopping after the change in hand; interrupt again to break it off")

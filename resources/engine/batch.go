@@ -27,7 +27,8 @@ type member struct {
 // wait for nothing that is still to come.
 func (r *run) batch(ctx context.Context, n *node, plan resource.Plan) []*member {
 	typ := n.res.Type
-	if typ.Probe != nil || (typ.ApplyAll == nil && typ.Parallel < 2) {
+	// With fail_on_error nothing may be changed beside what fails.
+	if typ.Probe != nil || (typ.ApplyAll == nil && typ.Parallel < 2) || r.opts.FailOnError {
 		return nil
 	}
 	most := len(r.graph.nodes)

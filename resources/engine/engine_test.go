@@ -516,6 +516,14 @@ func TestParallelChanges(t *testing.T) {
 	}
 }
 
+func TestFailOnErrorStopsAlsoAmongParallelChanges(t *testing.T) {
+	w := newWorld(t)
+	w.opts.FailOnError = true
+	w.run(w.graph("wide a value=1", "wide b value=1 fail_at=apply", "wide c value=1", "wide d value=1"))
+	w.outcomes("wide#a changed", "wide#b failed", "wide#c notrun", "wide#d notrun")
+	equal(t, w.m.actions(), []string{"set a", "tried b"})
+}
+
 func TestStopWaitsForTheBatchInHandOnly(t *testing.T) {
 	w := newWorld(t)
 	stop := make(chan struct{})

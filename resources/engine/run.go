@@ -189,13 +189,13 @@ func (r *run) recallDebts() {
 }
 
 // forgetDebts strikes out what is owed to resources that are not in the
-// manifest any more.
+// manifest any more, or subscribe to nothing.
 func (r *run) forgetDebts(ctx context.Context) {
 	if r.opts.Env.Scope.Noop || r.opts.Journal == nil {
 		return
 	}
 	for ref := range r.owed {
-		if _, still := r.graph.byRef[ref]; still {
+		if n, still := r.graph.byRef[ref]; still && len(n.subscribes) > 0 {
 			continue
 		}
 		if err := r.opts.Journal.Settle(ctx, ref); err != nil {

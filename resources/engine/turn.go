@@ -116,7 +116,7 @@ func (r *run) refreshed(n *node) bool {
 		}
 	}
 
-	return len(n.subscribes) == 0
+	return false
 }
 
 // due finds out what is to be done to a resource at its turn.

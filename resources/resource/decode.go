@@ -49,10 +49,43 @@ func Decode(t *Type, properties Value, pos model.Position) (*Resource, model.Pro
 	d.problems = append(d.problems, checkCommon(r, late)...)
 	d.place(places, pos)
 	if len(d.problems) > 0 {
-		return nil, d.problems
+		return nil, d.redacted(r, properties)
 	}
 
 	return r, nil
+}
+
+// redacted gives the problems without the secrets of the resource, and without
+// the values of one that is marked sensitive: what is wrong with a value is told
+// by quoting it.
+func (d *decoder) redacted(r *Resource, properties Value) model.Problems {
+	secrets := d.secrets
+	if r.Meta().Sensitive {
+		for _, e := range properties.Entries {
+			if p, known := find(r.Type.properties, e.Key); known && !p.Common {
+				collectTexts(e.Value, &secrets)
+			}
+		}
+	}
+	redactor := model.NewRedactor(secrets...)
+	for i := range d.problems {
+		p := &d.problems[i]
+		p.Message, p.Hint = redactor.Redact(p.Message), redactor.Redact(p.Hint)
+	}
+
+	return d.problems
+}
+
+func collectTexts(v Value, out *[]model.Secret) {
+	if v.IsScalar() {
+		*out = append(*out, model.NewSecret(v.Text))
+	}
+	for _, item := range v.Items {
+		collectTexts(item, out)
+	}
+	for _, e := range v.Entries {
+		collectTexts(e.Value, out)
+	}
 }
 
 // DecodeQuestion is Decode for a resource that is only asked about: what is not
