@@ -1,9 +1,11 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -102,9 +104,15 @@ func TestKillAtRandomMoments(t *testing.T) {
 	}
 }
 
-// TestTermFinishesTheChangeInHand sends SIGTERM to a run whose command has a
+// TestSignalFinishesTheChangeInHand sends a signal to a run whose command has a
 // child: the command comes to its end, the rest is reported as not run.
-func TestTermFinishesTheChangeInHand(t *testing.T) {
+func TestSignalFinishesTheChangeInHand(t *testing.T) {
+	for name, signal := range map[string]syscall.Signal{"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "HUP": syscall.SIGHUP} {
+		t.Run(name, func(t *testing.T) { finishesTheChangeInHand(t, signal) })
+	}
+}
+
+func finishesTheChangeInHand(t *testing.T, signal syscall.Signal) {
 	dir := t.TempDir()
 	gate, held := filepath.Join(dir, "gate"), filepath.Join(dir, "held")
 	if err := syscall.Mkfifo(gate, 0o600); err != nil {
@@ -119,7 +127,7 @@ muster:
 `, dir))
 	p := start(t, filepath.Join(dir, "state"), "apply", manifest)
 	await(t, "the command runs", func() bool { return exists(held) })
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := p.cmd.Process.Signal(signal); err != nil {
 		t.Fatal(err)
 	}
 	await(t, "the signal was seen", func() bool { return strings.Contains(p.text.String(), "stopping after the change in hand") })
@@ -133,6 +141,26 @@ muster:
 			t.Errorf("%q is missing in\n%s", want, text)
 		}
 	}
+}
+
+// TestReaderThatLeaves closes the pipe that the events are written to: the run
+// goes on to its end all the same.
+func TestReaderThatLeaves(t *testing.T) {
+	dir := t.TempDir()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("muster", "apply", "--json", filesManifest(t, dir))
+	cmd.Env = append(os.Environ(), "MUSTER_STATE_DIR="+filepath.Join(t.TempDir(), "state"))
+	cmd.Stdout = w
+	if err := errors.Join(cmd.Start(), w.Close(), r.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	checkFiles(t, dir, true)
 }
 
 // TestSecondTermKillsTheCommand and all its children.
