@@ -18,6 +18,10 @@ import (
 const (
 	release       = "bookworm"
 	defaultMirror = "http://deb.debian.org/debian"
+	// packages are what a machine that boots needs beyond the least.
+	packages = "dbus,systemd,systemd-sysv"
+	// name is that of the root: another list of packages makes another root.
+	name = release + "-systemd"
 )
 
 // Checkout gives the root of the module that the test is part of.
@@ -38,8 +42,8 @@ func Checkout(t testing.TB) string {
 	return ""
 }
 
-// Debian gives the directory of a minimal Debian, which is made when it is not
-// there yet. Nobody writes to it.
+// Debian gives the directory of a minimal Debian with systemd, which is made
+// when it is not there yet. Nobody writes to it.
 func Debian(t testing.TB) string {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -49,8 +53,8 @@ func Debian(t testing.TB) string {
 	if err := os.MkdirAll(cache, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	defer lock(t, filepath.Join(cache, release+".lock"))()
-	root := filepath.Join(cache, release)
+	defer lock(t, filepath.Join(cache, name+".lock"))()
+	root := filepath.Join(cache, name)
 	if _, err := os.Stat(root); err == nil {
 		return root
 	}
@@ -82,7 +86,7 @@ func bootstrap(t testing.TB, root string) error {
 	if err := os.RemoveAll(part); err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(t.Context(), "/usr/sbin/debootstrap", "--variant=minbase", release, part, mirror())
+	cmd := exec.CommandContext(t.Context(), "/usr/sbin/debootstrap", "--variant=minbase", "--include="+packages, release, part, mirror())
 	out, err := cmd.CombinedOutput()
 	if errors.Is(err, fs.ErrNotExist) {
 		t.Fatal("debootstrap is not installed: apt-get install debootstrap")
@@ -91,14 +95,18 @@ func bootstrap(t testing.TB, root string) error {
 		t.Logf("%s", out)
 		return err
 	}
-	packages, err := filepath.Glob(filepath.Join(part, "var/cache/apt/archives/*.deb"))
+	archives, err := filepath.Glob(filepath.Join(part, "var/cache/apt/archives/*.deb"))
 	if err != nil {
 		return err
 	}
-	for _, path := range packages {
+	for _, path := range archives {
 		if err := os.Remove(path); err != nil {
 			return err
 		}
+	}
+	// An empty machine-id is filled in at boot.
+	if err := os.WriteFile(filepath.Join(part, "etc/machine-id"), nil, 0o444); err != nil {
+		return err
 	}
 
 	return os.Rename(part, root)

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -22,8 +23,13 @@ import (
 // was made from is gone with the test.
 type Machine struct {
 	t testing.TB
-	// pid is a process in the machine's namespaces.
+	// pid is a process that sees the machine's file system below root, and what
+	// was written to it below up.
 	pid int
+	// enter are the arguments of nsenter that lead into the machine.
+	enter []string
+	// root is the machine's file system as this process sees it.
+	root string
 }
 
 // The machine's place in its mount namespace.
@@ -33,12 +39,16 @@ const (
 	up   = work + "/up"
 )
 
+// overlay makes a file system in memory over the Debian at $base.
+const overlay = `mount -t tmpfs -o mode=755 tmpfs ` + work + `
+mkdir ` + up + ` ` + work + `/work ` + root + `
+mount -t overlay overlay -o "lowerdir=$base,upperdir=` + up + `,workdir=` + work + `/work" ` + root
+
 // enter makes the machine in new namespaces, says so, and keeps them until its
 // input ends, which happens at the latest when the test's process does.
 const enter = `set -e
-mount -t tmpfs tmpfs ` + work + `
-mkdir ` + up + ` ` + work + `/work ` + root + `
-mount -t overlay overlay -o "lowerdir=$1,upperdir=` + up + `,workdir=` + work + `/work" ` + root + `
+base=$1
+` + overlay + `
 mount -t proc -o ro proc ` + root + `/proc
 mount -t tmpfs -o mode=755 tmpfs ` + root + `/dev
 for device in null zero full random urandom tty; do
@@ -78,7 +88,13 @@ func New(t testing.TB) *Machine {
 		t.Fatalf("the machine did not start (%v): %s", err, complaints.String())
 	}
 
-	return &Machine{t: t, pid: cmd.Process.Pid}
+	pid := strconv.Itoa(cmd.Process.Pid)
+
+	return &Machine{
+		t: t, pid: cmd.Process.Pid,
+		enter: []string{"--mount", "--net", "--target", pid, "chroot", root},
+		root:  "/proc/" + pid + "/root" + root,
+	}
 }
 
 // Result is what came of a command.
@@ -90,8 +106,7 @@ type Result struct {
 // Run runs a command in the machine and waits for its end.
 func (m *Machine) Run(args ...string) Result {
 	m.t.Helper()
-	enter := []string{"--mount", "--net", "--target", strconv.Itoa(m.pid), "chroot", root}
-	cmd := exec.CommandContext(m.t.Context(), "nsenter", append(enter, args...)...)
+	cmd := exec.CommandContext(m.t.Context(), "nsenter", append(slices.Clone(m.enter), args...)...)
 	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C.UTF-8"}
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -104,15 +119,10 @@ func (m *Machine) Run(args ...string) Result {
 	return Result{Code: cmd.ProcessState.ExitCode(), Stdout: stdout.String(), Stderr: stderr.String()}
 }
 
-// outside gives the path of the machine's own as this process sees it.
-func (m *Machine) outside(path string) string {
-	return fmt.Sprintf("/proc/%d/root%s", m.pid, path)
-}
-
 // Copy copies a file or directory of this machine into that one.
 func (m *Machine) Copy(from, to string) {
 	m.t.Helper()
-	target := m.outside(filepath.Join(root, to))
+	target := filepath.Join(m.root, to)
 	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
 		m.t.Fatal(err)
 	}
@@ -127,5 +137,5 @@ func (m *Machine) Copy(from, to string) {
 func (m *Machine) Changes() hosttest.Tree {
 	m.t.Helper()
 
-	return hosttest.Snapshot(m.t, m.outside(up))
+	return hosttest.Snapshot(m.t, fmt.Sprintf("/proc/%d/root%s", m.pid, up))
 }
