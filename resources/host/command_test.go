@@ -309,3 +309,18 @@ func TestRunThatNeverBeganSaysWhy(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 }
+
+func TestFindProgram(t *testing.T) {
+	dir := t.TempDir()
+	program := filepath.Join(dir, "tool")
+	if err := os.WriteFile(program, []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", "relative:"+dir)
+	if got, err := host.FindProgram("tool"); got != program || err != nil {
+		t.Errorf("it is %q: %v", got, err)
+	}
+	if _, err := host.FindProgram("other"); !errors.Is(err, host.ErrNotFound) {
+		t.Errorf("one that is not there: %v", err)
+	}
+}

@@ -87,3 +87,18 @@ func syncDir(dir *os.File) error {
 
 	return nil
 }
+
+// SyncFileSystem makes durable all that was written to the file system that
+// holds the directory at path, for what others have written there.
+func (h *Host) SyncFileSystem(path string) error {
+	dir, err := openDir(path)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if err := retry(func() error { return unix.Syncfs(int(dir.Fd())) }); err != nil {
+		return &fs.PathError{Op: "syncfs", Path: path, Err: err}
+	}
+
+	return nil
+}

@@ -43,6 +43,12 @@ func lookupEnv(env []string, name string) string {
 	return ""
 }
 
+// FindProgram gives the path of the program that Run would start for a name.
+// One that is not there is an error that wraps ErrNotFound.
+func FindProgram(name string) (string, error) {
+	return findProgram(name, "", environment(Command{}))
+}
+
 // findProgram gives the path of a program. A relative one is relative to dir,
 // as the system sees it after it has gone there.
 func findProgram(name, dir string, env []string) (string, error) {

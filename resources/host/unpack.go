@@ -14,11 +14,11 @@ import (
 	"strings"
 )
 
-// The errors of Unpack, wrapped with the name of the entry. More bytes than
+// The errors of Unpack and Inspect, wrapped with the name of the entry. More bytes than
 // the limit allows is ErrTooLarge.
 var (
-	// ErrNotArchive is something that is no tar.gz, or a damaged one.
-	ErrNotArchive = errors.New("not a valid tar.gz")
+	// ErrNotArchive is something that is no archive of its format, or a damaged one.
+	ErrNotArchive = errors.New("not a valid archive")
 	// ErrUnsafeEntry is an entry that would land outside of the target, lead out
 	// of it, or take the place of another.
 	ErrUnsafeEntry = errors.New("unsafe entry")
@@ -40,6 +40,17 @@ type UnpackLimits struct {
 	Entries int
 }
 
+func (l UnpackLimits) orDefaults() UnpackLimits {
+	if l.Bytes == 0 {
+		l.Bytes = DefaultUnpackBytes
+	}
+	if l.Entries == 0 {
+		l.Entries = DefaultUnpackEntries
+	}
+
+	return l
+}
+
 // Unpack unpacks a tar.gz into dir, which must exist. Regular files,
 // directories and symbolic links that stay inside are taken; whatever else is
 // in it, is absolute, has a .. in its name, goes through a link or stands there
@@ -47,12 +58,7 @@ type UnpackLimits struct {
 // owner is the process. After an error dir holds a part of the archive: the
 // caller, who made dir for it, removes it.
 func (h *Host) Unpack(ctx context.Context, r io.Reader, dir string, limits UnpackLimits) error {
-	if limits.Bytes == 0 {
-		limits.Bytes = DefaultUnpackBytes
-	}
-	if limits.Entries == 0 {
-		limits.Entries = DefaultUnpackEntries
-	}
+	limits = limits.orDefaults()
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err
@@ -63,25 +69,32 @@ func (h *Host) Unpack(ctx context.Context, r io.Reader, dir string, limits Unpac
 		return archiveError(err)
 	}
 	u := &unpacking{root: root, left: limits, dirs: map[string]bool{".": true}}
-	archive := tar.NewReader(unzipped)
+	if err := eachEntry(unzipped, u.entry); err != nil {
+		return err
+	}
+
+	return drain(unzipped, u.left.Bytes)
+}
+
+// eachEntry hands out the entries of a tar, in their order.
+func eachEntry(r io.Reader, visit func(header *tar.Header, content io.Reader) error) error {
+	archive := tar.NewReader(r)
 	for {
 		header, err := archive.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
 			return archiveError(err)
 		}
-		if err := u.entry(header, archive); err != nil {
+		if err := visit(header, archive); err != nil {
 			return fmt.Errorf("%q: %w", header.Name, err)
 		}
 	}
-
-	return u.drain(unzipped)
 }
 
 // sourceReader tells what is wrong with the source from what is wrong with the
-// archive in it, and ends when its context does. It lives for one call of Unpack.
+// archive in it, and ends when its context does. It lives for one call.
 type sourceReader struct {
 	ctx context.Context
 	r   io.Reader
@@ -249,13 +262,14 @@ func taken(err error) error {
 	return err
 }
 
-// drain reads what follows the archive, which is padding, up to the checksum at the end.
-func (u *unpacking) drain(r io.Reader) error {
-	n, err := io.Copy(io.Discard, io.LimitReader(r, u.left.Bytes+1))
+// drain reads what follows the archive, which is padding, up to the checksum at
+// the end, but at most as many bytes as are left.
+func drain(r io.Reader, left int64) error {
+	n, err := io.Copy(io.Discard, io.LimitReader(r, left+1))
 	switch {
 	case err != nil:
 		return archiveError(err)
-	case n > u.left.Bytes:
+	case n > left:
 		return ErrTooLarge
 	default:
 		return nil

@@ -1,0 +1,358 @@
+package host_test
+
+import (
+	"archive/tar"
+	pkzip "archive/zip"
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/testing/hosttest"
+)
+
+// member is an entry of a zip.
+type member struct {
+	name, content string
+	mode          fs.FileMode
+	change        func(*pkzip.FileHeader)
+}
+
+func packZip(t testing.TB, members ...member) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w := pkzip.NewWriter(&out)
+	for _, m := range members {
+		header := &pkzip.FileHeader{Name: m.name, Method: pkzip.Deflate}
+		header.SetMode(m.mode)
+		if m.change != nil {
+			m.change(header)
+		}
+		f, err := w.CreateHeader(header)
+		if err == nil {
+			_, err = io.WriteString(f, m.content)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	return out.Bytes()
+}
+
+// inspect writes an archive and inspects it for the directory target next to it.
+func inspect(t testing.TB, dir string, content []byte, format host.ArchiveFormat, limits host.UnpackLimits) (host.ArchiveIndex, error) {
+	t.Helper()
+	path := filepath.Join(dir, "archive")
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	return host.New(host.Options{}).Inspect(t.Context(), path, format, filepath.Join(dir, "target"), limits)
+}
+
+func TestInspect(t *testing.T) {
+	entries := []tar.Header{
+		{Typeflag: tar.TypeXGlobalHeader, Name: "pax_global_header"},
+		directory("./", 0o755), directory("app/bin/", 0o755), regular("app/bin/tool", "12345", 0o4755), regular("app/conf", "678", 0o644),
+		link("app/current", "bin/tool"), link("app/bin/up", "../conf"), regular("app/conf", "9", 0o644),
+		{Typeflag: tar.TypeLink, Name: "app/tool2", Linkname: "app/bin/tool"},
+	}
+	members := []member{
+		{name: "app/", mode: fs.ModeDir | 0o755},
+		{name: "app/current", content: "bin/tool", mode: fs.ModeSymlink | 0o777},
+		{name: "app/bin/tool", content: "12345", mode: 0o755},
+		{name: `app\conf`, content: "6789", mode: 0o644},
+	}
+	for name, c := range map[string]struct {
+		content []byte
+		format  host.ArchiveFormat
+		want    host.ArchiveIndex
+	}{
+		"tar":       {pack(t, entries...), host.Tar, host.ArchiveIndex{Entries: 9, Bytes: 9}},
+		"tar.gz":    {zip(t, pack(t, entries...)), host.TarGz, host.ArchiveIndex{Entries: 9, Bytes: 9}},
+		"zip":       {packZip(t, members...), host.Zip, host.ArchiveIndex{Entries: 4, Bytes: 9}},
+		"empty tar": {pack(t), host.Tar, host.ArchiveIndex{}},
+		"empty zip": {packZip(t), host.Zip, host.ArchiveIndex{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.Mkdir(filepath.Join(dir, "target"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			before := hosttest.Snapshot(t, filepath.Join(dir, "target"))
+			got, err := inspect(t, dir, c.content, c.format, host.UnpackLimits{Bytes: 9, Entries: 9})
+			if err != nil || got != c.want {
+				t.Errorf("it is %+v, want %+v: %v", got, c.want, err)
+			}
+			if diff := hosttest.SnapshotDiff(before, hosttest.Snapshot(t, filepath.Join(dir, "target"))); len(diff) > 0 {
+				t.Errorf("it changed the target: %v", diff)
+			}
+		})
+	}
+}
+
+func TestInspectRefusesTars(t *testing.T) {
+	for name, c := range map[string]struct {
+		entries []tar.Header
+		is      error
+	}{
+		"an absolute name":          {[]tar.Header{regular("/abs", "x", 0o644)}, host.ErrUnsafeEntry},
+		"an absolute directory":     {[]tar.Header{directory("/abs", 0o755)}, host.ErrUnsafeEntry},
+		"a name that goes up":       {[]tar.Header{regular("../up", "x", 0o644)}, host.ErrUnsafeEntry},
+		"a name with .. inside":     {[]tar.Header{regular("a/../b", "x", 0o644)}, host.ErrUnsafeEntry},
+		"an absolute link":          {[]tar.Header{link("l", "/etc/passwd")}, host.ErrUnsafeEntry},
+		"a link that goes up":       {[]tar.Header{link("l", "../out")}, host.ErrUnsafeEntry},
+		"a link through a link":     {[]tar.Header{link("a/b/top", "../.."), link("l", "a/b/top/../out")}, host.ErrUnsafeEntry},
+		"a file through a link":     {[]tar.Header{directory("d", 0o755), link("l", "d"), regular("l/file", "x", 0o644)}, host.ErrUnsafeEntry},
+		"a file below a link":       {[]tar.Header{directory("d/e", 0o755), link("l", "d"), regular("l/e/file", "x", 0o644)}, host.ErrUnsafeEntry},
+		"a file over a link":        {[]tar.Header{link("l", "other"), regular("l", "x", 0o644)}, host.ErrUnsafeEntry},
+		"a link over a directory":   {[]tar.Header{regular("d/file", "x", 0o644), link("d", "other")}, host.ErrUnsafeEntry},
+		"a directory over a link":   {[]tar.Header{link("l", "other"), directory("l", 0o755)}, host.ErrUnsafeEntry},
+		"a hard link that goes up":  {[]tar.Header{{Typeflag: tar.TypeLink, Name: "h", Linkname: "../secret"}}, host.ErrUnsafeEntry},
+		"an absolute hard link":     {[]tar.Header{{Typeflag: tar.TypeLink, Name: "h", Linkname: "/etc/shadow"}}, host.ErrUnsafeEntry},
+		"a hard link to a link":     {[]tar.Header{link("a/l", "../x"), {Typeflag: tar.TypeLink, Name: "h", Linkname: "a/l"}}, host.ErrUnsafeEntry},
+		"a hard link through one":   {[]tar.Header{link("l", "d"), {Typeflag: tar.TypeLink, Name: "h", Linkname: "l/x"}}, host.ErrUnsafeEntry},
+		"a character device":        {[]tar.Header{{Typeflag: tar.TypeChar, Name: "null", Devmajor: 1, Devminor: 3}}, host.ErrEntryType},
+		"a block device":            {[]tar.Header{{Typeflag: tar.TypeBlock, Name: "sda", Devmajor: 8}}, host.ErrEntryType},
+		"a fifo":                    {[]tar.Header{{Typeflag: tar.TypeFifo, Name: "fifo"}}, host.ErrEntryType},
+		"more bytes than allowed":   {[]tar.Header{regular("a", strings.Repeat("x", 600), 0o644), regular("b", strings.Repeat("x", 600), 0o644)}, host.ErrTooLarge},
+		"more entries than allowed": {[]tar.Header{directory("a", 0o755), directory("b", 0o755), directory("c", 0o755), directory("d", 0o755)}, host.ErrTooManyEntries},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, format := range []host.ArchiveFormat{host.Tar, host.TarGz} {
+				content := pack(t, c.entries...)
+				if format == host.TarGz {
+					content = zip(t, content)
+				}
+				_, err := inspect(t, t.TempDir(), content, format, host.UnpackLimits{Bytes: 1000, Entries: 3})
+				if !errors.Is(err, c.is) {
+					t.Errorf("%s: the error is %v, want %v", format, err, c.is)
+				}
+				if last := c.entries[len(c.entries)-1].Name; err == nil || !strings.Contains(err.Error(), last) {
+					t.Errorf("%s: the error does not name %q: %v", format, last, err)
+				}
+			}
+		})
+	}
+}
+
+// withExtra gives an entry another name in the field that unzip prefers.
+func withExtra(name string) func(*pkzip.FileHeader) {
+	return func(h *pkzip.FileHeader) {
+		field := binary.LittleEndian.AppendUint16(nil, 0x7075)
+		field = binary.LittleEndian.AppendUint16(field, uint16(5+len(name)))
+		h.Extra = append(append(field, 1, 0, 0, 0, 0), name...)
+	}
+}
+
+func TestInspectRefusesZips(t *testing.T) {
+	kind := func(kind uint32) func(*pkzip.FileHeader) {
+		return func(h *pkzip.FileHeader) { h.ExternalAttrs = (kind | 0o644) << 16 }
+	}
+	for name, c := range map[string]struct {
+		members []member
+		is      error
+	}{
+		"an absolute name":          {[]member{{name: "/abs"}}, host.ErrUnsafeEntry},
+		"a name that goes up":       {[]member{{name: "../up"}}, host.ErrUnsafeEntry},
+		"a name of Windows":         {[]member{{name: `..\up`}}, host.ErrUnsafeEntry},
+		"a root of Windows":         {[]member{{name: `\up`}}, host.ErrUnsafeEntry},
+		"a name unzip would change": {[]member{{name: ".\x01./up"}}, host.ErrUnsafeEntry},
+		"two names":                 {[]member{{name: "good", change: withExtra("../up")}}, host.ErrUnsafeEntry},
+		"an absolute link":          {[]member{{name: "l", content: "/etc/passwd", mode: fs.ModeSymlink | 0o777}}, host.ErrUnsafeEntry},
+		"a link that goes up":       {[]member{{name: "l", content: "../out", mode: fs.ModeSymlink | 0o777}}, host.ErrUnsafeEntry},
+		"a link without a system":   {[]member{{name: "l", content: "../out", change: kind(0o120000)}}, host.ErrUnsafeEntry},
+		"a link of a whole page":    {[]member{{name: "l", content: strings.Repeat("x", 5000), mode: fs.ModeSymlink | 0o777}}, host.ErrUnsafeEntry},
+		"a file through a link":     {[]member{{name: "l/file"}, {name: "l", content: "d", mode: fs.ModeSymlink | 0o777}}, host.ErrUnsafeEntry},
+		"a file over a link":        {[]member{{name: "l"}, {name: "l", content: "d", mode: fs.ModeSymlink | 0o777}}, host.ErrUnsafeEntry},
+		"a device":                  {[]member{{name: "null", change: kind(0o020000)}}, host.ErrEntryType},
+		"a fifo":                    {[]member{{name: "fifo", change: kind(0o010000)}}, host.ErrEntryType},
+		"an encrypted file":         {[]member{{name: "f", change: func(h *pkzip.FileHeader) { h.Flags |= 1 }}}, host.ErrEntryType},
+		"more bytes than allowed":   {[]member{{name: "a", content: strings.Repeat("x", 600)}, {name: "b", content: strings.Repeat("x", 600)}}, host.ErrTooLarge},
+		"more entries than allowed": {[]member{{name: "a"}, {name: "b"}, {name: "c"}}, host.ErrTooManyEntries},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := inspect(t, t.TempDir(), packZip(t, c.members...), host.Zip, host.UnpackLimits{Bytes: 1000, Entries: 2}); !errors.Is(err, c.is) {
+				t.Errorf("the error is %v, want %v", err, c.is)
+			}
+		})
+	}
+}
+
+// TestInspectOfWhatStandsInTheTarget has links on the disk.
+func TestInspectOfWhatStandsInTheTarget(t *testing.T) {
+	dir := t.TempDir()
+	target := filepath.Join(dir, "target")
+	err := errors.Join(os.MkdirAll(filepath.Join(target, "real"), 0o755), os.Mkdir(filepath.Join(dir, "outside"), 0o755),
+		os.Symlink("real", filepath.Join(target, "in")), os.Symlink("../outside", filepath.Join(target, "out")),
+		os.Symlink("nowhere", filepath.Join(target, "dangling")), os.Symlink("..", filepath.Join(target, "real", "up")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, refused := range map[string]bool{
+		"file": false, "real/file": false, "in/file": false, "in/up/real/file": false, "new/file": false, "out": false,
+		"out/file": true, "in/up/out/deep/file": true, "dangling/file": true,
+	} {
+		_, err := inspect(t, dir, pack(t, regular(name, "x", 0o644)), host.Tar, host.UnpackLimits{})
+		if errors.Is(err, host.ErrUnsafeEntry) != refused || !refused && err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := inspect(t, dir, pack(t, directory("out", 0o755)), host.Tar, host.UnpackLimits{}); !errors.Is(err, host.ErrUnsafeEntry) {
+		t.Errorf("a directory over a link that leads out: %v", err)
+	}
+	if _, err := inspect(t, dir, pack(t, tar.Header{Typeflag: tar.TypeLink, Name: "h", Linkname: "out/x"}), host.Tar, host.UnpackLimits{}); !errors.Is(err, host.ErrUnsafeEntry) {
+		t.Errorf("a hard link through a link that leads out: %v", err)
+	}
+}
+
+func TestInspectOfWhatIsNoArchive(t *testing.T) {
+	plain := pack(t, regular("one", strings.Repeat("content", 1000), 0o644), regular("two", "x", 0o644))
+	zipped, pk := zip(t, plain), packZip(t, member{name: "file", content: strings.Repeat("content", 1000)})
+	change := func(b []byte, at int) []byte {
+		b = bytes.Clone(b)
+		b[(at+len(b))%len(b)] ^= 1
+		return b
+	}
+	for name, c := range map[string]struct {
+		content []byte
+		format  host.ArchiveFormat
+		says    string
+	}{
+		"nothing, tar.gz":          {nil, host.TarGz, "as tar.gz it is not a valid archive: EOF, it is empty"},
+		"nothing, zip":             {nil, host.Zip, "as zip it is not a valid archive: zip: not a valid zip file, it is empty"},
+		"nothing, tar":             {nil, host.Tar, "it was cut short, it is empty"},
+		"a page, tar.gz":           {[]byte("<!DOCTYPE html><title>Sign in</title>"), host.TarGz, "its content looks like text/html"},
+		"a page, tar":              {[]byte("<!DOCTYPE html><title>Sign in</title>"), host.Tar, "its content looks like text/html"},
+		"a page, zip":              {[]byte("<!DOCTYPE html><title>Sign in</title>"), host.Zip, "its content looks like text/html"},
+		"a zip as tar.gz":          {pk, host.TarGz, "application/zip"},
+		"a tar.gz as tar":          {zipped, host.Tar, "application/x-gzip"},
+		"a tar.gz as zip":          {zipped, host.Zip, "application/x-gzip"},
+		"a tar as tar.gz":          {plain, host.TarGz, "gzip: invalid header"},
+		"tar.gz cut short":         {zipped[:len(zipped)/2], host.TarGz, "unexpected EOF"},
+		"tar cut within a file":    {plain[:2000], host.Tar, "unexpected EOF"},
+		"tar cut between files":    {plain[:512+7168], host.Tar, "the mark at its end is missing"},
+		"zip cut short":            {pk[:len(pk)-10], host.Zip, "not a valid zip file"},
+		"tar.gz, a wrong checksum": {change(zipped, -6), host.TarGz, "checksum"},
+		"zip, damaged":             {change(pk, 50), host.Zip, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := inspect(t, t.TempDir(), c.content, c.format, host.UnpackLimits{})
+			if !errors.Is(err, host.ErrNotArchive) || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("the error is %v, without %q", err, c.says)
+			}
+		})
+	}
+	dir := t.TempDir()
+	if _, err := host.New(host.Options{}).Inspect(t.Context(), filepath.Join(dir, "none"), host.Tar, dir, host.UnpackLimits{}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no archive: %v", err)
+	}
+	stopped := errors.New("interrupted")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(stopped)
+	for format, content := range map[host.ArchiveFormat][]byte{host.Tar: plain, host.TarGz: zipped, host.Zip: pk} {
+		path := filepath.Join(dir, "archive")
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := host.New(host.Options{}).Inspect(ctx, path, format, dir, host.UnpackLimits{}); !errors.Is(err, stopped) {
+			t.Errorf("%s, a context that has ended: %v", format, err)
+		}
+	}
+}
+
+// TestInspectOfBombs has archives that say less than they hold, and more than they may.
+func TestInspectOfBombs(t *testing.T) {
+	header := regular("bomb", "", 0o644)
+	header.Size = 1 << 40
+	var packed bytes.Buffer
+	if err := tar.NewWriter(&packed).WriteHeader(&header); err != nil {
+		t.Fatal(err)
+	}
+	limits := host.UnpackLimits{Bytes: 1 << 20}
+	if _, err := inspect(t, t.TempDir(), zip(t, packed.Bytes()), host.TarGz, limits); !errors.Is(err, host.ErrTooLarge) {
+		t.Errorf("a large file: %v", err)
+	}
+	padding := zip(t, append(pack(t, regular("f", "x", 0o644)), make([]byte, 4<<20)...))
+	if _, err := inspect(t, t.TempDir(), padding, host.TarGz, limits); !errors.Is(err, host.ErrTooLarge) {
+		t.Errorf("padding without end: %v", err)
+	}
+	lying := packZip(t, member{name: "bomb", content: string(make([]byte, 4<<20))})
+	at := bytes.LastIndex(lying, []byte("PK\x01\x02"))
+	binary.LittleEndian.PutUint32(lying[at+24:], 10)
+	if _, err := inspect(t, t.TempDir(), lying, host.Zip, limits); err == nil {
+		t.Error("a zip that says less than it holds is taken")
+	}
+	if _, err := inspect(t, t.TempDir(), packZip(t, member{name: "bomb", content: string(make([]byte, 4<<20))}), host.Zip, limits); !errors.Is(err, host.ErrTooLarge) {
+		t.Error("a zip with more than is allowed is taken")
+	}
+	dir := t.TempDir()
+	hole, err := os.Create(filepath.Join(dir, "hole"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(hole.Truncate(8<<30), hole.Close()); err != nil {
+		t.Fatal(err)
+	}
+	result, err := host.New(host.Options{}).Run(t.Context(), host.Command{Argv: []string{"tar", "-cSf", "sparse.tar", "hole"}, Dir: dir})
+	if err != nil || result.ExitCode != 0 {
+		t.Fatal(err, result.Stderr)
+	}
+	sparse, err := os.ReadFile(filepath.Join(dir, "sparse.tar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := inspect(t, dir, sparse, host.Tar, limits); !errors.Is(err, host.ErrTooLarge) {
+		t.Errorf("a file that is all hole: %v", err)
+	}
+}
+
+// FuzzInspect has whatever Inspect lets pass unpacked by tar: nothing of that
+// may land outside of the target.
+func FuzzInspect(f *testing.F) {
+	for _, entries := range [][]tar.Header{
+		{regular("manifest.yaml", "muster: {}", 0o644), directory("d/", 0o755), regular("d/f", "x", 0o6777)},
+		{link("l", "d/f"), regular("d/f", "x", 0o644), {Typeflag: tar.TypeLink, Name: "h", Linkname: "d/f"}},
+		{link("a/b/top", "../.."), link("l", "a/b/top/../out")},
+		{regular("../up", "x", 0o644)},
+		{regular("out/file", "x", 0o644)},
+		{directory("d", 0o755), link("l", "d"), regular("l/file", "x", 0o644)},
+		{{Typeflag: tar.TypeLink, Name: "h", Linkname: "../secret"}},
+	} {
+		f.Add(pack(f, entries...))
+	}
+	f.Fuzz(func(t *testing.T, content []byte) {
+		dir := t.TempDir()
+		target := filepath.Join(dir, "target")
+		err := errors.Join(os.Mkdir(target, 0o755), os.WriteFile(filepath.Join(dir, "secret"), []byte("kept"), 0o600), os.Symlink("..", filepath.Join(target, "out")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for format, content := range map[host.ArchiveFormat][]byte{host.Zip: content, host.TarGz: content} {
+			_, _ = inspect(t, dir, content, format, host.UnpackLimits{Bytes: 1 << 16, Entries: 50})
+		}
+		if _, err := inspect(t, dir, content, host.Tar, host.UnpackLimits{Bytes: 1 << 16, Entries: 50}); err != nil {
+			return
+		}
+		before := hosttest.Snapshot(t, dir)
+		if _, err := host.New(host.Options{}).Run(t.Context(), host.Command{Argv: []string{"tar", "-xf", dir + "/archive", "--no-same-owner", "--no-same-permissions", "-C", target}}); err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range hosttest.SnapshotDiff(before, hosttest.Snapshot(t, dir)) {
+			if !strings.HasPrefix(line, "target") {
+				t.Errorf("outside of the target: %s", line)
+			}
+		}
+	})
+}
