@@ -2,52 +2,30 @@ package manifest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"time"
 
-	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host/web"
 )
 
+// fetchTimeout bounds the fetching of a document or bundle.
+const fetchTimeout = 10 * time.Minute
+
 // newClient makes the client that is used when none is given.
-func newClient() *http.Client {
-	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, ResponseHeaderTimeout: 30 * time.Second, TLSHandshakeTimeout: 15 * time.Second}
-
-	return &http.Client{Timeout: 10 * time.Minute, Transport: transport, CheckRedirect: noDowngrade}
-}
-
-// noDowngrade refuses a redirect that would give up encryption.
-func noDowngrade(req *http.Request, via []*http.Request) error {
-	switch {
-	case len(via) >= 10:
-		return errors.New("more than 10 redirects")
-	case via[len(via)-1].URL.Scheme == "https" && req.URL.Scheme != "https":
-		return errors.New("redirected from https to " + req.URL.Scheme)
-	default:
-		return nil
-	}
-}
+func newClient() *http.Client { return web.NewClient(web.Options{Timeout: fetchTimeout}) }
 
 // openHTTP asks for a URL. What it says of it never holds credentials: neither
 // those before the host nor the query.
 func (l *Loader) openHTTP(ctx context.Context, source string) (*opened, error) {
-	u, err := url.Parse(source)
-	if err != nil || u.Host == "" {
-		// The parser's own words may hold a part of a password.
-		return nil, fmt.Errorf("%w: the URL cannot be read: percent-encode what is special in it, such as / or @ in a password", ErrSource)
-	}
-	name := u.Scheme + "://" + u.Host + u.EscapedPath()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, source, nil)
+	req, secrets, err := web.NewRequest(ctx, source)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s", ErrSource, name)
+		return nil, fmt.Errorf("%w: %w", ErrSource, err)
 	}
-	// A packed answer would be unpacked on the way and no longer be the bundle that was published.
-	req.Header.Set("Accept-Encoding", "identity")
+	name := web.Name(req.URL)
 	resp, err := l.opts.HTTP.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, withoutCredentials(u, err))
+		return nil, fmt.Errorf("%s: %w", name, web.WithoutCredentials(err, secrets...))
 	}
 	if resp.StatusCode != http.StatusOK {
 		_ = resp.Body.Close()
@@ -59,26 +37,4 @@ func (l *Loader) openHTTP(ctx context.Context, source string) (*opened, error) {
 	}
 
 	return &opened{name: name, ReadCloser: resp.Body}, nil
-}
-
-// withoutCredentials gives the cause of a client's error without the URL in it.
-func withoutCredentials(u *url.URL, err error) error {
-	var outer *url.Error
-	if errors.As(err, &outer) {
-		err = outer.Err
-	}
-	secrets := []model.Secret{model.NewSecret(u.RawQuery)}
-	if password, ok := u.User.Password(); ok {
-		secrets = append(secrets, model.NewSecret(password), model.NewSecret(u.User.String()))
-	}
-	for _, values := range u.Query() {
-		for _, v := range values {
-			secrets = append(secrets, model.NewSecret(v))
-		}
-	}
-	if text := model.NewRedactor(secrets...).Redact(err.Error()); text != err.Error() {
-		return errors.New(text)
-	}
-
-	return err
 }

@@ -1,0 +1,159 @@
+// Package web is how muster fetches over HTTP: by the proxies of the
+// environment, with time-outs, and with credentials that go to the host they
+// are for and are never shown.
+package web
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// ErrURL is a URL that cannot be read. It does not quote it, because a part of
+// a password may be in what is wrong with it.
+var ErrURL = errors.New("the URL cannot be read: percent-encode what is special in it, such as / or @ in a password")
+
+// maxRedirects is how many redirects are followed.
+const maxRedirects = 10
+
+// Options are what a client is made from. The zero value is ready to use.
+type Options struct {
+	// Timeout bounds a whole request with the reading of its answer; 0 does not.
+	Timeout time.Duration
+	// TLS is nil for the certificates that the system trusts.
+	TLS *tls.Config
+}
+
+// NewClient makes a client that takes its proxies from the environment, waits
+// 30 s for an answer to begin, and follows redirects as CheckRedirect allows.
+func NewClient(o Options) *http.Client {
+	transport := &http.Transport{
+		Proxy: http.ProxyFromEnvironment, ResponseHeaderTimeout: 30 * time.Second, TLSHandshakeTimeout: 15 * time.Second,
+		IdleConnTimeout: 30 * time.Second, TLSClientConfig: o.TLS, DisableCompression: true,
+	}
+
+	return &http.Client{Timeout: o.Timeout, Transport: transport, CheckRedirect: CheckRedirect}
+}
+
+// The errors of a redirect that is not followed.
+var (
+	// ErrRedirects is a chain of redirects that does not end.
+	ErrRedirects = errors.New("more than 10 redirects")
+	// ErrDowngrade is a redirect that would give up encryption.
+	ErrDowngrade = errors.New("redirected from https to http")
+)
+
+// CheckRedirect refuses a redirect that would give up encryption, and leaves
+// the credentials behind when another host, or another port of it, is next.
+func CheckRedirect(req *http.Request, via []*http.Request) error {
+	if len(via) >= maxRedirects {
+		return ErrRedirects
+	}
+	if via[len(via)-1].URL.Scheme == "https" && req.URL.Scheme != "https" {
+		return ErrDowngrade
+	}
+	// The page that led here may have a token in its query.
+	req.Header.Del("Referer")
+	home := via[0].URL.Host
+	elsewhere := func(r *http.Request) bool { return r.URL.Host != home }
+	if !elsewhere(req) && !slices.ContainsFunc(via, elsewhere) {
+		return nil
+	}
+	// Any header that somebody gave may be a credential.
+	for name := range req.Header {
+		if !slices.Contains([]string{"Accept-Encoding", "Range", "If-Range", "User-Agent"}, name) {
+			req.Header.Del(name)
+		}
+	}
+
+	return nil
+}
+
+// NewRequest makes the request that gets a URL as it is, without packing it on
+// the way, and the secrets of the URL. What stands before the host becomes a
+// header, so that the URL in errors of others is without it. Its error is ErrURL.
+func NewRequest(ctx context.Context, source string) (*http.Request, []model.Secret, error) {
+	u, err := url.Parse(source)
+	if err != nil || u.Host == "" {
+		return nil, nil, ErrURL
+	}
+	secrets, user := Secrets(u), u.User
+	u.User = nil
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil, nil, ErrURL
+	}
+	req.Header.Set("Accept-Encoding", "identity")
+	if user != nil {
+		password, _ := user.Password()
+		req.SetBasicAuth(user.Username(), password)
+	}
+
+	return req, secrets, nil
+}
+
+// Name gives a URL as it may be shown: without what stands before the host and
+// without its query.
+func Name(u *url.URL) string { return u.Scheme + "://" + u.Host + u.EscapedPath() }
+
+// Secrets gives what of a URL must not be shown: what stands before the host,
+// and the query with its values.
+func Secrets(u *url.URL) []model.Secret {
+	var out []model.Secret
+	if password, ok := u.User.Password(); ok {
+		out = append(out, model.NewSecret(password), model.NewSecret(u.User.String()))
+	}
+	if u.RawQuery != "" {
+		out = append(out, model.NewSecret(u.RawQuery))
+	}
+	for _, values := range u.Query() {
+		for _, v := range values {
+			out = append(out, model.NewSecret(v))
+		}
+	}
+
+	return out
+}
+
+// WithoutCredentials gives the cause of a client's error without the URL, the
+// secrets and the credentials of proxies in it.
+func WithoutCredentials(err error, secrets ...model.Secret) error {
+	var outer *url.Error
+	if errors.As(err, &outer) {
+		err = outer.Err
+	}
+	redactor := model.NewRedactor(append(proxySecrets(), secrets...)...)
+	if text := redactor.Redact(err.Error()); text != err.Error() {
+		return errors.New(text)
+	}
+
+	return err
+}
+
+// proxySecrets are the credentials of the proxies of the environment.
+func proxySecrets() []model.Secret {
+	var out []model.Secret
+	for _, name := range []string{"HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy"} {
+		value := os.Getenv(name)
+		at := strings.LastIndex(value, "@")
+		if at < 0 {
+			continue
+		}
+		user := value[:at]
+		if _, after, found := strings.Cut(user, "://"); found {
+			user = after
+		}
+		_, password, _ := strings.Cut(user, ":")
+		out = append(out, model.NewSecret(user), model.NewSecret(password))
+	}
+
+	return out
+}
