@@ -54,6 +54,7 @@ func newWorld(t *testing.T) *world {
 		resource.Of[*spec, *state, provider](many{mk("many", func(i *resource.Info) { i.Reads, i.Writes = resource.Packages, resource.Packages })}),
 		resource.Of[*spec, *state, provider](mk("wide", func(i *resource.Info) { i.Parallel = 4 })),
 		resource.Of[*spec, *state, provider](guarded{mk("guarded", refreshes)}),
+		resource.Of[*spec, *state, provider](settling{many{mk("settling", func(i *resource.Info) { i.Reads, i.Writes = resource.Units, resource.Units })}}),
 	}
 	w.opts = engine.Options{
 		Manifest: "test.yaml", Cause: model.CauseCommand,
@@ -266,12 +267,13 @@ func TestNoopUnknownUntil(t *testing.T) {
 		lines []string
 		want  string
 	}{
-		"a provider":      {lines("rel app value=1"), "unknown until rel#app is applied"},
-		"the right one":   {[]string{"rel app value=1", "svc other value=1", "thing user value=1 missing=app"}, "unknown until rel#app is applied"},
-		"a command":       {lines("svc makes value=1"), "unknown until svc#makes is applied"},
-		"a requirement":   {[]string{"thing x value=1", "thing user value=1 missing=app require=thing#x"}, "unknown until thing#x is applied"},
-		"nothing of note": {lines("thing x value=1"), ""},
-		"nothing pending": {lines("rel app"), ""},
+		"a provider":           {lines("rel app value=1"), "unknown until rel#app is applied"},
+		"the right one":        {[]string{"rel app value=1", "svc other value=1", "thing user value=1 missing=app"}, "unknown until rel#app is applied"},
+		"a command":            {lines("svc makes value=1"), "unknown until svc#makes is applied"},
+		"another that will do": {[]string{"rel x value=1 provides=other:app", "svc other value=1", "thing user value=1 missing=app"}, "unknown until rel#x is applied"},
+		"a requirement":        {[]string{"thing x value=1", "thing user value=1 missing=app require=thing#x"}, "unknown until thing#x is applied"},
+		"nothing of note":      {lines("thing x value=1"), ""},
+		"nothing pending":      {lines("rel app"), ""},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -563,6 +565,32 @@ func TestGuardIsAskedOnceAlsoInNoop(t *testing.T) {
 		equal(t, got, want)
 		if w.txs["guarded#a"].Outcome() != model.OutcomeStable {
 			t.Fatal(w.txs["guarded#a"].Outcome())
+		}
+	}
+}
+
+// TestStaleLookIsTakenAgain prepares only after a look that is out of date, once, and never in noop.
+func TestStaleLookIsTakenAgain(t *testing.T) {
+	for _, c := range []struct {
+		stale string
+		noop  bool
+		want  []string
+	}{
+		{stale: "", want: []string{"look at 2"}},
+		{stale: "yes", want: []string{"look at 2", "prepare 2", "look at 2"}},
+		{stale: "always", want: []string{"look at 2", "prepare 2", "look at 2"}},
+		{stale: "yes", noop: true, want: []string{"look at 2"}},
+		{stale: "broken", want: []string{"look at 2", "prepare 2"}},
+	} {
+		w := newWorld(t)
+		w.m.set("stale", c.stale)
+		w.m.set("a", "1")
+		w.m.set("b", "1")
+		w.opts.Env.Scope.Noop = c.noop
+		run := w.run(w.graph("settling a value=1", "settling b value=1"))
+		equal(t, w.m.actions(), c.want)
+		if failed := run.Counts.Failed; (failed == 2) != (c.stale == "broken") {
+			t.Errorf("%+v: %+v", c, run.Counts)
 		}
 	}
 }

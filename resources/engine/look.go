@@ -72,34 +72,58 @@ func (r *run) lookAll(ctx context.Context) {
 	r.lookAt(ctx, nodes)
 }
 
-// lookAt asks for the states of nodes, grouped.
+// lookAt asks for the states of nodes, grouped. What must be prepared is
+// prepared before, or after a look that says that it is out of date.
 func (r *run) lookAt(ctx context.Context, nodes []*node) {
 	for _, g := range r.groups(nodes) {
-		env := r.env(nil)
-		if err := r.prepare(ctx, env, g); err != nil {
-			r.settleLooks(g, nil, func(int) error { return err })
+		if g.typ.Stale == nil && !r.prepared(ctx, g) {
 			continue
 		}
-		if g.typ.StatusAll != nil {
-			var states []resource.State
-			var errs []error
-			err := protect(func() error {
-				states, errs = g.typ.StatusAll(ctx, env, g.provider, r.specs(g))
-				return nil
-			})
-			if err == nil && (len(states) != len(g.nodes) || len(errs) != len(g.nodes)) {
-				err = fmt.Errorf("%s gave %d states for %d resources", g.typ.Name, len(states), len(g.nodes))
-			}
-			if err != nil {
-				r.settleLooks(g, nil, func(int) error { return err })
-				continue
-			}
-			r.settleLooks(g, states, func(i int) error { return errs[i] })
-			continue
+		r.lookAtGroup(ctx, g)
+		if r.isStale(g) && r.prepared(ctx, g) {
+			r.lookAtGroup(ctx, g)
 		}
+	}
+}
+
+// isStale says that a state of a group is out of date.
+func (r *run) isStale(g *group) bool {
+	if g.typ.Stale == nil || r.opts.Env.Scope.Noop {
+		return false
+	}
+
+	stale := false
+	for _, n := range g.nodes {
+		l := &r.looks[n.at]
+		if l.err == nil {
+			l.err = protect(func() error { stale = stale || g.typ.Stale(l.state); return nil })
+		}
+	}
+
+	return stale
+}
+
+// lookAtGroup asks one question for all of a group where the type can, else one each.
+func (r *run) lookAtGroup(ctx context.Context, g *group) {
+	if g.typ.StatusAll == nil {
 		states, errs := r.statusEach(ctx, g)
 		r.settleLooks(g, states, func(i int) error { return errs[i] })
+		return
 	}
+	var states []resource.State
+	var errs []error
+	err := protect(func() error {
+		states, errs = g.typ.StatusAll(ctx, r.env(nil), g.provider, r.specs(g))
+		return nil
+	})
+	if err == nil && (len(states) != len(g.nodes) || len(errs) != len(g.nodes)) {
+		err = fmt.Errorf("%s gave %d states for %d resources", g.typ.Name, len(states), len(g.nodes))
+	}
+	if err != nil {
+		r.settleLooks(g, nil, func(int) error { return err })
+		return
+	}
+	r.settleLooks(g, states, func(i int) error { return errs[i] })
 }
 
 // groups sorts nodes by type and provider, choosing the provider of those that
@@ -145,13 +169,18 @@ func (r *run) specs(g *group) []resource.Spec {
 	return specs
 }
 
-// prepare does what a type needs before a look; it is a change, so never in noop.
-func (r *run) prepare(ctx context.Context, env resource.Env, g *group) error {
+// prepared does what a type needs for a look; it is a change, so never in noop.
+// When that fails the look of the whole group is its error.
+func (r *run) prepared(ctx context.Context, g *group) bool {
 	if g.typ.Prepare == nil || r.opts.Env.Scope.Noop {
-		return nil
+		return true
+	}
+	err := protect(func() error { return g.typ.Prepare(ctx, r.env(nil), g.provider, r.specs(g)) })
+	if err != nil {
+		r.settleLooks(g, nil, func(int) error { return err })
 	}
 
-	return protect(func() error { return g.typ.Prepare(ctx, env, g.provider, r.specs(g)) })
+	return err == nil
 }
 
 func (r *run) settleLooks(g *group, states []resource.State, errOf func(int) error) {

@@ -15,11 +15,11 @@ const anyNeed = "*"
 // bring just what is needed, and the type could plan all the same, that plan
 // is what would be done. Else nothing is known until that one is applied.
 func (r *run) unjudged(n *node, err error, plan resource.Plan, refresh bool, t *model.Transaction) bool {
-	need, missing := resource.MissingNeed(err)
-	if !missing {
+	needs := resource.MissingNeeds(err)
+	if len(needs) == 0 {
 		return false
 	}
-	p, exact := r.bringer(n, need)
+	p, exact := r.bringer(n, needs)
 	switch {
 	case p == nil:
 		return false
@@ -38,17 +38,17 @@ func (r *run) unjudged(n *node, err error, plan resource.Plan, refresh bool, t *
 // bringer finds the resource before n that is going to change and may bring
 // what n needs: one that provides just that, or else the nearest that n was
 // declared to depend on or that runs what anyone may have put into it.
-func (r *run) bringer(n *node, need string) (p *node, exact bool) {
+func (r *run) bringer(n *node, needs []string) (p *node, exact bool) {
 	var near *node
 	for i := n.at - 1; i >= 0; i-- {
 		p := r.graph.nodes[i]
 		if !r.results[i].would {
 			continue
 		}
-		if slices.Contains(p.provides, need) {
+		if slices.ContainsFunc(needs, func(need string) bool { return slices.Contains(p.provides, need) }) {
 			return p, true
 		}
-		if near == nil && mayBring(p, n, need) {
+		if near == nil && (slices.Contains(needs, anyNeed) || mayBring(p, n)) {
 			near = p
 		}
 	}
@@ -56,7 +56,7 @@ func (r *run) bringer(n *node, need string) (p *node, exact bool) {
 	return near, false
 }
 
-func mayBring(p, n *node, need string) bool {
-	return need == anyNeed || p.res.Type.Writes.Overlaps(resource.Accounts) ||
+func mayBring(p, n *node) bool {
+	return p.res.Type.Writes.Overlaps(resource.Accounts) ||
 		slices.Contains(n.requires, p) || slices.Contains(n.subscribes, p)
 }

@@ -123,7 +123,7 @@ func (t thing) Status(_ context.Context, _ resource.Env, _ provider, s *spec) (*
 		panic("boom " + s.Name)
 	}
 	if s.Missing != "" && s.FailAt != "plan-missing" && t.m.get(s.Missing) == "" {
-		return nil, resource.Missing{Need: "value:" + s.Missing, Err: errors.New(s.Missing + " is missing")}
+		return nil, resource.Missing{Need: "value:" + s.Missing, Or: []string{"other:" + s.Missing}, Err: errors.New(s.Missing + " is missing")}
 	}
 	if err := t.failing(s, "status"); err != nil {
 		return nil, err
@@ -239,3 +239,23 @@ func (t guarded) Plan(s *spec, st *state, refresh bool) (resource.Plan, error) {
 func (guarded) Outputs(s *spec, st *state, _ resource.Outcome) map[string]any {
 	return map[string]any{"value": st.Value}
 }
+
+// settling is a thing whose look may be out of date: machine.values["stale"]
+// says so, until it has prepared. Where that is "always" nothing helps.
+type settling struct{ many }
+
+func (t settling) Prepare(_ context.Context, env resource.Env, _ provider, specs []*spec) error {
+	t.m.note("prepare %d", len(specs))
+	if env.RunID == "" {
+		return errors.New("the run has no id")
+	}
+	if t.m.get("stale") == "broken" {
+		return errors.New("cannot prepare")
+	}
+	if t.m.get("stale") != "always" {
+		t.m.set("stale", "")
+	}
+	return nil
+}
+
+func (t settling) Stale(*state) bool { return t.m.get("stale") != "" }

@@ -57,6 +57,8 @@ type Env struct {
 	Scope Scope
 	// RunEnv tells a muster that a command starts which run it belongs to.
 	RunEnv []string
+	// RunID names the run, for what is done once in each; empty outside of one.
+	RunID string
 }
 
 // Contract is what a type fulfils, for its properties S, its state T and its
@@ -86,6 +88,13 @@ type Verifier[S Spec, T State] interface {
 // resources of a provider that are to be looked at. It is not called in noop.
 type Preparer[S Spec, P Provider] interface {
 	Prepare(ctx context.Context, env Env, p P, specs []S) error
+}
+
+// Staler says that a state is out of date until its type has prepared. A type
+// that has it is not prepared before a look but after one that shows such a
+// state, and all resources of the look are then looked at again, once.
+type Staler[T State] interface {
+	Stale(state T) bool
 }
 
 // StatusAller reads many states with one question. Both results are as long as specs.

@@ -60,9 +60,11 @@ type Outcome struct {
 
 // Missing is an error about something that is not there yet, and that another
 // resource of the run may bring: in noop that is not a failure. Need is in the
-// words of Relations, for example path:/opt/app.
+// words of Relations, for example path:/opt/app; Or are others of which any
+// would do as well.
 type Missing struct {
 	Need string
+	Or   []string
 	Err  error
 }
 
@@ -72,14 +74,24 @@ func (m Missing) Error() string { return m.Err.Error() }
 // Unwrap gives the error behind it.
 func (m Missing) Unwrap() error { return m.Err }
 
-// MissingNeed gives the need of a Missing within err.
+// MissingNeed gives the first need of a Missing within err.
 func MissingNeed(err error) (string, bool) {
-	var m Missing
-	if !errors.As(err, &m) {
+	needs := MissingNeeds(err)
+	if len(needs) == 0 {
 		return "", false
 	}
 
-	return m.Need, true
+	return needs[0], true
+}
+
+// MissingNeeds gives all the needs of a Missing within err, of which one will do.
+func MissingNeeds(err error) []string {
+	var m Missing
+	if !errors.As(err, &m) {
+		return nil
+	}
+
+	return append([]string{m.Need}, m.Or...)
 }
 
 // Said is an error with what a command printed about it. Of a sensitive

@@ -24,6 +24,7 @@ type Type struct {
 	Verify    func(spec Spec, outcome Outcome, after State) error
 
 	Prepare   func(ctx context.Context, env Env, p Provider, specs []Spec) error
+	Stale     func(state State) bool
 	StatusAll func(ctx context.Context, env Env, p Provider, specs []Spec) ([]State, []error)
 	ApplyAll  func(ctx context.Context, env Env, p Provider, specs []Spec, plans []Plan) ([]Outcome, error)
 	Probe     func(ctx context.Context, env Env, p Provider, spec Spec, state State, refresh bool) (State, error)
@@ -112,6 +113,9 @@ func adaptLooks[S Spec, T State, P Provider](t *Type, c Contract[S, T, P]) {
 		t.Prepare = func(ctx context.Context, env Env, p Provider, specs []Spec) error {
 			return v.Prepare(ctx, env, p.(P), typed[S](specs))
 		}
+	}
+	if v, ok := c.(Staler[T]); ok {
+		t.Stale = func(state State) bool { return v.Stale(state.(T)) }
 	}
 	if v, ok := c.(StatusAller[S, T, P]); ok {
 		t.StatusAll = func(ctx context.Context, env Env, p Provider, specs []Spec) ([]State, []error) {
