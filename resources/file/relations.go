@@ -2,7 +2,6 @@ package file
 
 import (
 	"path/filepath"
-	"strings"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
@@ -12,25 +11,13 @@ import (
 // accounts, and the removal of a directory after that of what is in it.
 func (*Type) Relations(spec *Spec) resource.Relations {
 	if spec.Ensure == model.EnsureAbsent {
-		return resource.Relations{Provides: []string{emptied(filepath.Dir(spec.Name))}, Needs: []string{emptied(spec.Name)}}
+		return resource.Relations{Provides: []string{resource.EmptiedNeed(filepath.Dir(spec.Name))}, Needs: []string{resource.EmptiedNeed(spec.Name)}}
 	}
-	out := resource.Relations{Provides: []string{pathNeed(spec.Name)}}
-	for parent := filepath.Dir(spec.Name); parent != filepath.Dir(parent); parent = filepath.Dir(parent) {
-		out.Needs = append(out.Needs, pathNeed(parent))
-	}
+	out := resource.Relations{Provides: []string{resource.PathNeed(spec.Name)}, Needs: resource.NeedsAbove(spec.Name)}
 	if filepath.IsAbs(spec.Source) {
-		out.Needs = append(out.Needs, pathNeed(filepath.Clean(spec.Source)))
+		out.Needs = append(out.Needs, resource.PathNeed(filepath.Clean(spec.Source)))
 	}
-	for _, account := range []string{spec.Owner, spec.Group} {
-		if strings.Trim(account, "0123456789") != "" {
-			out.Needs = append(out.Needs, "account:"+account)
-		}
-	}
+	out.Needs = append(out.Needs, resource.AccountNeeds(spec.Owner, spec.Group)...)
 
 	return out
 }
-
-func pathNeed(path string) string { return "path:" + path }
-
-// emptied is what the removal of a directory needs from those of its entries.
-func emptied(directory string) string { return "emptied:" + directory }

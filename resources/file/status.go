@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io/fs"
 	"path/filepath"
@@ -34,7 +33,7 @@ func (*Type) Status(ctx context.Context, env resource.Env, p FileProvider, spec 
 		return nil, err
 	}
 	if state.Entry.Kind == host.Absent {
-		state.want.obstacle = obstacle(env, spec)
+		state.want.obstacle = resource.Obstacle(env.Host, spec.Name, spec.Ensure == EnsureDirectory)
 	}
 	if spec.Ensure == EnsureDirectory || !spec.managesContent() {
 		return state, nil
@@ -46,25 +45,13 @@ func (*Type) Status(ctx context.Context, env resource.Env, p FileProvider, spec 
 // attributes resolves owner, group and mode. An unknown account is a
 // resource.Missing that wraps host.ErrNoAccount.
 func attributes(ctx context.Context, env resource.Env, spec *Spec) (host.Attrs, error) {
-	uid, err := env.Host.UID(ctx, spec.Owner)
+	uid, gid, err := resource.ResolveAccounts(ctx, env.Host, spec.Owner, spec.Group)
 	if err != nil {
-		return host.Attrs{}, missingAccount(spec.Owner, err)
-	}
-	gid, err := env.Host.GID(ctx, spec.Group)
-	if err != nil {
-		return host.Attrs{}, missingAccount(spec.Group, err)
+		return host.Attrs{}, err
 	}
 	mode, err := parseMode(spec.Mode)
 
 	return host.Attrs{UID: uid, GID: gid, Mode: fs.FileMode(mode)}, err
-}
-
-func missingAccount(name string, err error) error {
-	if errors.Is(err, host.ErrNoAccount) {
-		return resource.Missing{Need: "account:" + name, Err: err}
-	}
-
-	return err
 }
 
 // lookInside finds out whether a directory that is to be removed is empty.
@@ -76,26 +63,6 @@ func lookInside(env resource.Env, spec *Spec, state *State) error {
 	state.want.notEmpty = !empty
 
 	return err
-}
-
-// obstacle says why nothing can be made at an absent path: a file needs its
-// parent, a directory only that none of its ancestors is something else.
-func obstacle(env resource.Env, spec *Spec) error {
-	for parent := filepath.Dir(spec.Name); ; parent = filepath.Dir(parent) {
-		entry, err := env.Host.Follow(parent)
-		switch {
-		case err != nil:
-			return err
-		case entry.Kind == host.Directory:
-			return nil
-		case entry.Kind != host.Absent:
-			return fmt.Errorf("%s %w", parent, host.ErrNoParent)
-		case spec.Ensure != EnsureDirectory:
-			return resource.Missing{Need: pathNeed(parent), Err: fmt.Errorf("%s %w, it does not exist", parent, host.ErrNoParent)}
-		case parent == filepath.Dir(parent):
-			return nil
-		}
-	}
 }
 
 // lookAtContent fills in what the content must be, and the texts of a diff when
@@ -138,7 +105,7 @@ func lookAtSource(ctx context.Context, env resource.Env, source string, want *wa
 	case err != nil:
 		return fmt.Errorf("could not look at the source: %w", err)
 	case entry.Kind == host.Absent:
-		return resource.Missing{Need: pathNeed(source), Err: fmt.Errorf("the source %s does not exist: %w", source, fs.ErrNotExist)}
+		return resource.Missing{Need: resource.PathNeed(source), Err: fmt.Errorf("the source %s does not exist: %w", source, fs.ErrNotExist)}
 	case entry.Kind != host.File:
 		return fmt.Errorf("the source %s is a %s: it %w", source, entry.Kind, host.ErrNotRegular)
 	}

@@ -3,12 +3,12 @@ package file
 import (
 	"errors"
 	"fmt"
-	"math"
 	"path/filepath"
 	"strconv"
 	"strings"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/resource"
 )
 
 // maxMode is the largest mode: the permission bits, without setuid, setgid and sticky.
@@ -17,7 +17,7 @@ const maxMode = 0o777
 // Validate reports every problem of the properties.
 func (s *Spec) Validate() model.Problems {
 	var out model.Problems
-	validatePath(&out, s.Name)
+	resource.CheckPath(&out, "name", "file path", s.Name)
 	if s.Content != nil && s.Source != "" {
 		out.Property("source", "keep one of them", "`content` and `source` exclude each other")
 	}
@@ -25,8 +25,8 @@ func (s *Spec) Validate() model.Problems {
 		out.Property("source", "", "source must not contain a NUL byte")
 	}
 	validateForce(&out, s)
-	validateAccount(&out, s, "owner", s.Owner)
-	validateAccount(&out, s, "group", s.Group)
+	resource.CheckAccount(&out, s.Ensure, "owner", s.Owner)
+	resource.CheckAccount(&out, s.Ensure, "group", s.Group)
 	validateMode(&out, s)
 
 	return out
@@ -48,18 +48,6 @@ func (s *Spec) Warnings() model.Problems {
 	return out
 }
 
-func validatePath(out *model.Problems, path string) {
-	if !filepath.IsAbs(path) {
-		out.Property("name", "begin it with /, for example /etc/motd", "file path must be absolute: %q", path)
-	}
-	if clean := filepath.Clean(path); clean != path {
-		out.Property("name", "write it as "+clean, "file path must be clean, without . or .. or a / too many: %q", path)
-	}
-	if strings.ContainsRune(path, 0) {
-		out.Property("name", "", "file path must not contain a NUL byte")
-	}
-}
-
 func validateForce(out *model.Problems, s *Spec) {
 	switch {
 	case !s.Force:
@@ -68,27 +56,6 @@ func validateForce(out *model.Problems, s *Spec) {
 	case filepath.Clean(s.Name) == "/":
 		out.Property("force", "", "`force` cannot be used with the root directory")
 	}
-}
-
-func validateAccount(out *model.Problems, s *Spec, property, value string) {
-	switch {
-	case value == "" && s.Ensure == model.EnsureAbsent:
-	case strings.TrimSpace(value) == "":
-		out.Property(property, "for example "+property+": root", "`%s` is required unless ensure is absent", property)
-	case !accountNumberInRange(value):
-		out.Property(property, fmt.Sprintf("numbers go up to %d", uint32(math.MaxUint32-1)), "invalid %s %q", property, value)
-	}
-}
-
-// accountNumberInRange refuses numbers that the system has no account for; the
-// largest of 32 bits means "leave it as it is" to chown(2).
-func accountNumberInRange(value string) bool {
-	if strings.Trim(value, "0123456789") != "" {
-		return true
-	}
-	n, err := strconv.ParseUint(value, 10, 32)
-
-	return err == nil && n < math.MaxUint32
 }
 
 func validateMode(out *model.Problems, s *Spec) {

@@ -21,6 +21,13 @@ type Spec interface {
 	Validate() model.Problems
 }
 
+// Secretive is a Spec with values that are secret by what they are, such as a
+// password, wherever they were written. They are treated as those that came
+// out of a secret: nothing of the resource's values is ever shown.
+type Secretive interface {
+	Secrets() []model.Secret
+}
+
 // State is what the machine says of one resource: a pointer to a struct that
 // embeds model.CommonState. Its JSON form is what muster status prints.
 type State interface {

@@ -42,6 +42,7 @@ func Decode(t *Type, properties Value, pos model.Position) (*Resource, model.Pro
 		}
 		d.into(target.FieldByIndex(p.index), e.Key, e.Value)
 	}
+	d.secrets = append(d.secrets, secretsOf(spec)...)
 	r := &Resource{Type: t, Spec: spec, Pos: pos, Secrets: d.secrets}
 	if len(d.secrets) > 0 {
 		r.Meta().Sensitive = true
@@ -109,7 +110,16 @@ func DecodeQuestion(t *Type, properties Value, pos model.Position) (*Resource, m
 		}
 	}
 
-	return &Resource{Type: t, Spec: spec, Pos: pos, Secrets: d.secrets}, nil
+	return &Resource{Type: t, Spec: spec, Pos: pos, Secrets: append(d.secrets, secretsOf(spec)...)}, nil
+}
+
+// secretsOf gives what is secret in a spec by its nature.
+func secretsOf(spec Spec) []model.Secret {
+	if s, ok := spec.(Secretive); ok {
+		return s.Secrets()
+	}
+
+	return nil
 }
 
 // IsLate says that the value, or any within it, is known only later.

@@ -24,6 +24,14 @@ type spec struct {
 	hidden string
 }
 
+// Secrets is what is in Map.
+func (s *spec) Secrets() (out []model.Secret) {
+	for _, v := range s.Map {
+		out = append(out, model.NewSecret(v))
+	}
+	return out
+}
+
 func (s *spec) Validate() (p model.Problems) {
 	_ = s.hidden
 	if s.Name == "needy" && len(s.List) == 0 {
@@ -174,6 +182,21 @@ func TestDecodeCollectsSecrets(t *testing.T) {
 	}
 }
 
+func TestDecodeAsksTheSpecForItsSecrets(t *testing.T) {
+	properties := props("name", str("x"), "map", props("token", str("hunter2")))
+	r, problems := resource.Decode(toy(), properties, at(1))
+	if problems != nil || len(r.Secrets) != 1 || !r.Sensitive() {
+		t.Fatal(r, problems)
+	}
+	properties.Entries = append(properties.Entries, resource.Entry{Key: "text", Value: str("bad")}, resource.Entry{Key: "codes", Value: list(str("hunter2"))})
+	if _, problems := resource.Decode(toy(), properties, at(1)); len(problems) != 2 || strings.Contains(problems.Error(), "hunter2") {
+		t.Fatal(problems)
+	}
+	if r, _ := resource.DecodeQuestion(toy(), props("name", str("needy"), "map", props("token", str("hunter2"))), at(1)); len(r.Secrets) != 1 {
+		t.Fatal(r.Secrets)
+	}
+}
+
 func TestAQuestionNeedsOnlyWhatIsGiven(t *testing.T) {
 	r, problems := resource.DecodeQuestion(toy(), props("name", str("x")), at(1))
 	if len(problems) > 0 || r.Meta().Name != "x" {
@@ -232,6 +255,11 @@ func TestSelect(t *testing.T) {
 		"unknown":                {[]provider{shell, posix}, "wood", "", model.ErrProviderNotFound, "there is shell, posix"},
 		"named but unable":       {[]provider{posix, broken}, "broken", "", model.ErrNoSuitableProvider, "no such tool"},
 		"none":                   {[]provider{off, broken}, "", "", model.ErrNoSuitableProvider, "off: cannot manage it here; broken: no such tool"},
+	}
+	missing := provider{name: "unzip", err: resource.Missing{Need: "path:/usr/bin/unzip", Err: errors.New("not there")}}
+	_, err := resource.Select([]provider{broken, missing}, nil, &spec{})
+	if need, ok := resource.MissingNeed(err); !ok || need != "path:/usr/bin/unzip" || !strings.HasSuffix(err.Error(), "broken: no such tool; unzip: not there") {
+		t.Error(need, err)
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

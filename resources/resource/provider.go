@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -24,7 +25,7 @@ type Provider interface {
 func Select[P Provider](providers []P, facts model.Facts, spec Spec) (P, error) {
 	var none, best P
 	named := spec.Meta().Provider
-	lowest, found, reasons := 0, false, []string{}
+	lowest, found, reasons := 0, false, []error{}
 	for _, p := range providers {
 		if named != "" && p.Name() != named {
 			continue
@@ -32,9 +33,9 @@ func Select[P Provider](providers []P, facts model.Facts, spec Spec) (P, error) 
 		ok, priority, err := p.IsManageable(facts, spec)
 		switch {
 		case err != nil:
-			reasons = append(reasons, fmt.Sprintf("%s: %v", p.Name(), err))
+			reasons = append(reasons, fmt.Errorf("%s: %w", p.Name(), err))
 		case !ok:
-			reasons = append(reasons, p.Name()+": cannot manage it here")
+			reasons = append(reasons, errors.New(p.Name()+": cannot manage it here"))
 		case !found || priority < lowest:
 			best, lowest, found = p, priority, true
 		}
@@ -45,8 +46,18 @@ func Select[P Provider](providers []P, facts model.Facts, spec Spec) (P, error) 
 	case len(reasons) == 0 && named != "":
 		return none, fmt.Errorf("%w: %q, there is %s", model.ErrProviderNotFound, named, providerNames(providers))
 	default:
-		return none, fmt.Errorf("%w: %s", model.ErrNoSuitableProvider, strings.Join(reasons, "; "))
+		return none, unsuitable(reasons)
 	}
+}
+
+// unsuitable wraps the reasons too: a program that is missing may be a Missing.
+func unsuitable(reasons []error) error {
+	format, args := "%w", []any{model.ErrNoSuitableProvider}
+	for i, reason := range reasons {
+		format, args = format+[...]string{": %w", "; %w"}[min(i, 1)], append(args, reason)
+	}
+
+	return fmt.Errorf(format, args...)
 }
 
 func providerNames[P Provider](providers []P) string {

@@ -1,0 +1,72 @@
+package resource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host"
+)
+
+// AccountNeeds are the needs for the accounts among these names and numbers;
+// what consists of digits stands for itself.
+func AccountNeeds(accounts ...string) []string {
+	var out []string
+	for _, account := range accounts {
+		if strings.Trim(account, "0123456789") != "" {
+			out = append(out, accountNeed(account))
+		}
+	}
+
+	return out
+}
+
+func accountNeed(name string) string { return "account:" + name }
+
+// ResolveAccounts resolves an owner and a group to their numbers. One that is not
+// known is a Missing that wraps host.ErrNoAccount.
+func ResolveAccounts(ctx context.Context, h *host.Host, owner, group string) (uid, gid uint32, err error) {
+	if uid, err = h.UID(ctx, owner); err != nil {
+		return 0, 0, missingAccount(owner, err)
+	}
+	if gid, err = h.GID(ctx, group); err != nil {
+		return 0, 0, missingAccount(group, err)
+	}
+
+	return uid, gid, nil
+}
+
+func missingAccount(name string, err error) error {
+	if errors.Is(err, host.ErrNoAccount) {
+		return Missing{Need: accountNeed(name), Err: err}
+	}
+
+	return err
+}
+
+// CheckAccount reports an owner or group that is not given although ensure is
+// not absent, and a number that no account has.
+func CheckAccount(out *model.Problems, ensure, property, value string) {
+	switch {
+	case value == "" && ensure == model.EnsureAbsent:
+	case strings.TrimSpace(value) == "":
+		out.Property(property, "for example "+property+": root", "`%s` is required unless ensure is absent", property)
+	case !accountNumberInRange(value):
+		out.Property(property, fmt.Sprintf("numbers go up to %d", uint32(math.MaxUint32-1)), "invalid %s %q", property, value)
+	}
+}
+
+// accountNumberInRange refuses numbers that the system has no account for; the
+// largest of 32 bits means "leave it as it is" to chown(2).
+func accountNumberInRange(value string) bool {
+	if strings.Trim(value, "0123456789") != "" {
+		return true
+	}
+	n, err := strconv.ParseUint(value, 10, 32)
+
+	return err == nil && n < math.MaxUint32
+}

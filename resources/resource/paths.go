@@ -1,0 +1,61 @@
+package resource
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host"
+)
+
+// PathNeed is the word of Relations for something at a path.
+func PathNeed(path string) string { return "path:" + path }
+
+// EmptiedNeed is what the removal of a directory needs from those of its entries.
+func EmptiedNeed(directory string) string { return "emptied:" + directory }
+
+// NeedsAbove are the needs for the directories that a path stands in.
+func NeedsAbove(path string) []string {
+	var out []string
+	for parent := filepath.Dir(path); parent != filepath.Dir(parent); parent = filepath.Dir(parent) {
+		out = append(out, PathNeed(parent))
+	}
+
+	return out
+}
+
+// CheckPath reports a path that is not absolute and clean. What is the word for
+// it in the problem, such as "file path".
+func CheckPath(out *model.Problems, property, what, path string) {
+	if !filepath.IsAbs(path) {
+		out.Property(property, "begin it with /, for example /etc/motd", "%s must be absolute: %q", what, path)
+	}
+	if clean := filepath.Clean(path); clean != path {
+		out.Property(property, "write it as "+clean, "%s must be clean, without . or .. or a / too many: %q", what, path)
+	}
+	if strings.ContainsRune(path, 0) {
+		out.Property(property, "", "%s must not contain a NUL byte", what)
+	}
+}
+
+// Obstacle says why nothing can be made at an absent path: an ancestor that is
+// no directory, or, unless the missing parents are made too, a parent that is
+// not there, which is a Missing. Both wrap host.ErrNoParent.
+func Obstacle(h *host.Host, path string, makesParents bool) error {
+	for parent := filepath.Dir(path); ; parent = filepath.Dir(parent) {
+		entry, err := h.Follow(parent)
+		switch {
+		case err != nil:
+			return err
+		case entry.Kind == host.Directory:
+			return nil
+		case entry.Kind != host.Absent:
+			return fmt.Errorf("%s %w", parent, host.ErrNoParent)
+		case !makesParents:
+			return Missing{Need: PathNeed(parent), Err: fmt.Errorf("%s %w, it does not exist", parent, host.ErrNoParent)}
+		case parent == filepath.Dir(parent):
+			return nil
+		}
+	}
+}
