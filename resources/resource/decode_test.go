@@ -24,12 +24,12 @@ type spec struct {
 	hidden string
 }
 
-// Secrets is what is in Map.
-func (s *spec) Secrets() (out []model.Secret) {
-	for _, v := range s.Map {
-		out = append(out, model.NewSecret(v))
+// Secrets is the token in Map.
+func (s *spec) Secrets() []model.Secret {
+	if token := s.Map["token"]; token != "" {
+		return []model.Secret{model.NewSecret(token)}
 	}
-	return out
+	return nil
 }
 
 func (s *spec) Validate() (p model.Problems) {
