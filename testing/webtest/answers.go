@@ -1,0 +1,70 @@
+package webtest
+
+import (
+	"io"
+	"net/http"
+)
+
+// Status answers with a code, and with headers given as name and value in turn.
+func Status(code int, headers ...string) Answer {
+	return func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+		for i := 0; i < len(headers); i += 2 {
+			w.Header().Set(headers[i], headers[i+1])
+		}
+		w.WriteHeader(code)
+	}
+}
+
+// Plain answers with the file, as if nothing had been said about the request.
+func Plain() Answer {
+	return func(w http.ResponseWriter, r *http.Request, file http.Handler) { file.ServeHTTP(w, r) }
+}
+
+// With answers with headers of its own, given as name and value in turn, and then whole.
+func With(code int, body string, headers ...string) Answer {
+	return func(w http.ResponseWriter, r *http.Request, file http.Handler) {
+		Status(code, headers...)(w, r, file)
+		_, _ = io.WriteString(w, body)
+	}
+}
+
+// Cut breaks the connection after so many bytes of the file.
+func Cut(after int64) Answer {
+	return func(w http.ResponseWriter, r *http.Request, file http.Handler) {
+		file.ServeHTTP(&limited{ResponseWriter: w, left: after, end: func() { panic(http.ErrAbortHandler) }}, r)
+	}
+}
+
+// Stall sends nothing more after so many bytes, until the client leaves.
+func Stall(after int64) Answer {
+	return func(w http.ResponseWriter, r *http.Request, file http.Handler) {
+		end := func() {
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+			panic(http.ErrAbortHandler)
+		}
+		if after == 0 {
+			end()
+		}
+		file.ServeHTTP(&limited{ResponseWriter: w, left: after, end: end}, r)
+	}
+}
+
+// limited ends an answer after left bytes of its body.
+type limited struct {
+	http.ResponseWriter
+	left int64
+	end  func()
+}
+
+// Write sends what may still be sent.
+func (l *limited) Write(b []byte) (int, error) {
+	n := min(int64(len(b)), l.left)
+	written, err := l.ResponseWriter.Write(b[:n])
+	if l.left -= int64(written); l.left <= 0 {
+		_ = http.NewResponseController(l.ResponseWriter).Flush()
+		l.end()
+	}
+
+	return written, err
+}
