@@ -121,7 +121,7 @@ func TestWithARealServer(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	ended, told := make(chan error, 1), make(chan struct{})
-	go func() { ended <- running.Run(ctx) }()
+	go func() { ended <- running.Run(ctx, t.Context()) }()
 	go func() {
 		defer close(told)
 		for {
