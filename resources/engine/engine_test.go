@@ -182,11 +182,11 @@ func TestGraphErrors(t *testing.T) {
 		lines []string
 		want  []string
 	}{
-		"unknown reference": {[]string{"thing alpha value=1", "thing b require=thing#alpah"}, []string{"test.yaml:2", "thing#b: require names thing#alpah, which is not declared", "did you mean thing#alpha?"}},
+		"unknown reference": {[]string{"thing alpha value=1", "thing b require=thing#alpah"}, []string{"test.yaml:2", "`require` names thing#alpah, which is not declared", "did you mean `thing#alpha`?"}},
 		"one name twice":    {[]string{"thing a value=1", "thing a value=1"}, []string{"test.yaml:2", "thing#a is declared twice, first at test.yaml:1"}},
 		"an alias twice":    {[]string{"thing a value=1 alias=c", "thing b value=1 alias=c"}, []string{"thing#c is declared twice"}},
 		"a cycle":           {[]string{"thing a require=thing#c", "thing b require=thing#a", "thing c subscribe=thing#b", "thing d require=thing#c"}, []string{"wait for each other", "thing#a (test.yaml:1)", "thing#b (test.yaml:2)", "thing#c (test.yaml:3)"}},
-		"itself":            {[]string{"thing a require=thing#a"}, []string{"thing#a is in its own require"}},
+		"itself":            {[]string{"thing a require=thing#a"}, []string{"thing#a waits for itself by `require`"}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

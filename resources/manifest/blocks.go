@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
@@ -44,11 +45,7 @@ func (b *blocks) read(items []resource.Value) {
 func (b *blocks) block(e resource.Entry) {
 	t, ok := b.types.Get(e.Key)
 	if !ok {
-		hint := didYouMean(e.Key, b.types.Names())
-		if hint == "" {
-			hint = "one of " + joinWords(b.types.Names())
-		}
-		b.problems = append(b.problems, model.Problem{Pos: e.Pos, Message: "unknown resource type `" + e.Key + "`", Hint: hint, Cause: model.ErrUnknownType})
+		b.problems = append(b.problems, unknownType(b.types, e.Key, e.Pos))
 		return
 	}
 	switch e.Value.Kind {
@@ -59,6 +56,15 @@ func (b *blocks) block(e resource.Entry) {
 	default:
 		b.problems.Add(e.Value.Pos, "write `- <name>:` with its properties below", "`%s` must be a list of resources, not %s", e.Key, e.Value.Kind)
 	}
+}
+
+func unknownType(types resource.Types, name string, pos model.Position) model.Problem {
+	hint := resource.DidYouMean(name, types.Names())
+	if hint == "" {
+		hint = "one of " + strings.Join(types.Names(), ", ")
+	}
+
+	return model.Problem{Pos: pos, Message: "unknown resource type `" + name + "`", Hint: hint, Cause: model.ErrUnknownType}
 }
 
 // single is the form with a name property.
@@ -137,7 +143,7 @@ func (b *blocks) mergeDefaults(t *resource.Type, before, more []resource.Entry) 
 			b.problems.Add(e.Pos, "", "`%s` cannot be a default: it belongs to one resource", e.Key)
 			continue
 		case !isProperty(t, e.Key):
-			b.problems.Add(e.Pos, didYouMean(e.Key, propertyKeys(t)), "unknown property `%s` of %s", e.Key, t.Name)
+			b.problems.Add(e.Pos, resource.DidYouMean(e.Key, propertyKeys(t)), "unknown property `%s` of %s", e.Key, t.Name)
 			continue
 		}
 		out = slices.DeleteFunc(out, func(old resource.Entry) bool { return sameProperty(t, old.Key, e.Key) })

@@ -114,15 +114,7 @@ func (d *Document) unknown(e resource.Entry, where string, known []string) {
 	if where != "" {
 		where = " in `" + where + "`"
 	}
-	d.problems.Add(e.Pos, didYouMean(e.Key, known), "unknown key `%s`%s", e.Key, where)
-}
-
-func didYouMean(word string, known []string) string {
-	if near := resource.Nearest(word, known); near != "" {
-		return "did you mean `" + near + "`?"
-	}
-
-	return ""
+	d.problems.Add(e.Pos, resource.DidYouMean(e.Key, known), "unknown key `%s`%s", e.Key, where)
 }
 
 func (d *Document) hierarchy(h resource.Entry) {

@@ -127,7 +127,7 @@ muster:
             require: ["package#${ Data.name }"]
 `
 	in = strings.Replace(in, "{{expr}}", `"{{ Data.users[0] }}"`, 1)
-	got := outcome(t, in, options(), manifest.Inputs{})
+	got := outcome(t, in, options(), manifest.Inputs{Known: func(model.Ref) bool { return true }})
 	want := `file {"name":"/srv/app","ensure":"present","require":["package#app"],"force":true,"count":8080,"args":["a","b","app"],"env":{"A":"8080","B":"x"},"data":{"all":{"deep":{"x":1}},"app":{"age":30,"name":"ann"},"ratio":1.5}}` + "\nwarning: m.yaml:22:20: a count of 8080 is a lot (use less)"
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)

@@ -14,6 +14,7 @@ import (
 	"github.com/expr-lang/expr/vm"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/resource"
 )
 
 // program is a compiled expression with what it uses.
@@ -79,7 +80,7 @@ func compile(source string, withValue bool) *program {
 		p.message = exprMessage(err)
 		if word, ok := strings.CutPrefix(p.message, "unknown name "); ok {
 			p.message = "unknown name `" + word + "`"
-			p.hint = didYouMean(word, knownNames(withValue))
+			p.hint = resource.DidYouMean(word, knownNames(withValue))
 		}
 		return p
 	}

@@ -73,7 +73,7 @@ func (r *request) field(e resource.Entry) {
 		}
 		r.out.Noop = yes
 	default:
-		r.problems.Add(e.Pos, didYouMean(e.Key, []string{"protocol", "type", "properties", "id", "expires", "noop"}), "unknown key `%s` in the request", e.Key)
+		r.problems.Add(e.Pos, resource.DidYouMean(e.Key, []string{"protocol", "type", "properties", "id", "expires", "noop"}), "unknown key `%s` in the request", e.Key)
 	}
 }
 
@@ -108,11 +108,7 @@ type decode func(*resource.Type, resource.Value, model.Position) (*resource.Reso
 func (l *Loader) decodeOne(typ string, properties resource.Value, decode decode) (*resource.Resource, error) {
 	t, ok := l.opts.Types.Get(typ)
 	if !ok {
-		hint := didYouMean(typ, l.opts.Types.Names())
-		if hint == "" {
-			hint = "one of " + joinWords(l.opts.Types.Names())
-		}
-		return nil, model.Problems{{Pos: properties.Pos, Message: "unknown resource type `" + typ + "`", Hint: hint, Cause: model.ErrUnknownType}}
+		return nil, model.Problems{unknownType(l.opts.Types, typ, properties.Pos)}
 	}
 	res, problems := decode(t, properties, properties.Pos)
 	if i := slices.IndexFunc(properties.Entries, func(e resource.Entry) bool { return e.Key == keyControl }); i >= 0 {

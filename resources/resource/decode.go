@@ -26,7 +26,7 @@ func Decode(t *Type, properties Value, pos model.Position) (*Resource, model.Pro
 		p, known := find(t.properties, e.Key)
 		switch first, twice := places[p.Key]; {
 		case !known:
-			d.problems.Add(e.Pos, didYouMean(e.Key, t.keys()), "unknown property `%s` of %s", e.Key, t.Name)
+			d.problems.Add(e.Pos, DidYouMean(e.Key, t.keys()), "unknown property `%s` of %s", e.Key, t.Name)
 			continue
 		case twice:
 			d.problems.Add(e.Pos, "keep one of them", "`%s` is set twice, first at %s", p.Key, first)
@@ -306,7 +306,7 @@ func (d *decoder) structure(f reflect.Value, key string, v Value) {
 			for i := range properties {
 				keys[i] = properties[i].Key
 			}
-			d.problems.Add(e.Pos, didYouMean(e.Key, keys), "unknown key `%s` in `%s`", e.Key, key)
+			d.problems.Add(e.Pos, DidYouMean(e.Key, keys), "unknown key `%s` in `%s`", e.Key, key)
 			continue
 		}
 		d.into(f.FieldByIndex(p.index), key+"."+e.Key, e.Value)
