@@ -82,13 +82,9 @@ func how(env resource.Env, spec *Spec) host.Command {
 func (*Type) Apply(ctx context.Context, env resource.Env, p ExecProvider, spec *Spec, plan resource.Plan) (resource.Outcome, error) {
 	c := how(env, spec)
 	if spec.LogOutput && !spec.Sensitive {
-		c.OnLine = func(line string, stderr bool) {
-			stream := "stdout"
-			if stderr {
-				stream = "stderr"
-			}
-			env.Log.InfoContext(ctx, line, "stream", stream)
-		}
+		out := newOutputLog(func(line, stream string) { env.Log.InfoContext(ctx, line, "stream", stream) })
+		defer out.end()
+		c.OnLine = out.line
 	}
 	result, err := p.Execute(ctx, env, spec.command(), c)
 	if err != nil {
