@@ -187,7 +187,6 @@ func directoryCases(t *testing.T) []typetest.Case {
 		{Name: "directory, link to a file", Setup: all(withFile("f", "1", 0o644), withLink("x", "f")), Properties: wants("0755"), Error: "path exists as a symbolic link to a file"},
 		{Name: "directory, dangling link", Setup: withLink("x", "nowhere"), Properties: wants("0755"), Error: "path exists as a symbolic link that leads nowhere"},
 		{Name: "directory, link to itself", Setup: withLink("x", "x"), Properties: wants("0755"), Error: "path exists as a symbolic link that leads nowhere"},
-		{Name: "directory, content is ignored", Setup: withDir("x", 0o644), Properties: owned(t, "x", typetest.Properties{"ensure": "directory", "content": "a"})},
 	}
 }
 
