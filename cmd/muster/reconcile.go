@@ -20,8 +20,9 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// How a muster that a command of a run starts finds the run it belongs to, and
-// the session that ensure commands share.
+// How a muster that a command of a run starts finds the runs it belongs to,
+// outermost first and with commas between them, and the session that ensure
+// commands share.
 const (
 	envRun     = "MUSTER_RUN"
 	envState   = "MUSTER_STATE_DIR"
@@ -64,6 +65,10 @@ func (a *app) reconcile(ctx context.Context, r reconciliation) (*model.Run, erro
 	if r.session != nil {
 		opts.Earlier = r.session.find
 	}
+	if os.Getenv(engine.EnvNoop) != "" && !r.scope.Noop {
+		a.log.Info("what started this changes nothing, so this does not either")
+		opts.Env.Scope.Noop = true
+	}
 	graph, err := engine.Build(r.resources, r.session.known)
 	if err != nil {
 		return nil, err
@@ -80,24 +85,24 @@ func (a *app) reconcile(ctx context.Context, r reconciliation) (*model.Run, erro
 	return engine.Run(ctx, graph, opts), nil
 }
 
-// enterRun takes the node's run lock, unless this muster was started by a run
-// that holds it, or changes nothing.
+// enterRun takes the node's run lock, or that within the run that started this
+// muster, unless nothing is to be changed.
 func (a *app) enterRun(ctx context.Context, r reconciliation, opts *engine.Options) (unlock func(), err error) {
-	opts.Env.RunEnv = []string{envRun + "=" + opts.RunID, envState + "=" + a.stateDir}
+	parents := strings.FieldsFunc(os.Getenv(envRun), func(c rune) bool { return c == ',' })
+	depth, err := a.host().Holding(parents)
+	if err != nil {
+		return nil, err
+	}
+	opts.Joined = depth > 0
+	opts.Env.RunEnv = []string{envRun + "=" + strings.Join(append(parents[:depth], opts.RunID), ","), envState + "=" + a.stateDir}
 	// Noop reads what is owed, or it would not say what the run then does.
 	opts.Journal = engine.NewFileJournal(a.host(), a.stateDir, cmp.Or(r.journal, r.manifest))
-	if r.scope.Noop {
+	if opts.Env.Scope.Noop {
 		return func() {}, nil
-	}
-	if parent := os.Getenv(envRun); parent != "" {
-		if holder, held, err := a.host().HolderOf(); err == nil && held && holder.RunID == parent {
-			opts.Joined = true
-			opts.Env.RunEnv[0] = envRun + "=" + parent
-			return func() {}, nil
-		}
 	}
 	release, err := a.host().Lock(ctx, host.LockOptions{
 		Wait:   !r.noWait,
+		Depth:  depth,
 		Holder: host.LockHolder{PID: os.Getpid(), Command: "muster " + r.command, RunID: opts.RunID, Since: time.Now().UTC()},
 		OnWait: func(h host.LockHolder) { a.log.Info("waiting for another run", "holder", h.String()) },
 	})

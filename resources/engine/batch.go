@@ -25,7 +25,7 @@ type member struct {
 // batch gives the changes that can be made in one transaction with that of n:
 // those of the resources of its type and provider that follow it directly and
 // wait for nothing that is still to come.
-func (r *run) batch(ctx context.Context, n *node, plan resource.Plan) []*member {
+func (r *run) batch(ctx context.Context, n *node, plan resource.Plan, refresh bool) []*member {
 	typ := n.res.Type
 	// With fail_on_error nothing may be changed beside what fails.
 	if typ.Probe != nil || (typ.ApplyAll == nil && typ.Parallel < 2) || r.opts.FailOnError {
@@ -36,7 +36,7 @@ func (r *run) batch(ctx context.Context, n *node, plan resource.Plan) []*member 
 		// Whoever stops the run waits for the batch in hand, so it must not be long.
 		most = batchRounds * typ.Parallel
 	}
-	first := &member{n: n, plan: plan, refresh: typ.Refreshes && r.refreshed(n)}
+	first := &member{n: n, plan: plan, refresh: refresh}
 	members := []*member{first}
 	for _, next := range r.graph.nodes[n.at+1:] {
 		if len(members) >= most || !r.joins(next, n) {

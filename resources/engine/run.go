@@ -11,6 +11,10 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
+// EnvNoop is the variable by which a muster that a command starts knows that it
+// must not change anything: the resource that the command is for is not changed either.
+const EnvNoop = "MUSTER_NOOP"
+
 // Journal keeps the refreshes that a manifest's resources are owed, across
 // runs and kills.
 type Journal interface {
@@ -83,6 +87,11 @@ type result struct {
 	would   bool // in noop
 	failed  bool
 	unmet   bool
+	// unknown says that in noop it is not known whether it would change.
+	unknown bool
+	// pending is, in noop, the last of what would change among the resource and all
+	// that it comes after.
+	pending *node
 }
 
 // Run reconciles the resources of a graph. When ctx ends, the change in hand is

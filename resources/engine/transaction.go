@@ -29,7 +29,11 @@ func (r *run) begin(n *node) *model.Transaction {
 
 // end completes the transaction and hands it on.
 func (r *run) end(n *node, t *model.Transaction) {
-	r.results[n.at].done = true
+	res := &r.results[n.at]
+	res.done = true
+	if res.pending == nil {
+		res.pending = r.pendingBefore(n)
+	}
 	t.Duration = now().Sub(t.Timestamp)
 	if p := r.looks[n.at].provider; p != nil {
 		t.Provider = p.Name()
@@ -162,8 +166,12 @@ func (r *run) env(n *node) resource.Env {
 	if len(r.secrets) > 0 {
 		env.Log = slog.New(redacting{env.Log.Handler(), r.redact})
 	}
-	if n != nil {
-		env.Log = env.Log.With("resource", n.ref.String())
+	if n == nil {
+		return env
+	}
+	env.Log = env.Log.With("resource", n.ref.String())
+	if r.isNoop(n) {
+		env.RunEnv = append(slices.Clone(env.RunEnv), EnvNoop+"=1")
 	}
 
 	return env

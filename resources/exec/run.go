@@ -20,13 +20,15 @@ const (
 	maxError   = 2 << 10
 )
 
-// Probe runs the guards, when the command would otherwise run.
-func (*Type) Probe(ctx context.Context, env resource.Env, p ExecProvider, spec *Spec, state *State, refresh bool) (*State, error) {
+// Asks says that the command runs if its guards let it, and that it has any.
+func (*Type) Asks(spec *Spec, state *State, refresh bool) bool {
+	return (spec.OnlyIf != "" || spec.Unless != "") && (refresh || !state.satisfied(spec))
+}
+
+// Probe runs the guards.
+func (*Type) Probe(ctx context.Context, env resource.Env, p ExecProvider, spec *Spec, state *State) (*State, error) {
 	answered := *state
 	answered.refused = false
-	if !refresh && state.satisfied(spec) {
-		return &answered, nil
-	}
 	if spec.OnlyIf != "" {
 		holds, err := ask(ctx, env, p, spec, "onlyif", spec.OnlyIf)
 		if err != nil || !holds {
