@@ -58,7 +58,7 @@ type Options struct {
 	Joined bool
 	// ReadAll reads all content anew, whatever is remembered of it.
 	ReadAll bool
-	// OnTransaction gets each transaction as it is made, in order.
+	// OnTransaction gets each transaction as it is made, in the order of the graph.
 	OnTransaction func(*model.Transaction)
 	// Woken is when the wake-up came that led to this run, for the latency of repairs.
 	Woken time.Time
@@ -78,6 +78,7 @@ type run struct {
 	secrets []model.Secret
 	summary model.Run
 	stopped string // why the rest does not run
+	told    int    // how many resources were told of
 }
 
 // result is what came of a node, as far as others need to know.
@@ -92,6 +93,8 @@ type result struct {
 	// pending is, in noop, the last of what would change among the resource and all
 	// that it comes after.
 	pending *node
+	// untold is the transaction of a resource that ended before one ahead of it did.
+	untold *model.Transaction
 }
 
 // Run reconciles the resources of a graph. When ctx ends, the change in hand is

@@ -27,7 +27,7 @@ func (r *run) begin(n *node) *model.Transaction {
 	}
 }
 
-// end completes the transaction and hands it on.
+// end completes the transaction, and tells of it once all before it were told of.
 func (r *run) end(n *node, t *model.Transaction) {
 	res := &r.results[n.at]
 	res.done = true
@@ -41,9 +41,19 @@ func (r *run) end(n *node, t *model.Transaction) {
 	if r.opts.Full || t.Outcome() != model.OutcomeStable {
 		r.fillIn(n, t)
 	}
+	res.untold = t
+	for r.told < len(r.results) && r.results[r.told].untold != nil {
+		r.tell(r.results[r.told].untold)
+		r.results[r.told].untold = nil
+		r.told++
+	}
+}
+
+// tell counts a transaction and hands it on.
+func (r *run) tell(t *model.Transaction) {
 	r.summary.Counts.Add(t)
 	for _, err := range t.Errors {
-		r.summary.Errors = append(r.summary.Errors, n.ref.String()+": "+err)
+		r.summary.Errors = append(r.summary.Errors, t.Ref().String()+": "+err)
 	}
 	if r.opts.OnTransaction != nil {
 		r.opts.OnTransaction(t)
