@@ -188,7 +188,7 @@ func (b *build) warn(res *resource.Resource, properties resource.Value, warnings
 		if w.Pos.IsZero() {
 			w.Pos = res.Pos
 			for _, e := range properties.Entries {
-				if key, _ := canonical(res.Type, e.Key); key == w.Property && w.Property != "" {
+				if sameProperty(res.Type, e.Key, w.Property) {
 					w.Pos = e.Value.Pos
 				}
 			}

@@ -114,7 +114,7 @@ func (d *Document) unknown(e resource.Entry, where string, known []string) {
 	if where != "" {
 		where = " in `" + where + "`"
 	}
-	d.problems.Add(e.Pos, resource.DidYouMean(e.Key, known), "unknown key `%s`%s", e.Key, where)
+	d.problems = append(d.problems, resource.Unknown(e.Pos, "key", e.Key, where, known))
 }
 
 func (d *Document) hierarchy(h resource.Entry) {
@@ -146,7 +146,7 @@ func (d *Document) body(section resource.Entry) {
 			d.post = e.Value
 		case "resources_jet_file":
 			if e.Value.Text != "" {
-				d.problems.Add(e.Pos, "it comes with a later version: write the list as `resources`", "`resources_jet_file` is not supported")
+				d.problems.Add(e.Pos, "write the list as `resources`", "`resources_jet_file` is not in this version yet")
 			}
 		case "resources":
 			d.resources = d.expect(e, resource.List).Items

@@ -107,7 +107,7 @@ func (p *program) Visit(node *ast.Node) {
 		p.names[n.Value] = true
 		for _, name := range later {
 			if n.Value == name {
-				p.refuse("`"+name+"` is not supported", "it comes with a later version")
+				p.refuse("`"+name+"` is not in this version yet", resource.LaterHint)
 			}
 		}
 	case *ast.BuiltinNode:

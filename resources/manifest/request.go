@@ -73,7 +73,8 @@ func (r *request) field(e resource.Entry) {
 		}
 		r.out.Noop = yes
 	default:
-		r.problems.Add(e.Pos, resource.DidYouMean(e.Key, []string{"protocol", "type", "properties", "id", "expires", "noop"}), "unknown key `%s` in the request", e.Key)
+		known := []string{"protocol", "type", "properties", "id", "expires", "noop"}
+		r.problems = append(r.problems, resource.Unknown(e.Pos, "key", e.Key, " in the request", known))
 	}
 }
 

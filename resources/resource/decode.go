@@ -23,10 +23,10 @@ func Decode(t *Type, properties Value, pos model.Position) (*Resource, model.Pro
 		d.problems.Add(properties.Pos, "write its properties as key: value", "%s must be a mapping, not %s", t.Name, properties.Kind)
 	}
 	for _, e := range properties.Entries {
-		p, known := find(t.properties, e.Key)
+		p, known := t.Property(e.Key)
 		switch first, twice := places[p.Key]; {
 		case !known:
-			d.problems.Add(e.Pos, DidYouMean(e.Key, t.keys()), "unknown property `%s` of %s", e.Key, t.Name)
+			d.problems = append(d.problems, t.UnknownProperty(e.Key, e.Pos))
 			continue
 		case twice:
 			d.problems.Add(e.Pos, "keep one of them", "`%s` is set twice, first at %s", p.Key, first)
@@ -62,7 +62,7 @@ func (d *decoder) redacted(r *Resource, properties Value) model.Problems {
 	secrets := d.secrets
 	if r.Meta().Sensitive {
 		for _, e := range properties.Entries {
-			if p, known := find(r.Type.properties, e.Key); known && !p.Common {
+			if p, known := r.Type.Property(e.Key); known && !p.Common {
 				collectTexts(e.Value, &secrets)
 			}
 		}
@@ -104,7 +104,7 @@ func DecodeQuestion(t *Type, properties Value, pos model.Position) (*Resource, m
 	d := decoder{}
 	spec := t.New()
 	for _, e := range properties.Entries {
-		if p, known := find(t.properties, e.Key); known {
+		if p, known := t.Property(e.Key); known {
 			d.into(p.Field(spec), e.Key, e.Value)
 		}
 	}
@@ -116,15 +116,6 @@ func DecodeQuestion(t *Type, properties Value, pos model.Position) (*Resource, m
 func (v Value) IsLate() bool {
 	return v.Late || slices.ContainsFunc(v.Items, Value.IsLate) ||
 		slices.ContainsFunc(v.Entries, func(e Entry) bool { return e.Value.IsLate() })
-}
-
-func (t *Type) keys() []string {
-	keys := make([]string, 0, len(t.properties))
-	for _, p := range t.properties {
-		keys = append(keys, p.Key)
-	}
-
-	return keys
 }
 
 // checkCommon checks what holds for every type, and asks the type's own
@@ -302,11 +293,7 @@ func (d *decoder) structure(f reflect.Value, key string, v Value) {
 	for _, e := range v.Entries {
 		p, known := find(properties, e.Key)
 		if !known {
-			keys := make([]string, len(properties))
-			for i := range properties {
-				keys[i] = properties[i].Key
-			}
-			d.problems.Add(e.Pos, DidYouMean(e.Key, keys), "unknown key `%s` in `%s`", e.Key, key)
+			d.problems = append(d.problems, Unknown(e.Pos, "key", e.Key, " in `"+key+"`", keysOf(properties)))
 			continue
 		}
 		d.into(f.FieldByIndex(p.index), key+"."+e.Key, e.Value)

@@ -4,7 +4,10 @@ import (
 	"encoding"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
+
+	"github.com/musterfleet/muster/model"
 )
 
 // Property is one property of a type, read off its field: what manifests,
@@ -82,20 +85,31 @@ func (p Property) Field(spec Spec) reflect.Value {
 	return reflect.ValueOf(spec).Elem().FieldByIndex(p.index)
 }
 
-// find gives the property of a key or alias.
+// Property finds a property of the type by its key or an alias.
+func (t *Type) Property(key string) (Property, bool) { return find(t.properties, key) }
+
+// UnknownProperty is the problem of a key that is no property of the type.
+func (t *Type) UnknownProperty(key string, pos model.Position) model.Problem {
+	return Unknown(pos, "property", key, " of "+t.Name, keysOf(t.properties))
+}
+
 func find(properties []Property, key string) (Property, bool) {
 	for _, p := range properties {
-		if p.Key == key {
+		if p.Key == key || slices.Contains(p.Aliases, key) {
 			return p, true
-		}
-		for _, a := range p.Aliases {
-			if a == key {
-				return p, true
-			}
 		}
 	}
 
 	return Property{}, false
+}
+
+func keysOf(properties []Property) []string {
+	keys := make([]string, len(properties))
+	for i := range properties {
+		keys[i] = properties[i].Key
+	}
+
+	return keys
 }
 
 // newOf makes a T, which is a pointer to a struct.
