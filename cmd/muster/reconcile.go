@@ -63,7 +63,7 @@ func (a *app) reconcile(ctx context.Context, r reconciliation) (*model.Run, erro
 		Env: resource.Env{Host: a.host(), Facts: r.facts, Log: a.log, Scope: r.scope},
 	}
 	if r.session != nil {
-		opts.Earlier = r.session.find
+		opts.Earlier = r.session.history
 	}
 	if os.Getenv(engine.EnvNoop) != "" && !r.scope.Noop {
 		a.log.Info("what started this changes nothing, so this does not either")
@@ -153,18 +153,13 @@ func (a *app) graceful(ctx context.Context) (context.Context, context.CancelFunc
 // earlier is the session that a command belongs to, with what earlier commands
 // of it did; nil outside of a session.
 type earlier struct {
-	store *engine.Session
-	find  func(model.Ref) (*model.Transaction, bool)
+	store   *engine.Session
+	history engine.History
 }
 
 // known says that an earlier command of the session had a resource.
 func (e *earlier) known(ref model.Ref) bool {
-	if e == nil {
-		return false
-	}
-	_, ok := e.find(ref)
-
-	return ok
+	return e != nil && e.history.Knows(ref)
 }
 
 func (a *app) openSession() (*earlier, error) {
@@ -176,9 +171,9 @@ func (a *app) openSession() (*earlier, error) {
 	if err != nil {
 		return nil, err
 	}
-	find, err := store.Earlier()
+	history, err := store.History()
 
-	return &earlier{store: store, find: find}, err
+	return &earlier{store: store, history: history}, err
 }
 
 // onTransaction tells of each transaction as it happens.

@@ -655,11 +655,11 @@ func TestEarlierCommandsOfTheSession(t *testing.T) {
 		}
 	}
 	earlier := func() engine.Known {
-		w.opts.Earlier, err = s.Earlier()
+		w.opts.Earlier, err = s.History()
 		if err != nil {
 			t.Fatal(err)
 		}
-		return func(ref model.Ref) bool { _, ok := w.opts.Earlier(ref); return ok }
+		return w.opts.Earlier.Knows
 	}
 	w.run(w.graph("thing a value=1", "thing bad value=1 fail_at=apply"))
 	store()

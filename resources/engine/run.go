@@ -45,8 +45,8 @@ type Options struct {
 	FailOnError bool
 	// Journal keeps owed refreshes; nil means that they do not outlive the run.
 	Journal Journal
-	// Earlier finds the transaction of a resource of an earlier command of the session.
-	Earlier func(model.Ref) (*model.Transaction, bool)
+	// Earlier is what the earlier commands of the session did.
+	Earlier History
 	// Stop, when closed, ends the run after the change in hand; the rest is not run.
 	Stop <-chan struct{}
 	// Full puts properties and status into the transactions of stable resources too.

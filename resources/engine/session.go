@@ -130,25 +130,22 @@ func (s *Session) read(name string) (*model.Transaction, error) {
 	return t, nil
 }
 
-// Earlier gives the look-up of a run's options: the newest transaction of a
-// resource, by its name or alias.
-func (s *Session) Earlier() (func(model.Ref) (*model.Transaction, bool), error) {
+// History gives what the commands of the session did so far.
+func (s *Session) History() (History, error) {
 	all, err := s.Transactions()
 	if err != nil {
 		return nil, err
 	}
-	newest := make(map[model.Ref]*model.Transaction, len(all))
+	h := make(History, len(all))
 	for _, t := range all {
-		newest[t.Ref()] = t
+		h[t.Ref()] = append(h[t.Ref()], t)
 		if t.Alias != "" {
-			newest[model.Ref{Type: t.Type, Name: t.Alias}] = t
+			byAlias := model.Ref{Type: t.Type, Name: t.Alias}
+			h[byAlias] = append(h[byAlias], t)
 		}
 	}
 
-	return func(ref model.Ref) (*model.Transaction, bool) {
-		t, ok := newest[ref]
-		return t, ok
-	}, nil
+	return h, nil
 }
 
 // Summary counts what happened in the session.

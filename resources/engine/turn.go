@@ -84,7 +84,7 @@ func (r *run) unmet(n *node) []model.Ref {
 		}
 	}
 	for _, ref := range n.earlierRequires {
-		if t, ok := r.opts.Earlier(ref); ok && (t.Failed || len(t.UnmetRequirements) > 0) {
+		if r.opts.Earlier.failed(ref) {
 			out = append(out, ref)
 		}
 	}
@@ -105,7 +105,7 @@ func (r *run) refreshed(n *node) bool {
 		}
 	}
 	for _, ref := range n.earlierSubscribes {
-		if t, ok := r.opts.Earlier(ref); ok && t.Changed && (!t.Noop || r.isNoop(n)) {
+		if r.opts.Earlier.refreshes(ref, n.ref, r.isNoop(n)) {
 			return true
 		}
 	}
