@@ -91,16 +91,5 @@ func (r *runner) journal(key string) *engine.FileJournal {
 
 // forgive strikes out what the resources of a manifest are owed.
 func (r *runner) forgive(ctx context.Context, key string) error {
-	j := r.journal(key)
-	owed, err := j.Owed()
-	if err != nil {
-		return err
-	}
-	for _, ref := range owed {
-		if err := j.Settle(ctx, ref); err != nil {
-			return err
-		}
-	}
-
-	return nil
+	return r.journal(key).Reset(ctx)
 }

@@ -146,44 +146,6 @@ func (r *run) failChange(ctx context.Context, n *node, t *model.Transaction, pla
 	r.fail(ctx, n, t, err)
 }
 
-// owe writes down, before a resource changes, that its subscribers are to be
-// refreshed, and gives those that were not owed anything before.
-func (r *run) owe(ctx context.Context, n *node) ([]*node, error) {
-	if r.opts.Journal == nil {
-		return nil, nil
-	}
-	var fresh []*node
-	var refs []model.Ref
-	for _, s := range n.subscribers {
-		if s.res.Type.Refreshes && !r.owed[s.ref] && s.res.Excluded == "" && !r.isNoop(s) {
-			fresh, refs = append(fresh, s), append(refs, s.ref)
-		}
-	}
-	if len(refs) == 0 {
-		return nil, nil
-	}
-	if err := r.opts.Journal.Owe(ctx, refs...); err != nil {
-		return nil, fmt.Errorf("recording the refresh owed to its subscribers, without which it is not changed: %w", err)
-	}
-	for _, ref := range refs {
-		r.owed[ref] = true
-	}
-
-	return fresh, nil
-}
-
-// settle strikes out what a resource is owed.
-func (r *run) settle(ctx context.Context, n *node, t *model.Transaction) {
-	if r.opts.Journal == nil || !r.owed[n.ref] {
-		return
-	}
-	if err := r.opts.Journal.Settle(ctx, n.ref); err != nil {
-		t.Errors = append(t.Errors, "striking out the refresh that was owed: "+err.Error())
-		return
-	}
-	delete(r.owed, n.ref)
-}
-
 // keepOutputs keeps what later resources may take.
 func (r *run) keepOutputs(n *node, outcome resource.Outcome) {
 	if n.res.Type.Outputs == nil {

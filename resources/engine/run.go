@@ -22,8 +22,11 @@ type Journal interface {
 	Owe(ctx context.Context, to ...model.Ref) error
 	// Settle strikes a debt out.
 	Settle(ctx context.Context, to model.Ref) error
-	// Owed gives what is owed from earlier runs.
+	// Owed gives what is owed from earlier runs. Its error wraps ErrJournalDamaged
+	// when nobody can know that any more.
 	Owed() ([]model.Ref, error)
+	// Reset makes these all that is owed, whatever the journal held.
+	Reset(ctx context.Context, owed ...model.Ref) error
 }
 
 // Options are what a run is told.
@@ -118,7 +121,7 @@ func Run(ctx context.Context, g *Graph, opts Options) *model.Run {
 		r.stopped = "the run could not begin: " + err.Error()
 		r.summary.Errors = append(r.summary.Errors, r.stopped)
 	}
-	r.recallDebts()
+	r.recallDebts(ctx)
 	r.forgetDebts(ctx)
 	if r.stopped == "" {
 		r.lookAll(ctx)
@@ -182,37 +185,4 @@ func (r *run) isNoop(n *node) bool {
 	meta := n.res.Meta()
 
 	return r.opts.Env.Scope.Noop || meta.Noop || (r.unasked() && meta.Drift == model.DriftReport)
-}
-
-// recallDebts reads what earlier runs left unpaid.
-func (r *run) recallDebts() {
-	if r.opts.Journal == nil {
-		return
-	}
-	owed, err := r.opts.Journal.Owed()
-	if err != nil {
-		// Without it a refresh may be lost, so this is said and not swallowed; the
-		// run itself is still better than none.
-		r.summary.Errors = append(r.summary.Errors, "reading the journal of owed refreshes: "+err.Error())
-	}
-	for _, ref := range owed {
-		r.owed[ref] = true
-	}
-}
-
-// forgetDebts strikes out what is owed to resources that are not in the
-// manifest any more, or subscribe to nothing.
-func (r *run) forgetDebts(ctx context.Context) {
-	if r.opts.Env.Scope.Noop || r.opts.Journal == nil {
-		return
-	}
-	for ref := range r.owed {
-		if n, still := r.graph.byRef[ref]; still && len(n.subscribes) > 0 {
-			continue
-		}
-		if err := r.opts.Journal.Settle(ctx, ref); err != nil {
-			r.summary.Errors = append(r.summary.Errors, "the journal of owed refreshes: "+err.Error())
-		}
-		delete(r.owed, ref)
-	}
 }

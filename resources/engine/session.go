@@ -74,9 +74,7 @@ func (s *Session) Append(ctx context.Context, t *model.Transaction) error {
 }
 
 func (s *Session) write(ctx context.Context, name string, data []byte) error {
-	self := host.Attrs{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()), Mode: 0o600}
-
-	return s.host.Write(context.WithoutCancel(ctx), filepath.Join(s.dir, name), bytes.NewReader(data), self)
+	return s.host.Write(context.WithoutCancel(ctx), filepath.Join(s.dir, name), bytes.NewReader(data), private())
 }
 
 // Transactions gives all that is stored, the oldest first.
