@@ -20,7 +20,12 @@ func takeCommands(t testing.TB, s *kvstore.Store, o kvstore.CommandOptions, hand
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- s.Commands(ctx, o, func(_ context.Context, c kvstore.Command) { handle(c) }) }()
+	go func() {
+		ended <- s.Commands(ctx, o, func(_ context.Context, c kvstore.Command) error {
+			handle(c)
+			return nil
+		})
+	}()
 	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {
@@ -92,6 +97,41 @@ func TestCommandsWaitForANode(t *testing.T) {
 	stop()
 	m := manager(t, srv)
 	eventually(t, "no consumer is left", func() (bool, string) { return noConsumers(t, m, "MUSTER_COMMANDS") })
+}
+
+// A command that could not be taken comes again, one that came live too; the
+// others do not wait for it.
+func TestCommandsThatAreNotTakenComeAgain(t *testing.T) {
+	t.Parallel()
+	srv, store := newStore(t)
+	put := func(id string) {
+		t.Helper()
+		if err := store.PutCommand(t.Context(), "node.web01", id, []byte(id), time.Hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("early")
+	put("other")
+	var got inbox
+	refused := map[string]int{}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- bind(t, srv).Commands(ctx, kvstore.CommandOptions{Node: "web01", Retry: time.Millisecond}, func(_ context.Context, c kvstore.Command) error {
+			if refused[c.ID]++; c.ID != "other" && refused[c.ID] < 3 {
+				return errors.New("the disk is full")
+			}
+			got.take(c)
+			return nil
+		})
+	}()
+	got.has(t, "other", "early")
+	put("live")
+	got.has(t, "other", "early", "live")
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
 }
 
 // A command that was lost on its way is found on the audit.
