@@ -19,7 +19,6 @@ type member struct {
 	t       *model.Transaction
 	plan    resource.Plan
 	refresh bool
-	fresh   []*node
 }
 
 // batch gives the changes that can be made in one transaction with that of n:
@@ -87,11 +86,12 @@ func (r *run) applyBatch(ctx context.Context, members []*member, first *model.Tr
 			r.applyAlone(ctx, m)
 		}
 	}
+	r.forgive(ctx)
 }
 
-func (r *run) oweAll(ctx context.Context, members []*member) (err error) {
+func (r *run) oweAll(ctx context.Context, members []*member) error {
 	for _, m := range members {
-		if m.fresh, err = r.owe(ctx, m.n); err != nil {
+		if err := r.owe(ctx, m.n); err != nil {
 			return err
 		}
 		m.t.Changes = r.showChanges(m.n, m.plan)
@@ -190,7 +190,7 @@ func (r *run) applyAlone(ctx context.Context, m *member) {
 	plan, err := r.planAgain(ctx, m.n, m.refresh)
 	switch {
 	case err != nil:
-		r.failChange(ctx, m.n, m.t, m.plan, m.refresh, m.fresh, err)
+		r.failChange(ctx, m.n, m.t, m.plan, m.refresh, err)
 	case plan.Empty():
 		// The transaction failed as a whole, but this part of it was done.
 		r.succeed(ctx, m.n, m.t, resource.Outcome{}, m.refresh)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/musterfleet/muster/model"
 )
@@ -53,47 +54,59 @@ func (r *run) forgetDebts(ctx context.Context) {
 		if n, still := r.graph.byRef[ref]; still && len(n.subscribes) > 0 {
 			continue
 		}
-		if err := r.opts.Journal.Settle(ctx, ref); err != nil {
-			r.summary.Errors = append(r.summary.Errors, "the journal of owed refreshes: "+err.Error())
-		}
-		delete(r.owed, ref)
+		r.strike(ctx, ref)
 	}
 }
 
 // owe writes down, before a resource changes, that its subscribers are to be
-// refreshed, and gives those that were not owed anything before.
-func (r *run) owe(ctx context.Context, n *node) ([]*node, error) {
+// refreshed.
+func (r *run) owe(ctx context.Context, n *node) error {
 	if r.opts.Journal == nil {
-		return nil, nil
+		return nil
 	}
-	var fresh []*node
 	var refs []model.Ref
 	for _, s := range n.subscribers {
 		if s.res.Type.Refreshes && !r.owed[s.ref] && s.res.Excluded == "" && !r.isNoop(s) {
-			fresh, refs = append(fresh, s), append(refs, s.ref)
+			refs = append(refs, s.ref)
 		}
 	}
 	if len(refs) == 0 {
-		return nil, nil
+		return nil
 	}
 	if err := r.opts.Journal.Owe(ctx, refs...); err != nil {
-		return nil, fmt.Errorf("recording the refresh owed to its subscribers, without which it is not changed: %w", err)
+		return fmt.Errorf("recording the refresh owed to its subscribers, without which it is not changed: %w", err)
 	}
 	for _, ref := range refs {
 		r.owed[ref] = true
 	}
+	r.lent = append(r.lent, refs...)
 
-	return fresh, nil
+	return nil
+}
+
+// forgive strikes out what was written down for the changes in hand and is not
+// owed after all, because they left everything as it was: a subscriber must not
+// be restarted at every run because a file cannot be written.
+func (r *run) forgive(ctx context.Context) {
+	for _, ref := range r.lent {
+		if !slices.ContainsFunc(r.graph.byRef[ref].subscribes, func(dep *node) bool { return r.results[dep.at].touched }) {
+			r.strike(ctx, ref)
+		}
+	}
+	r.lent = nil
 }
 
 // settle strikes out what a resource is owed.
-func (r *run) settle(ctx context.Context, n *node, t *model.Transaction) {
-	if r.opts.Journal == nil || !r.owed[n.ref] {
-		return
+func (r *run) settle(ctx context.Context, n *node) {
+	if r.owed[n.ref] && r.opts.Journal != nil {
+		r.strike(ctx, n.ref)
 	}
-	if err := r.opts.Journal.Settle(ctx, n.ref); err != nil {
-		t.Errors = append(t.Errors, "striking out the refresh that was owed: "+err.Error())
-		return
+}
+
+// strike strikes out a debt; one that cannot be struck out is paid once more.
+func (r *run) strike(ctx context.Context, ref model.Ref) {
+	if err := r.opts.Journal.Settle(ctx, ref); err != nil {
+		r.summary.Errors = append(r.summary.Errors, "striking out the refresh owed to "+ref.String()+": "+err.Error())
 	}
-	delete(r.owed, n.ref)
+	delete(r.owed, ref)
 }

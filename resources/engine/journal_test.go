@@ -121,3 +121,59 @@ func TestJournalThatCannotBeRead(t *testing.T) {
 	w.outcomes("thing#a failed", "thing#b changed", "svc#s stable")
 	contains(t, strings.Join(run.Errors, "\n"), "reading the journal of owed refreshes", "recording the refresh owed to its subscribers", path)
 }
+
+// TestDebtsOfABatch: one of its members may have left everything as it was while
+// another one has changed.
+func TestDebtsOfABatch(t *testing.T) {
+	cases := map[string]struct {
+		lines []string
+		cut   string   // whose change is the last one before the run is stopped
+		want  []string // the outcome of svc#s in each run
+	}{
+		"the first fails, the second changes": {
+			lines: []string{"wide a value=1 fail_at=apply", "wide b value=1", "svc s value=x subscribe=wide#a,wide#b"},
+			cut:   "b", want: []string{"notrun", "refreshed", "stable"},
+		},
+		"done together, though it said otherwise": {
+			lines: []string{"many a value=1 fail_at=apply", "many b value=1", "svc s value=x subscribe=many#a,many#b"},
+			cut:   "b", want: []string{"notrun", "refreshed", "stable"},
+		},
+		"one fails and changes nothing": {
+			lines: []string{"wide a value=1 fail_at=apply", "wide b value=1", "wide ok", "svc s value=x subscribe=wide#a,wide#ok"},
+			want:  []string{"stable", "stable"},
+		},
+		"nothing came of it": {
+			lines: []string{"wide a value=1 fail_at=unchanged", "wide b value=1", "svc s value=x subscribe=wide#a"},
+			want:  []string{"stable", "stable"},
+		},
+		"nothing came of it, alone": {
+			lines: []string{"thing a value=1 fail_at=unchanged", "svc s value=x subscribe=thing#a"},
+			want:  []string{"stable", "stable"},
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.m.set("s", "x")
+			w.opts.Journal = engine.NewFileJournal(w.opts.Env.Host, t.TempDir(), "test.yaml")
+			stop := make(chan struct{})
+			w.opts.Stop = stop
+			w.hook = func(event, name string) {
+				if event == "apply" && name == c.cut {
+					close(stop)
+				}
+			}
+			g := w.graph(c.lines...)
+			for _, want := range c.want {
+				w.run(g)
+				if got := w.txs["svc#s"].Outcome(); string(got) != want {
+					t.Fatalf("%s, not %s: %v", got, want, w.order)
+				}
+				w.opts.Stop, w.hook = nil, nil
+			}
+			if owed, err := w.opts.Journal.Owed(); err != nil || len(owed) > 0 {
+				t.Fatalf("%v, owed %v", err, owed)
+			}
+		})
+	}
+}

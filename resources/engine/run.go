@@ -75,6 +75,7 @@ type run struct {
 	looks   []look
 	results []result
 	owed    map[model.Ref]bool
+	lent    []model.Ref // who was not owed anything before the changes in hand
 	outputs resource.Outputs
 	redact  model.Redactor
 	// secrets are the values to redact, those of sensitive resources included.
@@ -88,6 +89,7 @@ type run struct {
 type result struct {
 	done    bool
 	changed bool // really, not in noop
+	touched bool // changed, or failed and is not known to be as it was
 	would   bool // in noop
 	failed  bool
 	unmet   bool

@@ -34,6 +34,7 @@ func (r *run) turn(ctx context.Context, n *node) {
 			return
 		}
 		r.change(ctx, n, t, plan, refresh)
+		r.forgive(ctx)
 	}
 	r.end(n, t)
 }
@@ -217,7 +218,7 @@ func (r *run) stable(ctx context.Context, n *node, t *model.Transaction, refresh
 	r.describe(n, t, r.looks[n.at].state)
 	r.keepOutputs(n, resource.Outcome{})
 	if refresh && !r.isNoop(n) {
-		r.settle(ctx, n, t)
+		r.settle(ctx, n)
 	}
 }
 
