@@ -116,7 +116,7 @@ func (r *run) succeed(ctx context.Context, n *node, t *model.Transaction, outcom
 	t.Changed = !outcome.Unchanged
 	t.Refreshed = refresh
 	r.results[n.at].changed, r.results[n.at].touched = t.Changed, t.Changed
-	r.describe(n, t, r.looks[n.at].state)
+	r.describe(n, t)
 	r.keepOutputs(n, outcome)
 	if t.Changed && r.unasked() {
 		r.summary.Drift.Detected++

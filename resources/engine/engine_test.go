@@ -177,6 +177,17 @@ func TestOrder(t *testing.T) {
 	}
 }
 
+func TestEdgesSayWhy(t *testing.T) {
+	var got []string
+	for _, e := range newWorld(t).graph("rel a value=1", "thing b value=1 require=rel#a", "svc c value=x subscribe=thing#b,rel#a require=thing#b", "rel d value=1 needs=value:a", "rel e value=1 needs=value:a require=rel#a").Edges() {
+		got = append(got, fmt.Sprintf("%s -> %s: %s", e.From, e.To, e.Reason))
+	}
+	equal(t, got, []string{
+		"rel#a -> thing#b: require", "thing#b -> svc#c: require", "thing#b -> svc#c: subscribe", "rel#a -> svc#c: subscribe",
+		"rel#a -> rel#e: require", "rel#a -> rel#d: value:a",
+	})
+}
+
 func TestGraphErrors(t *testing.T) {
 	cases := map[string]struct {
 		lines []string

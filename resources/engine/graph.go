@@ -10,22 +10,11 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// EdgeKind is why one resource comes before another.
-type EdgeKind string
-
-// The kinds of edges. Require orders and gates, Subscribe orders and
-// refreshes, Automatic only orders.
-const (
-	Require   EdgeKind = "require"
-	Subscribe EdgeKind = "subscribe"
-	Automatic EdgeKind = "automatic"
-)
-
 // Edge says that From runs before To, and why.
 type Edge struct {
 	From, To model.Ref
-	Kind     EdgeKind
-	// Reason is the relation behind an automatic edge, for example path:/etc/app.
+	// Reason is the property that asks for it, require or subscribe, or the relation
+	// behind an automatic edge, for example path:/etc/app.
 	Reason string
 }
 
@@ -126,7 +115,7 @@ func (g *Graph) connect() {
 		for _, ref := range meta.Require {
 			if dep, ok := g.byRef[ref]; ok {
 				n.requires = append(n.requires, dep)
-				g.edge(dep, n, Require, "")
+				g.edge(dep, n, "require")
 			} else {
 				n.earlierRequires = append(n.earlierRequires, ref)
 			}
@@ -135,7 +124,7 @@ func (g *Graph) connect() {
 			if dep, ok := g.byRef[ref]; ok {
 				n.subscribes = append(n.subscribes, dep)
 				dep.subscribers = append(dep.subscribers, n)
-				g.edge(dep, n, Subscribe, "")
+				g.edge(dep, n, "subscribe")
 			} else {
 				n.earlierSubscribes = append(n.earlierSubscribes, ref)
 			}
@@ -143,8 +132,8 @@ func (g *Graph) connect() {
 	}
 }
 
-func (g *Graph) edge(from, to *node, kind EdgeKind, reason string) {
-	g.edges = append(g.edges, Edge{From: from.ref, To: to.ref, Kind: kind, Reason: reason})
+func (g *Graph) edge(from, to *node, reason string) {
+	g.edges = append(g.edges, Edge{From: from.ref, To: to.ref, Reason: reason})
 	to.before = append(to.before, from)
 	from.after = append(from.after, to)
 }

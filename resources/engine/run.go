@@ -115,7 +115,7 @@ func Run(ctx context.Context, g *Graph, opts Options) *model.Run {
 	}
 	r.summary = model.Run{
 		Protocol: model.ProtocolRun, RunID: opts.RunID, Node: opts.Node, Manifest: opts.Manifest,
-		Revision: opts.Revision, Digest: opts.Digest, Cause: opts.Cause, Started: time.Now().UTC(),
+		Revision: opts.Revision, Digest: opts.Digest, Cause: opts.Cause, Started: now(),
 		Noop: opts.Env.Scope.Noop, Version: opts.Version, CorrelationID: opts.CorrelationID,
 	}
 	r.learnSecrets()

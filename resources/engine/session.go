@@ -77,8 +77,8 @@ func (s *Session) write(ctx context.Context, name string, data []byte) error {
 	return s.host.Write(context.WithoutCancel(ctx), filepath.Join(s.dir, name), bytes.NewReader(data), private())
 }
 
-// Transactions gives all that is stored, the oldest first.
-func (s *Session) Transactions() ([]*model.Transaction, error) {
+// transactions gives all that is stored, the oldest first.
+func (s *Session) transactions() ([]*model.Transaction, error) {
 	names, err := s.names()
 	if err != nil {
 		return nil, err
@@ -130,7 +130,7 @@ func (s *Session) read(name string) (*model.Transaction, error) {
 
 // History gives what the commands of the session did so far.
 func (s *Session) History() (History, error) {
-	all, err := s.Transactions()
+	all, err := s.transactions()
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +148,7 @@ func (s *Session) History() (History, error) {
 
 // Summary counts what happened in the session.
 func (s *Session) Summary() (model.SessionSummary, error) {
-	all, err := s.Transactions()
+	all, err := s.transactions()
 	if err != nil {
 		return model.SessionSummary{}, err
 	}

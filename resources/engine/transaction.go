@@ -60,11 +60,10 @@ func (r *run) tell(t *model.Transaction) {
 	}
 }
 
-// describe notes the state a resource was found or left in.
-func (r *run) describe(n *node, t *model.Transaction, state resource.State) {
-	t.FinalEnsure = state.State().Ensure
-	if t.Provider == "" && r.looks[n.at].provider != nil {
-		t.Provider = r.looks[n.at].provider.Name()
+// describe notes the state a resource was found or left in, where it was looked at.
+func (r *run) describe(n *node, t *model.Transaction) {
+	if state := r.looks[n.at].state; state != nil {
+		t.FinalEnsure = state.State().Ensure
 	}
 }
 

@@ -215,7 +215,7 @@ func (r *run) attempt(ctx context.Context, n *node) (context.Context, context.Ca
 }
 
 func (r *run) stable(ctx context.Context, n *node, t *model.Transaction, refresh bool) {
-	r.describe(n, t, r.looks[n.at].state)
+	r.describe(n, t)
 	r.keepOutputs(n, resource.Outcome{})
 	if refresh && !r.isNoop(n) {
 		r.settle(ctx, n)
@@ -227,7 +227,7 @@ func (r *run) would(n *node, t *model.Transaction, plan resource.Plan, refresh b
 	t.Changed, t.Noop, t.Refreshed = true, true, refresh
 	t.NoopMessage = r.redact.Redact(plan.Message())
 	t.Changes = r.showChanges(n, plan)
-	r.describe(n, t, r.looks[n.at].state)
+	r.describe(n, t)
 	r.results[n.at].would, r.results[n.at].pending = true, n
 	for _, s := range n.subscribers {
 		if s.res.Type.Refreshes {
@@ -244,14 +244,12 @@ func (r *run) fail(ctx context.Context, n *node, t *model.Transaction, err error
 	t.Failed = true
 	t.Errors = append(t.Errors, r.words(n, err))
 	t.Noop = r.isNoop(n)
-	var p *PanicError
+	var p *panicError
 	if errors.As(err, &p) {
 		r.opts.Env.Log.ErrorContext(ctx, "a resource type panicked", "resource", n.ref.String(), "panic", r.redact.Redact(fmt.Sprint(p.Value)), "stack", string(p.Stack))
 	}
 	r.results[n.at].failed = true
-	if l := r.looks[n.at]; l.state != nil {
-		r.describe(n, t, l.state)
-	}
+	r.describe(n, t)
 	if r.opts.FailOnError && r.stopped == "" {
 		r.stopped = fmt.Sprintf("%s failed and fail_on_error is set", n.ref)
 	}
