@@ -190,7 +190,7 @@ func (a *app) onTransaction(ctx context.Context, r reconciliation) func(*model.T
 		}
 		engine.LogTransaction(ctx, a.log, t)
 		if r.asJSON {
-			a.printJSONLine(t)
+			_ = a.printJSONLine(t) // that it could not is told at the end
 			return
 		}
 		if r.diff {
@@ -199,11 +199,7 @@ func (a *app) onTransaction(ctx context.Context, r reconciliation) func(*model.T
 	}
 }
 
-func (a *app) printJSONLine(v any) {
-	if err := json.NewEncoder(a.stdout).Encode(v); err != nil {
-		a.log.Error("writing to standard output", "error", err)
-	}
-}
+func (a *app) printJSONLine(v any) error { return json.NewEncoder(a.stdout).Encode(v) }
 
 // printChanges shows what a plan said, with its diffs.
 func (a *app) printChanges(t *model.Transaction) {
