@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"gopkg.in/yaml.v3"
-
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
+	"github.com/musterfleet/muster/resources/manifest"
 )
 
 // groupAll is the group that every node is in.
@@ -48,7 +48,7 @@ func parseAssignment(e Entry) (*assignment, model.Problems) {
 		a.digest = a.sum
 		return a, nil
 	}
-	places, problems := decodeStrict(e.Key, e.Value, &a.Assignment)
+	places, problems := decode(e.Key, e.Value, &a.Assignment)
 	for _, p := range a.validate() {
 		if p.Pos = places[p.Property]; p.Pos.IsZero() {
 			p.Pos = model.Position{File: e.Key, Line: 1, Column: 1}
@@ -69,36 +69,33 @@ func kindOf(e Entry) (string, model.Problems) {
 	if !bytes.Contains(e.Value, []byte("protocol")) && !bytes.Contains(e.Value, []byte("payload")) {
 		return "", nil
 	}
-	root, problems := parseNode(e.Key, e.Value)
-	if problems != nil || root.Kind != yaml.MappingNode {
+	root, problems := document.Read(e.Key, e.Value, manifest.DefaultMaxBytes)
+	if problems != nil {
 		// manifest.Parse says it better, with hints.
 		return "", nil
 	}
-	top := map[string]*yaml.Node{}
-	for i := 0; i+1 < len(root.Content); i += 2 {
-		top[root.Content[i].Value] = root.Content[i+1]
+	_, typed := root.Get("payloadType")
+	_, payload := root.Get("payload")
+	_, signed := root.Get("signatures")
+	if typed || payload && signed {
+		return "", model.ProblemAt(root.Pos, "push it without a signature", "signed envelopes are not supported by this version")
 	}
-	if top["payloadType"] != nil || (top["payload"] != nil && top["signatures"] != nil) {
-		return "", problemAt(model.Position{File: e.Key, Line: root.Line, Column: root.Column}, "push it without a signature",
-			"signed envelopes are not supported by this version")
-	}
-	protocol := top["protocol"]
-	switch {
-	case protocol == nil:
-		return "", nil
-	case protocol.Value != model.ProtocolAssignment:
-		return "", problemAt(model.Position{File: e.Key, Line: protocol.Line, Column: protocol.Column}, "it must be "+model.ProtocolAssignment,
-			"the protocol %q is not known", protocol.Value)
+	protocol, has := root.Get("protocol")
+	if has && protocol.Text != model.ProtocolAssignment {
+		return "", model.ProblemAt(protocol.Pos, "it must be "+model.ProtocolAssignment, "the protocol %q is not known", protocol.Text)
 	}
 
-	return protocol.Value, nil
+	return protocol.Text, nil
 }
 
-func problemAt(pos model.Position, hint, format string, args ...any) model.Problems {
-	var out model.Problems
-	out.Add(pos, hint, format, args...)
+// decode fills target, a pointer to a struct, by its json tags. It gives the
+// place of each value by its path (nats.servers) and all that is wrong.
+func decode(name string, data []byte, target any) (map[string]model.Position, model.Problems) {
+	root, problems := document.Read(name, data, manifest.DefaultMaxBytes)
+	d := document.Decoder{Problems: problems, Places: map[string]model.Position{}}
+	d.Document(root, target)
 
-	return out
+	return d.Places, d.Problems
 }
 
 // validate checks the document around a manifest.

@@ -42,7 +42,7 @@ func (b *bundles) open(ctx context.Context, key, digest string) (dir string, tex
 	}
 	text, err = b.host.Read(filepath.Join(dir, bundleManifest), maxStored)
 	if err != nil {
-		return "", nil, problemAt(model.Position{File: key}, "a bundle has a "+bundleManifest+" at its root", "bundle %s: %v", digest, err)
+		return "", nil, model.ProblemAt(model.Position{File: key}, "a bundle has a "+bundleManifest+" at its root", "bundle %s: %v", digest, err)
 	}
 
 	return dir, text, nil
@@ -76,7 +76,7 @@ func (b *bundles) fetch(ctx context.Context, key, digest, dir string) error {
 	case got != digest:
 		return fmt.Errorf("fetch bundle %s: what came is %s", digest, got)
 	case unpackErr != nil:
-		return problemAt(model.Position{File: key}, "pack it again", "bundle %s: %v", digest, unpackErr)
+		return model.ProblemAt(model.Position{File: key}, "pack it again", "bundle %s: %v", digest, unpackErr)
 	}
 	if err := makeOwnDir(b.host, b.dir); err != nil {
 		return err

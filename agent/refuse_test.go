@@ -231,7 +231,7 @@ func TestAssignmentDocuments(t *testing.T) {
 		"noop":               {"noop: true", false, "noop"},
 		"noop garbage":       {"noop: maybe", false, "group.all.motd:2:7: `noop` must be true or false, not \"maybe\""},
 		"unknown key":        {"intervall: 5m", false, "group.all.motd:2:1: unknown key `intervall` (did you mean `interval`?)"},
-		"rollout":            {"rollout: {id: x}", false, "unknown key `rollout`"},
+		"rollout":            {"rollout: {id: x}", false, "key `rollout` is not in this version yet"},
 		"wrong name":         {"name: other", false, "group.all.motd:2:7: the name is \"other\""},
 		"wrong digest":       {"digest: " + digest("x"), false, "group.all.motd:2:9: the digest does not fit"},
 		"drift garbage":      {"drift: never", false, "group.all.motd:2:8: `drift` cannot be \"never\""},
@@ -241,7 +241,7 @@ func TestAssignmentDocuments(t *testing.T) {
 		"bundle beside it":   {"bundle: " + digest("x"), false, "either a `manifest` or a `bundle`"},
 		"data wins":          {"data: {greeting: hi}", true, ""},
 		"data garbage":       {"data: [1]", false, "group.all.motd:2:7: `data` must be a mapping, not a list"},
-		"key twice":          {"noop: false\nnoop: true", false, "group.all.motd:3:1: `noop` is set twice"},
+		"key twice":          {"noop: false\nnoop: true", false, "group.all.motd:3:1: the key `noop` is there twice"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {

@@ -54,7 +54,7 @@ func (r *runner) applies(ctx context.Context, l *loaded) (bool, error) {
 	}
 	holds, isBool := data["when"].(bool)
 	if !isBool {
-		return false, problemAt(l.whenAt, "compare something, for example lookup('facts.os.family') == 'debian'", "`when` must be true or false, not %v", data["when"])
+		return false, model.ProblemAt(l.whenAt, "compare something, for example lookup('facts.os.family') == 'debian'", "`when` must be true or false, not %v", data["when"])
 	}
 
 	return holds, nil

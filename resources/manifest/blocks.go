@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -59,7 +60,7 @@ func (b *blocks) block(e resource.Entry) {
 }
 
 func unknownType(types resource.Types, name string, pos model.Position) model.Problem {
-	out := resource.Unknown(pos, "resource type", name, "", types.Names())
+	out := document.Unknown(pos, "resource type", name, "", types.Names())
 	if out.Cause = model.ErrUnknownType; out.Hint == "" {
 		out.Hint = "one of " + strings.Join(types.Names(), ", ")
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
 )
 
 // Links are what a resource is called and which others it waits for.
@@ -117,7 +118,7 @@ func (c *linkCheck) near(ref model.Ref) string {
 		slices.Sort(c.names)
 	}
 
-	return DidYouMean(ref.String(), c.names)
+	return document.DidYouMean(ref.String(), c.names)
 }
 
 // walk follows what a resource waits for; whatever it meets on its own path

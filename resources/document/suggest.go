@@ -1,4 +1,4 @@
-package resource
+package document
 
 // DidYouMean gives the hint for an unknown word, empty when nothing is near.
 func DidYouMean(word string, known []string) string {
