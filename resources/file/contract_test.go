@@ -141,6 +141,7 @@ func absentCases() []typetest.Case {
 
 	return []typetest.Case{
 		{Name: "absent, absent", Properties: absent("x", nil)},
+		{Name: "absent, attributes are not consulted", Properties: absent("x", typetest.Properties{"owner": "no-such-user", "group": "no-such-group", "mode": "0644"})},
 		{Name: "absent below a file", Setup: withFile("f", "", 0o644), Properties: absent("f/x", nil)},
 		{Name: "absent, file", Setup: withFile("x", "1", 0o644), Properties: absent("x", nil), Message: removed, Check: isGone("x")},
 		{Name: "absent, file, force", Setup: withFile("x", "1", 0o644), Properties: absent("x", force), Message: removed, Check: isGone("x")},

@@ -28,7 +28,7 @@ func TestUnreadable(t *testing.T) {
 		"bad utf-8":         {"data:\n  a: ä\xffb\n", "m.yaml:2:7: the byte 0xff is not valid UTF-8 (save the document as UTF-8, or write bytes as `!!binary` with base64)"},
 		"control":           {"data:\n  a: \x1b[0m\n", "m.yaml:2:6: the control character U+001B cannot stand in a document (write it as an escape in double quotes: \"\\x1b\")"},
 		"nul":               {"data: \x00\n", "m.yaml:1:7: the control character U+0000 cannot stand in a document (write it as an escape in double quotes: \"\\x00\")"},
-		"non-character":     {"data: \ufffe\n", "m.yaml:1:7: the control character U+FFFE cannot stand in a document (write it as an escape in double quotes: \"\\uFFFE\")"},
+		"non-character":     {"data: \ufffe\n", "m.yaml:1:7: the control character U+FFFE cannot stand in a document (write it as an escape in double quotes: \"\\ufffe\")"},
 		"tab":               {"data:\n\ta: 1\n", "m.yaml:2:1: a tab cannot indent (use spaces)"},
 		"tab after blanks":  {"data:\n  a: 1\n  \tb: 2\n", "m.yaml:3:3: a tab cannot indent (use spaces; for a text that begins with a tab give the block its indentation: `|2`)"},
 		"tab first in text": {"data:\n  a: |\n    \tx\n", "m.yaml:3:5: a tab cannot indent (use spaces; for a text that begins with a tab give the block its indentation: `|2`)"},
