@@ -155,7 +155,7 @@ func splitKey(key string) (family, name string) {
 // checkKey refuses a key that is none, because keys become names of files.
 func checkKey(key string) error {
 	parts := strings.Split(key, ".")
-	if len(parts) != 3 || (parts[0] != "node" && parts[0] != "group") || slices.ContainsFunc(parts, func(p string) bool { return !isToken(p) }) {
+	if len(parts) != 3 || (parts[0] != "node" && parts[0] != "group") || slices.ContainsFunc(parts, func(p string) bool { return !model.IsToken(p) }) {
 		return fmt.Errorf("%q is no key of an assignment", key)
 	}
 

@@ -1,8 +1,6 @@
 package fleet
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"time"
 )
@@ -27,13 +25,3 @@ type Entry struct {
 	// Value is the bytes in the bucket; a list does not have them.
 	Value []byte `json:"-"`
 }
-
-// Digest gives the digest of a manifest's text or a bundle's bytes as it stands
-// in documents: sha256- and 64 hexadecimal digits.
-func Digest(b []byte) string {
-	sum := sha256.Sum256(b)
-
-	return digestPrefix + hex.EncodeToString(sum[:])
-}
-
-const digestPrefix = "sha256-"

@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"time"
+
+	"github.com/musterfleet/muster/model"
 )
 
 // Assignments is where nodes read what they must run.
@@ -133,9 +135,9 @@ func (push Push) value(ctx context.Context) (value []byte, digest string, packed
 		}
 		a.Bundle, a.Digest = digest, digest
 	case push.Terms.IsZero():
-		return push.Source.Text, Digest(push.Source.Text), nil, nil
+		return push.Source.Text, model.DigestOf(push.Source.Text), nil, nil
 	default:
-		digest = Digest(push.Source.Text)
+		digest = model.DigestOf(push.Source.Text)
 		a.Manifest, a.Digest = string(push.Source.Text), digest
 	}
 	value, err = encode(a)

@@ -55,7 +55,7 @@ func (m *memory) Put(_ context.Context, key string, value []byte) (uint64, error
 		return 0, fmt.Errorf("%d bytes: %w", len(value), fleet.ErrTooLarge)
 	}
 	m.last++
-	m.entries[key] = append(m.entries[key], fleet.Entry{Key: key, Revision: m.last, Digest: fleet.Digest(value), Value: value})
+	m.entries[key] = append(m.entries[key], fleet.Entry{Key: key, Revision: m.last, Digest: model.DigestOf(value), Value: value})
 
 	return m.last, nil
 }
@@ -65,10 +65,10 @@ func (m *memory) PutBundle(_ context.Context, r io.ReadSeeker) (string, error) {
 		return "", err
 	}
 	data, err := io.ReadAll(r)
-	m.bundles[fleet.Digest(data)] = data
+	m.bundles[model.DigestOf(data)] = data
 	m.stored++
 
-	return fleet.Digest(data), err
+	return model.DigestOf(data), err
 }
 
 func (m *memory) History(_ context.Context, key string) ([]fleet.Entry, error) {
@@ -101,7 +101,7 @@ func TestPushBare(t *testing.T) {
 		t.Fatal(done, err)
 	}
 	for i, key := range []string{"node.a.motd", "group.web.motd"} {
-		want := fleet.Pushed{Key: key, Revision: uint64(i + 1), Digest: fleet.Digest([]byte(manifest))}
+		want := fleet.Pushed{Key: key, Revision: uint64(i + 1), Digest: model.DigestOf([]byte(manifest))}
 		if done[i] != want || string(m.entries[key][0].Value) != manifest {
 			t.Errorf("%s: %+v, stored %q", key, done[i], m.entries[key][0].Value)
 		}
@@ -134,7 +134,7 @@ func TestPushTerms(t *testing.T) {
 	}
 	stored := m.entries["group.web.motd"][0]
 	a, ok := fleet.Assignment(stored.Value)
-	if !ok || a.Protocol != model.ProtocolAssignment || a.Name != "motd" || a.Manifest != manifest || a.Digest != fleet.Digest([]byte(manifest)) || a.Bundle != "" {
+	if !ok || a.Protocol != model.ProtocolAssignment || a.Name != "motd" || a.Manifest != manifest || a.Digest != model.DigestOf([]byte(manifest)) || a.Bundle != "" {
 		t.Errorf("stored %s", stored.Value)
 	}
 	if !a.Noop || a.Drift != model.DriftReport || a.Interval.Std() != 90*time.Second || a.When != "Facts.a > 1" || a.Priority != 3 || !a.Expires.Equal(expires) || fmt.Sprint(a.Data) != "map[port:80]" || a.Issued.IsZero() {

@@ -2,8 +2,6 @@ package kvstore
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -21,16 +19,6 @@ const (
 	indexPause = 20 * time.Millisecond
 )
 
-// digestPrefix begins every digest.
-const digestPrefix = "sha256-"
-
-// Digest names bytes by their SHA-256: sha256-<hex>.
-func Digest(data []byte) string {
-	sum := sha256.Sum256(data)
-
-	return digestPrefix + hex.EncodeToString(sum[:])
-}
-
 // PutManifest assigns a manifest to a family, node.<node> or group.<group>, and
 // gives its revision. The value and the index of its family change together;
 // several operators at once lose nothing. The error wraps ErrInvalidName or
@@ -40,7 +28,7 @@ func (s *Store) PutManifest(ctx context.Context, family, name string, value []by
 		return 0, fmt.Errorf("%w: put it into a bundle", err)
 	}
 	revision, err := s.change(ctx, family, name, func(ix index) *nats.Msg {
-		ix.names[name] = model.IndexEntry{Digest: Digest(value)}
+		ix.names[name] = model.IndexEntry{Digest: model.DigestOf(value)}
 		return newMsg("", value)
 	})
 	if err != nil {

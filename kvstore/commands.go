@@ -110,9 +110,9 @@ type commands struct {
 }
 
 func (c *commands) run(ctx context.Context, connected <-chan nats.Status) error {
-	first := orDuration(c.o.Retry, time.Second)
+	first := cmp.Or(c.o.Retry, time.Second)
 	retry, drain := first, time.After(0)
-	audit := orDuration(c.o.Audit, 5*time.Minute)
+	audit := cmp.Or(c.o.Audit, 5*time.Minute)
 	for {
 		select {
 		case <-ctx.Done():

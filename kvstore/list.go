@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/musterfleet/muster/model"
 )
 
 // Listed is one assignment in a list: all but its value.
@@ -81,7 +83,7 @@ func (s *Store) addDigests(ctx context.Context, all []Listed) ([]Listed, error) 
 		if err != nil {
 			return nil, err
 		}
-		l.Revision, l.Digest, l.Time = entry.Revision, Digest(entry.Value), entry.Time
+		l.Revision, l.Digest, l.Time = entry.Revision, model.DigestOf(entry.Value), entry.Time
 		kept = append(kept, l)
 	}
 
@@ -116,20 +118,4 @@ func (s *Store) History(ctx context.Context, family, name string) ([]Revision, e
 	}
 
 	return all, nil
-}
-
-// GetRevision reads one revision of an assignment, as History would; the error
-// wraps ErrNotFound.
-func (s *Store) GetRevision(ctx context.Context, family, name string, revision uint64) (Entry, error) {
-	all, err := s.History(ctx, family, name)
-	if err != nil {
-		return Entry{}, err
-	}
-	for _, r := range all {
-		if r.Revision == revision && !r.Deleted {
-			return r.Entry, nil
-		}
-	}
-
-	return Entry{}, fmt.Errorf("revision %d of manifest %s: %w", revision, Key(family, name), ErrNotFound)
 }

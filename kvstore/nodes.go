@@ -86,23 +86,6 @@ func wholeSeconds(d time.Duration) time.Duration {
 	return max(time.Second, (d + time.Second - 1).Truncate(time.Second))
 }
 
-// Facts reads the facts of a node; the error wraps ErrNotFound.
-func (s *Store) Facts(ctx context.Context, node string) (model.Facts, error) {
-	if err := CheckNode(node, nil); err != nil {
-		return nil, err
-	}
-	data, err := s.KVGet(ctx, s.names.Nodes(), node+"."+factsKey)
-	if err != nil {
-		return nil, fmt.Errorf("facts of node %s: %w", node, err)
-	}
-	var facts model.Facts
-	if err := json.Unmarshal(data, &facts); err != nil {
-		return nil, fmt.Errorf("facts of node %s: %w", node, err)
-	}
-
-	return facts, nil
-}
-
 // Nodes gives what the bucket has of every node, also of those that went silent,
 // in no order. A state that cannot be read is an error that wraps ErrInvalidState and
 // names the node, and the others are given all the same.

@@ -10,6 +10,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/musterfleet/muster/model"
 )
 
 // Outgoing is an encoded report on its way into the stream.
@@ -19,20 +21,6 @@ type Outgoing struct {
 	// ID is that of the event; a repetition within two minutes is stored once.
 	ID   string
 	Data []byte
-}
-
-// PublishReport stores a report and returns when the server has it. The error
-// wraps ErrTooLarge when it never will; another one may pass.
-func (s *Store) PublishReport(ctx context.Context, subject, id string, data []byte) error {
-	m, err := s.reportMsg(Outgoing{Subject: subject, ID: id, Data: data})
-	if err != nil {
-		return err
-	}
-	if _, err := s.js.PublishMsg(ctx, m); err != nil {
-		return fmt.Errorf("publish report %s: %w", id, refusal(err))
-	}
-
-	return nil
 }
 
 // PublishReports stores reports in their order without waiting for each, and
@@ -141,7 +129,7 @@ func (f ReportFilter) consumer(n Names) (jetstream.OrderedConsumerConfig, error)
 	for i, part := range parts {
 		if part == "" {
 			parts[i] = "*"
-		} else if !ValidToken(part) {
+		} else if !model.IsToken(part) {
 			return jetstream.OrderedConsumerConfig{}, fmt.Errorf("%w: %q, reports are chosen by one word each", ErrInvalidName, strings.Join(parts, " "))
 		}
 	}

@@ -44,25 +44,8 @@ func New(nc *nats.Conn, prefix string) (*Store, error) {
 	return &Store{nc: nc, js: js, names: names}, nil
 }
 
-// Bind makes the store and checks that everything it needs is there. The error
-// wraps ErrNotProvisioned, and names what is missing, when it is not.
-func Bind(ctx context.Context, nc *nats.Conn, prefix string) (*Store, error) {
-	s, err := New(nc, prefix)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.Check(ctx); err != nil && !errors.Is(err, ErrDiffers) {
-		return s, err
-	}
-
-	return s, nil
-}
-
 // Names gives the names of the fleet.
 func (s *Store) Names() Names { return s.names }
-
-// Conn gives the connection.
-func (s *Store) Conn() *nats.Conn { return s.nc }
 
 // Check tells whether every bucket and stream is there and configured as muster
 // needs it. The error wraps ErrNotProvisioned when something is missing or not

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -138,7 +139,7 @@ func nodeRows(n nodeStanding, now time.Time) [][]string {
 	case n.Silent:
 		up, away = "-", string(fleet.StandSilent)
 	}
-	first := []string{n.Node.Node, dash(n.Version), up, age(n.Heard, now), strconv.Itoa(n.Outbox), dash(strings.Join(n.Groups, ","))}
+	first := []string{n.Node.Node, cmp.Or(n.Version, "-"), up, age(n.Heard, now), strconv.Itoa(n.Outbox), cmp.Or(strings.Join(n.Groups, ","), "-")}
 	if len(n.Standings) == 0 {
 		return [][]string{append(first, "-", "", away, oneLine(n.Message))}
 	}
@@ -155,7 +156,7 @@ func nodeRows(n nodeStanding, now time.Time) [][]string {
 		case !s.Done():
 			word = string(s.Stand)
 		}
-		rows = append(rows, append(first, s.Key, revision, dash(word), oneLine(s.Why)))
+		rows = append(rows, append(first, s.Key, revision, cmp.Or(word, "-"), oneLine(s.Why)))
 		first = make([]string, len(first))
 	}
 

@@ -101,15 +101,6 @@ func shortDigest(digest string) string {
 // oneLine gives a text on one line.
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// dash stands for what is empty in a table.
-func dash(s string) string {
-	if s == "" {
-		return "-"
-	}
-
-	return s
-}
-
 // plural gives a number with its word.
 func plural(n int, word string) string {
 	if n == 1 {

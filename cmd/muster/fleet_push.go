@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -95,7 +96,7 @@ func (a *app) preparePush(ctx context.Context, c *fleetPushCommand) (push fleet.
 	if push.Terms, err = a.termsOf(ctx, c.terms); err != nil {
 		return push, err
 	}
-	if push.Source, err = fleet.Read(orStdin(c.source), a.stdin, a.checkManifest(ctx, push.Terms.Data)); err != nil {
+	if push.Source, err = fleet.Read(cmp.Or(c.source, stdinName), a.stdin, a.checkManifest(ctx, push.Terms.Data)); err != nil {
 		return push, notPushed(err)
 	}
 	push.Name = c.name

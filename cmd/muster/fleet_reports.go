@@ -11,6 +11,7 @@ import (
 
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/model"
 )
 
 // fleetReportsCommand is muster fleet reports.
@@ -52,7 +53,7 @@ func (c *fleetReportsCommand) filter(now time.Time) (kvstore.ReportFilter, error
 		f.Since = now.Add(-followedSince)
 	}
 	for _, token := range []string{c.node, c.outcome} {
-		if token != "" && !kvstore.ValidToken(token) {
+		if token != "" && !model.IsToken(token) {
 			return f, usagef("%q: write one word of letters, digits, - and _", token)
 		}
 	}

@@ -57,7 +57,7 @@ func (f *fleetStore) Get(ctx context.Context, key string) (fleet.Entry, error) {
 }
 
 func entryOf(e kvstore.Entry) fleet.Entry {
-	return fleet.Entry{Key: e.Key, Revision: e.Revision, Digest: fleet.Digest(e.Value), At: e.Time, Value: e.Value}
+	return fleet.Entry{Key: e.Key, Revision: e.Revision, Digest: model.DigestOf(e.Value), At: e.Time, Value: e.Value}
 }
 
 // Put stores an assignment.
