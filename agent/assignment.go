@@ -29,17 +29,10 @@ type assignment struct {
 	whenAt model.Position
 }
 
-// digestOf names bytes, sha256-<hex>.
-func digestOf(b []byte) string {
-	sum := sha256.Sum256(b)
-
-	return "sha256-" + hex.EncodeToString(sum[:])
-}
-
 // parseAssignment reads the value of an entry: a bare manifest, or the document
 // around one. The problems never pass.
 func parseAssignment(e Entry) (*assignment, model.Problems) {
-	a := &assignment{entry: e, sum: digestOf(e.Value)}
+	a := &assignment{entry: e, sum: model.DigestOf(e.Value)}
 	switch kind, problems := kindOf(e); {
 	case problems != nil:
 		return nil, problems
@@ -121,7 +114,7 @@ func (a *assignment) validate() model.Problems {
 			out.Property("bundle", "write sha256- and 64 hexadecimal digits", "%q is no digest of a bundle", a.Bundle)
 		}
 	default:
-		a.digest = digestOf([]byte(a.Manifest))
+		a.digest = model.DigestOf([]byte(a.Manifest))
 	}
 	if a.Digest != "" && a.Digest != a.digest {
 		out.Property("digest", "push it again", "the digest does not fit: it says %s, what came is %s", a.Digest, a.digest)
@@ -131,7 +124,7 @@ func (a *assignment) validate() model.Problems {
 }
 
 func isDigest(s string) bool {
-	digits, ok := strings.CutPrefix(s, "sha256-")
+	digits, ok := strings.CutPrefix(s, model.DigestPrefix)
 	_, err := hex.DecodeString(digits)
 
 	return ok && err == nil && len(digits) == 2*sha256.Size

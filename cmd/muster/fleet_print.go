@@ -90,7 +90,7 @@ func age(t, now time.Time) string {
 
 // shortDigest is enough of a digest to tell it from others.
 func shortDigest(digest string) string {
-	const enough = len("sha256-") + 12
+	const enough = len(model.DigestPrefix) + 12
 	if len(digest) <= enough {
 		return digest
 	}

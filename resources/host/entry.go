@@ -41,7 +41,6 @@ type Entry struct {
 	// Mode is permission bits with setuid, setgid and sticky as in chmod(1): 04755.
 	Mode     uint32
 	UID, GID uint32
-	Links    uint64
 
 	// id and stamp are what DigestEntry remembers digests by.
 	id    fileID
@@ -89,7 +88,6 @@ func entryOf(path string, st *unix.Stat_t) Entry {
 		Mode:    st.Mode & allBits,
 		UID:     st.Uid,
 		GID:     st.Gid,
-		Links:   uint64(st.Nlink),
 		id:      idOf(st),
 		stamp:   stampOf(st),
 	}
