@@ -204,7 +204,7 @@ func TestRead(t *testing.T) {
 	wantError(t, err, nil, "site.yaml:2:3")
 	wantError(t, err, nil, "taken from the manifest's directory")
 	_, err = fleet.Read("-", io.LimitReader(endless{}, fleet.MaxManifest+1), anything)
-	wantError(t, err, fleet.ErrTooLarge, "16 MiB")
+	wantError(t, err, model.ErrTooLarge, "16 MiB")
 	bad := errors.New("bad")
 	_, err = fleet.Read(filepath.Join(dir, "site.yaml"), nil, func(string, []byte) ([]fleet.File, error) { return nil, bad })
 	wantError(t, err, bad, "bad")

@@ -1,17 +1,6 @@
 package fleet
 
-import (
-	"errors"
-	"time"
-)
-
-// The sentinel errors that the interfaces of this package wrap.
-var (
-	// ErrNotFound is an assignment or revision that is not there.
-	ErrNotFound = errors.New("not found")
-	// ErrTooLarge is a value over what the server takes.
-	ErrTooLarge = errors.New("larger than the server takes")
-)
+import "time"
 
 // Entry is one revision of an assignment.
 type Entry struct {

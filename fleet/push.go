@@ -13,9 +13,9 @@ import (
 
 // Assignments is where nodes read what they must run.
 type Assignments interface {
-	// Get gives the assignment in force; the error wraps ErrNotFound when there is none.
+	// Get gives the assignment in force; the error wraps model.ErrNotFound when there is none.
 	Get(ctx context.Context, key string) (Entry, error)
-	// Put stores a value and gives its revision; the error wraps ErrTooLarge.
+	// Put stores a value and gives its revision; the error wraps model.ErrTooLarge.
 	Put(ctx context.Context, key string, value []byte) (uint64, error)
 }
 
@@ -57,7 +57,7 @@ type Pusher struct {
 
 // Push assigns to every target, and gives what it did also when some failed;
 // the error then says which. What is assigned already is left alone. The error
-// wraps ErrTooLarge where only a bundle can be pushed.
+// wraps model.ErrTooLarge where only a bundle can be pushed.
 func (p *Pusher) Push(ctx context.Context, push Push) ([]Pushed, error) {
 	value, digest, packed, err := push.value(ctx)
 	if err != nil {
@@ -88,7 +88,7 @@ func (p *Pusher) one(ctx context.Context, out *Pushed, value []byte, packed *pac
 	case err == nil && same(current.Value, value):
 		out.Revision, out.Unchanged = current.Revision, true
 		return nil
-	case err != nil && !errors.Is(err, ErrNotFound):
+	case err != nil && !errors.Is(err, model.ErrNotFound):
 		return err
 	}
 	if packed != nil {

@@ -39,7 +39,7 @@ func pusher(m *memory) *fleet.Pusher { return &fleet.Pusher{Assignments: m, Bund
 func (m *memory) Get(_ context.Context, key string) (fleet.Entry, error) {
 	all := m.entries[key]
 	if len(all) == 0 || all[len(all)-1].Deleted {
-		return fleet.Entry{}, fmt.Errorf("manifest %s: %w", key, fleet.ErrNotFound)
+		return fleet.Entry{}, fmt.Errorf("manifest %s: %w", key, model.ErrNotFound)
 	}
 
 	return all[len(all)-1], nil
@@ -52,7 +52,7 @@ func (m *memory) Put(_ context.Context, key string, value []byte) (uint64, error
 	case m.refused[key]:
 		return 0, errNotAllowed
 	case len(value) > m.limit:
-		return 0, fmt.Errorf("%d bytes: %w", len(value), fleet.ErrTooLarge)
+		return 0, fmt.Errorf("%d bytes: %w", len(value), model.ErrTooLarge)
 	}
 	m.last++
 	m.entries[key] = append(m.entries[key], fleet.Entry{Key: key, Revision: m.last, Digest: model.DigestOf(value), Value: value})
@@ -73,7 +73,7 @@ func (m *memory) PutBundle(_ context.Context, r io.ReadSeeker) (string, error) {
 
 func (m *memory) History(_ context.Context, key string) ([]fleet.Entry, error) {
 	if len(m.entries[key]) == 0 {
-		return nil, fleet.ErrNotFound
+		return nil, model.ErrNotFound
 	}
 
 	return m.entries[key], nil
@@ -208,7 +208,7 @@ func TestPushTooLarge(t *testing.T) {
 	m.limit = 600
 	push := fleet.Push{Source: text(t, strings.Repeat("# long\n", 100)), Name: "motd", Targets: []fleet.Target{{Node: "a"}}}
 	done, err := pusher(m).Push(t.Context(), push)
-	wantError(t, err, fleet.ErrTooLarge, "node.a.motd")
+	wantError(t, err, model.ErrTooLarge, "node.a.motd")
 	if len(done) > 0 {
 		t.Errorf("done: %+v", done)
 	}
@@ -317,12 +317,12 @@ func TestHistory(t *testing.T) {
 		t.Errorf("diff with itself is %q", diff)
 	}
 	_, err = fleet.Revision(t.Context(), m, key, 7)
-	wantError(t, err, fleet.ErrNotFound, "1, 2")
+	wantError(t, err, model.ErrNotFound, "1, 2")
 	_, err = fleet.Before(t.Context(), m, before)
-	wantError(t, err, fleet.ErrNotFound, "before")
+	wantError(t, err, model.ErrNotFound, "before")
 	_, err = fleet.Revision(t.Context(), m, "node.b.motd", 0)
-	wantError(t, err, fleet.ErrNotFound, "")
+	wantError(t, err, model.ErrNotFound, "")
 	m.entries[key] = append(m.entries[key], fleet.Entry{Key: key, Revision: 3, Deleted: true})
 	_, err = fleet.Revision(t.Context(), m, key, 0)
-	wantError(t, err, fleet.ErrNotFound, "removed with revision 3")
+	wantError(t, err, model.ErrNotFound, "removed with revision 3")
 }

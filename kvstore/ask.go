@@ -27,7 +27,7 @@ type Reply struct {
 // Ask asks the nodes that listen to a subject, see Names.Request, and gives each
 // answer as it comes, several of one node where it sends several, until the
 // context ends; the caller stops when it has enough. An error is the last thing
-// given: it wraps ErrNobody or ErrTooLarge, or is of the connection. That the
+// given: it wraps ErrNobody or model.ErrTooLarge, or is of the connection. That the
 // context ended is none.
 func (s *Store) Ask(ctx context.Context, subject string, request []byte) iter.Seq2[Reply, error] {
 	return func(yield func(Reply, error) bool) {

@@ -22,7 +22,7 @@ const (
 // PutManifest assigns a manifest to a family, node.<node> or group.<group>, and
 // gives its revision. The value and the index of its family change together;
 // several operators at once lose nothing. The error wraps ErrInvalidName or
-// ErrTooLarge; then a bundle is the way.
+// model.ErrTooLarge; then a bundle is the way.
 func (s *Store) PutManifest(ctx context.Context, family, name string, value []byte) (uint64, error) {
 	if err := s.checkSize("manifest "+Key(family, name), value); err != nil {
 		return 0, fmt.Errorf("%w: put it into a bundle", err)
@@ -105,12 +105,12 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Get reads an assignment in force; the error wraps ErrNotFound.
+// Get reads an assignment in force; the error wraps model.ErrNotFound.
 func (s *Store) Get(ctx context.Context, family, name string) (Entry, error) {
 	bucket := s.names.Manifests()
 	m, err := s.last(ctx, kvStream(bucket), kvSubject(bucket, Key(family, name)))
 	if err == nil && m.deleted() {
-		err = ErrNotFound
+		err = model.ErrNotFound
 	}
 	if err != nil {
 		return Entry{}, fmt.Errorf("manifest %s: %w", Key(family, name), err)

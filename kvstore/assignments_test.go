@@ -39,7 +39,7 @@ func TestManifestIsAssignedReadAndUnassigned(t *testing.T) {
 	if err != nil || last <= second {
 		t.Fatalf("delete = %d, %v", last, err)
 	}
-	if _, err := store.Get(t.Context(), "node.web01", "motd"); !errors.Is(err, kvstore.ErrNotFound) {
+	if _, err := store.Get(t.Context(), "node.web01", "motd"); !errors.Is(err, model.ErrNotFound) {
 		t.Errorf("get after delete = %v", err)
 	}
 	if _, err := plainKV(t, srv.Connect(t), "MUSTER_MANIFESTS").Get(t.Context(), "node.web01.motd"); !errors.Is(err, jetstream.ErrKeyNotFound) {
@@ -66,7 +66,7 @@ func TestHistoryKeepsSixteen(t *testing.T) {
 	if err != nil || len(history) != 16 || string(history[0].Value) != "4" || string(history[15].Value) != "19" {
 		t.Errorf("%d revisions, %v", len(history), err)
 	}
-	if _, err := store.History(t.Context(), "group.web", "none"); !errors.Is(err, kvstore.ErrNotFound) {
+	if _, err := store.History(t.Context(), "group.web", "none"); !errors.Is(err, model.ErrNotFound) {
 		t.Errorf("history of nothing = %v", err)
 	}
 }
@@ -208,7 +208,7 @@ func TestValueOverTheServersLimit(t *testing.T) {
 	srv, store := newStore(t)
 	big := bytes.Repeat([]byte("x"), int(srv.Connect(t).MaxPayload())+1)
 	_, err := store.PutManifest(t.Context(), "node.web01", "big", big)
-	if !errors.Is(err, kvstore.ErrTooLarge) || !strings.Contains(err.Error(), "1048577 bytes") || !strings.Contains(err.Error(), "bundle") {
+	if !errors.Is(err, model.ErrTooLarge) || !strings.Contains(err.Error(), "1048577 bytes") || !strings.Contains(err.Error(), "bundle") {
 		t.Errorf("put = %v", err)
 	}
 	// The largest that is accepted is stored.
@@ -291,7 +291,7 @@ func TestObjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"short", "never"} {
-		if _, err := store.Object(t.Context(), "MUSTER_BUNDLES", name); !errors.Is(err, kvstore.ErrNotFound) {
+		if _, err := store.Object(t.Context(), "MUSTER_BUNDLES", name); !errors.Is(err, model.ErrNotFound) {
 			t.Errorf("object %s = %v", name, err)
 		}
 	}
@@ -300,7 +300,7 @@ func TestObjects(t *testing.T) {
 			t.Errorf("bundle %s = %v", digest, err)
 		}
 	}
-	if _, err := store.GetBundle(t.Context(), model.DigestOf(nil)); !errors.Is(err, kvstore.ErrNotFound) {
+	if _, err := store.GetBundle(t.Context(), model.DigestOf(nil)); !errors.Is(err, model.ErrNotFound) {
 		t.Errorf("unknown bundle = %v", err)
 	}
 }
@@ -319,7 +319,7 @@ func TestData(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, key := range []string{"sites/berlin.web", "never"} {
-		if _, err := store.KVGet(t.Context(), "MUSTER_DATA", key); !errors.Is(err, kvstore.ErrNotFound) {
+		if _, err := store.KVGet(t.Context(), "MUSTER_DATA", key); !errors.Is(err, model.ErrNotFound) {
 			t.Errorf("get %s = %v", key, err)
 		}
 	}

@@ -27,7 +27,7 @@ func (s *Store) PutBundle(ctx context.Context, r io.ReadSeeker) (string, error) 
 	if err == nil {
 		return digest, nil
 	}
-	if !errors.Is(err, ErrNotFound) {
+	if !errors.Is(err, model.ErrNotFound) {
 		return "", fmt.Errorf("bundle %s: %w", digest, err)
 	}
 	bundles, err := s.js.ObjectStore(ctx, s.names.Bundles())

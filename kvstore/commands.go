@@ -11,6 +11,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/musterfleet/muster/model"
 )
 
 // MaxCommandTTL is how long a command can wait for a node at most: for so long a
@@ -32,7 +34,7 @@ type Command struct {
 // PutCommand leaves a request for the nodes of a family, those that are away
 // included. It is forgotten after ttl, whole seconds, at least one, at most
 // MaxCommandTTL. An id is put once within two minutes. The error wraps
-// ErrInvalidName or ErrTooLarge.
+// ErrInvalidName or model.ErrTooLarge.
 func (s *Store) PutCommand(ctx context.Context, family, id string, request []byte, ttl time.Duration) error {
 	if err := CheckFamily(family); err != nil {
 		return err
@@ -41,7 +43,7 @@ func (s *Store) PutCommand(ctx context.Context, family, id string, request []byt
 	case id == "":
 		return fmt.Errorf("%w: a command needs an id, or it would be executed twice", ErrInvalidName)
 	case ttl > MaxCommandTTL:
-		return fmt.Errorf("%w: a command cannot wait for %s, at most %s", ErrTooLarge, ttl, MaxCommandTTL)
+		return fmt.Errorf("%w: a command cannot wait for %s, at most %s", model.ErrTooLarge, ttl, MaxCommandTTL)
 	}
 	if err := s.checkSize("command", request); err != nil {
 		return err
@@ -181,7 +183,7 @@ func (c *commands) drain(ctx context.Context) error {
 func (c *commands) drainFamily(ctx context.Context, family string) error {
 	stream, subject := c.store.names.Commands(), c.store.names.Command(family)
 	newest, err := c.store.last(ctx, stream, subject)
-	if errors.Is(err, ErrNotFound) || (err == nil && newest.sequence == c.done[family]) {
+	if errors.Is(err, model.ErrNotFound) || (err == nil && newest.sequence == c.done[family]) {
 		return nil
 	}
 	if err != nil {

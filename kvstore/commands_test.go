@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/model"
 )
 
 // takeCommands runs Commands until the test ends or stop is called.
@@ -188,8 +189,8 @@ func TestCommandsAreRefused(t *testing.T) {
 	}{
 		"family": {family: "web01", id: "a", ttl: time.Second, want: kvstore.ErrInvalidName},
 		"id":     {family: "node.web01", ttl: time.Second, want: kvstore.ErrInvalidName},
-		"size":   {family: "node.web01", id: "a", data: make([]byte, 2<<20), ttl: time.Second, want: kvstore.ErrTooLarge},
-		"ttl":    {family: "node.web01", id: "a", ttl: 25 * time.Hour, want: kvstore.ErrTooLarge},
+		"size":   {family: "node.web01", id: "a", data: make([]byte, 2<<20), ttl: time.Second, want: model.ErrTooLarge},
+		"ttl":    {family: "node.web01", id: "a", ttl: 25 * time.Hour, want: model.ErrTooLarge},
 	} {
 		if err := store.PutCommand(t.Context(), tt.family, tt.id, tt.data, tt.ttl); !errors.Is(err, tt.want) {
 			t.Errorf("%s: %v", name, err)

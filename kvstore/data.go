@@ -11,7 +11,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// KVGet reads a key of any key-value bucket; the error wraps ErrNotFound when
+// KVGet reads a key of any key-value bucket; the error wraps model.ErrNotFound when
 // the bucket has no such key, and ErrInvalidName when it cannot be one.
 func (s *Store) KVGet(ctx context.Context, bucket, key string) ([]byte, error) {
 	if !model.IsToken(bucket) {
@@ -27,7 +27,7 @@ func (s *Store) KVGet(ctx context.Context, bucket, key string) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("key %s of %s: %w", key, bucket, err)
 	case m.deleted():
-		return nil, fmt.Errorf("key %s of %s: %w", key, bucket, ErrNotFound)
+		return nil, fmt.Errorf("key %s of %s: %w", key, bucket, model.ErrNotFound)
 	}
 
 	return m.data, nil

@@ -77,7 +77,7 @@ func (s *Store) addDigests(ctx context.Context, all []Listed) ([]Listed, error) 
 			continue
 		}
 		entry, err := s.Get(ctx, l.Family, l.Name)
-		if errors.Is(err, ErrNotFound) {
+		if errors.Is(err, model.ErrNotFound) {
 			continue
 		}
 		if err != nil {
@@ -98,7 +98,7 @@ type Revision struct {
 }
 
 // History gives the revisions of an assignment that the bucket still has, at
-// most HistorySize of them, oldest first; the error wraps ErrNotFound when there is
+// most HistorySize of them, oldest first; the error wraps model.ErrNotFound when there is
 // none.
 func (s *Store) History(ctx context.Context, family, name string) ([]Revision, error) {
 	bucket := s.names.Manifests()
@@ -114,7 +114,7 @@ func (s *Store) History(ctx context.Context, family, name string) ([]Revision, e
 		all = append(all, Revision{Entry: newEntry(family, name, m), Deleted: m.deleted()})
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("history of manifest %s: %w", Key(family, name), ErrNotFound)
+		return nil, fmt.Errorf("history of manifest %s: %w", Key(family, name), model.ErrNotFound)
 	}
 
 	return all, nil

@@ -54,7 +54,7 @@ func (s *Store) PutState(ctx context.Context, node string, state model.NodeState
 
 // PutFacts stores the facts of a node. The server forgets them after ttl, whole
 // seconds, at least one; zero keeps them for ever. The error wraps
-// ErrTooLarge where the server does not take so much.
+// model.ErrTooLarge where the server does not take so much.
 func (s *Store) PutFacts(ctx context.Context, node string, facts model.Facts, ttl time.Duration) error {
 	return s.putNode(ctx, node, factsKey, facts, ttl)
 }

@@ -54,7 +54,7 @@ func TestNodesSayWhoTheyAre(t *testing.T) {
 	if err := store.PutState(t.Context(), "web.01", model.NodeState{}, 0); !errors.Is(err, kvstore.ErrInvalidName) {
 		t.Errorf("put state = %v", err)
 	}
-	if err := store.PutFacts(t.Context(), "web01", model.Facts{"big": strings.Repeat("x", 2<<20)}, 0); !errors.Is(err, kvstore.ErrTooLarge) {
+	if err := store.PutFacts(t.Context(), "web01", model.Facts{"big": strings.Repeat("x", 2<<20)}, 0); !errors.Is(err, model.ErrTooLarge) {
 		t.Errorf("put large facts = %v", err)
 	}
 }

@@ -26,7 +26,7 @@ type Outgoing struct {
 // PublishReports stores reports in their order without waiting for each, and
 // gives how many of the first the server has for certain. Those after them may
 // be stored too; they can be sent again. The error is that of the first that
-// was not stored; it wraps ErrTooLarge where it never will be.
+// was not stored; it wraps model.ErrTooLarge where it never will be.
 func (s *Store) PublishReports(ctx context.Context, reports []Outgoing) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -65,13 +65,13 @@ func acknowledged(ctx context.Context, future jetstream.PubAckFuture) error {
 	}
 }
 
-// refusal adds ErrTooLarge to the error of a stream that keeps no message of
+// refusal adds model.ErrTooLarge to the error of a stream that keeps no message of
 // that size; waiting does not change that.
 func refusal(err error) error {
 	const exceedsMaximum = 10054
 	var refused jetstream.JetStreamError
 	if errors.As(err, &refused) && refused.APIError() != nil && refused.APIError().ErrorCode == exceedsMaximum {
-		return fmt.Errorf("%w: %w", ErrTooLarge, err)
+		return fmt.Errorf("%w: %w", model.ErrTooLarge, err)
 	}
 
 	return err

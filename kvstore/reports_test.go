@@ -195,7 +195,7 @@ func TestPublishingStopsAtTheFirstFailure(t *testing.T) {
 	large := outgoing(t, store, "web01", kvstore.KindRun, "stable", 2)
 	large.Data = make([]byte, 2<<20)
 	n, err := store.PublishReports(t.Context(), []kvstore.Outgoing{good, large, good})
-	if n != 1 || !errors.Is(err, kvstore.ErrTooLarge) {
+	if n != 1 || !errors.Is(err, model.ErrTooLarge) {
 		t.Errorf("published %d, %v, want 1 and too large", n, err)
 	}
 	// Nobody keeps this subject, so nobody acknowledges.
@@ -237,7 +237,7 @@ func TestWhatTheStreamRefusesIsTooLarge(t *testing.T) {
 	good := outgoing(t, store, "web01", kvstore.KindRun, "stable", 1)
 	large := outgoing(t, store, "web01", kvstore.KindRun, "stable", 2)
 	large.Data = []byte(strings.Repeat(" ", 1000) + string(large.Data))
-	if n, err := store.PublishReports(t.Context(), []kvstore.Outgoing{good, large}); n != 1 || !errors.Is(err, kvstore.ErrTooLarge) {
+	if n, err := store.PublishReports(t.Context(), []kvstore.Outgoing{good, large}); n != 1 || !errors.Is(err, model.ErrTooLarge) {
 		t.Errorf("published %d, %v, want 1 and too large", n, err)
 	}
 }

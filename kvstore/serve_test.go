@@ -347,7 +347,7 @@ func TestServeRefusesAndEnds(t *testing.T) {
 		t.Errorf("serve on a closed connection = %v", err)
 	}
 	for _, err := range store.Ask(t.Context(), "muster.ping.all", make([]byte, 2<<20)) {
-		if !errors.Is(err, kvstore.ErrTooLarge) {
+		if !errors.Is(err, model.ErrTooLarge) {
 			t.Errorf("long request = %v", err)
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"github.com/nats-io/jsm.go/api"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/musterfleet/muster/model"
 )
 
 // ErrNotProvisioned is a bucket or stream that is missing or not configured as
@@ -56,7 +58,7 @@ func (s *Store) Check(ctx context.Context) error {
 	kind := ErrDiffers
 	for _, want := range desired(s.names, Options{}) {
 		info, err := s.streamInfo(ctx, want.Name, want.Subjects[0])
-		if errors.Is(err, ErrNotFound) {
+		if errors.Is(err, model.ErrNotFound) {
 			wrong, kind = append(wrong, fmt.Errorf("%s is missing", want.Name)), ErrNotProvisioned
 			continue
 		}
@@ -79,7 +81,7 @@ func (s *Store) Check(ctx context.Context) error {
 
 // streamInfo finds a stream that keeps a subject through the list of streams:
 // unlike the info of one stream that request cannot be made to show the keys in
-// it, so a node may be allowed to make it. The error wraps ErrNotFound when
+// it, so a node may be allowed to make it. The error wraps model.ErrNotFound when
 // there is no such stream.
 func (s *Store) streamInfo(ctx context.Context, stream, subject string) (*api.StreamInfo, error) {
 	offset := 0
@@ -98,7 +100,7 @@ func (s *Store) streamInfo(ctx context.Context, stream, subject string) (*api.St
 		case slices.Contains(page.Missing, stream):
 			return nil, fmt.Errorf("look for stream %s: its servers do not answer", stream)
 		case len(page.Streams) == 0 || offset >= page.Total:
-			return nil, fmt.Errorf("stream %s: %w", stream, ErrNotFound)
+			return nil, fmt.Errorf("stream %s: %w", stream, model.ErrNotFound)
 		}
 	}
 }

@@ -48,7 +48,7 @@ func (p publisher) Publish(ctx context.Context, reports []outbox.Report) (int, e
 	}
 	stored, err := p.store.PublishReports(ctx, batch)
 	switch {
-	case errors.Is(err, kvstore.ErrTooLarge) || errors.Is(err, kvstore.ErrInvalidEvent):
+	case errors.Is(err, model.ErrTooLarge) || errors.Is(err, kvstore.ErrInvalidEvent):
 		return stored, fmt.Errorf("%w: %w", agent.ErrUndeliverable, err)
 	case err != nil:
 		return stored, err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/model"
 )
 
 // fleetPushCommand is muster fleet push.
@@ -64,7 +65,7 @@ func (a *app) fleetPush(ctx context.Context, c *fleetPushCommand) error {
 		a.printPushed(done)
 	}
 	switch {
-	case errors.Is(err, fleet.ErrTooLarge) && !push.Bundle && !push.Source.NeedsBundle():
+	case errors.Is(err, model.ErrTooLarge) && !push.Bundle && !push.Source.NeedsBundle():
 		return fmt.Errorf("%w\npush it as a bundle instead, which may be of any size: add --bundle", err)
 	case err != nil:
 		return err
