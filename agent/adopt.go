@@ -231,7 +231,7 @@ func (r *runner) withoutConflict(ctx context.Context, taken claims, c choice) *l
 		c.unit.late = why
 	}
 	good := c.unit.record.Good
-	if good == nil || (good.Revision == c.version.entry.Revision && digestOf(good.Value) == c.version.sum) {
+	if good == nil || (good.Revision == c.version.entry.Revision && model.DigestOf(good.Value) == c.version.sum) {
 		return nil
 	}
 	l, holds, err := r.try(ctx, c.unit, *good)
@@ -254,7 +254,7 @@ func (r *runner) force(ctx context.Context, u *unit, l *loaded, woken time.Time)
 		// It ran before a restart: what differs now is drift.
 		cause = model.CauseSchedule
 	}
-	if u.record.Good == nil || u.record.Good.Revision != l.entry.Revision || digestOf(u.record.Good.Value) != l.sum {
+	if u.record.Good == nil || u.record.Good.Revision != l.entry.Revision || model.DigestOf(u.record.Good.Value) != l.sum {
 		e := l.entry
 		u.record.Good = &e
 		u.acquit(e)

@@ -123,13 +123,17 @@ func (a *Agent) Config() Config {
 }
 
 // Run is the agent until ctx ends: then the change in hand is finished, for at
-// most the shutdown timeout, and what is left to say is handed over if that is
-// possible. It returns when everything it started has ended.
-func (a *Agent) Run(ctx context.Context) error {
-	// What must still be done while stopping has a context that outlives ctx.
+// most the shutdown timeout or until hard ends, and what is left to say is
+// handed over if that is possible. The end of hard is the end of ctx too. Run
+// returns when everything it started has ended.
+func (a *Agent) Run(ctx, hard context.Context) error {
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	defer context.AfterFunc(hard, end)()
+	// What must still be done while stopping has a context that outlives both.
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	work, kill := context.WithCancelCause(background)
+	work, kill := context.WithCancelCause(hard)
 	defer kill(nil)
 	var all sync.WaitGroup
 	all.Go(func() { a.killLate(ctx, work, kill) })
@@ -142,6 +146,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	a.reportNode(model.NodeStarted, "")
 	a.sync()
 	a.runner.work(ctx, work)
+	kill(nil)
 	a.reportNode(model.NodeStopped, "")
 	a.sync()
 	stop()
@@ -156,6 +161,7 @@ func (a *Agent) Run(ctx context.Context) error {
 func (a *Agent) killLate(ctx, work context.Context, kill context.CancelCauseFunc) {
 	<-ctx.Done()
 	timeout := a.Config().ShutdownTimeout.Std()
+	a.log.InfoContext(ctx, "told to stop, the change in hand is finished first", "timeout", timeout)
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	select {

@@ -31,8 +31,9 @@ const (
 type ask struct {
 	ID string `json:"id"`
 	// At is when it came.
-	At      time.Time       `json:"at"`
-	Request json.RawMessage `json:"request"`
+	At time.Time `json:"at"`
+	// Request is kept until its execution begins: it may hold what nobody is to see.
+	Request json.RawMessage `json:"request,omitempty"`
 	// Response is the last that was given.
 	Response model.EnsureResponse `json:"response"`
 
@@ -135,7 +136,7 @@ func (s *asks) record(ctx context.Context, q *ask, response model.EnsureResponse
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	name := askName(q.ID)
-	q.Response = response
+	q.Response, q.Request = response, nil
 	if response.Phase.Final() {
 		delete(s.open, name)
 	}

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"gopkg.in/yaml.v3"
-
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
+	"github.com/musterfleet/muster/resources/manifest"
 )
 
 // groupAll is the group that every node is in.
@@ -29,17 +29,10 @@ type assignment struct {
 	whenAt model.Position
 }
 
-// digestOf names bytes, sha256-<hex>.
-func digestOf(b []byte) string {
-	sum := sha256.Sum256(b)
-
-	return "sha256-" + hex.EncodeToString(sum[:])
-}
-
 // parseAssignment reads the value of an entry: a bare manifest, or the document
 // around one. The problems never pass.
 func parseAssignment(e Entry) (*assignment, model.Problems) {
-	a := &assignment{entry: e, sum: digestOf(e.Value)}
+	a := &assignment{entry: e, sum: model.DigestOf(e.Value)}
 	switch kind, problems := kindOf(e); {
 	case problems != nil:
 		return nil, problems
@@ -48,7 +41,7 @@ func parseAssignment(e Entry) (*assignment, model.Problems) {
 		a.digest = a.sum
 		return a, nil
 	}
-	places, problems := decodeStrict(e.Key, e.Value, &a.Assignment)
+	places, problems := decode(e.Key, e.Value, &a.Assignment)
 	for _, p := range a.validate() {
 		if p.Pos = places[p.Property]; p.Pos.IsZero() {
 			p.Pos = model.Position{File: e.Key, Line: 1, Column: 1}
@@ -69,36 +62,33 @@ func kindOf(e Entry) (string, model.Problems) {
 	if !bytes.Contains(e.Value, []byte("protocol")) && !bytes.Contains(e.Value, []byte("payload")) {
 		return "", nil
 	}
-	root, problems := parseNode(e.Key, e.Value)
-	if problems != nil || root.Kind != yaml.MappingNode {
+	root, problems := document.Read(e.Key, e.Value, manifest.DefaultMaxBytes)
+	if problems != nil {
 		// manifest.Parse says it better, with hints.
 		return "", nil
 	}
-	top := map[string]*yaml.Node{}
-	for i := 0; i+1 < len(root.Content); i += 2 {
-		top[root.Content[i].Value] = root.Content[i+1]
+	_, typed := root.Get("payloadType")
+	_, payload := root.Get("payload")
+	_, signed := root.Get("signatures")
+	if typed || payload && signed {
+		return "", model.ProblemAt(root.Pos, "push it without a signature", "signed envelopes are not supported by this version")
 	}
-	if top["payloadType"] != nil || (top["payload"] != nil && top["signatures"] != nil) {
-		return "", problemAt(model.Position{File: e.Key, Line: root.Line, Column: root.Column}, "push it without a signature",
-			"signed envelopes are not supported by this version")
-	}
-	protocol := top["protocol"]
-	switch {
-	case protocol == nil:
-		return "", nil
-	case protocol.Value != model.ProtocolAssignment:
-		return "", problemAt(model.Position{File: e.Key, Line: protocol.Line, Column: protocol.Column}, "it must be "+model.ProtocolAssignment,
-			"the protocol %q is not known", protocol.Value)
+	protocol, has := root.Get("protocol")
+	if has && protocol.Text != model.ProtocolAssignment {
+		return "", model.ProblemAt(protocol.Pos, "it must be "+model.ProtocolAssignment, "the protocol %q is not known", protocol.Text)
 	}
 
-	return protocol.Value, nil
+	return protocol.Text, nil
 }
 
-func problemAt(pos model.Position, hint, format string, args ...any) model.Problems {
-	var out model.Problems
-	out.Add(pos, hint, format, args...)
+// decode fills target, a pointer to a struct, by its json tags. It gives the
+// place of each value by its path (nats.servers) and all that is wrong.
+func decode(name string, data []byte, target any) (map[string]model.Position, model.Problems) {
+	root, problems := document.Read(name, data, manifest.DefaultMaxBytes)
+	d := document.Decoder{Problems: problems, Places: map[string]model.Position{}}
+	d.Document(root, target)
 
-	return out
+	return d.Places, d.Problems
 }
 
 // validate checks the document around a manifest.
@@ -124,7 +114,7 @@ func (a *assignment) validate() model.Problems {
 			out.Property("bundle", "write sha256- and 64 hexadecimal digits", "%q is no digest of a bundle", a.Bundle)
 		}
 	default:
-		a.digest = digestOf([]byte(a.Manifest))
+		a.digest = model.DigestOf([]byte(a.Manifest))
 	}
 	if a.Digest != "" && a.Digest != a.digest {
 		out.Property("digest", "push it again", "the digest does not fit: it says %s, what came is %s", a.Digest, a.digest)
@@ -134,7 +124,7 @@ func (a *assignment) validate() model.Problems {
 }
 
 func isDigest(s string) bool {
-	digits, ok := strings.CutPrefix(s, "sha256-")
+	digits, ok := strings.CutPrefix(s, model.DigestPrefix)
 	_, err := hex.DecodeString(digits)
 
 	return ok && err == nil && len(digits) == 2*sha256.Size
@@ -158,7 +148,7 @@ func splitKey(key string) (family, name string) {
 // checkKey refuses a key that is none, because keys become names of files.
 func checkKey(key string) error {
 	parts := strings.Split(key, ".")
-	if len(parts) != 3 || (parts[0] != "node" && parts[0] != "group") || slices.ContainsFunc(parts, func(p string) bool { return !isToken(p) }) {
+	if len(parts) != 3 || (parts[0] != "node" && parts[0] != "group") || slices.ContainsFunc(parts, func(p string) bool { return !model.IsToken(p) }) {
 		return fmt.Errorf("%q is no key of an assignment", key)
 	}
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -42,7 +41,7 @@ func (b *bundles) open(ctx context.Context, key, digest string) (dir string, tex
 	}
 	text, err = b.host.Read(filepath.Join(dir, bundleManifest), maxStored)
 	if err != nil {
-		return "", nil, problemAt(model.Position{File: key}, "a bundle has a "+bundleManifest+" at its root", "bundle %s: %v", digest, err)
+		return "", nil, model.ProblemAt(model.Position{File: key}, "a bundle has a "+bundleManifest+" at its root", "bundle %s: %v", digest, err)
 	}
 
 	return dir, text, nil
@@ -69,14 +68,14 @@ func (b *bundles) fetch(ctx context.Context, key, digest, dir string) error {
 	unpackErr := b.host.Unpack(ctx, source, temp, host.UnpackLimits{})
 	// The digest tells bytes that were damaged on their way from a bundle that is wrong.
 	_, _ = io.Copy(io.Discard, source)
-	got := "sha256-" + hex.EncodeToString(sum.Sum(nil))
+	got := model.DigestFrom(sum)
 	switch {
 	case source.err != nil || ctx.Err() != nil:
 		return fetchError{digest, errors.Join(source.err, context.Cause(ctx))}
 	case got != digest:
 		return fmt.Errorf("fetch bundle %s: what came is %s", digest, got)
 	case unpackErr != nil:
-		return problemAt(model.Position{File: key}, "pack it again", "bundle %s: %v", digest, unpackErr)
+		return model.ProblemAt(model.Position{File: key}, "pack it again", "bundle %s: %v", digest, unpackErr)
 	}
 	if err := makeOwnDir(b.host, b.dir); err != nil {
 		return err
@@ -93,7 +92,7 @@ type fetchError struct {
 }
 
 // shortDigest is how much of a digest tells bundles apart for a reader.
-const shortDigest = len("sha256-") + 12
+const shortDigest = len(model.DigestPrefix) + 12
 
 // Error says which bundle, and why.
 func (e fetchError) Error() string {

@@ -14,40 +14,40 @@ import (
 // ParseConfig reads it. The doc tags are the comments of ExampleConfig; a field
 // tagged restart cannot be changed by a reload.
 type Config struct {
-	Node     string            `yaml:"node" restart:"true" doc:"Id of this node, one token of letters, digits, - and _. The default is the host name with each . written _."`
-	Groups   []string          `yaml:"groups" doc:"Groups this node is in, those that win first; every node is in the group all."`
-	Labels   map[string]string `yaml:"labels" doc:"Words about this node for those who look at the fleet, for example rack: b4."`
-	Interval model.Duration    `yaml:"interval" doc:"How often each manifest is reconciled when nothing else asks for it, give or take a tenth. Assignments and resources can ask for less."`
-	StateDir string            `yaml:"state_dir" restart:"true" doc:"Where the node keeps what it was told, what it has to report, and its run lock."`
-	FactsDir string            `yaml:"facts_dir" doc:"Directory with facts.json, facts.yaml and facts.d for facts of your own."`
-	NATS     NATSConfig        `yaml:"nats" restart:"true" doc:"How NATS is reached. With nothing set: the selected context of the nats tools, else nats://127.0.0.1:4222."`
-	Prefix   string            `yaml:"prefix" restart:"true" doc:"First token of all subjects and, in capitals, of all buckets of the fleet."`
-	Log      LogConfig         `yaml:"log" doc:"The log, which goes to standard error."`
+	Node     string            `json:"node" restart:"true" doc:"Id of this node, one token of letters, digits, - and _. The default is the host name with each . written _."`
+	Groups   []string          `json:"groups" doc:"Groups this node is in, those that win first; every node is in the group all."`
+	Labels   map[string]string `json:"labels" doc:"Words about this node for those who look at the fleet, for example rack: b4."`
+	Interval model.Duration    `json:"interval" doc:"How often each manifest is reconciled when nothing else asks for it, give or take a tenth. Assignments and resources can ask for less."`
+	StateDir string            `json:"state_dir" restart:"true" doc:"Where the node keeps what it was told, what it has to report, and its run lock."`
+	FactsDir string            `json:"facts_dir" doc:"Directory with facts.json, facts.yaml and facts.d for facts of your own."`
+	NATS     NATSConfig        `json:"nats" restart:"true" doc:"How NATS is reached. With nothing set: the selected context of the nats tools, else nats://127.0.0.1:4222."`
+	Prefix   string            `json:"prefix" restart:"true" doc:"First token of all subjects and, in capitals, of all buckets of the fleet."`
+	Log      LogConfig         `json:"log" doc:"The log, which goes to standard error."`
 
-	ShutdownTimeout model.Duration `yaml:"shutdown_timeout" doc:"How long the change in hand may take to finish when the agent is told to stop."`
-	OutboxMaxBytes  Size           `yaml:"outbox_max_bytes" doc:"How much disk reports may take while they cannot be delivered. When it is full, summaries of stable runs go first."`
-	Heartbeat       model.Duration `yaml:"heartbeat" doc:"How often the node says that it is alive when nothing else changes, give or take a tenth."`
-	StateTTL        model.Duration `yaml:"state_ttl" doc:"How long what the node says of itself stands after it has fallen silent; at least twice the heartbeat."`
-	ReadAllEvery    int            `yaml:"read_all_every" doc:"Every how many runs of a manifest the content of all files is read anew, whatever their times say; 0 is never."`
-	MaxDepth        int            `yaml:"max_depth" doc:"How deep manifests may apply further manifests."`
-	ReadFileLimit   Size           `yaml:"read_file_limit" restart:"true" doc:"How large a manifest may be, or a file that an expression reads."`
+	ShutdownTimeout model.Duration `json:"shutdown_timeout" doc:"How long the change in hand may take to finish when the agent is told to stop."`
+	OutboxMaxBytes  Size           `json:"outbox_max_bytes" doc:"How much disk reports may take while they cannot be delivered. When it is full, summaries of stable runs go first."`
+	Heartbeat       model.Duration `json:"heartbeat" doc:"How often the node says that it is alive when nothing else changes, give or take a tenth."`
+	StateTTL        model.Duration `json:"state_ttl" doc:"How long what the node says of itself stands after it has fallen silent; at least twice the heartbeat."`
+	ReadAllEvery    int            `json:"read_all_every" doc:"Every how many runs of a manifest the content of all files is read anew, whatever their times say; 0 is never."`
+	MaxDepth        int            `json:"max_depth" doc:"How deep manifests may apply further manifests."`
+	ReadFileLimit   Size           `json:"read_file_limit" restart:"true" doc:"How large a manifest may be, or a file that an expression reads."`
 }
 
 // NATSConfig says how NATS is reached.
 type NATSConfig struct {
-	Context string   `yaml:"context" doc:"Name of a context of the nats tools."`
-	Servers []string `yaml:"servers" doc:"URLs of servers; they win over those of the context."`
-	Creds   string   `yaml:"creds" doc:"Path of a credentials file."`
-	NKey    string   `yaml:"nkey" doc:"Path of an nkey seed."`
-	TLSCA   string   `yaml:"tlsca" doc:"Path of the certificate authorities to trust, in PEM."`
-	TLSCert string   `yaml:"tlscert" doc:"Path of the client certificate, in PEM."`
-	TLSKey  string   `yaml:"tlskey" doc:"Path of the key of the client certificate, in PEM."`
+	Context string   `json:"context" doc:"Name of a context of the nats tools."`
+	Servers []string `json:"servers" doc:"URLs of servers; they win over those of the context."`
+	Creds   string   `json:"creds" doc:"Path of a credentials file."`
+	NKey    string   `json:"nkey" doc:"Path of an nkey seed."`
+	TLSCA   string   `json:"tlsca" doc:"Path of the certificate authorities to trust, in PEM."`
+	TLSCert string   `json:"tlscert" doc:"Path of the client certificate, in PEM."`
+	TLSKey  string   `json:"tlskey" doc:"Path of the key of the client certificate, in PEM."`
 }
 
 // LogConfig says how the log is written.
 type LogConfig struct {
-	Format string `yaml:"format" doc:"text or json."`
-	Level  string `yaml:"level" doc:"debug, info, warn or error."`
+	Format string `json:"format" doc:"text or json."`
+	Level  string `json:"level" doc:"debug, info, warn or error."`
 }
 
 // DefaultConfig gives the defaults of a machine with this host name.
@@ -77,10 +77,7 @@ func DefaultConfig(hostname string) Config {
 // its place in the file.
 func ParseConfig(name string, data []byte, hostname string) (Config, error) {
 	c := DefaultConfig(hostname)
-	if isBlank(data) {
-		return c, c.Validate().Err()
-	}
-	places, problems := decodeStrict(name, data, &c)
+	places, problems := decode(name, data, &c)
 	for _, p := range c.Validate() {
 		if at, ok := places[p.Property]; ok {
 			p.Pos = at
@@ -91,17 +88,6 @@ func ParseConfig(name string, data []byte, hostname string) (Config, error) {
 	}
 
 	return c, problems.Sorted().Err()
-}
-
-// isBlank says that a document holds nothing but comments.
-func isBlank(data []byte) bool {
-	for line := range strings.Lines(string(data)) {
-		if line = strings.TrimSpace(line); line != "" && line[0] != '#' && line != "---" {
-			return false
-		}
-	}
-
-	return true
 }
 
 // configField is one key of the configuration.
@@ -119,7 +105,7 @@ func fieldsOf(v reflect.Value, prefix string, restart bool) []configField {
 	var out []configField
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
-		field := configField{key: prefix + f.Tag.Get("yaml"), doc: f.Tag.Get("doc"), value: v.Field(i), restart: restart || f.Tag.Get("restart") == "true"}
+		field := configField{key: prefix + f.Tag.Get("json"), doc: f.Tag.Get("doc"), value: v.Field(i), restart: restart || f.Tag.Get("restart") == "true"}
 		field.section = f.Type.Kind() == reflect.Struct
 		out = append(out, field)
 		if field.section {

@@ -80,7 +80,7 @@ type StateStore interface {
 // Loader makes resources of documents; *manifest.Loader is one.
 type Loader interface {
 	Resolve(ctx context.Context, doc *manifest.Document, in manifest.Inputs) (*manifest.Resolved, error)
-	ResolveData(ctx context.Context, doc *manifest.Document, in manifest.Inputs) (map[string]any, error)
+	Condition(ctx context.Context, name string, v resource.Value, in manifest.Inputs) (bool, error)
 	DecodeOne(typ string, properties resource.Value) (*resource.Resource, error)
 	DecodeQuestion(typ string, properties resource.Value) (*resource.Resource, error)
 }

@@ -1,8 +1,10 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -16,26 +18,50 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
+// errNotRecorded is a request that was not taken, but may be when it comes again.
+var errNotRecorded = errors.New("the request cannot be recorded, without which it could be executed twice")
+
 // Ensure takes an ensure request, as JSON or YAML, and tells respond what
 // becomes of it: at once that it is acknowledged, or why it is not taken, and
-// later the phases until the final one. respond may be nil; it is called one
-// response at a time, and must not block. A request whose id came before is not
-// executed again: respond gets the recorded response and those still to come.
-// What was acknowledged is executed also after a restart, unless it has expired.
-// One with an id that is not taken is told to the stream too.
+// later the phases until the final one. respond is called one response at a
+// time, and must not block. A request whose id came before is not executed
+// again: respond gets the recorded response and those still to come. What was
+// acknowledged is executed also after a restart, unless it has expired. One with
+// an id that is not taken is told to the stream too.
 func (a *Agent) Ensure(ctx context.Context, data []byte, respond func(model.EnsureResponse)) {
-	if respond == nil {
-		respond = func(model.EnsureResponse) {}
+	if response, err := a.take(ctx, "", data, respond); err != nil {
+		respond(a.notTaken(response, err))
 	}
-	response, err := a.take(ctx, data, respond)
-	if err != nil {
-		response.Phase, response.Error = model.EnsureFailed, err.Error()
-		if response.ID != "" {
-			a.reportEnsure(response)
-			a.sync()
-		}
-		respond(response)
+}
+
+// Command takes an ensure request that waited for the node under an id, which
+// is that of the request where it has none. Its responses go to the stream. The
+// error is that it could not be recorded: then it may be taken when it comes
+// again.
+func (a *Agent) Command(ctx context.Context, id string, data []byte) error {
+	if id = cmp.Or(idOf(data), id); id == "" {
+		a.log.ErrorContext(ctx, "a command without an id is refused, it could be executed twice")
+		return nil
 	}
+	response, err := a.take(ctx, id, data, func(model.EnsureResponse) {})
+	if err != nil && !errors.Is(err, errNotRecorded) {
+		a.notTaken(response, err)
+		return nil
+	}
+
+	return err
+}
+
+// notTaken gives the response to a request that is not taken, and tells the
+// stream where that could be found by an id.
+func (a *Agent) notTaken(response model.EnsureResponse, err error) model.EnsureResponse {
+	response.Phase, response.Error = model.EnsureFailed, err.Error()
+	if response.ID != "" {
+		a.reportEnsure(response)
+		a.sync()
+	}
+
+	return response
 }
 
 // idOf gives the id of a request that may be wrong otherwise, empty when there is
@@ -44,17 +70,19 @@ func idOf(data []byte) string {
 	var r struct {
 		ID string `yaml:"id"`
 	}
-	_ = yaml.Unmarshal(data, &r) // what is wrong was told by who parsed it before
+	_ = yaml.Unmarshal(data, &r) // what is wrong is told by who parses it
 
 	return r.ID
 }
 
-// take takes a request in. With an error, the response is to be completed by it.
-func (a *Agent) take(ctx context.Context, data []byte, respond func(model.EnsureResponse)) (model.EnsureResponse, error) {
+// take takes a request in, under id where it has none of its own. With an
+// error, the response is to be completed by it.
+func (a *Agent) take(ctx context.Context, id string, data []byte, respond func(model.EnsureResponse)) (model.EnsureResponse, error) {
 	req, _, err := manifest.ParseRequest("request", data)
 	if err != nil {
-		return a.response(idOf(data)), err
+		return a.response(cmp.Or(idOf(data), id)), err
 	}
+	req.ID = cmp.Or(req.ID, id)
 	if req.ID == "" {
 		req.ID = ksuid.New().String()
 	}
@@ -63,7 +91,7 @@ func (a *Agent) take(ctx context.Context, data []byte, respond func(model.Ensure
 	q := &ask{ID: req.ID, At: time.Now().UTC(), Request: asJSON(req), Response: response}
 	isNew, err := a.asks.begin(ctx, q, respond)
 	if err != nil {
-		return response, fmt.Errorf("the request cannot be recorded, without which it could be executed twice: %w", err)
+		return response, fmt.Errorf("%w: %w", errNotRecorded, err)
 	}
 	if isNew {
 		a.queue.request(q)

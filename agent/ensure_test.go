@@ -3,6 +3,7 @@ package agent_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -236,6 +237,88 @@ func TestEnsureThatIsNotTakenIsRecorded(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestCommand: a request that waited for the node is taken once, by the id it
+// waited with where it has none, and tried again when it could not be recorded.
+func TestCommand(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.start()
+		n.take()
+		requests := filepath.Join(n.state, "requests")
+		if err := os.RemoveAll(requests); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(requests, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		command := func(id string, data []byte) error {
+			err := n.agent.Command(t.Context(), id, data)
+			n.settle()
+			return err
+		}
+		if err := command("c1", n.request("r1", "motd", "asked", "")); err == nil || !strings.Contains(err.Error(), "cannot be recorded") {
+			t.Errorf("without a disk: %v", err)
+		}
+		n.lacks("motd")
+		n.tells()
+		if err := os.Remove(requests); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Mkdir(requests, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if err := errors.Join(command("c1", n.request("r1", "motd", "asked", "")), command("c2", n.request("", "other", "asked", ""))); err != nil {
+				t.Error(err)
+			}
+		}
+		n.has("motd", "asked")
+		n.tells("ensure changed", "ensure changed")
+		// What will never be taken is told once, and done with.
+		for _, id := range []string{"c3", ""} {
+			if err := command(id, []byte("{}")); err != nil {
+				t.Error(err)
+			}
+		}
+		n.tells("ensure failed")
+		if err := command("", n.request("", "third", "asked", "")); err != nil {
+			t.Error(err)
+		}
+		n.lacks("third")
+	})
+}
+
+// TestEnsureIsNotKept: what a request holds stays on disk for as long as it may
+// have to be executed.
+func TestEnsureIsNotKept(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		s := newSlow(n)
+		n.start()
+		n.ask([]byte(`{"protocol": "io.choria.ccm.v1.resource.ensure.request", "id": "r1", "type": "slow", "properties": {"name": "wait"}}`))
+		n.ask([]byte(strings.Replace(string(n.request("r2", "motd", "hunter2", "")), `"mode"`, `"sensitive": true, "mode"`, 1)))
+		kept := func() (found int) {
+			files, err := filepath.Glob(filepath.Join(n.state, "requests", "*.json"))
+			if err != nil || len(files) != 2 {
+				t.Fatalf("requests are in %q, %v", files, err)
+			}
+			for _, file := range files {
+				if text, err := os.ReadFile(file); err != nil || strings.Contains(string(text), "hunter2") {
+					found++
+				}
+			}
+			return found
+		}
+		if kept() != 1 {
+			t.Fatal("a request that waits is not on disk")
+		}
+		close(s.release)
+		n.settle()
+		n.has("motd", "hunter2")
+		if kept() != 0 {
+			t.Error("a request that was executed is still on disk")
+		}
+	})
 }
 
 func TestEnsureNoop(t *testing.T) {

@@ -171,6 +171,8 @@ type node struct {
 	host  *host.Host
 	agent *agent.Agent
 	stop  func()
+	// breakOff ends the change in hand too.
+	breakOff context.CancelCauseFunc
 }
 
 // outside is what manifests depend on, which tests change while the agent runs.
@@ -275,9 +277,10 @@ func (n *node) start() {
 		n.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(n.t.Context())
+	hard, breakOff := context.WithCancelCause(n.t.Context())
 	done := make(chan error, 1)
-	go func() { done <- a.Run(ctx) }()
-	n.agent = a
+	go func() { done <- a.Run(ctx, hard) }()
+	n.agent, n.breakOff = a, breakOff
 	n.stop = func() {
 		n.t.Helper()
 		cancel()

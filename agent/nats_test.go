@@ -121,7 +121,7 @@ func TestWithARealServer(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	ended, told := make(chan error, 1), make(chan struct{})
-	go func() { ended <- running.Run(ctx) }()
+	go func() { ended <- running.Run(ctx, t.Context()) }()
 	go func() {
 		defer close(told)
 		for {
@@ -145,7 +145,7 @@ func TestWithARealServer(t *testing.T) {
 	eventually(t, "the manifest is applied", holds("one"))
 	eventually(t, "all is reported", func() bool { return running.State().Outbox == 0 })
 	server.Stop()
-	running.Ensure(t.Context(), n.request("r1", "asked", "while away", ""), nil)
+	running.Ensure(t.Context(), n.request("r1", "asked", "while away", ""), func(model.EnsureResponse) {})
 	eventually(t, "a request is executed without NATS", func() bool { return running.State().Outbox > 0 })
 	server.Start(t)
 	eventually(t, "an operator can push again", func() bool {

@@ -30,7 +30,7 @@ func (r *runner) turnDown(ctx context.Context, u *unit, e Entry, err error) stri
 // refuse reports a version that is not valid, once for each version and what is
 // wrong with it, also across restarts.
 func (r *runner) refuse(ctx context.Context, u *unit, e Entry, problems model.Problems) {
-	said := refusal{Revision: e.Revision, Sum: digestOf(e.Value), Problems: problems.Error()}
+	said := refusal{Revision: e.Revision, Sum: model.DigestOf(e.Value), Problems: problems.Error()}
 	if slices.Contains(u.record.Refused, said) {
 		return
 	}
@@ -53,8 +53,8 @@ func (r *runner) refuse(ctx context.Context, u *unit, e Entry, problems model.Pr
 func (u *unit) acquit(e Entry) {
 	candidates := u.candidates()
 	u.record.Refused = slices.DeleteFunc(u.record.Refused, func(said refusal) bool {
-		return (said.Revision == e.Revision && said.Sum == digestOf(e.Value)) || !slices.ContainsFunc(candidates, func(c Entry) bool {
-			return said.Revision == c.Revision && said.Sum == digestOf(c.Value)
+		return (said.Revision == e.Revision && said.Sum == model.DigestOf(e.Value)) || !slices.ContainsFunc(candidates, func(c Entry) bool {
+			return said.Revision == c.Revision && said.Sum == model.DigestOf(c.Value)
 		})
 	})
 }
@@ -80,7 +80,7 @@ func (r *runner) postpone(ctx context.Context, u *unit, e Entry, err error) {
 func (r *runner) failedRun(u *unit, e Entry, cause model.Cause) *model.Run {
 	return &model.Run{
 		Protocol: model.ProtocolRun, RunID: ksuid.New().String(), Node: r.Config().Node, Manifest: u.key, Revision: e.Revision,
-		Digest: digestOf(e.Value), Cause: cause, Started: time.Now().UTC(), Version: r.opts.Version,
+		Digest: model.DigestOf(e.Value), Cause: cause, Started: time.Now().UTC(), Version: r.opts.Version,
 	}
 }
 
@@ -91,16 +91,5 @@ func (r *runner) journal(key string) *engine.FileJournal {
 
 // forgive strikes out what the resources of a manifest are owed.
 func (r *runner) forgive(ctx context.Context, key string) error {
-	j := r.journal(key)
-	owed, err := j.Owed()
-	if err != nil {
-		return err
-	}
-	for _, ref := range owed {
-		if err := j.Settle(ctx, ref); err != nil {
-			return err
-		}
-	}
-
-	return nil
+	return r.journal(key).Reset(ctx)
 }

@@ -223,15 +223,15 @@ func TestAssignmentDocuments(t *testing.T) {
 		"issued":             {"issued: 2000-01-01T00:00:00Z", true, ""},
 		"when true":          {"when: lookup('facts.role') == 'web'", true, ""},
 		"when false":         {"when: lookup('facts.role') == 'db'", false, ""},
-		"when no boolean":    {"when: lookup('facts.role')", false, "group.all.motd:2:7: `when` must be true or false, not web"},
-		"when broken":        {"when: lookup(", false, "group.all.motd:2:7: `when`: "},
+		"when no boolean":    {"when: lookup('facts.role')", false, "group.all.motd:2:7: `when` must be true or false, not a string"},
+		"when broken":        {"when: lookup(", false, "group.all.motd:2:7: `when` is not a valid expression: "},
 		"expired":            {"expires: 1999-12-31T23:59:59Z", false, ""},
 		"expires later":      {"expires: 2000-01-02T00:00:00Z", true, ""},
 		"expires garbage":    {"expires: soon", false, "group.all.motd:2:10: `expires`"},
 		"noop":               {"noop: true", false, "noop"},
 		"noop garbage":       {"noop: maybe", false, "group.all.motd:2:7: `noop` must be true or false, not \"maybe\""},
 		"unknown key":        {"intervall: 5m", false, "group.all.motd:2:1: unknown key `intervall` (did you mean `interval`?)"},
-		"rollout":            {"rollout: {id: x}", false, "unknown key `rollout`"},
+		"rollout":            {"rollout: {id: x}", false, "key `rollout` is not in this version yet"},
 		"wrong name":         {"name: other", false, "group.all.motd:2:7: the name is \"other\""},
 		"wrong digest":       {"digest: " + digest("x"), false, "group.all.motd:2:9: the digest does not fit"},
 		"drift garbage":      {"drift: never", false, "group.all.motd:2:8: `drift` cannot be \"never\""},
@@ -241,7 +241,7 @@ func TestAssignmentDocuments(t *testing.T) {
 		"bundle beside it":   {"bundle: " + digest("x"), false, "either a `manifest` or a `bundle`"},
 		"data wins":          {"data: {greeting: hi}", true, ""},
 		"data garbage":       {"data: [1]", false, "group.all.motd:2:7: `data` must be a mapping, not a list"},
-		"key twice":          {"noop: false\nnoop: true", false, "group.all.motd:3:1: `noop` is set twice"},
+		"key twice":          {"noop: false\nnoop: true", false, "group.all.motd:3:1: the key `noop` is there twice"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {

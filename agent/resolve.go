@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -10,11 +9,12 @@ import (
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/manifest"
+	"github.com/musterfleet/muster/resources/resource"
 )
 
 // read gives the loaded form of an entry, read once. The error is model.Problems.
 func (u *unit) read(e Entry) (*loaded, error) {
-	v := version{e.Revision, digestOf(e.Value)}
+	v := version{e.Revision, model.DigestOf(e.Value)}
 	if l, ok := u.versions[v]; ok {
 		return l, nil
 	}
@@ -29,50 +29,20 @@ func (u *unit) read(e Entry) (*loaded, error) {
 }
 
 // applies says whether an assignment holds on this node now.
-func (r *runner) applies(ctx context.Context, l *loaded) (bool, error) {
+func (r *runner) applies(ctx context.Context, l *loaded) (holds bool, err error) {
 	if l.expired(time.Now()) {
 		return false, nil
 	}
 	if l.When == "" {
 		return true, nil
 	}
-	text, err := json.Marshal(map[string]any{"data": map[string]string{"when": "${ " + l.When + " }"}})
-	if err != nil {
-		return false, err
-	}
-	doc, err := manifest.Parse(l.entry.Key, text)
-	if err != nil {
-		return false, placed(err, l.whenAt)
-	}
-	var data map[string]any
+	when := resource.Value{Kind: resource.String, Text: l.When, Pos: l.whenAt}
 	err = r.observed(ctx, func(ctx context.Context) (err error) {
-		data, err = r.opts.Loader.ResolveData(ctx, doc, manifest.Inputs{Facts: r.factsNow()})
+		holds, err = r.opts.Loader.Condition(ctx, "when", when, manifest.Inputs{Facts: r.factsNow()})
 		return err
 	})
-	if err != nil {
-		return false, placed(err, l.whenAt)
-	}
-	holds, isBool := data["when"].(bool)
-	if !isBool {
-		return false, problemAt(l.whenAt, "compare something, for example lookup('facts.os.family') == 'debian'", "`when` must be true or false, not %v", data["when"])
-	}
 
-	return holds, nil
-}
-
-// placed puts problems of an expression where the assignment has it.
-func placed(err error, at model.Position) error {
-	var problems model.Problems
-	if !errors.As(err, &problems) {
-		return err
-	}
-	out := make(model.Problems, len(problems))
-	for i, p := range problems {
-		p.Pos, p.Message = at, "`when`: "+p.Message
-		out[i] = p
-	}
-
-	return out
+	return holds && err == nil, err
 }
 
 // resolveOnce resolves a version, but not again one that is known to be wrong

@@ -1,6 +1,8 @@
 package agent_test
 
 import (
+	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,6 +50,27 @@ func TestStopBreaksOffAfterTheTimeout(t *testing.T) {
 		}
 		n.tells("transaction failed slow#wait1", "transaction notrun slow#second", "run failed group.all.slow manifest")
 	})
+}
+
+func TestStopIsBrokenOff(t *testing.T) {
+	for _, told := range []bool{true, false} {
+		bubble(t, func(t *testing.T, n *node) {
+			s := newSlow(n)
+			n.start()
+			n.bucket.put("group.all.slow", s.manifest("a", "wait1", "second"))
+			<-s.begun
+			n.take()
+			if told {
+				go n.stop()
+				n.settle()
+			}
+			n.breakOff(errors.New("terminated, twice"))
+			n.tells("transaction failed slow#wait1", "transaction notrun slow#second", "run failed group.all.slow manifest")
+			if !strings.Contains(n.log.String(), "terminated, twice") {
+				t.Error("the log does not say why")
+			}
+		})
+	}
 }
 
 func TestPanicOfATypeFailsItsResource(t *testing.T) {

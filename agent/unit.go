@@ -71,7 +71,7 @@ func (u *unit) candidates() []Entry {
 	if u.newest != nil {
 		out = append(out, *u.newest)
 	}
-	if good := u.record.Good; good != nil && (u.newest == nil || good.Revision != u.newest.Revision || digestOf(good.Value) != digestOf(u.newest.Value)) {
+	if good := u.record.Good; good != nil && (u.newest == nil || good.Revision != u.newest.Revision || model.DigestOf(good.Value) != model.DigestOf(u.newest.Value)) {
 		out = append(out, *good)
 	}
 
@@ -88,7 +88,7 @@ func (u *unit) forget(candidates []Entry) {
 	for v := range u.versions {
 		keep := u.current != nil && u.current.version() == v
 		for _, e := range candidates {
-			keep = keep || (e.Revision == v.revision && digestOf(e.Value) == v.sum)
+			keep = keep || (e.Revision == v.revision && model.DigestOf(e.Value) == v.sum)
 		}
 		if !keep {
 			delete(u.versions, v)

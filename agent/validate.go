@@ -13,11 +13,11 @@ import (
 // Validate gives every problem of the configuration, by key.
 func (c *Config) Validate() model.Problems {
 	var out model.Problems
-	if !isToken(c.Node) {
+	if !model.IsToken(c.Node) {
 		out.Property("node", "use letters, digits, - and _ only; a dot would let it match keys of other nodes", "%q is not a valid node id", c.Node)
 	}
 	c.checkGroups(&out)
-	if !isToken(c.Prefix) || c.Prefix != strings.ToLower(c.Prefix) {
+	if !model.IsToken(c.Prefix) || c.Prefix != strings.ToLower(c.Prefix) {
 		out.Property("prefix", "use lower-case letters, digits, - and _ only", "%q is not a valid prefix", c.Prefix)
 	}
 	c.checkTimes(&out)
@@ -41,7 +41,7 @@ func (c *Config) checkGroups(out *model.Problems) {
 	for i, g := range c.Groups {
 		key := fmt.Sprintf("groups.%d", i)
 		switch {
-		case !isToken(g):
+		case !model.IsToken(g):
 			out.Property(key, "use letters, digits, - and _ only", "%q is not a valid group", g)
 		case g == groupAll:
 			out.Property(key, "leave it out", "every node is in the group all")
@@ -90,17 +90,4 @@ func oneOf(out *model.Problems, key, value string, allowed ...string) {
 	if !slices.Contains(allowed, value) {
 		out.Property(key, "one of "+strings.Join(allowed, ", "), "`%s` cannot be %q", key, value)
 	}
-}
-
-// isToken says that s can stand as one token in a subject.
-func isToken(s string) bool {
-	for _, r := range []byte(s) {
-		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '-', r == '_':
-		default:
-			return false
-		}
-	}
-
-	return s != ""
 }

@@ -5,7 +5,6 @@ import (
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +14,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/musterfleet/muster/model"
 )
 
 // BundleManifest is the name of the manifest within a bundle.
@@ -130,7 +131,7 @@ func (b *bundle) write(ctx context.Context, w io.Writer) (digest string, err err
 		return "", err
 	}
 
-	return digestPrefix + hex.EncodeToString(sum.Sum(nil)), nil
+	return model.DigestFrom(sum), nil
 }
 
 func (b *bundle) add(archive *tar.Writer, name string) error {

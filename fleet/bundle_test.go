@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host"
 )
 
@@ -85,8 +86,8 @@ func TestBundleOfDirectory(t *testing.T) {
 	if got := listing(t, bundle); !reflect.DeepEqual(got, want) {
 		t.Errorf("bundle holds %q", got)
 	}
-	if fleet.Digest(bundle) != digest {
-		t.Errorf("digest is %s, that of the bytes %s", digest, fleet.Digest(bundle))
+	if model.DigestOf(bundle) != digest {
+		t.Errorf("digest is %s, that of the bytes %s", digest, model.DigestOf(bundle))
 	}
 	target := t.TempDir()
 	if err := host.New(host.Options{StateDir: t.TempDir()}).Unpack(t.Context(), bytes.NewReader(bundle), target, host.UnpackLimits{}); err != nil {
@@ -203,7 +204,7 @@ func TestRead(t *testing.T) {
 	wantError(t, err, nil, "site.yaml:2:3")
 	wantError(t, err, nil, "taken from the manifest's directory")
 	_, err = fleet.Read("-", io.LimitReader(endless{}, fleet.MaxManifest+1), anything)
-	wantError(t, err, fleet.ErrTooLarge, "16 MiB")
+	wantError(t, err, model.ErrTooLarge, "16 MiB")
 	bad := errors.New("bad")
 	_, err = fleet.Read(filepath.Join(dir, "site.yaml"), nil, func(string, []byte) ([]fleet.File, error) { return nil, bad })
 	wantError(t, err, bad, "bad")

@@ -1,19 +1,6 @@
 package fleet
 
-import (
-	"crypto/sha256"
-	"encoding/hex"
-	"errors"
-	"time"
-)
-
-// The sentinel errors that the interfaces of this package wrap.
-var (
-	// ErrNotFound is an assignment or revision that is not there.
-	ErrNotFound = errors.New("not found")
-	// ErrTooLarge is a value over what the server takes.
-	ErrTooLarge = errors.New("larger than the server takes")
-)
+import "time"
 
 // Entry is one revision of an assignment.
 type Entry struct {
@@ -27,13 +14,3 @@ type Entry struct {
 	// Value is the bytes in the bucket; a list does not have them.
 	Value []byte `json:"-"`
 }
-
-// Digest gives the digest of a manifest's text or a bundle's bytes as it stands
-// in documents: sha256- and 64 hexadecimal digits.
-func Digest(b []byte) string {
-	sum := sha256.Sum256(b)
-
-	return digestPrefix + hex.EncodeToString(sum[:])
-}
-
-const digestPrefix = "sha256-"

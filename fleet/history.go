@@ -6,17 +6,19 @@ import (
 	"slices"
 
 	"github.com/aymanbagabas/go-udiff"
+
+	"github.com/musterfleet/muster/model"
 )
 
 // History is what the bucket still has of an assignment.
 type History interface {
 	// History gives its revisions, oldest first, with their values; the error wraps
-	// ErrNotFound when there is none.
+	// model.ErrNotFound when there is none.
 	History(ctx context.Context, key string) ([]Entry, error)
 }
 
 // Revision finds one revision of an assignment, or with 0 the newest. The error
-// wraps ErrNotFound and says which there are; an assignment that was ended
+// wraps model.ErrNotFound and says which there are; an assignment that was ended
 // counts as not there when the newest is asked for.
 func Revision(ctx context.Context, h History, key string, revision uint64) (Entry, error) {
 	all, err := h.History(ctx, key)
@@ -24,18 +26,18 @@ func Revision(ctx context.Context, h History, key string, revision uint64) (Entr
 		return Entry{}, err
 	}
 	if len(all) == 0 {
-		return Entry{}, fmt.Errorf("%s: %w", key, ErrNotFound)
+		return Entry{}, fmt.Errorf("%s: %w", key, model.ErrNotFound)
 	}
 	newest := all[len(all)-1]
 	if revision == 0 && newest.Deleted {
-		return Entry{}, fmt.Errorf("%s: %w: it was removed with revision %d", key, ErrNotFound, newest.Revision)
+		return Entry{}, fmt.Errorf("%s: %w: it was removed with revision %d", key, model.ErrNotFound, newest.Revision)
 	}
 	if revision == 0 {
 		return newest, nil
 	}
 	at := slices.IndexFunc(all, func(e Entry) bool { return e.Revision == revision })
 	if at < 0 {
-		return Entry{}, fmt.Errorf("revision %d of %s: %w: the bucket has %s", revision, key, ErrNotFound, revisions(all))
+		return Entry{}, fmt.Errorf("revision %d of %s: %w: the bucket has %s", revision, key, model.ErrNotFound, revisions(all))
 	}
 
 	return all[at], nil
@@ -55,7 +57,7 @@ func revisions(all []Entry) string {
 }
 
 // Before finds the revision right before another one. The error wraps
-// ErrNotFound where the bucket has none.
+// model.ErrNotFound where the bucket has none.
 func Before(ctx context.Context, h History, e Entry) (Entry, error) {
 	all, err := h.History(ctx, e.Key)
 	if err != nil {
@@ -63,7 +65,7 @@ func Before(ctx context.Context, h History, e Entry) (Entry, error) {
 	}
 	at := slices.IndexFunc(all, func(o Entry) bool { return o.Revision == e.Revision })
 	if at < 1 {
-		return Entry{}, fmt.Errorf("revision %d of %s: the one before it: %w", e.Revision, e.Key, ErrNotFound)
+		return Entry{}, fmt.Errorf("revision %d of %s: the one before it: %w", e.Revision, e.Key, model.ErrNotFound)
 	}
 
 	return all[at-1], nil

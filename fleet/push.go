@@ -7,13 +7,15 @@ import (
 	"io"
 	"os"
 	"time"
+
+	"github.com/musterfleet/muster/model"
 )
 
 // Assignments is where nodes read what they must run.
 type Assignments interface {
-	// Get gives the assignment in force; the error wraps ErrNotFound when there is none.
+	// Get gives the assignment in force; the error wraps model.ErrNotFound when there is none.
 	Get(ctx context.Context, key string) (Entry, error)
-	// Put stores a value and gives its revision; the error wraps ErrTooLarge.
+	// Put stores a value and gives its revision; the error wraps model.ErrTooLarge.
 	Put(ctx context.Context, key string, value []byte) (uint64, error)
 }
 
@@ -55,7 +57,7 @@ type Pusher struct {
 
 // Push assigns to every target, and gives what it did also when some failed;
 // the error then says which. What is assigned already is left alone. The error
-// wraps ErrTooLarge where only a bundle can be pushed.
+// wraps model.ErrTooLarge where only a bundle can be pushed.
 func (p *Pusher) Push(ctx context.Context, push Push) ([]Pushed, error) {
 	value, digest, packed, err := push.value(ctx)
 	if err != nil {
@@ -86,7 +88,7 @@ func (p *Pusher) one(ctx context.Context, out *Pushed, value []byte, packed *pac
 	case err == nil && same(current.Value, value):
 		out.Revision, out.Unchanged = current.Revision, true
 		return nil
-	case err != nil && !errors.Is(err, ErrNotFound):
+	case err != nil && !errors.Is(err, model.ErrNotFound):
 		return err
 	}
 	if packed != nil {
@@ -133,9 +135,9 @@ func (push Push) value(ctx context.Context) (value []byte, digest string, packed
 		}
 		a.Bundle, a.Digest = digest, digest
 	case push.Terms.IsZero():
-		return push.Source.Text, Digest(push.Source.Text), nil, nil
+		return push.Source.Text, model.DigestOf(push.Source.Text), nil, nil
 	default:
-		digest = Digest(push.Source.Text)
+		digest = model.DigestOf(push.Source.Text)
 		a.Manifest, a.Digest = string(push.Source.Text), digest
 	}
 	value, err = encode(a)

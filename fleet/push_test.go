@@ -39,7 +39,7 @@ func pusher(m *memory) *fleet.Pusher { return &fleet.Pusher{Assignments: m, Bund
 func (m *memory) Get(_ context.Context, key string) (fleet.Entry, error) {
 	all := m.entries[key]
 	if len(all) == 0 || all[len(all)-1].Deleted {
-		return fleet.Entry{}, fmt.Errorf("manifest %s: %w", key, fleet.ErrNotFound)
+		return fleet.Entry{}, fmt.Errorf("manifest %s: %w", key, model.ErrNotFound)
 	}
 
 	return all[len(all)-1], nil
@@ -52,10 +52,10 @@ func (m *memory) Put(_ context.Context, key string, value []byte) (uint64, error
 	case m.refused[key]:
 		return 0, errNotAllowed
 	case len(value) > m.limit:
-		return 0, fmt.Errorf("%d bytes: %w", len(value), fleet.ErrTooLarge)
+		return 0, fmt.Errorf("%d bytes: %w", len(value), model.ErrTooLarge)
 	}
 	m.last++
-	m.entries[key] = append(m.entries[key], fleet.Entry{Key: key, Revision: m.last, Digest: fleet.Digest(value), Value: value})
+	m.entries[key] = append(m.entries[key], fleet.Entry{Key: key, Revision: m.last, Digest: model.DigestOf(value), Value: value})
 
 	return m.last, nil
 }
@@ -65,15 +65,15 @@ func (m *memory) PutBundle(_ context.Context, r io.ReadSeeker) (string, error) {
 		return "", err
 	}
 	data, err := io.ReadAll(r)
-	m.bundles[fleet.Digest(data)] = data
+	m.bundles[model.DigestOf(data)] = data
 	m.stored++
 
-	return fleet.Digest(data), err
+	return model.DigestOf(data), err
 }
 
 func (m *memory) History(_ context.Context, key string) ([]fleet.Entry, error) {
 	if len(m.entries[key]) == 0 {
-		return nil, fleet.ErrNotFound
+		return nil, model.ErrNotFound
 	}
 
 	return m.entries[key], nil
@@ -101,7 +101,7 @@ func TestPushBare(t *testing.T) {
 		t.Fatal(done, err)
 	}
 	for i, key := range []string{"node.a.motd", "group.web.motd"} {
-		want := fleet.Pushed{Key: key, Revision: uint64(i + 1), Digest: fleet.Digest([]byte(manifest))}
+		want := fleet.Pushed{Key: key, Revision: uint64(i + 1), Digest: model.DigestOf([]byte(manifest))}
 		if done[i] != want || string(m.entries[key][0].Value) != manifest {
 			t.Errorf("%s: %+v, stored %q", key, done[i], m.entries[key][0].Value)
 		}
@@ -134,7 +134,7 @@ func TestPushTerms(t *testing.T) {
 	}
 	stored := m.entries["group.web.motd"][0]
 	a, ok := fleet.Assignment(stored.Value)
-	if !ok || a.Protocol != model.ProtocolAssignment || a.Name != "motd" || a.Manifest != manifest || a.Digest != fleet.Digest([]byte(manifest)) || a.Bundle != "" {
+	if !ok || a.Protocol != model.ProtocolAssignment || a.Name != "motd" || a.Manifest != manifest || a.Digest != model.DigestOf([]byte(manifest)) || a.Bundle != "" {
 		t.Errorf("stored %s", stored.Value)
 	}
 	if !a.Noop || a.Drift != model.DriftReport || a.Interval.Std() != 90*time.Second || a.When != "Facts.a > 1" || a.Priority != 3 || !a.Expires.Equal(expires) || fmt.Sprint(a.Data) != "map[port:80]" || a.Issued.IsZero() {
@@ -208,7 +208,7 @@ func TestPushTooLarge(t *testing.T) {
 	m.limit = 600
 	push := fleet.Push{Source: text(t, strings.Repeat("# long\n", 100)), Name: "motd", Targets: []fleet.Target{{Node: "a"}}}
 	done, err := pusher(m).Push(t.Context(), push)
-	wantError(t, err, fleet.ErrTooLarge, "node.a.motd")
+	wantError(t, err, model.ErrTooLarge, "node.a.motd")
 	if len(done) > 0 {
 		t.Errorf("done: %+v", done)
 	}
@@ -317,12 +317,12 @@ func TestHistory(t *testing.T) {
 		t.Errorf("diff with itself is %q", diff)
 	}
 	_, err = fleet.Revision(t.Context(), m, key, 7)
-	wantError(t, err, fleet.ErrNotFound, "1, 2")
+	wantError(t, err, model.ErrNotFound, "1, 2")
 	_, err = fleet.Before(t.Context(), m, before)
-	wantError(t, err, fleet.ErrNotFound, "before")
+	wantError(t, err, model.ErrNotFound, "before")
 	_, err = fleet.Revision(t.Context(), m, "node.b.motd", 0)
-	wantError(t, err, fleet.ErrNotFound, "")
+	wantError(t, err, model.ErrNotFound, "")
 	m.entries[key] = append(m.entries[key], fleet.Entry{Key: key, Revision: 3, Deleted: true})
 	_, err = fleet.Revision(t.Context(), m, key, 0)
-	wantError(t, err, fleet.ErrNotFound, "removed with revision 3")
+	wantError(t, err, model.ErrNotFound, "removed with revision 3")
 }

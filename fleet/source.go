@@ -51,7 +51,7 @@ type Source struct {
 
 // Read reads a manifest from a file, a directory that has manifest.yaml at its
 // root, or stdin where path is "-", and checks it. Errors are those of check
-// and of the system, ErrNoManifest, ErrNeedsFiles, ErrTooLarge, or
+// and of the system, ErrNoManifest, ErrNeedsFiles, model.ErrTooLarge, or
 // model.Problems for files that the manifest names and that are not there.
 func Read(path string, stdin io.Reader, check Check) (*Source, error) {
 	s, name, err := open(path, stdin)
@@ -122,7 +122,7 @@ func readText(r io.Reader, name string) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case len(text) > MaxManifest:
-		return nil, fmt.Errorf("%s: %w: a manifest has at most %d MiB, deliver large files beside it, as source", name, ErrTooLarge, MaxManifest>>20)
+		return nil, fmt.Errorf("%s: %w: a manifest has at most %d MiB, deliver large files beside it, as source", name, model.ErrTooLarge, MaxManifest>>20)
 	default:
 		return text, nil
 	}

@@ -21,6 +21,10 @@ type Node struct {
 	Heard time.Time `json:"heard,omitzero"`
 }
 
+// Stopped says that the node's agent was ended in good order, and has not been
+// heard of since.
+func (n Node) Stopped() bool { return n.Event == model.NodeStopped }
+
 // NodeLister knows the nodes.
 type NodeLister interface {
 	// Nodes gives all nodes, also those that fell silent, by name.
@@ -161,8 +165,11 @@ func standing(e Entry, n Node) Standing {
 		s.Stand, s.Why = StandFailed, failures(m)
 	case m.Revision >= e.Revision && m.Outcome != "":
 		s.Stand = StandArrived
-	case n.Silent:
+	case n.Stopped() || n.Silent:
 		s.Stand, s.Why = StandSilent, "not heard of"
+		if n.Stopped() {
+			s.Why = "stopped, not heard of"
+		}
 		if !n.Heard.IsZero() {
 			s.Why += " since " + n.Heard.UTC().Format(time.RFC3339)
 		}

@@ -26,6 +26,8 @@ func TestStanding(t *testing.T) {
 	goal := fleet.Goal{Entries: []fleet.Entry{{Key: key, Revision: 7}}}
 	heard := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	silent := fleet.Node{NodeState: model.NodeState{Node: "a"}, Silent: true, Heard: heard}
+	stopped := silent
+	stopped.Event, stopped.Silent = model.NodeStopped, false
 	silentButThere := node("a", nil, map[string]model.ManifestState{key: runs(7, model.OutcomeStable)})
 	silentButThere.Silent = true
 	for name, c := range map[string]struct {
@@ -49,6 +51,7 @@ func TestStanding(t *testing.T) {
 		"refused an older one": {node("a", nil, map[string]model.ManifestState{key: {Revision: 5, Seen: 6, Outcome: model.OutcomeRefused}}), fleet.StandLate, "still at revision 5"},
 		"nothing said":         {node("a", nil, nil), fleet.StandLate, "has not said anything of it yet"},
 		"silent":               {silent, fleet.StandSilent, "not heard of since 2026-01-02T03:04:05Z"},
+		"stopped":              {stopped, fleet.StandSilent, "stopped, not heard of since 2026-01-02T03:04:05Z"},
 		"silent, but there":    {silentButThere, fleet.StandArrived, ""},
 		"another node":         {node("b", []string{"web"}, nil), fleet.StandSilent, "was never heard of: is its agent running, with this name?"},
 	} {

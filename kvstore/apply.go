@@ -16,6 +16,10 @@ import (
 // was changed.
 var ErrShrink = errors.New("refused to change")
 
+// ErrNoRoom is a bucket or stream that the server or the account has no room
+// for: too little storage, or too few streams.
+var ErrNoRoom = errors.New("no room in JetStream")
+
 // Difference is what must be done to one bucket or stream.
 type Difference struct {
 	// Stream is the name of the stream behind it.
@@ -71,12 +75,20 @@ func (s *Store) Plan(ctx context.Context, o Options) ([]Difference, error) {
 	return differences, nil
 }
 
-// streamNotFound is the code of the server's error.
-const streamNotFound = 10059
+// The codes of the server's errors.
+const (
+	streamNotFound = 10059
+	resourcesShort = 10023
+	streamsOver    = 10027
+	storageShort   = 10047
+	noLimits       = 10120
+	bytesOver      = 10122
+)
 
 // Apply creates what is missing and changes what differs, and gives what it
 // did. Where a change is refused nothing is done and the error, which wraps
-// ErrShrink, names each; done again it does nothing.
+// ErrShrink, names each; done again it does nothing. The error of a server
+// without room wraps ErrNoRoom.
 func (s *Store) Apply(ctx context.Context, o Options) ([]Difference, error) {
 	differences, err := s.Plan(ctx, o)
 	if err != nil {
@@ -121,14 +133,25 @@ func refusals(differences []Difference) error {
 func provision(m *jsm.Manager, d Difference) error {
 	if d.Create {
 		_, err := m.NewStreamFromDefault(d.Stream, d.config)
-		return err
+		return room(err)
 	}
 	stream, err := m.LoadStream(d.Stream)
 	if err != nil {
 		return err
 	}
 
-	return stream.UpdateConfiguration(d.config)
+	return room(stream.UpdateConfiguration(d.config))
+}
+
+// room finds out the errors that mean that there is no room.
+func room(err error) error {
+	for _, code := range []uint16{resourcesShort, storageShort, streamsOver, noLimits, bytesOver} {
+		if jsm.IsNatsError(err, code) {
+			return fmt.Errorf("%w: %w", ErrNoRoom, err)
+		}
+	}
+
+	return err
 }
 
 // merge gives what a stream becomes: what muster does not care for stays as its

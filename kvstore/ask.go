@@ -27,7 +27,7 @@ type Reply struct {
 // Ask asks the nodes that listen to a subject, see Names.Request, and gives each
 // answer as it comes, several of one node where it sends several, until the
 // context ends; the caller stops when it has enough. An error is the last thing
-// given: it wraps ErrNobody or ErrTooLarge, or is of the connection. That the
+// given: it wraps ErrNobody or model.ErrTooLarge, or is of the connection. That the
 // context ended is none.
 func (s *Store) Ask(ctx context.Context, subject string, request []byte) iter.Seq2[Reply, error] {
 	return func(yield func(Reply, error) bool) {
@@ -37,26 +37,45 @@ func (s *Store) Ask(ctx context.Context, subject string, request []byte) iter.Se
 		}
 		question := nuid.Next()
 		sub, err := s.nc.SubscribeSync(s.names.Reply(question, "*"))
+		early := 0
 		if err == nil {
 			defer func() { _ = sub.Unsubscribe() }()
-			err = s.nc.PublishRequest(subject, s.names.Reply(question, askedReply), request)
+			early, err = s.question(ctx, sub, subject, s.names.Reply(question, askedReply), request)
 		}
-		for err == nil {
+		for count := 0; err == nil; count++ {
 			var m *nats.Msg
 			m, err = sub.NextMsgWithContext(ctx)
-			if err == nil {
+			switch {
+			case err == nil:
 				if r, ok := s.names.readReply(question, m); ok && !yield(r, nil) {
 					return
 				}
-			}
-			if errors.Is(err, nats.ErrNoResponders) {
+			case errors.Is(err, nats.ErrNoResponders) && count == 0 && early > 0:
 				err = ErrNobody
+			case errors.Is(err, nats.ErrNoResponders):
+				err = nil // whoever listens can send the same, and speaks for nobody else
 			}
 		}
 		if ctx.Err() == nil {
 			yield(Reply{}, fmt.Errorf("ask %s: %w", subject, err))
 		}
 	}
+}
+
+// question sends a request and gives how many messages came before the server
+// had taken it: only then does it say that nobody listens.
+func (s *Store) question(ctx context.Context, sub *nats.Subscription, subject, reply string, request []byte) (early int, err error) {
+	if err := s.nc.PublishRequest(subject, reply, request); err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	if err := s.nc.FlushWithContext(ctx); err != nil {
+		return 0, err
+	}
+	early, _, err = sub.Pending()
+
+	return early, err
 }
 
 // readReply reads an answer; ok is false for one that is not of the node on

@@ -2,8 +2,6 @@ package kvstore
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -21,26 +19,16 @@ const (
 	indexPause = 20 * time.Millisecond
 )
 
-// digestPrefix begins every digest.
-const digestPrefix = "sha256-"
-
-// Digest names bytes by their SHA-256: sha256-<hex>.
-func Digest(data []byte) string {
-	sum := sha256.Sum256(data)
-
-	return digestPrefix + hex.EncodeToString(sum[:])
-}
-
 // PutManifest assigns a manifest to a family, node.<node> or group.<group>, and
 // gives its revision. The value and the index of its family change together;
 // several operators at once lose nothing. The error wraps ErrInvalidName or
-// ErrTooLarge; then a bundle is the way.
+// model.ErrTooLarge; then a bundle is the way.
 func (s *Store) PutManifest(ctx context.Context, family, name string, value []byte) (uint64, error) {
 	if err := s.checkSize("manifest "+Key(family, name), value); err != nil {
 		return 0, fmt.Errorf("%w: put it into a bundle", err)
 	}
 	revision, err := s.change(ctx, family, name, func(ix index) *nats.Msg {
-		ix.names[name] = model.IndexEntry{Digest: Digest(value)}
+		ix.names[name] = model.IndexEntry{Digest: model.DigestOf(value)}
 		return newMsg("", value)
 	})
 	if err != nil {
@@ -117,12 +105,12 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Get reads an assignment in force; the error wraps ErrNotFound.
+// Get reads an assignment in force; the error wraps model.ErrNotFound.
 func (s *Store) Get(ctx context.Context, family, name string) (Entry, error) {
 	bucket := s.names.Manifests()
 	m, err := s.last(ctx, kvStream(bucket), kvSubject(bucket, Key(family, name)))
 	if err == nil && m.deleted() {
-		err = ErrNotFound
+		err = model.ErrNotFound
 	}
 	if err != nil {
 		return Entry{}, fmt.Errorf("manifest %s: %w", Key(family, name), err)

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/model"
 )
 
 func TestManifestIsAssignedReadAndUnassigned(t *testing.T) {
@@ -34,25 +35,18 @@ func TestManifestIsAssignedReadAndUnassigned(t *testing.T) {
 	if err != nil || string(plain.Value()) != "two" || plain.Revision() != second {
 		t.Errorf("plain get = %v, %v", plain, err)
 	}
-	old, err := store.GetRevision(t.Context(), "node.web01", "motd", first)
-	if err != nil || string(old.Value) != "one" {
-		t.Errorf("revision %d = %+v, %v", first, old, err)
-	}
 	last, err := store.DeleteManifest(t.Context(), "node.web01", "motd")
 	if err != nil || last <= second {
 		t.Fatalf("delete = %d, %v", last, err)
 	}
-	if _, err := store.Get(t.Context(), "node.web01", "motd"); !errors.Is(err, kvstore.ErrNotFound) {
+	if _, err := store.Get(t.Context(), "node.web01", "motd"); !errors.Is(err, model.ErrNotFound) {
 		t.Errorf("get after delete = %v", err)
 	}
 	if _, err := plainKV(t, srv.Connect(t), "MUSTER_MANIFESTS").Get(t.Context(), "node.web01.motd"); !errors.Is(err, jetstream.ErrKeyNotFound) {
 		t.Errorf("plain get after delete = %v", err)
 	}
-	if _, err := store.GetRevision(t.Context(), "node.web01", "motd", last); !errors.Is(err, kvstore.ErrNotFound) {
-		t.Errorf("revision of the end = %v", err)
-	}
 	history, err := store.History(t.Context(), "node.web01", "motd")
-	if err != nil || len(history) != 3 || history[0].Revision != first || history[1].Revision != second || !history[2].Deleted {
+	if err != nil || len(history) != 3 || history[0].Revision != first || string(history[0].Value) != "one" || history[2].Revision != last || history[1].Revision != second || !history[2].Deleted {
 		t.Errorf("history = %+v, %v", history, err)
 	}
 	if listed, err := store.List(t.Context()); err != nil || len(listed) != 0 {
@@ -72,7 +66,7 @@ func TestHistoryKeepsSixteen(t *testing.T) {
 	if err != nil || len(history) != 16 || string(history[0].Value) != "4" || string(history[15].Value) != "19" {
 		t.Errorf("%d revisions, %v", len(history), err)
 	}
-	if _, err := store.History(t.Context(), "group.web", "none"); !errors.Is(err, kvstore.ErrNotFound) {
+	if _, err := store.History(t.Context(), "group.web", "none"); !errors.Is(err, model.ErrNotFound) {
 		t.Errorf("history of nothing = %v", err)
 	}
 }
@@ -121,7 +115,7 @@ func TestTwoOperatorsLoseNothing(t *testing.T) {
 	}
 	for _, l := range listed {
 		value, err := store.Get(t.Context(), l.Family, l.Name)
-		if err != nil || value.Revision != l.Revision || kvstore.Digest(value.Value) != l.Digest {
+		if err != nil || value.Revision != l.Revision || model.DigestOf(value.Value) != l.Digest {
 			t.Errorf("%s: listed %d %s, is %d, %v", l.Key, l.Revision, l.Digest, value.Revision, err)
 		}
 		if entry, ok := indexed[l.Name]; ok != !strings.HasPrefix(l.Name, "raw") || (ok && (entry.Revision != l.Revision || entry.Digest != l.Digest)) {
@@ -152,7 +146,7 @@ func TestListShowsEveryFamilyAndWhatToolsPut(t *testing.T) {
 	if got, want := strings.Join(keys, " "), "group.all.motd node.web01.motd node.web01.raw node.web02.motd"; err != nil || got != want {
 		t.Errorf("list = %s, %v, want %s", got, err, want)
 	}
-	if want := kvstore.Digest([]byte("by a tool")); listed[1].Digest != want || listed[2].Digest != want {
+	if want := model.DigestOf([]byte("by a tool")); listed[1].Digest != want || listed[2].Digest != want {
 		t.Errorf("digests %s and %s, want %s", listed[1].Digest, listed[2].Digest, want)
 	}
 	one, err := store.List(t.Context(), "node.web02")
@@ -172,7 +166,7 @@ func TestSpoiltIndexIsMadeAnew(t *testing.T) {
 		if _, err := raw.PutString(t.Context(), "node.web01._index", spoilt); err != nil {
 			t.Fatal(err)
 		}
-		if listed, err := store.List(t.Context()); err != nil || listed[0].Digest != kvstore.Digest([]byte("one")) {
+		if listed, err := store.List(t.Context()); err != nil || listed[0].Digest != model.DigestOf([]byte("one")) {
 			t.Errorf("list with index %q = %+v, %v", spoilt, listed, err)
 		}
 		if _, err := store.PutManifest(t.Context(), "node.web01", "sshd", []byte("two")); err != nil {
@@ -214,11 +208,8 @@ func TestValueOverTheServersLimit(t *testing.T) {
 	srv, store := newStore(t)
 	big := bytes.Repeat([]byte("x"), int(srv.Connect(t).MaxPayload())+1)
 	_, err := store.PutManifest(t.Context(), "node.web01", "big", big)
-	if !errors.Is(err, kvstore.ErrTooLarge) || !strings.Contains(err.Error(), "1048577 bytes") || !strings.Contains(err.Error(), "bundle") {
+	if !errors.Is(err, model.ErrTooLarge) || !strings.Contains(err.Error(), "1048577 bytes") || !strings.Contains(err.Error(), "bundle") {
 		t.Errorf("put = %v", err)
-	}
-	if _, err := store.PutData(t.Context(), "big", big); !errors.Is(err, kvstore.ErrTooLarge) {
-		t.Errorf("put data = %v", err)
 	}
 	// The largest that is accepted is stored.
 	fits := big[:len(big)-1025]
@@ -229,7 +220,7 @@ func TestValueOverTheServersLimit(t *testing.T) {
 		t.Errorf("get = %d bytes, %v", len(got.Value), err)
 	}
 	digest, err := store.PutBundle(t.Context(), bytes.NewReader(big))
-	if err != nil || digest != kvstore.Digest(big) {
+	if err != nil || digest != model.DigestOf(big) {
 		t.Fatalf("bundle = %s, %v", digest, err)
 	}
 	if again, err := store.PutBundle(t.Context(), bytes.NewReader(big)); err != nil || again != digest {
@@ -284,7 +275,7 @@ func TestObjects(t *testing.T) {
 		t.Error(err)
 	}
 	// Other bytes under the name of a digest are not that bundle.
-	wrong := kvstore.Digest([]byte("right"))
+	wrong := model.DigestOf([]byte("right"))
 	if _, err := bundles.PutBytes(t.Context(), wrong, []byte("wrong")); err != nil {
 		t.Fatal(err)
 	}
@@ -300,7 +291,7 @@ func TestObjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"short", "never"} {
-		if _, err := store.Object(t.Context(), "MUSTER_BUNDLES", name); !errors.Is(err, kvstore.ErrNotFound) {
+		if _, err := store.Object(t.Context(), "MUSTER_BUNDLES", name); !errors.Is(err, model.ErrNotFound) {
 			t.Errorf("object %s = %v", name, err)
 		}
 	}
@@ -309,34 +300,32 @@ func TestObjects(t *testing.T) {
 			t.Errorf("bundle %s = %v", digest, err)
 		}
 	}
-	if _, err := store.GetBundle(t.Context(), kvstore.Digest(nil)); !errors.Is(err, kvstore.ErrNotFound) {
+	if _, err := store.GetBundle(t.Context(), model.DigestOf(nil)); !errors.Is(err, model.ErrNotFound) {
 		t.Errorf("unknown bundle = %v", err)
 	}
 }
 
 func TestData(t *testing.T) {
 	t.Parallel()
-	_, store := newStore(t)
-	if _, err := store.PutData(t.Context(), "sites/berlin.web", []byte("a: 1")); err != nil {
+	srv, store := newStore(t)
+	data := plainKV(t, srv.Connect(t), "MUSTER_DATA")
+	if _, err := data.Put(t.Context(), "sites/berlin.web", []byte("a: 1")); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := store.KVGet(t.Context(), "MUSTER_DATA", "sites/berlin.web"); err != nil || string(got) != "a: 1" {
 		t.Errorf("kv get = %s, %v", got, err)
 	}
-	if err := store.DeleteData(t.Context(), "sites/berlin.web"); err != nil {
+	if err := data.Delete(t.Context(), "sites/berlin.web"); err != nil {
 		t.Fatal(err)
 	}
 	for _, key := range []string{"sites/berlin.web", "never"} {
-		if _, err := store.GetData(t.Context(), key); !errors.Is(err, kvstore.ErrNotFound) {
+		if _, err := store.KVGet(t.Context(), "MUSTER_DATA", key); !errors.Is(err, model.ErrNotFound) {
 			t.Errorf("get %s = %v", key, err)
 		}
 	}
 	for _, key := range []string{"", ".", "a..b", "a.*", ">", "a b"} {
-		if _, err := store.GetData(t.Context(), key); !errors.Is(err, kvstore.ErrInvalidName) {
+		if _, err := store.KVGet(t.Context(), "MUSTER_DATA", key); !errors.Is(err, kvstore.ErrInvalidName) {
 			t.Errorf("get %q = %v", key, err)
-		}
-		if _, err := store.PutData(t.Context(), key, nil); !errors.Is(err, kvstore.ErrInvalidName) {
-			t.Errorf("put %q = %v", key, err)
 		}
 	}
 	if _, err := store.KVGet(t.Context(), "NO_SUCH", "key"); err == nil || !strings.Contains(err.Error(), "no such key-value bucket") {

@@ -10,11 +10,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
-)
 
-// ErrTooLarge is a value that is over what the server takes in one message. A
-// manifest of that size travels as a bundle.
-var ErrTooLarge = errors.New("too large")
+	"github.com/musterfleet/muster/model"
+)
 
 // errConflict is a batch refused because somebody else was faster.
 var errConflict = errors.New("changed by somebody else meanwhile")
@@ -78,10 +76,10 @@ func isWrongSequence(err *jetstream.APIError) bool {
 	return err.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || err.ErrorCode == constant
 }
 
-// checkSize tells whether a value can be sent; the error wraps ErrTooLarge.
+// checkSize tells whether a value can be sent; the error wraps model.ErrTooLarge.
 func (s *Store) checkSize(what string, value []byte) error {
 	if limit := s.nc.MaxPayload() - headerRoom; limit > 0 && int64(len(value)) > limit {
-		return fmt.Errorf("%w: %s has %d bytes, the server takes %d", ErrTooLarge, what, len(value), limit)
+		return fmt.Errorf("%w: %s has %d bytes, the server takes %d", model.ErrTooLarge, what, len(value), limit)
 	}
 
 	return nil

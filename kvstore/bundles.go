@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/musterfleet/muster/model"
 )
 
 // PutBundle stores a bundle under the digest of its bytes, sha256-<hex>, and
@@ -25,7 +27,7 @@ func (s *Store) PutBundle(ctx context.Context, r io.ReadSeeker) (string, error) 
 	if err == nil {
 		return digest, nil
 	}
-	if !errors.Is(err, ErrNotFound) {
+	if !errors.Is(err, model.ErrNotFound) {
 		return "", fmt.Errorf("bundle %s: %w", digest, err)
 	}
 	bundles, err := s.js.ObjectStore(ctx, s.names.Bundles())
@@ -43,8 +45,8 @@ func (s *Store) PutBundle(ctx context.Context, r io.ReadSeeker) (string, error) 
 // ErrInvalidName for what is no digest; reading gives one that wraps ErrDamaged
 // instead of io.EOF when the bytes have another.
 func (s *Store) GetBundle(ctx context.Context, digest string) (io.ReadCloser, error) {
-	want, err := hex.DecodeString(strings.TrimPrefix(digest, digestPrefix))
-	if err != nil || len(want) != sha256.Size || !strings.HasPrefix(digest, digestPrefix) {
+	want, err := hex.DecodeString(strings.TrimPrefix(digest, model.DigestPrefix))
+	if err != nil || len(want) != sha256.Size || !strings.HasPrefix(digest, model.DigestPrefix) {
 		return nil, fmt.Errorf("%w: %q is no digest of a bundle, write sha256- and 64 hexadecimal digits", ErrInvalidName, digest)
 	}
 	info, err := s.objectInfo(ctx, s.names.Bundles(), digest)
@@ -68,5 +70,5 @@ func digestOf(r io.ReadSeeker) (string, error) {
 	}
 	_, err := r.Seek(0, io.SeekStart)
 
-	return digestPrefix + hex.EncodeToString(sum.Sum(nil)), err
+	return model.DigestFrom(sum), err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/natstest"
 )
 
@@ -106,7 +107,7 @@ func TestClusterLosesItsLeader(t *testing.T) {
 		t.Fatalf("%d listed, %v", len(listed), err)
 	}
 	for _, l := range listed {
-		if want := kvstore.Digest([]byte("19")); l.Digest != want {
+		if want := model.DigestOf([]byte("19")); l.Digest != want {
 			t.Errorf("%s has digest %s, want %s", l.Key, l.Digest, want)
 		}
 		entry, err := kvstore.IndexOf(t.Context(), store, l.Family)

@@ -1,6 +1,7 @@
 package kvstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/musterfleet/muster/model"
 )
 
 // MaxCommandTTL is how long a command can wait for a node at most: for so long a
@@ -31,7 +34,7 @@ type Command struct {
 // PutCommand leaves a request for the nodes of a family, those that are away
 // included. It is forgotten after ttl, whole seconds, at least one, at most
 // MaxCommandTTL. An id is put once within two minutes. The error wraps
-// ErrInvalidName or ErrTooLarge.
+// ErrInvalidName or model.ErrTooLarge.
 func (s *Store) PutCommand(ctx context.Context, family, id string, request []byte, ttl time.Duration) error {
 	if err := CheckFamily(family); err != nil {
 		return err
@@ -40,7 +43,7 @@ func (s *Store) PutCommand(ctx context.Context, family, id string, request []byt
 	case id == "":
 		return fmt.Errorf("%w: a command needs an id, or it would be executed twice", ErrInvalidName)
 	case ttl > MaxCommandTTL:
-		return fmt.Errorf("%w: a command cannot wait for %s, at most %s", ErrTooLarge, ttl, MaxCommandTTL)
+		return fmt.Errorf("%w: a command cannot wait for %s, at most %s", model.ErrTooLarge, ttl, MaxCommandTTL)
 	}
 	if err := s.checkSize("command", request); err != nil {
 		return err
@@ -69,9 +72,10 @@ type CommandOptions struct {
 // Commands gives each command for the node to handle: those left while it was
 // away at start and after each reconnect, and from then on as they come. Some
 // come twice, so handle looks at their id; it must not block for long and is
-// called by one goroutine at a time. It gives nil when the context ends, and an
-// error that wraps ErrInvalidName or is of the connection.
-func (s *Store) Commands(ctx context.Context, o CommandOptions, handle func(context.Context, Command)) error {
+// called by one goroutine at a time. What it gives an error for comes again,
+// after Retry. Commands gives nil when the context ends, and an error that wraps
+// ErrInvalidName or is of the connection.
+func (s *Store) Commands(ctx context.Context, o CommandOptions, handle func(context.Context, Command) error) error {
 	if err := CheckNode(o.Node, o.Groups); err != nil {
 		return err
 	}
@@ -100,7 +104,7 @@ const liveCommands = 1024
 type commands struct {
 	store    *Store
 	o        CommandOptions
-	handle   func(context.Context, Command)
+	handle   func(context.Context, Command) error
 	live     chan *nats.Msg
 	families []string
 	// done is the last sequence that was drained, by family.
@@ -108,15 +112,18 @@ type commands struct {
 }
 
 func (c *commands) run(ctx context.Context, connected <-chan nats.Status) error {
-	first := orDuration(c.o.Retry, time.Second)
+	first := cmp.Or(c.o.Retry, time.Second)
 	retry, drain := first, time.After(0)
-	audit := orDuration(c.o.Audit, 5*time.Minute)
+	audit := cmp.Or(c.o.Audit, 5*time.Minute)
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case m := <-c.live:
-			c.take(ctx, m)
+			if err := c.take(ctx, m); err != nil && ctx.Err() == nil {
+				c.o.Log.Warn("a command cannot be taken, trying again", "node", c.o.Node, "in", retry, "error", err)
+				drain, retry = time.After(retry), min(2*retry, maxRetry*first)
+			}
 		case <-connected:
 			drain = time.After(0)
 		case <-drain:
@@ -138,16 +145,18 @@ func (c *commands) run(ctx context.Context, connected <-chan nats.Status) error 
 
 // take hands over a command that came just now, unless it is one that the
 // server delivered.
-func (c *commands) take(ctx context.Context, m *nats.Msg) {
+func (c *commands) take(ctx context.Context, m *nats.Msg) error {
 	if isDelivery(m.Reply, m.Header) {
 		c.o.Log.Warn("a command that somebody had delivered from a stream is refused", "node", c.o.Node, "subject", m.Subject)
-		return
+		return nil
 	}
 	for _, family := range c.families {
 		if c.store.names.Command(family) == m.Subject {
-			c.handle(ctx, Command{ID: m.Header.Get(nats.MsgIdHdr), Family: family, Data: m.Data})
+			return c.handle(ctx, Command{ID: m.Header.Get(nats.MsgIdHdr), Family: family, Data: m.Data})
 		}
 	}
+
+	return nil
 }
 
 // drain hands over what was left for the node since the last time.
@@ -158,13 +167,15 @@ func (c *commands) drain(ctx context.Context) error {
 	case !c.store.nc.IsConnected():
 		return nats.ErrDisconnected
 	}
+	// What one family lacks does not hold up the others.
+	var failed []error
 	for _, family := range c.families {
 		if err := c.drainFamily(ctx, family); err != nil {
-			return fmt.Errorf("%s: %w", family, err)
+			failed = append(failed, fmt.Errorf("%s: %w", family, err))
 		}
 	}
 
-	return nil
+	return errors.Join(failed...)
 }
 
 // drainFamily asks for a consumer only where there is something new, because
@@ -172,7 +183,7 @@ func (c *commands) drain(ctx context.Context) error {
 func (c *commands) drainFamily(ctx context.Context, family string) error {
 	stream, subject := c.store.names.Commands(), c.store.names.Command(family)
 	newest, err := c.store.last(ctx, stream, subject)
-	if errors.Is(err, ErrNotFound) || (err == nil && newest.sequence == c.done[family]) {
+	if errors.Is(err, model.ErrNotFound) || (err == nil && newest.sequence == c.done[family]) {
 		return nil
 	}
 	if err != nil {
@@ -182,10 +193,16 @@ func (c *commands) drainFamily(ctx context.Context, family string) error {
 	if done := c.done[family]; done > 0 && newest.sequence > done {
 		cfg.DeliverPolicy, cfg.OptStartSeq = jetstream.DeliverByStartSequencePolicy, done+1
 	}
+	var refused error
 	err = c.store.drain(ctx, stream, cfg, func(m message) {
-		c.done[family] = m.sequence
-		c.handle(ctx, Command{ID: m.header.Get(nats.MsgIdHdr), Family: family, Data: m.data, Time: m.time})
+		if err := c.handle(ctx, Command{ID: m.header.Get(nats.MsgIdHdr), Family: family, Data: m.data, Time: m.time}); err != nil {
+			refused = cmp.Or(refused, err)
+		}
+		// It comes again with those behind it, which are known then.
+		if refused == nil {
+			c.done[family] = m.sequence
+		}
 	})
 
-	return err
+	return cmp.Or(err, refused)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/model"
 )
 
 // takeCommands runs Commands until the test ends or stop is called.
@@ -20,7 +21,12 @@ func takeCommands(t testing.TB, s *kvstore.Store, o kvstore.CommandOptions, hand
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- s.Commands(ctx, o, func(_ context.Context, c kvstore.Command) { handle(c) }) }()
+	go func() {
+		ended <- s.Commands(ctx, o, func(_ context.Context, c kvstore.Command) error {
+			handle(c)
+			return nil
+		})
+	}()
 	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {
@@ -94,6 +100,41 @@ func TestCommandsWaitForANode(t *testing.T) {
 	eventually(t, "no consumer is left", func() (bool, string) { return noConsumers(t, m, "MUSTER_COMMANDS") })
 }
 
+// A command that could not be taken comes again, one that came live too; the
+// others do not wait for it.
+func TestCommandsThatAreNotTakenComeAgain(t *testing.T) {
+	t.Parallel()
+	srv, store := newStore(t)
+	put := func(id string) {
+		t.Helper()
+		if err := store.PutCommand(t.Context(), "node.web01", id, []byte(id), time.Hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("early")
+	put("other")
+	var got inbox
+	refused := map[string]int{}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- bind(t, srv).Commands(ctx, kvstore.CommandOptions{Node: "web01", Retry: time.Millisecond}, func(_ context.Context, c kvstore.Command) error {
+			if refused[c.ID]++; c.ID != "other" && refused[c.ID] < 3 {
+				return errors.New("the disk is full")
+			}
+			got.take(c)
+			return nil
+		})
+	}()
+	got.has(t, "other", "early")
+	put("live")
+	got.has(t, "other", "early", "live")
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
 // A command that was lost on its way is found on the audit.
 func TestLostCommandsAreFound(t *testing.T) {
 	t.Parallel()
@@ -148,8 +189,8 @@ func TestCommandsAreRefused(t *testing.T) {
 	}{
 		"family": {family: "web01", id: "a", ttl: time.Second, want: kvstore.ErrInvalidName},
 		"id":     {family: "node.web01", ttl: time.Second, want: kvstore.ErrInvalidName},
-		"size":   {family: "node.web01", id: "a", data: make([]byte, 2<<20), ttl: time.Second, want: kvstore.ErrTooLarge},
-		"ttl":    {family: "node.web01", id: "a", ttl: 25 * time.Hour, want: kvstore.ErrTooLarge},
+		"size":   {family: "node.web01", id: "a", data: make([]byte, 2<<20), ttl: time.Second, want: model.ErrTooLarge},
+		"ttl":    {family: "node.web01", id: "a", ttl: 25 * time.Hour, want: model.ErrTooLarge},
 	} {
 		if err := store.PutCommand(t.Context(), tt.family, tt.id, tt.data, tt.ttl); !errors.Is(err, tt.want) {
 			t.Errorf("%s: %v", name, err)

@@ -7,48 +7,14 @@ import (
 	"strings"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/musterfleet/muster/model"
 )
 
-// PutData stores hierarchical data, for kv://, and gives its revision. A key is
-// tokens joined by dots. The error wraps ErrInvalidName or ErrTooLarge.
-func (s *Store) PutData(ctx context.Context, key string, value []byte) (uint64, error) {
-	if err := checkKey(key); err != nil {
-		return 0, err
-	}
-	if err := s.checkSize("data "+key, value); err != nil {
-		return 0, err
-	}
-	ack, err := s.js.Publish(ctx, kvSubject(s.names.Data(), key), value)
-	if err != nil {
-		return 0, fmt.Errorf("put data %s: %w", key, err)
-	}
-
-	return ack.Sequence, nil
-}
-
-// GetData reads hierarchical data; the error wraps ErrNotFound.
-func (s *Store) GetData(ctx context.Context, key string) ([]byte, error) {
-	return s.KVGet(ctx, s.names.Data(), key)
-}
-
-// DeleteData removes hierarchical data.
-func (s *Store) DeleteData(ctx context.Context, key string) error {
-	if err := checkKey(key); err != nil {
-		return err
-	}
-	m := newMsg(kvSubject(s.names.Data(), key), nil)
-	m.Header.Set("KV-Operation", "DEL")
-	if _, err := s.js.PublishMsg(ctx, m); err != nil {
-		return fmt.Errorf("delete data %s: %w", key, err)
-	}
-
-	return nil
-}
-
-// KVGet reads a key of any key-value bucket; the error wraps ErrNotFound when
+// KVGet reads a key of any key-value bucket; the error wraps model.ErrNotFound when
 // the bucket has no such key, and ErrInvalidName when it cannot be one.
 func (s *Store) KVGet(ctx context.Context, bucket, key string) ([]byte, error) {
-	if !ValidToken(bucket) {
+	if !model.IsToken(bucket) {
 		return nil, fmt.Errorf("%w: bucket %q, use letters, digits, - and _ only", ErrInvalidName, bucket)
 	}
 	if err := checkKey(key); err != nil {
@@ -61,7 +27,7 @@ func (s *Store) KVGet(ctx context.Context, bucket, key string) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("key %s of %s: %w", key, bucket, err)
 	case m.deleted():
-		return nil, fmt.Errorf("key %s of %s: %w", key, bucket, ErrNotFound)
+		return nil, fmt.Errorf("key %s of %s: %w", key, bucket, model.ErrNotFound)
 	}
 
 	return m.data, nil
@@ -71,7 +37,7 @@ func (s *Store) KVGet(ctx context.Context, bucket, key string) ([]byte, error) {
 // wildcards, which would read another key than the one named.
 func checkKey(key string) error {
 	for _, token := range strings.Split(key, ".") {
-		if !ValidToken(strings.NewReplacer("/", "", "=", "").Replace(token)) {
+		if !model.IsToken(strings.NewReplacer("/", "", "=", "").Replace(token)) {
 			return fmt.Errorf("%w: key %q, use letters, digits, -, _, / and = in parts joined by dots", ErrInvalidName, key)
 		}
 	}

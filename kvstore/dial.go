@@ -1,6 +1,7 @@
 package kvstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -94,10 +95,10 @@ func Dial(ctx context.Context, o ConnectOptions) (*nats.Conn, error) {
 func (o ConnectOptions) base() (string, []nats.Option, error) {
 	servers := strings.Join(o.Servers, ",")
 	if o.Context == "" && (servers != "" || natscontext.SelectedContext() == "") {
-		return orDefault(servers, nats.DefaultURL), nil, nil
+		return cmp.Or(servers, nats.DefaultURL), nil, nil
 	}
 	if o.Context != "" && !natscontext.IsKnown(o.Context) {
-		return "", nil, fmt.Errorf("unknown context %q, known are: %s", o.Context, orDefault(strings.Join(natscontext.KnownContexts(), ", "), "none"))
+		return "", nil, fmt.Errorf("unknown context %q, known are: %s", o.Context, cmp.Or(strings.Join(natscontext.KnownContexts(), ", "), "none"))
 	}
 	nctx, err := natscontext.New(o.Context, true)
 	if err != nil {
@@ -108,7 +109,7 @@ func (o ConnectOptions) base() (string, []nats.Option, error) {
 		return "", nil, fmt.Errorf("context %q: %w", o.Context, err)
 	}
 
-	return orDefault(servers, nctx.ServerURL()), opts, nil
+	return cmp.Or(servers, nctx.ServerURL()), opts, nil
 }
 
 // identity gives the options that say who connects, and whom it trusts.
@@ -198,13 +199,4 @@ func withoutCredentials(servers string) string {
 	}
 
 	return strings.Join(list, ",")
-}
-
-// orDefault gives s, or what stands for an empty one.
-func orDefault(s, other string) string {
-	if s == "" {
-		return other
-	}
-
-	return s
 }

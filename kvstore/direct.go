@@ -2,20 +2,18 @@ package kvstore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/musterfleet/muster/model"
 )
 
 // requestTimeout is how long one answer of the server may take. Without it a
 // request lost in an outage would wait for ever.
 const requestTimeout = 5 * time.Second
-
-// ErrNotFound is a key, revision, bundle or object that is not there.
-var ErrNotFound = errors.New("not found")
 
 // message is one stored message.
 type message struct {
@@ -35,7 +33,7 @@ func (m *message) deleted() bool {
 }
 
 // last reads the newest message of a subject, which may end in a wildcard: then
-// it is the newest of all that match. The error wraps ErrNotFound when there is
+// it is the newest of all that match. The error wraps model.ErrNotFound when there is
 // none. A replica that lags may answer with an older one.
 func (s *Store) last(ctx context.Context, stream, subject string) (message, error) {
 	reply, err := s.request(ctx, directGet(stream, subject), nil)
@@ -63,7 +61,7 @@ func directMessage(reply *nats.Msg) (message, error) {
 	switch status := reply.Header.Get("Status"); status {
 	case "":
 	case "404":
-		return message{}, ErrNotFound
+		return message{}, model.ErrNotFound
 	default:
 		return message{}, fmt.Errorf("server answered %s %s", status, reply.Header.Get("Description"))
 	}

@@ -35,7 +35,7 @@ var ErrInvalidEvent = errors.New("invalid event")
 // Event is a report before it is encoded. What is empty is left out, but for ID,
 // Type, Node, Time and Data, which every event has.
 type Event struct {
-	// ID is a KSUID, see NewEventID; it is the message id too.
+	// ID is a KSUID, which sorts by its second; it is the message id too.
 	ID string
 	// Type is the protocol id of Data, Schema the URL of its JSON Schema.
 	Type   string
@@ -54,9 +54,6 @@ type Event struct {
 	// Data is the document, encoded as JSON.
 	Data any
 }
-
-// NewEventID makes the id of an event: a KSUID, which sorts by its second.
-func NewEventID() string { return ksuid.New().String() }
 
 // Encode gives the event as a CloudEvent in structured JSON. The error wraps
 // ErrInvalidEvent.
@@ -108,7 +105,7 @@ func (e Event) validate(ce event.Event) error {
 	if err := ce.Validate(); err != nil {
 		return err
 	}
-	if !ValidToken(e.Node) {
+	if !model.IsToken(e.Node) {
 		return fmt.Errorf("node %q is not one token", e.Node)
 	}
 	if e.Time.IsZero() {

@@ -3,8 +3,13 @@ package kvstore
 import (
 	"context"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/musterfleet/muster/model"
 )
+
+// Conn gives a test the connection.
+func (s *Store) Conn() *nats.Conn { return s.nc }
 
 // IndexOf gives a test what the index of a family lists.
 func IndexOf(ctx context.Context, s *Store, family string) (map[string]model.IndexEntry, error) {

@@ -2,6 +2,7 @@ package kvstore_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -36,12 +37,40 @@ func newStore(t testing.TB) (*natstest.Server, *kvstore.Store) {
 // bind gives a further store of a server on a connection of its own.
 func bind(t testing.TB, srv *natstest.Server, opts ...nats.Option) *kvstore.Store {
 	t.Helper()
-	store, err := kvstore.Bind(t.Context(), srv.Connect(t, opts...), "")
-	if err != nil {
+
+	return bindTo(t, srv.Connect(t, opts...))
+}
+
+// bindTo gives the store of a connection, which has all that it needs.
+func bindTo(t testing.TB, nc *nats.Conn) *kvstore.Store {
+	t.Helper()
+	store, err := kvstore.New(nc, "")
+	if err == nil {
+		err = store.Check(t.Context())
+	}
+	if err != nil && !errors.Is(err, kvstore.ErrDiffers) {
 		t.Fatal(err)
 	}
 
 	return store
+}
+
+// publish stores one report.
+func publish(ctx context.Context, s *kvstore.Store, o kvstore.Outgoing) error {
+	_, err := s.PublishReports(ctx, []kvstore.Outgoing{o})
+
+	return err
+}
+
+// factsOf gives the facts of a node as any client of NATS sees them.
+func factsOf(t testing.TB, nc *nats.Conn, node string) string {
+	t.Helper()
+	e, err := plainKV(t, nc, "MUSTER_NODES").Get(t.Context(), node+".facts")
+	if err != nil {
+		return err.Error()
+	}
+
+	return string(e.Value())
 }
 
 // plainKV gives a bucket as any client of NATS sees it.

@@ -70,7 +70,7 @@ func (ix index) message(subject string) (*nats.Msg, error) {
 func (s *Store) readIndex(ctx context.Context, family string) (index, error) {
 	bucket := s.names.Manifests()
 	m, err := s.last(ctx, kvStream(bucket), kvSubject(bucket, Key(family, IndexName)))
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, model.ErrNotFound) {
 		return index{names: map[string]model.IndexEntry{}}, nil
 	}
 	if err != nil {

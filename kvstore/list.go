@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/musterfleet/muster/model"
 )
 
 // Listed is one assignment in a list: all but its value.
@@ -75,13 +77,13 @@ func (s *Store) addDigests(ctx context.Context, all []Listed) ([]Listed, error) 
 			continue
 		}
 		entry, err := s.Get(ctx, l.Family, l.Name)
-		if errors.Is(err, ErrNotFound) {
+		if errors.Is(err, model.ErrNotFound) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		l.Revision, l.Digest, l.Time = entry.Revision, Digest(entry.Value), entry.Time
+		l.Revision, l.Digest, l.Time = entry.Revision, model.DigestOf(entry.Value), entry.Time
 		kept = append(kept, l)
 	}
 
@@ -96,7 +98,7 @@ type Revision struct {
 }
 
 // History gives the revisions of an assignment that the bucket still has, at
-// most HistorySize of them, oldest first; the error wraps ErrNotFound when there is
+// most HistorySize of them, oldest first; the error wraps model.ErrNotFound when there is
 // none.
 func (s *Store) History(ctx context.Context, family, name string) ([]Revision, error) {
 	bucket := s.names.Manifests()
@@ -112,24 +114,8 @@ func (s *Store) History(ctx context.Context, family, name string) ([]Revision, e
 		all = append(all, Revision{Entry: newEntry(family, name, m), Deleted: m.deleted()})
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("history of manifest %s: %w", Key(family, name), ErrNotFound)
+		return nil, fmt.Errorf("history of manifest %s: %w", Key(family, name), model.ErrNotFound)
 	}
 
 	return all, nil
-}
-
-// GetRevision reads one revision of an assignment, as History would; the error
-// wraps ErrNotFound.
-func (s *Store) GetRevision(ctx context.Context, family, name string, revision uint64) (Entry, error) {
-	all, err := s.History(ctx, family, name)
-	if err != nil {
-		return Entry{}, err
-	}
-	for _, r := range all {
-		if r.Revision == revision && !r.Deleted {
-			return r.Entry, nil
-		}
-	}
-
-	return Entry{}, fmt.Errorf("revision %d of manifest %s: %w", revision, Key(family, name), ErrNotFound)
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/musterfleet/muster/model"
 )
 
 // DefaultPrefix is the prefix of all names unless another is configured.
@@ -36,15 +38,12 @@ func NewNames(prefix string) (Names, error) {
 	if prefix == "" {
 		prefix = DefaultPrefix
 	}
-	if !ValidToken(prefix) || prefix != strings.ToLower(prefix) {
+	if !model.IsToken(prefix) || prefix != strings.ToLower(prefix) {
 		return Names{}, fmt.Errorf("%w: prefix %q, use lower-case letters, digits, - and _ only", ErrInvalidName, prefix)
 	}
 
 	return Names{prefix: prefix, upper: strings.ToUpper(prefix)}, nil
 }
-
-// Prefix is what all names begin with, in lower case.
-func (n Names) Prefix() string { return n.prefix }
 
 // Manifests is the key-value bucket of assignments.
 func (n Names) Manifests() string { return n.upper + "_MANIFESTS" }
@@ -165,7 +164,7 @@ func Key(family, name string) string { return family + "." + name }
 // none. The reserved names are keys too.
 func SplitKey(key string) (family, name string, ok bool) {
 	at := strings.LastIndexByte(key, '.')
-	if at < 0 || !ValidToken(key[at+1:]) || CheckFamily(key[:at]) != nil {
+	if at < 0 || !model.IsToken(key[at+1:]) || CheckFamily(key[:at]) != nil {
 		return "", "", false
 	}
 
@@ -176,7 +175,7 @@ func SplitKey(key string) (family, name string, ok bool) {
 // error wraps ErrInvalidName.
 func CheckFamily(family string) error {
 	kind, id, _ := strings.Cut(family, ".")
-	if (kind != kindNode && kind != kindGroup) || !ValidToken(id) {
+	if (kind != kindNode && kind != kindGroup) || !model.IsToken(id) {
 		return fmt.Errorf("%w: %q, write node.<node> or group.<group> of letters, digits, - and _", ErrInvalidName, family)
 	}
 
@@ -186,7 +185,7 @@ func CheckFamily(family string) error {
 // CheckName tells whether name can be that of a manifest: one token that does
 // not begin with _, which is reserved. The error wraps ErrInvalidName.
 func CheckName(name string) error {
-	if !ValidToken(name) || name[0] == '_' {
+	if !model.IsToken(name) || name[0] == '_' {
 		return fmt.Errorf("%w: manifest %q, use letters, digits, - and _ only, not beginning with _", ErrInvalidName, name)
 	}
 
@@ -196,31 +195,14 @@ func CheckName(name string) error {
 // CheckNode tells whether a node and its groups are one token each. The error
 // wraps ErrInvalidName.
 func CheckNode(node string, groups []string) error {
-	if !ValidToken(node) {
+	if !model.IsToken(node) {
 		return fmt.Errorf("%w: node %q, use letters, digits, - and _ only (a dot would let it match keys of other nodes)", ErrInvalidName, node)
 	}
 	for _, g := range groups {
-		if !ValidToken(g) {
+		if !model.IsToken(g) {
 			return fmt.Errorf("%w: group %q of node %s, use letters, digits, - and _ only", ErrInvalidName, g, node)
 		}
 	}
 
 	return nil
 }
-
-// ValidToken tells whether s is one token of letters, digits, - and _.
-func ValidToken(s string) bool {
-	for _, r := range []byte(s) {
-		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '-', r == '_':
-		default:
-			return false
-		}
-	}
-
-	return s != ""
-}
-
-// NodeID makes a node's id of its host name: each dot becomes _. The result is
-// not a valid token where the host name has further characters.
-func NodeID(hostname string) string { return strings.ReplaceAll(hostname, ".", "_") }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/model"
 )
 
 func TestNames(t *testing.T) {
@@ -16,7 +17,6 @@ func TestNames(t *testing.T) {
 			t.Fatal(err)
 		}
 		for got, want := range map[string]string{
-			n.Prefix():                       tt.lower,
 			n.Manifests():                    tt.upper + "_MANIFESTS",
 			n.Bundles():                      tt.upper + "_BUNDLES",
 			n.Data():                         tt.upper + "_DATA",
@@ -75,9 +75,6 @@ func TestKeys(t *testing.T) {
 	if got := strings.Join(kvstore.Families("web01", []string{"web", "db", "web", "all"}), " "); got != "node.web01 group.web group.db group.all" {
 		t.Errorf("families = %s", got)
 	}
-	if got := kvstore.NodeID("web01.example.com"); got != "web01_example_com" {
-		t.Errorf("node id = %s", got)
-	}
 }
 
 func FuzzSplitKey(f *testing.F) {
@@ -86,7 +83,7 @@ func FuzzSplitKey(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, key string) {
 		family, name, ok := kvstore.SplitKey(key)
-		if ok && (kvstore.Key(family, name) != key || kvstore.CheckFamily(family) != nil || !kvstore.ValidToken(name)) {
+		if ok && (kvstore.Key(family, name) != key || kvstore.CheckFamily(family) != nil || !model.IsToken(name)) {
 			t.Errorf("%q gives %q and %q", key, family, name)
 		}
 	})

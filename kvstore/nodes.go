@@ -54,7 +54,7 @@ func (s *Store) PutState(ctx context.Context, node string, state model.NodeState
 
 // PutFacts stores the facts of a node. The server forgets them after ttl, whole
 // seconds, at least one; zero keeps them for ever. The error wraps
-// ErrTooLarge where the server does not take so much.
+// model.ErrTooLarge where the server does not take so much.
 func (s *Store) PutFacts(ctx context.Context, node string, facts model.Facts, ttl time.Duration) error {
 	return s.putNode(ctx, node, factsKey, facts, ttl)
 }
@@ -84,23 +84,6 @@ func (s *Store) putNode(ctx context.Context, node, key string, doc any, ttl time
 // wholeSeconds rounds up, because the server refuses anything else.
 func wholeSeconds(d time.Duration) time.Duration {
 	return max(time.Second, (d + time.Second - 1).Truncate(time.Second))
-}
-
-// Facts reads the facts of a node; the error wraps ErrNotFound.
-func (s *Store) Facts(ctx context.Context, node string) (model.Facts, error) {
-	if err := CheckNode(node, nil); err != nil {
-		return nil, err
-	}
-	data, err := s.KVGet(ctx, s.names.Nodes(), node+"."+factsKey)
-	if err != nil {
-		return nil, fmt.Errorf("facts of node %s: %w", node, err)
-	}
-	var facts model.Facts
-	if err := json.Unmarshal(data, &facts); err != nil {
-		return nil, fmt.Errorf("facts of node %s: %w", node, err)
-	}
-
-	return facts, nil
 }
 
 // Nodes gives what the bucket has of every node, also of those that went silent,

@@ -48,17 +48,13 @@ func TestNodesSayWhoTheyAre(t *testing.T) {
 	if want := map[string]string{"web01": "2", "web02": "1"}; !maps.Equal(got, want) {
 		t.Errorf("nodes = %v, want %v", got, want)
 	}
-	facts, err := store.Facts(t.Context(), "web01")
-	if err != nil || fmt.Sprint(facts) != "map[os:map[name:linux]]" {
-		t.Errorf("facts = %v, %v", facts, err)
-	}
-	if _, err := store.Facts(t.Context(), "web02"); !errors.Is(err, kvstore.ErrNotFound) {
-		t.Errorf("facts of web02 = %v", err)
+	if facts := factsOf(t, store.Conn(), "web01"); facts != `{"os":{"name":"linux"}}` {
+		t.Errorf("facts = %s", facts)
 	}
 	if err := store.PutState(t.Context(), "web.01", model.NodeState{}, 0); !errors.Is(err, kvstore.ErrInvalidName) {
 		t.Errorf("put state = %v", err)
 	}
-	if err := store.PutFacts(t.Context(), "web01", model.Facts{"big": strings.Repeat("x", 2<<20)}, 0); !errors.Is(err, kvstore.ErrTooLarge) {
+	if err := store.PutFacts(t.Context(), "web01", model.Facts{"big": strings.Repeat("x", 2<<20)}, 0); !errors.Is(err, model.ErrTooLarge) {
 		t.Errorf("put large facts = %v", err)
 	}
 }

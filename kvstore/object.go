@@ -12,6 +12,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/musterfleet/muster/model"
 )
 
 // chunkBatch is how many parts of an object are asked for at once.
@@ -22,7 +24,7 @@ var ErrDamaged = errors.New("damaged")
 
 // Object opens an object of any object store, without a consumer. Reading gives
 // an error that wraps ErrDamaged instead of io.EOF when the bytes are not those
-// that were stored; the context ends reading too. The error wraps ErrNotFound
+// that were stored; the context ends reading too. The error wraps model.ErrNotFound
 // when there is no such object.
 func (s *Store) Object(ctx context.Context, bucket, name string) (io.ReadCloser, error) {
 	info, err := s.objectInfo(ctx, bucket, name)
@@ -79,7 +81,7 @@ func (s *Store) objectInfo(ctx context.Context, bucket, name string) (*jetstream
 	}
 	switch {
 	case info.Deleted:
-		return nil, ErrNotFound
+		return nil, model.ErrNotFound
 	case info.Opts != nil && info.Opts.Link != nil:
 		return nil, errors.New("it is a link: name the object it leads to")
 	}
@@ -164,7 +166,7 @@ func collectChunks(ctx context.Context, sub *nats.Subscription) ([]message, erro
 			return batch, nil
 		}
 		m, err := directMessage(reply)
-		if errors.Is(err, ErrNotFound) {
+		if errors.Is(err, model.ErrNotFound) {
 			return nil, fmt.Errorf("%w: parts are missing", ErrDamaged)
 		}
 		if err != nil {

@@ -193,14 +193,14 @@ func job(t *testing.T, g guarded, node string) {
 	}
 	put("node."+node, "own")
 	put(group, "team")
-	must("data", func() error { _, err := g.admin.PutData(t.Context(), "site", []byte("a: 1")); return err }())
+	_, err := plainKV(t, g.admin.Conn(), "MUSTER_DATA").Put(t.Context(), "site", []byte("a: 1"))
+	must("data", err)
 	must("command", g.admin.PutCommand(t.Context(), "node."+node, node+"-early", nil, time.Hour))
 	bundle := bytes.Repeat([]byte(node), 200_000)
 	digest, err := g.admin.PutBundle(t.Context(), bytes.NewReader(bundle))
 	must("bundle", err)
 
-	s, err := kvstore.Bind(t.Context(), g.connect(t, node), "")
-	must("bind", err)
+	s := bindTo(t, g.connect(t, node))
 	w := watch(t, s, kvstore.WatchOptions{Node: node, Groups: groupsOf[node], Audit: never, GroupJitter: time.Millisecond})
 	w.synced(t)
 	if _, state := w.Entries(); state.ListErr != nil || state.Err != nil || state.Stream.IsZero() {
@@ -214,11 +214,11 @@ func job(t *testing.T, g guarded, node string) {
 	must("state", s.PutState(t.Context(), node, model.NodeState{Node: node}, time.Hour))
 	must("facts", s.PutFacts(t.Context(), node, model.Facts{"a": "b"}, 0))
 	o := outgoing(t, s, node, kvstore.KindRun, "stable", 1)
-	must("report", s.PublishReport(t.Context(), o.Subject, o.ID, o.Data))
+	must("report", publish(t.Context(), s, o))
 	o = outgoing(t, s, node, kvstore.KindNode, "started", 2)
 	_, err = s.PublishReports(t.Context(), []kvstore.Outgoing{o})
 	must("reports", err)
-	data, err := s.GetData(t.Context(), "site")
+	data, err := s.KVGet(t.Context(), "MUSTER_DATA", "site")
 	if must("get data", err); string(data) != "a: 1" {
 		t.Errorf("data = %s", data)
 	}
@@ -389,7 +389,7 @@ func TestNodeCannotRemoveWhatOthersSaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := outgoing(t, pB, "web02", kvstore.KindRun, "stable", 1)
-	if err := pB.PublishReport(t.Context(), o.Subject, o.ID, o.Data); err != nil {
+	if err := publish(t.Context(), pB, o); err != nil {
 		t.Fatal(err)
 	}
 	for _, subject := range []string{"$KV.MUSTER_NODES.web01.state", "$KV.MUSTER_NODES.web01.facts", "muster.report.web01.run.stable"} {
@@ -404,8 +404,8 @@ func TestNodeCannotRemoveWhatOthersSaid(t *testing.T) {
 	if err != nil || len(nodes) != 1 || nodes[0].Node != "web02" {
 		t.Errorf("nodes = %+v, %v", nodes, err)
 	}
-	if facts, err := g.admin.Facts(t.Context(), "web02"); err != nil || facts["a"] != "b" {
-		t.Errorf("facts = %v, %v", facts, err)
+	if facts := factsOf(t, g.admin.Conn(), "web02"); facts != `{"a":"b"}` {
+		t.Errorf("facts = %s", facts)
 	}
 	reports := manager(t, g.srv, nats.UserInfo("admin", "admin"))
 	if s, err := reports.LoadStream("MUSTER_REPORTS"); err != nil {
@@ -413,17 +413,6 @@ func TestNodeCannotRemoveWhatOthersSaid(t *testing.T) {
 	} else if state, err := s.State(); err != nil || state.Msgs != 1 {
 		t.Errorf("reports = %+v, %v", state, err)
 	}
-}
-
-// bindTo gives the store of a connection.
-func bindTo(t *testing.T, nc *nats.Conn) *kvstore.Store {
-	t.Helper()
-	store, err := kvstore.Bind(t.Context(), nc, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	return store
 }
 
 // A node that is asked cannot answer for another, neither itself nor through

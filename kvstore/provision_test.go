@@ -107,9 +107,7 @@ func TestCheckTellsWhatDiffersFromWhatIsUnusable(t *testing.T) {
 	if !errors.Is(err, kvstore.ErrDiffers) || errors.Is(err, kvstore.ErrNotProvisioned) || !strings.Contains(err.Error(), "MUSTER_REPORTS: discard is New, must be Old") {
 		t.Errorf("check = %v", err)
 	}
-	if _, err := kvstore.Bind(t.Context(), srv.Connect(t), ""); err != nil {
-		t.Errorf("bind = %v", err)
-	}
+	bind(t, srv)
 	update(t, m, "KV_MUSTER_MANIFESTS", func(c *api.StreamConfig) { c.AllowAtomicPublish = false })
 	if err := store.Check(t.Context()); !errors.Is(err, kvstore.ErrNotProvisioned) || errors.Is(err, kvstore.ErrDiffers) || !strings.Contains(err.Error(), "discard is New") {
 		t.Errorf("check = %v", err)
@@ -189,9 +187,7 @@ func TestApplyForbidsRollup(t *testing.T) {
 	if err := store.PutState(t.Context(), "web01", model.NodeState{Node: "web01"}, time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := kvstore.Bind(t.Context(), srv.Connect(t), ""); err != nil {
-		t.Errorf("bind = %v", err)
-	}
+	bind(t, srv)
 	if err := store.Check(t.Context()); !errors.Is(err, kvstore.ErrDiffers) {
 		t.Errorf("check = %v", err)
 	}

@@ -40,17 +40,6 @@ type Report struct {
 	Data json.RawMessage
 }
 
-// Decode decodes the document into what its Type says: a model.Run for
-// model.ProtocolRun, and so on. Fields it does not know are those of a newer
-// version and ignored. The error wraps ErrInvalidEvent.
-func (r *Report) Decode(into any) error {
-	if err := json.Unmarshal(r.Data, into); err != nil {
-		return fmt.Errorf("%w: %s of %s: %w", ErrInvalidEvent, r.Type, r.Node, err)
-	}
-
-	return nil
-}
-
 // DecodeReport reads a report that came on a subject. The error wraps
 // ErrInvalidEvent, also when it says to be another node's than its subject.
 func (n Names) DecodeReport(subject string, data []byte) (Report, error) {
@@ -85,7 +74,7 @@ func (n Names) reportSubject(subject string) (Report, error) {
 		return Report{}, fmt.Errorf("%w: %q is not the subject of a report", ErrInvalidEvent, subject)
 	}
 	for _, t := range tokens {
-		if !ValidToken(t) {
+		if !model.IsToken(t) {
 			return Report{}, fmt.Errorf("%w: %q is not the subject of a report", ErrInvalidEvent, subject)
 		}
 	}

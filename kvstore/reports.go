@@ -10,6 +10,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/musterfleet/muster/model"
 )
 
 // Outgoing is an encoded report on its way into the stream.
@@ -21,24 +23,10 @@ type Outgoing struct {
 	Data []byte
 }
 
-// PublishReport stores a report and returns when the server has it. The error
-// wraps ErrTooLarge when it never will; another one may pass.
-func (s *Store) PublishReport(ctx context.Context, subject, id string, data []byte) error {
-	m, err := s.reportMsg(Outgoing{Subject: subject, ID: id, Data: data})
-	if err != nil {
-		return err
-	}
-	if _, err := s.js.PublishMsg(ctx, m); err != nil {
-		return fmt.Errorf("publish report %s: %w", id, refusal(err))
-	}
-
-	return nil
-}
-
 // PublishReports stores reports in their order without waiting for each, and
 // gives how many of the first the server has for certain. Those after them may
 // be stored too; they can be sent again. The error is that of the first that
-// was not stored; it wraps ErrTooLarge where it never will be.
+// was not stored; it wraps model.ErrTooLarge where it never will be.
 func (s *Store) PublishReports(ctx context.Context, reports []Outgoing) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -77,13 +65,13 @@ func acknowledged(ctx context.Context, future jetstream.PubAckFuture) error {
 	}
 }
 
-// refusal adds ErrTooLarge to the error of a stream that keeps no message of
+// refusal adds model.ErrTooLarge to the error of a stream that keeps no message of
 // that size; waiting does not change that.
 func refusal(err error) error {
 	const exceedsMaximum = 10054
 	var refused jetstream.JetStreamError
 	if errors.As(err, &refused) && refused.APIError() != nil && refused.APIError().ErrorCode == exceedsMaximum {
-		return fmt.Errorf("%w: %w", ErrTooLarge, err)
+		return fmt.Errorf("%w: %w", model.ErrTooLarge, err)
 	}
 
 	return err
@@ -141,7 +129,7 @@ func (f ReportFilter) consumer(n Names) (jetstream.OrderedConsumerConfig, error)
 	for i, part := range parts {
 		if part == "" {
 			parts[i] = "*"
-		} else if !ValidToken(part) {
+		} else if !model.IsToken(part) {
 			return jetstream.OrderedConsumerConfig{}, fmt.Errorf("%w: %q, reports are chosen by one word each", ErrInvalidName, strings.Join(parts, " "))
 		}
 	}

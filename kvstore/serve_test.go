@@ -188,6 +188,54 @@ func TestEnsureIsAnsweredInPhases(t *testing.T) {
 	later.Wait()
 }
 
+// A node that pretends that nobody listens does not end what is asked of others.
+func TestStatusOfANodeEndsNoQuestion(t *testing.T) {
+	t.Parallel()
+	srv, store := newStore(t)
+	pretend := make(chan struct{})
+	serve(t, bind(t, srv), kvstore.ServeOptions{
+		Node: "web01",
+		Ensure: func(_ context.Context, _ []byte, respond func(model.EnsureResponse)) {
+			respond(model.EnsureResponse{Phase: model.EnsureAcknowledged})
+			go func() {
+				<-pretend
+				respond(model.EnsureResponse{Phase: model.EnsureDone})
+			}()
+		},
+	})
+	answers(t, store, "muster.ping.all", nil, 1)
+	evil := srv.Connect(t)
+	asked := make(chan string, 1)
+	if _, err := evil.Subscribe("muster.ensure.all", func(m *nats.Msg) { asked <- m.Reply }); err != nil {
+		t.Fatal(err)
+	}
+	if err := evil.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	phases := ""
+	for r, err := range store.Ask(t.Context(), "muster.ensure.all", nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		var response model.EnsureResponse
+		if err := json.Unmarshal(r.Data, &response); err != nil {
+			t.Fatal(err)
+		}
+		if phases += string(response.Phase) + " "; response.Phase.Final() {
+			break
+		}
+		m := nats.NewMsg(<-asked)
+		m.Header.Set("Status", "503")
+		if err := errors.Join(evil.PublishMsg(m), evil.Flush()); err != nil {
+			t.Fatal(err)
+		}
+		close(pretend)
+	}
+	if phases != "acknowledged done " {
+		t.Errorf("answered %s", phases)
+	}
+}
+
 // A node that may read its own commands can have a consumer deliver them to
 // another node, which must not take them.
 func TestWhatAConsumerDeliversIsNotExecuted(t *testing.T) {
@@ -299,7 +347,7 @@ func TestServeRefusesAndEnds(t *testing.T) {
 		t.Errorf("serve on a closed connection = %v", err)
 	}
 	for _, err := range store.Ask(t.Context(), "muster.ping.all", make([]byte, 2<<20)) {
-		if !errors.Is(err, kvstore.ErrTooLarge) {
+		if !errors.Is(err, model.ErrTooLarge) {
 			t.Errorf("long request = %v", err)
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"github.com/nats-io/jsm.go/api"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/musterfleet/muster/model"
 )
 
 // ErrNotProvisioned is a bucket or stream that is missing or not configured as
@@ -44,25 +46,8 @@ func New(nc *nats.Conn, prefix string) (*Store, error) {
 	return &Store{nc: nc, js: js, names: names}, nil
 }
 
-// Bind makes the store and checks that everything it needs is there. The error
-// wraps ErrNotProvisioned, and names what is missing, when it is not.
-func Bind(ctx context.Context, nc *nats.Conn, prefix string) (*Store, error) {
-	s, err := New(nc, prefix)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.Check(ctx); err != nil && !errors.Is(err, ErrDiffers) {
-		return s, err
-	}
-
-	return s, nil
-}
-
 // Names gives the names of the fleet.
 func (s *Store) Names() Names { return s.names }
-
-// Conn gives the connection.
-func (s *Store) Conn() *nats.Conn { return s.nc }
 
 // Check tells whether every bucket and stream is there and configured as muster
 // needs it. The error wraps ErrNotProvisioned when something is missing or not
@@ -73,7 +58,7 @@ func (s *Store) Check(ctx context.Context) error {
 	kind := ErrDiffers
 	for _, want := range desired(s.names, Options{}) {
 		info, err := s.streamInfo(ctx, want.Name, want.Subjects[0])
-		if errors.Is(err, ErrNotFound) {
+		if errors.Is(err, model.ErrNotFound) {
 			wrong, kind = append(wrong, fmt.Errorf("%s is missing", want.Name)), ErrNotProvisioned
 			continue
 		}
@@ -96,7 +81,7 @@ func (s *Store) Check(ctx context.Context) error {
 
 // streamInfo finds a stream that keeps a subject through the list of streams:
 // unlike the info of one stream that request cannot be made to show the keys in
-// it, so a node may be allowed to make it. The error wraps ErrNotFound when
+// it, so a node may be allowed to make it. The error wraps model.ErrNotFound when
 // there is no such stream.
 func (s *Store) streamInfo(ctx context.Context, stream, subject string) (*api.StreamInfo, error) {
 	offset := 0
@@ -115,7 +100,7 @@ func (s *Store) streamInfo(ctx context.Context, stream, subject string) (*api.St
 		case slices.Contains(page.Missing, stream):
 			return nil, fmt.Errorf("look for stream %s: its servers do not answer", stream)
 		case len(page.Streams) == 0 || offset >= page.Total:
-			return nil, fmt.Errorf("stream %s: %w", stream, ErrNotFound)
+			return nil, fmt.Errorf("stream %s: %w", stream, model.ErrNotFound)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package kvstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -114,10 +115,10 @@ func (w *Watch) remember(m Memory) {
 }
 
 func (o WatchOptions) withDefaults() WatchOptions {
-	o.Audit = orDuration(o.Audit, 5*time.Minute)
-	o.GroupJitter = orDuration(o.GroupJitter, time.Second)
-	o.ListEvery = orDuration(o.ListEvery, time.Hour)
-	o.Retry = orDuration(o.Retry, time.Second)
+	o.Audit = cmp.Or(o.Audit, 5*time.Minute)
+	o.GroupJitter = cmp.Or(o.GroupJitter, time.Second)
+	o.ListEvery = cmp.Or(o.ListEvery, time.Hour)
+	o.Retry = cmp.Or(o.Retry, time.Second)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -129,14 +130,6 @@ func (o WatchOptions) withDefaults() WatchOptions {
 	}
 
 	return o
-}
-
-func orDuration(d, other time.Duration) time.Duration {
-	if d <= 0 {
-		return other
-	}
-
-	return d
 }
 
 // Entries gives what is in force now, by key, and how sure that is. The map is

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/musterfleet/muster/model"
 )
 
 // compareAll compares each family with the bucket, and reads again what differs.
@@ -31,7 +33,7 @@ func (l *loop) compareAll(ctx context.Context) error {
 			found[family] = m
 		case errors.Is(err, nats.ErrNoResponders):
 			return fmt.Errorf("%w, or starting just now: if it stays so, run `muster fleet init`: %w", ErrNotProvisioned, err)
-		case !errors.Is(err, ErrNotFound):
+		case !errors.Is(err, model.ErrNotFound):
 			return err
 		}
 	}

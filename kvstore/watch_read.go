@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 	"time"
+
+	"github.com/musterfleet/muster/model"
 )
 
 // A read that gives less than what is known is tried again so often, because a
@@ -22,7 +24,7 @@ func (l *loop) read(ctx context.Context, family, name string, sequence uint64) e
 	wait := lagPause
 	for try := 1; ; try++ {
 		m, err := l.store.last(ctx, kvStream(l.bucket), kvSubject(l.bucket, key))
-		if err != nil && !errors.Is(err, ErrNotFound) {
+		if err != nil && !errors.Is(err, model.ErrNotFound) {
 			return err
 		}
 		found := err == nil

@@ -19,3 +19,12 @@ var (
 	// ErrDesiredStateFailed is a resource that is not in its desired state after it was applied.
 	ErrDesiredStateFailed = errors.New("desired state not achieved")
 )
+
+// The sentinel errors of what is stored for a fleet; wrapped with %w too.
+var (
+	// ErrNotFound is an assignment, revision, bundle, object or key that is not there.
+	ErrNotFound = errors.New("not found")
+	// ErrTooLarge is a value that is over what the server takes in one message. A
+	// manifest of that size travels as a bundle.
+	ErrTooLarge = errors.New("too large")
+)

@@ -69,9 +69,6 @@ func TestRedactor(t *testing.T) {
 			t.Errorf("%q: got %q, want %q", in, got, want)
 		}
 	}
-	if got := r.With(model.NewSecret("another")).Redact("another s3cret-value"); got != "[redacted] [redacted]" {
-		t.Error(got)
-	}
 	if got := (model.Redactor{}).Redact("as it was"); got != "as it was" {
 		t.Error(got)
 	}

@@ -11,7 +11,6 @@ const (
 	NodeStopped NodeEvent = "stopped"
 	NodeRefused NodeEvent = "refused"
 	NodeDropped NodeEvent = "dropped"
-	NodeSilent  NodeEvent = "silent"
 	// NodeUnassigned is that a manifest is not assigned to the node any more.
 	NodeUnassigned NodeEvent = "unassigned"
 )

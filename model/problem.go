@@ -73,6 +73,14 @@ func (p *Problems) Add(pos Position, hint, format string, args ...any) {
 	*p = append(*p, Problem{Pos: pos, Hint: hint, Message: fmt.Sprintf(format, args...)})
 }
 
+// ProblemAt makes problems of one, as Problems.Add appends it.
+func ProblemAt(pos Position, hint, format string, args ...any) Problems {
+	var out Problems
+	out.Add(pos, hint, format, args...)
+
+	return out
+}
+
 // Property appends a problem of a property, to be placed by the decoder.
 func (p *Problems) Property(property, hint, format string, args ...any) {
 	*p = append(*p, Problem{Property: property, Hint: hint, Message: fmt.Sprintf(format, args...)})

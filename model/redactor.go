@@ -36,19 +36,6 @@ func NewRedactor(secrets ...Secret) Redactor {
 	return Redactor{values: values}
 }
 
-// With gives a redactor that knows further secrets too.
-func (r Redactor) With(secrets ...Secret) Redactor {
-	if len(secrets) == 0 {
-		return r
-	}
-	all := make([]Secret, 0, len(r.values)+len(secrets))
-	for _, v := range r.values {
-		all = append(all, NewSecret(v))
-	}
-
-	return NewRedactor(append(all, secrets...)...)
-}
-
 // Redact gives s with every known value replaced by Redacted.
 func (r Redactor) Redact(s string) string {
 	for _, v := range r.values {

@@ -34,7 +34,7 @@ func (a *app) addAgent(ctx context.Context, cli *fisk.Application) {
 	c := &agentCommand{}
 	parent := cli.Command("agent", "Run this machine as a node of a fleet")
 	run := parent.Command("run", "Keep this machine in the state that the fleet's bucket assigns to it")
-	run.HelpLong("The configuration is agent.yaml in the configuration directory; muster agent config prints one. Flags win over it. SIGHUP reads it again, SIGTERM finishes the change in hand and ends.")
+	run.HelpLong("The configuration is agent.yaml in the configuration directory; muster agent config prints one. Flags win over it. SIGHUP reads it again, SIGTERM finishes the change in hand and ends, a second one breaks it off.")
 	run.Flag("config", "The configuration").PlaceHolder("FILE").StringVar(&c.file)
 	run.Flag("node", "Id of this node").PlaceHolder("NAME").StringVar(&c.node)
 	run.Flag("group", "A group this node is in; may be given several times").PlaceHolder("NAME").StringsVar(&c.groups)
@@ -151,7 +151,7 @@ func (a *app) runAgent(ctx context.Context, c *agentCommand) error {
 		}
 	}()
 
-	return node.run(running)
+	return node.run(running, ctx)
 }
 
 // reloadAgent reads the configuration again; a wrong one changes nothing.
@@ -254,12 +254,13 @@ func (a *app) agentOptions(config agent.Config, store *kvstore.Store) agent.Opti
 	}
 }
 
-// run is the agent and what answers requests for it, until ctx ends.
-func (n *node) run(ctx context.Context) error {
+// run is the agent and what answers requests for it, until ctx ends; the end of
+// hard breaks the change in hand off.
+func (n *node) run(ctx, hard context.Context) error {
 	serving, stop := context.WithCancel(ctx)
 	var served sync.WaitGroup
 	served.Go(func() { n.service.run(serving) })
-	err := n.agent.Run(ctx)
+	err := n.agent.Run(ctx, hard)
 	stop()
 	served.Wait()
 

@@ -18,11 +18,8 @@ import (
 // nodeLoader resolves manifests for an agent, which is away from NATS at times.
 func (a *app) nodeLoader(config agent.Config, store *kvstore.Store) *manifest.Loader {
 	return manifest.NewLoader(manifest.Options{
-		Types: a.types, Environ: environ(), Unpack: a.unpack, MaxBytes: int64(config.ReadFileLimit),
+		Types: a.types, Environ: environ(), MaxBytes: int64(config.ReadFileLimit),
 		KV: agent.ObserveKV(store.KVGet),
-		Object: func(ctx context.Context, bucket, name string) (io.ReadCloser, error) {
-			return store.Object(ctx, bucket, name)
-		},
 	})
 }
 
@@ -51,7 +48,7 @@ func (p publisher) Publish(ctx context.Context, reports []outbox.Report) (int, e
 	}
 	stored, err := p.store.PublishReports(ctx, batch)
 	switch {
-	case errors.Is(err, kvstore.ErrTooLarge) || errors.Is(err, kvstore.ErrInvalidEvent):
+	case errors.Is(err, model.ErrTooLarge) || errors.Is(err, kvstore.ErrInvalidEvent):
 		return stored, fmt.Errorf("%w: %w", agent.ErrUndeliverable, err)
 	case err != nil:
 		return stored, err

@@ -79,7 +79,7 @@ func (s *nodeService) serve(ctx context.Context) error {
 	all.Go(func() { ended <- s.answer(ctx, config) })
 	all.Go(func() {
 		options := kvstore.CommandOptions{Node: config.Node, Groups: config.Groups, Log: s.log}
-		ended <- s.store.Commands(ctx, options, func(ctx context.Context, c kvstore.Command) { s.agent.Ensure(ctx, c.Data, nil) })
+		ended <- s.store.Commands(ctx, options, func(ctx context.Context, c kvstore.Command) error { return s.agent.Command(ctx, c.ID, c.Data) })
 	})
 	select {
 	case <-s.regrouped:

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -41,7 +42,7 @@ func (a *app) addApply(ctx context.Context, cli *fisk.Application) {
 func (a *app) apply(ctx context.Context, c *applyCommand) error {
 	ask := a.lazyFacts(c.inputs)
 	loader := a.loader(ask)
-	source, err := loader.Fetch(ctx, orStdin(c.source))
+	source, err := loader.Fetch(ctx, cmp.Or(c.source, stdinName))
 	if err != nil {
 		return err
 	}
@@ -73,7 +74,7 @@ func (a *app) apply(ctx context.Context, c *applyCommand) error {
 		fmt.Fprintln(a.stderr, resolved.PreMessage)
 	}
 	run, err := a.reconcile(ctx, reconciliation{
-		session: session, resources: resolved.Resources, secrets: resolved.Secrets, command: "apply " + orStdin(c.source), manifest: identify(orStdin(c.source)), journal: journalName(orStdin(c.source), source.Digest), digest: source.Digest, facts: nodeFacts,
+		session: session, resources: resolved.Resources, secrets: resolved.Secrets, command: "apply " + cmp.Or(c.source, stdinName), manifest: identify(cmp.Or(c.source, stdinName)), journal: journalName(cmp.Or(c.source, stdinName), source.Digest), digest: source.Digest, facts: nodeFacts,
 		scope:     resource.Scope{Noop: c.noop, Dir: source.Dir, MaxDepth: maxDepth},
 		stopFirst: resolved.FailOnError, noWait: c.noWait, diff: c.diff || (c.noop && !c.diffSet),
 		asJSON: c.asJSON,
@@ -107,7 +108,7 @@ func (a *app) externalData(ctx context.Context, loader *manifest.Loader, in inpu
 		return nil, nil
 	}
 
-	return loader.LoadData(ctx, orStdin(in.data), manifest.Inputs{})
+	return loader.LoadData(ctx, cmp.Or(in.data, stdinName), manifest.Inputs{})
 }
 
 // closing closes something of which only the log needs to know.
@@ -117,12 +118,6 @@ func (a *app) closing(f func() error) {
 	}
 }
 
-// orStdin gives the source that an argument names: fisk makes an empty one of
-// a lone dash.
-func orStdin(arg string) string {
-	if arg == "" {
-		return "-"
-	}
-
-	return arg
-}
+// stdinName is the source that a lone dash names, of which fisk makes an empty
+// argument.
+const stdinName = "-"

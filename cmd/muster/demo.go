@@ -150,7 +150,7 @@ func (d *demo) startNode(ctx context.Context) ([]string, error) {
 		return nil, errors.Join(err, file.Close())
 	}
 	go func() {
-		err := n.run(ctx)
+		err := n.run(ctx, ctx)
 		n.close()
 		d.ended <- errors.Join(err, file.Close())
 	}()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -56,7 +57,7 @@ func (a *app) addData(ctx context.Context, cli *fisk.Application) {
 // --data over it.
 func (a *app) resolveData(ctx context.Context, from string, in inputs) (map[string]any, error) {
 	loader := a.loader(a.lazyFacts(in))
-	source, err := loader.Fetch(ctx, orStdin(from))
+	source, err := loader.Fetch(ctx, cmp.Or(from, stdinName))
 	if err != nil {
 		return nil, err
 	}

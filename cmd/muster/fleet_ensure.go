@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -57,7 +58,7 @@ func (a *app) addFleetEnsure(ctx context.Context, parent *fisk.CmdClause) {
 
 // fleetEnsureRequest sends a request that is a document.
 func (a *app) fleetEnsureRequest(ctx context.Context, c *fleetEnsureCommand) error {
-	source, err := a.loader(nil).Fetch(ctx, orStdin(c.request))
+	source, err := a.loader(nil).Fetch(ctx, cmp.Or(c.request, stdinName))
 	if err != nil {
 		return err
 	}

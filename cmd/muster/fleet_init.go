@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -70,7 +71,7 @@ func (a *app) fleetInit(ctx context.Context, c *fleetInitCommand) error {
 			return err
 		}
 		if planned, err = store.Apply(ctx, c.options()); err != nil {
-			return err
+			return roomHint(err)
 		}
 	}
 	if c.isDocument() {
@@ -84,6 +85,16 @@ func (a *app) fleetInit(ctx context.Context, c *fleetInitCommand) error {
 	}
 
 	return nil
+}
+
+// roomHint says what to do about a server without room. What was made before it
+// stays, so the same command goes on from there.
+func roomHint(err error) error {
+	if !errors.Is(err, kvstore.ErrNoRoom) {
+		return err
+	}
+
+	return fmt.Errorf("%w (run it again with a smaller --report-size or --bundle-size, or raise what the account may use: max_file and max_streams of its jetstream block, max_file_store of the server's; six streams are made)", err)
 }
 
 func (a *app) printDifferences(planned []kvstore.Difference) {

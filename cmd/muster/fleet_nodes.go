@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/choria-io/fisk"
 
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/model"
 )
 
 // fleetNodesCommand is muster fleet nodes.
@@ -28,7 +30,7 @@ type nodeStanding struct {
 
 func (a *app) addFleetNodes(ctx context.Context, parent *fisk.CmdClause) {
 	c := &fleetNodesCommand{}
-	cmd := parent.Command("nodes", "Show the nodes, what they run, and who is late or silent")
+	cmd := parent.Command("nodes", "Show the nodes, what they run, and who is late, silent or stopped")
 	cmd.HelpLong("  muster fleet nodes\n  muster fleet nodes --group web\n  muster fleet nodes web01 --json")
 	cmd.Arg("node", "Only these").StringsVar(&c.names)
 	cmd.Flag("group", "Only the nodes of a group; may be given several times").PlaceHolder("GROUP").StringsVar(&c.groups)
@@ -130,13 +132,16 @@ func withStandings(nodes []fleet.Node, entries []fleet.Entry) []nodeStanding {
 
 // nodeRows are a line for the node with its first manifest, and one for each other.
 func nodeRows(n nodeStanding, now time.Time) [][]string {
-	up, outcome := age(n.Started, now), ""
-	if n.Silent {
-		up, outcome = "-", "silent"
+	up, away := age(n.Started, now), ""
+	switch {
+	case n.Stopped():
+		up, away = "-", string(model.NodeStopped)
+	case n.Silent:
+		up, away = "-", string(fleet.StandSilent)
 	}
-	first := []string{n.Node.Node, dash(n.Version), up, age(n.Heard, now), strconv.Itoa(n.Outbox), dash(strings.Join(n.Groups, ","))}
+	first := []string{n.Node.Node, cmp.Or(n.Version, "-"), up, age(n.Heard, now), strconv.Itoa(n.Outbox), cmp.Or(strings.Join(n.Groups, ","), "-")}
 	if len(n.Standings) == 0 {
-		return [][]string{append(first, "-", "", outcome, oneLine(n.Message))}
+		return [][]string{append(first, "-", "", away, oneLine(n.Message))}
 	}
 	var rows [][]string
 	for _, s := range n.Standings {
@@ -146,12 +151,12 @@ func nodeRows(n nodeStanding, now time.Time) [][]string {
 		}
 		word := string(s.Outcome)
 		switch {
-		case n.Silent:
-			word = outcome
+		case away != "":
+			word = away
 		case !s.Done():
 			word = string(s.Stand)
 		}
-		rows = append(rows, append(first, s.Key, revision, dash(word), oneLine(s.Why)))
+		rows = append(rows, append(first, s.Key, revision, cmp.Or(word, "-"), oneLine(s.Why)))
 		first = make([]string, len(first))
 	}
 

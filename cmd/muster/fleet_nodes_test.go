@@ -9,21 +9,31 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// What a silent node said last is no longer how it is, whatever it runs.
-func TestSilentNodeIsShownAsSuch(t *testing.T) {
+// What a node that is away said last is no longer how it is, whatever it runs.
+func TestNodeThatIsAwayIsShownAsSuch(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	const key = "group.all.motd"
-	state := model.NodeState{Node: "web01", Started: now.Add(-time.Hour), Manifests: map[string]model.ManifestState{key: {Revision: 7, Outcome: model.OutcomeStable}}}
-	for silent, want := range map[bool]string{true: "silent", false: string(model.OutcomeStable)} {
-		node := fleet.Node{NodeState: state, Silent: silent, Heard: now.Add(-time.Minute)}
+	for name, c := range map[string]struct {
+		event  model.NodeEvent
+		silent bool
+		want   string
+	}{
+		"there":               {want: string(model.OutcomeStable)},
+		"silent":              {silent: true, want: "silent"},
+		"stopped":             {event: model.NodeStopped, want: "stopped"},
+		"stopped for a while": {event: model.NodeStopped, silent: true, want: "stopped"},
+	} {
+		state := model.NodeState{Node: "web01", Event: c.event, Started: now.Add(-time.Hour), Manifests: map[string]model.ManifestState{key: {Revision: 7, Outcome: model.OutcomeStable}}}
+		node := fleet.Node{NodeState: state, Silent: c.silent, Heard: now.Add(-time.Minute)}
 		for entries, all := range map[string][]fleet.Entry{"one manifest": {{Key: key, Revision: 7}}, "none": nil} {
-			if entries == "none" && !silent {
-				continue
+			want := c.want
+			if entries == "none" && name == "there" {
+				want = ""
 			}
 			rows := nodeRows(withStandings([]fleet.Node{node}, all)[0], now)
-			if len(rows) != 1 || rows[0][8] != want || (rows[0][2] == "-") != silent {
-				t.Errorf("%s, silent %t: %s", entries, silent, strings.Join(rows[0], " | "))
+			if len(rows) != 1 || rows[0][8] != want || (rows[0][2] == "-") != (name != "there") {
+				t.Errorf("%s, %s: %s", name, entries, strings.Join(rows[0], " | "))
 			}
 		}
 	}

@@ -90,7 +90,7 @@ func age(t, now time.Time) string {
 
 // shortDigest is enough of a digest to tell it from others.
 func shortDigest(digest string) string {
-	const enough = len("sha256-") + 12
+	const enough = len(model.DigestPrefix) + 12
 	if len(digest) <= enough {
 		return digest
 	}
@@ -100,15 +100,6 @@ func shortDigest(digest string) string {
 
 // oneLine gives a text on one line.
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
-
-// dash stands for what is empty in a table.
-func dash(s string) string {
-	if s == "" {
-		return "-"
-	}
-
-	return s
-}
 
 // plural gives a number with its word.
 func plural(n int, word string) string {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/model"
 )
 
 // fleetPushCommand is muster fleet push.
@@ -63,7 +65,7 @@ func (a *app) fleetPush(ctx context.Context, c *fleetPushCommand) error {
 		a.printPushed(done)
 	}
 	switch {
-	case errors.Is(err, fleet.ErrTooLarge) && !push.Bundle && !push.Source.NeedsBundle():
+	case errors.Is(err, model.ErrTooLarge) && !push.Bundle && !push.Source.NeedsBundle():
 		return fmt.Errorf("%w\npush it as a bundle instead, which may be of any size: add --bundle", err)
 	case err != nil:
 		return err
@@ -95,7 +97,7 @@ func (a *app) preparePush(ctx context.Context, c *fleetPushCommand) (push fleet.
 	if push.Terms, err = a.termsOf(ctx, c.terms); err != nil {
 		return push, err
 	}
-	if push.Source, err = fleet.Read(orStdin(c.source), a.stdin, a.checkManifest(ctx, push.Terms.Data)); err != nil {
+	if push.Source, err = fleet.Read(cmp.Or(c.source, stdinName), a.stdin, a.checkManifest(ctx, push.Terms.Data)); err != nil {
 		return push, notPushed(err)
 	}
 	push.Name = c.name

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"syscall"
 	"time"
 
 	"github.com/choria-io/fisk"
 
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/model"
 )
 
 // fleetReportsCommand is muster fleet reports.
@@ -51,7 +53,7 @@ func (c *fleetReportsCommand) filter(now time.Time) (kvstore.ReportFilter, error
 		f.Since = now.Add(-followedSince)
 	}
 	for _, token := range []string{c.node, c.outcome} {
-		if token != "" && !kvstore.ValidToken(token) {
+		if token != "" && !model.IsToken(token) {
 			return f, usagef("%q: write one word of letters, digits, - and _", token)
 		}
 	}
@@ -78,28 +80,34 @@ func (a *app) fleetReports(ctx context.Context, c *fleetReportsCommand) error {
 			a.log.Warn("a report cannot be read", "error", err)
 		case err != nil:
 			return err
-		case c.json:
-			a.printJSONLine(r)
-		case c.yaml:
-			fmt.Fprintln(a.stdout, "---")
-			if err := a.printDocument(r, true); err != nil {
+		default:
+			if err := a.printReport(r, c.format); errors.Is(err, syscall.EPIPE) {
+				return nil // the reader left, it has what it wanted
+			} else if err != nil {
 				return err
 			}
-		default:
-			a.printReport(r)
 		}
 	}
 
 	return nil
 }
 
-func (a *app) printReport(r fleet.Report) {
+func (a *app) printReport(r fleet.Report, f format) error {
+	switch {
+	case f.json:
+		return a.printJSONLine(r)
+	case f.yaml:
+		_, err := fmt.Fprintln(a.stdout, "---")
+		return errors.Join(err, a.printDocument(r, true))
+	}
 	text := printable(joinedBy(": ", r.Subject(), oneLine(r.Summary())))
 	outcome := fmt.Sprintf("%-9s", r.Outcome)
 	if painted := a.paintWord(string(r.Outcome)); painted != string(r.Outcome) {
 		outcome = painted + outcome[min(len(r.Outcome), len(outcome)):]
 	}
-	fmt.Fprintf(a.stdout, "%s  %s  %-11s  %s  %s\n", r.Time.Local().Format("2006-01-02 15:04:05"), r.Node, r.Kind, outcome, text)
+	_, err := fmt.Fprintf(a.stdout, "%s  %s  %-11s  %s  %s\n", r.Time.Local().Format("2006-01-02 15:04:05"), r.Node, r.Kind, outcome, text)
+
+	return err
 }
 
 // joinedBy joins two texts where both are there.

@@ -8,7 +8,7 @@ import (
 	"github.com/choria-io/fisk"
 
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/model"
 )
 
 // fleetRmCommand is muster fleet rm.
@@ -102,7 +102,7 @@ func (f *fleetStore) remove(ctx context.Context, key string) (removed, error) {
 		return removed{}, err
 	}
 	_, err = f.store.Get(ctx, target.String(), name)
-	absent := errors.Is(err, kvstore.ErrNotFound)
+	absent := errors.Is(err, model.ErrNotFound)
 	if err != nil && !absent {
 		return removed{}, err
 	}

@@ -25,26 +25,6 @@ type fleetStore struct {
 	told map[string]bool
 }
 
-// fleetError makes the sentinels of package fleet of those of the store.
-func fleetError(err error) error {
-	switch {
-	case errors.Is(err, kvstore.ErrNotFound):
-		return alsoIs{err, fleet.ErrNotFound}
-	case errors.Is(err, kvstore.ErrTooLarge):
-		return alsoIs{err, fleet.ErrTooLarge}
-	default:
-		return err
-	}
-}
-
-// alsoIs is an error that errors.Is finds another one in, without its words.
-type alsoIs struct {
-	error
-	also error
-}
-
-func (e alsoIs) Unwrap() []error { return []error{e.error, e.also} }
-
 // Get gives the assignment in force.
 func (f *fleetStore) Get(ctx context.Context, key string) (fleet.Entry, error) {
 	target, name, err := fleet.ParseKey(key)
@@ -53,11 +33,11 @@ func (f *fleetStore) Get(ctx context.Context, key string) (fleet.Entry, error) {
 	}
 	e, err := f.store.Get(ctx, target.String(), name)
 
-	return entryOf(e), fleetError(err)
+	return entryOf(e), err
 }
 
 func entryOf(e kvstore.Entry) fleet.Entry {
-	return fleet.Entry{Key: e.Key, Revision: e.Revision, Digest: fleet.Digest(e.Value), At: e.Time, Value: e.Value}
+	return fleet.Entry{Key: e.Key, Revision: e.Revision, Digest: model.DigestOf(e.Value), At: e.Time, Value: e.Value}
 }
 
 // Put stores an assignment.
@@ -68,7 +48,7 @@ func (f *fleetStore) Put(ctx context.Context, key string, value []byte) (uint64,
 	}
 	revision, err := f.store.PutManifest(ctx, target.String(), name, value)
 
-	return revision, fleetError(err)
+	return revision, err
 }
 
 // PutBundle stores a bundle.
@@ -91,7 +71,7 @@ func (f *fleetStore) History(ctx context.Context, key string) ([]fleet.Entry, er
 		}
 	}
 
-	return out, fleetError(err)
+	return out, err
 }
 
 // list gives all assignments, or those of a name or key.
@@ -115,7 +95,7 @@ func (f *fleetStore) list(ctx context.Context, families []string, nameOrKey stri
 func (f *fleetStore) named(ctx context.Context, nameOrKey string) ([]fleet.Entry, error) {
 	all, err := f.list(ctx, nil, nameOrKey)
 	if err == nil && len(all) == 0 {
-		err = fmt.Errorf("no manifest %s is assigned: %w (see muster fleet ls)", nameOrKey, fleet.ErrNotFound)
+		err = fmt.Errorf("no manifest %s is assigned: %w (see muster fleet ls)", nameOrKey, model.ErrNotFound)
 	}
 
 	return all, err

@@ -11,6 +11,7 @@ import (
 	"github.com/choria-io/fisk"
 
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/model"
 )
 
 // fleetWaitCommand is muster fleet wait.
@@ -128,11 +129,11 @@ func (f *fleetStore) goal(ctx context.Context, w wanted) (fleet.Goal, error) {
 	}
 	for _, key := range w.keys {
 		if !slices.ContainsFunc(entries, func(e fleet.Entry) bool { return e.Key == key }) {
-			return fleet.Goal{}, fmt.Errorf("%s is not assigned: %w (see muster fleet ls)", key, fleet.ErrNotFound)
+			return fleet.Goal{}, fmt.Errorf("%s is not assigned: %w (see muster fleet ls)", key, model.ErrNotFound)
 		}
 	}
 	if len(entries) == 0 {
-		return fleet.Goal{}, fmt.Errorf("no manifest %s is assigned: %w (see muster fleet ls)", w.name, fleet.ErrNotFound)
+		return fleet.Goal{}, fmt.Errorf("no manifest %s is assigned: %w (see muster fleet ls)", w.name, model.ErrNotFound)
 	}
 
 	return fleet.Goal{Entries: entries, Keys: w.keys}, nil

@@ -33,6 +33,9 @@ func newLeveledLogger(w io.Writer, format string, least slog.Leveler) *slog.Logg
 
 // isTerminal says that somebody watches.
 func isTerminal(w io.Writer) bool {
+	if out, ok := w.(*output); ok {
+		w = out.Writer
+	}
 	f, ok := w.(*os.File)
 
 	return ok && term.IsTerminal(int(f.Fd()))

@@ -30,20 +30,26 @@ func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
-	a := &app{stdin: stdin, stdout: stdout, stderr: stderr, interrupted: make(chan struct{})}
+	out := &output{Writer: stdout}
+	a := &app{stdin: stdin, stdout: out, stderr: stderr, interrupted: make(chan struct{})}
 	stopSignals := a.watchSignals(cancel)
 	defer stopSignals()
 	defer a.close()
 	code, err := parse(a.commands(ctx), args)
 	switch {
 	case err == nil && !a.ran:
-		return code
 	case err != nil && !a.ran:
 		fmt.Fprintf(stderr, "muster: %v (see muster --help)\n", err)
 		return exitUsage
 	default:
-		return a.report(a.err)
+		code = a.report(a.err)
 	}
+	if err := out.failure(); err != nil && !errors.Is(a.err, err) {
+		fmt.Fprintf(stderr, "muster: not all of the output could be written: %v\n", err)
+		code = cmp.Or(code, exitFailed)
+	}
+
+	return code
 }
 
 // terminated is how fisk ends after it has printed help or the version.

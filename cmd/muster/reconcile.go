@@ -20,8 +20,9 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// How a muster that a command of a run starts finds the run it belongs to, and
-// the session that ensure commands share.
+// How a muster that a command of a run starts finds the runs it belongs to,
+// outermost first and with commas between them, and the session that ensure
+// commands share.
 const (
 	envRun     = "MUSTER_RUN"
 	envState   = "MUSTER_STATE_DIR"
@@ -62,7 +63,11 @@ func (a *app) reconcile(ctx context.Context, r reconciliation) (*model.Run, erro
 		Env: resource.Env{Host: a.host(), Facts: r.facts, Log: a.log, Scope: r.scope},
 	}
 	if r.session != nil {
-		opts.Earlier = r.session.find
+		opts.Earlier = r.session.history
+	}
+	if os.Getenv(engine.EnvNoop) != "" && !r.scope.Noop {
+		a.log.Info("what started this changes nothing, so this does not either")
+		opts.Env.Scope.Noop = true
 	}
 	graph, err := engine.Build(r.resources, r.session.known)
 	if err != nil {
@@ -80,24 +85,24 @@ func (a *app) reconcile(ctx context.Context, r reconciliation) (*model.Run, erro
 	return engine.Run(ctx, graph, opts), nil
 }
 
-// enterRun takes the node's run lock, unless this muster was started by a run
-// that holds it, or changes nothing.
+// enterRun takes the node's run lock, or that within the run that started this
+// muster, unless nothing is to be changed.
 func (a *app) enterRun(ctx context.Context, r reconciliation, opts *engine.Options) (unlock func(), err error) {
-	opts.Env.RunEnv = []string{envRun + "=" + opts.RunID, envState + "=" + a.stateDir}
+	parents := strings.FieldsFunc(os.Getenv(envRun), func(c rune) bool { return c == ',' })
+	depth, err := a.host().Holding(parents)
+	if err != nil {
+		return nil, err
+	}
+	opts.Joined = depth > 0
+	opts.Env.RunEnv = []string{envRun + "=" + strings.Join(append(parents[:depth], opts.RunID), ","), envState + "=" + a.stateDir}
 	// Noop reads what is owed, or it would not say what the run then does.
 	opts.Journal = engine.NewFileJournal(a.host(), a.stateDir, cmp.Or(r.journal, r.manifest))
-	if r.scope.Noop {
+	if opts.Env.Scope.Noop {
 		return func() {}, nil
-	}
-	if parent := os.Getenv(envRun); parent != "" {
-		if holder, held, err := a.host().HolderOf(); err == nil && held && holder.RunID == parent {
-			opts.Joined = true
-			opts.Env.RunEnv[0] = envRun + "=" + parent
-			return func() {}, nil
-		}
 	}
 	release, err := a.host().Lock(ctx, host.LockOptions{
 		Wait:   !r.noWait,
+		Depth:  depth,
 		Holder: host.LockHolder{PID: os.Getpid(), Command: "muster " + r.command, RunID: opts.RunID, Since: time.Now().UTC()},
 		OnWait: func(h host.LockHolder) { a.log.Info("waiting for another run", "holder", h.String()) },
 	})
@@ -148,18 +153,13 @@ func (a *app) graceful(ctx context.Context) (context.Context, context.CancelFunc
 // earlier is the session that a command belongs to, with what earlier commands
 // of it did; nil outside of a session.
 type earlier struct {
-	store *engine.Session
-	find  func(model.Ref) (*model.Transaction, bool)
+	store   *engine.Session
+	history engine.History
 }
 
 // known says that an earlier command of the session had a resource.
 func (e *earlier) known(ref model.Ref) bool {
-	if e == nil {
-		return false
-	}
-	_, ok := e.find(ref)
-
-	return ok
+	return e != nil && e.history.Knows(ref)
 }
 
 func (a *app) openSession() (*earlier, error) {
@@ -171,9 +171,9 @@ func (a *app) openSession() (*earlier, error) {
 	if err != nil {
 		return nil, err
 	}
-	find, err := store.Earlier()
+	history, err := store.History()
 
-	return &earlier{store: store, find: find}, err
+	return &earlier{store: store, history: history}, err
 }
 
 // onTransaction tells of each transaction as it happens.
@@ -190,7 +190,7 @@ func (a *app) onTransaction(ctx context.Context, r reconciliation) func(*model.T
 		}
 		engine.LogTransaction(ctx, a.log, t)
 		if r.asJSON {
-			a.printJSONLine(t)
+			_ = a.printJSONLine(t) // that it could not is told at the end
 			return
 		}
 		if r.diff {
@@ -199,11 +199,7 @@ func (a *app) onTransaction(ctx context.Context, r reconciliation) func(*model.T
 	}
 }
 
-func (a *app) printJSONLine(v any) {
-	if err := json.NewEncoder(a.stdout).Encode(v); err != nil {
-		a.log.Error("writing to standard output", "error", err)
-	}
-}
+func (a *app) printJSONLine(v any) error { return json.NewEncoder(a.stdout).Encode(v) }
 
 // printChanges shows what a plan said, with its diffs.
 func (a *app) printChanges(t *model.Transaction) {

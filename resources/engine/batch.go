@@ -19,13 +19,12 @@ type member struct {
 	t       *model.Transaction
 	plan    resource.Plan
 	refresh bool
-	fresh   []*node
 }
 
 // batch gives the changes that can be made in one transaction with that of n:
 // those of the resources of its type and provider that follow it directly and
 // wait for nothing that is still to come.
-func (r *run) batch(ctx context.Context, n *node, plan resource.Plan) []*member {
+func (r *run) batch(ctx context.Context, n *node, plan resource.Plan, refresh bool) []*member {
 	typ := n.res.Type
 	// With fail_on_error nothing may be changed beside what fails.
 	if typ.Probe != nil || (typ.ApplyAll == nil && typ.Parallel < 2) || r.opts.FailOnError {
@@ -36,7 +35,7 @@ func (r *run) batch(ctx context.Context, n *node, plan resource.Plan) []*member 
 		// Whoever stops the run waits for the batch in hand, so it must not be long.
 		most = batchRounds * typ.Parallel
 	}
-	first := &member{n: n, plan: plan, refresh: typ.Refreshes && r.refreshed(n)}
+	first := &member{n: n, plan: plan, refresh: refresh}
 	members := []*member{first}
 	for _, next := range r.graph.nodes[n.at+1:] {
 		if len(members) >= most || !r.joins(next, n) {
@@ -87,11 +86,12 @@ func (r *run) applyBatch(ctx context.Context, members []*member, first *model.Tr
 			r.applyAlone(ctx, m)
 		}
 	}
+	r.forgive(ctx)
 }
 
-func (r *run) oweAll(ctx context.Context, members []*member) (err error) {
+func (r *run) oweAll(ctx context.Context, members []*member) error {
 	for _, m := range members {
-		if m.fresh, err = r.owe(ctx, m.n); err != nil {
+		if err := r.owe(ctx, m.n); err != nil {
 			return err
 		}
 		m.t.Changes = r.showChanges(m.n, m.plan)
@@ -190,7 +190,7 @@ func (r *run) applyAlone(ctx context.Context, m *member) {
 	plan, err := r.planAgain(ctx, m.n, m.refresh)
 	switch {
 	case err != nil:
-		r.failChange(ctx, m.n, m.t, m.plan, m.refresh, m.fresh, err)
+		r.failChange(ctx, m.n, m.t, m.plan, m.refresh, err)
 	case plan.Empty():
 		// The transaction failed as a whole, but this part of it was done.
 		r.succeed(ctx, m.n, m.t, resource.Outcome{}, m.refresh)

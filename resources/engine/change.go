@@ -13,14 +13,13 @@ import (
 // change applies a plan, with the tries the resource asks for.
 func (r *run) change(ctx context.Context, n *node, t *model.Transaction, plan resource.Plan, refresh bool) {
 	t.Changes = r.showChanges(n, plan)
-	fresh, err := r.owe(ctx, n)
-	if err != nil {
+	if err := r.owe(ctx, n); err != nil {
 		r.fail(ctx, n, t, err)
 		return
 	}
 	outcome, err := r.attempts(ctx, n, plan, refresh)
 	if err != nil {
-		r.failChange(ctx, n, t, plan, refresh, fresh, err)
+		r.failChange(ctx, n, t, plan, refresh, err)
 		return
 	}
 	r.succeed(ctx, n, t, outcome, refresh)
@@ -116,72 +115,29 @@ func (r *run) verify(n *node, outcome resource.Outcome) error {
 func (r *run) succeed(ctx context.Context, n *node, t *model.Transaction, outcome resource.Outcome, refresh bool) {
 	t.Changed = !outcome.Unchanged
 	t.Refreshed = refresh
-	r.results[n.at].changed = t.Changed
-	r.describe(n, t, r.looks[n.at].state)
+	r.results[n.at].changed, r.results[n.at].touched = t.Changed, t.Changed
+	r.describe(n, t)
 	r.keepOutputs(n, outcome)
 	if t.Changed && r.unasked() {
 		r.summary.Drift.Detected++
 		r.summary.Drift.Repaired++
 	}
 	if refresh {
-		r.settle(ctx, n, t)
+		r.settle(ctx, n)
 	}
 }
 
-// failChange records a change that failed. When it left everything as it was,
-// the refreshes recorded for it are not owed after all: a subscriber must not
-// be restarted at every run because a file cannot be written.
-func (r *run) failChange(ctx context.Context, n *node, t *model.Transaction, plan resource.Plan, refresh bool, fresh []*node, err error) {
+// failChange records a change that failed, and for its subscribers whether it
+// left everything as it was.
+func (r *run) failChange(ctx context.Context, n *node, t *model.Transaction, plan resource.Plan, refresh bool, err error) {
 	if r.unasked() {
 		r.summary.Drift.Detected++
 	}
-	if len(fresh) > 0 {
+	if len(n.subscribers) > 0 {
 		again, planErr := r.planAgain(ctx, n, refresh)
-		if planErr == nil && reflect.DeepEqual(again, plan) {
-			for _, s := range fresh {
-				r.settle(ctx, s, t)
-			}
-		}
+		r.results[n.at].touched = planErr != nil || !reflect.DeepEqual(again, plan)
 	}
 	r.fail(ctx, n, t, err)
-}
-
-// owe writes down, before a resource changes, that its subscribers are to be
-// refreshed, and gives those that were not owed anything before.
-func (r *run) owe(ctx context.Context, n *node) ([]*node, error) {
-	if r.opts.Journal == nil {
-		return nil, nil
-	}
-	var fresh []*node
-	var refs []model.Ref
-	for _, s := range n.subscribers {
-		if s.res.Type.Refreshes && !r.owed[s.ref] && s.res.Excluded == "" && !r.isNoop(s) {
-			fresh, refs = append(fresh, s), append(refs, s.ref)
-		}
-	}
-	if len(refs) == 0 {
-		return nil, nil
-	}
-	if err := r.opts.Journal.Owe(ctx, refs...); err != nil {
-		return nil, fmt.Errorf("recording the refresh owed to its subscribers, without which it is not changed: %w", err)
-	}
-	for _, ref := range refs {
-		r.owed[ref] = true
-	}
-
-	return fresh, nil
-}
-
-// settle strikes out what a resource is owed.
-func (r *run) settle(ctx context.Context, n *node, t *model.Transaction) {
-	if r.opts.Journal == nil || !r.owed[n.ref] {
-		return
-	}
-	if err := r.opts.Journal.Settle(ctx, n.ref); err != nil {
-		t.Errors = append(t.Errors, "striking out the refresh that was owed: "+err.Error())
-		return
-	}
-	delete(r.owed, n.ref)
 }
 
 // keepOutputs keeps what later resources may take.

@@ -178,16 +178,27 @@ func TestOrder(t *testing.T) {
 	}
 }
 
+func TestEdgesSayWhy(t *testing.T) {
+	var got []string
+	for _, e := range newWorld(t).graph("rel a value=1", "thing b value=1 require=rel#a", "svc c value=x subscribe=thing#b,rel#a require=thing#b", "rel d value=1 needs=value:a", "rel e value=1 needs=value:a require=rel#a").Edges() {
+		got = append(got, fmt.Sprintf("%s -> %s: %s", e.From, e.To, e.Reason))
+	}
+	equal(t, got, []string{
+		"rel#a -> thing#b: require", "thing#b -> svc#c: require", "thing#b -> svc#c: subscribe", "rel#a -> svc#c: subscribe",
+		"rel#a -> rel#e: require", "rel#a -> rel#d: value:a",
+	})
+}
+
 func TestGraphErrors(t *testing.T) {
 	cases := map[string]struct {
 		lines []string
 		want  []string
 	}{
-		"unknown reference": {[]string{"thing alpha value=1", "thing b require=thing#alpah"}, []string{"test.yaml:2", "thing#b: require names thing#alpah, which is not declared", "did you mean thing#alpha?"}},
+		"unknown reference": {[]string{"thing alpha value=1", "thing b require=thing#alpah"}, []string{"test.yaml:2", "`require` names thing#alpah, which is not declared", "did you mean `thing#alpha`?"}},
 		"one name twice":    {[]string{"thing a value=1", "thing a value=1"}, []string{"test.yaml:2", "thing#a is declared twice, first at test.yaml:1"}},
 		"an alias twice":    {[]string{"thing a value=1 alias=c", "thing b value=1 alias=c"}, []string{"thing#c is declared twice"}},
 		"a cycle":           {[]string{"thing a require=thing#c", "thing b require=thing#a", "thing c subscribe=thing#b", "thing d require=thing#c"}, []string{"wait for each other", "thing#a (test.yaml:1)", "thing#b (test.yaml:2)", "thing#c (test.yaml:3)"}},
-		"itself":            {[]string{"thing a require=thing#a"}, []string{"thing#a is in its own require"}},
+		"itself":            {[]string{"thing a require=thing#a"}, []string{"thing#a waits for itself by `require`"}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -511,7 +522,6 @@ func TestParallelChanges(t *testing.T) {
 		lines, want = append(lines, line), append(want, fmt.Sprintf("wide#f%02d %s", i, outcome))
 	}
 	run := w.run(w.graph(lines...))
-	slices.Sort(w.order) // those of a batch that fail end after it
 	w.outcomes(want...)
 	if run.Counts.Changed != 28 || run.Counts.Failed != 2 {
 		t.Fatalf("%+v", run.Counts)
@@ -684,11 +694,11 @@ func TestEarlierCommandsOfTheSession(t *testing.T) {
 		}
 	}
 	earlier := func() engine.Known {
-		w.opts.Earlier, err = s.Earlier()
+		w.opts.Earlier, err = s.History()
 		if err != nil {
 			t.Fatal(err)
 		}
-		return func(ref model.Ref) bool { _, ok := w.opts.Earlier(ref); return ok }
+		return w.opts.Earlier.Knows
 	}
 	w.run(w.graph("thing a value=1", "thing bad value=1 fail_at=apply"))
 	store()

@@ -4,30 +4,17 @@
 package engine
 
 import (
-	"fmt"
 	"reflect"
-	"strings"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// EdgeKind is why one resource comes before another.
-type EdgeKind string
-
-// The kinds of edges. Require orders and gates, Subscribe orders and
-// refreshes, Automatic only orders.
-const (
-	Require   EdgeKind = "require"
-	Subscribe EdgeKind = "subscribe"
-	Automatic EdgeKind = "automatic"
-)
-
 // Edge says that From runs before To, and why.
 type Edge struct {
 	From, To model.Ref
-	Kind     EdgeKind
-	// Reason is the relation behind an automatic edge, for example path:/etc/app.
+	// Reason is the property that asks for it, require or subscribe, or the relation
+	// behind an automatic edge, for example path:/etc/app.
 	Reason string
 }
 
@@ -61,25 +48,23 @@ type node struct {
 type Known func(model.Ref) bool
 
 // Build makes the graph of resources, given in the order of their declaration.
-// A reference to nothing, one name twice and a cycle are errors
-// (model.Problems); they name every place concerned.
+// Its error is that of resource.CheckLinks (model.Problems): a reference to
+// nothing, one name twice, a cycle.
 func Build(resources []*resource.Resource, known Known) (*Graph, error) {
 	g := &Graph{byRef: make(map[model.Ref]*node, len(resources))}
-	var problems model.Problems
+	links := make([]resource.Links, 0, len(resources))
 	for _, r := range resources {
-		problems = append(problems, g.add(r)...)
+		if g.add(r) {
+			links = append(links, resource.LinksOf(r))
+		}
 	}
-	problems = append(problems, g.connect(known)...)
-	if len(problems) > 0 {
+	if problems := resource.CheckLinks(links, known); len(problems) > 0 {
 		return nil, problems
 	}
-	if err := g.sort(); err != nil {
-		return nil, err
-	}
+	g.connect()
+	g.sort()
 	g.relate()
-	if err := g.sort(); err != nil {
-		return nil, err
-	}
+	g.sort()
 
 	return g, nil
 }
@@ -100,36 +85,20 @@ func (g *Graph) Resources() []*resource.Resource {
 // Edges gives the edges in the order of declaration, automatic ones last.
 func (g *Graph) Edges() []Edge { return g.edges }
 
-// add registers a resource under its name and alias. A resource that is
-// identical to one of another document is that one.
-func (g *Graph) add(r *resource.Resource) model.Problems {
+// add registers a resource under its name and alias, and says that it did: one
+// that is identical to one of another document is that one.
+func (g *Graph) add(r *resource.Resource) bool {
 	n := &node{res: r, ref: r.Ref(), declared: len(g.nodes)}
-	if first, taken := g.byRef[n.ref]; taken {
-		if identical(first.res, r) {
-			return nil
-		}
-		return twice(n.ref, first.res.Pos, r.Pos)
+	if first, taken := g.byRef[n.ref]; taken && identical(first.res, r) {
+		return false
 	}
-	g.byRef[n.ref] = n
 	g.nodes = append(g.nodes, n)
-	alias := r.Meta().Alias
-	if alias == "" || alias == n.ref.Name {
-		return nil
+	g.byRef[n.ref] = n
+	if alias := r.Meta().Alias; alias != "" {
+		g.byRef[model.Ref{Type: n.ref.Type, Name: alias}] = n
 	}
-	byAlias := model.Ref{Type: n.ref.Type, Name: alias}
-	if first, taken := g.byRef[byAlias]; taken {
-		return twice(byAlias, first.res.Pos, r.Pos)
-	}
-	g.byRef[byAlias] = n
 
-	return nil
-}
-
-func twice(ref model.Ref, first, second model.Position) model.Problems {
-	var p model.Problems
-	p.Add(second, "keep one of them, or give one another name", "%s is declared twice, first at %s", ref, first)
-
-	return p
+	return true
 }
 
 // identical says that two resources of different documents ask for the same.
@@ -138,81 +107,33 @@ func identical(a, b *resource.Resource) bool {
 		a.Type.Name == b.Type.Name && reflect.DeepEqual(a.Spec, b.Spec)
 }
 
-// connect makes the edges that the resources ask for.
-func (g *Graph) connect(known Known) model.Problems {
-	var problems model.Problems
+// connect makes the edges that the resources ask for. What is not in the graph
+// is one of an earlier command of the session.
+func (g *Graph) connect() {
 	for _, n := range g.nodes {
 		meta := n.res.Meta()
 		for _, ref := range meta.Require {
-			if dep, ok := g.resolve(n, ref, "require", known, &problems); ok {
+			if dep, ok := g.byRef[ref]; ok {
 				n.requires = append(n.requires, dep)
-				g.edge(dep, n, Require, "")
+				g.edge(dep, n, "require")
 			} else {
 				n.earlierRequires = append(n.earlierRequires, ref)
 			}
 		}
 		for _, ref := range meta.Subscribe {
-			if dep, ok := g.resolve(n, ref, "subscribe", known, &problems); ok {
+			if dep, ok := g.byRef[ref]; ok {
 				n.subscribes = append(n.subscribes, dep)
 				dep.subscribers = append(dep.subscribers, n)
-				g.edge(dep, n, Subscribe, "")
+				g.edge(dep, n, "subscribe")
 			} else {
 				n.earlierSubscribes = append(n.earlierSubscribes, ref)
 			}
 		}
 	}
-
-	return problems
 }
 
-// resolve finds the node of a reference; false means that it is not in the
-// graph, which is a problem unless the session knows it.
-func (g *Graph) resolve(n *node, ref model.Ref, property string, known Known, problems *model.Problems) (*node, bool) {
-	dep, found := g.byRef[ref]
-	switch {
-	case found && dep == n:
-		problems.Add(n.res.Pos, "remove the reference", "%s is in its own %s", n.ref, property)
-		return nil, false
-	case found:
-		return dep, true
-	case known != nil && known(ref):
-		return nil, false
-	}
-	hint := ""
-	if near := resource.Nearest(ref.String(), g.names()); near != "" {
-		hint = "did you mean " + near + "?"
-	}
-	problems.Add(n.res.Pos, hint, "%s: %s names %s, which is not declared", n.ref, property, ref)
-
-	return nil, false
-}
-
-func (g *Graph) names() []string {
-	names := make([]string, 0, len(g.byRef))
-	for _, n := range g.nodes {
-		names = append(names, n.ref.String())
-		if alias := n.res.Meta().Alias; alias != "" {
-			names = append(names, n.ref.Type+"#"+alias)
-		}
-	}
-
-	return names
-}
-
-func (g *Graph) edge(from, to *node, kind EdgeKind, reason string) {
-	g.edges = append(g.edges, Edge{From: from.ref, To: to.ref, Kind: kind, Reason: reason})
+func (g *Graph) edge(from, to *node, reason string) {
+	g.edges = append(g.edges, Edge{From: from.ref, To: to.ref, Reason: reason})
 	to.before = append(to.before, from)
 	from.after = append(from.after, to)
-}
-
-// cycleError says how a cycle goes round, with the place of each resource.
-func cycleError(cycle []*node) model.Problems {
-	steps := make([]string, 0, len(cycle)+1)
-	for _, n := range append(cycle, cycle[0]) {
-		steps = append(steps, fmt.Sprintf("%s (%s)", n.ref, n.res.Pos))
-	}
-	var p model.Problems
-	p.Add(cycle[0].res.Pos, "remove one of these references", "the resources wait for each other: %s", strings.Join(steps, " -> "))
-
-	return p
 }

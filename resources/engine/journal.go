@@ -17,6 +17,9 @@ import (
 	"github.com/musterfleet/muster/resources/host"
 )
 
+// ErrJournalDamaged is a journal of which nobody can say what it owed.
+var ErrJournalDamaged = errors.New("the journal of owed refreshes is damaged")
+
 // FileJournal keeps the owed refreshes of one manifest in a file. It is used by
 // one run at a time, which the run lock of the node ensures.
 type FileJournal struct {
@@ -42,21 +45,56 @@ func NewFileJournal(h *host.Host, stateDir, manifest string) *FileJournal {
 	return &FileJournal{host: h, manifest: manifest, path: filepath.Join(stateDir, "owed", hex.EncodeToString(sum[:8])+".json")}
 }
 
-// Owed gives what is owed, empty when there is nothing.
+// Owed gives what is owed, empty when there is nothing. Its error may be
+// ErrJournalDamaged, which then Owe and Settle fail with too: Reset helps.
 func (j *FileJournal) Owed() ([]model.Ref, error) {
 	data, err := j.host.Read(j.path, maxJournal)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
+	case errors.Is(err, host.ErrTooLarge):
+		return nil, fmt.Errorf("%w: %w", ErrJournalDamaged, err)
 	case err != nil:
 		return nil, err
 	}
 	var f journalFile
-	if err := json.Unmarshal(data, &f); err != nil {
-		return nil, fmt.Errorf("%s is damaged, remove it after refreshing what subscribes in %s: %w", j.path, j.manifest, err)
+	err = json.Unmarshal(data, &f)
+	if err == nil && f.Manifest != j.manifest {
+		err = fmt.Errorf("it is of %q, not of %q", f.Manifest, j.manifest)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrJournalDamaged, j.path, err)
 	}
 
 	return f.Owed, nil
+}
+
+// Reset makes owed all that is owed. A damaged journal is kept beside, under a
+// name that says so.
+func (j *FileJournal) Reset(ctx context.Context, owed ...model.Ref) error {
+	if _, err := j.Owed(); errors.Is(err, ErrJournalDamaged) {
+		if err := j.setAside(ctx); err != nil {
+			return fmt.Errorf("keeping the damaged journal: %w", err)
+		}
+	}
+
+	return j.write(ctx, owed)
+}
+
+// setAside copies the journal: until there is a new one, the damaged one says
+// that something may be owed.
+func (j *FileJournal) setAside(ctx context.Context) error {
+	digest, err := j.host.Digest(ctx, j.path)
+	if err != nil {
+		return err
+	}
+	f, err := j.host.Open(j.path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+
+	return j.host.Write(context.WithoutCancel(ctx), j.path+".damaged-"+digest[:16], f, private())
 }
 
 // Owe adds debts, and returns when they are on disk.
@@ -81,27 +119,31 @@ func (j *FileJournal) Settle(ctx context.Context, to model.Ref) error {
 		return err
 	}
 	left := slices.DeleteFunc(slices.Clone(owed), func(ref model.Ref) bool { return ref == to })
-	switch {
-	case len(left) == len(owed):
+	if len(left) == len(owed) {
 		return nil
-	case len(left) == 0:
-		return j.host.Remove(j.path)
 	}
 
 	return j.write(ctx, left)
 }
 
 func (j *FileJournal) write(ctx context.Context, owed []model.Ref) error {
+	if len(owed) == 0 {
+		return j.host.Remove(j.path)
+	}
 	data, err := json.Marshal(journalFile{Manifest: j.manifest, Owed: owed})
 	if err != nil {
 		return err
 	}
-	self := host.Attrs{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()), Mode: 0o600}
-	dir := self
+	dir := private()
 	dir.Mode = 0o700
 	if err := j.host.MakeDirectory(filepath.Dir(j.path), dir); err != nil {
 		return err
 	}
 	// A debt must be written down even when the run is being broken off.
-	return j.host.Write(context.WithoutCancel(ctx), j.path, bytes.NewReader(data), self)
+	return j.host.Write(context.WithoutCancel(ctx), j.path, bytes.NewReader(data), private())
+}
+
+// private are the attributes of a file that is for this user only.
+func private() host.Attrs {
+	return host.Attrs{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()), Mode: 0o600}
 }

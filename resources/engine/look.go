@@ -234,20 +234,20 @@ func (r *run) statusEach(ctx context.Context, g *group) ([]resource.State, []err
 	return states, errs
 }
 
-// PanicError is a panic of a type: it fails the resource and nothing else.
-type PanicError struct {
+// panicError is a panic of a type: it fails the resource and nothing else.
+type panicError struct {
 	Value any
 	Stack []byte
 }
 
 // Error says what was panicked with.
-func (p *PanicError) Error() string { return fmt.Sprintf("panic in the resource type: %v", p.Value) }
+func (p *panicError) Error() string { return fmt.Sprintf("panic in the resource type: %v", p.Value) }
 
 // protect turns a panic into an error.
 func protect(f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = &PanicError{Value: v, Stack: debug.Stack()}
+			err = &panicError{Value: v, Stack: debug.Stack()}
 		}
 	}()
 

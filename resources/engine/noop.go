@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/musterfleet/muster/model"
@@ -10,29 +11,52 @@ import (
 // anyNeed is a need that whatever comes before may fulfil.
 const anyNeed = "*"
 
-// unjudged handles, in noop, a resource that fails because something before it
-// is not there yet; false means that the error stands. When a resource will
-// bring just what is needed, and the type could plan all the same, that plan
-// is what would be done. Else nothing is known until that one is applied.
+// unknownError is, in noop, that nobody knows what would be done to a resource
+// before another one is applied.
+type unknownError struct{ until *node }
+
+// Error says what must be applied.
+func (u unknownError) Error() string { return "unknown until " + u.until.ref.String() + " is applied" }
+
+// unjudged handles, in noop, a resource of which nothing is known, or that
+// fails because something before it is not there yet; false means that the
+// error stands. When a resource will bring just what is needed, and the type
+// could plan all the same, that plan is what would be done.
 func (r *run) unjudged(n *node, err error, plan resource.Plan, refresh bool, t *model.Transaction) bool {
-	needs := resource.MissingNeeds(err)
-	if len(needs) == 0 {
+	var u unknownError
+	if needs := resource.MissingNeeds(err); len(needs) > 0 {
+		p, exact := r.bringer(n, needs)
+		switch {
+		case p == nil:
+			return false
+		case exact && !plan.Empty():
+			r.would(n, t, plan, refresh)
+			return true
+		}
+		u.until = r.results[p.at].pending
+	} else if !errors.As(err, &u) {
 		return false
 	}
-	p, exact := r.bringer(n, needs)
-	switch {
-	case p == nil:
-		return false
-	case exact && !plan.Empty():
-		r.would(n, t, plan, refresh)
-	default:
-		t.Skipped, t.Noop = true, true
-		t.SkipReason = "unknown until " + p.ref.String() + " is applied"
-		t.NoopMessage = t.SkipReason
-		r.results[n.at].would = true
-	}
+	t.Skipped, t.Noop = true, true
+	t.SkipReason = u.Error()
+	t.NoopMessage = t.SkipReason
+	res := &r.results[n.at]
+	res.would, res.unknown, res.pending = true, true, u.until
 
 	return true
+}
+
+// pendingBefore gives the last of what would change before n, nil where n comes
+// after nothing that would. What stands in between may be as it should be.
+func (r *run) pendingBefore(n *node) *node {
+	var last *node
+	for _, dep := range n.before {
+		if p := r.results[dep.at].pending; p != nil && (last == nil || p.at > last.at) {
+			last = p
+		}
+	}
+
+	return last
 }
 
 // bringer finds the resource before n that is going to change and may bring

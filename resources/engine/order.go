@@ -3,8 +3,8 @@ package engine
 import "container/heap"
 
 // sort brings the nodes into the order in which they run: after everything they
-// depend on, and otherwise as they were declared.
-func (g *Graph) sort() error {
+// depend on, and otherwise as they were declared. There is no cycle among them.
+func (g *Graph) sort() {
 	waiting := make(map[*node]int, len(g.nodes))
 	ready := &declarationHeap{}
 	for _, n := range g.nodes {
@@ -24,38 +24,7 @@ func (g *Graph) sort() error {
 			}
 		}
 	}
-	if len(order) < len(g.nodes) {
-		return cycleError(g.findCycle(waiting))
-	}
 	g.nodes = order
-
-	return nil
-}
-
-// findCycle walks back from a node that never became ready; sooner or later it
-// meets a node again.
-func (g *Graph) findCycle(waiting map[*node]int) []*node {
-	var n *node
-	for _, candidate := range g.nodes {
-		if waiting[candidate] > 0 && (n == nil || candidate.declared < n.declared) {
-			n = candidate
-		}
-	}
-	var path []*node
-	seen := map[*node]int{}
-	for {
-		if at, again := seen[n]; again {
-			return path[at:]
-		}
-		seen[n] = len(path)
-		path = append(path, n)
-		for _, dep := range n.before {
-			if waiting[dep] > 0 {
-				n = dep
-				break
-			}
-		}
-	}
 }
 
 // declarationHeap gives the node that was declared first.

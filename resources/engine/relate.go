@@ -34,7 +34,7 @@ func (g *Graph) relate() {
 			if p == nil || slices.Contains(n.before, p) {
 				continue
 			}
-			g.edge(p, n, Automatic, need)
+			g.edge(p, n, need)
 			reordered = reordered || p.at > n.at
 		}
 	}

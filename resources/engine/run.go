@@ -11,6 +11,10 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
+// EnvNoop is the variable by which a muster that a command starts knows that it
+// must not change anything: the resource that the command is for is not changed either.
+const EnvNoop = "MUSTER_NOOP"
+
 // Journal keeps the refreshes that a manifest's resources are owed, across
 // runs and kills.
 type Journal interface {
@@ -18,8 +22,11 @@ type Journal interface {
 	Owe(ctx context.Context, to ...model.Ref) error
 	// Settle strikes a debt out.
 	Settle(ctx context.Context, to model.Ref) error
-	// Owed gives what is owed from earlier runs.
+	// Owed gives what is owed from earlier runs. Its error wraps ErrJournalDamaged
+	// when nobody can know that any more.
 	Owed() ([]model.Ref, error)
+	// Reset makes these all that is owed, whatever the journal held.
+	Reset(ctx context.Context, owed ...model.Ref) error
 }
 
 // Options are what a run is told.
@@ -41,8 +48,8 @@ type Options struct {
 	FailOnError bool
 	// Journal keeps owed refreshes; nil means that they do not outlive the run.
 	Journal Journal
-	// Earlier finds the transaction of a resource of an earlier command of the session.
-	Earlier func(model.Ref) (*model.Transaction, bool)
+	// Earlier is what the earlier commands of the session did.
+	Earlier History
 	// Stop, when closed, ends the run after the change in hand; the rest is not run.
 	Stop <-chan struct{}
 	// Full puts properties and status into the transactions of stable resources too.
@@ -54,7 +61,7 @@ type Options struct {
 	Joined bool
 	// ReadAll reads all content anew, whatever is remembered of it.
 	ReadAll bool
-	// OnTransaction gets each transaction as it is made, in order.
+	// OnTransaction gets each transaction as it is made, in the order of the graph.
 	OnTransaction func(*model.Transaction)
 	// Woken is when the wake-up came that led to this run, for the latency of repairs.
 	Woken time.Time
@@ -68,21 +75,31 @@ type run struct {
 	looks   []look
 	results []result
 	owed    map[model.Ref]bool
+	lent    []model.Ref // who was not owed anything before the changes in hand
 	outputs resource.Outputs
 	redact  model.Redactor
 	// secrets are the values to redact, those of sensitive resources included.
 	secrets []model.Secret
 	summary model.Run
 	stopped string // why the rest does not run
+	told    int    // how many resources were told of
 }
 
 // result is what came of a node, as far as others need to know.
 type result struct {
 	done    bool
 	changed bool // really, not in noop
+	touched bool // changed, or failed and is not known to be as it was
 	would   bool // in noop
 	failed  bool
 	unmet   bool
+	// unknown says that in noop it is not known whether it would change.
+	unknown bool
+	// pending is, in noop, the last of what would change among the resource and all
+	// that it comes after.
+	pending *node
+	// untold is the transaction of a resource that ended before one ahead of it did.
+	untold *model.Transaction
 }
 
 // Run reconciles the resources of a graph. When ctx ends, the change in hand is
@@ -98,7 +115,7 @@ func Run(ctx context.Context, g *Graph, opts Options) *model.Run {
 	}
 	r.summary = model.Run{
 		Protocol: model.ProtocolRun, RunID: opts.RunID, Node: opts.Node, Manifest: opts.Manifest,
-		Revision: opts.Revision, Digest: opts.Digest, Cause: opts.Cause, Started: time.Now().UTC(),
+		Revision: opts.Revision, Digest: opts.Digest, Cause: opts.Cause, Started: now(),
 		Noop: opts.Env.Scope.Noop, Version: opts.Version, CorrelationID: opts.CorrelationID,
 	}
 	r.learnSecrets()
@@ -106,7 +123,7 @@ func Run(ctx context.Context, g *Graph, opts Options) *model.Run {
 		r.stopped = "the run could not begin: " + err.Error()
 		r.summary.Errors = append(r.summary.Errors, r.stopped)
 	}
-	r.recallDebts()
+	r.recallDebts(ctx)
 	r.forgetDebts(ctx)
 	if r.stopped == "" {
 		r.lookAll(ctx)
@@ -170,37 +187,4 @@ func (r *run) isNoop(n *node) bool {
 	meta := n.res.Meta()
 
 	return r.opts.Env.Scope.Noop || meta.Noop || (r.unasked() && meta.Drift == model.DriftReport)
-}
-
-// recallDebts reads what earlier runs left unpaid.
-func (r *run) recallDebts() {
-	if r.opts.Journal == nil {
-		return
-	}
-	owed, err := r.opts.Journal.Owed()
-	if err != nil {
-		// Without it a refresh may be lost, so this is said and not swallowed; the
-		// run itself is still better than none.
-		r.summary.Errors = append(r.summary.Errors, "reading the journal of owed refreshes: "+err.Error())
-	}
-	for _, ref := range owed {
-		r.owed[ref] = true
-	}
-}
-
-// forgetDebts strikes out what is owed to resources that are not in the
-// manifest any more, or subscribe to nothing.
-func (r *run) forgetDebts(ctx context.Context) {
-	if r.opts.Env.Scope.Noop || r.opts.Journal == nil {
-		return
-	}
-	for ref := range r.owed {
-		if n, still := r.graph.byRef[ref]; still && len(n.subscribes) > 0 {
-			continue
-		}
-		if err := r.opts.Journal.Settle(ctx, ref); err != nil {
-			r.summary.Errors = append(r.summary.Errors, "the journal of owed refreshes: "+err.Error())
-		}
-		delete(r.owed, ref)
-	}
 }

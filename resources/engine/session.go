@@ -74,13 +74,11 @@ func (s *Session) Append(ctx context.Context, t *model.Transaction) error {
 }
 
 func (s *Session) write(ctx context.Context, name string, data []byte) error {
-	self := host.Attrs{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()), Mode: 0o600}
-
-	return s.host.Write(context.WithoutCancel(ctx), filepath.Join(s.dir, name), bytes.NewReader(data), self)
+	return s.host.Write(context.WithoutCancel(ctx), filepath.Join(s.dir, name), bytes.NewReader(data), private())
 }
 
-// Transactions gives all that is stored, the oldest first.
-func (s *Session) Transactions() ([]*model.Transaction, error) {
+// transactions gives all that is stored, the oldest first.
+func (s *Session) transactions() ([]*model.Transaction, error) {
 	names, err := s.names()
 	if err != nil {
 		return nil, err
@@ -130,30 +128,27 @@ func (s *Session) read(name string) (*model.Transaction, error) {
 	return t, nil
 }
 
-// Earlier gives the look-up of a run's options: the newest transaction of a
-// resource, by its name or alias.
-func (s *Session) Earlier() (func(model.Ref) (*model.Transaction, bool), error) {
-	all, err := s.Transactions()
+// History gives what the commands of the session did so far.
+func (s *Session) History() (History, error) {
+	all, err := s.transactions()
 	if err != nil {
 		return nil, err
 	}
-	newest := make(map[model.Ref]*model.Transaction, len(all))
+	h := make(History, len(all))
 	for _, t := range all {
-		newest[t.Ref()] = t
+		h[t.Ref()] = append(h[t.Ref()], t)
 		if t.Alias != "" {
-			newest[model.Ref{Type: t.Type, Name: t.Alias}] = t
+			byAlias := model.Ref{Type: t.Type, Name: t.Alias}
+			h[byAlias] = append(h[byAlias], t)
 		}
 	}
 
-	return func(ref model.Ref) (*model.Transaction, bool) {
-		t, ok := newest[ref]
-		return t, ok
-	}, nil
+	return h, nil
 }
 
 // Summary counts what happened in the session.
 func (s *Session) Summary() (model.SessionSummary, error) {
-	all, err := s.Transactions()
+	all, err := s.transactions()
 	if err != nil {
 		return model.SessionSummary{}, err
 	}

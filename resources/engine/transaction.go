@@ -27,9 +27,13 @@ func (r *run) begin(n *node) *model.Transaction {
 	}
 }
 
-// end completes the transaction and hands it on.
+// end completes the transaction, and tells of it once all before it were told of.
 func (r *run) end(n *node, t *model.Transaction) {
-	r.results[n.at].done = true
+	res := &r.results[n.at]
+	res.done = true
+	if res.pending == nil {
+		res.pending = r.pendingBefore(n)
+	}
 	t.Duration = now().Sub(t.Timestamp)
 	if p := r.looks[n.at].provider; p != nil {
 		t.Provider = p.Name()
@@ -37,20 +41,29 @@ func (r *run) end(n *node, t *model.Transaction) {
 	if r.opts.Full || t.Outcome() != model.OutcomeStable {
 		r.fillIn(n, t)
 	}
+	res.untold = t
+	for r.told < len(r.results) && r.results[r.told].untold != nil {
+		r.tell(r.results[r.told].untold)
+		r.results[r.told].untold = nil
+		r.told++
+	}
+}
+
+// tell counts a transaction and hands it on.
+func (r *run) tell(t *model.Transaction) {
 	r.summary.Counts.Add(t)
 	for _, err := range t.Errors {
-		r.summary.Errors = append(r.summary.Errors, n.ref.String()+": "+err)
+		r.summary.Errors = append(r.summary.Errors, t.Ref().String()+": "+err)
 	}
 	if r.opts.OnTransaction != nil {
 		r.opts.OnTransaction(t)
 	}
 }
 
-// describe notes the state a resource was found or left in.
-func (r *run) describe(n *node, t *model.Transaction, state resource.State) {
-	t.FinalEnsure = state.State().Ensure
-	if t.Provider == "" && r.looks[n.at].provider != nil {
-		t.Provider = r.looks[n.at].provider.Name()
+// describe notes the state a resource was found or left in, where it was looked at.
+func (r *run) describe(n *node, t *model.Transaction) {
+	if state := r.looks[n.at].state; state != nil {
+		t.FinalEnsure = state.State().Ensure
 	}
 }
 
@@ -163,8 +176,12 @@ func (r *run) env(n *node) resource.Env {
 	if len(r.secrets) > 0 {
 		env.Log = slog.New(redacting{env.Log.Handler(), r.redact})
 	}
-	if n != nil {
-		env.Log = env.Log.With("resource", n.ref.String())
+	if n == nil {
+		return env
+	}
+	env.Log = env.Log.With("resource", n.ref.String())
+	if r.isNoop(n) {
+		env.RunEnv = append(slices.Clone(env.RunEnv), EnvNoop+"=1")
 	}
 
 	return env

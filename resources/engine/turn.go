@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/musterfleet/muster/model"
@@ -28,11 +29,12 @@ func (r *run) turn(ctx context.Context, n *node) {
 	case r.isNoop(n):
 		r.would(n, t, plan, refresh)
 	default:
-		if batch := r.batch(ctx, n, plan); len(batch) > 1 {
+		if batch := r.batch(ctx, n, plan, refresh); len(batch) > 1 {
 			r.applyBatch(ctx, batch, t)
 			return
 		}
 		r.change(ctx, n, t, plan, refresh)
+		r.forgive(ctx)
 	}
 	r.end(n, t)
 }
@@ -83,7 +85,7 @@ func (r *run) unmet(n *node) []model.Ref {
 		}
 	}
 	for _, ref := range n.earlierRequires {
-		if t, ok := r.opts.Earlier(ref); ok && (t.Failed || len(t.UnmetRequirements) > 0) {
+		if r.opts.Earlier.failed(ref) {
 			out = append(out, ref)
 		}
 	}
@@ -94,14 +96,17 @@ func (r *run) unmet(n *node) []model.Ref {
 // refreshed says that a resource it subscribes to changed, in this run or in
 // one that did not come to the refresh.
 func (r *run) refreshed(n *node) bool {
+	if !n.res.Type.Refreshes {
+		return false
+	}
 	for _, dep := range n.subscribes {
 		res := r.results[dep.at]
-		if res.changed || (res.would && r.isNoop(n)) {
+		if res.changed || (res.would && !res.unknown && r.isNoop(n)) {
 			return true
 		}
 	}
 	for _, ref := range n.earlierSubscribes {
-		if t, ok := r.opts.Earlier(ref); ok && t.Changed && (!t.Noop || r.isNoop(n)) {
+		if r.opts.Earlier.refreshes(ref, n.ref, r.isNoop(n)) {
 			return true
 		}
 	}
@@ -131,11 +136,14 @@ func (r *run) due(ctx context.Context, n *node) (plan resource.Plan, refresh boo
 	if l.err != nil {
 		return plan, false, l.err
 	}
-	refresh = n.res.Type.Refreshes && r.refreshed(n)
+	refresh = r.refreshed(n)
 	state := l.state
-	if n.res.Type.Probe != nil {
+	if n.res.Type.Probe != nil && n.res.Type.Asks(l.spec, state, refresh) {
+		if until := r.pendingBefore(n); until != nil && r.isNoop(n) {
+			return plan, refresh, unknownError{until}
+		}
 		err := protect(func() (err error) {
-			state, err = n.res.Type.Probe(ctx, r.env(n), l.provider, l.spec, state, refresh)
+			state, err = n.res.Type.Probe(ctx, r.env(n), l.provider, l.spec, state)
 			return err
 		})
 		if err != nil {
@@ -147,8 +155,16 @@ func (r *run) due(ctx context.Context, n *node) (plan resource.Plan, refresh boo
 		plan, err = n.res.Type.Plan(l.spec, state, refresh)
 		return err
 	})
+	if err == nil && plan.Empty() && !refresh && r.mayRefresh(n) {
+		err = unknownError{r.pendingBefore(n)}
+	}
 
 	return plan, refresh, err
+}
+
+// mayRefresh says that in noop it is not known whether n would be refreshed.
+func (r *run) mayRefresh(n *node) bool {
+	return n.res.Type.Refreshes && r.isNoop(n) && slices.ContainsFunc(n.subscribes, func(dep *node) bool { return r.results[dep.at].unknown })
 }
 
 // resolveLate completes the properties of a resource that had to wait for its turn.
@@ -199,10 +215,10 @@ func (r *run) attempt(ctx context.Context, n *node) (context.Context, context.Ca
 }
 
 func (r *run) stable(ctx context.Context, n *node, t *model.Transaction, refresh bool) {
-	r.describe(n, t, r.looks[n.at].state)
+	r.describe(n, t)
 	r.keepOutputs(n, resource.Outcome{})
 	if refresh && !r.isNoop(n) {
-		r.settle(ctx, n, t)
+		r.settle(ctx, n)
 	}
 }
 
@@ -211,8 +227,8 @@ func (r *run) would(n *node, t *model.Transaction, plan resource.Plan, refresh b
 	t.Changed, t.Noop, t.Refreshed = true, true, refresh
 	t.NoopMessage = r.redact.Redact(plan.Message())
 	t.Changes = r.showChanges(n, plan)
-	r.describe(n, t, r.looks[n.at].state)
-	r.results[n.at].would = true
+	r.describe(n, t)
+	r.results[n.at].would, r.results[n.at].pending = true, n
 	for _, s := range n.subscribers {
 		if s.res.Type.Refreshes {
 			t.WouldRefresh = append(t.WouldRefresh, s.ref)
@@ -228,14 +244,12 @@ func (r *run) fail(ctx context.Context, n *node, t *model.Transaction, err error
 	t.Failed = true
 	t.Errors = append(t.Errors, r.words(n, err))
 	t.Noop = r.isNoop(n)
-	var p *PanicError
+	var p *panicError
 	if errors.As(err, &p) {
 		r.opts.Env.Log.ErrorContext(ctx, "a resource type panicked", "resource", n.ref.String(), "panic", r.redact.Redact(fmt.Sprint(p.Value)), "stack", string(p.Stack))
 	}
 	r.results[n.at].failed = true
-	if l := r.looks[n.at]; l.state != nil {
-		r.describe(n, t, l.state)
-	}
+	r.describe(n, t)
 	if r.opts.FailOnError && r.stopped == "" {
 		r.stopped = fmt.Sprintf("%s failed and fail_on_error is set", n.ref)
 	}

@@ -17,6 +17,8 @@ type machine struct {
 	mu     sync.Mutex
 	values map[string]string
 	did    []string
+	// environment is what the last guard was handed.
+	environment []string
 }
 
 func newMachine() *machine { return &machine{values: map[string]string{}} }
@@ -220,11 +222,13 @@ func (t guarded) Prepare(_ context.Context, _ resource.Env, _ provider, specs []
 	return nil
 }
 
-func (t guarded) Probe(_ context.Context, _ resource.Env, _ provider, s *spec, st *state, _ bool) (*state, error) {
-	if s.Guard == "" {
-		return st, nil
-	}
+func (guarded) Relations(s *spec) resource.Relations { return resource.Relations{Needs: s.Needs} }
+
+func (guarded) Asks(s *spec, _ *state, _ bool) bool { return s.Guard != "" }
+
+func (t guarded) Probe(_ context.Context, env resource.Env, _ provider, s *spec, st *state) (*state, error) {
 	t.m.note("guard %s", s.Name)
+	t.m.environment = env.RunEnv
 	st.guard = t.m.get(s.Guard) != ""
 	return st, nil
 }

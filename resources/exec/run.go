@@ -20,13 +20,15 @@ const (
 	maxError   = 2 << 10
 )
 
-// Probe runs the guards, when the command would otherwise run.
-func (*Type) Probe(ctx context.Context, env resource.Env, p ExecProvider, spec *Spec, state *State, refresh bool) (*State, error) {
+// Asks says that the command runs if its guards let it, and that it has any.
+func (*Type) Asks(spec *Spec, state *State, refresh bool) bool {
+	return (spec.OnlyIf != "" || spec.Unless != "") && (refresh || !state.satisfied(spec))
+}
+
+// Probe runs the guards.
+func (*Type) Probe(ctx context.Context, env resource.Env, p ExecProvider, spec *Spec, state *State) (*State, error) {
 	answered := *state
 	answered.refused = false
-	if !refresh && state.satisfied(spec) {
-		return &answered, nil
-	}
 	if spec.OnlyIf != "" {
 		holds, err := ask(ctx, env, p, spec, "onlyif", spec.OnlyIf)
 		if err != nil || !holds {
@@ -82,13 +84,9 @@ func how(env resource.Env, spec *Spec) host.Command {
 func (*Type) Apply(ctx context.Context, env resource.Env, p ExecProvider, spec *Spec, plan resource.Plan) (resource.Outcome, error) {
 	c := how(env, spec)
 	if spec.LogOutput && !spec.Sensitive {
-		c.OnLine = func(line string, stderr bool) {
-			stream := "stdout"
-			if stderr {
-				stream = "stderr"
-			}
-			env.Log.InfoContext(ctx, line, "stream", stream)
-		}
+		out := newOutputLog(func(line, stream string) { env.Log.InfoContext(ctx, line, "stream", stream) })
+		defer out.end()
+		c.OnLine = out.line
 	}
 	result, err := p.Execute(ctx, env, spec.command(), c)
 	if err != nil {

@@ -179,7 +179,7 @@ func TestGuardTimeout(t *testing.T) {
 	typ, env := exec.New(shell.New()), testEnv(t)
 	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Millisecond, errors.New("timed out after 1ms"))
 	defer cancel()
-	_, err := typ.(resource.Prober[*exec.Spec, *exec.State, exec.ExecProvider]).Probe(ctx, env, shell.New(), &exec.Spec{OnlyIf: "sleep 1000"}, &exec.State{}, false)
+	_, err := typ.(resource.Prober[*exec.Spec, *exec.State, exec.ExecProvider]).Probe(ctx, env, shell.New(), &exec.Spec{OnlyIf: "sleep 1000"}, &exec.State{})
 	if err == nil || !strings.Contains(err.Error(), "onlyif could not be run") || !strings.Contains(err.Error(), "timed out after 1ms") {
 		t.Errorf("%v", err)
 	}

@@ -141,6 +141,7 @@ func absentCases() []typetest.Case {
 
 	return []typetest.Case{
 		{Name: "absent, absent", Properties: absent("x", nil)},
+		{Name: "absent, attributes are not consulted", Properties: absent("x", typetest.Properties{"owner": "no-such-user", "group": "no-such-group", "mode": "0644"})},
 		{Name: "absent below a file", Setup: withFile("f", "", 0o644), Properties: absent("f/x", nil)},
 		{Name: "absent, file", Setup: withFile("x", "1", 0o644), Properties: absent("x", nil), Message: removed, Check: isGone("x")},
 		{Name: "absent, file, force", Setup: withFile("x", "1", 0o644), Properties: absent("x", force), Message: removed, Check: isGone("x")},
@@ -187,7 +188,6 @@ func directoryCases(t *testing.T) []typetest.Case {
 		{Name: "directory, link to a file", Setup: all(withFile("f", "1", 0o644), withLink("x", "f")), Properties: wants("0755"), Error: "path exists as a symbolic link to a file"},
 		{Name: "directory, dangling link", Setup: withLink("x", "nowhere"), Properties: wants("0755"), Error: "path exists as a symbolic link that leads nowhere"},
 		{Name: "directory, link to itself", Setup: withLink("x", "x"), Properties: wants("0755"), Error: "path exists as a symbolic link that leads nowhere"},
-		{Name: "directory, content is ignored", Setup: withDir("x", 0o644), Properties: owned(t, "x", typetest.Properties{"ensure": "directory", "content": "a"})},
 	}
 }
 

@@ -47,6 +47,8 @@ func diff(spec *Spec, state *State) string {
 	}
 	want := &state.want
 	switch {
+	case state.Unreadable != nil:
+		return summary("unreadable", state)
 	case want.before.tooLarge || want.after.tooLarge:
 		return summary("too large for a diff", state)
 	case !isText(want.before.text) || !isText(want.after.text):
@@ -74,7 +76,7 @@ func summary(what string, state *State) string {
 		size = before + " -> " + size
 	}
 
-	return fmt.Sprintf("%s, %s, %s -> %s", what, size, digestWord(state.Metadata.Checksum), state.want.digest)
+	return fmt.Sprintf("%s, %s, %s -> %s", what, size, found(state), state.want.digest)
 }
 
 func isText(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }

@@ -6,35 +6,16 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/file"
 	"github.com/musterfleet/muster/resources/file/posix"
-	"golang.org/x/sys/unix"
+	"github.com/musterfleet/muster/resources/resource"
+	"github.com/musterfleet/muster/testing/hosttest"
 )
-
-// powerless calls f with no more rights to files than any user has.
-func powerless(t *testing.T, f func()) {
-	t.Helper()
-	if os.Geteuid() != 0 {
-		f()
-		return
-	}
-	done := make(chan error)
-	go func() {
-		// The thread ends with the goroutine, so nothing else ever runs as this user.
-		runtime.LockOSThread()
-		err := unix.Setfsuid(65534)
-		if err == nil {
-			f()
-		}
-		done <- err
-	}()
-	check(t, <-done)
-}
 
 // open gives a directory of the test that every user may go through.
 func open(t *testing.T) string {
@@ -60,7 +41,7 @@ func TestPermissionDenied(t *testing.T) {
 		log.Reset()
 		var state *file.State
 		var statusErr, planErr error
-		powerless(t, func() {
+		hosttest.Powerless(t, func() {
 			spec := &file.Spec{Common: model.Common{Name: closed + "/x", Ensure: ensure}, Owner: "0", Group: "0", Mode: "0644"}
 			if state, statusErr = typ.Status(t.Context(), env, posix.Provider{}, spec); statusErr == nil {
 				_, planErr = typ.Plan(spec, state, false)
@@ -87,11 +68,48 @@ func TestUnreadable(t *testing.T) {
 		"could not read the file":   {Common: model.Common{Name: dir + "/x"}, Content: &content},
 		"could not read the source": {Common: model.Common{Name: dir + "/y"}, Source: "src"},
 	} {
-		spec.Ensure, spec.Owner, spec.Group, spec.Mode = "present", "0", "0", "0644"
+		spec.Ensure, spec.Owner, spec.Group, spec.Mode = "present", "0", "0", "0200"
 		var err error
-		powerless(t, func() { _, err = typ.Status(t.Context(), env, posix.Provider{}, spec) })
+		hosttest.Powerless(t, func() { _, err = typ.Status(t.Context(), env, posix.Provider{}, spec) })
 		if !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), name) {
 			t.Errorf("%v, not %q", err, name)
 		}
 	}
+}
+
+// TestOwnUnreadable repairs a file that only its mode keeps its owner from
+// reading, whose content so cannot be compared.
+func TestOwnUnreadable(t *testing.T) {
+	dir := open(t)
+	uid, gid := hosttest.Ordinary()
+	check(t, os.Chown(dir, uid, gid))
+	path := filepath.Join(dir, "x")
+	withFile("x", "old", 0)(t, dir)
+	check(t, os.Chown(path, uid, gid))
+	check(t, os.Chmod(path, 0))
+	env, typ := testEnv(t, dir), file.New(posix.Provider{})
+	content := "new"
+	spec := &file.Spec{Common: model.Common{Name: path, Ensure: "present"}, Content: &content, Owner: strconv.Itoa(uid), Group: strconv.Itoa(gid), Mode: "0600"}
+	var plan, again resource.Plan
+	var errs [5]error
+	hosttest.Powerless(t, func() {
+		var state *file.State
+		if state, errs[0] = typ.Status(t.Context(), env, posix.Provider{}, spec); errs[0] != nil {
+			return
+		}
+		plan, errs[1] = typ.Plan(spec, state, false)
+		_, errs[2] = typ.Apply(t.Context(), env, posix.Provider{}, spec, plan)
+		if state, errs[3] = typ.Status(t.Context(), env, posix.Provider{}, spec); errs[3] == nil {
+			again, errs[4] = typ.Plan(spec, state, false)
+		}
+	})
+	check(t, errors.Join(errs[:]...))
+	change := plan.Changes[0]
+	if plan.Message() != "Would have updated the file" || change.From != "unreadable" || !strings.HasPrefix(change.Diff, "unreadable, 3 B, ") || plan.Changes[1].From != "0000" {
+		t.Errorf("%+v", plan)
+	}
+	if !again.Empty() {
+		t.Errorf("still due: %+v", again)
+	}
+	holds("x", "new", 0o600)(t, dir)
 }

@@ -120,7 +120,7 @@ func planPresent(spec *Spec, state *State) (plan resource.Plan, err error) {
 		return plan, nil
 	}
 	if state.Metadata.Checksum != state.want.digest {
-		plan.Add(contentChange(spec, state, digestWord(state.Metadata.Checksum)))
+		plan.Add(contentChange(spec, state, found(state)))
 	}
 	plan.Changes = append(plan.Changes, attributeChanges(actionStore, spec, state, state.Entry, allBits)...)
 	say(plan, "Would have updated the file")
@@ -170,6 +170,15 @@ func say(plan resource.Plan, message string) {
 	if !plan.Empty() {
 		plan.Changes[0].Message = message
 	}
+}
+
+// found names the content of the file that is there.
+func found(state *State) string {
+	if state.Unreadable != nil {
+		return "unreadable"
+	}
+
+	return digestWord(state.Metadata.Checksum)
 }
 
 func digestWord(digest string) string { return "sha256 " + digest }

@@ -12,7 +12,8 @@ type FileProvider interface {
 	resource.Provider
 	// Status looks at a path, without following a link; the content of a regular
 	// file is read only when its checksum is asked for. A path that may not be
-	// looked at is no error but a state with Unknown.
+	// looked at is no error but a state with Unknown, content that may not be read
+	// one with Unreadable.
 	Status(ctx context.Context, env resource.Env, path string, checksum bool) (*State, error)
 	// Store creates or replaces the regular file at path with content and
 	// attributes, all at once. A link is replaced, never followed.

@@ -20,6 +20,9 @@ type State struct {
 	// Unknown is why the machine could not be asked. Such a path is never touched.
 	Unknown error `json:"-"`
 
+	// Unreadable is why the content of a file could not be read for its checksum.
+	Unreadable error `json:"-"`
+
 	want wanted
 }
 

@@ -27,7 +27,7 @@ func (*Type) Status(ctx context.Context, env resource.Env, p FileProvider, spec 
 		return state, lookInside(env, spec, state)
 	}
 	if !spec.describes() {
-		return state, nil
+		return state, unreadable(state)
 	}
 	if state.want.attrs, err = attributes(ctx, env, spec); err != nil {
 		return nil, err
@@ -73,6 +73,9 @@ func lookAtContent(ctx context.Context, env resource.Env, spec *Spec, state *Sta
 		return err
 	}
 	want := &state.want
+	if !willBeReadable(state) {
+		return unreadable(state)
+	}
 	if source == "" {
 		sum := sha256.Sum256([]byte(*spec.Content))
 		want.digest, want.size = hex.EncodeToString(sum[:]), int64(len(*spec.Content))
@@ -97,6 +100,22 @@ func lookAtContent(ctx context.Context, env resource.Env, spec *Spec, state *Sta
 	}
 
 	return nil
+}
+
+func unreadable(state *State) error {
+	if state.Unreadable == nil {
+		return nil
+	}
+
+	return fmt.Errorf("could not read the file: %w", state.Unreadable)
+}
+
+// willBeReadable says that the content can be compared, or that only a wrong
+// mode keeps the owner of the file from it, which storing it anew puts right.
+func willBeReadable(state *State) bool {
+	const ownerReads = 0o400
+
+	return state.Unreadable == nil || state.Entry.IsOwn() && state.Entry.Mode&ownerReads == 0 && state.want.attrs.Mode&ownerReads != 0
 }
 
 func lookAtSource(ctx context.Context, env resource.Env, source string, want *wanted) error {

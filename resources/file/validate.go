@@ -21,6 +21,11 @@ func (s *Spec) Validate() model.Problems {
 	if s.Content != nil && s.Source != "" {
 		out.Property("source", "keep one of them", "`content` and `source` exclude each other")
 	}
+	if s.Ensure == EnsureDirectory {
+		for _, property := range s.contentProperties() {
+			out.Property(property, dropContent, "a directory has no `%s`", property)
+		}
+	}
 	if strings.ContainsRune(s.Source, 0) {
 		out.Property("source", "", "source must not contain a NUL byte")
 	}
@@ -35,17 +40,29 @@ func (s *Spec) Validate() model.Problems {
 // Warnings gives what is allowed but has no effect.
 func (s *Spec) Warnings() model.Problems {
 	var out model.Problems
-	if s.Ensure != EnsureDirectory {
-		return out
-	}
-	if s.Content != nil {
-		out.Property("content", "remove it, or use ensure: present", "a directory has no content, it is ignored")
-	}
-	if s.Source != "" {
-		out.Property("source", "remove it, or use ensure: present", "a directory has no content, source is ignored")
+	if s.Ensure == model.EnsureAbsent {
+		for _, property := range s.contentProperties() {
+			out.Property(property, dropContent, "`%s` has no effect with ensure: absent", property)
+		}
 	}
 
 	return out
+}
+
+// dropContent is the remedy for content where there can be none.
+const dropContent = "remove it, or use ensure: present"
+
+// contentProperties gives those properties that say what is in the file.
+func (s *Spec) contentProperties() []string {
+	var set []string
+	if s.Content != nil {
+		set = append(set, propertyContent)
+	}
+	if s.Source != "" {
+		set = append(set, "source")
+	}
+
+	return set
 }
 
 func validateForce(out *model.Problems, s *Spec) {

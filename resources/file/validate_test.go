@@ -59,9 +59,16 @@ func TestValidate(t *testing.T) {
 		"mode out of range":           {properties: base(typetest.Properties{"mode": "77777777777777777777777"}), problems: []string{"it exceeds 0777"}},
 		"mode in letters":             {properties: base(typetest.Properties{"mode": "rw-r--r--"}), problems: []string{`invalid mode "rw-r--r--": it is not octal`}},
 		"mode with a sign":            {properties: base(typetest.Properties{"mode": "+644"}), problems: []string{"it is not octal"}},
+		"mode with a blank":           {properties: base(typetest.Properties{"mode": "0644 "}), problems: []string{"it is not octal"}},
+		"mode in hexadecimal":         {properties: base(typetest.Properties{"mode": "0x1ff"}), problems: []string{"it is not octal"}},
+		"mode with an underscore":     {properties: base(typetest.Properties{"mode": "06_44"}), problems: []string{"it is not octal"}},
+		"mode with two prefixes":      {properties: base(typetest.Properties{"mode": "0o0o644"}), problems: []string{"it is not octal"}},
+		"empty mode":                  {properties: base(typetest.Properties{"mode": ""}), problems: []string{"`mode` is required"}},
 		"mode of a prefix":            {properties: base(typetest.Properties{"mode": "0o"}), problems: []string{"it is not octal"}},
 		"mode with a bad absent":      {properties: typetest.Properties{"name": "/x", "ensure": "absent", "mode": "9"}, problems: []string{"it is not octal"}},
 		"content and source":          {properties: base(typetest.Properties{"content": "", "source": "f"}), problems: []string{"`content` and `source` exclude each other"}},
+		"content of a directory":      {properties: base(typetest.Properties{"ensure": "directory", "content": ""}), problems: []string{"m.yaml:3: a directory has no `content` (remove it, or use ensure: present)"}},
+		"source of a directory":       {properties: base(typetest.Properties{"ensure": "directory", "source": "f"}), problems: []string{"m.yaml:3: a directory has no `source` (remove it, or use ensure: present)"}},
 		"force with present":          {properties: base(typetest.Properties{"force": true}), problems: []string{"`force` is only valid with ensure: absent"}},
 		"force with directory":        {properties: base(typetest.Properties{"ensure": "directory", "force": true}), problems: []string{"`force` is only valid with ensure: absent"}},
 		"force with the root":         {properties: typetest.Properties{"name": "/", "ensure": "absent", "force": true}, problems: []string{"`force` cannot be used with the root directory"}},
@@ -95,9 +102,9 @@ func TestWarnings(t *testing.T) {
 		want []string
 	}{
 		{spec: file.Spec{Common: model.Common{Ensure: "present"}, Content: &content}},
-		{spec: file.Spec{Common: model.Common{Ensure: "directory"}}},
-		{spec: file.Spec{Common: model.Common{Ensure: "directory"}, Content: &content}, want: []string{"content"}},
-		{spec: file.Spec{Common: model.Common{Ensure: "directory"}, Source: "f"}, want: []string{"source"}},
+		{spec: file.Spec{Common: model.Common{Ensure: "absent"}, Owner: "root", Group: "root", Mode: "0644"}},
+		{spec: file.Spec{Common: model.Common{Ensure: "absent"}, Content: &content}, want: []string{"content"}},
+		{spec: file.Spec{Common: model.Common{Ensure: "absent"}, Source: "f"}, want: []string{"source"}},
 	} {
 		var got []string
 		for _, p := range c.spec.Warnings() {

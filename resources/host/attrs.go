@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -75,62 +76,75 @@ func chmodPath(f *os.File, mode uint32) error {
 // MakeDirectory makes path and its missing parents (0755, owned by the process)
 // and gives path the attributes. Special bits a directory has are kept. A file
 // in the place of a parent is ErrNoParent, in the place of path
-// ErrNotDirectory; a link in the place of path is ErrLink.
+// ErrNotDirectory; a link in the place of path is ErrLink. After an error what
+// was made is gone again.
 func (h *Host) MakeDirectory(path string, a Attrs) error {
-	path = filepath.Clean(path)
-	parent, name, err := openParent(path)
-	if errors.Is(err, ErrNoParent) {
-		if err := makeParents(filepath.Dir(path)); err != nil {
-			return err
-		}
-		parent, name, err = openParent(path)
+	parent, name, made, err := makeParent(filepath.Clean(path))
+	if err == nil {
+		err = errors.Join(makeIn(parent, name, a), parent.Close())
 	}
 	if err != nil {
-		return err
+		for _, dir := range slices.Backward(made) {
+			// What somebody has put something into meanwhile stays.
+			_ = unix.Rmdir(dir)
+		}
 	}
-	defer parent.Close()
 
-	return makeIn(parent, name, a)
+	return err
 }
 
 // anyGroup leaves a new directory the group that the system gave it; as a
 // group's number the system does not allow it.
 const anyGroup = ^uint32(0)
 
-// makeParents makes a directory and those it stands in, 0755 whatever the umask.
-func makeParents(path string) error {
-	parent, name, err := openParent(path)
-	if errors.Is(err, ErrNoParent) {
-		if err := makeParents(filepath.Dir(path)); err != nil {
-			return err
-		}
-		parent, name, err = openParent(path)
+// makeParent is openParent, and makes the parent with those it stands in where
+// they are missing, 0755 whatever the umask. It gives those it made, from the
+// top, also after an error.
+func makeParent(path string) (parent *os.File, name string, made []string, err error) {
+	parent, name, err = openParent(path)
+	if !errors.Is(err, ErrNoParent) {
+		return parent, name, nil, err
 	}
+	missing := filepath.Dir(path)
+	above, base, made, err := makeParent(missing)
 	if err != nil {
-		return err
+		return nil, "", made, err
 	}
-	defer parent.Close()
+	defer above.Close()
 	var st unix.Stat_t
-	err = retry(func() error { return unix.Fstatat(int(parent.Fd()), name, &st, 0) })
-	switch {
-	case err == nil && kindOf(&st) == Directory:
-		return nil
-	case err == nil:
-		return fmt.Errorf("%s %w", path, ErrNoParent)
+	if err := retry(func() error { return unix.Fstatat(int(above.Fd()), base, &st, 0) }); err == nil && kindOf(&st) != Directory {
+		return nil, "", made, fmt.Errorf("%s %w", missing, ErrNoParent)
 	}
+	if err := makeIn(above, base, Attrs{UID: uint32(os.Geteuid()), GID: anyGroup, Mode: 0o755}); err != nil {
+		return nil, "", made, err
+	}
+	made = append(made, missing)
+	parent, name, err = openParent(path)
 
-	return makeIn(parent, name, Attrs{UID: uint32(os.Geteuid()), GID: anyGroup, Mode: 0o755})
+	return parent, name, made, err
 }
 
 // makeIn makes one directory, or takes the one that is there, and gives it its
-// attributes. Until it has them nobody else can enter it.
+// attributes. Until it has them nobody else can enter it; one that cannot have
+// them is removed again.
 func makeIn(parent *os.File, name string, a Attrs) error {
 	full := filepath.Join(parent.Name(), name)
-	err := retry(func() error { return unix.Mkdirat(int(parent.Fd()), name, 0o700) })
-	made := err == nil
-	if err != nil && err != unix.EEXIST {
+	switch err := retry(func() error { return unix.Mkdirat(int(parent.Fd()), name, 0o700) }); err {
+	case nil:
+		if err := giveAttrs(parent, name, full, a); err != nil {
+			_ = unix.Unlinkat(int(parent.Fd()), name, unix.AT_REMOVEDIR)
+			return err
+		}
+		return syncDir(parent)
+	case unix.EEXIST:
+		return giveAttrs(parent, name, full, a)
+	default:
 		return &fs.PathError{Op: "mkdir", Path: full, Err: err}
 	}
+}
+
+// giveAttrs gives the directory of a name its attributes.
+func giveAttrs(parent *os.File, name, full string, a Attrs) error {
 	f, err := openAt(int(parent.Fd()), name, full, unix.O_PATH|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return err
@@ -148,9 +162,6 @@ func makeIn(parent *os.File, name string, a Attrs) error {
 	if a.GID == anyGroup {
 		a.GID = st.Gid
 	}
-	if err := setAttrs(f, a); err != nil || !made {
-		return err
-	}
 
-	return syncDir(parent)
+	return setAttrs(f, a)
 }

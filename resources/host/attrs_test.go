@@ -133,6 +133,26 @@ func TestMakeDirectoryErrors(t *testing.T) {
 	}
 }
 
+// A directory that cannot be given away is not left behind, nor are its parents.
+func TestMakeDirectoryLeavesNothingBehind(t *testing.T) {
+	for _, path := range []string{"made", "a/b/made", "there/made"} {
+		h, dir := hosttest.New(t), t.TempDir()
+		there := filepath.Join(dir, "there")
+		uid, gid := hosttest.Ordinary()
+		err := errors.Join(os.Mkdir(there, 0o700), os.Chown(there, uid, gid), os.Chown(dir, uid, gid), os.Chmod(filepath.Dir(dir), 0o755))
+		if err != nil {
+			t.Fatal(err)
+		}
+		hosttest.Powerless(t, func() { err = h.MakeDirectory(filepath.Join(dir, path), host.Attrs{UID: 1, GID: 1, Mode: 0o755}) })
+		if !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), "could not set owner") {
+			t.Errorf("%s: the error is %v", path, err)
+		}
+		if tree := hosttest.Snapshot(t, dir); len(tree) != 2 || tree["there"].UID != uint32(uid) {
+			t.Errorf("%s: there is %+v", path, tree)
+		}
+	}
+}
+
 // TestOnlyRootGivesFilesAway holds for every user, in one way or the other.
 func TestOnlyRootGivesFilesAway(t *testing.T) {
 	h, dir := hosttest.New(t), t.TempDir()
@@ -155,12 +175,12 @@ func TestOnlyRootGivesFilesAway(t *testing.T) {
 			t.Errorf("%s as another user: %v", name, err)
 		}
 	}
-	want := uid
+	want, left := uid, 2
 	if uid == 0 {
-		want = other.UID
+		want, left = other.UID, 3
 	}
 	tree := hosttest.Snapshot(t, dir)
-	if len(tree) != 3 || tree["file"].UID != want || tree["made"].UID != want {
+	if len(tree) != left || tree["file"].UID != want || (uid == 0 && tree["made"].UID != want) {
 		t.Errorf("afterwards there is %+v", tree)
 	}
 }

@@ -40,7 +40,6 @@ type Result struct {
 	ExitCode int
 	Stdout   Output
 	Stderr   Output
-	Duration time.Duration
 }
 
 // drainDelay is how long output is still read after a command has ended, when
@@ -87,7 +86,6 @@ func (h *Host) Run(ctx context.Context, c Command) (Result, error) {
 		}
 		return cmd
 	}
-	began := time.Now()
 	cmd, err := start(ctx, prepare)
 	if err != nil {
 		return Result{}, startError(c, program, err)
@@ -97,7 +95,6 @@ func (h *Host) Run(ctx context.Context, c Command) (Result, error) {
 		ExitCode: exitCode(cmd.ProcessState),
 		Stdout:   stdout.end(),
 		Stderr:   stderr.end(),
-		Duration: time.Since(began),
 	}
 	var exit *exec.ExitError
 	switch {

@@ -41,7 +41,6 @@ type Entry struct {
 	// Mode is permission bits with setuid, setgid and sticky as in chmod(1): 04755.
 	Mode     uint32
 	UID, GID uint32
-	Links    uint64
 
 	// id and stamp are what DigestEntry remembers digests by.
 	id    fileID
@@ -71,6 +70,15 @@ func look(op, path string, flags int) (Entry, error) {
 	}
 }
 
+// IsOwn says that the entry belongs to the user whose rights this thread has to
+// files: the effective user of the process.
+func (e Entry) IsOwn() bool {
+	// A number that is no user's changes nothing and gives the one in force.
+	uid, err := unix.SetfsuidRetUid(-1)
+
+	return err == nil && e.Kind != Absent && e.UID == uint32(uid)
+}
+
 func entryOf(path string, st *unix.Stat_t) Entry {
 	return Entry{
 		Path:    path,
@@ -80,7 +88,6 @@ func entryOf(path string, st *unix.Stat_t) Entry {
 		Mode:    st.Mode & allBits,
 		UID:     st.Uid,
 		GID:     st.Gid,
-		Links:   uint64(st.Nlink),
 		id:      idOf(st),
 		stamp:   stampOf(st),
 	}

@@ -13,8 +13,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockFile is the run lock, in the state directory.
-const lockFile = "run.lock"
+// lockPath gives the run lock in the state directory, or that within a run,
+// which those take who belong to it.
+func (h *Host) lockPath(depth int) string {
+	name := "run.lock"
+	if depth > 0 {
+		name = fmt.Sprintf("run.%d.lock", depth)
+	}
+
+	return filepath.Join(h.opts.StateDir, name)
+}
 
 const (
 	// lockPoll is how often a lock is tried: the system can wait for it, but not be interrupted.
@@ -60,13 +68,17 @@ func (e LockedError) Unwrap() error { return ErrLocked }
 type LockOptions struct {
 	// Wait waits until the lock is free or ctx ends.
 	Wait bool
+	// Depth is how many runs the run is within: 0 takes the lock of the node. Runs
+	// of one depth wait for each other.
+	Depth int
 	// Holder is what others are told. PID and Since are filled in where they are zero.
 	Holder LockHolder
 	// OnWait, when set, is called once before waiting, with who is waited for.
 	OnWait func(LockHolder)
 }
 
-// Lock takes the one run lock of the node and gives what releases it. Only a
+// Lock takes the one run lock of the node, or the one within a run, and gives
+// what releases it. Only a
 // process that lives can hold it: what a dead one wrote into it never blocks.
 // Held by another it is a LockedError that wraps ErrLocked, or while waiting
 // for it an error that wraps context.Cause(ctx). Without a state directory it
@@ -78,7 +90,7 @@ func (h *Host) Lock(ctx context.Context, o LockOptions) (unlock func() error, er
 	if err := os.MkdirAll(h.opts.StateDir, 0o700); err != nil {
 		return nil, fmt.Errorf("could not make state directory: %w", err)
 	}
-	path := filepath.Join(h.opts.StateDir, lockFile)
+	path := h.lockPath(o.Depth)
 	f, err := openAt(unix.AT_FDCWD, path, path, unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("could not open run lock: %w", err)
@@ -155,12 +167,25 @@ func readHolder(f *os.File) LockHolder {
 	return holder
 }
 
-// HolderOf gives who holds the run lock; false means that it is free.
-func (h *Host) HolderOf() (LockHolder, bool, error) {
+// Holding gives how many of runs still hold their locks. They are given by
+// their ids, outermost first, each within the one before it.
+func (h *Host) Holding(runs []string) (int, error) {
+	for depth, run := range runs {
+		holder, held, err := h.HolderOf(depth)
+		if err != nil || !held || holder.RunID != run {
+			return depth, err
+		}
+	}
+
+	return len(runs), nil
+}
+
+// HolderOf gives who holds the run lock of a depth; false means that it is free.
+func (h *Host) HolderOf(depth int) (LockHolder, bool, error) {
 	if h.opts.StateDir == "" {
 		return LockHolder{}, false, ErrNoStateDir
 	}
-	path := filepath.Join(h.opts.StateDir, lockFile)
+	path := h.lockPath(depth)
 	f, err := openAt(unix.AT_FDCWD, path, path, unix.O_RDONLY|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		if isAbsent(err) {

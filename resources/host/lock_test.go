@@ -17,11 +17,11 @@ func fmtPID(a *actor) string { return strconv.Itoa(a.cmd.Process.Pid) }
 
 func TestLockNamesWhoHoldsIt(t *testing.T) {
 	h := hosttest.New(t)
-	if _, held, err := h.HolderOf(); held || err != nil {
+	if _, held, err := h.HolderOf(0); held || err != nil {
 		t.Fatalf("before anything: %v, %v", held, err)
 	}
 	other := play(t, "holder", h.StateDir())
-	holder, held, err := h.HolderOf()
+	holder, held, err := h.HolderOf(0)
 	if err != nil || !held || holder.PID != other.cmd.Process.Pid || holder.Command != "muster apply" || holder.RunID != "run1" || holder.Since.IsZero() {
 		t.Errorf("the holder is %+v, %v, %v", holder, held, err)
 	}
@@ -36,7 +36,7 @@ func TestLockNamesWhoHoldsIt(t *testing.T) {
 		}
 	}
 	other.end(t)
-	if holder, held, err := h.HolderOf(); held || err != nil {
+	if holder, held, err := h.HolderOf(0); held || err != nil {
 		t.Errorf("after its end: %+v, %v, %v", holder, held, err)
 	}
 }
@@ -47,14 +47,14 @@ func TestLockOfADeadProcessNeverBlocks(t *testing.T) {
 	if content, err := os.ReadFile(filepath.Join(h.StateDir(), "run.lock")); err != nil || len(content) == 0 {
 		t.Fatalf("the dead holder left %q: %v", content, err)
 	}
-	if holder, held, err := h.HolderOf(); held || err != nil {
+	if holder, held, err := h.HolderOf(0); held || err != nil {
 		t.Errorf("it still holds it: %+v, %v", holder, err)
 	}
 	unlock, err := h.Lock(t.Context(), host.LockOptions{Holder: host.LockHolder{Command: "me"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if holder, held, err := h.HolderOf(); !held || holder.Command != "me" || holder.PID != os.Getpid() || err != nil {
+	if holder, held, err := h.HolderOf(0); !held || holder.Command != "me" || holder.PID != os.Getpid() || err != nil {
 		t.Errorf("the holder is %+v, %v, %v", holder, held, err)
 	}
 	if err := unlock(); err != nil {
@@ -97,7 +97,7 @@ func TestLockErrors(t *testing.T) {
 	if _, err := without.Lock(t.Context(), host.LockOptions{}); !errors.Is(err, host.ErrNoStateDir) {
 		t.Errorf("without a state directory: %v", err)
 	}
-	if _, _, err := without.HolderOf(); !errors.Is(err, host.ErrNoStateDir) {
+	if _, _, err := without.HolderOf(0); !errors.Is(err, host.ErrNoStateDir) {
 		t.Errorf("without a state directory: %v", err)
 	}
 	if got := (host.LockedError{}).Error(); got != "another run holds the lock: an unknown process" {
@@ -109,5 +109,45 @@ func TestLockErrors(t *testing.T) {
 	}
 	if _, err := host.New(host.Options{StateDir: linked}).Lock(t.Context(), host.LockOptions{}); err == nil {
 		t.Error("a lock was made through a link")
+	}
+}
+
+func TestLocksWithinARun(t *testing.T) {
+	h := hosttest.New(t)
+	lock := func(depth int, run string) (unlock func() error) {
+		t.Helper()
+		unlock, err := h.Lock(t.Context(), host.LockOptions{Depth: depth, Holder: host.LockHolder{RunID: run}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = unlock() })
+		return unlock
+	}
+	holding := func(want int, runs ...string) {
+		t.Helper()
+		if got, err := h.Holding(runs); got != want || err != nil {
+			t.Errorf("%v: %d hold their locks, not %d: %v", runs, got, want, err)
+		}
+	}
+	holding(0, "a", "b")
+	lock(0, "a")
+	unlock := lock(1, "b")
+	lock(2, "c")
+	holding(3, "a", "b", "c")
+	holding(3, "a", "b", "c", "d")
+	holding(2, "a", "b", "other")
+	holding(1, "a", "other", "c")
+	holding(0)
+	holding(0, "other", "b", "c")
+	if _, err := h.Lock(t.Context(), host.LockOptions{Depth: 1}); !errors.Is(err, host.ErrLocked) {
+		t.Errorf("a second run within the same one: %v", err)
+	}
+	if err := unlock(); err != nil {
+		t.Error(err)
+	}
+	holding(1, "a", "b", "c")
+	lock(1, "b2")
+	if _, err := host.New(host.Options{}).Holding([]string{"a"}); !errors.Is(err, host.ErrNoStateDir) {
+		t.Errorf("without a state directory: %v", err)
 	}
 }

@@ -15,6 +15,32 @@ import (
 // A directory that is not empty is an error that wraps ErrNotEmpty, the root
 // directory one that wraps ErrRefused.
 func (h *Host) Remove(path string) error {
+	return removeIn(path, func(dir *os.File, name string) error {
+		err := retry(func() error { return unix.Unlinkat(int(dir.Fd()), name, 0) })
+		if err == unix.EISDIR {
+			err = retry(func() error { return unix.Unlinkat(int(dir.Fd()), name, unix.AT_REMOVEDIR) })
+		}
+		switch err {
+		case nil, unix.ENOENT:
+			return nil
+		case unix.ENOTEMPTY, unix.EEXIST:
+			return fmt.Errorf("%s: %w", path, ErrNotEmpty)
+		default:
+			return &fs.PathError{Op: "remove", Path: path, Err: err}
+		}
+	})
+}
+
+// RemoveAll removes path and everything below it, without following links and
+// without crossing into what is linked. Nothing there is no error, the root
+// directory is one that wraps ErrRefused.
+func (h *Host) RemoveAll(path string) error {
+	return removeIn(path, func(*os.File, string) error { return os.RemoveAll(filepath.Clean(path)) })
+}
+
+// removeIn calls remove with the directory that path stands in, which is synced
+// afterwards. Without one there is nothing to remove.
+func removeIn(path string, remove func(dir *os.File, name string) error) error {
 	dir, name, err := openParent(path)
 	switch {
 	case errors.Is(err, ErrNoParent):
@@ -23,35 +49,7 @@ func (h *Host) Remove(path string) error {
 		return err
 	}
 	defer dir.Close()
-	err = retry(func() error { return unix.Unlinkat(int(dir.Fd()), name, 0) })
-	if err == unix.EISDIR {
-		err = retry(func() error { return unix.Unlinkat(int(dir.Fd()), name, unix.AT_REMOVEDIR) })
-	}
-	switch {
-	case err == nil:
-		return syncDir(dir)
-	case err == unix.ENOENT:
-		return nil
-	case err == unix.ENOTEMPTY || err == unix.EEXIST:
-		return fmt.Errorf("%s: %w", path, ErrNotEmpty)
-	default:
-		return &fs.PathError{Op: "remove", Path: path, Err: err}
-	}
-}
-
-// RemoveAll removes path and everything below it, without following links and
-// without crossing into what is linked. Nothing there is no error, the root
-// directory is one that wraps ErrRefused.
-func (h *Host) RemoveAll(path string) error {
-	dir, _, err := openParent(path)
-	switch {
-	case errors.Is(err, ErrNoParent):
-		return nil
-	case err != nil:
-		return err
-	}
-	defer dir.Close()
-	if err := os.RemoveAll(filepath.Clean(path)); err != nil {
+	if err := remove(dir, name); err != nil {
 		return err
 	}
 

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -179,15 +180,7 @@ func entryName(name string) (string, error) {
 	return clean, nil
 }
 
-func hasDotDot(name string) bool {
-	for element := range strings.SplitSeq(name, "/") {
-		if element == ".." {
-			return true
-		}
-	}
-
-	return false
-}
+func hasDotDot(name string) bool { return slices.Contains(strings.Split(name, "/"), "..") }
 
 // checkTarget takes a link whose way goes up first, as far as the target
 // directory at most, and then only down. Each link that it may pass on the way

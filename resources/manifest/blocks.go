@@ -2,8 +2,10 @@ package manifest
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -44,11 +46,7 @@ func (b *blocks) read(items []resource.Value) {
 func (b *blocks) block(e resource.Entry) {
 	t, ok := b.types.Get(e.Key)
 	if !ok {
-		hint := didYouMean(e.Key, b.types.Names())
-		if hint == "" {
-			hint = "one of " + joinWords(b.types.Names())
-		}
-		b.problems = append(b.problems, model.Problem{Pos: e.Pos, Message: "unknown resource type `" + e.Key + "`", Hint: hint, Cause: model.ErrUnknownType})
+		b.problems = append(b.problems, unknownType(b.types, e.Key, e.Pos))
 		return
 	}
 	switch e.Value.Kind {
@@ -59,6 +57,15 @@ func (b *blocks) block(e resource.Entry) {
 	default:
 		b.problems.Add(e.Value.Pos, "write `- <name>:` with its properties below", "`%s` must be a list of resources, not %s", e.Key, e.Value.Kind)
 	}
+}
+
+func unknownType(types resource.Types, name string, pos model.Position) model.Problem {
+	out := document.Unknown(pos, "resource type", name, "", types.Names())
+	if out.Cause = model.ErrUnknownType; out.Hint == "" {
+		out.Hint = "one of " + strings.Join(types.Names(), ", ")
+	}
+
+	return out
 }
 
 // single is the form with a name property.
@@ -137,7 +144,7 @@ func (b *blocks) mergeDefaults(t *resource.Type, before, more []resource.Entry) 
 			b.problems.Add(e.Pos, "", "`%s` cannot be a default: it belongs to one resource", e.Key)
 			continue
 		case !isProperty(t, e.Key):
-			b.problems.Add(e.Pos, didYouMean(e.Key, propertyKeys(t)), "unknown property `%s` of %s", e.Key, t.Name)
+			b.problems = append(b.problems, t.UnknownProperty(e.Key, e.Pos))
 			continue
 		}
 		out = slices.DeleteFunc(out, func(old resource.Entry) bool { return sameProperty(t, old.Key, e.Key) })
@@ -147,38 +154,16 @@ func (b *blocks) mergeDefaults(t *resource.Type, before, more []resource.Entry) 
 	return out
 }
 
-// canonical gives the key of a property that may be named by an alias.
-func canonical(t *resource.Type, key string) (string, bool) {
-	for _, p := range t.Properties() {
-		if p.Key == key || slices.Contains(p.Aliases, key) {
-			return p.Key, true
-		}
-	}
-
-	return key, false
-}
-
 func isProperty(t *resource.Type, key string) bool {
-	_, ok := canonical(t, key)
+	_, ok := t.Property(key)
 
 	return ok
 }
 
+// sameProperty says that two keys are of one property, which may have aliases.
 func sameProperty(t *resource.Type, a, b string) bool {
-	if a == b {
-		return true
-	}
-	first, _ := canonical(t, a)
-	second, _ := canonical(t, b)
+	first, known := t.Property(a)
+	second, also := t.Property(b)
 
-	return first == second
-}
-
-func propertyKeys(t *resource.Type) []string {
-	var keys []string
-	for _, p := range t.Properties() {
-		keys = append(keys, p.Key)
-	}
-
-	return keys
+	return a == b || known && also && first.Key == second.Key
 }

@@ -15,18 +15,10 @@ type build struct {
 	scope    *scope
 	out      *Resolved
 	problems model.Problems
-	// known are the resources that the document declares, by name and alias,
-	// with what is said of them.
-	known map[model.Ref]*resource.Type
-	// unnamed says that a name is not known because its expression failed.
+	// links are those of the resources that the document declares.
+	links []resource.Links
+	// unnamed says that a name is not known.
 	unnamed bool
-	waits   []owedWait
-}
-
-// owedWait is a wait with the resource that has it.
-type owedWait struct {
-	wait
-	self model.Ref
 }
 
 // warner is a Spec that has something to say although it is valid.
@@ -40,9 +32,11 @@ func (b *build) add(ctx context.Context, d declared) {
 	if b.session.absent && reason == "" {
 		b.session.declared = append(b.session.declared, properties)
 	}
-	name := b.name(&r, properties)
-	ref := model.Ref{Type: d.typ.Name, Name: name}
-	b.know(d.typ, ref, properties)
+	name, sure := name(&r, properties)
+	if sure {
+		b.link(model.Ref{Type: d.typ.Name, Name: name}, d.pos, properties, r.waits)
+	}
+	b.unnamed = b.unnamed || !sure
 
 	res, problems := resource.Decode(d.typ, properties, d.pos)
 	if len(r.failed) > 0 {
@@ -108,35 +102,22 @@ func holdsFailed(v resource.Value, failed []model.Position) bool {
 }
 
 // name gives the name of a resource, and reports one that cannot be shown or is not known.
-func (b *build) name(r *resolver, properties resource.Value) string {
+func name(r *resolver, properties resource.Value) (text string, sure bool) {
 	v, _ := properties.Get(keyName)
 	switch {
 	case slices.Contains(r.failed, v.Pos) && v.Late:
-		b.unnamed = true
 		if r.forgiving && len(r.problems) == 0 {
 			r.problems.Add(v.Pos, "a resource that is excluded needs a name too", "the expression of the name fails")
 		}
 	case v.Late:
 		r.fail(v.Pos, "take the name from data or facts", "`name` must be known before the run")
-		b.unnamed = true
 	case v.Secret:
 		r.fail(v.Pos, "names are shown in logs and reports", "`name` cannot be secret")
-		b.unnamed = true
+	default:
+		return v.Text, true
 	}
 
-	return v.Text
-}
-
-// know notes a resource by its name and alias.
-func (b *build) know(t *resource.Type, ref model.Ref, properties resource.Value) {
-	b.known[ref] = t
-	if alias, ok := properties.Get(keyAlias); ok && alias.IsScalar() && !alias.Late {
-		also := model.Ref{Type: ref.Type, Name: alias.Text}
-		if _, taken := b.known[also]; !taken {
-			b.known[also] = t
-			b.session.aliases[also] = ref
-		}
-	}
+	return v.Text, false
 }
 
 // wait makes a resource wait for others: it requires them, and its properties
@@ -144,7 +125,6 @@ func (b *build) know(t *resource.Type, ref model.Ref, properties resource.Value)
 func (b *build) wait(res *resource.Resource, d declared, waits []wait) {
 	var refs []model.Ref
 	for _, w := range waits {
-		b.waits = append(b.waits, owedWait{wait: w, self: res.Ref()})
 		if !slices.Contains(refs, w.ref) {
 			refs = append(refs, w.ref)
 		}
@@ -208,36 +188,11 @@ func (b *build) warn(res *resource.Resource, properties resource.Value, warnings
 		if w.Pos.IsZero() {
 			w.Pos = res.Pos
 			for _, e := range properties.Entries {
-				if key, _ := canonical(res.Type, e.Key); key == w.Property && w.Property != "" {
+				if sameProperty(res.Type, e.Key, w.Property) {
 					w.Pos = e.Value.Pos
 				}
 			}
 		}
 		b.out.Warnings = append(b.out.Warnings, w)
-	}
-}
-
-// checkWaits reports waits that can never end.
-func (b *build) checkWaits() {
-	for _, w := range b.waits {
-		t, ok := b.known[w.ref]
-		target := w.ref
-		if real, is := b.session.aliases[w.ref]; is {
-			target = real
-		}
-		switch {
-		case !ok && b.unnamed:
-		case !ok:
-			refs := make([]string, 0, len(b.known))
-			for ref := range b.known {
-				refs = append(refs, ref.String())
-			}
-			slices.Sort(refs)
-			b.problems.Add(w.pos, didYouMean(w.ref.String(), refs), "there is no resource %s in this manifest", w.ref)
-		case target == w.self:
-			b.problems.Add(w.pos, "", "%s cannot wait for itself", w.self)
-		case t.Outputs == nil && !w.file:
-			b.problems.Add(w.pos, "", "a %s gives no outputs", t.Name)
-		}
 	}
 }

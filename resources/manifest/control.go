@@ -19,7 +19,7 @@ func (r *resolver) excluded(ctx context.Context, properties resource.Value) (rea
 		if e.Key != "if" && e.Key != "unless" || !e.Value.IsScalar() {
 			continue
 		}
-		yes, valid := r.condition(ctx, e)
+		yes, valid := r.condition(ctx, "control."+e.Key, e.Value)
 		switch {
 		case !valid:
 			ok = false
@@ -46,26 +46,37 @@ func bare(text string) string {
 	return text
 }
 
-func (r *resolver) condition(ctx context.Context, e resource.Entry) (yes, valid bool) {
+// Condition evaluates an expression that must be true or false on the node. v
+// is its text and place, name what problems call it. It sees facts and the
+// environment. The error is model.Problems.
+func (l *Loader) Condition(ctx context.Context, name string, v resource.Value, in Inputs) (bool, error) {
+	s := l.session(&Document{name: v.Pos.File}, in)
+	r := resolver{scope: s.scope(ctx, inData, nil, nil)}
+	yes, _ := r.condition(ctx, name, v)
+
+	return yes, r.problems.Err()
+}
+
+func (r *resolver) condition(ctx context.Context, name string, v resource.Value) (yes, valid bool) {
 	s := r.scope.session
-	p := s.program(bare(e.Value.Text), false)
+	p := s.program(bare(v.Text), false)
 	if p.message != "" {
-		r.problems.Add(e.Value.Pos, p.hint, "`control.%s` is not a valid expression: %s", e.Key, p.message)
+		r.problems.Add(v.Pos, p.hint, "`%s` is not a valid expression: %s", name, p.message)
 		return false, false
 	}
 	if r.scope.broken && (p.names[nameData] || p.names["lookup"]) {
 		return false, false
 	}
-	out, f := r.scope.value(ctx, p, e.Value.Pos)
+	out, f := r.scope.value(ctx, p, v.Pos)
 	switch {
 	case f != nil && f.known:
 	case f != nil && f.late != nil:
-		r.problems.Add(e.Value.Pos, "use a guard of the type, such as `onlyif`", "`control.%s` must be known before the run", e.Key)
+		r.problems.Add(v.Pos, "use a guard of the type, such as `onlyif`", "`%s` must be known before the run", name)
 	case f != nil && s.tolerates():
 	case f != nil:
-		r.problems.Add(e.Value.Pos, f.hint, "`control.%s` fails: %s", e.Key, f.message)
+		r.problems.Add(v.Pos, f.hint, "`%s` fails: %s", name, f.message)
 	case out.Kind != resource.Bool:
-		r.problems.Add(e.Value.Pos, "write a comparison, for example Facts.host.info.os == 'linux'", "`control.%s` must be true or false, not %s", e.Key, out.Kind)
+		r.problems.Add(v.Pos, "write a comparison, for example Facts.host.info.os == 'linux'", "`%s` must be true or false, not %s", name, out.Kind)
 	default:
 		return out.Text == "true", true
 	}

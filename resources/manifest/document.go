@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -12,6 +13,9 @@ const (
 	MergeFirst = "first"
 	MergeDeep  = "deep"
 )
+
+// DefaultMaxBytes is the largest document that is parsed, unless told otherwise.
+const DefaultMaxBytes = 16 << 20
 
 // Document is a parsed manifest with the place of every value; its expressions
 // are not resolved. It is not changed after it was made, so it is safe for
@@ -46,15 +50,27 @@ type Document struct {
 func Parse(name string, data []byte) (*Document, error) { return parse(name, data, DefaultMaxBytes) }
 
 func parse(name string, data []byte, limit int64) (*Document, error) {
-	root, problems := read(name, data, limit)
-	if len(problems) > 0 {
-		return nil, finish(problems)
-	}
-	if root.Kind != resource.Map {
-		return nil, problemAt(root.Pos, "it begins with `muster:` or `data:`", "a manifest must be a mapping, not %s", root.Kind)
+	root, err := readMapping(name, data, limit, "a manifest", "it begins with `muster:` or `data:`")
+	if err != nil {
+		return nil, err
 	}
 
 	return newDocument(name, data, root), nil
+}
+
+// readMapping reads a document that must be a mapping; what and hint say what it is.
+func readMapping(name string, data []byte, limit int64, what, hint string) (resource.Value, error) {
+	root, problems := document.Read(name, data, limit)
+	switch {
+	case len(problems) > 0:
+		return root, finish(problems)
+	case root.Kind == resource.Null:
+		return root, model.ProblemAt(root.Pos, "", "the document is empty")
+	case root.Kind != resource.Map:
+		return root, model.ProblemAt(root.Pos, hint, "%s must be a mapping, not %s", what, root.Kind)
+	default:
+		return root, nil
+	}
 }
 
 // Name is what the document's places are called.
@@ -114,15 +130,7 @@ func (d *Document) unknown(e resource.Entry, where string, known []string) {
 	if where != "" {
 		where = " in `" + where + "`"
 	}
-	d.problems.Add(e.Pos, didYouMean(e.Key, known), "unknown key `%s`%s", e.Key, where)
-}
-
-func didYouMean(word string, known []string) string {
-	if near := resource.Nearest(word, known); near != "" {
-		return "did you mean `" + near + "`?"
-	}
-
-	return ""
+	d.problems = append(d.problems, document.Unknown(e.Pos, "key", e.Key, where, known))
 }
 
 func (d *Document) hierarchy(h resource.Entry) {
@@ -154,7 +162,7 @@ func (d *Document) body(section resource.Entry) {
 			d.post = e.Value
 		case "resources_jet_file":
 			if e.Value.Text != "" {
-				d.problems.Add(e.Pos, "it comes with a later version: write the list as `resources`", "`resources_jet_file` is not supported")
+				d.problems.Add(e.Pos, "write the list as `resources`", "`resources_jet_file` is not in this version yet")
 			}
 		case "resources":
 			d.resources = d.expect(e, resource.List).Items

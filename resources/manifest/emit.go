@@ -91,7 +91,7 @@ func isLiteral(s string) bool {
 }
 
 func isPlainRune(r rune) bool {
-	return r == ' ' || unicode.IsGraphic(r) && !strings.ContainsRune(yaml11Breaks, r) && r != '\ufeff'
+	return r == ' ' || unicode.IsGraphic(r) && r != '\ufeff'
 }
 
 var plainWord = regexp.MustCompile(`^[A-Za-z/_][A-Za-z0-9/_.+-]*( [A-Za-z0-9/_.+-]+)*$`)

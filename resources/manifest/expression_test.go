@@ -127,7 +127,7 @@ muster:
             require: ["package#${ Data.name }"]
 `
 	in = strings.Replace(in, "{{expr}}", `"{{ Data.users[0] }}"`, 1)
-	got := outcome(t, in, options(), manifest.Inputs{})
+	got := outcome(t, in, options(), manifest.Inputs{Known: func(model.Ref) bool { return true }})
 	want := `file {"name":"/srv/app","ensure":"present","require":["package#app"],"force":true,"count":8080,"args":["a","b","app"],"env":{"A":"8080","B":"x"},"data":{"all":{"deep":{"x":1}},"app":{"age":30,"name":"ann"},"ratio":1.5}}` + "\nwarning: m.yaml:22:20: a count of 8080 is a lot (use less)"
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
@@ -172,9 +172,9 @@ func TestExpressionProblems(t *testing.T) {
 		"no file":            {`"${ readFile('nope') }"`, "m.yaml:20:23: the expression fails: open " + dir + "/nope: no such file or directory"},
 		"directory":          {`"${ readFile('.') }"`, "m.yaml:20:23: the expression fails: " + dir + " is not a regular file"},
 		"kvGet":              {`"${ kvGet('config', 'nope') }"`, "m.yaml:20:23: the expression fails: kvGet config/nope: key not found"},
-		"template":           {`"${ template('x') }"`, "m.yaml:20:23: the expression is not valid: `template` is not supported (it comes with a later version)"},
-		"jet":                {`"${ jet('x', 'y') }"`, "m.yaml:20:23: the expression is not valid: `jet` is not supported (it comes with a later version)"},
-		"registrations":      {`"${ registrations('a', 'b', 'c', 'd') }"`, "m.yaml:20:23: the expression is not valid: `registrations` is not supported (it comes with a later version)"},
+		"template":           {`"${ template('x') }"`, "m.yaml:20:23: the expression is not valid: `template` is not in this version yet (leave it out until a later version brings it)"},
+		"jet":                {`"${ jet('x', 'y') }"`, "m.yaml:20:23: the expression is not valid: `jet` is not in this version yet (leave it out until a later version brings it)"},
+		"registrations":      {`"${ registrations('a', 'b', 'c', 'd') }"`, "m.yaml:20:23: the expression is not valid: `registrations` is not in this version yet (leave it out until a later version brings it)"},
 		"secret of a list":   {`"${ secret(Data.list) }"`, "m.yaml:20:23: the expression fails: secret takes a text, not a list"},
 		"endless loop":       {`"${ reduce(1..999999, #acc + 'xxxxxxxxxx', '') }"`, "m.yaml:20:23: the expression fails: it does too much work (use join() to make a text of a list, or make the value elsewhere)"},
 		"nested loops":       {`"${ sum(map(1..999, count(1..999, any(1..999, # == 0)))) }"`, "m.yaml:20:23: the expression fails: memory budget exceeded"},

@@ -39,6 +39,7 @@ muster:
             args: "${ outputs('exec#uptime').list }"
     - exec:
         - uptime: {alias: up}
+    - package: [x: ]
 `, manifest.Inputs{})
 	res := r.Resources[0]
 	if res.Late == nil || r.Resources[1].Late != nil {
@@ -97,12 +98,12 @@ func TestOutputProblemsAtItsTurn(t *testing.T) {
 // TestOutputProblems has what is wrong with outputs before anything runs.
 func TestOutputProblems(t *testing.T) {
 	for name, tc := range map[string]struct{ in, want string }{
-		"unknown":        {`content: "${ outputs('exec#uptim').stdout }"`, "m.yaml:5:33: there is no resource exec#uptim in this manifest (did you mean `exec#uptime`?)"},
-		"unknown inside": {`content: "a ${ outputs('exec#uptim').stdout }"`, "m.yaml:5:35: there is no resource exec#uptim in this manifest (did you mean `exec#uptime`?)"},
+		"unknown":        {`content: "${ outputs('exec#uptim').stdout }"`, "m.yaml:5:33: `outputs` names exec#uptim, which is not declared (did you mean `exec#uptime`?)"},
+		"unknown inside": {`content: "a ${ outputs('exec#uptim').stdout }"`, "m.yaml:5:35: `outputs` names exec#uptim, which is not declared (did you mean `exec#uptime`?)"},
 		"no reference":   {`content: "${ outputs('uptime') }"`, "m.yaml:5:33: the expression is not valid: invalid resource reference: \"uptime\", write it as type#name, for example file#/etc/motd"},
 		"not literal":    {`content: "${ outputs('exec#' + 'x') + outputs(Facts.os) }"`, "m.yaml:5:33: the expression is not valid: `outputs` needs its reference as literal text (for example outputs('exec#/usr/bin/uptime'))"},
-		"itself":         {`content: "${ outputs('file#/motd').x }"`, "m.yaml:5:33: file#/motd cannot wait for itself"},
-		"by its alias":   {`alias: me, content: "${ outputs('file#me').x }"`, "m.yaml:5:44: file#/motd cannot wait for itself"},
+		"itself":         {`content: "${ outputs('file#/motd').x }"`, lines("m.yaml:5:33: a file gives no outputs", "m.yaml:5:33: file#/motd waits for itself by `outputs` (remove the reference)")},
+		"by its alias":   {`alias: me, content: "${ outputs('file#me').x }"`, lines("m.yaml:5:44: a file gives no outputs", "m.yaml:5:44: file#/motd waits for itself by `outputs` (remove the reference)")},
 		"no outputs":     {`content: "${ outputs('file#/other').x }"`, "m.yaml:5:33: a file gives no outputs"},
 		"common":         {`ensure: "${ outputs('exec#uptime').x }"`, "m.yaml:5:31: `ensure` must be known before the run (use outputs in the type's own properties)"},
 	} {

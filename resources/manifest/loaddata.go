@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/musterfleet/muster/resources/resource"
+	"github.com/musterfleet/muster/model"
 )
 
 // LoadData fetches a source of data and resolves it: a document with data, and
@@ -33,18 +33,15 @@ func ParseData(name string, data []byte) (*Document, error) {
 }
 
 func parseData(name string, data []byte, limit int64) (*Document, error) {
-	root, problems := read(name, data, limit)
-	if len(problems) > 0 {
-		return nil, finish(problems)
-	}
-	if root.Kind != resource.Map {
-		return nil, problemAt(root.Pos, "write key: value", "data must be a mapping, not %s", root.Kind)
+	root, err := readMapping(name, data, limit, "data", "write key: value")
+	if err != nil {
+		return nil, err
 	}
 	isDocument := false
 	for _, e := range root.Entries {
 		switch e.Key {
 		case "muster", "ccm":
-			return nil, problemAt(e.Pos, "put it under `data:`, or remove it", "a source of data has no section `%s`", e.Key)
+			return nil, model.ProblemAt(e.Pos, "put it under `data:`, or remove it", "a source of data has no section `%s`", e.Key)
 		case "data", "hierarchy", "overrides":
 			isDocument = true
 		}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/musterfleet/muster/resources/resource"
+	"github.com/musterfleet/muster/resources/document"
 )
 
 // lookup finds values by path under facts, data and environ.
@@ -83,7 +83,7 @@ func (l *lookup) root(ctx context.Context, name string) (any, error) {
 		return l.data, nil
 	default:
 		hint := "for example lookup('data.name')"
-		if near := resource.Nearest(name, []string{rootFacts, rootData, rootEnviron}); near != "" {
+		if near := document.Nearest(name, []string{rootFacts, rootData, rootEnviron}); near != "" {
 			hint = "did you mean `" + near + "`?"
 		}
 		return nil, hintedError{fmt.Errorf("lookup takes a path under facts., data. or environ., not `%s`", name), hint}
@@ -96,7 +96,7 @@ func notKnownHint(root any, name, rest string) string {
 	for word := range strings.SplitSeq(rest, ".") {
 		next, ok := find(at, []string{word})
 		if m, is := at.(map[string]any); is && !ok {
-			if near := resource.Nearest(word, slices.Sorted(maps.Keys(m))); near != "" {
+			if near := document.Nearest(word, slices.Sorted(maps.Keys(m))); near != "" {
 				return "did you mean `" + path + "." + near + "`?"
 			}
 		}

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/resource"
+	"github.com/musterfleet/muster/resources/document"
 )
 
 // names are what expressions may use, by name.
@@ -28,7 +28,7 @@ const noDataHint = "values of data take Facts and Environ; combine data where th
 func missingHint(path string, known []string) string {
 	word := path[strings.LastIndexByte(path, '.')+1:]
 	unset := "write `" + path + " ?? nil` where it may be unset"
-	if near := resource.Nearest(word, known); near != "" {
+	if near := document.Nearest(word, known); near != "" {
 		return "did you mean `" + near + "`? or " + unset
 	}
 

@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
 )
 
 // place gives where the expression at an offset of a text stands in the
@@ -24,7 +25,7 @@ func (d *Document) place(at model.Position, text string, offset int) model.Posit
 			continue
 		}
 		if skip == 0 {
-			return positionAt(d.name, d.text, i)
+			return document.PositionAt(d.name, d.text, i)
 		}
 		skip--
 	}

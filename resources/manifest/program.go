@@ -14,6 +14,7 @@ import (
 	"github.com/expr-lang/expr/vm"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
 )
 
 // program is a compiled expression with what it uses.
@@ -79,7 +80,7 @@ func compile(source string, withValue bool) *program {
 		p.message = exprMessage(err)
 		if word, ok := strings.CutPrefix(p.message, "unknown name "); ok {
 			p.message = "unknown name `" + word + "`"
-			p.hint = didYouMean(word, knownNames(withValue))
+			p.hint = document.DidYouMean(word, knownNames(withValue))
 		}
 		return p
 	}
@@ -106,7 +107,7 @@ func (p *program) Visit(node *ast.Node) {
 		p.names[n.Value] = true
 		for _, name := range later {
 			if n.Value == name {
-				p.refuse("`"+name+"` is not supported", "it comes with a later version")
+				p.refuse("`"+name+"` is not in this version yet", document.LaterHint)
 			}
 		}
 	case *ast.BuiltinNode:

@@ -1,43 +1,45 @@
 package manifest
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// unknownReferences finds what the resources of a document that is not valid
-// refer to and it does not declare. The engine finds the same in a valid one,
-// but then it is too late to report everything at once.
-func (b *build) unknownReferences(all []declared, known func(model.Ref) bool) model.Problems {
-	var problems model.Problems
-	for _, d := range all {
-		for _, key := range []string{"require", "subscribe"} {
-			refs, _ := d.properties.Get(key)
-			for _, item := range refs.Items {
-				ref, err := model.ParseRef(item.Text)
-				if _, declared := b.known[ref]; declared || err != nil || !item.IsScalar() || (known != nil && known(ref)) || strings.Contains(item.Text, "${") || strings.Contains(item.Text, "{{") {
-					continue
-				}
-				problems.Add(item.Pos, b.nearestReference(ref), "`%s` names %s, which is not declared", key, ref)
+// link notes what a resource is called and which others it names, whatever else
+// is wrong with it, each reference at its place.
+func (b *build) link(ref model.Ref, pos model.Position, properties resource.Value, waits []wait) {
+	if strings.TrimSpace(ref.Name) == "" {
+		return
+	}
+	l := resource.Links{Ref: ref, Pos: pos}
+	if alias, ok := properties.Get(keyAlias); ok && alias.IsScalar() && !alias.Late {
+		l.Alias = alias.Text
+		b.session.aliases[model.Ref{Type: ref.Type, Name: alias.Text}] = ref
+	}
+	for _, key := range []string{"require", "subscribe"} {
+		refs, _ := properties.Get(key)
+		for _, item := range refs.Items {
+			if to, err := model.ParseRef(item.Text); err == nil && item.IsScalar() && !item.Late {
+				l.Needs = append(l.Needs, resource.Need{Ref: to, Property: key, Pos: item.Pos})
 			}
 		}
 	}
-
-	return problems
+	for _, w := range waits {
+		l.Needs = append(l.Needs, resource.Need{Ref: w.ref, Property: "outputs", Pos: w.pos})
+		if t, ok := b.session.loader.opts.Types.Get(w.ref.Type); ok && t.Outputs == nil && !w.file {
+			b.problems.Add(w.pos, "", "a %s gives no outputs", t.Name)
+		}
+	}
+	b.links = append(b.links, l)
 }
 
-func (b *build) nearestReference(ref model.Ref) string {
-	names := make([]string, 0, len(b.known))
-	for k := range b.known {
-		names = append(names, k.String())
+// checkLinks finds what is wrong with names and references. Where a name is not
+// known, or a block cannot be read, any reference may be to what is in it.
+func (b *build) checkLinks(unread bool, known func(model.Ref) bool) {
+	if unread || b.unnamed {
+		known = func(model.Ref) bool { return true }
 	}
-	slices.Sort(names)
-	if near := resource.Nearest(ref.String(), names); near != "" {
-		return "did you mean " + near + "?"
-	}
-
-	return ""
+	b.problems = append(b.problems, resource.CheckLinks(b.links, known)...)
 }

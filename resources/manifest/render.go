@@ -70,11 +70,11 @@ func rendered(res *resource.Resource, properties resource.Value) resource.Value 
 	sensitive, _ := properties.Get("sensitive")
 	declared := res.Meta().Sensitive && sensitive.Kind != resource.Null
 	for _, e := range properties.Entries {
-		key, _ := canonical(res.Type, e.Key)
+		p, _ := res.Type.Property(e.Key)
 		switch {
 		case e.Key == keyControl, e.Key == keyName:
 			continue
-		case declared && !isCommon(res.Type, key) && mayTell(e.Value):
+		case declared && !p.Common && mayTell(e.Value):
 			e.Value = text(model.Redacted)
 		default:
 			e.Value = literal(e.Value)
@@ -102,16 +102,6 @@ func rendered(res *resource.Resource, properties resource.Value) resource.Value 
 // hide: a text may, a switch or a number does not.
 func mayTell(v resource.Value) bool {
 	return v.Secret || (v.Kind != resource.Bool && v.Kind != resource.Number && v.Kind != resource.Null)
-}
-
-func isCommon(t *resource.Type, key string) bool {
-	for _, p := range t.Properties() {
-		if p.Key == key {
-			return p.Common
-		}
-	}
-
-	return false
 }
 
 // literal gives a value whose texts mean themselves when they are resolved

@@ -1,12 +1,12 @@
 package manifest
 
 import (
-	"encoding/json"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -15,15 +15,11 @@ import (
 // places, for DecodeOne. The error is model.Problems.
 func ParseRequest(name string, data []byte) (model.EnsureRequest, resource.Value, error) {
 	var none resource.Value
-	root, problems := read(name, data, DefaultMaxBytes)
-	if len(problems) > 0 {
-		return model.EnsureRequest{}, none, finish(problems)
+	root, err := readMapping(name, data, DefaultMaxBytes, "a request", "")
+	if err != nil {
+		return model.EnsureRequest{}, none, err
 	}
 	r := request{root: root}
-	if root.Kind != resource.Map {
-		r.problems.Add(root.Pos, "", "a request must be a mapping, not %s", root.Kind)
-		return model.EnsureRequest{}, none, r.problems
-	}
 	for _, e := range root.Entries {
 		r.field(e)
 	}
@@ -32,7 +28,7 @@ func ParseRequest(name string, data []byte) (model.EnsureRequest, resource.Value
 	if len(r.problems) > 0 {
 		return model.EnsureRequest{}, none, finish(r.problems)
 	}
-	r.out.Properties = appendJSON(nil, r.properties)
+	r.out.Properties = r.properties.AppendJSON(nil)
 
 	return r.out, r.properties, nil
 }
@@ -73,7 +69,8 @@ func (r *request) field(e resource.Entry) {
 		}
 		r.out.Noop = yes
 	default:
-		r.problems.Add(e.Pos, didYouMean(e.Key, []string{"protocol", "type", "properties", "id", "expires", "noop"}), "unknown key `%s` in the request", e.Key)
+		known := []string{"protocol", "type", "properties", "id", "expires", "noop"}
+		r.problems = append(r.problems, document.Unknown(e.Pos, "key", e.Key, " in the request", known))
 	}
 }
 
@@ -108,11 +105,7 @@ type decode func(*resource.Type, resource.Value, model.Position) (*resource.Reso
 func (l *Loader) decodeOne(typ string, properties resource.Value, decode decode) (*resource.Resource, error) {
 	t, ok := l.opts.Types.Get(typ)
 	if !ok {
-		hint := didYouMean(typ, l.opts.Types.Names())
-		if hint == "" {
-			hint = "one of " + joinWords(l.opts.Types.Names())
-		}
-		return nil, model.Problems{{Pos: properties.Pos, Message: "unknown resource type `" + typ + "`", Hint: hint, Cause: model.ErrUnknownType}}
+		return nil, model.Problems{unknownType(l.opts.Types, typ, properties.Pos)}
 	}
 	res, problems := decode(t, properties, properties.Pos)
 	if i := slices.IndexFunc(properties.Entries, func(e resource.Entry) bool { return e.Key == keyControl }); i >= 0 {
@@ -123,44 +116,4 @@ func (l *Loader) decodeOne(typ string, properties resource.Value, decode decode)
 	}
 
 	return res, nil
-}
-
-// appendJSON writes a value as JSON with the order of its keys and the text of
-// its numbers kept. It reveals secrets.
-func appendJSON(b []byte, v resource.Value) []byte {
-	switch v.Kind {
-	case resource.List:
-		b = append(b, '[')
-		for i, item := range v.Items {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = appendJSON(b, item)
-		}
-		return append(b, ']')
-	case resource.Map:
-		b = append(b, '{')
-		for i, e := range v.Entries {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = append(appendText(b, e.Key), ':')
-			b = appendJSON(b, e.Value)
-		}
-		return append(b, '}')
-	case resource.Null:
-		return append(b, "null"...)
-	case resource.Bool, resource.Number:
-		if json.Valid([]byte(v.Text)) {
-			return append(b, v.Text...)
-		}
-	}
-
-	return appendText(b, v.Text)
-}
-
-func appendText(b []byte, s string) []byte {
-	text, _ := json.Marshal(s)
-
-	return append(b, text...)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
@@ -25,7 +24,7 @@ func (s *session) resolve(ctx context.Context, in Inputs) (*Resolved, error) {
 	data, dataProblems := s.resolveData(ctx, in.Data)
 	out := &Resolved{Data: data}
 
-	b := build{session: s, scope: s.scope(ctx, inResources, data, nil), out: out, known: map[model.Ref]*resource.Type{}}
+	b := build{session: s, scope: s.scope(ctx, inResources, data, nil), out: out}
 	b.scope.broken = len(dataProblems) > 0 || s.unsure
 	b.settings(ctx, doc)
 	declared := blocks{types: s.loader.opts.Types}
@@ -35,15 +34,12 @@ func (s *session) resolve(ctx context.Context, in Inputs) (*Resolved, error) {
 	for _, d := range declared.out {
 		b.add(ctx, d)
 	}
-	b.checkWaits()
+	b.checkLinks(len(declared.problems) > 0, in.Known)
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
 	problems = slices.Concat(problems, dataProblems, declared.problems, b.problems)
 	if len(problems) > 0 {
-		if len(declared.problems) == 0 && !b.unnamed {
-			problems = append(problems, b.unknownReferences(declared.out, in.Known)...)
-		}
 		return nil, finish(problems)
 	}
 	out.Static = !s.dynamic
@@ -95,5 +91,3 @@ func (r *resolver) message(ctx context.Context, key string, v resource.Value) st
 
 	return v.Text
 }
-
-func joinWords(words []string) string { return strings.Join(words, ", ") }

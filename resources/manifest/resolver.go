@@ -99,15 +99,16 @@ func (r *resolver) key(ctx context.Context, e resource.Entry) string {
 // unique reports keys that became the same by their expressions.
 func (r *resolver) unique(entries []resource.Entry) []resource.Entry {
 	out := make([]resource.Entry, 0, len(entries))
-	keys := keySet{entries: &out}
+	seen := make(map[string]model.Position, len(entries))
 	for _, e := range entries {
-		if first, twice := keys.find(e.Key); twice {
+		if first, twice := seen[e.Key]; twice {
 			if !slices.Contains(r.failed, e.Pos) {
-				r.fail(e.Pos, "keep one of them", "the key `%s` is there twice, first at %s", e.Key, first.Pos)
+				r.fail(e.Pos, "keep one of them", "the key `%s` is there twice, first at %s", e.Key, first)
 			}
 			continue
 		}
-		keys.add(e)
+		seen[e.Key] = e.Pos
+		out = append(out, e)
 	}
 
 	return out

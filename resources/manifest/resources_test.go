@@ -29,7 +29,7 @@ func TestResources(t *testing.T) {
 		"warning":              {"    - file:\n        - /a:\n            count: 101\n", lines(`file {"name":"/a","ensure":"present","count":101}`, "warning: m.yaml:6:20: a count of 101 is a lot (use less)")},
 		"warning of a default": {"    - file:\n        - defaults: {count: 101}\n        - /a:\n", lines(`file {"name":"/a","ensure":"present","count":101}`, "warning: m.yaml:5:29: a count of 101 is a lot (use less)")},
 		"no warning":           {"    - file:\n        - /a: {count: 101, control: {if: 'false'}}\n", `file {"name":"/a","ensure":"present","control":{"if":"false"},"count":101} excluded: control.if is false: false`},
-		"references":           {"    - file:\n        - /a: {require: [exec#x], subscribe: [\"exec#${ 'y' }\"]}\n", `file {"name":"/a","ensure":"present","require":["exec#x"],"subscribe":["exec#y"]}`},
+		"references":           {"    - file:\n        - /a: {require: [exec#x], subscribe: [\"exec#${ 'y' }\"]}\n    - exec: [{x: }, {y: }]\n", lines(`file {"name":"/a","ensure":"present","require":["exec#x"],"subscribe":["exec#y"]}`, `exec {"name":"x","ensure":"present"}`, `exec {"name":"y","ensure":"present"}`)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := outcome(t, "# head\nmuster:\n  resources:\n"+tc.in, options(), manifest.Inputs{}); got != tc.want {
@@ -48,7 +48,10 @@ func TestResourceProblems(t *testing.T) {
 		"unknown section key":  {"ccm:\n  resource: []\n", "m.yaml:2:3: unknown key `resource` in `ccm` (did you mean `resources`?)"},
 		"section":              {"muster: [a]\n", "m.yaml:1:9: `muster` must be a mapping, not a list"},
 		"resources":            {"muster: {resources: {file: {}}}\n", "m.yaml:1:21: `resources` must be a list, not a mapping"},
-		"jet file":             {"muster: {resources_jet_file: x.jet}\n", "m.yaml:1:10: `resources_jet_file` is not supported (it comes with a later version: write the list as `resources`)"},
+		"jet file":             {"muster: {resources_jet_file: x.jet}\n", "m.yaml:1:10: `resources_jet_file` is not in this version yet (write the list as `resources`)"},
+		"later properties":     {"muster: {resources: [{file: [{/a: {health_checks: [], register_when_stable: true, limit: 1}}]}]}\n", lines("m.yaml:1:36: property `health_checks` of file is not in this version yet (leave it out until a later version brings it)", "m.yaml:1:55: property `register_when_stable` of file is not in this version yet (leave it out until a later version brings it)", "m.yaml:1:83: property `limit` of file is not in this version yet (leave it out until a later version brings it)")},
+		"later default":        {"muster: {resources: [{file: [defaults: {health_checks: []}]}]}\n", "m.yaml:1:41: property `health_checks` of file is not in this version yet (leave it out until a later version brings it)"},
+		"later type":           {"muster: {resources: [{service: [nginx: {ensure: running}]}]}\n", "m.yaml:1:23: resource type `service` is not in this version yet (leave it out until a later version brings it)"},
 		"fail_on_error":        {"muster: {fail_on_error: maybe}\n", "m.yaml:1:25: `fail_on_error` must be true or false"},
 		"fail_on_error list":   {"muster: {fail_on_error: []}\n", "m.yaml:1:25: `fail_on_error` must be true or false"},
 		"message list":         {"muster: {pre_message: [a]}\n", "m.yaml:1:23: `pre_message` must be text, not a list"},
@@ -129,6 +132,43 @@ muster:
 	got := outcome(t, in, options(), manifest.Inputs{})
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// TestReferences has what can be wrong with names and references, each told at
+// the reference and together with whatever else is wrong.
+func TestReferences(t *testing.T) {
+	for name, tc := range map[string]struct{ in, want string }{
+		"unknown":            {"    - exec: [{ab: }, {b: {require: [exec#abc]}}]\n", "m.yaml:3:37: `require` names exec#abc, which is not declared (did you mean `exec#ab`?)"},
+		"unknown far":        {"    - exec: [{b: {subscribe: [file#/etc/motd]}}]\n", "m.yaml:3:31: `subscribe` names file#/etc/motd, which is not declared"},
+		"unknown of default": {"    - exec: [defaults: {require: [exec#x]}, b: , c: ]\n", "m.yaml:3:35: `require` names exec#x, which is not declared (did you mean `exec#b`?)"},
+		"itself":             {"    - exec: [{b: {require: [exec#b]}}]\n", "m.yaml:3:29: exec#b waits for itself by `require` (remove the reference)"},
+		"itself by alias":    {"    - exec: [{b: {alias: c, subscribe: [exec#c]}}]\n", "m.yaml:3:41: exec#b waits for itself by `subscribe` (remove the reference)"},
+		"itself, excluded":   {"    - exec: [{b: {require: [exec#b], control: {if: 'false'}}}]\n", "m.yaml:3:29: exec#b waits for itself by `require` (remove the reference)"},
+		"by expression":      {"    - exec: [{b: {require: [\"exec#${ 'b' }\"]}}]\n", "m.yaml:3:29: exec#b waits for itself by `require` (remove the reference)"},
+		"cycle":              {"    - exec: [{a: {require: [exec#b]}}, {b: {alias: x, subscribe: [exec#c]}}, {c: {require: [exec#a]}}]\n", "m.yaml:3:15: the resources wait for each other: exec#a (m.yaml:3:15) -> exec#b (m.yaml:3:41) -> exec#c (m.yaml:3:79) -> exec#a (m.yaml:3:15) (remove one of these references)"},
+		"cycle by alias":     {"    - exec: [{a: {require: [exec#x]}}, {b: {alias: x, subscribe: [exec#a]}}]\n", "m.yaml:3:15: the resources wait for each other: exec#a (m.yaml:3:15) -> exec#b (m.yaml:3:41) -> exec#a (m.yaml:3:15) (remove one of these references)"},
+		"cycle by outputs":   {"    - exec: [{a: {require: [file#/b]}}]\n    - file: [{/b: {content: \"${ outputs('exec#a').x }\"}}]\n", "m.yaml:3:15: the resources wait for each other: exec#a (m.yaml:3:15) -> file#/b (m.yaml:4:15) -> exec#a (m.yaml:3:15) (remove one of these references)"},
+		"two cycles": {"    - exec: [{a: {require: [exec#b]}}, {b: {require: [exec#a]}}]\n    - exec: [{c: {require: [exec#d]}}, {d: {require: [exec#c]}}]\n",
+			lines("m.yaml:3:15: the resources wait for each other: exec#a (m.yaml:3:15) -> exec#b (m.yaml:3:41) -> exec#a (m.yaml:3:15) (remove one of these references)", "m.yaml:4:15: the resources wait for each other: exec#c (m.yaml:4:15) -> exec#d (m.yaml:4:41) -> exec#c (m.yaml:4:15) (remove one of these references)")},
+		"twice":       {"    - exec: [{a: }, {a: }]\n", "m.yaml:3:22: exec#a is declared twice, first at m.yaml:3:15 (keep one of them, or give one another name)"},
+		"alias taken": {"    - exec: [{a: }, {b: {alias: a}}]\n", "m.yaml:3:22: exec#a is declared twice, first at m.yaml:3:15 (keep one of them, or give one another name)"},
+		"own alias":   {"    - exec: [{a: {alias: a, require: [exec#c]}}, {c: }]\n", lines(`exec {"name":"a","ensure":"present","alias":"a","require":["exec#c"]}`, `exec {"name":"c","ensure":"present"}`)},
+		"everything": {"    - exec: [{a: {require: [exec#b]}}, {b: {require: [exec#a]}}, {c: {require: [exec#c]}}, {d: {require: [exec#e], ownr: x}}, {a: {mod: 1}}]\n",
+			lines("m.yaml:3:15: the resources wait for each other: exec#a (m.yaml:3:15) -> exec#b (m.yaml:3:41) -> exec#a (m.yaml:3:15) (remove one of these references)",
+				"m.yaml:3:81: exec#c waits for itself by `require` (remove the reference)",
+				"m.yaml:3:107: `require` names exec#e, which is not declared (did you mean `exec#a`?)",
+				"m.yaml:3:116: unknown property `ownr` of exec (did you mean `owner`?)",
+				"m.yaml:3:128: exec#a is declared twice, first at m.yaml:3:15 (keep one of them, or give one another name)",
+				"m.yaml:3:132: unknown property `mod` of exec (did you mean `mode`?)")},
+		"with a name that failed": {"    - exec: [{\"${ x }\": }, {b: {require: [exec#b, exec#c]}}]\n",
+			lines("m.yaml:3:16: the expression is not valid: unknown name `x` (write `$${` for a literal `${`)", "m.yaml:3:43: exec#b waits for itself by `require` (remove the reference)")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := outcome(t, "muster:\n  resources:\n"+tc.in, options(), manifest.Inputs{}); got != tc.want {
+				t.Errorf("got  %s\nwant %s", got, tc.want)
+			}
+		})
 	}
 }
 

@@ -1,6 +1,8 @@
 package manifest
 
 import (
+	"slices"
+
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
 )
@@ -42,7 +44,7 @@ func reveal(v any, found *[]model.Secret) (plain, masked any) {
 // markSecret marks every scalar of v that differs from its place in masked.
 func markSecret(v *resource.Value, masked resource.Value) {
 	switch {
-	case v.Kind != masked.Kind, len(v.Items) != len(masked.Items), len(v.Entries) != len(masked.Entries), !sameKeys(v.Entries, masked.Entries):
+	case v.Kind != masked.Kind, len(v.Items) != len(masked.Items), !slices.EqualFunc(v.Entries, masked.Entries, sameKey):
 		markAll(v)
 	case v.IsScalar() && v.Text != masked.Text:
 		v.Secret = true
@@ -59,15 +61,7 @@ func markSecret(v *resource.Value, masked resource.Value) {
 	}
 }
 
-func sameKeys(a, b []resource.Entry) bool {
-	for i := range a {
-		if a[i].Key != b[i].Key {
-			return false
-		}
-	}
-
-	return true
-}
+func sameKey(a, b resource.Entry) bool { return a.Key == b.Key }
 
 // markAll marks every scalar of v.
 func markAll(v *resource.Value) {

@@ -62,7 +62,8 @@ type Env struct {
 	Facts model.Facts
 	Log   *slog.Logger
 	Scope Scope
-	// RunEnv tells a muster that a command starts which run it belongs to.
+	// RunEnv tells a muster that a command starts which run it belongs to, and
+	// whether it may change anything.
 	RunEnv []string
 	// RunID names the run, for what is done once in each; empty outside of one.
 	RunID string
@@ -116,9 +117,13 @@ type ApplyAller[S Spec, P Provider] interface {
 }
 
 // Prober runs the commands that a manifest names as guards, at the resource's
-// turn, once, also in noop. It gives the state with the answers in it.
+// turn, once, also in noop: unless what comes before the resource is itself
+// only planned, for then nobody knows what they will say.
 type Prober[S Spec, T State, P Provider] interface {
-	Probe(ctx context.Context, env Env, p P, spec S, state T, refresh bool) (T, error)
+	// Asks says that what is to be done depends on what a command says.
+	Asks(spec S, state T, refresh bool) bool
+	// Probe gives the state with the answers in it. It is called when there is something to ask.
+	Probe(ctx context.Context, env Env, p P, spec S, state T) (T, error)
 }
 
 // Watcher calls wake with the name of a resource whenever the machine may have

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -285,7 +286,7 @@ func TestAStateSaysWhoseItIs(t *testing.T) {
 func TestNearest(t *testing.T) {
 	known := []string{"owner", "group", "mode", "content"}
 	for word, want := range map[string]string{"ownr": "owner", "onwer": "owner", "contents": "content", "xyz": "", "Mode": "mode"} {
-		if got := resource.Nearest(word, known); got != want {
+		if got := document.Nearest(word, known); got != want {
 			t.Errorf("%s: got %q, want %q", word, got, want)
 		}
 	}

@@ -1,10 +1,13 @@
 package resource
 
 import (
-	"encoding"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
 )
 
 // Property is one property of a type, read off its field: what manifests,
@@ -34,35 +37,19 @@ func propertiesOf(spec Spec) []Property {
 		panic(fmt.Sprintf("a spec must be a pointer to a struct, not %T", spec))
 	}
 
-	return fieldProperties(t.Elem(), nil, false)
-}
-
-func fieldProperties(t reflect.Type, at []int, common bool) []Property {
-	var out []Property
-	for i := range t.NumField() {
-		f := t.Field(i)
-		index := append(append([]int{}, at...), i)
-		if f.Anonymous && f.Type.Kind() == reflect.Struct {
-			out = append(out, fieldProperties(f.Type, index, true)...)
-			continue
-		}
-		key, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if !f.IsExported() || key == "" || key == "-" {
-			continue
-		}
-		out = append(out, propertyOf(f, key, index, common))
+	fields := document.Fields(t.Elem())
+	out := make([]Property, len(fields))
+	for i, f := range fields {
+		out[i] = propertyOf(f)
 	}
 
 	return out
 }
 
-func propertyOf(f reflect.StructField, key string, index []int, common bool) Property {
-	p := Property{Sensitive: f.Tag.Get("sensitive") == "true", Key: key, Help: f.Tag.Get("jsonschema_description"), Common: common, index: index, GoType: f.Type}
+func propertyOf(f document.Field) Property {
+	p := Property{Key: f.Key, Aliases: f.Aliases, Help: f.Tag.Get("jsonschema_description"), Sensitive: f.Tag.Get("sensitive") == "true", Common: f.Embedded, GoType: f.Type, index: f.Index}
 	if p.GoType.Kind() == reflect.Pointer {
 		p.GoType = p.GoType.Elem()
-	}
-	if alias := f.Tag.Get("alias"); alias != "" {
-		p.Aliases = strings.Split(alias, ",")
 	}
 	for part := range strings.SplitSeq(f.Tag.Get("jsonschema"), ",") {
 		name, value, _ := strings.Cut(part, "=")
@@ -82,20 +69,25 @@ func (p Property) Field(spec Spec) reflect.Value {
 	return reflect.ValueOf(spec).Elem().FieldByIndex(p.index)
 }
 
-// find gives the property of a key or alias.
-func find(properties []Property, key string) (Property, bool) {
-	for _, p := range properties {
-		if p.Key == key {
+// Property finds a property of the type by its key or an alias.
+func (t *Type) Property(key string) (Property, bool) {
+	for _, p := range t.properties {
+		if p.Key == key || slices.Contains(p.Aliases, key) {
 			return p, true
-		}
-		for _, a := range p.Aliases {
-			if a == key {
-				return p, true
-			}
 		}
 	}
 
 	return Property{}, false
+}
+
+// UnknownProperty is the problem of a key that is no property of the type.
+func (t *Type) UnknownProperty(key string, pos model.Position) model.Problem {
+	keys := make([]string, len(t.properties))
+	for i := range t.properties {
+		keys[i] = t.properties[i].Key
+	}
+
+	return document.Unknown(pos, "property", key, " of "+t.Name, keys)
 }
 
 // newOf makes a T, which is a pointer to a struct.
@@ -108,5 +100,3 @@ func newOf[T any]() T {
 
 	return reflect.New(t.Elem()).Interface().(T)
 }
-
-var textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()

@@ -27,7 +27,8 @@ type Type struct {
 	Stale     func(state State) bool
 	StatusAll func(ctx context.Context, env Env, p Provider, specs []Spec) ([]State, []error)
 	ApplyAll  func(ctx context.Context, env Env, p Provider, specs []Spec, plans []Plan) ([]Outcome, error)
-	Probe     func(ctx context.Context, env Env, p Provider, spec Spec, state State, refresh bool) (State, error)
+	Asks      func(spec Spec, state State, refresh bool) bool
+	Probe     func(ctx context.Context, env Env, p Provider, spec Spec, state State) (State, error)
 	Watch     func(ctx context.Context, env Env, specs []Spec, ready func(), wake func(name string)) error
 	Relations func(spec Spec) Relations
 	Outputs   func(spec Spec, state State, outcome Outcome) map[string]any
@@ -130,8 +131,9 @@ func adaptLooks[S Spec, T State, P Provider](t *Type, c Contract[S, T, P]) {
 		}
 	}
 	if v, ok := c.(Prober[S, T, P]); ok {
-		t.Probe = func(ctx context.Context, env Env, p Provider, spec Spec, state State, refresh bool) (State, error) {
-			probed, err := v.Probe(ctx, env, p.(P), spec.(S), state.(T), refresh)
+		t.Asks = func(spec Spec, state State, refresh bool) bool { return v.Asks(spec.(S), state.(T), refresh) }
+		t.Probe = func(ctx context.Context, env Env, p Provider, spec Spec, state State) (State, error) {
+			probed, err := v.Probe(ctx, env, p.(P), spec.(S), state.(T))
 			if err != nil {
 				return nil, err
 			}

@@ -21,7 +21,7 @@ type room struct {
 }
 
 // contract is what a type, the engine and the manifest may know of muster.
-var contract = []string{"model", "resources/host/...", "resources/resource"}
+var contract = []string{"model", "resources/document", "resources/host/...", "resources/resource"}
 
 // typeFolders are the resource types.
 var typeFolders = []string{"archive", "exec", "file", "pkg", "scaffold", "service", "apply"}
@@ -31,8 +31,9 @@ var typeFolders = []string{"archive", "exec", "file", "pkg", "scaffold", "servic
 func rooms() []room {
 	all := []room{
 		{folder: "model"},
-		{folder: "resources/host", may: []string{"model"}},
-		{folder: "resources/resource", may: []string{"model", "resources/host/..."}},
+		{folder: "resources/document", may: []string{"model"}},
+		{folder: "resources/host", may: []string{"model", "resources/document"}},
+		{folder: "resources/resource", may: []string{"model", "resources/document", "resources/host/..."}},
 		{folder: "resources/engine", may: contract},
 		{folder: "resources/manifest", may: contract, tests: []string{"resources/..."}},
 		{folder: "kvstore", may: []string{"model"}},

@@ -243,13 +243,13 @@ func TestConfigurationIsDocumented(t *testing.T) {
 	section := markdown.Section(page, "## Configuration")
 	var want []string
 	for f := range reflect.TypeFor[agent.Config]().Fields() {
-		key := f.Tag.Get("yaml")
+		key := f.Tag.Get("json")
 		if f.Type.Kind() != reflect.Struct {
 			want = append(want, key)
 			continue
 		}
 		for inner := range f.Type.Fields() {
-			want = append(want, key+"."+inner.Tag.Get("yaml"))
+			want = append(want, key+"."+inner.Tag.Get("json"))
 		}
 	}
 	if got := markdown.Rows(section); !slices.Equal(got, want) {

@@ -39,19 +39,13 @@ type Option func(*Server)
 // those of the harness.
 func WithConfig(text string) Option { return func(s *Server) { s.config = text } }
 
-// WithStore keeps the data in dir instead of a directory of the test.
-func WithStore(dir string) Option { return func(s *Server) { s.store = dir } }
-
 // Start runs a server until the test ends. It fails the test when the server
 // does not come up.
 func Start(tb testing.TB, opts ...Option) *Server {
 	tb.Helper()
-	s := &Server{port: server.RANDOM_PORT}
+	s := &Server{port: server.RANDOM_PORT, store: tb.TempDir()}
 	for _, opt := range opts {
 		opt(s)
-	}
-	if s.store == "" {
-		s.store = tb.TempDir()
 	}
 	s.Start(tb)
 	tb.Cleanup(s.Stop)

@@ -85,8 +85,8 @@ func (s *subject) expected(plan resource.Plan, err error) bool {
 func (s *subject) state(t testing.TB, refresh bool) (resource.State, error) {
 	t.Helper()
 	state, err := s.typ.Status(t.Context(), s.env, s.provider, s.spec)
-	if err == nil && s.typ.Probe != nil {
-		state, err = s.typ.Probe(t.Context(), s.env, s.provider, s.spec, state, refresh)
+	if err == nil && s.typ.Probe != nil && s.typ.Asks(s.spec, state, refresh) {
+		state, err = s.typ.Probe(t.Context(), s.env, s.provider, s.spec, state)
 	}
 
 	return state, err

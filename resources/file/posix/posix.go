@@ -64,7 +64,8 @@ func (Provider) Status(ctx context.Context, env resource.Env, path string, check
 	case entry.Kind == host.Other:
 		state.Metadata.Extended = map[string]any{"special": true}
 	case entry.Kind == host.File && checksum:
-		if state.Metadata.Checksum, err = env.Host.DigestEntry(ctx, entry); err != nil {
+		state.Metadata.Checksum, err = env.Host.DigestEntry(ctx, entry)
+		if state.Unreadable = err; err != nil && !errors.Is(err, fs.ErrPermission) {
 			return nil, fmt.Errorf("could not read the file: %w", err)
 		}
 	}

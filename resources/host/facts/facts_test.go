@@ -116,7 +116,7 @@ func TestBrokenFactFilesAreToldAndLeftOut(t *testing.T) {
 	if found["good"] != true || found["hostname"] == nil {
 		t.Errorf("the good ones are missing: %v, %v", found["good"], found["hostname"])
 	}
-	want := []string{dir + "/facts.json:2:3: ", dir + "/facts.d/a.yaml:2: ", dir + "/facts.d/dir.yaml: is not a fact file", dir + "/facts.d/large.json: is not a fact file"}
+	want := []string{dir + "/facts.json:2:3: ", dir + "/facts.d/a.yaml:2:5: ", dir + "/facts.d/dir.yaml: is not a fact file", dir + "/facts.d/large.json: is not a fact file"}
 	if len(errs) != len(want) {
 		t.Fatalf("the errors are %v", errs)
 	}

@@ -21,6 +21,7 @@ func TestParse(t *testing.T) {
 		"times":                  {"f.yaml", "day: 2024-05-06\nat: 2024-05-06T07:08:09Z\n", map[string]any{"day": "2024-05-06", "at": "2024-05-06T07:08:09Z"}},
 		"large numbers":          {"f.yaml", "n: 18446744073709551615\n", map[string]any{"n": float64(1 << 64)}},
 		"an alias":               {"f.yml", "a: &x {k: 1}\nb: *x\n", map[string]any{"a": map[string]any{"k": 1.0}, "b": map[string]any{"k": 1.0}}},
+		"a number that is none":  {"f.yaml", "a: [.nan, 0644, 0x1F, True]\n", map[string]any{"a": []any{".nan", "0644", "0x1F", true}}},
 		"empty json":             {"f.json", " \n", map[string]any{}},
 		"empty yaml":             {"f.yaml", "# nothing yet\n", map[string]any{}},
 		"json null":              {"f.json", "null\n", map[string]any{}},
@@ -39,20 +40,21 @@ func TestParseErrorsHaveTheirPlace(t *testing.T) {
 		bomb += name + ": &" + name + " [" + strings.Repeat("*"+before+",", 9) + "]\n"
 	}
 	for name, c := range map[string]struct{ file, text, want string }{
-		"json syntax":           {"d/f.json", "{\n  \"a\": 1,\n  b\n}", "d/f.json:3:3: invalid JSON: "},
-		"json cut short":        {"f.json", "{\n\"a\": 1", "f.json:2:7: invalid JSON: "},
-		"json with more":        {"f.json", "{}\n  {}", "f.json:2:3: there is more after the end of the facts"},
-		"json list":             {"f.json", "[1]", "f.json:1:1: facts must be a mapping (write them as name: value)"},
-		"yaml syntax":           {"f.yaml", "a: 1\nb: [1\n", "f.yaml:2: invalid YAML: "},
-		"yaml in line one":      {"f.yaml", "[", "f.yaml:1: invalid YAML: "},
-		"yaml indented wrong":   {"f.yaml", "a:\n  b: 1\n c: 2\n", "f.yaml:3: invalid YAML: "},
-		"yaml key twice":        {"f.yaml", "a: 1\nb: 2\na: 3\n", "f.yaml:3: invalid YAML: mapping key \"a\" already defined at line 1"},
-		"yaml tab":              {"f.yaml", "a:\n\tb: 1\n", "f.yaml:2: invalid YAML: "},
-		"yaml scalar":           {"f.yaml", "text", "f.yaml:1:1: facts must be a mapping"},
-		"two documents":         {"f.yaml", "a: 1\n---\nb: 1\n", "f.yaml:2:1: there is a second document"},
-		"a broken second one":   {"f.yaml", "a: 1\n---\nb: [\n", "f.yaml:"},
-		"a number that is none": {"f.yaml", "a:\n  b: [.nan]\n", "f.yaml: a: b: the number NaN is not finite"},
-		"an alias bomb":         {"f.yaml", bomb, "f.yaml:1: invalid YAML: document contains excessive aliasing"},
+		"json syntax":         {"d/f.json", "{\n  \"a\": 1,\n  b\n}", "d/f.json:3:3: invalid JSON: "},
+		"json cut short":      {"f.json", "{\n\"a\": 1", "f.json:2:6: invalid JSON: unexpected end"},
+		"json with more":      {"f.json", "{}\n  {}", "f.json:2:3: invalid JSON: invalid character '{' after top-level value"},
+		"json list":           {"f.json", "[1]", "f.json:1:1: facts must be a mapping, not a list (write them as name: value)"},
+		"yaml syntax":         {"f.yaml", "a: 1\nb: [1\n", "f.yaml:2:1: invalid YAML: "},
+		"yaml in line one":    {"f.yaml", "[", "f.yaml:1:1: invalid YAML: "},
+		"yaml indented wrong": {"f.yaml", "a:\n  b: 1\n c: 2\n", "f.yaml:3:2: invalid YAML: "},
+		"yaml key twice":      {"f.yaml", "a: 1\nb: 2\na: 3\n", "f.yaml:3:1: the key `a` is there twice, first at f.yaml:1:1 (keep one of them)"},
+		"yaml tab":            {"f.yaml", "a:\n\tb: 1\n", "f.yaml:2:1: a tab cannot indent"},
+		"yaml scalar":         {"f.yaml", "text", "f.yaml:1:1: facts must be a mapping"},
+		"two documents":       {"f.yaml", "a: 1\n---\nb: 1\n", "f.yaml:2:1: a second document begins here"},
+		"a broken second one": {"f.yaml", "a: 1\n---\nb: [\n", "f.yaml:"},
+		"yaml in json":        {"f.json", "a: 1\n", "f.json:1:1: invalid JSON: "},
+		"a number too large":  {"f.json", "{\"a\": 1e999}", "f.json: json: cannot unmarshal number 1e999"},
+		"an alias bomb":       {"f.yaml", bomb, "f.yaml:1:18: the aliases of the document stand for too much"},
 	} {
 		_, err := Parse(c.file, []byte(c.text))
 		var p model.Problem

@@ -1,4 +1,4 @@
-package manifest
+package document
 
 import (
 	"bytes"
@@ -8,7 +8,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/resource"
 )
 
 // jsonReader makes values of JSON. It has a parser of its own because YAML
@@ -23,7 +22,7 @@ type jsonReader struct {
 }
 
 // readJSON reads a document that is known to be valid JSON.
-func readJSON(name string, data []byte) (resource.Value, model.Problems) {
+func readJSON(name string, data []byte) (Value, model.Problems) {
 	r := jsonReader{name: name, data: data, line: 1, dec: json.NewDecoder(bytes.NewReader(data))}
 	r.dec.UseNumber()
 	v, err := r.value(0)
@@ -50,8 +49,8 @@ func (r *jsonReader) position() model.Position {
 	return model.Position{File: r.name, Line: r.line, Column: utf8.RuneCount(r.data[r.lineStart:at]) + 1}
 }
 
-func (r *jsonReader) value(depth int) (resource.Value, error) {
-	v := resource.Value{Pos: r.position()}
+func (r *jsonReader) value(depth int) (Value, error) {
+	v := Value{Pos: r.position()}
 	if depth > maxDepth {
 		return v, fmt.Errorf("nested deeper than %d levels", maxDepth)
 	}
@@ -62,11 +61,11 @@ func (r *jsonReader) value(depth int) (resource.Value, error) {
 	switch t := token.(type) {
 	case nil:
 	case bool:
-		v.Kind, v.Text = resource.Bool, fmt.Sprint(t)
+		v.Kind, v.Text = Bool, fmt.Sprint(t)
 	case json.Number:
-		v.Kind, v.Text = resource.Number, t.String()
+		v.Kind, v.Text = Number, t.String()
 	case string:
-		v.Kind, v.Text = resource.String, t
+		v.Kind, v.Text = String, t
 		r.checkString(v.Pos, t)
 	case json.Delim:
 		if t == '{' {
@@ -85,8 +84,8 @@ func (r *jsonReader) checkString(pos model.Position, s string) {
 	}
 }
 
-func (r *jsonReader) array(v resource.Value, depth int) (resource.Value, error) {
-	v.Kind = resource.List
+func (r *jsonReader) array(v Value, depth int) (Value, error) {
+	v.Kind = List
 	for r.dec.More() {
 		item, err := r.value(depth + 1)
 		if err != nil {
@@ -99,11 +98,11 @@ func (r *jsonReader) array(v resource.Value, depth int) (resource.Value, error) 
 	return v, err
 }
 
-func (r *jsonReader) object(v resource.Value, depth int) (resource.Value, error) {
-	v.Kind = resource.Map
+func (r *jsonReader) object(v Value, depth int) (Value, error) {
+	v.Kind = Map
 	keys := keySet{entries: &v.Entries}
 	for r.dec.More() {
-		e := resource.Entry{Pos: r.position()}
+		e := Entry{Pos: r.position()}
 		token, err := r.dec.Token()
 		if err != nil {
 			return v, err

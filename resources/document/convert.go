@@ -1,4 +1,4 @@
-package manifest
+package document
 
 import (
 	"encoding/base64"
@@ -8,7 +8,6 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/resource"
 )
 
 const (
@@ -43,8 +42,8 @@ func (c *converter) stop(n *yaml.Node, hint, format string, args ...any) {
 	c.problems.Add(c.pos(n), hint, format, args...)
 }
 
-func (c *converter) value(n *yaml.Node, depth int) resource.Value {
-	v := resource.Value{Pos: c.pos(n)}
+func (c *converter) value(n *yaml.Node, depth int) Value {
+	v := Value{Pos: c.pos(n)}
 	switch {
 	case c.stopped:
 		return v
@@ -88,10 +87,10 @@ func (c *converter) withinBudget(n *yaml.Node) bool {
 	return false
 }
 
-func (c *converter) alias(n *yaml.Node, depth int) resource.Value {
+func (c *converter) alias(n *yaml.Node, depth int) Value {
 	if c.open[n.Alias] {
 		c.problems.Add(c.pos(n), "", "the alias `*%s` stands inside of what it names", n.Value)
-		return resource.Value{Pos: c.pos(n)}
+		return Value{Pos: c.pos(n)}
 	}
 	c.aliases++
 	defer func() { c.aliases-- }()
@@ -99,27 +98,27 @@ func (c *converter) alias(n *yaml.Node, depth int) resource.Value {
 	return c.value(n.Alias, depth)
 }
 
-func (c *converter) list(v *resource.Value, n *yaml.Node, depth int) {
-	v.Kind = resource.List
+func (c *converter) list(v *Value, n *yaml.Node, depth int) {
+	v.Kind = List
 	if n.Tag != "!!seq" {
 		c.badTag(n)
 	}
-	v.Items = make([]resource.Value, len(n.Content))
+	v.Items = make([]Value, len(n.Content))
 	for i, item := range n.Content {
 		v.Items[i] = c.value(item, depth+1)
 	}
 }
 
-func (c *converter) scalar(v *resource.Value, n *yaml.Node) {
-	v.Kind, v.Text = resource.String, n.Value
+func (c *converter) scalar(v *Value, n *yaml.Node) {
+	v.Kind, v.Text = String, n.Value
 	tagged := n.Style&yaml.TaggedStyle != 0
 	switch n.Tag {
 	case "!!null":
-		v.Kind, v.Text = resource.Null, ""
+		v.Kind, v.Text = Null, ""
 	case "!!bool":
-		v.Kind = resource.Bool
+		v.Kind = Bool
 	case "!!int", "!!float":
-		v.Kind = resource.Number
+		v.Kind = Number
 	case "!!str", "!!timestamp", "!!merge":
 	case "!!binary":
 		c.binary(v, n)
@@ -150,7 +149,7 @@ func tagFits(tag, text string) bool {
 	return err == nil
 }
 
-func (c *converter) binary(v *resource.Value, n *yaml.Node) {
+func (c *converter) binary(v *Value, n *yaml.Node) {
 	raw, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(n.Value), ""))
 	if err != nil {
 		c.problems.Add(v.Pos, "", "`!!binary` does not hold base64: %v", err)

@@ -1,4 +1,4 @@
-package manifest
+package document
 
 import (
 	"bytes"
@@ -17,11 +17,11 @@ func syntaxProblem(name string, data []byte, err error) model.Problem {
 	line, message := parserLine(err)
 	read := data[:readUntilError(data)]
 	offset := max(len(bytes.TrimRight(read, " \t\r\n"))-1, 0)
-	at := positionAt(name, data, offset)
+	at := PositionAt(name, data, offset)
 	switch {
 	case strings.HasPrefix(message, "unknown anchor"):
 		if i := strings.Index(string(data), "*"+quoted(message)); i >= 0 {
-			at = positionAt(name, data, i)
+			at = PositionAt(name, data, i)
 		}
 		return model.Problem{Pos: at, Message: "unknown alias `*" + quoted(message) + "`", Hint: "name it before with `&" + quoted(message) + "`, or quote a text that begins with `*`"}
 	case strings.Contains(message, "unexpected end of stream"), strings.Contains(message, "unexpected document indicator"):
@@ -29,11 +29,11 @@ func syntaxProblem(name string, data []byte, err error) model.Problem {
 		return model.Problem{Pos: at, Message: "the quote that is opened here is never closed", Hint: "close it, or put the text into a block: `key: |`"}
 	case message == "mapping values are not allowed in this context":
 		if i := bytes.LastIndexByte(data[:offset], ':'); i >= 0 {
-			at = positionAt(name, data, i)
+			at = PositionAt(name, data, i)
 		}
 		return model.Problem{Pos: at, Message: "a `:` cannot stand here", Hint: "quote the text that holds it, or check the indentation"}
 	case strings.Contains(message, "tab character"):
-		at = positionAt(name, data, max(bytes.LastIndexByte(read, '\t'), 0))
+		at = PositionAt(name, data, max(bytes.LastIndexByte(read, '\t'), 0))
 		return model.Problem{Pos: at, Message: "a tab cannot indent", Hint: "use spaces; for a text that begins with a tab give the block its indentation: `|2`"}
 	case message == "could not find expected ':'" && line > 0:
 		at.Line = line

@@ -1,22 +1,19 @@
-package manifest
+package document
 
 import (
 	"gopkg.in/yaml.v3"
-
-	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/resource"
 )
 
 // keySet finds out which keys a mapping has already: by looking for small
 // mappings, which nearly all are, and by an index for large ones.
 type keySet struct {
-	entries *[]resource.Entry
+	entries *[]Entry
 	index   map[string]int
 }
 
 const indexedKeys = 12
 
-func (s *keySet) find(key string) (resource.Entry, bool) {
+func (s *keySet) find(key string) (Entry, bool) {
 	if s.index == nil && len(*s.entries) >= indexedKeys {
 		s.index = make(map[string]int, 4*indexedKeys)
 		for i, e := range *s.entries {
@@ -26,7 +23,7 @@ func (s *keySet) find(key string) (resource.Entry, bool) {
 	if s.index != nil {
 		i, ok := s.index[key]
 		if !ok {
-			return resource.Entry{}, false
+			return Entry{}, false
 		}
 		return (*s.entries)[i], true
 	}
@@ -36,22 +33,22 @@ func (s *keySet) find(key string) (resource.Entry, bool) {
 		}
 	}
 
-	return resource.Entry{}, false
+	return Entry{}, false
 }
 
-func (s *keySet) add(e resource.Entry) {
+func (s *keySet) add(e Entry) {
 	*s.entries = append(*s.entries, e)
 	if s.index != nil {
 		s.index[e.Key] = len(*s.entries) - 1
 	}
 }
 
-func (c *converter) mapping(v *resource.Value, n *yaml.Node, depth int) {
-	v.Kind = resource.Map
+func (c *converter) mapping(v *Value, n *yaml.Node, depth int) {
+	v.Kind = Map
 	if n.Tag != "!!map" {
 		c.badTag(n)
 	}
-	v.Entries = make([]resource.Entry, 0, len(n.Content)/2)
+	v.Entries = make([]Entry, 0, len(n.Content)/2)
 	keys := keySet{entries: &v.Entries}
 	var merges []*yaml.Node
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -63,7 +60,7 @@ func (c *converter) mapping(v *resource.Value, n *yaml.Node, depth int) {
 		if !ok {
 			continue
 		}
-		e := resource.Entry{Key: key, Pos: c.pos(n.Content[i]), Value: c.value(n.Content[i+1], depth+1)}
+		e := Entry{Key: key, Pos: c.pos(n.Content[i]), Value: c.value(n.Content[i+1], depth+1)}
 		if first, twice := keys.find(key); twice {
 			c.problems.Add(e.Pos, "keep one of them", "the key `%s` is there twice, first at %s", key, first.Pos)
 			continue
@@ -79,12 +76,12 @@ func (c *converter) mapping(v *resource.Value, n *yaml.Node, depth int) {
 // several mappings the earlier wins.
 func (c *converter) merge(keys *keySet, n *yaml.Node, depth int) {
 	v := c.value(n, depth)
-	sources := []resource.Value{v}
-	if v.Kind == resource.List {
+	sources := []Value{v}
+	if v.Kind == List {
 		sources = v.Items
 	}
 	for _, source := range sources {
-		if source.Kind != resource.Map {
+		if source.Kind != Map {
 			if !c.stopped {
 				c.problems.Add(c.pos(n), "write `<<: *anchor`", "`<<` takes a mapping or a list of mappings, not %s", source.Kind)
 			}
@@ -103,7 +100,7 @@ func (c *converter) key(n *yaml.Node) (string, bool) {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}
-	var v resource.Value
+	var v Value
 	switch {
 	case n.Kind == yaml.MappingNode && n.Style&yaml.FlowStyle != 0:
 		c.problems.Add(at, "an expression that begins with a brace must be quoted: \"{{ … }}\"", "a key must be text, not a mapping")
@@ -118,12 +115,4 @@ func (c *converter) key(n *yaml.Node) (string, bool) {
 	}
 
 	return "", false
-}
-
-// problemAt makes problems of one.
-func problemAt(pos model.Position, hint, format string, args ...any) model.Problems {
-	var out model.Problems
-	out.Add(pos, hint, format, args...)
-
-	return out
 }

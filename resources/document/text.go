@@ -1,7 +1,8 @@
-package manifest
+package document
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"unicode/utf8"
 
@@ -26,7 +27,7 @@ func checkText(name string, data []byte, isJSON bool) (breaks bool, problem *mod
 		r, size := utf8.DecodeRune(data[i:])
 		message, hint := textProblem(data, i, r, size)
 		if message != "" && (!isJSON || i == 0 || size == 1 && r == utf8.RuneError) {
-			return breaks, &model.Problem{Pos: positionAt(name, data, i), Message: message, Hint: hint}
+			return breaks, &model.Problem{Pos: PositionAt(name, data, i), Message: message, Hint: hint}
 		}
 		breaks = breaks || strings.ContainsRune(yaml11Breaks, r)
 		i += size
@@ -41,35 +42,27 @@ func textProblem(data []byte, i int, r rune, size int) (message, hint string) {
 		return "the document is not UTF-8, it begins as UTF-16 does", "save it as UTF-8"
 	case i == 0 && r == '\ufeff':
 		return "the document begins with a byte order mark", "save it as UTF-8 without a byte order mark"
-	case i == 0 && bytes.HasPrefix(data, gzipMagic):
+	case i == 0 && bytes.HasPrefix(data, []byte{0x1f, 0x8b}):
 		return "the document is a gzip archive, not text", "a bundle is taken from a path, obj:// or http(s)://"
 	case r == utf8.RuneError && size == 1:
-		return "the byte " + hexByte(data[i]) + " is not valid UTF-8", "save the document as UTF-8, or write bytes as `!!binary` with base64"
+		return fmt.Sprintf("the byte %#02x is not valid UTF-8", data[i]), "save the document as UTF-8, or write bytes as `!!binary` with base64"
 	case r < ' ' || r == 0x7f || (r > 0x7f && r < 0xa0 && r != 0x85) || r == 0xfffe || r == 0xffff:
-		return "the control character " + hexRune(r) + " cannot stand in a document", "write it as an escape in double quotes: \"" + escapeRune(r) + "\""
+		return fmt.Sprintf("the control character %U cannot stand in a document", r), "write it as an escape in double quotes: \"" + escapeRune(r) + "\""
 	default:
 		return "", ""
 	}
 }
 
-const hexDigits = "0123456789abcdef"
-
-func hexByte(b byte) string { return "0x" + string([]byte{hexDigits[b>>4], hexDigits[b&15]}) }
-
-func hexRune(r rune) string {
-	return "U+" + strings.ToUpper(string([]byte{hexDigits[r>>12&15], hexDigits[r>>8&15], hexDigits[r>>4&15], hexDigits[r&15]}))
-}
-
 func escapeRune(r rune) string {
 	if r < 0x100 {
-		return `\x` + hexByte(byte(r))[2:]
+		return fmt.Sprintf(`\x%02x`, r)
 	}
 
-	return `\u` + hexRune(r)[2:]
+	return fmt.Sprintf(`\u%04x`, r)
 }
 
-// positionAt gives the line and column of a byte offset. Columns count characters.
-func positionAt(name string, data []byte, offset int) model.Position {
+// PositionAt gives the line and column of a byte offset. Columns count characters.
+func PositionAt(name string, data []byte, offset int) model.Position {
 	before := data[:min(offset, len(data))]
 	start := bytes.LastIndexByte(before, '\n') + 1
 

@@ -1,4 +1,4 @@
-package manifest
+package document
 
 import (
 	"bytes"
@@ -30,7 +30,7 @@ func checkMarks(name string, data []byte) model.Problems {
 		block = -1
 		total += countMarks(line)
 		if total > maxMarks {
-			return problemAt(model.Position{File: name}, "split it, or deliver large files beside the manifest, as source, in a bundle",
+			return model.ProblemAt(model.Position{File: name}, "split it, or deliver large files beside the manifest, as source, in a bundle",
 				"the document seems to hold more than the %d values that are allowed", maxMarks)
 		}
 		if opensBlock.Match(text) {

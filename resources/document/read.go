@@ -1,4 +1,4 @@
-package manifest
+package document
 
 import (
 	"bytes"
@@ -6,27 +6,28 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"regexp"
 	"strings"
 
 	"gopkg.in/yaml.v3"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/resource"
 )
 
-// DefaultMaxBytes is the largest document that is parsed, unless told otherwise.
-const DefaultMaxBytes = 16 << 20
-
-// read makes a value of a document in YAML or JSON.
-func read(name string, data []byte, limit int64) (resource.Value, model.Problems) {
-	var none resource.Value
+// Read makes a value of a document in YAML or JSON; one whose name ends in .json
+// must be JSON. name is what its places are called. A document that holds
+// nothing is Null. Where there are problems the value is what can be told of the
+// rest: keys that are there twice, for one, do not hide what else is wrong.
+func Read(name string, data []byte, limit int64) (Value, model.Problems) {
+	var none Value
 	if int64(len(data)) > limit {
-		return none, problemAt(model.Position{File: name}, "deliver large files beside the manifest, as source, in a bundle",
+		return none, model.ProblemAt(model.Position{File: name}, "deliver large files beside the manifest, as source, in a bundle",
 			"the document has %d bytes, more than the %d that are allowed", len(data), limit)
 	}
 	trimmed := bytes.TrimLeft(data, " \t\r\n")
-	isJSON := len(trimmed) > 0 && trimmed[0] == '{' && json.Valid(data)
+	named := filepath.Ext(name) == ".json" && len(trimmed) > 0
+	isJSON := (named || len(trimmed) > 0 && trimmed[0] == '{') && json.Valid(data)
 	breaks, problem := checkText(name, data, isJSON)
 	if problem != nil {
 		return none, model.Problems{*problem}
@@ -34,8 +35,11 @@ func read(name string, data []byte, limit int64) (resource.Value, model.Problems
 	if problems := checkMarks(name, data); problems != nil {
 		return none, problems
 	}
-	if isJSON {
+	switch {
+	case isJSON:
 		return readJSON(name, data)
+	case named:
+		return none, brokenJSON(name, data)
 	}
 	c := converter{name: name}
 	if breaks {
@@ -45,8 +49,8 @@ func read(name string, data []byte, limit int64) (resource.Value, model.Problems
 	if problems != nil && looksLikeJSON.Match(data) {
 		return none, brokenJSON(name, data)
 	}
-	if problems != nil {
-		return none, problems
+	if problems != nil || node == nil {
+		return Value{Pos: model.Position{File: name, Line: 1, Column: 1}}, problems
 	}
 	v := c.value(node, 0)
 
@@ -61,35 +65,35 @@ func brokenJSON(name string, data []byte) model.Problems {
 	err := json.Unmarshal(data, &json.RawMessage{})
 	at := model.Position{File: name, Line: 1, Column: 1}
 	if syntax := (&json.SyntaxError{}); errors.As(err, &syntax) {
-		at = positionAt(name, data, max(int(syntax.Offset)-1, 0))
+		at = PositionAt(name, data, max(int(syntax.Offset)-1, 0))
 	}
 
-	return problemAt(at, "", "invalid JSON: %v", err)
+	return model.ProblemAt(at, "", "invalid JSON: %v", err)
 }
 
-// readNode parses the one YAML document that data must hold.
+// readNode parses the one YAML document that data may hold, nil when it is empty.
 func readNode(name string, data []byte) (*yaml.Node, model.Problems) {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var first, second yaml.Node
 	switch err := decodeNode(dec, &first); {
-	case errors.Is(err, io.EOF), err == nil && isNothing(&first):
-		return nil, problemAt(model.Position{File: name, Line: 1, Column: 1}, "", "the document is empty")
+	case errors.Is(err, io.EOF):
+		return nil, nil
 	case err != nil:
 		return nil, model.Problems{syntaxProblem(name, data, err)}
 	}
 	switch err := decodeNode(dec, &second); {
 	case err == nil:
-		return nil, problemAt(model.Position{File: name, Line: second.Line, Column: second.Column}, "give each manifest a file of its own",
+		return nil, model.ProblemAt(model.Position{File: name, Line: second.Line, Column: second.Column}, "give each document a file of its own",
 			"a second document begins here")
 	case !errors.Is(err, io.EOF):
 		return nil, model.Problems{syntaxProblem(name, data, err)}
 	}
 
-	return first.Content[0], nil
-}
+	if len(first.Content) == 0 {
+		return nil, nil
+	}
 
-func isNothing(n *yaml.Node) bool {
-	return len(n.Content) == 0 || n.Content[0].Kind == yaml.ScalarNode && n.Content[0].Tag == "!!null"
+	return first.Content[0], nil
 }
 
 // decodeNode is Decode without its panics: the parser has some for input it

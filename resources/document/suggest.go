@@ -1,7 +1,7 @@
-package resource
+package document
 
-// didYouMean gives the hint for an unknown word, empty when nothing is near.
-func didYouMean(word string, known []string) string {
+// DidYouMean gives the hint for an unknown word, empty when nothing is near.
+func DidYouMean(word string, known []string) string {
 	if near := Nearest(word, known); near != "" {
 		return "did you mean `" + near + "`?"
 	}

@@ -1,0 +1,39 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"sync"
+	"syscall"
+)
+
+// output is standard output that remembers its first error, so that a command
+// whose words nobody got does not end as if all was well, whatever printed them.
+type output struct {
+	io.Writer
+	mu  sync.Mutex
+	err error
+}
+
+// Write writes b.
+func (o *output) Write(b []byte) (int, error) {
+	n, err := o.Writer.Write(b)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.err == nil {
+		o.err = err
+	}
+
+	return n, err
+}
+
+// failure gives the first error. That a reader left is none: it has what it wanted.
+func (o *output) failure() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if errors.Is(o.err, syscall.EPIPE) {
+		return nil
+	}
+
+	return o.err
+}

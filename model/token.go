@@ -1,0 +1,15 @@
+package model
+
+// IsToken says that s can stand as one token in a subject or a key: letters,
+// digits, - and _, at least one.
+func IsToken(s string) bool {
+	for _, r := range []byte(s) {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '-', r == '_':
+		default:
+			return false
+		}
+	}
+
+	return s != ""
+}

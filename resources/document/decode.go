@@ -1,0 +1,236 @@
+package document
+
+import (
+	"encoding"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// Decoder decodes values into fields. It is strict, and goes on after a problem.
+// The zero value is ready to use.
+type Decoder struct {
+	Problems model.Problems
+	// Secrets are the secret values that were decoded.
+	Secrets []model.Secret
+	// Places are where the values stand, by path (nats.servers.0) with the
+	// keys as written, where the map is made.
+	Places map[string]model.Position
+}
+
+// Document decodes a whole document into a struct, by the json and alias tags of
+// its fields. What is not given keeps its value.
+func (d *Decoder) Document(v Value, target any) {
+	switch v.Kind {
+	case Map:
+		d.structure(reflect.ValueOf(target).Elem(), "", v)
+	case Null:
+	default:
+		d.Problems.Add(v.Pos, "", "the document must be a mapping, not %s", v.Kind)
+	}
+}
+
+// Into decodes v into a field, which key names. Null leaves it: it means not set.
+func (d *Decoder) Into(f reflect.Value, key string, v Value) {
+	if v.Kind == Null {
+		return
+	}
+	if v.Secret && len(v.Text) > 0 {
+		d.Secrets = append(d.Secrets, model.NewSecret(v.Text))
+	}
+	if f.Kind() == reflect.Pointer {
+		f.Set(reflect.New(f.Type().Elem()))
+		f = f.Elem()
+	}
+	if text, ok := f.Addr().Interface().(encoding.TextUnmarshaler); ok {
+		d.text(text, key, v)
+		return
+	}
+	switch f.Kind() {
+	case reflect.Slice:
+		d.list(f, key, v)
+	case reflect.Map:
+		d.mapping(f, key, v)
+	case reflect.Struct:
+		if v.Kind != Map {
+			d.mismatch(key, "a mapping", v)
+			return
+		}
+		d.structure(f, key, v)
+	case reflect.Interface:
+		d.gather(v)
+		f.Set(reflect.ValueOf(revealed(v.Plain())))
+	default:
+		d.scalar(f, key, v)
+	}
+}
+
+func (d *Decoder) text(f encoding.TextUnmarshaler, key string, v Value) {
+	if !v.IsScalar() {
+		d.mismatch(key, "a string", v)
+		return
+	}
+	if err := f.UnmarshalText([]byte(v.Text)); err != nil {
+		d.Problems.Add(v.Pos, "", "`%s`: %s", key, shown(v, err.Error()))
+	}
+}
+
+func (d *Decoder) scalar(f reflect.Value, key string, v Value) {
+	switch {
+	case !v.IsScalar():
+		d.mismatch(key, kindName(f.Kind()), v)
+	case f.Kind() == reflect.String:
+		f.SetString(v.Text)
+	case f.Kind() == reflect.Bool:
+		b, ok := parseBool(v.Text)
+		if !ok {
+			d.mismatch(key, "true or false", v)
+		}
+		f.SetBool(b)
+	case f.CanInt():
+		n, err := strconv.ParseInt(v.Text, 10, 64)
+		if err != nil || f.OverflowInt(n) {
+			d.mismatch(key, "a whole number", v)
+			return
+		}
+		f.SetInt(n)
+	default:
+		panic("unsupported kind " + f.Kind().String() + " of " + key)
+	}
+}
+
+// parseBool takes the booleans of YAML 1.1 too, because that is what older
+// manifests hold.
+func parseBool(text string) (yes, ok bool) {
+	switch strings.ToLower(text) {
+	case "true", "yes", "on":
+		return true, true
+	case "false", "no", "off":
+		return false, true
+	default:
+		return false, false
+	}
+}
+
+func (d *Decoder) list(f reflect.Value, key string, v Value) {
+	if v.Kind != List {
+		hint := ""
+		if v.IsScalar() {
+			hint = "write it as a list: [" + shown(v, v.Text) + "]"
+		}
+		d.Problems.Add(v.Pos, hint, "`%s` must be a list, not %s", key, v.Kind)
+		return
+	}
+	out := reflect.MakeSlice(f.Type(), len(v.Items), len(v.Items))
+	for i, item := range v.Items {
+		if d.Places != nil {
+			d.Places[key+"."+strconv.Itoa(i)] = item.Pos
+		}
+		if item.Kind == Null {
+			d.mismatch(key, "a list without empty items", item)
+			continue
+		}
+		d.Into(out.Index(i), key, item)
+	}
+	f.Set(out)
+}
+
+func (d *Decoder) mapping(f reflect.Value, key string, v Value) {
+	if v.Kind != Map {
+		d.mismatch(key, "a mapping", v)
+		return
+	}
+	out := reflect.MakeMapWithSize(f.Type(), len(v.Entries))
+	for _, e := range v.Entries {
+		item := reflect.New(f.Type().Elem()).Elem()
+		d.Into(item, key+"."+e.Key, e.Value)
+		out.SetMapIndex(reflect.ValueOf(e.Key), item)
+	}
+	f.Set(out)
+}
+
+// structure decodes a mapping into a struct; key is empty for the document.
+func (d *Decoder) structure(f reflect.Value, key string, v Value) {
+	fields := Fields(f.Type())
+	where, prefix := "", ""
+	if key != "" {
+		where, prefix = " in `"+key+"`", key+"."
+	}
+	for _, e := range v.Entries {
+		i := slices.IndexFunc(fields, func(f Field) bool { return f.Is(e.Key) })
+		if i < 0 {
+			d.Problems = append(d.Problems, Unknown(e.Pos, "key", e.Key, where, keysOf(fields)))
+			continue
+		}
+		if d.Places != nil {
+			d.Places[prefix+fields[i].Key] = e.Value.Pos
+		}
+		d.Into(f.FieldByIndex(fields[i].Index), prefix+e.Key, e.Value)
+	}
+}
+
+// gather collects the secrets within a value that is kept whole.
+func (d *Decoder) gather(v Value) {
+	for _, item := range v.Items {
+		d.gatherOne(item)
+	}
+	for _, e := range v.Entries {
+		d.gatherOne(e.Value)
+	}
+}
+
+func (d *Decoder) gatherOne(v Value) {
+	if v.Secret {
+		d.Secrets = append(d.Secrets, model.NewSecret(v.Text))
+	}
+	d.gather(v)
+}
+
+func (d *Decoder) mismatch(key, want string, v Value) {
+	got := v.Kind.String()
+	if v.IsScalar() {
+		got = strconv.Quote(shown(v, v.Text))
+	}
+	d.Problems.Add(v.Pos, "", "`%s` must be %s, not %s", key, want, got)
+}
+
+func shown(v Value, text string) string {
+	if v.Secret {
+		return model.Redacted
+	}
+
+	return text
+}
+
+func kindName(k reflect.Kind) string {
+	switch k {
+	case reflect.Bool:
+		return "true or false"
+	case reflect.String:
+		return "a string"
+	default:
+		return "a whole number"
+	}
+}
+
+// revealed takes the secrets in a plain value out of their wrapping, for the
+// field that is meant to have them.
+func revealed(v any) any {
+	switch v := v.(type) {
+	case model.Secret:
+		return v.Reveal()
+	case []any:
+		for i := range v {
+			v[i] = revealed(v[i])
+		}
+	case map[string]any:
+		for k := range v {
+			v[k] = revealed(v[k])
+		}
+	}
+
+	return v
+}

@@ -1,0 +1,161 @@
+package document
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// Kind is the shape of a Value.
+type Kind uint8
+
+// The kinds. A scalar keeps the text as it was written, whatever YAML would
+// have made of it: mode: 0644 and ensure: 1.10 stay what the author wrote.
+const (
+	Null Kind = iota
+	Bool
+	Number
+	String
+	List
+	Map
+)
+
+// String names the kind as users know it.
+func (k Kind) String() string {
+	return [...]string{"nothing", "a boolean", "a number", "a string", "a list", "a mapping"}[k]
+}
+
+// Value is a value of a document with the place it stands at, after its
+// expressions were resolved.
+type Value struct {
+	Kind Kind
+	// Secret says that the text came out of a secret.
+	Secret bool
+	// Late is set on a value that can only be known when what it needs has run.
+	Late bool
+	// Text is a scalar as written.
+	Text  string
+	Pos   model.Position
+	Items []Value
+	// Entries are a mapping's, in their order; keys are unique.
+	Entries []Entry
+}
+
+// Entry is one key of a mapping.
+type Entry struct {
+	Key   string
+	Pos   model.Position
+	Value Value
+}
+
+// Get gives the value of a key of a mapping.
+func (v Value) Get(key string) (Value, bool) {
+	for i := range v.Entries {
+		if v.Entries[i].Key == key {
+			return v.Entries[i].Value, true
+		}
+	}
+
+	return Value{}, false
+}
+
+// IsScalar says that Text holds the value.
+func (v Value) IsScalar() bool { return v.Kind == Bool || v.Kind == Number || v.Kind == String }
+
+// Plain gives the value as decoded JSON would: nil, bool, int64 or float64,
+// string, []any and map[string]any; a secret scalar becomes a model.Secret.
+func (v Value) Plain() any {
+	if v.IsScalar() && v.Secret {
+		return model.NewSecret(v.Text)
+	}
+	switch v.Kind {
+	case Null:
+		return nil
+	case Bool:
+		b, _ := strconv.ParseBool(v.Text)
+		return b
+	case Number:
+		return plainNumber(v.Text)
+	case List:
+		out := make([]any, len(v.Items))
+		for i, item := range v.Items {
+			out[i] = item.Plain()
+		}
+		return out
+	case Map:
+		out := make(map[string]any, len(v.Entries))
+		for _, e := range v.Entries {
+			out[e.Key] = e.Value.Plain()
+		}
+		return out
+	default:
+		return v.Text
+	}
+}
+
+func plainNumber(text string) any {
+	if i, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return int(i)
+	}
+	if i, err := strconv.ParseInt(text, 0, 64); err == nil {
+		return int(i)
+	}
+	if f, err := strconv.ParseFloat(text, 64); err == nil && !math.IsInf(f, 0) && !math.IsNaN(f) {
+		return f
+	}
+
+	return text
+}
+
+// IsLate says that the value, or any within it, is known only later.
+func (v Value) IsLate() bool {
+	return v.Late || slices.ContainsFunc(v.Items, Value.IsLate) ||
+		slices.ContainsFunc(v.Entries, func(e Entry) bool { return e.Value.IsLate() })
+}
+
+// AppendJSON writes the value as JSON with the order of its keys and the text of
+// its numbers kept. It reveals secrets.
+func (v Value) AppendJSON(b []byte) []byte {
+	switch v.Kind {
+	case List:
+		b = append(b, '[')
+		for i, item := range v.Items {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = item.AppendJSON(b)
+		}
+		return append(b, ']')
+	case Map:
+		b = append(b, '{')
+		for i, e := range v.Entries {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = append(appendText(b, e.Key), ':')
+			b = e.Value.AppendJSON(b)
+		}
+		return append(b, '}')
+	case Null:
+		return append(b, "null"...)
+	case Bool:
+		if yes, err := strconv.ParseBool(v.Text); err == nil {
+			return strconv.AppendBool(b, yes)
+		}
+	case Number:
+		if json.Valid([]byte(v.Text)) {
+			return append(b, v.Text...)
+		}
+	}
+
+	return appendText(b, v.Text)
+}
+
+func appendText(b []byte, s string) []byte {
+	text, _ := json.Marshal(s)
+
+	return append(b, text...)
+}

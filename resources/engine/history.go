@@ -1,0 +1,39 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// History is the transactions of each resource in the earlier commands of a
+// session, by its name and by its alias, the oldest first. Nil is none.
+type History map[model.Ref][]*model.Transaction
+
+// Knows says that an earlier command had a resource.
+func (h History) Knows(ref model.Ref) bool { return len(h[ref]) > 0 }
+
+// failed says that a resource was not brought into its state when last tried.
+func (h History) failed(ref model.Ref) bool {
+	all := h[ref]
+	if len(all) == 0 {
+		return false
+	}
+	last := all[len(all)-1]
+
+	return last.Failed || len(last.UnmetRequirements) > 0
+}
+
+// refreshes says that dep changed since it last refreshed subscriber. In noop a
+// change that was only planned counts too.
+func (h History) refreshes(dep, subscriber model.Ref, noop bool) bool {
+	for _, change := range slices.Backward(h[dep]) {
+		if change.Changed && (!change.Noop || noop) {
+			return !slices.ContainsFunc(h[subscriber], func(t *model.Transaction) bool {
+				return t.Refreshed && !t.Noop && !t.Failed && t.Timestamp.After(change.Timestamp)
+			})
+		}
+	}
+
+	return false
+}

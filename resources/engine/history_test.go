@@ -1,0 +1,76 @@
+package engine_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/segmentio/ksuid"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// TestRefreshByEarlierCommands: a change refreshes each subscriber once, and is
+// not forgotten before it has.
+func TestRefreshByEarlierCommands(t *testing.T) {
+	thing := func(o model.Transaction) model.Transaction { o.Type, o.Name, o.Alias = "thing", "a", "other"; return o }
+	svc := func(o model.Transaction) model.Transaction { o.Type, o.Name = "svc", "s"; return o }
+	changed, stable := thing(model.Transaction{Changed: true}), thing(model.Transaction{})
+	refreshed := svc(model.Transaction{Changed: true, Refreshed: true})
+	cases := map[string]struct {
+		earlier []model.Transaction
+		noop    bool
+		want    model.Outcome
+	}{
+		"a change":                          {[]model.Transaction{changed}, false, model.OutcomeRefreshed},
+		"a change that was followed up":     {[]model.Transaction{changed, refreshed}, false, model.OutcomeStable},
+		"stable since the change":           {[]model.Transaction{changed, stable}, false, model.OutcomeRefreshed},
+		"followed up before":                {[]model.Transaction{changed, refreshed, changed}, false, model.OutcomeRefreshed},
+		"two changes, followed up":          {[]model.Transaction{changed, changed, refreshed, stable}, false, model.OutcomeStable},
+		"never changed":                     {[]model.Transaction{stable}, false, model.OutcomeStable},
+		"the refresh failed":                {[]model.Transaction{changed, svc(model.Transaction{Failed: true})}, false, model.OutcomeRefreshed},
+		"the refresh was only planned":      {[]model.Transaction{changed, svc(model.Transaction{Changed: true, Refreshed: true, Noop: true})}, false, model.OutcomeRefreshed},
+		"the change was only planned":       {[]model.Transaction{thing(model.Transaction{Changed: true, Noop: true})}, false, model.OutcomeStable},
+		"planned, and noop again":           {[]model.Transaction{thing(model.Transaction{Changed: true, Noop: true})}, true, model.OutcomeNoop},
+		"another one was refreshed by it":   {[]model.Transaction{changed, {Type: "svc", Name: "t", Changed: true, Refreshed: true}}, false, model.OutcomeRefreshed},
+		"acted since, but not for its sake": {[]model.Transaction{changed, svc(model.Transaction{Changed: true})}, false, model.OutcomeRefreshed},
+	}
+	for name, c := range cases {
+		for _, ref := range []string{"thing#a", "thing#other"} {
+			t.Run(name+" of "+ref, func(t *testing.T) {
+				w := newWorld(t)
+				w.m.set("s", "x")
+				w.opts.Env.Scope.Noop = c.noop
+				w.opts.Earlier = w.history(c.earlier...)
+				g, err := engine.Build([]*resource.Resource{w.res("svc s value=x subscribe=" + ref)}, w.opts.Earlier.Knows)
+				if err != nil {
+					t.Fatal(err)
+				}
+				w.run(g)
+				w.outcomes("svc#s " + string(c.want))
+			})
+		}
+	}
+}
+
+// history stores transactions in a session, one second after the other.
+func (w *world) history(all ...model.Transaction) engine.History {
+	w.t.Helper()
+	s, err := engine.NewSession(w.t.Context(), w.opts.Env.Host, w.t.TempDir())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for i, tx := range all {
+		tx.EventID, tx.Timestamp = ksuid.New().String(), begin.Add(time.Duration(i)*time.Second)
+		if err := s.Append(w.t.Context(), &tx); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	h, err := s.History()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return h
+}

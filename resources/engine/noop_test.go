@@ -1,0 +1,107 @@
+package engine_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// TestNoopDoesNotTrustGuards: what a guard says of the machine as it is says
+// nothing of the machine as it will be once what comes before is applied.
+func TestNoopDoesNotTrustGuards(t *testing.T) {
+	const unknown = "unknown until thing#a is applied"
+	cases := map[string]struct {
+		lines []string
+		want  string // the noop message of guarded#g, empty when it is stable
+		asked bool
+	}{
+		"a requirement that would change":       {[]string{"thing a value=1", "guarded g value=1 guard=door require=thing#a"}, unknown, false},
+		"a subscription that would change":      {[]string{"thing a value=1", "guarded g value=1 guard=door subscribe=thing#a"}, unknown, false},
+		"a requirement of a stable requirement": {[]string{"thing a value=1", "thing b require=thing#a", "guarded g value=1 guard=door require=thing#b"}, unknown, false},
+		"a requirement that is unknown":         {[]string{"thing a value=1", "guarded b value=1 guard=door require=thing#a", "guarded g value=1 guard=door require=guarded#b"}, unknown, false},
+		"the last of several":                   {[]string{"thing b value=1", "thing a value=1", "guarded g value=1 guard=door require=thing#a,thing#b"}, unknown, false},
+		"an automatic dependence":               {[]string{"rel a value=1", "guarded g value=1 guard=door needs=value:a"}, "unknown until rel#a is applied", false},
+		"nothing it depends on would change":    {[]string{"thing a value=1", "thing b", "guarded g value=1 guard=door require=thing#b"}, "", true},
+		"a guard that lets it":                  {[]string{"thing a value=1", "guarded g value=1 guard=open"}, "Would have set g", true},
+		"without a guard it is known":           {[]string{"thing a value=1", "guarded g value=1 require=thing#a"}, "Would have set g", false},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.m.set("open", "1")
+			w.opts.Env.Scope.Noop = true
+			run := w.run(w.graph(c.lines...))
+			tx := w.txs["guarded#g"]
+			if tx.NoopMessage != c.want || !run.OK() {
+				t.Fatalf("%+v", tx)
+			}
+			if strings.HasPrefix(c.want, "unknown") && (!tx.Skipped || tx.Changed || tx.SkipReason != c.want) {
+				t.Fatalf("%+v", tx)
+			}
+			if got := slices.Contains(w.m.actions(), "guard g"); got != c.asked {
+				t.Fatalf("the guard was asked: %v", got)
+			}
+		})
+	}
+}
+
+// TestRealRunBesideANoopResourceAsksItsGuards, for it acts on the machine as it is.
+func TestRealRunBesideANoopResourceAsksItsGuards(t *testing.T) {
+	w := newWorld(t)
+	w.run(w.graph("thing a value=1 noop=true", "guarded g value=1 guard=door require=thing#a"))
+	w.outcomes("thing#a noop", "guarded#g stable")
+	w.run(w.graph("thing a value=1", "guarded g value=1 guard=a require=thing#a noop=true"))
+	w.outcomes("thing#a changed", "guarded#g noop")
+}
+
+func TestNoopRefreshByWhatIsUnknown(t *testing.T) {
+	w := newWorld(t)
+	w.opts.Env.Scope.Noop = true
+	w.m.set("s", "x")
+	w.run(w.graph("thing a value=1", "guarded g value=1 guard=door require=thing#a",
+		"svc s value=x subscribe=guarded#g", "svc other value=x subscribe=guarded#g", "svc sure value=x subscribe=guarded#g,thing#a"))
+	w.outcomes("thing#a noop", "guarded#g skipped", "svc#s skipped", "svc#other noop", "svc#sure noop")
+	for ref, want := range map[string]string{
+		"svc#s": "unknown until thing#a is applied", "svc#other": "Would have set other", "svc#sure": "Would have refreshed sure",
+	} {
+		if got := w.txs[ref].NoopMessage; got != want {
+			t.Errorf("%s: %q", ref, got)
+		}
+	}
+}
+
+// TestCommandsKnowThatNothingIsToBeChanged: a muster that a guard starts must
+// not change what its run does not change.
+func TestCommandsKnowThatNothingIsToBeChanged(t *testing.T) {
+	const variable = "MUSTER_NOOP=1"
+	cases := map[string]struct {
+		line  string
+		noop  bool
+		cause model.Cause
+		want  bool
+	}{
+		"a noop run":              {line: "guarded g value=1 guard=door", noop: true, want: true},
+		"a noop resource":         {line: "guarded g value=1 guard=door noop=true", want: true},
+		"drift that is reported":  {line: "guarded g value=1 guard=door drift=report", cause: model.CauseSchedule, want: true},
+		"a run that changes":      {line: "guarded g value=1 guard=door"},
+		"drift that is asked for": {line: "guarded g value=1 guard=door drift=report", cause: model.CauseCommand},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.opts.Env.Scope.Noop = c.noop
+			w.opts.Env.RunEnv = []string{"MUSTER_RUN=1"}
+			if c.cause != "" {
+				w.opts.Cause = c.cause
+			}
+			w.run(w.graph(c.line))
+			want := []string{"MUSTER_RUN=1"}
+			if c.want {
+				want = append(want, variable)
+			}
+			equal(t, w.m.environment, want)
+		})
+	}
+}

@@ -1,0 +1,156 @@
+package resource
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
+)
+
+// Links are what a resource is called and which others it waits for.
+type Links struct {
+	Ref model.Ref
+	// Alias is empty where there is none.
+	Alias string
+	Pos   model.Position
+	Needs []Need
+}
+
+// Need is a reference to another resource, with the property that has it.
+type Need struct {
+	Ref      model.Ref
+	Property string
+	Pos      model.Position
+}
+
+// LinksOf gives the links of a resource, its references at its own place.
+func LinksOf(r *Resource) Links {
+	meta := r.Meta()
+	out := Links{Ref: r.Ref(), Alias: meta.Alias, Pos: r.Pos}
+	for _, ref := range meta.Require {
+		out.Needs = append(out.Needs, Need{Ref: ref, Property: "require", Pos: r.Pos})
+	}
+	for _, ref := range meta.Subscribe {
+		out.Needs = append(out.Needs, Need{Ref: ref, Property: "subscribe", Pos: r.Pos})
+	}
+
+	return out
+}
+
+// CheckLinks finds all that is wrong with the names and references of
+// resources, given in the order of their declaration: one name twice,
+// references to nothing and to the resource itself, and cycles, of which each
+// resource is told in one. known says of a reference that is not among them
+// that it is no problem; nil says it of none.
+func CheckLinks(all []Links, known func(model.Ref) bool) model.Problems {
+	c := linkCheck{all: all, known: known, byRef: make(map[model.Ref]int, len(all)), needs: make([][]int, len(all)), state: make([]visit, len(all))}
+	for i := range all {
+		c.name(i, all[i].Ref)
+		if alias := all[i].Alias; alias != "" && alias != all[i].Ref.Name {
+			c.name(i, model.Ref{Type: all[i].Ref.Type, Name: alias})
+		}
+	}
+	for i := range all {
+		c.connect(i)
+	}
+	for i := range all {
+		c.walk(i)
+	}
+
+	return c.problems
+}
+
+// linkCheck is one call of CheckLinks. Resources are known by their index.
+type linkCheck struct {
+	all      []Links
+	known    func(model.Ref) bool
+	byRef    map[model.Ref]int
+	needs    [][]int
+	problems model.Problems
+	// names are all that can be referred to, for hints; made when first needed.
+	names []string
+
+	state []visit
+	path  []int
+}
+
+// visit is how far a walk has come with a resource.
+type visit uint8
+
+const (
+	unseen visit = iota
+	onPath
+	done
+	// told is on the path, and in a cycle that was told already.
+	told
+)
+
+func (c *linkCheck) name(i int, ref model.Ref) {
+	first, taken := c.byRef[ref]
+	if !taken {
+		c.byRef[ref] = i
+		return
+	}
+	c.problems.Add(c.all[i].Pos, "keep one of them, or give one another name", "%s is declared twice, first at %s", ref, c.all[first].Pos)
+}
+
+func (c *linkCheck) connect(i int) {
+	for _, need := range c.all[i].Needs {
+		dep, found := c.byRef[need.Ref]
+		switch {
+		case found && dep == i:
+			c.problems.Add(need.Pos, "remove the reference", "%s waits for itself by `%s`", c.all[i].Ref, need.Property)
+		case found:
+			c.needs[i] = append(c.needs[i], dep)
+		case c.known == nil || !c.known(need.Ref):
+			c.problems.Add(need.Pos, c.near(need.Ref), "`%s` names %s, which is not declared", need.Property, need.Ref)
+		}
+	}
+}
+
+func (c *linkCheck) near(ref model.Ref) string {
+	if c.names == nil {
+		for known := range c.byRef {
+			c.names = append(c.names, known.String())
+		}
+		slices.Sort(c.names)
+	}
+
+	return document.DidYouMean(ref.String(), c.names)
+}
+
+// walk follows what a resource waits for; whatever it meets on its own path
+// closes a cycle.
+func (c *linkCheck) walk(i int) {
+	if c.state[i] != unseen {
+		return
+	}
+	c.state[i] = onPath
+	c.path = append(c.path, i)
+	for _, dep := range c.needs[i] {
+		if c.state[dep] == onPath {
+			c.tell(c.path[slices.Index(c.path, dep):])
+		}
+		c.walk(dep)
+	}
+	c.path = c.path[:len(c.path)-1]
+	c.state[i] = done
+}
+
+// tell says how a cycle goes round, with the place of each resource, unless a
+// cycle through one of them was told already.
+func (c *linkCheck) tell(cycle []int) {
+	news := !slices.ContainsFunc(cycle, func(i int) bool { return c.state[i] == told })
+	c.state[cycle[0]] = told
+	if !news {
+		return
+	}
+	var steps []string
+	for _, i := range append(slices.Clone(cycle), cycle[0]) {
+		c.state[i] = told
+		steps = append(steps, fmt.Sprintf("%s (%s)", c.all[i].Ref, c.all[i].Pos))
+	}
+	c.problems.Add(c.all[cycle[0]].Pos, "remove one of these references", "the resources wait for each other: %s", strings.Join(steps, " -> "))
+}

@@ -1,0 +1,80 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/musterfleet/muster/testing/natstest"
+)
+
+// TestOutputThatCannotBeWritten fails every command whose words got lost.
+func TestOutputThatCannotBeWritten(t *testing.T) {
+	server := natstest.Start(t)
+	dir := t.TempDir()
+	manifest := write(t, filepath.Join(dir, "m.yaml"), fmt.Sprintf("muster: {resources: [{exec: [{\"true\": {creates: %q}}]}]}", dir))
+	request := write(t, filepath.Join(dir, "request.json"), `{"protocol": "io.choria.ccm.v1.resource.ensure.request", "type": "exec", "properties": {"name": "true"}}`)
+	muster := func(stdout *os.File, args ...string) (int, string) {
+		ctx, cancel := context.WithTimeout(t.Context(), deadline)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, "muster", args...)
+		cmd.Env = append(os.Environ(), "MUSTER_STATE_DIR="+filepath.Join(dir, "state"), "MUSTER_CONFIG_DIR="+dir, "NATS_URL="+server.URL())
+		var said bytes.Buffer
+		cmd.Stderr = &said
+		if stdout != nil {
+			cmd.Stdout = stdout
+		}
+		stdin, err := os.Open(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd.Stdin = stdin
+		err = errors.Join(cmd.Run(), stdin.Close())
+		if cmd.ProcessState == nil {
+			t.Fatal(err)
+		}
+		return cmd.ProcessState.ExitCode(), said.String()
+	}
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = full.Close() })
+	if code, said := muster(full, "fleet", "init", "--yes"); code == 0 || !strings.Contains(said, "no space left on device") {
+		t.Fatalf("exit code %d, it says %q", code, said)
+	}
+	node := start(t, filepath.Join(dir, "node"), "--server", server.URL(), "agent", "run", "--node", "n1")
+	await(t, "the node reports", func() bool {
+		_, text := start(t, dir, "--server", server.URL(), "fleet", "reports", "--no-follow").wait()
+		return strings.Contains(text, "started")
+	})
+	for _, line := range []string{
+		"fleet push --node n1 " + manifest,
+		"apply --json " + manifest, "apply --render " + manifest, "ensure exec true --json", "ensure api pipe", "status exec true",
+		"facts", "schema", "schema manifest", "version", "agent config", "--help", "--version",
+		"fleet ls", "fleet ls --json", "fleet show node.n1.m", "fleet nodes --json", "fleet permissions n1", "fleet reports --no-follow --json",
+	} {
+		t.Run(line, func(t *testing.T) {
+			args := strings.Fields(line)
+			if code, said := muster(full, args...); code == 0 || !strings.Contains(said, "no space left on device") {
+				t.Errorf("exit code %d, it says %q", code, said)
+			}
+			if code, said := muster(nil, args...); code != 0 {
+				t.Errorf("it fails by itself: exit code %d, it says %q", code, said)
+			}
+		})
+	}
+	if code, said := muster(full, "fleet", "reports", "--follow"); code == 0 || !strings.Contains(said, "no space left on device") {
+		t.Errorf("following goes on: exit code %d, it says %q", code, said)
+	}
+	if err := node.cmd.Process.Kill(); err != nil {
+		t.Error(err)
+	}
+	node.wait()
+}

@@ -1,0 +1,79 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/musterfleet/muster/testing/natstest"
+)
+
+// TestSecondSignalToAnAgent breaks the change in hand off: its command and the
+// command's children are gone, and the agent says what came of it.
+func TestSecondSignalToAnAgent(t *testing.T) {
+	server := natstest.Start(t)
+	dir := t.TempDir()
+	state, child := filepath.Join(dir, "state"), filepath.Join(dir, "child")
+	fleet := func(args ...string) string {
+		t.Helper()
+		code, text := start(t, state, append([]string{"--server", server.URL()}, args...)...).wait()
+		if code != 0 {
+			t.Fatalf("%v: %s", args, text)
+		}
+		return text
+	}
+	fleet("fleet", "init", "--yes")
+	config := write(t, filepath.Join(dir, "agent.yaml"), "node: n1\nshutdown_timeout: 10m\nnats: {servers: [\""+server.URL()+"\"]}\n")
+	manifest := write(t, filepath.Join(dir, "m.yaml"), fmt.Sprintf(`
+muster:
+  resources:
+    - exec:
+        - hold: {command: "sleep 10000 & echo $! > child.new; mv child.new child; wait", provider: shell, cwd: %q, creates: %[1]s/finished}
+        - after: {command: touch after, cwd: %[1]q, creates: %[1]s/after}
+`, dir))
+	p := start(t, state, "agent", "run", "--config", config)
+	fleet("fleet", "push", "--node", "n1", manifest)
+	await(t, "the command runs", func() bool { return exists(child) })
+	signal := func() {
+		t.Helper()
+		if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+	}
+	signal()
+	await(t, "the signal was seen", func() bool { return strings.Contains(p.text.String(), "told to stop") })
+	signal()
+	code, text := p.wait()
+	if code != 0 {
+		t.Fatalf("exit code %d\n%s", code, text)
+	}
+	pid := 0
+	if _, err := fmt.Sscan(read(t, child), &pid); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the command's child is gone", func() bool { return !alive(pid) })
+	if exists(filepath.Join(dir, "after")) {
+		t.Error("a further change was begun")
+	}
+	for _, want := range []string{"exec#hold failed", "terminated, twice", "exec#after not run", "agent stopped"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in\n%s", want, text)
+		}
+	}
+	if reports := fleet("fleet", "reports", "--no-follow"); !strings.Contains(reports, "failed") || !strings.Contains(reports, "stopped") {
+		t.Errorf("the stream was not told:\n%s", reports)
+	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return string(text)
+}

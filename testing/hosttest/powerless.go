@@ -1,0 +1,48 @@
+package hosttest
+
+import (
+	"os"
+	"runtime"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// nobody is a user without any rights, for tests that root runs.
+const nobody = 65534
+
+// Ordinary gives the numbers of the user and group as whom Powerless touches
+// files: those of this process, or of nobody where root runs it.
+func Ordinary() (uid, gid int) {
+	if uid := os.Geteuid(); uid != 0 {
+		return uid, os.Getegid()
+	}
+
+	return nobody, nobody
+}
+
+// Powerless calls f with no more rights to files than Ordinary has. What f
+// starts in another goroutine has them all.
+func Powerless(t testing.TB, f func()) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		f()
+		return
+	}
+	done := make(chan error)
+	go func() {
+		// The thread ends with the goroutine, so nothing else ever runs as this user.
+		runtime.LockOSThread()
+		err := unix.Setfsgid(nobody)
+		if err == nil {
+			err = unix.Setfsuid(nobody)
+		}
+		if err == nil {
+			f()
+		}
+		done <- err
+	}()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+}
