@@ -9,11 +9,16 @@ import (
 	"github.com/musterfleet/muster/resources/host/web"
 )
 
-// fetchTimeout bounds the fetching of a document or bundle.
-const fetchTimeout = 10 * time.Minute
+// The bounds of fetching a document or bundle.
+const (
+	fetchTimeout  = 10 * time.Minute
+	headerTimeout = 30 * time.Second
+)
 
 // newClient makes the client that is used when none is given.
-func newClient() *http.Client { return web.NewClient(web.Options{Timeout: fetchTimeout}) }
+func newClient() *http.Client {
+	return web.NewClient(web.Options{Timeout: fetchTimeout, HeaderTimeout: headerTimeout})
+}
 
 // openHTTP asks for a URL. What it says of it never holds credentials: neither
 // those before the host nor the query.

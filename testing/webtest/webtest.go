@@ -4,15 +4,16 @@
 package webtest
 
 import (
+	"crypto/sha256"
 	"crypto/tls"
 	"encoding/pem"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -47,7 +48,9 @@ type File struct {
 
 // Text makes a file of text with an ETag.
 func Text(content string) File {
-	return File{Content: strings.NewReader(content), Size: int64(len(content)), ETag: `"` + strconv.Itoa(len(content)) + content[:min(len(content), 8)] + `"`}
+	sum := sha256.Sum256([]byte(content))
+
+	return File{Content: strings.NewReader(content), Size: int64(len(content)), ETag: fmt.Sprintf(`"%x"`, sum[:4])}
 }
 
 // Answer is what becomes of one request. File is what would answer it without.

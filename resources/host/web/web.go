@@ -6,6 +6,7 @@ package web
 import (
 	"context"
 	"crypto/tls"
+	"encoding/base64"
 	"errors"
 	"net/http"
 	"net/url"
@@ -28,16 +29,18 @@ const maxRedirects = 10
 type Options struct {
 	// Timeout bounds a whole request with the reading of its answer; 0 does not.
 	Timeout time.Duration
+	// HeaderTimeout bounds the wait for an answer to begin; 0 does not.
+	HeaderTimeout time.Duration
 	// TLS is nil for the certificates that the system trusts.
 	TLS *tls.Config
 }
 
-// NewClient makes a client that takes its proxies from the environment, waits
-// 30 s for an answer to begin, and follows redirects as CheckRedirect allows.
+// NewClient makes a client that takes its proxies from the environment and
+// follows redirects as CheckRedirect allows.
 func NewClient(o Options) *http.Client {
 	transport := &http.Transport{
-		Proxy: http.ProxyFromEnvironment, ResponseHeaderTimeout: 30 * time.Second, TLSHandshakeTimeout: 15 * time.Second,
-		IdleConnTimeout: 30 * time.Second, TLSClientConfig: o.TLS, DisableCompression: true,
+		Proxy: http.ProxyFromEnvironment, ResponseHeaderTimeout: o.HeaderTimeout, TLSHandshakeTimeout: 15 * time.Second,
+		IdleConnTimeout: 30 * time.Second, TLSClientConfig: o.TLS, DisableCompression: true, ForceAttemptHTTP2: true,
 	}
 
 	return &http.Client{Timeout: o.Timeout, Transport: transport, CheckRedirect: CheckRedirect}
@@ -107,10 +110,7 @@ func Name(u *url.URL) string { return u.Scheme + "://" + u.Host + u.EscapedPath(
 // Secrets gives what of a URL must not be shown: what stands before the host,
 // and the query with its values.
 func Secrets(u *url.URL) []model.Secret {
-	var out []model.Secret
-	if password, ok := u.User.Password(); ok {
-		out = append(out, model.NewSecret(password), model.NewSecret(u.User.String()))
-	}
+	out := UserSecrets(u)
 	if u.RawQuery != "" {
 		out = append(out, model.NewSecret(u.RawQuery))
 	}
@@ -121,6 +121,25 @@ func Secrets(u *url.URL) []model.Secret {
 	}
 
 	return out
+}
+
+// UserSecrets gives what must not be shown of what stands before the host: the
+// password, or a user without one, which is a token.
+func UserSecrets(u *url.URL) []model.Secret {
+	if u.User == nil {
+		return nil
+	}
+	password, ok := u.User.Password()
+	if !ok {
+		return []model.Secret{model.NewSecret(u.User.Username())}
+	}
+
+	return append(BasicSecrets(u.User.Username(), password), model.NewSecret(u.User.String()))
+}
+
+// BasicSecrets gives a password and the form it has in a request.
+func BasicSecrets(user, password string) []model.Secret {
+	return []model.Secret{model.NewSecret(password), model.NewSecret(base64.StdEncoding.EncodeToString([]byte(user + ":" + password)))}
 }
 
 // WithoutCredentials gives the cause of a client's error without the URL, the

@@ -19,7 +19,7 @@ func TestNewRequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	user, password, _ := req.BasicAuth()
-	if user != "joe" || password != "hunt/er2" || req.URL.User != nil || req.URL.RawQuery != "token=abc" || req.Header.Get("Accept-Encoding") != "identity" || len(secrets) != 4 {
+	if user != "joe" || password != "hunt/er2" || req.URL.User != nil || req.URL.RawQuery != "token=abc" || req.Header.Get("Accept-Encoding") != "identity" || len(secrets) != 5 {
 		t.Errorf("it is %+v as %q, %q", req, user, password)
 	}
 	for _, source := range []string{"http://joe:hun/ter2@x/y", "http:///x", "", "x", "http://[bad/", "http://x/\x7f"} {
@@ -129,6 +129,10 @@ func TestWithoutCredentials(t *testing.T) {
 	got := web.WithoutCredentials(&url.Error{Op: "Get", URL: u.String(), Err: cause}, append(web.Secrets(u), model.NewSecret("mine"))...)
 	if text := strings.TrimSpace(strings.ReplaceAll(got.Error(), model.Redacted, "")); text != "" {
 		t.Errorf("%q is left", text)
+	}
+	token := &url.URL{Scheme: "https", User: url.User("ghp_token"), Host: "example.com"}
+	if got := web.WithoutCredentials(errors.New("ghp_token"), web.Secrets(token)...); got.Error() != model.Redacted {
+		t.Errorf("a user without a password: %v", got)
 	}
 	if err := web.WithoutCredentials(&url.Error{Op: "Get", URL: "x", Err: context.Canceled}); !errors.Is(err, context.Canceled) {
 		t.Errorf("the cause is lost: %v", err)
