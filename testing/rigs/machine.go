@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -39,6 +40,9 @@ const (
 	up   = work + "/up"
 )
 
+// searchPath is the PATH of what runs in a machine.
+const searchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
 // overlay makes a file system in memory over the Debian at $base.
 const overlay = `mount -t tmpfs -o mode=755 tmpfs ` + work + `
 mkdir ` + up + ` ` + work + `/work ` + root + `
@@ -63,7 +67,14 @@ exec cat`
 // New makes a machine, without any network. It ends with the test.
 func New(t testing.TB) *Machine {
 	t.Helper()
-	cmd := exec.Command("unshare", "--mount", "--net", "--propagation", "private", "sh", "-c", enter, "sh", Debian(t))
+
+	return over(t, Debian(t))
+}
+
+// over makes a machine over a file system that nobody writes to.
+func over(t testing.TB, base string) *Machine {
+	t.Helper()
+	cmd := exec.Command("unshare", "--mount", "--net", "--propagation", "private", "sh", "-c", enter, "sh", base)
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -107,7 +118,7 @@ type Result struct {
 func (m *Machine) Run(args ...string) Result {
 	m.t.Helper()
 	cmd := exec.CommandContext(m.t.Context(), "nsenter", append(slices.Clone(m.enter), args...)...)
-	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C.UTF-8"}
+	cmd.Env = []string{"PATH=" + searchPath, "HOME=/root", "LANG=C.UTF-8"}
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
@@ -138,4 +149,39 @@ func (m *Machine) Changes() hosttest.Tree {
 	m.t.Helper()
 
 	return hosttest.Snapshot(m.t, fmt.Sprintf("/proc/%d/root%s", m.pid, up))
+}
+
+// Root is the machine's file system as this process sees it.
+func (m *Machine) Root() string { return m.root }
+
+// Lend puts programs of the machine into the PATH of this process until the end
+// of the test: whatever starts one of them acts on the machine. The result gives
+// the calls since it was last asked, program and arguments.
+func (m *Machine) Lend(programs ...string) (calls func() []string) {
+	m.t.Helper()
+	dir := m.t.TempDir()
+	log := filepath.Join(dir, "calls")
+	for _, program := range programs {
+		script := fmt.Sprintf("#!/bin/sh\necho \"%s $*\" >> '%s'\nexec nsenter %s env PATH=%s %s \"$@\"\n",
+			program, log, strings.Join(m.enter, " "), searchPath, program)
+		if err := os.WriteFile(filepath.Join(dir, program), []byte(script), 0o755); err != nil {
+			m.t.Fatal(err)
+		}
+	}
+	m.t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+
+	return func() []string {
+		m.t.Helper()
+		text, err := os.ReadFile(log)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err == nil {
+			err = os.Remove(log)
+		}
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+	}
 }

@@ -1,0 +1,62 @@
+package service
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// The actions of a plan.
+const (
+	actionStart   = "start"
+	actionStop    = "stop"
+	actionRestart = "restart"
+	actionEnable  = "enable"
+	actionDisable = "disable"
+)
+
+// Plan compares whether the service runs and whether it is enabled with what is
+// wanted, one apart from the other. A refresh restarts what runs and is to run.
+// Its error is something that cannot be done to the service as it is.
+func (*Type) Plan(spec *Spec, state *State, refresh bool) (plan resource.Plan, err error) {
+	running, toRun := state.Metadata.Running, spec.Ensure != EnsureStopped
+	ensure := model.Change{Property: "ensure", From: state.Ensure, To: spec.Ensure}
+	var obstacles []error
+	switch {
+	case running && !toRun:
+		ensure.Action, ensure.Message = actionStop, "Would have stopped"
+		plan.Add(ensure)
+	case !running && toRun:
+		ensure.Action, ensure.Message = actionStart, "Would have started"
+		plan.Add(ensure)
+		obstacles = append(obstacles, cannot(spec, "started", state.Obstacles.Start))
+	case running && refresh:
+		plan.Add(model.Change{Action: actionRestart, Message: "Would have restarted"})
+		obstacles = append(obstacles, cannot(spec, "restarted", state.Obstacles.Start))
+	}
+	if spec.Enable == nil || *spec.Enable == state.Metadata.Enabled {
+		return plan, errors.Join(obstacles...)
+	}
+	enable := model.Change{Property: "enable", From: fmt.Sprint(state.Metadata.Enabled), To: fmt.Sprint(*spec.Enable)}
+	if *spec.Enable {
+		enable.Action, enable.Message = actionEnable, "Would have enabled"
+		obstacles = append(obstacles, cannot(spec, "enabled", state.Obstacles.Enable))
+	} else {
+		enable.Action, enable.Message = actionDisable, "Would have disabled"
+		obstacles = append(obstacles, cannot(spec, "disabled", state.Obstacles.Disable))
+	}
+	plan.Add(enable)
+
+	return plan, errors.Join(obstacles...)
+}
+
+// cannot gives the error of an obstacle, nil when there is none.
+func cannot(spec *Spec, what string, obstacle error) error {
+	if obstacle == nil {
+		return nil
+	}
+
+	return fmt.Errorf("%s cannot be %s: %w", spec.Name, what, obstacle)
+}

@@ -1,0 +1,93 @@
+package service_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/service"
+)
+
+// TestPlan covers "Phase 1", "Phase 2", "Idempotency" and "Special Cases", and
+// the words of noop.
+func TestPlan(t *testing.T) {
+	yes, no := true, false
+	const up, down = true, false
+	for _, c := range []struct {
+		name             string
+		ensure           string
+		enable           *bool
+		running, enabled bool
+		refresh          bool
+		words            string
+	}{
+		{name: "ensure running, running", ensure: "running", running: up},
+		{name: "ensure running, stopped", ensure: "running", words: "Would have started"},
+		{name: "ensure stopped, stopped", ensure: "stopped"},
+		{name: "ensure stopped, running", ensure: "stopped", running: up, words: "Would have stopped"},
+		{name: "enable true, enabled", ensure: "running", running: up, enable: &yes, enabled: true},
+		{name: "enable true, disabled", ensure: "running", running: up, enable: &yes, words: "Would have enabled"},
+		{name: "enable false, enabled", ensure: "running", running: up, enable: &no, enabled: true, words: "Would have disabled"},
+		{name: "enable false, disabled", ensure: "running", running: up, enable: &no},
+		{name: "enable nil, enabled", ensure: "running", running: up, enabled: true},
+		{name: "enable nil, disabled", ensure: "running", running: up},
+		{name: "subscribe, ensure stopped, stopped", ensure: "stopped", refresh: true},
+		{name: "subscribe, ensure stopped, running", ensure: "stopped", running: up, refresh: true, words: "Would have stopped"},
+		{name: "subscribe, not running, ensure running", ensure: "running", running: down, refresh: true, words: "Would have started"},
+		{name: "subscribe, running, ensure running", ensure: "running", running: up, refresh: true, words: "Would have restarted"},
+		{name: "both", ensure: "running", enable: &yes, words: "Would have started. Would have enabled"},
+		{name: "neither", ensure: "stopped", running: up, enable: &no, enabled: true, words: "Would have stopped. Would have disabled"},
+		{name: "subscribe and enable", ensure: "running", running: up, refresh: true, enable: &yes, words: "Would have restarted. Would have enabled"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			spec := &service.Spec{Common: model.Common{Name: "web", Ensure: c.ensure}, Enable: c.enable}
+			state := stateOf(c.running, c.enabled)
+			plan, err := serviceType().Plan(spec, state, c.refresh)
+			if err != nil || plan.Message() != c.words {
+				t.Errorf("%q, %v, not %q", plan.Message(), err, c.words)
+			}
+			// Desired State Validation: a state in which something is due is refused.
+			plan, err = serviceType().Plan(spec, state, false)
+			if verdict := serviceType().Verify(spec, outcome(), state); (verdict == nil) != (err == nil && plan.Empty()) {
+				t.Errorf("the state is judged with %v, and %q is due", verdict, plan.Message())
+			}
+		})
+	}
+}
+
+// TestObstacles covers what cannot be done to a service as it is: noop says so too.
+func TestObstacles(t *testing.T) {
+	yes, no := true, false
+	masked, static := errors.New("masked"), errors.New("static")
+	for _, c := range []struct {
+		name             string
+		ensure           string
+		enable           *bool
+		running, enabled bool
+		refresh          bool
+		obstacles        service.Obstacles
+		err              string
+	}{
+		{name: "enable false, static", ensure: "running", running: true, enable: &no, enabled: true, obstacles: service.Obstacles{Disable: static}, err: "web cannot be disabled: static"},
+		{name: "enable true, static", ensure: "running", running: true, enable: &yes, enabled: true, obstacles: service.Obstacles{Disable: static}},
+		{name: "enable nil, static", ensure: "running", running: true, enabled: true, obstacles: service.Obstacles{Disable: static}},
+		{name: "enable true, masked", ensure: "stopped", enable: &yes, obstacles: service.Obstacles{Start: masked, Enable: masked}, err: "web cannot be enabled: masked"},
+		{name: "enable false, masked", ensure: "stopped", enable: &no, obstacles: service.Obstacles{Start: masked, Enable: masked}},
+		{name: "start, masked", ensure: "running", obstacles: service.Obstacles{Start: masked, Enable: masked}, err: "web cannot be started: masked"},
+		{name: "restart, masked", ensure: "running", running: true, refresh: true, obstacles: service.Obstacles{Start: masked, Enable: masked}, err: "web cannot be restarted: masked"},
+		{name: "running, masked", ensure: "running", running: true, obstacles: service.Obstacles{Start: masked, Enable: masked}},
+		{name: "stop, masked", ensure: "stopped", running: true, obstacles: service.Obstacles{Start: masked, Enable: masked}},
+		{name: "both at once", ensure: "running", enable: &yes, obstacles: service.Obstacles{Start: masked, Enable: masked}, err: "web cannot be started: masked\nweb cannot be enabled: masked"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			spec := &service.Spec{Common: model.Common{Name: "web", Ensure: c.ensure}, Enable: c.enable}
+			state := stateOf(c.running, c.enabled)
+			state.Obstacles = c.obstacles
+			_, err := serviceType().Plan(spec, state, c.refresh)
+			if (c.err == "") != (err == nil) || (err != nil && !strings.Contains(err.Error(), c.err)) {
+				t.Errorf("%v, not %q", err, c.err)
+			}
+		})
+	}
+}

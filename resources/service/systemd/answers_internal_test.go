@@ -1,0 +1,129 @@
+package systemd
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/musterfleet/muster/resources/service"
+)
+
+// TestIsActive covers the table "Active State Detection".
+func TestIsActive(t *testing.T) {
+	for answer, want := range map[string]struct {
+		ensure string
+		err    string
+	}{
+		"active":     {ensure: "running"},
+		"inactive":   {ensure: "stopped"},
+		"failed":     {ensure: "stopped"},
+		"activating": {ensure: "stopped"},
+		// Other: those that pass are looked at again.
+		"reloading":    {err: "web: it is on its way to another state, still reloading after 5s"},
+		"deactivating": {err: "web: it is on its way to another state, still deactivating after 5s"},
+		"maintenance":  {err: `web: invalid systemctl is-active output: "maintenance"`},
+		"unknown":      {err: `web: invalid systemctl is-active output: "unknown"`},
+		"":             {err: `web: invalid systemctl is-active output: ""`},
+	} {
+		state, err := stateOf("web", answer, "enabled")
+		if want.err != "" {
+			if err == nil || err.Error() != want.err {
+				t.Errorf("%q gives the error %v, not %q", answer, err, want.err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%q: %v", answer, err)
+			continue
+		}
+		if state.Ensure != want.ensure || state.Metadata.Running != (want.ensure == "running") || state.Metadata.Active != answer {
+			t.Errorf("%q is %+v", answer, state)
+		}
+	}
+}
+
+// TestIsEnabled covers the table "Enabled State Detection", and what cannot be
+// done to a service that has one of its answers.
+func TestIsEnabled(t *testing.T) {
+	for answer, want := range map[string]struct {
+		enabled                bool
+		start, enable, disable string
+		err                    string
+	}{
+		"enabled":         {enabled: true},
+		"enabled-runtime": {enabled: true},
+		"alias":           {enabled: true, disable: "another name of a unit"},
+		"static":          {enabled: true, disable: "static"},
+		"indirect":        {enabled: true, disable: "indirect"},
+		"generated":       {enabled: true, disable: "generated"},
+		"transient":       {enabled: true, disable: "transient"},
+		"linked":          {},
+		"linked-runtime":  {},
+		"masked":          {start: "systemctl unmask lets", enable: "systemctl unmask lets"},
+		"masked-runtime":  {start: "systemctl unmask --runtime lets", enable: "systemctl unmask --runtime lets"},
+		"disabled":        {},
+		"not-found":       {err: "web: service not found"},
+		"bad":             {err: `web: invalid systemctl is-enabled output: "bad"`},
+		"":                {err: `web: invalid systemctl is-enabled output: ""`},
+	} {
+		state, err := stateOf("web", "active", answer)
+		if want.err != "" {
+			if err == nil || err.Error() != want.err || errors.Is(err, service.ErrNotFound) != (answer == "not-found") {
+				t.Errorf("%q gives the error %v, not %q", answer, err, want.err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%q: %v", answer, err)
+			continue
+		}
+		if m := state.Metadata; m.Enabled != want.enabled || m.UnitFile != answer || m.Provider != "systemd" || m.Name != "web" {
+			t.Errorf("%q is %+v", answer, m)
+		}
+		for _, obstacle := range []struct {
+			got  error
+			want string
+		}{{state.Obstacles.Start, want.start}, {state.Obstacles.Enable, want.enable}, {state.Obstacles.Disable, want.disable}} {
+			if (obstacle.got != nil) != (obstacle.want != "") || (obstacle.got != nil && !strings.Contains(obstacle.got.Error(), obstacle.want)) {
+				t.Errorf("%q: the obstacle is %v, without %q", answer, obstacle.got, obstacle.want)
+			}
+		}
+	}
+}
+
+// TestMemory says what systemd remembers of a unit, and when is-enabled has to be asked all the same.
+func TestMemory(t *testing.T) {
+	set := func(name string) map[string]struct{} { return map[string]struct{}{name: {}} }
+	linked, masked := links{enabling: set("web.service")}, links{masked: set("web.service")}
+	for name, c := range map[string]struct {
+		unit   unit
+		links  links
+		script bool
+		answer string
+		sure   bool
+	}{
+		"enabled":                    {unit: unit{unitFile: "enabled"}, links: linked, answer: "enabled", sure: true},
+		"enabled, the link is gone":  {unit: unit{unitFile: "enabled"}, answer: "enabled"},
+		"enabled, masked since":      {unit: unit{unitFile: "enabled"}, links: masked, answer: "enabled"},
+		"until the next boot":        {unit: unit{unitFile: "enabled-runtime"}, links: linked, answer: "enabled-runtime", sure: true},
+		"disabled":                   {unit: unit{unitFile: "disabled"}, answer: "disabled", sure: true},
+		"disabled, there is a link":  {unit: unit{unitFile: "disabled"}, links: linked, answer: "disabled"},
+		"static":                     {unit: unit{unitFile: "static"}, answer: "static", sure: true},
+		"masked":                     {unit: unit{unitFile: "masked"}, links: masked, answer: "masked", sure: true},
+		"masked, the link is gone":   {unit: unit{unitFile: "masked"}, answer: "masked"},
+		"transient":                  {unit: unit{unitFile: "transient"}, answer: "transient", sure: true},
+		"generated":                  {unit: unit{unitFile: "generated"}, answer: "generated", sure: true},
+		"generated from a script":    {unit: unit{unitFile: "generated"}, script: true, answer: "generated"},
+		"another name":               {unit: unit{id: "httpd.service", unitFile: "enabled"}, answer: "alias"},
+		"not there":                  {unit: unit{load: "not-found"}, answer: "not-found", sure: true},
+		"not there, but a script is": {unit: unit{load: "not-found"}, script: true, answer: "not-found"},
+		"no file at all":             {unit: unit{load: "loaded"}, answer: "not-found", sure: true},
+	} {
+		if c.unit.id == "" {
+			c.unit.id = "web.service"
+		}
+		if answer, sure := c.unit.isEnabled("web.service", c.links, c.script); answer != c.answer || sure != c.sure {
+			t.Errorf("%s: %q, sure %t", name, answer, sure)
+		}
+	}
+}

@@ -1,0 +1,152 @@
+package systemd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/musterfleet/muster/resources/resource"
+	"github.com/musterfleet/muster/resources/service"
+)
+
+const (
+	// settleTime is how long a service that is on its way is looked at again.
+	settleTime = 5 * time.Second
+	// settlePause is how long one waits in between.
+	settlePause = 200 * time.Millisecond
+	// lookTime is how long systemd may take to answer.
+	lookTime = time.Minute
+)
+
+// Status is StatusAll for one.
+func (p *Provider) Status(ctx context.Context, env resource.Env, name string) (*service.State, error) {
+	states, errs := p.StatusAll(ctx, env, []string{name})
+
+	return states[0], errs[0]
+}
+
+// StatusAll asks systemd about all services with one systemctl show, which
+// tells what is-active and is-enabled would answer. Services that reload or
+// stop are looked at again for up to 5 s.
+func (p *Provider) StatusAll(ctx context.Context, env resource.Env, names []string) ([]*service.State, []error) {
+	states, errs := make([]*service.State, len(names)), make([]error, len(names))
+	ctx, cancel := context.WithTimeoutCause(ctx, lookTime, fmt.Errorf("systemd did not answer within %s", lookTime))
+	defer cancel()
+	todo := make([]int, len(names))
+	for i := range todo {
+		todo[i] = i
+	}
+	for deadline := time.Now().Add(settleTime); ; {
+		p.lookAt(ctx, env, names, todo, states, errs)
+		var unsettled []int
+		for _, i := range todo {
+			if errors.Is(errs[i], errUnsettled) {
+				unsettled = append(unsettled, i)
+			}
+		}
+		if todo = unsettled; len(todo) == 0 || !time.Now().Before(deadline) {
+			return states, errs
+		}
+		select {
+		case <-time.After(settlePause):
+		case <-ctx.Done():
+			for _, i := range todo {
+				errs[i] = fmt.Errorf("%s: %w", names[i], context.Cause(ctx))
+			}
+			return states, errs
+		}
+	}
+}
+
+// lookAt fills in the states of the services numbered by todo.
+func (p *Provider) lookAt(ctx context.Context, env resource.Env, names []string, todo []int, states []*service.State, errs []error) {
+	asked := make([]string, len(todo))
+	for at, i := range todo {
+		asked[at] = service.UnitName(names[i])
+	}
+	units, err := p.show(ctx, env, asked)
+	if err != nil && len(todo) > 1 && ctx.Err() == nil {
+		// One of them may be what systemd cannot even be asked about.
+		for _, i := range todo {
+			p.lookAt(ctx, env, names, []int{i}, states, errs)
+		}
+		return
+	}
+	links := enablingLinks(p.root)
+	for at, i := range todo {
+		states[i], errs[i] = nil, err
+		if err == nil {
+			states[i], errs[i] = p.state(ctx, env, names[i], units[at], links)
+		}
+	}
+}
+
+// show gives what systemd has in memory of units, in their order.
+func (p *Provider) show(ctx context.Context, env resource.Env, names []string) ([]unit, error) {
+	give, err := p.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer give()
+	var units parser
+	onLine := func(line string, stderr bool) {
+		if !stderr {
+			units.line(line)
+		}
+	}
+	result, err := run(ctx, env, onLine, append([]string{systemctl, "show", "--system", "--property=" + properties, "--"}, names...)...)
+	if err != nil {
+		return nil, err
+	}
+	found := units.end()
+	if result.ExitCode != 0 || len(found) != len(names) {
+		said := strings.ToValidUTF8(result.Stderr.LastLines(logLines), "\uFFFD")
+		return nil, fmt.Errorf("%s show answered for %d of %d services (exit code %d): %s", systemctl, len(found), len(names), result.ExitCode, said)
+	}
+
+	return found, nil
+}
+
+// state makes a state of what systemd says about a unit, and asks is-enabled
+// where that may be another thing.
+func (p *Provider) state(ctx context.Context, env resource.Env, name string, u unit, links links) (*service.State, error) {
+	answer, sure := u.isEnabled(service.UnitName(name), links, p.hasScript(name))
+	if !sure {
+		var err error
+		if answer, err = p.isEnabled(ctx, env, name); err != nil {
+			return nil, err
+		}
+	}
+	state, err := stateOf(name, u.active, answer)
+	if err != nil {
+		return nil, err
+	}
+	state.Outdated = u.needReload || u.load == notFound
+
+	return state, nil
+}
+
+// isEnabled asks what the files say now.
+func (p *Provider) isEnabled(ctx context.Context, env resource.Env, name string) (string, error) {
+	give, err := p.take(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer give()
+	result, err := run(ctx, env, nil, systemctl, "is-enabled", "--system", name)
+	if err != nil {
+		return "", err
+	}
+	answer := result.Stdout.LastLines(1)
+	said := strings.ToValidUTF8(result.Stderr.LastLines(logLines), "\uFFFD")
+	switch {
+	case answer != "":
+		return answer, nil
+	case strings.Contains(said, "No such file or directory"):
+		return notFound, nil
+	default:
+		return "", fmt.Errorf("%w: %q, %s", errIsEnabled, answer, said)
+	}
+}

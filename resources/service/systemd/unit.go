@@ -1,0 +1,69 @@
+package systemd
+
+import "strings"
+
+// properties are what a unit is asked for.
+const properties = "Id,LoadState,ActiveState,UnitFileState,NeedDaemonReload"
+
+// unit is what systemd has in memory of a unit.
+type unit struct {
+	id, load, active, unitFile string
+	needReload                 bool
+}
+
+// parser reads the output of systemctl show: lines of key=value, and an empty
+// line between two units.
+type parser struct {
+	units []unit
+	open  bool
+}
+
+func (p *parser) line(line string) {
+	if line == "" {
+		p.open = false
+		return
+	}
+	if !p.open {
+		p.units = append(p.units, unit{})
+		p.open = true
+	}
+	u := &p.units[len(p.units)-1]
+	switch key, value, _ := strings.Cut(line, "="); key {
+	case "Id":
+		u.id = value
+	case "LoadState":
+		u.load = value
+	case "ActiveState":
+		u.active = value
+	case "UnitFileState":
+		u.unitFile = value
+	case "NeedDaemonReload":
+		u.needReload = value == "yes"
+	}
+}
+
+// end gives the units in the order in which they were asked for.
+func (p *parser) end() []unit { return p.units }
+
+// isEnabled gives the answer of systemctl is-enabled for the name that a unit
+// was asked for by, and whether it is sure: systemd remembers how a unit was
+// enabled when it first read it, is-enabled looks at the links themselves. A
+// script in /etc/init.d has an answer of its own.
+func (u unit) isEnabled(asked string, links links, script bool) (answer string, sure bool) {
+	_, masked := links.masked[u.id]
+	_, linked := links.enabling[u.id]
+	switch answer = u.unitFile; {
+	case u.load == notFound || answer == "":
+		return notFound, !script
+	case answer == "generated":
+		return answer, !script
+	case u.id != asked:
+		return "alias", false
+	case strings.HasPrefix(answer, "masked"):
+		return answer, masked
+	case answer == "transient":
+		return answer, true
+	default:
+		return answer, !masked && linked == strings.HasPrefix(answer, "enabled")
+	}
+}

@@ -1,0 +1,67 @@
+package systemd
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func parse(text string) []unit {
+	var p parser
+	for line := range strings.Lines(text) {
+		p.line(strings.TrimSuffix(line, "\n"))
+	}
+
+	return p.end()
+}
+
+// TestParse reads what systemctl show of systemd 252 said about units of all sorts.
+func TestParse(t *testing.T) {
+	text, err := os.ReadFile("testdata/show.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []unit{
+		{id: "web.service", load: "loaded", active: "active", unitFile: "enabled", needReload: true},
+		{id: "nosuch.service", load: "not-found", active: "inactive"},
+		{id: "dbus.service", load: "loaded", active: "active", unitFile: "static"},
+		{id: "old.service", load: "masked", active: "inactive", unitFile: "masked"},
+		{id: "-.slice", load: "loaded", active: "active"},
+		{id: `bad\x2bname.service`, load: "not-found", active: "inactive"},
+	}
+	if got := parse(string(text)); !slices.Equal(got, want) {
+		t.Errorf("%+v", got)
+	}
+	for text, units := range map[string]int{"": 0, "\n\n": 0, "Id=a\n\n\n\nId=b": 2, "Running in chroot, ignoring command 'show'\n": 1} {
+		if got := parse(text); len(got) != units {
+			t.Errorf("%q gives %+v", text, got)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	text, err := os.ReadFile("testdata/show.txt")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(string(text))
+	f.Add("\n\nId\n=\n\nActiveState=a=b\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		blocks := 0
+		for block := range strings.SplitSeq(text, "\n\n") {
+			if strings.Trim(block, "\n") != "" {
+				blocks++
+			}
+		}
+		units := parse(text)
+		if len(units) != blocks {
+			t.Errorf("%d units of %d blocks", len(units), blocks)
+		}
+		for _, u := range units {
+			if strings.Contains(u.id+u.load+u.active+u.unitFile, "\n") {
+				t.Errorf("%+v", u)
+			}
+		}
+	})
+}

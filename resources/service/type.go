@@ -1,0 +1,94 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// Type is the service type with its providers. Make it with New.
+type Type struct{ providers []ServiceProvider }
+
+// New makes the type, to be adapted by resource.Of.
+func New(providers ...ServiceProvider) resource.Contract[*Spec, *State, ServiceProvider] {
+	return &Type{providers: providers}
+}
+
+// Info says what the type is. A unit is read from files that packages bring
+// too; a service that starts makes what it needs.
+func (*Type) Info() resource.Info {
+	return resource.Info{
+		Name:      "service",
+		Summary:   "System services, running or stopped, and whether they start at boot",
+		NameHelp:  "the name of the service, such as nginx",
+		Ensures:   []string{EnsureRunning, EnsureStopped},
+		Reads:     resource.Units | resource.Paths | resource.Packages,
+		Writes:    resource.Units | resource.Paths,
+		Refreshes: true,
+	}
+}
+
+// New gives empty properties.
+func (*Type) New() *Spec { return &Spec{} }
+
+// Providers gives the providers.
+func (t *Type) Providers() []ServiceProvider { return t.providers }
+
+// Status asks about one service.
+func (*Type) Status(ctx context.Context, env resource.Env, p ServiceProvider, spec *Spec) (*State, error) {
+	state, err := p.Status(ctx, env, spec.Name)
+
+	return state, missing(spec, err)
+}
+
+// StatusAll asks about all of them with one question.
+func (*Type) StatusAll(ctx context.Context, env resource.Env, p ServiceProvider, specs []*Spec) ([]*State, []error) {
+	names := make([]string, len(specs))
+	for i, spec := range specs {
+		names[i] = spec.Name
+	}
+	states, errs := p.StatusAll(ctx, env, names)
+	for i := range errs {
+		errs[i] = missing(specs[i], errs[i])
+	}
+
+	return states, errs
+}
+
+// missing tells of a service that another resource may still bring.
+func missing(spec *Spec, err error) error {
+	if !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	needs := relations(spec)
+
+	return resource.Missing{Need: needs[0], Or: needs[1:], Err: err}
+}
+
+// Stale says that the service manager has to read its files before what it says is true.
+func (*Type) Stale(state *State) bool { return state.Outdated }
+
+// Prepare lets it read them.
+func (*Type) Prepare(ctx context.Context, env resource.Env, p ServiceProvider, _ []*Spec) error {
+	return p.Reload(ctx, env)
+}
+
+// Apply does what is due, in the order of the plan.
+func (*Type) Apply(ctx context.Context, env resource.Env, p ServiceProvider, spec *Spec, plan resource.Plan) (resource.Outcome, error) {
+	actions := map[string]func(context.Context, resource.Env, string) error{
+		actionStart: p.Start, actionStop: p.Stop, actionRestart: p.Restart, actionEnable: p.Enable, actionDisable: p.Disable,
+	}
+	for _, change := range plan.Changes {
+		act, known := actions[change.Action]
+		if !known {
+			return resource.Outcome{}, fmt.Errorf("a service cannot %q", change.Action)
+		}
+		if err := act(ctx, env, spec.Name); err != nil {
+			return resource.Outcome{}, err
+		}
+	}
+
+	return resource.Outcome{}, nil
+}

@@ -1,0 +1,106 @@
+package service_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/resource"
+	"github.com/musterfleet/muster/resources/service"
+	"github.com/musterfleet/muster/resources/service/systemd"
+	"github.com/musterfleet/muster/testing/typetest"
+)
+
+func serviceType() *resource.Type { return resource.Of(service.New(systemd.New("/"))) }
+
+// TestValidate covers the tables of names, and the values of ensure and enable.
+func TestValidate(t *testing.T) {
+	long := strings.Repeat("a", 247)
+	for name, c := range map[string]struct {
+		properties typetest.Properties
+		problem    string
+	}{
+		"a name":                   {properties: typetest.Properties{"name": "httpd"}},
+		"with a suffix":            {properties: typetest.Properties{"name": "nginx.service"}},
+		"every character":          {properties: typetest.Properties{"name": "aZ09._+:~-"}},
+		"hyphen and underscore":    {properties: typetest.Properties{"name": "my-app_v2"}},
+		"everything":               {properties: typetest.Properties{"name": "x", "ensure": "stopped", "enable": false, "provider": "systemd"}},
+		"running":                  {properties: typetest.Properties{"name": "x", "ensure": "running", "enable": true}},
+		"longest":                  {properties: typetest.Properties{"name": long}},
+		"an instance":              {properties: typetest.Properties{"name": "app@instance"}, problem: `invalid service name "app@instance": @ is not allowed (instances of templates are not managed)`},
+		"a command":                {properties: typetest.Properties{"name": "app; rm -rf /"}, problem: `service name contains dangerous characters: "app; rm -rf /" (letters,`},
+		"a pipe":                   {properties: typetest.Properties{"name": "a|b"}, problem: "dangerous characters"},
+		"an ampersand":             {properties: typetest.Properties{"name": "a&b"}, problem: "dangerous characters"},
+		"a dollar":                 {properties: typetest.Properties{"name": "$a"}, problem: "dangerous characters"},
+		"a pattern":                {properties: typetest.Properties{"name": "a*"}, problem: "dangerous characters"},
+		"a blank":                  {properties: typetest.Properties{"name": "a b"}, problem: "dangerous characters"},
+		"a new line":               {properties: typetest.Properties{"name": "a\n"}, problem: "dangerous characters"},
+		"a path":                   {properties: typetest.Properties{"name": "../a"}, problem: "dangerous characters"},
+		"a backslash":              {properties: typetest.Properties{"name": `a\x2b`}, problem: "dangerous characters"},
+		"other letters":            {properties: typetest.Properties{"name": "é"}, problem: "dangerous characters"},
+		"an option":                {properties: typetest.Properties{"name": "--help"}, problem: "would be taken for an option"},
+		"a directory":              {properties: typetest.Properties{"name": ".."}, problem: "would be taken for an option or a path"},
+		"too long":                 {properties: typetest.Properties{"name": long + "a"}, problem: "service name is too long: 248 bytes"},
+		"too long once escaped":    {properties: typetest.Properties{"name": strings.Repeat("+", 62)}, problem: "service name is too long: 62 bytes"},
+		"no name":                  {properties: typetest.Properties{"name": ""}, problem: "needs a name"},
+		"another ensure":           {properties: typetest.Properties{"name": "x", "ensure": "present"}, problem: `invalid ensure "present" (one of running, stopped)`},
+		"enable that is no answer": {properties: typetest.Properties{"name": "x", "enable": "maybe"}, problem: "enable"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, problems := resource.Decode(serviceType(), typetest.Value(c.properties), model.Position{})
+			switch {
+			case c.problem == "" && len(problems) > 0:
+				t.Error(problems)
+			case c.problem != "" && (len(problems) != 1 || !strings.Contains(problems[0].Error(), c.problem)):
+				t.Errorf("%v, without %q", problems, c.problem)
+			case r != nil && c.properties["ensure"] == nil && r.Meta().Ensure != "running":
+				t.Errorf("the default of ensure is %q", r.Meta().Ensure)
+			}
+		})
+	}
+}
+
+func FuzzValidate(f *testing.F) {
+	f.Add("nginx.service")
+	f.Add("app@x")
+	f.Add("-a;\x00b")
+	f.Fuzz(func(t *testing.T, name string) {
+		spec := &service.Spec{Common: model.Common{Name: name}}
+		if len(spec.Validate()) > 0 {
+			return
+		}
+		if strings.ContainsAny(name, "@/;|&$ \t\n\\*?[]'\"\x00") || strings.HasPrefix(name, "-") || len(service.UnitName(name)) > 255 {
+			t.Errorf("accepted: %q", name)
+		}
+	})
+}
+
+func TestUnitName(t *testing.T) {
+	for name, want := range map[string]string{
+		"nginx": "nginx.service", "nginx.service": "nginx.service", "dbus.socket": "dbus.socket", "x.timer": "x.timer", "a.b": "a.b.service",
+		"g++~1": `g\x2b\x2b\x7e1.service`,
+	} {
+		if got := service.UnitName(name); got != want {
+			t.Errorf("%s is %s, not %s", name, got, want)
+		}
+	}
+}
+
+func TestRelations(t *testing.T) {
+	for name, want := range map[string][]string{
+		"web":         {"path:/etc/systemd/system/web.service", "path:/usr/lib/systemd/system/web.service", "path:/etc/systemd/system/web.service.d", "path:/etc/init.d/web", "package:web"},
+		"web.service": {"path:/lib/systemd/system/web.service", "path:/run/systemd/system/web.service", "path:/etc/init.d/web", "package:web"},
+		"web.socket":  {"path:/etc/systemd/system/web.socket"},
+	} {
+		got := serviceType().Relations(&service.Spec{Common: model.Common{Name: name}})
+		for _, need := range want {
+			if !slices.Contains(got.Needs, need) {
+				t.Errorf("%s does not need %s: %q", name, need, got.Needs)
+			}
+		}
+		if len(got.Provides) > 0 {
+			t.Errorf("%s provides %q", name, got.Provides)
+		}
+	}
+}
