@@ -8,6 +8,8 @@ import (
 	"github.com/musterfleet/muster/resources/file"
 	fileposix "github.com/musterfleet/muster/resources/file/posix"
 	"github.com/musterfleet/muster/resources/resource"
+	"github.com/musterfleet/muster/resources/service"
+	"github.com/musterfleet/muster/resources/service/systemd"
 )
 
 // All gives every type, made anew: one line each.
@@ -15,5 +17,6 @@ func All() resource.Types {
 	return resource.Types{
 		resource.Of(file.New(fileposix.Provider{})),
 		resource.Of(exec.New(execposix.Provider{}, shell.New())),
+		resource.Of(service.New(systemd.New("/"))),
 	}
 }
