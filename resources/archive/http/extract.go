@@ -1,0 +1,104 @@
+package http
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/musterfleet/muster/resources/archive"
+	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+const (
+	// maxEntries is how many entries an archive may have.
+	maxEntries = 1_000_000
+	// slowest is how many bytes a second unpacking has to write, and slowestEntry
+	// how long an entry may take beside them, before it counts as no progress.
+	slowest      = 10 << 20
+	slowestEntry = 10 * time.Millisecond
+	// errorLines is how much of what a tool said is in its error.
+	errorLines = 10
+	maxError   = 2 << 10
+)
+
+// Extract reads the whole archive, and has it unpacked when all of it is safe.
+func (Provider) Extract(ctx context.Context, env resource.Env, spec *archive.Spec) error {
+	format, err := archive.Format(spec.Name)
+	if err != nil {
+		return err
+	}
+	limits := host.UnpackLimits{Bytes: int64(spec.MaxSize), Entries: maxEntries}
+	index, err := env.Host.Inspect(ctx, spec.Name, format, spec.ExtractParent, limits)
+	if err != nil {
+		return fmt.Errorf("%s is not unpacked: %w", spec.Name, err)
+	}
+	if err := makeTarget(env, spec.ExtractParent); err != nil {
+		return err
+	}
+	limit := timeout(spec) + time.Duration(index.Bytes/slowest)*time.Second + time.Duration(index.Entries)*slowestEntry
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("timed out after %s", limit))
+	defer cancel()
+	env.Log.InfoContext(ctx, "extracting", "archive", spec.Name, "into", spec.ExtractParent, "entries", index.Entries, "bytes", index.Bytes)
+	result, err := env.Host.Run(ctx, host.Command{
+		Argv: arguments(format, spec), Dir: spec.ExtractParent,
+		// What a user has set up for the tools at the terminal does not hold here.
+		Env: []string{"LC_ALL=C.UTF-8", "TAR_OPTIONS=", "GZIP=", "UNZIP=", "UNZIPOPT="},
+	})
+	switch {
+	case err != nil:
+		return fmt.Errorf("could not extract: %w", err)
+	case result.ExitCode != 0:
+		return resource.Said{Err: fmt.Errorf("could not extract: %s ended with exit code %d", archive.Tool(spec.Name), result.ExitCode), Output: said(result)}
+	}
+
+	return env.Host.SyncFileSystem(spec.ExtractParent)
+}
+
+// makeTarget makes the directory to unpack into; one that is there stays as it is.
+func makeTarget(env resource.Env, path string) error {
+	entry, err := env.Host.Follow(path)
+	if err != nil || entry.Kind == host.Directory {
+		return err
+	}
+
+	return env.Host.MakeDirectory(path, host.Attrs{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()), Mode: 0o755})
+}
+
+// arguments are the command that unpacks: owners are those of the process,
+// setuid bits and the like are not restored, and directories that stand there
+// are left as they are, unless what is in the archive is to be preserved.
+func arguments(format host.ArchiveFormat, spec *archive.Spec) []string {
+	if format == host.Zip {
+		argv := []string{"unzip", "-o"}
+		if spec.Preserve {
+			argv = append(argv, "-K", "-X")
+		}
+		return append(argv, "-d", spec.ExtractParent, spec.Name)
+	}
+	flags := "-xf"
+	if format == host.TarGz {
+		flags = "-xzf"
+	}
+	argv := []string{"tar", flags, spec.Name, "-C", spec.ExtractParent}
+	if spec.Preserve {
+		return append(argv, "--same-owner", "--same-permissions")
+	}
+
+	return append(argv, "--no-same-owner", "--no-same-permissions", "--no-overwrite-dir")
+}
+
+// said is the end of what a tool said, for its error; unzip says some of it on stdout.
+func said(result host.Result) string {
+	text := result.Stderr.LastLines(errorLines)
+	if text == "" {
+		text = result.Stdout.LastLines(errorLines)
+	}
+	if len(text) > maxError {
+		text = "…" + text[len(text)-maxError:]
+	}
+
+	return strings.ToValidUTF8(text, "\uFFFD")
+}

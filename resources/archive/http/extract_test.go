@@ -1,0 +1,317 @@
+package http_test
+
+import (
+	"archive/tar"
+	pkzip "archive/zip"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/archive"
+	"github.com/musterfleet/muster/resources/archive/http"
+	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/resource"
+	"github.com/musterfleet/muster/testing/hosttest"
+	"github.com/musterfleet/muster/testing/webtest"
+)
+
+// file is one of a zip.
+type file struct {
+	name, content string
+	mode          fs.FileMode
+}
+
+func packZip(t testing.TB, files ...file) string {
+	t.Helper()
+	var b bytes.Buffer
+	w := pkzip.NewWriter(&b)
+	for _, f := range files {
+		header := &pkzip.FileHeader{Name: f.name, Method: pkzip.Deflate}
+		header.SetMode(f.mode)
+		out, err := w.CreateHeader(header)
+		check(t, err)
+		_, err = io.WriteString(out, f.content)
+		check(t, err)
+	}
+	check(t, w.Close())
+
+	return b.String()
+}
+
+// unpack extracts content of an extension into DIR/opt.
+func unpack(t testing.TB, extension, content string, set func(x *trial)) (*trial, error) {
+	t.Helper()
+	x := newTrial(t, webtest.Start(t))
+	x.spec.Name = filepath.Join(x.dir, "a"+extension)
+	x.spec.ExtractParent = filepath.Join(x.dir, "opt")
+	check(t, os.WriteFile(x.spec.Name, []byte(content), 0o640))
+	if set != nil {
+		set(x)
+	}
+
+	return x, x.provider.Extract(t.Context(), x.env, x.spec)
+}
+
+func TestExtract(t *testing.T) {
+	packed := packTar(t, regular("app/tool", "x", 0o755), regular("app/sub/conf", "y", 0o600), entry{header: tar.Header{Typeflag: tar.TypeSymlink, Name: "app/current", Linkname: "tool"}})
+	for extension, content := range map[string]string{".tar": packed, ".tar.gz": zipped(t, packed), ".tgz": zipped(t, packed)} {
+		x, err := unpack(t, extension, content, nil)
+		check(t, err)
+		tree := hosttest.Snapshot(t, x.spec.ExtractParent)
+		if tree["."].Mode.Perm() != 0o755 || tree["app/tool"].Mode.Perm()&0o700 != 0o700 || tree["app/tool"].Digest != sum("x") || tree["app/sub/conf"].Digest != sum("y") || tree["app/current"].Target != "tool" {
+			t.Errorf("%s: %+v", extension, tree)
+		}
+	}
+}
+
+// TestExtractLeavesTheTargetAsItIs has an archive that says of the directory
+// itself what it should be.
+func TestExtractLeavesTheTargetAsItIs(t *testing.T) {
+	packed := packTar(t, entry{header: tar.Header{Typeflag: tar.TypeDir, Name: "./", Mode: 0o700}}, entry{header: tar.Header{Typeflag: tar.TypeDir, Name: "./sub/", Mode: 0o700}}, regular("./sub/x", "x", 0o644))
+	x, err := unpack(t, ".tar", packed, func(x *trial) {
+		check(t, os.MkdirAll(filepath.Join(x.spec.ExtractParent, "sub"), 0o755))
+		check(t, os.Chmod(filepath.Join(x.spec.ExtractParent, "sub"), 0o750))
+		check(t, os.Chmod(x.spec.ExtractParent, 0o751))
+	})
+	check(t, err)
+	tree := hosttest.Snapshot(t, x.spec.ExtractParent)
+	if tree["."].Mode.Perm() != 0o751 || tree["sub"].Mode.Perm() != 0o750 || tree["sub/x"].Digest != sum("x") {
+		t.Errorf("%+v", tree)
+	}
+}
+
+// TestSpecialBits has them restored only by preserve.
+func TestSpecialBits(t *testing.T) {
+	entries := []entry{regular("suid", "x", 0o4755), regular("sgid", "x", 0o2755), {header: tar.Header{Typeflag: tar.TypeDir, Name: "sticky", Mode: 0o1777}}}
+	for i := range entries {
+		entries[i].header.Uid, entries[i].header.Gid = os.Geteuid(), os.Getegid()
+	}
+	packed := packTar(t, entries...)
+	for _, preserve := range []bool{false, true} {
+		x, err := unpack(t, ".tar.gz", zipped(t, packed), func(x *trial) { x.spec.Preserve = preserve })
+		check(t, err)
+		tree := hosttest.Snapshot(t, x.spec.ExtractParent)
+		for name, bit := range map[string]fs.FileMode{"suid": fs.ModeSetuid, "sgid": fs.ModeSetgid, "sticky": fs.ModeSticky} {
+			if got := tree[name].Mode&bit != 0; got != preserve {
+				t.Errorf("preserve %t: %s has mode %v", preserve, name, tree[name].Mode)
+			}
+		}
+	}
+}
+
+// TestHostileArchives has what must be refused before anything is written.
+func TestHostileArchives(t *testing.T) {
+	link := func(name, target string) entry {
+		return entry{header: tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: target}}
+	}
+	special := func(kind byte) entry { return entry{header: tar.Header{Typeflag: kind, Name: "special"}} }
+	good := packTar(t, regular("first", "x", 0o644))
+	for name, c := range map[string]struct {
+		extension, content string
+		is                 error
+	}{
+		"..":                       {".tar", packTar(t, regular("first", "x", 0o644), regular("../up", "x", 0o644)), host.ErrUnsafeEntry},
+		"an absolute name":         {".tar.gz", zipped(t, packTar(t, regular("first", "x", 0o644), regular("/tmp/abs", "x", 0o644))), host.ErrUnsafeEntry},
+		"a link out":               {".tar", packTar(t, regular("first", "x", 0o644), link("l", "../..")), host.ErrUnsafeEntry},
+		"an absolute link":         {".tar", packTar(t, regular("first", "x", 0o644), link("l", "/etc")), host.ErrUnsafeEntry},
+		"a write through a link":   {".tar", packTar(t, link("l", "d"), regular("l/x", "x", 0o644)), host.ErrUnsafeEntry},
+		"a write through its link": {".tar", packTar(t, regular("first", "x", 0o644), regular("out/x", "x", 0o644)), host.ErrUnsafeEntry},
+		"a hard link out":          {".tar", packTar(t, entry{header: tar.Header{Typeflag: tar.TypeLink, Name: "h", Linkname: "../secret"}}), host.ErrUnsafeEntry},
+		"a character device":       {".tar", packTar(t, regular("first", "x", 0o644), special(tar.TypeChar)), host.ErrEntryType},
+		"a block device":           {".tar", packTar(t, regular("first", "x", 0o644), special(tar.TypeBlock)), host.ErrEntryType},
+		"a fifo":                   {".tar", packTar(t, regular("first", "x", 0o644), special(tar.TypeFifo)), host.ErrEntryType},
+		"a bomb":                   {".tar.gz", zipped(t, packTar(t, regular("first", "x", 0o644), regular("bomb", string(make([]byte, 2<<20)), 0o644))), host.ErrTooLarge},
+		"a tar.gz cut short":       {".tar.gz", zipped(t, good)[:60], host.ErrNotArchive},
+		"a tar cut short":          {".tar", good[:1024], host.ErrNotArchive},
+		"a tar.gz that is a tar":   {".tar.gz", good, host.ErrNotArchive},
+		"a tar that is a tar.gz":   {".tar", zipped(t, good), host.ErrNotArchive},
+		"a tar.gz that is a zip":   {".tgz", packZip(t, file{name: "x"}), host.ErrNotArchive},
+		"a page":                   {".tar.gz", "<!DOCTYPE html>", host.ErrNotArchive},
+		"a zip that is a tar":      {".zip", good, host.ErrNotArchive},
+		"a zip with ..":            {".zip", packZip(t, file{name: "first"}, file{name: "../up"}), host.ErrUnsafeEntry},
+		"a zip with a link out":    {".zip", packZip(t, file{name: "l", content: "/etc", mode: fs.ModeSymlink | 0o777}), host.ErrUnsafeEntry},
+		"a zip that is a bomb":     {".zip", packZip(t, file{name: "bomb", content: string(make([]byte, 2<<20))}), host.ErrTooLarge},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var before hosttest.Tree
+			x, err := unpack(t, c.extension, c.content, func(x *trial) {
+				x.spec.MaxSize = 1 << 20
+				check(t, os.WriteFile(filepath.Join(x.dir, "secret"), []byte("kept"), 0o600))
+				if name == "a write through its link" {
+					check(t, os.Mkdir(x.spec.ExtractParent, 0o755))
+					check(t, os.Symlink(x.dir, filepath.Join(x.spec.ExtractParent, "out")))
+				}
+				before = hosttest.Snapshot(t, x.dir)
+			})
+			if !errors.Is(err, c.is) || !strings.HasPrefix(err.Error(), x.spec.Name+" is not unpacked: ") {
+				t.Errorf("the error is %v, want %v", err, c.is)
+			}
+			if diff := hosttest.SnapshotDiff(before, hosttest.Snapshot(t, x.dir)); len(diff) > 0 {
+				t.Errorf("something was written: %v", diff)
+			}
+		})
+	}
+}
+
+// fake puts a program into PATH that tells how it was run, and ends with a code.
+func fake(t testing.TB, code int, names ...string) (said func() []string) {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range names {
+		script := fmt.Sprintf("#!/bin/sh\n{ echo \"$PWD\"; echo \"$LC_ALL,$TAR_OPTIONS,$UNZIP\"; for a in %s \"$@\"; do echo \"$a\"; done; } > %s/said\necho 'what it says' >&2\nexit %d\n", name, dir, code)
+		check(t, os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755))
+	}
+	t.Setenv("PATH", dir)
+
+	return func() []string {
+		text, err := os.ReadFile(filepath.Join(dir, "said"))
+		check(t, err)
+		return strings.Split(strings.TrimSpace(string(text)), "\n")
+	}
+}
+
+// TestExtractionCommands is the table of that name, with the working directory
+// of "Command Execution" and what keeps owners and special bits away.
+func TestExtractionCommands(t *testing.T) {
+	plain := []string{"--no-same-owner", "--no-same-permissions", "--no-overwrite-dir"}
+	packed := packTar(t, regular("x", "x", 0o644))
+	for name, c := range map[string]struct {
+		extension, content string
+		preserve           bool
+		want               []string
+	}{
+		".tar.gz":        {".tar.gz", zipped(t, packed), false, append([]string{"tar", "-xzf", "ARCHIVE", "-C", "TARGET"}, plain...)},
+		".tgz":           {".tgz", zipped(t, packed), false, append([]string{"tar", "-xzf", "ARCHIVE", "-C", "TARGET"}, plain...)},
+		".tar":           {".tar", packed, false, append([]string{"tar", "-xf", "ARCHIVE", "-C", "TARGET"}, plain...)},
+		".zip":           {".zip", packZip(t, file{name: "x"}), false, []string{"unzip", "-o", "-d", "TARGET", "ARCHIVE"}},
+		".tar, preserve": {".tar", packed, true, []string{"tar", "-xf", "ARCHIVE", "-C", "TARGET", "--same-owner", "--same-permissions"}},
+		".zip, preserve": {".zip", packZip(t, file{name: "x"}), true, []string{"unzip", "-o", "-K", "-X", "-d", "TARGET", "ARCHIVE"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("TAR_OPTIONS", "--absolute-names")
+			said := fake(t, 0, "tar", "unzip")
+			x, err := unpack(t, c.extension, c.content, func(x *trial) { x.spec.Preserve = c.preserve })
+			check(t, err)
+			want := append([]string{x.spec.ExtractParent, "C.UTF-8,,"}, c.want...)
+			for i := range want {
+				want[i] = strings.NewReplacer("ARCHIVE", x.spec.Name, "TARGET", x.spec.ExtractParent).Replace(want[i])
+			}
+			if got := said(); !slices.Equal(got, want) {
+				t.Errorf("it was %q, not %q", got, want)
+			}
+		})
+	}
+}
+
+// TestExtractErrors is "Error Handling" of the extraction.
+func TestExtractErrors(t *testing.T) {
+	packed := packTar(t, regular("x", "x", 0o644))
+	if _, err := unpack(t, ".rar", packed, nil); !errors.Is(err, archive.ErrUnsupported) || err.Error() != "archive type not supported" {
+		t.Errorf("an unknown extension: %v", err)
+	}
+	fake(t, 2, "tar")
+	x, err := unpack(t, ".tar", packed, nil)
+	if err == nil || err.Error() != "could not extract: tar ended with exit code 2: what it says" || resource.WithoutOutput(err) == err.Error() {
+		t.Errorf("an exit code: %v", err)
+	}
+	t.Setenv("PATH", x.dir)
+	if _, err := unpack(t, ".tar", packed, nil); !errors.Is(err, host.ErrNotFound) {
+		t.Errorf("no tar: %v", err)
+	}
+}
+
+// TestExtractTimesOut has a tool that hangs.
+func TestExtractTimesOut(t *testing.T) {
+	dir := t.TempDir()
+	check(t, os.WriteFile(filepath.Join(dir, "tar"), []byte("#!/bin/sh\nexec sleep 1000\n"), 0o755))
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	_, err := unpack(t, ".tar", packTar(t, regular("x", "x", 0o644)), func(x *trial) { x.spec.Timeout = model.Duration(100 * time.Millisecond) })
+	if err == nil || err.Error() != "could not extract: tar: timed out after 110ms" {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// TestIsManageable is "Provider Selection".
+func TestIsManageable(t *testing.T) {
+	spec := func(url, name string, extract bool) *archive.Spec {
+		s := &archive.Spec{URL: url}
+		s.Name = name
+		if extract {
+			s.ExtractParent = "/opt"
+		}
+		return s
+	}
+	p := http.New(http.Options{})
+	fake(t, 0, "tar", "unzip")
+	for name, c := range map[string]struct {
+		spec *archive.Spec
+		want string
+	}{
+		"http":                  {spec("http://x/a.tar", "/a.tar", true), ""},
+		"https":                 {spec("https://x/a.tar.gz", "/a.tar.gz", true), ""},
+		"tgz":                   {spec("https://x/a.tgz", "/a.tgz", true), ""},
+		"zip":                   {spec("https://x/a.zip", "/a.zip", true), ""},
+		"another scheme":        {spec("ftp://x/a.zip", "/a.zip", false), "not one of http or https"},
+		"an unreadable url":     {spec("http://x/%zz", "/a.zip", false), "not one of http or https"},
+		"an unknown extension":  {spec("https://x/a.rar", "/a.rar", false), "archive type not supported"},
+		"a question has no url": {spec("", "/a.zip", false), ""},
+	} {
+		ok, priority, err := p.IsManageable(nil, c.spec)
+		if ok != (c.want == "") || ok && priority != 1 || !ok && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %t, %d, %v", name, ok, priority, err)
+		}
+	}
+	t.Setenv("PATH", t.TempDir())
+	for name, need := range map[string]string{"/a.zip": "package:unzip", "/a.tar.gz": "package:tar"} {
+		ok, _, err := p.IsManageable(nil, spec("https://x"+name, name, true))
+		if got, missing := resource.MissingNeed(err); ok || !missing || got != need || !errors.Is(err, host.ErrNotFound) {
+			t.Errorf("%s without its tool: %t, %v", name, ok, err)
+		}
+		if ok, _, err := p.IsManageable(nil, spec("https://x"+name, name, false)); !ok {
+			t.Errorf("%s that is not unpacked: %v", name, err)
+		}
+	}
+	if ok, _, err := p.IsManageable(nil, nil); ok || err == nil {
+		t.Error("it manages what is no archive")
+	}
+	if p.Name() != "http" {
+		t.Errorf("its name is %s", p.Name())
+	}
+}
+
+// TestStatus is "Metadata Collected".
+func TestStatus(t *testing.T) {
+	x := newTrial(t, webtest.Start(t))
+	x.spec.Creates = filepath.Join(x.dir, "made")
+	state, err := x.provider.Status(t.Context(), x.env, x.spec)
+	check(t, err)
+	if want := (archive.Metadata{Name: x.spec.Name, Provider: "http"}); *state.Metadata != want || state.Ensure != "absent" {
+		t.Errorf("nothing there: %+v %+v", state.CommonState, state.Metadata)
+	}
+	check(t, os.WriteFile(x.spec.Name, []byte("text"), 0o600))
+	check(t, os.WriteFile(x.spec.Creates, nil, 0o600))
+	when := time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC)
+	check(t, os.Chtimes(x.spec.Name, when, when))
+	state, err = x.provider.Status(t.Context(), x.env, x.spec)
+	check(t, err)
+	want := archive.Metadata{
+		Name: x.spec.Name, Provider: "http", Checksum: sum("text"), ArchiveExists: true, CreatesExists: true, MTime: when, Size: 4,
+		Owner: x.env.Host.UserName(t.Context(), uint32(os.Geteuid())), Group: x.env.Host.GroupName(t.Context(), uint32(os.Getegid())),
+	}
+	if *state.Metadata != want || state.Ensure != "present" {
+		t.Errorf("%+v %+v, not %+v", state.CommonState, state.Metadata, want)
+	}
+	x.spec.Ensure = model.EnsureAbsent
+	if state, err = x.provider.Status(t.Context(), x.env, x.spec); err != nil || state.Metadata.Checksum != "" {
+		t.Errorf("what is to be absent was read: %+v, %v", state.Metadata, err)
+	}
+}

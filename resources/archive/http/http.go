@@ -1,0 +1,124 @@
+// Package http is the provider of archives that are fetched by HTTP.
+package http
+
+import (
+	"context"
+	"fmt"
+	nethttp "net/http"
+	"net/url"
+	"time"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/archive"
+	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/web"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+const (
+	name = "http"
+	// priority is the best there is: this is the default provider.
+	priority = 1
+)
+
+// The defaults of Options.
+const (
+	defaultBackoff  = time.Second
+	defaultProgress = 10 * time.Second
+	// defaultTimeout is that of a resource without a timeout.
+	defaultTimeout = time.Minute
+)
+
+// Options are what a Provider is made from. The zero value is ready to use.
+type Options struct {
+	// Client fetches; nil means one of package web.
+	Client *nethttp.Client
+	// Backoff is the pause before the second try, 1 s when 0. It doubles from try to try.
+	Backoff time.Duration
+	// Progress is how often the log tells how far a download is, 10 s when 0.
+	Progress time.Duration
+}
+
+// Provider fetches archives by HTTP, and unpacks them by tar and unzip.
+type Provider struct{ opts Options }
+
+// New makes the provider.
+func New(o Options) Provider {
+	if o.Client == nil {
+		o.Client = web.NewClient(web.Options{})
+	}
+	if o.Backoff == 0 {
+		o.Backoff = defaultBackoff
+	}
+	if o.Progress == 0 {
+		o.Progress = defaultProgress
+	}
+
+	return Provider{opts: o}
+}
+
+// Name is http.
+func (Provider) Name() string { return name }
+
+// IsManageable wants a URL of http or https, an extension that is known, and
+// the tool that unpacks it where it is to be unpacked. A tool that is not there
+// is a resource.Missing.
+func (Provider) IsManageable(_ model.Facts, spec resource.Spec) (bool, int, error) {
+	s, ok := spec.(*archive.Spec)
+	if !ok {
+		return false, 0, fmt.Errorf("%T is no archive", spec)
+	}
+	if u, err := url.Parse(s.URL); err != nil || s.URL != "" && u.Scheme != "http" && u.Scheme != "https" {
+		return false, 0, fmt.Errorf("the url is not one of http or https")
+	}
+	if _, err := archive.Format(s.Name); err != nil {
+		return false, 0, err
+	}
+	if s.Ensure == model.EnsureAbsent || s.ExtractParent == "" {
+		return true, priority, nil
+	}
+	tool := archive.Tool(s.Name)
+	if _, err := host.FindProgram(tool); err != nil {
+		needs := archive.ToolNeeds(tool)
+		return false, 0, resource.Missing{Need: needs[0], Or: needs[1:], Err: fmt.Errorf("%w, it unpacks such an archive", err)}
+	}
+
+	return true, priority, nil
+}
+
+// Status looks at the archive, without following a link, and at what it creates.
+func (Provider) Status(ctx context.Context, env resource.Env, spec *archive.Spec) (*archive.State, error) {
+	entry, err := env.Host.Look(spec.Name)
+	if err != nil {
+		return nil, err
+	}
+	meta := &archive.Metadata{Name: spec.Name, Provider: name, ArchiveExists: entry.Kind != host.Absent}
+	state := &archive.State{Entry: entry, Metadata: meta}
+	state.Ensure = model.EnsureAbsent
+	if meta.ArchiveExists {
+		state.Ensure = model.EnsurePresent
+		meta.Owner, meta.Group = env.Host.UserName(ctx, entry.UID), env.Host.GroupName(ctx, entry.GID)
+		meta.Size, meta.MTime = entry.Size, entry.ModTime.UTC()
+	}
+	if spec.Ensure != model.EnsureAbsent && entry.Kind == host.File {
+		if meta.Checksum, err = env.Host.DigestEntry(ctx, entry); err != nil {
+			return nil, fmt.Errorf("could not read the archive: %w", err)
+		}
+	}
+	if spec.Creates == "" {
+		return state, nil
+	}
+	created, err := env.Host.Follow(spec.Creates)
+	meta.CreatesExists = created.Kind != host.Absent
+
+	return state, err
+}
+
+// timeout gives the one of a resource, or the default.
+func timeout(spec *archive.Spec) time.Duration {
+	if spec.Timeout == 0 {
+		return defaultTimeout
+	}
+
+	return spec.Timeout.Std()
+}

@@ -1,0 +1,97 @@
+package archive
+
+import (
+	"fmt"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// The actions of a plan.
+const (
+	actionDownload = "download"
+	actionExtract  = "extract"
+	actionCleanup  = "cleanup"
+	actionRemove   = "remove"
+)
+
+const propertyEnsure = "ensure"
+
+// Plan says what is to be fetched, unpacked and removed. Its error is something
+// in the way of that.
+func (*Type) Plan(spec *Spec, state *State, _ bool) (resource.Plan, error) {
+	switch kind := state.Entry.Kind; {
+	case kind == host.Directory:
+		return resource.Plan{}, fmt.Errorf("%s: path exists as a directory", spec.Name)
+	case kind == host.Other && spec.Ensure != model.EnsureAbsent:
+		return resource.Plan{}, fmt.Errorf("%s: path exists as a fifo, socket or device, not as a regular file", spec.Name)
+	case spec.Ensure != model.EnsureAbsent:
+		return planPresent(spec, state)
+	}
+	var plan resource.Plan
+	if state.Entry.Kind != host.Absent {
+		plan.Add(removal(actionRemove, "Would have removed"))
+	}
+
+	return plan, nil
+}
+
+func removal(action, message string) model.Change {
+	return model.Change{Action: action, Message: message, Property: propertyEnsure, From: model.EnsurePresent, To: model.EnsureAbsent}
+}
+
+// planPresent: what creates names keeps an archive that is cleaned up from being
+// fetched again, and nothing else; an archive that is kept must be as asked for.
+func planPresent(spec *Spec, state *State) (plan resource.Plan, err error) {
+	missing := spec.Creates != "" && !state.Metadata.CreatesExists
+	owed := state.past.owed()
+	if spec.Cleanup && !missing && !owed {
+		if state.Entry.Kind != host.Absent {
+			plan.Add(removal(actionCleanup, cleaned))
+		}
+		return plan, nil
+	}
+	plan.Changes = downloads(spec, state)
+	if len(plan.Changes) > 0 {
+		plan.Changes[0].Message = "Would have downloaded"
+		err = state.want.parent
+	}
+	if spec.ExtractParent == "" || len(plan.Changes) == 0 && !missing && !owed {
+		return plan, err
+	}
+	plan.Add(model.Change{Action: actionExtract, Message: "Would have extracted", Property: "extract_parent", To: spec.ExtractParent})
+	if spec.Cleanup {
+		plan.Add(removal(actionCleanup, cleaned))
+	}
+	if state.want.target != nil {
+		err = state.want.target
+	}
+
+	return plan, err
+}
+
+const cleaned = "Would have cleaned up"
+
+// downloads are the reasons to fetch the archive, one change each.
+func downloads(spec *Spec, state *State) []model.Change {
+	found, meta, want := state.Entry, state.Metadata, state.want.attrs
+	because := func(property, from, to string) model.Change {
+		return model.Change{Action: actionDownload, Property: property, From: from, To: to}
+	}
+	if found.Kind != host.File {
+		return []model.Change{because(propertyEnsure, found.Kind.String(), model.EnsurePresent)}
+	}
+	var out []model.Change
+	if found.UID != want.UID {
+		out = append(out, because("owner", meta.Owner, spec.Owner))
+	}
+	if found.GID != want.GID {
+		out = append(out, because("group", meta.Group, spec.Group))
+	}
+	if spec.Checksum != "" && meta.Checksum != spec.WantedChecksum() {
+		out = append(out, because("checksum", meta.Checksum, spec.WantedChecksum()))
+	}
+
+	return out
+}

@@ -1,0 +1,97 @@
+package archive
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/musterfleet/muster/resources/host"
+)
+
+// record is what a node remembers of an archive that is unpacked, in its state
+// directory: so that an extraction which a kill prevented is made up for, and
+// the checksum outlives the archive. The zero value remembers nothing.
+type record struct {
+	Archive  string `json:"archive"`
+	Checksum string `json:"checksum"`
+	// Extracted says that the archive was unpacked to the end. Until then that is owed.
+	Extracted bool `json:"extracted"`
+}
+
+// maxRecord is far more than a record takes.
+const maxRecord = 64 << 10
+
+func (r record) owed() bool { return r.Archive != "" && !r.Extracted }
+
+// recordPath gives where the record of an archive is; empty when the host has
+// no state directory.
+func recordPath(h *host.Host, name string) string {
+	if h.StateDir() == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(name))
+
+	return filepath.Join(h.StateDir(), "archives", hex.EncodeToString(sum[:16])+".json")
+}
+
+// recall gives the record of an archive. A damaged one counts as an extraction
+// that is owed: to unpack once more loses nothing.
+func recall(h *host.Host, name string) (record, error) {
+	path := recordPath(h, name)
+	if path == "" {
+		return record{}, nil
+	}
+	data, err := h.Read(path, maxRecord)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return record{}, nil
+	case err != nil:
+		return record{}, fmt.Errorf("could not read what is remembered of the archive: %w", err)
+	}
+	var r record
+	if json.Unmarshal(data, &r) != nil || r.Archive != name {
+		r = record{Archive: name}
+	}
+
+	return r, nil
+}
+
+// remember is durable when it returns, also when the run is being broken off.
+func remember(ctx context.Context, h *host.Host, r record) error {
+	path := recordPath(h, r.Archive)
+	if path == "" {
+		return nil
+	}
+	data, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	self := host.Attrs{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()), Mode: 0o600}
+	dir := self
+	dir.Mode = 0o700
+	err = h.MakeDirectory(filepath.Dir(path), dir)
+	if err == nil {
+		err = h.Write(context.WithoutCancel(ctx), path, bytes.NewReader(data), self)
+	}
+	if err != nil {
+		return fmt.Errorf("could not remember the extraction that is owed: %w", err)
+	}
+
+	return nil
+}
+
+func forget(h *host.Host, name string) error {
+	path := recordPath(h, name)
+	if path == "" {
+		return nil
+	}
+
+	return h.Remove(path)
+}

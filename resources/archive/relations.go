@@ -1,0 +1,50 @@
+package archive
+
+import (
+	"path/filepath"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// Relations order an archive after the directories that it and what it unpacks
+// stand in, its accounts and its tool, and before whatever needs what it brings.
+func (*Type) Relations(spec *Spec) resource.Relations {
+	if spec.Ensure == model.EnsureAbsent {
+		return resource.Relations{Provides: []string{resource.EmptiedNeed(filepath.Dir(spec.Name))}}
+	}
+	out := resource.Relations{Needs: resource.NeedsAbove(spec.Name)}
+	if !spec.Cleanup {
+		out.Provides = append(out.Provides, resource.PathNeed(spec.Name))
+	}
+	out.Needs = append(out.Needs, resource.AccountNeeds(spec.Owner, spec.Group)...)
+	if spec.ExtractParent == "" {
+		return out
+	}
+	out.Provides = append(out.Provides, resource.PathNeed(spec.ExtractParent))
+	if spec.Creates != "" {
+		out.Provides = append(out.Provides, resource.PathNeed(spec.Creates))
+	}
+	out.Needs = append(append(out.Needs, resource.PathNeed(spec.ExtractParent)), resource.NeedsAbove(spec.ExtractParent)...)
+	out.Needs = append(out.Needs, ToolNeeds(Tool(spec.Name))...)
+
+	return out
+}
+
+// Tool gives the program that unpacks an archive, empty when there is none.
+func Tool(name string) string {
+	switch format, _ := Format(name); format {
+	case host.Zip:
+		return "unzip"
+	case host.Tar, host.TarGz:
+		return "tar"
+	default:
+		return ""
+	}
+}
+
+// ToolNeeds are the needs of which each brings a tool.
+func ToolNeeds(tool string) []string {
+	return []string{"package:" + tool, resource.PathNeed("/usr/bin/" + tool)}
+}

@@ -1,0 +1,41 @@
+package archive
+
+import (
+	"time"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host"
+)
+
+// State is what the machine says of an archive.
+type State struct {
+	model.CommonState
+	Metadata *Metadata `json:"metadata,omitempty" jsonschema_description:"What stands at the path"`
+
+	// Entry is what stands at the path itself; a link is not followed.
+	Entry host.Entry `json:"-"`
+
+	want wanted
+	past record
+}
+
+// Metadata describes the archive file and what was made of it.
+type Metadata struct {
+	Name          string    `json:"name" jsonschema_description:"The path"`
+	Checksum      string    `json:"checksum,omitempty" jsonschema_description:"Hex SHA-256 of the archive, where it was read"`
+	ArchiveExists bool      `json:"archive_exists" jsonschema_description:"Whether the archive is there"`
+	CreatesExists bool      `json:"creates_exists" jsonschema_description:"Whether what creates names is there"`
+	Owner         string    `json:"owner,omitempty" jsonschema_description:"Name of the user, or the number of one without a name"`
+	Group         string    `json:"group,omitempty" jsonschema_description:"Name of the group, or the number of one without a name"`
+	MTime         time.Time `json:"mtime,omitzero" jsonschema_description:"When the archive was last changed"`
+	Size          int64     `json:"size,omitempty" jsonschema_description:"Bytes"`
+	Provider      string    `json:"provider"`
+}
+
+// wanted is what the properties come to on this machine, and what stands in
+// their way: all that Plan needs and may not ask for itself.
+type wanted struct {
+	attrs host.Attrs
+	// parent is why no archive can be placed, target why nothing can be unpacked.
+	parent, target error
+}

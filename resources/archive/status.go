@@ -1,0 +1,60 @@
+package archive
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// mode is that of an archive: what was fetched with a password is not for everybody.
+const mode = 0o640
+
+// Status looks at the archive and at what the properties come to on this
+// machine. An account that is not there yet is a resource.Missing.
+func (*Type) Status(ctx context.Context, env resource.Env, p ArchiveProvider, spec *Spec) (*State, error) {
+	state, err := p.Status(ctx, env, spec)
+	if err != nil {
+		return nil, err
+	}
+	if state.past, err = recall(env.Host, spec.Name); err != nil {
+		return nil, err
+	}
+	if spec.Ensure == model.EnsureAbsent || !spec.describes() {
+		return state, nil
+	}
+	if state.want.attrs, err = attributes(ctx, env, spec); err != nil {
+		return nil, err
+	}
+	if state.Entry.Kind == host.Absent {
+		state.want.parent = resource.Obstacle(env.Host, spec.Name, false)
+	}
+	if spec.ExtractParent != "" {
+		state.want.target = targetObstacle(env, spec.ExtractParent)
+	}
+
+	return state, nil
+}
+
+func attributes(ctx context.Context, env resource.Env, spec *Spec) (host.Attrs, error) {
+	uid, gid, err := resource.ResolveAccounts(ctx, env.Host, spec.Owner, spec.Group)
+
+	return host.Attrs{UID: uid, GID: gid, Mode: mode}, err
+}
+
+// targetObstacle says why nothing can be unpacked into a directory.
+func targetObstacle(env resource.Env, path string) error {
+	entry, err := env.Host.Follow(path)
+	switch {
+	case err != nil:
+		return err
+	case entry.Kind == host.Directory:
+		return nil
+	case entry.Kind != host.Absent:
+		return fmt.Errorf("extract_parent %s %w", path, host.ErrNotDirectory)
+	}
+
+	return resource.Obstacle(env.Host, path, true)
+}

@@ -1,0 +1,141 @@
+package archive
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// Type is the archive type with its providers. Make it with New.
+type Type struct{ providers []ArchiveProvider }
+
+// New makes the type, to be adapted by resource.Of.
+func New(providers ...ArchiveProvider) resource.Contract[*Spec, *State, ArchiveProvider] {
+	return &Type{providers: providers}
+}
+
+// Info says what the type is.
+func (*Type) Info() resource.Info {
+	return resource.Info{
+		Name:       "archive",
+		Summary:    "Archives: fetched, unpacked, and removed again",
+		NameHelp:   "the absolute path of the archive, for example /var/cache/app.tar.gz",
+		Ensures:    []string{model.EnsurePresent, model.EnsureAbsent},
+		Reads:      resource.Paths | resource.Accounts,
+		Writes:     resource.Paths,
+		OwnTimeout: true,
+	}
+}
+
+// New gives properties with their defaults.
+func (*Type) New() *Spec { return &Spec{MaxSize: DefaultMaxSize} }
+
+// Providers gives the providers.
+func (t *Type) Providers() []ArchiveProvider { return t.providers }
+
+// checksumValue is the name of the one output.
+const checksumValue = "checksum"
+
+// Apply fetches, unpacks and removes as the plan says. That an archive is to be
+// unpacked is written down before it is placed, and struck out afterwards.
+func (*Type) Apply(ctx context.Context, env resource.Env, p ArchiveProvider, spec *Spec, plan resource.Plan) (outcome resource.Outcome, err error) {
+	checksum := ""
+	if plan.Has(actionDownload) {
+		if checksum, err = download(ctx, env, p, spec); err != nil {
+			return outcome, err
+		}
+		outcome.Values = map[string]any{checksumValue: checksum}
+	}
+	if plan.Has(actionExtract) {
+		if err := extract(ctx, env, p, spec, checksum); err != nil {
+			return outcome, err
+		}
+	}
+	if !plan.Has(actionCleanup) && !plan.Has(actionRemove) {
+		return outcome, nil
+	}
+	if err := env.Host.Remove(spec.Name); err != nil {
+		return outcome, err
+	}
+	if plan.Has(actionRemove) {
+		err = forget(env.Host, spec.Name)
+	}
+
+	return outcome, err
+}
+
+func download(ctx context.Context, env resource.Env, p ArchiveProvider, spec *Spec) (checksum string, err error) {
+	attrs, err := attributes(ctx, env, spec)
+	if err != nil {
+		return "", err
+	}
+
+	return checksum, p.Download(ctx, env, spec, attrs, func(arrived string) error {
+		checksum = arrived
+		if spec.ExtractParent == "" {
+			return nil
+		}
+		return remember(ctx, env.Host, record{Archive: spec.Name, Checksum: arrived})
+	})
+}
+
+// extract unpacks what was just downloaded, or what is there already.
+func extract(ctx context.Context, env resource.Env, p ArchiveProvider, spec *Spec, checksum string) error {
+	r := record{Archive: spec.Name, Checksum: checksum}
+	if checksum == "" {
+		var err error
+		if r.Checksum, err = env.Host.Digest(ctx, spec.Name); err != nil {
+			return err
+		}
+		// Half of it may make what creates names.
+		if err := remember(ctx, env.Host, r); err != nil {
+			return err
+		}
+	}
+	if err := p.Extract(ctx, env, spec); err != nil {
+		return err
+	}
+	r.Extracted = true
+
+	return remember(ctx, env.Host, r)
+}
+
+// Verify looks whether anything is still due, and names what creates got wrong.
+func (t *Type) Verify(spec *Spec, outcome resource.Outcome, after *State) error {
+	plan, err := t.Plan(spec, after, false)
+	arrived, fetched := outcome.Values[checksumValue]
+	switch {
+	case err != nil:
+		return err
+	case spec.Ensure != model.EnsureAbsent && spec.Creates != "" && !after.Metadata.CreatesExists && !plan.Has(actionDownload):
+		return fmt.Errorf("it was unpacked, but %s is not there: `creates` must name something that the archive brings", spec.Creates)
+	case !plan.Empty():
+		return fmt.Errorf("still due: %s", plan.Message())
+	case fetched && after.Entry.Kind == host.File && after.Metadata.Checksum != arrived:
+		return fmt.Errorf("it was changed after it was downloaded: its checksum is %s, not %s", after.Metadata.Checksum, arrived)
+	}
+
+	return nil
+}
+
+// Outputs is the checksum, also of an archive that was cleaned up.
+func (*Type) Outputs(spec *Spec, state *State, outcome resource.Outcome) map[string]any {
+	checksum, arrived := outcome.Values[checksumValue].(string)
+	switch {
+	case arrived:
+	case state.Metadata.Checksum != "":
+		checksum = state.Metadata.Checksum
+	case state.past.Extracted:
+		checksum = state.past.Checksum
+	default:
+		checksum = spec.WantedChecksum()
+	}
+	if checksum == "" {
+		return nil
+	}
+
+	return map[string]any{checksumValue: checksum}
+}

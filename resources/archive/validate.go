@@ -1,0 +1,123 @@
+package archive
+
+import (
+	"maps"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// extensions are those of Format, as hints name them.
+const extensions = ".tar.gz, .tgz, .tar or .zip"
+
+// Validate reports every problem of the properties.
+func (s *Spec) Validate() model.Problems {
+	var out model.Problems
+	s.validateName(&out)
+	s.validateURL(&out)
+	resource.CheckAccount(&out, s.Ensure, "owner", s.Owner)
+	resource.CheckAccount(&out, s.Ensure, "group", s.Group)
+	if s.Checksum != "" && !regexp.MustCompile(`^[0-9a-fA-F]{64}$`).MatchString(s.Checksum) {
+		out.Property("checksum", "write the 64 hex digits that sha256sum prints", "invalid SHA-256 checksum %q", s.Checksum)
+	}
+	s.validateExtraction(&out)
+	s.validateCredentials(&out)
+
+	return out
+}
+
+// WantedChecksum gives the checksum asked for as it is compared, empty when any will do.
+func (s *Spec) WantedChecksum() string { return strings.ToLower(s.Checksum) }
+
+func (s *Spec) validateName(out *model.Problems) {
+	resource.CheckPath(out, "name", "archive path", s.Name)
+	format, err := Format(s.Name)
+	switch {
+	case err != nil:
+		out.Property("name", "end it with "+extensions, "%s: %q", err, s.Name)
+	case format == host.Zip && s.ExtractParent != "" && strings.ContainsAny(s.Name, `*?[\`):
+		out.Property("name", `leave out *, ?, [ and \`, "the name of a zip is a pattern to unzip: %q", s.Name)
+	}
+}
+
+// validateURL never quotes the URL: a password may be in it.
+func (s *Spec) validateURL(out *model.Problems) {
+	if s.URL == "" {
+		if s.Ensure != model.EnsureAbsent {
+			out.Property("url", "for example url: https://example.com/app.tar.gz", "`url` is required unless ensure is absent")
+		}
+		return
+	}
+	u, err := url.Parse(s.URL)
+	switch {
+	case err != nil:
+		out.Property("url", "percent-encode what is special in it, such as / or @ in a password", "invalid url, it cannot be read")
+		return
+	case u.Scheme != "http" && u.Scheme != "https":
+		out.Property("url", "begin it with http:// or https://", "the scheme of the url must be http or https, not %q", u.Scheme)
+		return
+	case u.Hostname() == "":
+		out.Property("url", "", "the url names no host")
+		return
+	}
+	format, err := Format(u.Path)
+	if err != nil {
+		out.Property("url", "its path must end with "+extensions, "url: %s", err)
+		return
+	}
+	if named, err := Format(s.Name); err == nil && named != format {
+		out.Property("url", "give the archive the extension that the url has", "the url is that of a .%s, the name that of a .%s", format, named)
+	}
+}
+
+func (s *Spec) validateExtraction(out *model.Problems) {
+	if s.ExtractParent != "" {
+		resource.CheckPath(out, "extract_parent", "extract_parent", s.ExtractParent)
+	}
+	if s.Creates != "" {
+		resource.CheckPath(out, "creates", "creates", s.Creates)
+		if s.ExtractParent == "" {
+			out.Property("creates", "set extract_parent, or remove creates", "`creates` requires `extract_parent`: it says what unpacking makes")
+		}
+	}
+	if s.Cleanup && s.ExtractParent == "" {
+		out.Property("cleanup", "set extract_parent, or remove cleanup", "`cleanup` requires `extract_parent`: an archive that is not unpacked is removed by ensure: absent")
+	}
+	if s.Cleanup && s.Creates == "" {
+		out.Property("cleanup", "set creates to something that the archive brings", "`cleanup` requires `creates`: without it the archive would be fetched at every run")
+	}
+}
+
+// reserved are the headers that muster sets itself.
+func reserved() []string {
+	return []string{"accept-encoding", "connection", "content-length", "host", "if-range", "range", "transfer-encoding"}
+}
+
+// validateCredentials shows no values.
+func (s *Spec) validateCredentials(out *model.Problems) {
+	if s.Password != "" && s.Username == "" {
+		out.Property("password", "set username", "`password` requires `username`")
+	}
+	if strings.Contains(s.Username, ":") {
+		out.Property("username", "", "a username of basic authentication has no colon")
+	}
+	token := regexp.MustCompile("^[0-9A-Za-z!#$%&'*+.^_`|~-]+$")
+	for _, name := range slices.Sorted(maps.Keys(s.Headers)) {
+		value := s.Headers[name]
+		switch lower := strings.ToLower(name); {
+		case !token.MatchString(name):
+			out.Property("headers", "", "invalid name of a header: %q", name)
+		case slices.Contains(reserved(), lower):
+			out.Property("headers", "remove it", "the header %s is set by muster", name)
+		case lower == "authorization" && s.Username != "":
+			out.Property("headers", "keep one of them", "`username` and the header %s exclude each other", name)
+		case strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }):
+			out.Property("headers", "", "the header %s has a line break or another control character", name)
+		}
+	}
+}
