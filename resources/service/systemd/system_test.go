@@ -339,6 +339,13 @@ func TestReload(t *testing.T) {
 	if state, err := m.provider.Status(t.Context(), m.env, "web"); err != nil || state.Outdated {
 		t.Errorf("after it the unit is %+v, %v", state, err)
 	}
+	for _, act := range []func(context.Context, resource.Env, string) error{m.provider.Enable, m.provider.Disable} {
+		if err := act(t.Context(), m.env, "web"); err != nil {
+			t.Fatal(err)
+		}
+		restart("2")
+	}
+	check("own links", 0)
 	restart("")
 	restart("")
 	check("changes outside of a run", 2)

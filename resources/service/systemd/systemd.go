@@ -146,7 +146,15 @@ func (p *Provider) change(ctx context.Context, env resource.Env, verb string, ar
 		return err
 	}
 
-	return command(ctx, env, append([]string{verb, "--system"}, args...)...)
+	if err := command(ctx, env, append([]string{verb, "--system"}, args...)...); err != nil {
+		return err
+	}
+	if (verb == "enable" || verb == "disable") && !p.hasScript(args[len(args)-1]) {
+		// These reload by themselves, and the links they made are no news.
+		p.reloaded = reading{run: env.RunID, dirs: unitDirs(p.root)}
+	}
+
+	return nil
 }
 
 // bringUp starts or restarts a service, and looks whether it runs then. What
