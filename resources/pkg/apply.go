@@ -1,0 +1,82 @@
+package pkg
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// Apply makes the one change of a plan. A change after which the version is the
+// one from before is none.
+func (t *Type) Apply(ctx context.Context, env resource.Env, p PackageProvider, spec *Spec, plan resource.Plan) (resource.Outcome, error) {
+	var outcome resource.Outcome
+	err := t.locked(ctx, func() error {
+		if err := apply(ctx, env, p, spec, Action(plan.Changes[0].Action)); err != nil {
+			return err
+		}
+		after, err := p.Status(ctx, env, spec.Name)
+		if err == nil {
+			outcome = outcomeOf(plan, after)
+		}
+		return err
+	})
+
+	return outcome, err
+}
+
+func apply(ctx context.Context, env resource.Env, p PackageProvider, spec *Spec, action Action) error {
+	switch action {
+	case Install:
+		return p.Install(ctx, env, spec.Name, spec.Ensure)
+	case Upgrade:
+		return p.Upgrade(ctx, env, spec.Name, spec.Ensure)
+	case Downgrade:
+		return p.Downgrade(ctx, env, spec.Name, spec.Ensure)
+	case Uninstall:
+		return p.Uninstall(ctx, env, spec.Name)
+	default:
+		return fmt.Errorf("unknown action %q", action)
+	}
+}
+
+// ApplyAll makes the changes of many packages in one transaction.
+func (t *Type) ApplyAll(ctx context.Context, env resource.Env, p PackageProvider, specs []*Spec, plans []resource.Plan) ([]resource.Outcome, error) {
+	requests, outcomes := make([]Request, len(specs)), make([]resource.Outcome, len(specs))
+	for i, s := range specs {
+		requests[i] = Request{Action: Action(plans[i].Changes[0].Action), Name: s.Name, Version: s.Ensure}
+	}
+	err := t.locked(ctx, func() error {
+		if err := p.ChangeAll(ctx, env, requests); err != nil {
+			return err
+		}
+		names := distinct(specs, func(*Spec) bool { return true })
+		states, err := p.StatusAll(ctx, env, names)
+		if err != nil {
+			return err
+		}
+		after := map[string]*State{}
+		for _, state := range states {
+			after[state.Name] = state
+		}
+		for i, s := range specs {
+			outcomes[i] = outcomeOf(plans[i], after[s.Name])
+		}
+		return nil
+	})
+
+	return outcomes, err
+}
+
+func outcomeOf(plan resource.Plan, after *State) resource.Outcome {
+	out := resource.Outcome{Before: plan.Changes[0].From, After: after.Ensure, Unchanged: plan.Changes[0].From == after.Ensure}
+	if out.Before == model.EnsureAbsent {
+		out.Before = ""
+	}
+	if !after.installed() {
+		out.After = ""
+	}
+
+	return out
+}

@@ -1,0 +1,166 @@
+// Package apt is the provider of packages on Debian, Ubuntu and their kin.
+package apt
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/pkg"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// Provider manages packages with apt and dpkg. Make it with New.
+type Provider struct {
+	// LockTimeout is how long the lock of another process is waited for.
+	LockTimeout time.Duration
+	bin         string
+}
+
+// New makes the provider.
+func New() Provider { return Provider{LockTimeout: pkg.LockTimeout, bin: "/usr/bin"} }
+
+// Name is apt.
+func (Provider) Name() string { return "apt" }
+
+// IsManageable is true where apt and dpkg are; it is the first choice on Debian's family.
+func (p Provider) IsManageable(facts model.Facts, spec resource.Spec) (bool, int, error) {
+	if strings.HasSuffix(spec.Meta().Name, "-") {
+		return false, 0, fmt.Errorf("a package name must not end with -, for which apt would remove it: set ensure: absent")
+	}
+
+	return pkg.Manageable(facts, []string{p.bin + "/apt-get", p.bin + "/dpkg-query"}, pkg.DebianFamilies(), pkg.RedHatFamilies())
+}
+
+// Install installs a version, or the candidate.
+func (p Provider) Install(ctx context.Context, env resource.Env, name, version string) error {
+	return p.ChangeAll(ctx, env, []pkg.Request{{Action: pkg.Install, Name: name, Version: version}})
+}
+
+// Upgrade is Install with the version to go to.
+func (p Provider) Upgrade(ctx context.Context, env resource.Env, name, version string) error {
+	return p.ChangeAll(ctx, env, []pkg.Request{{Action: pkg.Upgrade, Name: name, Version: version}})
+}
+
+// Downgrade is Install with the version to go back to.
+func (p Provider) Downgrade(ctx context.Context, env resource.Env, name, version string) error {
+	return p.ChangeAll(ctx, env, []pkg.Request{{Action: pkg.Downgrade, Name: name, Version: version}})
+}
+
+// Uninstall removes a package and keeps its configuration files.
+func (p Provider) Uninstall(ctx context.Context, env resource.Env, name string) error {
+	return p.ChangeAll(ctx, env, []pkg.Request{{Action: pkg.Uninstall, Name: name}})
+}
+
+// ChangeAll makes one apt-get of all requests. Those for latest are made
+// for the candidates of now.
+func (p Provider) ChangeAll(ctx context.Context, env resource.Env, requests []pkg.Request) error {
+	var latest []string
+	for _, r := range requests {
+		if r.Version == pkg.EnsureLatest && r.Action != pkg.Uninstall {
+			latest = append(latest, r.Name)
+		}
+	}
+	var candidates map[string]string
+	if len(latest) > 0 {
+		var err error
+		if candidates, err = p.Candidates(ctx, env, latest); err != nil {
+			return err
+		}
+	}
+
+	repair, err := p.repairs(ctx, env, requests)
+	if err != nil {
+		return err
+	}
+
+	return p.changer().Change(ctx, env, arguments(requests, candidates, repair)...)
+}
+
+// repairs says that what is to be installed is half installed already, which apt
+// leaves as it is unless it is told to install it again.
+func (p Provider) repairs(ctx context.Context, env resource.Env, requests []pkg.Request) (bool, error) {
+	var names []string
+	for _, r := range requests {
+		if r.Action == pkg.Install {
+			names = append(names, r.Name)
+		}
+	}
+	if len(names) == 0 {
+		return false, nil
+	}
+	rows, err := p.query(ctx, env, names)
+
+	return slices.ContainsFunc(rows, func(r row) bool { return r.status == "half-installed" }), err
+}
+
+// arguments gives the command for requests. A removal beside installations is
+// part of the same transaction by a hyphen after its name.
+func arguments(requests []pkg.Request, candidates map[string]string, repair bool) []string {
+	var names []string
+	exact, removals := false, 0
+	for _, r := range requests {
+		name := r.Name
+		switch {
+		case r.Action == pkg.Uninstall:
+			removals++
+		case r.Version == pkg.EnsureLatest && candidates[r.Name] != "":
+			name += "=" + candidates[r.Name]
+		case r.Version != pkg.EnsureLatest && r.Version != model.EnsurePresent:
+			name, exact = name+"="+r.Version, true
+		}
+		names = append(names, name)
+	}
+	// Without Pattern-Only a name with a dot that no package has is a regular
+	// expression, and all that it matches are installed.
+	options := []string{"-o", "DPkg::Lock::Timeout=-1", "-o", "APT::Cmd::Pattern-Only=true"}
+	if removals == len(requests) {
+		return append(append([]string{"apt-get", "-q", "-y", "remove"}, options...), names...)
+	}
+	argv := append([]string{"apt-get", "install", "-y", "-q", "-o", "DPkg::Options::=--force-confold"}, options...)
+	if exact {
+		argv = append(argv, "--allow-downgrades")
+	}
+	if repair {
+		argv = append(argv, "--reinstall")
+	}
+	for i, r := range requests {
+		if r.Action == pkg.Uninstall {
+			names[i] += "-"
+		}
+	}
+
+	return append(argv, names...)
+}
+
+func (p Provider) changer() pkg.Changer {
+	return pkg.Changer{
+		Environment: []string{"DEBIAN_FRONTEND=noninteractive", "APT_LISTBUGS_FRONTEND=none", "APT_LISTCHANGES_FRONTEND=none"},
+		Remedies:    remedies(),
+		Timeout:     p.LockTimeout,
+	}
+}
+
+func remedies() []pkg.Remedy {
+	const repair = "run `dpkg --configure -a`, then `apt-get --fix-broken install`"
+	const refresh = "check its name and the repositories, or refresh the package lists (cache_max_age)"
+
+	return []pkg.Remedy{
+		{Says: "dpkg was interrupted", Err: pkg.ErrBroken, Do: repair},
+		{Says: "--fix-broken install", Err: pkg.ErrBroken, Do: repair},
+		{Says: "Held packages were changed", Err: pkg.ErrHeld, Do: "release what `apt-mark showhold` lists with `apt-mark unhold`"},
+		{Says: "Version '", Err: pkg.ErrNoVersion, Do: "`apt-cache madison` shows those there are; refresh the package lists (cache_max_age) when it is new"},
+		{Says: "Unable to locate package", Err: pkg.ErrNoPackage, Do: refresh},
+		{Says: "is a virtual package", Err: pkg.ErrNoPackage, Do: "it is a virtual one, so name one of those that provide it"},
+		{Says: "has no installation candidate", Err: pkg.ErrNoPackage, Do: refresh},
+		{Says: "unmet dependencies", Err: pkg.ErrUnmet, Do: "name versions that go together, or add the repository that has what is missing"},
+		{Says: "are you root?", Err: pkg.ErrNotRoot, Do: "run muster as root"},
+		{Says: "don't have enough free space", Err: pkg.ErrNoSpace, Do: "make room, for example with `apt-get clean`"},
+		{Says: "No space left on device", Err: pkg.ErrNoSpace, Do: "make room, for example with `apt-get clean`"},
+		{Says: "script subprocess returned error", Err: pkg.ErrScript, Do: "mend what it complains of, then " + repair},
+		{Says: "Failed to fetch", Err: pkg.ErrDownload, Do: "check the repositories and the network, or refresh the package lists (cache_max_age)"},
+	}
+}

@@ -1,0 +1,241 @@
+package apt
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/pkg"
+)
+
+// captured gives lines that the real programs printed, on Debian 12.
+func captured(t testing.TB, name string) []string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+}
+
+func TestParseStatus(t *testing.T) {
+	rows, err := parseStatus(captured(t, "status.txt"))
+	if err != nil || len(rows) != 5 {
+		t.Fatalf("%+v, %v", rows, err)
+	}
+	for name, want := range map[string]struct {
+		ensure string
+		held   bool
+	}{
+		"muster-test": {"1.0-1", true}, "muster-bad": {"absent", false}, "mustertest": {"absent", false}, "nosuch": {"absent", false},
+		"libc6": {"2.36-9+deb12u14", false}, "libc6:amd64": {"2.36-9+deb12u14", false}, "libc6:any": {"2.36-9+deb12u14", false}, "libc6:i386": {"absent", false},
+	} {
+		if got := stateOf(name, rows); got.Ensure != want.ensure || got.Held != want.held || got.Name != name {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	want := &pkg.Metadata{
+		Name: "muster-test", Version: "1.0-1", Arch: "all", URL: "http://example.net/", Summary: "a test", Provider: "apt", Full: "1.0-1",
+		Extended: map[string]any{"status": "installed", "want": "hold"},
+	}
+	if got := stateOf("muster-test", rows).Metadata; !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v", got)
+	}
+	if _, err := parseStatus([]string{"muster-test 1.0"}); err == nil {
+		t.Error("a line that is not understood is taken")
+	}
+}
+
+// TestStates covers the table of package states, and that of two architectures.
+func TestStates(t *testing.T) {
+	for status, present := range map[string]bool{
+		"installed": true, "config-files": false, "half-installed": false, "half-configured": false, "unpacked": false, "not-installed": false,
+		"triggers-awaited": false, "triggers-pending": false,
+	} {
+		if got := stateOf("p", []row{{name: "p", version: "1", status: status}}); (got.Ensure == "1") != present {
+			t.Errorf("%s: %s", status, got.Ensure)
+		}
+	}
+	two := []row{{name: "p", version: "1", arch: "other", status: "installed"}, {name: "p", version: "2", arch: native(), status: "installed"}}
+	slices.Reverse(two)
+	for range 2 {
+		if got := stateOf("p", two); got.Ensure != "2" {
+			t.Errorf("the version is %s", got.Ensure)
+		}
+		slices.Reverse(two)
+	}
+	if got := stateOf("p:other", two); got.Ensure != "1" {
+		t.Errorf("the version is %s", got.Ensure)
+	}
+}
+
+func TestParsePolicy(t *testing.T) {
+	want := map[string]string{"muster-test": "1:0.9-1", "muster-real": "1.0", "libc6": "2.36-9+deb12u14"}
+	if got := parsePolicy(captured(t, "policy.txt")); !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, not %v", got, want)
+	}
+}
+
+func FuzzParseStatus(f *testing.F) {
+	f.Add(strings.Join(captured(f, "status.txt"), "\n"))
+	f.Add("\t\t\t\t\t\t")
+	f.Fuzz(func(t *testing.T, text string) {
+		rows, err := parseStatus(strings.Split(text, "\n"))
+		if err != nil {
+			return
+		}
+		for _, r := range rows {
+			if state := stateOf(r.name, rows); state.Ensure == "" && r.version != "" {
+				t.Errorf("%+v gives %+v", r, state)
+			}
+		}
+	})
+}
+
+func FuzzParsePolicy(f *testing.F) {
+	f.Add(strings.Join(captured(f, "policy.txt"), "\n"))
+	f.Fuzz(func(t *testing.T, text string) {
+		for name, version := range parsePolicy(strings.Split(text, "\n")) {
+			if name == "" || version == "(none)" || !strings.Contains(text, version) {
+				t.Errorf("%q: %q", name, version)
+			}
+		}
+	})
+}
+
+// TestArguments covers the commands of the tables of operations and flags.
+func TestArguments(t *testing.T) {
+	const options = " -o DPkg::Lock::Timeout=-1 -o APT::Cmd::Pattern-Only=true"
+	const install, remove = "apt-get install -y -q -o DPkg::Options::=--force-confold" + options, "apt-get -q -y remove" + options
+	present := pkg.Request{Action: pkg.Install, Name: "a", Version: "present"}
+	latest := pkg.Request{Action: pkg.Install, Name: "b", Version: "latest"}
+	version := pkg.Request{Action: pkg.Install, Name: "c", Version: "1.0"}
+	gone := pkg.Request{Action: pkg.Uninstall, Name: "d", Version: "absent"}
+	for _, c := range []struct {
+		requests []pkg.Request
+		repair   bool
+		want     string
+	}{
+		{[]pkg.Request{present}, false, install + " a"},
+		{[]pkg.Request{latest}, false, install + " b=2.0"},
+		{[]pkg.Request{version}, false, install + " --allow-downgrades c=1.0"},
+		{[]pkg.Request{{Action: pkg.Upgrade, Name: "b", Version: "latest"}}, false, install + " b=2.0"},
+		{[]pkg.Request{{Action: pkg.Upgrade, Name: "c", Version: "1.0"}}, false, install + " --allow-downgrades c=1.0"},
+		{[]pkg.Request{{Action: pkg.Downgrade, Name: "c", Version: "1.0"}}, false, install + " --allow-downgrades c=1.0"},
+		{[]pkg.Request{{Action: pkg.Install, Name: "e", Version: "latest"}}, false, install + " e"},
+		{[]pkg.Request{gone}, false, remove + " d"},
+		{[]pkg.Request{gone, gone}, false, remove + " d d"},
+		{[]pkg.Request{present, latest, version, gone}, false, install + " --allow-downgrades a b=2.0 c=1.0 d-"},
+		{[]pkg.Request{present}, true, install + " --reinstall a"},
+	} {
+		if got := strings.Join(arguments(c.requests, map[string]string{"b": "2.0"}, c.repair), " "); got != c.want {
+			t.Errorf("%+v:\n%s, not\n%s", c.requests, got, c.want)
+		}
+	}
+}
+
+// TestEnvironment covers the table of environment variables.
+func TestEnvironment(t *testing.T) {
+	want := []string{"DEBIAN_FRONTEND=noninteractive", "APT_LISTBUGS_FRONTEND=none", "APT_LISTCHANGES_FRONTEND=none"}
+	if got := New().changer().Environment; !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestIsManageable(t *testing.T) {
+	dir := t.TempDir()
+	p := Provider{bin: dir}
+	spec := func(name string) *pkg.Spec { return &pkg.Spec{Common: model.Common{Name: name}} }
+	if ok, _, err := p.IsManageable(nil, spec("vim")); ok || err == nil || !strings.Contains(err.Error(), "apt-get") {
+		t.Errorf("%v, %v", ok, err)
+	}
+	for _, program := range []string{"apt-get", "dpkg-query"} {
+		if err := os.WriteFile(filepath.Join(dir, program), nil, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if ok, _, err := p.IsManageable(nil, spec("vim")); !ok || err != nil {
+		t.Errorf("%v, %v", ok, err)
+	}
+	if ok, _, err := p.IsManageable(nil, spec("vim-")); ok || err == nil || !strings.Contains(err.Error(), "apt would remove") {
+		t.Errorf("%v, %v", ok, err)
+	}
+}
+
+// TestVersionCmp covers the tables of versions, of their formats and of return values.
+func TestVersionCmp(t *testing.T) {
+	for _, c := range []struct {
+		a, b  string
+		order int
+	}{
+		{"1.0", "2.0", -1},
+		{"1:1.0", "2.0", 1},
+		{"1.0~alpha", "1.0", -1},
+		{"1.0~alpha", "1.0~beta", -1},
+		{"1.0.1", "1.0.2", -1},
+		{"1.0-1", "1.0-2", -1},
+		{"1.0a", "1.0-", -1},
+		{"1.0~~", "1.0~", -1},
+		{"1.9", "1.13", -1},
+		{"1.0", "1.0", 0},
+		{"2.0", "1.0", 1},
+		{"0:1.0", "1.0", 0},
+		{"1.0", "1.0-0", 0},
+		{"1.0", "1.0.0", -1},
+		{"1.00", "1.0", 0},
+		{"1:2.0-3", "1:2.0-4", -1},
+		{"2:1.0.0+git-20190109-0ubuntu2", "2:1.0.0+git-20190109-0ubuntu3", -1},
+		{"1.0+b1", "1.0a", 1},
+		{"99999999999999999999:1", "99999999999999999998:1", 1},
+	} {
+		for _, ab := range [][]string{{c.a, c.b}, {c.b, c.a}} {
+			want := c.order
+			if ab[0] != c.a {
+				want = -c.order
+			}
+			if got, err := New().VersionCmp(ab[0], ab[1], false); err != nil || got != want {
+				t.Errorf("%s and %s: %d, %v", ab[0], ab[1], got, err)
+			}
+		}
+	}
+	if got, err := New().VersionCmp("1.0.0", "1.0", true); err != nil || got != 0 {
+		t.Errorf("%d, %v", got, err)
+	}
+	for _, bad := range []string{"", "x:1", "1:"} {
+		if _, err := New().VersionCmp(bad, "1", false); !errors.Is(err, pkg.ErrVersion) {
+			t.Errorf("%q: %v", bad, err)
+		}
+		if _, err := New().VersionCmp("1", bad, false); !errors.Is(err, pkg.ErrVersion) {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}
+
+// TestParseVersion covers the examples of the version format.
+func TestParseVersion(t *testing.T) {
+	for text, want := range map[string]version{
+		"1.0": {"0", "1.0", ""}, "1:2.0-3": {"1", "2.0", "3"}, "2:1.0.0+git-20190109-0ubuntu2": {"2", "1.0.0+git-20190109", "0ubuntu2"},
+	} {
+		if got, err := parseVersion(text); err != nil || got != want {
+			t.Errorf("%s: %+v, %v", text, got, err)
+		}
+	}
+}
+
+func FuzzVersionCmp(f *testing.F) {
+	f.Add("1:1.0~rc1-1", "1.0-1")
+	f.Add("1.0a", "1.0-")
+	f.Fuzz(func(t *testing.T, a, b string) {
+		order, err := New().VersionCmp(a, b, false)
+		back, err2 := New().VersionCmp(b, a, false)
+		if (err == nil) != (err2 == nil) || order != -back || (err == nil && a == b && order != 0) {
+			t.Errorf("%q and %q: %d and %d, %v, %v", a, b, order, back, err, err2)
+		}
+	})
+}

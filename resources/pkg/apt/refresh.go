@@ -1,0 +1,60 @@
+package apt
+
+import (
+	"context"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/musterfleet/muster/resources/pkg"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// Where apt keeps its lists, and notes that its daily job refreshed them.
+const (
+	listsDir     = "/var/lib/apt/lists"
+	successStamp = "/var/lib/apt/periodic/update-success-stamp"
+)
+
+// Refresh runs apt-get update when the lists are older than maxAge. A list that
+// could not be had is an error.
+func (p Provider) Refresh(ctx context.Context, env resource.Env, maxAge time.Duration, _ bool) error {
+	if maxAge == 0 {
+		return nil
+	}
+	at, err := pkg.Refreshed(env, p.Name(), successStamp)
+	if err != nil {
+		return err
+	}
+	if changed, err := listsChanged(); err == nil && changed.After(at) {
+		at = changed
+	}
+	if time.Since(at) <= maxAge {
+		return nil
+	}
+	// Without this apt is content with the lists from before when a server does not answer.
+	if err := p.changer().Change(ctx, env, "apt-get", "update", "-q", "-o", "APT::Update::Error-Mode=any"); err != nil {
+		return err
+	}
+
+	return pkg.NoteRefresh(ctx, env, p.Name())
+}
+
+// listsChanged is when the lists were last changed; there may be none.
+func listsChanged() (time.Time, error) {
+	entries, err := os.ReadDir(listsDir)
+	if err != nil {
+		return time.Time{}, err
+	}
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), "Release") {
+			info, err := os.Stat(listsDir)
+			if err != nil {
+				return time.Time{}, err
+			}
+			return info.ModTime(), nil
+		}
+	}
+
+	return time.Time{}, os.ErrNotExist
+}

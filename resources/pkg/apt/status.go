@@ -1,0 +1,155 @@
+package apt
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+
+	"github.com/musterfleet/muster/resources/pkg"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// format is what dpkg-query is asked for, a line a package.
+const format = `${Package}\t${Version}\t${Architecture}\t${db:Status-Status}\t${db:Status-Want}\t${Homepage}\t${binary:Summary}\n`
+
+// fields is how many there are in a line of format.
+const fields = 7
+
+// row is what dpkg says of a package.
+type row struct {
+	name, version, arch, status, want, homepage, summary string
+}
+
+// parseStatus reads the lines of dpkg-query.
+func parseStatus(lines []string) ([]row, error) {
+	var rows []row
+	for _, line := range lines {
+		f := strings.SplitN(line, "\t", fields)
+		if len(f) != fields || f[0] == "" {
+			return nil, fmt.Errorf("dpkg-query said what is not understood: %q", line)
+		}
+		rows = append(rows, row{f[0], f[1], f[2], f[3], f[4], f[5], f[6]})
+	}
+
+	return rows, nil
+}
+
+// Status says which version of a package is installed.
+func (p Provider) Status(ctx context.Context, env resource.Env, name string) (*pkg.State, error) {
+	states, err := p.StatusAll(ctx, env, []string{name})
+	if err != nil {
+		return nil, err
+	}
+
+	return states[0], nil
+}
+
+// StatusAll asks dpkg-query once.
+func (p Provider) StatusAll(ctx context.Context, env resource.Env, names []string) ([]*pkg.State, error) {
+	rows, err := p.query(ctx, env, names)
+	if err != nil {
+		return nil, err
+	}
+	states := make([]*pkg.State, len(names))
+	for i, name := range names {
+		states[i] = stateOf(name, rows)
+	}
+
+	return states, nil
+}
+
+// query gives the rows of the packages that dpkg knows.
+func (Provider) query(ctx context.Context, env resource.Env, names []string) ([]row, error) {
+	argv := append([]string{"dpkg-query", "-W", "-f=" + format, "--"}, names...)
+	lines, result, err := pkg.Ask(ctx, env, argv...)
+	if err != nil {
+		return nil, err
+	}
+	// 1 says that it does not know one of them.
+	if result.ExitCode > 1 {
+		return nil, pkg.Explain(argv, result, []pkg.Remedy{{Says: "dpkg-query: error", Err: pkg.ErrBroken, Do: "run `dpkg --audit` and see /var/lib/dpkg"}})
+	}
+	return parseStatus(lines)
+}
+
+// stateOf finds a name among rows. Only installed counts: apt repairs what is
+// anything between by installing it.
+func stateOf(name string, rows []row) *pkg.State {
+	bare, arch, _ := strings.Cut(name, ":")
+	state := pkg.NewState(name, nil)
+	for _, r := range rows {
+		if r.name != bare || (arch != "" && arch != "any" && arch != "native" && arch != r.arch) {
+			continue
+		}
+		held := r.want == "hold"
+		if r.status != "installed" {
+			state.Held = state.Held || (held && state.Metadata == nil)
+			continue
+		}
+		// Of several architectures that of the node counts.
+		if state.Metadata != nil && r.arch != native() {
+			continue
+		}
+		state = pkg.NewState(name, &pkg.Metadata{
+			Name: r.name, Version: r.version, Arch: r.arch, URL: r.homepage, Summary: r.summary, Provider: "apt",
+			Full: r.version, Extended: map[string]any{"status": r.status, "want": r.want},
+		})
+		state.Held = held
+	}
+
+	return state
+}
+
+// native is Debian's name of the architecture that this program was built for.
+func native() string {
+	switch runtime.GOARCH {
+	case "386":
+		return "i386"
+	case "arm":
+		return "armhf"
+	case "ppc64le":
+		return "ppc64el"
+	default:
+		return runtime.GOARCH
+	}
+}
+
+// Candidates asks apt-cache once.
+func (p Provider) Candidates(ctx context.Context, env resource.Env, names []string) (map[string]string, error) {
+	argv := append([]string{"apt-cache", "policy", "--"}, names...)
+	lines, result, err := pkg.Ask(ctx, env, argv...)
+	if err != nil {
+		return nil, err
+	}
+	if result.ExitCode != 0 {
+		return nil, pkg.Explain(argv, result, remedies())
+	}
+
+	out := parsePolicy(lines)
+	for _, name := range names {
+		// apt leaves the architecture out where it is the one of the node.
+		if bare, _, qualified := strings.Cut(name, ":"); qualified && out[name] == "" && out[bare] != "" {
+			out[name] = out[bare]
+		}
+	}
+
+	return out, nil
+}
+
+// parsePolicy reads the candidates of apt-cache policy. One that is (none) is left out.
+func parsePolicy(lines []string) map[string]string {
+	out := map[string]string{}
+	name := ""
+	for _, line := range lines {
+		if !strings.HasPrefix(line, " ") {
+			name = strings.TrimSuffix(line, ":")
+			continue
+		}
+		if version, ok := strings.CutPrefix(line, "  Candidate: "); ok && name != "" && version != "(none)" {
+			out[name] = version
+		}
+	}
+
+	return out
+}

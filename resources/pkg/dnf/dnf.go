@@ -1,0 +1,149 @@
+// Package dnf is the provider of packages on Fedora, Red Hat Enterprise Linux
+// and their kin.
+package dnf
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/pkg"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// Provider manages packages with dnf and rpm. Make it with New.
+type Provider struct {
+	// LockTimeout is how long the lock of another process is waited for.
+	LockTimeout time.Duration
+	bin         string
+}
+
+// New makes the provider.
+func New() Provider { return Provider{LockTimeout: pkg.LockTimeout, bin: "/usr/bin"} }
+
+// Name is dnf.
+func (Provider) Name() string { return "dnf" }
+
+// IsManageable is true where dnf and rpm are; it is the first choice on Fedora's and Red Hat's families.
+func (p Provider) IsManageable(facts model.Facts, _ resource.Spec) (bool, int, error) {
+	return pkg.Manageable(facts, []string{p.bin + "/dnf", p.bin + "/rpm"}, pkg.RedHatFamilies(), pkg.DebianFamilies())
+}
+
+// Install installs a version, or the newest there is.
+func (p Provider) Install(ctx context.Context, env resource.Env, name, version string) error {
+	return p.ChangeAll(ctx, env, []pkg.Request{{Action: pkg.Install, Name: name, Version: version}})
+}
+
+// Upgrade is Install with the version to go to.
+func (p Provider) Upgrade(ctx context.Context, env resource.Env, name, version string) error {
+	return p.ChangeAll(ctx, env, []pkg.Request{{Action: pkg.Upgrade, Name: name, Version: version}})
+}
+
+// Downgrade has a command of its own.
+func (p Provider) Downgrade(ctx context.Context, env resource.Env, name, version string) error {
+	return p.ChangeAll(ctx, env, []pkg.Request{{Action: pkg.Downgrade, Name: name, Version: version}})
+}
+
+// Uninstall removes a package; changed configuration files stay as .rpmsave.
+func (p Provider) Uninstall(ctx context.Context, env resource.Env, name string) error {
+	return p.ChangeAll(ctx, env, []pkg.Request{{Action: pkg.Uninstall, Name: name}})
+}
+
+// ChangeAll makes one dnf of all requests of a kind: removals, which may make
+// room for what follows, downgrades, installations.
+func (p Provider) ChangeAll(ctx context.Context, env resource.Env, requests []pkg.Request) error {
+	for _, argv := range commands(requests) {
+		lines, err := p.changer().Run(ctx, env, argv...)
+		if err != nil {
+			return err
+		}
+		// Without its epoch a version may look lower that is higher.
+		if argv[1] == "downgrade" && slices.ContainsFunc(lines, isLowest) {
+			argv = slices.Clone(argv)
+			argv[1] = "install"
+			if err := p.changer().Change(ctx, env, argv...); err != nil {
+				return err
+			}
+		}
+	}
+
+	return nil
+}
+
+func isLowest(line string) bool { return strings.Contains(line, "of lowest version already installed") }
+
+// commands gives the commands for requests.
+func commands(requests []pkg.Request) [][]string {
+	var remove, downgrade, install, best []string
+	for _, r := range requests {
+		switch {
+		case r.Action == pkg.Uninstall:
+			remove = append(remove, r.Name)
+		case r.Action == pkg.Downgrade:
+			downgrade = append(downgrade, exact(r.Name, r.Version))
+		case r.Version == model.EnsurePresent:
+			install = append(install, r.Name)
+		case r.Version == pkg.EnsureLatest && r.Action == pkg.Upgrade:
+			best = append(best, r.Name)
+		case r.Version == pkg.EnsureLatest:
+			install = append(install, r.Name)
+		default:
+			install = append(install, exact(r.Name, r.Version))
+		}
+	}
+	var out [][]string
+	add := func(names []string, command ...string) {
+		if len(names) > 0 {
+			out = append(out, append(append([]string{"dnf"}, command...), names...))
+		}
+	}
+	add(remove, "remove", "-y")
+	add(downgrade, "downgrade", "-y")
+	add(install, "install", "-y")
+	// Without it what is installed counts as good enough.
+	add(best, "install", "-y", "--best")
+
+	return out
+}
+
+// exact gives the words for a version of a package, whose architecture comes last.
+func exact(name, version string) string {
+	at := strings.LastIndexByte(name, '.')
+	if at < 0 || !slices.Contains(architectures(), name[at+1:]) {
+		return name + "-" + version
+	}
+	if !strings.Contains(version, "-") {
+		version += "-*"
+	}
+
+	return name[:at] + "-" + version + name[at:]
+}
+
+// architectures are those that a name may end with.
+func architectures() []string {
+	return []string{"x86_64", "i686", "i386", "aarch64", "armv7hl", "ppc64le", "s390x", "riscv64", "noarch"}
+}
+
+func (p Provider) changer() pkg.Changer {
+	return pkg.Changer{Remedies: remedies(), Timeout: p.LockTimeout}
+}
+
+func remedies() []pkg.Remedy {
+	return []pkg.Remedy{
+		{Says: "superuser privileges", Err: pkg.ErrNotRoot, Do: "run muster as root"},
+		{Says: "rpmdb open failed", Err: pkg.ErrBroken, Do: "run `rpm --rebuilddb`"},
+		{Says: "All matches were filtered out by exclude filtering", Err: pkg.ErrHeld, Do: "remove it from exclude in /etc/dnf or from `dnf versionlock list`"},
+		{Says: "No match for argument", Err: pkg.ErrNoPackage, Do: "check its name and version; `dnf list --showduplicates` shows those there are"},
+		{Says: "No packages marked for downgrade", Err: pkg.ErrNoVersion, Do: "`dnf list --showduplicates` shows those there are"},
+		{Says: "nothing provides", Err: pkg.ErrUnmet, Do: "name versions that go together, or add the repository that has what is missing"},
+		{Says: "conflicting requests", Err: pkg.ErrUnmet, Do: "name versions that go together, or add the repository that has what is missing"},
+		{Says: "scriptlet failed", Err: pkg.ErrScript, Do: "mend what it complains of"},
+		{Says: "needs more space", Err: pkg.ErrNoSpace, Do: "make room, for example with `dnf clean all`"},
+		{Says: "needed on the", Err: pkg.ErrNoSpace, Do: "make room, for example with `dnf clean all`"},
+		{Says: "Failed to download metadata", Err: pkg.ErrDownload, Do: "check the repositories and the network"},
+		{Says: "Error opening", Err: pkg.ErrDownload, Do: "check the repositories, or refresh the package lists (cache_max_age)"},
+		{Says: "Error downloading packages", Err: pkg.ErrDownload, Do: "check the repositories and the network"},
+	}
+}

@@ -1,0 +1,181 @@
+package dnf
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/musterfleet/muster/resources/pkg"
+)
+
+// captured gives lines that the real programs printed, of rpm 4.18 and dnf 4.14.
+func captured(t testing.TB, name string) []string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+}
+
+// TestParseRows covers the table of the query format.
+func TestParseRows(t *testing.T) {
+	rows := parseRows(captured(t, "status.txt"))
+	if want := (row{"muster-test", "1", "0.9", "1", "noarch", "none", "http://example.net/", "a test"}); len(rows) != 3 || rows[0] != want {
+		t.Fatalf("%+v", rows)
+	}
+	p := New()
+	for name, want := range map[string]string{"muster-test": "0.9-1", "muster-test.noarch": "0.9-1", "muster-test.i686": "absent", "muster-real": "1.0-1", "nosuch": "absent"} {
+		if got := p.stateOf(name, rows); got.Ensure != want || got.Name != name {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	want := &pkg.Metadata{
+		Name: "muster-test", Version: "0.9-1", Arch: "noarch", License: "none", URL: "http://example.net/", Summary: "a test", Provider: "dnf",
+		Full: "1:0.9-1", Extended: map[string]any{"epoch": "1", "release": "1"},
+	}
+	if got := p.stateOf("muster-test", rows).Metadata; !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v", got)
+	}
+	candidates := parseRows(captured(t, "candidates.txt"))
+	if len(candidates) != 1 || candidates[0].full() != "1:0.9-1" {
+		t.Errorf("%+v", candidates)
+	}
+	// The example of the specification.
+	if rows := parseRows([]string{"zsh 0 5.8 9.el9 x86_64\tMIT\thttp://zsh.sourceforge.net/\tPowerful shell"}); len(rows) != 1 || p.stateOf("zsh", rows).Ensure != "5.8-9.el9" {
+		t.Errorf("%+v", rows)
+	}
+}
+
+func FuzzParseRows(f *testing.F) {
+	f.Add(strings.Join(captured(f, "status.txt"), "\n"))
+	f.Add("a 0 1 1 x\t\t\t\na 0 1 2 x\t\t\t")
+	f.Fuzz(func(t *testing.T, text string) {
+		rows := parseRows(strings.Split(text, "\n"))
+		for _, r := range rows {
+			if state := New().stateOf(r.name, rows); state.Metadata == nil {
+				t.Errorf("%+v is not found", r)
+			}
+		}
+	})
+}
+
+// TestCommands covers the commands and flags of the operations.
+func TestCommands(t *testing.T) {
+	request := func(action pkg.Action, name, version string) pkg.Request {
+		return pkg.Request{Action: action, Name: name, Version: version}
+	}
+	for _, c := range []struct {
+		requests []pkg.Request
+		want     []string
+	}{
+		{[]pkg.Request{request(pkg.Install, "a", "present")}, []string{"dnf install -y a"}},
+		{[]pkg.Request{request(pkg.Install, "a", "latest")}, []string{"dnf install -y a"}},
+		{[]pkg.Request{request(pkg.Install, "a", "1.0-1")}, []string{"dnf install -y a-1.0-1"}},
+		{[]pkg.Request{request(pkg.Upgrade, "a", "latest")}, []string{"dnf install -y --best a"}},
+		{[]pkg.Request{request(pkg.Upgrade, "a", "1:2.0")}, []string{"dnf install -y a-1:2.0"}},
+		{[]pkg.Request{request(pkg.Downgrade, "a", "1.0")}, []string{"dnf downgrade -y a-1.0"}},
+		{[]pkg.Request{request(pkg.Uninstall, "a", "absent")}, []string{"dnf remove -y a"}},
+		{[]pkg.Request{request(pkg.Install, "a.i686", "1.0-1")}, []string{"dnf install -y a-1.0-1.i686"}},
+		{[]pkg.Request{request(pkg.Install, "a.i686", "1.0")}, []string{"dnf install -y a-1.0-*.i686"}},
+		{[]pkg.Request{request(pkg.Install, "python3.11", "3.11.2")}, []string{"dnf install -y python3.11-3.11.2"}},
+		{
+			[]pkg.Request{request(pkg.Install, "a", "present"), request(pkg.Upgrade, "b", "latest"), request(pkg.Uninstall, "c", ""), request(pkg.Install, "d", "1.0"), request(pkg.Downgrade, "e", "1.0")},
+			[]string{"dnf remove -y c", "dnf downgrade -y e-1.0", "dnf install -y a d-1.0", "dnf install -y --best b"},
+		},
+	} {
+		var got []string
+		for _, argv := range commands(c.requests) {
+			got = append(got, strings.Join(argv, " "))
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%+v:\n%q, not\n%q", c.requests, got, c.want)
+		}
+	}
+}
+
+func TestIsManageable(t *testing.T) {
+	dir := t.TempDir()
+	if ok, _, err := (Provider{bin: dir}).IsManageable(nil, nil); ok || err == nil || !strings.Contains(err.Error(), "dnf") {
+		t.Errorf("%v, %v", ok, err)
+	}
+	for _, program := range []string{"dnf", "rpm"} {
+		if err := os.WriteFile(filepath.Join(dir, program), nil, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if ok, _, err := (Provider{bin: dir}).IsManageable(nil, nil); !ok || err != nil {
+		t.Errorf("%v, %v", ok, err)
+	}
+}
+
+// TestVersionCmp covers the tables of versions, of their formats and of return
+// values, and what is rpm's own order.
+func TestVersionCmp(t *testing.T) {
+	for _, c := range []struct {
+		a, b  string
+		zeros bool
+		order int
+	}{
+		{"1.0", "2.0", false, -1},
+		{"1.10", "1.9", false, 1},
+		{"1.0", "1.0.1", false, -1},
+		{"1.0-1", "1.0-2", false, -1},
+		{"1.0a", "1.0b", false, -1},
+		{"01", "1", false, -1},
+		{"1.0.0", "1.0", false, 1},
+		{"1.0.0", "1.0", true, 0},
+		{"1.0.0-rc1", "1-rc1", true, 0},
+		{"1.0", "1.0", false, 0},
+		{"5.8-9.el9", "0:5.8-9.el9", false, 0},
+		{"1:2.0-3.fc39", "3.0-1", false, 1},
+		{"0:1.0.0-1.el9", "1.0.0-1.el9", false, 0},
+		{"1.0", "1.0-1", false, 0},
+		{"1.0-9", "1.0", false, 0},
+		{"1.0~rc1", "1.0", false, -1},
+		{"1.0~~", "1.0~", false, -1},
+		{"1.0~rc1", "1.0~rc2", false, -1},
+		{"1.0^git1", "1.0", false, 1},
+		{"1.0^git1", "1.0.1", false, -1},
+		{"1.0^git1", "1.0^git2", false, -1},
+		{"1.0~rc1^git1", "1.0~rc1", false, 1},
+		{"1.0a", "1.01", false, -1},
+		{"1.0", "1.a", false, 1},
+		{"99999999999999999999.1", "99999999999999999998.2", false, 1},
+	} {
+		for _, turned := range []bool{false, true} {
+			a, b, want := c.a, c.b, c.order
+			if turned {
+				a, b, want = c.b, c.a, -c.order
+			}
+			if got, err := New().VersionCmp(a, b, c.zeros); err != nil || got != want {
+				t.Errorf("%s and %s: %d, %v", a, b, got, err)
+			}
+		}
+	}
+	for _, bad := range []string{"", "x:1", "1:", "-1"} {
+		if _, err := New().VersionCmp(bad, "1", false); !errors.Is(err, pkg.ErrVersion) {
+			t.Errorf("%q: %v", bad, err)
+		}
+		if _, err := New().VersionCmp("1", bad, false); !errors.Is(err, pkg.ErrVersion) {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}
+
+func FuzzVersionCmp(f *testing.F) {
+	f.Add("1:1.0~rc1-1", "1.0^a-1")
+	f.Add("01", "1.")
+	f.Fuzz(func(t *testing.T, a, b string) {
+		order, err := New().VersionCmp(a, b, false)
+		back, err2 := New().VersionCmp(b, a, false)
+		if (err == nil) != (err2 == nil) || order != -back || (err == nil && a == b && order != 0) {
+			t.Errorf("%q and %q: %d and %d, %v, %v", a, b, order, back, err, err2)
+		}
+	})
+}

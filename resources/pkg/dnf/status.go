@@ -1,0 +1,137 @@
+package dnf
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/musterfleet/muster/resources/pkg"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// format is what rpm is asked for, a line a package. The last three may hold blanks.
+const format = `%{NAME} %|EPOCH?{%{EPOCH}}:{0}| %{VERSION} %{RELEASE} %{ARCH}\t%{LICENSE}\t%{URL}\t%{SUMMARY}\n`
+
+// row is what rpm says of a package.
+type row struct {
+	name, epoch, version, release, arch, license, url, summary string
+}
+
+func (r row) full() string { return r.epoch + ":" + r.version + "-" + r.release }
+
+// parseRows reads lines of format; others, which say that a package is not
+// installed, are left out.
+func parseRows(lines []string) []row {
+	var rows []row
+	for _, line := range lines {
+		parts := strings.SplitN(line, "\t", 4)
+		f := strings.Split(parts[0], " ")
+		if len(parts) != 4 || len(f) != 5 {
+			continue
+		}
+		rows = append(rows, row{f[0], f[1], f[2], f[3], f[4], parts[1], parts[2], parts[3]})
+	}
+
+	return rows
+}
+
+// Status says which version of a package is installed.
+func (p Provider) Status(ctx context.Context, env resource.Env, name string) (*pkg.State, error) {
+	states, err := p.StatusAll(ctx, env, []string{name})
+	if err != nil {
+		return nil, err
+	}
+
+	return states[0], nil
+}
+
+// StatusAll asks rpm once.
+func (p Provider) StatusAll(ctx context.Context, env resource.Env, names []string) ([]*pkg.State, error) {
+	argv := append([]string{"rpm", "-q", "--queryformat", format, "--"}, names...)
+	lines, result, err := pkg.Ask(ctx, env, argv...)
+	if err != nil {
+		return nil, err
+	}
+	// The exit code counts those that are not installed. With a database that it
+	// cannot read it says that too, of all.
+	if strings.Contains(result.Stderr.String(), "error:") {
+		return nil, pkg.Explain(argv, result, []pkg.Remedy{{Says: "error:", Err: pkg.ErrBroken, Do: "run `rpm --rebuilddb`"}})
+	}
+	rows := parseRows(lines)
+	states := make([]*pkg.State, len(names))
+	for i, name := range names {
+		states[i] = p.stateOf(name, rows)
+	}
+
+	return states, nil
+}
+
+// stateOf finds a name among rows; the newest of several counts.
+func (p Provider) stateOf(name string, rows []row) *pkg.State {
+	var newest *row
+	for i := range rows {
+		r := &rows[i]
+		if r.name == name || r.name+"."+r.arch == name {
+			if newest == nil || compare(r.full(), newest.full()) > 0 {
+				newest = r
+			}
+		}
+	}
+	if newest == nil {
+		return pkg.NewState(name, nil)
+	}
+	r := newest
+
+	return pkg.NewState(name, &pkg.Metadata{
+		Name: r.name, Version: r.version + "-" + r.release, Arch: r.arch, License: r.license, URL: r.url, Summary: r.summary,
+		Provider: "dnf", Full: r.full(), Extended: map[string]any{"epoch": r.epoch, "release": r.release},
+	})
+}
+
+// Candidates asks dnf once, of what it knows already: Refresh sees that this is
+// not too old. What has no upgrade has what is installed as its candidate.
+func (p Provider) Candidates(ctx context.Context, env resource.Env, names []string) (map[string]string, error) {
+	states, err := p.StatusAll(ctx, env, names)
+	if err != nil {
+		return nil, err
+	}
+	argv := append([]string{"dnf", "-C", "repoquery", "--upgrades", "--latest-limit=1", "--qf", "%{name} %{epoch} %{version} %{release} %{arch}\t\t\t\n"}, names...)
+	lines, err := p.changer().Run(ctx, env, argv...)
+	if err != nil {
+		return nil, err
+	}
+	rows := parseRows(lines)
+	out := map[string]string{}
+	for i, name := range names {
+		if m := states[i].Metadata; m != nil {
+			out[name] = m.Full
+		}
+		if upgrade := p.stateOf(name, rows); upgrade.Metadata != nil {
+			out[name] = upgrade.Metadata.Full
+		}
+	}
+
+	return out, nil
+}
+
+// stamp is what dnf touches when it has made its cache.
+const stamp = "/var/cache/dnf/last_makecache"
+
+// Refresh has the lists fetched that are older than maxAge, and before
+// candidates are asked for those that dnf itself finds too old.
+func (p Provider) Refresh(ctx context.Context, env resource.Env, maxAge time.Duration, latest bool) error {
+	at, err := pkg.Refreshed(env, p.Name(), stamp)
+	switch {
+	case err != nil:
+		return err
+	case maxAge > 0 && time.Since(at) > maxAge:
+		if err := p.changer().Change(ctx, env, "dnf", "-q", "--refresh", "makecache"); err != nil {
+			return err
+		}
+		return pkg.NoteRefresh(ctx, env, p.Name())
+	case latest:
+		return p.changer().Change(ctx, env, "dnf", "-q", "makecache")
+	default:
+		return nil
+	}
+}

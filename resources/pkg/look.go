@@ -1,0 +1,151 @@
+package pkg
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// refreshed is that a run had the package lists refreshed, and what came of it.
+type refreshed struct {
+	run string
+	err error
+}
+
+// locked calls f while nothing else of this type runs a command.
+func (t *Type) locked(ctx context.Context, f func() error) error {
+	select {
+	case t.busy <- struct{}{}:
+		defer func() { <-t.busy }()
+		return f()
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for another package operation: %w", context.Cause(ctx))
+	}
+}
+
+// Prepare has package lists refreshed that are too old, once a run. That it
+// failed does not keep a package from being what it is: it is told to those that
+// want the latest.
+func (t *Type) Prepare(ctx context.Context, env resource.Env, p PackageProvider, specs []*Spec) error {
+	maxAge, latest := time.Duration(0), false
+	for _, s := range specs {
+		latest = latest || s.Ensure == EnsureLatest
+		if age := s.CacheMaxAge.Std(); age > 0 && (maxAge == 0 || age < maxAge) {
+			maxAge = age
+		}
+	}
+	if maxAge == 0 && !latest {
+		return nil
+	}
+
+	return t.locked(ctx, func() error {
+		run := runOf(env)
+		if done, ok := t.lists[p.Name()]; ok && run != "" && done.run == run {
+			return nil
+		}
+		err := p.Refresh(ctx, env, maxAge, latest)
+		if err != nil {
+			env.Log.WarnContext(ctx, "the package lists could not be refreshed, going on with those there are", "provider", p.Name(), "error", err)
+		}
+		t.lists[p.Name()] = refreshed{run: run, err: err}
+		return nil
+	})
+}
+
+// Status says which version is installed, and how it compares with what is wanted.
+func (t *Type) Status(ctx context.Context, env resource.Env, p PackageProvider, spec *Spec) (*State, error) {
+	states, errs := t.StatusAll(ctx, env, p, []*Spec{spec})
+
+	return states[0], errs[0]
+}
+
+// StatusAll asks once for all packages, and once for the candidates of those
+// that are to be the latest.
+func (t *Type) StatusAll(ctx context.Context, env resource.Env, p PackageProvider, specs []*Spec) ([]*State, []error) {
+	states, errs := make([]*State, len(specs)), make([]error, len(specs))
+	err := t.locked(ctx, func() error {
+		found, err := p.StatusAll(ctx, env, distinct(specs, func(*Spec) bool { return true }))
+		if err != nil {
+			return err
+		}
+		var candidates map[string]string
+		if latest := distinct(specs, func(s *Spec) bool { return s.Ensure == EnsureLatest }); len(latest) > 0 {
+			if candidates, err = p.Candidates(ctx, env, latest); err != nil {
+				return err
+			}
+		}
+		byName := map[string]*State{}
+		for _, state := range found {
+			byName[state.Name] = state
+		}
+		for i, spec := range specs {
+			if errs[i] = t.stale(env, p, spec); errs[i] == nil {
+				states[i], errs[i] = judge(p, spec, byName[spec.Name], candidates[spec.Name])
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		for i := range errs {
+			errs[i] = err
+		}
+	}
+
+	return states, errs
+}
+
+// distinct gives the names of the specs that are picked, each once.
+func distinct(specs []*Spec, pick func(*Spec) bool) []string {
+	var names []string
+	for _, s := range specs {
+		if pick(s) {
+			names = append(names, s.Name)
+		}
+	}
+	slices.Sort(names)
+
+	return slices.Compact(names)
+}
+
+// stale gives an error for a package that is to be the latest by lists that this
+// run could not have refreshed.
+func (t *Type) stale(env resource.Env, p PackageProvider, spec *Spec) error {
+	lists := t.lists[p.Name()]
+	if spec.Ensure != EnsureLatest || spec.CacheMaxAge == 0 || lists.err == nil || lists.run != runOf(env) {
+		return nil
+	}
+
+	return fmt.Errorf("what the latest version is cannot be known: %w", lists.err)
+}
+
+func runOf(env resource.Env) string { return strings.Join(env.RunEnv, " ") }
+
+// judge completes a state of its own for a spec.
+func judge(p PackageProvider, spec *Spec, found *State, candidate string) (*State, error) {
+	if found == nil {
+		return nil, fmt.Errorf("%s said nothing of %s", p.Name(), spec.Name)
+	}
+	state := *found
+	wanted := spec.Ensure
+	if spec.Ensure == EnsureLatest {
+		state.Candidate, wanted = candidate, candidate
+	}
+	if !state.installed() || wanted == "" || (!spec.wantsVersion() && spec.Ensure != EnsureLatest) {
+		return &state, nil
+	}
+	have := state.Ensure
+	// An epoch counts when the wanted version has one.
+	if strings.Contains(wanted, ":") {
+		have = state.Metadata.Full
+	}
+	var err error
+	if state.order, err = p.VersionCmp(have, wanted, false); err != nil {
+		return nil, err
+	}
+
+	return &state, nil
+}

@@ -1,0 +1,57 @@
+package pkg
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// Refreshed is when the package lists of a provider were last refreshed: as
+// NoteRefresh noted it, or as a file says that the package manager touches. The
+// zero time means never.
+func Refreshed(env resource.Env, provider string, stamps ...string) (time.Time, error) {
+	if note := noteOf(env, provider); note != "" {
+		stamps = append(stamps, note)
+	}
+	var last time.Time
+	for _, path := range stamps {
+		entry, err := env.Host.Look(path)
+		if err != nil {
+			return last, err
+		}
+		if entry.Kind == host.File && entry.ModTime.After(last) {
+			last = entry.ModTime
+		}
+	}
+
+	return last, nil
+}
+
+// NoteRefresh notes in muster's own state that the lists were refreshed: those of
+// a package manager are not touched when they were the newest already.
+func NoteRefresh(ctx context.Context, env resource.Env, provider string) error {
+	note := noteOf(env, provider)
+	if note == "" {
+		return nil
+	}
+	attrs := host.Attrs{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()), Mode: 0o600}
+	if err := env.Host.Write(ctx, note, strings.NewReader(""), attrs); err != nil {
+		return fmt.Errorf("could not note that the package lists were refreshed: %w", err)
+	}
+
+	return nil
+}
+
+func noteOf(env resource.Env, provider string) string {
+	if env.Host.StateDir() == "" {
+		return ""
+	}
+
+	return filepath.Join(env.Host.StateDir(), "refreshed-"+provider)
+}

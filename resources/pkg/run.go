@@ -1,0 +1,177 @@
+package pkg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// LockTimeout is how long the lock of another process is waited for by default.
+const LockTimeout = time.Minute
+
+// searchPath has the programs that maintainer scripts rely on, also where
+// muster itself was started with less.
+const searchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// lockPoll is how often a command is tried again that does not wait by itself.
+const lockPoll = time.Second
+
+// waiting is how package managers say that they wait for another process, and
+// refused how they say that they do not.
+var (
+	waiting = regexp.MustCompile(`(?i)^waiting for (cache lock|process with pid)`)
+	refused = regexp.MustCompile(`(?m)^.*(Could not get lock|Unable to acquire the dpkg frontend lock|Unable to lock|can't create transaction lock).*$`)
+)
+
+// Ask runs a command that changes nothing and gives the lines it printed,
+// however many. An exit code is no error.
+func Ask(ctx context.Context, env resource.Env, argv ...string) ([]string, host.Result, error) {
+	var lines []string
+	how := command(env, argv, nil)
+	how.OnLine = func(line string, stderr bool) {
+		if !stderr {
+			lines = append(lines, line)
+		}
+	}
+	result, err := env.Host.Run(ctx, how)
+
+	return lines, result, err
+}
+
+func command(env resource.Env, argv, environment []string) host.Command {
+	c := host.Command{Argv: argv, Path: searchPath, Env: []string{"LC_ALL=C.UTF-8", "LANGUAGE="}}
+	c.Env = append(append(c.Env, environment...), env.RunEnv...)
+
+	return c
+}
+
+// Changer runs the commands of a package manager that change something.
+type Changer struct {
+	// Environment is added to that of the commands.
+	Environment []string
+	// Remedies explain what the commands may say.
+	Remedies []Remedy
+	// Timeout is how long the lock of another process is waited for.
+	Timeout time.Duration
+}
+
+// Change is Run without what the command printed.
+func (c Changer) Change(ctx context.Context, env resource.Env, argv ...string) error {
+	_, err := c.Run(ctx, env, argv...)
+
+	return err
+}
+
+// Run runs a command to its end and gives the lines it printed to either stream. While another
+// process holds the lock it waits, and says so once; after Timeout that is an
+// error that wraps ErrLocked. Another failure is an error by Explain.
+func (c Changer) Run(ctx context.Context, env resource.Env, argv ...string) ([]string, error) {
+	w := &waiter{until: time.Now().Add(c.Timeout), timeout: c.Timeout, tell: func(line string) {
+		env.Log.WarnContext(ctx, "waiting for another process that changes packages", "said", line, "at_most", c.Timeout.String())
+	}}
+	for {
+		lines, result, err := c.once(ctx, env, w, argv)
+		if err != nil || result.ExitCode == 0 {
+			return lines, err
+		}
+		line := strings.TrimSpace(refused.FindString(result.Stderr.String() + "\n" + result.Stdout.String()))
+		switch {
+		case line == "":
+			return nil, Explain(argv, result, c.Remedies)
+		case !time.Now().Before(w.until):
+			return nil, w.inVain(line)
+		}
+		w.say(line)
+		if err := pause(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func pause(ctx context.Context) error {
+	select {
+	case <-time.After(lockPoll):
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for another process that changes packages: %w", context.Cause(ctx))
+	}
+}
+
+// once runs the command, and breaks it off when it waits too long: before it
+// has the lock it has not changed anything.
+func (c Changer) once(ctx context.Context, env resource.Env, w *waiter, argv []string) ([]string, host.Result, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer w.goOn()
+	var lines []string
+	how := command(env, argv, c.Environment)
+	how.OnLine = func(line string, _ bool) {
+		lines = append(lines, line)
+		env.Log.DebugContext(ctx, line, "command", argv[0])
+		if waiting.MatchString(line) {
+			w.wait(line, cancel)
+			return
+		}
+		w.goOn()
+	}
+	result, err := env.Host.Run(ctx, how)
+	if err != nil && errors.Is(context.Cause(ctx), ErrLocked) {
+		return nil, result, context.Cause(ctx)
+	}
+
+	return lines, result, err
+}
+
+// waiter is the wait for another process over all tries of a command.
+type waiter struct {
+	until   time.Time
+	timeout time.Duration
+	tell    func(line string)
+
+	mu    sync.Mutex
+	told  bool
+	timer *time.Timer
+}
+
+// say tells of the wait, once.
+func (w *waiter) say(line string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.told {
+		w.tell(line)
+	}
+	w.told = true
+}
+
+// wait sees that a wait in the command itself ends.
+func (w *waiter) wait(line string, giveUp context.CancelCauseFunc) {
+	w.say(line)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.timer == nil {
+		w.timer = time.AfterFunc(time.Until(w.until), func() { giveUp(w.inVain(line)) })
+	}
+}
+
+// goOn ends such a wait.
+func (w *waiter) goOn() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.timer != nil {
+		w.timer.Stop()
+		w.timer = nil
+	}
+}
+
+func (w *waiter) inVain(line string) error {
+	err := fmt.Errorf("%w, still after %s: wait until it has ended, or set retry and delay", ErrLocked, w.timeout)
+
+	return resource.Said{Err: err, Output: line}
+}

@@ -1,0 +1,144 @@
+package pkg_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/pkg"
+	"github.com/musterfleet/muster/resources/resource"
+	"github.com/musterfleet/muster/testing/hosttest"
+)
+
+// logged gives an environment whose warnings are kept.
+func logged(t *testing.T) (resource.Env, *bytes.Buffer) {
+	t.Helper()
+	var text bytes.Buffer
+
+	return resource.Env{Host: hosttest.New(t), Log: slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{Level: slog.LevelWarn})), RunEnv: []string{"RUN=7"}}, &text
+}
+
+// TestChange runs commands that say what package managers say.
+func TestChange(t *testing.T) {
+	remedies := []pkg.Remedy{{Says: "broken", Err: pkg.ErrBroken, Do: "mend it"}, {Says: "list of them", Err: pkg.ErrUnmet, Do: "add it"}}
+	for name, c := range map[string]struct {
+		script string
+		err    error
+		says   string
+		waits  int
+	}{
+		"success":                  {script: "echo fine"},
+		"a known error":            {script: "echo E: it is broken >&2; exit 100", err: pkg.ErrBroken, says: "the package database needs repair: mend it: E: it is broken"},
+		"told on stdout":           {script: "echo before; echo list of them; echo a; echo E: no >&2; exit 1", err: pkg.ErrUnmet, says: "the dependencies cannot be met: add it: list of them\na\nE: no"},
+		"an unknown error":         {script: "echo odd; exit 3", says: "sh -c: exit code 3: odd"},
+		"no words":                 {script: "exit 4", says: "sh -c: exit code 4"},
+		"waits itself":             {script: "echo 'Waiting for cache lock: Could not get lock x. It is held by process 1 (apt)...'; echo 'Waiting for cache lock: again'; echo done", waits: 1},
+		"waits itself, for ever":   {script: "echo Waiting for process with pid 12 to finish.; sleep 60", err: pkg.ErrLocked, says: "another process holds the lock of the package manager, still after 300ms: wait until it has ended, or set retry and delay: Waiting for process with pid 12 to finish.", waits: 1},
+		"does not wait":            {script: "[ -e $DIR/again ] || { touch $DIR/again; echo 'E: Could not get lock /x' >&2; exit 100; }", waits: 1, err: pkg.ErrLocked, says: "E: Could not get lock /x"},
+		"the environment is clean": {script: `[ "$LC_ALL $MINE $RUN ${MUSTER_X-none}" = "C.UTF-8 yes 7 none" ] && [ "${PATH%:/bin}" != "$PATH" ]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("MUSTER_X", "secret")
+			e, text := logged(t)
+			changer := pkg.Changer{Environment: []string{"MINE=yes", "DIR=" + t.TempDir()}, Remedies: remedies, Timeout: 300 * time.Millisecond}
+			if name == "does not wait" {
+				// The second try, a second later, is within the time.
+				changer.Timeout, c.err = time.Minute, nil
+				c.says = ""
+			}
+			err := changer.Change(t.Context(), e, "sh", "-c", c.script)
+			switch {
+			case (err != nil) != (c.says != ""):
+				t.Errorf("the error is %v", err)
+			case err != nil && (err.Error() != c.says || (c.err != nil && !errors.Is(err, c.err))):
+				t.Errorf("the error is %v, not %s", err, c.says)
+			}
+			if got := strings.Count(text.String(), "waiting for another process that changes packages"); got != c.waits {
+				t.Errorf("%d messages: %s", got, text)
+			}
+		})
+	}
+}
+
+func TestChangeGivesUp(t *testing.T) {
+	e, _ := logged(t)
+	refused := []string{"sh", "-c", "echo 'E: Could not get lock /x' >&2; exit 100"}
+	if err := (pkg.Changer{}).Change(t.Context(), e, refused...); !errors.Is(err, pkg.ErrLocked) {
+		t.Errorf("the error is %v", err)
+	}
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 100*time.Millisecond, errors.New("timed out after 100ms"))
+	defer cancel()
+	if err := (pkg.Changer{Timeout: time.Minute}).Change(ctx, e, refused...); err == nil || !strings.Contains(err.Error(), "timed out after 100ms") {
+		t.Errorf("the error is %v", err)
+	}
+	if err := (pkg.Changer{}).Change(t.Context(), e, filepath.Join(t.TempDir(), "none")); !errors.Is(err, host.ErrNotFound) {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// TestAskKeepsEveryLine asks for more than host keeps of an output.
+func TestAskKeepsEveryLine(t *testing.T) {
+	e, _ := logged(t)
+	lines, result, err := pkg.Ask(t.Context(), e, "sh", "-c", "seq 1 100000; echo x >&2; exit 2")
+	if err != nil || result.ExitCode != 2 || len(lines) != 100_000 || lines[99_999] != "100000" {
+		t.Errorf("%d lines, %d, %v", len(lines), result.ExitCode, err)
+	}
+}
+
+func TestRefreshed(t *testing.T) {
+	e, _ := logged(t)
+	dir := t.TempDir()
+	stamp := filepath.Join(dir, "stamp")
+	if at, err := pkg.Refreshed(e, "apt", stamp); err != nil || !at.IsZero() {
+		t.Errorf("%v, %v", at, err)
+	}
+	hour := time.Now().Add(-time.Hour).Truncate(time.Second)
+	if err := errors.Join(os.WriteFile(stamp, nil, 0o600), os.Chtimes(stamp, hour, hour), os.MkdirAll(e.Host.StateDir(), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if at, err := pkg.Refreshed(e, "apt", stamp); err != nil || !at.Equal(hour) {
+		t.Errorf("%v, %v", at, err)
+	}
+	if err := pkg.NoteRefresh(t.Context(), e, "apt"); err != nil {
+		t.Fatal(err)
+	}
+	if at, err := pkg.Refreshed(e, "apt", stamp); err != nil || !at.After(hour) {
+		t.Errorf("%v, %v", at, err)
+	}
+	if at, err := pkg.Refreshed(e, "dnf", stamp); err != nil || !at.Equal(hour) {
+		t.Errorf("the note of another provider counts: %v, %v", at, err)
+	}
+	stateless := resource.Env{Host: host.New(host.Options{})}
+	if err := pkg.NoteRefresh(t.Context(), stateless, "apt"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTrimTrailingZeroes(t *testing.T) {
+	for in, want := range map[string]string{"1.0.0-rc1": "1-rc1", "2.0.0": "2", "1.0": "1", "10.0.10": "10.0.10", "1-1.0": "1-1.0", "1.00": "1.00", "0": "0"} {
+		if got := pkg.TrimTrailingZeroes(in); got != want {
+			t.Errorf("%s gives %s, not %s", in, got, want)
+		}
+	}
+}
+
+func TestCutEpoch(t *testing.T) {
+	for in, want := range map[string][]string{"1:2.0-3": {"1", "2.0-3"}, "1.0": {"0", "1.0"}, "0:1:2": {"0", "1:2"}} {
+		if epoch, rest, err := pkg.CutEpoch(in); err != nil || !slices.Equal([]string{epoch, rest}, want) {
+			t.Errorf("%s gives %s, %s, %v", in, epoch, rest, err)
+		}
+	}
+	for _, in := range []string{"", "x:1", ":1", "1:", "-1:1"} {
+		if _, _, err := pkg.CutEpoch(in); !errors.Is(err, pkg.ErrVersion) {
+			t.Errorf("%q gives %v", in, err)
+		}
+	}
+}

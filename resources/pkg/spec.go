@@ -1,0 +1,49 @@
+// Package pkg is the resource type for the packages of the operating system.
+package pkg
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// EnsureLatest wants the newest version that the node's repositories have.
+const EnsureLatest = "latest"
+
+// Spec are the properties of a package. Its ensure is present, absent, latest
+// or a version.
+type Spec struct {
+	model.Common
+	CacheMaxAge model.Duration `json:"cache_max_age,omitempty" jsonschema_description:"Refresh the package lists, once a run, when they are older than this; never when unset"`
+}
+
+// The characters of names and versions: nothing that a shell, a path or a
+// package manager takes for anything else.
+var (
+	validName    = regexp.MustCompile(`^[a-zA-Z0-9._+:~-]+$`)
+	validVersion = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._+:~^-]*$`)
+)
+
+// Validate reports every problem of the properties.
+func (s *Spec) Validate() model.Problems {
+	var out model.Problems
+	switch {
+	case !validName.MatchString(s.Name):
+		out.Property("name", "letters, digits and . _ + : ~ - are allowed", "invalid package name %q", s.Name)
+	case strings.ContainsAny(s.Name[:1], "-~"):
+		out.Property("name", "begin it with a letter or digit", "a package name must not begin with %q: %q would be an option or a pattern", s.Name[:1], s.Name)
+	case s.Provider == "apt" && strings.HasSuffix(s.Name, "-"):
+		out.Property("name", "to remove a package set ensure: absent", "a package name must not end with -: apt would remove %q", strings.TrimSuffix(s.Name, "-"))
+	}
+	if s.wantsVersion() && (!validVersion.MatchString(s.Ensure) || !strings.ContainsAny(s.Ensure, "0123456789")) {
+		out.Property("ensure", "present, absent, latest or a version", "invalid ensure %q", s.Ensure)
+	}
+
+	return out
+}
+
+// wantsVersion says that ensure is a version.
+func (s *Spec) wantsVersion() bool {
+	return s.Ensure != model.EnsurePresent && s.Ensure != model.EnsureAbsent && s.Ensure != EnsureLatest
+}

@@ -1,0 +1,123 @@
+package pkg
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// Type is the package type with its providers. Make it with New.
+type Type struct {
+	providers []PackageProvider
+	// busy is the lock under which every command of a package manager runs: one
+	// slot, so that waiting for it can be given up.
+	busy chan struct{}
+	// lists is what came of refreshing package lists; it is read and written under the lock.
+	lists map[string]refreshed
+}
+
+// New makes the type, to be adapted by resource.Of.
+func New(providers ...PackageProvider) resource.Contract[*Spec, *State, PackageProvider] {
+	return &Type{providers: providers, busy: make(chan struct{}, 1), lists: map[string]refreshed{}}
+}
+
+// Info says what the type is. A package brings files, units and accounts.
+func (*Type) Info() resource.Info {
+	return resource.Info{
+		Name:     "package",
+		Summary:  "Packages of the operating system: installed, at a version, or absent",
+		NameHelp: "the name of a package",
+		Reads:    resource.Packages,
+		Writes:   resource.Packages | resource.Paths | resource.Units | resource.Accounts,
+	}
+}
+
+// New gives properties that want the package present.
+func (*Type) New() *Spec { return &Spec{Common: model.Common{Ensure: model.EnsurePresent}} }
+
+// Providers gives the providers.
+func (t *Type) Providers() []PackageProvider { return t.providers }
+
+// Plan compares what is installed with what is wanted.
+func (*Type) Plan(spec *Spec, state *State, _ bool) (plan resource.Plan, err error) {
+	action, words := due(spec, state)
+	if action == "" {
+		return plan, nil
+	}
+	if state.Held {
+		return plan, fmt.Errorf("%w: %s is %s; release it with `apt-mark unhold %s` or change what is ensured", ErrHeld, spec.Name, state.Ensure, spec.Name)
+	}
+	to := spec.Ensure
+	if spec.Ensure == EnsureLatest && state.Candidate != "" {
+		to = state.Candidate
+	}
+	plan.Add(model.Change{Action: string(action), Message: words, Property: "ensure", From: state.Ensure, To: to})
+
+	return plan, nil
+}
+
+// due gives the action of the decision table with its words, or none.
+func due(spec *Spec, state *State) (Action, string) {
+	switch {
+	case spec.Ensure == model.EnsureAbsent && state.installed():
+		return Uninstall, "Would have uninstalled"
+	case spec.Ensure == model.EnsureAbsent:
+		return "", ""
+	case !state.installed() && spec.Ensure == model.EnsurePresent:
+		return Install, "Would have installed"
+	case !state.installed() && spec.Ensure == EnsureLatest:
+		return Install, "Would have installed latest"
+	case !state.installed():
+		return Install, "Would have installed version " + spec.Ensure
+	case spec.Ensure == model.EnsurePresent:
+		return "", ""
+	case spec.Ensure == EnsureLatest && (state.Candidate == "" || state.order < 0):
+		return Upgrade, "Would have upgraded to latest"
+	case spec.Ensure == EnsureLatest || state.order == 0:
+		return "", ""
+	case state.order < 0:
+		return Upgrade, "Would have upgraded to " + spec.Ensure
+	default:
+		return Downgrade, "Would have downgraded to " + spec.Ensure
+	}
+}
+
+// Verify judges the state afterwards. Whether a package is the latest cannot be
+// known, so that only has to be installed.
+func (*Type) Verify(spec *Spec, _ resource.Outcome, after *State) error {
+	switch {
+	case spec.Ensure == model.EnsureAbsent && after.installed():
+		return fmt.Errorf("%s is still installed", after.Ensure)
+	case spec.Ensure != model.EnsureAbsent && !after.installed():
+		return fmt.Errorf("%s is not installed; if another package provides that name, name that one", spec.Name)
+	case spec.wantsVersion() && after.order != 0:
+		return fmt.Errorf("%s is installed, not %s", after.Ensure, spec.Ensure)
+	default:
+		return nil
+	}
+}
+
+// Relations name the package, with and without its architecture.
+func (*Type) Relations(spec *Spec) resource.Relations {
+	if spec.Ensure == model.EnsureAbsent {
+		return resource.Relations{}
+	}
+	out := resource.Relations{Provides: []string{"package:" + spec.Name}}
+	if name, _, qualified := strings.Cut(spec.Name, ":"); qualified {
+		out.Provides = append(out.Provides, "package:"+name)
+	}
+
+	return out
+}
+
+// Outputs is the version that is installed, empty when none is.
+func (*Type) Outputs(_ *Spec, state *State, _ resource.Outcome) map[string]any {
+	version := ""
+	if state.installed() {
+		version = state.Ensure
+	}
+
+	return map[string]any{"version": version}
+}

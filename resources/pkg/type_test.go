@@ -1,0 +1,295 @@
+package pkg_test
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/pkg"
+	"github.com/musterfleet/muster/resources/pkg/apt"
+	"github.com/musterfleet/muster/resources/resource"
+	"github.com/musterfleet/muster/testing/hosttest"
+	"github.com/musterfleet/muster/testing/typetest"
+)
+
+// store is a package manager in memory that writes down what it was asked.
+type store struct {
+	apt.Provider
+	installed, candidates map[string]string
+	held                  []string
+	calls                 []string
+	fails                 error
+}
+
+func (s *store) Name() string { return "store" }
+
+func (s *store) IsManageable(model.Facts, resource.Spec) (bool, int, error) { return true, 1, nil }
+
+func (s *store) Status(ctx context.Context, env resource.Env, name string) (*pkg.State, error) {
+	states, err := s.StatusAll(ctx, env, []string{name})
+	return states[0], err
+}
+
+func (s *store) StatusAll(_ context.Context, _ resource.Env, names []string) ([]*pkg.State, error) {
+	s.calls = append(s.calls, "status "+strings.Join(names, " "))
+	var out []*pkg.State
+	for _, name := range names {
+		state := pkg.NewState(name, nil)
+		if v := s.installed[name]; v != "" {
+			state = pkg.NewState(name, &pkg.Metadata{Name: name, Version: v, Full: v})
+		}
+		state.Held = slices.Contains(s.held, name)
+		out = append(out, state)
+	}
+
+	return out, nil
+}
+
+func (s *store) Candidates(_ context.Context, _ resource.Env, names []string) (map[string]string, error) {
+	s.calls = append(s.calls, "candidates "+strings.Join(names, " "))
+	return s.candidates, s.fails
+}
+
+func (s *store) ChangeAll(_ context.Context, _ resource.Env, requests []pkg.Request) error {
+	for _, r := range requests {
+		s.calls = append(s.calls, strings.TrimSpace(string(r.Action)+" "+r.Name+" "+r.Version))
+		switch {
+		case r.Action == pkg.Uninstall:
+			delete(s.installed, r.Name)
+		case r.Version == pkg.EnsureLatest || r.Version == model.EnsurePresent:
+			s.installed[r.Name] = s.candidates[r.Name]
+		default:
+			s.installed[r.Name] = r.Version
+		}
+	}
+	return s.fails
+}
+
+func (s *store) Install(ctx context.Context, env resource.Env, name, version string) error {
+	return s.ChangeAll(ctx, env, []pkg.Request{{Action: pkg.Install, Name: name, Version: version}})
+}
+
+func (s *store) Upgrade(ctx context.Context, env resource.Env, name, version string) error {
+	return s.ChangeAll(ctx, env, []pkg.Request{{Action: pkg.Upgrade, Name: name, Version: version}})
+}
+
+func (s *store) Downgrade(ctx context.Context, env resource.Env, name, version string) error {
+	return s.ChangeAll(ctx, env, []pkg.Request{{Action: pkg.Downgrade, Name: name, Version: version}})
+}
+
+func (s *store) Uninstall(ctx context.Context, env resource.Env, name string) error {
+	return s.ChangeAll(ctx, env, []pkg.Request{{Action: pkg.Uninstall, Name: name}})
+}
+
+func (s *store) Refresh(_ context.Context, _ resource.Env, maxAge time.Duration, latest bool) error {
+	s.calls = append(s.calls, "refresh "+maxAge.String())
+	return s.fails
+}
+
+func decode(t *testing.T, typ *resource.Type, name, ensure string, more ...string) resource.Spec {
+	t.Helper()
+	p := typetest.Properties{"name": name, "ensure": ensure}
+	for i := 0; i+1 < len(more); i += 2 {
+		p[more[i]] = more[i+1]
+	}
+	r, problems := resource.Decode(typ, typetest.Value(p), model.Position{})
+	if err := problems.Err(); err != nil {
+		t.Fatal(err)
+	}
+
+	return r.Spec
+}
+
+func env(t *testing.T, run string) resource.Env {
+	t.Helper()
+	return resource.Env{Host: hosttest.New(t), Log: hosttest.Log(t), RunEnv: []string{run}}
+}
+
+// TestDecisions covers the decision table, the words of noop, which method of the
+// provider is called, and the desired state afterwards.
+func TestDecisions(t *testing.T) {
+	for _, c := range []struct{ ensure, have, candidate, message, call, after string }{
+		{"present", "1.0", "2.0", "", "", "1.0"},
+		{"present", "", "2.0", "Would have installed", "install p present", "2.0"},
+		{"absent", "", "2.0", "", "", ""},
+		{"absent", "1.0", "2.0", "Would have uninstalled", "uninstall p", ""},
+		{"latest", "", "2.0", "Would have installed latest", "install p latest", "2.0"},
+		{"latest", "1.0", "2.0", "Would have upgraded to latest", "upgrade p latest", "2.0"},
+		{"latest", "2.0", "2.0", "", "", "2.0"},
+		{"latest", "3.0", "2.0", "", "", "3.0"},
+		{"1.5", "1.5", "2.0", "", "", "1.5"},
+		{"1.5", "1.0", "2.0", "Would have upgraded to 1.5", "upgrade p 1.5", "1.5"},
+		{"1.5", "2.0", "2.0", "Would have downgraded to 1.5", "downgrade p 1.5", "1.5"},
+		{"1.5", "", "2.0", "Would have installed version 1.5", "install p 1.5", "1.5"},
+	} {
+		t.Run(c.ensure+", "+c.have, func(t *testing.T) {
+			s := &store{installed: map[string]string{"p": c.have}, candidates: map[string]string{"p": c.candidate}}
+			typ, e := resource.Of(pkg.New(s)), env(t, "1")
+			spec := decode(t, typ, "p", c.ensure)
+			state, err := typ.Status(t.Context(), e, s, spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := c.have; (want == "" && state.State().Ensure != "absent") || (want != "" && state.State().Ensure != want) {
+				t.Errorf("the state's ensure is %q", state.State().Ensure)
+			}
+			plan, err := typ.Plan(spec, state, false)
+			if err != nil || plan.Message() != c.message {
+				t.Fatalf("%q, %v", plan.Message(), err)
+			}
+			if plan.Empty() {
+				return
+			}
+			if typ.Verify(spec, resource.Outcome{}, state) == nil && c.ensure != "latest" {
+				t.Error("the state of before is taken for the desired one")
+			}
+			s.calls = nil
+			outcome, err := typ.Apply(t.Context(), e, s, spec, plan)
+			if err != nil || s.calls[0] != c.call || len(s.calls) != 2 {
+				t.Errorf("%q, %v", s.calls, err)
+			}
+			if want := (resource.Outcome{Before: c.have, After: c.after}); !reflect.DeepEqual(outcome, want) {
+				t.Errorf("the outcome is %+v, not %+v", outcome, want)
+			}
+			after, err := typ.Status(t.Context(), e, s, spec)
+			if err != nil || typ.Verify(spec, outcome, after) != nil {
+				t.Errorf("%+v, %v, %v", after, err, typ.Verify(spec, outcome, after))
+			}
+			if got := typ.Outputs(spec, after, outcome)["version"]; got != c.after {
+				t.Errorf("the output is %q", got)
+			}
+		})
+	}
+}
+
+// TestLatest covers what the decision table cannot: an unknown candidate is asked
+// of the package manager, and a version that stayed is no change.
+func TestLatest(t *testing.T) {
+	s := &store{installed: map[string]string{"p": "1.0"}}
+	typ, e := resource.Of(pkg.New(s)), env(t, "1")
+	spec := decode(t, typ, "p", "latest")
+	state, err := typ.Status(t.Context(), e, s, spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := typ.Plan(spec, state, false)
+	if err != nil || plan.Message() != "Would have upgraded to latest" || plan.Changes[0].To != "latest" {
+		t.Fatalf("%+v, %v", plan, err)
+	}
+	s.candidates = map[string]string{"p": "1.0"}
+	outcome, err := typ.Apply(t.Context(), e, s, spec, plan)
+	if err != nil || !outcome.Unchanged {
+		t.Errorf("%+v, %v", outcome, err)
+	}
+}
+
+func TestHeld(t *testing.T) {
+	s := &store{installed: map[string]string{"p": "1.0"}, held: []string{"p"}, candidates: map[string]string{"p": "2.0"}}
+	typ, e := resource.Of(pkg.New(s)), env(t, "1")
+	for ensure, refused := range map[string]bool{"present": false, "1.0": false, "latest": true, "2.0": true, "0.9": true, "absent": true} {
+		spec := decode(t, typ, "p", ensure)
+		state, err := typ.Status(t.Context(), e, s, spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = typ.Plan(spec, state, false); errors.Is(err, pkg.ErrHeld) != refused {
+			t.Errorf("%s: %v", ensure, err)
+		}
+	}
+}
+
+// TestTogether asks and changes many with one call each.
+func TestTogether(t *testing.T) {
+	s := &store{installed: map[string]string{"a": "1.0", "b": "1.0", "c": "1.0"}, candidates: map[string]string{"b": "2.0", "d": "2.0"}}
+	typ, e := resource.Of(pkg.New(s)), env(t, "1")
+	specs := []resource.Spec{decode(t, typ, "a", "absent"), decode(t, typ, "b", "latest"), decode(t, typ, "c", "0.9"), decode(t, typ, "d", "latest"), decode(t, typ, "d", "present")}
+	states, errs := typ.StatusAll(t.Context(), e, s, specs)
+	if want := []string{"status a b c d", "candidates b d"}; !slices.Equal(s.calls, want) || errors.Join(errs...) != nil {
+		t.Fatalf("%q, %v", s.calls, errs)
+	}
+	var plans []resource.Plan
+	for i, spec := range specs {
+		plan, err := typ.Plan(spec, states[i], false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plans = append(plans, plan)
+	}
+	s.calls = nil
+	outcomes, err := typ.ApplyAll(t.Context(), e, s, specs[:4], plans[:4])
+	want := []string{"uninstall a absent", "upgrade b latest", "downgrade c 0.9", "install d latest", "status a b c d"}
+	if err != nil || !slices.Equal(s.calls, want) {
+		t.Errorf("%q, %v", s.calls, err)
+	}
+	if want := []resource.Outcome{{Before: "1.0"}, {Before: "1.0", After: "2.0"}, {Before: "1.0", After: "0.9"}, {After: "2.0"}}; !reflect.DeepEqual(outcomes, want) {
+		t.Errorf("%+v, not %+v", outcomes, want)
+	}
+	s.fails = errors.New("no")
+	if _, errs := typ.StatusAll(t.Context(), e, s, specs[:2]); errs[0] == nil || errs[1] == nil {
+		t.Errorf("no error of each: %v", errs)
+	}
+	if _, err := typ.ApplyAll(t.Context(), e, s, specs[:1], plans[:1]); !errors.Is(err, s.fails) {
+		t.Error(err)
+	}
+}
+
+// TestPrepare covers when lists are refreshed, and what it means that they could not be.
+func TestPrepare(t *testing.T) {
+	s := &store{installed: map[string]string{"p": "1.0"}, candidates: map[string]string{"p": "1.0"}}
+	typ := resource.Of(pkg.New(s))
+	plain, hour, day := decode(t, typ, "p", "present"), decode(t, typ, "p", "latest", "cache_max_age", "1h"), decode(t, typ, "q", "present", "cache_max_age", "24h")
+	latest := decode(t, typ, "r", "latest")
+	prepare := func(run string, specs ...resource.Spec) []string {
+		t.Helper()
+		s.calls = nil
+		if err := typ.Prepare(t.Context(), env(t, run), s, specs); err != nil {
+			t.Fatal(err)
+		}
+		return s.calls
+	}
+	for _, c := range []struct {
+		run   string
+		specs []resource.Spec
+		want  []string
+	}{
+		{"1", []resource.Spec{plain}, nil},
+		{"1", []resource.Spec{plain, day, hour}, []string{"refresh 1h0m0s"}},
+		{"1", []resource.Spec{hour}, nil},
+		{"2", []resource.Spec{day}, []string{"refresh 24h0m0s"}},
+		{"3", []resource.Spec{latest}, []string{"refresh 0s"}},
+	} {
+		if got := prepare(c.run, c.specs...); !slices.Equal(got, c.want) {
+			t.Errorf("run %s: %q, not %q", c.run, got, c.want)
+		}
+	}
+	s.fails = errors.New("no network")
+	prepare("4", hour, day)
+	s.fails = nil
+	for _, c := range []struct {
+		run  string
+		spec resource.Spec
+		says string
+	}{{"4", hour, "what the latest version is cannot be known: no network"}, {"4", day, ""}, {"4", latest, ""}, {"4", plain, ""}, {"5", hour, ""}} {
+		_, err := typ.Status(t.Context(), env(t, c.run), s, c.spec)
+		if (c.says == "") != (err == nil) || (err != nil && err.Error() != c.says) {
+			t.Errorf("run %s, %s: %v", c.run, c.spec.Meta().Name, err)
+		}
+	}
+}
+
+func TestRelations(t *testing.T) {
+	typ := packageType()
+	for name, want := range map[string][]string{"vim": {"package:vim"}, "libc6:i386": {"package:libc6:i386", "package:libc6"}} {
+		if got := typ.Relations(decode(t, typ, name, "present")); !slices.Equal(got.Provides, want) || got.Needs != nil {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	if got := typ.Relations(decode(t, typ, "vim", "absent")); got.Provides != nil {
+		t.Errorf("an absent package provides %q", got.Provides)
+	}
+}

@@ -1,0 +1,41 @@
+R=/srv/repo
+mkdir -p $R
+pack() { # name version [more fields] [postinst]
+  d=$(mktemp -d)
+  mkdir -p $d/DEBIAN $d/etc/$1
+  chmod 755 $d
+  printf 'Package: %s\nVersion: %s\nArchitecture: all\nMaintainer: t <t@example.net>\nHomepage: http://example.net/\n%bDescription: a test\n of packages\n' "$1" "$2" "${3-}" > $d/DEBIAN/control
+  echo /etc/$1/c.conf > $d/DEBIAN/conffiles
+  echo "v=$2" > $d/etc/$1/c.conf
+  if [ -n "${4-}" ]; then
+    printf '#!/bin/sh\n%s\n' "$4" > $d/DEBIAN/postinst
+    chmod 755 $d/DEBIAN/postinst
+  fi
+  f=$(echo $1_$2_all.deb | sed s/:/%3a/)
+  dpkg-deb --root-owner-group -Znone -b $d $R/$f > /dev/null
+  rm -r $d
+  dpkg-deb -f $R/$f >> $R/Packages
+  printf 'Filename: ./%s\nSize: %s\nSHA256: %s\n\n' $f $(stat -c %s $R/$f) $(sha256sum $R/$f | cut -d' ' -f1) >> $R/Packages
+}
+# a prerelease, a release, and one that an epoch makes the newest
+for v in 1.0~rc1-1 1.0-1 1:0.9-1; do pack muster-test $v; done
+# its name is what the expression muster.test matches
+pack mustertest 1.0
+# ten to be installed together
+for i in 0 1 2 3 4 5 6 7 8 9; do pack muster-many$i 1.0; done
+# those of the documentation
+for v in 1.22.1-9 1.24.0-2; do pack nginx $v; done
+pack tree 2.1.0-1
+pack telnet 0.17-1
+# one that does not want to be configured, one whose dependency is not there
+pack muster-bad 1.0 '' 'echo it does not work >&2; [ -e /root/fixed ]'
+pack muster-needs 1.0 'Depends: no-such-thing\n'
+# two that provide one name
+pack muster-real 1.0 'Provides: muster-virtual\n'
+pack muster-other 1.0 'Provides: muster-virtual\nConflicts: muster-real\n'
+printf 'Date: %s\nSHA256:\n %s %s Packages\n' "$(date -uR)" $(sha256sum $R/Packages | cut -d' ' -f1) $(stat -c %s $R/Packages) > $R/Release
+chmod -R a+rX $R
+rm -f /etc/apt/sources.list.d/*
+echo "deb [trusted=yes] file:$R ./" > /etc/apt/sources.list
+echo 'Acquire::Retries "0";' > /etc/apt/apt.conf.d/99retries
+apt-get update -q

@@ -1,0 +1,40 @@
+R=/srv/repo
+B=/srv/build
+mkdir -p $R $B /etc/yum.repos.d /etc/dnf/vars /etc/rpm
+# Debian's rpm keeps its database in the home directory otherwise
+echo '%_dbpath /var/lib/rpm' > /etc/rpm/macros.dbpath
+echo 39 > /etc/dnf/vars/releasever
+printf 'NAME="Fedora Linux"\nID=fedora\nVERSION_ID=39\n' > /etc/os-release
+pack() { # name epoch version release [more fields]
+  cat > $B/$1.spec <<S
+Name: $1
+Epoch: $2
+Version: $3
+Release: $4
+Summary: a test
+License: none
+URL: http://example.net/
+BuildArch: noarch
+${5-}
+%description
+t
+%install
+mkdir -p %{buildroot}/opt/$1
+echo $2:$3-$4 > %{buildroot}/opt/$1/version
+%files
+/opt/$1/version
+S
+  rpmbuild -bb --quiet --define "_topdir $B/top" --define "_rpmdir $R" $B/$1.spec > $B/log 2>&1 || { cat $B/log; exit 1; }
+}
+# a prerelease, releases, and one that an epoch makes the newest
+pack muster-test 0 1.0~rc1 1
+pack muster-test 0 1.0 1
+pack muster-test 0 2.0 1
+pack muster-test 1 0.9 1
+# several to be installed together
+for i in 0 1 2; do pack muster-many$i 0 1.0 1; done
+pack muster-needs 0 1.0 1 'Requires: no-such-thing'
+pack muster-real 0 1.0 1 'Provides: muster-virtual'
+createrepo_c -q $R
+printf '[muster]\nname=muster\nbaseurl=file://%s\nenabled=1\ngpgcheck=0\n' $R > /etc/yum.repos.d/muster.repo
+rpm --initdb

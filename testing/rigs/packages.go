@@ -1,0 +1,105 @@
+//go:build system
+
+package rigs
+
+import (
+	_ "embed"
+	"os"
+	"os/exec"
+	"testing"
+)
+
+// The scripts make repositories on the machine itself, of packages made on the
+// spot, and nothing else is configured. The comments in them say what there is.
+var (
+	//go:embed apt.sh
+	aptScript string
+	//go:embed dnf.sh
+	dnfScript string
+)
+
+// Apt makes a machine with a repository for apt.
+func Apt(t testing.TB) *Machine {
+	t.Helper()
+
+	return New(t).script(aptScript)
+}
+
+// DNF makes a machine that has dnf, rpm and a repository for them, and says of
+// itself that it is a Fedora. Apt is there too.
+func DNF(t testing.TB) *Machine {
+	t.Helper()
+
+	return over(t, withDNF(t)).script(dnfScript)
+}
+
+func (m *Machine) script(text string) *Machine {
+	m.t.Helper()
+	if r := m.Run("sh", "-euc", text); r.Code != 0 {
+		m.t.Fatalf("the repository could not be made: exit code %d\n%s%s", r.Code, r.Stdout, r.Stderr)
+	}
+
+	return m
+}
+
+// withDNF gives the Debian of the rigs with dnf in it, which is made when it is
+// not there yet.
+func withDNF(t testing.TB) string {
+	t.Helper()
+	base := Debian(t)
+	made := base + "-dnf"
+	defer lock(t, made+".lock")()
+	if _, err := os.Stat(made); err == nil {
+		return made
+	}
+	part := made + ".part"
+	if err := os.RemoveAll(part); err != nil {
+		t.Fatal(err)
+	}
+	const install = `cp -a "$1" "$2"
+cp /etc/resolv.conf "$2/etc/resolv.conf"
+mount -t proc proc "$2/proc"
+chroot "$2" sh -euc 'export DEBIAN_FRONTEND=noninteractive
+apt-get update -q
+apt-get install -y -q --no-install-recommends dnf rpm createrepo-c
+apt-get clean
+rm -rf /var/lib/apt/lists/*'`
+	cmd := exec.CommandContext(t.Context(), "unshare", "--mount", "--propagation", "private", "sh", "-euc", install, "sh", base, part)
+	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LC_ALL=C.UTF-8"}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("making a Debian with dnf: %v\n%s", err, out)
+	}
+	if err := os.Rename(part, made); err != nil {
+		t.Fatal(err)
+	}
+
+	return made
+}
+
+// insideVariable tells a test that it runs in a machine.
+const insideVariable = "MUSTER_TEST_INSIDE"
+
+// Inside runs the calling test in a machine: outside it makes that, copies this
+// test program into it, runs the test there and gives false; inside it gives true.
+func Inside(t *testing.T, machine func(testing.TB) *Machine) bool {
+	t.Helper()
+	if os.Getenv(insideVariable) != "" {
+		return true
+	}
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const copied = "/usr/local/lib/test/program"
+	m := machine(t)
+	m.Copy(program, copied)
+	r := m.Run("env", insideVariable+"=1", "TMPDIR=/tmp", copied, "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=5m")
+	if r.Code != 0 {
+		t.Fatalf("in the machine: exit code %d\n%s%s", r.Code, r.Stdout, r.Stderr)
+	}
+	if testing.Verbose() {
+		t.Logf("in the machine:\n%s", r.Stdout)
+	}
+
+	return false
+}
