@@ -7,6 +7,9 @@ import (
 	"github.com/musterfleet/muster/resources/exec/shell"
 	"github.com/musterfleet/muster/resources/file"
 	fileposix "github.com/musterfleet/muster/resources/file/posix"
+	"github.com/musterfleet/muster/resources/pkg"
+	"github.com/musterfleet/muster/resources/pkg/apt"
+	"github.com/musterfleet/muster/resources/pkg/dnf"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/resources/service"
 	"github.com/musterfleet/muster/resources/service/systemd"
@@ -17,6 +20,7 @@ func All() resource.Types {
 	return resource.Types{
 		resource.Of(file.New(fileposix.Provider{})),
 		resource.Of(exec.New(execposix.Provider{}, shell.New())),
+		resource.Of(pkg.New(apt.New(), dnf.New())),
 		resource.Of(service.New(systemd.New("/"))),
 	}
 }
