@@ -1,0 +1,269 @@
+//go:build system
+
+package rigs_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/testing/hosttest"
+	"github.com/musterfleet/muster/testing/rigs"
+)
+
+// daemon is a package with a program that reads its configuration when it
+// starts and shows what it read.
+const daemon = `set -e
+d=$(mktemp -d); chmod 755 $d; mkdir -p $d/DEBIAN $d/usr/bin /srv/repo
+printf 'Package: greeter\nVersion: 1.0\nArchitecture: all\nMaintainer: t <t@example.net>\nDescription: a test\n' > $d/DEBIAN/control
+printf '#!/bin/sh\n. /etc/greeter.conf\necho "$GREETING from $PLACE" > /run/greeter\nexec sleep infinity\n' > $d/usr/bin/greeter
+chmod 755 $d/usr/bin/greeter
+dpkg-deb --root-owner-group -Znone -b $d /srv/repo/greeter.deb
+cd /srv/repo
+{ dpkg-deb -f greeter.deb; printf 'Filename: ./greeter.deb\nSize: %s\nSHA256: %s\n' $(stat -c %s greeter.deb) $(sha256sum greeter.deb | cut -d' ' -f1); } > Packages
+echo 'deb [trusted=yes] file:/srv/repo ./' > /etc/apt/sources.list
+apt-get update
+# What calls systemctl is written down.
+printf '#!/bin/sh\necho "$*" >> /root/calls\nexec /usr/bin/systemctl "$@"\n' > /usr/local/sbin/systemctl
+chmod 755 /usr/local/sbin/systemctl
+`
+
+// manifest manages all of the daemon. The data come from outside.
+const manifest = `
+data: {greeting: hello, place: home}
+muster:
+  resources:
+    - package:
+        - greeter: {ensure: present}
+    - file:
+        - defaults: {owner: root, group: root, mode: "0644"}
+        - /etc/greeter.conf:
+            content: "GREETING=${ lookup('data.greeting') }\n"
+        - /etc/systemd/system/greeter.service:
+            content: |
+              [Unit]
+              Description=Greets from {{ lookup('data.place') }}
+              [Service]
+              Type=exec
+              Environment=PLACE={{ lookup('data.place') }}
+              ExecStart=/usr/bin/greeter
+              ExecStartPost=/bin/sh -c 'until [ -s /run/greeter ]; do :; done'
+              ExecStopPost=/bin/rm -f /run/greeter
+              [Install]
+              WantedBy=multi-user.target
+    - service:
+        - greeter:
+            enable: true
+            subscribe: [file#/etc/greeter.conf, file#/etc/systemd/system/greeter.service]
+`
+
+// removal is the manifest that takes it all away.
+const removal = `
+muster:
+  resources:
+    - service:
+        - greeter: {ensure: stopped, enable: false}
+    - file:
+        - /etc/systemd/system/greeter.service: {ensure: absent}
+        - /etc/greeter.conf: {ensure: absent}
+    - package:
+        - greeter: {ensure: absent}
+`
+
+// node is a booted machine with muster and the daemon's repository.
+type node struct {
+	*rigs.Machine
+	t *testing.T
+}
+
+func newNode(t *testing.T) node {
+	t.Helper()
+	n := node{Machine: rigs.Boot(t), t: t}
+	n.Copy(build(t), "/usr/local/bin/muster")
+	n.write("/root/greeter.yaml", manifest)
+	n.write("/root/removal.yaml", removal)
+	n.sh(daemon)
+
+	return n
+}
+
+func (n node) write(path, text string) {
+	n.t.Helper()
+	file := filepath.Join(n.t.TempDir(), "file")
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		n.t.Fatal(err)
+	}
+	n.Copy(file, path)
+}
+
+func (n node) sh(script string) string {
+	n.t.Helper()
+	r := n.Run("sh", "-c", script)
+	if r.Code != 0 {
+		n.t.Fatalf("%s: exit code %d\n%s%s", script, r.Code, r.Stdout, r.Stderr)
+	}
+
+	return strings.TrimSpace(r.Stdout)
+}
+
+// calls are those of systemctl since it was last asked, without what they named.
+func (n node) calls() []string {
+	n.t.Helper()
+	var out []string
+	for line := range strings.Lines(n.sh("touch /root/calls; cat /root/calls; rm /root/calls")) {
+		out = append(out, strings.Fields(line)[0])
+	}
+
+	return out
+}
+
+// service is what came of the service.
+func service(t *testing.T, txs []model.Transaction) model.Transaction {
+	t.Helper()
+	i := slices.IndexFunc(txs, func(tx model.Transaction) bool { return tx.Ref().String() == "service#greeter" })
+	if i < 0 {
+		t.Fatalf("nothing came of the service: %+v", txs)
+	}
+
+	return txs[i]
+}
+
+// changed are the resources that were changed.
+func changed(txs []model.Transaction) []string {
+	var out []string
+	for _, tx := range txs {
+		if tx.Changed {
+			out = append(out, tx.Ref().String())
+		}
+	}
+
+	return out
+}
+
+// TestServiceOnARealMachine has a package, its configuration, its unit and its
+// service applied, changed, drifted and removed.
+func TestServiceOnARealMachine(t *testing.T) {
+	const pkg, conf, unit, svc = "package#greeter", "file#/etc/greeter.conf", "file#/etc/systemd/system/greeter.service", "service#greeter"
+	n := newNode(t)
+	expect := func(greeting string, wantCalls, wantChanged []string, args ...string) model.Transaction {
+		t.Helper()
+		txs := apply(t, n.Machine, args...)
+		if got := changed(txs); !slices.Equal(got, wantChanged) {
+			t.Errorf("changed are %q, not %q", got, wantChanged)
+		}
+		if got := n.calls(); !slices.Equal(got, wantCalls) {
+			t.Errorf("systemctl was called for %q, not %q", got, wantCalls)
+		}
+		if got := n.sh("systemctl is-active greeter; systemctl is-enabled greeter; cat /run/greeter"); got != "active\nenabled\n"+greeting {
+			t.Errorf("the service is %q", got)
+		}
+		n.calls()
+		return service(t, txs)
+	}
+
+	before := n.Changes()
+	would := service(t, apply(t, n.Machine, "--noop", "/root/greeter.yaml"))
+	if !would.Skipped || would.NoopMessage != "unknown until file#/etc/systemd/system/greeter.service is applied" {
+		t.Errorf("noop says of the service %+v", would)
+	}
+	unchanged(t, before, n.Changes())
+	if got := n.calls(); !slices.Equal(got, []string{"show"}) {
+		t.Errorf("noop called systemctl for %q", got)
+	}
+
+	all := []string{pkg, conf, unit, svc}
+	tx := expect("hello from home", []string{"show", "show", "daemon-reload", "start", "show", "enable", "show"}, all, "/root/greeter.yaml")
+	if tx.FinalEnsure != "running" || len(tx.Changes) != 2 || tx.Changes[0].Action != "start" {
+		t.Errorf("the first run: %+v", tx)
+	}
+	expect("hello from home", []string{"show"}, nil, "/root/greeter.yaml")
+
+	n.byHand()
+
+	// Its configuration changes, and then its unit.
+	n.sh("sed -i 's/greeting: hello/greeting: goodbye/' /root/greeter.yaml")
+	tx = expect("goodbye from home", []string{"show", "show", "daemon-reload", "restart", "show", "show"}, []string{conf, svc}, "/root/greeter.yaml")
+	if !tx.Refreshed {
+		t.Errorf("after its configuration changed: %+v", tx)
+	}
+	n.sh("sed -i 's/place: home/place: work/' /root/greeter.yaml")
+	before = n.Changes()
+	would = service(t, apply(t, n.Machine, "--noop", "/root/greeter.yaml"))
+	if would.NoopMessage != "Would have restarted" {
+		t.Errorf("noop says of the service %+v", would)
+	}
+	unchanged(t, before, n.Changes())
+	n.calls()
+	expect("goodbye from work", []string{"show", "show", "daemon-reload", "show", "restart", "show", "show"}, []string{unit, svc}, "/root/greeter.yaml")
+
+	// Somebody stops it, takes it out of the boot by hand, and changes files.
+	n.sh("systemctl stop greeter; rm /etc/systemd/system/multi-user.target.wants/greeter.service; echo GREETING=boo > /etc/greeter.conf")
+	n.calls()
+	tx = expect("goodbye from work", []string{"show", "is-enabled", "show", "is-enabled", "daemon-reload", "start", "show", "enable", "show"}, []string{conf, svc}, "/root/greeter.yaml")
+	if !tx.Refreshed {
+		t.Errorf("after it was stopped: %+v", tx)
+	}
+	// Somebody edits the unit, and systemd is not told.
+	n.sh("sed -i s/PLACE=work/PLACE=nowhere/ /etc/systemd/system/greeter.service")
+	expect("goodbye from work", []string{"show", "daemon-reload", "show", "show", "daemon-reload", "show", "restart", "show", "show"}, []string{unit, svc}, "/root/greeter.yaml")
+
+	txs := apply(t, n.Machine, "/root/removal.yaml")
+	if got := changed(txs); !slices.Equal(got, []string{svc, unit, conf, pkg}) {
+		t.Errorf("the removal changed %q", got)
+	}
+	if got := n.sh("systemctl daemon-reload; systemctl is-active greeter || true; ls /etc/greeter.conf /etc/systemd/system/*greeter* /etc/systemd/system/*/greeter* /usr/bin/greeter /run/greeter 2>/dev/null || true; pgrep -x greeter || true"); got != "inactive" {
+		t.Errorf("left over is %q", got)
+	}
+	r := n.Run("muster", "apply", "/root/removal.yaml")
+	if r.Code != 1 || !strings.Contains(r.Stderr, "greeter: service not found") {
+		t.Errorf("what is not there is removed again with %+v", r)
+	}
+}
+
+// byHand asks about the service and changes it without a manifest, by both ways
+// there are, and leaves it as it was.
+func (n node) byHand() {
+	n.t.Helper()
+	var state struct {
+		Ensure   string
+		Metadata map[string]any
+	}
+	r := n.Run("muster", "status", "service", "greeter", "--json")
+	if err := json.Unmarshal([]byte(r.Stdout), &state); err != nil {
+		n.t.Fatalf("%v: %+v", err, r)
+	}
+	want := map[string]any{"name": "greeter", "provider": "systemd", "enabled": true, "running": true, "active_state": "active", "enabled_state": "enabled"}
+	if state.Ensure != "running" || !reflect.DeepEqual(state.Metadata, want) {
+		n.t.Errorf("the state is %+v", state)
+	}
+	if r := n.Run("muster", "ensure", "service", "greeter", "--ensure", "stopped", "--no-enable"); r.Code != 0 {
+		n.t.Errorf("ensure: %+v", r)
+	}
+	if got := n.sh("systemctl is-active greeter; systemctl is-enabled greeter; true"); got != "inactive\ndisabled" {
+		n.t.Errorf("the service is %q", got)
+	}
+	const request = `{"protocol": "io.choria.ccm.v1.resource.ensure.request", "type": "service", "properties": {"name": "greeter", "ensure": "running", "enable": true}}`
+	var response struct{ State model.Transaction }
+	if err := json.Unmarshal([]byte(n.sh("echo '"+request+"' | muster ensure api pipe")), &response); err != nil {
+		n.t.Fatal(err)
+	}
+	if tx := response.State; !tx.Changed || tx.FinalEnsure != "running" || len(tx.Changes) != 2 {
+		n.t.Errorf("the transaction is %+v", tx)
+	}
+	n.calls()
+}
+
+// unchanged checks that nothing but systemd's log goes on.
+func unchanged(t *testing.T, before, after hosttest.Tree) {
+	t.Helper()
+	for _, line := range hosttest.SnapshotDiff(before, after) {
+		if !strings.HasPrefix(line, "var/log/journal/") && !strings.HasPrefix(line, "root/calls") && !strings.HasPrefix(line, "root: time") {
+			t.Errorf("the machine was changed: %s", line)
+		}
+	}
+}
