@@ -3,6 +3,8 @@ package pkg
 import (
 	"context"
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
@@ -13,6 +15,7 @@ import (
 func (t *Type) Apply(ctx context.Context, env resource.Env, p PackageProvider, spec *Spec, plan resource.Plan) (resource.Outcome, error) {
 	var outcome resource.Outcome
 	err := t.locked(ctx, func() error {
+		follow(ctx, env, p, spec)
 		if err := apply(ctx, env, p, spec, Action(plan.Changes[0].Action)); err != nil {
 			return err
 		}
@@ -24,6 +27,18 @@ func (t *Type) Apply(ctx context.Context, env resource.Env, p PackageProvider, s
 	})
 
 	return outcome, err
+}
+
+// follow refreshes the lists when a resource of this run has changed the
+// repositories, and one of the packages wants lists to be refreshed at all. The
+// change itself tells whether it can be done without.
+func follow(ctx context.Context, env resource.Env, p PackageProvider, specs ...*Spec) {
+	if !slices.ContainsFunc(specs, func(s *Spec) bool { return s.CacheMaxAge > 0 }) {
+		return
+	}
+	if err := p.Refresh(ctx, env, math.MaxInt64, false); err != nil {
+		warn(ctx, env, p, err)
+	}
 }
 
 func apply(ctx context.Context, env resource.Env, p PackageProvider, spec *Spec, action Action) error {
@@ -48,6 +63,7 @@ func (t *Type) ApplyAll(ctx context.Context, env resource.Env, p PackageProvider
 		requests[i] = Request{Action: Action(plans[i].Changes[0].Action), Name: s.Name, Version: s.Ensure}
 	}
 	err := t.locked(ctx, func() error {
+		follow(ctx, env, p, specs...)
 		if err := p.ChangeAll(ctx, env, requests); err != nil {
 			return err
 		}

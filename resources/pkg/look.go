@@ -49,11 +49,15 @@ func (t *Type) Prepare(ctx context.Context, env resource.Env, p PackageProvider,
 		}
 		err := p.Refresh(ctx, env, maxAge, latest)
 		if err != nil {
-			env.Log.WarnContext(ctx, "the package lists could not be refreshed, going on with those there are", "provider", p.Name(), "error", err)
+			warn(ctx, env, p, err)
 		}
 		t.lists[p.Name()] = refreshed{run: run, err: err}
 		return nil
 	})
+}
+
+func warn(ctx context.Context, env resource.Env, p PackageProvider, err error) {
+	env.Log.WarnContext(ctx, "the package lists could not be refreshed, going on with those there are", "provider", p.Name(), "error", err)
 }
 
 // Status says which version is installed, and how it compares with what is wanted.

@@ -53,7 +53,8 @@ type Together interface {
 	// ChangeAll does all that is requested in one transaction, or in as few as the
 	// package manager can. It waits for the lock of another process.
 	ChangeAll(ctx context.Context, env resource.Env, requests []Request) error
-	// Refresh gets new package lists when those there are older than maxAge; 0
-	// leaves their age to the package manager. latest says that candidates will be asked for.
+	// Refresh gets new package lists when those there are older than maxAge or not
+	// of the repositories of now; with 0 it leaves them to the package manager.
+	// latest says that candidates will be asked for.
 	Refresh(ctx context.Context, env resource.Env, maxAge time.Duration, latest bool) error
 }

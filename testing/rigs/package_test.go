@@ -246,6 +246,24 @@ func TestPackageListsAreRefreshedOnceARun(t *testing.T) {
 	}
 }
 
+// TestRepositoryAndItsPackageInOneRun adds a repository and installs what is in it.
+func TestRepositoryAndItsPackageInOneRun(t *testing.T) {
+	m := rigs.Apt(t)
+	m.Copy(build(t), "/usr/local/bin/muster")
+	m.Run("sh", "-euc", "mv /etc/apt/sources.list /root/repo.list; apt-get update")
+	traced(t, m, "apt-get")
+	text := "muster:\n  resources:\n    - file:\n        - /etc/apt/sources.list.d/repo.list: {source: /root/repo.list, owner: root, group: root, mode: \"0644\"}\n"
+	put(t, m, "/root/m.yaml", text+"    - package:\n        - tree: {ensure: latest, cache_max_age: 24h}\n        - nginx: {cache_max_age: 24h}\n")
+	apply(t, m, "/root/m.yaml")
+	if got, want := calls(m), []string{"apt-get update", "apt-get update", "apt-get install"}; !slices.Equal(got, want) {
+		t.Errorf("the calls are %q, not %q", got, want)
+	}
+	apply(t, m, "/root/m.yaml")
+	if got := calls(m); len(got) > 0 {
+		t.Errorf("the second time the calls are %q", got)
+	}
+}
+
 // TestDNFOwnsItsPlatform runs where both package managers are.
 func TestDNFOwnsItsPlatform(t *testing.T) {
 	m := rigs.DNF(t)

@@ -86,6 +86,8 @@ func Inside(t *testing.T, machine func(testing.TB) *Machine) bool {
 	if os.Getenv(insideVariable) != "" {
 		return true
 	}
+	// Each has a machine of its own, and much of what is done there is waiting.
+	t.Parallel()
 	program, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -2,7 +2,10 @@ package apt
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -10,14 +13,17 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Where apt keeps its lists, and notes that its daily job refreshed them.
+// Where apt is told of repositories, keeps their lists, and notes that its
+// daily job refreshed them.
 const (
+	sourcesFile  = "/etc/apt/sources.list"
+	sourcesDir   = "/etc/apt/sources.list.d"
 	listsDir     = "/var/lib/apt/lists"
 	successStamp = "/var/lib/apt/periodic/update-success-stamp"
 )
 
-// Refresh runs apt-get update when the lists are older than maxAge. A list that
-// could not be had is an error.
+// Refresh runs apt-get update when the lists are older than maxAge, or than what
+// names the repositories. A list that could not be had is an error.
 func (p Provider) Refresh(ctx context.Context, env resource.Env, maxAge time.Duration, _ bool) error {
 	if maxAge == 0 {
 		return nil
@@ -29,7 +35,11 @@ func (p Provider) Refresh(ctx context.Context, env resource.Env, maxAge time.Dur
 	if changed, err := listsChanged(); err == nil && changed.After(at) {
 		at = changed
 	}
-	if time.Since(at) <= maxAge {
+	sources, err := sourcesChanged()
+	if err != nil {
+		return err
+	}
+	if time.Since(at) <= maxAge && !sources.After(at) {
 		return nil
 	}
 	// Without this apt is content with the lists from before when a server does not answer.
@@ -38,6 +48,28 @@ func (p Provider) Refresh(ctx context.Context, env resource.Env, maxAge time.Dur
 	}
 
 	return pkg.NoteRefresh(ctx, env, p.Name())
+}
+
+// sourcesChanged is when a file that names repositories was last changed, added
+// or removed.
+func sourcesChanged() (time.Time, error) {
+	paths := []string{sourcesFile, sourcesDir}
+	entries, err := os.ReadDir(sourcesDir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return time.Time{}, err
+	}
+	for _, e := range entries {
+		paths = append(paths, filepath.Join(sourcesDir, e.Name()))
+	}
+	var last time.Time
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		if err == nil && info.ModTime().After(last) {
+			last = info.ModTime()
+		}
+	}
+
+	return last, nil
 }
 
 // listsChanged is when the lists were last changed; there may be none.

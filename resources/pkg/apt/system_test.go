@@ -38,14 +38,15 @@ func sh(t *testing.T, script string) string {
 }
 
 // clean is a machine on which nothing of the repository is installed.
-const clean = `rm -f /root/fixed; apt-mark unhold muster-test > /dev/null
+const clean = `rm -f /root/fixed
 dpkg --purge --force-all $(dpkg-query -W -f '${Package}\n' 'muster*' | sort) > /dev/null 2>&1 || true
+INSTALL() { for p; do dpkg --install /srv/repo/$(echo $p | sed "s/=/_/; s/:/%3a/")_all.deb; done; }
 `
 
 func with(script string) func(*testing.T, string) {
 	return func(t *testing.T, _ string) {
 		t.Helper()
-		sh(t, clean+strings.ReplaceAll(script, "INSTALL", "apt-get install -y -q --allow-downgrades"))
+		sh(t, clean+script)
 	}
 }
 
@@ -114,12 +115,12 @@ func states() []typetest.Case {
 
 	return []typetest.Case{
 		installed,
-		row("config-files", with("INSTALL muster-test=1.0-1; apt-get remove -y -q muster-test")),
+		row("config-files", with("INSTALL muster-test=1.0-1; dpkg --remove muster-test")),
 		row("half-installed", forged("reinstreq half-installed")),
 		row("half-configured", forged("ok half-configured")),
 		row("unpacked", with("dpkg --unpack /srv/repo/muster-test_1%3a0.9-1_all.deb")),
 		row("not-installed", with("")),
-		{Name: "absent, config-files", Setup: with("INSTALL muster-test=1.0-1; apt-get remove -y -q muster-test"), Properties: properties("muster-test", "absent"), Check: is("muster-test", "config-files 1.0-1")},
+		{Name: "absent, config-files", Setup: with("INSTALL muster-test=1.0-1; dpkg --remove muster-test"), Properties: properties("muster-test", "absent"), Check: is("muster-test", "config-files 1.0-1")},
 		{Name: "held", Setup: with("INSTALL muster-test=1.0-1; apt-mark hold muster-test"), Properties: properties("muster-test", "latest"), Error: "the package is held: muster-test is 1.0-1; release it with `apt-mark unhold muster-test`"},
 		{Name: "held, absent", Setup: with("INSTALL muster-test=1.0-1; apt-mark hold muster-test"), Properties: properties("muster-test", "absent"), Error: "apt-mark unhold"},
 		{Name: "held and as it should be", Setup: with("INSTALL muster-test=1.0-1; apt-mark hold muster-test"), Properties: properties("muster-test", "present")},
@@ -167,7 +168,7 @@ func TestErrors(t *testing.T) {
 		"a virtual package":          {pkg: "muster-virtual", version: "present", err: pkg.ErrNoPackage, says: "name one of those that provide it"},
 		"a dependency is not there":  {pkg: "muster-needs", version: "present", err: pkg.ErrUnmet, says: "no-such-thing"},
 		"its script fails":           {pkg: "muster-bad", version: "present", err: pkg.ErrScript, says: "it does not work"},
-		"another one is not set up":  {setup: "INSTALL muster-bad || true", pkg: "muster-real", version: "present", err: pkg.ErrScript, says: "dpkg --configure -a"},
+		"another one is not set up":  {setup: "INSTALL muster-bad=1.0 || true", pkg: "muster-real", version: "present", err: pkg.ErrScript, says: "dpkg --configure -a"},
 		"dpkg was interrupted":       {setup: "echo > /var/lib/dpkg/updates/0001", pkg: "muster-real", version: "present", err: pkg.ErrBroken, says: "run `dpkg --configure -a`"},
 		"dependencies are not met":   {setup: "dpkg --unpack --force-all /srv/repo/muster-needs_1.0_all.deb", pkg: "muster-real", version: "present", err: pkg.ErrBroken, says: "--fix-broken install"},
 		"held without being watched": {setup: "INSTALL muster-test=1.0-1; apt-mark hold muster-test", pkg: "muster-test", version: "1:0.9-1", err: pkg.ErrHeld, says: "apt-mark showhold"},
@@ -277,7 +278,7 @@ func TestTogether(t *testing.T) {
 	if !rigs.Inside(t, rigs.Apt) {
 		return
 	}
-	with("INSTALL muster-test=1:0.9-1 muster-other mustertest")(t, "")
+	with("INSTALL muster-test=1:0.9-1 muster-other=1.0 mustertest=1.0")(t, "")
 	err := apt.New().ChangeAll(t.Context(), env(t), []pkg.Request{
 		{Action: pkg.Downgrade, Name: "muster-test", Version: "1.0-1"},
 		{Action: pkg.Uninstall, Name: "muster-other"},
@@ -310,7 +311,7 @@ func TestRefresh(t *testing.T) {
 	if err := os.MkdirAll(e.Host.StateDir(), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	const old = "find /var/lib/apt/lists -exec touch -d '2 hours ago' {} +; "
+	const old = "rm -f /etc/apt/sources.list.d/new.list; find /etc/apt -exec touch -d '3 hours ago' {} +; find /var/lib/apt/lists -exec touch -d '2 hours ago' {} +; "
 	note := e.Host.StateDir() + "/refreshed-apt"
 	refresh := func(maxAge time.Duration) bool {
 		t.Helper()
@@ -329,8 +330,10 @@ func TestRefresh(t *testing.T) {
 		does   bool
 	}{
 		"off":                     {setup: old},
-		"young enough":            {setup: old, maxAge: 3 * time.Hour},
+		"young enough":            {setup: old, maxAge: 4 * time.Hour},
 		"too old":                 {setup: old, maxAge: time.Hour, does: true},
+		"a source is newer":       {setup: old + "touch /etc/apt/sources.list", maxAge: 3 * time.Hour, does: true},
+		"a source was added":      {setup: old + "touch /etc/apt/sources.list.d/new.list", maxAge: 3 * time.Hour, does: true},
 		"no lists at all":         {setup: "rm -r /var/lib/apt/lists", maxAge: time.Hour, does: true},
 		"apt's own job was there": {setup: old + "mkdir -p /var/lib/apt/periodic; touch /var/lib/apt/periodic/update-success-stamp", maxAge: time.Hour},
 		"that was too long ago":   {setup: old + "mkdir -p /var/lib/apt/periodic; touch -d '2 hours ago' /var/lib/apt/periodic/update-success-stamp", maxAge: time.Hour, does: true},
