@@ -1,13 +1,9 @@
 package host
 
 import (
-	"archive/tar"
-	"bufio"
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net/http"
 	"os"
@@ -94,69 +90,6 @@ type inspection struct {
 	// links are those of the archive, dirs the directories that its entries stand
 	// in and that are known to be inside of target.
 	links, dirs map[string]bool
-}
-
-func (i *inspection) tarGz(ctx context.Context, f *os.File) error {
-	unzipped, err := gzip.NewReader(bufio.NewReaderSize(&sourceReader{ctx: ctx, r: f}, copyBuffer))
-	if err != nil {
-		return archiveError(err)
-	}
-	if err := eachEntry(unzipped, i.tarEntry); err != nil {
-		return err
-	}
-
-	return drain(unzipped, i.left.Bytes)
-}
-
-// tar refuses a tar without the two empty blocks at its end: nothing else tells
-// that it was cut between two entries.
-func (i *inspection) tar(ctx context.Context, f *os.File) error {
-	source := &endReader{r: bufio.NewReaderSize(&sourceReader{ctx: ctx, r: f}, copyBuffer)}
-	if err := eachEntry(source, i.tarEntry); err != nil {
-		return err
-	}
-	if source.ended {
-		return fmt.Errorf("%w: the mark at its end is missing, it was cut short", ErrNotArchive)
-	}
-
-	return nil
-}
-
-// endReader remembers that somebody read up to the end.
-type endReader struct {
-	r     io.Reader
-	ended bool
-}
-
-func (e *endReader) Read(b []byte) (int, error) {
-	n, err := e.r.Read(b)
-	e.ended = e.ended || errors.Is(err, io.EOF)
-
-	return n, err
-}
-
-func (i *inspection) tarEntry(header *tar.Header, _ io.Reader) error {
-	if err := i.count(); err != nil {
-		return err
-	}
-	switch header.Typeflag {
-	case tar.TypeXGlobalHeader:
-		return nil
-	case tar.TypeReg, tar.TypeGNUSparse:
-		// What tar writes of an entry is what its header says; reading on checks that it is there.
-		if err := i.bytes(header.Size); err != nil {
-			return err
-		}
-		return i.file(header.Name)
-	case tar.TypeDir:
-		return i.directory(header.Name)
-	case tar.TypeSymlink:
-		return i.link(header.Name, header.Linkname)
-	case tar.TypeLink:
-		return i.hardLink(header.Name, header.Linkname)
-	default:
-		return ErrEntryType
-	}
 }
 
 func (i *inspection) count() error {

@@ -7,10 +7,12 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -316,6 +318,144 @@ func TestInspectOfBombs(t *testing.T) {
 	if _, err := inspect(t, dir, sparse, host.Tar, limits); !errors.Is(err, host.ErrTooLarge) {
 		t.Errorf("a file that is all hole: %v", err)
 	}
+}
+
+// bytesAt gives a copy with some bytes replaced.
+func bytesAt(b []byte, at int, with ...byte) []byte {
+	b = bytes.Clone(b)
+	copy(b[at:], with)
+
+	return b
+}
+
+// TestInspectOfZipsWithTwoReadings has zips that unzip would read otherwise.
+func TestInspectOfZipsWithTwoReadings(t *testing.T) {
+	good := packZip(t, member{name: "out/x", content: "y"})
+	central, end := bytes.LastIndex(good, []byte("PK\x01\x02")), bytes.LastIndex(good, []byte("PK\x05\x06"))
+	gap := append(append(bytes.Clone(good[:end]), "gap"...), good[end:]...)
+	for name, content := range map[string][]byte{
+		"what fuzzing found":       []byte("PK\x03\x04\x14\x00\b\x00\b\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x05\x00\x00\x00out/x\xaa\x04\x04\x00\x00\xff\xffPK\a\b\x15&\xdb\xfb\a\x00\"\x00\x01\x00\x00\x00PK\x01\x02\x14\x03\x14\x00\b\x00\b\x00\x00\x00\x00\x00\x15&\xdb\xfb\a\x00\x00\x00\x00\x00\x00\x01\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x80\x00\x00\x00\x00out/xPK\x05\x06\x00\x01\x00\x00\x00\x05\x00\x003\x00\x00\x00:\x00\x00\x00\x00\x00"),
+		"a program before it":      append([]byte("#!/bin/sh\n"), good...),
+		"something before its end": gap,
+		"something after it":       append(bytes.Clone(good), 0),
+		"another disk":             bytesAt(good, end+4, 1),
+		"more on other disks":      bytesAt(good, end+10, 2),
+		"another name":             bytesAt(good, 30, 'i'),
+		"another method":           bytesAt(good, 8, 0),
+		"a length of its own":      bytesAt(bytesAt(good, 6, 0), 18, 9),
+		"encrypted, locally":       bytesAt(good, 6, 9),
+		"a longer directory":       bytesAt(bytesAt(good, end+12, byte(end-central+1)), end+16, byte(central-1)),
+		"an end of 64 bits":        bytesAt(good, end+16, 255, 255, 255, 255),
+	} {
+		if _, err := inspect(t, t.TempDir(), content, host.Zip, host.UnpackLimits{}); err == nil {
+			t.Errorf("%s is taken", name)
+		}
+	}
+	if _, err := inspect(t, t.TempDir(), good, host.Zip, host.UnpackLimits{}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestInspectOfALongZip has the end of a zip whose numbers need 64 bits.
+func TestInspectOfALongZip(t *testing.T) {
+	good := packZip(t, member{name: "x", content: "y"}, member{name: "z", content: "y"})
+	end := bytes.LastIndex(good, []byte("PK\x05\x06"))
+	length, offset := binary.LittleEndian.Uint32(good[end+12:]), binary.LittleEndian.Uint32(good[end+16:])
+	long := append(bytes.Clone(good[:end]), "PK\x06\x06"...)
+	for _, n := range []uint64{44, 45 | 45<<16, 2, 2, uint64(length), uint64(offset)} {
+		long = binary.LittleEndian.AppendUint64(long, n)
+		if n == 45|45<<16 {
+			// Version numbers are of 16 bits, and those of disks of 32.
+			long = append(long[:len(long)-4], make([]byte, 8)...)
+		}
+	}
+	long = binary.LittleEndian.AppendUint64(append(long, "PK\x06\x07\x00\x00\x00\x00"...), uint64(end))
+	long = append(binary.LittleEndian.AppendUint32(long, 1), bytesAt(good[end:], 8, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255)...)
+	if index, err := inspect(t, t.TempDir(), long, host.Zip, host.UnpackLimits{}); err != nil || index.Entries != 2 {
+		t.Fatalf("%+v, %v", index, err)
+	}
+	end = bytes.LastIndex(long, []byte("PK\x05\x06"))
+	for name, at := range map[string]int{
+		"its place": end - 12, "its disk": end - 16, "the disks": end - 4, "its length": end - 72, "its disk, too": end - 60, "its entries": end - 52, "its other entries": end - 44,
+	} {
+		if _, err := inspect(t, t.TempDir(), bytesAt(long, at, 77), host.Zip, host.UnpackLimits{}); err == nil {
+			t.Errorf("an end of 64 bits that is wrong about %s is taken", name)
+		}
+	}
+	for _, at := range []int{8, 10, 12, 16} {
+		if _, err := inspect(t, t.TempDir(), bytesAt(long, end+at, 77, 0, 0, 0), host.Zip, host.UnpackLimits{}); err == nil {
+			t.Errorf("two ends that differ at %d are taken", at)
+		}
+	}
+}
+
+// TestInspectOfTarsWithTwoReadings has tars that the program tar reads otherwise.
+func TestInspectOfTarsWithTwoReadings(t *testing.T) {
+	// A tar without the magic word whose first name begins like a gzip: the program
+	// tar would unpack what is in the gzip.
+	hidden := zip(t, pack(t, regular("../up", "x", 0o644)))
+	first := make([]byte, 512)
+	copy(first, "\x1f\x8b\x08\x04")
+	copy(first[100:], "0000644\x000000000\x000000000\x0000000000000\x0000000000000\x00")
+	total := 0
+	copy(first[148:], "        ")
+	for _, b := range first {
+		total += int(b)
+	}
+	copy(first[148:], fmt.Sprintf("%06o\x00 ", total))
+	if _, err := tar.NewReader(bytes.NewReader(append(first, make([]byte, 1024)...))).Next(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := inspect(t, t.TempDir(), append(first, append(hidden, make([]byte, 1024)...)...), host.Tar, host.UnpackLimits{}); !errors.Is(err, host.ErrNotArchive) {
+		t.Errorf("a name like a gzip: %v", err)
+	}
+
+	raw := func(entries ...[]byte) []byte {
+		return append(slices.Concat(entries...), pack(t)...)
+	}
+	entry := func(kind byte, name, content string) []byte {
+		h := tar.Header{Typeflag: tar.TypeReg, Name: name, Size: int64(len(content)), Mode: 0o644, Format: tar.FormatUSTAR}
+		var b bytes.Buffer
+		w := tar.NewWriter(&b)
+		if err := w.WriteHeader(&h); err != nil {
+			t.Fatal(err)
+		}
+		_, err := io.WriteString(w, content)
+		if err := errors.Join(err, w.Flush()); err != nil {
+			t.Fatal(err)
+		}
+		return retyped(b.Bytes(), kind)
+	}
+	for name, content := range map[string][]byte{
+		"a global name":             raw(entry('g', "g", "13 path=../x\n"), entry('0', "x", "x")),
+		"a global link":             raw(entry('g', "g", "17 linkpath=/etc\n"), entry('0', "x", "x")),
+		"a long and another name":   raw(entry('x', "x", "13 path=../x\n"), entry('L', "././@LongLink", "good\x00"), entry('0', "x", "x")),
+		"an empty name":             raw(entry('x', "x", "8 path=\n"), entry('0', "x", "x")),
+		"an empty size":             raw(entry('x', "x", "8 size=\n"), entry('0', "x", "x")),
+		"a link with content":       raw(entry('2', "l", "x")),
+		"a directory with content":  raw(entry('5', "d", "x")),
+		"an extended header of Sun": raw(entry('X', "x", "13 path=../x\n"), entry('0', "x", "x")),
+	} {
+		if _, err := inspect(t, t.TempDir(), content, host.Tar, host.UnpackLimits{}); !errors.Is(err, host.ErrEntryType) && !errors.Is(err, host.ErrUnsafeEntry) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := inspect(t, t.TempDir(), raw(entry('g', "g", "13 comment=x\n"), entry('x', "x", "15 path=better\n"), entry('0', "x", "x")), host.Tar, host.UnpackLimits{}); err != nil {
+		t.Errorf("what git and pax write: %v", err)
+	}
+}
+
+// retyped gives the first header of a tar another kind.
+func retyped(b []byte, kind byte) []byte {
+	copy(b[148:], "        ")
+	b[156] = kind
+	total := 0
+	for _, c := range b[:512] {
+		total += int(c)
+	}
+	copy(b[148:], fmt.Sprintf("%06o\x00 ", total))
+
+	return b
 }
 
 // FuzzInspect has whatever Inspect lets pass unpacked by tar: nothing of that

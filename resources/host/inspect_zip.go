@@ -2,9 +2,7 @@ package host
 
 import (
 	"archive/zip"
-	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -14,16 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const (
-	// maxDirectory is how much is read of the directory of a zip, which is kept in memory.
-	maxDirectory = 64 << 20
-	// maxLink is the longest target of a link that is read.
-	maxLink = 4096
-	// encrypted is the flag of an entry that needs a password.
-	encrypted = 1
-	// unicodePath is the extra field with another name of an entry, which unzip prefers.
-	unicodePath = 0x7075
-)
+// maxLink is the longest target of a link that is read.
+const maxLink = 4096
 
 // zip reads every entry to its end: the sizes in the directory prove nothing.
 // Links are known before the first entry is judged, because unzip makes them last.
@@ -38,6 +28,9 @@ func (i *inspection) zip(ctx context.Context, f *os.File) error {
 		return archiveError(err)
 	}
 	source.left = -1
+	if err := checkZip(source, info.Size(), archive.File); err != nil {
+		return err
+	}
 	for _, links := range []bool{true, false} {
 		for _, entry := range archive.File {
 			if kindOfEntry(entry) == unix.S_IFLNK != links {
@@ -83,9 +76,6 @@ func kindOfEntry(entry *zip.File) uint32 { return entry.ExternalAttrs >> 16 & un
 
 func (i *inspection) zipEntry(entry *zip.File, link bool) error {
 	if err := i.count(); err != nil {
-		return err
-	}
-	if err := checkZipName(entry); err != nil {
 		return err
 	}
 	var content []byte
@@ -138,29 +128,4 @@ func (i *inspection) content(entry *zip.File, each func([]byte) error) error {
 			return archiveError(err)
 		}
 	}
-}
-
-// checkZipName refuses what unzip would take for another name than is judged here.
-func checkZipName(entry *zip.File) error {
-	if entry.Flags&encrypted != 0 {
-		return fmt.Errorf("%w: it is encrypted", ErrEntryType)
-	}
-	for _, c := range []byte(entry.Name) {
-		if c < ' ' || c == 0x7f {
-			return fmt.Errorf("%w: its name has a control character", ErrUnsafeEntry)
-		}
-	}
-	for extra := entry.Extra; len(extra) >= 4; {
-		tag, size := binary.LittleEndian.Uint16(extra), int(binary.LittleEndian.Uint16(extra[2:]))
-		if extra = extra[4:]; size > len(extra) {
-			break
-		}
-		// A version byte and the checksum of the name stand before it.
-		if tag == unicodePath && (size < 5 || !bytes.Equal(extra[5:size], []byte(entry.Name))) {
-			return fmt.Errorf("%w: it has two names", ErrUnsafeEntry)
-		}
-		extra = extra[size:]
-	}
-
-	return nil
 }
