@@ -2,6 +2,8 @@
 package resources
 
 import (
+	"github.com/musterfleet/muster/resources/archive"
+	"github.com/musterfleet/muster/resources/archive/http"
 	"github.com/musterfleet/muster/resources/exec"
 	execposix "github.com/musterfleet/muster/resources/exec/posix"
 	"github.com/musterfleet/muster/resources/exec/shell"
@@ -22,5 +24,6 @@ func All() resource.Types {
 		resource.Of(exec.New(execposix.Provider{}, shell.New())),
 		resource.Of(pkg.New(apt.New(), dnf.New())),
 		resource.Of(service.New(systemd.New("/"))),
+		resource.Of(archive.New(http.New(http.Options{}))),
 	}
 }

@@ -1,0 +1,222 @@
+package e2e
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/musterfleet/muster/testing/markdown"
+	"github.com/musterfleet/muster/testing/webtest"
+)
+
+// appArchive is a tar.gz with a program in it.
+func appArchive(t *testing.T) string {
+	t.Helper()
+	var b bytes.Buffer
+	zipped := gzip.NewWriter(&b)
+	packed := tar.NewWriter(zipped)
+	const program = "#!/bin/sh\n"
+	err := packed.WriteHeader(&tar.Header{Name: "bin/app", Typeflag: tar.TypeReg, Mode: 0o755, Size: int64(len(program))})
+	_, writeErr := io.WriteString(packed, program)
+	if err := errors.Join(err, writeErr, packed.Close(), zipped.Close()); err != nil {
+		t.Fatal(err)
+	}
+
+	return b.String()
+}
+
+// TestExamplesOfTheArchivePage runs what the page of the type shows, against a
+// server of its own.
+func TestExamplesOfTheArchivePage(t *testing.T) {
+	server, content := webtest.Start(t), appArchive(t)
+	server.Put("/app-2.0.tar.gz", webtest.Text(content))
+	s := newShow(t, "nats://127.0.0.1:1")
+	if err := os.MkdirAll(filepath.Join(s.dir, "var/cache"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	uid, gid := strconv.Itoa(os.Geteuid()), strconv.Itoa(os.Getegid())
+	here := strings.NewReplacer("https://releases.example.com", server.URL, "/var/cache", s.dir+"/var/cache", "/opt/app", s.dir+"/opt/app",
+		`"owner": "root"`, `"owner": "`+uid+`"`, `"group": "root"`, `"group": "`+gid+`"`)
+	checksum := regexp.MustCompile(`checksum: [0-9a-f]{64}`)
+	blocks := markdown.Blocks(docsPage(t, "types/archive.md"))
+	ran := 0
+	for i, b := range blocks {
+		b.Text = checksum.ReplaceAllString(here.Replace(b.Text), fmt.Sprintf("checksum: %x", sha256.Sum256([]byte(content))))
+		s.write(b)
+		if b.Language == "sh" && b.Info == "run" {
+			s.compare(blocks[i+1], s.run(b))
+			ran++
+		}
+	}
+	if ran != 2 || !exists(s.dir+"/opt/app/bin/app") || !exists(s.dir+"/var/cache/app.tar.gz") {
+		t.Errorf("%d examples were run", ran)
+	}
+}
+
+// proxy is an HTTP proxy with a password, which passes every request to a server.
+func proxy(t *testing.T, to *webtest.Server, user, password string) *httptest.Server {
+	t.Helper()
+	target, err := url.Parse(to.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		auth := &http.Request{Header: http.Header{"Authorization": r.Header["Proxy-Authorization"]}}
+		if u, pw, _ := auth.BasicAuth(); u != user || pw != password {
+			w.WriteHeader(http.StatusProxyAuthRequired)
+			return
+		}
+		r.URL.Host, r.RequestURI = target.Host, ""
+		resp, err := http.DefaultTransport.RoundTrip(r)
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		defer resp.Body.Close()
+		w.WriteHeader(resp.StatusCode)
+		_, _ = io.Copy(w, resp.Body)
+	}))
+	t.Cleanup(p.Close)
+
+	return p
+}
+
+// ensureArchive runs muster ensure archive with an environment, and gives its
+// exit code and all that it printed and left in its state directory.
+func ensureArchive(t *testing.T, env []string, args ...string) (int, string) {
+	t.Helper()
+	state := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), "muster", append([]string{"--log-level", "debug", "ensure", "archive"}, args...)...)
+	cmd.Env = append(append(os.Environ(), "MUSTER_STATE_DIR="+state), env...)
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	text := string(out)
+	err = filepath.WalkDir(state, func(path string, d os.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		left, err := os.ReadFile(path)
+		text += string(left)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return cmd.ProcessState.ExitCode(), text
+}
+
+// TestArchiveCredentials goes through the proxy of the environment and through
+// TLS, with credentials in every place: they get where they belong, and nowhere else.
+func TestArchiveCredentials(t *testing.T) {
+	plain := webtest.Start(t, webtest.WithAuth("joe", "hunter2"))
+	secure := webtest.StartTLS(t, webtest.WithAuth("joe", "hunter2"))
+	for _, s := range []*webtest.Server{plain, secure} {
+		s.Put("/app.tar.gz", webtest.Text(appArchive(t)))
+	}
+	p := proxy(t, plain, "proxyuser", "pr0xypass")
+	env := []string{
+		"HTTP_PROXY=" + strings.Replace(p.URL, "://", "://proxyuser:pr0xypass@", 1), "SSL_CERT_FILE=" + secure.TrustFile(t), "NO_PROXY=",
+	}
+	owner := []string{"--owner", strconv.Itoa(os.Geteuid()), "--group", strconv.Itoa(os.Getegid()), "--headers", "Private-Token=h3ader-token"}
+	for name, c := range map[string]struct {
+		base, query string
+		args        []string
+		code        int
+		want        string
+	}{
+		"by the proxy":           {"http://joe:hunter2@releases.example.com", "?token=s3cret-token", nil, 0, "changed"},
+		"by TLS":                 {strings.Replace(secure.URL, "://", "://joe:hunter2@", 1), "", nil, 0, "changed"},
+		"with properties":        {"http://releases.example.com", "", []string{"--username", "joe", "--password", "hunter2"}, 0, "changed"},
+		"with the wrong ones":    {"http://joe:s3cret-token@releases.example.com", "", nil, 1, "the server answered 401 Unauthorized"},
+		"a wrong checksum":       {"http://joe:hunter2@releases.example.com", "", []string{"--checksum", strings.Repeat("0", 64)}, 1, "the checksum does not match"},
+		"a URL that is none":     {"ftp://joe:hunter2@releases.example.com", "", nil, 1, "must be http or https"},
+		"noop says nothing else": {"http://joe:hunter2@releases.example.com", "", []string{"--dry-run", "--extract-parent", t.TempDir()}, 0, "Would have downloaded. Would have extracted"},
+	} {
+		for _, format := range []string{"text", "json"} {
+			t.Run(name+"/"+format, func(t *testing.T) {
+				args := append([]string{filepath.Join(t.TempDir(), "app.tar.gz"), "--url", c.base + "/app.tar.gz" + c.query}, append(c.args, owner...)...)
+				if format == "json" {
+					args = append(args, "--json")
+				}
+				code, text := ensureArchive(t, env, args...)
+				if code != c.code || !strings.Contains(text, c.want) {
+					t.Errorf("exit code %d, without %q:\n%s", code, c.want, text)
+				}
+				for _, secret := range []string{"hunter2", "s3cret-token", "h3ader-token", "pr0xypass", "am9lOmh1bnRlcjI="} {
+					if strings.Contains(text, secret) {
+						t.Errorf("%q is shown:\n%s", secret, text)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestKillBetweenDownloadAndExtraction kills muster while it unpacks: the next
+// run unpacks again, although what creates names is there by then.
+func TestKillBetweenDownloadAndExtraction(t *testing.T) {
+	server, dir := webtest.Start(t), t.TempDir()
+	server.Put("/app.tar.gz", webtest.Text(appArchive(t)))
+	tools, held := filepath.Join(dir, "tools"), filepath.Join(dir, "held")
+	if err := os.Mkdir(tools, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(tools, "tar"), "#!/bin/sh\nmkdir bin\ntouch bin/app\necho $$ > "+held+"\nexec sleep 1000\n")
+	if err := os.Chmod(filepath.Join(tools, "tar"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	manifest := write(t, filepath.Join(dir, "m.yaml"), fmt.Sprintf(`
+muster:
+  resources:
+    - archive:
+        - %s/app.tar.gz: {url: %q, extract_parent: %[1]s/opt, creates: %[1]s/opt/bin/app, cleanup: true, owner: "%[3]d", group: "%[4]d"}
+`, dir, server.URL+"/app.tar.gz", os.Geteuid(), os.Getegid()))
+	path := os.Getenv("PATH")
+	t.Setenv("PATH", tools+":"+path)
+	p := start(t, filepath.Join(dir, "state"), "apply", manifest)
+	pid := 0
+	await(t, "tar runs", func() bool {
+		text, err := os.ReadFile(held)
+		if err != nil {
+			return false
+		}
+		_, err = fmt.Sscan(string(text), &pid)
+		return err == nil
+	})
+	if err := errors.Join(p.cmd.Process.Signal(syscall.SIGKILL), syscall.Kill(pid, syscall.SIGKILL)); err != nil {
+		t.Fatal(err)
+	}
+	p.wait()
+	if err := os.Setenv("PATH", path); err != nil {
+		t.Fatal(err)
+	}
+	code, text := start(t, filepath.Join(dir, "state"), "apply", manifest).wait()
+	app, err := os.ReadFile(filepath.Join(dir, "opt/bin/app"))
+	if code != 0 || err != nil || string(app) != "#!/bin/sh\n" || exists(filepath.Join(dir, "app.tar.gz")) {
+		t.Errorf("exit code %d, the program is %q, %v\n%s", code, app, err, text)
+	}
+	if n := len(server.Requests()); n != 1 {
+		t.Errorf("it was fetched %d times", n)
+	}
+	if code, text := start(t, filepath.Join(dir, "state"), "apply", manifest).wait(); code != 0 || !strings.Contains(text, "app.tar.gz stable") {
+		t.Errorf("the run after that: exit code %d\n%s", code, text)
+	}
+}
