@@ -211,3 +211,19 @@ func TestRelations(t *testing.T) {
 		}
 	}
 }
+
+// FuzzSize has sizes come back as they were written.
+func FuzzSize(f *testing.F) {
+	for _, text := range []string{"10GiB", "500MB", "1", "-1", "9223372036854775807", "8388608TiB", "1 kB", "KiB"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		var size, again archive.Size
+		if size.UnmarshalText([]byte(text)) != nil {
+			return
+		}
+		if err := again.UnmarshalText([]byte(size.String())); err != nil || size <= 0 || again != size {
+			t.Errorf("%q is %d, written %s and read %d: %v", text, size, size, again, err)
+		}
+	})
+}
