@@ -211,7 +211,7 @@ func TestTimeout(t *testing.T) {
 	x := newTrial(t, webtest.Start(t))
 	x.server.Put("/a.tar.gz", webtest.Text(content("1")))
 	x.server.Next("/a.tar.gz", webtest.Stall(1000))
-	x.spec.Timeout = model.Duration(2 * time.Second)
+	x.spec.Timeout = model.Duration(6 * time.Second)
 	check(t, x.download())
 	x.holds(content("1"))
 	if got := x.ranges(); !slices.Equal(got, []string{"", "bytes=1000-"}) {
