@@ -21,7 +21,7 @@ type room struct {
 }
 
 // contract is what a type, the engine and the manifest may know of muster.
-var contract = []string{"model", "resources/document", "resources/host/...", "resources/resource"}
+var contract = []string{"model", "resources/document", "resources/host/...", "resources/resource", "resources/template"}
 
 // typeFolders are the resource types.
 var typeFolders = []string{"archive", "exec", "file", "pkg", "scaffold", "service", "apply"}
@@ -34,6 +34,7 @@ func rooms() []room {
 		{folder: "resources/document", may: []string{"model"}},
 		{folder: "resources/host", may: []string{"model", "resources/document"}},
 		{folder: "resources/resource", may: []string{"model", "resources/document", "resources/host/..."}},
+		{folder: "resources/template", may: []string{"model", "resources/document"}},
 		{folder: "resources/engine", may: contract},
 		{folder: "resources/manifest", may: contract, tests: []string{"resources/..."}},
 		{folder: "kvstore", may: []string{"model"}},

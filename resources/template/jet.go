@@ -1,0 +1,289 @@
+package template
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"path"
+	"reflect"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/CloudyKit/jet/v6"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
+)
+
+// The delimiters of Jet templates.
+const (
+	JetLeft  = "[["
+	JetRight = "]]"
+)
+
+// nameAt is the function that a Jet template calls before each of its actions.
+const nameAt = "__at"
+
+// Load reads another template that one includes, imports or extends. The path
+// begins with / and is clean; that of the template itself is / and its name.
+type Load func(path string) (string, error)
+
+// Jet renders a Jet template, whose actions stand in [[ ]] and are not escaped
+// for HTML. Values are known by their names with and without a dot. Load may be
+// nil: then there is nothing to include. Errors are *Error.
+func Jet(ctx context.Context, t Template, names Names, load Load, limits Limits) (string, error) {
+	r := &rendering{main: t, load: load, texts: map[string]string{}, parsed: map[string]*jet.Template{}}
+	r.out = output{ctx: ctx, limit: limits.Bytes}
+	set := jet.NewSet(r, jet.WithSafeWriter(nil), jet.WithDelims(JetLeft, JetRight), jet.WithTemplateNameExtensions([]string{""}), jet.WithCache(r))
+	for name, fn := range JetFunctions(names) {
+		set.AddGlobalFunc(name, fn)
+	}
+	set.AddGlobalFunc(nameAt, r.reached)
+	values, variables := names.values(), jet.VarMap{}
+	for name, v := range values {
+		variables.Set(name, v)
+	}
+	if err := r.render(set, variables, values); err != nil {
+		return "", r.failed(err, names)
+	}
+
+	return r.out.text.String(), nil
+}
+
+// rendering is one call of Jet: the loader and the cache of its templates.
+type rendering struct {
+	main Template
+	load Load
+	out  output
+	// at is the action that is being evaluated.
+	at model.Position
+	// places are those of the actions, by the numbers they have.
+	places []model.Position
+	// ran says that the template itself was valid.
+	ran bool
+	// failure is that of a file that could not be loaded.
+	failure error
+
+	mu     sync.Mutex
+	texts  map[string]string
+	parsed map[string]*jet.Template
+}
+
+func (r *rendering) path() string { return path.Join("/", r.main.Name) }
+
+func (r *rendering) render(set *jet.Set, variables jet.VarMap, values map[string]any) (err error) {
+	defer func() {
+		// The library lets mistakes through that it did not think of.
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%v", p)
+			if e, is := p.(error); is {
+				err = e
+			}
+		}
+	}()
+	t, err := set.GetTemplate(r.path())
+	if err != nil {
+		return err
+	}
+	r.ran = true
+
+	return t.Execute(&r.out, variables, values)
+}
+
+// Exists says yes, so that Open can say why not.
+func (r *rendering) Exists(name string) bool {
+	if name == r.path() {
+		return true
+	}
+	if r.load == nil {
+		return false
+	}
+	_, err := r.text(name)
+	if err != nil {
+		r.failure = err
+	}
+
+	return err == nil
+}
+
+// Open gives a template's text.
+func (r *rendering) Open(name string) (io.ReadCloser, error) {
+	text, err := r.text(name)
+
+	return io.NopCloser(strings.NewReader(text)), err
+}
+
+func (r *rendering) text(name string) (text string, err error) {
+	if name == r.path() {
+		return r.main.Text, nil
+	}
+	text, have := r.texts[name]
+	if !have {
+		if text, err = r.load(name); err == nil {
+			r.texts[name] = text
+		}
+	}
+
+	return text, err
+}
+
+// Get gives a template that was parsed.
+func (r *rendering) Get(name string) *jet.Template {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	return r.parsed[name]
+}
+
+// Put keeps a parsed template, and makes it tell where it is.
+func (r *rendering) Put(name string, t *jet.Template) {
+	m := marker{rendering: r, name: name}
+	m.text, _ = r.text(name)
+	m.mark(t.Root)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.parsed[name] = t
+}
+
+// maxFrames is how deep the stack may be; a Jet template needs several frames a level.
+const maxFrames = 20_000
+
+// depthEvery is how many actions there are between two looks at the stack,
+// which are not free.
+const depthEvery = 64
+
+// reached is the function that notes which action comes next.
+func (r *rendering) reached(args jet.Arguments) reflect.Value {
+	i := int(args.Get(0).Float())
+	r.at = r.places[i]
+	err := r.out.step()
+	if err == nil && r.out.steps%depthEvery == 0 {
+		var frame [1]uintptr
+		if runtime.Callers(maxFrames, frame[:]) > 0 {
+			err = ErrTooDeep
+		}
+	}
+	if err != nil {
+		panic(err)
+	}
+
+	return reflect.ValueOf("")
+}
+
+// failed makes an Error of one of the library.
+func (r *rendering) failed(err error, names Names) error {
+	out := &Error{Pos: r.at, Syntax: !r.ran, Err: err}
+	message := err.Error()
+	if found := regexp.MustCompile(`(?s)^(?:Jet Runtime Error \(".*?":\d+\): )?template: (/.*?):(\d+): (.*)$`).FindStringSubmatch(message); found != nil {
+		line, _ := strconv.Atoi(found[2])
+		text, _ := r.text(found[1])
+		out.Pos = model.Position{File: r.name(found[1]), Line: line, Column: column(text, line, JetLeft)}
+		message = found[3]
+		out.Syntax = true
+	}
+	if out.Pos.IsZero() {
+		out.Pos = model.Position{File: r.main.Name, Line: 1, Column: 1}
+	}
+	message = regexp.MustCompile(`^Jet Runtime Error \(".*?":\d+\): `).ReplaceAllString(message, "")
+	if found := regexp.MustCompile(`(?s)^identifier "(\w+)" not available`).FindStringSubmatch(message); found != nil {
+		message = "unknown name `" + found[1] + "`"
+		out.Hint = document.DidYouMean(found[1], known(names))
+	}
+	if r.failure != nil && strings.Contains(message, "could not be found") {
+		out.Err, out.Syntax = r.failure, false
+		return out
+	}
+	out.Err = said{message, err}
+
+	return out
+}
+
+// name is what the places of a template are called: included ones stand beside the template.
+func (r *rendering) name(path string) string {
+	if path == r.path() {
+		return r.main.Name
+	}
+	if strings.HasPrefix(r.main.Name, "/") {
+		return path
+	}
+
+	return strings.TrimPrefix(path, "/")
+}
+
+func known(names Names) []string {
+	return slices.Sorted(maps.Keys(names))
+}
+
+// JetFunctions gives the functions of names as Jet calls them. An error that
+// one gives ends the rendering.
+func JetFunctions(names Names) map[string]jet.Func {
+	out := map[string]jet.Func{}
+	for name, fn := range names.functions() {
+		out[name] = jetFunction(name, reflect.ValueOf(fn))
+	}
+
+	return out
+}
+
+func jetFunction(name string, fn reflect.Value) jet.Func {
+	return func(args jet.Arguments) reflect.Value {
+		in, err := arguments(name, fn.Type(), args)
+		if err != nil {
+			panic(err)
+		}
+		results := fn.Call(in)
+		if last, failed := results[len(results)-1].Interface().(error); failed {
+			panic(last)
+		}
+		result := results[0]
+		switch {
+		case result.Kind() != reflect.Interface:
+		case result.IsNil():
+			// Jet would print <nil>.
+			return reflect.ValueOf("")
+		default:
+			result = result.Elem()
+		}
+
+		return result
+	}
+}
+
+var errArguments = errors.New("wrong arguments")
+
+// arguments makes the arguments that a function takes of those that a template gives.
+func arguments(name string, t reflect.Type, args jet.Arguments) ([]reflect.Value, error) {
+	n := args.NumOfArguments()
+	if n < t.NumIn() && !(t.IsVariadic() && n == t.NumIn()-1) || n > t.NumIn() && !t.IsVariadic() {
+		return nil, fmt.Errorf("%w: %s takes %d, not %d", errArguments, name, t.NumIn(), n)
+	}
+	out := make([]reflect.Value, n)
+	for i := range n {
+		want := t.In(min(i, t.NumIn()-1))
+		if t.IsVariadic() && i >= t.NumIn()-1 {
+			want = want.Elem()
+		}
+		v := args.Get(i)
+		if v.IsValid() && v.Kind() == reflect.Interface {
+			v = v.Elem()
+		}
+		switch {
+		case !v.IsValid():
+			v = reflect.Zero(want)
+		case v.Type().AssignableTo(want):
+		case v.CanFloat() && want.Kind() == reflect.Int:
+			v = v.Convert(want)
+		default:
+			return nil, fmt.Errorf("%w: %s takes a %s as number %d, not a %s", errArguments, name, want, i+1, v.Type())
+		}
+		out[i] = v
+	}
+
+	return out, nil
+}

@@ -1,0 +1,233 @@
+package template_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/musterfleet/muster/resources/template"
+)
+
+var errNoFile = errors.New("no such file")
+
+// names are what the tests let templates see.
+func names() template.Names {
+	facts := map[string]any{"os": "debian", "list": []any{"a", "b"}, "host": map[string]any{"name": "web01"}}
+
+	return template.Names{
+		"Facts": facts, "Environ": map[string]any{"STAGE": "prod"},
+		"lookup": func(path string, def ...any) (any, error) {
+			switch {
+			case path == "facts.os":
+				return "debian", nil
+			case path == "facts.none":
+				return nil, nil
+			case len(def) == 1:
+				return def[0], nil
+			default:
+				return nil, fmt.Errorf("%s: %w", path, errNoFile)
+			}
+		},
+		"repeat": func(text string, n int) (string, error) { return strings.Repeat(text, n), nil },
+		"plain":  func() string { return "p" },
+	}
+}
+
+func load(path string) (string, error) {
+	switch path {
+	case "/d/part.jet":
+		return "part of [[ Facts.os ]]", nil
+	case "/d/bad.jet":
+		return "one\n  [[ Nope ]]", nil
+	case "/d/broken.jet":
+		return "one\n  [[ if ]]", nil
+	case "/d/self.jet":
+		return `[[ include "self.jet" ]]`, nil
+	default:
+		return "", fmt.Errorf("%s: %w", path, errNoFile)
+	}
+}
+
+func jet(t *testing.T, text string) (string, error) {
+	t.Helper()
+
+	return template.Jet(t.Context(), template.Template{Name: "d/main.jet", Text: text}, names(), load, template.Limits{Bytes: 1000})
+}
+
+func goText(t *testing.T, text string) (string, error) {
+	t.Helper()
+
+	return template.Go(t.Context(), template.Template{Name: "d/main.tmpl", Text: text}, names(), template.Limits{Bytes: 1000})
+}
+
+// told gives a text, or the error with its hint.
+func told(text string, err error) string {
+	if err == nil {
+		return text
+	}
+	if hint := template.Hint(err); hint != "" {
+		return err.Error() + " (" + hint + ")"
+	}
+
+	return err.Error()
+}
+
+func TestJet(t *testing.T) {
+	for name, tc := range map[string]struct{ in, want string }{
+		"value":               {"[[ Facts.host.name ]]", "web01"},
+		"value with a dot":    {"[[ .Facts.host.name ]]", "web01"},
+		"no actions":          {"{{ x }} <&>", "{{ x }} <&>"},
+		"not escaped":         {`[[ "<&>" ]]`, "<&>"},
+		"trimmed":             {"a [[- 1 -]] b", "a1b"},
+		"loop":                {"[[ range i, v := Facts.list ]][[ i ]]=[[ v ]] [[ end ]]", "0=a 1=b "},
+		"condition":           {`[[ if Facts.os == "debian" ]]deb[[ else ]]rpm[[ end ]]`, "deb"},
+		"variable":            {"[[ x := 1 ]][[ x = x + 1 ]][[ x ]]", "2"},
+		"block":               {`[[ block b(n=1) ]]<[[ n ]]>[[ end ]][[ yield b(n=2) ]]`, "<1><2>"},
+		"function":            {`[[ lookup("facts.os") ]]`, "debian"},
+		"function, default":   {`[[ lookup("facts.no", "d") ]]`, "d"},
+		"function, nothing":   {`<[[ lookup("facts.none") ]]>`, "<>"},
+		"function, piped":     {`[[ "facts.os" | lookup ]]`, "debian"},
+		"function, a number":  {`[[ repeat("ab", 2) ]]`, "abab"},
+		"function, one value": {"[[ plain() ]]", "p"},
+		"caught":              {`[[ try ]][[ lookup("no") ]][[ catch e ]]caught[[ end ]]`, "caught"},
+		"included":            {`<[[ include "part.jet" ]]>`, "<part of debian>"},
+		"no key":              {"<[[ Facts.no ]]>", "<>"},
+
+		"unknown name":        {"a\n é[[ Fact ]]", "d/main.jet:2:6: unknown name `Fact` (did you mean `Facts`?)"},
+		"unknown field":       {"[[ Facts.no.more ]]", "d/main.jet:1:4: there is no field or method 'no' in map[string]interface {} (Facts.no.more)"},
+		"function fails":      {"a\n\n[[ x := 1 ]]\n [[ lookup(\"no\") ]]", "d/main.jet:4:5: no: no such file"},
+		"wrong argument":      {"[[ lookup(1) ]]", "d/main.jet:1:4: wrong arguments: lookup takes a string as number 1, not a float64"},
+		"too few arguments":   {`[[ repeat("x") ]]`, "d/main.jet:1:4: wrong arguments: repeat takes 2, not 1"},
+		"too many arguments":  {`[[ repeat("x", 1, 2) ]]`, "d/main.jet:1:4: wrong arguments: repeat takes 2, not 3"},
+		"out of range":        {"[[ Facts.list[5] ]]", "d/main.jet:1:4: index out of range: 5"},
+		"division by zero":    {"[[ 1 / 0 ]]", "d/main.jet:1:4: division by zero"},
+		"in a loop":           {"[[ range Facts.list ]]\n[[ Nope ]][[ end ]]", "d/main.jet:2:4: unknown name `Nope`"},
+		"not valid":           {"a\n  [[ if ]]", "d/main.jet:2:3: parsing if: unexpected token ']]' (expected term)"},
+		"not closed":          {"a\n  [[ Facts.os", "d/main.jet:2:3: parsing pipeline: unexpected token 'unclosed action' (expected pipe or right delimiter)"},
+		"no end":              {"[[ if true ]] x", "d/main.jet:1:1: unexpected EOF"},
+		"included fails":      {`[[ include "bad.jet" ]]`, "d/bad.jet:2:6: unknown name `Nope`"},
+		"included not valid":  {`[[ include "broken.jet" ]]`, "d/broken.jet:2:3: parsing if: unexpected token ']]' (expected term)"},
+		"included is missing": {`[[ include "no.jet" ]]`, "d/main.jet:1:12: /d/no.jet: no such file"},
+		"includes itself":     {`[[ include "self.jet" ]]`, "d/self.jet:1:12: it recurses too deep"},
+		"yields itself":       {"[[ block a() ]][[ yield a() ]][[ end ]]", "d/main.jet:1:25: it recurses too deep"},
+		"endless":             {"[[ range ints(0, 1000000000) ]][[ end ]]", "d/main.jet:1:32: it does too much work"},
+		"too long":            {"[[ range ints(0, 1000000000) ]]xyz[[ end ]]", "d/main.jet:1:32: it gives more than is allowed: 1000 bytes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := told(jet(t, tc.in)); got != tc.want {
+				t.Errorf("got  %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestGo(t *testing.T) {
+	t.Setenv("SECRET_OF_MUSTER", "x")
+	for name, tc := range map[string]struct{ in, want string }{
+		"value":           {"{{ .Facts.host.name }}", "web01"},
+		"not escaped":     {`{{ "<&>" }}`, "<&>"},
+		"loop":            {"{{ range $i, $v := .Facts.list }}{{ $i }}={{ $v }} {{ else }}none{{ end }}", "0=a 1=b "},
+		"condition":       {`{{ if eq .Facts.os "debian" }}deb{{ else }}{{ range .Facts.list }}x{{ end }}{{ end }}`, "deb"},
+		"with":            {`{{ with .Facts.host }}{{ .name }}{{ end }}`, "web01"},
+		"function":        {`{{ lookup "facts.os" }}`, "debian"},
+		"default":         {`{{ lookup "facts.no" "d" }}`, "d"},
+		"sprig":           {`{{ .Facts.list | join "," | upper }}`, "A,B"},
+		"sprig's repeat":  {`{{ "x" | repeat 3 }}`, "xxx"},
+		"missing, get":    {`{{ get .Facts "no" | default "d" }}`, "d"},
+		"environment":     {`{{ env "STAGE" }} {{ expandenv "$STAGE" }}`, "prod prod"},
+		"no other":        {`<{{ env "SECRET_OF_MUSTER" }}{{ expandenv "${SECRET_OF_MUSTER}" }}>`, "<>"},
+		"defined":         {`{{ define "a" }}<{{ . }}>{{ end }}{{ template "a" 1 }}`, "<1>"},
+		"missing":         {"a\n é {{ .Facts.no }}", "d/main.tmpl:2:13: `.Facts.no`: map has no entry for key \"no\" (write {{ lookup \"data.name\" \"default\" }}, or {{ get .Data \"no\" }}, where it may be missing)"},
+		"unknown":         {"a\n  {{ nope }}", "d/main.tmpl:2:3: function \"nope\" not defined"},
+		"name service":    {`{{ getHostByName "x" }}`, "d/main.tmpl:1:1: function \"getHostByName\" not defined"},
+		"function fails":  {"a\n{{ lookup \"no\" }}", "d/main.tmpl:2:4: `lookup \"no\"`: error calling lookup: no: no such file"},
+		"not valid":       {"a\n {{ if }}", "d/main.tmpl:2:2: missing value for if"},
+		"not closed":      {"a\n {{ if true }}", "d/main.tmpl:2:2: unexpected EOF"},
+		"out of range":    {"{{ index .Facts.list 9 }}", "d/main.tmpl:1:4: `index .Facts.list 9`: error calling index: index out of range: 9"},
+		"endless":         {"a\n{{ range 1000000000 }}{{ end }}", "d/main.tmpl:2:10: it does too much work"},
+		"too long":        {"{{ range 1000000000 }}xyz{{ end }}", "d/main.tmpl:1:1: it gives more than is allowed: 1000 bytes"},
+		"calls itself":    {`{{ define "a" }}{{ template "a" }}{{ end }}{{ template "a" }}`, "d/main.tmpl:1:29: `{{template \"a\"}}`: exceeded maximum template depth (100000)"},
+		"endless, nested": {`{{ if true }}{{ with 1 }}{{ range 100000 }}{{ range 100000 }}{{ end }}{{ end }}{{ end }}{{ end }}`, "d/main.tmpl:1:53: it does too much work"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := told(goText(t, tc.in)); got != tc.want {
+				t.Errorf("got  %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// What a function says can be told from other errors, and a template that is
+// not valid from one that fails.
+func TestErrors(t *testing.T) {
+	for name, render := range map[string]func(*testing.T, string) (string, error){"jet": jet, "go": goText} {
+		open, end := "[[", "]]"
+		call := `lookup("no")`
+		if name == "go" {
+			open, end, call = "{{", "}}", `lookup "no"`
+		}
+		var e *template.Error
+		_, err := render(t, open+call+end)
+		if !errors.Is(err, errNoFile) || !errors.As(err, &e) || e.Syntax {
+			t.Errorf("%s: a function that fails gives %v", name, err)
+		}
+		_, err = render(t, open+" if "+end)
+		if !errors.As(err, &e) || !e.Syntax {
+			t.Errorf("%s: what is not valid gives %v", name, err)
+		}
+	}
+	if _, err := jet(t, `[[ include "no.jet" ]]`); !errors.Is(err, errNoFile) {
+		t.Error("a file that is missing gives", err)
+	}
+	if _, err := template.Jet(t.Context(), template.Template{Name: "x", Text: `[[ include "y" ]]`}, nil, nil, template.Limits{}); err == nil {
+		t.Error("without a loader something was included")
+	}
+}
+
+// A rendering ends with its context, whatever it is doing.
+func TestEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errNoFile)
+	loops := map[string]func() (string, error){
+		"jet": func() (string, error) {
+			return template.Jet(ctx, template.Template{Name: "x", Text: "[[ range ints(0, 1000000000) ]][[ end ]]"}, nil, nil, template.Limits{})
+		},
+		"go": func() (string, error) {
+			return template.Go(ctx, template.Template{Name: "x", Text: "{{ range 1000000000 }}{{ end }}"}, nil, template.Limits{})
+		},
+	}
+	for name, loop := range loops {
+		if _, err := loop(); !errors.Is(err, errNoFile) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// No template ends the process, and every error has a place.
+func FuzzJet(f *testing.F) {
+	for _, text := range []string{"[[ Facts.os ]]", "[[ if x ]]", "[[ range i, v := Facts.list ]][[ v ]][[ end ]]", "{* c *}", `[[ include "part.jet" ]]`, "[[ block b() ]][[ yield b() ]][[ end ]]", `[[ import "bad.jet" ]]`, `[[ extends "part.jet" ]]`, "[[ map(1) ]]", "[[ 1 | lookup: 2 ]]", "[[ nil.x ]]"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		_, err := template.Jet(t.Context(), template.Template{Name: "d/main.jet", Text: text}, names(), load, template.Limits{Bytes: 1000})
+		var e *template.Error
+		if err != nil && (!errors.As(err, &e) || e.Pos.Line < 1 || e.Pos.Column < 1) {
+			t.Errorf("%q: %v", text, err)
+		}
+	})
+}
+
+func FuzzGo(f *testing.F) {
+	for _, text := range []string{"{{ .Facts.os }}", "{{ if", "{{ range .Facts.list }}{{ . }}{{ end }}", `{{ define "a" }}{{ end }}`, "{{/* c */}}", "{{ printf \"%d\" .Facts }}", "{{ break }}"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		_, err := template.Go(t.Context(), template.Template{Name: "d/main.tmpl", Text: text}, names(), template.Limits{Bytes: 1000})
+		var e *template.Error
+		if err != nil && (!errors.As(err, &e) || e.Pos.Line < 1 || e.Pos.Column < 1) {
+			t.Errorf("%q: %v", text, err)
+		}
+	})
+}
