@@ -15,16 +15,21 @@ import (
 	"github.com/musterfleet/muster/agent/outbox"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/manifest"
+	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Options are what an agent is made from. BundleSource, Facts and RunEnv may be
-// left out.
+// Options are what an agent is made from. BundleSource, Origin, Facts and RunEnv
+// may be left out.
 type Options struct {
 	Config  Config
 	Version string
 	// Host has Config.StateDir as its state directory.
-	Host        *host.Host
-	Loader      Loader
+	Host   *host.Host
+	Loader Loader
+	// Origin gives what the resources of a manifest may ask of it when they run; nil
+	// stands for the manifest of an ensure request.
+	Origin      func(*manifest.Resolved) resource.Origin
 	Assignments Assignments
 	Bundles     BundleSource
 	Publisher   Publisher

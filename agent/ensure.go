@@ -234,7 +234,7 @@ func (a *Agent) Status(ctx context.Context, data []byte) (json.RawMessage, error
 	if err != nil {
 		return nil, err
 	}
-	env := resource.Env{Host: a.opts.Host, Facts: facts, Log: a.log, Scope: resource.Scope{Noop: true}}
+	env := resource.Env{Host: a.opts.Host, Facts: facts, Log: a.log, Scope: resource.Scope{Noop: true, Origin: a.origin(nil)}}
 	found, err := engine.Status(ctx, env, res)
 	if err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -60,7 +61,7 @@ func (r *runner) say(ctx context.Context, message string) {
 func (r *runner) options(ctx context.Context, u *unit, w wake, id string) engine.Options {
 	l := u.current
 	o := r.runOptions(ctx, id, l.Noop)
-	o.Env.Scope.Dir = l.dir
+	o.Env.Scope.Dir, o.Env.Scope.Origin = l.dir, r.origin(l.resolved)
 	o.Secrets = l.resolved.Secrets
 	o.Manifest, o.Revision, o.Digest, o.Cause = u.key, l.entry.Revision, l.digest, w.cause
 	o.Woken, o.FailOnError, o.Journal, o.ReadAll = w.at, l.resolved.FailOnError, r.journal(u.key), r.readsAll(u)
@@ -75,7 +76,7 @@ func (r *runner) runOptions(ctx context.Context, id string, noop bool) engine.Op
 	return engine.Options{
 		Env: resource.Env{
 			Host: r.opts.Host, Facts: r.factsNow(), Log: r.log, RunEnv: r.opts.RunEnv(id),
-			Scope: resource.Scope{Noop: noop, MaxDepth: c.MaxDepth},
+			Scope: resource.Scope{Noop: noop, MaxDepth: c.MaxDepth, Origin: r.origin(nil)},
 		},
 		Node: c.Node, Version: r.opts.Version, RunID: id, Stop: ctx.Done(),
 		OnTransaction: func(t *model.Transaction) {
@@ -83,6 +84,15 @@ func (r *runner) runOptions(ctx context.Context, id string, noop bool) engine.Op
 			r.reportTransaction(t)
 		},
 	}
+}
+
+// origin gives what resources may ask of their manifest.
+func (a *Agent) origin(resolved *manifest.Resolved) resource.Origin {
+	if a.opts.Origin == nil {
+		return nil
+	}
+
+	return a.opts.Origin(resolved)
 }
 
 // logTransaction logs a transaction; that of a stable resource only for those

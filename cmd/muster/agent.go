@@ -239,7 +239,7 @@ func (a *app) agentOptions(config agent.Config, store *kvstore.Store) agent.Opti
 	loader := a.nodeLoader(config, store)
 
 	return agent.Options{
-		Config: config, Version: version(), Host: a.theHost, Log: a.log, Loader: loader,
+		Config: config, Version: version(), Host: a.theHost, Log: a.log, Loader: loader, Origin: loader.Origin,
 		Assignments: &assignments{store: store, host: a.theHost, config: config, log: a.log},
 		Bundles:     bundleSource{store},
 		Publisher:   publisher{store: store, node: config.Node},

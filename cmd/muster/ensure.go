@@ -66,7 +66,7 @@ func (a *app) ensureOne(ctx context.Context, c *ensureCommand, r *resource.Resou
 
 	return a.reconcile(ctx, reconciliation{
 		session: session, resources: []*resource.Resource{r}, manifest: "ensure " + r.Ref().String(), command: "ensure " + r.Ref().String(), facts: nodeFacts,
-		scope: resource.Scope{Noop: noop, MaxDepth: maxDepth}, noWait: c.noWait,
+		scope: resource.Scope{Noop: noop, MaxDepth: maxDepth, Origin: a.loader(nil).Origin(nil)}, noWait: c.noWait,
 		diff: c.diff || noop, asJSON: c.asJSON, each: each,
 	})
 }
@@ -145,7 +145,7 @@ func (a *app) addStatus(ctx context.Context, cli *fisk.Application) {
 		if err != nil {
 			return err
 		}
-		state, err := engine.Status(ctx, resource.Env{Host: a.host(), Facts: nodeFacts, Log: a.log}, r)
+		state, err := engine.Status(ctx, resource.Env{Host: a.host(), Facts: nodeFacts, Log: a.log, Scope: resource.Scope{Origin: a.loader(nil).Origin(nil)}}, r)
 		if err != nil {
 			return err
 		}

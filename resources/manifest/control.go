@@ -64,7 +64,7 @@ func (r *resolver) condition(ctx context.Context, name string, v resource.Value)
 		r.problems.Add(v.Pos, p.hint, "`%s` is not a valid expression: %s", name, p.message)
 		return false, false
 	}
-	if r.scope.broken && (p.names[nameData] || p.names["lookup"]) {
+	if r.scope.broken && p.usesData() {
 		return false, false
 	}
 	out, f := r.scope.value(ctx, p, v.Pos)

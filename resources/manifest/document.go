@@ -34,6 +34,8 @@ type Document struct {
 	fail      resource.Value
 	pre, post resource.Value
 	resources []resource.Value
+	// jetFile is the path of the template that renders the resources instead.
+	jetFile resource.Value
 	// problems are those of its structure.
 	problems model.Problems
 }
@@ -151,7 +153,7 @@ func (d *Document) hierarchy(h resource.Entry) {
 }
 
 func (d *Document) body(section resource.Entry) {
-	known := []string{"fail_on_error", "pre_message", "post_message", "resources_jet_file", "resources"}
+	known := []string{"fail_on_error", "pre_message", "post_message", keyJetFile, "resources"}
 	for _, e := range d.expect(section, resource.Map).Entries {
 		switch e.Key {
 		case "fail_on_error":
@@ -160,14 +162,17 @@ func (d *Document) body(section resource.Entry) {
 			d.pre = e.Value
 		case "post_message":
 			d.post = e.Value
-		case "resources_jet_file":
-			if e.Value.Text != "" {
-				d.problems.Add(e.Pos, "write the list as `resources`", "`resources_jet_file` is not in this version yet")
+		case keyJetFile:
+			if d.jetFile = e.Value; !e.Value.IsScalar() && e.Value.Kind != resource.Null {
+				d.problems.Add(e.Value.Pos, "for example resources_jet_file: resources.jet", "`%s` must be text, not %s", e.Key, e.Value.Kind)
 			}
 		case "resources":
 			d.resources = d.expect(e, resource.List).Items
 		default:
 			d.unknown(e, section.Key, known)
 		}
+	}
+	if d.jetFile.Text != "" && len(d.resources) > 0 {
+		d.problems.Add(d.jetFile.Pos, "keep one of them", "`resources` and `%s` exclude each other", keyJetFile)
 	}
 }

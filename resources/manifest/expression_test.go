@@ -172,8 +172,6 @@ func TestExpressionProblems(t *testing.T) {
 		"no file":            {`"${ readFile('nope') }"`, "m.yaml:20:23: the expression fails: open " + dir + "/nope: no such file or directory"},
 		"directory":          {`"${ readFile('.') }"`, "m.yaml:20:23: the expression fails: " + dir + " is not a regular file"},
 		"kvGet":              {`"${ kvGet('config', 'nope') }"`, "m.yaml:20:23: the expression fails: kvGet config/nope: key not found"},
-		"template":           {`"${ template('x') }"`, "m.yaml:20:23: the expression is not valid: `template` is not in this version yet (leave it out until a later version brings it)"},
-		"jet":                {`"${ jet('x', 'y') }"`, "m.yaml:20:23: the expression is not valid: `jet` is not in this version yet (leave it out until a later version brings it)"},
 		"registrations":      {`"${ registrations('a', 'b', 'c', 'd') }"`, "m.yaml:20:23: the expression is not valid: `registrations` is not in this version yet (leave it out until a later version brings it)"},
 		"secret of a list":   {`"${ secret(Data.list) }"`, "m.yaml:20:23: the expression fails: secret takes a text, not a list"},
 		"endless loop":       {`"${ reduce(1..999999, #acc + 'xxxxxxxxxx', '') }"`, "m.yaml:20:23: the expression fails: it does too much work (use join() to make a text of a list, or make the value elsewhere)"},

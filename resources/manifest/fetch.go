@@ -195,25 +195,37 @@ func bucketAnd(form, rest string) (bucket, key string, err error) {
 
 // bundle unpacks a tar.gz and reads the manifest in it.
 func (l *Loader) bundle(ctx context.Context, name string, r io.Reader) (*Source, error) {
+	dir, cleanup, digest, err := l.unpack(ctx, name, r)
+	s := &Source{Name: name + "/" + bundleManifest, Dir: dir, Digest: digest, cleanup: cleanup}
+	if err == nil {
+		if s.Data, err = readManifest(dir, l.opts.MaxBytes); err != nil {
+			err = fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+
+	return s, nil
+}
+
+// unpack unpacks a tar.gz into a directory of its own, and gives the digest of
+// its bytes. cleanup may be there after an error too.
+func (l *Loader) unpack(ctx context.Context, name string, r io.Reader) (dir string, cleanup func() error, digest string, err error) {
 	if l.opts.Unpack == nil {
-		return nil, fmt.Errorf("%w: %s is a bundle, which cannot be unpacked here", ErrSource, name)
+		return "", nil, "", fmt.Errorf("%w: %s is a bundle, which cannot be unpacked here", ErrSource, name)
 	}
 	counted := &countingReader{r: r, left: l.opts.MaxBundleBytes, sum: sha256.New()}
-	dir, cleanup, err := l.opts.Unpack(ctx, counted)
+	dir, cleanup, err = l.opts.Unpack(ctx, counted)
 	if err == nil {
 		// What follows the archive belongs to the digest.
 		_, err = io.Copy(io.Discard, counted)
 	}
-	s := &Source{Name: name + "/" + bundleManifest, Dir: dir, cleanup: cleanup}
-	if err == nil {
-		s.Data, err = readManifest(dir, l.opts.MaxBytes)
-	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", name, because(ctx, err)), s.Close())
+		err = fmt.Errorf("%s: %w", name, because(ctx, err))
 	}
-	s.Digest = digestName(counted.sum.Sum(nil))
 
-	return s, nil
+	return dir, cleanup, digestName(counted.sum.Sum(nil)), err
 }
 
 func readManifest(dir string, limit int64) ([]byte, error) {

@@ -92,4 +92,5 @@ type Resolved struct {
 
 	// values are the properties as resolved, by resource.
 	values []resource.Value
+	dir    string
 }

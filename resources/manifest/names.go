@@ -43,17 +43,20 @@ func (s *session) names(ctx context.Context, p phase, data any, outputs map[mode
 	}
 	look := lookup{session: s, phase: p, data: data, environ: environ}
 	read := func(path string) (any, error) { return s.readFile(path, outputs != nil) }
-	out := names{
-		nameFacts:   map[string]any{},
-		nameData:    data,
-		nameEnviron: environ,
-		"lookup":    func(key string, def ...any) (any, error) { return look.get(ctx, key, def) },
-		"readFile":  read,
-		"file":      read,
-		"kvGet":     func(bucket, key string) (any, error) { return s.kvGet(ctx, bucket, key) },
-		"secret":    func(v any) (any, error) { return s.secretOf(v, masked) },
-		"repeat":    func(text string, count int) (string, error) { return repeat(text, count, s.loader.opts.MaxBytes) },
-		"outputs":   func(name string) (any, error) { return s.output(outputs, name) },
+	var out names
+	out = names{
+		nameFacts:    map[string]any{},
+		nameData:     data,
+		nameEnviron:  environ,
+		"lookup":     func(key string, def ...any) (any, error) { return look.get(ctx, key, def) },
+		"readFile":   read,
+		"file":       read,
+		"kvGet":      func(bucket, key string) (any, error) { return s.kvGet(ctx, bucket, key) },
+		"secret":     func(v any) (any, error) { return s.secretOf(v, masked) },
+		"repeat":     func(text string, count int) (string, error) { return repeat(text, count, s.loader.opts.MaxBytes) },
+		"outputs":    func(name string) (any, error) { return s.output(outputs, name) },
+		nameTemplate: func(text string) (any, error) { return s.template(ctx, p, out, text) },
+		nameJet:      func(text string) (any, error) { return s.jet(ctx, p, out, text) },
 	}
 	for _, name := range later {
 		out[name] = func(...any) (any, error) { return nil, errors.ErrUnsupported }

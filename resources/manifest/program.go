@@ -38,7 +38,7 @@ const (
 )
 
 // later are functions of the language that this version does not have.
-var later = [...]string{"template", "jet", "registrations"}
+var later = [...]string{"registrations"}
 
 // signature is what expressions are checked against: the names they may use,
 // and the functions with their arguments. withValue adds what @validate looks at.
@@ -46,17 +46,19 @@ func signature(withValue bool) types.Map {
 	object := types.TypeOf(map[string]any{})
 	file := types.TypeOf(func(string) (any, error) { return nil, nil })
 	names := types.Map{
-		nameFacts:   object,
-		nameData:    object,
-		nameEnviron: object,
-		"lookup":    types.TypeOf(func(string, ...any) (any, error) { return nil, nil }),
-		"readFile":  file,
-		"file":      file,
-		"kvGet":     types.TypeOf(func(string, string) (any, error) { return nil, nil }),
-		"secret":    types.TypeOf(func(any) (any, error) { return nil, nil }),
-		"outputs":   file,
-		"repeat":    types.TypeOf(func(string, int) (string, error) { return "", nil }),
-		nameStep:    types.TypeOf(func(any) (any, error) { return nil, nil }),
+		nameFacts:    object,
+		nameData:     object,
+		nameEnviron:  object,
+		"lookup":     types.TypeOf(func(string, ...any) (any, error) { return nil, nil }),
+		"readFile":   file,
+		"file":       file,
+		"kvGet":      types.TypeOf(func(string, string) (any, error) { return nil, nil }),
+		"secret":     types.TypeOf(func(any) (any, error) { return nil, nil }),
+		"outputs":    file,
+		nameTemplate: file,
+		nameJet:      file,
+		"repeat":     types.TypeOf(func(string, int) (string, error) { return "", nil }),
+		nameStep:     types.TypeOf(func(any) (any, error) { return nil, nil }),
 	}
 	for _, name := range later {
 		names[name] = types.TypeOf(func(...any) (any, error) { return nil, nil })
@@ -91,8 +93,13 @@ func compile(source string, withValue bool) *program {
 	return p
 }
 
+// usesData says that the program may look at the data.
+func (p *program) usesData() bool {
+	return p.names[nameData] || p.names["lookup"] || p.names[nameTemplate] || p.names[nameJet]
+}
+
 func knownNames(withValue bool) []string {
-	known := []string{nameFacts, nameData, nameEnviron, "lookup", "readFile", "file", "kvGet", "secret", "outputs"}
+	known := []string{nameFacts, nameData, nameEnviron, "lookup", "readFile", "file", "kvGet", "secret", "outputs", nameTemplate, nameJet}
 	if withValue {
 		known = append(known, nameValue)
 	}

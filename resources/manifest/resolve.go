@@ -22,13 +22,17 @@ func (s *session) resolve(ctx context.Context, in Inputs) (*Resolved, error) {
 		problems.Add(model.Position{File: doc.name, Line: 1, Column: 1}, "add `muster:` with `resources:`", "the document has no `muster` section")
 	}
 	data, dataProblems := s.resolveData(ctx, in.Data)
-	out := &Resolved{Data: data}
+	out := &Resolved{Data: data, dir: s.dir}
 
 	b := build{session: s, scope: s.scope(ctx, inResources, data, nil), out: out}
 	b.scope.broken = len(dataProblems) > 0 || s.unsure
 	b.settings(ctx, doc)
 	declared := blocks{types: s.loader.opts.Types}
-	declared.read(doc.resources)
+	items := doc.resources
+	if doc.jetFile.Text != "" && len(dataProblems) == 0 {
+		items = b.rendered(ctx, doc.jetFile)
+	}
+	declared.read(items)
 	out.Resources = make([]*resource.Resource, 0, len(declared.out))
 	out.values = make([]resource.Value, 0, len(declared.out))
 	for _, d := range declared.out {

@@ -131,7 +131,7 @@ func (r *resolver) text(ctx context.Context, v resource.Value) resource.Value {
 		return r.whole(ctx, v, parts[0])
 	}
 	var b strings.Builder
-	late, failed, secret := false, false, false
+	late, failed, secret := false, false, v.Secret
 	for _, p := range parts {
 		if !p.isExpr {
 			b.WriteString(p.literal)
@@ -189,6 +189,9 @@ func (r *resolver) unknown(v resource.Value) resource.Value {
 func (r *resolver) whole(ctx context.Context, v resource.Value, p part) resource.Value {
 	out, f := r.evaluate(ctx, v, p)
 	switch {
+	case f == nil && v.Secret:
+		markAll(&out)
+		return out
 	case f == nil:
 		return out
 	case f.late != nil:
@@ -208,7 +211,7 @@ func (r *resolver) evaluate(ctx context.Context, v resource.Value, p part) (reso
 		r.problems.Add(s.doc.place(v.Pos, v.Text, p.at), program.advice(v.Text[p.at:]), "the expression is not valid: %s", program.message)
 		return v, &failure{}
 	}
-	if r.scope.broken && (program.names[nameData] || program.names["lookup"]) {
+	if r.scope.broken && program.usesData() {
 		return v, &failure{}
 	}
 	out, f := r.scope.value(ctx, program, v.Pos)
@@ -218,7 +221,7 @@ func (r *resolver) evaluate(ctx context.Context, v resource.Value, p part) (reso
 		for i, ref := range f.late {
 			r.waits = append(r.waits, wait{ref: ref, file: f.file && i == 0, pos: s.doc.place(v.Pos, v.Text, p.at)})
 		}
-	case s.tolerates():
+	case !f.sure && s.tolerates():
 	case !r.forgiving && !f.known:
 		r.problems.Add(s.doc.place(v.Pos, v.Text, p.at), f.hint, "the expression fails: %s", f.message)
 	}

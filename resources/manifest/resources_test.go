@@ -48,7 +48,6 @@ func TestResourceProblems(t *testing.T) {
 		"unknown section key":  {"ccm:\n  resource: []\n", "m.yaml:2:3: unknown key `resource` in `ccm` (did you mean `resources`?)"},
 		"section":              {"muster: [a]\n", "m.yaml:1:9: `muster` must be a mapping, not a list"},
 		"resources":            {"muster: {resources: {file: {}}}\n", "m.yaml:1:21: `resources` must be a list, not a mapping"},
-		"jet file":             {"muster: {resources_jet_file: x.jet}\n", "m.yaml:1:10: `resources_jet_file` is not in this version yet (write the list as `resources`)"},
 		"later properties":     {"muster: {resources: [{file: [{/a: {health_checks: [], register_when_stable: true, limit: 1}}]}]}\n", lines("m.yaml:1:36: property `health_checks` of file is not in this version yet (leave it out until a later version brings it)", "m.yaml:1:55: property `register_when_stable` of file is not in this version yet (leave it out until a later version brings it)", "m.yaml:1:83: property `limit` of file is not in this version yet (leave it out until a later version brings it)")},
 		"later default":        {"muster: {resources: [{file: [defaults: {health_checks: []}]}]}\n", "m.yaml:1:41: property `health_checks` of file is not in this version yet (leave it out until a later version brings it)"},
 		"later type":           {"muster: {resources: [{scaffold: [/srv: {source: a}]}]}\n", "m.yaml:1:23: resource type `scaffold` is not in this version yet (leave it out until a later version brings it)"},

@@ -89,6 +89,9 @@ func revealOutputs(outputs resource.Outputs, found *[]model.Secret) (plain, mask
 	return plain, masked
 }
 
+// hasSecrets says that there are any among what expressions see.
+func (sc *scope) hasSecrets() bool { return len(sc.secrets) > 0 }
+
 // failure is an expression that gives no value.
 type failure struct {
 	message, hint string
@@ -98,6 +101,8 @@ type failure struct {
 	file bool
 	// known says that it was reported already.
 	known bool
+	// sure says that it fails on every node: a template that is not valid.
+	sure bool
 }
 
 // run evaluates an expression. On success f is nil. secret says that masked
@@ -118,7 +123,7 @@ func (sc *scope) run(ctx context.Context, p *program, extra map[string]any) (v, 
 	if errors.As(err, &late) {
 		return nil, nil, false, &failure{late: append([]model.Ref{late.ref}, p.refs...), file: true}
 	}
-	if !p.names["secret"] && len(sc.secrets) == 0 {
+	if !p.names["secret"] && !p.names[nameTemplate] && !p.names[nameJet] && !sc.hasSecrets() {
 		return v, nil, false, sc.session.failed(err)
 	}
 	masked, maskedErr := sc.call(ctx, p, sc.masked, extra)

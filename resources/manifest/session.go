@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
+	"github.com/musterfleet/muster/resources/template"
 )
 
 // session is what one Resolve, and the late properties that follow from it, know.
@@ -100,7 +101,8 @@ func (s *session) failed(err error) *failure {
 	if err == nil {
 		return nil
 	}
-	f := &failure{message: exprMessage(err)}
+	var bad *template.Error
+	f := &failure{message: exprMessage(err), sure: errors.As(err, &bad) && bad.Syntax}
 	var hinted hintedError
 	if errors.As(err, &hinted) {
 		f.hint = hinted.hint

@@ -1,5 +1,11 @@
 package resource
 
+import (
+	"context"
+
+	"github.com/musterfleet/muster/model"
+)
+
 // Scope is what holds for all resources of a manifest. A child manifest gets a
 // strengthened copy; nothing ever flows back.
 type Scope struct {
@@ -13,6 +19,20 @@ type Scope struct {
 	Depth int
 	// MaxDepth is the deepest level allowed.
 	MaxDepth int
+	// Origin is where the resources come from; nil where nothing is known of that.
+	Origin Origin
 	// DenyApply means that no apply resource may stand here.
 	DenyApply bool
+}
+
+// Origin is what the resources of a manifest may ask of where it comes from,
+// when they run.
+type Origin interface {
+	// Names are what templates may use: Facts, Data and Environ, also in small
+	// letters, and the functions of expressions. With masked, every secret among
+	// them is model.Redacted: what two renderings differ in depends on a secret.
+	Names(ctx context.Context, facts model.Facts, masked bool) map[string]any
+	// Tree fetches a tar.gz by http(s):// or obj:// and unpacks it. Unless there
+	// is an error the caller calls cleanup, which removes it.
+	Tree(ctx context.Context, source string) (dir string, cleanup func() error, err error)
 }

@@ -98,7 +98,7 @@ var manifests = []struct {
 	{"two types in one entry", "muster:\n  resources:\n    - package: [{zsh: }]\n      service: [{cron: {ensure: running}}]\n", true},
 	{"no resources", "muster:\n  resources: []\n", true},
 	{"empty sections", "data:\nhierarchy:\noverrides:\nmuster:\n", true},
-	{"settings", "muster:\n  fail_on_error: true\n  pre_message: 1\n  post_message: x\n  resources_jet_file: ''\n", true},
+	{"settings", "muster:\n  fail_on_error: true\n  pre_message: 1\n  post_message: x\n  resources_jet_file: x.jet\n", true},
 	{"a setting by expression", "muster:\n  fail_on_error: ${ 1 == 1 }\n", true},
 	{"a mode without quotes", list("file", "/etc/motd: {owner: 0, group: 0, mode: 0644}"), true},
 	{"a number for a text", list("package", "zsh: {ensure: 1.10, text: 5}"), true},
@@ -159,7 +159,7 @@ var manifests = []struct {
 	{"an override that is a text", "overrides: {a: b}\nmuster:\n", false},
 	{"order that is a text", "hierarchy: {order: a}\nmuster:\n", false},
 	{"an order of mappings", "hierarchy: {order: [{a: b}]}\nmuster:\n", false},
-	{"a Jet file", "muster:\n  resources_jet_file: x.jet\n", false},
+	{"a Jet file that is a list", "muster:\n  resources_jet_file: [x.jet]\n", false},
 	{"a message that is a list", "muster:\n  pre_message: [a]\n", false},
 	{"a setting that is none", "muster:\n  fail_on_error: {}\n", false},
 }

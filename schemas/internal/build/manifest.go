@@ -48,7 +48,7 @@ func section(types resource.Types) *jsonschema.Schema {
 		field{"fail_on_error", stop},
 		field{"pre_message", message("Shown before the run")},
 		field{"post_message", message("Shown after the run")},
-		field{"resources_jet_file", &jsonschema.Schema{Enum: []any{"", nil}, Description: "Not supported by this version"}},
+		field{"resources_jet_file", message("Path of a Jet template, with [[ ]], that renders the list of resources instead")},
 		field{"resources", orNull(&jsonschema.Schema{Type: "array", Items: entry, Description: "In the order in which they are brought into their state"})},
 	)
 }

@@ -1,0 +1,141 @@
+package manifest
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
+	"github.com/musterfleet/muster/resources/resource"
+	"github.com/musterfleet/muster/resources/template"
+)
+
+// keyJetFile is the setting that names the template of the resource list.
+const keyJetFile = "resources_jet_file"
+
+// rendered gives the list of resources that a Jet template renders. What is
+// wrong with the template is told at its place there, what is wrong with the
+// list at its place in what was rendered.
+func (b *build) rendered(ctx context.Context, file resource.Value) []resource.Value {
+	r := resolver{scope: b.scope}
+	path, _ := r.value(ctx, file)
+	if len(r.failed) == 0 && (path.Late || path.Secret || !path.IsScalar()) {
+		r.problems.Add(file.Pos, "for example resources_jet_file: resources.jet", "`%s` must be the path of a template, known before the run", keyJetFile)
+	}
+	b.problems = append(b.problems, r.problems...)
+	if len(r.problems)+len(r.failed) > 0 {
+		return nil
+	}
+	list, ok := b.list(ctx, path, b.scope.plain)
+	if !ok || !b.scope.hasSecrets() && !strings.Contains(list.text, "secret") {
+		return list.value.Items
+	}
+	// The same template again, with the secrets masked, tells where they are.
+	masked, err := b.jetList(ctx, path, b.scope.masked)
+	if err != nil {
+		b.problems.Add(path.Pos, "use the function in an expression of a property instead", "%s cannot be rendered without its secrets", path.Text)
+		return nil
+	}
+	m := secretMarks{file: path.Text}
+	m.mark(&list.value, masked.value)
+	b.problems = append(b.problems, m.problems...)
+
+	return list.value.Items
+}
+
+// jetList is what a template gave.
+type jetList struct {
+	value resource.Value
+	// text is the template's own.
+	text string
+}
+
+// list renders the list and reports what is wrong with it. Where the node is
+// not there to be asked, that its values are missing is no problem.
+func (b *build) list(ctx context.Context, path resource.Value, known names) (jetList, bool) {
+	list, err := b.jetList(ctx, path, known)
+	var problems model.Problems
+	var bad *template.Error
+	var hinted hintedError
+	switch syntax := errors.As(err, &bad) && bad.Syntax; {
+	case err == nil:
+		// What rests on data that are not all known may say anything.
+		return list, !b.scope.broken
+	case errors.As(err, &problems):
+		if !b.scope.broken {
+			b.problems = append(b.problems, problems...)
+		}
+	case errors.As(err, new(lateError)):
+		b.problems.Add(path.Pos, "", "`%s` must be known before the run: %s", keyJetFile, err)
+	case !syntax && (b.scope.broken || b.session.tolerates()):
+	case bad != nil:
+		errors.As(err, &hinted)
+		b.problems.Add(bad.Pos, hinted.hint, "%s", bad.Err)
+	default:
+		f := b.session.failed(err)
+		b.problems.Add(path.Pos, f.hint, "`%s`: %s", keyJetFile, f.message)
+	}
+
+	return jetList{}, false
+}
+
+// jetList renders the template and reads the list. Its errors are those of the
+// template, and model.Problems.
+func (b *build) jetList(ctx context.Context, path resource.Value, known names) (jetList, error) {
+	t := templates{session: b.session, phase: inResources, known: known}
+	text, err := t.read(path.Text)
+	if err != nil {
+		return jetList{}, err
+	}
+	rendered, err := t.jet(ctx, template.Template{Name: t.name(path.Text), Text: text})
+	if err != nil {
+		return jetList{}, err
+	}
+	value, problems := document.Read(path.Text+" (rendered)", []byte(rendered), b.session.loader.opts.MaxBytes)
+	if len(problems) == 0 && value.Kind != resource.List && value.Kind != resource.Null {
+		problems.Add(value.Pos, "begin it with `- file:`", "%s must render a list of resources, not %s", path.Text, value.Kind)
+	}
+	redactor := model.NewRedactor(b.session.learnt()...)
+	for i := range problems {
+		problems[i].Message, problems[i].Hint = redactor.Redact(problems[i].Message), redactor.Redact(problems[i].Hint)
+	}
+
+	return jetList{value: value, text: text}, problems.Err()
+}
+
+// secretMarks marks what depends on a secret in a list that was rendered twice.
+type secretMarks struct {
+	file     string
+	problems model.Problems
+}
+
+// mark marks every scalar of v that differs from its place in masked. A
+// secret may hold what looks like an expression, and is none.
+func (m *secretMarks) mark(v *resource.Value, masked resource.Value) {
+	switch {
+	case v.Kind == resource.Map && masked.Kind == v.Kind && len(v.Entries) == len(masked.Entries):
+		for i := range v.Entries {
+			if v.Entries[i].Key != masked.Entries[i].Key {
+				m.problem(v.Entries[i].Pos)
+				continue
+			}
+			m.mark(&v.Entries[i].Value, masked.Entries[i].Value)
+		}
+	case v.Kind == resource.List && masked.Kind == v.Kind && len(v.Items) == len(masked.Items):
+		for i := range v.Items {
+			m.mark(&v.Items[i], masked.Items[i])
+		}
+	case v.IsScalar() && masked.IsScalar():
+		v.Secret = v.Text != masked.Text
+		if v.Secret && !mayHoldExpression(masked.Text) {
+			v.Text = literalText(v.Text)
+		}
+	case v.Kind != masked.Kind || v.Kind != resource.Null:
+		m.problem(v.Pos)
+	}
+}
+
+func (m *secretMarks) problem(pos model.Position) {
+	m.problems.Add(pos, "use secrets in the values of properties only", "what %s renders here depends on a secret, and names and keys are shown", m.file)
+}

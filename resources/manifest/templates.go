@@ -1,0 +1,176 @@
+package manifest
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+
+	"github.com/musterfleet/muster/resources/template"
+)
+
+// The functions that render templates. Templates do not have them: one that
+// renders itself would not end.
+const (
+	nameTemplate = "template"
+	nameJet      = "jet"
+)
+
+// templates renders what one scope lets a template see.
+type templates struct {
+	session *session
+	phase   phase
+	known   names
+	// late is the first file that has to be waited for. A template may go on
+	// without it, and then what it gave is no answer.
+	late error
+	// noFacts is why there are none.
+	noFacts error
+}
+
+// template is the function template: a text, or a file beside the manifest.
+func (s *session) template(ctx context.Context, p phase, known names, text string) (any, error) {
+	t := templates{session: s, phase: p, known: known}
+	source, err := t.source(nameTemplate, text, template.IsGo)
+	if err != nil {
+		return nil, err
+	}
+
+	return t.render(ctx, source, func(seen template.Names) (string, error) {
+		return template.Go(ctx, source, seen, t.limits())
+	})
+}
+
+// jet is the function jet, likewise.
+func (s *session) jet(ctx context.Context, p phase, known names, text string) (any, error) {
+	t := templates{session: s, phase: p, known: known}
+	source, err := t.source(nameJet, text, template.IsJet)
+	if err != nil {
+		return nil, err
+	}
+
+	return t.jet(ctx, source)
+}
+
+func (t *templates) jet(ctx context.Context, source template.Template) (string, error) {
+	return t.render(ctx, source, func(seen template.Names) (string, error) {
+		return template.Jet(ctx, source, seen, t.load(source.Name), t.limits())
+	})
+}
+
+func (t *templates) limits() template.Limits {
+	return template.Limits{Bytes: t.session.loader.opts.MaxBytes}
+}
+
+// source tells a text from the path of a file: it is one when it has an action
+// or more than one line.
+func (t *templates) source(function, text string, isText func(string) bool) (template.Template, error) {
+	if isText(text) || strings.Contains(text, "\n") || text == "" {
+		return template.Template{Name: function, Text: text}, nil
+	}
+	content, err := t.read(text)
+	if err != nil {
+		var hinted hintedError
+		if !errors.As(err, &hinted) && t.late == nil {
+			err = hintedError{err, "what has neither an action nor a second line is the path of a template"}
+		}
+		return template.Template{}, err
+	}
+
+	return template.Template{Name: t.name(text), Text: content}, nil
+}
+
+// name is what the places of a file are called. One that is not below the
+// manifest's directory is named in full, for what it includes stands beside it.
+func (t *templates) name(path string) string {
+	if !filepath.IsLocal(path) && !filepath.IsAbs(path) && t.session.dir != "" {
+		return filepath.Join(t.session.dir, path)
+	}
+
+	return filepath.Clean(path)
+}
+
+// read is readFile, remembering what has to be waited for.
+func (t *templates) read(path string) (string, error) {
+	content, err := t.known["readFile"].(func(string) (any, error))(path)
+	var late lateError
+	if errors.As(err, &late) && t.late == nil {
+		t.late = late
+	}
+	text, _ := content.(string)
+
+	return text, err
+}
+
+// load reads what a Jet template includes.
+func (t *templates) load(main string) template.Load {
+	return func(path string) (string, error) {
+		if !filepath.IsAbs(main) {
+			path = strings.TrimPrefix(path, "/")
+		}
+		text, err := t.read(path)
+		if err == nil && mentionsFacts(text) {
+			err = t.noFacts
+		}
+		return text, err
+	}
+}
+
+func (t *templates) render(ctx context.Context, source template.Template, render func(template.Names) (string, error)) (string, error) {
+	t.session.setDynamic()
+	seen, err := t.names(ctx, source.Text)
+	if err != nil {
+		return "", err
+	}
+	text, err := render(seen)
+	var bad *template.Error
+	switch {
+	case t.late != nil:
+		return "", t.late
+	case err != nil && t.phase == inData && strings.Contains(err.Error(), nameData):
+		return "", hintedError{err, noDataHint}
+	case errors.As(err, &bad) && bad.Hint != "":
+		return "", hintedError{err, bad.Hint}
+	}
+
+	return text, err
+}
+
+// names are what a template sees. Facts that cannot be had are missed only by
+// one that mentions them.
+func (t *templates) names(ctx context.Context, text string) (template.Names, error) {
+	facts, err := t.session.getFacts(ctx)
+	if err != nil && mentionsFacts(text) {
+		return nil, err
+	}
+	t.noFacts = err
+	out := t.functions()
+	if facts == nil {
+		facts = map[string]any{}
+	}
+	out[nameFacts], out[nameEnviron] = facts, t.known[nameEnviron]
+	if t.phase != inData {
+		out[nameData] = t.known[nameData]
+	}
+	for _, name := range []string{nameFacts, nameData, nameEnviron} {
+		if v, ok := out[name]; ok {
+			out[strings.ToLower(name)] = v
+		}
+	}
+
+	return out, nil
+}
+
+func mentionsFacts(text string) bool { return strings.Contains(text, nameFacts[1:]) }
+
+// functions are those that templates have in common with expressions.
+func (t *templates) functions() template.Names {
+	out := template.Names{}
+	for _, name := range []string{"lookup", "kvGet", "secret", "repeat"} {
+		out[name] = t.known[name]
+	}
+	read := func(path string) (any, error) { return t.read(path) }
+	out["readFile"], out["file"] = read, read
+
+	return out
+}

@@ -1,0 +1,337 @@
+package manifest_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/manifest"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// beside makes files in a directory, name and content in turn.
+func beside(t *testing.T, files ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for i := 0; i < len(files); i += 2 {
+		path := filepath.Join(dir, files[i])
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(files[i+1]), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	return dir
+}
+
+func templateFiles(t *testing.T) string {
+	t.Helper()
+
+	return beside(t, "go.tmpl", "go {{ .Data.name }} on {{ .facts.os }}\n", "t/main.jet", "jet [[ Data.name ]][[ include \"part.jet\" ]]\n", "t/part.jet", " part [[ Facts.os ]]",
+		"bad.tmpl", "one\n  {{ .Data.no }}\n", "bad.jet", "one\n  [[ Nope ]]\n", "broken.jet", "one\n  [[ if ]]\n", "t/includes.jet", "[[ include \"../bad.jet\" ]]", "motd", "hi")
+}
+
+const templateData = `data:
+  name: app
+  inner: "${ template('{{ .Environ.STAGE }}') }"
+  pw: "${ secret('hunter2') }"
+`
+
+// TestTemplates has what templates give as the content of a file, and their problems.
+func TestTemplates(t *testing.T) {
+	for name, tc := range map[string]struct{ in, want string }{
+		"go, file":        {`"${ template('go.tmpl') }"`, "go app on debian\n"},
+		"go, text":        {`"${ template('{{ .Data.name }}') }"`, "app"},
+		"go, in braces":   {`"{{ template('{{ .Data.name }}') }}"`, "app"},
+		"go, lines":       {`"${ template('a\\nb') }"`, "a\nb"},
+		"go, empty":       {`"<${ template('') }>"`, "<>"},
+		"go, functions":   {`"${ template('{{ lookup \"data.name\" }} {{ readFile \"motd\" }} {{ kvGet \"config\" \"app/greeting\" }} {{ lookup \"data.x\" \"d\" }}') }"`, "app hi hello d"},
+		"jet, file":       {`"${ jet('t/main.jet') }"`, "jet app part debian\n"},
+		"jet, text":       {`"${ jet('[[ Data.name ]] [[ .facts.os ]] [[ environ.STAGE ]]') }"`, "app debian prod"},
+		"jet, functions":  {`"${ jet('[[ lookup(\"data.name\") ]] [[ file(\"motd\") ]] [[ kvGet(\"config\", \"app/greeting\") ]]') }"`, "app hi hello"},
+		"within data":     {`"${ Data.inner }"`, "prod"},
+		"of a value":      {`"${ jet('<[[ \"' + Data.name + '\" ]]>') }"`, "<app>"},
+		"beside the rest": {`"x ${ template('{{ 1 }}') } y"`, "x 1 y"},
+
+		"go fails":         {`"a ${ template('bad.tmpl') }"`, "m.yaml:9:25: the expression fails: bad.tmpl:2:11: `.Data.no`: map has no entry for key \"no\" (write {{ lookup \"data.name\" \"default\" }}, or {{ get .Data \"no\" }}, where it may be missing)"},
+		"go text fails":    {`"${ template('{{ .Data.no }}') }"`, "m.yaml:9:23: the expression fails: template:1:9: `.Data.no`: map has no entry for key \"no\" (write {{ lookup \"data.name\" \"default\" }}, or {{ get .Data \"no\" }}, where it may be missing)"},
+		"go is not valid":  {`"${ template('{{ if }}') }"`, "m.yaml:9:23: the expression fails: template:1:1: missing value for if"},
+		"jet fails":        {`"${ jet('bad.jet') }"`, "m.yaml:9:23: the expression fails: bad.jet:2:6: unknown name `Nope`"},
+		"jet is not valid": {`"${ jet('broken.jet') }"`, "m.yaml:9:23: the expression fails: broken.jet:2:3: parsing if: unexpected token ']]' (expected term)"},
+		"included fails":   {`"${ jet('t/includes.jet') }"`, "m.yaml:9:23: the expression fails: bad.jet:2:6: unknown name `Nope`"},
+		"function fails":   {`"${ jet('[[ lookup(\"data.nam\") ]]') }"`, "m.yaml:9:23: the expression fails: jet:1:4: `data.nam` is not known (did you mean `data.name`?)"},
+		"no file":          {`"${ jet('no.jet') }"`, "m.yaml:9:23: the expression fails: open DIR/no.jet: no such file or directory (what has neither an action nor a second line is the path of a template)"},
+		"no template":      {`"${ template('plain') }"`, "m.yaml:9:23: the expression fails: open DIR/plain: no such file or directory (what has neither an action nor a second line is the path of a template)"},
+		"too many":         {`"${ jet('a', 'b') }"`, "m.yaml:9:23: the expression is not valid: too many arguments to call jet (write `$${` for a literal `${`)"},
+		"no registrations": {`"${ registrations('a', 'b', 'c', 'd') }"`, "m.yaml:9:23: the expression is not valid: `registrations` is not in this version yet (leave it out until a later version brings it)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := templateFiles(t)
+			o := options()
+			o.KV = kv
+			doc, err := manifest.Parse("m.yaml", []byte(templateData+content(tc.in)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			r, err := manifest.NewLoader(o).Resolve(t.Context(), doc, manifest.Inputs{Dir: dir})
+			if err != nil {
+				got = strings.ReplaceAll(err.Error(), dir, "DIR")
+			} else {
+				got = r.Resources[0].Spec.(*thingSpec).Content
+			}
+			if got != tc.want {
+				t.Errorf("got  %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestTemplatesWithinData(t *testing.T) {
+	for in, want := range map[string]string{
+		"data: {a: 1, b: \"${ template('{{ .Data.a }}') }\"}\nmuster: {resources: []}\n": "m.yaml:1:18: the expression fails: template:1:9: `.Data.a`: map has no entry for key \"Data\" (values of data take Facts and Environ; combine data where they are used)",
+		"data: {a: 1, b: \"${ jet('[[ Data.a ]]') }\"}\nmuster: {resources: []}\n":       "m.yaml:1:18: the expression fails: jet:1:4: unknown name `Data` (values",
+	} {
+		if got := outcome(t, in, options(), manifest.Inputs{}); !strings.HasPrefix(got, want) {
+			t.Errorf("%s\ngot  %s\nwant %s", in, got, want)
+		}
+	}
+}
+
+// Facts that cannot be had are missed by those templates only that use them.
+func TestTemplatesWithoutFacts(t *testing.T) {
+	o := options()
+	o.Facts = nil
+	if got := outcome(t, content(`"${ template('{{ 1 }}') }${ jet('[[ 2 ]]') }"`), o, manifest.Inputs{}); !strings.Contains(got, `"content":"12"`) {
+		t.Error("got", got)
+	}
+	want := "m.yaml:5:23: the expression fails: not available here"
+	if got := outcome(t, content(`"${ template('{{ .Facts.os }}') }"`), o, manifest.Inputs{}); got != want {
+		t.Error("got", got)
+	}
+}
+
+// What depends on a secret is one, however a template made it.
+func TestSecretsInTemplates(t *testing.T) {
+	for name, tc := range map[string]struct {
+		in, want string
+		secret   bool
+	}{
+		"go":                 {`"${ template('pw={{ .Data.pw }}') }"`, "pw=hunter2", true},
+		"go, encoded":        {`"${ template('{{ b64enc .Data.pw }}') }"`, "aHVudGVyMg==", true},
+		"go, looked up":      {`"${ template('{{ lookup \"data.pw\" | upper }}') }"`, "HUNTER2", true},
+		"go, made there":     {`"${ template('{{ secret \"x\" }}') }"`, "x", true},
+		"jet":                {`"${ jet('pw=[[ Data.pw ]]') }"`, "pw=hunter2", true},
+		"jet, cut":           {`"${ jet('[[ Data.pw[0:3] ]]') }"`, "hun", true},
+		"jet, made there":    {`"${ jet('[[ secret(\"x\") ]]') }"`, "x", true},
+		"jet, chosen by":     {`"${ jet('[[ if Data.pw == \"hunter2\" ]]a[[ else ]]b[[ end ]]') }"`, "a", true},
+		"not secret":         {`"${ template('{{ .Data.name }}') }"`, "app", false},
+		"jet and not secret": {`"${ jet('[[ Data.name ]]') }"`, "app", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			res := resolved(t, templateData+content(tc.in), manifest.Inputs{}).Resources[0]
+			if got := res.Spec.(*thingSpec).Content; got != tc.want || res.Sensitive() != tc.secret {
+				t.Errorf("got %q, sensitive %v", got, res.Sensitive())
+			}
+		})
+	}
+	for name, in := range map[string]string{"go": `"${ template('{{ fail .Data.pw }}') }"`, "jet": `"${ jet('[[ lookup(Data.pw) ]]') }"`} {
+		if got := outcome(t, templateData+content(in), options(), manifest.Inputs{}); strings.Contains(got, "hunter2") || !strings.Contains(got, "m.yaml:9:23: ") {
+			t.Errorf("%s: the error shows the secret: %s", name, got)
+		}
+	}
+}
+
+// A template that reads what a resource makes waits for it, also one that goes on without it.
+func TestTemplatesWaitForFiles(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "made")
+	for name, in := range map[string]string{
+		"as a file":   `"${ template('` + path + `') }"`,
+		"read":        `"${ template('{{ readFile \"` + path + `\" }}') }"`,
+		"read, jet":   `"${ jet('[[ readFile(\"` + path + `\") ]]') }"`,
+		"read, tried": `"${ jet('[[ try ]][[ readFile(\"` + path + `\") ]][[ catch ]]none[[ end ]]') }"`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := resolved(t, "muster:\n  resources:\n    - file:\n        - "+path+":\n            content: x\n        - /f:\n            content: "+in+"\n", manifest.Inputs{})
+			late := r.Resources[1]
+			if late.Late == nil || !slices.Contains(late.Meta().Require, model.Ref{Type: "file", Name: path}) {
+				t.Fatalf("it does not wait: %+v", late.Spec)
+			}
+			if err := os.WriteFile(path, []byte("made {{ 1 }}"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			spec, _, err := late.Late(t.Context(), resource.Outputs{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := spec.(*thingSpec).Content; !strings.HasPrefix(got, "made ") {
+				t.Errorf("got %q", got)
+			}
+		})
+	}
+}
+
+// TestCheckTemplates checks templates without the node they are for.
+func TestCheckTemplates(t *testing.T) {
+	dir := templateFiles(t)
+	for in, want := range map[string]string{
+		content(`"${ jet('t/main.jet') }${ template('go.tmpl') }"`):        "t/main.jet t/part.jet go.tmpl",
+		content(`"${ jet('broken.jet') }"`):                                "m.yaml:5:23: the expression fails: broken.jet:2:3: parsing if: unexpected token ']]' (expected term)",
+		content(`"${ jet('bad.jet') }"`):                                   "bad.jet",
+		"muster: {resources_jet_file: t/main.jet}\n":                       "t/main.jet t/part.jet",
+		"muster: {resources_jet_file: broken.jet}\n":                       "broken.jet:2:3: parsing if: unexpected token ']]' (expected term)",
+		"muster: {resources_jet_file: \"${ Facts.os }.jet\"}\n":            "",
+		"data: {l: \"${ Facts.os }\"}\nmuster: {resources_jet_file: motd}": "motd",
+	} {
+		c, err := checked(t, in, dir, nil)
+		got := ""
+		if err != nil {
+			got = err.Error()
+		} else {
+			var paths []string
+			for _, f := range c.Files {
+				paths = append(paths, f.Path)
+			}
+			got = strings.Join(paths, " ")
+		}
+		if got != want {
+			t.Errorf("%s\ngot  %s\nwant %s", in, got, want)
+		}
+	}
+}
+
+// TestJetFile has what resources_jet_file renders, and its problems.
+func TestJetFile(t *testing.T) {
+	for name, tc := range map[string]struct{ in, want string }{
+		"list":       {"[[ range i, n := Data.users ]]- file:\n    - /home/[[ n ]]:\n        content: \"[[ Facts.os ]]\"\n[[ end ]]", lines(`file {"name":"/home/ann","ensure":"present","content":"debian"}`, `file {"name":"/home/bob","ensure":"present","content":"debian"}`)},
+		"nothing":    {"[[ if false ]]- file: []\n[[ end ]]", ""},
+		"an empty":   {"[]", ""},
+		"expression": {"- file:\n    - /f: {content: \"${ Data.users | join('+') } [[ 1 ]]\"}\n", `file {"name":"/f","ensure":"present","content":"ann+bob 1"}`},
+		"defaults":   {"- file:\n    - defaults: {mode: 0644}\n    - /f:\n", `file {"name":"/f","ensure":"present","mode":"0644"}`},
+		"functions":  {"- file: [{/f: {content: \"[[ lookup(\"data.users.0\") ]]\"}}]", `file {"name":"/f","ensure":"present","content":"ann"}`},
+
+		"fails":         {"- file:\n    - /f: {content: [[ Nope ]]}\n", "r.jet:2:24: unknown name `Nope`"},
+		"not valid":     {"- file:\n  [[ if ]]", "r.jet:2:3: parsing if: unexpected token ']]' (expected term)"},
+		"hint":          {"\n[[ lookup(\"data.usrs\") ]]", "r.jet:2:4: `data.usrs` is not known (did you mean `data.users`?)"},
+		"a mapping":     {"\nfile: []\n", "r.jet (rendered):2:1: r.jet must render a list of resources, not a mapping (begin it with `- file:`)"},
+		"not YAML":      {"- file: [\n", "r.jet (rendered):1:1: invalid YAML"},
+		"unknown type":  {"[[ x := 1 ]]\n- fil: []\n", "r.jet (rendered):2:3: unknown resource type `fil` (did you mean `file`?)"},
+		"unknown key":   {"- file:\n    - /f: {contnt: x}\n", "r.jet (rendered):2:12: unknown property `contnt` of file (did you mean `content`?)"},
+		"in expression": {"- file:\n    - /f: {content: \"${ Data.no }\"}\n", "r.jet (rendered):2:21: the expression fails: `Data.no` is not set"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := "data: {users: [ann, bob]}\nmuster: {resources_jet_file: r.jet}\n"
+			if got := outcome(t, in, options(), manifest.Inputs{Dir: beside(t, "r.jet", tc.in)}); got != tc.want && (tc.want == "" || !strings.HasPrefix(got, tc.want)) {
+				t.Errorf("got  %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestJetFileSetting has what is wrong with the setting itself.
+func TestJetFileSetting(t *testing.T) {
+	dir := beside(t, "debian.jet", "- file: [{/f: {content: x}}]")
+	for in, want := range map[string]string{
+		"muster: {resources_jet_file: \"${ Facts.os }.jet\"}\n":                                    `file {"name":"/f","ensure":"present","content":"x"}`,
+		"muster: {resources_jet_file: debian.jet, resources: [{file: []}]}\n":                      "m.yaml:1:30: `resources` and `resources_jet_file` exclude each other (keep one of them)",
+		"muster: {resources_jet_file: [a]}\n":                                                      "m.yaml:1:30: `resources_jet_file` must be text, not a list (for example resources_jet_file: resources.jet)",
+		"muster: {resources_jet_file: no.jet}\n":                                                   "m.yaml:1:30: `resources_jet_file`: open " + dir + "/no.jet: no such file or directory",
+		"muster: {resources_jet_file: \"${ Nope }\"}\n":                                            "m.yaml:1:31: the expression is not valid: unknown name `Nope`",
+		"muster: {resources_jet_file: \"${ [1] }\"}\n":                                             "m.yaml:1:30: `resources_jet_file` must be the path of a template, known before the run",
+		"muster: {resources_jet_file: \"${ outputs('exec#x').stdout }\"}\n":                        "m.yaml:1:30: `resources_jet_file` must be the path of a template, known before the run",
+		"data: {a: \"${ Facts.no.such }\"}\nmuster: {resources_jet_file: no.jet}\n":                "m.yaml:1:12: ",
+		"muster: {resources_jet_file: \"${ secret('debian.jet') }\"}\n":                            "m.yaml:1:30: `resources_jet_file` must be the path of a template, known before the run",
+		"muster: {resources_jet_file: \"\", resources: [{file: [{/g: {content: \"${ 1 }\"}}]}]}\n": `file {"name":"/g","ensure":"present","content":"1"}`,
+	} {
+		if got := outcome(t, in, options(), manifest.Inputs{Dir: dir}); !strings.HasPrefix(got, want) {
+			t.Errorf("%s\ngot  %s\nwant %s", in, got, want)
+		}
+	}
+	if got := outcome(t, "muster: {resources_jet_file: r.jet}\n", options(), manifest.Inputs{}); !strings.Contains(got, "this manifest has no directory") {
+		t.Error("got", got)
+	}
+}
+
+// A secret that the template puts into a property is one there, and only there.
+func TestSecretsInJetFiles(t *testing.T) {
+	data := "data:\n  pw: \"${ secret('hunter2') }\"\n  odd: \"${ secret('$' + '{ 1 }') }\"\n  user: ann\nmuster: {resources_jet_file: r.jet}\n"
+	for name, tc := range map[string]struct {
+		in, content string
+		secret      bool
+		problem     string
+	}{
+		"value":          {in: "- file: [{/f: {content: \"pw=[[ Data.pw ]]\"}}]", content: "pw=hunter2", secret: true},
+		"none":           {in: "- file: [{/f: {content: \"[[ Data.user ]]\"}}]", content: "ann"},
+		"made there":     {in: "- file: [{/f: {content: '[[ secret(\"x\") ]]'}}]", content: "x", secret: true},
+		"an expression":  {in: "- file: [{/f: {content: \"[[ Data.pw ]] ${ 1 + 1 }\"}}]", content: "hunter2 2", secret: true},
+		"a whole one":    {in: "- file: [{/f: {content: \"${ '[[ Data.pw ]]' }\"}}]", content: "hunter2", secret: true},
+		"looks like one": {in: "- file: [{/f: {content: '[[ Data.odd ]]'}}]", content: "${ 1 }", secret: true},
+		"a name":         {in: "- file: [{'/[[ Data.pw ]]': {content: x}}]", problem: "r.jet (rendered):1:11: what r.jet renders here depends on a secret, and names and keys are shown (use secrets in the values of properties only)"},
+		"a resource":     {in: "[[ if Data.pw == \"hunter2\" ]]- file: [{/f: {content: x}}][[ end ]]", problem: "r.jet (rendered):1:1: what r.jet renders here depends on a secret, and names and keys are shown (use secrets in the values of properties only)"},
+		"one more":       {in: "- file: [{/f: }][[ if Data.pw == \"hunter2\" ]]\n- file: [{/g: }][[ end ]]", problem: "r.jet (rendered):1:1: what r.jet renders here depends on a secret, and names and keys are shown (use secrets in the values of properties only)"},
+		"fails masked":   {in: "- file: [{/f: {content: '[[ map(\"hunter2\", \"a\")[Data.pw].x.y ]]'}}]", problem: "r.jet:1:"},
+		"not YAML":       {in: "- file: [{/f: {content: *[[ Data.pw ]]}}]", problem: "r.jet (rendered):1:"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			doc, err := manifest.Parse("m.yaml", []byte(data))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := manifest.NewLoader(options()).Resolve(t.Context(), doc, manifest.Inputs{Dir: beside(t, "r.jet", tc.in)})
+			if err != nil {
+				if got := err.Error(); tc.problem == "" || !strings.HasPrefix(got, tc.problem) || strings.Contains(got, "hunter2") && name != "fails masked" {
+					t.Fatalf("got  %s\nwant %s", got, tc.problem)
+				}
+				return
+			}
+			res := r.Resources[0]
+			if got := res.Spec.(*thingSpec).Content; got != tc.content || res.Sensitive() != tc.secret || tc.problem != "" {
+				t.Errorf("got %q, sensitive %v, want %q, %s", got, res.Sensitive(), tc.content, tc.problem)
+			}
+			text, err := r.Render()
+			if err != nil || strings.Contains(string(text), "hunter2") {
+				t.Errorf("%v:\n%s", err, text)
+			}
+		})
+	}
+}
+
+// TestOrigin has what resources see of their manifest when they run.
+func TestOrigin(t *testing.T) {
+	dir := beside(t, "motd", "hi")
+	doc, err := manifest.Parse("m.yaml", []byte(templateData+"muster: {resources: []}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := manifest.NewLoader(options())
+	r, err := l.Resolve(t.Context(), doc, manifest.Inputs{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	facts := model.Facts{"os": "fedora"}
+	for masked, want := range map[bool]string{false: "hunter2", true: model.Redacted} {
+		names := l.Origin(r).Names(t.Context(), facts, masked)
+		data := names["Data"].(map[string]any)
+		if data["pw"] != want || data["name"] != "app" || names["Facts"].(map[string]any)["os"] != "fedora" || fmt.Sprint(names["environ"]) != "map[STAGE:prod]" {
+			t.Errorf("masked %v: %v", masked, names)
+		}
+		text, err := names["readFile"].(func(string) (any, error))("motd")
+		if err != nil || text != "hi" {
+			t.Error(text, err)
+		}
+	}
+	if names := l.Origin(nil).Names(t.Context(), facts, false); len(names["Data"].(map[string]any)) != 0 {
+		t.Error("a request has data", names["Data"])
+	}
+	for _, source := range []string{"kv://a/b", "/etc", "ftp://x/y", "obj://b/n"} {
+		if _, _, err := l.Origin(r).Tree(t.Context(), source); err == nil {
+			t.Error(source, "was fetched")
+		}
+	}
+}
