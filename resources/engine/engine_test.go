@@ -53,6 +53,7 @@ func newWorld(t *testing.T) *world {
 		resource.Of[*spec, *state, provider](relating{mk("rel", nil)}),
 		resource.Of[*spec, *state, provider](many{mk("many", func(i *resource.Info) { i.Reads, i.Writes = resource.Packages, resource.Packages })}),
 		resource.Of[*spec, *state, provider](mk("wide", func(i *resource.Info) { i.Parallel = 4 })),
+		resource.Of[*spec, *state, provider](relating{mk("broad", func(i *resource.Info) { i.Parallel = 4 })}),
 		resource.Of[*spec, *state, provider](guarded{mk("guarded", refreshes)}),
 	}
 	w.opts = engine.Options{
@@ -78,7 +79,7 @@ func (w *world) res(line string) *resource.Resource {
 	for _, word := range words[2:] {
 		key, value, _ := strings.Cut(word, "=")
 		v := resource.Value{Kind: resource.String, Text: value}
-		if slices.Contains([]string{"require", "subscribe", "needs", "provides"}, key) {
+		if slices.Contains([]string{"require", "subscribe", "needs", "provides", "along"}, key) {
 			v = resource.Value{Kind: resource.List}
 			for _, item := range strings.Split(value, ",") {
 				v.Items = append(v.Items, resource.Value{Kind: resource.String, Text: item})

@@ -56,6 +56,8 @@ type spec struct {
 	FailAt   string   `json:"fail_at,omitempty"`
 	Times    int      `json:"times,omitempty"` // how often FailAt fails, 0 is always
 	Provides []string `json:"provides,omitempty"`
+	Along    []string `json:"along,omitempty"`
+	Makes    string   `json:"makes,omitempty"` // machine.values[Makes] is set with the own value
 	Needs    []string `json:"needs,omitempty"`
 	Missing  string   `json:"missing,omitempty"` // the look needs machine.values[Missing]
 	Guard    string   `json:"guard,omitempty"`
@@ -176,6 +178,9 @@ func (t thing) Apply(ctx context.Context, env resource.Env, _ provider, s *spec,
 	t.m.note("%s %s", p.Changes[0].Action, s.Name)
 	if s.FailAt != "verify" {
 		t.m.set(s.Name, s.Value)
+		if s.Makes != "" {
+			t.m.set(s.Makes, "made")
+		}
 	}
 	return resource.Outcome{Unchanged: s.FailAt == "unchanged"}, nil
 }
@@ -184,7 +189,7 @@ func (t thing) Apply(ctx context.Context, env resource.Env, _ provider, s *spec,
 type relating struct{ thing }
 
 func (relating) Relations(s *spec) resource.Relations {
-	return resource.Relations{Provides: append([]string{"value:" + s.Name}, s.Provides...), Needs: s.Needs}
+	return resource.Relations{Provides: append([]string{"value:" + s.Name}, s.Provides...), Along: s.Along, Needs: s.Needs}
 }
 
 // many is a thing that looks at and changes many at once.

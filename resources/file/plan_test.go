@@ -172,6 +172,12 @@ func TestRelations(t *testing.T) {
 			spec: file.Spec{Common: model.Common{Name: "/x", Ensure: "present"}, Owner: "0", Group: "0", Source: "f"},
 			want: resource.Relations{Provides: []string{"path:/x"}},
 		},
+		"directory": {
+			spec: file.Spec{Common: model.Common{Name: "/opt/app/conf", Ensure: "directory"}, Owner: "0", Group: "0", Mode: "0755"},
+			want: resource.Relations{
+				Provides: []string{"path:/opt/app/conf"}, Along: []string{"path:/opt/app", "path:/opt"}, Needs: []string{"path:/opt/app", "path:/opt"},
+			},
+		},
 		"absent": {
 			spec: file.Spec{Common: model.Common{Name: "/a/b", Ensure: "absent"}},
 			want: resource.Relations{Provides: []string{"emptied:/a"}, Needs: []string{"emptied:/a/b"}},

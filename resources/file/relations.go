@@ -2,6 +2,7 @@ package file
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/musterfleet/muster/model"
@@ -9,7 +10,8 @@ import (
 )
 
 // Relations order a file after the directories it stands in, its source and its
-// accounts, and the removal of a directory after that of what is in it.
+// accounts, and the removal of a directory after that of what is in it. A
+// directory comes with those above it.
 func (*Type) Relations(spec *Spec) resource.Relations {
 	if spec.Ensure == model.EnsureAbsent {
 		return resource.Relations{Provides: []string{emptied(filepath.Dir(spec.Name))}, Needs: []string{emptied(spec.Name)}}
@@ -17,6 +19,9 @@ func (*Type) Relations(spec *Spec) resource.Relations {
 	out := resource.Relations{Provides: []string{pathNeed(spec.Name)}}
 	for parent := filepath.Dir(spec.Name); parent != filepath.Dir(parent); parent = filepath.Dir(parent) {
 		out.Needs = append(out.Needs, pathNeed(parent))
+	}
+	if spec.Ensure == EnsureDirectory {
+		out.Along = slices.Clone(out.Needs)
 	}
 	if filepath.IsAbs(spec.Source) {
 		out.Needs = append(out.Needs, pathNeed(filepath.Clean(spec.Source)))
