@@ -455,6 +455,32 @@ func TestFailedChangeThatChangedNothingOwesNothing(t *testing.T) {
 	}
 }
 
+// TestFailedChangeThatMayHaveChangedSomethingStaysOwed: until it is as it should
+// be, and then once, whatever made it so and whatever else changed meanwhile.
+func TestFailedChangeThatMayHaveChangedSomethingStaysOwed(t *testing.T) {
+	for name, typ := range map[string]string{"alone": "thing", "in a batch": "broad", "in one transaction": "many"} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.m.set("s", "x")
+			w.opts.Journal = engine.NewFileJournal(w.opts.Env.Host, t.TempDir(), "test.yaml")
+			a, b, s := typ+" a value=1 fail_at=halfway", typ+" b value=", "svc s value=x subscribe="+typ+"#a,"+typ+"#b"
+			steps := []struct{ b, a, s string }{
+				{"changed", "failed", "refreshed"}, {"stable", "failed", "stable"}, {"stable", "failed", "stable"}, {"changed", "failed", "refreshed"}, {"stable", "failed", "stable"},
+			}
+			for i, step := range steps {
+				w.run(w.graph(b+fmt.Sprint(min(i, 3)/3), a, s))
+				w.outcomes(typ+"#b "+step.b, typ+"#a "+step.a, "svc#s "+step.s)
+			}
+			w.m.set("a", "1")
+			g := w.graph(b+"1", a, s)
+			w.run(g)
+			w.outcomes(typ+"#b stable", typ+"#a stable", "svc#s refreshed")
+			w.run(g)
+			w.outcomes(typ+"#b stable", typ+"#a stable", "svc#s stable")
+		})
+	}
+}
+
 func TestDebtOfAResourceThatIsGoneIsForgotten(t *testing.T) {
 	w := newWorld(t)
 	j := engine.NewFileJournal(w.opts.Env.Host, t.TempDir(), "test.yaml")

@@ -114,18 +114,11 @@ func (r *run) refreshed(n *node) bool {
 			return true
 		}
 	}
-	if !r.owed[n.ref] {
-		return false
-	}
 	// A debt is paid once something it may stem from is as it should be: while
 	// all of it fails, acting would repeat at every run.
-	for _, dep := range n.subscribes {
-		if !r.results[dep.at].failed && !r.results[dep.at].unmet {
-			return true
-		}
-	}
-
-	return false
+	return r.owed[n.ref] && !r.halfway(n) && slices.ContainsFunc(n.subscribes, func(dep *node) bool {
+		return !r.results[dep.at].failed && !r.results[dep.at].unmet
+	})
 }
 
 // due finds out what is to be done to a resource at its turn.

@@ -141,7 +141,7 @@ func (t thing) Status(_ context.Context, _ resource.Env, _ provider, s *spec) (*
 }
 
 func (t thing) Plan(s *spec, st *state, refresh bool) (resource.Plan, error) {
-	var p resource.Plan
+	p := resource.Plan{Atomic: s.FailAt != "halfway"}
 	if s.FailAt == "plan" {
 		return p, errors.New("plan failed")
 	}
@@ -170,6 +170,10 @@ func (t thing) Apply(ctx context.Context, env resource.Env, _ provider, s *spec,
 	if s.FailAt == "hang" {
 		<-ctx.Done()
 		return resource.Outcome{}, context.Cause(ctx)
+	}
+	if err := t.failing(s, "halfway"); err != nil {
+		t.m.note("began %s", s.Name)
+		return resource.Outcome{}, err
 	}
 	if err := t.failing(s, "apply"); err != nil {
 		t.m.note("tried %s", s.Name)

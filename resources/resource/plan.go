@@ -11,6 +11,9 @@ import (
 // is in its desired state.
 type Plan struct {
 	Changes []model.Change
+	// Atomic says that a failure leaves everything as it was, or that the next plan
+	// shows what it did. Of any other plan that fails nobody knows what was done.
+	Atomic bool
 }
 
 // Empty says that nothing is due.
