@@ -281,6 +281,7 @@ func TestNoopUnknownUntil(t *testing.T) {
 		"a provider":      {lines("rel app value=1"), "unknown until rel#app is applied"},
 		"the right one":   {[]string{"rel app value=1", "svc other value=1", "thing user value=1 missing=app"}, "unknown until rel#app is applied"},
 		"a command":       {lines("svc makes value=1"), "unknown until svc#makes is applied"},
+		"one that does":   {[]string{"rel other value=1", "thing user value=1 missing=app or=other"}, "unknown until rel#other is applied"},
 		"a requirement":   {[]string{"thing x value=1", "thing user value=1 missing=app require=thing#x"}, "unknown until thing#x is applied"},
 		"nothing of note": {lines("thing x value=1"), ""},
 		"nothing pending": {lines("rel app"), ""},

@@ -24,8 +24,8 @@ func (u unknownError) Error() string { return "unknown until " + u.until.ref.Str
 // could plan all the same, that plan is what would be done.
 func (r *run) unjudged(n *node, err error, plan resource.Plan, refresh bool, t *model.Transaction) bool {
 	var u unknownError
-	if need, missing := resource.MissingNeed(err); missing {
-		p, exact := r.bringer(n, need)
+	if needs := resource.MissingNeeds(err); needs != nil {
+		p, exact := r.bringer(n, needs)
 		switch {
 		case p == nil:
 			return false
@@ -82,10 +82,11 @@ func (r *run) pendingBefore(n *node) *node {
 // and that can go first because it waits for nothing. A look tells what is
 // missing, so the order of the document is left only where it would fail.
 func (r *run) maker(err error) *node {
-	need, _ := resource.MissingNeed(err)
-	for _, p := range r.graph.along[need] {
-		if !r.results[p.at].begun && !r.onlyReports(p) && !slices.ContainsFunc(p.before, func(dep *node) bool { return !r.results[dep.at].done }) {
-			return p
+	for _, need := range resource.MissingNeeds(err) {
+		for _, p := range r.graph.along[need] {
+			if !r.results[p.at].begun && !r.onlyReports(p) && !slices.ContainsFunc(p.before, func(dep *node) bool { return !r.results[dep.at].done }) {
+				return p
+			}
 		}
 	}
 
@@ -95,16 +96,16 @@ func (r *run) maker(err error) *node {
 // bringer finds the resource that is going to change and may bring what n needs:
 // one that provides just that, or else the nearest that n was declared to depend
 // on or that runs what anyone may have put into it.
-func (r *run) bringer(n *node, need string) (p *node, exact bool) {
+func (r *run) bringer(n *node, needs []string) (p *node, exact bool) {
 	var near *node
 	for i, p := range slices.Backward(r.graph.nodes) {
 		if !r.results[i].would || !r.follows(n, p) {
 			continue
 		}
-		if slices.Contains(p.provides, need) || slices.Contains(p.along, need) {
+		if slices.ContainsFunc(needs, p.brings) {
 			return p, true
 		}
-		if near == nil && mayBring(p, n, need) {
+		if near == nil && mayBring(p, n, needs) {
 			near = p
 		}
 	}
@@ -112,7 +113,11 @@ func (r *run) bringer(n *node, need string) (p *node, exact bool) {
 	return near, false
 }
 
-func mayBring(p, n *node, need string) bool {
-	return need == anyNeed || p.res.Type.Writes.Overlaps(resource.Accounts) ||
+func (n *node) brings(need string) bool {
+	return slices.Contains(n.provides, need) || slices.Contains(n.along, need)
+}
+
+func mayBring(p, n *node, needs []string) bool {
+	return slices.Contains(needs, anyNeed) || p.res.Type.Writes.Overlaps(resource.Accounts) ||
 		slices.Contains(n.requires, p) || slices.Contains(n.subscribes, p)
 }

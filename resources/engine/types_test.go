@@ -60,6 +60,7 @@ type spec struct {
 	Makes    string   `json:"makes,omitempty"` // machine.values[Makes] is set with the own value
 	Needs    []string `json:"needs,omitempty"`
 	Missing  string   `json:"missing,omitempty"` // the look needs machine.values[Missing]
+	Or       string   `json:"or,omitempty"`      // another need that would do
 	Guard    string   `json:"guard,omitempty"`
 }
 
@@ -127,7 +128,7 @@ func (t thing) Status(_ context.Context, _ resource.Env, _ provider, s *spec) (*
 		panic("boom " + s.Name)
 	}
 	if s.Missing != "" && s.FailAt != "plan-missing" && t.m.get(s.Missing) == "" {
-		return nil, resource.Missing{Need: "value:" + s.Missing, Err: errors.New(s.Missing + " is missing")}
+		return nil, resource.Missing{Need: "value:" + s.Missing, Or: []string{"value:" + s.Or}, Err: errors.New(s.Missing + " is missing")}
 	}
 	if err := t.failing(s, "status"); err != nil {
 		return nil, err

@@ -63,9 +63,10 @@ type Outcome struct {
 
 // Missing is an error about something that is not there yet, and that another
 // resource of the run may bring: in noop that is not a failure. Need is in the
-// words of Relations, for example path:/opt/app.
+// words of Relations, for example path:/opt/app, and any of Or would do as well.
 type Missing struct {
 	Need string
+	Or   []string
 	Err  error
 }
 
@@ -75,14 +76,15 @@ func (m Missing) Error() string { return m.Err.Error() }
 // Unwrap gives the error behind it.
 func (m Missing) Unwrap() error { return m.Err }
 
-// MissingNeed gives the need of a Missing within err.
-func MissingNeed(err error) (string, bool) {
+// MissingNeeds gives the needs of a Missing within err, one of which is enough,
+// and none for any other error.
+func MissingNeeds(err error) []string {
 	var m Missing
 	if !errors.As(err, &m) {
-		return "", false
+		return nil
 	}
 
-	return m.Need, true
+	return append([]string{m.Need}, m.Or...)
 }
 
 // Said is an error with what a command printed about it. Of a sensitive
