@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"time"
@@ -13,7 +14,7 @@ import (
 
 // newClient makes the client that is used when none is given.
 func newClient() *http.Client {
-	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, ResponseHeaderTimeout: 30 * time.Second, TLSHandshakeTimeout: 15 * time.Second}
+	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, ResponseHeaderTimeout: defaultStall, TLSHandshakeTimeout: 15 * time.Second}
 
 	return &http.Client{Timeout: 10 * time.Minute, Transport: transport, CheckRedirect: noDowngrade}
 }
@@ -39,26 +40,60 @@ func (l *Loader) openHTTP(ctx context.Context, source string) (*opened, error) {
 		return nil, fmt.Errorf("%w: the URL cannot be read: percent-encode what is special in it, such as / or @ in a password", ErrSource)
 	}
 	name := u.Scheme + "://" + u.Host + u.EscapedPath()
+	ctx, cancel := context.WithCancelCause(ctx)
+	body := &stalling{ended: func() error { return context.Cause(ctx) }, cancel: cancel, limit: l.opts.HTTPStall}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, source, nil)
 	if err != nil {
+		cancel(nil)
 		return nil, fmt.Errorf("%w: %s", ErrSource, name)
 	}
 	// A packed answer would be unpacked on the way and no longer be the bundle that was published.
 	req.Header.Set("Accept-Encoding", "identity")
 	resp, err := l.opts.HTTP.Do(req)
 	if err != nil {
+		cancel(nil)
 		return nil, fmt.Errorf("%s: %w", name, withoutCredentials(u, err))
 	}
+	body.ReadCloser = resp.Body
 	if resp.StatusCode != http.StatusOK {
-		_ = resp.Body.Close()
+		_ = body.Close()
 		return nil, fmt.Errorf("%s: the server answered %s", name, resp.Status)
 	}
 	if resp.ContentLength > l.opts.MaxBundleBytes {
-		_ = resp.Body.Close()
+		_ = body.Close()
 		return nil, fmt.Errorf("%s: %w: %d bytes", name, ErrTooLarge, resp.ContentLength)
 	}
 
-	return &opened{name: name, ReadCloser: resp.Body}, nil
+	return &opened{name: name, ReadCloser: body}, nil
+}
+
+// stalling is the body of an answer, which is given up when nothing of it comes
+// for too long.
+type stalling struct {
+	io.ReadCloser
+	ended  func() error
+	cancel context.CancelCauseFunc
+	limit  time.Duration
+}
+
+// Read reads, for as long as the limit allows.
+func (s *stalling) Read(b []byte) (int, error) {
+	timer := time.AfterFunc(s.limit, func() { s.cancel(fmt.Errorf("nothing came for %s", s.limit)) })
+	n, err := s.ReadCloser.Read(b)
+	timer.Stop()
+	if cause := s.ended(); err != nil && cause != nil {
+		return n, cause
+	}
+
+	return n, err
+}
+
+// Close ends the request.
+func (s *stalling) Close() error {
+	err := s.ReadCloser.Close()
+	s.cancel(nil)
+
+	return err
 }
 
 // withoutCredentials gives the cause of a client's error without the URL in it.

@@ -41,6 +41,9 @@ func Decode(t *Type, properties Value, pos model.Position) (*Resource, model.Pro
 			continue
 		}
 		d.Into(target.FieldByIndex(p.index), e.Key, e.Value)
+		if words := t.words(p); len(words) > 0 && e.Value.IsScalar() && e.Value.Text == "" {
+			d.Problems.Add(e.Value.Pos, "leave it out, or give one of "+strings.Join(words, ", "), "`%s` is empty", e.Key)
+		}
 	}
 	r := &Resource{Type: t, Spec: spec, Pos: pos, Secrets: d.Secrets}
 	if len(d.Secrets) > 0 {

@@ -132,6 +132,8 @@ func TestDecodeErrors(t *testing.T) {
 		"reference":      {props("name", str("x"), "require", list(str("y"))), "`require`: invalid resource reference: \"y\", write it as type#name"},
 		"map":            {props("name", str("x"), "map", str("a")), "`map` must be a mapping, not \"a\""},
 		"struct":         {props("name", str("x"), "control", props("fi", str("true"))), "unknown key `fi` in `control` (did you mean `if`?)"},
+		"ensure empty":   {props("name", str("x"), "ensure", str("")), "m.yaml:7:3: `ensure` is empty (leave it out, or give one of present, absent)"},
+		"drift empty":    {props("name", str("x"), "drift", str("")), "m.yaml:7:3: `drift` is empty (leave it out, or give one of repair, report, ignore)"},
 		"drift":          {props("name", str("x"), "drift", str("x")), `invalid drift "x" (one of repair, report, ignore)`},
 		"provider":       {props("name", str("x"), "provider", str("stone")), `there is no provider "stone" of toy (one of wood)`},
 		"no mapping":     {list(), "toy must be a mapping, not a list"},

@@ -80,6 +80,18 @@ func (t *Type) Property(key string) (Property, bool) {
 	return Property{}, false
 }
 
+// words are the values that a property may have, none where it may have any.
+func (t *Type) words(p Property) []string {
+	switch p.Key {
+	case "ensure":
+		return t.Ensures
+	case "provider":
+		return t.Providers
+	default:
+		return p.Enum
+	}
+}
+
 // UnknownProperty is the problem of a key that is no property of the type.
 func (t *Type) UnknownProperty(key string, pos model.Position) model.Problem {
 	keys := make([]string, len(t.properties))
