@@ -45,7 +45,7 @@ func (r *runner) adopt(ctx context.Context, woken time.Time) {
 			u.retryAt = time.Time{} // this is the try
 		}
 	}
-	r.admit(ctx, entries, sync.Complete)
+	r.admit(ctx, entries, sync)
 	chosen := r.choose(ctx)
 	taken := claims{}
 	r.order = r.order[:0]
@@ -93,7 +93,7 @@ func (r *runner) noteSync(ctx context.Context, s Sync) {
 }
 
 // admit takes over what the bucket holds, and what it does not hold any more.
-func (r *runner) admit(ctx context.Context, entries []Entry, complete bool) {
+func (r *runner) admit(ctx context.Context, entries []Entry, sync Sync) {
 	families := families(r.Config())
 	present, gone := map[string]bool{}, false
 	for _, e := range entries {
@@ -103,6 +103,9 @@ func (r *runner) admit(ctx context.Context, entries []Entry, complete bool) {
 		}
 		present[e.Key] = true
 		u := r.unit(e.Key)
+		if good := u.record.Good; good != nil && e.Revision < good.Revision && !sync.knows(family) {
+			continue // it is what was remembered, and a later one ran since
+		}
 		if u.newest == nil || u.newest.Revision != e.Revision {
 			u.retryAt, u.told, u.late, u.stale = time.Time{}, "", "", ""
 			u.wait.reset()
@@ -111,7 +114,7 @@ func (r *runner) admit(ctx context.Context, entries []Entry, complete bool) {
 	}
 	for key, u := range r.units {
 		family, _ := splitKey(key)
-		if !present[key] && (complete || !slices.Contains(families, family)) {
+		if !present[key] && (sync.knows(family) || !slices.Contains(families, family)) {
 			r.unassign(ctx, u)
 			gone = true
 		}

@@ -48,7 +48,9 @@ func (s *Store) PutCommand(ctx context.Context, family, id string, request []byt
 	if err := s.checkSize("command", request); err != nil {
 		return err
 	}
-	if _, err := s.js.Publish(ctx, s.names.Command(family), request, jetstream.WithMsgTTL(wholeSeconds(ttl)), jetstream.WithMsgID(id)); err != nil {
+	ctx, done := s.permitted(ctx, to(s.names.Command(family)))
+	_, err := s.js.Publish(ctx, s.names.Command(family), request, jetstream.WithMsgTTL(wholeSeconds(ttl)), jetstream.WithMsgID(id))
+	if err = done(err); err != nil {
 		return fmt.Errorf("put command for %s: %w", family, err)
 	}
 

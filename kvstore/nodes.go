@@ -74,7 +74,10 @@ func (s *Store) putNode(ctx context.Context, node, key string, doc any, ttl time
 	if ttl > 0 {
 		opts = append(opts, jetstream.WithMsgTTL(wholeSeconds(ttl)))
 	}
-	if _, err := s.js.Publish(ctx, kvSubject(s.names.Nodes(), node+"."+key), data, opts...); err != nil {
+	subject := kvSubject(s.names.Nodes(), node+"."+key)
+	ctx, done := s.permitted(ctx, to(subject))
+	_, err = s.js.Publish(ctx, subject, data, opts...)
+	if err = done(err); err != nil {
 		return fmt.Errorf("put %s of node %s: %w", key, node, err)
 	}
 

@@ -30,6 +30,12 @@ type Outgoing struct {
 func (s *Store) PublishReports(ctx context.Context, reports []Outgoing) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
+	subjects := make([]string, len(reports))
+	for i, r := range reports {
+		subjects[i] = r.Subject
+	}
+	ctx, done := s.permitted(ctx, to(subjects...))
+	defer func() { _ = done(nil) }()
 	futures := make([]jetstream.PubAckFuture, 0, len(reports))
 	var failed error
 	for _, r := range reports {
@@ -46,7 +52,7 @@ func (s *Store) PublishReports(ctx context.Context, reports []Outgoing) (int, er
 	}
 	for i, future := range futures {
 		if err := acknowledged(ctx, future); err != nil {
-			return i, fmt.Errorf("publish report %s: %w", reports[i].ID, refusal(err))
+			return i, fmt.Errorf("publish report %s: %w", reports[i].ID, refusal(done(err)))
 		}
 	}
 

@@ -52,6 +52,9 @@ type Memory struct {
 type Sync struct {
 	// At is when it last knew everything; zero before the first time.
 	At time.Time
+	// Known are the families of which it has known everything since it began, those
+	// that win first; each is read on its own.
+	Known []string
 	// Err is why it does not know now, nil when it does.
 	Err error
 	// Stream is when the bucket was made, which tells it from one made anew.
