@@ -24,6 +24,7 @@ func TestWhatIsMadeOnTheWay(t *testing.T) {
 		"that needs it":     {lines: []string{user, maker + " require=thing#file"}, want: []string{"thing#file failed", "rel#deep unmet"}},
 		"that fails":        {lines: []string{user, maker + " fail_at=apply"}, actions: []string{"tried deep"}, want: []string{"thing#file failed", "rel#deep failed"}},
 		"that needs more":   {lines: []string{user, maker + " missing=top", "rel top2 value=1 along=value:top makes=top"}, actions: []string{"set top2", "set deep", "set file"}, want: []string{"thing#file changed", "rel#deep changed", "rel#top2 changed"}},
+		"two of them":       {lines: []string{"thing file value=1 missing=top|dir", maker, "rel top2 value=1 along=value:top makes=top"}, actions: []string{"set top2", "set deep", "set file"}, want: []string{"thing#file changed", "rel#deep changed", "rel#top2 changed"}},
 		"that needs user":   {lines: []string{"rel a value=1 missing=b along=value:a makes=x", "rel c value=1 missing=a along=value:b makes=b"}, want: []string{"rel#a failed", "rel#c failed"}},
 		"brought by better": {lines: []string{user, maker, "rel dir value=1"}, actions: []string{"set deep", "set file", "set dir"}, want: []string{"thing#file changed", "rel#deep changed", "rel#dir changed"}},
 	} {

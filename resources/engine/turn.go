@@ -20,7 +20,7 @@ func (r *run) turn(ctx context.Context, n *node) {
 		return
 	}
 	plan, refresh, err := r.due(ctx, n)
-	if maker := r.maker(err); maker != nil {
+	for maker := r.maker(err); maker != nil; maker = r.maker(err) {
 		r.turn(ctx, maker)
 		plan, refresh, err = r.due(ctx, n)
 	}

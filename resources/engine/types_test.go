@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/musterfleet/muster/model"
@@ -59,7 +60,7 @@ type spec struct {
 	Along    []string `json:"along,omitempty"`
 	Makes    string   `json:"makes,omitempty"` // machine.values[Makes] is set with the own value
 	Needs    []string `json:"needs,omitempty"`
-	Missing  string   `json:"missing,omitempty"` // the look needs machine.values[Missing]
+	Missing  string   `json:"missing,omitempty"` // the look needs machine.values of all of them: a|b
 	Or       string   `json:"or,omitempty"`      // another need that would do
 	Guard    string   `json:"guard,omitempty"`
 }
@@ -127,8 +128,10 @@ func (t thing) Status(_ context.Context, _ resource.Env, _ provider, s *spec) (*
 	if s.FailAt == "panic" {
 		panic("boom " + s.Name)
 	}
-	if s.Missing != "" && s.FailAt != "plan-missing" && t.m.get(s.Missing) == "" {
-		return nil, resource.Missing{Need: "value:" + s.Missing, Or: []string{"value:" + s.Or}, Err: errors.New(s.Missing + " is missing")}
+	for _, missing := range strings.FieldsFunc(s.Missing, func(c rune) bool { return c == '|' }) {
+		if s.FailAt != "plan-missing" && t.m.get(missing) == "" {
+			return nil, resource.Missing{Need: "value:" + missing, Or: []string{"value:" + s.Or}, Err: errors.New(missing + " is missing")}
+		}
 	}
 	if err := t.failing(s, "status"); err != nil {
 		return nil, err

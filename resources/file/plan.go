@@ -64,7 +64,7 @@ func planAbsent(spec *Spec, state *State) (plan resource.Plan, err error) {
 	}
 	plan.Add(removal)
 
-	return plan, nil
+	return plan, state.want.obstacle
 }
 
 func planDirectory(spec *Spec, state *State) (plan resource.Plan, err error) {
@@ -120,7 +120,7 @@ func planPresent(spec *Spec, state *State) (plan resource.Plan, err error) {
 		change := creation(spec, state, "Would have replaced the symbolic link with the file")
 		change.From = "link"
 		plan.Add(change)
-		return plan, nil
+		return plan, state.want.obstacle
 	}
 	if !spec.managesContent() {
 		plan.Changes = attributeChanges(actionSetAttributes, spec, state, state.Entry, allBits)
@@ -133,7 +133,7 @@ func planPresent(spec *Spec, state *State) (plan resource.Plan, err error) {
 	plan.Changes = append(plan.Changes, attributeChanges(actionStore, spec, state, state.Entry, allBits)...)
 	say(plan, "Would have updated the file")
 
-	return plan, nil
+	return plan, state.want.obstacle
 }
 
 // allBits are the permissions with setuid, setgid and sticky: on a file they

@@ -145,8 +145,8 @@ func TestOnlyRecursiveRemovalIsNotAtomic(t *testing.T) {
 func TestDiffShowsControlCharacters(t *testing.T) {
 	dir := t.TempDir()
 	withFile("x", "one\ntwo\n", 0o644)(t, dir)
-	diff := planOf(t, dir, specOf(t, owned(t, "x", typetest.Properties{"content": "one\r\n\x1b[2Jtwo\u202e\n\ttab\n"})(dir))).Changes[0].Diff
-	if !strings.Contains(diff, "+one\\r\n+\\x1b[2Jtwo\\u202e\n+\ttab\n") {
+	diff := planOf(t, dir, specOf(t, owned(t, "x", typetest.Properties{"content": "one\r\n\x1b[2Jtwo\u202e\u200b\u00a0\ufeff\u00e9\U000e0001\n\ttab\n"})(dir))).Changes[0].Diff
+	if !strings.Contains(diff, "+one\\r\n+\\x1b[2Jtwo\\u202e\\u200b\\u00a0\\ufeff\u00e9\\U000e0001\n+\ttab\n") {
 		t.Errorf("%q", diff)
 	}
 }

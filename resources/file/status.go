@@ -67,8 +67,11 @@ func missingAccount(name string, err error) error {
 	return err
 }
 
-// lookInside finds out whether a directory that is to be removed is empty.
+// lookInside finds out whether what is to be removed can be, and a directory is empty.
 func lookInside(env resource.Env, spec *Spec, state *State) error {
+	if state.Entry.Kind != host.Absent {
+		state.want.obstacle = mayWrite(env, filepath.Dir(spec.Name))
+	}
 	if state.Entry.Kind != host.Directory || spec.Force {
 		return nil
 	}
@@ -87,7 +90,7 @@ func obstacle(env resource.Env, spec *Spec) error {
 		case err != nil:
 			return err
 		case entry.Kind == host.Directory:
-			return nil
+			return mayWrite(env, parent)
 		case entry.Kind != host.Absent:
 			return fmt.Errorf("%s %w", parent, host.ErrNoParent)
 		case spec.Ensure != EnsureDirectory:
@@ -96,6 +99,16 @@ func obstacle(env resource.Env, spec *Spec) error {
 			return nil
 		}
 	}
+}
+
+// mayWrite says why nothing can be changed in a directory, which is put right
+// by what manages that.
+func mayWrite(env resource.Env, dir string) error {
+	if err := env.Host.MayWrite(dir); err != nil {
+		return resource.Missing{Need: pathNeed(dir), Err: err}
+	}
+
+	return nil
 }
 
 // lookAtContent fills in what the content must be, and the texts of a diff when
@@ -118,6 +131,9 @@ func lookAtContent(ctx context.Context, env resource.Env, spec *Spec, state *Sta
 	found := ""
 	if state.Metadata != nil {
 		found = state.Metadata.Checksum
+	}
+	if found != want.digest && state.Entry.Kind != host.Absent {
+		want.obstacle = mayWrite(env, filepath.Dir(spec.Name))
 	}
 	// What is sensitive is not even read for a diff.
 	if found == want.digest || spec.Sensitive {

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/musterfleet/muster/model"
 )
@@ -26,8 +28,11 @@ func (s *Spec) Validate() model.Problems {
 			out.Property(property, dropContent, "a directory has no `%s`", property)
 		}
 	}
-	if strings.ContainsRune(s.Source, 0) {
+	switch {
+	case strings.ContainsRune(s.Source, 0):
 		out.Property("source", "", "source must not contain a NUL byte")
+	case !utf8.ValidString(s.Source):
+		out.Property("source", "", "source must be UTF-8: %q", s.Source)
 	}
 	validateForce(&out, s)
 	validateAccount(&out, s, "owner", s.Owner)
@@ -72,8 +77,11 @@ func validatePath(out *model.Problems, path string) {
 	if clean := filepath.Clean(path); clean != path {
 		out.Property("name", "write it as "+clean, "file path must be clean, without . or .. or a / too many: %q", path)
 	}
-	if strings.ContainsRune(path, 0) {
+	switch {
+	case strings.ContainsRune(path, 0):
 		out.Property("name", "", "file path must not contain a NUL byte")
+	case strings.ContainsFunc(path, unicode.IsControl):
+		out.Property("name", "", "file path must not contain control characters: %q", path)
 	}
 }
 
