@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/musterfleet/muster/model"
@@ -50,9 +51,15 @@ func (r *runner) adopt(ctx context.Context, woken time.Time) {
 	taken := claims{}
 	r.order = r.order[:0]
 	inForce := map[*unit]bool{}
-	for _, c := range chosen {
+	for len(chosen) > 0 {
+		c := chosen[0]
+		chosen = chosen[1:]
 		l := r.withoutConflict(ctx, taken, c)
 		if l == nil {
+			if next, ok := r.pick(ctx, c.rest); ok && c.unit.record.Good == nil {
+				chosen = append(chosen, next)
+				slices.SortFunc(chosen, choice.compare)
+			}
 			continue
 		}
 		taken.add(l)
@@ -70,9 +77,12 @@ func (r *runner) adopt(ctx context.Context, woken time.Time) {
 			r.log.InfoContext(ctx, "manifest is not in force any more", "manifest", u.key)
 			u.current = nil
 		}
-		r.showLate(u)
 		u.forget(u.candidates())
 	}
+	for _, u := range r.units {
+		r.showLate(u)
+	}
+	r.tellRefused(ctx)
 	r.dropBundles(ctx)
 }
 
@@ -143,6 +153,13 @@ type choice struct {
 	unit    *unit
 	family  int
 	version *loaded
+	// rest are the units of the name that come behind it.
+	rest []*unit
+}
+
+// compare orders choices as they run.
+func (c choice) compare(other choice) int {
+	return cmp.Or(cmp.Compare(c.family, other.family), cmp.Compare(c.version.Priority, other.version.Priority), cmp.Compare(c.unit.name, other.unit.name))
 }
 
 // choose gives, for each name, the version of the family that wins, in the
@@ -152,33 +169,39 @@ func (r *runner) choose(ctx context.Context) []choice {
 	for _, u := range r.units {
 		byName[u.name] = append(byName[u.name], u)
 	}
-	rank := map[string]int{}
-	for i, f := range families(r.Config()) {
-		rank[f] = i
-	}
-	rankOf := func(u *unit) int {
-		family, _ := splitKey(u.key)
-		return rank[family]
-	}
 	var out []choice
 	for _, same := range byName {
-		slices.SortFunc(same, func(a, b *unit) int { return cmp.Compare(rankOf(a), rankOf(b)) })
-		for _, u := range same {
-			l, assigned := r.stand(ctx, u)
-			if !assigned {
-				continue
-			}
-			if l != nil {
-				out = append(out, choice{u, rankOf(u), l})
-			}
-			break
+		slices.SortFunc(same, func(a, b *unit) int { return cmp.Compare(r.rank(a), r.rank(b)) })
+		if c, ok := r.pick(ctx, same); ok {
+			out = append(out, c)
 		}
 	}
-	slices.SortFunc(out, func(a, b choice) int {
-		return cmp.Or(cmp.Compare(a.family, b.family), cmp.Compare(a.version.Priority, b.version.Priority), cmp.Compare(a.unit.name, b.unit.name))
-	})
+	slices.SortFunc(out, choice.compare)
 
 	return out
+}
+
+// rank is the place of a unit's family: the lowest wins.
+func (r *runner) rank(u *unit) int {
+	family, _ := splitKey(u.key)
+
+	return slices.Index(families(r.Config()), family)
+}
+
+// pick gives the first of the units of a name that has a version to run. One
+// that never had a good one takes nothing out of force.
+func (r *runner) pick(ctx context.Context, same []*unit) (choice, bool) {
+	for i, u := range same {
+		l, assigned := r.stand(ctx, u)
+		switch {
+		case assigned && l != nil:
+			return choice{u, r.rank(u), l, same[i+1:]}, true
+		case assigned && u.record.Good != nil:
+			return choice{}, false
+		}
+	}
+
+	return choice{}, false
 }
 
 // stand finds the version of a unit that holds: the newest, or the last good
@@ -302,6 +325,9 @@ func (r *runner) showLate(u *unit) {
 		}
 		if u.newest != nil && (u.current == nil || u.current.entry.Revision != u.newest.Revision) {
 			s.Seen, s.Late = u.newest.Revision, u.late
+			if strings.HasPrefix(u.late, refusedPrefix) {
+				s.Late += "; " + r.stays(u)
+			}
 		}
 	})
 }

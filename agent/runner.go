@@ -19,6 +19,8 @@ type runner struct {
 	pace float64
 	// problem is what was last said about the bucket.
 	problem string
+	// refused is what was refused and not told yet.
+	refused []turnedDown
 }
 
 // work works until ctx ends. hard outlives it, for what is in hand.
