@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 
 	"github.com/choria-io/fisk"
 
@@ -31,8 +32,10 @@ type app struct {
 	// interrupted is closed when somebody wants muster to end.
 	interrupted   chan struct{}
 	interruptOnce sync.Once
-	ran           bool
-	err           error
+	// changing says that an interrupt must let a change come to its end.
+	changing atomic.Bool
+	ran      bool
+	err      error
 
 	logLevel, logFormat string
 	stateDir, configDir string

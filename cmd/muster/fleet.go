@@ -59,27 +59,6 @@ func connectHint(err error) error {
 	return err
 }
 
-// untilInterrupt gives a context that ends at the first interrupt: the
-// operator's commands leave nothing half done.
-func (a *app) untilInterrupt(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	ended := make(chan struct{})
-	go func() {
-		select {
-		case <-a.interrupted:
-			cancel(errInterrupted)
-		case <-ended:
-		}
-	}()
-
-	return ctx, func() {
-		close(ended)
-		cancel(nil)
-	}
-}
-
-var errInterrupted = errors.New("interrupted")
-
 // targets are the flags that say whom a command is for.
 type targets struct {
 	nodes, groups []string

@@ -72,8 +72,6 @@ func (a *app) fleetEnsureRequest(ctx context.Context, c *fleetEnsureCommand) err
 }
 
 func (a *app) fleetEnsure(ctx context.Context, c *fleetEnsureCommand, request model.EnsureRequest, properties resource.Value) error {
-	ctx, cancel := a.untilInterrupt(ctx)
-	defer cancel()
 	list, err := c.list()
 	if err != nil {
 		return err

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -48,8 +47,6 @@ func (c *fleetInitCommand) options() kvstore.Options {
 }
 
 func (a *app) fleetInit(ctx context.Context, c *fleetInitCommand) error {
-	ctx, cancel := a.untilInterrupt(ctx)
-	defer cancel()
 	if c.replicas < 0 || c.replicas > 5 {
 		return usagef("--replicas %d: a stream has 1 to 5", c.replicas)
 	}
@@ -134,7 +131,7 @@ func (a *app) confirm(c *fleetInitCommand, planned []kvstore.Difference) error {
 
 // asksPeople says that somebody can answer a question.
 func (a *app) asksPeople() bool {
-	f, ok := a.stdin.(*os.File)
+	in, ok := a.stdin.(*input)
 
-	return ok && term.IsTerminal(int(f.Fd()))
+	return ok && term.IsTerminal(int(in.file.Fd()))
 }

@@ -29,8 +29,6 @@ func (a *app) addFleetLs(ctx context.Context, parent *fisk.CmdClause) {
 }
 
 func (a *app) fleetLs(ctx context.Context, c *fleetLsCommand) error {
-	ctx, cancel := a.untilInterrupt(ctx)
-	defer cancel()
 	var families []string
 	if len(c.nodes)+len(c.groups) > 0 || c.all {
 		list, err := c.list()

@@ -39,8 +39,6 @@ func (a *app) addFleetNodes(ctx context.Context, parent *fisk.CmdClause) {
 }
 
 func (a *app) fleetNodes(ctx context.Context, c *fleetNodesCommand) error {
-	ctx, cancel := a.untilInterrupt(ctx)
-	defer cancel()
 	store, err := a.fleet(ctx)
 	if err != nil {
 		return err

@@ -45,8 +45,6 @@ func (a *app) addFleetPush(ctx context.Context, parent *fisk.CmdClause) {
 }
 
 func (a *app) fleetPush(ctx context.Context, c *fleetPushCommand) error {
-	ctx, cancel := a.untilInterrupt(ctx)
-	defer cancel()
 	push, err := a.preparePush(ctx, c)
 	if err != nil {
 		return err

@@ -62,8 +62,6 @@ func (c *fleetReportsCommand) filter(now time.Time) (kvstore.ReportFilter, error
 }
 
 func (a *app) fleetReports(ctx context.Context, c *fleetReportsCommand) error {
-	ctx, cancel := a.untilInterrupt(ctx)
-	defer cancel()
 	filter, err := c.filter(time.Now())
 	if err != nil {
 		return err

@@ -60,8 +60,6 @@ func (c *fleetRmCommand) keys() ([]string, error) {
 }
 
 func (a *app) fleetRm(ctx context.Context, c *fleetRmCommand) error {
-	ctx, cancel := a.untilInterrupt(ctx)
-	defer cancel()
 	keys, err := c.keys()
 	if err != nil {
 		return err

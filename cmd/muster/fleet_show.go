@@ -44,8 +44,6 @@ func (a *app) addFleetShow(ctx context.Context, parent *fisk.CmdClause) {
 }
 
 func (a *app) fleetShow(ctx context.Context, c *fleetShowCommand) error {
-	ctx, cancel := a.untilInterrupt(ctx)
-	defer cancel()
 	if c.since != 0 && !c.diff {
 		return usagef("--from belongs to --diff")
 	}

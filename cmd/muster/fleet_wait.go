@@ -35,8 +35,6 @@ func (a *app) addFleetWait(ctx context.Context, parent *fisk.CmdClause) {
 }
 
 func (a *app) fleetWait(ctx context.Context, c *fleetWaitCommand) error {
-	ctx, cancel := a.untilInterrupt(ctx)
-	defer cancel()
 	if err := checkNameOrKey(c.name); err != nil {
 		return err
 	}
