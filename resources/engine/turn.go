@@ -89,7 +89,7 @@ func (r *run) unmet(n *node) []model.Ref {
 		}
 	}
 	for _, ref := range n.earlierRequires {
-		if r.opts.Earlier.failed(ref) {
+		if r.opts.Earlier.failed(ref, r.isNoop(n)) {
 			out = append(out, ref)
 		}
 	}
