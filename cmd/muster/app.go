@@ -58,9 +58,9 @@ func (a *app) commands(ctx context.Context) *fisk.Application {
 	// A value such as @reboot is that value, not the name of a file of arguments.
 	fisk.EnableFileExpansion = false
 	cli.Version(version())
-	cli.Writer(a.stdout)
-	cli.UsageWriter(a.stdout)
-	cli.ErrorWriter(a.stderr)
+	cli.Writer(unfailing{a.stdout})
+	cli.UsageWriter(unfailing{a.stdout})
+	cli.ErrorWriter(unfailing{a.stderr})
 	cli.HelpFlag.Short('h')
 	a.addGlobals(cli)
 	a.addApply(ctx, cli)
