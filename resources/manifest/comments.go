@@ -92,6 +92,10 @@ func misplaced(lines [][]byte, v resource.Value, out *model.Problems) {
 
 // begins says that a key is the first on its line, or in an item of a list.
 func begins(lines [][]byte, key model.Position) bool {
+	// A lone \r is a line break to YAML only.
+	if key.Line > len(lines) {
+		return false
+	}
 	before := lines[key.Line-1]
 
 	return len(bytes.Trim(before[:min(key.Column-1, len(before))], " -")) == 0
