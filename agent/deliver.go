@@ -74,16 +74,11 @@ func (a *Agent) deliverOnce(ctx context.Context) (more bool, err error) {
 // giveUp takes a report out that would hold up all others for ever, and says so.
 func (a *Agent) giveUp(ctx context.Context, r outbox.Report, cause error) error {
 	a.log.ErrorContext(ctx, "a report is given up", "seq", r.Seq, "kind", r.Kind, "outcome", r.Outcome, "run_id", r.RunID, "error", cause)
-	if r.Kind != outbox.KindNode || r.Outcome != string(model.NodeDropped) {
-		if _, err := a.outbox.Append(a.droppedReport(r.Seq, r.Seq, 1)); err != nil {
-			return err
-		}
-		if err := a.outbox.Sync(); err != nil {
-			return err
-		}
+	if r.Kind == outbox.KindNode && r.Outcome == string(model.NodeDropped) {
+		return a.outbox.Ack(r.Seq)
 	}
 
-	return a.outbox.Ack(r.Seq)
+	return a.outbox.Drop(r.Seq)
 }
 
 // farewell hands over what is left, and the last state, as far as that is
