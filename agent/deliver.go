@@ -20,7 +20,7 @@ const (
 // begins and when it is over.
 func (a *Agent) deliver(ctx context.Context) error {
 	var wait backoff
-	stuck := false
+	stuck, handed := false, false
 	for ctx.Err() == nil {
 		more, err := a.deliverOnce(ctx)
 		if err == nil || more {
@@ -42,7 +42,13 @@ func (a *Agent) deliver(ctx context.Context) error {
 			stuck = false
 		}
 		if more {
+			handed = true
 			continue
+		}
+		if handed {
+			// Whoever looks at the node must not take what is handed over for waiting.
+			a.said.signal()
+			handed = false
 		}
 		select {
 		case <-ctx.Done():
