@@ -88,7 +88,15 @@ func (r *runner) adopt(ctx context.Context, woken time.Time) {
 
 // noteSync reports, once, that what the bucket says cannot be trusted.
 func (r *runner) noteSync(ctx context.Context, s Sync) {
-	r.setMessage(cmp.Or(s.Problem, s.Away))
+	r.setMessage(cmp.Or(s.Problem, s.Away, invalidKeys(s.Invalid)))
+	for _, key := range s.Invalid {
+		if !slices.Contains(r.invalid, key) {
+			r.log.ErrorContext(ctx, "an assignment is refused: "+invalidKeys([]string{key}))
+			r.reportNode(model.NodeRefused, invalidKeys([]string{key}))
+			r.sync()
+		}
+	}
+	r.invalid = s.Invalid
 	if s.Problem == r.problem {
 		return
 	}
@@ -100,6 +108,15 @@ func (r *runner) noteSync(ctx context.Context, s Sync) {
 	r.log.ErrorContext(ctx, "the bucket of assignments cannot be trusted, what was assigned stays in force", "problem", s.Problem)
 	r.reportNode(model.NodeRefused, "the last good manifests stay in force: "+s.Problem)
 	r.sync()
+}
+
+// invalidKeys says what is wrong with keys, nothing where there are none.
+func invalidKeys(keys []string) string {
+	if len(keys) == 0 {
+		return ""
+	}
+
+	return cut("not a key of an assignment: " + strings.Join(keys, ", ") + " (write node.<node>.<name> or group.<group>.<name>; muster fleet rm removes it)")
 }
 
 // admit takes over what the bucket holds, and what it does not hold any more.

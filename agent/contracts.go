@@ -37,6 +37,8 @@ type Sync struct {
 	// Problem says why they cannot be trusted although the bucket was read: it was
 	// made anew, or lost its content. It is reported once.
 	Problem string
+	// Invalid are keys of the node's families that are none of an assignment.
+	Invalid []string
 	// Away says why the bucket cannot be read now, or a part of it. That may pass,
 	// and is told by the node's state only.
 	Away string

@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -55,6 +56,21 @@ func TestFamilyThatIsNotReadHoldsUpNoOther(t *testing.T) {
 		state := n.agent.State()
 		if _, there := state.Manifests["group.web.a"]; there || state.Manifests["group.prod.b"].Revision == 0 || state.Message != "group.prod: not permitted" {
 			t.Errorf("the state is %+v", state)
+		}
+	})
+}
+
+func TestKeyOfAWrongFormIsRefused(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.start()
+		n.take()
+		for range 2 {
+			n.bucket.change(func() { n.bucket.sync.Invalid = []string{"node.web01_example_net.a.b"} })
+			n.settle()
+		}
+		n.tells("node refused")
+		if message := n.agent.State().Message; !strings.Contains(message, "node.web01_example_net.a.b") {
+			t.Errorf("the message is %q", message)
 		}
 	})
 }

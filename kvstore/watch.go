@@ -63,6 +63,9 @@ type Sync struct {
 	// have them: it was made anew, put back to an older state, or emptied. Putting
 	// or deleting such a key settles it.
 	Kept []string
+	// Invalid are the keys of its families that are none of an assignment, in order,
+	// as far as they were seen: what is put there is for nobody.
+	Invalid []string
 	// Listed is when keys were last listed, ListErr why the last time failed.
 	Listed  time.Time
 	ListErr error

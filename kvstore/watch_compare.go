@@ -150,8 +150,10 @@ func (l *loop) candidates(ctx context.Context, family string, newest message) (m
 		names[name] = 0
 	}
 	key := strings.TrimPrefix(newest.subject, kvSubject(l.bucket, ""))
-	if f, name, ok := SplitKey(key); ok && f == family && CheckName(name) == nil {
+	if f, name, ok := assignmentKey(key); ok && f == family {
 		names[name] = newest.sequence
+	} else if newest.sequence > 0 {
+		l.noteInvalid(key, !newest.deleted())
 	}
 
 	return names, nil

@@ -48,8 +48,10 @@ func (l *loop) listFamily(ctx context.Context, family string) error {
 		HeadersOnly:   true,
 	}
 	err := l.store.drain(ctx, kvStream(l.bucket), cfg, func(m message) {
-		f, name, ok := SplitKey(strings.TrimPrefix(m.subject, kvSubject(l.bucket, "")))
-		if !ok || f != family || CheckName(name) != nil {
+		key := strings.TrimPrefix(m.subject, kvSubject(l.bucket, ""))
+		f, name, ok := assignmentKey(key)
+		if !ok || f != family {
+			l.noteInvalid(key, !m.deleted())
 			return
 		}
 		h, in := known[Key(family, name)]

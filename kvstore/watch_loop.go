@@ -127,12 +127,16 @@ func (l *loop) step(ctx context.Context) error {
 func (l *loop) readDue(ctx context.Context, now time.Time) {
 	failed := map[string]error{}
 	for key, sequence := range l.pending.take(now) {
-		family, name, ok := SplitKey(key)
-		if !ok || CheckName(name) != nil {
-			continue
+		family, name, ok := assignmentKey(key)
+		if !ok {
+			family = l.familyOf(key)
 		}
-		if failed[family] == nil {
+		switch {
+		case failed[family] != nil:
+		case ok:
 			failed[family] = l.read(ctx, family, name, sequence)
+		default:
+			failed[family] = l.readInvalid(ctx, key)
 		}
 		if failed[family] != nil {
 			l.pending.add(key, sequence, now.Add(l.o.Retry))
@@ -246,5 +250,5 @@ func (l *loop) wrong() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
-	return fmt.Sprint(l.sync.Err, l.sync.Kept)
+	return fmt.Sprint(l.sync.Err, l.sync.Kept, l.sync.Invalid)
 }

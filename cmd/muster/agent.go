@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -214,6 +215,9 @@ func (a *app) newNode(ctx context.Context, config agent.Config) (*node, error) {
 	n.agent, err = agent.New(ctx, a.agentOptions(config, store))
 	if err != nil {
 		n.nc.Close()
+		if errors.Is(err, fs.ErrPermission) {
+			err = fmt.Errorf("%w (run it as root, or give it a directory of its own with --state-dir)", err)
+		}
 		return nil, err
 	}
 	n.service = &nodeService{agent: n.agent, store: store, connected: connected, regrouped: make(chan struct{}, 1), log: a.log}

@@ -91,7 +91,7 @@ func (s *assignments) Entries() ([]agent.Entry, agent.Sync) {
 		out = append(out, agent.Entry{Key: e.Key, Revision: e.Revision, Value: e.Value})
 	}
 	slices.SortFunc(out, func(a, b agent.Entry) int { return cmp.Compare(a.Key, b.Key) })
-	state := agent.Sync{Complete: !sync.At.IsZero(), Known: sync.Known}
+	state := agent.Sync{Complete: !sync.At.IsZero(), Known: sync.Known, Invalid: sync.Invalid}
 	if sync.Err != nil {
 		state.Away = sync.Err.Error()
 	}

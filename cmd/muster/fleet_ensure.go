@@ -53,7 +53,7 @@ func (a *app) addFleetEnsure(ctx context.Context, parent *fisk.CmdClause) {
 	}
 	document := cmd.Command("request", "Send an ensure request that is a document, JSON or YAML")
 	document.Arg("file", "A file, or - for standard input").Required().StringVar(&c.request)
-	document.Action(a.action(func() error { return a.fleetEnsureRequest(ctx, c) }))
+	document.Action(a.operation(func() error { return a.fleetEnsureRequest(ctx, c) }))
 }
 
 // fleetEnsureRequest sends a request that is a document.

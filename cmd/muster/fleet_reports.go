@@ -34,7 +34,7 @@ func (a *app) addFleetReports(ctx context.Context, parent *fisk.CmdClause) {
 	cmd.Flag("outcome", "Only this outcome: stable, changed, failed …").PlaceHolder("OUTCOME").StringVar(&c.outcome)
 	cmd.Flag("json", "Print one JSON document a line").UnNegatableBoolVar(&c.json)
 	cmd.Flag("yaml", "Print YAML documents").UnNegatableBoolVar(&c.yaml)
-	cmd.Action(a.action(func() error { return a.fleetReports(ctx, c) }))
+	cmd.Action(a.operation(func() error { return a.fleetReports(ctx, c) }))
 }
 
 // followedSince is how far back a live view begins.
