@@ -78,3 +78,22 @@ func TestNothingWasEverValid(t *testing.T) {
 		}
 	})
 }
+
+// TestLogSaysItOnce: what may pass is a warning when it is new, what warns of a
+// manifest once for a revision.
+func TestLogSaysItOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.start()
+		n.bucket.put("group.all.a", "protocol: io.muster.v1.assignment\nbundle: sha256-"+strings.Repeat("0", 64)+"\n")
+		// With ensure: absent the content is of no use; the fact makes it be resolved at each run.
+		n.bucket.put("group.all.b", "muster:\n  resources:\n    - file:\n        - "+n.path("gone")+": {ensure: absent, content: \"{{ lookup('facts.role') }}\"}\n")
+		n.after(2 * time.Hour)
+		log := n.log.String()
+		if got := strings.Count(log, `level=WARN msg="manifest cannot be made ready`); got != 1 {
+			t.Errorf("%d warnings of what may pass", got)
+		}
+		if got := strings.Count(log, "warning="); got != 1 {
+			t.Errorf("%d warnings of the manifest", got)
+		}
+	})
+}

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -21,7 +22,7 @@ func (r *runner) turnDown(ctx context.Context, u *unit, e Entry, err error) stri
 	}
 	if problems, never := neverValid(err); never {
 		r.refuse(ctx, u, e, problems)
-		return refusedPrefix + problems.Error()
+		return refusedPrefix + onOneLine(problems)
 	}
 	r.postpone(ctx, u, e, err)
 
@@ -59,7 +60,10 @@ type turnedDown struct {
 func (r *runner) tellRefused(ctx context.Context) {
 	for _, t := range r.refused {
 		stays := r.stays(t.unit)
-		r.log.ErrorContext(ctx, "manifest refused, "+stays, "manifest", t.unit.key, "revision", t.said.Revision, "problems", t.said.Problems)
+		r.log.ErrorContext(ctx, "manifest refused, "+stays, "manifest", t.unit.key, "revision", t.said.Revision, "problems", len(t.run.Errors))
+		for _, problem := range t.run.Errors {
+			r.log.ErrorContext(ctx, problem)
+		}
 		r.reportRun(t.run)
 		r.reportNode(model.NodeRefused, cut(t.unit.key+": "+t.said.Problems)+"; "+stays)
 		r.keep(ctx, t.unit)
@@ -98,7 +102,11 @@ func (r *runner) postpone(ctx context.Context, u *unit, e Entry, err error) {
 	if u.retryAt.IsZero() || !now.Before(u.retryAt) {
 		u.retryAt = now.Add(min(u.wait.next(), spread(r.intervalOf(u), jitter)))
 	}
-	r.log.WarnContext(ctx, "manifest cannot be made ready, it is tried again", "manifest", u.key, "revision", e.Revision, "error", err, "retry", u.retryAt)
+	level := slog.LevelWarn
+	if u.told == err.Error() {
+		level = slog.LevelDebug
+	}
+	r.log.Log(ctx, level, "manifest cannot be made ready, it is tried again", "manifest", u.key, "revision", e.Revision, "error", err, "in", time.Until(u.retryAt).Round(time.Second))
 	if u.told == err.Error() {
 		return
 	}
