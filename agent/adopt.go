@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/musterfleet/muster/model"
@@ -45,14 +46,20 @@ func (r *runner) adopt(ctx context.Context, woken time.Time) {
 			u.retryAt = time.Time{} // this is the try
 		}
 	}
-	r.admit(ctx, entries, sync.Complete)
+	r.admit(ctx, entries, sync)
 	chosen := r.choose(ctx)
 	taken := claims{}
 	r.order = r.order[:0]
 	inForce := map[*unit]bool{}
-	for _, c := range chosen {
+	for len(chosen) > 0 {
+		c := chosen[0]
+		chosen = chosen[1:]
 		l := r.withoutConflict(ctx, taken, c)
 		if l == nil {
+			if next, ok := r.pick(ctx, c.rest); ok && c.unit.record.Good == nil {
+				chosen = append(chosen, next)
+				slices.SortFunc(chosen, choice.compare)
+			}
 			continue
 		}
 		taken.add(l)
@@ -70,15 +77,26 @@ func (r *runner) adopt(ctx context.Context, woken time.Time) {
 			r.log.InfoContext(ctx, "manifest is not in force any more", "manifest", u.key)
 			u.current = nil
 		}
-		r.showLate(u)
 		u.forget(u.candidates())
 	}
+	for _, u := range r.units {
+		r.showLate(u)
+	}
+	r.tellRefused(ctx)
 	r.dropBundles(ctx)
 }
 
 // noteSync reports, once, that what the bucket says cannot be trusted.
 func (r *runner) noteSync(ctx context.Context, s Sync) {
-	r.setMessage(cmp.Or(s.Problem, s.Away))
+	r.setMessage(cmp.Or(s.Problem, s.Away, invalidKeys(s.Invalid)))
+	for _, key := range s.Invalid {
+		if !slices.Contains(r.invalid, key) {
+			r.log.ErrorContext(ctx, "an assignment is refused: "+invalidKeys([]string{key}))
+			r.reportNode(model.NodeRefused, invalidKeys([]string{key}))
+			r.sync()
+		}
+	}
+	r.invalid = s.Invalid
 	if s.Problem == r.problem {
 		return
 	}
@@ -92,8 +110,17 @@ func (r *runner) noteSync(ctx context.Context, s Sync) {
 	r.sync()
 }
 
+// invalidKeys says what is wrong with keys, nothing where there are none.
+func invalidKeys(keys []string) string {
+	if len(keys) == 0 {
+		return ""
+	}
+
+	return cut("not a key of an assignment: " + strings.Join(keys, ", ") + " (write node.<node>.<name> or group.<group>.<name>; muster fleet rm removes it)")
+}
+
 // admit takes over what the bucket holds, and what it does not hold any more.
-func (r *runner) admit(ctx context.Context, entries []Entry, complete bool) {
+func (r *runner) admit(ctx context.Context, entries []Entry, sync Sync) {
 	families := families(r.Config())
 	present, gone := map[string]bool{}, false
 	for _, e := range entries {
@@ -103,6 +130,9 @@ func (r *runner) admit(ctx context.Context, entries []Entry, complete bool) {
 		}
 		present[e.Key] = true
 		u := r.unit(e.Key)
+		if good := u.record.Good; good != nil && e.Revision < good.Revision && !sync.knows(family) {
+			continue // it is what was remembered, and a later one ran since
+		}
 		if u.newest == nil || u.newest.Revision != e.Revision {
 			u.retryAt, u.told, u.late, u.stale = time.Time{}, "", "", ""
 			u.wait.reset()
@@ -111,7 +141,7 @@ func (r *runner) admit(ctx context.Context, entries []Entry, complete bool) {
 	}
 	for key, u := range r.units {
 		family, _ := splitKey(key)
-		if !present[key] && (complete || !slices.Contains(families, family)) {
+		if !present[key] && (sync.knows(family) || !slices.Contains(families, family)) {
 			r.unassign(ctx, u)
 			gone = true
 		}
@@ -140,6 +170,13 @@ type choice struct {
 	unit    *unit
 	family  int
 	version *loaded
+	// rest are the units of the name that come behind it.
+	rest []*unit
+}
+
+// compare orders choices as they run.
+func (c choice) compare(other choice) int {
+	return cmp.Or(cmp.Compare(c.family, other.family), cmp.Compare(c.version.Priority, other.version.Priority), cmp.Compare(c.unit.name, other.unit.name))
 }
 
 // choose gives, for each name, the version of the family that wins, in the
@@ -149,33 +186,39 @@ func (r *runner) choose(ctx context.Context) []choice {
 	for _, u := range r.units {
 		byName[u.name] = append(byName[u.name], u)
 	}
-	rank := map[string]int{}
-	for i, f := range families(r.Config()) {
-		rank[f] = i
-	}
-	rankOf := func(u *unit) int {
-		family, _ := splitKey(u.key)
-		return rank[family]
-	}
 	var out []choice
 	for _, same := range byName {
-		slices.SortFunc(same, func(a, b *unit) int { return cmp.Compare(rankOf(a), rankOf(b)) })
-		for _, u := range same {
-			l, assigned := r.stand(ctx, u)
-			if !assigned {
-				continue
-			}
-			if l != nil {
-				out = append(out, choice{u, rankOf(u), l})
-			}
-			break
+		slices.SortFunc(same, func(a, b *unit) int { return cmp.Compare(r.rank(a), r.rank(b)) })
+		if c, ok := r.pick(ctx, same); ok {
+			out = append(out, c)
 		}
 	}
-	slices.SortFunc(out, func(a, b choice) int {
-		return cmp.Or(cmp.Compare(a.family, b.family), cmp.Compare(a.version.Priority, b.version.Priority), cmp.Compare(a.unit.name, b.unit.name))
-	})
+	slices.SortFunc(out, choice.compare)
 
 	return out
+}
+
+// rank is the place of a unit's family: the lowest wins.
+func (r *runner) rank(u *unit) int {
+	family, _ := splitKey(u.key)
+
+	return slices.Index(families(r.Config()), family)
+}
+
+// pick gives the first of the units of a name that has a version to run. One
+// that never had a good one takes nothing out of force.
+func (r *runner) pick(ctx context.Context, same []*unit) (choice, bool) {
+	for i, u := range same {
+		l, assigned := r.stand(ctx, u)
+		switch {
+		case assigned && l != nil:
+			return choice{u, r.rank(u), l, same[i+1:]}, true
+		case assigned && u.record.Good != nil:
+			return choice{}, false
+		}
+	}
+
+	return choice{}, false
 }
 
 // stand finds the version of a unit that holds: the newest, or the last good
@@ -299,6 +342,9 @@ func (r *runner) showLate(u *unit) {
 		}
 		if u.newest != nil && (u.current == nil || u.current.entry.Revision != u.newest.Revision) {
 			s.Seen, s.Late = u.newest.Revision, u.late
+			if strings.HasPrefix(u.late, refusedPrefix) {
+				s.Late += "; " + r.stays(u)
+			}
 		}
 	})
 }

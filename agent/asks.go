@@ -32,6 +32,8 @@ type ask struct {
 	ID string `json:"id"`
 	// At is when it came.
 	At time.Time `json:"at"`
+	// Sum tells the request from others, also when it is not kept any more.
+	Sum string `json:"sum,omitempty"`
 	// Request is kept until its execution begins: it may hold what nobody is to see.
 	Request json.RawMessage `json:"request,omitempty"`
 	// Response is the last that was given.
@@ -39,6 +41,13 @@ type ask struct {
 
 	respond []func(model.EnsureResponse)
 }
+
+// errOtherRequest is an id that comes again with something else.
+var errOtherRequest = errors.New("its id was used for another request, give it one of its own")
+
+// isOf says that two requests of one id are the same; what was recorded before
+// sums were is.
+func (q *ask) isOf(other *ask) bool { return q.Sum == "" || q.Sum == other.Sum }
 
 // asks are the ensure requests of the last day, on disk.
 type asks struct {
@@ -102,6 +111,9 @@ func (s *asks) begin(ctx context.Context, q *ask, respond func(model.EnsureRespo
 	defer s.mu.Unlock()
 	name := askName(q.ID)
 	if earlier, ok := s.open[name]; ok {
+		if !earlier.isOf(q) {
+			return false, errOtherRequest
+		}
 		// While the lock is held, or a later response could overtake this one.
 		respond(earlier.Response)
 		earlier.respond = append(earlier.respond, respond)
@@ -109,6 +121,9 @@ func (s *asks) begin(ctx context.Context, q *ask, respond func(model.EnsureRespo
 	}
 	if _, ok := s.known[name]; ok {
 		earlier, err := s.read(name)
+		if err == nil && !earlier.isOf(q) {
+			return false, errOtherRequest
+		}
 		if err == nil {
 			respond(earlier.Response)
 			return false, nil

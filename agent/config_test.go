@@ -74,7 +74,7 @@ func TestExampleConfigIsTheConfiguration(t *testing.T) {
 
 func TestConfigProblems(t *testing.T) {
 	for text, want := range map[string]string{
-		"node: a.b":                             "agent.yaml:1:7: \"a.b\" is not a valid node id (use letters, digits, - and _ only; a dot would let it match keys of other nodes)",
+		"node: a.b":                             "agent.yaml:1:7: \"a.b\" is not a valid node id (use letters, digits, - and _ only, not beginning with _; a dot would let it match keys of other nodes)",
 		"nodee: a":                              "agent.yaml:1:1: unknown key `nodee` (did you mean `node`?)",
 		"zzzzzz: a":                             "agent.yaml:1:1: unknown key `zzzzzz`",
 		"nats:\n  server: x":                    "agent.yaml:2:3: unknown key `server` in `nats` (did you mean `servers`?)",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/musterfleet/muster/agent/outbox"
@@ -30,13 +31,21 @@ type Sync struct {
 	// Complete says that the entries are all there are: a manifest that is not
 	// among them is unassigned. While it is false nothing is unassigned.
 	Complete bool
+	// Known are the families, group.web, whose entries are all there are although
+	// those of others are not.
+	Known []string
 	// Problem says why they cannot be trusted although the bucket was read: it was
 	// made anew, or lost its content. It is reported once.
 	Problem string
-	// Away says why the bucket cannot be read now. That may pass, and is told by
-	// the node's state only.
+	// Invalid are keys of the node's families that are none of an assignment.
+	Invalid []string
+	// Away says why the bucket cannot be read now, or a part of it. That may pass,
+	// and is told by the node's state only.
 	Away string
 }
+
+// knows says that all entries of a family are known.
+func (s Sync) knows(family string) bool { return s.Complete || slices.Contains(s.Known, family) }
 
 // Assignments is what the node is told to run.
 type Assignments interface {

@@ -20,7 +20,7 @@ const (
 // begins and when it is over.
 func (a *Agent) deliver(ctx context.Context) error {
 	var wait backoff
-	stuck := false
+	stuck, handed := false, false
 	for ctx.Err() == nil {
 		more, err := a.deliverOnce(ctx)
 		if err == nil || more {
@@ -42,7 +42,13 @@ func (a *Agent) deliver(ctx context.Context) error {
 			stuck = false
 		}
 		if more {
+			handed = true
 			continue
+		}
+		if handed {
+			// Whoever looks at the node must not take what is handed over for waiting.
+			a.said.signal()
+			handed = false
 		}
 		select {
 		case <-ctx.Done():
@@ -74,16 +80,11 @@ func (a *Agent) deliverOnce(ctx context.Context) (more bool, err error) {
 // giveUp takes a report out that would hold up all others for ever, and says so.
 func (a *Agent) giveUp(ctx context.Context, r outbox.Report, cause error) error {
 	a.log.ErrorContext(ctx, "a report is given up", "seq", r.Seq, "kind", r.Kind, "outcome", r.Outcome, "run_id", r.RunID, "error", cause)
-	if r.Kind != outbox.KindNode || r.Outcome != string(model.NodeDropped) {
-		if _, err := a.outbox.Append(a.droppedReport(r.Seq, r.Seq, 1)); err != nil {
-			return err
-		}
-		if err := a.outbox.Sync(); err != nil {
-			return err
-		}
+	if r.Kind == outbox.KindNode && r.Outcome == string(model.NodeDropped) {
+		return a.outbox.Ack(r.Seq)
 	}
 
-	return a.outbox.Ack(r.Seq)
+	return a.outbox.Drop(r.Seq)
 }
 
 // farewell hands over what is left, and the last state, as far as that is

@@ -89,7 +89,14 @@ func (a *Agent) take(ctx context.Context, id string, data []byte, respond func(m
 	response := a.response(req.ID)
 	response.Phase = model.EnsureAcknowledged
 	q := &ask{ID: req.ID, At: time.Now().UTC(), Request: asJSON(req), Response: response}
+	// The time it expires at is that of the sending, which may be repeated.
+	asked := req
+	asked.Expires = time.Time{}
+	q.Sum = model.DigestOf(asJSON(asked))
 	isNew, err := a.asks.begin(ctx, q, respond)
+	if errors.Is(err, errOtherRequest) {
+		return response, err
+	}
 	if err != nil {
 		return response, fmt.Errorf("%w: %w", errNotRecorded, err)
 	}

@@ -447,3 +447,24 @@ func TestFacts(t *testing.T) {
 		}
 	})
 }
+
+// TestEnsureIDOfAnotherRequest: while the first runs, when it has ended, and after
+// a restart. Only the time it expires at may differ.
+func TestEnsureIDOfAnotherRequest(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.start()
+		n.ask(n.request("r1", "a", "one", ""))
+		for range 2 {
+			refused := n.ask(n.request("r1", "a", "two", "")).last()
+			if refused.Phase != model.EnsureFailed || !strings.Contains(refused.Error, "used for another request") {
+				t.Errorf("the answer is %+v", refused)
+			}
+			if again := n.ask(n.request("r1", "a", "one", `"expires": "2100-01-01T00:00:00Z",`)).last(); again.Phase != model.EnsureDone {
+				t.Errorf("the same again is answered with %+v", again)
+			}
+			n.has("a", "one")
+			n.stop()
+			n.start()
+		}
+	})
+}

@@ -61,6 +61,9 @@ const factsEvery = 10
 type told struct {
 	// state and facts are what was stored last; empty says that they must be stored.
 	state, facts string
+	// waiting says that the state tells of reports that wait: when they are handed
+	// over that is not true any more.
+	waiting bool
 	// beat and factsBeat are when they are stored again although they did not change.
 	beat, factsBeat time.Time
 }
@@ -109,11 +112,12 @@ func (a *Agent) tellOnce(ctx context.Context, t *told) error {
 	t.beat = earliest(t.beat, now.Add(next))
 	state := a.State()
 	words := essence(state)
-	if words != t.state || !now.Before(t.beat) {
+	drained := t.waiting && state.Outbox == 0
+	if words != t.state || drained || !now.Before(t.beat) {
 		if err := a.opts.States.PutState(ctx, state, a.Config().StateTTL.Std()); err != nil {
 			return err
 		}
-		t.state, t.beat = words, now.Add(next)
+		t.state, t.beat, t.waiting = words, now.Add(next), state.Outbox > 0
 	}
 	current, digest := a.facts.stable()
 	if digest == "" || (digest == t.facts && now.Before(t.factsBeat)) {

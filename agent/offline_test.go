@@ -404,3 +404,16 @@ func TestUnusableStateDirectory(t *testing.T) {
 		}
 	})
 }
+
+// TestStateSaysThatReportsAreHandedOver: what is stored after a run does not say
+// for a heartbeat that its reports wait.
+func TestStateSaysThatReportsAreHandedOver(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.start()
+		n.put("group.all.motd", "motd", "x")
+		states, _, _ := n.stream.stored()
+		if last := states[len(states)-1]; last.Outbox != 0 || last.Manifests["group.all.motd"].Outcome != model.OutcomeChanged {
+			t.Errorf("the state that is stored is %+v", last)
+		}
+	})
+}

@@ -2,6 +2,8 @@ package agent
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -20,7 +22,7 @@ func (r *runner) turnDown(ctx context.Context, u *unit, e Entry, err error) stri
 	}
 	if problems, never := neverValid(err); never {
 		r.refuse(ctx, u, e, problems)
-		return "refused: " + problems.Error()
+		return refusedPrefix + onOneLine(problems)
 	}
 	r.postpone(ctx, u, e, err)
 
@@ -34,18 +36,53 @@ func (r *runner) refuse(ctx context.Context, u *unit, e Entry, problems model.Pr
 	if slices.Contains(u.record.Refused, said) {
 		return
 	}
-	r.log.ErrorContext(ctx, "manifest refused, the last good version stays in force", "manifest", u.key, "revision", e.Revision, "problems", said.Problems)
 	run := r.failedRun(u, e, model.CauseManifest)
 	run.Refused = true
 	for _, p := range problems.Sorted() {
 		run.Errors = append(run.Errors, p.Error())
 	}
-	r.reportRun(run)
-	r.reportNode(model.NodeRefused, cut(u.key+": "+said.Problems))
-	r.sync()
+	r.refused = append(r.refused, turnedDown{u, run, said})
 	u.acquit(e)
 	u.record.Refused = append(u.record.Refused, said)
-	r.keep(ctx, u)
+}
+
+// refusedPrefix begins the reason of a version that was not accepted.
+const refusedPrefix = "refused: "
+
+// turnedDown is a refusal that is to be told, when it is known what stays.
+type turnedDown struct {
+	unit *unit
+	run  *model.Run
+	said refusal
+}
+
+// tellRefused tells what was refused, and what stays in force.
+func (r *runner) tellRefused(ctx context.Context) {
+	for _, t := range r.refused {
+		stays := r.stays(t.unit)
+		r.log.ErrorContext(ctx, "manifest refused, "+stays, "manifest", t.unit.key, "revision", t.said.Revision, "problems", len(t.run.Errors))
+		for _, problem := range t.run.Errors {
+			r.log.ErrorContext(ctx, problem)
+		}
+		r.reportRun(t.run)
+		r.reportNode(model.NodeRefused, cut(t.unit.key+": "+t.said.Problems)+"; "+stays)
+		r.keep(ctx, t.unit)
+	}
+	if len(r.refused) > 0 {
+		r.sync()
+	}
+	r.refused = nil
+}
+
+// stays says what of a unit's name is in force.
+func (r *runner) stays(u *unit) string {
+	for _, other := range r.units {
+		if other.name == u.name && other.current != nil {
+			return fmt.Sprintf("%s revision %d stays in force", other.key, other.current.entry.Revision)
+		}
+	}
+
+	return "nothing of " + u.name + " is in force"
 }
 
 // acquit forgets what was said about a version, and about those that are no
@@ -65,7 +102,11 @@ func (r *runner) postpone(ctx context.Context, u *unit, e Entry, err error) {
 	if u.retryAt.IsZero() || !now.Before(u.retryAt) {
 		u.retryAt = now.Add(min(u.wait.next(), spread(r.intervalOf(u), jitter)))
 	}
-	r.log.WarnContext(ctx, "manifest cannot be made ready, it is tried again", "manifest", u.key, "revision", e.Revision, "error", err, "retry", u.retryAt)
+	level := slog.LevelWarn
+	if u.told == err.Error() {
+		level = slog.LevelDebug
+	}
+	r.log.Log(ctx, level, "manifest cannot be made ready, it is tried again", "manifest", u.key, "revision", e.Revision, "error", err, "in", time.Until(u.retryAt).Round(time.Second))
 	if u.told == err.Error() {
 		return
 	}

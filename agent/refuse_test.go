@@ -517,6 +517,6 @@ func TestUndeliverableReportDoesNotHoldUpOthers(t *testing.T) {
 		n.stream.refuse = func(r outbox.Report) bool { return r.Kind == outbox.KindTransaction }
 		n.start()
 		n.put("group.all.motd", "motd", "x")
-		n.tells("run changed group.all.motd manifest", "node dropped")
+		n.tells("node dropped", "run changed group.all.motd manifest")
 	})
 }

@@ -72,11 +72,12 @@ func (a *Agent) reportNodeOn(key string, event model.NodeEvent, message string) 
 
 // droppedReport is the report about dropped ones. It is made while the outbox
 // is locked, so it holds nothing that asks the outbox.
-func (a *Agent) droppedReport(from, to uint64, n int) outbox.Report {
+func (a *Agent) droppedReport(lost outbox.Lost) outbox.Report {
+	from, to := lost.Ranges[0].From, lost.Ranges[len(lost.Ranges)-1].To
 	s := model.NodeState{
 		Protocol: model.ProtocolNode, Node: a.opts.Config.Node, Event: model.NodeDropped, Version: a.opts.Version, Started: a.started,
-		At: time.Now().UTC(), Groups: []string{}, DroppedFrom: from, DroppedTo: to,
-		Message: fmt.Sprintf("%d reports between %d and %d were dropped, those of stable runs first", n, from, to),
+		At: time.Now().UTC(), Groups: []string{}, Dropped: lost.Reports, DroppedFrom: from, DroppedTo: to, DroppedRanges: lost.Ranges,
+		Message: fmt.Sprintf("%d reports between %d and %d were dropped, those of stable runs first", lost.Reports, from, to),
 	}
 	data, err := json.Marshal(s)
 	if err != nil {

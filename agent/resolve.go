@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/musterfleet/muster/model"
@@ -88,8 +89,12 @@ func (r *runner) resolve(ctx context.Context, l *loaded) error {
 	if err != nil {
 		return err
 	}
-	for _, w := range resolved.Warnings {
-		r.log.WarnContext(ctx, "manifest", "key", l.entry.Key, "warning", w.Error())
+	// Once for a revision: what warns of each run is soon read by nobody.
+	if said := resolved.Warnings.Error(); said != l.warned {
+		for _, w := range resolved.Warnings {
+			r.log.WarnContext(ctx, "manifest", "key", l.entry.Key, "revision", l.entry.Revision, "warning", w.Error())
+		}
+		l.warned = said
 	}
 	l.resolved, l.graph, l.interval = resolved, graph, shortest(l.assignment, resolved.Resources)
 
@@ -107,12 +112,17 @@ func (r *runner) observed(ctx context.Context, f func(context.Context) error) er
 	case context.Cause(ctx) != nil:
 		return context.Cause(ctx)
 	case seen.err != nil:
-		return fmt.Errorf("%s: %w", model.AsProblems(err).Error(), seen.err)
+		return fmt.Errorf("%s: %w", onOneLine(model.AsProblems(err)), seen.err)
 	case r.factsNow() == nil:
-		return fmt.Errorf("%w: %s", errNoFacts, model.AsProblems(err).Error())
+		return fmt.Errorf("%w: %s", errNoFacts, onOneLine(model.AsProblems(err)))
 	default:
 		return err
 	}
+}
+
+// onOneLine gives problems as one line of words.
+func onOneLine(problems model.Problems) string {
+	return strings.ReplaceAll(problems.Error(), "\n", "; ")
 }
 
 // neverValid gives the problems of an error that trying again does not mend.

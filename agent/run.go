@@ -143,6 +143,7 @@ func (r *runner) refreshGraph(ctx context.Context, u *unit) {
 	if err != nil {
 		u.stale = r.turnDown(ctx, u, u.current.entry, err)
 		r.showLate(u)
+		r.tellRefused(ctx)
 		return
 	}
 	if u.stale != "" {

@@ -19,6 +19,10 @@ type runner struct {
 	pace float64
 	// problem is what was last said about the bucket.
 	problem string
+	// invalid are the keys of which it was said that they are none.
+	invalid []string
+	// refused is what was refused and not told yet.
+	refused []turnedDown
 }
 
 // work works until ctx ends. hard outlives it, for what is in hand.

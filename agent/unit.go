@@ -50,6 +50,8 @@ type loaded struct {
 	// resolved and graph are nil until it was resolved.
 	resolved *manifest.Resolved
 	graph    *engine.Graph
+	// warned is what was logged of warnings.
+	warned string
 	// refused is what is wrong with it, found with facts of this digest.
 	refused   error
 	refusedBy string

@@ -13,8 +13,8 @@ import (
 // Validate gives every problem of the configuration, by key.
 func (c *Config) Validate() model.Problems {
 	var out model.Problems
-	if !model.IsToken(c.Node) {
-		out.Property("node", "use letters, digits, - and _ only; a dot would let it match keys of other nodes", "%q is not a valid node id", c.Node)
+	if !model.IsToken(c.Node) || c.Node[0] == '_' {
+		out.Property("node", "use letters, digits, - and _ only, not beginning with _; a dot would let it match keys of other nodes", "%q is not a valid node id", c.Node)
 	}
 	c.checkGroups(&out)
 	if !model.IsToken(c.Prefix) || c.Prefix != strings.ToLower(c.Prefix) {
@@ -41,8 +41,8 @@ func (c *Config) checkGroups(out *model.Problems) {
 	for i, g := range c.Groups {
 		key := fmt.Sprintf("groups.%d", i)
 		switch {
-		case !model.IsToken(g):
-			out.Property(key, "use letters, digits, - and _ only", "%q is not a valid group", g)
+		case !model.IsToken(g) || g[0] == '_':
+			out.Property(key, "use letters, digits, - and _ only, not beginning with _", "%q is not a valid group", g)
 		case g == groupAll:
 			out.Property(key, "leave it out", "every node is in the group all")
 		case slices.Index(c.Groups, g) < i:

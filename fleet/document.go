@@ -94,6 +94,19 @@ func Assignment(value []byte) (a model.Assignment, ok bool) {
 	return a, a.Protocol == model.ProtocolAssignment
 }
 
+// ContentDigest gives the digest of what runs of a value, which is the one that
+// nodes report: of the manifest or the bundle in a document, else of the value.
+func ContentDigest(value []byte) string {
+	switch a, ok := Assignment(value); {
+	case !ok:
+		return model.DigestOf(value)
+	case a.Bundle != "":
+		return a.Bundle
+	default:
+		return model.DigestOf([]byte(a.Manifest))
+	}
+}
+
 // fromYAML is yaml.Unmarshal without its panics, of which it has some for input
 // it did not foresee.
 func fromYAML(text []byte, into any) (err error) {

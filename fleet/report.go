@@ -40,7 +40,7 @@ func (r *Report) Subject() string {
 		}
 		return "ensure"
 	case model.ProtocolNode:
-		return "node"
+		return ""
 	}
 	if r.Manifest == "" || r.Revision == 0 {
 		return r.Manifest
@@ -60,7 +60,10 @@ func (r *Report) Summary() string {
 		return EnsureSummary(decoded[model.EnsureResponse](r.Data))
 	case model.ProtocolNode:
 		state := decoded[model.NodeState](r.Data)
-		return joined(state.Message, state.Version)
+		if state.Message == "" && state.Event == model.NodeStarted {
+			return "muster " + state.Version
+		}
+		return state.Message
 	default:
 		return ""
 	}

@@ -47,7 +47,8 @@ func TestReportReads(t *testing.T) {
 		"ensure":       {model.ProtocolEnsureResponse, model.EnsureResponse{State: &file}, "ensure file#/etc/motd", ""},
 		"ensure error": {model.ProtocolEnsureResponse, model.EnsureResponse{Error: "no"}, "ensure", "no"},
 		"ensure phase": {model.ProtocolEnsureResponse, model.EnsureResponse{Phase: model.EnsureRunning}, "ensure", "running"},
-		"node":         {model.ProtocolNode, model.NodeState{Message: "the bucket is new", Version: "1.2"}, "node", "the bucket is new: 1.2"},
+		"node":         {model.ProtocolNode, model.NodeState{Message: "the bucket is new", Version: "1.2"}, "", "the bucket is new"},
+		"node started": {model.ProtocolNode, model.NodeState{Event: model.NodeStarted, Version: "1.2"}, "", "muster 1.2"},
 		"something":    {"io.muster.v9.new", map[string]int{"a": 1}, "node.a.motd@7", ""},
 		"not readable": {model.ProtocolRun, "text", "node.a.motd@7", "0 resources in 0s"},
 	} {

@@ -119,8 +119,11 @@ func (g Goal) standingsOf(n Node) []Standing {
 			// A node goes on to the next where one does not apply to it.
 			s.Stand, s.Why = StandExempt, "does not apply there: its condition is false, or its time is over"
 		default:
-			applies = e.Key
 			s = standing(e, n)
+			// One that was never valid there leaves the next in force.
+			if s.Has > 0 || (s.Stand != StandRefused && s.Stand != StandLate) || n.Manifests[e.Key].Late == "" {
+				applies = e.Key
+			}
 		}
 		if g.wants(e.Key) {
 			out = append(out, s)
@@ -177,6 +180,9 @@ func standing(e Entry, n Node) Standing {
 		s.Stand, s.Why = StandRefused, cmp.Or(m.Late, "refused it")
 	default:
 		s.Stand, s.Why = StandLate, lateness(e, m)
+		if m.Revision == 0 && m.Seen == 0 && n.Message != "" {
+			s.Why += ": " + n.Message
+		}
 	}
 
 	return s

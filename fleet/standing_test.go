@@ -49,6 +49,7 @@ func TestStanding(t *testing.T) {
 		"refused":              {node("a", nil, map[string]model.ManifestState{key: {Revision: 6, Seen: 7, Outcome: model.OutcomeStable, Late: "refused: motd:3:1: unknown key"}}), fleet.StandRefused, "refused: motd:3:1: unknown key"},
 		"refused without why":  {node("a", nil, map[string]model.ManifestState{key: {Seen: 7, Outcome: model.OutcomeRefused}}), fleet.StandRefused, "refused it"},
 		"refused an older one": {node("a", nil, map[string]model.ManifestState{key: {Revision: 5, Seen: 6, Outcome: model.OutcomeRefused}}), fleet.StandLate, "still at revision 5"},
+		"cannot read it":       {fleet.Node{NodeState: model.NodeState{Node: "a", Message: "node.a: not permitted"}}, fleet.StandLate, "has not said anything of it yet: node.a: not permitted"},
 		"nothing said":         {node("a", nil, nil), fleet.StandLate, "has not said anything of it yet"},
 		"silent":               {silent, fleet.StandSilent, "not heard of since 2026-01-02T03:04:05Z"},
 		"stopped":              {stopped, fleet.StandSilent, "stopped, not heard of since 2026-01-02T03:04:05Z"},
@@ -212,4 +213,18 @@ func TestWaitEnds(t *testing.T) {
 		_, err := (&fleet.Waiter{Nodes: &lister{err: broken}}).Wait(t.Context(), goalAll)
 		wantError(t, err, broken, "")
 	})
+}
+
+// An assignment that was never valid on a node leaves the next of its name in
+// force there.
+func TestStandingBehindOneThatWasNeverValid(t *testing.T) {
+	goal := fleet.Goal{Entries: []fleet.Entry{{Key: "group.all.motd", Revision: 1}, {Key: "node.a.motd", Revision: 4}}}
+	nodes := []fleet.Node{node("a", nil, map[string]model.ManifestState{
+		"node.a.motd":    {Seen: 4, Late: "refused: garbage; group.all.motd revision 1 stays in force"},
+		"group.all.motd": runs(1, model.OutcomeStable),
+	})}
+	got := goal.Standings(nodes)
+	if len(got) != 2 || got[0].Stand != fleet.StandArrived || got[0].Key != "group.all.motd" || got[1].Stand != fleet.StandRefused {
+		t.Errorf("got %+v", got)
+	}
 }

@@ -3,6 +3,7 @@ package kvstore
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -48,24 +49,19 @@ func (d Difference) String() string {
 // Plan tells what Apply would do, and changes nothing. No difference means that
 // all is as it must be.
 func (s *Store) Plan(ctx context.Context, o Options) ([]Difference, error) {
-	m, err := jsm.New(s.nc, jsm.WithTimeout(requestTimeout))
-	if err != nil {
-		return nil, fmt.Errorf("provision: %w", err)
-	}
 	created := desired(s.names, o.withDefaults())
 	var differences []Difference
 	for i, want := range desired(s.names, o) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		stream, err := m.LoadStream(want.Name)
+		have, err := s.configuration(ctx, want.Name)
 		switch {
 		case jsm.IsNatsError(err, streamNotFound):
 			differences = append(differences, Difference{Stream: want.Name, Create: true, config: created[i]})
 		case err != nil:
 			return nil, fmt.Errorf("provision %s: %w", want.Name, err)
 		default:
-			have := stream.Configuration()
 			if changes := compare(have, want); len(changes) > 0 {
 				differences = append(differences, Difference{Stream: want.Name, Changes: changes, config: merge(have, want)})
 			}
@@ -73,6 +69,23 @@ func (s *Store) Plan(ctx context.Context, o Options) ([]Difference, error) {
 	}
 
 	return differences, nil
+}
+
+// configuration asks how a stream is configured.
+func (s *Store) configuration(ctx context.Context, stream string) (api.StreamConfig, error) {
+	reply, err := s.request(ctx, "$JS.API.STREAM.INFO."+stream, nil)
+	if err != nil {
+		return api.StreamConfig{}, err
+	}
+	var resp api.JSApiStreamInfoResponse
+	if err := json.Unmarshal(reply.Data, &resp); err != nil {
+		return api.StreamConfig{}, err
+	}
+	if err := resp.ToError(); err != nil {
+		return api.StreamConfig{}, err
+	}
+
+	return resp.Config, nil
 }
 
 // The codes of the server's errors.

@@ -36,15 +36,17 @@ func (s *Store) Ask(ctx context.Context, subject string, request []byte) iter.Se
 			return
 		}
 		question := nuid.Next()
+		asking, done := s.permitted(ctx, to(subject, s.names.Reply(question, "*")))
+		defer func() { _ = done(nil) }()
 		sub, err := s.nc.SubscribeSync(s.names.Reply(question, "*"))
 		early := 0
 		if err == nil {
 			defer func() { _ = sub.Unsubscribe() }()
-			early, err = s.question(ctx, sub, subject, s.names.Reply(question, askedReply), request)
+			early, err = s.question(asking, sub, subject, s.names.Reply(question, askedReply), request)
 		}
 		for count := 0; err == nil; count++ {
 			var m *nats.Msg
-			m, err = sub.NextMsgWithContext(ctx)
+			m, err = sub.NextMsgWithContext(asking)
 			switch {
 			case err == nil:
 				if r, ok := s.names.readReply(question, m); ok && !yield(r, nil) {
@@ -57,7 +59,7 @@ func (s *Store) Ask(ctx context.Context, subject string, request []byte) iter.Se
 			}
 		}
 		if ctx.Err() == nil {
-			yield(Reply{}, fmt.Errorf("ask %s: %w", subject, err))
+			yield(Reply{}, fmt.Errorf("ask %s: %w", subject, done(err)))
 		}
 	}
 }

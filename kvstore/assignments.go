@@ -28,7 +28,7 @@ func (s *Store) PutManifest(ctx context.Context, family, name string, value []by
 		return 0, fmt.Errorf("%w: put it into a bundle", err)
 	}
 	revision, err := s.change(ctx, family, name, func(ix index) *nats.Msg {
-		ix.names[name] = model.IndexEntry{Digest: model.DigestOf(value)}
+		ix.names[name] = model.IndexEntry{Digest: contentDigest(value)}
 		return newMsg("", value)
 	})
 	if err != nil {

@@ -31,19 +31,30 @@ func (s *Store) commit(ctx context.Context, msgs ...*nats.Msg) (uint64, error) {
 	}
 	final := len(msgs) - 1
 	msgs[final].Header.Set("Nats-Batch-Commit", "1")
-	for _, m := range msgs[:final] {
-		if err := s.nc.PublishMsg(m); err != nil {
-			return 0, err
-		}
-	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	reply, err := s.nc.RequestMsgWithContext(ctx, msgs[final])
-	if err != nil {
+	subjects := make([]string, len(msgs))
+	for i, m := range msgs {
+		subjects[i] = m.Subject
+	}
+	ctx, done := s.permitted(ctx, to(subjects...))
+	reply, err := s.send(ctx, msgs[:final], msgs[final])
+	if err = done(err); err != nil {
 		return 0, err
 	}
 
 	return batchAck(reply.Data, len(msgs))
+}
+
+// send sends messages, and waits for the answer to the last.
+func (s *Store) send(ctx context.Context, before []*nats.Msg, last *nats.Msg) (*nats.Msg, error) {
+	for _, m := range before {
+		if err := s.nc.PublishMsg(m); err != nil {
+			return nil, err
+		}
+	}
+
+	return s.nc.RequestMsgWithContext(ctx, last)
 }
 
 // batchAck decodes the server's answer to the end of a batch.

@@ -48,7 +48,9 @@ func (s *Store) PutCommand(ctx context.Context, family, id string, request []byt
 	if err := s.checkSize("command", request); err != nil {
 		return err
 	}
-	if _, err := s.js.Publish(ctx, s.names.Command(family), request, jetstream.WithMsgTTL(wholeSeconds(ttl)), jetstream.WithMsgID(id)); err != nil {
+	ctx, done := s.permitted(ctx, to(s.names.Command(family)))
+	_, err := s.js.Publish(ctx, s.names.Command(family), request, jetstream.WithMsgTTL(wholeSeconds(ttl)), jetstream.WithMsgID(id))
+	if err = done(err); err != nil {
 		return fmt.Errorf("put command for %s: %w", family, err)
 	}
 
@@ -115,6 +117,7 @@ func (c *commands) run(ctx context.Context, connected <-chan nats.Status) error 
 	first := cmp.Or(c.o.Retry, time.Second)
 	retry, drain := first, time.After(0)
 	audit := cmp.Or(c.o.Audit, 5*time.Minute)
+	told := ""
 	for {
 		select {
 		case <-ctx.Done():
@@ -133,11 +136,15 @@ func (c *commands) run(ctx context.Context, connected <-chan nats.Status) error 
 			case errors.Is(err, nats.ErrConnectionClosed):
 				return fmt.Errorf("commands: %w", err)
 			case err != nil:
-				c.o.Log.Warn("commands cannot be read, trying again", "node", c.o.Node, "in", retry, "error", err)
+				level := slog.LevelDebug
+				if told != err.Error() {
+					level, told = slog.LevelWarn, err.Error()
+				}
+				c.o.Log.Log(ctx, level, "commands cannot be read, trying again", "node", c.o.Node, "in", retry, "error", err)
 				drain, retry = time.After(retry), min(2*retry, maxRetry*first)
 			default:
 				// Never later than the audit that was promised.
-				drain, retry = time.After(time.Duration((1-rand.Float64()/4)*float64(audit))), first
+				drain, retry, told = time.After(time.Duration((1-rand.Float64()/4)*float64(audit))), first, ""
 			}
 		}
 	}

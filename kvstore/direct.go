@@ -52,8 +52,10 @@ func (s *Store) last(ctx context.Context, stream, subject string) (message, erro
 func (s *Store) request(ctx context.Context, subject string, data []byte) (*nats.Msg, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
+	ctx, done := s.permitted(ctx, to(subject))
+	reply, err := s.nc.RequestWithContext(ctx, subject, data)
 
-	return s.nc.RequestWithContext(ctx, subject, data)
+	return reply, done(err)
 }
 
 // directMessage decodes the answer to a direct get.

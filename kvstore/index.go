@@ -96,3 +96,17 @@ func (s *Store) rebuildIndex(ctx context.Context, family string, ix index) (inde
 
 	return ix, nil
 }
+
+// contentDigest gives the digest of what runs of a value: of the manifest or the
+// bundle in an assignment document, as operators put it, else of the value itself.
+func contentDigest(value []byte) string {
+	var a model.Assignment
+	switch {
+	case json.Unmarshal(value, &a) != nil || a.Protocol != model.ProtocolAssignment:
+		return model.DigestOf(value)
+	case a.Bundle != "":
+		return a.Bundle
+	default:
+		return model.DigestOf([]byte(a.Manifest))
+	}
+}

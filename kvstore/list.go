@@ -21,6 +21,8 @@ type Listed struct {
 	Revision uint64    `json:"revision"`
 	Digest   string    `json:"digest"`
 	Time     time.Time `json:"time"`
+	// Value is there where it had to be read, because no index knows its digest.
+	Value []byte `json:"-"`
 }
 
 // List gives the assignments of some families, or of all when none is named, in
@@ -45,8 +47,8 @@ func (s *Store) List(ctx context.Context, families ...string) ([]Listed, error) 
 			return nil, err
 		}
 		key := strings.TrimPrefix(m.subject, kvSubject(bucket, ""))
-		family, name, ok := SplitKey(key)
-		if !ok || m.deleted() || CheckName(name) != nil {
+		family, name, ok := assignmentKey(key)
+		if !ok || m.deleted() {
 			continue
 		}
 		all = append(all, Listed{Key: key, Family: family, Name: name, Revision: m.sequence, Time: m.time})
@@ -54,6 +56,50 @@ func (s *Store) List(ctx context.Context, families ...string) ([]Listed, error) 
 	slices.SortFunc(all, func(a, b Listed) int { return strings.Compare(a.Key, b.Key) })
 
 	return s.addDigests(ctx, all)
+}
+
+// Invalid gives the keys of the bucket that are none of an assignment, in order:
+// what stands there is for nobody.
+func (s *Store) Invalid(ctx context.Context) ([]Listed, error) {
+	bucket := s.names.Manifests()
+	cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{kvSubject(bucket, ">")}, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, HeadersOnly: true}
+	var all []Listed
+	for m, err := range s.scan(ctx, kvStream(bucket), cfg, false) {
+		if err != nil {
+			return nil, err
+		}
+		if key := strings.TrimPrefix(m.subject, kvSubject(bucket, "")); !m.deleted() && isInvalidKey(key) {
+			all = append(all, Listed{Key: key, Revision: m.sequence, Time: m.time})
+		}
+	}
+	slices.SortFunc(all, func(a, b Listed) int { return strings.Compare(a.Key, b.Key) })
+
+	return all, nil
+}
+
+// DeleteInvalid removes a key that is none of an assignment, and gives the
+// revision of its end. The error wraps model.ErrNotFound, or ErrInvalidName for a
+// key that is one.
+func (s *Store) DeleteInvalid(ctx context.Context, key string) (uint64, error) {
+	if !isInvalidKey(key) || strings.ContainsAny(key, "*> \t\r\n") {
+		return 0, fmt.Errorf("%w: key %q", ErrInvalidName, key)
+	}
+	bucket := s.names.Manifests()
+	m, err := s.last(ctx, kvStream(bucket), kvSubject(bucket, key))
+	if err == nil && m.deleted() {
+		err = model.ErrNotFound
+	}
+	if err != nil {
+		return 0, fmt.Errorf("key %s: %w", key, err)
+	}
+	end := newMsg(kvSubject(bucket, key), nil)
+	end.Header.Set("KV-Operation", "DEL")
+	ack, err := s.js.PublishMsg(ctx, end)
+	if err != nil {
+		return 0, fmt.Errorf("delete key %s: %w", key, err)
+	}
+
+	return ack.Sequence, nil
 }
 
 // addDigests takes digests from the indexes, and from the value itself where an
@@ -83,7 +129,7 @@ func (s *Store) addDigests(ctx context.Context, all []Listed) ([]Listed, error) 
 		if err != nil {
 			return nil, err
 		}
-		l.Revision, l.Digest, l.Time = entry.Revision, model.DigestOf(entry.Value), entry.Time
+		l.Revision, l.Digest, l.Time, l.Value = entry.Revision, contentDigest(entry.Value), entry.Time, entry.Value
 		kept = append(kept, l)
 	}
 

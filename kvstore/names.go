@@ -175,8 +175,8 @@ func SplitKey(key string) (family, name string, ok bool) {
 // error wraps ErrInvalidName.
 func CheckFamily(family string) error {
 	kind, id, _ := strings.Cut(family, ".")
-	if (kind != kindNode && kind != kindGroup) || !model.IsToken(id) {
-		return fmt.Errorf("%w: %q, write node.<node> or group.<group> of letters, digits, - and _", ErrInvalidName, family)
+	if (kind != kindNode && kind != kindGroup) || !model.IsToken(id) || id[0] == '_' {
+		return fmt.Errorf("%w: %q, write node.<node> or group.<group> of letters, digits, - and _, not beginning with _", ErrInvalidName, family)
 	}
 
 	return nil
@@ -192,15 +192,17 @@ func CheckName(name string) error {
 	return nil
 }
 
-// CheckNode tells whether a node and its groups are one token each. The error
+// CheckNode tells whether a node and its groups are one token each that does not
+// begin with _, which is reserved. The error
 // wraps ErrInvalidName.
 func CheckNode(node string, groups []string) error {
-	if !model.IsToken(node) {
-		return fmt.Errorf("%w: node %q, use letters, digits, - and _ only (a dot would let it match keys of other nodes)", ErrInvalidName, node)
+	reserved := func(token string) bool { return !model.IsToken(token) || token[0] == '_' }
+	if reserved(node) {
+		return fmt.Errorf("%w: node %q, use letters, digits, - and _ only, not beginning with _ (a dot would let it match keys of other nodes)", ErrInvalidName, node)
 	}
 	for _, g := range groups {
-		if !model.IsToken(g) {
-			return fmt.Errorf("%w: group %q of node %s, use letters, digits, - and _ only", ErrInvalidName, g, node)
+		if reserved(g) {
+			return fmt.Errorf("%w: group %q of node %s, use letters, digits, - and _ only, not beginning with _", ErrInvalidName, g, node)
 		}
 	}
 

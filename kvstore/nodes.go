@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/model"
@@ -67,6 +68,9 @@ func (s *Store) putNode(ctx context.Context, node, key string, doc any, ttl time
 	if err != nil {
 		return fmt.Errorf("%s of node %s: %w", key, node, err)
 	}
+	if !s.nc.IsConnected() {
+		return fmt.Errorf("put %s of node %s: %w", key, node, nats.ErrDisconnected)
+	}
 	if err := s.checkSize(key+" of node "+node, data); err != nil {
 		return err
 	}
@@ -74,7 +78,10 @@ func (s *Store) putNode(ctx context.Context, node, key string, doc any, ttl time
 	if ttl > 0 {
 		opts = append(opts, jetstream.WithMsgTTL(wholeSeconds(ttl)))
 	}
-	if _, err := s.js.Publish(ctx, kvSubject(s.names.Nodes(), node+"."+key), data, opts...); err != nil {
+	subject := kvSubject(s.names.Nodes(), node+"."+key)
+	ctx, done := s.permitted(ctx, to(subject))
+	_, err = s.js.Publish(ctx, subject, data, opts...)
+	if err = done(err); err != nil {
 		return fmt.Errorf("put %s of node %s: %w", key, node, err)
 	}
 

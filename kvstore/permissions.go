@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/nats-io/jwt/v2"
+
+	"github.com/musterfleet/muster/model"
 )
 
 // A node may send so many answers to one request, over so long a time; what
@@ -16,11 +18,18 @@ const (
 	responseAge      = time.Hour
 )
 
-// NodePermissions are all that a node may do with NATS. Answers to what it was
-// asked come on top, see ServerConfig and Claims.
+// NodePermissions are all that a node may do with NATS.
 type NodePermissions struct {
 	Publish   []string `json:"publish"`
 	Subscribe []string `json:"subscribe"`
+	// AllowResponses are the answers to what the node was asked, which come on top.
+	AllowResponses Responses `json:"allow_responses"`
+}
+
+// Responses are how many answers one request may have, and for how long.
+type Responses struct {
+	Max     int            `json:"max"`
+	Expires model.Duration `json:"expires"`
 }
 
 // Permissions gives what a node of some groups needs for its job: its own keys,
@@ -57,7 +66,8 @@ func Permissions(prefix, node string, groups []string) (NodePermissions, error) 
 			n.Report(node, "*", "*"),
 			n.Reply("*", node),
 		},
-		Subscribe: []string{n.InboxPrefix(node) + ".>"},
+		Subscribe:      []string{n.InboxPrefix(node) + ".>"},
+		AllowResponses: Responses{responseMessages, model.Duration(responseAge)},
 	}
 	for _, verb := range []string{"PING", "INFO", "STATS"} {
 		service := "$SRV." + verb
@@ -106,7 +116,7 @@ func consumerUse(stream, consumer string) []string {
 // of nats-server.
 func (p NodePermissions) ServerConfig() string {
 	return fmt.Sprintf("permissions: {\n  publish: {allow: [\n%s  ]}\n  subscribe: {allow: [\n%s  ]}\n  allow_responses: {max: %d, expires: %q}\n}\n",
-		quoted(p.Publish), quoted(p.Subscribe), responseMessages, responseAge)
+		quoted(p.Publish), quoted(p.Subscribe), p.AllowResponses.Max, p.AllowResponses.Expires)
 }
 
 // quoted gives one subject a line.
@@ -124,7 +134,7 @@ func (p NodePermissions) Claims() jwt.Permissions {
 	return jwt.Permissions{
 		Pub:  jwt.Permission{Allow: p.Publish},
 		Sub:  jwt.Permission{Allow: p.Subscribe},
-		Resp: &jwt.ResponsePermission{MaxMsgs: responseMessages, Expires: responseAge},
+		Resp: &jwt.ResponsePermission{MaxMsgs: p.AllowResponses.Max, Expires: p.AllowResponses.Expires.Std()},
 	}
 }
 

@@ -551,10 +551,10 @@ func TestPermissionsAreRendered(t *testing.T) {
 	var claims jwt.Permissions
 	data, err := p.ClaimsJSON()
 	if err != nil || json.Unmarshal(data, &claims) != nil || !slices.Equal(claims.Pub.Allow, jwt.StringList(p.Publish)) ||
-		!slices.Equal(claims.Sub.Allow, jwt.StringList(p.Subscribe)) || claims.Resp.MaxMsgs == 0 {
+		!slices.Equal(claims.Sub.Allow, jwt.StringList(p.Subscribe)) || claims.Resp.MaxMsgs != p.AllowResponses.Max || p.AllowResponses.Max == 0 {
 		t.Errorf("claims = %s, %v", data, err)
 	}
-	for _, bad := range [][2]string{{"Big", "web01"}, {"lab", "web.01"}, {"lab", "*"}, {"lab", ""}} {
+	for _, bad := range [][2]string{{"Big", "web01"}, {"lab", "web.01"}, {"lab", "*"}, {"lab", "_x"}, {"lab", ""}} {
 		if _, err := kvstore.Permissions(bad[0], bad[1], nil); !errors.Is(err, kvstore.ErrInvalidName) {
 			t.Errorf("permissions of %q = %v", bad, err)
 		}

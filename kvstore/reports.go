@@ -28,8 +28,17 @@ type Outgoing struct {
 // be stored too; they can be sent again. The error is that of the first that
 // was not stored; it wraps model.ErrTooLarge where it never will be.
 func (s *Store) PublishReports(ctx context.Context, reports []Outgoing) (int, error) {
+	if !s.nc.IsConnected() {
+		return 0, fmt.Errorf("publish reports: %w", nats.ErrDisconnected)
+	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
+	subjects := make([]string, len(reports))
+	for i, r := range reports {
+		subjects[i] = r.Subject
+	}
+	ctx, done := s.permitted(ctx, to(subjects...))
+	defer func() { _ = done(nil) }()
 	futures := make([]jetstream.PubAckFuture, 0, len(reports))
 	var failed error
 	for _, r := range reports {
@@ -46,7 +55,7 @@ func (s *Store) PublishReports(ctx context.Context, reports []Outgoing) (int, er
 	}
 	for i, future := range futures {
 		if err := acknowledged(ctx, future); err != nil {
-			return i, fmt.Errorf("publish report %s: %w", reports[i].ID, refusal(err))
+			return i, fmt.Errorf("publish report %s: %w", reports[i].ID, refusal(done(err)))
 		}
 	}
 

@@ -17,9 +17,11 @@ import (
 func (s *Store) scan(ctx context.Context, stream string, cfg jetstream.OrderedConsumerConfig, follow bool) iter.Seq2[message, error] {
 	return func(yield func(message, error) bool) {
 		cfg.InactiveThreshold = time.Minute
+		ctx, done := s.permitted(ctx, apiOf(stream))
+		defer func() { _ = done(nil) }()
 		consumer, err := s.js.OrderedConsumer(ctx, stream, cfg)
 		if err != nil {
-			yield(message{}, fmt.Errorf("read %s: %w", stream, err))
+			yield(message{}, fmt.Errorf("read %s: %w", stream, done(err)))
 			return
 		}
 		defer func() { s.forget(ctx, stream, consumer.CachedInfo().Name) }()

@@ -24,11 +24,14 @@ var ErrDiffers = errors.New("NATS is not set up as muster sets it up")
 
 // Store is one fleet's data on a NATS connection. It creates nothing. Its
 // methods may be called from several goroutines. Methods return
-// context errors and those of nats.go as they are, wrapped.
+// context errors and those of nats.go as they are, wrapped, and ErrNotPermitted
+// where the server says so.
 type Store struct {
 	nc    *nats.Conn
 	js    jetstream.JetStream
 	names Names
+
+	denials denials
 }
 
 // New makes the store without asking the server anything, so that a node can
@@ -43,7 +46,10 @@ func New(nc *nats.Conn, prefix string) (*Store, error) {
 		return nil, fmt.Errorf("jetstream: %w", err)
 	}
 
-	return &Store{nc: nc, js: js, names: names}, nil
+	s := &Store{nc: nc, js: js, names: names}
+	s.denials.listen(nc)
+
+	return s, nil
 }
 
 // Names gives the names of the fleet.

@@ -52,6 +52,9 @@ type Memory struct {
 type Sync struct {
 	// At is when it last knew everything; zero before the first time.
 	At time.Time
+	// Known are the families of which it has known everything since it began, those
+	// that win first; each is read on its own.
+	Known []string
 	// Err is why it does not know now, nil when it does.
 	Err error
 	// Stream is when the bucket was made, which tells it from one made anew.
@@ -60,6 +63,9 @@ type Sync struct {
 	// have them: it was made anew, put back to an older state, or emptied. Putting
 	// or deleting such a key settles it.
 	Kept []string
+	// Invalid are the keys of its families that are none of an assignment, in order,
+	// as far as they were seen: what is put there is for nobody.
+	Invalid []string
 	// Listed is when keys were last listed, ListErr why the last time failed.
 	Listed  time.Time
 	ListErr error

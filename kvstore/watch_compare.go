@@ -4,60 +4,96 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/model"
 )
 
-// compareAll compares each family with the bucket, and reads again what differs.
-func (l *loop) compareAll(ctx context.Context) error {
-	switch {
-	case l.store.nc.IsClosed():
-		return nats.ErrConnectionClosed
-	case !l.store.nc.IsConnected():
-		return nats.ErrDisconnected
+// compareAll compares families with the bucket, and reads again what differs. It
+// gives the errors of those where that failed.
+func (l *loop) compareAll(ctx context.Context, due []*part) map[string]error {
+	if !l.store.nc.IsConnected() {
+		return same(due, nats.ErrDisconnected)
 	}
-	if _, sync := l.Entries(); !l.complete || sync.Stream.IsZero() {
+	if _, known := l.Entries(); len(known.Known) == 0 || known.Stream.IsZero() {
 		// Without it all works, but that what is gone from the bucket stays in force.
 		if _, _, err := l.identity(ctx); err != nil {
 			l.o.Log.Warn("age of the bucket is not known", "node", l.o.Node, "error", err)
 		}
 	}
-	found := map[string]message{}
-	for _, family := range l.families {
-		m, err := l.store.last(ctx, kvStream(l.bucket), kvSubject(l.bucket, Key(family, ">")))
-		switch {
-		case err == nil:
-			found[family] = m
-		case errors.Is(err, nats.ErrNoResponders):
-			return fmt.Errorf("%w, or starting just now: if it stays so, run `muster fleet init`: %w", ErrNotProvisioned, err)
-		case !errors.Is(err, model.ErrNotFound):
-			return err
+	found, failed := l.heads(ctx, due)
+	empty := len(found) == 0
+	for _, p := range l.parts {
+		// What another family has is in the bucket too, as far as is known.
+		empty = empty && (l.newest[p.family] == mark{} || slices.Contains(due, p))
+	}
+	for _, p := range due {
+		if failed[p.family] != nil {
+			continue
 		}
-	}
-	if len(found) == 0 {
-		return l.keepAll(ctx)
-	}
-	for _, family := range l.families {
-		if err := l.compare(ctx, family, found[family]); err != nil {
-			return err
+		var err error
+		if empty {
+			err = l.keepAll(ctx, p.family)
+		} else {
+			err = l.compare(ctx, p.family, found[p.family])
+		}
+		if err != nil {
+			failed[p.family] = err
 		}
 	}
 
-	return nil
+	return failed
 }
 
-// keepAll leaves everything in force when the bucket has nothing at all of it:
+// same gives one error for several families.
+func same(due []*part, err error) map[string]error {
+	out := map[string]error{}
+	for _, p := range due {
+		out[p.family] = err
+	}
+
+	return out
+}
+
+// heads reads the newest message of each family that has one, all at once: one
+// that gets no answer must not keep the others waiting for theirs.
+func (l *loop) heads(ctx context.Context, due []*part) (found map[string]message, failed map[string]error) {
+	found, failed = map[string]message{}, map[string]error{}
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for _, p := range due {
+		all.Go(func() {
+			m, err := l.store.last(ctx, kvStream(l.bucket), kvSubject(l.bucket, Key(p.family, ">")))
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err == nil:
+				found[p.family] = m
+			case errors.Is(err, nats.ErrNoResponders):
+				failed[p.family] = fmt.Errorf("%w, or starting just now: if it stays so, run `muster fleet init`: %w", ErrNotProvisioned, err)
+			case !errors.Is(err, model.ErrNotFound):
+				failed[p.family] = err
+			}
+		})
+	}
+	all.Wait()
+
+	return found, failed
+}
+
+// keepAll leaves a family in force when the bucket has nothing at all of any:
 // nobody unassigns so, each deletion leaves a mark.
-func (l *loop) keepAll(ctx context.Context) error {
-	l.newest = map[string]mark{}
-	entries, _ := l.Entries()
-	if len(entries) == 0 {
+func (l *loop) keepAll(ctx context.Context, family string) error {
+	delete(l.newest, family)
+	known := l.known(family)
+	if len(known) == 0 {
 		return nil
 	}
-	for key := range entries {
+	for key := range known {
 		l.keep(key)
 	}
 	_, _, err := l.identity(ctx)
@@ -114,8 +150,10 @@ func (l *loop) candidates(ctx context.Context, family string, newest message) (m
 		names[name] = 0
 	}
 	key := strings.TrimPrefix(newest.subject, kvSubject(l.bucket, ""))
-	if f, name, ok := SplitKey(key); ok && f == family && CheckName(name) == nil {
+	if f, name, ok := assignmentKey(key); ok && f == family {
 		names[name] = newest.sequence
+	} else if newest.sequence > 0 {
+		l.noteInvalid(key, !newest.deleted())
 	}
 
 	return names, nil

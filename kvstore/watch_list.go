@@ -1,6 +1,7 @@
 package kvstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,9 +15,12 @@ import (
 // fails is not a failure of the watch: the index serves.
 func (l *loop) list(ctx context.Context) {
 	var failed error
-	for _, family := range l.families {
-		if failed = l.listFamily(ctx, family); failed != nil {
-			break
+	for _, p := range l.parts {
+		if !p.complete {
+			continue
+		}
+		if err := l.listFamily(ctx, p.family); err != nil {
+			failed = cmp.Or(failed, err) // they mostly have one reason
 		}
 	}
 	if ctx.Err() != nil {
@@ -44,8 +48,10 @@ func (l *loop) listFamily(ctx context.Context, family string) error {
 		HeadersOnly:   true,
 	}
 	err := l.store.drain(ctx, kvStream(l.bucket), cfg, func(m message) {
-		f, name, ok := SplitKey(strings.TrimPrefix(m.subject, kvSubject(l.bucket, "")))
-		if !ok || f != family || CheckName(name) != nil {
+		key := strings.TrimPrefix(m.subject, kvSubject(l.bucket, ""))
+		f, name, ok := assignmentKey(key)
+		if !ok || f != family {
+			l.noteInvalid(key, !m.deleted())
 			return
 		}
 		h, in := known[Key(family, name)]
@@ -75,8 +81,10 @@ const drainBatch = 256
 
 // drain gives what a consumer delivers at once, and removes it. Of several with
 // one name, the last wins: whoever drained before did not come to its end.
-func (s *Store) drain(ctx context.Context, stream string, cfg jetstream.ConsumerConfig, each func(message)) error {
+func (s *Store) drain(ctx context.Context, stream string, cfg jetstream.ConsumerConfig, each func(message)) (err error) {
 	cfg.AckPolicy, cfg.MemoryStorage, cfg.Replicas, cfg.InactiveThreshold = jetstream.AckNonePolicy, true, 1, 30*time.Second
+	ctx, done := s.permitted(ctx, apiOf(stream))
+	defer func() { err = done(err) }()
 	consumer, err := s.js.CreateConsumer(ctx, stream, cfg)
 	if errors.Is(err, jetstream.ErrConsumerExists) {
 		_ = s.js.DeleteConsumer(ctx, stream, cfg.Name)

@@ -2,10 +2,14 @@ package kvstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
+
+	"github.com/nats-io/nats.go"
 )
 
 // maxRetry is how many times the first pause the pauses between failures grow to.
@@ -17,16 +21,27 @@ type loop struct {
 	pending *pending
 	wake    func([]string)
 
+	// parts are how far it is with each family, in their order.
+	parts []*part
 	// newest is the last message of each family when all of it was last read.
 	newest map[string]mark
-	// catchAt and listAt are when to compare with the bucket and to list it.
-	catchAt, listAt time.Time
-	retry           time.Duration
-	// complete says that everything was known once.
-	complete bool
-	changed  []string
+	// listAt is when keys are listed; zero while no family is complete.
+	listAt  time.Time
+	changed []string
 	// told is what Sync said to be wrong when the listener was last woken.
 	told string
+}
+
+// part is how far a loop is with one family. What one family lacks does not hold
+// up the others.
+type part struct {
+	family string
+	// at is when it is compared with the bucket.
+	at    time.Time
+	retry time.Duration
+	// complete says that everything of it was known once.
+	complete bool
+	err      error
 }
 
 // mark is a stored message, told from every other by its time too: a bucket made
@@ -39,7 +54,10 @@ type mark struct {
 func markOf(m message) mark { return mark{sequence: m.sequence, time: m.time.UnixNano()} }
 
 func newLoop(w *Watch, p *pending, wake func([]string)) *loop {
-	l := &loop{Watch: w, pending: p, wake: wake, newest: map[string]mark{}, catchAt: time.Now(), retry: w.o.Retry}
+	l := &loop{Watch: w, pending: p, wake: wake, newest: map[string]mark{}}
+	for _, family := range w.families {
+		l.parts = append(l.parts, &part{family: family, at: time.Now(), retry: w.o.Retry})
+	}
 	l.told = l.wrong()
 
 	return l
@@ -47,8 +65,13 @@ func newLoop(w *Watch, p *pending, wake func([]string)) *loop {
 
 // next gives when there is something to do.
 func (l *loop) next() time.Time {
-	at := l.catchAt
-	if l.complete && l.listAt.Before(at) {
+	at := l.parts[0].at
+	for _, p := range l.parts {
+		if p.at.Before(at) {
+			at = p.at
+		}
+	}
+	if !l.listAt.IsZero() && l.listAt.Before(at) {
 		at = l.listAt
 	}
 	if due, ok := l.pending.next(); ok && due.Before(at) {
@@ -61,85 +84,152 @@ func (l *loop) next() time.Time {
 // reconnected plans to compare with the bucket soon: what was announced
 // meanwhile is lost.
 func (l *loop) reconnected() {
-	if !l.complete {
-		l.catchAt = time.Now()
-		return
-	}
-	if soon := time.Now().Add(l.spread()); soon.Before(l.catchAt) {
-		l.catchAt = soon
+	for _, p := range l.parts {
+		soon := time.Now()
+		if p.complete {
+			soon = soon.Add(l.spread())
+		}
+		if soon.Before(p.at) {
+			p.at = soon
+		}
 	}
 }
 
 // step does what is due, and wakes whoever listens. An error other than that of
 // a closed connection is kept in Sync and tried again later.
 func (l *loop) step(ctx context.Context) error {
+	if l.store.nc.IsClosed() {
+		return nats.ErrConnectionClosed
+	}
 	now := time.Now()
-	err := l.readDue(ctx, now)
+	l.readDue(ctx, now)
+	var due []*part
+	for _, p := range l.parts {
+		if !p.at.After(now) {
+			due = append(due, p)
+		}
+	}
 	switch {
-	case err != nil:
-	case !l.catchAt.After(now):
-		err = l.catchUp(ctx)
-	case l.complete && !l.listAt.After(now):
+	case len(due) > 0:
+		l.catchUp(ctx, due)
+	case !l.listAt.IsZero() && !l.listAt.After(now):
 		l.list(ctx)
 	}
-	if err != nil && ctx.Err() == nil {
-		l.failed(ctx, err)
+	if ctx.Err() == nil {
+		l.flush()
 	}
-	l.flush()
-
-	return err
-}
-
-// readDue reads the keys that were announced and are due. Those it could not
-// read wait for the next try.
-func (l *loop) readDue(ctx context.Context, now time.Time) error {
-	var failed error
-	for key, sequence := range l.pending.take(now) {
-		family, name, ok := SplitKey(key)
-		if !ok || CheckName(name) != nil {
-			continue
-		}
-		if failed == nil {
-			failed = l.read(ctx, family, name, sequence)
-		}
-		if failed != nil {
-			l.pending.add(key, sequence, now.Add(l.retry))
-		}
-	}
-
-	return failed
-}
-
-// catchUp compares with the bucket and plans the next time.
-func (l *loop) catchUp(ctx context.Context) error {
-	if err := l.compareAll(ctx); err != nil {
-		return err
-	}
-	now := time.Now()
-	l.retry = l.o.Retry
-	// Never later than the audit that was promised.
-	l.catchAt = now.Add(time.Duration((1 - l.o.Rand()/4) * float64(l.o.Audit)))
-	if !l.complete {
-		l.complete, l.listAt = true, now.Add(l.spread())
-		l.changed = append(l.changed, "")
-	}
-	l.update(func(s *Sync) { s.At, s.Err = l.o.Now(), nil })
 
 	return nil
 }
 
-// failed plans another try, later each time. Only the first is worth a warning.
-func (l *loop) failed(ctx context.Context, err error) {
-	level := slog.LevelDebug
-	l.update(func(s *Sync) {
-		if s.Err == nil {
-			level = slog.LevelWarn
+// readDue reads the keys that were announced and are due. Those it could not
+// read wait for the next try.
+func (l *loop) readDue(ctx context.Context, now time.Time) {
+	failed := map[string]error{}
+	for key, sequence := range l.pending.take(now) {
+		family, name, ok := assignmentKey(key)
+		if !ok {
+			family = l.familyOf(key)
 		}
-		s.Err = err
+		switch {
+		case failed[family] != nil:
+		case ok:
+			failed[family] = l.read(ctx, family, name, sequence)
+		default:
+			failed[family] = l.readInvalid(ctx, key)
+		}
+		if failed[family] != nil {
+			l.pending.add(key, sequence, now.Add(l.o.Retry))
+		}
+	}
+	for _, p := range l.parts {
+		if err := failed[p.family]; err != nil {
+			l.failed(ctx, p, err)
+		}
+	}
+	l.settle()
+}
+
+// catchUp compares families with the bucket and plans the next time.
+func (l *loop) catchUp(ctx context.Context, due []*part) {
+	now := time.Now()
+	failed := l.compareAll(ctx, due)
+	for _, p := range due {
+		if err := failed[p.family]; err != nil {
+			l.failed(ctx, p, err)
+			continue
+		}
+		// Never later than the audit that was promised.
+		p.retry, p.err = l.o.Retry, nil
+		p.at = now.Add(time.Duration((1 - l.o.Rand()/4) * float64(l.o.Audit)))
+		if !p.complete {
+			p.complete, l.listAt = true, now.Add(l.spread())
+			l.changed = append(l.changed, "")
+		}
+	}
+	l.settle()
+}
+
+// settle tells in Sync how it stands with the families.
+func (l *loop) settle() {
+	var known []string
+	var failed []error
+	for _, p := range l.parts {
+		if p.complete {
+			known = append(known, p.family)
+		}
+		if p.err != nil {
+			failed = append(failed, p.err)
+		}
+	}
+	l.update(func(s *Sync) {
+		s.Known, s.Err = known, nil
+		switch {
+		case len(failed) > 0:
+			s.Err = allOf(failed)
+		case len(known) == len(l.parts):
+			s.At = l.o.Now()
+		}
 	})
-	l.o.Log.Log(ctx, level, "assignments cannot be read, trying again", "node", l.o.Node, "in", l.retry, "error", err)
-	l.catchAt = time.Now().Add(time.Duration((0.5 + l.o.Rand()/2) * float64(l.retry)))
-	l.retry = min(2*l.retry, maxRetry*l.o.Retry)
+}
+
+// allOf joins errors; one that several families have is said once.
+func allOf(errs []error) error {
+	slices.SortStableFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	errs = slices.CompactFunc(errs, func(a, b error) bool { return a.Error() == b.Error() })
+	if len(errs) == 1 {
+		return errs[0]
+	}
+
+	return errors.Join(errs...)
+}
+
+// failed plans another try, later each time. Only what is new is worth a warning.
+func (l *loop) failed(ctx context.Context, p *part, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	if errors.Is(err, ErrNotPermitted) {
+		groups := l.o.Groups
+		err = fmt.Errorf("%s: %w (give the node what `%s` prints)", p.family, err, joined("muster fleet permissions "+l.o.Node, " --groups ", strings.Join(groups, ",")))
+	}
+	level := slog.LevelDebug
+	if p.err == nil || errors.Is(err, ErrNotPermitted) && p.err.Error() != err.Error() {
+		level = slog.LevelWarn
+	}
+	p.err = err
+	l.o.Log.Log(ctx, level, "assignments cannot be read, trying again", "node", l.o.Node, "family", p.family, "in", p.retry, "error", err)
+	p.at = time.Now().Add(time.Duration((0.5 + l.o.Rand()/2) * float64(p.retry)))
+	p.retry = min(2*p.retry, maxRetry*l.o.Retry)
+}
+
+// joined gives a text with what follows it, where anything does.
+func joined(text, by, more string) string {
+	if more == "" {
+		return text
+	}
+
+	return text + by + more
 }
 
 // flush wakes with the keys that changed, if any or if something else is worth
@@ -160,5 +250,5 @@ func (l *loop) wrong() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
-	return fmt.Sprint(l.sync.Err != nil, l.sync.Kept)
+	return fmt.Sprint(l.sync.Err, l.sync.Kept, l.sync.Invalid)
 }

@@ -33,9 +33,18 @@ type NodeState struct {
 	// SilentAfter is after how long without another state the node counts as
 	// silent; zero is never. Only the state in the bucket has it.
 	SilentAfter Duration `json:"silent_after,omitempty" jsonschema_description:"After how long without another state the node counts as silent; only in the bucket"`
-	// DroppedFrom and DroppedTo are the range of seq that an event dropped lost.
-	DroppedFrom uint64 `json:"dropped_from,omitempty"`
-	DroppedTo   uint64 `json:"dropped_to,omitempty"`
+	// Dropped is how many reports an event dropped tells of. DroppedFrom and DroppedTo
+	// are the first and the last seq of them, DroppedRanges all, in order.
+	Dropped       int        `json:"dropped,omitempty" jsonschema_description:"How many reports an event dropped tells of"`
+	DroppedFrom   uint64     `json:"dropped_from,omitempty"`
+	DroppedTo     uint64     `json:"dropped_to,omitempty"`
+	DroppedRanges []SeqRange `json:"dropped_ranges,omitempty" jsonschema_description:"The seqs of all of them, in order"`
+}
+
+// SeqRange is a range of seq, both ends within.
+type SeqRange struct {
+	From uint64 `json:"from"`
+	To   uint64 `json:"to"`
 }
 
 // ManifestState is how a node stands with one manifest.

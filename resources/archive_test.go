@@ -63,7 +63,7 @@ func TestNoopWithoutTheTool(t *testing.T) {
 	user, group := hosttest.Owner(t)
 	dir := t.TempDir()
 	archive := typetest.Properties{"name": dir + "/app.zip", "url": "https://example.com/app.zip", "owner": user, "group": group, "extract_parent": dir + "/app"}
-	bringer := typetest.Properties{"name": "bring", "command": "touch " + dir + "/unzip", "creates": dir + "/unzip"}
+	bringer := typetest.Properties{"name": "bring", "command": "/bin/touch " + dir + "/unzip", "creates": dir + "/unzip"}
 	t.Setenv("PATH", dir)
 	for name, c := range map[string]struct {
 		g    *engine.Graph

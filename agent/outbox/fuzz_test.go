@@ -41,7 +41,7 @@ func FuzzSegment(f *testing.F) {
 		if err := os.WriteFile(segmentPath(dir, 1), data, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		b, err := Open(Options{Dir: dir, Dropped: func(uint64, uint64, int) Report { return Report{Kind: KindNode, Document: json.RawMessage("{}")} }})
+		b, err := Open(Options{Dir: dir, Dropped: func(Lost) Report { return Report{Kind: KindNode, Document: json.RawMessage("{}")} }})
 		if err != nil {
 			t.Fatal(err)
 		}

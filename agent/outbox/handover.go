@@ -13,7 +13,11 @@ func (b *Outbox) Next(max int) []Report {
 	for {
 		reports, again := b.onDisk(max)
 		if len(reports) > 0 || !again {
-			return reports
+			b.handed = b.handed[:0]
+			for _, r := range reports {
+				b.handed = append(b.handed, r.Seq)
+			}
+			return b.withEvent(reports, max)
 		}
 	}
 }
@@ -74,7 +78,17 @@ func (b *Outbox) giveUp(s *segment) bool {
 func (b *Outbox) Ack(seq uint64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if seq <= b.acked || seq >= b.next {
+	if seq >= b.next {
+		return nil
+	}
+	b.tell(seq)
+
+	return errors.Join(b.ack(seq), b.settleLedger())
+}
+
+// ack moves on behind seq.
+func (b *Outbox) ack(seq uint64) error {
+	if seq <= b.acked {
 		return nil
 	}
 	for len(b.buffer) > 0 && b.buffer[0].seq <= seq {

@@ -30,9 +30,9 @@ type Options struct {
 	Dir string
 	// MaxBytes bounds the files together; zero means DefaultMaxBytes.
 	MaxBytes int64
-	// Dropped makes the report about reports that were dropped: how many, and
-	// within which range of seq. It must not call the outbox.
-	Dropped func(from, to uint64, reports int) Report
+	// Dropped makes the report about reports that were dropped. It must not call the
+	// outbox.
+	Dropped func(Lost) Report
 	// Log gets what goes wrong with the disk. Nil discards.
 	Log *slog.Logger
 }
@@ -63,22 +63,16 @@ type Outbox struct {
 	// buffer are reports that the disk did not take.
 	buffer   []record
 	buffered int64
-	lost     span
+	// lost is what was dropped and is not told yet, event the report that tells it,
+	// nil when it is to be made anew. stale says that the file does not have it so.
+	lost  Lost
+	event *Report
+	stale bool
+	// told and handed are what the last Next gave of the event, and of the reports.
+	told   Lost
+	handed []uint64
 	// failing says that the disk takes nothing.
 	failing bool
-}
-
-// span is a range of seq with reports that are lost.
-type span struct {
-	from, to uint64
-	reports  int
-}
-
-func (s *span) add(from, to uint64, reports int) {
-	if s.reports == 0 && s.to == 0 {
-		s.from = from
-	}
-	s.from, s.to, s.reports = min(s.from, from), max(s.to, to), s.reports+reports
 }
 
 // Open opens an outbox, or makes it. What a kill left half written at the end
@@ -98,7 +92,9 @@ func Open(o Options) (*Outbox, error) {
 	if err := b.load(); err != nil {
 		return nil, errors.Join(fmt.Errorf("open outbox: %w", err), b.Close())
 	}
-	b.reportLost()
+	if err := b.settleLedger(); err != nil {
+		b.opts.Log.Error("what was dropped from the outbox is not on disk", "error", err)
+	}
 	b.signal()
 
 	return b, nil
@@ -137,14 +133,18 @@ func (b *Outbox) load() (err error) {
 	}
 	b.synced = b.next - 1
 	b.offset = int64(len(magic))
+	if err := b.advance(b.acked); err != nil {
+		return err
+	}
 
-	return b.advance(b.acked)
+	return b.loadLedger()
 }
 
 // lose notes a range of reports as damaged, as far as they are not handed over.
 func (b *Outbox) lose(from, to uint64) {
 	if from = max(from, b.acked+1); from <= to {
 		b.lost.add(from, to, int(to-from+1))
+		b.event, b.stale = nil, true
 	}
 }
 
@@ -262,8 +262,10 @@ func (b *Outbox) Sync() error {
 func (b *Outbox) sync() error {
 	b.lastSync = time.Now()
 	b.flush()
-	b.reportLost()
 	defer b.signal()
+	if err := b.settleLedger(); err != nil && !b.failing {
+		return err
+	}
 	if b.failing {
 		return fmt.Errorf("outbox: %d reports could not be written and are kept in memory", len(b.buffer))
 	}
@@ -286,11 +288,15 @@ func (b *Outbox) SetMaxBytes(max int64) {
 	b.opts.MaxBytes = max
 }
 
-// Len is how many reports wait for their hand-over.
+// Len is how many reports wait for their hand-over, that about dropped ones
+// included.
 func (b *Outbox) Len() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	n := len(b.buffer) - b.passed
+	if b.lost.Reports > 0 {
+		n++
+	}
 	for _, s := range b.segments {
 		n += s.records
 	}

@@ -15,8 +15,6 @@ const magic = "muster1\n"
 const (
 	// flagStable is the summary of a run with nothing to tell, the first to be dropped.
 	flagStable uint8 = 1 << iota
-	// flagDropped is a report about dropped ones.
-	flagDropped
 )
 
 const (

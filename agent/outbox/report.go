@@ -37,12 +37,9 @@ type Report struct {
 // flags gives what the record says of a report, so that it need not be decoded
 // to decide what is dropped first.
 func (r *Report) flags() uint8 {
-	switch {
-	case r.Kind == KindRun && r.Outcome == "stable":
+	if r.Kind == KindRun && r.Outcome == "stable" {
 		return flagStable
-	case r.Kind == KindNode && r.Outcome == "dropped":
-		return flagDropped
-	default:
-		return 0
 	}
+
+	return 0
 }

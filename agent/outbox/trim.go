@@ -1,14 +1,11 @@
 package outbox
 
-import (
-	"encoding/json"
-	"os"
-)
+import "os"
 
 // trim drops reports when there are more bytes than allowed: the summaries of
 // stable runs first, the oldest first, then whatever is oldest. An eighth is
 // freed at a time, so that it is not done for every report. What is dropped is
-// said before it is gone, so that no gap is ever without a report.
+// durable before it is gone, so that no gap is ever without an event.
 func (b *Outbox) trim() {
 	if b.bytes <= b.opts.MaxBytes || b.failing {
 		return
@@ -33,7 +30,7 @@ func (b *Outbox) trimTo(target int64) error {
 // trimStable takes the summaries of stable runs out, segment by segment.
 func (b *Outbox) trimStable(target int64) error {
 	var chosen []*segment
-	lost, left := span{}, b.bytes
+	lost, left := Lost{}, b.bytes
 	for _, s := range b.segments[:len(b.segments)-1] {
 		if left <= target {
 			break
@@ -58,7 +55,7 @@ func (b *Outbox) trimStable(target int64) error {
 		left -= freed
 		chosen = append(chosen, s)
 	}
-	if err := b.announce(lost); err != nil {
+	if err := b.dropping(lost); err != nil {
 		return err
 	}
 	for _, s := range chosen {
@@ -109,7 +106,7 @@ func (b *Outbox) thin(s *segment) error {
 
 // trimOldest removes whole segments.
 func (b *Outbox) trimOldest(target int64) error {
-	lost, left, n := span{}, b.bytes, 0
+	lost, left, n := Lost{}, b.bytes, 0
 	for _, s := range b.segments[:len(b.segments)-1] {
 		if left <= target {
 			break
@@ -118,7 +115,7 @@ func (b *Outbox) trimOldest(target int64) error {
 		left -= s.size
 		b.countLost(s, &lost)
 	}
-	if err := b.announce(lost); err != nil {
+	if err := b.dropping(lost); err != nil {
 		return err
 	}
 	for range n {
@@ -130,55 +127,17 @@ func (b *Outbox) trimOldest(target int64) error {
 	return nil
 }
 
-// countLost adds what a segment holds to a span, and what its reports about
-// dropped ones say.
-func (b *Outbox) countLost(s *segment, lost *span) {
+// countLost adds what a segment holds to what is dropped.
+func (b *Outbox) countLost(s *segment, lost *Lost) {
 	records, err := s.all()
 	if err != nil {
 		// What cannot be read is lost as well.
 		lost.add(max(s.first, b.acked+1), s.last, s.records)
 	}
 	for _, r := range records {
-		if r.seq <= b.acked {
-			continue
+		if r.seq > b.acked {
+			lost.add(r.seq, r.seq, 1)
 		}
-		lost.add(r.seq, r.seq, 1)
-		if r.flags&flagDropped != 0 {
-			var said struct {
-				Document struct {
-					From uint64 `json:"dropped_from"`
-					To   uint64 `json:"dropped_to"`
-				} `json:"document"`
-			}
-			if json.Unmarshal(r.payload, &said) == nil && said.Document.To > 0 {
-				lost.add(said.Document.From, said.Document.To, 0)
-			}
-		}
-	}
-}
-
-// announce makes a report about dropped ones durable.
-func (b *Outbox) announce(lost span) error {
-	if lost.to == 0 {
-		return nil
-	}
-	b.opts.Log.Warn("the outbox is full, reports are dropped", "reports", lost.reports, "from", lost.from, "to", lost.to)
-	if _, err := b.append(b.opts.Dropped(lost.from, lost.to, lost.reports)); err != nil {
-		return err
-	}
-
-	return b.sync()
-}
-
-// reportLost reports what was lost otherwise.
-func (b *Outbox) reportLost() {
-	if b.lost.to == 0 || b.failing {
-		return
-	}
-	lost := b.lost
-	b.lost = span{}
-	if _, err := b.append(b.opts.Dropped(lost.from, lost.to, lost.reports)); err != nil {
-		b.opts.Log.Error("reports were lost", "from", lost.from, "to", lost.to, "error", err)
 	}
 }
 
@@ -193,7 +152,7 @@ func (b *Outbox) boundBuffer() {
 			}
 		}
 		r := b.buffer[at]
-		b.lost.add(r.seq, r.seq, 1)
+		b.lose(r.seq, r.seq)
 		b.buffered -= r.size()
 		b.buffer = append(b.buffer[:at:at], b.buffer[at+1:]...)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -21,6 +22,7 @@ import (
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/host/facts"
+	"github.com/musterfleet/muster/resources/manifest"
 )
 
 // agentCommand is muster agent run.
@@ -65,7 +67,7 @@ func (a *app) config(c *agentCommand) (agent.Config, error) {
 	if !named {
 		path = filepath.Join(a.configDir, "agent.yaml")
 	}
-	text, err := os.ReadFile(path)
+	text, err := host.ReadRegular(path, manifest.DefaultMaxBytes)
 	if err != nil && (named || !errors.Is(err, fs.ErrNotExist)) {
 		return agent.Config{}, err
 	}
@@ -135,6 +137,7 @@ func (a *app) runAgent(ctx context.Context, c *agentCommand) error {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
+	a.changing.Store(true)
 	running, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() {
@@ -197,7 +200,7 @@ func (a *app) newNode(ctx context.Context, config agent.Config) (*node, error) {
 		Context: config.NATS.Context, Servers: config.NATS.Servers, Creds: config.NATS.Creds, NKey: config.NATS.NKey,
 		TLSCA: config.NATS.TLSCA, TLSCert: config.NATS.TLSCert, TLSKey: config.NATS.TLSKey,
 		Name: "muster agent " + config.Node, InboxPrefix: names.InboxPrefix(config.Node), RetryOnFailedConnect: true,
-		OnStatus: func(s kvstore.ConnectionStatus) { a.onStatus(s, connected) },
+		OnStatus: (&connectionLog{log: a.log, connected: connected, told: map[string]bool{}}).tell,
 	}
 	if n.nc, err = kvstore.Dial(ctx, options); err != nil {
 		return nil, err
@@ -212,6 +215,9 @@ func (a *app) newNode(ctx context.Context, config agent.Config) (*node, error) {
 	n.agent, err = agent.New(ctx, a.agentOptions(config, store))
 	if err != nil {
 		n.nc.Close()
+		if errors.Is(err, fs.ErrPermission) {
+			err = fmt.Errorf("%w (run it as root, or give it a directory of its own with --state-dir)", err)
+		}
 		return nil, err
 	}
 	n.service = &nodeService{agent: n.agent, store: store, connected: connected, regrouped: make(chan struct{}, 1), log: a.log}
@@ -219,19 +225,32 @@ func (a *app) newNode(ctx context.Context, config agent.Config) (*node, error) {
 	return n, nil
 }
 
-// onStatus logs what happens to the connection, and wakes who waits for it.
-func (a *app) onStatus(s kvstore.ConnectionStatus, connected chan<- struct{}) {
+// connectionLog logs what happens to a connection, and wakes who waits for it.
+type connectionLog struct {
+	log       *slog.Logger
+	connected chan<- struct{}
+	// told is what was refused since the connection was made, each once.
+	told map[string]bool
+}
+
+func (l *connectionLog) tell(s kvstore.ConnectionStatus) {
 	switch {
-	case s.Connected:
-		a.log.Info("connected to NATS", "server", s.Server)
-		select {
-		case connected <- struct{}{}:
-		default:
+	case errors.Is(s.Err, nats.ErrPermissionViolation):
+		if !l.told[s.Err.Error()] {
+			l.told[s.Err.Error()] = true
+			l.log.Warn("NATS does not permit the node all it needs, see muster fleet permissions", "error", s.Err)
 		}
 	case s.Err != nil:
-		a.log.Warn("NATS", "error", s.Err)
+		l.log.Warn("NATS", "error", s.Err)
+	case s.Connected:
+		clear(l.told)
+		l.log.Info("connected to NATS", "server", s.Server)
+		select {
+		case l.connected <- struct{}{}:
+		default:
+		}
 	default:
-		a.log.Warn("not connected to NATS")
+		l.log.Warn("not connected to NATS")
 	}
 }
 

@@ -91,7 +91,7 @@ func (s *assignments) Entries() ([]agent.Entry, agent.Sync) {
 		out = append(out, agent.Entry{Key: e.Key, Revision: e.Revision, Value: e.Value})
 	}
 	slices.SortFunc(out, func(a, b agent.Entry) int { return cmp.Compare(a.Key, b.Key) })
-	state := agent.Sync{Complete: !sync.At.IsZero()}
+	state := agent.Sync{Complete: !sync.At.IsZero(), Known: sync.Known, Invalid: sync.Invalid}
 	if sync.Err != nil {
 		state.Away = sync.Err.Error()
 	}
@@ -114,9 +114,6 @@ func (s *assignments) Regroup(groups []string) {
 
 // remember keeps what the bucket holds for after a restart.
 func (s *assignments) remember(ctx context.Context, watch *kvstore.Watch) {
-	if _, sync := watch.Entries(); sync.At.IsZero() {
-		return
-	}
 	text, err := json.Marshal(watch.Memory())
 	if err == nil {
 		self := host.Attrs{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()), Mode: 0o600}

@@ -19,7 +19,7 @@ import (
 func (a *app) nodeLoader(config agent.Config, store *kvstore.Store) *manifest.Loader {
 	return manifest.NewLoader(manifest.Options{
 		Types: a.types, Environ: environ(), MaxBytes: int64(config.ReadFileLimit),
-		KV: agent.ObserveKV(store.KVGet), Object: store.Object, Unpack: a.unpack,
+		KV: agent.ObserveKV(store.KVGet), Object: store.Object, Unpack: a.unpackForRun,
 	})
 }
 

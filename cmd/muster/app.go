@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 
 	"github.com/choria-io/fisk"
 
@@ -31,8 +32,10 @@ type app struct {
 	// interrupted is closed when somebody wants muster to end.
 	interrupted   chan struct{}
 	interruptOnce sync.Once
-	ran           bool
-	err           error
+	// changing says that an interrupt must let a change come to its end.
+	changing atomic.Bool
+	ran      bool
+	err      error
 
 	logLevel, logFormat string
 	stateDir, configDir string
@@ -55,9 +58,9 @@ func (a *app) commands(ctx context.Context) *fisk.Application {
 	// A value such as @reboot is that value, not the name of a file of arguments.
 	fisk.EnableFileExpansion = false
 	cli.Version(version())
-	cli.Writer(a.stdout)
-	cli.UsageWriter(a.stdout)
-	cli.ErrorWriter(a.stderr)
+	cli.Writer(unfailing{a.stdout})
+	cli.UsageWriter(unfailing{a.stdout})
+	cli.ErrorWriter(unfailing{a.stderr})
 	cli.HelpFlag.Short('h')
 	a.addGlobals(cli)
 	a.addApply(ctx, cli)

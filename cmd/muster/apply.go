@@ -41,7 +41,11 @@ func (a *app) addApply(ctx context.Context, cli *fisk.Application) {
 
 func (a *app) apply(ctx context.Context, c *applyCommand) error {
 	ask := a.lazyFacts(c.inputs)
-	loader := a.loader(ask)
+	opts := a.loaderOptions(ask)
+	if !c.render && !noop(c.noop) {
+		opts.Unpack = a.unpackForRun
+	}
+	loader := manifest.NewLoader(opts)
 	source, err := loader.Fetch(ctx, cmp.Or(c.source, stdinName))
 	if err != nil {
 		return err

@@ -57,8 +57,6 @@ type demoStep struct {
 }
 
 func (a *app) runDemo(ctx context.Context, once bool) (err error) {
-	ctx, cancel := a.untilInterrupt(ctx)
-	defer cancel()
 	dir, err := os.MkdirTemp("", "muster-demo-")
 	if err != nil {
 		return err

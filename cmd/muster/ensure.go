@@ -3,6 +3,9 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"os"
+	"time"
 
 	"github.com/choria-io/fisk"
 
@@ -66,9 +69,19 @@ func (a *app) ensureOne(ctx context.Context, c *ensureCommand, r *resource.Resou
 
 	return a.reconcile(ctx, reconciliation{
 		session: session, resources: []*resource.Resource{r}, manifest: "ensure " + r.Ref().String(), command: "ensure " + r.Ref().String(), facts: nodeFacts,
-		scope: resource.Scope{Noop: noop, MaxDepth: maxDepth, Origin: a.loader(nil).Origin(nil)}, noWait: c.noWait,
+		scope: resource.Scope{Noop: noop, Dir: workingDir(), MaxDepth: maxDepth, Origin: a.loader(nil).Origin(nil)}, noWait: c.noWait,
 		diff: c.diff || noop, asJSON: c.asJSON, each: each,
 	})
+}
+
+// workingDir is what a relative source is under, empty when it is gone.
+func workingDir() string {
+	dir, err := os.Getwd()
+	if err != nil {
+		return ""
+	}
+
+	return dir
 }
 
 // ensurePipe answers a request; whatever is wrong with it is an answer too.
@@ -98,6 +111,9 @@ func (a *app) ensureRequest(ctx context.Context, c *ensureCommand) (*model.Trans
 	request, properties, err := manifest.ParseRequest("request", source.Data)
 	if err != nil {
 		return nil, err
+	}
+	if !request.Expires.IsZero() && !time.Now().Before(request.Expires) {
+		return nil, fmt.Errorf("the request expired at %s and was not executed", request.Expires.Format(time.RFC3339))
 	}
 	r, err := loader.DecodeOne(request.Type, properties)
 	if err != nil {
@@ -145,7 +161,7 @@ func (a *app) addStatus(ctx context.Context, cli *fisk.Application) {
 		if err != nil {
 			return err
 		}
-		state, err := engine.Status(ctx, resource.Env{Host: a.host(), Facts: nodeFacts, Log: a.log, Scope: resource.Scope{Origin: a.loader(nil).Origin(nil)}}, r)
+		state, err := engine.Status(ctx, resource.Env{Host: a.host(), Facts: nodeFacts, Log: a.log, Scope: resource.Scope{Dir: workingDir(), Origin: a.loader(nil).Origin(nil)}}, r)
 		if err != nil {
 			return err
 		}

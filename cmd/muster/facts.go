@@ -16,11 +16,11 @@ import (
 func (a *app) addFacts(ctx context.Context, cli *fisk.Application) {
 	var in inputs
 	var query string
-	var asYAML bool
+	var asJSON, asYAML bool
 	cmd := cli.Command("facts", "Show what is known of this machine")
 	cmd.HelpLong("  muster facts host.info.platformFamily\n\nFacts come from the system, then facts.json, facts.yaml and facts.d in the configuration directory, then the flags.")
 	cmd.Arg("query", "A GJSON path of what to show").StringVar(&query)
-	cmd.Flag("json", "Print as JSON, which is the default").UnNegatableBoolVar(new(bool))
+	cmd.Flag("json", "Print as JSON, which is the default but for a single text").UnNegatableBoolVar(&asJSON)
 	cmd.Flag("yaml", "Print as YAML").UnNegatableBoolVar(&asYAML)
 	in.addFacts(cmd)
 	cmd.Action(a.action(func() error {
@@ -28,20 +28,20 @@ func (a *app) addFacts(ctx context.Context, cli *fisk.Application) {
 		if err != nil {
 			return err
 		}
-		return a.printQuery(all, query, asYAML)
+		return a.printQuery(all, query, asJSON, asYAML)
 	}))
 }
 
 func (a *app) addData(ctx context.Context, cli *fisk.Application) {
 	var in inputs
 	var source, query string
-	var asYAML bool
+	var asJSON, asYAML bool
 	data := cli.Command("data", "Hierarchical data")
 	cmd := data.Command("resolve", "Show the data of a manifest or data file after its hierarchy was resolved")
 	cmd.HelpLong("  muster data resolve data.yaml --fact role=web\n  muster data resolve kv://MUSTER_DATA/common package_name")
 	cmd.Arg("source", "A path, -, kv://bucket/key or http(s)://").Required().StringVar(&source)
 	cmd.Arg("query", "A GJSON path of what to show").StringVar(&query)
-	cmd.Flag("json", "Print as JSON, which is the default").UnNegatableBoolVar(new(bool))
+	cmd.Flag("json", "Print as JSON, which is the default but for a single text").UnNegatableBoolVar(&asJSON)
 	cmd.Flag("yaml", "Print as YAML").UnNegatableBoolVar(&asYAML)
 	in.add(cmd)
 	cmd.Action(a.action(func() error {
@@ -49,7 +49,7 @@ func (a *app) addData(ctx context.Context, cli *fisk.Application) {
 		if err != nil {
 			return err
 		}
-		return a.printQuery(resolved, query, asYAML)
+		return a.printQuery(resolved, query, asJSON, asYAML)
 	}))
 }
 
@@ -78,8 +78,8 @@ func (a *app) resolveData(ctx context.Context, from string, in inputs) (map[stri
 }
 
 // printQuery prints all of a document, or what a GJSON path finds in it: a
-// scalar as it is, for scripts.
-func (a *app) printQuery(v any, query string, asYAML bool) error {
+// scalar as it is, for scripts, unless a form is asked for.
+func (a *app) printQuery(v any, query string, asJSON, asYAML bool) error {
 	if query == "" {
 		return a.printDocument(v, asYAML)
 	}
@@ -91,7 +91,7 @@ func (a *app) printQuery(v any, query string, asYAML bool) error {
 	if !found.Exists() {
 		return fmt.Errorf("there is nothing at %q", query)
 	}
-	if !found.IsObject() && !found.IsArray() {
+	if !found.IsObject() && !found.IsArray() && !asJSON && !asYAML {
 		_, err = fmt.Fprintln(a.stdout, found.String())
 		return err
 	}

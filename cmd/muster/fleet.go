@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 
 	"github.com/choria-io/fisk"
+	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/kvstore"
@@ -37,7 +39,7 @@ func (a *app) addFleet(ctx context.Context, cli *fisk.Application) {
 func (a *app) fleet(ctx context.Context) (*fleetStore, error) {
 	store, err := a.store(ctx)
 	if err != nil {
-		return nil, connectHint(err)
+		return nil, err
 	}
 	err = store.Check(ctx)
 	switch {
@@ -50,35 +52,30 @@ func (a *app) fleet(ctx context.Context) (*fleetStore, error) {
 	return &fleetStore{store: store, log: a.log, told: map[string]bool{}}, nil
 }
 
-// connectHint says what to do about a server that cannot be reached.
-func connectHint(err error) error {
-	if errors.Is(err, kvstore.ErrConnect) {
+// operation makes an operator's command of f, which says what to do about a
+// server that cannot be used.
+func (a *app) operation(f func() error) fisk.Action {
+	return a.action(func() error { return a.connectHint(f()) })
+}
+
+// connectHint says what to do about a server that cannot be reached, or does not
+// take these credentials.
+func (a *app) connectHint(err error) error {
+	var network *net.OpError
+	named := a.connectSet[0] || a.connectSet[1]
+	switch {
+	case errors.Is(err, kvstore.ErrNotPermitted):
+		return fmt.Errorf("%w (operators need the whole account)", err)
+	case !errors.Is(err, kvstore.ErrConnect):
+		return err
+	case errors.Is(err, nats.ErrAuthorization):
+		return fmt.Errorf("%w (name other credentials, with --creds or --nkey)", err)
+	case !named && (errors.Is(err, nats.ErrNoServers) || errors.Is(err, nats.ErrTimeout) || errors.As(err, &network)):
 		return fmt.Errorf("%w (name a server with --server, or a context of the nats tools with --context)", err)
-	}
-
-	return err
-}
-
-// untilInterrupt gives a context that ends at the first interrupt: the
-// operator's commands leave nothing half done.
-func (a *app) untilInterrupt(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	ended := make(chan struct{})
-	go func() {
-		select {
-		case <-a.interrupted:
-			cancel(errInterrupted)
-		case <-ended:
-		}
-	}()
-
-	return ctx, func() {
-		close(ended)
-		cancel(nil)
+	default:
+		return err
 	}
 }
-
-var errInterrupted = errors.New("interrupted")
 
 // targets are the flags that say whom a command is for.
 type targets struct {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
@@ -28,12 +27,6 @@ func (a *app) checkManifest(ctx context.Context, data map[string]any) fleet.Chec
 		}
 		for _, w := range checked.Warnings {
 			a.log.Warn(w.Error())
-		}
-		// Where resources are missing, what refers to them would be wrong only here.
-		if checked.Complete {
-			if _, err := engine.Build(checked.Resources, nil); err != nil {
-				return nil, err
-			}
 		}
 		files := make([]fleet.File, len(checked.Files))
 		for i, f := range checked.Files {

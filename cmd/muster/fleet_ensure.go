@@ -53,7 +53,7 @@ func (a *app) addFleetEnsure(ctx context.Context, parent *fisk.CmdClause) {
 	}
 	document := cmd.Command("request", "Send an ensure request that is a document, JSON or YAML")
 	document.Arg("file", "A file, or - for standard input").Required().StringVar(&c.request)
-	document.Action(a.action(func() error { return a.fleetEnsureRequest(ctx, c) }))
+	document.Action(a.operation(func() error { return a.fleetEnsureRequest(ctx, c) }))
 }
 
 // fleetEnsureRequest sends a request that is a document.
@@ -72,8 +72,6 @@ func (a *app) fleetEnsureRequest(ctx context.Context, c *fleetEnsureCommand) err
 }
 
 func (a *app) fleetEnsure(ctx context.Context, c *fleetEnsureCommand, request model.EnsureRequest, properties resource.Value) error {
-	ctx, cancel := a.untilInterrupt(ctx)
-	defer cancel()
 	list, err := c.list()
 	if err != nil {
 		return err

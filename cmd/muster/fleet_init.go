@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -21,7 +20,7 @@ import (
 type fleetInitCommand struct {
 	replicas               int
 	reportAge              time.Duration
-	reportSize, bundleSize units.Base2Bytes
+	reportSize, bundleSize size
 	yes, dryRun            bool
 	format
 }
@@ -33,13 +32,33 @@ func (a *app) addFleetInit(ctx context.Context, fleet *fisk.CmdClause) {
 		"  muster fleet init --dry-run\n  muster fleet init --replicas 3 --report-age 30d")
 	cmd.Flag("replicas", "On how many servers each is kept; 1 when it is made").PlaceHolder("N").IntVar(&c.replicas)
 	cmd.Flag("report-age", "How long reports are kept; 7d when it is made").PlaceHolder("AGE").DurationVar(&c.reportAge)
-	cmd.Flag("report-size", "How much of reports is kept; 1GiB when it is made").PlaceHolder("SIZE").BytesVar(&c.reportSize)
-	cmd.Flag("bundle-size", "How large all bundles together may be; without a bound when it is made").PlaceHolder("SIZE").BytesVar(&c.bundleSize)
+	cmd.Flag("report-size", "How much of reports is kept; 1GiB when it is made").PlaceHolder("SIZE").SetValue(&c.reportSize)
+	cmd.Flag("bundle-size", "How large all bundles together may be; without a bound when it is made").PlaceHolder("SIZE").SetValue(&c.bundleSize)
 	cmd.Flag("dry-run", "Change nothing, show what would be done").UnNegatableBoolVar(&c.dryRun)
 	cmd.Flag("yes", "Do not ask").Short('y').UnNegatableBoolVar(&c.yes)
 	c.add(cmd)
-	cmd.Action(a.action(func() error { return a.fleetInit(ctx, c) }))
+	cmd.Action(a.operation(func() error { return a.fleetInit(ctx, c) }))
 }
+
+// size is a flag of a number of bytes: 10MiB, 10M or 10MB are the same.
+type size units.Base2Bytes
+
+// Set reads it.
+func (s *size) Set(text string) error {
+	n, err := units.ParseBase2Bytes(text)
+	if err != nil {
+		n, err = units.ParseBase2Bytes(text + "B")
+	}
+	if err != nil || n < 0 {
+		return fmt.Errorf("%q is no size, write it with its unit, for example 10MiB", text)
+	}
+	*s = size(n)
+
+	return nil
+}
+
+// String gives it with its unit.
+func (s *size) String() string { return units.Base2Bytes(*s).String() }
 
 func (c *fleetInitCommand) options() kvstore.Options {
 	return kvstore.Options{
@@ -48,14 +67,12 @@ func (c *fleetInitCommand) options() kvstore.Options {
 }
 
 func (a *app) fleetInit(ctx context.Context, c *fleetInitCommand) error {
-	ctx, cancel := a.untilInterrupt(ctx)
-	defer cancel()
 	if c.replicas < 0 || c.replicas > 5 {
 		return usagef("--replicas %d: a stream has 1 to 5", c.replicas)
 	}
 	store, err := a.store(ctx)
 	if err != nil {
-		return connectHint(err)
+		return err
 	}
 	planned, err := store.Plan(ctx, c.options())
 	if err != nil {
@@ -134,7 +151,7 @@ func (a *app) confirm(c *fleetInitCommand, planned []kvstore.Difference) error {
 
 // asksPeople says that somebody can answer a question.
 func (a *app) asksPeople() bool {
-	f, ok := a.stdin.(*os.File)
+	in, ok := a.stdin.(*input)
 
-	return ok && term.IsTerminal(int(f.Fd()))
+	return ok && term.IsTerminal(int(in.file.Fd()))
 }

@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/choria-io/fisk"
@@ -21,16 +23,14 @@ type fleetLsCommand struct {
 func (a *app) addFleetLs(ctx context.Context, parent *fisk.CmdClause) {
 	c := &fleetLsCommand{}
 	cmd := parent.Command("ls", "List what is assigned")
-	cmd.HelpLong("  muster fleet ls\n  muster fleet ls motd              who has a manifest of that name\n  muster fleet ls --group web       what a group has")
+	cmd.HelpLong("A row for each assignment, and for each key that is none.\n\n  muster fleet ls\n  muster fleet ls motd              who has a manifest of that name\n  muster fleet ls --group web       what a group has")
 	cmd.Arg("name", "Only manifests of this name").StringVar(&c.name)
 	c.targets.add(cmd)
 	c.format.add(cmd)
-	cmd.Action(a.action(func() error { return a.fleetLs(ctx, c) }))
+	cmd.Action(a.operation(func() error { return a.fleetLs(ctx, c) }))
 }
 
 func (a *app) fleetLs(ctx context.Context, c *fleetLsCommand) error {
-	ctx, cancel := a.untilInterrupt(ctx)
-	defer cancel()
 	var families []string
 	if len(c.nodes)+len(c.groups) > 0 || c.all {
 		list, err := c.list()
@@ -54,6 +54,11 @@ func (a *app) fleetLs(ctx context.Context, c *fleetLsCommand) error {
 	if err != nil {
 		return err
 	}
+	invalid, err := c.invalid(ctx, store, families)
+	if err != nil {
+		return err
+	}
+	entries = append(entries, invalid...)
 	if c.isDocument() {
 		if entries == nil {
 			entries = []fleet.Entry{}
@@ -67,6 +72,10 @@ func (a *app) fleetLs(ctx context.Context, c *fleetLsCommand) error {
 	now := time.Now()
 	rows := make([][]string, len(entries))
 	for i, e := range entries {
+		if e.Invalid {
+			rows[i] = []string{"-", e.Key, strconv.FormatUint(e.Revision, 10), "invalid", age(e.At, now)}
+			continue
+		}
 		target, name, err := fleet.ParseKey(e.Key)
 		if err != nil {
 			return err
@@ -74,6 +83,26 @@ func (a *app) fleetLs(ctx context.Context, c *fleetLsCommand) error {
 		rows[i] = []string{target.String(), name, strconv.FormatUint(e.Revision, 10), shortDigest(e.Digest), age(e.At, now)}
 	}
 	a.table([]string{"FOR", "NAME", "REVISION", "DIGEST", "AGE"}, rows)
+	if len(invalid) > 0 {
+		fmt.Fprintf(a.stderr, "%s none of an assignment and for nobody: keys are node.<node>.<name> or group.<group>.<name>; muster fleet rm KEY removes one\n", map[bool]string{true: "1 key is", false: plural(len(invalid), "key") + " are"}[len(invalid) == 1])
+	}
 
 	return nil
+}
+
+// invalid gives the keys that are none of an assignment, of those asked for.
+func (c *fleetLsCommand) invalid(ctx context.Context, store *fleetStore, families []string) ([]fleet.Entry, error) {
+	all, err := store.store.Invalid(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []fleet.Entry
+	for _, l := range all {
+		within := len(families) == 0 || slices.ContainsFunc(families, func(f string) bool { return strings.HasPrefix(l.Key, f+".") })
+		if within && (c.name == "" || c.name == l.Key) {
+			out = append(out, fleet.Entry{Key: l.Key, Revision: l.Revision, At: l.Time, Invalid: true})
+		}
+	}
+
+	return out, nil
 }

@@ -31,16 +31,14 @@ type nodeStanding struct {
 func (a *app) addFleetNodes(ctx context.Context, parent *fisk.CmdClause) {
 	c := &fleetNodesCommand{}
 	cmd := parent.Command("nodes", "Show the nodes, what they run, and who is late, silent or stopped")
-	cmd.HelpLong("  muster fleet nodes\n  muster fleet nodes --group web\n  muster fleet nodes web01 --json")
+	cmd.HelpLong("A row for each manifest of a node. HEARD is when it last said something, OUTBOX how many reports it still has.\n\n  muster fleet nodes\n  muster fleet nodes --group web\n  muster fleet nodes web01 --json")
 	cmd.Arg("node", "Only these").StringsVar(&c.names)
 	cmd.Flag("group", "Only the nodes of a group; may be given several times").PlaceHolder("GROUP").StringsVar(&c.groups)
 	c.add(cmd)
-	cmd.Action(a.action(func() error { return a.fleetNodes(ctx, c) }))
+	cmd.Action(a.operation(func() error { return a.fleetNodes(ctx, c) }))
 }
 
 func (a *app) fleetNodes(ctx context.Context, c *fleetNodesCommand) error {
-	ctx, cancel := a.untilInterrupt(ctx)
-	defer cancel()
 	store, err := a.fleet(ctx)
 	if err != nil {
 		return err

@@ -41,12 +41,10 @@ func (a *app) addFleetPush(ctx context.Context, parent *fisk.CmdClause) {
 	c.targets.add(cmd)
 	c.terms.add(cmd)
 	c.format.add(cmd)
-	cmd.Action(a.action(func() error { return a.fleetPush(ctx, c) }))
+	cmd.Action(a.operation(func() error { return a.fleetPush(ctx, c) }))
 }
 
 func (a *app) fleetPush(ctx context.Context, c *fleetPushCommand) error {
-	ctx, cancel := a.untilInterrupt(ctx)
-	defer cancel()
 	push, err := a.preparePush(ctx, c)
 	if err != nil {
 		return err
@@ -83,6 +81,10 @@ func (a *app) fleetPush(ctx context.Context, c *fleetPushCommand) error {
 		if err := a.printDocument(document, c.yaml); err != nil {
 			return err
 		}
+	}
+
+	if errors.Is(waited, fleet.ErrNoNodes) {
+		waited = fmt.Errorf("it was pushed, but %w", waited)
 	}
 
 	return waited

@@ -34,7 +34,7 @@ func (a *app) addFleetReports(ctx context.Context, parent *fisk.CmdClause) {
 	cmd.Flag("outcome", "Only this outcome: stable, changed, failed …").PlaceHolder("OUTCOME").StringVar(&c.outcome)
 	cmd.Flag("json", "Print one JSON document a line").UnNegatableBoolVar(&c.json)
 	cmd.Flag("yaml", "Print YAML documents").UnNegatableBoolVar(&c.yaml)
-	cmd.Action(a.action(func() error { return a.fleetReports(ctx, c) }))
+	cmd.Action(a.operation(func() error { return a.fleetReports(ctx, c) }))
 }
 
 // followedSince is how far back a live view begins.
@@ -62,8 +62,6 @@ func (c *fleetReportsCommand) filter(now time.Time) (kvstore.ReportFilter, error
 }
 
 func (a *app) fleetReports(ctx context.Context, c *fleetReportsCommand) error {
-	ctx, cancel := a.untilInterrupt(ctx)
-	defer cancel()
 	filter, err := c.filter(time.Now())
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"github.com/choria-io/fisk"
 
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -34,18 +35,19 @@ func (a *app) addFleetRm(ctx context.Context, parent *fisk.CmdClause) {
 	cmd.Arg("name", "Names, with --node, --group or --all; or keys as muster fleet ls shows them").Required().StringsVar(&c.names)
 	c.targets.add(cmd)
 	c.format.add(cmd)
-	cmd.Action(a.action(func() error { return a.fleetRm(ctx, c) }))
+	cmd.Action(a.operation(func() error { return a.fleetRm(ctx, c) }))
 }
 
 func (c *fleetRmCommand) keys() ([]string, error) {
 	var keys []string
 	for _, name := range c.names {
-		if err := checkNameOrKey(name); err != nil {
-			return nil, err
-		}
-		if isKey(name) {
+		// A key of another form is removed where it is there.
+		if isKey(name) || len(c.nodes)+len(c.groups) == 0 && !c.all {
 			keys = append(keys, name)
 			continue
+		}
+		if err := checkNameOrKey(name); err != nil {
+			return nil, err
 		}
 		list, err := c.list()
 		if err != nil {
@@ -60,8 +62,6 @@ func (c *fleetRmCommand) keys() ([]string, error) {
 }
 
 func (a *app) fleetRm(ctx context.Context, c *fleetRmCommand) error {
-	ctx, cancel := a.untilInterrupt(ctx)
-	defer cancel()
 	keys, err := c.keys()
 	if err != nil {
 		return err
@@ -73,7 +73,7 @@ func (a *app) fleetRm(ctx context.Context, c *fleetRmCommand) error {
 	var done []removed
 	var failed []error
 	for _, key := range keys {
-		r, err := store.remove(ctx, key)
+		r, err := c.remove(ctx, store, key)
 		if err != nil {
 			failed = append(failed, err)
 			continue
@@ -92,6 +92,26 @@ func (a *app) fleetRm(ctx context.Context, c *fleetRmCommand) error {
 	}
 
 	return errors.Join(failed...)
+}
+
+// remove takes a key away, also one that is none of an assignment. When that is
+// not there it was a mistake.
+func (c *fleetRmCommand) remove(ctx context.Context, store *fleetStore, key string) (removed, error) {
+	wrong := checkNameOrKey(key)
+	if wrong == nil && isKey(key) {
+		return store.remove(ctx, key)
+	}
+	revision, err := store.store.DeleteInvalid(ctx, key)
+	switch {
+	case err == nil:
+		return removed{Key: key, Revision: revision}, nil
+	case !errors.Is(err, model.ErrNotFound) && !errors.Is(err, kvstore.ErrInvalidName):
+		return removed{}, err
+	case wrong == nil:
+		_, wrong = c.list()
+	}
+
+	return removed{}, wrong
 }
 
 // remove takes an assignment away. One that is not there is written over all

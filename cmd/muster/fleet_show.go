@@ -31,7 +31,7 @@ type shown struct {
 func (a *app) addFleetShow(ctx context.Context, parent *fisk.CmdClause) {
 	c := &fleetShowCommand{}
 	cmd := parent.Command("show", "Show an assignment, its history, or what a revision changed")
-	cmd.HelpLong("  muster fleet show group.web.motd\n  muster fleet show motd                       when only one has that name\n" +
+	cmd.HelpLong("The value is printed as it was pushed; what stands above it goes to standard error.\n\n  muster fleet show group.web.motd\n  muster fleet show motd                       when only one has that name\n" +
 		"  muster fleet show group.web.motd --history\n  muster fleet show group.web.motd --diff      from the revision before\n" +
 		"  muster fleet show group.web.motd --revision 17 --diff --from 12")
 	cmd.Arg("name", "A key as muster fleet ls shows it, or a name that only one has").Required().StringVar(&c.name)
@@ -40,12 +40,10 @@ func (a *app) addFleetShow(ctx context.Context, parent *fisk.CmdClause) {
 	cmd.Flag("diff", "Show what changed from the revision before, or from --from").UnNegatableBoolVar(&c.diff)
 	cmd.Flag("from", "The revision that --diff begins at").PlaceHolder("N").Uint64Var(&c.since)
 	c.add(cmd)
-	cmd.Action(a.action(func() error { return a.fleetShow(ctx, c) }))
+	cmd.Action(a.operation(func() error { return a.fleetShow(ctx, c) }))
 }
 
 func (a *app) fleetShow(ctx context.Context, c *fleetShowCommand) error {
-	ctx, cancel := a.untilInterrupt(ctx)
-	defer cancel()
 	if c.since != 0 && !c.diff {
 		return usagef("--from belongs to --diff")
 	}
@@ -104,12 +102,23 @@ func (a *app) showRevision(ctx context.Context, store *fleetStore, key string, c
 	}
 	fmt.Fprintf(a.stderr, "# %s revision %d, %s, %s\n", e.Key, e.Revision, e.At.UTC().Format(time.RFC3339), e.Digest)
 	text := fleet.Readable(e.Value)
-	if !strings.HasSuffix(text, "\n") && isTerminal(a.stdout) {
-		text += "\n"
+	if isTerminal(a.stdout) {
+		text = forTerminal(text)
 	}
 	_, err = fmt.Fprint(a.stdout, text)
 
 	return err
+}
+
+// forTerminal makes the control characters of a text visible, but for those that
+// end lines, and ends the last one.
+func forTerminal(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		b.WriteString(printable(strings.TrimRight(line, "\r\n")) + "\n")
+	}
+
+	return b.String()
 }
 
 func document(e fleet.Entry) shown {
@@ -167,7 +176,11 @@ func (a *app) showDiff(ctx context.Context, store *fleetStore, key string, c *fl
 		return nil
 	}
 	for line := range strings.Lines(diff) {
-		fmt.Fprintln(a.stdout, a.paintDiff(strings.TrimSuffix(line, "\n")))
+		line = strings.TrimSuffix(line, "\n")
+		if isTerminal(a.stdout) {
+			line = printable(line)
+		}
+		fmt.Fprintln(a.stdout, a.paintDiff(line))
 	}
 
 	return nil

@@ -37,7 +37,7 @@ func (f *fleetStore) Get(ctx context.Context, key string) (fleet.Entry, error) {
 }
 
 func entryOf(e kvstore.Entry) fleet.Entry {
-	return fleet.Entry{Key: e.Key, Revision: e.Revision, Digest: model.DigestOf(e.Value), At: e.Time, Value: e.Value}
+	return fleet.Entry{Key: e.Key, Revision: e.Revision, Digest: fleet.ContentDigest(e.Value), At: e.Time, Value: e.Value}
 }
 
 // Put stores an assignment.
@@ -83,6 +83,9 @@ func (f *fleetStore) list(ctx context.Context, families []string, nameOrKey stri
 	var out []fleet.Entry
 	for _, l := range all {
 		if nameOrKey == "" || l.Name == nameOrKey || l.Key == nameOrKey {
+			if l.Value != nil {
+				l.Digest = fleet.ContentDigest(l.Value)
+			}
 			out = append(out, fleet.Entry{Key: l.Key, Revision: l.Revision, Digest: l.Digest, At: l.Time})
 		}
 	}

@@ -31,12 +31,10 @@ func (a *app) addFleetWait(ctx context.Context, parent *fisk.CmdClause) {
 	cmd.Flag("revision", "An earlier revision than the newest").PlaceHolder("N").Uint64Var(&c.revision)
 	cmd.Flag("timeout", "How long to wait; 0 looks once").Default("5m").DurationVar(&c.timeout)
 	c.add(cmd)
-	cmd.Action(a.action(func() error { return a.fleetWait(ctx, c) }))
+	cmd.Action(a.operation(func() error { return a.fleetWait(ctx, c) }))
 }
 
 func (a *app) fleetWait(ctx context.Context, c *fleetWaitCommand) error {
-	ctx, cancel := a.untilInterrupt(ctx)
-	defer cancel()
 	if err := checkNameOrKey(c.name); err != nil {
 		return err
 	}

@@ -40,13 +40,9 @@ func (i *inputs) add(cmd *fisk.CmdClause) {
 func (a *app) gather(ctx context.Context, in inputs) (model.Facts, error) {
 	var extra []map[string]any
 	for _, file := range in.factFiles {
-		text, err := os.ReadFile(file)
+		more, err := facts.ReadFile(file)
 		if err != nil {
 			return nil, fmt.Errorf("--facts: %w", err)
-		}
-		more, err := facts.Parse(file, text)
-		if err != nil {
-			return nil, err
 		}
 		extra = append(extra, more)
 	}
@@ -88,9 +84,14 @@ func (a *app) lazyFacts(in inputs) func(context.Context) (model.Facts, error) {
 	}
 }
 
-// loader reads manifests with everything the command line gives it.
+// loader reads manifests with everything the command line gives it, for a
+// command that changes nothing.
 func (a *app) loader(ask func(context.Context) (model.Facts, error)) *manifest.Loader {
-	return manifest.NewLoader(manifest.Options{
+	return manifest.NewLoader(a.loaderOptions(ask))
+}
+
+func (a *app) loaderOptions(ask func(context.Context) (model.Facts, error)) manifest.Options {
+	return manifest.Options{
 		Types:   a.types,
 		Facts:   ask,
 		Environ: environ(),
@@ -109,13 +110,21 @@ func (a *app) loader(ask func(context.Context) (model.Facts, error)) *manifest.L
 			}
 			return store.Object(ctx, bucket, name)
 		},
-		Unpack: a.unpack,
-	})
+		// The state directory is for what changes the machine.
+		Unpack: func(ctx context.Context, r io.Reader) (string, func() error, error) {
+			return a.unpack(ctx, r, func() (string, error) { return os.MkdirTemp("", "muster-bundle-") })
+		},
+	}
+}
+
+// unpackForRun unpacks a bundle where the next run finds what a killed one left.
+func (a *app) unpackForRun(ctx context.Context, r io.Reader) (dir string, cleanup func() error, err error) {
+	return a.unpack(ctx, r, func() (string, error) { return a.host().TempDir("bundle") })
 }
 
 // unpack unpacks a bundle into a directory of its own.
-func (a *app) unpack(ctx context.Context, r io.Reader) (dir string, cleanup func() error, err error) {
-	dir, err = a.host().TempDir("bundle")
+func (a *app) unpack(ctx context.Context, r io.Reader, makeDir func() (string, error)) (dir string, cleanup func() error, err error) {
+	dir, err = makeDir()
 	if err != nil {
 		return "", nil, err
 	}

@@ -31,7 +31,8 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
 	out := &output{Writer: stdout}
-	a := &app{stdin: stdin, stdout: out, stderr: stderr, interrupted: make(chan struct{})}
+	a := &app{stdout: out, stderr: stderr, interrupted: make(chan struct{})}
+	a.stdin = newInput(stdin, a.interrupted)
 	stopSignals := a.watchSignals(cancel)
 	defer stopSignals()
 	defer a.close()
@@ -132,8 +133,11 @@ func (a *app) report(err error) int {
 	return code
 }
 
-// watchSignals closes interrupted at the first SIGINT or SIGTERM, so that the
-// change in hand is finished, and cancels at the second.
+// errInterrupted is why a command ended that was told to.
+var errInterrupted = errors.New("interrupted")
+
+// watchSignals closes interrupted at the first SIGINT or SIGTERM, and cancels
+// unless a change may be in hand, which is finished; the second cancels in any case.
 func (a *app) watchSignals(cancel context.CancelCauseFunc) (stop func()) {
 	signals := make(chan os.Signal, 2)
 	done := make(chan struct{})
@@ -147,6 +151,9 @@ func (a *app) watchSignals(cancel context.CancelCauseFunc) (stop func()) {
 			case s := <-signals:
 				if count == 0 {
 					a.interrupt()
+					if !a.changing.Load() {
+						cancel(errInterrupted)
+					}
 					continue
 				}
 				cancel(fmt.Errorf("%s, twice", s))

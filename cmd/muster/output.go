@@ -37,3 +37,14 @@ func (o *output) failure() error {
 
 	return o.err
 }
+
+// unfailing is a writer for fisk, which panics when it cannot print its help.
+// That it could not is known to output.
+type unfailing struct{ w io.Writer }
+
+// Write writes b as far as that goes.
+func (u unfailing) Write(b []byte) (int, error) {
+	_, _ = u.w.Write(b)
+
+	return len(b), nil
+}

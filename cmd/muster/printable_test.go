@@ -2,6 +2,12 @@ package main
 
 import "testing"
 
+func TestForTerminal(t *testing.T) {
+	if got := forTerminal("a: \x1b[2J\r\n\tb\x00"); got != "a: \\u001b[2J\n\tb\\u0000\n" {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestPrintable(t *testing.T) {
 	for in, want := range map[string]string{
 		"as it is ü\t1":  "as it is ü\t1",

@@ -65,7 +65,7 @@ func (a *app) reconcile(ctx context.Context, r reconciliation) (*model.Run, erro
 	if r.session != nil {
 		opts.Earlier = r.session.history
 	}
-	if os.Getenv(engine.EnvNoop) != "" && !r.scope.Noop {
+	if noop(r.scope.Noop) && !r.scope.Noop {
 		a.log.Info("what started this changes nothing, so this does not either")
 		opts.Env.Scope.Noop = true
 	}
@@ -79,11 +79,15 @@ func (a *app) reconcile(ctx context.Context, r reconciliation) (*model.Run, erro
 	}
 	defer unlock()
 	opts.OnTransaction = a.onTransaction(ctx, r)
-	ctx, cancel := a.graceful(ctx)
+	ctx, cancel := a.graceful(ctx, opts.Env.Scope.Noop)
 	defer cancel()
 
 	return engine.Run(ctx, graph, opts), nil
 }
+
+// noop says that nothing is to be changed: that was asked for, or what started
+// this muster changes nothing.
+func noop(asked bool) bool { return asked || os.Getenv(engine.EnvNoop) != "" }
 
 // enterRun takes the node's run lock, or that within the run that started this
 // muster, unless nothing is to be changed.
@@ -118,8 +122,9 @@ func (a *app) enterRun(ctx context.Context, r reconciliation, opts *engine.Optio
 }
 
 // graceful gives a context that ends some time after the first interrupt, for
-// a change that does not come to its end by itself.
-func (a *app) graceful(ctx context.Context) (context.Context, context.CancelFunc) {
+// a change that does not come to its end by itself; in noop it ends at once.
+func (a *app) graceful(ctx context.Context, noop bool) (context.Context, context.CancelFunc) {
+	a.changing.Store(!noop)
 	ctx, cancel := context.WithCancelCause(ctx)
 	done := make(chan struct{})
 	// A terminal that went away is no reason to leave a change half done.
@@ -133,6 +138,10 @@ func (a *app) graceful(ctx context.Context) (context.Context, context.CancelFunc
 		case <-hangups:
 			a.interrupt()
 		case <-a.interrupted:
+		}
+		if noop {
+			cancel(errInterrupted)
+			return
 		}
 		a.log.Warn("stopping after the change in hand; interrupt again to break it off")
 		timer := time.NewTimer(shutdownTimeout)

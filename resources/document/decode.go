@@ -85,7 +85,7 @@ func (d *Decoder) scalar(f reflect.Value, key string, v Value) {
 	case f.Kind() == reflect.String:
 		f.SetString(v.Text)
 	case f.Kind() == reflect.Bool:
-		b, ok := parseBool(v.Text)
+		b, ok := ParseBool(v.Text)
 		if !ok {
 			d.mismatch(key, "true or false", v)
 		}
@@ -102,9 +102,9 @@ func (d *Decoder) scalar(f reflect.Value, key string, v Value) {
 	}
 }
 
-// parseBool takes the booleans of YAML 1.1 too, because that is what older
-// manifests hold.
-func parseBool(text string) (yes, ok bool) {
+// ParseBool takes true and false, and the booleans of YAML 1.1 too, because that
+// is what older manifests hold.
+func ParseBool(text string) (yes, ok bool) {
 	switch strings.ToLower(text) {
 	case "true", "yes", "on":
 		return true, true

@@ -72,10 +72,43 @@ func TestDecodeProblems(t *testing.T) {
 	}
 }
 
+// TestDialects reads YAML that the parser by itself refuses; places stay what they are.
+func TestDialects(t *testing.T) {
+	for text, want := range map[string]string{
+		"%YAML 1.2\n---\na: 1\n":                               `{"a":1}`,
+		"# head\n\n%YAML 1.2 # ours\r\n---\na: 1.2\n":          `{"a":1.2}`,
+		"%YAML 1.1\n---\na: 1\n":                               `{"a":1}`,
+		"a: |\n  \tx\n  y\nb: 1\n":                             `{"a":"\tx\ny\n","b":1}`,
+		"a:\n  b: |- # code\n      \tx\n      \t\ty\n  c: 1\n": `{"a":{"b":"\tx\n\t\ty","c":1}}`,
+		"- - a: &x |+\n        \tx\n\n    b: *x\n":             `[[{"a":"\tx\n\n","b":"\tx\n\n"}]]`,
+		"- |\n  \tx\n- - |\n   \ty\n":                          `["\tx\n",["\ty\n"]]`,
+		"a:\n- |\n \tx\n- b\n":                                 `{"a":["\tx\n","b"]}`,
+		"\"a: b\": |\n   \tx\n-b: |\n  \ty\n":                  `{"a: b":"\tx\n","-b":"\ty\n"}`,
+		"|\n \tx\n":                                            `"\tx\n"`,
+		"--- |\n \tx\n":                                        `"\tx\n"`,
+		"a: >\n  \tx\n  y\n":                                   `{"a":"\tx\ny\n"}`,
+		"a: |\n  b: |\n    \tx\nc: |\n  \ty\n":                 `{"a":"b: |\n  \tx\n","c":"\ty\n"}`,
+	} {
+		v, problems := document.Read("d.yaml", []byte(text), 1<<20)
+		if got := string(v.AppendJSON(nil)); got != want || len(problems) > 0 {
+			t.Errorf("%q gives %s, %v\nwant %s", text, got, problems, want)
+		}
+	}
+	for _, text := range []string{"a: |\n\tx\n", "a:\n\tb: 1\n", "a: |\n  b: |\n    \tx\n\tc: 1\n", "%YAML 1.3\n---\na: 1\n"} {
+		if _, problems := document.Read("d.yaml", []byte(text), 1<<20); len(problems) != 1 {
+			t.Errorf("%q gives %v", text, problems)
+		}
+	}
+	v, _ := document.Read("d.yaml", []byte("a: |\n  \tx\nb: 1\n"), 1<<20)
+	if b, _ := v.Get("b"); b.Pos.Line != 3 || b.Pos.Column != 4 {
+		t.Errorf("b stands at %s", b.Pos)
+	}
+}
+
 // FuzzRead reads anything as YAML and as JSON: it never panics, problems have
 // their place, and what is read is JSON again.
 func FuzzRead(f *testing.F) {
-	for _, seed := range []string{"", "a: 1", `{"a": [1, {}]}`, "a: &x [*x]", "? [a]\n: b", "a: .inf", "--- a\n--- b", "<<: {a: 1}", "a: !!float nan", "\xff\xfe", "a: True"} {
+	for _, seed := range []string{"", "a: 1", `{"a": [1, {}]}`, "a: &x [*x]", "? [a]\n: b", "a: .inf", "--- a\n--- b", "<<: {a: 1}", "a: !!float nan", "\xff\xfe", "a: True", "%YAML 1.2\n--- |\n \tx", "- a: |\n    \tx", "0\n--- |\n "} {
 		f.Add(seed, true)
 		f.Add(seed, false)
 	}

@@ -45,7 +45,15 @@ func Read(name string, data []byte, limit int64) (Value, model.Problems) {
 	if breaks {
 		data, c.restore = hideBreaks(data)
 	}
+	data = asYAML11(data)
 	node, problems := readNode(name, data)
+	if problems != nil {
+		if indented, changed := asIndented(data); changed {
+			if again, still := readNode(name, indented); still == nil {
+				node, problems = again, nil
+			}
+		}
+	}
 	if problems != nil && looksLikeJSON.Match(data) {
 		return none, brokenJSON(name, data)
 	}

@@ -34,7 +34,12 @@ func syntaxProblem(name string, data []byte, err error) model.Problem {
 		return model.Problem{Pos: at, Message: "a `:` cannot stand here", Hint: "quote the text that holds it, or check the indentation"}
 	case strings.Contains(message, "tab character"):
 		at = PositionAt(name, data, max(bytes.LastIndexByte(read, '\t'), 0))
-		return model.Problem{Pos: at, Message: "a tab cannot indent", Hint: "use spaces; for a text that begins with a tab give the block its indentation: `|2`"}
+		return model.Problem{Pos: at, Message: "a tab cannot indent", Hint: "use spaces; a text that begins with a tab can stand in double quotes: `\"\\t…\"`"}
+	case message == "found incompatible YAML document":
+		if i := bytes.Index(data, []byte("%YAML")); i >= 0 {
+			at = PositionAt(name, data, i)
+		}
+		return model.Problem{Pos: at, Message: "this version of YAML is not known", Hint: "write `%YAML 1.2`, or leave the line out"}
 	case message == "could not find expected ':'" && line > 0:
 		at.Line = line
 	}

@@ -41,6 +41,9 @@ func (r *run) batch(ctx context.Context, n *node, plan resource.Plan, refresh bo
 		if len(members) >= most || !r.joins(next, n) {
 			break
 		}
+		if r.results[next.at].begun {
+			continue
+		}
 		plan, refresh, err := r.due(ctx, next)
 		if err != nil {
 			break

@@ -128,14 +128,14 @@ func (r *run) succeed(ctx context.Context, n *node, t *model.Transaction, outcom
 }
 
 // failChange records a change that failed, and for its subscribers whether it
-// left everything as it was.
+// left everything as it was, as far as that can be known.
 func (r *run) failChange(ctx context.Context, n *node, t *model.Transaction, plan resource.Plan, refresh bool, err error) {
 	if r.unasked() {
 		r.summary.Drift.Detected++
 	}
 	if len(n.subscribers) > 0 {
 		again, planErr := r.planAgain(ctx, n, refresh)
-		r.results[n.at].touched = planErr != nil || !reflect.DeepEqual(again, plan)
+		r.results[n.at].touched = !plan.Atomic || planErr != nil || !reflect.DeepEqual(again, plan)
 	}
 	r.fail(ctx, n, t, err)
 }

@@ -96,9 +96,16 @@ func (r *run) forgive(ctx context.Context) {
 	r.lent = nil
 }
 
-// settle strikes out what a resource is owed.
+// halfway says that something n subscribes to failed in this run and may have
+// changed all the same: the refresh for that is due when it is as it should be,
+// and not before, or it would be made at every run.
+func (r *run) halfway(n *node) bool {
+	return slices.ContainsFunc(n.subscribes, func(dep *node) bool { return r.results[dep.at].failed && r.results[dep.at].touched })
+}
+
+// settle strikes out what a resource is owed, unless more of it is still to come.
 func (r *run) settle(ctx context.Context, n *node) {
-	if r.owed[n.ref] && r.opts.Journal != nil {
+	if r.owed[n.ref] && r.opts.Journal != nil && !r.halfway(n) {
 		r.strike(ctx, n.ref)
 	}
 }

@@ -25,6 +25,8 @@ type Graph struct {
 	nodes []*node
 	byRef map[model.Ref]*node
 	edges []Edge
+	// along are those that make something on the way, by what they make.
+	along map[string][]*node
 }
 
 // node is one resource and what it is tied to.
@@ -40,7 +42,7 @@ type node struct {
 	earlierRequires, earlierSubscribes []model.Ref
 	before                             []*node // must run first, whatever the reason
 	after                              []*node
-	provides                           []string
+	provides, along                    []string
 }
 
 // Known says that a reference which is not in the graph is one of an earlier

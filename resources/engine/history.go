@@ -13,15 +13,16 @@ type History map[model.Ref][]*model.Transaction
 // Knows says that an earlier command had a resource.
 func (h History) Knows(ref model.Ref) bool { return len(h[ref]) > 0 }
 
-// failed says that a resource was not brought into its state when last tried.
-func (h History) failed(ref model.Ref) bool {
-	all := h[ref]
-	if len(all) == 0 {
-		return false
+// failed says that a resource was not brought into its state when last tried. In
+// noop a try that was only planned counts too.
+func (h History) failed(ref model.Ref, noop bool) bool {
+	for _, last := range slices.Backward(h[ref]) {
+		if !last.Noop || noop {
+			return last.Failed || len(last.UnmetRequirements) > 0
+		}
 	}
-	last := all[len(all)-1]
 
-	return last.Failed || len(last.UnmetRequirements) > 0
+	return false
 }
 
 // refreshes says that dep changed since it last refreshed subscriber. In noop a

@@ -54,8 +54,67 @@ func TestRefreshByEarlierCommands(t *testing.T) {
 	}
 }
 
-// history stores transactions in a session, one second after the other.
+// TestRequireOfEarlierCommands: a run goes by what runs did, noop also by what
+// noop would have done.
+func TestRequireOfEarlierCommands(t *testing.T) {
+	thing := model.Transaction{Type: "thing", Name: "a"}
+	failed, planned, plannedFailed := thing, thing, thing
+	failed.Failed, planned.Noop, plannedFailed.Failed, plannedFailed.Noop = true, true, true, true
+	for name, c := range map[string]struct {
+		earlier   []model.Transaction
+		run, noop model.Outcome
+	}{
+		"done":                        {[]model.Transaction{thing}, model.OutcomeChanged, model.OutcomeNoop},
+		"failed":                      {[]model.Transaction{failed}, model.OutcomeUnmet, model.OutcomeUnmet},
+		"done at last":                {[]model.Transaction{failed, thing}, model.OutcomeChanged, model.OutcomeNoop},
+		"done, noop failed":           {[]model.Transaction{thing, plannedFailed}, model.OutcomeChanged, model.OutcomeUnmet},
+		"failed, would be done":       {[]model.Transaction{failed, planned}, model.OutcomeUnmet, model.OutcomeNoop},
+		"would be done and never was": {[]model.Transaction{planned}, model.OutcomeChanged, model.OutcomeNoop},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.opts.Earlier = w.history(c.earlier...)
+			for noop, want := range map[bool]model.Outcome{true: c.noop, false: c.run} {
+				w.m.set("b", "")
+				w.opts.Env.Scope.Noop = noop
+				g, err := engine.Build([]*resource.Resource{w.res("thing b value=1 require=thing#a")}, w.opts.Earlier.Knows)
+				if err != nil {
+					t.Fatal(err)
+				}
+				w.run(g)
+				w.outcomes("thing#b " + string(want))
+			}
+		})
+	}
+}
+
+// TestNoopIsNotCountedInASession, for nothing happened.
+func TestNoopIsNotCountedInASession(t *testing.T) {
+	w := newWorld(t)
+	s := w.session(
+		model.Transaction{Type: "thing", Name: "a", Changed: true, Noop: true},
+		model.Transaction{Type: "thing", Name: "b", Changed: true},
+		model.Transaction{Type: "thing", Name: "b", Failed: true, Noop: true},
+		model.Transaction{Type: "thing", Name: "c", Noop: true},
+	)
+	sum, err := s.Summary()
+	if want := (model.Counts{Total: 1, Unique: 1, Changed: 1}); err != nil || sum.Counts != want || !sum.StartTime.Equal(sum.EndTime) {
+		t.Fatalf("%+v, %v", sum, err)
+	}
+}
+
+// history gives what a session has of transactions.
 func (w *world) history(all ...model.Transaction) engine.History {
+	w.t.Helper()
+	h, err := w.session(all...).History()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return h
+}
+
+// session stores transactions in a session, one second after the other.
+func (w *world) session(all ...model.Transaction) *engine.Session {
 	w.t.Helper()
 	s, err := engine.NewSession(w.t.Context(), w.opts.Env.Host, w.t.TempDir())
 	if err != nil {
@@ -68,9 +127,5 @@ func (w *world) history(all ...model.Transaction) engine.History {
 			w.t.Fatal(err)
 		}
 	}
-	h, err := s.History()
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return h
+	return s
 }

@@ -24,7 +24,7 @@ func (u unknownError) Error() string { return "unknown until " + u.until.ref.Str
 // could plan all the same, that plan is what would be done.
 func (r *run) unjudged(n *node, err error, plan resource.Plan, refresh bool, t *model.Transaction) bool {
 	var u unknownError
-	if needs := resource.MissingNeeds(err); len(needs) > 0 {
+	if needs := resource.MissingNeeds(err); needs != nil {
 		p, exact := r.bringer(n, needs)
 		switch {
 		case p == nil:
@@ -33,17 +33,32 @@ func (r *run) unjudged(n *node, err error, plan resource.Plan, refresh bool, t *
 			r.would(n, t, plan, refresh)
 			return true
 		}
-		u.until = r.results[p.at].pending
+		u.until = r.results[p.at].until
 	} else if !errors.As(err, &u) {
 		return false
 	}
 	t.Skipped, t.Noop = true, true
 	t.SkipReason = u.Error()
 	t.NoopMessage = t.SkipReason
-	res := &r.results[n.at]
-	res.would, res.unknown, res.pending = true, true, u.until
+	r.results[n.at].unknown = true
+	r.expect(n, u.until)
 
 	return true
+}
+
+// expect notes that n would change, which is known for sure once until is applied.
+func (r *run) expect(n, until *node) {
+	res := &r.results[n.at]
+	res.would, res.until = true, until
+	if !r.onlyReports(n) {
+		res.pending = until
+	}
+}
+
+// follows says that what dep would do counts for n: what no run changes serves
+// only those that no run changes either.
+func (r *run) follows(n, dep *node) bool {
+	return r.isNoop(n) && (!r.onlyReports(dep) || r.onlyReports(n))
 }
 
 // pendingBefore gives the last of what would change before n, nil where n comes
@@ -51,7 +66,11 @@ func (r *run) unjudged(n *node, err error, plan resource.Plan, refresh bool, t *
 func (r *run) pendingBefore(n *node) *node {
 	var last *node
 	for _, dep := range n.before {
-		if p := r.results[dep.at].pending; p != nil && (last == nil || p.at > last.at) {
+		p := r.results[dep.at].pending
+		if until := r.results[dep.at].until; until != nil && r.follows(n, dep) {
+			p = until
+		}
+		if p != nil && (last == nil || p.at > last.at) {
 			last = p
 		}
 	}
@@ -59,20 +78,34 @@ func (r *run) pendingBefore(n *node) *node {
 	return last
 }
 
-// bringer finds the resource before n that is going to change and may bring
-// what n needs: one that provides just that, or else the nearest that n was
-// declared to depend on or that runs what anyone may have put into it.
+// maker finds the resource that makes on its way what the error says is missing,
+// and that can go first because it waits for nothing. A look tells what is
+// missing, so the order of the document is left only where it would fail.
+func (r *run) maker(err error) *node {
+	for _, need := range resource.MissingNeeds(err) {
+		for _, p := range r.graph.along[need] {
+			if !r.results[p.at].begun && !r.onlyReports(p) && !slices.ContainsFunc(p.before, func(dep *node) bool { return !r.results[dep.at].done }) {
+				return p
+			}
+		}
+	}
+
+	return nil
+}
+
+// bringer finds the resource that is going to change and may bring what n needs:
+// one that provides just that, or else the nearest that n was declared to depend
+// on or that runs what anyone may have put into it.
 func (r *run) bringer(n *node, needs []string) (p *node, exact bool) {
 	var near *node
-	for i := n.at - 1; i >= 0; i-- {
-		p := r.graph.nodes[i]
-		if !r.results[i].would {
+	for i, p := range slices.Backward(r.graph.nodes) {
+		if !r.results[i].would || !r.follows(n, p) {
 			continue
 		}
-		if slices.ContainsFunc(needs, func(need string) bool { return slices.Contains(p.provides, need) }) {
+		if slices.ContainsFunc(needs, p.brings) {
 			return p, true
 		}
-		if near == nil && (slices.Contains(needs, anyNeed) || mayBring(p, n)) {
+		if near == nil && mayBring(p, n, needs) {
 			near = p
 		}
 	}
@@ -80,7 +113,11 @@ func (r *run) bringer(n *node, needs []string) (p *node, exact bool) {
 	return near, false
 }
 
-func mayBring(p, n *node) bool {
-	return p.res.Type.Writes.Overlaps(resource.Accounts) ||
+func (n *node) brings(need string) bool {
+	return slices.Contains(n.provides, need) || slices.Contains(n.along, need)
+}
+
+func mayBring(p, n *node, needs []string) bool {
+	return slices.Contains(needs, anyNeed) || p.res.Type.Writes.Overlaps(resource.Accounts) ||
 		slices.Contains(n.requires, p) || slices.Contains(n.subscribes, p)
 }

@@ -105,3 +105,33 @@ func TestCommandsKnowThatNothingIsToBeChanged(t *testing.T) {
 		})
 	}
 }
+
+// TestNoopOfOneResourceRefreshesNobodyInNoopEither: the run that noop stands for
+// does not change it, so nothing follows from it.
+func TestNoopOfOneResourceRefreshesNobodyInNoopEither(t *testing.T) {
+	for name, c := range map[string]struct {
+		lines []string
+		cause model.Cause
+		want  []string
+	}{
+		"a refresh":                {[]string{"thing a value=1 noop=true", "svc s subscribe=thing#a"}, "", []string{"thing#a noop", "svc#s stable"}},
+		"a refresh of a noop one":  {[]string{"thing a value=1 noop=true", "svc s subscribe=thing#a noop=true"}, "", []string{"thing#a noop", "svc#s noop"}},
+		"drift that is reported":   {[]string{"thing a value=1 drift=report", "svc s subscribe=thing#a"}, model.CauseSchedule, []string{"thing#a noop", "svc#s stable"}},
+		"a guard":                  {[]string{"thing a value=1 noop=true", "guarded g value=1 guard=open require=thing#a"}, "", []string{"thing#a noop", "guarded#g noop"}},
+		"a guard behind":           {[]string{"thing x value=1", "thing a value=1 noop=true require=thing#x", "guarded g value=1 guard=open require=thing#a"}, "", []string{"thing#x noop", "thing#a noop", "guarded#g skipped"}},
+		"what it would bring":      {[]string{"rel app value=1 noop=true", "thing user value=1 missing=app"}, "", []string{"rel#app noop", "thing#user failed"}},
+		"what it would bring both": {[]string{"rel app value=1 noop=true", "thing user value=1 missing=app noop=true"}, "", []string{"rel#app noop", "thing#user skipped"}},
+		"a refresh by the unknown": {[]string{"rel app value=1", "thing user value=1 missing=app noop=true", "svc s subscribe=thing#user"}, "", []string{"rel#app noop", "thing#user skipped", "svc#s stable"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.m.set("open", "1")
+			w.opts.Env.Scope.Noop = true
+			if c.cause != "" {
+				w.opts.Cause = c.cause
+			}
+			w.run(w.graph(c.lines...))
+			w.outcomes(c.want...)
+		})
+	}
+}

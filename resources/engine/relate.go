@@ -10,6 +10,7 @@ import (
 // that would close a cycle is left out, because what was written wins.
 func (g *Graph) relate() {
 	providers := map[string][]*node{}
+	g.along = map[string][]*node{}
 	needs := make([][]string, len(g.nodes))
 	any := false
 	for i, n := range g.nodes {
@@ -17,7 +18,10 @@ func (g *Graph) relate() {
 			continue
 		}
 		relations := n.res.Type.Relations(n.res.Spec)
-		n.provides = relations.Provides
+		n.provides, n.along = relations.Provides, relations.Along
+		for _, what := range n.along {
+			g.along[what] = append(g.along[what], n)
+		}
 		needs[i] = relations.Needs
 		for _, p := range relations.Provides {
 			providers[p] = append(providers[p], n)

@@ -87,6 +87,7 @@ type run struct {
 
 // result is what came of a node, as far as others need to know.
 type result struct {
+	begun   bool
 	done    bool
 	changed bool // really, not in noop
 	touched bool // changed, or failed and is not known to be as it was
@@ -95,8 +96,11 @@ type result struct {
 	unmet   bool
 	// unknown says that in noop it is not known whether it would change.
 	unknown bool
+	// until is, in noop, the resource itself if it would change, or what must be
+	// applied before that is known.
+	until *node
 	// pending is, in noop, the last of what would change among the resource and all
-	// that it comes after.
+	// that it comes after. What noop holds back even in a real run is not among it.
 	pending *node
 	// untold is the transaction of a resource that ended before one ahead of it did.
 	untold *model.Transaction
@@ -183,8 +187,11 @@ func (r *run) ignoresDrift(n *node) bool {
 }
 
 // isNoop says that a resource is not to be changed in this run.
-func (r *run) isNoop(n *node) bool {
+func (r *run) isNoop(n *node) bool { return r.opts.Env.Scope.Noop || r.onlyReports(n) }
+
+// onlyReports says that no run of this cause changes a resource, noop or not.
+func (r *run) onlyReports(n *node) bool {
 	meta := n.res.Meta()
 
-	return r.opts.Env.Scope.Noop || meta.Noop || (r.unasked() && meta.Drift == model.DriftReport)
+	return meta.Noop || (r.unasked() && meta.Drift == model.DriftReport)
 }

@@ -146,12 +146,13 @@ func (s *Session) History() (History, error) {
 	return h, nil
 }
 
-// Summary counts what happened in the session.
+// Summary counts what happened in the session; what noop said is none of it.
 func (s *Session) Summary() (model.SessionSummary, error) {
 	all, err := s.transactions()
 	if err != nil {
 		return model.SessionSummary{}, err
 	}
+	all = slices.DeleteFunc(all, func(t *model.Transaction) bool { return t.Noop })
 	var out model.SessionSummary
 	unique := map[model.Ref]bool{}
 	for _, t := range all {

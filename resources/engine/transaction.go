@@ -17,6 +17,7 @@ import (
 // begin starts the transaction of a resource.
 func (r *run) begin(n *node) *model.Transaction {
 	meta := n.res.Meta()
+	r.results[n.at].begun = true
 
 	return &model.Transaction{
 		Protocol: model.ProtocolTransaction, EventID: ksuid.New().String(), Timestamp: now(),

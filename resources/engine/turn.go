@@ -20,6 +20,10 @@ func (r *run) turn(ctx context.Context, n *node) {
 		return
 	}
 	plan, refresh, err := r.due(ctx, n)
+	for maker := r.maker(err); maker != nil; maker = r.maker(err) {
+		r.turn(ctx, maker)
+		plan, refresh, err = r.due(ctx, n)
+	}
 	switch {
 	case err != nil && r.isNoop(n) && r.unjudged(n, err, plan, refresh, t):
 	case err != nil:
@@ -85,7 +89,7 @@ func (r *run) unmet(n *node) []model.Ref {
 		}
 	}
 	for _, ref := range n.earlierRequires {
-		if r.opts.Earlier.failed(ref) {
+		if r.opts.Earlier.failed(ref, r.isNoop(n)) {
 			out = append(out, ref)
 		}
 	}
@@ -101,7 +105,7 @@ func (r *run) refreshed(n *node) bool {
 	}
 	for _, dep := range n.subscribes {
 		res := r.results[dep.at]
-		if res.changed || (res.would && !res.unknown && r.isNoop(n)) {
+		if res.changed || (res.would && !res.unknown && r.follows(n, dep)) {
 			return true
 		}
 	}
@@ -110,18 +114,11 @@ func (r *run) refreshed(n *node) bool {
 			return true
 		}
 	}
-	if !r.owed[n.ref] {
-		return false
-	}
 	// A debt is paid once something it may stem from is as it should be: while
 	// all of it fails, acting would repeat at every run.
-	for _, dep := range n.subscribes {
-		if !r.results[dep.at].failed && !r.results[dep.at].unmet {
-			return true
-		}
-	}
-
-	return false
+	return r.owed[n.ref] && !r.halfway(n) && slices.ContainsFunc(n.subscribes, func(dep *node) bool {
+		return !r.results[dep.at].failed && !r.results[dep.at].unmet
+	})
 }
 
 // due finds out what is to be done to a resource at its turn.
@@ -164,7 +161,7 @@ func (r *run) due(ctx context.Context, n *node) (plan resource.Plan, refresh boo
 
 // mayRefresh says that in noop it is not known whether n would be refreshed.
 func (r *run) mayRefresh(n *node) bool {
-	return n.res.Type.Refreshes && r.isNoop(n) && slices.ContainsFunc(n.subscribes, func(dep *node) bool { return r.results[dep.at].unknown })
+	return n.res.Type.Refreshes && slices.ContainsFunc(n.subscribes, func(dep *node) bool { return r.results[dep.at].unknown && r.follows(n, dep) })
 }
 
 // resolveLate completes the properties of a resource that had to wait for its turn.
@@ -228,7 +225,7 @@ func (r *run) would(n *node, t *model.Transaction, plan resource.Plan, refresh b
 	t.NoopMessage = r.redact.Redact(plan.Message())
 	t.Changes = r.showChanges(n, plan)
 	r.describe(n, t)
-	r.results[n.at].would, r.results[n.at].pending = true, n
+	r.expect(n, n)
 	for _, s := range n.subscribers {
 		if s.res.Type.Refreshes {
 			t.WouldRefresh = append(t.WouldRefresh, s.ref)

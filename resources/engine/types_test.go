@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/musterfleet/muster/model"
@@ -56,8 +57,11 @@ type spec struct {
 	FailAt   string   `json:"fail_at,omitempty"`
 	Times    int      `json:"times,omitempty"` // how often FailAt fails, 0 is always
 	Provides []string `json:"provides,omitempty"`
+	Along    []string `json:"along,omitempty"`
+	Makes    string   `json:"makes,omitempty"` // machine.values[Makes] is set with the own value
 	Needs    []string `json:"needs,omitempty"`
-	Missing  string   `json:"missing,omitempty"` // the look needs machine.values[Missing]
+	Missing  string   `json:"missing,omitempty"` // the look needs machine.values of all of them: a|b
+	Or       string   `json:"or,omitempty"`      // another need that would do
 	Guard    string   `json:"guard,omitempty"`
 }
 
@@ -124,8 +128,10 @@ func (t thing) Status(_ context.Context, _ resource.Env, _ provider, s *spec) (*
 	if s.FailAt == "panic" {
 		panic("boom " + s.Name)
 	}
-	if s.Missing != "" && s.FailAt != "plan-missing" && t.m.get(s.Missing) == "" {
-		return nil, resource.Missing{Need: "value:" + s.Missing, Or: []string{"other:" + s.Missing}, Err: errors.New(s.Missing + " is missing")}
+	for _, missing := range strings.FieldsFunc(s.Missing, func(c rune) bool { return c == '|' }) {
+		if s.FailAt != "plan-missing" && t.m.get(missing) == "" {
+			return nil, resource.Missing{Need: "value:" + missing, Or: []string{"value:" + s.Or}, Err: errors.New(missing + " is missing")}
+		}
 	}
 	if err := t.failing(s, "status"); err != nil {
 		return nil, err
@@ -139,7 +145,7 @@ func (t thing) Status(_ context.Context, _ resource.Env, _ provider, s *spec) (*
 }
 
 func (t thing) Plan(s *spec, st *state, refresh bool) (resource.Plan, error) {
-	var p resource.Plan
+	p := resource.Plan{Atomic: s.FailAt != "halfway"}
 	if s.FailAt == "plan" {
 		return p, errors.New("plan failed")
 	}
@@ -169,6 +175,10 @@ func (t thing) Apply(ctx context.Context, env resource.Env, _ provider, s *spec,
 		<-ctx.Done()
 		return resource.Outcome{}, context.Cause(ctx)
 	}
+	if err := t.failing(s, "halfway"); err != nil {
+		t.m.note("began %s", s.Name)
+		return resource.Outcome{}, err
+	}
 	if err := t.failing(s, "apply"); err != nil {
 		t.m.note("tried %s", s.Name)
 		return resource.Outcome{}, err
@@ -176,6 +186,9 @@ func (t thing) Apply(ctx context.Context, env resource.Env, _ provider, s *spec,
 	t.m.note("%s %s", p.Changes[0].Action, s.Name)
 	if s.FailAt != "verify" {
 		t.m.set(s.Name, s.Value)
+		if s.Makes != "" {
+			t.m.set(s.Makes, "made")
+		}
 	}
 	return resource.Outcome{Unchanged: s.FailAt == "unchanged"}, nil
 }
@@ -184,7 +197,7 @@ func (t thing) Apply(ctx context.Context, env resource.Env, _ provider, s *spec,
 type relating struct{ thing }
 
 func (relating) Relations(s *spec) resource.Relations {
-	return resource.Relations{Provides: append([]string{"value:" + s.Name}, s.Provides...), Needs: s.Needs}
+	return resource.Relations{Provides: append([]string{"value:" + s.Name}, s.Provides...), Along: s.Along, Needs: s.Needs}
 }
 
 // many is a thing that looks at and changes many at once.

@@ -17,12 +17,13 @@ type ExecProvider interface {
 	Execute(ctx context.Context, env resource.Env, command string, how host.Command) (host.Result, error)
 }
 
-// Look is the Status that every provider of commands has. What stands at
-// creates counts whatever it is, a link that leads nowhere too.
-func Look(env resource.Env, spec *Spec) (*State, error) {
+// Look is the Status that every provider of commands has, told the program that
+// it starts, or nothing when that is the first word of the command. What stands
+// at creates counts whatever it is, a link that leads nowhere too.
+func Look(env resource.Env, spec *Spec, program string) (*State, error) {
 	state := &State{CommonState: model.CommonState{
 		Protocol: model.StateProtocol("exec"), ResourceType: "exec", Name: spec.Name, Ensure: model.EnsurePresent,
-	}}
+	}, obstacle: obstacle(env, spec, program)}
 	if spec.Creates == "" {
 		return state, nil
 	}

@@ -49,23 +49,45 @@ func (*Type) Probe(ctx context.Context, env resource.Env, p ExecProvider, spec *
 // to its end is an error: no answer is not an answer.
 func ask(ctx context.Context, env resource.Env, p ExecProvider, spec *Spec, guard, command string) (bool, error) {
 	result, err := p.Execute(ctx, env, command, how(env, spec))
-	if err != nil {
-		return false, fmt.Errorf("%s could not be run: %w", guard, missing(spec, command, err))
+	switch {
+	case err != nil:
+		return false, fmt.Errorf("%s could not be run: %w", guard, missing(env, spec, command, err))
+	case result.Killed:
+		return false, fmt.Errorf("%s gave no answer%s", guard, signalOf(result.ExitCode))
 	}
 	env.Log.DebugContext(ctx, "asked a guard", "guard", guard, "exit_code", result.ExitCode)
 
 	return result.ExitCode == 0, nil
 }
 
+// obstacle says why the command cannot be started.
+func obstacle(env resource.Env, spec *Spec, program string) error {
+	c := how(env, spec)
+	c.Argv = []string{program}
+	if program == "" {
+		c.Argv = argv(spec, spec.command())
+	}
+
+	return missing(env, spec, spec.command(), env.Host.Check(c))
+}
+
 // missing tells of what another resource may still bring: the directory or the
 // program of a command.
-func missing(spec *Spec, command string, err error) error {
+func missing(env resource.Env, spec *Spec, command string, err error) error {
 	switch {
 	case errors.Is(err, host.ErrNoDir):
-		return resource.Missing{Need: pathNeed(spec.Cwd), Err: err}
+		return resource.Missing{Need: pathNeed(filepath.Clean(spec.Cwd)), Err: err}
 	case errors.Is(err, host.ErrNotFound):
-		if program := program(spec, command); program != "" {
-			return resource.Missing{Need: pathNeed(program), Err: err}
+		c := how(env, spec)
+		if c.Argv = argv(spec, command); c.Argv == nil {
+			return err
+		}
+		var needs []string
+		for _, program := range env.Host.Programs(c) {
+			needs = append(needs, pathNeed(program))
+		}
+		if len(needs) > 0 {
+			return resource.Missing{Need: needs[0], Or: needs[1:], Err: err}
 		}
 	}
 
@@ -93,7 +115,7 @@ func (*Type) Apply(ctx context.Context, env resource.Env, p ExecProvider, spec *
 		if said := tail(result.Stderr.String()); said != "" {
 			err = resource.Said{Err: err, Output: said}
 		}
-		return resource.Outcome{}, missing(spec, spec.command(), err)
+		return resource.Outcome{}, missing(env, spec, spec.command(), err)
 	}
 	outcome := resource.Outcome{ExitCode: &result.ExitCode, Values: map[string]any{
 		"stdout": kept(result.Stdout), "stderr": kept(result.Stderr), "exit_code": result.ExitCode,
@@ -151,15 +173,24 @@ func (*Type) Relations(spec *Spec) resource.Relations {
 
 // program gives the absolute path of a command's program, empty when it names none.
 func program(spec *Spec, command string) string {
-	if spec.Provider == shellProvider || command == "" {
-		return ""
-	}
-	words, err := Split(command)
-	if err != nil || !filepath.IsAbs(words[0]) {
-		return ""
+	if words := argv(spec, command); words != nil && filepath.IsAbs(words[0]) {
+		return filepath.Clean(words[0])
 	}
 
-	return filepath.Clean(words[0])
+	return ""
+}
+
+// argv gives the words of a command, nil where a shell makes them.
+func argv(spec *Spec, command string) []string {
+	if spec.Provider == shellProvider {
+		return nil
+	}
+	words, err := Split(command)
+	if err != nil {
+		return nil
+	}
+
+	return words
 }
 
 func pathNeed(path string) string { return "path:" + path }

@@ -1,6 +1,7 @@
 package exec_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,7 +49,9 @@ func apply(ctx context.Context, t *testing.T, env resource.Env, spec *exec.Spec,
 	state, err := typ.Status(ctx, env, p, spec)
 	check(t, err)
 	plan, err := typ.Plan(spec, state, refresh)
-	check(t, err)
+	if err != nil {
+		return resource.Outcome{}, nil, err
+	}
 	outcome, err := typ.Apply(ctx, env, p, spec, plan)
 	if err != nil {
 		return outcome, nil, err
@@ -107,6 +110,8 @@ func TestNotRun(t *testing.T) {
 	}
 }
 
+// TestErrors checks what keeps a command from being run: the plan tells it, also
+// in noop, and with it what else may bring what is missing.
 func TestErrors(t *testing.T) {
 	dir := t.TempDir()
 	withFile("plain", "no program")(t, dir)
@@ -114,18 +119,33 @@ func TestErrors(t *testing.T) {
 	for name, c := range map[string]struct {
 		properties typetest.Properties
 		is         error
-		need       string
+		refresh    bool
+		needs      []string
 	}{
-		"no such program":             {properties: typetest.Properties{"name": "no-such-program-at-all", "path": "/usr/bin:/bin"}, is: host.ErrNotFound},
-		"no such program at its path": {properties: typetest.Properties{"name": "DIR/x"}, is: host.ErrNotFound, need: "path:DIR/x"},
-		"no such directory":           {properties: typetest.Properties{"name": "true", "cwd": "DIR/none"}, is: host.ErrNoDir, need: "path:DIR/none"},
-		"no program":                  {properties: typetest.Properties{"name": "DIR/plain"}, is: os.ErrPermission},
+		"no such program":              {properties: typetest.Properties{"name": "no-such-program-at-all", "path": "/usr/bin:/bin"}, is: host.ErrNotFound, needs: []string{"path:/usr/bin/no-such-program-at-all", "path:/bin/no-such-program-at-all"}},
+		"no such program in its path":  {properties: typetest.Properties{"name": "tool", "path": "DIR"}, is: host.ErrNotFound, needs: []string{"path:DIR/tool"}},
+		"no such program at its path":  {properties: typetest.Properties{"name": "DIR/x"}, is: host.ErrNotFound, needs: []string{"path:DIR/x"}},
+		"no such program in its cwd":   {properties: typetest.Properties{"name": "./x", "cwd": "DIR"}, is: host.ErrNotFound, needs: []string{"path:DIR/x"}},
+		"no such program on a refresh": {properties: typetest.Properties{"name": "DIR/x", "refresh_only": true}, refresh: true, is: host.ErrNotFound, needs: []string{"path:DIR/x"}},
+		"no such directory":            {properties: typetest.Properties{"name": "true", "cwd": "DIR/none/"}, is: host.ErrNoDir, needs: []string{"path:DIR/none"}},
+		"no such directory of a shell": {properties: typetest.Properties{"name": "nothing", "provider": "shell", "cwd": "DIR/none"}, is: host.ErrNoDir, needs: []string{"path:DIR/none"}},
+		"no program":                   {properties: typetest.Properties{"name": "DIR/plain"}, is: os.ErrPermission},
+		"no program, but not needed":   {properties: typetest.Properties{"name": "DIR/plain", "creates": "DIR"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, _, err := apply(t.Context(), t, testEnv(t), decode(t, in(c.properties)(dir)), false)
-			need, _ := resource.MissingNeed(err)
-			if !errors.Is(err, c.is) || need != strings.ReplaceAll(c.need, "DIR", dir) {
-				t.Errorf("%v needs %q", err, need)
+			spec := decode(t, in(c.properties)(dir))
+			typ, env := execType(), testEnv(t)
+			p, err := typ.Select(nil, spec)
+			check(t, err)
+			state, err := typ.Status(t.Context(), env, p, spec)
+			check(t, err)
+			plan, err := typ.Plan(spec, state, c.refresh)
+			needs := resource.MissingNeeds(err)
+			if want := strings.ReplaceAll(strings.Join(c.needs, " "), "DIR", dir); !errors.Is(err, c.is) || strings.Join(needs, " ") != want {
+				t.Errorf("%v needs %q, not %q", err, needs, want)
+			}
+			if plan.Empty() != (c.is == nil) {
+				t.Errorf("%+v", plan)
 			}
 		})
 	}
@@ -182,6 +202,24 @@ func TestGuardTimeout(t *testing.T) {
 	_, err := typ.(resource.Prober[*exec.Spec, *exec.State, exec.ExecProvider]).Probe(ctx, env, shell.New(), &exec.Spec{OnlyIf: "sleep 1000"}, &exec.State{})
 	if err == nil || !strings.Contains(err.Error(), "onlyif could not be run") || !strings.Contains(err.Error(), "timed out after 1ms") {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestGuardThatIsKilled checks that a guard that a signal ended gave no answer,
+// and that a shell that tells of such an end did.
+func TestGuardThatIsKilled(t *testing.T) {
+	typ, env := exec.New(shell.New()), testEnv(t)
+	probe := typ.(resource.Prober[*exec.Spec, *exec.State, exec.ExecProvider]).Probe
+	for _, c := range []struct{ onlyif, unless, says string }{
+		{onlyif: "kill -9 $$", says: "onlyif gave no answer (killed by signal 9, SIGKILL)"},
+		{unless: "kill -15 $$", says: "unless gave no answer (killed by signal 15, SIGTERM)"},
+		{onlyif: "exit 137"},
+		{unless: "exit 143"},
+	} {
+		_, err := probe(t.Context(), env, shell.New(), &exec.Spec{OnlyIf: c.onlyif, Unless: c.unless}, &exec.State{})
+		if fmt.Sprint(err) != cmp.Or(c.says, "<nil>") {
+			t.Errorf("%+v: %v", c, err)
+		}
 	}
 }
 

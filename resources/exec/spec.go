@@ -11,16 +11,16 @@ import (
 // Spec are the properties of an exec.
 type Spec struct {
 	model.Common
-	Command     string   `json:"command,omitempty" sensitive:"true" jsonschema_description:"What to run; the name when unset"`
-	Cwd         string   `json:"cwd,omitempty" jsonschema_description:"Directory to run it in"`
+	Command     string   `json:"command,omitempty" filled:"true" sensitive:"true" jsonschema_description:"What to run; the name when unset"`
+	Cwd         string   `json:"cwd,omitempty" filled:"true" jsonschema_description:"Directory to run it in"`
 	Environment []string `json:"environment,omitempty" sensitive:"true" jsonschema_description:"KEY=VALUE entries added to the environment"`
-	Path        string   `json:"path,omitempty" jsonschema_description:"PATH of the command, absolute directories separated by colons, which is also searched for it"`
+	Path        string   `json:"path,omitempty" filled:"true" jsonschema_description:"PATH of the command, absolute directories separated by colons, which is also searched for it"`
 	Returns     []int    `json:"returns,omitempty" jsonschema_description:"Exit codes that mean success; [0] when unset"`
-	Creates     string   `json:"creates,omitempty" jsonschema_description:"A path; the command is not run when something stands there"`
+	Creates     string   `json:"creates,omitempty" filled:"true" jsonschema_description:"A path; the command is not run when something stands there"`
 	RefreshOnly bool     `json:"refresh_only,omitempty" alias:"refreshonly" jsonschema_description:"Run it only when a resource it subscribes to has changed"`
 	LogOutput   bool     `json:"logoutput,omitempty" alias:"log_output" jsonschema_description:"Log what it prints, line by line"`
-	OnlyIf      string   `json:"onlyif,omitempty" sensitive:"true" jsonschema_description:"A command; run only when its exit code is 0"`
-	Unless      string   `json:"unless,omitempty" sensitive:"true" jsonschema_description:"A command; do not run when its exit code is 0"`
+	OnlyIf      string   `json:"onlyif,omitempty" filled:"true" sensitive:"true" jsonschema_description:"A command; run only when its exit code is 0"`
+	Unless      string   `json:"unless,omitempty" filled:"true" sensitive:"true" jsonschema_description:"A command; do not run when its exit code is 0"`
 }
 
 // command gives what is run: the command, or the name where that is not set.

@@ -10,6 +10,8 @@ type State struct {
 
 	// refused says that a guard does not let the command run.
 	refused bool
+	// obstacle is why the command cannot be started.
+	obstacle error
 }
 
 // satisfied says that nothing but a refresh makes the command run.

@@ -52,17 +52,20 @@ const (
 )
 
 // Plan says whether the command is to run. A refresh runs it whatever it
-// creates; its guards hold in any case.
+// creates; its guards hold in any case. Its error is that it cannot be started.
 func (*Type) Plan(spec *Spec, state *State, refresh bool) (plan resource.Plan, err error) {
 	switch {
 	case state.refused:
+		return plan, nil
 	case refresh:
 		plan.Add(model.Change{Action: actionRefresh, Message: "Would have executed via subscribe"})
 	case !state.satisfied(spec):
 		plan.Add(model.Change{Action: actionExecute, Message: "Would have executed"})
+	default:
+		return plan, nil
 	}
 
-	return plan, nil
+	return plan, state.obstacle
 }
 
 // Verify judges the exit code. A command that made what it is to create has

@@ -72,7 +72,10 @@ func (s *Spec) validateCommand(out *model.Problems, property, command string) {
 	case s.Provider == shellProvider:
 		return
 	}
-	if _, err := Split(command); err != nil {
+	switch _, err := Split(command); {
+	case errors.Is(err, ErrNoCommand):
+		out.Property(property, "write the program first", "%s names no program: its first word is empty", property)
+	case err != nil:
 		out.Property(property, "close the quote, or set provider: shell", "%s cannot be split into words: %s", property, err)
 	}
 }

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,6 +17,7 @@ import (
 	"github.com/musterfleet/muster/resources/file/posix"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/testing/hosttest"
+	"github.com/musterfleet/muster/testing/typetest"
 )
 
 // open gives a directory of the test that every user may go through.
@@ -112,4 +115,52 @@ func TestOwnUnreadable(t *testing.T) {
 		t.Errorf("still due: %+v", again)
 	}
 	holds("x", "new", 0o600)(t, dir)
+}
+
+// TestDirectoryThatMayNotBeWritten: what a change will fail of is told by the plan.
+func TestDirectoryThatMayNotBeWritten(t *testing.T) {
+	dir := open(t)
+	uid, gid := hosttest.Ordinary()
+	withDir("closed", 0o755)(t, dir)
+	withFile("closed/x", "old", 0o644)(t, dir)
+	for _, name := range []string{"closed/x", "closed"} {
+		check(t, os.Chown(filepath.Join(dir, name), uid, gid))
+	}
+	check(t, os.Chmod(dir+"/closed", 0o555))
+	t.Cleanup(func() { _ = os.Chmod(dir+"/closed", 0o755) })
+	env, typ := testEnv(t, dir), file.New(posix.Provider{})
+	owner := typetest.Properties{"owner": strconv.Itoa(uid), "group": strconv.Itoa(gid), "mode": "0644"}
+	for name, c := range map[string]struct {
+		path    string
+		more    typetest.Properties
+		refused bool
+	}{
+		"a new file":               {"closed/new", nil, true},
+		"a new directory":          {"closed/new/deep", typetest.Properties{"ensure": "directory"}, true},
+		"other content":            {"closed/x", typetest.Properties{"content": "new"}, true},
+		"a removal":                {"closed/x", typetest.Properties{"ensure": "absent"}, true},
+		"the same content":         {"closed/x", typetest.Properties{"content": "old"}, false},
+		"attributes":               {"closed/x", typetest.Properties{"mode": "0600"}, false},
+		"nothing to remove":        {"closed/none", typetest.Properties{"ensure": "absent"}, false},
+		"a removal of the closed":  {"closed", typetest.Properties{"ensure": "absent", "force": true}, uid != os.Geteuid()},
+		"attributes of the closed": {"closed", typetest.Properties{"ensure": "directory", "mode": "0755"}, false},
+	} {
+		properties := typetest.Properties{"name": filepath.Join(dir, c.path)}
+		maps.Copy(properties, owner)
+		maps.Copy(properties, c.more)
+		spec := specOf(t, properties)
+		var err error
+		hosttest.Powerless(t, func() {
+			var state *file.State
+			if state, err = typ.Status(t.Context(), env, posix.Provider{}, spec); err == nil {
+				_, err = typ.Plan(spec, state, false)
+			}
+		})
+		if errors.Is(err, fs.ErrPermission) != c.refused || (err != nil) != c.refused {
+			t.Errorf("%s: %v", name, err)
+		}
+		if want := []string{"path:" + filepath.Dir(filepath.Join(dir, c.path))}; c.refused && name != "a new directory" && !slices.Equal(resource.MissingNeeds(err), want) {
+			t.Errorf("%s: what may be put right by %q is %v", name, want, resource.MissingNeeds(err))
+		}
+	}
 }

@@ -29,6 +29,14 @@ func (*Type) Plan(spec *Spec, state *State, _ bool) (resource.Plan, error) {
 	if state.Unknown != nil {
 		return resource.Plan{}, fmt.Errorf("it is not known what stands at %s: %w", spec.Name, state.Unknown)
 	}
+	plan, err := planFor(spec, state)
+	// Of a removal with all that is in it the next look only sees the top.
+	plan.Atomic = !spec.Force || state.Entry.Kind != host.Directory
+
+	return plan, err
+}
+
+func planFor(spec *Spec, state *State) (resource.Plan, error) {
 	switch spec.Ensure {
 	case model.EnsureAbsent:
 		return planAbsent(spec, state)
@@ -56,7 +64,7 @@ func planAbsent(spec *Spec, state *State) (plan resource.Plan, err error) {
 	}
 	plan.Add(removal)
 
-	return plan, nil
+	return plan, state.want.obstacle
 }
 
 func planDirectory(spec *Spec, state *State) (plan resource.Plan, err error) {
@@ -112,7 +120,7 @@ func planPresent(spec *Spec, state *State) (plan resource.Plan, err error) {
 		change := creation(spec, state, "Would have replaced the symbolic link with the file")
 		change.From = "link"
 		plan.Add(change)
-		return plan, nil
+		return plan, state.want.obstacle
 	}
 	if !spec.managesContent() {
 		plan.Changes = attributeChanges(actionSetAttributes, spec, state, state.Entry, allBits)
@@ -125,7 +133,7 @@ func planPresent(spec *Spec, state *State) (plan resource.Plan, err error) {
 	plan.Changes = append(plan.Changes, attributeChanges(actionStore, spec, state, state.Entry, allBits)...)
 	say(plan, "Would have updated the file")
 
-	return plan, nil
+	return plan, state.want.obstacle
 }
 
 // allBits are the permissions with setuid, setgid and sticky: on a file they

@@ -118,13 +118,35 @@ func TestDiffBounds(t *testing.T) {
 	}
 }
 
+// TestOnlyRecursiveRemovalIsNotAtomic: all else is done to one path, where the
+// next look sees it.
+func TestOnlyRecursiveRemovalIsNotAtomic(t *testing.T) {
+	dir := t.TempDir()
+	withFile("x", "", 0o644)(t, dir)
+	withDir("d", 0o755)(t, dir)
+	for name, c := range map[string]struct {
+		spec   *file.Spec
+		atomic bool
+	}{
+		"content":           {specOf(t, owned(t, "x", typetest.Properties{"content": "new"})(dir)), true},
+		"directory":         {specOf(t, owned(t, "new", typetest.Properties{"ensure": "directory"})(dir)), true},
+		"file":              {specOf(t, absent("x", typetest.Properties{"force": true})(dir)), true},
+		"directory, empty":  {specOf(t, absent("d", nil)(dir)), true},
+		"directory, forced": {specOf(t, absent("d", typetest.Properties{"force": true})(dir)), false},
+	} {
+		if plan := planOf(t, dir, c.spec); plan.Empty() || plan.Atomic != c.atomic {
+			t.Errorf("%s: %+v", name, plan)
+		}
+	}
+}
+
 // TestDiffShowsControlCharacters checks that a diff cannot steer a terminal,
 // and that a changed line end is seen.
 func TestDiffShowsControlCharacters(t *testing.T) {
 	dir := t.TempDir()
 	withFile("x", "one\ntwo\n", 0o644)(t, dir)
-	diff := planOf(t, dir, specOf(t, owned(t, "x", typetest.Properties{"content": "one\r\n\x1b[2Jtwo\u202e\n\ttab\n"})(dir))).Changes[0].Diff
-	if !strings.Contains(diff, "+one\\r\n+\\x1b[2Jtwo\\u202e\n+\ttab\n") {
+	diff := planOf(t, dir, specOf(t, owned(t, "x", typetest.Properties{"content": "one\r\n\x1b[2Jtwo\u202e\u200b\u00a0\ufeff\u00e9\U000e0001\n\ttab\n"})(dir))).Changes[0].Diff
+	if !strings.Contains(diff, "+one\\r\n+\\x1b[2Jtwo\\u202e\\u200b\\u00a0\\ufeff\u00e9\\U000e0001\n+\ttab\n") {
 		t.Errorf("%q", diff)
 	}
 }
@@ -171,6 +193,12 @@ func TestRelations(t *testing.T) {
 		"relative source": {
 			spec: file.Spec{Common: model.Common{Name: "/x", Ensure: "present"}, Owner: "0", Group: "0", Source: "f"},
 			want: resource.Relations{Provides: []string{"path:/x"}},
+		},
+		"directory": {
+			spec: file.Spec{Common: model.Common{Name: "/opt/app/conf", Ensure: "directory"}, Owner: "0", Group: "0", Mode: "0755"},
+			want: resource.Relations{
+				Provides: []string{"path:/opt/app/conf"}, Along: []string{"path:/opt/app", "path:/opt"}, Needs: []string{"path:/opt/app", "path:/opt"},
+			},
 		},
 		"absent": {
 			spec: file.Spec{Common: model.Common{Name: "/a/b", Ensure: "absent"}},

@@ -2,18 +2,23 @@ package file
 
 import (
 	"path/filepath"
+	"slices"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
 // Relations order a file after the directories it stands in, its source and its
-// accounts, and the removal of a directory after that of what is in it.
+// accounts, and the removal of a directory after that of what is in it. A
+// directory comes with those above it.
 func (*Type) Relations(spec *Spec) resource.Relations {
 	if spec.Ensure == model.EnsureAbsent {
 		return resource.Relations{Provides: []string{resource.EmptiedNeed(filepath.Dir(spec.Name))}, Needs: []string{resource.EmptiedNeed(spec.Name)}}
 	}
 	out := resource.Relations{Provides: []string{resource.PathNeed(spec.Name)}, Needs: resource.NeedsAbove(spec.Name)}
+	if spec.Ensure == EnsureDirectory {
+		out.Along = slices.Clone(out.Needs)
+	}
 	if filepath.IsAbs(spec.Source) {
 		out.Needs = append(out.Needs, resource.PathNeed(filepath.Clean(spec.Source)))
 	}

@@ -14,7 +14,7 @@ type Spec struct {
 	model.Common
 	// Content is nil when the content is not managed; an empty one asks for an empty file.
 	Content *string `json:"content,omitempty" alias:"contents" sensitive:"true" jsonschema_description:"What is in the file, byte for byte; \"\" is an empty file, unset leaves the content alone"`
-	Source  string  `json:"source,omitempty" jsonschema_description:"A file on this node to copy; a relative one is taken from the manifest's directory"`
+	Source  string  `json:"source,omitempty" filled:"true" jsonschema_description:"A file on this node to copy; a relative one is taken from the manifest's directory"`
 	Owner   string  `json:"owner,omitempty" jsonschema_description:"Name or number of the user that owns it; required except with absent"`
 	Group   string  `json:"group,omitempty" jsonschema_description:"Name or number of its group; required except with absent"`
 	Mode    string  `json:"mode,omitempty" jsonschema_description:"Permissions in octal: 0644, 644 or 0o644; required except with absent"`

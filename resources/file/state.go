@@ -46,7 +46,7 @@ type wanted struct {
 	// digest and size are those of the content asked for, where content is managed.
 	digest string
 	size   int64
-	// obstacle is why nothing can be made at an absent path.
+	// obstacle is why nothing can be made, replaced or removed at the path.
 	obstacle error
 	// notEmpty is set on a directory that has entries.
 	notEmpty bool

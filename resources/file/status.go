@@ -54,8 +54,11 @@ func attributes(ctx context.Context, env resource.Env, spec *Spec) (host.Attrs, 
 	return host.Attrs{UID: uid, GID: gid, Mode: fs.FileMode(mode)}, err
 }
 
-// lookInside finds out whether a directory that is to be removed is empty.
+// lookInside finds out whether what is to be removed can be, and a directory is empty.
 func lookInside(env resource.Env, spec *Spec, state *State) error {
+	if state.Entry.Kind != host.Absent {
+		state.want.obstacle = resource.MayWrite(env.Host, filepath.Dir(spec.Name))
+	}
 	if state.Entry.Kind != host.Directory || spec.Force {
 		return nil
 	}
@@ -85,6 +88,9 @@ func lookAtContent(ctx context.Context, env resource.Env, spec *Spec, state *Sta
 	found := ""
 	if state.Metadata != nil {
 		found = state.Metadata.Checksum
+	}
+	if found != want.digest && state.Entry.Kind != host.Absent {
+		want.obstacle = resource.MayWrite(env.Host, filepath.Dir(spec.Name))
 	}
 	// What is sensitive is not even read for a diff.
 	if found == want.digest || spec.Sensitive {

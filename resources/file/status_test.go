@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -198,9 +199,9 @@ func TestMissing(t *testing.T) {
 			if err == nil {
 				_, err = typ.Plan(spec, state, false)
 			}
-			need, missing := resource.MissingNeed(err)
-			if !missing || need != c.need || !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) {
-				t.Errorf("need %q of %v", need, err)
+			needs := resource.MissingNeeds(err)
+			if !slices.Equal(needs, []string{c.need}) || !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("needs %q of %v", needs, err)
 			}
 		})
 	}
@@ -222,7 +223,7 @@ func TestSourceWithoutDirectory(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "push it as a bundle") {
 		t.Errorf("%v", err)
 	}
-	if _, missing := resource.MissingNeed(err); missing {
+	if resource.MissingNeeds(err) != nil {
 		t.Error("nothing in the run can bring a directory of the manifest")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
@@ -26,8 +27,11 @@ func (s *Spec) Validate() model.Problems {
 			out.Property(property, dropContent, "a directory has no `%s`", property)
 		}
 	}
-	if strings.ContainsRune(s.Source, 0) {
+	switch {
+	case strings.ContainsRune(s.Source, 0):
 		out.Property("source", "", "source must not contain a NUL byte")
+	case !utf8.ValidString(s.Source):
+		out.Property("source", "", "source must be UTF-8: %q", s.Source)
 	}
 	validateForce(&out, s)
 	resource.CheckAccount(&out, s.Ensure, "owner", s.Owner)

@@ -38,8 +38,10 @@ type Command struct {
 type Result struct {
 	// ExitCode is 128 plus the number of the signal for a command that one ended.
 	ExitCode int
-	Stdout   Output
-	Stderr   Output
+	// Killed says that a signal ended it.
+	Killed bool
+	Stdout Output
+	Stderr Output
 }
 
 // drainDelay is how long output is still read after a command has ended, when
@@ -55,19 +57,13 @@ const drainDelay = 2 * time.Second
 // A child that goes on in the background after the command itself has ended is
 // left alone: its output is read for 2 s more and then given up.
 func (h *Host) Run(ctx context.Context, c Command) (Result, error) {
-	if len(c.Argv) == 0 || c.Argv[0] == "" {
-		return Result{}, fmt.Errorf("%w: no command is given", ErrNotFound)
+	env := environment(c)
+	program, err := program(c, env)
+	if err != nil {
+		return Result{}, err
 	}
 	if err := context.Cause(ctx); err != nil {
 		return Result{}, commandError(c, err)
-	}
-	if err := checkDir(c.Dir); err != nil {
-		return Result{}, err
-	}
-	env := environment(c)
-	program, err := findProgram(c.Argv[0], c.Dir, env)
-	if err != nil {
-		return Result{}, err
 	}
 	var calling sync.Mutex
 	stdout := &stream{lines: lines{emit: lineSink(&calling, c.OnLine, false)}}
@@ -93,6 +89,7 @@ func (h *Host) Run(ctx context.Context, c Command) (Result, error) {
 	err = cmd.Wait()
 	result := Result{
 		ExitCode: exitCode(cmd.ProcessState),
+		Killed:   !cmd.ProcessState.Exited(),
 		Stdout:   stdout.end(),
 		Stderr:   stderr.end(),
 	}

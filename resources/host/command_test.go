@@ -35,9 +35,10 @@ func run(t *testing.T, c host.Command) host.Result {
 }
 
 func TestRunGivesOutputAndExitCode(t *testing.T) {
-	for script, want := range map[string]int{"exit 0": 0, "exit 1": 1, "exit 255": 255, "kill -9 $$": 137, "kill -15 $$": 143} {
-		if got := run(t, shell(script)).ExitCode; got != want {
-			t.Errorf("%s: %d, want %d", script, got, want)
+	for script, want := range map[string]int{"exit 0": 0, "exit 1": 1, "exit 255": 255, "exit 137": 137, "kill -9 $$": 137, "kill -15 $$": 143} {
+		result := run(t, shell(script))
+		if result.ExitCode != want || result.Killed != strings.HasPrefix(script, "kill") {
+			t.Errorf("%s: %+v, want %d", script, result, want)
 		}
 	}
 	result := run(t, shell(`echo "out $1"; echo err >&2`, "a  b"))
@@ -145,7 +146,11 @@ func TestRunFindsItsProgram(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			result, err := h.Run(t.Context(), host.Command{Argv: []string{c.argv}, Path: c.path, Dir: c.dir, Env: c.env})
+			command := host.Command{Argv: []string{c.argv}, Path: c.path, Dir: c.dir, Env: c.env}
+			result, err := h.Run(t.Context(), command)
+			if ahead := h.Check(command); fmt.Sprint(ahead) != fmt.Sprint(err) {
+				t.Errorf("said ahead: %v, said by the run: %v", ahead, err)
+			}
 			if got := strings.TrimSpace(result.Stdout.String()); got != c.want || !errors.Is(err, c.is) {
 				t.Errorf("%q, %v; want %q, %v", got, err, c.want, c.is)
 			}

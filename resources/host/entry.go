@@ -70,6 +70,17 @@ func look(op, path string, flags int) (Entry, error) {
 	}
 }
 
+// MayWrite says why muster may not make, replace or remove entries of a
+// directory; nil when nothing of that is known.
+func (h *Host) MayWrite(dir string) error {
+	err := retry(func() error { return unix.Faccessat(unix.AT_FDCWD, dir, unix.W_OK|unix.X_OK, unix.AT_EACCESS) })
+	if err == nil || isAbsent(err) {
+		return nil
+	}
+
+	return &fs.PathError{Op: "write in", Path: dir, Err: err}
+}
+
 // IsOwn says that the entry belongs to the user whose rights this thread has to
 // files: the effective user of the process.
 func (e Entry) IsOwn() bool {

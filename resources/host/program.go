@@ -1,9 +1,11 @@
 package host
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -49,22 +51,59 @@ func FindProgram(name string) (string, error) {
 	return findProgram(name, "", environment(Command{}))
 }
 
+// Check says why a command cannot be started, in the words that Run has for it,
+// as far as that can be seen without starting it.
+func (h *Host) Check(c Command) error {
+	_, err := program(c, environment(c))
+
+	return err
+}
+
+// Programs gives the paths at which the program of a command is looked for.
+func (h *Host) Programs(c Command) []string {
+	name := c.Argv[0]
+	switch {
+	case filepath.IsAbs(name):
+		return []string{filepath.Clean(name)}
+	case strings.Contains(name, "/"):
+		return []string{filepath.Join(c.Dir, name)}
+	}
+	var out []string
+	for _, dir := range searched(environment(c)) {
+		out = append(out, filepath.Join(dir, name))
+	}
+
+	return out
+}
+
+// program gives the path of a command's program.
+func program(c Command, env []string) (string, error) {
+	if len(c.Argv) == 0 || c.Argv[0] == "" {
+		return "", fmt.Errorf("%w: no command is given", ErrNotFound)
+	}
+	if err := checkDir(c.Dir); err != nil {
+		return "", err
+	}
+
+	return findProgram(c.Argv[0], c.Dir, env)
+}
+
+// searched gives the directories in which programs are searched. An empty or
+// relative one would run whatever lies about where muster stands.
+func searched(env []string) []string {
+	path := cmp.Or(lookupEnv(env, "PATH"), defaultPath)
+
+	return slices.DeleteFunc(filepath.SplitList(path), func(dir string) bool { return !filepath.IsAbs(dir) })
+}
+
 // findProgram gives the path of a program. A relative one is relative to dir,
 // as the system sees it after it has gone there.
 func findProgram(name, dir string, env []string) (string, error) {
 	if strings.Contains(name, "/") {
 		return name, checkProgram(name, dir)
 	}
-	path := lookupEnv(env, "PATH")
-	if path == "" {
-		path = defaultPath
-	}
 	var refused error
-	for _, d := range filepath.SplitList(path) {
-		// An empty or relative directory would run whatever lies about where muster stands.
-		if !filepath.IsAbs(d) {
-			continue
-		}
+	for _, d := range searched(env) {
 		program := filepath.Join(d, name)
 		switch err := executable(program); {
 		case err == nil:
@@ -77,7 +116,7 @@ func findProgram(name, dir string, env []string) (string, error) {
 		return "", refused
 	}
 
-	return "", fmt.Errorf("%w: %s is not in %s", ErrNotFound, name, path)
+	return "", fmt.Errorf("%w: %s is not in %s", ErrNotFound, name, cmp.Or(lookupEnv(env, "PATH"), defaultPath))
 }
 
 func checkProgram(name, dir string) error {

@@ -5,10 +5,13 @@ import (
 	"io"
 )
 
-// Read gives the content of a regular file of at most max bytes; a longer one
-// is an error that wraps ErrTooLarge. Links are followed; anything but a
-// regular file is an error that wraps ErrNotRegular.
-func (h *Host) Read(path string, max int64) ([]byte, error) {
+// Read is ReadRegular.
+func (h *Host) Read(path string, max int64) ([]byte, error) { return ReadRegular(path, max) }
+
+// ReadRegular gives the content of a regular file of at most max bytes; a
+// longer one is an error that wraps ErrTooLarge. Links are followed; anything
+// but a regular file is an error that wraps ErrNotRegular, and is not waited for.
+func ReadRegular(path string, max int64) ([]byte, error) {
 	f, st, err := openRegular(path)
 	if err != nil {
 		return nil, err

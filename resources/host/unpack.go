@@ -23,8 +23,8 @@ var (
 	// ErrUnsafeEntry is an entry that would land outside of the target, lead out
 	// of it, or take the place of another.
 	ErrUnsafeEntry = errors.New("unsafe entry")
-	// ErrEntryType is an entry that is no regular file, directory or symbolic link.
-	ErrEntryType = errors.New("only files, directories and symbolic links are unpacked")
+	// ErrEntryType is an entry that is no regular file, directory or link.
+	ErrEntryType = errors.New("only files, directories and links are unpacked")
 	// ErrTooManyEntries is an archive with more entries than the limit allows.
 	ErrTooManyEntries = errors.New("too many entries")
 )
@@ -53,8 +53,8 @@ func (l UnpackLimits) orDefaults() UnpackLimits {
 }
 
 // Unpack unpacks a tar.gz into dir, which must exist. Regular files,
-// directories and symbolic links that stay inside are taken; whatever else is
-// in it, is absolute, has a .. in its name, goes through a link or stands there
+// directories, symbolic links that stay inside and hard links to files that are
+// unpacked already are taken; whatever else is in it, is absolute, has a .. in its name, goes through a link or stands there
 // already is an error. Modes are kept without setuid, setgid and sticky, the
 // owner is the process. After an error dir holds a part of the archive: the
 // caller, who made dir for it, removes it.
@@ -165,6 +165,8 @@ func (u *unpacking) entry(header *tar.Header, content io.Reader) error {
 			return err
 		}
 		return taken(u.root.Symlink(header.Linkname, name))
+	case tar.TypeLink:
+		return u.link(name, header.Linkname)
 	default:
 		return ErrEntryType
 	}
@@ -244,6 +246,20 @@ func (u *unpacking) file(name string, mode os.FileMode, content io.Reader) error
 	}
 
 	return errors.Join(err, f.Close())
+}
+
+// link makes a hard link, as tar packs the second name of a file.
+func (u *unpacking) link(name, target string) error {
+	target, err := entryName(target)
+	if err != nil {
+		return err
+	}
+	info, err := u.root.Lstat(target)
+	if err != nil || !info.Mode().IsRegular() || !u.dirs[path.Dir(target)] {
+		return fmt.Errorf("%w: %q is no file that was unpacked before", ErrUnsafeEntry, target)
+	}
+
+	return taken(u.root.Link(target, name))
 }
 
 // taken tells an entry whose place is taken from what the system says.

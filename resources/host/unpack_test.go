@@ -31,6 +31,10 @@ func link(name, target string) tar.Header {
 	return tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: target, Mode: 0o777}
 }
 
+func hard(name, target string) tar.Header {
+	return tar.Header{Typeflag: tar.TypeLink, Name: name, Linkname: target, Mode: 0o644}
+}
+
 // pack makes a tar of entries; the content of a regular one is in its records.
 func pack(t testing.TB, entries ...tar.Header) []byte {
 	t.Helper()
@@ -82,6 +86,7 @@ func TestUnpack(t *testing.T) {
 		link("deep/up", "../manifest.yaml"),
 		link("deep/er/top", "../.."),
 		link("dangling", "deep/nothing"),
+		hard("./again/file", "./deep/er/file"),
 	))
 	if err := h.Unpack(t.Context(), bytes.NewReader(bundle), dir, host.UnpackLimits{}); err != nil {
 		t.Fatal(err)
@@ -89,7 +94,7 @@ func TestUnpack(t *testing.T) {
 	tree := hosttest.Snapshot(t, dir)
 	for name, want := range map[string]fs.FileMode{
 		"manifest.yaml": 0o644, "deep": fs.ModeDir | 0o755, "deep/er": fs.ModeDir | 0o700, "deep/er/file": 0o755,
-		"readonly": fs.ModeDir | 0o755, "readonly/file": 0o400,
+		"readonly": fs.ModeDir | 0o755, "readonly/file": 0o400, "again/file": 0o755,
 	} {
 		if got := tree[name].Mode; got != want {
 			t.Errorf("%s has mode %v, want %v", name, got, want)
@@ -103,7 +108,7 @@ func TestUnpack(t *testing.T) {
 	if content, err := os.ReadFile(filepath.Join(dir, "deep", "up")); err != nil || string(content) != "muster: {}\n" {
 		t.Errorf("the content is %q: %v", content, err)
 	}
-	if len(tree) != 11 {
+	if len(tree) != 13 {
 		t.Errorf("there are %d entries: %v", len(tree), tree)
 	}
 }
@@ -132,7 +137,13 @@ func TestUnpackRefuses(t *testing.T) {
 		"a file twice":              {[]tar.Header{regular("f", "x", 0o644), regular("f", "y", 0o644)}, host.ErrUnsafeEntry},
 		"a link over a directory":   {[]tar.Header{directory("d", 0o755), link("d", "other")}, host.ErrUnsafeEntry},
 		"a directory over a link":   {[]tar.Header{link("l", "other"), directory("l", 0o755)}, host.ErrUnsafeEntry},
-		"a hard link":               {[]tar.Header{regular("f", "x", 0o644), {Typeflag: tar.TypeLink, Name: "h", Linkname: "f"}}, host.ErrEntryType},
+		"a hard link up":            {[]tar.Header{hard("h", "../target/f")}, host.ErrUnsafeEntry},
+		"a hard link to a root":     {[]tar.Header{hard("h", "/etc/passwd")}, host.ErrUnsafeEntry},
+		"a hard link to nothing":    {[]tar.Header{hard("h", "f")}, host.ErrUnsafeEntry},
+		"a hard link to a link":     {[]tar.Header{regular("f", "x", 0o644), link("l", "f"), hard("h", "l")}, host.ErrUnsafeEntry},
+		"a hard link to a dir":      {[]tar.Header{directory("d", 0o755), hard("h", "d")}, host.ErrUnsafeEntry},
+		"a hard link through one":   {[]tar.Header{regular("d/f", "x", 0o644), link("l", "d"), hard("h", "l/f")}, host.ErrUnsafeEntry},
+		"a hard link over a file":   {[]tar.Header{regular("f", "x", 0o644), regular("g", "x", 0o644), hard("g", "f")}, host.ErrUnsafeEntry},
 		"a device":                  {[]tar.Header{{Typeflag: tar.TypeChar, Name: "null", Devmajor: 1, Devminor: 3}}, host.ErrEntryType},
 		"a fifo":                    {[]tar.Header{{Typeflag: tar.TypeFifo, Name: "fifo"}}, host.ErrEntryType},
 		"more bytes than allowed":   {[]tar.Header{regular("a", flood[:600], 0o644), regular("b", flood[:600], 0o644)}, host.ErrTooLarge},
@@ -244,7 +255,8 @@ func FuzzUnpack(f *testing.F) {
 		{link("a/b/top", "../.."), link("l", "a/b/top/../out")},
 		{regular("../up", "x", 0o644)},
 		{directory("d", 0o755), link("l", "d"), regular("l/file", "x", 0o644)},
-		{{Typeflag: tar.TypeLink, Name: "h", Linkname: "../secret"}},
+		{hard("h", "../secret")},
+		{regular("f", "x", 0o600), link("l", "../secret"), hard("h", "f"), hard("i", "l")},
 		{{Typeflag: tar.TypeXGlobalHeader, Name: "pax_global_header"}},
 	} {
 		f.Add(pack(f, entries...))

@@ -1,7 +1,6 @@
 package manifest
 
 import (
-	"bytes"
 	"context"
 	"strconv"
 	"strings"
@@ -28,10 +27,11 @@ type annotations struct {
 // checkAnnotations checks what the comments above keys of data, and of the
 // overrides that were taken, say of the values that came out in the end.
 func (s *session) checkAnnotations(ctx context.Context, data map[string]any, taken []resource.Entry) model.Problems {
-	if !bytes.Contains(s.doc.text, []byte(annotationRequire)) && !bytes.Contains(s.doc.text, []byte(annotationValidate)) {
+	lines := s.doc.lines()
+	if lines == nil {
 		return nil
 	}
-	a := annotations{session: s, data: data, lines: bytes.Split(s.doc.text, []byte("\n")), scope: s.scope(ctx, inResources, data, nil)}
+	a := annotations{session: s, data: data, lines: lines, scope: s.scope(ctx, inResources, data, nil)}
 	a.value(ctx, s.doc.data, nil)
 	for _, o := range taken {
 		a.value(ctx, o.Value, nil)
@@ -61,16 +61,10 @@ func (a *annotations) value(ctx context.Context, v resource.Value, path []string
 // its column, so that a line of a text that looks like one is none.
 func (a *annotations) above(key model.Position) []string {
 	var out []string
-	for i := key.Line - 2; i >= 0 && i < len(a.lines); i-- {
-		line := bytes.TrimRight(a.lines[i], " \t\r")
-		text := bytes.TrimLeft(line, " ")
-		switch {
-		case len(text) == 0:
-			continue
-		case text[0] != '#' || len(line)-len(text) != key.Column-1:
-			return out
+	for _, c := range commentsAbove(a.lines, key) {
+		if c.pos.Column == key.Column {
+			out = append(out, c.text)
 		}
-		out = append([]string{strings.TrimSpace(string(text[1:]))}, out...)
 	}
 
 	return out
@@ -81,6 +75,10 @@ func (a *annotations) check(ctx context.Context, e resource.Entry, path []string
 	if word != annotationRequire && word != annotationValidate {
 		return
 	}
+	if rest = strings.TrimSpace(rest); word == annotationRequire && strings.HasPrefix(rest, annotationValidate) {
+		// Both on one line.
+		a.check(ctx, e, path, rest)
+	}
 	value, known := find(a.data, path)
 	name := strings.Join(path, ".")
 	if word == annotationRequire {
@@ -89,7 +87,7 @@ func (a *annotations) check(ctx context.Context, e resource.Entry, path []string
 		}
 		return
 	}
-	program := a.session.program(strings.TrimSpace(rest), true)
+	program := a.session.program(rest, true)
 	if program.message != "" {
 		a.out.Add(e.Pos, program.hint, "the expression of @validate is not valid: %s", program.message)
 		return

@@ -37,6 +37,9 @@ func (b *blocks) read(items []resource.Value) {
 			b.problems.Add(item.Pos, "write `- file:` with its resources below", "an entry of `resources` must be a mapping, not %s", item.Kind)
 			continue
 		}
+		if len(item.Entries) == 0 {
+			b.problems.Add(item.Pos, "write `- file:` with its resources below", "an entry of `resources` is empty")
+		}
 		for _, e := range item.Entries {
 			b.block(e)
 		}

@@ -96,6 +96,10 @@ func TestCheckFindsWhatIsWrongAnywhere(t *testing.T) {
 		"control":           {"muster: {resources: [{copied: [{/a: {control: {if: Facts. ==}}}]}]}", "`control.if` is not a valid expression"},
 		"data that is sure": {"data: {mode: rw}\nmuster: {resources: [{copied: [{/a: {mode: \"${ Data.mode }\"}}]}]}", "invalid mode \"rw\""},
 		"given data":        {"data: {mode: \"0644\"}\nmuster: {resources: [{copied: [{/a: {mode: \"${ Data.given }\"}}]}]}", "invalid mode \"rwx\""},
+		"cycle":             {"muster: {resources: [{copied: [{/a: {require: [copied#/b]}}, {/b: {require: [copied#/a]}}]}]}", "wait for each other"},
+		"no such resource":  {"muster: {resources: [{copied: [{/a: {require: [copied#/b]}}]}]}", "copied#/b"},
+		"twice":             {"muster: {resources: [{copied: [{/a: {}}, {/a: {}}]}]}", "copied#/a"},
+		"near @require":     {"data:\n  # @requird\n  mode: \"${ Facts.mode }\"\nmuster: {resources: []}", "did you mean `@require`?"},
 		"no section":        {"data: {a: 1}", "no `muster` section"},
 	} {
 		t.Run(name, func(t *testing.T) {

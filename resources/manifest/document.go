@@ -141,6 +141,10 @@ func (d *Document) hierarchy(h resource.Entry) {
 		case "order":
 			d.order = d.expect(e, resource.List).Items
 		case "merge":
+			if !e.Value.IsScalar() {
+				d.problems.Add(e.Value.Pos, "one of first, deep", "`merge` cannot be %s", e.Value.Kind)
+				continue
+			}
 			if e.Value.Text != MergeFirst && e.Value.Text != MergeDeep {
 				d.problems.Add(e.Value.Pos, "one of first, deep", "`merge` cannot be %q", e.Value.Text)
 				continue

@@ -175,6 +175,7 @@ func TestExpressionProblems(t *testing.T) {
 		"registrations":      {`"${ registrations('a', 'b', 'c', 'd') }"`, "m.yaml:20:23: the expression is not valid: `registrations` is not in this version yet (leave it out until a later version brings it)"},
 		"secret of a list":   {`"${ secret(Data.list) }"`, "m.yaml:20:23: the expression fails: secret takes a text, not a list"},
 		"endless loop":       {`"${ reduce(1..999999, #acc + 'xxxxxxxxxx', '') }"`, "m.yaml:20:23: the expression fails: it does too much work (use join() to make a text of a list, or make the value elsewhere)"},
+		"doubled":            {`"${ reduce(1..40, #acc + #acc, 'x') }"`, "m.yaml:20:23: the expression fails: it does too much work (use join() to make a text of a list, or make the value elsewhere)"},
 		"nested loops":       {`"${ sum(map(1..999, count(1..999, any(1..999, # == 0)))) }"`, "m.yaml:20:23: the expression fails: memory budget exceeded"},
 		"large range":        {`"${ len(1..100000000) }"`, "m.yaml:20:23: the expression fails: memory budget exceeded"},
 		"repeat too much":    {`"${ repeat(repeat('x', 999999), 999999) }"`, "m.yaml:20:23: the expression fails: repeat would give more than the 16777216 bytes that are allowed"},
@@ -270,6 +271,15 @@ func TestStatic(t *testing.T) {
 		}
 		if r.Static != want {
 			t.Errorf("%s: static %v", in, r.Static)
+		}
+	}
+}
+
+// TestNow gives a time that documents can hold, however it is made text.
+func TestNow(t *testing.T) {
+	for _, in := range []string{`"${ now() }"`, `"at ${ now() }"`, `"${ string(now()) }"`, `"${ toJSON([now()]) }"`} {
+		if got := outcome(t, content(in), options(), manifest.Inputs{}); strings.Contains(got, "m=") || !strings.Contains(got, "20") {
+			t.Errorf("%s gives %s", in, got)
 		}
 	}
 }

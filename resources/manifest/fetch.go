@@ -11,10 +11,10 @@ import (
 	"hash"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
+
+	"github.com/musterfleet/muster/resources/host"
 )
 
 // bundleManifest is the manifest within a bundle.
@@ -125,31 +125,12 @@ func openPath(path string) (*opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := openRegular(path)
+	f, err := host.OpenRegular(path)
 	if err != nil {
 		return nil, err
 	}
 
 	return &opened{name: path, dir: filepath.Dir(absolute), ReadCloser: f}, nil
-}
-
-// openRegular opens a regular file; anything else might never end.
-func openRegular(path string) (*os.File, error) {
-	// Without O_NONBLOCK opening a fifo waits for a writer.
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is not a regular file", path)
-	}
-	if err != nil {
-		_ = f.Close()
-		return nil, err
-	}
-
-	return f, nil
 }
 
 func (l *Loader) openKV(ctx context.Context, source, rest string) (*opened, error) {

@@ -299,6 +299,29 @@ func TestFetchHTTPProblems(t *testing.T) {
 	}
 }
 
+// TestFetchGivesUpAServerThatStalls in the middle of its answer, but none that goes on.
+func TestFetchGivesUpAServerThatStalls(t *testing.T) {
+	release := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, small)
+		_ = http.NewResponseController(w).Flush()
+		if r.URL.Path == "/stalls" {
+			<-release
+		}
+	}))
+	defer server.Close()
+	defer close(release)
+	o := options()
+	o.HTTPStall = 50 * time.Millisecond
+	if _, err := manifest.NewLoader(o).Fetch(t.Context(), server.URL+"/stalls"); err == nil || err.Error() != server.URL+"/stalls: nothing came for 50ms" {
+		t.Errorf("got %v", err)
+	}
+	o.HTTPStall = 0
+	if s, err := manifest.NewLoader(o).Fetch(t.Context(), server.URL+"/goes-on"); err != nil || string(s.Data) != small {
+		t.Errorf("got %+v, %v", s, err)
+	}
+}
+
 // TestNoDowngrade refuses a redirect that would give up encryption.
 func TestNoDowngrade(t *testing.T) {
 	plain := httptest.NewServer(http.NotFoundHandler())

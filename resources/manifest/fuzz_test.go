@@ -25,7 +25,7 @@ func seeds(f *testing.F) {
 		}
 		f.Add(data)
 	}
-	for _, s := range []string{"", "a: &a [*a]\n", "data: {<<: {a: 1}}\n", "\ta", "a: |2\n x\n", "- [}", "? ? ? x", "a: \"\\x", "---\n---\n", "{\"muster\": {\"resources\": [{\"file\": {\"name\": \"${ 1 }\"}}]}}", "data:\n  # @validate value\n  a: \"{{ Facts }}\"\n", "%YAML 1.1\n---\na: !!binary x\n", "a: &x 1\n&x : *x\n"} {
+	for _, s := range []string{"", "a: &a [*a]\n", "data: {<<: {a: 1}}\n", "\ta", "a: |2\n x\n", "- [}", "? ? ? x", "a: \"\\x", "---\n---\n", "{\"muster\": {\"resources\": [{\"file\": {\"name\": \"${ 1 }\"}}]}}", "data:\n  # @validate value\n  a: \"{{ Facts }}\"\n", "%YAML 1.1\n---\na: !!binary x\n", "a: &x 1\n&x : *x\n", "data:\n # @require\r  a: # @validat\n   {b: 1}\n"} {
 		f.Add([]byte(s))
 	}
 }

@@ -18,7 +18,7 @@ const nameStep = "__step"
 // maxWork is how many bytes the loops of one evaluation may come to; a turn
 // counts for stepCost and for the text or list it gives.
 const (
-	maxWork  = 1 << 30
+	maxWork  = 256 << 20
 	stepCost = 64
 )
 
@@ -37,10 +37,12 @@ func (guardLoops) Visit(node *ast.Node) {
 // step counts a turn of a loop and passes on what it gives.
 func (sc *scope) step(ctx context.Context, v any) (any, error) {
 	sc.work += stepCost
+	size := int64(0)
 	if r := reflect.ValueOf(v); r.IsValid() && (r.Kind() == reflect.String || r.Kind() == reflect.Slice) {
-		sc.work += r.Len()
+		size = int64(r.Len())
 	}
-	if sc.work > maxWork {
+	sc.work += size
+	if sc.work > maxWork || size > sc.session.loader.opts.MaxBytes {
 		return nil, errTooMuchWork
 	}
 

@@ -3,43 +3,74 @@ package manifest
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"time"
 
 	"github.com/musterfleet/muster/resources/host/web"
 )
 
-// The bounds of fetching a document or bundle.
-const (
-	fetchTimeout  = 10 * time.Minute
-	headerTimeout = 30 * time.Second
-)
+// fetchTimeout bounds the fetching of a document or bundle.
+const fetchTimeout = 10 * time.Minute
 
 // newClient makes the client that is used when none is given.
 func newClient() *http.Client {
-	return web.NewClient(web.Options{Timeout: fetchTimeout, HeaderTimeout: headerTimeout})
+	return web.NewClient(web.Options{Timeout: fetchTimeout, HeaderTimeout: defaultStall})
 }
 
 // openHTTP asks for a URL. What it says of it never holds credentials: neither
 // those before the host nor the query.
 func (l *Loader) openHTTP(ctx context.Context, source string) (*opened, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
 	req, secrets, err := web.NewRequest(ctx, source)
 	if err != nil {
+		cancel(nil)
 		return nil, fmt.Errorf("%w: %w", ErrSource, err)
 	}
 	name := web.Name(req.URL)
 	resp, err := l.opts.HTTP.Do(req)
 	if err != nil {
+		cancel(nil)
 		return nil, fmt.Errorf("%s: %w", name, web.WithoutCredentials(err, secrets...))
 	}
+	body := &stalling{ReadCloser: resp.Body, ended: func() error { return context.Cause(ctx) }, cancel: cancel, limit: l.opts.HTTPStall}
 	if resp.StatusCode != http.StatusOK {
-		_ = resp.Body.Close()
+		_ = body.Close()
 		return nil, fmt.Errorf("%s: the server answered %s", name, resp.Status)
 	}
 	if resp.ContentLength > l.opts.MaxBundleBytes {
-		_ = resp.Body.Close()
+		_ = body.Close()
 		return nil, fmt.Errorf("%s: %w: %d bytes", name, ErrTooLarge, resp.ContentLength)
 	}
 
-	return &opened{name: name, ReadCloser: resp.Body}, nil
+	return &opened{name: name, ReadCloser: body}, nil
+}
+
+// stalling is the body of an answer, which is given up when nothing of it comes
+// for too long.
+type stalling struct {
+	io.ReadCloser
+	ended  func() error
+	cancel context.CancelCauseFunc
+	limit  time.Duration
+}
+
+// Read reads, for as long as the limit allows.
+func (s *stalling) Read(b []byte) (int, error) {
+	timer := time.AfterFunc(s.limit, func() { s.cancel(fmt.Errorf("nothing came for %s", s.limit)) })
+	n, err := s.ReadCloser.Read(b)
+	timer.Stop()
+	if cause := s.ended(); err != nil && cause != nil {
+		return n, cause
+	}
+
+	return n, err
+}
+
+// Close ends the request.
+func (s *stalling) Close() error {
+	err := s.ReadCloser.Close()
+	s.cancel(nil)
+
+	return err
 }

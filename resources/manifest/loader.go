@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"time"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
@@ -26,6 +27,9 @@ type Options struct {
 	// HTTP fetches http(s)://; nil means a client with time-outs that
 	// follows no redirect from https to http.
 	HTTP *http.Client
+	// HTTPStall is how long a server may send nothing in the middle of its answer;
+	// 0 means 30 seconds.
+	HTTPStall time.Duration
 	// Stdin is what "-" reads.
 	Stdin io.Reader
 	// Unpack unpacks a bundle (tar.gz) into a new directory. cleanup removes it.
@@ -39,6 +43,9 @@ type Options struct {
 // DefaultMaxBundleBytes is the largest packed bundle that is fetched, unless told otherwise.
 const DefaultMaxBundleBytes = 1 << 30
 
+// defaultStall is how long a server may send nothing, unless told otherwise.
+const defaultStall = 30 * time.Second
+
 // Loader fetches and resolves manifests. It is safe for concurrent use when
 // the functions of its options are.
 type Loader struct{ opts Options }
@@ -50,6 +57,9 @@ func NewLoader(o Options) *Loader {
 	}
 	if o.MaxBundleBytes == 0 {
 		o.MaxBundleBytes = DefaultMaxBundleBytes
+	}
+	if o.HTTPStall == 0 {
+		o.HTTPStall = defaultStall
 	}
 	if o.HTTP == nil {
 		o.HTTP = newClient()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
@@ -54,6 +55,7 @@ func (s *session) names(ctx context.Context, p phase, data any, outputs map[mode
 		"kvGet":      func(bucket, key string) (any, error) { return s.kvGet(ctx, bucket, key) },
 		"secret":     func(v any) (any, error) { return s.secretOf(v, masked) },
 		"repeat":     func(text string, count int) (string, error) { return repeat(text, count, s.loader.opts.MaxBytes) },
+		"now":        func() time.Time { return time.Now().Round(0) },
 		"outputs":    func(name string) (any, error) { return s.output(outputs, name) },
 		nameTemplate: func(text string) (any, error) { return s.template(ctx, p, out, text) },
 		nameJet:      func(text string) (any, error) { return s.jet(ctx, p, out, text) },

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+
+	"github.com/musterfleet/muster/resources/host"
 )
 
 // setDynamic notes that something other than the document and data went in.
@@ -59,7 +61,7 @@ func (s *session) cached(key string, get func() (string, error)) (string, error)
 
 // readRegular reads a regular file.
 func readRegular(path string, limit int64) (string, error) {
-	f, err := openRegular(path)
+	f, err := host.OpenRegular(path)
 	if err != nil {
 		return "", err
 	}

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/expr-lang/expr"
 	"github.com/expr-lang/expr/ast"
@@ -58,6 +59,7 @@ func signature(withValue bool) types.Map {
 		nameTemplate: file,
 		nameJet:      file,
 		"repeat":     types.TypeOf(func(string, int) (string, error) { return "", nil }),
+		"now":        types.TypeOf(func() time.Time { return time.Time{} }),
 		nameStep:     types.TypeOf(func(any) (any, error) { return nil, nil }),
 	}
 	for _, name := range later {
@@ -77,7 +79,7 @@ func compile(source string, withValue bool) *program {
 		p.message = "the expression is empty"
 		return p
 	}
-	compiled, err := expr.Compile(source, expr.Env(signature(withValue)), expr.DisableBuiltin("repeat"), expr.Patch(guardLoops{}))
+	compiled, err := expr.Compile(source, expr.Env(signature(withValue)), expr.DisableBuiltin("repeat"), expr.DisableBuiltin("now"), expr.Patch(guardLoops{}))
 	if err != nil {
 		p.message = exprMessage(err)
 		if word, ok := strings.CutPrefix(p.message, "unknown name "); ok {

@@ -3,9 +3,9 @@ package manifest
 import (
 	"context"
 	"slices"
-	"strconv"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -17,7 +17,7 @@ func (l *Loader) Resolve(ctx context.Context, doc *Document, in Inputs) (*Resolv
 
 func (s *session) resolve(ctx context.Context, in Inputs) (*Resolved, error) {
 	doc := s.doc
-	problems := doc.Problems()
+	problems := append(doc.Problems(), doc.checkComments()...)
 	if !doc.HasResources() && len(problems) == 0 {
 		problems.Add(model.Position{File: doc.name, Line: 1, Column: 1}, "add `muster:` with `resources:`", "the document has no `muster` section")
 	}
@@ -57,7 +57,7 @@ func (s *session) resolve(ctx context.Context, in Inputs) (*Resolved, error) {
 func (l *Loader) ResolveData(ctx context.Context, doc *Document, in Inputs) (map[string]any, error) {
 	s := l.session(doc, in)
 	data, problems := s.resolveData(ctx, in.Data)
-	problems = append(doc.Problems(), problems...)
+	problems = slices.Concat(doc.Problems(), doc.checkComments(), problems)
 	if len(problems) > 0 {
 		return nil, finish(problems)
 	}
@@ -71,8 +71,8 @@ func (b *build) settings(ctx context.Context, doc *Document) {
 	b.out.PreMessage = r.message(ctx, "pre_message", doc.pre)
 	b.out.PostMessage = r.message(ctx, "post_message", doc.post)
 	if v, _ := r.value(ctx, doc.fail); v.Kind != resource.Null && !slices.Contains(r.failed, v.Pos) {
-		yes, err := strconv.ParseBool(v.Text)
-		if err != nil || !v.IsScalar() {
+		yes, ok := document.ParseBool(v.Text)
+		if !ok || !v.IsScalar() {
 			r.problems.Add(v.Pos, "", "`fail_on_error` must be true or false")
 		}
 		b.out.FailOnError = yes

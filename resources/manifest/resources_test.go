@@ -57,6 +57,7 @@ func TestResourceProblems(t *testing.T) {
 		"message expression":   {"muster: {post_message: \"a ${ x }\"}\n", "m.yaml:1:27: the expression is not valid: unknown name `x` (write `$${` for a literal `${`)"},
 		"message secret":       {"muster: {post_message: \"a ${ secret('x') }\"}\n", "m.yaml:1:24: `post_message` cannot hold a secret, because it is shown"},
 		"message late":         {"muster: {post_message: \"a ${ outputs('exec#x') }\"}\n", "m.yaml:1:24: `post_message` must be known before the run"},
+		"empty entry":          {"muster: {resources: [{}]}\n", "m.yaml:1:22: an entry of `resources` is empty (write `- file:` with its resources below)"},
 		"entry":                {"muster: {resources: [file]}\n", "m.yaml:1:22: an entry of `resources` must be a mapping, not a string (write `- file:` with its resources below)"},
 		"unknown type":         {"muster: {resources: [{fiel: []}]}\n", "m.yaml:1:23: unknown resource type `fiel` (did you mean `file`?)"},
 		"unknown type far":     {"muster: {resources: [{zookeeper: []}]}\n", "m.yaml:1:23: unknown resource type `zookeeper` (one of file, package, exec)"},
@@ -74,6 +75,7 @@ func TestResourceProblems(t *testing.T) {
 		"name twice":           {"muster: {resources: [{file: [{/a: {name: /b}}]}]}\n", "m.yaml:1:36: `name` is set twice, first at m.yaml:1:31 (keep one of them)"},
 		"alias twice":          {"muster: {resources: [{file: [{/a: {content: a, contents: b}}]}]}\n", "m.yaml:1:48: `content` is set twice, first at m.yaml:1:45 (keep one of them)"},
 		"unknown property":     {"muster: {resources: [{file: [{/a: {ownr: x}}]}]}\n", "m.yaml:1:36: unknown property `ownr` of file (did you mean `owner`?)"},
+		"empty ensure":         {"muster: {resources: [{file: [{/a: {ensure: \"\"}}]}]}\n", "m.yaml:1:44: `ensure` is empty (leave it out, or give one of present, absent)"},
 		"wrong ensure":         {"muster: {resources: [{file: [{/a: {ensure: gone}}]}]}\n", "m.yaml:1:44: invalid ensure \"gone\" (one of present, absent)"},
 		"wrong type":           {"muster: {resources: [{file: [{/a: {force: maybe, count: 1.5, args: x, env: [a]}}]}]}\n", lines("m.yaml:1:43: `force` must be true or false, not \"maybe\"", "m.yaml:1:57: `count` must be a whole number, not \"1.5\"", "m.yaml:1:68: `args` must be a list, not a string (write it as a list: [x])", "m.yaml:1:76: `env` must be a mapping, not a list")},
 		"wrong value":          {"muster: {resources: [{file: [{/a: {mode: 9999}}]}]}\n", "m.yaml:1:42: invalid mode \"9999\" (four octal digits)"},
@@ -254,6 +256,20 @@ func TestExcludedMayFail(t *testing.T) {
 	want = "m.yaml:1:45: the expression is not valid: unknown name `nope` (write `$${` for a literal `${`)"
 	if got := outcome(t, in, options(), manifest.Inputs{}); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// TestFailOnErrorTakesTheBooleansOfProperties also those of YAML 1.1.
+func TestFailOnErrorTakesTheBooleansOfProperties(t *testing.T) {
+	for text, want := range map[string]bool{"yes": true, "On": true, "true": true, "no": false, "\"false\"": false} {
+		doc, err := manifest.Parse("m.yaml", []byte("muster: {fail_on_error: "+text+"}\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := manifest.NewLoader(options()).Resolve(t.Context(), doc, manifest.Inputs{})
+		if err != nil || r.FailOnError != want {
+			t.Errorf("%s gives %+v, %v", text, r, err)
+		}
 	}
 }
 

@@ -35,7 +35,7 @@ type scope struct {
 	// broken says that the data have problems of their own: what rests on them says nothing new.
 	broken bool
 	// work is what the loops of the evaluation came to so far.
-	work int
+	work int64
 }
 
 // lateError says that an expression can only be evaluated when a resource has had its turn.

@@ -33,6 +33,10 @@ func toValue(v any, pos model.Position) (resource.Value, error) {
 	case json.Number:
 		out.Kind, out.Text = resource.Number, v.String()
 		return out, nil
+	case time.Time:
+		// A clock's own reading for measuring means nothing to anybody else.
+		out.Kind, out.Text = resource.String, v.Round(0).String()
+		return out, nil
 	case fmt.Stringer:
 		out.Kind, out.Text = resource.String, v.String()
 		return out, nil

@@ -137,7 +137,11 @@ type Watcher[S Spec] interface {
 // orders the two.
 type Relations struct {
 	Provides []string
-	Needs    []string
+	// Along is what comes with it where it is missing, such as the directories
+	// above one. It orders nothing by itself: a resource that misses something of
+	// it at its turn has the one that makes it go first.
+	Along []string
+	Needs []string
 }
 
 // Relater gives the relations of a resource.

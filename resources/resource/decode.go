@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
@@ -41,6 +42,9 @@ func Decode(t *Type, properties Value, pos model.Position) (*Resource, model.Pro
 			continue
 		}
 		d.Into(target.FieldByIndex(p.index), e.Key, e.Value)
+		if e.Value.IsScalar() && e.Value.Text == "" {
+			t.checkEmpty(&d.Problems, p, e)
+		}
 	}
 	d.Secrets = append(d.Secrets, secretsOf(spec)...)
 	r := &Resource{Type: t, Spec: spec, Pos: pos, Secrets: d.Secrets}
@@ -122,6 +126,32 @@ func secretsOf(spec Spec) []model.Secret {
 	return nil
 }
 
+// checkEmpty refuses an empty text where it would count as none.
+func (t *Type) checkEmpty(out *model.Problems, p Property, e Entry) {
+	if words := t.words(p); len(words) > 0 {
+		out.Add(e.Value.Pos, "leave it out, or give one of "+strings.Join(words, ", "), "`%s` is empty", e.Key)
+	} else if p.Filled {
+		out.Add(e.Value.Pos, "leave it out, or set it to null", "`%s` is empty", e.Key)
+	}
+}
+
+// article gives a word with its indefinite article.
+func article(word string) string {
+	if strings.IndexAny(word, "aeiou") == 0 {
+		return "an " + word
+	}
+
+	return "a " + word
+}
+
+// checkText refuses a name that is not UTF-8: reports are JSON, which would show
+// another one.
+func checkText(out *model.Problems, property, text string) {
+	if !utf8.ValidString(text) {
+		out.Property(property, "use only UTF-8 in it", "the %s is not UTF-8, and no report could tell it from others: %q", property, text)
+	}
+}
+
 // checkCommon checks what holds for every type, and asks the type's own
 // Validate, which has to wait where properties are late.
 func checkCommon(r *Resource, late bool) model.Problems {
@@ -131,12 +161,14 @@ func checkCommon(r *Resource, late bool) model.Problems {
 		meta.Ensure = r.Type.Ensures[0]
 	}
 	if strings.TrimSpace(meta.Name) == "" {
-		out = append(out, model.Problem{Property: "name", Message: "a " + r.Type.Name + " needs a name", Hint: r.Type.NameHelp, Cause: model.ErrResourceNameRequired})
+		out = append(out, model.Problem{Property: "name", Message: article(r.Type.Name) + " needs a name", Hint: r.Type.NameHelp, Cause: model.ErrResourceNameRequired})
 		return out
 	}
 	if len(r.Type.Ensures) > 0 && !slices.Contains(r.Type.Ensures, meta.Ensure) {
 		out.Property("ensure", "one of "+strings.Join(r.Type.Ensures, ", "), "invalid ensure %q", meta.Ensure)
 	}
+	checkText(&out, "name", meta.Name)
+	checkText(&out, "alias", meta.Alias)
 	if meta.Retry < 0 {
 		out.Property("retry", "", "retry must not be negative")
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -140,6 +141,8 @@ func TestDecodeErrors(t *testing.T) {
 		"reference":      {props("name", str("x"), "require", list(str("y"))), "`require`: invalid resource reference: \"y\", write it as type#name"},
 		"map":            {props("name", str("x"), "map", str("a")), "`map` must be a mapping, not \"a\""},
 		"struct":         {props("name", str("x"), "control", props("fi", str("true"))), "unknown key `fi` in `control` (did you mean `if`?)"},
+		"ensure empty":   {props("name", str("x"), "ensure", str("")), "m.yaml:7:3: `ensure` is empty (leave it out, or give one of present, absent)"},
+		"drift empty":    {props("name", str("x"), "drift", str("")), "m.yaml:7:3: `drift` is empty (leave it out, or give one of repair, report, ignore)"},
 		"drift":          {props("name", str("x"), "drift", str("x")), `invalid drift "x" (one of repair, report, ignore)`},
 		"provider":       {props("name", str("x"), "provider", str("stone")), `there is no provider "stone" of toy (one of wood)`},
 		"no mapping":     {list(), "toy must be a mapping, not a list"},
@@ -259,8 +262,8 @@ func TestSelect(t *testing.T) {
 	}
 	missing := provider{name: "unzip", err: resource.Missing{Need: "path:/usr/bin/unzip", Err: errors.New("not there")}}
 	_, err := resource.Select([]provider{broken, missing}, nil, &spec{})
-	if need, ok := resource.MissingNeed(err); !ok || need != "path:/usr/bin/unzip" || !strings.HasSuffix(err.Error(), "broken: no such tool; unzip: not there") {
-		t.Error(need, err)
+	if needs := resource.MissingNeeds(err); !slices.Equal(needs, []string{"path:/usr/bin/unzip"}) || !strings.HasSuffix(err.Error(), "broken: no such tool; unzip: not there") {
+		t.Error(needs, err)
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

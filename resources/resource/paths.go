@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"unicode"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host"
@@ -34,9 +35,22 @@ func CheckPath(out *model.Problems, property, what, path string) {
 	if clean := filepath.Clean(path); clean != path {
 		out.Property(property, "write it as "+clean, "%s must be clean, without . or .. or a / too many: %q", what, path)
 	}
-	if strings.ContainsRune(path, 0) {
+	switch {
+	case strings.ContainsRune(path, 0):
 		out.Property(property, "", "%s must not contain a NUL byte", what)
+	case strings.ContainsFunc(path, unicode.IsControl):
+		out.Property(property, "", "%s must not contain control characters: %q", what, path)
 	}
+}
+
+// MayWrite says why nothing can be changed in a directory, as a Missing, for
+// what manages the directory may put that right.
+func MayWrite(h *host.Host, dir string) error {
+	if err := h.MayWrite(dir); err != nil {
+		return Missing{Need: PathNeed(dir), Err: err}
+	}
+
+	return nil
 }
 
 // Obstacle says why nothing can be made at an absent path: an ancestor that is
@@ -49,7 +63,7 @@ func Obstacle(h *host.Host, path string, makesParents bool) error {
 		case err != nil:
 			return err
 		case entry.Kind == host.Directory:
-			return nil
+			return MayWrite(h, parent)
 		case entry.Kind != host.Absent:
 			return fmt.Errorf("%s %w", parent, host.ErrNoParent)
 		case !makesParents:

@@ -11,6 +11,9 @@ import (
 // is in its desired state.
 type Plan struct {
 	Changes []model.Change
+	// Atomic says that a failure leaves everything as it was, or that the next plan
+	// shows what it did. Of any other plan that fails nobody knows what was done.
+	Atomic bool
 }
 
 // Empty says that nothing is due.
@@ -60,8 +63,7 @@ type Outcome struct {
 
 // Missing is an error about something that is not there yet, and that another
 // resource of the run may bring: in noop that is not a failure. Need is in the
-// words of Relations, for example path:/opt/app; Or are others of which any
-// would do as well.
+// words of Relations, for example path:/opt/app, and any of Or would do as well.
 type Missing struct {
 	Need string
 	Or   []string
@@ -74,17 +76,8 @@ func (m Missing) Error() string { return m.Err.Error() }
 // Unwrap gives the error behind it.
 func (m Missing) Unwrap() error { return m.Err }
 
-// MissingNeed gives the first need of a Missing within err.
-func MissingNeed(err error) (string, bool) {
-	needs := MissingNeeds(err)
-	if len(needs) == 0 {
-		return "", false
-	}
-
-	return needs[0], true
-}
-
-// MissingNeeds gives all the needs of a Missing within err, of which one will do.
+// MissingNeeds gives the needs of a Missing within err, one of which is enough,
+// and none for any other error.
 func MissingNeeds(err error) []string {
 	var m Missing
 	if !errors.As(err, &m) {

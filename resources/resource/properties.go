@@ -23,6 +23,9 @@ type Property struct {
 	// Sensitive says, by the tag sensitive:"true", that its value is what the
 	// resource's sensitive property is there to hide, wherever it turns up.
 	Sensitive bool
+	// Filled says, by the tag filled:"true", that it is not to be an empty text: what
+	// came out empty of an expression must not count as not set.
+	Filled bool
 	// Common says that every resource has it.
 	Common bool
 	// GoType is the field's type, pointers removed.
@@ -47,7 +50,7 @@ func propertiesOf(spec Spec) []Property {
 }
 
 func propertyOf(f document.Field) Property {
-	p := Property{Key: f.Key, Aliases: f.Aliases, Help: f.Tag.Get("jsonschema_description"), Sensitive: f.Tag.Get("sensitive") == "true", Common: f.Embedded, GoType: f.Type, index: f.Index}
+	p := Property{Key: f.Key, Aliases: f.Aliases, Help: f.Tag.Get("jsonschema_description"), Sensitive: f.Tag.Get("sensitive") == "true", Filled: f.Tag.Get("filled") == "true", Common: f.Embedded, GoType: f.Type, index: f.Index}
 	if p.GoType.Kind() == reflect.Pointer {
 		p.GoType = p.GoType.Elem()
 	}
@@ -78,6 +81,18 @@ func (t *Type) Property(key string) (Property, bool) {
 	}
 
 	return Property{}, false
+}
+
+// words are the values that a property may have, none where it may have any.
+func (t *Type) words(p Property) []string {
+	switch p.Key {
+	case "ensure":
+		return t.Ensures
+	case "provider":
+		return t.Providers
+	default:
+		return p.Enum
+	}
 }
 
 // UnknownProperty is the problem of a key that is no property of the type.

@@ -19,6 +19,7 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 	server := natstest.Start(t)
 	dir := t.TempDir()
 	manifest := write(t, filepath.Join(dir, "m.yaml"), fmt.Sprintf("muster: {resources: [{exec: [{\"true\": {creates: %q}}]}]}", dir))
+	changing := write(t, filepath.Join(dir, "changing.yaml"), fmt.Sprintf("muster: {resources: [{file: [{%s/x: {content: x, owner: \"%d\", group: \"%d\", mode: \"0600\"}}]}]}", dir, os.Geteuid(), os.Getegid()))
 	request := write(t, filepath.Join(dir, "request.json"), `{"protocol": "io.choria.ccm.v1.resource.ensure.request", "type": "exec", "properties": {"name": "true"}}`)
 	muster := func(stdout *os.File, args ...string) (int, string) {
 		ctx, cancel := context.WithTimeout(t.Context(), deadline)
@@ -57,12 +58,13 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 	for _, line := range []string{
 		"fleet push --node n1 " + manifest,
 		"apply --json " + manifest, "apply --render " + manifest, "ensure exec true --json", "ensure api pipe", "status exec true",
-		"facts", "schema", "schema manifest", "version", "agent config", "--help", "--version",
+		"facts", "schema", "schema manifest", "version", "agent config", "--help", "apply --help", "--version",
+		"apply --noop " + changing,
 		"fleet ls", "fleet ls --json", "fleet show node.n1.m", "fleet nodes --json", "fleet permissions n1", "fleet reports --no-follow --json",
 	} {
 		t.Run(line, func(t *testing.T) {
 			args := strings.Fields(line)
-			if code, said := muster(full, args...); code == 0 || !strings.Contains(said, "no space left on device") {
+			if code, said := muster(full, args...); code != 1 || strings.Contains(said, "panic") || !strings.Contains(said, "no space left on device") {
 				t.Errorf("exit code %d, it says %q", code, said)
 			}
 			if code, said := muster(nil, args...); code != 0 {

@@ -26,7 +26,7 @@ func (Provider) IsManageable(model.Facts, resource.Spec) (bool, int, error) {
 
 // Status is exec.Look.
 func (Provider) Status(_ context.Context, env resource.Env, spec *exec.Spec) (*exec.State, error) {
-	return exec.Look(env, spec)
+	return exec.Look(env, spec, "")
 }
 
 // Execute splits the command into words by the shell's rules of quoting. Its

@@ -40,8 +40,8 @@ func (p Provider) IsManageable(model.Facts, resource.Spec) (bool, int, error) {
 }
 
 // Status is exec.Look.
-func (Provider) Status(_ context.Context, env resource.Env, spec *exec.Spec) (*exec.State, error) {
-	return exec.Look(env, spec)
+func (p Provider) Status(_ context.Context, env resource.Env, spec *exec.Spec) (*exec.State, error) {
+	return exec.Look(env, spec, p.shell)
 }
 
 // Execute gives the whole command to the shell, as one argument.

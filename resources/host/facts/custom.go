@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host"
 )
 
 // maxFactFile is the largest fact file that is read.
@@ -26,7 +27,7 @@ func readCustom(dir string) (map[string]any, error) {
 	more, err := listFactFiles(filepath.Join(dir, "facts.d"))
 	errs := []error{err}
 	for _, path := range append(paths, more...) {
-		one, err := readFactFile(path)
+		one, err := ReadFile(path)
 		if !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, err)
 		}
@@ -54,20 +55,18 @@ func listFactFiles(dir string) ([]string, error) {
 	return paths, nil
 }
 
-func readFactFile(path string) (map[string]any, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() || info.Size() > maxFactFile {
+// ReadFile reads a fact file, as Parse does. One that is no regular file or
+// larger than 4 MiB is a model.Problem; one that is missing wraps fs.ErrNotExist.
+func ReadFile(path string) (map[string]any, error) {
+	text, err := host.ReadRegular(path, maxFactFile)
+	switch {
+	case errors.Is(err, host.ErrNotRegular), errors.Is(err, host.ErrTooLarge):
 		return nil, model.Problem{
 			Pos:     model.Position{File: path},
 			Message: "is not a fact file",
-			Hint:    fmt.Sprintf("it must be a regular file of at most %d bytes", maxFactFile),
+			Hint:    fmt.Sprintf("it must be a regular file of at most %d MiB", maxFactFile>>20),
 		}
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
+	case err != nil:
 		return nil, err
 	}
 

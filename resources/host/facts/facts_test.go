@@ -3,10 +3,12 @@ package facts_test
 import (
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/tidwall/gjson"
@@ -132,6 +134,32 @@ func TestBrokenFactFilesAreToldAndLeftOut(t *testing.T) {
 	write(t, dir+"/facts.d", "")
 	if _, errs := facts.Gather(t.Context(), facts.Options{Dir: dir}); len(errs) != 2 {
 		t.Errorf("a file where a directory belongs: %v", errs)
+	}
+}
+
+// TestReadFile reads regular files of a size that is allowed, and waits for nothing else.
+func TestReadFile(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir+"/good.yaml", "a: {b: 1}\n")
+	write(t, dir+"/large.yaml", "a: "+strings.Repeat("x", 4<<20))
+	if err := syscall.Mkfifo(dir+"/fifo", 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("good.yaml", dir+"/link"); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{dir + "/good.yaml", dir + "/link"} {
+		if found, err := facts.ReadFile(path); err != nil || !reflect.DeepEqual(found, map[string]any{"a": map[string]any{"b": 1.0}}) {
+			t.Errorf("%s gives %v, %v", path, found, err)
+		}
+	}
+	for _, path := range []string{dir, dir + "/large.yaml", dir + "/fifo", "/dev/zero"} {
+		if _, err := facts.ReadFile(path); err == nil || err.Error() != path+": is not a fact file (it must be a regular file of at most 4 MiB)" {
+			t.Errorf("%s gives %v", path, err)
+		}
+	}
+	if _, err := facts.ReadFile(dir + "/none"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the error is %v", err)
 	}
 }
 

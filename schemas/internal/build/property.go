@@ -48,6 +48,9 @@ func (b properties) of(t *resource.Type, p resource.Property) *jsonschema.Schema
 	if p.Default != "" {
 		s.Default = p.Default
 	}
+	if p.Filled {
+		s.MinLength = new(uint64(1))
+	}
 	if p.Key == "ensure" && len(t.Ensures) > 0 {
 		s.Default = t.Ensures[0]
 	}

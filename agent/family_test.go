@@ -1,0 +1,76 @@
+package agent_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/agent"
+)
+
+// TestNeverOlderThanWhatRan: what was remembered of the bucket may be older than
+// what ran since; it is not put in force before the bucket says so itself.
+func TestNeverOlderThanWhatRan(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.start()
+		old := n.put("group.all.motd", "motd", "one")
+		remembered := n.bucket.entries["group.all.motd"]
+		newest := n.put("group.all.motd", "motd", "two")
+		n.stop()
+		n.bucket.entries["group.all.motd"] = remembered
+		n.bucket.sync = agent.Sync{Away: "NATS is away"}
+		n.start()
+		n.after(10 * time.Minute)
+		n.has("motd", "two")
+		if got := n.agent.State().Manifests["group.all.motd"]; got.Revision != newest {
+			t.Errorf("the state is %+v", got)
+		}
+		// Another family is read: that says nothing of this one.
+		n.bucket.change(func() { n.bucket.sync.Known = []string{"node.web01_example_net"} })
+		n.settle()
+		n.has("motd", "two")
+		// A bucket put back to an older state, which was read.
+		n.bucket.change(func() { n.bucket.sync.Known = append(n.bucket.sync.Known, "group.all") })
+		n.settle()
+		n.has("motd", "one")
+		if got := n.agent.State().Manifests["group.all.motd"]; got.Revision != old {
+			t.Errorf("the state is %+v", got)
+		}
+	})
+}
+
+// TestFamilyThatIsNotReadHoldsUpNoOther: what is gone from a family that was read
+// is unassigned, and what is not seen of another stays.
+func TestFamilyThatIsNotReadHoldsUpNoOther(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.start()
+		n.put("group.web.a", "a", "one")
+		n.put("group.prod.b", "b", "one")
+		n.stop()
+		n.take()
+		clear(n.bucket.entries)
+		n.bucket.sync = agent.Sync{Known: []string{"node.web01_example_net", "group.web", "group.all"}, Away: "group.prod: not permitted"}
+		n.start()
+		n.put("group.all.c", "c", "one")
+		n.has("c", "one")
+		state := n.agent.State()
+		if _, there := state.Manifests["group.web.a"]; there || state.Manifests["group.prod.b"].Revision == 0 || state.Message != "group.prod: not permitted" {
+			t.Errorf("the state is %+v", state)
+		}
+	})
+}
+
+func TestKeyOfAWrongFormIsRefused(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.start()
+		n.take()
+		for range 2 {
+			n.bucket.change(func() { n.bucket.sync.Invalid = []string{"node.web01_example_net.a.b"} })
+			n.settle()
+		}
+		n.tells("node refused")
+		if message := n.agent.State().Message; !strings.Contains(message, "node.web01_example_net.a.b") {
+			t.Errorf("the message is %q", message)
+		}
+	})
+}

@@ -1,0 +1,176 @@
+package outbox
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// ledger is the file of what was dropped and is not told yet. It is one event,
+// which takes the number of the first report it tells of, so that it comes where
+// the gap begins; what is dropped later is folded into it until it is told.
+type ledger struct {
+	// Before is what was dropped, and Dropping what was just about to be: after a
+	// kill it may be there still.
+	Before   Lost   `json:"before"`
+	Dropping Lost   `json:"dropping,omitzero"`
+	Event    Report `json:"event"`
+}
+
+func (b *Outbox) ledgerPath() string { return filepath.Join(b.opts.Dir, "dropped.json") }
+
+// loadLedger reads what was dropped. A file that cannot be read is logged: the
+// reports themselves must not suffer.
+func (b *Outbox) loadLedger() error {
+	data, err := os.ReadFile(b.ledgerPath())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	var l ledger
+	if err == nil {
+		err = json.Unmarshal(data, &l)
+	}
+	if err != nil {
+		b.opts.Log.Error("what was dropped from the outbox cannot be read", "file", b.ledgerPath(), "error", err)
+		return nil
+	}
+	b.lost, b.event = l.Before, &l.Event
+	dropped := l.Dropping
+	for _, s := range b.segments {
+		if dropped.Reports == 0 {
+			break
+		}
+		records, err := s.all()
+		if err != nil {
+			return err
+		}
+		for _, r := range records {
+			if r.seq > b.acked && dropped.has(r.seq) {
+				dropped.remove(r.seq, r.seq, 1)
+				b.event = nil
+			}
+		}
+	}
+	b.lost.join(dropped)
+	b.stale = b.event == nil
+
+	return nil
+}
+
+// dropping makes durable, before it is done, that reports are dropped.
+func (b *Outbox) dropping(more Lost) error {
+	if more.Reports == 0 {
+		return nil
+	}
+	b.opts.Log.Warn("reports are dropped", "reports", more.Reports, "from", more.Ranges[0].From, "to", more.Ranges[len(more.Ranges)-1].To)
+	all := b.lost.clone()
+	all.join(more)
+	event := b.makeEvent(all)
+	if err := b.writeLedger(ledger{Before: b.lost, Dropping: more, Event: *event}); err != nil {
+		return err
+	}
+	b.lost, b.event, b.stale = all, event, false
+	b.signal()
+
+	return nil
+}
+
+func (b *Outbox) makeEvent(l Lost) *Report {
+	event := b.opts.Dropped(l.clone())
+	event.Seq = l.Ranges[0].From
+
+	return &event
+}
+
+// settleLedger writes what was lost otherwise than by dropping, or was told.
+func (b *Outbox) settleLedger() error {
+	if !b.stale {
+		return nil
+	}
+	if b.lost.Reports <= 0 {
+		b.lost, b.event = Lost{}, nil
+		b.stale = false
+		return errors.Join(removeIfThere(b.ledgerPath()), syncDir(b.opts.Dir))
+	}
+	b.lost.bound()
+	b.event = b.makeEvent(b.lost)
+	if err := b.writeLedger(ledger{Before: b.lost, Event: *b.event}); err != nil {
+		return err
+	}
+	b.stale = false
+
+	return nil
+}
+
+func (b *Outbox) writeLedger(l ledger) error {
+	data, err := json.Marshal(l)
+	if err != nil {
+		return err
+	}
+	temp := b.ledgerPath() + tempSuffix
+	if err := writeSynced(temp, data); err != nil {
+		return errors.Join(fmt.Errorf("outbox: %w", err), removeIfThere(temp))
+	}
+
+	return errors.Join(os.Rename(temp, b.ledgerPath()), syncDir(b.opts.Dir))
+}
+
+// withEvent puts the event about dropped reports among those that are handed over.
+func (b *Outbox) withEvent(reports []Report, max int) []Report {
+	b.told = Lost{}
+	if b.lost.Reports <= 0 {
+		return reports
+	}
+	if b.event == nil {
+		b.event = b.makeEvent(b.lost)
+	}
+	at := 0
+	for at < len(reports) && reports[at].Seq < b.event.Seq {
+		at++
+	}
+	if at == len(reports) && at > 0 {
+		return reports // its turn has not come
+	}
+	b.told = b.lost.clone()
+	out := append(append(append([]Report{}, reports[:at]...), *b.event), reports[at:]...)
+
+	return out[:min(max, len(out))]
+}
+
+// tell takes out of the ledger what was acknowledged: the event itself, and what
+// was dropped while it was on its way and arrived.
+func (b *Outbox) tell(seq uint64) {
+	if b.told.Reports > 0 && b.told.Ranges[0].From <= seq {
+		b.lost.minus(b.told)
+		b.told, b.event, b.stale = Lost{}, nil, true
+	}
+	for _, handed := range b.handed {
+		if handed <= seq && b.lost.has(handed) {
+			b.lost.remove(handed, handed, 1)
+			b.event, b.stale = nil, true
+		}
+	}
+	b.handed = nil
+}
+
+// Drop takes a report out that cannot be handed over. The event about dropped
+// ones tells of it.
+func (b *Outbox) Drop(seq uint64) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if seq <= b.acked || seq >= b.next {
+		return nil
+	}
+	b.handed = nil
+	one := Lost{}
+	one.add(seq, seq, 1)
+	if err := b.dropping(one); err != nil {
+		return err
+	}
+	b.told = Lost{}
+
+	return b.ack(seq)
+}

@@ -1,0 +1,84 @@
+package kvstore_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/model"
+)
+
+// TestKeysOfAWrongForm: what a client puts under one is seen by the node and the
+// operator, and can be removed.
+func TestKeysOfAWrongForm(t *testing.T) {
+	t.Parallel()
+	srv, store := newStore(t)
+	kv := plainKV(t, srv.Connect(t), "MUSTER_MANIFESTS")
+	put := func(keys ...string) {
+		t.Helper()
+		for _, key := range keys {
+			if _, err := kv.PutString(t.Context(), key, "muster: {}"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	put("node.web01.a.b", "node.web01._x", "node.web01", "other", "node.web02.c.d", "group.all.motd")
+	w := watch(t, bind(t, srv), kvstore.WatchOptions{Node: "web01", Audit: never, ListEvery: 10 * time.Millisecond, GroupJitter: time.Millisecond})
+	seen := func(want ...string) {
+		t.Helper()
+		eventually(t, "invalid keys", func() (bool, string) {
+			_, s := w.Entries()
+			return slices.Equal(s.Invalid, want), fmt.Sprint(s.Invalid)
+		})
+	}
+	seen("node.web01._x", "node.web01.a.b")
+	put("group.all.x.y")
+	seen("group.all.x.y", "node.web01._x", "node.web01.a.b")
+	all, err := store.Invalid(t.Context())
+	var keys []string
+	for _, l := range all {
+		keys = append(keys, l.Key)
+	}
+	if want := []string{"group.all.x.y", "node.web01", "node.web01._x", "node.web01.a.b", "node.web02.c.d", "other"}; err != nil || !slices.Equal(keys, want) {
+		t.Errorf("%v, %v", keys, err)
+	}
+	for _, key := range keys {
+		if _, err := store.DeleteInvalid(t.Context(), key); err != nil {
+			t.Error(err)
+		}
+	}
+	seen()
+	if _, err := store.DeleteInvalid(t.Context(), "other"); !errors.Is(err, model.ErrNotFound) {
+		t.Errorf("deleted again: %v", err)
+	}
+	for _, key := range []string{"group.all.motd", "group.all._index", "a.*", ">"} {
+		if _, err := store.DeleteInvalid(t.Context(), key); !errors.Is(err, kvstore.ErrInvalidName) {
+			t.Errorf("%s: %v", key, err)
+		}
+	}
+}
+
+// TestDigestIsThatOfWhatRuns, and not that of the document around it.
+func TestDigestIsThatOfWhatRuns(t *testing.T) {
+	t.Parallel()
+	_, store := newStore(t)
+	for name, value := range map[string]string{
+		"bare": "text", "manifest": `{"protocol":"io.muster.v1.assignment","manifest":"text"}`, "bundle": `{"protocol":"io.muster.v1.assignment","bundle":"sha256-b"}`,
+	} {
+		if _, err := store.PutManifest(t.Context(), "group.all", name, []byte(value)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, err := store.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{model.DigestOf([]byte("text")), "sha256-b", model.DigestOf([]byte("text"))} {
+		if got := all[i]; got.Digest != want {
+			t.Errorf("%s has the digest %s, want %s", got.Key, got.Digest, want)
+		}
+	}
+}

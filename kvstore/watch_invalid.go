@@ -1,0 +1,66 @@
+package kvstore
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// assignmentKey takes the key of a manifest apart; ok is false for one that can
+// be no manifest's.
+func assignmentKey(key string) (family, name string, ok bool) {
+	family, name, ok = SplitKey(key)
+
+	return family, name, ok && CheckName(name) == nil
+}
+
+// isInvalidKey says that what is put under a key is for nobody.
+func isInvalidKey(key string) bool {
+	_, name, ok := SplitKey(key)
+
+	return !ok || (name != IndexName && CheckName(name) != nil)
+}
+
+// familyOf gives the family of the node that a key of another form is below.
+func (l *loop) familyOf(key string) string {
+	for _, family := range l.families {
+		if strings.HasPrefix(key, family+".") {
+			return family
+		}
+	}
+
+	return ""
+}
+
+// readInvalid looks whether a key that is no manifest's is there.
+func (l *loop) readInvalid(ctx context.Context, key string) error {
+	if !isInvalidKey(key) {
+		return nil
+	}
+	m, err := l.store.last(ctx, kvStream(l.bucket), kvSubject(l.bucket, key))
+	if err != nil && !errors.Is(err, model.ErrNotFound) {
+		return err
+	}
+	l.noteInvalid(key, err == nil && !m.deleted())
+
+	return nil
+}
+
+// noteInvalid tells in Sync of a key that is no manifest's, or that it is gone.
+func (l *loop) noteInvalid(key string, there bool) {
+	if !isInvalidKey(key) {
+		return
+	}
+	l.update(func(s *Sync) {
+		at, known := slices.BinarySearch(s.Invalid, key)
+		switch {
+		case there && !known:
+			s.Invalid = slices.Insert(slices.Clone(s.Invalid), at, key)
+		case !there && known:
+			s.Invalid = slices.Delete(slices.Clone(s.Invalid), at, at+1)
+		}
+	})
+}

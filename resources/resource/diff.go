@@ -1,0 +1,153 @@
+package resource
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/aymanbagabas/go-udiff"
+
+	"github.com/musterfleet/muster/resources/host"
+)
+
+// The bounds of a diff: what is larger helps nobody who reads it, and has to
+// travel in a report.
+const (
+	maxDiffText  = 64 << 10
+	maxDiffLines = 200
+	maxDiffBytes = 32 << 10
+)
+
+// Snippet is content to be shown in a diff, up to a size.
+type Snippet struct {
+	Text string
+	// TooLarge says that the text was left out because of its size.
+	TooLarge bool
+}
+
+// SnippetOf makes a snippet of a text.
+func SnippetOf(text string) Snippet {
+	if len(text) > maxDiffText {
+		return Snippet{TooLarge: true}
+	}
+
+	return Snippet{Text: text}
+}
+
+// ReadSnippet reads a file for a diff. One that cannot be read is told like one
+// that is too large: the diff is a service, and no reason to fail.
+func ReadSnippet(h *host.Host, path string) Snippet {
+	text, err := h.Read(path, maxDiffText)
+	if err != nil {
+		return Snippet{TooLarge: true}
+	}
+
+	return Snippet{Text: string(text)}
+}
+
+// Content is one side of a diff.
+type Content struct {
+	Snippet
+	Size int64
+	// Digest is the hex SHA-256.
+	Digest string
+	// Absent says that there is no file, Unreadable that it may not be read.
+	Absent, Unreadable bool
+}
+
+// Diff gives the change of a file's content as a bounded unified diff, or a
+// summary of what cannot be shown as one.
+func Diff(path string, before, after Content) string {
+	switch {
+	case before.Unreadable:
+		return summary("unreadable", before, after)
+	case before.TooLarge || after.TooLarge:
+		return summary("too large for a diff", before, after)
+	case !isText(before.Text) || !isText(after.Text):
+		return summary("binary", before, after)
+	}
+	old := path
+	if before.Absent {
+		old = "/dev/null"
+	}
+	text, err := udiff.ToUnified(old, path, before.Text, udiff.Lines(before.Text, after.Text), udiff.DefaultContextLines)
+	if err != nil {
+		return summary("no diff", before, after)
+	}
+
+	return bound(visible(text))
+}
+
+// summary tells the sizes and digests of contents that are not shown.
+func summary(what string, before, after Content) string {
+	if before.Absent {
+		return fmt.Sprintf("%s, %s, %s", what, formatSize(after.Size), DigestWord(after.Digest))
+	}
+	size := formatSize(after.Size)
+	if old := formatSize(before.Size); old != size {
+		size = old + " -> " + size
+	}
+	found := DigestWord(before.Digest)
+	if before.Unreadable {
+		found = "unreadable"
+	}
+
+	return fmt.Sprintf("%s, %s, %s -> %s", what, size, found, after.Digest)
+}
+
+// DigestWord names a content by its digest, as changes do.
+func DigestWord(digest string) string { return "sha256 " + digest }
+
+func isText(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
+
+// visible writes control characters as escapes: a changed line end can be seen,
+// and a file cannot send commands to the terminal that shows its diff.
+func visible(s string) string {
+	if !strings.ContainsFunc(s, hidden) {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		if !hidden(r) {
+			b.WriteRune(r)
+			continue
+		}
+		quoted := strconv.QuoteRuneToASCII(r)
+		b.WriteString(quoted[1 : len(quoted)-1])
+	}
+
+	return b.String()
+}
+
+func hidden(r rune) bool {
+	return r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r))
+}
+
+// bound cuts a diff at whole lines and says what was left out.
+func bound(text string) string {
+	end, lines := 0, 0
+	for line := range strings.Lines(text) {
+		if lines == maxDiffLines || end+len(line) > maxDiffBytes {
+			return text[:end] + fmt.Sprintf("… %d more lines of this diff were left out\n", strings.Count(text[end:], "\n"))
+		}
+		end, lines = end+len(line), lines+1
+	}
+
+	return text
+}
+
+// formatSize gives a number of bytes in the unit a reader wants: 512 B, 1.2 MB.
+func formatSize(n int64) string {
+	const unit = 1000
+	if n < unit {
+		return fmt.Sprintf("%d B", n)
+	}
+	value, i := float64(n)/unit, 0
+	for ; value >= unit && i < 3; i++ {
+		value /= unit
+	}
+
+	return fmt.Sprintf("%.1f %cB", value, "kMGT"[i])
+}

@@ -1,0 +1,136 @@
+package e2e
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// startReading is start with a standard input that is left open. It gives when
+// muster has read what is in it.
+func startReading(t *testing.T, state, text string, args ...string) (p *process, hasRead func() bool) {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = errors.Join(r.Close(), w.Close()) })
+	if _, err := io.WriteString(w, text); err != nil {
+		t.Fatal(err)
+	}
+	p = &process{t: t, cmd: exec.CommandContext(t.Context(), "muster", args...), done: make(chan error, 1)}
+	p.cmd.Env = append(os.Environ(), "MUSTER_STATE_DIR="+state)
+	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = r, &p.text, &p.text
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { p.done <- p.cmd.Wait() }()
+
+	return p, func() bool {
+		left, err := unix.IoctlGetInt(int(r.Fd()), unix.TIOCINQ)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return left == 0
+	}
+}
+
+// TestFirstSignalEndsWhatChangesNothing at once: reading, resolving and noop.
+func TestFirstSignalEndsWhatChangesNothing(t *testing.T) {
+	dir := t.TempDir()
+	state, gate, asked := filepath.Join(dir, "state"), filepath.Join(dir, "gate"), filepath.Join(dir, "asked")
+	if err := syscall.Mkfifo(gate, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	release, came := make(chan struct{}), make(chan struct{}, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "muster:\n")
+		_ = http.NewResponseController(w).Flush()
+		came <- struct{}{}
+		<-release
+	}))
+	defer server.Close()
+	defer close(release)
+	guarded := write(t, filepath.Join(dir, "m.yaml"), fmt.Sprintf(`
+muster:
+  resources:
+    - exec:
+        - guarded: {command: touch changed, provider: shell, cwd: %q, unless: "echo > asked; read line < gate"}
+        - after: {command: touch after, cwd: %[1]q}
+`, dir))
+	stdin := func(args ...string) func(*testing.T) (*process, func() bool) {
+		return func(t *testing.T) (*process, func() bool) { return startReading(t, state, "{\"protocol\":", args...) }
+	}
+	for name, begin := range map[string]func(*testing.T) (*process, func() bool){
+		"apply":        stdin("apply", "-"),
+		"data":         stdin("apply", guarded, "--data", "-"),
+		"a request":    stdin("ensure", "api", "pipe"),
+		"data resolve": stdin("data", "resolve", "-"),
+		"a server": func(t *testing.T) (*process, func() bool) {
+			return start(t, state, "apply", server.URL+"/m.yaml"), func() bool { return len(came) > 0 }
+		},
+		"noop": func(t *testing.T) (*process, func() bool) {
+			return start(t, state, "apply", "--noop", guarded), func() bool { return exists(asked) }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, busy := begin(t)
+			await(t, "it is busy", busy)
+			if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+			if code, text := p.wait(); code != 1 || !strings.Contains(text, "interrupted") || strings.Contains(text, "change in hand") {
+				t.Errorf("exit code %d\n%s", code, text)
+			}
+			if exists(filepath.Join(dir, "changed")) || exists(filepath.Join(dir, "after")) || exists(state) {
+				t.Error("something was changed")
+			}
+		})
+	}
+}
+
+// TestNoopOfABundle writes nothing but to the system's temporary directory, and nothing stays there.
+func TestNoopOfABundle(t *testing.T) {
+	dir := t.TempDir()
+	temp, bundle := filepath.Join(dir, "tmp"), filepath.Join(dir, "b.tar.gz")
+	// Nobody can make anything in /proc.
+	const state = "/proc/muster/state"
+	manifest := fmt.Sprintf("muster: {resources: [{file: [{%s/made: {source: files/x, owner: \"%d\", group: \"%d\", mode: \"0600\"}}]}]}\n", dir, os.Geteuid(), os.Getegid())
+	var packed bytes.Buffer
+	zipped := gzip.NewWriter(&packed)
+	archive := tar.NewWriter(zipped)
+	for _, file := range [][2]string{{"manifest.yaml", manifest}, {"files/x", "content\n"}} {
+		if err := archive.WriteHeader(&tar.Header{Name: file[0], Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(file[1]))}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(archive, file[1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(archive.Close(), zipped.Close(), os.Mkdir(temp, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	write(t, bundle, packed.String())
+	t.Setenv("TMPDIR", temp)
+	for _, how := range []string{"--noop", "--render"} {
+		if code, text := start(t, state, "apply", how, bundle).wait(); code != 0 || !strings.Contains(text, "made") {
+			t.Errorf("%s: exit code %d\n%s", how, code, text)
+		}
+		if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
+			t.Errorf("%s leaves %v, %v", how, left, err)
+		}
+	}
+}
