@@ -152,7 +152,7 @@ func creation(spec *Spec, state *State, message string) model.Change {
 }
 
 func contentChange(spec *Spec, state *State, from string) model.Change {
-	return model.Change{Action: actionStore, Property: propertyContent, From: from, To: digestWord(state.want.digest), Diff: diff(spec, state)}
+	return model.Change{Action: actionStore, Property: propertyContent, From: from, To: resource.DigestWord(state.want.digest), Diff: diff(spec, state)}
 }
 
 // attributeChanges gives a change for each of owner, group and mode that
@@ -186,7 +186,5 @@ func found(state *State) string {
 		return "unreadable"
 	}
 
-	return digestWord(state.Metadata.Checksum)
+	return resource.DigestWord(state.Metadata.Checksum)
 }
-
-func digestWord(digest string) string { return "sha256 " + digest }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/resource"
 )
 
 // State is what the machine says of a path. A symbolic link is present, and
@@ -51,12 +52,5 @@ type wanted struct {
 	// notEmpty is set on a directory that has entries.
 	notEmpty bool
 	// before and after are the texts for a diff.
-	before, after snippet
-}
-
-// snippet is content to be shown in a diff.
-type snippet struct {
-	text string
-	// tooLarge says that the text was left out because of its size.
-	tooLarge bool
+	before, after resource.Snippet
 }

@@ -97,12 +97,12 @@ func lookAtContent(ctx context.Context, env resource.Env, spec *Spec, state *Sta
 		return nil
 	}
 	if state.Entry.Kind == host.File {
-		want.before = readSnippet(env, spec.Name)
+		want.before = resource.ReadSnippet(env.Host, spec.Name)
 	}
 	if source == "" {
-		want.after = snippetOf(*spec.Content)
+		want.after = resource.SnippetOf(*spec.Content)
 	} else {
-		want.after = readSnippet(env, source)
+		want.after = resource.ReadSnippet(env.Host, source)
 	}
 
 	return nil

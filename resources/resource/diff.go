@@ -102,8 +102,9 @@ func DigestWord(digest string) string { return "sha256 " + digest }
 
 func isText(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
 
-// visible writes control characters as escapes: a changed line end can be seen,
-// and a file cannot send commands to the terminal that shows its diff.
+// visible writes what cannot be seen as escapes, control characters and blanks
+// that look like others among it: a changed line end can be seen, and a file
+// cannot send commands to the terminal that shows its diff.
 func visible(s string) string {
 	if !strings.ContainsFunc(s, hidden) {
 		return s
@@ -122,7 +123,7 @@ func visible(s string) string {
 }
 
 func hidden(r rune) bool {
-	return r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r))
+	return r != '\n' && r != '\t' && !unicode.IsPrint(r)
 }
 
 // bound cuts a diff at whole lines and says what was left out.
