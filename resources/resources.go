@@ -13,6 +13,8 @@ import (
 	"github.com/musterfleet/muster/resources/pkg/apt"
 	"github.com/musterfleet/muster/resources/pkg/dnf"
 	"github.com/musterfleet/muster/resources/resource"
+	"github.com/musterfleet/muster/resources/scaffold"
+	"github.com/musterfleet/muster/resources/scaffold/choria"
 	"github.com/musterfleet/muster/resources/service"
 	"github.com/musterfleet/muster/resources/service/systemd"
 )
@@ -25,5 +27,6 @@ func All() resource.Types {
 		resource.Of(pkg.New(apt.New(), dnf.New())),
 		resource.Of(service.New(systemd.New("/"))),
 		resource.Of(archive.New(http.New(http.Options{}))),
+		resource.Of(scaffold.New(choria.Provider{})),
 	}
 }

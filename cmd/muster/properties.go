@@ -63,7 +63,11 @@ func (p *propertyFlags) add(cmd *fisk.CmdClause, property resource.Property) {
 	case reflect.Bool:
 		clause.BoolVar(&f.flag)
 	case reflect.Slice:
-		clause.PlaceHolder("VALUE…").StringsVar(&f.items)
+		word := "VALUE…"
+		if property.GoType.Elem().Kind() == reflect.Map {
+			word = "KEY=VALUE…"
+		}
+		clause.PlaceHolder(word).StringsVar(&f.items)
 	case reflect.Map:
 		clause.PlaceHolder("KEY=VALUE…").StringsVar(&f.items)
 	default:
@@ -115,6 +119,10 @@ func (f *propertyFlag) value(pos model.Position) resource.Value {
 	case reflect.Slice:
 		v := resource.Value{Kind: resource.List, Pos: pos}
 		for _, item := range f.items {
+			if f.property.GoType.Elem().Kind() == reflect.Map {
+				v.Items = append(v.Items, pairs([]string{item}, pos))
+				continue
+			}
 			v.Items = append(v.Items, resource.Value{Kind: resource.String, Text: item, Pos: pos})
 		}
 		return v

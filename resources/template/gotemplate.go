@@ -124,6 +124,48 @@ func goError(t Template, err error, syntax bool) error {
 	return out
 }
 
+// Placed makes an Error of one that a library gave for a template, whatever that
+// called it there, where its text tells the place. open is what begins an action.
+func Placed(t Template, open string, err error) error {
+	text := err.Error()
+	if found := regexp.MustCompile(`(?s)(?:^|: )template: /?([^:]*):(\d+)(?::(\d+))?: (?:executing ".*?" at <(.*?)>: )?(.*)$`).FindStringSubmatch(text); found != nil {
+		return placed(t, open, err, found[1], found[2], found[3], found[4], found[5])
+	}
+	if found := regexp.MustCompile(`(?s)Jet Runtime Error \("/?(.*?)":(\d+)\): (.*)$`).FindStringSubmatch(text); found != nil {
+		return placed(t, open, err, found[1], found[2], "", "", found[3])
+	}
+
+	return &Error{Pos: model.Position{File: t.Name, Line: 1, Column: 1}, Err: err}
+}
+
+// placed takes the words of an error apart. The text of another template, which
+// one renders, is not known.
+func placed(t Template, open string, err error, name, line, offset, at, message string) error {
+	out := &Error{Pos: model.Position{File: t.Name, Line: 1, Column: 1}}
+	out.Pos.Line, _ = strconv.Atoi(line)
+	bytes, atByte := strconv.Atoi(offset)
+	switch {
+	case name != libraryName:
+		out.Pos.File, out.Pos.Column = name, 1
+	case atByte == nil:
+		out.Pos.Column = columnOf(t.Text, out.Pos.Line, bytes)
+	default:
+		out.Pos.Column = column(t.Text, out.Pos.Line, open)
+	}
+	if at != "" {
+		message = "`" + at + "`: " + message
+	}
+	if found := regexp.MustCompile(`(?s)^identifier "(\w+)" not available`).FindStringSubmatch(message); found != nil {
+		message = "unknown name `" + found[1] + "`"
+	}
+	out.Err = said{message, err}
+
+	return out
+}
+
+// libraryName is what the library for scaffolds calls a template that it renders as text.
+const libraryName = "string"
+
 // said is an error in other words.
 type said struct {
 	message string

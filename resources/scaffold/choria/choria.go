@@ -1,0 +1,100 @@
+// Package choria is the provider of scaffolds that are rendered by
+// github.com/choria-io/scaffold.
+package choria
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/resource"
+	"github.com/musterfleet/muster/resources/scaffold"
+)
+
+const (
+	name = "choria"
+	// priority is the best there is: this is the only provider.
+	priority = 1
+)
+
+// Provider renders with the library into memory; the host stores the files.
+type Provider struct{}
+
+// Name is choria.
+func (Provider) Name() string { return name }
+
+// IsManageable takes every scaffold.
+func (Provider) IsManageable(_ model.Facts, spec resource.Spec) (bool, int, error) {
+	_, ok := spec.(*scaffold.Spec)
+
+	return ok, priority, nil
+}
+
+// Status renders the templates and compares what they give with what is there.
+func (Provider) Status(ctx context.Context, env resource.Env, spec *scaffold.Spec) (*scaffold.State, error) {
+	found, err := look(ctx, env, spec)
+	if err != nil {
+		return nil, err
+	}
+
+	return found.state, nil
+}
+
+// found is a target as it is, with what the templates give for it.
+type found struct {
+	state *scaffold.State
+	due   []file
+	past  record
+}
+
+func look(ctx context.Context, env resource.Env, spec *scaffold.Spec) (*found, error) {
+	entry, err := env.Host.Look(spec.Name)
+	if err != nil {
+		return nil, err
+	}
+	exists := entry.Kind == host.Directory
+	meta := &scaffold.Metadata{Name: spec.Name, Provider: name, TargetExists: exists, Engine: spec.Engine}
+	out := &found{state: &scaffold.State{Metadata: meta}}
+	out.state.Ensure = model.EnsureAbsent
+	if exists {
+		out.state.Ensure = model.EnsurePresent
+	}
+	switch {
+	case spec.Source == "":
+		// A question about the target alone.
+		return out, nil
+	case spec.Ensure == model.EnsureAbsent && !exists:
+		return out, nil
+	case entry.Kind == host.Link:
+		out.state.Obstacle = fmt.Errorf("%s %w, name the directory itself", spec.Name, host.ErrLink)
+	case !exists && entry.Kind != host.Absent:
+		out.state.Obstacle = fmt.Errorf("%s: path exists as a %s, not as a directory", spec.Name, entry.Kind)
+	case !exists:
+		out.state.Obstacle = resource.Obstacle(env.Host, spec.Name, true)
+	}
+	if out.past, err = recall(env.Host, spec.Name); err != nil {
+		return nil, err
+	}
+	files, err := render(ctx, env, spec, false)
+	if err != nil {
+		return nil, err
+	}
+	c := comparison{env: env, spec: spec, found: out, parents: map[string]error{}}
+	if err := c.compare(ctx, files); err != nil {
+		return nil, err
+	}
+
+	return out, c.describe(ctx)
+}
+
+// file is what a template gives.
+type file struct {
+	path    string
+	content []byte
+	digest  string
+	mode    fs.FileMode
+	// before is what stands there.
+	before host.Entry
+}

@@ -1,0 +1,134 @@
+package choria
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/resource"
+	"github.com/musterfleet/muster/resources/scaffold"
+)
+
+// source gives the directory of templates, which cleanup removes where it was fetched.
+func source(ctx context.Context, env resource.Env, spec *scaffold.Spec) (dir string, cleanup func() error, err error) {
+	nothing := func() error { return nil }
+	switch {
+	case spec.IsURL() && env.Scope.Origin == nil:
+		return "", nil, errors.New("a source cannot be fetched here")
+	case spec.IsURL():
+		dir, cleanup, err = env.Scope.Origin.Tree(ctx, spec.Source)
+		if err != nil {
+			return "", nil, fmt.Errorf("could not fetch the source: %w", err)
+		}
+		return dir, cleanup, nil
+	case filepath.IsAbs(spec.Source):
+		dir = filepath.Clean(spec.Source)
+	case env.Scope.Dir == "":
+		return "", nil, fmt.Errorf("source %q is relative, and this manifest has no directory to take it from: push it as a bundle, which brings its files along, or give an absolute path", spec.Source)
+	default:
+		dir = filepath.Join(env.Scope.Dir, spec.Source)
+	}
+	entry, err := env.Host.Follow(dir)
+	switch {
+	case err != nil:
+		return "", nil, fmt.Errorf("could not look at the source: %w", err)
+	case entry.Kind == host.Absent:
+		return "", nil, resource.Missing{Need: resource.PathNeed(dir), Err: fmt.Errorf("the source %s does not exist: %w", dir, fs.ErrNotExist)}
+	case entry.Kind != host.Directory:
+		return "", nil, fmt.Errorf("the source %s is a %s, not a directory of templates", dir, entry.Kind)
+	}
+	// What follows does not follow links, not even this one.
+	real, err := filepath.EvalSymlinks(dir)
+	if err == nil {
+		err = checkApart(real, spec.Name)
+	}
+
+	return real, nothing, err
+}
+
+// checkApart refuses a target and a source of which one holds the other: the
+// templates would be files to purge, or what they give templates.
+func checkApart(source, target string) error {
+	if real, err := filepath.EvalSymlinks(target); err == nil {
+		target = real
+	}
+	if strings.HasPrefix(source+"/", target+"/") || strings.HasPrefix(target+"/", source+"/") {
+		return fmt.Errorf("the source %s and the target %s must not be within each other", source, target)
+	}
+
+	return nil
+}
+
+// tree is what a source holds.
+type tree struct {
+	dir         string
+	templates   []oneTemplate
+	directories []string
+	// texts are all, those of partials too.
+	texts []string
+}
+
+// oneTemplate is one template.
+type oneTemplate struct {
+	name, text string
+	mode       fs.FileMode
+}
+
+// maxTemplate is the largest template, in bytes.
+const maxTemplate = 16 << 20
+
+// read reads a source. Anything but files and directories is refused.
+func read(ctx context.Context, env resource.Env, dir string) (*tree, error) {
+	t := &tree{dir: dir}
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err = errors.Join(err, context.Cause(ctx)); err != nil || path == dir {
+			return err
+		}
+		name := strings.TrimPrefix(path, dir+"/")
+		partial := strings.Contains("/"+name+"/", "/"+partials+"/")
+		switch {
+		case d.IsDir():
+			if !partial {
+				t.directories = append(t.directories, name)
+			}
+			return nil
+		case d.Name() == partials:
+			return fmt.Errorf("%s in the source must be a directory", name)
+		case !d.Type().IsRegular():
+			return fmt.Errorf("%s in the source is a link or special file: only files and directories are rendered", name)
+		}
+		text, err := env.Host.Read(path, maxTemplate)
+		if err != nil {
+			return fmt.Errorf("could not read a template: %w", err)
+		}
+		t.texts = append(t.texts, string(text))
+		if partial {
+			return nil
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		t.templates = append(t.templates, oneTemplate{name: name, text: string(text), mode: info.Mode().Perm()})
+		return nil
+	})
+
+	return t, err
+}
+
+// mentions says that a template has one of the words in it.
+func (t *tree) mentions(words ...string) bool {
+	for _, text := range t.texts {
+		for _, word := range words {
+			if strings.Contains(text, word) {
+				return true
+			}
+		}
+	}
+
+	return false
+}

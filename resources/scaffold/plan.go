@@ -1,0 +1,74 @@
+package scaffold
+
+import (
+	"fmt"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// The actions of a plan.
+const (
+	actionScaffold = "scaffold"
+	actionPurge    = "purge"
+	actionRemove   = "remove"
+)
+
+// maxChanges is how many changes are told one by one: they have to travel in a report.
+const maxChanges = 500
+
+// Plan says which files are to be written, and which removed. Its error is
+// something in the way that must not be replaced.
+func (*Type) Plan(spec *Spec, state *State, _ bool) (resource.Plan, error) {
+	if spec.Ensure == model.EnsureAbsent {
+		return planAbsent(spec, state), state.Obstacle
+	}
+	var changes []model.Change
+	for _, file := range state.Due {
+		changes = append(changes, file.Changes...)
+	}
+	files := len(state.Due)
+	if spec.Purge {
+		files += len(state.Metadata.Purged)
+		changes = append(changes, removals(actionPurge, state.Metadata.Purged)...)
+	}
+	if !state.Metadata.TargetExists && len(changes) == 0 {
+		changes = append(changes, model.Change{Action: actionScaffold, Property: spec.Name, From: model.EnsureAbsent, To: model.EnsurePresent})
+	}
+
+	return planOf(changes, fmt.Sprintf("Would have changed %d scaffold files", files)), state.Obstacle
+}
+
+// planAbsent counts what would be purged as the specification does, but removes
+// only what belongs to the scaffold.
+func planAbsent(spec *Spec, state *State) resource.Plan {
+	changes := append(removals(actionRemove, state.Metadata.Changed), removals(actionRemove, state.Metadata.Stable)...)
+	files := len(changes)
+	if spec.Purge {
+		files += len(state.Metadata.Purged)
+	}
+
+	return planOf(changes, fmt.Sprintf("Would have removed %d scaffold files", files))
+}
+
+func removals(action string, paths []string) []model.Change {
+	out := make([]model.Change, len(paths))
+	for i, path := range paths {
+		out[i] = model.Change{Action: action, Property: path, From: model.EnsurePresent, To: model.EnsureAbsent}
+	}
+
+	return out
+}
+
+// planOf gives the first change the words of all.
+func planOf(changes []model.Change, message string) resource.Plan {
+	if len(changes) == 0 {
+		return resource.Plan{}
+	}
+	if more := len(changes) - maxChanges; more > 0 {
+		changes = append(changes[:maxChanges:maxChanges], model.Change{Action: changes[0].Action, Property: fmt.Sprintf("… %d more", more)})
+	}
+	changes[0].Message = message
+
+	return resource.Plan{Changes: changes}
+}

@@ -1,0 +1,97 @@
+// Package scaffold is the resource type for directories that are rendered from
+// a directory of templates.
+package scaffold
+
+import (
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/kballard/go-shellquote"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host/web"
+)
+
+// The template engines.
+const (
+	EngineGo  = "go"
+	EngineJet = "jet"
+)
+
+// Spec are the properties of a scaffold.
+type Spec struct {
+	model.Common
+	Source         string              `json:"source,omitempty" jsonschema_description:"Directory of templates; a relative one is taken from the manifest's directory. http(s):// and obj:// fetch a tar.gz of it"`
+	Engine         string              `json:"engine,omitempty" jsonschema:"enum=go,enum=jet,default=jet" jsonschema_description:"Language of the templates"`
+	SkipEmpty      bool                `json:"skip_empty,omitempty" jsonschema_description:"Make no file of what is empty, or only blank, when it is rendered"`
+	LeftDelimiter  string              `json:"left_delimiter,omitempty" jsonschema_description:"What begins an action; {{ for go and [[ for jet when unset"`
+	RightDelimiter string              `json:"right_delimiter,omitempty" jsonschema_description:"What ends an action; }} for go and ]] for jet when unset"`
+	Purge          bool                `json:"purge,omitempty" jsonschema_description:"Remove files below the target that no template gives"`
+	Post           []map[string]string `json:"post,omitempty" sensitive:"true" jsonschema_description:"Commands by patterns of file names: run on each such file that was written, its path in place of {} or at the end"`
+	Data           map[string]any      `json:"data,omitempty" sensitive:"true" jsonschema_description:"Data for these templates, over those of the manifest"`
+}
+
+// Delimiters gives those of the templates.
+func (s *Spec) Delimiters() (left, right string) {
+	switch {
+	case s.LeftDelimiter != "":
+		return s.LeftDelimiter, s.RightDelimiter
+	case s.Engine == EngineGo:
+		return "{{", "}}"
+	default:
+		return "[[", "]]"
+	}
+}
+
+// IsURL says that the source is fetched.
+func (s *Spec) IsURL() bool { return strings.Contains(s.Source, "://") }
+
+// placeholder is where a post command wants the path.
+const placeholder = "{}"
+
+// PostCommands gives the commands for a file, in their order, each as its
+// program and arguments.
+func (s *Spec) PostCommands(path string) [][]string {
+	var out [][]string
+	for _, entry := range s.Post {
+		for _, pattern := range sortedKeys(entry) {
+			if matched, err := filepath.Match(pattern, filepath.Base(path)); err != nil || !matched {
+				continue
+			}
+			if words, err := shellquote.Split(entry[pattern]); err == nil && len(words) > 0 {
+				out = append(out, withPath(words, path))
+			}
+		}
+	}
+
+	return out
+}
+
+func withPath(words []string, path string) []string {
+	out, found := slices.Clone(words), false
+	for i := range out[1:] {
+		if strings.Contains(out[1+i], placeholder) {
+			out[1+i], found = strings.ReplaceAll(out[1+i], placeholder, path), true
+		}
+	}
+	if !found {
+		out = append(out, path)
+	}
+
+	return out
+}
+
+// Secrets are what of a URL is no address.
+func (s *Spec) Secrets() []model.Secret {
+	if !s.IsURL() {
+		return nil
+	}
+	u, err := url.Parse(s.Source)
+	if err != nil {
+		return []model.Secret{model.NewSecret(s.Source)}
+	}
+
+	return web.Secrets(u)
+}

@@ -1,0 +1,105 @@
+package scaffold
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// Type is the scaffold type with its providers. Make it with New.
+type Type struct{ providers []ScaffoldProvider }
+
+// New makes the type, to be adapted by resource.Of.
+func New(providers ...ScaffoldProvider) resource.Contract[*Spec, *State, ScaffoldProvider] {
+	return &Type{providers: providers}
+}
+
+// Info says what the type is. Its post commands may change anything.
+func (*Type) Info() resource.Info {
+	return resource.Info{
+		Name:     "scaffold",
+		Summary:  "Directories rendered from directories of templates",
+		NameHelp: "the absolute path of the target directory, for example /etc/app",
+		Ensures:  []string{model.EnsurePresent, model.EnsureAbsent},
+		Reads:    resource.Paths,
+		Writes:   resource.Everything,
+	}
+}
+
+// New gives properties with their defaults.
+func (*Type) New() *Spec { return &Spec{Engine: EngineJet} }
+
+// Providers gives the providers.
+func (t *Type) Providers() []ScaffoldProvider { return t.providers }
+
+// Status says what rendering the templates would do.
+func (*Type) Status(ctx context.Context, env resource.Env, p ScaffoldProvider, spec *Spec) (*State, error) {
+	return p.Status(ctx, env, spec)
+}
+
+// Apply renders the templates, or removes what they gave.
+func (*Type) Apply(ctx context.Context, env resource.Env, p ScaffoldProvider, spec *Spec, plan resource.Plan) (resource.Outcome, error) {
+	if !plan.Has(actionRemove) {
+		return resource.Outcome{}, p.Scaffold(ctx, env, spec)
+	}
+	state, err := p.Status(ctx, env, spec)
+	if err != nil {
+		return resource.Outcome{}, err
+	}
+
+	return resource.Outcome{}, p.Remove(ctx, env, spec, state)
+}
+
+// Verify names the files that are still not as they must be.
+func (t *Type) Verify(spec *Spec, _ resource.Outcome, after *State) error {
+	plan, err := t.Plan(spec, after, false)
+	switch {
+	case err != nil:
+		return err
+	case plan.Empty():
+		return nil
+	case spec.Ensure == model.EnsureAbsent:
+		return fmt.Errorf("files are still there: %s", named(plan))
+	}
+
+	return fmt.Errorf("still different: %s (templates must give the same every time)", named(plan))
+}
+
+// named gives the first files of a plan.
+func named(plan resource.Plan) string {
+	const most = 3
+	var paths []string
+	for _, c := range plan.Changes {
+		if c.Property == "" || len(paths) > 0 && paths[len(paths)-1] == c.Property {
+			continue
+		}
+		if len(paths) == most {
+			return strings.Join(append(paths, "…"), ", ")
+		}
+		paths = append(paths, c.Property)
+	}
+
+	return strings.Join(paths, ", ")
+}
+
+// Relations order a scaffold after the directories that it stands in and its
+// source, and before whatever needs its target.
+func (*Type) Relations(spec *Spec) resource.Relations {
+	out := resource.Relations{}
+	if strings.HasPrefix(spec.Source, "/") {
+		out.Needs = append(out.Needs, resource.PathNeed(strings.TrimRight(spec.Source, "/")))
+	}
+	if spec.Ensure == model.EnsureAbsent {
+		out.Provides = []string{resource.EmptiedNeed(spec.Name), resource.EmptiedNeed(filepath.Dir(spec.Name))}
+		return out
+	}
+	out.Provides = []string{resource.PathNeed(spec.Name)}
+	out.Along = resource.NeedsAbove(spec.Name)
+	out.Needs = append(out.Needs, out.Along...)
+
+	return out
+}

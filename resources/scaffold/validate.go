@@ -1,0 +1,86 @@
+package scaffold
+
+import (
+	"maps"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/kballard/go-shellquote"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// Validate reports every problem of the properties.
+func (s *Spec) Validate() model.Problems {
+	var out model.Problems
+	resource.CheckPath(&out, "name", "target", s.Name)
+	if filepath.Clean(s.Name) == "/" {
+		out.Property("name", "name a directory of its own", "the root directory cannot be a scaffold")
+	}
+	s.validateSource(&out)
+	if !slices.Contains([]string{EngineGo, EngineJet}, s.Engine) {
+		out.Property("engine", "one of go, jet", "invalid engine %q", s.Engine)
+	}
+	switch {
+	case s.LeftDelimiter != "" && s.RightDelimiter == "":
+		out.Property("left_delimiter", "set right_delimiter", "`left_delimiter` requires `right_delimiter`")
+	case s.LeftDelimiter == "" && s.RightDelimiter != "":
+		out.Property("right_delimiter", "set left_delimiter", "`right_delimiter` requires `left_delimiter`")
+	}
+	for _, entry := range s.Post {
+		validatePost(&out, entry)
+	}
+
+	return out
+}
+
+// validateSource never quotes a URL: a password may be in it.
+func (s *Spec) validateSource(out *model.Problems) {
+	switch {
+	case strings.TrimSpace(s.Source) == "":
+		out.Property("source", "for example source: templates/app", "`source` is required: it says which files belong to the scaffold, also with ensure: absent")
+	case strings.ContainsRune(s.Source, 0):
+		out.Property("source", "", "source must not contain a NUL byte")
+	case s.IsURL():
+		u, err := url.Parse(s.Source)
+		if err != nil {
+			out.Property("source", "percent-encode what is special in it, such as / or @ in a password", "invalid source, its URL cannot be read")
+			return
+		}
+		if !slices.Contains([]string{"http", "https", "obj"}, u.Scheme) {
+			out.Property("source", "a directory, or a URL of http://, https:// or obj://", "the scheme of the source cannot be %q", u.Scheme)
+		} else if u.Hostname() == "" || strings.Trim(u.Path, "/") == "" {
+			out.Property("source", "for example https://example.com/app.tar.gz or obj://bucket/app.tar.gz", "the URL of the source is not complete")
+		}
+	}
+}
+
+func validatePost(out *model.Problems, entry map[string]string) {
+	if len(entry) == 0 {
+		out.Property("post", `for example "*.sh": "chmod +x {}"`, "an entry of `post` is empty")
+	}
+	for _, pattern := range sortedKeys(entry) {
+		command := entry[pattern]
+		if strings.TrimSpace(pattern) == "" {
+			out.Property("post", `for example "*.sh": "chmod +x {}"`, "a pattern of `post` is empty")
+		}
+		if strings.Contains(pattern, "/") {
+			out.Property("post", "it is compared with the last element of the path", "a pattern of `post` has no /: %q", pattern)
+		}
+		if _, err := filepath.Match(pattern, "x"); err != nil {
+			out.Property("post", `quote what is special in it with \`, "invalid pattern %q of `post`", pattern)
+		}
+		if strings.TrimSpace(command) == "" {
+			out.Property("post", `for example "*.sh": "chmod +x {}"`, "the command of `post` for %q is empty", pattern)
+			continue
+		}
+		if words, err := shellquote.Split(command); err != nil || len(words) == 0 || words[0] == "" {
+			out.Property("post", "close its quotes", "the command of `post` for %q cannot be split into words", pattern)
+		}
+	}
+}
+
+func sortedKeys(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }
