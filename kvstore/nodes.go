@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/model"
@@ -86,8 +85,8 @@ func (s *Store) putNode(ctx context.Context, node, key string, doc any, ttl time
 	if err != nil {
 		return fmt.Errorf("%s of node %s: %w", key, node, err)
 	}
-	if !s.nc.IsConnected() {
-		return fmt.Errorf("put %s of node %s: %w", key, node, nats.ErrDisconnected)
+	if err := s.away(); err != nil {
+		return fmt.Errorf("put %s of node %s: %w", key, node, err)
 	}
 	if err := s.checkSize(key+" of node "+node, data); err != nil {
 		return err
