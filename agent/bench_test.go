@@ -39,6 +39,8 @@ func (sink) Publish(_ context.Context, reports []outbox.Report) (int, error) {
 
 func (sink) PutState(context.Context, model.NodeState, time.Duration) error { return nil }
 
+func (sink) State(context.Context) (model.NodeState, error) { return model.NodeState{}, nil }
+
 func (sink) PutFacts(context.Context, model.Facts) error { return nil }
 
 // benchAgent makes an agent with one manifest of n files in force and applied,

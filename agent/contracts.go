@@ -84,6 +84,8 @@ type StateStore interface {
 	// silent.
 	PutState(ctx context.Context, state model.NodeState, ttl time.Duration) error
 	PutFacts(ctx context.Context, facts model.Facts) error
+	// State gives the state that is stored; an agent of the same id stores another.
+	State(ctx context.Context) (model.NodeState, error)
 }
 
 // Loader makes resources of documents; *manifest.Loader is one.

@@ -131,6 +131,16 @@ func (s *stream) PutState(_ context.Context, state model.NodeState, ttl time.Dur
 	return nil
 }
 
+func (s *stream) State(context.Context) (model.NodeState, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.away || len(s.states) == 0 {
+		return model.NodeState{}, errAway
+	}
+
+	return s.states[len(s.states)-1], nil
+}
+
 func (s *stream) PutFacts(_ context.Context, facts model.Facts) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -57,6 +57,12 @@ func (n natsNode) PutState(ctx context.Context, state model.NodeState, ttl time.
 	return n.store.PutState(ctx, n.name, state, ttl)
 }
 
+func (n natsNode) State(ctx context.Context) (model.NodeState, error) {
+	record, err := n.store.State(ctx, n.name)
+
+	return record.State, err
+}
+
 func (n natsNode) PutFacts(ctx context.Context, facts model.Facts) error {
 	return n.store.PutFacts(ctx, n.name, facts, 0)
 }

@@ -1,8 +1,10 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"sync"
 	"time"
@@ -15,6 +17,9 @@ type nodeBox struct {
 	mu        sync.Mutex
 	manifests map[string]model.ManifestState
 	message   string
+	// twin is that another agent runs as this node, seen at twinAt.
+	twin   string
+	twinAt time.Time
 }
 
 // State gives what the node says of itself.
@@ -26,7 +31,7 @@ func (a *Agent) State() model.NodeState {
 	return model.NodeState{
 		Protocol: model.ProtocolNode, Node: c.Node, Version: a.opts.Version, Started: a.started, At: time.Now().UTC(),
 		Groups: append([]string{}, c.Groups...), Labels: maps.Clone(c.Labels), Manifests: maps.Clone(a.node.manifests),
-		Outbox: a.outbox.Len(), Message: a.node.message,
+		Outbox: a.outbox.Len(), Message: cmp.Or(a.node.twin, a.node.message),
 	}
 }
 
@@ -64,6 +69,8 @@ type told struct {
 	// waiting says that the state tells of reports that wait: when they are handed
 	// over that is not true any more.
 	waiting bool
+	// told says that this agent stored a state before.
+	told bool
 	// beat and factsBeat are when they are stored again although they did not change.
 	beat, factsBeat time.Time
 }
@@ -103,6 +110,37 @@ func (a *Agent) tell(ctx context.Context) error {
 	}
 }
 
+// twinGone is after how many heartbeats without a word of it another agent is
+// taken for gone.
+const twinGone = 3
+
+// seekTwin looks whether another agent stored its state as that of this node
+// since this one did.
+func (a *Agent) seekTwin(ctx context.Context) {
+	stored, err := a.opts.States.State(ctx)
+	if err != nil {
+		return // it is not there yet, or an older server or older permissions do not give it
+	}
+	foreign := !stored.Started.IsZero() && !stored.Started.Equal(a.started)
+	now, kept := time.Now(), twinGone*a.Config().Heartbeat.Std()
+	a.node.mu.Lock()
+	before := a.node.twin
+	switch {
+	case foreign:
+		a.node.twinAt = now
+		a.node.twin = fmt.Sprintf("another agent runs as node %s, started %s: give one of them another id", a.opts.Config.Node, stored.Started.Format(time.RFC3339))
+	case now.Sub(a.node.twinAt) > kept:
+		a.node.twin = ""
+	}
+	twin := a.node.twin
+	a.node.mu.Unlock()
+	if twin != "" && twin != before {
+		a.log.WarnContext(ctx, twin)
+		a.reportNode(model.NodeDuplicate, twin)
+		a.sync()
+	}
+}
+
 func (a *Agent) nextBeat() time.Duration { return spread(a.Config().Heartbeat.Std(), jitter) }
 
 // tellOnce stores state and facts unless they are what was stored last.
@@ -114,10 +152,16 @@ func (a *Agent) tellOnce(ctx context.Context, t *told) error {
 	words := essence(state)
 	drained := t.waiting && state.Outbox == 0
 	if words != t.state || drained || !now.Before(t.beat) {
+		if t.told {
+			a.seekTwin(ctx)
+			state = a.State()
+			words = essence(state)
+		}
 		if err := a.opts.States.PutState(ctx, state, a.Config().StateTTL.Std()); err != nil {
 			return err
 		}
 		t.state, t.beat, t.waiting = words, now.Add(next), state.Outbox > 0
+		t.told = true
 	}
 	current, digest := a.facts.stable()
 	if digest == "" || (digest == t.facts && now.Before(t.factsBeat)) {

@@ -417,3 +417,28 @@ func TestStateSaysThatReportsAreHandedOver(t *testing.T) {
 		}
 	})
 }
+
+// TestAnotherAgentOfTheSameID: it is seen by what it stores, told once, and
+// forgotten when it falls silent.
+func TestAnotherAgentOfTheSameID(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.start()
+		n.take()
+		other := model.NodeState{Node: n.config.Node, Started: time.Now().Add(-time.Hour)}
+		for range 5 {
+			if err := n.stream.PutState(t.Context(), other, time.Minute); err != nil {
+				t.Fatal(err)
+			}
+			n.after(2 * time.Minute)
+		}
+		n.tells("node duplicate")
+		states, _, _ := n.stream.stored()
+		if last := states[len(states)-1]; !strings.Contains(last.Message, "another agent runs as node "+n.config.Node) {
+			t.Errorf("the state that is stored is %+v", last)
+		}
+		n.after(10 * time.Minute)
+		if message := n.agent.State().Message; message != "" {
+			t.Errorf("the message stays: %s", message)
+		}
+	})
+}

@@ -168,11 +168,8 @@ func (c *commands) take(ctx context.Context, m *nats.Msg) error {
 
 // drain hands over what was left for the node since the last time.
 func (c *commands) drain(ctx context.Context) error {
-	switch {
-	case c.store.nc.IsClosed():
-		return nats.ErrConnectionClosed
-	case !c.store.nc.IsConnected():
-		return nats.ErrDisconnected
+	if err := c.store.away(); err != nil {
+		return err
 	}
 	// What one family lacks does not hold up the others.
 	var failed []error

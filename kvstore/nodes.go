@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/model"
@@ -53,6 +52,24 @@ func (s *Store) PutState(ctx context.Context, node string, state model.NodeState
 	return s.putNode(ctx, node, stateKey, state, ttl)
 }
 
+// State gives what the bucket has of a node; the error wraps model.ErrNotFound when
+// it has nothing, and ErrInvalidState.
+func (s *Store) State(ctx context.Context, node string) (NodeRecord, error) {
+	if err := CheckNode(node, nil); err != nil {
+		return NodeRecord{}, err
+	}
+	bucket := s.names.Nodes()
+	m, err := s.last(ctx, kvStream(bucket), kvSubject(bucket, node+"."+stateKey))
+	if err == nil && m.deleted() {
+		err = model.ErrNotFound
+	}
+	if err != nil {
+		return NodeRecord{}, fmt.Errorf("state of node %s: %w", node, err)
+	}
+
+	return nodeRecord(node+"."+stateKey, m, time.Now())
+}
+
 // PutFacts stores the facts of a node. The server forgets them after ttl, whole
 // seconds, at least one; zero keeps them for ever. The error wraps
 // model.ErrTooLarge where the server does not take so much.
@@ -68,8 +85,8 @@ func (s *Store) putNode(ctx context.Context, node, key string, doc any, ttl time
 	if err != nil {
 		return fmt.Errorf("%s of node %s: %w", key, node, err)
 	}
-	if !s.nc.IsConnected() {
-		return fmt.Errorf("put %s of node %s: %w", key, node, nats.ErrDisconnected)
+	if err := s.away(); err != nil {
+		return fmt.Errorf("put %s of node %s: %w", key, node, err)
 	}
 	if err := s.checkSize(key+" of node "+node, data); err != nil {
 		return err

@@ -62,6 +62,7 @@ func Permissions(prefix, node string, groups []string) (NodePermissions, error) 
 			// The parts of a bundle are asked for by a body, of this stream only.
 			"$JS.API.DIRECT.GET." + objectStream(n.Bundles()),
 			kvSubject(n.Nodes(), node+"."+stateKey),
+			directGet(kvStream(n.Nodes()), kvSubject(n.Nodes(), node+"."+stateKey)),
 			kvSubject(n.Nodes(), node+"."+factsKey),
 			n.Report(node, "*", "*"),
 			n.Reply("*", node),

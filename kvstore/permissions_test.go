@@ -212,6 +212,8 @@ func job(t *testing.T, g guarded, node string) {
 	w.stop()
 
 	must("state", s.PutState(t.Context(), node, model.NodeState{Node: node}, time.Hour))
+	_, err = s.State(t.Context(), node)
+	must("get state", err)
 	must("facts", s.PutFacts(t.Context(), node, model.Facts{"a": "b"}, 0))
 	o := outgoing(t, s, node, kvstore.KindRun, "stable", 1)
 	must("report", publish(t.Context(), s, o))
@@ -277,7 +279,8 @@ func refusedAll(t *testing.T, g guarded, node, other string) {
 		"$JS.API.DIRECT.GET.KV_MUSTER_MANIFESTS.$KV.MUSTER_MANIFESTS.*." + other + ".own",
 		"$JS.API.DIRECT.GET.KV_MUSTER_MANIFESTS.$KV.MUSTER_MANIFESTS.node." + other + ".own",
 		"$JS.API.DIRECT.GET.KV_MUSTER_MANIFESTS.$KV.MUSTER_MANIFESTS.group." + group + ".team",
-		"$JS.API.DIRECT.GET.KV_MUSTER_NODES.$KV.MUSTER_NODES." + other + ".state", "$JS.API.DIRECT.GET.KV_MUSTER_NODES.$KV.MUSTER_NODES." + node + ".state",
+		"$JS.API.DIRECT.GET.KV_MUSTER_NODES.$KV.MUSTER_NODES." + other + ".state",
+		"$JS.API.DIRECT.GET.KV_MUSTER_NODES.$KV.MUSTER_NODES.>", "$JS.API.DIRECT.GET.KV_MUSTER_NODES",
 		"$JS.API.DIRECT.GET.MUSTER_REPORTS", "$JS.API.DIRECT.GET.MUSTER_COMMANDS",
 		"$JS.API.DIRECT.GET.MUSTER_COMMANDS.muster.command.node." + other,
 		"$JS.API.STREAM.MSG.GET.KV_MUSTER_MANIFESTS", "$JS.API.STREAM.INFO.KV_MUSTER_MANIFESTS", "$JS.API.STREAM.NAMES",
@@ -370,6 +373,11 @@ func refusedByServer(t *testing.T, g guarded, node, other string) {
 		[]byte(`{"multi_last":["$KV.MUSTER_MANIFESTS.node.`+other+`.>"]}`), deadline)
 	if err != nil || reply.Header.Get("Status") != "408" {
 		t.Errorf("%s: direct get of others = %v, %v", node, reply, err)
+	}
+	reply, err = nc.Request("$JS.API.DIRECT.GET.KV_MUSTER_NODES.$KV.MUSTER_NODES."+node+".state",
+		[]byte(`{"multi_last":["$KV.MUSTER_NODES.`+other+`.>"]}`), deadline)
+	if err != nil || reply.Header.Get("Status") != "408" {
+		t.Errorf("%s: direct get of the states of others = %v, %v", node, reply, err)
 	}
 	reply, err = nc.Request("$JS.API.STREAM.LIST", []byte(`{"subjects_filter":">","subject":"$KV.>"}`), deadline)
 	if err != nil || bytes.Contains(reply.Data, []byte(other)) {

@@ -28,8 +28,8 @@ type Outgoing struct {
 // be stored too; they can be sent again. The error is that of the first that
 // was not stored; it wraps model.ErrTooLarge where it never will be.
 func (s *Store) PublishReports(ctx context.Context, reports []Outgoing) (int, error) {
-	if !s.nc.IsConnected() {
-		return 0, fmt.Errorf("publish reports: %w", nats.ErrDisconnected)
+	if err := s.away(); err != nil {
+		return 0, fmt.Errorf("publish reports: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

@@ -55,6 +55,19 @@ func New(nc *nats.Conn, prefix string) (*Store, error) {
 // Names gives the names of the fleet.
 func (s *Store) Names() Names { return s.names }
 
+// away says why the server cannot be asked now, nil when it can. A client that was
+// never connected says something else of a message with headers.
+func (s *Store) away() error {
+	switch {
+	case s.nc.IsClosed():
+		return nats.ErrConnectionClosed
+	case !s.nc.IsConnected():
+		return nats.ErrDisconnected
+	default:
+		return nil
+	}
+}
+
 // Check tells whether every bucket and stream is there and configured as muster
 // needs it. The error wraps ErrNotProvisioned when something is missing or not
 // usable, and ErrDiffers when all is usable, and names all that is not as it

@@ -16,8 +16,8 @@ import (
 // compareAll compares families with the bucket, and reads again what differs. It
 // gives the errors of those where that failed.
 func (l *loop) compareAll(ctx context.Context, due []*part) map[string]error {
-	if !l.store.nc.IsConnected() {
-		return same(due, nats.ErrDisconnected)
+	if err := l.store.away(); err != nil {
+		return same(due, err)
 	}
 	if _, known := l.Entries(); len(known.Known) == 0 || known.Stream.IsZero() {
 		// Without it all works, but that what is gone from the bucket stays in force.

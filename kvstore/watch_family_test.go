@@ -26,13 +26,16 @@ func withheld(t *testing.T) (srv *natstest.Server, admin, node *kvstore.Store) {
 	if _, err := admin.Apply(t.Context(), kvstore.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	node, err = kvstore.New(srv.Connect(t, nats.UserInfo("web01", "web01"), nats.CustomInboxPrefix(admin.Names().InboxPrefix("web01"))), "")
+	node, err = kvstore.New(srv.Connect(t, nats.UserInfo("web01", "web01"), quiet(), nats.CustomInboxPrefix(admin.Names().InboxPrefix("web01"))), "")
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	return srv, admin, node
 }
+
+// quiet keeps the client from printing what is refused.
+func quiet() nats.Option { return nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}) }
 
 // TestOneFamilyThatCannotBeRead: the others are known all the same, at start, on
 // the audit and when they are announced.
@@ -73,7 +76,7 @@ func TestOneFamilyThatCannotBeRead(t *testing.T) {
 func TestWhatIsNotPermittedFailsAtOnce(t *testing.T) {
 	t.Parallel()
 	srv, _, node := withheld(t)
-	plain, err := kvstore.New(srv.Connect(t, nats.UserInfo("web01", "web01")), "")
+	plain, err := kvstore.New(srv.Connect(t, nats.UserInfo("web01", "web01"), quiet()), "")
 	if err != nil {
 		t.Fatal(err)
 	}

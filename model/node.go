@@ -13,6 +13,8 @@ const (
 	NodeDropped NodeEvent = "dropped"
 	// NodeUnassigned is that a manifest is not assigned to the node any more.
 	NodeUnassigned NodeEvent = "unassigned"
+	// NodeDuplicate is that another agent runs as the same node.
+	NodeDuplicate NodeEvent = "duplicate"
 )
 
 // NodeState is what a node says of itself (io.muster.v1.node), in the bucket
@@ -20,7 +22,7 @@ const (
 type NodeState struct {
 	Protocol  string                   `json:"protocol"`
 	Node      string                   `json:"node"`
-	Event     NodeEvent                `json:"event,omitempty" jsonschema:"enum=started,enum=stopped,enum=refused,enum=dropped,enum=silent,enum=unassigned"`
+	Event     NodeEvent                `json:"event,omitempty" jsonschema:"enum=started,enum=stopped,enum=refused,enum=dropped,enum=silent,enum=unassigned,enum=duplicate"`
 	Version   string                   `json:"version"`
 	Started   time.Time                `json:"started"`
 	At        time.Time                `json:"at"`

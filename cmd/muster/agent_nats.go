@@ -76,6 +76,13 @@ func (s stateStore) PutState(ctx context.Context, state model.NodeState, ttl tim
 	return s.store.PutState(ctx, s.node, state, ttl)
 }
 
+// State gives the state that is stored.
+func (s stateStore) State(ctx context.Context) (model.NodeState, error) {
+	record, err := s.store.State(ctx, s.node)
+
+	return record.State, err
+}
+
 // PutFacts stores the facts.
 func (s stateStore) PutFacts(ctx context.Context, facts model.Facts) error {
 	return s.store.PutFacts(ctx, s.node, facts, 0)

@@ -142,7 +142,10 @@ func nodeRows(n nodeStanding, now time.Time) [][]string {
 		return [][]string{append(first, "-", "", away, oneLine(n.Message))}
 	}
 	var rows [][]string
-	for _, s := range n.Standings {
+	for i, s := range n.Standings {
+		if i == 0 && s.Why == "" {
+			s.Why = n.Message
+		}
 		revision := strconv.FormatUint(s.Want, 10)
 		if s.Has != s.Want {
 			revision = fmt.Sprintf("%d of %d", s.Has, s.Want)

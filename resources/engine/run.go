@@ -99,6 +99,9 @@ type result struct {
 	// until is, in noop, the resource itself if it would change, or what must be
 	// applied before that is known.
 	until *node
+	// provided is, in noop, what must be applied before the resource's guards can
+	// be believed; nil when there is nothing of the kind.
+	provided *node
 	// pending is, in noop, the last of what would change among the resource and all
 	// that it comes after. What noop holds back even in a real run is not among it.
 	pending *node

@@ -135,15 +135,20 @@ func (r *run) due(ctx context.Context, n *node) (plan resource.Plan, refresh boo
 	}
 	refresh = r.refreshed(n)
 	state := l.state
+	// What guards say before something else is applied may not be what they say then.
+	var until *node
 	if n.res.Type.Probe != nil && n.res.Type.Asks(l.spec, state, refresh) {
-		if until := r.pendingBefore(n); until != nil && r.isNoop(n) {
-			return plan, refresh, unknownError{until}
+		if r.isNoop(n) {
+			until = r.pendingBefore(n)
 		}
 		err := protect(func() (err error) {
 			state, err = n.res.Type.Probe(ctx, r.env(n), l.provider, l.spec, state)
 			return err
 		})
-		if err != nil {
+		switch {
+		case err != nil && until != nil:
+			return plan, refresh, unknownError{until}
+		case err != nil:
 			return plan, refresh, err
 		}
 		l.state = state
@@ -152,9 +157,14 @@ func (r *run) due(ctx context.Context, n *node) (plan resource.Plan, refresh boo
 		plan, err = n.res.Type.Plan(l.spec, state, refresh)
 		return err
 	})
-	if err == nil && plan.Empty() && !refresh && r.mayRefresh(n) {
+	switch {
+	case err != nil:
+	case plan.Empty() && until != nil:
+		err = unknownError{until}
+	case plan.Empty() && !refresh && r.mayRefresh(n):
 		err = unknownError{r.pendingBefore(n)}
 	}
+	r.results[n.at].provided = until
 
 	return plan, refresh, err
 }
@@ -223,6 +233,9 @@ func (r *run) stable(ctx context.Context, n *node, t *model.Transaction, refresh
 func (r *run) would(n *node, t *model.Transaction, plan resource.Plan, refresh bool) {
 	t.Changed, t.Noop, t.Refreshed = true, true, refresh
 	t.NoopMessage = r.redact.Redact(plan.Message())
+	if until := r.results[n.at].provided; until != nil {
+		t.NoopMessage += ", provided that its guards let it once " + until.ref.String() + " is applied"
+	}
 	t.Changes = r.showChanges(n, plan)
 	r.describe(n, t)
 	r.expect(n, n)

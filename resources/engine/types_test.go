@@ -243,6 +243,9 @@ func (t guarded) Probe(_ context.Context, env resource.Env, _ provider, s *spec,
 	t.m.note("guard %s", s.Name)
 	t.m.environment = env.RunEnv
 	st.guard = t.m.get(s.Guard) != ""
+	if s.Guard == "broken" {
+		return nil, errors.New("the guard cannot be asked")
+	}
 	return st, nil
 }
 

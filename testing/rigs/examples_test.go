@@ -100,7 +100,7 @@ func same(t *testing.T, would, did []model.Transaction) {
 		case w.Ref() != d.Ref():
 			t.Errorf("noop tells of %s where the run has %s", w.Ref(), d.Ref())
 		case strings.HasPrefix(w.NoopMessage, "unknown until "):
-			// What a guard says is not known before what it comes after is there.
+			// What a guard says now is not what it may say once what it comes after is there.
 		case w.Changed != d.Changed || w.Refreshed != d.Refreshed || w.Skipped != d.Skipped:
 			t.Errorf("%s: noop says changed %t, refreshed %t, skipped %t (%s); the run %t, %t, %t", w.Ref(), w.Changed, w.Refreshed, w.Skipped, w.NoopMessage, d.Changed, d.Refreshed, d.Skipped)
 		case !reflect.DeepEqual(w.Changes, d.Changes):
