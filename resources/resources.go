@@ -2,6 +2,8 @@
 package resources
 
 import (
+	"github.com/musterfleet/muster/resources/apply"
+	"github.com/musterfleet/muster/resources/apply/ccmmanifest"
 	"github.com/musterfleet/muster/resources/exec"
 	execposix "github.com/musterfleet/muster/resources/exec/posix"
 	"github.com/musterfleet/muster/resources/exec/shell"
@@ -18,5 +20,6 @@ func All() resource.Types {
 		resource.Of(file.New(fileposix.Provider{})),
 		resource.Of(exec.New(execposix.Provider{}, shell.New())),
 		resource.Of(service.New(systemd.New("/"))),
+		resource.Of(apply.New(ccmmanifest.Provider{})),
 	}
 }

@@ -83,6 +83,10 @@ type run struct {
 	summary model.Run
 	stopped string // why the rest does not run
 	told    int    // how many resources were told of
+	cursor  int    // all before it had their turns
+	// halted says of what includes a manifest why that has ended, children what came of its resources.
+	halted   map[model.Ref]string
+	children map[model.Ref]model.Counts
 }
 
 // result is what came of a node, as far as others need to know.
@@ -111,7 +115,7 @@ func Run(ctx context.Context, g *Graph, opts Options) *model.Run {
 	}
 	r := &run{
 		graph: g, opts: opts, looks: make([]look, len(g.nodes)), results: make([]result, len(g.nodes)),
-		owed: map[model.Ref]bool{}, outputs: resource.Outputs{},
+		owed: map[model.Ref]bool{}, outputs: resource.Outputs{}, halted: map[model.Ref]string{}, children: map[model.Ref]model.Counts{},
 	}
 	r.summary = model.Run{
 		Protocol: model.ProtocolRun, RunID: opts.RunID, Node: opts.Node, Manifest: opts.Manifest,
@@ -128,10 +132,8 @@ func Run(ctx context.Context, g *Graph, opts Options) *model.Run {
 	if r.stopped == "" {
 		r.lookAll(ctx)
 	}
-	for _, n := range g.nodes {
-		if !r.results[n.at].done {
-			r.turn(ctx, n)
-		}
+	for n := r.next(); n != nil; n = r.next() {
+		r.turn(ctx, n)
 	}
 	r.leave()
 	r.finish()
@@ -186,5 +188,5 @@ func (r *run) ignoresDrift(n *node) bool {
 func (r *run) isNoop(n *node) bool {
 	meta := n.res.Meta()
 
-	return r.opts.Env.Scope.Noop || meta.Noop || (r.unasked() && meta.Drift == model.DriftReport)
+	return r.scope(n).Noop || meta.Noop || (r.unasked() && meta.Drift == model.DriftReport)
 }

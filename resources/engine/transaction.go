@@ -23,7 +23,7 @@ func (r *run) begin(n *node) *model.Transaction {
 		Type: n.ref.Type, Name: n.ref.Name, Alias: meta.Alias, RequestedEnsure: meta.Ensure, Source: n.res.Pos,
 		RunID: r.opts.RunID, Node: r.opts.Node, Manifest: r.opts.Manifest, Revision: r.opts.Revision,
 		Digest: r.opts.Digest, Cause: r.opts.Cause, CorrelationID: r.opts.CorrelationID, Noop: r.isNoop(n),
-		HealthCheckOnly: r.opts.Env.Scope.HealthCheckOnly,
+		HealthCheckOnly: r.scope(n).HealthCheckOnly, Within: within(n),
 	}
 }
 
@@ -42,11 +42,22 @@ func (r *run) end(n *node, t *model.Transaction) {
 		r.fillIn(n, t)
 	}
 	res.untold = t
-	for r.told < len(r.results) && r.results[r.told].untold != nil {
-		r.tell(r.results[r.told].untold)
-		r.results[r.told].untold = nil
-		r.told++
+	r.countFor(n, t)
+	for ; r.told < len(r.results) && r.results[r.told].done; r.told++ {
+		if t := r.results[r.told].untold; t != nil {
+			r.tell(t)
+			r.results[r.told].untold = nil
+		}
 	}
+}
+
+// within gives what includes a resource, nothing for one of the run's own manifest.
+func within(n *node) model.Ref {
+	if len(n.within) == 0 {
+		return model.Ref{}
+	}
+
+	return n.within[0].ref
 }
 
 // tell counts a transaction and hands it on.
@@ -180,6 +191,8 @@ func (r *run) env(n *node) resource.Env {
 		return env
 	}
 	env.Log = env.Log.With("resource", n.ref.String())
+	env.Scope = r.scope(n)
+	env.Children = r.children[n.ref]
 	if r.isNoop(n) {
 		env.RunEnv = append(slices.Clone(env.RunEnv), EnvNoop+"=1")
 	}

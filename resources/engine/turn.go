@@ -19,7 +19,20 @@ func (r *run) turn(ctx context.Context, n *node) {
 	if r.gate(ctx, n, t) {
 		return
 	}
-	plan, refresh, err := r.due(ctx, n)
+	if t.HealthCheckOnly && n.res.Type.Include == nil {
+		r.end(n, t)
+		return
+	}
+	var plan resource.Plan
+	var refresh bool
+	var err error
+	if n.res.Expand != nil {
+		if err = r.expand(ctx, n); err == nil {
+			return // its turn comes after those of what it includes
+		}
+	} else {
+		plan, refresh, err = r.due(ctx, n)
+	}
 	switch {
 	case err != nil && r.isNoop(n) && r.unjudged(n, err, plan, refresh, t):
 	case err != nil:
@@ -46,6 +59,8 @@ func (r *run) gate(ctx context.Context, n *node, t *model.Transaction) bool {
 	switch {
 	case r.stopped != "":
 		t.NotRun, t.SkipReason = true, r.stopped
+	case r.haltedBy(n) != "":
+		t.NotRun, t.SkipReason = true, r.haltedBy(n)
 	case n.res.Excluded != "":
 		t.Skipped, t.SkipReason = true, n.res.Excluded
 	case r.ignoresDrift(n):
@@ -85,7 +100,7 @@ func (r *run) unmet(n *node) []model.Ref {
 		}
 	}
 	for _, ref := range n.earlierRequires {
-		if r.opts.Earlier.failed(ref) {
+		if r.opts.Earlier.failed(ref) || r.neverCame(ref) {
 			out = append(out, ref)
 		}
 	}
@@ -250,9 +265,7 @@ func (r *run) fail(ctx context.Context, n *node, t *model.Transaction, err error
 	}
 	r.results[n.at].failed = true
 	r.describe(n, t)
-	if r.opts.FailOnError && r.stopped == "" {
-		r.stopped = fmt.Sprintf("%s failed and fail_on_error is set", n.ref)
-	}
+	r.halt(n)
 }
 
 // wait sleeps between attempts; false means that the run ended meanwhile.

@@ -15,16 +15,21 @@ type build struct {
 	scope    *scope
 	out      *Resolved
 	problems model.Problems
-	// links are those of the resources that the document declares.
+	// own are the resources that the document itself declares.
+	own []*resource.Resource
+	// links are those of the resources that the document and what it includes declare.
 	links []resource.Links
-	// unnamed says that a name is not known.
-	unnamed bool
+	// openEnded says that not all that is declared is known.
+	openEnded bool
 }
 
 // warner is a Spec that has something to say although it is valid.
 type warner interface{ Warnings() model.Problems }
 
 func (b *build) add(ctx context.Context, d declared) {
+	if d.typ.Include != nil && !b.mayInclude(d) {
+		return
+	}
 	r := resolver{scope: b.scope}
 	reason, ok := r.excluded(ctx, d.properties)
 	r.forgiving = reason != ""
@@ -36,7 +41,7 @@ func (b *build) add(ctx context.Context, d declared) {
 	if sure {
 		b.link(model.Ref{Type: d.typ.Name, Name: name}, d.pos, properties, r.waits)
 	}
-	b.unnamed = b.unnamed || !sure
+	b.openEnded = b.openEnded || !sure
 
 	res, problems := resource.Decode(d.typ, properties, d.pos)
 	if len(r.failed) > 0 {
@@ -59,7 +64,17 @@ func (b *build) add(ctx context.Context, d declared) {
 	if len(r.waits) > 0 && reason == "" {
 		b.wait(res, d, r.waits)
 	}
+	switch {
+	case d.typ.Include == nil:
+	case reason != "":
+		b.openEnded = true
+	default:
+		b.include(ctx, res, properties)
+	}
 	b.keep(res, properties)
+	if len(res.Children) > 0 {
+		b.linkChildren(res)
+	}
 }
 
 // ownProblems gives the problems of a resource that are not the consequence of
@@ -168,7 +183,12 @@ func (s *session) resolveLate(ctx context.Context, d declared, data map[string]a
 }
 
 func (b *build) keep(res *resource.Resource, properties resource.Value) {
+	res.Scope = b.session.holds
+	if b.session.parent == nil {
+		res.Scope = resource.Scope{}
+	}
 	b.out.Resources = append(b.out.Resources, res)
+	b.own = append(b.own, res)
 	b.out.values = append(b.out.values, properties)
 	if res.Type.Relations != nil && res.Excluded == "" {
 		for _, word := range res.Type.Relations(res.Spec).Provides {

@@ -44,15 +44,8 @@ func (l *Loader) Check(ctx context.Context, doc *Document, in Inputs) (*Checked,
 	if err != nil {
 		return nil, err
 	}
-	out := &Checked{Resources: resolved.Resources, Complete: !s.unsure, Warnings: resolved.Warnings}
-	for _, v := range s.declared {
-		out.addSource(v)
-	}
-	for _, path := range s.relative {
-		out.add(File{Path: path, Pos: model.Position{File: doc.name}})
-	}
 
-	return out, nil
+	return &Checked{Files: s.files(), Resources: resolved.Resources, Complete: !s.unsure, Warnings: resolved.Warnings}, nil
 }
 
 // keySource is the property by which types name a file beside the manifest.

@@ -16,6 +16,23 @@ func (l *Loader) Resolve(ctx context.Context, doc *Document, in Inputs) (*Resolv
 }
 
 func (s *session) resolve(ctx context.Context, in Inputs) (*Resolved, error) {
+	b, err := s.declare(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	b.checkLinks(in.Known)
+	if len(b.problems) > 0 {
+		return nil, finish(b.problems)
+	}
+	b.out.Static = !s.dynamic
+	b.out.Secrets = s.learnt()
+
+	return b.out, nil
+}
+
+// declare makes resources of what a document declares, and of what it includes,
+// with all problems but those of their links. Its error is why ctx ended.
+func (s *session) declare(ctx context.Context, in Inputs) (*build, error) {
 	doc := s.doc
 	problems := doc.Problems()
 	if !doc.HasResources() && len(problems) == 0 {
@@ -24,28 +41,26 @@ func (s *session) resolve(ctx context.Context, in Inputs) (*Resolved, error) {
 	data, dataProblems := s.resolveData(ctx, in.Data)
 	out := &Resolved{Data: data}
 
-	b := build{session: s, scope: s.scope(ctx, inResources, data, nil), out: out}
+	b := &build{session: s, scope: s.scope(ctx, inResources, data, nil), out: out}
 	b.scope.broken = len(dataProblems) > 0 || s.unsure
 	b.settings(ctx, doc)
+	s.holds.FailOnError = out.FailOnError
 	declared := blocks{types: s.loader.opts.Types}
 	declared.read(doc.resources)
+	b.openEnded = len(declared.problems) > 0
 	out.Resources = make([]*resource.Resource, 0, len(declared.out))
+	b.own = make([]*resource.Resource, 0, len(declared.out))
 	out.values = make([]resource.Value, 0, len(declared.out))
 	for _, d := range declared.out {
 		b.add(ctx, d)
 	}
-	b.checkLinks(len(declared.problems) > 0, in.Known)
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
-	problems = slices.Concat(problems, dataProblems, declared.problems, b.problems)
-	if len(problems) > 0 {
-		return nil, finish(problems)
-	}
-	out.Static = !s.dynamic
-	out.Secrets = s.learnt()
+	b.problems = slices.Concat(problems, dataProblems, declared.problems, b.problems)
+	out.own = b.own
 
-	return out, nil
+	return b, nil
 }
 
 // ResolveData gives the data of a document alone, for muster data resolve and

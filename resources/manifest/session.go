@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -14,6 +15,13 @@ type session struct {
 	loader *Loader
 	doc    *Document
 	dir    string
+	// parent includes the document, by the path prefix; nil for the one that was asked for.
+	parent *session
+	prefix string
+	// holds is what holds for the resources of the document.
+	holds resource.Scope
+	// external are the data that win over those of the document and all it includes.
+	external map[string]any
 
 	mu       sync.Mutex
 	facts    map[string]any
@@ -43,10 +51,12 @@ type session struct {
 	// the properties of resources; both are kept for Check alone.
 	relative []string
 	declared []resource.Value
+	// includedFiles are the files that included manifests name, and these themselves.
+	includedFiles []File
 }
 
 func (l *Loader) session(doc *Document, in Inputs) *session {
-	s := &session{loader: l, doc: doc, dir: in.Dir, programs: map[string]*program{}, cache: map[string]string{}, provided: map[string]model.Ref{}, aliases: map[model.Ref]model.Ref{}, isKnown: map[model.Secret]bool{}}
+	s := &session{loader: l, doc: doc, dir: in.Dir, external: in.Data, holds: resource.Scope{MaxDepth: cmp.Or(in.MaxDepth, DefaultMaxDepth)}, programs: map[string]*program{}, cache: map[string]string{}, provided: map[string]model.Ref{}, aliases: map[model.Ref]model.Ref{}, isKnown: map[model.Secret]bool{}}
 	if in.Facts != nil {
 		s.facts, s.asked = in.Facts, true
 	}
@@ -81,6 +91,9 @@ func (s *session) getFacts(ctx context.Context) (map[string]any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.dynamic = true
+	if s.parent != nil {
+		return s.parent.getFacts(ctx)
+	}
 	if s.asked {
 		return s.facts, s.factsErr
 	}

@@ -16,6 +16,9 @@ type Links struct {
 	Alias string
 	Pos   model.Position
 	Needs []Need
+	// Children are the resources of the manifest it includes: they wait for what
+	// it needs, and it waits for them.
+	Children []model.Ref
 }
 
 // Need is a reference to another resource, with the property that has it.
@@ -31,6 +34,9 @@ func LinksOf(r *Resource) Links {
 	out := Links{Ref: r.Ref(), Alias: meta.Alias, Pos: r.Pos}
 	for _, ref := range meta.Require {
 		out.Needs = append(out.Needs, Need{Ref: ref, Property: "require", Pos: r.Pos})
+	}
+	for _, child := range r.Children {
+		out.Children = append(out.Children, child.Ref())
 	}
 	for _, ref := range meta.Subscribe {
 		out.Needs = append(out.Needs, Need{Ref: ref, Property: "subscribe", Pos: r.Pos})
@@ -55,6 +61,7 @@ func CheckLinks(all []Links, known func(model.Ref) bool) model.Problems {
 	for i := range all {
 		c.connect(i)
 	}
+	c.include()
 	for i := range all {
 		c.walk(i)
 	}
@@ -106,6 +113,20 @@ func (c *linkCheck) connect(i int) {
 			c.needs[i] = append(c.needs[i], dep)
 		case c.known == nil || !c.known(need.Ref):
 			c.problems.Add(need.Pos, c.near(need.Ref), "`%s` names %s, which is not declared", need.Property, need.Ref)
+		}
+	}
+}
+
+// include makes included resources wait for what the one needs that includes
+// them, outer ones first, which stand last.
+func (c *linkCheck) include() {
+	for i := len(c.all) - 1; i >= 0; i-- {
+		needs := c.needs[i]
+		for _, ref := range c.all[i].Children {
+			if child, found := c.byRef[ref]; found {
+				c.needs[child] = append(c.needs[child], needs...)
+				c.needs[i] = append(c.needs[i], child)
+			}
 		}
 	}
 }

@@ -2,6 +2,7 @@ package resource
 
 import (
 	"context"
+	"reflect"
 
 	"github.com/musterfleet/muster/model"
 )
@@ -18,9 +19,35 @@ type Resource struct {
 	Secrets []model.Secret
 	// Excluded says why the control property excludes it; empty when it is managed.
 	Excluded string
+	// Scope is what holds for it beyond what holds for the run: that of the
+	// included manifest that declares it. It is zero for the run's own manifest.
+	Scope Scope
+	// Children are the resources of the manifest it includes.
+	Children []*Resource
+	// Expand gives the Children of a manifest that could not be read before the
+	// run; nil for any other. Its error may be model.Problems.
+	Expand func(ctx context.Context, spec Spec) (Expansion, error)
 	// Late gives the properties at the resource's turn, of the outputs of what ran
 	// before it; nil when they are known already. Its error may be model.Problems.
 	Late func(ctx context.Context, outputs Outputs) (Spec, []model.Secret, error)
+}
+
+// Expansion is what a manifest came to that is included during the run.
+type Expansion struct {
+	// Resources are those of it and of all it includes, in order.
+	Resources []*Resource
+	// Children are those of it.
+	Children []*Resource
+	Secrets  []model.Secret
+	Warnings model.Problems
+}
+
+// IsSame says that two resources, declared in different documents or in one that
+// is included twice, ask for the same.
+func (r *Resource) IsSame(other *Resource) bool {
+	return (r.Pos.File != other.Pos.File || r.Pos == other.Pos) &&
+		r.Late == nil && other.Late == nil && r.Expand == nil && other.Expand == nil && r.Excluded == other.Excluded &&
+		r.Type.Name == other.Type.Name && r.Scope == other.Scope && reflect.DeepEqual(r.Spec, other.Spec)
 }
 
 // Outputs are the values that resources of a run gave, by reference.

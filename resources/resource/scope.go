@@ -13,6 +13,17 @@ type Scope struct {
 	Depth int
 	// MaxDepth is the deepest level allowed.
 	MaxDepth int
-	// DenyApply means that no apply resource may stand here.
+	// DenyApply means that no other manifest may be included here.
 	DenyApply bool
+	// FailOnError means that the manifest ends at its first failure.
+	FailOnError bool
+}
+
+// Within gives the scope of a manifest that is included where s holds, of what
+// the inclusion asks for: what s forbids stays forbidden.
+func (s Scope) Within(i Inclusion, dir string) Scope {
+	return Scope{
+		Noop: s.Noop || i.Noop, HealthCheckOnly: s.HealthCheckOnly || i.HealthCheckOnly,
+		Dir: dir, Depth: s.Depth + 1, MaxDepth: s.MaxDepth, DenyApply: s.DenyApply || i.DenyApply,
+	}
 }
