@@ -13,6 +13,7 @@ type State struct {
 	Changed   int `json:"changed"`
 	Failed    int `json:"failed"`
 	Skipped   int `json:"skipped"`
+	Unmet     int `json:"unmet" jsonschema_description:"How many were skipped because of what they require"`
 	NotRun    int `json:"not_run"`
 }
 
@@ -22,7 +23,7 @@ func StateOf(env resource.Env, spec *Spec) *State {
 	children := env.Children
 	state := &State{
 		CommonState: model.CommonState{Protocol: model.StateProtocol("apply"), ResourceType: "apply", Name: spec.Name, Ensure: model.EnsurePresent},
-		Resources:   children.Total, Changed: children.Changed, Failed: children.Failed, Skipped: children.Skipped, NotRun: children.NotRun,
+		Resources:   children.Total, Changed: children.Changed, Failed: children.Failed, Skipped: children.Skipped, Unmet: children.Unmet, NotRun: children.NotRun,
 	}
 	if !env.Scope.Noop && !spec.Noop {
 		state.Changed -= children.Noop

@@ -52,11 +52,8 @@ func (*Type) Plan(_ *Spec, state *State, _ bool) (resource.Plan, error) {
 	if state.Changed > 0 {
 		plan.Add(model.Change{Action: "apply", Message: fmt.Sprintf("Would have changed %d of the %d resources of the child manifest", state.Changed, state.Resources)})
 	}
-	if state.Failed > 0 {
-		return plan, Failure(state)
-	}
 
-	return plan, nil
+	return plan, Failure(state)
 }
 
 // Apply lets the provider tell what came of the child manifest.
@@ -71,17 +68,24 @@ func (*Type) Apply(ctx context.Context, env resource.Env, p ApplyProvider, spec 
 
 // Verify accepts what the child's resources have verified.
 func (*Type) Verify(_ *Spec, outcome resource.Outcome, after *State) error {
-	switch {
-	case after.Failed > 0:
-		return Failure(after)
-	case outcome.Children.Changed != after.Changed:
+	if err := Failure(after); err != nil {
+		return err
+	}
+	if outcome.Children.Changed != after.Changed {
 		return fmt.Errorf("%d resources changed, and the provider tells of %d", after.Changed, outcome.Children.Changed)
+	}
+
+	return nil
+}
+
+// Failure says how much of a child manifest failed, nil when nothing did.
+func Failure(state *State) error {
+	switch {
+	case state.Failed > 0:
+		return fmt.Errorf("%d of the %d resources of the child manifest failed", state.Failed, state.Resources)
+	case state.Unmet > 0:
+		return fmt.Errorf("%d of the %d resources of the child manifest lack what they require", state.Unmet, state.Resources)
 	default:
 		return nil
 	}
-}
-
-// Failure says how much of a child manifest failed.
-func Failure(state *State) error {
-	return fmt.Errorf("%d of the %d resources of the child manifest failed", state.Failed, state.Resources)
 }

@@ -55,7 +55,10 @@ func (r *run) batch(ctx context.Context, n *node, plan resource.Plan, refresh bo
 
 // joins says that a resource may be changed together with first.
 func (r *run) joins(n, first *node) bool {
-	if n.res.Type != first.res.Type || n.res.Excluded != "" || n.res.Late != nil || r.stopsAtFailure(n) || r.isNoop(n) || r.ignoresDrift(n) || len(r.unmet(n)) > 0 {
+	if n.res.Type != first.res.Type || n.res.Excluded != "" || n.res.Late != nil || r.isNoop(n) || r.ignoresDrift(n) || len(r.unmet(n)) > 0 {
+		return false
+	}
+	if r.stopsAtFailure(n) || r.haltedBy(n) != "" || r.scope(n).HealthCheckOnly {
 		return false
 	}
 	for _, dep := range n.before {

@@ -42,8 +42,12 @@ type node struct {
 	after                              []*node
 	provides                           []string
 	// children are the resources of the manifest that this one includes, within
-	// are those that include this one.
+	// are those that include this one, and owner the one of them by whose manifest
+	// it is in the graph.
 	children, within []*node
+	owner            *node
+	// ends says that the manifest it includes ends at its first failure.
+	ends bool
 }
 
 // Known says that a reference which is not in the graph is one of an earlier

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -15,7 +16,8 @@ func isOpenEnded(r *resource.Resource) bool {
 }
 
 // include ties included resources to what includes them, outer ones first: they
-// come before it, and after all it waits for, and are gated with it.
+// come before it, and after all it waits for, and are gated with it. One that is
+// declared elsewhere too is tied by what declares it first.
 func (g *Graph) include() {
 	for _, n := range slices.Backward(g.nodes) {
 		for _, res := range n.res.Children {
@@ -24,12 +26,9 @@ func (g *Graph) include() {
 				continue
 			}
 			n.children, child.within = append(n.children, child), append(child.within, n)
-			child.requires = append(child.requires, n.requires...)
-			child.earlierRequires = append(child.earlierRequires, n.earlierRequires...)
-			for _, dep := range n.before {
-				if !slices.Contains(n.children, dep) && !slices.Contains(child.before, dep) {
-					g.edge(dep, child, "needed by "+n.ref.String())
-				}
+			n.ends = n.ends || res.Scope.FailOnError
+			if child.res == res {
+				g.gate(n, child)
 			}
 		}
 		for _, child := range n.children {
@@ -37,6 +36,18 @@ func (g *Graph) include() {
 		}
 	}
 	g.waitForUnknown()
+}
+
+// gate makes an included resource wait for all that the one waits for that includes it.
+func (g *Graph) gate(n, child *node) {
+	child.owner = n
+	child.requires = append(child.requires, n.requires...)
+	child.earlierRequires = append(child.earlierRequires, n.earlierRequires...)
+	for _, dep := range n.before {
+		if !slices.Contains(child.before, dep) {
+			g.edge(dep, child, "needed by "+n.ref.String())
+		}
+	}
 }
 
 // waitForUnknown makes what refers to something unknown wait for the manifests
@@ -63,7 +74,7 @@ func (g *Graph) waitForUnknown() {
 // scope is what holds for a resource in this run.
 func (r *run) scope(n *node) resource.Scope {
 	root, own := r.opts.Env.Scope, n.res.Scope
-	if own == (resource.Scope{}) {
+	if own.Depth == 0 {
 		return root
 	}
 	own.Noop, own.HealthCheckOnly = own.Noop || root.Noop, own.HealthCheckOnly || root.HealthCheckOnly
@@ -71,48 +82,56 @@ func (r *run) scope(n *node) resource.Scope {
 	return own
 }
 
-// stopsAtFailure says that the manifest which declares n ends at its first failure.
+// stopsAtFailure says that a manifest which declares n ends at its first failure.
 func (r *run) stopsAtFailure(n *node) bool {
-	return n.res.Scope.FailOnError || (len(n.within) == 0 && r.opts.FailOnError)
+	return (n.res.Scope.Depth == 0 && r.opts.FailOnError) || slices.ContainsFunc(n.within, func(outer *node) bool { return outer.ends })
 }
 
 // halt ends what declares n after it failed.
 func (r *run) halt(n *node) {
-	if !r.stopsAtFailure(n) {
-		return
-	}
 	reason := n.ref.String() + " failed and fail_on_error is set"
-	if len(n.within) == 0 && r.stopped == "" {
+	if n.res.Scope.Depth == 0 && r.opts.FailOnError && r.stopped == "" {
 		r.stopped = reason
 	}
 	for _, outer := range n.within {
-		if _, halted := r.halted[outer.ref]; !halted {
+		if outer.ends && r.halted[outer.ref] == "" {
 			r.halted[outer.ref] = reason
 		}
 	}
 }
 
-// haltedBy gives why the manifest that declares n, or one around it, has ended.
-func (r *run) haltedBy(n *node) string {
+// haltedBy gives why all that declares n, or includes that, has ended.
+func (r *run) haltedBy(n *node) (reason string) {
+	if n.res.Scope.Depth == 0 {
+		return ""
+	}
 	for _, outer := range n.within {
-		if reason := r.halted[outer.ref]; reason != "" {
-			return reason
-		}
-		if reason := r.haltedBy(outer); reason != "" {
-			return reason
+		if reason = cmp.Or(r.halted[outer.ref], r.haltedBy(outer)); reason == "" {
+			return ""
 		}
 	}
 
-	return ""
+	return reason
 }
 
 // expand reads the manifest that n includes and makes its resources part of the
 // run, in front of n. Nothing of it runs when anything is wrong with it.
 func (r *run) expand(ctx context.Context, n *node) error {
+	if by := r.graph.byRef[n.res.Brings]; by != nil && r.isNoop(n) && r.results[by.at].would {
+		return unknownError{by}
+	}
 	if err := r.resolveLate(ctx, n); err != nil {
 		return err
 	}
 	found, err := n.res.Expand(ctx, r.looks[n.at].spec)
+	if err != nil {
+		return err
+	}
+	// From now on everything that is said may be about what was found.
+	r.addSecrets(found.Secrets...)
+	if r.opts.Admit != nil {
+		err = r.opts.Admit(found.Resources)
+	}
 	if err != nil {
 		return err
 	}
@@ -126,17 +145,15 @@ func (r *run) expand(ctx context.Context, n *node) error {
 		}
 		all = append(all, other)
 	}
-	g, err := Build(all, func(ref model.Ref) bool { return r.opts.Earlier.Knows(ref) })
+	g, err := Build(all, r.opts.Earlier.Knows)
 	if err != nil {
 		return err
 	}
 	for _, w := range found.Warnings {
 		r.env(n).Log.WarnContext(ctx, w.Error())
 	}
-	r.addSecrets(found.Secrets...)
-	r.adopt(ctx, g)
 
-	return nil
+	return r.adopt(ctx, g)
 }
 
 // declared gives the resources in the order of their declaration.
@@ -152,7 +169,7 @@ func (g *Graph) declared() []*resource.Resource {
 }
 
 // adopt goes on with a graph that has more resources, and looks at those.
-func (r *run) adopt(ctx context.Context, g *Graph) {
+func (r *run) adopt(ctx context.Context, g *Graph) error {
 	old, looks, results := r.graph, r.looks, r.results
 	r.graph, r.looks, r.results = g, make([]look, len(g.nodes)), make([]result, len(g.nodes))
 	for _, before := range old.nodes {
@@ -164,14 +181,10 @@ func (r *run) adopt(ctx context.Context, g *Graph) {
 	}
 	r.told, r.cursor = 0, 0
 	r.learnSecrets()
-	var fresh []*node
-	for _, n := range g.nodes {
-		if _, known := old.byRef[n.ref]; !known && r.isLookedAt(n) {
-			r.looks[n.at].spec = n.res.Spec
-			fresh = append(fresh, n)
-		}
-	}
-	r.lookAt(ctx, fresh)
+	fresh := slices.DeleteFunc(slices.Clone(g.nodes), func(n *node) bool { return old.byRef[n.ref] != nil })
+	r.lookAll(ctx, fresh)
+
+	return r.oweUnknown(ctx, fresh)
 }
 
 // next gives the first resource that has not had its turn, nil when all have.

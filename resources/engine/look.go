@@ -60,10 +60,10 @@ type group struct {
 }
 
 // lookAll takes the shared look: every resource that can be looked at before
-// the run begins.
-func (r *run) lookAll(ctx context.Context) {
+// its turn.
+func (r *run) lookAll(ctx context.Context, all []*node) {
 	var nodes []*node
-	for _, n := range r.graph.nodes {
+	for _, n := range all {
 		if r.isLookedAt(n) {
 			r.looks[n.at].spec = n.res.Spec
 			nodes = append(nodes, n)

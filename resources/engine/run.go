@@ -63,6 +63,9 @@ type Options struct {
 	ReadAll bool
 	// OnTransaction gets each transaction as it is made, in the order of the graph.
 	OnTransaction func(*model.Transaction)
+	// Admit says whether resources of a manifest that is read during the run may be
+	// part of it; nil says that of all. Its error may be model.Problems.
+	Admit func([]*resource.Resource) error
 	// Woken is when the wake-up came that led to this run, for the latency of repairs.
 	Woken time.Time
 }
@@ -76,6 +79,7 @@ type run struct {
 	results []result
 	owed    map[model.Ref]bool
 	lent    []model.Ref // who was not owed anything before the changes in hand
+	unknown bool        // whom earlier runs left unpaid is not known
 	outputs resource.Outputs
 	redact  model.Redactor
 	// secrets are the values to redact, those of sensitive resources included.
@@ -110,6 +114,13 @@ type result struct {
 // broken off; when opts.Stop is closed, it is finished first. What went wrong
 // stands in the summary and the transactions.
 func Run(ctx context.Context, g *Graph, opts Options) *model.Run {
+	r := newRun(g, opts)
+	r.do(ctx)
+
+	return &r.summary
+}
+
+func newRun(g *Graph, opts Options) *run {
 	if opts.RunID == "" {
 		opts.RunID = ksuid.New().String()
 	}
@@ -123,22 +134,25 @@ func Run(ctx context.Context, g *Graph, opts Options) *model.Run {
 		Noop: opts.Env.Scope.Noop, Version: opts.Version, CorrelationID: opts.CorrelationID,
 	}
 	r.learnSecrets()
+
+	return r
+}
+
+func (r *run) do(ctx context.Context) {
 	if err := r.enter(ctx); err != nil {
 		r.stopped = "the run could not begin: " + err.Error()
 		r.summary.Errors = append(r.summary.Errors, r.stopped)
 	}
 	r.recallDebts(ctx)
-	r.forgetDebts(ctx)
 	if r.stopped == "" {
-		r.lookAll(ctx)
+		r.lookAll(ctx, r.graph.nodes)
 	}
 	for n := r.next(); n != nil; n = r.next() {
 		r.turn(ctx, n)
 	}
+	r.forgetDebts(ctx)
 	r.leave()
 	r.finish()
-
-	return &r.summary
 }
 
 // enter begins the host's run. Noop writes nothing, not even that it ran.
@@ -171,6 +185,18 @@ func (r *run) finish() {
 	r.summary.Duration = time.Since(r.summary.Started)
 	if r.summary.Drift.Repaired > 0 && !r.opts.Woken.IsZero() {
 		r.summary.Drift.Latency = time.Since(r.opts.Woken)
+	}
+}
+
+// noteDrift counts a difference that nobody asked for, and its repair. What
+// includes a manifest differs by what that has, which is counted already.
+func (r *run) noteDrift(n *node, repaired bool) {
+	if !r.unasked() || n.res.Type.Include != nil {
+		return
+	}
+	r.summary.Drift.Detected++
+	if repaired {
+		r.summary.Drift.Repaired++
 	}
 }
 

@@ -53,11 +53,11 @@ func (r *run) end(n *node, t *model.Transaction) {
 
 // within gives what includes a resource, nothing for one of the run's own manifest.
 func within(n *node) model.Ref {
-	if len(n.within) == 0 {
+	if n.owner == nil {
 		return model.Ref{}
 	}
 
-	return n.within[0].ref
+	return n.owner.ref
 }
 
 // tell counts a transaction and hands it on.
@@ -191,6 +191,9 @@ func (r *run) env(n *node) resource.Env {
 		return env
 	}
 	env.Log = env.Log.With("resource", n.ref.String())
+	if n.owner != nil {
+		env.Log = env.Log.With("manifest", n.owner.ref.Name)
+	}
 	env.Scope = r.scope(n)
 	env.Children = r.children[n.ref]
 	if r.isNoop(n) {

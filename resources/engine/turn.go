@@ -170,7 +170,7 @@ func (r *run) due(ctx context.Context, n *node) (plan resource.Plan, refresh boo
 		plan, err = n.res.Type.Plan(l.spec, state, refresh)
 		return err
 	})
-	if err == nil && plan.Empty() && !refresh && r.mayRefresh(n) {
+	if err == nil && plan.Empty() && !refresh && (r.mayRefresh(n) || r.mayChange(n)) {
 		err = unknownError{r.pendingBefore(n)}
 	}
 
@@ -180,6 +180,12 @@ func (r *run) due(ctx context.Context, n *node) (plan resource.Plan, refresh boo
 // mayRefresh says that in noop it is not known whether n would be refreshed.
 func (r *run) mayRefresh(n *node) bool {
 	return n.res.Type.Refreshes && r.isNoop(n) && slices.ContainsFunc(n.subscribes, func(dep *node) bool { return r.results[dep.at].unknown })
+}
+
+// mayChange says that in noop it is not known whether the manifest that n
+// includes would change anything.
+func (r *run) mayChange(n *node) bool {
+	return r.isNoop(n) && slices.ContainsFunc(n.children, func(child *node) bool { return r.results[child.at].unknown })
 }
 
 // resolveLate completes the properties of a resource that had to wait for its turn.
@@ -249,9 +255,7 @@ func (r *run) would(n *node, t *model.Transaction, plan resource.Plan, refresh b
 			t.WouldRefresh = append(t.WouldRefresh, s.ref)
 		}
 	}
-	if r.unasked() {
-		r.summary.Drift.Detected++
-	}
+	r.noteDrift(n, false)
 }
 
 // fail records an error of a resource.

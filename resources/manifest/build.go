@@ -27,7 +27,8 @@ type build struct {
 type warner interface{ Warnings() model.Problems }
 
 func (b *build) add(ctx context.Context, d declared) {
-	if d.typ.Include != nil && !b.mayInclude(d) {
+	if d.typ.Include != nil && b.session.holds.DenyApply {
+		b.problems.Add(d.pos, "remove it, or allow it with `allow_apply: true` where this manifest is included", "a manifest that is included with `allow_apply: false` cannot include another")
 		return
 	}
 	r := resolver{scope: b.scope}
@@ -38,6 +39,7 @@ func (b *build) add(ctx context.Context, d declared) {
 		b.session.declared = append(b.session.declared, properties)
 	}
 	name, sure := name(&r, properties)
+	at := len(b.links)
 	if sure {
 		b.link(model.Ref{Type: d.typ.Name, Name: name}, d.pos, properties, r.waits)
 	}
@@ -51,29 +53,23 @@ func (b *build) add(ctx context.Context, d declared) {
 	if reason == "" {
 		b.checkSource(properties)
 	}
+	shell := reason != "" || (d.typ.Include != nil && sure)
 	switch {
-	case len(r.problems)+len(problems) > 0 || !ok:
-		return
-	case res == nil && reason == "", len(r.failed) > 0 && reason == "":
+	case len(r.problems)+len(problems) > 0 || !ok, !shell && (res == nil || len(r.failed) > 0):
+		b.openEnded = b.openEnded || d.typ.Include != nil
 		return
 	case res == nil:
 		res = &resource.Resource{Type: d.typ, Spec: d.typ.New(), Pos: d.pos}
 		res.Meta().Name = name
 	}
 	res.Excluded = reason
+	b.session.inherit(res.Meta())
 	if len(r.waits) > 0 && reason == "" {
 		b.wait(res, d, r.waits)
 	}
-	switch {
-	case d.typ.Include == nil:
-	case reason != "":
-		b.openEnded = true
-	default:
-		b.include(ctx, res, properties)
-	}
 	b.keep(res, properties)
-	if len(res.Children) > 0 {
-		b.linkChildren(res)
+	if len(b.links) > at {
+		b.links[at].Resource = res
 	}
 }
 
@@ -175,6 +171,7 @@ func (s *session) resolveLate(ctx context.Context, d declared, data map[string]a
 		return nil, nil, finish(problems)
 	}
 	requireAlso(res.Spec, refs)
+	s.inherit(res.Meta())
 	if len(res.Secrets) > 0 {
 		res.Secrets = append(res.Secrets, s.learnt()...)
 	}
@@ -184,15 +181,11 @@ func (s *session) resolveLate(ctx context.Context, d declared, data map[string]a
 
 func (b *build) keep(res *resource.Resource, properties resource.Value) {
 	res.Scope = b.session.holds
-	if b.session.parent == nil {
-		res.Scope = resource.Scope{}
-	}
-	b.out.Resources = append(b.out.Resources, res)
 	b.own = append(b.own, res)
 	b.out.values = append(b.out.values, properties)
 	if res.Type.Relations != nil && res.Excluded == "" {
 		for _, word := range res.Type.Relations(res.Spec).Provides {
-			if _, taken := b.session.provided[word]; !taken && strings.HasPrefix(word, "path:") {
+			if _, taken := b.session.provided[word]; !taken && strings.HasPrefix(word, pathWord) {
 				b.session.provided[word] = res.Ref()
 			}
 		}

@@ -1,8 +1,11 @@
 package manifest
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,132 +19,157 @@ import (
 // DefaultMaxDepth is how deep manifests may include one another, unless told otherwise.
 const DefaultMaxDepth = 10
 
-// mayInclude says whether a resource may include a manifest where it stands.
-func (b *build) mayInclude(d declared) bool {
-	holds := b.session.holds
-	switch {
-	case holds.DenyApply:
-		b.problems.Add(d.pos, "remove it, or allow it with `allow_apply: true` where this manifest is included", "a manifest that is included with `allow_apply: false` cannot include another")
-	case holds.Depth >= holds.MaxDepth:
-		b.problems.Add(d.pos, "does it include itself?", "manifests include one another more than %d levels deep", holds.MaxDepth)
-	default:
-		return true
-	}
+// pathWord begins the relation of what brings a path.
+const pathWord = "path:"
 
-	return false
-}
-
-// include reads the manifest that a resource includes and makes what it declares
-// part of this one, in front of the resource. What cannot be read yet, because
-// a resource of this run brings it, is read at the resource's turn.
-func (b *build) include(ctx context.Context, res *resource.Resource, properties resource.Value) {
-	s := b.session
-	in := res.Type.Include(res.Spec)
-	s.includedFile(in, placeOfName(properties, res.Pos))
-	if res.Late != nil || s.broughtLater(in.Source, b.out.Resources) {
-		b.openEnded = true
-		res.Expand = func(ctx context.Context, spec resource.Spec) (resource.Expansion, error) {
-			return s.expand(ctx, res, spec)
+// assemble puts what resources include in front of them, once all resources of
+// the document are known.
+func (b *build) assemble(ctx context.Context) {
+	for i, res := range b.own {
+		switch {
+		case res.Type.Include == nil:
+		case res.Excluded != "":
+			b.openEnded = true
+		default:
+			b.include(ctx, inclusion{Resource: res, properties: b.out.values[i]})
 		}
-		return
+		b.out.Resources = append(b.out.Resources, res)
 	}
-	child, err := s.included(ctx, in, res)
-	if err != nil {
-		b.notIncluded(placeOfName(properties, res.Pos), in.Source, err)
-		return
-	}
-	s.setDynamic()
-	b.adopt(res, child)
 }
 
-// placeOfName is where a resource says what it is called.
-func placeOfName(properties resource.Value, declared model.Position) model.Position {
-	if name, ok := properties.Get(keyName); ok && !name.Pos.IsZero() {
+// inclusion is a resource that includes a manifest, and where that is.
+type inclusion struct {
+	*resource.Resource
+	properties resource.Value
+	path       string
+}
+
+// placeOfName is where the resource says what it is called.
+func (i *inclusion) placeOfName() model.Position {
+	if name, ok := i.properties.Get(keyName); ok && !name.Pos.IsZero() {
 		return name.Pos
 	}
 
-	return declared
+	return i.Pos
 }
 
-// notIncluded reports what is wrong with an included manifest.
-func (b *build) notIncluded(pos model.Position, source string, err error) {
-	var problems model.Problems
+// isSecret says that a text of its data is secret.
+func (i *inclusion) isSecret(known []model.Secret) func(model.Secret) bool {
+	all, _ := i.properties.Get("sensitive")
+
+	return func(s model.Secret) bool {
+		return all.Text == "true" || slices.Contains(known, s) || slices.Contains(i.Secrets, s)
+	}
+}
+
+// include reads the manifest that a resource includes and makes what it declares
+// part of this one. What cannot be read yet, because a resource of this run
+// brings it, is read at the resource's turn.
+func (b *build) include(ctx context.Context, i inclusion) {
+	s, source := b.session, i.Meta().Name
+	if s.holds.Depth >= s.holds.MaxDepth {
+		b.problems.Add(i.placeOfName(), "does it include itself?", "manifests include one another more than %d levels deep", s.holds.MaxDepth)
+		return
+	}
+	var err error
+	if i.path, err = s.besideManifest(source); err != nil {
+		b.notIncluded(&i, err)
+		return
+	}
+	s.includedFile(source, i.placeOfName())
+	if slices.ContainsFunc(*s.included, i.IsSame) {
+		return // its resources are there already
+	}
+	s.setDynamic()
+	brings, later := s.broughtLater(i.path, b.out.Resources)
+	if i.Late != nil || later {
+		b.includeLater(i, brings)
+		return
+	}
+	child, err := s.include(ctx, &i, i.Spec)
+	if err != nil {
+		b.notIncluded(&i, err)
+		return
+	}
+	b.adopt(i.Resource, child)
+	*s.included = append(*s.included, i.Resource)
+}
+
+// includeLater makes a resource read its manifest at its turn, after what brings that.
+func (b *build) includeLater(i inclusion, brings model.Ref) {
+	b.openEnded = true
+	if brings != (model.Ref{}) {
+		requireAlso(i.Spec, []model.Ref{brings})
+		i.Brings = brings
+	}
+	i.Expand = func(ctx context.Context, spec resource.Spec) (resource.Expansion, error) {
+		return b.session.expand(ctx, &i, spec)
+	}
+}
+
+// notIncluded reports what is wrong with an included manifest, of which then
+// nothing is known.
+func (b *build) notIncluded(i *inclusion, err error) {
+	b.openEnded = true
+	hinted := hintedError{}
 	switch {
-	case errors.As(err, &problems):
-		b.problems = append(b.problems, problems...)
-	case b.session.absent && !filepath.IsAbs(source) && errors.Is(err, fs.ErrNotExist):
-		b.session.unsure = true // its absence is told with that of all files beside the manifest
-	case b.session.tolerates():
+	case b.session.absent && (errors.Is(err, errElsewhere) || errors.Is(err, fs.ErrNotExist)):
+		b.session.unsure = true // the absence of one beside the manifest is told with that of all files
+	case !errors.As(err, &hinted) && errors.Is(err, fs.ErrNotExist):
+		hinted.hint = "a relative path is beside the manifest that names it"
+		fallthrough
 	default:
-		var hinted hintedError
-		errors.As(err, &hinted)
-		b.problems.Add(pos, hinted.hint, "cannot include %s: %s", source, err)
+		b.problems.Add(i.placeOfName(), hinted.hint, "cannot include %s: %s", i.Meta().Name, err)
 	}
 }
 
-// adopt takes over what an included manifest declares, but not what is here
-// already and asks for the same.
+// adopt takes over what an included manifest declares.
 func (b *build) adopt(res *resource.Resource, child *build) {
-	have := make(map[model.Ref]*resource.Resource, len(b.out.Resources))
-	for _, r := range b.out.Resources {
-		have[r.Ref()] = r
-	}
-	twice := map[model.Ref]bool{}
-	for _, r := range child.out.Resources {
-		if first, ok := have[r.Ref()]; ok && first.IsSame(r) {
-			twice[r.Ref()] = true
-			continue
-		}
-		b.out.Resources = append(b.out.Resources, r)
-	}
-	for _, l := range child.links {
-		if !twice[l.Ref] {
-			b.links = append(b.links, l)
-		}
-	}
 	res.Children = child.own
+	b.out.Resources = append(b.out.Resources, child.out.Resources...)
+	b.out.Warnings = append(b.out.Warnings, child.out.Warnings...)
+	b.links = append(b.links, child.links...)
 	b.problems = append(b.problems, child.problems...)
 	b.openEnded = b.openEnded || child.openEnded
-	b.out.Secrets = append(b.out.Secrets, child.out.Secrets...)
-	b.out.Warnings = append(b.out.Warnings, child.out.Warnings...)
 	b.session.learn(child.session.learnt()...)
 	b.session.unsure = b.session.unsure || child.session.unsure
-	b.session.besides(child)
+	b.session.besides(child.session)
 }
 
-// included reads and resolves the manifest of an inclusion, as far as it can be
-// without the resources around it.
-func (s *session) included(ctx context.Context, in resource.Inclusion, res *resource.Resource) (*build, error) {
-	if in.Source == "" {
-		return nil, errors.New("it has no name")
+// include reads and resolves an included manifest, as far as it can be without
+// the resources around it. Its error is why it could not be read.
+func (s *session) include(ctx context.Context, i *inclusion, spec resource.Spec) (*build, error) {
+	in := i.Type.Include(spec)
+	if s.absent && (filepath.IsAbs(in.Source) || s.dir == "") {
+		return nil, errElsewhere
 	}
-	path, err := s.besideManifest(in.Source)
+	text, err := readRegular(i.path, s.loader.opts.MaxBytes)
+	switch {
+	case err != nil:
+		return nil, err
+	case bytes.HasPrefix([]byte(text), gzipMagic):
+		return nil, hintedError{errors.New("it is packed"), "unpack it beside this manifest"}
+	}
+	doc, err := parse(i.path, []byte(text), s.loader.opts.MaxBytes)
 	if err != nil {
-		return nil, err
+		return &build{session: s, out: &Resolved{}, problems: model.AsProblems(err), openEnded: true}, nil
 	}
-	src, err := s.loader.Fetch(ctx, path)
-	if err != nil {
-		return nil, err
-	}
-	if err := src.Close(); err != nil {
-		return nil, err
-	}
-	doc, err := s.loader.Parse(src)
-	if err != nil {
-		return nil, err
-	}
-	given := Inputs{Data: mergeDeep(hidden(in.Data, res.Secrets), s.external), Dir: src.Dir}
-	child := s.loader.session(doc, given)
-	child.parent, child.prefix, child.absent = s, in.Source, s.absent
-	child.provided, child.aliases = s.provided, s.aliases
-	child.holds = s.holds.Within(in, src.Dir)
+	dir := filepath.Dir(i.path)
+	child := s.loader.session(doc, Inputs{Dir: dir, Data: s.external})
+	child.parent, child.prefix, child.absent, child.unsure = s, in.Source, s.absent, s.unsure
+	child.provided, child.aliases, child.included = s.provided, s.aliases, s.included
+	child.holds, child.defaults = s.holds.Within(in, dir), *spec.Meta()
 
-	return child.declare(ctx, given)
+	data, _ := hide(in.Data, i.isSecret(s.learnt())).(map[string]any)
+
+	return child.declare(ctx, mergeDeep(data, s.external))
 }
 
 // besideManifest gives the path of a file that a manifest names.
 func (s *session) besideManifest(source string) (string, error) {
 	switch {
+	case source == "":
+		return "", errors.New("it has no name")
 	case filepath.IsAbs(source):
 		return source, nil
 	case s.dir == "" && !s.absent:
@@ -152,12 +180,10 @@ func (s *session) besideManifest(source string) (string, error) {
 }
 
 // expand reads, at its turn, a manifest that could not be read before the run.
-func (s *session) expand(ctx context.Context, res *resource.Resource, spec resource.Spec) (resource.Expansion, error) {
-	in := res.Type.Include(spec)
-	child, err := s.included(ctx, in, res)
+func (s *session) expand(ctx context.Context, i *inclusion, spec resource.Spec) (resource.Expansion, error) {
+	child, err := s.include(ctx, i, spec)
 	if errors.Is(err, fs.ErrNotExist) {
-		path, _ := s.besideManifest(in.Source)
-		return resource.Expansion{}, resource.Missing{Need: pathWord + path, Err: err}
+		return resource.Expansion{}, resource.Missing{Need: pathWord + i.path, Err: fmt.Errorf("cannot include %s: %w", i.Meta().Name, err)}
 	}
 	if err != nil {
 		return resource.Expansion{}, err
@@ -169,60 +195,43 @@ func (s *session) expand(ctx context.Context, res *resource.Resource, spec resou
 	return resource.Expansion{Resources: child.out.Resources, Children: child.own, Secrets: child.session.learnt(), Warnings: child.out.Warnings}, nil
 }
 
-// pathWord begins the relation of what brings a path.
-const pathWord = "path:"
-
-// broughtLater says that a file is managed by a resource of this run, or is not
-// there and may be brought by one: a command, or whatever has to do with a
-// directory above it.
-func (s *session) broughtLater(source string, before []*resource.Resource) bool {
-	path, err := s.besideManifest(source)
-	if err != nil || s.absent {
-		return false
+// broughtLater says that a resource of this run manages a file, or a directory
+// above it, or that the file is not there and may be brought by a command.
+func (s *session) broughtLater(path string, before []*resource.Resource) (by model.Ref, later bool) {
+	if s.absent {
+		return by, false
 	}
-	if _, managed := s.provided[pathWord+path]; managed {
-		return true
-	}
-	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
-		return false
-	}
-	for dir := filepath.Dir(path); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		if _, managed := s.provided[pathWord+dir]; managed {
-			return true
+	for at := path; at != filepath.Dir(at); at = filepath.Dir(at) {
+		if by, managed := s.provided[pathWord+at]; managed {
+			return by, true
 		}
 	}
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		return by, false
+	}
 
-	return slices.ContainsFunc(before, func(r *resource.Resource) bool {
+	return by, slices.ContainsFunc(before, func(r *resource.Resource) bool {
 		return r.Type.Writes == resource.Everything && r.Excluded == ""
 	})
 }
 
-// hidden gives data in which what is secret is marked as such.
-func hidden(data map[string]any, secrets []model.Secret) map[string]any {
-	if len(secrets) == 0 {
-		return data
-	}
-	out, _ := hide(data, secrets).(map[string]any)
-
-	return out
-}
-
-func hide(v any, secrets []model.Secret) any {
+// hide marks what is secret in data.
+func hide(v any, isSecret func(model.Secret) bool) any {
 	switch v := v.(type) {
 	case string:
-		if i := slices.Index(secrets, model.NewSecret(v)); i >= 0 {
-			return secrets[i]
+		if s := model.NewSecret(v); isSecret(s) {
+			return s
 		}
 	case []any:
 		out := make([]any, len(v))
 		for i := range v {
-			out[i] = hide(v[i], secrets)
+			out[i] = hide(v[i], isSecret)
 		}
 		return out
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for key := range v {
-			out[key] = hide(v[key], secrets)
+			out[key] = hide(v[key], isSecret)
 		}
 		return out
 	}
@@ -230,21 +239,29 @@ func hide(v any, secrets []model.Secret) any {
 	return v
 }
 
+// inherit gives a resource what holds for all of its manifest, where it does
+// not say it itself.
+func (s *session) inherit(meta *model.Common) {
+	meta.Drift = cmp.Or(meta.Drift, s.defaults.Drift)
+	meta.Timeout = cmp.Or(meta.Timeout, s.defaults.Timeout)
+	if meta.Retry == 0 {
+		meta.Retry, meta.Delay = s.defaults.Retry, cmp.Or(meta.Delay, s.defaults.Delay)
+	}
+}
+
 // besides notes the files beside an included manifest as files beside this one.
-func (s *session) besides(child *build) {
-	if !s.absent {
+func (s *session) besides(child *session) {
+	if !s.absent || child == s {
 		return
 	}
-	dir := filepath.Dir(child.session.prefix)
-	for _, f := range child.session.files() {
-		if !filepath.IsAbs(f.Path) {
-			f.Path = filepath.Join(dir, f.Path)
-		}
+	dir := filepath.Dir(child.prefix)
+	for _, f := range child.files() {
+		f.Path = filepath.Join(dir, f.Path)
 		s.includedFiles = append(s.includedFiles, f)
 	}
 }
 
-// files are those that a manifest names relative to its own directory.
+// files are those that a manifest, and what it includes, names relative to its directory.
 func (s *session) files() []File {
 	var out Checked
 	for _, v := range s.declared {
@@ -260,9 +277,9 @@ func (s *session) files() []File {
 	return out.Files
 }
 
-// includedFile notes the manifest that a resource includes from beside this one.
-func (s *session) includedFile(in resource.Inclusion, pos model.Position) {
-	if s.absent && in.Source != "" && !filepath.IsAbs(in.Source) && !strings.Contains(in.Source, "://") {
-		s.includedFiles = append(s.includedFiles, File{Path: in.Source, Pos: pos})
+// includedFile notes a manifest that is included from beside this one.
+func (s *session) includedFile(source string, pos model.Position) {
+	if s.absent && !filepath.IsAbs(source) && !strings.Contains(source, "://") {
+		s.includedFiles = append(s.includedFiles, File{Path: source, Pos: pos})
 	}
 }

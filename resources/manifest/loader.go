@@ -69,6 +69,8 @@ type Inputs struct {
 	// Known says that a resource which the document does not declare is known all
 	// the same, from earlier commands of a session. Nil knows none.
 	Known func(model.Ref) bool
+	// Drift is that of resources that do not say it themselves.
+	Drift model.Drift
 	// MaxDepth is how deep manifests may include one another; 0 means DefaultMaxDepth.
 	MaxDepth int
 }

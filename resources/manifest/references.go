@@ -43,15 +43,3 @@ func (b *build) checkLinks(known func(model.Ref) bool) {
 	}
 	b.problems = append(b.problems, resource.CheckLinks(b.links, known)...)
 }
-
-// linkChildren notes which resources another one includes.
-func (b *build) linkChildren(res *resource.Resource) {
-	for i := range b.links {
-		if b.links[i].Ref != res.Ref() {
-			continue
-		}
-		for _, child := range res.Children {
-			b.links[i].Children = append(b.links[i].Children, child.Ref())
-		}
-	}
-}

@@ -16,29 +16,38 @@ func (l *Loader) Resolve(ctx context.Context, doc *Document, in Inputs) (*Resolv
 }
 
 func (s *session) resolve(ctx context.Context, in Inputs) (*Resolved, error) {
-	b, err := s.declare(ctx, in)
+	b, err := s.declare(ctx, in.Data)
 	if err != nil {
+		return nil, err
+	}
+
+	return b.finish(ctx, in)
+}
+
+// finish gives what came of a document and all that it includes.
+func (b *build) finish(ctx context.Context, in Inputs) (*Resolved, error) {
+	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
 	b.checkLinks(in.Known)
 	if len(b.problems) > 0 {
 		return nil, finish(b.problems)
 	}
-	b.out.Static = !s.dynamic
-	b.out.Secrets = s.learnt()
+	b.out.Static = !b.session.dynamic
+	b.out.Secrets, b.out.own = b.session.learnt(), b.own
 
 	return b.out, nil
 }
 
 // declare makes resources of what a document declares, and of what it includes,
 // with all problems but those of their links. Its error is why ctx ended.
-func (s *session) declare(ctx context.Context, in Inputs) (*build, error) {
+func (s *session) declare(ctx context.Context, external map[string]any) (*build, error) {
 	doc := s.doc
 	problems := doc.Problems()
 	if !doc.HasResources() && len(problems) == 0 {
 		problems.Add(model.Position{File: doc.name, Line: 1, Column: 1}, "add `muster:` with `resources:`", "the document has no `muster` section")
 	}
-	data, dataProblems := s.resolveData(ctx, in.Data)
+	data, dataProblems := s.resolveData(ctx, external)
 	out := &Resolved{Data: data}
 
 	b := &build{session: s, scope: s.scope(ctx, inResources, data, nil), out: out}
@@ -48,17 +57,16 @@ func (s *session) declare(ctx context.Context, in Inputs) (*build, error) {
 	declared := blocks{types: s.loader.opts.Types}
 	declared.read(doc.resources)
 	b.openEnded = len(declared.problems) > 0
-	out.Resources = make([]*resource.Resource, 0, len(declared.out))
 	b.own = make([]*resource.Resource, 0, len(declared.out))
 	out.values = make([]resource.Value, 0, len(declared.out))
 	for _, d := range declared.out {
 		b.add(ctx, d)
 	}
+	b.assemble(ctx)
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
 	b.problems = slices.Concat(problems, dataProblems, declared.problems, b.problems)
-	out.own = b.own
 
 	return b, nil
 }

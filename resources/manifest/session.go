@@ -20,8 +20,12 @@ type session struct {
 	prefix string
 	// holds is what holds for the resources of the document.
 	holds resource.Scope
+	// defaults hold for its resources that do not say otherwise.
+	defaults model.Common
 	// external are the data that win over those of the document and all it includes.
 	external map[string]any
+	// included are the resources whose manifests were read, in all documents.
+	included *[]*resource.Resource
 
 	mu       sync.Mutex
 	facts    map[string]any
@@ -56,7 +60,11 @@ type session struct {
 }
 
 func (l *Loader) session(doc *Document, in Inputs) *session {
-	s := &session{loader: l, doc: doc, dir: in.Dir, external: in.Data, holds: resource.Scope{MaxDepth: cmp.Or(in.MaxDepth, DefaultMaxDepth)}, programs: map[string]*program{}, cache: map[string]string{}, provided: map[string]model.Ref{}, aliases: map[model.Ref]model.Ref{}, isKnown: map[model.Secret]bool{}}
+	s := &session{
+		loader: l, doc: doc, dir: in.Dir, external: in.Data, included: &[]*resource.Resource{},
+		holds: resource.Scope{Dir: in.Dir, MaxDepth: cmp.Or(in.MaxDepth, DefaultMaxDepth)}, defaults: model.Common{Drift: in.Drift},
+		programs: map[string]*program{}, cache: map[string]string{}, provided: map[string]model.Ref{}, aliases: map[model.Ref]model.Ref{}, isKnown: map[model.Secret]bool{},
+	}
 	if in.Facts != nil {
 		s.facts, s.asked = in.Facts, true
 	}
@@ -91,13 +99,14 @@ func (s *session) getFacts(ctx context.Context) (map[string]any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.dynamic = true
-	if s.parent != nil {
-		return s.parent.getFacts(ctx)
-	}
 	if s.asked {
 		return s.facts, s.factsErr
 	}
 	s.asked = true
+	if s.parent != nil {
+		s.facts, s.factsErr = s.parent.getFacts(ctx)
+		return s.facts, s.factsErr
+	}
 	if s.loader.opts.Facts == nil {
 		s.factsErr = errNoFacts
 		return nil, s.factsErr

@@ -24,13 +24,13 @@ func (Provider) IsManageable(model.Facts, resource.Spec) (bool, int, error) { re
 func (Provider) ApplyManifest(ctx context.Context, env resource.Env, spec *apply.Spec) (*apply.State, error) {
 	state := apply.StateOf(env, spec)
 	told := []any{"resources", state.Resources, "changed", state.Changed, "skipped", state.Skipped}
-	switch {
-	case state.Failed > 0:
-		env.Log.ErrorContext(ctx, "child manifest failed", append(told, "failed", state.Failed)...)
-		return state, apply.Failure(state)
-	case state.Changed > 0:
+	if err := apply.Failure(state); err != nil {
+		env.Log.ErrorContext(ctx, "child manifest failed", append(told, "failed", state.Failed, "unmet", state.Unmet)...)
+		return state, err
+	}
+	if state.Changed > 0 {
 		env.Log.WarnContext(ctx, "child manifest changed", told...)
-	default:
+	} else {
 		env.Log.InfoContext(ctx, "child manifest applied", told...)
 	}
 
