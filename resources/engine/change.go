@@ -144,7 +144,7 @@ func (r *run) keepOutputs(n *node, outcome resource.Outcome) {
 	}
 	l := r.looks[n.at]
 	values := n.res.Type.Outputs(l.spec, l.state, outcome)
-	if n.res.Sensitive() {
+	if r.isSensitive(n) {
 		for k, v := range values {
 			values[k] = model.NewSecret(fmt.Sprint(v))
 		}

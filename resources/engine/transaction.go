@@ -81,7 +81,7 @@ func (r *run) describe(n *node, t *model.Transaction) {
 // fillIn adds properties and status, unless nothing of them may be shown.
 func (r *run) fillIn(n *node, t *model.Transaction) {
 	l := r.looks[n.at]
-	if n.res.Sensitive() {
+	if r.isSensitive(n) {
 		return
 	}
 	spec := l.spec
@@ -105,9 +105,17 @@ func encode(v any) json.RawMessage {
 	return b
 }
 
+// isSensitive says that nothing of a resource's values may be shown: neither as
+// declared, nor with what its properties came to at its turn.
+func (r *run) isSensitive(n *node) bool {
+	spec := r.looks[n.at].spec
+
+	return n.res.Sensitive() || (spec != nil && spec.Meta().Sensitive)
+}
+
 // words gives an error as it may be shown.
 func (r *run) words(n *node, err error) string {
-	if n.res.Sensitive() {
+	if r.isSensitive(n) {
 		return r.redact.Redact(resource.WithoutOutput(err))
 	}
 
@@ -118,7 +126,7 @@ func (r *run) words(n *node, err error) string {
 func (r *run) showChanges(n *node, plan resource.Plan) []model.Change {
 	out := make([]model.Change, len(plan.Changes))
 	for i, c := range plan.Changes {
-		if n.res.Sensitive() {
+		if r.isSensitive(n) {
 			out[i] = model.Change{Action: c.Action, Message: c.Message, Property: c.Property}
 			continue
 		}

@@ -77,8 +77,8 @@ func (b *build) include(ctx context.Context, i inclusion) {
 		return
 	}
 	s.includedFile(source, i.placeOfName())
-	if slices.ContainsFunc(*s.included, i.IsSame) {
-		return // its resources are there already
+	if slices.ContainsFunc(*s.included, i.IsSame) || s.isWithin(i.Resource) {
+		return // its resources are there already, or it is a cycle, which is found as any other
 	}
 	s.setDynamic()
 	brings, later := s.broughtLater(i.path, b.out.Resources)
@@ -93,6 +93,11 @@ func (b *build) include(ctx context.Context, i inclusion) {
 	}
 	b.adopt(i.Resource, child)
 	*s.included = append(*s.included, i.Resource)
+}
+
+// isWithin says that the document is included by a resource.
+func (s *session) isWithin(res *resource.Resource) bool {
+	return s.by != nil && (s.by.IsSame(res) || s.parent.isWithin(res))
 }
 
 // includeLater makes a resource read its manifest at its turn, after what brings that.
@@ -156,7 +161,7 @@ func (s *session) include(ctx context.Context, i *inclusion, spec resource.Spec)
 	}
 	dir := filepath.Dir(i.path)
 	child := s.loader.session(doc, Inputs{Dir: dir, Data: s.external})
-	child.parent, child.prefix, child.absent, child.unsure = s, in.Source, s.absent, s.unsure
+	child.parent, child.by, child.prefix, child.absent, child.unsure = s, i.Resource, in.Source, s.absent, s.unsure
 	child.provided, child.aliases, child.included = s.provided, s.aliases, s.included
 	child.holds, child.defaults = s.holds.Within(in, dir), *spec.Meta()
 

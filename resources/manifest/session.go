@@ -15,8 +15,10 @@ type session struct {
 	loader *Loader
 	doc    *Document
 	dir    string
-	// parent includes the document, by the path prefix; nil for the one that was asked for.
+	// parent includes the document, with the resource by and the path prefix; nil
+	// for the one that was asked for.
 	parent *session
+	by     *resource.Resource
 	prefix string
 	// holds is what holds for the resources of the document.
 	holds resource.Scope
