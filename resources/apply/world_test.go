@@ -2,6 +2,7 @@ package apply_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"log/slog"
 	"os"
@@ -148,4 +149,21 @@ func (w *world) logs(parts ...string) {
 		}
 	}
 	w.t.Fatalf("no line with %q in\n%s", parts, w.log.String())
+}
+
+// stopping is a journal that stops the run when something is owed.
+type stopping struct {
+	engine.Journal
+	after string
+	stop  chan struct{}
+}
+
+// Owe stops the run once, after the change in hand.
+func (s *stopping) Owe(ctx context.Context, to ...model.Ref) error {
+	if s.stop != nil && slices.ContainsFunc(to, func(ref model.Ref) bool { return ref.String() == s.after }) {
+		close(s.stop)
+		s.stop = nil
+	}
+
+	return s.Journal.Owe(ctx, to...)
 }

@@ -135,6 +135,11 @@ func (r *run) expand(ctx context.Context, n *node) error {
 	if err != nil {
 		return err
 	}
+	// What is there already, n itself too, is not there once more.
+	found.Resources = slices.DeleteFunc(found.Resources, func(res *resource.Resource) bool {
+		have := r.graph.byRef[res.Ref()]
+		return have != nil && have.res.IsSame(res)
+	})
 	expanded := *n.res
 	expanded.Children, expanded.Expand = found.Children, nil
 	var all []*resource.Resource
