@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 
 	"github.com/musterfleet/muster/model"
@@ -39,7 +40,7 @@ func statusOfIncluded(ctx context.Context, env resource.Env, resources []*resour
 	if err != nil {
 		return nil, err
 	}
-	env.Scope.Noop = true
+	env.Scope.Noop, env.Log = true, slog.New(slog.DiscardHandler) // who asks only wants the answer
 	r := newRun(g, Options{Env: env})
 	r.do(ctx)
 	if state := r.looks[r.graph.byRef[resources[len(resources)-1].Ref()].at].state; state != nil {
