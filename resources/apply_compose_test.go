@@ -1,4 +1,4 @@
-package apply_test
+package resources_test
 
 import (
 	"errors"
