@@ -345,6 +345,24 @@ func TestReadDuringTheRun(t *testing.T) {
 	})
 }
 
+// TestGraphRunsAgain reads a child anew in each run of the same graph, with all that includes.
+func TestGraphRunsAgain(t *testing.T) {
+	w := newWorld(t, `
+-- root.yaml --
+muster: {resources: [{file: [$DIR/child.yaml: {source: from}]}, {apply: [child.yaml: {}]}]}
+-- from --
+muster: {resources: [{apply: [grandchild.yaml: {}]}]}
+-- grandchild.yaml --
+muster: {resources: [{file: [$DIR/a: {content: x}]}]}
+`)
+	resolved, err := w.resolve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.wants(w.runResolved(resolved), "file#child.yaml changed", "file#a changed", "apply#grandchild.yaml changed", "apply#child.yaml changed")
+	w.wants(w.runResolved(resolved), "file#child.yaml stable", "file#a stable", "apply#grandchild.yaml stable", "apply#child.yaml stable")
+}
+
 // TestWrongWhenReadDuringTheRun runs nothing of a child in which anything is wrong.
 func TestWrongWhenReadDuringTheRun(t *testing.T) {
 	for name, c := range map[string]struct{ child, says string }{

@@ -94,6 +94,12 @@ func (w *world) run() []string {
 	if err != nil {
 		w.t.Fatal(w.short(err.Error()))
 	}
+
+	return w.runResolved(resolved)
+}
+
+func (w *world) runResolved(resolved *manifest.Resolved) []string {
+	w.t.Helper()
 	g, err := engine.Build(resolved.Resources, w.in.Known)
 	if err != nil {
 		w.t.Fatal(w.short(err.Error()))

@@ -77,7 +77,7 @@ func (b *build) include(ctx context.Context, i inclusion) {
 		return
 	}
 	s.includedFile(source, i.placeOfName())
-	if slices.ContainsFunc(*s.included, i.IsSame) || s.isWithin(i.Resource) {
+	if slices.ContainsFunc(s.included, i.IsSame) || s.isWithin(i.Resource) {
 		return // its resources are there already, or it is a cycle, which is found as any other
 	}
 	s.setDynamic()
@@ -86,13 +86,13 @@ func (b *build) include(ctx context.Context, i inclusion) {
 		b.includeLater(i, brings)
 		return
 	}
-	child, err := s.include(ctx, &i, i.Spec)
+	child, err := s.include(ctx, &i, i.Spec, s.shared)
 	if err != nil {
 		b.notIncluded(&i, err)
 		return
 	}
 	b.adopt(i.Resource, child)
-	*s.included = append(*s.included, i.Resource)
+	s.included = append(s.included, i.Resource)
 }
 
 // isWithin says that the document is included by a resource.
@@ -143,7 +143,7 @@ func (b *build) adopt(res *resource.Resource, child *build) {
 
 // include reads and resolves an included manifest, as far as it can be without
 // the resources around it. Its error is why it could not be read.
-func (s *session) include(ctx context.Context, i *inclusion, spec resource.Spec) (*build, error) {
+func (s *session) include(ctx context.Context, i *inclusion, spec resource.Spec, common *shared) (*build, error) {
 	in := i.Type.Include(spec)
 	if s.absent && (filepath.IsAbs(in.Source) || s.dir == "") {
 		return nil, errElsewhere
@@ -162,8 +162,7 @@ func (s *session) include(ctx context.Context, i *inclusion, spec resource.Spec)
 	dir := filepath.Dir(i.path)
 	child := s.loader.session(doc, Inputs{Dir: dir, Data: s.external})
 	child.parent, child.by, child.prefix, child.absent, child.unsure = s, i.Resource, in.Source, s.absent, s.unsure
-	child.provided, child.aliases, child.included = s.provided, s.aliases, s.included
-	child.holds, child.defaults = s.holds.Within(in, dir), *spec.Meta()
+	child.shared, child.holds, child.defaults = common, s.holds.Within(in, dir), *spec.Meta()
 
 	data, _ := hide(in.Data, i.isSecret(s.learnt())).(map[string]any)
 
@@ -186,7 +185,7 @@ func (s *session) besideManifest(source string) (string, error) {
 
 // expand reads, at its turn, a manifest that could not be read before the run.
 func (s *session) expand(ctx context.Context, i *inclusion, spec resource.Spec) (resource.Expansion, error) {
-	child, err := s.include(ctx, i, spec)
+	child, err := s.include(ctx, i, spec, s.shared.clone())
 	if errors.Is(err, fs.ErrNotExist) {
 		return resource.Expansion{}, resource.Missing{Need: pathWord + i.path, Err: fmt.Errorf("cannot include %s: %w", i.Meta().Name, err)}
 	}

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/musterfleet/muster/model"
@@ -26,8 +28,7 @@ type session struct {
 	defaults model.Common
 	// external are the data that win over those of the document and all it includes.
 	external map[string]any
-	// included are the resources whose manifests were read, in all documents.
-	included *[]*resource.Resource
+	*shared
 
 	mu       sync.Mutex
 	facts    map[string]any
@@ -46,10 +47,6 @@ type session struct {
 	secrets []model.Secret
 	isKnown map[model.Secret]bool
 
-	// provided are the paths that resources declared so far bring.
-	provided map[string]model.Ref
-	// aliases maps an alias to the reference it stands for.
-	aliases map[model.Ref]model.Ref
 	// absent says that the node the manifest is for is not there to be asked (Check);
 	// unsure that something depends on it.
 	absent, unsure bool
@@ -61,11 +58,26 @@ type session struct {
 	includedFiles []File
 }
 
+// shared is what a document and all that it includes have in common.
+type shared struct {
+	// provided are the paths that resources declared so far bring.
+	provided map[string]model.Ref
+	// aliases maps an alias to the reference it stands for.
+	aliases map[model.Ref]model.Ref
+	// included are the resources whose manifests were read.
+	included []*resource.Resource
+}
+
+// clone gives what can be added to for one run: another one begins anew.
+func (s *shared) clone() *shared {
+	return &shared{maps.Clone(s.provided), maps.Clone(s.aliases), slices.Clone(s.included)}
+}
+
 func (l *Loader) session(doc *Document, in Inputs) *session {
 	s := &session{
-		loader: l, doc: doc, dir: in.Dir, external: in.Data, included: &[]*resource.Resource{},
+		loader: l, doc: doc, dir: in.Dir, external: in.Data, shared: &shared{provided: map[string]model.Ref{}, aliases: map[model.Ref]model.Ref{}},
 		holds: resource.Scope{Dir: in.Dir, MaxDepth: cmp.Or(in.MaxDepth, DefaultMaxDepth)}, defaults: model.Common{Drift: in.Drift},
-		programs: map[string]*program{}, cache: map[string]string{}, provided: map[string]model.Ref{}, aliases: map[model.Ref]model.Ref{}, isKnown: map[model.Secret]bool{},
+		programs: map[string]*program{}, cache: map[string]string{}, isKnown: map[model.Secret]bool{},
 	}
 	if in.Facts != nil {
 		s.facts, s.asked = in.Facts, true
