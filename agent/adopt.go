@@ -265,7 +265,7 @@ func (r *runner) try(ctx context.Context, u *unit, e Entry) (l *loaded, holds bo
 // withoutConflict gives the version of a choice that agrees with the manifests
 // before it, nil when there is none.
 func (r *runner) withoutConflict(ctx context.Context, taken claims, c choice) *loaded {
-	problems := taken.conflicts(c.version)
+	problems := taken.conflicts(c.version.resolved.Resources)
 	if len(problems) == 0 {
 		return c.version
 	}
@@ -278,7 +278,7 @@ func (r *runner) withoutConflict(ctx context.Context, taken claims, c choice) *l
 		return nil
 	}
 	l, holds, err := r.try(ctx, c.unit, *good)
-	if err != nil || !holds || len(taken.conflicts(l)) > 0 {
+	if err != nil || !holds || len(taken.conflicts(l.resolved.Resources)) > 0 {
 		return nil
 	}
 

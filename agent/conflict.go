@@ -9,11 +9,11 @@ import (
 // claims are the resources that the manifests of the node declare, by reference.
 type claims map[model.Ref]*resource.Resource
 
-// conflicts gives the resources of a version that another manifest declares
-// differently. The same resource in both is one resource.
-func (c claims) conflicts(l *loaded) model.Problems {
+// conflicts gives the resources that another manifest declares differently. The
+// same resource in both is one resource.
+func (c claims) conflicts(resources []*resource.Resource) model.Problems {
 	var out model.Problems
-	for _, res := range l.resolved.Resources {
+	for _, res := range resources {
 		first, taken := c[res.Ref()]
 		if !taken || res.Excluded != "" {
 			continue

@@ -92,8 +92,8 @@ type StateStore interface {
 type Loader interface {
 	Resolve(ctx context.Context, doc *manifest.Document, in manifest.Inputs) (*manifest.Resolved, error)
 	Condition(ctx context.Context, name string, v resource.Value, in manifest.Inputs) (bool, error)
-	DecodeOne(typ string, properties resource.Value) (*resource.Resource, error)
-	DecodeQuestion(typ string, properties resource.Value) (*resource.Resource, error)
+	ResolveOne(ctx context.Context, typ string, properties resource.Value, in manifest.Inputs) (*manifest.Resolved, error)
+	ResolveQuestion(ctx context.Context, typ string, properties resource.Value, in manifest.Inputs) (*manifest.Resolved, error)
 }
 
 // outageKey is the key of the outage recorder in a context.

@@ -196,14 +196,15 @@ func (r *runner) answer(ctx, hard context.Context, q *ask) {
 
 // execute runs the one resource of a request.
 func (r *runner) execute(ctx, hard context.Context, q *ask, req model.EnsureRequest, properties resource.Value) (t *model.Transaction, began bool, err error) {
-	res, err := r.opts.Loader.DecodeOne(req.Type, properties)
+	resolved, err := r.opts.Loader.ResolveOne(ctx, req.Type, properties, r.inputs(r.factsNow()))
 	if err != nil {
 		return nil, false, err
 	}
-	graph, err := engine.Build([]*resource.Resource{res}, nil)
+	graph, err := engine.Build(resolved.Resources, nil)
 	if err != nil {
 		return nil, false, err
 	}
+	asked := resolved.Resources[len(resolved.Resources)-1].Ref()
 	id := ksuid.New().String()
 	err = r.locked(ctx, id, func() error {
 		running := r.response(q.ID)
@@ -212,9 +213,12 @@ func (r *runner) execute(ctx, hard context.Context, q *ask, req model.EnsureRequ
 		r.tellAsker(hard, q, running)
 		o := r.runOptions(ctx, id, req.Noop)
 		o.Manifest, o.Cause, o.CorrelationID, o.Full = "ensure", model.CauseEnsure, q.ID, true
+		o.Secrets = resolved.Secrets
 		o.OnTransaction = func(done *model.Transaction) {
 			r.logTransaction(ctx, done)
-			t = done
+			if done.Ref() == asked {
+				t = done
+			}
 		}
 		summary := engine.Run(hard, graph, o)
 		if t == nil {
@@ -226,6 +230,11 @@ func (r *runner) execute(ctx, hard context.Context, q *ask, req model.EnsureRequ
 	return t, began, err
 }
 
+// inputs are those of a request, which has no directory that a manifest could be beside.
+func (a *Agent) inputs(facts model.Facts) manifest.Inputs {
+	return manifest.Inputs{Facts: facts, MaxDepth: a.Config().MaxDepth}
+}
+
 // Status reads the state of one resource, given like an ensure request, and
 // changes nothing.
 func (a *Agent) Status(ctx context.Context, data []byte) (json.RawMessage, error) {
@@ -233,16 +242,16 @@ func (a *Agent) Status(ctx context.Context, data []byte) (json.RawMessage, error
 	if err != nil {
 		return nil, err
 	}
-	res, err := a.opts.Loader.DecodeQuestion(req.Type, properties)
-	if err != nil {
-		return nil, err
-	}
 	facts, err := a.Facts(ctx)
 	if err != nil {
 		return nil, err
 	}
+	resolved, err := a.opts.Loader.ResolveQuestion(ctx, req.Type, properties, a.inputs(facts))
+	if err != nil {
+		return nil, err
+	}
 	env := resource.Env{Host: a.opts.Host, Facts: facts, Log: a.log, Scope: resource.Scope{Noop: true, Origin: a.origin(nil)}}
-	found, err := engine.Status(ctx, env, res)
+	found, err := engine.Status(ctx, env, resolved.Resources)
 	if err != nil {
 		return nil, err
 	}

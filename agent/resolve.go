@@ -78,13 +78,12 @@ func (r *runner) resolve(ctx context.Context, l *loaded) error {
 	}
 	var resolved *manifest.Resolved
 	err = r.observed(ctx, func(ctx context.Context) (err error) {
-		resolved, err = r.opts.Loader.Resolve(ctx, doc, manifest.Inputs{Data: l.Data, Dir: l.dir, Facts: r.factsNow()})
+		resolved, err = r.opts.Loader.Resolve(ctx, doc, manifest.Inputs{Data: l.Data, Dir: l.dir, Facts: r.factsNow(), Drift: l.Drift, MaxDepth: r.Config().MaxDepth})
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	applyDrift(resolved.Resources, l.Drift)
 	graph, err := engine.Build(resolved.Resources, nil)
 	if err != nil {
 		return err
@@ -96,7 +95,7 @@ func (r *runner) resolve(ctx context.Context, l *loaded) error {
 		}
 		l.warned = said
 	}
-	l.resolved, l.graph, l.interval = resolved, graph, shortest(l.assignment, resolved.Resources)
+	l.resolved, l.graph, l.interval = resolved, graph, shortest(l.Interval.Std(), resolved.Resources)
 
 	return nil
 }

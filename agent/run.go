@@ -64,9 +64,22 @@ func (r *runner) options(ctx context.Context, u *unit, w wake, id string) engine
 	o.Env.Scope.Dir, o.Env.Scope.Origin = l.dir, r.origin(l.resolved)
 	o.Secrets = l.resolved.Secrets
 	o.Manifest, o.Revision, o.Digest, o.Cause = u.key, l.entry.Revision, l.digest, w.cause
+	o.Admit = func(found []*resource.Resource) error { return r.admitLate(u, found) }
 	o.Woken, o.FailOnError, o.Journal, o.ReadAll = w.at, l.resolved.FailOnError, r.journal(u.key), r.readsAll(u)
 
 	return o
+}
+
+// admitLate judges resources of a manifest that is read during the run of u, as
+// those are that are known before: what another manifest declares differently is
+// refused, and the shortest poll holds.
+func (r *runner) admitLate(u *unit, found []*resource.Resource) error {
+	if problems := r.claimsBut(u).conflicts(found); len(problems) > 0 {
+		return problems
+	}
+	u.current.interval = shortest(u.current.interval, found)
+
+	return nil
 }
 
 // runOptions are those that all runs have in common.
@@ -76,7 +89,7 @@ func (r *runner) runOptions(ctx context.Context, id string, noop bool) engine.Op
 	return engine.Options{
 		Env: resource.Env{
 			Host: r.opts.Host, Facts: r.factsNow(), Log: r.log, RunEnv: r.opts.RunEnv(id),
-			Scope: resource.Scope{Noop: noop, MaxDepth: c.MaxDepth, Origin: r.origin(nil)},
+			Scope: resource.Scope{Noop: noop, Origin: r.origin(nil)},
 		},
 		Node: c.Node, Version: r.opts.Version, RunID: id, Stop: ctx.Done(),
 		OnTransaction: func(t *model.Transaction) {
@@ -99,7 +112,11 @@ func (a *Agent) origin(resolved *manifest.Resolved) resource.Origin {
 // who want to know everything, or every run would log every resource.
 func (a *Agent) logTransaction(ctx context.Context, t *model.Transaction) {
 	if t.Outcome() != model.OutcomeStable || a.log.Enabled(ctx, slog.LevelDebug) {
-		engine.LogTransaction(ctx, a.log.With("manifest", t.Manifest), t)
+		key := "manifest"
+		if t.Within != (model.Ref{}) {
+			key = "assignment" // manifest is the one that declares it
+		}
+		engine.LogTransaction(ctx, a.log.With(key, t.Manifest), t)
 	}
 }
 
@@ -136,7 +153,7 @@ func (r *runner) refreshGraph(ctx context.Context, u *unit) {
 	fresh := *u.current
 	err := r.resolve(ctx, &fresh)
 	if err == nil {
-		if problems := r.claimsBut(u).conflicts(&fresh); len(problems) > 0 {
+		if problems := r.claimsBut(u).conflicts(fresh.resolved.Resources); len(problems) > 0 {
 			err = problems
 		}
 	}

@@ -98,10 +98,9 @@ func (u *unit) forget(candidates []Entry) {
 	}
 }
 
-// shortest gives the interval of an assignment: its own, or the smallest poll of
-// its resources, whichever is less.
-func shortest(a *assignment, resources []*resource.Resource) time.Duration {
-	out := a.Interval.Std()
+// shortest gives an interval, zero for none, or the smallest poll of resources,
+// whichever is less.
+func shortest(out time.Duration, resources []*resource.Resource) time.Duration {
 	for _, r := range resources {
 		if poll := r.Meta().Poll.Std(); poll > 0 && (out == 0 || poll < out) {
 			out = poll
@@ -112,17 +111,4 @@ func shortest(a *assignment, resources []*resource.Resource) time.Duration {
 	}
 
 	return out
-}
-
-// applyDrift gives the resources that do not say it themselves the drift of
-// their assignment.
-func applyDrift(resources []*resource.Resource, drift model.Drift) {
-	if drift == "" {
-		return
-	}
-	for _, r := range resources {
-		if meta := r.Meta(); meta.Drift == "" {
-			meta.Drift = drift
-		}
-	}
 }

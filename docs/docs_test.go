@@ -65,15 +65,24 @@ func nameOf(b markdown.Block) string {
 	return "manifest.yaml"
 }
 
-// check resolves a manifest on a machine, and without one as a push does.
-func check(t *testing.T, b markdown.Block) error {
+// check resolves a manifest on a machine, and without one as a push does, beside
+// the others of its page.
+func check(t *testing.T, page []markdown.Block, b markdown.Block) error {
 	t.Helper()
+	dir := t.TempDir()
+	for _, other := range page {
+		if other.Language == "yaml" {
+			if err := os.WriteFile(filepath.Join(dir, nameOf(other)), []byte(other.Text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 	doc, err := manifest.Parse(nameOf(b), []byte(b.Text))
 	if err != nil {
 		return err
 	}
 	loader := manifest.NewLoader(manifest.Options{Types: resources.All()})
-	in := manifest.Inputs{Facts: machine(), Dir: t.TempDir()}
+	in := manifest.Inputs{Facts: machine(), Dir: dir}
 	resolved, err := loader.Resolve(t.Context(), doc, in)
 	if err != nil {
 		return err
@@ -97,7 +106,7 @@ func TestManifestsAreValid(t *testing.T) {
 			seen[b.Info]++
 			switch b.Info {
 			case "":
-				if err := check(t, b); err != nil {
+				if err := check(t, blocks, b); err != nil {
 					t.Errorf("%s:%d: %v", path, b.Line, err)
 				}
 			case "data":
@@ -114,7 +123,7 @@ func TestManifestsAreValid(t *testing.T) {
 				}
 			case "wrong":
 				want := blocks[i+1]
-				err := check(t, b)
+				err := check(t, blocks, b)
 				if err == nil || want.Language != "text" || !strings.HasPrefix(err.Error()+"\n", want.Text) {
 					t.Errorf("%s:%d gives\n%v\nand the page shows\n%s", path, b.Line, err, want.Text)
 				}

@@ -45,15 +45,17 @@ type Transaction struct {
 	Noop              bool            `json:"noop"`
 	UnmetRequirements []Ref           `json:"unmet_requirements,omitempty"`
 
-	RunID         string   `json:"run_id,omitempty"`
-	Node          string   `json:"node,omitempty"`
-	Manifest      string   `json:"manifest,omitempty"`
-	Revision      uint64   `json:"revision,omitempty" jsonschema_description:"Revision of the manifest's key in the bucket"`
-	Digest        string   `json:"digest,omitempty" jsonschema_description:"sha256-… of the manifest that ran"`
-	Changes       []Change `json:"changes,omitempty" jsonschema_description:"What the plan said, with diffs"`
-	Source        Position `json:"source,omitzero" jsonschema_description:"Where the resource is declared"`
-	Cause         Cause    `json:"cause,omitempty"`
-	CorrelationID string   `json:"correlation_id,omitempty"`
+	RunID    string   `json:"run_id,omitempty"`
+	Node     string   `json:"node,omitempty"`
+	Manifest string   `json:"manifest,omitempty"`
+	Revision uint64   `json:"revision,omitempty" jsonschema_description:"Revision of the manifest's key in the bucket"`
+	Digest   string   `json:"digest,omitempty" jsonschema_description:"sha256-… of the manifest that ran"`
+	Changes  []Change `json:"changes,omitempty" jsonschema_description:"What the plan said, with diffs"`
+	Source   Position `json:"source,omitzero" jsonschema_description:"Where the resource is declared"`
+	// Within is the resource that includes the manifest which declares this one.
+	Within        Ref    `json:"within,omitzero" jsonschema_description:"The resource that includes the manifest which declares this one"`
+	Cause         Cause  `json:"cause,omitempty"`
+	CorrelationID string `json:"correlation_id,omitempty"`
 	// SkipReason says why a resource was skipped or not run.
 	SkipReason string `json:"skip_reason,omitempty"`
 	// WouldRefresh are the subscribers that a noop change did not refresh.

@@ -2,6 +2,8 @@
 package resources
 
 import (
+	"github.com/musterfleet/muster/resources/apply"
+	"github.com/musterfleet/muster/resources/apply/ccmmanifest"
 	"github.com/musterfleet/muster/resources/archive"
 	"github.com/musterfleet/muster/resources/archive/http"
 	"github.com/musterfleet/muster/resources/exec"
@@ -28,5 +30,6 @@ func All() resource.Types {
 		resource.Of(service.New(systemd.New("/"))),
 		resource.Of(archive.New(http.New(http.Options{}))),
 		resource.Of(scaffold.New(choria.Provider{})),
+		resource.Of(apply.New(ccmmanifest.Provider{})),
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 func TestAll(t *testing.T) {
 	types := resources.All()
-	if want := []string{"file", "exec", "package", "service", "archive"}; !slices.Equal(types.Names(), want) {
+	if want := []string{"file", "exec", "package", "service", "archive", "scaffold", "apply"}; !slices.Equal(types.Names(), want) {
 		t.Errorf("%v, not %v", types.Names(), want)
 	}
 	for _, name := range types.Names() {

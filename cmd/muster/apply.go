@@ -11,9 +11,6 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// maxDepth is how deep child manifests may be nested.
-const maxDepth = 10
-
 // applyCommand is muster apply.
 type applyCommand struct {
 	inputs
@@ -79,7 +76,7 @@ func (a *app) apply(ctx context.Context, c *applyCommand) error {
 	}
 	run, err := a.reconcile(ctx, reconciliation{
 		session: session, resources: resolved.Resources, secrets: resolved.Secrets, command: "apply " + cmp.Or(c.source, stdinName), manifest: identify(cmp.Or(c.source, stdinName)), journal: journalName(cmp.Or(c.source, stdinName), source.Digest), digest: source.Digest, facts: nodeFacts,
-		scope:     resource.Scope{Noop: c.noop, Dir: source.Dir, MaxDepth: maxDepth, Origin: loader.Origin(resolved)},
+		scope:     resource.Scope{Noop: c.noop, Dir: source.Dir, Origin: loader.Origin(resolved)},
 		stopFirst: resolved.FailOnError, noWait: c.noWait, diff: c.diff || (c.noop && !c.diffSet),
 		asJSON: c.asJSON,
 	})

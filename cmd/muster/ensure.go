@@ -44,11 +44,7 @@ func (a *app) addEnsure(ctx context.Context, cli *fisk.Application) {
 }
 
 func (a *app) ensure(ctx context.Context, c *ensureCommand, t *resource.Type, properties resource.Value) error {
-	r, problems := resource.Decode(t, properties, model.Position{})
-	if problems != nil {
-		return problems
-	}
-	run, err := a.ensureOne(ctx, c, r, c.dryRun, nil)
+	run, err := a.ensureOne(ctx, c, t.Name, properties, c.dryRun, nil)
 	if err != nil {
 		return err
 	}
@@ -56,32 +52,52 @@ func (a *app) ensure(ctx context.Context, c *ensureCommand, t *resource.Type, pr
 	return exitOf(!run.OK(), run.Counts.Changed > 0, c.detailed)
 }
 
-func (a *app) ensureOne(ctx context.Context, c *ensureCommand, r *resource.Resource, noop bool, each func(*model.Transaction)) (*model.Run, error) {
-	nodeFacts, err := a.gather(ctx, c.inputs)
+// ensureOne runs one resource, with those of the manifest it includes. each, where
+// it is set, gets the resource's own transaction.
+func (a *app) ensureOne(ctx context.Context, c *ensureCommand, typ string, properties resource.Value, noop bool, each func(*model.Transaction)) (*model.Run, error) {
+	in, err := a.requestInputs(ctx, c.inputs)
 	if err != nil {
 		return nil, err
 	}
-
 	session, err := a.openSession()
 	if err != nil {
 		return nil, err
 	}
-
-	return a.reconcile(ctx, reconciliation{
-		session: session, resources: []*resource.Resource{r}, manifest: "ensure " + r.Ref().String(), command: "ensure " + r.Ref().String(), facts: nodeFacts,
-		scope: resource.Scope{Noop: noop, Dir: workingDir(), MaxDepth: maxDepth, Origin: a.loader(nil).Origin(nil)}, noWait: c.noWait,
-		diff: c.diff || noop, asJSON: c.asJSON, each: each,
-	})
-}
-
-// workingDir is what a relative source is under, empty when it is gone.
-func workingDir() string {
-	dir, err := os.Getwd()
+	in.Known = session.known
+	resolved, err := a.loader(nil).ResolveOne(ctx, typ, properties, in)
 	if err != nil {
-		return ""
+		return nil, err
+	}
+	for _, w := range resolved.Warnings {
+		a.log.Warn(w.Error())
+	}
+	asked := resolved.Resources[len(resolved.Resources)-1].Ref()
+	r := reconciliation{
+		session: session, resources: resolved.Resources, secrets: resolved.Secrets, manifest: "ensure " + asked.String(), command: "ensure " + asked.String(), facts: in.Facts,
+		scope: resource.Scope{Noop: noop, Dir: in.Dir, Origin: a.loader(nil).Origin(nil)}, noWait: c.noWait,
+		diff: c.diff || noop, asJSON: c.asJSON,
+	}
+	if each != nil {
+		r.each = func(t *model.Transaction) {
+			if t.Ref() == asked {
+				each(t)
+			}
+		}
 	}
 
-	return dir
+	return a.reconcile(ctx, r)
+}
+
+// requestInputs are what goes into a request: what it names is beside the working
+// directory.
+func (a *app) requestInputs(ctx context.Context, in inputs) (manifest.Inputs, error) {
+	nodeFacts, err := a.gather(ctx, in)
+	if err != nil {
+		return manifest.Inputs{}, err
+	}
+	dir, err := os.Getwd()
+
+	return manifest.Inputs{Dir: dir, Facts: nodeFacts}, err
 }
 
 // ensurePipe answers a request; whatever is wrong with it is an answer too.
@@ -115,12 +131,8 @@ func (a *app) ensureRequest(ctx context.Context, c *ensureCommand) (*model.Trans
 	if !request.Expires.IsZero() && !time.Now().Before(request.Expires) {
 		return nil, fmt.Errorf("the request expired at %s and was not executed", request.Expires.Format(time.RFC3339))
 	}
-	r, err := loader.DecodeOne(request.Type, properties)
-	if err != nil {
-		return nil, err
-	}
 	var state *model.Transaction
-	if _, err := a.ensureOne(ctx, c, r, request.Noop, func(t *model.Transaction) { state = t }); err != nil {
+	if _, err := a.ensureOne(ctx, c, request.Type, properties, request.Noop, func(t *model.Transaction) { state = t }); err != nil {
 		return nil, err
 	}
 
@@ -153,15 +165,15 @@ func (a *app) addStatus(ctx context.Context, cli *fisk.Application) {
 	cmd.Flag("json", "Print as JSON, which is the default").UnNegatableBoolVar(new(bool))
 	cmd.Flag("yaml", "Print as YAML").UnNegatableBoolVar(&asYAML)
 	a.addTypeCommands(cmd, func(t *resource.Type, properties resource.Value) error {
-		r, problems := resource.DecodeQuestion(t, properties, model.Position{})
-		if len(problems) > 0 {
-			return problems
-		}
-		nodeFacts, err := a.gather(ctx, inputs{})
+		in, err := a.requestInputs(ctx, inputs{})
 		if err != nil {
 			return err
 		}
-		state, err := engine.Status(ctx, resource.Env{Host: a.host(), Facts: nodeFacts, Log: a.log, Scope: resource.Scope{Dir: workingDir(), Origin: a.loader(nil).Origin(nil)}}, r)
+		resolved, err := a.loader(nil).ResolveQuestion(ctx, t.Name, properties, in)
+		if err != nil {
+			return err
+		}
+		state, err := engine.Status(ctx, resource.Env{Host: a.host(), Facts: in.Facts, Log: a.log, Scope: resource.Scope{Dir: in.Dir, Origin: a.loader(nil).Origin(nil)}}, resolved.Resources)
 		if err != nil {
 			return err
 		}

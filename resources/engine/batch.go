@@ -27,7 +27,7 @@ type member struct {
 func (r *run) batch(ctx context.Context, n *node, plan resource.Plan, refresh bool) []*member {
 	typ := n.res.Type
 	// With fail_on_error nothing may be changed beside what fails.
-	if typ.Probe != nil || (typ.ApplyAll == nil && typ.Parallel < 2) || r.opts.FailOnError {
+	if typ.Probe != nil || (typ.ApplyAll == nil && typ.Parallel < 2) || r.stopsAtFailure(n) {
 		return nil
 	}
 	most := len(r.graph.nodes)
@@ -59,6 +59,9 @@ func (r *run) batch(ctx context.Context, n *node, plan resource.Plan, refresh bo
 // joins says that a resource may be changed together with first.
 func (r *run) joins(n, first *node) bool {
 	if n.res.Type != first.res.Type || n.res.Excluded != "" || n.res.Late != nil || r.isNoop(n) || r.ignoresDrift(n) || len(r.unmet(n)) > 0 {
+		return false
+	}
+	if r.stopsAtFailure(n) || r.haltedBy(n) != "" || r.scope(n).HealthCheckOnly {
 		return false
 	}
 	for _, dep := range n.before {

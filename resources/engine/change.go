@@ -118,9 +118,8 @@ func (r *run) succeed(ctx context.Context, n *node, t *model.Transaction, outcom
 	r.results[n.at].changed, r.results[n.at].touched = t.Changed, t.Changed
 	r.describe(n, t)
 	r.keepOutputs(n, outcome)
-	if t.Changed && r.unasked() {
-		r.summary.Drift.Detected++
-		r.summary.Drift.Repaired++
+	if t.Changed {
+		r.noteDrift(n, true)
 	}
 	if refresh {
 		r.settle(ctx, n)
@@ -130,10 +129,8 @@ func (r *run) succeed(ctx context.Context, n *node, t *model.Transaction, outcom
 // failChange records a change that failed, and for its subscribers whether it
 // left everything as it was, as far as that can be known.
 func (r *run) failChange(ctx context.Context, n *node, t *model.Transaction, plan resource.Plan, refresh bool, err error) {
-	if r.unasked() {
-		r.summary.Drift.Detected++
-	}
-	if len(n.subscribers) > 0 {
+	r.noteDrift(n, false)
+	if len(n.subscribers)+len(n.within) > 0 {
 		again, planErr := r.planAgain(ctx, n, refresh)
 		r.results[n.at].touched = !plan.Atomic || planErr != nil || !reflect.DeepEqual(again, plan)
 	}
@@ -147,7 +144,7 @@ func (r *run) keepOutputs(n *node, outcome resource.Outcome) {
 	}
 	l := r.looks[n.at]
 	values := n.res.Type.Outputs(l.spec, l.state, outcome)
-	if n.res.Sensitive() {
+	if r.isSensitive(n) {
 		for k, v := range values {
 			values[k] = model.NewSecret(fmt.Sprint(v))
 		}

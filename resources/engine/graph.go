@@ -4,7 +4,7 @@
 package engine
 
 import (
-	"reflect"
+	"slices"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
@@ -43,6 +43,13 @@ type node struct {
 	before                             []*node // must run first, whatever the reason
 	after                              []*node
 	provides, along                    []string
+	// children are the resources of the manifest that this one includes, within
+	// are those that include this one, and owner the one of them by whose manifest
+	// it is in the graph.
+	children, within []*node
+	owner            *node
+	// ends says that the manifest it includes ends at its first failure.
+	ends bool
 }
 
 // Known says that a reference which is not in the graph is one of an earlier
@@ -52,6 +59,9 @@ type Known func(model.Ref) bool
 // Build makes the graph of resources, given in the order of their declaration.
 // Its error is that of resource.CheckLinks (model.Problems): a reference to
 // nothing, one name twice, a cycle.
+//
+// Where a manifest that one of them includes cannot be read before the run, or
+// is left out, what is not known may be in it, and is no error.
 func Build(resources []*resource.Resource, known Known) (*Graph, error) {
 	g := &Graph{byRef: make(map[model.Ref]*node, len(resources))}
 	links := make([]resource.Links, 0, len(resources))
@@ -60,10 +70,14 @@ func Build(resources []*resource.Resource, known Known) (*Graph, error) {
 			links = append(links, resource.LinksOf(r))
 		}
 	}
+	if slices.ContainsFunc(resources, isOpenEnded) {
+		known = func(model.Ref) bool { return true }
+	}
 	if problems := resource.CheckLinks(links, known); len(problems) > 0 {
 		return nil, problems
 	}
 	g.connect()
+	g.include()
 	g.sort()
 	g.relate()
 	g.sort()
@@ -91,7 +105,7 @@ func (g *Graph) Edges() []Edge { return g.edges }
 // that is identical to one of another document is that one.
 func (g *Graph) add(r *resource.Resource) bool {
 	n := &node{res: r, ref: r.Ref(), declared: len(g.nodes)}
-	if first, taken := g.byRef[n.ref]; taken && identical(first.res, r) {
+	if first, taken := g.byRef[n.ref]; taken && first.res.IsSame(r) {
 		return false
 	}
 	g.nodes = append(g.nodes, n)
@@ -101,12 +115,6 @@ func (g *Graph) add(r *resource.Resource) bool {
 	}
 
 	return true
-}
-
-// identical says that two resources of different documents ask for the same.
-func identical(a, b *resource.Resource) bool {
-	return a.Pos.File != b.Pos.File && a.Late == nil && b.Late == nil && a.Excluded == b.Excluded &&
-		a.Type.Name == b.Type.Name && reflect.DeepEqual(a.Spec, b.Spec)
 }
 
 // connect makes the edges that the resources ask for. What is not in the graph

@@ -15,6 +15,9 @@ import (
 func LogTransaction(ctx context.Context, log *slog.Logger, t *model.Transaction) {
 	level, word := lineOf(t)
 	attrs := []slog.Attr{slog.String("ensure", t.RequestedEnsure), slog.Duration("runtime", t.Duration.Round(time.Millisecond))}
+	if t.Within != (model.Ref{}) {
+		attrs = append(attrs, slog.String("manifest", t.Within.Name))
+	}
 	if t.Provider != "" {
 		attrs = append(attrs, slog.String("provider", t.Provider))
 	}

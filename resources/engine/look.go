@@ -60,16 +60,22 @@ type group struct {
 }
 
 // lookAll takes the shared look: every resource that can be looked at before
-// the run begins.
-func (r *run) lookAll(ctx context.Context) {
+// its turn.
+func (r *run) lookAll(ctx context.Context, all []*node) {
 	var nodes []*node
-	for _, n := range r.graph.nodes {
-		if n.res.Excluded == "" && n.res.Late == nil && !r.ignoresDrift(n) {
+	for _, n := range all {
+		if r.isLookedAt(n) {
 			r.looks[n.at].spec = n.res.Spec
 			nodes = append(nodes, n)
 		}
 	}
 	r.lookAt(ctx, nodes)
+}
+
+// isLookedAt says that a resource can be looked at before its turn. What includes
+// a manifest is judged by what came of that.
+func (r *run) isLookedAt(n *node) bool {
+	return n.res.Excluded == "" && n.res.Late == nil && n.res.Type.Include == nil && !r.ignoresDrift(n) && !r.scope(n).HealthCheckOnly
 }
 
 // lookAt asks for the states of nodes, grouped. What must be prepared is
@@ -88,14 +94,13 @@ func (r *run) lookAt(ctx context.Context, nodes []*node) {
 
 // isStale says that a state of a group is out of date.
 func (r *run) isStale(g *group) bool {
-	if g.typ.Stale == nil || r.opts.Env.Scope.Noop {
+	if g.typ.Stale == nil {
 		return false
 	}
-
 	stale := false
 	for _, n := range g.nodes {
 		l := &r.looks[n.at]
-		if l.err == nil {
+		if l.err == nil && !r.isNoop(n) {
 			l.err = protect(func() error { stale = stale || g.typ.Stale(l.state); return nil })
 		}
 	}
@@ -172,10 +177,16 @@ func (r *run) specs(g *group) []resource.Spec {
 // prepared does what a type needs for a look; it is a change, so never in noop.
 // When that fails the look of the whole group is its error.
 func (r *run) prepared(ctx context.Context, g *group) bool {
-	if g.typ.Prepare == nil || r.opts.Env.Scope.Noop {
+	changing := &group{typ: g.typ, provider: g.provider}
+	for _, n := range g.nodes {
+		if !r.isNoop(n) {
+			changing.nodes = append(changing.nodes, n)
+		}
+	}
+	if g.typ.Prepare == nil || len(changing.nodes) == 0 {
 		return true
 	}
-	err := protect(func() error { return g.typ.Prepare(ctx, r.env(nil), g.provider, r.specs(g)) })
+	err := protect(func() error { return g.typ.Prepare(ctx, r.env(nil), g.provider, r.specs(changing)) })
 	if err != nil {
 		r.settleLooks(g, nil, func(int) error { return err })
 	}
@@ -204,7 +215,9 @@ func (r *run) statusEach(ctx context.Context, g *group) ([]resource.State, []err
 	one := func(i int) {
 		n := g.nodes[i]
 		errs[i] = protect(func() (err error) {
-			states[i], err = g.typ.Status(ctx, env, g.provider, r.looks[n.at].spec)
+			own := env
+			own.Scope, own.Children = r.scope(n), r.children[n.ref]
+			states[i], err = g.typ.Status(ctx, own, g.provider, r.looks[n.at].spec)
 			return err
 		})
 	}

@@ -63,6 +63,9 @@ type Options struct {
 	ReadAll bool
 	// OnTransaction gets each transaction as it is made, in the order of the graph.
 	OnTransaction func(*model.Transaction)
+	// Admit says whether resources of a manifest that is read during the run may be
+	// part of it; nil says that of all. Its error may be model.Problems.
+	Admit func([]*resource.Resource) error
 	// Woken is when the wake-up came that led to this run, for the latency of repairs.
 	Woken time.Time
 }
@@ -76,6 +79,7 @@ type run struct {
 	results []result
 	owed    map[model.Ref]bool
 	lent    []model.Ref // who was not owed anything before the changes in hand
+	unknown bool        // whom earlier runs left unpaid is not known
 	outputs resource.Outputs
 	redact  model.Redactor
 	// secrets are the values to redact, those of sensitive resources included.
@@ -83,6 +87,10 @@ type run struct {
 	summary model.Run
 	stopped string // why the rest does not run
 	told    int    // how many resources were told of
+	cursor  int    // all before it had their turns
+	// halted says of what includes a manifest why that has ended, children what came of its resources.
+	halted   map[model.Ref]string
+	children map[model.Ref]model.Counts
 }
 
 // result is what came of a node, as far as others need to know.
@@ -113,12 +121,19 @@ type result struct {
 // broken off; when opts.Stop is closed, it is finished first. What went wrong
 // stands in the summary and the transactions.
 func Run(ctx context.Context, g *Graph, opts Options) *model.Run {
+	r := newRun(g, opts)
+	r.do(ctx)
+
+	return &r.summary
+}
+
+func newRun(g *Graph, opts Options) *run {
 	if opts.RunID == "" {
 		opts.RunID = ksuid.New().String()
 	}
 	r := &run{
 		graph: g, opts: opts, looks: make([]look, len(g.nodes)), results: make([]result, len(g.nodes)),
-		owed: map[model.Ref]bool{}, outputs: resource.Outputs{},
+		owed: map[model.Ref]bool{}, outputs: resource.Outputs{}, halted: map[model.Ref]string{}, children: map[model.Ref]model.Counts{},
 	}
 	r.summary = model.Run{
 		Protocol: model.ProtocolRun, RunID: opts.RunID, Node: opts.Node, Manifest: opts.Manifest,
@@ -126,24 +141,25 @@ func Run(ctx context.Context, g *Graph, opts Options) *model.Run {
 		Noop: opts.Env.Scope.Noop, Version: opts.Version, CorrelationID: opts.CorrelationID,
 	}
 	r.learnSecrets()
+
+	return r
+}
+
+func (r *run) do(ctx context.Context) {
 	if err := r.enter(ctx); err != nil {
 		r.stopped = "the run could not begin: " + err.Error()
 		r.summary.Errors = append(r.summary.Errors, r.stopped)
 	}
 	r.recallDebts(ctx)
-	r.forgetDebts(ctx)
 	if r.stopped == "" {
-		r.lookAll(ctx)
+		r.lookAll(ctx, r.graph.nodes)
 	}
-	for _, n := range g.nodes {
-		if !r.results[n.at].done {
-			r.turn(ctx, n)
-		}
+	for n := r.next(); n != nil; n = r.next() {
+		r.turn(ctx, n)
 	}
+	r.forgetDebts(ctx)
 	r.leave()
 	r.finish()
-
-	return &r.summary
 }
 
 // enter begins the host's run. Noop writes nothing, not even that it ran.
@@ -179,6 +195,18 @@ func (r *run) finish() {
 	}
 }
 
+// noteDrift counts a difference that nobody asked for, and its repair. What
+// includes a manifest differs by what that has, which is counted already.
+func (r *run) noteDrift(n *node, repaired bool) {
+	if !r.unasked() || n.res.Type.Include != nil {
+		return
+	}
+	r.summary.Drift.Detected++
+	if repaired {
+		r.summary.Drift.Repaired++
+	}
+}
+
 // unasked says that the run was not started because somebody wanted a change.
 func (r *run) unasked() bool {
 	return r.opts.Cause == model.CauseDrift || r.opts.Cause == model.CauseSchedule
@@ -196,5 +224,5 @@ func (r *run) isNoop(n *node) bool { return r.opts.Env.Scope.Noop || r.onlyRepor
 func (r *run) onlyReports(n *node) bool {
 	meta := n.res.Meta()
 
-	return meta.Noop || (r.unasked() && meta.Drift == model.DriftReport)
+	return n.res.Scope.Noop || meta.Noop || (r.unasked() && meta.Drift == model.DriftReport)
 }

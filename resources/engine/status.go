@@ -2,20 +2,30 @@ package engine
 
 import (
 	"context"
+	"errors"
+	"log/slog"
+	"strings"
 
+	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
 // Status looks at one resource and changes nothing: what muster status shows.
-// Its errors are those of choosing a provider and of the look.
-func Status(ctx context.Context, env resource.Env, r *resource.Resource) (resource.State, error) {
+// It is the last of resources; those before it are of the manifest it includes,
+// whose state is what a run would come to. Its errors are those of choosing a
+// provider and of the look.
+func Status(ctx context.Context, env resource.Env, resources []*resource.Resource) (resource.State, error) {
+	asked := resources[len(resources)-1]
+	if asked.Type.Include != nil {
+		return statusOfIncluded(ctx, env, resources)
+	}
 	var state resource.State
 	err := protect(func() error {
-		p, err := r.Type.Select(env.Facts, r.Spec)
+		p, err := asked.Type.Select(env.Facts, asked.Spec)
 		if err != nil {
 			return err
 		}
-		state, err = r.Type.Status(ctx, env, p, r.Spec)
+		state, err = asked.Type.Status(ctx, env, p, asked.Spec)
 		return err
 	})
 	if err != nil {
@@ -23,4 +33,19 @@ func Status(ctx context.Context, env resource.Env, r *resource.Resource) (resour
 	}
 
 	return state, nil
+}
+
+func statusOfIncluded(ctx context.Context, env resource.Env, resources []*resource.Resource) (resource.State, error) {
+	g, err := Build(resources, func(model.Ref) bool { return true })
+	if err != nil {
+		return nil, err
+	}
+	env.Scope.Noop, env.Log = true, slog.New(slog.DiscardHandler) // who asks only wants the answer
+	r := newRun(g, Options{Env: env})
+	r.do(ctx)
+	if state := r.looks[r.graph.byRef[resources[len(resources)-1].Ref()].at].state; state != nil {
+		return state, nil
+	}
+
+	return nil, errors.New(strings.Join(r.summary.Errors, "; "))
 }

@@ -24,7 +24,7 @@ func (r *run) begin(n *node) *model.Transaction {
 		Type: n.ref.Type, Name: n.ref.Name, Alias: meta.Alias, RequestedEnsure: meta.Ensure, Source: n.res.Pos,
 		RunID: r.opts.RunID, Node: r.opts.Node, Manifest: r.opts.Manifest, Revision: r.opts.Revision,
 		Digest: r.opts.Digest, Cause: r.opts.Cause, CorrelationID: r.opts.CorrelationID, Noop: r.isNoop(n),
-		HealthCheckOnly: r.opts.Env.Scope.HealthCheckOnly,
+		HealthCheckOnly: r.scope(n).HealthCheckOnly, Within: within(n),
 	}
 }
 
@@ -43,11 +43,22 @@ func (r *run) end(n *node, t *model.Transaction) {
 		r.fillIn(n, t)
 	}
 	res.untold = t
-	for r.told < len(r.results) && r.results[r.told].untold != nil {
-		r.tell(r.results[r.told].untold)
-		r.results[r.told].untold = nil
-		r.told++
+	r.countFor(n, t)
+	for ; r.told < len(r.results) && r.results[r.told].done; r.told++ {
+		if t := r.results[r.told].untold; t != nil {
+			r.tell(t)
+			r.results[r.told].untold = nil
+		}
 	}
+}
+
+// within gives what includes a resource, nothing for one of the run's own manifest.
+func within(n *node) model.Ref {
+	if n.owner == nil {
+		return model.Ref{}
+	}
+
+	return n.owner.ref
 }
 
 // tell counts a transaction and hands it on.
@@ -71,7 +82,7 @@ func (r *run) describe(n *node, t *model.Transaction) {
 // fillIn adds properties and status, unless nothing of them may be shown.
 func (r *run) fillIn(n *node, t *model.Transaction) {
 	l := r.looks[n.at]
-	if n.res.Sensitive() {
+	if r.isSensitive(n) {
 		return
 	}
 	spec := l.spec
@@ -95,9 +106,17 @@ func encode(v any) json.RawMessage {
 	return b
 }
 
+// isSensitive says that nothing of a resource's values may be shown: neither as
+// declared, nor with what its properties came to at its turn.
+func (r *run) isSensitive(n *node) bool {
+	spec := r.looks[n.at].spec
+
+	return n.res.Sensitive() || (spec != nil && spec.Meta().Sensitive)
+}
+
 // words gives an error as it may be shown.
 func (r *run) words(n *node, err error) string {
-	if n.res.Sensitive() {
+	if r.isSensitive(n) {
 		return r.redact.Redact(resource.WithoutOutput(err))
 	}
 
@@ -108,7 +127,7 @@ func (r *run) words(n *node, err error) string {
 func (r *run) showChanges(n *node, plan resource.Plan) []model.Change {
 	out := make([]model.Change, len(plan.Changes))
 	for i, c := range plan.Changes {
-		if n.res.Sensitive() {
+		if r.isSensitive(n) {
 			out[i] = model.Change{Action: c.Action, Message: c.Message, Property: c.Property}
 			continue
 		}
@@ -181,6 +200,11 @@ func (r *run) env(n *node) resource.Env {
 		return env
 	}
 	env.Log = env.Log.With("resource", n.ref.String())
+	if n.owner != nil {
+		env.Log = env.Log.With("manifest", n.owner.ref.Name)
+	}
+	env.Scope = r.scope(n)
+	env.Children = r.children[n.ref]
 	if r.isNoop(n) {
 		env.RunEnv = append(slices.Clone(env.RunEnv), EnvNoop+"=1")
 	}

@@ -19,7 +19,20 @@ func (r *run) turn(ctx context.Context, n *node) {
 	if r.gate(ctx, n, t) {
 		return
 	}
-	plan, refresh, err := r.due(ctx, n)
+	if t.HealthCheckOnly && n.res.Type.Include == nil {
+		r.end(n, t)
+		return
+	}
+	var plan resource.Plan
+	var refresh bool
+	var err error
+	if n.res.Expand != nil {
+		if err = r.expand(ctx, n); err == nil {
+			return // its turn comes after those of what it includes
+		}
+	} else {
+		plan, refresh, err = r.due(ctx, n)
+	}
 	for maker := r.maker(err); maker != nil; maker = r.maker(err) {
 		r.turn(ctx, maker)
 		plan, refresh, err = r.due(ctx, n)
@@ -50,6 +63,8 @@ func (r *run) gate(ctx context.Context, n *node, t *model.Transaction) bool {
 	switch {
 	case r.stopped != "":
 		t.NotRun, t.SkipReason = true, r.stopped
+	case r.haltedBy(n) != "":
+		t.NotRun, t.SkipReason = true, r.haltedBy(n)
 	case n.res.Excluded != "":
 		t.Skipped, t.SkipReason = true, n.res.Excluded
 	case r.ignoresDrift(n):
@@ -89,7 +104,7 @@ func (r *run) unmet(n *node) []model.Ref {
 		}
 	}
 	for _, ref := range n.earlierRequires {
-		if r.opts.Earlier.failed(ref, r.isNoop(n)) {
+		if r.opts.Earlier.failed(ref, r.isNoop(n)) || r.neverCame(ref) {
 			out = append(out, ref)
 		}
 	}
@@ -161,7 +176,7 @@ func (r *run) due(ctx context.Context, n *node) (plan resource.Plan, refresh boo
 	case err != nil:
 	case plan.Empty() && until != nil:
 		err = unknownError{until}
-	case plan.Empty() && !refresh && r.mayRefresh(n):
+	case plan.Empty() && !refresh && (r.mayRefresh(n) || r.mayChange(n)):
 		err = unknownError{r.pendingBefore(n)}
 	}
 	r.results[n.at].provided = until
@@ -172,6 +187,12 @@ func (r *run) due(ctx context.Context, n *node) (plan resource.Plan, refresh boo
 // mayRefresh says that in noop it is not known whether n would be refreshed.
 func (r *run) mayRefresh(n *node) bool {
 	return n.res.Type.Refreshes && slices.ContainsFunc(n.subscribes, func(dep *node) bool { return r.results[dep.at].unknown && r.follows(n, dep) })
+}
+
+// mayChange says that in noop it is not known whether the manifest that n
+// includes would change anything.
+func (r *run) mayChange(n *node) bool {
+	return r.isNoop(n) && slices.ContainsFunc(n.children, func(child *node) bool { return r.results[child.at].unknown })
 }
 
 // resolveLate completes the properties of a resource that had to wait for its turn.
@@ -244,9 +265,7 @@ func (r *run) would(n *node, t *model.Transaction, plan resource.Plan, refresh b
 			t.WouldRefresh = append(t.WouldRefresh, s.ref)
 		}
 	}
-	if r.unasked() {
-		r.summary.Drift.Detected++
-	}
+	r.noteDrift(n, false)
 }
 
 // fail records an error of a resource.
@@ -260,9 +279,7 @@ func (r *run) fail(ctx context.Context, n *node, t *model.Transaction, err error
 	}
 	r.results[n.at].failed = true
 	r.describe(n, t)
-	if r.opts.FailOnError && r.stopped == "" {
-		r.stopped = fmt.Sprintf("%s failed and fail_on_error is set", n.ref)
-	}
+	r.halt(n)
 }
 
 // wait sleeps between attempts; false means that the run ended meanwhile.

@@ -15,16 +15,22 @@ type build struct {
 	scope    *scope
 	out      *Resolved
 	problems model.Problems
-	// links are those of the resources that the document declares.
+	// own are the resources that the document itself declares.
+	own []*resource.Resource
+	// links are those of the resources that the document and what it includes declare.
 	links []resource.Links
-	// unnamed says that a name is not known.
-	unnamed bool
+	// openEnded says that not all that is declared is known.
+	openEnded bool
 }
 
 // warner is a Spec that has something to say although it is valid.
 type warner interface{ Warnings() model.Problems }
 
 func (b *build) add(ctx context.Context, d declared) {
+	if d.typ.Include != nil && b.session.holds.DenyApply {
+		b.problems.Add(d.pos, "remove it, or allow it with `allow_apply: true` where this manifest is included", "a manifest that is included with `allow_apply: false` cannot include another")
+		return
+	}
 	r := resolver{scope: b.scope}
 	reason, ok := r.excluded(ctx, d.properties)
 	r.forgiving = reason != ""
@@ -33,10 +39,11 @@ func (b *build) add(ctx context.Context, d declared) {
 		b.session.declared = append(b.session.declared, properties)
 	}
 	name, sure := name(&r, properties)
+	at := len(b.links)
 	if sure {
 		b.link(model.Ref{Type: d.typ.Name, Name: name}, d.pos, properties, r.waits)
 	}
-	b.unnamed = b.unnamed || !sure
+	b.openEnded = b.openEnded || !sure
 
 	res, problems := resource.Decode(d.typ, properties, d.pos)
 	if len(r.failed) > 0 {
@@ -46,20 +53,24 @@ func (b *build) add(ctx context.Context, d declared) {
 	if reason == "" {
 		b.checkSource(properties)
 	}
+	shell := reason != "" || (d.typ.Include != nil && sure)
 	switch {
-	case len(r.problems)+len(problems) > 0 || !ok:
-		return
-	case res == nil && reason == "", len(r.failed) > 0 && reason == "":
+	case len(r.problems)+len(problems) > 0 || !ok, !shell && (res == nil || len(r.failed) > 0):
+		b.openEnded = b.openEnded || d.typ.Include != nil
 		return
 	case res == nil:
 		res = &resource.Resource{Type: d.typ, Spec: d.typ.New(), Pos: d.pos}
 		res.Meta().Name = name
 	}
 	res.Excluded = reason
+	b.session.inherit(res.Meta())
 	if len(r.waits) > 0 && reason == "" {
 		b.wait(res, d, r.waits)
 	}
 	b.keep(res, properties)
+	if len(b.links) > at {
+		b.links[at].Resource = res
+	}
 }
 
 // ownProblems gives the problems of a resource that are not the consequence of
@@ -160,6 +171,7 @@ func (s *session) resolveLate(ctx context.Context, d declared, data map[string]a
 		return nil, nil, finish(problems)
 	}
 	requireAlso(res.Spec, refs)
+	s.inherit(res.Meta())
 	if len(res.Secrets) > 0 {
 		res.Secrets = append(res.Secrets, s.learnt()...)
 	}
@@ -168,11 +180,12 @@ func (s *session) resolveLate(ctx context.Context, d declared, data map[string]a
 }
 
 func (b *build) keep(res *resource.Resource, properties resource.Value) {
-	b.out.Resources = append(b.out.Resources, res)
+	res.Scope = b.session.holds
+	b.own = append(b.own, res)
 	b.out.values = append(b.out.values, properties)
 	if res.Type.Relations != nil && res.Excluded == "" {
 		for _, word := range res.Type.Relations(res.Spec).Provides {
-			if _, taken := b.session.provided[word]; !taken && strings.HasPrefix(word, "path:") {
+			if _, taken := b.session.provided[word]; !taken && strings.HasPrefix(word, pathWord) {
 				b.session.provided[word] = res.Ref()
 			}
 		}

@@ -44,23 +44,13 @@ func (l *Loader) Check(ctx context.Context, doc *Document, in Inputs) (*Checked,
 	if err != nil {
 		return nil, err
 	}
-	out := &Checked{Resources: resolved.Resources, Complete: !s.unsure, Warnings: resolved.Warnings}
-	for _, v := range s.declared {
-		out.addSource(v)
-	}
-	for _, path := range s.relative {
-		out.add(File{Path: path, Pos: model.Position{File: doc.name}})
-	}
 
-	return out, nil
+	return &Checked{Files: s.files(), Resources: resolved.Resources, Complete: !s.unsure, Warnings: resolved.Warnings}, nil
 }
-
-// keySource is the property by which types name a file beside the manifest.
-const keySource = "source"
 
 // sourceBeside gives the file beside the manifest that a resource names, if it does.
 func sourceBeside(properties resource.Value) (resource.Value, bool) {
-	v, ok := properties.Get(keySource)
+	v, ok := properties.Get(resource.SourceProperty)
 
 	return v, ok && v.IsScalar() && !v.Secret && v.Text != "" && !filepath.IsAbs(v.Text) && !strings.Contains(v.Text, "://")
 }

@@ -79,6 +79,10 @@ type Inputs struct {
 	// Known says that a resource which the document does not declare is known all
 	// the same, from earlier commands of a session. Nil knows none.
 	Known func(model.Ref) bool
+	// Drift is that of resources that do not say it themselves.
+	Drift model.Drift
+	// MaxDepth is how deep manifests may include one another; 0 means DefaultMaxDepth.
+	MaxDepth int
 }
 
 // Resolved is what a manifest comes to.
@@ -86,7 +90,8 @@ type Resolved struct {
 	// Secrets are all secrets that were seen, also within values that are secret as
 	// a whole, for a run to recognise them in the texts of others.
 	Secrets []model.Secret
-	// Resources are in the order of the document, validated.
+	// Resources are in the order of the document, validated; those of a manifest
+	// that it includes stand in front of the resource that includes it.
 	Resources []*resource.Resource
 	// Data are the resolved data; secrets among them are model.Secret.
 	Data map[string]any
@@ -100,7 +105,9 @@ type Resolved struct {
 	// resolving the same again gives the same.
 	Static bool
 
-	// values are the properties as resolved, by resource.
+	// own are the resources that the document itself declares.
+	own []*resource.Resource
+	// values are the properties of own as resolved.
 	values []resource.Value
 	dir    string
 }

@@ -34,7 +34,7 @@ func (s *session) readFile(path string, running bool) (string, error) {
 	if running {
 		return readRegular(path, s.loader.opts.MaxBytes)
 	}
-	if ref, ok := s.provided["path:"+path]; ok {
+	if ref, ok := s.provided[pathWord+path]; ok {
 		return "", lateError{ref}
 	}
 

@@ -37,8 +37,8 @@ func (b *build) link(ref model.Ref, pos model.Position, properties resource.Valu
 
 // checkLinks finds what is wrong with names and references. Where a name is not
 // known, or a block cannot be read, any reference may be to what is in it.
-func (b *build) checkLinks(unread bool, known func(model.Ref) bool) {
-	if unread || b.unnamed {
+func (b *build) checkLinks(known func(model.Ref) bool) {
+	if b.openEnded {
 		known = func(model.Ref) bool { return true }
 	}
 	b.problems = append(b.problems, resource.CheckLinks(b.links, known)...)

@@ -14,7 +14,7 @@ import (
 func (r *Resolved) Render() ([]byte, error) {
 	var root resource.Value
 	root.Kind = resource.Map
-	for _, res := range r.Resources {
+	for _, res := range r.own {
 		if res.Late == nil || len(r.Data) == 0 {
 			continue
 		}
@@ -49,7 +49,7 @@ func (r *Resolved) body() resource.Value {
 		body.Entries = append(body.Entries, entry("post_message", literal(text(r.PostMessage))))
 	}
 	list := resource.Value{Kind: resource.List}
-	for i, res := range r.Resources {
+	for i, res := range r.own {
 		block := resource.Value{Kind: resource.Map, Entries: []resource.Entry{entry(res.Type.Name, rendered(res, r.values[i]))}}
 		list.Items = append(list.Items, block)
 	}

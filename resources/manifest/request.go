@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"context"
 	"slices"
 	"strconv"
 	"time"
@@ -88,16 +89,34 @@ func (r *request) need(key, have, example string) {
 	}
 }
 
-// DecodeOne makes the resource of an ensure request. Its values are literal:
-// nothing in them is an expression. The error is model.Problems.
+// DecodeOne is ResolveOne without a look at what the resource includes.
 func (l *Loader) DecodeOne(typ string, properties resource.Value) (*resource.Resource, error) {
 	return l.decodeOne(typ, properties, resource.Decode)
 }
 
-// DecodeQuestion is DecodeOne for a resource that is only asked about: what is
+// ResolveOne makes the resource of an ensure request, the last of what it gives;
+// before it stand those of the manifest that it includes. Its values are literal:
+// nothing in them is an expression. The error is that of Resolve.
+func (l *Loader) ResolveOne(ctx context.Context, typ string, properties resource.Value, in Inputs) (*Resolved, error) {
+	return l.resolveOne(ctx, typ, properties, in, resource.Decode)
+}
+
+// ResolveQuestion is ResolveOne for a resource that is only asked about: what is
 // not given is not missed.
-func (l *Loader) DecodeQuestion(typ string, properties resource.Value) (*resource.Resource, error) {
-	return l.decodeOne(typ, properties, resource.DecodeQuestion)
+func (l *Loader) ResolveQuestion(ctx context.Context, typ string, properties resource.Value, in Inputs) (*Resolved, error) {
+	return l.resolveOne(ctx, typ, properties, in, resource.DecodeQuestion)
+}
+
+func (l *Loader) resolveOne(ctx context.Context, typ string, properties resource.Value, in Inputs, decode decode) (*Resolved, error) {
+	res, err := l.decodeOne(typ, properties, decode)
+	if err != nil {
+		return nil, err
+	}
+	b := &build{session: l.session(&Document{}, in), out: &Resolved{}, links: []resource.Links{resource.LinksOf(res)}}
+	b.keep(res, properties)
+	b.assemble(ctx)
+
+	return b.finish(ctx, in)
 }
 
 type decode func(*resource.Type, resource.Value, model.Position) (*resource.Resource, model.Problems)

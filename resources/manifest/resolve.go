@@ -16,40 +16,65 @@ func (l *Loader) Resolve(ctx context.Context, doc *Document, in Inputs) (*Resolv
 }
 
 func (s *session) resolve(ctx context.Context, in Inputs) (*Resolved, error) {
+	b, err := s.declare(ctx, in.Data)
+	if err != nil {
+		return nil, err
+	}
+
+	return b.finish(ctx, in)
+}
+
+// finish gives what came of a document and all that it includes.
+func (b *build) finish(ctx context.Context, in Inputs) (*Resolved, error) {
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
+	b.checkLinks(in.Known)
+	if len(b.problems) > 0 {
+		return nil, finish(b.problems)
+	}
+	b.out.Static = !b.session.dynamic
+	b.out.Secrets, b.out.own = b.session.learnt(), b.own
+
+	return b.out, nil
+}
+
+// declare makes resources of what a document declares, and of what it includes,
+// with all problems but those of their links. Its error is why ctx ended.
+func (s *session) declare(ctx context.Context, external map[string]any) (*build, error) {
 	doc := s.doc
 	problems := append(doc.Problems(), doc.checkComments()...)
 	if !doc.HasResources() && len(problems) == 0 {
 		problems.Add(model.Position{File: doc.name, Line: 1, Column: 1}, "add `muster:` with `resources:`", "the document has no `muster` section")
 	}
-	data, dataProblems := s.resolveData(ctx, in.Data)
+	data, dataProblems := s.resolveData(ctx, external)
 	out := &Resolved{Data: data, dir: s.dir}
+	s.holds.Origin = s.loader.Origin(out)
 
-	b := build{session: s, scope: s.scope(ctx, inResources, data, nil), out: out}
+	b := &build{session: s, scope: s.scope(ctx, inResources, data, nil), out: out}
 	b.scope.broken = len(dataProblems) > 0 || s.unsure
 	b.settings(ctx, doc)
+	s.holds.FailOnError = out.FailOnError
 	declared := blocks{types: s.loader.opts.Types}
 	items := doc.resources
 	if doc.jetFile.Text != "" && len(dataProblems) == 0 {
 		items = b.rendered(ctx, doc.jetFile)
 	}
 	declared.read(items)
+	b.openEnded = len(declared.problems) > 0
 	out.Resources = make([]*resource.Resource, 0, len(declared.out))
+	b.own = make([]*resource.Resource, 0, len(declared.out))
 	out.values = make([]resource.Value, 0, len(declared.out))
 	for _, d := range declared.out {
 		b.add(ctx, d)
 	}
-	b.checkLinks(len(declared.problems) > 0, in.Known)
+	b.assemble(ctx)
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
-	problems = slices.Concat(problems, dataProblems, declared.problems, b.problems)
-	if len(problems) > 0 {
-		return nil, finish(problems)
-	}
-	out.Static = !s.dynamic
-	out.Secrets = s.learnt()
+	b.problems = slices.Concat(problems, dataProblems, declared.problems, b.problems)
 
-	return out, nil
+	return b, nil
 }
 
 // ResolveData gives the data of a document alone, for muster data resolve and

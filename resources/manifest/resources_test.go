@@ -50,7 +50,6 @@ func TestResourceProblems(t *testing.T) {
 		"resources":            {"muster: {resources: {file: {}}}\n", "m.yaml:1:21: `resources` must be a list, not a mapping"},
 		"later properties":     {"muster: {resources: [{file: [{/a: {health_checks: [], register_when_stable: true, limit: 1}}]}]}\n", lines("m.yaml:1:36: property `health_checks` of file is not in this version yet (leave it out until a later version brings it)", "m.yaml:1:55: property `register_when_stable` of file is not in this version yet (leave it out until a later version brings it)", "m.yaml:1:83: property `limit` of file is not in this version yet (leave it out until a later version brings it)")},
 		"later default":        {"muster: {resources: [{file: [defaults: {health_checks: []}]}]}\n", "m.yaml:1:41: property `health_checks` of file is not in this version yet (leave it out until a later version brings it)"},
-		"later type":           {"muster: {resources: [{apply: [/srv: {source: a}]}]}\n", "m.yaml:1:23: resource type `apply` is not in this version yet (leave it out until a later version brings it)"},
 		"fail_on_error":        {"muster: {fail_on_error: maybe}\n", "m.yaml:1:25: `fail_on_error` must be true or false"},
 		"fail_on_error list":   {"muster: {fail_on_error: []}\n", "m.yaml:1:25: `fail_on_error` must be true or false"},
 		"message list":         {"muster: {pre_message: [a]}\n", "m.yaml:1:23: `pre_message` must be text, not a list"},

@@ -1,8 +1,11 @@
 package manifest
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/musterfleet/muster/model"
@@ -15,6 +18,18 @@ type session struct {
 	loader *Loader
 	doc    *Document
 	dir    string
+	// parent includes the document, with the resource by and the path prefix; nil
+	// for the one that was asked for.
+	parent *session
+	by     *resource.Resource
+	prefix string
+	// holds is what holds for the resources of the document.
+	holds resource.Scope
+	// defaults hold for its resources that do not say otherwise.
+	defaults model.Common
+	// external are the data that win over those of the document and all it includes.
+	external map[string]any
+	*shared
 
 	mu       sync.Mutex
 	facts    map[string]any
@@ -33,10 +48,6 @@ type session struct {
 	secrets []model.Secret
 	isKnown map[model.Secret]bool
 
-	// provided are the paths that resources declared so far bring.
-	provided map[string]model.Ref
-	// aliases maps an alias to the reference it stands for.
-	aliases map[model.Ref]model.Ref
 	// absent says that the node the manifest is for is not there to be asked (Check);
 	// unsure that something depends on it.
 	absent, unsure bool
@@ -44,10 +55,31 @@ type session struct {
 	// the properties of resources; both are kept for Check alone.
 	relative []string
 	declared []resource.Value
+	// includedFiles are the files that included manifests name, and these themselves.
+	includedFiles []File
+}
+
+// shared is what a document and all that it includes have in common.
+type shared struct {
+	// provided are the paths that resources declared so far bring.
+	provided map[string]model.Ref
+	// aliases maps an alias to the reference it stands for.
+	aliases map[model.Ref]model.Ref
+	// included are the resources whose manifests were read.
+	included []*resource.Resource
+}
+
+// clone gives what can be added to for one run: another one begins anew.
+func (s *shared) clone() *shared {
+	return &shared{maps.Clone(s.provided), maps.Clone(s.aliases), slices.Clone(s.included)}
 }
 
 func (l *Loader) session(doc *Document, in Inputs) *session {
-	s := &session{loader: l, doc: doc, dir: in.Dir, programs: map[string]*program{}, cache: map[string]string{}, provided: map[string]model.Ref{}, aliases: map[model.Ref]model.Ref{}, isKnown: map[model.Secret]bool{}}
+	s := &session{
+		loader: l, doc: doc, dir: in.Dir, external: in.Data, shared: &shared{provided: map[string]model.Ref{}, aliases: map[model.Ref]model.Ref{}},
+		holds: resource.Scope{Dir: in.Dir, MaxDepth: cmp.Or(in.MaxDepth, DefaultMaxDepth)}, defaults: model.Common{Drift: in.Drift},
+		programs: map[string]*program{}, cache: map[string]string{}, isKnown: map[model.Secret]bool{},
+	}
 	if in.Facts != nil {
 		s.facts, s.asked = in.Facts, true
 	}
@@ -86,6 +118,10 @@ func (s *session) getFacts(ctx context.Context) (map[string]any, error) {
 		return s.facts, s.factsErr
 	}
 	s.asked = true
+	if s.parent != nil {
+		s.facts, s.factsErr = s.parent.getFacts(ctx)
+		return s.facts, s.factsErr
+	}
 	if s.loader.opts.Facts == nil {
 		s.factsErr = errNoFacts
 		return nil, s.factsErr

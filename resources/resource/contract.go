@@ -52,6 +52,8 @@ type Info struct {
 	// nothing orders them; 0 means one after the other. It is for types that
 	// wait for the disk, not for the machine.
 	Parallel int
+	// AsksOrigin says that what a resource comes to depends on Scope.Origin.
+	AsksOrigin bool
 	// OwnTimeout says that the type applies the timeout property itself.
 	OwnTimeout bool
 }
@@ -62,6 +64,8 @@ type Env struct {
 	Facts model.Facts
 	Log   *slog.Logger
 	Scope Scope
+	// Children says, to a type that includes manifests, what came of the included resources.
+	Children model.Counts
 	// RunEnv tells a muster that a command starts which run it belongs to, and
 	// whether it may change anything.
 	RunEnv []string
@@ -152,4 +156,21 @@ type Relater[S Spec] interface {
 // Outputter gives the values that later resources may take.
 type Outputter[S Spec, T State] interface {
 	Outputs(spec S, state T, outcome Outcome) map[string]any
+}
+
+// Inclusion is a manifest that a resource stands for.
+type Inclusion struct {
+	// Source is its path; a relative one is beside the manifest that includes it.
+	Source string
+	// Data win over those of the included manifest.
+	Data map[string]any
+	// Noop, HealthCheckOnly and DenyApply strengthen the scope it gets.
+	Noop, HealthCheckOnly, DenyApply bool
+}
+
+// Includer says which manifest a resource stands for. Its resources become part
+// of the run, in front of the one that includes them, which is looked at once
+// they have had their turns (Env.Children).
+type Includer[S Spec] interface {
+	Include(spec S) Inclusion
 }

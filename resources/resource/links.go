@@ -16,6 +16,9 @@ type Links struct {
 	Alias string
 	Pos   model.Position
 	Needs []Need
+	// Resource is what has the links, nil while only they are known. Those of the
+	// manifest that it includes wait for what it needs, and it waits for them.
+	Resource *Resource
 }
 
 // Need is a reference to another resource, with the property that has it.
@@ -28,7 +31,7 @@ type Need struct {
 // LinksOf gives the links of a resource, its references at its own place.
 func LinksOf(r *Resource) Links {
 	meta := r.Meta()
-	out := Links{Ref: r.Ref(), Alias: meta.Alias, Pos: r.Pos}
+	out := Links{Ref: r.Ref(), Alias: meta.Alias, Pos: r.Pos, Resource: r}
 	for _, ref := range meta.Require {
 		out.Needs = append(out.Needs, Need{Ref: ref, Property: "require", Pos: r.Pos})
 	}
@@ -40,9 +43,9 @@ func LinksOf(r *Resource) Links {
 }
 
 // CheckLinks finds all that is wrong with the names and references of
-// resources, given in the order of their declaration: one name twice,
-// references to nothing and to the resource itself, and cycles, of which each
-// resource is told in one. known says of a reference that is not among them
+// resources, given in the order of their declaration: one name twice (but for
+// resources that are the same), references to nothing and to the resource
+// itself, and cycles, of which each resource is told in one. known says of a reference that is not among them
 // that it is no problem; nil says it of none.
 func CheckLinks(all []Links, known func(model.Ref) bool) model.Problems {
 	c := linkCheck{all: all, known: known, byRef: make(map[model.Ref]int, len(all)), needs: make([][]int, len(all)), state: make([]visit, len(all))}
@@ -55,6 +58,7 @@ func CheckLinks(all []Links, known func(model.Ref) bool) model.Problems {
 	for i := range all {
 		c.connect(i)
 	}
+	c.include()
 	for i := range all {
 		c.walk(i)
 	}
@@ -93,6 +97,9 @@ func (c *linkCheck) name(i int, ref model.Ref) {
 		c.byRef[ref] = i
 		return
 	}
+	if a, b := c.all[first].Resource, c.all[i].Resource; a != nil && b != nil && a.IsSame(b) {
+		return
+	}
 	c.problems.Add(c.all[i].Pos, "keep one of them, or give one another name", "%s is declared twice, first at %s", ref, c.all[first].Pos)
 }
 
@@ -106,6 +113,35 @@ func (c *linkCheck) connect(i int) {
 			c.needs[i] = append(c.needs[i], dep)
 		case c.known == nil || !c.known(need.Ref):
 			c.problems.Add(need.Pos, c.near(need.Ref), "`%s` names %s, which is not declared", need.Property, need.Ref)
+		}
+	}
+}
+
+// include makes included resources wait for what those need that include them,
+// and these for them. One that was declared elsewhere before waits for nothing more.
+func (c *linkCheck) include() {
+	within := make([]int, len(c.all))
+	own := make([][]int, len(c.all))
+	for i := range c.all {
+		within[i], own[i] = -1, slices.Clone(c.needs[i])
+	}
+	for i, l := range c.all {
+		if l.Resource == nil {
+			continue
+		}
+		for _, child := range l.Resource.Children {
+			at, found := c.byRef[child.Ref()]
+			if found && c.all[at].Resource == child {
+				within[at] = i
+			}
+			if found {
+				c.needs[i] = append(c.needs[i], at)
+			}
+		}
+	}
+	for i := range c.all {
+		for outer, levels := within[i], 0; outer >= 0 && levels < len(c.all); outer, levels = within[outer], levels+1 {
+			c.needs[i] = append(c.needs[i], own[outer]...)
 		}
 	}
 }

@@ -2,6 +2,9 @@ package resource
 
 import (
 	"context"
+	"path/filepath"
+	"reflect"
+	"strings"
 
 	"github.com/musterfleet/muster/model"
 )
@@ -18,10 +21,65 @@ type Resource struct {
 	Secrets []model.Secret
 	// Excluded says why the control property excludes it; empty when it is managed.
 	Excluded string
+	// Scope is what holds for it beyond what holds for the run: that of the
+	// manifest that declares it. At depth 0 that of the run holds.
+	Scope Scope
+	// Children are the resources of the manifest it includes. One that is the same
+	// as another of the run stands for that.
+	Children []*Resource
+	// Expand gives the Children of a manifest that could not be read before the
+	// run; nil for any other. Its error may be model.Problems.
+	Expand func(ctx context.Context, spec Spec) (Expansion, error)
+	// Brings is the resource of this run that brings what Expand reads; zero for none.
+	Brings model.Ref
 	// Late gives the properties at the resource's turn, of the outputs of what ran
 	// before it; nil when they are known already. Its error may be model.Problems.
 	Late func(ctx context.Context, outputs Outputs) (Spec, []model.Secret, error)
 }
+
+// Expansion is what a manifest came to that is included during the run.
+type Expansion struct {
+	// Resources are those of it and of all it includes, in order.
+	Resources []*Resource
+	// Children are those of it.
+	Children []*Resource
+	Secrets  []model.Secret
+	Warnings model.Problems
+}
+
+// IsSame says that two resources, declared in different documents or in one that
+// is included twice, ask for the same.
+func (r *Resource) IsSame(other *Resource) bool {
+	a, b := r.Scope, other.Scope
+	switch {
+	case r == other:
+		return true
+	case r.Type.Name != other.Type.Name, r.Excluded != other.Excluded, r.Late != nil, other.Late != nil,
+		r.Pos.File == other.Pos.File && r.Pos != other.Pos,
+		a.Noop != b.Noop, a.HealthCheckOnly != b.HealthCheckOnly, a.Dir != b.Dir && r.isBeside(),
+		r.Type.AsksOrigin && !reflect.DeepEqual(a.Origin, b.Origin):
+		return false
+	}
+
+	return reflect.DeepEqual(r.Spec, other.Spec)
+}
+
+// isBeside says that the resource names a file that is beside its manifest.
+func (r *Resource) isBeside() bool {
+	name := r.Meta().Name
+	if r.Type.Include == nil {
+		p, ok := r.Type.Property(SourceProperty)
+		if !ok || p.Field(r.Spec).Kind() != reflect.String {
+			return false
+		}
+		name = p.Field(r.Spec).String()
+	}
+
+	return name != "" && !filepath.IsAbs(name) && !strings.Contains(name, "://")
+}
+
+// SourceProperty is the property by which types name a file beside the manifest.
+const SourceProperty = "source"
 
 // Outputs are the values that resources of a run gave, by reference.
 type Outputs map[model.Ref]map[string]any

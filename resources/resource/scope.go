@@ -21,8 +21,19 @@ type Scope struct {
 	MaxDepth int
 	// Origin is where the resources come from; nil where nothing is known of that.
 	Origin Origin
-	// DenyApply means that no apply resource may stand here.
+	// DenyApply means that no other manifest may be included here.
 	DenyApply bool
+	// FailOnError means that the manifest ends at its first failure.
+	FailOnError bool
+}
+
+// Within gives the scope of a manifest that is included where s holds, of what
+// the inclusion asks for: what s forbids stays forbidden.
+func (s Scope) Within(i Inclusion, dir string) Scope {
+	return Scope{
+		Noop: s.Noop || i.Noop, HealthCheckOnly: s.HealthCheckOnly || i.HealthCheckOnly,
+		Dir: dir, Depth: s.Depth + 1, MaxDepth: s.MaxDepth, DenyApply: s.DenyApply || i.DenyApply,
+	}
 }
 
 // Origin is what the resources of a manifest may ask of where it comes from,

@@ -32,6 +32,7 @@ type Type struct {
 	Watch     func(ctx context.Context, env Env, specs []Spec, ready func(), wake func(name string)) error
 	Relations func(spec Spec) Relations
 	Outputs   func(spec Spec, state State, outcome Outcome) map[string]any
+	Include   func(spec Spec) Inclusion
 
 	properties []Property
 	protocol   string
@@ -161,6 +162,9 @@ func adaptChanges[S Spec, T State, P Provider](t *Type, c Contract[S, T, P]) {
 		t.Outputs = func(spec Spec, state State, outcome Outcome) map[string]any {
 			return v.Outputs(spec.(S), state.(T), outcome)
 		}
+	}
+	if v, ok := c.(Includer[S]); ok {
+		t.Include = func(spec Spec) Inclusion { return v.Include(spec.(S)) }
 	}
 }
 

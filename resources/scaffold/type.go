@@ -21,12 +21,13 @@ func New(providers ...ScaffoldProvider) resource.Contract[*Spec, *State, Scaffol
 // Info says what the type is. Its post commands may change anything.
 func (*Type) Info() resource.Info {
 	return resource.Info{
-		Name:     "scaffold",
-		Summary:  "Directories rendered from directories of templates",
-		NameHelp: "the absolute path of the target directory, for example /etc/app",
-		Ensures:  []string{model.EnsurePresent, model.EnsureAbsent},
-		Reads:    resource.Paths,
-		Writes:   resource.Everything,
+		Name:       "scaffold",
+		AsksOrigin: true,
+		Summary:    "Directories rendered from directories of templates",
+		NameHelp:   "the absolute path of the target directory, for example /etc/app",
+		Ensures:    []string{model.EnsurePresent, model.EnsureAbsent},
+		Reads:      resource.Paths,
+		Writes:     resource.Everything,
 	}
 }
 

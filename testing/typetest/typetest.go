@@ -30,6 +30,8 @@ type Case struct {
 	Setup func(t *testing.T, dir string)
 	// Properties are the resource's own.
 	Properties func(dir string) Properties
+	// Children is what came of the resources that the resource includes.
+	Children model.Counts
 	// Refresh plans as after a change of what the resource subscribes to.
 	Refresh bool
 	// Message is what noop says; empty when nothing is due.
@@ -77,7 +79,7 @@ func report(t *testing.T, violations []string) {
 func violations(t testing.TB, c Config, each Case, h *host.Host, dir string, together bool) []string {
 	t.Helper()
 	s := subject{config: c, each: each, dir: dir, typ: c.Type, together: together, env: resource.Env{
-		Host: h, Facts: c.Facts, Log: hosttest.Log(t), Scope: resource.Scope{Dir: dir},
+		Host: h, Facts: c.Facts, Children: each.Children, Log: hosttest.Log(t), Scope: resource.Scope{Dir: dir},
 	}}
 	s.spec = s.decode(t)
 	var err error

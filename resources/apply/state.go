@@ -1,0 +1,33 @@
+package apply
+
+import (
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// State is what came of a child manifest. It can be told once its resources have
+// had their turns; before, nothing is known.
+type State struct {
+	model.CommonState
+	Resources int `json:"resources" jsonschema_description:"How many resources the child manifest declares"`
+	Changed   int `json:"changed"`
+	Failed    int `json:"failed"`
+	Skipped   int `json:"skipped"`
+	Unmet     int `json:"unmet" jsonschema_description:"How many were skipped because of what they require"`
+	NotRun    int `json:"not_run"`
+}
+
+// StateOf gives the state of a child manifest of what came of its resources. In
+// noop those count as changed that would be.
+func StateOf(env resource.Env, spec *Spec) *State {
+	children := env.Children
+	state := &State{
+		CommonState: model.CommonState{Protocol: model.StateProtocol("apply"), ResourceType: "apply", Name: spec.Name, Ensure: model.EnsurePresent},
+		Resources:   children.Total, Changed: children.Changed, Failed: children.Failed, Skipped: children.Skipped, Unmet: children.Unmet, NotRun: children.NotRun,
+	}
+	if !env.Scope.Noop && !spec.Noop {
+		state.Changed -= children.Noop
+	}
+
+	return state
+}

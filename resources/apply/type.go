@@ -1,0 +1,91 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// Type is the apply type with its providers. Make it with New.
+type Type struct{ providers []ApplyProvider }
+
+// New makes the type, to be adapted by resource.Of.
+func New(providers ...ApplyProvider) resource.Contract[*Spec, *State, ApplyProvider] {
+	return &Type{providers: providers}
+}
+
+// Info says what the type is. It changes nothing itself: its child's resources do.
+func (*Type) Info() resource.Info {
+	return resource.Info{
+		Name:     "apply",
+		Summary:  "Child manifests, whose resources become part of the run",
+		NameHelp: "the path of the child manifest, relative to the manifest that names it",
+		Ensures:  []string{model.EnsurePresent},
+		Reads:    resource.Paths,
+	}
+}
+
+// New gives empty properties.
+func (*Type) New() *Spec { return &Spec{} }
+
+// Providers gives the providers.
+func (t *Type) Providers() []ApplyProvider { return t.providers }
+
+// Include gives the child manifest.
+func (*Type) Include(spec *Spec) resource.Inclusion { return spec.inclusion() }
+
+// Status tells what came of the child manifest so far.
+func (*Type) Status(ctx context.Context, env resource.Env, _ ApplyProvider, spec *Spec) (*State, error) {
+	if env.Scope.Noop && !spec.Noop && env.Children.Total > 0 {
+		env.Log.WarnContext(ctx, "the parent manifest changes nothing, so the child does not either", "child", spec.Name)
+	}
+
+	return StateOf(env, spec), nil
+}
+
+// Plan says that what the child's resources changed is a change of the resource,
+// and what of them failed is its failure.
+func (*Type) Plan(_ *Spec, state *State, _ bool) (resource.Plan, error) {
+	var plan resource.Plan
+	if state.Changed > 0 {
+		plan.Add(model.Change{Action: "apply", Message: fmt.Sprintf("Would have changed %d of the %d resources of the child manifest", state.Changed, state.Resources)})
+	}
+
+	return plan, Failure(state)
+}
+
+// Apply lets the provider tell what came of the child manifest.
+func (*Type) Apply(ctx context.Context, env resource.Env, p ApplyProvider, spec *Spec, _ resource.Plan) (resource.Outcome, error) {
+	state, err := p.ApplyManifest(ctx, env, spec)
+	if err != nil {
+		return resource.Outcome{}, err
+	}
+
+	return resource.Outcome{Children: model.Counts{Changed: state.Changed}}, nil
+}
+
+// Verify accepts what the child's resources have verified.
+func (*Type) Verify(_ *Spec, outcome resource.Outcome, after *State) error {
+	if err := Failure(after); err != nil {
+		return err
+	}
+	if outcome.Children.Changed != after.Changed {
+		return fmt.Errorf("%d resources changed, and the provider tells of %d", after.Changed, outcome.Children.Changed)
+	}
+
+	return nil
+}
+
+// Failure says how much of a child manifest failed, nil when nothing did.
+func Failure(state *State) error {
+	switch {
+	case state.Failed > 0:
+		return fmt.Errorf("%d of the %d resources of the child manifest failed", state.Failed, state.Resources)
+	case state.Unmet > 0:
+		return fmt.Errorf("%d of the %d resources of the child manifest lack what they require", state.Unmet, state.Resources)
+	default:
+		return nil
+	}
+}

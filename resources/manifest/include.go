@@ -1,0 +1,289 @@
+package manifest
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// DefaultMaxDepth is how deep manifests may include one another, unless told otherwise.
+const DefaultMaxDepth = 10
+
+// pathWord begins the relation of what brings a path.
+const pathWord = "path:"
+
+// assemble puts what resources include in front of them, once all resources of
+// the document are known.
+func (b *build) assemble(ctx context.Context) {
+	for i, res := range b.own {
+		switch {
+		case res.Type.Include == nil:
+		case res.Excluded != "":
+			b.openEnded = true
+		default:
+			b.include(ctx, inclusion{Resource: res, properties: b.out.values[i]})
+		}
+		b.out.Resources = append(b.out.Resources, res)
+	}
+}
+
+// inclusion is a resource that includes a manifest, and where that is.
+type inclusion struct {
+	*resource.Resource
+	properties resource.Value
+	path       string
+}
+
+// placeOfName is where the resource says what it is called.
+func (i *inclusion) placeOfName() model.Position {
+	if name, ok := i.properties.Get(keyName); ok && !name.Pos.IsZero() {
+		return name.Pos
+	}
+
+	return i.Pos
+}
+
+// isSecret says that a text of its data is secret.
+func (i *inclusion) isSecret(known []model.Secret) func(model.Secret) bool {
+	all, _ := i.properties.Get("sensitive")
+
+	return func(s model.Secret) bool {
+		return all.Text == "true" || slices.Contains(known, s) || slices.Contains(i.Secrets, s)
+	}
+}
+
+// include reads the manifest that a resource includes and makes what it declares
+// part of this one. What cannot be read yet, because a resource of this run
+// brings it, is read at the resource's turn.
+func (b *build) include(ctx context.Context, i inclusion) {
+	s, source := b.session, i.Meta().Name
+	if s.holds.Depth >= s.holds.MaxDepth {
+		b.problems.Add(i.placeOfName(), "does it include itself?", "manifests include one another more than %d levels deep", s.holds.MaxDepth)
+		return
+	}
+	var err error
+	if i.path, err = s.besideManifest(source); err != nil {
+		b.notIncluded(&i, err)
+		return
+	}
+	s.includedFile(source, i.placeOfName())
+	if slices.ContainsFunc(s.included, i.IsSame) || s.isWithin(i.Resource) {
+		return // its resources are there already, or it is a cycle, which is found as any other
+	}
+	s.setDynamic()
+	brings, later := s.broughtLater(i.path, b.out.Resources)
+	if i.Late != nil || later {
+		b.includeLater(i, brings)
+		return
+	}
+	child, err := s.include(ctx, &i, i.Spec, s.shared)
+	if err != nil {
+		b.notIncluded(&i, err)
+		return
+	}
+	b.adopt(i.Resource, child)
+	s.included = append(s.included, i.Resource)
+}
+
+// isWithin says that the document is included by a resource.
+func (s *session) isWithin(res *resource.Resource) bool {
+	return s.by != nil && (s.by.IsSame(res) || s.parent.isWithin(res))
+}
+
+// includeLater makes a resource read its manifest at its turn, after what brings that.
+func (b *build) includeLater(i inclusion, brings model.Ref) {
+	b.openEnded = true
+	if brings != (model.Ref{}) {
+		requireAlso(i.Spec, []model.Ref{brings})
+		i.Brings = brings
+	}
+	i.Expand = func(ctx context.Context, spec resource.Spec) (resource.Expansion, error) {
+		return b.session.expand(ctx, &i, spec)
+	}
+}
+
+// notIncluded reports what is wrong with an included manifest, of which then
+// nothing is known.
+func (b *build) notIncluded(i *inclusion, err error) {
+	b.openEnded = true
+	hinted := hintedError{}
+	switch {
+	case b.session.absent && (errors.Is(err, errElsewhere) || errors.Is(err, fs.ErrNotExist)):
+		b.session.unsure = true // the absence of one beside the manifest is told with that of all files
+	case !errors.As(err, &hinted) && errors.Is(err, fs.ErrNotExist):
+		hinted.hint = "a relative path is beside the manifest that names it"
+		fallthrough
+	default:
+		b.problems.Add(i.placeOfName(), hinted.hint, "cannot include %s: %s", i.Meta().Name, err)
+	}
+}
+
+// adopt takes over what an included manifest declares.
+func (b *build) adopt(res *resource.Resource, child *build) {
+	res.Children = child.own
+	b.out.Resources = append(b.out.Resources, child.out.Resources...)
+	b.out.Warnings = append(b.out.Warnings, child.out.Warnings...)
+	b.links = append(b.links, child.links...)
+	b.problems = append(b.problems, child.problems...)
+	b.openEnded = b.openEnded || child.openEnded
+	b.session.learn(child.session.learnt()...)
+	b.session.unsure = b.session.unsure || child.session.unsure
+	b.session.besides(child.session)
+}
+
+// include reads and resolves an included manifest, as far as it can be without
+// the resources around it. Its error is why it could not be read.
+func (s *session) include(ctx context.Context, i *inclusion, spec resource.Spec, common *shared) (*build, error) {
+	in := i.Type.Include(spec)
+	if s.absent && (filepath.IsAbs(in.Source) || s.dir == "") {
+		return nil, errElsewhere
+	}
+	text, err := readRegular(i.path, s.loader.opts.MaxBytes)
+	switch {
+	case err != nil:
+		return nil, err
+	case bytes.HasPrefix([]byte(text), gzipMagic):
+		return nil, hintedError{errors.New("it is packed"), "unpack it beside this manifest"}
+	}
+	doc, err := parse(i.path, []byte(text), s.loader.opts.MaxBytes)
+	if err != nil {
+		return &build{session: s, out: &Resolved{}, problems: model.AsProblems(err), openEnded: true}, nil
+	}
+	dir := filepath.Dir(i.path)
+	child := s.loader.session(doc, Inputs{Dir: dir, Data: s.external})
+	child.parent, child.by, child.prefix, child.absent, child.unsure = s, i.Resource, in.Source, s.absent, s.unsure
+	child.shared, child.holds, child.defaults = common, s.holds.Within(in, dir), *spec.Meta()
+
+	data, _ := hide(in.Data, i.isSecret(s.learnt())).(map[string]any)
+
+	return child.declare(ctx, mergeDeep(data, s.external))
+}
+
+// besideManifest gives the path of a file that a manifest names.
+func (s *session) besideManifest(source string) (string, error) {
+	switch {
+	case source == "":
+		return "", errors.New("it has no name")
+	case filepath.IsAbs(source):
+		return source, nil
+	case s.dir == "" && !s.absent:
+		return "", hintedError{errors.New("the path is relative, and this manifest has no directory"), "make a bundle of the manifest and its files, or give an absolute path"}
+	}
+
+	return filepath.Join(s.dir, source), nil
+}
+
+// expand reads, at its turn, a manifest that could not be read before the run.
+func (s *session) expand(ctx context.Context, i *inclusion, spec resource.Spec) (resource.Expansion, error) {
+	child, err := s.include(ctx, i, spec, s.shared.clone())
+	if errors.Is(err, fs.ErrNotExist) {
+		return resource.Expansion{}, resource.Missing{Need: pathWord + i.path, Err: fmt.Errorf("cannot include %s: %w", i.Meta().Name, err)}
+	}
+	if err != nil {
+		return resource.Expansion{}, err
+	}
+	if len(child.problems) > 0 {
+		return resource.Expansion{}, finish(child.problems)
+	}
+
+	return resource.Expansion{Resources: child.out.Resources, Children: child.own, Secrets: child.session.learnt(), Warnings: child.out.Warnings}, nil
+}
+
+// broughtLater says that a resource of this run manages a file, or a directory
+// above it, or that the file is not there and may be brought by a command.
+func (s *session) broughtLater(path string, before []*resource.Resource) (by model.Ref, later bool) {
+	if s.absent {
+		return by, false
+	}
+	for at := path; at != filepath.Dir(at); at = filepath.Dir(at) {
+		if by, managed := s.provided[pathWord+at]; managed {
+			return by, true
+		}
+	}
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		return by, false
+	}
+
+	return by, slices.ContainsFunc(before, func(r *resource.Resource) bool {
+		return r.Type.Writes == resource.Everything && r.Excluded == ""
+	})
+}
+
+// hide marks what is secret in data.
+func hide(v any, isSecret func(model.Secret) bool) any {
+	switch v := v.(type) {
+	case string:
+		if s := model.NewSecret(v); isSecret(s) {
+			return s
+		}
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = hide(v[i], isSecret)
+		}
+		return out
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key := range v {
+			out[key] = hide(v[key], isSecret)
+		}
+		return out
+	}
+
+	return v
+}
+
+// inherit gives a resource what holds for all of its manifest, where it does
+// not say it itself.
+func (s *session) inherit(meta *model.Common) {
+	meta.Drift = cmp.Or(meta.Drift, s.defaults.Drift)
+	meta.Timeout = cmp.Or(meta.Timeout, s.defaults.Timeout)
+	if meta.Retry == 0 {
+		meta.Retry, meta.Delay = s.defaults.Retry, cmp.Or(meta.Delay, s.defaults.Delay)
+	}
+}
+
+// besides notes the files beside an included manifest as files beside this one.
+func (s *session) besides(child *session) {
+	if !s.absent || child == s {
+		return
+	}
+	dir := filepath.Dir(child.prefix)
+	for _, f := range child.files() {
+		f.Path = filepath.Join(dir, f.Path)
+		s.includedFiles = append(s.includedFiles, f)
+	}
+}
+
+// files are those that a manifest, and what it includes, names relative to its directory.
+func (s *session) files() []File {
+	var out Checked
+	for _, v := range s.declared {
+		out.addSource(v)
+	}
+	for _, path := range s.relative {
+		out.add(File{Path: path, Pos: model.Position{File: s.doc.name}})
+	}
+	for _, f := range s.includedFiles {
+		out.add(f)
+	}
+
+	return out.Files
+}
+
+// includedFile notes a manifest that is included from beside this one.
+func (s *session) includedFile(source string, pos model.Position) {
+	if s.absent && !filepath.IsAbs(source) && !strings.Contains(source, "://") {
+		s.includedFiles = append(s.includedFiles, File{Path: source, Pos: pos})
+	}
+}
