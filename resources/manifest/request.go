@@ -114,6 +114,7 @@ func (l *Loader) resolveOne(ctx context.Context, typ string, properties resource
 	}
 	b := &build{session: l.session(&Document{}, in), out: &Resolved{}, links: []resource.Links{resource.LinksOf(res)}}
 	b.keep(res, properties)
+	b.out.Warnings = nil // those are for what runs again and again
 	b.assemble(ctx)
 
 	return b.finish(ctx, in)
