@@ -94,8 +94,8 @@ func (r *run) maker(err error) *node {
 }
 
 // bringer finds the resource that is going to change and may bring what n needs:
-// one that provides just that, or else the nearest that n was declared to depend
-// on or that runs what anyone may have put into it.
+// one that provides just that, or else the nearest that n comes after or that
+// runs what anyone may have put into it.
 func (r *run) bringer(n *node, needs []string) (p *node, exact bool) {
 	var near *node
 	for i, p := range slices.Backward(r.graph.nodes) {
@@ -119,5 +119,5 @@ func (n *node) brings(need string) bool {
 
 func mayBring(p, n *node, needs []string) bool {
 	return slices.Contains(needs, anyNeed) || p.res.Type.Writes.Overlaps(resource.Accounts) ||
-		slices.Contains(n.requires, p) || slices.Contains(n.subscribes, p)
+		slices.Contains(n.before, p)
 }

@@ -129,6 +129,11 @@ func (b *build) wait(res *resource.Resource, d declared, waits []wait) {
 			refs = append(refs, w.ref)
 		}
 	}
+	for _, w := range waits {
+		if !slices.Contains(res.Meta().Require, w.ref) {
+			res.Taken = append(res.Taken, resource.Need{Ref: w.ref, Property: w.property(), Pos: w.pos})
+		}
+	}
 	requireAlso(res.Spec, refs)
 	s, data := b.session, b.out.Data
 	res.Late = func(ctx context.Context, outputs resource.Outputs) (resource.Spec, []model.Secret, error) {

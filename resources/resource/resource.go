@@ -9,7 +9,8 @@ import (
 // Resource is one resource of a manifest, ready for the engine.
 type Resource struct {
 	Type *Type
-	// Spec are its properties. Of a late resource only the common ones hold.
+	// Spec are its properties. Of a late resource those that wait for its turn are
+	// not set.
 	Spec Spec
 	// Pos is where it is declared.
 	Pos model.Position
@@ -18,6 +19,9 @@ type Resource struct {
 	Secrets []model.Secret
 	// Excluded says why the control property excludes it; empty when it is managed.
 	Excluded string
+	// Taken are those among the required resources that the manifest does not name
+	// in require: an expression takes their outputs, or reads a file that they make.
+	Taken []Need
 	// Late gives the properties at the resource's turn, of the outputs of what ran
 	// before it; nil when they are known already. Its error may be model.Problems.
 	Late func(ctx context.Context, outputs Outputs) (Spec, []model.Secret, error)
