@@ -45,7 +45,7 @@ type node struct {
 	earlierRequires, earlierSubscribes []model.Ref
 	before                             []*node // must run first, whatever the reason
 	after                              []*node
-	provides, along, needs             []string
+	provides, along, needs, needsAll   []string
 }
 
 // Known says that a reference which is not in the graph is one of an earlier

@@ -8,10 +8,6 @@ import "slices"
 // one that would close a cycle is left out, because what was written wins.
 func (g *Graph) relate() {
 	providers := g.relations()
-	type unmet struct {
-		n    *node
-		need string
-	}
 	var against []unmet
 	for _, n := range g.nodes {
 		for _, need := range n.needs {
@@ -23,14 +19,38 @@ func (g *Graph) relate() {
 			case at >= 0:
 				g.automatic(candidates[at], n, need)
 			case len(candidates) > 0 && !slices.Contains(candidates, n):
-				against = append(against, unmet{n, need})
+				against = append(against, unmet{n: n, need: need})
 			}
 		}
+		for _, need := range n.needsAll {
+			for _, p := range providers[need] {
+				if p.at < n.at {
+					g.automatic(p, n, need)
+				}
+			}
+			against = append(against, unmet{n: n, need: need, all: true})
+		}
 	}
-	for _, u := range against {
-		candidates := providers[u.need]
-		if at := slices.IndexFunc(candidates, func(p *node) bool { return !reaches(u.n, p) }); at >= 0 {
-			g.automatic(candidates[at], u.n, u.need)
+	g.against(against, providers)
+}
+
+// unmet is a need that nothing declared before it meets, or not all do that must.
+type unmet struct {
+	n    *node
+	need string
+	all  bool
+}
+
+// against adds the edges that go against the order of the document.
+func (g *Graph) against(needs []unmet, providers map[string][]*node) {
+	for _, u := range needs {
+		for _, p := range providers[u.need] {
+			if p.at > u.n.at && !reaches(u.n, p) {
+				g.automatic(p, u.n, u.need)
+				if !u.all {
+					break
+				}
+			}
 		}
 	}
 }
@@ -45,7 +65,7 @@ func (g *Graph) relations() map[string][]*node {
 			continue
 		}
 		relations := n.res.Type.Relations(n.res.Spec)
-		n.provides, n.along, n.needs = relations.Provides, relations.Along, relations.Needs
+		n.provides, n.along, n.needs, n.needsAll = relations.Provides, relations.Along, relations.Needs, relations.NeedsAll
 		for _, what := range n.along {
 			g.along[what] = append(g.along[what], n)
 		}

@@ -142,6 +142,9 @@ type Relations struct {
 	// it at its turn has the one that makes it go first.
 	Along []string
 	Needs []string
+	// NeedsAll are needs that all who provide them must have met, as the removal of a
+	// directory needs that of every entry. Of Needs one is enough.
+	NeedsAll []string
 }
 
 // Relater gives the relations of a resource.
