@@ -64,6 +64,7 @@ func (a *app) commands(ctx context.Context) *fisk.Application {
 	cli.HelpFlag.Short('h')
 	a.addGlobals(cli)
 	a.addApply(ctx, cli)
+	a.addGraph(ctx, cli)
 	a.addEnsure(ctx, cli)
 	a.addStatus(ctx, cli)
 	a.addFacts(ctx, cli)
