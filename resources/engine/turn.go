@@ -137,7 +137,7 @@ func (r *run) due(ctx context.Context, n *node) (plan resource.Plan, refresh boo
 	state := l.state
 	if n.res.Type.Probe != nil && n.res.Type.Asks(l.spec, state, refresh) {
 		if until := r.pendingBefore(n); until != nil && r.isNoop(n) {
-			return plan, refresh, unknownError{until}
+			return plan, refresh, unknownError{until: until}
 		}
 		err := protect(func() (err error) {
 			state, err = n.res.Type.Probe(ctx, r.env(n), l.provider, l.spec, state)
@@ -153,7 +153,7 @@ func (r *run) due(ctx context.Context, n *node) (plan resource.Plan, refresh boo
 		return err
 	})
 	if err == nil && plan.Empty() && !refresh && r.mayRefresh(n) {
-		err = unknownError{r.pendingBefore(n)}
+		err = unknownError{until: r.pendingBefore(n)}
 	}
 
 	return plan, refresh, err
@@ -170,6 +170,9 @@ func (r *run) resolveLate(ctx context.Context, n *node) error {
 	if n.res.Late == nil {
 		l.spec = n.res.Spec
 		return nil
+	}
+	if until := r.taken(n); until != nil && r.isNoop(n) {
+		return unknownError{until: until, late: n.res.Waiting}
 	}
 	spec, secrets, err := n.res.Late(ctx, r.outputs)
 	if err != nil {

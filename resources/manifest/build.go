@@ -57,7 +57,7 @@ func (b *build) add(ctx context.Context, d declared) {
 	}
 	res.Excluded = reason
 	if len(r.waits) > 0 && reason == "" {
-		b.wait(res, d, r.waits)
+		b.wait(res, d, properties, r.waits)
 	}
 	b.keep(res, properties)
 }
@@ -122,7 +122,7 @@ func name(r *resolver, properties resource.Value) (text string, sure bool) {
 
 // wait makes a resource wait for others: it requires them, and its properties
 // are resolved once they have run.
-func (b *build) wait(res *resource.Resource, d declared, waits []wait) {
+func (b *build) wait(res *resource.Resource, d declared, properties resource.Value, waits []wait) {
 	var refs []model.Ref
 	for _, w := range waits {
 		if !slices.Contains(refs, w.ref) {
@@ -130,8 +130,11 @@ func (b *build) wait(res *resource.Resource, d declared, waits []wait) {
 		}
 	}
 	for _, w := range waits {
-		if !slices.Contains(res.Meta().Require, w.ref) {
-			res.Taken = append(res.Taken, resource.Need{Ref: w.ref, Property: w.property(), Pos: w.pos})
+		res.Taken = append(res.Taken, resource.Need{Ref: w.ref, Property: w.property(), Pos: w.pos})
+	}
+	for _, e := range properties.Entries {
+		if p, known := d.typ.Property(e.Key); known && e.Value.IsLate() {
+			res.Waiting = append(res.Waiting, p.Key)
 		}
 	}
 	requireAlso(res.Spec, refs)

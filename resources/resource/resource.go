@@ -19,9 +19,10 @@ type Resource struct {
 	Secrets []model.Secret
 	// Excluded says why the control property excludes it; empty when it is managed.
 	Excluded string
-	// Taken are those among the required resources that the manifest does not name
-	// in require: an expression takes their outputs, or reads a file that they make.
-	Taken []Need
+	// Taken are those among the required resources of which an expression takes the
+	// outputs, or reads a file that they make; Waiting are the properties that wait for them.
+	Taken   []Need
+	Waiting []string
 	// Late gives the properties at the resource's turn, of the outputs of what ran
 	// before it; nil when they are known already. Its error may be model.Problems.
 	Late func(ctx context.Context, outputs Outputs) (Spec, []model.Secret, error)
