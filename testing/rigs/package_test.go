@@ -213,6 +213,29 @@ func TestPackageListsAreRefreshedOnceARun(t *testing.T) {
 	}
 }
 
+// TestVersionForALaterResource has a file take the version that was installed.
+func TestVersionForALaterResource(t *testing.T) {
+	m := rigs.Apt(t)
+	m.Copy(build(t), "/usr/local/bin/muster")
+	put(t, m, "/root/m.yaml", "muster:\n  resources:\n    - file:\n        - /root/version: {content: \"${ outputs('package#muster-test').version }\", owner: root, group: root, mode: '0644'}\n"+
+		"    - package: [{muster-test: {ensure: latest}}]\n")
+	would := apply(t, m, "--noop", "/root/m.yaml")
+	if want := "unknown until package#muster-test is applied: `content` is known after apply"; len(would) != 2 || would[1].NoopMessage != want {
+		t.Errorf("noop: %+v", would)
+	}
+	for range 2 {
+		apply(t, m, "/root/m.yaml")
+		if r := m.Run("cat", "/root/version"); r.Stdout != "1:0.9-1" {
+			t.Errorf("the version is %+v", r)
+		}
+	}
+	for _, tx := range apply(t, m, "--noop", "/root/m.yaml") {
+		if tx.Outcome() != model.OutcomeStable {
+			t.Errorf("%s would be %s again", tx.Ref(), tx.Outcome())
+		}
+	}
+}
+
 // TestRepositoryAndItsPackageInOneRun adds a repository and installs what is in it.
 func TestRepositoryAndItsPackageInOneRun(t *testing.T) {
 	m := rigs.Apt(t)
