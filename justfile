@@ -3,7 +3,7 @@
 default:
     @just --list
 
-# format, vet, staticcheck, architecture, race tests, schemas fresh
+# format, vet, staticcheck, architecture, race tests, schemas and tables fresh
 check: format vet staticcheck test
 
 format:
@@ -24,7 +24,7 @@ system:
     go test -race -count=1 -tags system ./...
 
 generate:
-    go generate ./schemas
+    go generate ./schemas ./docs
 
 bench:
     go test -run '^$' -bench . -benchtime 3x ./...

@@ -12,7 +12,6 @@ import (
 	"github.com/choria-io/fisk"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/resources"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/resource"
 )
@@ -53,7 +52,6 @@ type app struct {
 
 // commands declares the command line.
 func (a *app) commands(ctx context.Context) *fisk.Application {
-	a.types = resources.All()
 	cli := fisk.New("muster", "Keeps machines in their desired state, one of them or a fleet, over NATS")
 	// A value such as @reboot is that value, not the name of a file of arguments.
 	fisk.EnableFileExpansion = false
@@ -64,6 +62,7 @@ func (a *app) commands(ctx context.Context) *fisk.Application {
 	cli.HelpFlag.Short('h')
 	a.addGlobals(cli)
 	a.addApply(ctx, cli)
+	a.addGraph(ctx, cli)
 	a.addEnsure(ctx, cli)
 	a.addStatus(ctx, cli)
 	a.addFacts(ctx, cli)

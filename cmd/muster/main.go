@@ -15,6 +15,8 @@ import (
 	"github.com/choria-io/fisk"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources"
+	"github.com/musterfleet/muster/resources/resource"
 )
 
 // Exit codes (spec/formats.md, "Command line").
@@ -24,14 +26,15 @@ const (
 	exitUsage  = 64
 )
 
-func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
+func main() { os.Exit(run(resources.All(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
-// run is muster with everything it touches given to it, and gives the exit code.
-func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+// run is muster with everything it touches and the types it knows given to it,
+// and gives the exit code.
+func run(types resource.Types, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
 	out := &output{Writer: stdout}
-	a := &app{stdout: out, stderr: stderr, interrupted: make(chan struct{})}
+	a := &app{types: types, stdout: out, stderr: stderr, interrupted: make(chan struct{})}
 	a.stdin = newInput(stdin, a.interrupted)
 	stopSignals := a.watchSignals(cancel)
 	defer stopSignals()

@@ -24,7 +24,6 @@ func (a *app) addTypeCommands(parent *fisk.CmdClause, act func(typ *resource.Typ
 
 // propertyFlags are the flags of one type's command.
 type propertyFlags struct {
-	typ   *resource.Type
 	name  string
 	flags []*propertyFlag
 }
@@ -39,7 +38,7 @@ type propertyFlag struct {
 }
 
 func newPropertyFlags(cmd *fisk.CmdClause, t *resource.Type) *propertyFlags {
-	p := &propertyFlags{typ: t}
+	p := &propertyFlags{}
 	help := t.NameHelp
 	if help == "" {
 		help = "What it is about"
@@ -71,22 +70,15 @@ func (p *propertyFlags) add(cmd *fisk.CmdClause, property resource.Property) {
 	case reflect.Map:
 		clause.PlaceHolder("KEY=VALUE…").StringsVar(&f.items)
 	default:
-		enum := property.Enum
-		if property.Key == "ensure" {
-			enum = p.typ.Ensures
-		}
-		if property.Key == "provider" {
-			enum = p.typ.Providers
-		}
-		clause.PlaceHolder(placeHolder(property, enum)).HintOptions(enum...).StringVar(&f.text)
+		clause.PlaceHolder(placeHolder(property)).HintOptions(property.Enum...).StringVar(&f.text)
 	}
 	p.flags = append(p.flags, f)
 }
 
-func placeHolder(property resource.Property, enum []string) string {
+func placeHolder(property resource.Property) string {
 	switch {
-	case len(enum) > 0:
-		return strings.Join(enum, "|")
+	case len(property.Enum) > 0:
+		return strings.Join(property.Enum, "|")
 	case property.GoType == reflect.TypeFor[model.Duration]():
 		return "DURATION"
 	default:
@@ -133,11 +125,15 @@ func (f *propertyFlag) value(pos model.Position) resource.Value {
 	}
 }
 
-// pairs makes a mapping of key=value texts; the last of a key counts.
+// pairs makes a mapping of key=value texts; the last of a key counts. A text that
+// is none is given as it is, for it to be refused.
 func pairs(items []string, pos model.Position) resource.Value {
 	v := resource.Value{Kind: resource.Map, Pos: pos}
 	for _, item := range items {
-		key, text, _ := strings.Cut(item, "=")
+		key, text, isPair := strings.Cut(item, "=")
+		if !isPair {
+			return resource.Value{Kind: resource.String, Text: item, Pos: pos}
+		}
 		v.Entries = slices.DeleteFunc(v.Entries, func(e resource.Entry) bool { return e.Key == key })
 		v.Entries = append(v.Entries, resource.Entry{Key: key, Pos: pos, Value: resource.Value{Kind: resource.String, Text: text, Pos: pos}})
 	}

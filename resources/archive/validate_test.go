@@ -197,12 +197,12 @@ func TestRelations(t *testing.T) {
 		more            typetest.Properties
 		provides, needs []string
 	}{
-		"kept":   {nil, []string{"path:/tmp/app.tar.gz"}, []string{"path:/tmp", "account:root", "account:root"}},
+		"kept":   {nil, []string{"path:/tmp/app.tar.gz"}, []string{"path:/tmp"}},
 		"absent": {typetest.Properties{"ensure": "absent"}, []string{"emptied:/tmp"}, nil},
-		"extracted": {typetest.Properties{"extract_parent": "/opt/app", "creates": "/opt/app/bin/x", "owner": "0"},
-			[]string{"path:/tmp/app.tar.gz", "path:/opt/app", "path:/opt/app/bin/x"}, []string{"path:/tmp", "account:root", "path:/opt/app", "path:/opt", "package:tar", "path:/usr/bin/tar"}},
+		"extracted": {typetest.Properties{"extract_parent": "/opt/app", "creates": "/opt/app/bin/x", "owner": "app", "group": "app"},
+			[]string{"path:/tmp/app.tar.gz", "path:/opt/app", "path:/opt/app/bin/x"}, []string{"path:/tmp", "path:/etc/passwd", "path:/etc/group", "path:/opt/app", "path:/opt", "package:tar", "path:/usr/bin/tar"}},
 		"cleaned up": {typetest.Properties{"name": "/tmp/app.zip", "url": "https://example.com/app.zip", "extract_parent": "/opt", "creates": "/opt/x", "cleanup": true},
-			[]string{"path:/opt", "path:/opt/x"}, []string{"path:/tmp", "account:root", "account:root", "path:/opt", "package:unzip", "path:/usr/bin/unzip"}},
+			[]string{"path:/opt", "path:/opt/x"}, []string{"path:/tmp", "path:/opt", "package:unzip", "path:/usr/bin/unzip"}},
 	} {
 		r, err := decode(good(c.more))
 		check(t, err)

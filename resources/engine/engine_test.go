@@ -164,7 +164,10 @@ func TestOrder(t *testing.T) {
 		"a need orders":              {[]string{"rel a value=1 needs=value:b", "rel b value=1"}, []string{"b", "a"}},
 		"what was written wins":      {[]string{"rel a value=1 needs=value:b", "rel b value=1 require=rel#a"}, []string{"a", "b"}},
 		"the provider that is first": {[]string{"rel a value=1 provides=x", "rel b value=1 needs=x", "rel c value=1 provides=x"}, []string{"a", "b", "c"}},
-		"needs of each other":        {[]string{"rel a value=1 needs=value:b", "rel b value=1 needs=value:a"}, []string{"b", "a"}},
+		"needs of each other":        {[]string{"rel a value=1 needs=value:b", "rel b value=1 needs=value:a"}, []string{"a", "b"}},
+		"needs in a ring":            {[]string{"rel a value=1 needs=value:c", "rel b value=1 needs=value:a", "rel c value=1 needs=value:b"}, []string{"a", "b", "c"}},
+		"a ring with another":        {[]string{"rel a value=1 needs=value:d,value:b", "rel b value=1 needs=value:a", "rel d value=1"}, []string{"d", "a", "b"}},
+		"a later and an earlier one": {[]string{"rel a value=1 provides=x", "rel n value=1 needs=x,y", "rel c value=1 provides=x,y"}, []string{"a", "c", "n"}},
 		"its own need":               {[]string{"rel a value=1 needs=value:a", "rel b value=1"}, []string{"a", "b"}},
 	}
 	for name, c := range cases {
@@ -182,12 +185,56 @@ func TestOrder(t *testing.T) {
 func TestEdgesSayWhy(t *testing.T) {
 	var got []string
 	for _, e := range newWorld(t).graph("rel a value=1", "thing b value=1 require=rel#a", "svc c value=x subscribe=thing#b,rel#a require=thing#b", "rel d value=1 needs=value:a", "rel e value=1 needs=value:a require=rel#a").Edges() {
-		got = append(got, fmt.Sprintf("%s -> %s: %s", e.From, e.To, e.Reason))
+		got = append(got, strings.TrimSuffix(fmt.Sprintf("%s -> %s: %s %t", e.From, e.To, e.Reason, e.Automatic), " false"))
 	}
 	equal(t, got, []string{
 		"rel#a -> thing#b: require", "thing#b -> svc#c: require", "thing#b -> svc#c: subscribe", "rel#a -> svc#c: subscribe",
-		"rel#a -> rel#e: require", "rel#a -> rel#d: value:a",
+		"rel#a -> rel#e: require", "rel#a -> rel#d: value:a true",
 	})
+}
+
+// TestSteps has what each resource waits for, in the order of the run.
+func TestSteps(t *testing.T) {
+	w := newWorld(t)
+	var all []*resource.Resource
+	for _, line := range []string{"rel d value=1 needs=value:a,value:c", "thing b value=1 require=thing#gone,rel#a subscribe=svc#gone", "rel a value=1", "rel c value=1 require=thing#b alias=z", "thing e value=1 require=rel#z,rel#a"} {
+		all = append(all, w.res(line))
+	}
+	all[4].Taken = []resource.Need{{Ref: model.Ref{Type: "rel", Name: "z"}, Property: "outputs"}}
+	g, err := engine.Build(all, func(ref model.Ref) bool { return ref.Name == "gone" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, s := range g.Steps() {
+		line := s.Resource.Ref().String()
+		for _, e := range append(s.Waits, s.Earlier...) {
+			if e.To != s.Resource.Ref() {
+				t.Errorf("%s waits for %s", e.To, e.From)
+			}
+			line += fmt.Sprintf(", %s by %s", e.From, e.Reason)
+		}
+		got = append(got, line)
+	}
+	equal(t, got, []string{
+		"rel#a", "thing#b, rel#a by require, thing#gone by require, svc#gone by subscribe", "rel#c, thing#b by require",
+		"rel#d, rel#a by value:a, rel#c by value:c", "thing#e, rel#c by outputs, rel#a by require",
+	})
+}
+
+// TestLateResourcesAreRelated orders by what is known of them.
+func TestLateResourcesAreRelated(t *testing.T) {
+	w := newWorld(t)
+	late, dir := w.res("rel late needs=value:dir"), w.res("rel dir value=1")
+	late.Late = func(context.Context, resource.Outputs) (resource.Spec, []model.Secret, error) {
+		return w.res("rel late value=2").Spec, nil, nil
+	}
+	g, err := engine.Build([]*resource.Resource{late, dir}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.run(g)
+	w.outcomes("rel#dir changed", "rel#late changed")
 }
 
 func TestGraphErrors(t *testing.T) {
@@ -279,20 +326,21 @@ func TestNoopUnknownUntil(t *testing.T) {
 		lines []string
 		want  string
 	}{
-		"a provider":      {lines("rel app value=1"), "unknown until rel#app is applied"},
-		"the right one":   {[]string{"rel app value=1", "svc other value=1", "thing user value=1 missing=app"}, "unknown until rel#app is applied"},
-		"a command":       {lines("svc makes value=1"), "unknown until svc#makes is applied"},
-		"one that does":   {[]string{"rel other value=1", "thing user value=1 missing=app or=other"}, "unknown until rel#other is applied"},
-		"a requirement":   {[]string{"thing x value=1", "thing user value=1 missing=app require=thing#x"}, "unknown until thing#x is applied"},
-		"nothing of note": {lines("thing x value=1"), ""},
-		"nothing pending": {lines("rel app"), ""},
+		"a provider":          {lines("rel app value=1"), "unknown until rel#app is applied"},
+		"the right one":       {[]string{"rel app value=1", "svc other value=1", "thing user value=1 missing=app"}, "unknown until rel#app is applied"},
+		"a command":           {lines("svc makes value=1"), "unknown until svc#makes is applied"},
+		"one that does":       {[]string{"rel other value=1", "thing user value=1 missing=app or=other"}, "unknown until rel#other is applied"},
+		"a requirement":       {[]string{"thing x value=1", "thing user value=1 missing=app require=thing#x"}, "unknown until thing#x is applied"},
+		"what it comes after": {[]string{"rel x value=1", "rel user value=1 missing=app needs=value:x"}, "unknown until rel#x is applied"},
+		"nothing of note":     {lines("thing x value=1"), ""},
+		"nothing pending":     {lines("rel app"), ""},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.opts.Env.Scope.Noop = true
 			w.run(w.graph(c.lines...))
-			tx := w.txs["thing#user"]
+			tx := w.txs[w.order[len(w.order)-1]]
 			if tx.NoopMessage != c.want || tx.Failed != (c.want == "") {
 				t.Fatalf("%+v", tx)
 			}

@@ -13,9 +13,12 @@ import (
 // Edge says that From runs before To, and why.
 type Edge struct {
 	From, To model.Ref
-	// Reason is the property that asks for it, require or subscribe, or the relation
-	// behind an automatic edge, for example path:/etc/app.
+	// Reason is the property that asks for it, require or subscribe; outputs or
+	// readFile for what an expression takes; or the relation behind an automatic
+	// edge, for example path:/etc/app.
 	Reason string
+	// Automatic says that nobody asked for it: it only orders.
+	Automatic bool
 }
 
 // Graph is the resources of a manifest in the order in which they run. It is
@@ -42,7 +45,7 @@ type node struct {
 	earlierRequires, earlierSubscribes []model.Ref
 	before                             []*node // must run first, whatever the reason
 	after                              []*node
-	provides, along                    []string
+	provides, along, needs, needsAll   []string
 	// children are the resources of the manifest that this one includes, within
 	// are those that include this one, and owner the one of them by whose manifest
 	// it is in the graph.
@@ -101,6 +104,39 @@ func (g *Graph) Resources() []*resource.Resource {
 // Edges gives the edges in the order of declaration, automatic ones last.
 func (g *Graph) Edges() []Edge { return g.edges }
 
+// Step is a resource at its place in a run, with what it waits for.
+type Step struct {
+	Resource *resource.Resource
+	// Waits are the edges that lead to it: those that its manifest asks for, in
+	// its order, then the automatic ones.
+	Waits []Edge
+	// Earlier are what it waits for of earlier commands of the session; From is as
+	// it was written.
+	Earlier []Edge
+}
+
+// Steps gives the resources in the order in which they run, with what each
+// waits for. Where nothing is waited for, the order is that of declaration; a
+// run leaves it only for a resource that misses what another one makes on its way.
+func (g *Graph) Steps() []Step {
+	out := make([]Step, len(g.nodes))
+	for i, n := range g.nodes {
+		out[i].Resource = n.res
+		for _, ref := range n.earlierRequires {
+			out[i].Earlier = append(out[i].Earlier, Edge{From: ref, To: n.ref, Reason: takes(n.res, ref)})
+		}
+		for _, ref := range n.earlierSubscribes {
+			out[i].Earlier = append(out[i].Earlier, Edge{From: ref, To: n.ref, Reason: "subscribe"})
+		}
+	}
+	for _, e := range g.edges {
+		at := g.byRef[e.To].at
+		out[at].Waits = append(out[at].Waits, e)
+	}
+
+	return out
+}
+
 // add registers a resource under its name and alias, and says that it did: one
 // that is identical to one of another document is that one.
 func (g *Graph) add(r *resource.Resource) bool {
@@ -125,7 +161,7 @@ func (g *Graph) connect() {
 		for _, ref := range meta.Require {
 			if dep, ok := g.byRef[ref]; ok {
 				n.requires = append(n.requires, dep)
-				g.edge(dep, n, "require")
+				g.edge(dep, n, Edge{Reason: takes(n.res, ref)})
 			} else {
 				n.earlierRequires = append(n.earlierRequires, ref)
 			}
@@ -134,7 +170,7 @@ func (g *Graph) connect() {
 			if dep, ok := g.byRef[ref]; ok {
 				n.subscribes = append(n.subscribes, dep)
 				dep.subscribers = append(dep.subscribers, n)
-				g.edge(dep, n, "subscribe")
+				g.edge(dep, n, Edge{Reason: "subscribe"})
 			} else {
 				n.earlierSubscribes = append(n.earlierSubscribes, ref)
 			}
@@ -142,8 +178,21 @@ func (g *Graph) connect() {
 	}
 }
 
-func (g *Graph) edge(from, to *node, reason string) {
-	g.edges = append(g.edges, Edge{From: from.ref, To: to.ref, Reason: reason})
+// takes says why a resource requires another one: its manifest says so, or one
+// of its expressions takes something of it.
+func takes(r *resource.Resource, ref model.Ref) string {
+	for _, need := range r.Taken {
+		if need.Ref == ref {
+			return need.Property
+		}
+	}
+
+	return "require"
+}
+
+func (g *Graph) edge(from, to *node, e Edge) {
+	e.From, e.To = from.ref, to.ref
+	g.edges = append(g.edges, e)
 	to.before = append(to.before, from)
 	from.after = append(from.after, to)
 }

@@ -32,7 +32,7 @@ func (g *Graph) include() {
 			}
 		}
 		for _, child := range n.children {
-			g.edge(child, n, "part of it")
+			g.edge(child, n, Edge{Reason: "part of it"})
 		}
 	}
 	g.waitForUnknown()
@@ -45,7 +45,7 @@ func (g *Graph) gate(n, child *node) {
 	child.earlierRequires = append(child.earlierRequires, n.earlierRequires...)
 	for _, dep := range n.before {
 		if !slices.Contains(child.before, dep) {
-			g.edge(dep, child, "needed by "+n.ref.String())
+			g.edge(dep, child, Edge{Reason: "needed by " + n.ref.String()})
 		}
 	}
 }
@@ -65,7 +65,7 @@ func (g *Graph) waitForUnknown() {
 		}
 		for _, l := range late {
 			if l != n && !slices.Contains(n.before, l) && !reaches(n, l) {
-				g.edge(l, n, "may declare what it refers to")
+				g.edge(l, n, Edge{Reason: "may declare what it refers to", Automatic: true})
 			}
 		}
 	}
@@ -118,7 +118,7 @@ func (r *run) haltedBy(n *node) (reason string) {
 // run, in front of n. Nothing of it runs when anything is wrong with it.
 func (r *run) expand(ctx context.Context, n *node) error {
 	if by := r.graph.byRef[n.res.Brings]; by != nil && r.isNoop(n) && r.results[by.at].would {
-		return unknownError{by}
+		return unknownError{until: by}
 	}
 	if err := r.resolveLate(ctx, n); err != nil {
 		return err

@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
@@ -13,10 +14,37 @@ const anyNeed = "*"
 
 // unknownError is, in noop, that nobody knows what would be done to a resource
 // before another one is applied.
-type unknownError struct{ until *node }
+type unknownError struct {
+	until *node
+	// late are the properties that are known then.
+	late []string
+}
 
 // Error says what must be applied.
-func (u unknownError) Error() string { return "unknown until " + u.until.ref.String() + " is applied" }
+func (u unknownError) Error() string {
+	words := "unknown until " + u.until.ref.String() + " is applied"
+	switch len(u.late) {
+	case 0:
+		return words
+	case 1:
+		return words + ": `" + u.late[0] + "` is known after apply"
+	default:
+		return words + ": `" + strings.Join(u.late, "`, `") + "` are known after apply"
+	}
+}
+
+// taken gives what must be applied before it is known what n takes of others,
+// nil when that is known.
+func (r *run) taken(n *node) *node {
+	for _, need := range n.res.Taken {
+		dep, here := r.graph.byRef[need.Ref]
+		if here && r.results[dep.at].until != nil && r.follows(n, dep) {
+			return r.results[dep.at].until
+		}
+	}
+
+	return nil
+}
 
 // unjudged handles, in noop, a resource of which nothing is known, or that
 // fails because something before it is not there yet; false means that the
@@ -94,8 +122,8 @@ func (r *run) maker(err error) *node {
 }
 
 // bringer finds the resource that is going to change and may bring what n needs:
-// one that provides just that, or else the nearest that n was declared to depend
-// on or that runs what anyone may have put into it.
+// one that provides just that, or else the nearest that n comes after or that
+// runs what anyone may have put into it.
 func (r *run) bringer(n *node, needs []string) (p *node, exact bool) {
 	var near *node
 	for i, p := range slices.Backward(r.graph.nodes) {
@@ -119,5 +147,5 @@ func (n *node) brings(need string) bool {
 
 func mayBring(p, n *node, needs []string) bool {
 	return slices.Contains(needs, anyNeed) || p.res.Type.Writes.Overlaps(resource.Accounts) ||
-		slices.Contains(n.requires, p) || slices.Contains(n.subscribes, p)
+		slices.Contains(n.before, p)
 }

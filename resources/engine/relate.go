@@ -1,66 +1,87 @@
 package engine
 
-import (
-	"slices"
-)
+import "slices"
 
 // relate adds the automatic edges: what needs something comes after what
-// provides it. Among several providers one that is declared before the needer
-// is taken, so that the order of the document holds wherever it can; an edge
-// that would close a cycle is left out, because what was written wins.
+// provides it. Those that agree with the order of the document are added first,
+// so one that goes against it is only there where nothing else gives the need;
+// one that would close a cycle is left out, because what was written wins.
 func (g *Graph) relate() {
-	providers := map[string][]*node{}
-	g.along = map[string][]*node{}
-	needs := make([][]string, len(g.nodes))
-	any := false
-	for i, n := range g.nodes {
-		if n.res.Type.Relations == nil || n.res.Late != nil || n.res.Excluded != "" {
-			continue
-		}
-		relations := n.res.Type.Relations(n.res.Spec)
-		n.provides, n.along = relations.Provides, relations.Along
-		for _, what := range n.along {
-			g.along[what] = append(g.along[what], n)
-		}
-		needs[i] = relations.Needs
-		for _, p := range relations.Provides {
-			providers[p] = append(providers[p], n)
-			any = true
-		}
-	}
-	if !any {
-		return
-	}
-	reordered := false
-	for i, n := range g.nodes {
-		for _, need := range needs[i] {
-			p := chooseProvider(providers[need], n, reordered)
-			if p == nil || slices.Contains(n.before, p) {
-				continue
+	providers := g.relations()
+	var against []unmet
+	for _, n := range g.nodes {
+		for _, need := range n.needs {
+			candidates := providers[need]
+			// The nodes stand in an order that what was written allows: an edge from one
+			// that stands before cannot close a cycle.
+			at := slices.IndexFunc(candidates, func(p *node) bool { return p.at < n.at })
+			switch {
+			case at >= 0:
+				g.automatic(candidates[at], n, need)
+			case len(candidates) > 0 && !slices.Contains(candidates, n):
+				against = append(against, unmet{n: n, need: need})
 			}
-			g.edge(p, n, need)
-			reordered = reordered || p.at > n.at
+		}
+		for _, need := range n.needsAll {
+			for _, p := range providers[need] {
+				if p.at < n.at {
+					g.automatic(p, n, need)
+				}
+			}
+			against = append(against, unmet{n: n, need: need, all: true})
+		}
+	}
+	g.against(against, providers)
+}
+
+// unmet is a need that nothing declared before it meets, or not all do that must.
+type unmet struct {
+	n    *node
+	need string
+	all  bool
+}
+
+// against adds the edges that go against the order of the document.
+func (g *Graph) against(needs []unmet, providers map[string][]*node) {
+	for _, u := range needs {
+		for _, p := range providers[u.need] {
+			if p.at > u.n.at && !reaches(u.n, p) {
+				g.automatic(p, u.n, u.need)
+				if !u.all {
+					break
+				}
+			}
 		}
 	}
 }
 
-// chooseProvider gives the provider to wait for, or nil. The nodes stand in the
-// order of what was written: as long as no edge goes against it, waiting for
-// one that stands before can never close a cycle.
-func chooseProvider(candidates []*node, n *node, reordered bool) *node {
-	var later *node
-	for _, p := range candidates {
-		switch {
-		case p == n:
-			return nil
-		case p.at < n.at && (!reordered || !reaches(n, p)):
-			return p
-		case p.at > n.at && later == nil && !reaches(n, p):
-			later = p
+// relations asks every resource for its relations, and gives who provides what.
+// Of a late one that is what those of its properties say that are known.
+func (g *Graph) relations() map[string][]*node {
+	providers := map[string][]*node{}
+	g.along = map[string][]*node{}
+	for _, n := range g.nodes {
+		if n.res.Type.Relations == nil || n.res.Excluded != "" {
+			continue
+		}
+		relations := n.res.Type.Relations(n.res.Spec)
+		n.provides, n.along, n.needs, n.needsAll = relations.Provides, relations.Along, relations.Needs, relations.NeedsAll
+		for _, what := range n.along {
+			g.along[what] = append(g.along[what], n)
+		}
+		for _, p := range relations.Provides {
+			providers[p] = append(providers[p], n)
 		}
 	}
 
-	return later
+	return providers
+}
+
+// automatic adds an edge for a need, unless n comes after p already.
+func (g *Graph) automatic(p, n *node, need string) {
+	if !slices.Contains(n.before, p) {
+		g.edge(p, n, Edge{Reason: need, Automatic: true})
+	}
 }
 
 // reaches says that to must run after from.

@@ -162,7 +162,7 @@ func (r *run) due(ctx context.Context, n *node) (plan resource.Plan, refresh boo
 		})
 		switch {
 		case err != nil && until != nil:
-			return plan, refresh, unknownError{until}
+			return plan, refresh, unknownError{until: until}
 		case err != nil:
 			return plan, refresh, err
 		}
@@ -175,9 +175,9 @@ func (r *run) due(ctx context.Context, n *node) (plan resource.Plan, refresh boo
 	switch {
 	case err != nil:
 	case plan.Empty() && until != nil:
-		err = unknownError{until}
+		err = unknownError{until: until}
 	case plan.Empty() && !refresh && (r.mayRefresh(n) || r.mayChange(n)):
-		err = unknownError{r.pendingBefore(n)}
+		err = unknownError{until: r.pendingBefore(n)}
 	}
 	r.results[n.at].provided = until
 
@@ -201,6 +201,9 @@ func (r *run) resolveLate(ctx context.Context, n *node) error {
 	if n.res.Late == nil {
 		l.spec = n.res.Spec
 		return nil
+	}
+	if until := r.taken(n); until != nil && r.isNoop(n) {
+		return unknownError{until: until, late: n.res.Waiting}
 	}
 	spec, secrets, err := n.res.Late(ctx, r.outputs)
 	if err != nil {

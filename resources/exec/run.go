@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/musterfleet/muster/model"
@@ -76,7 +77,7 @@ func obstacle(env resource.Env, spec *Spec, program string) error {
 func missing(env resource.Env, spec *Spec, command string, err error) error {
 	switch {
 	case errors.Is(err, host.ErrNoDir):
-		return resource.Missing{Need: pathNeed(filepath.Clean(spec.Cwd)), Err: err}
+		return resource.Missing{Need: resource.PathNeed(filepath.Clean(spec.Cwd)), Err: err}
 	case errors.Is(err, host.ErrNotFound):
 		c := how(env, spec)
 		if c.Argv = argv(spec, command); c.Argv == nil {
@@ -84,7 +85,7 @@ func missing(env resource.Env, spec *Spec, command string, err error) error {
 		}
 		var needs []string
 		for _, program := range env.Host.Programs(c) {
-			needs = append(needs, pathNeed(program))
+			needs = append(needs, resource.PathNeed(program))
 		}
 		if len(needs) > 0 {
 			return resource.Missing{Need: needs[0], Or: needs[1:], Err: err}
@@ -152,19 +153,26 @@ func tail(text string) string {
 	return strings.ToValidUTF8(text, "\uFFFD")
 }
 
-// Relations order a command after its directory and its program, and before
-// whatever needs what it creates.
+// Relations order a command after its directory, its program and the directories
+// above them, and before whatever needs what it creates.
 func (*Type) Relations(spec *Spec) resource.Relations {
 	var out resource.Relations
 	if spec.Creates != "" {
-		out.Provides = []string{pathNeed(filepath.Clean(spec.Creates))}
+		out.Provides = []string{resource.PathNeed(filepath.Clean(spec.Creates))}
+	}
+	need := func(path string) {
+		for _, word := range append([]string{resource.PathNeed(path)}, resource.NeedsAbove(path)...) {
+			if !slices.Contains(out.Needs, word) {
+				out.Needs = append(out.Needs, word)
+			}
+		}
 	}
 	if spec.Cwd != "" {
-		out.Needs = append(out.Needs, pathNeed(filepath.Clean(spec.Cwd)))
+		need(filepath.Clean(spec.Cwd))
 	}
 	for _, command := range []string{spec.command(), spec.OnlyIf, spec.Unless} {
 		if program := program(spec, command); program != "" {
-			out.Needs = append(out.Needs, pathNeed(program))
+			need(program)
 		}
 	}
 
@@ -192,5 +200,3 @@ func argv(spec *Spec, command string) []string {
 
 	return words
 }
-
-func pathNeed(path string) string { return "path:" + path }

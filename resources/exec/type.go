@@ -24,10 +24,15 @@ func New(providers ...ExecProvider) resource.Contract[*Spec, *State, ExecProvide
 // know what.
 func (*Type) Info() resource.Info {
 	return resource.Info{
-		Name:      "exec",
-		Summary:   "Commands, run when they are needed",
-		NameHelp:  "the command, or any name when `command` is set",
-		Ensures:   []string{model.EnsurePresent},
+		Name:     "exec",
+		Summary:  "Commands, run when they are needed",
+		NameHelp: "the command, or any name when `command` is set",
+		Ensures:  []string{model.EnsurePresent},
+		Gives: []resource.Output{
+			{Name: "stdout", Help: "What it printed, without the blanks around it, shortened in the middle beyond 32 KiB"},
+			{Name: "stderr", Help: "Likewise"},
+			{Name: "exit_code", Help: "Its exit code, a number"},
+		},
 		Reads:     resource.Paths,
 		Writes:    resource.Everything,
 		Refreshes: true,

@@ -183,7 +183,7 @@ func TestRelations(t *testing.T) {
 			spec: file.Spec{Common: model.Common{Name: "/opt/app/conf/x", Ensure: "present"}, Owner: "app", Group: "web", Mode: "0644", Content: &content},
 			want: resource.Relations{
 				Provides: []string{"path:/opt/app/conf/x"},
-				Needs:    []string{"path:/opt/app/conf", "path:/opt/app", "path:/opt", "account:app", "account:web"},
+				Needs:    []string{"path:/opt/app/conf", "path:/opt/app", "path:/opt", "path:/etc/passwd", "path:/etc/group"},
 			},
 		},
 		"source, numbers": {
@@ -202,7 +202,7 @@ func TestRelations(t *testing.T) {
 		},
 		"absent": {
 			spec: file.Spec{Common: model.Common{Name: "/a/b", Ensure: "absent"}},
-			want: resource.Relations{Provides: []string{"emptied:/a"}, Needs: []string{"emptied:/a/b"}},
+			want: resource.Relations{Provides: []string{"emptied:/a"}, NeedsAll: []string{"emptied:/a/b"}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

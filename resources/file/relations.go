@@ -13,7 +13,7 @@ import (
 // directory comes with those above it.
 func (*Type) Relations(spec *Spec) resource.Relations {
 	if spec.Ensure == model.EnsureAbsent {
-		return resource.Relations{Provides: []string{resource.EmptiedNeed(filepath.Dir(spec.Name))}, Needs: []string{resource.EmptiedNeed(spec.Name)}}
+		return resource.Relations{Provides: []string{resource.EmptiedNeed(filepath.Dir(spec.Name))}, NeedsAll: []string{resource.EmptiedNeed(spec.Name)}}
 	}
 	out := resource.Relations{Provides: []string{resource.PathNeed(spec.Name)}, Needs: resource.NeedsAbove(spec.Name)}
 	if spec.Ensure == EnsureDirectory {

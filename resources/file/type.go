@@ -24,13 +24,14 @@ func New(providers ...FileProvider) resource.Contract[*Spec, *State, FileProvide
 // Info says what the type is.
 func (*Type) Info() resource.Info {
 	return resource.Info{
-		Name:     "file",
-		Summary:  "Files and directories: their existence, content, owner, group and mode",
-		NameHelp: "the absolute path, for example /etc/motd",
-		Ensures:  []string{model.EnsurePresent, model.EnsureAbsent, EnsureDirectory},
-		Reads:    resource.Paths | resource.Accounts,
-		Writes:   resource.Paths,
-		Parallel: parallel,
+		Name:       "file",
+		Summary:    "Files and directories: their existence, content, owner, group and mode",
+		NameHelp:   "the absolute path, for example /etc/motd",
+		Ensures:    []string{model.EnsurePresent, model.EnsureAbsent, EnsureDirectory},
+		EnsureHelp: "present is a file, directory a directory; absent removes whatever is there",
+		Reads:      resource.Paths | resource.Accounts,
+		Writes:     resource.Paths,
+		Parallel:   parallel,
 	}
 }
 

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,6 +70,16 @@ type accountCache struct {
 	asked map[[2]string]bool
 }
 
+// written forgets the tables when one of their files was written.
+func (c *accountCache) written(path string) {
+	if path == c.path(userDatabase) || path == c.path(groupDatabase) {
+		c.forget()
+	}
+}
+
+// path is where the file of a database is.
+func (c *accountCache) path(database string) string { return cmp.Or(c.dir, "/etc") + "/" + database }
+
 func (c *accountCache) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -130,11 +141,7 @@ func (c *accountCache) table(database string) (accountTable, error) {
 	if t, ok := c.tables[database]; ok {
 		return t, nil
 	}
-	dir := c.dir
-	if dir == "" {
-		dir = "/etc"
-	}
-	content, err := os.ReadFile(dir + "/" + database)
+	content, err := os.ReadFile(c.path(database))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return accountTable{}, err
 	}

@@ -214,3 +214,23 @@ func TestACancelledLookupIsNotRemembered(t *testing.T) {
 		t.Errorf("afterwards: %d, %v", id, err)
 	}
 }
+
+// TestAccountsOfAFileThatIsWritten are known at once.
+func TestAccountsOfAFileThatIsWritten(t *testing.T) {
+	h, dir := accountHost(t)
+	for _, c := range []struct {
+		get        func(context.Context, string) (uint32, error)
+		file, line string
+	}{{h.UID, "passwd", "new:x:7:7::/:/bin/sh\n"}, {h.GID, "group", "new:x:7:\n"}} {
+		if _, err := c.get(t.Context(), "new"); !errors.Is(err, ErrNoAccount) {
+			t.Fatalf("%s: %v", c.file, err)
+		}
+		err := h.Write(t.Context(), filepath.Join(dir, c.file), strings.NewReader(c.line), Attrs{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()), Mode: 0o644})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if id, err := c.get(t.Context(), "new"); err != nil || id != 7 {
+			t.Errorf("%s: %d, %v", c.file, id, err)
+		}
+	}
+}

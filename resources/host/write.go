@@ -50,6 +50,7 @@ func (h *Host) Write(ctx context.Context, path string, content io.Reader, a Attr
 		_ = unix.Unlinkat(int(dir.Fd()), temp, 0)
 		return err
 	}
+	h.accounts.written(path)
 
 	return syncDir(dir)
 }

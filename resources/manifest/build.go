@@ -65,7 +65,7 @@ func (b *build) add(ctx context.Context, d declared) {
 	res.Excluded = reason
 	b.session.inherit(res.Meta())
 	if len(r.waits) > 0 && reason == "" {
-		b.wait(res, d, r.waits)
+		b.wait(res, d, properties, r.waits)
 	}
 	b.keep(res, properties)
 	if len(b.links) > at {
@@ -133,11 +133,19 @@ func name(r *resolver, properties resource.Value) (text string, sure bool) {
 
 // wait makes a resource wait for others: it requires them, and its properties
 // are resolved once they have run.
-func (b *build) wait(res *resource.Resource, d declared, waits []wait) {
+func (b *build) wait(res *resource.Resource, d declared, properties resource.Value, waits []wait) {
 	var refs []model.Ref
 	for _, w := range waits {
 		if !slices.Contains(refs, w.ref) {
 			refs = append(refs, w.ref)
+		}
+	}
+	for _, w := range waits {
+		res.Taken = append(res.Taken, resource.Need{Ref: w.ref, Property: w.property(), Pos: w.pos})
+	}
+	for _, e := range properties.Entries {
+		if p, known := d.typ.Property(e.Key); known && e.Value.IsLate() {
+			res.Waiting = append(res.Waiting, p.Key)
 		}
 	}
 	requireAlso(res.Spec, refs)

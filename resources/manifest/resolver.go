@@ -17,6 +17,15 @@ type wait struct {
 	file bool
 }
 
+// property is the function that takes something of the resource.
+func (w wait) property() string {
+	if w.file {
+		return "readFile"
+	}
+
+	return "outputs"
+}
+
 // resolver replaces the expressions in values of a document. A value that is
 // late or has failed comes back marked Late; waits and failed tell which.
 type resolver struct {

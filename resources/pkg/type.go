@@ -26,11 +26,13 @@ func New(providers ...PackageProvider) resource.Contract[*Spec, *State, PackageP
 // Info says what the type is. A package brings files, units and accounts.
 func (*Type) Info() resource.Info {
 	return resource.Info{
-		Name:     "package",
-		Summary:  "Packages of the operating system: installed, at a version, or absent",
-		NameHelp: "the name of a package",
-		Reads:    resource.Packages,
-		Writes:   resource.Packages | resource.Paths | resource.Units | resource.Accounts,
+		Name:       "package",
+		Summary:    "Packages of the operating system: installed, at a version, or absent",
+		NameHelp:   "the name of a package",
+		EnsureHelp: "present in any version, absent, latest, or a version as the package manager writes it",
+		Gives:      []resource.Output{{Name: "version", Help: "The version that is installed, empty when none is"}},
+		Reads:      resource.Packages,
+		Writes:     resource.Packages | resource.Paths | resource.Units | resource.Accounts,
 	}
 }
 

@@ -12,37 +12,49 @@ import (
 	"github.com/musterfleet/muster/resources/host"
 )
 
-// AccountNeeds are the needs for the accounts among these names and numbers;
-// what consists of digits stands for itself.
-func AccountNeeds(accounts ...string) []string {
+// The files that accounts stand in.
+const (
+	userFile  = "/etc/passwd"
+	groupFile = "/etc/group"
+)
+
+// superuser is the account, and the group, that every machine has.
+const superuser = "root"
+
+// AccountNeeds are the needs for an owner and a group: the files that they stand
+// in. A number stands for itself, and root is always there.
+func AccountNeeds(owner, group string) []string {
 	var out []string
-	for _, account := range accounts {
-		if strings.Trim(account, "0123456789") != "" {
-			out = append(out, accountNeed(account))
-		}
+	if needsAccount(owner) {
+		out = append(out, PathNeed(userFile))
+	}
+	if needsAccount(group) {
+		out = append(out, PathNeed(groupFile))
 	}
 
 	return out
 }
 
-func accountNeed(name string) string { return "account:" + name }
+func needsAccount(name string) bool {
+	return name != superuser && strings.Trim(name, "0123456789") != ""
+}
 
 // ResolveAccounts resolves an owner and a group to their numbers. One that is not
 // known is a Missing that wraps host.ErrNoAccount.
 func ResolveAccounts(ctx context.Context, h *host.Host, owner, group string) (uid, gid uint32, err error) {
 	if uid, err = h.UID(ctx, owner); err != nil {
-		return 0, 0, missingAccount(owner, err)
+		return 0, 0, missingAccount(userFile, err)
 	}
 	if gid, err = h.GID(ctx, group); err != nil {
-		return 0, 0, missingAccount(group, err)
+		return 0, 0, missingAccount(groupFile, err)
 	}
 
 	return uid, gid, nil
 }
 
-func missingAccount(name string, err error) error {
+func missingAccount(file string, err error) error {
 	if errors.Is(err, host.ErrNoAccount) {
-		return Missing{Need: accountNeed(name), Err: err}
+		return Missing{Need: PathNeed(file), Err: err}
 	}
 
 	return err

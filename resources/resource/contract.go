@@ -44,6 +44,11 @@ type Info struct {
 	NameHelp string
 	// Ensures are the values of ensure; empty when any is allowed. The first is the default.
 	Ensures []string
+	// EnsureHelp says what the values of ensure mean, or which are allowed where
+	// Ensures is empty; empty where their words say it all.
+	EnsureHelp string
+	// Gives are the values that an Outputter's resources give to later ones.
+	Gives []Output
 	// Reads are the domains that a state describes, Writes those a change may alter.
 	Reads, Writes Domain
 	// Refreshes says that a refresh makes the type act.
@@ -56,6 +61,13 @@ type Info struct {
 	AsksOrigin bool
 	// OwnTimeout says that the type applies the timeout property itself.
 	OwnTimeout bool
+}
+
+// Output is a value that later resources may take, by its name.
+type Output struct {
+	Name string
+	// Help is for documentation.
+	Help string
 }
 
 // Env is what a type is handed with every call.
@@ -146,6 +158,9 @@ type Relations struct {
 	// it at its turn has the one that makes it go first.
 	Along []string
 	Needs []string
+	// NeedsAll are needs that all who provide them must have met, as the removal of a
+	// directory needs that of every entry. Of Needs one is enough.
+	NeedsAll []string
 }
 
 // Relater gives the relations of a resource.
@@ -153,7 +168,8 @@ type Relater[S Spec] interface {
 	Relations(spec S) Relations
 }
 
-// Outputter gives the values that later resources may take.
+// Outputter gives the values that later resources may take: those of Info.Gives,
+// or some of them where there is nothing to give.
 type Outputter[S Spec, T State] interface {
 	Outputs(spec S, state T, outcome Outcome) map[string]any
 }

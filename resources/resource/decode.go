@@ -43,7 +43,7 @@ func Decode(t *Type, properties Value, pos model.Position) (*Resource, model.Pro
 		}
 		d.Into(target.FieldByIndex(p.index), e.Key, e.Value)
 		if e.Value.IsScalar() && e.Value.Text == "" {
-			t.checkEmpty(&d.Problems, p, e)
+			checkEmpty(&d.Problems, p, e)
 		}
 	}
 	d.Secrets = append(d.Secrets, secretsOf(spec)...)
@@ -127,9 +127,9 @@ func secretsOf(spec Spec) []model.Secret {
 }
 
 // checkEmpty refuses an empty text where it would count as none.
-func (t *Type) checkEmpty(out *model.Problems, p Property, e Entry) {
-	if words := t.words(p); len(words) > 0 {
-		out.Add(e.Value.Pos, "leave it out, or give one of "+strings.Join(words, ", "), "`%s` is empty", e.Key)
+func checkEmpty(out *model.Problems, p Property, e Entry) {
+	if len(p.Enum) > 0 {
+		out.Add(e.Value.Pos, "leave it out, or give one of "+strings.Join(p.Enum, ", "), "`%s` is empty", e.Key)
 	} else if p.Filled {
 		out.Add(e.Value.Pos, "leave it out, or set it to null", "`%s` is empty", e.Key)
 	}

@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -15,9 +16,10 @@ import (
 type Property struct {
 	Key     string
 	Aliases []string
-	// Help is the field's jsonschema_description.
+	// Help is the field's jsonschema_description; of ensure what the type says of it.
 	Help string
-	// Enum and Default are from the field's jsonschema tag.
+	// Enum and Default are from the field's jsonschema tag; those of ensure and
+	// provider are the type's.
 	Enum    []string
 	Default string
 	// Sensitive says, by the tag sensitive:"true", that its value is what the
@@ -47,6 +49,23 @@ func propertiesOf(spec Spec) []Property {
 	}
 
 	return out
+}
+
+// complete fills in what the type knows of the common properties.
+func (t *Type) complete(properties []Property) []Property {
+	for i := range properties {
+		switch p := &properties[i]; p.Key {
+		case "ensure":
+			p.Enum, p.Help, p.Default = t.Ensures, cmp.Or(t.EnsureHelp, p.Help), t.New().Meta().Ensure
+			if len(t.Ensures) > 0 {
+				p.Default = t.Ensures[0]
+			}
+		case "provider":
+			p.Enum = t.Providers
+		}
+	}
+
+	return properties
 }
 
 func propertyOf(f document.Field) Property {
@@ -81,18 +100,6 @@ func (t *Type) Property(key string) (Property, bool) {
 	}
 
 	return Property{}, false
-}
-
-// words are the values that a property may have, none where it may have any.
-func (t *Type) words(p Property) []string {
-	switch p.Key {
-	case "ensure":
-		return t.Ensures
-	case "provider":
-		return t.Providers
-	default:
-		return p.Enum
-	}
 }
 
 // UnknownProperty is the problem of a key that is no property of the type.

@@ -12,7 +12,8 @@ import (
 // Resource is one resource of a manifest, ready for the engine.
 type Resource struct {
 	Type *Type
-	// Spec are its properties. Of a late resource only the common ones hold.
+	// Spec are its properties. Of a late resource those that wait for its turn are
+	// not set.
 	Spec Spec
 	// Pos is where it is declared.
 	Pos model.Position
@@ -32,6 +33,10 @@ type Resource struct {
 	Expand func(ctx context.Context, spec Spec) (Expansion, error)
 	// Brings is the resource of this run that brings what Expand reads; zero for none.
 	Brings model.Ref
+	// Taken are those among the required resources of which an expression takes the
+	// outputs, or reads a file that they make; Waiting are the properties that wait for them.
+	Taken   []Need
+	Waiting []string
 	// Late gives the properties at the resource's turn, of the outputs of what ran
 	// before it; nil when they are known already. Its error may be model.Problems.
 	Late func(ctx context.Context, outputs Outputs) (Spec, []model.Secret, error)

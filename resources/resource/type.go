@@ -80,7 +80,7 @@ func Of[S Spec, T State, P Provider](c Contract[S, T, P]) *Type {
 	for _, p := range c.Providers() {
 		t.Providers = append(t.Providers, p.Name())
 	}
-	t.properties = propertiesOf(t.New())
+	t.properties = t.complete(propertiesOf(t.New()))
 	t.protocol = model.StateProtocol(t.Name)
 	t.Verify = verifyOf(c)
 	adaptLooks(t, c)

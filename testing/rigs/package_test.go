@@ -7,14 +7,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/hosttest"
-	"github.com/musterfleet/muster/testing/markdown"
 	"github.com/musterfleet/muster/testing/rigs"
 )
 
@@ -80,38 +78,7 @@ func TestPackagesOfTheDocumentation(t *testing.T) {
 	if r := m.Run("apt-get", "install", "-y", "-q", "telnet"); r.Code != 0 {
 		t.Fatal(r.Stderr)
 	}
-	page, err := os.ReadFile(filepath.Join(rigs.Checkout(t), "docs", "types", "package.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ran := 0
-	blocks := markdown.Blocks(string(page))
-	for i, b := range blocks {
-		if first, _, _ := strings.Cut(b.Text, "\n"); b.Language == "yaml" {
-			put(t, m, "/root/"+strings.TrimPrefix(first, "# "), b.Text)
-		}
-		if b.Language != "sh" || b.Info != "run" {
-			continue
-		}
-		ran++
-		r := m.Run("sh", "-euc", "exec 2>&1; cd /root; export NO_COLOR=1\n"+b.Text)
-		if r.Code != 0 {
-			t.Errorf("line %d: exit code %d\n%s", b.Line, r.Code, r.Stdout)
-		}
-		lines := strings.Split(r.Stdout, "\n")
-		for line := range strings.Lines(blocks[i+1].Text) {
-			want := regexp.MustCompile(strings.ReplaceAll(regexp.QuoteMeta(strings.TrimRight(line, "\n")), "…", ".*"))
-			at := slices.IndexFunc(lines, want.MatchString)
-			if at < 0 {
-				t.Errorf("line %d: %q is not in its place in\n%s", b.Line, line, r.Stdout)
-				break
-			}
-			lines = lines[at+1:]
-		}
-	}
-	if ran != 3 {
-		t.Errorf("%d examples were run", ran)
-	}
+	runPage(t, m, "package", 3)
 }
 
 // TestPackagesAreAskedForTogether counts the processes of runs.
@@ -243,6 +210,29 @@ func TestPackageListsAreRefreshedOnceARun(t *testing.T) {
 	r = m.Run("muster", "apply", "/root/m.yaml")
 	if r.Code != 1 || !strings.Contains(r.Stderr, "what the latest version is cannot be known: a download failed") || !strings.Contains(r.Stderr, "package#tree stable") {
 		t.Errorf("exit code %d\n%s", r.Code, r.Stderr)
+	}
+}
+
+// TestVersionForALaterResource has a file take the version that was installed.
+func TestVersionForALaterResource(t *testing.T) {
+	m := rigs.Apt(t)
+	m.Copy(build(t), "/usr/local/bin/muster")
+	put(t, m, "/root/m.yaml", "muster:\n  resources:\n    - file:\n        - /root/version: {content: \"${ outputs('package#muster-test').version }\", owner: root, group: root, mode: '0644'}\n"+
+		"    - package: [{muster-test: {ensure: latest}}]\n")
+	would := apply(t, m, "--noop", "/root/m.yaml")
+	if want := "unknown until package#muster-test is applied: `content` is known after apply"; len(would) != 2 || would[1].NoopMessage != want {
+		t.Errorf("noop: %+v", would)
+	}
+	for range 2 {
+		apply(t, m, "/root/m.yaml")
+		if r := m.Run("cat", "/root/version"); r.Stdout != "1:0.9-1" {
+			t.Errorf("the version is %+v", r)
+		}
+	}
+	for _, tx := range apply(t, m, "--noop", "/root/m.yaml") {
+		if tx.Outcome() != model.OutcomeStable {
+			t.Errorf("%s would be %s again", tx.Ref(), tx.Outcome())
+		}
 	}
 }
 

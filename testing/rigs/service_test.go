@@ -267,3 +267,10 @@ func unchanged(t *testing.T, before, after hosttest.Tree) {
 		}
 	}
 }
+
+// TestServicesOfTheDocumentation runs what the page of the type shows.
+func TestServicesOfTheDocumentation(t *testing.T) {
+	m := rigs.Boot(t)
+	m.Copy(build(t), "/usr/local/bin/muster")
+	runPage(t, m, "service", 2)
+}

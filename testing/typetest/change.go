@@ -1,6 +1,7 @@
 package typetest
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/musterfleet/muster/resources/resource"
@@ -28,6 +29,7 @@ func (s *subject) change(t testing.TB, plan resource.Plan) {
 	if err := s.typ.Verify(s.spec, outcome, after); err != nil {
 		s.breach("Verify refuses what was done: %v", err)
 	}
+	s.checkOutputs(after, outcome)
 	s.settled(t)
 	lie := func(before resource.State, outcome resource.Outcome) (resource.Outcome, resource.State) {
 		return outcome, before
@@ -56,6 +58,18 @@ func (s *subject) apply(t testing.TB, plan resource.Plan) (resource.Outcome, err
 	}
 
 	return outcomes[0], nil
+}
+
+// checkOutputs compares what is given with what the type says that it gives.
+func (s *subject) checkOutputs(state resource.State, outcome resource.Outcome) {
+	if s.typ.Outputs == nil {
+		return
+	}
+	for name := range s.typ.Outputs(s.spec, state, outcome) {
+		if !slices.ContainsFunc(s.typ.Gives, func(o resource.Output) bool { return o.Name == name }) {
+			s.breach("it gives the output %s, of which the type says nothing", name)
+		}
+	}
 }
 
 // settled looks again, as the next run would: nothing may be due.

@@ -35,6 +35,16 @@ func describe(typ *resource.Type) []string {
 	if typ.Reads == 0 {
 		broken = append(broken, "the type does not say what its states describe")
 	}
+	if (typ.Outputs != nil) != (len(typ.Gives) > 0) {
+		broken = append(broken, "the outputs and what the type says of them do not go together")
+	}
+	for _, output := range typ.Gives {
+		missing("name for an output", output.Name)
+		missing("help for its output "+output.Name, output.Help)
+	}
+	if len(typ.Ensures) == 0 {
+		missing("help for ensure, which may be anything", typ.EnsureHelp)
+	}
 	if compact := slices.Compact(slices.Sorted(slices.Values(typ.Providers))); len(compact) != len(typ.Providers) {
 		broken = append(broken, "two providers have one name")
 	}

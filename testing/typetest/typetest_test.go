@@ -121,6 +121,23 @@ func (m many) ApplyAll(ctx context.Context, env resource.Env, p markerProvider, 
 	return outcomes, nil
 }
 
+// giving is a marker with outputs, of which it says something or not.
+type giving struct {
+	marker
+	says []resource.Output
+}
+
+func (g giving) Info() resource.Info {
+	info := g.marker.Info()
+	info.Gives = g.says
+
+	return info
+}
+
+func (giving) Outputs(*markerSpec, *markerState, resource.Outcome) map[string]any {
+	return map[string]any{"text": "x"}
+}
+
 func markerCase() Case {
 	return Case{
 		Name:       "marked",
@@ -133,6 +150,7 @@ func markerCase() Case {
 func TestSuite(t *testing.T) {
 	Run(t, Config{Type: resource.Of(marker{}), Cases: []Case{markerCase()}})
 	Run(t, Config{Type: resource.Of(many{}), Cases: []Case{markerCase()}})
+	Run(t, Config{Type: resource.Of(giving{says: []resource.Output{{Name: "text", Help: "What is in it"}}}), Cases: []Case{markerCase()}})
 }
 
 // TestBreaches checks that the suite finds each way of breaking the contract.
@@ -156,6 +174,7 @@ func TestBreaches(t *testing.T) {
 		"Verify believes a liar":      {typ: resource.Of(judged{marker{verify: func() error { return nil }}}), says: "Verify accepts what a lying provider left"},
 		"Verify believes nobody":      {typ: resource.Of(judged{marker{verify: func() error { return errors.New("no") }}}), says: "Verify refuses what was done: no"},
 		"StatusAll says other things": {typ: resource.Of(many{wrong: true}), says: "StatusAll says"},
+		"an output of no name":        {typ: resource.Of(giving{}), says: "it gives the output text"},
 		"a state without ensure":      {typ: resource.Of(marker{common: func(s *model.CommonState) { s.Ensure = "" }}), says: "the state has no ensure"},
 		"other words":                 {typ: resource.Of(marker{}), each: func(c *Case) { c.Message = "Would have" }, says: `noop says "Would have marked", not "Would have"`},
 		"no error":                    {typ: resource.Of(marker{}), each: func(c *Case) { c.Error = "refused" }, says: `no error, where one with "refused" was to be`},
@@ -178,9 +197,9 @@ func TestBreaches(t *testing.T) {
 
 func TestDescribe(t *testing.T) {
 	typ := resource.Of(marker{})
-	typ.Info = resource.Info{}
+	typ.Info = resource.Info{Gives: []resource.Output{{}}}
 	got := strings.Join(describe(typ), "\n")
-	for _, part := range []string{"no name", "no summary", "no help for its name", "does not say what its states describe"} {
+	for _, part := range []string{"no name", "no summary", "no help for its name", "does not say what its states describe", "the outputs and what the type says", "no name for an output", "no help for its output", "no help for ensure"} {
 		if !strings.Contains(got, part) {
 			t.Errorf("nothing says %q: %s", part, got)
 		}

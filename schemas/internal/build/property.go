@@ -35,24 +35,14 @@ type properties struct {
 }
 
 // of gives the schema of one property. Nothing means that it is not set.
-func (b properties) of(t *resource.Type, p resource.Property) *jsonschema.Schema {
-	enum := p.Enum
-	switch p.Key {
-	case "ensure":
-		enum = t.Ensures
-	case "provider":
-		enum = t.Providers
-	}
-	s := orNull(b.value(p.GoType, enum)...)
+func (b properties) of(p resource.Property) *jsonschema.Schema {
+	s := orNull(b.value(p.GoType, p.Enum)...)
 	s.Description = p.Help
 	if p.Default != "" {
 		s.Default = p.Default
 	}
 	if p.Filled {
 		s.MinLength = new(uint64(1))
-	}
-	if p.Key == "ensure" && len(t.Ensures) > 0 {
-		s.Default = t.Ensures[0]
 	}
 
 	return s

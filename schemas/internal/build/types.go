@@ -12,7 +12,7 @@ import (
 // mappings that are made of them.
 func (b properties) define(t *resource.Type, definitions jsonschema.Definitions) {
 	for _, p := range t.Properties() {
-		definitions[propertyName(t, p)] = b.of(t, p)
+		definitions[propertyName(t, p)] = b.of(p)
 	}
 }
 

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/choria-io/fisk"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine"
+	"github.com/musterfleet/muster/resources/manifest"
+)
+
+// graphCommand is muster graph.
+type graphCommand struct {
+	inputs
+	source            string
+	dot, asJSON, yaml bool
+}
+
+func (a *app) addGraph(ctx context.Context, cli *fisk.Application) {
+	c := &graphCommand{}
+	cmd := cli.Command("graph", "Show in which order the resources of a manifest run, and why")
+	cmd.HelpLong("Nothing is changed, and no resource is looked at. What nobody asked for, because one resource brings what another one needs, is marked as automatic.\n\n" +
+		"  muster graph site.yaml\n  muster graph --dot site.yaml | dot -Tsvg >site.svg")
+	cmd.Arg("manifest", "A path, -, kv://bucket/key, obj://bucket/name or http(s)://; a tar.gz is a bundle").Required().StringVar(&c.source)
+	cmd.Flag("dot", "Print it for Graphviz").UnNegatableBoolVar(&c.dot)
+	cmd.Flag("json", "Print it as JSON").UnNegatableBoolVar(&c.asJSON)
+	cmd.Flag("yaml", "Print it as YAML").UnNegatableBoolVar(&c.yaml)
+	c.add(cmd)
+	cmd.Action(a.action(func() error { return a.graph(ctx, c) }))
+}
+
+func (a *app) graph(ctx context.Context, c *graphCommand) error {
+	loader := a.loader(a.lazyFacts(c.inputs))
+	source, err := loader.Fetch(ctx, cmp.Or(c.source, stdinName))
+	if err != nil {
+		return err
+	}
+	defer a.closing(source.Close)
+	session, err := a.openSession()
+	if err != nil {
+		return err
+	}
+	resolved, err := a.resolve(ctx, loader, source, c.inputs, session)
+	if err != nil {
+		return err
+	}
+	built, err := engine.Build(resolved.Resources, session.known)
+	if err != nil {
+		return err
+	}
+	shown := showGraph(resolved, built)
+	switch {
+	case c.asJSON || c.yaml:
+		return a.printDocument(shown, c.yaml)
+	case c.dot:
+		_, err = fmt.Fprint(a.stdout, shown.dot())
+	default:
+		_, err = fmt.Fprint(a.stdout, shown.text())
+	}
+
+	return err
+}
+
+// shownGraph is what muster graph prints.
+type shownGraph struct {
+	Resources []shownStep `json:"resources"`
+}
+
+// shownStep is a resource in the order of the run.
+type shownStep struct {
+	Ref    model.Ref      `json:"ref"`
+	Alias  string         `json:"alias,omitempty"`
+	Source model.Position `json:"source,omitzero"`
+	// Excluded says why the control property excludes it.
+	Excluded string      `json:"excluded,omitempty"`
+	Waits    []shownWait `json:"waits"`
+}
+
+// shownWait is why a resource comes after another one.
+type shownWait struct {
+	For       model.Ref `json:"for"`
+	Reason    string    `json:"reason"`
+	Automatic bool      `json:"automatic"`
+	// Earlier says that it is for a resource of an earlier command of the session.
+	Earlier bool `json:"earlier,omitempty"`
+}
+
+func showGraph(resolved *manifest.Resolved, g *engine.Graph) shownGraph {
+	// A path may come of a secret; it is known to those two resources only.
+	redact := model.NewRedactor(resolved.Secrets...)
+	out := shownGraph{Resources: []shownStep{}}
+	for _, step := range g.Steps() {
+		r := step.Resource
+		shown := shownStep{Ref: r.Ref(), Alias: r.Meta().Alias, Source: r.Pos, Excluded: redact.Redact(r.Excluded), Waits: []shownWait{}}
+		for i, e := range append(slices.Clone(step.Waits), step.Earlier...) {
+			shown.Waits = append(shown.Waits, shownWait{For: e.From, Reason: redact.Redact(e.Reason), Automatic: e.Automatic, Earlier: i >= len(step.Waits)})
+		}
+		out.Resources = append(out.Resources, shown)
+	}
+
+	return out
+}
+
+// text is for people: a line a resource, and one for each that it comes after.
+func (g shownGraph) text() string {
+	var b strings.Builder
+	width := len(strconv.Itoa(len(g.Resources)))
+	for i, step := range g.Resources {
+		fmt.Fprintf(&b, "%*d  %s", width, i+1, printable(step.Ref.String()))
+		if step.Excluded != "" {
+			fmt.Fprintf(&b, "  (excluded: %s)", printable(step.Excluded))
+		}
+		b.WriteByte('\n')
+		for _, line := range step.reasons() {
+			fmt.Fprintf(&b, "%*s    after %s\n", width, "", printable(line))
+		}
+	}
+
+	return b.String()
+}
+
+// reasons gives what a resource comes after, each once with all the reasons.
+func (s shownStep) reasons() []string {
+	var order []model.Ref
+	why := map[model.Ref][]string{}
+	for _, w := range s.Waits {
+		if why[w.For] == nil {
+			order = append(order, w.For)
+		}
+		why[w.For] = append(why[w.For], w.words())
+	}
+	out := make([]string, len(order))
+	for i, ref := range order {
+		out[i] = ref.String() + " (" + strings.Join(why[ref], ", ") + ")"
+	}
+
+	return out
+}
+
+func (w shownWait) words() string {
+	switch {
+	case w.Automatic:
+		return "automatic: " + w.Reason
+	case w.Earlier:
+		return w.Reason + ", of an earlier command of the session"
+	default:
+		return w.Reason
+	}
+}
+
+// dot is for Graphviz: automatic edges are dashed, what is excluded is dotted.
+func (g shownGraph) dot() string {
+	var b strings.Builder
+	b.WriteString("digraph muster {\n  rankdir=LR;\n  node [shape=box];\n")
+	for _, step := range g.Resources {
+		style := ""
+		if step.Excluded != "" {
+			style = " [style=dotted]"
+		}
+		fmt.Fprintf(&b, "  %s%s;\n", dotText(step.Ref.String()), style)
+	}
+	for _, step := range g.Resources {
+		for _, w := range step.Waits {
+			style := ""
+			if w.Automatic {
+				style = ", style=dashed"
+			}
+			fmt.Fprintf(&b, "  %s -> %s [label=%s%s];\n", dotText(w.For.String()), dotText(step.Ref.String()), dotText(w.Reason), style)
+		}
+	}
+	b.WriteString("}\n")
+
+	return b.String()
+}
+
+// dotText is a text as the DOT language writes it.
+func dotText(s string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(printable(s)) + `"`
+}

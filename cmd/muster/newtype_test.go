@@ -1,0 +1,71 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources"
+	"github.com/musterfleet/muster/resources/resource"
+	"github.com/musterfleet/muster/testing/setting"
+)
+
+// TestATypeThatIsAdded has one more type than muster, as docs/adding-a-type.md
+// adds it: every command knows it, and nothing else was touched.
+func TestATypeThatIsAdded(t *testing.T) {
+	types := append(resources.All(), resource.Of(setting.New(setting.Plain{})))
+	dir := t.TempDir()
+	t.Setenv("MUSTER_STATE_DIR", filepath.Join(dir, "state"))
+	t.Setenv("MUSTER_CONFIG_DIR", filepath.Join(dir, "config"))
+	muster := func(want int, stdin string, args ...string) string {
+		t.Helper()
+		var stdout, stderr bytes.Buffer
+		if code := run(types, args, strings.NewReader(stdin), &stdout, &stderr); code != want {
+			t.Fatalf("muster %s: exit code %d\n%s%s", strings.Join(args, " "), code, &stdout, &stderr)
+		}
+		return stdout.String() + stderr.String()
+	}
+	says := func(got string, parts ...string) {
+		t.Helper()
+		for _, part := range parts {
+			if !strings.Contains(got, part) {
+				t.Errorf("nothing says %q:\n%s", part, got)
+			}
+		}
+	}
+	path := filepath.Join(dir, "hostname")
+	says(muster(0, "", "ensure", "--help"), "ensure setting", "Settings: files that hold one value")
+	says(muster(0, "", "ensure", "setting", "--help"), "the absolute path, for example /etc/hostname", "--value=VALUE", "--ensure=present|absent", "--provider=plain")
+	says(muster(0, "", "status", "setting", "--help"), "--value=VALUE")
+	says(muster(0, "", "fleet", "ensure", "setting", "--help"), "--value=VALUE")
+	says(muster(1, "", "ensure", "setting", path), "a setting needs a value (for example value: web01)")
+	says(muster(0, "", "ensure", "--dry-run", "setting", path, "--value", "web01"), "Would have set the value", "value:  -> web01")
+	says(muster(0, "", "ensure", "setting", path, "--value", "web01"), "setting#"+path+" changed ensure=present", "provider=plain")
+	says(muster(0, "", "status", "setting", path), `"protocol": "io.choria.ccm.v1.resource.setting.state"`, `"value": "web01"`)
+
+	request, err := json.Marshal(map[string]any{"protocol": model.ProtocolEnsureRequest, "type": "setting", "properties": map[string]any{"name": path, "value": "web02"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	says(muster(0, string(request), "ensure", "api", "pipe"), `"type": "setting"`, `"changed": true`, `"value": "web02"`)
+	if text, err := os.ReadFile(path); err != nil || string(text) != "web02\n" {
+		t.Errorf("%q, %v", text, err)
+	}
+
+	manifest := `
+muster:
+  resources:
+    - setting:
+        - ` + dir + `/copy: {value: "${ outputs('setting#` + path + `').value }"}
+        - ` + path + `: {value: web03}
+`
+	says(muster(0, manifest, "graph", "-"), "1  setting#"+path, "2  setting#"+dir+"/copy", "after setting#"+path+" (outputs)")
+	says(muster(0, manifest, "apply", "--noop", "-"), "`value` is known after apply")
+	says(muster(0, manifest, "apply", "-"), "setting#"+path+" changed", "setting#"+dir+"/copy changed")
+	says(muster(1, strings.Replace(manifest, "web03", "{}", 1), "apply", "-"), "`value` must be a string, not a mapping")
+	says(muster(1, strings.Replace(manifest, "value: web03", "valeu: web03", 1), "apply", "-"), "unknown property `valeu` of setting", "did you mean `value`")
+}

@@ -1,0 +1,57 @@
+package setting
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// maxValue bounds what is read of a setting.
+const maxValue = 64 << 10
+
+// Plain is the provider of settings that are plain files.
+type Plain struct{}
+
+// Name is plain.
+func (Plain) Name() string { return "plain" }
+
+// IsManageable is true everywhere, with the best priority.
+func (Plain) IsManageable(model.Facts, resource.Spec) (bool, int, error) { return true, 1, nil }
+
+// Status reads the value. What is no regular file is an error.
+func (Plain) Status(_ context.Context, env resource.Env, path string) (*State, error) {
+	entry, err := env.Host.Look(path)
+	if err != nil {
+		return nil, err
+	}
+	state := &State{CommonState: model.CommonState{Ensure: model.EnsurePresent}}
+	switch entry.Kind {
+	case host.Absent:
+		state.Ensure = model.EnsureAbsent
+		return state, nil
+	case host.File:
+	default:
+		return nil, fmt.Errorf("%s is a %s, not a setting", path, entry.Kind)
+	}
+	text, err := env.Host.Read(path, maxValue)
+	state.Value = strings.TrimSuffix(string(text), "\n")
+
+	return state, err
+}
+
+// Set writes the value, atomically.
+func (Plain) Set(ctx context.Context, env resource.Env, path, value string) error {
+	attrs := host.Attrs{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()), Mode: 0o644}
+
+	return env.Host.Write(ctx, path, strings.NewReader(value+"\n"), attrs)
+}
+
+// Unset removes the setting.
+func (Plain) Unset(_ context.Context, env resource.Env, path string) error {
+	return env.Host.Remove(path)
+}

@@ -1,0 +1,100 @@
+package setting
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// Provider is how settings are read and written on a platform.
+type Provider interface {
+	resource.Provider
+	Status(ctx context.Context, env resource.Env, path string) (*State, error)
+	Set(ctx context.Context, env resource.Env, path, value string) error
+	Unset(ctx context.Context, env resource.Env, path string) error
+}
+
+// Type is the setting type with its providers. Make it with New.
+type Type struct{ providers []Provider }
+
+// New makes the type, to be adapted by resource.Of.
+func New(providers ...Provider) resource.Contract[*Spec, *State, Provider] {
+	return &Type{providers: providers}
+}
+
+// Info says what the type is.
+func (*Type) Info() resource.Info {
+	return resource.Info{
+		Name:     "setting",
+		Summary:  "Settings: files that hold one value",
+		NameHelp: "the absolute path, for example /etc/hostname",
+		Ensures:  []string{model.EnsurePresent, model.EnsureAbsent},
+		Gives:    []resource.Output{{Name: "value", Help: "The value that it has"}},
+		Reads:    resource.Paths,
+		Writes:   resource.Paths,
+	}
+}
+
+// New gives empty properties.
+func (*Type) New() *Spec { return &Spec{} }
+
+// Providers gives the providers.
+func (t *Type) Providers() []Provider { return t.providers }
+
+// Status looks at the machine, and at what keeps a setting from being made.
+func (*Type) Status(ctx context.Context, env resource.Env, p Provider, spec *Spec) (*State, error) {
+	state, err := p.Status(ctx, env, spec.Name)
+	if err != nil || state.Ensure == model.EnsurePresent || spec.Ensure == model.EnsureAbsent || spec.Value == "" {
+		return state, err
+	}
+
+	return state, resource.Obstacle(env.Host, spec.Name, false)
+}
+
+// The actions of a plan.
+const (
+	actionSet   = "set"
+	actionUnset = "unset"
+)
+
+// Plan compares what is there with what is wanted.
+func (*Type) Plan(spec *Spec, state *State, _ bool) (plan resource.Plan, err error) {
+	switch {
+	case spec.Ensure == model.EnsureAbsent && state.Ensure == model.EnsurePresent:
+		plan.Add(model.Change{Action: actionUnset, Message: "Would have removed the setting"})
+	case spec.Ensure == model.EnsurePresent && (state.Ensure == model.EnsureAbsent || state.Value != spec.Value):
+		plan.Add(model.Change{Action: actionSet, Message: "Would have set the value", Property: "value", From: state.Value, To: spec.Value})
+	}
+
+	return plan, nil
+}
+
+// Apply does what the plan says.
+func (*Type) Apply(ctx context.Context, env resource.Env, p Provider, spec *Spec, plan resource.Plan) (resource.Outcome, error) {
+	switch {
+	case plan.Has(actionUnset):
+		return resource.Outcome{}, p.Unset(ctx, env, spec.Name)
+	case plan.Has(actionSet):
+		return resource.Outcome{}, p.Set(ctx, env, spec.Name, spec.Value)
+	default:
+		return resource.Outcome{}, fmt.Errorf("nothing to do: %+v", plan)
+	}
+}
+
+// Relations order a setting after the directories it stands in, and before
+// whatever needs its path.
+func (*Type) Relations(spec *Spec) resource.Relations {
+	out := resource.Relations{Needs: resource.NeedsAbove(spec.Name)}
+	if spec.Ensure != model.EnsureAbsent {
+		out.Provides = []string{resource.PathNeed(spec.Name)}
+	}
+
+	return out
+}
+
+// Outputs is the value.
+func (*Type) Outputs(_ *Spec, state *State, _ resource.Outcome) map[string]any {
+	return map[string]any{"value": state.Value}
+}
