@@ -17,6 +17,8 @@ type Common struct {
 	Delay     Duration `json:"delay,omitempty" jsonschema_description:"How long to wait between tries"`
 	Timeout   Duration `json:"timeout,omitempty" jsonschema_description:"How long one try may take"`
 	Poll      Duration `json:"poll,omitempty" jsonschema_description:"How often an agent looks at it at the latest"`
+
+	HealthChecks []HealthCheck `json:"health_checks,omitempty" jsonschema_description:"What must hold when it is in its state; a critical check fails it"`
 }
 
 // Meta gives the common properties of whatever embeds them.

@@ -9,6 +9,7 @@ const (
 	ProtocolIndex          = "io.muster.v1.index"
 	ProtocolRun            = "io.muster.v1.run"
 	ProtocolNode           = "io.muster.v1.node"
+	ProtocolHealth         = "io.muster.v1.health"
 )
 
 // StateProtocol is the protocol id of the state of a resource type.

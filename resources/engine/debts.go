@@ -18,7 +18,7 @@ func (r *run) recallDebts(ctx context.Context) {
 	if errors.Is(err, ErrJournalDamaged) {
 		r.opts.Env.Log.WarnContext(ctx, "all that subscribe are refreshed, for nobody knows to whom that is owed", "error", err)
 		owed = r.refreshable()
-		if err = nil; !r.opts.Env.Scope.Noop {
+		if err = nil; !r.opts.Env.Scope.Unchanging() {
 			err = r.opts.Journal.Reset(ctx, owed...)
 		}
 	}
@@ -47,7 +47,7 @@ func (r *run) refreshable() []model.Ref {
 // forgetDebts strikes out what is owed to resources that are not in the
 // manifest any more, or subscribe to nothing.
 func (r *run) forgetDebts(ctx context.Context) {
-	if r.opts.Env.Scope.Noop || r.opts.Journal == nil {
+	if r.opts.Env.Scope.Unchanging() || r.opts.Journal == nil {
 		return
 	}
 	for ref := range r.owed {

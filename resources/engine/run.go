@@ -29,6 +29,13 @@ type Journal interface {
 	Reset(ctx context.Context, owed ...model.Ref) error
 }
 
+// Checker makes health checks; *health.Checker is one.
+type Checker interface {
+	// CheckAll gives what came of checks, in their order. env is added to the
+	// environment of their commands.
+	CheckAll(ctx context.Context, checks []model.HealthCheck, env []string) []model.HealthResult
+}
+
 // Options are what a run is told.
 type Options struct {
 	// Env is handed to the types. Its Scope says whether this is noop; its log
@@ -46,6 +53,10 @@ type Options struct {
 	RunID string
 	// FailOnError stops the run at the first resource that fails.
 	FailOnError bool
+	// Checker makes health checks; without it one that a resource has is unknown.
+	Checker Checker
+	// Refresh are resources to be refreshed because a health check of them is critical.
+	Refresh []model.Ref
 	// Journal keeps owed refreshes; nil means that they do not outlive the run.
 	Journal Journal
 	// Earlier is what the earlier commands of the session did.
@@ -87,6 +98,8 @@ type run struct {
 	// halted says of what includes a manifest why that has ended, children what came of its resources.
 	halted   map[model.Ref]string
 	children map[model.Ref]model.Counts
+	// health is what came of health checks that were made ahead of the turns.
+	health map[model.Ref][]model.HealthResult
 }
 
 // result is what came of a node, as far as others need to know.
@@ -131,6 +144,7 @@ func Run(ctx context.Context, g *Graph, opts Options) *model.Run {
 	r.forgetDebts(ctx)
 	if r.stopped == "" {
 		r.lookAll(ctx)
+		r.checkAhead(ctx)
 	}
 	for n := r.next(); n != nil; n = r.next() {
 		r.turn(ctx, n)
@@ -141,13 +155,14 @@ func Run(ctx context.Context, g *Graph, opts Options) *model.Run {
 	return &r.summary
 }
 
-// enter begins the host's run. Noop writes nothing, not even that it ran.
+// enter begins the host's run. One that changes nothing writes nothing, not even
+// that it ran.
 func (r *run) enter(ctx context.Context) error {
 	h := r.opts.Env.Host
 	switch {
 	case h == nil:
 		return nil
-	case r.opts.Env.Scope.Noop:
+	case r.opts.Env.Scope.Unchanging():
 		h.ForgetAccounts()
 		return nil
 	}
@@ -157,7 +172,7 @@ func (r *run) enter(ctx context.Context) error {
 
 func (r *run) leave() {
 	h := r.opts.Env.Host
-	if h == nil || r.opts.Env.Scope.Noop {
+	if h == nil || r.opts.Env.Scope.Unchanging() {
 		return
 	}
 	if err := h.EndRun(); err != nil {
@@ -176,17 +191,17 @@ func (r *run) finish() {
 
 // unasked says that the run was not started because somebody wanted a change.
 func (r *run) unasked() bool {
-	return r.opts.Cause == model.CauseDrift || r.opts.Cause == model.CauseSchedule
+	return r.opts.Cause == model.CauseDrift || r.opts.Cause == model.CauseSchedule || r.opts.Cause == model.CauseHealth
 }
 
 // ignoresDrift says that the resource is not even looked at in this run.
 func (r *run) ignoresDrift(n *node) bool {
-	return r.unasked() && n.res.Meta().Drift == model.DriftIgnore
+	return r.unasked() && n.res.Meta().Drift == model.DriftIgnore && !r.scope(n).HealthCheckOnly
 }
 
 // isNoop says that a resource is not to be changed in this run.
 func (r *run) isNoop(n *node) bool {
 	meta := n.res.Meta()
 
-	return r.scope(n).Noop || meta.Noop || (r.unasked() && meta.Drift == model.DriftReport)
+	return r.scope(n).Noop || meta.Noop || (r.unasked() && meta.Drift == model.DriftReport && !r.scope(n).HealthCheckOnly)
 }
