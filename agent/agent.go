@@ -14,6 +14,7 @@ import (
 
 	"github.com/musterfleet/muster/agent/outbox"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/host"
 )
 
@@ -29,6 +30,8 @@ type Options struct {
 	Bundles     BundleSource
 	Publisher   Publisher
 	States      StateStore
+	// Checker makes health checks; without it they are unknown.
+	Checker engine.Checker
 	// Facts gathers the facts, with those of a directory. What could not be
 	// gathered is in the errors.
 	Facts func(ctx context.Context, dir string) (model.Facts, []error)
@@ -80,7 +83,7 @@ func New(ctx context.Context, o Options) (*Agent, error) {
 	}
 	a := &Agent{opts: o, log: o.Log, config: o.Config, started: time.Now().UTC(), queue: newQueue(), said: newSlot()}
 	a.reached = reached{deliver: newSlot(), tell: newSlot(), watch: newSlot()}
-	a.node.manifests = map[string]model.ManifestState{}
+	a.node.manifests, a.node.health = map[string]model.ManifestState{}, map[string]model.HealthCounts{}
 	a.facts.ready = make(chan struct{})
 	a.runner = runner{Agent: a, units: map[string]*unit{}, pace: 1 + jitter*(2*rand.Float64()-1)}
 	if err := a.open(ctx); err != nil {

@@ -24,6 +24,7 @@ import (
 	"github.com/musterfleet/muster/agent/outbox"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources"
+	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/resource"
@@ -158,6 +159,7 @@ func (s *stream) stored() ([]model.NodeState, []model.Facts, time.Duration) {
 
 // node is an agent under test with all that is around it.
 type node struct {
+	checker engine.Checker
 	t       *testing.T
 	dir     string // where the manifests write
 	state   string
@@ -252,6 +254,7 @@ func (n *node) options() agent.Options {
 	return agent.Options{
 		Config: n.config, Version: "1.2.3", Host: n.host,
 		Loader:      manifest.NewLoader(manifest.Options{Types: n.types, KV: agent.ObserveKV(n.outside.getKV)}),
+		Checker:     n.checker,
 		Assignments: n.bucket, Bundles: &n.outside, Publisher: n.stream, States: n.stream,
 		Facts: n.outside.getFacts,
 		StableFacts: func(f model.Facts) string {
