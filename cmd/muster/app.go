@@ -71,6 +71,7 @@ func (a *app) commands(ctx context.Context) *fisk.Application {
 	a.addFleet(ctx, cli)
 	a.addDemo(ctx, cli)
 	a.addVersion(cli)
+	a.addGoss(cli)
 
 	return cli
 }
