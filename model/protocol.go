@@ -10,6 +10,7 @@ const (
 	ProtocolRun            = "io.muster.v1.run"
 	ProtocolNode           = "io.muster.v1.node"
 	ProtocolHealth         = "io.muster.v1.health"
+	ProtocolRegistration   = "io.muster.v1.registration"
 )
 
 // StateProtocol is the protocol id of the state of a resource type.
