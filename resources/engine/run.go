@@ -57,6 +57,10 @@ type Options struct {
 	Checker Checker
 	// Refresh are resources to be refreshed because a health check of them is critical.
 	Refresh []model.Ref
+	// Register is told what the resources that register themselves have to say:
+	// their entries while they are in their state, none when they are not. It is
+	// not called in noop, nor for a resource that the run did not come to.
+	Register func(ref model.Ref, entries []model.RegisterEntry)
 	// Journal keeps owed refreshes; nil means that they do not outlive the run.
 	Journal Journal
 	// Earlier is what the earlier commands of the session did.

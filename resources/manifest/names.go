@@ -51,9 +51,12 @@ func (s *session) names(ctx context.Context, p phase, data any, outputs map[mode
 		"readFile":  read,
 		"file":      read,
 		"kvGet":     func(bucket, key string) (any, error) { return s.kvGet(ctx, bucket, key) },
-		"secret":    func(v any) (any, error) { return s.secretOf(v, masked) },
-		"repeat":    func(text string, count int) (string, error) { return repeat(text, count, s.loader.opts.MaxBytes) },
-		"outputs":   func(name string) (any, error) { return s.output(outputs, name) },
+		"registrations": func(cluster, protocol, service, address string) (any, error) {
+			return s.registrations(ctx, cluster, protocol, service, address)
+		},
+		"secret":  func(v any) (any, error) { return s.secretOf(v, masked) },
+		"repeat":  func(text string, count int) (string, error) { return repeat(text, count, s.loader.opts.MaxBytes) },
+		"outputs": func(name string) (any, error) { return s.output(outputs, name) },
 	}
 	for _, name := range later {
 		out[name] = func(...any) (any, error) { return nil, errors.ErrUnsupported }

@@ -38,7 +38,7 @@ const (
 )
 
 // later are functions of the language that this version does not have.
-var later = [...]string{"template", "jet", "registrations"}
+var later = [...]string{"template", "jet"}
 
 // signature is what expressions are checked against: the names they may use,
 // and the functions with their arguments. withValue adds what @validate looks at.
@@ -46,17 +46,18 @@ func signature(withValue bool) types.Map {
 	object := types.TypeOf(map[string]any{})
 	file := types.TypeOf(func(string) (any, error) { return nil, nil })
 	names := types.Map{
-		nameFacts:   object,
-		nameData:    object,
-		nameEnviron: object,
-		"lookup":    types.TypeOf(func(string, ...any) (any, error) { return nil, nil }),
-		"readFile":  file,
-		"file":      file,
-		"kvGet":     types.TypeOf(func(string, string) (any, error) { return nil, nil }),
-		"secret":    types.TypeOf(func(any) (any, error) { return nil, nil }),
-		"outputs":   file,
-		"repeat":    types.TypeOf(func(string, int) (string, error) { return "", nil }),
-		nameStep:    types.TypeOf(func(any) (any, error) { return nil, nil }),
+		nameFacts:       object,
+		nameData:        object,
+		nameEnviron:     object,
+		"lookup":        types.TypeOf(func(string, ...any) (any, error) { return nil, nil }),
+		"readFile":      file,
+		"file":          file,
+		"kvGet":         types.TypeOf(func(string, string) (any, error) { return nil, nil }),
+		"registrations": types.TypeOf(func(string, string, string, string) (any, error) { return nil, nil }),
+		"secret":        types.TypeOf(func(any) (any, error) { return nil, nil }),
+		"outputs":       file,
+		"repeat":        types.TypeOf(func(string, int) (string, error) { return "", nil }),
+		nameStep:        types.TypeOf(func(any) (any, error) { return nil, nil }),
 	}
 	for _, name := range later {
 		names[name] = types.TypeOf(func(...any) (any, error) { return nil, nil })
@@ -92,7 +93,7 @@ func compile(source string, withValue bool) *program {
 }
 
 func knownNames(withValue bool) []string {
-	known := []string{nameFacts, nameData, nameEnviron, "lookup", "readFile", "file", "kvGet", "secret", "outputs"}
+	known := []string{nameFacts, nameData, nameEnviron, "lookup", "readFile", "file", "kvGet", "registrations", "secret", "outputs"}
 	if withValue {
 		known = append(known, nameValue)
 	}

@@ -9,7 +9,11 @@ import (
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/health"
+	"github.com/musterfleet/muster/resources/registration"
 )
+
+// keyRegister is the property that is published as it is.
+const keyRegister = "register_when_stable"
 
 // Decode makes the resource that a mapping of properties describes. It is
 // strict, and reports every problem at once, each at its place; the resource
@@ -41,7 +45,11 @@ func Decode(t *Type, properties Value, pos model.Position) (*Resource, model.Pro
 			}
 			continue
 		}
+		before := len(d.Secrets)
 		d.Into(target.FieldByIndex(p.index), e.Key, e.Value)
+		if p.Key == keyRegister && len(d.Secrets) > before {
+			d.Problems.Add(e.Value.Pos, "take the secret out", "`%s` cannot hold a secret, because all of it is told to others", p.Key)
+		}
 	}
 	d.Secrets = append(d.Secrets, secretsOf(spec)...)
 	r := &Resource{Type: t, Spec: spec, Pos: pos, Secrets: d.Secrets}
@@ -153,7 +161,7 @@ func checkCommon(r *Resource, late bool) model.Problems {
 	if len(problems) == 0 {
 		health.Complete(meta.HealthChecks)
 	}
-	out = append(out, problems...)
+	out = append(append(out, problems...), registration.Validate(meta.RegisterWhenStable)...)
 	if !late {
 		out = append(out, r.Spec.Validate()...)
 	}
