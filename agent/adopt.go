@@ -74,6 +74,7 @@ func (r *runner) adopt(ctx context.Context, woken time.Time) {
 		r.showLate(u)
 		u.forget(u.candidates())
 	}
+	r.keepRegistered()
 	r.dropBundles(ctx)
 }
 

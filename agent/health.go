@@ -179,6 +179,7 @@ func (r *runner) monitor(ctx, hard context.Context, u *unit) {
 	w := wake{model.CauseHealth, time.Now()}
 	defer func() { r.heal(u, w.cause, false) }()
 	o := r.options(ctx, u, w, ksuid.New().String())
+	o.Register = r.registers(u)
 	o.Journal, o.Env.Scope.HealthCheckOnly = nil, true
 	o.OnTransaction = func(t *model.Transaction) { r.note(ctx, u, t) }
 	engine.Run(hard, u.current.graph, o)

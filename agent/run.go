@@ -30,6 +30,7 @@ func (r *runner) run(ctx, hard context.Context, u *unit, w wake) bool {
 			r.say(ctx, u.current.resolved.PreMessage)
 			o := r.options(ctx, u, w, id)
 			o.ReadAll, o.Refresh, u.health.refresh = r.readsAll(u), u.health.refresh, nil
+			o.Register = r.registers(u)
 			o.OnTransaction = r.onTransaction(ctx, u, o.OnTransaction)
 			summary = engine.Run(hard, u.current.graph, o)
 			r.say(ctx, u.current.resolved.PostMessage)
@@ -47,6 +48,7 @@ func (r *runner) run(ctx, hard context.Context, u *unit, w wake) bool {
 	if err != nil {
 		summary.Errors = append(summary.Errors, err.Error())
 	}
+	r.keepRegistered()
 	r.heal(u, w.cause, true)
 	r.conclude(ctx, u, w, summary)
 
