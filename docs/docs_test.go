@@ -1,6 +1,7 @@
 package docs_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -65,6 +66,10 @@ func nameOf(b markdown.Block) string {
 	return "manifest.yaml"
 }
 
+func noRegistrations(context.Context, string, string, string, string) ([]model.Registration, error) {
+	return nil, nil
+}
+
 // check resolves a manifest on a machine, and without one as a push does.
 func check(t *testing.T, b markdown.Block) error {
 	t.Helper()
@@ -72,7 +77,7 @@ func check(t *testing.T, b markdown.Block) error {
 	if err != nil {
 		return err
 	}
-	loader := manifest.NewLoader(manifest.Options{Types: resources.All()})
+	loader := manifest.NewLoader(manifest.Options{Types: resources.All(), Registrations: noRegistrations})
 	in := manifest.Inputs{Facts: machine(), Dir: t.TempDir()}
 	resolved, err := loader.Resolve(t.Context(), doc, in)
 	if err != nil {

@@ -19,7 +19,8 @@ import (
 func (a *app) nodeLoader(config agent.Config, store *kvstore.Store) *manifest.Loader {
 	return manifest.NewLoader(manifest.Options{
 		Types: a.types, Environ: environ(), MaxBytes: int64(config.ReadFileLimit),
-		KV: agent.ObserveKV(store.KVGet),
+		KV:            agent.ObserveKV(store.KVGet),
+		Registrations: agent.ObserveRegistrations(a.readRegistrations(func(context.Context) (*kvstore.Store, error) { return store, nil })),
 	})
 }
 

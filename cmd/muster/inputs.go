@@ -102,6 +102,7 @@ func (a *app) loader(ask func(context.Context) (model.Facts, error)) *manifest.L
 			}
 			return store.KVGet(ctx, bucket, key)
 		},
+		Registrations: a.readRegistrations(a.store),
 		Object: func(ctx context.Context, bucket, name string) (io.ReadCloser, error) {
 			store, err := a.store(ctx)
 			if err != nil {

@@ -82,7 +82,12 @@ func (a *app) reconcile(ctx context.Context, r reconciliation) (*model.Run, erro
 	ctx, cancel := a.graceful(ctx)
 	defer cancel()
 
-	return engine.Run(ctx, graph, opts), nil
+	registered := map[model.Ref][]model.RegisterEntry{}
+	opts.Register = func(ref model.Ref, entries []model.RegisterEntry) { registered[ref] = entries }
+	run := engine.Run(ctx, graph, opts)
+	a.register(ctx, registered)
+
+	return run, nil
 }
 
 // enterRun takes the node's run lock, or that within the run that started this
