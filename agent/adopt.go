@@ -71,6 +71,7 @@ func (r *runner) adopt(ctx context.Context, woken time.Time) {
 		if next := r.nextTurn(c.unit); next.Before(c.unit.next) {
 			c.unit.next = next
 		}
+		c.unit.health.next = earliest(c.unit.health.next, woken.Add(r.Config().HealthInterval.Std()))
 	}
 	for _, u := range r.units {
 		if !inForce[u] && u.current != nil {
@@ -83,6 +84,7 @@ func (r *runner) adopt(ctx context.Context, woken time.Time) {
 		r.showLate(u)
 	}
 	r.tellRefused(ctx)
+	r.keepRegistered()
 	r.dropBundles(ctx)
 }
 
@@ -303,6 +305,7 @@ func (r *runner) force(ctx context.Context, u *unit, l *loaded, woken time.Time)
 		u.acquit(e)
 		r.keep(ctx, u)
 	}
+	u.forgetChecks(l)
 	r.log.InfoContext(ctx, "manifest in force", "manifest", u.key, "revision", l.entry.Revision, "digest", l.digest, "resources", l.graph.Len())
 	r.due[u.key] = wake{cause, woken}.over(r.due[u.key])
 }

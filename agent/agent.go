@@ -14,6 +14,7 @@ import (
 
 	"github.com/musterfleet/muster/agent/outbox"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/resource"
@@ -34,6 +35,10 @@ type Options struct {
 	Bundles     BundleSource
 	Publisher   Publisher
 	States      StateStore
+	// Registry tells others of services; without it nothing registers.
+	Registry Registry
+	// Checker makes health checks; without it they are unknown.
+	Checker engine.Checker
 	// Facts gathers the facts, with those of a directory. What could not be
 	// gathered is in the errors.
 	Facts func(ctx context.Context, dir string) (model.Facts, []error)
@@ -59,6 +64,8 @@ type Agent struct {
 	queue   *queue
 	facts   factBox
 	node    nodeBox
+	// registered are the services that the node tells of.
+	registered registrations
 	// said wakes who hands over the node's state.
 	said    slot
 	reached reached
@@ -85,7 +92,8 @@ func New(ctx context.Context, o Options) (*Agent, error) {
 	}
 	a := &Agent{opts: o, log: o.Log, config: o.Config, started: time.Now().UTC(), queue: newQueue(), said: newSlot()}
 	a.reached = reached{deliver: newSlot(), tell: newSlot(), watch: newSlot()}
-	a.node.manifests = map[string]model.ManifestState{}
+	a.node.manifests, a.node.health = map[string]model.ManifestState{}, map[string]model.HealthCounts{}
+	a.registered = registrations{slot: newSlot(), all: map[source][]*standing{}}
 	a.facts.ready = make(chan struct{})
 	a.runner = runner{Agent: a, units: map[string]*unit{}, pace: 1 + jitter*(2*rand.Float64()-1)}
 	if err := a.open(ctx); err != nil {
@@ -147,6 +155,9 @@ func (a *Agent) Run(ctx, hard context.Context) error {
 	all.Go(func() { a.repeat(background, "publishing the node's state", a.reached.tell, a.tell) })
 	all.Go(func() { a.repeat(ctx, "gathering facts", nil, a.gather) })
 
+	if a.opts.Registry != nil {
+		all.Go(func() { a.repeat(ctx, "registering services", nil, a.register) })
+	}
 	a.log.InfoContext(ctx, "agent started", "node", a.config.Node, "version", a.opts.Version, "state_dir", a.config.StateDir, "reports", a.outbox.Len())
 	a.reportNode(model.NodeStarted, "")
 	a.sync()
@@ -227,6 +238,7 @@ func (a *Agent) Connected() {
 	a.reached.deliver.signal()
 	a.reached.tell.signal()
 	a.reached.watch.signal()
+	a.registered.again()
 	a.queue.retryNow()
 }
 

@@ -14,15 +14,16 @@ import (
 // ParseConfig reads it. The doc tags are the comments of ExampleConfig; a field
 // tagged restart cannot be changed by a reload.
 type Config struct {
-	Node     string            `json:"node" restart:"true" doc:"Id of this node, one token of letters, digits, - and _. The default is the host name with each . written _."`
-	Groups   []string          `json:"groups" doc:"Groups this node is in, those that win first; every node is in the group all."`
-	Labels   map[string]string `json:"labels" doc:"Words about this node for those who look at the fleet, for example rack: b4."`
-	Interval model.Duration    `json:"interval" doc:"How often each manifest is reconciled when nothing else asks for it, give or take a tenth. Assignments and resources can ask for less."`
-	StateDir string            `json:"state_dir" restart:"true" doc:"Where the node keeps what it was told, what it has to report, and its run lock."`
-	FactsDir string            `json:"facts_dir" doc:"Directory with facts.json, facts.yaml and facts.d for facts of your own."`
-	NATS     NATSConfig        `json:"nats" restart:"true" doc:"How NATS is reached. With nothing set: the selected context of the nats tools, else nats://127.0.0.1:4222."`
-	Prefix   string            `json:"prefix" restart:"true" doc:"First token of all subjects and, in capitals, of all buckets of the fleet."`
-	Log      LogConfig         `json:"log" doc:"The log, which goes to standard error."`
+	Node           string            `json:"node" restart:"true" doc:"Id of this node, one token of letters, digits, - and _. The default is the host name with each . written _."`
+	Groups         []string          `json:"groups" doc:"Groups this node is in, those that win first; every node is in the group all."`
+	Labels         map[string]string `json:"labels" doc:"Words about this node for those who look at the fleet, for example rack: b4."`
+	Interval       model.Duration    `json:"interval" doc:"How often each manifest is reconciled when nothing else asks for it, give or take a tenth. Assignments and resources can ask for less."`
+	HealthInterval model.Duration    `json:"health_interval" doc:"How often health checks are made between runs, give or take a tenth; 0s makes them in runs only. A critical one makes a repairing run begin."`
+	StateDir       string            `json:"state_dir" restart:"true" doc:"Where the node keeps what it was told, what it has to report, and its run lock."`
+	FactsDir       string            `json:"facts_dir" doc:"Directory with facts.json, facts.yaml and facts.d for facts of your own."`
+	NATS           NATSConfig        `json:"nats" restart:"true" doc:"How NATS is reached. With nothing set: the selected context of the nats tools, else nats://127.0.0.1:4222."`
+	Prefix         string            `json:"prefix" restart:"true" doc:"First token of all subjects and, in capitals, of all buckets of the fleet."`
+	Log            LogConfig         `json:"log" doc:"The log, which goes to standard error."`
 
 	ShutdownTimeout model.Duration `json:"shutdown_timeout" doc:"How long the change in hand may take to finish when the agent is told to stop."`
 	OutboxMaxBytes  Size           `json:"outbox_max_bytes" doc:"How much disk reports may take while they cannot be delivered. When it is full, summaries of stable runs go first."`
@@ -57,6 +58,7 @@ func DefaultConfig(hostname string) Config {
 		Groups:          []string{},
 		Labels:          map[string]string{},
 		Interval:        model.Duration(5 * time.Minute),
+		HealthInterval:  model.Duration(time.Minute),
 		StateDir:        "/var/lib/muster",
 		FactsDir:        "/etc/muster",
 		NATS:            NATSConfig{Servers: []string{}},

@@ -102,6 +102,18 @@ type outageKey struct{}
 // outage records that something outside of the node could not be read.
 type outage struct{ err error }
 
+// ObserveRegistrations is ObserveKV for the function that a Loader reads
+// registrations by.
+func ObserveRegistrations(get manifest.ReadRegistrations) manifest.ReadRegistrations {
+	return func(ctx context.Context, cluster, protocol, service, address string) ([]model.Registration, error) {
+		found, err := get(ctx, cluster, protocol, service, address)
+		if o, ok := ctx.Value(outageKey{}).(*outage); ok && err != nil {
+			o.err = err
+		}
+		return found, err
+	}
+}
+
 // ObserveKV wraps the function that a Loader reads keys by, so that the agent
 // can tell a manifest that is wrong from one whose data could not be read.
 func ObserveKV(get func(ctx context.Context, bucket, key string) ([]byte, error)) func(ctx context.Context, bucket, key string) ([]byte, error) {

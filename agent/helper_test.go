@@ -24,6 +24,7 @@ import (
 	"github.com/musterfleet/muster/agent/outbox"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources"
+	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/resource"
@@ -168,15 +169,17 @@ func (s *stream) stored() ([]model.NodeState, []model.Facts, time.Duration) {
 
 // node is an agent under test with all that is around it.
 type node struct {
-	t       *testing.T
-	dir     string // where the manifests write
-	state   string
-	bucket  *bucket
-	stream  *stream
-	config  agent.Config
-	types   resource.Types
-	outside outside
-	log     bytes.Buffer
+	checker  engine.Checker
+	registry agent.Registry
+	t        *testing.T
+	dir      string // where the manifests write
+	state    string
+	bucket   *bucket
+	stream   *stream
+	config   agent.Config
+	types    resource.Types
+	outside  outside
+	log      bytes.Buffer
 
 	host  *host.Host
 	agent *agent.Agent
@@ -261,7 +264,8 @@ func (n *node) options() agent.Options {
 	n.host = host.New(host.Options{StateDir: n.state})
 	return agent.Options{
 		Config: n.config, Version: "1.2.3", Host: n.host,
-		Loader:      manifest.NewLoader(manifest.Options{Types: n.types, KV: agent.ObserveKV(n.outside.getKV)}),
+		Loader:  manifest.NewLoader(manifest.Options{Types: n.types, KV: agent.ObserveKV(n.outside.getKV)}),
+		Checker: n.checker, Registry: n.registry,
 		Assignments: n.bucket, Bundles: &n.outside, Publisher: n.stream, States: n.stream,
 		Facts: n.outside.getFacts,
 		StableFacts: func(f model.Facts) string {

@@ -16,6 +16,7 @@ import (
 type nodeBox struct {
 	mu        sync.Mutex
 	manifests map[string]model.ManifestState
+	health    map[string]model.HealthCounts
 	message   string
 	// twin is that another agent runs as this node, seen at twinAt.
 	twin   string
@@ -31,7 +32,29 @@ func (a *Agent) State() model.NodeState {
 	return model.NodeState{
 		Protocol: model.ProtocolNode, Node: c.Node, Version: a.opts.Version, Started: a.started, At: time.Now().UTC(),
 		Groups: append([]string{}, c.Groups...), Labels: maps.Clone(c.Labels), Manifests: maps.Clone(a.node.manifests),
-		Outbox: a.outbox.Len(), Message: cmp.Or(a.node.twin, a.node.message),
+		Health: a.node.healthCounts(), Outbox: a.outbox.Len(), Message: cmp.Or(a.node.twin, a.node.message),
+	}
+}
+
+func (n *nodeBox) healthCounts() model.HealthCounts {
+	var out model.HealthCounts
+	for _, c := range n.health {
+		out.OK += c.OK
+		out.Warning += c.Warning
+		out.Critical += c.Critical
+		out.Unknown += c.Unknown
+	}
+
+	return out
+}
+
+// setHealth says how the health checks of a manifest stand.
+func (a *Agent) setHealth(key string, counts model.HealthCounts) {
+	a.node.mu.Lock()
+	defer a.node.mu.Unlock()
+	if a.node.health[key] != counts {
+		a.node.health[key] = counts
+		a.said.signal()
 	}
 }
 
@@ -41,6 +64,7 @@ func (a *Agent) setManifest(key string, change func(*model.ManifestState)) {
 	defer a.node.mu.Unlock()
 	if change == nil {
 		delete(a.node.manifests, key)
+		delete(a.node.health, key)
 	} else {
 		s := a.node.manifests[key]
 		change(&s)

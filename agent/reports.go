@@ -39,7 +39,7 @@ func (a *Agent) reportTransaction(t *model.Transaction) {
 	case model.OutcomeStable:
 		return
 	case model.OutcomeSkipped:
-		if !t.Noop && weight(t.Cause) <= weight(model.CauseDrift) {
+		if !t.Noop && weight(t.Cause) <= weight(model.CauseHealth) {
 			return
 		}
 	}

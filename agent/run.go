@@ -29,7 +29,11 @@ func (r *runner) run(ctx, hard context.Context, u *unit, w wake) bool {
 				return err
 			}
 			r.say(ctx, u.current.resolved.PreMessage)
-			summary = engine.Run(hard, u.current.graph, r.options(ctx, u, w, id))
+			o := r.options(ctx, u, w, id)
+			o.ReadAll, o.Refresh, u.health.refresh = r.readsAll(u), u.health.refresh, nil
+			o.Register = r.registers(u)
+			o.OnTransaction = r.onTransaction(ctx, u, o.OnTransaction)
+			summary = engine.Run(hard, u.current.graph, o)
 			r.say(ctx, u.current.resolved.PostMessage)
 			return nil
 		})
@@ -45,6 +49,8 @@ func (r *runner) run(ctx, hard context.Context, u *unit, w wake) bool {
 	if err != nil {
 		summary.Errors = append(summary.Errors, err.Error())
 	}
+	r.keepRegistered()
+	r.heal(u, w.cause, true)
 	r.conclude(ctx, u, w, summary)
 
 	return len(summary.Errors) == 0 || summary.Counts.Total > summary.Counts.NotRun
@@ -65,7 +71,7 @@ func (r *runner) options(ctx context.Context, u *unit, w wake, id string) engine
 	o.Secrets = l.resolved.Secrets
 	o.Manifest, o.Revision, o.Digest, o.Cause = u.key, l.entry.Revision, l.digest, w.cause
 	o.Admit = func(found []*resource.Resource) error { return r.admitLate(u, found) }
-	o.Woken, o.FailOnError, o.Journal, o.ReadAll = w.at, l.resolved.FailOnError, r.journal(u.key), r.readsAll(u)
+	o.Woken, o.FailOnError, o.Journal = w.at, l.resolved.FailOnError, r.journal(u.key)
 
 	return o
 }
@@ -91,7 +97,8 @@ func (r *runner) runOptions(ctx context.Context, id string, noop bool) engine.Op
 			Host: r.opts.Host, Facts: r.factsNow(), Log: r.log, RunEnv: r.opts.RunEnv(id),
 			Scope: resource.Scope{Noop: noop, Origin: r.origin(nil)},
 		},
-		Node: c.Node, Version: r.opts.Version, RunID: id, Stop: ctx.Done(),
+		Checker: r.opts.Checker,
+		Node:    c.Node, Version: r.opts.Version, RunID: id, Stop: ctx.Done(),
 		OnTransaction: func(t *model.Transaction) {
 			r.logTransaction(ctx, t)
 			r.reportTransaction(t)
@@ -106,6 +113,14 @@ func (a *Agent) origin(resolved *manifest.Resolved) resource.Origin {
 	}
 
 	return a.opts.Origin(resolved)
+}
+
+// onTransaction adds to what is done with each transaction of a unit's run.
+func (r *runner) onTransaction(ctx context.Context, u *unit, then func(*model.Transaction)) func(*model.Transaction) {
+	return func(t *model.Transaction) {
+		then(t)
+		r.note(ctx, u, t)
+	}
 }
 
 // logTransaction logs a transaction; that of a stable resource only for those

@@ -49,6 +49,7 @@ func (r *runner) work(ctx, hard context.Context) {
 			r.step("looking at the assignments", func() { r.adopt(ctx, now) })
 		case r.answerNext(ctx, hard):
 		case r.runNext(ctx, hard, now):
+		case r.monitorNext(ctx, hard, now):
 		default:
 			r.await(ctx, r.wakeAt())
 		}
@@ -202,6 +203,7 @@ func (r *runner) wakeAt() time.Time {
 	}
 	for _, u := range r.order {
 		earlier(u.next)
+		earlier(r.monitorAt(u))
 	}
 
 	return at

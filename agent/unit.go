@@ -31,7 +31,8 @@ type unit struct {
 	// asked says that a change that somebody asked for has not been made yet.
 	asked bool
 	// told is the error that may pass and was reported already.
-	told string
+	told   string
+	health health
 	// late says why the newest version is not in force, stale why the one in force
 	// is what it came to before and not what it comes to now.
 	late, stale string

@@ -58,6 +58,7 @@ func (c *Config) checkTimes(out *model.Problems) {
 		least, most time.Duration
 	}{
 		{"interval", c.Interval, time.Second, 30 * 24 * time.Hour},
+		{"health_interval", c.HealthInterval, 0, 30 * 24 * time.Hour},
 		{"shutdown_timeout", c.ShutdownTimeout, 0, 24 * time.Hour},
 		{"heartbeat", c.Heartbeat, time.Second, 24 * time.Hour},
 		{"state_ttl", c.StateTTL, 2 * time.Second, 30 * 24 * time.Hour},
@@ -65,6 +66,9 @@ func (c *Config) checkTimes(out *model.Problems) {
 		if t.value.Std() < t.least || t.value.Std() > t.most {
 			out.Property(t.key, "", "`%s` must be from %s to %s, not %s", t.key, t.least, t.most, t.value)
 		}
+	}
+	if c.HealthInterval > 0 && c.HealthInterval.Std() < time.Second {
+		out.Property("health_interval", "0s is never", "`health_interval` must be at least 1s, not %s", c.HealthInterval)
 	}
 	if c.StateTTL < 2*c.Heartbeat {
 		out.Property("state_ttl", "make it at least twice the heartbeat, or a node is taken for silent between two", "`state_ttl` %s is too short for a heartbeat of %s", c.StateTTL, c.Heartbeat)

@@ -1,6 +1,7 @@
 package docs_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -69,6 +70,10 @@ func nameOf(b markdown.Block) string {
 	return "manifest.yaml"
 }
 
+func noRegistrations(context.Context, string, string, string, string) ([]model.Registration, error) {
+	return nil, nil
+}
+
 // check resolves a manifest on a machine, and without one as a push does, beside
 // the others of its page.
 func check(t *testing.T, page []markdown.Block, b markdown.Block) error {
@@ -85,7 +90,7 @@ func check(t *testing.T, page []markdown.Block, b markdown.Block) error {
 	if err != nil {
 		return err
 	}
-	loader := manifest.NewLoader(manifest.Options{Types: resources.All()})
+	loader := manifest.NewLoader(manifest.Options{Types: resources.All(), Registrations: noRegistrations})
 	in := manifest.Inputs{Facts: machine(), Dir: dir}
 	resolved, err := loader.Resolve(t.Context(), doc, in)
 	if err != nil {

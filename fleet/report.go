@@ -39,6 +39,9 @@ func (r *Report) Subject() string {
 			return "ensure " + response.State.Ref().String()
 		}
 		return "ensure"
+	case model.ProtocolHealth:
+		h := decoded[model.HealthReport](r.Data)
+		return h.Resource.String() + " " + h.Check
 	case model.ProtocolNode:
 		return ""
 	}
@@ -58,6 +61,12 @@ func (r *Report) Summary() string {
 		return TransactionSummary(r.transaction())
 	case model.ProtocolEnsureResponse:
 		return EnsureSummary(decoded[model.EnsureResponse](r.Data))
+	case model.ProtocolHealth:
+		h := decoded[model.HealthReport](r.Data)
+		if h.Output == "" && h.Was != "" {
+			return "was " + string(h.Was)
+		}
+		return h.Output
 	case model.ProtocolNode:
 		state := decoded[model.NodeState](r.Data)
 		if state.Message == "" && state.Event == model.NodeStarted {

@@ -44,13 +44,15 @@ func TestReportReads(t *testing.T) {
 		"changes": {model.ProtocolTransaction, with(func(t *model.Transaction) {
 			t.Changes = []model.Change{{Action: "store"}, {Action: "attributes", Property: "mode", From: "0600", To: "0644"}, {Property: "content"}}
 		}), "file#/etc/motd", "store, mode 0600 -> 0644, content"},
-		"ensure":       {model.ProtocolEnsureResponse, model.EnsureResponse{State: &file}, "ensure file#/etc/motd", ""},
-		"ensure error": {model.ProtocolEnsureResponse, model.EnsureResponse{Error: "no"}, "ensure", "no"},
-		"ensure phase": {model.ProtocolEnsureResponse, model.EnsureResponse{Phase: model.EnsureRunning}, "ensure", "running"},
-		"node":         {model.ProtocolNode, model.NodeState{Message: "the bucket is new", Version: "1.2"}, "", "the bucket is new"},
-		"node started": {model.ProtocolNode, model.NodeState{Event: model.NodeStarted, Version: "1.2"}, "", "muster 1.2"},
-		"something":    {"io.muster.v9.new", map[string]int{"a": 1}, "node.a.motd@7", ""},
-		"not readable": {model.ProtocolRun, "text", "node.a.motd@7", "0 resources in 0s"},
+		"ensure":        {model.ProtocolEnsureResponse, model.EnsureResponse{State: &file}, "ensure file#/etc/motd", ""},
+		"ensure error":  {model.ProtocolEnsureResponse, model.EnsureResponse{Error: "no"}, "ensure", "no"},
+		"ensure phase":  {model.ProtocolEnsureResponse, model.EnsureResponse{Phase: model.EnsureRunning}, "ensure", "running"},
+		"node":          {model.ProtocolNode, model.NodeState{Message: "the bucket is new", Version: "1.2"}, "", "the bucket is new"},
+		"node started":  {model.ProtocolNode, model.NodeState{Event: model.NodeStarted, Version: "1.2"}, "", "muster 1.2"},
+		"something":     {"io.muster.v9.new", map[string]int{"a": 1}, "node.a.motd@7", ""},
+		"not readable":  {model.ProtocolRun, "text", "node.a.motd@7", "0 resources in 0s"},
+		"health":        {model.ProtocolHealth, model.HealthReport{Resource: ref, Check: "http", Status: "critical", Was: "ok", Output: "refused"}, "file#/etc/motd http", "refused"},
+		"silent health": {model.ProtocolHealth, model.HealthReport{Resource: ref, Check: "http", Status: "critical", Was: "ok"}, "file#/etc/motd http", "was ok"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := report(t, c.typ, c.document)

@@ -17,3 +17,8 @@ func IndexOf(ctx context.Context, s *Store, family string) (map[string]model.Ind
 
 	return ix.names, err
 }
+
+// DecodeRegistration gives a test what is made of a registration on a subject.
+func DecodeRegistration(n Names, subject string, data []byte) (Registered, error) {
+	return n.decodeRegistration(message{subject: subject, data: data})
+}

@@ -63,6 +63,19 @@ func (n Names) Reports() string { return n.upper + "_REPORTS" }
 // Commands is the stream of ensure requests that wait for a node.
 func (n Names) Commands() string { return n.upper + "_COMMANDS" }
 
+// Registrations is the stream of registrations.
+func (n Names) Registrations() string { return n.upper + "_REGISTRATIONS" }
+
+// Registration is the subject of what a node tells of a service; each part may
+// be the wildcard *. The node stands in a place of its own, so that one can be
+// kept from speaking for another; so does the address, of which dots and colons
+// are written _ and +.
+func (n Names) Registration(cluster, protocol, service, node, address, port string) string {
+	address = strings.NewReplacer(".", "_", ":", "+").Replace(address)
+
+	return strings.Join([]string{n.prefix, "registration", cluster, protocol, service, node, address, port}, ".")
+}
+
 // Changed is the subject on which the server republishes the headers of a
 // change of an assignment; key may end in the wildcard >.
 func (n Names) Changed(key string) string { return n.prefix + ".changed." + key }

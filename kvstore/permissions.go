@@ -65,6 +65,9 @@ func Permissions(prefix, node string, groups []string) (NodePermissions, error) 
 			directGet(kvStream(n.Nodes()), kvSubject(n.Nodes(), node+"."+stateKey)),
 			kvSubject(n.Nodes(), node+"."+factsKey),
 			n.Report(node, "*", "*"),
+			n.Registration("*", "*", "*", node, "*", "*"),
+			// Registrations are for all to read.
+			"$JS.API.DIRECT.GET." + n.Registrations(),
 			n.Reply("*", node),
 		},
 		Subscribe:      []string{n.InboxPrefix(node) + ".>"},

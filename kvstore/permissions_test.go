@@ -271,6 +271,8 @@ func refusedAll(t *testing.T, g guarded, node, other string) {
 	publish := []string{
 		"$KV.MUSTER_MANIFESTS.node." + other + ".evil", "$KV.MUSTER_MANIFESTS.node." + node + ".evil", "$KV.MUSTER_MANIFESTS.group.all.evil",
 		"$KV.MUSTER_NODES." + other + ".state", "$KV.MUSTER_DATA.site", "$O.MUSTER_BUNDLES.M.evil", "$O.MUSTER_BUNDLES.C.evil",
+		"muster.registration.prod.http.shop." + other + ".10_0_0_1.80", "muster.registration." + node + ".http.shop." + other + ".a.80", "muster.registration." + node,
+		"$JS.API.DIRECT.GET.MUSTER_REGISTRATIONS.>", "$JS.API.STREAM.PURGE.MUSTER_REGISTRATIONS",
 		"muster.report." + other + ".run.stable", "muster.changed.node." + other + ".own", "muster.changed.node." + node + ".own",
 		"muster.ensure.node." + other, "muster.ensure.node." + node, "muster.ensure.all", "muster.command.node." + node, "muster.command.group.all",
 		"muster.reply.x." + other, "muster.reply.x.=", "_INBOX." + other, "_INBOX_" + other + ".x", "_INBOX_" + node + ".x",

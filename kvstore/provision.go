@@ -27,6 +27,8 @@ type Options struct {
 	ReportBytes int64
 	// BundleBytes bounds the store of bundles; the default is no bound.
 	BundleBytes int64
+	// OnlyRegistrations leaves out all but the stream of registrations.
+	OnlyRegistrations bool
 }
 
 // withDefaults fills in what new buckets and streams get.
@@ -58,6 +60,10 @@ func desired(n Names, o Options) []api.StreamConfig {
 	commands.MaxAge = MaxCommandTTL
 	commands.AllowMsgTTL = true
 
+	registrations := streamConfig(n.Registrations(), "Services that nodes tell of", n.Registration("*", "*", "*", "*", "*", "*"))
+	registrations.MaxMsgsPer, registrations.MaxAge = 1, MaxRegistrationTTL
+	registrations.AllowMsgTTL = true
+
 	all := []api.StreamConfig{
 		manifests,
 		bucketConfig(n.Data(), "Hierarchical data of manifests", HistorySize),
@@ -65,9 +71,13 @@ func desired(n Names, o Options) []api.StreamConfig {
 		bundlesConfig(n.Bundles(), o.BundleBytes),
 		reports,
 		commands,
+		registrations,
 	}
 	for i := range all {
 		all[i].Replicas = o.Replicas
+	}
+	if o.OnlyRegistrations {
+		return all[len(all)-1:]
 	}
 
 	return all

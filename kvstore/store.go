@@ -78,7 +78,10 @@ func (s *Store) Check(ctx context.Context) error {
 	for _, want := range desired(s.names, Options{}) {
 		info, err := s.streamInfo(ctx, want.Name, want.Subjects[0])
 		if errors.Is(err, model.ErrNotFound) {
-			wrong, kind = append(wrong, fmt.Errorf("%s is missing", want.Name)), ErrNotProvisioned
+			wrong = append(wrong, fmt.Errorf("%s is missing", want.Name))
+			if want.Name != s.names.Registrations() { // a fleet can do without, as long as nothing registers
+				kind = ErrNotProvisioned
+			}
 			continue
 		}
 		if err != nil {

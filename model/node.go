@@ -29,6 +29,7 @@ type NodeState struct {
 	Groups    []string                 `json:"groups"`
 	Labels    map[string]string        `json:"labels,omitempty"`
 	Manifests map[string]ManifestState `json:"manifests,omitempty" jsonschema_description:"By key in the bucket"`
+	Health    HealthCounts             `json:"health,omitzero" jsonschema_description:"Health checks as they stand, by status"`
 	Outbox    int                      `json:"outbox" jsonschema_description:"Reports waiting to be published"`
 	Watches   int                      `json:"watches"`
 	Message   string                   `json:"message,omitempty" jsonschema_description:"What the event is about"`

@@ -9,6 +9,8 @@ const (
 	ProtocolIndex          = "io.muster.v1.index"
 	ProtocolRun            = "io.muster.v1.run"
 	ProtocolNode           = "io.muster.v1.node"
+	ProtocolHealth         = "io.muster.v1.health"
+	ProtocolRegistration   = "io.muster.v1.registration"
 )
 
 // StateProtocol is the protocol id of the state of a resource type.

@@ -16,11 +16,16 @@ type Counts struct {
 	NotRun    int `json:"not_run"`
 	// Noop are those of Changed that only would have been.
 	Noop int `json:"noop" jsonschema_description:"Those of changed that only would have been"`
+	// HealthChecks are those that were made.
+	HealthChecks HealthCounts `json:"health_checks" jsonschema_description:"Health checks that were made, by status"`
 }
 
 // Add counts one transaction. Unique is left to whoever knows the others.
 func (c *Counts) Add(t *Transaction) {
 	c.Total++
+	for _, h := range t.HealthCheck {
+		c.HealthChecks.Add(h.Status)
+	}
 	switch {
 	case t.NotRun:
 		c.NotRun++

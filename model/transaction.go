@@ -35,7 +35,7 @@ type Transaction struct {
 	Properties        json.RawMessage `json:"properties,omitempty" jsonschema_description:"The properties asked for; absent for a sensitive resource"`
 	Status            json.RawMessage `json:"status,omitempty" jsonschema_description:"The state of the resource afterwards; absent for a sensitive resource"`
 	NoopMessage       string          `json:"noop_message,omitempty"`
-	HealthCheck       json.RawMessage `json:"health_check,omitempty"`
+	HealthCheck       []HealthResult  `json:"health_check,omitempty" jsonschema_description:"What came of its health checks, in their order"`
 	HealthCheckOnly   bool            `json:"health_check_only,omitempty"`
 	Errors            []string        `json:"error,omitempty"`
 	Changed           bool            `json:"changed"`

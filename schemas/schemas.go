@@ -41,6 +41,8 @@ func Documents() []Document {
 		{"transaction", model.ProtocolTransaction, "What happened to one resource in one run"},
 		{"run", model.ProtocolRun, "The summary of one run of one manifest"},
 		{"assignment", model.ProtocolAssignment, "A manifest as it is assigned to a node or group"},
+		{"health", model.ProtocolHealth, "That a health check has another status than it had"},
+		{"registration", model.ProtocolRegistration, "A service at an address, as a node tells of it"},
 		{"node", model.ProtocolNode, "What a node says of itself"},
 	}
 }

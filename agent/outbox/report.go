@@ -9,6 +9,7 @@ import (
 const (
 	KindRun         = "run"
 	KindTransaction = "transaction"
+	KindHealth      = "health"
 	KindEnsure      = "ensure"
 	KindNode        = "node"
 )

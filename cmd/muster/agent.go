@@ -260,6 +260,8 @@ func (a *app) agentOptions(config agent.Config, store *kvstore.Store) agent.Opti
 	return agent.Options{
 		Config: config, Version: version(), Host: a.theHost, Log: a.log, Loader: loader, Origin: loader.Origin,
 		Assignments: &assignments{store: store, host: a.theHost, config: config, log: a.log},
+		Registry:    store,
+		Checker:     checker(a.theHost),
 		Bundles:     bundleSource{store},
 		Publisher:   publisher{store: store, node: config.Node},
 		States:      stateStore{store: store, node: config.Node},

@@ -20,6 +20,7 @@ func (a *app) nodeLoader(config agent.Config, store *kvstore.Store) *manifest.Lo
 	return manifest.NewLoader(manifest.Options{
 		Types: a.types, Environ: environ(), MaxBytes: int64(config.ReadFileLimit),
 		KV: agent.ObserveKV(store.KVGet), Object: store.Object, Unpack: a.unpackForRun,
+		Registrations: agent.ObserveRegistrations(a.readRegistrations(func(context.Context) (*kvstore.Store, error) { return store, nil })),
 	})
 }
 

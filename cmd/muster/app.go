@@ -71,8 +71,10 @@ func (a *app) commands(ctx context.Context) *fisk.Application {
 	a.addSession(ctx, cli)
 	a.addAgent(ctx, cli)
 	a.addFleet(ctx, cli)
+	a.addRegistration(ctx, cli)
 	a.addDemo(ctx, cli)
 	a.addVersion(cli)
+	a.addGoss(cli)
 
 	return cli
 }

@@ -15,7 +15,7 @@ import (
 type applyCommand struct {
 	inputs
 	source                   string
-	noop, render             bool
+	noop, render, monitor    bool
 	diff, diffSet            bool
 	asJSON, noWait, detailed bool
 }
@@ -24,9 +24,10 @@ func (a *app) addApply(ctx context.Context, cli *fisk.Application) {
 	c := &applyCommand{}
 	cmd := cli.Command("apply", "Bring this machine into the state that a manifest describes")
 	cmd.HelpLong("The manifest is checked as a whole before anything is touched. Exit code 0 means that all is as described, 1 that a resource failed or the manifest is not valid.\n\n" +
-		"  muster apply motd.yaml\n  muster apply --noop motd.yaml       what would change, with diffs\n  muster apply kv://MY_BUCKET/motd    from NATS\n  muster apply -                      from standard input")
+		"  muster apply motd.yaml\n  muster apply --noop motd.yaml       what would change, with diffs\n  muster apply --monitor-only motd.yaml   only the health checks\n  muster apply kv://MY_BUCKET/motd    from NATS\n  muster apply -                      from standard input")
 	cmd.Arg("manifest", "A path, -, kv://bucket/key, obj://bucket/name or http(s)://; a tar.gz is a bundle").Required().StringVar(&c.source)
 	cmd.Flag("noop", "Change nothing, say what would be changed").UnNegatableBoolVar(&c.noop)
+	cmd.Flag("monitor-only", "Change nothing and look at nothing, only make the health checks").UnNegatableBoolVar(&c.monitor)
 	cmd.Flag("diff", "Show what changes within files; on with --noop").IsSetByUser(&c.diffSet).BoolVar(&c.diff)
 	cmd.Flag("render", "Print the resources with all expressions resolved, and do nothing").UnNegatableBoolVar(&c.render)
 	cmd.Flag("json", "Print one transaction event a line").UnNegatableBoolVar(&c.asJSON)
@@ -37,6 +38,9 @@ func (a *app) addApply(ctx context.Context, cli *fisk.Application) {
 }
 
 func (a *app) apply(ctx context.Context, c *applyCommand) error {
+	if c.noop && c.monitor {
+		return usagef("--monitor-only and --noop: in noop no health checks are made, give one of them")
+	}
 	ask := a.lazyFacts(c.inputs)
 	opts := a.loaderOptions(ask)
 	if !c.render && !noop(c.noop) {
@@ -76,7 +80,7 @@ func (a *app) apply(ctx context.Context, c *applyCommand) error {
 	}
 	run, err := a.reconcile(ctx, reconciliation{
 		session: session, resources: resolved.Resources, secrets: resolved.Secrets, command: "apply " + cmp.Or(c.source, stdinName), manifest: identify(cmp.Or(c.source, stdinName)), journal: journalName(cmp.Or(c.source, stdinName), source.Digest), digest: source.Digest, facts: nodeFacts,
-		scope:     resource.Scope{Noop: c.noop, Dir: source.Dir, Origin: loader.Origin(resolved)},
+		scope:     resource.Scope{Noop: c.noop, HealthCheckOnly: c.monitor, Dir: source.Dir, Origin: loader.Origin(resolved)},
 		stopFirst: resolved.FailOnError, noWait: c.noWait, diff: c.diff || (c.noop && !c.diffSet),
 		asJSON: c.asJSON,
 	})

@@ -163,7 +163,7 @@ func (d *demo) startNode(ctx context.Context) ([]string, error) {
 func (d *demo) command(ctx context.Context, args ...string) error {
 	fmt.Fprintf(d.a.stdout, "  $ muster %s\n", shellquote.Join(args...))
 	out := &indented{w: d.a.stdout}
-	child := &app{stdin: bytes.NewReader(nil), stdout: out, stderr: out, interrupted: d.a.interrupted, log: slog.New(slog.DiscardHandler)}
+	child := &app{stdin: bytes.NewReader(nil), types: d.a.types, stdout: out, stderr: out, interrupted: d.a.interrupted, log: slog.New(slog.DiscardHandler)}
 	defer child.close()
 	_, err := parse(child.commands(ctx), append([]string{"--server", d.url, "--prefix", kvstore.DefaultPrefix}, args...))
 	if err == nil && child.err != nil {

@@ -25,7 +25,8 @@ import (
 const awaitFor = time.Minute
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"muster": main})
+	// muster starts itself as /proc/self/exe.
+	testscript.Main(m, map[string]func(){"muster": main, "exe": main})
 }
 
 // TestCommandLine runs the scripts of testing/e2e: muster as its users see it.

@@ -111,7 +111,7 @@ func roomHint(err error) error {
 		return err
 	}
 
-	return fmt.Errorf("%w (run it again with a smaller --report-size or --bundle-size, or raise what the account may use: max_file and max_streams of its jetstream block, max_file_store of the server's; six streams are made)", err)
+	return fmt.Errorf("%w (run it again with a smaller --report-size or --bundle-size, or raise what the account may use: max_file and max_streams of its jetstream block, max_file_store of the server's; seven streams are made)", err)
 }
 
 func (a *app) printDifferences(planned []kvstore.Difference) {

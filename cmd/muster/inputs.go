@@ -103,6 +103,7 @@ func (a *app) loaderOptions(ask func(context.Context) (model.Facts, error)) mani
 			}
 			return store.KVGet(ctx, bucket, key)
 		},
+		Registrations: a.readRegistrations(a.store),
 		Object: func(ctx context.Context, bucket, name string) (io.ReadCloser, error) {
 			store, err := a.store(ctx)
 			if err != nil {

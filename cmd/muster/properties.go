@@ -46,13 +46,17 @@ func newPropertyFlags(cmd *fisk.CmdClause, t *resource.Type) *propertyFlags {
 	cmd.Arg("name", help).Required().StringVar(&p.name)
 	for _, property := range t.Properties() {
 		// Structures have no sensible form as a flag; they are for manifests and requests.
-		if property.Key == "name" || property.GoType.Kind() == reflect.Struct {
+		if property.Key == "name" || isStructured(property.GoType) {
 			continue
 		}
 		p.add(cmd, property)
 	}
 
 	return p
+}
+
+func isStructured(t reflect.Type) bool {
+	return t.Kind() == reflect.Struct || t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct && t.Elem() != reflect.TypeFor[model.Ref]()
 }
 
 func (p *propertyFlags) add(cmd *fisk.CmdClause, property resource.Property) {

@@ -59,7 +59,7 @@ type reconciliation struct {
 func (a *app) reconcile(ctx context.Context, r reconciliation) (*model.Run, error) {
 	opts := engine.Options{
 		Manifest: r.manifest, Digest: r.digest, Version: version(), Cause: model.CauseCommand, RunID: ksuid.New().String(),
-		FailOnError: r.stopFirst, Stop: a.interrupted, Secrets: r.secrets, Full: r.asJSON || r.session != nil || r.each != nil,
+		FailOnError: r.stopFirst, Stop: a.interrupted, Checker: checker(a.host()), Secrets: r.secrets, Full: r.asJSON || r.session != nil || r.each != nil,
 		Env: resource.Env{Host: a.host(), Facts: r.facts, Log: a.log, Scope: r.scope},
 	}
 	if r.session != nil {
@@ -82,7 +82,12 @@ func (a *app) reconcile(ctx context.Context, r reconciliation) (*model.Run, erro
 	ctx, cancel := a.graceful(ctx, opts.Env.Scope.Noop)
 	defer cancel()
 
-	return engine.Run(ctx, graph, opts), nil
+	registered := map[model.Ref][]model.RegisterEntry{}
+	opts.Register = func(ref model.Ref, entries []model.RegisterEntry) { registered[ref] = entries }
+	run := engine.Run(ctx, graph, opts)
+	a.register(ctx, registered)
+
+	return run, nil
 }
 
 // noop says that nothing is to be changed: that was asked for, or what started
@@ -101,7 +106,7 @@ func (a *app) enterRun(ctx context.Context, r reconciliation, opts *engine.Optio
 	opts.Env.RunEnv = []string{envRun + "=" + strings.Join(append(parents[:depth], opts.RunID), ","), envState + "=" + a.stateDir}
 	// Noop reads what is owed, or it would not say what the run then does.
 	opts.Journal = engine.NewFileJournal(a.host(), a.stateDir, cmp.Or(r.journal, r.manifest))
-	if opts.Env.Scope.Noop {
+	if opts.Env.Scope.Unchanging() {
 		return func() {}, nil
 	}
 	release, err := a.host().Lock(ctx, host.LockOptions{
@@ -250,7 +255,8 @@ func (a *app) conclude(ctx context.Context, run *model.Run, detailed bool) error
 	for _, more := range []struct {
 		name  string
 		count int
-	}{{"refreshed", c.Refreshed}, {"failed", c.Failed}, {"skipped", c.Skipped}, {"unmet", c.Unmet}, {"not_run", c.NotRun}} {
+	}{{"refreshed", c.Refreshed}, {"failed", c.Failed}, {"skipped", c.Skipped}, {"unmet", c.Unmet}, {"not_run", c.NotRun},
+		{"health_ok", c.HealthChecks.OK}, {"health_warning", c.HealthChecks.Warning}, {"health_critical", c.HealthChecks.Critical}, {"health_unknown", c.HealthChecks.Unknown}} {
 		if more.count > 0 {
 			attrs = append(attrs, slog.Int(more.name, more.count))
 		}

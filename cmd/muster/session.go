@@ -8,6 +8,7 @@ import (
 
 	"github.com/choria-io/fisk"
 
+	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
 )
 
@@ -55,8 +56,12 @@ func (a *app) sessionReport(asJSON, asYAML, remove bool) error {
 	if asJSON || asYAML {
 		err = a.printDocument(s, asYAML)
 	} else {
-		_, err = fmt.Fprintf(a.stdout, "resources %d, unique %d: %d changed, %d stable, %d refreshed, %d failed, %d skipped, %d unmet, in %s\n",
-			s.Total, s.Unique, s.Changed, s.Stable, s.Refreshed, s.Failed, s.Skipped, s.Unmet, s.TotalDuration)
+		health := ""
+		if h := s.HealthChecks; h != (model.HealthCounts{}) {
+			health = fmt.Sprintf("health checks: %d ok, %d warning, %d critical, %d unknown\n", h.OK, h.Warning, h.Critical, h.Unknown)
+		}
+		_, err = fmt.Fprintf(a.stdout, "resources %d, unique %d: %d changed, %d stable, %d refreshed, %d failed, %d skipped, %d unmet, in %s\n%s",
+			s.Total, s.Unique, s.Changed, s.Stable, s.Refreshed, s.Failed, s.Skipped, s.Unmet, s.TotalDuration, health)
 	}
 	if err != nil || !remove {
 		return err

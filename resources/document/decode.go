@@ -126,14 +126,21 @@ func (d *Decoder) list(f reflect.Value, key string, v Value) {
 	}
 	out := reflect.MakeSlice(f.Type(), len(v.Items), len(v.Items))
 	for i, item := range v.Items {
+		path := key
+		if d.Places != nil || item.Kind == Map {
+			path += "." + strconv.Itoa(i)
+		}
 		if d.Places != nil {
-			d.Places[key+"."+strconv.Itoa(i)] = item.Pos
+			d.Places[path] = item.Pos
 		}
-		if item.Kind == Null {
+		switch item.Kind {
+		case Null:
 			d.mismatch(key, "a list without empty items", item)
-			continue
+		case Map:
+			d.Into(out.Index(i), path, item)
+		default:
+			d.Into(out.Index(i), key, item)
 		}
-		d.Into(out.Index(i), key, item)
 	}
 	f.Set(out)
 }
@@ -145,6 +152,9 @@ func (d *Decoder) mapping(f reflect.Value, key string, v Value) {
 	}
 	out := reflect.MakeMapWithSize(f.Type(), len(v.Entries))
 	for _, e := range v.Entries {
+		if d.Places != nil {
+			d.Places[key+"."+e.Key] = e.Pos
+		}
 		item := reflect.New(f.Type().Elem()).Elem()
 		d.Into(item, key+"."+e.Key, e.Value)
 		out.SetMapIndex(reflect.ValueOf(e.Key), item)

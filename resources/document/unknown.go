@@ -11,7 +11,7 @@ const LaterHint = "leave it out until a later version brings it"
 
 // later are words of the formats that this version does not have yet.
 var later = [...]string{
-	"property health_checks", "property register_when_stable", "property limit",
+	"property limit",
 	"key rollout",
 }
 

@@ -127,7 +127,7 @@ func (r *run) applyTogether(ctx context.Context, members []*member) error {
 	for i, m := range members {
 		if errs[i] == nil && r.looks[m.n.at].err == nil && r.verify(m.n, outcomes[i]) == nil {
 			r.succeed(ctx, m.n, m.t, outcomes[i], m.refresh)
-			r.end(m.n, m.t)
+			r.conclude(ctx, m.n, m.t)
 		}
 	}
 
@@ -203,5 +203,5 @@ func (r *run) applyAlone(ctx context.Context, m *member) {
 	default:
 		r.change(ctx, m.n, m.t, plan, m.refresh)
 	}
-	r.end(m.n, m.t)
+	r.conclude(ctx, m.n, m.t)
 }

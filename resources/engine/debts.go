@@ -18,7 +18,7 @@ func (r *run) recallDebts(ctx context.Context) {
 	if errors.Is(err, ErrJournalDamaged) {
 		r.opts.Env.Log.WarnContext(ctx, "all that subscribe are refreshed, for nobody knows to whom that is owed", "error", err)
 		owed, r.unknown = refreshable(r.graph.nodes), true
-		if err = nil; !r.opts.Env.Scope.Noop {
+		if err = nil; !r.opts.Env.Scope.Unchanging() {
 			err = r.opts.Journal.Reset(ctx, owed...)
 		}
 	}
@@ -65,7 +65,7 @@ func (r *run) oweUnknown(ctx context.Context, fresh []*node) error {
 // manifest any more, or subscribe to nothing. What is in a manifest that was
 // not read is not known to be gone.
 func (r *run) forgetDebts(ctx context.Context) {
-	if r.opts.Env.Scope.Noop || r.opts.Journal == nil || slices.ContainsFunc(r.graph.nodes, func(n *node) bool { return isOpenEnded(n.res) }) {
+	if r.opts.Env.Scope.Unchanging() || r.opts.Journal == nil || slices.ContainsFunc(r.graph.nodes, func(n *node) bool { return isOpenEnded(n.res) }) {
 		return
 	}
 	for ref := range r.owed {

@@ -34,10 +34,32 @@ func LogTransaction(ctx context.Context, log *slog.Logger, t *model.Transaction)
 		}
 		attrs = append(attrs, slog.String("unmet", strings.Join(refs, ",")))
 	}
+	if health, troubled := healthOf(t); health != "" {
+		attrs = append(attrs, slog.String("health", health))
+		if troubled {
+			level = max(level, slog.LevelWarn)
+		}
+	}
 	if len(t.Errors) > 0 {
 		attrs = append(attrs, slog.String("error", strings.Join(t.Errors, "; ")))
 	}
 	log.LogAttrs(ctx, level, t.Ref().String()+" "+word, attrs...)
+}
+
+// healthOf gives the checks that are not ok, or that all are, and nothing where
+// none was made.
+func healthOf(t *model.Transaction) (text string, troubled bool) {
+	var words []string
+	for _, h := range t.HealthCheck {
+		if h.Status != model.HealthOK {
+			words = append(words, h.Name+":"+string(h.Status))
+		}
+	}
+	if len(words) == 0 && len(t.HealthCheck) > 0 {
+		return string(model.HealthOK), false
+	}
+
+	return strings.Join(words, ","), len(words) > 0
 }
 
 func lineOf(t *model.Transaction) (slog.Level, string) {

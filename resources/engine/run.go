@@ -29,6 +29,13 @@ type Journal interface {
 	Reset(ctx context.Context, owed ...model.Ref) error
 }
 
+// Checker makes health checks; *health.Checker is one.
+type Checker interface {
+	// CheckAll gives what came of checks, in their order. env is added to the
+	// environment of their commands.
+	CheckAll(ctx context.Context, checks []model.HealthCheck, env []string) []model.HealthResult
+}
+
 // Options are what a run is told.
 type Options struct {
 	// Env is handed to the types. Its Scope says whether this is noop; its log
@@ -46,6 +53,14 @@ type Options struct {
 	RunID string
 	// FailOnError stops the run at the first resource that fails.
 	FailOnError bool
+	// Checker makes health checks; without it one that a resource has is unknown.
+	Checker Checker
+	// Refresh are resources to be refreshed because a health check of them is critical.
+	Refresh []model.Ref
+	// Register is told what the resources that register themselves have to say:
+	// their entries while they are in their state, none when they are not. It is
+	// not called in noop, nor for a resource that the run did not come to.
+	Register func(ref model.Ref, entries []model.RegisterEntry)
 	// Journal keeps owed refreshes; nil means that they do not outlive the run.
 	Journal Journal
 	// Earlier is what the earlier commands of the session did.
@@ -91,6 +106,8 @@ type run struct {
 	// halted says of what includes a manifest why that has ended, children what came of its resources.
 	halted   map[model.Ref]string
 	children map[model.Ref]model.Counts
+	// health is what came of health checks that were made ahead of the turns.
+	health map[model.Ref][]model.HealthResult
 }
 
 // result is what came of a node, as far as others need to know.
@@ -153,6 +170,7 @@ func (r *run) do(ctx context.Context) {
 	r.recallDebts(ctx)
 	if r.stopped == "" {
 		r.lookAll(ctx, r.graph.nodes)
+		r.checkAhead(ctx)
 	}
 	for n := r.next(); n != nil; n = r.next() {
 		r.turn(ctx, n)
@@ -162,13 +180,14 @@ func (r *run) do(ctx context.Context) {
 	r.finish()
 }
 
-// enter begins the host's run. Noop writes nothing, not even that it ran.
+// enter begins the host's run. One that changes nothing writes nothing, not even
+// that it ran.
 func (r *run) enter(ctx context.Context) error {
 	h := r.opts.Env.Host
 	switch {
 	case h == nil:
 		return nil
-	case r.opts.Env.Scope.Noop:
+	case r.opts.Env.Scope.Unchanging():
 		h.ForgetAccounts()
 		return nil
 	}
@@ -178,7 +197,7 @@ func (r *run) enter(ctx context.Context) error {
 
 func (r *run) leave() {
 	h := r.opts.Env.Host
-	if h == nil || r.opts.Env.Scope.Noop {
+	if h == nil || r.opts.Env.Scope.Unchanging() {
 		return
 	}
 	if err := h.EndRun(); err != nil {
@@ -209,12 +228,12 @@ func (r *run) noteDrift(n *node, repaired bool) {
 
 // unasked says that the run was not started because somebody wanted a change.
 func (r *run) unasked() bool {
-	return r.opts.Cause == model.CauseDrift || r.opts.Cause == model.CauseSchedule
+	return r.opts.Cause == model.CauseDrift || r.opts.Cause == model.CauseSchedule || r.opts.Cause == model.CauseHealth
 }
 
 // ignoresDrift says that the resource is not even looked at in this run.
 func (r *run) ignoresDrift(n *node) bool {
-	return r.unasked() && n.res.Meta().Drift == model.DriftIgnore
+	return r.unasked() && n.res.Meta().Drift == model.DriftIgnore && !r.scope(n).HealthCheckOnly
 }
 
 // isNoop says that a resource is not to be changed in this run.
@@ -224,5 +243,5 @@ func (r *run) isNoop(n *node) bool { return r.opts.Env.Scope.Noop || r.onlyRepor
 func (r *run) onlyReports(n *node) bool {
 	meta := n.res.Meta()
 
-	return n.res.Scope.Noop || meta.Noop || (r.unasked() && meta.Drift == model.DriftReport)
+	return n.res.Scope.Noop || meta.Noop || (r.unasked() && meta.Drift == model.DriftReport && !r.scope(n).HealthCheckOnly)
 }

@@ -43,6 +43,7 @@ func (r *run) end(n *node, t *model.Transaction) {
 		r.fillIn(n, t)
 	}
 	res.untold = t
+	r.register(n, t)
 	r.countFor(n, t)
 	for ; r.told < len(r.results) && r.results[r.told].done; r.told++ {
 		if t := r.results[r.told].untold; t != nil {

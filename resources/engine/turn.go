@@ -20,7 +20,7 @@ func (r *run) turn(ctx context.Context, n *node) {
 		return
 	}
 	if t.HealthCheckOnly && n.res.Type.Include == nil {
-		r.end(n, t)
+		r.conclude(ctx, n, t)
 		return
 	}
 	var plan resource.Plan
@@ -53,7 +53,7 @@ func (r *run) turn(ctx context.Context, n *node) {
 		r.change(ctx, n, t, plan, refresh)
 		r.forgive(ctx)
 	}
-	r.end(n, t)
+	r.conclude(ctx, n, t)
 }
 
 // gate ends the turn of a resource that does not get one.
@@ -98,6 +98,9 @@ func (r *run) checkStop(ctx context.Context) {
 // unmet gives the requirements that failed, or were themselves skipped for that.
 func (r *run) unmet(n *node) []model.Ref {
 	var out []model.Ref
+	if r.scope(n).HealthCheckOnly {
+		return nil // nothing is changed, and all there is to know is asked for
+	}
 	for _, dep := range n.requires {
 		if res := r.results[dep.at]; res.failed || res.unmet {
 			out = append(out, dep.ref)
@@ -128,6 +131,9 @@ func (r *run) refreshed(n *node) bool {
 		if r.opts.Earlier.refreshes(ref, n.ref, r.isNoop(n)) {
 			return true
 		}
+	}
+	if slices.Contains(r.opts.Refresh, n.ref) {
+		return true
 	}
 	// A debt is paid once something it may stem from is as it should be: while
 	// all of it fails, acting would repeat at every run.

@@ -36,7 +36,7 @@ type File struct {
 // taken for good. The error is that of Resolve.
 func (l *Loader) Check(ctx context.Context, doc *Document, in Inputs) (*Checked, error) {
 	elsewhere := *l
-	elsewhere.opts.Facts, elsewhere.opts.Environ, elsewhere.opts.KV = nil, nil, nil
+	elsewhere.opts.Facts, elsewhere.opts.Environ, elsewhere.opts.KV, elsewhere.opts.Registrations = nil, nil, nil, nil
 	in.Facts = nil
 	s := elsewhere.session(doc, in)
 	s.absent = true

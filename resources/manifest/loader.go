@@ -22,6 +22,9 @@ type Options struct {
 	Environ map[string]string
 	// KV reads kv://bucket/key and what kvGet asks for.
 	KV func(ctx context.Context, bucket, key string) ([]byte, error)
+	// Registrations gives what the function registrations asks for; each of its
+	// words may be the wildcard *.
+	Registrations ReadRegistrations
 	// Object reads obj://bucket/name. The caller closes what it gives.
 	Object func(ctx context.Context, bucket, name string) (io.ReadCloser, error)
 	// HTTP fetches http(s)://; nil means a client with time-outs that
@@ -39,6 +42,10 @@ type Options struct {
 	// MaxBundleBytes is the largest packed bundle; 0 means DefaultMaxBundleBytes.
 	MaxBundleBytes int64
 }
+
+// ReadRegistrations gives the registrations that hold now; of a word that is *
+// every one.
+type ReadRegistrations func(ctx context.Context, cluster, protocol, service, address string) ([]model.Registration, error)
 
 // DefaultMaxBundleBytes is the largest packed bundle that is fetched, unless told otherwise.
 const DefaultMaxBundleBytes = 1 << 30

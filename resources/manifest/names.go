@@ -46,22 +46,22 @@ func (s *session) names(ctx context.Context, p phase, data any, outputs map[mode
 	read := func(path string) (any, error) { return s.readFile(path, outputs != nil) }
 	var out names
 	out = names{
-		nameFacts:    map[string]any{},
-		nameData:     data,
-		nameEnviron:  environ,
-		"lookup":     func(key string, def ...any) (any, error) { return look.get(ctx, key, def) },
-		"readFile":   read,
-		"file":       read,
-		"kvGet":      func(bucket, key string) (any, error) { return s.kvGet(ctx, bucket, key) },
+		nameFacts:   map[string]any{},
+		nameData:    data,
+		nameEnviron: environ,
+		"lookup":    func(key string, def ...any) (any, error) { return look.get(ctx, key, def) },
+		"readFile":  read,
+		"file":      read,
+		"kvGet":     func(bucket, key string) (any, error) { return s.kvGet(ctx, bucket, key) },
+		"registrations": func(cluster, protocol, service, address string) (any, error) {
+			return s.registrations(ctx, cluster, protocol, service, address)
+		},
 		"secret":     func(v any) (any, error) { return s.secretOf(v, masked) },
 		"repeat":     func(text string, count int) (string, error) { return repeat(text, count, s.loader.opts.MaxBytes) },
 		"now":        func() time.Time { return time.Now().Round(0) },
 		"outputs":    func(name string) (any, error) { return s.output(outputs, name) },
 		nameTemplate: func(text string) (any, error) { return s.template(ctx, p, out, text) },
 		nameJet:      func(text string) (any, error) { return s.jet(ctx, p, out, text) },
-	}
-	for _, name := range later {
-		out[name] = func(...any) (any, error) { return nil, errors.ErrUnsupported }
 	}
 
 	return out

@@ -38,32 +38,27 @@ const (
 	nameValue   = "value"
 )
 
-// later are functions of the language that this version does not have.
-var later = [...]string{"registrations"}
-
 // signature is what expressions are checked against: the names they may use,
 // and the functions with their arguments. withValue adds what @validate looks at.
 func signature(withValue bool) types.Map {
 	object := types.TypeOf(map[string]any{})
 	file := types.TypeOf(func(string) (any, error) { return nil, nil })
 	names := types.Map{
-		nameFacts:    object,
-		nameData:     object,
-		nameEnviron:  object,
-		"lookup":     types.TypeOf(func(string, ...any) (any, error) { return nil, nil }),
-		"readFile":   file,
-		"file":       file,
-		"kvGet":      types.TypeOf(func(string, string) (any, error) { return nil, nil }),
-		"secret":     types.TypeOf(func(any) (any, error) { return nil, nil }),
-		"outputs":    file,
-		nameTemplate: file,
-		nameJet:      file,
-		"repeat":     types.TypeOf(func(string, int) (string, error) { return "", nil }),
-		"now":        types.TypeOf(func() time.Time { return time.Time{} }),
-		nameStep:     types.TypeOf(func(any) (any, error) { return nil, nil }),
-	}
-	for _, name := range later {
-		names[name] = types.TypeOf(func(...any) (any, error) { return nil, nil })
+		nameFacts:       object,
+		nameData:        object,
+		nameEnviron:     object,
+		"lookup":        types.TypeOf(func(string, ...any) (any, error) { return nil, nil }),
+		"readFile":      file,
+		"file":          file,
+		"kvGet":         types.TypeOf(func(string, string) (any, error) { return nil, nil }),
+		"registrations": types.TypeOf(func(string, string, string, string) (any, error) { return nil, nil }),
+		"secret":        types.TypeOf(func(any) (any, error) { return nil, nil }),
+		"outputs":       file,
+		nameTemplate:    file,
+		nameJet:         file,
+		"repeat":        types.TypeOf(func(string, int) (string, error) { return "", nil }),
+		"now":           types.TypeOf(func() time.Time { return time.Time{} }),
+		nameStep:        types.TypeOf(func(any) (any, error) { return nil, nil }),
 	}
 	if withValue {
 		names[nameValue] = types.Any
@@ -101,7 +96,7 @@ func (p *program) usesData() bool {
 }
 
 func knownNames(withValue bool) []string {
-	known := []string{nameFacts, nameData, nameEnviron, "lookup", "readFile", "file", "kvGet", "secret", "outputs", nameTemplate, nameJet}
+	known := []string{nameFacts, nameData, nameEnviron, "lookup", "readFile", "file", "kvGet", "registrations", "secret", "outputs", nameTemplate, nameJet}
 	if withValue {
 		known = append(known, nameValue)
 	}
@@ -114,11 +109,6 @@ func (p *program) Visit(node *ast.Node) {
 	switch n := (*node).(type) {
 	case *ast.IdentifierNode:
 		p.names[n.Value] = true
-		for _, name := range later {
-			if n.Value == name {
-				p.refuse("`"+name+"` is not in this version yet", document.LaterHint)
-			}
-		}
 	case *ast.BuiltinNode:
 		p.names[n.Name] = true
 	case *ast.CallNode:

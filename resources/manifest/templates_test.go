@@ -69,7 +69,6 @@ func TestTemplates(t *testing.T) {
 		"no file":          {`"${ jet('no.jet') }"`, "m.yaml:9:23: the expression fails: open DIR/no.jet: no such file or directory (what has neither an action nor a second line is the path of a template)"},
 		"no template":      {`"${ template('plain') }"`, "m.yaml:9:23: the expression fails: open DIR/plain: no such file or directory (what has neither an action nor a second line is the path of a template)"},
 		"too many":         {`"${ jet('a', 'b') }"`, "m.yaml:9:23: the expression is not valid: too many arguments to call jet (write `$${` for a literal `${`)"},
-		"no registrations": {`"${ registrations('a', 'b', 'c', 'd') }"`, "m.yaml:9:23: the expression is not valid: `registrations` is not in this version yet (leave it out until a later version brings it)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := templateFiles(t)

@@ -9,16 +9,21 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
+	"github.com/musterfleet/muster/resources/health"
+	"github.com/musterfleet/muster/resources/registration"
 )
+
+// keyRegister is the property that is published as it is.
+const keyRegister = "register_when_stable"
 
 // Decode makes the resource that a mapping of properties describes. It is
 // strict, and reports every problem at once, each at its place; the resource
 // is nil when there is any. pos is where the resource is declared.
 func Decode(t *Type, properties Value, pos model.Position) (*Resource, model.Problems) {
-	d := document.Decoder{}
+	places := map[string]model.Position{}
+	d := document.Decoder{Places: places}
 	spec := t.New()
 	target := reflect.ValueOf(spec).Elem()
-	places := map[string]model.Position{}
 	late := false
 	if properties.Kind != Map && properties.Kind != Null {
 		d.Problems.Add(properties.Pos, "write its properties as key: value", "%s must be a mapping, not %s", t.Name, properties.Kind)
@@ -41,9 +46,13 @@ func Decode(t *Type, properties Value, pos model.Position) (*Resource, model.Pro
 			}
 			continue
 		}
+		before := len(d.Secrets)
 		d.Into(target.FieldByIndex(p.index), e.Key, e.Value)
 		if e.Value.IsScalar() && e.Value.Text == "" {
 			checkEmpty(&d.Problems, p, e)
+		}
+		if p.Key == keyRegister && len(d.Secrets) > before {
+			d.Problems.Add(e.Value.Pos, "take the secret out", "`%s` cannot hold a secret, because all of it is told to others", p.Key)
 		}
 	}
 	d.Secrets = append(d.Secrets, secretsOf(spec)...)
@@ -99,7 +108,8 @@ func DecodeQuestion(t *Type, properties Value, pos model.Position) (*Resource, m
 	r, problems := Decode(t, properties, pos)
 	given := model.Problems{}
 	for _, p := range problems {
-		if _, set := properties.Get(p.Property); set || p.Property == "" || p.Property == "name" {
+		property, _, _ := strings.Cut(p.Property, ".")
+		if _, set := properties.Get(property); set || p.Property == "" || p.Property == "name" {
 			given = append(given, p)
 		}
 	}
@@ -179,6 +189,11 @@ func checkCommon(r *Resource, late bool) model.Problems {
 		p := model.Problem{Property: "provider", Message: "there is no provider " + strconv.Quote(meta.Provider) + " of " + r.Type.Name, Hint: "one of " + strings.Join(r.Type.Providers, ", "), Cause: model.ErrProviderNotFound}
 		out = append(out, p)
 	}
+	problems := health.Validate(meta.HealthChecks, r.Type.Name, r.Type.Refreshes)
+	if len(problems) == 0 {
+		health.Complete(meta.HealthChecks)
+	}
+	out = append(append(out, problems...), registration.Validate(meta.RegisterWhenStable)...)
 	if !late {
 		out = append(out, r.Spec.Validate()...)
 	}
@@ -196,9 +211,21 @@ func place(problems model.Problems, places map[string]model.Position, pos model.
 		if !p.Pos.IsZero() {
 			continue
 		}
-		p.Pos = pos
-		if at, ok := places[p.Property]; ok && !at.IsZero() {
-			p.Pos = at
+		p.Pos = placeOf(p.Property, places, pos)
+	}
+}
+
+// placeOf finds where a property stands, or what it is part of: what is missing
+// in health_checks.0 is told of there.
+func placeOf(property string, places map[string]model.Position, pos model.Position) model.Position {
+	for {
+		if at, ok := places[property]; ok && !at.IsZero() {
+			return at
 		}
+		end := strings.LastIndexByte(property, '.')
+		if end < 0 {
+			return pos
+		}
+		property = property[:end]
 	}
 }

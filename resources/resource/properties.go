@@ -73,17 +73,25 @@ func propertyOf(f document.Field) Property {
 	if p.GoType.Kind() == reflect.Pointer {
 		p.GoType = p.GoType.Elem()
 	}
-	for part := range strings.SplitSeq(f.Tag.Get("jsonschema"), ",") {
+	p.Enum, p.Default = Choices(f.Tag)
+
+	return p
+}
+
+// Choices gives the values that the jsonschema tag of a field allows, nothing
+// where any is, and the default it names.
+func Choices(tag reflect.StructTag) (enum []string, def string) {
+	for part := range strings.SplitSeq(tag.Get("jsonschema"), ",") {
 		name, value, _ := strings.Cut(part, "=")
 		switch name {
 		case "enum":
-			p.Enum = append(p.Enum, value)
+			enum = append(enum, value)
 		case "default":
-			p.Default = value
+			def = value
 		}
 	}
 
-	return p
+	return enum, def
 }
 
 // Field gives the property's field of a spec.

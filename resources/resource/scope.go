@@ -27,6 +27,9 @@ type Scope struct {
 	FailOnError bool
 }
 
+// Unchanging says that nothing of the node is changed.
+func (s Scope) Unchanging() bool { return s.Noop || s.HealthCheckOnly }
+
 // Within gives the scope of a manifest that is included where s holds, of what
 // the inclusion asks for: what s forbids stays forbidden.
 func (s Scope) Within(i Inclusion, dir string) Scope {

@@ -88,6 +88,16 @@ var planted = []struct {
 	{"only kvstore speaks NATS", "kvstore", []source{{"kvstore/a.go", "package kvstore\nimport _ \"github.com/nats-io/jsm.go\"\n"}}, ""},
 	{"only kvstore speaks NATS", "demo", []source{{"cmd/muster/a.go", "package main\nimport _ \"github.com/nats-io/nats-server/v2/server\"\n"}}, ""},
 
+	{"imports go one way", "health imports resource", imports("resources/health/a.go", "resources/resource"), "resources/health must not import resources/resource"},
+	{"imports go one way", "registration imports health", imports("resources/registration/a.go", "resources/health"), "resources/registration must not import resources/health"},
+	{"imports go one way", "resource imports health", imports("resources/resource/a.go", "resources/health"), ""},
+
+	{"only muster itself evaluates goss", "health", []source{{"resources/health/a.go", "package health\nimport _ \"github.com/goss-org/goss\"\n"}}, "must not import github.com/goss-org/goss"},
+	{"only muster itself evaluates goss", "health by its room", imports("resources/health/a.go", "resources/health/goss"), "must not import github.com/musterfleet/muster/resources/health/goss"},
+	{"only muster itself evaluates goss", "agent", imports("agent/a.go", "resources/health/goss"), "agent must not import"},
+	{"only muster itself evaluates goss", "its room", []source{{"resources/health/goss/a.go", "package goss\nimport _ \"github.com/goss-org/goss/util\"\n"}}, ""},
+	{"only muster itself evaluates goss", "the command", imports("cmd/muster/a.go", "resources/health/goss"), ""},
+
 	{"only host starts processes", "a type", []source{{"resources/exec/posix/a.go", "package posix\nimport _ \"os/exec\"\n"}}, "must not import os/exec"},
 	{"only host starts processes", "a test", []source{{"resources/exec/a_test.go", "package exec_test\nimport _ \"os/exec\"\n"}}, "must not import os/exec"},
 	{"only host starts processes", "without os/exec", []source{{"agent/a.go", "package agent\nimport \"os\"\nvar start = os.StartProcess\n"}}, "must not start processes"},

@@ -33,7 +33,9 @@ func rooms() []room {
 		{folder: "model"},
 		{folder: "resources/document", may: []string{"model"}},
 		{folder: "resources/host", may: []string{"model", "resources/document"}},
-		{folder: "resources/resource", may: []string{"model", "resources/document", "resources/host/..."}},
+		{folder: "resources/health", may: []string{"model", "resources/document", "resources/host"}},
+		{folder: "resources/registration", may: []string{"model"}},
+		{folder: "resources/resource", may: []string{"model", "resources/document", "resources/health", "resources/registration", "resources/host/..."}},
 		{folder: "resources/template", may: []string{"model", "resources/document"}},
 		{folder: "resources/engine", may: contract},
 		{folder: "resources/manifest", may: contract, tests: []string{"resources/..."}},
@@ -117,6 +119,21 @@ func checkNATS(f *File) []Breach {
 	for _, spec := range f.syntax.Imports {
 		if p := importPath(spec); strings.HasPrefix(p, "github.com/nats-io/") {
 			out = append(out, f.breach(spec.Pos(), "%s must not import %s, only kvstore does", f.Folder, p))
+		}
+	}
+
+	return out
+}
+
+// checkGoss keeps goss out of everything but the program that is started to
+// evaluate its rules.
+func checkGoss(f *File) []Breach {
+	const room = "resources/health/goss"
+	var out []Breach
+	for _, spec := range f.syntax.Imports {
+		switch p := importPath(spec); {
+		case strings.HasPrefix(p, "github.com/goss-org/") && !within(f.Folder, room), p == Module+"/"+room && !within(f.Folder, "cmd") && !within(f.Folder, room):
+			out = append(out, f.breach(spec.Pos(), "%s must not import %s, muster starts itself to evaluate goss", f.Folder, p))
 		}
 	}
 

@@ -11,6 +11,7 @@ func Rules() []Rule {
 	return []Rule{
 		{"imports go one way", eachFile(checkRooms)},
 		{"only kvstore speaks NATS", eachFile(checkNATS)},
+		{"only muster itself evaluates goss", eachFile(checkGoss)},
 		{"only host starts processes", eachFile(checkProcesses)},
 		{"no func init", eachFile(checkInit)},
 		{"no mutable package variables", checkVariables},

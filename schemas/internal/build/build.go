@@ -50,6 +50,10 @@ func document(d schemas.Document, types resource.Types) (*jsonschema.Schema, err
 		return reflected(reflect.TypeFor[model.Transaction]()), nil
 	case model.ProtocolRun:
 		return reflected(reflect.TypeFor[model.Run]()), nil
+	case model.ProtocolRegistration:
+		return reflected(reflect.TypeFor[model.Registration]()), nil
+	case model.ProtocolHealth:
+		return reflected(reflect.TypeFor[model.HealthReport]()), nil
 	case model.ProtocolNode:
 		return reflected(reflect.TypeFor[model.NodeState]()), nil
 	case model.ProtocolAssignment:

@@ -99,8 +99,12 @@ func (b properties) structure(t reflect.Type) *jsonschema.Schema {
 		if !f.IsExported() || key == "" || key == "-" {
 			continue
 		}
-		p := orNull(b.value(f.Type, nil)...)
+		enum, def := resource.Choices(f.Tag)
+		p := orNull(b.value(f.Type, enum)...)
 		p.Description = f.Tag.Get("jsonschema_description")
+		if def != "" {
+			p.Default = def
+		}
 		s.Properties.Set(key, p)
 	}
 

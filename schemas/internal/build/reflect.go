@@ -15,7 +15,9 @@ func protocols() map[reflect.Type]string {
 	return map[reflect.Type]string{
 		reflect.TypeFor[model.Assignment]():     model.ProtocolAssignment,
 		reflect.TypeFor[model.EnsureResponse](): model.ProtocolEnsureResponse,
+		reflect.TypeFor[model.HealthReport]():   model.ProtocolHealth,
 		reflect.TypeFor[model.NodeState]():      model.ProtocolNode,
+		reflect.TypeFor[model.Registration]():   model.ProtocolRegistration,
 		reflect.TypeFor[model.Run]():            model.ProtocolRun,
 		reflect.TypeFor[model.Transaction]():    model.ProtocolTransaction,
 	}

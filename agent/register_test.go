@@ -1,0 +1,169 @@
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// directory is what the node registers itself in.
+type directory struct {
+	mu    sync.Mutex
+	told  []model.Registration
+	tries int
+	err   error
+}
+
+func (d *directory) Register(_ context.Context, r model.Registration) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.tries++
+	if d.err == nil {
+		d.told = append(d.told, r)
+	}
+
+	return d.err
+}
+
+// since gives what was registered since it was asked last, and how often it was tried.
+func (d *directory) since() (told []model.Registration, tries int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	told, tries = d.told, d.tries
+	d.told, d.tries = nil, 0
+
+	return told, tries
+}
+
+func (d *directory) setErr(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.err = err
+}
+
+// registering is a node with a service that registers itself for 30 seconds.
+func registering(t *testing.T, f func(n *node, d *directory, c *clinic)) {
+	t.Helper()
+	bubble(t, func(_ *testing.T, n *node) {
+		d, c := &directory{}, &clinic{statuses: map[string]model.HealthStatus{}}
+		n.registry, n.checker = d, c
+		n.config.Interval = model.Duration(time.Hour)
+		n.start()
+		n.bucket.put("group.all.shop", registeringShop(8080))
+		n.settle()
+		f(n, d, c)
+	})
+}
+
+func registeringShop(port int) string {
+	return fmt.Sprintf(`muster: {resources: [{exec: [{shop: {command: "true", refresh_only: true, health_checks: [{name: http, command: a}],
+  register_when_stable: [{cluster: prod, service: shop, protocol: http, address: "${ Facts.role }.example.net", port: %d, ttl: 30s, annotations: {a: b}}]}}]}]}
+`, port)
+}
+
+func TestRegistrationIsRenewed(t *testing.T) {
+	registering(t, func(n *node, d *directory, _ *clinic) {
+		told, _ := d.since()
+		if len(told) != 1 {
+			t.Fatalf("%+v", told)
+		}
+		got := fmt.Sprintf("%+v", told[0])
+		want := "{Protocol:io.muster.v1.registration Cluster:prod Service:shop ProtocolName:http Address:web.example.net Port:8080 Priority:1 TTL:30s Annotations:map[a:b] Node:web01_example_net}"
+		if got != want {
+			t.Errorf("got %s\nwant %s", got, want)
+		}
+		n.after(10 * time.Minute)
+		if told, _ := d.since(); len(told) < 50 || len(told) > 70 {
+			t.Errorf("it was told %d times in ten minutes", len(told))
+		}
+	})
+}
+
+func TestRegistrationEndsWithTheHealth(t *testing.T) {
+	registering(t, func(n *node, d *directory, c *clinic) {
+		c.set("http", model.HealthCritical)
+		n.after(2 * time.Minute)
+		d.since()
+		n.after(10 * time.Minute)
+		if told, _ := d.since(); len(told) > 0 {
+			t.Errorf("%d times although it is critical", len(told))
+		}
+		c.set("http", model.HealthWarning)
+		n.after(70 * time.Minute) // until the next run: looking alone registers nothing
+		if told, _ := d.since(); len(told) == 0 {
+			t.Error("it is not registered again")
+		}
+	})
+}
+
+func TestRegistrationEndsWithTheAssignment(t *testing.T) {
+	registering(t, func(n *node, d *directory, _ *clinic) {
+		n.bucket.remove("group.all.shop")
+		n.settle()
+		d.since()
+		n.after(10 * time.Minute)
+		if told, _ := d.since(); len(told) > 0 {
+			t.Errorf("%d times although it is not assigned", len(told))
+		}
+	})
+}
+
+func TestRegistrationThatIsAnother(t *testing.T) {
+	registering(t, func(n *node, d *directory, _ *clinic) {
+		n.bucket.put("group.all.shop", registeringShop(9090))
+		n.settle()
+		d.since()
+		n.after(time.Minute)
+		told, _ := d.since()
+		for _, r := range told {
+			if r.Port != 9090 {
+				t.Errorf("%+v", r)
+			}
+		}
+		n.bucket.put("group.all.shop", "muster: {resources: [{exec: [{shop: {command: \"true\", refresh_only: true}}]}]}\n")
+		n.settle()
+		d.since()
+		n.after(time.Minute)
+		if told, _ := d.since(); len(told) > 0 {
+			t.Errorf("%+v", told)
+		}
+	})
+}
+
+// TestRegistrationWhileNATSIsAway is tried again and again, and at once when NATS is back.
+func TestRegistrationWhileNATSIsAway(t *testing.T) {
+	registering(t, func(n *node, d *directory, _ *clinic) {
+		d.setErr(errors.New("away"))
+		d.since()
+		n.after(10 * time.Minute)
+		if _, tries := d.since(); tries < 20 || tries > 200 {
+			t.Errorf("%d tries in ten minutes", tries)
+		}
+		d.setErr(nil)
+		n.agent.Connected()
+		n.settle()
+		if told, _ := d.since(); len(told) != 1 {
+			t.Errorf("%+v", told)
+		}
+	})
+}
+
+func TestNoopRegistersNothing(t *testing.T) {
+	registering(t, func(n *node, d *directory, _ *clinic) {
+		n.bucket.put("group.web.other", n.assignment("noop: true", strings.Replace(registeringShop(1), "{shop:", "{other:", 1)))
+		n.settle()
+		n.after(time.Minute)
+		told, _ := d.since()
+		for _, r := range told {
+			if r.Port == 1 {
+				t.Errorf("%+v", r)
+			}
+		}
+	})
+}

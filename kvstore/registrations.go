@@ -1,0 +1,208 @@
+package kvstore
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// MaxRegistrationTTL is the longest time for which a registration holds.
+const MaxRegistrationTTL = 24 * time.Hour
+
+// withdrawnFor is how long it is kept that a registration was withdrawn, for
+// those who watch.
+const withdrawnFor = time.Minute
+
+// ErrInvalidRegistration is what a node told of a service and cannot be read, or
+// is told for another one.
+var ErrInvalidRegistration = errors.New("invalid registration")
+
+// RegistrationFilter says which registrations are meant. What is empty, or *,
+// does not matter.
+type RegistrationFilter struct {
+	Cluster, Protocol, Service, Node, Address string
+}
+
+// Registered is a registration as it stands in the stream.
+type Registered struct {
+	model.Registration
+	// At is when it was told last, Expires until when it holds without another word.
+	At      time.Time `json:"at"`
+	Expires time.Time `json:"expires"`
+	// Gone says, to who watches, that it does not hold any more.
+	Gone bool `json:"gone,omitempty"`
+}
+
+// subject gives where a registration stands; it is checked to be one subject.
+func (n Names) subject(r model.Registration) (string, error) {
+	for _, token := range []string{r.Cluster, r.ProtocolName, r.Service, r.Node} {
+		if !model.IsToken(token) {
+			return "", fmt.Errorf("%w: %q is not one word of letters, digits, - and _", ErrInvalidName, token)
+		}
+	}
+	if r.Address == "" || strings.ContainsAny(r.Address, " \t\r\n*>_+/") || r.Port < 1 {
+		return "", fmt.Errorf("%w: the address %q with port %d", ErrInvalidName, r.Address, r.Port)
+	}
+
+	return n.Registration(r.Cluster, r.ProtocolName, r.Service, r.Node, r.Address, strconv.Itoa(r.Port)), nil
+}
+
+// subject gives where what the filter means stands.
+func (f RegistrationFilter) subject(n Names) (string, error) {
+	parts := []string{f.Cluster, f.Protocol, f.Service, f.Node}
+	for i, part := range parts {
+		switch parts[i] = cmp.Or(part, "*"); {
+		case parts[i] != "*" && !model.IsToken(part):
+			return "", fmt.Errorf("%w: %q, write one word of letters, digits, - and _, or *", ErrInvalidName, part)
+		}
+	}
+	address := cmp.Or(f.Address, "*")
+	if address != "*" && strings.ContainsAny(address, " \t\r\n*>_+/") {
+		return "", fmt.Errorf("%w: address %q, write all of it, or *", ErrInvalidName, address)
+	}
+
+	return n.Registration(parts[0], parts[1], parts[2], parts[3], address, "*"), nil
+}
+
+// Register tells of a service for its TTL, instead of what was told of it before.
+// The errors wrap ErrInvalidName, model.ErrTooLarge, and ErrNotProvisioned where
+// there is no stream of registrations.
+func (s *Store) Register(ctx context.Context, r model.Registration) error {
+	r.Protocol = model.ProtocolRegistration
+	subject, err := s.names.subject(r)
+	if err != nil {
+		return err
+	}
+	data, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	if err := s.checkSize("registration of "+r.Service, data); err != nil {
+		return err
+	}
+	ttl := min(wholeSeconds(r.TTL.Std()), MaxRegistrationTTL)
+	_, err = s.js.Publish(ctx, subject, data, jetstream.WithMsgTTL(ttl))
+
+	return s.registrationError("register "+r.Service, err)
+}
+
+// Withdraw ends a registration before its TTL does.
+func (s *Store) Withdraw(ctx context.Context, r model.Registration) error {
+	subject, err := s.names.subject(r)
+	if err != nil {
+		return err
+	}
+	m := newMsg(subject, nil)
+	m.Header.Set("KV-Operation", "DEL")
+	_, err = s.js.PublishMsg(ctx, m, jetstream.WithMsgTTL(withdrawnFor))
+
+	return s.registrationError("withdraw "+r.Service, err)
+}
+
+func (s *Store) registrationError(what string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, jetstream.ErrNoStreamResponse), errors.Is(err, nats.ErrNoResponders), errors.Is(err, jetstream.ErrStreamNotFound):
+		return fmt.Errorf("%s: %w, there is no stream %s: run `muster registration init`", what, ErrNotProvisioned, s.names.Registrations())
+	default:
+		return fmt.Errorf("%s: %w", what, err)
+	}
+}
+
+// Registrations gives the registrations that hold now, those of the lowest
+// priority number first. One that cannot be read is an error that wraps
+// ErrInvalidRegistration, and the others are given all the same.
+func (s *Store) Registrations(ctx context.Context, f RegistrationFilter) ([]Registered, error) {
+	subject, err := f.subject(s.names)
+	if err != nil {
+		return nil, err
+	}
+	var all []Registered
+	var failed []error
+	now := time.Now()
+	for m, err := range s.directAll(ctx, s.names.Registrations(), subject) {
+		if err != nil {
+			return nil, s.registrationError("read registrations", err)
+		}
+		if m.deleted() {
+			continue
+		}
+		r, err := s.names.decodeRegistration(m)
+		switch {
+		case err != nil:
+			failed = append(failed, err)
+		case now.Before(r.Expires):
+			all = append(all, r)
+		}
+	}
+	slices.SortFunc(all, compareRegistered)
+
+	return all, errors.Join(failed...)
+}
+
+func compareRegistered(a, b Registered) int {
+	return cmp.Or(
+		cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Service, b.Service), cmp.Compare(a.ProtocolName, b.ProtocolName),
+		cmp.Compare(a.Address, b.Address), cmp.Compare(a.Port, b.Port), cmp.Compare(a.Node, b.Node),
+	)
+}
+
+// decodeRegistration reads a registration, which must say of itself what its
+// subject says: only that is what permissions are given by.
+func (n Names) decodeRegistration(m message) (Registered, error) {
+	var r Registered
+	d := json.NewDecoder(bytes.NewReader(m.data))
+	d.DisallowUnknownFields()
+	err := d.Decode(&r.Registration)
+	if err == nil && d.More() {
+		err = errors.New("something follows it")
+	}
+	if err != nil {
+		return r, fmt.Errorf("%w on %s: %w", ErrInvalidRegistration, m.subject, err)
+	}
+	subject, err := n.subject(r.Registration)
+	switch {
+	case err != nil:
+		return r, fmt.Errorf("%w on %s: %w", ErrInvalidRegistration, m.subject, err)
+	case subject != m.subject:
+		return r, fmt.Errorf("%w on %s: it says to be %s", ErrInvalidRegistration, m.subject, subject)
+	case r.Protocol != model.ProtocolRegistration:
+		return r, fmt.Errorf("%w on %s: the protocol is %q", ErrInvalidRegistration, m.subject, r.Protocol)
+	case r.Priority < 1 || r.Priority > 255 || r.Port > 65535 || r.TTL <= 0:
+		return r, fmt.Errorf("%w on %s: priority %d, port %d or ttl %s is out of bounds", ErrInvalidRegistration, m.subject, r.Priority, r.Port, r.TTL)
+	}
+	r.At, r.Expires = m.time, m.time.Add(min(r.TTL.Std(), MaxRegistrationTTL))
+
+	return r, nil
+}
+
+// WatchRegistrations gives the registrations that hold now, and then each that
+// is told anew, renewed or, with Gone, not there any more, until ctx ends. One
+// that cannot be read is an error that wraps ErrInvalidRegistration, and it goes
+// on; any other error is the last thing given. The empty Registered that comes
+// first after those of now says that these were all.
+func (s *Store) WatchRegistrations(ctx context.Context, f RegistrationFilter) iter.Seq2[Registered, error] {
+	return func(yield func(Registered, error) bool) {
+		subject, err := f.subject(s.names)
+		if err != nil {
+			yield(Registered{}, err)
+			return
+		}
+		w := registrationWatch{names: s.names, standing: map[string]Registered{}, yield: yield}
+		w.run(ctx, s, subject)
+	}
+}

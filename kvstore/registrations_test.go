@@ -1,0 +1,336 @@
+package kvstore_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/testing/natstest"
+)
+
+func shop(node, address string, priority int) model.Registration {
+	return model.Registration{
+		Protocol: model.ProtocolRegistration, Cluster: "prod", Service: "shop", ProtocolName: "http", Address: address, Port: 8080, Priority: priority,
+		TTL: model.Duration(time.Hour), Annotations: map[string]string{"rack": "b4"}, Node: node,
+	}
+}
+
+func register(t *testing.T, s *kvstore.Store, all ...model.Registration) {
+	t.Helper()
+	for _, r := range all {
+		if err := s.Register(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func found(t *testing.T, s *kvstore.Store, f kvstore.RegistrationFilter) string {
+	t.Helper()
+	all, err := s.Registrations(t.Context(), f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, r := range all {
+		out = append(out, fmt.Sprintf("%s/%s/%s/%s:%d@%s", r.Cluster, r.ProtocolName, r.Service, r.Address, r.Port, r.Node))
+	}
+
+	return strings.Join(out, " ")
+}
+
+func TestRegistrationsAreFound(t *testing.T) {
+	_, s := newStore(t)
+	db := shop("db01", "fd00::1", 1)
+	db.Service, db.ProtocolName, db.Port = "db", "mysql", 3306
+	test := shop("web03", "10.0.0.3", 9)
+	test.Cluster = "test"
+	register(t, s, shop("web02", "10.0.0.2", 20), shop("web01", "10.0.0.1", 10), db, test, shop("web01", "10.0.0.1", 30))
+	for _, c := range []struct {
+		name string
+		f    kvstore.RegistrationFilter
+		want string
+	}{
+		{"all", kvstore.RegistrationFilter{}, "prod/mysql/db/fd00::1:3306@db01 test/http/shop/10.0.0.3:8080@web03 prod/http/shop/10.0.0.2:8080@web02 prod/http/shop/10.0.0.1:8080@web01"},
+		{"by wildcards", kvstore.RegistrationFilter{Cluster: "*", Protocol: "*", Service: "*", Node: "*", Address: "*"}, "prod/mysql/db/fd00::1:3306@db01 test/http/shop/10.0.0.3:8080@web03 prod/http/shop/10.0.0.2:8080@web02 prod/http/shop/10.0.0.1:8080@web01"},
+		{"cluster", kvstore.RegistrationFilter{Cluster: "test"}, "test/http/shop/10.0.0.3:8080@web03"},
+		{"protocol", kvstore.RegistrationFilter{Protocol: "mysql"}, "prod/mysql/db/fd00::1:3306@db01"},
+		{"service", kvstore.RegistrationFilter{Cluster: "prod", Service: "shop"}, "prod/http/shop/10.0.0.2:8080@web02 prod/http/shop/10.0.0.1:8080@web01"},
+		{"node", kvstore.RegistrationFilter{Node: "web01"}, "prod/http/shop/10.0.0.1:8080@web01"},
+		{"address", kvstore.RegistrationFilter{Address: "10.0.0.2"}, "prod/http/shop/10.0.0.2:8080@web02"},
+		{"address of IPv6", kvstore.RegistrationFilter{Address: "fd00::1"}, "prod/mysql/db/fd00::1:3306@db01"},
+		{"none", kvstore.RegistrationFilter{Service: "mail"}, ""},
+	} {
+		if got := found(t, s, c.f); got != c.want {
+			t.Errorf("%s: got %s, want %s", c.name, got, c.want)
+		}
+	}
+	all, err := s.Registrations(t.Context(), kvstore.RegistrationFilter{Node: "web01"})
+	if err != nil || all[0].Priority != 30 || all[0].Annotations["rack"] != "b4" || all[0].Expires.Sub(all[0].At) != time.Hour {
+		t.Errorf("%+v, %v", all, err)
+	}
+	if err := s.Withdraw(t.Context(), db); err != nil {
+		t.Fatal(err)
+	}
+	if got := found(t, s, kvstore.RegistrationFilter{Service: "db"}); got != "" {
+		t.Errorf("%s is still there", got)
+	}
+}
+
+func TestManyRegistrations(t *testing.T) {
+	_, s := newStore(t)
+	for i := range 520 {
+		r := shop(fmt.Sprintf("web%d", i), "10.0.0.1", 1)
+		register(t, s, r)
+	}
+	all, err := s.Registrations(t.Context(), kvstore.RegistrationFilter{Service: "shop"})
+	if err != nil || len(all) != 520 {
+		t.Errorf("%d, %v", len(all), err)
+	}
+}
+
+func TestRegistrationsEndByThemselves(t *testing.T) {
+	srv, s := newStore(t)
+	r := shop("web01", "10.0.0.1", 1)
+	r.TTL = model.Duration(time.Second)
+	register(t, s, r, shop("web02", "10.0.0.2", 1))
+	eventually(t, "the server forgot one", func() (bool, string) {
+		stream, err := manager(t, srv).LoadStream("MUSTER_REGISTRATIONS")
+		if err != nil {
+			return false, err.Error()
+		}
+		info, err := stream.LatestInformation()
+		return err == nil && info.State.Msgs == 1, fmt.Sprint(info.State, err)
+	})
+	if got := found(t, s, kvstore.RegistrationFilter{}); got != "prod/http/shop/10.0.0.2:8080@web02" {
+		t.Error(got)
+	}
+}
+
+// TestWatchOfRegistrations sees what is there, what comes, what is withdrawn and what ends by itself.
+func TestWatchOfRegistrations(t *testing.T) {
+	_, s := newStore(t)
+	register(t, s, shop("web01", "10.0.0.1", 1))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	events := make(chan string)
+	ended := make(chan error, 1)
+	go func() {
+		var last error
+		for r, err := range s.WatchRegistrations(ctx, kvstore.RegistrationFilter{Service: "shop"}) {
+			if last = err; err == nil {
+				events <- fmt.Sprintf("%s %s gone=%t", r.Node, r.Address, r.Gone)
+			}
+		}
+		ended <- last
+	}()
+	expect := func(want string) {
+		t.Helper()
+		select {
+		case got := <-events:
+			if got != want {
+				t.Fatalf("got %q, want %q", got, want)
+			}
+		case <-time.After(deadline):
+			t.Fatalf("%q did not come", want)
+		}
+	}
+	expect("web01 10.0.0.1 gone=false")
+	expect("  gone=false")
+	register(t, s, shop("web02", "10.0.0.2", 1))
+	expect("web02 10.0.0.2 gone=false")
+	if err := s.Withdraw(t.Context(), shop("web02", "10.0.0.2", 1)); err != nil {
+		t.Fatal(err)
+	}
+	expect("web02 10.0.0.2 gone=true")
+	brief := shop("web03", "10.0.0.3", 1)
+	brief.TTL = model.Duration(time.Second)
+	register(t, s, brief)
+	expect("web03 10.0.0.3 gone=false")
+	expect("web03 10.0.0.3 gone=true")
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+// TestWatchOfNothing is told at once that there is nothing.
+func TestWatchOfNothing(t *testing.T) {
+	_, s := newStore(t)
+	for r, err := range s.WatchRegistrations(t.Context(), kvstore.RegistrationFilter{}) {
+		if err != nil || r.Node != "" || r.Gone {
+			t.Errorf("%+v, %v", r, err)
+		}
+		break
+	}
+}
+
+func TestRegistrationsThatCannotBe(t *testing.T) {
+	_, s := newStore(t)
+	for name, change := range map[string]func(*model.Registration){
+		"cluster": func(r *model.Registration) { r.Cluster = "a.b" }, "service": func(r *model.Registration) { r.Service = "" },
+		"protocol": func(r *model.Registration) { r.ProtocolName = "*" }, "node": func(r *model.Registration) { r.Node = ">" },
+		"address": func(r *model.Registration) { r.Address = "10.0.0.*" }, "no address": func(r *model.Registration) { r.Address = "" },
+		"a confusing address": func(r *model.Registration) { r.Address = "10_0.0.1" }, "port": func(r *model.Registration) { r.Port = 0 },
+	} {
+		r := shop("web01", "10.0.0.1", 1)
+		change(&r)
+		if err := s.Register(t.Context(), r); !errors.Is(err, kvstore.ErrInvalidName) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := s.Withdraw(t.Context(), r); !errors.Is(err, kvstore.ErrInvalidName) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, f := range map[string]kvstore.RegistrationFilter{"cluster": {Cluster: ">"}, "service": {Service: "a b"}, "address": {Address: "10.*"}} {
+		if _, err := s.Registrations(t.Context(), f); !errors.Is(err, kvstore.ErrInvalidName) {
+			t.Errorf("%s: %v", name, err)
+		}
+		for _, err := range s.WatchRegistrations(t.Context(), f) {
+			if !errors.Is(err, kvstore.ErrInvalidName) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+	large := shop("web01", "10.0.0.1", 1)
+	large.Annotations["a"] = strings.Repeat("x", 2<<20)
+	if err := s.Register(t.Context(), large); !errors.Is(err, model.ErrTooLarge) {
+		t.Error(err)
+	}
+}
+
+func TestWithoutAStreamOfRegistrations(t *testing.T) {
+	srv := natstest.Start(t)
+	s, err := kvstore.New(srv.Connect(t), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, query := s.Registrations(t.Context(), kvstore.RegistrationFilter{})
+	var watch error
+	for _, watch = range s.WatchRegistrations(t.Context(), kvstore.RegistrationFilter{}) {
+	}
+	for name, err := range map[string]error{"register": s.Register(t.Context(), shop("a", "b", 1)), "withdraw": s.Withdraw(t.Context(), shop("a", "b", 1)), "query": query, "watch": watch} {
+		if !errors.Is(err, kvstore.ErrNotProvisioned) || !strings.Contains(err.Error(), "muster registration init") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	made, err := s.Apply(t.Context(), kvstore.Options{OnlyRegistrations: true})
+	if err != nil || len(made) != 1 || made[0].String() != "create MUSTER_REGISTRATIONS" {
+		t.Errorf("%v, %v", made, err)
+	}
+	register(t, s, shop("a", "b", 1))
+}
+
+// TestFleetWithoutRegistrationsWorks is one that was provisioned by an earlier version.
+func TestFleetWithoutRegistrationsWorks(t *testing.T) {
+	srv, s := newStore(t)
+	if err := manager(t, srv).DeleteStream("MUSTER_REGISTRATIONS"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Check(t.Context()); !errors.Is(err, kvstore.ErrDiffers) || errors.Is(err, kvstore.ErrNotProvisioned) || !strings.Contains(err.Error(), "MUSTER_REGISTRATIONS is missing") {
+		t.Error(err)
+	}
+}
+
+// TestLiesAreTold has registrations that say of themselves what they are not.
+func TestLiesAreTold(t *testing.T) {
+	srv, s := newStore(t)
+	nc := srv.Connect(t)
+	const subject = "muster.registration.prod.http.shop.web01.10_0_0_1.8080"
+	valid := func(change func(*model.Registration)) string {
+		r := shop("web01", "10.0.0.1", 1)
+		change(&r)
+		b, _ := json.Marshal(r)
+		return string(b)
+	}
+	for name, c := range map[string]struct{ data, want string }{
+		"no JSON":          {"{", "unexpected EOF"},
+		"two documents":    {valid(func(*model.Registration) {}) + "{}", "something follows it"},
+		"an unknown field": {`{"a": 1}`, `unknown field "a"`},
+		"another node":     {valid(func(r *model.Registration) { r.Node = "web02" }), "it says to be muster.registration.prod.http.shop.web02.10_0_0_1.8080"},
+		"another port":     {valid(func(r *model.Registration) { r.Port = 80 }), "it says to be"},
+		"another document": {valid(func(r *model.Registration) { r.Protocol = "x" }), `the protocol is "x"`},
+		"a priority":       {valid(func(r *model.Registration) { r.Priority = 256 }), "out of bounds"},
+		"no ttl":           {valid(func(r *model.Registration) { r.TTL = 0 }), "out of bounds"},
+		"no name":          {valid(func(r *model.Registration) { r.Service = "" }), "is not one word"},
+	} {
+		if _, err := nc.Request(subject, []byte(c.data), deadline); err != nil {
+			t.Fatal(err)
+		}
+		register(t, s, shop("web02", "10.0.0.2", 1))
+		all, err := s.Registrations(t.Context(), kvstore.RegistrationFilter{})
+		if !errors.Is(err, kvstore.ErrInvalidRegistration) || !strings.Contains(err.Error(), c.want) || len(all) != 1 {
+			t.Errorf("%s: %v, %v", name, all, err)
+		}
+	}
+	for _, err := range s.WatchRegistrations(t.Context(), kvstore.RegistrationFilter{Node: "web01"}) {
+		if !errors.Is(err, kvstore.ErrInvalidRegistration) {
+			t.Error(err)
+		}
+		break
+	}
+}
+
+// TestNodeRegistersItself has the permissions of a node; what they refuse is in
+// TestNodeCanDoItsJobAndNoMore.
+func TestNodeRegistersItself(t *testing.T) {
+	for name, make := range map[string]func(*testing.T) guarded{"config": byConfig, "jwt": byJWT} {
+		t.Run(name, func(t *testing.T) {
+			g := make(t)
+			nc := g.connect(t, "web01")
+			node := bindTo(t, nc)
+			register(t, node, shop("web01", "10.0.0.1", 1))
+			if got := found(t, node, kvstore.RegistrationFilter{Service: "shop"}); got != "prod/http/shop/10.0.0.1:8080@web01" {
+				t.Error(got)
+			}
+			if err := node.Withdraw(t.Context(), shop("web01", "10.0.0.1", 1)); err != nil {
+				t.Error(err)
+			}
+			rollup := nats.NewMsg("muster.registration.prod.http.shop.web01.10_0_0_1.8080")
+			rollup.Header.Set("Nats-Rollup", "all")
+			register(t, g.admin, shop("web02", "10.0.0.2", 1))
+			if reply, err := nc.RequestMsg(rollup, deadline); err == nil && !strings.Contains(string(reply.Data), "error") {
+				t.Errorf("it removed all others: %s", reply.Data)
+			}
+			if got := found(t, g.admin, kvstore.RegistrationFilter{Node: "web02"}); got == "" {
+				t.Error("the other is gone")
+			}
+		})
+	}
+}
+
+// FuzzDecodeRegistration: whatever is taken says of itself what its subject says.
+func FuzzDecodeRegistration(f *testing.F) {
+	valid, err := json.Marshal(shop("web01", "10.0.0.1", 1))
+	if err != nil {
+		f.Fatal(err)
+	}
+	const subject = "muster.registration.prod.http.shop.web01.10_0_0_1.8080"
+	f.Add(subject, valid)
+	f.Add(subject, []byte(`{"protocol":"io.muster.v1.registration","node":"web02"}`))
+	f.Add("muster.registration.*.*.*.>", []byte(`{"address":"a b","port":-1}`))
+	f.Add("", []byte(`{} {}`))
+	names, err := kvstore.NewNames("")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, subject string, data []byte) {
+		r, err := kvstore.DecodeRegistration(names, subject, data)
+		if err != nil {
+			if !errors.Is(err, kvstore.ErrInvalidRegistration) {
+				t.Error(err)
+			}
+			return
+		}
+		if got := names.Registration(r.Cluster, r.ProtocolName, r.Service, r.Node, r.Address, fmt.Sprint(r.Port)); got != subject || strings.Count(subject, ".") != 7 {
+			t.Errorf("%s is taken for %+v", subject, r)
+		}
+	})
+}

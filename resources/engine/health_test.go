@@ -1,0 +1,225 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine"
+)
+
+// clinic makes the checks of a test: each is the status that its command names.
+type clinic struct {
+	mu   sync.Mutex
+	made []string
+	env  []string
+	// hold, when set, is closed by whoever lets checks end.
+	hold chan struct{}
+}
+
+func (c *clinic) CheckAll(ctx context.Context, checks []model.HealthCheck, env []string) []model.HealthResult {
+	c.mu.Lock()
+	c.env = env
+	c.mu.Unlock()
+	out := make([]model.HealthResult, len(checks))
+	for i, check := range checks {
+		status, said, _ := strings.Cut(check.Command, " ")
+		if c.hold != nil {
+			select {
+			case <-c.hold:
+			case <-ctx.Done():
+				status, said = "unknown", context.Cause(ctx).Error()
+			}
+		}
+		out[i] = model.HealthResult{Name: check.Name, Status: model.HealthStatus(status), Output: said, Tries: 1, Format: check.Format}
+		c.mu.Lock()
+		c.made = append(c.made, check.Name)
+		c.mu.Unlock()
+	}
+
+	return out
+}
+
+// checked makes a graph of lines of which each ends in "| check,check".
+func (w *world) checked(lines ...string) *engine.Graph {
+	w.t.Helper()
+	g := w.graph(func() []string {
+		var out []string
+		for _, line := range lines {
+			line, _, _ = strings.Cut(line, " | ")
+			out = append(out, line)
+		}
+		return out
+	}()...)
+	byName := map[string][]model.HealthCheck{}
+	for _, line := range lines {
+		what, checks, has := strings.Cut(line, " | ")
+		for i, command := range strings.Split(checks, ",") {
+			if has {
+				name := strings.Fields(what)[1]
+				byName[name] = append(byName[name], model.HealthCheck{Name: fmt.Sprintf("%s%d", name, i), Command: command, Format: model.HealthNagios})
+			}
+		}
+	}
+	for _, r := range g.Resources() {
+		r.Meta().HealthChecks = byName[r.Meta().Name]
+	}
+
+	return g
+}
+
+func (w *world) statuses(ref string) []string {
+	var out []string
+	for _, h := range w.txs[ref].HealthCheck {
+		out = append(out, h.Name+" "+string(h.Status))
+	}
+
+	return out
+}
+
+// TestOnlyCriticalFails is the row health-check-only and formats.md, "Health checks".
+func TestOnlyCriticalFails(t *testing.T) {
+	w := newWorld(t)
+	c := &clinic{}
+	w.opts.Checker = c
+	w.opts.Env.RunEnv = []string{"A=1"}
+	s := w.run(w.checked("thing a value=1 | ok fine,warning,unknown", "thing b value=1 | ok,critical it burns", "thing c value=1 require=thing#b | ok", "thing d value=1"))
+	w.outcomes("thing#a changed", "thing#b failed", "thing#c unmet", "thing#d changed")
+	equal(t, w.statuses("thing#a"), []string{"a0 ok", "a1 warning", "a2 unknown"})
+	equal(t, w.statuses("thing#b"), []string{"b0 ok", "b1 critical"})
+	equal(t, w.statuses("thing#c"), nil)
+	equal(t, w.txs["thing#b"].Errors, []string{`health check "b1" is critical: it burns`})
+	if b := w.txs["thing#b"]; !b.Changed || !b.Failed {
+		t.Errorf("%+v", b)
+	}
+	if want := (model.HealthCounts{OK: 2, Warning: 1, Critical: 1, Unknown: 1}); s.Counts.HealthChecks != want {
+		t.Errorf("%+v", s.Counts.HealthChecks)
+	}
+	equal(t, c.env, []string{"A=1"})
+}
+
+func TestChecksFollowEveryTurn(t *testing.T) {
+	w := newWorld(t)
+	c := &clinic{}
+	w.opts.Checker = c
+	g := w.checked("thing a value=1 | ok", "thing b value=1 fail_at=apply | ok", "thing c value=1 noop=true | ok")
+	w.run(g)
+	w.outcomes("thing#a changed", "thing#b failed", "thing#c noop")
+	equal(t, c.made, []string{"a0"})
+	w.run(g)
+	w.outcomes("thing#a stable", "thing#b failed", "thing#c noop")
+	equal(t, c.made, []string{"a0", "a0"})
+	w.opts.Env.Scope.Noop = true
+	w.run(g)
+	equal(t, c.made, []string{"a0", "a0"})
+}
+
+// TestChecksOfBatches has resources that are changed together.
+func TestChecksOfBatches(t *testing.T) {
+	w := newWorld(t)
+	w.opts.Checker = &clinic{}
+	w.run(w.checked("many a value=1 | ok", "many b value=1 | critical", "many c value=1"))
+	w.outcomes("many#a changed", "many#b failed", "many#c changed")
+}
+
+func TestCriticalStopsWithFailOnError(t *testing.T) {
+	w := newWorld(t)
+	w.opts.Checker, w.opts.FailOnError = &clinic{}, true
+	w.run(w.checked("thing a value=1 | critical", "thing b value=1 | ok"))
+	w.outcomes("thing#a failed", "thing#b notrun")
+}
+
+// TestMonitorOnly looks at nothing and changes nothing, whatever is required,
+// and whatever drift is to be done about.
+func TestMonitorOnly(t *testing.T) {
+	w := newWorld(t)
+	c := &clinic{}
+	w.opts.Checker, w.opts.Cause = c, model.CauseHealth
+	w.opts.Env.Scope.HealthCheckOnly = true
+	g := w.checked("thing a value=1 | critical", "thing b value=1 require=thing#a drift=ignore | ok", "thing c value=1 drift=report | warning", "thing d value=1", "thing e value=1 noop=true | ok")
+	w.run(g)
+	w.outcomes("thing#a failed", "thing#b stable", "thing#c stable", "thing#d stable", "thing#e stable")
+	slices.Sort(c.made)
+	equal(t, c.made, []string{"a0", "b0", "c0"})
+	equal(t, w.m.actions(), nil)
+	for ref, tx := range w.txs {
+		if !tx.HealthCheckOnly || tx.Changed || tx.Provider != "" {
+			t.Errorf("%s: %+v", ref, tx)
+		}
+	}
+	w.opts.Env.Scope.Noop = true
+	w.run(g)
+	if len(c.made) != 3 {
+		t.Errorf("in noop it made %q", c.made)
+	}
+}
+
+func TestRefreshOfTheCritical(t *testing.T) {
+	w := newWorld(t)
+	g := w.graph("thing a value=1", "svc b value=1")
+	w.run(g)
+	w.opts.Refresh, w.opts.Cause = []model.Ref{{Type: "svc", Name: "b"}}, model.CauseHealth
+	w.run(g)
+	w.outcomes("thing#a stable", "svc#b refreshed")
+}
+
+// TestHealthRunsAreNotAskedFor: what a critical check begins repairs no more than drift does.
+func TestHealthRunsAreNotAskedFor(t *testing.T) {
+	w := newWorld(t)
+	w.opts.Cause = model.CauseHealth
+	s := w.run(w.graph("thing a value=1", "thing b value=1 drift=report", "thing c value=1 drift=ignore"))
+	w.outcomes("thing#a changed", "thing#b noop", "thing#c skipped")
+	if s.Drift.Detected != 2 || s.Drift.Repaired != 1 {
+		t.Errorf("%+v", s.Drift)
+	}
+}
+
+func TestStopBreaksChecksOff(t *testing.T) {
+	w := newWorld(t)
+	stop := make(chan struct{})
+	close(stop)
+	w.opts.Checker, w.opts.Stop = &clinic{hold: make(chan struct{})}, stop
+	w.opts.Env.Scope.HealthCheckOnly = true
+	w.run(w.checked("thing a value=1 | ok"))
+	w.outcomes("thing#a notrun")
+}
+
+func TestWithoutAChecker(t *testing.T) {
+	w := newWorld(t)
+	w.run(w.checked("thing a value=1 | ok"))
+	w.outcomes("thing#a changed")
+	equal(t, w.statuses("thing#a"), []string{"a0 unknown"})
+}
+
+func TestHealthOfASensitiveResourceIsNotShown(t *testing.T) {
+	w := newWorld(t)
+	w.opts.Checker = &clinic{}
+	w.opts.Secrets = []model.Secret{model.NewSecret("hunter2")}
+	w.run(w.checked("thing a value=1 sensitive=true | critical password hunted", "thing b value=1 | critical with hunter2 in it"))
+	equal(t, w.txs["thing#a"].Errors, []string{`health check "a0" is critical`})
+	equal(t, w.txs["thing#b"].Errors, []string{`health check "b0" is critical: with [redacted] in it`})
+	for _, ref := range []string{"thing#a", "thing#b"} {
+		if said := w.txs[ref].HealthCheck[0].Output; strings.Contains(said, "hunte") {
+			t.Errorf("%s shows %q", ref, said)
+		}
+	}
+}
+
+func TestLogLineOfHealth(t *testing.T) {
+	w := newWorld(t)
+	for _, c := range []struct {
+		checks []model.HealthResult
+		want   string
+	}{
+		{[]model.HealthResult{{Name: "a", Status: "ok"}, {Name: "b", Status: "ok"}}, "level=INFO msg=\"file#a stable\" ensure=\"\" runtime=0s health=ok\n"},
+		{[]model.HealthResult{{Name: "a", Status: "ok"}, {Name: "b", Status: "warning"}}, "level=WARN msg=\"file#a stable\" ensure=\"\" runtime=0s health=b:warning\n"},
+	} {
+		w.log.Reset()
+		engine.LogTransaction(t.Context(), w.opts.Env.Log, &model.Transaction{Type: "file", Name: "a", HealthCheck: c.checks})
+		contains(t, w.log.String(), c.want)
+	}
+}

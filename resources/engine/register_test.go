@@ -1,0 +1,67 @@
+package engine_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine"
+)
+
+// registering makes every resource of a graph register itself, and gives what is told.
+func (w *world) registering(g *engine.Graph) *[]string {
+	for _, r := range g.Resources() {
+		r.Meta().RegisterWhenStable = []model.RegisterEntry{{Service: r.Meta().Name}}
+	}
+	told := &[]string{}
+	w.opts.Register = func(ref model.Ref, entries []model.RegisterEntry) {
+		*told = append(*told, fmt.Sprintf("%s %d", ref, len(entries)))
+	}
+
+	return told
+}
+
+// TestWhatRegisters has what is stable or changed with no critical check.
+func TestWhatRegisters(t *testing.T) {
+	w := newWorld(t)
+	w.opts.Checker = &clinic{}
+	g := w.checked("thing a value=1 | ok,warning", "thing b value=1 | critical", "thing c value=1 require=thing#b", "thing d value=1 fail_at=apply", "thing e value=1 noop=true", "many f value=1")
+	told := w.registering(g)
+	w.run(g)
+	equal(t, *told, []string{"thing#a 1", "thing#b 0", "thing#c 0", "thing#d 0", "many#f 1"})
+	*told = nil
+	w.run(g)
+	equal(t, *told, []string{"thing#a 1", "thing#b 0", "thing#c 0", "thing#d 0", "many#f 1"})
+}
+
+// TestNothingRegistersWithoutARun: not in noop, not when only checks are made (spec/README.md, health-check-only).
+func TestNothingRegistersWithoutARun(t *testing.T) {
+	w := newWorld(t)
+	w.opts.Checker = &clinic{}
+	g := w.checked("thing a value=1 | ok", "thing b value=1 | critical")
+	told := w.registering(g)
+	w.opts.Env.Scope.Noop = true
+	w.run(g)
+	equal(t, *told, nil)
+	w.opts.Env.Scope.Noop, w.opts.Env.Scope.HealthCheckOnly = false, true
+	w.run(g)
+	equal(t, *told, []string{"thing#b 0"})
+}
+
+func TestDriftThatIsNotLookedAtLeavesRegistrationsAlone(t *testing.T) {
+	w := newWorld(t)
+	g := w.graph("thing a value=1 drift=ignore", "thing b value=1 drift=report")
+	told := w.registering(g)
+	w.opts.Cause = model.CauseSchedule
+	w.run(g)
+	equal(t, *told, nil)
+}
+
+func TestWhatIsNotRunSaysNothing(t *testing.T) {
+	w := newWorld(t)
+	w.opts.FailOnError = true
+	g := w.graph("thing a value=1 fail_at=apply", "thing b value=1")
+	told := w.registering(g)
+	w.run(g)
+	equal(t, *told, []string{"thing#a 0"})
+}

@@ -1,0 +1,144 @@
+package health_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/health"
+	"github.com/musterfleet/muster/resources/host"
+)
+
+// run makes one check by a shell.
+func run(t *testing.T, script string, more ...func(*model.HealthCheck)) model.HealthResult {
+	t.Helper()
+	c := model.HealthCheck{Name: "test", Format: model.HealthNagios, Command: "sh -c '" + script + "'"}
+	for _, f := range more {
+		f(&c)
+	}
+
+	return health.New(host.New(host.Options{})).CheckAll(t.Context(), []model.HealthCheck{c}, nil)[0]
+}
+
+func tries(n int, sleep time.Duration) func(*model.HealthCheck) {
+	return func(c *model.HealthCheck) {
+		d := model.Duration(sleep)
+		c.Tries, c.TrySleep = &n, &d
+	}
+}
+
+func timeout(d time.Duration) func(*model.HealthCheck) {
+	return func(c *model.HealthCheck) { c.Timeout = (*model.Duration)(&d) }
+}
+
+// TestExitCodes are those of formats.md, "Health checks".
+func TestExitCodes(t *testing.T) {
+	for code, want := range map[int]model.HealthStatus{
+		0: model.HealthOK, 1: model.HealthWarning, 2: model.HealthCritical, 3: model.HealthUnknown, 4: model.HealthUnknown, 127: model.HealthUnknown, 255: model.HealthUnknown,
+	} {
+		got := run(t, fmt.Sprintf("echo said; exit %d", code))
+		if got.Status != want || got.Tries != 1 || got.Output != "said" || got.Name != "test" || got.Format != model.HealthNagios || got.Duration <= 0 {
+			t.Errorf("%d: %+v, want %s", code, got, want)
+		}
+	}
+}
+
+func TestWhatACheckSays(t *testing.T) {
+	long := strings.Repeat("x", 5000)
+	for script, want := range map[string]string{
+		"echo out; echo err >&2":         "out",
+		"echo err >&2":                   "err",
+		"printf \"a\\n\\nb\\n\\n\"":      "a\n\nb",
+		"true":                           "",
+		"printf \"\\377\"":               "\uFFFD",
+		"echo " + long:                   long[:4096] + " … (cut)",
+		"echo $NATS_URL$MUSTER_LOG_X.":   ".",
+		"read line; echo \"<$line>\"":    "<>",
+		"test -t 0 && echo terminal; :":  "",
+		"echo 1 >&2; sleep 0; echo 2>&1": "1",
+	} {
+		if got := run(t, script); got.Output != want {
+			t.Errorf("%.60s: %q, want %q", script, got.Output, want)
+		}
+	}
+}
+
+func TestTries(t *testing.T) {
+	counter := filepath.Join(t.TempDir(), "n")
+	script := fmt.Sprintf("echo x >>%s; test $(wc -l <%s) -ge 3 || exit ", counter, counter)
+	for _, c := range []struct {
+		code, tries, made int
+		want              model.HealthStatus
+	}{
+		{2, 5, 3, model.HealthOK}, {1, 5, 3, model.HealthOK}, {3, 5, 3, model.HealthOK},
+		{2, 2, 2, model.HealthCritical}, {1, 2, 2, model.HealthWarning}, {2, 1, 1, model.HealthCritical},
+	} {
+		_ = os.Remove(counter)
+		got := run(t, fmt.Sprint(script, c.code), tries(c.tries, 0))
+		if got.Status != c.want || got.Tries != c.made {
+			t.Errorf("%+v gave %+v", c, got)
+		}
+	}
+}
+
+func TestTimeout(t *testing.T) {
+	got := run(t, "echo begun; sleep 3600", timeout(50*time.Millisecond))
+	if got.Status != model.HealthCritical || !strings.HasSuffix(got.Output, "timed out after 50ms") {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestThatCannotBeMade(t *testing.T) {
+	c := health.New(host.New(host.Options{}))
+	got := c.CheckAll(t.Context(), []model.HealthCheck{
+		{Name: "missing", Command: "/does/not/exist"},
+		{Name: "rules", GossRules: model.GossRules{}, Format: model.HealthGoss},
+	}, nil)
+	if got[0].Status != model.HealthUnknown || !strings.Contains(got[0].Output, "/does/not/exist does not exist") {
+		t.Errorf("%+v", got[0])
+	}
+	if got[1].Status != model.HealthUnknown || got[1].Output != "rules of goss cannot be evaluated here" || got[1].Format != model.HealthGoss {
+		t.Errorf("%+v", got[1])
+	}
+}
+
+func TestBrokenOff(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("enough"))
+	n, hour := 3, model.Duration(time.Hour)
+	got := health.New(host.New(host.Options{})).CheckAll(ctx, []model.HealthCheck{{Name: "a", Command: "true", Tries: &n, TrySleep: &hour}}, nil)[0]
+	if got.Status != model.HealthUnknown || got.Tries != 1 || !strings.Contains(got.Output, "enough") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestManyAtOnce has checks that wait for one another.
+func TestManyAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	var checks []model.HealthCheck
+	for i := range 8 {
+		script := fmt.Sprintf("sh -c 'touch %s/%d; until test -e %s/7; do sleep 0.01; done; echo $WHO'", dir, i, dir)
+		checks = append(checks, model.HealthCheck{Name: fmt.Sprint(i), Command: script})
+	}
+	for i, got := range health.New(host.New(host.Options{})).CheckAll(t.Context(), checks, []string{"WHO=me"}) {
+		if got.Status != model.HealthOK || got.Name != fmt.Sprint(i) || got.Output != "me" {
+			t.Errorf("%d: %+v", i, got)
+		}
+	}
+}
+
+// TestRulesGoToTheEvaluator has an evaluator that shows what it reads.
+func TestRulesGoToTheEvaluator(t *testing.T) {
+	c := health.New(host.New(host.Options{}), "sh", "-c", "cat; exit 2")
+	rules := model.GossRules{"file": {"/etc/motd": {"exists": true}}}
+	got := c.CheckAll(t.Context(), []model.HealthCheck{{Name: "g", GossRules: rules, Format: model.HealthGoss}}, nil)[0]
+	if got.Status != model.HealthCritical || got.Output != `{"file":{"/etc/motd":{"exists":true}}}` || got.Format != model.HealthGoss {
+		t.Errorf("%+v", got)
+	}
+}

@@ -1,0 +1,115 @@
+// Package goss evaluates rules of goss. It is for a process of its own: the
+// library starts processes that nobody can stop, keeps what it found out in
+// memory, and logs where it pleases. Of the library only what evaluates rules is
+// used; the rest costs every start of muster and every agent's memory dearly.
+package goss
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/goss-org/goss/resource"
+	"github.com/goss-org/goss/system"
+)
+
+// The exit codes of Main.
+const (
+	exitOK       = 0
+	exitCritical = 2
+	exitUnknown  = 3
+)
+
+// maxAtOnce is how many rules are evaluated at the same time.
+const maxAtOnce = 8
+
+// Main evaluates the rules that stdin has as JSON, says on stdout what does not
+// hold, and gives the exit code of a plugin: 0 when all rules hold, 2 when one
+// does not, 3 when they cannot be evaluated.
+func Main(stdin io.Reader, stdout io.Writer) int {
+	log.SetOutput(io.Discard)
+	rules, err := decode(stdin)
+	if err != nil {
+		fmt.Fprintf(stdout, "the rules cannot be evaluated: %v\n", err)
+		return exitUnknown
+	}
+	results := evaluate(rules)
+	var failed []string
+	for _, r := range results {
+		if r.Result != resource.SUCCESS && r.Result != resource.SKIP {
+			failed = append(failed, words(r))
+		}
+	}
+	slices.Sort(failed)
+	said := append([]string{fmt.Sprintf("%d of %d rules hold", len(results)-len(failed), len(results))}, failed...)
+	fmt.Fprintln(stdout, strings.Join(said, "; "))
+	if len(failed) > 0 {
+		return exitCritical
+	}
+
+	return exitOK
+}
+
+// evaluate evaluates rules, several at the same time; each has a result for
+// every attribute.
+func evaluate(rules []resource.Resource) []resource.TestResult {
+	sys := system.New("")
+	each := make([][]resource.TestResult, len(rules))
+	slots := make(chan struct{}, maxAtOnce)
+	var all sync.WaitGroup
+	for i, rule := range rules {
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() { <-slots }()
+			each[i] = protected(rule, sys)
+		})
+	}
+	all.Wait()
+
+	return slices.Concat(each...)
+}
+
+// protected makes a result of a panic of the library.
+func protected(rule resource.Resource, sys *system.System) (out []resource.TestResult) {
+	defer func() {
+		if v := recover(); v != nil {
+			err := resource.ValidateError(fmt.Sprintf("panic in goss: %v", v))
+			out = []resource.TestResult{{Result: resource.FAIL, ResourceType: rule.TypeName(), Err: &err}}
+		}
+	}()
+
+	return rule.Validate(sys)
+}
+
+// words says on one line what does not hold.
+func words(r resource.TestResult) string {
+	said := ""
+	if r.Err != nil {
+		said = "Error " + r.Err.Error()
+	} else {
+		m := r.MatcherResult
+		said = fmt.Sprintf("Expected %s %s %s", short(m.Actual), m.Message, short(m.Expected))
+	}
+
+	return strings.Join(strings.Fields(fmt.Sprintf("%s: %s: %s: %s", r.ResourceType, r.ResourceId, r.Property, said)), " ")
+}
+
+// maxValue bounds how much of a value is shown.
+const maxValue = 500
+
+// short gives a value as JSON, bounded.
+func short(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		text = fmt.Append(nil, v)
+	}
+	if len(text) > maxValue {
+		return strings.ToValidUTF8(string(text[:maxValue]), "") + "…"
+	}
+
+	return string(text)
+}

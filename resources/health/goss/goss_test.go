@@ -1,0 +1,112 @@
+package goss_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/health"
+	"github.com/musterfleet/muster/resources/health/goss"
+)
+
+// kinds are the kinds of rules with their attributes as goss has them.
+func kinds() map[string][]string {
+	out := map[string][]string{}
+	config := reflect.TypeFor[goss.Rules]()
+	for i := range config.NumField() {
+		kind, _, _ := strings.Cut(config.Field(i).Tag.Get("json"), ",")
+		rule := config.Field(i).Type.Elem().Elem()
+		for j := range rule.NumField() {
+			key, _, _ := strings.Cut(rule.Field(j).Tag.Get("json"), ",")
+			if key != "" && key != "-" {
+				out[kind] = append(out[kind], key)
+			}
+		}
+	}
+
+	return out
+}
+
+// TestValidatedAsGossHasIt holds what is accepted against what goss knows.
+func TestValidatedAsGossHasIt(t *testing.T) {
+	all := kinds()
+	if len(all) < 10 {
+		t.Fatal(all)
+	}
+	accepted := func(kind, key string) bool {
+		rules := model.GossRules{kind: {"a": {key: true}}}
+		return len(health.Validate([]model.HealthCheck{{GossRules: rules}}, "file", false)) == 0
+	}
+	var words []string
+	for _, keys := range all {
+		words = append(words, keys...)
+	}
+	for kind, keys := range all {
+		for _, key := range words {
+			if want := slices.Contains(keys, key); accepted(kind, key) != want {
+				t.Errorf("%s.%s is accepted: %t, goss has it: %t", kind, key, !want, want)
+			}
+		}
+	}
+}
+
+func TestEvaluate(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "motd")
+	if err := os.WriteFile(path, []byte("welcome {{ home }}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	gone := filepath.Join(dir, "gone")
+	for _, c := range []struct {
+		name, rules string
+		code        int
+		says        string
+	}{
+		{"all hold", fmt.Sprintf(`{"file": {%q: {"exists": true, "mode": "0644", "contents": ["welcome {{ home }}"]}, %q: {"exists": false}}}`, path, gone), 0, "4 of 4 rules hold\n"},
+		{"one does not", fmt.Sprintf(`{"file": {%q: {"exists": true}, %q: {"exists": true}}}`, path, gone), 2, "1 of 2 rules hold; File: " + gone + ": exists: Expected false to equal true\n"},
+		{"a command", `{"command": {"echo hi": {"exit-status": 0, "stdout": ["hi"]}}}`, 0, "2 of 2 rules hold\n"},
+		{"a command that fails", `{"command": {"exit 3": {"exit-status": 0}}}`, 2, "0 of 1 rules hold; Command: exit 3: exit-status: Expected 3 to be numerically eq 0\n"},
+		{"a port", `{"port": {"tcp:1": {"listening": true}}}`, 2, "0 of 1 rules hold; Port: tcp:1: listening: Expected false to equal true\n"},
+		{"skipped", fmt.Sprintf(`{"file": {%q: {"exists": true, "skip": true}}}`, gone), 0, "1 of 1 rules hold\n"},
+		{"matching", `{"matching": {"a": {"content": 7, "matches": {"gt": 3}}}}`, 0, "1 of 1 rules hold\n"},
+		{"no rules", `{}`, 3, "the rules cannot be evaluated: there are none\n"},
+		{"nothing", ``, 3, "the rules cannot be evaluated: EOF\n"},
+		{"other files", `{"gossfile": {"a.yaml": {}}}`, 3, "the rules cannot be evaluated: json: unknown field \"gossfile\"\n"},
+		{"a kind", `{"fil": {}}`, 3, "the rules cannot be evaluated: json: unknown field \"fil\"\n"},
+		{"a rule that is none", `{"file": {"/a": null}}`, 3, "the rules cannot be evaluated: Could not parse resource File:/a\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var out bytes.Buffer
+			if code := goss.Main(strings.NewReader(c.rules), &out); code != c.code || out.String() != c.says {
+				t.Errorf("got %d and %q\nwant %d and %q", code, out.String(), c.code, c.says)
+			}
+		})
+	}
+}
+
+func TestTooMuch(t *testing.T) {
+	var out bytes.Buffer
+	if code := goss.Main(strings.NewReader(strings.Repeat(" ", 17<<20)), &out); code != 3 || !strings.Contains(out.String(), "larger than") {
+		t.Error(code, out.String())
+	}
+}
+
+// FuzzMatching evaluates rules that look at nothing but themselves.
+func FuzzMatching(f *testing.F) {
+	for _, seed := range []string{`{"content": 7, "matches": 7}`, `{"content": "a", "matches": {"and": ["/a/", {"have-len": 1}]}}`, `{"content": {"a": 1}, "matches": {"have-key": "a"}}`, `null`, `{"matches": {"semver-constraint": "x"}}`, `{"matches": {"gjson": {"a": 1}}}`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, rule []byte) {
+		var out bytes.Buffer
+		code := goss.Main(strings.NewReader(`{"matching": {"a": `+string(rule)+`}}`), &out)
+		if code != 0 && code != 2 && code != 3 || out.Len() == 0 {
+			t.Errorf("%d: %s", code, out.String())
+		}
+	})
+}

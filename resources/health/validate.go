@@ -1,0 +1,168 @@
+package health
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/kballard/go-shellquote"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
+)
+
+// The bounds of a check.
+const (
+	maxTries = 1000
+	maxName  = 200
+)
+
+// nameOf gives what a check is called: its own name, else that of its program,
+// or goss; nothing for one that has neither a command nor rules.
+func nameOf(c model.HealthCheck) string {
+	switch {
+	case c.Name != "":
+		return c.Name
+	case c.GossRules != nil:
+		return string(model.HealthGoss)
+	}
+	words, err := shellquote.Split(c.Command)
+	if err != nil || len(words) == 0 {
+		return ""
+	}
+
+	return path.Base(words[0])
+}
+
+// Complete gives checks that are valid their names and formats.
+func Complete(checks []model.HealthCheck) {
+	for i := range checks {
+		c := &checks[i]
+		c.Name = nameOf(*c)
+		if c.Format = model.HealthNagios; c.Command == "" {
+			c.Format = model.HealthGoss
+		}
+	}
+}
+
+// Validate reports every problem of the checks of one resource, each by the path
+// of its property, health_checks.0.tries. refreshes says that the type of the
+// resource acts on a refresh.
+func Validate(checks []model.HealthCheck, typ string, refreshes bool) model.Problems {
+	v := validator{typ: typ, refreshes: refreshes}
+	for i, c := range checks {
+		v.at = fmt.Sprintf("health_checks.%d", i)
+		v.check(c)
+		if first := slices.IndexFunc(checks[:i], func(other model.HealthCheck) bool { return nameOf(other) == nameOf(c) }); first >= 0 && nameOf(c) != "" {
+			v.problem("name", "give each a `name` of its own", "two health checks are called %q", nameOf(c))
+		}
+	}
+
+	return v.out
+}
+
+type validator struct {
+	out       model.Problems
+	at, typ   string
+	refreshes bool
+}
+
+func (v *validator) problem(key, hint, format string, args ...any) {
+	property := v.at
+	if key != "" {
+		property += "." + key
+	}
+	v.out.Property(property, hint, format, args...)
+}
+
+func (v *validator) check(c model.HealthCheck) {
+	switch {
+	case c.Command != "" && c.GossRules != nil:
+		v.problem("goss_rules", "make two checks of it", "a health check has either a `command` or `goss_rules`")
+	case c.Command != "":
+		v.command(c)
+	case len(c.GossRules) > 0:
+		v.rules(c)
+	case c.GossRules != nil:
+		v.problem("goss_rules", "for example {file: {/etc/motd: {exists: true}}}", "`goss_rules` has no rules")
+	default:
+		v.problem("", "for example command: /usr/lib/nagios/plugins/check_load", "a health check needs a `command` or `goss_rules`")
+	}
+	v.limits(c)
+	if len(c.Name) > maxName || strings.ContainsFunc(c.Name, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		v.problem("name", "", "the name of a health check is one line of at most %d bytes", maxName)
+	}
+	switch {
+	case c.OnCritical != "" && c.OnCritical != model.OnCriticalRefresh:
+		v.problem("on_critical", "it can only be refresh", "`on_critical` cannot be %q", c.OnCritical)
+	case c.OnCritical != "" && !v.refreshes:
+		v.problem("on_critical", "put the check at the resource that is to be refreshed", "a refresh does nothing to a %s", v.typ)
+	}
+}
+
+func (v *validator) limits(c model.HealthCheck) {
+	if c.Tries != nil && (*c.Tries < 1 || *c.Tries > maxTries) {
+		v.problem("tries", "", "`tries` must be from 1 to %d, not %d", maxTries, *c.Tries)
+	}
+	if c.Timeout != nil && *c.Timeout <= 0 {
+		v.problem("timeout", "leave it out for the default of "+DefaultTimeout.String(), "`timeout` must be more than 0")
+	}
+}
+
+func (v *validator) command(c model.HealthCheck) {
+	words, err := shellquote.Split(c.Command)
+	switch {
+	case err != nil:
+		v.problem("command", "close every quote", "`command` cannot be split into words: %v", err)
+	case len(words) == 0 || words[0] == "":
+		v.problem("command", "", "`command` has no words")
+	}
+	v.format(c.Format, model.HealthNagios, "a command")
+}
+
+func (v *validator) format(have, want model.HealthFormat, of string) {
+	switch {
+	case have == "" || have == want:
+	case have != model.HealthNagios && have != model.HealthGoss:
+		v.problem("format", "one of nagios, goss", "`format` cannot be %q", have)
+	default:
+		v.problem("format", "leave it out", "the format of %s is %s, not %s", of, want, have)
+	}
+}
+
+// rules checks the kinds of rules and their attributes; what stands in an
+// attribute is up to goss.
+func (v *validator) rules(c model.HealthCheck) {
+	v.format(c.Format, model.HealthGoss, "`goss_rules`")
+	kinds := attributes()
+	for _, kind := range slices.Sorted(maps.Keys(c.GossRules)) {
+		at := "goss_rules." + kind
+		known, ok := kinds[kind]
+		switch {
+		case kind == "gossfile":
+			v.problem(at, "write its rules here", "rules of other files are not read")
+			continue
+		case !ok:
+			v.problem(at, document.DidYouMean(kind, slices.Sorted(maps.Keys(kinds))), "goss has no rules for `%s`", kind)
+			continue
+		case len(c.GossRules[kind]) == 0:
+			v.problem(at, "", "`%s` has no rules", kind)
+		}
+		for _, name := range slices.Sorted(maps.Keys(c.GossRules[kind])) {
+			v.attributes(at+"."+name, kind, c.GossRules[kind][name], known)
+		}
+	}
+}
+
+func (v *validator) attributes(at, kind string, have map[string]any, known []string) {
+	if len(have) == 0 {
+		v.problem(at, "one of "+strings.Join(known, ", "), "a rule of `%s` needs attributes", kind)
+	}
+	for _, key := range slices.Sorted(maps.Keys(have)) {
+		if !slices.Contains(known, key) {
+			v.problem(at+"."+key, document.DidYouMean(key, known), "`%s` is no attribute of a goss rule for `%s`", key, kind)
+		}
+	}
+}

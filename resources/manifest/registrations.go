@@ -1,0 +1,64 @@
+package manifest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// registrations is the function registrations: a list of mappings, that of the
+// lowest priority number first. What it asks for is asked once in a document.
+func (s *session) registrations(ctx context.Context, words ...string) (any, error) {
+	s.setDynamic()
+	if s.loader.opts.Registrations == nil {
+		return nil, hintedError{fmt.Errorf("registrations %w", errNoNATS), noNATSHint}
+	}
+	for i, key := range []string{"cluster", "protocol", "service", "address"} {
+		if words[i] == "" {
+			return nil, hintedError{fmt.Errorf("registrations: its %s is empty", key), "write '*' for any"}
+		}
+	}
+	text, err := s.cached("registrations:"+strings.Join(words, "\x00"), func() (string, error) {
+		found, err := s.loader.opts.Registrations(ctx, words[0], words[1], words[2], words[3])
+		if err != nil {
+			return "", fmt.Errorf("registrations: %w", err)
+		}
+		out := make([]map[string]any, len(found))
+		for i, r := range found {
+			out[i] = map[string]any{
+				"cluster": r.Cluster, "protocol": r.ProtocolName, "service": r.Service, "address": r.Address, "port": r.Port,
+				"priority": r.Priority, "ttl": r.TTL.String(), "annotations": r.Annotations, "node": r.Node,
+			}
+		}
+		text, err := json.Marshal(out)
+		return string(text), err
+	})
+	if err != nil {
+		return nil, err
+	}
+	var out []any
+	err = json.Unmarshal([]byte(text), &out)
+
+	return whole(out), err
+}
+
+// whole makes integers of numbers without a fraction, as expressions have them.
+func whole(v any) any {
+	switch v := v.(type) {
+	case float64:
+		if v == float64(int(v)) {
+			return int(v)
+		}
+	case []any:
+		for i := range v {
+			v[i] = whole(v[i])
+		}
+	case map[string]any:
+		for k := range v {
+			v[k] = whole(v[k])
+		}
+	}
+
+	return v
+}

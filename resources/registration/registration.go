@@ -1,0 +1,111 @@
+// Package registration judges and completes what resources say of the services
+// they stand for.
+package registration
+
+import (
+	"fmt"
+	"net/netip"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// The bounds and defaults of an entry.
+const (
+	DefaultPriority = 1
+	DefaultTTL      = time.Minute
+	MinTTL          = 3 * time.Second
+	MaxTTL          = 24 * time.Hour
+
+	maxPriority    = 255
+	maxPort        = 65535
+	maxWord        = 128
+	maxAnnotations = 16 << 10
+)
+
+// hostName is a host name: labels of letters, digits and dashes, joined by dots.
+var hostName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*$`)
+
+// Validate reports every problem of the entries of one resource, each by the
+// path of its property, register_when_stable.0.port.
+func Validate(entries []model.RegisterEntry) model.Problems {
+	var out model.Problems
+	seen := map[string]bool{}
+	for i, e := range entries {
+		at := fmt.Sprintf("register_when_stable.%d.", i)
+		for _, problem := range problems(Of(e, "")) {
+			problem.Property = at + problem.Property
+			out = append(out, problem)
+		}
+		key := fmt.Sprint(e.Cluster, " ", e.Protocol, " ", e.Service, " ", e.Address, " ", e.Port)
+		if seen[key] {
+			out.Property(strings.TrimSuffix(at, "."), "keep one of them", "%s is registered twice", key)
+		}
+		seen[key] = true
+	}
+
+	return out
+}
+
+// Of completes an entry with its defaults, as a node tells of it.
+func Of(e model.RegisterEntry, node string) model.Registration {
+	r := model.Registration{
+		Protocol: model.ProtocolRegistration, Cluster: e.Cluster, Service: e.Service, ProtocolName: e.Protocol,
+		Address: e.Address, Port: e.Port, Priority: DefaultPriority, TTL: model.Duration(DefaultTTL), Annotations: e.Annotations, Node: node,
+	}
+	if e.Priority != nil {
+		r.Priority = *e.Priority
+	}
+	if e.TTL != nil {
+		r.TTL = *e.TTL
+	}
+
+	return r
+}
+
+// problems gives all that is wrong, by property.
+func problems(r model.Registration) model.Problems {
+	var out model.Problems
+	for _, word := range []struct{ key, value string }{{"cluster", r.Cluster}, {"service", r.Service}, {"protocol", r.ProtocolName}} {
+		switch {
+		case word.value == "":
+			out.Property(word.key, "", "`%s` is required", word.key)
+		case !model.IsToken(word.value) || len(word.value) > maxWord:
+			out.Property(word.key, "", "`%s` must be one word of letters, digits, - and _, at most %d, not %q", word.key, maxWord, word.value)
+		}
+	}
+	switch {
+	case r.Address == "":
+		out.Property("address", "for example ${ Facts.network.primary.address }", "`address` is required")
+	case !isAddress(r.Address):
+		out.Property("address", "", "`address` must be an IP address or a host name, not %q", r.Address)
+	}
+	if r.Port < 1 || r.Port > maxPort {
+		out.Property("port", "", "`port` must be from 1 to %d, not %d", maxPort, r.Port)
+	}
+	if r.Priority < 1 || r.Priority > maxPriority {
+		out.Property("priority", "", "`priority` must be from 1 to %d, not %d", maxPriority, r.Priority)
+	}
+	if r.TTL.Std() < MinTTL || r.TTL.Std() > MaxTTL {
+		out.Property("ttl", "", "`ttl` must be from %s to %s, not %s", MinTTL, MaxTTL, r.TTL)
+	}
+	size := 0
+	for k, v := range r.Annotations {
+		size += len(k) + len(v)
+	}
+	if size > maxAnnotations {
+		out.Property("annotations", "", "`annotations` have %d bytes, at most %d are allowed", size, maxAnnotations)
+	}
+
+	return out
+}
+
+func isAddress(s string) bool {
+	if ip, err := netip.ParseAddr(s); err == nil {
+		return ip.Zone() == ""
+	}
+
+	return len(s) <= 253 && hostName.MatchString(s)
+}

@@ -1,0 +1,87 @@
+package registration_test
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/registration"
+)
+
+func entry() model.RegisterEntry {
+	return model.RegisterEntry{Cluster: "prod", Service: "shop", Protocol: "http", Address: "10.0.0.1", Port: 80}
+}
+
+// TestEntriesThatAreNotValid has a row for each problem (formats.md, io.muster.v1.registration).
+func TestEntriesThatAreNotValid(t *testing.T) {
+	number := func(n int) *int { return &n }
+	ttl := func(d time.Duration) *model.Duration { return (*model.Duration)(&d) }
+	for name, c := range map[string]struct {
+		change            func(*model.RegisterEntry)
+		property, problem string
+	}{
+		"no cluster":   {func(e *model.RegisterEntry) { e.Cluster = "" }, "cluster", "`cluster` is required"},
+		"cluster":      {func(e *model.RegisterEntry) { e.Cluster = "a.b" }, "cluster", "`cluster` must be one word of letters, digits, - and _, at most 128, not \"a.b\""},
+		"no service":   {func(e *model.RegisterEntry) { e.Service = "" }, "service", "`service` is required"},
+		"service":      {func(e *model.RegisterEntry) { e.Service = "a b" }, "service", "`service` must be one word of letters, digits, - and _, at most 128, not \"a b\""},
+		"no protocol":  {func(e *model.RegisterEntry) { e.Protocol = "" }, "protocol", "`protocol` is required"},
+		"protocol":     {func(e *model.RegisterEntry) { e.Protocol = "*" }, "protocol", "`protocol` must be one word of letters, digits, - and _, at most 128, not \"*\""},
+		"no address":   {func(e *model.RegisterEntry) { e.Address = "" }, "address", "`address` is required (for example ${ Facts.network.primary.address })"},
+		"address":      {func(e *model.RegisterEntry) { e.Address = "a_b" }, "address", "`address` must be an IP address or a host name, not \"a_b\""},
+		"a zone":       {func(e *model.RegisterEntry) { e.Address = "fe80::1%eth0" }, "address", "`address` must be an IP address or a host name, not \"fe80::1%eth0\""},
+		"no port":      {func(e *model.RegisterEntry) { e.Port = 0 }, "port", "`port` must be from 1 to 65535, not 0"},
+		"port":         {func(e *model.RegisterEntry) { e.Port = 65536 }, "port", "`port` must be from 1 to 65535, not 65536"},
+		"priority":     {func(e *model.RegisterEntry) { e.Priority = number(0) }, "priority", "`priority` must be from 1 to 255, not 0"},
+		"a high one":   {func(e *model.RegisterEntry) { e.Priority = number(256) }, "priority", "`priority` must be from 1 to 255, not 256"},
+		"a short ttl":  {func(e *model.RegisterEntry) { e.TTL = ttl(time.Second) }, "ttl", "`ttl` must be from 3s to 24h0m0s, not 1s"},
+		"a long ttl":   {func(e *model.RegisterEntry) { e.TTL = ttl(25 * time.Hour) }, "ttl", "`ttl` must be from 3s to 24h0m0s, not 25h0m0s"},
+		"annotations":  {func(e *model.RegisterEntry) { e.Annotations = map[string]string{"a": strings.Repeat("x", 16<<10)} }, "annotations", "`annotations` have 16385 bytes, at most 16384 are allowed"},
+		"a long word":  {func(e *model.RegisterEntry) { e.Service = strings.Repeat("x", 129) }, "service", "`service` must be one word of letters, digits, - and _, at most 128, not \"" + strings.Repeat("x", 129) + "\""},
+		"a long host":  {func(e *model.RegisterEntry) { e.Address = strings.Repeat("x.", 130) + "x" }, "address", "`address` must be an IP address or a host name, not \"" + strings.Repeat("x.", 130) + "x\""},
+		"with a space": {func(e *model.RegisterEntry) { e.Address = "a b" }, "address", "`address` must be an IP address or a host name, not \"a b\""},
+	} {
+		e := entry()
+		c.change(&e)
+		first := entry()
+		first.Service = "first"
+		got := registration.Validate([]model.RegisterEntry{first, e})
+		if len(got) != 1 || got[0].Property != "register_when_stable.1."+c.property || got[0].Error() != c.problem {
+			t.Errorf("%s: got %+v\nwant %s", name, got, c.problem)
+		}
+	}
+	got := registration.Validate([]model.RegisterEntry{entry(), entry()})
+	if len(got) != 1 || got[0].Property != "register_when_stable.1" || got[0].Error() != "prod http shop 10.0.0.1 80 is registered twice (keep one of them)" {
+		t.Errorf("twice: %+v", got)
+	}
+	if got := registration.Validate([]model.RegisterEntry{{}}); len(got) != 5 {
+		t.Errorf("of nothing: %v", got)
+	}
+}
+
+func TestAddresses(t *testing.T) {
+	for _, address := range []string{"10.0.0.1", "fd00::1", "::1", "web01", "web01.example.net", "a-b.c", "1"} {
+		e := entry()
+		e.Address = address
+		if got := registration.Validate([]model.RegisterEntry{e}); len(got) > 0 {
+			t.Errorf("%s: %v", address, got)
+		}
+	}
+}
+
+func TestDefaults(t *testing.T) {
+	want := model.Registration{
+		Protocol: model.ProtocolRegistration, Cluster: "prod", Service: "shop", ProtocolName: "http", Address: "10.0.0.1", Port: 80,
+		Priority: 1, TTL: model.Duration(time.Minute), Node: "web01",
+	}
+	if got := registration.Of(entry(), "web01"); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v\nwant %+v", got, want)
+	}
+	e, priority, ttl := entry(), 7, model.Duration(time.Hour)
+	e.Priority, e.TTL, e.Annotations = &priority, &ttl, map[string]string{"a": "b"}
+	want.Priority, want.TTL, want.Annotations = 7, ttl, e.Annotations
+	if got := registration.Of(e, "web01"); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v\nwant %+v", got, want)
+	}
+}
