@@ -10,6 +10,7 @@ import (
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources"
 	"github.com/musterfleet/muster/resources/engine"
+	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/testing/hosttest"
 	"github.com/musterfleet/muster/testing/typetest"
@@ -85,5 +86,22 @@ func TestNoopWithoutTheTool(t *testing.T) {
 	}
 	if entries, err := os.ReadDir(filepath.Clean(dir)); err != nil || len(entries) > 0 {
 		t.Errorf("noop left %v, %v", entries, err)
+	}
+}
+
+// TestRenderShowsNoCredentials: what an archive needs to be fetched is secret
+// without being marked.
+func TestRenderShowsNoCredentials(t *testing.T) {
+	doc, err := manifest.Parse("m.yaml", []byte("muster:\n  resources:\n    - archive:\n        - /srv/a.tar.gz:\n            url: http://u:password1@example.com/a.tar.gz?tok=password2\n            headers: {Authorization: password3}\n            owner: root\n            group: root\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resolved, err := manifest.NewLoader(manifest.Options{Types: resources.All()}).Resolve(t.Context(), doc, manifest.Inputs{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := resolved.Render()
+	if err != nil || strings.Contains(string(text), "password") || !strings.Contains(string(text), "example.com") {
+		t.Errorf("%s, %v", text, err)
 	}
 }

@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
@@ -69,6 +70,7 @@ func rendered(res *resource.Resource, properties resource.Value) resource.Value 
 	// A resource that only holds a secret is told but for the secret itself.
 	sensitive, _ := properties.Get("sensitive")
 	declared := res.Meta().Sensitive && sensitive.Kind != resource.Null
+	own := model.NewRedactor(res.Secrets...)
 	for _, e := range properties.Entries {
 		p, _ := res.Type.Property(e.Key)
 		switch {
@@ -77,7 +79,7 @@ func rendered(res *resource.Resource, properties resource.Value) resource.Value 
 		case declared && !p.Common && mayTell(e.Value):
 			e.Value = text(model.Redacted)
 		default:
-			e.Value = literal(e.Value)
+			e.Value = literal(redacted(e.Value, own))
 		}
 		out.Entries = append(out.Entries, entry(literalText(e.Key), e.Value))
 	}
@@ -96,6 +98,22 @@ func rendered(res *resource.Resource, properties resource.Value) resource.Value 
 	item := resource.Value{Kind: resource.Map, Entries: []resource.Entry{entry(name, out)}}
 
 	return resource.Value{Kind: resource.List, Items: []resource.Value{item}}
+}
+
+// redacted gives a value without what its resource knows to be secret in it.
+func redacted(v resource.Value, own model.Redactor) resource.Value {
+	if v.IsScalar() {
+		v.Text = own.Redact(v.Text)
+	}
+	v.Items, v.Entries = slices.Clone(v.Items), slices.Clone(v.Entries)
+	for i := range v.Items {
+		v.Items[i] = redacted(v.Items[i], own)
+	}
+	for i := range v.Entries {
+		v.Entries[i].Value = redacted(v.Entries[i].Value, own)
+	}
+
+	return v
 }
 
 // mayTell says that a value may hold what a sensitive resource is there to

@@ -12,8 +12,6 @@ import (
 	"text/template"
 	"text/template/parse"
 
-	"github.com/Masterminds/sprig/v3"
-
 	"github.com/musterfleet/muster/model"
 )
 
@@ -60,8 +58,7 @@ func Go(ctx context.Context, t Template, names Names, limits Limits) (string, er
 // GoFunctions gives the functions that Go templates have: those of sprig, and
 // those of names, which come before them.
 func GoFunctions(names Names) template.FuncMap {
-	functions := sprig.TxtFuncMap()
-	delete(functions, "getHostByName")
+	functions := sprigFunctions()
 	environ, _ := names["Environ"].(map[string]any)
 	env := func(name string) string {
 		text, _ := environ[name].(string)
