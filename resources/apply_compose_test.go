@@ -493,6 +493,29 @@ muster: {resources: [{exec: [guarded: {command: /bin/true, onlyif: "test -e $DIR
 	}
 }
 
+// TestNoopOfReferencesIntoTheUnread: what a manifest that cannot be read yet
+// declares may be referred to, and nothing is unmet for that.
+func TestNoopOfReferencesIntoTheUnread(t *testing.T) {
+	w := newWorld(t, `
+-- root.yaml --
+muster:
+  resources:
+    - file: [$DIR/late.yaml: {content: "muster: {resources: [{exec: [made: {command: /bin/true}]}]}"}]
+    - apply: [late.yaml: {}]
+    - exec: [after: {command: /bin/true, require: [exec#made]}, told: {command: /bin/true, refresh_only: true, subscribe: [exec#made]}]
+`)
+	w.opts.Env.Scope.Noop = true
+	w.wants(w.run(), "file#late.yaml noop", "apply#late.yaml skipped", "exec#after skipped", "exec#told skipped")
+	for _, ref := range []string{"exec#after", "exec#told"} {
+		if got := w.short(w.txs[ref].SkipReason); got != "unknown until file#late.yaml is applied" {
+			t.Errorf("%s: %s", ref, got)
+		}
+	}
+	w.opts.Env.Scope.Noop = false
+	w.wants(w.run(), "file#late.yaml changed", "exec#made changed", "apply#late.yaml changed", "exec#after changed", "exec#told refreshed")
+}
+
+
 // TestValidate covers what a name may be.
 func TestValidate(t *testing.T) {
 	for name, says := range map[string]string{

@@ -219,3 +219,18 @@ func (r *run) countFor(n *node, t *model.Transaction) {
 func (r *run) neverCame(ref model.Ref) bool {
 	return !r.opts.Earlier.Knows(ref) && !slices.ContainsFunc(r.graph.nodes, func(n *node) bool { return n.res.Type.Include != nil && n.res.Excluded != "" })
 }
+
+// unread gives, in noop, what must be applied before the manifest can be read that
+// may declare what n refers to; nil where n refers to nothing unknown.
+func (r *run) unread(n *node) *node {
+	if !r.isNoop(n) || !slices.ContainsFunc(slices.Concat(n.earlierRequires, n.earlierSubscribes), func(ref model.Ref) bool { return !r.opts.Earlier.Knows(ref) }) {
+		return nil
+	}
+	for _, other := range r.graph.nodes {
+		if other.res.Expand != nil && r.results[other.at].unknown {
+			return r.results[other.at].pending
+		}
+	}
+
+	return nil
+}

@@ -107,7 +107,7 @@ func (r *run) unmet(n *node) []model.Ref {
 		}
 	}
 	for _, ref := range n.earlierRequires {
-		if r.opts.Earlier.failed(ref, r.isNoop(n)) || r.neverCame(ref) {
+		if r.opts.Earlier.failed(ref, r.isNoop(n)) || (r.neverCame(ref) && r.unread(n) == nil) {
 			out = append(out, ref)
 		}
 	}
@@ -146,6 +146,9 @@ func (r *run) refreshed(n *node) bool {
 func (r *run) due(ctx context.Context, n *node) (plan resource.Plan, refresh bool, err error) {
 	ctx, cancel := r.attempt(ctx, n)
 	defer cancel()
+	if until := r.unread(n); until != nil {
+		return plan, false, unknownError{until: until}
+	}
 	if err := r.resolveLate(ctx, n); err != nil {
 		return plan, false, err
 	}
