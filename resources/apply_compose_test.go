@@ -515,7 +515,6 @@ muster:
 	w.wants(w.run(), "file#late.yaml changed", "exec#made changed", "apply#late.yaml changed", "exec#after changed", "exec#told refreshed")
 }
 
-
 // TestValidate covers what a name may be.
 func TestValidate(t *testing.T) {
 	for name, says := range map[string]string{
