@@ -17,11 +17,11 @@ staticcheck:
 
 # The architecture test and the freshness of the schemas are tests like the others.
 test:
-    go test -race ./...
+    go test -race -timeout 20m ./...
 
 # the rigs that need root and a Debian machine: the packages that have such tests
 system:
-    go test -race -count=1 -tags system $(git grep -l '^//go:build system' -- '*_test.go' | xargs -n1 dirname | sort -u | sed 's|^|./|')
+    go test -race -count=1 -timeout 20m -tags system $(git grep -l '^//go:build system' -- '*_test.go' | xargs -n1 dirname | sort -u | sed 's|^|./|')
 
 generate:
     go generate ./schemas ./docs
