@@ -35,8 +35,8 @@ type ArchiveIndex struct {
 // Inspect reads the archive at path to its end and judges what unpacking it
 // into target would do. It writes nothing. Refused are entries that would land
 // outside of target (absolute, with .., or through a link, be it of the archive
-// or one that stands in target), links that lead out of it, entries that are no
-// file, directory, hard or symbolic link, more bytes or entries than the limits
+// or one that stands in target), links that lead out of it, entries in the place
+// of the archive itself or that are no file, directory, hard or symbolic link, more bytes or entries than the limits
 // allow, and archives that are damaged, cut short or of another format. The
 // errors are those of Unpack. Memory grows with the number of directories and
 // links; of a zip, with that of all entries.
@@ -47,6 +47,9 @@ func (h *Host) Inspect(ctx context.Context, path string, format ArchiveFormat, t
 	}
 	defer f.Close()
 	i := &inspection{left: limits.orDefaults(), links: map[string]bool{}, dirs: map[string]bool{".": true}}
+	if i.archive, err = f.Stat(); err != nil {
+		return ArchiveIndex{}, err
+	}
 	if i.target, err = filepath.EvalSymlinks(target); err != nil && !isAbsent(err) {
 		return ArchiveIndex{}, err
 	}
@@ -85,8 +88,10 @@ func sniff(f *os.File) string {
 type inspection struct {
 	// target is the real path of where it is to be unpacked, empty when nothing is there yet.
 	target string
-	left   UnpackLimits
-	index  ArchiveIndex
+	// archive is the file that is read.
+	archive fs.FileInfo
+	left    UnpackLimits
+	index   ArchiveIndex
 	// links are those of the archive, dirs the directories that its entries stand
 	// in and that are known to be inside of target.
 	links, dirs map[string]bool
@@ -166,7 +171,31 @@ func (i *inspection) place(name string) (string, error) {
 		return "", fmt.Errorf("%w: a link of that name is in the archive", ErrUnsafeEntry)
 	}
 
-	return clean, i.inside(path.Dir(clean))
+	if err := i.inside(path.Dir(clean)); err != nil {
+		return "", err
+	}
+	_, err = i.onDisk(clean)
+
+	return clean, err
+}
+
+// onDisk gives what stands at a clean name in target, nil when nothing does. The
+// archive itself is refused: it would be gone before all of it was unpacked.
+func (i *inspection) onDisk(clean string) (fs.FileInfo, error) {
+	if i.target == "" {
+		return nil, nil
+	}
+	info, err := os.Lstat(filepath.Join(i.target, clean))
+	switch {
+	case isAbsent(err):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case os.SameFile(info, i.archive):
+		return nil, fmt.Errorf("%w: it would take the place of the archive itself", ErrUnsafeEntry)
+	}
+
+	return info, nil
 }
 
 // inside says that a directory is no link of the archive, and no link on the
@@ -190,19 +219,11 @@ func (i *inspection) inside(dir string) error {
 }
 
 func (i *inspection) insideOnDisk(dir string) error {
-	if i.target == "" {
-		return nil
+	info, err := i.onDisk(dir)
+	if err != nil || info == nil || info.Mode()&fs.ModeSymlink == 0 {
+		return err
 	}
 	full := filepath.Join(i.target, dir)
-	info, err := os.Lstat(full)
-	switch {
-	case isAbsent(err):
-		return nil
-	case err != nil:
-		return err
-	case info.Mode()&fs.ModeSymlink == 0:
-		return nil
-	}
 	real, err := filepath.EvalSymlinks(full)
 	if err == nil && (real == i.target || strings.HasPrefix(real, strings.TrimSuffix(i.target, "/")+"/")) {
 		return nil
