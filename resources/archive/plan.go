@@ -89,8 +89,12 @@ func downloads(spec *Spec, state *State) []model.Change {
 	if found.GID != want.GID {
 		out = append(out, because("group", meta.Group, spec.Group))
 	}
-	if spec.Checksum != "" && meta.Checksum != spec.WantedChecksum() {
+	switch past := state.past; {
+	case spec.Checksum != "" && meta.Checksum != spec.WantedChecksum():
 		out = append(out, because("checksum", meta.Checksum, spec.WantedChecksum()))
+	case spec.Checksum == "" && spec.ExtractParent != "" && past.Invalid && past.Checksum == meta.Checksum:
+		// What was asked for by its checksum would be the same again.
+		out = append(out, because("checksum", meta.Checksum, "that of an archive"))
 	}
 
 	return out

@@ -23,6 +23,8 @@ type record struct {
 	Checksum string `json:"checksum"`
 	// Extracted says that the archive was unpacked to the end. Until then that is owed.
 	Extracted bool `json:"extracted"`
+	// Invalid says that what has this checksum is no archive.
+	Invalid bool `json:"invalid,omitempty"`
 }
 
 // maxRecord is far more than a record takes.

@@ -2,6 +2,7 @@ package archive
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/musterfleet/muster/model"
@@ -56,17 +57,27 @@ func (*Type) Apply(ctx context.Context, env resource.Env, p ArchiveProvider, spe
 			return outcome, err
 		}
 	}
-	if !plan.Has(actionCleanup) && !plan.Has(actionRemove) {
-		return outcome, nil
-	}
-	if err := env.Host.Remove(spec.Name); err != nil {
-		return outcome, err
-	}
-	if plan.Has(actionRemove) {
-		err = forget(env.Host, spec.Name)
+	switch {
+	case plan.Has(actionCleanup):
+		err = cleanUp(env, spec)
+	case plan.Has(actionRemove):
+		if err = env.Host.Remove(spec.Name); err == nil {
+			err = forget(env.Host, spec.Name)
+		}
 	}
 
 	return outcome, err
+}
+
+// cleanUp keeps an archive that did not bring what creates names: without both,
+// every run would fetch it anew. Verify tells.
+func cleanUp(env resource.Env, spec *Spec) error {
+	created, err := env.Host.Follow(spec.Creates)
+	if err != nil || created.Kind == host.Absent {
+		return err
+	}
+
+	return env.Host.Remove(spec.Name)
 }
 
 func download(ctx context.Context, env resource.Env, p ArchiveProvider, spec *Spec) (checksum string, err error) {
@@ -97,7 +108,12 @@ func extract(ctx context.Context, env resource.Env, p ArchiveProvider, spec *Spe
 			return err
 		}
 	}
-	if err := p.Extract(ctx, env, spec); err != nil {
+	err := p.Extract(ctx, env, spec)
+	switch {
+	case errors.Is(err, host.ErrNotArchive) && spec.Checksum == "":
+		r.Invalid = true
+		return errors.Join(fmt.Errorf("%w; the next run fetches it again", err), remember(ctx, env.Host, r))
+	case err != nil:
 		return err
 	}
 	r.Extracted = true
@@ -113,7 +129,11 @@ func (t *Type) Verify(spec *Spec, outcome resource.Outcome, after *State) error 
 	case err != nil:
 		return err
 	case spec.Ensure != model.EnsureAbsent && spec.Creates != "" && !after.Metadata.CreatesExists && !plan.Has(actionDownload):
-		return fmt.Errorf("it was unpacked, but %s is not there: `creates` must name something that the archive brings", spec.Creates)
+		kept := ""
+		if spec.Cleanup {
+			kept = "; the archive is kept until it does"
+		}
+		return fmt.Errorf("%s was unpacked into %s, but %s is not there: `creates` must name something that the archive brings%s", spec.Name, spec.ExtractParent, spec.Creates, kept)
 	case !plan.Empty():
 		return fmt.Errorf("still due: %s", plan.Message())
 	case fetched && after.Entry.Kind == host.File && after.Metadata.Checksum != arrived:

@@ -1,0 +1,117 @@
+package archive_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/testing/typetest"
+	"github.com/musterfleet/muster/testing/webtest"
+)
+
+// TestWhatIsNoArchiveIsFetchedAgain has a server that first gives a page in
+// place of the archive, which nobody gave the checksum of.
+func TestWhatIsNoArchiveIsFetchedAgain(t *testing.T) {
+	const page = "<!DOCTYPE html><title>Sign in</title>"
+	for name, more := range map[string]typetest.Properties{
+		"without creates": {"extract_parent": "DIR/opt"},
+		"with creates":    {"extract_parent": "DIR/opt", "creates": markerOfApp},
+		"with cleanup":    {"extract_parent": "DIR/opt", "creates": markerOfApp, "cleanup": true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, dir := newStand(t), t.TempDir()
+			s.server.Put("/a.tar.gz", webtest.Text(page))
+			o := newOne(t, s.of(t, more)(dir))
+			for range 2 {
+				_, plan := o.due()
+				if !plan.Has("download") || !plan.Has("extract") {
+					t.Fatalf("noop says %q", plan.Message())
+				}
+				if _, err := o.apply(plan); !errors.Is(err, host.ErrNotArchive) || !strings.Contains(err.Error(), "the next run fetches it again") {
+					t.Fatalf("the error is %v", err)
+				}
+				holds("a.tar.gz", page)(t, dir)
+			}
+			s.server.Put("/a.tar.gz", webtest.Text(s.new))
+			_, plan := o.due()
+			_, err := o.apply(plan)
+			check(t, err)
+			holds("opt/app/bin/tool", "2\n")(t, dir)
+			if _, plan := o.due(); !plan.Empty() {
+				t.Errorf("still due: %s", plan.Message())
+			}
+			if n := len(s.server.Requests()); n != 3 {
+				t.Errorf("it was fetched %d times", n)
+			}
+		})
+	}
+}
+
+// TestWhatIsNoArchiveStays has what another download would not mend: content of
+// the checksum asked for, and content that somebody has replaced since.
+func TestWhatIsNoArchiveStays(t *testing.T) {
+	const page = "<!DOCTYPE html><title>Sign in</title>"
+	s, dir := newStand(t), t.TempDir()
+	s.server.Put("/a.tar.gz", webtest.Text(page))
+	o := newOne(t, s.of(t, typetest.Properties{"extract_parent": "DIR/opt", "checksum": sum(page)})(dir))
+	for _, want := range []string{downloaded + ". " + extracted, extracted} {
+		_, plan := o.due()
+		if plan.Message() != want {
+			t.Fatalf("with its checksum noop says %q", plan.Message())
+		}
+		if _, err := o.apply(plan); !errors.Is(err, host.ErrNotArchive) || strings.Contains(err.Error(), "again") {
+			t.Fatalf("the error is %v", err)
+		}
+	}
+	dir = t.TempDir()
+	o = newOne(t, s.of(t, typetest.Properties{"extract_parent": "DIR/opt"})(dir))
+	_, plan := o.due()
+	if _, err := o.apply(plan); !errors.Is(err, host.ErrNotArchive) {
+		t.Fatal(err)
+	}
+	withFile("a.tar.gz", s.old)(t, dir)
+	if _, plan = o.due(); plan.Message() != extracted {
+		t.Errorf("of what was replaced noop says %q", plan.Message())
+	}
+	_, err := o.apply(plan)
+	check(t, err)
+	holds("opt/app/bin/tool", "1\n")(t, dir)
+}
+
+// TestCleanupKeepsTheArchiveUntilCreatesIsThere has a creates that nothing makes.
+func TestCleanupKeepsTheArchiveUntilCreatesIsThere(t *testing.T) {
+	s, dir := newStand(t), t.TempDir()
+	o := newOne(t, s.of(t, typetest.Properties{"extract_parent": "DIR/opt", "creates": "DIR/opt/app/bin/other", "cleanup": true})(dir))
+	for _, want := range []string{downloaded + ". " + extracted + ". " + cleanedUp, extracted + ". " + cleanedUp} {
+		_, plan := o.due()
+		if plan.Message() != want {
+			t.Fatalf("noop says %q, not %q", plan.Message(), want)
+		}
+		outcome, err := o.apply(plan)
+		check(t, err)
+		holds("a.tar.gz", s.new)(t, dir)
+		holds("opt/app/bin/tool", "2\n")(t, dir)
+		state, _ := o.due()
+		err = o.typ.Verify(o.spec, outcome, state)
+		if want := dir + "/a.tar.gz was unpacked into " + dir + "/opt, but " + dir + "/opt/app/bin/other is not there: `creates` must name something that the archive brings; the archive is kept until it does"; err == nil || err.Error() != want {
+			t.Errorf("the error is %v, not %s", err, want)
+		}
+	}
+	if n := len(s.server.Requests()); n != 1 {
+		t.Errorf("it was fetched %d times", n)
+	}
+	// Once the name is put right the archive goes.
+	o = newOne(t, s.of(t, typetest.Properties{"extract_parent": "DIR/opt", "creates": markerOfApp, "cleanup": true})(dir))
+	_, plan := o.due()
+	if plan.Message() != cleanedUp {
+		t.Fatalf("noop says %q", plan.Message())
+	}
+	_, err := o.apply(plan)
+	check(t, err)
+	if _, err := os.Lstat(filepath.Join(dir, "a.tar.gz")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the archive is left: %v", err)
+	}
+}
