@@ -35,7 +35,8 @@ func (Provider) Extract(ctx context.Context, env resource.Env, spec *archive.Spe
 	if err != nil {
 		return fmt.Errorf("%s is not unpacked: %w", spec.Name, err)
 	}
-	if err := makeTarget(env, spec.ExtractParent); err != nil {
+	// Of an archive with nothing in it unzip makes an error.
+	if err := makeTarget(env, spec.ExtractParent); err != nil || index.Entries == 0 {
 		return err
 	}
 	limit := timeout(spec) + time.Duration(index.Bytes/slowest)*time.Second + time.Duration(index.Entries)*slowestEntry

@@ -73,6 +73,19 @@ func TestExtract(t *testing.T) {
 	}
 }
 
+// TestExtractOfNothing has archives without entries.
+func TestExtractOfNothing(t *testing.T) {
+	for extension, content := range map[string]string{".tar": packTar(t), ".tar.gz": zipped(t, packTar(t)), ".zip": packZip(t)} {
+		x, err := unpack(t, extension, content, nil)
+		if err != nil {
+			t.Errorf("%s: %v", extension, err)
+		}
+		if tree := hosttest.Snapshot(t, x.spec.ExtractParent); len(tree) != 1 || tree["."].Mode.Perm() != 0o755 {
+			t.Errorf("%s: %+v", extension, tree)
+		}
+	}
+}
+
 // TestExtractLeavesTheTargetAsItIs has an archive that says of the directory
 // itself what it should be.
 func TestExtractLeavesTheTargetAsItIs(t *testing.T) {
