@@ -2,9 +2,9 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
@@ -70,7 +70,8 @@ func (r *run) joins(n, first *node) bool {
 		}
 	}
 
-	return true
+	// A transaction has one timeout: that of each resource in it.
+	return n.res.Type.ApplyAll == nil || n.res.Meta().Timeout == first.res.Meta().Timeout
 }
 
 // applyBatch makes the changes together, and one by one those that did not
@@ -140,7 +141,7 @@ func (r *run) applyAll(ctx context.Context, g *group, members []*member) (outcom
 	for i, m := range members {
 		plans[i] = m.plan
 	}
-	ctx, cancel := r.longest(ctx, members)
+	ctx, cancel := r.attempt(ctx, members[0].n)
 	defer cancel()
 	err = protect(func() (err error) {
 		outcomes, err = g.typ.ApplyAll(ctx, r.env(nil), g.provider, r.specs(g), plans)
@@ -149,6 +150,10 @@ func (r *run) applyAll(ctx context.Context, g *group, members []*member) (outcom
 		}
 		return err
 	})
+	var partly resource.Partly
+	if errors.As(err, &partly) && len(partly) == len(members) && len(outcomes) == len(members) {
+		return outcomes, partly, nil
+	}
 
 	return outcomes, make([]error, len(members)), err
 }
@@ -174,21 +179,6 @@ func (r *run) applyParallel(ctx context.Context, g *group, members []*member) ([
 	all.Wait()
 
 	return outcomes, errs, nil
-}
-
-// longest bounds ctx by the longest timeout of the members; one that has none
-// leaves it unbounded.
-func (r *run) longest(ctx context.Context, members []*member) (context.Context, context.CancelFunc) {
-	var longest time.Duration
-	for _, m := range members {
-		timeout := m.n.res.Meta().Timeout.Std()
-		if timeout == 0 || m.n.res.Type.OwnTimeout {
-			return ctx, func() {}
-		}
-		longest = max(longest, timeout)
-	}
-
-	return context.WithTimeoutCause(ctx, longest, fmt.Errorf("timed out after %s", longest))
 }
 
 // applyAlone changes a member by itself, after the batch did not do it.

@@ -10,6 +10,10 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
+// lookAfterFailure bounds the look at what a failed change left: the resource's
+// own time may be used up by then.
+const lookAfterFailure = 30 * time.Second
+
 // change applies a plan, with the tries the resource asks for.
 func (r *run) change(ctx context.Context, n *node, t *model.Transaction, plan resource.Plan, refresh bool) {
 	t.Changes = r.showChanges(n, plan)
@@ -50,16 +54,16 @@ func (r *run) attempts(ctx context.Context, n *node, plan resource.Plan, refresh
 // are asked once a run.
 func (r *run) planAgain(ctx context.Context, n *node, refresh bool) (plan resource.Plan, err error) {
 	l := &r.looks[n.at]
-	guarded := l.state
 	r.refreshLook(ctx, n)
 	if l.err != nil {
 		return plan, l.err
 	}
-	if n.res.Type.Probe != nil && guarded != nil {
-		l.state = guarded
+	state := l.state
+	if l.asked != nil {
+		state = l.asked
 	}
 	err = protect(func() (err error) {
-		plan, err = n.res.Type.Plan(l.spec, l.state, refresh)
+		plan, err = n.res.Type.Plan(l.spec, state, refresh)
 		return err
 	})
 
@@ -71,7 +75,6 @@ func (r *run) once(ctx context.Context, n *node, plan resource.Plan) (resource.O
 	ctx, cancel := r.attempt(ctx, n)
 	defer cancel()
 	l := &r.looks[n.at]
-	before := l.state
 	var outcome resource.Outcome
 	err := protect(func() (err error) {
 		outcome, err = n.res.Type.Apply(ctx, r.env(n), l.provider, l.spec, plan)
@@ -79,9 +82,6 @@ func (r *run) once(ctx context.Context, n *node, plan resource.Plan) (resource.O
 	})
 	r.touched(n)
 	if err != nil {
-		if n.res.Type.Probe != nil {
-			l.state = before
-		}
 		return outcome, err
 	}
 	l.taken = false
@@ -126,14 +126,14 @@ func (r *run) succeed(ctx context.Context, n *node, t *model.Transaction, outcom
 	}
 }
 
-// failChange records a change that failed, and for its subscribers whether it
-// left everything as it was, as far as that can be known.
+// failChange records a change that failed with the state that it left, and for
+// its subscribers whether it left everything as it was, as far as that can be known.
 func (r *run) failChange(ctx context.Context, n *node, t *model.Transaction, plan resource.Plan, refresh bool, err error) {
 	r.noteDrift(n, false)
-	if len(n.subscribers)+len(n.within) > 0 {
-		again, planErr := r.planAgain(ctx, n, refresh)
-		r.results[n.at].touched = !plan.Atomic || planErr != nil || !reflect.DeepEqual(again, plan)
-	}
+	looking, cancel := context.WithTimeout(ctx, lookAfterFailure)
+	defer cancel()
+	again, planErr := r.planAgain(looking, n, refresh)
+	r.results[n.at].touched = !plan.Atomic || planErr != nil || !reflect.DeepEqual(again, plan)
 	r.fail(ctx, n, t, err)
 }
 

@@ -52,6 +52,7 @@ func newWorld(t *testing.T) *world {
 		resource.Of[*spec, *state, provider](mk("svc", refreshes)),
 		resource.Of[*spec, *state, provider](relating{mk("rel", nil)}),
 		resource.Of[*spec, *state, provider](many{mk("many", func(i *resource.Info) { i.Reads, i.Writes = resource.Packages, resource.Packages })}),
+		resource.Of[*spec, *state, provider](many{mk("daemons", func(i *resource.Info) { i.Refreshes, i.Reads, i.Writes = true, resource.Units, resource.Units })}),
 		resource.Of[*spec, *state, provider](mk("wide", func(i *resource.Info) { i.Parallel = 4 })),
 		resource.Of[*spec, *state, provider](relating{mk("broad", func(i *resource.Info) { i.Parallel = 4 })}),
 		resource.Of[*spec, *state, provider](guarded{mk("guarded", refreshes)}),

@@ -15,7 +15,9 @@ type look struct {
 	spec     resource.Spec
 	provider resource.Provider
 	state    resource.State
-	err      error
+	// asked is the state with what the guards said of it, nil where none were asked.
+	asked resource.State
+	err   error
 	// at is the number of changes that had been made when the look was taken.
 	at int
 	// taken says that there was a look at all.

@@ -175,7 +175,7 @@ func (r *run) due(ctx context.Context, n *node) (plan resource.Plan, refresh boo
 		case err != nil:
 			return plan, refresh, err
 		}
-		l.state = state
+		l.state, l.asked = state, state
 	}
 	err = protect(func() (err error) {
 		plan, err = n.res.Type.Plan(l.spec, state, refresh)

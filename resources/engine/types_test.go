@@ -123,8 +123,11 @@ func (t thing) failing(s *spec, at string) error {
 	return errors.New(at + " failed with " + s.Value)
 }
 
-func (t thing) Status(_ context.Context, _ resource.Env, _ provider, s *spec) (*state, error) {
+func (t thing) Status(ctx context.Context, _ resource.Env, _ provider, s *spec) (*state, error) {
 	t.event("status", s.Name)
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
 	if s.FailAt == "panic" {
 		panic("boom " + s.Name)
 	}
@@ -217,14 +220,18 @@ func (t many) ApplyAll(ctx context.Context, env resource.Env, p provider, specs 
 	if slices.ContainsFunc(specs, func(s *spec) bool { return s.FailAt == "together" }) {
 		return nil, errors.New("not together")
 	}
-	out := make([]resource.Outcome, len(specs))
+	out, partly := make([]resource.Outcome, len(specs)), make(resource.Partly, len(specs))
 	for i, s := range specs {
+		if s.FailAt == "partly" {
+			partly[i] = errors.New("not this one")
+			continue
+		}
 		var err error
 		if out[i], err = t.Apply(ctx, env, p, s, plans[i]); err != nil {
 			return nil, err
 		}
 	}
-	return out, nil
+	return out, partly.Err()
 }
 
 // guarded is a thing with a guard, preparation and outputs.
