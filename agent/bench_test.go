@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterfleet/muster/agent/outbox"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources"
 	"github.com/musterfleet/muster/resources/host"
@@ -33,7 +32,7 @@ func (s still) Entries() ([]Entry, Sync) { return s, Sync{Complete: true} }
 // sink takes everything.
 type sink struct{}
 
-func (sink) Publish(_ context.Context, reports []outbox.Report) (int, error) {
+func (sink) PublishReports(_ context.Context, reports []model.Report) (int, error) {
 	return len(reports), nil
 }
 

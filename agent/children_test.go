@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterfleet/muster/agent/outbox"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -84,7 +83,7 @@ func TestChildIsReadAgain(t *testing.T) {
 		// One that is wrong leaves in force what was.
 		write("muster: {resources: [{fiel: []}]}")
 		n.after(6 * time.Minute)
-		if !slices.ContainsFunc(n.take(), func(r outbox.Report) bool { return strings.Contains(string(r.Document), "child.yaml:1:23: ") }) {
+		if !slices.ContainsFunc(n.take(), func(r model.Report) bool { return strings.Contains(string(r.Data), "child.yaml:1:23: ") }) {
 			t.Error("it is not reported")
 		}
 		n.has("motd", "two")

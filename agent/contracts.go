@@ -2,20 +2,14 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"io"
 	"slices"
 	"time"
 
-	"github.com/musterfleet/muster/agent/outbox"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/resource"
 )
-
-// ErrUndeliverable is a report that the stream will never take, however often
-// it is tried, such as one over the server's limit. Publishers wrap it.
-var ErrUndeliverable = errors.New("report cannot be delivered")
 
 // Entry is one assignment as it stands in the bucket.
 type Entry struct {
@@ -72,10 +66,10 @@ type BundleSource interface {
 
 // Publisher hands reports to the stream.
 type Publisher interface {
-	// Publish stores reports in their order, and gives how many of the first are
-	// stored for certain. The error is that of the first that is not, and wraps
-	// ErrUndeliverable when it never will be. The same report may come again.
-	Publish(ctx context.Context, reports []outbox.Report) (stored int, err error)
+	// PublishReports stores reports in their order, and gives how many of the first
+	// are stored for certain. The error is that of the first that is not, and wraps
+	// model.ErrUndeliverable when it never will be. The same report may come again.
+	PublishReports(ctx context.Context, reports []model.Report) (stored int, err error)
 }
 
 // StateStore keeps what the node says of itself.

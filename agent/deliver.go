@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/musterfleet/muster/agent/outbox"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/schemas"
 )
 
 const (
@@ -66,11 +66,14 @@ func (a *Agent) deliverOnce(ctx context.Context) (more bool, err error) {
 	if len(reports) == 0 {
 		return false, nil
 	}
-	stored, err := a.opts.Publisher.Publish(ctx, reports)
+	for i := range reports {
+		reports[i].Node, reports[i].Schema = a.opts.Config.Node, schemas.ID(reports[i].Type)
+	}
+	stored, err := a.opts.Publisher.PublishReports(ctx, reports)
 	if stored = min(max(stored, 0), len(reports)); stored > 0 {
 		err = errors.Join(err, a.outbox.Ack(reports[stored-1].Seq))
 	}
-	if errors.Is(err, ErrUndeliverable) && stored < len(reports) {
+	if errors.Is(err, model.ErrUndeliverable) && stored < len(reports) {
 		return true, a.giveUp(ctx, reports[stored], err)
 	}
 
@@ -78,9 +81,9 @@ func (a *Agent) deliverOnce(ctx context.Context) (more bool, err error) {
 }
 
 // giveUp takes a report out that would hold up all others for ever, and says so.
-func (a *Agent) giveUp(ctx context.Context, r outbox.Report, cause error) error {
+func (a *Agent) giveUp(ctx context.Context, r model.Report, cause error) error {
 	a.log.ErrorContext(ctx, "a report is given up", "seq", r.Seq, "kind", r.Kind, "outcome", r.Outcome, "run_id", r.RunID, "error", cause)
-	if r.Kind == outbox.KindNode && r.Outcome == string(model.NodeDropped) {
+	if r.Kind == model.KindNode && r.Outcome == model.Outcome(model.NodeDropped) {
 		return a.outbox.Ack(r.Seq)
 	}
 

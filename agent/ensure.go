@@ -11,7 +11,6 @@ import (
 	"github.com/segmentio/ksuid"
 	"gopkg.in/yaml.v3"
 
-	"github.com/musterfleet/muster/agent/outbox"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/manifest"
@@ -152,15 +151,15 @@ func (a *Agent) tellAsker(ctx context.Context, q *ask, response model.EnsureResp
 }
 
 func (a *Agent) reportEnsure(response model.EnsureResponse) {
-	out := outbox.Report{Kind: outbox.KindEnsure, Protocol: response.Protocol, Cause: string(model.CauseEnsure), CorrelationID: response.ID}
+	out := model.Report{Kind: model.KindEnsure, Type: response.Protocol, Cause: model.CauseEnsure, CorrelationID: response.ID}
 	switch {
 	case response.State != nil:
 		response.State = boundTransaction(response.State)
-		out.Outcome, out.RunID = string(response.State.Outcome()), response.State.RunID
+		out.Outcome, out.RunID = response.State.Outcome(), response.State.RunID
 	case response.Phase == model.EnsureExpired:
-		out.Outcome = string(model.OutcomeNotRun)
+		out.Outcome = model.OutcomeNotRun
 	default:
-		out.Outcome = string(model.OutcomeFailed)
+		out.Outcome = model.OutcomeFailed
 	}
 	a.append(out, response)
 }

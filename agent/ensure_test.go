@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterfleet/muster/agent/outbox"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/hosttest"
 )
@@ -78,7 +77,7 @@ func TestEnsure(t *testing.T) {
 			t.Errorf("the answer is %+v", last)
 		}
 		reports := n.take()
-		if len(reports) != 1 || reports[0].Kind != outbox.KindEnsure || reports[0].Outcome != "changed" || reports[0].CorrelationID != "r1" {
+		if len(reports) != 1 || reports[0].Kind != model.KindEnsure || reports[0].Outcome != "changed" || reports[0].CorrelationID != "r1" {
 			t.Fatalf("reported %+v", reports)
 		}
 		var told model.EnsureResponse
@@ -226,7 +225,7 @@ func TestEnsureThatIsNotTakenIsRecorded(t *testing.T) {
 				a := n.ask(n.request("r1", "motd", "x", c.more))
 				n.lacks("motd")
 				reports := n.take()
-				if len(reports) != 1 || reports[0].Kind != outbox.KindEnsure || reports[0].CorrelationID != "r1" || reports[0].Outcome != "failed" {
+				if len(reports) != 1 || reports[0].Kind != model.KindEnsure || reports[0].CorrelationID != "r1" || reports[0].Outcome != "failed" {
 					t.Fatalf("reported %+v", reports)
 				}
 				var told model.EnsureResponse

@@ -9,7 +9,6 @@ import (
 
 	"github.com/segmentio/ksuid"
 
-	"github.com/musterfleet/muster/agent/outbox"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/resource"
@@ -64,9 +63,9 @@ func (r *runner) reportHealth(ctx context.Context, t *model.Transaction, result 
 		level = slog.LevelInfo
 	}
 	r.log.Log(ctx, level, "health check "+string(result.Status), "manifest", t.Manifest, "resource", t.Ref().String(), "check", result.Name, "was", cmp.Or(was, "nothing"), "output", cut(result.Output))
-	r.append(outbox.Report{
-		Kind: outbox.KindHealth, Outcome: string(result.Status), Protocol: model.ProtocolHealth, RunID: t.RunID, Manifest: t.Manifest,
-		Revision: t.Revision, Digest: t.Digest, Cause: string(t.Cause),
+	r.append(model.Report{
+		Kind: model.KindHealth, Outcome: model.Outcome(result.Status), Type: model.ProtocolHealth, RunID: t.RunID, Manifest: t.Manifest,
+		Revision: t.Revision, Digest: t.Digest, Cause: t.Cause,
 	}, model.HealthReport{
 		Protocol: model.ProtocolHealth, Node: t.Node, Manifest: t.Manifest, Resource: t.Ref(), Check: result.Name,
 		Status: result.Status, Was: was, Output: result.Output, At: time.Now().UTC(), RunID: t.RunID,

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterfleet/muster/agent/outbox"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -89,7 +88,7 @@ func TestHealthIsReportedWhenItChanges(t *testing.T) {
 		c.set("disk", model.HealthWarning)
 		n.after(time.Minute)
 		reports := n.take()
-		if len(reports) != 1 || reports[0].Kind != outbox.KindHealth || reports[0].Outcome != "warning" || reports[0].Protocol != model.ProtocolHealth || reports[0].Manifest != "group.all.shop" {
+		if len(reports) != 1 || reports[0].Kind != model.KindHealth || reports[0].Outcome != "warning" || reports[0].Type != model.ProtocolHealth || reports[0].Manifest != "group.all.shop" {
 			t.Fatalf("%+v", reports)
 		}
 		var got model.HealthReport

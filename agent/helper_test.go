@@ -21,7 +21,6 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/agent"
-	"github.com/musterfleet/muster/agent/outbox"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources"
 	"github.com/musterfleet/muster/resources/engine"
@@ -92,8 +91,8 @@ var errAway = errors.New("NATS is away")
 type stream struct {
 	mu      sync.Mutex
 	away    bool
-	refuse  func(outbox.Report) bool
-	reports []outbox.Report
+	refuse  func(model.Report) bool
+	reports []model.Report
 	ids     map[string]bool
 	states  []model.NodeState
 	facts   []model.Facts
@@ -102,7 +101,7 @@ type stream struct {
 
 func newStream() *stream { return &stream{ids: map[string]bool{}} }
 
-func (s *stream) Publish(_ context.Context, reports []outbox.Report) (int, error) {
+func (s *stream) PublishReports(_ context.Context, reports []model.Report) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.away {
@@ -110,7 +109,7 @@ func (s *stream) Publish(_ context.Context, reports []outbox.Report) (int, error
 	}
 	for i, r := range reports {
 		if s.refuse != nil && s.refuse(r) {
-			return i, fmt.Errorf("%w: too large", agent.ErrUndeliverable)
+			return i, fmt.Errorf("%w: too large", model.ErrUndeliverable)
 		}
 		if !s.ids[r.ID] {
 			s.ids[r.ID] = true
@@ -359,15 +358,15 @@ func (n *node) told() []string {
 	n.t.Helper()
 	var out []string
 	for _, r := range n.take() {
-		word := r.Kind + " " + r.Outcome
+		word := r.Kind + " " + string(r.Outcome)
 		switch r.Kind {
-		case outbox.KindTransaction:
+		case model.KindTransaction:
 			var t model.Transaction
 			n.decode(r, &t)
 			word += " " + strings.Replace(t.Ref().String(), n.dir+"/", "", 1)
-		case outbox.KindRun:
-			word += " " + r.Manifest + " " + r.Cause
-		case outbox.KindNode:
+		case model.KindRun:
+			word += " " + r.Manifest + " " + string(r.Cause)
+		case model.KindNode:
 			if r.Outcome == "started" || r.Outcome == "stopped" {
 				continue
 			}
@@ -379,23 +378,23 @@ func (n *node) told() []string {
 }
 
 // take gives the reports that came since, by seq.
-func (n *node) take() []outbox.Report {
+func (n *node) take() []model.Report {
 	n.settle()
 	n.stream.mu.Lock()
 	defer n.stream.mu.Unlock()
 	out := n.stream.reports
 	n.stream.reports = nil
-	if !slices.IsSortedFunc(out, func(a, b outbox.Report) int { return cmp.Compare(a.Seq, b.Seq) }) {
+	if !slices.IsSortedFunc(out, func(a, b model.Report) int { return cmp.Compare(a.Seq, b.Seq) }) {
 		n.t.Errorf("reports are not in order")
 	}
 
 	return out
 }
 
-func (n *node) decode(r outbox.Report, v any) {
+func (n *node) decode(r model.Report, v any) {
 	n.t.Helper()
-	if err := json.Unmarshal(r.Document, v); err != nil {
-		n.t.Fatalf("%s: %v", r.Document, err)
+	if err := json.Unmarshal(r.Data, v); err != nil {
+		n.t.Fatalf("%s: %v", r.Data, err)
 	}
 }
 
@@ -413,7 +412,7 @@ func (n *node) lastRun() model.Run {
 	var run model.Run
 	found := false
 	for _, r := range n.take() {
-		if r.Kind == outbox.KindRun {
+		if r.Kind == model.KindRun {
 			run, found = model.Run{}, true
 			n.decode(r, &run)
 		}

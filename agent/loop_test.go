@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/agent"
-	"github.com/musterfleet/muster/agent/outbox"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -20,8 +19,8 @@ func TestManifestIsAppliedAndReported(t *testing.T) {
 		reports := n.take()
 		var kinds []string
 		for i, r := range reports {
-			kinds = append(kinds, r.Kind+" "+r.Outcome)
-			if r.Seq != uint64(i+1) || r.ID == "" || r.Time.IsZero() || r.Protocol == "" {
+			kinds = append(kinds, r.Kind+" "+string(r.Outcome))
+			if r.Seq != uint64(i+1) || r.ID == "" || r.Time.IsZero() || r.Type == "" {
 				t.Errorf("report %d is %+v", i, r)
 			}
 		}
@@ -91,7 +90,7 @@ func TestUnassignedManifestIsNotRunAnyMore(t *testing.T) {
 		n.take()
 		n.bucket.remove("group.all.motd")
 		reports := n.take()
-		if len(reports) != 1 || reports[0].Kind != outbox.KindNode || reports[0].Outcome != "unassigned" || reports[0].Manifest != "group.all.motd" {
+		if len(reports) != 1 || reports[0].Kind != model.KindNode || reports[0].Outcome != "unassigned" || reports[0].Manifest != "group.all.motd" {
 			t.Fatalf("reported %+v", reports)
 		}
 		var told model.NodeState
@@ -167,7 +166,7 @@ func TestOrderOfRuns(t *testing.T) {
 		n.start()
 		var got []string
 		for _, r := range n.take() {
-			if r.Kind == outbox.KindRun {
+			if r.Kind == model.KindRun {
 				got = append(got, r.Manifest)
 			}
 		}
@@ -205,7 +204,7 @@ func TestLongRunsDoNotKeepOthersFromTheirTurn(t *testing.T) {
 
 func TestPanicsDoNotEndTheAgent(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.stream.refuse = func(outbox.Report) bool { panic("publisher") }
+		n.stream.refuse = func(model.Report) bool { panic("publisher") }
 		n.outside.setFacts(func() model.Facts { panic("facts") })
 		n.start()
 		n.after(time.Minute)

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/agent"
-	"github.com/musterfleet/muster/agent/outbox"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/natstest"
@@ -37,20 +36,6 @@ func (n natsNode) Entries() ([]agent.Entry, agent.Sync) {
 	}
 
 	return out, state
-}
-
-func (n natsNode) Publish(ctx context.Context, reports []outbox.Report) (int, error) {
-	var out []kvstore.Outgoing
-	for _, r := range reports {
-		e := kvstore.Event{ID: r.ID, Type: r.Protocol, Node: n.name, Time: r.Time, RunID: r.RunID, Manifest: r.Manifest, Revision: r.Revision, Digest: r.Digest, Seq: r.Seq, Data: r.Document}
-		data, err := e.Encode()
-		if err != nil {
-			return 0, err
-		}
-		out = append(out, kvstore.Outgoing{Subject: n.store.Names().Report(n.name, r.Kind, r.Outcome), ID: r.ID, Data: data})
-	}
-
-	return n.store.PublishReports(ctx, out)
 }
 
 func (n natsNode) PutState(ctx context.Context, state model.NodeState, ttl time.Duration) error {
@@ -120,7 +105,7 @@ func TestWithARealServer(t *testing.T) {
 	}
 	joined := natsNode{store, watch, n.config.Node}
 	options := n.options()
-	options.Assignments, options.Publisher, options.States = joined, joined, joined
+	options.Assignments, options.Publisher, options.States = joined, store, joined
 	running, err = agent.New(t.Context(), options)
 	if err != nil {
 		t.Fatal(err)

@@ -310,7 +310,7 @@ func TestOutageDoesNotDelayWhatFollows(t *testing.T) {
 			defer n.stream.mu.Unlock()
 			n.stream.refuse = nil
 			if failing {
-				n.stream.refuse = func(outbox.Report) bool { panic("publisher") }
+				n.stream.refuse = func(model.Report) bool { panic("publisher") }
 			}
 		},
 	} {
@@ -385,7 +385,7 @@ func TestReportsOfStartAndStop(t *testing.T) {
 		n.stop()
 		var got []string
 		for _, r := range n.take() {
-			got = append(got, r.Kind+" "+r.Outcome+" "+r.Protocol)
+			got = append(got, r.Kind+" "+string(r.Outcome)+" "+r.Type)
 		}
 		if strings.Join(got, ", ") != "node started io.muster.v1.node, node stopped io.muster.v1.node" {
 			t.Errorf("reported %q", got)

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/agent"
-	"github.com/musterfleet/muster/agent/outbox"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources"
 	"github.com/musterfleet/muster/testing/hosttest"
@@ -25,7 +24,7 @@ func TestGarbageIsReportedOnceAndTheLastGoodStays(t *testing.T) {
 		n.take()
 		garbage := n.bucket.put("group.all.motd", "muster:\n  resourcs: []\n  fail_on_error: [\n")
 		reports := n.take()
-		if len(reports) != 2 || reports[0].Kind+reports[0].Outcome != "runrefused" || reports[1].Kind+reports[1].Outcome != "noderefused" {
+		if len(reports) != 2 || reports[0].Kind+string(reports[0].Outcome) != "runrefused" || reports[1].Kind+string(reports[1].Outcome) != "noderefused" {
 			t.Fatalf("reported %+v", reports)
 		}
 		var run model.Run
@@ -262,7 +261,7 @@ func TestAssignmentDocuments(t *testing.T) {
 				}
 				text := ""
 				for _, r := range reports {
-					text += r.Outcome + " " + strings.ReplaceAll(string(r.Document), `\"`, `"`)
+					text += string(r.Outcome) + " " + strings.ReplaceAll(string(r.Data), `\"`, `"`)
 				}
 				if !strings.Contains(text, c.problem) {
 					t.Errorf("%q is not in %s", c.problem, text)
@@ -302,7 +301,7 @@ func TestOtherDocuments(t *testing.T) {
 				n.take()
 				n.bucket.put("group.all.motd", c.value)
 				reports := n.take()
-				if len(reports) != 2 || !strings.Contains(string(reports[0].Document), c.want) {
+				if len(reports) != 2 || !strings.Contains(string(reports[0].Data), c.want) {
 					t.Errorf("reported %+v", reports)
 				}
 			})
@@ -514,7 +513,7 @@ func TestBundlesThatAreNotUsedAreRemoved(t *testing.T) {
 
 func TestUndeliverableReportDoesNotHoldUpOthers(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.stream.refuse = func(r outbox.Report) bool { return r.Kind == outbox.KindTransaction }
+		n.stream.refuse = func(r model.Report) bool { return r.Kind == model.KindTransaction }
 		n.start()
 		n.put("group.all.motd", "motd", "x")
 		n.tells("node dropped", "run changed group.all.motd manifest")

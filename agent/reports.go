@@ -20,10 +20,10 @@ const (
 )
 
 // append puts a report into the outbox. One that cannot be encoded is logged.
-func (a *Agent) append(r outbox.Report, document any) {
+func (a *Agent) append(r model.Report, document any) {
 	data, err := json.Marshal(document)
 	if err == nil {
-		r.ID, r.Time, r.Document = ksuid.New().String(), time.Now().UTC(), data
+		r.ID, r.Time, r.Data = ksuid.New().String(), time.Now().UTC(), data
 		_, err = a.outbox.Append(r)
 	}
 	if err != nil {
@@ -43,18 +43,18 @@ func (a *Agent) reportTransaction(t *model.Transaction) {
 			return
 		}
 	}
-	a.append(outbox.Report{
-		Kind: outbox.KindTransaction, Outcome: string(t.Outcome()), Protocol: t.Protocol, RunID: t.RunID, Manifest: t.Manifest,
-		Revision: t.Revision, Digest: t.Digest, Cause: string(t.Cause), CorrelationID: t.CorrelationID,
+	a.append(model.Report{
+		Kind: model.KindTransaction, Outcome: t.Outcome(), Type: t.Protocol, RunID: t.RunID, Manifest: t.Manifest,
+		Revision: t.Revision, Digest: t.Digest, Cause: t.Cause, CorrelationID: t.CorrelationID,
 	}, boundTransaction(t))
 }
 
 // reportRun reports a summary.
 func (a *Agent) reportRun(r *model.Run) {
 	r.Errors = boundErrors(r.Errors)
-	a.append(outbox.Report{
-		Kind: outbox.KindRun, Outcome: string(r.Outcome()), Protocol: r.Protocol, RunID: r.RunID, Manifest: r.Manifest,
-		Revision: r.Revision, Digest: r.Digest, Cause: string(r.Cause), CorrelationID: r.CorrelationID,
+	a.append(model.Report{
+		Kind: model.KindRun, Outcome: r.Outcome(), Type: r.Protocol, RunID: r.RunID, Manifest: r.Manifest,
+		Revision: r.Revision, Digest: r.Digest, Cause: r.Cause, CorrelationID: r.CorrelationID,
 	}, r)
 }
 
@@ -67,12 +67,12 @@ func (a *Agent) reportNode(event model.NodeEvent, message string) {
 func (a *Agent) reportNodeOn(key string, event model.NodeEvent, message string) {
 	s := a.State()
 	s.Event, s.Message = event, message
-	a.append(outbox.Report{Kind: outbox.KindNode, Outcome: string(event), Protocol: model.ProtocolNode, Manifest: key}, s)
+	a.append(model.Report{Kind: model.KindNode, Outcome: model.Outcome(event), Type: model.ProtocolNode, Manifest: key}, s)
 }
 
 // droppedReport is the report about dropped ones. It is made while the outbox
 // is locked, so it holds nothing that asks the outbox.
-func (a *Agent) droppedReport(lost outbox.Lost) outbox.Report {
+func (a *Agent) droppedReport(lost outbox.Lost) model.Report {
 	from, to := lost.Ranges[0].From, lost.Ranges[len(lost.Ranges)-1].To
 	s := model.NodeState{
 		Protocol: model.ProtocolNode, Node: a.opts.Config.Node, Event: model.NodeDropped, Version: a.opts.Version, Started: a.started,
@@ -84,7 +84,7 @@ func (a *Agent) droppedReport(lost outbox.Lost) outbox.Report {
 		data = fmt.Appendf(nil, `{"protocol":%q,"event":"dropped","dropped_from":%d,"dropped_to":%d}`, model.ProtocolNode, from, to)
 	}
 
-	return outbox.Report{ID: ksuid.New().String(), Time: s.At, Kind: outbox.KindNode, Outcome: string(model.NodeDropped), Protocol: model.ProtocolNode, Document: data}
+	return model.Report{ID: ksuid.New().String(), Time: s.At, Kind: model.KindNode, Outcome: model.Outcome(model.NodeDropped), Type: model.ProtocolNode, Data: data}
 }
 
 // boundErrors bounds a list of errors; the transactions have them all.

@@ -9,31 +9,12 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Report is a report of a node as it was read from the stream.
-type Report struct {
-	Node    string        `json:"node"`
-	Kind    string        `json:"kind"`
-	Outcome model.Outcome `json:"outcome"`
-	Time    time.Time     `json:"time"`
-	// ID with Node tells a report that was delivered twice; Seq orders those of a node.
-	ID            string      `json:"id"`
-	Seq           uint64      `json:"seq,omitempty"`
-	Type          string      `json:"type"`
-	RunID         string      `json:"run_id,omitempty"`
-	Manifest      string      `json:"manifest,omitempty"`
-	Revision      uint64      `json:"revision,omitempty"`
-	Digest        string      `json:"digest,omitempty"`
-	Cause         model.Cause `json:"cause,omitempty"`
-	CorrelationID string      `json:"correlation_id,omitempty"`
-	// Data is the document that Type names.
-	Data json.RawMessage `json:"data"`
-}
-
-// Subject says in a word or two what the report is about.
-func (r *Report) Subject() string {
+// ReportSubject says in a word or two what the report is about.
+func ReportSubject(r model.Report) string {
 	switch r.Type {
 	case model.ProtocolTransaction:
-		return r.transaction().Ref().String()
+		t := decoded[model.Transaction](r.Data)
+		return t.Ref().String()
 	case model.ProtocolEnsureResponse:
 		if response := decoded[model.EnsureResponse](r.Data); response.State != nil {
 			return "ensure " + response.State.Ref().String()
@@ -52,13 +33,14 @@ func (r *Report) Subject() string {
 	return fmt.Sprintf("%s@%d", r.Manifest, r.Revision)
 }
 
-// Summary says in a few words what happened, empty where the outcome says it all.
-func (r *Report) Summary() string {
+// ReportSummary says in a few words what happened, empty where the outcome says it all.
+func ReportSummary(r model.Report) string {
 	switch r.Type {
 	case model.ProtocolRun:
 		return runSummary(decoded[model.Run](r.Data))
 	case model.ProtocolTransaction:
-		return TransactionSummary(r.transaction())
+		t := decoded[model.Transaction](r.Data)
+		return TransactionSummary(&t)
 	case model.ProtocolEnsureResponse:
 		return EnsureSummary(decoded[model.EnsureResponse](r.Data))
 	case model.ProtocolHealth:
@@ -76,12 +58,6 @@ func (r *Report) Summary() string {
 	default:
 		return ""
 	}
-}
-
-func (r *Report) transaction() *model.Transaction {
-	t := decoded[model.Transaction](r.Data)
-
-	return &t
 }
 
 // decoded gives what a document says; one that cannot be read says nothing,
@@ -196,7 +172,7 @@ type Repeats struct {
 }
 
 // Seen says that the report was given to Seen before.
-func (s *Repeats) Seen(r Report) bool {
+func (s *Repeats) Seen(r model.Report) bool {
 	id := [2]string{r.Node, r.ID}
 	if s.seen[id] {
 		return true

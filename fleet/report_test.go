@@ -10,14 +10,14 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-func report(t testing.TB, typ string, document any) fleet.Report {
+func report(t testing.TB, typ string, document any) model.Report {
 	t.Helper()
 	data, err := json.Marshal(document)
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	return fleet.Report{Node: "a", Type: typ, Manifest: "node.a.motd", Revision: 7, Data: data}
+	return model.Report{Node: "a", Type: typ, Manifest: "node.a.motd", Revision: 7, Data: data}
 }
 
 func TestReportReads(t *testing.T) {
@@ -56,28 +56,28 @@ func TestReportReads(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := report(t, c.typ, c.document)
-			if r.Subject() != c.subject || r.Summary() != c.summary {
-				t.Errorf("%q, %q", r.Subject(), r.Summary())
+			if fleet.ReportSubject(r) != c.subject || fleet.ReportSummary(r) != c.summary {
+				t.Errorf("%q, %q", fleet.ReportSubject(r), fleet.ReportSummary(r))
 			}
 		})
 	}
-	alone := fleet.Report{Type: model.ProtocolRun, Manifest: "motd.yaml", Data: json.RawMessage("{}")}
-	if alone.Subject() != "motd.yaml" {
-		t.Errorf("without a revision: %q", alone.Subject())
+	alone := model.Report{Type: model.ProtocolRun, Manifest: "motd.yaml", Data: json.RawMessage("{}")}
+	if fleet.ReportSubject(alone) != "motd.yaml" {
+		t.Errorf("without a revision: %q", fleet.ReportSubject(alone))
 	}
 }
 
 func TestRepeats(t *testing.T) {
 	var r fleet.Repeats
-	first, again, other := fleet.Report{Node: "a", ID: "1"}, fleet.Report{Node: "a", ID: "1"}, fleet.Report{Node: "b", ID: "1"}
+	first, again, other := model.Report{Node: "a", ID: "1"}, model.Report{Node: "a", ID: "1"}, model.Report{Node: "b", ID: "1"}
 	if r.Seen(first) || !r.Seen(again) || r.Seen(other) || !r.Seen(other) {
 		t.Error("a report is told wrongly from its repetition")
 	}
 	// What was so long ago that it cannot come again is forgotten.
 	for i := range 100_001 {
-		r.Seen(fleet.Report{Node: "c", ID: fmt.Sprint(i)})
+		r.Seen(model.Report{Node: "c", ID: fmt.Sprint(i)})
 	}
-	if r.Seen(first) || !r.Seen(fleet.Report{Node: "c", ID: "100000"}) {
+	if r.Seen(first) || !r.Seen(model.Report{Node: "c", ID: "100000"}) {
 		t.Error("it does not forget, or forgets the newest")
 	}
 }

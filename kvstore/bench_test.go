@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/model"
 )
 
 // From a put by an operator until the node's listener is woken with it.
@@ -78,9 +79,9 @@ func BenchmarkPublishReports(b *testing.B) {
 	_, store := newStore(b)
 	for b.Loop() {
 		b.StopTimer()
-		batch := make([]kvstore.Outgoing, 1000)
+		batch := make([]model.Report, 1000)
 		for i := range batch {
-			batch[i] = outgoing(b, store, "web01", kvstore.KindRun, "stable", uint64(i+1))
+			batch[i] = outgoing("web01", model.KindRun, "stable", uint64(i+1))
 		}
 		b.StartTimer()
 		if n, err := store.PublishReports(b.Context(), batch); err != nil {

@@ -22,3 +22,11 @@ func IndexOf(ctx context.Context, s *Store, family string) (map[string]model.Ind
 func DecodeRegistration(n Names, subject string, data []byte) (Registered, error) {
 	return n.decodeRegistration(message{subject: subject, data: data})
 }
+
+// EncodeReport gives a test what stands for a report in the stream.
+func EncodeReport(r model.Report) ([]byte, error) { return encodeReport(r) }
+
+// DecodeReport is the inverse of EncodeReport.
+func DecodeReport(n Names, subject string, data []byte) (model.Report, error) {
+	return n.decodeReport(subject, data)
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/natstest"
 )
 
@@ -56,8 +57,8 @@ func bindTo(t testing.TB, nc *nats.Conn) *kvstore.Store {
 }
 
 // publish stores one report.
-func publish(ctx context.Context, s *kvstore.Store, o kvstore.Outgoing) error {
-	_, err := s.PublishReports(ctx, []kvstore.Outgoing{o})
+func publish(ctx context.Context, s *kvstore.Store, o model.Report) error {
+	_, err := s.PublishReports(ctx, []model.Report{o})
 
 	return err
 }

@@ -215,10 +215,10 @@ func job(t *testing.T, g guarded, node string) {
 	_, err = s.State(t.Context(), node)
 	must("get state", err)
 	must("facts", s.PutFacts(t.Context(), node, model.Facts{"a": "b"}, 0))
-	o := outgoing(t, s, node, kvstore.KindRun, "stable", 1)
+	o := outgoing(node, model.KindRun, "stable", 1)
 	must("report", publish(t.Context(), s, o))
-	o = outgoing(t, s, node, kvstore.KindNode, "started", 2)
-	_, err = s.PublishReports(t.Context(), []kvstore.Outgoing{o})
+	o = outgoing(node, model.KindNode, "started", 2)
+	_, err = s.PublishReports(t.Context(), []model.Report{o})
 	must("reports", err)
 	data, err := s.KVGet(t.Context(), "MUSTER_DATA", "site")
 	if must("get data", err); string(data) != "a: 1" {
@@ -398,7 +398,7 @@ func TestNodeCannotRemoveWhatOthersSaid(t *testing.T) {
 	if err := pB.PutFacts(t.Context(), "web02", model.Facts{"a": "b"}, 0); err != nil {
 		t.Fatal(err)
 	}
-	o := outgoing(t, pB, "web02", kvstore.KindRun, "stable", 1)
+	o := outgoing("web02", model.KindRun, "stable", 1)
 	if err := publish(t.Context(), pB, o); err != nil {
 		t.Fatal(err)
 	}

@@ -6,84 +6,56 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/cloudevents/sdk-go/v2/event"
 
 	"github.com/musterfleet/muster/model"
 )
 
-// Report is a report as read from the stream. Who reads them is idempotent on
-// (Node, ID) and orders those of a node by Seq: delivery is at least once.
-type Report struct {
-	// Node, Kind and Outcome are those of the subject, which the server guards.
-	Node    string
-	Kind    string
-	Outcome model.Outcome
-	// Sequence and Stored are the stream's number and time, zero when the report
-	// was not read from it.
-	Sequence uint64
-	Stored   time.Time
-
-	ID            string
-	Type          string
-	Schema        string
-	Time          time.Time
-	RunID         string
-	Manifest      string
-	Revision      uint64
-	Digest        string
-	Cause         model.Cause
-	CorrelationID string
-	Seq           uint64
-	// Data is the document of protocol Type.
-	Data json.RawMessage
-}
-
-// DecodeReport reads a report that came on a subject. The error wraps
+// decodeReport reads a report that came on a subject. The error wraps
 // ErrInvalidEvent, also when it says to be another node's than its subject.
-func (n Names) DecodeReport(subject string, data []byte) (Report, error) {
+func (n Names) decodeReport(subject string, data []byte) (model.Report, error) {
 	r, err := n.reportSubject(subject)
 	if err != nil {
-		return Report{}, err
+		return model.Report{}, err
 	}
 	var ce event.Event
 	if err := json.Unmarshal(data, &ce); err != nil {
-		return Report{}, fmt.Errorf("%w on %s: %w", ErrInvalidEvent, subject, err)
+		return model.Report{}, fmt.Errorf("%w on %s: %w", ErrInvalidEvent, subject, err)
 	}
 	if err := ce.Validate(); err != nil {
-		return Report{}, fmt.Errorf("%w on %s: %w", ErrInvalidEvent, subject, err)
+		return model.Report{}, fmt.Errorf("%w on %s: %w", ErrInvalidEvent, subject, err)
 	}
 	if want := sourcePrefix + r.Node; ce.Source() != want {
-		return Report{}, fmt.Errorf("%w on %s: source is %q, must be %q", ErrInvalidEvent, subject, ce.Source(), want)
+		return model.Report{}, fmt.Errorf("%w on %s: source is %q, must be %q", ErrInvalidEvent, subject, ce.Source(), want)
 	}
 	if !json.Valid(ce.Data()) {
-		return Report{}, fmt.Errorf("%w on %s: its data is not JSON", ErrInvalidEvent, subject)
+		return model.Report{}, fmt.Errorf("%w on %s: its data is not JSON", ErrInvalidEvent, subject)
 	}
-	if err := r.fill(ce); err != nil {
-		return Report{}, fmt.Errorf("%w on %s: %w", ErrInvalidEvent, subject, err)
+	if err := fill(&r, ce); err != nil {
+		return model.Report{}, fmt.Errorf("%w on %s: %w", ErrInvalidEvent, subject, err)
 	}
 
 	return r, nil
 }
 
 // reportSubject reads what the subject of a report says.
-func (n Names) reportSubject(subject string) (Report, error) {
+func (n Names) reportSubject(subject string) (model.Report, error) {
 	tokens := strings.Split(strings.TrimPrefix(subject, n.prefix+".report."), ".")
 	if len(tokens) != 3 || !strings.HasPrefix(subject, n.prefix) {
-		return Report{}, fmt.Errorf("%w: %q is not the subject of a report", ErrInvalidEvent, subject)
+		return model.Report{}, fmt.Errorf("%w: %q is not the subject of a report", ErrInvalidEvent, subject)
 	}
 	for _, t := range tokens {
 		if !model.IsToken(t) {
-			return Report{}, fmt.Errorf("%w: %q is not the subject of a report", ErrInvalidEvent, subject)
+			return model.Report{}, fmt.Errorf("%w: %q is not the subject of a report", ErrInvalidEvent, subject)
 		}
 	}
 
-	return Report{Node: tokens[0], Kind: tokens[1], Outcome: model.Outcome(tokens[2])}, nil
+	return model.Report{Node: tokens[0], Kind: tokens[1], Outcome: model.Outcome(tokens[2])}, nil
 }
 
 // fill takes over what the event says.
-func (r *Report) fill(ce event.Event) error {
+func fill(r *model.Report, ce event.Event) error {
 	r.ID, r.Type, r.Schema, r.Time, r.Data = ce.ID(), ce.Type(), ce.DataSchema(), ce.Time(), ce.Data()
 	text := func(name string) string {
 		value, _ := ce.Extensions()[name].(string)

@@ -14,20 +14,11 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Outgoing is an encoded report on its way into the stream.
-type Outgoing struct {
-	// Subject is one of Names.Report.
-	Subject string
-	// ID is that of the event; a repetition within two minutes is stored once.
-	ID   string
-	Data []byte
-}
-
 // PublishReports stores reports in their order without waiting for each, and
 // gives how many of the first the server has for certain. Those after them may
 // be stored too; they can be sent again. The error is that of the first that
-// was not stored; it wraps model.ErrTooLarge where it never will be.
-func (s *Store) PublishReports(ctx context.Context, reports []Outgoing) (int, error) {
+// was not stored; it wraps model.ErrUndeliverable where it never will be.
+func (s *Store) PublishReports(ctx context.Context, reports []model.Report) (int, error) {
 	if err := s.away(); err != nil {
 		return 0, fmt.Errorf("publish reports: %w", err)
 	}
@@ -35,7 +26,7 @@ func (s *Store) PublishReports(ctx context.Context, reports []Outgoing) (int, er
 	defer cancel()
 	subjects := make([]string, len(reports))
 	for i, r := range reports {
-		subjects[i] = r.Subject
+		subjects[i] = s.reportSubject(r)
 	}
 	ctx, done := s.permitted(ctx, to(subjects...))
 	defer func() { _ = done(nil) }()
@@ -74,23 +65,31 @@ func acknowledged(ctx context.Context, future jetstream.PubAckFuture) error {
 	}
 }
 
-// refusal adds model.ErrTooLarge to the error of a stream that keeps no message of
-// that size; waiting does not change that.
+// refusal adds to the error of a stream that keeps no message of that size what
+// waiting does not change.
 func refusal(err error) error {
 	const exceedsMaximum = 10054
 	var refused jetstream.JetStreamError
 	if errors.As(err, &refused) && refused.APIError() != nil && refused.APIError().ErrorCode == exceedsMaximum {
-		return fmt.Errorf("%w: %w", model.ErrTooLarge, err)
+		return fmt.Errorf("%w: %w: %w", model.ErrUndeliverable, model.ErrTooLarge, err)
 	}
 
 	return err
 }
 
-func (s *Store) reportMsg(r Outgoing) (*nats.Msg, error) {
-	if err := s.checkSize("report "+r.ID, r.Data); err != nil {
-		return nil, err
+func (s *Store) reportSubject(r model.Report) string {
+	return s.names.Report(r.Node, r.Kind, string(r.Outcome))
+}
+
+func (s *Store) reportMsg(r model.Report) (*nats.Msg, error) {
+	data, err := encodeReport(r)
+	if err == nil {
+		err = s.checkSize("report "+r.ID, data)
 	}
-	m := newMsg(r.Subject, r.Data)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", model.ErrUndeliverable, err)
+	}
+	m := newMsg(s.reportSubject(r), data)
 	m.Header.Set("Content-Type", ContentType)
 	m.Header.Set(nats.MsgIdHdr, r.ID)
 
@@ -109,23 +108,21 @@ type ReportFilter struct {
 }
 
 // Reports reads reports in the order in which they were stored. A report that
-// cannot be decoded is given as an error that wraps ErrInvalidEvent, with its
-// Sequence, and reading goes on; any other error is the last thing given.
-func (s *Store) Reports(ctx context.Context, f ReportFilter) iter.Seq2[Report, error] {
-	return func(yield func(Report, error) bool) {
+// cannot be decoded is given as an error that wraps ErrInvalidEvent, and reading
+// goes on; any other error is the last thing given.
+func (s *Store) Reports(ctx context.Context, f ReportFilter) iter.Seq2[model.Report, error] {
+	return func(yield func(model.Report, error) bool) {
 		cfg, err := f.consumer(s.names)
 		if err != nil {
-			yield(Report{}, err)
+			yield(model.Report{}, err)
 			return
 		}
 		for m, err := range s.scan(ctx, s.names.Reports(), cfg, f.Follow) {
 			if err != nil {
-				yield(Report{}, err)
+				yield(model.Report{}, err)
 				return
 			}
-			r, err := s.names.DecodeReport(m.subject, m.data)
-			r.Sequence, r.Stored = m.sequence, m.time
-			if !yield(r, err) {
+			if !yield(s.names.decodeReport(m.subject, m.data)) {
 				return
 			}
 		}

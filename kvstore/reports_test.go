@@ -21,12 +21,7 @@ func TestReportTravelsWhole(t *testing.T) {
 	t.Parallel()
 	srv, store := newStore(t)
 	run := model.Run{Protocol: model.ProtocolRun, RunID: "r1", Node: "web01", Manifest: "node.web01.motd", Cause: model.CauseDrift, Revision: 1 << 60}
-	e := sampleEvent(run)
-	data, err := e.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	subject := store.Names().Report("web01", kvstore.KindRun, "changed")
+	e := sampleReport(t, run)
 	nc := srv.Connect(t)
 	sub, err := nc.SubscribeSync("muster.report.>")
 	if err != nil {
@@ -35,7 +30,7 @@ func TestReportTravelsWhole(t *testing.T) {
 	if err := nc.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	if err := publish(t.Context(), store, kvstore.Outgoing{Subject: subject, ID: e.ID, Data: data}); err != nil {
+	if err := publish(t.Context(), store, e); err != nil {
 		t.Fatal(err)
 	}
 	m, err := sub.NextMsg(deadline)
@@ -68,7 +63,7 @@ func TestReportTravelsWhole(t *testing.T) {
 	}
 	r := got[0]
 	if r.Node != "web01" || r.Kind != "run" || r.Outcome != model.OutcomeChanged || r.ID != e.ID || r.Type != e.Type || r.Seq != e.Seq ||
-		r.Revision != e.Revision || r.RunID != "r1" || r.Cause != model.CauseDrift || !r.Time.Equal(e.Time) || r.Sequence != 1 || r.Stored.IsZero() {
+		r.Revision != e.Revision || r.RunID != "r1" || r.Cause != model.CauseDrift || !r.Time.Equal(e.Time) {
 		t.Errorf("report = %+v", r)
 	}
 	var back model.Run
@@ -86,7 +81,7 @@ func TestBothFormsOfDataAreRead(t *testing.T) {
 	}
 	const head = `{"specversion":"1.0","id":"1","source":"muster/node/web01","type":"t","datacontenttype":"application/json",`
 	for _, data := range []string{`"data":{"node":"web01"}}`, `"data_base64":"eyJub2RlIjoid2ViMDEifQ=="}`} {
-		r, err := names.DecodeReport("muster.report.web01.run.stable", []byte(head+data))
+		r, err := kvstore.DecodeReport(names, "muster.report.web01.run.stable", []byte(head+data))
 		if err != nil {
 			t.Errorf("%s: %v", data, err)
 			continue
@@ -106,18 +101,18 @@ func TestAnyDocumentIsData(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, doc := range []any{"text", 1.5, true, nil, []string{"a"}, map[string]any{"<": "&"}, json.RawMessage(`{"raw": [1,  2]}`)} {
-		e := sampleEvent(model.Run{})
-		e.Data = doc
-		data, err := e.Encode()
-		if err != nil {
-			t.Errorf("%v: %v", doc, err)
-			continue
-		}
+		e := sampleReport(t, model.Run{})
 		want, err := json.Marshal(doc)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := names.DecodeReport("muster.report.web01.run.stable", data)
+		e.Data = want
+		data, err := kvstore.EncodeReport(e)
+		if err != nil {
+			t.Errorf("%v: %v", doc, err)
+			continue
+		}
+		r, err := kvstore.DecodeReport(names, "muster.report.web01.run.stable", data)
 		if err != nil || string(r.Data) != string(want) {
 			t.Errorf("%s became %s, %v", want, r.Data, err)
 		}
@@ -126,8 +121,8 @@ func TestAnyDocumentIsData(t *testing.T) {
 
 func TestEmptyPartsOfAnEventAreLeftOut(t *testing.T) {
 	t.Parallel()
-	e := kvstore.Event{ID: ksuid.New().String(), Type: "io.muster.v1.node", Node: "web01", Time: time.Now(), Data: map[string]any{}}
-	data, err := e.Encode()
+	e := model.Report{ID: ksuid.New().String(), Type: "io.muster.v1.node", Node: "web01", Time: time.Now(), Data: json.RawMessage("{}")}
+	data, err := kvstore.EncodeReport(e)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,18 +139,18 @@ func TestEmptyPartsOfAnEventAreLeftOut(t *testing.T) {
 
 func TestInvalidEventsAreRefused(t *testing.T) {
 	t.Parallel()
-	for name, spoil := range map[string]func(*kvstore.Event){
-		"no id":           func(e *kvstore.Event) { e.ID = "" },
-		"id is no ksuid":  func(e *kvstore.Event) { e.ID = "one" },
-		"no type":         func(e *kvstore.Event) { e.Type = "" },
-		"no node":         func(e *kvstore.Event) { e.Node = "" },
-		"node with a dot": func(e *kvstore.Event) { e.Node = "web.01" },
-		"no time":         func(e *kvstore.Event) { e.Time = time.Time{} },
-		"data not JSON":   func(e *kvstore.Event) { e.Data = func() {} },
+	for name, spoil := range map[string]func(*model.Report){
+		"no id":           func(e *model.Report) { e.ID = "" },
+		"id is no ksuid":  func(e *model.Report) { e.ID = "one" },
+		"no type":         func(e *model.Report) { e.Type = "" },
+		"no node":         func(e *model.Report) { e.Node = "" },
+		"node with a dot": func(e *model.Report) { e.Node = "web.01" },
+		"no time":         func(e *model.Report) { e.Time = time.Time{} },
+		"data not JSON":   func(e *model.Report) { e.Data = json.RawMessage("{") },
 	} {
-		e := sampleEvent(model.Run{})
+		e := sampleReport(t, model.Run{})
 		spoil(&e)
-		if _, err := e.Encode(); !errors.Is(err, kvstore.ErrInvalidEvent) {
+		if _, err := kvstore.EncodeReport(e); !errors.Is(err, kvstore.ErrInvalidEvent) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -164,9 +159,9 @@ func TestInvalidEventsAreRefused(t *testing.T) {
 func TestReportsAreStoredOnce(t *testing.T) {
 	t.Parallel()
 	_, store := newStore(t)
-	var out []kvstore.Outgoing
+	var out []model.Report
 	for i := range 300 {
-		out = append(out, outgoing(t, store, "web01", kvstore.KindTransaction, "changed", uint64(i+1)))
+		out = append(out, outgoing("web01", model.KindTransaction, "changed", uint64(i+1)))
 	}
 	if n, err := store.PublishReports(t.Context(), out); err != nil || n != 300 {
 		t.Fatalf("published %d, %v", n, err)
@@ -191,23 +186,28 @@ func TestReportsAreStoredOnce(t *testing.T) {
 func TestPublishingStopsAtTheFirstFailure(t *testing.T) {
 	t.Parallel()
 	srv, store := newStore(t)
-	good := outgoing(t, store, "web01", kvstore.KindRun, "stable", 1)
-	large := outgoing(t, store, "web01", kvstore.KindRun, "stable", 2)
-	large.Data = make([]byte, 2<<20)
-	n, err := store.PublishReports(t.Context(), []kvstore.Outgoing{good, large, good})
-	if n != 1 || !errors.Is(err, model.ErrTooLarge) {
+	good := outgoing("web01", model.KindRun, "stable", 1)
+	large := outgoing("web01", model.KindRun, "stable", 2)
+	large.Data = jsonText(2 << 20)
+	n, err := store.PublishReports(t.Context(), []model.Report{good, large, good})
+	if n != 1 || !errors.Is(err, model.ErrTooLarge) || !errors.Is(err, model.ErrUndeliverable) {
 		t.Errorf("published %d, %v, want 1 and too large", n, err)
 	}
 	// Nobody keeps this subject, so nobody acknowledges.
 	stray := good
-	stray.Subject = "muster.nothing.web01"
-	if n, err := store.PublishReports(t.Context(), []kvstore.Outgoing{good, stray}); n != 1 || err == nil {
+	stray.Kind = "run.of.many"
+	if n, err := store.PublishReports(t.Context(), []model.Report{good, stray}); n != 1 || err == nil {
 		t.Errorf("published %d, %v, want 1 and an error", n, err)
+	}
+	invalid := good
+	invalid.ID = "one"
+	if n, err := store.PublishReports(t.Context(), []model.Report{good, invalid}); n != 1 || !errors.Is(err, model.ErrUndeliverable) {
+		t.Errorf("published %d, %v, want 1 and undeliverable", n, err)
 	}
 	srv.Stop()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if n, err := store.PublishReports(ctx, []kvstore.Outgoing{good}); n != 0 || err == nil {
+	if n, err := store.PublishReports(ctx, []model.Report{good}); n != 0 || err == nil {
 		t.Errorf("published %d, %v without a server", n, err)
 	}
 }
@@ -215,16 +215,16 @@ func TestPublishingStopsAtTheFirstFailure(t *testing.T) {
 // What is published while the server is away is not kept by the client.
 func TestPublishingWithoutAServerIsAnError(t *testing.T) {
 	t.Parallel()
-	srv, store := newStore(t)
+	srv, _ := newStore(t)
 	away := bind(t, srv)
-	good := outgoing(t, store, "web01", kvstore.KindRun, "stable", 1)
+	good := outgoing("web01", model.KindRun, "stable", 1)
 	srv.Stop()
 	eventually(t, "the client knows", func() (bool, string) { return !away.Conn().IsConnected(), "connected" })
-	if n, err := away.PublishReports(t.Context(), []kvstore.Outgoing{good, good}); n != 0 || !errors.Is(err, nats.ErrDisconnected) {
+	if n, err := away.PublishReports(t.Context(), []model.Report{good, good}); n != 0 || !errors.Is(err, nats.ErrDisconnected) {
 		t.Errorf("published %d, %v while the server is away", n, err)
 	}
 	away.Conn().Close()
-	if n, err := away.PublishReports(t.Context(), []kvstore.Outgoing{good, good}); n != 0 || !errors.Is(err, nats.ErrConnectionClosed) {
+	if n, err := away.PublishReports(t.Context(), []model.Report{good, good}); n != 0 || !errors.Is(err, nats.ErrConnectionClosed) {
 		t.Errorf("published %d, %v on a closed connection", n, err)
 	}
 }
@@ -234,29 +234,36 @@ func TestWhatTheStreamRefusesIsTooLarge(t *testing.T) {
 	t.Parallel()
 	srv, store := newStore(t)
 	update(t, manager(t, srv), "MUSTER_REPORTS", func(c *api.StreamConfig) { c.MaxMsgSize = 1000 })
-	good := outgoing(t, store, "web01", kvstore.KindRun, "stable", 1)
-	large := outgoing(t, store, "web01", kvstore.KindRun, "stable", 2)
-	large.Data = []byte(strings.Repeat(" ", 1000) + string(large.Data))
-	if n, err := store.PublishReports(t.Context(), []kvstore.Outgoing{good, large}); n != 1 || !errors.Is(err, model.ErrTooLarge) {
+	good := outgoing("web01", model.KindRun, "stable", 1)
+	large := outgoing("web01", model.KindRun, "stable", 2)
+	large.Data = jsonText(1000)
+	if n, err := store.PublishReports(t.Context(), []model.Report{good, large}); n != 1 || !errors.Is(err, model.ErrTooLarge) || !errors.Is(err, model.ErrUndeliverable) {
 		t.Errorf("published %d, %v, want 1 and too large", n, err)
 	}
 }
 
 func TestReportsAreFiltered(t *testing.T) {
 	t.Parallel()
-	_, store := newStore(t)
-	put := func(node, kind, outcome string, seq uint64) {
+	srv, store := newStore(t)
+	put := func(node, kind string, outcome model.Outcome, seq uint64) {
 		t.Helper()
-		o := outgoing(t, store, node, kind, outcome, seq)
+		o := outgoing(node, kind, outcome, seq)
 		if err := publish(t.Context(), store, o); err != nil {
 			t.Fatal(err)
 		}
 	}
-	put("web01", kvstore.KindRun, "stable", 1)
-	put("web01", kvstore.KindTransaction, "failed", 2)
-	put("web02", kvstore.KindRun, "failed", 3)
-	middle := readReports(t, store, kvstore.ReportFilter{})[2].Stored
-	put("web02", kvstore.KindEnsure, "changed", 4)
+	put("web01", model.KindRun, "stable", 1)
+	put("web01", model.KindTransaction, "failed", 2)
+	put("web02", model.KindRun, "failed", 3)
+	stream, err := manager(t, srv).LoadStream("MUSTER_REPORTS")
+	if err != nil {
+		t.Fatal(err)
+	}
+	third, err := stream.ReadMessage(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put("web02", model.KindEnsure, "changed", 4)
 	for name, tt := range map[string]struct {
 		filter kvstore.ReportFilter
 		want   string
@@ -266,7 +273,7 @@ func TestReportsAreFiltered(t *testing.T) {
 		"kind":    {filter: kvstore.ReportFilter{Kind: "run"}, want: "1 3"},
 		"outcome": {filter: kvstore.ReportFilter{Outcome: "failed"}, want: "2 3"},
 		"every":   {filter: kvstore.ReportFilter{Node: "web02", Kind: "run", Outcome: "failed"}, want: "3"},
-		"since":   {filter: kvstore.ReportFilter{Since: middle}, want: "3 4"},
+		"since":   {filter: kvstore.ReportFilter{Since: third.Time}, want: "3 4"},
 		"none":    {filter: kvstore.ReportFilter{Node: "web03"}, want: ""},
 		"future":  {filter: kvstore.ReportFilter{Since: time.Now().Add(time.Hour)}, want: ""},
 	} {
@@ -308,7 +315,7 @@ func TestReportsAreFollowedOverARestart(t *testing.T) {
 	}()
 	expect := func(want uint64) {
 		t.Helper()
-		o := outgoing(t, writer, "web01", kvstore.KindRun, "stable", want)
+		o := outgoing("web01", model.KindRun, "stable", want)
 		eventually(t, "publish", func() (bool, string) {
 			err := publish(t.Context(), writer, o)
 			return err == nil, fmt.Sprint(err)
@@ -342,13 +349,17 @@ func TestReportsAreFollowedOverARestart(t *testing.T) {
 func TestBadReportDoesNotEndReading(t *testing.T) {
 	t.Parallel()
 	srv, store := newStore(t)
-	o := outgoing(t, store, "web01", kvstore.KindRun, "stable", 7)
+	o := outgoing("web01", model.KindRun, "stable", 7)
+	event, err := kvstore.EncodeReport(o)
+	if err != nil {
+		t.Fatal(err)
+	}
 	nc := srv.Connect(t)
 	for subject, data := range map[string][]byte{
 		"muster.report.web01.run.stable":   []byte("garbage"),
-		"muster.report.web02.run.stable":   o.Data,
+		"muster.report.web02.run.stable":   event,
 		"muster.report.web01.run.changed":  []byte(`{"specversion":"1.0"}`),
-		"muster.report.web01.node.stopped": []byte(strings.Replace(string(o.Data), `"seq":"7"`, `"seq":"x"`, 1)),
+		"muster.report.web01.node.stopped": []byte(strings.Replace(string(event), `"seq":"7"`, `"seq":"x"`, 1)),
 	} {
 		if _, err := nc.Request(subject, data, deadline); err != nil {
 			t.Fatal(err)
@@ -360,7 +371,7 @@ func TestBadReportDoesNotEndReading(t *testing.T) {
 	bad, good := 0, 0
 	for r, err := range store.Reports(t.Context(), kvstore.ReportFilter{}) {
 		switch {
-		case errors.Is(err, kvstore.ErrInvalidEvent) && r.Sequence > 0:
+		case errors.Is(err, kvstore.ErrInvalidEvent):
 			bad++
 		case err == nil && r.Seq == 7:
 			good++
@@ -374,7 +385,7 @@ func TestBadReportDoesNotEndReading(t *testing.T) {
 }
 
 func FuzzDecodeReport(f *testing.F) {
-	valid, err := sampleEvent(model.Run{RunID: "r1"}).Encode()
+	valid, err := kvstore.EncodeReport(sampleReport(f, model.Run{RunID: "r1"}))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -388,7 +399,7 @@ func FuzzDecodeReport(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, subject string, data []byte) {
-		r, err := names.DecodeReport(subject, data)
+		r, err := kvstore.DecodeReport(names, subject, data)
 		switch {
 		case err != nil && !errors.Is(err, kvstore.ErrInvalidEvent):
 			t.Errorf("an error of another kind: %v", err)
@@ -398,27 +409,30 @@ func FuzzDecodeReport(f *testing.F) {
 	})
 }
 
-func sampleEvent(run model.Run) kvstore.Event {
-	return kvstore.Event{
-		ID: ksuid.New().String(), Type: model.ProtocolRun, Schema: "https://example.net/run.json", Node: "web01", Time: time.Now(), RunID: "r1", Manifest: "node.web01.motd",
-		Revision: 1 << 60, Digest: "sha256-ab", Cause: model.CauseDrift, CorrelationID: "c1", Seq: 1<<64 - 1, Data: run,
-	}
-}
-
-func outgoing(t testing.TB, s *kvstore.Store, node, kind, outcome string, seq uint64) kvstore.Outgoing {
-	t.Helper()
-	e := kvstore.Event{ID: ksuid.New().String(), Type: model.ProtocolRun, Node: node, Time: time.Now(), Seq: seq, Data: model.Run{Node: node}}
-	data, err := e.Encode()
+func sampleReport(tb testing.TB, run model.Run) model.Report {
+	tb.Helper()
+	data, err := json.Marshal(run)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 
-	return kvstore.Outgoing{Subject: s.Names().Report(node, kind, outcome), ID: e.ID, Data: data}
+	return model.Report{
+		ID: ksuid.New().String(), Type: model.ProtocolRun, Schema: "https://example.net/run.json", Node: "web01", Kind: model.KindRun, Outcome: model.OutcomeChanged,
+		Time: time.Now(), RunID: "r1", Manifest: "node.web01.motd", Revision: 1 << 60, Digest: "sha256-ab", Cause: model.CauseDrift, CorrelationID: "c1",
+		Seq: 1<<64 - 1, Data: data,
+	}
 }
 
-func readReports(t *testing.T, s *kvstore.Store, f kvstore.ReportFilter) []kvstore.Report {
+func outgoing(node, kind string, outcome model.Outcome, seq uint64) model.Report {
+	return model.Report{ID: ksuid.New().String(), Type: model.ProtocolRun, Node: node, Kind: kind, Outcome: outcome, Time: time.Now(), Seq: seq, Data: json.RawMessage(`{"node":"` + node + `"}`)}
+}
+
+// jsonText is a document of more than a number of bytes.
+func jsonText(n int) []byte { return []byte(`"` + strings.Repeat("x", n) + `"`) }
+
+func readReports(t *testing.T, s *kvstore.Store, f kvstore.ReportFilter) []model.Report {
 	t.Helper()
-	var all []kvstore.Report
+	var all []model.Report
 	for r, err := range s.Reports(t.Context(), f) {
 		if err != nil {
 			t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/natstest"
 )
 
@@ -89,7 +90,7 @@ func TestWhatIsNotPermittedFailsAtOnce(t *testing.T) {
 		"put":   func() error { _, err := node.PutManifest(t.Context(), "group.web", "motd", []byte("x")); return err },
 		"state": func() error { return node.PutFacts(t.Context(), "web02", nil, 0) },
 		"report": func() error {
-			_, err := node.PublishReports(t.Context(), []kvstore.Outgoing{{Subject: "muster.report.web02.run.stable", ID: "x", Data: []byte("{}")}})
+			_, err := node.PublishReports(t.Context(), []model.Report{outgoing("web02", model.KindRun, "stable", 1)})
 			return err
 		},
 		"reports": func() error {

@@ -27,4 +27,7 @@ var (
 	// ErrTooLarge is a value that is over what the server takes in one message. A
 	// manifest of that size travels as a bundle.
 	ErrTooLarge = errors.New("too large")
+	// ErrUndeliverable is a report that the stream will never take, however often it
+	// is tried, such as one over the server's limit.
+	ErrUndeliverable = errors.New("report cannot be delivered")
 )

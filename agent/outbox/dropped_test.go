@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/musterfleet/muster/agent/outbox"
+	"github.com/musterfleet/muster/model"
 )
 
 // TestWhatIsDroppedIsToldExactly: over a long outage with restarts, there is one
@@ -108,7 +108,7 @@ func TestDrop(t *testing.T) {
 		t.Fatal(err)
 	}
 	b = open(t, dir, 0)
-	accounted(t, append([]outbox.Report{{Seq: 1}}, drain(t, b)...), 5)
+	accounted(t, append([]model.Report{{Seq: 1}}, drain(t, b)...), 5)
 }
 
 func TestDamagedFileOfWhatWasDropped(t *testing.T) {

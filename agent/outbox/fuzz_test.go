@@ -5,14 +5,16 @@ import (
 	"encoding/json"
 	"os"
 	"testing"
+
+	"github.com/musterfleet/muster/model"
 )
 
 // FuzzSegment reads any bytes as a segment: whatever is taken is what a writer
 // would have written, and the outbox works on behind it.
 func FuzzSegment(f *testing.F) {
 	whole := []byte(magic)
-	for i, outcome := range []string{"stable", "failed", "dropped"} {
-		r, err := encode(&Report{Seq: uint64(i + 1), Kind: KindRun, Outcome: outcome, Document: json.RawMessage(`{"a":1}`)})
+	for i, outcome := range []model.Outcome{"stable", "failed", "dropped"} {
+		r, err := encode(&model.Report{Seq: uint64(i + 1), Kind: model.KindRun, Outcome: outcome, Data: json.RawMessage(`{"a":1}`)})
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -41,11 +43,11 @@ func FuzzSegment(f *testing.F) {
 		if err := os.WriteFile(segmentPath(dir, 1), data, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		b, err := Open(Options{Dir: dir, Dropped: func(Lost) Report { return Report{Kind: KindNode, Document: json.RawMessage("{}")} }})
+		b, err := Open(Options{Dir: dir, Dropped: func(Lost) model.Report { return model.Report{Kind: model.KindNode, Data: json.RawMessage("{}")} }})
 		if err != nil {
 			t.Fatal(err)
 		}
-		last, err := b.Append(Report{Kind: KindRun, Document: json.RawMessage("{}")})
+		last, err := b.Append(model.Report{Kind: model.KindRun, Data: json.RawMessage("{}")})
 		if err != nil {
 			t.Fatal(err)
 		}

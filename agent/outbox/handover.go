@@ -3,11 +3,13 @@ package outbox
 import (
 	"errors"
 	"io"
+
+	"github.com/musterfleet/muster/model"
 )
 
 // Next gives the oldest reports that are not acknowledged, at most max of them,
 // without taking them out. None means that nothing waits.
-func (b *Outbox) Next(max int) []Report {
+func (b *Outbox) Next(max int) []model.Report {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for {
@@ -24,7 +26,7 @@ func (b *Outbox) Next(max int) []Report {
 
 // onDisk gives the next reports of the first segment, those in memory where
 // there are none on disk. again means that a segment was given up.
-func (b *Outbox) onDisk(max int) (reports []Report, again bool) {
+func (b *Outbox) onDisk(max int) (reports []model.Report, again bool) {
 	s := b.segments[0]
 	records, err := s.read(b.offset)
 	switch {
@@ -44,8 +46,8 @@ func (b *Outbox) onDisk(max int) (reports []Report, again bool) {
 }
 
 // decode gives the first reports of records, as far as they are durable.
-func decode(records []record, max int, synced uint64) []Report {
-	var out []Report
+func decode(records []record, max int, synced uint64) []model.Report {
+	var out []model.Report
 	for _, r := range records[:min(max, len(records))] {
 		report, err := r.report()
 		if err != nil || r.seq > synced {

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/musterfleet/muster/model"
 )
 
 // ledger is the file of what was dropped and is not told yet. It is one event,
@@ -15,9 +17,9 @@ import (
 type ledger struct {
 	// Before is what was dropped, and Dropping what was just about to be: after a
 	// kill it may be there still.
-	Before   Lost   `json:"before"`
-	Dropping Lost   `json:"dropping,omitzero"`
-	Event    Report `json:"event"`
+	Before   Lost         `json:"before"`
+	Dropping Lost         `json:"dropping,omitzero"`
+	Event    model.Report `json:"event"`
 }
 
 func (b *Outbox) ledgerPath() string { return filepath.Join(b.opts.Dir, "dropped.json") }
@@ -78,7 +80,7 @@ func (b *Outbox) dropping(more Lost) error {
 	return nil
 }
 
-func (b *Outbox) makeEvent(l Lost) *Report {
+func (b *Outbox) makeEvent(l Lost) *model.Report {
 	event := b.opts.Dropped(l.clone())
 	event.Seq = l.Ranges[0].From
 
@@ -119,7 +121,7 @@ func (b *Outbox) writeLedger(l ledger) error {
 }
 
 // withEvent puts the event about dropped reports among those that are handed over.
-func (b *Outbox) withEvent(reports []Report, max int) []Report {
+func (b *Outbox) withEvent(reports []model.Report, max int) []model.Report {
 	b.told = Lost{}
 	if b.lost.Reports <= 0 {
 		return reports
@@ -135,7 +137,7 @@ func (b *Outbox) withEvent(reports []Report, max int) []Report {
 		return reports // its turn has not come
 	}
 	b.told = b.lost.clone()
-	out := append(append(append([]Report{}, reports[:at]...), *b.event), reports[at:]...)
+	out := append(append(append([]model.Report{}, reports[:at]...), *b.event), reports[at:]...)
 
 	return out[:min(max, len(out))]
 }

@@ -7,6 +7,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/musterfleet/muster/model"
 )
 
 // The sizes that hold where Options say nothing.
@@ -32,7 +34,7 @@ type Options struct {
 	MaxBytes int64
 	// Dropped makes the report about reports that were dropped. It must not call the
 	// outbox.
-	Dropped func(Lost) Report
+	Dropped func(Lost) model.Report
 	// Log gets what goes wrong with the disk. Nil discards.
 	Log *slog.Logger
 }
@@ -66,7 +68,7 @@ type Outbox struct {
 	// lost is what was dropped and is not told yet, event the report that tells it,
 	// nil when it is to be made anew. stale says that the file does not have it so.
 	lost  Lost
-	event *Report
+	event *model.Report
 	stale bool
 	// told and handed are what the last Next gave of the event, and of the reports.
 	told   Lost
@@ -151,7 +153,7 @@ func (b *Outbox) lose(from, to uint64) {
 // Append gives a report its number and writes it. It is durable after Sync, or
 // a second later when further reports follow, and handed over only then. While
 // the disk takes nothing it is kept in memory, as far as that is bounded.
-func (b *Outbox) Append(r Report) (seq uint64, err error) {
+func (b *Outbox) Append(r model.Report) (seq uint64, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if seq, err = b.append(r); err != nil {
@@ -165,7 +167,7 @@ func (b *Outbox) Append(r Report) (seq uint64, err error) {
 	return seq, nil
 }
 
-func (b *Outbox) append(r Report) (uint64, error) {
+func (b *Outbox) append(r model.Report) (uint64, error) {
 	r.Seq = b.next
 	rec, err := encode(&r)
 	if err != nil {

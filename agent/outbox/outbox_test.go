@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/agent/outbox"
+	"github.com/musterfleet/muster/model"
 )
 
 func open(t *testing.T, dir string, max int64) *outbox.Outbox {
@@ -25,19 +26,19 @@ func open(t *testing.T, dir string, max int64) *outbox.Outbox {
 	return b
 }
 
-func dropped(lost outbox.Lost) outbox.Report {
+func dropped(lost outbox.Lost) model.Report {
 	doc, _ := json.Marshal(lost)
 
-	return outbox.Report{ID: fmt.Sprint("d", lost), Kind: outbox.KindNode, Outcome: "dropped", Document: doc}
+	return model.Report{ID: fmt.Sprint("d", lost), Kind: model.KindNode, Outcome: "dropped", Data: doc}
 }
 
-func report(kind, outcome string, size int) outbox.Report {
+func report(kind, outcome string, size int) model.Report {
 	doc, _ := json.Marshal(strings.Repeat("x", size))
 
-	return outbox.Report{ID: kind + outcome, Kind: kind, Outcome: outcome, Document: doc}
+	return model.Report{ID: kind + outcome, Kind: kind, Outcome: model.Outcome(outcome), Data: doc}
 }
 
-func add(t *testing.T, b *outbox.Outbox, n int, r outbox.Report) {
+func add(t *testing.T, b *outbox.Outbox, n int, r model.Report) {
 	t.Helper()
 	for range n {
 		if _, err := b.Append(r); err != nil {
@@ -47,12 +48,12 @@ func add(t *testing.T, b *outbox.Outbox, n int, r outbox.Report) {
 }
 
 // drain takes everything out, in batches.
-func drain(t *testing.T, b *outbox.Outbox) []outbox.Report {
+func drain(t *testing.T, b *outbox.Outbox) []model.Report {
 	t.Helper()
 	if err := b.Sync(); err != nil {
 		t.Fatal(err)
 	}
-	var all []outbox.Report
+	var all []model.Report
 	for {
 		batch := b.Next(7)
 		if len(batch) == 0 {
@@ -65,7 +66,7 @@ func drain(t *testing.T, b *outbox.Outbox) []outbox.Report {
 	}
 }
 
-func seqs(reports []outbox.Report) []uint64 {
+func seqs(reports []model.Report) []uint64 {
 	var out []uint64
 	for _, r := range reports {
 		out = append(out, r.Seq)
@@ -254,7 +255,7 @@ func TestDamageInTheMiddleIsReported(t *testing.T) {
 
 // accounted fails unless each number up to the last is either there or told as
 // dropped, once, and what is told to be dropped is counted right.
-func accounted(t *testing.T, got []outbox.Report, last uint64) {
+func accounted(t *testing.T, got []model.Report, last uint64) {
 	t.Helper()
 	have := map[uint64]int{}
 	for _, r := range got {
@@ -263,7 +264,7 @@ func accounted(t *testing.T, got []outbox.Report, last uint64) {
 			continue
 		}
 		var d outbox.Lost
-		if err := json.Unmarshal(r.Document, &d); err != nil {
+		if err := json.Unmarshal(r.Data, &d); err != nil {
 			t.Fatal(err)
 		}
 		if len(d.Ranges) == 0 || r.Seq != d.Ranges[0].From {
@@ -447,7 +448,7 @@ func TestWrittenAndHandedOverAtTheSameTime(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	var got []outbox.Report
+	var got []model.Report
 	for len(got) == 0 || got[len(got)-1].Seq < reports {
 		batch := b.Next(64)
 		if len(batch) == 0 {

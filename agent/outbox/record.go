@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+
+	"github.com/musterfleet/muster/model"
 )
 
 // magic begins every segment; its last digit is the version of the format.
@@ -102,7 +104,7 @@ func parseRecords(b []byte, after uint64) (records []record, good int64, err err
 	return records, good, nil
 }
 
-func encode(r *Report) (record, error) {
+func encode(r *model.Report) (record, error) {
 	payload, err := json.Marshal(r)
 	if err != nil {
 		return record{}, fmt.Errorf("encode report: %w", err)
@@ -111,15 +113,25 @@ func encode(r *Report) (record, error) {
 		return record{}, fmt.Errorf("report of %d bytes, at most %d are kept", len(payload), maxRecord)
 	}
 
-	return record{seq: r.Seq, flags: r.flags(), payload: payload}, nil
+	return record{seq: r.Seq, flags: flagsOf(r), payload: payload}, nil
 }
 
-func (r record) report() (Report, error) {
-	var out Report
+func (r record) report() (model.Report, error) {
+	var out model.Report
 	if err := json.Unmarshal(r.payload, &out); err != nil {
 		return out, fmt.Errorf("%w: %w", errDamaged, err)
 	}
 	out.Seq = r.seq
 
 	return out, nil
+}
+
+// flagsOf gives what the record says of a report, so that it need not be decoded
+// to decide what is dropped first.
+func flagsOf(r *model.Report) uint8 {
+	if r.Kind == model.KindRun && r.Outcome == model.OutcomeStable {
+		return flagStable
+	}
+
+	return 0
 }

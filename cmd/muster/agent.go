@@ -263,7 +263,7 @@ func (a *app) agentOptions(config agent.Config, store *kvstore.Store) agent.Opti
 		Registry:    store,
 		Checker:     checker(a.theHost),
 		Bundles:     bundleSource{store},
-		Publisher:   publisher{store: store, node: config.Node},
+		Publisher:   store,
 		States:      stateStore{store: store, node: config.Node},
 		Facts: func(ctx context.Context, dir string) (model.Facts, []error) {
 			return facts.Gather(ctx, facts.Options{Dir: dir})

@@ -152,7 +152,7 @@ func (d *demo) startNode(ctx context.Context) ([]string, error) {
 		n.close()
 		d.ended <- errors.Join(err, file.Close())
 	}()
-	if err := d.await(ctx, kvstore.ReportFilter{Kind: kvstore.KindNode, Outcome: string(model.NodeStarted)}, func(kvstore.Report) bool { return true }); err != nil {
+	if err := d.await(ctx, kvstore.ReportFilter{Kind: model.KindNode, Outcome: string(model.NodeStarted)}, func(model.Report) bool { return true }); err != nil {
 		return nil, err
 	}
 
@@ -177,7 +177,7 @@ func (d *demo) command(ctx context.Context, args ...string) error {
 }
 
 // await reads reports from the stream until one is what was waited for.
-func (d *demo) await(ctx context.Context, f kvstore.ReportFilter, is func(kvstore.Report) bool) error {
+func (d *demo) await(ctx context.Context, f kvstore.ReportFilter, is func(model.Report) bool) error {
 	f.Node, f.Since, f.Follow = demoNode, d.began, true
 	for r, err := range d.store.Reports(ctx, f) {
 		if err != nil {

@@ -30,7 +30,7 @@ func (a *app) addFleetReports(ctx context.Context, parent *fisk.CmdClause) {
 	cmd.Flag("follow", "Go on with what comes").Default("true").BoolVar(&c.follow)
 	cmd.Flag("since", "Begin at this time, or this long ago").PlaceHolder("TIME|DURATION").StringVar(&c.since)
 	cmd.Flag("node", "Only this node's").PlaceHolder("NODE").StringVar(&c.node)
-	cmd.Flag("kind", "Only this kind: run, transaction, health, ensure or node").PlaceHolder("KIND").EnumVar(&c.kind, kvstore.KindRun, kvstore.KindTransaction, kvstore.KindHealth, kvstore.KindEnsure, kvstore.KindNode)
+	cmd.Flag("kind", "Only this kind: run, transaction, health, ensure or node").PlaceHolder("KIND").EnumVar(&c.kind, model.KindRun, model.KindTransaction, model.KindHealth, model.KindEnsure, model.KindNode)
 	cmd.Flag("outcome", "Only this outcome: stable, changed, failed …").PlaceHolder("OUTCOME").StringVar(&c.outcome)
 	cmd.Flag("json", "Print one JSON document a line").UnNegatableBoolVar(&c.json)
 	cmd.Flag("yaml", "Print YAML documents").UnNegatableBoolVar(&c.yaml)
@@ -90,7 +90,7 @@ func (a *app) fleetReports(ctx context.Context, c *fleetReportsCommand) error {
 	return nil
 }
 
-func (a *app) printReport(r fleet.Report, f format) error {
+func (a *app) printReport(r model.Report, f format) error {
 	switch {
 	case f.json:
 		return a.printJSONLine(r)
@@ -98,7 +98,7 @@ func (a *app) printReport(r fleet.Report, f format) error {
 		_, err := fmt.Fprintln(a.stdout, "---")
 		return errors.Join(err, a.printDocument(r, true))
 	}
-	text := printable(joinedBy(": ", r.Subject(), oneLine(r.Summary())))
+	text := printable(joinedBy(": ", fleet.ReportSubject(r), oneLine(fleet.ReportSummary(r))))
 	outcome := fmt.Sprintf("%-9s", r.Outcome)
 	if painted := a.paintWord(string(r.Outcome)); painted != string(r.Outcome) {
 		outcome = painted + outcome[min(len(r.Outcome), len(outcome)):]

@@ -190,18 +190,14 @@ func (f *fleetStore) leave(ctx context.Context, node string, req model.EnsureReq
 }
 
 // reports reads reports, each once.
-func (f *fleetStore) reports(ctx context.Context, filter kvstore.ReportFilter) iter.Seq2[fleet.Report, error] {
-	return func(yield func(fleet.Report, error) bool) {
+func (f *fleetStore) reports(ctx context.Context, filter kvstore.ReportFilter) iter.Seq2[model.Report, error] {
+	return func(yield func(model.Report, error) bool) {
 		var repeats fleet.Repeats
 		for r, err := range f.store.Reports(ctx, filter) {
-			report := fleet.Report{
-				Node: r.Node, Kind: r.Kind, Outcome: r.Outcome, Time: r.Time, ID: r.ID, Seq: r.Seq, Type: r.Type, RunID: r.RunID,
-				Manifest: r.Manifest, Revision: r.Revision, Digest: r.Digest, Cause: r.Cause, CorrelationID: r.CorrelationID, Data: r.Data,
-			}
-			if err == nil && repeats.Seen(report) {
+			if err == nil && repeats.Seen(r) {
 				continue
 			}
-			if !yield(report, err) {
+			if !yield(r, err) {
 				return
 			}
 		}
