@@ -70,15 +70,8 @@ func (r *run) checkAhead(ctx context.Context) {
 // check makes the health checks of resources. They are broken off when the run
 // is to stop, because they change nothing.
 func (r *run) check(ctx context.Context, nodes []*node) [][]model.HealthResult {
-	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, cancel := r.untilStopped(ctx)
 	defer cancel(nil)
-	go func() {
-		select {
-		case <-r.opts.Stop:
-			cancel(errStopped)
-		case <-ctx.Done():
-		}
-	}()
 	var checks []model.HealthCheck
 	for _, n := range nodes {
 		checks = append(checks, n.res.Meta().HealthChecks...)
@@ -95,9 +88,6 @@ func (r *run) check(ctx context.Context, nodes []*node) [][]model.HealthResult {
 
 	return out
 }
-
-// errStopped is why what is in hand is broken off.
-var errStopped = errors.New("the run was stopped")
 
 // unchecked gives the results of checks that nobody can make.
 func (*run) unchecked(checks []model.HealthCheck) []model.HealthResult {

@@ -65,7 +65,8 @@ type Options struct {
 	Journal Journal
 	// Earlier is what the earlier commands of the session did.
 	Earlier History
-	// Stop, when closed, ends the run after the change in hand; the rest is not run.
+	// Stop, when closed, ends the run after the change in hand; the rest is not run,
+	// and what changes nothing is broken off.
 	Stop <-chan struct{}
 	// Full puts properties and status into the transactions of stable resources too.
 	Full bool
@@ -135,8 +136,9 @@ type result struct {
 }
 
 // Run reconciles the resources of a graph. When ctx ends, the change in hand is
-// broken off; when opts.Stop is closed, it is finished first. What went wrong
-// stands in the summary and the transactions.
+// broken off; when opts.Stop is closed, it is finished first, and only a look, a
+// guard or a health check is broken off. What went wrong stands in the summary and
+// the transactions.
 func Run(ctx context.Context, g *Graph, opts Options) *model.Run {
 	r := newRun(g, opts)
 	r.do(ctx)
@@ -168,12 +170,14 @@ func (r *run) do(ctx context.Context) {
 		r.summary.Errors = append(r.summary.Errors, r.stopped)
 	}
 	r.recallDebts(ctx)
+	looking, cancel := r.untilStopped(ctx)
+	defer cancel(nil)
 	if r.stopped == "" {
-		r.lookAll(ctx, r.graph.nodes)
-		r.checkAhead(ctx)
+		r.lookAll(looking, r.graph.nodes)
+		r.checkAhead(looking)
 	}
 	for n := r.next(); n != nil; n = r.next() {
-		r.turn(ctx, n)
+		r.turn(ctx, looking, n)
 	}
 	r.forgetDebts(ctx)
 	r.leave()

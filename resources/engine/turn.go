@@ -13,8 +13,8 @@ import (
 
 // turn brings one resource into its desired state, or says why not. The order
 // of things stands here once, for every type: gate, look, probe, plan, apply,
-// look, verify.
-func (r *run) turn(ctx context.Context, n *node) {
+// look, verify. looking is ctx that ends already when the run is stopped.
+func (r *run) turn(ctx, looking context.Context, n *node) {
 	t := r.begin(n)
 	if r.gate(ctx, n, t) {
 		return
@@ -27,17 +27,22 @@ func (r *run) turn(ctx context.Context, n *node) {
 	var refresh bool
 	var err error
 	if n.res.Expand != nil {
-		if err = r.expand(ctx, n); err == nil {
+		if err = r.expand(looking, n); err == nil {
 			return // its turn comes after those of what it includes
 		}
 	} else {
-		plan, refresh, err = r.due(ctx, n)
+		plan, refresh, err = r.due(looking, n)
 	}
 	for maker := r.maker(err); maker != nil; maker = r.maker(err) {
-		r.turn(ctx, maker)
-		plan, refresh, err = r.due(ctx, n)
+		r.turn(ctx, looking, maker)
+		plan, refresh, err = r.due(looking, n)
 	}
 	switch {
+	case looking.Err() != nil && (err != nil || !plan.Empty()):
+		r.checkStop(ctx)
+		t.NotRun, t.SkipReason = true, r.stopped
+		r.end(n, t)
+		return
 	case err != nil && r.isNoop(n) && r.unjudged(n, err, plan, refresh, t):
 	case err != nil:
 		r.fail(ctx, n, t, err)
@@ -46,7 +51,7 @@ func (r *run) turn(ctx context.Context, n *node) {
 	case r.isNoop(n):
 		r.would(n, t, plan, refresh)
 	default:
-		if batch := r.batch(ctx, n, plan, refresh); len(batch) > 1 {
+		if batch := r.batch(looking, n, plan, refresh); len(batch) > 1 {
 			r.applyBatch(ctx, batch, t)
 			return
 		}
@@ -81,6 +86,24 @@ func (r *run) gate(ctx context.Context, n *node, t *model.Transaction) bool {
 	return true
 }
 
+// errStopped is why what is in hand is broken off.
+var errStopped = errors.New("the run was stopped")
+
+// untilStopped gives a context for what changes nothing: it ends when the run is
+// to stop, and not only when the change in hand is to be broken off.
+func (r *run) untilStopped(ctx context.Context) (context.Context, context.CancelCauseFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case <-r.opts.Stop:
+			cancel(errStopped)
+		case <-ctx.Done():
+		}
+	}()
+
+	return ctx, cancel
+}
+
 // checkStop notices that the rest of the run is not wanted any more.
 func (r *run) checkStop(ctx context.Context) {
 	if r.stopped != "" {
@@ -88,7 +111,7 @@ func (r *run) checkStop(ctx context.Context) {
 	}
 	select {
 	case <-r.opts.Stop:
-		r.stopped = "the run was stopped"
+		r.stopped = errStopped.Error()
 	case <-ctx.Done():
 		r.stopped = fmt.Sprintf("the run was broken off: %v", context.Cause(ctx))
 	default:

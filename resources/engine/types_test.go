@@ -125,6 +125,10 @@ func (t thing) failing(s *spec, at string) error {
 
 func (t thing) Status(ctx context.Context, _ resource.Env, _ provider, s *spec) (*state, error) {
 	t.event("status", s.Name)
+	if s.FailAt == "hang-look" && (s.Guard == "" || t.m.get(s.Guard) != "") {
+		t.event("hang", s.Name)
+		<-ctx.Done()
+	}
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
@@ -246,8 +250,14 @@ func (guarded) Relations(s *spec) resource.Relations { return resource.Relations
 
 func (guarded) Asks(s *spec, _ *state, _ bool) bool { return s.Guard != "" }
 
-func (t guarded) Probe(_ context.Context, env resource.Env, _ provider, s *spec, st *state) (*state, error) {
+func (t guarded) Probe(ctx context.Context, env resource.Env, _ provider, s *spec, st *state) (*state, error) {
 	t.m.note("guard %s", s.Name)
+	t.event("guard", s.Name)
+	if s.FailAt == "hang-guard" {
+		t.event("hang", s.Name)
+		<-ctx.Done()
+		return nil, context.Cause(ctx)
+	}
 	t.m.environment = env.RunEnv
 	st.guard = t.m.get(s.Guard) != ""
 	if s.Guard == "broken" {
