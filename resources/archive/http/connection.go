@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/musterfleet/muster/resources/host/web"
 )
 
 // connection is one answer that is being read.
@@ -26,7 +28,7 @@ func (t *transfer) connect(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	c := &connection{cancel: cancel, stalled: &atomic.Bool{}}
-	c.watch = time.AfterFunc(t.timeout/2, func() {
+	c.watch = time.AfterFunc(t.patience(), func() {
 		c.stalled.Store(true)
 		cancel()
 	})
@@ -34,6 +36,9 @@ func (t *transfer) connect(ctx context.Context) error {
 	c.watch.Stop()
 	if err != nil {
 		cancel()
+		if refused := web.RedirectError(err); refused != nil {
+			return refused
+		}
 		return c.because(err)
 	}
 	c.body = resp.Body

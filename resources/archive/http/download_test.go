@@ -172,6 +172,10 @@ func TestRetry(t *testing.T) {
 		"403":                {[]webtest.Answer{webtest.Status(403)}, 1, "the server answered 403 Forbidden"},
 		"204":                {[]webtest.Answer{webtest.Status(204)}, 1, "the server answered 204 No Content"},
 		"206 unasked":        {[]webtest.Answer{webtest.With(206, "x", "Content-Range", "bytes 0-0/9")}, 1, "the server answered 206 Partial Content"},
+		"another scheme":     {[]webtest.Answer{webtest.Status(302, "Location", "ftp://127.0.0.1/a.tar.gz")}, 1, "redirected to a URL that is not one of http or https"},
+		"no host":            {[]webtest.Answer{webtest.Status(307, "Location", "http:///a.tar.gz")}, 1, "redirected to a URL that is not one of http or https"},
+		"no URL":             {[]webtest.Answer{webtest.Status(302, "Location", "http://[bad/")}, 1, "redirected to a URL that cannot be read"},
+		"no Location":        {[]webtest.Answer{webtest.Status(302)}, 1, "the server answered 302 Found"},
 		"410 on the way":     {[]webtest.Answer{webtest.Cut(1000), webtest.Status(410)}, 2, "the server answered 410 Gone"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -208,7 +212,19 @@ func TestTimeout(t *testing.T) {
 		}
 		x.holds("")
 	}
-	x := newTrial(t, webtest.Start(t))
+	// What each connection gives anew is no progress.
+	x := newTrial(t, webtest.Start(t, webtest.WithoutRanges()))
+	x.server.Put("/a.tar.gz", webtest.Text(content("1")))
+	x.server.Next("/a.tar.gz", slices.Repeat([]webtest.Answer{webtest.Stall(1000)}, 9)...)
+	x.spec.Timeout = model.Duration(300 * time.Millisecond)
+	if err := x.download(); err == nil || !strings.Contains(err.Error(), "timed out after 300ms without progress") {
+		t.Errorf("again and again: the error is %v", err)
+	}
+	x.holds("")
+	if n := len(x.server.Requests()); n > 3 {
+		t.Errorf("in the time for two connections that hang there were %d", n)
+	}
+	x = newTrial(t, webtest.Start(t))
 	x.server.Put("/a.tar.gz", webtest.Text(content("1")))
 	x.server.Next("/a.tar.gz", webtest.Stall(1000))
 	x.spec.Timeout = model.Duration(6 * time.Second)
@@ -311,7 +327,7 @@ func TestNoCredentialsAnywhere(t *testing.T) {
 		"no such host":    {nil, "http://no-such-host.invalid", "no-such-host.invalid"},
 		"untrusted":       {nil, untrusted.URL, "certificate"},
 		"not found":       {webtest.Status(404), "", "404"},
-		"a bad redirect":  {webtest.Status(302, "Location", "http://joe:hunter2@[bad/?token=s3cret-token"), "", "failed to parse Location header"},
+		"a bad redirect":  {webtest.Status(302, "Location", "http://joe:hunter2@[bad/?token=s3cret-token"), "", "redirected to a URL that cannot be read"},
 		"a loop":          {nil, "loop", "more than 10 redirects"},
 		"elsewhere":       {webtest.Status(302, "Location", "http://joe:hunter2@"+gone.Addr().String()+"/?token=s3cret-token"), "", "connection refused"},
 		"elsewhere, well": {webtest.Status(302, "Location", other.URL+"/a.tar.gz"), "", ""},

@@ -24,6 +24,9 @@ const (
 	maxTries = 5
 	// maxPause is the longest pause between tries, whatever the server asks for.
 	maxPause = 30 * time.Second
+	// stretch is how much of what was there before a connection has to give anew
+	// for that to be progress.
+	stretch = 64 << 10
 )
 
 // errRestart is a transfer that has to begin anew: what has been written is of no use.
@@ -47,6 +50,7 @@ type transfer struct {
 	request *nethttp.Request
 	// secrets are what no log may show of it.
 	secrets []model.Secret
+	// timeout is how long it waits for the server without any progress.
 	timeout time.Duration
 	began   time.Time
 	// finish gets the checksum of the whole; its error fails the transfer.
@@ -59,9 +63,14 @@ type transfer struct {
 	validator string
 	// at is how much has been read of the content, furthest the most it ever was.
 	at, furthest int64
-	tries        int
-	sum          hash.Hash
-	logged       time.Time
+	// again is what has been read, since the last progress, of what was there before.
+	again int64
+	// waited is the time without progress up to since, when it began to wait again.
+	waited time.Duration
+	since  time.Time
+	tries  int
+	sum    hash.Hash
+	logged time.Time
 }
 
 // start begins anew at the first byte. A connection that already stands there is taken.
@@ -71,7 +80,7 @@ func (t *transfer) start(ctx context.Context) error {
 		return nil
 	}
 
-	return t.persist(ctx, time.Now(), func() error { return t.connect(ctx) })
+	return t.persist(ctx, func() error { return t.connect(ctx) })
 }
 
 // readerFunc is a function that reads.
@@ -82,7 +91,7 @@ func (f readerFunc) Read(b []byte) (int, error) { return f(b) }
 // reader reads the content to its end. Its error is errRestart or a transferError.
 func (t *transfer) reader(ctx context.Context) io.Reader {
 	return readerFunc(func(b []byte) (n int, err error) {
-		err = t.persist(ctx, time.Now(), func() error {
+		err = t.persist(ctx, func() error {
 			n, err = t.read(ctx, b)
 			return err
 		})
@@ -103,10 +112,10 @@ func (t *transfer) read(ctx context.Context, b []byte) (int, error) {
 			return 0, err
 		}
 	}
-	n, err := t.conn.read(b, t.timeout/2)
+	n, err := t.conn.read(b, t.patience())
 	if n > 0 {
 		t.sum.Write(b[:n])
-		t.at += int64(n)
+		t.count(int64(n))
 		t.tell(ctx)
 		return n, nil
 	}
@@ -116,6 +125,25 @@ func (t *transfer) read(ctx context.Context, b []byte) (int, error) {
 
 	return 0, err
 }
+
+// count takes note of what has been read, and of whether that is progress.
+func (t *transfer) count(n int64) {
+	t.at += n
+	t.again += n
+	switch {
+	case t.at > t.furthest:
+		t.furthest, t.tries = t.at, 0
+	case t.again < stretch:
+		return
+	}
+	t.again, t.waited, t.since = 0, 0, time.Now()
+}
+
+// left is how long there may be no progress yet.
+func (t *transfer) left() time.Duration { return t.timeout - t.waited - time.Since(t.since) }
+
+// patience is how long a connection may give nothing: another one has a chance, too.
+func (t *transfer) patience() time.Duration { return min(t.timeout/2, t.left()) }
 
 // tell logs from time to time how far the transfer is.
 func (t *transfer) tell(ctx context.Context) {
@@ -134,26 +162,26 @@ func (t *transfer) tell(ctx context.Context) {
 }
 
 // persist tries until something comes of it, or it is not worth another try.
-func (t *transfer) persist(ctx context.Context, since time.Time, try func() error) error {
+// What happens in between, such as writing to a slow disk, is no waiting.
+func (t *transfer) persist(ctx context.Context, try func() error) error {
+	t.since = time.Now()
+	defer func() { t.waited += time.Since(t.since) }()
 	for {
 		err := try()
 		if err == nil || errors.Is(err, io.EOF) || errors.Is(err, errRestart) {
 			return err
 		}
 		t.close()
-		if t.at > t.furthest {
-			t.furthest, t.tries = t.at, 0
-		}
 		t.tries++
 		switch {
 		case context.Cause(ctx) != nil:
 			return transferError{context.Cause(ctx)}
-		case time.Since(since) >= t.timeout:
+		case t.left() <= 0:
 			return transferError{fmt.Errorf("timed out after %s without progress: %w", t.timeout, err)}
 		case isFinal(err) || t.tries >= maxTries:
 			return transferError{err}
 		}
-		pause := min(max(t.opts.Backoff<<(t.tries-1), retryAfter(err)), maxPause, t.timeout-time.Since(since))
+		pause := min(max(t.opts.Backoff<<(t.tries-1), retryAfter(err)), maxPause, t.left())
 		// The words of the client may hold what the log must not show.
 		t.log.InfoContext(ctx, "the download broke off, trying again", "url", web.Name(t.request.URL), "bytes", t.at, "error", web.WithoutCredentials(err, t.secrets...).Error(), "pause", pause.String())
 		select {
@@ -195,8 +223,7 @@ func isFinal(err error) bool {
 	var certificate *tls.CertificateVerificationError
 	var plain tls.RecordHeaderError
 
-	return errors.As(err, &certificate) || errors.As(err, &plain) ||
-		errors.Is(err, web.ErrRedirects) || errors.Is(err, web.ErrDowngrade)
+	return errors.As(err, &certificate) || errors.As(err, &plain) || web.RedirectError(err) != nil
 }
 
 func (t *transfer) close() {

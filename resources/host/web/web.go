@@ -52,15 +52,40 @@ var (
 	ErrRedirects = errors.New("more than 10 redirects")
 	// ErrDowngrade is a redirect that would give up encryption.
 	ErrDowngrade = errors.New("redirected from https to http")
+	// ErrScheme is a redirect to what is not on the web.
+	ErrScheme = errors.New("redirected to a URL that is not one of http or https")
+	// ErrLocation is a redirect whose target cannot be read.
+	ErrLocation = errors.New("redirected to a URL that cannot be read")
 )
 
-// CheckRedirect refuses a redirect that would give up encryption, and leaves
-// the credentials behind when another host, or another port of it, is next.
-func CheckRedirect(req *http.Request, via []*http.Request) error {
-	if len(via) >= maxRedirects {
-		return ErrRedirects
+// RedirectError gives which of the errors of a redirect a client's error is, nil
+// when it is none.
+func RedirectError(err error) error {
+	for _, refused := range []error{ErrRedirects, ErrDowngrade, ErrScheme, ErrLocation} {
+		if errors.Is(err, refused) {
+			return refused
+		}
 	}
-	if via[len(via)-1].URL.Scheme == "https" && req.URL.Scheme != "https" {
+	// Go has no error for it, and a token may be in what it says.
+	var outer *url.Error
+	if errors.As(err, &outer) && strings.HasPrefix(outer.Err.Error(), "failed to parse Location header") {
+		return ErrLocation
+	}
+
+	return nil
+}
+
+// CheckRedirect refuses a redirect that would give up encryption or leave the
+// web, and leaves the credentials behind when another host, or another port of
+// it, is next.
+func CheckRedirect(req *http.Request, via []*http.Request) error {
+	scheme := req.URL.Scheme
+	switch {
+	case len(via) >= maxRedirects:
+		return ErrRedirects
+	case scheme != "http" && scheme != "https" || req.URL.Host == "":
+		return ErrScheme
+	case via[len(via)-1].URL.Scheme == "https" && scheme != "https":
 		return ErrDowngrade
 	}
 	// The page that led here may have a token in its query.

@@ -81,6 +81,34 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
+// TestRedirectError has redirects that are not followed.
+func TestRedirectError(t *testing.T) {
+	for target, want := range map[string]error{
+		"ftp://127.0.0.1/x": web.ErrScheme, "file:///etc/passwd": web.ErrScheme, "http:///x": web.ErrScheme,
+		"http://[s3cret/": web.ErrLocation, "/": web.ErrRedirects,
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Location", target)
+			w.WriteHeader(http.StatusFound)
+		}))
+		req, _, err := web.NewRequest(t.Context(), server.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := web.NewClient(web.Options{}).Do(req)
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+		if got := web.RedirectError(err); got != want {
+			t.Errorf("to %s: %v of %v, want %v", target, got, err, want)
+		}
+		server.Close()
+	}
+	if err := web.RedirectError(&url.Error{Err: errors.New("connection refused")}); err != nil {
+		t.Errorf("another error: %v", err)
+	}
+}
+
 // TestCheckRedirect has what is left of credentials on the way.
 func TestCheckRedirect(t *testing.T) {
 	request := func(target string) *http.Request {
