@@ -105,7 +105,14 @@ func TestOutputProblems(t *testing.T) {
 		"itself":         {`content: "${ outputs('file#/motd').x }"`, lines("m.yaml:5:33: a file gives no outputs", "m.yaml:5:33: file#/motd waits for itself by `outputs` (remove the reference)")},
 		"by its alias":   {`alias: me, content: "${ outputs('file#me').x }"`, lines("m.yaml:5:44: a file gives no outputs", "m.yaml:5:44: file#/motd waits for itself by `outputs` (remove the reference)")},
 		"no outputs":     {`content: "${ outputs('file#/other').x }"`, "m.yaml:5:33: a file gives no outputs"},
-		"common":         {`ensure: "${ outputs('exec#uptime').x }"`, "m.yaml:5:31: `ensure` must be known before the run (use outputs in the type's own properties)"},
+		"no such field":  {`content: "a ${ outputs('exec#uptime').stdut }"`, "m.yaml:5:35: `stdut` is no output of exec#uptime (did you mean `stdout`?)"},
+		"far from any":   {`content: "${ outputs('exec#uptime')['version'] }"`, "m.yaml:5:33: `version` is no output of exec#uptime (it has stdout, list, code)"},
+		"by a default":   {`content: "${ outputs('exec#uptime')?.stdut ?? 'none' }"`, "m.yaml:5:33: `stdut` is no output of exec#uptime (did you mean `stdout`?)"},
+		"of a variable":  {`content: "${ let up = outputs('exec#uptime'); up.stdut }"`, "m.yaml:5:33: `stdut` is no output of exec#uptime (did you mean `stdout`?)"},
+		"one of two":     {`content: "${ outputs('exec#uptime').stdout + outputs('exec#uptime').cod }"`, "m.yaml:5:33: `cod` is no output of exec#uptime (did you mean `code`?)"},
+		"with a file":    {`content: "${ outputs('exec#uptime').stdut + readFile('/other') }"`, "m.yaml:5:33: `stdut` is no output of exec#uptime (did you mean `stdout`?)"},
+		"unknown both":   {`content: "${ outputs('exec#uptim').stdut }"`, lines("m.yaml:5:33: `stdut` is no output of exec#uptim (did you mean `stdout`?)", "m.yaml:5:33: `outputs` names exec#uptim, which is not declared (did you mean `exec#uptime`?)")},
+		"common":         {`ensure: "${ outputs('exec#uptime').stdout }"`, "m.yaml:5:31: `ensure` must be known before the run (use outputs in the type's own properties)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := "muster:\n  resources:\n    - exec: [uptime: ]\n    - file:\n        - /motd: {    " + tc.in + "}\n        - /other:\n"

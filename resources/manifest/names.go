@@ -59,7 +59,7 @@ func (s *session) names(ctx context.Context, p phase, data any, outputs map[mode
 		"secret":     func(v any) (any, error) { return s.secretOf(v, masked) },
 		"repeat":     func(text string, count int) (string, error) { return repeat(text, count, s.loader.opts.MaxBytes) },
 		"now":        func() time.Time { return time.Now().Round(0) },
-		"outputs":    func(name string) (any, error) { return s.output(outputs, name) },
+		nameOutputs:  func(name string) (any, error) { return s.output(outputs, name) },
 		nameTemplate: func(text string) (any, error) { return s.template(ctx, p, out, text) },
 		nameJet:      func(text string) (any, error) { return s.jet(ctx, p, out, text) },
 	}

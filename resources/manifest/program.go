@@ -24,6 +24,8 @@ type program struct {
 	names map[string]bool
 	// refs are the resources whose outputs it takes.
 	refs []model.Ref
+	// fields are the outputs that it names.
+	fields []field
 	// message and hint say why it does not compile.
 	message, hint string
 	// refused says that it is well formed and asks for what there is not.
@@ -36,6 +38,7 @@ const (
 	nameData    = "Data"
 	nameEnviron = "Environ"
 	nameValue   = "value"
+	nameOutputs = "outputs"
 )
 
 // signature is what expressions are checked against: the names they may use,
@@ -53,7 +56,7 @@ func signature(withValue bool) types.Map {
 		"kvGet":         types.TypeOf(func(string, string) (any, error) { return nil, nil }),
 		"registrations": types.TypeOf(func(string, string, string, string) (any, error) { return nil, nil }),
 		"secret":        types.TypeOf(func(any) (any, error) { return nil, nil }),
-		"outputs":       file,
+		nameOutputs:     file,
 		nameTemplate:    file,
 		nameJet:         file,
 		"repeat":        types.TypeOf(func(string, int) (string, error) { return "", nil }),
@@ -96,12 +99,18 @@ func (p *program) usesData() bool {
 }
 
 func knownNames(withValue bool) []string {
-	known := []string{nameFacts, nameData, nameEnviron, "lookup", "readFile", "file", "kvGet", "registrations", "secret", "outputs", nameTemplate, nameJet}
+	known := []string{nameFacts, nameData, nameEnviron, "lookup", "readFile", "file", "kvGet", "registrations", "secret", nameOutputs, nameTemplate, nameJet}
 	if withValue {
 		known = append(known, nameValue)
 	}
 
 	return known
+}
+
+// field is an output of a resource.
+type field struct {
+	ref  model.Ref
+	name string
 }
 
 // Visit notes what the expression uses.
@@ -112,10 +121,58 @@ func (p *program) Visit(node *ast.Node) {
 	case *ast.BuiltinNode:
 		p.names[n.Name] = true
 	case *ast.CallNode:
-		if callee, ok := n.Callee.(*ast.IdentifierNode); ok && callee.Value == "outputs" {
+		if callee, ok := n.Callee.(*ast.IdentifierNode); ok && callee.Value == nameOutputs {
 			p.output(n)
 		}
+	case *ast.MemberNode:
+		if ref, ok := outputsOf(n.Node); ok {
+			p.field(ref, n.Property)
+		}
+	case *ast.VariableDeclaratorNode:
+		if ref, ok := outputsOf(n.Value); ok {
+			ast.Walk(&n.Expr, fieldsOfVariable{p, n.Name, ref})
+		}
 	}
+}
+
+// fieldsOfVariable notes what is taken of a variable that holds the outputs of a resource.
+type fieldsOfVariable struct {
+	p    *program
+	name string
+	ref  model.Ref
+}
+
+// Visit is called for every node in which the variable is known.
+func (f fieldsOfVariable) Visit(node *ast.Node) {
+	member, ok := (*node).(*ast.MemberNode)
+	if !ok {
+		return
+	}
+	if of, ok := member.Node.(*ast.IdentifierNode); ok && of.Value == f.name {
+		f.p.field(f.ref, member.Property)
+	}
+}
+
+func (p *program) field(ref model.Ref, property ast.Node) {
+	if name, ok := property.(*ast.StringNode); ok {
+		p.fields = append(p.fields, field{ref, name.Value})
+	}
+}
+
+// outputsOf gives the resource of which a node is the outputs.
+func outputsOf(node ast.Node) (ref model.Ref, ok bool) {
+	call, ok := node.(*ast.CallNode)
+	if !ok || len(call.Arguments) != 1 {
+		return ref, false
+	}
+	callee, isName := call.Callee.(*ast.IdentifierNode)
+	name, isText := call.Arguments[0].(*ast.StringNode)
+	if !isName || !isText || callee.Value != nameOutputs {
+		return ref, false
+	}
+	ref, err := model.ParseRef(name.Value)
+
+	return ref, err == nil
 }
 
 func (p *program) refuse(message, hint string) {

@@ -1,9 +1,12 @@
 package manifest
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -33,6 +36,22 @@ func (b *build) link(ref model.Ref, pos model.Position, properties resource.Valu
 		}
 	}
 	b.links = append(b.links, l)
+}
+
+// checkFields finds outputs that the type of their resource does not give.
+func (r *resolver) checkFields(p *program, pos model.Position) {
+	for _, f := range p.fields {
+		t, ok := r.scope.session.loader.opts.Types.Get(f.ref.Type)
+		if !ok || len(t.Gives) == 0 || slices.ContainsFunc(t.Gives, func(o resource.Output) bool { return o.Name == f.name }) {
+			continue
+		}
+		known := make([]string, len(t.Gives))
+		for i, o := range t.Gives {
+			known[i] = o.Name
+		}
+		hint := cmp.Or(document.DidYouMean(f.name, known), "it has "+strings.Join(known, ", "))
+		r.problems.Add(pos, hint, "`%s` is no output of %s", f.name, f.ref)
+	}
 }
 
 // checkLinks finds what is wrong with names and references. Where a name is not

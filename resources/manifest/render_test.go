@@ -41,7 +41,7 @@ ccm:
             data: {empty: [null, [], {}], list: [{a: 1, b: [x]}, {c: "x\ty"}], crlf: "a\r\n", keep: "a\n\n", strip: "a\nb", sep: "a\u2028b", bin: !!binary /w==}
             control: {if: "true"}
         - /hidden: {sensitive: true, content: plain, alias: h, count: 5}
-        - /late: {content: "${ outputs('exec#uptime').x } ${ Data.n }", owner: null}
+        - /late: {content: "${ outputs('exec#uptime').stdout } ${ Data.n }", owner: null}
         - /off: {content: "x", control: {if: "Facts.os == 'rhel'"}}
     - exec:
         name: defaults
@@ -105,7 +105,7 @@ muster:
             mode: "[redacted]"
     - file:
         - /late:
-            content: "${ outputs('exec#uptime').x } ${ Data.n }"
+            content: "${ outputs('exec#uptime').stdout } ${ Data.n }"
             owner:
             mode: "0644"
     - file:

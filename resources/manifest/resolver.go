@@ -230,6 +230,7 @@ func (r *resolver) evaluate(ctx context.Context, v resource.Value, p part) (reso
 		for i, ref := range f.late {
 			r.waits = append(r.waits, wait{ref: ref, file: f.file && i == 0, pos: s.doc.place(v.Pos, v.Text, p.at)})
 		}
+		r.checkFields(program, s.doc.place(v.Pos, v.Text, p.at))
 	case !f.sure && s.tolerates():
 	case !r.forgiving && !f.known:
 		r.problems.Add(s.doc.place(v.Pos, v.Text, p.at), f.hint, "the expression fails: %s", f.message)

@@ -78,6 +78,13 @@ func (thing) Apply(context.Context, resource.Env, thingProvider, *thingSpec, res
 // speaker is a thing with outputs.
 type speaker struct{ thing }
 
+func (s speaker) Info() resource.Info {
+	info := s.thing.Info()
+	info.Gives = []resource.Output{{Name: "stdout"}, {Name: "list"}, {Name: "code"}}
+
+	return info
+}
+
 func (speaker) Outputs(*thingSpec, *thingState, resource.Outcome) map[string]any { return nil }
 
 // testTypes are file and package, and exec which gives outputs.
