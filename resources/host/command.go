@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"sync"
 	"syscall"
 	"time"
@@ -32,6 +33,9 @@ type Command struct {
 	// stderr says which stream. It is never called twice at a time. A line that is
 	// longer than 64 KiB comes in pieces.
 	OnLine func(line string, stderr bool)
+	// Tied has it killed when muster ends, also when that is killed; what it has
+	// started itself is left alone.
+	Tied bool
 }
 
 // Result is what came of a command that ran to its end.
@@ -68,13 +72,20 @@ func (h *Host) Run(ctx context.Context, c Command) (Result, error) {
 	var calling sync.Mutex
 	stdout := &stream{lines: lines{emit: lineSink(&calling, c.OnLine, false)}}
 	stderr := &stream{lines: lines{emit: lineSink(&calling, c.OnLine, true)}}
+	// Without a terminal a question fails instead of waiting for an answer.
+	attr := syscall.SysProcAttr{Setsid: true}
+	if c.Tied {
+		attr.Pdeathsig = syscall.SIGKILL
+		// The system sends it when the thread ends that has started the command.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+	}
 	killed := false
 	prepare := func() *exec.Cmd {
 		cmd := exec.CommandContext(ctx, program, c.Argv[1:]...)
 		cmd.Args[0], cmd.Dir, cmd.Env, cmd.Stdin = c.Argv[0], c.Dir, env, c.Stdin
 		cmd.Stdout, cmd.Stderr = stdout, stderr
-		// Without a terminal a question fails instead of waiting for an answer.
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		cmd.SysProcAttr = &attr
 		cmd.WaitDelay = drainDelay
 		cmd.Cancel = func() error {
 			killed = true

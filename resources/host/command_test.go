@@ -17,6 +17,7 @@ import (
 
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/testing/hosttest"
+	"golang.org/x/sys/unix"
 )
 
 // shell is a command of the system's shell.
@@ -214,6 +215,33 @@ func TestRunKillsTheWholeGroupWhenItsContextEnds(t *testing.T) {
 
 	if _, err := h.Run(ctx, shell("echo started > "+t.TempDir()+"/file")); !errors.Is(err, timedOut) {
 		t.Errorf("a context that had ended before: %v", err)
+	}
+}
+
+// TestRunTiesACommand kills the process that runs a command.
+func TestRunTiesACommand(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pid")
+	a := play(t, "runner", "sh", "-c", "echo $$ > "+path+"; echo begun; exec sleep 1000")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	command, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = errors.Join(unix.PidfdSendSignal(command, unix.SIGKILL, nil, 0), unix.Close(command)) })
+	a.kill()
+	ended, err := 0, error(unix.EINTR)
+	for err == unix.EINTR {
+		ended, err = unix.Poll([]unix.PollFd{{Fd: int32(command), Events: unix.POLLIN}}, 30_000)
+	}
+	if ended != 1 {
+		t.Errorf("the command goes on: %v", err)
 	}
 }
 

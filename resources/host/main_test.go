@@ -23,6 +23,8 @@ func TestMain(m *testing.M) {
 		playWriter()
 	case "holder":
 		playHolder()
+	case "runner":
+		playRunner()
 	default:
 		fmt.Fprintln(os.Stderr, "unknown role", role)
 		os.Exit(2)
@@ -61,6 +63,13 @@ func playHolder() {
 	if err := unlock(); err != nil {
 		fail(err)
 	}
+}
+
+// playRunner runs a command without end, tied to this process.
+func playRunner() {
+	ready := func(string, bool) { fmt.Println("ready") }
+	_, err := host.New(host.Options{}).Run(context.Background(), host.Command{Argv: os.Args[1:], Tied: true, OnLine: ready})
+	fail(err)
 }
 
 func fail(err error) {

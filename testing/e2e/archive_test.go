@@ -22,6 +22,7 @@ import (
 
 	"github.com/musterfleet/muster/testing/markdown"
 	"github.com/musterfleet/muster/testing/webtest"
+	"golang.org/x/sys/unix"
 )
 
 // appArchive is a tar.gz with a program in it.
@@ -171,7 +172,8 @@ func TestArchiveCredentials(t *testing.T) {
 }
 
 // TestKillBetweenDownloadAndExtraction kills muster while it unpacks: the next
-// run unpacks again, although what creates names is there by then.
+// run unpacks again, although what creates names is there by then. The tool does
+// not outlive muster, or it would go on into what that run makes.
 func TestKillBetweenDownloadAndExtraction(t *testing.T) {
 	server, dir := webtest.Start(t), t.TempDir()
 	server.Put("/app.tar.gz", webtest.Text(appArchive(t)))
@@ -201,10 +203,19 @@ muster:
 		_, err = fmt.Sscan(string(text), &pid)
 		return err == nil
 	})
-	if err := errors.Join(p.cmd.Process.Signal(syscall.SIGKILL), syscall.Kill(pid, syscall.SIGKILL)); err != nil {
+	tool, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = errors.Join(unix.PidfdSendSignal(tool, unix.SIGKILL, nil, 0), unix.Close(tool)) })
+	if err := p.cmd.Process.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	p.wait()
+	await(t, "tar ends with muster", func() bool {
+		n, _ := unix.Poll([]unix.PollFd{{Fd: int32(tool), Events: unix.POLLIN}}, 0)
+		return n == 1
+	})
 	if err := os.Setenv("PATH", path); err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,8 @@ func (Provider) Extract(ctx context.Context, env resource.Env, spec *archive.Spe
 	defer cancel()
 	env.Log.InfoContext(ctx, "extracting", "archive", spec.Name, "into", spec.ExtractParent, "entries", index.Entries, "bytes", index.Bytes)
 	result, err := env.Host.Run(ctx, host.Command{
-		Argv: arguments(format, spec), Dir: spec.ExtractParent,
+		// Without muster it would go on into what the next run unpacks.
+		Argv: arguments(format, spec), Dir: spec.ExtractParent, Tied: true,
 		// What a user has set up for the tools at the terminal does not hold here.
 		Env: []string{"LC_ALL=C.UTF-8", "TAR_OPTIONS=", "GZIP=", "UNZIP=", "UNZIPOPT="},
 	})
