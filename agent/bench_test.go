@@ -38,9 +38,9 @@ func (sink) PublishReports(_ context.Context, reports []model.Report) (int, erro
 
 func (sink) PutState(context.Context, model.NodeState, time.Duration) error { return nil }
 
-func (sink) State(context.Context) (model.NodeState, error) { return model.NodeState{}, nil }
+func (sink) State(context.Context, string) (model.Node, error) { return model.Node{}, nil }
 
-func (sink) PutFacts(context.Context, model.Facts) error { return nil }
+func (sink) PutFacts(context.Context, string, model.Facts) error { return nil }
 
 // benchAgent makes an agent with one manifest of n files in force and applied,
 // and gives its runner.

@@ -53,7 +53,7 @@ func (b *bundles) fetch(ctx context.Context, key, digest, dir string) error {
 	if b.source == nil {
 		return errNoBundles
 	}
-	r, err := b.source.Bundle(ctx, digest)
+	r, err := b.source.GetBundle(ctx, digest)
 	if err != nil {
 		return fetchError{digest, err}
 	}

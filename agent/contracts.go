@@ -60,8 +60,8 @@ type Regrouper interface {
 
 // BundleSource gives bundles.
 type BundleSource interface {
-	// Bundle opens a bundle by its digest, sha256-<hex>. Every error may pass.
-	Bundle(ctx context.Context, digest string) (io.ReadCloser, error)
+	// GetBundle opens a bundle by its digest, sha256-<hex>. Every error may pass.
+	GetBundle(ctx context.Context, digest string) (io.ReadCloser, error)
 }
 
 // Publisher hands reports to the stream.
@@ -77,9 +77,9 @@ type StateStore interface {
 	// PutState stores the state; after ttl without another one the node counts as
 	// silent.
 	PutState(ctx context.Context, state model.NodeState, ttl time.Duration) error
-	PutFacts(ctx context.Context, facts model.Facts) error
+	PutFacts(ctx context.Context, node string, facts model.Facts) error
 	// State gives the state that is stored; an agent of the same id stores another.
-	State(ctx context.Context) (model.NodeState, error)
+	State(ctx context.Context, node string) (model.Node, error)
 }
 
 // Loader makes resources of documents; *manifest.Loader is one.

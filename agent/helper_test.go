@@ -131,17 +131,17 @@ func (s *stream) PutState(_ context.Context, state model.NodeState, ttl time.Dur
 	return nil
 }
 
-func (s *stream) State(context.Context) (model.NodeState, error) {
+func (s *stream) State(context.Context, string) (model.Node, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.away || len(s.states) == 0 {
-		return model.NodeState{}, errAway
+		return model.Node{}, errAway
 	}
 
-	return s.states[len(s.states)-1], nil
+	return model.Node{NodeState: s.states[len(s.states)-1]}, nil
 }
 
-func (s *stream) PutFacts(_ context.Context, facts model.Facts) error {
+func (s *stream) PutFacts(_ context.Context, _ string, facts model.Facts) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.away {
@@ -202,7 +202,7 @@ func (o *outside) setBundle(digest string, data []byte) {
 	o.bundles[digest] = data
 }
 
-func (o *outside) Bundle(_ context.Context, digest string) (io.ReadCloser, error) {
+func (o *outside) GetBundle(_ context.Context, digest string) (io.ReadCloser, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	b, ok := o.bundles[digest]

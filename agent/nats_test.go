@@ -38,20 +38,6 @@ func (n natsNode) Entries() ([]agent.Entry, agent.Sync) {
 	return out, state
 }
 
-func (n natsNode) PutState(ctx context.Context, state model.NodeState, ttl time.Duration) error {
-	return n.store.PutState(ctx, n.name, state, ttl)
-}
-
-func (n natsNode) State(ctx context.Context) (model.NodeState, error) {
-	record, err := n.store.State(ctx, n.name)
-
-	return record.State, err
-}
-
-func (n natsNode) PutFacts(ctx context.Context, facts model.Facts) error {
-	return n.store.PutFacts(ctx, n.name, facts, 0)
-}
-
 // eventually waits for a condition.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
@@ -105,7 +91,7 @@ func TestWithARealServer(t *testing.T) {
 	}
 	joined := natsNode{store, watch, n.config.Node}
 	options := n.options()
-	options.Assignments, options.Publisher, options.States = joined, store, joined
+	options.Assignments, options.Publisher, options.States = joined, store, store
 	running, err = agent.New(t.Context(), options)
 	if err != nil {
 		t.Fatal(err)

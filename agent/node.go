@@ -141,7 +141,7 @@ const twinGone = 3
 // seekTwin looks whether another agent stored its state as that of this node
 // since this one did.
 func (a *Agent) seekTwin(ctx context.Context) {
-	stored, err := a.opts.States.State(ctx)
+	stored, err := a.opts.States.State(ctx, a.opts.Config.Node)
 	if err != nil {
 		return // it is not there yet, or an older server or older permissions do not give it
 	}
@@ -191,7 +191,7 @@ func (a *Agent) tellOnce(ctx context.Context, t *told) error {
 	if digest == "" || (digest == t.facts && now.Before(t.factsBeat)) {
 		return nil
 	}
-	if err := a.opts.States.PutFacts(ctx, current); err != nil {
+	if err := a.opts.States.PutFacts(ctx, a.opts.Config.Node, current); err != nil {
 		return err
 	}
 	t.facts, t.factsBeat = digest, now.Add(factsEvery*next)

@@ -57,12 +57,12 @@ func response(node string, phase model.EnsurePhase) model.EnsureResponse {
 }
 
 func known(names ...string) *lister {
-	var nodes []fleet.Node
+	var nodes []model.Node
 	for _, n := range names {
 		nodes = append(nodes, node(n, []string{"web"}, nil))
 	}
 
-	return &lister{states: [][]fleet.Node{nodes}}
+	return &lister{states: [][]model.Node{nodes}}
 }
 
 var toWeb = []fleet.Target{{Group: "web"}}

@@ -11,24 +11,10 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Node is a node as the fleet knows it.
-type Node struct {
-	model.NodeState
-	// Silent says that it was not heard of for longer than it promised; the rest is
-	// what it said last.
-	Silent bool `json:"silent"`
-	// Heard is when it last said something.
-	Heard time.Time `json:"heard,omitzero"`
-}
-
-// Stopped says that the node's agent was ended in good order, and has not been
-// heard of since.
-func (n Node) Stopped() bool { return n.Event == model.NodeStopped }
-
 // NodeLister knows the nodes.
 type NodeLister interface {
 	// Nodes gives all nodes, also those that fell silent, by name.
-	Nodes(ctx context.Context) ([]Node, error)
+	Nodes(ctx context.Context) ([]model.Node, error)
 }
 
 // Stand is how a node stands with an assignment.
@@ -82,7 +68,7 @@ type Goal struct {
 }
 
 // Standings tells how the targets of a goal stand, by node.
-func (g Goal) Standings(nodes []Node) []Standing {
+func (g Goal) Standings(nodes []model.Node) []Standing {
 	var out []Standing
 	known := map[string]bool{}
 	for _, n := range nodes {
@@ -104,7 +90,7 @@ func (g Goal) wants(key string) bool { return len(g.Keys) == 0 || slices.Contain
 // standingsOf gives the standing of a node with the assignment that applies to
 // it, with those before it that do not, and with those behind it that were asked
 // for by key.
-func (g Goal) standingsOf(n Node) []Standing {
+func (g Goal) standingsOf(n model.Node) []Standing {
 	var out []Standing
 	applies := ""
 	for _, e := range g.inOrder(n) {
@@ -135,7 +121,7 @@ func (g Goal) standingsOf(n Node) []Standing {
 
 // inOrder gives the assignments that are for a node, in the order in which it
 // looks at them.
-func (g Goal) inOrder(n Node) []Entry {
+func (g Goal) inOrder(n model.Node) []Entry {
 	places := map[string]int{}
 	var out []Entry
 	for _, e := range g.Entries {
@@ -153,14 +139,14 @@ func (g Goal) inOrder(n Node) []Entry {
 
 // exempt says that a node knows of a revision, has nothing against it, and does
 // not put it in force. What it ran of it before does not count.
-func exempt(e Entry, n Node) bool {
+func exempt(e Entry, n model.Node) bool {
 	m := n.Manifests[e.Key]
 
 	return m.Seen >= e.Revision && m.Late == "" && m.Outcome != model.OutcomeRefused
 }
 
 // standing compares what a node says of itself with what it should run.
-func standing(e Entry, n Node) Standing {
+func standing(e Entry, n model.Node) Standing {
 	m := n.Manifests[e.Key]
 	s := Standing{Node: n.Node, Key: e.Key, Want: e.Revision, Has: m.Revision, Outcome: m.Outcome, At: m.At}
 	switch {

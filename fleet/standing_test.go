@@ -13,8 +13,8 @@ import (
 )
 
 // node makes a node that says how it stands with some keys.
-func node(id string, groups []string, manifests map[string]model.ManifestState) fleet.Node {
-	return fleet.Node{NodeState: model.NodeState{Node: id, Groups: groups, Manifests: manifests}}
+func node(id string, groups []string, manifests map[string]model.ManifestState) model.Node {
+	return model.Node{NodeState: model.NodeState{Node: id, Groups: groups, Manifests: manifests}}
 }
 
 func runs(revision uint64, outcome model.Outcome) model.ManifestState {
@@ -25,13 +25,13 @@ func TestStanding(t *testing.T) {
 	const key = "node.a.motd"
 	goal := fleet.Goal{Entries: []fleet.Entry{{Key: key, Revision: 7}}}
 	heard := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	silent := fleet.Node{NodeState: model.NodeState{Node: "a"}, Silent: true, Heard: heard}
+	silent := model.Node{NodeState: model.NodeState{Node: "a"}, Silent: true, Heard: heard}
 	stopped := silent
 	stopped.Event, stopped.Silent = model.NodeStopped, false
 	silentButThere := node("a", nil, map[string]model.ManifestState{key: runs(7, model.OutcomeStable)})
 	silentButThere.Silent = true
 	for name, c := range map[string]struct {
-		node  fleet.Node
+		node  model.Node
 		stand fleet.Stand
 		why   string
 	}{
@@ -49,7 +49,7 @@ func TestStanding(t *testing.T) {
 		"refused":              {node("a", nil, map[string]model.ManifestState{key: {Revision: 6, Seen: 7, Outcome: model.OutcomeStable, Late: "refused: motd:3:1: unknown key"}}), fleet.StandRefused, "refused: motd:3:1: unknown key"},
 		"refused without why":  {node("a", nil, map[string]model.ManifestState{key: {Seen: 7, Outcome: model.OutcomeRefused}}), fleet.StandRefused, "refused it"},
 		"refused an older one": {node("a", nil, map[string]model.ManifestState{key: {Revision: 5, Seen: 6, Outcome: model.OutcomeRefused}}), fleet.StandLate, "still at revision 5"},
-		"cannot read it":       {fleet.Node{NodeState: model.NodeState{Node: "a", Message: "node.a: not permitted"}}, fleet.StandLate, "has not said anything of it yet: node.a: not permitted"},
+		"cannot read it":       {model.Node{NodeState: model.NodeState{Node: "a", Message: "node.a: not permitted"}}, fleet.StandLate, "has not said anything of it yet: node.a: not permitted"},
 		"nothing said":         {node("a", nil, nil), fleet.StandLate, "has not said anything of it yet"},
 		"silent":               {silent, fleet.StandSilent, "not heard of since 2026-01-02T03:04:05Z"},
 		"stopped":              {stopped, fleet.StandSilent, "stopped, not heard of since 2026-01-02T03:04:05Z"},
@@ -57,7 +57,7 @@ func TestStanding(t *testing.T) {
 		"another node":         {node("b", []string{"web"}, nil), fleet.StandSilent, "was never heard of: is its agent running, with this name?"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := goal.Standings([]fleet.Node{c.node})
+			got := goal.Standings([]model.Node{c.node})
 			if len(got) != 1 || got[0].Node != "a" || got[0].Key != key || got[0].Want != 7 || got[0].Stand != c.stand || got[0].Why != c.why {
 				t.Errorf("got %+v", got)
 			}
@@ -75,7 +75,7 @@ func TestStandingsOfOneName(t *testing.T) {
 	entries := []fleet.Entry{
 		{Key: "group.all.motd", Revision: 1}, {Key: "group.db.motd", Revision: 2}, {Key: "group.web.motd", Revision: 3}, {Key: "node.a.motd", Revision: 4},
 	}
-	nodes := []fleet.Node{
+	nodes := []model.Node{
 		node("a", []string{"web"}, nil), node("b", []string{"web", "db"}, nil), node("c", []string{"db", "web"}, nil), node("d", nil, nil), node("e", []string{"mail"}, nil),
 	}
 	keys := func(standings []fleet.Standing, stands ...fleet.Stand) map[string]string {
@@ -110,30 +110,30 @@ func TestStandingsOfOneName(t *testing.T) {
 func TestStandingsBehindExempt(t *testing.T) {
 	entries := []fleet.Entry{{Key: "node.a.motd", Revision: 4}, {Key: "group.all.motd", Revision: 3}}
 	a := node("a", nil, map[string]model.ManifestState{"node.a.motd": {Seen: 4}, "group.all.motd": runs(3, model.OutcomeStable)})
-	got := (fleet.Goal{Entries: entries}).Standings([]fleet.Node{a})
+	got := (fleet.Goal{Entries: entries}).Standings([]model.Node{a})
 	if len(got) != 2 || got[0].Key != "group.all.motd" || got[0].Stand != fleet.StandArrived || got[1].Stand != fleet.StandExempt {
 		t.Errorf("got %+v", got)
 	}
 	// What stands behind the one that applies is seen by the node too, and not exempt.
 	b := node("a", nil, map[string]model.ManifestState{"node.a.motd": runs(4, model.OutcomeStable), "group.all.motd": {Seen: 3}})
-	if got = (fleet.Goal{Entries: entries}).Standings([]fleet.Node{b}); len(got) != 1 || got[0].Stand != fleet.StandArrived {
+	if got = (fleet.Goal{Entries: entries}).Standings([]model.Node{b}); len(got) != 1 || got[0].Stand != fleet.StandArrived {
 		t.Errorf("got %+v", got)
 	}
-	if got = (fleet.Goal{Entries: entries, Keys: []string{"group.all.motd"}}).Standings([]fleet.Node{b}); len(got) != 1 || got[0].Stand != fleet.StandOverridden {
+	if got = (fleet.Goal{Entries: entries, Keys: []string{"group.all.motd"}}).Standings([]model.Node{b}); len(got) != 1 || got[0].Stand != fleet.StandOverridden {
 		t.Errorf("got %+v", got)
 	}
 }
 
 // lister gives one state of the nodes after the other, and stays at the last.
 type lister struct {
-	states [][]fleet.Node
+	states [][]model.Node
 	looks  int
 	err    error
 	// looked, if set, is called with each look.
 	looked func(int)
 }
 
-func (l *lister) Nodes(ctx context.Context) ([]fleet.Node, error) {
+func (l *lister) Nodes(ctx context.Context) ([]model.Node, error) {
 	if l.err != nil {
 		return nil, l.err
 	}
@@ -153,7 +153,7 @@ func motd(revision uint64, outcome model.Outcome) map[string]model.ManifestState
 var goalAll = fleet.Goal{Entries: []fleet.Entry{{Key: "group.all.motd", Revision: 7}}}
 
 func TestWaitUntilAllArrived(t *testing.T) {
-	l := &lister{states: [][]fleet.Node{
+	l := &lister{states: [][]model.Node{
 		{node("a", nil, motd(6, model.OutcomeStable)), node("b", nil, motd(6, model.OutcomeStable))},
 		{node("a", nil, motd(6, model.OutcomeStable)), node("b", nil, motd(7, model.OutcomeChanged))},
 		{node("a", nil, motd(7, model.OutcomeFailed)), node("b", nil, motd(7, model.OutcomeChanged))},
@@ -170,7 +170,7 @@ func TestWaitUntilAllArrived(t *testing.T) {
 }
 
 func TestWaitEnds(t *testing.T) {
-	late := [][]fleet.Node{{node("a", nil, motd(6, model.OutcomeStable)), node("b", nil, motd(7, model.OutcomeStable))}}
+	late := [][]model.Node{{node("a", nil, motd(6, model.OutcomeStable)), node("b", nil, motd(7, model.OutcomeStable))}}
 	t.Run("in time", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		l := &lister{states: late, looked: func(looks int) {
@@ -194,7 +194,7 @@ func TestWaitEnds(t *testing.T) {
 	})
 	t.Run("when all that are left refuse", func(t *testing.T) {
 		refused := map[string]model.ManifestState{"group.all.motd": {Seen: 7, Outcome: model.OutcomeRefused, Late: "bad"}}
-		l := &lister{states: [][]fleet.Node{
+		l := &lister{states: [][]model.Node{
 			{node("a", nil, refused), node("b", nil, motd(6, model.OutcomeStable))},
 			{node("a", nil, refused), node("b", nil, motd(7, model.OutcomeStable))},
 		}}
@@ -205,7 +205,7 @@ func TestWaitEnds(t *testing.T) {
 		}
 	})
 	t.Run("without nodes", func(t *testing.T) {
-		_, err := (&fleet.Waiter{Nodes: &lister{states: [][]fleet.Node{nil}}}).Wait(t.Context(), goalAll)
+		_, err := (&fleet.Waiter{Nodes: &lister{states: [][]model.Node{nil}}}).Wait(t.Context(), goalAll)
 		wantError(t, err, fleet.ErrNoNodes, "")
 	})
 	t.Run("when the nodes cannot be asked", func(t *testing.T) {
@@ -219,7 +219,7 @@ func TestWaitEnds(t *testing.T) {
 // force there.
 func TestStandingBehindOneThatWasNeverValid(t *testing.T) {
 	goal := fleet.Goal{Entries: []fleet.Entry{{Key: "group.all.motd", Revision: 1}, {Key: "node.a.motd", Revision: 4}}}
-	nodes := []fleet.Node{node("a", nil, map[string]model.ManifestState{
+	nodes := []model.Node{node("a", nil, map[string]model.ManifestState{
 		"node.a.motd":    {Seen: 4, Late: "refused: garbage; group.all.motd revision 1 stays in force"},
 		"group.all.motd": runs(1, model.OutcomeStable),
 	})}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,38 +26,24 @@ const silentKept = 7 * 24 * time.Hour
 // ErrInvalidState is what a node said of itself and cannot be read.
 var ErrInvalidState = errors.New("invalid state")
 
-// NodeRecord is what the bucket of nodes has of one node.
-type NodeRecord struct {
-	Node string
-	// State is what the node said last.
-	State model.NodeState
-	// Gone says that the node has gone silent: it has said nothing since Updated,
-	// and that is longer ago than its State.SilentAfter. That is known for 7 days, or
-	// for as long as SilentAfter where that is longer.
-	Gone bool
-	// Updated is when the server stored the state.
-	Updated  time.Time
-	Revision uint64
-}
-
-// PutState stores what a node says of itself, and that it counts as silent when
+// PutState stores what state.Node says of itself, and that it counts as silent when
 // it says nothing more for ttl. The server forgets it after 7 days, or after ttl
 // where that is longer. With a ttl of zero the node never counts as silent, and
 // the state is kept for ever.
-func (s *Store) PutState(ctx context.Context, node string, state model.NodeState, ttl time.Duration) error {
+func (s *Store) PutState(ctx context.Context, state model.NodeState, ttl time.Duration) error {
 	state.SilentAfter = model.Duration(ttl)
 	if ttl > 0 {
 		ttl = max(silentKept, ttl)
 	}
 
-	return s.putNode(ctx, node, stateKey, state, ttl)
+	return s.putNode(ctx, state.Node, stateKey, state, ttl)
 }
 
 // State gives what the bucket has of a node; the error wraps model.ErrNotFound when
 // it has nothing, and ErrInvalidState.
-func (s *Store) State(ctx context.Context, node string) (NodeRecord, error) {
+func (s *Store) State(ctx context.Context, node string) (model.Node, error) {
 	if err := CheckNode(node, nil); err != nil {
-		return NodeRecord{}, err
+		return model.Node{}, err
 	}
 	bucket := s.names.Nodes()
 	m, err := s.last(ctx, kvStream(bucket), kvSubject(bucket, node+"."+stateKey))
@@ -64,17 +51,16 @@ func (s *Store) State(ctx context.Context, node string) (NodeRecord, error) {
 		err = model.ErrNotFound
 	}
 	if err != nil {
-		return NodeRecord{}, fmt.Errorf("state of node %s: %w", node, err)
+		return model.Node{}, fmt.Errorf("state of node %s: %w", node, err)
 	}
 
-	return nodeRecord(node+"."+stateKey, m, time.Now())
+	return readNode(node+"."+stateKey, m, time.Now())
 }
 
-// PutFacts stores the facts of a node. The server forgets them after ttl, whole
-// seconds, at least one; zero keeps them for ever. The error wraps
-// model.ErrTooLarge where the server does not take so much.
-func (s *Store) PutFacts(ctx context.Context, node string, facts model.Facts, ttl time.Duration) error {
-	return s.putNode(ctx, node, factsKey, facts, ttl)
+// PutFacts stores the facts of a node, for ever. The error wraps model.ErrTooLarge
+// where the server does not take so much.
+func (s *Store) PutFacts(ctx context.Context, node string, facts model.Facts) error {
+	return s.putNode(ctx, node, factsKey, facts, 0)
 }
 
 func (s *Store) putNode(ctx context.Context, node, key string, doc any, ttl time.Duration) error {
@@ -111,20 +97,20 @@ func wholeSeconds(d time.Duration) time.Duration {
 }
 
 // Nodes gives what the bucket has of every node, also of those that went silent,
-// in no order. A state that cannot be read is an error that wraps ErrInvalidState and
+// by name. A state that cannot be read is an error that wraps ErrInvalidState and
 // names the node, and the others are given all the same.
-func (s *Store) Nodes(ctx context.Context) ([]NodeRecord, error) {
+func (s *Store) Nodes(ctx context.Context) ([]model.Node, error) {
 	bucket := s.names.Nodes()
 	cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{kvSubject(bucket, "*."+stateKey)}, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy}
-	var all []NodeRecord
+	var all []model.Node
 	var failed []error
 	for m, err := range s.scan(ctx, kvStream(bucket), cfg, false) {
 		if err == nil && m.deleted() {
 			continue
 		}
-		var r NodeRecord
+		var r model.Node
 		if err == nil {
-			r, err = nodeRecord(strings.TrimPrefix(m.subject, kvSubject(bucket, "")), m, time.Now())
+			r, err = readNode(strings.TrimPrefix(m.subject, kvSubject(bucket, "")), m, time.Now())
 		}
 		if err != nil {
 			failed = append(failed, err)
@@ -133,22 +119,24 @@ func (s *Store) Nodes(ctx context.Context) ([]NodeRecord, error) {
 		all = append(all, r)
 	}
 
+	slices.SortFunc(all, func(a, b model.Node) int { return strings.Compare(a.Node, b.Node) })
+
 	return all, errors.Join(failed...)
 }
 
-// nodeRecord decodes a state as it is to be read at a time. A node may only say
+// readNode decodes a state as it is to be read at a time. A node may only say
 // things of itself.
-func nodeRecord(key string, m message, now time.Time) (NodeRecord, error) {
+func readNode(key string, m message, now time.Time) (model.Node, error) {
 	node := strings.TrimSuffix(key, "."+stateKey)
-	r := NodeRecord{Node: node, Updated: m.time, Revision: m.sequence}
-	if err := json.Unmarshal(m.data, &r.State); err != nil {
+	r := model.Node{Heard: m.time}
+	if err := json.Unmarshal(m.data, &r.NodeState); err != nil {
 		return r, fmt.Errorf("%w of node %s: %w", ErrInvalidState, node, err)
 	}
-	if r.State.Node != node {
-		return r, fmt.Errorf("%w of node %s: it says to be of %q", ErrInvalidState, node, r.State.Node)
+	if r.Node != node {
+		return r, fmt.Errorf("%w of node %s: it says to be of %q", ErrInvalidState, node, r.Node)
 	}
-	silentAfter := r.State.SilentAfter.Std()
-	r.Gone = silentAfter > 0 && m.time.Add(silentAfter).Before(now)
+	silentAfter := r.SilentAfter.Std()
+	r.Silent = silentAfter > 0 && m.time.Add(silentAfter).Before(now)
 
 	return r, nil
 }

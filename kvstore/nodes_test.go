@@ -18,14 +18,14 @@ func TestNodesSayWhoTheyAre(t *testing.T) {
 	t.Parallel()
 	srv, store := newStore(t)
 	for _, node := range []string{"web01", "web02"} {
-		if err := store.PutState(t.Context(), node, model.NodeState{Protocol: model.ProtocolNode, Node: node, Version: "1"}, time.Hour); err != nil {
+		if err := store.PutState(t.Context(), model.NodeState{Protocol: model.ProtocolNode, Node: node, Version: "1"}, time.Hour); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := store.PutState(t.Context(), "web01", model.NodeState{Node: "web01", Version: "2"}, 0); err != nil {
+	if err := store.PutState(t.Context(), model.NodeState{Node: "web01", Version: "2"}, 0); err != nil {
 		t.Fatal(err)
 	}
-	if err := store.PutFacts(t.Context(), "web01", model.Facts{"os": map[string]any{"name": "linux"}}, time.Hour); err != nil {
+	if err := store.PutFacts(t.Context(), "web01", model.Facts{"os": map[string]any{"name": "linux"}}); err != nil {
 		t.Fatal(err)
 	}
 	kv := plainKV(t, srv.Connect(t), "MUSTER_NODES")
@@ -40,8 +40,8 @@ func TestNodesSayWhoTheyAre(t *testing.T) {
 	}
 	got := map[string]string{}
 	for _, n := range nodes {
-		got[n.Node] = n.State.Version
-		if n.Gone || n.Updated.IsZero() || n.Revision == 0 || n.State.Node != n.Node {
+		got[n.Node] = n.Version
+		if n.Silent || n.Heard.IsZero() {
 			t.Errorf("record = %+v", n)
 		}
 	}
@@ -51,10 +51,10 @@ func TestNodesSayWhoTheyAre(t *testing.T) {
 	if facts := factsOf(t, store.Conn(), "web01"); facts != `{"os":{"name":"linux"}}` {
 		t.Errorf("facts = %s", facts)
 	}
-	if err := store.PutState(t.Context(), "web.01", model.NodeState{}, 0); !errors.Is(err, kvstore.ErrInvalidName) {
+	if err := store.PutState(t.Context(), model.NodeState{Node: "web.01"}, 0); !errors.Is(err, kvstore.ErrInvalidName) {
 		t.Errorf("put state = %v", err)
 	}
-	if err := store.PutFacts(t.Context(), "web01", model.Facts{"big": strings.Repeat("x", 2<<20)}, 0); !errors.Is(err, model.ErrTooLarge) {
+	if err := store.PutFacts(t.Context(), "web01", model.Facts{"big": strings.Repeat("x", 2<<20)}); !errors.Is(err, model.ErrTooLarge) {
 		t.Errorf("put large facts = %v", err)
 	}
 }
@@ -65,7 +65,7 @@ func TestSilentNodeStaysKnown(t *testing.T) {
 	srv, store := newStore(t)
 	put := func(node, version string, ttl time.Duration) {
 		t.Helper()
-		if err := store.PutState(t.Context(), node, model.NodeState{Node: node, Version: version}, ttl); err != nil {
+		if err := store.PutState(t.Context(), model.NodeState{Node: node, Version: version}, ttl); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -77,7 +77,7 @@ func TestSilentNodeStaysKnown(t *testing.T) {
 		}
 		out := map[string]bool{}
 		for _, n := range nodes {
-			out[n.Node+" "+n.State.Version] = n.Gone
+			out[n.Node+" "+n.Version] = n.Silent
 		}
 		return out
 	}
@@ -115,7 +115,7 @@ func TestStateOutlivesSilence(t *testing.T) {
 		t.Fatal(err)
 	}
 	for ttl, want := range map[time.Duration]string{time.Minute: "168h0m0s", 30 * 24 * time.Hour: "720h0m0s", 0: ""} {
-		if err := store.PutState(t.Context(), "web01", model.NodeState{Node: "web01"}, ttl); err != nil {
+		if err := store.PutState(t.Context(), model.NodeState{Node: "web01"}, ttl); err != nil {
 			t.Fatal(err)
 		}
 		m, err := stream.GetLastMsgForSubject(t.Context(), "$KV.MUSTER_NODES.web01.state")

@@ -211,10 +211,10 @@ func job(t *testing.T, g guarded, node string) {
 	w.has(t, mine...)
 	w.stop()
 
-	must("state", s.PutState(t.Context(), node, model.NodeState{Node: node}, time.Hour))
+	must("state", s.PutState(t.Context(), model.NodeState{Node: node}, time.Hour))
 	_, err = s.State(t.Context(), node)
 	must("get state", err)
-	must("facts", s.PutFacts(t.Context(), node, model.Facts{"a": "b"}, 0))
+	must("facts", s.PutFacts(t.Context(), node, model.Facts{"a": "b"}))
 	o := outgoing(node, model.KindRun, "stable", 1)
 	must("report", publish(t.Context(), s, o))
 	o = outgoing(node, model.KindNode, "started", 2)
@@ -392,10 +392,10 @@ func TestNodeCannotRemoveWhatOthersSaid(t *testing.T) {
 	t.Parallel()
 	g := byConfig(t)
 	pA, pB := g.connect(t, "web01"), bindTo(t, g.connect(t, "web02"))
-	if err := pB.PutState(t.Context(), "web02", model.NodeState{Node: "web02"}, time.Hour); err != nil {
+	if err := pB.PutState(t.Context(), model.NodeState{Node: "web02"}, time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	if err := pB.PutFacts(t.Context(), "web02", model.Facts{"a": "b"}, 0); err != nil {
+	if err := pB.PutFacts(t.Context(), "web02", model.Facts{"a": "b"}); err != nil {
 		t.Fatal(err)
 	}
 	o := outgoing("web02", model.KindRun, "stable", 1)

@@ -184,7 +184,7 @@ func TestApplyForbidsRollup(t *testing.T) {
 	if !config(t, m, "KV_MUSTER_NODES").RollupAllowed {
 		t.Fatal("the server did not switch rollup on")
 	}
-	if err := store.PutState(t.Context(), "web01", model.NodeState{Node: "web01"}, time.Hour); err != nil {
+	if err := store.PutState(t.Context(), model.NodeState{Node: "web01"}, time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	bind(t, srv)

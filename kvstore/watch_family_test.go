@@ -88,7 +88,7 @@ func TestWhatIsNotPermittedFailsAtOnce(t *testing.T) {
 		"list":  func() error { _, err := node.List(t.Context()); return err },
 		"nodes": func() error { _, err := node.Nodes(t.Context()); return err },
 		"put":   func() error { _, err := node.PutManifest(t.Context(), "group.web", "motd", []byte("x")); return err },
-		"state": func() error { return node.PutFacts(t.Context(), "web02", nil, 0) },
+		"state": func() error { return node.PutFacts(t.Context(), "web02", nil) },
 		"report": func() error {
 			_, err := node.PublishReports(t.Context(), []model.Report{outgoing("web02", model.KindRun, "stable", 1)})
 			return err

@@ -44,6 +44,21 @@ type NodeState struct {
 	DroppedRanges []SeqRange `json:"dropped_ranges,omitempty" jsonschema_description:"The seqs of all of them, in order"`
 }
 
+// Node is a node as the fleet knows it.
+type Node struct {
+	NodeState
+	// Silent says that it has said nothing for longer than its SilentAfter; the rest
+	// is what it said last. That is known for 7 days, or for as long as SilentAfter
+	// where that is longer.
+	Silent bool `json:"silent"`
+	// Heard is when it last said something.
+	Heard time.Time `json:"heard,omitzero"`
+}
+
+// Stopped says that the node's agent was ended in good order, and has not been
+// heard of since.
+func (n Node) Stopped() bool { return n.Event == NodeStopped }
+
 // SeqRange is a range of seq, both ends within.
 type SeqRange struct {
 	From uint64 `json:"from"`

@@ -262,9 +262,9 @@ func (a *app) agentOptions(config agent.Config, store *kvstore.Store) agent.Opti
 		Assignments: &assignments{store: store, host: a.theHost, config: config, log: a.log},
 		Registry:    store,
 		Checker:     checker(a.theHost),
-		Bundles:     bundleSource{store},
+		Bundles:     store,
 		Publisher:   store,
-		States:      stateStore{store: store, node: config.Node},
+		States:      store,
 		Facts: func(ctx context.Context, dir string) (model.Facts, []error) {
 			return facts.Gather(ctx, facts.Options{Dir: dir})
 		},

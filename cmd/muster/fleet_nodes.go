@@ -24,7 +24,7 @@ type fleetNodesCommand struct {
 
 // nodeStanding is a node with how it stands with what is assigned to it.
 type nodeStanding struct {
-	fleet.Node
+	model.Node
 	Standings []fleet.Standing `json:"standings"`
 }
 
@@ -75,14 +75,14 @@ func (a *app) fleetNodes(ctx context.Context, c *fleetNodesCommand) error {
 
 // chosen gives the nodes that the flags ask for; a named one that is not known
 // is an error.
-func (c *fleetNodesCommand) chosen(all []fleet.Node) ([]fleet.Node, error) {
+func (c *fleetNodesCommand) chosen(all []model.Node) ([]model.Node, error) {
 	for _, name := range c.names {
-		if !slices.ContainsFunc(all, func(n fleet.Node) bool { return n.Node == name }) {
+		if !slices.ContainsFunc(all, func(n model.Node) bool { return n.Node == name }) {
 			return nil, fmt.Errorf("no node %s is known (see muster fleet nodes)", name)
 		}
 	}
 	targets := fleet.Targets(nil, c.groups, false)
-	var out []fleet.Node
+	var out []model.Node
 	for _, n := range all {
 		if len(c.names) > 0 && !slices.Contains(c.names, n.Node) {
 			continue
@@ -97,7 +97,7 @@ func (c *fleetNodesCommand) chosen(all []fleet.Node) ([]fleet.Node, error) {
 }
 
 // withStandings compares what nodes say with what is assigned, name by name.
-func withStandings(nodes []fleet.Node, entries []fleet.Entry) []nodeStanding {
+func withStandings(nodes []model.Node, entries []fleet.Entry) []nodeStanding {
 	byName := map[string][]fleet.Entry{}
 	var names []string
 	for _, e := range entries {

@@ -25,13 +25,13 @@ func TestNodeThatIsAwayIsShownAsSuch(t *testing.T) {
 		"stopped for a while": {event: model.NodeStopped, silent: true, want: "stopped"},
 	} {
 		state := model.NodeState{Node: "web01", Event: c.event, Started: now.Add(-time.Hour), Manifests: map[string]model.ManifestState{key: {Revision: 7, Outcome: model.OutcomeStable}}}
-		node := fleet.Node{NodeState: state, Silent: c.silent, Heard: now.Add(-time.Minute)}
+		node := model.Node{NodeState: state, Silent: c.silent, Heard: now.Add(-time.Minute)}
 		for entries, all := range map[string][]fleet.Entry{"one manifest": {{Key: key, Revision: 7}}, "none": nil} {
 			want := c.want
 			if entries == "none" && name == "there" {
 				want = ""
 			}
-			rows := nodeRows(withStandings([]fleet.Node{node}, all)[0], now)
+			rows := nodeRows(withStandings([]model.Node{node}, all)[0], now)
 			if len(rows) != 1 || rows[0][8] != want || (rows[0][2] == "-") != (name != "there") {
 				t.Errorf("%s, %s: %s", name, entries, strings.Join(rows[0], " | "))
 			}

@@ -8,8 +8,6 @@ import (
 	"io"
 	"iter"
 	"log/slog"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/musterfleet/muster/fleet"
@@ -106,8 +104,8 @@ func (f *fleetStore) named(ctx context.Context, nameOrKey string) ([]fleet.Entry
 
 // Nodes gives all nodes by name. What one of them says and cannot be read is
 // logged, and keeps nobody from seeing the others.
-func (f *fleetStore) Nodes(ctx context.Context) ([]fleet.Node, error) {
-	records, err := f.store.Nodes(ctx)
+func (f *fleetStore) Nodes(ctx context.Context) ([]model.Node, error) {
+	nodes, err := f.store.Nodes(ctx)
 	for _, err := range flatten(err) {
 		if !errors.Is(err, kvstore.ErrInvalidState) {
 			return nil, err
@@ -117,14 +115,8 @@ func (f *fleetStore) Nodes(ctx context.Context) ([]fleet.Node, error) {
 			f.log.Warn("what a node says of itself cannot be read", "error", err)
 		}
 	}
-	out := make([]fleet.Node, len(records))
-	for i, r := range records {
-		out[i] = fleet.Node{NodeState: r.State, Silent: r.Gone, Heard: r.Updated}
-		out[i].Node = r.Node
-	}
-	slices.SortFunc(out, func(a, b fleet.Node) int { return strings.Compare(a.Node, b.Node) })
 
-	return out, nil
+	return nodes, nil
 }
 
 // flatten gives the errors that were joined.
