@@ -9,9 +9,6 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// anyNeed is a need that whatever comes before may fulfil.
-const anyNeed = "*"
-
 // unknownError is, in noop, that nobody knows what would be done to a resource
 // before another one is applied.
 type unknownError struct {
@@ -133,7 +130,7 @@ func (r *run) bringer(n *node, needs []string) (p *node, exact bool) {
 		if slices.ContainsFunc(needs, p.brings) {
 			return p, true
 		}
-		if near == nil && mayBring(p, n, needs) {
+		if near == nil && mayBring(p, n) {
 			near = p
 		}
 	}
@@ -145,7 +142,6 @@ func (n *node) brings(need string) bool {
 	return slices.Contains(n.provides, need) || slices.Contains(n.along, need)
 }
 
-func mayBring(p, n *node, needs []string) bool {
-	return slices.Contains(needs, anyNeed) || p.res.Type.Writes.Overlaps(resource.Accounts) ||
-		slices.Contains(n.before, p)
+func mayBring(p, n *node) bool {
+	return p.res.Type.Writes.Overlaps(resource.Accounts) || slices.Contains(n.before, p)
 }

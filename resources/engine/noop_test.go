@@ -1,11 +1,15 @@
 package engine_test
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine"
+	"github.com/musterfleet/muster/resources/resource"
 )
 
 // TestNoopDoesNotTrustGuards: what a guard says of the machine as it is may not
@@ -136,6 +140,52 @@ func TestNoopOfOneResourceRefreshesNobodyInNoopEither(t *testing.T) {
 			}
 			w.run(w.graph(c.lines...))
 			w.outcomes(c.want...)
+		})
+	}
+}
+
+// TestNoopNamesWhatLatePropertiesWaitFor: what brings what is missing, and no
+// other resource that would change; what fails in the run fails in noop.
+func TestNoopNamesWhatLatePropertiesWaitFor(t *testing.T) {
+	wrong := errors.New("`count` must be a whole number")
+	missing := resource.Missing{Need: "value:app", Err: errors.New("no such file")}
+	for name, c := range map[string]struct {
+		lines []string
+		err   error
+		want  string
+	}{
+		"a value that is wrong":           {[]string{"guarded e", "thing other value=1"}, wrong, ""},
+		"behind what would change":        {[]string{"thing other value=1", "guarded e require=thing#other"}, wrong, ""},
+		"what brings it":                  {[]string{"guarded e", "rel app value=1", "svc other value=1"}, missing, "unknown until rel#app is applied"},
+		"a command that may":              {[]string{"svc cmd value=1", "guarded e", "thing other value=1"}, missing, "unknown until svc#cmd is applied"},
+		"nothing that may":                {[]string{"guarded e", "thing other value=1"}, missing, ""},
+		"outputs of what would change":    {[]string{"guarded e value=1", "thing other value=1"}, wrong, "unknown until guarded#e is applied"},
+		"outputs of what is unknown":      {[]string{"thing a value=1", "guarded e value=1 guard=door require=thing#a", "thing other value=1"}, wrong, "unknown until thing#a is applied"},
+		"outputs of what never is":        {[]string{"guarded e value=1 noop=true", "thing other value=1"}, wrong, ""},
+		"outputs of one that was changed": {[]string{"guarded e", "svc cmd value=1 require=guarded#e"}, wrong, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.opts.Env.Scope.Noop = true
+			var all []*resource.Resource
+			for _, line := range c.lines {
+				all = append(all, w.res(line))
+			}
+			late := w.res("thing late require=guarded#e")
+			late.Taken = []resource.Need{{Ref: model.Ref{Type: "guarded", Name: "e"}, Property: "outputs"}}
+			late.Late = func(context.Context, resource.Outputs) (resource.Spec, []model.Secret, error) { return nil, nil, c.err }
+			g, err := engine.Build(append(all, late), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.run(g)
+			tx := w.txs["thing#late"]
+			if tx.NoopMessage != c.want || tx.Failed != (c.want == "") {
+				t.Fatalf("%+v", tx)
+			}
+			if tx.Failed {
+				equal(t, tx.Errors, []string{c.err.Error()})
+			}
 		})
 	}
 }

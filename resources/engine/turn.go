@@ -239,9 +239,6 @@ func (r *run) resolveLate(ctx context.Context, n *node) error {
 	}
 	spec, secrets, err := n.res.Late(ctx, r.outputs)
 	if err != nil {
-		if r.isNoop(n) {
-			return resource.Missing{Need: anyNeed, Err: err}
-		}
 		return err
 	}
 	r.addSecrets(secrets...)

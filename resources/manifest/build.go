@@ -2,6 +2,10 @@ package manifest
 
 import (
 	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -171,8 +175,11 @@ func (s *session) resolveLate(ctx context.Context, d declared, data map[string]a
 	}
 	r := resolver{scope: s.scope(ctx, inResources, data, outputs)}
 	properties, _ := r.mapping(ctx, d.properties, keyControl)
-	if len(r.problems) > 0 {
+	switch {
+	case len(r.problems) > len(r.missing):
 		return nil, nil, finish(r.problems)
+	case len(r.missing) > 0:
+		return nil, nil, resource.Missing{Need: resource.PathNeed(r.missing[0]), Or: absentAbove(r.missing[0]), Err: finish(r.problems)}
 	}
 	res, problems := resource.Decode(d.typ, properties, d.pos)
 	if len(problems) > 0 {
@@ -185,6 +192,16 @@ func (s *session) resolveLate(ctx context.Context, d declared, data map[string]a
 	}
 
 	return res.Spec, res.Secrets, nil
+}
+
+// absentAbove are the needs for those directories above a path that are not there.
+func absentAbove(path string) (needs []string) {
+	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
+		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
+			return needs
+		}
+		needs = append(needs, resource.PathNeed(dir))
+	}
 }
 
 func (b *build) keep(res *resource.Resource, properties resource.Value) {

@@ -3,6 +3,7 @@ package manifest_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -123,6 +124,30 @@ func TestOutputProblems(t *testing.T) {
 	}
 }
 
+// TestReadFileThatIsMissingAtItsTurn says what would bring it, unless more is wrong.
+func TestReadFileThatIsMissingAtItsTurn(t *testing.T) {
+	dir := t.TempDir()
+	for name, tc := range map[string]struct {
+		property string
+		needs    []string
+	}{
+		"a file":           {`content: "${ outputs('exec#x').stdout + readFile('a/b/c') }"`, []string{"path:" + dir + "/a/b/c", "path:" + dir + "/a/b", "path:" + dir + "/a"}},
+		"more than that":   {`content: "${ outputs('exec#x').stdout + readFile('a') }", mode: "${ outputs('exec#x').list.y.z }"`, nil},
+		"something else":   {`content: "${ outputs('exec#x').list.y.z }"`, nil},
+		"a wrong value":    {`mode: "${ outputs('exec#x').stdout }"`, nil},
+		"two of them":      {`content: "${ outputs('exec#x').stdout + readFile('a') }", owner: "${ outputs('exec#x').stdout + readFile('b') }"`, []string{"path:" + dir + "/a"}},
+		"of secret values": {`content: "${ secret(outputs('exec#x').stdout) + readFile('a') }"`, []string{"path:" + dir + "/a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := resolved(t, "muster:\n  resources:\n    - exec: [x: ]\n    - file: [/f: {"+tc.property+"}]\n", manifest.Inputs{Dir: dir})
+			_, _, err := r.Resources[1].Late(t.Context(), resource.Outputs{{Type: "exec", Name: "x"}: {"stdout": "x", "list": 1}})
+			if got := resource.MissingNeeds(err); err == nil || !slices.Equal(got, tc.needs) {
+				t.Errorf("%v: needs %v, want %v", err, got, tc.needs)
+			}
+		})
+	}
+}
+
 // TestReadFileOfAnother waits for the resource that makes the file.
 func TestReadFileOfAnother(t *testing.T) {
 	dir := t.TempDir()
@@ -147,8 +172,9 @@ muster:
 	if res.Late == nil || len(res.Meta().Require) != 1 || res.Meta().Require[0].Name != path || r.Static {
 		t.Fatalf("got %+v", res)
 	}
-	if _, _, err := res.Late(t.Context(), nil); err == nil || !strings.HasPrefix(err.Error(), "m.yaml:6:29: the expression fails: open "+path) {
-		t.Errorf("got %v", err)
+	_, _, err := res.Late(t.Context(), nil)
+	if err == nil || !strings.HasPrefix(err.Error(), "m.yaml:6:29: the expression fails: open "+path) || !slices.Equal(resource.MissingNeeds(err), []string{"path:" + path}) {
+		t.Errorf("got %v, needs %v", err, resource.MissingNeeds(err))
 	}
 	for _, text := range []string{"one", "two"} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

@@ -34,6 +34,8 @@ type resolver struct {
 	waits    []wait
 	// failed are the places of values that came to nothing.
 	failed []model.Position
+	// missing are the files that problems are about because they are not there.
+	missing []string
 	// forgiving drops what fails when it is evaluated, for a resource that is excluded anyway.
 	forgiving bool
 }
@@ -234,6 +236,9 @@ func (r *resolver) evaluate(ctx context.Context, v resource.Value, p part) (reso
 	case !f.sure && s.tolerates():
 	case !r.forgiving && !f.known:
 		r.problems.Add(s.doc.place(v.Pos, v.Text, p.at), f.hint, "the expression fails: %s", f.message)
+		if f.missing != "" {
+			r.missing = append(r.missing, f.missing)
+		}
 	}
 
 	return out, f

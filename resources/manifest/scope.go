@@ -99,6 +99,8 @@ type failure struct {
 	late []model.Ref
 	// file says that the first of them is waited for because of a file it makes.
 	file bool
+	// missing is a file that was to be read and is not there.
+	missing string
 	// known says that it was reported already.
 	known bool
 	// sure says that it fails on every node: a template that is not valid.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io/fs"
 	"maps"
 	"slices"
 	"sync"
@@ -142,6 +143,10 @@ func (s *session) failed(err error) *failure {
 	var hinted hintedError
 	if errors.As(err, &hinted) {
 		f.hint = hinted.hint
+	}
+	var file *fs.PathError
+	if errors.As(err, &file) && errors.Is(err, fs.ErrNotExist) {
+		f.missing = file.Path
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -38,7 +38,8 @@ type Resource struct {
 	Taken   []Need
 	Waiting []string
 	// Late gives the properties at the resource's turn, of the outputs of what ran
-	// before it; nil when they are known already. Its error may be model.Problems.
+	// before it; nil when they are known already. Its error may be model.Problems,
+	// and a Missing where a file that is read is not there.
 	Late func(ctx context.Context, outputs Outputs) (Spec, []model.Secret, error)
 }
 
