@@ -179,10 +179,13 @@ func (r *run) adopt(ctx context.Context, g *Graph) error {
 	r.graph, r.looks, r.results = g, make([]look, len(g.nodes)), make([]result, len(g.nodes))
 	for _, before := range old.nodes {
 		n := g.byRef[before.ref]
-		r.looks[n.at], r.results[n.at] = looks[before.at], results[before.at]
-		if p := results[before.at].pending; p != nil {
-			r.results[n.at].pending = g.byRef[p.ref]
+		res := results[before.at]
+		for _, other := range []**node{&res.until, &res.provided, &res.pending} {
+			if *other != nil {
+				*other = g.byRef[(*other).ref]
+			}
 		}
+		r.looks[n.at], r.results[n.at] = looks[before.at], res
 	}
 	r.told, r.cursor = 0, 0
 	r.learnSecrets()

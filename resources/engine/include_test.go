@@ -208,3 +208,27 @@ func TestDriftOfAChildIsCountedOnce(t *testing.T) {
 		t.Errorf("%+v %+v", run.Drift, run.Counts)
 	}
 }
+
+// TestNoopAfterAManifestWasRead: what a resource waits for is at its place in
+// the new graph, which its needs may have moved.
+func TestNoopAfterAManifestWasRead(t *testing.T) {
+	w := newWorld(t)
+	w.types = append(w.types, resource.Of[*spec, *state, provider](including{newThing(w.m, "incl", nil)}))
+	w.opts.Env.Scope.Noop = true
+	child, incl := childOf(w.res("rel x value=1"), resource.Scope{}), w.res("incl late")
+	child.Pos.File = "late"
+	incl.Expand = func(context.Context, resource.Spec) (resource.Expansion, error) {
+		return resource.Expansion{Resources: []*resource.Resource{child}, Children: []*resource.Resource{child}}, nil
+	}
+	g, err := engine.Build([]*resource.Resource{
+		w.res("rel d value=1 needs=value:x"), w.res("rel b value=1"), incl, w.res("guarded g value=1 guard=door require=rel#d,rel#b"),
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.run(g)
+	w.outcomes("rel#d noop", "rel#b noop", "rel#x noop", "incl#late noop", "guarded#g skipped")
+	if got := w.txs["guarded#g"].NoopMessage; got != "unknown until rel#d is applied" {
+		t.Error(got)
+	}
+}
