@@ -2,6 +2,7 @@ package resource
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/musterfleet/muster/model"
@@ -60,6 +61,22 @@ type Outcome struct {
 	// Children are what came of a child manifest's resources.
 	Children model.Counts
 }
+
+// Partly is the error of an ApplyAll that knows which of its changes failed. It
+// is as long as the specs, and nil for those that were made.
+type Partly []error
+
+// Err gives p, or nil when nothing failed.
+func (p Partly) Err() error {
+	if errors.Join(p...) == nil {
+		return nil
+	}
+
+	return p
+}
+
+// Error joins the words of what failed.
+func (p Partly) Error() string { return fmt.Sprint(errors.Join(p...)) }
 
 // Missing is an error about something that is not there yet, and that another
 // resource of the run may bring: in noop that is not a failure. Need is in the

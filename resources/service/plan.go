@@ -8,15 +8,6 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// The actions of a plan.
-const (
-	actionStart   = "start"
-	actionStop    = "stop"
-	actionRestart = "restart"
-	actionEnable  = "enable"
-	actionDisable = "disable"
-)
-
 // Plan compares whether the service runs and whether it is enabled with what is
 // wanted, one apart from the other. A refresh restarts what runs and is to run.
 // Its error is something that cannot be done to the service as it is.
@@ -26,14 +17,14 @@ func (*Type) Plan(spec *Spec, state *State, refresh bool) (plan resource.Plan, e
 	var obstacles []error
 	switch {
 	case running && !toRun:
-		ensure.Action, ensure.Message = actionStop, "Would have stopped"
+		ensure.Action, ensure.Message = string(Stop), "Would have stopped"
 		plan.Add(ensure)
 	case !running && toRun:
-		ensure.Action, ensure.Message = actionStart, "Would have started"
+		ensure.Action, ensure.Message = string(Start), "Would have started"
 		plan.Add(ensure)
 		obstacles = append(obstacles, cannot(spec, "started", state.Obstacles.Start))
 	case running && refresh:
-		plan.Add(model.Change{Action: actionRestart, Message: "Would have restarted"})
+		plan.Add(model.Change{Action: string(Restart), Message: "Would have restarted"})
 		obstacles = append(obstacles, cannot(spec, "restarted", state.Obstacles.Start))
 	}
 	if spec.Enable == nil || *spec.Enable == state.Metadata.Enabled {
@@ -41,10 +32,10 @@ func (*Type) Plan(spec *Spec, state *State, refresh bool) (plan resource.Plan, e
 	}
 	enable := model.Change{Property: "enable", From: fmt.Sprint(state.Metadata.Enabled), To: fmt.Sprint(*spec.Enable)}
 	if *spec.Enable {
-		enable.Action, enable.Message = actionEnable, "Would have enabled"
+		enable.Action, enable.Message = string(Enable), "Would have enabled"
 		obstacles = append(obstacles, cannot(spec, "enabled", state.Obstacles.Enable))
 	} else {
-		enable.Action, enable.Message = actionDisable, "Would have disabled"
+		enable.Action, enable.Message = string(Disable), "Would have disabled"
 		obstacles = append(obstacles, cannot(spec, "disabled", state.Obstacles.Disable))
 	}
 	plan.Add(enable)

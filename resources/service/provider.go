@@ -6,6 +6,18 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
+// Action is what is done to a service.
+type Action string
+
+// The actions of plans.
+const (
+	Start   Action = "start"
+	Stop    Action = "stop"
+	Restart Action = "restart"
+	Enable  Action = "enable"
+	Disable Action = "disable"
+)
+
 // ServiceProvider is a service manager.
 type ServiceProvider interface {
 	resource.Provider
@@ -25,6 +37,9 @@ type ServiceProvider interface {
 	Enable(ctx context.Context, env resource.Env, service string) error
 	// Disable keeps a service from starting at boot.
 	Disable(ctx context.Context, env resource.Env, service string) error
+	// ChangeAll does one thing to many services with one command. Its errors are as
+	// long as services, nil for those to which it was done as far as is known.
+	ChangeAll(ctx context.Context, env resource.Env, action Action, services []string) []error
 	// Reload lets the service manager read anew what there is about all services.
 	Reload(ctx context.Context, env resource.Env) error
 }

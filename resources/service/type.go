@@ -3,7 +3,6 @@ package service
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/musterfleet/muster/resources/resource"
 )
@@ -74,22 +73,4 @@ func (*Type) Stale(state *State) bool { return state.Outdated }
 // Prepare lets it read them.
 func (*Type) Prepare(ctx context.Context, env resource.Env, p ServiceProvider, _ []*Spec) error {
 	return p.Reload(ctx, env)
-}
-
-// Apply does what is due, in the order of the plan.
-func (*Type) Apply(ctx context.Context, env resource.Env, p ServiceProvider, spec *Spec, plan resource.Plan) (resource.Outcome, error) {
-	actions := map[string]func(context.Context, resource.Env, string) error{
-		actionStart: p.Start, actionStop: p.Stop, actionRestart: p.Restart, actionEnable: p.Enable, actionDisable: p.Disable,
-	}
-	for _, change := range plan.Changes {
-		act, known := actions[change.Action]
-		if !known {
-			return resource.Outcome{}, fmt.Errorf("a service cannot %q", change.Action)
-		}
-		if err := act(ctx, env, spec.Name); err != nil {
-			return resource.Outcome{}, err
-		}
-	}
-
-	return resource.Outcome{}, nil
 }

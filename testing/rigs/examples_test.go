@@ -18,7 +18,7 @@ import (
 )
 
 // build makes the binary as it is released.
-func build(t *testing.T) string {
+func build(t testing.TB) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "muster")
 	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./cmd/muster")
@@ -142,19 +142,29 @@ func apply(t *testing.T, m *rigs.Machine, args ...string) []model.Transaction {
 	if result.Code != 0 {
 		t.Fatalf("muster apply %s: exit code %d\n%s", strings.Join(args, " "), result.Code, result.Stderr)
 	}
+	out := transactions(t, result.Stdout)
+	for _, tx := range out {
+		if tx.Failed || tx.NotRun || len(tx.Errors) > 0 {
+			t.Errorf("%s failed: %v", tx.Ref(), tx.Errors)
+		}
+	}
+	if len(out) == 0 {
+		t.Fatalf("no transactions:\n%s", result.Stderr)
+	}
+
+	return out
+}
+
+// transactions reads what muster apply --json prints.
+func transactions(t *testing.T, output string) []model.Transaction {
+	t.Helper()
 	var out []model.Transaction
-	for line := range strings.Lines(result.Stdout) {
+	for line := range strings.Lines(output) {
 		var tx model.Transaction
 		if err := json.Unmarshal([]byte(line), &tx); err != nil {
 			t.Fatalf("%v: %s", err, line)
 		}
-		if tx.Failed || tx.NotRun || len(tx.Errors) > 0 {
-			t.Errorf("%s failed: %v", tx.Ref(), tx.Errors)
-		}
 		out = append(out, tx)
-	}
-	if len(out) == 0 {
-		t.Fatalf("no transactions:\n%s", result.Stderr)
 	}
 
 	return out

@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/musterfleet/muster/testing/hosttest"
 )
@@ -112,6 +113,8 @@ func over(t testing.TB, base string) *Machine {
 type Result struct {
 	Code           int
 	Stdout, Stderr string
+	// CPU is the time of processors that it took, with all that it started and waited for.
+	CPU time.Duration
 }
 
 // Run runs a command in the machine and waits for its end.
@@ -127,7 +130,9 @@ func (m *Machine) Run(args ...string) Result {
 		m.t.Fatalf("%s: %v", strings.Join(args, " "), err)
 	}
 
-	return Result{Code: cmd.ProcessState.ExitCode(), Stdout: stdout.String(), Stderr: stderr.String()}
+	state := cmd.ProcessState
+
+	return Result{Code: state.ExitCode(), Stdout: stdout.String(), Stderr: stderr.String(), CPU: state.UserTime() + state.SystemTime()}
 }
 
 // Copy copies a file or directory of this machine into that one.

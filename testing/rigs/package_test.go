@@ -3,7 +3,6 @@
 package rigs_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,7 +16,7 @@ import (
 )
 
 // put writes a file into the machine.
-func put(t *testing.T, m *rigs.Machine, path, text string) {
+func put(t testing.TB, m *rigs.Machine, path, text string) {
 	t.Helper()
 	from := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(from, []byte(text), 0o755); err != nil {
@@ -166,16 +165,8 @@ func TestOnePackageThatFailsKeepsNoOtherBack(t *testing.T) {
 	traced(t, m, "apt-get")
 	put(t, m, "/root/m.yaml", packages("muster-many0:", "no-such-package:", `muster-test: {ensure: "9.9"}`, "muster-many1:", "muster-test.x: {ensure: absent}"))
 	r := m.Run("muster", "apply", "--json", "/root/m.yaml")
-	var transactions []model.Transaction
-	for line := range strings.Lines(r.Stdout) {
-		var tx model.Transaction
-		if err := json.Unmarshal([]byte(line), &tx); err != nil {
-			t.Fatal(err)
-		}
-		transactions = append(transactions, tx)
-	}
 	want := []string{"muster-many0 changed", "muster-many1 changed", "muster-test failed", "muster-test.x stable", "no-such-package failed"}
-	if got := outcomes(transactions); r.Code != 1 || !slices.Equal(got, want) {
+	if got := outcomes(transactions(t, r.Stdout)); r.Code != 1 || !slices.Equal(got, want) {
 		t.Errorf("exit code %d: %q, not %q\n%s", r.Code, got, want, r.Stderr)
 	}
 	for _, says := range []string{"there is no such version: `apt-cache madison`", "there is no such package: check its name"} {

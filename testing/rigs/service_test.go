@@ -78,7 +78,7 @@ muster:
 // node is a booted machine with muster and the daemon's repository.
 type node struct {
 	*rigs.Machine
-	t *testing.T
+	t testing.TB
 }
 
 func newNode(t *testing.T) node {

@@ -64,9 +64,9 @@ func (p *Provider) StatusAll(ctx context.Context, env resource.Env, names []stri
 func (p *Provider) lookAt(ctx context.Context, env resource.Env, names []string, todo []int, states []*service.State, errs []error) {
 	asked := make([]string, len(todo))
 	for at, i := range todo {
-		asked[at] = service.UnitName(names[i])
+		asked[at] = names[i]
 	}
-	units, err := p.show(ctx, env, asked)
+	units, err := p.show(ctx, env, unitNames(asked))
 	if err != nil && len(todo) > 1 && ctx.Err() == nil {
 		// One of them may be what systemd cannot even be asked about.
 		for _, i := range todo {

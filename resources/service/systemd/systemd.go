@@ -4,8 +4,10 @@ package systemd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/musterfleet/muster/model"
@@ -103,40 +105,51 @@ func (p *Provider) reloadOnce(ctx context.Context, env resource.Env) error {
 
 // Stop stops a service.
 func (p *Provider) Stop(ctx context.Context, env resource.Env, name string) error {
-	return p.change(ctx, env, "stop", name)
+	return p.change(ctx, env, service.Stop, name)
 }
 
 // Start starts a service.
 func (p *Provider) Start(ctx context.Context, env resource.Env, name string) error {
-	return p.bringUp(ctx, env, "start", name)
+	return p.bringUp(ctx, env, service.Start, name)
 }
 
 // Restart restarts a service.
 func (p *Provider) Restart(ctx context.Context, env resource.Env, name string) error {
-	return p.bringUp(ctx, env, "restart", name)
+	return p.bringUp(ctx, env, service.Restart, name)
 }
 
 // Enable lets a service start at boot.
 func (p *Provider) Enable(ctx context.Context, env resource.Env, name string) error {
-	return p.change(ctx, env, "enable", name)
+	return p.change(ctx, env, service.Enable, name)
 }
 
-// Disable keeps a service from starting at boot, and one that is enabled until
-// the next boot from that, which systemctl takes for something else.
+// Disable keeps a service from starting at boot.
 func (p *Provider) Disable(ctx context.Context, env resource.Env, name string) error {
-	if err := p.change(ctx, env, "disable", name); err != nil {
-		return err
-	}
-	state, err := p.Status(ctx, env, name)
-	if err != nil || state.Metadata.UnitFile != enabledRuntime {
-		return err
-	}
-
-	return p.change(ctx, env, "disable", "--runtime", name)
+	return p.disable(ctx, env, name)
 }
 
-// change runs a systemctl that changes something about a service.
-func (p *Provider) change(ctx context.Context, env resource.Env, verb string, args ...string) error {
+// disable also disables what is enabled until the next boot, which systemctl
+// takes for something else.
+func (p *Provider) disable(ctx context.Context, env resource.Env, names ...string) error {
+	if err := p.change(ctx, env, service.Disable, names...); err != nil {
+		return err
+	}
+	states, errs := p.StatusAll(ctx, env, names)
+	args := []string{"--runtime"}
+	for i, state := range states {
+		if errs[i] == nil && state.Metadata.UnitFile == enabledRuntime {
+			args = append(args, names[i])
+		}
+	}
+	if err := errors.Join(errs...); err != nil || len(args) == 1 {
+		return err
+	}
+
+	return p.change(ctx, env, service.Disable, args...)
+}
+
+// change runs a systemctl that changes something about services.
+func (p *Provider) change(ctx context.Context, env resource.Env, action service.Action, args ...string) error {
 	give, err := p.take(ctx)
 	if err != nil {
 		return err
@@ -146,10 +159,10 @@ func (p *Provider) change(ctx context.Context, env resource.Env, verb string, ar
 		return err
 	}
 
-	if err := command(ctx, env, append([]string{verb, "--system"}, args...)...); err != nil {
+	if err := command(ctx, env, append([]string{string(action), "--system"}, args...)...); err != nil {
 		return err
 	}
-	if (verb == "enable" || verb == "disable") && !p.hasScript(args[len(args)-1]) {
+	if (action == service.Enable || action == service.Disable) && !slices.ContainsFunc(args, p.hasScript) {
 		// These reload by themselves, and the links they made are no news.
 		p.reloaded = reading{run: env.RunID, dirs: unitDirs(p.root)}
 	}
@@ -159,13 +172,13 @@ func (p *Provider) change(ctx context.Context, env resource.Env, verb string, ar
 
 // bringUp starts or restarts a service, and looks whether it runs then. What
 // went wrong is in its log.
-func (p *Provider) bringUp(ctx context.Context, env resource.Env, verb, name string) error {
+func (p *Provider) bringUp(ctx context.Context, env resource.Env, action service.Action, name string) error {
 	began := time.Now()
-	err := p.change(ctx, env, verb, name)
+	err := p.change(ctx, env, action, name)
 	if err == nil {
 		var state *service.State
 		if state, err = p.Status(ctx, env, name); err == nil && !state.Metadata.Running {
-			err = fmt.Errorf("%w: %s is %s after %s %s", model.ErrDesiredStateFailed, name, state.Metadata.Active, systemctl, verb)
+			err = fmt.Errorf("%w: %s is %s after %s %s", model.ErrDesiredStateFailed, name, state.Metadata.Active, systemctl, action)
 		}
 	}
 	if err == nil {

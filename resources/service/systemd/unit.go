@@ -1,14 +1,20 @@
 package systemd
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+	"time"
+)
 
 // properties are what a unit is asked for.
-const properties = "Id,LoadState,ActiveState,UnitFileState,NeedDaemonReload"
+const properties = "Id,LoadState,ActiveState,ActiveEnterTimestampMonotonic,UnitFileState,NeedDaemonReload"
 
 // unit is what systemd has in memory of a unit.
 type unit struct {
 	id, load, active, unitFile string
 	needReload                 bool
+	// activeSince is when it last became active, counted from the machine's boot.
+	activeSince time.Duration
 }
 
 // parser reads the output of systemctl show: lines of key=value, and an empty
@@ -35,6 +41,10 @@ func (p *parser) line(line string) {
 		u.load = value
 	case "ActiveState":
 		u.active = value
+	case "ActiveEnterTimestampMonotonic":
+		if at, err := strconv.ParseInt(value, 10, 64); err == nil {
+			u.activeSince = time.Duration(at) * time.Microsecond
+		}
 	case "UnitFileState":
 		u.unitFile = value
 	case "NeedDaemonReload":

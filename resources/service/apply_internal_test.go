@@ -1,0 +1,40 @@
+package service
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// TestSteps puts changes together, each plan the words of its actions.
+func TestSteps(t *testing.T) {
+	for name, c := range map[string]struct {
+		plans []string
+		want  []step
+	}{
+		"nothing":          {},
+		"all started":      {[]string{"start", "start", "start"}, []step{{Start, []int{0, 1, 2}}}},
+		"started, enabled": {[]string{"start enable", "start enable"}, []step{{Start, []int{0, 1}}, {Enable, []int{0, 1}}}},
+		"only enabled":     {[]string{"enable", "start", "enable"}, []step{{Start, []int{1}}, {Enable, []int{0, 2}}}},
+		"their order": {
+			[]string{"stop disable", "start enable", "enable", "start", "restart", "restart", "stop"},
+			[]step{{Stop, []int{0}}, {Start, []int{1, 3}}, {Restart, []int{4, 5}}, {Stop, []int{6}}, {Disable, []int{0}}, {Enable, []int{1, 2}}},
+		},
+		"the place of another": {[]string{"start enable", "stop disable"}, []step{{Start, []int{0}}, {Stop, []int{1}}, {Disable, []int{1}}, {Enable, []int{0}}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plans := make([]resource.Plan, len(c.plans))
+			for i, words := range c.plans {
+				for _, word := range strings.Fields(words) {
+					plans[i].Add(model.Change{Action: word})
+				}
+			}
+			if got := steps(plans); !reflect.DeepEqual(got, c.want) {
+				t.Errorf("%v, not %v", got, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,86 @@
+package systemd
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"github.com/musterfleet/muster/resources/resource"
+	"github.com/musterfleet/muster/resources/service"
+	"golang.org/x/sys/unix"
+)
+
+// ChangeAll does one thing to many services with one systemctl, which goes on
+// with the others when one fails. Which that was is then asked, also when ctx has ended.
+func (p *Provider) ChangeAll(ctx context.Context, env resource.Env, action service.Action, names []string) []error {
+	errs := make([]error, len(names))
+	change := func() error { return p.change(ctx, env, action, names...) }
+	if action == service.Disable {
+		change = func() error { return p.disable(ctx, env, names...) }
+	}
+	began := sinceBoot()
+	err := change()
+	if err == nil {
+		return errs
+	}
+	env.Log.DebugContext(ctx, "not all were changed", "action", string(action), "services", len(names), "error", resource.WithoutOutput(err))
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookTime)
+	defer cancel()
+	done := p.done(ctx, env, action, names, began)
+	for i := range errs {
+		if !done[i] {
+			errs[i] = err
+		}
+	}
+
+	return errs
+}
+
+// done says to which services an action was done that began at a time.
+func (p *Provider) done(ctx context.Context, env resource.Env, action service.Action, names []string, began time.Duration) []bool {
+	done := make([]bool, len(names))
+	if action == service.Restart {
+		// One that could not be restarted may still run.
+		units, err := p.show(ctx, env, unitNames(names))
+		if err != nil {
+			env.Log.DebugContext(ctx, "which were restarted is not known", "error", err.Error())
+		}
+		for i, u := range units {
+			done[i] = u.active == "active" && u.activeSince >= began
+		}
+		return done
+	}
+	states, errs := p.StatusAll(ctx, env, names)
+	for i, state := range states {
+		if errs[i] != nil {
+			continue
+		}
+		switch m := state.Metadata; action {
+		case service.Start, service.Stop:
+			done[i] = m.Running == (action == service.Start)
+		default:
+			done[i] = m.Enabled == (action == service.Enable)
+		}
+	}
+
+	return done
+}
+
+func unitNames(names []string) []string {
+	units := make([]string, len(names))
+	for i, name := range names {
+		units[i] = service.UnitName(name)
+	}
+
+	return units
+}
+
+// sinceBoot is the time by the clock that systemd has for what units did.
+func sinceBoot() time.Duration {
+	var t unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) != nil {
+		return math.MaxInt64 // nothing is known to be later
+	}
+
+	return time.Duration(t.Nano()).Truncate(time.Microsecond)
+}
