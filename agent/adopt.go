@@ -89,8 +89,15 @@ func (r *runner) adopt(ctx context.Context, woken time.Time) {
 }
 
 // noteSync reports, once, that what the bucket says cannot be trusted.
-func (r *runner) noteSync(ctx context.Context, s Sync) {
-	r.setMessage(cmp.Or(s.Problem, s.Away, invalidKeys(s.Invalid)))
+func (r *runner) noteSync(ctx context.Context, s model.Sync) {
+	problem, away := "", ""
+	if len(s.Kept) > 0 {
+		problem = "the bucket was made anew or lost its content, the last known manifests stay in force: " + strings.Join(s.Kept, ", ")
+	}
+	if s.Err != nil {
+		away = s.Err.Error()
+	}
+	r.setMessage(cmp.Or(problem, away, invalidKeys(s.Invalid)))
 	for _, key := range s.Invalid {
 		if !slices.Contains(r.invalid, key) {
 			r.log.ErrorContext(ctx, "an assignment is refused: "+invalidKeys([]string{key}))
@@ -99,16 +106,16 @@ func (r *runner) noteSync(ctx context.Context, s Sync) {
 		}
 	}
 	r.invalid = s.Invalid
-	if s.Problem == r.problem {
+	if problem == r.problem {
 		return
 	}
-	r.problem = s.Problem
-	if s.Problem == "" {
+	r.problem = problem
+	if problem == "" {
 		r.log.InfoContext(ctx, "the bucket of assignments is in order again")
 		return
 	}
-	r.log.ErrorContext(ctx, "the bucket of assignments cannot be trusted, what was assigned stays in force", "problem", s.Problem)
-	r.reportNode(model.NodeRefused, "the last good manifests stay in force: "+s.Problem)
+	r.log.ErrorContext(ctx, "the bucket of assignments cannot be trusted, what was assigned stays in force", "problem", problem)
+	r.reportNode(model.NodeRefused, "the last good manifests stay in force: "+problem)
 	r.sync()
 }
 
@@ -122,7 +129,7 @@ func invalidKeys(keys []string) string {
 }
 
 // admit takes over what the bucket holds, and what it does not hold any more.
-func (r *runner) admit(ctx context.Context, entries []Entry, sync Sync) {
+func (r *runner) admit(ctx context.Context, entries map[string]model.Entry, sync model.Sync) {
 	families := families(r.Config())
 	present, gone := map[string]bool{}, false
 	for _, e := range entries {
@@ -132,7 +139,7 @@ func (r *runner) admit(ctx context.Context, entries []Entry, sync Sync) {
 		}
 		present[e.Key] = true
 		u := r.unit(e.Key)
-		if good := u.record.Good; good != nil && e.Revision < good.Revision && !sync.knows(family) {
+		if good := u.record.Good; good != nil && e.Revision < good.Revision && !sync.Knows(family) {
 			continue // it is what was remembered, and a later one ran since
 		}
 		if u.newest == nil || u.newest.Revision != e.Revision {
@@ -143,7 +150,7 @@ func (r *runner) admit(ctx context.Context, entries []Entry, sync Sync) {
 	}
 	for key, u := range r.units {
 		family, _ := splitKey(key)
-		if !present[key] && (sync.knows(family) || !slices.Contains(families, family)) {
+		if !present[key] && (sync.Knows(family) || !slices.Contains(families, family)) {
 			r.unassign(ctx, u)
 			gone = true
 		}
@@ -250,7 +257,7 @@ func (r *runner) stand(ctx context.Context, u *unit) (l *loaded, assigned bool) 
 }
 
 // try reads, judges and resolves one version.
-func (r *runner) try(ctx context.Context, u *unit, e Entry) (l *loaded, holds bool, err error) {
+func (r *runner) try(ctx context.Context, u *unit, e model.Entry) (l *loaded, holds bool, err error) {
 	err = r.guard("reading "+u.key, func() error {
 		if l, err = u.read(e); err != nil {
 			return err

@@ -224,7 +224,7 @@ func pause(ctx context.Context, d time.Duration, sooner slot) bool {
 
 // watch keeps the assignments current.
 func (a *Agent) watch(ctx context.Context) error {
-	err := a.opts.Assignments.Run(ctx, a.queue.assignmentsChanged)
+	err := a.opts.Assignments.Run(ctx, func([]string) { a.queue.assignmentsChanged() })
 	if err == nil {
 		err = errors.New("it ended by itself")
 	}

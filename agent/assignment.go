@@ -19,7 +19,7 @@ const groupAll = "all"
 
 // assignment is an entry that was read: what is to be run, and how.
 type assignment struct {
-	entry Entry
+	entry model.Entry
 	// sum tells values apart.
 	sum string
 	model.Assignment
@@ -31,7 +31,7 @@ type assignment struct {
 
 // parseAssignment reads the value of an entry: a bare manifest, or the document
 // around one. The problems never pass.
-func parseAssignment(e Entry) (*assignment, model.Problems) {
+func parseAssignment(e model.Entry) (*assignment, model.Problems) {
 	a := &assignment{entry: e, sum: model.DigestOf(e.Value)}
 	switch kind, problems := kindOf(e); {
 	case problems != nil:
@@ -58,7 +58,7 @@ func parseAssignment(e Entry) (*assignment, model.Problems) {
 
 // kindOf gives the protocol of a value, empty for a bare manifest. It looks at
 // the keys at the top only: what else is wrong is found by who reads it.
-func kindOf(e Entry) (string, model.Problems) {
+func kindOf(e model.Entry) (string, model.Problems) {
 	if !bytes.Contains(e.Value, []byte("protocol")) && !bytes.Contains(e.Value, []byte("payload")) {
 		return "", nil
 	}

@@ -20,14 +20,18 @@ import (
 )
 
 // still are assignments that do not change.
-type still []Entry
+type still map[string]model.Entry
 
-func (still) Run(ctx context.Context, _ func()) error {
+func (still) Regroup([]string) {}
+
+func (still) Run(ctx context.Context, _ func([]string)) error {
 	<-ctx.Done()
 	return nil
 }
 
-func (s still) Entries() ([]Entry, Sync) { return s, Sync{Complete: true} }
+func (s still) Entries() (map[string]model.Entry, model.Sync) {
+	return s, model.Sync{At: time.Now()}
+}
 
 // sink takes everything.
 type sink struct{}
@@ -57,7 +61,7 @@ func benchAgent(b *testing.B, n int) (*runner, *unit) {
 	c.StateDir, c.FactsDir, c.ReadAllEvery = filepath.Join(dir, "state"), "", 0
 	a, err := New(b.Context(), Options{
 		Config: c, Host: host.New(host.Options{StateDir: c.StateDir}), Loader: manifest.NewLoader(manifest.Options{Types: resources.All()}),
-		Assignments: still{{Key: "group.all.files", Revision: 1, Value: []byte(text.String())}}, Publisher: sink{}, States: sink{},
+		Assignments: still{"group.all.files": {Key: "group.all.files", Revision: 1, Value: []byte(text.String())}}, Publisher: sink{}, States: sink{},
 		Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	if err != nil {

@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"io"
-	"slices"
 	"time"
 
 	"github.com/musterfleet/muster/model"
@@ -11,48 +10,14 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Entry is one assignment as it stands in the bucket.
-type Entry struct {
-	// Key is node.<node>.<name> or group.<group>.<name>.
-	Key      string `json:"key"`
-	Revision uint64 `json:"revision"`
-	// Value is a manifest or an assignment document. It is not changed.
-	Value []byte `json:"value"`
-}
-
-// Sync says how good the entries are.
-type Sync struct {
-	// Complete says that the entries are all there are: a manifest that is not
-	// among them is unassigned. While it is false nothing is unassigned.
-	Complete bool
-	// Known are the families, group.web, whose entries are all there are although
-	// those of others are not.
-	Known []string
-	// Problem says why they cannot be trusted although the bucket was read: it was
-	// made anew, or lost its content. It is reported once.
-	Problem string
-	// Invalid are keys of the node's families that are none of an assignment.
-	Invalid []string
-	// Away says why the bucket cannot be read now, or a part of it. That may pass,
-	// and is told by the node's state only.
-	Away string
-}
-
-// knows says that all entries of a family are known.
-func (s Sync) knows(family string) bool { return s.Complete || slices.Contains(s.Known, family) }
-
 // Assignments is what the node is told to run.
 type Assignments interface {
 	// Run keeps the entries current until ctx ends, and calls wake whenever they
-	// or their Sync may have changed. wake does not block. An error is not the
-	// end: Run is called again after a while.
-	Run(ctx context.Context, wake func()) error
-	// Entries gives the entries as they are known now.
-	Entries() ([]Entry, Sync)
-}
-
-// Regrouper is what Assignments may be too: then a reload can change the groups.
-type Regrouper interface {
+	// or their Sync may have changed, with the keys if it knows them. wake does not
+	// block. An error is not the end: Run is called again after a while.
+	Run(ctx context.Context, wake func(keys []string)) error
+	// Entries gives the entries as they are known now, by key.
+	Entries() (map[string]model.Entry, model.Sync)
 	// Regroup makes the entries those of other groups; Sync is not complete
 	// before they were read.
 	Regroup(groups []string)

@@ -1,11 +1,12 @@
 package agent_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/musterfleet/muster/agent"
+	"github.com/musterfleet/muster/model"
 )
 
 // TestNeverOlderThanWhatRan: what was remembered of the bucket may be older than
@@ -18,7 +19,7 @@ func TestNeverOlderThanWhatRan(t *testing.T) {
 		newest := n.put("group.all.motd", "motd", "two")
 		n.stop()
 		n.bucket.entries["group.all.motd"] = remembered
-		n.bucket.sync = agent.Sync{Away: "NATS is away"}
+		n.bucket.sync = model.Sync{Err: errors.New("NATS is away")}
 		n.start()
 		n.after(10 * time.Minute)
 		n.has("motd", "two")
@@ -49,7 +50,7 @@ func TestFamilyThatIsNotReadHoldsUpNoOther(t *testing.T) {
 		n.stop()
 		n.take()
 		clear(n.bucket.entries)
-		n.bucket.sync = agent.Sync{Known: []string{"node.web01_example_net", "group.web", "group.all"}, Away: "group.prod: not permitted"}
+		n.bucket.sync = model.Sync{Known: []string{"node.web01_example_net", "group.web", "group.all"}, Err: errors.New("group.prod: not permitted")}
 		n.start()
 		n.put("group.all.c", "c", "one")
 		n.has("c", "one")

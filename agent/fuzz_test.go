@@ -18,7 +18,7 @@ func FuzzAssignment(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		a, problems := parseAssignment(Entry{Key: "node.n.name", Revision: 1, Value: data})
+		a, problems := parseAssignment(model.Entry{Key: "node.n.name", Revision: 1, Value: data})
 		if (a == nil) != (len(problems) > 0) {
 			t.Fatalf("an assignment %v with problems %v", a, problems)
 		}

@@ -34,31 +34,31 @@ import (
 type bucket struct {
 	mu       sync.Mutex
 	revision uint64
-	entries  map[string]agent.Entry
-	sync     agent.Sync
-	wake     func()
+	entries  map[string]model.Entry
+	sync     model.Sync
+	wake     func([]string)
 	groups   []string
 }
 
 func newBucket() *bucket {
-	return &bucket{entries: map[string]agent.Entry{}, sync: agent.Sync{Complete: true}}
+	return &bucket{entries: map[string]model.Entry{}, sync: model.Sync{At: time.Now()}}
 }
 
-func (b *bucket) Run(ctx context.Context, wake func()) error {
+func (b *bucket) Run(ctx context.Context, wake func([]string)) error {
 	b.mu.Lock()
 	b.wake = wake
 	b.mu.Unlock()
-	wake()
+	wake(nil)
 	<-ctx.Done()
 
 	return nil
 }
 
-func (b *bucket) Entries() ([]agent.Entry, agent.Sync) {
+func (b *bucket) Entries() (map[string]model.Entry, model.Sync) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 
-	return slices.Collect(maps.Values(b.entries)), b.sync
+	return maps.Clone(b.entries), b.sync
 }
 
 func (b *bucket) Regroup(groups []string) { b.change(func() { b.groups = groups }) }
@@ -69,7 +69,7 @@ func (b *bucket) change(f func()) {
 	wake := b.wake
 	b.mu.Unlock()
 	if wake != nil {
-		wake()
+		wake(nil)
 	}
 }
 
@@ -77,7 +77,7 @@ func (b *bucket) put(key, value string) (revision uint64) {
 	b.change(func() {
 		b.revision++
 		revision = b.revision
-		b.entries[key] = agent.Entry{Key: key, Revision: revision, Value: []byte(value)}
+		b.entries[key] = model.Entry{Key: key, Revision: revision, Value: []byte(value)}
 	})
 
 	return revision

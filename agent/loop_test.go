@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterfleet/muster/agent"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -108,7 +107,7 @@ func TestUnassignedManifestIsNotRunAnyMore(t *testing.T) {
 			t.Errorf("the state still has it: %+v", n.agent.State().Manifests)
 		}
 		n.stop()
-		n.bucket.sync = agent.Sync{}
+		n.bucket.sync = model.Sync{}
 		n.start()
 		n.after(time.Minute)
 		n.lacks("motd")
@@ -122,7 +121,7 @@ func TestBucketThatCannotBeTrusted(t *testing.T) {
 		n.take()
 		n.bucket.change(func() {
 			clear(n.bucket.entries)
-			n.bucket.sync = agent.Sync{Problem: "the stream was created anew"}
+			n.bucket.sync = model.Sync{Kept: []string{"group.all.motd"}}
 		})
 		n.settle()
 		if err := os.Remove(n.path("motd")); err != nil {

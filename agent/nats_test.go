@@ -13,30 +13,12 @@ import (
 	"github.com/musterfleet/muster/testing/natstest"
 )
 
-// natsNode joins an agent to a real server, as the command line does.
-type natsNode struct {
-	store *kvstore.Store
-	watch *kvstore.Watch
-	name  string
-}
+// forgetful keeps nothing over a restart.
+type forgetful struct{}
 
-func (n natsNode) Run(ctx context.Context, wake func()) error {
-	return n.watch.Run(ctx, func([]string) { wake() })
-}
+func (forgetful) Recall() (kvstore.Memory, error) { return kvstore.Memory{}, nil }
 
-func (n natsNode) Entries() ([]agent.Entry, agent.Sync) {
-	all, sync := n.watch.Entries()
-	var out []agent.Entry
-	for _, e := range all {
-		out = append(out, agent.Entry{Key: e.Key, Revision: e.Revision, Value: e.Value})
-	}
-	state := agent.Sync{Complete: !sync.At.IsZero()}
-	if sync.Err != nil {
-		state.Away = sync.Err.Error()
-	}
-
-	return out, state
-}
+func (forgetful) Remember(context.Context, kvstore.Memory) error { return nil }
 
 // eventually waits for a condition.
 func eventually(t *testing.T, what string, holds func() bool) {
@@ -85,13 +67,9 @@ func TestWithARealServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	watch, err := kvstore.NewWatch(store, kvstore.WatchOptions{Node: n.config.Node, Retry: 50 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	joined := natsNode{store, watch, n.config.Node}
 	options := n.options()
-	options.Assignments, options.Publisher, options.States = joined, store, store
+	options.Assignments = kvstore.NewNodeWatch(store, kvstore.WatchOptions{Node: n.config.Node, Retry: 50 * time.Millisecond}, forgetful{})
+	options.Publisher, options.States = store, store
 	running, err = agent.New(t.Context(), options)
 	if err != nil {
 		t.Fatal(err)

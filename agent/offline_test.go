@@ -23,9 +23,9 @@ func TestNATSAwayAtStart(t *testing.T) {
 		if err := os.Remove(n.path("motd")); err != nil {
 			t.Fatal(err)
 		}
-		n.bucket.sync = agent.Sync{}
+		n.bucket.sync = model.Sync{}
 		kept := n.bucket.entries
-		n.bucket.entries = map[string]agent.Entry{}
+		n.bucket.entries = map[string]model.Entry{}
 		n.stream.setAway(true)
 
 		n.start()
@@ -38,7 +38,7 @@ func TestNATSAwayAtStart(t *testing.T) {
 		}
 
 		n.stream.setAway(false)
-		n.bucket.change(func() { n.bucket.entries, n.bucket.sync = kept, agent.Sync{Complete: true} })
+		n.bucket.change(func() { n.bucket.entries, n.bucket.sync = kept, model.Sync{At: time.Now()} })
 		n.agent.Connected()
 		n.tells("transaction changed file#motd", "run changed group.all.motd schedule")
 	})
@@ -101,7 +101,7 @@ func TestKilled(t *testing.T) {
 
 		n.state, n.config.StateDir = killed, killed
 		n.bucket = newBucket()
-		n.bucket.sync = agent.Sync{}
+		n.bucket.sync = model.Sync{}
 		if err := os.Remove(n.path("motd")); err != nil {
 			t.Fatal(err)
 		}
@@ -163,7 +163,7 @@ func TestStoredAssignmentThatIsDamaged(t *testing.T) {
 			}
 		}
 		n.bucket = newBucket()
-		n.bucket.sync = agent.Sync{}
+		n.bucket.sync = model.Sync{}
 		n.start()
 		n.after(time.Minute)
 		n.has("b", "x")
@@ -181,7 +181,7 @@ func TestGroupsThatWereLeftWhileStopped(t *testing.T) {
 			t.Fatal(err)
 		}
 		n.bucket = newBucket()
-		n.bucket.sync = agent.Sync{}
+		n.bucket.sync = model.Sync{}
 		n.config.Groups = []string{"prod"}
 		n.start()
 		n.after(time.Minute)

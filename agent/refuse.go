@@ -16,7 +16,7 @@ import (
 // turnDown deals with a version that cannot be run, and gives the reason in
 // words: what never becomes valid is reported once, what may pass is tried
 // again.
-func (r *runner) turnDown(ctx context.Context, u *unit, e Entry, err error) string {
+func (r *runner) turnDown(ctx context.Context, u *unit, e model.Entry, err error) string {
 	if ctx.Err() != nil {
 		return "" // it was broken off because the agent stops
 	}
@@ -31,7 +31,7 @@ func (r *runner) turnDown(ctx context.Context, u *unit, e Entry, err error) stri
 
 // refuse reports a version that is not valid, once for each version and what is
 // wrong with it, also across restarts.
-func (r *runner) refuse(ctx context.Context, u *unit, e Entry, problems model.Problems) {
+func (r *runner) refuse(ctx context.Context, u *unit, e model.Entry, problems model.Problems) {
 	said := refusal{Revision: e.Revision, Sum: model.DigestOf(e.Value), Problems: problems.Error()}
 	if slices.Contains(u.record.Refused, said) {
 		return
@@ -87,17 +87,17 @@ func (r *runner) stays(u *unit) string {
 
 // acquit forgets what was said about a version, and about those that are no
 // candidates any more.
-func (u *unit) acquit(e Entry) {
+func (u *unit) acquit(e model.Entry) {
 	candidates := u.candidates()
 	u.record.Refused = slices.DeleteFunc(u.record.Refused, func(said refusal) bool {
-		return (said.Revision == e.Revision && said.Sum == model.DigestOf(e.Value)) || !slices.ContainsFunc(candidates, func(c Entry) bool {
+		return (said.Revision == e.Revision && said.Sum == model.DigestOf(e.Value)) || !slices.ContainsFunc(candidates, func(c model.Entry) bool {
 			return said.Revision == c.Revision && said.Sum == model.DigestOf(c.Value)
 		})
 	})
 }
 
 // postpone tries again later what may pass, and reports it when it is new.
-func (r *runner) postpone(ctx context.Context, u *unit, e Entry, err error) {
+func (r *runner) postpone(ctx context.Context, u *unit, e model.Entry, err error) {
 	now := time.Now()
 	if u.retryAt.IsZero() || !now.Before(u.retryAt) {
 		u.retryAt = now.Add(min(u.wait.next(), spread(r.intervalOf(u), jitter)))
@@ -118,7 +118,7 @@ func (r *runner) postpone(ctx context.Context, u *unit, e Entry, err error) {
 }
 
 // failedRun is the summary of a run that did not come about.
-func (r *runner) failedRun(u *unit, e Entry, cause model.Cause) *model.Run {
+func (r *runner) failedRun(u *unit, e model.Entry, cause model.Cause) *model.Run {
 	return &model.Run{
 		Protocol: model.ProtocolRun, RunID: ksuid.New().String(), Node: r.Config().Node, Manifest: u.key, Revision: e.Revision,
 		Digest: model.DigestOf(e.Value), Cause: cause, Started: time.Now().UTC(), Version: r.opts.Version,

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterfleet/muster/agent"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources"
 	"github.com/musterfleet/muster/testing/hosttest"
@@ -454,7 +453,7 @@ func TestBundle(t *testing.T) {
 		// It is on disk: neither the source nor the bucket is needed for it.
 		n.stop()
 		clear(n.outside.bundles)
-		n.bucket.sync = agent.Sync{}
+		n.bucket.sync = model.Sync{}
 		clear(n.bucket.entries)
 		if err := os.Remove(n.path("motd")); err != nil {
 			t.Fatal(err)

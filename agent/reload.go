@@ -15,7 +15,6 @@ func (a *Agent) Reload(ctx context.Context, c Config) (applied, needRestart []st
 	if err := c.Validate().Err(); err != nil {
 		return nil, nil, err
 	}
-	regrouper, canRegroup := a.opts.Assignments.(Regrouper)
 	a.mu.Lock()
 	next := a.config
 	now, then := next.fields(), c.fields()
@@ -23,7 +22,7 @@ func (a *Agent) Reload(ctx context.Context, c Config) (applied, needRestart []st
 		if f.section || reflect.DeepEqual(f.value.Interface(), then[i].value.Interface()) {
 			continue
 		}
-		if f.restart || (f.key == "groups" && !canRegroup) {
+		if f.restart {
 			needRestart = append(needRestart, f.key)
 			continue
 		}
@@ -34,7 +33,7 @@ func (a *Agent) Reload(ctx context.Context, c Config) (applied, needRestart []st
 	a.mu.Unlock()
 	a.log.InfoContext(ctx, "configuration read again", "applied", strings.Join(applied, ","), "need_restart", strings.Join(needRestart, ","))
 	if slices.Contains(applied, "groups") {
-		regrouper.Regroup(slices.Clone(c.Groups))
+		a.opts.Assignments.Regroup(slices.Clone(c.Groups))
 	}
 	a.outbox.SetMaxBytes(int64(c.OutboxMaxBytes))
 	a.queue.assignmentsChanged()

@@ -14,7 +14,7 @@ import (
 )
 
 // read gives the loaded form of an entry, read once. The error is model.Problems.
-func (u *unit) read(e Entry) (*loaded, error) {
+func (u *unit) read(e model.Entry) (*loaded, error) {
 	v := version{e.Revision, model.DigestOf(e.Value)}
 	if l, ok := u.versions[v]; ok {
 		return l, nil

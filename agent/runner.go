@@ -73,7 +73,7 @@ func (r *runner) awaitFacts(ctx context.Context) {
 func (r *runner) mayStart(now, startBy time.Time) bool {
 	_, sync := r.opts.Assignments.Entries()
 
-	return sync.Complete || sync.Problem != "" || sync.Away != "" || !now.Before(startBy)
+	return sync.Complete() || len(sync.Kept) > 0 || sync.Err != nil || !now.Before(startBy)
 }
 
 // step runs a part of the work; a panic ends that part alone.

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host"
 )
 
@@ -20,7 +21,7 @@ const maxStored = 64 << 20
 type record struct {
 	Key string `json:"key"`
 	// Good is the last version that could be run.
-	Good *Entry `json:"good,omitempty"`
+	Good *model.Entry `json:"good,omitempty"`
 	// Applied is the sum of the version whose run succeeded, so that a restart
 	// knows whether a change is still asked for.
 	Applied string `json:"applied,omitempty"`

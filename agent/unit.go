@@ -15,7 +15,7 @@ type unit struct {
 	key, name string
 	record    record
 	// newest is what the bucket holds now; nil while that is not known.
-	newest *Entry
+	newest *model.Entry
 	// versions are the newest and the last good one, by their sums and revisions.
 	versions map[version]*loaded
 	// current is what is in force; nil means nothing.
@@ -69,8 +69,8 @@ func (l *loaded) sameAs(other *loaded) bool {
 
 // candidates gives the versions of a unit that may be put in force: the newest,
 // and behind it the last good one.
-func (u *unit) candidates() []Entry {
-	var out []Entry
+func (u *unit) candidates() []model.Entry {
+	var out []model.Entry
 	if u.newest != nil {
 		out = append(out, *u.newest)
 	}
@@ -82,12 +82,12 @@ func (u *unit) candidates() []Entry {
 }
 
 // isNewest says that an entry is what the bucket holds now.
-func (u *unit) isNewest(e Entry) bool {
+func (u *unit) isNewest(e model.Entry) bool {
 	return u.newest != nil && u.newest.Revision == e.Revision
 }
 
 // forget drops the versions that are no candidates any more.
-func (u *unit) forget(candidates []Entry) {
+func (u *unit) forget(candidates []model.Entry) {
 	for v := range u.versions {
 		keep := u.current != nil && u.current.version() == v
 		for _, e := range candidates {

@@ -106,15 +106,19 @@ func pause(ctx context.Context, d time.Duration) error {
 }
 
 // Get reads an assignment in force; the error wraps model.ErrNotFound.
-func (s *Store) Get(ctx context.Context, family, name string) (Entry, error) {
+func (s *Store) Get(ctx context.Context, family, name string) (model.Entry, error) {
 	bucket := s.names.Manifests()
 	m, err := s.last(ctx, kvStream(bucket), kvSubject(bucket, Key(family, name)))
 	if err == nil && m.deleted() {
 		err = model.ErrNotFound
 	}
 	if err != nil {
-		return Entry{}, fmt.Errorf("manifest %s: %w", Key(family, name), err)
+		return model.Entry{}, fmt.Errorf("manifest %s: %w", Key(family, name), err)
 	}
 
 	return newEntry(family, name, m), nil
+}
+
+func newEntry(family, name string, m message) model.Entry {
+	return model.Entry{Key: Key(family, name), Family: family, Name: name, Revision: m.sequence, Value: m.data, Time: m.time}
 }

@@ -138,7 +138,7 @@ func (s *Store) addDigests(ctx context.Context, all []Listed) ([]Listed, error) 
 
 // Revision is one value an assignment had.
 type Revision struct {
-	Entry
+	model.Entry
 	// Deleted says that the assignment ended with it.
 	Deleted bool
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/musterfleet/muster/model"
 )
 
 // WatchOptions say what a node watches and how often it makes sure. Zero values
@@ -42,33 +44,10 @@ type WatchOptions struct {
 // Memory is what a node must remember over a restart, so that it can tell what
 // was taken away from it from what the bucket lost.
 type Memory struct {
-	Entries map[string]Entry `json:"entries"`
+	Entries map[string]model.Entry `json:"entries"`
 	// Stream and Kept are those of Sync.
 	Stream time.Time `json:"stream,omitzero"`
 	Kept   []string  `json:"kept,omitempty"`
-}
-
-// Sync says how well a node knows what is assigned to it.
-type Sync struct {
-	// At is when it last knew everything; zero before the first time.
-	At time.Time
-	// Known are the families of which it has known everything since it began, those
-	// that win first; each is read on its own.
-	Known []string
-	// Err is why it does not know now, nil when it does.
-	Err error
-	// Stream is when the bucket was made, which tells it from one made anew.
-	Stream time.Time
-	// Kept are the keys, in order, that stay in force although the bucket does not
-	// have them: it was made anew, put back to an older state, or emptied. Putting
-	// or deleting such a key settles it.
-	Kept []string
-	// Invalid are the keys of its families that are none of an assignment, in order,
-	// as far as they were seen: what is put there is for nobody.
-	Invalid []string
-	// Listed is when keys were last listed, ListErr why the last time failed.
-	Listed  time.Time
-	ListErr error
 }
 
 // Watch knows what is assigned to one node, without a consumer. Entries may be
@@ -81,12 +60,12 @@ type Watch struct {
 
 	mu      sync.Mutex
 	entries map[string]held
-	sync    Sync
+	sync    model.Sync
 }
 
 // held is an entry in force, with the stream it was last seen in.
 type held struct {
-	Entry
+	model.Entry
 	stream time.Time
 }
 
@@ -140,10 +119,10 @@ func (o WatchOptions) withDefaults() WatchOptions {
 
 // Entries gives what is in force now, by key, and how sure that is. The map is
 // the caller's; the values in it are not to be changed.
-func (w *Watch) Entries() (map[string]Entry, Sync) {
+func (w *Watch) Entries() (map[string]model.Entry, model.Sync) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	entries := make(map[string]Entry, len(w.entries))
+	entries := make(map[string]model.Entry, len(w.entries))
 	for key, h := range w.entries {
 		entries[key] = h.Entry
 	}
@@ -238,7 +217,7 @@ func (w *Watch) known(family string) map[string]held {
 }
 
 // update changes what Sync says.
-func (w *Watch) update(change func(*Sync)) {
+func (w *Watch) update(change func(*model.Sync)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	change(&w.sync)

@@ -54,7 +54,7 @@ func (l *loop) noteInvalid(key string, there bool) {
 	if !isInvalidKey(key) {
 		return
 	}
-	l.update(func(s *Sync) {
+	l.update(func(s *model.Sync) {
 		at, known := slices.BinarySearch(s.Invalid, key)
 		switch {
 		case there && !known:

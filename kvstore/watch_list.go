@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/musterfleet/muster/model"
 )
 
 // list finds the keys that no index names, and plans the next time. A list that
@@ -30,7 +32,7 @@ func (l *loop) list(ctx context.Context) {
 		l.o.Log.Warn("keys cannot be listed, names without an index are seen when they change", "node", l.o.Node, "error", failed)
 	}
 	l.listAt = time.Now().Add(time.Duration((1 - l.o.Rand()/4) * float64(l.o.ListEvery)))
-	l.update(func(s *Sync) {
+	l.update(func(s *model.Sync) {
 		if s.ListErr = failed; failed == nil {
 			s.Listed = l.o.Now()
 		}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/musterfleet/muster/model"
 )
 
 // maxRetry is how many times the first pause the pauses between failures grow to.
@@ -182,7 +184,7 @@ func (l *loop) settle() {
 			failed = append(failed, p.err)
 		}
 	}
-	l.update(func(s *Sync) {
+	l.update(func(s *model.Sync) {
 		s.Known, s.Err = known, nil
 		switch {
 		case len(failed) > 0:

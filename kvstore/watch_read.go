@@ -110,7 +110,7 @@ func (l *loop) identity(ctx context.Context) (time.Time, uint64, error) {
 	if err != nil {
 		return time.Time{}, 0, err
 	}
-	l.update(func(s *Sync) { s.Stream = info.Created })
+	l.update(func(s *model.Sync) { s.Stream = info.Created })
 
 	return info.Created, info.State.LastSeq, nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/natstest"
 )
 
@@ -404,7 +405,7 @@ func TestStreamPutBackKeepsTheLastGood(t *testing.T) {
 	}
 	newer := entry
 	newer.Revision, newer.Time, newer.Value = 100, entry.Time.Add(time.Hour), []byte("new")
-	o := kvstore.WatchOptions{Node: "web01", Audit: 10 * time.Millisecond, GroupJitter: time.Millisecond, Last: kvstore.Memory{Entries: map[string]kvstore.Entry{"node.web01.motd": newer}, Stream: info.Created}}
+	o := kvstore.WatchOptions{Node: "web01", Audit: 10 * time.Millisecond, GroupJitter: time.Millisecond, Last: kvstore.Memory{Entries: map[string]model.Entry{"node.web01.motd": newer}, Stream: info.Created}}
 	w := watch(t, bind(t, srv), o)
 	w.keeps(t, "node.web01.motd")
 	w.has(t, "node.web01.motd=new")
@@ -448,9 +449,9 @@ func TestWatchStartsWithoutAServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	last := kvstore.Entry{Key: "node.web01.old", Family: "node.web01", Name: "old", Revision: 1, Value: []byte("one")}
+	last := model.Entry{Key: "node.web01.old", Family: "node.web01", Name: "old", Revision: 1, Value: []byte("one")}
 	w := watch(t, node, kvstore.WatchOptions{
-		Node: "web01", Audit: never, GroupJitter: time.Millisecond, Retry: time.Millisecond, Last: kvstore.Memory{Entries: map[string]kvstore.Entry{"node.web01.old": last, "group.db.old": {Key: "group.db.old", Family: "group.db", Name: "old"}}},
+		Node: "web01", Audit: never, GroupJitter: time.Millisecond, Retry: time.Millisecond, Last: kvstore.Memory{Entries: map[string]model.Entry{"node.web01.old": last, "group.db.old": {Key: "group.db.old", Family: "group.db", Name: "old"}}},
 	})
 	eventually(t, "the failure is known", func() (bool, string) {
 		_, state := w.Entries()

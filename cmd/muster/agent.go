@@ -259,7 +259,7 @@ func (a *app) agentOptions(config agent.Config, store *kvstore.Store) agent.Opti
 
 	return agent.Options{
 		Config: config, Version: version(), Host: a.theHost, Log: a.log, Loader: loader, Origin: loader.Origin,
-		Assignments: &assignments{store: store, host: a.theHost, config: config, log: a.log},
+		Assignments: kvstore.NewNodeWatch(store, kvstore.WatchOptions{Node: config.Node, Groups: config.Groups, Log: a.log}, seen{host: a.theHost, log: a.log}),
 		Registry:    store,
 		Checker:     checker(a.theHost),
 		Bundles:     store,
@@ -289,3 +289,12 @@ func (n *node) run(ctx, hard context.Context) error {
 }
 
 func (n *node) close() { n.nc.Close() }
+
+// nodeLoader resolves manifests for an agent, which is away from NATS at times.
+func (a *app) nodeLoader(config agent.Config, store *kvstore.Store) *manifest.Loader {
+	return manifest.NewLoader(manifest.Options{
+		Types: a.types, Environ: environ(), MaxBytes: int64(config.ReadFileLimit),
+		KV: agent.ObserveKV(store.KVGet), Object: store.Object, Unpack: a.unpackForRun,
+		Registrations: agent.ObserveRegistrations(a.readRegistrations(func(context.Context) (*kvstore.Store, error) { return store, nil })),
+	})
+}

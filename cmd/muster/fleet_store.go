@@ -34,7 +34,7 @@ func (f *fleetStore) Get(ctx context.Context, key string) (fleet.Entry, error) {
 	return entryOf(e), err
 }
 
-func entryOf(e kvstore.Entry) fleet.Entry {
+func entryOf(e model.Entry) fleet.Entry {
 	return fleet.Entry{Key: e.Key, Revision: e.Revision, Digest: fleet.ContentDigest(e.Value), At: e.Time, Value: e.Value}
 }
 

@@ -11,7 +11,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/musterfleet/muster/agent"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/testing/natstest"
@@ -37,10 +36,10 @@ func TestWhatIsTakenIsOnDiskThoughAFamilyCannotBeRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	s := &assignments{store: store, host: host.New(host.Options{StateDir: dir}), log: slog.New(slog.DiscardHandler), config: agent.Config{Node: "web01", Groups: []string{"web", "db"}}}
+	s := kvstore.NewNodeWatch(store, kvstore.WatchOptions{Node: "web01", Groups: []string{"web", "db"}}, seen{host: host.New(host.Options{StateDir: dir}), log: slog.New(slog.DiscardHandler)})
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- s.Run(ctx, func() {}) }()
+	go func() { ended <- s.Run(ctx, func([]string) {}) }()
 	t.Cleanup(func() {
 		stop()
 		if err := <-ended; err != nil {
@@ -54,9 +53,9 @@ func TestWhatIsTakenIsOnDiskThoughAFamilyCannotBeRead(t *testing.T) {
 		limit, tick := time.After(awaitFor), time.NewTicker(5*time.Millisecond)
 		defer tick.Stop()
 		for onDisk := ""; onDisk != value; {
-			var seen kvstore.Memory
-			if text, err := os.ReadFile(filepath.Join(dir, "seen.json")); err == nil && json.Unmarshal(text, &seen) == nil {
-				onDisk = string(seen.Entries["group.all.motd"].Value)
+			var kept kvstore.Memory
+			if text, err := os.ReadFile(filepath.Join(dir, "seen.json")); err == nil && json.Unmarshal(text, &kept) == nil {
+				onDisk = string(kept.Entries["group.all.motd"].Value)
 			}
 			select {
 			case <-tick.C:

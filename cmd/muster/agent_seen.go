@@ -1,0 +1,58 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/resources/host"
+)
+
+// maxSeen bounds the file that remembers what the bucket held.
+const maxSeen = 256 << 20
+
+// seen keeps on disk what a node saw of the bucket.
+type seen struct {
+	host *host.Host
+	log  *slog.Logger
+}
+
+func (s seen) file() string { return filepath.Join(s.host.StateDir(), "seen.json") }
+
+// Remember keeps what the bucket holds for after a restart, even when the agent
+// is being stopped.
+func (s seen) Remember(ctx context.Context, m kvstore.Memory) error {
+	text, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	self := host.Attrs{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()), Mode: 0o600}
+
+	return s.host.Write(context.WithoutCancel(ctx), s.file(), bytes.NewReader(text), self)
+}
+
+// Recall reads what was remembered. A damaged file is as good as none: the
+// bucket is read anyway.
+func (s seen) Recall() (kvstore.Memory, error) {
+	var out kvstore.Memory
+	text, err := s.host.Read(s.file(), maxSeen)
+	if errors.Is(err, fs.ErrNotExist) {
+		return out, nil
+	}
+	if err != nil {
+		return out, fmt.Errorf("what was assigned before: %w", err)
+	}
+	if err := json.Unmarshal(text, &out); err != nil {
+		s.log.Warn("what was assigned before cannot be read and is left out", "file", s.file(), "error", err)
+		return kvstore.Memory{}, nil
+	}
+
+	return out, nil
+}

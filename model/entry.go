@@ -1,0 +1,52 @@
+package model
+
+import (
+	"slices"
+	"time"
+)
+
+// Entry is one assignment in the bucket.
+type Entry struct {
+	// Key is the key in the bucket, Family.Name.
+	Key string `json:"key"`
+	// Family is node.<node> or group.<group>.
+	Family string `json:"family"`
+	// Name is that of the manifest within its family.
+	Name string `json:"name"`
+	// Revision is the bucket's number for this value; a later value has a higher one.
+	Revision uint64 `json:"revision"`
+	// Value is a manifest, an assignment document or an envelope; not to be changed.
+	Value []byte `json:"value"`
+	// Time is when the server stored it.
+	Time time.Time `json:"time"`
+}
+
+// Sync says how well a node knows what is assigned to it.
+type Sync struct {
+	// At is when it last knew everything; zero before the first time.
+	At time.Time
+	// Known are the families of which it has known everything since it began, those
+	// that win first; each is read on its own.
+	Known []string
+	// Err is why it does not know now, nil when it does. That may pass.
+	Err error
+	// Stream is when the bucket was made, which tells it from one made anew.
+	Stream time.Time
+	// Kept are the keys, in order, that stay in force although the bucket does not
+	// have them: it was made anew, put back to an older state, or emptied. Putting
+	// or deleting such a key settles it.
+	Kept []string
+	// Invalid are the keys of its families that are none of an assignment, in order,
+	// as far as they were seen: what is put there is for nobody.
+	Invalid []string
+	// Listed is when keys were last listed, ListErr why the last time failed.
+	Listed  time.Time
+	ListErr error
+}
+
+// Complete says that the entries are all there are: a manifest that is not among
+// them is unassigned. While it is false nothing is.
+func (s Sync) Complete() bool { return !s.At.IsZero() }
+
+// Knows says that all entries of a family are known.
+func (s Sync) Knows(family string) bool { return s.Complete() || slices.Contains(s.Known, family) }
