@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	goDelimiter = "{{"
+	goLeft  = "{{"
+	goRight = "}}"
 	// nameStep is the function that every turn of a loop goes through.
 	nameStep = "__step"
 	// goName is what the template is called in the errors of the library.
@@ -27,37 +28,60 @@ const (
 // of names; env and expandenv see Environ and nothing else of the environment.
 // A key that a mapping does not have is an error. Errors are *Error.
 func Go(ctx context.Context, t Template, names Names, limits Limits) (string, error) {
-	out := &output{ctx: ctx, limit: limits.Bytes}
-	functions := GoFunctions(names)
-	loop := 0
-	functions[nameStep] = func(offset int) (string, error) {
-		loop = offset
-		return "", out.step()
-	}
-	parsed, err := template.New(goName).Option("missingkey=error").Funcs(functions).Parse(t.Text)
+	r := goRendering{budget: &budget{ctx: ctx, limits: limits}, left: goLeft, right: goRight, missing: "error", functions: goFunctions(names)}
+
+	return r.render(t, names.values())
+}
+
+// goRendering is how Go templates are rendered.
+type goRendering struct {
+	*budget
+	left, right string
+	// missing is what comes of a key that a mapping does not have.
+	missing   string
+	functions template.FuncMap
+}
+
+// render renders a template with what its dot is.
+func (r goRendering) render(t Template, dot any) (string, error) {
+	out := &output{budget: r.budget}
+	reached := 0
+	step := template.FuncMap{nameStep: func(offset int) (string, error) {
+		reached = offset
+		return "", out.step(true)
+	}}
+	parsed, err := template.New(goName).Delims(r.left, r.right).Option("missingkey=" + r.missing).Funcs(r.functions).Funcs(step).Parse(t.Text)
 	if err != nil {
-		return "", goError(t, err, true)
+		return "", r.failed(t, err, true)
 	}
 	for _, each := range parsed.Templates() {
 		if each.Tree != nil {
-			guardLoops(each.Root, functions)
+			guardLoops(each.Root, step)
+			guard(each.Root, each.Root.Position(), step)
 		}
 	}
-	switch err := parsed.Execute(out, names.values()); {
-	case errors.Is(err, ErrTooMuch):
-		return "", &Error{Pos: at(t.Name, t.Text, loop), Err: ErrTooMuch}
-	case err != nil && context.Cause(ctx) != nil:
-		return "", &Error{Pos: at(t.Name, t.Text, loop), Err: context.Cause(ctx)}
-	case err != nil:
-		return "", goError(t, err, false)
+	err = parsed.Execute(out, dot)
+	var within *Error
+	switch {
+	case err == nil:
+		return out.text.String(), nil
+	case errors.As(err, &within):
+		return "", within
+	case context.Cause(r.ctx) != nil:
+		return "", &Error{Pos: at(t.Name, t.Text, reached), Err: context.Cause(r.ctx)}
+	}
+	for _, stopped := range stops {
+		if errors.Is(err, stopped) {
+			return "", &Error{Pos: at(t.Name, t.Text, reached), Err: stopped}
+		}
 	}
 
-	return out.text.String(), nil
+	return "", r.failed(t, err, false)
 }
 
-// GoFunctions gives the functions that Go templates have: those of sprig, and
+// goFunctions gives the functions that Go templates have: those of sprig, and
 // those of names, which come before them.
-func GoFunctions(names Names) template.FuncMap {
+func goFunctions(names Names) template.FuncMap {
 	functions := sprigFunctions()
 	environ, _ := names["Environ"].(map[string]any)
 	env := func(name string) string {
@@ -74,30 +98,46 @@ func GoFunctions(names Names) template.FuncMap {
 	return functions
 }
 
-// guardLoops puts a step into the body of every loop, with the place of the loop.
-func guardLoops(list *parse.ListNode, functions template.FuncMap) {
+// guardLoops puts a step into the body of every loop, with the place of the
+// loop, and before all that assigns.
+func guardLoops(list *parse.ListNode, step template.FuncMap) {
 	if list == nil {
 		return
 	}
-	for _, node := range list.Nodes {
+	nodes := list.Nodes
+	list.Nodes = nil
+	for _, node := range nodes {
+		if action, is := node.(*parse.ActionNode); is && len(action.Pipe.Decl) > 0 {
+			list.Nodes = append(list.Nodes, stepAt(action.Position(), step)...)
+		}
+		list.Nodes = append(list.Nodes, node)
 		switch n := node.(type) {
 		case *parse.IfNode:
-			guardLoops(n.List, functions)
-			guardLoops(n.ElseList, functions)
+			guardLoops(n.List, step)
+			guardLoops(n.ElseList, step)
 		case *parse.WithNode:
-			guardLoops(n.List, functions)
-			guardLoops(n.ElseList, functions)
+			guardLoops(n.List, step)
+			guardLoops(n.ElseList, step)
 		case *parse.RangeNode:
-			guardLoops(n.List, functions)
-			guardLoops(n.ElseList, functions)
-			step := template.Must(template.New(goName).Funcs(functions).Parse(fmt.Sprintf("{{%s %d}}", nameStep, n.Position())))
-			n.List.Nodes = append(step.Root.Nodes, n.List.Nodes...)
+			guardLoops(n.List, step)
+			guardLoops(n.ElseList, step)
+			guard(n.List, n.Position(), step)
 		}
 	}
 }
 
-// goError makes an Error of one of the library, whose text begins with the place.
-func goError(t Template, err error, syntax bool) error {
+// guard puts a step at the beginning of a list.
+func guard(list *parse.ListNode, place parse.Pos, step template.FuncMap) {
+	list.Nodes = append(stepAt(place, step), list.Nodes...)
+}
+
+// stepAt makes a step that tells a place.
+func stepAt(place parse.Pos, step template.FuncMap) []parse.Node {
+	return template.Must(template.New(goName).Funcs(step).Parse(fmt.Sprintf("{{%s %d}}", nameStep, place))).Root.Nodes
+}
+
+// failed makes an Error of one of the library, whose text begins with the place.
+func (r goRendering) failed(t Template, err error, syntax bool) error {
 	out := &Error{Pos: model.Position{File: t.Name, Line: 1, Column: 1}, Syntax: syntax, Err: err}
 	found := regexp.MustCompile(`(?s)^template: ` + goName + `:(\d+)(?::(\d+))?: (?:executing "[^"]*" at <(.*?)>: )?(.*)$`).FindStringSubmatch(err.Error())
 	if found == nil {
@@ -107,7 +147,7 @@ func goError(t Template, err error, syntax bool) error {
 	if offset, err := strconv.Atoi(found[2]); err == nil {
 		out.Pos.Column = columnOf(t.Text, out.Pos.Line, offset)
 	} else {
-		out.Pos.Column = column(t.Text, out.Pos.Line, goDelimiter)
+		out.Pos.Column = column(t.Text, out.Pos.Line, r.left)
 	}
 	message := found[4]
 	if missing := regexp.MustCompile(`^map has no entry for key (".*")$`).FindStringSubmatch(message); missing != nil {
@@ -121,48 +161,6 @@ func goError(t Template, err error, syntax bool) error {
 	return out
 }
 
-// Placed makes an Error of one that a library gave for a template, whatever that
-// called it there, where its text tells the place. open is what begins an action.
-func Placed(t Template, open string, err error) error {
-	text := err.Error()
-	if found := regexp.MustCompile(`(?s)(?:^|: )template: /?([^:]*):(\d+)(?::(\d+))?: (?:executing ".*?" at <(.*?)>: )?(.*)$`).FindStringSubmatch(text); found != nil {
-		return placed(t, open, err, found[1], found[2], found[3], found[4], found[5])
-	}
-	if found := regexp.MustCompile(`(?s)Jet Runtime Error \("/?(.*?)":(\d+)\): (.*)$`).FindStringSubmatch(text); found != nil {
-		return placed(t, open, err, found[1], found[2], "", "", found[3])
-	}
-
-	return &Error{Pos: model.Position{File: t.Name, Line: 1, Column: 1}, Err: err}
-}
-
-// placed takes the words of an error apart. The text of another template, which
-// one renders, is not known.
-func placed(t Template, open string, err error, name, line, offset, at, message string) error {
-	out := &Error{Pos: model.Position{File: t.Name, Line: 1, Column: 1}}
-	out.Pos.Line, _ = strconv.Atoi(line)
-	bytes, atByte := strconv.Atoi(offset)
-	switch {
-	case name != libraryName:
-		out.Pos.File, out.Pos.Column = name, 1
-	case atByte == nil:
-		out.Pos.Column = columnOf(t.Text, out.Pos.Line, bytes)
-	default:
-		out.Pos.Column = column(t.Text, out.Pos.Line, open)
-	}
-	if at != "" {
-		message = "`" + at + "`: " + message
-	}
-	if found := regexp.MustCompile(`(?s)^identifier "(\w+)" not available`).FindStringSubmatch(message); found != nil {
-		message = "unknown name `" + found[1] + "`"
-	}
-	out.Err = said{message, err}
-
-	return out
-}
-
-// libraryName is what the library for scaffolds calls a template that it renders as text.
-const libraryName = "string"
-
 // said is an error in other words.
 type said struct {
 	message string
@@ -173,7 +171,7 @@ func (s said) Error() string { return s.message }
 func (s said) Unwrap() error { return s.err }
 
 // IsGo says that a text holds an action of a Go template, IsJet one of a Jet template.
-func IsGo(text string) bool { return strings.Contains(text, goDelimiter) }
+func IsGo(text string) bool { return strings.Contains(text, goLeft) }
 
 // IsJet says that a text holds an action of a Jet template.
 func IsJet(text string) bool { return strings.Contains(text, JetLeft) }

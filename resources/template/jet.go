@@ -9,7 +9,6 @@ import (
 	"path"
 	"reflect"
 	"regexp"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,33 +37,23 @@ type Load func(path string) (string, error)
 // for HTML. Values are known by their names with and without a dot. Load may be
 // nil: then there is nothing to include. Errors are *Error.
 func Jet(ctx context.Context, t Template, names Names, load Load, limits Limits) (string, error) {
-	r := &rendering{main: t, load: load, texts: map[string]string{}, parsed: map[string]*jet.Template{}}
-	r.out = output{ctx: ctx, limit: limits.Bytes}
-	set := jet.NewSet(r, jet.WithSafeWriter(nil), jet.WithDelims(JetLeft, JetRight), jet.WithTemplateNameExtensions([]string{""}), jet.WithCache(r))
-	for name, fn := range JetFunctions(names) {
-		set.AddGlobalFunc(name, fn)
-	}
-	set.AddGlobalFunc(nameAt, r.reached)
-	values, variables := names.values(), jet.VarMap{}
-	for name, v := range values {
-		variables.Set(name, v)
-	}
-	if err := r.render(set, variables, values); err != nil {
-		return "", r.failed(err, names)
-	}
+	r := newRendering(&budget{ctx: ctx, limits: limits}, t, load)
 
-	return r.out.text.String(), nil
+	return r.render(names, names.values())
 }
 
 // rendering is one call of Jet: the loader and the cache of its templates.
 type rendering struct {
-	main Template
-	load Load
-	out  output
+	main        Template
+	load        Load
+	left, right string
+	out         output
 	// at is the action that is being evaluated.
 	at model.Position
-	// places are those of the actions, by the numbers they have.
-	places []model.Position
+	// places are those of the actions, by the numbers they have, and assigns those
+	// that assign.
+	places  []model.Position
+	assigns map[int]bool
 	// ran says that the template itself was valid.
 	ran bool
 	// failure is that of a file that could not be loaded.
@@ -77,7 +66,32 @@ type rendering struct {
 
 func (r *rendering) path() string { return path.Join("/", r.main.Name) }
 
-func (r *rendering) render(set *jet.Set, variables jet.VarMap, values map[string]any) (err error) {
+func newRendering(b *budget, t Template, load Load) *rendering {
+	return &rendering{
+		main: t, load: load, left: JetLeft, right: JetRight, out: output{budget: b},
+		texts: map[string]string{}, parsed: map[string]*jet.Template{}, assigns: map[int]bool{},
+	}
+}
+
+// render renders the template, with its names as variables and what its dot is.
+func (r *rendering) render(names Names, dot any) (string, error) {
+	set := jet.NewSet(r, jet.WithSafeWriter(nil), jet.WithDelims(r.left, r.right), jet.WithTemplateNameExtensions([]string{""}), jet.WithCache(r))
+	for name, fn := range jetFunctions(names) {
+		set.AddGlobalFunc(name, fn)
+	}
+	set.AddGlobalFunc(nameAt, r.reached)
+	variables := jet.VarMap{}
+	for name, v := range names.values() {
+		variables.Set(name, v)
+	}
+	if err := r.execute(set, variables, dot); err != nil {
+		return "", r.failed(err, names)
+	}
+
+	return r.out.text.String(), nil
+}
+
+func (r *rendering) execute(set *jet.Set, variables jet.VarMap, dot any) (err error) {
 	defer func() {
 		// The library lets mistakes through that it did not think of.
 		if p := recover(); p != nil {
@@ -93,7 +107,7 @@ func (r *rendering) render(set *jet.Set, variables jet.VarMap, values map[string
 	}
 	r.ran = true
 
-	return t.Execute(&r.out, variables, values)
+	return t.Execute(&r.out, variables, dot)
 }
 
 // Exists says yes, so that Open can say why not.
@@ -151,25 +165,11 @@ func (r *rendering) Put(name string, t *jet.Template) {
 	r.parsed[name] = t
 }
 
-// maxFrames is how deep the stack may be; a Jet template needs several frames a level.
-const maxFrames = 20_000
-
-// depthEvery is how many actions there are between two looks at the stack,
-// which are not free.
-const depthEvery = 64
-
 // reached is the function that notes which action comes next.
 func (r *rendering) reached(args jet.Arguments) reflect.Value {
 	i := int(args.Get(0).Float())
 	r.at = r.places[i]
-	err := r.out.step()
-	if err == nil && r.out.steps%depthEvery == 0 {
-		var frame [1]uintptr
-		if runtime.Callers(maxFrames, frame[:]) > 0 {
-			err = ErrTooDeep
-		}
-	}
-	if err != nil {
+	if err := r.out.step(r.assigns[i]); err != nil {
 		panic(err)
 	}
 
@@ -178,12 +178,16 @@ func (r *rendering) reached(args jet.Arguments) reflect.Value {
 
 // failed makes an Error of one of the library.
 func (r *rendering) failed(err error, names Names) error {
+	var within *Error
+	if errors.As(err, &within) {
+		return within
+	}
 	out := &Error{Pos: r.at, Syntax: !r.ran, Err: err}
 	message := err.Error()
 	if found := regexp.MustCompile(`(?s)^(?:Jet Runtime Error \(".*?":\d+\): )?template: (/.*?):(\d+): (.*)$`).FindStringSubmatch(message); found != nil {
 		line, _ := strconv.Atoi(found[2])
 		text, _ := r.text(found[1])
-		out.Pos = model.Position{File: r.name(found[1]), Line: line, Column: column(text, line, JetLeft)}
+		out.Pos = model.Position{File: r.name(found[1]), Line: line, Column: column(text, line, r.left)}
 		message = found[3]
 		out.Syntax = true
 	}
@@ -220,10 +224,12 @@ func known(names Names) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// JetFunctions gives the functions of names as Jet calls them. An error that
+// jetFunctions gives the functions of names as Jet calls them. An error that
 // one gives ends the rendering.
-func JetFunctions(names Names) map[string]jet.Func {
+func jetFunctions(names Names) map[string]jet.Func {
 	out := map[string]jet.Func{}
+	// In place of those of the library, which make whatever they are told to.
+	out["repeat"], out["replace"] = jetFunction("repeat", reflect.ValueOf(repeat)), jetFunction("replace", reflect.ValueOf(replace))
 	for name, fn := range names.functions() {
 		out[name] = jetFunction(name, reflect.ValueOf(fn))
 	}

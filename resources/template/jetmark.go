@@ -27,6 +27,7 @@ func (m *marker) mark(root *jet.ListNode) {
 	var numbered []jet.Node
 	for _, list := range m.lists {
 		for _, node := range m.marked(list) {
+			m.rendering.assigns[len(m.rendering.places)] = assigns(node)
 			m.rendering.places = append(m.rendering.places, at(m.rendering.name(m.name), m.text, int(node.Position())))
 			numbered = append(numbered, node)
 		}
@@ -37,6 +38,13 @@ func (m *marker) mark(root *jet.ListNode) {
 		list.Nodes = merge(list.Nodes, marks[:count])
 		marks = marks[count:]
 	}
+}
+
+// assigns says that an action gives a variable, or a key, a value.
+func assigns(node jet.Node) bool {
+	action, is := node.(*jet.ActionNode)
+
+	return is && action.Set != nil
 }
 
 // marked are the nodes of a list that are told: its actions, or its text where

@@ -2,6 +2,11 @@ package template
 
 import (
 	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
 	"text/template"
 
 	"github.com/Masterminds/sprig/v3"
@@ -49,8 +54,97 @@ func sprigFunctions() template.FuncMap {
 		return sprig.TxtFuncMap()["randBytes"].(func(int) (string, error))(count)
 	}
 	boundLists(functions)
+	boundTexts(functions)
 
 	return functions
+}
+
+// repeat is strings.Repeat, within bounds.
+func repeat(text string, count int) (string, error) {
+	if count < 0 || count > 0 && max(1, len(text)) > maxText/count {
+		return "", errFar
+	}
+
+	return strings.Repeat(text, count), nil
+}
+
+// replace is strings.Replace, within bounds.
+func replace(text, old, with string, count int) (string, error) {
+	found := strings.Count(text, old)
+	if count >= 0 {
+		found = min(found, count)
+	}
+	if found > 0 && max(1, len(with)) > maxText/found {
+		return "", errFar
+	}
+
+	return strings.Replace(text, old, with, count), nil
+}
+
+// boundTexts limits what puts one text into another again and again.
+func boundTexts(functions template.FuncMap) {
+	functions["replace"] = func(old, with, text string) (string, error) { return replace(text, old, with, -1) }
+	if join, ok := functions["join"].(func(string, any) string); ok {
+		functions["join"] = func(separator string, list any) (string, error) {
+			if v := reflect.ValueOf(list); v.IsValid() && (v.Kind() == reflect.Slice || v.Kind() == reflect.Array) && v.Len() > 0 && max(1, len(separator)) > maxText/v.Len() {
+				return "", errFar
+			}
+			return join(separator, list), nil
+		}
+	}
+	functions["printf"] = func(format string, args ...any) (string, error) {
+		if wide := regexp.MustCompile(`%[^a-zA-Z%]*([0-9]{5,}|\*)`); strings.Count(format, "%") > maxVerbs || wide.MatchString(format) {
+			return "", errFar
+		}
+		return fmt.Sprintf(format, args...), nil
+	}
+	set := functions["set"]
+	if set, ok := set.(func(map[string]any, string, any) map[string]any); ok {
+		functions["set"] = func(d map[string]any, key string, v any) (map[string]any, error) {
+			if holds(v, d) {
+				return nil, errItself
+			}
+			return set(d, key, v), nil
+		}
+	}
+	for _, name := range []string{"merge", "mergeOverwrite"} {
+		if merge, ok := functions[name].(func(map[string]any, ...map[string]any) any); ok {
+			functions[name] = func(d map[string]any, others ...map[string]any) (any, error) {
+				if slices.ContainsFunc(others, func(other map[string]any) bool { return holds(other, d) }) {
+					return nil, errItself
+				}
+				return merge(d, others...), nil
+			}
+		}
+	}
+	for _, name := range []string{"mustMerge", "mustMergeOverwrite"} {
+		functions[name] = functions[strings.ToLower(name[4:5])+name[5:]]
+	}
+}
+
+// maxVerbs is how many % a format may have.
+const maxVerbs = 1000
+
+// errItself is a mapping that would hold itself: whatever prints it does not end.
+var errItself = errors.New("a mapping cannot hold itself")
+
+// holds says that a mapping is somewhere within a value, or is it.
+func holds(v any, d map[string]any) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		if reflect.ValueOf(v).Pointer() == reflect.ValueOf(d).Pointer() {
+			return true
+		}
+		for _, each := range v {
+			if holds(each, d) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, func(each any) bool { return holds(each, d) })
+	}
+
+	return false
 }
 
 // boundLists limits what counts.

@@ -6,11 +6,14 @@ package template
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"reflect"
+	"runtime"
+	"runtime/metrics"
 	"strings"
 	"unicode/utf8"
 
@@ -29,6 +32,9 @@ type Template struct{ Name, Text string }
 type Limits struct {
 	// Bytes is the longest text.
 	Bytes int64
+	// Steps is how many turns of loops, templates that are called and, in Jet,
+	// actions there may be; 0 means a million.
+	Steps int
 }
 
 // Error is a template that is not valid, or that fails when it is rendered.
@@ -52,38 +58,76 @@ func (e *Error) Unwrap() error { return e.Err }
 var (
 	// ErrTooLarge is a text longer than Limits allow.
 	ErrTooLarge = errors.New("it gives more than is allowed")
-	// ErrTooMuch is one with more than a million steps.
+	// ErrTooMuch is one with more steps than Limits allow.
 	ErrTooMuch = errors.New("it does too much work")
 	// ErrTooDeep is one that calls itself again and again.
 	ErrTooDeep = errors.New("it recurses too deep")
+	// ErrTooBig is one whose values take too much memory.
+	ErrTooBig = errors.New("its values take too much memory")
 )
 
-// maxSteps is how many turns of loops, and steps of a Jet template, a rendering may have.
+// stops are the errors that end a rendering wherever it is.
+var stops = []error{ErrTooMuch, ErrTooDeep, ErrTooBig}
+
+// maxSteps is how many steps a rendering may have unless Limits say it.
 const maxSteps = 1 << 20
+
+// budget is what a rendering, with all that it renders on its way, may still use.
+type budget struct {
+	ctx          context.Context
+	limits       Limits
+	steps, bytes int64
+	// heap is what the process had allocated when its memory was first looked at.
+	heap uint64
+}
+
+// maxFrames is how deep the stack may be; a template needs several frames a level.
+const maxFrames = 20_000
+
+// lookEvery is how many steps there are between two looks at the stack and the
+// memory, which are not free.
+const lookEvery = 64
+
+// maxHeap is how much more memory than at its beginning the process may have
+// allocated while something is rendered.
+const maxHeap = 256 << 20
+
+// step counts a turn, and ends the rendering with its context. A step that
+// assigns may double what there is, and so may the next.
+func (b *budget) step(assigns bool) error {
+	if b.steps++; b.steps > int64(cmp.Or(b.limits.Steps, maxSteps)) {
+		return ErrTooMuch
+	}
+	if b.steps%lookEvery == 0 {
+		var frame [1]uintptr
+		if runtime.Callers(maxFrames, frame[:]) > 0 {
+			return ErrTooDeep
+		}
+	}
+	if assigns || b.steps%lookEvery == 0 {
+		heap := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+		metrics.Read(heap)
+		b.heap = cmp.Or(b.heap, heap[0].Value.Uint64())
+		if heap[0].Value.Uint64() > b.heap+maxHeap {
+			return ErrTooBig
+		}
+	}
+
+	return context.Cause(b.ctx)
+}
 
 // output is what has been rendered so far.
 type output struct {
-	ctx   context.Context
-	limit int64
-	text  bytes.Buffer
-	steps int
+	*budget
+	text bytes.Buffer
 }
 
 func (o *output) Write(p []byte) (int, error) {
-	if o.limit > 0 && int64(o.text.Len()+len(p)) > o.limit {
-		return 0, fmt.Errorf("%w: %d bytes", ErrTooLarge, o.limit)
+	if o.bytes += int64(len(p)); o.limits.Bytes > 0 && o.bytes > o.limits.Bytes {
+		return 0, fmt.Errorf("%w: %d bytes", ErrTooLarge, o.limits.Bytes)
 	}
 
 	return o.text.Write(p)
-}
-
-// step counts a turn, and ends the rendering with its context.
-func (o *output) step() error {
-	if o.steps++; o.steps > maxSteps {
-		return ErrTooMuch
-	}
-
-	return context.Cause(o.ctx)
 }
 
 // values are the names that are no functions.

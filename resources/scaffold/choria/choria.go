@@ -1,5 +1,5 @@
-// Package choria is the provider of scaffolds that are rendered by
-// github.com/choria-io/scaffold.
+// Package choria is the provider of scaffolds that are rendered as
+// github.com/choria-io/scaffold does it (docs/decisions/0007).
 package choria
 
 import (
@@ -19,7 +19,7 @@ const (
 	priority = 1
 )
 
-// Provider renders with the library into memory; the host stores the files.
+// Provider renders into memory; the host stores the files.
 type Provider struct{}
 
 // Name is choria.

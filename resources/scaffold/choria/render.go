@@ -6,13 +6,9 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"github.com/CloudyKit/jet/v6"
-	library "github.com/choria-io/scaffold"
 
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/resources/scaffold"
@@ -40,19 +36,8 @@ func render(ctx context.Context, env resource.Env, spec *scaffold.Spec, masked b
 	if err != nil {
 		return nil, err
 	}
-	r := &renderer{spec: spec, tree: tree, out: nowhere, names: names(ctx, env, spec, masked)}
-	if tree.mentions("render", "write") {
-		end, err := r.workshop(env, dir)
-		if err != nil {
-			return nil, err
-		}
-		defer func() { err = errors.Join(err, end()) }()
-	}
-	if err := r.begin(); err != nil {
-		return nil, err
-	}
 
-	return r.files(ctx)
+	return newRenderer(spec, tree, names(ctx, env, spec, masked)).files(ctx)
 }
 
 // names are what the templates see.
@@ -75,77 +60,22 @@ func names(ctx context.Context, env resource.Env, spec *scaffold.Spec, masked bo
 	return out
 }
 
-// nowhere is a target that nothing can be written to.
-const nowhere = "/dev/null/scaffold"
+// limits are far more than any scaffold needs.
+var limits = template.Limits{Bytes: 128 << 20, Steps: 1 << 22}
 
-// renderer renders one tree by the library, template by template and into
-// memory: the library's own way goes through two temporary directories, which a
-// kill would leave behind, and runs post where nobody could kill it.
+// renderer renders one tree into memory.
 type renderer struct {
-	spec  *scaffold.Spec
-	tree  *tree
-	names template.Names
-	// root is where the library finds what templates render, out where they write.
-	root, out string
-	library   *library.Scaffold
-	data      any
+	spec *scaffold.Spec
+	tree *tree
+	set  template.Set
 }
 
-func (r *renderer) begin() (err error) {
-	left, right := r.spec.Delimiters()
-	cfg := library.Config{TargetDirectory: r.out, MergeTargetDirectory: true, CustomLeftDelimiter: left, CustomRightDelimiter: right, SourceDirectory: r.root}
-	if r.root == "" {
-		cfg.SourceDirectory = r.tree.dir
-	}
-	values := r.values()
-	if r.spec.Engine == scaffold.EngineGo {
-		r.data = values
-		r.library, err = library.New(cfg, template.GoFunctions(r.names))
-	} else {
-		variables := jet.VarMap{}
-		for name, v := range values {
-			variables.Set(name, v)
-		}
-		r.data = variables
-		r.library, err = library.NewJet(cfg, template.JetFunctions(r.names))
-	}
-	if err != nil || r.root == "" {
-		return err
-	}
-	// It knows its source only once it has rendered that. The source is a link,
-	// which it does not follow then, so it renders nothing.
-	_, err = r.library.RenderNoop(r.data)
+func newRenderer(spec *scaffold.Spec, t *tree, names template.Names) *renderer {
+	left, right := spec.Delimiters()
 
-	return err
-}
-
-func (r *renderer) values() map[string]any {
-	out := map[string]any{}
-	for _, name := range []string{"Facts", "Data", "Environ"} {
-		out[name], out[strings.ToLower(name)] = r.names[name], r.names[name]
-	}
-
-	return out
-}
-
-// workshop makes the directory that templates write into, and a link to the
-// source beside it.
-func (r *renderer) workshop(env resource.Env, dir string) (end func() error, err error) {
-	temp, err := env.Host.TempDir("scaffold")
-	if err != nil {
-		return nil, err
-	}
-	end = func() error { return os.RemoveAll(temp) }
-	r.root, r.out = filepath.Join(temp, "source"), filepath.Join(temp, "out")
-	err = errors.Join(os.Symlink(dir, r.root), os.Mkdir(r.out, 0o700))
-	for _, sub := range r.tree.directories {
-		err = errors.Join(err, os.Mkdir(filepath.Join(r.out, sub), 0o700))
-	}
-	if err != nil {
-		return nil, errors.Join(err, end())
-	}
-
-	return end, nil
+	return &renderer{spec: spec, tree: t, set: template.Set{
+		Go: spec.Engine == scaffold.EngineGo, Left: left, Right: right, Texts: t.texts, Names: names, Limits: limits,
+	}}
 }
 
 func (r *renderer) files(ctx context.Context) ([]file, error) {
@@ -154,7 +84,7 @@ func (r *renderer) files(ctx context.Context) ([]file, error) {
 		if err := context.Cause(ctx); err != nil {
 			return nil, err
 		}
-		text, err := r.render(t)
+		text, err := r.render(ctx, t.name)
 		if err != nil {
 			return nil, err
 		}
@@ -174,20 +104,17 @@ func (r *renderer) file(name string, content []byte, mode fs.FileMode) file {
 }
 
 // render renders one template. Its errors say where in it they are.
-func (r *renderer) render(t oneTemplate) (text string, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%s: %v", t.name, p)
-		}
-	}()
-	left, _ := r.spec.Delimiters()
-	text, err = r.library.RenderString(t.text, r.data)
+func (r *renderer) render(ctx context.Context, name string) (string, error) {
+	text, err := r.set.Render(ctx, name)
 	if err != nil {
-		return "", template.Placed(template.Template{Name: t.name, Text: t.text}, left, err)
+		if hint := template.Hint(err); hint != "" {
+			err = fmt.Errorf("%w (%s)", err, hint)
+		}
+		return "", err
 	}
-	if r.spec.Engine == scaffold.EngineGo && strings.Contains(text, noValue) && !strings.Contains(t.text, noValue) {
+	if r.spec.Engine == scaffold.EngineGo && strings.Contains(text, noValue) && !strings.Contains(r.tree.texts[name], noValue) {
 		before, _, _ := strings.Cut(text, noValue)
-		return "", fmt.Errorf("%s: line %d of what it gives has %s: a key that it names is missing, write {{ get .Data \"name\" | default \"…\" }} where it may be", t.name, 1+strings.Count(before, "\n"), noValue)
+		return "", fmt.Errorf("%s: line %d of what it gives has %s: a key that it names is missing, write {{ get .Data \"name\" | default \"…\" }} where it may be", name, 1+strings.Count(before, "\n"), noValue)
 	}
 
 	return text, nil
@@ -195,23 +122,30 @@ func (r *renderer) render(t oneTemplate) (text string, err error) {
 
 // written adds what templates wrote.
 func (r *renderer) written(files []file) ([]file, error) {
-	if r.root == "" {
-		return files, nil
+	given := map[string]bool{}
+	for _, f := range files {
+		given[f.path] = true
 	}
-
-	return files, filepath.WalkDir(r.out, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		content, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		f := r.file(strings.TrimPrefix(path, r.out), content, writtenMode)
-		if slices.ContainsFunc(files, func(other file) bool { return other.path == f.path }) {
-			return fmt.Errorf("%s is written by a template, and is there as a template too", f.path)
+	for name, text := range r.set.Written() {
+		f := r.file(name, []byte(text), writtenMode)
+		if given[f.path] {
+			return nil, fmt.Errorf("%s is written by a template, and is there as a template too", f.path)
 		}
 		files = append(files, f)
-		return nil
-	})
+	}
+	if len(r.set.Written()) == 0 {
+		return files, nil
+	}
+	for _, f := range files {
+		given[f.path] = true
+	}
+	for _, f := range files {
+		for dir := filepath.Dir(f.path); dir != r.spec.Name; dir = filepath.Dir(dir) {
+			if given[dir] {
+				return nil, fmt.Errorf("%s is a file and a directory: %s is to be in it", dir, f.path)
+			}
+		}
+	}
+
+	return files, nil
 }

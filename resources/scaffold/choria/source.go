@@ -65,17 +65,15 @@ func checkApart(source, target string) error {
 
 // tree is what a source holds.
 type tree struct {
-	dir         string
-	templates   []oneTemplate
-	directories []string
-	// texts are all, those of partials too.
-	texts []string
+	templates []oneTemplate
+	// texts are those of all by their names, of partials too.
+	texts map[string]string
 }
 
 // oneTemplate is one template.
 type oneTemplate struct {
-	name, text string
-	mode       fs.FileMode
+	name string
+	mode fs.FileMode
 }
 
 // maxTemplate is the largest template, in bytes.
@@ -83,7 +81,7 @@ const maxTemplate = 16 << 20
 
 // read reads a source. Anything but files and directories is refused.
 func read(ctx context.Context, env resource.Env, dir string) (*tree, error) {
-	t := &tree{dir: dir}
+	t := &tree{texts: map[string]string{}}
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err = errors.Join(err, context.Cause(ctx)); err != nil || path == dir {
 			return err
@@ -92,9 +90,6 @@ func read(ctx context.Context, env resource.Env, dir string) (*tree, error) {
 		partial := strings.Contains("/"+name+"/", "/"+partials+"/")
 		switch {
 		case d.IsDir():
-			if !partial {
-				t.directories = append(t.directories, name)
-			}
 			return nil
 		case d.Name() == partials:
 			return fmt.Errorf("%s in the source must be a directory", name)
@@ -105,7 +100,7 @@ func read(ctx context.Context, env resource.Env, dir string) (*tree, error) {
 		if err != nil {
 			return fmt.Errorf("could not read a template: %w", err)
 		}
-		t.texts = append(t.texts, string(text))
+		t.texts[name] = string(text)
 		if partial {
 			return nil
 		}
@@ -113,22 +108,9 @@ func read(ctx context.Context, env resource.Env, dir string) (*tree, error) {
 		if err != nil {
 			return err
 		}
-		t.templates = append(t.templates, oneTemplate{name: name, text: string(text), mode: info.Mode().Perm()})
+		t.templates = append(t.templates, oneTemplate{name: name, mode: info.Mode().Perm()})
 		return nil
 	})
 
 	return t, err
-}
-
-// mentions says that a template has one of the words in it.
-func (t *tree) mentions(words ...string) bool {
-	for _, text := range t.texts {
-		for _, word := range words {
-			if strings.Contains(text, word) {
-				return true
-			}
-		}
-	}
-
-	return false
 }
