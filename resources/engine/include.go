@@ -59,13 +59,15 @@ func (g *Graph) waitForUnknown() {
 			late = append(late, n)
 		}
 	}
+	known := ancestry{size: len(g.nodes)}
 	for _, n := range g.nodes {
 		if len(n.earlierRequires)+len(n.earlierSubscribes) == 0 {
 			continue
 		}
 		for _, l := range late {
-			if l != n && !slices.Contains(n.before, l) && !reaches(n, l) {
+			if !slices.Contains(n.before, l) && !known.reaches(n, l) {
 				g.edge(l, n, Edge{Reason: "may declare what it refers to", Automatic: true})
+				known.added(l, n)
 			}
 		}
 	}

@@ -43,10 +43,12 @@ type unmet struct {
 
 // against adds the edges that go against the order of the document.
 func (g *Graph) against(needs []unmet, providers map[string][]*node) {
+	known := ancestry{size: len(g.nodes)}
 	for _, u := range needs {
 		for _, p := range providers[u.need] {
-			if p.at > u.n.at && !reaches(u.n, p) {
+			if p.at > u.n.at && !known.reaches(u.n, p) {
 				g.automatic(p, u.n, u.need)
+				known.added(p, u.n)
 				if !u.all {
 					break
 				}
@@ -82,25 +84,4 @@ func (g *Graph) automatic(p, n *node, need string) {
 	if !slices.Contains(n.before, p) {
 		g.edge(p, n, Edge{Reason: need, Automatic: true})
 	}
-}
-
-// reaches says that to must run after from.
-func reaches(from, to *node) bool {
-	seen := map[*node]bool{from: true}
-	todo := []*node{from}
-	for len(todo) > 0 {
-		n := todo[len(todo)-1]
-		todo = todo[:len(todo)-1]
-		if n == to {
-			return true
-		}
-		for _, next := range n.after {
-			if !seen[next] {
-				seen[next] = true
-				todo = append(todo, next)
-			}
-		}
-	}
-
-	return false
 }
