@@ -34,13 +34,9 @@ func ambiguous(format string, args ...any) error {
 // checkZip refuses a zip of which there is more than one way to read it: unzip
 // must find the very directory, entries and content that were judged here.
 func checkZip(r io.ReaderAt, size int64, files []*zip.File) error {
-	start, length, err := zipDirectory(r, size, len(files))
+	directory, _, err := zipDirectory(r, size, len(files))
 	if err != nil {
 		return err
-	}
-	directory := make([]byte, length)
-	if _, err := r.ReadAt(directory, start); err != nil {
-		return archiveError(err)
 	}
 	for _, entry := range files {
 		if len(directory) < centralLength+len(entry.Name)+len(entry.Extra)+len(entry.Comment) {
@@ -58,20 +54,20 @@ func checkZip(r io.ReaderAt, size int64, files []*zip.File) error {
 	return nil
 }
 
-// zipDirectory finds the directory, which must stand right before what ends the
-// zip, and have as many entries as were read.
-func zipDirectory(r io.ReaderAt, size int64, files int) (start, length int64, err error) {
+// zipDirectory gives the directory and where it is: it must stand right before
+// what ends the zip, and have as many entries as were read, any number when that is -1.
+func zipDirectory(r io.ReaderAt, size int64, files int) (directory []byte, start int64, err error) {
 	tail := make([]byte, min(size, maxTail))
 	if _, err := r.ReadAt(tail, size-int64(len(tail))); err != nil {
-		return 0, 0, archiveError(err)
+		return nil, 0, archiveError(err)
 	}
 	at := bytes.LastIndex(tail, []byte("PK\x05\x06"))
 	if at < 0 || len(tail)-at < endLength {
-		return 0, 0, ambiguous("it has no end")
+		return nil, 0, ambiguous("it has no end")
 	}
 	end, stands := tail[at:], size-int64(len(tail))+int64(at)
 	if int(binary.LittleEndian.Uint16(end[20:])) != len(end)-endLength {
-		return 0, 0, ambiguous("something follows its end")
+		return nil, 0, ambiguous("something follows its end")
 	}
 	disks, here := binary.LittleEndian.Uint32(end[4:]), uint64(binary.LittleEndian.Uint16(end[8:]))
 	total := uint64(binary.LittleEndian.Uint16(end[10:]))
@@ -81,21 +77,25 @@ func zipDirectory(r io.ReaderAt, size int64, files int) (start, length int64, er
 		// A number of 32 bits that is not full is one of two, so both must be the same.
 		big, err := zip64End(r, tail[at-locatorLength:at], stands-locatorLength)
 		if err != nil {
-			return 0, 0, err
+			return nil, 0, err
 		}
 		if here != big.entries && here != full16 || bytesLong != big.length && bytesLong != full32 || offset != big.offset && offset != full32 {
-			return 0, 0, ambiguous("it has two ends")
+			return nil, 0, ambiguous("it has two ends")
 		}
 		here, total, bytesLong, offset = big.entries, big.entries, big.length, big.offset
 		stands -= locatorLength + end64Length
 	case here == full16 || bytesLong == full32 || offset == full32:
-		return 0, 0, ambiguous("it has no end of 64 bits")
+		return nil, 0, ambiguous("it has no end of 64 bits")
 	}
-	if disks != 0 || here != total || total != uint64(files) || bytesLong > maxDirectory || offset > uint64(size) || offset+bytesLong != uint64(stands) {
-		return 0, 0, ambiguous("its directory is not where it says")
+	if disks != 0 || here != total || files >= 0 && total != uint64(files) || bytesLong > maxDirectory || offset > uint64(size) || offset+bytesLong != uint64(stands) {
+		return nil, 0, ambiguous("its directory is not where it says")
+	}
+	directory = make([]byte, bytesLong)
+	if _, err := r.ReadAt(directory, int64(offset)); err != nil {
+		return nil, 0, archiveError(err)
 	}
 
-	return int64(offset), int64(bytesLong), nil
+	return directory, int64(offset), nil
 }
 
 // bigEnd is what the end of 64 bits says.

@@ -15,7 +15,7 @@ import (
 )
 
 // FuzzInspectZip has whatever Inspect lets pass unpacked by unzip: nothing of
-// that may land outside of the target.
+// that may land outside of the target, or have a mode that the umask denies.
 func FuzzInspectZip(f *testing.F) {
 	for _, members := range [][]member{
 		{{name: "d/", mode: fs.ModeDir | 0o755}, {name: "d/f", content: "x", mode: 0o644}},
@@ -23,6 +23,7 @@ func FuzzInspectZip(f *testing.F) {
 		{{name: "out/x", content: "y"}},
 		{{name: `..\up`, content: "y"}},
 		{{name: "good", content: "y", change: withExtra("../up")}},
+		{{name: "d/", mode: fs.ModeDir | fs.ModeSticky | 0o777}, {name: "f", content: "x", mode: fs.ModeSetuid | 0o777}},
 	} {
 		f.Add(packZip(f, members...))
 	}
@@ -37,14 +38,22 @@ func FuzzInspectZip(f *testing.F) {
 			return
 		}
 		before := hosttest.Snapshot(t, dir)
-		if err := os.Rename(dir+"/archive", dir+"/archive.zip"); err != nil {
+		h := hosttest.New(t)
+		masked, remove, err := h.MaskZip(t.Context(), dir+"/archive")
+		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := host.New(host.Options{}).Run(t.Context(), host.Command{Argv: []string{"unzip", "-o", "-d", target, dir + "/archive.zip"}}); err != nil {
+		packed := filepath.Join(t.TempDir(), "archive.zip")
+		if err := errors.Join(os.Link(masked, packed), remove()); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Rename(dir+"/archive.zip", dir+"/archive"); err != nil {
+		if _, err := h.Run(t.Context(), host.Command{Argv: []string{"unzip", "-o", "-d", target, packed}}); err != nil {
 			t.Fatal(err)
+		}
+		for name, item := range hosttest.Snapshot(t, target) {
+			if item.Target == "" && item.Mode&(0o022|fs.ModeSetuid|fs.ModeSetgid|fs.ModeSticky) != 0 {
+				t.Errorf("%s has mode %v", name, item.Mode)
+			}
 		}
 		for _, line := range hosttest.SnapshotDiff(before, hosttest.Snapshot(t, dir)) {
 			if !strings.HasPrefix(line, "target") && !strings.HasPrefix(line, ".: time") {

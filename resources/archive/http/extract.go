@@ -2,6 +2,7 @@ package http
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -39,13 +40,25 @@ func (Provider) Extract(ctx context.Context, env resource.Env, spec *archive.Spe
 	if err := makeTarget(env, spec.ExtractParent); err != nil || index.Entries == 0 {
 		return err
 	}
+	source, remove := spec.Name, func() error { return nil }
+	if format == host.Zip && !spec.Preserve {
+		if source, remove, err = env.Host.MaskZip(ctx, spec.Name); err != nil {
+			return err
+		}
+	}
+
+	return errors.Join(unpack(ctx, env, spec, format, source, index), remove())
+}
+
+// unpack has the tool do it, and makes durable what it wrote.
+func unpack(ctx context.Context, env resource.Env, spec *archive.Spec, format host.ArchiveFormat, source string, index host.ArchiveIndex) error {
 	limit := timeout(spec) + time.Duration(index.Bytes/slowest)*time.Second + time.Duration(index.Entries)*slowestEntry
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("timed out after %s", limit))
 	defer cancel()
 	env.Log.InfoContext(ctx, "extracting", "archive", spec.Name, "into", spec.ExtractParent, "entries", index.Entries, "bytes", index.Bytes)
 	result, err := env.Host.Run(ctx, host.Command{
 		// Without muster it would go on into what the next run unpacks.
-		Argv: arguments(format, spec), Dir: spec.ExtractParent, Tied: true,
+		Argv: arguments(format, spec, source), Dir: spec.ExtractParent, Tied: true,
 		// What a user has set up for the tools at the terminal does not hold here.
 		Env: []string{"LC_ALL=C.UTF-8", "TAR_OPTIONS=", "GZIP=", "UNZIP=", "UNZIPOPT="},
 	})
@@ -72,19 +85,19 @@ func makeTarget(env resource.Env, path string) error {
 // arguments are the command that unpacks: owners are those of the process,
 // setuid bits and the like are not restored, and directories that stand there
 // are left as they are, unless what is in the archive is to be preserved.
-func arguments(format host.ArchiveFormat, spec *archive.Spec) []string {
+func arguments(format host.ArchiveFormat, spec *archive.Spec, source string) []string {
 	if format == host.Zip {
 		argv := []string{"unzip", "-o"}
 		if spec.Preserve {
 			argv = append(argv, "-K", "-X")
 		}
-		return append(argv, "-d", spec.ExtractParent, spec.Name)
+		return append(argv, "-d", spec.ExtractParent, source)
 	}
 	flags := "-xf"
 	if format == host.TarGz {
 		flags = "-xzf"
 	}
-	argv := []string{"tar", flags, spec.Name, "-C", spec.ExtractParent}
+	argv := []string{"tar", flags, source, "-C", spec.ExtractParent}
 	if spec.Preserve {
 		return append(argv, "--same-owner", "--same-permissions")
 	}

@@ -8,8 +8,12 @@ import (
 	"bytes"
 	"encoding/binary"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/musterfleet/muster/model"
@@ -67,6 +71,64 @@ func TestOwnersOfAZipAreRestoredOnlyByPreserve(t *testing.T) {
 		got := hosttest.Snapshot(t, x.spec.ExtractParent)["suid"]
 		if (got.UID == foreign) != preserve || (got.GID == foreign) != preserve || (got.Mode&fs.ModeSetuid != 0) != preserve {
 			t.Errorf("preserve %t: %+v", preserve, got)
+		}
+	}
+}
+
+// TestModesAreThoseOfTheArchiveLessTheUmask has tar and unzip go by one rule.
+func TestModesAreThoseOfTheArchiveLessTheUmask(t *testing.T) {
+	modes := map[string]fs.FileMode{
+		"open": 0o666, "tool": 0o777, "group": 0o664, "own": 0o600, "suid": 0o755 | fs.ModeSetuid, "all/": fs.ModeDir | 0o777,
+		"sticky/": fs.ModeDir | fs.ModeSticky | 0o777, "sgid/": fs.ModeDir | fs.ModeSetgid | 0o775, "private/": fs.ModeDir | 0o700, "fixed/": fs.ModeDir | 0o555, "kept/": fs.ModeDir | 0o700,
+		"fixed/below": 0o444, "made/below": 0o666,
+	}
+	var entries []entry
+	var files []file
+	for _, name := range slices.Sorted(maps.Keys(modes)) {
+		header := &pkzip.FileHeader{Name: name}
+		header.SetMode(modes[name])
+		packed, err := tar.FileInfoHeader(header.FileInfo(), "")
+		check(t, err)
+		packed.Name = name
+		entries, files = append(entries, entry{header: *packed}), append(files, file{name: name, mode: modes[name]})
+	}
+	packed := packTar(t, entries...)
+	for _, umask := range []int{0o022, 0o027, 0o077, 0} {
+		for extension, content := range map[string]string{".tar": packed, ".tar.gz": zipped(t, packed), ".zip": packZip(t, files...)} {
+			x, err := unpack(t, extension, content, func(x *trial) {
+				check(t, os.MkdirAll(filepath.Join(x.spec.ExtractParent, "kept"), 0o755))
+				check(t, os.Chmod(filepath.Join(x.spec.ExtractParent, "kept"), 0o751))
+				t.Cleanup(func(before int) func() { return func() { syscall.Umask(before) } }(syscall.Umask(umask)))
+			})
+			check(t, err)
+			tree := hosttest.Snapshot(t, x.spec.ExtractParent)
+			for name, mode := range modes {
+				want := mode.Perm() &^ fs.FileMode(umask)
+				if name == "kept/" {
+					want = 0o751
+				}
+				if got := tree[strings.TrimSuffix(name, "/")].Mode &^ fs.ModeDir; got != want {
+					t.Errorf("umask %03o, %s: %s has mode %v, not %v", umask, extension, name, got, want)
+				}
+			}
+			if got, want := tree["made"].Mode.Perm(), 0o777&^fs.FileMode(umask); got != want {
+				t.Errorf("umask %03o, %s: made has mode %v, not %v", umask, extension, got, want)
+			}
+		}
+	}
+}
+
+// TestModesOfAZipFromAnySystem has the number of each system that a zip may be
+// from, which says what the attributes of its entries mean.
+func TestModesOfAZipFromAnySystem(t *testing.T) {
+	good := packZip(t, file{name: "tool", content: "x", mode: 0o777})
+	at := strings.Index(good, "PK\x01\x02") + 5
+	for system := range 32 {
+		x, err := unpack(t, ".zip", good[:at]+string([]byte{byte(system)})+good[at+1:], nil)
+		check(t, err)
+		got := hosttest.Snapshot(t, x.spec.ExtractParent)["tool"]
+		if got.Mode.Perm()&0o022 != 0 || got.Mode.Perm()&0o400 == 0 || got.Digest != sum("x") {
+			t.Errorf("system %d: it has mode %v", system, got.Mode)
 		}
 	}
 }
