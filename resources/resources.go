@@ -29,7 +29,7 @@ func All() resource.Types {
 		resource.Of(pkg.New(apt.New(), dnf.New())),
 		resource.Of(service.New(systemd.New("/"))),
 		resource.Of(archive.New(http.New(http.Options{}))),
-		resource.Of(scaffold.New(choria.Provider{})),
+		resource.Of(scaffold.New(choria.New())),
 		resource.Of(apply.New(ccmmanifest.Provider{})),
 	}
 }

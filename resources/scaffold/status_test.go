@@ -376,6 +376,19 @@ func TestFetchedSource(t *testing.T) {
 	if err != nil || len(left) > 0 {
 		t.Error("it left", left, err)
 	}
+	// A run fetches it once, the next again.
+	provider := choria.New()
+	for _, tc := range []struct {
+		run  string
+		more int
+	}{{"", 1}, {"", 1}, {"one", 1}, {"one", 0}, {"two", 1}, {"two", 0}} {
+		before := removed
+		s.env.RunID = tc.run
+		_, err := s.typ.Status(t.Context(), s.env, provider, s.spec)
+		if check(t, err); removed-before != tc.more {
+			t.Errorf("run %q fetched it %d times, not %d", tc.run, removed-before, tc.more)
+		}
+	}
 	s.now("source", "https://example.com/no.tar.gz")
 	if _, err := s.typ.Status(t.Context(), s.env, choria.Provider{}, s.spec); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "could not fetch the source") {
 		t.Error(err)

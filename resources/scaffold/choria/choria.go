@@ -20,7 +20,11 @@ const (
 )
 
 // Provider renders into memory; the host stores the files.
-type Provider struct{}
+// What it fetches is kept for the run; the zero value keeps nothing. Make it with New.
+type Provider struct{ fetched *fetched }
+
+// New makes the provider.
+func New() Provider { return Provider{fetched: &fetched{}} }
 
 // Name is choria.
 func (Provider) Name() string { return name }
@@ -33,8 +37,8 @@ func (Provider) IsManageable(_ model.Facts, spec resource.Spec) (bool, int, erro
 }
 
 // Status renders the templates and compares what they give with what is there.
-func (Provider) Status(ctx context.Context, env resource.Env, spec *scaffold.Spec) (*scaffold.State, error) {
-	found, err := look(ctx, env, spec)
+func (p Provider) Status(ctx context.Context, env resource.Env, spec *scaffold.Spec) (*scaffold.State, error) {
+	found, err := p.look(ctx, env, spec)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +53,7 @@ type found struct {
 	past  record
 }
 
-func look(ctx context.Context, env resource.Env, spec *scaffold.Spec) (*found, error) {
+func (p Provider) look(ctx context.Context, env resource.Env, spec *scaffold.Spec) (*found, error) {
 	entry, err := env.Host.Look(spec.Name)
 	if err != nil {
 		return nil, err
@@ -77,11 +81,11 @@ func look(ctx context.Context, env resource.Env, spec *scaffold.Spec) (*found, e
 	if out.past, err = recall(env.Host, spec.Name); err != nil {
 		return nil, err
 	}
-	files, err := render(ctx, env, spec, false)
+	files, err := p.render(ctx, env, spec, false)
 	if err != nil {
 		return nil, err
 	}
-	c := comparison{env: env, spec: spec, found: out, parents: map[string]error{}}
+	c := comparison{provider: p, env: env, spec: spec, found: out, parents: map[string]error{}}
 	if err := c.compare(ctx, files); err != nil {
 		return nil, err
 	}

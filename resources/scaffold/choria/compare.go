@@ -17,9 +17,10 @@ import (
 
 // comparison is one look at a target.
 type comparison struct {
-	env   resource.Env
-	spec  *scaffold.Spec
-	found *found
+	provider Provider
+	env      resource.Env
+	spec     *scaffold.Spec
+	found    *found
 	// parents are the directories below the target that were looked at, with what
 	// is wrong with each.
 	parents map[string]error
@@ -256,7 +257,7 @@ func (c *comparison) secret(ctx context.Context) (func(*file) bool, error) {
 	if c.env.Scope.Origin == nil || c.spec.Sensitive {
 		return none, nil
 	}
-	masked, err := render(ctx, c.env, c.spec, true)
+	masked, err := c.provider.render(ctx, c.env, c.spec, true)
 	if cause := context.Cause(ctx); cause != nil {
 		return none, cause
 	}

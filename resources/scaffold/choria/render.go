@@ -2,7 +2,6 @@ package choria
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -26,13 +25,8 @@ const (
 
 // render gives the files that the templates come to, in the order of their
 // paths. Nothing of the target is touched or looked at.
-func render(ctx context.Context, env resource.Env, spec *scaffold.Spec, masked bool) (files []file, err error) {
-	dir, cleanup, err := source(ctx, env, spec)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, cleanup()) }()
-	tree, err := read(ctx, env, dir)
+func (p Provider) render(ctx context.Context, env resource.Env, spec *scaffold.Spec, masked bool) ([]file, error) {
+	tree, err := p.tree(ctx, env, spec)
 	if err != nil {
 		return nil, err
 	}

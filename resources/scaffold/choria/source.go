@@ -13,33 +13,37 @@ import (
 	"github.com/musterfleet/muster/resources/scaffold"
 )
 
-// source gives the directory of templates, which cleanup removes where it was fetched.
-func source(ctx context.Context, env resource.Env, spec *scaffold.Spec) (dir string, cleanup func() error, err error) {
-	nothing := func() error { return nil }
+// tree reads the templates of a scaffold.
+func (p Provider) tree(ctx context.Context, env resource.Env, spec *scaffold.Spec) (*tree, error) {
+	if spec.IsURL() {
+		return p.fetched.tree(ctx, env, spec.Source)
+	}
+	dir, err := source(env, spec)
+	if err != nil {
+		return nil, err
+	}
+
+	return read(ctx, env, dir)
+}
+
+// source gives the directory of templates.
+func source(env resource.Env, spec *scaffold.Spec) (dir string, err error) {
 	switch {
-	case spec.IsURL() && env.Scope.Origin == nil:
-		return "", nil, errors.New("a source cannot be fetched here")
-	case spec.IsURL():
-		dir, cleanup, err = env.Scope.Origin.Tree(ctx, spec.Source)
-		if err != nil {
-			return "", nil, fmt.Errorf("could not fetch the source: %w", err)
-		}
-		return dir, cleanup, nil
 	case filepath.IsAbs(spec.Source):
 		dir = filepath.Clean(spec.Source)
 	case env.Scope.Dir == "":
-		return "", nil, fmt.Errorf("source %q is relative, and this manifest has no directory to take it from: push it as a bundle, which brings its files along, or give an absolute path", spec.Source)
+		return "", fmt.Errorf("source %q is relative, and this manifest has no directory to take it from: push it as a bundle, which brings its files along, or give an absolute path", spec.Source)
 	default:
 		dir = filepath.Join(env.Scope.Dir, spec.Source)
 	}
 	entry, err := env.Host.Follow(dir)
 	switch {
 	case err != nil:
-		return "", nil, fmt.Errorf("could not look at the source: %w", err)
+		return "", fmt.Errorf("could not look at the source: %w", err)
 	case entry.Kind == host.Absent:
-		return "", nil, resource.Missing{Need: resource.PathNeed(dir), Err: fmt.Errorf("the source %s does not exist: %w", dir, fs.ErrNotExist)}
+		return "", resource.Missing{Need: resource.PathNeed(dir), Err: fmt.Errorf("the source %s does not exist: %w", dir, fs.ErrNotExist)}
 	case entry.Kind != host.Directory:
-		return "", nil, fmt.Errorf("the source %s is a %s, not a directory of templates", dir, entry.Kind)
+		return "", fmt.Errorf("the source %s is a %s, not a directory of templates", dir, entry.Kind)
 	}
 	// What follows does not follow links, not even this one.
 	real, err := filepath.EvalSymlinks(dir)
@@ -47,7 +51,7 @@ func source(ctx context.Context, env resource.Env, spec *scaffold.Spec) (dir str
 		err = checkApart(real, spec.Name)
 	}
 
-	return real, nothing, err
+	return real, err
 }
 
 // checkApart refuses a target and a source of which one holds the other: the

@@ -1,0 +1,63 @@
+package choria
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// maxKept is the most of one source, in bytes, that is kept for a run.
+const maxKept = 16 << 20
+
+// fetched are the sources that one run has fetched: it looks at a scaffold up to
+// six times, and all of these are to see the same.
+type fetched struct {
+	mu    sync.Mutex
+	run   string
+	trees map[string]*tree
+}
+
+// tree gives a fetched source, from the same run where that has fetched it already.
+func (f *fetched) tree(ctx context.Context, env resource.Env, url string) (*tree, error) {
+	if f != nil && env.RunID != "" {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.run != env.RunID {
+			f.run, f.trees = env.RunID, map[string]*tree{}
+		}
+		if t, have := f.trees[url]; have {
+			return t, nil
+		}
+	}
+	t, err := fetch(ctx, env, url)
+	if err == nil && f != nil && env.RunID != "" && t.size() <= maxKept {
+		f.trees[url] = t
+	}
+
+	return t, err
+}
+
+func fetch(ctx context.Context, env resource.Env, url string) (t *tree, err error) {
+	if env.Scope.Origin == nil {
+		return nil, errors.New("a source cannot be fetched here")
+	}
+	dir, cleanup, err := env.Scope.Origin.Tree(ctx, url)
+	if err != nil {
+		return nil, fmt.Errorf("could not fetch the source: %w", err)
+	}
+	defer func() { err = errors.Join(err, cleanup()) }()
+
+	return read(ctx, env, dir)
+}
+
+func (t *tree) size() int {
+	size := 0
+	for _, text := range t.texts {
+		size += len(text)
+	}
+
+	return size
+}
