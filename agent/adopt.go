@@ -29,7 +29,7 @@ func (r *runner) recall() error {
 func (r *runner) unit(key string) *unit {
 	u, ok := r.units[key]
 	if !ok {
-		_, name := splitKey(key)
+		_, name, _ := model.SplitKey(key)
 		u = &unit{key: key, name: name, record: record{Key: key}, versions: map[version]*loaded{}}
 		r.units[key] = u
 	}
@@ -130,11 +130,11 @@ func invalidKeys(keys []string) string {
 
 // admit takes over what the bucket holds, and what it does not hold any more.
 func (r *runner) admit(ctx context.Context, entries map[string]model.Entry, sync model.Sync) {
-	families := families(r.Config())
+	families := r.families()
 	present, gone := map[string]bool{}, false
 	for _, e := range entries {
-		family, _ := splitKey(e.Key)
-		if checkKey(e.Key) != nil || !slices.Contains(families, family) {
+		family, _, ok := model.SplitKey(e.Key)
+		if !ok || !slices.Contains(families, family) {
 			continue
 		}
 		present[e.Key] = true
@@ -149,7 +149,7 @@ func (r *runner) admit(ctx context.Context, entries map[string]model.Entry, sync
 		u.newest = &e
 	}
 	for key, u := range r.units {
-		family, _ := splitKey(key)
+		family, _, _ := model.SplitKey(key)
 		if !present[key] && (sync.Knows(family) || !slices.Contains(families, family)) {
 			r.unassign(ctx, u)
 			gone = true
@@ -209,9 +209,16 @@ func (r *runner) choose(ctx context.Context) []choice {
 
 // rank is the place of a unit's family: the lowest wins.
 func (r *runner) rank(u *unit) int {
-	family, _ := splitKey(u.key)
+	family, _, _ := model.SplitKey(u.key)
 
-	return slices.Index(families(r.Config()), family)
+	return slices.Index(r.families(), family)
+}
+
+// families gives the families of the node, those that win first.
+func (r *runner) families() []string {
+	c := r.Config()
+
+	return model.Families(c.Node, c.Groups)
 }
 
 // pick gives the first of the units of a name that has a version to run. One

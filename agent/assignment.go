@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -13,9 +12,6 @@ import (
 	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/manifest"
 )
-
-// groupAll is the group that every node is in.
-const groupAll = "all"
 
 // assignment is an entry that was read: what is to be run, and how.
 type assignment struct {
@@ -94,7 +90,7 @@ func decode(name string, data []byte, target any) (map[string]model.Position, mo
 // validate checks the document around a manifest.
 func (a *assignment) validate() model.Problems {
 	var out model.Problems
-	_, name := splitKey(a.entry.Key)
+	_, name, _ := model.SplitKey(a.entry.Key)
 	if a.Name != "" && a.Name != name {
 		out.Property("name", "", "the name is %q, but the key is that of %q", a.Name, name)
 	}
@@ -133,34 +129,4 @@ func isDigest(s string) bool {
 // expired says that the assignment does not hold any more.
 func (a *assignment) expired(now time.Time) bool {
 	return !a.Expires.IsZero() && !now.Before(a.Expires)
-}
-
-// splitKey gives family and name of a key.
-func splitKey(key string) (family, name string) {
-	at := strings.LastIndexByte(key, '.')
-	if at < 0 {
-		return "", key
-	}
-
-	return key[:at], key[at+1:]
-}
-
-// checkKey refuses a key that is none, because keys become names of files.
-func checkKey(key string) error {
-	parts := strings.Split(key, ".")
-	if len(parts) != 3 || (parts[0] != "node" && parts[0] != "group") || slices.ContainsFunc(parts, func(p string) bool { return !model.IsToken(p) }) {
-		return fmt.Errorf("%q is no key of an assignment", key)
-	}
-
-	return nil
-}
-
-// families gives the families of a node, those that win first.
-func families(c Config) []string {
-	out := []string{"node." + c.Node}
-	for _, g := range c.Groups {
-		out = append(out, "group."+g)
-	}
-
-	return append(out, "group."+groupAll)
 }

@@ -91,17 +91,6 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
-func TestKeys(t *testing.T) {
-	for key, ok := range map[string]bool{
-		"node.a.b": true, "group.a-1.b_2": true, "node.a": false, "node.a.b.c": false, "host.a.b": false, "node..b": false,
-		"node.a.../../x": false, "node.a.b/c": false, "": false,
-	} {
-		if got := checkKey(key) == nil; got != ok {
-			t.Errorf("%q is a key: %v", key, got)
-		}
-	}
-}
-
 func TestTooManyRequestsAreForgotten(t *testing.T) {
 	s, err := openAsks(hosttest.New(t), t.TempDir(), slog.New(slog.DiscardHandler))
 	if err != nil {

@@ -100,7 +100,7 @@ func (s *store) read(key string) (record, error) {
 	if err := json.Unmarshal(data, &r); err != nil {
 		return r, err
 	}
-	if r.Key != key || checkKey(key) != nil || (r.Good != nil && r.Good.Key != key) {
+	if _, _, ok := model.SplitKey(key); !ok || r.Key != key || (r.Good != nil && r.Good.Key != key) {
 		return r, fmt.Errorf("%s is that of %q", s.path(key), r.Key)
 	}
 

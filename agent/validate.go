@@ -13,7 +13,7 @@ import (
 // Validate gives every problem of the configuration, by key.
 func (c *Config) Validate() model.Problems {
 	var out model.Problems
-	if !model.IsToken(c.Node) || c.Node[0] == '_' {
+	if model.CheckNode(c.Node, nil) != nil {
 		out.Property("node", "use letters, digits, - and _ only, not beginning with _; a dot would let it match keys of other nodes", "%q is not a valid node id", c.Node)
 	}
 	c.checkGroups(&out)
@@ -41,9 +41,9 @@ func (c *Config) checkGroups(out *model.Problems) {
 	for i, g := range c.Groups {
 		key := fmt.Sprintf("groups.%d", i)
 		switch {
-		case !model.IsToken(g) || g[0] == '_':
+		case model.CheckName(g) != nil:
 			out.Property(key, "use letters, digits, - and _ only, not beginning with _", "%q is not a valid group", g)
-		case g == groupAll:
+		case g == model.GroupAll:
 			out.Property(key, "leave it out", "every node is in the group all")
 		case slices.Index(c.Groups, g) < i:
 			out.Property(key, "keep one of them", "the group %s is there twice", g)

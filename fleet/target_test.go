@@ -27,10 +27,8 @@ func TestParseKey(t *testing.T) {
 	}
 	for _, key := range []string{"", "motd", "node.motd", "node.web01.", "node..motd", ".web01.motd", "host.web01.motd", "node.web.01.motd", "node.web01.motd."} {
 		_, _, err := fleet.ParseKey(key)
-		wantError(t, err, fleet.ErrInvalidTarget, "node.<node>.<name>")
+		wantError(t, err, model.ErrInvalidName, "node.<node>.<name>")
 	}
-	_, err := fleet.ParseTarget("web01")
-	wantError(t, err, fleet.ErrInvalidTarget, "group.<group>")
 }
 
 func TestTargetsOnceInOrder(t *testing.T) {

@@ -21,10 +21,10 @@ const (
 
 // PutManifest assigns a manifest to a family, node.<node> or group.<group>, and
 // gives its revision. The value and the index of its family change together;
-// several operators at once lose nothing. The error wraps ErrInvalidName or
+// several operators at once lose nothing. The error wraps model.ErrInvalidName or
 // model.ErrTooLarge; then a bundle is the way.
 func (s *Store) PutManifest(ctx context.Context, family, name string, value []byte) (uint64, error) {
-	if err := s.checkSize("manifest "+Key(family, name), value); err != nil {
+	if err := s.checkSize("manifest "+model.Key(family, name), value); err != nil {
 		return 0, fmt.Errorf("%w: put it into a bundle", err)
 	}
 	revision, err := s.change(ctx, family, name, func(ix index) *nats.Msg {
@@ -32,7 +32,7 @@ func (s *Store) PutManifest(ctx context.Context, family, name string, value []by
 		return newMsg("", value)
 	})
 	if err != nil {
-		return 0, fmt.Errorf("put manifest %s: %w", Key(family, name), err)
+		return 0, fmt.Errorf("put manifest %s: %w", model.Key(family, name), err)
 	}
 
 	return revision, nil
@@ -40,7 +40,7 @@ func (s *Store) PutManifest(ctx context.Context, family, name string, value []by
 
 // DeleteManifest unassigns a manifest and gives the revision of its end. It does
 // so too where the bucket holds none of that name, because a node may hold one
-// from before the bucket was made anew. The error wraps ErrInvalidName.
+// from before the bucket was made anew. The error wraps model.ErrInvalidName.
 func (s *Store) DeleteManifest(ctx context.Context, family, name string) (uint64, error) {
 	revision, err := s.change(ctx, family, name, func(ix index) *nats.Msg {
 		delete(ix.names, name)
@@ -50,7 +50,7 @@ func (s *Store) DeleteManifest(ctx context.Context, family, name string) (uint64
 		return m
 	})
 	if err != nil {
-		return 0, fmt.Errorf("delete manifest %s: %w", Key(family, name), err)
+		return 0, fmt.Errorf("delete manifest %s: %w", model.Key(family, name), err)
 	}
 
 	return revision, nil
@@ -59,7 +59,7 @@ func (s *Store) DeleteManifest(ctx context.Context, family, name string) (uint64
 // change stores what edit gives for one name, with the index as edit left it,
 // and tries again when somebody else changed the index meanwhile.
 func (s *Store) change(ctx context.Context, family, name string, edit func(index) *nats.Msg) (uint64, error) {
-	if err := errors.Join(CheckFamily(family), CheckName(name)); err != nil {
+	if err := errors.Join(model.CheckFamily(family), model.CheckName(name)); err != nil {
 		return 0, err
 	}
 	bucket := s.names.Manifests()
@@ -72,8 +72,8 @@ func (s *Store) change(ctx context.Context, family, name string, edit func(index
 			return 0, err
 		}
 		value := edit(ix)
-		value.Subject = kvSubject(bucket, Key(family, name))
-		list, err := ix.message(kvSubject(bucket, Key(family, IndexName)))
+		value.Subject = kvSubject(bucket, model.Key(family, name))
+		list, err := ix.message(kvSubject(bucket, model.Key(family, IndexName)))
 		if err != nil {
 			return 0, err
 		}
@@ -108,17 +108,17 @@ func pause(ctx context.Context, d time.Duration) error {
 // Get reads an assignment in force; the error wraps model.ErrNotFound.
 func (s *Store) Get(ctx context.Context, family, name string) (model.Entry, error) {
 	bucket := s.names.Manifests()
-	m, err := s.last(ctx, kvStream(bucket), kvSubject(bucket, Key(family, name)))
+	m, err := s.last(ctx, kvStream(bucket), kvSubject(bucket, model.Key(family, name)))
 	if err == nil && m.deleted() {
 		err = model.ErrNotFound
 	}
 	if err != nil {
-		return model.Entry{}, fmt.Errorf("manifest %s: %w", Key(family, name), err)
+		return model.Entry{}, fmt.Errorf("manifest %s: %w", model.Key(family, name), err)
 	}
 
 	return newEntry(family, name, m), nil
 }
 
 func newEntry(family, name string, m message) model.Entry {
-	return model.Entry{Key: Key(family, name), Family: family, Name: name, Revision: m.sequence, Value: m.data, Time: m.time}
+	return model.Entry{Key: model.Key(family, name), Family: family, Name: name, Revision: m.sequence, Value: m.data, Time: m.time}
 }

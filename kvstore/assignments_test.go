@@ -191,14 +191,14 @@ func TestInvalidNamesAreRefused(t *testing.T) {
 		{"node.web.01", "motd"}, {"node.", "motd"}, {"web01", "motd"}, {"team.web", "motd"}, {"node.*", "motd"}, {"node.>", "motd"},
 		{"node.web01", ""}, {"node.web01", "a.b"}, {"node.web01", "_index"}, {"node.web01", "*"}, {"node.web01", "a b"},
 	} {
-		if _, err := store.PutManifest(t.Context(), tt.family, tt.name, nil); !errors.Is(err, kvstore.ErrInvalidName) {
+		if _, err := store.PutManifest(t.Context(), tt.family, tt.name, nil); !errors.Is(err, model.ErrInvalidName) {
 			t.Errorf("put %q %q = %v", tt.family, tt.name, err)
 		}
-		if _, err := store.DeleteManifest(t.Context(), tt.family, tt.name); !errors.Is(err, kvstore.ErrInvalidName) {
+		if _, err := store.DeleteManifest(t.Context(), tt.family, tt.name); !errors.Is(err, model.ErrInvalidName) {
 			t.Errorf("delete %q %q = %v", tt.family, tt.name, err)
 		}
 	}
-	if _, err := store.List(t.Context(), "node.*"); !errors.Is(err, kvstore.ErrInvalidName) {
+	if _, err := store.List(t.Context(), "node.*"); !errors.Is(err, model.ErrInvalidName) {
 		t.Errorf("list = %v", err)
 	}
 }
@@ -296,7 +296,7 @@ func TestObjects(t *testing.T) {
 		}
 	}
 	for _, digest := range []string{"short", "sha256-12", "sha256-" + strings.Repeat("z", 64)} {
-		if _, err := store.GetBundle(t.Context(), digest); !errors.Is(err, kvstore.ErrInvalidName) {
+		if _, err := store.GetBundle(t.Context(), digest); !errors.Is(err, model.ErrInvalidName) {
 			t.Errorf("bundle %s = %v", digest, err)
 		}
 	}
@@ -324,14 +324,14 @@ func TestData(t *testing.T) {
 		}
 	}
 	for _, key := range []string{"", ".", "a..b", "a.*", ">", "a b"} {
-		if _, err := store.KVGet(t.Context(), "MUSTER_DATA", key); !errors.Is(err, kvstore.ErrInvalidName) {
+		if _, err := store.KVGet(t.Context(), "MUSTER_DATA", key); !errors.Is(err, model.ErrInvalidName) {
 			t.Errorf("get %q = %v", key, err)
 		}
 	}
 	if _, err := store.KVGet(t.Context(), "NO_SUCH", "key"); err == nil || !strings.Contains(err.Error(), "no such key-value bucket") {
 		t.Errorf("unknown bucket = %v", err)
 	}
-	if _, err := store.KVGet(t.Context(), "A.B", "key"); !errors.Is(err, kvstore.ErrInvalidName) {
+	if _, err := store.KVGet(t.Context(), "A.B", "key"); !errors.Is(err, model.ErrInvalidName) {
 		t.Errorf("invalid bucket = %v", err)
 	}
 }

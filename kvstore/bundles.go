@@ -42,12 +42,12 @@ func (s *Store) PutBundle(ctx context.Context, r io.ReadSeeker) (string, error) 
 }
 
 // GetBundle opens a bundle by its digest, like Object. The error wraps
-// ErrInvalidName for what is no digest; reading gives one that wraps ErrDamaged
+// model.ErrInvalidName for what is no digest; reading gives one that wraps ErrDamaged
 // instead of io.EOF when the bytes have another.
 func (s *Store) GetBundle(ctx context.Context, digest string) (io.ReadCloser, error) {
 	want, err := hex.DecodeString(strings.TrimPrefix(digest, model.DigestPrefix))
 	if err != nil || len(want) != sha256.Size || !strings.HasPrefix(digest, model.DigestPrefix) {
-		return nil, fmt.Errorf("%w: %q is no digest of a bundle, write sha256- and 64 hexadecimal digits", ErrInvalidName, digest)
+		return nil, fmt.Errorf("%w: %q is no digest of a bundle, write sha256- and 64 hexadecimal digits", model.ErrInvalidName, digest)
 	}
 	info, err := s.objectInfo(ctx, s.names.Bundles(), digest)
 	if err != nil {

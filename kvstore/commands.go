@@ -34,14 +34,14 @@ type Command struct {
 // PutCommand leaves a request for the nodes of a family, those that are away
 // included. It is forgotten after ttl, whole seconds, at least one, at most
 // MaxCommandTTL. An id is put once within two minutes. The error wraps
-// ErrInvalidName or model.ErrTooLarge.
+// model.ErrInvalidName or model.ErrTooLarge.
 func (s *Store) PutCommand(ctx context.Context, family, id string, request []byte, ttl time.Duration) error {
-	if err := CheckFamily(family); err != nil {
+	if err := model.CheckFamily(family); err != nil {
 		return err
 	}
 	switch {
 	case id == "":
-		return fmt.Errorf("%w: a command needs an id, or it would be executed twice", ErrInvalidName)
+		return fmt.Errorf("%w: a command needs an id, or it would be executed twice", model.ErrInvalidName)
 	case ttl > MaxCommandTTL:
 		return fmt.Errorf("%w: a command cannot wait for %s, at most %s", model.ErrTooLarge, ttl, MaxCommandTTL)
 	}
@@ -76,15 +76,15 @@ type CommandOptions struct {
 // come twice, so handle looks at their id; it must not block for long and is
 // called by one goroutine at a time. What it gives an error for comes again,
 // after Retry. Commands gives nil when the context ends, and an error that wraps
-// ErrInvalidName or is of the connection.
+// model.ErrInvalidName or is of the connection.
 func (s *Store) Commands(ctx context.Context, o CommandOptions, handle func(context.Context, Command) error) error {
-	if err := CheckNode(o.Node, o.Groups); err != nil {
+	if err := model.CheckNode(o.Node, o.Groups); err != nil {
 		return err
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	c := &commands{store: s, o: o, handle: handle, live: make(chan *nats.Msg, liveCommands), families: Families(o.Node, o.Groups), done: map[string]uint64{}}
+	c := &commands{store: s, o: o, handle: handle, live: make(chan *nats.Msg, liveCommands), families: model.Families(o.Node, o.Groups), done: map[string]uint64{}}
 	connected := s.nc.StatusChanged(nats.CONNECTED)
 	defer s.nc.RemoveStatusListener(connected)
 	for _, family := range c.families {

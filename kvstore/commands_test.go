@@ -187,8 +187,8 @@ func TestCommandsAreRefused(t *testing.T) {
 		ttl        time.Duration
 		want       error
 	}{
-		"family": {family: "web01", id: "a", ttl: time.Second, want: kvstore.ErrInvalidName},
-		"id":     {family: "node.web01", ttl: time.Second, want: kvstore.ErrInvalidName},
+		"family": {family: "web01", id: "a", ttl: time.Second, want: model.ErrInvalidName},
+		"id":     {family: "node.web01", ttl: time.Second, want: model.ErrInvalidName},
 		"size":   {family: "node.web01", id: "a", data: make([]byte, 2<<20), ttl: time.Second, want: model.ErrTooLarge},
 		"ttl":    {family: "node.web01", id: "a", ttl: 25 * time.Hour, want: model.ErrTooLarge},
 	} {
@@ -196,7 +196,7 @@ func TestCommandsAreRefused(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := store.Commands(t.Context(), kvstore.CommandOptions{Node: "a.b"}, nil); !errors.Is(err, kvstore.ErrInvalidName) {
+	if err := store.Commands(t.Context(), kvstore.CommandOptions{Node: "a.b"}, nil); !errors.Is(err, model.ErrInvalidName) {
 		t.Errorf("commands = %v", err)
 	}
 }

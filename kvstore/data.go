@@ -12,10 +12,10 @@ import (
 )
 
 // KVGet reads a key of any key-value bucket; the error wraps model.ErrNotFound when
-// the bucket has no such key, and ErrInvalidName when it cannot be one.
+// the bucket has no such key, and model.ErrInvalidName when it cannot be one.
 func (s *Store) KVGet(ctx context.Context, bucket, key string) ([]byte, error) {
 	if !model.IsToken(bucket) {
-		return nil, fmt.Errorf("%w: bucket %q, use letters, digits, - and _ only", ErrInvalidName, bucket)
+		return nil, fmt.Errorf("%w: bucket %q, use letters, digits, - and _ only", model.ErrInvalidName, bucket)
 	}
 	if err := checkKey(key); err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func (s *Store) KVGet(ctx context.Context, bucket, key string) ([]byte, error) {
 func checkKey(key string) error {
 	for _, token := range strings.Split(key, ".") {
 		if !model.IsToken(strings.NewReplacer("/", "", "=", "").Replace(token)) {
-			return fmt.Errorf("%w: key %q, use letters, digits, -, _, / and = in parts joined by dots", ErrInvalidName, key)
+			return fmt.Errorf("%w: key %q, use letters, digits, -, _, / and = in parts joined by dots", model.ErrInvalidName, key)
 		}
 	}
 

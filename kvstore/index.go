@@ -40,7 +40,7 @@ func decodeIndex(m message) (index, error) {
 		return ix, fmt.Errorf("%w at revision %d: protocol is %q, must be %q", errBadIndex, m.sequence, doc.Protocol, model.ProtocolIndex)
 	}
 	for name, entry := range doc.Names {
-		if CheckName(name) != nil {
+		if model.CheckName(name) != nil {
 			continue
 		}
 		if entry.Revision == 0 {
@@ -69,7 +69,7 @@ func (ix index) message(subject string) (*nats.Msg, error) {
 // cannot be understood; then the index is empty and has its revision.
 func (s *Store) readIndex(ctx context.Context, family string) (index, error) {
 	bucket := s.names.Manifests()
-	m, err := s.last(ctx, kvStream(bucket), kvSubject(bucket, Key(family, IndexName)))
+	m, err := s.last(ctx, kvStream(bucket), kvSubject(bucket, model.Key(family, IndexName)))
 	if errors.Is(err, model.ErrNotFound) {
 		return index{names: map[string]model.IndexEntry{}}, nil
 	}

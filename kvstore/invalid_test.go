@@ -55,7 +55,7 @@ func TestKeysOfAWrongForm(t *testing.T) {
 		t.Errorf("deleted again: %v", err)
 	}
 	for _, key := range []string{"group.all.motd", "group.all._index", "a.*", ">"} {
-		if _, err := store.DeleteInvalid(t.Context(), key); !errors.Is(err, kvstore.ErrInvalidName) {
+		if _, err := store.DeleteInvalid(t.Context(), key); !errors.Is(err, model.ErrInvalidName) {
 			t.Errorf("%s: %v", key, err)
 		}
 	}

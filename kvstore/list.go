@@ -27,7 +27,7 @@ type Listed struct {
 
 // List gives the assignments of some families, or of all when none is named, in
 // the order of their keys; those that a tool put beside the index are among
-// them. The error wraps ErrInvalidName.
+// them. The error wraps model.ErrInvalidName.
 func (s *Store) List(ctx context.Context, families ...string) ([]Listed, error) {
 	bucket := s.names.Manifests()
 	filters := []string{kvSubject(bucket, ">")}
@@ -35,10 +35,10 @@ func (s *Store) List(ctx context.Context, families ...string) ([]Listed, error) 
 		filters = nil
 	}
 	for _, f := range families {
-		if err := CheckFamily(f); err != nil {
+		if err := model.CheckFamily(f); err != nil {
 			return nil, err
 		}
-		filters = append(filters, kvSubject(bucket, Key(f, ">")))
+		filters = append(filters, kvSubject(bucket, model.Key(f, ">")))
 	}
 	cfg := jetstream.OrderedConsumerConfig{FilterSubjects: filters, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, HeadersOnly: true}
 	var all []Listed
@@ -78,11 +78,11 @@ func (s *Store) Invalid(ctx context.Context) ([]Listed, error) {
 }
 
 // DeleteInvalid removes a key that is none of an assignment, and gives the
-// revision of its end. The error wraps model.ErrNotFound, or ErrInvalidName for a
+// revision of its end. The error wraps model.ErrNotFound, or model.ErrInvalidName for a
 // key that is one.
 func (s *Store) DeleteInvalid(ctx context.Context, key string) (uint64, error) {
 	if !isInvalidKey(key) || strings.ContainsAny(key, "*> \t\r\n") {
-		return 0, fmt.Errorf("%w: key %q", ErrInvalidName, key)
+		return 0, fmt.Errorf("%w: key %q", model.ErrInvalidName, key)
 	}
 	bucket := s.names.Manifests()
 	m, err := s.last(ctx, kvStream(bucket), kvSubject(bucket, key))
@@ -148,11 +148,11 @@ type Revision struct {
 // none.
 func (s *Store) History(ctx context.Context, family, name string) ([]Revision, error) {
 	bucket := s.names.Manifests()
-	if err := errors.Join(CheckFamily(family), CheckName(name)); err != nil {
+	if err := errors.Join(model.CheckFamily(family), model.CheckName(name)); err != nil {
 		return nil, err
 	}
 	var all []Revision
-	cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{kvSubject(bucket, Key(family, name))}}
+	cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{kvSubject(bucket, model.Key(family, name))}}
 	for m, err := range s.scan(ctx, kvStream(bucket), cfg, false) {
 		if err != nil {
 			return nil, err
@@ -160,7 +160,7 @@ func (s *Store) History(ctx context.Context, family, name string) ([]Revision, e
 		all = append(all, Revision{Entry: newEntry(family, name, m), Deleted: m.deleted()})
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("history of manifest %s: %w", Key(family, name), model.ErrNotFound)
+		return nil, fmt.Errorf("history of manifest %s: %w", model.Key(family, name), model.ErrNotFound)
 	}
 
 	return all, nil

@@ -1,7 +1,6 @@
 package kvstore
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -11,21 +10,8 @@ import (
 // DefaultPrefix is the prefix of all names unless another is configured.
 const DefaultPrefix = "muster"
 
-// GroupAll is the group every node is in.
-const GroupAll = "all"
-
 // IndexName is the reserved name of the key that lists the names of a family.
 const IndexName = "_index"
-
-// The first tokens of a family and of the subjects that address nodes.
-const (
-	kindNode  = "node"
-	kindGroup = "group"
-)
-
-// ErrInvalidName is a prefix, node, group, family or manifest name that cannot
-// stand in a subject; it never becomes valid by trying again.
-var ErrInvalidName = errors.New("invalid name")
 
 // Names gives the name of every bucket, stream, key and subject of one fleet.
 // It is made by NewNames; the zero value is not usable.
@@ -33,13 +19,13 @@ type Names struct{ prefix, upper string }
 
 // NewNames makes the names of the fleet with a prefix, one token of lower-case
 // letters, digits, - and _; empty means DefaultPrefix. The error wraps
-// ErrInvalidName.
+// model.ErrInvalidName.
 func NewNames(prefix string) (Names, error) {
 	if prefix == "" {
 		prefix = DefaultPrefix
 	}
 	if !model.IsToken(prefix) || prefix != strings.ToLower(prefix) {
-		return Names{}, fmt.Errorf("%w: prefix %q, use lower-case letters, digits, - and _ only", ErrInvalidName, prefix)
+		return Names{}, fmt.Errorf("%w: prefix %q, use lower-case letters, digits, - and _ only", model.ErrInvalidName, prefix)
 	}
 
 	return Names{prefix: prefix, upper: strings.ToUpper(prefix)}, nil
@@ -93,8 +79,8 @@ func (n Names) Report(node, kind, outcome string) string {
 // Request is the subject that asks the nodes of a family; the family of
 // GroupAll is all of them. A verb is one of those of Serve.
 func (n Names) Request(verb, family string) string {
-	if family == GroupFamily(GroupAll) {
-		family = GroupAll
+	if family == model.GroupFamily(model.GroupAll) {
+		family = model.GroupAll
 	}
 
 	return n.prefix + "." + verb + "." + family
@@ -148,76 +134,3 @@ func kvSubject(bucket, key string) string { return "$KV." + bucket + "." + key }
 
 // objectStream is the stream behind an object store.
 func objectStream(bucket string) string { return "OBJ_" + bucket }
-
-// NodeFamily is the family of a node's own assignments.
-func NodeFamily(node string) string { return kindNode + "." + node }
-
-// GroupFamily is the family of a group's assignments.
-func GroupFamily(group string) string { return kindGroup + "." + group }
-
-// Families are the families a node obeys: its own, its groups in order, and
-// that of all nodes; a group named twice counts once.
-func Families(node string, groups []string) []string {
-	families := []string{NodeFamily(node)}
-	seen := map[string]bool{GroupAll: true}
-	for _, g := range groups {
-		if !seen[g] {
-			seen[g] = true
-			families = append(families, GroupFamily(g))
-		}
-	}
-
-	return append(families, GroupFamily(GroupAll))
-}
-
-// Key is the key of an assignment.
-func Key(family, name string) string { return family + "." + name }
-
-// SplitKey takes the key of an assignment apart; ok is false for a key that is
-// none. The reserved names are keys too.
-func SplitKey(key string) (family, name string, ok bool) {
-	at := strings.LastIndexByte(key, '.')
-	if at < 0 || !model.IsToken(key[at+1:]) || CheckFamily(key[:at]) != nil {
-		return "", "", false
-	}
-
-	return key[:at], key[at+1:], true
-}
-
-// CheckFamily tells whether a family is node.<node> or group.<group>. The
-// error wraps ErrInvalidName.
-func CheckFamily(family string) error {
-	kind, id, _ := strings.Cut(family, ".")
-	if (kind != kindNode && kind != kindGroup) || !model.IsToken(id) || id[0] == '_' {
-		return fmt.Errorf("%w: %q, write node.<node> or group.<group> of letters, digits, - and _, not beginning with _", ErrInvalidName, family)
-	}
-
-	return nil
-}
-
-// CheckName tells whether name can be that of a manifest: one token that does
-// not begin with _, which is reserved. The error wraps ErrInvalidName.
-func CheckName(name string) error {
-	if !model.IsToken(name) || name[0] == '_' {
-		return fmt.Errorf("%w: manifest %q, use letters, digits, - and _ only, not beginning with _", ErrInvalidName, name)
-	}
-
-	return nil
-}
-
-// CheckNode tells whether a node and its groups are one token each that does not
-// begin with _, which is reserved. The error
-// wraps ErrInvalidName.
-func CheckNode(node string, groups []string) error {
-	reserved := func(token string) bool { return !model.IsToken(token) || token[0] == '_' }
-	if reserved(node) {
-		return fmt.Errorf("%w: node %q, use letters, digits, - and _ only, not beginning with _ (a dot would let it match keys of other nodes)", ErrInvalidName, node)
-	}
-	for _, g := range groups {
-		if reserved(g) {
-			return fmt.Errorf("%w: group %q of node %s, use letters, digits, - and _ only, not beginning with _", ErrInvalidName, g, node)
-		}
-	}
-
-	return nil
-}

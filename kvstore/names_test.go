@@ -2,7 +2,6 @@ package kvstore_test
 
 import (
 	"errors"
-	"strings"
 	"testing"
 
 	"github.com/musterfleet/muster/kvstore"
@@ -43,48 +42,8 @@ func TestNames(t *testing.T) {
 		}
 	}
 	for _, prefix := range []string{"Muster", "a.b", "a b", "a>", "*"} {
-		if _, err := kvstore.NewNames(prefix); !errors.Is(err, kvstore.ErrInvalidName) {
+		if _, err := kvstore.NewNames(prefix); !errors.Is(err, model.ErrInvalidName) {
 			t.Errorf("prefix %q: %v", prefix, err)
 		}
 	}
-}
-
-func TestKeys(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		key, family, name string
-		ok                bool
-	}{
-		{"node.web01.motd", "node.web01", "motd", true},
-		{"group.all._index", "group.all", "_index", true},
-		{"node.web01", "", "", false},
-		{"node.web.01.motd", "", "", false},
-		{"team.web.motd", "", "", false},
-		{"node..motd", "", "", false},
-		{"node.web01.", "", "", false},
-		{"", "", "", false},
-	} {
-		family, name, ok := kvstore.SplitKey(tt.key)
-		if family != tt.family || name != tt.name || ok != tt.ok {
-			t.Errorf("split %q = %q, %q, %v", tt.key, family, name, ok)
-		}
-		if ok && kvstore.Key(family, name) != tt.key {
-			t.Errorf("join of %q = %q", tt.key, kvstore.Key(family, name))
-		}
-	}
-	if got := strings.Join(kvstore.Families("web01", []string{"web", "db", "web", "all"}), " "); got != "node.web01 group.web group.db group.all" {
-		t.Errorf("families = %s", got)
-	}
-}
-
-func FuzzSplitKey(f *testing.F) {
-	for _, seed := range []string{"node.web01.motd", "group.all._index", "node.a.b.c", ".", "node..", "\x00.\xff.x"} {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, key string) {
-		family, name, ok := kvstore.SplitKey(key)
-		if ok && (kvstore.Key(family, name) != key || kvstore.CheckFamily(family) != nil || !model.IsToken(name)) {
-			t.Errorf("%q gives %q and %q", key, family, name)
-		}
-	})
 }

@@ -42,7 +42,7 @@ func (s *Store) PutState(ctx context.Context, state model.NodeState, ttl time.Du
 // State gives what the bucket has of a node; the error wraps model.ErrNotFound when
 // it has nothing, and ErrInvalidState.
 func (s *Store) State(ctx context.Context, node string) (model.Node, error) {
-	if err := CheckNode(node, nil); err != nil {
+	if err := model.CheckNode(node, nil); err != nil {
 		return model.Node{}, err
 	}
 	bucket := s.names.Nodes()
@@ -64,7 +64,7 @@ func (s *Store) PutFacts(ctx context.Context, node string, facts model.Facts) er
 }
 
 func (s *Store) putNode(ctx context.Context, node, key string, doc any, ttl time.Duration) error {
-	if err := CheckNode(node, nil); err != nil {
+	if err := model.CheckNode(node, nil); err != nil {
 		return err
 	}
 	data, err := json.Marshal(doc)

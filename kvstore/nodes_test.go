@@ -10,7 +10,6 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -51,7 +50,7 @@ func TestNodesSayWhoTheyAre(t *testing.T) {
 	if facts := factsOf(t, store.Conn(), "web01"); facts != `{"os":{"name":"linux"}}` {
 		t.Errorf("facts = %s", facts)
 	}
-	if err := store.PutState(t.Context(), model.NodeState{Node: "web.01"}, 0); !errors.Is(err, kvstore.ErrInvalidName) {
+	if err := store.PutState(t.Context(), model.NodeState{Node: "web.01"}, 0); !errors.Is(err, model.ErrInvalidName) {
 		t.Errorf("put state = %v", err)
 	}
 	if err := store.PutFacts(t.Context(), "web01", model.Facts{"big": strings.Repeat("x", 2<<20)}); !errors.Is(err, model.ErrTooLarge) {

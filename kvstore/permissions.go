@@ -34,7 +34,7 @@ type Responses struct {
 
 // Permissions gives what a node of some groups needs for its job: its own keys,
 // subjects and inbox, nothing of other nodes. The node must connect with
-// Names.InboxPrefix. The error wraps ErrInvalidName.
+// Names.InboxPrefix. The error wraps model.ErrInvalidName.
 //
 // A direct get and a consumer carry what they read in the subject of the
 // request, which is what confines a node to its families. The list of streams
@@ -51,7 +51,7 @@ func Permissions(prefix, node string, groups []string) (NodePermissions, error) 
 	if err != nil {
 		return NodePermissions{}, err
 	}
-	if err := CheckNode(node, groups); err != nil {
+	if err := model.CheckNode(node, groups); err != nil {
 		return NodePermissions{}, err
 	}
 	p := NodePermissions{
@@ -77,7 +77,7 @@ func Permissions(prefix, node string, groups []string) (NodePermissions, error) 
 		service := "$SRV." + verb
 		p.Subscribe = append(p.Subscribe, service, service+"."+n.Service(), service+"."+n.Service()+".*")
 	}
-	for _, family := range Families(node, groups) {
+	for _, family := range model.Families(node, groups) {
 		p.addFamily(n, node, family)
 	}
 	p.Publish = append(p.Publish, consumerUse(kvStream(n.Manifests()), n.listConsumer(node))...)
@@ -88,14 +88,14 @@ func Permissions(prefix, node string, groups []string) (NodePermissions, error) 
 
 // addFamily allows reading and hearing what is meant for a family.
 func (p *NodePermissions) addFamily(n Names, node, family string) {
-	keys := kvSubject(n.Manifests(), Key(family, ">"))
+	keys := kvSubject(n.Manifests(), model.Key(family, ">"))
 	p.Publish = append(p.Publish,
 		directGet(kvStream(n.Manifests()), keys),
 		consumerCreate(kvStream(n.Manifests()), n.listConsumer(node), keys),
 		directGet(n.Commands(), n.Command(family)),
 		consumerCreate(n.Commands(), n.commandConsumer(node), n.Command(family)),
 	)
-	p.Subscribe = append(p.Subscribe, n.Changed(Key(family, ">")), n.Command(family))
+	p.Subscribe = append(p.Subscribe, n.Changed(model.Key(family, ">")), n.Command(family))
 	for _, verb := range []string{VerbEnsure, VerbStatus, VerbFacts, VerbPing} {
 		p.Subscribe = append(p.Subscribe, n.Request(verb, family))
 	}

@@ -565,11 +565,11 @@ func TestPermissionsAreRendered(t *testing.T) {
 		t.Errorf("claims = %s, %v", data, err)
 	}
 	for _, bad := range [][2]string{{"Big", "web01"}, {"lab", "web.01"}, {"lab", "*"}, {"lab", "_x"}, {"lab", ""}} {
-		if _, err := kvstore.Permissions(bad[0], bad[1], nil); !errors.Is(err, kvstore.ErrInvalidName) {
+		if _, err := kvstore.Permissions(bad[0], bad[1], nil); !errors.Is(err, model.ErrInvalidName) {
 			t.Errorf("permissions of %q = %v", bad, err)
 		}
 	}
-	if _, err := kvstore.Permissions("", "web01", []string{">"}); !errors.Is(err, kvstore.ErrInvalidName) {
+	if _, err := kvstore.Permissions("", "web01", []string{">"}); !errors.Is(err, model.ErrInvalidName) {
 		t.Errorf("permissions of group > = %v", err)
 	}
 }

@@ -50,11 +50,11 @@ type Registered struct {
 func (n Names) subject(r model.Registration) (string, error) {
 	for _, token := range []string{r.Cluster, r.ProtocolName, r.Service, r.Node} {
 		if !model.IsToken(token) {
-			return "", fmt.Errorf("%w: %q is not one word of letters, digits, - and _", ErrInvalidName, token)
+			return "", fmt.Errorf("%w: %q is not one word of letters, digits, - and _", model.ErrInvalidName, token)
 		}
 	}
 	if r.Address == "" || strings.ContainsAny(r.Address, " \t\r\n*>_+/") || r.Port < 1 {
-		return "", fmt.Errorf("%w: the address %q with port %d", ErrInvalidName, r.Address, r.Port)
+		return "", fmt.Errorf("%w: the address %q with port %d", model.ErrInvalidName, r.Address, r.Port)
 	}
 
 	return n.Registration(r.Cluster, r.ProtocolName, r.Service, r.Node, r.Address, strconv.Itoa(r.Port)), nil
@@ -66,19 +66,19 @@ func (f RegistrationFilter) subject(n Names) (string, error) {
 	for i, part := range parts {
 		switch parts[i] = cmp.Or(part, "*"); {
 		case parts[i] != "*" && !model.IsToken(part):
-			return "", fmt.Errorf("%w: %q, write one word of letters, digits, - and _, or *", ErrInvalidName, part)
+			return "", fmt.Errorf("%w: %q, write one word of letters, digits, - and _, or *", model.ErrInvalidName, part)
 		}
 	}
 	address := cmp.Or(f.Address, "*")
 	if address != "*" && strings.ContainsAny(address, " \t\r\n*>_+/") {
-		return "", fmt.Errorf("%w: address %q, write all of it, or *", ErrInvalidName, address)
+		return "", fmt.Errorf("%w: address %q, write all of it, or *", model.ErrInvalidName, address)
 	}
 
 	return n.Registration(parts[0], parts[1], parts[2], parts[3], address, "*"), nil
 }
 
 // Register tells of a service for its TTL, instead of what was told of it before.
-// The errors wrap ErrInvalidName, model.ErrTooLarge, and ErrNotProvisioned where
+// The errors wrap model.ErrInvalidName, model.ErrTooLarge, and ErrNotProvisioned where
 // there is no stream of registrations.
 func (s *Store) Register(ctx context.Context, r model.Registration) error {
 	r.Protocol = model.ProtocolRegistration

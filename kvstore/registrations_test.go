@@ -182,19 +182,19 @@ func TestRegistrationsThatCannotBe(t *testing.T) {
 	} {
 		r := shop("web01", "10.0.0.1", 1)
 		change(&r)
-		if err := s.Register(t.Context(), r); !errors.Is(err, kvstore.ErrInvalidName) {
+		if err := s.Register(t.Context(), r); !errors.Is(err, model.ErrInvalidName) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if err := s.Withdraw(t.Context(), r); !errors.Is(err, kvstore.ErrInvalidName) {
+		if err := s.Withdraw(t.Context(), r); !errors.Is(err, model.ErrInvalidName) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	for name, f := range map[string]kvstore.RegistrationFilter{"cluster": {Cluster: ">"}, "service": {Service: "a b"}, "address": {Address: "10.*"}} {
-		if _, err := s.Registrations(t.Context(), f); !errors.Is(err, kvstore.ErrInvalidName) {
+		if _, err := s.Registrations(t.Context(), f); !errors.Is(err, model.ErrInvalidName) {
 			t.Errorf("%s: %v", name, err)
 		}
 		for _, err := range s.WatchRegistrations(t.Context(), f) {
-			if !errors.Is(err, kvstore.ErrInvalidName) {
+			if !errors.Is(err, model.ErrInvalidName) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}

@@ -136,7 +136,7 @@ func (f ReportFilter) consumer(n Names) (jetstream.OrderedConsumerConfig, error)
 		if part == "" {
 			parts[i] = "*"
 		} else if !model.IsToken(part) {
-			return jetstream.OrderedConsumerConfig{}, fmt.Errorf("%w: %q, reports are chosen by one word each", ErrInvalidName, strings.Join(parts, " "))
+			return jetstream.OrderedConsumerConfig{}, fmt.Errorf("%w: %q, reports are chosen by one word each", model.ErrInvalidName, strings.Join(parts, " "))
 		}
 	}
 	cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{n.Report(parts[0], parts[1], parts[2])}}

@@ -286,7 +286,7 @@ func TestReportsAreFiltered(t *testing.T) {
 		}
 	}
 	for _, err := range store.Reports(t.Context(), kvstore.ReportFilter{Node: "web.>"}) {
-		if !errors.Is(err, kvstore.ErrInvalidName) {
+		if !errors.Is(err, model.ErrInvalidName) {
 			t.Errorf("invalid filter: %v", err)
 		}
 	}

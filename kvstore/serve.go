@@ -56,9 +56,9 @@ type ServeOptions struct {
 // Serve answers what is asked of the node, its groups and all nodes until the
 // context ends, and then waits for the handlers that run. The nodes of a group
 // all answer: there is no queue group. Serve gives nil when the context ends,
-// and else an error that wraps ErrInvalidName or is of the connection.
+// and else an error that wraps model.ErrInvalidName or is of the connection.
 func (s *Store) Serve(ctx context.Context, o ServeOptions) error {
-	if err := CheckNode(o.Node, o.Groups); err != nil {
+	if err := model.CheckNode(o.Node, o.Groups); err != nil {
 		return err
 	}
 	if o.Log == nil {
@@ -107,7 +107,7 @@ type server struct {
 // offer makes the endpoints, one for each verb and family.
 func (v *server) offer(ctx context.Context, service micro.Service) error {
 	for verb, handle := range v.handlers() {
-		for _, family := range Families(v.o.Node, v.o.Groups) {
+		for _, family := range model.Families(v.o.Node, v.o.Groups) {
 			name := verb + "-" + strings.ReplaceAll(family, ".", "-")
 			handler := micro.HandlerFunc(func(r micro.Request) { v.handle(ctx, r, handle) })
 			if err := service.AddEndpoint(name, handler, micro.WithEndpointSubject(v.store.names.Request(verb, family))); err != nil {

@@ -329,7 +329,7 @@ func TestServeSurvivesARestart(t *testing.T) {
 func TestServeRefusesAndEnds(t *testing.T) {
 	t.Parallel()
 	srv, store := newStore(t)
-	if err := store.Serve(t.Context(), kvstore.ServeOptions{Node: "web.01"}); !errors.Is(err, kvstore.ErrInvalidName) {
+	if err := store.Serve(t.Context(), kvstore.ServeOptions{Node: "web.01"}); !errors.Is(err, model.ErrInvalidName) {
 		t.Errorf("serve = %v", err)
 	}
 	node := bind(t, srv)

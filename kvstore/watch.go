@@ -70,13 +70,13 @@ type held struct {
 }
 
 // NewWatch makes the watch of a node; it asks the server nothing yet, and its
-// Entries are those of options. The error wraps ErrInvalidName.
+// Entries are those of options. The error wraps model.ErrInvalidName.
 func NewWatch(s *Store, o WatchOptions) (*Watch, error) {
-	if err := CheckNode(o.Node, o.Groups); err != nil {
+	if err := model.CheckNode(o.Node, o.Groups); err != nil {
 		return nil, err
 	}
 	o = o.withDefaults()
-	w := &Watch{store: s, o: o, families: Families(o.Node, o.Groups), bucket: s.names.Manifests(), entries: map[string]held{}}
+	w := &Watch{store: s, o: o, families: model.Families(o.Node, o.Groups), bucket: s.names.Manifests(), entries: map[string]held{}}
 	w.remember(o.Last)
 
 	return w, nil
@@ -88,7 +88,7 @@ func (w *Watch) remember(m Memory) {
 	w.sync.Stream = m.Stream
 	for key, e := range m.Entries {
 		switch {
-		case !slices.Contains(w.families, e.Family) || key != Key(e.Family, e.Name):
+		case !slices.Contains(w.families, e.Family) || key != model.Key(e.Family, e.Name):
 		case slices.Contains(m.Kept, key):
 			w.entries[key] = held{Entry: e}
 			w.sync.Kept = append(w.sync.Kept, key)
@@ -181,7 +181,7 @@ func (w *Watch) subscribe(p *pending) ([]*nats.Subscription, error) {
 	var subs []*nats.Subscription
 	for i, family := range w.families {
 		own := i == 0
-		sub, err := w.store.nc.Subscribe(w.store.names.Changed(Key(family, ">")), func(m *nats.Msg) {
+		sub, err := w.store.nc.Subscribe(w.store.names.Changed(model.Key(family, ">")), func(m *nats.Msg) {
 			key, ok := w.store.names.ChangedKey(m.Subject)
 			if !ok {
 				return

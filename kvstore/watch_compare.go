@@ -67,7 +67,7 @@ func (l *loop) heads(ctx context.Context, due []*part) (found map[string]message
 	var all sync.WaitGroup
 	for _, p := range due {
 		all.Go(func() {
-			m, err := l.store.last(ctx, kvStream(l.bucket), kvSubject(l.bucket, Key(p.family, ">")))
+			m, err := l.store.last(ctx, kvStream(l.bucket), kvSubject(l.bucket, model.Key(p.family, ">")))
 			mu.Lock()
 			defer mu.Unlock()
 			switch {

@@ -12,16 +12,16 @@ import (
 // assignmentKey takes the key of a manifest apart; ok is false for one that can
 // be no manifest's.
 func assignmentKey(key string) (family, name string, ok bool) {
-	family, name, ok = SplitKey(key)
+	family, name, ok = model.SplitKey(key)
 
-	return family, name, ok && CheckName(name) == nil
+	return family, name, ok && model.CheckName(name) == nil
 }
 
 // isInvalidKey says that what is put under a key is for nobody.
 func isInvalidKey(key string) bool {
-	_, name, ok := SplitKey(key)
+	_, name, ok := model.SplitKey(key)
 
-	return !ok || (name != IndexName && CheckName(name) != nil)
+	return !ok || (name != IndexName && model.CheckName(name) != nil)
 }
 
 // familyOf gives the family of the node that a key of another form is below.

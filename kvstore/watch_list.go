@@ -45,7 +45,7 @@ func (l *loop) listFamily(ctx context.Context, family string) error {
 	differ := map[string]uint64{}
 	cfg := jetstream.ConsumerConfig{
 		Name:          l.store.names.listConsumer(l.o.Node),
-		FilterSubject: kvSubject(l.bucket, Key(family, ">")),
+		FilterSubject: kvSubject(l.bucket, model.Key(family, ">")),
 		DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy,
 		HeadersOnly:   true,
 	}
@@ -56,8 +56,8 @@ func (l *loop) listFamily(ctx context.Context, family string) error {
 			l.noteInvalid(key, !m.deleted())
 			return
 		}
-		h, in := known[Key(family, name)]
-		delete(known, Key(family, name))
+		h, in := known[model.Key(family, name)]
+		delete(known, model.Key(family, name))
 		if in != !m.deleted() || (in && h.Revision != m.sequence) {
 			differ[name] = m.sequence
 		}

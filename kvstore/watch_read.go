@@ -19,7 +19,7 @@ const (
 // read brings one key up to date: what the bucket has is in force then. A
 // sequence other than zero is one the bucket is known to have for it.
 func (l *loop) read(ctx context.Context, family, name string, sequence uint64) error {
-	key := Key(family, name)
+	key := model.Key(family, name)
 	before, known := l.held(key)
 	wait := lagPause
 	for try := 1; ; try++ {
@@ -55,7 +55,7 @@ func older(m message, known held) bool {
 
 // take puts a message in force, which may be the end of its key.
 func (l *loop) take(family, name string, m message) {
-	key := Key(family, name)
+	key := model.Key(family, name)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	before, known := l.entries[key]

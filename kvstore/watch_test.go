@@ -468,7 +468,7 @@ func TestWatchRefusesBadNames(t *testing.T) {
 	t.Parallel()
 	_, store := newStore(t)
 	for _, o := range []kvstore.WatchOptions{{}, {Node: "web.01"}, {Node: "*"}, {Node: "web01", Groups: []string{"a.b"}}, {Node: "web01", Groups: []string{""}}} {
-		if _, err := kvstore.NewWatch(store, o); !errors.Is(err, kvstore.ErrInvalidName) {
+		if _, err := kvstore.NewWatch(store, o); !errors.Is(err, model.ErrInvalidName) {
 			t.Errorf("watch of %q in %q = %v", o.Node, o.Groups, err)
 		}
 	}

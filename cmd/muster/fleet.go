@@ -12,6 +12,7 @@ import (
 
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/model"
 )
 
 // addFleet declares the operator's commands.
@@ -102,7 +103,7 @@ func (t *targets) list() ([]fleet.Target, error) {
 		return nil, usagef("say whom it is for: --node NODE, --%s GROUP or --all", t.groupFlag)
 	}
 	for _, target := range list {
-		if err := kvstore.CheckFamily(target.String()); err != nil {
+		if err := model.CheckFamily(target.String()); err != nil {
 			return nil, usagef("%w", err)
 		}
 	}
@@ -115,15 +116,9 @@ func isKey(text string) bool { return strings.Contains(text, ".") }
 
 // checkNameOrKey checks what is either a manifest's name or a key.
 func checkNameOrKey(text string) error {
-	if !isKey(text) {
-		if err := kvstore.CheckName(text); err != nil {
-			return usagef("%w", err)
-		}
-		return nil
-	}
-	target, name, err := fleet.ParseKey(text)
-	if err == nil {
-		err = errors.Join(kvstore.CheckFamily(target.String()), kvstore.CheckName(name))
+	err := model.CheckName(text)
+	if isKey(text) {
+		_, _, err = fleet.ParseKey(text)
 	}
 	if err != nil {
 		return usagef("%w", err)

@@ -10,7 +10,6 @@ import (
 	"github.com/choria-io/fisk"
 
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -109,7 +108,7 @@ func (a *app) preparePush(ctx context.Context, c *fleetPushCommand) (push fleet.
 	if push.Name == "" {
 		return push, usagef("a manifest from standard input needs --name NAME")
 	}
-	if err := kvstore.CheckName(push.Name); err != nil {
+	if err := model.CheckName(push.Name); err != nil {
 		return push, usagef("%w; give it another one with --name", err)
 	}
 

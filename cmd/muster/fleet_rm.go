@@ -8,7 +8,6 @@ import (
 	"github.com/choria-io/fisk"
 
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -105,7 +104,7 @@ func (c *fleetRmCommand) remove(ctx context.Context, store *fleetStore, key stri
 	switch {
 	case err == nil:
 		return removed{Key: key, Revision: revision}, nil
-	case !errors.Is(err, model.ErrNotFound) && !errors.Is(err, kvstore.ErrInvalidName):
+	case !errors.Is(err, model.ErrNotFound) && !errors.Is(err, model.ErrInvalidName):
 		return removed{}, err
 	case wrong == nil:
 		_, wrong = c.list()

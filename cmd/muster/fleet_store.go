@@ -178,7 +178,7 @@ func (f *fleetStore) leave(ctx context.Context, node string, req model.EnsureReq
 		return err
 	}
 
-	return f.store.PutCommand(ctx, kvstore.NodeFamily(node), req.ID+"-"+node, data, ttl)
+	return f.store.PutCommand(ctx, model.NodeFamily(node), req.ID+"-"+node, data, ttl)
 }
 
 // reports reads reports, each once.

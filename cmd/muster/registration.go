@@ -111,7 +111,7 @@ func (a *app) found(ctx context.Context, c *registrationCommand) (*kvstore.Store
 	}
 	all, err := store.Registrations(ctx, c.filter)
 	switch {
-	case errors.Is(err, kvstore.ErrInvalidName):
+	case errors.Is(err, model.ErrInvalidName):
 		return nil, nil, usagef("%w", err)
 	case errors.Is(err, kvstore.ErrInvalidRegistration):
 		a.log.Warn("registrations that cannot be read are left out", "error", err)

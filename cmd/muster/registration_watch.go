@@ -16,6 +16,7 @@ import (
 	"syscall"
 
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host"
 )
 
@@ -29,7 +30,7 @@ func (a *app) registrationWatch(ctx context.Context, c *registrationCommand) err
 		switch {
 		case err != nil && errors.Is(context.Cause(ctx), errInterrupted):
 			return nil
-		case errors.Is(err, kvstore.ErrInvalidName):
+		case errors.Is(err, model.ErrInvalidName):
 			return usagef("%w", err)
 		case errors.Is(err, kvstore.ErrInvalidRegistration):
 			a.log.Warn("a registration cannot be read", "error", err)
