@@ -356,17 +356,42 @@ func TestSecretsOfTheManifest(t *testing.T) {
 	has("out", "own", "app", "plain", "own <data.x>", "secret", "pw=HUNTER2")(t, s.dir)
 }
 
-// A source that is a URL is fetched, and removed again.
-func TestFetchedSource(t *testing.T) {
+// packed is a tar.gz of one file.
+func packed(t *testing.T, name, text string) []byte {
+	t.Helper()
 	var b bytes.Buffer
 	zipped := gzip.NewWriter(&b)
 	packed := tar.NewWriter(zipped)
-	check(t, packed.WriteHeader(&tar.Header{Name: "d/f", Typeflag: tar.TypeReg, Mode: 0o755, Size: 15}))
-	_, err := packed.Write([]byte("[[ Data.name ]]"))
+	check(t, packed.WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o755, Size: int64(len(text))}))
+	_, err := packed.Write([]byte(text))
 	check(t, errors.Join(err, packed.Close(), zipped.Close()))
+
+	return b.Bytes()
+}
+
+// What is wrong with a fetched template is told without the place it was unpacked to.
+func TestFetchedErrors(t *testing.T) {
+	for want, text := range map[string]string{
+		"d/f:2:4: unknown name `Nope`":                                 "\n[[ Nope ]]",
+		"could not read a template: d/f: ":                             strings.Repeat(" ", 16<<20+1),
+		"d/f:1:4: there is no template no in the source":               `[[ render("no", .) ]]`,
+		"d/f:1:12: there is no template no in the source":              `[[ include "/no" ]]`,
+		"d/f:1:4: ../w is not in the target: the path leads out of it": `[[ write("../w", "") ]]`,
+	} {
+		s := newSubject(t, func(*testing.T, string) {}, "source", "https://example.com/t.tar.gz")
+		s.env.Scope.Origin = origin{host: s.env.Host, tree: packed(t, "d/f", text), removed: new(int)}
+		_, err := s.typ.Status(t.Context(), s.env, choria.Provider{}, s.spec)
+		if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), s.env.Host.StateDir()) {
+			t.Errorf("got  %v\nwant %s", err, want)
+		}
+	}
+}
+
+// A source that is a URL is fetched, and removed again.
+func TestFetchedSource(t *testing.T) {
 	s := newSubject(t, func(*testing.T, string) {}, "source", "https://example.com/t.tar.gz")
 	removed := 0
-	s.env.Scope.Origin = origin{host: s.env.Host, tree: b.Bytes(), removed: &removed}
+	s.env.Scope.Origin = origin{host: s.env.Host, tree: packed(t, "d/f", "[[ Data.name ]]"), removed: &removed}
 	check(t, s.apply())
 	has("out", "d/", "", "d/f 0755", "app")(t, s.dir)
 	if removed == 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/musterfleet/muster/resources/resource"
@@ -40,7 +41,7 @@ func (f *fetched) tree(ctx context.Context, env resource.Env, url string) (*tree
 	return t, err
 }
 
-func fetch(ctx context.Context, env resource.Env, url string) (t *tree, err error) {
+func fetch(ctx context.Context, env resource.Env, url string) (*tree, error) {
 	if env.Scope.Origin == nil {
 		return nil, errors.New("a source cannot be fetched here")
 	}
@@ -48,10 +49,23 @@ func fetch(ctx context.Context, env resource.Env, url string) (t *tree, err erro
 	if err != nil {
 		return nil, fmt.Errorf("could not fetch the source: %w", err)
 	}
-	defer func() { err = errors.Join(err, cleanup()) }()
+	t, err := read(ctx, env, dir)
+	if err != nil {
+		err = inSource{err: err, dir: dir}
+	}
 
-	return read(ctx, env, dir)
+	return t, errors.Join(err, cleanup())
 }
+
+// inSource is an error that names paths as they are in the source: the directory
+// that it was unpacked into is gone.
+type inSource struct {
+	err error
+	dir string
+}
+
+func (e inSource) Error() string { return strings.ReplaceAll(e.err.Error(), e.dir+"/", "") }
+func (e inSource) Unwrap() error { return e.err }
 
 func (t *tree) size() int {
 	size := 0
