@@ -38,8 +38,12 @@ func (d *Decoder) Into(f reflect.Value, key string, v Value) {
 	if v.Kind == Null {
 		return
 	}
+	if f.Kind() == reflect.Interface {
+		f.Set(reflect.ValueOf(v.plain(d.reveal)))
+		return
+	}
 	if v.Secret && len(v.Text) > 0 {
-		d.Secrets = append(d.Secrets, model.NewSecret(v.Text))
+		d.reveal(model.NewSecret(v.Text))
 	}
 	if f.Kind() == reflect.Pointer {
 		f.Set(reflect.New(f.Type().Elem()))
@@ -60,9 +64,6 @@ func (d *Decoder) Into(f reflect.Value, key string, v Value) {
 			return
 		}
 		d.structure(f, key, v)
-	case reflect.Interface:
-		d.gather(v)
-		f.Set(reflect.ValueOf(revealed(v.Plain())))
 	default:
 		d.scalar(f, key, v)
 	}
@@ -182,21 +183,11 @@ func (d *Decoder) structure(f reflect.Value, key string, v Value) {
 	}
 }
 
-// gather collects the secrets within a value that is kept whole.
-func (d *Decoder) gather(v Value) {
-	for _, item := range v.Items {
-		d.gatherOne(item)
-	}
-	for _, e := range v.Entries {
-		d.gatherOne(e.Value)
-	}
-}
+// reveal notes a secret and gives its text, for the field that is meant to have it.
+func (d *Decoder) reveal(s model.Secret) any {
+	d.Secrets = append(d.Secrets, s)
 
-func (d *Decoder) gatherOne(v Value) {
-	if v.Secret {
-		d.Secrets = append(d.Secrets, model.NewSecret(v.Text))
-	}
-	d.gather(v)
+	return s.Reveal()
 }
 
 func (d *Decoder) mismatch(key, want string, v Value) {
@@ -224,23 +215,4 @@ func kindName(k reflect.Kind) string {
 	default:
 		return "a whole number"
 	}
-}
-
-// revealed takes the secrets in a plain value out of their wrapping, for the
-// field that is meant to have them.
-func revealed(v any) any {
-	switch v := v.(type) {
-	case model.Secret:
-		return v.Reveal()
-	case []any:
-		for i := range v {
-			v[i] = revealed(v[i])
-		}
-	case map[string]any:
-		for k := range v {
-			v[k] = revealed(v[k])
-		}
-	}
-
-	return v
 }

@@ -65,49 +65,58 @@ func (v Value) Get(key string) (Value, bool) {
 // IsScalar says that Text holds the value.
 func (v Value) IsScalar() bool { return v.Kind == Bool || v.Kind == Number || v.Kind == String }
 
-// Plain gives the value as decoded JSON would: nil, bool, int64 or float64,
-// string, []any and map[string]any; a secret scalar becomes a model.Secret.
+// Plain gives the value as expressions see it: nil, bool, int or float64,
+// string, []any and map[string]any; a secret scalar becomes a model.Secret. A
+// number that is not written in its shortest form (0644, 1.10) stays text,
+// because the text is what its author means; as a number it would come out as
+// 644 and 1.1.
 func (v Value) Plain() any {
-	if v.IsScalar() && v.Secret {
-		return model.NewSecret(v.Text)
-	}
-	switch v.Kind {
-	case Null:
+	return v.plain(func(s model.Secret) any { return s })
+}
+
+// plain is Plain with something else for secrets.
+func (v Value) plain(secret func(model.Secret) any) any {
+	switch {
+	case v.IsScalar() && v.Secret:
+		return secret(model.NewSecret(v.Text))
+	case v.Kind == Null:
 		return nil
-	case Bool:
-		b, _ := strconv.ParseBool(v.Text)
-		return b
-	case Number:
+	case v.Kind == Number:
 		return plainNumber(v.Text)
-	case List:
+	case v.Kind == List:
 		out := make([]any, len(v.Items))
 		for i, item := range v.Items {
-			out[i] = item.Plain()
+			out[i] = item.plain(secret)
 		}
 		return out
-	case Map:
+	case v.Kind == Map:
 		out := make(map[string]any, len(v.Entries))
 		for _, e := range v.Entries {
-			out[e.Key] = e.Value.Plain()
+			out[e.Key] = e.Value.plain(secret)
 		}
 		return out
-	default:
-		return v.Text
+	case v.Kind == Bool:
+		if b, err := strconv.ParseBool(v.Text); err == nil {
+			return b
+		}
 	}
+
+	return v.Text
 }
 
 func plainNumber(text string) any {
-	if i, err := strconv.ParseInt(text, 10, 64); err == nil {
-		return int(i)
+	if n, err := strconv.Atoi(text); err == nil && strconv.Itoa(n) == text {
+		return n
 	}
-	if i, err := strconv.ParseInt(text, 0, 64); err == nil {
-		return int(i)
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsInf(f, 0) || math.IsNaN(f) {
+		return text
 	}
-	if f, err := strconv.ParseFloat(text, 64); err == nil && !math.IsInf(f, 0) && !math.IsNaN(f) {
-		return f
+	if shortest, err := json.Marshal(f); err != nil || string(shortest) != text {
+		return text
 	}
 
-	return text
+	return f
 }
 
 // IsLate says that the value, or any within it, is known only later.

@@ -55,10 +55,15 @@ func (r *resolver) checkFields(p *program, pos model.Position) {
 }
 
 // checkLinks finds what is wrong with names and references. Where a name is not
-// known, or a block cannot be read, any reference may be to what is in it.
+// known, or a block or a manifest cannot be read, any reference may be to what is
+// in it; but for a type that there is not, unless that is what is wrong.
 func (b *build) checkLinks(known func(model.Ref) bool) {
 	if b.openEnded {
-		known = func(model.Ref) bool { return true }
+		sound := len(b.problems) == 0
+		known = func(ref model.Ref) bool {
+			_, ok := b.session.loader.opts.Types.Get(ref.Type)
+			return ok || !sound
+		}
 	}
 	b.problems = append(b.problems, resource.CheckLinks(b.links, known)...)
 }

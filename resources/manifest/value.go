@@ -111,57 +111,14 @@ func toMap(v reflect.Value, out resource.Value) (resource.Value, error) {
 	return out, nil
 }
 
-// toData gives a value as expressions see it. A number that is not written in
-// its shortest form (0644, 1.10) stays text, because the text is what its
-// author means; as a number it would come out as 644 and 1.1.
-func toData(v resource.Value) any {
-	switch {
-	case v.IsScalar() && v.Secret:
-		return model.NewSecret(v.Text)
-	case v.Kind == resource.Number:
-		return toNumber(v.Text)
-	case v.Kind == resource.Bool:
-		if b, err := strconv.ParseBool(v.Text); err == nil {
-			return b
-		}
-		return v.Text
-	case v.Kind == resource.List:
-		out := make([]any, len(v.Items))
-		for i, item := range v.Items {
-			out[i] = toData(item)
-		}
-		return out
-	case v.Kind == resource.Map:
-		return toObject(v)
-	case v.Kind == resource.Null:
-		return nil
-	default:
-		return v.Text
-	}
-}
-
+// toObject gives the data in a mapping; an empty one for nothing.
 func toObject(v resource.Value) map[string]any {
 	out := make(map[string]any, len(v.Entries))
 	for _, e := range v.Entries {
-		out[e.Key] = toData(e.Value)
+		out[e.Key] = e.Value.Plain()
 	}
 
 	return out
-}
-
-func toNumber(text string) any {
-	if n, err := strconv.Atoi(text); err == nil && strconv.Itoa(n) == text {
-		return n
-	}
-	f, err := strconv.ParseFloat(text, 64)
-	if err != nil || math.IsInf(f, 0) || math.IsNaN(f) {
-		return text
-	}
-	if shortest, err := json.Marshal(f); err != nil || string(shortest) != text {
-		return text
-	}
-
-	return f
 }
 
 // kindOf names what an expression gave as users know it.
