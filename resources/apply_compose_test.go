@@ -298,6 +298,26 @@ func TestLinksAcross(t *testing.T) {
 	}
 }
 
+// TestLinksToNothingWithAChildReadLate: a reference that no manifest can meet is found before
+// the run, any other at the turn of what includes the child that might.
+func TestLinksToNothingWithAChildReadLate(t *testing.T) {
+	const root = `muster: {resources: [{file: [$DIR/child.yaml: {content: "muster: {resources: [{file: [$DIR/a: {ensure: absent}]}]}"}]}, {apply: [child.yaml: {}]}, `
+	for property, reference := range map[string]string{"require": "[exek#nowhere]", "subscribe": "[exek#nowhere]", "content": "\"${ outputs('exek#nowhere').stdout }\""} {
+		w := newWorld(t, "-- root.yaml --\n"+root+"{file: [$DIR/b: {content: x, "+property+": "+reference+"}]}]}\n")
+		if property == "content" {
+			w = newWorld(t, "-- root.yaml --\n"+root+"{file: [$DIR/b: {content: "+reference+"}]}]}\n")
+		}
+		if got := w.problems(); len(got) != 1 || !strings.Contains(got[0], "names exek#nowhere, which is not declared") {
+			t.Errorf("%s: %q", property, got)
+		}
+	}
+	w := newWorld(t, "-- root.yaml --\n"+root+"{exec: [b: {command: /bin/true, require: [exec#nowhere]}]}]}\n")
+	w.wants(w.run(), "file#child.yaml changed", "apply#child.yaml failed", "exec#b unmet")
+	if got := w.short(strings.Join(w.txs["apply#child.yaml"].Errors, "")); !strings.Contains(got, "root.yaml:1:") || !strings.Contains(got, "`require` names exec#nowhere, which is not declared") {
+		t.Error(got)
+	}
+}
+
 // A manifest that came from a bucket has no directory.
 func TestBareManifest(t *testing.T) {
 	w := newWorld(t, "-- root.yaml --\nmuster: {resources: [{apply: [child.yaml: {}]}]}\n-- child.yaml --\nmuster: {resources: [{file: [$DIR/a: {content: x}]}]}\n")
