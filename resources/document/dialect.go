@@ -35,20 +35,15 @@ var blockHead = regexp.MustCompile(`^((?: *(?:- +)*))((?:.*?[-:] +)?(?:[&!][^ ]+
 // changed is false when there is none.
 func asIndented(data []byte) (out []byte, changed bool) {
 	lines := bytes.SplitAfter(data, []byte("\n"))
-	inside := false
-	parent := 0
+	var blocks blockScan
 	for i, line := range lines {
-		if inside && (len(bytes.TrimSpace(line)) == 0 || spaces(line) > parent) {
+		_, at := blocks.next(line)
+		if at == nil || i+1 == len(lines) {
 			continue
 		}
-		at := blockHead.FindSubmatchIndex(line)
-		if inside = at != nil; !inside || i+1 == len(lines) {
-			continue
-		}
-		parent = blockParent(line, at[3])
 		next := lines[i+1]
 		indent := spaces(next)
-		by := indent - max(parent, 0)
+		by := indent - max(blocks.parent, 0)
 		if by < 1 || by > 9 || !bytes.HasPrefix(next[indent:], []byte("\t")) || bytes.ContainsAny(line[at[6]:at[7]], "0123456789") {
 			continue
 		}
@@ -57,6 +52,27 @@ func asIndented(data []byte) (out []byte, changed bool) {
 	}
 
 	return bytes.Join(lines, nil), changed
+}
+
+// blockScan finds the texts of literal and folded blocks, line by line.
+type blockScan struct {
+	inside bool
+	parent int
+}
+
+// next says whether a line is of such a text, or else where the parts of
+// blockHead are in it, nil when a text does not begin behind it.
+func (b *blockScan) next(line []byte) (inside bool, head []int) {
+	ends := bytes.HasPrefix(line, []byte("---")) || bytes.HasPrefix(line, []byte("..."))
+	if b.inside && !ends && (len(bytes.TrimSpace(line)) == 0 || spaces(line) > b.parent) {
+		return true, nil
+	}
+	head = blockHead.FindSubmatchIndex(line)
+	if b.inside = head != nil; b.inside {
+		b.parent = blockParent(line, head[3])
+	}
+
+	return false, head
 }
 
 // blockParent is the column that the indentation of a block is counted from:

@@ -2,7 +2,6 @@ package document
 
 import (
 	"bytes"
-	"regexp"
 
 	"github.com/musterfleet/muster/model"
 )
@@ -20,29 +19,19 @@ func checkMarks(name string, data []byte) model.Problems {
 		return nil
 	}
 	total := 0
-	block := -1
+	var blocks blockScan
 	for line := range bytes.Lines(data) {
-		text := bytes.TrimLeft(line, " ")
-		indent := len(line) - len(text)
-		if block >= 0 && (indent > block || len(bytes.TrimSpace(text)) == 0) {
+		if inside, _ := blocks.next(line); inside {
 			continue
 		}
-		block = -1
-		total += countMarks(line)
-		if total > maxMarks {
+		if total += countMarks(line); total > maxMarks {
 			return model.ProblemAt(model.Position{File: name}, "split it, or deliver large files beside the manifest, as source, in a bundle",
 				"the document seems to hold more than the %d values that are allowed", maxMarks)
-		}
-		if opensBlock.Match(text) {
-			block = indent
 		}
 	}
 
 	return nil
 }
-
-// opensBlock is a line that ends with the head of a literal or folded block.
-var opensBlock = regexp.MustCompile(`(?:^|[-:] +)(?:[&!][^ ]+ +)*[|>][-+0-9]{0,2} *(?:#.*)?\r?\n?$`)
 
 // countMarks counts what can separate two values.
 func countMarks(data []byte) int {

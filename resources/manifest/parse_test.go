@@ -89,6 +89,8 @@ func TestBombs(t *testing.T) {
 		"alias bytes": {"data:\n  a: &a " + strings.Repeat("x", 1<<20) + "\n  b: [" + strings.Repeat("*a, ", 100) + "]\n", "the aliases of the document stand for too much"},
 		"merges":      {"data:\n  a: &a {" + strings.Repeat("x", 1) + ": 1}\n  b:\n" + strings.Repeat("    - {<<: ["+strings.Repeat("*a, ", 1000)+"]}\n", 300), "the aliases of the document stand for too much"},
 		"values":      {"data: [" + strings.Repeat("[],", 4<<20) + "]", "m.yaml: the document seems to hold more than the 1000000 values that are allowed (split it, or deliver large files beside the manifest, as source, in a bundle)"},
+		"after block": {"data:\n- a: |\n    x\n  b: [" + strings.Repeat("[],", 2<<20) + "]", "m.yaml: the document seems to hold more than the 1000000 values that are allowed"},
+		"after text":  {"--- |\nx\n---\n- [" + strings.Repeat("[],", 2<<20) + "]", "m.yaml: the document seems to hold more than the 1000000 values that are allowed"},
 		"json values": {"{\"data\": [" + strings.Repeat("[],", 4<<20) + "[]]}", "m.yaml: the document seems to hold more than the 1000000 values that are allowed"},
 		"long tag":    {"data: !" + strings.Repeat("x", 1<<20), "the tag `!xxx"},
 		"flow depth":  {"data: " + strings.Repeat("[", 200) + strings.Repeat("]", 200), "m.yaml:1:107: nested deeper than 100 levels"},
