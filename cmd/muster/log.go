@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log"
 	"log/slog"
 	"os"
 	"strconv"
@@ -29,6 +30,28 @@ func newLeveledLogger(w io.Writer, format string, least slog.Leveler) *slog.Logg
 	}
 
 	return slog.New(&lines{w: w, mu: &sync.Mutex{}, least: least, colour: hasColour(w)})
+}
+
+// setLog makes a log that of the process.
+func (a *app) setLog(l *slog.Logger) {
+	a.log = l
+	// Where muster is a part of another program, as in tests, that is not ours.
+	if a.stderr == os.Stderr {
+		log.SetFlags(0)
+		log.SetOutput(standardLog{l})
+	}
+}
+
+// standardLog takes what packages write to the log of the standard library, as
+// Go's HTTP client does. What they quote is left out: a server may have sent it.
+type standardLog struct{ log *slog.Logger }
+
+// Write logs a line.
+func (s standardLog) Write(line []byte) (int, error) {
+	text, _, _ := strings.Cut(string(line), `"`)
+	s.log.Debug(strings.TrimSpace(text))
+
+	return len(line), nil
 }
 
 // isTerminal says that somebody watches.
