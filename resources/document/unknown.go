@@ -6,9 +6,6 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// LaterHint is the remedy for what this version does not have yet.
-const LaterHint = "leave it out until a later version brings it"
-
 // later are words of the formats that this version does not have yet.
 var later = [...]string{
 	"property limit",
@@ -20,8 +17,60 @@ var later = [...]string{
 func Unknown(pos model.Position, what, word, where string, known []string) model.Problem {
 	named := what + " `" + word + "`" + where
 	if slices.Contains(later[:], what+" "+word) {
-		return model.Problem{Pos: pos, Message: named + " is not in this version yet", Hint: LaterHint}
+		return model.Problem{Pos: pos, Message: named + " is not in this version yet", Hint: "leave it out until a later version brings it"}
 	}
 
 	return model.Problem{Pos: pos, Message: "unknown " + named, Hint: DidYouMean(word, known)}
+}
+
+// DidYouMean gives the hint for an unknown word, empty when nothing is near.
+func DidYouMean(word string, known []string) string {
+	if near := Nearest(word, known); near != "" {
+		return "did you mean `" + near + "`?"
+	}
+
+	return ""
+}
+
+// Nearest gives the known word that differs from word by the fewest edits, or
+// nothing when more than a third of it would have to change.
+func Nearest(word string, known []string) string {
+	best, least := "", len(word)/3+2
+	for _, k := range known {
+		if d := distance(word, k); d < least {
+			best, least = k, d
+		}
+	}
+
+	return best
+}
+
+// distance is the number of insertions, deletions, replacements and swaps of
+// neighbours that make b of a.
+func distance(a, b string) int {
+	if max(len(a)-len(b), len(b)-len(a)) > len(a)/3+2 {
+		return len(a) + len(b)
+	}
+	var before []int
+	previous := make([]int, len(b)+1)
+	for j := range previous {
+		previous[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row := make([]int, len(b)+1)
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			row[j] = min(previous[j]+1, row[j-1]+1, previous[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+		before, previous = previous, row
+	}
+
+	return previous[len(b)]
 }
