@@ -20,8 +20,8 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Options are what an agent is made from. BundleSource, Origin, Facts and RunEnv
-// may be left out.
+// Options are what an agent is made from. BundleSource, Origin and Facts may
+// be left out.
 type Options struct {
 	Config  Config
 	Version string
@@ -45,10 +45,7 @@ type Options struct {
 	// StableFacts gives the digest of what does not move by itself in facts: when
 	// it changes they are published.
 	StableFacts func(model.Facts) string
-	// RunEnv gives the environment by which a muster knows that a command of this
-	// run started it.
-	RunEnv func(runID string) []string
-	Log    *slog.Logger
+	Log         *slog.Logger
 }
 
 // Agent is a node. Make it with New, and run it once. Its other methods may be
@@ -83,9 +80,6 @@ type reached struct{ deliver, tell, watch slot }
 func New(ctx context.Context, o Options) (*Agent, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
-	}
-	if o.RunEnv == nil {
-		o.RunEnv = func(string) []string { return nil }
 	}
 	if err := o.Config.Validate().Err(); err != nil {
 		return nil, err

@@ -94,7 +94,7 @@ func (r *runner) runOptions(ctx context.Context, id string, noop bool) engine.Op
 
 	return engine.Options{
 		Env: resource.Env{
-			Host: r.opts.Host, Facts: r.factsNow(), Log: r.log, RunEnv: r.opts.RunEnv(id),
+			Host: r.opts.Host, Facts: r.factsNow(), Log: r.log,
 			Scope: resource.Scope{Noop: noop, Origin: r.origin(nil)},
 		},
 		Checker: r.opts.Checker,

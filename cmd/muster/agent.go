@@ -20,6 +20,7 @@ import (
 	"github.com/musterfleet/muster/agent"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/host/facts"
 	"github.com/musterfleet/muster/resources/manifest"
@@ -93,7 +94,7 @@ func (a *app) overrideConfig(config *agent.Config) {
 			*target = value
 		}
 	}
-	if a.stateDirSet || os.Getenv(envState) != "" {
+	if a.stateDirSet || os.Getenv(engine.EnvState) != "" {
 		config.StateDir = a.stateDir
 	}
 	// The environment is that of whoever starts the agent: it only counts where
@@ -128,7 +129,7 @@ func (a *app) runAgent(ctx context.Context, c *agentCommand) error {
 	}
 	level := &slog.LevelVar{}
 	setLevel(level, config.Log.Level)
-	a.log = newLeveledLogger(a.stderr, config.Log.Format, level)
+	a.setLog(newLeveledLogger(a.stderr, config.Log.Format, level))
 	node, err := a.newNode(ctx, config)
 	if err != nil {
 		return err
@@ -269,9 +270,6 @@ func (a *app) agentOptions(config agent.Config, store *kvstore.Store) agent.Opti
 			return facts.Gather(ctx, facts.Options{Dir: dir})
 		},
 		StableFacts: facts.Digest,
-		RunEnv: func(runID string) []string {
-			return []string{envRun + "=" + runID, envState + "=" + config.StateDir}
-		},
 	}
 }
 

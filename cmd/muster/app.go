@@ -12,6 +12,7 @@ import (
 	"github.com/choria-io/fisk"
 
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/resource"
 )
@@ -82,7 +83,7 @@ func (a *app) commands(ctx context.Context) *fisk.Application {
 func (a *app) addGlobals(cli *fisk.Application) {
 	cli.Flag("log-level", "Least level that is logged").Default("info").Envar(envLogLevel).IsSetByUser(&a.logLevelSet).EnumVar(&a.logLevel, "debug", "info", "warn", "error")
 	cli.Flag("log-format", "Form of the log").Default("text").Envar(envLogFormat).IsSetByUser(&a.logFormatSet).EnumVar(&a.logFormat, "text", "json")
-	cli.Flag("state-dir", "Where the node's lock, journal and copies are kept").Default(defaultStateDir()).Envar(envState).IsSetByUser(&a.stateDirSet).PlaceHolder("DIR").StringVar(&a.stateDir)
+	cli.Flag("state-dir", "Where the node's lock, journal and copies are kept").Default(defaultStateDir()).Envar(engine.EnvState).IsSetByUser(&a.stateDirSet).PlaceHolder("DIR").StringVar(&a.stateDir)
 	cli.Flag("config-dir", "Where facts.yaml, facts.d and agent.yaml are").Default("/etc/muster").Envar("MUSTER_CONFIG_DIR").PlaceHolder("DIR").StringVar(&a.configDir)
 	cli.Flag("context", "NATS context to connect with").Envar("NATS_CONTEXT").IsSetByUser(&a.connectSet[0]).PlaceHolder("NAME").StringVar(&a.connect.Context)
 	cli.Flag("server", "NATS server; may be given several times, or comma separated").Short('s').Envar("NATS_URL").IsSetByUser(&a.connectSet[1]).PlaceHolder("URL").StringsVar(&a.connect.Servers)
@@ -93,7 +94,7 @@ func (a *app) addGlobals(cli *fisk.Application) {
 	cli.Flag("tlskey", "Key of the TLS certificate").Envar("NATS_KEY").IsSetByUser(&a.connectSet[6]).PlaceHolder("FILE").StringVar(&a.connect.TLSKey)
 	cli.Flag("prefix", "What names the fleet's buckets, streams and subjects").Default("muster").Envar(envPrefix).IsSetByUser(&a.prefixSet).PlaceHolder("NAME").StringVar(&a.prefix)
 	cli.PreAction(func(*fisk.ParseContext) error {
-		a.log = newLogger(a.stderr, a.logFormat, a.logLevel)
+		a.setLog(newLogger(a.stderr, a.logFormat, a.logLevel))
 		return nil
 	})
 }

@@ -20,14 +20,8 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// How a muster that a command of a run starts finds the runs it belongs to,
-// outermost first and with commas between them, and the session that ensure
-// commands share.
-const (
-	envRun     = "MUSTER_RUN"
-	envState   = "MUSTER_STATE_DIR"
-	envSession = "MUSTER_SESSION_STORE"
-)
+// envSession is the session that ensure commands share.
+const envSession = "MUSTER_SESSION_STORE"
 
 // shutdownTimeout is how long the change in hand may still take after the
 // first interrupt.
@@ -97,13 +91,12 @@ func noop(asked bool) bool { return asked || os.Getenv(engine.EnvNoop) != "" }
 // enterRun takes the node's run lock, or that within the run that started this
 // muster, unless nothing is to be changed.
 func (a *app) enterRun(ctx context.Context, r reconciliation, opts *engine.Options) (unlock func(), err error) {
-	parents := strings.FieldsFunc(os.Getenv(envRun), func(c rune) bool { return c == ',' })
+	parents := strings.FieldsFunc(os.Getenv(engine.EnvRun), func(c rune) bool { return c == ',' })
 	depth, err := a.host().Holding(parents)
 	if err != nil {
 		return nil, err
 	}
-	opts.Joined = depth > 0
-	opts.Env.RunEnv = []string{envRun + "=" + strings.Join(append(parents[:depth], opts.RunID), ","), envState + "=" + a.stateDir}
+	opts.Parents = parents[:depth]
 	// Noop reads what is owed, or it would not say what the run then does.
 	opts.Journal = engine.NewFileJournal(a.host(), a.stateDir, cmp.Or(r.journal, r.manifest))
 	if opts.Env.Scope.Unchanging() {

@@ -86,7 +86,7 @@ func TestOnlyCriticalFails(t *testing.T) {
 	w := newWorld(t)
 	c := &clinic{}
 	w.opts.Checker = c
-	w.opts.Env.RunEnv = []string{"A=1"}
+	w.opts.RunID = "r1"
 	s := w.run(w.checked("thing a value=1 | ok fine,warning,unknown", "thing b value=1 | ok,critical it burns", "thing c value=1 require=thing#b | ok", "thing d value=1"))
 	w.outcomes("thing#a changed", "thing#b failed", "thing#c unmet", "thing#d changed")
 	equal(t, w.statuses("thing#a"), []string{"a0 ok", "a1 warning", "a2 unknown"})
@@ -99,7 +99,7 @@ func TestOnlyCriticalFails(t *testing.T) {
 	if want := (model.HealthCounts{OK: 2, Warning: 1, Critical: 1, Unknown: 1}); s.Counts.HealthChecks != want {
 		t.Errorf("%+v", s.Counts.HealthChecks)
 	}
-	equal(t, c.env, []string{"A=1"})
+	equal(t, c.env, []string{"MUSTER_RUN=r1", "MUSTER_STATE_DIR=" + w.opts.Env.Host.StateDir()})
 }
 
 func TestChecksFollowEveryTurn(t *testing.T) {

@@ -100,12 +100,12 @@ func TestCommandsKnowThatNothingIsToBeChanged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.opts.Env.Scope.Noop = c.noop
-			w.opts.Env.RunEnv = []string{"MUSTER_RUN=1"}
+			w.opts.RunID, w.opts.Parents = "r2", []string{"r0", "r1"}
 			if c.cause != "" {
 				w.opts.Cause = c.cause
 			}
 			w.run(w.graph(c.line))
-			want := []string{"MUSTER_RUN=1"}
+			want := []string{"MUSTER_RUN=r0,r1,r2", "MUSTER_STATE_DIR=" + w.opts.Env.Host.StateDir()}
 			if c.want {
 				want = append(want, variable)
 			}

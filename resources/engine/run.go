@@ -2,6 +2,8 @@ package engine
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/segmentio/ksuid"
@@ -11,9 +13,16 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// EnvNoop is the variable by which a muster that a command starts knows that it
-// must not change anything: the resource that the command is for is not changed either.
-const EnvNoop = "MUSTER_NOOP"
+// The variables by which a muster that a command of a run starts knows of the run.
+const (
+	// EnvRun are the ids of the runs it belongs to, outermost first, with commas between them.
+	EnvRun = "MUSTER_RUN"
+	// EnvState is the state directory of the run, where its lock is.
+	EnvState = "MUSTER_STATE_DIR"
+	// EnvNoop is there when it must not change anything: the resource that the
+	// command is for is not changed either.
+	EnvNoop = "MUSTER_NOOP"
+)
 
 // Journal keeps the refreshes that a manifest's resources are owed, across
 // runs and kills.
@@ -39,7 +48,7 @@ type Checker interface {
 // Options are what a run is told.
 type Options struct {
 	// Env is handed to the types. Its Scope says whether this is noop; its log
-	// must be set.
+	// must be set. RunID and RunEnv are the engine's.
 	Env resource.Env
 	// Manifest names what runs; Revision and Digest say which version of it.
 	Manifest      string
@@ -72,9 +81,9 @@ type Options struct {
 	Full bool
 	// Secrets are redacted from everything the run says, besides those of the resources.
 	Secrets []model.Secret
-	// Joined says that the run belongs to that of a parent process, which holds
-	// the run lock and keeps the host's record of litter.
-	Joined bool
+	// Parents are the ids of the runs that this one belongs to, outermost first: the
+	// processes of those hold the run lock and keep the host's record of litter.
+	Parents []string
 	// ReadAll reads all content anew, whatever is remembered of it.
 	ReadAll bool
 	// OnTransaction gets each transaction as it is made, in the order of the graph.
@@ -150,6 +159,8 @@ func newRun(g *Graph, opts Options) *run {
 	if opts.RunID == "" {
 		opts.RunID = ksuid.New().String()
 	}
+	opts.Env.RunID = opts.RunID
+	opts.Env.RunEnv = []string{EnvRun + "=" + strings.Join(append(slices.Clone(opts.Parents), opts.RunID), ","), EnvState + "=" + opts.Env.Host.StateDir()}
 	r := &run{
 		graph: g, opts: opts, looks: make([]look, len(g.nodes)), results: make([]result, len(g.nodes)),
 		owed: map[model.Ref]bool{}, outputs: resource.Outputs{}, halted: map[model.Ref]string{}, children: map[model.Ref]model.Counts{},
@@ -196,7 +207,7 @@ func (r *run) enter(ctx context.Context) error {
 		return nil
 	}
 
-	return h.BeginRun(ctx, host.RunOptions{ReadAll: r.opts.ReadAll, Joined: r.opts.Joined})
+	return h.BeginRun(ctx, host.RunOptions{ReadAll: r.opts.ReadAll, Joined: len(r.opts.Parents) > 0})
 }
 
 func (r *run) leave() {

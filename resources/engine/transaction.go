@@ -193,7 +193,6 @@ func collect(v reflect.Value, out *[]model.Secret) {
 // env is what a type is handed for a resource, or for many when n is nil.
 func (r *run) env(n *node) resource.Env {
 	env := r.opts.Env
-	env.RunID = r.opts.RunID
 	if len(r.secrets) > 0 {
 		env.Log = slog.New(redacting{env.Log.Handler(), r.redact})
 	}
