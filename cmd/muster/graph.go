@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -17,8 +16,7 @@ import (
 
 // graphCommand is muster graph.
 type graphCommand struct {
-	inputs
-	source            string
+	manifestInputs
 	dot, asJSON, yaml bool
 }
 
@@ -27,44 +25,30 @@ func (a *app) addGraph(ctx context.Context, cli *fisk.Application) {
 	cmd := cli.Command("graph", "Show in which order the resources of a manifest run, and why")
 	cmd.HelpLong("Nothing is changed, and no resource is looked at. What nobody asked for, because one resource brings what another one needs, is marked as automatic.\n\n" +
 		"  muster graph site.yaml\n  muster graph --dot site.yaml | dot -Tsvg >site.svg")
-	cmd.Arg("manifest", "A path, -, kv://bucket/key, obj://bucket/name or http(s)://; a tar.gz is a bundle").Required().StringVar(&c.source)
 	cmd.Flag("dot", "Print it for Graphviz").UnNegatableBoolVar(&c.dot)
 	cmd.Flag("json", "Print it as JSON").UnNegatableBoolVar(&c.asJSON)
 	cmd.Flag("yaml", "Print it as YAML").UnNegatableBoolVar(&c.yaml)
-	c.add(cmd)
+	c.addManifest(cmd)
 	cmd.Action(a.action(func() error { return a.graph(ctx, c) }))
 }
 
 func (a *app) graph(ctx context.Context, c *graphCommand) error {
-	loader := a.loader(a.lazyFacts(c.inputs))
-	source, err := loader.Fetch(ctx, cmp.Or(c.source, stdinName))
-	if err != nil {
+	return a.withManifest(ctx, a.loader(a.lazyFacts(c.inputs)), c.manifestInputs, func(m opened) error {
+		built, err := engine.Build(m.Resources, m.session.known)
+		if err != nil {
+			return err
+		}
+		shown := showGraph(m.Resolved, built)
+		switch {
+		case c.asJSON || c.yaml:
+			return a.printDocument(shown, c.yaml)
+		case c.dot:
+			_, err = fmt.Fprint(a.stdout, shown.dot())
+		default:
+			_, err = fmt.Fprint(a.stdout, shown.text())
+		}
 		return err
-	}
-	defer a.closing(source.Close)
-	session, err := a.openSession()
-	if err != nil {
-		return err
-	}
-	resolved, err := a.resolve(ctx, loader, source, c.inputs, session)
-	if err != nil {
-		return err
-	}
-	built, err := engine.Build(resolved.Resources, session.known)
-	if err != nil {
-		return err
-	}
-	shown := showGraph(resolved, built)
-	switch {
-	case c.asJSON || c.yaml:
-		return a.printDocument(shown, c.yaml)
-	case c.dot:
-		_, err = fmt.Fprint(a.stdout, shown.dot())
-	default:
-		_, err = fmt.Fprint(a.stdout, shown.text())
-	}
-
-	return err
+	})
 }
 
 // shownGraph is what muster graph prints.
