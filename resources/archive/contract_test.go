@@ -256,6 +256,73 @@ func TestOwnerOrGroupDiffers(t *testing.T) {
 		if plan.Message() != downloaded || len(plan.Changes) != 1 || plan.Changes[0].Property != property || plan.Changes[0].To != "4000000000" {
 			t.Errorf("%s: %+v", property, plan.Changes)
 		}
+		withFile("opt/app/bin/tool", "0\n")(t, dir)
+		for cleanup, want := range map[bool]string{false: downloaded + ". " + extracted, true: cleanedUp} {
+			more := typetest.Properties{property: "4000000000", "extract_parent": "DIR/opt", "creates": markerOfApp, "cleanup": cleanup}
+			if _, plan := newOne(t, s.of(t, more)(dir)).due(); plan.Message() != want {
+				t.Errorf("%s, creates there, cleanup %t: %q", property, cleanup, plan.Message())
+			}
+		}
+	}
+}
+
+// TestDecisionMatrix has all that "Decision Matrix" of the provider tells apart,
+// its five rows and those between them, with what is done about each.
+func TestDecisionMatrix(t *testing.T) {
+	s := newStand(t)
+	const all3, both, sweep = downloaded + ". " + extracted + ". " + cleanedUp, downloaded + ". " + extracted, extracted + ". " + cleanedUp
+	for _, c := range []struct {
+		archive               string
+		creates, sum, cleanup bool
+		want                  string
+	}{
+		{"", false, false, false, both},
+		{"", false, true, false, both},
+		{"", true, false, false, both},
+		{"", true, true, false, both},
+		{s.new, false, false, false, extracted},
+		{s.new, false, true, false, extracted},
+		{s.new, true, false, false, ""},
+		{s.new, true, true, false, ""},
+		{s.old, false, false, false, extracted},
+		{s.old, false, true, false, both},
+		{s.old, true, false, false, ""},
+		{s.old, true, true, false, both},
+		{"", false, false, true, all3},
+		{"", false, true, true, all3},
+		{"", true, false, true, ""},
+		{"", true, true, true, ""},
+		{s.new, false, false, true, sweep},
+		{s.new, false, true, true, sweep},
+		{s.new, true, false, true, cleanedUp},
+		{s.new, true, true, true, cleanedUp},
+		{s.old, false, false, true, sweep},
+		{s.old, false, true, true, all3},
+		{s.old, true, false, true, cleanedUp},
+		{s.old, true, true, true, cleanedUp},
+	} {
+		dir := t.TempDir()
+		more := typetest.Properties{"extract_parent": "DIR/opt", "creates": markerOfApp, "cleanup": c.cleanup}
+		if c.sum {
+			more["checksum"] = sum(s.new)
+		}
+		if c.archive != "" {
+			withFile("a.tar.gz", c.archive)(t, dir)
+		}
+		if c.creates {
+			withFile("opt/app/bin/tool", "0\n")(t, dir)
+		}
+		o := newOne(t, s.of(t, more)(dir))
+		_, plan := o.due()
+		if plan.Message() != c.want {
+			t.Errorf("%d bytes of an archive, creates %t, checksum %t, cleanup %t: noop says %q, not %q", len(c.archive), c.creates, c.sum, c.cleanup, plan.Message(), c.want)
+		}
+		outcome, err := o.apply(plan)
+		check(t, err)
+		state, after := o.due()
+		if err := o.typ.Verify(o.spec, outcome, state); err != nil || !after.Empty() {
+			t.Errorf("%d bytes of an archive, creates %t, checksum %t, cleanup %t: still due: %q, %v", len(c.archive), c.creates, c.sum, c.cleanup, after.Message(), err)
+		}
 	}
 }
 
