@@ -129,20 +129,22 @@ func (l *lookup) query(name string, root any, path string) (any, bool, error) {
 	if !result.Exists() {
 		return nil, false, nil
 	}
-
-	return fromJSON(result), true, nil
-}
-
-// fromJSON gives a result with its whole numbers as int.
-func fromJSON(result gjson.Result) any {
-	dec := json.NewDecoder(strings.NewReader(result.Raw))
-	dec.UseNumber()
-	var v any
-	if err := dec.Decode(&v); err != nil {
-		return result.Value()
+	v, err := fromJSON(result.Raw)
+	if err != nil {
+		return result.Value(), true, nil
 	}
 
-	return normal(v)
+	return v, true, nil
+}
+
+// fromJSON gives a document with its numbers as expressions take them: whole ones as int.
+func fromJSON(text string) (any, error) {
+	dec := json.NewDecoder(strings.NewReader(text))
+	dec.UseNumber()
+	var v any
+	err := dec.Decode(&v)
+
+	return normal(v), err
 }
 
 // normal gives a tree of decoded JSON with numbers as expressions take them.

@@ -98,13 +98,12 @@ func (p *program) usesData() bool {
 	return p.names[nameData] || p.names["lookup"] || p.names[nameTemplate] || p.names[nameJet]
 }
 
+// knownNames are those of signature that may be suggested: now is as near to any
+// short word, and the step is not for people.
 func knownNames(withValue bool) []string {
-	known := []string{nameFacts, nameData, nameEnviron, "lookup", "readFile", "file", "kvGet", "registrations", "secret", nameOutputs, nameTemplate, nameJet}
-	if withValue {
-		known = append(known, nameValue)
-	}
+	known := slices.Sorted(maps.Keys(signature(withValue)))
 
-	return known
+	return slices.DeleteFunc(known, func(name string) bool { return name == "now" || name == nameStep })
 }
 
 // field is an output of a resource.

@@ -37,28 +37,6 @@ func (s *session) registrations(ctx context.Context, words ...string) (any, erro
 	if err != nil {
 		return nil, err
 	}
-	var out []any
-	err = json.Unmarshal([]byte(text), &out)
 
-	return whole(out), err
-}
-
-// whole makes integers of numbers without a fraction, as expressions have them.
-func whole(v any) any {
-	switch v := v.(type) {
-	case float64:
-		if v == float64(int(v)) {
-			return int(v)
-		}
-	case []any:
-		for i := range v {
-			v[i] = whole(v[i])
-		}
-	case map[string]any:
-		for k := range v {
-			v[k] = whole(v[k])
-		}
-	}
-
-	return v
+	return fromJSON(text)
 }
