@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -167,6 +168,40 @@ func TestArchiveCredentials(t *testing.T) {
 					}
 				}
 			})
+		}
+	}
+}
+
+// TestWhatGoSaysGoesToTheLog has a server that says something unasked between
+// two requests, of which Go's HTTP client tells by itself.
+func TestWhatGoSaysGoesToTheLog(t *testing.T) {
+	server := webtest.Start(t)
+	server.Put("/app.tar.gz", webtest.Text(appArchive(t)))
+	unasked := func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+		conn, buffered, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			panic(err)
+		}
+		_, _ = buffered.WriteString("HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\ns3cret-token")
+		_ = errors.Join(buffered.Flush(), conn.Close())
+	}
+	for _, level := range []string{"debug", "info"} {
+		server.Next("/app.tar.gz", unasked)
+		cmd := exec.CommandContext(t.Context(), "muster", "--log-level", level, "--log-format", "json", "ensure", "archive", filepath.Join(t.TempDir(), "app.tar.gz"),
+			"--url", server.URL+"/app.tar.gz", "--owner", strconv.Itoa(os.Geteuid()), "--group", strconv.Itoa(os.Getegid()))
+		cmd.Env = append(os.Environ(), "MUSTER_STATE_DIR="+t.TempDir())
+		var said bytes.Buffer
+		cmd.Stderr = &said
+		if err := cmd.Run(); err != nil {
+			t.Fatalf("%v\n%s", err, said.String())
+		}
+		if told := strings.Contains(said.String(), "Unsolicited response"); told != (level == "debug") || strings.Contains(said.String(), "s3cret-token") {
+			t.Errorf("at level %s it says\n%s", level, said.String())
+		}
+		for line := range strings.Lines(said.String()) {
+			if !json.Valid([]byte(line)) {
+				t.Errorf("past the log: %s", line)
+			}
 		}
 	}
 }
