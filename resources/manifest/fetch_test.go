@@ -321,19 +321,3 @@ func TestFetchGivesUpAServerThatStalls(t *testing.T) {
 		t.Errorf("got %+v, %v", s, err)
 	}
 }
-
-// TestNoDowngrade refuses a redirect that would give up encryption.
-func TestNoDowngrade(t *testing.T) {
-	plain := httptest.NewServer(http.NotFoundHandler())
-	defer plain.Close()
-	secure := httptest.NewTLSServer(http.RedirectHandler(plain.URL, http.StatusFound))
-	defer secure.Close()
-	client := secure.Client()
-	client.CheckRedirect = manifest.NewClient().CheckRedirect
-	o := options()
-	o.HTTP = client
-	_, err := manifest.NewLoader(o).Fetch(t.Context(), secure.URL+"/m.yaml")
-	if err == nil || !strings.Contains(err.Error(), "redirected from https to http") {
-		t.Errorf("got %v", err)
-	}
-}

@@ -13,11 +13,6 @@ import (
 // fetchTimeout bounds the fetching of a document or bundle.
 const fetchTimeout = 10 * time.Minute
 
-// newClient makes the client that is used when none is given.
-func newClient() *http.Client {
-	return web.NewClient(web.Options{Timeout: fetchTimeout, HeaderTimeout: defaultStall})
-}
-
 // openHTTP asks for a URL. What it says of it never holds credentials: neither
 // those before the host nor the query.
 func (l *Loader) openHTTP(ctx context.Context, source string) (*opened, error) {
@@ -28,7 +23,7 @@ func (l *Loader) openHTTP(ctx context.Context, source string) (*opened, error) {
 		return nil, fmt.Errorf("%w: %w", ErrSource, err)
 	}
 	name := web.Name(req.URL)
-	resp, err := l.opts.HTTP.Do(req)
+	resp, err := l.client.Do(req)
 	if err != nil {
 		cancel(nil)
 		return nil, fmt.Errorf("%s: %w", name, web.WithoutCredentials(err, secrets...))

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host/web"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -27,9 +28,6 @@ type Options struct {
 	Registrations ReadRegistrations
 	// Object reads obj://bucket/name. The caller closes what it gives.
 	Object func(ctx context.Context, bucket, name string) (io.ReadCloser, error)
-	// HTTP fetches http(s)://; nil means a client with time-outs that
-	// follows no redirect from https to http.
-	HTTP *http.Client
 	// HTTPStall is how long a server may send nothing in the middle of its answer;
 	// 0 means 30 seconds.
 	HTTPStall time.Duration
@@ -55,7 +53,10 @@ const defaultStall = 30 * time.Second
 
 // Loader fetches and resolves manifests. It is safe for concurrent use when
 // the functions of its options are.
-type Loader struct{ opts Options }
+type Loader struct {
+	opts   Options
+	client *http.Client
+}
 
 // NewLoader makes a loader.
 func NewLoader(o Options) *Loader {
@@ -68,11 +69,8 @@ func NewLoader(o Options) *Loader {
 	if o.HTTPStall == 0 {
 		o.HTTPStall = defaultStall
 	}
-	if o.HTTP == nil {
-		o.HTTP = newClient()
-	}
 
-	return &Loader{opts: o}
+	return &Loader{opts: o, client: web.NewClient(web.Options{Timeout: fetchTimeout, HeaderTimeout: defaultStall})}
 }
 
 // Inputs are what goes into a Resolve besides the document.
