@@ -18,9 +18,9 @@ import (
 
 // The defaults of a check.
 const (
-	DefaultTries    = 1
-	DefaultTrySleep = time.Second
-	DefaultTimeout  = time.Minute
+	defaultTries    = 1
+	defaultTrySleep = time.Second
+	defaultTimeout  = time.Minute
 )
 
 // maxOutput is how much of what a check says is kept.
@@ -29,22 +29,17 @@ const maxOutput = 4 << 10
 // maxAtOnce is how many checks are made at the same time.
 const maxAtOnce = 8
 
-// Runner runs commands; *host.Host is one.
-type Runner interface {
-	Run(ctx context.Context, c host.Command) (host.Result, error)
-}
-
 // Checker makes health checks. It is safe for concurrent use.
 type Checker struct {
-	runner Runner
-	goss   []string
+	host *host.Host
+	goss []string
 }
 
 // New makes a checker. goss is the command that evaluates rules of goss, which
 // it reads from standard input as JSON, and tells by the exit codes of a plugin
 // what came of them: goss itself can neither be stopped nor be kept to the
 // environment of a command, and its memory would stay with an agent.
-func New(r Runner, goss ...string) *Checker { return &Checker{runner: r, goss: goss} }
+func New(h *host.Host, goss ...string) *Checker { return &Checker{host: h, goss: goss} }
 
 // CheckAll makes checks, which are complete, several at the same time, and gives what came of them
 // in their order. env is added to the environment of their commands.
@@ -68,7 +63,7 @@ func (c *Checker) CheckAll(ctx context.Context, checks []model.HealthCheck, env 
 func (c *Checker) check(ctx context.Context, check model.HealthCheck, env []string) model.HealthResult {
 	began := time.Now()
 	out := model.HealthResult{Name: check.Name, Format: check.Format}
-	tries, sleep := DefaultTries, DefaultTrySleep
+	tries, sleep := defaultTries, defaultTrySleep
 	if check.Tries != nil {
 		tries = *check.Tries
 	}
@@ -107,13 +102,13 @@ func (c *Checker) try(ctx context.Context, check model.HealthCheck, env []string
 		return model.HealthUnknown, err.Error()
 	}
 	command.Env = env
-	timeout := DefaultTimeout
+	timeout := defaultTimeout
 	if check.Timeout != nil {
 		timeout = check.Timeout.Std()
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("%w after %s", errTimeout, timeout))
 	defer cancel()
-	result, err := c.runner.Run(limited, command)
+	result, err := c.host.Run(limited, command)
 	said := outputOf(result)
 	switch {
 	case errors.Is(err, errTimeout) && ctx.Err() == nil:

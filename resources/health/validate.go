@@ -107,7 +107,7 @@ func (v *validator) limits(c model.HealthCheck) {
 		v.problem("tries", "", "`tries` must be from 1 to %d, not %d", maxTries, *c.Tries)
 	}
 	if c.Timeout != nil && *c.Timeout <= 0 {
-		v.problem("timeout", "leave it out for the default of "+DefaultTimeout.String(), "`timeout` must be more than 0")
+		v.problem("timeout", "leave it out for the default of "+defaultTimeout.String(), "`timeout` must be more than 0")
 	}
 }
 

@@ -14,10 +14,10 @@ import (
 
 // The bounds and defaults of an entry.
 const (
-	DefaultPriority = 1
-	DefaultTTL      = time.Minute
-	MinTTL          = 3 * time.Second
-	MaxTTL          = 24 * time.Hour
+	defaultPriority = 1
+	defaultTTL      = time.Minute
+	minTTL          = 3 * time.Second
+	maxTTL          = 24 * time.Hour
 
 	maxPriority    = 255
 	maxPort        = 65535
@@ -53,7 +53,7 @@ func Validate(entries []model.RegisterEntry) model.Problems {
 func Of(e model.RegisterEntry, node string) model.Registration {
 	r := model.Registration{
 		Protocol: model.ProtocolRegistration, Cluster: e.Cluster, Service: e.Service, ProtocolName: e.Protocol,
-		Address: e.Address, Port: e.Port, Priority: DefaultPriority, TTL: model.Duration(DefaultTTL), Annotations: e.Annotations, Node: node,
+		Address: e.Address, Port: e.Port, Priority: defaultPriority, TTL: model.Duration(defaultTTL), Annotations: e.Annotations, Node: node,
 	}
 	if e.Priority != nil {
 		r.Priority = *e.Priority
@@ -88,8 +88,8 @@ func problems(r model.Registration) model.Problems {
 	if r.Priority < 1 || r.Priority > maxPriority {
 		out.Property("priority", "", "`priority` must be from 1 to %d, not %d", maxPriority, r.Priority)
 	}
-	if r.TTL.Std() < MinTTL || r.TTL.Std() > MaxTTL {
-		out.Property("ttl", "", "`ttl` must be from %s to %s, not %s", MinTTL, MaxTTL, r.TTL)
+	if r.TTL.Std() < minTTL || r.TTL.Std() > maxTTL {
+		out.Property("ttl", "", "`ttl` must be from %s to %s, not %s", minTTL, maxTTL, r.TTL)
 	}
 	size := 0
 	for k, v := range r.Annotations {
