@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/musterfleet/muster/model"
 )
@@ -57,14 +59,7 @@ func at(m map[string]any, path ...string) map[string]any {
 }
 
 func keep(m map[string]any, keys ...string) {
-	kept := map[string]any{}
-	for _, key := range keys {
-		if value, ok := m[key]; ok {
-			kept[key] = value
-		}
-	}
-	clear(m)
-	merge(m, kept)
+	maps.DeleteFunc(m, func(key string, _ any) bool { return !slices.Contains(keys, key) })
 }
 
 // each replaces a list by one of changed copies of its maps.
@@ -77,8 +72,7 @@ func each(m map[string]any, key string, change func(map[string]any)) {
 	for i, item := range list {
 		out[i] = item
 		if below, ok := item.(map[string]any); ok {
-			copied := map[string]any{}
-			merge(copied, below)
+			copied := maps.Clone(below)
 			change(copied)
 			out[i] = copied
 		}
