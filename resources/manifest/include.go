@@ -35,6 +35,41 @@ func (b *build) assemble(ctx context.Context) {
 		}
 		b.out.Resources = append(b.out.Resources, res)
 	}
+	if b.session.by == nil && b.session.doc.name != "" && !b.session.absent {
+		b.checkTemplates()
+	}
+}
+
+// templated is a Spec that needs a directory of templates: its path, empty where
+// it needs none.
+type templated interface{ Templates() string }
+
+// checkTemplates reports templates that are to be beside a manifest and are
+// not, where no resource of the run may bring them: the manifest came without
+// them. Those elsewhere on the node are looked for at their turn.
+func (b *build) checkTemplates() {
+	for _, res := range b.out.Resources {
+		spec, is := res.Spec.(templated)
+		dir := res.Scope.Dir
+		if !is || dir == "" || res.Excluded != "" || res.Late != nil || res.Scope.HealthCheckOnly || spec.Templates() == "" || filepath.IsAbs(spec.Templates()) {
+			continue
+		}
+		path, pos := filepath.Join(dir, spec.Templates()), res.Pos
+		if i := slices.Index(b.own, res); i >= 0 {
+			source, _ := b.out.values[i].Get(resource.SourceProperty)
+			pos = source.Pos
+		}
+		others := slices.DeleteFunc(slices.Clone(b.out.Resources), func(other *resource.Resource) bool { return other == res })
+		_, later := b.session.broughtLater(path, others)
+		info, err := os.Stat(path)
+		switch {
+		case later || b.openEnded || b.session.broughtWithin(path):
+		case errors.Is(err, fs.ErrNotExist):
+			b.problems.Add(pos, "a relative path is beside the manifest that names it", "`source`: there is no directory %s beside this manifest, and no resource brings it", spec.Templates())
+		case err == nil && !info.IsDir():
+			b.problems.Add(pos, "", "`source`: %s beside this manifest is not a directory of templates", spec.Templates())
+		}
+	}
 }
 
 // inclusion is a resource that includes a manifest, and where that is.
@@ -217,6 +252,17 @@ func (s *session) broughtLater(path string, before []*resource.Resource) (by mod
 	return by, slices.ContainsFunc(before, func(r *resource.Resource) bool {
 		return r.Type.Writes == resource.Everything && r.Excluded == ""
 	})
+}
+
+// broughtWithin says that a resource of this run manages something in a directory.
+func (s *session) broughtWithin(dir string) bool {
+	for word := range s.provided {
+		if strings.HasPrefix(word, pathWord+dir+"/") {
+			return true
+		}
+	}
+
+	return false
 }
 
 // hide marks what is secret in data.

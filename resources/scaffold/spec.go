@@ -48,6 +48,16 @@ func (s *Spec) Delimiters() (left, right string) {
 // IsURL says that the source is fetched.
 func (s *Spec) IsURL() bool { return strings.Contains(s.Source, "://") }
 
+// Templates gives the directory of templates that it renders, empty where that
+// is fetched, or is not needed.
+func (s *Spec) Templates() string {
+	if s.IsURL() || s.Ensure == model.EnsureAbsent {
+		return ""
+	}
+
+	return s.Source
+}
+
 // placeholder is where a post command wants the path.
 const placeholder = "{}"
 
