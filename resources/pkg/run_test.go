@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -130,14 +129,15 @@ func TestTrimTrailingZeroes(t *testing.T) {
 	}
 }
 
-func TestCutEpoch(t *testing.T) {
-	for in, want := range map[string][]string{"1:2.0-3": {"1", "2.0-3"}, "1.0": {"0", "1.0"}, "0:1:2": {"0", "1:2"}} {
-		if epoch, rest, err := pkg.CutEpoch(in); err != nil || !slices.Equal([]string{epoch, rest}, want) {
-			t.Errorf("%s gives %s, %s, %v", in, epoch, rest, err)
+func TestParseVersion(t *testing.T) {
+	whole := func(rest string) (string, string) { return rest, "" }
+	for in, want := range map[string]pkg.Version{"1:2.0-3": {Epoch: "1", Upstream: "2.0-3"}, "1.0": {Epoch: "0", Upstream: "1.0"}, "0:1:2": {Epoch: "0", Upstream: "1:2"}} {
+		if got, err := pkg.ParseVersion(in, whole); err != nil || got != want {
+			t.Errorf("%s gives %+v, %v", in, got, err)
 		}
 	}
 	for _, in := range []string{"", "x:1", ":1", "1:", "-1:1"} {
-		if _, _, err := pkg.CutEpoch(in); !errors.Is(err, pkg.ErrVersion) {
+		if _, err := pkg.ParseVersion(in, whole); !errors.Is(err, pkg.ErrVersion) {
 			t.Errorf("%q gives %v", in, err)
 		}
 	}

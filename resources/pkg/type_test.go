@@ -19,21 +19,27 @@ import (
 
 // store is a package manager in memory that writes down what it was asked.
 type store struct {
-	apt.Provider
+	pkg.Single
 	installed, candidates map[string]string
 	held                  []string
 	calls                 []string
 	fails                 error
 }
 
+func newStore(installed, candidates map[string]string) *store {
+	s := &store{installed: installed, candidates: candidates}
+	s.Single = pkg.Single{All: s}
+
+	return s
+}
+
+func (*store) VersionCmp(a, b string, ignoreTrailingZeroes bool) (int, error) {
+	return apt.New().VersionCmp(a, b, ignoreTrailingZeroes)
+}
+
 func (s *store) Name() string { return "store" }
 
 func (s *store) IsManageable(model.Facts, resource.Spec) (bool, int, error) { return true, 1, nil }
-
-func (s *store) Status(ctx context.Context, env resource.Env, name string) (*pkg.State, error) {
-	states, err := s.StatusAll(ctx, env, []string{name})
-	return states[0], err
-}
 
 func (s *store) StatusAll(_ context.Context, _ resource.Env, names []string) ([]*pkg.State, error) {
 	s.calls = append(s.calls, "status "+strings.Join(names, " "))
@@ -68,22 +74,6 @@ func (s *store) ChangeAll(_ context.Context, _ resource.Env, requests []pkg.Requ
 		}
 	}
 	return s.fails
-}
-
-func (s *store) Install(ctx context.Context, env resource.Env, name, version string) error {
-	return s.ChangeAll(ctx, env, []pkg.Request{{Action: pkg.Install, Name: name, Version: version}})
-}
-
-func (s *store) Upgrade(ctx context.Context, env resource.Env, name, version string) error {
-	return s.ChangeAll(ctx, env, []pkg.Request{{Action: pkg.Upgrade, Name: name, Version: version}})
-}
-
-func (s *store) Downgrade(ctx context.Context, env resource.Env, name, version string) error {
-	return s.ChangeAll(ctx, env, []pkg.Request{{Action: pkg.Downgrade, Name: name, Version: version}})
-}
-
-func (s *store) Uninstall(ctx context.Context, env resource.Env, name string) error {
-	return s.ChangeAll(ctx, env, []pkg.Request{{Action: pkg.Uninstall, Name: name}})
 }
 
 func (s *store) Refresh(_ context.Context, _ resource.Env, maxAge time.Duration, latest bool) error {
@@ -128,7 +118,7 @@ func TestDecisions(t *testing.T) {
 		{"1.5", "", "2.0", "Would have installed version 1.5", "install p 1.5", "1.5"},
 	} {
 		t.Run(c.ensure+", "+c.have, func(t *testing.T) {
-			s := &store{installed: map[string]string{"p": c.have}, candidates: map[string]string{"p": c.candidate}}
+			s := newStore(map[string]string{"p": c.have}, map[string]string{"p": c.candidate})
 			typ, e := resource.Of(pkg.New(s)), env(t, "1")
 			spec := decode(t, typ, "p", c.ensure)
 			state, err := typ.Status(t.Context(), e, s, spec)
@@ -170,7 +160,7 @@ func TestDecisions(t *testing.T) {
 // TestLatest covers what the decision table cannot: an unknown candidate is asked
 // of the package manager, and a version that stayed is no change.
 func TestLatest(t *testing.T) {
-	s := &store{installed: map[string]string{"p": "1.0"}}
+	s := newStore(map[string]string{"p": "1.0"}, nil)
 	typ, e := resource.Of(pkg.New(s)), env(t, "1")
 	spec := decode(t, typ, "p", "latest")
 	state, err := typ.Status(t.Context(), e, s, spec)
@@ -189,7 +179,8 @@ func TestLatest(t *testing.T) {
 }
 
 func TestHeld(t *testing.T) {
-	s := &store{installed: map[string]string{"p": "1.0"}, held: []string{"p"}, candidates: map[string]string{"p": "2.0"}}
+	s := newStore(map[string]string{"p": "1.0"}, map[string]string{"p": "2.0"})
+	s.held = []string{"p"}
 	typ, e := resource.Of(pkg.New(s)), env(t, "1")
 	for ensure, refused := range map[string]bool{"present": false, "1.0": false, "latest": true, "2.0": true, "0.9": true, "absent": true} {
 		spec := decode(t, typ, "p", ensure)
@@ -205,7 +196,7 @@ func TestHeld(t *testing.T) {
 
 // TestTogether asks and changes many with one call each.
 func TestTogether(t *testing.T) {
-	s := &store{installed: map[string]string{"a": "1.0", "b": "1.0", "c": "1.0"}, candidates: map[string]string{"b": "2.0", "d": "2.0"}}
+	s := newStore(map[string]string{"a": "1.0", "b": "1.0", "c": "1.0"}, map[string]string{"b": "2.0", "d": "2.0"})
 	typ, e := resource.Of(pkg.New(s)), env(t, "1")
 	specs := []resource.Spec{decode(t, typ, "a", "absent"), decode(t, typ, "b", "latest"), decode(t, typ, "c", "0.9"), decode(t, typ, "d", "latest"), decode(t, typ, "d", "present")}
 	states, errs := typ.StatusAll(t.Context(), e, s, specs)
@@ -240,7 +231,7 @@ func TestTogether(t *testing.T) {
 
 // TestPrepare covers when lists are refreshed, and what it means that they could not be.
 func TestPrepare(t *testing.T) {
-	s := &store{installed: map[string]string{"p": "1.0"}, candidates: map[string]string{"p": "1.0"}}
+	s := newStore(map[string]string{"p": "1.0"}, map[string]string{"p": "1.0"})
 	typ := resource.Of(pkg.New(s))
 	plain, hour, day := decode(t, typ, "p", "present"), decode(t, typ, "p", "latest", "cache_max_age", "1h"), decode(t, typ, "q", "present", "cache_max_age", "24h")
 	latest := decode(t, typ, "r", "latest")

@@ -23,18 +23,38 @@ func TrimTrailingZeroes(version string) string {
 	return head
 }
 
-// CutEpoch gives the epoch before the first colon, 0 where there is none, and
-// what follows it. An epoch that is no number is an error that wraps ErrVersion.
-func CutEpoch(version string) (epoch, rest string, err error) {
-	epoch, rest, found := strings.Cut(version, ":")
+// Version is a version in its parts.
+type Version struct{ Epoch, Upstream, Release string }
+
+// ParseVersion reads [epoch:]upstream[-release], of which cut takes the last two
+// apart. The epoch is 0 where there is none; one that is no number is an error
+// that wraps ErrVersion, as is an empty version.
+func ParseVersion(text string, cut func(string) (upstream, release string)) (Version, error) {
+	epoch, rest, found := strings.Cut(text, ":")
 	if !found {
-		epoch, rest = "0", version
+		epoch, rest = "0", text
 	}
-	if rest == "" || epoch == "" || strings.Trim(epoch, "0123456789") != "" {
-		return "", "", fmt.Errorf("%w: %q", ErrVersion, version)
+	v := Version{Epoch: epoch}
+	v.Upstream, v.Release = cut(rest)
+	if v.Upstream == "" || epoch == "" || strings.Trim(epoch, "0123456789") != "" {
+		return Version{}, fmt.Errorf("%w: %q", ErrVersion, text)
 	}
 
-	return epoch, rest, nil
+	return v, nil
+}
+
+// CompareVersions compares two versions by their parts.
+func CompareVersions(a, b string, ignoreTrailingZeroes bool, cut func(string) (upstream, release string), compare func(a, b Version) int) (int, error) {
+	if ignoreTrailingZeroes {
+		a, b = TrimTrailingZeroes(a), TrimTrailingZeroes(b)
+	}
+	va, errA := ParseVersion(a, cut)
+	vb, errB := ParseVersion(b, cut)
+	if err := errors.Join(errA, errB); err != nil {
+		return 0, err
+	}
+
+	return compare(va, vb), nil
 }
 
 // CompareNumbers compares digits of any length by their value.

@@ -15,19 +15,25 @@ import (
 
 // Provider manages packages with apt and dpkg. Make it with New.
 type Provider struct {
+	pkg.Single
 	// LockTimeout is how long the lock of another process is waited for.
 	LockTimeout time.Duration
 	bin         string
 }
 
 // New makes the provider.
-func New() Provider { return Provider{LockTimeout: pkg.LockTimeout, bin: "/usr/bin"} }
+func New() *Provider {
+	p := &Provider{LockTimeout: pkg.LockTimeout, bin: "/usr/bin"}
+	p.Single = pkg.Single{All: p}
+
+	return p
+}
 
 // Name is apt.
-func (Provider) Name() string { return "apt" }
+func (*Provider) Name() string { return "apt" }
 
 // IsManageable is true where apt and dpkg are; it is the first choice on Debian's family.
-func (p Provider) IsManageable(facts model.Facts, spec resource.Spec) (bool, int, error) {
+func (p *Provider) IsManageable(facts model.Facts, spec resource.Spec) (bool, int, error) {
 	if strings.HasSuffix(spec.Meta().Name, "-") {
 		return false, 0, fmt.Errorf("a package name must not end with -, for which apt would remove it: set ensure: absent")
 	}
@@ -35,29 +41,9 @@ func (p Provider) IsManageable(facts model.Facts, spec resource.Spec) (bool, int
 	return pkg.Manageable(facts, []string{p.bin + "/apt-get", p.bin + "/dpkg-query"}, pkg.DebianFamilies(), pkg.RedHatFamilies())
 }
 
-// Install installs a version, or the candidate.
-func (p Provider) Install(ctx context.Context, env resource.Env, name, version string) error {
-	return p.ChangeAll(ctx, env, []pkg.Request{{Action: pkg.Install, Name: name, Version: version}})
-}
-
-// Upgrade is Install with the version to go to.
-func (p Provider) Upgrade(ctx context.Context, env resource.Env, name, version string) error {
-	return p.ChangeAll(ctx, env, []pkg.Request{{Action: pkg.Upgrade, Name: name, Version: version}})
-}
-
-// Downgrade is Install with the version to go back to.
-func (p Provider) Downgrade(ctx context.Context, env resource.Env, name, version string) error {
-	return p.ChangeAll(ctx, env, []pkg.Request{{Action: pkg.Downgrade, Name: name, Version: version}})
-}
-
-// Uninstall removes a package and keeps its configuration files.
-func (p Provider) Uninstall(ctx context.Context, env resource.Env, name string) error {
-	return p.ChangeAll(ctx, env, []pkg.Request{{Action: pkg.Uninstall, Name: name}})
-}
-
 // ChangeAll makes one apt-get of all requests. Those for latest are made
 // for the candidates of now.
-func (p Provider) ChangeAll(ctx context.Context, env resource.Env, requests []pkg.Request) error {
+func (p *Provider) ChangeAll(ctx context.Context, env resource.Env, requests []pkg.Request) error {
 	var latest []string
 	for _, r := range requests {
 		if r.Version == pkg.EnsureLatest && r.Action != pkg.Uninstall {
@@ -82,7 +68,7 @@ func (p Provider) ChangeAll(ctx context.Context, env resource.Env, requests []pk
 
 // repairs says that what is to be installed is half installed already, which apt
 // leaves as it is unless it is told to install it again.
-func (p Provider) repairs(ctx context.Context, env resource.Env, requests []pkg.Request) (bool, error) {
+func (p *Provider) repairs(ctx context.Context, env resource.Env, requests []pkg.Request) (bool, error) {
 	var names []string
 	for _, r := range requests {
 		if r.Action == pkg.Install {
@@ -136,7 +122,7 @@ func arguments(requests []pkg.Request, candidates map[string]string, repair bool
 	return append(argv, names...)
 }
 
-func (p Provider) changer() pkg.Changer {
+func (p *Provider) changer() pkg.Changer {
 	return pkg.Changer{
 		Environment: []string{"DEBIAN_FRONTEND=noninteractive", "APT_LISTBUGS_FRONTEND=none", "APT_LISTCHANGES_FRONTEND=none"},
 		Remedies:    remedies(),

@@ -1,7 +1,6 @@
 package apt
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/pkg"
+	"github.com/musterfleet/muster/testing/pkgtest"
 )
 
 // captured gives lines that the real programs printed, on Debian 12.
@@ -170,59 +170,37 @@ func TestIsManageable(t *testing.T) {
 
 // TestVersionCmp covers the tables of versions, of their formats and of return values.
 func TestVersionCmp(t *testing.T) {
-	for _, c := range []struct {
-		a, b  string
-		order int
-	}{
-		{"1.0", "2.0", -1},
-		{"1:1.0", "2.0", 1},
-		{"1.0~alpha", "1.0", -1},
-		{"1.0~alpha", "1.0~beta", -1},
-		{"1.0.1", "1.0.2", -1},
-		{"1.0-1", "1.0-2", -1},
-		{"1.0a", "1.0-", -1},
-		{"1.0~~", "1.0~", -1},
-		{"1.9", "1.13", -1},
-		{"1.0", "1.0", 0},
-		{"2.0", "1.0", 1},
-		{"0:1.0", "1.0", 0},
-		{"1.0", "1.0-0", 0},
-		{"1.0", "1.0.0", -1},
-		{"1.00", "1.0", 0},
-		{"1:2.0-3", "1:2.0-4", -1},
-		{"2:1.0.0+git-20190109-0ubuntu2", "2:1.0.0+git-20190109-0ubuntu3", -1},
-		{"1.0+b1", "1.0a", 1},
-		{"99999999999999999999:1", "99999999999999999998:1", 1},
-	} {
-		for _, ab := range [][]string{{c.a, c.b}, {c.b, c.a}} {
-			want := c.order
-			if ab[0] != c.a {
-				want = -c.order
-			}
-			if got, err := New().VersionCmp(ab[0], ab[1], false); err != nil || got != want {
-				t.Errorf("%s and %s: %d, %v", ab[0], ab[1], got, err)
-			}
-		}
-	}
-	if got, err := New().VersionCmp("1.0.0", "1.0", true); err != nil || got != 0 {
-		t.Errorf("%d, %v", got, err)
-	}
-	for _, bad := range []string{"", "x:1", "1:"} {
-		if _, err := New().VersionCmp(bad, "1", false); !errors.Is(err, pkg.ErrVersion) {
-			t.Errorf("%q: %v", bad, err)
-		}
-		if _, err := New().VersionCmp("1", bad, false); !errors.Is(err, pkg.ErrVersion) {
-			t.Errorf("%q: %v", bad, err)
-		}
-	}
+	pkgtest.Versions(t, New(), []pkgtest.Order{
+		{A: "1.0", B: "2.0", Want: -1},
+		{A: "1:1.0", B: "2.0", Want: 1},
+		{A: "1.0~alpha", B: "1.0", Want: -1},
+		{A: "1.0~alpha", B: "1.0~beta", Want: -1},
+		{A: "1.0.1", B: "1.0.2", Want: -1},
+		{A: "1.0-1", B: "1.0-2", Want: -1},
+		{A: "1.0a", B: "1.0-", Want: -1},
+		{A: "1.0~~", B: "1.0~", Want: -1},
+		{A: "1.9", B: "1.13", Want: -1},
+		{A: "1.0", B: "1.0", Want: 0},
+		{A: "2.0", B: "1.0", Want: 1},
+		{A: "0:1.0", B: "1.0", Want: 0},
+		{A: "1.0", B: "1.0-0", Want: 0},
+		{A: "1.0", B: "1.0.0", Want: -1},
+		{A: "1.00", B: "1.0", Want: 0},
+		{A: "1:2.0-3", B: "1:2.0-4", Want: -1},
+		{A: "2:1.0.0+git-20190109-0ubuntu2", B: "2:1.0.0+git-20190109-0ubuntu3", Want: -1},
+		{A: "1.0+b1", B: "1.0a", Want: 1},
+		{A: "99999999999999999999:1", B: "99999999999999999998:1", Want: 1},
+		{A: "1.0.0", B: "1.0", Zeroes: true, Want: 0},
+	}, []string{"", "x:1", "1:"})
 }
 
 // TestParseVersion covers the examples of the version format.
 func TestParseVersion(t *testing.T) {
-	for text, want := range map[string]version{
-		"1.0": {"0", "1.0", ""}, "1:2.0-3": {"1", "2.0", "3"}, "2:1.0.0+git-20190109-0ubuntu2": {"2", "1.0.0+git-20190109", "0ubuntu2"},
+	for text, want := range map[string]pkg.Version{
+		"1.0": {Epoch: "0", Upstream: "1.0"}, "1:2.0-3": {Epoch: "1", Upstream: "2.0", Release: "3"}, "1.0-": {Epoch: "0", Upstream: "1.0-"},
+		"2:1.0.0+git-20190109-0ubuntu2": {Epoch: "2", Upstream: "1.0.0+git-20190109", Release: "0ubuntu2"},
 	} {
-		if got, err := parseVersion(text); err != nil || got != want {
+		if got, err := pkg.ParseVersion(text, cutRevision); err != nil || got != want {
 			t.Errorf("%s: %+v, %v", text, got, err)
 		}
 	}
@@ -231,11 +209,5 @@ func TestParseVersion(t *testing.T) {
 func FuzzVersionCmp(f *testing.F) {
 	f.Add("1:1.0~rc1-1", "1.0-1")
 	f.Add("1.0a", "1.0-")
-	f.Fuzz(func(t *testing.T, a, b string) {
-		order, err := New().VersionCmp(a, b, false)
-		back, err2 := New().VersionCmp(b, a, false)
-		if (err == nil) != (err2 == nil) || order != -back || (err == nil && a == b && order != 0) {
-			t.Errorf("%q and %q: %d and %d, %v, %v", a, b, order, back, err, err2)
-		}
-	})
+	pkgtest.FuzzVersions(f, New())
 }

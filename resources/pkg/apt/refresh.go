@@ -24,7 +24,7 @@ const (
 
 // Refresh runs apt-get update when the lists are older than maxAge, or than what
 // names the repositories. A list that could not be had is an error.
-func (p Provider) Refresh(ctx context.Context, env resource.Env, maxAge time.Duration, _ bool) error {
+func (p *Provider) Refresh(ctx context.Context, env resource.Env, maxAge time.Duration, _ bool) error {
 	if maxAge == 0 {
 		return nil
 	}

@@ -35,18 +35,8 @@ func parseStatus(lines []string) ([]row, error) {
 	return rows, nil
 }
 
-// Status says which version of a package is installed.
-func (p Provider) Status(ctx context.Context, env resource.Env, name string) (*pkg.State, error) {
-	states, err := p.StatusAll(ctx, env, []string{name})
-	if err != nil {
-		return nil, err
-	}
-
-	return states[0], nil
-}
-
 // StatusAll asks dpkg-query once.
-func (p Provider) StatusAll(ctx context.Context, env resource.Env, names []string) ([]*pkg.State, error) {
+func (p *Provider) StatusAll(ctx context.Context, env resource.Env, names []string) ([]*pkg.State, error) {
 	rows, err := p.query(ctx, env, names)
 	if err != nil {
 		return nil, err
@@ -60,7 +50,7 @@ func (p Provider) StatusAll(ctx context.Context, env resource.Env, names []strin
 }
 
 // query gives the rows of the packages that dpkg knows.
-func (Provider) query(ctx context.Context, env resource.Env, names []string) ([]row, error) {
+func (*Provider) query(ctx context.Context, env resource.Env, names []string) ([]row, error) {
 	argv := append([]string{"dpkg-query", "-W", "-f=" + format, "--"}, names...)
 	lines, result, err := pkg.Ask(ctx, env, argv...)
 	if err != nil {
@@ -116,7 +106,7 @@ func native() string {
 }
 
 // Candidates asks apt-cache once.
-func (p Provider) Candidates(ctx context.Context, env resource.Env, names []string) (map[string]string, error) {
+func (p *Provider) Candidates(ctx context.Context, env resource.Env, names []string) (map[string]string, error) {
 	argv := append([]string{"apt-cache", "policy", "--"}, names...)
 	lines, result, err := pkg.Ask(ctx, env, argv...)
 	if err != nil {

@@ -2,48 +2,27 @@ package apt
 
 import (
 	"cmp"
-	"fmt"
 	"strings"
 
 	"github.com/musterfleet/muster/resources/pkg"
 )
 
-// version is a version of Debian in its parts.
-type version struct{ epoch, upstream, revision string }
-
-// parseVersion reads [epoch:]upstream[-revision]. A hyphen with nothing after it
-// is part of upstream. Its error wraps pkg.ErrVersion.
-func parseVersion(text string) (version, error) {
-	epoch, rest, err := pkg.CutEpoch(text)
-	if err != nil {
-		return version{}, err
-	}
-	v := version{epoch: epoch, upstream: rest}
-	if at := strings.LastIndexByte(rest, '-'); at >= 0 && at < len(rest)-1 {
-		v.upstream, v.revision = rest[:at], rest[at+1:]
-	}
-	if v.upstream == "" {
-		return version{}, fmt.Errorf("%w: %q", pkg.ErrVersion, text)
-	}
-
-	return v, nil
+// VersionCmp compares as dpkg does: epoch, upstream version, revision.
+func (*Provider) VersionCmp(a, b string, ignoreTrailingZeroes bool) (int, error) {
+	return pkg.CompareVersions(a, b, ignoreTrailingZeroes, cutRevision, compare)
 }
 
-// VersionCmp compares as dpkg does: epoch, upstream version, revision.
-func (Provider) VersionCmp(a, b string, ignoreTrailingZeroes bool) (int, error) {
-	if ignoreTrailingZeroes {
-		a, b = pkg.TrimTrailingZeroes(a), pkg.TrimTrailingZeroes(b)
-	}
-	va, err := parseVersion(a)
-	if err != nil {
-		return 0, err
-	}
-	vb, err := parseVersion(b)
-	if err != nil {
-		return 0, err
+// cutRevision cuts at the last hyphen. One with nothing after it is part of upstream.
+func cutRevision(version string) (upstream, revision string) {
+	if at := strings.LastIndexByte(version, '-'); at >= 0 && at < len(version)-1 {
+		return version[:at], version[at+1:]
 	}
 
-	return cmp.Or(pkg.CompareNumbers(va.epoch, vb.epoch), compareText(va.upstream, vb.upstream), compareText(va.revision, vb.revision)), nil
+	return version, ""
+}
+
+func compare(a, b pkg.Version) int {
+	return cmp.Or(pkg.CompareNumbers(a.Epoch, b.Epoch), compareText(a.Upstream, b.Upstream), compareText(a.Release, b.Release))
 }
 
 // compareText compares what is no digits character by character and digits by

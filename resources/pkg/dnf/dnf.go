@@ -15,45 +15,31 @@ import (
 
 // Provider manages packages with dnf and rpm. Make it with New.
 type Provider struct {
+	pkg.Single
 	// LockTimeout is how long the lock of another process is waited for.
 	LockTimeout time.Duration
 	bin         string
 }
 
 // New makes the provider.
-func New() Provider { return Provider{LockTimeout: pkg.LockTimeout, bin: "/usr/bin"} }
+func New() *Provider {
+	p := &Provider{LockTimeout: pkg.LockTimeout, bin: "/usr/bin"}
+	p.Single = pkg.Single{All: p}
+
+	return p
+}
 
 // Name is dnf.
-func (Provider) Name() string { return "dnf" }
+func (*Provider) Name() string { return "dnf" }
 
 // IsManageable is true where dnf and rpm are; it is the first choice on Fedora's and Red Hat's families.
-func (p Provider) IsManageable(facts model.Facts, _ resource.Spec) (bool, int, error) {
+func (p *Provider) IsManageable(facts model.Facts, _ resource.Spec) (bool, int, error) {
 	return pkg.Manageable(facts, []string{p.bin + "/dnf", p.bin + "/rpm"}, pkg.RedHatFamilies(), pkg.DebianFamilies())
-}
-
-// Install installs a version, or the newest there is.
-func (p Provider) Install(ctx context.Context, env resource.Env, name, version string) error {
-	return p.ChangeAll(ctx, env, []pkg.Request{{Action: pkg.Install, Name: name, Version: version}})
-}
-
-// Upgrade is Install with the version to go to.
-func (p Provider) Upgrade(ctx context.Context, env resource.Env, name, version string) error {
-	return p.ChangeAll(ctx, env, []pkg.Request{{Action: pkg.Upgrade, Name: name, Version: version}})
-}
-
-// Downgrade has a command of its own.
-func (p Provider) Downgrade(ctx context.Context, env resource.Env, name, version string) error {
-	return p.ChangeAll(ctx, env, []pkg.Request{{Action: pkg.Downgrade, Name: name, Version: version}})
-}
-
-// Uninstall removes a package; changed configuration files stay as .rpmsave.
-func (p Provider) Uninstall(ctx context.Context, env resource.Env, name string) error {
-	return p.ChangeAll(ctx, env, []pkg.Request{{Action: pkg.Uninstall, Name: name}})
 }
 
 // ChangeAll makes one dnf of all requests of a kind: removals, which may make
 // room for what follows, downgrades, installations.
-func (p Provider) ChangeAll(ctx context.Context, env resource.Env, requests []pkg.Request) error {
+func (p *Provider) ChangeAll(ctx context.Context, env resource.Env, requests []pkg.Request) error {
 	for _, argv := range commands(requests) {
 		lines, err := p.changer().Run(ctx, env, argv...)
 		if err != nil {
@@ -126,7 +112,7 @@ func architectures() []string {
 	return []string{"x86_64", "i686", "i386", "aarch64", "armv7hl", "ppc64le", "s390x", "riscv64", "noarch"}
 }
 
-func (p Provider) changer() pkg.Changer {
+func (p *Provider) changer() pkg.Changer {
 	return pkg.Changer{Remedies: remedies(), Timeout: p.LockTimeout}
 }
 

@@ -1,7 +1,6 @@
 package dnf
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -10,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/resources/pkg"
+	"github.com/musterfleet/muster/testing/pkgtest"
 )
 
 // captured gives lines that the real programs printed, of rpm 4.18 and dnf 4.14.
@@ -101,7 +101,7 @@ func TestCommands(t *testing.T) {
 
 func TestIsManageable(t *testing.T) {
 	dir := t.TempDir()
-	if ok, _, err := (Provider{bin: dir}).IsManageable(nil, nil); ok || err == nil || !strings.Contains(err.Error(), "dnf") {
+	if ok, _, err := (&Provider{bin: dir}).IsManageable(nil, nil); ok || err == nil || !strings.Contains(err.Error(), "dnf") {
 		t.Errorf("%v, %v", ok, err)
 	}
 	for _, program := range []string{"dnf", "rpm"} {
@@ -109,7 +109,7 @@ func TestIsManageable(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if ok, _, err := (Provider{bin: dir}).IsManageable(nil, nil); !ok || err != nil {
+	if ok, _, err := (&Provider{bin: dir}).IsManageable(nil, nil); !ok || err != nil {
 		t.Errorf("%v, %v", ok, err)
 	}
 }
@@ -117,65 +117,37 @@ func TestIsManageable(t *testing.T) {
 // TestVersionCmp covers the tables of versions, of their formats and of return
 // values, and what is rpm's own order.
 func TestVersionCmp(t *testing.T) {
-	for _, c := range []struct {
-		a, b  string
-		zeros bool
-		order int
-	}{
-		{"1.0", "2.0", false, -1},
-		{"1.10", "1.9", false, 1},
-		{"1.0", "1.0.1", false, -1},
-		{"1.0-1", "1.0-2", false, -1},
-		{"1.0a", "1.0b", false, -1},
-		{"01", "1", false, -1},
-		{"1.0.0", "1.0", false, 1},
-		{"1.0.0", "1.0", true, 0},
-		{"1.0.0-rc1", "1-rc1", true, 0},
-		{"1.0", "1.0", false, 0},
-		{"5.8-9.el9", "0:5.8-9.el9", false, 0},
-		{"1:2.0-3.fc39", "3.0-1", false, 1},
-		{"0:1.0.0-1.el9", "1.0.0-1.el9", false, 0},
-		{"1.0", "1.0-1", false, 0},
-		{"1.0-9", "1.0", false, 0},
-		{"1.0~rc1", "1.0", false, -1},
-		{"1.0~~", "1.0~", false, -1},
-		{"1.0~rc1", "1.0~rc2", false, -1},
-		{"1.0^git1", "1.0", false, 1},
-		{"1.0^git1", "1.0.1", false, -1},
-		{"1.0^git1", "1.0^git2", false, -1},
-		{"1.0~rc1^git1", "1.0~rc1", false, 1},
-		{"1.0a", "1.01", false, -1},
-		{"1.0", "1.a", false, 1},
-		{"99999999999999999999.1", "99999999999999999998.2", false, 1},
-	} {
-		for _, turned := range []bool{false, true} {
-			a, b, want := c.a, c.b, c.order
-			if turned {
-				a, b, want = c.b, c.a, -c.order
-			}
-			if got, err := New().VersionCmp(a, b, c.zeros); err != nil || got != want {
-				t.Errorf("%s and %s: %d, %v", a, b, got, err)
-			}
-		}
-	}
-	for _, bad := range []string{"", "x:1", "1:", "-1"} {
-		if _, err := New().VersionCmp(bad, "1", false); !errors.Is(err, pkg.ErrVersion) {
-			t.Errorf("%q: %v", bad, err)
-		}
-		if _, err := New().VersionCmp("1", bad, false); !errors.Is(err, pkg.ErrVersion) {
-			t.Errorf("%q: %v", bad, err)
-		}
-	}
+	pkgtest.Versions(t, New(), []pkgtest.Order{
+		{A: "1.0", B: "2.0", Want: -1},
+		{A: "1.10", B: "1.9", Want: 1},
+		{A: "1.0", B: "1.0.1", Want: -1},
+		{A: "1.0-1", B: "1.0-2", Want: -1},
+		{A: "1.0a", B: "1.0b", Want: -1},
+		{A: "01", B: "1", Want: -1},
+		{A: "1.0.0", B: "1.0", Want: 1},
+		{A: "1.0.0", B: "1.0", Zeroes: true, Want: 0},
+		{A: "1.0.0-rc1", B: "1-rc1", Zeroes: true, Want: 0},
+		{A: "1.0", B: "1.0", Want: 0},
+		{A: "5.8-9.el9", B: "0:5.8-9.el9", Want: 0},
+		{A: "1:2.0-3.fc39", B: "3.0-1", Want: 1},
+		{A: "0:1.0.0-1.el9", B: "1.0.0-1.el9", Want: 0},
+		{A: "1.0", B: "1.0-1", Want: 0},
+		{A: "1.0-9", B: "1.0", Want: 0},
+		{A: "1.0~rc1", B: "1.0", Want: -1},
+		{A: "1.0~~", B: "1.0~", Want: -1},
+		{A: "1.0~rc1", B: "1.0~rc2", Want: -1},
+		{A: "1.0^git1", B: "1.0", Want: 1},
+		{A: "1.0^git1", B: "1.0.1", Want: -1},
+		{A: "1.0^git1", B: "1.0^git2", Want: -1},
+		{A: "1.0~rc1^git1", B: "1.0~rc1", Want: 1},
+		{A: "1.0a", B: "1.01", Want: -1},
+		{A: "1.0", B: "1.a", Want: 1},
+		{A: "99999999999999999999.1", B: "99999999999999999998.2", Want: 1},
+	}, []string{"", "x:1", "1:", "-1"})
 }
 
 func FuzzVersionCmp(f *testing.F) {
 	f.Add("1:1.0~rc1-1", "1.0^a-1")
 	f.Add("01", "1.")
-	f.Fuzz(func(t *testing.T, a, b string) {
-		order, err := New().VersionCmp(a, b, false)
-		back, err2 := New().VersionCmp(b, a, false)
-		if (err == nil) != (err2 == nil) || order != -back || (err == nil && a == b && order != 0) {
-			t.Errorf("%q and %q: %d and %d, %v, %v", a, b, order, back, err, err2)
-		}
-	})
+	pkgtest.FuzzVersions(f, New())
 }

@@ -35,18 +35,8 @@ func parseRows(lines []string) []row {
 	return rows
 }
 
-// Status says which version of a package is installed.
-func (p Provider) Status(ctx context.Context, env resource.Env, name string) (*pkg.State, error) {
-	states, err := p.StatusAll(ctx, env, []string{name})
-	if err != nil {
-		return nil, err
-	}
-
-	return states[0], nil
-}
-
 // StatusAll asks rpm once.
-func (p Provider) StatusAll(ctx context.Context, env resource.Env, names []string) ([]*pkg.State, error) {
+func (p *Provider) StatusAll(ctx context.Context, env resource.Env, names []string) ([]*pkg.State, error) {
 	argv := append([]string{"rpm", "-q", "--queryformat", format, "--"}, names...)
 	lines, result, err := pkg.Ask(ctx, env, argv...)
 	if err != nil {
@@ -67,7 +57,7 @@ func (p Provider) StatusAll(ctx context.Context, env resource.Env, names []strin
 }
 
 // stateOf finds a name among rows; the newest of several counts.
-func (p Provider) stateOf(name string, rows []row) *pkg.State {
+func (p *Provider) stateOf(name string, rows []row) *pkg.State {
 	var newest *row
 	for i := range rows {
 		r := &rows[i]
@@ -90,7 +80,7 @@ func (p Provider) stateOf(name string, rows []row) *pkg.State {
 
 // Candidates asks dnf once, of what it knows already: Refresh sees that this is
 // not too old. What has no upgrade has what is installed as its candidate.
-func (p Provider) Candidates(ctx context.Context, env resource.Env, names []string) (map[string]string, error) {
+func (p *Provider) Candidates(ctx context.Context, env resource.Env, names []string) (map[string]string, error) {
 	states, err := p.StatusAll(ctx, env, names)
 	if err != nil {
 		return nil, err
@@ -119,7 +109,7 @@ const stamp = "/var/cache/dnf/last_makecache"
 
 // Refresh has the lists fetched that are older than maxAge, and before
 // candidates are asked for those that dnf itself finds too old.
-func (p Provider) Refresh(ctx context.Context, env resource.Env, maxAge time.Duration, latest bool) error {
+func (p *Provider) Refresh(ctx context.Context, env resource.Env, maxAge time.Duration, latest bool) error {
 	at, err := pkg.Refreshed(env, p.Name(), stamp)
 	switch {
 	case err != nil:

@@ -2,61 +2,32 @@ package dnf
 
 import (
 	"cmp"
-	"fmt"
 	"strings"
 
 	"github.com/musterfleet/muster/resources/pkg"
 )
 
-// version is a version of rpm in its parts. Without a release it is that of any.
-type version struct{ epoch, version, release string }
-
-// parseVersion reads [epoch:]version[-release]. Its error wraps pkg.ErrVersion.
-func parseVersion(text string) (version, error) {
-	epoch, rest, err := pkg.CutEpoch(text)
-	if err != nil {
-		return version{}, err
-	}
-	v := version{epoch: epoch}
-	v.version, v.release, _ = strings.Cut(rest, "-")
-	if v.version == "" {
-		return version{}, fmt.Errorf("%w: %q", pkg.ErrVersion, text)
-	}
-
-	return v, nil
-}
-
 // VersionCmp compares as rpm does: epoch, version and, when both have one,
 // release. What rpm takes for equal although it is written differently, 01 and 1,
 // is compared as text.
-func (Provider) VersionCmp(a, b string, ignoreTrailingZeroes bool) (int, error) {
-	if ignoreTrailingZeroes {
-		a, b = pkg.TrimTrailingZeroes(a), pkg.TrimTrailingZeroes(b)
-	}
-	va, err := parseVersion(a)
-	if err != nil {
-		return 0, err
-	}
-	vb, err := parseVersion(b)
-	if err != nil {
-		return 0, err
-	}
-	order := va.compare(vb)
-	if order == 0 {
-		order = strings.Compare(va.version, vb.version)
-	}
-	if order == 0 && va.release != "" && vb.release != "" {
-		order = strings.Compare(va.release, vb.release)
-	}
-
-	return order, nil
+func (*Provider) VersionCmp(a, b string, ignoreTrailingZeroes bool) (int, error) {
+	return pkg.CompareVersions(a, b, ignoreTrailingZeroes, cutRelease, func(a, b pkg.Version) int {
+		return cmp.Or(compareParts(a, b, compareText), compareParts(a, b, strings.Compare))
+	})
 }
 
-// compare is rpm's own comparison.
-func (v version) compare(other version) int {
-	order := cmp.Or(pkg.CompareNumbers(v.epoch, other.epoch), compareText(v.version, other.version))
-	if order == 0 && v.release != "" && other.release != "" {
-		order = compareText(v.release, other.release)
+// cutRelease cuts at the first hyphen.
+func cutRelease(text string) (version, release string) {
+	version, release, _ = strings.Cut(text, "-")
+
+	return version, release
+}
+
+// compareParts compares part by part. Without a release a version is that of any.
+func compareParts(a, b pkg.Version, text func(a, b string) int) int {
+	order := cmp.Or(pkg.CompareNumbers(a.Epoch, b.Epoch), text(a.Upstream, b.Upstream))
+	if order == 0 && a.Release != "" && b.Release != "" {
+		order = text(a.Release, b.Release)
 	}
 
 	return order
@@ -64,13 +35,13 @@ func (v version) compare(other version) int {
 
 // compare orders what rpm itself said, which is always in order.
 func compare(a, b string) int {
-	va, errA := parseVersion(a)
-	vb, errB := parseVersion(b)
+	va, errA := pkg.ParseVersion(a, cutRelease)
+	vb, errB := pkg.ParseVersion(b, cutRelease)
 	if errA != nil || errB != nil {
 		return strings.Compare(a, b)
 	}
 
-	return va.compare(vb)
+	return compareParts(va, vb, compareText)
 }
 
 // compareText compares segments of digits or letters in turn. A tilde comes

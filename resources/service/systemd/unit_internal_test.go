@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 func parse(text string) []unit {
@@ -22,12 +23,13 @@ func TestParse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	const since = 81276590 * time.Microsecond
 	want := []unit{
-		{id: "web.service", load: "loaded", active: "active", unitFile: "enabled", needReload: true},
+		{id: "web.service", load: "loaded", active: "active", unitFile: "enabled", needReload: true, activeSince: since},
 		{id: "nosuch.service", load: "not-found", active: "inactive"},
-		{id: "dbus.service", load: "loaded", active: "active", unitFile: "static"},
+		{id: "dbus.service", load: "loaded", active: "active", unitFile: "static", activeSince: since},
 		{id: "old.service", load: "masked", active: "inactive", unitFile: "masked"},
-		{id: "-.slice", load: "loaded", active: "active"},
+		{id: "-.slice", load: "loaded", active: "active", activeSince: since},
 		{id: `bad\x2bname.service`, load: "not-found", active: "inactive"},
 	}
 	if got := parse(string(text)); !slices.Equal(got, want) {

@@ -1,0 +1,51 @@
+// Package pkgtest is what the tests of package managers have in common: they
+// run in a machine of the rigs and change its packages.
+package pkgtest
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/pkg"
+	"github.com/musterfleet/muster/resources/resource"
+	"github.com/musterfleet/muster/testing/hosttest"
+	"github.com/musterfleet/muster/testing/typetest"
+)
+
+// Sh runs a script on the machine and gives what it printed. It is also for the
+// end of a test, when the test's context has ended.
+func Sh(t testing.TB, script string) string {
+	t.Helper()
+	result, err := hosttest.New(t).Run(context.WithoutCancel(t.Context()), host.Command{Argv: []string{"sh", "-euc", script}, Env: []string{"DEBIAN_FRONTEND=noninteractive", "LC_ALL=C.UTF-8"}})
+	if err != nil || result.ExitCode != 0 {
+		t.Fatalf("%s: exit code %d, %v\n%s%s", script, result.ExitCode, err, result.Stdout, result.Stderr)
+	}
+
+	return strings.TrimSpace(result.Stdout.String())
+}
+
+// Env is what a provider is handed.
+func Env(t testing.TB) resource.Env {
+	t.Helper()
+
+	return resource.Env{Host: hosttest.New(t), Log: hosttest.Log(t)}
+}
+
+// Properties are those of a package.
+func Properties(name, ensure string) func(string) typetest.Properties {
+	return func(string) typetest.Properties { return typetest.Properties{"name": name, "ensure": ensure} }
+}
+
+// Lie claims that nothing was done, and that what is to be the latest is not
+// there at all.
+func Lie(before resource.State, outcome resource.Outcome) (resource.Outcome, resource.State) {
+	state := *before.(*pkg.State)
+	if state.Candidate != "" {
+		state.Ensure = model.EnsureAbsent
+	}
+
+	return outcome, &state
+}
