@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 	"github.com/musterfleet/muster/resources"
 	"github.com/musterfleet/muster/schemas"
 	"github.com/musterfleet/muster/schemas/internal/build"
+	"github.com/musterfleet/muster/testing/markdown"
 )
 
 func TestEmbeddedSchemasAreFresh(t *testing.T) {
@@ -143,8 +145,10 @@ func manifests(t *testing.T) map[string][]byte {
 			case ".yaml":
 				out[path] = text
 			case ".md":
-				for i, block := range fenced(string(text)) {
-					out[path+" block "+string(rune('1'+i))] = []byte(block)
+				for _, b := range markdown.Blocks(string(text)) {
+					if b.Language == "yaml" && b.Info == "" {
+						out[fmt.Sprintf("%s:%d", path, b.Line)] = []byte(b.Text)
+					}
 				}
 			}
 			return nil
@@ -155,19 +159,6 @@ func manifests(t *testing.T) map[string][]byte {
 	}
 
 	return out
-}
-
-// fenced gives the YAML blocks of a Markdown text.
-func fenced(text string) []string {
-	var out []string
-	for {
-		_, rest, ok := strings.Cut(text, "```yaml\n")
-		if !ok {
-			return out
-		}
-		block, after, _ := strings.Cut(rest, "```")
-		out, text = append(out, block), after
-	}
 }
 
 func TestShownManifestsAreValid(t *testing.T) {

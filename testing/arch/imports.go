@@ -42,7 +42,7 @@ func rooms() []room {
 		{folder: "kvstore", may: []string{"model"}},
 		{folder: "agent", may: []string{"model", "resources/...", "schemas"}, tests: []string{"kvstore"}},
 		{folder: "fleet", may: []string{"model", "resources/...", "schemas"}, tests: []string{"kvstore"}},
-		{folder: "schemas", may: []string{"model", "resources", "resources/resource"}, tests: []string{"resources/..."}},
+		{folder: "schemas", may: []string{"model", "resources", "resources/document", "resources/resource"}, tests: []string{"resources/..."}},
 		{folder: "examples", tests: []string{"model", "resources/...", "schemas"}},
 		{folder: "docs", may: []string{"model", "resources", "resources/resource", "schemas"}, tests: []string{"resources/..."}},
 		{folder: "cmd", may: []string{"model", "resources/...", "kvstore", "agent/...", "fleet/...", "schemas"}},

@@ -18,7 +18,7 @@ import (
 func All(types resource.Types) (map[string][]byte, error) {
 	out := map[string][]byte{}
 	for _, d := range schemas.Documents() {
-		s, err := document(d, types)
+		s, err := schemaOf(d, types)
 		if err != nil {
 			return nil, err
 		}
@@ -38,29 +38,22 @@ func All(types resource.Types) (map[string][]byte, error) {
 	return out, nil
 }
 
-func document(d schemas.Document, types resource.Types) (*jsonschema.Schema, error) {
+func schemaOf(d schemas.Document, types resource.Types) (*jsonschema.Schema, error) {
 	switch d.Protocol {
 	case "":
 		return manifest(types), nil
 	case model.ProtocolEnsureRequest:
 		return ensureRequest(types), nil
-	case model.ProtocolEnsureResponse:
-		return reflected(reflect.TypeFor[model.EnsureResponse]()), nil
-	case model.ProtocolTransaction:
-		return reflected(reflect.TypeFor[model.Transaction]()), nil
-	case model.ProtocolRun:
-		return reflected(reflect.TypeFor[model.Run]()), nil
-	case model.ProtocolRegistration:
-		return reflected(reflect.TypeFor[model.Registration]()), nil
-	case model.ProtocolHealth:
-		return reflected(reflect.TypeFor[model.HealthReport]()), nil
-	case model.ProtocolNode:
-		return reflected(reflect.TypeFor[model.NodeState]()), nil
 	case model.ProtocolAssignment:
 		return assignment(), nil
-	default:
-		return nil, fmt.Errorf("schema %s: nothing is known of %s", d.Name, d.Protocol)
 	}
+	for t, protocol := range protocols() {
+		if protocol == d.Protocol {
+			return reflected(t), nil
+		}
+	}
+
+	return nil, fmt.Errorf("schema %s: nothing is known of %s", d.Name, d.Protocol)
 }
 
 // assignment holds either a manifest or the digest of a bundle.

@@ -25,9 +25,9 @@ func types() resource.Types {
 }
 
 // compile makes a validator of a schema for types.
-func compile(t *testing.T, name string) *jsonschema.Schema {
+func compile(t *testing.T, name string, types resource.Types) *jsonschema.Schema {
 	t.Helper()
-	all, err := build.All(types())
+	all, err := build.All(types)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +198,7 @@ muster:
 `
 
 func TestManifestSchemaAgreesWithTheDecoder(t *testing.T) {
-	schema := compile(t, "manifest")
+	schema := compile(t, "manifest", types())
 	loader := manifest.NewLoader(manifest.Options{Types: types()})
 	facts := model.Facts{"x": 1, "host": map[string]any{"info": map[string]any{"platformFamily": "debian"}}}
 	for _, m := range manifests {
@@ -246,7 +246,7 @@ var requests = []struct {
 }
 
 func TestRequestSchemaAgreesWithTheDecoder(t *testing.T) {
-	schema := compile(t, "ensure_request")
+	schema := compile(t, "ensure_request", types())
 	loader := manifest.NewLoader(manifest.Options{Types: types()})
 	for _, r := range requests {
 		t.Run(r.name, func(t *testing.T) {

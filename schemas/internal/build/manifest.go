@@ -37,7 +37,7 @@ func hierarchy() *jsonschema.Schema {
 
 func section(types resource.Types) *jsonschema.Schema {
 	b := properties{expressions: true}
-	entry := &jsonschema.Schema{Type: "object", Properties: jsonschema.NewProperties(), AdditionalProperties: jsonschema.FalseSchema}
+	entry := object("")
 	for _, t := range types {
 		entry.Properties.Set(t.Name, &jsonschema.Schema{Ref: "#/$defs/" + t.Name})
 	}
@@ -56,13 +56,9 @@ func section(types resource.Types) *jsonschema.Schema {
 // block is all that may stand below a type's name: a list of items of one name
 // each, or the single form with the name among the properties.
 func block(t *resource.Type) *jsonschema.Schema {
-	one := uint64(1)
-	item := &jsonschema.Schema{
-		Type: "object", MinProperties: &one, MaxProperties: &one,
-		Properties:           jsonschema.NewProperties(),
-		AdditionalProperties: &jsonschema.Schema{Ref: "#/$defs/" + t.Name + ".item"},
-	}
-	item.Properties.Set("defaults", &jsonschema.Schema{Ref: "#/$defs/" + t.Name + ".defaults", Description: "Properties of all that follow in this list"})
+	item := object("", field{"defaults", &jsonschema.Schema{Ref: "#/$defs/" + t.Name + ".defaults", Description: "Properties of all that follow in this list"}})
+	item.MinProperties, item.MaxProperties = new(uint64(1)), new(uint64(1))
+	item.AdditionalProperties = &jsonschema.Schema{Ref: "#/$defs/" + t.Name + ".item"}
 	s := anyOf(&jsonschema.Schema{Type: "array", Items: item}, &jsonschema.Schema{Ref: "#/$defs/" + t.Name + ".single"})
 	s.Description = t.Summary
 

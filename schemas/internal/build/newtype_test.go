@@ -1,23 +1,16 @@
 package build_test
 
 import (
-	"bytes"
 	"testing"
-
-	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/musterfleet/muster/resources"
 	"github.com/musterfleet/muster/resources/resource"
-	"github.com/musterfleet/muster/schemas/internal/build"
 	"github.com/musterfleet/muster/testing/setting"
 )
 
 // TestATypeThatIsAdded is in the schemas as soon as it is in the list.
 func TestATypeThatIsAdded(t *testing.T) {
-	all, err := build.All(append(resources.All(), resource.Of(setting.New(setting.Plain{}))))
-	if err != nil {
-		t.Fatal(err)
-	}
+	types := append(resources.All(), resource.Of(setting.New(setting.Plain{})))
 	for name, documents := range map[string]map[string]bool{
 		"manifest": {
 			`{"muster": {"resources": [{"setting": [{"/etc/hostname": {"value": "web01"}}]}]}}`:       true,
@@ -30,24 +23,9 @@ func TestATypeThatIsAdded(t *testing.T) {
 			`{"protocol": "io.choria.ccm.v1.resource.ensure.request", "type": "setting", "properties": {"name": "/x", "url": "y"}}`:   false,
 		},
 	} {
-		schema, err := jsonschema.UnmarshalJSON(bytes.NewReader(all[name]))
-		if err != nil {
-			t.Fatal(err)
-		}
-		c := jsonschema.NewCompiler()
-		if err := c.AddResource(name, schema); err != nil {
-			t.Fatal(err)
-		}
-		compiled, err := c.Compile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		schema := compile(t, name, types)
 		for text, valid := range documents {
-			document, err := jsonschema.UnmarshalJSON(bytes.NewReader([]byte(text)))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := compiled.Validate(document); (err == nil) != valid {
+			if err := schema.Validate(decoded(t, text)); (err == nil) != valid {
 				t.Errorf("%s: %v", text, err)
 			}
 		}

@@ -3,11 +3,11 @@ package build
 import (
 	"encoding"
 	"reflect"
-	"strings"
 
 	"github.com/invopop/jsonschema"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -92,20 +92,15 @@ func (b properties) kind(t reflect.Type) []*jsonschema.Schema {
 
 // structure is a mapping with fixed keys within a property.
 func (b properties) structure(t reflect.Type) *jsonschema.Schema {
-	s := &jsonschema.Schema{Type: "object", Properties: jsonschema.NewProperties(), AdditionalProperties: jsonschema.FalseSchema}
-	for i := range t.NumField() {
-		f := t.Field(i)
-		key, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if !f.IsExported() || key == "" || key == "-" {
-			continue
-		}
+	s := object("")
+	for _, f := range document.Fields(t) {
 		enum, def := resource.Choices(f.Tag)
 		p := orNull(b.value(f.Type, enum)...)
 		p.Description = f.Tag.Get("jsonschema_description")
 		if def != "" {
 			p.Default = def
 		}
-		s.Properties.Set(key, p)
+		s.Properties.Set(f.Key, p)
 	}
 
 	return s

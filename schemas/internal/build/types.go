@@ -21,7 +21,7 @@ func propertyName(t *resource.Type, p resource.Property) string { return t.Name 
 // mapping is a mapping of the properties of a type, but for those left out. Of
 // a property and its aliases only one may be there.
 func mapping(t *resource.Type, without ...string) *jsonschema.Schema {
-	s := &jsonschema.Schema{Type: "object", Properties: jsonschema.NewProperties(), AdditionalProperties: jsonschema.FalseSchema}
+	s := object("")
 	for _, p := range t.Properties() {
 		if slices.Contains(without, p.Key) {
 			continue
