@@ -12,7 +12,7 @@ import (
 // stand in, its accounts and its tool, and before whatever needs what it brings.
 func (*Type) Relations(spec *Spec) resource.Relations {
 	if spec.Ensure == model.EnsureAbsent {
-		return resource.Relations{Provides: []string{resource.EmptiedNeed(filepath.Dir(spec.Name))}}
+		return resource.Relations{Provides: []string{resource.EmptiedNeed(filepath.Dir(spec.Name))}, Removes: []string{resource.PathNeed(spec.Name)}}
 	}
 	out := resource.Relations{Needs: resource.NeedsAbove(spec.Name)}
 	if !spec.Cleanup {
@@ -24,7 +24,8 @@ func (*Type) Relations(spec *Spec) resource.Relations {
 	}
 	out.Provides = append(out.Provides, resource.PathNeed(spec.ExtractParent))
 	if spec.Creates != "" {
-		out.Provides = append(out.Provides, resource.PathNeed(spec.Creates))
+		out.Unless = []string{resource.PathNeed(spec.Creates)}
+		out.Provides = append(out.Provides, out.Unless...)
 	}
 	out.Needs = append(append(out.Needs, resource.PathNeed(spec.ExtractParent)), resource.NeedsAbove(spec.ExtractParent)...)
 	out.Needs = append(out.Needs, ToolNeeds(Tool(spec.Name))...)

@@ -81,7 +81,7 @@ func (w *world) res(line string) *resource.Resource {
 	for _, word := range words[2:] {
 		key, value, _ := strings.Cut(word, "=")
 		v := resource.Value{Kind: resource.String, Text: value}
-		if slices.Contains([]string{"require", "subscribe", "needs", "provides", "along"}, key) {
+		if slices.Contains([]string{"require", "subscribe", "needs", "provides", "along", "removes", "unless", "reads"}, key) {
 			v = resource.Value{Kind: resource.List}
 			for _, item := range strings.Split(value, ",") {
 				v.Items = append(v.Items, resource.Value{Kind: resource.String, Text: item})

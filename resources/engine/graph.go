@@ -28,8 +28,9 @@ type Graph struct {
 	nodes []*node
 	byRef map[model.Ref]*node
 	edges []Edge
-	// along are those that make something on the way, by what they make.
-	along map[string][]*node
+	// provided, along and removed are who provides something, makes it on the way or
+	// takes it away, by what that is.
+	provided, along, removed map[string][]*node
 }
 
 // node is one resource and what it is tied to.
@@ -45,7 +46,7 @@ type node struct {
 	earlierRequires, earlierSubscribes []model.Ref
 	before                             []*node // must run first, whatever the reason
 	after                              []*node
-	provides, along, needs, needsAll   []string
+	relations                          resource.Relations
 	// children are the resources of the manifest that this one includes, within
 	// are those that include this one, and owner the one of them by whose manifest
 	// it is in the graph.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -71,6 +72,43 @@ func (r *run) unjudged(n *node, err error, plan resource.Plan, refresh bool, t *
 	return true
 }
 
+// overtaken gives, in noop, what must be applied before what the machine shows of
+// n can be believed, because a resource before n would change that; nil where
+// there is nothing of the kind. empty says that nothing is due as it is now.
+func (r *run) overtaken(n *node, empty bool) *node {
+	instead, g := r.graph.provided, r.graph
+	if empty {
+		instead = g.removed
+	}
+	for _, what := range n.relations.Unless {
+		if until := r.planned(instead[what], n); until != nil {
+			return until
+		}
+	}
+	if !empty {
+		return nil
+	}
+	for _, what := range n.relations.Reads {
+		if until := cmp.Or(r.planned(g.provided[what], n), r.planned(g.removed[what], n)); until != nil {
+			return until
+		}
+	}
+
+	return nil
+}
+
+// planned gives what must be applied before it is known what one of nodes does
+// that had its turn before n and would do something; nil when none would.
+func (r *run) planned(nodes []*node, n *node) *node {
+	for _, p := range nodes {
+		if r.results[p.at].would && r.follows(n, p) {
+			return r.results[p.at].until
+		}
+	}
+
+	return nil
+}
+
 // expect notes that n would change, which is known for sure once until is applied.
 func (r *run) expect(n, until *node) {
 	res := &r.results[n.at]
@@ -139,7 +177,7 @@ func (r *run) bringer(n *node, needs []string) (p *node, exact bool) {
 }
 
 func (n *node) brings(need string) bool {
-	return slices.Contains(n.provides, need) || slices.Contains(n.along, need)
+	return slices.Contains(n.relations.Provides, need) || slices.Contains(n.relations.Along, need)
 }
 
 func mayBring(p, n *node) bool {

@@ -189,3 +189,38 @@ func TestNoopNamesWhatLatePropertiesWaitFor(t *testing.T) {
 		})
 	}
 }
+
+// TestNoopDoesNotTakeTheMachineForWhatItWillBe, where a resource before would
+// change what another one is judged by.
+func TestNoopDoesNotTakeTheMachineForWhatItWillBe(t *testing.T) {
+	const unknown = "unknown until rel#a is applied"
+	for name, c := range map[string]struct {
+		lines []string
+		want  string // the noop message of the last, empty when it is stable
+	}{
+		"what makes it needless would come":     {[]string{"rel a value=1", "rel b value=1 unless=value:a"}, unknown},
+		"by what is unknown itself":             {[]string{"rel a value=1", "rel x value=1 unless=value:a", "rel b value=1 unless=value:x"}, unknown},
+		"after it":                              {[]string{"rel b2 value=1", "rel c value=1 unless=value:b"}, "Would have set c"},
+		"it comes itself":                       {[]string{"rel a value=1", "rel b value=1 provides=x unless=x"}, "Would have set b"},
+		"it would come to what is needless now": {[]string{"rel a value=1", "rel b unless=value:a"}, ""},
+		"it is there":                           {[]string{"rel a", "rel b value=1 unless=value:a"}, "Would have set b"},
+		"it would go":                           {[]string{"rel a value=1 removes=x", "rel b unless=x"}, unknown},
+		"it would go, and is due anyway":        {[]string{"rel a value=1 removes=x", "rel b value=1 unless=x"}, "Would have set b"},
+		"what it is compared with would change": {[]string{"rel a value=1", "rel b reads=value:a"}, unknown},
+		"or go":                                 {[]string{"rel a value=1 removes=x", "rel b reads=x"}, unknown},
+		"and it is due anyway":                  {[]string{"rel a value=1", "rel b value=1 reads=value:a"}, "Would have set b"},
+		"would never come":                      {[]string{"rel a value=1 noop=true", "rel b value=1 unless=value:a"}, "Would have set b"},
+		"a refresh is due in any case":          {[]string{"rel a value=1", "thing x value=1", "relsvc b unless=value:a subscribe=thing#x"}, "Would have refreshed b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.types = append(w.types, resource.Of[*spec, *state, provider](relating{newThing(w.m, "relsvc", func(i *resource.Info) { i.Refreshes = true })}))
+			w.opts.Env.Scope.Noop = true
+			run := w.run(w.graph(c.lines...))
+			tx := w.txs[w.order[len(w.order)-1]]
+			if tx.NoopMessage != c.want || tx.Skipped != (c.want == unknown) || !run.OK() {
+				t.Errorf("%+v", tx)
+			}
+		})
+	}
+}

@@ -7,10 +7,11 @@ import "slices"
 // so one that goes against it is only there where nothing else gives the need;
 // one that would close a cycle is left out, because what was written wins.
 func (g *Graph) relate() {
-	providers := g.relations()
+	g.relations()
+	providers := g.provided
 	var against []unmet
 	for _, n := range g.nodes {
-		for _, need := range n.needs {
+		for _, need := range n.relations.Needs {
 			candidates := providers[need]
 			// The nodes stand in an order that what was written allows: an edge from one
 			// that stands before cannot close a cycle.
@@ -22,7 +23,7 @@ func (g *Graph) relate() {
 				against = append(against, unmet{n: n, need: need})
 			}
 		}
-		for _, need := range n.needsAll {
+		for _, need := range n.relations.NeedsAll {
 			for _, p := range providers[need] {
 				if p.at < n.at {
 					g.automatic(p, n, need)
@@ -57,26 +58,24 @@ func (g *Graph) against(needs []unmet, providers map[string][]*node) {
 	}
 }
 
-// relations asks every resource for its relations, and gives who provides what.
+// relations asks every resource for its relations, and notes who provides what.
 // Of a late one that is what those of its properties say that are known.
-func (g *Graph) relations() map[string][]*node {
-	providers := map[string][]*node{}
-	g.along = map[string][]*node{}
+func (g *Graph) relations() {
+	g.provided, g.along, g.removed = map[string][]*node{}, map[string][]*node{}, map[string][]*node{}
+	note := func(n *node, who map[string][]*node, what []string) {
+		for _, w := range what {
+			who[w] = append(who[w], n)
+		}
+	}
 	for _, n := range g.nodes {
 		if n.res.Type.Relations == nil || n.res.Excluded != "" {
 			continue
 		}
-		relations := n.res.Type.Relations(n.res.Spec)
-		n.provides, n.along, n.needs, n.needsAll = relations.Provides, relations.Along, relations.Needs, relations.NeedsAll
-		for _, what := range n.along {
-			g.along[what] = append(g.along[what], n)
-		}
-		for _, p := range relations.Provides {
-			providers[p] = append(providers[p], n)
-		}
+		n.relations = n.res.Type.Relations(n.res.Spec)
+		note(n, g.provided, n.relations.Provides)
+		note(n, g.along, n.relations.Along)
+		note(n, g.removed, n.relations.Removes)
 	}
-
-	return providers
 }
 
 // automatic adds an edge for a need, unless n comes after p already.

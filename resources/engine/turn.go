@@ -210,6 +210,10 @@ func (r *run) due(ctx context.Context, n *node) (plan resource.Plan, refresh boo
 		err = unknownError{until: until}
 	case plan.Empty() && !refresh && (r.mayRefresh(n) || r.mayChange(n)):
 		err = unknownError{until: r.pendingBefore(n)}
+	case !refresh && r.isNoop(n):
+		if other := r.overtaken(n, plan.Empty()); other != nil {
+			err = unknownError{until: other}
+		}
 	}
 	r.results[n.at].provided = until
 

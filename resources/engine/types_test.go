@@ -58,6 +58,9 @@ type spec struct {
 	Times    int      `json:"times,omitempty"` // how often FailAt fails, 0 is always
 	Provides []string `json:"provides,omitempty"`
 	Along    []string `json:"along,omitempty"`
+	Removes  []string `json:"removes,omitempty"`
+	Unless   []string `json:"unless,omitempty"`
+	Reads    []string `json:"reads,omitempty"`
 	Makes    string   `json:"makes,omitempty"` // machine.values[Makes] is set with the own value
 	Needs    []string `json:"needs,omitempty"`
 	Missing  string   `json:"missing,omitempty"` // the look needs machine.values of all of them: a|b
@@ -204,7 +207,7 @@ func (t thing) Apply(ctx context.Context, env resource.Env, _ provider, s *spec,
 type relating struct{ thing }
 
 func (relating) Relations(s *spec) resource.Relations {
-	return resource.Relations{Provides: append([]string{"value:" + s.Name}, s.Provides...), Along: s.Along, Needs: s.Needs}
+	return resource.Relations{Provides: append([]string{"value:" + s.Name}, s.Provides...), Along: s.Along, Needs: s.Needs, Removes: s.Removes, Unless: s.Unless, Reads: s.Reads}
 }
 
 // many is a thing that looks at and changes many at once.

@@ -159,6 +159,7 @@ func (*Type) Relations(spec *Spec) resource.Relations {
 	var out resource.Relations
 	if spec.Creates != "" {
 		out.Provides = []string{resource.PathNeed(filepath.Clean(spec.Creates))}
+		out.Unless = out.Provides
 	}
 	need := func(path string) {
 		for _, word := range append([]string{resource.PathNeed(path)}, resource.NeedsAbove(path)...) {

@@ -188,7 +188,7 @@ func TestRelations(t *testing.T) {
 		},
 		"source, numbers": {
 			spec: file.Spec{Common: model.Common{Name: "/x", Ensure: "present"}, Owner: "0", Group: "12", Source: "/srv/./f"},
-			want: resource.Relations{Provides: []string{"path:/x"}, Needs: []string{"path:/srv/f"}},
+			want: resource.Relations{Provides: []string{"path:/x"}, Needs: []string{"path:/srv/f"}, Reads: []string{"path:/srv/f"}},
 		},
 		"relative source": {
 			spec: file.Spec{Common: model.Common{Name: "/x", Ensure: "present"}, Owner: "0", Group: "0", Source: "f"},
@@ -202,7 +202,7 @@ func TestRelations(t *testing.T) {
 		},
 		"absent": {
 			spec: file.Spec{Common: model.Common{Name: "/a/b", Ensure: "absent"}},
-			want: resource.Relations{Provides: []string{"emptied:/a"}, NeedsAll: []string{"emptied:/a/b"}},
+			want: resource.Relations{Provides: []string{"emptied:/a"}, Removes: []string{"path:/a/b"}, NeedsAll: []string{"emptied:/a/b"}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -13,14 +13,18 @@ import (
 // directory comes with those above it.
 func (*Type) Relations(spec *Spec) resource.Relations {
 	if spec.Ensure == model.EnsureAbsent {
-		return resource.Relations{Provides: []string{resource.EmptiedNeed(filepath.Dir(spec.Name))}, NeedsAll: []string{resource.EmptiedNeed(spec.Name)}}
+		return resource.Relations{
+			Provides: []string{resource.EmptiedNeed(filepath.Dir(spec.Name))}, Removes: []string{resource.PathNeed(spec.Name)},
+			NeedsAll: []string{resource.EmptiedNeed(spec.Name)},
+		}
 	}
 	out := resource.Relations{Provides: []string{resource.PathNeed(spec.Name)}, Needs: resource.NeedsAbove(spec.Name)}
 	if spec.Ensure == EnsureDirectory {
 		out.Along = slices.Clone(out.Needs)
 	}
 	if filepath.IsAbs(spec.Source) {
-		out.Needs = append(out.Needs, resource.PathNeed(filepath.Clean(spec.Source)))
+		out.Reads = []string{resource.PathNeed(filepath.Clean(spec.Source))}
+		out.Needs = append(out.Needs, out.Reads...)
 	}
 	out.Needs = append(out.Needs, resource.AccountNeeds(spec.Owner, spec.Group)...)
 

@@ -162,6 +162,13 @@ type Relations struct {
 	// NeedsAll are needs that all who provide them must have met, as the removal of a
 	// directory needs that of every entry. Of Needs one is enough.
 	NeedsAll []string
+	// Removes is what others may provide, and is not there afterwards.
+	Removes []string
+	// Unless is what makes nothing due once it is there, whoever brings it, such as
+	// what a command creates. Reads is what it is compared with, such as the source of
+	// a file. In noop, where a resource before it would change that, what the machine
+	// shows of it is not what the run will see. Both order nothing.
+	Unless, Reads []string
 }
 
 // Relater gives the relations of a resource.

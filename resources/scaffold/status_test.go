@@ -472,11 +472,11 @@ func TestMayNotWrite(t *testing.T) {
 func TestRelations(t *testing.T) {
 	s := newSubject(t, func(*testing.T, string) {}, "name", "/etc/app/d", "source", "/opt/t/")
 	got := s.typ.Relations(s.spec)
-	if fmt.Sprint(got) != "{[path:/etc/app/d] [path:/etc/app path:/etc] [path:/opt/t path:/etc/app path:/etc] []}" {
+	if fmt.Sprint(got) != "{[path:/etc/app/d] [path:/etc/app path:/etc] [path:/opt/t path:/etc/app path:/etc] [] [] [] [path:/opt/t]}" {
 		t.Error(got)
 	}
 	s.spec.Ensure = model.EnsureAbsent
-	if got := s.typ.Relations(s.spec); fmt.Sprint(got) != "{[emptied:/etc/app/d emptied:/etc/app] [] [path:/opt/t] []}" {
+	if got := s.typ.Relations(s.spec); fmt.Sprint(got) != "{[emptied:/etc/app/d emptied:/etc/app] [] [path:/opt/t] [] [] [] [path:/opt/t]}" {
 		t.Error(got)
 	}
 }

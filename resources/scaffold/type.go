@@ -92,7 +92,8 @@ func named(plan resource.Plan) string {
 func (*Type) Relations(spec *Spec) resource.Relations {
 	out := resource.Relations{}
 	if strings.HasPrefix(spec.Source, "/") {
-		out.Needs = append(out.Needs, resource.PathNeed(strings.TrimRight(spec.Source, "/")))
+		out.Reads = []string{resource.PathNeed(strings.TrimRight(spec.Source, "/"))}
+		out.Needs = append(out.Needs, out.Reads...)
 	}
 	if spec.Ensure == model.EnsureAbsent {
 		out.Provides = []string{resource.EmptiedNeed(spec.Name), resource.EmptiedNeed(filepath.Dir(spec.Name))}
