@@ -389,7 +389,7 @@ func TestWrongWhenReadDuringTheRun(t *testing.T) {
 		"a property":     {"{file: [$DIR/a: {content: x}, $DIR/b: {mood: x}]}", "child.yaml:1:"},
 		"a reference":    {"{file: [$DIR/a: {content: x, require: [exec#nowhere]}]}", "names exec#nowhere, which is not declared"},
 		"another one":    {"{file: [$DIR/a: {content: x}, $DIR/child.yaml: {content: y}]}", "file#child.yaml is declared twice"},
-		"itself":         {"{file: [$DIR/a: {content: x}]}, {apply: [child.yaml: {}]}", "the resources wait for each other: apply#child.yaml"},
+		"itself":         {"{file: [$DIR/a: {content: x}]}, {apply: [child.yaml: {}]}", "a manifest includes itself: apply#child.yaml"},
 		"not a manifest": {"", "child.yaml:1:1: "},
 	} {
 		t.Run(name, func(t *testing.T) {

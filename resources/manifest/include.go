@@ -103,7 +103,7 @@ func (i *inclusion) isSecret(known []model.Secret) func(model.Secret) bool {
 func (b *build) include(ctx context.Context, i inclusion) {
 	s, source := b.session, i.Meta().Name
 	if s.holds.Depth >= s.holds.MaxDepth {
-		b.problems.Add(i.placeOfName(), "does it include itself?", "manifests include one another more than %d levels deep", s.holds.MaxDepth)
+		b.problems.Add(i.placeOfName(), "does it include itself?", "manifests include one another more than %d levels deep: %s", s.holds.MaxDepth, strings.Join(append(s.inclusions(), source), " -> "))
 		return
 	}
 	var err error
@@ -133,6 +133,15 @@ func (b *build) include(ctx context.Context, i inclusion) {
 // isWithin says that the document is included by a resource.
 func (s *session) isWithin(res *resource.Resource) bool {
 	return s.by != nil && (s.by.IsSame(res) || s.parent.isWithin(res))
+}
+
+// inclusions are the manifests that lead to this one, as they are named, from the outermost.
+func (s *session) inclusions() []string {
+	if s.by == nil {
+		return []string{s.doc.name}
+	}
+
+	return append(s.parent.inclusions(), s.by.Meta().Name)
 }
 
 // includeLater makes a resource read its manifest at its turn, after what brings that.

@@ -238,6 +238,7 @@ func TestJetFileSetting(t *testing.T) {
 	dir := beside(t, "debian.jet", "- file: [{/f: {content: x}}]")
 	for in, want := range map[string]string{
 		"muster: {resources_jet_file: \"${ Facts.os }.jet\"}\n":                                    `file {"name":"/f","ensure":"present","content":"x"}`,
+		"muster: {resources_jet_file: debian.jet, resources: []}\n":                                `file {"name":"/f","ensure":"present","content":"x"}`,
 		"muster: {resources_jet_file: debian.jet, resources: [{file: []}]}\n":                      "m.yaml:1:30: `resources` and `resources_jet_file` exclude each other (keep one of them)",
 		"muster: {resources_jet_file: [a]}\n":                                                      "m.yaml:1:30: `resources_jet_file` must be text, not a list (for example resources_jet_file: resources.jet)",
 		"muster: {resources_jet_file: no.jet}\n":                                                   "m.yaml:1:30: `resources_jet_file`: open " + dir + "/no.jet: no such file or directory",

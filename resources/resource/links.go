@@ -48,7 +48,7 @@ func LinksOf(r *Resource) Links {
 // itself, and cycles, of which each resource is told in one. known says of a reference that is not among them
 // that it is no problem; nil says it of none.
 func CheckLinks(all []Links, known func(model.Ref) bool) model.Problems {
-	c := linkCheck{all: all, known: known, byRef: make(map[model.Ref]int, len(all)), needs: make([][]int, len(all)), state: make([]visit, len(all))}
+	c := linkCheck{all: all, known: known, byRef: make(map[model.Ref]int, len(all)), needs: make([][]int, len(all)), children: map[[2]int]bool{}, state: make([]visit, len(all))}
 	for i := range all {
 		c.name(i, all[i].Ref)
 		if alias := all[i].Alias; alias != "" && alias != all[i].Ref.Name {
@@ -68,10 +68,12 @@ func CheckLinks(all []Links, known func(model.Ref) bool) model.Problems {
 
 // linkCheck is one call of CheckLinks. Resources are known by their index.
 type linkCheck struct {
-	all      []Links
-	known    func(model.Ref) bool
-	byRef    map[model.Ref]int
-	needs    [][]int
+	all   []Links
+	known func(model.Ref) bool
+	byRef map[model.Ref]int
+	needs [][]int
+	// children are those of needs that are there because one includes the other.
+	children map[[2]int]bool
 	problems model.Problems
 	// names are all that can be referred to, for hints; made when first needed.
 	names []string
@@ -136,6 +138,7 @@ func (c *linkCheck) include() {
 			}
 			if found {
 				c.needs[i] = append(c.needs[i], at)
+				c.children[[2]int{i, at}] = true
 			}
 		}
 	}
@@ -184,9 +187,16 @@ func (c *linkCheck) tell(cycle []int) {
 		return
 	}
 	var steps []string
-	for _, i := range append(slices.Clone(cycle), cycle[0]) {
+	included := true
+	for n, i := range append(slices.Clone(cycle), cycle[0]) {
 		c.state[i] = told
 		steps = append(steps, fmt.Sprintf("%s (%s)", c.all[i].Ref, c.all[i].Pos))
+		included = included && (n == 0 || c.children[[2]int{cycle[n-1], i}])
 	}
-	c.problems.Add(c.all[cycle[0]].Pos, "remove one of these references", "the resources wait for each other: %s", strings.Join(steps, " -> "))
+	round := strings.Join(steps, " -> ")
+	if included {
+		c.problems.Add(c.all[cycle[0]].Pos, "remove one of these resources", "a manifest includes itself: %s", round)
+		return
+	}
+	c.problems.Add(c.all[cycle[0]].Pos, "remove one of these references", "the resources wait for each other: %s", round)
 }
