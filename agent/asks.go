@@ -132,7 +132,7 @@ func (s *asks) begin(ctx context.Context, q *ask, respond func(model.EnsureRespo
 			return false, err
 		}
 	}
-	if err := writeOwn(ctx, s.host, s.path(name), q); err != nil {
+	if err := s.host.WriteRecord(ctx, s.path(name), q); err != nil {
 		return false, err
 	}
 	respond(q.Response)
@@ -156,7 +156,7 @@ func (s *asks) record(ctx context.Context, q *ask, response model.EnsureResponse
 		delete(s.open, name)
 	}
 
-	return slices.Clone(q.respond), writeOwn(ctx, s.host, s.path(name), q)
+	return slices.Clone(q.respond), s.host.WriteRecord(ctx, s.path(name), q)
 }
 
 // unfinished gives the requests of an earlier process that have no final

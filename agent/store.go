@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -50,22 +49,7 @@ func newStore(h *host.Host, stateDir string, log *slog.Logger) (*store, error) {
 }
 
 // makeOwnDir makes a directory that only the agent may enter.
-func makeOwnDir(h *host.Host, dir string) error { return h.MakeDirectory(dir, ownAttrs(0o700)) }
-
-func ownAttrs(mode os.FileMode) host.Attrs {
-	return host.Attrs{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()), Mode: mode}
-}
-
-// writeOwn writes a file that only the agent may read. It is done even when
-// the agent is being stopped.
-func writeOwn(ctx context.Context, h *host.Host, path string, v any) error {
-	data, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-
-	return h.Write(context.WithoutCancel(ctx), path, bytes.NewReader(data), ownAttrs(0o600))
-}
+func makeOwnDir(h *host.Host, dir string) error { return h.MakeDirectory(dir, host.OwnAttrs(0o700)) }
 
 // all gives what is on disk. A file that cannot be read is logged and left out:
 // the bucket has it, and the others must not suffer.
@@ -108,7 +92,7 @@ func (s *store) read(key string) (record, error) {
 }
 
 func (s *store) write(ctx context.Context, r record) error {
-	return writeOwn(ctx, s.host, s.path(r.Key), r)
+	return s.host.WriteRecord(ctx, s.path(r.Key), r)
 }
 
 func (s *store) remove(key string) error { return s.host.Remove(s.path(key)) }

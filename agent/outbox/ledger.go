@@ -112,12 +112,11 @@ func (b *Outbox) writeLedger(l ledger) error {
 	if err != nil {
 		return err
 	}
-	temp := b.ledgerPath() + tempSuffix
-	if err := writeSynced(temp, data); err != nil {
-		return errors.Join(fmt.Errorf("outbox: %w", err), removeIfThere(temp))
+	if err := replaceFile(b.ledgerPath(), data); err != nil {
+		return fmt.Errorf("outbox: %w", err)
 	}
 
-	return errors.Join(os.Rename(temp, b.ledgerPath()), syncDir(b.opts.Dir))
+	return syncDir(b.opts.Dir)
 }
 
 // withEvent puts the event about dropped reports among those that are handed over.

@@ -156,12 +156,8 @@ func (s *segment) rewrite(records []record) error {
 	for _, r := range records {
 		content = r.appendTo(content)
 	}
-	temp := s.path + tempSuffix
-	if err := writeSynced(temp, content); err != nil {
-		return errors.Join(err, removeIfThere(temp))
-	}
-	if err := os.Rename(temp, s.path); err != nil {
-		return errors.Join(err, removeIfThere(temp))
+	if err := replaceFile(s.path, content); err != nil {
+		return err
 	}
 	s.last, s.size, s.records, s.stable = s.first-1, int64(len(magic)), 0, 0
 	for _, r := range records {
@@ -183,8 +179,12 @@ func removeIfThere(path string) error {
 	return nil
 }
 
-func writeSynced(path string, content []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+// replaceFile is not Host.Write: on a full disk its record of litter would keep
+// the outbox from making room, and the caller must know whether path is the old
+// one. The directory is the caller's to sync.
+func replaceFile(path string, content []byte) error {
+	temp := path + tempSuffix
+	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
@@ -192,8 +192,14 @@ func writeSynced(path string, content []byte) error {
 	if err == nil {
 		err = f.Sync()
 	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(temp, path)
+	}
+	if err != nil {
+		return errors.Join(err, removeIfThere(temp))
+	}
 
-	return errors.Join(err, f.Close())
+	return nil
 }
 
 func syncDir(dir string) error {

@@ -1,14 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"os"
 	"path/filepath"
 
 	"github.com/musterfleet/muster/kvstore"
@@ -29,13 +27,7 @@ func (s seen) file() string { return filepath.Join(s.host.StateDir(), "seen.json
 // Remember keeps what the bucket holds for after a restart, even when the agent
 // is being stopped.
 func (s seen) Remember(ctx context.Context, m kvstore.Memory) error {
-	text, err := json.Marshal(m)
-	if err != nil {
-		return err
-	}
-	self := host.Attrs{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()), Mode: 0o600}
-
-	return s.host.Write(context.WithoutCancel(ctx), s.file(), bytes.NewReader(text), self)
+	return s.host.WriteRecord(ctx, s.file(), m)
 }
 
 // Recall reads what was remembered. A damaged file is as good as none: the

@@ -120,7 +120,7 @@ func (a *app) writeTargets(ctx context.Context, file string, all []kvstore.Regis
 	if old, err := os.ReadFile(file); err == nil && bytes.Equal(old, text) {
 		return nil
 	}
-	attrs := host.Attrs{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()), Mode: 0o644}
+	attrs := host.OwnAttrs(0o644)
 	if err := a.host().Write(ctx, file, bytes.NewReader(text), attrs); err != nil {
 		return fmt.Errorf("--prometheus: %w", err)
 	}

@@ -1,7 +1,6 @@
 package archive
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -9,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 
 	"github.com/musterfleet/muster/resources/host"
@@ -71,18 +69,7 @@ func remember(ctx context.Context, h *host.Host, r record) error {
 	if path == "" {
 		return nil
 	}
-	data, err := json.Marshal(r)
-	if err != nil {
-		return err
-	}
-	self := host.Attrs{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()), Mode: 0o600}
-	dir := self
-	dir.Mode = 0o700
-	err = h.MakeDirectory(filepath.Dir(path), dir)
-	if err == nil {
-		err = h.Write(context.WithoutCancel(ctx), path, bytes.NewReader(data), self)
-	}
-	if err != nil {
+	if err := h.WriteRecord(ctx, path, r); err != nil {
 		return fmt.Errorf("could not remember the extraction that is owed: %w", err)
 	}
 

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -9,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -94,7 +92,7 @@ func (j *FileJournal) setAside(ctx context.Context) error {
 	}
 	defer f.Close()
 
-	return j.host.Write(context.WithoutCancel(ctx), j.path+".damaged-"+digest[:16], f, private())
+	return j.host.Write(context.WithoutCancel(ctx), j.path+".damaged-"+digest[:16], f, host.OwnAttrs(0o600))
 }
 
 // Owe adds debts, and returns when they are on disk.
@@ -130,20 +128,6 @@ func (j *FileJournal) write(ctx context.Context, owed []model.Ref) error {
 	if len(owed) == 0 {
 		return j.host.Remove(j.path)
 	}
-	data, err := json.Marshal(journalFile{Manifest: j.manifest, Owed: owed})
-	if err != nil {
-		return err
-	}
-	dir := private()
-	dir.Mode = 0o700
-	if err := j.host.MakeDirectory(filepath.Dir(j.path), dir); err != nil {
-		return err
-	}
-	// A debt must be written down even when the run is being broken off.
-	return j.host.Write(context.WithoutCancel(ctx), j.path, bytes.NewReader(data), private())
-}
 
-// private are the attributes of a file that is for this user only.
-func private() host.Attrs {
-	return host.Attrs{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()), Mode: 0o600}
+	return j.host.WriteRecord(ctx, j.path, journalFile{Manifest: j.manifest, Owed: owed})
 }

@@ -74,7 +74,7 @@ func (s *Session) Append(ctx context.Context, t *model.Transaction) error {
 }
 
 func (s *Session) write(ctx context.Context, name string, data []byte) error {
-	return s.host.Write(context.WithoutCancel(ctx), filepath.Join(s.dir, name), bytes.NewReader(data), private())
+	return s.host.Write(context.WithoutCancel(ctx), filepath.Join(s.dir, name), bytes.NewReader(data), host.OwnAttrs(0o600))
 }
 
 // transactions gives all that is stored, the oldest first.

@@ -1,7 +1,6 @@
 package choria
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -9,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -67,16 +65,7 @@ func remember(ctx context.Context, h *host.Host, r record) error {
 	if h.StateDir() == "" {
 		return fmt.Errorf("post needs to remember what it did: %w", host.ErrNoStateDir)
 	}
-	data, err := json.Marshal(r)
-	if err != nil {
-		return err
-	}
-	path := recordPath(h, r.Target)
-	err = h.MakeDirectory(filepath.Dir(path), self(0o700))
-	if err == nil {
-		err = h.Write(context.WithoutCancel(ctx), path, bytes.NewReader(data), self(0o600))
-	}
-	if err != nil {
+	if err := h.WriteRecord(ctx, recordPath(h, r.Target), r); err != nil {
 		return fmt.Errorf("could not remember what post did: %w", err)
 	}
 
@@ -89,11 +78,6 @@ func forget(h *host.Host, target string) error {
 	}
 
 	return h.Remove(recordPath(h, target))
-}
-
-// self are the attributes of what the running user makes.
-func self(mode fs.FileMode) host.Attrs {
-	return host.Attrs{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()), Mode: mode}
 }
 
 // digestOf gives the hex SHA-256 of a text, or of commands.

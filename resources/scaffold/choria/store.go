@@ -31,7 +31,7 @@ func (p Provider) Scaffold(ctx context.Context, env resource.Env, spec *scaffold
 		return found.state.Obstacle
 	}
 	if !found.state.Metadata.TargetExists {
-		if err := env.Host.MakeDirectory(spec.Name, self(dirMode)); err != nil {
+		if err := env.Host.MakeDirectory(spec.Name, host.OwnAttrs(dirMode)); err != nil {
 			return err
 		}
 	}
@@ -81,7 +81,7 @@ func makeBelow(h *host.Host, made map[string]bool, dir string) error {
 		return fmt.Errorf("%s %w", dir, host.ErrNotDirectory)
 	}
 
-	return h.MakeDirectory(dir, self(dirMode))
+	return h.MakeDirectory(dir, host.OwnAttrs(dirMode))
 }
 
 // writer writes files and runs their post commands.
@@ -132,7 +132,7 @@ func (w *writer) write(ctx context.Context, files []file) error {
 }
 
 func (w *writer) store(ctx context.Context, f file) error {
-	return w.env.Host.Write(ctx, f.path, bytes.NewReader(f.content), self(f.mode))
+	return w.env.Host.Write(ctx, f.path, bytes.NewReader(f.content), host.OwnAttrs(f.mode))
 }
 
 func (w *writer) storeAndPost(ctx context.Context, f file) error {
