@@ -115,17 +115,6 @@ func (s *Server) Port() int {
 	return s.port
 }
 
-// Clients is how many connections are open, 0 while the server is stopped.
-func (s *Server) Clients() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.srv == nil {
-		return 0
-	}
-
-	return s.srv.NumClients()
-}
-
 // Connect opens a plain connection that reconnects for ever and is closed with
 // the test. It fails the test when the server cannot be reached.
 func (s *Server) Connect(tb testing.TB, opts ...nats.Option) *nats.Conn {
