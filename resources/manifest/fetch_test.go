@@ -1,9 +1,7 @@
 package manifest_test
 
 import (
-	"archive/tar"
 	"bytes"
-	"compress/gzip"
 	"context"
 	"errors"
 	"io"
@@ -20,30 +18,13 @@ import (
 
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/manifest"
+	"github.com/musterfleet/muster/testing/hosttest"
 )
 
 const small = "muster: {resources: []}\n"
 
 // bundle packs files, name and content in turn.
-func bundle(t *testing.T, files ...string) []byte {
-	t.Helper()
-	var b bytes.Buffer
-	zipped := gzip.NewWriter(&b)
-	packed := tar.NewWriter(zipped)
-	for i := 0; i < len(files); i += 2 {
-		if err := packed.WriteHeader(&tar.Header{Name: files[i], Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(files[i+1]))}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := packed.Write([]byte(files[i+1])); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := errors.Join(packed.Close(), zipped.Close()); err != nil {
-		t.Fatal(err)
-	}
-
-	return b.Bytes()
-}
+func bundle(t *testing.T, files ...string) []byte { return hosttest.TarGz(t, 0o644, files...) }
 
 // unpacking unpacks bundles with the host, as the command does.
 func unpacking(t *testing.T) func(context.Context, io.Reader) (string, func() error, error) {
