@@ -149,6 +149,8 @@ func TestWhatComesOut(t *testing.T) {
 		{"apt.yaml", "web", `Acquire::http::Proxy "http://apt-cache.berlin.example.com:3142";`},
 		{"etc-backup/manifest.yaml", "web", "KEEP=60\n"},
 		{"etc-backup/manifest.yaml", "bastion", "17 2 * * * root /usr/local/sbin/etc-backup\n"},
+		{"site/manifest.yaml", "web", "server_name localhost n1.example.com;\n    root /srv/site;\n    location = /old { return 301 /new; }\n}\n"},
+		{"site/manifest.yaml", "web", "<h1>Welcome on n1</h1>"},
 		{"shop/manifest.yaml", "web", `"workers": 16`},
 		{"shop/manifest.yaml", "bastion", "\"features\": [\n    \"search\",\n    \"basket\"\n  ]"},
 	} {
@@ -191,6 +193,7 @@ func TestMistakesInDataAreFound(t *testing.T) {
 		{"logrotate.yaml", "logs.files", map[string]any{"logs": map[string]any{"files": []any{"/etc/passwd"}}}},
 		{"apt.yaml", "proxy", map[string]any{"proxy": "ftp://x"}},
 		{"etc-backup/manifest.yaml", "keep", map[string]any{"keep": 0}},
+		{"site/manifest.yaml", "listen", map[string]any{"listen": 70000}},
 		{"shop/manifest.yaml", "user", map[string]any{"user": ""}},
 		{"motd.yaml", "contact", map[string]any{"contact": ""}},
 	} {

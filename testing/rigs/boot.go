@@ -47,7 +47,13 @@ const bootTime = time.Minute
 // end of the test, whatever that comes to.
 func Boot(t testing.TB) *Machine {
 	t.Helper()
-	base := Debian(t)
+
+	return bootOver(t, Debian(t))
+}
+
+// bootOver boots a machine over a file system that nobody writes to.
+func bootOver(t testing.TB, base string) *Machine {
+	t.Helper()
 	name := fmt.Sprintf("muster-%d-%d", os.Getpid(), time.Now().UnixNano())
 	notices, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: "@" + name, Net: "unixgram"})
 	if err != nil {

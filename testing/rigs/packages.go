@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 )
 
@@ -42,12 +43,30 @@ func (m *Machine) script(text string) *Machine {
 	return m
 }
 
-// withDNF gives the Debian of the rigs with dnf in it, which is made when it is
-// not there yet.
+// withDNF gives the Debian of the rigs with dnf in it.
 func withDNF(t testing.TB) string {
 	t.Helper()
+
+	return derived(t, "dnf", `apt-get install -y -q --no-install-recommends dnf rpm createrepo-c
+apt-get clean
+rm -rf /var/lib/apt/lists/*`)
+}
+
+// BootWith makes a machine as Boot does, on which apt knows the packages and has
+// them in its cache, so that it installs them without a network.
+func BootWith(t testing.TB, packages ...string) *Machine {
+	t.Helper()
+	names := strings.Join(packages, " ")
+
+	return bootOver(t, derived(t, strings.ReplaceAll(names, " ", "-"), "apt-get install -y -q --download-only "+names))
+}
+
+// derived gives the Debian of the rigs with what a script of a shell, which has
+// the network, does to it. It is made when it is not there yet.
+func derived(t testing.TB, name, script string) string {
+	t.Helper()
 	base := Debian(t)
-	made := base + "-dnf"
+	made := base + "-" + name
 	defer lock(t, made+".lock")()
 	if _, err := os.Stat(made); err == nil {
 		return made
@@ -59,15 +78,13 @@ func withDNF(t testing.TB) string {
 	const install = `cp -a "$1" "$2"
 cp /etc/resolv.conf "$2/etc/resolv.conf"
 mount -t proc proc "$2/proc"
-chroot "$2" sh -euc 'export DEBIAN_FRONTEND=noninteractive
+chroot "$2" sh -euc "export DEBIAN_FRONTEND=noninteractive
 apt-get update -q
-apt-get install -y -q --no-install-recommends dnf rpm createrepo-c
-apt-get clean
-rm -rf /var/lib/apt/lists/*'`
-	cmd := exec.CommandContext(t.Context(), "unshare", "--mount", "--propagation", "private", "sh", "-euc", install, "sh", base, part)
+$3"`
+	cmd := exec.CommandContext(t.Context(), "unshare", "--mount", "--propagation", "private", "sh", "-euc", install, "sh", base, part, script)
 	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LC_ALL=C.UTF-8"}
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("making a Debian with dnf: %v\n%s", err, out)
+		t.Fatalf("making a Debian with %s: %v\n%s", name, err, out)
 	}
 	if err := os.Rename(part, made); err != nil {
 		t.Fatal(err)
