@@ -1,9 +1,7 @@
 package e2e
 
 import (
-	"archive/tar"
 	"bytes"
-	"compress/gzip"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -21,25 +19,18 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/musterfleet/muster/testing/hosttest"
 	"github.com/musterfleet/muster/testing/markdown"
 	"github.com/musterfleet/muster/testing/webtest"
-	"golang.org/x/sys/unix"
 )
 
 // appArchive is a tar.gz with a program in it.
 func appArchive(t *testing.T) string {
 	t.Helper()
-	var b bytes.Buffer
-	zipped := gzip.NewWriter(&b)
-	packed := tar.NewWriter(zipped)
-	const program = "#!/bin/sh\n"
-	err := packed.WriteHeader(&tar.Header{Name: "bin/app", Typeflag: tar.TypeReg, Mode: 0o755, Size: int64(len(program))})
-	_, writeErr := io.WriteString(packed, program)
-	if err := errors.Join(err, writeErr, packed.Close(), zipped.Close()); err != nil {
-		t.Fatal(err)
-	}
 
-	return b.String()
+	return string(hosttest.TarGz(t, 0o755, "bin/app", "#!/bin/sh\n"))
 }
 
 // TestExamplesOfTheArchivePage runs what the page of the type shows, against a
@@ -243,9 +234,7 @@ muster:
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = errors.Join(unix.PidfdSendSignal(tool, unix.SIGKILL, nil, 0), unix.Close(tool)) })
-	if err := p.cmd.Process.Signal(syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	p.signal(syscall.SIGKILL)
 	p.wait()
 	await(t, "tar ends with muster", func() bool {
 		n, _ := unix.Poll([]unix.PollFd{{Fd: int32(tool), Events: unix.POLLIN}}, 0)

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -81,11 +83,18 @@ func (o *output) String() string {
 // start starts muster with a state directory.
 func start(t *testing.T, state string, args ...string) *process {
 	t.Helper()
+
+	return startReading(t, state, nil, args...)
+}
+
+// startReading is start with a standard input.
+func startReading(t *testing.T, state string, stdin io.Reader, args ...string) *process {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)
 	t.Cleanup(cancel)
 	p := &process{t: t, cmd: exec.CommandContext(ctx, "muster", args...), done: make(chan error, 1)}
 	p.cmd.Env = append(os.Environ(), "MUSTER_STATE_DIR="+state, "NATS_URL=nats://127.0.0.1:1")
-	p.cmd.Stdout, p.cmd.Stderr = &p.text, &p.text
+	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = stdin, &p.text, &p.text
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -99,6 +108,25 @@ func (p *process) wait() (int, string) {
 	<-p.done
 
 	return p.cmd.ProcessState.ExitCode(), p.text.String()
+}
+
+// signal sends a signal to a process.
+func (p *process) signal(s syscall.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// muster runs muster to its end, which must be a good one, and gives what it said.
+func muster(t *testing.T, state string, args ...string) string {
+	t.Helper()
+	code, text := start(t, state, args...).wait()
+	if code != 0 {
+		t.Fatalf("%v: exit code %d\n%s", args, code, text)
+	}
+
+	return text
 }
 
 // await waits until a condition holds.

@@ -21,9 +21,7 @@ func TestHangup(t *testing.T) {
 	state, config := filepath.Join(dir, "state"), filepath.Join(dir, "agent.yaml")
 	fleet := func(args ...string) {
 		t.Helper()
-		if code, text := start(t, state, append([]string{"--server", server.URL()}, args...)...).wait(); code != 0 {
-			t.Fatalf("%v: %s", args, text)
-		}
+		muster(t, state, append([]string{"--server", server.URL()}, args...)...)
 	}
 	configure := func(more string) {
 		write(t, config, "node: n1\ninterval: 1s\nnats: {servers: [\""+server.URL()+"\"]}\n"+more)
@@ -37,22 +35,16 @@ func TestHangup(t *testing.T) {
 	configure("")
 	fleet("fleet", "init", "--yes")
 	p := start(t, state, "agent", "run", "--config", config)
-	hangup := func() {
-		t.Helper()
-		if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
-			t.Fatal(err)
-		}
-	}
 	fleet("fleet", "push", "--node", "n1", manifest("own"))
 	await(t, "the node's manifest is applied", has("own"))
 
 	configure("intervall: 5s\n")
-	hangup()
+	p.signal(syscall.SIGHUP)
 	await(t, "a wrong configuration is refused", func() bool { return strings.Contains(p.text.String(), "did you mean `interval`?") })
 
 	fleet("fleet", "push", "--group", "blue", manifest("blue"))
 	configure("groups: [blue]\n")
-	hangup()
+	p.signal(syscall.SIGHUP)
 	await(t, "the group's manifest is applied", has("blue"))
 
 	js, err := jetstream.New(server.Connect(t))
@@ -64,7 +56,7 @@ func TestHangup(t *testing.T) {
 	}
 	fleet("fleet", "init", "--yes")
 	configure("groups: [blue, green]\n")
-	hangup()
+	p.signal(syscall.SIGHUP)
 	fleet("fleet", "push", "--group", "green", manifest("green"))
 	await(t, "the new group's manifest is applied", has("green"))
 	for _, name := range []string{"own", "blue"} {
@@ -73,9 +65,7 @@ func TestHangup(t *testing.T) {
 		}
 		await(t, "a manifest that the bucket lost stays in force", has(name))
 	}
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	p.signal(syscall.SIGTERM)
 	if code, text := p.wait(); code != 0 || strings.Contains(text, "panicked") {
 		t.Fatalf("exit code %d\n%s", code, text)
 	}

@@ -26,9 +26,7 @@ func TestInitWithLittleRoom(t *testing.T) {
 			if c.flag == "" {
 				return
 			}
-			if code, text := start(t, state, "--server", server.URL(), "fleet", "init", "--yes", c.flag, c.value).wait(); code != 0 {
-				t.Errorf("the remedy does not help: exit code %d\n%s", code, text)
-			}
+			muster(t, state, "--server", server.URL(), "fleet", "init", "--yes", c.flag, c.value)
 		})
 	}
 }

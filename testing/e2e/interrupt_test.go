@@ -1,27 +1,25 @@
 package e2e
 
 import (
-	"archive/tar"
-	"bytes"
-	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/musterfleet/muster/testing/hosttest"
 )
 
-// startReading is start with a standard input that is left open. It gives when
+// startWaiting is start with a standard input that is left open. It gives when
 // muster has read what is in it.
-func startReading(t *testing.T, state, text string, args ...string) (p *process, hasRead func() bool) {
+func startWaiting(t *testing.T, state, text string, args ...string) (p *process, hasRead func() bool) {
 	t.Helper()
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -31,15 +29,8 @@ func startReading(t *testing.T, state, text string, args ...string) (p *process,
 	if _, err := io.WriteString(w, text); err != nil {
 		t.Fatal(err)
 	}
-	p = &process{t: t, cmd: exec.CommandContext(t.Context(), "muster", args...), done: make(chan error, 1)}
-	p.cmd.Env = append(os.Environ(), "MUSTER_STATE_DIR="+state)
-	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = r, &p.text, &p.text
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() { p.done <- p.cmd.Wait() }()
 
-	return p, func() bool {
+	return startReading(t, state, r, args...), func() bool {
 		left, err := unix.IoctlGetInt(int(r.Fd()), unix.TIOCINQ)
 		if err != nil {
 			t.Fatal(err)
@@ -72,7 +63,7 @@ muster:
         - after: {command: touch after, cwd: %[1]q}
 `, dir))
 	stdin := func(args ...string) func(*testing.T) (*process, func() bool) {
-		return func(t *testing.T) (*process, func() bool) { return startReading(t, state, "{\"protocol\":", args...) }
+		return func(t *testing.T) (*process, func() bool) { return startWaiting(t, state, "{\"protocol\":", args...) }
 	}
 	for name, begin := range map[string]func(*testing.T) (*process, func() bool){
 		"apply":        stdin("apply", "-"),
@@ -89,9 +80,7 @@ muster:
 		t.Run(name, func(t *testing.T) {
 			p, busy := begin(t)
 			await(t, "it is busy", busy)
-			if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-				t.Fatal(err)
-			}
+			p.signal(syscall.SIGTERM)
 			if code, text := p.wait(); code != 1 || !strings.Contains(text, "interrupted") || strings.Contains(text, "change in hand") {
 				t.Errorf("exit code %d\n%s", code, text)
 			}
@@ -109,21 +98,10 @@ func TestNoopOfABundle(t *testing.T) {
 	// Nobody can make anything in /proc.
 	const state = "/proc/muster/state"
 	manifest := fmt.Sprintf("muster: {resources: [{file: [{%s/made: {source: files/x, owner: \"%d\", group: \"%d\", mode: \"0600\"}}]}]}\n", dir, os.Geteuid(), os.Getegid())
-	var packed bytes.Buffer
-	zipped := gzip.NewWriter(&packed)
-	archive := tar.NewWriter(zipped)
-	for _, file := range [][2]string{{"manifest.yaml", manifest}, {"files/x", "content\n"}} {
-		if err := archive.WriteHeader(&tar.Header{Name: file[0], Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(file[1]))}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.WriteString(archive, file[1]); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := errors.Join(archive.Close(), zipped.Close(), os.Mkdir(temp, 0o700)); err != nil {
+	write(t, bundle, string(hosttest.TarGz(t, 0o644, "manifest.yaml", manifest, "files/x", "content\n")))
+	if err := os.Mkdir(temp, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	write(t, bundle, packed.String())
 	t.Setenv("TMPDIR", temp)
 	for _, how := range []string{"--noop", "--render"} {
 		if code, text := start(t, state, "apply", how, bundle).wait(); code != 0 || !strings.Contains(text, "made") {

@@ -65,9 +65,7 @@ func TestKillAtRandomMoments(t *testing.T) {
 	dir, state := t.TempDir(), filepath.Join(t.TempDir(), "state")
 	manifest := filesManifest(t, dir)
 	began := time.Now()
-	if code, text := start(t, state, "apply", manifest).wait(); code != 0 {
-		t.Fatal(text)
-	}
+	muster(t, state, "apply", manifest)
 	whole := time.Since(began)
 	killed, partly := 0, 0
 	for range 20 {
@@ -90,9 +88,7 @@ func TestKillAtRandomMoments(t *testing.T) {
 		if n := checkFiles(t, dir, false); n > 0 && n < files {
 			partly++
 		}
-		if code, text := start(t, state, "--log-level", "error", "apply", manifest).wait(); code != 0 {
-			t.Fatal(text)
-		}
+		muster(t, state, "--log-level", "error", "apply", manifest)
 		checkFiles(t, dir, true)
 		if left := litter(t, dir); len(left) > 0 {
 			t.Fatalf("litter after the next run: %v", left)
@@ -127,9 +123,7 @@ muster:
 `, dir))
 	p := start(t, filepath.Join(dir, "state"), "apply", manifest)
 	await(t, "the command runs", func() bool { return exists(held) })
-	if err := p.cmd.Process.Signal(signal); err != nil {
-		t.Fatal(err)
-	}
+	p.signal(signal)
 	await(t, "the signal was seen", func() bool { return strings.Contains(p.text.String(), "stopping after the change in hand") })
 	write(t, gate, "go\n")
 	code, text := p.wait()
@@ -182,14 +176,9 @@ muster:
 		_, err = fmt.Sscan(string(text), &child)
 		return err == nil
 	})
-	signal := func() {
-		if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-			t.Fatal(err)
-		}
-	}
-	signal()
+	p.signal(syscall.SIGTERM)
 	await(t, "the signal was seen", func() bool { return strings.Contains(p.text.String(), "stopping after the change in hand") })
-	signal()
+	p.signal(syscall.SIGTERM)
 	code, text := p.wait()
 	if code != 1 || !strings.Contains(text, "exec#hang failed") {
 		t.Fatalf("exit code %d\n%s", code, text)

@@ -39,9 +39,7 @@ muster:
 `, dir, os.Geteuid(), os.Getegid(), c.between, made, c.reload))
 			p := start(t, in("state"), "apply", manifest)
 			await(t, "the file is changed and the reload is not", func() bool { return exists(in("held")) })
-			if err := p.cmd.Process.Signal(syscall.SIGKILL); err != nil {
-				t.Fatal(err)
-			}
+			p.signal(syscall.SIGKILL)
 			if code, text := p.wait(); code != -1 {
 				t.Fatalf("it was not killed: exit code %d\n%s", code, text)
 			}

@@ -1,17 +1,11 @@
 package e2e
 
 import (
-	"archive/tar"
-	"bytes"
-	"compress/gzip"
-	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/testing/hosttest"
@@ -19,57 +13,20 @@ import (
 	"github.com/musterfleet/muster/testing/webtest"
 )
 
-// templatesArchive is a tar.gz of templates, name and content in turn.
-func templatesArchive(t *testing.T, files ...string) string {
-	t.Helper()
-	var b bytes.Buffer
-	zipped := gzip.NewWriter(&b)
-	packed := tar.NewWriter(zipped)
-	for i := 0; i < len(files); i += 2 {
-		err := packed.WriteHeader(&tar.Header{Name: files[i], Typeflag: tar.TypeReg, Mode: 0o640, Size: int64(len(files[i+1]))})
-		_, writeErr := packed.Write([]byte(files[i+1]))
-		if err := errors.Join(err, writeErr); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := errors.Join(packed.Close(), zipped.Close()); err != nil {
-		t.Fatal(err)
-	}
-
-	return b.String()
-}
-
-// runMuster runs the program with a state directory and a server, and gives its
-// exit code and all that it printed.
-func runMuster(t *testing.T, state, url string, args ...string) (int, string) {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "muster", args...)
-	cmd.Env = append(os.Environ(), "MUSTER_STATE_DIR="+state, "NATS_URL="+url, "NO_COLOR=1")
-	out, err := cmd.CombinedOutput()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		t.Fatal(err)
-	}
-
-	return cmd.ProcessState.ExitCode(), string(out)
-}
-
 // TestScaffoldFromURLs renders templates that a web server and an object store
 // have, with the data, functions and secrets of a manifest.
 func TestScaffoldFromURLs(t *testing.T) {
 	dir, state := t.TempDir(), t.TempDir()
-	content := templatesArchive(t, "app.conf", "name [[ lookup(\"data.name\") ]]\n", "d/secret", "pw [[ Data.pw | upper ]]\n")
+	content := hosttest.TarGz(t, 0o640, "app.conf", "name [[ lookup(\"data.name\") ]]\n", "d/secret", "pw [[ Data.pw | upper ]]\n")
 	server := webtest.Start(t, webtest.WithAuth("joe", "hunter2"))
-	server.Put("/t.tar.gz", webtest.Text(content))
+	server.Put("/t.tar.gz", webtest.Text(string(content)))
 	server.Put("/bad.tar.gz", webtest.Text("no archive"))
-	server.Put("/out.tar.gz", webtest.Text(templatesArchive(t, "../out", "x")))
-	natsURL := natstest.Start(t).URL()
-	nc, err := nats.Connect(natsURL)
-	if err != nil {
-		t.Fatal(err)
+	server.Put("/out.tar.gz", webtest.Text(string(hosttest.TarGz(t, 0o640, "../out", "x"))))
+	nats := natstest.Start(t)
+	run := func(args ...string) (int, string) {
+		return start(t, state, append([]string{"--server", nats.URL()}, args...)...).wait()
 	}
-	defer nc.Close()
-	js, err := jetstream.New(nc)
+	js, err := jetstream.New(nats.Connect(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +34,7 @@ func TestScaffoldFromURLs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.PutString(t.Context(), "t.tar.gz", content); err != nil {
+	if _, err := store.PutBytes(t.Context(), "t.tar.gz", content); err != nil {
 		t.Fatal(err)
 	}
 	credentials := strings.Replace(server.URL, "://", "://joe:hunter2@", 1)
@@ -85,13 +42,13 @@ func TestScaffoldFromURLs(t *testing.T) {
 		target := filepath.Join(dir, name)
 		manifest := write(t, filepath.Join(dir, name+".yaml"), "data: {name: app, pw: \"${ secret('s3cret-word') }\"}\nmuster:\n  resources:\n    - scaffold:\n        - "+target+": {source: \""+source+"\"}\n")
 		before := hosttest.Snapshot(t, dir)
-		code, out := runMuster(t, state, natsURL, "apply", "--noop", "--diff", manifest)
+		code, out := run("apply", "--noop", "--diff", manifest)
 		if changes := hosttest.SnapshotDiff(before, hosttest.Snapshot(t, dir)); code != 0 || len(changes) > 0 {
 			t.Errorf("%s: noop ended with %d and changed %v", name, code, changes)
 		}
 		said := out
 		for _, want := range []string{"changed", "stable"} {
-			code, out = runMuster(t, state, natsURL, "apply", "--diff", manifest)
+			code, out = run("apply", "--diff", manifest)
 			said += out
 			if code != 0 || !strings.Contains(out, "scaffold#"+target+" "+want) {
 				t.Errorf("%s: not %s, exit code %d:\n%s", name, want, code, out)
@@ -112,7 +69,7 @@ func TestScaffoldFromURLs(t *testing.T) {
 		credentials + "/none.tar.gz": "404", credentials + "/bad.tar.gz": "not a valid archive", credentials + "/out.tar.gz": "unsafe entry",
 		server.URL + "/t.tar.gz": "401", "obj://templates/none": "not found",
 	} {
-		code, out := runMuster(t, state, natsURL, "ensure", "scaffold", filepath.Join(dir, "none"), "--source", source)
+		code, out := run("ensure", "scaffold", filepath.Join(dir, "none"), "--source", source)
 		if code != 1 || !strings.Contains(out, want) || strings.Contains(out, "hunter2") {
 			t.Errorf("%s: exit code %d, without %q:\n%s", source, code, want, out)
 		}
@@ -136,10 +93,7 @@ func TestTemplatesTogether(t *testing.T) {
 	}
 	user, group := hosttest.Owner(t)
 	manifest := write(t, filepath.Join(dir, "manifest.yaml"), "data: {name: app, target: "+target+", uid: "+user+", gid: "+group+"}\nmuster: {resources_jet_file: list.jet}\n")
-	state := t.TempDir()
-	if code, out := runMuster(t, state, "nats://127.0.0.1:1", "apply", manifest); code != 0 {
-		t.Fatalf("exit code %d\n%s", code, out)
-	}
+	muster(t, t.TempDir(), "apply", manifest)
 	for file, want := range map[string]string{"app.conf": "name app\n", "motd": "APP\n"} {
 		if text, err := os.ReadFile(filepath.Join(target, file)); err != nil || string(text) != want {
 			t.Errorf("%s holds %q, %v", file, text, err)

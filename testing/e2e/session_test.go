@@ -14,17 +14,15 @@ func TestOneRefreshForOneChangeOfASession(t *testing.T) {
 	dir := t.TempDir()
 	state := filepath.Join(dir, "state")
 	t.Setenv("TMPDIR", dir)
-	code, text := start(t, state, "session", "new").wait()
+	text := muster(t, state, "session", "new")
 	_, store, found := strings.Cut(strings.TrimSpace(text), "=")
-	if code != 0 || !found {
+	if !found {
 		t.Fatal(text)
 	}
 	t.Setenv("MUSTER_SESSION_STORE", store)
 	ensure := func(args ...string) {
 		t.Helper()
-		if code, text := start(t, state, append([]string{"ensure"}, args...)...).wait(); code != 0 {
-			t.Fatal(text)
-		}
+		muster(t, state, append([]string{"ensure"}, args...)...)
 	}
 	config := func(content string) {
 		t.Helper()

@@ -19,11 +19,7 @@ func TestSecondSignalToAnAgent(t *testing.T) {
 	state, child := filepath.Join(dir, "state"), filepath.Join(dir, "child")
 	fleet := func(args ...string) string {
 		t.Helper()
-		code, text := start(t, state, append([]string{"--server", server.URL()}, args...)...).wait()
-		if code != 0 {
-			t.Fatalf("%v: %s", args, text)
-		}
-		return text
+		return muster(t, state, append([]string{"--server", server.URL()}, args...)...)
 	}
 	fleet("fleet", "init", "--yes")
 	config := write(t, filepath.Join(dir, "agent.yaml"), "node: n1\nshutdown_timeout: 10m\nnats: {servers: [\""+server.URL()+"\"]}\n")
@@ -37,15 +33,9 @@ muster:
 	p := start(t, state, "agent", "run", "--config", config)
 	fleet("fleet", "push", "--node", "n1", manifest)
 	await(t, "the command runs", func() bool { return exists(child) })
-	signal := func() {
-		t.Helper()
-		if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-			t.Fatal(err)
-		}
-	}
-	signal()
+	p.signal(syscall.SIGTERM)
 	await(t, "the signal was seen", func() bool { return strings.Contains(p.text.String(), "told to stop") })
-	signal()
+	p.signal(syscall.SIGTERM)
 	code, text := p.wait()
 	if code != 0 {
 		t.Fatalf("exit code %d\n%s", code, text)
