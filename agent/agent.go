@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"math/rand/v2"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
@@ -234,16 +232,6 @@ func (a *Agent) Connected() {
 	a.reached.watch.signal()
 	a.registered.again()
 	a.queue.retryNow()
-}
-
-// RunNow asks for a run of manifests at once, of all where none is named.
-func (a *Agent) RunNow(keys ...string) {
-	if len(keys) == 0 {
-		keys = slices.Collect(maps.Keys(a.State().Manifests))
-	}
-	for _, key := range keys {
-		a.queue.run(key, wake{model.CauseCommand, time.Now()})
-	}
 }
 
 // sync makes reports durable. What goes wrong is logged: they stay in memory.

@@ -220,19 +220,6 @@ func TestPanicsDoNotEndTheAgent(t *testing.T) {
 	})
 }
 
-func TestRunNow(t *testing.T) {
-	bubble(t, func(t *testing.T, n *node) {
-		n.start()
-		n.put("group.all.a", "a", "x")
-		n.put("group.all.b", "b", "x")
-		n.take()
-		n.agent.RunNow("group.all.b", "group.all.none")
-		n.tells("run stable group.all.b command")
-		n.agent.RunNow()
-		n.tells("run stable group.all.a command", "run stable group.all.b command")
-	})
-}
-
 // TestRunThatCannotBegin: the reason is told, and the run tried again soon.
 func TestRunThatCannotBegin(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {

@@ -76,9 +76,8 @@ func TestNothingOfAKeyIsValid(t *testing.T) {
 		n.types = resources.All()
 		n.take()
 		n.start()
-		n.agent.RunNow()
 		n.tells("run refused group.all.slow manifest", "node refused", "run refused group.all.slow manifest", "node refused",
-			"run stable group.all.a schedule", "run stable group.all.a command")
+			"run stable group.all.a schedule")
 		for range 3 {
 			n.bucket.change(func() {})
 			n.settle()

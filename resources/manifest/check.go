@@ -13,11 +13,7 @@ import (
 // Checked is what is known of a manifest without the node it is for.
 type Checked struct {
 	// Files are those it names relative to its own directory.
-	Files []File
-	// Resources are all of it, when Complete; else those that do not depend on the node.
-	Resources []*resource.Resource
-	// Complete says that nothing of it depends on the node.
-	Complete bool
+	Files    []File
 	Warnings model.Problems
 }
 
@@ -45,7 +41,7 @@ func (l *Loader) Check(ctx context.Context, doc *Document, in Inputs) (*Checked,
 		return nil, err
 	}
 
-	return &Checked{Files: s.files(), Resources: resolved.Resources, Complete: !s.unsure, Warnings: resolved.Warnings}, nil
+	return &Checked{Files: s.files(), Warnings: resolved.Warnings}, nil
 }
 
 // sourceBeside gives the file beside the manifest that a resource names, if it does.
