@@ -115,10 +115,15 @@ func checkNATS(f *File) []Breach {
 	if f.Test && (within(f.Folder, "agent") || within(f.Folder, "fleet")) {
 		return nil
 	}
+
+	return f.mustNotImport("only kvstore does", func(p string) bool { return strings.HasPrefix(p, "github.com/nats-io/") })
+}
+
+func (f *File) mustNotImport(because string, what func(path string) bool) []Breach {
 	var out []Breach
 	for _, spec := range f.syntax.Imports {
-		if p := importPath(spec); strings.HasPrefix(p, "github.com/nats-io/") {
-			out = append(out, f.breach(spec.Pos(), "%s must not import %s, only kvstore does", f.Folder, p))
+		if p := importPath(spec); what(p) {
+			out = append(out, f.breach(spec.Pos(), "%s must not import %s, %s", f.Folder, p, because))
 		}
 	}
 
@@ -129,15 +134,13 @@ func checkNATS(f *File) []Breach {
 // evaluate its rules.
 func checkGoss(f *File) []Breach {
 	const room = "resources/health/goss"
-	var out []Breach
-	for _, spec := range f.syntax.Imports {
-		switch p := importPath(spec); {
-		case strings.HasPrefix(p, "github.com/goss-org/") && !within(f.Folder, room), p == Module+"/"+room && !within(f.Folder, "cmd") && !within(f.Folder, room):
-			out = append(out, f.breach(spec.Pos(), "%s must not import %s, muster starts itself to evaluate goss", f.Folder, p))
-		}
+	if within(f.Folder, room) {
+		return nil
 	}
 
-	return out
+	return f.mustNotImport("muster starts itself to evaluate goss", func(p string) bool {
+		return strings.HasPrefix(p, "github.com/goss-org/") || p == Module+"/"+room && !within(f.Folder, "cmd")
+	})
 }
 
 // checkProcesses leaves starting processes to host: nothing else would kill
@@ -146,12 +149,7 @@ func checkProcesses(f *File) []Breach {
 	if within(f.Folder, "resources/host") || within(f.Folder, "testing") {
 		return nil
 	}
-	var out []Breach
-	for _, spec := range f.syntax.Imports {
-		if importPath(spec) == "os/exec" {
-			out = append(out, f.breach(spec.Pos(), "%s must not import os/exec, resources/host runs commands", f.Folder))
-		}
-	}
+	out := f.mustNotImport("resources/host runs commands", func(p string) bool { return p == "os/exec" })
 	ast.Inspect(f.syntax, func(n ast.Node) bool {
 		e, ok := n.(ast.Expr)
 		if ok && (f.selects(e, "os", "StartProcess") || f.selects(e, "syscall", "StartProcess", "ForkExec", "Exec") || f.selects(e, "golang.org/x/sys/unix", "Exec")) {
