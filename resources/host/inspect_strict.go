@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"strings"
 )
 
 const (
@@ -212,9 +213,12 @@ func extraFields(extra []byte, tag uint16) iter.Seq[[]byte] {
 // checkZipName refuses what unzip would take for another name.
 func checkZipName(name string, extra []byte) error {
 	for _, c := range []byte(name) {
-		if c < ' ' || c == 0x7f {
+		if c < ' ' || c == 0x7f || c == 0xff {
 			return fmt.Errorf("%w: its name has a control character", ErrUnsafeEntry)
 		}
+	}
+	if strings.HasSuffix(strings.TrimRight(name, "0123456789"), ";") {
+		return fmt.Errorf("%w: unzip would cut its name off at the last semicolon", ErrUnsafeEntry)
 	}
 	// A version byte and the checksum of the name stand before it.
 	for other := range extraFields(extra, unicodePath) {

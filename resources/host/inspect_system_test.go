@@ -3,6 +3,7 @@
 package host_test
 
 import (
+	pkzip "archive/zip"
 	"errors"
 	"io/fs"
 	"os"
@@ -23,6 +24,9 @@ func FuzzInspectZip(f *testing.F) {
 		{{name: "out/x", content: "y"}},
 		{{name: `..\up`, content: "y"}},
 		{{name: "good", content: "y", change: withExtra("../up")}},
+		{{name: "o\xffut/x", content: "y"}},
+		{{name: "o\x98ut/x", content: "y", change: func(h *pkzip.FileHeader) { h.CreatorVersion = 63 }}},
+		{{name: "f;12", content: "y"}},
 		{{name: "d/", mode: fs.ModeDir | fs.ModeSticky | 0o777}, {name: "f", content: "x", mode: fs.ModeSetuid | 0o777}},
 	} {
 		f.Add(packZip(f, members...))
@@ -39,12 +43,12 @@ func FuzzInspectZip(f *testing.F) {
 		}
 		before := hosttest.Snapshot(t, dir)
 		h := hosttest.New(t)
-		masked, remove, err := h.MaskZip(t.Context(), dir+"/archive")
+		prepared, remove, err := h.PrepareZip(t.Context(), dir+"/archive", false)
 		if err != nil {
 			t.Fatal(err)
 		}
 		packed := filepath.Join(t.TempDir(), "archive.zip")
-		if err := errors.Join(os.Link(masked, packed), remove()); err != nil {
+		if err := errors.Join(os.Link(prepared, packed), remove()); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := h.Run(t.Context(), host.Command{Argv: []string{"unzip", "-o", "-d", target, packed}}); err != nil {

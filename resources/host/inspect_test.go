@@ -171,6 +171,8 @@ func TestInspectRefusesZips(t *testing.T) {
 		"a name of Windows":         {[]member{{name: `..\up`}}, host.ErrUnsafeEntry},
 		"a root of Windows":         {[]member{{name: `\up`}}, host.ErrUnsafeEntry},
 		"a name unzip would change": {[]member{{name: ".\x01./up"}}, host.ErrUnsafeEntry},
+		"a name unzip would cut":    {[]member{{name: "o\xffut/x"}}, host.ErrUnsafeEntry},
+		"a version of a name":       {[]member{{name: "d/f;12"}}, host.ErrUnsafeEntry},
 		"two names":                 {[]member{{name: "good", change: withExtra("../up")}}, host.ErrUnsafeEntry},
 		"an absolute link":          {[]member{{name: "l", content: "/etc/passwd", mode: fs.ModeSymlink | 0o777}}, host.ErrUnsafeEntry},
 		"a link that goes up":       {[]member{{name: "l", content: "../out", mode: fs.ModeSymlink | 0o777}}, host.ErrUnsafeEntry},

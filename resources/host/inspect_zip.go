@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -91,18 +92,25 @@ func (i *inspection) zipEntry(entry *zip.File, link bool) error {
 	if err != nil {
 		return err
 	}
-	// Names with \ are paths to unzip when they come from Windows.
-	name := strings.ReplaceAll(entry.Name, `\`, "/")
-	switch kind := kindOfEntry(entry); {
-	case link:
-		return i.link(name, string(content))
-	case strings.HasSuffix(name, "/") || kind == unix.S_IFDIR:
-		return i.directory(name)
-	case kind == 0 || kind == unix.S_IFREG:
-		return i.file(name)
-	default:
-		return ErrEntryType
+	// Names with \ are paths to unzip when they come from Windows, and else are not.
+	names := []string{strings.ReplaceAll(entry.Name, `\`, "/"), entry.Name}
+	for _, name := range slices.Compact(names) {
+		switch kind := kindOfEntry(entry); {
+		case link:
+			err = i.link(name, string(content))
+		case strings.HasSuffix(name, "/") || kind == unix.S_IFDIR:
+			err = i.directory(name)
+		case kind == 0 || kind == unix.S_IFREG:
+			err = i.file(name)
+		default:
+			err = ErrEntryType
+		}
+		if err != nil {
+			return err
+		}
 	}
+
+	return nil
 }
 
 // content reads an entry to its end, which checks its checksum.

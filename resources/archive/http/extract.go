@@ -41,8 +41,8 @@ func (Provider) Extract(ctx context.Context, env resource.Env, spec *archive.Spe
 		return err
 	}
 	source, remove := spec.Name, func() error { return nil }
-	if format == host.Zip && !spec.Preserve {
-		if source, remove, err = env.Host.MaskZip(ctx, spec.Name); err != nil {
+	if format == host.Zip {
+		if source, remove, err = env.Host.PrepareZip(ctx, spec.Name, spec.Preserve); err != nil {
 			return err
 		}
 	}

@@ -133,6 +133,31 @@ func TestModesOfAZipFromAnySystem(t *testing.T) {
 	}
 }
 
+// TestUnzipKeepsNames has names that unzip changes when a zip is from another
+// system, which would lead them elsewhere: out is a link that leads out.
+func TestUnzipKeepsNames(t *testing.T) {
+	for _, preserve := range []bool{false, true} {
+		for _, name := range []string{"café", "caf\xe9", "日本/語", "o\x98ut/x", ".\x98./up", "o\xc1t/x", "a;1/b"} {
+			good := packZip(t, file{name: name, content: "x", mode: 0o644})
+			at := strings.Index(good, "PK\x01\x02") + 5
+			for _, system := range []byte{0, 3, 6, 11, 19} {
+				x, err := unpack(t, ".zip", good[:at-1]+string([]byte{50, system})+good[at+1:], func(x *trial) {
+					x.spec.Preserve = preserve
+					check(t, os.Mkdir(x.spec.ExtractParent, 0o755))
+					check(t, os.Symlink("..", filepath.Join(x.spec.ExtractParent, "out")))
+					check(t, os.Symlink("..", filepath.Join(x.spec.ExtractParent, "o-t")))
+				})
+				check(t, err)
+				tree := hosttest.Snapshot(t, x.dir)
+				// The zip, the target with two links, the file and the directory above it.
+				if got := tree["opt/"+name]; got.Digest != sum("x") || got.Mode != 0o644 || len(tree) != 6+strings.Count(name, "/") {
+					t.Errorf("%q from system %d: %+v", name, system, tree)
+				}
+			}
+		}
+	}
+}
+
 // TestUnzip has the real unzip overwrite, make links, and not write through them.
 func TestUnzip(t *testing.T) {
 	packed := packZip(t,

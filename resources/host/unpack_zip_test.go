@@ -14,7 +14,7 @@ import (
 	"github.com/musterfleet/muster/resources/host"
 )
 
-func TestMaskZip(t *testing.T) {
+func TestPrepareZip(t *testing.T) {
 	before := syscall.Umask(0o027)
 	defer syscall.Umask(before)
 	dir := t.TempDir()
@@ -35,11 +35,11 @@ func TestMaskZip(t *testing.T) {
 		if err := os.WriteFile(path, content, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		masked, remove, err := h.MaskZip(t.Context(), path)
-		if err != nil || (masked == path) != (c.want == nil) {
-			t.Fatalf("%s: %s, %v", name, masked, err)
+		prepared, remove, err := h.PrepareZip(t.Context(), path, false)
+		if err != nil || (prepared == path) != (c.want == nil) {
+			t.Fatalf("%s: %s, %v", name, prepared, err)
 		}
-		got, err := pkzip.OpenReader(masked)
+		got, err := pkzip.OpenReader(prepared)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -63,10 +63,49 @@ func TestMaskZip(t *testing.T) {
 	}
 }
 
-func TestMaskZipFails(t *testing.T) {
+// TestPrepareZipOfOtherSystems has names that unzip takes for those of another alphabet.
+func TestPrepareZipOfOtherSystems(t *testing.T) {
+	before := syscall.Umask(0o022)
+	defer syscall.Umask(before)
+	dos := func(attrs uint32) func(*pkzip.FileHeader) {
+		return func(h *pkzip.FileHeader) { h.CreatorVersion, h.ExternalAttrs = 0, attrs }
+	}
+	members := []member{
+		{name: "ascii", change: dos(0x20)}, {name: "ä", change: dos(0x20)}, {name: "ö", change: dos(0x21)}, {name: "ü/", change: dos(0)}, {name: "ß", change: dos(0o100666<<16 | 0x20)},
+		{name: "é", mode: fs.ModeSetuid | 0o700},
+	}
 	dir := t.TempDir()
 	h, path := host.New(host.Options{StateDir: filepath.Join(dir, "state")}), filepath.Join(dir, "a.zip")
-	if _, _, err := h.MaskZip(t.Context(), path); !errors.Is(err, fs.ErrNotExist) {
+	if err := os.WriteFile(path, packZip(t, members...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for preserve, want := range map[bool][]fs.FileMode{
+		false: {0o666, 0o644, 0o444, fs.ModeDir | 0o755, 0o644, 0o700},
+		true:  {0o666, 0o644, 0o444, fs.ModeDir | 0o755, 0o666, fs.ModeSetuid | 0o700},
+	} {
+		prepared, remove, err := h.PrepareZip(t.Context(), path, preserve)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := pkzip.OpenReader(prepared)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, entry := range got.File {
+			if system := entry.CreatorVersion >> 8; entry.Name != members[i].name || entry.Mode() != want[i] || (system == 3) != (i > 0) {
+				t.Errorf("preserve %t: %s has mode %v, not %v, from system %d", preserve, entry.Name, entry.Mode(), want[i], system)
+			}
+		}
+		if err := errors.Join(got.Close(), remove()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestPrepareZipFails(t *testing.T) {
+	dir := t.TempDir()
+	h, path := host.New(host.Options{StateDir: filepath.Join(dir, "state")}), filepath.Join(dir, "a.zip")
+	if _, _, err := h.PrepareZip(t.Context(), path, false); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no zip: %v", err)
 	}
 	good := packZip(t, member{name: "f", content: "x", mode: fs.ModeSetuid | 0o755})
@@ -79,7 +118,7 @@ func TestMaskZipFails(t *testing.T) {
 		if err := os.WriteFile(path, content, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := h.MaskZip(t.Context(), path); !errors.Is(err, host.ErrNotArchive) {
+		if _, _, err := h.PrepareZip(t.Context(), path, false); !errors.Is(err, host.ErrNotArchive) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -89,13 +128,13 @@ func TestMaskZipFails(t *testing.T) {
 	stopped := errors.New("interrupted")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(stopped)
-	if _, _, err := h.MaskZip(ctx, path); !errors.Is(err, stopped) {
+	if _, _, err := h.PrepareZip(ctx, path, false); !errors.Is(err, stopped) {
 		t.Errorf("a context that has ended: %v", err)
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, "state", "tmp", "*")); len(left) > 0 {
 		t.Errorf("%v is left", left)
 	}
-	if _, _, err := host.New(host.Options{}).MaskZip(t.Context(), path); !errors.Is(err, host.ErrNoStateDir) {
+	if _, _, err := host.New(host.Options{}).PrepareZip(t.Context(), path, false); !errors.Is(err, host.ErrNoStateDir) {
 		t.Errorf("no place for a copy: %v", err)
 	}
 }
