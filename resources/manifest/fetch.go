@@ -99,7 +99,7 @@ func because(ctx context.Context, err error) error {
 }
 
 func (l *Loader) open(ctx context.Context, source string) (*opened, error) {
-	scheme, rest, isURL := strings.Cut(source, "://")
+	scheme, _, isURL := strings.Cut(source, "://")
 	switch {
 	case source == "":
 		return nil, fmt.Errorf("%w: it is empty, give a path, -, kv://, obj:// or http(s)://", ErrSource)
@@ -112,9 +112,9 @@ func (l *Loader) open(ctx context.Context, source string) (*opened, error) {
 	case scheme == "http" || scheme == "https":
 		return l.openHTTP(ctx, source)
 	case scheme == "kv":
-		return l.openKV(ctx, source, rest)
+		return openBucket(ctx, source, "kv://bucket/key", l.opts.KV, func(value []byte) io.ReadCloser { return io.NopCloser(bytes.NewReader(value)) })
 	case scheme == "obj":
-		return l.openObject(ctx, source, rest)
+		return openBucket(ctx, source, "obj://bucket/name", l.opts.Object, func(object io.ReadCloser) io.ReadCloser { return object })
 	default:
 		return nil, fmt.Errorf("%w: there is no scheme %s://, give a path, -, kv://, obj:// or http(s)://", ErrSource, scheme)
 	}
@@ -133,45 +133,22 @@ func openPath(path string) (*opened, error) {
 	return &opened{name: path, dir: filepath.Dir(absolute), ReadCloser: f}, nil
 }
 
-func (l *Loader) openKV(ctx context.Context, source, rest string) (*opened, error) {
-	bucket, key, err := bucketAnd("kv://bucket/key", rest)
+// openBucket opens what a bucket has; get is nil without NATS.
+func openBucket[T any](ctx context.Context, source, form string, get func(ctx context.Context, bucket, name string) (T, error), reader func(T) io.ReadCloser) (*opened, error) {
+	_, rest, _ := strings.Cut(source, "://")
+	bucket, name, _ := strings.Cut(rest, "/")
 	switch {
-	case err != nil:
-		return nil, err
-	case l.opts.KV == nil:
+	case bucket == "" || name == "":
+		return nil, fmt.Errorf("%w: write it as %s", ErrSource, form)
+	case get == nil:
 		return nil, fmt.Errorf("%w: %s %w: %s", ErrSource, source, errNoNATS, noNATSHint)
 	}
-	data, err := l.opts.KV(ctx, bucket, key)
+	found, err := get(ctx, bucket, name)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", source, err)
 	}
 
-	return &opened{name: source, ReadCloser: io.NopCloser(bytes.NewReader(data))}, nil
-}
-
-func (l *Loader) openObject(ctx context.Context, source, rest string) (*opened, error) {
-	bucket, name, err := bucketAnd("obj://bucket/name", rest)
-	switch {
-	case err != nil:
-		return nil, err
-	case l.opts.Object == nil:
-		return nil, fmt.Errorf("%w: %s %w: %s", ErrSource, source, errNoNATS, noNATSHint)
-	}
-	r, err := l.opts.Object(ctx, bucket, name)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", source, err)
-	}
-
-	return &opened{name: source, ReadCloser: r}, nil
-}
-
-func bucketAnd(form, rest string) (bucket, key string, err error) {
-	bucket, key, _ = strings.Cut(rest, "/")
-	if bucket == "" || key == "" {
-		return "", "", fmt.Errorf("%w: write it as %s", ErrSource, form)
-	}
-
-	return bucket, key, nil
+	return &opened{name: source, ReadCloser: reader(found)}, nil
 }
 
 // bundle unpacks a tar.gz and reads the manifest in it.
