@@ -87,7 +87,7 @@ func (r *run) gate(ctx context.Context, n *node, t *model.Transaction) bool {
 }
 
 // errStopped is why what is in hand is broken off.
-var errStopped = errors.New("the run was stopped")
+var errStopped = errors.New("the run was interrupted")
 
 // untilStopped gives a context for what changes nothing: it ends when the run is
 // to stop, and not only when the change in hand is to be broken off.

@@ -91,6 +91,36 @@ muster:
 	}
 }
 
+// TestFirstSignalEndsAGuard also of a run that may change something, and what it
+// was for is not run.
+func TestFirstSignalEndsAGuard(t *testing.T) {
+	dir := t.TempDir()
+	gate, asked := filepath.Join(dir, "gate"), filepath.Join(dir, "asked")
+	if err := syscall.Mkfifo(gate, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	manifest := write(t, filepath.Join(dir, "m.yaml"), fmt.Sprintf(`
+muster:
+  resources:
+    - exec:
+        - before: {command: touch before, cwd: %q}
+        - guarded: {command: touch changed, provider: shell, cwd: %[1]q, unless: "echo > asked; read line < gate"}
+        - after: {command: touch after, cwd: %[1]q}
+`, dir))
+	p := start(t, filepath.Join(dir, "state"), "apply", manifest)
+	await(t, "the guard is asked", func() bool { return exists(asked) })
+	p.signal(syscall.SIGTERM)
+	code, text := p.wait()
+	for _, want := range []string{"exec#before changed", "exec#guarded not run", "exec#after not run", "interrupted", "outcome=notrun"} {
+		if code != 1 || !strings.Contains(text, want) {
+			t.Errorf("exit code %d, no %q in\n%s", code, want, text)
+		}
+	}
+	if !exists(filepath.Join(dir, "before")) || exists(filepath.Join(dir, "changed")) || exists(filepath.Join(dir, "after")) {
+		t.Error("something else was changed")
+	}
+}
+
 // TestNoopOfABundle writes nothing but to the system's temporary directory, and nothing stays there.
 func TestNoopOfABundle(t *testing.T) {
 	dir := t.TempDir()
