@@ -41,7 +41,7 @@ func (a *app) addAgent(ctx context.Context, cli *fisk.Application) {
 	run.Flag("config", "The configuration").PlaceHolder("FILE").StringVar(&c.file)
 	run.Flag("node", "Id of this node").PlaceHolder("NAME").StringVar(&c.node)
 	run.Flag("group", "A group this node is in; may be given several times").PlaceHolder("NAME").StringsVar(&c.groups)
-	run.Action(a.action(func() error { return a.runAgent(ctx, c) }))
+	run.Action(a.action(unlessNoop(func() error { return a.runAgent(ctx, c) })))
 	config := parent.Command("config", "Print the default configuration, with a comment for each key")
 	config.Action(a.action(func() error {
 		text, err := agent.ExampleConfig(agent.DefaultConfig(hostname()))

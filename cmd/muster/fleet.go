@@ -13,6 +13,7 @@ import (
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine"
 )
 
 // addFleet declares the operator's commands.
@@ -58,6 +59,20 @@ func (a *app) fleet(ctx context.Context) (*fleetStore, error) {
 func (a *app) operation(f func() error) fisk.Action {
 	return a.action(func() error { return a.connectHint(f()) })
 }
+
+// unlessNoop gives f, which changes more than this muster is allowed where what
+// started it changes nothing.
+func unlessNoop(f func() error) func() error {
+	return func() error {
+		if noop(false) {
+			return errNoop
+		}
+		return f()
+	}
+}
+
+// errNoop is a command that a guard or the like of a run in noop started.
+var errNoop = errors.New("what started this changes nothing (" + engine.EnvNoop + " is set), so this does not either: nothing was done")
 
 // connectHint says what to do about a server that cannot be reached, or does not
 // take these credentials.

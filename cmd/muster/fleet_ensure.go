@@ -141,7 +141,7 @@ func (c *fleetEnsureCommand) complete(r model.EnsureRequest) model.EnsureRequest
 	if r.Expires.IsZero() {
 		r.Expires = time.Now().Add(c.within).UTC()
 	}
-	r.Noop = r.Noop || c.dryRun
+	r.Noop = noop(r.Noop || c.dryRun)
 
 	return r
 }

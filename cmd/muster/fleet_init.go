@@ -74,6 +74,7 @@ func (a *app) fleetInit(ctx context.Context, c *fleetInitCommand) error {
 	if err != nil {
 		return err
 	}
+	c.dryRun = noop(c.dryRun)
 	planned, err := store.Plan(ctx, c.options())
 	if err != nil {
 		return err

@@ -40,7 +40,7 @@ func (a *app) addFleetPush(ctx context.Context, parent *fisk.CmdClause) {
 	c.targets.add(cmd)
 	c.terms.add(cmd)
 	c.format.add(cmd)
-	cmd.Action(a.operation(func() error { return a.fleetPush(ctx, c) }))
+	cmd.Action(a.operation(unlessNoop(func() error { return a.fleetPush(ctx, c) })))
 }
 
 func (a *app) fleetPush(ctx context.Context, c *fleetPushCommand) error {

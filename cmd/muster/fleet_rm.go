@@ -34,7 +34,7 @@ func (a *app) addFleetRm(ctx context.Context, parent *fisk.CmdClause) {
 	cmd.Arg("name", "Names, with --node, --group or --all; or keys as muster fleet ls shows them").Required().StringsVar(&c.names)
 	c.targets.add(cmd)
 	c.format.add(cmd)
-	cmd.Action(a.operation(func() error { return a.fleetRm(ctx, c) }))
+	cmd.Action(a.operation(unlessNoop(func() error { return a.fleetRm(ctx, c) })))
 }
 
 func (c *fleetRmCommand) keys() ([]string, error) {

@@ -59,7 +59,7 @@ func (a *app) addRegistration(ctx context.Context, cli *fisk.Application) {
 	start := &registrationCommand{}
 	cmd := parent.Command("init", "Make the stream of registrations, or bring it up to date; muster fleet init does it too")
 	start.add(cmd)
-	cmd.Action(a.operation(func() error { return a.registrationInit(ctx, start) }))
+	cmd.Action(a.operation(unlessNoop(func() error { return a.registrationInit(ctx, start) })))
 
 	query := &registrationCommand{}
 	cmd = parent.Command("query", "Show the registrations that hold now")
@@ -80,7 +80,7 @@ func (a *app) addRegistration(ctx context.Context, cli *fisk.Application) {
 	rm.addFilter(cmd)
 	cmd.Flag("yes", "Withdraw all of them where nothing is chosen").Short('y').UnNegatableBoolVar(&rm.yes)
 	rm.add(cmd)
-	cmd.Action(a.operation(func() error { return a.registrationRm(ctx, rm) }))
+	cmd.Action(a.operation(unlessNoop(func() error { return a.registrationRm(ctx, rm) })))
 }
 
 func (a *app) registrationInit(ctx context.Context, c *registrationCommand) error {
