@@ -1,51 +1,14 @@
 package manifest_test
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/resource"
 )
-
-// copied is a type that takes what it needs from beside the manifest.
-type copied struct{}
-
-type copiedSpec struct {
-	model.Common
-	Source string `json:"source,omitempty"`
-	Mode   string `json:"mode,omitempty"`
-}
-
-type copiedState struct{ model.CommonState }
-
-func (s *copiedSpec) Validate() model.Problems {
-	var out model.Problems
-	if s.Mode != "" && !octal.MatchString(s.Mode) {
-		out.Property("mode", "four octal digits", "invalid mode %q", s.Mode)
-	}
-
-	return out
-}
-
-func (copied) Info() resource.Info {
-	return resource.Info{Name: "copied", Ensures: []string{"present"}}
-}
-func (copied) New() *copiedSpec           { return &copiedSpec{} }
-func (copied) Providers() []thingProvider { return []thingProvider{{}} }
-func (copied) Status(context.Context, resource.Env, thingProvider, *copiedSpec) (*copiedState, error) {
-	return nil, errUnused
-}
-func (copied) Plan(*copiedSpec, *copiedState, bool) (resource.Plan, error) {
-	return resource.Plan{}, errUnused
-}
-func (copied) Apply(context.Context, resource.Env, thingProvider, *copiedSpec, resource.Plan) (resource.Outcome, error) {
-	return resource.Outcome{}, errUnused
-}
 
 // checked checks a document whose directory is dir.
 func checked(t *testing.T, text, dir string, data map[string]any) (*manifest.Checked, error) {
@@ -55,7 +18,7 @@ func checked(t *testing.T, text, dir string, data map[string]any) (*manifest.Che
 		t.Fatal(err)
 	}
 	o := options()
-	o.Types = append(o.Types, resource.Of(copied{}))
+	o.Types = append(o.Types, resource.Of[*thingSpec, *thingState, thingProvider](thing{name: "copied"}))
 
 	return manifest.NewLoader(o).Check(t.Context(), doc, manifest.Inputs{Dir: dir, Data: data})
 }

@@ -262,11 +262,7 @@ func TestStatic(t *testing.T) {
 	} {
 		o := options()
 		o.KV = kv
-		doc, err := manifest.Parse("m.yaml", []byte(content(in)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := manifest.NewLoader(o).Resolve(t.Context(), doc, manifest.Inputs{Dir: dir})
+		r, err := resolve(t, content(in), o, manifest.Inputs{Dir: dir})
 		if err != nil {
 			t.Fatal(err)
 		}

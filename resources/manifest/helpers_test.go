@@ -24,15 +24,33 @@ func options() manifest.Options {
 	return manifest.Options{Types: testTypes(), Facts: node, Environ: map[string]string{"STAGE": "prod"}}
 }
 
+// resolve parses and resolves a document.
+func resolve(t *testing.T, text string, o manifest.Options, in manifest.Inputs) (*manifest.Resolved, error) {
+	t.Helper()
+	doc, err := manifest.Parse("m.yaml", []byte(text))
+	if err != nil {
+		return nil, err
+	}
+
+	return manifest.NewLoader(o).Resolve(t.Context(), doc, in)
+}
+
+// resolved is resolve with the options of these tests, for a document that is right.
+func resolved(t *testing.T, text string, in manifest.Inputs) *manifest.Resolved {
+	t.Helper()
+	r, err := resolve(t, text, options(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return r
+}
+
 // outcome gives what a document comes to, as text: a line a resource, or a
 // line a problem.
 func outcome(t *testing.T, text string, o manifest.Options, in manifest.Inputs) string {
 	t.Helper()
-	doc, err := manifest.Parse("m.yaml", []byte(text))
-	if err != nil {
-		return err.Error()
-	}
-	r, err := manifest.NewLoader(o).Resolve(t.Context(), doc, in)
+	r, err := resolve(t, text, o, in)
 	if err != nil {
 		return err.Error()
 	}
@@ -73,11 +91,7 @@ func lines(l ...string) string { return strings.Join(l, "\n") }
 // one resolves a document with one file and gives a property of it.
 func one(t *testing.T, text string, o manifest.Options, in manifest.Inputs) *thingSpec {
 	t.Helper()
-	doc, err := manifest.Parse("m.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := manifest.NewLoader(o).Resolve(t.Context(), doc, in)
+	r, err := resolve(t, text, o, in)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,20 +12,6 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-func resolved(t *testing.T, text string, in manifest.Inputs) *manifest.Resolved {
-	t.Helper()
-	doc, err := manifest.Parse("m.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := manifest.NewLoader(options()).Resolve(t.Context(), doc, in)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	return r
-}
-
 // TestOutputs resolves properties at their turn.
 func TestOutputs(t *testing.T) {
 	r := resolved(t, `

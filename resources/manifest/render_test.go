@@ -166,14 +166,7 @@ func FuzzRender(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		doc, err := manifest.Parse("m.yaml", []byte(`{"muster": {"resources": [{"file": [{"${ Data.n }": {"content": "${ Data.s }", "args": ["${ Data.s }"], "env": {"${ Data.n }": "x"}}}]}]}}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := manifest.NewLoader(options()).Resolve(t.Context(), doc, manifest.Inputs{Data: map[string]any{"s": s, "n": "n" + strings.ToValidUTF8(s, "")}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := resolved(t, `{"muster": {"resources": [{"file": [{"${ Data.n }": {"content": "${ Data.s }", "args": ["${ Data.s }"], "env": {"${ Data.n }": "x"}}}]}]}}`, manifest.Inputs{Data: map[string]any{"s": s, "n": "n" + strings.ToValidUTF8(s, "")}})
 		text, err := r.Render()
 		if err != nil {
 			t.Fatal(err)

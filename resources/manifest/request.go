@@ -120,6 +120,14 @@ func (l *Loader) resolveOne(ctx context.Context, typ string, properties resource
 	return b.finish(ctx, in)
 }
 
+// Sensitive says that nothing of the values of a request may be shown or kept,
+// which nobody knows of one that is not valid.
+func (l *Loader) Sensitive(typ string, properties resource.Value) bool {
+	res, err := l.decodeOne(typ, properties, resource.Decode)
+
+	return err != nil || res.Sensitive()
+}
+
 type decode func(*resource.Type, resource.Value, model.Position) (*resource.Resource, model.Problems)
 
 func (l *Loader) decodeOne(typ string, properties resource.Value, decode decode) (*resource.Resource, error) {

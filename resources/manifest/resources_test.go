@@ -187,11 +187,7 @@ func TestSentinels(t *testing.T) {
 		"muster: {resources: [{file: {}}]}":           model.ErrResourceNameRequired,
 		"muster: {resources: [{file: [/a: {x: 1}]}]}": model.ErrResourceInvalid,
 	} {
-		doc, err := manifest.Parse("m.yaml", []byte(in))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err = manifest.NewLoader(options()).Resolve(t.Context(), doc, manifest.Inputs{}); !errors.Is(err, want) {
+		if _, err := resolve(t, in, options(), manifest.Inputs{}); !errors.Is(err, want) {
 			t.Errorf("%s: got %v, want %v", in, err, want)
 		}
 	}
@@ -224,11 +220,7 @@ func TestControl(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := "data: {on: false}\nmuster:\n  resources:\n    - exec: [{x: }]\n    - file:\n        - /a: {content: '1', control: {" + tc.in + "}}\n"
-			doc, err := manifest.Parse("m.yaml", []byte(in))
-			if err != nil {
-				t.Fatal(err)
-			}
-			r, err := manifest.NewLoader(options()).Resolve(t.Context(), doc, manifest.Inputs{})
+			r, err := resolve(t, in, options(), manifest.Inputs{})
 			got := ""
 			if err != nil {
 				got = "problem " + err.Error()
@@ -269,11 +261,7 @@ func TestExcludedMayFail(t *testing.T) {
 // TestFailOnErrorTakesTheBooleansOfProperties also those of YAML 1.1.
 func TestFailOnErrorTakesTheBooleansOfProperties(t *testing.T) {
 	for text, want := range map[string]bool{"yes": true, "On": true, "true": true, "no": false, "\"false\"": false} {
-		doc, err := manifest.Parse("m.yaml", []byte("muster: {fail_on_error: "+text+"}\n"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := manifest.NewLoader(options()).Resolve(t.Context(), doc, manifest.Inputs{})
+		r, err := resolve(t, "muster: {fail_on_error: "+text+"}\n", options(), manifest.Inputs{})
 		if err != nil || r.FailOnError != want {
 			t.Errorf("%s gives %+v, %v", text, r, err)
 		}
@@ -282,14 +270,7 @@ func TestFailOnErrorTakesTheBooleansOfProperties(t *testing.T) {
 
 // TestSettings has what stands beside the resources.
 func TestSettings(t *testing.T) {
-	doc, err := manifest.Parse("m.yaml", []byte("data: {a: 1}\nccm: {fail_on_error: \"${ Data.a == 1 }\", pre_message: \"on ${ Facts.os }\", post_message: 5, resources_jet_file: \"\"}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := manifest.NewLoader(options()).Resolve(t.Context(), doc, manifest.Inputs{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := resolved(t, "data: {a: 1}\nccm: {fail_on_error: \"${ Data.a == 1 }\", pre_message: \"on ${ Facts.os }\", post_message: 5, resources_jet_file: \"\"}\n", manifest.Inputs{})
 	if !r.FailOnError || r.PreMessage != "on debian" || r.PostMessage != "5" || r.Data["a"] != 1 || len(r.Resources) != 0 {
 		t.Errorf("got %+v", r)
 	}

@@ -50,14 +50,7 @@ func TestSecrets(t *testing.T) {
   words: [plain, "${ secret('word-pw') }"]
   users: [{name: ann, pw: "${ secret('ann-pw') }"}, {name: bob, pw: x}]
 ` + content(tc.in)
-			doc, err := manifest.Parse("m.yaml", []byte(in))
-			if err != nil {
-				t.Fatal(err)
-			}
-			r, err := manifest.NewLoader(options()).Resolve(t.Context(), doc, manifest.Inputs{Data: map[string]any{"external": model.NewSecret("external-pw")}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := resolved(t, in, manifest.Inputs{Data: map[string]any{"external": model.NewSecret("external-pw")}})
 			res := r.Resources[0]
 			if got := res.Spec.(*thingSpec).Content; got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
@@ -81,14 +74,7 @@ func TestSecrets(t *testing.T) {
 // TestSecretsInside has secrets within lists and mappings of a property.
 func TestSecretsInside(t *testing.T) {
 	in := "data: {pw: \"${ secret('hunter2') }\"}\nmuster: {resources: [{file: [/f: {env: {A: \"x${ Data.pw }\", B: b}, args: [\"${ Data.pw }\", c], data: \"${ {'k': Data.pw, 'l': 1} }\"}]}]}"
-	doc, err := manifest.Parse("m.yaml", []byte(in))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := manifest.NewLoader(options()).Resolve(t.Context(), doc, manifest.Inputs{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := resolved(t, in, manifest.Inputs{})
 	res := r.Resources[0]
 	spec := res.Spec.(*thingSpec)
 	if spec.Env["A"] != "xhunter2" || spec.Args[0] != "hunter2" || spec.Data["k"] != "hunter2" || spec.Data["l"] != 1 {

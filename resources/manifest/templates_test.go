@@ -74,12 +74,8 @@ func TestTemplates(t *testing.T) {
 			dir := templateFiles(t)
 			o := options()
 			o.KV = kv
-			doc, err := manifest.Parse("m.yaml", []byte(templateData+content(tc.in)))
-			if err != nil {
-				t.Fatal(err)
-			}
 			got := ""
-			r, err := manifest.NewLoader(o).Resolve(t.Context(), doc, manifest.Inputs{Dir: dir})
+			r, err := resolve(t, templateData+content(tc.in), o, manifest.Inputs{Dir: dir})
 			if err != nil {
 				got = strings.ReplaceAll(err.Error(), dir, "DIR")
 			} else {
@@ -279,11 +275,7 @@ func TestSecretsInJetFiles(t *testing.T) {
 		"not YAML":       {in: "- file: [{/f: {content: *[[ Data.pw ]]}}]", problem: "r.jet (rendered):1:"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			doc, err := manifest.Parse("m.yaml", []byte(data))
-			if err != nil {
-				t.Fatal(err)
-			}
-			r, err := manifest.NewLoader(options()).Resolve(t.Context(), doc, manifest.Inputs{Dir: beside(t, "r.jet", tc.in)})
+			r, err := resolve(t, data, options(), manifest.Inputs{Dir: beside(t, "r.jet", tc.in)})
 			if err != nil {
 				if got := err.Error(); tc.problem == "" || !strings.HasPrefix(got, tc.problem) || strings.Contains(got, "hunter2") && name != "fails masked" {
 					t.Fatalf("got  %s\nwant %s", got, tc.problem)

@@ -16,6 +16,7 @@ type thing struct{ name string }
 type thingSpec struct {
 	model.Common
 	Content string            `json:"content,omitempty" alias:"contents"`
+	Source  string            `json:"source,omitempty"`
 	Mode    string            `json:"mode,omitempty"`
 	Owner   string            `json:"owner,omitempty"`
 	Force   bool              `json:"force,omitempty"`
