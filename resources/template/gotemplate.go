@@ -44,6 +44,9 @@ type goRendering struct {
 
 // render renders a template with what its dot is.
 func (r goRendering) render(t Template, dot any) (string, error) {
+	if err := checkNested(t, r.left, r.right); err != nil {
+		return "", err
+	}
 	out := &output{budget: r.budget}
 	reached := 0
 	step := template.FuncMap{nameStep: func(offset int) (string, error) {

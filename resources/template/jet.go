@@ -129,6 +129,9 @@ func (r *rendering) Exists(name string) bool {
 // Open gives a template's text.
 func (r *rendering) Open(name string) (io.ReadCloser, error) {
 	text, err := r.text(name)
+	if err == nil {
+		err = checkNested(Template{Name: r.name(name), Text: text}, r.left, r.right)
+	}
 
 	return io.NopCloser(strings.NewReader(text)), err
 }

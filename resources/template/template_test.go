@@ -199,6 +199,51 @@ func TestGo(t *testing.T) {
 	}
 }
 
+// What stands within one another is bounded: the libraries call themselves for it.
+func TestNested(t *testing.T) {
+	const far = 1_000_000
+	many := func(n int, open, middle, end string) string {
+		return strings.Repeat(open, n) + middle + strings.Repeat(end, n)
+	}
+	for name, tc := range map[string]struct {
+		render func(*testing.T, string) (string, error)
+		text   string
+		deep   bool
+	}{
+		"jet, parentheses":         {jet, "[[ " + many(far, "(", "1", ")") + " ]]", true},
+		"jet, parentheses only":    {jet, "[[ " + strings.Repeat("(", far), true},
+		"jet, hidden in texts":     {jet, "[[ " + strings.Repeat(`len(")" + `, far), true},
+		"jet, a false end":         {jet, `[[ "]]" + ` + strings.Repeat("(", far), true},
+		"jet, brackets":            {jet, "[[ " + strings.Repeat("Facts[", far), true},
+		"jet, not":                 {jet, "[[ " + strings.Repeat("!", far) + "true ]]", true},
+		"jet, not in words":        {jet, "[[ " + strings.Repeat("not ", far) + "true ]]", true},
+		"jet, choices":             {jet, "[[ " + strings.Repeat("true ? 1 : ", far) + "2 ]]", true},
+		"jet, conditions":          {jet, many(far, "[[ if true ]]", "x", "[[ end ]]"), true},
+		"jet, trimmed":             {jet, many(far, "[[- if true -]]", "x", "[[- end -]]"), true},
+		"jet, else if":             {jet, "[[ if true ]]" + strings.Repeat("[[ else if true ]]", far) + "[[ end ]]", true},
+		"jet, blocks":              {jet, many(far, "[[ block a() ]]", "x", "[[ end ]]"), true},
+		"jet, content":             {jet, "[[ block a() ]][[ end ]]" + many(far, "[[ yield a() content ]]", "x", "[[ end ]]"), true},
+		"jet, tries":               {jet, many(far, "[[ try ]]", "x", "[[ end ]]"), true},
+		"jet, after a comment":     {jet, "{* [[ \" *}" + many(far, "[[ if true ]]", "x", "[[ end ]]"), true},
+		"jet, side by side":        {jet, strings.Repeat("[[ if (true) ]][[ else if !true ]][[ else ]][[ end ]]", 5_000), false},
+		"jet, a thousand":          {jet, many(999, "[[ if true ]]", "x", "[[ end ]]"), false},
+		"jet, in texts":            {jet, `[[ len("` + strings.Repeat("(", 5_000) + `") ]]` + strings.Repeat("(", 2) + "{* " + strings.Repeat("[[ (", 5_000) + " *}", false},
+		"go, parentheses":          {goText, "{{ " + many(far, "(", "1", ")") + " }}", true},
+		"go, conditions":           {goText, many(far, "{{ if true }}", "x", "{{ end }}"), true},
+		"go, else if":              {goText, "{{ if true }}" + strings.Repeat("{{ else if true }}", far) + "{{ end }}", true},
+		"go, else with":            {goText, "{{ with 1 }}" + strings.Repeat("{{else with 1}}", far) + "{{ end }}", true},
+		"go, after a comment":      {goText, "{{/* don't ( */}}" + many(far, "{{ if true }}", "x", "{{ end }}"), true},
+		"go, a comment that trims": {goText, "{{- /* don't ( */ -}}" + many(far, "{{ if true }}", "x", "{{ end }}"), true},
+		"go, side by side":         {goText, strings.Repeat("{{ if (true) }}{{ else if false }}{{ else }}{{ end }}", 5_000), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := tc.render(t, tc.text); errors.Is(err, template.ErrTooNested) != tc.deep || !tc.deep && err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // What a function says can be told from other errors, and a template that is
 // not valid from one that fails.
 func TestErrors(t *testing.T) {
