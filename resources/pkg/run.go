@@ -26,7 +26,7 @@ const lockPoll = time.Second
 // waiting is how package managers say that they wait for another process, and
 // refused how they say that they do not.
 var (
-	waiting = regexp.MustCompile(`(?i)^waiting for (cache lock|process with pid)`)
+	waiting = regexp.MustCompile(`(?i)^waiting for process with pid`)
 	refused = regexp.MustCompile(`(?m)^.*(Could not get lock|Unable to acquire the dpkg frontend lock|Unable to lock|can't create transaction lock).*$`)
 )
 

@@ -4,6 +4,8 @@ package pkgtest
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -25,6 +27,17 @@ func Sh(t testing.TB, script string) string {
 	}
 
 	return strings.TrimSpace(result.Stdout.String())
+}
+
+// Captured gives lines that the real programs printed: a file in testdata.
+func Captured(t testing.TB, name string) []string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 }
 
 // Env is what a provider is handed.

@@ -101,8 +101,9 @@ func arguments(requests []pkg.Request, candidates map[string]string, repair bool
 		names = append(names, name)
 	}
 	// Without Pattern-Only a name with a dot that no package has is a regular
-	// expression, and all that it matches are installed.
-	options := []string{"-o", "DPkg::Lock::Timeout=-1", "-o", "APT::Cmd::Pattern-Only=true"}
+	// expression, and all that it matches are installed. apt may wait for a lock
+	// without a word, so it is not to wait by itself.
+	options := []string{"-o", "DPkg::Lock::Timeout=0", "-o", "APT::Cmd::Pattern-Only=true"}
 	if removals == len(requests) {
 		return append(append([]string{"apt-get", "-q", "-y", "remove"}, options...), names...)
 	}

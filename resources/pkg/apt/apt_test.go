@@ -13,19 +13,8 @@ import (
 	"github.com/musterfleet/muster/testing/pkgtest"
 )
 
-// captured gives lines that the real programs printed, on Debian 12.
-func captured(t testing.TB, name string) []string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
-}
-
 func TestParseStatus(t *testing.T) {
-	rows, err := parseStatus(captured(t, "status.txt"))
+	rows, err := parseStatus(pkgtest.Captured(t, "status.txt"))
 	if err != nil || len(rows) != 5 {
 		t.Fatalf("%+v, %v", rows, err)
 	}
@@ -77,13 +66,13 @@ func TestStates(t *testing.T) {
 
 func TestParsePolicy(t *testing.T) {
 	want := map[string]string{"muster-test": "1:0.9-1", "muster-real": "1.0", "libc6": "2.36-9+deb12u14"}
-	if got := parsePolicy(captured(t, "policy.txt")); !reflect.DeepEqual(got, want) {
+	if got := parsePolicy(pkgtest.Captured(t, "policy.txt")); !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, not %v", got, want)
 	}
 }
 
 func FuzzParseStatus(f *testing.F) {
-	f.Add(strings.Join(captured(f, "status.txt"), "\n"))
+	f.Add(strings.Join(pkgtest.Captured(f, "status.txt"), "\n"))
 	f.Add("\t\t\t\t\t\t")
 	f.Fuzz(func(t *testing.T, text string) {
 		rows, err := parseStatus(strings.Split(text, "\n"))
@@ -99,7 +88,7 @@ func FuzzParseStatus(f *testing.F) {
 }
 
 func FuzzParsePolicy(f *testing.F) {
-	f.Add(strings.Join(captured(f, "policy.txt"), "\n"))
+	f.Add(strings.Join(pkgtest.Captured(f, "policy.txt"), "\n"))
 	f.Fuzz(func(t *testing.T, text string) {
 		for name, version := range parsePolicy(strings.Split(text, "\n")) {
 			if name == "" || version == "(none)" || !strings.Contains(text, version) {
@@ -111,7 +100,7 @@ func FuzzParsePolicy(f *testing.F) {
 
 // TestArguments covers the commands of the tables of operations and flags.
 func TestArguments(t *testing.T) {
-	const options = " -o DPkg::Lock::Timeout=-1 -o APT::Cmd::Pattern-Only=true"
+	const options = " -o DPkg::Lock::Timeout=0 -o APT::Cmd::Pattern-Only=true"
 	const install, remove = "apt-get install -y -q -o DPkg::Options::=--force-confold" + options, "apt-get -q -y remove" + options
 	present := pkg.Request{Action: pkg.Install, Name: "a", Version: "present"}
 	latest := pkg.Request{Action: pkg.Install, Name: "b", Version: "latest"}

@@ -12,20 +12,9 @@ import (
 	"github.com/musterfleet/muster/testing/pkgtest"
 )
 
-// captured gives lines that the real programs printed, of rpm 4.18 and dnf 4.14.
-func captured(t testing.TB, name string) []string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
-}
-
 // TestParseRows covers the table of the query format.
 func TestParseRows(t *testing.T) {
-	rows := parseRows(captured(t, "status.txt"))
+	rows := parseRows(pkgtest.Captured(t, "status.txt"))
 	if want := (row{"muster-test", "1", "0.9", "1", "noarch", "none", "http://example.net/", "a test"}); len(rows) != 3 || rows[0] != want {
 		t.Fatalf("%+v", rows)
 	}
@@ -42,7 +31,7 @@ func TestParseRows(t *testing.T) {
 	if got := p.stateOf("muster-test", rows).Metadata; !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)
 	}
-	candidates := parseRows(captured(t, "candidates.txt"))
+	candidates := parseRows(pkgtest.Captured(t, "candidates.txt"))
 	if len(candidates) != 1 || candidates[0].full() != "1:0.9-1" {
 		t.Errorf("%+v", candidates)
 	}
@@ -53,7 +42,7 @@ func TestParseRows(t *testing.T) {
 }
 
 func FuzzParseRows(f *testing.F) {
-	f.Add(strings.Join(captured(f, "status.txt"), "\n"))
+	f.Add(strings.Join(pkgtest.Captured(f, "status.txt"), "\n"))
 	f.Add("a 0 1 1 x\t\t\t\na 0 1 2 x\t\t\t")
 	f.Fuzz(func(t *testing.T, text string) {
 		rows := parseRows(strings.Split(text, "\n"))
