@@ -277,4 +277,11 @@ func TestDNFOwnsItsPlatform(t *testing.T) {
 	if r.Code != 0 || !strings.Contains(r.Stdout, "\"ensure\": \"20") {
 		t.Errorf("named apt: exit code %d\n%s%s", r.Code, r.Stdout, r.Stderr)
 	}
+	// On Debian itself it is the other way round.
+	put(t, m, "/etc/os-release", "NAME=Debian\nID=debian\nVERSION_ID=12\n")
+	calls(m)
+	r = m.Run("muster", "status", "package", "tzdata")
+	if got := calls(m); r.Code != 0 || !strings.Contains(r.Stdout, `"provider": "apt"`) || !slices.Equal(got, []string{"dpkg-query"}) {
+		t.Errorf("on Debian: exit code %d, the calls are %q\n%s%s", r.Code, got, r.Stdout, r.Stderr)
+	}
 }

@@ -210,6 +210,10 @@ func TestServiceOnARealMachine(t *testing.T) {
 	}
 	// Somebody edits the unit, and systemd is not told.
 	n.sh("sed -i s/PLACE=work/PLACE=nowhere/ /etc/systemd/system/greeter.service")
+	apply(t, n.Machine, "--noop", "/root/greeter.yaml")
+	if got := n.calls(); !slices.Equal(got, []string{"show"}) {
+		t.Errorf("noop called systemctl for %q", got)
+	}
 	expect("goodbye from work", []string{"show", "daemon-reload", "show", "show", "daemon-reload", "show", "restart", "show", "show"}, []string{unit, svc}, "/root/greeter.yaml")
 
 	txs := apply(t, n.Machine, "/root/removal.yaml")

@@ -102,6 +102,7 @@ func states() []typetest.Case {
 				}
 			},
 		},
+		{Name: "latest, in no repository", Setup: with(""), Properties: pkgtest.Properties("tzdata", "latest")},
 		{Name: "with its architecture, latest", Setup: with("INSTALL muster-test=1.0-1"), Properties: pkgtest.Properties("muster-test:all", "latest"), Message: "Would have upgraded to latest", Check: is("muster-test", "installed 1:0.9-1")},
 		{Name: "with its architecture", Setup: with(""), Properties: pkgtest.Properties("muster-test:all", "1.0-1"), Message: "Would have installed version 1.0-1", Check: is("muster-test", "installed 1.0-1")},
 	}

@@ -416,6 +416,11 @@ func TestContract(t *testing.T) {
 		{Name: "an escaped name", Setup: setup(`unit x ""; mv $lib/x.service "$lib/e\x2b1.service"; systemctl stop e+1 || true`), Properties: properties("e+1", "running", nil), Message: "Would have started", Check: is("e+1", "active", "static")},
 		{Name: "enable false, static", Setup: setup(`unit f1 ""`), Properties: properties("f1", "stopped", false), Error: "cannot be disabled: its unit is static"},
 		{Name: "enable false, generated", Setup: setup(`mkdir -p /etc/systemd/system-generators; printf '#!/bin/sh\nprintf "[Service]\\nExecStart=/bin/sleep infinity\\n" > $1/f2.service\n' > /etc/systemd/system-generators/f2; chmod +x /etc/systemd/system-generators/f2; systemctl daemon-reload`), Properties: properties("f2", "stopped", false), Error: "cannot be disabled: its unit is generated"},
+		{Name: "enable false, transient", Setup: setup(`systemd-run -q --unit=f7 sleep infinity`), Properties: properties("f7", "running", false), Error: "cannot be disabled: its unit is transient"},
+		{Name: "enable false, indirect", Setup: setup(`unit f8x "$install"; unit f8 "[Install]
+Also=f8x.service"`), Properties: properties("f8", "stopped", false), Error: "cannot be disabled: its unit is indirect"},
+		{Name: "enable false, alias", Setup: setup(`unit f9 "$install"; ln -sf f9.service $lib/e9.service`), Properties: properties("e9", "stopped", false), Error: "cannot be disabled: this is another name of a unit"},
+		{Name: "running, alias", Setup: setup(`unit e7 "$install"; ln -sf e7.service $lib/e8.service`), Properties: properties("e8", "running", true), Message: "Would have started", Check: is("e7", "active", "disabled")},
 		{Name: "enable true, masked", Setup: setup(`unit f3 "$install"; systemctl -q mask f3`), Properties: properties("f3", "stopped", true), Error: "cannot be enabled: its unit is masked: systemctl unmask"},
 		{Name: "running, masked", Setup: setup(`unit f4 "$install"; systemctl -q mask --runtime f4`), Properties: properties("f4", "running", nil), Error: "cannot be started: its unit is masked: systemctl unmask --runtime"},
 		{Name: "not found", Setup: setup("true"), Properties: properties("f5", "running", nil), Error: "service not found"},
