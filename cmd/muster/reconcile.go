@@ -111,12 +111,21 @@ func (a *app) enterRun(ctx context.Context, r reconciliation, opts *engine.Optio
 	if err != nil {
 		return nil, err
 	}
-
-	return func() {
+	unlock = func() {
 		if err := release(); err != nil {
 			a.log.Warn("giving up the run lock", "error", err)
 		}
-	}, nil
+	}
+	// The run that it is within may have ended while this one waited, and another begun.
+	if now, err := a.host().Holding(parents); err != nil || now != depth {
+		unlock()
+		if err != nil {
+			return nil, err
+		}
+		return a.enterRun(ctx, r, opts)
+	}
+
+	return unlock, nil
 }
 
 // graceful gives a context that ends some time after the first interrupt, for

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -69,7 +70,7 @@ type LockOptions struct {
 	// Wait waits until the lock is free or ctx ends.
 	Wait bool
 	// Depth is how many runs the run is within: 0 takes the lock of the node. Runs
-	// of one depth wait for each other.
+	// of one depth wait for each other, and for what outlived the one it was within.
 	Depth int
 	// Holder is what others are told. PID and Since are filled in where they are zero.
 	Holder LockHolder
@@ -95,7 +96,7 @@ func (h *Host) Lock(ctx context.Context, o LockOptions) (unlock func() error, er
 	if err != nil {
 		return nil, fmt.Errorf("could not open run lock: %w", err)
 	}
-	if err := waitForLock(ctx, f, o); err != nil {
+	if err := h.waitForLock(ctx, f, o); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	if err := writeHolder(f, o.Holder); err != nil {
@@ -108,16 +109,15 @@ func (h *Host) Lock(ctx context.Context, o LockOptions) (unlock func() error, er
 	}, nil
 }
 
-func waitForLock(ctx context.Context, f *os.File, o LockOptions) error {
+func (h *Host) waitForLock(ctx context.Context, f *os.File, o LockOptions) error {
 	ticker := time.NewTicker(lockPoll)
 	defer ticker.Stop()
 	for try := 1; ; try++ {
-		err := flock(f, unix.LOCK_EX)
+		holder, err := h.tryLock(f, o.Depth)
 		if err != unix.EWOULDBLOCK {
 			return err
 		}
 		if try == lockTries {
-			holder := readHolder(f)
 			if !o.Wait {
 				return LockedError{Holder: holder}
 			}
@@ -127,8 +127,46 @@ func waitForLock(ctx context.Context, f *os.File, o LockOptions) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("waiting for %s: %w", readHolder(f), context.Cause(ctx))
+			return fmt.Errorf("waiting for %s: %w", holder, context.Cause(ctx))
 		case <-ticker.C:
+		}
+	}
+}
+
+// tryLock takes the lock of a depth. Where it is held, or one further in that is
+// left of a run that ended, it is unix.EWOULDBLOCK with the holder.
+func (h *Host) tryLock(f *os.File, depth int) (LockHolder, error) {
+	// Asked before, so that nobody takes this try for a run, and after, for what
+	// was within the last run may have begun meanwhile.
+	holder, held, err := h.HolderOf(depth)
+	if !held && err == nil {
+		holder, held, err = h.leftWithin(depth)
+	}
+	if held || err != nil {
+		return holder, cmp.Or(err, error(unix.EWOULDBLOCK))
+	}
+	if err := flock(f, unix.LOCK_EX); err != nil {
+		return readHolder(f), err
+	}
+	if holder, held, err = h.leftWithin(depth); held || err != nil {
+		return holder, cmp.Or(err, flock(f, unix.LOCK_UN), error(unix.EWOULDBLOCK))
+	}
+
+	return holder, nil
+}
+
+// leftWithin gives who holds a lock further in than a depth whose lock is free:
+// a run in the background that outlived the one it is within.
+func (h *Host) leftWithin(depth int) (LockHolder, bool, error) {
+	for depth++; ; depth++ {
+		if _, err := os.Lstat(h.lockPath(depth)); err != nil {
+			if isAbsent(err) {
+				err = nil
+			}
+			return LockHolder{}, false, err
+		}
+		if holder, held, err := h.HolderOf(depth); held || err != nil {
+			return holder, held, err
 		}
 	}
 }
@@ -167,17 +205,19 @@ func readHolder(f *os.File) LockHolder {
 	return holder
 }
 
-// Holding gives how many of runs still hold their locks. They are given by
-// their ids, outermost first, each within the one before it.
+// Holding gives how many of runs are left without those that do not hold their
+// locks any more: up to the innermost that does. They are given by their ids,
+// outermost first, each within the one before it; an outer one may have ended
+// before an inner one.
 func (h *Host) Holding(runs []string) (int, error) {
-	for depth, run := range runs {
+	for depth := len(runs) - 1; depth >= 0; depth-- {
 		holder, held, err := h.HolderOf(depth)
-		if err != nil || !held || holder.RunID != run {
-			return depth, err
+		if err != nil || held && holder.RunID == runs[depth] {
+			return depth + 1, err
 		}
 	}
 
-	return len(runs), nil
+	return 0, nil
 }
 
 // HolderOf gives who holds the run lock of a depth; false means that it is free.

@@ -129,24 +129,42 @@ func TestLocksWithinARun(t *testing.T) {
 			t.Errorf("%v: %d hold their locks, not %d: %v", runs, got, want, err)
 		}
 	}
+	release := func(unlock func() error) {
+		t.Helper()
+		if err := unlock(); err != nil {
+			t.Error(err)
+		}
+	}
+	held := func(depth int, by string) {
+		t.Helper()
+		var locked host.LockedError
+		if _, err := h.Lock(t.Context(), host.LockOptions{Depth: depth}); !errors.As(err, &locked) || locked.Holder.RunID != by {
+			t.Errorf("the lock %d is not held by %s: %v", depth, by, err)
+		}
+	}
 	holding(0, "a", "b")
-	lock(0, "a")
-	unlock := lock(1, "b")
-	lock(2, "c")
+	a := lock(0, "a")
+	b := lock(1, "b")
+	c := lock(2, "c")
 	holding(3, "a", "b", "c")
 	holding(3, "a", "b", "c", "d")
 	holding(2, "a", "b", "other")
-	holding(1, "a", "other", "c")
+	holding(3, "a", "other", "c")
 	holding(0)
-	holding(0, "other", "b", "c")
-	if _, err := h.Lock(t.Context(), host.LockOptions{Depth: 1}); !errors.Is(err, host.ErrLocked) {
-		t.Errorf("a second run within the same one: %v", err)
-	}
-	if err := unlock(); err != nil {
-		t.Error(err)
-	}
-	holding(1, "a", "b", "c")
-	lock(1, "b2")
+	holding(0, "other")
+	held(1, "b")
+	// What outlived the run that it is within is waited for by the next one, whose own it is not.
+	release(b)
+	holding(3, "a", "b", "c")
+	held(1, "c")
+	release(a)
+	held(0, "c")
+	holding(3, "a", "b", "c")
+	release(c)
+	holding(0, "a", "b", "c")
+	lock(0, "n")
+	holding(1, "n", "b")
+	lock(1, "m")
 	if _, err := host.New(host.Options{}).Holding([]string{"a"}); !errors.Is(err, host.ErrNoStateDir) {
 		t.Errorf("without a state directory: %v", err)
 	}

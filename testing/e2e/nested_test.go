@@ -92,3 +92,38 @@ muster:
 		t.Fatalf("exit code %d\n%s", code, text)
 	}
 }
+
+// TestMusterThatOutlivesItsRun in the background is waited for like the run was, and
+// what it starts belongs to it.
+func TestMusterThatOutlivesItsRun(t *testing.T) {
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	if err := syscall.Mkfifo(in("gate"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	write(t, in("deep.yaml"), fmt.Sprintf("muster: {resources: [{exec: [touch deep: {cwd: %q, creates: %[1]s/deep}]}]}\n", dir))
+	write(t, in("inner.yaml"), fmt.Sprintf(`
+muster: {resources: [{exec: [inner: {command: "touch held; read line < gate; muster apply --no-wait deep.yaml > deep.log 2>&1", provider: shell, cwd: %q, creates: %[1]s/deep}]}]}
+`, dir))
+	outer := write(t, in("outer.yaml"), fmt.Sprintf(`
+muster: {resources: [{exec: [outer: {command: "setsid muster apply inner.yaml > inner.log 2>&1 & until test -e held; do sleep 0.05; done", provider: shell, cwd: %q}]}]}
+`, dir))
+	state := in("state")
+	muster(t, state, "apply", outer)
+	other := write(t, in("other.yaml"), fmt.Sprintf("muster: {resources: [{exec: [touch other: {cwd: %q, creates: %[1]s/other}]}]}\n", dir))
+	if code, text := start(t, state, "apply", "--no-wait", other).wait(); code != 1 || !strings.Contains(text, "another run holds the lock: muster apply inner.yaml") {
+		t.Errorf("exit code %d\n%s", code, text)
+	}
+	p := start(t, state, "apply", other)
+	await(t, "it waits", func() bool { return strings.Contains(p.text.String(), "waiting for another run") })
+	if exists(in("other")) {
+		t.Error("both are at work at the same time")
+	}
+	write(t, in("gate"), "go\n")
+	if code, text := p.wait(); code != 0 || !exists(in("other")) {
+		t.Errorf("exit code %d\n%s", code, text)
+	}
+	if text, err := os.ReadFile(in("deep.log")); err != nil || !exists(in("deep")) {
+		t.Errorf("%v\n%s", err, text)
+	}
+}
