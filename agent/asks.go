@@ -32,13 +32,18 @@ type ask struct {
 	ID string `json:"id"`
 	// At is when it came.
 	At time.Time `json:"at"`
-	// Sum tells the request from others, also when it is not kept any more.
+	// Sum tells the request from others, also when it is not kept any more. That of
+	// a sensitive one says nothing of its properties, which could be guessed by it.
 	Sum string `json:"sum,omitempty"`
-	// Request is kept until its execution begins: it may hold what nobody is to see.
+	// Request is kept until its execution begins, and not at all when it is sensitive.
 	Request json.RawMessage `json:"request,omitempty"`
+	// Command says that it waits in the stream, and comes again after a restart.
+	Command bool `json:"command,omitempty"`
 	// Response is the last that was given.
 	Response model.EnsureResponse `json:"response"`
 
+	// request is Request, until the execution begins.
+	request json.RawMessage
 	respond []func(model.EnsureResponse)
 }
 
@@ -151,7 +156,7 @@ func (s *asks) record(ctx context.Context, q *ask, response model.EnsureResponse
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	name := askName(q.ID)
-	q.Response, q.Request = response, nil
+	q.Response, q.Request, q.request = response, nil, nil
 	if response.Phase.Final() {
 		delete(s.open, name)
 	}
@@ -172,6 +177,7 @@ func (s *asks) unfinished() []*ask {
 			continue
 		}
 		if !q.Response.Phase.Final() {
+			q.request = q.Request
 			s.open[name] = q
 			out = append(out, q)
 		}
@@ -179,6 +185,23 @@ func (s *asks) unfinished() []*ask {
 	slices.SortFunc(out, func(a, b *ask) int { return a.At.Compare(b.At) })
 
 	return out
+}
+
+// forget makes the id of a request one that never came.
+func (s *asks) forget(q *ask) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	name := askName(q.ID)
+	delete(s.open, name)
+	s.drop(name)
+}
+
+// drop removes the file of a request.
+func (s *asks) drop(name string) {
+	if err := s.host.Remove(s.path(name)); err != nil {
+		s.log.Warn("a request cannot be forgotten", "error", err)
+	}
+	delete(s.known, name)
 }
 
 // prune forgets what is too old or too much, but nothing that is still open.
@@ -199,9 +222,6 @@ func (s *asks) prune(now time.Time) {
 		if i >= surplus && now.Sub(s.known[name]) <= askAge {
 			return
 		}
-		if err := s.host.Remove(s.path(name)); err != nil {
-			s.log.Warn("a request cannot be forgotten", "error", err)
-		}
-		delete(s.known, name)
+		s.drop(name)
 	}
 }

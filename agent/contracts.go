@@ -53,6 +53,7 @@ type Loader interface {
 	Condition(ctx context.Context, name string, v resource.Value, in manifest.Inputs) (bool, error)
 	ResolveOne(ctx context.Context, typ string, properties resource.Value, in manifest.Inputs) (*manifest.Resolved, error)
 	ResolveQuestion(ctx context.Context, typ string, properties resource.Value, in manifest.Inputs) (*manifest.Resolved, error)
+	Sensitive(typ string, properties resource.Value) bool
 }
 
 // outageKey is the key of the outage recorder in a context.

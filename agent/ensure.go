@@ -20,15 +20,18 @@ import (
 // errNotRecorded is a request that was not taken, but may be when it comes again.
 var errNotRecorded = errors.New("the request cannot be recorded, without which it could be executed twice")
 
+// errNotKept is a request that a restart lost.
+var errNotKept = errors.New("the agent was ended before it began, and what is sensitive is not kept: send it again")
+
 // Ensure takes an ensure request, as JSON or YAML, and tells respond what
 // becomes of it: at once that it is acknowledged, or why it is not taken, and
 // later the phases until the final one. respond is called one response at a
 // time, and must not block. A request whose id came before is not executed
 // again: respond gets the recorded response and those still to come. What was
-// acknowledged is executed also after a restart, unless it has expired. One with
-// an id that is not taken is told to the stream too.
+// acknowledged is executed also after a restart, unless it has expired or is
+// sensitive. One with an id that is not taken is told to the stream too.
 func (a *Agent) Ensure(ctx context.Context, data []byte, respond func(model.EnsureResponse)) {
-	if response, err := a.take(ctx, "", data, respond); err != nil {
+	if response, err := a.take(ctx, &ask{}, data, respond); err != nil {
 		respond(a.notTaken(response, err))
 	}
 }
@@ -42,7 +45,7 @@ func (a *Agent) Command(ctx context.Context, id string, data []byte) error {
 		a.log.ErrorContext(ctx, "a command without an id is refused, it could be executed twice")
 		return nil
 	}
-	response, err := a.take(ctx, id, data, func(model.EnsureResponse) {})
+	response, err := a.take(ctx, &ask{ID: id, Command: true}, data, func(model.EnsureResponse) {})
 	if err != nil && !errors.Is(err, errNotRecorded) {
 		a.notTaken(response, err)
 		return nil
@@ -74,24 +77,28 @@ func idOf(data []byte) string {
 	return r.ID
 }
 
-// take takes a request in, under id where it has none of its own. With an
-// error, the response is to be completed by it.
-func (a *Agent) take(ctx context.Context, id string, data []byte, respond func(model.EnsureResponse)) (model.EnsureResponse, error) {
-	req, _, err := manifest.ParseRequest("request", data)
+// take takes a request in, under the id of q where it has none of its own. With
+// an error, the response is to be completed by it.
+func (a *Agent) take(ctx context.Context, q *ask, data []byte, respond func(model.EnsureResponse)) (model.EnsureResponse, error) {
+	req, properties, err := manifest.ParseRequest("request", data)
 	if err != nil {
-		return a.response(cmp.Or(idOf(data), id)), err
+		return a.response(cmp.Or(idOf(data), q.ID)), err
 	}
-	req.ID = cmp.Or(req.ID, id)
+	req.ID = cmp.Or(req.ID, q.ID)
 	if req.ID == "" {
 		req.ID = ksuid.New().String()
 	}
 	response := a.response(req.ID)
 	response.Phase = model.EnsureAcknowledged
-	q := &ask{ID: req.ID, At: time.Now().UTC(), Request: asJSON(req), Response: response}
+	q.ID, q.At, q.Response, q.request = req.ID, time.Now().UTC(), response, asJSON(req)
 	// The time it expires at is that of the sending, which may be repeated.
-	asked := req
-	asked.Expires = time.Time{}
-	q.Sum = model.DigestOf(asJSON(asked))
+	req.Expires = time.Time{}
+	if a.opts.Loader.Sensitive(req.Type, properties) {
+		req.Properties = nil
+	} else {
+		q.Request = q.request
+	}
+	q.Sum = model.DigestOf(asJSON(req))
 	isNew, err := a.asks.begin(ctx, q, respond)
 	if errors.Is(err, errOtherRequest) {
 		return response, err
@@ -120,17 +127,24 @@ func asJSON(req model.EnsureRequest) json.RawMessage {
 	return b
 }
 
-// recallAsks queues what an earlier process acknowledged and did not begin.
-// What it had begun may have been done: that is said, and not done again.
+// recallAsks queues what an earlier process acknowledged and did not begin; what
+// was not kept can be sent again, or waits in the stream. What had begun may have
+// been done: that is said, and not done again.
 func (a *Agent) recallAsks(ctx context.Context) {
 	for _, q := range a.asks.unfinished() {
-		if q.Response.Phase == model.EnsureAcknowledged {
-			a.queue.request(q)
-			continue
-		}
 		response := a.response(q.ID)
-		response.Phase, response.Error = model.EnsureFailed, "the agent was ended while it ran, and it may have been done: it is not executed again"
-		a.tellAsker(ctx, q, response)
+		switch {
+		case q.Response.Phase != model.EnsureAcknowledged:
+			response.Phase, response.Error = model.EnsureFailed, "the agent was ended while it ran, and it may have been done: it is not executed again"
+			a.tellAsker(ctx, q, response)
+		case q.request != nil:
+			a.queue.request(q)
+		case q.Command:
+			a.asks.forget(q)
+		default:
+			a.notTaken(response, errNotKept)
+			a.asks.forget(q)
+		}
 	}
 }
 
@@ -167,7 +181,7 @@ func (a *Agent) reportEnsure(response model.EnsureResponse) {
 // answer executes a request.
 func (r *runner) answer(ctx, hard context.Context, q *ask) {
 	response := r.response(q.ID)
-	req, properties, err := manifest.ParseRequest("request", q.Request)
+	req, properties, err := manifest.ParseRequest("request", q.request)
 	if err == nil && !req.Expires.IsZero() && !time.Now().Before(req.Expires) {
 		response.Phase = model.EnsureExpired
 		r.tellAsker(hard, q, response)

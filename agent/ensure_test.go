@@ -63,6 +63,15 @@ func (n *node) ask(data []byte) *answers {
 	return a
 }
 
+// command hands over a request that waited in the stream.
+func (n *node) command(data []byte) {
+	n.t.Helper()
+	if err := n.agent.Command(n.t.Context(), "", data); err != nil {
+		n.t.Fatal(err)
+	}
+	n.settle()
+}
+
 func TestEnsure(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.start()
@@ -119,9 +128,8 @@ func TestEnsureRepeatedWhileItRuns(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		s := newSlow(n)
 		n.start()
-		request := []byte(`{"protocol": "io.choria.ccm.v1.resource.ensure.request", "id": "r1", "type": "slow", "properties": {"name": "wait"}}`)
-		first := n.ask(request)
-		second := n.ask(request)
+		first := n.ask([]byte(waiting))
+		second := n.ask([]byte(waiting))
 		if first.phases() != "acknowledged running" || second.phases() != "running" {
 			t.Errorf("answered %s and %s", first.phases(), second.phases())
 		}
@@ -289,34 +297,77 @@ func TestCommand(t *testing.T) {
 }
 
 // TestEnsureIsNotKept: what a request holds stays on disk for as long as it may
-// have to be executed.
+// have to be executed, and what is sensitive is never there.
 func TestEnsureIsNotKept(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		s := newSlow(n)
 		n.start()
-		n.ask([]byte(`{"protocol": "io.choria.ccm.v1.resource.ensure.request", "id": "r1", "type": "slow", "properties": {"name": "wait"}}`))
-		n.ask([]byte(strings.Replace(string(n.request("r2", "motd", "hunter2", "")), `"mode"`, `"sensitive": true, "mode"`, 1)))
-		kept := func() (found int) {
+		n.ask([]byte(waiting))
+		n.ask(n.request("r2", "motd", "hello", ""))
+		n.ask(sensitive(n.request("r3", "secret", "hunter2", "")))
+		kept := func(content string) (found int) {
 			files, err := filepath.Glob(filepath.Join(n.state, "requests", "*.json"))
-			if err != nil || len(files) != 2 {
+			if err != nil || len(files) != 3 {
 				t.Fatalf("requests are in %q, %v", files, err)
 			}
 			for _, file := range files {
-				if text, err := os.ReadFile(file); err != nil || strings.Contains(string(text), "hunter2") {
+				if text, err := os.ReadFile(file); err != nil || strings.Contains(string(text), content) {
 					found++
 				}
 			}
 			return found
 		}
-		if kept() != 1 {
-			t.Fatal("a request that waits is not on disk")
+		if kept(`"request":`) != 1 || kept("hunter2") != 0 {
+			t.Fatal("on disk is not what waits, or what is sensitive")
 		}
 		close(s.release)
 		n.settle()
-		n.has("motd", "hunter2")
-		if kept() != 0 {
+		n.has("motd", "hello")
+		n.has("secret", "hunter2")
+		if kept(`"request":`) != 0 {
 			t.Error("a request that was executed is still on disk")
 		}
+	})
+}
+
+const waiting = `{"protocol": "io.choria.ccm.v1.resource.ensure.request", "id": "r1", "type": "slow", "properties": {"name": "wait"}}`
+
+// sensitive makes the resource of a request for a file sensitive.
+func sensitive(request []byte) []byte {
+	return []byte(strings.Replace(string(request), `"mode"`, `"sensitive": true, "mode"`, 1))
+}
+
+// TestSensitiveEnsureAcrossARestart: it cannot be executed, that is told, and it
+// can be sent again. One that waited in the stream comes again from there.
+func TestSensitiveEnsureAcrossARestart(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		s := newSlow(n)
+		n.start()
+		n.ask([]byte(waiting))
+		asked, command := sensitive(n.request("r2", "asked", "hunter2", "")), sensitive(n.request("r3", "commanded", "hunter2", ""))
+		n.ask(asked)
+		n.command(command)
+		killed := filepath.Join(t.TempDir(), "state")
+		if err := os.CopyFS(killed, os.DirFS(n.state)); err != nil {
+			t.Fatal(err)
+		}
+		close(s.release)
+		n.stop()
+		n.take()
+		n.state, n.config.StateDir = killed, killed
+		if err := errors.Join(os.RemoveAll(n.path("asked")), os.RemoveAll(n.path("commanded"))); err != nil {
+			t.Fatal(err)
+		}
+
+		n.start()
+		n.lacks("asked")
+		n.lacks("commanded")
+		n.tells("ensure failed", "ensure failed") // that which had begun is the other one
+		n.command(command)
+		n.has("commanded", "hunter2")
+		n.ask(asked)
+		n.has("asked", "hunter2")
+		n.tells("ensure changed", "ensure changed")
 	})
 }
 
@@ -350,8 +401,7 @@ func TestEnsureAcrossARestart(t *testing.T) {
 		s := newSlow(n)
 		n.start()
 		// The first is being executed when the agent is killed, the second waits.
-		request := `{"protocol": "io.choria.ccm.v1.resource.ensure.request", "id": "r1", "type": "slow", "properties": {"name": "wait"}}`
-		n.ask([]byte(request))
+		n.ask([]byte(waiting))
 		n.ask(n.request("r2", "motd", "asked", ""))
 		n.ask(n.request("r3", "late", "asked", `"expires": "2000-01-01T00:10:00Z",`))
 		killed := filepath.Join(t.TempDir(), "state")
@@ -379,7 +429,7 @@ func TestEnsureAcrossARestart(t *testing.T) {
 		if strings.Join(got, ", ") != "ensure changed, ensure failed, ensure notrun" {
 			t.Errorf("reported %q", got)
 		}
-		if a := n.ask([]byte(request)); a.phases() != "failed" || !strings.Contains(a.last().Error, "not executed again") {
+		if a := n.ask([]byte(waiting)); a.phases() != "failed" || !strings.Contains(a.last().Error, "not executed again") {
 			t.Errorf("answered %+v", a.last())
 		}
 	})
