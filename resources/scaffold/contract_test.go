@@ -201,6 +201,10 @@ func engineCases() []typetest.Case {
 		{Name: "go, delimiters", Setup: gone("<< .Data.name >> {{ x }}"), Properties: of("engine", "go", "left_delimiter", "<<", "right_delimiter", ">>"), Message: changed(1), Check: has("out", "f", "app {{ x }}")},
 		{Name: "jet, delimiters", Setup: gone("<< Data.name >> [[ x ]]"), Properties: of("left_delimiter", "<<", "right_delimiter", ">>"), Message: changed(1), Check: has("out", "f", "app [[ x ]]")},
 		{Name: "skip_empty", Setup: put("src/a", "[[ if false ]]x[[ end ]] \n", "src/b", "b"), Properties: of("skip_empty", true), Message: changed(1), Check: has("out", "b", "b")},
+		{Name: "skip_empty, go", Setup: put("src/a", "{{ if false }}x{{ end }} \n", "src/b", "b"), Properties: of("skip_empty", true, "engine", "go"), Message: changed(1), Check: has("out", "b", "b")},
+		{Name: "skip_empty, absent", Setup: put("src/a", "[[ if false ]]x[[ end ]]", "src/b", "b", "out/a", "own", "out/b", "old"), Properties: of("skip_empty", true, "ensure", "absent"), Message: removed(1), Check: has("out", "a", "own")},
+		{Name: "delimiters of partials", Setup: put("src/f", `<< render("_partials/p", .) >>`, "src/_partials/p", "<< Data.name >> [[ x ]]"), Properties: of("left_delimiter", "<<", "right_delimiter", ">>"), Message: changed(1), Check: has("out", "f", "app [[ x ]]")},
+		{Name: "delimiters of go partials", Setup: put("src/f", `<< render "_partials/p" . >>`, "src/_partials/p", "<< .Data.name >> {{ x }}"), Properties: of("engine", "go", "left_delimiter", "<<", "right_delimiter", ">>"), Message: changed(1), Check: has("out", "f", "app {{ x }}")},
 		{Name: "no skip_empty", Setup: put("src/a", "[[ if false ]]x[[ end ]] \n", "src/b", "b"), Properties: of(), Message: changed(2), Check: has("out", "a", " \n", "b", "b")},
 		{Name: "skip_empty, purge", Setup: put("src/a", "[[ if false ]]x[[ end ]]", "out/a", "old"), Properties: of("skip_empty", true, "purge", true), Message: changed(1), Check: has("out")},
 		{Name: "an absolute source", Setup: two(), Properties: of("source", "DIR/src"), Message: changed(2), Check: has("out", rendered()...)},
@@ -250,6 +254,8 @@ func postCases() []typetest.Case {
 		{Name: "in order", Setup: put("src/f", "1"), Properties: of("post", post("f", `sh -c "echo 2 >> {}"`, "f*", `sh -c "echo 3 >> {}"`)), Message: changed(1), Check: has("out", "f", "12\n3\n")},
 		{Name: "no match", Setup: put("src/f", "1"), Properties: of("post", post("*.go", "false")), Message: changed(1), Check: has("out", "f", "1")},
 		{Name: "not on what is stable", Setup: put("src/f", "1", "src/g", "2", "out/f", "1"), Properties: of("post", post("g", `sh -c "echo 3 >> {}"`)), Message: changed(1), Check: has("out", "f", "1", "g", "23\n")},
+		{Name: "on what templates write", Setup: put("src/f", `[[ write("d/g.sh", "1\n") ]]2`), Properties: of("post", post("*.sh", `sh -c "echo 3 >> {}"`)), Message: changed(2), Check: has("out", "d/", "", "d/g.sh", "1\n3\n", "f", "2")},
+		{Name: "on files below directories", Setup: put("src/a/b/f.sh", "1\n", "src/f", "2"), Properties: of("post", post("*.sh", `sh -c "echo 3 >> {}"`)), Message: changed(2), Check: has("out", "a/", "", "a/b/", "", "a/b/f.sh", "1\n3\n", "f", "2")},
 		{Name: "in the target", Setup: put("src/f", "1"), Properties: of("post", post("f", `sh -c "pwd > beside"`)), Message: changed(1)},
 	}
 }
@@ -295,6 +301,8 @@ func obstacleCases() []typetest.Case {
 		{Name: "jet, a missing key with a dot", Setup: put("src/f", "a [[ .Data.no ]]"), Properties: of(), Error: "f:1:6: there is no field or method 'no' in map"},
 		{Name: "go, calls itself", Setup: put("src/f", `{{ define "a" }}{{ if 1 }}{{ with 1 }}{{ template "a" }}{{ end }}{{ end }}{{ end }}{{ template "a" }}`), Properties: of("engine", "go"), Error: "f:1:17: it recurses too deep"},
 		{Name: "go, renders itself", Setup: put("src/f", "x\n{{ render \"f\" . }}"), Properties: of("engine", "go"), Error: "f:1:1: it recurses too deep"},
+		{Name: "delimiters, fails", Setup: put("src/f", "a\n  << Nope >>"), Properties: of("left_delimiter", "<<", "right_delimiter", ">>"), Error: "f:2:6: unknown name `Nope`"},
+		{Name: "go, delimiters, not valid", Setup: put("src/f", "a\n  << if >>"), Properties: of("engine", "go", "left_delimiter", "<<", "right_delimiter", ">>"), Error: "f:2:3: missing value for if"},
 		{Name: "written twice", Setup: put("src/f", `[[ write("g", "x") ]]`, "src/g", ""), Properties: of(), Error: "out/g is written by a template, and is there as a template too"},
 	}
 }
