@@ -140,12 +140,8 @@ func name(r *resolver, properties resource.Value) (text string, sure bool) {
 func (b *build) wait(res *resource.Resource, d declared, properties resource.Value, waits []wait) {
 	var refs []model.Ref
 	for _, w := range waits {
-		if !slices.Contains(refs, w.ref) {
-			refs = append(refs, w.ref)
-		}
-	}
-	for _, w := range waits {
-		res.Taken = append(res.Taken, resource.Need{Ref: w.ref, Property: w.property(), Pos: w.pos})
+		refs = append(refs, w.ref)
+		res.Taken = append(res.Taken, w.need())
 	}
 	for _, e := range properties.Entries {
 		if p, known := d.typ.Property(e.Key); known && e.Value.IsLate() {

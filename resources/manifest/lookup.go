@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -96,7 +94,7 @@ func notKnownHint(root any, name, rest string) string {
 	for word := range strings.SplitSeq(rest, ".") {
 		next, ok := find(at, []string{word})
 		if m, is := at.(map[string]any); is && !ok {
-			if near := document.Nearest(word, slices.Sorted(maps.Keys(m))); near != "" {
+			if near := document.Nearest(word, keysOf(m)); near != "" {
 				return "did you mean `" + path + "." + near + "`?"
 			}
 		}

@@ -30,7 +30,7 @@ func (b *build) link(ref model.Ref, pos model.Position, properties resource.Valu
 		}
 	}
 	for _, w := range waits {
-		l.Needs = append(l.Needs, resource.Need{Ref: w.ref, Property: w.property(), Pos: w.pos})
+		l.Needs = append(l.Needs, w.need())
 		if t, ok := b.session.loader.opts.Types.Get(w.ref.Type); ok && t.Outputs == nil && !w.file {
 			b.problems.Add(w.pos, "", "a %s gives no outputs", t.Name)
 		}

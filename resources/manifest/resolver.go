@@ -17,13 +17,13 @@ type wait struct {
 	file bool
 }
 
-// property is the function that takes something of the resource.
-func (w wait) property() string {
+// need is the wait as what the resource needs, by the function that takes it.
+func (w wait) need() resource.Need {
 	if w.file {
-		return "readFile"
+		return resource.Need{Ref: w.ref, Property: "readFile", Pos: w.pos}
 	}
 
-	return "outputs"
+	return resource.Need{Ref: w.ref, Property: nameOutputs, Pos: w.pos}
 }
 
 // resolver replaces the expressions in values of a document. A value that is
