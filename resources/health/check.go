@@ -82,12 +82,10 @@ func (c *Checker) check(ctx context.Context, check model.HealthCheck, env []stri
 
 // pause waits; false means that ctx ended.
 func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return false
-	case <-timer.C:
+	case <-time.After(d):
 		return ctx.Err() == nil
 	}
 }
