@@ -42,7 +42,7 @@ func TestExamplesOfTheArchivePage(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(s.dir, "var/cache"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	uid, gid := strconv.Itoa(os.Geteuid()), strconv.Itoa(os.Getegid())
+	uid, gid := hosttest.Owner(t)
 	here := strings.NewReplacer("https://releases.example.com", server.URL, "/var/cache", s.dir+"/var/cache", "/opt/app", s.dir+"/opt/app",
 		`"owner": "root"`, `"owner": "`+uid+`"`, `"group": "root"`, `"group": "`+gid+`"`)
 	checksum := regexp.MustCompile(`checksum: [0-9a-f]{64}`)

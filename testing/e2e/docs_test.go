@@ -9,7 +9,6 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,6 +18,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/agent"
+	"github.com/musterfleet/muster/testing/hosttest"
 	"github.com/musterfleet/muster/testing/markdown"
 	"github.com/musterfleet/muster/testing/natstest"
 )
@@ -53,7 +53,7 @@ func newShow(t *testing.T, url string) *show {
 }
 
 func (s *show) rewrite(text string) string {
-	uid, gid := strconv.Itoa(os.Geteuid()), strconv.Itoa(os.Getegid())
+	uid, gid := hosttest.Owner(s.t)
 
 	return strings.NewReplacer(
 		"/etc/", s.dir+"/etc/", "owner: root", `owner: "`+uid+`"`, "group: root", `group: "`+gid+`"`,

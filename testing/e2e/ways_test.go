@@ -7,13 +7,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources"
+	"github.com/musterfleet/muster/testing/hosttest"
 	"github.com/musterfleet/muster/testing/natstest"
 	"github.com/musterfleet/muster/testing/ways"
 	"github.com/musterfleet/muster/testing/webtest"
@@ -63,7 +63,7 @@ func TestEveryWayComesToTheSame(t *testing.T) {
 		_, text := h.Muster(t, "", "fleet", "nodes")
 		return strings.Contains(text, ways.Node)
 	})
-	uid, gid := strconv.Itoa(os.Geteuid()), strconv.Itoa(os.Getegid())
+	uid, gid := hosttest.Owner(t)
 	path := func(name string) string { return filepath.Join(dir, name) }
 	remove := func(names ...string) func(*testing.T) {
 		return func(t *testing.T) {

@@ -1,6 +1,7 @@
 package natstest_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/nats-io/nats.go"
@@ -70,8 +71,8 @@ func TestConfigGivesPermissions(t *testing.T) {
 	if err := nc.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-refused; err == nil {
-		t.Error("a subject without permission was accepted")
+	if err := <-refused; !errors.Is(err, nats.ErrPermissionViolation) {
+		t.Error("a subject without permission:", err)
 	}
 }
 
