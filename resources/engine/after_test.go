@@ -65,3 +65,11 @@ func TestNothingIsSaidOfAStateThatNobodyLookedAt(t *testing.T) {
 	}
 	contains(t, w.txs["thing#a"].Errors[0], "killed")
 }
+
+// TestTimeOfOneIsNotThatOfOthers who are looked at with it.
+func TestTimeOfOneIsNotThatOfOthers(t *testing.T) {
+	w := newWorld(t)
+	w.run(w.graph("svc a value=1 makes=slow", "many b value=1 fail_at=hang-look guard=slow timeout=10ms", "many c value=1", "many d value=1"))
+	w.outcomes("svc#a changed", "many#b failed", "many#c changed", "many#d changed")
+	contains(t, w.txs["many#b"].Errors[0], "timed out after 10ms")
+}

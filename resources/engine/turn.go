@@ -266,6 +266,13 @@ func (r *run) refreshLook(ctx context.Context, n *node) {
 		}
 	}
 	r.lookAt(ctx, nodes)
+	if ctx.Err() == nil {
+		return
+	}
+	// That the time of n is used up says nothing of the others.
+	for _, other := range nodes[1:] {
+		r.looks[other.at].at = -1
+	}
 }
 
 // attempt bounds ctx by the resource's timeout.

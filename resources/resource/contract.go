@@ -109,7 +109,9 @@ type Verifier[S Spec, T State] interface {
 }
 
 // Preparer does what must be done before a look and is itself a change, for all
-// resources of a provider that are to be looked at. It is not called in noop.
+// resources of a provider that are to be looked at. It is not called in noop, and
+// is broken off with the look when the run is to stop: what it has done by then
+// must not hurt.
 type Preparer[S Spec, P Provider] interface {
 	Prepare(ctx context.Context, env Env, p P, specs []S) error
 }
