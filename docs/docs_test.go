@@ -75,7 +75,7 @@ func noRegistrations(context.Context, string, string, string, string) ([]model.R
 }
 
 // check resolves a manifest on a machine, and without one as a push does, beside
-// the others of its page.
+// the others of its page and the directories that its commands make.
 func check(t *testing.T, page []markdown.Block, b markdown.Block) error {
 	t.Helper()
 	dir := t.TempDir()
@@ -83,6 +83,13 @@ func check(t *testing.T, page []markdown.Block, b markdown.Block) error {
 		if other.Language == "yaml" {
 			if err := os.WriteFile(filepath.Join(dir, nameOf(other)), []byte(other.Text), 0o600); err != nil {
 				t.Fatal(err)
+			}
+		}
+		for line := range strings.Lines(other.Text) {
+			if made, ok := strings.CutPrefix(line, "mkdir -p "); ok && other.Language == "sh" {
+				if err := os.MkdirAll(filepath.Join(dir, strings.Fields(made)[0]), 0o755); err != nil {
+					t.Fatal(err)
+				}
 			}
 		}
 	}
