@@ -2,8 +2,6 @@ package template
 
 import (
 	"path"
-	"strconv"
-	"strings"
 
 	"github.com/CloudyKit/jet/v6"
 )
@@ -123,20 +121,23 @@ func sibling(of, name string) string {
 	return path.Join(path.Dir(of), name)
 }
 
-// calls makes the actions [[ __at(n) ]], by parsing them.
+// calls makes the actions [[ __at(n) ]], all like one that is parsed.
 func calls(first, count int) []jet.Node {
-	if count == 0 {
-		return nil
-	}
-	var b strings.Builder
-	for i := range count {
-		b.WriteString(JetLeft + " " + nameAt + "(" + strconv.Itoa(first+i) + ") " + JetRight)
-	}
 	set := jet.NewSet(jet.NewInMemLoader(), jet.WithDelims(JetLeft, JetRight))
-	t, err := set.Parse("marks", b.String())
+	t, err := set.Parse("marks", JetLeft+" "+nameAt+"(0) "+JetRight)
 	if err != nil {
 		panic("the marks are not valid: " + err.Error())
 	}
+	like := t.Root.Nodes[0].(*jet.ActionNode)
+	out := make([]jet.Node, count)
+	for i := range out {
+		action, pipe, call, number := *like, *like.Pipe, *like.Pipe.Cmds[0], *like.Pipe.Cmds[0].Exprs[0].(*jet.NumberNode)
+		number.IsFloat, number.Float64 = true, float64(first+i)
+		call.Exprs = []jet.Expression{&number}
+		pipe.Cmds = []*jet.CommandNode{&call}
+		action.Pipe = &pipe
+		out[i] = &action
+	}
 
-	return t.Root.Nodes
+	return out
 }
