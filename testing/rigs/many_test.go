@@ -198,11 +198,13 @@ func TestStableRunStartsTwoProcesses(t *testing.T) {
 }
 
 // BenchmarkPackagesAndServices is a run of a hundred of each: stable, and the
-// services stopped. CPU is that of muster and what it starts; systemd's is beside it.
+// services stopped, which are started together and, with fail_on_error, one by
+// one. CPU is that of muster and what it starts; systemd's is beside it.
 func BenchmarkPackagesAndServices(b *testing.B) {
 	c := newCrowd(b)
-	put(b, c.Machine, "/root/m.yaml", c.stable())
-	measure := func(b *testing.B, prepare func()) {
+	together := c.stable()
+	measure := func(b *testing.B, manifest string, prepare func()) {
+		put(b, c.Machine, "/root/m.yaml", manifest)
 		var cpu, systemd, n float64
 		for b.Loop() {
 			b.StopTimer()
@@ -218,10 +220,11 @@ func BenchmarkPackagesAndServices(b *testing.B) {
 		b.ReportMetric(cpu/n, "cpu-ms/op")
 		b.ReportMetric(systemd/n, "systemd-cpu-ms/op")
 	}
-	b.Run("stable", func(b *testing.B) { measure(b, func() {}) })
-	b.Run("services-stopped", func(b *testing.B) {
-		measure(b, func() { c.sh("for i in $(seq 0 99); do echo s$i; done | xargs systemctl stop") })
-	})
+	stop := func() { c.sh("for i in $(seq 0 99); do echo s$i; done | xargs systemctl stop") }
+	oneByOne := strings.Replace(together, "muster:\n", "muster:\n  fail_on_error: true\n", 1)
+	b.Run("stable", func(b *testing.B) { measure(b, together, func() {}) })
+	b.Run("started/together", func(b *testing.B) { measure(b, together, stop) })
+	b.Run("started/one-by-one", func(b *testing.B) { measure(b, oneByOne, stop) })
 }
 
 // systemdCPU gives the milliseconds that systemd has taken so far.
