@@ -8,8 +8,9 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// TestWhatIsDroppedIsToldExactly: over a long outage with restarts, there is one
-// event in the end, whose count and numbers are the truth.
+// TestWhatIsDroppedIsToldExactly: over a long outage with restarts, there are two
+// events in the end, that which may have arrived and one for all since, whose
+// counts and numbers are the truth.
 func TestWhatIsDroppedIsToldExactly(t *testing.T) {
 	dir := t.TempDir()
 	const most = 128 << 10
@@ -35,7 +36,7 @@ func TestWhatIsDroppedIsToldExactly(t *testing.T) {
 			events++
 		}
 	}
-	if events != 1 || b.Len() != 0 {
+	if events != 2 || b.Len() != 0 {
 		t.Errorf("%d events tell of what was dropped, %d reports wait", events, b.Len())
 	}
 	if err := b.Close(); err != nil {
@@ -65,6 +66,44 @@ func TestDroppedWhileItWasHandedOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	accounted(t, append(batch, drain(t, b)...), 400)
+}
+
+// TestEventWhoseAcknowledgementIsLost: it may have arrived, so it comes again as
+// it was, and another one tells what was dropped since.
+func TestEventWhoseAcknowledgementIsLost(t *testing.T) {
+	const most = 64 << 10
+	for name, restarts := range map[string]bool{"running": false, "after a restart": true} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			b := open(t, dir, most)
+			add(t, b, 200, report("transaction", "changed", 500))
+			if err := b.Sync(); err != nil {
+				t.Fatal(err)
+			}
+			event := b.Next(20)[0]
+			for range 3 {
+				if restarts {
+					if err := b.Close(); err != nil {
+						t.Fatal(err)
+					}
+					b = open(t, dir, most)
+				}
+				add(t, b, 100, report("transaction", "changed", 500))
+				b.Next(20)
+			}
+			waiting, got := b.Len(), drain(t, b)
+			if len(got) != waiting || got[0].ID != event.ID || string(got[0].Data) != string(event.Data) {
+				t.Errorf("%d reports that begin with %s came, want %d and %s", len(got), got[0].ID, waiting, event.ID)
+			}
+			accounted(t, got, 500)
+			if err := b.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if got := drain(t, open(t, dir, most)); len(got) != 0 {
+				t.Errorf("after a restart %v come again", seqs(got))
+			}
+		})
+	}
 }
 
 // TestKilledBeforeItWasDropped: what is there still was not dropped.

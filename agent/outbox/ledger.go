@@ -13,13 +13,19 @@ import (
 
 // ledger is the file of what was dropped and is not told yet. It is one event,
 // which takes the number of the first report it tells of, so that it comes where
-// the gap begins; what is dropped later is folded into it until it is told.
+// the gap begins; what is dropped later is folded into it until it is handed
+// over. Then it stays as it is until it is acknowledged, and the next one tells
+// the rest.
 type ledger struct {
-	// Before is what was dropped, and Dropping what was just about to be: after a
-	// kill it may be there still.
-	Before   Lost         `json:"before"`
-	Dropping Lost         `json:"dropping,omitzero"`
-	Event    model.Report `json:"event"`
+	// Sent is the event that was handed over, and Told what it tells.
+	Sent *model.Report `json:"sent,omitempty"`
+	Told Lost          `json:"told,omitzero"`
+	// Before is what was dropped besides, and Dropping what was just about to be:
+	// after a kill it may be there still. Event tells both; where nothing is Sent it
+	// may have been handed over too.
+	Before   Lost          `json:"before,omitzero"`
+	Dropping Lost          `json:"dropping,omitzero"`
+	Event    *model.Report `json:"event,omitempty"`
 }
 
 func (b *Outbox) ledgerPath() string { return filepath.Join(b.opts.Dir, "dropped.json") }
@@ -39,7 +45,7 @@ func (b *Outbox) loadLedger() error {
 		b.opts.Log.Error("what was dropped from the outbox cannot be read", "file", b.ledgerPath(), "error", err)
 		return nil
 	}
-	b.lost, b.event = l.Before, &l.Event
+	b.sent, b.told, b.lost, b.event = l.Sent, l.Told, l.Before, l.Event
 	dropped := l.Dropping
 	for _, s := range b.segments {
 		if dropped.Reports == 0 {
@@ -58,9 +64,15 @@ func (b *Outbox) loadLedger() error {
 	}
 	b.lost.join(dropped)
 	b.stale = b.event == nil
+	if b.sent == nil && b.event != nil {
+		b.send()
+	}
 
 	return nil
 }
+
+// send makes the event one that was handed over.
+func (b *Outbox) send() { b.sent, b.told, b.event, b.lost = b.event, b.lost, nil, Lost{} }
 
 // dropping makes durable, before it is done, that reports are dropped.
 func (b *Outbox) dropping(more Lost) error {
@@ -71,7 +83,7 @@ func (b *Outbox) dropping(more Lost) error {
 	all := b.lost.clone()
 	all.join(more)
 	event := b.makeEvent(all)
-	if err := b.writeLedger(ledger{Before: b.lost, Dropping: more, Event: *event}); err != nil {
+	if err := b.writeLedger(ledger{Sent: b.sent, Told: b.told, Before: b.lost, Dropping: more, Event: event}); err != nil {
 		return err
 	}
 	b.lost, b.event, b.stale = all, event, false
@@ -94,12 +106,15 @@ func (b *Outbox) settleLedger() error {
 	}
 	if b.lost.Reports <= 0 {
 		b.lost, b.event = Lost{}, nil
+	} else {
+		b.lost.bound()
+		b.event = b.makeEvent(b.lost)
+	}
+	if b.sent == nil && b.event == nil {
 		b.stale = false
 		return errors.Join(removeIfThere(b.ledgerPath()), syncDir(b.opts.Dir))
 	}
-	b.lost.bound()
-	b.event = b.makeEvent(b.lost)
-	if err := b.writeLedger(ledger{Before: b.lost, Event: *b.event}); err != nil {
+	if err := b.writeLedger(ledger{Sent: b.sent, Told: b.told, Before: b.lost, Event: b.event}); err != nil {
 		return err
 	}
 	b.stale = false
@@ -121,22 +136,27 @@ func (b *Outbox) writeLedger(l ledger) error {
 
 // withEvent puts the event about dropped reports among those that are handed over.
 func (b *Outbox) withEvent(reports []model.Report, max int) []model.Report {
-	b.told = Lost{}
-	if b.lost.Reports <= 0 {
-		return reports
-	}
-	if b.event == nil {
-		b.event = b.makeEvent(b.lost)
+	event := b.sent
+	if event == nil {
+		if b.lost.Reports <= 0 {
+			return reports
+		}
+		if b.event == nil {
+			b.event = b.makeEvent(b.lost)
+		}
+		event = b.event
 	}
 	at := 0
-	for at < len(reports) && reports[at].Seq < b.event.Seq {
+	for at < len(reports) && reports[at].Seq < event.Seq {
 		at++
 	}
 	if at == len(reports) && at > 0 {
 		return reports // its turn has not come
 	}
-	b.told = b.lost.clone()
-	out := append(append(append([]model.Report{}, reports[:at]...), *b.event), reports[at:]...)
+	if b.sent == nil {
+		b.send()
+	}
+	out := append(append(append([]model.Report{}, reports[:at]...), *event), reports[at:]...)
 
 	return out[:min(max, len(out))]
 }
@@ -144,9 +164,8 @@ func (b *Outbox) withEvent(reports []model.Report, max int) []model.Report {
 // tell takes out of the ledger what was acknowledged: the event itself, and what
 // was dropped while it was on its way and arrived.
 func (b *Outbox) tell(seq uint64) {
-	if b.told.Reports > 0 && b.told.Ranges[0].From <= seq {
-		b.lost.minus(b.told)
-		b.told, b.event, b.stale = Lost{}, nil, true
+	if b.sent != nil && b.sent.Seq <= seq {
+		b.sent, b.told, b.stale = nil, Lost{}, true
 	}
 	for _, handed := range b.handed {
 		if handed <= seq && b.lost.has(handed) {
@@ -171,7 +190,6 @@ func (b *Outbox) Drop(seq uint64) error {
 	if err := b.dropping(one); err != nil {
 		return err
 	}
-	b.told = Lost{}
 
 	return b.ack(seq)
 }

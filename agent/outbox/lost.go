@@ -77,14 +77,6 @@ func (l *Lost) join(other Lost) {
 	l.bound()
 }
 
-// minus takes others out.
-func (l *Lost) minus(other Lost) {
-	for _, r := range other.Ranges {
-		l.remove(r.From, r.To, 0)
-	}
-	l.Reports -= other.Reports
-}
-
 // bound joins the ranges with the smallest gaps where there are too many.
 func (l *Lost) bound() {
 	excess := len(l.Ranges) - maxRanges

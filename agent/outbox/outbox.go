@@ -65,13 +65,17 @@ type Outbox struct {
 	// buffer are reports that the disk did not take.
 	buffer   []record
 	buffered int64
-	// lost is what was dropped and is not told yet, event the report that tells it,
-	// nil when it is to be made anew. stale says that the file does not have it so.
+	// sent is the event about dropped reports that was handed over and is not
+	// acknowledged, nil where there is none, and told what it tells. It may have
+	// arrived, so it stays as it is.
+	sent *model.Report
+	told Lost
+	// lost is what was dropped besides, event the report that will tell it, nil when
+	// it is to be made anew. stale says that the file does not have it so.
 	lost  Lost
 	event *model.Report
 	stale bool
-	// told and handed are what the last Next gave of the event, and of the reports.
-	told   Lost
+	// handed are the reports that the last Next gave.
 	handed []uint64
 	// failing says that the disk takes nothing.
 	failing bool
@@ -296,6 +300,9 @@ func (b *Outbox) Len() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	n := len(b.buffer) - b.passed
+	if b.sent != nil {
+		n++
+	}
 	if b.lost.Reports > 0 {
 		n++
 	}
