@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/musterfleet/muster/model"
@@ -72,12 +73,9 @@ func (c *Checked) addSource(properties resource.Value) {
 }
 
 func (c *Checked) add(f File) {
-	for _, have := range c.Files {
-		if have.Path == f.Path {
-			return
-		}
+	if !slices.ContainsFunc(c.Files, func(have File) bool { return have.Path == f.Path }) {
+		c.Files = append(c.Files, f)
 	}
-	c.Files = append(c.Files, f)
 }
 
 // errElsewhere is a file that only the node has.

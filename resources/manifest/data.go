@@ -3,6 +3,7 @@ package manifest
 import (
 	"context"
 	"maps"
+	"slices"
 	"strconv"
 
 	"github.com/musterfleet/muster/model"
@@ -76,11 +77,7 @@ func (r *resolver) matches(ctx context.Context, doc *Document) []resource.Entry 
 // so that a mistake in them is found before the node that takes them has it.
 func (s *session) checkUnused(matches []resource.Entry, problems *model.Problems) {
 	for _, o := range s.doc.overrides.Entries {
-		taken := false
-		for i := range matches {
-			taken = taken || matches[i].Key == o.Key
-		}
-		if !taken {
+		if !slices.ContainsFunc(matches, func(taken resource.Entry) bool { return taken.Key == o.Key }) {
 			s.checkExpressions(o.Value, problems)
 		}
 	}

@@ -1,12 +1,12 @@
 package manifest
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/expr-lang/expr"
 	"github.com/expr-lang/expr/ast"
@@ -41,33 +41,18 @@ const (
 	nameOutputs = "outputs"
 )
 
-// signature is what expressions are checked against: the names they may use,
-// and the functions with their arguments. withValue adds what @validate looks at.
+// signature is what expressions are checked against: the types of the names
+// that every scope has. withValue adds what @validate looks at.
 func signature(withValue bool) types.Map {
-	object := types.TypeOf(map[string]any{})
-	file := types.TypeOf(func(string) (any, error) { return nil, nil })
-	names := types.Map{
-		nameFacts:       object,
-		nameData:        object,
-		nameEnviron:     object,
-		"lookup":        types.TypeOf(func(string, ...any) (any, error) { return nil, nil }),
-		"readFile":      file,
-		"file":          file,
-		"kvGet":         types.TypeOf(func(string, string) (any, error) { return nil, nil }),
-		"registrations": types.TypeOf(func(string, string, string, string) (any, error) { return nil, nil }),
-		"secret":        types.TypeOf(func(any) (any, error) { return nil, nil }),
-		nameOutputs:     file,
-		nameTemplate:    file,
-		nameJet:         file,
-		"repeat":        types.TypeOf(func(string, int) (string, error) { return "", nil }),
-		"now":           types.TypeOf(func() time.Time { return time.Time{} }),
-		nameStep:        types.TypeOf(func(any) (any, error) { return nil, nil }),
+	out := types.Map{nameStep: types.TypeOf(func(any) (any, error) { return nil, nil })}
+	for name, v := range (&session{loader: &Loader{}}).names(context.Background(), inResources, map[string]any{}, nil, false) {
+		out[name] = types.TypeOf(v)
 	}
 	if withValue {
-		names[nameValue] = types.Any
+		out[nameValue] = types.Any
 	}
 
-	return names
+	return out
 }
 
 // compile compiles an expression; whatever is wrong with it is in message and hint.

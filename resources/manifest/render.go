@@ -13,23 +13,17 @@ import (
 // expressions that must wait stay as they are, with the data they may need;
 // what control excluded stays excluded. The same input gives the same bytes.
 func (r *Resolved) Render() ([]byte, error) {
-	var root resource.Value
-	root.Kind = resource.Map
-	for _, res := range r.own {
-		if res.Late == nil || len(r.Data) == 0 {
-			continue
-		}
+	root := resource.Value{Kind: resource.Map}
+	if len(r.Data) > 0 && slices.ContainsFunc(r.own, func(res *resource.Resource) bool { return res.Late != nil }) {
 		data, err := toValue(r.Data, model.Position{})
 		if err != nil {
 			return nil, err
 		}
 		root.Entries = append(root.Entries, entry("data", literal(data)))
-		break
 	}
 	root.Entries = append(root.Entries, entry("muster", r.body()))
 	var b bytes.Buffer
-	e := emitter{out: &b}
-	e.value(root, 0)
+	(&emitter{out: &b}).value(root, 0)
 
 	return b.Bytes(), nil
 }
