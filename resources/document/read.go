@@ -8,7 +8,6 @@ import (
 	"io"
 	"path/filepath"
 	"regexp"
-	"strings"
 
 	"gopkg.in/yaml.v3"
 
@@ -114,14 +113,4 @@ func decodeNode(dec *yaml.Decoder, n *yaml.Node) (err error) {
 	}()
 
 	return dec.Decode(n)
-}
-
-// parserLine takes "line 7: " off a message of the parser; 0 when it has none.
-func parserLine(err error) (line int, message string) {
-	message = strings.TrimPrefix(err.Error(), "yaml: ")
-	if n, _ := fmt.Sscanf(message, "line %d: ", &line); n == 1 {
-		_, message, _ = strings.Cut(message, ": ")
-	}
-
-	return line, message
 }

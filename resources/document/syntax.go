@@ -2,6 +2,7 @@ package document
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"strings"
 
@@ -133,4 +134,14 @@ func lineText(data []byte, line int) string {
 	text, _, _ := strings.Cut(rest, "\n")
 
 	return strings.TrimRight(text, "\r")
+}
+
+// parserLine takes "line 7: " off a message of the parser; 0 when it has none.
+func parserLine(err error) (line int, message string) {
+	message = strings.TrimPrefix(err.Error(), "yaml: ")
+	if n, _ := fmt.Sscanf(message, "line %d: ", &line); n == 1 {
+		_, message, _ = strings.Cut(message, ": ")
+	}
+
+	return line, message
 }

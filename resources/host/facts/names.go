@@ -3,7 +3,6 @@ package facts
 import (
 	"context"
 	"os"
-	"strconv"
 	"strings"
 )
 
@@ -61,22 +60,4 @@ func fullNameIn(fields []string, hostname string) string {
 	}
 
 	return full
-}
-
-// countProcesses counts the numbers in /proc.
-func countProcesses(context.Context) (uint64, error) {
-	dir, err := os.Open("/proc")
-	if err != nil {
-		return 0, err
-	}
-	defer dir.Close()
-	names, err := dir.Readdirnames(-1)
-	count := uint64(0)
-	for _, name := range names {
-		if _, err := strconv.ParseUint(name, 10, 32); err == nil {
-			count++
-		}
-	}
-
-	return count, err
 }

@@ -3,7 +3,9 @@ package facts
 import (
 	"context"
 	"errors"
+	"os"
 	"runtime"
+	"strconv"
 
 	"github.com/shirou/gopsutil/v4/cpu"
 	"github.com/shirou/gopsutil/v4/disk"
@@ -105,4 +107,22 @@ func gatherPartitions(ctx context.Context) (map[string]any, error) {
 	list, err := plain(partitions)
 
 	return map[string]any{"partition": map[string]any{"partitions": list}}, errors.Join(append(errs, err)...)
+}
+
+// countProcesses counts the numbers in /proc.
+func countProcesses(context.Context) (uint64, error) {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return 0, err
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	count := uint64(0)
+	for _, name := range names {
+		if _, err := strconv.ParseUint(name, 10, 32); err == nil {
+			count++
+		}
+	}
+
+	return count, err
 }
