@@ -206,7 +206,7 @@ func (b *build) keep(res *resource.Resource, properties resource.Value) {
 	b.out.values = append(b.out.values, properties)
 	if res.Type.Relations != nil && res.Excluded == "" {
 		for _, word := range res.Type.Relations(res.Spec).Provides {
-			if _, taken := b.session.provided[word]; !taken && strings.HasPrefix(word, pathWord) {
+			if _, taken := b.session.provided[word]; !taken && strings.HasPrefix(word, resource.PathNeed("")) {
 				b.session.provided[word] = res.Ref()
 			}
 		}

@@ -19,9 +19,6 @@ import (
 // DefaultMaxDepth is how deep manifests may include one another, unless told otherwise.
 const DefaultMaxDepth = 10
 
-// pathWord begins the relation of what brings a path.
-const pathWord = "path:"
-
 // assemble puts what resources include in front of them, once all resources of
 // the document are known.
 func (b *build) assemble(ctx context.Context) {
@@ -231,7 +228,7 @@ func (s *session) besideManifest(source string) (string, error) {
 func (s *session) expand(ctx context.Context, i *inclusion, spec resource.Spec) (resource.Expansion, error) {
 	child, err := s.include(ctx, i, spec, s.shared.clone())
 	if errors.Is(err, fs.ErrNotExist) {
-		return resource.Expansion{}, resource.Missing{Need: pathWord + i.path, Err: fmt.Errorf("cannot include %s: %w", i.Meta().Name, err)}
+		return resource.Expansion{}, resource.Missing{Need: resource.PathNeed(i.path), Err: fmt.Errorf("cannot include %s: %w", i.Meta().Name, err)}
 	}
 	if err != nil {
 		return resource.Expansion{}, err
@@ -250,7 +247,7 @@ func (s *session) broughtLater(path string, before []*resource.Resource) (by mod
 		return by, false
 	}
 	for at := path; at != filepath.Dir(at); at = filepath.Dir(at) {
-		if by, managed := s.provided[pathWord+at]; managed {
+		if by, managed := s.provided[resource.PathNeed(at)]; managed {
 			return by, true
 		}
 	}
@@ -266,7 +263,7 @@ func (s *session) broughtLater(path string, before []*resource.Resource) (by mod
 // broughtWithin says that a resource of this run manages something in a directory.
 func (s *session) broughtWithin(dir string) bool {
 	for word := range s.provided {
-		if strings.HasPrefix(word, pathWord+dir+"/") {
+		if strings.HasPrefix(word, resource.PathNeed(dir)+"/") {
 			return true
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/resource"
 )
 
 // setDynamic notes that something other than the document and data went in.
@@ -34,7 +35,7 @@ func (s *session) readFile(path string, running bool) (string, error) {
 	if running {
 		return readRegular(path, s.loader.opts.MaxBytes)
 	}
-	if ref, ok := s.provided[pathWord+path]; ok {
+	if ref, ok := s.provided[resource.PathNeed(path)]; ok {
 		return "", lateError{ref}
 	}
 
