@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/jsm.go/api"
+
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
@@ -37,6 +39,16 @@ func TestKeysOfAWrongForm(t *testing.T) {
 	seen("node.web01._x", "node.web01.a.b")
 	put("group.all.x.y")
 	seen("group.all.x.y", "node.web01._x", "node.web01.a.b")
+	// What an administrator purges leaves no mark.
+	stream, err := manager(t, srv).LoadStream("KV_MUSTER_MANIFESTS")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.Purge(&api.JSApiStreamPurgeRequest{Subject: "$KV.MUSTER_MANIFESTS.node.web01.a.b"}); err != nil {
+		t.Fatal(err)
+	}
+	seen("group.all.x.y", "node.web01._x")
+	put("node.web01.a.b")
 	all, err := store.Invalid(t.Context())
 	var keys []string
 	for _, l := range all {

@@ -49,6 +49,19 @@ func (l *loop) readInvalid(ctx context.Context, key string) error {
 	return nil
 }
 
+// invalid gives the keys below a family that are known as no manifest's.
+func (l *loop) invalid(family string) map[string]bool {
+	_, state := l.Entries()
+	keys := map[string]bool{}
+	for _, key := range state.Invalid {
+		if l.familyOf(key) == family {
+			keys[key] = true
+		}
+	}
+
+	return keys
+}
+
 // noteInvalid tells in Sync of a key that is no manifest's, or that it is gone.
 func (l *loop) noteInvalid(key string, there bool) {
 	if !isInvalidKey(key) {

@@ -39,9 +39,10 @@ func (l *loop) list(ctx context.Context) {
 	})
 }
 
-// listFamily reads the keys of a family whose revision is not the one known.
+// listFamily reads the keys of a family whose revision is not the one known, and
+// finds those that are no manifest's.
 func (l *loop) listFamily(ctx context.Context, family string) error {
-	known := l.known(family)
+	known, purged := l.known(family), l.invalid(family)
 	differ := map[string]uint64{}
 	cfg := jetstream.ConsumerConfig{
 		Name:          l.store.names.listConsumer(l.o.Node),
@@ -54,6 +55,7 @@ func (l *loop) listFamily(ctx context.Context, family string) error {
 		f, name, ok := assignmentKey(key)
 		if !ok || f != family {
 			l.noteInvalid(key, !m.deleted())
+			delete(purged, key)
 			return
 		}
 		h, in := known[model.Key(family, name)]
@@ -64,6 +66,9 @@ func (l *loop) listFamily(ctx context.Context, family string) error {
 	})
 	if err != nil {
 		return fmt.Errorf("list %s: %w", family, err)
+	}
+	for key := range purged {
+		l.noteInvalid(key, false)
 	}
 	// What is left is in force but not in the bucket, not even as deleted.
 	for _, h := range known {
