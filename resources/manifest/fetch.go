@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash"
@@ -14,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host"
 )
 
@@ -46,15 +46,6 @@ func (s *Source) Close() error {
 // Parse is Parse for a source that the loader fetched, with its limit.
 func (l *Loader) Parse(s *Source) (*Document, error) { return parse(s.Name, s.Data, l.opts.MaxBytes) }
 
-// Digest names content: sha256- and the SHA-256 in hex.
-func Digest(data []byte) string {
-	sum := sha256.Sum256(data)
-
-	return digestName(sum[:])
-}
-
-func digestName(sum []byte) string { return "sha256-" + hex.EncodeToString(sum) }
-
 // ErrSource is a source that cannot be one: of an unknown scheme, incomplete,
 // or of a kind that is not available here. It never passes by trying again.
 var ErrSource = errors.New("invalid source")
@@ -85,7 +76,7 @@ func (l *Loader) Fetch(ctx context.Context, source string) (*Source, error) {
 		return nil, fmt.Errorf("%s: %w", o.name, because(ctx, err))
 	}
 
-	return &Source{Name: o.name, Dir: o.dir, Data: data, Digest: Digest(data)}, nil
+	return &Source{Name: o.name, Dir: o.dir, Data: data, Digest: model.DigestOf(data)}, nil
 }
 
 // because gives why ctx ended, if it did: what a reader that was closed under
@@ -183,7 +174,7 @@ func (l *Loader) unpack(ctx context.Context, name string, r io.Reader) (dir stri
 		err = fmt.Errorf("%s: %w", name, because(ctx, err))
 	}
 
-	return dir, cleanup, digestName(counted.sum.Sum(nil)), err
+	return dir, cleanup, model.DigestFrom(counted.sum), err
 }
 
 func readManifest(dir string, limit int64) ([]byte, error) {

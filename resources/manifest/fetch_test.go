@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/testing/hosttest"
@@ -120,9 +121,9 @@ func TestFetch(t *testing.T) {
 			if s.Name != want.name || string(s.Data) != small || !want.bundle && s.Dir != want.dir {
 				t.Errorf("got %+v", s)
 			}
-			digest := manifest.Digest([]byte(small))
+			digest := model.DigestOf([]byte(small))
 			if want.bundle {
-				digest = manifest.Digest(packed)
+				digest = model.DigestOf(packed)
 				if motd, err := os.ReadFile(filepath.Join(s.Dir, "files/motd")); err != nil || string(motd) != "hi" || !filepath.IsAbs(s.Dir) {
 					t.Errorf("beside it: %q, %v", motd, err)
 				}
