@@ -138,15 +138,12 @@ func (a *app) unpack(ctx context.Context, r io.Reader, makeDir func() (string, e
 	return dir, cleanup, nil
 }
 
-// environ is the environment that expressions see: without what belongs to
-// muster and its credentials.
+// environ is the environment that expressions see.
 func environ() map[string]string {
 	out := map[string]string{}
-	for _, pair := range os.Environ() {
+	for _, pair := range host.Environ() {
 		name, value, _ := strings.Cut(pair, "=")
-		if !strings.HasPrefix(name, "MUSTER_") && !strings.HasPrefix(name, "NATS_") {
-			out[name] = value
-		}
+		out[name] = value
 	}
 
 	return out

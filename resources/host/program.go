@@ -14,15 +14,17 @@ import (
 // defaultPath is searched when the environment has no PATH at all.
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// environment is what a command gets: what steers muster itself, its
-// credentials first of all, is none of its business.
+// Environ is the environment without what steers muster itself, its credentials
+// first of all: that is no business of commands and manifests.
+func Environ() []string {
+	return slices.DeleteFunc(os.Environ(), func(entry string) bool {
+		return strings.HasPrefix(entry, "MUSTER_") || strings.HasPrefix(entry, "NATS_")
+	})
+}
+
+// environment is what a command gets.
 func environment(c Command) []string {
-	env := make([]string, 0, len(c.Env)+64)
-	for _, entry := range os.Environ() {
-		if !strings.HasPrefix(entry, "MUSTER_") && !strings.HasPrefix(entry, "NATS_") {
-			env = append(env, entry)
-		}
-	}
+	env := Environ()
 	if filepath.IsAbs(c.Dir) {
 		env = append(env, "PWD="+c.Dir)
 	}
