@@ -13,7 +13,6 @@ import (
 
 	"github.com/musterfleet/muster/resources/pkg"
 	"github.com/musterfleet/muster/resources/resource"
-	"github.com/musterfleet/muster/testing/hosttest"
 	"golang.org/x/sys/unix"
 )
 
@@ -21,12 +20,12 @@ import (
 type Locks struct {
 	// Hold are the ways in which another process holds on.
 	Hold map[string]func(t testing.TB) (release func())
-	// Clean makes the machine one without the package.
-	Clean func(t testing.TB)
-	// Install installs the package and waits for so long.
-	Install func(ctx context.Context, env resource.Env, timeout time.Duration) error
-	// Installed says whether it is there.
-	Installed func(t testing.TB) bool
+	// Clean makes the machine one on which nothing was done.
+	Clean func(t testing.TB, env resource.Env)
+	// Do does something for which the lock is needed, and waits for so long.
+	Do func(ctx context.Context, env resource.Env, timeout time.Duration) error
+	// Done says whether it was done.
+	Done func(t testing.TB, env resource.Env) bool
 	// Says is part of what is told of the process that holds the lock.
 	Says string
 }
@@ -70,33 +69,36 @@ func (r *recorded) Write(b []byte) (int, error) {
 func (l Locks) Test(t *testing.T) {
 	for name, hold := range l.Hold {
 		t.Run(name, func(t *testing.T) {
-			l.Clean(t)
+			env := Env(t)
+			l.Clean(t, env)
 			log := &recorded{first: hold(t)}
-			env := resource.Env{Host: hosttest.New(t), Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))}
-			if err := l.Install(t.Context(), env, time.Minute); err != nil || !l.Installed(t) {
-				t.Fatalf("not installed, the error is %v", err)
+			env.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+			if err := l.Do(t.Context(), env, time.Minute); err != nil || !l.Done(t, env) {
+				t.Fatalf("it was not done, the error is %v", err)
 			}
 			if text := log.text.String(); strings.Count(text, "waiting for another process that changes packages") != 1 || !strings.Contains(text, l.Says) {
 				t.Errorf("the log says %q", text)
 			}
 		})
 		t.Run(name+", too long", func(t *testing.T) {
-			l.Clean(t)
+			env := Env(t)
+			l.Clean(t, env)
 			hold(t)
-			err := l.Install(t.Context(), Env(t), time.Second)
+			err := l.Do(t.Context(), env, time.Second)
 			if !errors.Is(err, pkg.ErrLocked) || !strings.Contains(err.Error(), l.Says) || !strings.Contains(err.Error(), "still after 1s") {
 				t.Errorf("the error is %v", err)
 			}
-			if l.Installed(t) {
-				t.Error("it is installed")
+			if l.Done(t, env) {
+				t.Error("it was done")
 			}
 		})
 		t.Run(name+", a time-out", func(t *testing.T) {
-			l.Clean(t)
+			env := Env(t)
+			l.Clean(t, env)
 			hold(t)
 			ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errors.New("timed out after 1s"))
 			defer cancel()
-			if err := l.Install(ctx, Env(t), time.Minute); err == nil || !strings.Contains(err.Error(), "timed out after 1s") {
+			if err := l.Do(ctx, env, time.Minute); err == nil || !strings.Contains(err.Error(), "timed out after 1s") {
 				t.Errorf("the error is %v", err)
 			}
 		})

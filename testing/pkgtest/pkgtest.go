@@ -47,6 +47,27 @@ func Env(t testing.TB) resource.Env {
 	return resource.Env{Host: hosttest.New(t), Log: hosttest.Log(t)}
 }
 
+// NoLists makes a provider's lists ones that muster has not refreshed.
+func NoLists(provider string) func(t testing.TB, env resource.Env) {
+	return func(t testing.TB, env resource.Env) {
+		t.Helper()
+		Sh(t, "mkdir -p "+env.Host.StateDir()+"; rm -f "+note(env, provider))
+	}
+}
+
+// HasLists says whether muster has refreshed the lists of a provider.
+func HasLists(provider string) func(t testing.TB, env resource.Env) bool {
+	return func(t testing.TB, env resource.Env) bool {
+		t.Helper()
+		_, err := os.Stat(note(env, provider))
+		return err == nil
+	}
+}
+
+func note(env resource.Env, provider string) string {
+	return filepath.Join(env.Host.StateDir(), "refreshed-"+provider)
+}
+
 // Properties are those of a package.
 func Properties(name, ensure string) func(string) typetest.Properties {
 	return func(string) typetest.Properties { return typetest.Properties{"name": name, "ensure": ensure} }

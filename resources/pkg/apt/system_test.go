@@ -161,23 +161,38 @@ func TestLocks(t *testing.T) {
 	if !rigs.Inside(t, rigs.Apt) {
 		return
 	}
-	locks := pkgtest.Locks{
-		Hold:  map[string]func(testing.TB) func(){},
-		Clean: func(t testing.TB) { pkgtest.Sh(t, clean) },
-		Install: func(ctx context.Context, env resource.Env, timeout time.Duration) error {
-			p := apt.New()
-			p.LockTimeout = timeout
-			return p.Install(ctx, env, "muster-real", "present")
+	waiting := func(timeout time.Duration) *apt.Provider {
+		p := apt.New()
+		p.LockTimeout = timeout
+		return p
+	}
+	hold := func(paths ...string) map[string]func(testing.TB) func() {
+		out := map[string]func(testing.TB) func(){}
+		for _, path := range paths {
+			out[path] = pkgtest.Lock(path)
+		}
+		return out
+	}
+	pkgtest.Locks{
+		Hold:  hold("/var/lib/dpkg/lock-frontend", "/var/lib/dpkg/lock", "/var/cache/apt/archives/lock"),
+		Clean: func(t testing.TB, _ resource.Env) { pkgtest.Sh(t, clean) },
+		Do: func(ctx context.Context, env resource.Env, timeout time.Duration) error {
+			return waiting(timeout).Install(ctx, env, "muster-real", "present")
 		},
-		Installed: func(t testing.TB) bool {
+		Done: func(t testing.TB, _ resource.Env) bool {
 			return pkgtest.Sh(t, "dpkg-query -W -f '${db:Status-Status}' muster-real 2>/dev/null || true") == "installed"
 		},
 		Says: "It is held by process",
-	}
-	for _, path := range []string{"/var/lib/dpkg/lock-frontend", "/var/lib/dpkg/lock", "/var/cache/apt/archives/lock"} {
-		locks.Hold[path] = pkgtest.Lock(path)
-	}
-	locks.Test(t)
+	}.Test(t)
+	pkgtest.Locks{
+		Hold:  hold("/var/lib/apt/lists/lock"),
+		Clean: pkgtest.NoLists("apt"),
+		Do: func(ctx context.Context, env resource.Env, timeout time.Duration) error {
+			return waiting(timeout).Refresh(ctx, env, time.Nanosecond, true)
+		},
+		Done: pkgtest.HasLists("apt"),
+		Says: "It is held by process",
+	}.Test(t)
 }
 
 // TestTogether changes packages in every way in one transaction.

@@ -108,19 +108,20 @@ func (p *Provider) Candidates(ctx context.Context, env resource.Env, names []str
 const stamp = "/var/cache/dnf/last_makecache"
 
 // Refresh has the lists fetched that are older than maxAge, and before
-// candidates are asked for those that dnf itself finds too old.
+// candidates are asked for those that dnf itself finds too old. Told to be quiet
+// it would not say either that it waits for another process.
 func (p *Provider) Refresh(ctx context.Context, env resource.Env, maxAge time.Duration, latest bool) error {
 	at, err := pkg.Refreshed(env, p.Name(), stamp)
 	switch {
 	case err != nil:
 		return err
 	case maxAge > 0 && time.Since(at) > maxAge:
-		if err := p.changer().Change(ctx, env, "dnf", "-q", "--refresh", "makecache"); err != nil {
+		if err := p.changer().Change(ctx, env, "dnf", "--refresh", "makecache"); err != nil {
 			return err
 		}
 		return pkg.NoteRefresh(ctx, env, p.Name())
 	case latest:
-		return p.changer().Change(ctx, env, "dnf", "-q", "makecache")
+		return p.changer().Change(ctx, env, "dnf", "makecache")
 	default:
 		return nil
 	}

@@ -159,22 +159,45 @@ func other(path string) func(testing.TB) (release func()) {
 	}
 }
 
-// TestLocks covers dnf's lock and rpm's.
+// TestLocks covers dnf's locks and rpm's.
 func TestLocks(t *testing.T) {
 	if !rigs.Inside(t, rigs.DNF) {
 		return
 	}
+	waiting := func(timeout time.Duration) *dnf.Provider {
+		p := dnf.New()
+		p.LockTimeout = timeout
+		return p
+	}
+	dnfs := other("/var/cache/dnf/metadata_lock.pid")
 	pkgtest.Locks{
-		Hold:  map[string]func(testing.TB) func(){"dnf": other("/var/cache/dnf/metadata_lock.pid"), "rpm": pkgtest.Lock("/var/lib/rpm/.rpm.lock")},
-		Clean: func(t testing.TB) { pkgtest.Sh(t, clean) },
-		Install: func(ctx context.Context, env resource.Env, timeout time.Duration) error {
-			p := dnf.New()
-			p.LockTimeout = timeout
-			return p.Install(ctx, env, "muster-real", "present")
+		Hold:  map[string]func(testing.TB) func(){"dnf": dnfs, "rpm": pkgtest.Lock("/var/lib/rpm/.rpm.lock")},
+		Clean: func(t testing.TB, _ resource.Env) { pkgtest.Sh(t, clean) },
+		Do: func(ctx context.Context, env resource.Env, timeout time.Duration) error {
+			return waiting(timeout).Install(ctx, env, "muster-real", "present")
 		},
-		Installed: func(t testing.TB) bool {
+		Done: func(t testing.TB, _ resource.Env) bool {
 			return pkgtest.Sh(t, "rpm -q muster-real || true") == "muster-real-1.0-1.noarch"
 		},
+	}.Test(t)
+	pkgtest.Locks{
+		Hold:  map[string]func(testing.TB) func(){"lists": dnfs},
+		Clean: pkgtest.NoLists("dnf"),
+		Do: func(ctx context.Context, env resource.Env, timeout time.Duration) error {
+			return waiting(timeout).Refresh(ctx, env, time.Nanosecond, true)
+		},
+		Done: pkgtest.HasLists("dnf"),
+	}.Test(t)
+	asked := false
+	pkgtest.Locks{
+		Hold:  map[string]func(testing.TB) func(){"candidates": dnfs},
+		Clean: func(testing.TB, resource.Env) { asked = false },
+		Do: func(ctx context.Context, env resource.Env, timeout time.Duration) error {
+			_, err := waiting(timeout).Candidates(ctx, env, []string{"muster-real"})
+			asked = err == nil
+			return err
+		},
+		Done: func(testing.TB, resource.Env) bool { return asked },
 	}.Test(t)
 }
 
