@@ -145,6 +145,12 @@ type Prober[S Spec, T State, P Provider] interface {
 	Probe(ctx context.Context, env Env, p P, spec S, state T) (T, error)
 }
 
+// Watcher calls wake with the name of a resource whenever the machine may have
+// drifted from it, until ctx ends. It calls ready once its watches are armed.
+type Watcher[S Spec] interface {
+	Watch(ctx context.Context, env Env, specs []S, ready func(), wake func(name string)) error
+}
+
 // Relations are what a resource brings and what it needs, in words that other
 // types use too, such as path:/etc/app. A need that another resource provides
 // orders the two.

@@ -29,6 +29,7 @@ type Type struct {
 	ApplyAll  func(ctx context.Context, env Env, p Provider, specs []Spec, plans []Plan) ([]Outcome, error)
 	Asks      func(spec Spec, state State, refresh bool) bool
 	Probe     func(ctx context.Context, env Env, p Provider, spec Spec, state State) (State, error)
+	Watch     func(ctx context.Context, env Env, specs []Spec, ready func(), wake func(name string)) error
 	Relations func(spec Spec) Relations
 	Outputs   func(spec Spec, state State, outcome Outcome) map[string]any
 	Include   func(spec Spec) Inclusion
@@ -138,6 +139,11 @@ func adaptLooks[S Spec, T State, P Provider](t *Type, c Contract[S, T, P]) {
 				return nil, err
 			}
 			return t.identify(spec, probed), nil
+		}
+	}
+	if v, ok := c.(Watcher[S]); ok {
+		t.Watch = func(ctx context.Context, env Env, specs []Spec, ready func(), wake func(string)) error {
+			return v.Watch(ctx, env, typed[S](specs), ready, wake)
 		}
 	}
 }
