@@ -14,7 +14,7 @@ import (
 // Assignments is where nodes read what they must run.
 type Assignments interface {
 	// Get gives the assignment in force; the error wraps model.ErrNotFound when there is none.
-	Get(ctx context.Context, key string) (Entry, error)
+	Get(ctx context.Context, key string) (model.Entry, error)
 	// Put stores a value and gives its revision; the error wraps model.ErrTooLarge.
 	Put(ctx context.Context, key string, value []byte) (uint64, error)
 }

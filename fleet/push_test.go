@@ -21,7 +21,7 @@ import (
 
 // memory keeps assignments and bundles as the buckets do.
 type memory struct {
-	entries map[string][]fleet.Entry
+	entries map[string][]model.Entry
 	bundles map[string][]byte
 	last    uint64
 	limit   int
@@ -31,15 +31,15 @@ type memory struct {
 }
 
 func newMemory() *memory {
-	return &memory{entries: map[string][]fleet.Entry{}, bundles: map[string][]byte{}, limit: 1 << 20, refused: map[string]bool{}}
+	return &memory{entries: map[string][]model.Entry{}, bundles: map[string][]byte{}, limit: 1 << 20, refused: map[string]bool{}}
 }
 
 func pusher(m *memory) *fleet.Pusher { return &fleet.Pusher{Assignments: m, Bundles: m} }
 
-func (m *memory) Get(_ context.Context, key string) (fleet.Entry, error) {
+func (m *memory) Get(_ context.Context, key string) (model.Entry, error) {
 	all := m.entries[key]
 	if len(all) == 0 || all[len(all)-1].Deleted {
-		return fleet.Entry{}, fmt.Errorf("manifest %s: %w", key, model.ErrNotFound)
+		return model.Entry{}, fmt.Errorf("manifest %s: %w", key, model.ErrNotFound)
 	}
 
 	return all[len(all)-1], nil
@@ -55,7 +55,7 @@ func (m *memory) Put(_ context.Context, key string, value []byte) (uint64, error
 		return 0, fmt.Errorf("%d bytes: %w", len(value), model.ErrTooLarge)
 	}
 	m.last++
-	m.entries[key] = append(m.entries[key], fleet.Entry{Key: key, Revision: m.last, Digest: model.DigestOf(value), Value: value})
+	m.entries[key] = append(m.entries[key], model.Entry{Key: key, Revision: m.last, Digest: model.DigestOf(value), Value: value})
 
 	return m.last, nil
 }
@@ -71,7 +71,7 @@ func (m *memory) PutBundle(_ context.Context, r io.ReadSeeker) (string, error) {
 	return model.DigestOf(data), err
 }
 
-func (m *memory) History(_ context.Context, key string) ([]fleet.Entry, error) {
+func (m *memory) History(_ context.Context, key string) ([]model.Entry, error) {
 	if len(m.entries[key]) == 0 {
 		return nil, model.ErrNotFound
 	}
@@ -115,7 +115,7 @@ func TestPushBare(t *testing.T) {
 	if err != nil || changed[0].Unchanged || changed[0].Revision != 3 {
 		t.Errorf("changed: %+v %v", changed, err)
 	}
-	m.entries["node.a.motd"] = append(m.entries["node.a.motd"], fleet.Entry{Key: "node.a.motd", Revision: 9, Deleted: true})
+	m.entries["node.a.motd"] = append(m.entries["node.a.motd"], model.Entry{Key: "node.a.motd", Revision: 9, Deleted: true})
 	m.last = 9
 	if back, err := pusher(m).Push(t.Context(), push); err != nil || back[0].Unchanged || back[0].Revision != 10 || !back[1].Unchanged {
 		t.Errorf("after a removal: %+v %v", back, err)
@@ -322,7 +322,7 @@ func TestHistory(t *testing.T) {
 	wantError(t, err, model.ErrNotFound, "before")
 	_, err = fleet.Revision(t.Context(), m, "node.b.motd", 0)
 	wantError(t, err, model.ErrNotFound, "")
-	m.entries[key] = append(m.entries[key], fleet.Entry{Key: key, Revision: 3, Deleted: true})
+	m.entries[key] = append(m.entries[key], model.Entry{Key: key, Revision: 3, Deleted: true})
 	_, err = fleet.Revision(t.Context(), m, key, 0)
 	wantError(t, err, model.ErrNotFound, "removed with revision 3")
 }

@@ -62,7 +62,7 @@ func (s Standing) Done() bool {
 // Goal is what is waited for: that every target runs an assignment.
 type Goal struct {
 	// Entries are all assignments of one name, because only one of them applies to a node.
-	Entries []Entry
+	Entries []model.Entry
 	// Keys are those that are waited for; none means all.
 	Keys []string
 }
@@ -121,9 +121,9 @@ func (g Goal) standingsOf(n model.Node) []Standing {
 
 // inOrder gives the assignments that are for a node, in the order in which it
 // looks at them.
-func (g Goal) inOrder(n model.Node) []Entry {
+func (g Goal) inOrder(n model.Node) []model.Entry {
 	places := map[string]int{}
-	var out []Entry
+	var out []model.Entry
 	for _, e := range g.Entries {
 		if t, _, err := ParseKey(e.Key); err == nil {
 			if at := order(t, n.NodeState); at >= 0 {
@@ -132,21 +132,21 @@ func (g Goal) inOrder(n model.Node) []Entry {
 			}
 		}
 	}
-	slices.SortStableFunc(out, func(a, b Entry) int { return cmp.Compare(places[a.Key], places[b.Key]) })
+	slices.SortStableFunc(out, func(a, b model.Entry) int { return cmp.Compare(places[a.Key], places[b.Key]) })
 
 	return out
 }
 
 // exempt says that a node knows of a revision, has nothing against it, and does
 // not put it in force. What it ran of it before does not count.
-func exempt(e Entry, n model.Node) bool {
+func exempt(e model.Entry, n model.Node) bool {
 	m := n.Manifests[e.Key]
 
 	return m.Seen >= e.Revision && m.Late == "" && m.Outcome != model.OutcomeRefused
 }
 
 // standing compares what a node says of itself with what it should run.
-func standing(e Entry, n model.Node) Standing {
+func standing(e model.Entry, n model.Node) Standing {
 	m := n.Manifests[e.Key]
 	s := Standing{Node: n.Node, Key: e.Key, Want: e.Revision, Has: m.Revision, Outcome: m.Outcome, At: m.At}
 	switch {
@@ -196,7 +196,7 @@ func failures(m model.ManifestState) string {
 }
 
 // lateness says in words why a node that is there does not run a revision.
-func lateness(e Entry, m model.ManifestState) string {
+func lateness(e model.Entry, m model.ManifestState) string {
 	switch {
 	case m.Late != "":
 		return m.Late

@@ -23,7 +23,7 @@ func runs(revision uint64, outcome model.Outcome) model.ManifestState {
 
 func TestStanding(t *testing.T) {
 	const key = "node.a.motd"
-	goal := fleet.Goal{Entries: []fleet.Entry{{Key: key, Revision: 7}}}
+	goal := fleet.Goal{Entries: []model.Entry{{Key: key, Revision: 7}}}
 	heard := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	silent := model.Node{NodeState: model.NodeState{Node: "a"}, Silent: true, Heard: heard}
 	stopped := silent
@@ -72,7 +72,7 @@ func TestStanding(t *testing.T) {
 // Of assignments of one name a node obeys its own, then its groups' in their
 // order, then that of all.
 func TestStandingsOfOneName(t *testing.T) {
-	entries := []fleet.Entry{
+	entries := []model.Entry{
 		{Key: "group.all.motd", Revision: 1}, {Key: "group.db.motd", Revision: 2}, {Key: "group.web.motd", Revision: 3}, {Key: "node.a.motd", Revision: 4},
 	}
 	nodes := []model.Node{
@@ -108,7 +108,7 @@ func TestStandingsOfOneName(t *testing.T) {
 
 // Where an assignment does not apply to a node, the next of the same name does.
 func TestStandingsBehindExempt(t *testing.T) {
-	entries := []fleet.Entry{{Key: "node.a.motd", Revision: 4}, {Key: "group.all.motd", Revision: 3}}
+	entries := []model.Entry{{Key: "node.a.motd", Revision: 4}, {Key: "group.all.motd", Revision: 3}}
 	a := node("a", nil, map[string]model.ManifestState{"node.a.motd": {Seen: 4}, "group.all.motd": runs(3, model.OutcomeStable)})
 	got := (fleet.Goal{Entries: entries}).Standings([]model.Node{a})
 	if len(got) != 2 || got[0].Key != "group.all.motd" || got[0].Stand != fleet.StandArrived || got[1].Stand != fleet.StandExempt {
@@ -150,7 +150,7 @@ func motd(revision uint64, outcome model.Outcome) map[string]model.ManifestState
 	return map[string]model.ManifestState{"group.all.motd": runs(revision, outcome)}
 }
 
-var goalAll = fleet.Goal{Entries: []fleet.Entry{{Key: "group.all.motd", Revision: 7}}}
+var goalAll = fleet.Goal{Entries: []model.Entry{{Key: "group.all.motd", Revision: 7}}}
 
 func TestWaitUntilAllArrived(t *testing.T) {
 	l := &lister{states: [][]model.Node{
@@ -218,7 +218,7 @@ func TestWaitEnds(t *testing.T) {
 // An assignment that was never valid on a node leaves the next of its name in
 // force there.
 func TestStandingBehindOneThatWasNeverValid(t *testing.T) {
-	goal := fleet.Goal{Entries: []fleet.Entry{{Key: "group.all.motd", Revision: 1}, {Key: "node.a.motd", Revision: 4}}}
+	goal := fleet.Goal{Entries: []model.Entry{{Key: "group.all.motd", Revision: 1}, {Key: "node.a.motd", Revision: 4}}}
 	nodes := []model.Node{node("a", nil, map[string]model.ManifestState{
 		"node.a.motd":    {Seen: 4, Late: "refused: garbage; group.all.motd revision 1 stays in force"},
 		"group.all.motd": runs(1, model.OutcomeStable),

@@ -120,5 +120,5 @@ func (s *Store) Get(ctx context.Context, family, name string) (model.Entry, erro
 }
 
 func newEntry(family, name string, m message) model.Entry {
-	return model.Entry{Key: model.Key(family, name), Family: family, Name: name, Revision: m.sequence, Value: m.data, Time: m.time}
+	return model.Entry{Key: model.Key(family, name), Family: family, Name: name, Revision: m.sequence, Value: m.data, Time: m.time, Deleted: m.deleted()}
 }

@@ -6,29 +6,16 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/model"
 )
 
-// Listed is one assignment in a list: all but its value.
-type Listed struct {
-	Key      string    `json:"key"`
-	Family   string    `json:"family"`
-	Name     string    `json:"name"`
-	Revision uint64    `json:"revision"`
-	Digest   string    `json:"digest"`
-	Time     time.Time `json:"time"`
-	// Value is there where it had to be read, because no index knows its digest.
-	Value []byte `json:"-"`
-}
-
 // List gives the assignments of some families, or of all when none is named, in
-// the order of their keys; those that a tool put beside the index are among
-// them. The error wraps model.ErrInvalidName.
-func (s *Store) List(ctx context.Context, families ...string) ([]Listed, error) {
+// the order of their keys, with a value only where it had to be read, because no
+// index knows its digest; those that a tool put beside the index are among them. The error wraps model.ErrInvalidName.
+func (s *Store) List(ctx context.Context, families ...string) ([]model.Entry, error) {
 	bucket := s.names.Manifests()
 	filters := []string{kvSubject(bucket, ">")}
 	if len(families) > 0 {
@@ -41,7 +28,7 @@ func (s *Store) List(ctx context.Context, families ...string) ([]Listed, error) 
 		filters = append(filters, kvSubject(bucket, model.Key(f, ">")))
 	}
 	cfg := jetstream.OrderedConsumerConfig{FilterSubjects: filters, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, HeadersOnly: true}
-	var all []Listed
+	var all []model.Entry
 	for m, err := range s.scan(ctx, kvStream(bucket), cfg, false) {
 		if err != nil {
 			return nil, err
@@ -51,28 +38,28 @@ func (s *Store) List(ctx context.Context, families ...string) ([]Listed, error) 
 		if !ok || m.deleted() {
 			continue
 		}
-		all = append(all, Listed{Key: key, Family: family, Name: name, Revision: m.sequence, Time: m.time})
+		all = append(all, model.Entry{Key: key, Family: family, Name: name, Revision: m.sequence, Time: m.time})
 	}
-	slices.SortFunc(all, func(a, b Listed) int { return strings.Compare(a.Key, b.Key) })
+	slices.SortFunc(all, func(a, b model.Entry) int { return strings.Compare(a.Key, b.Key) })
 
 	return s.addDigests(ctx, all)
 }
 
 // Invalid gives the keys of the bucket that are none of an assignment, in order:
 // what stands there is for nobody.
-func (s *Store) Invalid(ctx context.Context) ([]Listed, error) {
+func (s *Store) Invalid(ctx context.Context) ([]model.Entry, error) {
 	bucket := s.names.Manifests()
 	cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{kvSubject(bucket, ">")}, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, HeadersOnly: true}
-	var all []Listed
+	var all []model.Entry
 	for m, err := range s.scan(ctx, kvStream(bucket), cfg, false) {
 		if err != nil {
 			return nil, err
 		}
 		if key := strings.TrimPrefix(m.subject, kvSubject(bucket, "")); !m.deleted() && isInvalidKey(key) {
-			all = append(all, Listed{Key: key, Revision: m.sequence, Time: m.time})
+			all = append(all, model.Entry{Key: key, Revision: m.sequence, Time: m.time, Invalid: true})
 		}
 	}
-	slices.SortFunc(all, func(a, b Listed) int { return strings.Compare(a.Key, b.Key) })
+	slices.SortFunc(all, func(a, b model.Entry) int { return strings.Compare(a.Key, b.Key) })
 
 	return all, nil
 }
@@ -104,7 +91,7 @@ func (s *Store) DeleteInvalid(ctx context.Context, key string) (uint64, error) {
 
 // addDigests takes digests from the indexes, and from the value itself where an
 // index does not know this revision.
-func (s *Store) addDigests(ctx context.Context, all []Listed) ([]Listed, error) {
+func (s *Store) addDigests(ctx context.Context, all []model.Entry) ([]model.Entry, error) {
 	indexes := map[string]index{}
 	kept := all[:0]
 	for _, l := range all {
@@ -136,28 +123,21 @@ func (s *Store) addDigests(ctx context.Context, all []Listed) ([]Listed, error) 
 	return kept, nil
 }
 
-// Revision is one value an assignment had.
-type Revision struct {
-	model.Entry
-	// Deleted says that the assignment ended with it.
-	Deleted bool
-}
-
 // History gives the revisions of an assignment that the bucket still has, at
 // most HistorySize of them, oldest first; the error wraps model.ErrNotFound when there is
 // none.
-func (s *Store) History(ctx context.Context, family, name string) ([]Revision, error) {
+func (s *Store) History(ctx context.Context, family, name string) ([]model.Entry, error) {
 	bucket := s.names.Manifests()
 	if err := errors.Join(model.CheckFamily(family), model.CheckName(name)); err != nil {
 		return nil, err
 	}
-	var all []Revision
+	var all []model.Entry
 	cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{kvSubject(bucket, model.Key(family, name))}}
 	for m, err := range s.scan(ctx, kvStream(bucket), cfg, false) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, Revision{Entry: newEntry(family, name, m), Deleted: m.deleted()})
+		all = append(all, newEntry(family, name, m))
 	}
 	if len(all) == 0 {
 		return nil, fmt.Errorf("history of manifest %s: %w", model.Key(family, name), model.ErrNotFound)

@@ -87,8 +87,9 @@ func NewWatch(s *Store, o WatchOptions) (*Watch, error) {
 func (w *Watch) remember(m Memory) {
 	w.sync.Stream = m.Stream
 	for key, e := range m.Entries {
+		e.Family, e.Name, _ = model.SplitKey(key)
 		switch {
-		case !slices.Contains(w.families, e.Family) || key != model.Key(e.Family, e.Name):
+		case !slices.Contains(w.families, e.Family) || key != e.Key:
 		case slices.Contains(m.Kept, key):
 			w.entries[key] = held{Entry: e}
 			w.sync.Kept = append(w.sync.Kept, key)

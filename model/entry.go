@@ -5,20 +5,27 @@ import (
 	"time"
 )
 
-// Entry is one assignment in the bucket.
+// Entry is one revision of an assignment in the bucket.
 type Entry struct {
-	// Key is the key in the bucket, Family.Name.
-	Key string `json:"key"`
-	// Family is node.<node> or group.<group>.
-	Family string `json:"family"`
+	// Key is the key in the bucket, Family.Name: node.<node>.<name> or
+	// group.<group>.<name>.
+	Key    string `json:"key"`
+	Family string `json:"-"`
 	// Name is that of the manifest within its family.
-	Name string `json:"name"`
+	Name string `json:"-"`
 	// Revision is the bucket's number for this value; a later value has a higher one.
 	Revision uint64 `json:"revision"`
-	// Value is a manifest, an assignment document or an envelope; not to be changed.
-	Value []byte `json:"value"`
+	// Digest is that of what runs, the manifest or the bundle, where it is known.
+	Digest string `json:"digest,omitempty"`
 	// Time is when the server stored it.
-	Time time.Time `json:"time"`
+	Time time.Time `json:"at,omitzero"`
+	// Deleted is a revision that ended the assignment; it has no value.
+	Deleted bool `json:"deleted,omitempty"`
+	// Invalid is a key that is none of an assignment: what stands there is for nobody.
+	Invalid bool `json:"invalid,omitempty"`
+	// Value is a manifest, an assignment document or an envelope; not to be changed.
+	// A list does not have it.
+	Value []byte `json:"value,omitempty"`
 }
 
 // Sync says how well a node knows what is assigned to it.

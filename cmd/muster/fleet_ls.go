@@ -11,6 +11,7 @@ import (
 	"github.com/choria-io/fisk"
 
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/model"
 )
 
 // fleetLsCommand is muster fleet ls.
@@ -61,7 +62,7 @@ func (a *app) fleetLs(ctx context.Context, c *fleetLsCommand) error {
 	entries = append(entries, invalid...)
 	if c.isDocument() {
 		if entries == nil {
-			entries = []fleet.Entry{}
+			entries = []model.Entry{}
 		}
 		return a.printDocument(entries, c.yaml)
 	}
@@ -73,14 +74,14 @@ func (a *app) fleetLs(ctx context.Context, c *fleetLsCommand) error {
 	rows := make([][]string, len(entries))
 	for i, e := range entries {
 		if e.Invalid {
-			rows[i] = []string{"-", e.Key, strconv.FormatUint(e.Revision, 10), "invalid", age(e.At, now)}
+			rows[i] = []string{"-", e.Key, strconv.FormatUint(e.Revision, 10), "invalid", age(e.Time, now)}
 			continue
 		}
 		target, name, err := fleet.ParseKey(e.Key)
 		if err != nil {
 			return err
 		}
-		rows[i] = []string{target.String(), name, strconv.FormatUint(e.Revision, 10), shortDigest(e.Digest), age(e.At, now)}
+		rows[i] = []string{target.String(), name, strconv.FormatUint(e.Revision, 10), shortDigest(e.Digest), age(e.Time, now)}
 	}
 	a.table([]string{"FOR", "NAME", "REVISION", "DIGEST", "AGE"}, rows)
 	if len(invalid) > 0 {
@@ -91,18 +92,13 @@ func (a *app) fleetLs(ctx context.Context, c *fleetLsCommand) error {
 }
 
 // invalid gives the keys that are none of an assignment, of those asked for.
-func (c *fleetLsCommand) invalid(ctx context.Context, store *fleetStore, families []string) ([]fleet.Entry, error) {
+func (c *fleetLsCommand) invalid(ctx context.Context, store *fleetStore, families []string) ([]model.Entry, error) {
 	all, err := store.store.Invalid(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var out []fleet.Entry
-	for _, l := range all {
-		within := len(families) == 0 || slices.ContainsFunc(families, func(f string) bool { return strings.HasPrefix(l.Key, f+".") })
-		if within && (c.name == "" || c.name == l.Key) {
-			out = append(out, fleet.Entry{Key: l.Key, Revision: l.Revision, At: l.Time, Invalid: true})
-		}
-	}
-
-	return out, nil
+	return slices.DeleteFunc(all, func(e model.Entry) bool {
+		within := len(families) == 0 || slices.ContainsFunc(families, func(f string) bool { return strings.HasPrefix(e.Key, f+".") })
+		return !within || c.name != "" && c.name != e.Key
+	}), nil
 }

@@ -97,8 +97,8 @@ func (c *fleetNodesCommand) chosen(all []model.Node) ([]model.Node, error) {
 }
 
 // withStandings compares what nodes say with what is assigned, name by name.
-func withStandings(nodes []model.Node, entries []fleet.Entry) []nodeStanding {
-	byName := map[string][]fleet.Entry{}
+func withStandings(nodes []model.Node, entries []model.Entry) []nodeStanding {
+	byName := map[string][]model.Entry{}
 	var names []string
 	for _, e := range entries {
 		_, name, err := fleet.ParseKey(e.Key)

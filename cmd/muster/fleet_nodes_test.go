@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -26,7 +25,7 @@ func TestNodeThatIsAwayIsShownAsSuch(t *testing.T) {
 	} {
 		state := model.NodeState{Node: "web01", Event: c.event, Started: now.Add(-time.Hour), Manifests: map[string]model.ManifestState{key: {Revision: 7, Outcome: model.OutcomeStable}}}
 		node := model.Node{NodeState: state, Silent: c.silent, Heard: now.Add(-time.Minute)}
-		for entries, all := range map[string][]fleet.Entry{"one manifest": {{Key: key, Revision: 7}}, "none": nil} {
+		for entries, all := range map[string][]model.Entry{"one manifest": {{Key: key, Revision: 7}}, "none": nil} {
 			want := c.want
 			if entries == "none" && name == "there" {
 				want = ""

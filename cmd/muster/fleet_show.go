@@ -23,7 +23,7 @@ type fleetShowCommand struct {
 
 // shown is a revision as a document.
 type shown struct {
-	fleet.Entry
+	model.Entry
 	Assignment *model.Assignment `json:"assignment,omitempty"`
 	Manifest   string            `json:"manifest,omitempty"`
 }
@@ -97,10 +97,10 @@ func (a *app) showRevision(ctx context.Context, store *fleetStore, key string, c
 		return a.printDocument(document(e), c.yaml)
 	}
 	if e.Deleted {
-		fmt.Fprintf(a.stderr, "# %s revision %d, %s: removed\n", e.Key, e.Revision, e.At.UTC().Format(time.RFC3339))
+		fmt.Fprintf(a.stderr, "# %s revision %d, %s: removed\n", e.Key, e.Revision, e.Time.UTC().Format(time.RFC3339))
 		return nil
 	}
-	fmt.Fprintf(a.stderr, "# %s revision %d, %s, %s\n", e.Key, e.Revision, e.At.UTC().Format(time.RFC3339), e.Digest)
+	fmt.Fprintf(a.stderr, "# %s revision %d, %s, %s\n", e.Key, e.Revision, e.Time.UTC().Format(time.RFC3339), e.Digest)
 	text := fleet.Readable(e.Value)
 	if isTerminal(a.stdout) {
 		text = forTerminal(text)
@@ -121,8 +121,9 @@ func forTerminal(text string) string {
 	return b.String()
 }
 
-func document(e fleet.Entry) shown {
+func document(e model.Entry) shown {
 	out := shown{Entry: e}
+	out.Value = nil
 	if assignment, ok := fleet.Assignment(e.Value); ok {
 		out.Assignment = &assignment
 		return out
@@ -138,6 +139,9 @@ func (a *app) showHistory(ctx context.Context, store *fleetStore, key string, f 
 		return err
 	}
 	if f.isDocument() {
+		for i := range all {
+			all[i].Value = nil
+		}
 		return a.printDocument(all, f.yaml)
 	}
 	rows := make([][]string, len(all))
@@ -146,7 +150,7 @@ func (a *app) showHistory(ctx context.Context, store *fleetStore, key string, f 
 		if e.Deleted {
 			what = "removed"
 		}
-		rows[i] = []string{strconv.FormatUint(e.Revision, 10), e.At.UTC().Format(time.RFC3339), what, plural(len(e.Value), "byte")}
+		rows[i] = []string{strconv.FormatUint(e.Revision, 10), e.Time.UTC().Format(time.RFC3339), what, plural(len(e.Value), "byte")}
 	}
 	a.table([]string{"REVISION", "AT", "DIGEST", "SIZE"}, rows)
 
@@ -158,7 +162,7 @@ func (a *app) showDiff(ctx context.Context, store *fleetStore, key string, c *fl
 	if err != nil {
 		return err
 	}
-	from := fleet.Entry{}
+	from := model.Entry{}
 	if c.since == 0 {
 		from, err = fleet.Before(ctx, store, to)
 	} else {

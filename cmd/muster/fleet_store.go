@@ -8,6 +8,7 @@ import (
 	"io"
 	"iter"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/musterfleet/muster/fleet"
@@ -24,18 +25,15 @@ type fleetStore struct {
 }
 
 // Get gives the assignment in force.
-func (f *fleetStore) Get(ctx context.Context, key string) (fleet.Entry, error) {
+func (f *fleetStore) Get(ctx context.Context, key string) (model.Entry, error) {
 	target, name, err := fleet.ParseKey(key)
 	if err != nil {
-		return fleet.Entry{}, err
+		return model.Entry{}, err
 	}
 	e, err := f.store.Get(ctx, target.String(), name)
+	e.Digest = fleet.ContentDigest(e.Value)
 
-	return entryOf(e), err
-}
-
-func entryOf(e model.Entry) fleet.Entry {
-	return fleet.Entry{Key: e.Key, Revision: e.Revision, Digest: fleet.ContentDigest(e.Value), At: e.Time, Value: e.Value}
+	return e, err
 }
 
 // Put stores an assignment.
@@ -55,45 +53,40 @@ func (f *fleetStore) PutBundle(ctx context.Context, r io.ReadSeeker) (string, er
 }
 
 // History gives the revisions of an assignment that are still there.
-func (f *fleetStore) History(ctx context.Context, key string) ([]fleet.Entry, error) {
+func (f *fleetStore) History(ctx context.Context, key string) ([]model.Entry, error) {
 	target, name, err := fleet.ParseKey(key)
 	if err != nil {
 		return nil, err
 	}
 	all, err := f.store.History(ctx, target.String(), name)
-	out := make([]fleet.Entry, len(all))
-	for i, r := range all {
-		out[i] = entryOf(r.Entry)
-		if out[i].Deleted = r.Deleted; r.Deleted {
-			out[i].Digest = ""
+	for i := range all {
+		if !all[i].Deleted {
+			all[i].Digest = fleet.ContentDigest(all[i].Value)
 		}
 	}
 
-	return out, err
+	return all, err
 }
 
 // list gives all assignments, or those of a name or key.
-func (f *fleetStore) list(ctx context.Context, families []string, nameOrKey string) ([]fleet.Entry, error) {
+func (f *fleetStore) list(ctx context.Context, families []string, nameOrKey string) ([]model.Entry, error) {
 	all, err := f.store.List(ctx, families...)
 	if err != nil {
 		return nil, err
 	}
-	var out []fleet.Entry
-	for _, l := range all {
-		if nameOrKey == "" || l.Name == nameOrKey || l.Key == nameOrKey {
-			if l.Value != nil {
-				l.Digest = fleet.ContentDigest(l.Value)
-			}
-			out = append(out, fleet.Entry{Key: l.Key, Revision: l.Revision, Digest: l.Digest, At: l.Time})
+	all = slices.DeleteFunc(all, func(e model.Entry) bool { return nameOrKey != "" && e.Name != nameOrKey && e.Key != nameOrKey })
+	for i, e := range all {
+		if e.Value != nil {
+			all[i].Digest, all[i].Value = fleet.ContentDigest(e.Value), nil
 		}
 	}
 
-	return out, nil
+	return all, nil
 }
 
 // named gives the assignments of a name, or the one of a key. When there is
 // none the error says what there is.
-func (f *fleetStore) named(ctx context.Context, nameOrKey string) ([]fleet.Entry, error) {
+func (f *fleetStore) named(ctx context.Context, nameOrKey string) ([]model.Entry, error) {
 	all, err := f.list(ctx, nil, nameOrKey)
 	if err == nil && len(all) == 0 {
 		err = fmt.Errorf("no manifest %s is assigned: %w (see muster fleet ls)", nameOrKey, model.ErrNotFound)

@@ -118,15 +118,15 @@ func (f *fleetStore) goal(ctx context.Context, w wanted) (fleet.Goal, error) {
 		return fleet.Goal{}, err
 	}
 	for key, revision := range w.revisions {
-		at := slices.IndexFunc(entries, func(e fleet.Entry) bool { return e.Key == key })
+		at := slices.IndexFunc(entries, func(e model.Entry) bool { return e.Key == key })
 		if at < 0 {
-			entries = append(entries, fleet.Entry{Key: key})
+			entries = append(entries, model.Entry{Key: key})
 			at = len(entries) - 1
 		}
 		entries[at].Revision = revision
 	}
 	for _, key := range w.keys {
-		if !slices.ContainsFunc(entries, func(e fleet.Entry) bool { return e.Key == key }) {
+		if !slices.ContainsFunc(entries, func(e model.Entry) bool { return e.Key == key }) {
 			return fleet.Goal{}, fmt.Errorf("%s is not assigned: %w (see muster fleet ls)", key, model.ErrNotFound)
 		}
 	}
