@@ -75,7 +75,7 @@ func (d *Decoder) text(f encoding.TextUnmarshaler, key string, v Value) {
 		return
 	}
 	if err := f.UnmarshalText([]byte(v.Text)); err != nil {
-		d.Problems.Add(v.Pos, "", "`%s`: %s", key, shown(v, err.Error()))
+		d.misread(key, v, "", "`%s`: %s", key, shown(v, err.Error()))
 	}
 }
 
@@ -122,7 +122,7 @@ func (d *Decoder) list(f reflect.Value, key string, v Value) {
 		if v.IsScalar() {
 			hint = "write it as a list: [" + shown(v, v.Text) + "]"
 		}
-		d.Problems.Add(v.Pos, hint, "`%s` must be a list, not %s", key, v.Kind)
+		d.misread(key, v, hint, "`%s` must be a list, not %s", key, v.Kind)
 		return
 	}
 	out := reflect.MakeSlice(f.Type(), len(v.Items), len(v.Items))
@@ -195,7 +195,13 @@ func (d *Decoder) mismatch(key, want string, v Value) {
 	if v.IsScalar() {
 		got = strconv.Quote(shown(v, v.Text))
 	}
-	d.Problems.Add(v.Pos, "", "`%s` must be %s, not %s", key, want, got)
+	d.misread(key, v, "", "`%s` must be %s, not %s", key, want, got)
+}
+
+// misread adds that a value cannot be what key is, and so says nothing of it.
+func (d *Decoder) misread(key string, v Value, hint, format string, args ...any) {
+	d.Problems.Add(v.Pos, hint, format, args...)
+	d.Problems[len(d.Problems)-1].Property = key
 }
 
 func shown(v Value, text string) string {

@@ -93,7 +93,7 @@ func TestResourceProblems(t *testing.T) {
 		"name fails":           {"muster: {resources: [{file: [{\"${ x }\": {mode: rw}}]}]}\n", lines("m.yaml:1:32: the expression is not valid: unknown name `x` (write `$${` for a literal `${`)", "m.yaml:1:48: invalid mode \"rw\" (four octal digits)")},
 		"name secret":          {"muster: {resources: [{file: [{\"${ secret('x') }\": }]}]}\n", "m.yaml:1:31: `name` cannot be secret (names are shown in logs and reports)"},
 		"name late":            {"muster: {resources: [{file: [{\"${ outputs('exec#x') }\": }]}]}\n", "m.yaml:1:31: `name` must be known before the run (take the name from data or facts)"},
-		"name list":            {"muster: {resources: [{file: [{\"${ [1] }\": }]}]}\n", lines("m.yaml:1:31: `name` must be a string, not a list", "m.yaml:1:31: a file needs a name (the path)")},
+		"name list":            {"muster: {resources: [{file: [{\"${ [1] }\": }]}]}\n", "m.yaml:1:31: `name` must be a string, not a list"},
 		"failing common":       {"muster: {resources: [{file: [{/a: {require: [\"file#${ x }\"], ensure: \"${ y }\"}}]}]}\n", lines("m.yaml:1:52: the expression is not valid: unknown name `x` (write `$${` for a literal `${`)", "m.yaml:1:71: the expression is not valid: unknown name `y` (write `$${` for a literal `${`)")},
 	} {
 		t.Run(name, func(t *testing.T) {

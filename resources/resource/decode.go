@@ -60,13 +60,24 @@ func Decode(t *Type, properties Value, pos model.Position) (*Resource, model.Pro
 	if len(d.Secrets) > 0 {
 		r.Meta().Sensitive = true
 	}
-	d.Problems = append(d.Problems, checkCommon(r, late)...)
+	d.Problems = append(d.Problems, withoutConsequences(checkCommon(r, late), d.Problems)...)
 	place(d.Problems, places, pos)
 	if len(d.Problems) > 0 {
 		return nil, redacted(&d, r, properties)
 	}
 
 	return r, nil
+}
+
+// withoutConsequences drops the problems of properties that could not be read,
+// of what they are part of and of what is part of them: those are told already,
+// and what stands there instead is nobody's.
+func withoutConsequences(found, unread model.Problems) model.Problems {
+	return slices.DeleteFunc(found, func(p model.Problem) bool {
+		return slices.ContainsFunc(unread, func(u model.Problem) bool {
+			return u.Property != "" && (strings.HasPrefix(p.Property+".", u.Property+".") || strings.HasPrefix(u.Property, p.Property+".") && p.Property != "")
+		})
+	})
 }
 
 // redacted gives the problems without the secrets of the resource, and without

@@ -174,6 +174,29 @@ func TestDecodeReportsEverythingAtOnce(t *testing.T) {
 	}
 }
 
+// TestDecodeTellsAMistakeOnce: what cannot be read is told as that, and not as
+// what stands there instead.
+func TestDecodeTellsAMistakeOnce(t *testing.T) {
+	entry := func(kv ...any) resource.Value {
+		return list(props(append([]any{"cluster", str("c"), "service", str("s"), "protocol", str("http"), "address", str("10.0.0.1")}, kv...)...))
+	}
+	for want, v := range map[string]resource.Value{
+		"`register_when_stable.0.port` must be a whole number": props("name", str("x"), "register_when_stable", entry("port", str("http"))),
+		"`register_when_stable.0.ttl`: invalid duration":       props("name", str("x"), "register_when_stable", entry("port", str("80"), "ttl", str("30"))),
+		"`register_when_stable` must be a mapping":             props("name", str("x"), "register_when_stable", list(str("web"))),
+		"`health_checks.0.tries` must be a whole number":       props("name", str("x"), "health_checks", list(props("command", str("true"), "tries", str("abc")))),
+		"`health_checks.0.timeout`":                            props("name", str("x"), "health_checks", list(props("command", str("true"), "timeout", str("-1s")))),
+		"`health_checks.0.goss_rules` must be a mapping":       props("name", str("x"), "health_checks", list(props("goss_rules", list()))),
+		"`health_checks` must be a mapping":                    props("name", str("x"), "health_checks", list(str("/bin/true"))),
+		"`list` must be a list":                                props("name", str("needy"), "list", str("a")),
+		"`name` must be a string":                              props("name", list(), "text", str("a")),
+	} {
+		if _, problems := resource.Decode(toy(), v, at(1)); len(problems) != 1 || !strings.Contains(problems.Error(), want) {
+			t.Errorf("got %v\nwant %s", problems, want)
+		}
+	}
+}
+
 func TestDecodeCollectsSecrets(t *testing.T) {
 	secret := resource.Value{Kind: resource.String, Text: "hunter2", Secret: true}
 	r, problems := resource.Decode(toy(), props("name", str("x"), "text", secret, "list", list(secret), "any", props("deep", list(secret))), at(1))
