@@ -23,6 +23,8 @@ const (
 	maxPort        = 65535
 	maxWord        = 128
 	maxAnnotations = 16 << 10
+
+	exampleAddress = "for example ${ Facts.network.primary.address }"
 )
 
 // hostName is a host name: labels of letters, digits and dashes, joined by dots.
@@ -74,15 +76,23 @@ func problems(r model.Registration) model.Problems {
 			out.Property(word.key, "", "`%s` is required", word.key)
 		case !model.IsToken(word.value) || len(word.value) > maxWord:
 			out.Property(word.key, "", "`%s` must be one word of letters, digits, - and _, at most %d, not %q", word.key, maxWord, word.value)
+		case word.value[0] == '_':
+			out.Property(word.key, "", "`%s` must not begin with _, which is reserved, as in %q", word.key, word.value)
 		}
 	}
+	ip, err := netip.ParseAddr(r.Address)
 	switch {
 	case r.Address == "":
-		out.Property("address", "for example ${ Facts.network.primary.address }", "`address` is required")
-	case !isAddress(r.Address):
+		out.Property("address", exampleAddress, "`address` is required")
+	case err == nil && ip.Unmap().IsUnspecified():
+		out.Property("address", exampleAddress, "`address` must be one that others reach it at, not %q", r.Address)
+	case err == nil && ip.Zone() != "", err != nil && !isHostName(r.Address):
 		out.Property("address", "", "`address` must be an IP address or a host name, not %q", r.Address)
 	}
-	if r.Port < 1 || r.Port > maxPort {
+	switch {
+	case r.Port == 0:
+		out.Property("port", "", "`port` is required, a number from 1 to %d", maxPort)
+	case r.Port < 1 || r.Port > maxPort:
 		out.Property("port", "", "`port` must be from 1 to %d, not %d", maxPort, r.Port)
 	}
 	if r.Priority < 1 || r.Priority > maxPriority {
@@ -102,10 +112,10 @@ func problems(r model.Registration) model.Problems {
 	return out
 }
 
-func isAddress(s string) bool {
-	if ip, err := netip.ParseAddr(s); err == nil {
-		return ip.Zone() == ""
-	}
+// isHostName says that s is a host name: one whose last label is a number is
+// taken for an IP address everywhere.
+func isHostName(s string) bool {
+	last := s[strings.LastIndexByte(s, '.')+1:]
 
-	return len(s) <= 253 && hostName.MatchString(s)
+	return len(s) <= 253 && hostName.MatchString(s) && strings.Trim(last, "0123456789") != ""
 }

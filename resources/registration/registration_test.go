@@ -26,17 +26,26 @@ func TestEntriesThatAreNotValid(t *testing.T) {
 		"cluster":      {func(e *model.RegisterEntry) { e.Cluster = "a.b" }, "cluster", "`cluster` must be one word of letters, digits, - and _, at most 128, not \"a.b\""},
 		"no service":   {func(e *model.RegisterEntry) { e.Service = "" }, "service", "`service` is required"},
 		"service":      {func(e *model.RegisterEntry) { e.Service = "a b" }, "service", "`service` must be one word of letters, digits, - and _, at most 128, not \"a b\""},
+		"reserved":     {func(e *model.RegisterEntry) { e.Cluster = "_c" }, "cluster", "`cluster` must not begin with _, which is reserved, as in \"_c\""},
+		"reserved too": {func(e *model.RegisterEntry) { e.Service = "_" }, "service", "`service` must not begin with _, which is reserved, as in \"_\""},
 		"no protocol":  {func(e *model.RegisterEntry) { e.Protocol = "" }, "protocol", "`protocol` is required"},
 		"protocol":     {func(e *model.RegisterEntry) { e.Protocol = "*" }, "protocol", "`protocol` must be one word of letters, digits, - and _, at most 128, not \"*\""},
 		"no address":   {func(e *model.RegisterEntry) { e.Address = "" }, "address", "`address` is required (for example ${ Facts.network.primary.address })"},
 		"address":      {func(e *model.RegisterEntry) { e.Address = "a_b" }, "address", "`address` must be an IP address or a host name, not \"a_b\""},
 		"a zone":       {func(e *model.RegisterEntry) { e.Address = "fe80::1%eth0" }, "address", "`address` must be an IP address or a host name, not \"fe80::1%eth0\""},
-		"no port":      {func(e *model.RegisterEntry) { e.Port = 0 }, "port", "`port` must be from 1 to 65535, not 0"},
+		"no port":      {func(e *model.RegisterEntry) { e.Port = 0 }, "port", "`port` is required, a number from 1 to 65535"},
+		"below":        {func(e *model.RegisterEntry) { e.Port = -1 }, "port", "`port` must be from 1 to 65535, not -1"},
 		"port":         {func(e *model.RegisterEntry) { e.Port = 65536 }, "port", "`port` must be from 1 to 65535, not 65536"},
 		"priority":     {func(e *model.RegisterEntry) { e.Priority = number(0) }, "priority", "`priority` must be from 1 to 255, not 0"},
 		"a high one":   {func(e *model.RegisterEntry) { e.Priority = number(256) }, "priority", "`priority` must be from 1 to 255, not 256"},
 		"a short ttl":  {func(e *model.RegisterEntry) { e.TTL = ttl(time.Second) }, "ttl", "`ttl` must be from 3s to 24h0m0s, not 1s"},
 		"a long ttl":   {func(e *model.RegisterEntry) { e.TTL = ttl(25 * time.Hour) }, "ttl", "`ttl` must be from 3s to 24h0m0s, not 25h0m0s"},
+		"beyond":       {func(e *model.RegisterEntry) { e.Address = "10.0.0.999" }, "address", "`address` must be an IP address or a host name, not \"10.0.0.999\""},
+		"too long":     {func(e *model.RegisterEntry) { e.Address = "256.1.1.1" }, "address", "`address` must be an IP address or a host name, not \"256.1.1.1\""},
+		"a number":     {func(e *model.RegisterEntry) { e.Address = "1" }, "address", "`address` must be an IP address or a host name, not \"1\""},
+		"no address 4": {func(e *model.RegisterEntry) { e.Address = "0.0.0.0" }, "address", "`address` must be one that others reach it at, not \"0.0.0.0\" (for example ${ Facts.network.primary.address })"},
+		"no address 6": {func(e *model.RegisterEntry) { e.Address = "::" }, "address", "`address` must be one that others reach it at, not \"::\" (for example ${ Facts.network.primary.address })"},
+		"mapped":       {func(e *model.RegisterEntry) { e.Address = "::ffff:0.0.0.0" }, "address", "`address` must be one that others reach it at, not \"::ffff:0.0.0.0\" (for example ${ Facts.network.primary.address })"},
 		"annotations":  {func(e *model.RegisterEntry) { e.Annotations = map[string]string{"a": strings.Repeat("x", 16<<10)} }, "annotations", "`annotations` have 16385 bytes, at most 16384 are allowed"},
 		"a long word":  {func(e *model.RegisterEntry) { e.Service = strings.Repeat("x", 129) }, "service", "`service` must be one word of letters, digits, - and _, at most 128, not \"" + strings.Repeat("x", 129) + "\""},
 		"a long host":  {func(e *model.RegisterEntry) { e.Address = strings.Repeat("x.", 130) + "x" }, "address", "`address` must be an IP address or a host name, not \"" + strings.Repeat("x.", 130) + "x\""},
@@ -61,7 +70,7 @@ func TestEntriesThatAreNotValid(t *testing.T) {
 }
 
 func TestAddresses(t *testing.T) {
-	for _, address := range []string{"10.0.0.1", "fd00::1", "::1", "web01", "web01.example.net", "a-b.c", "1"} {
+	for _, address := range []string{"10.0.0.1", "fd00::1", "::1", "web01", "web01.example.net", "a-b.c", "1.example.net", "3com", "127.0.0.1", "10.0.0.x"} {
 		e := entry()
 		e.Address = address
 		if got := registration.Validate([]model.RegisterEntry{e}); len(got) > 0 {
