@@ -47,7 +47,7 @@ func TestWithARealServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := newNode(t)
-	if _, err := operator.PutManifest(t.Context(), "node."+n.config.Node, "motd", []byte(n.manifest("motd", "one"))); err != nil {
+	if _, err := operator.Put(t.Context(), "node."+n.config.Node+".motd", []byte(n.manifest("motd", "one"))); err != nil {
 		t.Fatal(err)
 	}
 	server.Stop()
@@ -104,10 +104,10 @@ func TestWithARealServer(t *testing.T) {
 	eventually(t, "a request is executed without NATS", func() bool { return running.State().Outbox > 0 })
 	server.Start(t)
 	eventually(t, "an operator can push again", func() bool {
-		_, err := operator.PutManifest(t.Context(), "group.all", "motd2", []byte(n.manifest("motd2", "x")))
+		_, err := operator.Put(t.Context(), "group.all.motd2", []byte(n.manifest("motd2", "x")))
 		return err == nil
 	})
-	if _, err := operator.PutManifest(t.Context(), "node."+n.config.Node, "motd", []byte(n.manifest("motd", "two"))); err != nil {
+	if _, err := operator.Put(t.Context(), "node."+n.config.Node+".motd", []byte(n.manifest("motd", "two"))); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the second version is applied", holds("two"))

@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -42,10 +41,10 @@ func (t Target) Includes(n model.NodeState) bool {
 // ParseKey takes the key of an assignment apart. The error wraps
 // model.ErrInvalidName.
 func ParseKey(key string) (Target, string, error) {
-	family, name, ok := model.SplitKey(key)
-	if !ok || model.CheckName(name) != nil {
-		return Target{}, "", fmt.Errorf("%w: key %q, write node.<node>.<name> or group.<group>.<name> of letters, digits, - and _, not beginning with _", model.ErrInvalidName, key)
+	if err := model.CheckKey(key); err != nil {
+		return Target{}, "", err
 	}
+	family, name, _ := model.SplitKey(key)
 	if node, ok := strings.CutPrefix(family, model.NodeFamily("")); ok {
 		return Target{Node: node}, name, nil
 	}

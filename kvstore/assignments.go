@@ -19,30 +19,29 @@ const (
 	indexPause = 20 * time.Millisecond
 )
 
-// PutManifest assigns a manifest to a family, node.<node> or group.<group>, and
-// gives its revision. The value and the index of its family change together;
+// Put assigns a manifest by its key and gives its revision. The value and the index of its family change together;
 // several operators at once lose nothing. The error wraps model.ErrInvalidName or
 // model.ErrTooLarge; then a bundle is the way.
-func (s *Store) PutManifest(ctx context.Context, family, name string, value []byte) (uint64, error) {
-	if err := s.checkSize("manifest "+model.Key(family, name), value); err != nil {
+func (s *Store) Put(ctx context.Context, key string, value []byte) (uint64, error) {
+	if err := s.checkSize("manifest "+key, value); err != nil {
 		return 0, fmt.Errorf("%w: put it into a bundle", err)
 	}
-	revision, err := s.change(ctx, family, name, func(ix index) *nats.Msg {
+	revision, err := s.change(ctx, key, func(ix index, name string) *nats.Msg {
 		ix.names[name] = model.IndexEntry{Digest: contentDigest(value)}
 		return newMsg("", value)
 	})
 	if err != nil {
-		return 0, fmt.Errorf("put manifest %s: %w", model.Key(family, name), err)
+		return 0, fmt.Errorf("put manifest %s: %w", key, err)
 	}
 
 	return revision, nil
 }
 
-// DeleteManifest unassigns a manifest and gives the revision of its end. It does
+// Delete unassigns a manifest and gives the revision of its end. It does
 // so too where the bucket holds none of that name, because a node may hold one
 // from before the bucket was made anew. The error wraps model.ErrInvalidName.
-func (s *Store) DeleteManifest(ctx context.Context, family, name string) (uint64, error) {
-	revision, err := s.change(ctx, family, name, func(ix index) *nats.Msg {
+func (s *Store) Delete(ctx context.Context, key string) (uint64, error) {
+	revision, err := s.change(ctx, key, func(ix index, name string) *nats.Msg {
 		delete(ix.names, name)
 		m := newMsg("", nil)
 		m.Header.Set("KV-Operation", "DEL")
@@ -50,7 +49,7 @@ func (s *Store) DeleteManifest(ctx context.Context, family, name string) (uint64
 		return m
 	})
 	if err != nil {
-		return 0, fmt.Errorf("delete manifest %s: %w", model.Key(family, name), err)
+		return 0, fmt.Errorf("delete manifest %s: %w", key, err)
 	}
 
 	return revision, nil
@@ -58,10 +57,11 @@ func (s *Store) DeleteManifest(ctx context.Context, family, name string) (uint64
 
 // change stores what edit gives for one name, with the index as edit left it,
 // and tries again when somebody else changed the index meanwhile.
-func (s *Store) change(ctx context.Context, family, name string, edit func(index) *nats.Msg) (uint64, error) {
-	if err := errors.Join(model.CheckFamily(family), model.CheckName(name)); err != nil {
+func (s *Store) change(ctx context.Context, key string, edit func(ix index, name string) *nats.Msg) (uint64, error) {
+	if err := model.CheckKey(key); err != nil {
 		return 0, err
 	}
+	family, name, _ := model.SplitKey(key)
 	bucket := s.names.Manifests()
 	for try := 0; ; try++ {
 		ix, err := s.readIndex(ctx, family)
@@ -71,8 +71,8 @@ func (s *Store) change(ctx context.Context, family, name string, edit func(index
 		if err != nil {
 			return 0, err
 		}
-		value := edit(ix)
-		value.Subject = kvSubject(bucket, model.Key(family, name))
+		value := edit(ix, name)
+		value.Subject = kvSubject(bucket, key)
 		list, err := ix.message(kvSubject(bucket, model.Key(family, IndexName)))
 		if err != nil {
 			return 0, err
@@ -105,20 +105,26 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Get reads an assignment in force; the error wraps model.ErrNotFound.
-func (s *Store) Get(ctx context.Context, family, name string) (model.Entry, error) {
+// Get reads an assignment in force; the error wraps model.ErrNotFound or
+// model.ErrInvalidName.
+func (s *Store) Get(ctx context.Context, key string) (model.Entry, error) {
+	if err := model.CheckKey(key); err != nil {
+		return model.Entry{}, err
+	}
 	bucket := s.names.Manifests()
-	m, err := s.last(ctx, kvStream(bucket), kvSubject(bucket, model.Key(family, name)))
+	m, err := s.last(ctx, kvStream(bucket), kvSubject(bucket, key))
 	if err == nil && m.deleted() {
 		err = model.ErrNotFound
 	}
 	if err != nil {
-		return model.Entry{}, fmt.Errorf("manifest %s: %w", model.Key(family, name), err)
+		return model.Entry{}, fmt.Errorf("manifest %s: %w", key, err)
 	}
 
-	return newEntry(family, name, m), nil
+	return newEntry(key, m), nil
 }
 
-func newEntry(family, name string, m message) model.Entry {
-	return model.Entry{Key: model.Key(family, name), Family: family, Name: name, Revision: m.sequence, Value: m.data, Time: m.time, Deleted: m.deleted()}
+func newEntry(key string, m message) model.Entry {
+	family, name, _ := model.SplitKey(key)
+
+	return model.Entry{Key: key, Family: family, Name: name, Revision: m.sequence, Value: m.data, Time: m.time, Deleted: m.deleted()}
 }

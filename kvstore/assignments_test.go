@@ -18,15 +18,15 @@ import (
 func TestManifestIsAssignedReadAndUnassigned(t *testing.T) {
 	t.Parallel()
 	srv, store := newStore(t)
-	first, err := store.PutManifest(t.Context(), "node.web01", "motd", []byte("one"))
+	first, err := store.Put(t.Context(), "node.web01.motd", []byte("one"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := store.PutManifest(t.Context(), "node.web01", "motd", []byte("two"))
+	second, err := store.Put(t.Context(), "node.web01.motd", []byte("two"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := store.Get(t.Context(), "node.web01", "motd")
+	got, err := store.Get(t.Context(), "node.web01.motd")
 	if err != nil || string(got.Value) != "two" || got.Revision != second || got.Key != "node.web01.motd" || got.Time.IsZero() {
 		t.Errorf("get = %+v, %v, want two at %d", got, err, second)
 	}
@@ -35,17 +35,17 @@ func TestManifestIsAssignedReadAndUnassigned(t *testing.T) {
 	if err != nil || string(plain.Value()) != "two" || plain.Revision() != second {
 		t.Errorf("plain get = %v, %v", plain, err)
 	}
-	last, err := store.DeleteManifest(t.Context(), "node.web01", "motd")
+	last, err := store.Delete(t.Context(), "node.web01.motd")
 	if err != nil || last <= second {
 		t.Fatalf("delete = %d, %v", last, err)
 	}
-	if _, err := store.Get(t.Context(), "node.web01", "motd"); !errors.Is(err, model.ErrNotFound) {
+	if _, err := store.Get(t.Context(), "node.web01.motd"); !errors.Is(err, model.ErrNotFound) {
 		t.Errorf("get after delete = %v", err)
 	}
 	if _, err := plainKV(t, srv.Connect(t), "MUSTER_MANIFESTS").Get(t.Context(), "node.web01.motd"); !errors.Is(err, jetstream.ErrKeyNotFound) {
 		t.Errorf("plain get after delete = %v", err)
 	}
-	history, err := store.History(t.Context(), "node.web01", "motd")
+	history, err := store.History(t.Context(), "node.web01.motd")
 	if err != nil || len(history) != 3 || history[0].Revision != first || string(history[0].Value) != "one" || history[2].Revision != last || history[1].Revision != second || !history[2].Deleted {
 		t.Errorf("history = %+v, %v", history, err)
 	}
@@ -58,15 +58,15 @@ func TestHistoryKeepsSixteen(t *testing.T) {
 	t.Parallel()
 	_, store := newStore(t)
 	for i := range 20 {
-		if _, err := store.PutManifest(t.Context(), "group.web", "app", fmt.Append(nil, i)); err != nil {
+		if _, err := store.Put(t.Context(), "group.web.app", fmt.Append(nil, i)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	history, err := store.History(t.Context(), "group.web", "app")
+	history, err := store.History(t.Context(), "group.web.app")
 	if err != nil || len(history) != 16 || string(history[0].Value) != "4" || string(history[15].Value) != "19" {
 		t.Errorf("%d revisions, %v", len(history), err)
 	}
-	if _, err := store.History(t.Context(), "group.web", "none"); !errors.Is(err, model.ErrNotFound) {
+	if _, err := store.History(t.Context(), "group.web.none"); !errors.Is(err, model.ErrNotFound) {
 		t.Errorf("history of nothing = %v", err)
 	}
 }
@@ -81,11 +81,11 @@ func TestTwoOperatorsLoseNothing(t *testing.T) {
 		all.Go(func() {
 			for i := range each {
 				name := fmt.Sprintf("op%d-%d", op, i)
-				if _, err := own.PutManifest(t.Context(), "group.web", name, []byte(name)); err != nil {
+				if _, err := own.Put(t.Context(), "group.web."+name, []byte(name)); err != nil {
 					t.Errorf("put %s: %v", name, err)
 				}
 				if i%5 == 4 {
-					if _, err := own.DeleteManifest(t.Context(), "group.web", name); err != nil {
+					if _, err := own.Delete(t.Context(), "group.web."+name); err != nil {
 						t.Errorf("delete %s: %v", name, err)
 					}
 				}
@@ -114,7 +114,7 @@ func TestTwoOperatorsLoseNothing(t *testing.T) {
 		t.Fatalf("%d listed, %d in the index, want %d and %d", len(listed), len(indexed), want, want-each)
 	}
 	for _, l := range listed {
-		value, err := store.Get(t.Context(), l.Family, l.Name)
+		value, err := store.Get(t.Context(), model.Key(l.Family, l.Name))
 		if err != nil || value.Revision != l.Revision || model.DigestOf(value.Value) != l.Digest {
 			t.Errorf("%s: listed %d %s, is %d, %v", l.Key, l.Revision, l.Digest, value.Revision, err)
 		}
@@ -128,7 +128,7 @@ func TestListShowsEveryFamilyAndWhatToolsPut(t *testing.T) {
 	t.Parallel()
 	srv, store := newStore(t)
 	for _, family := range []string{"node.web01", "node.web02", "group.all"} {
-		if _, err := store.PutManifest(t.Context(), family, "motd", []byte(family)); err != nil {
+		if _, err := store.Put(t.Context(), family+".motd", []byte(family)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -158,7 +158,7 @@ func TestListShowsEveryFamilyAndWhatToolsPut(t *testing.T) {
 func TestSpoiltIndexIsMadeAnew(t *testing.T) {
 	t.Parallel()
 	srv, store := newStore(t)
-	if _, err := store.PutManifest(t.Context(), "node.web01", "motd", []byte("one")); err != nil {
+	if _, err := store.Put(t.Context(), "node.web01.motd", []byte("one")); err != nil {
 		t.Fatal(err)
 	}
 	raw := plainKV(t, srv.Connect(t), "MUSTER_MANIFESTS")
@@ -169,7 +169,7 @@ func TestSpoiltIndexIsMadeAnew(t *testing.T) {
 		if listed, err := store.List(t.Context()); err != nil || listed[0].Digest != model.DigestOf([]byte("one")) {
 			t.Errorf("list with index %q = %+v, %v", spoilt, listed, err)
 		}
-		if _, err := store.PutManifest(t.Context(), "node.web01", "sshd", []byte("two")); err != nil {
+		if _, err := store.Put(t.Context(), "node.web01.sshd", []byte("two")); err != nil {
 			t.Fatal(err)
 		}
 		if names, err := kvstore.IndexOf(t.Context(), store, "node.web01"); err != nil || len(names) != 2 {
@@ -179,7 +179,7 @@ func TestSpoiltIndexIsMadeAnew(t *testing.T) {
 	if err := raw.Delete(t.Context(), "node.web01._index"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.DeleteManifest(t.Context(), "node.web01", "sshd"); err != nil {
+	if _, err := store.Delete(t.Context(), "node.web01.sshd"); err != nil {
 		t.Error(err)
 	}
 }
@@ -191,10 +191,10 @@ func TestInvalidNamesAreRefused(t *testing.T) {
 		{"node.web.01", "motd"}, {"node.", "motd"}, {"web01", "motd"}, {"team.web", "motd"}, {"node.*", "motd"}, {"node.>", "motd"},
 		{"node.web01", ""}, {"node.web01", "a.b"}, {"node.web01", "_index"}, {"node.web01", "*"}, {"node.web01", "a b"},
 	} {
-		if _, err := store.PutManifest(t.Context(), tt.family, tt.name, nil); !errors.Is(err, model.ErrInvalidName) {
+		if _, err := store.Put(t.Context(), model.Key(tt.family, tt.name), nil); !errors.Is(err, model.ErrInvalidName) {
 			t.Errorf("put %q %q = %v", tt.family, tt.name, err)
 		}
-		if _, err := store.DeleteManifest(t.Context(), tt.family, tt.name); !errors.Is(err, model.ErrInvalidName) {
+		if _, err := store.Delete(t.Context(), model.Key(tt.family, tt.name)); !errors.Is(err, model.ErrInvalidName) {
 			t.Errorf("delete %q %q = %v", tt.family, tt.name, err)
 		}
 	}
@@ -207,16 +207,16 @@ func TestValueOverTheServersLimit(t *testing.T) {
 	t.Parallel()
 	srv, store := newStore(t)
 	big := bytes.Repeat([]byte("x"), int(srv.Connect(t).MaxPayload())+1)
-	_, err := store.PutManifest(t.Context(), "node.web01", "big", big)
+	_, err := store.Put(t.Context(), "node.web01.big", big)
 	if !errors.Is(err, model.ErrTooLarge) || !strings.Contains(err.Error(), "1048577 bytes") || !strings.Contains(err.Error(), "bundle") {
 		t.Errorf("put = %v", err)
 	}
 	// The largest that is accepted is stored.
 	fits := big[:len(big)-1025]
-	if _, err := store.PutManifest(t.Context(), "node.web01", "big", fits); err != nil {
+	if _, err := store.Put(t.Context(), "node.web01.big", fits); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := store.Get(t.Context(), "node.web01", "big"); err != nil || !bytes.Equal(got.Value, fits) {
+	if got, err := store.Get(t.Context(), "node.web01.big"); err != nil || !bytes.Equal(got.Value, fits) {
 		t.Errorf("get = %d bytes, %v", len(got.Value), err)
 	}
 	digest, err := store.PutBundle(t.Context(), bytes.NewReader(big))

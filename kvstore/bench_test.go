@@ -27,7 +27,7 @@ func BenchmarkPutUntilWoken(b *testing.B) {
 	}()
 	<-woken
 	for i := 0; b.Loop(); i++ {
-		if _, err := store.PutManifest(b.Context(), "node.web01", "motd", fmt.Append(nil, i)); err != nil {
+		if _, err := store.Put(b.Context(), "node.web01.motd", fmt.Append(nil, i)); err != nil {
 			b.Fatal(err)
 		}
 		<-woken
@@ -67,7 +67,7 @@ func BenchmarkFanOut1000(b *testing.B) {
 	}
 	for i := 0; b.Loop(); i++ {
 		woken.Add(cap(ready))
-		if _, err := store.PutManifest(b.Context(), "group.all", "motd", fmt.Append(nil, i)); err != nil {
+		if _, err := store.Put(b.Context(), "group.all.motd", fmt.Append(nil, i)); err != nil {
 			b.Fatal(err)
 		}
 		woken.Wait()

@@ -86,7 +86,7 @@ func TestClusterLosesItsLeader(t *testing.T) {
 		for i := range nodes {
 			family := fmt.Sprint("node.n", i)
 			eventually(t, "put", func() (bool, string) {
-				_, err := store.PutManifest(t.Context(), family, "motd", fmt.Append(nil, round))
+				_, err := store.Put(t.Context(), family+".motd", fmt.Append(nil, round))
 				return err == nil, fmt.Sprint(err)
 			})
 		}
@@ -98,7 +98,7 @@ func TestClusterLosesItsLeader(t *testing.T) {
 		s.Start(t)
 	}
 	eventually(t, "unassigned", func() (bool, string) {
-		_, err := store.DeleteManifest(t.Context(), "node.n0", "motd")
+		_, err := store.Delete(t.Context(), "node.n0.motd")
 		return err == nil, fmt.Sprint(err)
 	})
 	nodes[0].has(t)

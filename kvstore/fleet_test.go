@@ -37,7 +37,7 @@ func TestThousandNodesOverARestart(t *testing.T) {
 		eventually(t, "put", func() (bool, string) {
 			var err error
 			if family := fmt.Sprint("node.n", i); i%2 == 0 {
-				_, err = store.PutManifest(t.Context(), family, "motd", fmt.Append(nil, i))
+				_, err = store.Put(t.Context(), family+".motd", fmt.Append(nil, i))
 			} else {
 				_, err = raw.Put(t.Context(), family+".motd", fmt.Append(nil, i))
 			}
@@ -45,7 +45,7 @@ func TestThousandNodesOverARestart(t *testing.T) {
 			return err == nil, fmt.Sprint(err)
 		})
 	}
-	if _, err := store.PutManifest(t.Context(), "group.all", "base", []byte("all")); err != nil {
+	if _, err := store.Put(t.Context(), "group.all.base", []byte("all")); err != nil {
 		t.Fatal(err)
 	}
 	for i, w := range fleet {

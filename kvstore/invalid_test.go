@@ -80,7 +80,7 @@ func TestDigestIsThatOfWhatRuns(t *testing.T) {
 	for name, value := range map[string]string{
 		"bare": "text", "manifest": `{"protocol":"io.muster.v1.assignment","manifest":"text"}`, "bundle": `{"protocol":"io.muster.v1.assignment","bundle":"sha256-b"}`,
 	} {
-		if _, err := store.PutManifest(t.Context(), "group.all", name, []byte(value)); err != nil {
+		if _, err := store.Put(t.Context(), "group.all."+name, []byte(value)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -109,7 +109,7 @@ func (s *Store) addDigests(ctx context.Context, all []model.Entry) ([]model.Entr
 
 			continue
 		}
-		entry, err := s.Get(ctx, l.Family, l.Name)
+		entry, err := s.Get(ctx, l.Key)
 		if errors.Is(err, model.ErrNotFound) {
 			continue
 		}
@@ -126,21 +126,21 @@ func (s *Store) addDigests(ctx context.Context, all []model.Entry) ([]model.Entr
 // History gives the revisions of an assignment that the bucket still has, at
 // most HistorySize of them, oldest first; the error wraps model.ErrNotFound when there is
 // none.
-func (s *Store) History(ctx context.Context, family, name string) ([]model.Entry, error) {
+func (s *Store) History(ctx context.Context, key string) ([]model.Entry, error) {
 	bucket := s.names.Manifests()
-	if err := errors.Join(model.CheckFamily(family), model.CheckName(name)); err != nil {
+	if err := model.CheckKey(key); err != nil {
 		return nil, err
 	}
 	var all []model.Entry
-	cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{kvSubject(bucket, model.Key(family, name))}}
+	cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{kvSubject(bucket, key)}}
 	for m, err := range s.scan(ctx, kvStream(bucket), cfg, false) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, newEntry(family, name, m))
+		all = append(all, newEntry(key, m))
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("history of manifest %s: %w", model.Key(family, name), model.ErrNotFound)
+		return nil, fmt.Errorf("history of manifest %s: %w", key, model.ErrNotFound)
 	}
 
 	return all, nil

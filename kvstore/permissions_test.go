@@ -181,7 +181,7 @@ func job(t *testing.T, g guarded, node string) {
 	group := "group." + groupsOf[node][0]
 	put := func(family, name string) {
 		t.Helper()
-		if _, err := g.admin.PutManifest(t.Context(), family, name, []byte(name)); err != nil {
+		if _, err := g.admin.Put(t.Context(), model.Key(family, name), []byte(name)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -430,7 +430,7 @@ func TestNodeCannotRemoveWhatOthersSaid(t *testing.T) {
 func TestNodeAnswersForItselfOnly(t *testing.T) {
 	t.Parallel()
 	g := byConfig(t)
-	if _, err := g.admin.PutManifest(t.Context(), "node.web01", "own", []byte(`{"node":"web02"}`)); err != nil {
+	if _, err := g.admin.Put(t.Context(), "node.web01.own", []byte(`{"node":"web02"}`)); err != nil {
 		t.Fatal(err)
 	}
 	nc, violations := trespasser(t, g, "web01")
@@ -498,7 +498,7 @@ func TestWhatAnotherNodeHasDeliveredIsNotExecuted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := g.admin.PutManifest(t.Context(), "node.web01", "own", []byte("manifest of web01")); err != nil {
+	if _, err := g.admin.Put(t.Context(), "node.web01.own", []byte("manifest of web01")); err != nil {
 		t.Fatal(err)
 	}
 	evil := g.connect(t, "web01")

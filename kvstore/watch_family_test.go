@@ -45,7 +45,7 @@ func TestOneFamilyThatCannotBeRead(t *testing.T) {
 	_, admin, node := withheld(t)
 	put := func(family, name, value string) {
 		t.Helper()
-		if _, err := admin.PutManifest(t.Context(), family, name, []byte(value)); err != nil {
+		if _, err := admin.Put(t.Context(), model.Key(family, name), []byte(value)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -84,10 +84,10 @@ func TestWhatIsNotPermittedFailsAtOnce(t *testing.T) {
 	for name, do := range map[string]func() error{
 		"inbox": func() error { return plain.Check(t.Context()) },
 		"again": func() error { return plain.Check(t.Context()) },
-		"get":   func() error { _, err := node.Get(t.Context(), "group.db", "sql"); return err },
+		"get":   func() error { _, err := node.Get(t.Context(), "group.db.sql"); return err },
 		"list":  func() error { _, err := node.List(t.Context()); return err },
 		"nodes": func() error { _, err := node.Nodes(t.Context()); return err },
-		"put":   func() error { _, err := node.PutManifest(t.Context(), "group.web", "motd", []byte("x")); return err },
+		"put":   func() error { _, err := node.Put(t.Context(), "group.web.motd", []byte("x")); return err },
 		"state": func() error { return node.PutFacts(t.Context(), "web02", nil) },
 		"report": func() error {
 			_, err := node.PublishReports(t.Context(), []model.Report{outgoing("web02", model.KindRun, "stable", 1)})

@@ -70,7 +70,7 @@ func (l *loop) take(family, name string, m message) {
 
 		return
 	}
-	l.entries[key] = held{Entry: newEntry(family, name, m), stream: l.sync.Stream}
+	l.entries[key] = held{Entry: newEntry(key, m), stream: l.sync.Stream}
 	if !known || before.Revision != m.sequence || !before.Time.Equal(m.time) {
 		l.changed = append(l.changed, key)
 	}

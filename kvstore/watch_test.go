@@ -129,13 +129,13 @@ func TestFamiliesOfANode(t *testing.T) {
 	w := watch(t, bind(t, srv), kvstore.WatchOptions{Node: "web01", Groups: []string{"web", "db"}, Audit: never, GroupJitter: time.Millisecond})
 	w.synced(t)
 	for _, family := range []string{"node.web01", "node.web02", "node.web01x", "group.web", "group.db", "group.mail", "group.all"} {
-		if _, err := store.PutManifest(t.Context(), family, "motd", []byte(family)); err != nil {
+		if _, err := store.Put(t.Context(), family+".motd", []byte(family)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	w.has(t, "group.all.motd=group.all", "group.db.motd=group.db", "group.web.motd=group.web", "node.web01.motd=node.web01")
 	for _, family := range []string{"group.web", "node.web01"} {
-		if _, err := store.DeleteManifest(t.Context(), family, "motd"); err != nil {
+		if _, err := store.Delete(t.Context(), family+".motd"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -146,7 +146,7 @@ func TestWhatIsThereIsKnownAtStart(t *testing.T) {
 	t.Parallel()
 	srv, store := newStore(t)
 	for i := range 3 {
-		if _, err := store.PutManifest(t.Context(), "group.all", fmt.Sprint("m", i), fmt.Append(nil, i)); err != nil {
+		if _, err := store.Put(t.Context(), "group.all."+fmt.Sprint("m", i), fmt.Append(nil, i)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -219,7 +219,7 @@ func TestLostAnnouncements(t *testing.T) {
 			srv, store := newStore(t)
 			put := func(family, name, value string) {
 				t.Helper()
-				if _, err := store.PutManifest(t.Context(), family, name, []byte(value)); err != nil {
+				if _, err := store.Put(t.Context(), model.Key(family, name), []byte(value)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -234,7 +234,7 @@ func TestLostAnnouncements(t *testing.T) {
 			put("node.web01", "motd", "two")
 			put("node.web01", "new", "two")
 			put("group.web", "sshd", "two")
-			if _, err := store.DeleteManifest(t.Context(), "node.web01", "gone"); err != nil {
+			if _, err := store.Delete(t.Context(), "node.web01.gone"); err != nil {
 				t.Fatal(err)
 			}
 			kv := plainKV(t, srv.Connect(t), "MUSTER_MANIFESTS")
@@ -283,7 +283,7 @@ func TestIndexServesWithoutAConsumerToSpare(t *testing.T) {
 	if _, err := js.CreateConsumer(t.Context(), "KV_MUSTER_MANIFESTS", jetstream.ConsumerConfig{Durable: "another"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.PutManifest(t.Context(), "node.web01", "motd", []byte("one")); err != nil {
+	if _, err := store.Put(t.Context(), "node.web01.motd", []byte("one")); err != nil {
 		t.Fatal(err)
 	}
 	w := watch(t, bind(t, srv), kvstore.WatchOptions{Node: "web01", GroupJitter: time.Millisecond})
@@ -292,7 +292,7 @@ func TestIndexServesWithoutAConsumerToSpare(t *testing.T) {
 		_, state := w.Entries()
 		return state.ListErr != nil && strings.Contains(state.ListErr.Error(), "consumer") && state.Err == nil, fmt.Sprintf("%+v", state)
 	})
-	if _, err := store.PutManifest(t.Context(), "node.web01", "motd", []byte("two")); err != nil {
+	if _, err := store.Put(t.Context(), "node.web01.motd", []byte("two")); err != nil {
 		t.Fatal(err)
 	}
 	w.has(t, "node.web01.motd=two")
@@ -302,7 +302,7 @@ func TestStreamMadeAnewKeepsTheLastGood(t *testing.T) {
 	t.Parallel()
 	srv, store := newStore(t)
 	for _, name := range []string{"motd", "sshd", "cron"} {
-		if _, err := store.PutManifest(t.Context(), "node.web01", name, []byte("one")); err != nil {
+		if _, err := store.Put(t.Context(), "node.web01."+name, []byte("one")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -330,7 +330,7 @@ func TestStreamMadeAnewKeepsTheLastGood(t *testing.T) {
 
 	// The same sequence numbers come again, with other content: the new is in force,
 	// the rest stays.
-	if _, err := store.PutManifest(t.Context(), "node.web01", "motd", []byte("two")); err != nil {
+	if _, err := store.Put(t.Context(), "node.web01.motd", []byte("two")); err != nil {
 		t.Fatal(err)
 	}
 	w.has(t, "node.web01.cron=one", "node.web01.motd=two", "node.web01.sshd=one")
@@ -338,7 +338,7 @@ func TestStreamMadeAnewKeepsTheLastGood(t *testing.T) {
 	if _, state := w.Entries(); state.Stream.Equal(before.Stream) || state.Err != nil {
 		t.Errorf("state = %+v, was of stream %s", state, before.Stream)
 	}
-	if _, err := store.DeleteManifest(t.Context(), "node.web01", "sshd"); err != nil {
+	if _, err := store.Delete(t.Context(), "node.web01.sshd"); err != nil {
 		t.Fatal(err)
 	}
 	w.has(t, "node.web01.cron=one", "node.web01.motd=two")
@@ -361,7 +361,7 @@ func TestStreamMadeAnewKeepsTheLastGood(t *testing.T) {
 func TestNodeThatStartsAfterTheStreamWasMadeAnew(t *testing.T) {
 	t.Parallel()
 	srv, store := newStore(t)
-	if _, err := store.PutManifest(t.Context(), "node.web01", "motd", []byte("one")); err != nil {
+	if _, err := store.Put(t.Context(), "node.web01.motd", []byte("one")); err != nil {
 		t.Fatal(err)
 	}
 	o := kvstore.WatchOptions{Node: "web01", Audit: 10 * time.Millisecond, GroupJitter: time.Millisecond}
@@ -375,7 +375,7 @@ func TestNodeThatStartsAfterTheStreamWasMadeAnew(t *testing.T) {
 	if _, err := store.Apply(t.Context(), kvstore.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.PutManifest(t.Context(), "node.web01", "sshd", []byte("two")); err != nil {
+	if _, err := store.Put(t.Context(), "node.web01.sshd", []byte("two")); err != nil {
 		t.Fatal(err)
 	}
 	again := watch(t, bind(t, srv), o)
@@ -388,10 +388,10 @@ func TestNodeThatStartsAfterTheStreamWasMadeAnew(t *testing.T) {
 func TestStreamPutBackKeepsTheLastGood(t *testing.T) {
 	t.Parallel()
 	srv, store := newStore(t)
-	if _, err := store.PutManifest(t.Context(), "node.web01", "motd", []byte("old")); err != nil {
+	if _, err := store.Put(t.Context(), "node.web01.motd", []byte("old")); err != nil {
 		t.Fatal(err)
 	}
-	entry, err := store.Get(t.Context(), "node.web01", "motd")
+	entry, err := store.Get(t.Context(), "node.web01.motd")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -415,7 +415,7 @@ func TestPurgedNameIsUnassigned(t *testing.T) {
 	t.Parallel()
 	srv, store := newStore(t)
 	for _, name := range []string{"motd", "sshd"} {
-		if _, err := store.PutManifest(t.Context(), "node.web01", name, []byte("one")); err != nil {
+		if _, err := store.Put(t.Context(), "node.web01."+name, []byte("one")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -423,7 +423,7 @@ func TestPurgedNameIsUnassigned(t *testing.T) {
 	w.synced(t)
 	// An administrator's purge is not announced, and the newest message stays.
 	purge(t, srv, "node.web01.sshd")
-	if _, err := store.PutManifest(t.Context(), "node.web01", "cron", []byte("one")); err != nil {
+	if _, err := store.Put(t.Context(), "node.web01.cron", []byte("one")); err != nil {
 		t.Fatal(err)
 	}
 	w.has(t, "node.web01.cron=one", "node.web01.motd=one")
@@ -436,7 +436,7 @@ func TestPurgedNameIsUnassigned(t *testing.T) {
 func TestWatchStartsWithoutAServer(t *testing.T) {
 	t.Parallel()
 	srv, store := newStore(t)
-	if _, err := store.PutManifest(t.Context(), "node.web01", "motd", []byte("two")); err != nil {
+	if _, err := store.Put(t.Context(), "node.web01.motd", []byte("two")); err != nil {
 		t.Fatal(err)
 	}
 	srv.Stop()

@@ -75,6 +75,16 @@ func CheckName(name string) error {
 	return nil
 }
 
+// CheckKey tells whether a key is that of a manifest. The error wraps
+// ErrInvalidName.
+func CheckKey(key string) error {
+	if _, name, ok := SplitKey(key); !ok || !isName(name) {
+		return fmt.Errorf("%w: key %q, write node.<node>.<name> or group.<group>.<name> of letters, digits, - and _, not beginning with _", ErrInvalidName, key)
+	}
+
+	return nil
+}
+
 // CheckNode tells whether a node and its groups are one token each that does not
 // begin with _, which is reserved. The error wraps ErrInvalidName.
 func CheckNode(node string, groups []string) error {

@@ -47,7 +47,7 @@ func TestWhatIsTakenIsOnDiskThoughAFamilyCannotBeRead(t *testing.T) {
 		}
 	})
 	for _, value := range []string{"one", "two"} {
-		if _, err := admin.PutManifest(t.Context(), "group.all", "motd", []byte(value)); err != nil {
+		if _, err := admin.Put(t.Context(), "group.all.motd", []byte(value)); err != nil {
 			t.Fatal(err)
 		}
 		limit, tick := time.After(awaitFor), time.NewTicker(5*time.Millisecond)

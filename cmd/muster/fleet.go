@@ -51,7 +51,7 @@ func (a *app) fleet(ctx context.Context) (*fleetStore, error) {
 		return nil, err
 	}
 
-	return &fleetStore{store: store, log: a.log, told: map[string]bool{}}, nil
+	return &fleetStore{Store: store, log: a.log, told: map[string]bool{}}, nil
 }
 
 // operation makes an operator's command of f, which says what to do about a

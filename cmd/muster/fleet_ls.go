@@ -93,7 +93,7 @@ func (a *app) fleetLs(ctx context.Context, c *fleetLsCommand) error {
 
 // invalid gives the keys that are none of an assignment, of those asked for.
 func (c *fleetLsCommand) invalid(ctx context.Context, store *fleetStore, families []string) ([]model.Entry, error) {
-	all, err := store.store.Invalid(ctx)
+	all, err := store.Invalid(ctx)
 	if err != nil {
 		return nil, err
 	}

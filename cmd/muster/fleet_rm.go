@@ -7,7 +7,6 @@ import (
 
 	"github.com/choria-io/fisk"
 
-	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -100,7 +99,7 @@ func (c *fleetRmCommand) remove(ctx context.Context, store *fleetStore, key stri
 	if wrong == nil && isKey(key) {
 		return store.remove(ctx, key)
 	}
-	revision, err := store.store.DeleteInvalid(ctx, key)
+	revision, err := store.DeleteInvalid(ctx, key)
 	switch {
 	case err == nil:
 		return removed{Key: key, Revision: revision}, nil
@@ -116,16 +115,12 @@ func (c *fleetRmCommand) remove(ctx context.Context, store *fleetStore, key stri
 // remove takes an assignment away. One that is not there is written over all
 // the same: a node may still hold it from before the bucket was made anew.
 func (f *fleetStore) remove(ctx context.Context, key string) (removed, error) {
-	target, name, err := fleet.ParseKey(key)
-	if err != nil {
-		return removed{}, err
-	}
-	_, err = f.store.Get(ctx, target.String(), name)
+	_, err := f.Store.Get(ctx, key)
 	absent := errors.Is(err, model.ErrNotFound)
 	if err != nil && !absent {
 		return removed{}, err
 	}
-	revision, err := f.store.DeleteManifest(ctx, target.String(), name)
+	revision, err := f.Delete(ctx, key)
 
 	return removed{Key: key, Revision: revision, Absent: absent}, err
 }

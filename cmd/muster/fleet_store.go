@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"log/slog"
 	"slices"
@@ -18,47 +17,23 @@ import (
 
 // fleetStore gives package fleet what it needs of NATS.
 type fleetStore struct {
-	store *kvstore.Store
-	log   *slog.Logger
+	*kvstore.Store
+	log *slog.Logger
 	// told are the nodes whose state cannot be read, so that it is said once.
 	told map[string]bool
 }
 
 // Get gives the assignment in force.
 func (f *fleetStore) Get(ctx context.Context, key string) (model.Entry, error) {
-	target, name, err := fleet.ParseKey(key)
-	if err != nil {
-		return model.Entry{}, err
-	}
-	e, err := f.store.Get(ctx, target.String(), name)
+	e, err := f.Store.Get(ctx, key)
 	e.Digest = fleet.ContentDigest(e.Value)
 
 	return e, err
 }
 
-// Put stores an assignment.
-func (f *fleetStore) Put(ctx context.Context, key string, value []byte) (uint64, error) {
-	target, name, err := fleet.ParseKey(key)
-	if err != nil {
-		return 0, err
-	}
-	revision, err := f.store.PutManifest(ctx, target.String(), name, value)
-
-	return revision, err
-}
-
-// PutBundle stores a bundle.
-func (f *fleetStore) PutBundle(ctx context.Context, r io.ReadSeeker) (string, error) {
-	return f.store.PutBundle(ctx, r)
-}
-
 // History gives the revisions of an assignment that are still there.
 func (f *fleetStore) History(ctx context.Context, key string) ([]model.Entry, error) {
-	target, name, err := fleet.ParseKey(key)
-	if err != nil {
-		return nil, err
-	}
-	all, err := f.store.History(ctx, target.String(), name)
+	all, err := f.Store.History(ctx, key)
 	for i := range all {
 		if !all[i].Deleted {
 			all[i].Digest = fleet.ContentDigest(all[i].Value)
@@ -70,7 +45,7 @@ func (f *fleetStore) History(ctx context.Context, key string) ([]model.Entry, er
 
 // list gives all assignments, or those of a name or key.
 func (f *fleetStore) list(ctx context.Context, families []string, nameOrKey string) ([]model.Entry, error) {
-	all, err := f.store.List(ctx, families...)
+	all, err := f.List(ctx, families...)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +73,7 @@ func (f *fleetStore) named(ctx context.Context, nameOrKey string) ([]model.Entry
 // Nodes gives all nodes by name. What one of them says and cannot be read is
 // logged, and keeps nobody from seeing the others.
 func (f *fleetStore) Nodes(ctx context.Context) ([]model.Node, error) {
-	nodes, err := f.store.Nodes(ctx)
+	nodes, err := f.Store.Nodes(ctx)
 	for _, err := range flatten(err) {
 		if !errors.Is(err, kvstore.ErrInvalidState) {
 			return nil, err
@@ -132,7 +107,7 @@ func (f *fleetStore) Ask(ctx context.Context, target fleet.Target, req model.Ens
 			yield(model.EnsureResponse{}, err)
 			return
 		}
-		for reply, err := range f.store.Ask(ctx, f.store.Names().Request(kvstore.VerbEnsure, target.String()), data) {
+		for reply, err := range f.Store.Ask(ctx, f.Names().Request(kvstore.VerbEnsure, target.String()), data) {
 			// That nobody is there shows by who does not answer.
 			if errors.Is(err, kvstore.ErrNobody) {
 				return
@@ -171,14 +146,14 @@ func (f *fleetStore) leave(ctx context.Context, node string, req model.EnsureReq
 		return err
 	}
 
-	return f.store.PutCommand(ctx, model.NodeFamily(node), req.ID+"-"+node, data, ttl)
+	return f.PutCommand(ctx, model.NodeFamily(node), req.ID+"-"+node, data, ttl)
 }
 
 // reports reads reports, each once.
 func (f *fleetStore) reports(ctx context.Context, filter kvstore.ReportFilter) iter.Seq2[model.Report, error] {
 	return func(yield func(model.Report, error) bool) {
 		var repeats fleet.Repeats
-		for r, err := range f.store.Reports(ctx, filter) {
+		for r, err := range f.Reports(ctx, filter) {
 			if err == nil && repeats.Seen(r) {
 				continue
 			}

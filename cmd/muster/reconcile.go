@@ -129,7 +129,8 @@ func (a *app) enterRun(ctx context.Context, r reconciliation, opts *engine.Optio
 }
 
 // graceful gives a context that ends some time after the first interrupt, for
-// a change that does not come to its end by itself; in noop it ends at once.
+// a change that does not come to its end by itself. Looks and guards, which are
+// all of a noop, are broken off by the engine.
 func (a *app) graceful(ctx context.Context, noop bool) (context.Context, context.CancelFunc) {
 	a.changing.Store(!noop)
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -147,7 +148,7 @@ func (a *app) graceful(ctx context.Context, noop bool) (context.Context, context
 		case <-a.interrupted:
 		}
 		if noop {
-			cancel(errInterrupted)
+			a.log.Warn("interrupted, nothing was being changed")
 			return
 		}
 		a.log.Warn("stopping after the change in hand; interrupt again to break it off")
