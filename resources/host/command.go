@@ -36,6 +36,9 @@ type Command struct {
 	// Tied has it killed when muster ends, also when that is killed; what it has
 	// started itself is left alone.
 	Tied bool
+	// EndGroup has what the command leaves behind in its process group killed when
+	// it has ended.
+	EndGroup bool
 }
 
 // Result is what came of a command that ran to its end.
@@ -59,7 +62,7 @@ const drainDelay = 2 * time.Second
 // that wraps ErrNotFound, ErrNoDir or what the system said.
 //
 // A child that goes on in the background after the command itself has ended is
-// left alone: its output is read for 2 s more and then given up.
+// left alone, unless EndGroup is set: its output is read for 2 s more and then given up.
 func (h *Host) Run(ctx context.Context, c Command) (Result, error) {
 	env := environment(c)
 	program, err := program(c, env)
@@ -97,6 +100,9 @@ func (h *Host) Run(ctx context.Context, c Command) (Result, error) {
 	if err != nil {
 		return Result{}, startError(c, program, err)
 	}
+	if c.EndGroup {
+		endGroup(cmd.Process.Pid)
+	}
 	err = cmd.Wait()
 	result := Result{
 		ExitCode: exitCode(cmd.ProcessState),
@@ -112,6 +118,18 @@ func (h *Host) Run(ctx context.Context, c Command) (Result, error) {
 		return result, nil
 	default:
 		return result, commandError(c, err)
+	}
+}
+
+// endGroup waits until the leader of a process group has ended, and kills the rest
+// of it. The leader is not reaped before that, so the group's number is nobody else's.
+func endGroup(pid int) {
+	err := error(unix.EINTR)
+	for errors.Is(err, unix.EINTR) {
+		err = unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+	}
+	if err == nil {
+		_ = unix.Kill(-pid, unix.SIGKILL)
 	}
 }
 

@@ -267,6 +267,24 @@ func TestRunDoesNotWaitForADaemon(t *testing.T) {
 	}
 }
 
+// TestRunEndsItsGroup leaves a process behind in the command's group, which holds
+// on to its output.
+func TestRunEndsItsGroup(t *testing.T) {
+	c := shell(`sh -c 'trap "" TERM HUP; echo $$; exec sleep 1000' & read x; exit 3`)
+	r, w := io.Pipe()
+	c.EndGroup, c.Stdin = true, r
+	child := ""
+	c.OnLine = func(line string, _ bool) {
+		child = line
+		go func() { _, _ = io.WriteString(w, "go\n"); _ = w.Close() }()
+	}
+	result := run(t, c)
+	if result.ExitCode != 3 || result.Killed || strings.TrimSpace(result.Stdout.String()) != child {
+		t.Errorf("the result is %+v", result)
+	}
+	gone(t, child)
+}
+
 func TestRunBoundsWhatItKeeps(t *testing.T) {
 	total := 0
 	c := shell(`yes "a line of a flood" | head -c 20000000; echo; echo last >&2; echo last`)
