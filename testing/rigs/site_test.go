@@ -38,7 +38,6 @@ func TestSiteServes(t *testing.T) {
 	unchanged(t, before, n.Changes())
 
 	run([]string{pkg, root, page, conf, test, svc})
-	before = n.Changes()
 	run(nil)
 	run(nil, "--noop")
 	for _, tx := range apply(t, n.Machine, "--monitor-only", path) {
