@@ -95,15 +95,17 @@ var errTimeout = errors.New("timed out")
 
 // try makes a check once.
 func (c *Checker) try(ctx context.Context, check model.HealthCheck, env []string) (model.HealthStatus, string) {
-	command, err := c.command(check)
-	if err != nil {
-		return model.HealthUnknown, err.Error()
-	}
-	command.Env = env
 	timeout := defaultTimeout
 	if check.Timeout != nil {
 		timeout = check.Timeout.Std()
 	}
+	command, err := c.command(check, timeout)
+	if err != nil {
+		return model.HealthUnknown, err.Error()
+	}
+	// Nothing of a check outlives it, not even what it starts in the background and
+	// what goss gives up waiting for.
+	command.Env, command.Tied, command.EndGroup = env, true, true
 	limited, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("%w after %s", errTimeout, timeout))
 	defer cancel()
 	result, err := c.host.Run(limited, command)
@@ -119,12 +121,12 @@ func (c *Checker) try(ctx context.Context, check model.HealthCheck, env []string
 }
 
 // command gives what is run for a check.
-func (c *Checker) command(check model.HealthCheck) (host.Command, error) {
+func (c *Checker) command(check model.HealthCheck, timeout time.Duration) (host.Command, error) {
 	if check.Command == "" {
 		if len(c.goss) == 0 {
 			return host.Command{}, errors.New("rules of goss cannot be evaluated here")
 		}
-		rules, err := json.Marshal(check.GossRules)
+		rules, err := json.Marshal(timed(check.GossRules, timeout))
 		return host.Command{Argv: c.goss, Stdin: bytes.NewReader(rules)}, err
 	}
 	words, err := shellquote.Split(check.Command)

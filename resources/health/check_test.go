@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -91,6 +92,61 @@ func TestTimeout(t *testing.T) {
 	got := run(t, "echo begun; sleep 3600", timeout(50*time.Millisecond))
 	if got.Status != model.HealthCritical || !strings.HasSuffix(got.Output, "timed out after 50ms") {
 		t.Errorf("%+v", got)
+	}
+}
+
+// held gives a pipe with a name, and what ends once nobody holds it open for writing.
+func held(t *testing.T) (path string, ended <-chan error) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := os.ReadFile(path)
+		done <- err
+	}()
+
+	return path, done
+}
+
+// TestNothingIsLeftBehind has commands that leave a process in the background.
+func TestNothingIsLeftBehind(t *testing.T) {
+	path, ended := held(t)
+	script := fmt.Sprintf("exec 3>%s; trap \"\" TERM HUP; sleep 1000 & echo left; exit 1", path)
+	if got := run(t, script); got.Status != model.HealthWarning || got.Output != "left" {
+		t.Errorf("%+v", got)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	path, ended = held(t)
+	c := health.New(host.New(host.Options{}), "sh", "-c", "exec 3>"+path+"; sleep 1000 & exit 2")
+	if got := c.CheckAll(t.Context(), []model.HealthCheck{{Name: "g", GossRules: model.GossRules{}}}, nil)[0]; got.Status != model.HealthCritical {
+		t.Errorf("%+v", got)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestRulesGetTheTimeOfTheCheck where goss would end what it waits for sooner.
+func TestRulesGetTheTimeOfTheCheck(t *testing.T) {
+	c := health.New(host.New(host.Options{}), "cat")
+	rules := model.GossRules{"command": {"a": {"exit-status": 0}, "b": {"timeout": 500}}, "http": {"c": {"status": 200}}, "mount": {"d": {"exists": true}}, "addr": {"e": {"reachable": false}}, "dns": {"f": {"resolvable": false}}}
+	for timeout, ms := range map[time.Duration]string{0: "60000", 30 * time.Second: "30000"} {
+		check := model.HealthCheck{Name: "g", GossRules: rules}
+		if timeout > 0 {
+			check.Timeout = (*model.Duration)(&timeout)
+		}
+		want := strings.ReplaceAll(`{"addr":{"e":{"reachable":false}},"command":{"a":{"exit-status":0,"timeout":MS},"b":{"timeout":500}},"dns":{"f":{"resolvable":false}},"http":{"c":{"status":200,"timeout":MS}},"mount":{"d":{"exists":true,"timeout":MS}}}`, "MS", ms)
+		if got := c.CheckAll(t.Context(), []model.HealthCheck{check}, nil)[0]; got.Output != want {
+			t.Errorf("%s: got  %s\nwant %s", timeout, got.Output, want)
+		}
+	}
+	if rules["command"]["a"]["timeout"] != nil {
+		t.Error("the rules of the check were changed")
 	}
 }
 

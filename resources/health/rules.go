@@ -1,6 +1,12 @@
 package health
 
-import "strings"
+import (
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/musterfleet/muster/model"
+)
 
 // attributes are those of each kind of goss rule. A test of package goss holds
 // them against goss itself, which only the program that evaluates rules links.
@@ -24,6 +30,28 @@ func attributes() map[string][]string {
 		"user":         "exists gid groups home shell uid username",
 	} {
 		out[kind] = append(strings.Fields(words), "meta", "skip", "title")
+	}
+
+	return out
+}
+
+// timed gives rules the time of their check where they have none of their own and
+// goss would end them sooner. That is left as it is where nothing in time is an
+// answer, as it is of addresses and names.
+func timed(rules model.GossRules, timeout time.Duration) model.GossRules {
+	out := maps.Clone(rules)
+	for _, kind := range []string{"command", "http", "mount"} {
+		if len(rules[kind]) == 0 {
+			continue
+		}
+		out[kind] = maps.Clone(rules[kind])
+		for name, rule := range out[kind] {
+			if rule["timeout"] == nil {
+				rule = maps.Clone(rule)
+				rule["timeout"] = timeout.Milliseconds()
+				out[kind][name] = rule
+			}
+		}
 	}
 
 	return out

@@ -3,17 +3,71 @@ package goss_test
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/health"
 	"github.com/musterfleet/muster/resources/health/goss"
+	"github.com/musterfleet/muster/resources/host"
 )
+
+// envEvaluate has the test binary evaluate rules as muster does.
+const envEvaluate = "EVALUATE_GOSS_RULES"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(envEvaluate) != "" {
+		os.Exit(goss.Main(os.Stdin, os.Stdout))
+	}
+	os.Exit(m.Run())
+}
+
+// evaluate makes a check of rules in a process of its own.
+func evaluate(t *testing.T, rules model.GossRules) model.HealthResult {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := health.New(host.New(host.Options{}), self)
+
+	return c.CheckAll(t.Context(), []model.HealthCheck{{Name: "goss", Format: model.HealthGoss, GossRules: rules}}, []string{envEvaluate + "=1"})[0]
+}
+
+// TestNothingIsLeftBehind has goss give up waiting for a command, which holds a pipe open.
+func TestNothingIsLeftBehind(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	writing, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reading, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reading.Close()
+	script := "exec 3>" + path + "; sleep 3600; :"
+	got := evaluate(t, model.GossRules{"command": {script: {"exit-status": 0, "timeout": 500}}})
+	if got.Status != model.HealthCritical || !strings.Contains(got.Output, "timed out (500ms)") {
+		t.Errorf("%+v", got)
+	}
+	if err := writing.Close(); err != nil {
+		t.Error(err)
+	}
+	// It ends once nobody can write any more.
+	if _, err := io.Copy(io.Discard, reading); err != nil {
+		t.Error(err)
+	}
+}
 
 // kinds are the kinds of rules with their attributes as goss has them.
 func kinds() map[string][]string {
