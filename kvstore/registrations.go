@@ -69,7 +69,7 @@ func (f RegistrationFilter) subject(n Names) (string, error) {
 			return "", fmt.Errorf("%w: %q, write one word of letters, digits, - and _, or *", model.ErrInvalidName, part)
 		}
 	}
-	address := cmp.Or(f.Address, "*")
+	address := cmp.Or(model.CanonicalAddress(f.Address), "*")
 	if address != "*" && strings.ContainsAny(address, " \t\r\n*>_+/") {
 		return "", fmt.Errorf("%w: address %q, write all of it, or *", model.ErrInvalidName, address)
 	}

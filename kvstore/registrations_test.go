@@ -52,20 +52,24 @@ func TestRegistrationsAreFound(t *testing.T) {
 	db.Service, db.ProtocolName, db.Port = "db", "mysql", 3306
 	test := shop("web03", "10.0.0.3", 9)
 	test.Cluster = "test"
-	register(t, s, shop("web02", "10.0.0.2", 20), shop("web01", "10.0.0.1", 10), db, test, shop("web01", "10.0.0.1", 30))
+	named := shop("web04", "web04.example.net", 200)
+	named.Cluster = "dev"
+	register(t, s, named, shop("web02", "10.0.0.2", 20), shop("web01", "10.0.0.1", 10), db, test, shop("web01", "10.0.0.1", 30))
 	for _, c := range []struct {
 		name string
 		f    kvstore.RegistrationFilter
 		want string
 	}{
-		{"all", kvstore.RegistrationFilter{}, "prod/mysql/db/fd00::1:3306@db01 test/http/shop/10.0.0.3:8080@web03 prod/http/shop/10.0.0.2:8080@web02 prod/http/shop/10.0.0.1:8080@web01"},
-		{"by wildcards", kvstore.RegistrationFilter{Cluster: "*", Protocol: "*", Service: "*", Node: "*", Address: "*"}, "prod/mysql/db/fd00::1:3306@db01 test/http/shop/10.0.0.3:8080@web03 prod/http/shop/10.0.0.2:8080@web02 prod/http/shop/10.0.0.1:8080@web01"},
+		{"all", kvstore.RegistrationFilter{}, "prod/mysql/db/fd00::1:3306@db01 test/http/shop/10.0.0.3:8080@web03 prod/http/shop/10.0.0.2:8080@web02 prod/http/shop/10.0.0.1:8080@web01 dev/http/shop/web04.example.net:8080@web04"},
+		{"by wildcards", kvstore.RegistrationFilter{Cluster: "*", Protocol: "*", Service: "*", Node: "*", Address: "*"}, "prod/mysql/db/fd00::1:3306@db01 test/http/shop/10.0.0.3:8080@web03 prod/http/shop/10.0.0.2:8080@web02 prod/http/shop/10.0.0.1:8080@web01 dev/http/shop/web04.example.net:8080@web04"},
 		{"cluster", kvstore.RegistrationFilter{Cluster: "test"}, "test/http/shop/10.0.0.3:8080@web03"},
 		{"protocol", kvstore.RegistrationFilter{Protocol: "mysql"}, "prod/mysql/db/fd00::1:3306@db01"},
 		{"service", kvstore.RegistrationFilter{Cluster: "prod", Service: "shop"}, "prod/http/shop/10.0.0.2:8080@web02 prod/http/shop/10.0.0.1:8080@web01"},
 		{"node", kvstore.RegistrationFilter{Node: "web01"}, "prod/http/shop/10.0.0.1:8080@web01"},
 		{"address", kvstore.RegistrationFilter{Address: "10.0.0.2"}, "prod/http/shop/10.0.0.2:8080@web02"},
 		{"address of IPv6", kvstore.RegistrationFilter{Address: "fd00::1"}, "prod/mysql/db/fd00::1:3306@db01"},
+		{"address in another form", kvstore.RegistrationFilter{Address: "FD00:0::1"}, "prod/mysql/db/fd00::1:3306@db01"},
+		{"host name", kvstore.RegistrationFilter{Address: "WEB04.Example.net"}, "dev/http/shop/web04.example.net:8080@web04"},
 		{"none", kvstore.RegistrationFilter{Service: "mail"}, ""},
 	} {
 		if got := found(t, s, c.f); got != c.want {

@@ -1,5 +1,10 @@
 package model
 
+import (
+	"net/netip"
+	"strings"
+)
+
 // RegisterEntry is one entry of the property register_when_stable: what is told
 // to others while the resource is in its state.
 type RegisterEntry struct {
@@ -26,4 +31,14 @@ type Registration struct {
 	TTL          Duration          `json:"ttl" jsonschema_description:"How long it holds unless it is renewed"`
 	Annotations  map[string]string `json:"annotations,omitempty"`
 	Node         string            `json:"node" jsonschema_description:"Who tells of it"`
+}
+
+// CanonicalAddress gives an IP address or a host name in the one form in which
+// registrations are stored and looked for: WEB01 is web01.
+func CanonicalAddress(s string) string {
+	if ip, err := netip.ParseAddr(s); err == nil {
+		return ip.String()
+	}
+
+	return strings.ToLower(s)
 }

@@ -37,11 +37,13 @@ func Validate(entries []model.RegisterEntry) model.Problems {
 	seen := map[string]bool{}
 	for i, e := range entries {
 		at := fmt.Sprintf("register_when_stable.%d.", i)
-		for _, problem := range problems(Of(e, "")) {
+		r := Of(e, "")
+		key := fmt.Sprint(r.Cluster, " ", r.ProtocolName, " ", r.Service, " ", r.Address, " ", r.Port)
+		r.Address = e.Address // as it was written
+		for _, problem := range problems(r) {
 			problem.Property = at + problem.Property
 			out = append(out, problem)
 		}
-		key := fmt.Sprint(e.Cluster, " ", e.Protocol, " ", e.Service, " ", e.Address, " ", e.Port)
 		if seen[key] {
 			out.Property(strings.TrimSuffix(at, "."), "keep one of them", "%s is registered twice", key)
 		}
@@ -55,7 +57,7 @@ func Validate(entries []model.RegisterEntry) model.Problems {
 func Of(e model.RegisterEntry, node string) model.Registration {
 	r := model.Registration{
 		Protocol: model.ProtocolRegistration, Cluster: e.Cluster, Service: e.Service, ProtocolName: e.Protocol,
-		Address: e.Address, Port: e.Port, Priority: defaultPriority, TTL: model.Duration(defaultTTL), Annotations: e.Annotations, Node: node,
+		Address: model.CanonicalAddress(e.Address), Port: e.Port, Priority: defaultPriority, TTL: model.Duration(defaultTTL), Annotations: e.Annotations, Node: node,
 	}
 	if e.Priority != nil {
 		r.Priority = *e.Priority

@@ -64,6 +64,11 @@ func TestEntriesThatAreNotValid(t *testing.T) {
 	if len(got) != 1 || got[0].Property != "register_when_stable.1" || got[0].Error() != "prod http shop 10.0.0.1 80 is registered twice (keep one of them)" {
 		t.Errorf("twice: %+v", got)
 	}
+	short, long := entry(), entry()
+	short.Address, long.Address = "fd00::1", "FD00:0::1"
+	if got := registration.Validate([]model.RegisterEntry{short, long}); len(got) != 1 {
+		t.Errorf("in two forms: %v", got)
+	}
 	if got := registration.Validate([]model.RegisterEntry{{}}); len(got) != 5 {
 		t.Errorf("of nothing: %v", got)
 	}
@@ -87,6 +92,12 @@ func TestDefaults(t *testing.T) {
 	if got := registration.Of(entry(), "web01"); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}
+	e := entry()
+	e.Address, want.Address = "WEB01.Example.net", "web01.example.net"
+	if got := registration.Of(e, "web01"); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v\nwant %+v", got, want)
+	}
+	want.Address = "10.0.0.1"
 	e, priority, ttl := entry(), 7, model.Duration(time.Hour)
 	e.Priority, e.TTL, e.Annotations = &priority, &ttl, map[string]string{"a": "b"}
 	want.Priority, want.TTL, want.Annotations = 7, ttl, e.Annotations
