@@ -28,8 +28,8 @@ const (
 const maxAtOnce = 8
 
 // Main evaluates the rules that stdin has as JSON, says on stdout what does not
-// hold, and gives the exit code of a plugin: 0 when all rules hold, 2 when one
-// does not, 3 when they cannot be evaluated.
+// hold, and gives the exit code of a plugin: 0 when all rules hold that are not
+// skipped, 2 when one does not, 3 when one cannot be evaluated.
 func Main(stdin io.Reader, stdout io.Writer) int {
 	log.SetOutput(io.Discard)
 	rules, err := decode(stdin)
@@ -37,21 +37,48 @@ func Main(stdin io.Reader, stdout io.Writer) int {
 		fmt.Fprintf(stdout, "the rules cannot be evaluated: %v\n", err)
 		return exitUnknown
 	}
-	results := evaluate(rules)
-	var failed []string
-	for _, r := range results {
-		if r.Result != resource.SUCCESS && r.Result != resource.SKIP {
-			failed = append(failed, words(r))
+	counts := map[int]int{}
+	var said []string
+	for _, r := range evaluate(rules) {
+		outcome := outcomeOf(r)
+		counts[outcome]++
+		if outcome == resource.FAIL || outcome == resource.UNKNOWN {
+			said = append(said, words(r))
 		}
 	}
-	slices.Sort(failed)
-	said := append([]string{fmt.Sprintf("%d of %d rules hold", len(results)-len(failed), len(results))}, failed...)
-	fmt.Fprintln(stdout, strings.Join(said, "; "))
-	if len(failed) > 0 {
+	slices.Sort(said)
+	fmt.Fprintln(stdout, strings.Join(append([]string{summary(counts)}, said...), "; "))
+	switch {
+	case counts[resource.FAIL] > 0:
 		return exitCritical
+	case counts[resource.UNKNOWN] > 0:
+		return exitUnknown
+	default:
+		return exitOK
+	}
+}
+
+// outcomeOf tells a rule that does not hold, also because nobody answers, from
+// one that is no rule: goss fails both.
+func outcomeOf(r resource.TestResult) int {
+	if r.Err != nil && (strings.HasPrefix(r.Err.Error(), "Syntax Error") || strings.HasPrefix(r.Err.Error(), "error parsing regexp")) {
+		return resource.UNKNOWN
 	}
 
-	return exitOK
+	return r.Result
+}
+
+// summary counts results by their outcomes.
+func summary(counts map[int]int) string {
+	out := fmt.Sprintf("%d of %d rules hold", counts[resource.SUCCESS], counts[resource.SUCCESS]+counts[resource.FAIL])
+	if n := counts[resource.SKIP]; n > 0 {
+		out += fmt.Sprintf(", %d skipped", n)
+	}
+	if n := counts[resource.UNKNOWN]; n > 0 {
+		out += fmt.Sprintf(", %d cannot be evaluated", n)
+	}
+
+	return out
 }
 
 // evaluate evaluates rules, several at the same time; each has a result for
@@ -78,7 +105,11 @@ func protected(rule resource.Resource, sys *system.System) (out []resource.TestR
 	defer func() {
 		if v := recover(); v != nil {
 			err := resource.ValidateError(fmt.Sprintf("panic in goss: %v", v))
-			out = []resource.TestResult{{Result: resource.FAIL, ResourceType: rule.TypeName(), Err: &err}}
+			result := resource.TestResult{Result: resource.UNKNOWN, ResourceType: rule.TypeName(), Err: &err}
+			if named, ok := rule.(resource.ResourceRead); ok {
+				result.ResourceId = named.ID()
+			}
+			out = []resource.TestResult{result}
 		}
 	}()
 
