@@ -25,6 +25,8 @@ type Command struct {
 	// Env is added to the environment, which is muster's own less MUSTER_* and
 	// NATS_*; of two values of a name the later holds.
 	Env []string
+	// OnlyEnv has Env be all of the environment.
+	OnlyEnv bool
 	// Path becomes PATH, whatever Env says; empty leaves it alone.
 	Path string
 	// Stdin is what the command reads; nil means nothing.
@@ -95,6 +97,9 @@ func (h *Host) Run(ctx context.Context, c Command) (Result, error) {
 			return unix.Kill(-cmd.Process.Pid, unix.SIGKILL)
 		}
 		return cmd
+	}
+	if h.opts.OnStart != nil {
+		h.opts.OnStart(c.Argv)
 	}
 	cmd, err := start(ctx, prepare)
 	if err != nil {

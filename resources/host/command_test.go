@@ -98,6 +98,12 @@ func TestRunEnvironment(t *testing.T) {
 			t.Errorf("it got %q", line)
 		}
 	}
+	for _, own := range [][]string{nil, {"OWN=1"}} {
+		c := host.Command{Argv: []string{"/usr/bin/env"}, Env: own, OnlyEnv: true}
+		if got := strings.Fields(run(t, c).Stdout.String()); !slices.Equal(got, own) {
+			t.Errorf("with an environment of its own alone, %q, it got %q", own, got)
+		}
+	}
 }
 
 // script writes an executable script that says its own path.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -168,5 +169,35 @@ func TestTempDirsOfDeadProcessesAreRemoved(t *testing.T) {
 	}
 	if _, err := host.New(host.Options{}).TempDir("x"); !errors.Is(err, host.ErrNoStateDir) {
 		t.Errorf("without a state directory: %v", err)
+	}
+}
+
+// A directory in memory is this process's; the next run removes those of
+// processes that are gone, and nothing else.
+func TestDirectoriesInMemory(t *testing.T) {
+	h := host.New(host.Options{StateDir: t.TempDir(), Log: hosttest.Log(t)})
+	own, err := h.MemoryDir("x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(own) })
+	if info, err := os.Stat(own); err != nil || info.Mode().Perm() != 0o700 {
+		t.Error(info, err)
+	}
+	// No process has the number.
+	gone := strings.Replace(own, "-"+strconv.Itoa(os.Getpid())+"-", "-999999999-", 1)
+	other := strings.Replace(gone, "/muster-", "/muster-0", 1)
+	for _, dir := range []string{gone, other} {
+		if err := os.MkdirAll(filepath.Join(dir, "d"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { os.RemoveAll(dir) })
+	}
+	begin(t, h, host.RunOptions{})
+	end(t, h)
+	for dir, there := range map[string]bool{own: true, gone: false, other: true} {
+		if _, err := os.Stat(dir); (err == nil) != there {
+			t.Errorf("%s: %v", dir, err)
+		}
 	}
 }

@@ -24,7 +24,10 @@ func Environ() []string {
 
 // environment is what a command gets.
 func environment(c Command) []string {
-	env := Environ()
+	env := []string{} // not nil, which would mean all of muster's own
+	if !c.OnlyEnv {
+		env = Environ()
+	}
 	if filepath.IsAbs(c.Dir) {
 		env = append(env, "PWD="+c.Dir)
 	}

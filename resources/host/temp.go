@@ -2,11 +2,13 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -30,17 +32,52 @@ func (h *Host) TempDir(prefix string) (string, error) {
 	return os.MkdirTemp(root, fmt.Sprintf("%d-%s-", os.Getpid(), prefix))
 }
 
+// sharedMemory is a file system in memory, on nearly every machine.
+const sharedMemory = "/dev/shm"
+
+// MemoryDir makes a directory like TempDir, but in memory: nothing of a disk is
+// touched. An error says that there is none; then TempDir does.
+func (h *Host) MemoryDir(prefix string) (string, error) {
+	var fs unix.Statfs_t
+	if err := retry(func() error { return unix.Statfs(sharedMemory, &fs) }); err != nil || fs.Type != unix.TMPFS_MAGIC {
+		return "", errors.Join(fmt.Errorf("%s is no file system in memory", sharedMemory), err)
+	}
+	own, err := inMemory()
+	if err != nil {
+		return "", err
+	}
+
+	return os.MkdirTemp(sharedMemory, fmt.Sprintf("%s%d-%s-", own, os.Getpid(), prefix))
+}
+
+// inMemory is how the names of our directories in memory begin. The processes
+// of another namespace, which may share the memory, have numbers of their own.
+func inMemory() (string, error) {
+	namespace, err := os.Readlink("/proc/self/ns/pid")
+
+	return "muster-" + strings.Trim(namespace, "pid:[]") + "-", err
+}
+
 // cleanTemp removes the temporary directories of processes that are gone.
 func (h *Host) cleanTemp(ctx context.Context) {
-	root := filepath.Join(h.opts.StateDir, tempRoot)
+	h.cleanGone(ctx, filepath.Join(h.opts.StateDir, tempRoot), "")
+	if own, err := inMemory(); err == nil {
+		h.cleanGone(ctx, sharedMemory, own)
+	}
+}
+
+// cleanGone removes directories of ours whose names begin with own and the
+// number of a process that is gone.
+func (h *Host) cleanGone(ctx context.Context, root, own string) {
 	entries, err := os.ReadDir(root)
 	if err != nil && !isAbsent(err) {
 		h.log.WarnContext(ctx, "could not look for what a killed run left behind", "directory", root, "error", err)
 	}
 	for _, entry := range entries {
-		text, _, _ := strings.Cut(entry.Name(), "-")
+		rest, ours := strings.CutPrefix(entry.Name(), own)
+		text, _, _ := strings.Cut(rest, "-")
 		pid, err := strconv.Atoi(text)
-		if err != nil || unix.Kill(pid, 0) != unix.ESRCH {
+		if !ours || err != nil || unix.Kill(pid, 0) != unix.ESRCH || !isOwnDir(entry) {
 			continue
 		}
 		path := filepath.Join(root, entry.Name())
@@ -48,4 +85,15 @@ func (h *Host) cleanTemp(ctx context.Context) {
 			h.log.WarnContext(ctx, "could not remove what a killed run left behind", "directory", path, "error", err)
 		}
 	}
+}
+
+// isOwnDir says that a directory is this user's: anybody may make one in memory.
+func isOwnDir(entry os.DirEntry) bool {
+	info, err := entry.Info()
+	if err != nil || !info.IsDir() {
+		return false
+	}
+	st, is := info.Sys().(*syscall.Stat_t)
+
+	return is && st.Uid == uint32(os.Geteuid())
 }
