@@ -3,7 +3,6 @@ package manifest
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
@@ -27,10 +26,12 @@ func (b *build) rendered(ctx context.Context, file resource.Value) []resource.Va
 	if len(r.problems)+len(r.failed) > 0 {
 		return nil
 	}
-	list, ok := b.list(ctx, path, b.scope.plain)
-	if !ok || !b.scope.hasSecrets() && !strings.Contains(list.text, "secret") {
-		return list.value.Items
+	b.scope.begin()
+	value, ok := b.list(ctx, path, b.scope.plain)
+	if !ok || !b.scope.hasSecrets() && !b.scope.made {
+		return value.Items
 	}
+	b.scope.again.Second()
 	// The same template again, with the secrets masked, tells where they are.
 	masked, err := b.jetList(ctx, path, b.scope.masked)
 	if err != nil {
@@ -38,22 +39,15 @@ func (b *build) rendered(ctx context.Context, file resource.Value) []resource.Va
 		return nil
 	}
 	m := secretMarks{file: path.Text}
-	m.mark(&list.value, masked.value)
+	m.mark(&value, masked)
 	b.problems = append(b.problems, m.problems...)
 
-	return list.value.Items
-}
-
-// jetList is what a template gave.
-type jetList struct {
-	value resource.Value
-	// text is the template's own.
-	text string
+	return value.Items
 }
 
 // list renders the list and reports what is wrong with it. Where the node is
 // not there to be asked, that its values are missing is no problem.
-func (b *build) list(ctx context.Context, path resource.Value, known names) (jetList, bool) {
+func (b *build) list(ctx context.Context, path resource.Value, known names) (resource.Value, bool) {
 	list, err := b.jetList(ctx, path, known)
 	var problems model.Problems
 	var bad *template.Error
@@ -77,20 +71,20 @@ func (b *build) list(ctx context.Context, path resource.Value, known names) (jet
 		b.problems.Add(path.Pos, f.hint, "`%s`: %s", keyJetFile, f.message)
 	}
 
-	return jetList{}, false
+	return resource.Value{}, false
 }
 
 // jetList renders the template and reads the list. Its errors are those of the
 // template, and model.Problems.
-func (b *build) jetList(ctx context.Context, path resource.Value, known names) (jetList, error) {
-	t := templates{session: b.session, phase: inResources, known: known}
+func (b *build) jetList(ctx context.Context, path resource.Value, known names) (resource.Value, error) {
+	t := templates{session: b.session, phase: inResources, known: known, evaluation: b.scope.evaluation}
 	text, err := t.read(path.Text)
 	if err != nil {
-		return jetList{}, err
+		return resource.Value{}, err
 	}
 	rendered, err := t.jet(ctx, template.Template{Name: t.name(path.Text), Text: text})
 	if err != nil {
-		return jetList{}, err
+		return resource.Value{}, err
 	}
 	value, problems := document.Read(path.Text+" (rendered)", []byte(rendered), b.session.loader.opts.MaxBytes)
 	if len(problems) == 0 && value.Kind != resource.List && value.Kind != resource.Null {
@@ -101,7 +95,7 @@ func (b *build) jetList(ctx context.Context, path resource.Value, known names) (
 		problems[i].Message, problems[i].Hint = redactor.Redact(problems[i].Message), redactor.Redact(problems[i].Hint)
 	}
 
-	return jetList{value: value, text: text}, problems.Err()
+	return value, problems.Err()
 }
 
 // secretMarks marks what depends on a secret in a list that was rendered twice.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
@@ -37,7 +36,7 @@ func missingHint(path string, known []string) string {
 }
 
 // names makes the names for one scope. ctx is that of the scope, which does not outlive it.
-func (s *session) names(ctx context.Context, p phase, data any, outputs map[model.Ref]any, masked bool) names {
+func (s *session) names(ctx context.Context, p phase, data any, outputs map[model.Ref]any, e *evaluation, masked bool) names {
 	environ := make(map[string]any, len(s.loader.opts.Environ))
 	for k, v := range s.loader.opts.Environ {
 		environ[k] = v
@@ -56,18 +55,20 @@ func (s *session) names(ctx context.Context, p phase, data any, outputs map[mode
 		"registrations": func(cluster, protocol, service, address string) (any, error) {
 			return s.registrations(ctx, cluster, protocol, service, address)
 		},
-		"secret":     func(v any) (any, error) { return s.secretOf(v, masked) },
+		"secret":     func(v any) (any, error) { return s.secretOf(v, e, masked) },
 		"repeat":     func(text string, count int) (string, error) { return repeat(text, count, s.loader.opts.MaxBytes) },
-		"now":        func() time.Time { return time.Now().Round(0) },
+		"now":        e.now,
 		nameOutputs:  func(name string) (any, error) { return s.output(outputs, name) },
-		nameTemplate: func(text string) (any, error) { return s.template(ctx, p, out, text) },
-		nameJet:      func(text string) (any, error) { return s.jet(ctx, p, out, text) },
+		nameTemplate: func(text string) (any, error) { return s.template(ctx, p, out, e, text) },
+		nameJet:      func(text string) (any, error) { return s.jet(ctx, p, out, e, text) },
 	}
+	out.addOrdered()
 
 	return out
 }
 
-func (s *session) secretOf(v any, masked bool) (any, error) {
+func (s *session) secretOf(v any, e *evaluation, masked bool) (any, error) {
+	e.made = true
 	value, err := toValue(v, model.Position{})
 	switch {
 	case err != nil || !value.IsScalar():

@@ -35,7 +35,7 @@ func (l *Loader) Origin(r *Resolved) resource.Origin {
 func (o origin) Names(ctx context.Context, facts model.Facts, masked bool) map[string]any {
 	s := o.loader.session(&Document{}, Inputs{Dir: o.dir, Facts: facts})
 	scope := s.scope(ctx, inResources, o.data, resource.Outputs{})
-	t := templates{session: s, phase: inResources, known: scope.plain}
+	t := templates{session: s, phase: inResources, known: scope.plain, evaluation: scope.evaluation}
 	if masked {
 		t.known = scope.masked
 	}

@@ -45,7 +45,7 @@ const (
 // that every scope has. withValue adds what @validate looks at.
 func signature(withValue bool) types.Map {
 	out := types.Map{nameStep: types.TypeOf(func(any) (any, error) { return nil, nil })}
-	for name, v := range (&session{loader: &Loader{}}).names(context.Background(), inResources, map[string]any{}, nil, false) {
+	for name, v := range (&session{loader: &Loader{}}).names(context.Background(), inResources, map[string]any{}, nil, &evaluation{}, false) {
 		out[name] = types.TypeOf(v)
 	}
 	if withValue {
@@ -62,7 +62,11 @@ func compile(source string, withValue bool) *program {
 		p.message = "the expression is empty"
 		return p
 	}
-	compiled, err := expr.Compile(source, expr.Env(signature(withValue)), expr.DisableBuiltin("repeat"), expr.DisableBuiltin("now"), expr.Patch(guardLoops{}))
+	options := []expr.Option{expr.Env(signature(withValue)), expr.Patch(guardLoops{})}
+	for _, name := range append([]string{"repeat", "now"}, ordered...) {
+		options = append(options, expr.DisableBuiltin(name))
+	}
+	compiled, err := expr.Compile(source, options...)
 	if err != nil {
 		p.message = exprMessage(err)
 		if word, ok := strings.CutPrefix(p.message, "unknown name "); ok {

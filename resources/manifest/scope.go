@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/expr-lang/expr/vm"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
+	"github.com/musterfleet/muster/resources/template"
 )
 
 // phase is how far the data are when an expression is evaluated.
@@ -36,6 +38,31 @@ type scope struct {
 	broken bool
 	// work is what the loops of the evaluation came to so far.
 	work int64
+	*evaluation
+}
+
+// evaluation is what is the same when an expression is evaluated a second time,
+// with its secrets masked: what differs then differs because of them.
+type evaluation struct {
+	again template.Again
+	// clock is what time it is, once somebody asked.
+	clock time.Time
+	// made says that a secret was made.
+	made bool
+}
+
+func (e *evaluation) begin() {
+	e.again.First()
+	e.clock, e.made = time.Time{}, false
+}
+
+// now is the function now.
+func (e *evaluation) now() time.Time {
+	if e.clock.IsZero() {
+		e.clock = time.Now().Round(0)
+	}
+
+	return e.clock
 }
 
 // lateError says that an expression can only be evaluated when a resource has had its turn.
@@ -45,12 +72,12 @@ func (e lateError) Error() string { return e.ref.String() + " must have run befo
 
 // scope makes what expressions see. data may hold model.Secret.
 func (s *session) scope(ctx context.Context, p phase, data map[string]any, outputs resource.Outputs) *scope {
-	sc := &scope{session: s, phase: p, outputs: outputs}
+	sc := &scope{session: s, phase: p, outputs: outputs, evaluation: &evaluation{}}
 	plainData, maskedData := reveal(data, &sc.secrets)
 	plainOut, maskedOut := revealOutputs(outputs, &sc.secrets)
 	s.learn(sc.secrets...)
-	sc.plain = s.names(ctx, p, plainData, plainOut, false)
-	sc.masked = s.names(ctx, p, maskedData, maskedOut, true)
+	sc.plain = s.names(ctx, p, plainData, plainOut, sc.evaluation, false)
+	sc.masked = s.names(ctx, p, maskedData, maskedOut, sc.evaluation, true)
 	step := func(v any) (any, error) { return sc.step(ctx, v) }
 	sc.plain[nameStep], sc.masked[nameStep] = step, step
 
@@ -120,14 +147,16 @@ func (sc *scope) run(ctx context.Context, p *program, extra map[string]any) (v, 
 	case len(p.refs) > 0 && sc.outputs == nil:
 		return nil, nil, false, &failure{late: p.refs}
 	}
+	sc.begin()
 	v, err := sc.call(ctx, p, sc.plain, extra)
 	var late lateError
 	if errors.As(err, &late) {
 		return nil, nil, false, &failure{late: append([]model.Ref{late.ref}, p.refs...), file: true}
 	}
-	if !p.names["secret"] && !p.names[nameTemplate] && !p.names[nameJet] && !sc.hasSecrets() {
+	if !sc.made && !sc.hasSecrets() {
 		return v, nil, false, sc.session.failed(err)
 	}
+	sc.again.Second()
 	masked, maskedErr := sc.call(ctx, p, sc.masked, extra)
 	switch {
 	case err != nil && maskedErr == nil:

@@ -21,6 +21,7 @@ type templates struct {
 	session *session
 	phase   phase
 	known   names
+	*evaluation
 	// late is the first file that has to be waited for. A template may go on
 	// without it, and then what it gave is no answer.
 	late error
@@ -29,8 +30,8 @@ type templates struct {
 }
 
 // template is the function template: a text, or a file beside the manifest.
-func (s *session) template(ctx context.Context, p phase, known names, text string) (any, error) {
-	t := templates{session: s, phase: p, known: known}
+func (s *session) template(ctx context.Context, p phase, known names, e *evaluation, text string) (any, error) {
+	t := templates{session: s, phase: p, known: known, evaluation: e}
 	source, err := t.source(nameTemplate, text, template.IsGo)
 	if err != nil {
 		return nil, err
@@ -42,8 +43,8 @@ func (s *session) template(ctx context.Context, p phase, known names, text strin
 }
 
 // jet is the function jet, likewise.
-func (s *session) jet(ctx context.Context, p phase, known names, text string) (any, error) {
-	t := templates{session: s, phase: p, known: known}
+func (s *session) jet(ctx context.Context, p phase, known names, e *evaluation, text string) (any, error) {
+	t := templates{session: s, phase: p, known: known, evaluation: e}
 	source, err := t.source(nameJet, text, template.IsJet)
 	if err != nil {
 		return nil, err
@@ -59,7 +60,7 @@ func (t *templates) jet(ctx context.Context, source template.Template) (string, 
 }
 
 func (t *templates) limits() template.Limits {
-	return template.Limits{Bytes: t.session.loader.opts.MaxBytes}
+	return template.Limits{Bytes: t.session.loader.opts.MaxBytes, Again: &t.again}
 }
 
 // source tells a text from the path of a file: it is one when it has an action
@@ -148,9 +149,9 @@ func (t *templates) names(ctx context.Context, text string) (template.Names, err
 	if facts == nil {
 		facts = map[string]any{}
 	}
-	out[nameFacts], out[nameEnviron] = facts, t.known[nameEnviron]
+	out[nameFacts], out[nameEnviron] = cloned(map[string]any(facts)), cloned(t.known[nameEnviron])
 	if t.phase != inData {
-		out[nameData] = t.known[nameData]
+		out[nameData] = cloned(t.known[nameData])
 	}
 	for _, name := range []string{nameFacts, nameData, nameEnviron} {
 		if v, ok := out[name]; ok {
@@ -163,11 +164,37 @@ func (t *templates) names(ctx context.Context, text string) (template.Names, err
 
 func mentionsFacts(text string) bool { return strings.Contains(text, nameFacts[1:]) }
 
-// functions are those that templates have in common with expressions.
+// cloned gives a tree that a template may change, which is nothing to others.
+func cloned(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key := range v {
+			out[key] = cloned(v[key])
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = cloned(v[i])
+		}
+		return out
+	default:
+		return v
+	}
+}
+
+// functions are those that templates have in common with expressions: all but
+// those that render templates.
 func (t *templates) functions() template.Names {
 	out := template.Names{}
-	for _, name := range []string{"lookup", "kvGet", "secret", "repeat"} {
+	for _, name := range []string{"kvGet", "now", "registrations", "repeat", "secret"} {
 		out[name] = t.known[name]
+	}
+	lookup := t.known["lookup"].(func(string, ...any) (any, error))
+	out["lookup"] = func(key string, def ...any) (any, error) {
+		v, err := lookup(key, def...)
+		return cloned(v), err
 	}
 	read := func(path string) (any, error) { return t.read(path) }
 	out["readFile"], out["file"] = read, read

@@ -28,7 +28,7 @@ const (
 // of names; env and expandenv see Environ and nothing else of the environment.
 // A key that a mapping does not have is an error. Errors are *Error.
 func Go(ctx context.Context, t Template, names Names, limits Limits) (string, error) {
-	r := goRendering{budget: &budget{ctx: ctx, limits: limits}, left: goLeft, right: goRight, missing: "error", functions: goFunctions(names)}
+	r := goRendering{budget: &budget{ctx: ctx, limits: limits}, left: goLeft, right: goRight, missing: "error", functions: limits.Again.wrap(goFunctions(names))}
 
 	return r.render(t, names.values())
 }

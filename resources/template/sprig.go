@@ -55,6 +55,7 @@ func sprigFunctions() template.FuncMap {
 	}
 	boundLists(functions)
 	boundTexts(functions)
+	orderKeys(functions)
 
 	return functions
 }

@@ -1,0 +1,109 @@
+package manifest_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/manifest"
+)
+
+// TestWhatChangesIsNoSecret has what is something else each time: it is secret
+// only where it is made of a secret, also in a manifest that has some.
+func TestWhatChangesIsNoSecret(t *testing.T) {
+	for name, tc := range map[string]struct {
+		in     string
+		secret bool
+	}{
+		"go, now":            {`"${ template('{{ now }}') }"`, false},
+		"go, date":           {`"${ template('{{ now | date \"2006-01-02T15:04:05.999999\" }} {{ ago now }}') }"`, false},
+		"go, uuid":           {`"${ template('{{ uuidv4 }} {{ uuidv4 }}') }"`, false},
+		"go, random":         {`"${ template('{{ randAlphaNum 20 }} {{ randInt 0 1000000000 }} {{ shuffle \"abcdefghijklmnop\" }} {{ randBytes 20 }}') }"`, false},
+		"go, keys":           {`"${ template('{{ keys .Data.many }} {{ values .Data.many }}') }"`, false},
+		"go, hash":           {`"${ template('{{ htpasswd \"ann\" .Data.user }}') }"`, false},
+		"go, hash of one":    {`"${ template('{{ htpasswd \"ann\" .Data.pw }}') }"`, true},
+		"go, beside one":     {`"${ template('{{ uuidv4 }} {{ .Data.pw }}') }"`, true},
+		"go, made there":     {`"${ template('{{ uuidv4 }} {{ secret \"x\" }}') }"`, true},
+		"go, chosen by one":  {`"${ template('{{ if eq .Data.pw \"hunter2\" }}{{ uuidv4 }}{{ end }}') }"`, true},
+		"jet, now":           {`"${ jet('[[ now() ]]') }"`, false},
+		"now":                {`"${ now() }"`, false},
+		"keys":               {`"${ join(keys(Data.many), ',') } ${ join(values(Data.many), ',') } ${ toJSON(toPairs(Data.many)) }"`, false},
+		"keys, with a value": {`"${ keys(Data.many) | join(',') } ${ Data.pw }"`, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := "data:\n  pw: \"${ secret('hunter2') }\"\n  user: ann\n  many: {a: a, b: b, c: c, d: d, e: e, f: f, g: g, h: h, i: i, j: j, k: k, l: l}\n" + content(tc.in)
+			if res := resolved(t, in, manifest.Inputs{}).Resources[0]; res.Sensitive() != tc.secret {
+				t.Errorf("sensitive %v: %q", res.Sensitive(), res.Spec.(*thingSpec).Content)
+			}
+		})
+	}
+	name := "muster: {resources: [{exec: [{\"x-${ template('{{ uuidv4 }}') }\": }]}]}\n"
+	if got := outcome(t, name, options(), manifest.Inputs{}); !strings.HasPrefix(got, `exec {"name":"x-`) {
+		t.Error("a name:", got)
+	}
+	list := "data: {pw: \"${ secret('hunter2') }\"}\nmuster: {resources_jet_file: r.jet}\n"
+	dir := beside(t, "r.jet", "- file: [{/f: {content: \"[[ now() ]]\"}}]")
+	if r := resolved(t, list, manifest.Inputs{Dir: dir}); r.Resources[0].Sensitive() {
+		t.Error("what a list renders is secret")
+	}
+}
+
+// TestKeysAreInOrder has what lists a mapping: it is the same in every run.
+func TestKeysAreInOrder(t *testing.T) {
+	data := "data: {m: {c: 3, b: 2, a: 1, e: 5, d: 4}}\n"
+	for in, want := range map[string]string{
+		`"${ join(keys(Data.m), '') } ${ Data.m | values() | sum() } ${ values(Data.m)[4] } ${ toPairs(Data.m)[1][0] }"`: "abcde 15 5 b",
+		`"${ template('{{ keys .Data.m | join \"\" }} {{ values .Data.m | join \"\" }}') }"`:                             "abcde 12345",
+	} {
+		if got := one(t, data+content(in), options(), manifest.Inputs{}).Content; got != want {
+			t.Errorf("%s gives %s, want %s", in, got, want)
+		}
+	}
+	if got := outcome(t, content(`"${ keys(1) }"`), options(), manifest.Inputs{}); !strings.Contains(got, "keys takes a mapping, not a number") {
+		t.Error(got)
+	}
+}
+
+// TestTemplatesChangeNothingOfOthers has templates that change what they see.
+func TestTemplatesChangeNothingOfOthers(t *testing.T) {
+	for name, in := range map[string]string{
+		"set":      `template('{{ $x := set .Data.app \"port\" 1 }}')`,
+		"unset":    `template('{{ $x := unset .data.app \"port\" }}')`,
+		"merge":    `template('{{ $x := mergeOverwrite .Data (dict \"app\" (dict \"port\" 1)) }}')`,
+		"lookup":   `template('{{ $x := set (lookup \"data.app\") \"port\" 1 }}')`,
+		"in lists": `template('{{ $x := set (first .Data.list) \"port\" 1 }}')`,
+		"facts":    `template('{{ $x := set .Facts.host \"name\" \"other\" }}')`,
+		"environ":  `template('{{ $x := set .Environ \"STAGE\" \"other\" }}')`,
+		"jet":      `jet('[[ .Data.app.port = 1 ]]')`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := "data: {app: {port: 80}, list: [{port: 80}]}\nmuster:\n  resources:\n    - file:\n        - /a: {content: \"<${ " + in + " }>\"}\n" +
+				"        - /b: {content: \"${ Data.app.port } ${ Data.list[0].port } ${ Facts.host.name } ${ Environ.STAGE } ${ lookup('data.app.port') } ${ template('{{ .Data.app.port }}') }\"}\n"
+			r := resolved(t, text, manifest.Inputs{})
+			if got := r.Resources[1].Spec.(*thingSpec).Content; got != "80 80 web01 prod 80 80" {
+				t.Errorf("the next sees %s", got)
+			}
+			if got := fmt.Sprint(r.Data); got != "map[app:map[port:80] list:[map[port:80]]]" {
+				t.Errorf("the data are %s", got)
+			}
+		})
+	}
+}
+
+// TestRegistrationsInTemplates has lists of backends, made by templates.
+func TestRegistrationsInTemplates(t *testing.T) {
+	o := options()
+	o.Registrations = func(context.Context, string, string, string, string) ([]model.Registration, error) {
+		return []model.Registration{{Address: "10.0.0.1", Port: 80}, {Address: "10.0.0.2", Port: 8080}}, nil
+	}
+	for in, want := range map[string]string{
+		`"${ template('{{ range registrations \"prod\" \"http\" \"shop\" \"*\" }}server {{ .address }}:{{ .port }};{{ end }}') }"`:          "server 10.0.0.1:80;server 10.0.0.2:8080;",
+		`"${ jet('[[ range _, r := registrations(\"prod\", \"http\", \"shop\", \"*\") ]]server [[ r.address ]]:[[ r.port ]];[[ end ]]') }"`: "server 10.0.0.1:80;server 10.0.0.2:8080;",
+	} {
+		if got := one(t, content(in), o, manifest.Inputs{}).Content; got != want {
+			t.Errorf("%s gives %s", in, got)
+		}
+	}
+}
