@@ -93,9 +93,9 @@ func (a *app) addGlobals(cli *fisk.Application) {
 	cli.Flag("tlscert", "TLS certificate to connect with").Envar("NATS_CERT").IsSetByUser(&a.connectSet[5]).PlaceHolder("FILE").StringVar(&a.connect.TLSCert)
 	cli.Flag("tlskey", "Key of the TLS certificate").Envar("NATS_KEY").IsSetByUser(&a.connectSet[6]).PlaceHolder("FILE").StringVar(&a.connect.TLSKey)
 	cli.Flag("prefix", "What names the fleet's buckets, streams and subjects").Default("muster").Envar(envPrefix).IsSetByUser(&a.prefixSet).PlaceHolder("NAME").StringVar(&a.prefix)
-	cli.PreAction(func(*fisk.ParseContext) error {
+	cli.PreAction(func(c *fisk.ParseContext) error {
 		a.setLog(newLogger(a.stderr, a.logFormat, a.logLevel))
-		return nil
+		return checkForms(c)
 	})
 }
 

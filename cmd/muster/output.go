@@ -2,10 +2,37 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
+
+	"github.com/choria-io/fisk"
 )
+
+// forms are the flags that say in which form a command gives its result.
+var forms = []string{"dot", "json", "prometheus", "yaml"}
+
+// checkForms refuses a command line that asks for several of them.
+func checkForms(c *fisk.ParseContext) error {
+	var given []string
+	for _, e := range c.Elements {
+		flag, is := e.Clause.(*fisk.FlagClause)
+		if !is {
+			continue
+		}
+		if name := flag.Model().Name; slices.Contains(forms, name) && !slices.Contains(given, "--"+name) {
+			given = append(given, "--"+name)
+		}
+	}
+	if len(given) > 1 {
+		return fmt.Errorf("give one of %s", strings.Join(given, ", "))
+	}
+
+	return nil
+}
 
 // output is standard output that remembers its first error, so that a command
 // whose words nobody got does not end as if all was well, whatever printed them.

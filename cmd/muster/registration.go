@@ -163,8 +163,11 @@ func (a *app) registrationRm(ctx context.Context, c *registrationCommand) error 
 			fmt.Fprintf(a.stdout, "withdrawn %s\n", registrationWords(r))
 		}
 	}
-	if c.isDocument() {
+	switch {
+	case c.isDocument():
 		return a.printDocument(all, c.yaml)
+	case len(all) == 0:
+		fmt.Fprintln(a.stderr, "nothing of that is registered, so nothing was withdrawn")
 	}
 
 	return nil

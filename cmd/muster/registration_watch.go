@@ -1,23 +1,15 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"net"
-	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"syscall"
 
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/host"
 )
 
 func (a *app) registrationWatch(ctx context.Context, c *registrationCommand) error {
@@ -89,51 +81,4 @@ func (a *app) printRegistration(r kvstore.Registered, f format) error {
 	_, err := fmt.Fprintf(a.stdout, "%s %s priority %d\n", word, registrationWords(r), r.Priority)
 
 	return err
-}
-
-// fileTargets is an entry of a file for the file discovery of Prometheus.
-type fileTargets struct {
-	Targets []string          `json:"targets"`
-	Labels  map[string]string `json:"labels"`
-}
-
-// writeTargets writes registrations for the file discovery of Prometheus, all at
-// once. The file is not touched where nothing is different.
-func (a *app) writeTargets(ctx context.Context, file string, all []kvstore.Registered) error {
-	slices.SortFunc(all, func(x, y kvstore.Registered) int { return strings.Compare(registrationWords(x), registrationWords(y)) })
-	out := []fileTargets{}
-	for _, r := range all {
-		labels := map[string]string{"cluster": r.Cluster, "service": r.Service, "protocol": r.ProtocolName, "node": r.Node, "__meta_muster_priority": strconv.Itoa(r.Priority)}
-		for k, v := range r.Annotations {
-			labels["__meta_muster_annotation_"+labelName(k)] = v
-		}
-		out = append(out, fileTargets{Targets: []string{net.JoinHostPort(r.Address, strconv.Itoa(r.Port))}, Labels: labels})
-	}
-	text, err := json.MarshalIndent(out, "", "  ")
-	if err != nil {
-		return err
-	}
-	text = append(text, '\n')
-	if file, err = filepath.Abs(file); err != nil {
-		return err
-	}
-	if old, err := os.ReadFile(file); err == nil && bytes.Equal(old, text) {
-		return nil
-	}
-	attrs := host.OwnAttrs(0o644)
-	if err := a.host().Write(ctx, file, bytes.NewReader(text), attrs); err != nil {
-		return fmt.Errorf("--prometheus: %w", err)
-	}
-
-	return nil
-}
-
-// labelName makes of a text what Prometheus takes for the name of a label.
-func labelName(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
-			return r
-		}
-		return '_'
-	}, s)
 }
