@@ -18,6 +18,8 @@ type Options struct {
 	StateDir string
 	// Log gets what is worth knowing but is no failure. Nil discards.
 	Log *slog.Logger
+	// OnStart is told of every command that is started, right before. Nil tells nobody.
+	OnStart func(argv []string)
 }
 
 // Host is this machine. It is safe for concurrent use. Make it with New.

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/musterfleet/muster/resources/host"
@@ -17,6 +19,27 @@ func New(t testing.TB) *host.Host {
 	t.Helper()
 
 	return host.New(host.Options{StateDir: filepath.Join(t.TempDir(), "state"), Log: Log(t)})
+}
+
+// Traced gives a host as New does, and what gives the commands that it has
+// started since it was last asked, each with its arguments.
+func Traced(t testing.TB) (h *host.Host, commands func() []string) {
+	t.Helper()
+	var mu sync.Mutex
+	var started []string
+	h = host.New(host.Options{StateDir: filepath.Join(t.TempDir(), "state"), Log: Log(t), OnStart: func(argv []string) {
+		mu.Lock()
+		defer mu.Unlock()
+		started = append(started, strings.Join(argv, " "))
+	}})
+
+	return h, func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		out := started
+		started = nil
+		return out
+	}
 }
 
 // Owner gives the numbers of the user and group of this process, as the owner

@@ -22,6 +22,8 @@ type subject struct {
 	provider resource.Provider
 	spec     resource.Spec
 	together bool
+	// commands gives those that were started since it was last asked.
+	commands func() []string
 	broken   []string
 }
 
@@ -49,6 +51,7 @@ func (s *subject) look(t testing.TB) (resource.Plan, bool) {
 		}
 	}
 	before := hosttest.Snapshot(t, s.dir)
+	s.commands()
 	state, err := s.state(t, s.each.Refresh)
 	var plan resource.Plan
 	if err == nil {
@@ -59,8 +62,18 @@ func (s *subject) look(t testing.TB) (resource.Plan, bool) {
 		s.breach("looking changed the machine: %s", strings.Join(changes, "; "))
 	}
 	s.checkStatusAll(t, state)
+	s.trace("looking", s.config.Asks)
 
 	return plan, s.expected(plan, err)
+}
+
+// trace judges the commands that were started since it was last called.
+func (s *subject) trace(what string, may func(command string) bool) {
+	for _, command := range s.commands() {
+		if may == nil || !may(command) {
+			s.breach("%s started %q", what, command)
+		}
+	}
 }
 
 // expected compares the plan with what the case says, and gives whether to go on.
@@ -96,8 +109,10 @@ func (s *subject) state(t testing.TB, refresh bool) (resource.State, error) {
 // as an independent look finds it.
 func (s *subject) plan(t testing.TB, state resource.State) (resource.Plan, error) {
 	t.Helper()
+	s.trace("looking", s.config.Asks)
 	first, err := s.typ.Plan(s.spec, state, s.each.Refresh)
 	second, again := s.typ.Plan(s.spec, state, s.each.Refresh)
+	s.trace("Plan", nil)
 	if !reflect.DeepEqual(first, second) || fmt.Sprint(err) != fmt.Sprint(again) {
 		s.breach("Plan is not pure: it gave %+v, %v and then %+v, %v", first, err, second, again)
 	}

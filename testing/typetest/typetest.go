@@ -3,6 +3,7 @@
 package typetest
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,9 +18,20 @@ type Config struct {
 	Type  *resource.Type
 	Facts model.Facts
 	Cases []Case
+	// Asks says that a command, with its arguments, only asks. No other may be
+	// started while looking and planning, which is all that noop does; nil means
+	// that none may.
+	Asks func(command string) bool
 	// Lie gives what Verify sees when a provider did not do what it said. When it
 	// is nil that is a success that left everything as it was.
 	Lie func(before resource.State, outcome resource.Outcome) (resource.Outcome, resource.State)
+}
+
+// Only gives an Asks that lets commands with these beginnings.
+func Only(beginnings ...string) func(command string) bool {
+	return func(command string) bool {
+		return slices.ContainsFunc(beginnings, func(b string) bool { return strings.HasPrefix(command, b) })
+	}
 }
 
 // Case is one resource on one machine. Everything it is about lies below a
@@ -61,7 +73,8 @@ func try(t *testing.T, c Config, each Case, together bool) {
 	if each.Setup != nil {
 		each.Setup(t, dir)
 	}
-	report(t, violations(t, c, each, hosttest.New(t), dir, together))
+	h, commands := hosttest.Traced(t)
+	report(t, violations(t, c, each, h, commands, dir, together))
 	if each.Check != nil && !t.Failed() {
 		each.Check(t, dir)
 	}
@@ -76,9 +89,9 @@ func report(t *testing.T, violations []string) {
 
 // violations takes a resource through its life and gives every breach of the
 // contract. It fails the test only when the case itself makes no sense.
-func violations(t testing.TB, c Config, each Case, h *host.Host, dir string, together bool) []string {
+func violations(t testing.TB, c Config, each Case, h *host.Host, commands func() []string, dir string, together bool) []string {
 	t.Helper()
-	s := subject{config: c, each: each, dir: dir, typ: c.Type, together: together, env: resource.Env{
+	s := subject{config: c, each: each, dir: dir, typ: c.Type, together: together, commands: commands, env: resource.Env{
 		Host: h, Facts: c.Facts, Children: each.Children, Log: hosttest.Log(t), Scope: resource.Scope{Dir: dir},
 	}}
 	s.spec = s.decode(t)

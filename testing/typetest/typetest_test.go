@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/testing/hosttest"
 )
@@ -22,6 +23,8 @@ type marker struct {
 	apply  func(spec *markerSpec) error
 	verify func() error
 	common func(*model.CommonState)
+	// asks is a command that Status starts.
+	asks []string
 }
 
 type (
@@ -50,7 +53,12 @@ func (marker) Info() resource.Info {
 func (marker) New() *markerSpec            { return &markerSpec{} }
 func (marker) Providers() []markerProvider { return []markerProvider{{}} }
 
-func (m marker) Status(_ context.Context, _ resource.Env, _ markerProvider, spec *markerSpec) (*markerState, error) {
+func (m marker) Status(ctx context.Context, env resource.Env, _ markerProvider, spec *markerSpec) (*markerState, error) {
+	if m.asks != nil {
+		if _, err := env.Host.Run(ctx, host.Command{Argv: m.asks}); err != nil {
+			return nil, err
+		}
+	}
 	if m.status != nil {
 		m.status(spec)
 	}
@@ -149,6 +157,7 @@ func markerCase() Case {
 // TestSuite runs the suite over types that keep the contract.
 func TestSuite(t *testing.T) {
 	Run(t, Config{Type: resource.Of(marker{}), Cases: []Case{markerCase()}})
+	Run(t, Config{Type: resource.Of(marker{asks: []string{"true", "yes"}}), Asks: Only("false", "true y"), Cases: []Case{markerCase()}})
 	Run(t, Config{Type: resource.Of(many{}), Cases: []Case{markerCase()}})
 	Run(t, Config{Type: resource.Of(giving{says: []resource.Output{{Name: "text", Help: "What is in it"}}}), Cases: []Case{markerCase()}})
 }
@@ -163,23 +172,24 @@ func TestBreaches(t *testing.T) {
 		each func(*Case)
 		says string
 	}{
-		"Status changes the machine":  {typ: resource.Of(marker{status: func(*markerSpec) { litter() }}), says: "litter: added"},
-		"Plan changes the machine":    {typ: resource.Of(marker{plan: func(*markerSpec, *markerState) { litter() }}), says: "looking changed the machine"},
-		"Plan changes the state":      {typ: resource.Of(marker{plan: func(_ *markerSpec, s *markerState) { s.Text = "y" }}), says: "the state is not the same after Plan"},
-		"Plan changes the properties": {typ: resource.Of(marker{plan: func(s *markerSpec, _ *markerState) { calls++; s.Text = strings.Repeat("z", calls) }}), says: "Plan is not pure"},
-		"Plan gives what is its own":  {typ: resource.Of(marker{plan: func(s *markerSpec, _ *markerState) { s.Alias = "y" }}), says: "Plan changed the properties"},
-		"Apply fails":                 {typ: resource.Of(marker{apply: func(*markerSpec) error { return errors.New("no") }}), says: "Apply: no"},
-		"Apply does nothing":          {typ: resource.Of(marker{apply: func(*markerSpec) error { return nil }}), says: "Verify refuses what was done"},
-		"never done":                  {typ: resource.Of(judged{marker{apply: func(*markerSpec) error { return nil }, verify: func() error { return nil }}}), says: "the next run would change it again"},
-		"Verify believes a liar":      {typ: resource.Of(judged{marker{verify: func() error { return nil }}}), says: "Verify accepts what a lying provider left"},
-		"Verify believes nobody":      {typ: resource.Of(judged{marker{verify: func() error { return errors.New("no") }}}), says: "Verify refuses what was done: no"},
-		"StatusAll says other things": {typ: resource.Of(many{wrong: true}), says: "StatusAll says"},
-		"an output of no name":        {typ: resource.Of(giving{}), says: "it gives the output text"},
-		"a state without ensure":      {typ: resource.Of(marker{common: func(s *model.CommonState) { s.Ensure = "" }}), says: "the state has no ensure"},
-		"other words":                 {typ: resource.Of(marker{}), each: func(c *Case) { c.Message = "Would have" }, says: `noop says "Would have marked", not "Would have"`},
-		"no error":                    {typ: resource.Of(marker{}), each: func(c *Case) { c.Error = "refused" }, says: `no error, where one with "refused" was to be`},
-		"does not repeat":             {typ: resource.Of(marker{}), each: func(c *Case) { c.Repeats = true }, says: "the case says that it repeats"},
-		"an error":                    {typ: resource.Of(marker{}), each: func(c *Case) { c.Properties = func(dir string) Properties { return Properties{"name": dir} } }, says: "unexpected error"},
+		"Status changes the machine":    {typ: resource.Of(marker{status: func(*markerSpec) { litter() }}), says: "litter: added"},
+		"Plan changes the machine":      {typ: resource.Of(marker{plan: func(*markerSpec, *markerState) { litter() }}), says: "looking changed the machine"},
+		"Plan changes the state":        {typ: resource.Of(marker{plan: func(_ *markerSpec, s *markerState) { s.Text = "y" }}), says: "the state is not the same after Plan"},
+		"Plan changes the properties":   {typ: resource.Of(marker{plan: func(s *markerSpec, _ *markerState) { calls++; s.Text = strings.Repeat("z", calls) }}), says: "Plan is not pure"},
+		"Plan gives what is its own":    {typ: resource.Of(marker{plan: func(s *markerSpec, _ *markerState) { s.Alias = "y" }}), says: "Plan changed the properties"},
+		"Status starts what it may not": {typ: resource.Of(marker{asks: []string{"true", "no"}}), says: `looking started "true no"`},
+		"Apply fails":                   {typ: resource.Of(marker{apply: func(*markerSpec) error { return errors.New("no") }}), says: "Apply: no"},
+		"Apply does nothing":            {typ: resource.Of(marker{apply: func(*markerSpec) error { return nil }}), says: "Verify refuses what was done"},
+		"never done":                    {typ: resource.Of(judged{marker{apply: func(*markerSpec) error { return nil }, verify: func() error { return nil }}}), says: "the next run would change it again"},
+		"Verify believes a liar":        {typ: resource.Of(judged{marker{verify: func() error { return nil }}}), says: "Verify accepts what a lying provider left"},
+		"Verify believes nobody":        {typ: resource.Of(judged{marker{verify: func() error { return errors.New("no") }}}), says: "Verify refuses what was done: no"},
+		"StatusAll says other things":   {typ: resource.Of(many{wrong: true}), says: "StatusAll says"},
+		"an output of no name":          {typ: resource.Of(giving{}), says: "it gives the output text"},
+		"a state without ensure":        {typ: resource.Of(marker{common: func(s *model.CommonState) { s.Ensure = "" }}), says: "the state has no ensure"},
+		"other words":                   {typ: resource.Of(marker{}), each: func(c *Case) { c.Message = "Would have" }, says: `noop says "Would have marked", not "Would have"`},
+		"no error":                      {typ: resource.Of(marker{}), each: func(c *Case) { c.Error = "refused" }, says: `no error, where one with "refused" was to be`},
+		"does not repeat":               {typ: resource.Of(marker{}), each: func(c *Case) { c.Repeats = true }, says: "the case says that it repeats"},
+		"an error":                      {typ: resource.Of(marker{}), each: func(c *Case) { c.Properties = func(dir string) Properties { return Properties{"name": dir} } }, says: "unexpected error"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir = t.TempDir()
@@ -187,7 +197,8 @@ func TestBreaches(t *testing.T) {
 			if c.each != nil {
 				c.each(&each)
 			}
-			got := violations(t, Config{Type: c.typ}, each, hosttest.New(t), dir, false)
+			h, commands := hosttest.Traced(t)
+			got := violations(t, Config{Type: c.typ}, each, h, commands, dir, false)
 			if !strings.Contains(strings.Join(got, "\n"), c.says) {
 				t.Errorf("found %q, without %q", got, c.says)
 			}

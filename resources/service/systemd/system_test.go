@@ -426,12 +426,13 @@ Also=f8x.service"`), Properties: properties("f8", "stopped", false), Error: "can
 		{Name: "not found", Setup: setup("true"), Properties: properties("f5", "running", nil), Error: "service not found"},
 		{Name: "not found, stopped", Setup: setup("true"), Properties: properties("f6", "stopped", nil), Error: "service not found"},
 	}
-	typetest.Run(t, typetest.Config{Type: serviceType(m), Cases: cases})
+	asks := typetest.Only("systemctl show ", "systemctl is-enabled ")
+	typetest.Run(t, typetest.Config{Type: serviceType(m), Asks: asks, Cases: cases})
 
 	// A restart leaves the same state, so what a liar leaves is one that is down.
 	pid := ""
 	typetest.Run(t, typetest.Config{
-		Type: serviceType(m),
+		Type: serviceType(m), Asks: asks,
 		Lie: func(before resource.State, outcome resource.Outcome) (resource.Outcome, resource.State) {
 			state := *before.(*service.State)
 			state.Metadata.Running, state.Ensure = false, service.EnsureStopped
