@@ -8,28 +8,63 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// attributes are those of each kind of goss rule. A test of package goss holds
-// them against goss itself, which only the program that evaluates rules links.
-func attributes() map[string][]string {
-	out := map[string][]string{}
-	for kind, words := range map[string]string{
-		"addr":         "address local-address reachable timeout",
-		"command":      "exec exit-status stderr stdout timeout",
-		"dns":          "addrs resolvable resolve resolveable server timeout",
-		"file":         "contains contents exists filetype gid group linked-to md5 mode owner path sha256 sha512 size uid",
-		"group":        "exists gid groupname",
-		"http":         "allow-insecure body ca-file cert-file headers key-file method no-follow-redirects password proxy request-body request-headers status timeout url username",
-		"interface":    "addrs exists mtu name",
-		"kernel-param": "name value",
-		"matching":     "as-reader content matches",
-		"mount":        "exists filesystem mountpoint opts source timeout usage vfs-opts",
-		"package":      "installed name versions",
-		"port":         "ip listening port",
-		"process":      "comm running",
-		"service":      "enabled name runlevels running",
-		"user":         "exists gid groups home shell uid username",
+// sort is what an attribute of a goss rule takes.
+type sort string
+
+// The sorts. What has none takes any matcher.
+const (
+	sortText  sort = "text"
+	sortTexts sort = "texts"
+	sortBool  sort = "bool"
+	sortTime  sort = "time" // milliseconds
+	sortMap   sort = "map"
+	sortAny   sort = "any"
+	// sortTruth takes a matcher of what is true or false, sortNumber one of a number,
+	// sortLines one of lines, of which a list holds patterns.
+	sortTruth  sort = "truth"
+	sortNumber sort = "number"
+	sortLines  sort = "lines"
+)
+
+// kind is a kind of goss rules.
+type kind struct {
+	// attributes are what its rules may have.
+	attributes map[string]sort
+	// needs are the attributes of which a rule has at least one.
+	needs []string
+}
+
+// kinds are the kinds of goss rules. A test of package goss holds them against goss
+// itself, which only the program that evaluates rules links.
+func kinds() map[string]kind {
+	out := map[string]kind{}
+	for name, words := range map[string]string{
+		"addr":         "!reachable:truth address:text local-address:text timeout:time",
+		"command":      "!exit-status:number exec:text stderr:lines stdout:lines timeout:time",
+		"dns":          "!resolvable:truth !resolveable:truth addrs resolve:text server:text timeout:time",
+		"file":         "!exists:truth contains:lines contents:lines filetype gid group linked-to md5 mode owner path:text sha256 sha512 size uid",
+		"group":        "!exists:truth gid:number groupname:text",
+		"http":         "!status allow-insecure:bool body:lines ca-file:text cert-file:text headers:lines key-file:text method:text no-follow-redirects:bool password:text proxy:text request-body:text request-headers:texts timeout:time url:text username:text",
+		"interface":    "!exists:truth addrs mtu name:text",
+		"kernel-param": "!value name:text",
+		"matching":     "!matches as-reader:bool content:any",
+		"mount":        "!exists:truth filesystem mountpoint:text opts source timeout:time usage vfs-opts",
+		"package":      "!installed:truth name:text versions",
+		"port":         "!listening:truth ip port:text",
+		"process":      "!running:truth comm:text",
+		"service":      "!enabled:truth !running:truth !runlevels name:text",
+		"user":         "!exists:truth gid:number groups home shell uid:number username:text",
 	} {
-		out[kind] = append(strings.Fields(words), "meta", "skip", "title")
+		k := kind{attributes: map[string]sort{"meta": sortMap, "skip": sortBool, "title": sortText}}
+		for _, word := range strings.Fields(words) {
+			key, takes, _ := strings.Cut(word, ":")
+			key, needed := strings.CutPrefix(key, "!")
+			k.attributes[key] = sort(takes)
+			if needed {
+				k.needs = append(k.needs, key)
+			}
+		}
+		out[name] = k
 	}
 
 	return out

@@ -2,7 +2,6 @@ package health
 
 import (
 	"fmt"
-	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -10,7 +9,6 @@ import (
 	"github.com/kballard/go-shellquote"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/document"
 )
 
 // The bounds of a check.
@@ -129,40 +127,5 @@ func (v *validator) format(have, want model.HealthFormat, of string) {
 		v.problem("format", "one of nagios, goss", "`format` cannot be %q", have)
 	default:
 		v.problem("format", "leave it out", "the format of %s is %s, not %s", of, want, have)
-	}
-}
-
-// rules checks the kinds of rules and their attributes; what stands in an
-// attribute is up to goss.
-func (v *validator) rules(c model.HealthCheck) {
-	v.format(c.Format, model.HealthGoss, "`goss_rules`")
-	kinds := attributes()
-	for _, kind := range slices.Sorted(maps.Keys(c.GossRules)) {
-		at := "goss_rules." + kind
-		known, ok := kinds[kind]
-		switch {
-		case kind == "gossfile":
-			v.problem(at, "write its rules here", "rules of other files are not read")
-			continue
-		case !ok:
-			v.problem(at, document.DidYouMean(kind, slices.Sorted(maps.Keys(kinds))), "goss has no rules for `%s`", kind)
-			continue
-		case len(c.GossRules[kind]) == 0:
-			v.problem(at, "", "`%s` has no rules", kind)
-		}
-		for _, name := range slices.Sorted(maps.Keys(c.GossRules[kind])) {
-			v.attributes(at+"."+name, kind, c.GossRules[kind][name], known)
-		}
-	}
-}
-
-func (v *validator) attributes(at, kind string, have map[string]any, known []string) {
-	if len(have) == 0 {
-		v.problem(at, "one of "+strings.Join(known, ", "), "a rule of `%s` needs attributes", kind)
-	}
-	for _, key := range slices.Sorted(maps.Keys(have)) {
-		if !slices.Contains(known, key) {
-			v.problem(at+"."+key, document.DidYouMean(key, known), "`%s` is no attribute of a goss rule for `%s`", key, kind)
-		}
 	}
 }

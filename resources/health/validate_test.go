@@ -44,7 +44,7 @@ func TestChecksThatAreNotValid(t *testing.T) {
 		{"no rules", `[{goss_rules: {}}]`, "health_checks.0.goss_rules", "`goss_rules` has no rules (for example {file: {/etc/motd: {exists: true}}})"},
 		{"a kind", `[{goss_rules: {fil: {/a: {exists: true}}}}]`, "health_checks.0.goss_rules.fil", "goss has no rules for `fil` (did you mean `file`?)"},
 		{"a kind without rules", `[{goss_rules: {file: {}}}]`, "health_checks.0.goss_rules.file", "`file` has no rules"},
-		{"a rule without attributes", `[{goss_rules: {process: {sshd: }}}]`, "health_checks.0.goss_rules.process.sshd", "a rule of `process` needs attributes (one of comm, running, meta, skip, title)"},
+		{"a rule without attributes", `[{goss_rules: {process: {sshd: }}}]`, "health_checks.0.goss_rules.process.sshd", "a rule of `process` needs attributes (one of comm, meta, running, skip, title)"},
 		{"an attribute", `[{goss_rules: {file: {/a.b: {exist: true}}}}]`, "health_checks.0.goss_rules.file./a.b.exist", "`exist` is no attribute of a goss rule for `file` (did you mean `exists`?)"},
 		{"other files", `[{goss_rules: {gossfile: {a.yaml: {}}}}]`, "health_checks.0.goss_rules.gossfile", "rules of other files are not read (write its rules here)"},
 	} {
@@ -58,6 +58,77 @@ func TestChecksThatAreNotValid(t *testing.T) {
 				t.Errorf("got %+v\nwant %s: %s", got, c.property, c.problem)
 			}
 		})
+	}
+}
+
+// TestRulesThatCannotBeEvaluated has rules that goss would refuse or panic at, each
+// with the property that is told and how it is.
+func TestRulesThatCannotBeEvaluated(t *testing.T) {
+	for _, c := range []struct{ rules, property, problem string }{
+		{"file: {/a: {mode: '0644'}}", "file./a", "a rule of `file` needs `exists`"},
+		{"file: {/a: {exists: }}", "file./a", "a rule of `file` needs `exists`"},
+		{"http: {'https://a': {}}", "http.https://a", "a rule of `http` needs attributes (one of allow-insecure, body, ca-file, cert-file, headers, key-file, meta, method, no-follow-redirects, password, proxy, request-body, request-headers, skip, status, timeout, title, url, username)"},
+		{"dns: {a: {timeout: 5}}", "dns.a", "a rule of `dns` needs `resolvable` or `resolveable`"},
+		{"service: {a: {name: b}}", "service.a", "a rule of `service` needs `enabled` or `running`"},
+		{"command: {a: {timeout: 5}}", "command.a", "a rule of `command` needs `exit-status`"},
+		{"file: {/a: {exists: maybe}}", "file./a.exists", "`exists` must be true or false, or a matcher, not \"maybe\""},
+		{"port: {22: {listening: 1}}", "port.22.listening", "`listening` must be true or false, or a matcher, not 1"},
+		{"file: {/a: {exists: true, contents: ['/(unclosed/']}}", "file./a.contents", "`contents`: \"/(unclosed/\" is no pattern: missing closing )"},
+		{"file: {/a: {exists: true, contents: ['!/']}}", "file./a.contents", "`contents`: \"!/\" is no pattern: the expression is empty"},
+		{"command: {a: {exit-status: 0, stdout: [{equal: a}]}}", "command.a.stdout", "`stdout`: a list here is one of patterns, which are texts, not a mapping"},
+		{"file: {/a: {exists: true, mode: {nosuchmatcher: 3}}}", "file./a.mode", "`mode`: goss has no matcher `nosuchmatcher`"},
+		{"file: {/a: {exists: true, size: {ge: 3, le: 4}}}", "file./a.size", "`size`: a matcher is one mapping of one name, not of 2 (write and: [{...}, {...}])"},
+		{"file: {/a: {exists: true, size: {}}}", "file./a.size", "`size`: a matcher is one mapping of one name, not of 0 (write and: [{...}, {...}])"},
+		{"file: {/a: {exists: true, size: {gt: big}}}", "file./a.size", "`size`: `gt` needs a number, not \"big\""},
+		{"file: {/a: {exists: true, owner: {have-prefix: 7}}}", "file./a.owner", "`owner`: `have-prefix` needs a text, not 7"},
+		{"file: {/a: {exists: true, owner: {match-regexp: '('}}}", "file./a.owner", "`owner`: \"(\" is no pattern: missing closing )"},
+		{"file: {/a: {exists: true, owner: {not: {match-regex: a}}}}", "file./a.owner", "`owner`: goss has no matcher `match-regex` (did you mean `match-regexp`?)"},
+		{"user: {a: {exists: true, groups: [{or: a}]}}", "user.a.groups", "`groups`: `or` needs a list, not \"a\""},
+		{"matching: {a: {matches: {gjson: [a]}}}", "matching.a.matches", "`matches`: `gjson` needs a mapping, not a list"},
+		{"matching: {a: {matches: {gjson: {a: {have-len: x}}}}}", "matching.a.matches", "`matches`: `have-len` needs a number, not \"x\""},
+		{"matching: {a: {matches: {contain-element: true}}}", "matching.a.matches", "`matches`: `contain-element` needs a text, a number or a matcher, not true"},
+		{"matching: {a: {matches: {have-patterns: a}}}", "matching.a.matches", "`matches`: `have-patterns` needs a list, not \"a\""},
+		{"matching: {a: {matches: {have-key: }}}", "matching.a.matches", "`matches`: a matcher is a value or a mapping, not nothing"},
+		{"user: {a: {exists: true, uid: abc}}", "user.a.uid", "`uid` must be a number, or a matcher, not \"abc\""},
+		{"command: {a: {exit-status: none}}", "command.a.exit-status", "`exit-status` must be a number, or a matcher, not \"none\""},
+		{"command: {a: {exit-status: 0, timeout: 5s}}", "command.a.timeout", "`timeout` must be a whole number of milliseconds, not \"5s\""},
+		{"command: {a: {exit-status: 0, timeout: -5}}", "command.a.timeout", "`timeout` must be a whole number of milliseconds, not -5"},
+		{"command: {a: {exit-status: 0, exec: [a]}}", "command.a.exec", "`exec` must be a text, not a list"},
+		{"command: {a: {exit-status: 0, skip: 'yes'}}", "command.a.skip", "`skip` must be true or false, not \"yes\""},
+		{"command: {a: {exit-status: 0, meta: x}}", "command.a.meta", "`meta` must be a mapping, not \"x\""},
+		{"http: {'https://a': {status: 200, request-headers: [7]}}", "http.https://a.request-headers", "`request-headers` must be a list of texts, not a list"},
+		{"http: {'a:80': {status: 200}}", "http.a:80", "\"a:80\" is no URL of `http` (write http://… or https://…)"},
+		{"http: {a: {status: 200, url: 'ftp://b'}}", "http.a.url", "\"ftp://b\" is no URL of `http` (write http://… or https://…)"},
+		{"port: {'tcp:99999': {listening: true}}", "port.tcp:99999", "\"tcp:99999\" is no port (write tcp:22; tcp6, udp and udp6 are the others)"},
+		{"port: {'ssh': {listening: true}}", "port.ssh", "\"ssh\" is no port (write tcp:22; tcp6, udp and udp6 are the others)"},
+		{"port: {a: {listening: true, port: 'sctp:22'}}", "port.a.port", "\"sctp:22\" is no port (write tcp:22; tcp6, udp and udp6 are the others)"},
+	} {
+		checks, problems := list(t, "health_checks: [{goss_rules: {"+c.rules+"}}]")
+		if len(problems) > 0 {
+			t.Fatal(c.rules, problems)
+		}
+		got := health.Validate(checks, "service", true)
+		if want := "health_checks.0.goss_rules." + c.property; len(got) != 1 || got[0].Property != want || got[0].Error() != c.problem {
+			t.Errorf("%s: got %+v\nwant %s: %s", c.rules, got, want, c.problem)
+		}
+	}
+}
+
+func TestRulesThatCanBeEvaluated(t *testing.T) {
+	for _, rules := range []string{
+		"file: {/a: {exists: 'true', mode: 0644, size: {gt: 0}, contents: [a, '!b', '/^c/', '!/d$/', '\\/e'], owner: {or: [root, {have-prefix: adm}]}, contains: }}",
+		"command: {a: {exit-status: '0', stdout: text, stderr: {and: [{contain-substring: a}, {not: {match-regexp: b}}]}, timeout: 500, skip: true, meta: {a: 1}, title: x}}",
+		"port: {22: {listening: true}, 'tcp6:22': {listening: {not: false}, ip: ['::']}, a: {listening: false, port: 'udp:53'}}",
+		"http: {'HTTPS://a': {status: {or: [200, 204]}, request-headers: ['A: b'], allow-insecure: true}, b: {status: 200, url: 'http://c'}}",
+		"dns: {a: {resolveable: true, addrs: {consist-of: [127.0.0.1, {match-regexp: '^10'}]}}}",
+		"service: {a: {running: true}, b: {enabled: false}, c: {runlevels: [3]}}",
+		"matching: {a: {content: [1, 2], matches: {contain-elements: [1, {gt: 1.5}]}}, b: {content: {}, matches: {gjson: {a: {have-key: {equal: [1]}}}}}}",
+		"user: {a: {exists: true, uid: {lt: 1000}, groups: [a, b]}}", "file: {/a: {mode: '0644', skip: true}}",
+	} {
+		checks, problems := list(t, "health_checks: [{goss_rules: {"+rules+"}}]")
+		if got := health.Validate(checks, "service", true); len(problems)+len(got) > 0 {
+			t.Errorf("%s: %v %v", rules, problems, got)
+		}
 	}
 }
 
