@@ -32,6 +32,7 @@ type warner interface{ Warnings() model.Problems }
 
 func (b *build) add(ctx context.Context, d declared) {
 	if d.typ.Include != nil && b.session.holds.DenyApply {
+		b.openEnded = true
 		b.problems.Add(d.pos, "remove it, or allow it with `allow_apply: true` where this manifest is included", "a manifest that is included with `allow_apply: false` cannot include another")
 		return
 	}
