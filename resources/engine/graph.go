@@ -64,8 +64,9 @@ type Known func(model.Ref) bool
 // Its error is that of resource.CheckLinks (model.Problems): a reference to
 // nothing, one name twice, a cycle.
 //
-// Where a manifest that one of them includes cannot be read before the run, or
-// is left out, what is not known may be in it, and is no error.
+// Where a manifest that one of them includes cannot be read before the run,
+// what is not known may be in it, and is no error. What is in one that is left
+// out may be referred to.
 func Build(resources []*resource.Resource, known Known) (*Graph, error) {
 	g := &Graph{byRef: make(map[model.Ref]*node, len(resources))}
 	links := make([]resource.Links, 0, len(resources))
@@ -74,9 +75,8 @@ func Build(resources []*resource.Resource, known Known) (*Graph, error) {
 			links = append(links, resource.LinksOf(r))
 		}
 	}
-	if slices.ContainsFunc(resources, isOpenEnded) {
-		known = func(model.Ref) bool { return true }
-	}
+	open, earlier := slices.ContainsFunc(resources, isOpenEnded), known
+	known = func(ref model.Ref) bool { return open || g.LeftOut(ref) || (earlier != nil && earlier(ref)) }
 	if problems := resource.CheckLinks(links, known); len(problems) > 0 {
 		return nil, problems
 	}

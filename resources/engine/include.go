@@ -12,7 +12,20 @@ import (
 // isOpenEnded says that a resource includes a manifest of which nothing is known
 // before the run.
 func isOpenEnded(r *resource.Resource) bool {
-	return r.Expand != nil || (r.Type.Include != nil && r.Excluded != "")
+	return r.Expand != nil || (isLeftOut(r) && r.LeftOut == nil)
+}
+
+// isLeftOut says that a resource would include a manifest and is excluded.
+func isLeftOut(r *resource.Resource) bool { return r.Type.Include != nil && r.Excluded != "" }
+
+// LeftOut says that a reference may be to what a manifest declares that is left out.
+func (g *Graph) LeftOut(ref model.Ref) bool {
+	return g.isNameLeftOut(ref) || slices.ContainsFunc(g.nodes, func(n *node) bool { return isLeftOut(n.res) && n.res.LeftOut == nil })
+}
+
+// isNameLeftOut says that a reference is to what is known to be left out.
+func (g *Graph) isNameLeftOut(ref model.Ref) bool {
+	return slices.ContainsFunc(g.nodes, func(n *node) bool { return n.res.LeftOut[ref] })
 }
 
 // include ties included resources to what includes them, outer ones first: they
@@ -222,13 +235,14 @@ func (r *run) countFor(n *node, t *model.Transaction) {
 // the manifests that were read during the run either. Those of a manifest that
 // is left out count as met, like any that control excludes.
 func (r *run) neverCame(ref model.Ref) bool {
-	return !r.opts.Earlier.Knows(ref) && !slices.ContainsFunc(r.graph.nodes, func(n *node) bool { return n.res.Type.Include != nil && n.res.Excluded != "" })
+	return !r.opts.Earlier.Knows(ref) && !r.graph.LeftOut(ref)
 }
 
 // unread gives, in noop, what must be applied before the manifest can be read that
 // may declare what n refers to; nil where n refers to nothing unknown.
 func (r *run) unread(n *node) *node {
-	if !r.isNoop(n) || !slices.ContainsFunc(slices.Concat(n.earlierRequires, n.earlierSubscribes), func(ref model.Ref) bool { return !r.opts.Earlier.Knows(ref) }) {
+	unknown := func(ref model.Ref) bool { return !r.opts.Earlier.Knows(ref) && !r.graph.isNameLeftOut(ref) }
+	if !r.isNoop(n) || !slices.ContainsFunc(slices.Concat(n.earlierRequires, n.earlierSubscribes), unknown) {
 		return nil
 	}
 	for _, other := range r.graph.nodes {

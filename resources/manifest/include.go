@@ -26,7 +26,8 @@ func (b *build) assemble(ctx context.Context) {
 		switch {
 		case res.Type.Include == nil:
 		case res.Excluded != "":
-			b.openEnded = true
+			res.LeftOut = b.leaveOut(ctx, inclusion{Resource: res, properties: b.out.values[i]})
+			b.openEnded = b.openEnded || res.LeftOut == nil
 		default:
 			b.include(ctx, inclusion{Resource: res, properties: b.out.values[i]})
 		}
@@ -100,6 +101,7 @@ func (i *inclusion) isSecret(known []model.Secret) func(model.Secret) bool {
 func (b *build) include(ctx context.Context, i inclusion) {
 	s, source := b.session, i.Meta().Name
 	if s.holds.Depth >= s.holds.MaxDepth {
+		b.openEnded = true
 		b.problems.Add(i.placeOfName(), "does it include itself?", "manifests include one another more than %d levels deep: %s", s.holds.MaxDepth, strings.Join(append(s.inclusions(), source), " -> "))
 		return
 	}
@@ -204,6 +206,9 @@ func (s *session) include(ctx context.Context, i *inclusion, spec resource.Spec,
 	child := s.loader.session(doc, Inputs{Dir: dir, Data: s.external})
 	child.parent, child.by, child.prefix, child.absent, child.unsure = s, i.Resource, in.Source, s.absent, s.unsure
 	child.shared, child.holds, child.defaults = common, s.holds.Within(in, dir), *spec.Meta()
+	if child.leaving = s.leaving; i.Excluded != "" {
+		child.leaving = append(slices.Clone(s.leaving), i.path)
+	}
 
 	data, _ := hide(in.Data, i.isSecret(s.learnt())).(map[string]any)
 

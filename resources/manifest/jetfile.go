@@ -15,8 +15,8 @@ const keyJetFile = "resources_jet_file"
 
 // rendered gives the list of resources that a Jet template renders. What is
 // wrong with the template is told at its place there, what is wrong with the
-// list at its place in what was rendered.
-func (b *build) rendered(ctx context.Context, file resource.Value) []resource.Value {
+// list at its place in what was rendered. open says that not all of it is known.
+func (b *build) rendered(ctx context.Context, file resource.Value) (items []resource.Value, open bool) {
 	r := resolver{scope: b.scope}
 	path, _ := r.value(ctx, file)
 	if len(r.failed) == 0 && (path.Late || path.Secret || !path.IsScalar()) {
@@ -24,25 +24,25 @@ func (b *build) rendered(ctx context.Context, file resource.Value) []resource.Va
 	}
 	b.problems = append(b.problems, r.problems...)
 	if len(r.problems)+len(r.failed) > 0 {
-		return nil
+		return nil, true
 	}
 	b.scope.begin()
 	value, ok := b.list(ctx, path, b.scope.plain)
 	if !ok || !b.scope.hasSecrets() && !b.scope.made {
-		return value.Items
+		return value.Items, !ok
 	}
 	b.scope.again.Second()
 	// The same template again, with the secrets masked, tells where they are.
 	masked, err := b.jetList(ctx, path, b.scope.masked)
 	if err != nil {
 		b.problems.Add(path.Pos, "use the function in an expression of a property instead", "%s cannot be rendered without its secrets", path.Text)
-		return nil
+		return nil, true
 	}
 	m := secretMarks{file: path.Text}
 	m.mark(&value, masked)
 	b.problems = append(b.problems, m.problems...)
 
-	return value.Items
+	return value.Items, len(m.problems) > 0
 }
 
 // list renders the list and reports what is wrong with it. Where the node is

@@ -57,7 +57,8 @@ func (r *resolver) checkFields(p *program, pos model.Position) {
 // checkLinks finds what is wrong with names and references. Where a name is not
 // known, or a block or a manifest cannot be read, any reference may be to what is
 // in it; but for a type that there is not, unless that is what is wrong.
-func (b *build) checkLinks(known func(model.Ref) bool) {
+func (b *build) checkLinks(earlier func(model.Ref) bool) {
+	known := func(ref model.Ref) bool { return b.isLeftOut(ref) || (earlier != nil && earlier(ref)) }
 	if b.openEnded {
 		sound := len(b.problems) == 0
 		known = func(ref model.Ref) bool {

@@ -57,11 +57,14 @@ func (s *session) declare(ctx context.Context, external map[string]any) (*build,
 	s.holds.FailOnError = out.FailOnError
 	declared := blocks{types: s.loader.opts.Types}
 	items := doc.resources
-	if doc.jetFile.Text != "" && len(dataProblems) == 0 {
-		items = b.rendered(ctx, doc.jetFile)
+	if doc.jetFile.Text != "" {
+		items, b.openEnded = nil, true
+		if len(dataProblems) == 0 {
+			items, b.openEnded = b.rendered(ctx, doc.jetFile)
+		}
 	}
 	declared.read(items)
-	b.openEnded = len(declared.problems) > 0
+	b.openEnded = b.openEnded || len(declared.problems) > 0
 	out.Resources = make([]*resource.Resource, 0, len(declared.out))
 	b.own = make([]*resource.Resource, 0, len(declared.out))
 	out.values = make([]resource.Value, 0, len(declared.out))

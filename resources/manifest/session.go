@@ -24,6 +24,8 @@ type session struct {
 	parent *session
 	by     *resource.Resource
 	prefix string
+	// leaving are the manifests that are left out and lead to the document.
+	leaving []string
 	// holds is what holds for the resources of the document.
 	holds resource.Scope
 	// defaults hold for its resources that do not say otherwise.

@@ -42,6 +42,15 @@ func LinksOf(r *Resource) Links {
 	return out
 }
 
+// Names are what the resource can be referred to by.
+func (l Links) Names() []model.Ref {
+	if l.Alias == "" || l.Alias == l.Ref.Name {
+		return []model.Ref{l.Ref}
+	}
+
+	return []model.Ref{l.Ref, {Type: l.Ref.Type, Name: l.Alias}}
+}
+
 // CheckLinks finds all that is wrong with the names and references of
 // resources, given in the order of their declaration: one name twice (but for
 // resources that are the same), references to nothing and to the resource
@@ -50,9 +59,8 @@ func LinksOf(r *Resource) Links {
 func CheckLinks(all []Links, known func(model.Ref) bool) model.Problems {
 	c := linkCheck{all: all, known: known, byRef: make(map[model.Ref]int, len(all)), needs: make([][]int, len(all)), children: map[[2]int]bool{}, state: make([]visit, len(all))}
 	for i := range all {
-		c.name(i, all[i].Ref)
-		if alias := all[i].Alias; alias != "" && alias != all[i].Ref.Name {
-			c.name(i, model.Ref{Type: all[i].Ref.Type, Name: alias})
+		for _, name := range all[i].Names() {
+			c.name(i, name)
 		}
 	}
 	for i := range all {

@@ -31,6 +31,9 @@ type Resource struct {
 	// Expand gives the Children of a manifest that could not be read before the
 	// run; nil for any other. Its error may be model.Problems.
 	Expand func(ctx context.Context, spec Spec) (Expansion, error)
+	// LeftOut are the names of all that the manifest declares which an excluded
+	// resource would include: they may be referred to. Nil is when they are not known.
+	LeftOut map[model.Ref]bool
 	// Brings is the resource of this run that brings what Expand reads; zero for none.
 	Brings model.Ref
 	// Taken are those among the required resources of which an expression takes the
