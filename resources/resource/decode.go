@@ -13,8 +13,13 @@ import (
 	"github.com/musterfleet/muster/resources/registration"
 )
 
-// keyRegister is the property that is published as it is.
-const keyRegister = "register_when_stable"
+// The properties of which not all may be secret: what is published as it is, and
+// what names something.
+const (
+	keyRegister = "register_when_stable"
+	keyAlias    = "alias"
+	keyHealth   = "health_checks"
+)
 
 // Decode makes the resource that a mapping of properties describes. It is
 // strict, and reports every problem at once, each at its place; the resource
@@ -51,8 +56,8 @@ func Decode(t *Type, properties Value, pos model.Position) (*Resource, model.Pro
 		if e.Value.IsScalar() && e.Value.Text == "" {
 			checkEmpty(&d.Problems, p, e)
 		}
-		if p.Key == keyRegister && len(d.Secrets) > before {
-			d.Problems.Add(e.Value.Pos, "take the secret out", "`%s` cannot hold a secret, because all of it is told to others", p.Key)
+		if len(d.Secrets) > before {
+			checkSecrets(&d.Problems, p.Key, e.Value)
 		}
 	}
 	d.Secrets = append(d.Secrets, secretsOf(spec)...)
@@ -67,6 +72,26 @@ func Decode(t *Type, properties Value, pos model.Position) (*Resource, model.Pro
 	}
 
 	return r, nil
+}
+
+// checkSecrets refuses secrets in a property that shows them; v holds one.
+func checkSecrets(out *model.Problems, key string, v Value) {
+	const shown = "names are shown in logs and reports"
+	switch key {
+	case keyRegister:
+		out.Add(v.Pos, "take the secret out", "`%s` cannot hold a secret, because all of it is told to others", key)
+	case keyAlias:
+		out.Add(v.Pos, shown, "`%s` cannot be secret", key)
+	case keyHealth:
+		for _, check := range v.Items {
+			name, _ := check.Get("name")
+			if command, _ := check.Get("command"); name.Secret {
+				out.Add(name.Pos, shown, "the name of a health check cannot be secret")
+			} else if name.Text == "" && command.Secret {
+				out.Add(command.Pos, shown, "a health check with a secret command needs a `name`, or it would be called by its program")
+			}
+		}
+	}
 }
 
 // withoutConsequences drops the problems of properties that could not be read,

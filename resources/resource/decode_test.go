@@ -197,6 +197,28 @@ func TestDecodeTellsAMistakeOnce(t *testing.T) {
 	}
 }
 
+// TestNamesAreNotSecret: what a resource and its health checks are called is shown.
+func TestNamesAreNotSecret(t *testing.T) {
+	secret := resource.Value{Kind: resource.String, Text: "hunter2", Secret: true, Pos: at(7)}
+	check := func(kv ...any) resource.Value {
+		return props("name", str("x"), "sensitive", str("true"), "health_checks", list(props(kv...)))
+	}
+	for _, c := range []struct {
+		v    resource.Value
+		want string
+	}{
+		{props("name", str("x"), "alias", secret), "m.yaml:7:3: `alias` cannot be secret (names are shown in logs and reports)"},
+		{check("name", secret, "command", str("true")), "m.yaml:7:3: the name of a health check cannot be secret (names are shown in logs and reports)"},
+		{check("command", secret), "m.yaml:7:3: a health check with a secret command needs a `name`, or it would be called by its program (names are shown in logs and reports)"},
+		{check("command", secret, "name", str("")), "m.yaml:7:3: a health check with a secret command needs a `name`, or it would be called by its program (names are shown in logs and reports)"},
+		{check("command", secret, "name", str("login")), ""},
+	} {
+		if _, problems := resource.Decode(toy(), c.v, at(1)); problems.Error() != c.want {
+			t.Errorf("got %v\nwant %s", problems, c.want)
+		}
+	}
+}
+
 func TestDecodeCollectsSecrets(t *testing.T) {
 	secret := resource.Value{Kind: resource.String, Text: "hunter2", Secret: true}
 	r, problems := resource.Decode(toy(), props("name", str("x"), "text", secret, "list", list(secret), "any", props("deep", list(secret))), at(1))
