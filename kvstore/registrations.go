@@ -30,6 +30,10 @@ const withdrawnFor = time.Minute
 // is told for another one.
 var ErrInvalidRegistration = errors.New("invalid registration")
 
+// ErrNotCurrent is that registrations which are watched may have ended or been
+// renewed since, because the server does not answer.
+var ErrNotCurrent = errors.New("registrations cannot be kept up to date")
+
 // RegistrationFilter says which registrations are meant. What is empty, or *,
 // does not matter.
 type RegistrationFilter struct {
@@ -193,7 +197,8 @@ func (n Names) decodeRegistration(m message) (Registered, error) {
 // WatchRegistrations gives the registrations that hold now, and then each that
 // is told anew, renewed or, with Gone, not there any more, until ctx ends. One
 // that cannot be read is an error that wraps ErrInvalidRegistration, and it goes
-// on; any other error is the last thing given. The empty Registered that comes
+// on, as after one that wraps ErrNotCurrent: what holds when NATS goes away does so
+// until NATS has been back for its TTL. Any other error is the last thing given. The empty Registered that comes
 // first after those of now says that these were all.
 func (s *Store) WatchRegistrations(ctx context.Context, f RegistrationFilter) iter.Seq2[Registered, error] {
 	return func(yield func(Registered, error) bool) {
@@ -202,7 +207,7 @@ func (s *Store) WatchRegistrations(ctx context.Context, f RegistrationFilter) it
 			yield(Registered{}, err)
 			return
 		}
-		w := registrationWatch{names: s.names, standing: map[string]Registered{}, yield: yield}
-		w.run(ctx, s, subject)
+		w := registrationWatch{store: s, subject: subject, standing: map[string]Registered{}, yield: yield}
+		w.run(ctx)
 	}
 }

@@ -165,6 +165,43 @@ func TestWatchOfRegistrations(t *testing.T) {
 	}
 }
 
+// TestWatchWhileNATSIsAway: what held when NATS went away holds until it was
+// there again for long enough to be told anew.
+func TestWatchWhileNATSIsAway(t *testing.T) {
+	srv, s := newStore(t)
+	brief := shop("web01", "10.0.0.1", 1)
+	brief.TTL = model.Duration(2 * time.Second)
+	register(t, s, brief)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var restarted time.Time
+	var events []string
+	for r, err := range s.WatchRegistrations(ctx, kvstore.RegistrationFilter{}) {
+		switch {
+		case errors.Is(err, kvstore.ErrNotCurrent):
+			events = append(events, "away")
+			restarted = time.Now()
+			srv.Start(t)
+		case errors.Is(err, context.Canceled):
+		case err != nil:
+			t.Fatal(err)
+		case r.Gone:
+			events = append(events, "gone")
+			if time.Since(restarted) < 2*time.Second {
+				t.Error("it ended too early")
+			}
+			cancel()
+		case r.Node == "":
+			srv.Stop()
+		default:
+			events = append(events, "there")
+		}
+	}
+	if got := strings.Join(events, " "); got != "there away gone" {
+		t.Error(got)
+	}
+}
+
 // TestWatchOfNothing is told at once that there is nothing.
 func TestWatchOfNothing(t *testing.T) {
 	_, s := newStore(t)

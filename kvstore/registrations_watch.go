@@ -3,17 +3,25 @@ package kvstore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
 
+// askAgain is after how long a server is asked again that did not answer.
+const askAgain = time.Second
+
 // registrationWatch follows registrations. The server says nothing when one
 // expires, so that is found out here.
 type registrationWatch struct {
-	names    Names
+	store    *Store
+	subject  string
 	standing map[string]Registered
 	yield    func(Registered, error) bool
+	// away says that the server did not answer, back when it did so again.
+	away bool
+	back time.Time
 }
 
 // arrival is what comes out of the stream.
@@ -23,10 +31,11 @@ type arrival struct {
 	err  error
 }
 
-func (w *registrationWatch) run(ctx context.Context, s *Store, subject string) {
+func (w *registrationWatch) run(ctx context.Context) {
+	s := w.store
 	stream := s.names.Registrations()
 	consumer, err := s.js.OrderedConsumer(ctx, stream, jetstream.OrderedConsumerConfig{
-		FilterSubjects: []string{subject}, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, InactiveThreshold: time.Minute,
+		FilterSubjects: []string{w.subject}, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, InactiveThreshold: time.Minute,
 	})
 	if err != nil {
 		w.yield(Registered{}, s.registrationError("watch registrations", err))
@@ -80,7 +89,7 @@ func (w *registrationWatch) follow(ctx context.Context, arrivals <-chan arrival,
 				}
 			}
 		case <-timer.C:
-			more = w.expire()
+			more = w.expire(ctx)
 		case <-ctx.Done():
 			w.yield(Registered{}, context.Cause(ctx))
 		}
@@ -91,16 +100,29 @@ func (w *registrationWatch) follow(ctx context.Context, arrivals <-chan arrival,
 	}
 }
 
-// earliest gives when the next registration ends.
+// earliest gives when the next registration ends, or the server is asked again.
 func (w *registrationWatch) earliest() time.Time {
+	if w.away {
+		return time.Now().Add(askAgain)
+	}
 	at := time.Now().Add(time.Hour)
 	for _, r := range w.standing {
-		if r.Expires.Before(at) {
-			at = r.Expires
+		if end := w.end(r); end.Before(at) {
+			at = end
 		}
 	}
 
 	return at
+}
+
+// end gives when a registration ends that is not renewed. After an absence of
+// the server it has its whole TTL once more, because nobody could renew it.
+func (w *registrationWatch) end(r Registered) time.Time {
+	if again := w.back.Add(r.TTL.Std()); again.After(r.Expires) {
+		return again
+	}
+
+	return r.Expires
 }
 
 // take gives what came; false means that nothing more is wanted.
@@ -115,7 +137,7 @@ func (w *registrationWatch) take(a arrival) bool {
 		known.Gone = true
 		return !had || w.yield(known, nil)
 	}
-	r, err := w.names.decodeRegistration(a.message)
+	r, err := w.store.names.decodeRegistration(a.message)
 	if err != nil {
 		return w.yield(Registered{}, err) && errors.Is(err, ErrInvalidRegistration)
 	}
@@ -127,11 +149,27 @@ func (w *registrationWatch) take(a arrival) bool {
 	return w.yield(r, nil)
 }
 
-// expire gives what has ended by itself.
-func (w *registrationWatch) expire() bool {
+// expire gives what has ended by itself. While the server does not say that it
+// has, nothing ends.
+func (w *registrationWatch) expire(ctx context.Context) bool {
+	known, err := w.read(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return true
+	case err != nil:
+		told := w.away
+		w.away = true
+		return told || w.yield(Registered{}, fmt.Errorf("%w, what held stays until NATS answers: %w", ErrNotCurrent, err))
+	case w.away:
+		w.away, w.back = false, time.Now()
+	}
 	now := time.Now()
 	for subject, r := range w.standing {
-		if now.Before(r.Expires) {
+		if renewed, ok := known[subject]; ok && renewed.Expires.After(r.Expires) {
+			r = renewed
+			w.standing[subject] = r
+		}
+		if now.Before(w.end(r)) {
 			continue
 		}
 		delete(w.standing, subject)
@@ -142,4 +180,22 @@ func (w *registrationWatch) expire() bool {
 	}
 
 	return true
+}
+
+// read gives what the server holds now.
+func (w *registrationWatch) read(ctx context.Context) (map[string]Registered, error) {
+	if err := w.store.away(); err != nil {
+		return nil, err
+	}
+	out := map[string]Registered{}
+	for m, err := range w.store.directAll(ctx, w.store.names.Registrations(), w.subject) {
+		if err != nil {
+			return nil, err
+		}
+		if r, err := w.store.names.decodeRegistration(m); err == nil && !m.deleted() {
+			out[m.subject] = r
+		}
+	}
+
+	return out, nil
 }

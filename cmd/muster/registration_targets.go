@@ -12,10 +12,66 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/resources/host"
 )
+
+// writeAgain is after how long a file is written again that could not be.
+const writeAgain = time.Second
+
+// keepTargets gives what writes registrations for the file discovery of
+// Prometheus whenever they are others, and what ends that. The error is that it
+// cannot be written the first time; later on that is told, and tried again.
+func (a *app) keepTargets(ctx context.Context, file string) (write func([]kvstore.Registered) error, end func()) {
+	newest, ended, first := make(chan []kvstore.Registered), make(chan struct{}), true
+	go func() {
+		defer close(ended)
+		a.writeNewest(ctx, file, newest)
+	}()
+	write = func(all []kvstore.Registered) error {
+		if first {
+			first = false
+			return a.writeTargets(ctx, file, all)
+		}
+		newest <- all
+		return nil
+	}
+
+	return write, func() {
+		close(newest)
+		<-ended
+	}
+}
+
+// writeNewest writes what comes, until no more does.
+func (a *app) writeNewest(ctx context.Context, file string, newest <-chan []kvstore.Registered) {
+	var all []kvstore.Registered
+	var again <-chan time.Time
+	failed := false
+	for open := true; ; {
+		select {
+		case all, open = <-newest:
+		case <-again:
+		}
+		if !open {
+			return
+		}
+		err := a.writeTargets(ctx, file, all)
+		switch {
+		case err != nil:
+			if !failed {
+				a.log.Warn("the file is not up to date, it is tried again", "error", err)
+			}
+			again = time.After(writeAgain)
+		case failed:
+			a.log.Info("the file is written again", "file", file)
+			again = nil
+		}
+		failed = err != nil
+	}
+}
 
 // fileTargets is an entry of a file for the file discovery of Prometheus.
 type fileTargets struct {

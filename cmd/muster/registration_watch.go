@@ -17,6 +17,8 @@ func (a *app) registrationWatch(ctx context.Context, c *registrationCommand) err
 	if err != nil {
 		return err
 	}
+	write, end := a.keepTargets(ctx, c.prometheus)
+	defer end()
 	standing, complete := map[string]kvstore.Registered{}, false
 	for r, err := range store.WatchRegistrations(ctx, c.filter) {
 		switch {
@@ -27,6 +29,9 @@ func (a *app) registrationWatch(ctx context.Context, c *registrationCommand) err
 		case errors.Is(err, kvstore.ErrInvalidRegistration):
 			a.log.Warn("a registration cannot be read", "error", err)
 			continue
+		case errors.Is(err, kvstore.ErrNotCurrent):
+			a.log.Warn(err.Error())
+			continue
 		case err != nil:
 			return err
 		}
@@ -34,7 +39,7 @@ func (a *app) registrationWatch(ctx context.Context, c *registrationCommand) err
 		complete = complete || r.Node == ""
 		switch {
 		case c.prometheus != "" && complete && (change || r.Node == ""):
-			err = a.writeTargets(ctx, c.prometheus, slices.Collect(maps.Values(standing)))
+			err = write(slices.Collect(maps.Values(standing)))
 		case c.prometheus == "" && r.Node != "" && change:
 			err = a.printRegistration(r, c.format)
 		}
