@@ -38,7 +38,7 @@ func (a *app) graph(ctx context.Context, c *graphCommand) error {
 		if err != nil {
 			return err
 		}
-		shown := showGraph(m.Resolved, built)
+		shown := showGraph(m.Resolved, built, m.session.known)
 		switch {
 		case c.asJSON || c.yaml:
 			return a.printDocument(shown, c.yaml)
@@ -73,17 +73,31 @@ type shownWait struct {
 	Automatic bool      `json:"automatic"`
 	// Earlier says that it is for a resource of an earlier command of the session.
 	Earlier bool `json:"earlier,omitempty"`
+	// LeftOut says that it is for one of a manifest that control leaves out, Unread
+	// for one of a manifest that is only read during the run.
+	LeftOut bool `json:"left_out,omitempty"`
+	Unread  bool `json:"unread,omitempty"`
 }
 
-func showGraph(resolved *manifest.Resolved, g *engine.Graph) shownGraph {
+func showGraph(resolved *manifest.Resolved, g *engine.Graph, known engine.Known) shownGraph {
 	// A path may come of a secret; it is known to those two resources only.
 	redact := model.NewRedactor(resolved.Secrets...)
 	out := shownGraph{Resources: []shownStep{}}
 	for _, step := range g.Steps() {
 		r := step.Resource
 		shown := shownStep{Ref: r.Ref(), Alias: r.Meta().Alias, Source: r.Pos, Excluded: redact.Redact(r.Excluded), Waits: []shownWait{}}
-		for i, e := range append(slices.Clone(step.Waits), step.Earlier...) {
-			shown.Waits = append(shown.Waits, shownWait{For: e.From, Reason: redact.Redact(e.Reason), Automatic: e.Automatic, Earlier: i >= len(step.Waits)})
+		for i, e := range append(slices.Clone(step.Waits), step.Elsewhere...) {
+			wait := shownWait{For: e.From, Reason: redact.Redact(e.Reason), Automatic: e.Automatic}
+			switch {
+			case i < len(step.Waits):
+			case known(e.From):
+				wait.Earlier = true
+			case g.LeftOut(e.From):
+				wait.LeftOut = true
+			default:
+				wait.Unread = true
+			}
+			shown.Waits = append(shown.Waits, wait)
 		}
 		out.Resources = append(out.Resources, shown)
 	}
@@ -133,6 +147,10 @@ func (w shownWait) words() string {
 		return "automatic: " + w.Reason
 	case w.Earlier:
 		return w.Reason + ", of an earlier command of the session"
+	case w.LeftOut:
+		return w.Reason + ", in a manifest that is left out"
+	case w.Unread:
+		return w.Reason + ", in a manifest that is read during the run"
 	default:
 		return w.Reason
 	}

@@ -209,7 +209,7 @@ func TestSteps(t *testing.T) {
 	var got []string
 	for _, s := range g.Steps() {
 		line := s.Resource.Ref().String()
-		for _, e := range append(s.Waits, s.Earlier...) {
+		for _, e := range append(s.Waits, s.Elsewhere...) {
 			if e.To != s.Resource.Ref() {
 				t.Errorf("%s waits for %s", e.To, e.From)
 			}

@@ -42,7 +42,8 @@ type node struct {
 	requires    []*node
 	subscribes  []*node
 	subscribers []*node
-	// earlier are references to resources of earlier commands of the session.
+	// earlier are references to resources of earlier commands of the session, or of
+	// manifests that are left out or not read yet.
 	earlierRequires, earlierSubscribes []model.Ref
 	before                             []*node // must run first, whatever the reason
 	after                              []*node
@@ -111,9 +112,10 @@ type Step struct {
 	// Waits are the edges that lead to it: those that its manifest asks for, in
 	// its order, then the automatic ones.
 	Waits []Edge
-	// Earlier are what it waits for of earlier commands of the session; From is as
+	// Elsewhere are what it waits for that is not in the graph: of earlier commands
+	// of the session, or in manifests that are left out or not read yet. From is as
 	// it was written.
-	Earlier []Edge
+	Elsewhere []Edge
 }
 
 // Steps gives the resources in the order in which they run, with what each
@@ -124,10 +126,10 @@ func (g *Graph) Steps() []Step {
 	for i, n := range g.nodes {
 		out[i].Resource = n.res
 		for _, ref := range n.earlierRequires {
-			out[i].Earlier = append(out[i].Earlier, Edge{From: ref, To: n.ref, Reason: takes(n.res, ref)})
+			out[i].Elsewhere = append(out[i].Elsewhere, Edge{From: ref, To: n.ref, Reason: takes(n.res, ref)})
 		}
 		for _, ref := range n.earlierSubscribes {
-			out[i].Earlier = append(out[i].Earlier, Edge{From: ref, To: n.ref, Reason: "subscribe"})
+			out[i].Elsewhere = append(out[i].Elsewhere, Edge{From: ref, To: n.ref, Reason: "subscribe"})
 		}
 	}
 	for _, e := range g.edges {
