@@ -35,6 +35,7 @@ func (a *app) addEnsure(ctx context.Context, cli *fisk.Application) {
 	cmd.Flag("no-wait", "Fail when another run holds the lock").UnNegatableBoolVar(&c.noWait)
 	cmd.Flag("detailed-exitcodes", "Exit 2 for changes, 4 for failures").UnNegatableBoolVar(&c.detailed)
 	c.addFacts(cmd)
+	c.addMaxDepth(cmd)
 	a.addTypeCommands(cmd, func(t *resource.Type, properties resource.Value) error { return a.ensure(ctx, c, t, properties) })
 	api := cmd.Command("api", "Ensure by documents instead of flags")
 	pipe := api.Command("pipe", "Read an ensure request from standard input and print the response")
@@ -55,6 +56,9 @@ func (a *app) ensure(ctx context.Context, c *ensureCommand, t *resource.Type, pr
 // ensureOne runs one resource, with those of the manifest it includes. each, where
 // it is set, gets the resource's own transaction.
 func (a *app) ensureOne(ctx context.Context, c *ensureCommand, typ string, properties resource.Value, noop bool, each func(*model.Transaction)) (*model.Run, error) {
+	if err := c.checkMaxDepth(); err != nil {
+		return nil, err
+	}
 	in, err := a.requestInputs(ctx, c.inputs)
 	if err != nil {
 		return nil, err
@@ -97,7 +101,7 @@ func (a *app) requestInputs(ctx context.Context, in inputs) (manifest.Inputs, er
 	}
 	dir, err := os.Getwd()
 
-	return manifest.Inputs{Dir: dir, Facts: nodeFacts}, err
+	return manifest.Inputs{Dir: dir, Facts: nodeFacts, MaxDepth: in.maxDepth}, err
 }
 
 // ensurePipe answers a request; whatever is wrong with it is an answer too.

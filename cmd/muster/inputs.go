@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -24,11 +25,26 @@ type inputs struct {
 	data      string
 	// dataSet tells --data - from none: fisk makes an empty text of a lone dash.
 	dataSet bool
+	// maxDepth is how deep manifests may include one another; 0 is the default.
+	maxDepth int
 }
 
 func (i *inputs) addFacts(cmd *fisk.CmdClause) {
 	cmd.Flag("fact", "Set a fact; dots in the name make it nested").PlaceHolder("NAME=VALUE").StringsVar(&i.facts)
 	cmd.Flag("facts", "Read facts from a JSON or YAML file").PlaceHolder("FILE").StringsVar(&i.factFiles)
+}
+
+func (i *inputs) addMaxDepth(cmd *fisk.CmdClause) {
+	cmd.Flag("max-depth", "How deep manifests may apply further manifests").Default(strconv.Itoa(manifest.DefaultMaxDepth)).Envar("MUSTER_MAX_DEPTH").IntVar(&i.maxDepth)
+}
+
+// checkMaxDepth refuses a depth that would be no limit, or let nothing run.
+func (i *inputs) checkMaxDepth() error {
+	if i.maxDepth < 1 {
+		return usagef("--max-depth must be at least 1, not %d", i.maxDepth)
+	}
+
+	return nil
 }
 
 func (i *inputs) add(cmd *fisk.CmdClause) {

@@ -18,6 +18,7 @@ type manifestInputs struct {
 func (m *manifestInputs) addManifest(cmd *fisk.CmdClause) {
 	cmd.Arg("manifest", "A path, -, kv://bucket/key, obj://bucket/name or http(s)://; a tar.gz is a bundle").Required().StringVar(&m.source)
 	m.add(cmd)
+	m.addMaxDepth(cmd)
 }
 
 func (m *manifestInputs) name() string { return cmp.Or(m.source, stdinName) }
@@ -32,6 +33,9 @@ type opened struct {
 // withManifest fetches and checks a manifest, and works out its resources. What
 // it unpacked is there until do returns.
 func (a *app) withManifest(ctx context.Context, loader *manifest.Loader, in manifestInputs, do func(opened) error) error {
+	if err := in.checkMaxDepth(); err != nil {
+		return err
+	}
 	source, err := loader.Fetch(ctx, in.name())
 	if err != nil {
 		return err
@@ -49,7 +53,7 @@ func (a *app) withManifest(ctx context.Context, loader *manifest.Loader, in mani
 	if err != nil {
 		return err
 	}
-	resolved, err := loader.Resolve(ctx, doc, manifest.Inputs{Data: external, Dir: source.Dir, Known: session.known})
+	resolved, err := loader.Resolve(ctx, doc, manifest.Inputs{Data: external, Dir: source.Dir, Known: session.known, MaxDepth: in.maxDepth})
 	if err != nil {
 		return err
 	}
