@@ -76,6 +76,7 @@ func (a *app) commands(ctx context.Context) *fisk.Application {
 	a.addDemo(ctx, cli)
 	a.addVersion(cli)
 	a.addGoss(cli)
+	a.addRender(cli)
 
 	return cli
 }

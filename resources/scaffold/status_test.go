@@ -375,7 +375,7 @@ func TestFetchedErrors(t *testing.T) {
 		"d/f:2:4: unknown name `Nope`":                                 "\n[[ Nope ]]",
 		"could not read a template: d/f: ":                             strings.Repeat(" ", 16<<20+1),
 		"d/f:1:4: there is no template no in the source":               `[[ render("no", .) ]]`,
-		"d/f:1:12: there is no template no in the source":              `[[ include "/no" ]]`,
+		"d/f:1:4: include, import and extends find no other template":  `[[ include "/no" ]]`,
 		"d/f:1:4: ../w is not in the target: the path leads out of it": `[[ write("../w", "") ]]`,
 	} {
 		s := newSubject(t, func(*testing.T, string) {}, "source", "https://example.com/t.tar.gz")
@@ -429,8 +429,8 @@ func TestRenderingTouchesNothing(t *testing.T) {
 	s.env.Host = host.New(host.Options{StateDir: filepath.Join(temp, "state")})
 	s.says("in noop", changed(2))
 	check(t, s.apply())
-	if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
-		t.Error("it left", left, err)
+	if left, err := os.ReadDir(temp); err != nil || len(left) > 0 || len(renderedIn(t)) > 0 {
+		t.Error("it left", left, err, renderedIn(t))
 	}
 	s = newSubject(t, put("src/f", `[[ map(1, 2, 3) ]]`))
 	if _, err := s.typ.Status(t.Context(), s.env, choria.Provider{}, s.spec); err == nil {
@@ -455,6 +455,8 @@ func TestMayNotWrite(t *testing.T) {
 				check(t, os.Chmod(dir, 0o755))
 			}
 			check(t, os.Chmod(filepath.Join(s.dir, "out"), 0o555))
+			// The process that renders is not powerless, so what it makes is left here.
+			t.Cleanup(func() { check(t, removeRendered(t)) })
 			t.Cleanup(func() { check(t, os.Chmod(filepath.Join(s.dir, "out"), 0o755)) })
 			var state resource.State
 			var err error
@@ -466,6 +468,24 @@ func TestMayNotWrite(t *testing.T) {
 			}
 		})
 	}
+}
+
+// renderedIn gives the directories that something was rendered in.
+func renderedIn(t *testing.T) []string {
+	t.Helper()
+	found, err := filepath.Glob(fmt.Sprintf("/dev/shm/muster-*-%d-scaffold-*", os.Getpid()))
+	check(t, err)
+
+	return found
+}
+
+func removeRendered(t *testing.T) (err error) {
+	t.Helper()
+	for _, dir := range renderedIn(t) {
+		err = errors.Join(err, os.RemoveAll(dir))
+	}
+
+	return err
 }
 
 // TestRelations orders a scaffold among others.

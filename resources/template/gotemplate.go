@@ -16,8 +16,7 @@ import (
 )
 
 const (
-	goLeft  = "{{"
-	goRight = "}}"
+	goLeft, goRight = "{{", "}}"
 	// nameStep is the function that every turn of a loop goes through.
 	nameStep = "__step"
 	// goName is what the template is called in the errors of the library.
@@ -28,34 +27,18 @@ const (
 // of names; env and expandenv see Environ and nothing else of the environment.
 // A key that a mapping does not have is an error. Errors are *Error.
 func Go(ctx context.Context, t Template, names Names, limits Limits) (string, error) {
-	r := goRendering{budget: &budget{ctx: ctx, limits: limits}, left: goLeft, right: goRight, missing: "error", functions: limits.Again.wrap(goFunctions(names))}
-
-	return r.render(t, names.values())
-}
-
-// goRendering is how Go templates are rendered.
-type goRendering struct {
-	*budget
-	left, right string
-	// missing is what comes of a key that a mapping does not have.
-	missing   string
-	functions template.FuncMap
-}
-
-// render renders a template with what its dot is.
-func (r goRendering) render(t Template, dot any) (string, error) {
-	if err := checkNested(t, r.left, r.right); err != nil {
+	if err := checkNested(t, goLeft, goRight); err != nil {
 		return "", err
 	}
-	out := &output{budget: r.budget}
+	out := &output{ctx: ctx, limits: limits}
 	reached := 0
 	step := template.FuncMap{nameStep: func(offset int) (string, error) {
 		reached = offset
 		return "", out.step(true)
 	}}
-	parsed, err := template.New(goName).Delims(r.left, r.right).Option("missingkey=" + r.missing).Funcs(r.functions).Funcs(step).Parse(t.Text)
+	parsed, err := template.New(goName).Option("missingkey=error").Funcs(limits.Again.wrap(GoFunctions(names))).Funcs(step).Parse(t.Text)
 	if err != nil {
-		return "", r.failed(t, err, true)
+		return "", goError(t, err, true)
 	}
 	for _, each := range parsed.Templates() {
 		if each.Tree != nil {
@@ -63,15 +46,12 @@ func (r goRendering) render(t Template, dot any) (string, error) {
 			guard(each.Root, each.Root.Position(), step)
 		}
 	}
-	err = parsed.Execute(out, dot)
-	var within *Error
+	err = parsed.Execute(out, names.Values())
 	switch {
 	case err == nil:
 		return out.text.String(), nil
-	case errors.As(err, &within):
-		return "", within
-	case context.Cause(r.ctx) != nil:
-		return "", &Error{Pos: at(t.Name, t.Text, reached), Err: context.Cause(r.ctx)}
+	case context.Cause(ctx) != nil:
+		return "", &Error{Pos: at(t.Name, t.Text, reached), Err: context.Cause(ctx)}
 	}
 	for _, stopped := range stops {
 		if errors.Is(err, stopped) {
@@ -79,12 +59,12 @@ func (r goRendering) render(t Template, dot any) (string, error) {
 		}
 	}
 
-	return "", r.failed(t, err, false)
+	return "", goError(t, err, false)
 }
 
-// goFunctions gives the functions that Go templates have: those of sprig, and
+// GoFunctions gives the functions that Go templates have: those of sprig, and
 // those of names, which come before them.
-func goFunctions(names Names) template.FuncMap {
+func GoFunctions(names Names) template.FuncMap {
 	functions := sprigFunctions()
 	environ, _ := names["Environ"].(map[string]any)
 	env := func(name string) string {
@@ -94,7 +74,7 @@ func goFunctions(names Names) template.FuncMap {
 	functions["env"] = env
 	functions["expandenv"] = func(text string) string { return os.Expand(text, env) }
 	// Its arguments are the other way round here, so that a pipe can end in it.
-	repeat, own := functions["repeat"], names.functions()
+	repeat, own := functions["repeat"], names.Functions()
 	maps.Copy(functions, own)
 	functions["repeat"] = repeat
 
@@ -139,8 +119,8 @@ func stepAt(place parse.Pos, step template.FuncMap) []parse.Node {
 	return template.Must(template.New(goName).Funcs(step).Parse(fmt.Sprintf("{{%s %d}}", nameStep, place))).Root.Nodes
 }
 
-// failed makes an Error of one of the library, whose text begins with the place.
-func (r goRendering) failed(t Template, err error, syntax bool) error {
+// goError makes an Error of one of the library, whose text begins with the place.
+func goError(t Template, err error, syntax bool) error {
 	out := &Error{Pos: model.Position{File: t.Name, Line: 1, Column: 1}, Syntax: syntax, Err: err}
 	found := regexp.MustCompile(`(?s)^template: ` + goName + `:(\d+)(?::(\d+))?: (?:executing "[^"]*" at <(.*?)>: )?(.*)$`).FindStringSubmatch(err.Error())
 	if found == nil {
@@ -150,7 +130,7 @@ func (r goRendering) failed(t Template, err error, syntax bool) error {
 	if offset, err := strconv.Atoi(found[2]); err == nil {
 		out.Pos.Column = columnOf(t.Text, out.Pos.Line, offset)
 	} else {
-		out.Pos.Column = column(t.Text, out.Pos.Line, r.left)
+		out.Pos.Column = column(t.Text, out.Pos.Line, goLeft)
 	}
 	message := found[4]
 	if missing := regexp.MustCompile(`^map has no entry for key (".*")$`).FindStringSubmatch(message); missing != nil {

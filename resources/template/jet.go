@@ -37,17 +37,31 @@ type Load func(path string) (string, error)
 // for HTML. Values are known by their names with and without a dot. Load may be
 // nil: then there is nothing to include. Errors are *Error.
 func Jet(ctx context.Context, t Template, names Names, load Load, limits Limits) (string, error) {
-	r := newRendering(&budget{ctx: ctx, limits: limits}, t, load)
+	r := &rendering{
+		main: t, load: load, out: output{ctx: ctx, limits: limits},
+		texts: map[string]string{}, parsed: map[string]*jet.Template{}, assigns: map[int]bool{},
+	}
+	set := jet.NewSet(r, jet.WithSafeWriter(nil), jet.WithDelims(JetLeft, JetRight), jet.WithTemplateNameExtensions([]string{""}), jet.WithCache(r))
+	for name, fn := range JetFunctions(names) {
+		set.AddGlobalFunc(name, fn)
+	}
+	set.AddGlobalFunc(nameAt, r.reached)
+	values, variables := names.Values(), jet.VarMap{}
+	for name, v := range values {
+		variables.Set(name, v)
+	}
+	if err := r.execute(set, variables, values); err != nil {
+		return "", r.failed(err, names)
+	}
 
-	return r.render(names, names.values())
+	return r.out.text.String(), nil
 }
 
 // rendering is one call of Jet: the loader and the cache of its templates.
 type rendering struct {
-	main        Template
-	load        Load
-	left, right string
-	out         output
+	main Template
+	load Load
+	out  output
 	// at is the action that is being evaluated.
 	at model.Position
 	// places are those of the actions, by the numbers they have, and assigns those
@@ -65,31 +79,6 @@ type rendering struct {
 }
 
 func (r *rendering) path() string { return path.Join("/", r.main.Name) }
-
-func newRendering(b *budget, t Template, load Load) *rendering {
-	return &rendering{
-		main: t, load: load, left: JetLeft, right: JetRight, out: output{budget: b},
-		texts: map[string]string{}, parsed: map[string]*jet.Template{}, assigns: map[int]bool{},
-	}
-}
-
-// render renders the template, with its names as variables and what its dot is.
-func (r *rendering) render(names Names, dot any) (string, error) {
-	set := jet.NewSet(r, jet.WithSafeWriter(nil), jet.WithDelims(r.left, r.right), jet.WithTemplateNameExtensions([]string{""}), jet.WithCache(r))
-	for name, fn := range jetFunctions(names) {
-		set.AddGlobalFunc(name, fn)
-	}
-	set.AddGlobalFunc(nameAt, r.reached)
-	variables := jet.VarMap{}
-	for name, v := range names.values() {
-		variables.Set(name, v)
-	}
-	if err := r.execute(set, variables, dot); err != nil {
-		return "", r.failed(err, names)
-	}
-
-	return r.out.text.String(), nil
-}
 
 func (r *rendering) execute(set *jet.Set, variables jet.VarMap, dot any) (err error) {
 	defer func() {
@@ -130,7 +119,7 @@ func (r *rendering) Exists(name string) bool {
 func (r *rendering) Open(name string) (io.ReadCloser, error) {
 	text, err := r.text(name)
 	if err == nil {
-		err = checkNested(Template{Name: r.name(name), Text: text}, r.left, r.right)
+		err = checkNested(Template{Name: r.name(name), Text: text}, JetLeft, JetRight)
 	}
 
 	return io.NopCloser(strings.NewReader(text)), err
@@ -181,16 +170,12 @@ func (r *rendering) reached(args jet.Arguments) reflect.Value {
 
 // failed makes an Error of one of the library.
 func (r *rendering) failed(err error, names Names) error {
-	var within *Error
-	if errors.As(err, &within) {
-		return within
-	}
 	out := &Error{Pos: r.at, Syntax: !r.ran, Err: err}
 	message := err.Error()
 	if found := regexp.MustCompile(`(?s)^(?:Jet Runtime Error \(".*?":\d+\): )?template: (/.*?):(\d+): (.*)$`).FindStringSubmatch(message); found != nil {
 		line, _ := strconv.Atoi(found[2])
 		text, _ := r.text(found[1])
-		out.Pos = model.Position{File: r.name(found[1]), Line: line, Column: column(text, line, r.left)}
+		out.Pos = model.Position{File: r.name(found[1]), Line: line, Column: column(text, line, JetLeft)}
 		message = found[3]
 		out.Syntax = true
 	}
@@ -227,13 +212,13 @@ func known(names Names) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// jetFunctions gives the functions of names as Jet calls them. An error that
+// JetFunctions gives the functions of names as Jet calls them. An error that
 // one gives ends the rendering.
-func jetFunctions(names Names) map[string]jet.Func {
+func JetFunctions(names Names) map[string]jet.Func {
 	out := map[string]jet.Func{}
 	// In place of those of the library, which make whatever they are told to.
 	out["repeat"], out["replace"] = jetFunction("repeat", reflect.ValueOf(repeat)), jetFunction("replace", reflect.ValueOf(replace))
-	for name, fn := range names.functions() {
+	for name, fn := range names.Functions() {
 		out[name] = jetFunction(name, reflect.ValueOf(fn))
 	}
 
@@ -242,33 +227,32 @@ func jetFunctions(names Names) map[string]jet.Func {
 
 func jetFunction(name string, fn reflect.Value) jet.Func {
 	return func(args jet.Arguments) reflect.Value {
-		in, err := arguments(name, fn.Type(), args)
+		given := make([]reflect.Value, args.NumOfArguments())
+		for i := range given {
+			given[i] = args.Get(i)
+		}
+		in, err := arguments(name, fn.Type(), given)
 		if err != nil {
 			panic(err)
 		}
-		results := fn.Call(in)
-		if last, failed := results[len(results)-1].Interface().(error); failed {
-			panic(last)
+		result, err := call(fn, in)
+		if err != nil {
+			panic(err)
 		}
-		result := results[0]
-		switch {
-		case result.Kind() != reflect.Interface:
-		case result.IsNil():
+		if result == nil {
 			// Jet would print <nil>.
-			return reflect.ValueOf("")
-		default:
-			result = result.Elem()
+			result = ""
 		}
 
-		return result
+		return reflect.ValueOf(result)
 	}
 }
 
 var errArguments = errors.New("wrong arguments")
 
 // arguments makes the arguments that a function takes of those that a template gives.
-func arguments(name string, t reflect.Type, args jet.Arguments) ([]reflect.Value, error) {
-	n := args.NumOfArguments()
+func arguments(name string, t reflect.Type, args []reflect.Value) ([]reflect.Value, error) {
+	n := len(args)
 	if n < t.NumIn() && !(t.IsVariadic() && n == t.NumIn()-1) || n > t.NumIn() && !t.IsVariadic() {
 		return nil, fmt.Errorf("%w: %s takes %d, not %d", errArguments, name, t.NumIn(), n)
 	}
@@ -278,7 +262,7 @@ func arguments(name string, t reflect.Type, args jet.Arguments) ([]reflect.Value
 		if t.IsVariadic() && i >= t.NumIn()-1 {
 			want = want.Elem()
 		}
-		v := args.Get(i)
+		v := args[i]
 		if v.IsValid() && v.Kind() == reflect.Interface {
 			v = v.Elem()
 		}

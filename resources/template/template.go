@@ -74,11 +74,12 @@ var stops = []error{ErrTooMuch, ErrTooDeep, ErrTooBig}
 // maxSteps is how many steps a rendering may have unless Limits say it.
 const maxSteps = 1 << 20
 
-// budget is what a rendering, with all that it renders on its way, may still use.
-type budget struct {
-	ctx          context.Context
-	limits       Limits
-	steps, bytes int64
+// output is what has been rendered so far, and what that took.
+type output struct {
+	ctx    context.Context
+	limits Limits
+	text   bytes.Buffer
+	steps  int
 	// heap is what the process had allocated when its memory was first looked at.
 	heap uint64
 }
@@ -96,56 +97,77 @@ const maxHeap = 256 << 20
 
 // step counts a turn, and ends the rendering with its context. A step that
 // assigns may double what there is, and so may the next.
-func (b *budget) step(assigns bool) error {
-	if b.steps++; b.steps > int64(cmp.Or(b.limits.Steps, maxSteps)) {
+func (o *output) step(assigns bool) error {
+	if o.steps++; o.steps > cmp.Or(o.limits.Steps, maxSteps) {
 		return ErrTooMuch
 	}
-	if b.steps%lookEvery == 0 {
+	if o.steps%lookEvery == 0 {
 		var frame [1]uintptr
 		if runtime.Callers(maxFrames, frame[:]) > 0 {
 			return ErrTooDeep
 		}
 	}
-	if assigns || b.steps%lookEvery == 0 {
+	if assigns || o.steps%lookEvery == 0 {
 		heap := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 		metrics.Read(heap)
-		b.heap = cmp.Or(b.heap, heap[0].Value.Uint64())
-		if heap[0].Value.Uint64() > b.heap+maxHeap {
+		o.heap = cmp.Or(o.heap, heap[0].Value.Uint64())
+		if heap[0].Value.Uint64() > o.heap+maxHeap {
 			return ErrTooBig
 		}
 	}
 
-	return context.Cause(b.ctx)
-}
-
-// output is what has been rendered so far.
-type output struct {
-	*budget
-	text bytes.Buffer
+	return context.Cause(o.ctx)
 }
 
 func (o *output) Write(p []byte) (int, error) {
-	if o.bytes += int64(len(p)); o.limits.Bytes > 0 && o.bytes > o.limits.Bytes {
+	if o.limits.Bytes > 0 && int64(o.text.Len()+len(p)) > o.limits.Bytes {
 		return 0, fmt.Errorf("%w: %d bytes", ErrTooLarge, o.limits.Bytes)
 	}
 
 	return o.text.Write(p)
 }
 
-// values are the names that are no functions.
-func (n Names) values() map[string]any {
+// Values are the names that are no functions.
+func (n Names) Values() map[string]any {
 	out := maps.Clone(map[string]any(n))
 	maps.DeleteFunc(out, func(_ string, v any) bool { return isFunction(v) })
 
 	return out
 }
 
-// functions are the names that are.
-func (n Names) functions() map[string]any {
+// Functions are the names that are.
+func (n Names) Functions() map[string]any {
 	out := maps.Clone(map[string]any(n))
 	maps.DeleteFunc(out, func(_ string, v any) bool { return !isFunction(v) })
 
 	return out
+}
+
+// Call calls a function as a template does. Where an error is one of the
+// arguments it wraps none of the function's.
+func (n Names) Call(name string, args []any) (any, error) {
+	fn := reflect.ValueOf(n[name])
+	if fn.Kind() != reflect.Func {
+		return nil, fmt.Errorf("there is no function %s", name)
+	}
+	given := make([]reflect.Value, len(args))
+	for i := range args {
+		given[i] = reflect.ValueOf(args[i])
+	}
+	in, err := arguments(name, fn.Type(), given)
+	if err != nil {
+		return nil, err
+	}
+
+	return call(fn, in)
+}
+
+// call calls a function that gives a value, or a value and an error.
+func call(fn reflect.Value, in []reflect.Value) (any, error) {
+	results := fn.Call(in)
+	err, _ := results[len(results)-1].Interface().(error)
+
+	return results[0].Interface(), err
 }
 
 func isFunction(v any) bool { return reflect.ValueOf(v).Kind() == reflect.Func }

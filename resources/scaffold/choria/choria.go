@@ -1,5 +1,5 @@
-// Package choria is the provider of scaffolds that are rendered as
-// github.com/choria-io/scaffold does it (docs/decisions/0007).
+// Package choria is the provider of scaffolds that are rendered by
+// github.com/choria-io/scaffold (docs/decisions/0007).
 package choria
 
 import (
@@ -19,12 +19,16 @@ const (
 	priority = 1
 )
 
-// Provider renders into memory; the host stores the files.
-// What it fetches is kept for the run; the zero value keeps nothing. Make it with New.
-type Provider struct{ fetched *fetched }
+// Provider renders in a process of its own; the host stores the files. What it
+// fetches, and what is to be stored, is kept for the run; the zero value keeps
+// nothing. Make it with New.
+type Provider struct {
+	fetched *fetched
+	kept    *kept
+}
 
 // New makes the provider.
-func New() Provider { return Provider{fetched: &fetched{}} }
+func New() Provider { return Provider{fetched: &fetched{}, kept: &kept{}} }
 
 // Name is choria.
 func (Provider) Name() string { return name }
@@ -38,9 +42,13 @@ func (Provider) IsManageable(_ model.Facts, spec resource.Spec) (bool, int, erro
 
 // Status renders the templates and compares what they give with what is there.
 func (p Provider) Status(ctx context.Context, env resource.Env, spec *scaffold.Spec) (*scaffold.State, error) {
-	found, err := p.look(ctx, env, spec)
+	found, err := p.look(ctx, env, spec, nil)
 	if err != nil {
 		return nil, err
+	}
+
+	if len(found.due) > 0 {
+		p.kept.keep(env, spec, found.rendered)
 	}
 
 	return found.state, nil
@@ -51,9 +59,12 @@ type found struct {
 	state *scaffold.State
 	due   []file
 	past  record
+	// rendered is what the templates gave.
+	rendered *rendering
 }
 
-func (p Provider) look(ctx context.Context, env resource.Env, spec *scaffold.Spec) (*found, error) {
+// look compares what was rendered, or what the templates now give, with what is there.
+func (p Provider) look(ctx context.Context, env resource.Env, spec *scaffold.Spec, rendered *rendering) (*found, error) {
 	entry, err := env.Host.Look(spec.Name)
 	if err != nil {
 		return nil, err
@@ -81,14 +92,16 @@ func (p Provider) look(ctx context.Context, env resource.Env, spec *scaffold.Spe
 	if out.past, err = recall(env.Host, spec.Name); err != nil {
 		return nil, err
 	}
-	files, err := p.render(ctx, env, spec, false)
-	if err != nil {
+	if rendered == nil {
+		if rendered, err = p.render(ctx, env, spec, false); err != nil {
+			return nil, err
+		}
+	}
+	c := comparison{provider: p, env: env, spec: spec, rendered: rendered, found: out, parents: map[string]error{}}
+	if err := c.compare(ctx, rendered.files); err != nil {
 		return nil, err
 	}
-	c := comparison{provider: p, env: env, spec: spec, found: out, parents: map[string]error{}}
-	if err := c.compare(ctx, files); err != nil {
-		return nil, err
-	}
+	out.rendered = rendered
 
 	return out, c.describe(ctx)
 }

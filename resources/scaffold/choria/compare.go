@@ -20,6 +20,7 @@ type comparison struct {
 	provider Provider
 	env      resource.Env
 	spec     *scaffold.Spec
+	rendered *rendering
 	found    *found
 	// parents are the directories below the target that were looked at, with what
 	// is wrong with each.
@@ -254,7 +255,7 @@ func (c *comparison) content(ctx context.Context, f *file, secret, diff bool) (m
 // depend on one anywhere.
 func (c *comparison) secret(ctx context.Context) (func(*file) bool, error) {
 	none := func(*file) bool { return false }
-	if c.env.Scope.Origin == nil || c.spec.Sensitive {
+	if !c.rendered.secret {
 		return none, nil
 	}
 	masked, err := c.provider.render(ctx, c.env, c.spec, true)
@@ -266,7 +267,7 @@ func (c *comparison) secret(ctx context.Context) (func(*file) bool, error) {
 	}
 
 	return func(f *file) bool {
-		i := slices.IndexFunc(masked, func(m file) bool { return m.path == f.path })
-		return i < 0 || !bytes.Equal(masked[i].content, f.content)
+		i := slices.IndexFunc(masked.files, func(m file) bool { return m.path == f.path })
+		return i < 0 || !bytes.Equal(masked.files[i].content, f.content)
 	}, nil
 }

@@ -23,7 +23,7 @@ const dirMode = 0o755
 // Scaffold writes what differs, runs the post commands on what it wrote, and
 // removes what no template gives.
 func (p Provider) Scaffold(ctx context.Context, env resource.Env, spec *scaffold.Spec) error {
-	found, err := p.look(ctx, env, spec)
+	found, err := p.look(ctx, env, spec, p.kept.take(env, spec))
 	switch {
 	case err != nil:
 		return err

@@ -1,0 +1,295 @@
+package choria
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/resource"
+	"github.com/musterfleet/muster/resources/scaffold"
+	"github.com/musterfleet/muster/resources/scaffold/choria/render"
+	"github.com/musterfleet/muster/resources/template"
+)
+
+// rendererArgv has muster start itself to render, also after its file was
+// replaced. Any other program, such as that of a test, does not know the flag.
+func rendererArgv() []string { return []string{"/proc/self/exe", "--log-level=error", render.Command} }
+
+// defaultTimeout is how long a rendering may take when the resource does not say it.
+const defaultTimeout = time.Minute
+
+// The errors of a rendering that is ended.
+var (
+	// errEndless is one that needs more stack than there is.
+	errEndless = errors.New("the templates render one another without end, or too much stands within one another in one")
+	errMemory  = fmt.Errorf("the templates need more than %d MiB of memory", render.MaxMemory>>20)
+)
+
+// process renders one tree in a process of its own, which the library may end
+// for all that muster minds.
+type process struct {
+	env   resource.Env
+	spec  *scaffold.Spec
+	tree  *tree
+	names template.Names
+	// masked are the names with the secrets masked; nil where nobody asks for them.
+	masked template.Names
+
+	mu      sync.Mutex
+	hearing render.Hearing
+	stdin   *os.File
+	reader  *os.File
+	// secret says that what was rendered may depend on a secret.
+	secret bool
+	// failed is the last error of a function.
+	failed error
+	// broken is why the process is not understood any more.
+	broken error
+	// done is what the process has said last.
+	done map[string]any
+}
+
+// files renders, in memory where there is enough of it.
+func (p *process) files(ctx context.Context) ([]file, error) {
+	dir, err := p.env.Host.MemoryDir("scaffold")
+	if err == nil {
+		var out []file
+		out, err = p.filesIn(ctx, dir)
+		if err == nil || !isFull(err) || p.env.Host.StateDir() == "" {
+			return out, err
+		}
+	}
+	if p.env.Host.StateDir() == "" {
+		return nil, err
+	}
+	if dir, err = p.env.Host.TempDir("scaffold"); err != nil {
+		return nil, err
+	}
+
+	return p.filesIn(ctx, dir)
+}
+
+func isFull(err error) bool { return strings.Contains(err.Error(), "no space left on device") }
+
+// filesIn renders in a directory, and removes it.
+func (p *process) filesIn(ctx context.Context, dir string) ([]file, error) {
+	defer func() {
+		if err := os.RemoveAll(dir); err != nil {
+			p.env.Log.WarnContext(ctx, "could not remove what templates were rendered in", "directory", dir, "error", err)
+		}
+	}()
+	p.hearing, p.failed, p.broken, p.done = render.Hearing{}, nil, nil, nil
+	p.secret = p.masked != nil && !reflect.DeepEqual(p.names.Values(), p.masked.Values())
+	if err := p.run(ctx, dir); err != nil {
+		return nil, err
+	}
+
+	return p.read(ctx, dir)
+}
+
+// run runs the process to its end.
+func (p *process) run(ctx context.Context, dir string) error {
+	if p.reader, p.stdin, _ = os.Pipe(); p.reader == nil {
+		return errors.New("no pipe can be made to the process that renders")
+	}
+	defer p.close()
+	limit := cmp.Or(p.spec.Timeout.Std(), defaultTimeout)
+	tooLong := fmt.Errorf("the templates took longer than %s", limit)
+	limited, cancel := context.WithTimeoutCause(ctx, limit, tooLong)
+	defer cancel()
+	result, err := p.env.Host.Run(limited, host.Command{
+		Argv: rendererArgv(), Stdin: p.reader, Tied: true, OnlyEnv: true,
+		Env:    []string{"TMPDIR=" + dir, "GOTRACEBACK=none", "GORACE=atexit_sleep_ms=0"},
+		OnLine: func(line string, stderr bool) { p.hear(line, stderr, dir) },
+	})
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case context.Cause(ctx) != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, tooLong):
+		return p.in(tooLong)
+	case err != nil:
+		return fmt.Errorf("could not render the templates: %w", err)
+	case p.broken != nil:
+		return p.in(p.broken)
+	case p.done == nil:
+		return p.in(ended(result))
+	}
+	if text, _ := p.done["error"].(string); text != "" {
+		f := failure{process: p, dir: dir, text: text}
+		return f.err()
+	}
+
+	return nil
+}
+
+func (p *process) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.reader.Close()
+	p.stdin.Close()
+}
+
+// in says in which template an error was.
+func (p *process) in(err error) error {
+	if at := p.hearing.Reached; at < len(p.tree.templates) {
+		return fmt.Errorf("%s: %w", p.tree.templates[at].name, err)
+	}
+
+	return err
+}
+
+// ended says what ended the process before it was done.
+func ended(result host.Result) error {
+	said := result.Stderr.String()
+	switch {
+	case strings.Contains(said, "stack overflow"):
+		return errEndless
+	case strings.Contains(said, "out of memory"), strings.Contains(said, "cannot allocate memory"):
+		return errMemory
+	case result.Killed:
+		return fmt.Errorf("the process that renders was ended by signal %d, perhaps because memory was short", result.ExitCode-128)
+	default:
+		return fmt.Errorf("the process that renders ended with exit code %d: %s", result.ExitCode, result.Stderr.LastLines(errorLines))
+	}
+}
+
+// hear takes a line that the process says, and answers it.
+func (p *process) hear(line string, stderr bool, dir string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if stderr || p.broken != nil {
+		return
+	}
+	v, ends, err := p.hearing.Line(line)
+	if err == nil && ends {
+		err = p.answer(v, dir)
+	}
+	if err != nil {
+		p.broken = err
+		// The process ends: nobody answers it any more.
+		p.stdin.Close()
+	}
+}
+
+func (p *process) answer(v any, dir string) error {
+	switch v := v.(type) {
+	case string:
+		// It is there, and has an end of the pipe of its own.
+		p.reader.Close()
+		return p.request(dir).Send(p.stdin)
+	case map[string]any:
+		p.done = v
+	case []any:
+		name, _ := v[0].(string)
+		args, _ := v[1].([]any)
+		value, err := p.call(name, args)
+		if err == nil {
+			if err = render.Send(p.stdin, []any{value, nil}); err == nil {
+				return nil
+			}
+		}
+		p.failed = err
+		return render.Send(p.stdin, []any{nil, err.Error()})
+	}
+
+	return nil
+}
+
+func (p *process) request(dir string) render.Request {
+	left, right := p.spec.Delimiters()
+	out := render.Request{
+		Dir: dir, Go: p.spec.Engine == scaffold.EngineGo, Left: left, Right: right,
+		Texts: p.tree.texts, Values: p.names.Values(),
+	}
+	for _, t := range p.tree.templates {
+		out.Templates = append(out.Templates, t.name)
+	}
+	for name := range p.names.Functions() {
+		out.Functions = append(out.Functions, name)
+	}
+
+	return out
+}
+
+// call calls a function of the manifest, and looks whether it gives the same
+// when the secrets are masked.
+func (p *process) call(name string, args []any) (any, error) {
+	value, err := protected(p.names, name, args)
+	if p.masked != nil && !p.secret {
+		other, otherErr := protected(p.masked, name, args)
+		p.secret = !reflect.DeepEqual(value, other) || (err == nil) != (otherErr == nil)
+	}
+
+	return value, err
+}
+
+// protected makes an error of a panic: no look stands above this that would.
+func protected(names template.Names, name string, args []any) (v any, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			v, err = nil, fmt.Errorf("%s: %v", name, p)
+		}
+	}()
+
+	return names.Call(name, args)
+}
+
+// read reads what was rendered, in the order of the paths.
+func (p *process) read(ctx context.Context, dir string) ([]file, error) {
+	var out []file
+	given := map[string]bool{}
+	add := func(name string, mode os.FileMode, isTemplate bool) error {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		content, err := p.env.Host.Read(filepath.Join(dir, render.Target, name), render.MaxBytes)
+		if err != nil {
+			return err
+		}
+		given[name] = true
+		if isTemplate && p.spec.SkipEmpty && strings.TrimSpace(string(content)) == "" {
+			return nil
+		}
+		out = append(out, file{path: filepath.Join(p.spec.Name, name), content: content, digest: digestOf(content), mode: mode})
+		return p.checkValues(name, isTemplate, string(content))
+	}
+	for _, t := range p.tree.templates {
+		if err := add(t.name, t.mode, true); err != nil {
+			return nil, err
+		}
+	}
+	written, _ := p.done["written"].([]any)
+	for _, name := range written {
+		name, _ := name.(string)
+		if given[name] {
+			return nil, fmt.Errorf("%s is written by a template, and is there as a template too", filepath.Join(p.spec.Name, name))
+		}
+		if err := add(name, writtenMode, false); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(out, func(a, b file) int { return strings.Compare(a.path, b.path) })
+
+	return out, nil
+}
+
+// checkValues refuses what a Go template writes for a key that is missing.
+func (p *process) checkValues(name string, isTemplate bool, text string) error {
+	if p.spec.Engine != scaffold.EngineGo || !isTemplate || !strings.Contains(text, noValue) || strings.Contains(p.tree.texts[name], noValue) {
+		return nil
+	}
+	before, _, _ := strings.Cut(text, noValue)
+
+	return fmt.Errorf("%s: line %d of what it gives has %s: a key that it names is missing, write {{ get .Data \"name\" | default \"…\" }} where it may be", name, 1+strings.Count(before, "\n"), noValue)
+}

@@ -1,0 +1,17 @@
+package scaffold_test
+
+import (
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/musterfleet/muster/resources/scaffold/choria/render"
+)
+
+// TestMain makes this binary the process that renders, which muster starts itself for.
+func TestMain(m *testing.M) {
+	if slices.Contains(os.Args, render.Command) {
+		os.Exit(render.Main(os.Stdin, os.Stdout))
+	}
+	os.Exit(m.Run())
+}
