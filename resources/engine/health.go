@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/musterfleet/muster/model"
 )
@@ -19,14 +21,53 @@ func (r *run) conclude(ctx context.Context, n *node, t *model.Transaction) {
 		if !ahead {
 			results = r.check(ctx, []*node{n})[0]
 		}
-		r.judge(ctx, n, t, results)
+		if ahead {
+			t.Timestamp = t.Timestamp.Add(-longest(results))
+		}
+		made := slices.DeleteFunc(slices.Clone(results), func(h model.HealthResult) bool { return h.Status == "" })
+		r.judge(ctx, n, t, made)
+		if len(made) < len(results) {
+			r.breakOff(ctx, n, t)
+		}
 	}
 	r.end(n, t)
 }
 
-// isChecked says that the health checks of a resource are made in this run.
+// longest is how long checks took that were made at the same time.
+func longest(results []model.HealthResult) time.Duration {
+	var out time.Duration
+	for _, h := range results {
+		out = max(out, h.Duration)
+	}
+
+	return out
+}
+
+// breakOff records that not all health checks of a resource were made, so that
+// nobody takes it, or the run, for fine.
+func (r *run) breakOff(ctx context.Context, n *node, t *model.Transaction) {
+	r.checkStop(ctx)
+	r.results[n.at].unchecked = true
+	t.SkipReason = "its health checks were broken off: " + r.stopped
+	switch {
+	case t.Failed:
+	case t.Changed || t.Refreshed:
+		r.summary.Errors = append(r.summary.Errors, n.ref.String()+": "+t.SkipReason)
+	default:
+		t.NotRun = true
+	}
+}
+
+// isChecked says that the health checks of a resource are made in this run: not in
+// noop. Where nothing is changed anyway its own noop says nothing, but an agent,
+// which looks by itself between runs, makes those that its runs make.
 func (r *run) isChecked(n *node) bool {
-	return len(n.res.Meta().HealthChecks) > 0 && !r.isNoop(n)
+	if len(n.res.Meta().HealthChecks) == 0 || r.opts.Env.Scope.Noop {
+		return false
+	}
+	asked := r.opts.Env.Scope.HealthCheckOnly && !r.unasked()
+
+	return asked || (n.res.Scope.HealthCheckOnly && !n.res.Scope.Noop) || !r.isNoop(n)
 }
 
 // judge records what came of health checks. Only a critical one fails the resource.

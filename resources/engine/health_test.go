@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
@@ -145,6 +146,12 @@ func TestMonitorOnly(t *testing.T) {
 	w.outcomes("thing#a failed", "thing#b stable", "thing#c stable", "thing#d stable", "thing#e stable")
 	slices.Sort(c.made)
 	equal(t, c.made, []string{"a0", "b0", "c0"})
+	// Whoever asks for nothing but the checks gets those of what is not changed anyway.
+	c.made, w.opts.Cause = nil, model.CauseCommand
+	w.run(g)
+	slices.Sort(c.made)
+	equal(t, c.made, []string{"a0", "b0", "c0", "e0"})
+	c.made = nil
 	equal(t, w.m.actions(), nil)
 	for ref, tx := range w.txs {
 		if !tx.HealthCheckOnly || tx.Changed || tx.Provider != "" {
@@ -153,7 +160,7 @@ func TestMonitorOnly(t *testing.T) {
 	}
 	w.opts.Env.Scope.Noop = true
 	w.run(g)
-	if len(c.made) != 3 {
+	if len(c.made) != 0 {
 		t.Errorf("in noop it made %q", c.made)
 	}
 }
@@ -188,6 +195,89 @@ func TestStopBreaksChecksOff(t *testing.T) {
 	w.outcomes("thing#a notrun")
 }
 
+// stopping has a run stopped while a check is made.
+type stopping struct {
+	clinic
+	stop chan struct{}
+}
+
+func (s *stopping) CheckAll(ctx context.Context, checks []model.HealthCheck, env []string) []model.HealthResult {
+	close(s.stop)
+	<-ctx.Done()
+	out := s.clinic.CheckAll(context.WithoutCancel(ctx), checks, env)
+	for i := range out {
+		if out[i].Status == "slow" {
+			out[i].Status = ""
+		}
+	}
+
+	return out
+}
+
+// TestChecksThatWereBrokenOff: what was not found out is not told, and not taken for fine.
+func TestChecksThatWereBrokenOff(t *testing.T) {
+	const reason = "its health checks were broken off: the run was interrupted"
+	for _, c := range []struct {
+		line, outcome, run string
+		made               []string
+	}{
+		{"thing a value=1 | slow", "changed", "failed", nil},
+		{"thing a | ok,slow", "notrun", "notrun", []string{"a0 ok"}},
+		{"thing a | critical,slow", "failed", "failed", []string{"a0 critical"}},
+		{"thing a | ok", "stable", "notrun", []string{"a0 ok"}},
+	} {
+		w := newWorld(t)
+		s := &stopping{stop: make(chan struct{})}
+		w.opts.Checker, w.opts.Stop = s, s.stop
+		var registered []model.Ref
+		w.opts.Register = func(ref model.Ref, entries []model.RegisterEntry) {
+			if len(entries) > 0 {
+				registered = append(registered, ref)
+			}
+		}
+		g := w.checked(c.line, "thing b")
+		for _, r := range g.Resources() {
+			r.Meta().RegisterWhenStable = []model.RegisterEntry{{Service: "x"}}
+		}
+		run := w.run(g)
+		w.outcomes("thing#a "+c.outcome, "thing#b notrun")
+		equal(t, w.statuses("thing#a"), c.made)
+		if run.Outcome() != model.Outcome(c.run) || run.OK() {
+			t.Errorf("%s: the run is %s", c.line, run.Outcome())
+		}
+		isBroken := strings.Contains(c.line, "slow")
+		if got := w.txs["thing#a"].SkipReason; (got == reason) != isBroken {
+			t.Errorf("%s: the reason is %q", c.line, got)
+		}
+		if (len(registered) > 0) == isBroken {
+			t.Errorf("%s: registered %v", c.line, registered)
+		}
+	}
+}
+
+// TestTimeOfChecksMadeAhead is that of the slowest.
+func TestTimeOfChecksMadeAhead(t *testing.T) {
+	w := newWorld(t)
+	w.opts.Checker = timed{time.Minute, time.Hour}
+	w.opts.Env.Scope.HealthCheckOnly = true
+	w.run(w.checked("thing a | ok,ok"))
+	if tx := w.txs["thing#a"]; tx.Duration < time.Hour || tx.Duration > 2*time.Hour || time.Since(tx.Timestamp) < time.Hour {
+		t.Errorf("it began %s and took %s", tx.Timestamp, tx.Duration)
+	}
+}
+
+// timed says that checks took so long.
+type timed []time.Duration
+
+func (d timed) CheckAll(_ context.Context, checks []model.HealthCheck, _ []string) []model.HealthResult {
+	out := make([]model.HealthResult, len(checks))
+	for i := range out {
+		out[i] = model.HealthResult{Name: checks[i].Name, Status: model.HealthOK, Duration: d[i]}
+	}
+
+	return out
+}
+
 func TestWithoutAChecker(t *testing.T) {
 	w := newWorld(t)
 	w.run(w.checked("thing a value=1 | ok"))
@@ -211,15 +301,24 @@ func TestHealthOfASensitiveResourceIsNotShown(t *testing.T) {
 
 func TestLogLineOfHealth(t *testing.T) {
 	w := newWorld(t)
+	ok, warning, silent := model.HealthResult{Name: "a", Status: "ok"}, model.HealthResult{Name: "b", Status: "warning", Output: "load is 7\nmore"}, model.HealthResult{Name: "d", Status: "warning"}
+	unknown, critical := model.HealthResult{Name: "c", Status: "unknown", Output: "/x does not exist"}, model.HealthResult{Name: "e", Status: "critical", Output: "down"}
 	for _, c := range []struct {
-		checks []model.HealthResult
-		want   string
+		tx   model.Transaction
+		want string
 	}{
-		{[]model.HealthResult{{Name: "a", Status: "ok"}, {Name: "b", Status: "ok"}}, "level=INFO msg=\"file#a stable\" ensure=\"\" runtime=0s health=ok\n"},
-		{[]model.HealthResult{{Name: "a", Status: "ok"}, {Name: "b", Status: "warning"}}, "level=WARN msg=\"file#a stable\" ensure=\"\" runtime=0s health=b:warning\n"},
+		{model.Transaction{HealthCheck: []model.HealthResult{ok, ok}}, "level=INFO msg=\"file#a stable\" ensure=present runtime=0s health=ok\n"},
+		{model.Transaction{HealthCheck: []model.HealthResult{ok, silent}}, "level=WARN msg=\"file#a stable\" ensure=present runtime=0s health=d:warning\n"},
+		{model.Transaction{HealthCheck: []model.HealthResult{warning, silent, unknown}}, "level=WARN msg=\"file#a stable\" ensure=present runtime=0s health=b:warning,d:warning,c:unknown output=\"b: load is 7; c: /x does not exist\"\n"},
+		{model.Transaction{HealthCheck: []model.HealthResult{critical}, Failed: true, Errors: []string{"e"}}, "level=ERROR msg=\"file#a failed\" ensure=present runtime=0s health=e:critical error=e\n"},
+		// What was not looked at has no state.
+		{model.Transaction{HealthCheck: []model.HealthResult{ok}, HealthCheckOnly: true}, "level=INFO msg=\"file#a checked\" runtime=0s health=ok\n"},
+		{model.Transaction{HealthCheckOnly: true}, "level=INFO msg=\"file#a not checked\" runtime=0s\n"},
+		{model.Transaction{HealthCheckOnly: true, FinalEnsure: "present"}, "level=INFO msg=\"file#a stable\" ensure=present runtime=0s\n"},
 	} {
 		w.log.Reset()
-		engine.LogTransaction(t.Context(), w.opts.Env.Log, &model.Transaction{Type: "file", Name: "a", HealthCheck: c.checks})
+		c.tx.Type, c.tx.Name, c.tx.RequestedEnsure = "file", "a", "present"
+		engine.LogTransaction(t.Context(), w.opts.Env.Log, &c.tx)
 		contains(t, w.log.String(), c.want)
 	}
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,7 +15,11 @@ import (
 // when failed.
 func LogTransaction(ctx context.Context, log *slog.Logger, t *model.Transaction) {
 	level, word := lineOf(t)
-	attrs := []slog.Attr{slog.String("ensure", t.RequestedEnsure), slog.Duration("runtime", t.Duration.Round(time.Millisecond))}
+	var attrs []slog.Attr
+	if !isUnseen(t) {
+		attrs = append(attrs, slog.String("ensure", t.RequestedEnsure))
+	}
+	attrs = append(attrs, slog.Duration("runtime", t.Duration.Round(time.Millisecond)))
 	if t.Within != (model.Ref{}) {
 		attrs = append(attrs, slog.String("manifest", t.Within.Name))
 	}
@@ -34,11 +39,9 @@ func LogTransaction(ctx context.Context, log *slog.Logger, t *model.Transaction)
 		}
 		attrs = append(attrs, slog.String("unmet", strings.Join(refs, ",")))
 	}
-	if health, troubled := healthOf(t); health != "" {
-		attrs = append(attrs, slog.String("health", health))
-		if troubled {
-			level = max(level, slog.LevelWarn)
-		}
+	attrs = append(attrs, healthOf(t)...)
+	if c := t.HealthCheck; slices.ContainsFunc(c, func(h model.HealthResult) bool { return h.Status != model.HealthOK }) {
+		level = max(level, slog.LevelWarn)
 	}
 	if len(t.Errors) > 0 {
 		attrs = append(attrs, slog.String("error", strings.Join(t.Errors, "; ")))
@@ -46,20 +49,35 @@ func LogTransaction(ctx context.Context, log *slog.Logger, t *model.Transaction)
 	log.LogAttrs(ctx, level, t.Ref().String()+" "+word, attrs...)
 }
 
-// healthOf gives the checks that are not ok, or that all are, and nothing where
-// none was made.
-func healthOf(t *model.Transaction) (text string, troubled bool) {
-	var words []string
+// isUnseen says that nothing of a resource was looked at but its health.
+func isUnseen(t *model.Transaction) bool { return t.HealthCheckOnly && t.FinalEnsure == "" }
+
+// healthOf gives the checks that are not ok with what they said, which the errors
+// of the resource have of critical ones; or that all are, and nothing where none
+// was made.
+func healthOf(t *model.Transaction) []slog.Attr {
+	var words, said []string
 	for _, h := range t.HealthCheck {
-		if h.Status != model.HealthOK {
-			words = append(words, h.Name+":"+string(h.Status))
+		if h.Status == model.HealthOK {
+			continue
+		}
+		words = append(words, h.Name+":"+string(h.Status))
+		if line, _, _ := strings.Cut(h.Output, "\n"); line != "" && h.Status != model.HealthCritical {
+			said = append(said, h.Name+": "+line)
 		}
 	}
 	if len(words) == 0 && len(t.HealthCheck) > 0 {
-		return string(model.HealthOK), false
+		words = []string{string(model.HealthOK)}
+	}
+	var out []slog.Attr
+	if len(words) > 0 {
+		out = append(out, slog.String("health", strings.Join(words, ",")))
+	}
+	if len(said) > 0 {
+		out = append(out, slog.String("output", strings.Join(said, "; ")))
 	}
 
-	return strings.Join(words, ","), len(words) > 0
+	return out
 }
 
 func lineOf(t *model.Transaction) (slog.Level, string) {
@@ -79,6 +97,19 @@ func lineOf(t *model.Transaction) (slog.Level, string) {
 	case model.OutcomeSkipped:
 		return slog.LevelInfo, "skipped"
 	default:
-		return slog.LevelInfo, "stable"
+		return slog.LevelInfo, steady(t)
+	}
+}
+
+// steady is the word for what has nothing to be told of: no state is claimed for
+// what nobody looked at.
+func steady(t *model.Transaction) string {
+	switch {
+	case !isUnseen(t):
+		return "stable"
+	case len(t.HealthCheck) > 0:
+		return "checked"
+	default:
+		return "not checked"
 	}
 }

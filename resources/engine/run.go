@@ -40,8 +40,9 @@ type Journal interface {
 
 // Checker makes health checks; *health.Checker is one.
 type Checker interface {
-	// CheckAll gives what came of checks, in their order. env is added to the
-	// environment of their commands.
+	// CheckAll gives what came of checks, in their order; one that was broken off
+	// because ctx ended has no status. env is added to the environment of their
+	// commands.
 	CheckAll(ctx context.Context, checks []model.HealthCheck, env []string) []model.HealthResult
 }
 
@@ -129,6 +130,8 @@ type result struct {
 	would   bool // in noop
 	failed  bool
 	unmet   bool
+	// unchecked says that its health checks were broken off.
+	unchecked bool
 	// unknown says that in noop it is not known whether it would change.
 	unknown bool
 	// until is, in noop, the resource itself if it would change, or what must be

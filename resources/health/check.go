@@ -42,7 +42,8 @@ type Checker struct {
 func New(h *host.Host, goss ...string) *Checker { return &Checker{host: h, goss: goss} }
 
 // CheckAll makes checks, which are complete, several at the same time, and gives what came of them
-// in their order. env is added to the environment of their commands.
+// in their order. env is added to the environment of their commands. One that was
+// broken off because ctx ended has no status: nobody knows what it would have come to.
 func (c *Checker) CheckAll(ctx context.Context, checks []model.HealthCheck, env []string) []model.HealthResult {
 	out := make([]model.HealthResult, len(checks))
 	slots := make(chan struct{}, maxAtOnce)
@@ -73,11 +74,17 @@ func (c *Checker) check(ctx context.Context, check model.HealthCheck, env []stri
 	for {
 		out.Tries++
 		out.Status, out.Output = c.try(ctx, check, env)
-		if out.Status == model.HealthOK || out.Tries >= tries || !pause(ctx, sleep) {
-			out.Duration = time.Since(began)
-			return out
+		if out.Status == model.HealthOK || out.Tries >= tries {
+			break
+		}
+		if !pause(ctx, sleep) {
+			out.Status, out.Output = "", ""
+			break
 		}
 	}
+	out.Duration = time.Since(began)
+
+	return out
 }
 
 // pause waits; false means that ctx ended.
@@ -93,7 +100,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 // errTimeout is a check that took longer than it may.
 var errTimeout = errors.New("timed out")
 
-// try makes a check once.
+// try makes a check once; without a status where ctx ended meanwhile.
 func (c *Checker) try(ctx context.Context, check model.HealthCheck, env []string) (model.HealthStatus, string) {
 	timeout := defaultTimeout
 	if check.Timeout != nil {
@@ -113,6 +120,8 @@ func (c *Checker) try(ctx context.Context, check model.HealthCheck, env []string
 	switch {
 	case errors.Is(err, errTimeout) && ctx.Err() == nil:
 		return model.HealthCritical, strings.TrimPrefix(fmt.Sprintf("%s\n%s after %s", said, errTimeout, timeout), "\n")
+	case err != nil && ctx.Err() != nil:
+		return "", ""
 	case err != nil:
 		return model.HealthUnknown, bounded(err.Error())
 	default:

@@ -164,13 +164,31 @@ func TestThatCannotBeMade(t *testing.T) {
 	}
 }
 
+// TestBrokenOff: a check that does not come to its end has no status.
 func TestBrokenOff(t *testing.T) {
-	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(errors.New("enough"))
-	n, hour := 3, model.Duration(time.Hour)
-	got := health.New(host.New(host.Options{})).CheckAll(ctx, []model.HealthCheck{{Name: "a", Command: "true", Tries: &n, TrySleep: &hour}}, nil)[0]
-	if got.Status != model.HealthUnknown || got.Tries != 1 || !strings.Contains(got.Output, "enough") {
-		t.Errorf("%+v", got)
+	enough := errors.New("enough")
+	hour := time.Hour
+	for name, script := range map[string]string{"before it": "", "in it": "echo begun >%s; sleep 3600", "between tries": "echo begun >%s; exit 2"} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		path := filepath.Join(t.TempDir(), "pipe")
+		if err := syscall.Mkfifo(path, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if script == "" {
+			cancel(enough)
+		} else {
+			script = fmt.Sprintf(script, path)
+			go func() {
+				_, _ = os.ReadFile(path)
+				cancel(enough)
+			}()
+		}
+		c := model.HealthCheck{Name: "a", Command: "sh -c '" + script + "'"}
+		tries(3, hour)(&c)
+		got := health.New(host.New(host.Options{})).CheckAll(ctx, []model.HealthCheck{c}, nil)[0]
+		if got.Status != "" || got.Name != "a" || got.Tries != 1 {
+			t.Errorf("%s: %+v", name, got)
+		}
 	}
 }
 
