@@ -2,6 +2,7 @@ package resources_test
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -38,11 +39,17 @@ muster:
 // TestNoopStrengthening covers both tables of that name, also for a child that
 // is read during the run and for one below it.
 func TestNoopStrengthening(t *testing.T) {
-	for _, c := range []struct{ parent, child, noop, warned bool }{
+	for _, c := range []struct {
+		parent       bool
+		child        any
+		noop, warned bool
+	}{
 		{parent: true, child: false, noop: true, warned: true},
 		{parent: true, child: true, noop: true},
 		{parent: false, child: true, noop: true},
 		{parent: false, child: false},
+		// What says nothing of noop is not told that it does not get its way.
+		{parent: true, child: "null", noop: true},
 	} {
 		for _, late := range []bool{false, true} {
 			t.Run(fmt.Sprintf("parent %v, child %v, late %v", c.parent, c.child, late), func(t *testing.T) {
@@ -72,11 +79,50 @@ muster: {resources: [{apply: [grandchild.yaml: {}]}]}
 				if leaked := w.read("after") != "after"; leaked != c.parent {
 					t.Errorf("noop of the child leaked: %v", leaked)
 				}
-				if warned := strings.Contains(w.log.String(), "the child does not either\" child=child.yaml"); warned != c.warned {
+				if warned := strings.Contains(w.log.String(), "the child does not either\" resource=apply#child.yaml"); warned != c.warned {
 					t.Errorf("warned: %v\n%s", warned, w.log.String())
 				}
 			})
 		}
+	}
+}
+
+// TestMessagesOfChildren has what children show around their resources, also where
+// one is read during the run; one that is left out or cannot begin shows nothing.
+func TestMessagesOfChildren(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		w := newWorld(t, `
+-- root.yaml --
+muster:
+  resources:
+    - file: [$DIR/`+map[bool]string{true: "child.yaml", false: "other"}[late]+`: {source: copy}]
+    - apply: [child.yaml: {data: {who: you}}, left.yaml: {control: {if: "false"}}]
+    - exec: [broken: {command: /bin/false}]
+    - apply: [unmet.yaml: {require: [exec#broken]}]
+-- child.yaml --
+data: {who: none}
+muster:
+  pre_message: "before ${ Data.who }"
+  post_message: after child
+  resources: [{file: [$DIR/a: {content: a}]}, {apply: [grandchild.yaml: {}, empty.yaml: {}]}]
+-- grandchild.yaml --
+muster: {pre_message: before grandchild, post_message: after grandchild, resources: [{file: [$DIR/b: {content: b}, $DIR/c: {content: c}]}]}
+-- empty.yaml --
+muster: {pre_message: before empty, post_message: after empty, resources: []}
+-- left.yaml --
+muster: {pre_message: never, post_message: never, resources: [{file: [$DIR/never: {content: x}]}]}
+-- unmet.yaml --
+muster: {pre_message: never, post_message: never, resources: [{file: [$DIR/never: {content: x}]}]}
+`)
+		w.write("copy", w.read("child.yaml"))
+		w.run()
+		var got []string
+		for _, found := range regexp.MustCompile(`msg="?((?:before|after|never|file#|apply#)[^"\n]*?)(?: (?:changed|stable|failed|skipped|unmet)[^"\n]*)?"`).FindAllStringSubmatch(w.short(w.log.String()), -1) {
+			got = append(got, found[1])
+		}
+		made := map[bool]string{true: "file#child.yaml", false: "file#other"}[late]
+		w.wants(got, made, "before you", "file#a", "before grandchild", "file#b", "file#c", "apply#grandchild.yaml", "after grandchild", "before empty", "apply#empty.yaml", "after empty",
+			"apply#child.yaml", "after child", "apply#left.yaml", "file#never", "apply#unmet.yaml")
 	}
 }
 

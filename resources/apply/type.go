@@ -37,11 +37,7 @@ func (t *Type) Providers() []ApplyProvider { return t.providers }
 func (*Type) Include(spec *Spec) resource.Inclusion { return spec.inclusion() }
 
 // Status tells what came of the child manifest so far.
-func (*Type) Status(ctx context.Context, env resource.Env, _ ApplyProvider, spec *Spec) (*State, error) {
-	if env.Scope.Noop && !spec.Noop && env.Children.Total > 0 {
-		env.Log.WarnContext(ctx, "the parent manifest changes nothing, so the child does not either", "child", spec.Name)
-	}
-
+func (*Type) Status(_ context.Context, env resource.Env, _ ApplyProvider, spec *Spec) (*State, error) {
 	return StateOf(env, spec), nil
 }
 

@@ -61,7 +61,7 @@ func (r *run) joins(n, first *node) bool {
 	if n.res.Type != first.res.Type || n.res.Excluded != "" || n.res.Late != nil || r.isNoop(n) || r.ignoresDrift(n) || len(r.unmet(n)) > 0 {
 		return false
 	}
-	if r.stopsAtFailure(n) || r.haltedBy(n) != "" || r.scope(n).HealthCheckOnly {
+	if r.begins(n) || r.stopsAtFailure(n) || r.haltedBy(n) != "" || r.scope(n).HealthCheckOnly {
 		return false
 	}
 	for _, dep := range n.before {

@@ -129,6 +129,36 @@ func (r *run) haltedBy(n *node) (reason string) {
 	return reason
 }
 
+// announce says that the manifests begin which n is part of, or includes itself,
+// the outermost first, each once.
+func (r *run) announce(ctx context.Context, n *node) {
+	for _, outer := range n.within {
+		r.announce(ctx, outer)
+	}
+	if n.res.Type.Include == nil || r.announced[n.ref] {
+		return
+	}
+	r.announced[n.ref] = true
+	if n.res.NeverNoop && r.scope(n).Noop {
+		r.env(n).Log.WarnContext(ctx, "the parent manifest changes nothing, so the child does not either", "child", n.ref.Name)
+	}
+	r.say(ctx, n, n.res.Messages.Before)
+}
+
+// begins says that a manifest shows something before n has its turn.
+func (r *run) begins(n *node) bool {
+	return slices.ContainsFunc(n.within, func(outer *node) bool {
+		return !r.announced[outer.ref] && (outer.res.Messages.Before != "" || r.begins(outer))
+	})
+}
+
+// say shows a message of the manifest that n includes.
+func (r *run) say(ctx context.Context, n *node, message string) {
+	if message != "" {
+		r.env(nil).Log.InfoContext(ctx, message, "manifest", n.ref.Name)
+	}
+}
+
 // expand reads the manifest that n includes and makes its resources part of the
 // run, in front of n. Nothing of it runs when anything is wrong with it.
 func (r *run) expand(ctx context.Context, n *node) error {
@@ -156,7 +186,7 @@ func (r *run) expand(ctx context.Context, n *node) error {
 		return have != nil && have.res.IsSame(res)
 	})
 	expanded := *n.res
-	expanded.Children, expanded.Expand = found.Children, nil
+	expanded.Children, expanded.Messages, expanded.Expand = found.Children, found.Messages, nil
 	var all []*resource.Resource
 	for _, other := range r.graph.declared() {
 		if other == n.res {

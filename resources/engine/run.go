@@ -117,6 +117,8 @@ type run struct {
 	// halted says of what includes a manifest why that has ended, children what came of its resources.
 	halted   map[model.Ref]string
 	children map[model.Ref]model.Counts
+	// announced are those that include a manifest which has begun.
+	announced map[model.Ref]bool
 	// health is what came of health checks that were made ahead of the turns.
 	health map[model.Ref][]model.HealthResult
 }
@@ -166,7 +168,7 @@ func newRun(g *Graph, opts Options) *run {
 	opts.Env.RunEnv = []string{EnvRun + "=" + strings.Join(append(slices.Clone(opts.Parents), opts.RunID), ","), EnvState + "=" + opts.Env.Host.StateDir()}
 	r := &run{
 		graph: g, opts: opts, looks: make([]look, len(g.nodes)), results: make([]result, len(g.nodes)),
-		owed: map[model.Ref]bool{}, outputs: resource.Outputs{}, halted: map[model.Ref]string{}, children: map[model.Ref]model.Counts{},
+		owed: map[model.Ref]bool{}, outputs: resource.Outputs{}, halted: map[model.Ref]string{}, children: map[model.Ref]model.Counts{}, announced: map[model.Ref]bool{},
 	}
 	r.summary = model.Run{
 		Protocol: model.ProtocolRun, RunID: opts.RunID, Node: opts.Node, Manifest: opts.Manifest,

@@ -49,6 +49,9 @@ func (r *run) end(n *node, t *model.Transaction) {
 		if t := r.results[r.told].untold; t != nil {
 			r.tell(t)
 			r.results[r.told].untold = nil
+			if n := r.graph.nodes[r.told]; r.announced[n.ref] {
+				r.say(context.Background(), n, n.res.Messages.After)
+			}
 		}
 	}
 }

@@ -19,6 +19,9 @@ func (r *run) turn(ctx, looking context.Context, n *node) {
 	if r.gate(ctx, n, t) {
 		return
 	}
+	if n.res.Expand == nil {
+		r.announce(ctx, n)
+	}
 	if t.HealthCheckOnly && n.res.Type.Include == nil {
 		r.conclude(ctx, n, t)
 		return

@@ -68,6 +68,8 @@ func (b *build) add(ctx context.Context, d declared) {
 		res.Meta().Name = name
 	}
 	res.Excluded = reason
+	noop, _ := properties.Get("noop")
+	res.NeverNoop = noop.Kind != resource.Null && !res.Meta().Noop
 	b.session.inherit(res.Meta())
 	if len(r.waits) > 0 && reason == "" {
 		b.wait(res, d, properties, r.waits)

@@ -173,7 +173,7 @@ func (b *build) notIncluded(i *inclusion, err error) {
 
 // adopt takes over what an included manifest declares.
 func (b *build) adopt(res *resource.Resource, child *build) {
-	res.Children = child.own
+	res.Children, res.Messages = child.own, child.messages()
 	b.out.Resources = append(b.out.Resources, child.out.Resources...)
 	b.out.Warnings = append(b.out.Warnings, child.out.Warnings...)
 	b.links = append(b.links, child.links...)
@@ -182,6 +182,11 @@ func (b *build) adopt(res *resource.Resource, child *build) {
 	b.session.learn(child.session.learnt()...)
 	b.session.unsure = b.session.unsure || child.session.unsure
 	b.session.besides(child.session)
+}
+
+// messages are those of the document.
+func (b *build) messages() resource.Messages {
+	return resource.Messages{Before: b.out.PreMessage, After: b.out.PostMessage}
 }
 
 // include reads and resolves an included manifest, as far as it can be without
@@ -242,7 +247,7 @@ func (s *session) expand(ctx context.Context, i *inclusion, spec resource.Spec) 
 		return resource.Expansion{}, finish(child.problems)
 	}
 
-	return resource.Expansion{Resources: child.out.Resources, Children: child.own, Secrets: child.session.learnt(), Warnings: child.out.Warnings}, nil
+	return resource.Expansion{Resources: child.out.Resources, Children: child.own, Messages: child.messages(), Secrets: child.session.learnt(), Warnings: child.out.Warnings}, nil
 }
 
 // broughtLater says that a resource of this run manages a file, or a directory

@@ -31,6 +31,11 @@ type Resource struct {
 	// Expand gives the Children of a manifest that could not be read before the
 	// run; nil for any other. Its error may be model.Problems.
 	Expand func(ctx context.Context, spec Spec) (Expansion, error)
+	// Messages are what the manifest it includes shows.
+	Messages Messages
+	// NeverNoop says that its manifest sets noop to false, which does not help it
+	// where nothing is changed.
+	NeverNoop bool
 	// LeftOut are the names of all that the manifest declares which an excluded
 	// resource would include: they may be referred to. Nil is when they are not known.
 	LeftOut map[model.Ref]bool
@@ -46,12 +51,17 @@ type Resource struct {
 	Late func(ctx context.Context, outputs Outputs) (Spec, []model.Secret, error)
 }
 
+// Messages are what a manifest shows before its first resource has its turn and
+// after its last one had it; empty is nothing.
+type Messages struct{ Before, After string }
+
 // Expansion is what a manifest came to that is included during the run.
 type Expansion struct {
 	// Resources are those of it and of all it includes, in order.
 	Resources []*Resource
 	// Children are those of it.
 	Children []*Resource
+	Messages Messages
 	Secrets  []model.Secret
 	Warnings model.Problems
 }
