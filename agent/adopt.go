@@ -77,6 +77,7 @@ func (r *runner) adopt(ctx context.Context, woken time.Time) {
 		if !inForce[u] && u.current != nil {
 			r.log.InfoContext(ctx, "manifest is not in force any more", "manifest", u.key)
 			u.current = nil
+			u.breakOff()
 		}
 		u.forget(u.candidates())
 	}
@@ -164,6 +165,7 @@ func (r *runner) admit(ctx context.Context, entries map[string]model.Entry, sync
 func (r *runner) unassign(ctx context.Context, u *unit) {
 	r.log.InfoContext(ctx, "manifest is unassigned", "manifest", u.key)
 	delete(r.units, u.key)
+	u.breakOff()
 	r.setManifest(u.key, nil)
 	if err := r.store.remove(u.key); err != nil {
 		r.log.ErrorContext(ctx, "a stored assignment cannot be removed", "manifest", u.key, "error", err)
@@ -319,6 +321,7 @@ func (r *runner) force(ctx context.Context, u *unit, l *loaded, woken time.Time)
 		u.acquit(e)
 		r.keep(ctx, u)
 	}
+	u.breakOff()
 	u.forgetChecks(l)
 	r.log.InfoContext(ctx, "manifest in force", "manifest", u.key, "revision", l.entry.Revision, "digest", l.digest, "resources", l.graph.Len())
 	r.due[u.key] = wake{cause, woken}.over(r.due[u.key])

@@ -234,6 +234,9 @@ func (r *runner) execute(ctx, hard context.Context, q *ask, req model.EnsureRequ
 			}
 		}
 		summary := engine.Run(hard, graph, o)
+		if !req.Noop && summary.Outcome() != model.OutcomeStable {
+			r.changes++
+		}
 		if t == nil {
 			return fmt.Errorf("nothing was run: %v", summary.Errors)
 		}

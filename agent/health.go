@@ -7,10 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/segmentio/ksuid"
-
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -27,6 +24,12 @@ type health struct {
 	critical []check
 	// next is when they are made again without a run.
 	next time.Time
+	// round makes them now, nil while none does.
+	round *round
+	// doubted says that what the last round found did not count.
+	doubted bool
+	// failing says that one was critical when they were made last.
+	failing bool
 	// refresh are the resources that the next run refreshes.
 	refresh []model.Ref
 	// repairAt is when a repairing run may follow the last one that did not help.
@@ -72,22 +75,28 @@ func (r *runner) reportHealth(ctx context.Context, t *model.Transaction, result 
 	})
 }
 
-// heal concludes the health checks of a run or of a look at them: what is
-// critical makes a repairing run due, and again after a growing while when one
-// did not help.
+// heal concludes the health checks of a run or of a round: what is critical
+// makes a repairing run due, and again after a growing while when one did not
+// help. When a round finds that it is over a run is due too: what failed is
+// stable then, and registers.
 func (r *runner) heal(u *unit, cause model.Cause, repairing bool) {
 	h := &u.health
-	critical := h.critical
+	critical, failing := h.critical, h.failing
 	h.critical = nil
-	h.next = time.Now().Add(time.Duration(r.pace * float64(r.Config().HealthInterval.Std())))
-	r.setHealth(u.key, h.counts())
 	now := time.Now()
+	h.next = now.Add(r.untilRound())
+	r.setHealth(u.key, h.counts())
+	if len(critical) == 0 && h.counts().Critical > 0 {
+		return // a run that did not come to the checks says nothing of them
+	}
+	h.failing = len(critical) > 0
 	switch {
-	case len(critical) == 0 && h.counts().Critical > 0:
-		// A run that did not come to the checks says nothing of them.
-	case len(critical) == 0:
+	case !h.failing:
 		h.repairAt = time.Time{}
 		h.wait.reset()
+		if failing && !repairing {
+			r.due[u.key] = wake{model.CauseHealth, now}.over(r.due[u.key])
+		}
 	case repairing && cause == model.CauseHealth:
 		h.repairAt = now.Add(h.wait.next())
 	case !now.Before(h.repairAt):
@@ -143,44 +152,4 @@ func (u *unit) forgetChecks(l *loaded) {
 			delete(u.health.statuses, key)
 		}
 	}
-}
-
-// monitorAt gives when the health checks of a unit are to be made without a
-// run, zero for never.
-func (r *runner) monitorAt(u *unit) time.Time {
-	if r.Config().HealthInterval == 0 || !u.current.isMonitored() {
-		return time.Time{}
-	}
-
-	return u.health.next
-}
-
-// monitorNext makes the health checks of the unit that waits for it longest;
-// false means that none does.
-func (r *runner) monitorNext(ctx, hard context.Context, now time.Time) bool {
-	var next *unit
-	for _, u := range r.order {
-		if at := r.monitorAt(u); !at.IsZero() && !now.Before(at) && (next == nil || at.Before(next.health.next)) {
-			next = u
-		}
-	}
-	if next == nil {
-		return false
-	}
-	r.step("checking the health of "+next.key, func() { r.monitor(ctx, hard, next) })
-
-	return true
-}
-
-// monitor makes the health checks of a unit and nothing else. What it finds is
-// told by reports of health alone.
-func (r *runner) monitor(ctx, hard context.Context, u *unit) {
-	w := wake{model.CauseHealth, time.Now()}
-	defer func() { r.heal(u, w.cause, false) }()
-	o := r.options(ctx, u, w, ksuid.New().String())
-	o.Register = r.registers(u)
-	o.Journal, o.Env.Scope.HealthCheckOnly = nil, true
-	o.OnTransaction = func(t *model.Transaction) { r.note(ctx, u, t) }
-	engine.Run(hard, u.current.graph, o)
-	r.sync()
 }

@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -17,6 +18,16 @@ type clinic struct {
 	mu       sync.Mutex
 	statuses map[string]model.HealthStatus
 	made     int
+	// hold, when set, holds checks named http until it is written to.
+	hold chan struct{}
+	// broken is how many checks were broken off.
+	broken int
+}
+
+func (c *clinic) holds(hold chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.hold = hold
 }
 
 func (c *clinic) set(name string, s model.HealthStatus) {
@@ -35,15 +46,31 @@ func (c *clinic) since() int {
 	return n
 }
 
-func (c *clinic) CheckAll(_ context.Context, checks []model.HealthCheck, _ []string) []model.HealthResult {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+// CheckAll finds what was so when it began.
+func (c *clinic) CheckAll(ctx context.Context, checks []model.HealthCheck, _ []string) []model.HealthResult {
 	out := make([]model.HealthResult, len(checks))
 	for i, check := range checks {
-		c.made++
-		out[i] = model.HealthResult{Name: check.Name, Format: check.Format, Tries: 1, Status: model.HealthOK, Output: "it is"}
-		if s := c.statuses[check.Name]; s != "" {
-			out[i].Status = s
+		out[i] = c.check(ctx, check)
+	}
+
+	return out
+}
+
+func (c *clinic) check(ctx context.Context, check model.HealthCheck) model.HealthResult {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.made++
+	out := model.HealthResult{Name: check.Name, Format: check.Format, Tries: 1, Status: cmp.Or(c.statuses[check.Name], model.HealthOK), Output: "it is"}
+	if hold := c.hold; hold != nil && check.Name == "http" {
+		c.mu.Unlock()
+		defer c.mu.Lock()
+		select {
+		case <-hold:
+		case <-ctx.Done():
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.broken++
+			out.Status = model.HealthUnknown
 		}
 	}
 
@@ -120,7 +147,10 @@ func TestCriticalCheckMakesARepairingRun(t *testing.T) {
 		}
 		c.set("http", model.HealthOK)
 		n.after(70 * time.Second)
-		n.tells("health ok")
+		n.tells("health ok", "run stable group.all.shop health")
+		if got := n.agent.State().Manifests["group.all.shop"].Outcome; got != model.OutcomeStable {
+			t.Errorf("it is well again, and the node says %s", got)
+		}
 		// It is well again, so the next trouble is seen to at once.
 		c.set("http", model.HealthCritical)
 		n.after(70 * time.Second)

@@ -35,6 +35,7 @@ type queue struct {
 	retry       bool
 	due         map[string]wake
 	requests    []*ask
+	rounds      []*round
 }
 
 func newQueue() *queue { return &queue{slot: newSlot(), due: map[string]wake{}} }
@@ -72,18 +73,27 @@ func (q *queue) request(r *ask) {
 	q.slot.signal()
 }
 
+// ended hands over a round of health checks that is at its end.
+func (q *queue) ended(b *round) {
+	q.mu.Lock()
+	q.rounds = append(q.rounds, b)
+	q.mu.Unlock()
+	q.slot.signal()
+}
+
 // wakes are what was asked for since the last look.
 type wakes struct {
 	assignments, retry bool
 	due                map[string]wake
+	rounds             []*round
 }
 
 // take empties the queue, but for requests.
 func (q *queue) take() wakes {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	w := wakes{q.assignments, q.retry, q.due}
-	q.assignments, q.retry, q.due = false, false, map[string]wake{}
+	w := wakes{q.assignments, q.retry, q.due, q.rounds}
+	q.assignments, q.retry, q.due, q.rounds = false, false, map[string]wake{}, nil
 
 	return w
 }

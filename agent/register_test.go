@@ -95,7 +95,7 @@ func TestRegistrationEndsWithTheHealth(t *testing.T) {
 			t.Errorf("%d times although it is critical", len(told))
 		}
 		c.set("http", model.HealthWarning)
-		n.after(70 * time.Minute) // until the next run: looking alone registers nothing
+		n.after(70 * time.Second)
 		if told, _ := d.since(); len(told) == 0 {
 			t.Error("it is not registered again")
 		}

@@ -20,6 +20,7 @@ import (
 // be begun, hard when the one in hand is broken off. It gives false when the run
 // failed before it came to any resource.
 func (r *runner) run(ctx, hard context.Context, u *unit, w wake) bool {
+	u.breakOff() // it makes the checks itself
 	id := ksuid.New().String()
 	var summary *model.Run
 	err := r.guard("running "+u.key, func() error {
@@ -48,6 +49,9 @@ func (r *runner) run(ctx, hard context.Context, u *unit, w wake) bool {
 	}
 	if err != nil {
 		summary.Errors = append(summary.Errors, err.Error())
+	}
+	if summary.Outcome() != model.OutcomeStable {
+		r.changes++
 	}
 	r.keepRegistered()
 	r.heal(u, w.cause, true)

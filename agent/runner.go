@@ -2,12 +2,14 @@ package agent
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/musterfleet/muster/model"
 )
 
-// runner does the work of the node, one thing at a time, in one goroutine.
+// runner does the work of the node, one thing at a time, in one goroutine. Only
+// rounds of health checks have their own.
 type runner struct {
 	*Agent
 	units map[string]*unit
@@ -23,10 +25,14 @@ type runner struct {
 	invalid []string
 	// refused is what was refused and not told yet.
 	refused []turnedDown
+	// changes is how often a run or a request changed the machine, or may have.
+	changes int
+	rounds  sync.WaitGroup
 }
 
 // work works until ctx ends. hard outlives it, for what is in hand.
 func (r *runner) work(ctx, hard context.Context) {
+	defer r.rounds.Wait()
 	r.due = map[string]wake{}
 	r.awaitFacts(ctx)
 	startBy := time.Now().Add(soon)
@@ -39,6 +45,9 @@ func (r *runner) work(ctx, hard context.Context) {
 		for key, asked := range w.due {
 			r.due[key] = asked.over(r.due[key])
 		}
+		for _, b := range w.rounds {
+			r.step("what is known of the health of "+b.unit.key, func() { r.concludeRound(ctx, b) })
+		}
 		switch now := time.Now(); {
 		case !adopted && !r.mayStart(now, startBy):
 			if !r.answerNext(ctx, hard) {
@@ -49,7 +58,7 @@ func (r *runner) work(ctx, hard context.Context) {
 			r.step("looking at the assignments", func() { r.adopt(ctx, now) })
 		case r.answerNext(ctx, hard):
 		case r.runNext(ctx, hard, now):
-		case r.monitorNext(ctx, hard, now):
+		case r.beginRounds(ctx, hard, now):
 		default:
 			r.await(ctx, r.wakeAt())
 		}
@@ -203,7 +212,7 @@ func (r *runner) wakeAt() time.Time {
 	}
 	for _, u := range r.order {
 		earlier(u.next)
-		earlier(r.monitorAt(u))
+		earlier(r.roundAt(u))
 	}
 
 	return at
