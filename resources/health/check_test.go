@@ -16,6 +16,17 @@ import (
 	"github.com/musterfleet/muster/resources/host"
 )
 
+// envCheck has the test binary make a check of the command that it holds.
+const envCheck = "MAKE_HEALTH_CHECK"
+
+func TestMain(m *testing.M) {
+	if command := os.Getenv(envCheck); command != "" {
+		health.New(host.New(host.Options{})).CheckAll(context.Background(), []model.HealthCheck{{Command: command}}, nil)
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
 // run makes one check by a shell.
 func run(t *testing.T, script string, more ...func(*model.HealthCheck)) model.HealthResult {
 	t.Helper()
@@ -125,6 +136,36 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	c := health.New(host.New(host.Options{}), "sh", "-c", "exec 3>"+path+"; sleep 1000 & exit 2")
 	if got := c.CheckAll(t.Context(), []model.HealthCheck{{Name: "g", GossRules: model.GossRules{}}}, nil)[0]; got.Status != model.HealthCritical {
 		t.Errorf("%+v", got)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestKilledWithItsMuster kills the process that makes a check.
+func TestKilledWithItsMuster(t *testing.T) {
+	path, ended := held(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun := filepath.Join(t.TempDir(), "begun")
+	if err := syscall.Mkfifo(begun, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	script := fmt.Sprintf("sh -c 'exec 3>%s; echo begun >%s; exec sleep 1000'", path, begun)
+	ctx, kill := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		_, err := host.New(host.Options{}).Run(ctx, host.Command{Argv: []string{self}, Env: []string{envCheck + "=" + script}})
+		done <- err
+	}()
+	if _, err := os.ReadFile(begun); err != nil {
+		t.Fatal(err)
+	}
+	kill()
+	if err := <-done; err == nil {
+		t.Error("it was not killed")
 	}
 	if err := <-ended; err != nil {
 		t.Error(err)
