@@ -85,7 +85,7 @@ func New(ctx context.Context, o Options) (*Agent, error) {
 	a := &Agent{opts: o, log: o.Log, config: o.Config, started: time.Now().UTC(), queue: newQueue(), said: newSlot()}
 	a.reached = reached{deliver: newSlot(), tell: newSlot(), watch: newSlot()}
 	a.node.manifests, a.node.health = map[string]model.ManifestState{}, map[string]model.HealthCounts{}
-	a.registered = registrations{slot: newSlot(), all: map[source][]*standing{}}
+	a.registered = registrations{slot: newSlot(), all: map[source][]*standing{}, fallen: map[source]bool{}}
 	a.facts.ready = make(chan struct{})
 	a.runner = runner{Agent: a, units: map[string]*unit{}, pace: 1 + jitter*(2*rand.Float64()-1)}
 	if err := a.open(ctx); err != nil {

@@ -70,7 +70,7 @@ func (c *clinic) check(ctx context.Context, check model.HealthCheck) model.Healt
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			c.broken++
-			out.Status = model.HealthUnknown
+			out.Status = "" // it was not made
 		}
 	}
 

@@ -39,6 +39,9 @@ type registrations struct {
 	slot slot
 	mu   sync.Mutex
 	all  map[source][]*standing
+	// fallen are those of which a health check is critical; they are told again
+	// when none is.
+	fallen map[source]bool
 }
 
 // set makes the entries those of a resource; without any it registers nothing
@@ -46,6 +49,7 @@ type registrations struct {
 func (s *registrations) set(from source, node string, entries []model.RegisterEntry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	delete(s.fallen, from)
 	if len(entries) == 0 {
 		delete(s.all, from)
 		return
@@ -63,6 +67,30 @@ func (s *registrations) set(from source, node string, entries []model.RegisterEn
 	s.slot.signal()
 }
 
+// fall makes what a resource registers not be told any more, until it is well
+// again.
+func (s *registrations) fall(from source) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.all[from] != nil {
+		s.fallen[from] = true
+	}
+}
+
+// rise tells again what fell.
+func (s *registrations) rise(from source) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.fallen[from] {
+		return
+	}
+	delete(s.fallen, from)
+	for _, r := range s.all[from] {
+		r.next = time.Time{}
+	}
+	s.slot.signal()
+}
+
 // keep forgets what registers and is not to any more.
 func (s *registrations) keep(wanted func(source) bool) {
 	s.mu.Lock()
@@ -70,6 +98,7 @@ func (s *registrations) keep(wanted func(source) bool) {
 	for from := range s.all {
 		if !wanted(from) {
 			delete(s.all, from)
+			delete(s.fallen, from)
 		}
 	}
 }
@@ -86,7 +115,10 @@ func (s *registrations) due(now time.Time) (due []*standing, next time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	next = now.Add(time.Hour)
-	for _, all := range s.all {
+	for from, all := range s.all {
+		if s.fallen[from] {
+			continue
+		}
 		for _, r := range all {
 			if !now.Before(r.next) {
 				due = append(due, r)

@@ -102,6 +102,28 @@ func TestRegistrationEndsWithTheHealth(t *testing.T) {
 	})
 }
 
+// TestRegistrationOfWhatIsNotRepaired: runs that nobody asked for do not come to it.
+func TestRegistrationOfWhatIsNotRepaired(t *testing.T) {
+	for _, drift := range []string{"report", "ignore"} {
+		registering(t, func(n *node, d *directory, c *clinic) {
+			n.bucket.put("group.all.shop", strings.Replace(registeringShop(8080), "{shop: {", "{shop: {drift: "+drift+", ", 1))
+			n.settle()
+			c.set("http", model.HealthCritical)
+			n.after(2 * time.Minute)
+			d.since()
+			n.after(10 * time.Minute)
+			if told, _ := d.since(); len(told) > 0 {
+				t.Errorf("%s: %d times although it is critical", drift, len(told))
+			}
+			c.set("http", model.HealthOK)
+			n.after(70 * time.Second)
+			if told, _ := d.since(); len(told) == 0 {
+				t.Errorf("%s: it is not registered again", drift)
+			}
+		})
+	}
+}
+
 func TestRegistrationEndsWithTheAssignment(t *testing.T) {
 	registering(t, func(n *node, d *directory, _ *clinic) {
 		n.bucket.remove("group.all.shop")

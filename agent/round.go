@@ -112,10 +112,13 @@ func (r *runner) concludeRound(ctx context.Context, b *round) {
 		return
 	}
 	for _, ref := range b.fell {
-		r.registered.set(source{b.unit.key, ref}, r.opts.Config.Node, nil)
+		r.registered.fall(source{b.unit.key, ref})
 	}
 	for _, t := range b.transactions {
 		r.note(ctx, b.unit, t)
+		if t.OK() && !t.NotRun && !t.Skipped {
+			r.registered.rise(source{b.unit.key, t.Ref()})
+		}
 	}
 	r.heal(b.unit, model.CauseHealth, false)
 	r.sync()
