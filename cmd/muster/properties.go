@@ -8,6 +8,7 @@ import (
 	"github.com/choria-io/fisk"
 
 	"github.com/musterfleet/muster/model"
+	documents "github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -45,8 +46,8 @@ func newPropertyFlags(cmd *fisk.CmdClause, t *resource.Type) *propertyFlags {
 	}
 	cmd.Arg("name", help).Required().StringVar(&p.name)
 	for _, property := range t.Properties() {
-		// Structures have no sensible form as a flag; they are for manifests and requests.
-		if property.Key == "name" || isStructured(property.GoType) {
+		// What is one structure (control) is for manifests only.
+		if property.Key == "name" || property.GoType.Kind() == reflect.Struct {
 			continue
 		}
 		p.add(cmd, property)
@@ -55,19 +56,28 @@ func newPropertyFlags(cmd *fisk.CmdClause, t *resource.Type) *propertyFlags {
 	return p
 }
 
-func isStructured(t reflect.Type) bool {
-	return t.Kind() == reflect.Struct || t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct && t.Elem() != reflect.TypeFor[model.Ref]()
+// hasStructures says that a property is a list of structures, of which each is
+// given as a document.
+func hasStructures(t reflect.Type) bool {
+	return t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct && t.Elem() != reflect.TypeFor[model.Ref]()
 }
 
 func (p *propertyFlags) add(cmd *fisk.CmdClause, property resource.Property) {
 	f := &propertyFlag{property: property}
-	clause := cmd.Flag(strings.ReplaceAll(property.Key, "_", "-"), property.Help).IsSetByUser(&f.set)
+	help := property.Help
+	if hasStructures(property.GoType) {
+		help += "; each a mapping in YAML or JSON"
+	}
+	clause := cmd.Flag(strings.ReplaceAll(property.Key, "_", "-"), help).IsSetByUser(&f.set)
 	switch property.GoType.Kind() {
 	case reflect.Bool:
 		clause.BoolVar(&f.flag)
 	case reflect.Slice:
 		word := "VALUE…"
-		if property.GoType.Elem().Kind() == reflect.Map {
+		switch {
+		case hasStructures(property.GoType):
+			word = "{KEY: VALUE…}"
+		case property.GoType.Elem().Kind() == reflect.Map:
 			word = "KEY=VALUE…"
 		}
 		clause.PlaceHolder(word).StringsVar(&f.items)
@@ -115,11 +125,14 @@ func (f *propertyFlag) value(pos model.Position) resource.Value {
 	case reflect.Slice:
 		v := resource.Value{Kind: resource.List, Pos: pos}
 		for _, item := range f.items {
-			if f.property.GoType.Elem().Kind() == reflect.Map {
+			switch {
+			case hasStructures(f.property.GoType):
+				v.Items = append(v.Items, structure(item, pos))
+			case f.property.GoType.Elem().Kind() == reflect.Map:
 				v.Items = append(v.Items, pairs([]string{item}, pos))
-				continue
+			default:
+				v.Items = append(v.Items, resource.Value{Kind: resource.String, Text: item, Pos: pos})
 			}
-			v.Items = append(v.Items, resource.Value{Kind: resource.String, Text: item, Pos: pos})
 		}
 		return v
 	case reflect.Map:
@@ -127,6 +140,17 @@ func (f *propertyFlag) value(pos model.Position) resource.Value {
 	default:
 		return resource.Value{Kind: resource.String, Text: f.text, Pos: pos}
 	}
+}
+
+// structure reads a document. A text that is none is given as it is, for it to
+// be refused.
+func structure(text string, pos model.Position) resource.Value {
+	v, problems := documents.Read(pos.File, []byte(text), int64(len(text)))
+	if len(problems) > 0 {
+		return resource.Value{Kind: resource.String, Text: text, Pos: pos}
+	}
+
+	return v
 }
 
 // pairs makes a mapping of key=value texts; the last of a key counts. A text that

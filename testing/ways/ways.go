@@ -236,16 +236,11 @@ func (c Case) help(t *testing.T, m Machine) {
 		for _, p := range c.Type.Properties() {
 			flag := strings.ReplaceAll(p.Key, "_", "-")
 			has := strings.Contains(text, "--"+flag+"=") || strings.Contains(text, "--[no-]"+flag)
-			if !has && p.Key != "name" && !isStructured(p.GoType) {
+			if !has && p.Key != "name" && p.GoType.Kind() != reflect.Struct {
 				t.Errorf("%s %s --help says nothing of --%s", strings.Join(command, " "), c.Type.Name, flag)
 			}
 		}
 	}
-}
-
-// isStructured says that a property is for manifests and requests, and has no flag.
-func isStructured(t reflect.Type) bool {
-	return t.Kind() == reflect.Struct || t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct && t.Elem() != reflect.TypeFor[model.Ref]()
 }
 
 // status compares what muster status says with the status of the transaction.
