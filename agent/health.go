@@ -86,10 +86,9 @@ func (r *runner) heal(u *unit, cause model.Cause, repairing bool) {
 	now := time.Now()
 	h.next = now.Add(r.untilRound())
 	r.setHealth(u.key, h.counts())
-	if len(critical) == 0 && h.counts().Critical > 0 {
-		return // a run that did not come to the checks says nothing of them
-	}
-	h.failing = len(critical) > 0
+	// A run that did not come to the checks says nothing of them.
+	unknown := len(critical) == 0 && h.counts().Critical > 0
+	h.failing = unknown || len(critical) > 0
 	switch {
 	case !h.failing:
 		h.repairAt = time.Time{}
@@ -99,6 +98,7 @@ func (r *runner) heal(u *unit, cause model.Cause, repairing bool) {
 		}
 	case repairing && cause == model.CauseHealth:
 		h.repairAt = now.Add(h.wait.next())
+	case unknown:
 	case !now.Before(h.repairAt):
 		h.refresh = u.current.refreshedBy(critical)
 		r.due[u.key] = wake{model.CauseHealth, now}.over(r.due[u.key])

@@ -188,6 +188,20 @@ func TestRepairsThatDoNotHelpAreSpread(t *testing.T) {
 	})
 }
 
+// TestRunsThatDoNotComeToTheCheckAreSpread: they repair no more than those that fail.
+func TestRunsThatDoNotComeToTheCheckAreSpread(t *testing.T) {
+	monitored(t, 2*time.Second, func(n *node, c *clinic) {
+		n.bucket.put("group.all.shop", strings.Replace(n.shop(), "refresh_only", "drift: ignore, refresh_only", 1))
+		n.settle()
+		c.set("http", model.HealthCritical)
+		n.take()
+		n.after(time.Hour)
+		if got := len(n.take()); got < 10 || got > 40 {
+			t.Errorf("%d reports in an hour", got)
+		}
+	})
+}
+
 func TestCriticalWithoutRefresh(t *testing.T) {
 	monitored(t, time.Minute, func(n *node, c *clinic) {
 		n.take()
