@@ -50,8 +50,9 @@ func (p Provider) Status(ctx context.Context, env resource.Env, spec *scaffold.S
 	if len(found.due) > 0 {
 		p.kept.keep(env, spec, found.rendered)
 	}
+	c := comparison{provider: p, env: env, spec: spec, found: found}
 
-	return found.state, nil
+	return found.state, c.describe(ctx)
 }
 
 // found is a target as it is, with what the templates give for it.
@@ -97,13 +98,10 @@ func (p Provider) look(ctx context.Context, env resource.Env, spec *scaffold.Spe
 			return nil, err
 		}
 	}
-	c := comparison{provider: p, env: env, spec: spec, rendered: rendered, found: out, parents: map[string]error{}}
-	if err := c.compare(ctx, rendered.files); err != nil {
-		return nil, err
-	}
 	out.rendered = rendered
+	c := comparison{provider: p, env: env, spec: spec, found: out, parents: map[string]error{}}
 
-	return out, c.describe(ctx)
+	return out, c.compare(ctx, rendered.files)
 }
 
 // file is what a template gives.

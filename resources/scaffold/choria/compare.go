@@ -20,7 +20,6 @@ type comparison struct {
 	provider Provider
 	env      resource.Env
 	spec     *scaffold.Spec
-	rendered *rendering
 	found    *found
 	// parents are the directories below the target that were looked at, with what
 	// is wrong with each.
@@ -255,7 +254,7 @@ func (c *comparison) content(ctx context.Context, f *file, secret, diff bool) (m
 // depend on one anywhere.
 func (c *comparison) secret(ctx context.Context) (func(*file) bool, error) {
 	none := func(*file) bool { return false }
-	if !c.rendered.secret {
+	if !c.found.rendered.secret {
 		return none, nil
 	}
 	masked, err := c.provider.render(ctx, c.env, c.spec, true)

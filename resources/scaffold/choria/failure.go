@@ -43,6 +43,9 @@ func (s said) Unwrap() error { return s.err }
 func (f *failure) err() error {
 	base, line, offset, message := f.innermost()
 	message = f.words(message)
+	if f.failed != nil && strings.Contains(f.text, f.failed.Error()) {
+		f.needles = append(f.needles, f.asked)
+	}
 	pos := model.Position{File: f.current()}
 	switch {
 	case base != "":
@@ -77,7 +80,7 @@ func (f *failure) current() string {
 // renders has its place in the error of that.
 func (f *failure) innermost() (base string, line, offset int, message string) {
 	found := regexp.MustCompile(`(?s)^(.*)template: /?([^:\n]+):(\d+)(?::(\d+))?: (?:executing ".*?" at <(.*?)>: )?(.*)$`).FindStringSubmatch(f.text)
-	jet := regexp.MustCompile(`(?s)^(.*)Jet Runtime Error \("/?([^"\n]+)":(\d+)\): ()()(.*)$`).FindStringSubmatch(f.text)
+	jet := regexp.MustCompile(`(?s)^(.*)Jet Runtime Error \("/?([^"\n]+)":(\d+)(?:@(\d+))?\): ()(.*)$`).FindStringSubmatch(f.text)
 	if found == nil || jet != nil && len(jet[1]) > len(found[1]) {
 		found = jet
 	}
@@ -111,24 +114,24 @@ func (f *failure) named(base string) []string {
 	return out
 }
 
-// position finds the template that a name and a line are of.
+// position finds the template that a name is of, and the place in it. The
+// offset is one in the line, or without a line one in the whole text; -1 is none.
 func (f *failure) position(base string, line, offset int) model.Position {
-	candidates := f.named(base)
-	nested := regexp.MustCompile(`(?:^|: )render: $|calling render: (?:parsing template .* failed: )?$`).MatchString(f.before)
-	if rendered := regexp.MustCompile(`(?s)^.*<[^<]*render "([^"]+)"[^<]*>`).FindStringSubmatch(f.before); nested && rendered != nil && slices.Contains(candidates, path.Clean(rendered[1])) {
-		candidates = []string{path.Clean(rendered[1])}
+	candidates := f.candidates(base)
+	holding := slices.DeleteFunc(slices.Clone(candidates), func(name string) bool {
+		_, text := lineAt(f.tree.texts[name], line, offset)
+		return len(f.needles) == 0 || !strings.Contains(text, f.needles[0])
+	})
+	if len(holding) > 0 {
+		candidates = holding
 	}
-	if current := f.current(); !nested && slices.Contains(candidates, current) {
-		candidates = []string{current}
-	}
-	if holds := f.holding(candidates, line); len(holds) > 0 {
-		candidates = holds
-	}
-	text := lineOf(f.tree.texts[candidates[0]], line)
-	pos := model.Position{File: strings.Join(candidates, " or "), Line: line}
-	if len(candidates) == 1 && offset >= 0 {
+	number, text := lineAt(f.tree.texts[candidates[0]], line, offset)
+	pos := model.Position{File: strings.Join(candidates, " or "), Line: number}
+	switch {
+	case len(candidates) > 1:
+	case line > 0 && offset >= 0:
 		pos.Column = 1 + utf8.RuneCountInString(text[:min(offset, len(text))])
-	} else if len(candidates) == 1 {
+	default:
 		left, _ := f.spec.Delimiters()
 		pos.Column = columnOf(text, append(f.needles, left))
 	}
@@ -136,12 +139,23 @@ func (f *failure) position(base string, line, offset int) model.Position {
 	return pos
 }
 
-// holding are the templates that have in a line what an error names.
-func (f *failure) holding(candidates []string, line int) []string {
-	return slices.DeleteFunc(slices.Clone(candidates), func(name string) bool {
-		text := lineOf(f.tree.texts[name], line)
-		return len(f.needles) == 0 || !strings.Contains(text, f.needles[0])
-	})
+// candidates are the templates that a name may be of, as far as what stands
+// before it in the error tells: that which was being rendered, or the one that
+// this renders.
+func (f *failure) candidates(base string) []string {
+	named := f.named(base)
+	if !regexp.MustCompile(`(?:^|: )render: $|calling render: (?:parsing template .* failed: )?$`).MatchString(f.before) {
+		if slices.Contains(named, f.current()) {
+			return []string{f.current()}
+		}
+		return named
+	}
+	rendered := regexp.MustCompile(`(?s)^.*<[^<]*render "([^"]+)"[^<]*>`).FindStringSubmatch(f.before)
+	if rendered != nil && slices.Contains(named, path.Clean(rendered[1])) {
+		return []string{path.Clean(rendered[1])}
+	}
+
+	return named
 }
 
 // search finds the one place in all templates, or else in the current one, where
@@ -166,13 +180,17 @@ func (f *failure) search(current string) model.Position {
 	return model.Position{File: current}
 }
 
-func lineOf(text string, line int) string {
+// lineAt gives a line with its number, or without one the line of an offset.
+func lineAt(text string, line, offset int) (int, string) {
+	if line == 0 {
+		line = 1 + strings.Count(text[:max(0, min(offset, len(text)))], "\n")
+	}
 	lines := strings.SplitN(text, "\n", line+1)
-	if line < 1 || line > len(lines) {
-		return ""
+	if line > len(lines) {
+		return line, ""
 	}
 
-	return lines[line-1]
+	return line, lines[line-1]
 }
 
 // columnOf is where the first needle begins that a line has.

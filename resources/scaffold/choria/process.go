@@ -50,8 +50,9 @@ type process struct {
 	reader  *os.File
 	// secret says that what was rendered may depend on a secret.
 	secret bool
-	// failed is the last error of a function.
+	// failed is the last error of a function, and asked what that is called.
 	failed error
+	asked  string
 	// broken is why the process is not understood any more.
 	broken error
 	// done is what the process has said last.
@@ -155,12 +156,13 @@ func ended(result host.Result) error {
 	switch {
 	case strings.Contains(said, "stack overflow"):
 		return errEndless
-	case strings.Contains(said, "out of memory"), strings.Contains(said, "cannot allocate memory"):
-		return errMemory
+	case strings.Contains(said, "out of memory"), strings.Contains(said, "cannot allocate memory"), strings.Contains(said, "address space"):
+		return errMemory // the last of these is what a program with the race detector says
 	case result.Killed:
 		return fmt.Errorf("the process that renders was ended by signal %d, perhaps because memory was short", result.ExitCode-128)
 	default:
-		return fmt.Errorf("the process that renders ended with exit code %d: %s", result.ExitCode, result.Stderr.LastLines(errorLines))
+		said, _, _ = strings.Cut(said, "\n")
+		return fmt.Errorf("the process that renders ended with exit code %d: %s", result.ExitCode, said)
 	}
 }
 
@@ -199,7 +201,7 @@ func (p *process) answer(v any, dir string) error {
 				return nil
 			}
 		}
-		p.failed = err
+		p.failed, p.asked = err, name
 		return render.Send(p.stdin, []any{nil, err.Error()})
 	}
 

@@ -96,7 +96,7 @@ func Main(stdin io.Reader, stdout io.Writer) int {
 // contain bounds this process: what needs more is ended by the system.
 func contain() error {
 	debug.SetMaxStack(maxStack)
-	debug.SetMemoryLimit(MaxMemory / 2)
+	debug.SetMemoryLimit(MaxMemory / 4 * 3)
 	// Where memory is scarce this ends first. Not every system lets it say so.
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0)
 	// An error is said, in place of a signal.
@@ -354,8 +354,11 @@ func (c *child) jetFunctions() map[string]jet.Func {
 	for name, fn := range out {
 		out[name] = func(args jet.Arguments) reflect.Value {
 			defer func() {
-				if err, failed := recover().(error); failed {
-					panic(placed(args, err))
+				if p := recover(); p != nil {
+					if err, is := p.(error); is {
+						p = placed(args, err)
+					}
+					panic(p)
 				}
 			}()
 			return fn(args)
@@ -365,9 +368,9 @@ func (c *child) jetFunctions() map[string]jet.Func {
 	return out
 }
 
-// placed says where in a template a function was called, as Jet says it of its
-// own errors. It does not tell functions: the place is in what the arguments
-// were read from.
+// placed says where in a template a function was called, nearly as Jet says it
+// of its own errors. It does not tell functions: the place is in what the
+// arguments were read from.
 func placed(args jet.Arguments, err error) error {
 	read := reflect.ValueOf(args).FieldByName("args")
 	if read.Kind() != reflect.Struct {
@@ -381,10 +384,10 @@ func placed(args jet.Arguments, err error) error {
 	if node.Kind() != reflect.Struct {
 		return err
 	}
-	path, line := node.FieldByName("TemplatePath"), node.FieldByName("Line")
-	if path.Kind() != reflect.String || line.Kind() != reflect.Int {
+	path, at := node.FieldByName("TemplatePath"), node.FieldByName("Pos")
+	if path.Kind() != reflect.String || at.Kind() != reflect.Int {
 		return err
 	}
 
-	return fmt.Errorf("Jet Runtime Error (%q:%d): %w", path.String(), line.Int(), err)
+	return fmt.Errorf("Jet Runtime Error (%q:0@%d): %w", path.String(), at.Int(), err)
 }

@@ -1,0 +1,310 @@
+package scaffold_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/resource"
+	"github.com/musterfleet/muster/resources/scaffold/choria"
+	"github.com/musterfleet/muster/testing/hosttest"
+)
+
+// asked is a manifest whose functions are those of a test.
+type asked map[string]any
+
+func (a asked) Names(_ context.Context, facts model.Facts, _ bool) map[string]any {
+	out := map[string]any{"Facts": map[string]any(facts), "Data": map[string]any{}, "Environ": map[string]any{"STAGE": "prod"}}
+	for name, fn := range a {
+		out[name] = fn
+	}
+
+	return out
+}
+
+func (asked) Tree(context.Context, string) (string, func() error, error) {
+	return "", nil, os.ErrNotExist
+}
+
+// failsWith looks at a scaffold of templates, and gives the error.
+func (s *subject) failsWith() error {
+	s.t.Helper()
+	_, err := s.typ.Status(s.t.Context(), s.env, choria.Provider{}, s.spec)
+	if err == nil {
+		s.t.Fatal("no error")
+	}
+	if left := renderedIn(s.t); len(left) > 0 {
+		s.t.Error("it left", left)
+	}
+
+	return err
+}
+
+// Nothing that templates do ends more than their own rendering.
+func TestHostileTemplates(t *testing.T) {
+	const endless = "f: the templates render one another without end, or too much stands within one another in one"
+	const memory = "f: the templates need more than 1024 MiB of memory"
+	deep := strings.Repeat("(", 1_000_000)
+	for name, tc := range map[string]struct {
+		engine string
+		files  []string
+		want   string
+	}{
+		"jet, renders itself":        {"jet", []string{"src/f", `[[ render("f", .) ]]`}, endless},
+		"jet, tries to":              {"jet", []string{"src/f", `[[ try ]][[ render("f", .) ]][[ end ]]`}, endless},
+		"jet, render one another":    {"jet", []string{"src/f", `[[ render("d/_partials/p", .) ]]`, "src/d/_partials/p", `[[ render("f", .) ]]`}, endless},
+		"jet, includes itself":       {"jet", []string{"src/f", `[[ include "f" ]]`}, endless},
+		"jet, yields itself":         {"jet", []string{"src/f", "[[ block a() ]][[ yield a() ]][[ end ]]"}, endless},
+		"jet, yields its content":    {"jet", []string{"src/f", "[[ block a() ]][[ yield a() content ]][[ yield a() ]][[ end ]][[ end ]]"}, endless},
+		"jet, extends itself":        {"jet", []string{"src/f", `[[ extends "f" ]]`}, endless},
+		"jet, parentheses":           {"jet", []string{"src/f", "[[ " + deep}, endless},
+		"jet, a mapping in itself":   {"jet", []string{"src/f", `[[ m := map("a", 1) ]][[ m.a = m ]][[ m ]]`}, endless},
+		"jet, doubles a text":        {"jet", []string{"src/f", `[[ x := "x" ]][[ range ints(0, 60) ]][[ x = x + x ]][[ end ]]`}, memory},
+		"jet, writes too much":       {"jet", []string{"src/f", `[[ x := repeat("x", 9000000) ]][[ range i := ints(0, 20) ]][[ try ]][[ write("w" + i, x) ]][[ end ]][[ end ]]`}, "f: it gives more than is allowed: 134217728 bytes in all files"},
+		"go, renders itself":         {"go", []string{"src/f", `{{ render "f" . }}`}, endless},
+		"go, render one another":     {"go", []string{"src/f", `{{ render "_partials/p" . }}`, "src/_partials/p", `{{ render "f" . }}`}, endless},
+		"go, calls itself":           {"go", []string{"src/f", `{{ define "a" }}{{ template "a" . }}{{ end }}{{ template "a" . }}`}, endless},
+		"go, calls itself, in block": {"go", []string{"src/f", `{{ block "a" . }}{{ range list 1 }}{{ template "a" . }}{{ end }}{{ end }}`}, endless},
+		"go, doubles a text":         {"go", []string{"src/f", `{{ $x := "x" }}{{ range until 60 }}{{ $x = print $x $x }}{{ end }}`}, memory},
+		"go, far too much":           {"go", []string{"src/f", `{{ repeat 2000000000 "x" }}`}, "f:1:4: `repeat 2000000000 \"x\"`: error calling repeat: it would make more than is allowed"},
+		"the second":                 {"go", []string{"src/a", "x", "src/b/f", `{{ render "b/f" . }}`}, "b/" + endless},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSubject(t, put(tc.files...), "engine", tc.engine)
+			err := s.failsWith()
+			// Where there is less memory, as with the race detector, that ends first.
+			if scarce := strings.Replace(tc.want, endless, memory, 1); !strings.HasPrefix(err.Error(), tc.want) && err.Error() != scarce {
+				t.Errorf("got  %.300s\nwant %s", err, tc.want)
+			}
+		})
+	}
+}
+
+// What does not end is ended by the timeout of the resource, or with the run.
+func TestRenderingEnds(t *testing.T) {
+	for engine, text := range map[string]string{
+		"jet": "[[ range ints(0, 1000000000000) ]][[ try ]][[ 1 ]][[ end ]][[ end ]]",
+		"go":  "{{ range until 1000000 }}{{ range until 1000000 }}{{ end }}{{ end }}",
+	} {
+		s := newSubject(t, put("src/a", "", "src/f", text), "engine", engine, "timeout", "1s")
+		if err := s.failsWith(); err.Error() != "f: the templates took longer than 1s" {
+			t.Error(engine, err)
+		}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		enough := errors.New("enough")
+		cancel(enough)
+		if _, err := s.typ.Status(ctx, s.env, choria.Provider{}, s.spec); !errors.Is(err, enough) {
+			t.Error(engine, err)
+		}
+	}
+}
+
+// children are the processes that this one has started.
+func children(t *testing.T) (pids []int) {
+	t.Helper()
+	lists, err := filepath.Glob("/proc/self/task/*/children")
+	check(t, err)
+	for _, path := range lists {
+		text, err := os.ReadFile(path)
+		if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH) {
+			continue
+		}
+		check(t, err)
+		for _, word := range strings.Fields(string(text)) {
+			pid, err := strconv.Atoi(word)
+			check(t, err)
+			pids = append(pids, pid)
+		}
+	}
+
+	return pids
+}
+
+// A process that is killed fails its scaffold.
+func TestRendererIsKilled(t *testing.T) {
+	s := newSubject(t, put("src/a", "", "src/f", `[[ kill() ]]`))
+	s.env.Scope.Origin = asked{"kill": func() (any, error) {
+		for _, pid := range children(t) {
+			if err := unix.Kill(pid, unix.SIGKILL); err != nil {
+				return nil, err
+			}
+		}
+		return nil, nil
+	}}
+	if err := s.failsWith(); !strings.HasPrefix(err.Error(), "f: the process that renders was ended by signal 9") {
+		t.Error(err)
+	}
+}
+
+var errNoAnswer = errors.New("no answer: hunter2")
+
+// What functions give, and what is wrong with them, comes back as it was.
+func TestFunctions(t *testing.T) {
+	functions := asked{
+		"fails":  func(string) (any, error) { return nil, fmt.Errorf("asking: %w", errNoAnswer) },
+		"panics": func() any { panic("so") },
+		"lookup": func(path string, def ...any) (any, error) {
+			if len(def) > 0 {
+				return def[0], nil
+			}
+			return path, nil
+		},
+		"repeat": func(text string, n int) (string, error) { return strings.Repeat(text, n), nil },
+		"number": func(n int) int { return n + 1 },
+		"long":   func() string { return strings.Repeat("x\r\n", 100_000) },
+		"given":  func(v any) (any, error) { return fmt.Sprintf("%T %v", v, v), nil },
+	}
+	for name, tc := range map[string]struct {
+		engine, text, want string
+		is                 error
+	}{
+		"jet, values":          {"jet", `[[ lookup("a") ]] [[ lookup("a", 2) + 1 ]] [[ repeat("x", 3) ]] [[ len(lookup("a", slice(1, "b"))) ]] [[ lookup("a", map("k", "v")).k ]]`, "a 3 xxx 2 v", nil},
+		"jet, nothing":         {"jet", `<[[ lookup("a", nil) ]]>`, "<>", nil},
+		"jet, long":            {"jet", `[[ len(long()) ]]`, "300000", nil},
+		"jet, fails":           {"jet", "\n é [[ fails(\"x\") ]]", "f:2:7: asking: no answer: hunter2", errNoAnswer},
+		"jet, fails in a part": {"jet", `[[ render("_partials/p", .) ]]`, "_partials/p:2:4: asking: no answer: hunter2", errNoAnswer},
+		"jet, panics":          {"jet", `[[ panics() ]]`, "f:1:4: panics: so", nil},
+		"jet, arguments":       {"jet", `[[ number("x") ]]`, "f:1:4: wrong arguments: number takes a int as number 1, not a string", nil},
+		"go, values":           {"go", `{{ lookup "a" }} {{ add (lookup "a" 2) 1 }} {{ "x" | repeat 3 }} {{ (lookup "a" (dict "k" "v")).k }} {{ number 1 }}`, "a 3 xxx v 2", nil},
+		"go, types":            {"go", `{{ given 1 }} {{ given 1.0 }} {{ given "s" }} {{ given true }} {{ given (list 1 "a") }} {{ given nil }}`, "int 1 float64 1 string s bool true []interface {} [1 a] <nil> <nil>", nil},
+		"go, fails":            {"go", "\n é {{ fails \"x\" }}", "f:2:7: `fails \"x\"`: error calling fails: asking: no answer: hunter2", errNoAnswer},
+		"go, fails in a part":  {"go", "\n{{ render \"_partials/p\" . }}", "_partials/p:2:4: `fails \"x\"`: error calling fails: asking: no answer: hunter2", errNoAnswer},
+		"go, panics":           {"go", "{{ panics }}", "f:1:4: `panics`: error calling panics: panics: so", nil},
+		"go, unknown":          {"go", "\n  {{ nope }}", "f:2:3: function \"nope\" not defined", nil},
+		"go, environment":      {"go", `{{ env "STAGE" }}{{ env "SECRET_OF_MUSTER" }}{{ expandenv "$STAGE$SECRET_OF_MUSTER" }}`, "prodprod", nil},
+		"go, no other service": {"go", `{{ getHostByName "x" }}`, "f:1:4: `getHostByName \"x\"`: error calling getHostByName: templates ask no name service", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("SECRET_OF_MUSTER", "x")
+			part := "\n[[ fails(\"x\") ]]"
+			if tc.engine == "go" {
+				part = "\n{{ fails \"x\" }}"
+			}
+			s := newSubject(t, put("src/f", tc.text, "src/_partials/p", part), "engine", tc.engine)
+			s.env.Scope.Origin = functions
+			_, err := s.typ.Status(t.Context(), s.env, choria.Provider{}, s.spec)
+			if err == nil {
+				check(t, s.apply())
+				has("out", "f", tc.want)(t, s.dir)
+				return
+			}
+			if err.Error() != tc.want || tc.is != nil && !errors.Is(err, tc.is) {
+				t.Errorf("got  %v\nwant %s", err, tc.want)
+			}
+		})
+	}
+}
+
+// The data are what they were, of whatever bytes.
+func TestValues(t *testing.T) {
+	data := map[string]any{"i": 3, "f": 1.0, "b": true, "t": "a\xff\x00", "l": []any{1, nil}, "m": map[string]any{"k": 2.5}, "n": nil}
+	for engine, tc := range map[string]struct{ text, want string }{
+		"go":  {`{{ range $k, $v := .Data }}{{ $k }}:{{ printf "%T" $v }} {{ end }}{{ .Data.t }}{{ .Data.l }}`, "b:bool f:float64 i:int l:[]interface {} m:map[string]interface {} n:<nil> t:string a\xff\x00[1 <nil>]"},
+		"jet": {`[[ Data.i / 2 ]] [[ Data.f / 2 ]] [[ Data.b ]] [[ Data.t ]] [[ len(Data.l) ]] [[ Data.m.k ]]`, "1.5 0.5 true a\xff\x00 2 2.5"},
+	} {
+		s := newSubject(t, put("src/f", tc.text), "engine", engine)
+		s.spec.Data = data
+		check(t, s.apply())
+		has("out", "f", tc.want)(t, s.dir)
+	}
+}
+
+// A place is one of the source also where only the end of its path is known.
+func TestPlaces(t *testing.T) {
+	for name, tc := range map[string]struct {
+		files []string
+		want  string
+	}{
+		"of the same name":  {[]string{"src/a/f", "x", "src/b/f", "\n[[ Nope ]]"}, "b/f:2:4: unknown name `Nope`"},
+		"partials":          {[]string{"src/a/_partials/p", "x", "src/b/_partials/p", "[[ Nope ]]", "src/f", `[[ render("b/_partials/p", .) ]]`}, "b/_partials/p:1:4: unknown name `Nope`"},
+		"not to be told":    {[]string{"src/a/_partials/p", "[[ Nope ]]", "src/b/_partials/p", "[[ Nope ]]", "src/f", `[[ render("b/_partials/p", .) ]]`}, "a/_partials/p or b/_partials/p:1: unknown name `Nope`"},
+		"a part not valid":  {[]string{"src/_partials/p", "\n [[ if ]]", "src/f", `[[ render("_partials/p", .) ]]`}, "_partials/p:2:2: parsing if: unexpected token ']]' (expected term)"},
+		"no secrets":        {[]string{"src/f", "[[ Nopee ]]"}, "f:1:4: unknown name `Nopee`"},
+		"nearly":            {[]string{"src/f", "[[ Dta.name ]]"}, "f:1:4: unknown name `Dta` (did you mean `Data`?)"},
+		"in a part, far":    {[]string{"src/_partials/p", `[[ render("_partials/no", .) ]]`, "src/f", "\n" + `[[ render("_partials/p", .) ]]`}, "_partials/p:1:4: there is no template _partials/no in the source"},
+		"a directory":       {[]string{"src/d/g", "x", "src/f", `[[ render("d", .) ]]`}, "f: read d: is a directory"},
+		"a dot with values": {[]string{"src/f", "\n [[ .Facts.os ]]"}, "f:2:5: the dot has no values within (write [[ Data.x ]], without a dot before it)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSubject(t, put(tc.files...))
+			s.env.Scope.Origin = origin{host: s.env.Host}
+			if err := s.failsWith(); err.Error() != tc.want {
+				t.Errorf("got  %v\nwant %s", err, tc.want)
+			}
+		})
+	}
+}
+
+// Templates may write into directories that nobody has made, in any order.
+func TestWriteMakesDirectories(t *testing.T) {
+	for engine, text := range map[string]string{
+		"jet": `[[ range i, n := slice("a", "b/c", "z") ]][[ write(n + "/w", n) ]][[ end ]]`,
+		"go":  `{{ range list "a" "b/c" "z" }}{{ write (print . "/w") . }}{{ end }}`,
+	} {
+		s := newSubject(t, put("src/f", text, "src/z/keep", ""), "engine", engine)
+		check(t, s.apply())
+		has("out", "a/", "", "a/w", "a", "b/", "", "b/c/", "", "b/c/w", "b/c", "f", "", "z/", "", "z/keep", "", "z/w", "z")(t, s.dir)
+	}
+}
+
+func TestThousandTemplates(t *testing.T) {
+	for engine, text := range map[string]string{"jet": "[[ Data.name ]] [[ lookup(\"x\") ]]", "go": `{{ .Data.name }} {{ lookup "x" }}`} {
+		s := newSubject(t, func(t *testing.T, dir string) {
+			for i := range 1000 {
+				put(fmt.Sprintf("src/d%d/f%03d", i%10, i), text)(t, dir)
+			}
+		}, "engine", engine)
+		s.env.Scope.Origin = asked{"lookup": func(path string) (any, error) { return path, nil }}
+		if state := s.status(); len(state.Due) != 1000 {
+			t.Errorf("%s: %d files", engine, len(state.Due))
+		}
+		check(t, s.apply())
+		if text, err := os.ReadFile(filepath.Join(s.dir, "out/d9/f999")); string(text) != "app x" {
+			t.Error(string(text), err)
+		}
+	}
+}
+
+// A run renders once for a look, and not again for what it then stores; it does
+// so once more only where a file depends on a secret.
+func TestProcesses(t *testing.T) {
+	lookup := func(path string) (any, error) { return path, nil }
+	for name, tc := range map[string]struct {
+		text   string
+		origin resource.Origin
+		want   int
+	}{
+		"plain":  {"[[ Data.name ]]", asked{}, 2},
+		"asks":   {`[[ lookup("data.x") ]]`, asked{"lookup": lookup}, 2},
+		"secret": {"[[ Data.pw ]]", origin{}, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSubject(t, put("src/f", tc.text))
+			s.env.Scope.Origin, s.env.RunID = tc.origin, "run"
+			var commands func() []string
+			s.env.Host, commands = hosttest.Traced(t)
+			provider := choria.New()
+			state, err := s.typ.Status(t.Context(), s.env, provider, s.spec)
+			check(t, err)
+			plan, err := s.typ.Plan(s.spec, state, false)
+			check(t, err)
+			outcome, err := s.typ.Apply(t.Context(), s.env, provider, s.spec, plan)
+			check(t, err)
+			state, err = s.typ.Status(t.Context(), s.env, provider, s.spec)
+			check(t, err)
+			check(t, s.typ.Verify(s.spec, outcome, state))
+			if got := commands(); len(got) != tc.want || slices.ContainsFunc(got, func(c string) bool { return !strings.HasSuffix(c, " render-scaffold") }) {
+				t.Errorf("%d processes, not %d: %q", len(got), tc.want, got)
+			}
+		})
+	}
+}
