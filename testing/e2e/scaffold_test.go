@@ -1,9 +1,11 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -99,4 +101,56 @@ func TestTemplatesTogether(t *testing.T) {
 			t.Errorf("%s holds %q, %v", file, text, err)
 		}
 	}
+}
+
+// TestKilledWhileTemplatesAreRendered kills muster: nothing goes on rendering,
+// and the next run removes what it was rendered in. A signal leaves nothing.
+func TestKilledWhileTemplatesAreRendered(t *testing.T) {
+	for _, signal := range []syscall.Signal{syscall.SIGKILL, syscall.SIGINT} {
+		dir, state := t.TempDir(), t.TempDir()
+		write(t, filepath.Join(dir, "f"), "[[ range ints(0, 1000000000000) ]][[ try ]][[ 1 ]][[ end ]][[ end ]]")
+		manifest := write(t, filepath.Join(t.TempDir(), "m.yaml"), "muster: {resources: [{scaffold: [{"+t.TempDir()+"/out: {source: "+dir+"}}]}]}\n")
+		p := start(t, state, "apply", manifest)
+		pattern := fmt.Sprintf("/dev/shm/muster-*-%d-scaffold-*", p.cmd.Process.Pid)
+		var in []string
+		await(t, "it renders", func() bool {
+			in, _ = filepath.Glob(pattern + "/source/f")
+			return len(in) > 0
+		})
+		renderer := childOf(t, p.cmd.Process.Pid)
+		p.signal(signal)
+		if code, text := p.wait(); code == 0 {
+			t.Error(text)
+		}
+		await(t, "nothing renders", func() bool { return !alive(renderer) })
+		if signal == syscall.SIGKILL && !exists(in[0]) {
+			t.Error("it was killed, and left nothing: this test has shown nothing")
+		}
+		if signal == syscall.SIGKILL {
+			muster(t, state, "apply", write(t, filepath.Join(t.TempDir(), "m.yaml"), "muster: {resources: []}\n"))
+		}
+		if left, err := filepath.Glob(pattern); err != nil || len(left) > 0 {
+			t.Error(signal, "left", left, err)
+		}
+	}
+}
+
+// childOf gives the one process that another one has started.
+func childOf(t *testing.T, pid int) (child int) {
+	t.Helper()
+	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range lists {
+		text, err := os.ReadFile(path)
+		if err == nil {
+			_, _ = fmt.Sscan(string(text), &child)
+		}
+	}
+	if child == 0 {
+		t.Fatal("it has started nothing")
+	}
+
+	return child
 }
