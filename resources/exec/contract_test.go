@@ -69,7 +69,9 @@ func lie(before resource.State, outcome resource.Outcome) (resource.Outcome, res
 
 func TestContract(t *testing.T) {
 	// Guards ask, and nothing else: what a case runs is one of these.
-	asks := func(command string) bool { return !strings.Contains(command, "echo ran") && !strings.Contains(command, "touch ") }
+	asks := func(command string) bool {
+		return !strings.Contains(command, "echo ran") && !strings.Contains(command, "touch ")
+	}
 	typetest.Run(t, typetest.Config{Type: execType(), Asks: asks, Lie: lie, Cases: append(decisionCases(), guardCases()...)})
 }
 
