@@ -23,6 +23,10 @@ func (e hintedError) Unwrap() error { return e.error }
 
 var errNoData = errors.New("`Data` is not known while the data are resolved")
 
+var errNoOutputs = errors.New("outputs are not known while the data are resolved")
+
+const noOutputsHint = "use them in the properties of a resource"
+
 const noDataHint = "values of data take Facts and Environ; combine data where they are used"
 
 func missingHint(path string, known []string) string {
@@ -58,7 +62,7 @@ func (s *session) names(ctx context.Context, p phase, data any, outputs map[mode
 		"secret":     func(v any) (any, error) { return s.secretOf(v, e, masked) },
 		"repeat":     func(text string, count int) (string, error) { return repeat(text, count, s.loader.opts.MaxBytes) },
 		"now":        e.now,
-		nameOutputs:  func(name string) (any, error) { return s.output(outputs, name) },
+		nameOutputs:  func(name string) (any, error) { return s.output(p, outputs, name) },
 		nameTemplate: func(text string) (any, error) { return s.template(ctx, p, out, e, text) },
 		nameJet:      func(text string) (any, error) { return s.jet(ctx, p, out, e, text) },
 	}
@@ -81,11 +85,17 @@ func (s *session) secretOf(v any, e *evaluation, masked bool) (any, error) {
 	}
 }
 
-// output gives the outputs of a resource by its name or alias.
-func (s *session) output(outputs map[model.Ref]any, name string) (any, error) {
+// output gives the outputs of a resource by its name or alias. While nothing is
+// running they are late.
+func (s *session) output(p phase, outputs map[model.Ref]any, name string) (any, error) {
 	ref, err := model.ParseRef(name)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case p == inData:
+		return nil, hintedError{errNoOutputs, noOutputsHint}
+	case outputs == nil:
+		return nil, lateError{ref: ref, outputs: true}
 	}
 	if real, ok := s.aliases[ref]; ok {
 		ref = real

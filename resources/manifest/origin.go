@@ -41,6 +41,7 @@ func (o origin) Names(ctx context.Context, facts model.Facts, masked bool) map[s
 	}
 	// Facts that were given are always there.
 	out, _ := t.names(ctx, "")
+	delete(out, nameOutputs) // what they take must be known when they are looked at
 
 	return out
 }

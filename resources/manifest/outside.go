@@ -36,7 +36,7 @@ func (s *session) readFile(path string, running bool) (string, error) {
 		return readRegular(path, s.loader.opts.MaxBytes)
 	}
 	if ref, ok := s.provided[resource.PathNeed(path)]; ok {
-		return "", lateError{ref}
+		return "", lateError{ref: ref}
 	}
 
 	return s.cached("file:"+path, func() (string, error) { return readRegular(path, s.loader.opts.MaxBytes) })

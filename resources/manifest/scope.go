@@ -66,7 +66,13 @@ func (e *evaluation) now() time.Time {
 }
 
 // lateError says that an expression can only be evaluated when a resource has had its turn.
-type lateError struct{ ref model.Ref }
+type lateError struct {
+	ref model.Ref
+	// others are further resources that it waits for.
+	others []model.Ref
+	// outputs says that it takes the outputs of ref, not a file that this makes.
+	outputs bool
+}
 
 func (e lateError) Error() string { return e.ref.String() + " must have run before" }
 
@@ -141,7 +147,7 @@ func (sc *scope) run(ctx context.Context, p *program, extra map[string]any) (v, 
 	case p.message != "":
 		return nil, nil, false, &failure{message: p.message, hint: p.hint}
 	case len(p.refs) > 0 && sc.phase == inData:
-		return nil, nil, false, &failure{message: "outputs are not known while the data are resolved", hint: "use them in the properties of a resource"}
+		return nil, nil, false, &failure{message: errNoOutputs.Error(), hint: noOutputsHint}
 	case p.names[nameData] && sc.phase == inData:
 		return nil, nil, false, &failure{message: errNoData.Error(), hint: noDataHint}
 	case len(p.refs) > 0 && sc.outputs == nil:
@@ -151,7 +157,7 @@ func (sc *scope) run(ctx context.Context, p *program, extra map[string]any) (v, 
 	v, err := sc.call(ctx, p, sc.plain, extra)
 	var late lateError
 	if errors.As(err, &late) {
-		return nil, nil, false, &failure{late: append([]model.Ref{late.ref}, p.refs...), file: true}
+		return nil, nil, false, &failure{late: slices.Concat([]model.Ref{late.ref}, late.others, p.refs), file: !late.outputs}
 	}
 	if !sc.made && !sc.hasSecrets() {
 		return v, nil, false, sc.session.failed(err)

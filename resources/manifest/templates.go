@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 
+	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/template"
 )
 
@@ -22,9 +25,11 @@ type templates struct {
 	phase   phase
 	known   names
 	*evaluation
-	// late is the first file that has to be waited for. A template may go on
-	// without it, and then what it gave is no answer.
-	late error
+	// late is the first file or output that has to be waited for. A template may go
+	// on without it, and then what it gave is no answer.
+	late *lateError
+	// texts are those that were read for it.
+	texts []string
 	// noFacts is why there are none.
 	noFacts error
 }
@@ -94,13 +99,36 @@ func (t *templates) name(path string) string {
 // read is readFile, remembering what has to be waited for.
 func (t *templates) read(path string) (string, error) {
 	content, err := t.known["readFile"].(func(string) (any, error))(path)
-	var late lateError
-	if errors.As(err, &late) && t.late == nil {
-		t.late = late
-	}
+	t.wait(err)
 	text, _ := content.(string)
+	t.texts = append(t.texts, text)
 
 	return text, err
+}
+
+func (t *templates) wait(err error) {
+	var late lateError
+	if errors.As(err, &late) && t.late == nil {
+		t.late = &late
+	}
+}
+
+// outputsTaken finds the references of which a template takes the outputs.
+var outputsTaken = regexp.MustCompile(`\boutputs\b\s*\(?\s*["'` + "`" + `]([^"'` + "`" + `]+)["'` + "`" + `]|["` + "`" + `]([^"` + "`" + `]+)["` + "`" + `]\s*\|\s*outputs\b`)
+
+// isLate gives what has to be waited for. The first output that is missing ends
+// a template; those that it would take after that are read off its text.
+func (t *templates) isLate() error {
+	late := *t.late
+	for _, text := range t.texts {
+		for _, found := range outputsTaken.FindAllStringSubmatch(text, -1) {
+			if ref, err := model.ParseRef(found[1] + found[2]); err == nil && ref != late.ref && !slices.Contains(late.others, ref) {
+				late.others = append(late.others, ref)
+			}
+		}
+	}
+
+	return late
 }
 
 // load reads what a Jet template includes.
@@ -119,6 +147,7 @@ func (t *templates) load(main string) template.Load {
 
 func (t *templates) render(ctx context.Context, source template.Template, render func(template.Names) (string, error)) (string, error) {
 	t.session.setDynamic()
+	t.texts = append(t.texts, source.Text)
 	seen, err := t.names(ctx, source.Text)
 	if err != nil {
 		return "", err
@@ -127,7 +156,7 @@ func (t *templates) render(ctx context.Context, source template.Template, render
 	var bad *template.Error
 	switch {
 	case t.late != nil:
-		return "", t.late
+		return "", t.isLate()
 	case err != nil && t.phase == inData && strings.Contains(err.Error(), nameData):
 		return "", hintedError{err, noDataHint}
 	case errors.As(err, &bad) && bad.Hint != "":
@@ -198,6 +227,12 @@ func (t *templates) functions() template.Names {
 	}
 	read := func(path string) (any, error) { return t.read(path) }
 	out["readFile"], out["file"] = read, read
+	outputs := t.known[nameOutputs].(func(string) (any, error))
+	out[nameOutputs] = func(name string) (any, error) {
+		v, err := outputs(name)
+		t.wait(err)
+		return cloned(v), err
+	}
 
 	return out
 }
