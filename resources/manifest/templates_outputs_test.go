@@ -25,7 +25,7 @@ func TestTemplatesTakeOutputs(t *testing.T) {
 			r := resolved(t, text, manifest.Inputs{Dir: beside(t, "o.jet", "[[ outputs(\"exec#a\").stdout ]] [[ include \"part.jet\" ]]", "part.jet", "[[ outputs(\"exec#b\").stdout ]]")})
 			late := r.Resources[2]
 			a, b := model.Ref{Type: "exec", Name: "a"}, model.Ref{Type: "exec", Name: "b"}
-			if late.Late == nil || !slices.Contains(late.Meta().Require, a) || name != "as a file" && !slices.Contains(late.Meta().Require, b) {
+			if late.Late == nil || !slices.Contains(late.Meta().Require, a) || !slices.Contains(late.Meta().Require, b) {
 				t.Fatalf("it does not wait for both: %+v", late.Meta().Require)
 			}
 			spec, secrets, err := late.Late(t.Context(), resource.Outputs{a: {"stdout": "x"}, b: {"stdout": model.NewSecret("hunter2")}})

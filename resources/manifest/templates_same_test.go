@@ -27,6 +27,7 @@ func TestWhatChangesIsNoSecret(t *testing.T) {
 		"go, beside one":     {`"${ template('{{ uuidv4 }} {{ .Data.pw }}') }"`, true},
 		"go, made there":     {`"${ template('{{ uuidv4 }} {{ secret \"x\" }}') }"`, true},
 		"go, chosen by one":  {`"${ template('{{ if eq .Data.pw \"hunter2\" }}{{ uuidv4 }}{{ end }}') }"`, true},
+		"jet, a mapping":     {`"${ jet('[[ range k, v := Data.many ]][[ k ]][[ v ]][[ end ]][[ range Data.many ]][[ . ]][[ end ]]') }"`, false},
 		"jet, now":           {`"${ jet('[[ now() ]]') }"`, false},
 		"now":                {`"${ now() }"`, false},
 		"keys":               {`"${ join(keys(Data.many), ',') } ${ join(values(Data.many), ',') } ${ toJSON(toPairs(Data.many)) }"`, false},
@@ -52,10 +53,11 @@ func TestWhatChangesIsNoSecret(t *testing.T) {
 
 // TestKeysAreInOrder has what lists a mapping: it is the same in every run.
 func TestKeysAreInOrder(t *testing.T) {
-	data := "data: {m: {c: 3, b: 2, a: 1, e: 5, d: 4}}\n"
+	data := "data: {m: {c: 3, b: 2, a: 1, e: 5, d: 4}, none: {}}\n"
 	for in, want := range map[string]string{
-		`"${ join(keys(Data.m), '') } ${ Data.m | values() | sum() } ${ values(Data.m)[4] } ${ toPairs(Data.m)[1][0] }"`: "abcde 15 5 b",
-		`"${ template('{{ keys .Data.m | join \"\" }} {{ values .Data.m | join \"\" }}') }"`:                             "abcde 12345",
+		`"${ join(keys(Data.m), '') } ${ Data.m | values() | sum() } ${ values(Data.m)[4] } ${ toPairs(Data.m)[1][0] }"`:                                                                           "abcde 15 5 b",
+		`"${ jet('[[ range k, v := Data.m ]][[ k ]][[ v ]][[ end ]] [[ range Data.m ]][[ . ]][[ end ]] [[ range k := Data.m ]][[ k ]][[ end ]] [[ range Data.none ]]x[[ else ]]none[[ end ]]') }"`: "a1b2c3d4e5 12345 abcde none",
+		`"${ template('{{ keys .Data.m | join \"\" }} {{ values .Data.m | join \"\" }}') }"`:                                                                                                       "abcde 12345",
 	} {
 		if got := one(t, data+content(in), options(), manifest.Inputs{}).Content; got != want {
 			t.Errorf("%s gives %s, want %s", in, got, want)

@@ -46,6 +46,7 @@ func Jet(ctx context.Context, t Template, names Names, load Load, limits Limits)
 		set.AddGlobalFunc(name, fn)
 	}
 	set.AddGlobalFunc(nameAt, r.reached)
+	set.AddGlobalFunc(nameInOrder, inOrder)
 	values, variables := names.Values(), jet.VarMap{}
 	for name, v := range values {
 		variables.Set(name, v)

@@ -13,6 +13,8 @@ type marker struct {
 	rendering  *rendering
 	name, text string
 	lists      []*jet.ListNode
+	// order is a call of inOrder, once there is a range.
+	order *jet.CallExprNode
 }
 
 // mark marks a list and all those within it.
@@ -94,6 +96,10 @@ func (m *marker) within(l *jet.ListNode) {
 			m.branch(&n.BranchNode)
 		case *jet.RangeNode:
 			m.branch(&n.BranchNode)
+			if m.order == nil {
+				m.order = orderCall()
+			}
+			orderRange(n, m.order)
 		case *jet.BlockNode:
 			m.list(n.List)
 			m.list(n.Content)
