@@ -114,50 +114,6 @@ muster: {resources: [{file: [$DIR/a: {content: x}]}]}
 	w.wants(w.run(), "apply#child.yaml skipped", "apply#not-there.yaml skipped", "file#b changed", "file#c changed")
 }
 
-// TestLinksBesideAChildThatIsLeftOut: what a child declares that is left out may be referred to,
-// anything else may not. Of one that cannot be read nothing is known.
-func TestLinksBesideAChildThatIsLeftOut(t *testing.T) {
-	const out = `{control: {if: "false"}}`
-	for name, c := range map[string]struct{ child, needs, says string }{
-		"to nothing":           {"{exec: [x: {command: /bin/true}]}", "exec#nowhere", "`require` names exec#nowhere, which is not declared"},
-		"nearly":               {"{exec: [x: {command: /bin/true}]}", "exec#own2", "did you mean `exec#own`?"},
-		"to a name":            {"{exec: [x: {command: /bin/true}]}", "exec#x", ""},
-		"to an alias":          {"{exec: [x: {command: /bin/true, alias: y}]}", "exec#y", ""},
-		"to what is excluded":  {"{exec: [x: {command: /bin/true, control: {if: 'false'}}]}", "exec#x", ""},
-		"to one not valid":     {"{exec: [x: {comand: /bin/true}]}", "exec#x", ""},
-		"past one not valid":   {"{exec: [x: {comand: /bin/true}]}", "exec#nowhere", "which is not declared"},
-		"further down":         {"{apply: [grandchild.yaml: {}]}", "exec#grand", ""},
-		"twice left out":       {"{apply: [grandchild.yaml: " + out + "]}", "exec#grand", ""},
-		"past further down":    {"{apply: [grandchild.yaml: " + out + "]}", "exec#nowhere", "which is not declared"},
-		"itself":               {"{apply: [child.yaml: " + out + "]}", "exec#x", ""},
-		"one not there":        {"{apply: [not-there.yaml: {}]}", "exec#x", ""},
-		"a name not known":     {"{exec: ['${ Data.none }': {command: /bin/true}]}", "exec#x", ""},
-		"another type":         {"{exec: ['${ Data.none }': {command: /bin/true}]}", "exek#x", "`require` names exek#x, which is not declared"},
-		"a block not known":    {"{exek: [x: {}]}", "exec#x", ""},
-		"one that is not YAML": {"{", "exec#x", ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, "-- root.yaml --\nmuster: {resources: [{apply: [child.yaml: "+out+"]}, {exec: [own: {command: /bin/true, require: [\""+c.needs+"\"]}]}]}\n"+
-				"-- child.yaml --\nmuster: {resources: ["+c.child+"]}\n-- grandchild.yaml --\nmuster: {resources: [{exec: [grand: {command: /bin/true}]}]}\n")
-			if c.says != "" {
-				if got := w.problems(); len(got) != 1 || !strings.Contains(got[0], c.says) {
-					t.Errorf("%q", got)
-				}
-				return
-			}
-			w.wants(w.run(), "apply#child.yaml skipped", "exec#own changed")
-		})
-	}
-	for child, says := range map[string]string{"[exec#left]": "", "[exec#nowhere]": "which is not declared"} {
-		w := newWorld(t, "-- root.yaml --\nmuster: {resources: [{apply: [child.yaml: "+out+"]}, {exec: [make: {command: cp late.txt late.yaml, cwd: $DIR}]}, {apply: [late.yaml: {}]}]}\n"+
-			"-- child.yaml --\nmuster: {resources: [{exec: [left: {command: /bin/true}]}]}\n-- late.txt --\nmuster: {resources: [{exec: [x: {command: /bin/true, require: "+child+"}]}]}\n")
-		w.run()
-		if got := w.short(strings.Join(w.txs["apply#late.yaml"].Errors, "")); (got == "") != (says == "") || !strings.Contains(got, says) {
-			t.Errorf("%s: %q", child, got)
-		}
-	}
-}
-
 // TestFailOnError stops only the child where that says it, and at the apply where the root does.
 func TestFailOnError(t *testing.T) {
 	const text = `

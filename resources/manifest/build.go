@@ -25,6 +25,8 @@ type build struct {
 	links []resource.Links
 	// openEnded says that not all that is declared is known.
 	openEnded bool
+	// leftOpen says that not all is known of what is declared and left out.
+	leftOpen bool
 }
 
 // warner is a Spec that has something to say although it is valid.

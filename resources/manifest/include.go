@@ -27,7 +27,7 @@ func (b *build) assemble(ctx context.Context) {
 		case res.Type.Include == nil:
 		case res.Excluded != "":
 			res.LeftOut = b.leaveOut(ctx, inclusion{Resource: res, properties: b.out.values[i]})
-			b.openEnded = b.openEnded || res.LeftOut == nil
+			b.leftOpen = b.leftOpen || res.LeftOut == nil
 		default:
 			b.include(ctx, inclusion{Resource: res, properties: b.out.values[i]})
 		}
@@ -178,7 +178,7 @@ func (b *build) adopt(res *resource.Resource, child *build) {
 	b.out.Warnings = append(b.out.Warnings, child.out.Warnings...)
 	b.links = append(b.links, child.links...)
 	b.problems = append(b.problems, child.problems...)
-	b.openEnded = b.openEnded || child.openEnded
+	b.openEnded, b.leftOpen = b.openEnded || child.openEnded, b.leftOpen || child.leftOpen
 	b.session.learn(child.session.learnt()...)
 	b.session.unsure = b.session.unsure || child.session.unsure
 	b.session.besides(child.session)

@@ -58,13 +58,23 @@ func (r *resolver) checkFields(p *program, pos model.Position) {
 // known, or a block or a manifest cannot be read, any reference may be to what is
 // in it; but for a type that there is not, unless that is what is wrong.
 func (b *build) checkLinks(earlier func(model.Ref) bool) {
-	known := func(ref model.Ref) bool { return b.isLeftOut(ref) || (earlier != nil && earlier(ref)) }
-	if b.openEnded {
-		sound := len(b.problems) == 0
-		known = func(ref model.Ref) bool {
-			_, ok := b.session.loader.opts.Types.Get(ref.Type)
-			return ok || !sound
+	sound := len(b.problems) == 0
+	unseen := map[model.Ref]bool{}
+	known := func(ref model.Ref) bool {
+		if b.isLeftOut(ref) || (earlier != nil && earlier(ref)) {
+			return true
 		}
+		_, may := b.session.loader.opts.Types.Get(ref.Type)
+		may = (b.openEnded || b.leftOpen) && (may || !sound)
+		unseen[ref] = may && !b.openEnded
+		return may
 	}
 	b.problems = append(b.problems, resource.CheckLinks(b.links, known)...)
+	for _, l := range b.links {
+		for _, need := range l.Needs {
+			if unseen[need.Ref] {
+				b.out.Warnings = append(b.out.Warnings, model.ProblemAt(need.Pos, "check that it is in a child manifest which is left out and cannot be read here", "`%s` names %s, which nothing declares that can be read: it counts as met", need.Property, need.Ref)...)
+			}
+		}
+	}
 }
