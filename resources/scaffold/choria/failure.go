@@ -80,7 +80,7 @@ func (f *failure) current() string {
 // renders has its place in the error of that.
 func (f *failure) innermost() (base string, line, offset int, message string) {
 	found := regexp.MustCompile(`(?s)^(.*)template: /?([^:\n]+):(\d+)(?::(\d+))?: (?:executing ".*?" at <(.*?)>: )?(.*)$`).FindStringSubmatch(f.text)
-	jet := regexp.MustCompile(`(?s)^(.*)Jet Runtime Error \("/?([^"\n]+)":(\d+)(?:@(\d+))?\): ()(.*)$`).FindStringSubmatch(f.text)
+	jet := regexp.MustCompile(`(?s)^(.*)(?:Jet Runtime Error|called in) \("/?([^"\n]+)":(\d+)(?:@(\d+))?\): ()(.*)$`).FindStringSubmatch(f.text)
 	if found == nil || jet != nil && len(jet[1]) > len(found[1]) {
 		found = jet
 	}

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/resources/scaffold"
@@ -99,8 +101,9 @@ func (p *process) filesIn(ctx context.Context, dir string) ([]file, error) {
 
 // run runs the process to its end.
 func (p *process) run(ctx context.Context, dir string) error {
-	if p.reader, p.stdin, _ = os.Pipe(); p.reader == nil {
-		return errors.New("no pipe can be made to the process that renders")
+	var err error
+	if p.reader, p.stdin, err = os.Pipe(); err != nil {
+		return fmt.Errorf("could not make a pipe to the process that renders: %w", err)
 	}
 	defer p.close()
 	limit := cmp.Or(p.spec.Timeout.Std(), defaultTimeout)
@@ -109,6 +112,7 @@ func (p *process) run(ctx context.Context, dir string) error {
 	defer cancel()
 	result, err := p.env.Host.Run(limited, host.Command{
 		Argv: rendererArgv(), Stdin: p.reader, Tied: true, OnlyEnv: true,
+		// The last of these is for a muster with the race detector, which would wait a second at its end.
 		Env:    []string{"TMPDIR=" + dir, "GOTRACEBACK=none", "GORACE=atexit_sleep_ms=0"},
 		OnLine: func(line string, stderr bool) { p.hear(line, stderr, dir) },
 	})
@@ -177,7 +181,8 @@ func (p *process) hear(line string, stderr bool, dir string) {
 	if err == nil && ends {
 		err = p.answer(v, dir)
 	}
-	if err != nil {
+	// One that is not there any more to be answered tells why by its end.
+	if err != nil && !errors.Is(err, unix.EPIPE) {
 		p.broken = err
 		// The process ends: nobody answers it any more.
 		p.stdin.Close()
@@ -193,6 +198,9 @@ func (p *process) answer(v any, dir string) error {
 	case map[string]any:
 		p.done = v
 	case []any:
+		if len(v) != 2 {
+			return fmt.Errorf("the process that renders asks for %d things at a time", len(v))
+		}
 		name, _ := v[0].(string)
 		args, _ := v[1].([]any)
 		value, err := p.call(name, args)

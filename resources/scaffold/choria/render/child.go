@@ -193,6 +193,9 @@ func (c *child) prepare() error {
 	if err := os.Mkdir(source, 0o700); err != nil {
 		return err
 	}
+	if _, taken := c.request.Texts[first]; taken {
+		return fmt.Errorf("a template cannot be called %q", first)
+	}
 	c.request.Texts[first] = ""
 	for name, text := range c.request.Texts {
 		path := filepath.Join(source, name)
@@ -368,9 +371,9 @@ func (c *child) jetFunctions() map[string]jet.Func {
 	return out
 }
 
-// placed says where in a template a function was called, nearly as Jet says it
-// of its own errors. It does not tell functions: the place is in what the
-// arguments were read from.
+// placed says where in a template a function was called. Jet says that of its own
+// errors, and does not tell functions: the place is in what the arguments were
+// read from.
 func placed(args jet.Arguments, err error) error {
 	read := reflect.ValueOf(args).FieldByName("args")
 	if read.Kind() != reflect.Struct {
@@ -389,5 +392,5 @@ func placed(args jet.Arguments, err error) error {
 		return err
 	}
 
-	return fmt.Errorf("Jet Runtime Error (%q:0@%d): %w", path.String(), at.Int(), err)
+	return fmt.Errorf("called in (%q:0@%d): %w", path.String(), at.Int(), err)
 }

@@ -18,24 +18,36 @@ import (
 
 // The kinds of values.
 const (
-	kindNil      = 'n'
-	kindTrue     = 't'
-	kindFalse    = 'f'
-	kindInt      = 'i'
-	kindInt64    = 'I'
-	kindUint64   = 'U'
-	kindFloat    = 'd'
-	kindText     = 's'
-	kindBytes    = 'b'
-	kindList     = 'l'
-	kindMap      = 'm'
-	maxDepth     = 1000
-	maxMessage   = 256 << 20
-	piece        = 45 << 10 // of a message: 60 KiB of a line
-	linePart     = '+'
-	lineLast     = '.'
-	lineReached  = '@'
-	maxFirstList = 1 << 10
+	kindNil    = 'n'
+	kindTrue   = 't'
+	kindFalse  = 'f'
+	kindInt    = 'i'
+	kindInt64  = 'I'
+	kindUint64 = 'U'
+	kindFloat  = 'd'
+	kindText   = 's'
+	kindBytes  = 'b'
+	kindList   = 'l'
+	kindMap    = 'm'
+)
+
+// What a line is, by its first byte.
+const (
+	linePart    = '+'
+	lineLast    = '.'
+	lineReached = '@'
+)
+
+const (
+	// maxDepth is how deep values may stand within one another.
+	maxDepth = 1000
+	// maxMessage is the longest message of muster, maxSaid of the process that renders.
+	maxMessage = 256 << 20
+	maxSaid    = 32 << 20
+	// piece is how much of a message is in one line, which then has 60 KiB.
+	piece = 45 << 10
+	// maxFirst is how long a list may claim to be before it is.
+	maxFirst = 1 << 10
 )
 
 var (
@@ -193,7 +205,7 @@ func (d *decoder) text() (string, error) {
 
 func (d *decoder) list(depth int) (any, error) {
 	n, err := d.count()
-	out := make([]any, 0, min(n, maxFirstList))
+	out := make([]any, 0, min(n, maxFirst))
 	for ; n > 0 && err == nil; n-- {
 		var v any
 		v, err = d.value(depth + 1)
@@ -284,8 +296,8 @@ func (h *Hearing) Line(line string) (v any, ends bool, err error) {
 	if h.message, err = base64.StdEncoding.AppendDecode(h.message, []byte(strings.TrimSpace(line[1:]))); err != nil {
 		return nil, false, errDamaged
 	}
-	if len(h.message) > maxMessage {
-		return nil, false, fmt.Errorf("a template gives a function more than %d bytes", maxMessage)
+	if len(h.message) > maxSaid {
+		return nil, false, fmt.Errorf("a template gives a function more than %d bytes", maxSaid)
 	}
 	if line[0] == linePart {
 		return nil, false, nil
