@@ -218,6 +218,23 @@ func TestValues(t *testing.T) {
 	}
 }
 
+// What is in a mapping comes in the order of its keys.
+func TestMappings(t *testing.T) {
+	data, want := map[string]any{}, ""
+	for i := range 50 {
+		key := fmt.Sprintf("k%02d", i)
+		data[key], want = i, want+fmt.Sprintf("%s=%d ", key, i)
+	}
+	for engine, text := range map[string]string{
+		"jet": `[[ range k, v := Data.m ]][[ k ]]=[[ v ]] [[ end ]][[ range Data.m ]][[ range Data.m ]][[ end ]][[ end ]]`,
+		"go":  `{{ range $k, $v := .Data.m }}{{ $k }}={{ $v }} {{ end }}{{ if ne (keys .Data.m | first) "k00" }}no order{{ end }}`,
+	} {
+		s := newSubject(t, put("src/f", text), "engine", engine, "data", map[string]any{"m": data})
+		check(t, s.apply())
+		has("out", "f", want)(t, s.dir)
+	}
+}
+
 // A place is one of the source also where only the end of its path is known.
 func TestPlaces(t *testing.T) {
 	for name, tc := range map[string]struct {

@@ -47,6 +47,12 @@ func inOrder(args jet.Arguments) reflect.Value {
 	if !m.IsValid() || m.Kind() != reflect.Map {
 		return of
 	}
+
+	return reflect.ValueOf(InOrder(m))
+}
+
+// InOrder gives what is in a mapping in the order of its keys, for a range of Jet.
+func InOrder(m reflect.Value) jet.Ranger {
 	keys := m.MapKeys()
 	slices.SortFunc(keys, func(a, b reflect.Value) int {
 		if a.CanInt() && b.CanInt() {
@@ -55,7 +61,7 @@ func inOrder(args jet.Arguments) reflect.Value {
 		return cmp.Compare(fmt.Sprint(a.Interface()), fmt.Sprint(b.Interface()))
 	})
 
-	return reflect.ValueOf(&orderedRanger{m: m, keys: keys})
+	return &orderedRanger{m: m, keys: keys}
 }
 
 // orderedRanger gives what is in a mapping in the order of its keys.

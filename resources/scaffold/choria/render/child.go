@@ -231,6 +231,7 @@ func (c *child) try() (err error) {
 			variables.Set(name, v)
 		}
 		data = variables
+		orderMappings()
 		scaffold, err = library.NewJet(cfg, c.jetFunctions())
 	}
 	if err != nil {
