@@ -103,6 +103,29 @@ func TestTemplatesTogether(t *testing.T) {
 	}
 }
 
+// TestFunctionsInScaffolds has the functions of a manifest in both languages.
+func TestFunctionsInScaffolds(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"go/f":  `{{ gt now.Year 2000 }} {{ lookup "data.a" }} {{ .Data.a }} {{ secret "pw" }} {{ readFile "beside" }} {{ .Facts.host.info.os }}`,
+		"jet/f": `[[ now().Year() > 2000 ]] [[ lookup("data.a") ]] [[ Data.a ]] [[ secret("pw") ]] [[ readFile("beside") ]] [[ Facts.host.info.os ]]`,
+	} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(dir, name), text)
+	}
+	write(t, filepath.Join(dir, "beside"), "text")
+	for _, engine := range []string{"go", "jet"} {
+		target := filepath.Join(t.TempDir(), "out")
+		manifest := write(t, filepath.Join(dir, engine+".yaml"), "data: {a: 1}\nmuster: {resources: [{scaffold: [{"+target+": {source: "+engine+", engine: "+engine+"}}]}]}\n")
+		muster(t, t.TempDir(), "apply", manifest)
+		if text, err := os.ReadFile(filepath.Join(target, "f")); err != nil || string(text) != "true 1 1 pw text linux" {
+			t.Errorf("%s: %q, %v", engine, text, err)
+		}
+	}
+}
+
 // TestKilledWhileTemplatesAreRendered kills muster: nothing goes on rendering,
 // and the next run removes what it was rendered in. A signal leaves nothing.
 func TestKilledWhileTemplatesAreRendered(t *testing.T) {

@@ -10,11 +10,12 @@ import (
 	"math"
 	"reflect"
 	"strings"
+	"time"
 )
 
 // What goes between muster and the process that renders are values: lists of
-// them, mappings, texts of any bytes, numbers of their kinds, true, false and
-// nothing. What they were they still are on the other side.
+// them, mappings, texts of any bytes, numbers of their kinds, times, true, false
+// and nothing. What they were they still are on the other side.
 
 // The kinds of values.
 const (
@@ -27,6 +28,7 @@ const (
 	kindFloat  = 'd'
 	kindText   = 's'
 	kindBytes  = 'b'
+	kindTime   = 'T'
 	kindList   = 'l'
 	kindMap    = 'm'
 )
@@ -59,6 +61,10 @@ var (
 func encode(out []byte, v any, depth int) ([]byte, error) {
 	if depth > maxDepth {
 		return nil, errDeep
+	}
+	if at, is := v.(time.Time); is {
+		text, err := at.MarshalBinary()
+		return appendText(append(out, kindTime), string(text)), err
 	}
 	r := reflect.ValueOf(v)
 	for r.Kind() == reflect.Pointer || r.Kind() == reflect.Interface {
@@ -168,6 +174,13 @@ func (d *decoder) value(depth int) (any, error) {
 	case kindBytes:
 		text, err := d.text()
 		return []byte(text), err
+	case kindTime:
+		text, err := d.text()
+		var at time.Time
+		if err == nil {
+			err = at.UnmarshalBinary([]byte(text))
+		}
+		return at, err
 	case kindList:
 		return d.list(depth)
 	case kindMap:

@@ -8,11 +8,12 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestWhatIsSaidComesBack(t *testing.T) {
 	type text string
-	list := []any{nil, true, false, 0, -1, math.MaxInt, int64(7), uint64(math.MaxUint64), 1.0, math.Inf(1), "", "a\xff\x00\n", []byte("b"), []any{}, map[string]any{}}
+	list := []any{nil, time.Unix(1, 2).UTC(), true, false, 0, -1, math.MaxInt, int64(7), uint64(math.MaxUint64), 1.0, math.Inf(1), "", "a\xff\x00\n", []byte("b"), []any{}, map[string]any{}}
 	for name, tc := range map[string]struct{ v, want any }{
 		"list":       {list, list},
 		"mapping":    {map[string]any{"": 1, "a": list}, map[string]any{"": 1, "a": list}},
