@@ -10,13 +10,17 @@ import (
 
 // Plan compares whether the service runs and whether it is enabled with what is
 // wanted, one apart from the other. A refresh restarts what runs and is to run.
+// What is about to run counts as stopped, and is stopped all the same.
 // Its error is something that cannot be done to the service as it is.
 func (*Type) Plan(spec *Spec, state *State, refresh bool) (plan resource.Plan, err error) {
 	running, toRun := state.Metadata.Running, spec.Ensure != EnsureStopped
 	ensure := model.Change{Property: "ensure", From: state.Ensure, To: spec.Ensure}
+	if state.Starting {
+		ensure.From = state.Metadata.Active
+	}
 	var obstacles []error
 	switch {
-	case running && !toRun:
+	case (running || state.Starting) && !toRun:
 		ensure.Action, ensure.Message = string(Stop), "Would have stopped"
 		plan.Add(ensure)
 	case !running && toRun:

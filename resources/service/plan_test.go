@@ -56,6 +56,25 @@ func TestPlan(t *testing.T) {
 	}
 }
 
+// TestPlanStarting covers what is on its way to running, or is started again
+// and again: it is stopped, and not left alone where it is to be stopped.
+func TestPlanStarting(t *testing.T) {
+	for ensure, words := range map[string]string{"running": "Would have started", "stopped": "Would have stopped"} {
+		spec := &service.Spec{Common: model.Common{Name: "web", Ensure: ensure}}
+		state := stateOf(false, false)
+		state.Starting, state.Metadata.Active = true, "activating"
+		for _, refresh := range []bool{false, true} {
+			plan, err := serviceType().Plan(spec, state, refresh)
+			if err != nil || plan.Message() != words || plan.Changes[0].From != "activating" || plan.Changes[0].To != ensure {
+				t.Errorf("%s, refresh %t: %+v, %v", ensure, refresh, plan, err)
+			}
+		}
+		if err := serviceType().Verify(spec, outcome(), state); err == nil {
+			t.Errorf("%s: it is where it should be", ensure)
+		}
+	}
+}
+
 // TestObstacles covers what cannot be done to a service as it is: noop says so too.
 func TestObstacles(t *testing.T) {
 	yes, no := true, false

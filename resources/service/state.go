@@ -16,6 +16,9 @@ type State struct {
 
 	// Obstacles are what cannot be done to it as it is.
 	Obstacles Obstacles `json:"-"`
+	// Starting says of one that is stopped that it is about to run: it takes long to
+	// start, or is started again each time that it ends.
+	Starting bool `json:"-"`
 	// Outdated says that the service manager has not read all that there is about it.
 	Outdated bool `json:"-"`
 }

@@ -8,8 +8,9 @@ import (
 	"github.com/musterfleet/muster/resources/service"
 )
 
-// The answers of is-enabled that more is to be said about.
+// The answers that more is to be said about.
 const (
+	activating     = "activating"
 	enabledRuntime = "enabled-runtime"
 	notFound       = "not-found"
 )
@@ -40,6 +41,7 @@ func stateOf(name, active, enabled string) (*service.State, error) {
 		CommonState: model.CommonState{Protocol: model.StateProtocol("service"), ResourceType: "service", Name: name, Ensure: ensure},
 		Metadata:    service.Metadata{Name: name, Provider: providerName, Enabled: starts, Running: running, Active: active, UnitFile: enabled},
 		Obstacles:   obstacles,
+		Starting:    active == activating,
 	}, nil
 }
 
@@ -48,7 +50,7 @@ func isRunning(answer string) (bool, error) {
 	switch answer {
 	case "active":
 		return true, nil
-	case "inactive", "failed", "activating":
+	case "inactive", "failed", activating:
 		return false, nil
 	case "reloading", "deactivating":
 		return false, fmt.Errorf("it %w, still %s after %s", errUnsettled, answer, settleTime)

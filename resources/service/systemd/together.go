@@ -56,8 +56,10 @@ func (p *Provider) done(ctx context.Context, env resource.Env, action service.Ac
 			continue
 		}
 		switch m := state.Metadata; action {
-		case service.Start, service.Stop:
-			done[i] = m.Running == (action == service.Start)
+		case service.Start:
+			done[i] = m.Running
+		case service.Stop:
+			done[i] = !m.Running && !state.Starting
 		default:
 			done[i] = m.Enabled == (action == service.Enable)
 		}
