@@ -154,14 +154,20 @@ func (p *process) in(err error) error {
 	return err
 }
 
+// outOfMemory is how a process says that it has no more memory. The last two are
+// also how one with the race detector does.
+func outOfMemory() []string {
+	return []string{"out of memory", "cannot allocate memory", "address space", "failed to allocate"}
+}
+
 // ended says what ended the process before it was done.
 func ended(result host.Result) error {
 	said := result.Stderr.String()
 	switch {
 	case strings.Contains(said, "stack overflow"):
 		return errEndless
-	case strings.Contains(said, "out of memory"), strings.Contains(said, "cannot allocate memory"), strings.Contains(said, "address space"):
-		return errMemory // the last of these is what a program with the race detector says
+	case slices.ContainsFunc(outOfMemory(), func(words string) bool { return strings.Contains(said, words) }):
+		return errMemory
 	case result.Killed:
 		return fmt.Errorf("the process that renders was ended by signal %d, perhaps because memory was short", result.ExitCode-128)
 	default:
