@@ -2,11 +2,14 @@ package systemd
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/resources/service"
 )
@@ -43,9 +46,7 @@ func withLog(ctx context.Context, env resource.Env, name string, since time.Time
 		env.Log.DebugContext(ctx, "the journal cannot be read", "error", syncErr.Error())
 		return err
 	}
-	result, logErr := run(ctx, env, nil, "journalctl", "--quiet", "--no-pager", "--output=cat",
-		fmt.Sprintf("--lines=%d", logLines), fmt.Sprintf("--since=@%d", since.Unix()), "--unit="+service.UnitName(name))
-	logged := strings.ToValidUTF8(result.Stdout.LastLines(logLines), "\uFFFD")
+	logged, logErr := lastLogged(ctx, env, name, since)
 	if logErr != nil || logged == "" {
 		return err
 	}
@@ -55,4 +56,44 @@ func withLog(ctx context.Context, env resource.Env, name string, since time.Time
 	}
 
 	return resource.Said{Err: err, Output: logged}
+}
+
+// lastLogged gives the last lines that a service has logged since a time.
+// journalctl gives the last ones only when it begins with the latest, and then
+// turns messages round, not lines: they are asked for one by one. Its --unit
+// misses what a process of systemd says that ends at once, such as one that
+// finds no program to run.
+func lastLogged(ctx context.Context, env resource.Env, name string, since time.Time) (string, error) {
+	var messages []string
+	onLine := func(line string, stderr bool) {
+		if !stderr {
+			messages = append(messages, message(line))
+		}
+	}
+	unit := service.UnitName(name)
+	_, err := run(ctx, env, onLine, "journalctl", "--quiet", "--no-pager", "--output=json", "--output-fields=MESSAGE", "--all", "--reverse",
+		fmt.Sprintf("--lines=%d", logLines), fmt.Sprintf("--since=@%d.%06d", since.Unix(), since.Nanosecond()/1000),
+		"_SYSTEMD_UNIT="+unit, "+", "_UID=0", "UNIT="+unit, "+", "_UID=0", "OBJECT_SYSTEMD_UNIT="+unit, "+", "_UID=0", "COREDUMP_UNIT="+unit)
+	slices.Reverse(messages)
+
+	return host.Output{Tail: []byte(strings.Join(messages, "\n"))}.LastLines(logLines), err
+}
+
+// message gives that of an entry of the journal as journalctl writes it in JSON:
+// a text, or the bytes of what is not plain text.
+func message(line string) string {
+	var text struct{ MESSAGE string }
+	if json.Unmarshal([]byte(line), &text) == nil {
+		return text.MESSAGE
+	}
+	var binary struct{ MESSAGE []uint16 }
+	if json.Unmarshal([]byte(line), &binary) != nil {
+		return "(a message that cannot be read)"
+	}
+	bytes := make([]byte, len(binary.MESSAGE))
+	for i, b := range binary.MESSAGE {
+		bytes[i] = byte(b)
+	}
+
+	return strings.ToValidUTF8(string(bytes), "\uFFFD")
 }

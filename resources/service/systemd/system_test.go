@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
@@ -230,57 +229,6 @@ done`)
 		t.Errorf("a look that is broken off: %v", err)
 	}
 	m.sh("systemctl kill -s KILL stuck")
-}
-
-// TestFailures have the last lines of the log.
-func TestFailures(t *testing.T) {
-	m := boot(t)
-	m.sh(`
-unit fails "" Type=oneshot ExecStart='/bin/sh -c "echo the port is taken; exit 7"'
-unit ends "" Type=oneshot ExecStart='/bin/sh -c "echo nothing to do"'
-unit hangs "" Type=oneshot ExecStart='/bin/sh -c "echo waiting for the disk; exec sleep infinity"'
-unit missing "" ExecStart=/no/such/program Type=exec
-unit masked ""; systemctl -q mask masked`)
-	start := func(ctx context.Context, name string) error { return m.provider.Start(ctx, m.env, name) }
-	for name, want := range map[string][]string{
-		"fails":   {"systemctl start --system fails: exit code 1", "Job for fails.service failed", "the port is taken", "status=7"},
-		"ends":    {"desired state not achieved: ends is inactive after systemctl start", "nothing to do"},
-		"missing": {"systemctl start --system missing: exit code 1", "/no/such/program"},
-		"masked":  {"exit code 1: Failed to start masked.service: Unit masked.service is masked."},
-		"absent":  {"Unit absent.service not found"},
-	} {
-		err := start(t.Context(), name)
-		for _, part := range want {
-			if err == nil || !strings.Contains(err.Error(), part) {
-				t.Errorf("%s: %v, without %q", name, err, part)
-			}
-		}
-		var said resource.Said
-		if !errors.As(err, &said) || strings.Contains(resource.WithoutOutput(err), "taken") {
-			t.Errorf("%s: what was said is not told apart: %v", name, err)
-		}
-	}
-	if err := m.provider.Restart(t.Context(), m.env, "fails"); err == nil || !strings.Contains(err.Error(), "the port is taken") {
-		t.Errorf("a restart that fails: %v", err)
-	}
-	ctx, cancel := context.WithTimeoutCause(t.Context(), 2*time.Second, errors.New("timed out after 2s"))
-	defer cancel()
-	err := start(ctx, "hangs")
-	for _, part := range []string{"timed out after 2s", "waiting for the disk"} {
-		if err == nil || !strings.Contains(err.Error(), part) {
-			t.Errorf("hangs: %v, without %q", err, part)
-		}
-	}
-	m.sh("systemctl stop hangs")
-	for _, err := range []error{
-		m.provider.Stop(t.Context(), m.env, "absent"),
-		m.provider.Enable(t.Context(), m.env, "masked"),
-		m.provider.Disable(t.Context(), m.env, "absent"),
-	} {
-		if err == nil || !strings.Contains(err.Error(), "exit code ") {
-			t.Errorf("the error is %v", err)
-		}
-	}
 }
 
 // TestReload is done before the first change of a run, and again when something came or went.

@@ -1,0 +1,101 @@
+//go:build system
+
+package systemd_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// TestFailures have the last lines of the log.
+func TestFailures(t *testing.T) {
+	m := boot(t)
+	m.sh(`
+unit fails "" Type=oneshot ExecStart='/bin/sh -c "echo the port is taken; exit 7"'
+unit ends "" Type=oneshot ExecStart='/bin/sh -c "echo nothing to do"'
+unit hangs "" Type=oneshot ExecStart='/bin/sh -c "echo waiting for the disk; exec sleep infinity"'
+unit missing "" ExecStart=/no/such/program Type=exec
+unit masked ""; systemctl -q mask masked`)
+	start := func(ctx context.Context, name string) error { return m.provider.Start(ctx, m.env, name) }
+	for name, want := range map[string][]string{
+		"fails":   {"systemctl start --system fails: exit code 1", "Job for fails.service failed", "the port is taken", "status=7"},
+		"ends":    {"desired state not achieved: ends is inactive after systemctl start", "nothing to do"},
+		"missing": {"systemctl start --system missing: exit code 1", "/no/such/program"},
+		"masked":  {"exit code 1: Failed to start masked.service: Unit masked.service is masked."},
+		"absent":  {"Unit absent.service not found"},
+	} {
+		err := start(t.Context(), name)
+		for _, part := range want {
+			if err == nil || !strings.Contains(err.Error(), part) {
+				t.Errorf("%s: %v, without %q", name, err, part)
+			}
+		}
+		var said resource.Said
+		if !errors.As(err, &said) || strings.Contains(resource.WithoutOutput(err), "taken") {
+			t.Errorf("%s: what was said is not told apart: %v", name, err)
+		}
+	}
+	if err := m.provider.Restart(t.Context(), m.env, "fails"); err == nil || !strings.Contains(err.Error(), "the port is taken") {
+		t.Errorf("a restart that fails: %v", err)
+	}
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 2*time.Second, errors.New("timed out after 2s"))
+	defer cancel()
+	err := start(ctx, "hangs")
+	for _, part := range []string{"timed out after 2s", "waiting for the disk"} {
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("hangs: %v, without %q", err, part)
+		}
+	}
+	m.sh("systemctl stop hangs")
+	for _, err := range []error{
+		m.provider.Stop(t.Context(), m.env, "absent"),
+		m.provider.Enable(t.Context(), m.env, "masked"),
+		m.provider.Disable(t.Context(), m.env, "absent"),
+	} {
+		if err == nil || !strings.Contains(err.Error(), "exit code ") {
+			t.Errorf("the error is %v", err)
+		}
+	}
+}
+
+// TestLastLines has of a service that says much what it said last, and nothing
+// that it said before it was started.
+func TestLastLines(t *testing.T) {
+	m := boot(t)
+	m.sh(`
+cat > /root/says <<'X'
+#!/bin/sh
+run=$(cat /root/run); echo $((run + 1)) > /root/run
+if [ $run = 1 ]; then i=1; while [ $i -lt 40 ]; do echo "run $run, line $i"; i=$((i + 1)); done; fi
+printf "run $run is \033[1mbold\n"; echo "run $run says goodbye"; exit 7
+X
+chmod +x /root/says; echo 1 > /root/run
+unit says "" Type=oneshot ExecStart=/root/says`)
+	lines := func(err error) []string {
+		t.Helper()
+		var said resource.Said
+		if !errors.As(err, &said) {
+			t.Fatalf("nothing was said: %v", err)
+		}
+		var out []string
+		for line := range strings.Lines(said.Output) {
+			if strings.HasPrefix(line, "run ") {
+				out = append(out, strings.TrimSuffix(line, "\n"))
+			}
+		}
+		return out
+	}
+	got := lines(m.provider.Start(t.Context(), m.env, "says"))
+	if len(got) < 3 || len(got) > 10 || !slices.Equal(got[len(got)-3:], []string{"run 1, line 39", "run 1 is \x1b[1mbold", "run 1 says goodbye"}) {
+		t.Errorf("the first run said %q", got)
+	}
+	if got := lines(m.provider.Start(t.Context(), m.env, "says")); !slices.Equal(got, []string{"run 2 is \x1b[1mbold", "run 2 says goodbye"}) {
+		t.Errorf("the second run said %q", got)
+	}
+}
