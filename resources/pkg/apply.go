@@ -2,8 +2,8 @@ package pkg
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/musterfleet/muster/model"
@@ -16,17 +16,32 @@ func (t *Type) Apply(ctx context.Context, env resource.Env, p PackageProvider, s
 	var outcome resource.Outcome
 	err := t.locked(ctx, func() error {
 		follow(ctx, env, p, spec)
-		if err := apply(ctx, env, p, spec, Action(plan.Changes[0].Action)); err != nil {
-			return err
+		failed := apply(ctx, env, p, spec, Action(plan.Changes[0].Action))
+		if failed != nil && (ctx.Err() != nil || errors.Is(failed, ErrLocked)) {
+			return failed
 		}
 		after, err := p.Status(ctx, env, spec.Name)
-		if err == nil {
-			outcome = outcomeOf(plan, after)
+		switch {
+		case failed != nil && (err != nil || !t.reached(p, spec, plan, after)):
+			return failed
+		case failed != nil:
+			env.Log.WarnContext(ctx, "the package is as wanted, but not all went well", "package", spec.Name, "error", failed)
+		case err != nil:
+			return err
 		}
-		return err
+		outcome = outcomeOf(plan, after)
+		return nil
 	})
 
 	return outcome, err
+}
+
+// reached says that a change which failed did what it was to do for this package:
+// what failed was the script of another one.
+func (t *Type) reached(p PackageProvider, spec *Spec, plan resource.Plan, after *State) bool {
+	state, err := judge(p, spec, after, "")
+
+	return err == nil && state.Ensure != plan.Changes[0].From && t.Verify(spec, resource.Outcome{}, state) == nil
 }
 
 // follow refreshes the lists when a resource of this run has changed the
@@ -36,7 +51,7 @@ func follow(ctx context.Context, env resource.Env, p PackageProvider, specs ...*
 	if !slices.ContainsFunc(specs, func(s *Spec) bool { return s.CacheMaxAge > 0 }) {
 		return
 	}
-	if err := p.Refresh(ctx, env, math.MaxInt64, false); err != nil {
+	if err := p.Refresh(ctx, env, Following, false); err != nil {
 		warn(ctx, env, p, err)
 	}
 }

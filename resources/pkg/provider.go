@@ -2,6 +2,7 @@ package pkg
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/musterfleet/muster/resources/resource"
@@ -25,6 +26,9 @@ type Request struct {
 	Name    string
 	Version string
 }
+
+// Following is the age of lists that are only to be those of the repositories of now.
+const Following time.Duration = math.MaxInt64
 
 // PackageProvider is a package manager.
 type PackageProvider interface {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/musterfleet/muster/resources/pkg"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/testing/hosttest"
+	"golang.org/x/sys/unix"
 )
 
 // logged gives an environment whose warnings are kept.
@@ -27,7 +29,7 @@ func logged(t *testing.T) (resource.Env, *bytes.Buffer) {
 
 // TestChange runs commands that say what package managers say.
 func TestChange(t *testing.T) {
-	remedies := []pkg.Remedy{{Says: "broken", Err: pkg.ErrBroken, Do: "mend it"}, {Says: "list of them", Err: pkg.ErrUnmet, Do: "add it"}}
+	remedies := []pkg.Remedy{{Says: "are you root?", Err: pkg.ErrNotRoot, Do: "be root"}, {About: regexp.MustCompile(`(?m)^failed: (\S+)$`), Err: pkg.ErrScript, Do: "mend it"}, {Says: "broken", Err: pkg.ErrBroken, Do: "mend it"}, {Says: "list of them", Err: pkg.ErrUnmet, Do: "add it"}}
 	for name, c := range map[string]struct {
 		script string
 		err    error
@@ -35,6 +37,9 @@ func TestChange(t *testing.T) {
 		waits  int
 	}{
 		"success":                  {script: "echo fine"},
+		"not root":                 {script: "echo 'E: Unable to acquire the dpkg frontend lock (/x), are you root?' >&2; exit 100", err: pkg.ErrNotRoot, says: "only root may change packages: be root: E: Unable to acquire the dpkg frontend lock (/x), are you root?"},
+		"about the one asked for":  {script: "printf 'one\\r\\nfailed: a\\r\\n 5%%\\rtwo\\r\\nfailed: sh\\r\\nend\\r\\n'; echo E: no >&2; exit 1", err: pkg.ErrScript, says: "a script of a package failed: a, sh: mend it: two\nfailed: sh"},
+		"about another one":        {script: "echo one >&2; echo failed: a >&2; exit 1", err: pkg.ErrScript, says: "a script of a package failed: a: mend it: one\nfailed: a"},
 		"a known error":            {script: "echo E: it is broken >&2; exit 100", err: pkg.ErrBroken, says: "the package database needs repair: mend it: E: it is broken"},
 		"told on stdout":           {script: "echo before; echo list of them; echo a; echo E: no >&2; exit 1", err: pkg.ErrUnmet, says: "the dependencies cannot be met: add it: list of them\na\nE: no"},
 		"an unknown error":         {script: "echo odd; exit 3", says: "sh -c: exit code 3: odd"},
@@ -81,6 +86,69 @@ func TestChangeGivesUp(t *testing.T) {
 	if err := (pkg.Changer{}).Change(t.Context(), e, filepath.Join(t.TempDir(), "none")); !errors.Is(err, host.ErrNotFound) {
 		t.Errorf("the error is %v", err)
 	}
+}
+
+// TestChangeIsNotBrokenOff ends the time of commands before and after they begin
+// to change packages.
+func TestChangeIsNotBrokenOff(t *testing.T) {
+	for name, c := range map[string]struct {
+		script, says string
+		done         bool
+	}{
+		"before":           {script: "echo ready; read line < $DIR/go; touch $DIR/done", says: "sh: timed out after 1s"},
+		"afterwards":       {script: "echo begins; echo ready; read line < $DIR/go; touch $DIR/done", says: "sh: timed out after 1s; it had begun to change packages and was not broken off: that is done", done: true},
+		"and it fails":     {script: "echo begins; echo ready; read line < $DIR/go; touch $DIR/done; echo odd; exit 3", says: "sh -c: exit code 3: begins\nready\nodd", done: true},
+		"waits for others": {script: "echo Waiting for process with pid 12 to finish.; read line < $DIR/go", says: "waiting for another process that changes packages: timed out after 1s: Waiting for process with pid 12 to finish."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := unix.Mkfifo(filepath.Join(dir, "go"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			// Open for reading too, so that a command that is gone keeps nobody waiting.
+			further, err := os.OpenFile(filepath.Join(dir, "go"), os.O_RDWR, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer further.Close()
+			ctx, cancel := context.WithCancelCause(t.Context())
+			e, _ := logged(t)
+			e.Log = slog.New(onLine{Handler: slog.DiscardHandler, line: func(line string) {
+				switch {
+				case line == "ready", strings.HasPrefix(line, "waiting"):
+					cancel(errors.New("timed out after 1s"))
+				case strings.HasPrefix(line, "packages are being changed, which is not broken off"):
+					_, err := further.WriteString("go\n")
+					if err != nil {
+						t.Error(err)
+					}
+				}
+			}})
+			changer := pkg.Changer{Environment: []string{"DIR=" + dir}, Begins: regexp.MustCompile("^begins$"), Timeout: time.Minute}
+			if err := changer.Change(ctx, e, "sh", "-c", c.script); err == nil || err.Error() != c.says {
+				t.Errorf("the error is %v, not %s", err, c.says)
+			}
+			if _, err := os.Stat(filepath.Join(dir, "done")); (err == nil) != c.done {
+				t.Errorf("it was done: %v", err)
+			}
+			if err := changer.Change(ctx, e, "touch", filepath.Join(dir, "late")); err == nil || err.Error() != "touch: timed out after 1s" {
+				t.Errorf("of what comes after that the error is %v", err)
+			}
+		})
+	}
+}
+
+// onLine is a log that tells of each line.
+type onLine struct {
+	slog.Handler
+	line func(string)
+}
+
+func (onLine) Enabled(context.Context, slog.Level) bool { return true }
+
+func (l onLine) Handle(_ context.Context, r slog.Record) error {
+	l.line(r.Message)
+	return nil
 }
 
 // TestAskKeepsEveryLine asks for more than host keeps of an output.

@@ -178,6 +178,46 @@ func TestLatest(t *testing.T) {
 	}
 }
 
+// TestWhatFailedBesidesIt judges a change that failed by what came of it: the
+// script of another package may have failed.
+func TestWhatFailedBesidesIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		ensure, candidate string
+		fails             error
+		reached           bool
+	}{
+		"present":              {ensure: "present", candidate: "2.0", fails: pkg.ErrScript, reached: true},
+		"a version":            {ensure: "1.5", fails: pkg.ErrScript, reached: true},
+		"absent":               {ensure: "absent", fails: pkg.ErrScript, reached: true},
+		"latest":               {ensure: "latest", candidate: "2.0", fails: pkg.ErrScript, reached: true},
+		"latest, as before":    {ensure: "latest", candidate: "1.0", fails: pkg.ErrScript},
+		"not there":            {ensure: "present", fails: pkg.ErrScript},
+		"others hold the lock": {ensure: "1.5", fails: pkg.ErrLocked},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStore(map[string]string{"p": "1.0"}, nil)
+			if c.ensure == "present" {
+				s.installed = map[string]string{}
+			}
+			typ, e := resource.Of(pkg.New(s)), env(t, "1")
+			spec := decode(t, typ, "p", c.ensure)
+			state, err := typ.Status(t.Context(), e, s, spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			plan, err := typ.Plan(spec, state, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.candidates, s.fails = map[string]string{"p": c.candidate}, c.fails
+			outcome, err := typ.Apply(t.Context(), e, s, spec, plan)
+			if c.reached != (err == nil) || c.reached && outcome.Unchanged || err != nil && !errors.Is(err, c.fails) {
+				t.Errorf("%+v, %v", outcome, err)
+			}
+		})
+	}
+}
+
 func TestHeld(t *testing.T) {
 	s := newStore(map[string]string{"p": "1.0"}, map[string]string{"p": "2.0"})
 	s.held = []string{"p"}

@@ -98,7 +98,7 @@ func (l Locks) Test(t *testing.T) {
 			hold(t)
 			ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errors.New("timed out after 1s"))
 			defer cancel()
-			if err := l.Do(ctx, env, time.Minute); err == nil || !strings.Contains(err.Error(), "timed out after 1s") {
+			if err := l.Do(ctx, env, time.Minute); err == nil || !strings.Contains(err.Error(), "waiting for another process that changes packages: timed out after 1s") {
 				t.Errorf("the error is %v", err)
 			}
 		})

@@ -27,8 +27,11 @@ for i in 0 1 2 3 4 5 6 7 8 9; do pack muster-many$i 1.0; done
 for v in 1.22.1-9 1.24.0-2; do pack nginx $v; done
 pack tree 2.1.0-1
 pack telnet 0.17-1
-# one that does not want to be configured, one whose dependency is not there
+# two that do not want to be configured, one whose dependency is not there
 pack muster-bad 1.0 '' 'echo it does not work >&2; [ -e /root/fixed ]'
+pack muster-bad2 1.0 '' 'echo nor does this >&2; [ -e /root/fixed ]'
+# one that changes the machine for as long as it is not told to go on
+pack muster-slow 1.0 '' 'touch /root/begun; read line < /root/go'
 pack muster-needs 1.0 'Depends: no-such-thing\n'
 # two that provide one name
 pack muster-real 1.0 'Provides: muster-virtual\n'

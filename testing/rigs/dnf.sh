@@ -35,6 +35,18 @@ pack muster-test 1 0.9 1
 for i in 0 1 2; do pack muster-many$i 0 1.0 1; done
 pack muster-needs 0 1.0 1 'Requires: no-such-thing'
 pack muster-real 0 1.0 1 'Provides: muster-virtual'
+# scripts that fail, and what stands for their shell
+pack muster-shell 0 1.0 1 'Provides: /bin/sh'
+pack muster-bad 0 1.0 1 '%pre
+echo it does not work
+exit 3'
+pack muster-bad2 0 1.0 1 '%pre
+echo nor does this
+exit 3'
+# one that changes the machine for as long as it is not told to go on
+pack muster-slow 0 1.0 1 '%pre
+touch /root/begun
+read line < /root/go'
 createrepo_c -q $R
 printf '[muster]\nname=muster\nbaseurl=file://%s\nenabled=1\ngpgcheck=0\n' $R > /etc/yum.repos.d/muster.repo
 rpm --initdb

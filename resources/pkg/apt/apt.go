@@ -3,9 +3,8 @@ package apt
 
 import (
 	"context"
-	"fmt"
+	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/musterfleet/muster/model"
@@ -19,6 +18,8 @@ type Provider struct {
 	// LockTimeout is how long the lock of another process is waited for.
 	LockTimeout time.Duration
 	bin         string
+	// failed is written under the lock of the type.
+	failed failure
 }
 
 // New makes the provider.
@@ -34,8 +35,8 @@ func (*Provider) Name() string { return "apt" }
 
 // IsManageable is true where apt and dpkg are; it is the first choice on Debian's family.
 func (p *Provider) IsManageable(facts model.Facts, spec resource.Spec) (bool, int, error) {
-	if strings.HasSuffix(spec.Meta().Name, "-") {
-		return false, 0, fmt.Errorf("a package name must not end with -, for which apt would remove it: set ensure: absent")
+	if err := checkName(spec.Meta().Name); err != nil {
+		return false, 0, err
 	}
 
 	return pkg.Manageable(facts, []string{p.bin + "/apt-get", p.bin + "/dpkg-query"}, pkg.DebianFamilies(), pkg.RedHatFamilies())
@@ -58,12 +59,19 @@ func (p *Provider) ChangeAll(ctx context.Context, env resource.Env, requests []p
 		}
 	}
 
+	if err := p.checkSigns(ctx, env, requests); err != nil {
+		return err
+	}
 	repair, err := p.repairs(ctx, env, requests)
 	if err != nil {
 		return err
 	}
+	lines, err := p.changer().Run(ctx, env, arguments(requests, candidates, repair)...)
+	if err == nil {
+		warnOfRemoved(ctx, env, requests, lines)
+	}
 
-	return p.changer().Change(ctx, env, arguments(requests, candidates, repair)...)
+	return err
 }
 
 // repairs says that what is to be installed is half installed already, which apt
@@ -96,14 +104,14 @@ func arguments(requests []pkg.Request, candidates map[string]string, repair bool
 		case r.Version == pkg.EnsureLatest && candidates[r.Name] != "":
 			name += "=" + candidates[r.Name]
 		case r.Version != pkg.EnsureLatest && r.Version != model.EnsurePresent:
-			name, exact = name+"="+r.Version, true
+			name, exact = name+"="+withoutZeroEpoch(r.Version), true
 		}
 		names = append(names, name)
 	}
 	// Without Pattern-Only a name with a dot that no package has is a regular
 	// expression, and all that it matches are installed. apt may wait for a lock
 	// without a word, so it is not to wait by itself.
-	options := []string{"-o", "DPkg::Lock::Timeout=0", "-o", "APT::Cmd::Pattern-Only=true"}
+	options := []string{"-o", "DPkg::Lock::Timeout=0", "-o", "APT::Cmd::Pattern-Only=true", "-o", "DPkg::Pre-Invoke::=echo " + dpkgBegins}
 	if removals == len(requests) {
 		return append(append([]string{"apt-get", "-q", "-y", "remove"}, options...), names...)
 	}
@@ -123,19 +131,33 @@ func arguments(requests []pkg.Request, candidates map[string]string, repair bool
 	return append(argv, names...)
 }
 
+// dpkgBegins is what apt is told to say before it calls dpkg, whose own words may
+// come late.
+const dpkgBegins = "muster: dpkg begins"
+
+var begins = regexp.MustCompile("^" + dpkgBegins)
+
 func (p *Provider) changer() pkg.Changer {
 	return pkg.Changer{
 		Environment: []string{"DEBIAN_FRONTEND=noninteractive", "APT_LISTBUGS_FRONTEND=none", "APT_LISTCHANGES_FRONTEND=none"},
 		Remedies:    remedies(),
 		Timeout:     p.LockTimeout,
+		Begins:      begins,
 	}
 }
 
+// refresh is what to do about a package that is in no list.
+const refresh = "check its name and the repositories, or refresh the package lists (cache_max_age)"
+
+// scriptFailed is what dpkg says of a script, of a package or of the file of one.
+var scriptFailed = regexp.MustCompile(`(?m)^dpkg: error processing (?:package |archive (?:\S*/)?)([^\s_:]+).*\n.*script subprocess returned error.*$`)
+
 func remedies() []pkg.Remedy {
 	const repair = "run `dpkg --configure -a`, then `apt-get --fix-broken install`"
-	const refresh = "check its name and the repositories, or refresh the package lists (cache_max_age)"
 
 	return []pkg.Remedy{
+		{Says: "are you root?", Err: pkg.ErrNotRoot, Do: "run muster as root"},
+		{Says: "lock - open (13: Permission denied)", Err: pkg.ErrNotRoot, Do: "run muster as root"},
 		{Says: "dpkg was interrupted", Err: pkg.ErrBroken, Do: repair},
 		{Says: "--fix-broken install", Err: pkg.ErrBroken, Do: repair},
 		{Says: "Held packages were changed", Err: pkg.ErrHeld, Do: "release what `apt-mark showhold` lists with `apt-mark unhold`"},
@@ -144,10 +166,9 @@ func remedies() []pkg.Remedy {
 		{Says: "is a virtual package", Err: pkg.ErrNoPackage, Do: "it is a virtual one, so name one of those that provide it"},
 		{Says: "has no installation candidate", Err: pkg.ErrNoPackage, Do: refresh},
 		{Says: "unmet dependencies", Err: pkg.ErrUnmet, Do: "name versions that go together, or add the repository that has what is missing"},
-		{Says: "are you root?", Err: pkg.ErrNotRoot, Do: "run muster as root"},
 		{Says: "don't have enough free space", Err: pkg.ErrNoSpace, Do: "make room, for example with `apt-get clean`"},
 		{Says: "No space left on device", Err: pkg.ErrNoSpace, Do: "make room, for example with `apt-get clean`"},
-		{Says: "script subprocess returned error", Err: pkg.ErrScript, Do: "mend what it complains of, then " + repair},
+		{About: scriptFailed, Err: pkg.ErrScript, Do: "mend what it complains of, then " + repair},
 		{Says: "Failed to fetch", Err: pkg.ErrDownload, Do: "check the repositories and the network, or refresh the package lists (cache_max_age)"},
 	}
 }

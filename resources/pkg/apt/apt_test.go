@@ -23,7 +23,7 @@ func TestParseStatus(t *testing.T) {
 		held   bool
 	}{
 		"muster-test": {"1.0-1", true}, "muster-bad": {"absent", false}, "mustertest": {"absent", false}, "nosuch": {"absent", false},
-		"libc6": {"2.36-9+deb12u14", false}, "libc6:amd64": {"2.36-9+deb12u14", false}, "libc6:any": {"2.36-9+deb12u14", false}, "libc6:i386": {"absent", false},
+		"libc6": {"2.36-9+deb12u14", false}, "libc6:amd64": {"2.36-9+deb12u14", false}, "libc6:all": {"2.36-9+deb12u14", false}, "muster-test:amd64": {"1.0-1", true}, "libc6:i386": {"absent", false},
 	} {
 		if got := stateOf(name, rows); got.Ensure != want.ensure || got.Held != want.held || got.Name != name {
 			t.Errorf("%s: %+v", name, got)
@@ -100,7 +100,7 @@ func FuzzParsePolicy(f *testing.F) {
 
 // TestArguments covers the commands of the tables of operations and flags.
 func TestArguments(t *testing.T) {
-	const options = " -o DPkg::Lock::Timeout=0 -o APT::Cmd::Pattern-Only=true"
+	const options = " -o DPkg::Lock::Timeout=0 -o APT::Cmd::Pattern-Only=true -o DPkg::Pre-Invoke::=echo muster: dpkg begins"
 	const install, remove = "apt-get install -y -q -o DPkg::Options::=--force-confold" + options, "apt-get -q -y remove" + options
 	present := pkg.Request{Action: pkg.Install, Name: "a", Version: "present"}
 	latest := pkg.Request{Action: pkg.Install, Name: "b", Version: "latest"}
@@ -118,6 +118,8 @@ func TestArguments(t *testing.T) {
 		{[]pkg.Request{{Action: pkg.Upgrade, Name: "c", Version: "1.0"}}, false, install + " --allow-downgrades c=1.0"},
 		{[]pkg.Request{{Action: pkg.Downgrade, Name: "c", Version: "1.0"}}, false, install + " --allow-downgrades c=1.0"},
 		{[]pkg.Request{{Action: pkg.Install, Name: "e", Version: "latest"}}, false, install + " e"},
+		{[]pkg.Request{{Action: pkg.Install, Name: "c", Version: "00:1.0"}}, false, install + " --allow-downgrades c=1.0"},
+		{[]pkg.Request{{Action: pkg.Install, Name: "c", Version: "10:1.0"}}, false, install + " --allow-downgrades c=10:1.0"},
 		{[]pkg.Request{gone}, false, remove + " d"},
 		{[]pkg.Request{gone, gone}, false, remove + " d d"},
 		{[]pkg.Request{present, latest, version, gone}, false, install + " --allow-downgrades a b=2.0 c=1.0 d-"},
@@ -154,6 +156,11 @@ func TestIsManageable(t *testing.T) {
 	}
 	if ok, _, err := p.IsManageable(nil, spec("vim-")); ok || err == nil || !strings.Contains(err.Error(), "apt would remove") {
 		t.Errorf("%v, %v", ok, err)
+	}
+	for name, good := range map[string]bool{"g++": true, "vim:i386": true, "vim:all": true, "vim:": false, "vim:any": false, "vim:native": false, "vim:i386+": false} {
+		if ok, _, err := p.IsManageable(nil, spec(name)); ok != good || (err == nil) != good {
+			t.Errorf("%s: %v, %v", name, ok, err)
+		}
 	}
 }
 

@@ -42,12 +42,25 @@ func (p *Provider) Refresh(ctx context.Context, env resource.Env, maxAge time.Du
 	if time.Since(at) <= maxAge && !sources.After(at) {
 		return nil
 	}
+	// What could not be had is asked for again in a run when its repositories are others.
+	if maxAge == pkg.Following && env.RunID != "" && p.failed.run == env.RunID && !sources.After(p.failed.at) {
+		return nil
+	}
+	p.failed = failure{run: env.RunID, at: time.Now()}
 	// Without this apt is content with the lists from before when a server does not answer.
 	if err := p.changer().Change(ctx, env, "apt-get", "update", "-q", "-o", "APT::Update::Error-Mode=any"); err != nil {
 		return err
 	}
 
+	p.failed = failure{}
+
 	return pkg.NoteRefresh(ctx, env, p.Name())
+}
+
+// failure is that lists could not be refreshed in a run.
+type failure struct {
+	run string
+	at  time.Time
 }
 
 // sourcesChanged is when a file that names repositories was last changed, added

@@ -51,7 +51,10 @@ func (p *Provider) StatusAll(ctx context.Context, env resource.Env, names []stri
 
 // query gives the rows of the packages that dpkg knows.
 func (*Provider) query(ctx context.Context, env resource.Env, names []string) ([]row, error) {
-	argv := append([]string{"dpkg-query", "-W", "-f=" + format, "--"}, names...)
+	argv := []string{"dpkg-query", "-W", "-f=" + format, "--"}
+	for _, name := range names {
+		argv = append(argv, known(name))
+	}
 	lines, result, err := pkg.Ask(ctx, env, argv...)
 	if err != nil {
 		return nil, err
@@ -69,7 +72,7 @@ func stateOf(name string, rows []row) *pkg.State {
 	bare, arch, _ := strings.Cut(name, ":")
 	state := pkg.NewState(name, nil)
 	for _, r := range rows {
-		if r.name != bare || (arch != "" && arch != "any" && arch != "native" && arch != r.arch) {
+		if r.name != bare || (arch != "" && arch != r.arch && !(isNative(arch) && isNative(r.arch))) {
 			continue
 		}
 		held := r.want == "hold"
@@ -78,7 +81,7 @@ func stateOf(name string, rows []row) *pkg.State {
 			continue
 		}
 		// Of several architectures that of the node counts.
-		if state.Metadata != nil && r.arch != native() {
+		if state.Metadata != nil && !isNative(r.arch) {
 			continue
 		}
 		state = pkg.NewState(name, &pkg.Metadata{

@@ -3,9 +3,11 @@
 package apt_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"strings"
@@ -104,6 +106,9 @@ func states() []typetest.Case {
 		},
 		{Name: "latest, in no repository", Setup: with(""), Properties: pkgtest.Properties("tzdata", "latest")},
 		{Name: "with its architecture, latest", Setup: with("INSTALL muster-test=1.0-1"), Properties: pkgtest.Properties("muster-test:all", "latest"), Message: "Would have upgraded to latest", Check: is("muster-test", "installed 1:0.9-1")},
+		{Name: "with the machine's architecture, absent", Setup: with("INSTALL muster-test=1.0-1"), Properties: pkgtest.Properties("muster-test:amd64", "absent"), Message: "Would have uninstalled", Check: is("muster-test", "config-files 1.0-1")},
+		{Name: "with the machine's architecture", Setup: with(""), Properties: pkgtest.Properties("muster-test:amd64", "present"), Message: "Would have installed", Check: is("muster-test", "installed 1:0.9-1")},
+		{Name: "an epoch of 0", Setup: with(""), Properties: pkgtest.Properties("muster-test", "0:1.0-1"), Message: "Would have installed version 0:1.0-1", Check: is("muster-test", "installed 1.0-1")},
 		{Name: "with its architecture", Setup: with(""), Properties: pkgtest.Properties("muster-test:all", "1.0-1"), Message: "Would have installed version 1.0-1", Check: is("muster-test", "installed 1.0-1")},
 	}
 }
@@ -132,7 +137,11 @@ func TestErrors(t *testing.T) {
 		"a name is no expression":    {pkg: "muster.test", version: "present", err: pkg.ErrNoPackage, says: "muster.test"},
 		"a virtual package":          {pkg: "muster-virtual", version: "present", err: pkg.ErrNoPackage, says: "name one of those that provide it"},
 		"a dependency is not there":  {pkg: "muster-needs", version: "present", err: pkg.ErrUnmet, says: "no-such-thing"},
-		"its script fails":           {pkg: "muster-bad", version: "present", err: pkg.ErrScript, says: "it does not work"},
+		"its script fails":           {pkg: "muster-bad", version: "present", err: pkg.ErrScript, says: "a script of a package failed: muster-bad: mend"},
+		"what its script said":       {pkg: "muster-bad", version: "present", err: pkg.ErrScript, says: "it does not work\ndpkg: error processing package muster-bad"},
+		"two scripts fail":           {setup: "INSTALL muster-bad=1.0 || true", pkg: "muster-bad2", version: "present", err: pkg.ErrScript, says: "nor does this\ndpkg: error processing package muster-bad2"},
+		"a + is part of the name":    {pkg: "muster-test+", version: "present", err: pkg.ErrNoPackage, says: "muster-test+: check its name"},
+		"a +, with a version":        {pkg: "muster-test+", version: "1.0-1", err: pkg.ErrNoPackage, says: "muster-test+"},
 		"another one is not set up":  {setup: "INSTALL muster-bad=1.0 || true", pkg: "muster-real", version: "present", err: pkg.ErrScript, says: "dpkg --configure -a"},
 		"dpkg was interrupted":       {setup: "echo > /var/lib/dpkg/updates/0001", pkg: "muster-real", version: "present", err: pkg.ErrBroken, says: "run `dpkg --configure -a`"},
 		"dependencies are not met":   {setup: "dpkg --unpack --force-all /srv/repo/muster-needs_1.0_all.deb", pkg: "muster-real", version: "present", err: pkg.ErrBroken, says: "--fix-broken install"},
@@ -153,6 +162,55 @@ func TestErrors(t *testing.T) {
 				t.Errorf("something was installed:\n%s", after)
 			}
 		})
+	}
+}
+
+// TestNotBrokenOff ends the time of a change that dpkg is in the middle of.
+func TestNotBrokenOff(t *testing.T) {
+	if !rigs.Inside(t, rigs.Apt) {
+		return
+	}
+	with("")(t, "")
+	pkgtest.NotBrokenOff(t, apt.New())
+	is("muster-slow", "installed 1.0")(t, "")
+	if err := apt.New().Install(t.Context(), pkgtest.Env(t), "muster-real", "present"); err != nil {
+		t.Errorf("the next change fails: %v", err)
+	}
+}
+
+// TestOnlyRoot changes as somebody else, without a wait.
+func TestOnlyRoot(t *testing.T) {
+	if !rigs.Inside(t, rigs.Apt) {
+		return
+	}
+	pkgtest.Sh(t, "mkdir -p /usr/local/sbin; printf '#!/bin/sh\\nexec setpriv --reuid 1000 --clear-groups /usr/bin/apt-get \"$@\"\\n' > /usr/local/sbin/apt-get; chmod 755 /usr/local/sbin/apt-get")
+	e := pkgtest.Env(t)
+	e.Log = slog.New(slog.NewTextHandler(&pkgtest.Never{T: t}, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	if err := apt.New().Install(t.Context(), e, "muster-real", "present"); !errors.Is(err, pkg.ErrNotRoot) {
+		t.Errorf("the error is %v", err)
+	}
+	if err := apt.New().Refresh(t.Context(), e, time.Nanosecond, true); !errors.Is(err, pkg.ErrNotRoot) {
+		t.Errorf("of refreshing the error is %v", err)
+	}
+}
+
+// TestOthersAreRemoved tells of what makes room.
+func TestOthersAreRemoved(t *testing.T) {
+	if !rigs.Inside(t, rigs.Apt) {
+		return
+	}
+	with("INSTALL muster-other=1.0")(t, "")
+	var text bytes.Buffer
+	e := pkgtest.Env(t)
+	e.Log = slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	if err := apt.New().Install(t.Context(), e, "muster-real", "present"); err != nil {
+		t.Fatal(err)
+	}
+	if err := apt.New().Uninstall(t.Context(), e, "muster-real:all"); err != nil {
+		t.Fatal(err)
+	}
+	if got := text.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, `other packages had to be removed for it" removed=muster-other`) {
+		t.Errorf("the log says %s", got)
 	}
 }
 
@@ -277,6 +335,18 @@ func TestRefresh(t *testing.T) {
 		t.Errorf("refreshed again: %v", err)
 	}
 	pkgtest.Sh(t, "rm "+note)
+	// What cannot be had is not asked for again in the same run, until a source is another one.
+	p := apt.New()
+	e.RunID = "r1"
+	pkgtest.Sh(t, "touch /etc/apt/sources.list")
+	for i, asks := range []bool{true, false, true} {
+		if i == 2 {
+			pkgtest.Sh(t, "touch /etc/apt/sources.list")
+		}
+		if err := p.Refresh(t.Context(), e, pkg.Following, false); (err != nil) != asks {
+			t.Errorf("the time %d the error is %v", i+1, err)
+		}
+	}
 	err := apt.New().Refresh(t.Context(), e, time.Hour, true)
 	if err == nil || !strings.Contains(err.Error(), "127.0.0.1") || !errors.Is(err, pkg.ErrDownload) {
 		t.Errorf("the error is %v", err)

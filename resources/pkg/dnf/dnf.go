@@ -4,6 +4,8 @@ package dnf
 
 import (
 	"context"
+	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -33,17 +35,33 @@ func New() *Provider {
 func (*Provider) Name() string { return "dnf" }
 
 // IsManageable is true where dnf and rpm are; it is the first choice on Fedora's and Red Hat's families.
-func (p *Provider) IsManageable(facts model.Facts, _ resource.Spec) (bool, int, error) {
+func (p *Provider) IsManageable(facts model.Facts, spec resource.Spec) (bool, int, error) {
+	if err := checkVersion(spec.Meta().Name, spec.Meta().Ensure); err != nil {
+		return false, 0, err
+	}
+
 	return pkg.Manageable(facts, []string{p.bin + "/dnf", p.bin + "/rpm"}, pkg.RedHatFamilies(), pkg.DebianFamilies())
 }
 
 // ChangeAll makes one dnf of all requests of a kind: removals, which may make
 // room for what follows, downgrades, installations.
 func (p *Provider) ChangeAll(ctx context.Context, env resource.Env, requests []pkg.Request) error {
+	found, err := p.checkNames(ctx, env, requests)
+	if err != nil {
+		return err
+	}
+	changer := p.changer()
+	if found {
+		// That there is such a package is known.
+		changer.Remedies = append([]pkg.Remedy{{Says: "No match for argument", Err: pkg.ErrNoVersion, Do: others}}, changer.Remedies...)
+	}
 	for _, argv := range commands(requests) {
-		lines, err := p.changer().Run(ctx, env, argv...)
+		lines, err := changer.Run(ctx, env, argv...)
 		if err != nil {
 			return err
+		}
+		if i := slices.IndexFunc(lines, isUnseen); argv[1] == "remove" && i >= 0 {
+			return resource.Said{Err: fmt.Errorf("%w: dnf does not see that it is installed: %s", pkg.ErrHeld, release), Output: strings.Join(lines[:i+1], "\n")}
 		}
 		// Without its epoch a version may look lower that is higher.
 		if argv[1] == "downgrade" && slices.ContainsFunc(lines, isLowest) {
@@ -57,6 +75,9 @@ func (p *Provider) ChangeAll(ctx context.Context, env resource.Env, requests []p
 
 	return nil
 }
+
+// isUnseen is what dnf says when it leaves alone what is installed.
+func isUnseen(line string) bool { return strings.Contains(line, "No packages marked for removal") }
 
 func isLowest(line string) bool { return strings.Contains(line, "of lowest version already installed") }
 
@@ -113,22 +134,35 @@ func architectures() []string {
 }
 
 func (p *Provider) changer() pkg.Changer {
-	return pkg.Changer{Remedies: remedies(), Timeout: p.LockTimeout}
+	return pkg.Changer{Remedies: remedies(), Timeout: p.LockTimeout, Begins: begins}
 }
+
+// begins stands before everything that dnf does to a machine.
+var begins = regexp.MustCompile(`^Running transaction`)
+
+// scriptFailed is what rpm says of a script whose package it does not install or
+// remove for that, and otherwise dnf.
+var scriptFailed = regexp.MustCompile(`(?m)^(?:error: %\w+\(|Error in \w+ scriptlet in rpm package )(\S+?)(?:-[^-\s]+-[^-\s]+\) scriptlet failed.*)?$`)
+
+// What to do about what is excluded, and about versions.
+const (
+	release = "remove it from exclude in /etc/dnf or from `dnf versionlock list`"
+	others  = "`dnf list --showduplicates` shows those there are"
+)
 
 func remedies() []pkg.Remedy {
 	return []pkg.Remedy{
 		{Says: "superuser privileges", Err: pkg.ErrNotRoot, Do: "run muster as root"},
 		{Says: "rpmdb open failed", Err: pkg.ErrBroken, Do: "run `rpm --rebuilddb`"},
-		{Says: "All matches were filtered out by exclude filtering", Err: pkg.ErrHeld, Do: "remove it from exclude in /etc/dnf or from `dnf versionlock list`"},
-		{Says: "No match for argument", Err: pkg.ErrNoPackage, Do: "check its name and version; `dnf list --showduplicates` shows those there are"},
-		{Says: "No packages marked for downgrade", Err: pkg.ErrNoVersion, Do: "`dnf list --showduplicates` shows those there are"},
+		{Says: "All matches were filtered out by exclude filtering", Err: pkg.ErrHeld, Do: release},
+		{Says: "Failed to download metadata", Err: pkg.ErrDownload, Do: "check the repositories and the network"},
+		{Says: "No match for argument", Err: pkg.ErrNoPackage, Do: "check its name and version; " + others},
+		{Says: "No packages marked for downgrade", Err: pkg.ErrNoVersion, Do: others},
 		{Says: "nothing provides", Err: pkg.ErrUnmet, Do: "name versions that go together, or add the repository that has what is missing"},
 		{Says: "conflicting requests", Err: pkg.ErrUnmet, Do: "name versions that go together, or add the repository that has what is missing"},
-		{Says: "scriptlet failed", Err: pkg.ErrScript, Do: "mend what it complains of"},
+		{About: scriptFailed, Err: pkg.ErrScript, Do: "mend what it complains of"},
 		{Says: "needs more space", Err: pkg.ErrNoSpace, Do: "make room, for example with `dnf clean all`"},
 		{Says: "needed on the", Err: pkg.ErrNoSpace, Do: "make room, for example with `dnf clean all`"},
-		{Says: "Failed to download metadata", Err: pkg.ErrDownload, Do: "check the repositories and the network"},
 		{Says: "Error opening", Err: pkg.ErrDownload, Do: "check the repositories, or refresh the package lists (cache_max_age)"},
 		{Says: "Error downloading packages", Err: pkg.ErrDownload, Do: "check the repositories and the network"},
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/pkg"
 	"github.com/musterfleet/muster/testing/pkgtest"
 )
@@ -90,7 +91,8 @@ func TestCommands(t *testing.T) {
 
 func TestIsManageable(t *testing.T) {
 	dir := t.TempDir()
-	if ok, _, err := (&Provider{bin: dir}).IsManageable(nil, nil); ok || err == nil || !strings.Contains(err.Error(), "dnf") {
+	spec := func(version string) *pkg.Spec { return &pkg.Spec{Common: model.Common{Name: "zsh", Ensure: version}} }
+	if ok, _, err := (&Provider{bin: dir}).IsManageable(nil, spec("1.0-1.el9")); ok || err == nil || !strings.Contains(err.Error(), "dnf") {
 		t.Errorf("%v, %v", ok, err)
 	}
 	for _, program := range []string{"dnf", "rpm"} {
@@ -98,7 +100,10 @@ func TestIsManageable(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if ok, _, err := (&Provider{bin: dir}).IsManageable(nil, nil); !ok || err != nil {
+	if ok, _, err := (&Provider{bin: dir}).IsManageable(nil, spec("1.0-1.el9")); !ok || err != nil {
+		t.Errorf("%v, %v", ok, err)
+	}
+	if ok, _, err := (&Provider{bin: dir}).IsManageable(nil, spec("1.0-1.noarch")); ok || err == nil || !strings.Contains(err.Error(), "name the package zsh.noarch, with ensure 1.0-1") {
 		t.Errorf("%v, %v", ok, err)
 	}
 }

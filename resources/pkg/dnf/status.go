@@ -2,6 +2,8 @@ package dnf
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,6 +20,9 @@ type row struct {
 }
 
 func (r row) full() string { return r.epoch + ":" + r.version + "-" + r.release }
+
+// is says that a row is that of a name, which may end with an architecture.
+func (r row) is(name string) bool { return r.name == name || r.name+"."+r.arch == name }
 
 // parseRows reads lines of format; others, which say that a package is not
 // installed, are left out.
@@ -61,7 +66,7 @@ func (p *Provider) stateOf(name string, rows []row) *pkg.State {
 	var newest *row
 	for i := range rows {
 		r := &rows[i]
-		if r.name == name || r.name+"."+r.arch == name {
+		if r.is(name) {
 			if newest == nil || compare(r.full(), newest.full()) > 0 {
 				newest = r
 			}
@@ -85,7 +90,7 @@ func (p *Provider) Candidates(ctx context.Context, env resource.Env, names []str
 	if err != nil {
 		return nil, err
 	}
-	argv := append([]string{"dnf", "-C", "repoquery", "--upgrades", "--latest-limit=1", "--qf", "%{name} %{epoch} %{version} %{release} %{arch}\t\t\t\n"}, names...)
+	argv := append([]string{"dnf", "-C", "repoquery", "--upgrades", "--latest-limit=1", "--qf", available}, names...)
 	lines, err := p.changer().Run(ctx, env, argv...)
 	if err != nil {
 		return nil, err
@@ -116,13 +121,31 @@ func (p *Provider) Refresh(ctx context.Context, env resource.Env, maxAge time.Du
 	case err != nil:
 		return err
 	case maxAge > 0 && time.Since(at) > maxAge:
-		if err := p.changer().Change(ctx, env, "dnf", "--refresh", "makecache"); err != nil {
+		if err := p.makeCache(ctx, env, "--refresh"); err != nil {
 			return err
 		}
 		return pkg.NoteRefresh(ctx, env, p.Name())
 	case latest:
-		return p.changer().Change(ctx, env, "dnf", "makecache")
+		return p.makeCache(ctx, env)
 	default:
 		return nil
 	}
 }
+
+// makeCache fetches the lists. A repository that dnf does without is an error:
+// what it has newer is not known.
+func (p *Provider) makeCache(ctx context.Context, env resource.Env, options ...string) error {
+	argv := append(append([]string{"dnf"}, options...), "makecache")
+	lines, err := p.changer().Run(ctx, env, argv...)
+	if err != nil {
+		return err
+	}
+	if at := slices.IndexFunc(lines, isIgnored); at >= 0 {
+		return resource.Said{Err: fmt.Errorf("%w: check the repositories and the network", pkg.ErrDownload), Output: strings.Join(lines[max(0, at-3):at+1], "\n")}
+	}
+
+	return nil
+}
+
+// isIgnored is what dnf says of repositories with skip_if_unavailable.
+func isIgnored(line string) bool { return strings.HasPrefix(line, "Ignoring repositories: ") }

@@ -113,7 +113,13 @@ func TestErrors(t *testing.T) {
 		err                 error
 		says                string
 	}{
-		"no such version":           {pkg: "muster-test", version: "9.9", err: pkg.ErrNoPackage, says: "dnf list --showduplicates"},
+		"no such version":           {pkg: "muster-test", version: "9.9", err: pkg.ErrNoVersion, says: "dnf list --showduplicates"},
+		"a name with a version":     {pkg: "muster-test-1.0", version: "present", err: pkg.ErrNoPackage, says: "for dnf it stands for muster-test; write that name, with its version in ensure"},
+		"what another one provides": {pkg: "muster-virtual", version: "present", err: pkg.ErrNoPackage, says: "for dnf it stands for muster-real"},
+		"its script fails":          {pkg: "muster-bad", version: "present", err: pkg.ErrScript, says: "a script of a package failed: muster-bad: mend"},
+		"what its script said":      {pkg: "muster-bad2", version: "1.0", err: pkg.ErrScript, says: "nor does this\nerror: %prein(muster-bad2"},
+		"no repository":             {setup: "sed -i s,file:/,file:///gone, /etc/yum.repos.d/muster.repo; rm -rf /var/cache/dnf", pkg: "muster-real", version: "present", err: pkg.ErrDownload, says: "Failed to download metadata"},
+		"a repository is ignored":   {setup: "echo skip_if_unavailable=1 >> /etc/yum.repos.d/muster.repo; sed -i s,file:/,file:///gone, /etc/yum.repos.d/muster.repo; rm -rf /var/cache/dnf", pkg: "muster-real", version: "present", err: pkg.ErrDownload, says: "Failed to download metadata"},
 		"no such package":           {pkg: "no-such-package", version: "present", err: pkg.ErrNoPackage, says: "check its name"},
 		"a dependency is not there": {pkg: "muster-needs", version: "present", err: pkg.ErrUnmet, says: "no-such-thing"},
 		"excluded":                  {setup: "echo exclude=muster-real >> /etc/yum.repos.d/muster.repo", pkg: "muster-real", version: "present", err: pkg.ErrHeld, says: "versionlock"},
@@ -126,9 +132,17 @@ func TestErrors(t *testing.T) {
 			if !errors.Is(err, c.err) || !strings.Contains(fmt.Sprint(err), c.says) {
 				t.Errorf("the error is %v, not %v with %q", err, c.err, c.says)
 			}
-			pkgtest.Sh(t, "[ ! -e /srv/gone ] || mv /srv/gone /srv/repo/noarch/muster-real-1.0-1.noarch.rpm")
+			pkgtest.Sh(t, "sed -i '/^skip/d; s,file:///gone,file:/,' /etc/yum.repos.d/muster.repo; [ ! -e /srv/gone ] || mv /srv/gone /srv/repo/noarch/muster-real-1.0-1.noarch.rpm")
 		})
 	}
+	t.Run("excluded and to be removed", func(t *testing.T) {
+		with("muster-real-1.0-1")(t, "")
+		pkgtest.Sh(t, "sed -i /^exclude/d /etc/yum.repos.d/muster.repo; echo exclude=muster-real >> /etc/dnf/dnf.conf")
+		if err := dnf.New().Uninstall(t.Context(), pkgtest.Env(t), "muster-real"); !errors.Is(err, pkg.ErrHeld) || !strings.Contains(err.Error(), "remove it from exclude") {
+			t.Errorf("the error is %v", err)
+		}
+		pkgtest.Sh(t, "sed -i /^exclude/d /etc/dnf/dnf.conf")
+	})
 	t.Run("nothing lower", func(t *testing.T) {
 		with("muster-test-1.0~rc1-1")(t, "")
 		if err := dnf.New().Downgrade(t.Context(), pkgtest.Env(t), "muster-test", "0.1"); !errors.Is(err, pkg.ErrNoVersion) {
@@ -144,6 +158,16 @@ func TestErrors(t *testing.T) {
 		}
 		pkgtest.Sh(t, "rm -r /var/lib/rpm; mv /srv/rpm /var/lib/rpm")
 	})
+}
+
+// TestNotBrokenOff ends the time of a change that rpm is in the middle of.
+func TestNotBrokenOff(t *testing.T) {
+	if !rigs.Inside(t, rigs.DNF) {
+		return
+	}
+	with("")(t, "")
+	pkgtest.NotBrokenOff(t, dnf.New())
+	is("muster-slow", "1.0-1")(t, "")
 }
 
 // other is a process that dnf finds by the file in which another dnf tells of itself.
@@ -238,7 +262,11 @@ func TestTogether(t *testing.T) {
 	if want := []string{"muster-many1-1.0-1.noarch", "muster-many2-1.0-1.noarch", "muster-test-1.0-1.noarch"}; !slices.Equal(got, want) {
 		t.Errorf("%q, not %q", got, want)
 	}
-	pkgtest.Sh(t, "mv /srv/repo/repodata /srv/repodata; rm -r /var/cache/dnf; echo skip_if_unavailable=0 >> /etc/yum.repos.d/muster.repo")
+	pkgtest.Sh(t, "printf '[bad]\\nname=bad\\nbaseurl=file:///none\\nskip_if_unavailable=1\\n' > /etc/yum.repos.d/bad.repo")
+	if err := p.Refresh(t.Context(), e, time.Nanosecond, true); !errors.Is(err, pkg.ErrDownload) || !strings.Contains(err.Error(), "Ignoring repositories: bad") {
+		t.Errorf("of a repository that dnf does without the error is %v", err)
+	}
+	pkgtest.Sh(t, "rm /etc/yum.repos.d/bad.repo; mv /srv/repo/repodata /srv/repodata; rm -r /var/cache/dnf; echo skip_if_unavailable=0 >> /etc/yum.repos.d/muster.repo")
 	if err := p.Refresh(t.Context(), e, time.Nanosecond, true); !errors.Is(err, pkg.ErrDownload) {
 		t.Errorf("the error is %v", err)
 	}

@@ -1,0 +1,96 @@
+package apt
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/musterfleet/muster/resources/pkg"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// checkName refuses names that apt takes for another one.
+func checkName(name string) error {
+	bare, arch, qualified := strings.Cut(name, ":")
+	switch {
+	case strings.HasSuffix(name, "-"):
+		return fmt.Errorf("a package name must not end with -, for which apt would remove it: set ensure: absent")
+	case qualified && (arch == "" || arch == "any" || arch == "native"):
+		return fmt.Errorf("%q is no architecture of a package: name it %s", ":"+arch, bare)
+	case qualified && strings.HasSuffix(arch, "+"):
+		return fmt.Errorf("an architecture does not end with +")
+	default:
+		return nil
+	}
+}
+
+// checkSigns refuses a name with a + at its end that no package has: apt would
+// take the sign for an instruction, and install the package without it in its name.
+func (p *Provider) checkSigns(ctx context.Context, env resource.Env, requests []pkg.Request) error {
+	for _, r := range requests {
+		name, _, _ := strings.Cut(r.Name, ":")
+		if !strings.HasSuffix(name, "+") {
+			continue
+		}
+		argv := []string{"apt-cache", "pkgnames", "--", name}
+		names, result, err := pkg.Ask(ctx, env, argv...)
+		switch {
+		case err != nil:
+			return err
+		case result.ExitCode != 0:
+			return pkg.Explain(argv, result, remedies())
+		case !slices.Contains(names, name):
+			return fmt.Errorf("%w: %s: "+refresh, pkg.ErrNoPackage, name)
+		}
+	}
+
+	return nil
+}
+
+// withoutZeroEpoch gives a version as repositories write it.
+func withoutZeroEpoch(version string) string {
+	epoch, rest, found := strings.Cut(version, ":")
+	if found && epoch != "" && strings.Trim(epoch, "0") == "" {
+		return rest
+	}
+
+	return version
+}
+
+// isNative says that apt finds an architecture on this machine's own: that is also
+// that of packages which have none.
+func isNative(arch string) bool { return arch == "all" || arch == native() }
+
+// known gives a name as dpkg knows it: without an architecture that is the
+// machine's own, which dpkg may not have written behind it.
+func known(name string) string {
+	if bare, arch, _ := strings.Cut(name, ":"); isNative(arch) {
+		return bare
+	}
+
+	return name
+}
+
+// warnOfRemoved tells of packages that were removed for the sake of those that
+// were asked for.
+func warnOfRemoved(ctx context.Context, env resource.Env, requests []pkg.Request, lines []string) {
+	at := slices.Index(lines, "The following packages will be REMOVED:")
+	if at < 0 {
+		return
+	}
+	var removed []string
+	for _, line := range lines[at+1:] {
+		if !strings.HasPrefix(line, "  ") {
+			break
+		}
+		for _, name := range strings.Fields(line) {
+			if !slices.ContainsFunc(requests, func(r pkg.Request) bool { return r.Action == pkg.Uninstall && known(r.Name) == name }) {
+				removed = append(removed, name)
+			}
+		}
+	}
+	if len(removed) > 0 {
+		env.Log.WarnContext(ctx, "other packages had to be removed for it", "removed", strings.Join(removed, " "))
+	}
+}

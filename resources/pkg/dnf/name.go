@@ -1,0 +1,82 @@
+package dnf
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/musterfleet/muster/resources/pkg"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// available is what dnf is asked for of packages in repositories, as parseRows reads it.
+const available = "%{name} %{epoch} %{version} %{release} %{arch}\t\t\t\n"
+
+// checkVersion refuses a version with an architecture, which dnf would take and
+// rpm does not have.
+func checkVersion(name, version string) error {
+	at := strings.LastIndexByte(version, '.')
+	if at < 0 || !slices.Contains(architectures(), version[at+1:]) {
+		return nil
+	}
+
+	return fmt.Errorf("a version has no architecture: name the package %s%s, with ensure %s", name, version[at:], version[:at])
+}
+
+// checkNames refuses names of new packages for which dnf would install another
+// one: a name with a version, or what another package provides. found says that
+// there are packages of all names. What there is nothing of is left to dnf.
+func (p *Provider) checkNames(ctx context.Context, env resource.Env, requests []pkg.Request) (found bool, err error) {
+	var names []string
+	for _, r := range requests {
+		if r.Action == pkg.Install {
+			names = append(names, r.Name)
+		}
+	}
+	if len(names) == 0 {
+		return true, nil
+	}
+	rows, err := p.repoquery(ctx, env, names...)
+	if err != nil {
+		return false, err
+	}
+	found = true
+	for _, name := range names {
+		if slices.ContainsFunc(rows, func(r row) bool { return r.is(name) }) {
+			continue
+		}
+		found = false
+		meant, err := p.meant(ctx, env, name)
+		if err != nil {
+			return false, err
+		}
+		if len(meant) > 0 {
+			return false, fmt.Errorf("%w: %s is no name of a package: for dnf it stands for %s; write that name, with its version in ensure", pkg.ErrNoPackage, name, strings.Join(meant, ", "))
+		}
+	}
+
+	return found, nil
+}
+
+// meant gives the packages that dnf would take for one of the name.
+func (p *Provider) meant(ctx context.Context, env resource.Env, name string) ([]string, error) {
+	rows, err := p.repoquery(ctx, env, name)
+	if err == nil && len(rows) == 0 {
+		rows, err = p.repoquery(ctx, env, "--whatprovides", name)
+	}
+	var out []string
+	for _, r := range rows {
+		if !slices.Contains(out, r.name) {
+			out = append(out, r.name)
+		}
+	}
+
+	return out, err
+}
+
+func (p *Provider) repoquery(ctx context.Context, env resource.Env, arguments ...string) ([]row, error) {
+	lines, err := p.changer().Run(ctx, env, append([]string{"dnf", "repoquery", "--qf", available}, arguments...)...)
+
+	return parseRows(lines), err
+}
