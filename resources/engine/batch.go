@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
@@ -19,6 +20,8 @@ type member struct {
 	t       *model.Transaction
 	plan    resource.Plan
 	refresh bool
+	// together is when they had been changed together.
+	together time.Time
 }
 
 // batch gives the changes that can be made in one transaction with that of n:
@@ -81,20 +84,52 @@ func (r *run) applyBatch(ctx context.Context, members []*member, first *model.Tr
 	for _, m := range members[1:] {
 		m.t = r.begin(m.n)
 	}
+	var outcomes []resource.Outcome
+	var errs []error
 	err := r.oweAll(ctx, members)
 	if err == nil {
-		err = r.applyTogether(ctx, members)
+		outcomes, errs, err = r.applyTogether(ctx, members)
+	}
+	together := now()
+	for _, m := range members {
+		m.together = together
 	}
 	if err != nil {
 		r.opts.Env.Log.WarnContext(ctx, "changing them together failed, going on one by one", "type", members[0].n.ref.Type, "resources", len(members), "error", r.words(members[0].n, err))
+	} else {
+		r.endTogether(ctx, members, outcomes, errs)
 	}
 	for _, m := range members {
 		if !r.results[m.n.at].done {
+			m.resume()
 			r.applyAlone(ctx, m)
 		}
 	}
 	r.forgive(ctx)
 }
+
+// endTogether ends the turns of the members that came out as planned, and of
+// those that have no time left to be tried alone.
+func (r *run) endTogether(ctx context.Context, members []*member, outcomes []resource.Outcome, errs []error) {
+	for i, m := range members {
+		var timedOut resource.TimedOut
+		switch {
+		case errs[i] == nil && r.looks[m.n.at].err == nil && r.verify(m.n, outcomes[i]) == nil:
+			m.resume()
+			r.succeed(ctx, m.n, m.t, m.plan, outcomes[i], m.refresh)
+		case errors.As(errs[i], &timedOut) && m.n.res.Meta().Retry == 0:
+			m.resume()
+			r.failChange(ctx, m.n, m.t, m.plan, m.refresh, errs[i])
+		default:
+			continue
+		}
+		r.conclude(ctx, m.n, m.t)
+	}
+}
+
+// resume takes from a member's time that for which others of its batch had
+// their turns since all of them were changed together.
+func (m *member) resume() { m.t.Timestamp = m.t.Timestamp.Add(now().Sub(m.together)) }
 
 func (r *run) oweAll(ctx context.Context, members []*member) error {
 	for _, m := range members {
@@ -107,9 +142,9 @@ func (r *run) oweAll(ctx context.Context, members []*member) error {
 	return nil
 }
 
-// applyTogether ends the turns of all members that came out as planned. Its
-// error is about all of them.
-func (r *run) applyTogether(ctx context.Context, members []*member) error {
+// applyTogether makes the changes and looks at what came of them. Its last error
+// is about all of them.
+func (r *run) applyTogether(ctx context.Context, members []*member) ([]resource.Outcome, []error, error) {
 	typ := members[0].n.res.Type
 	g := &group{typ: typ, provider: r.looks[members[0].n.at].provider}
 	for _, m := range members {
@@ -122,17 +157,8 @@ func (r *run) applyTogether(ctx context.Context, members []*member) error {
 	outcomes, errs, err := apply(ctx, g, members)
 	r.touched(members[0].n)
 	r.lookAt(ctx, g.nodes)
-	if err != nil {
-		return err
-	}
-	for i, m := range members {
-		if errs[i] == nil && r.looks[m.n.at].err == nil && r.verify(m.n, outcomes[i]) == nil {
-			r.succeed(ctx, m.n, m.t, outcomes[i], m.refresh)
-			r.conclude(ctx, m.n, m.t)
-		}
-	}
 
-	return nil
+	return outcomes, errs, err
 }
 
 // applyAll makes the changes in one transaction of the type.
@@ -189,7 +215,7 @@ func (r *run) applyAlone(ctx context.Context, m *member) {
 		r.failChange(ctx, m.n, m.t, m.plan, m.refresh, err)
 	case plan.Empty():
 		// The transaction failed as a whole, but this part of it was done.
-		r.succeed(ctx, m.n, m.t, resource.Outcome{}, m.refresh)
+		r.succeed(ctx, m.n, m.t, m.plan, resource.Outcome{}, m.refresh)
 	default:
 		r.change(ctx, m.n, m.t, plan, m.refresh)
 	}

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/musterfleet/muster/model"
 )
@@ -48,6 +50,59 @@ func TestPartOfABatchThatFails(t *testing.T) {
 	w.outcomes("thing#x changed", "daemons#a refreshed", "daemons#b refreshed", "daemons#c refreshed")
 	got := slices.DeleteFunc(w.m.actions(), func(s string) bool { return strings.HasPrefix(s, "look") })
 	equal(t, got, []string{"set x", "change 3 together", "refresh a", "refresh c", "refresh b"})
+}
+
+// TestPartOfABatchThatTimedOut is not done again, but for what retry says.
+func TestPartOfABatchThatTimedOut(t *testing.T) {
+	w := newWorld(t)
+	w.run(w.graph("daemons a value=1", "daemons b value=1 fail_at=timed-out", "daemons c value=1 fail_at=timed-out retry=1"))
+	w.outcomes("daemons#a changed", "daemons#b failed", "daemons#c changed")
+	got := slices.DeleteFunc(w.m.actions(), func(s string) bool { return strings.HasPrefix(s, "look") })
+	equal(t, got, []string{"change 3 together", "set a", "set c"})
+	equal(t, w.txs["daemons#b"].Errors, []string{"not this one: it had its time"})
+}
+
+// TestDurationsOfABatch have nothing of the time that others of it were changed alone.
+func TestDurationsOfABatch(t *testing.T) {
+	for name, c := range map[string]struct {
+		lines []string
+		want  map[string]time.Duration
+	}{
+		"all alone": {
+			[]string{"many a value=1 fail_at=together timeout=1h", "many b value=1 fail_at=hang timeout=1h", "many c value=1 timeout=1h"},
+			map[string]time.Duration{"many#a": 0, "many#b": time.Hour, "many#c": 0},
+		},
+		"some alone": {
+			[]string{"wide a value=1 timeout=1h", "wide b value=1 fail_at=hang timeout=1h", "wide c value=1 timeout=1h fail_at=verify"},
+			map[string]time.Duration{"wide#a": time.Hour, "wide#b": 2 * time.Hour, "wide#c": time.Hour},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.run(w.graph(c.lines...))
+				for ref, want := range c.want {
+					if got := w.txs[ref].Duration; got != want {
+						t.Errorf("%s took %s, not %s", ref, got, want)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestUnrefreshed is a change that has nothing to do with the refresh: the
+// refresh was ignored, and is not owed any more.
+func TestUnrefreshed(t *testing.T) {
+	for noop, want := range map[bool]string{false: "changed", true: "noop"} {
+		w := newWorld(t)
+		w.opts.Env.Scope.Noop = noop
+		w.run(w.graph("thing x value=1", "svc a value=1 subscribe=thing#x fail_at=unrefreshed"))
+		w.outcomes("thing#x "+want, "svc#a "+want)
+		if tx := w.txs["svc#a"]; tx.Refreshed || !tx.Changed {
+			t.Errorf("%+v", tx)
+		}
+	}
 }
 
 // TestTimeoutsOfABatch are one: each resource has the time that it was given.

@@ -26,7 +26,7 @@ func (r *run) change(ctx context.Context, n *node, t *model.Transaction, plan re
 		r.failChange(ctx, n, t, plan, refresh, err)
 		return
 	}
-	r.succeed(ctx, n, t, outcome, refresh)
+	r.succeed(ctx, n, t, plan, outcome, refresh)
 }
 
 // attempts applies until it succeeds or the tries are used up. The refresh is
@@ -112,9 +112,9 @@ func (r *run) verify(n *node, outcome resource.Outcome) error {
 }
 
 // succeed records a change that was made and verified.
-func (r *run) succeed(ctx context.Context, n *node, t *model.Transaction, outcome resource.Outcome, refresh bool) {
+func (r *run) succeed(ctx context.Context, n *node, t *model.Transaction, plan resource.Plan, outcome resource.Outcome, refresh bool) {
 	t.Changed = !outcome.Unchanged
-	t.Refreshed = refresh
+	t.Refreshed = refresh && !plan.Unrefreshed
 	r.results[n.at].changed, r.results[n.at].touched = t.Changed, t.Changed
 	r.describe(n, t)
 	r.keepOutputs(n, outcome)

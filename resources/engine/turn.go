@@ -298,7 +298,7 @@ func (r *run) stable(ctx context.Context, n *node, t *model.Transaction, refresh
 
 // would says what a real run would do.
 func (r *run) would(n *node, t *model.Transaction, plan resource.Plan, refresh bool) {
-	t.Changed, t.Noop, t.Refreshed = true, true, refresh
+	t.Changed, t.Noop, t.Refreshed = true, true, refresh && !plan.Unrefreshed
 	t.NoopMessage = r.redact.Redact(plan.Message())
 	if until := r.results[n.at].provided; until != nil {
 		t.NoopMessage += ", provided that its guards let it once " + until.ref.String() + " is applied"

@@ -155,11 +155,11 @@ func (t thing) Status(ctx context.Context, _ resource.Env, _ provider, s *spec) 
 }
 
 func (t thing) Plan(s *spec, st *state, refresh bool) (resource.Plan, error) {
-	p := resource.Plan{Atomic: s.FailAt != "halfway"}
+	p := resource.Plan{Atomic: s.FailAt != "halfway", Unrefreshed: s.FailAt == "unrefreshed"}
 	if s.FailAt == "plan" {
 		return p, errors.New("plan failed")
 	}
-	if refresh && t.info.Refreshes {
+	if refresh && t.info.Refreshes && !p.Unrefreshed {
 		p.Add(model.Change{Action: "refresh", Message: "Would have refreshed " + s.Name})
 		return p, nil
 	}
@@ -231,6 +231,10 @@ func (t many) ApplyAll(ctx context.Context, env resource.Env, p provider, specs 
 	for i, s := range specs {
 		if s.FailAt == "partly" {
 			partly[i] = errors.New("not this one")
+			continue
+		}
+		if s.FailAt == "timed-out" {
+			partly[i] = fmt.Errorf("not this one: %w", resource.TimedOut{Err: errors.New("it had its time")})
 			continue
 		}
 		var err error

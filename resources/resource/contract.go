@@ -130,7 +130,8 @@ type StatusAller[S Spec, T State, P Provider] interface {
 
 // ApplyAller makes many changes in one transaction. After an error the engine
 // looks again and applies what is still due one by one. Partly says of which
-// that may be: of the others a refresh counts as done.
+// that may be: of the others a refresh counts as done, and one that TimedOut is
+// not applied again.
 type ApplyAller[S Spec, P Provider] interface {
 	ApplyAll(ctx context.Context, env Env, p P, specs []S, plans []Plan) ([]Outcome, error)
 }

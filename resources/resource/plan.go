@@ -15,6 +15,8 @@ type Plan struct {
 	// Atomic says that a failure leaves everything as it was, or that the next plan
 	// shows what it did. Of any other plan that fails nobody knows what was done.
 	Atomic bool
+	// Unrefreshed says that a refresh was ignored: what is due is due without it.
+	Unrefreshed bool
 }
 
 // Empty says that nothing is due.
@@ -78,6 +80,16 @@ func (p Partly) Err() error {
 // Error joins the words of what failed.
 func (p Partly) Error() string { return fmt.Sprint(errors.Join(p...)) }
 
+// TimedOut is an error within a Partly: the change had all the time that its
+// resource has, and is not made again but for what retry says.
+type TimedOut struct{ Err error }
+
+// Error gives the error's own words.
+func (t TimedOut) Error() string { return t.Err.Error() }
+
+// Unwrap gives the error behind it.
+func (t TimedOut) Unwrap() error { return t.Err }
+
 // Missing is an error about something that is not there yet, and that another
 // resource of the run may bring: in noop that is not a failure. Need is in the
 // words of Relations, for example path:/opt/app, and any of Or would do as well.
@@ -118,11 +130,23 @@ func (s Said) Error() string { return s.Err.Error() + ": " + s.Output }
 func (s Said) Unwrap() error { return s.Err }
 
 // WithoutOutput gives the words of err without what commands printed.
-func WithoutOutput(err error) string {
-	text := err.Error()
-	var said Said
-	if errors.As(err, &said) && said.Output != "" {
+func WithoutOutput(err error) string { return withoutOutput(err.Error(), err) }
+
+// withoutOutput goes through all that is joined in err, for more than one
+// command may have printed something.
+func withoutOutput(text string, err error) string {
+	if said, ok := err.(Said); ok && said.Output != "" {
 		text = strings.ReplaceAll(text, said.Output, model.Redacted)
+	}
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		if inner := e.Unwrap(); inner != nil {
+			text = withoutOutput(text, inner)
+		}
+	case interface{ Unwrap() []error }:
+		for _, inner := range e.Unwrap() {
+			text = withoutOutput(text, inner)
+		}
 	}
 
 	return text

@@ -2,47 +2,68 @@ package service
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Apply does what is due, in the order of the plan.
+// bootTime is how long what is done about the boot may take after the time of a
+// resource is used up.
+const bootTime = 15 * time.Second
+
+// Apply does what is due, in the order of the plan. Whether a service runs has
+// nothing to do with whether it starts at boot: where one fails, the other is
+// done all the same.
 func (*Type) Apply(ctx context.Context, env resource.Env, p ServiceProvider, spec *Spec, plan resource.Plan) (resource.Outcome, error) {
 	actions := map[Action]func(context.Context, resource.Env, string) error{
 		Start: p.Start, Stop: p.Stop, Restart: p.Restart, Enable: p.Enable, Disable: p.Disable,
 	}
+	var errs []error
 	for _, change := range plan.Changes {
 		act, known := actions[Action(change.Action)]
 		if !known {
 			return resource.Outcome{}, fmt.Errorf("a service cannot %q", change.Action)
 		}
-		if err := act(ctx, env, spec.Name); err != nil {
-			return resource.Outcome{}, err
-		}
+		ctx, cancel := timeFor(ctx, Action(change.Action))
+		errs = append(errs, act(ctx, env, spec.Name))
+		cancel()
 	}
 
-	return resource.Outcome{}, nil
+	return resource.Outcome{}, errors.Join(errs...)
 }
 
-// ApplyAll does what is due to many services with one command a step. A service
-// that a step failed for has no part in the later ones.
+// timeFor gives an action the time that it needs, where a start that took all the
+// time there was would leave none for the boot.
+func timeFor(ctx context.Context, action Action) (context.Context, context.CancelFunc) {
+	if (action != Enable && action != Disable) || !isTimeUp(ctx) {
+		return ctx, func() {}
+	}
+
+	return context.WithTimeout(context.WithoutCancel(ctx), bootTime)
+}
+
+// isTimeUp says that ctx has ended by itself and was not broken off.
+func isTimeUp(ctx context.Context) bool { return errors.Is(ctx.Err(), context.DeadlineExceeded) }
+
+// ApplyAll does what is due to many services with one command a step.
 func (*Type) ApplyAll(ctx context.Context, env resource.Env, p ServiceProvider, specs []*Spec, plans []resource.Plan) ([]resource.Outcome, error) {
 	failed := make(resource.Partly, len(specs))
-	for _, s := range steps(plans) {
-		var numbers []int
-		var names []string
-		for _, i := range s.services {
-			if failed[i] == nil {
-				numbers, names = append(numbers, i), append(names, specs[i].Name)
+	for at, s := range steps(plans) {
+		names := make([]string, len(s.services))
+		for k, i := range s.services {
+			names[k] = specs[i].Name
+		}
+		stepCtx, cancel := timeFor(ctx, s.action)
+		for k, err := range p.ChangeAll(stepCtx, env, s.action, names) {
+			if err != nil && at == 0 && isTimeUp(stepCtx) {
+				// Of a later step nobody knows how much time it had.
+				err = resource.TimedOut{Err: err}
 			}
+			failed[s.services[k]] = errors.Join(failed[s.services[k]], err)
 		}
-		if len(names) == 0 {
-			continue
-		}
-		for at, err := range p.ChangeAll(ctx, env, s.action, names) {
-			failed[numbers[at]] = err
-		}
+		cancel()
 	}
 
 	return make([]resource.Outcome, len(specs)), failed.Err()

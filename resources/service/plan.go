@@ -9,11 +9,13 @@ import (
 )
 
 // Plan compares whether the service runs and whether it is enabled with what is
-// wanted, one apart from the other. A refresh restarts what runs and is to run.
+// wanted, one apart from the other. A refresh restarts what runs and is to run,
+// and is ignored by what is to be stopped.
 // What is about to run counts as stopped, and is stopped all the same.
 // Its error is something that cannot be done to the service as it is.
 func (*Type) Plan(spec *Spec, state *State, refresh bool) (plan resource.Plan, err error) {
 	running, toRun := state.Metadata.Running, spec.Ensure != EnsureStopped
+	plan.Unrefreshed = !toRun
 	ensure := model.Change{Property: "ensure", From: state.Ensure, To: spec.Ensure}
 	if state.Starting {
 		ensure.From = state.Metadata.Active

@@ -44,8 +44,8 @@ func TestPlan(t *testing.T) {
 			spec := &service.Spec{Common: model.Common{Name: "web", Ensure: c.ensure}, Enable: c.enable}
 			state := stateOf(c.running, c.enabled)
 			plan, err := serviceType().Plan(spec, state, c.refresh)
-			if err != nil || plan.Message() != c.words {
-				t.Errorf("%q, %v, not %q", plan.Message(), err, c.words)
+			if err != nil || plan.Message() != c.words || plan.Unrefreshed != (c.ensure == "stopped") {
+				t.Errorf("%q, %v, not %q, a refresh ignored: %t", plan.Message(), err, c.words, plan.Unrefreshed)
 			}
 			// Desired State Validation: a state in which something is due is refused.
 			plan, err = serviceType().Plan(spec, state, false)

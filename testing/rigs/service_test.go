@@ -272,6 +272,35 @@ func unchanged(t *testing.T, before, after hosttest.Tree) {
 	}
 }
 
+// TestServiceThatHangsAmongOthers has its own time and no more, its log in its
+// error, and starts at boot all the same.
+func TestServiceThatHangsAmongOthers(t *testing.T) {
+	n := newNode(t)
+	n.sh(`cd /usr/lib/systemd/system
+printf '[Service]\nExecStart=/bin/sleep infinity\n[Install]\nWantedBy=multi-user.target\n' > fine.service
+printf '[Service]\nType=oneshot\nExecStart=/bin/sh -c "echo waiting for the disk; exec sleep infinity"\n[Install]\nWantedBy=multi-user.target\n' > hangs.service
+systemctl daemon-reload`)
+	n.write("/root/group.yaml", "muster:\n  resources:\n    - service:\n        - defaults: {enable: true, timeout: 2s}\n        - fine: {}\n        - hangs: {}\n")
+	n.calls()
+	r := n.Run("muster", "apply", "/root/group.yaml")
+	if r.Code != 1 || !strings.Contains(r.Stderr, "timed out after 2s") || !strings.Contains(r.Stderr, "waiting for the disk") {
+		t.Errorf("%+v", r)
+	}
+	if got, want := n.calls(), []string{"show", "daemon-reload", "start", "show", "enable", "show"}; !slices.Equal(got, want) {
+		t.Errorf("systemctl was called for %q, not %q", got, want)
+	}
+	if got := n.sh("systemctl is-active fine hangs; systemctl is-enabled fine hangs; systemctl stop hangs"); got != "active\nactivating\nenabled\nenabled" {
+		t.Errorf("they are %q", got)
+	}
+	// What was stopped was not refreshed.
+	n.write("/root/stop.yaml", "muster:\n  resources:\n    - file:\n        - /root/x: {content: x, owner: root, group: root, mode: '0644'}\n    - service:\n        - fine: {ensure: stopped, subscribe: [file#/root/x]}\n")
+	for _, tx := range apply(t, n.Machine, "/root/stop.yaml") {
+		if tx.Refreshed || !tx.Changed {
+			t.Errorf("%+v", tx)
+		}
+	}
+}
+
 // TestServicesOfTheDocumentation runs what the page of the type shows.
 func TestServicesOfTheDocumentation(t *testing.T) {
 	m := rigs.Boot(t)

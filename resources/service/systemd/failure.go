@@ -36,26 +36,31 @@ func command(ctx context.Context, env resource.Env, args ...string) error {
 	return err
 }
 
-// withLog adds to an error the last lines that a service has logged since a
-// time. It also does so when ctx has ended.
-func withLog(ctx context.Context, env resource.Env, name string, since time.Time, err error) error {
+// withLogs adds to each error the last lines that its service has logged since
+// a time. It also does so when ctx has ended.
+func withLogs(ctx context.Context, env resource.Env, names []string, since time.Time, errs []error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), logTime)
 	defer cancel()
 	// What was logged just now may not be in the journal yet.
-	if _, syncErr := run(ctx, env, nil, "journalctl", "--sync"); syncErr != nil {
-		env.Log.DebugContext(ctx, "the journal cannot be read", "error", syncErr.Error())
-		return err
+	if _, err := run(ctx, env, nil, "journalctl", "--sync"); err != nil {
+		env.Log.DebugContext(ctx, "the journal cannot be read", "error", err.Error())
+		return
 	}
-	logged, logErr := lastLogged(ctx, env, name, since)
-	if logErr != nil || logged == "" {
-		return err
+	for i, name := range names {
+		if errs[i] == nil {
+			continue
+		}
+		logged, err := lastLogged(ctx, env, name, since)
+		if err != nil || logged == "" {
+			continue
+		}
+		var said resource.Said
+		if errors.As(errs[i], &said) {
+			errs[i] = resource.Said{Err: said.Err, Output: said.Output + "\n" + logged}
+		} else {
+			errs[i] = resource.Said{Err: errs[i], Output: logged}
+		}
 	}
-	var said resource.Said
-	if errors.As(err, &said) {
-		return resource.Said{Err: said.Err, Output: said.Output + "\n" + logged}
-	}
-
-	return resource.Said{Err: err, Output: logged}
 }
 
 // lastLogged gives the last lines that a service has logged since a time.

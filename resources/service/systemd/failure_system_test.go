@@ -10,7 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
+	"github.com/musterfleet/muster/resources/service"
 )
 
 // TestFailures have the last lines of the log.
@@ -97,5 +99,72 @@ unit says "" Type=oneshot ExecStart=/root/says`)
 	}
 	if got := lines(m.provider.Start(t.Context(), m.env, "says")); !slices.Equal(got, []string{"run 2 is \x1b[1mbold", "run 2 says goodbye"}) {
 		t.Errorf("the second run said %q", got)
+	}
+}
+
+// TestBootIsIndependent has services enabled and disabled that do not come up,
+// for whatever reason, alone and together.
+func TestBootIsIndependent(t *testing.T) {
+	m := boot(t)
+	m.sh(`for k in 1 2 3 4; do
+unit fails$k "$install" ExecStart=/no/such/program Type=exec
+unit hangs$k "$install" Type=oneshot ExecStart='/bin/sh -c "echo waiting for the disk; exec sleep infinity"'
+done; systemctl daemon-reload; systemctl -q enable fails2 hangs2 fails4 hangs4`)
+	typ := serviceType(m)
+	plan := func(boot service.Action) resource.Plan {
+		return resource.Plan{Changes: []model.Change{{Action: "start"}, {Action: string(boot)}}}
+	}
+	specs, plans := []resource.Spec{}, []resource.Plan{}
+	for _, name := range []string{"fails1", "fails2", "hangs1", "hangs2", "fails3", "fails4", "hangs3", "hangs4"} {
+		boot := service.Enable
+		if strings.ContainsAny(name, "24") {
+			boot = service.Disable
+		}
+		specs, plans = append(specs, &service.Spec{Common: model.Common{Name: name}}), append(plans, plan(boot))
+	}
+	timed := func() (context.Context, context.CancelFunc) {
+		return context.WithTimeoutCause(t.Context(), 2*time.Second, errors.New("timed out after 2s"))
+	}
+	check := func(name string, err error) {
+		t.Helper()
+		want := map[bool]string{true: "/no/such/program", false: "timed out after 2s"}[strings.HasPrefix(name, "fails")]
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "able --system") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if !strings.HasPrefix(name, "fails") && !strings.Contains(err.Error(), "waiting for the disk") {
+			t.Errorf("%s has no log: %v", name, err)
+		}
+	}
+	for i := range 4 {
+		ctx, cancel := timed()
+		_, err := typ.Apply(ctx, m.env, m.provider, specs[i], plans[i])
+		cancel()
+		check(specs[i].Meta().Name, err)
+	}
+	ctx, cancel := timed()
+	defer cancel()
+	_, err := typ.ApplyAll(ctx, m.env, m.provider, specs[6:], plans[6:])
+	var partly resource.Partly
+	if !errors.As(err, &partly) || len(partly) != 2 {
+		t.Fatalf("together: %v", err)
+	}
+	for i, err := range partly {
+		check(specs[6+i].Meta().Name, err)
+		var timedOut resource.TimedOut
+		if !errors.As(err, &timedOut) {
+			t.Errorf("it is not said that the time is used up: %v", err)
+		}
+	}
+	if _, err = typ.ApplyAll(t.Context(), m.env, m.provider, specs[4:6], plans[4:6]); !errors.As(err, &partly) || errors.Join(partly[0]) == nil || errors.As(err, new(resource.TimedOut)) {
+		t.Fatalf("together: %v", err)
+	}
+	if got := m.sh("systemctl is-enabled fails1 hangs1 fails3 hangs3 fails2 hangs2 fails4 hangs4 || true; systemctl stop hangs1 hangs2 hangs3 hangs4"); got != strings.Repeat("enabled\n", 4)+strings.TrimSpace(strings.Repeat("disabled\n", 4)) {
+		t.Errorf("they are %q", got)
+	}
+	// What is broken off is not gone on with.
+	broken, breakOff := context.WithCancelCause(t.Context())
+	breakOff(errors.New("enough"))
+	if _, err := typ.Apply(broken, m.env, m.provider, specs[1], plan(service.Enable)); err == nil || m.sh("systemctl is-enabled fails2 || true") != "disabled" {
+		t.Errorf("broken off: %v", err)
 	}
 }

@@ -184,6 +184,8 @@ func (p *Provider) bringUp(ctx context.Context, env resource.Env, action service
 	if err == nil {
 		return nil
 	}
+	errs := []error{err}
+	withLogs(ctx, env, []string{name}, began, errs)
 
-	return withLog(ctx, env, name, began, err)
+	return errs[0]
 }

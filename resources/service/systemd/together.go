@@ -11,26 +11,30 @@ import (
 )
 
 // ChangeAll does one thing to many services with one systemctl, which goes on
-// with the others when one fails. Which that was is then asked, also when ctx has ended.
+// with the others when one fails. Which that was is then asked, also when ctx has
+// ended: nobody tries those again alone, so their errors have their logs.
 func (p *Provider) ChangeAll(ctx context.Context, env resource.Env, action service.Action, names []string) []error {
 	errs := make([]error, len(names))
 	change := func() error { return p.change(ctx, env, action, names...) }
 	if action == service.Disable {
 		change = func() error { return p.disable(ctx, env, names...) }
 	}
-	began := sinceBoot()
+	began, start := sinceBoot(), time.Now()
 	err := change()
 	if err == nil {
 		return errs
 	}
 	env.Log.DebugContext(ctx, "not all were changed", "action", string(action), "services", len(names), "error", resource.WithoutOutput(err))
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookTime)
+	looking, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookTime)
 	defer cancel()
-	done := p.done(ctx, env, action, names, began)
+	done := p.done(looking, env, action, names, began)
 	for i := range errs {
 		if !done[i] {
 			errs[i] = err
 		}
+	}
+	if ctx.Err() != nil && (action == service.Start || action == service.Restart) {
+		withLogs(ctx, env, names, start, errs)
 	}
 
 	return errs
