@@ -50,6 +50,7 @@ func newWorld(t *testing.T) *world {
 	w.types = resource.Types{
 		resource.Of[*spec, *state, provider](mk("thing", nil)),
 		resource.Of[*spec, *state, provider](mk("svc", refreshes)),
+		resource.Of[*spec, *state, provider](suffixed{mk("units", nil)}),
 		resource.Of[*spec, *state, provider](relating{mk("rel", nil)}),
 		resource.Of[*spec, *state, provider](many{mk("many", func(i *resource.Info) { i.Reads, i.Writes = resource.Packages, resource.Packages })}),
 		resource.Of[*spec, *state, provider](many{mk("daemons", func(i *resource.Info) { i.Refreshes, i.Reads, i.Writes = true, resource.Units, resource.Units })}),
@@ -245,6 +246,7 @@ func TestGraphErrors(t *testing.T) {
 	}{
 		"unknown reference": {[]string{"thing alpha value=1", "thing b require=thing#alpah"}, []string{"test.yaml:2", "`require` names thing#alpah, which is not declared", "did you mean `thing#alpha`?"}},
 		"one name twice":    {[]string{"thing a value=1", "thing a value=1"}, []string{"test.yaml:2", "thing#a is declared twice, first at test.yaml:1"}},
+		"under two names":   {[]string{"units a value=1", "units b value=1", "units a.unit value=1"}, []string{"test.yaml:3: units#a.unit is declared twice, first as units#a at test.yaml:1 (keep one of them)"}},
 		"an alias twice":    {[]string{"thing a value=1 alias=c", "thing b value=1 alias=c"}, []string{"thing#c is declared twice"}},
 		"a cycle":           {[]string{"thing a require=thing#c", "thing b require=thing#a", "thing c subscribe=thing#b", "thing d require=thing#c"}, []string{"wait for each other", "thing#a (test.yaml:1)", "thing#b (test.yaml:2)", "thing#c (test.yaml:3)"}},
 		"itself":            {[]string{"thing a require=thing#a"}, []string{"thing#a waits for itself by `require`"}},
@@ -257,6 +259,16 @@ func TestGraphErrors(t *testing.T) {
 			}
 			contains(t, err.Error(), c.want...)
 		})
+	}
+}
+
+// TestExcludedUnderAnotherName is no declaration of the same thing.
+func TestExcludedUnderAnotherName(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.res("units a value=1"), w.res("units a.unit value=1")
+	a.Excluded = "control"
+	if g, err := engine.Build([]*resource.Resource{a, b}, nil); err != nil || g.Len() != 2 {
+		t.Fatal(err)
 	}
 }
 

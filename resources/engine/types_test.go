@@ -210,6 +210,11 @@ func (relating) Relations(s *spec) resource.Relations {
 	return resource.Relations{Provides: append([]string{"value:" + s.Name}, s.Provides...), Along: s.Along, Needs: s.Needs, Removes: s.Removes, Unless: s.Unless, Reads: s.Reads}
 }
 
+// suffixed is a thing that may be named with a suffix.
+type suffixed struct{ thing }
+
+func (suffixed) Canonical(s *spec) string { return strings.TrimSuffix(s.Name, ".unit") }
+
 // many is a thing that looks at and changes many at once.
 type many struct{ thing }
 

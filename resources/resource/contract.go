@@ -179,6 +179,14 @@ type Relater[S Spec] interface {
 	Relations(spec S) Relations
 }
 
+// Canonicalizer gives the one name of what a resource is about, where more than
+// one name stands for it; what two resources of a type have the same for is one
+// thing, and must not be declared twice. It looks at nothing but the spec, whose
+// name is known even where other properties wait; empty says nothing.
+type Canonicalizer[S Spec] interface {
+	Canonical(spec S) string
+}
+
 // Outputter gives the values that later resources may take: those of Info.Gives,
 // or some of them where there is nothing to give.
 type Outputter[S Spec, T State] interface {

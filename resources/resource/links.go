@@ -53,7 +53,7 @@ func (l Links) Names() []model.Ref {
 
 // CheckLinks finds all that is wrong with the names and references of
 // resources, given in the order of their declaration: one name twice (but for
-// resources that are the same), references to nothing and to the resource
+// resources that are the same), one thing under two names, references to nothing and to the resource
 // itself, and cycles, of which each resource is told in one. known says of a reference that is not among them
 // that it is no problem; nil says it of none.
 func CheckLinks(all []Links, known func(model.Ref) bool) model.Problems {
@@ -63,6 +63,7 @@ func CheckLinks(all []Links, known func(model.Ref) bool) model.Problems {
 			c.name(i, name)
 		}
 	}
+	c.things()
 	for i := range all {
 		c.connect(i)
 	}
@@ -111,6 +112,26 @@ func (c *linkCheck) name(i int, ref model.Ref) {
 		return
 	}
 	c.problems.Add(c.all[i].Pos, "keep one of them, or give one another name", "%s is declared twice, first at %s", ref, c.all[first].Pos)
+}
+
+// things finds what is declared under several of its names. What is excluded
+// declares nothing.
+func (c *linkCheck) things() {
+	first := map[model.Ref]int{}
+	for i, l := range c.all {
+		if l.Resource == nil || l.Resource.Excluded != "" || l.Resource.Type.Canonical == nil {
+			continue
+		}
+		thing := model.Ref{Type: l.Ref.Type, Name: l.Resource.Type.Canonical(l.Resource.Spec)}
+		at, taken := first[thing]
+		switch {
+		case thing.Name == "":
+		case !taken:
+			first[thing] = i
+		case c.all[at].Ref != l.Ref:
+			c.problems.Add(l.Pos, "keep one of them", "%s is declared twice, first as %s at %s", l.Ref, c.all[at].Ref, c.all[at].Pos)
+		}
+	}
 }
 
 func (c *linkCheck) connect(i int) {

@@ -12,6 +12,9 @@ func (*Type) Relations(spec *Spec) resource.Relations {
 	return resource.Relations{Needs: relations(spec)}
 }
 
+// Canonical gives the name of the unit, of which the suffix .service may be left out.
+func (*Type) Canonical(spec *Spec) string { return UnitName(spec.Name) }
+
 func relations(spec *Spec) []string {
 	unit := UnitName(spec.Name)
 	bare := strings.TrimSuffix(spec.Name, ".service")

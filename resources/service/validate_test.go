@@ -87,6 +87,15 @@ func TestUnitName(t *testing.T) {
 	}
 }
 
+// TestCanonical is the same for two names of one service.
+func TestCanonical(t *testing.T) {
+	for name, want := range map[string]string{"ma": "ma.service", "ma.service": "ma.service", "ma.timer": "ma.timer"} {
+		if got := serviceType().Canonical(&service.Spec{Common: model.Common{Name: name}}); got != want {
+			t.Errorf("%s is %s, not %s", name, got, want)
+		}
+	}
+}
+
 func TestRelations(t *testing.T) {
 	for name, want := range map[string][]string{
 		"web":         {"path:/etc/systemd/system/web.service", "path:/usr/lib/systemd/system/web.service", "path:/etc/systemd/system/web.service.d", "path:/etc/init.d/web", "package:web"},
