@@ -50,6 +50,26 @@ func TestWhatIsNoArchiveIsFetchedAgain(t *testing.T) {
 	}
 }
 
+// TestWhatIsRefusedSaysTheWayOut has an archive that is too large, and without its
+// checksum nothing that would tell of a better one.
+func TestWhatIsRefusedSaysTheWayOut(t *testing.T) {
+	for _, checksum := range []bool{false, true} {
+		s, dir := newStand(t), t.TempDir()
+		more := typetest.Properties{"extract_parent": "DIR/opt", "max_size": "1"}
+		if checksum {
+			more["checksum"] = sum(s.new)
+		}
+		o := newOne(t, s.of(t, more)(dir))
+		way := "; the archive is kept and not fetched again: remove " + dir + "/a.tar.gz to have another one fetched, or set checksum to that of a good one"
+		for range 2 {
+			_, plan := o.due()
+			if _, err := o.apply(plan); !errors.Is(err, host.ErrTooLarge) || strings.HasSuffix(err.Error(), way) == checksum {
+				t.Errorf("the error is %v", err)
+			}
+		}
+	}
+}
+
 // TestWhatIsNoArchiveStays has what another download would not mend: content of
 // the checksum asked for, and content that somebody has replaced since.
 func TestWhatIsNoArchiveStays(t *testing.T) {

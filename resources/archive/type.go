@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host"
@@ -113,12 +114,19 @@ func extract(ctx context.Context, env resource.Env, p ArchiveProvider, spec *Spe
 	case errors.Is(err, host.ErrNotArchive) && spec.Checksum == "":
 		r.Invalid = true
 		return errors.Join(fmt.Errorf("%w; the next run fetches it again", err), remember(ctx, env.Host, r))
+	case isRefused(err) && spec.Checksum == "":
+		return fmt.Errorf("%w; the archive is kept and not fetched again: remove %s to have another one fetched, or set checksum to that of a good one", err, spec.Name)
 	case err != nil:
 		return err
 	}
 	r.Extracted = true
 
 	return remember(ctx, env.Host, r)
+}
+
+// isRefused says that an archive is one, but not one to unpack.
+func isRefused(err error) bool {
+	return slices.ContainsFunc([]error{host.ErrUnsafeEntry, host.ErrEntryType, host.ErrTooLarge, host.ErrTooManyEntries}, func(refusal error) bool { return errors.Is(err, refusal) })
 }
 
 // Verify looks whether anything is still due, and names what creates got wrong.

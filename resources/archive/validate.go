@@ -31,6 +31,16 @@ func (s *Spec) Validate() model.Problems {
 	return out
 }
 
+// Warnings tells of an archive that is unpacked after its download only.
+func (s *Spec) Warnings() model.Problems {
+	var out model.Problems
+	if s.Ensure != model.EnsureAbsent && s.ExtractParent != "" && s.Creates == "" {
+		out.Property("extract_parent", "set creates to something that the archive brings", "without `creates` %s is unpacked only when it is downloaded: one that is there already is not", s.Name)
+	}
+
+	return out
+}
+
 // WantedChecksum gives the checksum asked for as it is compared, empty when any will do.
 func (s *Spec) WantedChecksum() string { return strings.ToLower(s.Checksum) }
 

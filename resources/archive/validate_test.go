@@ -227,3 +227,17 @@ func FuzzSize(f *testing.F) {
 		}
 	})
 }
+
+// TestWarnings covers an archive that may never be unpacked.
+func TestWarnings(t *testing.T) {
+	for want, specs := range map[int][]archive.Spec{
+		0: {{}, {ExtractParent: "/opt", Creates: "/opt/a"}, {Common: model.Common{Ensure: model.EnsureAbsent}, ExtractParent: "/opt"}},
+		1: {{ExtractParent: "/opt"}},
+	} {
+		for _, spec := range specs {
+			if got := spec.Warnings(); len(got) != want {
+				t.Errorf("%+v: %v", spec, got)
+			}
+		}
+	}
+}
