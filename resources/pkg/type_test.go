@@ -324,3 +324,13 @@ func TestRelations(t *testing.T) {
 		t.Errorf("an absent package provides %q", got.Provides)
 	}
 }
+
+// TestOnePackageUnderTwoNames has packages declared under every name that apt has for them.
+func TestOnePackageUnderTwoNames(t *testing.T) {
+	typ := packageType()
+	for name, want := range map[string]string{"vim": "vim", "vim:all": "vim", "vim:" + pkg.Architecture(): "vim", "vim:sparc": "vim:sparc", "vim.noarch": "vim.noarch"} {
+		if got := typ.Canonical(decode(t, typ, name, "present")); got != want {
+			t.Errorf("%s is %s, not %s", name, got, want)
+		}
+	}
+}

@@ -51,7 +51,7 @@ func TestStates(t *testing.T) {
 			t.Errorf("%s: %s", status, got.Ensure)
 		}
 	}
-	two := []row{{name: "p", version: "1", arch: "other", status: "installed"}, {name: "p", version: "2", arch: native(), status: "installed"}}
+	two := []row{{name: "p", version: "1", arch: "other", status: "installed"}, {name: "p", version: "2", arch: pkg.Architecture(), status: "installed"}}
 	slices.Reverse(two)
 	for range 2 {
 		if got := stateOf("p", two); got.Ensure != "2" {

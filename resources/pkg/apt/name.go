@@ -58,20 +58,6 @@ func withoutZeroEpoch(version string) string {
 	return version
 }
 
-// isNative says that apt finds an architecture on this machine's own: that is also
-// that of packages which have none.
-func isNative(arch string) bool { return arch == "all" || arch == native() }
-
-// known gives a name as dpkg knows it: without an architecture that is the
-// machine's own, which dpkg may not have written behind it.
-func known(name string) string {
-	if bare, arch, _ := strings.Cut(name, ":"); isNative(arch) {
-		return bare
-	}
-
-	return name
-}
-
 // warnOfRemoved tells of packages that were removed for the sake of those that
 // were asked for.
 func warnOfRemoved(ctx context.Context, env resource.Env, requests []pkg.Request, lines []string) {
@@ -85,7 +71,7 @@ func warnOfRemoved(ctx context.Context, env resource.Env, requests []pkg.Request
 			break
 		}
 		for _, name := range strings.Fields(line) {
-			if !slices.ContainsFunc(requests, func(r pkg.Request) bool { return r.Action == pkg.Uninstall && known(r.Name) == name }) {
+			if !slices.ContainsFunc(requests, func(r pkg.Request) bool { return r.Action == pkg.Uninstall && pkg.WithoutNative(r.Name) == name }) {
 				removed = append(removed, name)
 			}
 		}

@@ -3,7 +3,6 @@ package apt
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"strings"
 
 	"github.com/musterfleet/muster/resources/pkg"
@@ -53,7 +52,7 @@ func (p *Provider) StatusAll(ctx context.Context, env resource.Env, names []stri
 func (*Provider) query(ctx context.Context, env resource.Env, names []string) ([]row, error) {
 	argv := []string{"dpkg-query", "-W", "-f=" + format, "--"}
 	for _, name := range names {
-		argv = append(argv, known(name))
+		argv = append(argv, pkg.WithoutNative(name))
 	}
 	lines, result, err := pkg.Ask(ctx, env, argv...)
 	if err != nil {
@@ -72,7 +71,7 @@ func stateOf(name string, rows []row) *pkg.State {
 	bare, arch, _ := strings.Cut(name, ":")
 	state := pkg.NewState(name, nil)
 	for _, r := range rows {
-		if r.name != bare || (arch != "" && arch != r.arch && !(isNative(arch) && isNative(r.arch))) {
+		if r.name != bare || (arch != "" && arch != r.arch && !(pkg.IsNative(arch) && pkg.IsNative(r.arch))) {
 			continue
 		}
 		held := r.want == "hold"
@@ -81,7 +80,7 @@ func stateOf(name string, rows []row) *pkg.State {
 			continue
 		}
 		// Of several architectures that of the node counts.
-		if state.Metadata != nil && !isNative(r.arch) {
+		if state.Metadata != nil && !pkg.IsNative(r.arch) {
 			continue
 		}
 		state = pkg.NewState(name, &pkg.Metadata{
@@ -92,20 +91,6 @@ func stateOf(name string, rows []row) *pkg.State {
 	}
 
 	return state
-}
-
-// native is Debian's name of the architecture that this program was built for.
-func native() string {
-	switch runtime.GOARCH {
-	case "386":
-		return "i386"
-	case "arm":
-		return "armhf"
-	case "ppc64le":
-		return "ppc64el"
-	default:
-		return runtime.GOARCH
-	}
 }
 
 // Candidates asks apt-cache once.
