@@ -4,7 +4,6 @@ package systemd
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -126,26 +125,6 @@ func (p *Provider) Enable(ctx context.Context, env resource.Env, name string) er
 // Disable keeps a service from starting at boot.
 func (p *Provider) Disable(ctx context.Context, env resource.Env, name string) error {
 	return p.disable(ctx, env, name)
-}
-
-// disable also disables what is enabled until the next boot, which systemctl
-// takes for something else.
-func (p *Provider) disable(ctx context.Context, env resource.Env, names ...string) error {
-	if err := p.change(ctx, env, service.Disable, names...); err != nil {
-		return err
-	}
-	states, errs := p.StatusAll(ctx, env, names)
-	args := []string{"--runtime"}
-	for i, state := range states {
-		if errs[i] == nil && state.Metadata.UnitFile == enabledRuntime {
-			args = append(args, names[i])
-		}
-	}
-	if err := errors.Join(errs...); err != nil || len(args) == 1 {
-		return err
-	}
-
-	return p.change(ctx, env, service.Disable, args...)
 }
 
 // change runs a systemctl that changes something about services.
