@@ -2,12 +2,21 @@ package service
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
 )
+
+// TestMissing takes a unit for what its own file or a package may bring, not what it starts.
+func TestMissing(t *testing.T) {
+	needs := resource.MissingNeeds(missing(&Spec{Common: model.Common{Name: "web.timer"}}, ErrNotFound))
+	if needs[0] != "path:/etc/systemd/system/web.timer" || !slices.Contains(needs, "package:web") || slices.Contains(needs, "path:/etc/systemd/system/web.service") {
+		t.Errorf("it needs %q", needs)
+	}
+}
 
 // TestSteps puts changes together, each plan the words of its actions.
 func TestSteps(t *testing.T) {

@@ -1,9 +1,6 @@
 package service
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 // maxUnitName is the longest name of a unit that there is.
 const maxUnitName = 255
@@ -12,11 +9,19 @@ const maxUnitName = 255
 // has no suffix of a unit gets .service, what a unit's name may not contain is
 // escaped.
 func UnitName(service string) string {
-	unit := strings.NewReplacer("+", `\x2b`, "~", `\x7e`).Replace(service)
-	suffixes := []string{".service", ".socket", ".device", ".mount", ".automount", ".swap", ".target", ".path", ".timer", ".slice", ".scope"}
-	if !slices.ContainsFunc(suffixes, func(suffix string) bool { return strings.HasSuffix(unit, suffix) }) {
-		unit += ".service"
+	bare, suffix := cutSuffix(service)
+
+	return strings.NewReplacer("+", `\x2b`, "~", `\x7e`).Replace(bare) + suffix
+}
+
+// cutSuffix gives the name of a service without the suffix of a unit, and the
+// suffix that it has or stands for.
+func cutSuffix(service string) (bare, suffix string) {
+	for _, suffix := range []string{".socket", ".device", ".mount", ".automount", ".swap", ".target", ".path", ".timer", ".slice", ".scope"} {
+		if bare, found := strings.CutSuffix(service, suffix); found {
+			return bare, suffix
+		}
 	}
 
-	return unit
+	return strings.TrimSuffix(service, ".service"), ".service"
 }

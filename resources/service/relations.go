@@ -1,27 +1,39 @@
 package service
 
-import (
-	"strings"
+import "github.com/musterfleet/muster/resources/resource"
 
-	"github.com/musterfleet/muster/resources/resource"
-)
-
-// Relations order a service after what its unit is read from and after the
-// package of its name.
+// Relations order a service after what its unit is read from, also the unit that
+// it starts, and after the package of its name.
 func (*Type) Relations(spec *Spec) resource.Relations {
-	return resource.Relations{Needs: relations(spec)}
+	needs := relations(spec)
+	switch bare, suffix := cutSuffix(spec.Name); suffix {
+	case ".timer", ".socket", ".path":
+		needs = append(needs, files(bare+".service")...)
+	}
+
+	return resource.Relations{Needs: needs}
 }
 
 // Canonical gives the name of the unit, of which the suffix .service may be left out.
 func (*Type) Canonical(spec *Spec) string { return UnitName(spec.Name) }
 
+// relations are what may bring a service.
 func relations(spec *Spec) []string {
-	unit := UnitName(spec.Name)
-	bare := strings.TrimSuffix(spec.Name, ".service")
+	bare, _ := cutSuffix(spec.Name)
+
+	return append(files(spec.Name), "package:"+bare)
+}
+
+// files are those that the unit of a service may be read from.
+func files(service string) []string {
 	var needs []string
+	unit := UnitName(service)
 	for _, dir := range []string{"/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib"} {
 		needs = append(needs, resource.PathNeed(dir+"/systemd/system/"+unit), resource.PathNeed(dir+"/systemd/system/"+unit+".d"))
 	}
+	if bare, suffix := cutSuffix(service); suffix == ".service" {
+		needs = append(needs, resource.PathNeed("/etc/init.d/"+bare))
+	}
 
-	return append(needs, resource.PathNeed("/etc/init.d/"+bare), "package:"+bare)
+	return needs
 }

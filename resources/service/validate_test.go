@@ -100,13 +100,21 @@ func TestRelations(t *testing.T) {
 	for name, want := range map[string][]string{
 		"web":         {"path:/etc/systemd/system/web.service", "path:/usr/lib/systemd/system/web.service", "path:/etc/systemd/system/web.service.d", "path:/etc/init.d/web", "package:web"},
 		"web.service": {"path:/lib/systemd/system/web.service", "path:/run/systemd/system/web.service", "path:/etc/init.d/web", "package:web"},
-		"web.socket":  {"path:/etc/systemd/system/web.socket"},
+		"web.socket":  {"path:/etc/systemd/system/web.socket", "path:/etc/systemd/system/web.service", "path:/usr/lib/systemd/system/web.service.d", "path:/etc/init.d/web", "package:web"},
+		"web.timer":   {"path:/etc/systemd/system/web.timer.d", "path:/run/systemd/system/web.service", "package:web"},
+		"web.path":    {"path:/lib/systemd/system/web.path", "path:/lib/systemd/system/web.service", "package:web"},
+		"g++":         {`path:/etc/systemd/system/g\x2b\x2b.service`, "path:/etc/init.d/g++", "package:g++"},
+		"web.target":  {"path:/etc/systemd/system/web.target", "package:web"},
 	} {
 		got := serviceType().Relations(&service.Spec{Common: model.Common{Name: name}})
 		for _, need := range want {
 			if !slices.Contains(got.Needs, need) {
 				t.Errorf("%s does not need %s: %q", name, need, got.Needs)
 			}
+		}
+		started := "path:/etc/systemd/system/web.service"
+		if strings.HasSuffix(name, ".target") && slices.Contains(got.Needs, started) {
+			t.Errorf("%s needs %s: %q", name, started, got.Needs)
 		}
 		if len(got.Provides) > 0 {
 			t.Errorf("%s provides %q", name, got.Provides)

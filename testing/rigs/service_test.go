@@ -301,6 +301,30 @@ systemctl daemon-reload`)
 	}
 }
 
+// TestTimerComesAfterItsService, whose unit is declared after it and in the same manifest.
+func TestTimerComesAfterItsService(t *testing.T) {
+	n := newNode(t)
+	n.write("/root/timer.yaml", `
+muster:
+  resources:
+    - file:
+        - defaults: {owner: root, group: root, mode: "0644"}
+        - /etc/systemd/system/backup.timer: {content: "[Timer]\nOnCalendar=hourly\nPersistent=true\n[Install]\nWantedBy=timers.target\n"}
+    - service:
+        - backup.timer: {enable: true}
+    - file:
+        - defaults: {owner: root, group: root, mode: "0644"}
+        - /etc/systemd/system/backup.service: {content: "[Service]\nType=oneshot\nExecStart=/bin/true\n"}
+`)
+	txs := apply(t, n.Machine, "/root/timer.yaml")
+	if got := changed(txs); !slices.Equal(got, []string{"file#/etc/systemd/system/backup.timer", "file#/etc/systemd/system/backup.service", "service#backup.timer"}) {
+		t.Errorf("changed are %q", got)
+	}
+	if got := n.sh("systemctl is-active backup.timer; systemctl is-enabled backup.timer"); got != "active\nenabled" {
+		t.Errorf("the timer is %q", got)
+	}
+}
+
 // TestServicesOfTheDocumentation runs what the page of the type shows.
 func TestServicesOfTheDocumentation(t *testing.T) {
 	m := rigs.Boot(t)
