@@ -121,7 +121,10 @@ func (w *writer) write(ctx context.Context, files []file) error {
 	if len(posted) == 0 {
 		return nil
 	}
-	var err error
+	err := w.owe(ctx, posted)
+	if err != nil {
+		return err
+	}
 	for _, f := range posted {
 		if err = w.storeAndPost(ctx, f); err != nil {
 			break
@@ -131,12 +134,25 @@ func (w *writer) write(ctx context.Context, files []file) error {
 	return errors.Join(err, remember(ctx, w.env.Host, w.past))
 }
 
+// owe forgets what post did to files that are to be written: a kill between
+// here and the end of post leaves its commands owed.
+func (w *writer) owe(ctx context.Context, files []file) error {
+	known := len(w.past.Files)
+	for _, f := range files {
+		delete(w.past.Files, f.path)
+	}
+	if len(w.past.Files) == known {
+		return nil
+	}
+
+	return remember(ctx, w.env.Host, w.past)
+}
+
 func (w *writer) store(ctx context.Context, f file) error {
 	return w.env.Host.Write(ctx, f.path, bytes.NewReader(f.content), host.OwnAttrs(f.mode))
 }
 
 func (w *writer) storeAndPost(ctx context.Context, f file) error {
-	delete(w.past.Files, f.path)
 	if err := w.store(ctx, f); err != nil {
 		return err
 	}

@@ -1,0 +1,26 @@
+package scaffold_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// What post owes is remembered before the file is there: a kill during post
+// leaves a file as it was left before, and its commands still run.
+func TestPostIsOwedOnceTheFileIsThere(t *testing.T) {
+	s := newSubject(t, put("src/f", "1", "src/g", "2"), "post", post("*", "sh -c 'true {}'"))
+	check(t, s.apply())
+	records := filepath.Join(s.env.Host.StateDir(), "scaffolds")
+	put("out/f", "drifted", "out/g", "drifted")(t, s.dir)
+	// The same commands, which now also keep the record as it is while they run.
+	during := t.TempDir()
+	tools := t.TempDir()
+	check(t, os.WriteFile(filepath.Join(tools, "sh"), []byte("#!/bin/sh\ncp "+records+"/* "+during+"\n"), 0o700))
+	t.Setenv("PATH", tools+":"+os.Getenv("PATH"))
+	check(t, s.apply())
+	s.says("after post", "")
+	check(t, os.RemoveAll(records))
+	check(t, os.Rename(during, records))
+	s.says("after a kill", changed(2))
+}
