@@ -47,12 +47,16 @@ func (p Provider) Status(ctx context.Context, env resource.Env, spec *scaffold.S
 		return nil, err
 	}
 
+	c := comparison{provider: p, env: env, spec: spec, found: found}
+	if err := c.describe(ctx); err != nil {
+		return nil, err
+	}
 	if len(found.due) > 0 {
+		found.rendered.masked = nil
 		p.kept.keep(env, spec, found.rendered)
 	}
-	c := comparison{provider: p, env: env, spec: spec, found: found}
 
-	return found.state, c.describe(ctx)
+	return found.state, nil
 }
 
 // found is a target as it is, with what the templates give for it.
@@ -94,7 +98,7 @@ func (p Provider) look(ctx context.Context, env resource.Env, spec *scaffold.Spe
 		return nil, err
 	}
 	if rendered == nil {
-		if rendered, err = p.render(ctx, env, spec, false); err != nil {
+		if rendered, err = p.render(ctx, env, spec); err != nil {
 			return nil, err
 		}
 	}

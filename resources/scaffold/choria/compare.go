@@ -254,14 +254,17 @@ func (c *comparison) content(ctx context.Context, f *file, secret, diff bool) (m
 // depend on one anywhere.
 func (c *comparison) secret(ctx context.Context) (func(*file) bool, error) {
 	none := func(*file) bool { return false }
-	if !c.found.rendered.secret {
+	if !c.found.rendered.secret || c.spec.Sensitive {
 		return none, nil
 	}
-	masked, err := c.provider.render(ctx, c.env, c.spec, true)
+	masked := c.found.rendered.masked
+	if masked == nil {
+		masked = c.provider.mask(ctx, c.env, c.spec)
+	}
 	if cause := context.Cause(ctx); cause != nil {
 		return none, cause
 	}
-	if err != nil {
+	if masked.err != nil {
 		return func(*file) bool { return true }, nil
 	}
 

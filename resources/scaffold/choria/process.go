@@ -285,9 +285,7 @@ func (p *process) read(ctx context.Context, dir string) ([]file, error) {
 			return nil, err
 		}
 	}
-	written, _ := p.done["written"].([]any)
-	for _, name := range written {
-		name, _ := name.(string)
+	for _, name := range p.written() {
 		if given[name] {
 			return nil, fmt.Errorf("%s is written by a template, and is there as a template too", filepath.Join(p.spec.Name, name))
 		}
@@ -298,6 +296,18 @@ func (p *process) read(ctx context.Context, dir string) ([]file, error) {
 	slices.SortFunc(out, func(a, b file) int { return strings.Compare(a.path, b.path) })
 
 	return out, nil
+}
+
+// written are the files that templates have written by their function.
+func (p *process) written() []string {
+	var out []string
+	names, _ := p.done["written"].([]any)
+	for _, name := range names {
+		name, _ := name.(string)
+		out = append(out, name)
+	}
+
+	return out
 }
 
 // checkValues refuses what a Go template writes for a key that is missing.
