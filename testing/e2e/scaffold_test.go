@@ -177,3 +177,18 @@ func childOf(t *testing.T, pid int) (child int) {
 
 	return child
 }
+
+// TestNoopOfTemplatesThatReadWhatTheRunMakes has no failure where there is none.
+func TestNoopOfTemplatesThatReadWhatTheRunMakes(t *testing.T) {
+	dir, source := t.TempDir(), t.TempDir()
+	write(t, filepath.Join(source, "f"), "[[ readFile(\"val\") ]]")
+	user, group := hosttest.Owner(t)
+	manifest := write(t, filepath.Join(dir, "m.yaml"), "muster:\n  resources:\n    - file: [{"+dir+"/val: {owner: "+user+", group: "+group+", mode: \"0644\", content: made}}]\n    - scaffold: [{"+dir+"/out: {source: "+source+", require: [file#"+dir+"/val]}}]\n")
+	if out := muster(t, t.TempDir(), "apply", "--noop", manifest); !strings.Contains(out, "unknown until file#"+dir+"/val is applied") {
+		t.Error(out)
+	}
+	muster(t, t.TempDir(), "apply", manifest)
+	if text, err := os.ReadFile(filepath.Join(dir, "out/f")); err != nil || string(text) != "made" {
+		t.Errorf("%q, %v", text, err)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -247,7 +248,24 @@ func (p *process) call(name string, args []any) (any, error) {
 		p.secret = !reflect.DeepEqual(value, other) || (err == nil) != (otherErr == nil)
 	}
 
-	return value, err
+	return value, p.missing(name, args, err)
+}
+
+// missing says of a file that a template reads, and that is not there, that
+// another resource may bring it.
+func (p *process) missing(name string, args []any, err error) error {
+	if (name != "readFile" && name != "file") || len(args) == 0 || !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	path, is := args[0].(string)
+	if !is {
+		return err
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(p.env.Scope.Dir, path)
+	}
+
+	return resource.Missing{Need: resource.PathNeed(filepath.Clean(path)), Err: err}
 }
 
 // protected makes an error of a panic: no look stands above this that would.
