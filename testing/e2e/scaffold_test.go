@@ -1,8 +1,10 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -190,5 +192,30 @@ func TestNoopOfTemplatesThatReadWhatTheRunMakes(t *testing.T) {
 	muster(t, t.TempDir(), "apply", manifest)
 	if text, err := os.ReadFile(filepath.Join(dir, "out/f")); err != nil || string(text) != "made" {
 		t.Errorf("%q, %v", text, err)
+	}
+}
+
+// TestScaffoldUnderLimits renders where the process has limits below those of
+// the renderer; errors name them.
+func TestScaffoldUnderLimits(t *testing.T) {
+	for name, tc := range map[string]struct{ limit, text, want string }{
+		"files":           {"-f 200", "x", ""},
+		"memory":          {"-v 2200000", "x", ""},
+		"too large":       {"-f 200", `[[ write("w", repeat("x", 300000)) ]]`, "f: it gives a file of more than 102400 bytes"},
+		"too much memory": {"-v 2200000", `[[ x := "x" ]][[ range ints(0, 60) ]][[ x = x + x ]][[ end ]]`, "or what the limit of address space of muster leaves them, 2148 MiB (ulimit -v)"},
+	} {
+		if raceEnabled && strings.HasPrefix(tc.limit, "-v") {
+			continue // its address space has terabytes
+		}
+		source := t.TempDir()
+		write(t, filepath.Join(source, "f"), tc.text)
+		ctx, cancel := context.WithTimeout(t.Context(), deadline)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, "sh", "-c", `ulimit `+tc.limit+` && exec muster "$@"`, "sh", "ensure", "scaffold", filepath.Join(t.TempDir(), "out"), "--source", source)
+		cmd.Env = append(os.Environ(), "MUSTER_STATE_DIR="+t.TempDir())
+		out, err := cmd.CombinedOutput()
+		if (err != nil) != (tc.want != "") || !strings.Contains(string(out), tc.want) {
+			t.Errorf("%s: %v, without %q:\n%s", name, err, tc.want, out)
+		}
 	}
 }

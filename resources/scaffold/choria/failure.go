@@ -221,6 +221,7 @@ func (f *failure) words(message string) string {
 		{`^(?:render: )*(.*write: |)` + regexp.QuoteMeta(path.Dir(temporary)) + `/(\S.*) is not in target directory .*$`, f.outside("write", "target")},
 		{`^(?:render: )*(.*calling render: |)open ` + regexp.QuoteMeta(source) + `/(.*): no such file or directory$`, f.noTemplate},
 		{`^(?:.*: )?(?:open|mkdir) ` + regexp.QuoteMeta(temporary) + `/(.*): (?:is a directory|not a directory)$`, f.fileAndDirectory},
+		{`^(?:.*: )?write .*: file too large$`, f.tooLarge},
 	} {
 		if found := regexp.MustCompile(`(?s)` + rule.pattern).FindStringSubmatch(message); found != nil {
 			message = rule.tell(found)
@@ -287,6 +288,10 @@ func (f *failure) fileAndDirectory(found []string) string {
 	f.call("write", found[1])
 
 	return filepath.Join(f.spec.Name, found[1]) + " is a file and a directory"
+}
+
+func (f *failure) tooLarge([]string) string {
+	return fmt.Sprintf("it gives a file of more than %d bytes", render.FileLimit())
 }
 
 // call says what stands where a function is called with a path.

@@ -30,12 +30,18 @@ func rendererArgv() []string { return []string{"/proc/self/exe", "--log-level=er
 // defaultTimeout is how long a rendering may take when the resource does not say it.
 const defaultTimeout = time.Minute
 
-// The errors of a rendering that is ended.
-var (
-	// errEndless is one that needs more stack than there is.
-	errEndless = errors.New("the templates render one another without end, or too much stands within one another in one")
-	errMemory  = fmt.Errorf("the templates need more than %d MiB of memory", render.MaxMemory>>20)
-)
+// errEndless is of a rendering that needs more stack than there is.
+var errEndless = errors.New("the templates render one another without end, or too much stands within one another in one")
+
+// errMemory is of one that needs more memory than it may have.
+func errMemory() error {
+	own := fmt.Sprintf("the templates need more than %d MiB of memory", render.MaxMemory>>20)
+	if limit, limited := render.AddressSpace(); limited {
+		return fmt.Errorf("%s, or what the limit of address space of muster leaves them, %d MiB (ulimit -v)", own, limit>>20)
+	}
+
+	return errors.New(own)
+}
 
 // process renders one tree in a process of its own, which the library may end
 // for all that muster minds.
@@ -168,7 +174,7 @@ func ended(result host.Result) error {
 	case strings.Contains(said, "stack overflow"):
 		return errEndless
 	case slices.ContainsFunc(outOfMemory(), func(words string) bool { return strings.Contains(said, words) }):
-		return errMemory
+		return errMemory()
 	case result.Killed:
 		return fmt.Errorf("the process that renders was ended by signal %d, perhaps because memory was short", result.ExitCode-128)
 	default:

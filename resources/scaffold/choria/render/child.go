@@ -106,11 +106,35 @@ func contain() error {
 	if err == nil {
 		_, err = fmt.Sscan(string(size), &pages)
 	}
-	memory := pages*uint64(os.Getpagesize()) + MaxMemory
 
-	return errors.Join(err,
-		unix.Setrlimit(unix.RLIMIT_AS, &unix.Rlimit{Cur: memory, Max: memory}),
-		unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: MaxBytes, Max: MaxBytes}))
+	return errors.Join(err, bound(unix.RLIMIT_AS, pages*uint64(os.Getpagesize())+MaxMemory), bound(unix.RLIMIT_FSIZE, MaxBytes))
+}
+
+// bound sets a limit of this process, which may have a lower one already.
+func bound(of int, most uint64) error {
+	most = min(most, hard(of))
+
+	return unix.Setrlimit(of, &unix.Rlimit{Cur: most, Max: most})
+}
+
+// hard is a limit that this process cannot raise.
+func hard(of int) uint64 {
+	var limit unix.Rlimit
+	if unix.Getrlimit(of, &limit) != nil {
+		return unix.RLIM_INFINITY
+	}
+
+	return limit.Max
+}
+
+// FileLimit is how large a file may be, also by the limits of this process.
+func FileLimit() uint64 { return min(MaxBytes, hard(unix.RLIMIT_FSIZE)) }
+
+// AddressSpace is a limit of this process that the renderer inherits; false is none.
+func AddressSpace() (limit uint64, limited bool) {
+	limit = hard(unix.RLIMIT_AS)
+
+	return limit, limit != unix.RLIM_INFINITY
 }
 
 // child is one rendering.
