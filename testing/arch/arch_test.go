@@ -98,6 +98,10 @@ var planted = []struct {
 	{"only muster itself evaluates goss", "its room", []source{{"resources/health/goss/a.go", "package goss\nimport _ \"github.com/goss-org/goss/util\"\n"}}, ""},
 	{"only muster itself evaluates goss", "the command", imports("cmd/muster/a.go", "resources/health/goss"), ""},
 
+	{"only the renderer of scaffolds has the library", "the provider", []source{{"resources/scaffold/choria/a.go", "package choria\nimport _ \"github.com/choria-io/scaffold\"\n"}}, "must not import github.com/choria-io/scaffold"},
+	{"only the renderer of scaffolds has the library", "a part of it", []source{{"testing/e2e/a_test.go", "package e2e\nimport _ \"github.com/choria-io/scaffold/forms\"\n"}}, "must not import github.com/choria-io/scaffold/forms"},
+	{"only the renderer of scaffolds has the library", "its room", []source{{"resources/scaffold/choria/render/a.go", "package render\nimport _ \"github.com/choria-io/scaffold\"\n"}}, ""},
+
 	{"only host starts processes", "a type", []source{{"resources/exec/posix/a.go", "package posix\nimport _ \"os/exec\"\n"}}, "must not import os/exec"},
 	{"only host starts processes", "a test", []source{{"resources/exec/a_test.go", "package exec_test\nimport _ \"os/exec\"\n"}}, "must not import os/exec"},
 	{"only host starts processes", "without os/exec", []source{{"agent/a.go", "package agent\nimport \"os\"\nvar start = os.StartProcess\n"}}, "must not start processes"},

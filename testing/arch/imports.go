@@ -160,3 +160,15 @@ func checkProcesses(f *File) []Breach {
 
 	return out
 }
+
+// checkScaffold keeps the library choria-io/scaffold in the room of the process
+// that renders by it: it renders without any bound.
+func checkScaffold(f *File) []Breach {
+	if within(f.Folder, "resources/scaffold/choria/render") {
+		return nil
+	}
+
+	return f.mustNotImport("a process of its own renders scaffolds", func(p string) bool {
+		return p == "github.com/choria-io/scaffold" || strings.HasPrefix(p, "github.com/choria-io/scaffold/")
+	})
+}

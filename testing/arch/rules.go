@@ -12,6 +12,7 @@ func Rules() []Rule {
 		{"imports go one way", eachFile(checkRooms)},
 		{"only kvstore speaks NATS", eachFile(checkNATS)},
 		{"only muster itself evaluates goss", eachFile(checkGoss)},
+		{"only the renderer of scaffolds has the library", eachFile(checkScaffold)},
 		{"only host starts processes", eachFile(checkProcesses)},
 		{"no func init", eachFile(checkInit)},
 		{"no mutable package variables", checkVariables},
