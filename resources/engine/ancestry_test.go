@@ -39,8 +39,10 @@ func TestAutomaticEdgesAreAllThatFit(t *testing.T) {
 			t.Fatalf("seed %d: %v, %d of %d", seed, err, g.Len(), count)
 		}
 		after := map[string][]string{}
-		for _, e := range g.Edges() {
-			after[e.From.String()] = append(after[e.From.String()], e.To.String())
+		for _, step := range g.Steps() {
+			for _, e := range step.Waits {
+				after[e.From.String()] = append(after[e.From.String()], e.To.String())
+			}
 		}
 		for n, wanted := range needs {
 			for _, p := range wanted {

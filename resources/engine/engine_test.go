@@ -186,12 +186,14 @@ func TestOrder(t *testing.T) {
 
 func TestEdgesSayWhy(t *testing.T) {
 	var got []string
-	for _, e := range newWorld(t).graph("rel a value=1", "thing b value=1 require=rel#a", "svc c value=x subscribe=thing#b,rel#a require=thing#b", "rel d value=1 needs=value:a", "rel e value=1 needs=value:a require=rel#a").Edges() {
-		got = append(got, strings.TrimSuffix(fmt.Sprintf("%s -> %s: %s %t", e.From, e.To, e.Reason, e.Automatic), " false"))
+	for _, step := range newWorld(t).graph("rel a value=1", "thing b value=1 require=rel#a", "svc c value=x subscribe=thing#b,rel#a require=thing#b", "rel d value=1 needs=value:a", "rel e value=1 needs=value:a require=rel#a").Steps() {
+		for _, e := range step.Waits {
+			got = append(got, strings.TrimSuffix(fmt.Sprintf("%s -> %s: %s %t", e.From, e.To, e.Reason, e.Automatic), " false"))
+		}
 	}
 	equal(t, got, []string{
 		"rel#a -> thing#b: require", "thing#b -> svc#c: require", "thing#b -> svc#c: subscribe", "rel#a -> svc#c: subscribe",
-		"rel#a -> rel#e: require", "rel#a -> rel#d: value:a true",
+		"rel#a -> rel#d: value:a true", "rel#a -> rel#e: require",
 	})
 }
 

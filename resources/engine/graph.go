@@ -27,7 +27,6 @@ type Graph struct {
 	// nodes are in run order; a node's position in it is its index in a run.
 	nodes []*node
 	byRef map[model.Ref]*node
-	edges []Edge
 	// provided, along and removed are who provides something, makes it on the way or
 	// takes it away, by what that is.
 	provided, along, removed map[string][]*node
@@ -46,6 +45,7 @@ type node struct {
 	// manifests that are left out or not read yet.
 	earlierRequires, earlierSubscribes []model.Ref
 	before                             []*node // must run first, whatever the reason
+	waits                              []Edge  // those from before, with their reasons
 	after                              []*node
 	relations                          resource.Relations
 	// children are the resources of the manifest that this one includes, within
@@ -103,9 +103,6 @@ func (g *Graph) Resources() []*resource.Resource {
 	return out
 }
 
-// Edges gives the edges in the order of declaration, automatic ones last.
-func (g *Graph) Edges() []Edge { return g.edges }
-
 // Step is a resource at its place in a run, with what it waits for.
 type Step struct {
 	Resource *resource.Resource
@@ -124,17 +121,13 @@ type Step struct {
 func (g *Graph) Steps() []Step {
 	out := make([]Step, len(g.nodes))
 	for i, n := range g.nodes {
-		out[i].Resource = n.res
+		out[i].Resource, out[i].Waits = n.res, n.waits
 		for _, ref := range n.earlierRequires {
 			out[i].Elsewhere = append(out[i].Elsewhere, Edge{From: ref, To: n.ref, Reason: takes(n.res, ref)})
 		}
 		for _, ref := range n.earlierSubscribes {
 			out[i].Elsewhere = append(out[i].Elsewhere, Edge{From: ref, To: n.ref, Reason: "subscribe"})
 		}
-	}
-	for _, e := range g.edges {
-		at := g.byRef[e.To].at
-		out[at].Waits = append(out[at].Waits, e)
 	}
 
 	return out
@@ -195,7 +188,7 @@ func takes(r *resource.Resource, ref model.Ref) string {
 
 func (g *Graph) edge(from, to *node, e Edge) {
 	e.From, e.To = from.ref, to.ref
-	g.edges = append(g.edges, e)
+	to.waits = append(to.waits, e)
 	to.before = append(to.before, from)
 	from.after = append(from.after, to)
 }
