@@ -18,11 +18,10 @@ var errCritical = errors.New("is critical")
 func (r *run) conclude(ctx context.Context, n *node, t *model.Transaction) {
 	if r.isChecked(n) && !t.Failed && !t.Skipped {
 		results, ahead := r.health[n.ref]
-		if !ahead {
-			results = r.check(ctx, []*node{n})[0]
-		}
 		if ahead {
 			t.Timestamp = t.Timestamp.Add(-longest(results))
+		} else {
+			results = r.check(ctx, []*node{n})[0]
 		}
 		made := slices.DeleteFunc(slices.Clone(results), func(h model.HealthResult) bool { return h.Status == "" })
 		r.judge(ctx, n, t, made)
@@ -47,7 +46,7 @@ func longest(results []model.HealthResult) time.Duration {
 // nobody takes it, or the run, for fine.
 func (r *run) breakOff(ctx context.Context, n *node, t *model.Transaction) {
 	r.checkStop(ctx)
-	r.results[n.at].unchecked = true
+	r.results[n.at].brokenOff = true
 	t.SkipReason = "its health checks were broken off: " + r.stopped
 	switch {
 	case t.Failed:
@@ -117,7 +116,7 @@ func (r *run) check(ctx context.Context, nodes []*node) [][]model.HealthResult {
 	for _, n := range nodes {
 		checks = append(checks, n.res.Meta().HealthChecks...)
 	}
-	results := r.unchecked(checks)
+	results := notMade(checks)
 	if r.opts.Checker != nil {
 		results = r.opts.Checker.CheckAll(ctx, checks, r.opts.Env.RunEnv)
 	}
@@ -130,8 +129,8 @@ func (r *run) check(ctx context.Context, nodes []*node) [][]model.HealthResult {
 	return out
 }
 
-// unchecked gives the results of checks that nobody can make.
-func (*run) unchecked(checks []model.HealthCheck) []model.HealthResult {
+// notMade gives the results of checks that nobody can make.
+func notMade(checks []model.HealthCheck) []model.HealthResult {
 	out := make([]model.HealthResult, len(checks))
 	for i, c := range checks {
 		out[i] = model.HealthResult{Name: c.Name, Format: c.Format, Status: model.HealthUnknown, Output: "health checks are not made here"}

@@ -10,7 +10,7 @@ func (r *run) register(n *node, t *model.Transaction) {
 	switch {
 	case r.opts.Register == nil || len(entries) == 0 || t.NotRun:
 	case r.isNoop(n) || r.ignoresDrift(n):
-	case r.results[n.at].unchecked && !fell:
+	case r.results[n.at].brokenOff && !fell:
 	case fell:
 		r.opts.Register(n.ref, nil)
 	case !t.HealthCheckOnly:

@@ -8,11 +8,10 @@ import "slices"
 // one that would close a cycle is left out, because what was written wins.
 func (g *Graph) relate() {
 	g.relations()
-	providers := g.provided
 	var against []unmet
 	for _, n := range g.nodes {
 		for _, need := range n.relations.Needs {
-			candidates := providers[need]
+			candidates := g.provided[need]
 			// The nodes stand in an order that what was written allows: an edge from one
 			// that stands before cannot close a cycle.
 			at := slices.IndexFunc(candidates, func(p *node) bool { return p.at < n.at })
@@ -24,7 +23,7 @@ func (g *Graph) relate() {
 			}
 		}
 		for _, need := range n.relations.NeedsAll {
-			for _, p := range providers[need] {
+			for _, p := range g.provided[need] {
 				if p.at < n.at {
 					g.automatic(p, n, need)
 				}
@@ -32,7 +31,7 @@ func (g *Graph) relate() {
 			against = append(against, unmet{n: n, need: need, all: true})
 		}
 	}
-	g.against(against, providers)
+	g.against(against)
 }
 
 // unmet is a need that nothing declared before it meets, or not all do that must.
@@ -43,10 +42,10 @@ type unmet struct {
 }
 
 // against adds the edges that go against the order of the document.
-func (g *Graph) against(needs []unmet, providers map[string][]*node) {
+func (g *Graph) against(needs []unmet) {
 	known := ancestry{size: len(g.nodes)}
 	for _, u := range needs {
-		for _, p := range providers[u.need] {
+		for _, p := range g.provided[u.need] {
 			if p.at > u.n.at && !known.reaches(u.n, p) {
 				g.automatic(p, u.n, u.need)
 				known.added(p, u.n)

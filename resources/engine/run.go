@@ -132,8 +132,8 @@ type result struct {
 	would   bool // in noop
 	failed  bool
 	unmet   bool
-	// unchecked says that its health checks were broken off.
-	unchecked bool
+	// brokenOff says that its health checks were broken off.
+	brokenOff bool
 	// unknown says that in noop it is not known whether it would change.
 	unknown bool
 	// until is, in noop, the resource itself if it would change, or what must be
