@@ -19,7 +19,6 @@ import (
 
 // store is a package manager in memory that writes down what it was asked.
 type store struct {
-	pkg.Single
 	installed, candidates map[string]string
 	held                  []string
 	calls                 []string
@@ -27,10 +26,7 @@ type store struct {
 }
 
 func newStore(installed, candidates map[string]string) *store {
-	s := &store{installed: installed, candidates: candidates}
-	s.Single = pkg.Single{All: s}
-
-	return s
+	return &store{installed: installed, candidates: candidates}
 }
 
 func (*store) VersionCmp(a, b string, ignoreTrailingZeroes bool) (int, error) {
@@ -107,7 +103,7 @@ func TestDecisions(t *testing.T) {
 		{"present", "1.0", "2.0", "", "", "1.0"},
 		{"present", "", "2.0", "Would have installed", "install p present", "2.0"},
 		{"absent", "", "2.0", "", "", ""},
-		{"absent", "1.0", "2.0", "Would have uninstalled", "uninstall p", ""},
+		{"absent", "1.0", "2.0", "Would have uninstalled", "uninstall p absent", ""},
 		{"latest", "", "2.0", "Would have installed latest", "install p latest", "2.0"},
 		{"latest", "1.0", "2.0", "Would have upgraded to latest", "upgrade p latest", "2.0"},
 		{"latest", "2.0", "2.0", "", "", "2.0"},

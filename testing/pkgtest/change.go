@@ -10,13 +10,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterfleet/muster/resources/pkg"
 	"github.com/musterfleet/muster/resources/resource"
 	"golang.org/x/sys/unix"
 )
 
-// Installer is a package manager as far as it installs.
-type Installer interface {
-	Install(ctx context.Context, env resource.Env, pkg, version string) error
+// Change has a package manager change one package.
+func Change(ctx context.Context, env resource.Env, p pkg.PackageProvider, action pkg.Action, name, version string) error {
+	return p.ChangeAll(ctx, env, []pkg.Request{{Action: action, Name: name, Version: version}})
 }
 
 // Never is a log that nothing may be written to.
@@ -31,7 +32,7 @@ func (n *Never) Write(b []byte) (int, error) {
 
 // NotBrokenOff installs muster-slow, whose script waits, ends the time for it in
 // the middle of that, and lets the script go on when that was told.
-func NotBrokenOff(t *testing.T, p Installer) {
+func NotBrokenOff(t *testing.T, p pkg.PackageProvider) {
 	t.Helper()
 	const begun, further = "/root/begun", "/root/go"
 	if err := unix.Mkfifo(further, 0o600); err != nil {
@@ -57,7 +58,7 @@ func NotBrokenOff(t *testing.T, p Installer) {
 			<-time.After(10 * time.Millisecond)
 		}
 	}()
-	err := p.Install(ctx, env, "muster-slow", "present")
+	err := Change(ctx, env, p, pkg.Install, "muster-slow", "present")
 	if err == nil || !strings.Contains(err.Error(), "timed out after 1s; it had begun to change packages and was not broken off") {
 		t.Errorf("the error is %v", err)
 	}

@@ -14,7 +14,6 @@ import (
 
 // Provider manages packages with apt and dpkg. Make it with New.
 type Provider struct {
-	pkg.Single
 	// LockTimeout is how long the lock of another process is waited for.
 	LockTimeout time.Duration
 	bin         string
@@ -23,12 +22,7 @@ type Provider struct {
 }
 
 // New makes the provider.
-func New() *Provider {
-	p := &Provider{LockTimeout: pkg.LockTimeout, bin: "/usr/bin"}
-	p.Single = pkg.Single{All: p}
-
-	return p
-}
+func New() *Provider { return &Provider{LockTimeout: pkg.LockTimeout, bin: "/usr/bin"} }
 
 // Name is apt.
 func (*Provider) Name() string { return "apt" }

@@ -17,19 +17,13 @@ import (
 
 // Provider manages packages with dnf and rpm. Make it with New.
 type Provider struct {
-	pkg.Single
 	// LockTimeout is how long the lock of another process is waited for.
 	LockTimeout time.Duration
 	bin         string
 }
 
 // New makes the provider.
-func New() *Provider {
-	p := &Provider{LockTimeout: pkg.LockTimeout, bin: "/usr/bin"}
-	p.Single = pkg.Single{All: p}
-
-	return p
-}
+func New() *Provider { return &Provider{LockTimeout: pkg.LockTimeout, bin: "/usr/bin"} }
 
 // Name is dnf.
 func (*Provider) Name() string { return "dnf" }
