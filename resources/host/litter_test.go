@@ -176,7 +176,7 @@ func TestTempDirsOfDeadProcessesAreRemoved(t *testing.T) {
 // processes that are gone, and nothing else.
 func TestDirectoriesInMemory(t *testing.T) {
 	h := host.New(host.Options{StateDir: t.TempDir(), Log: hosttest.Log(t)})
-	own, err := h.MemoryDir("x")
+	own, err := h.MemoryDir(t.Context(), "x")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,6 +192,22 @@ func TestDirectoriesInMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { os.RemoveAll(dir) })
+	}
+	// So does the next directory, of a run or not.
+	early := gone + "-early"
+	if err := os.Rename(gone, early); err != nil {
+		t.Fatal(err)
+	}
+	second, err := h.MemoryDir(t.Context(), "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(second) })
+	if _, err := os.Stat(early); err == nil {
+		t.Errorf("%s is left", early)
+	}
+	if err := os.Mkdir(gone, 0o700); err != nil {
+		t.Fatal(err)
 	}
 	begin(t, h, host.RunOptions{})
 	end(t, h)

@@ -36,8 +36,9 @@ func (h *Host) TempDir(prefix string) (string, error) {
 const sharedMemory = "/dev/shm"
 
 // MemoryDir makes a directory like TempDir, but in memory: nothing of a disk is
-// touched. An error says that there is none; then TempDir does.
-func (h *Host) MemoryDir(prefix string) (string, error) {
+// touched. What killed processes left there goes first, also outside of a run. An
+// error says that there is none; then TempDir does.
+func (h *Host) MemoryDir(ctx context.Context, prefix string) (string, error) {
 	var fs unix.Statfs_t
 	if err := retry(func() error { return unix.Statfs(sharedMemory, &fs) }); err != nil || fs.Type != unix.TMPFS_MAGIC {
 		return "", errors.Join(fmt.Errorf("%s is no file system in memory", sharedMemory), err)
@@ -46,6 +47,7 @@ func (h *Host) MemoryDir(prefix string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	h.cleanGone(ctx, sharedMemory, own)
 
 	return os.MkdirTemp(sharedMemory, fmt.Sprintf("%s%d-%s-", own, os.Getpid(), prefix))
 }

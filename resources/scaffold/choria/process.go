@@ -70,7 +70,7 @@ type process struct {
 
 // files renders, in memory where there is enough of it.
 func (p *process) files(ctx context.Context) ([]file, error) {
-	dir, err := p.env.Host.MemoryDir("scaffold")
+	dir, err := p.env.Host.MemoryDir(ctx, "scaffold")
 	if err == nil {
 		var out []file
 		out, err = p.filesIn(ctx, dir)
