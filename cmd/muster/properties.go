@@ -45,7 +45,7 @@ func newPropertyFlags(cmd *fisk.CmdClause, t *resource.Type) *propertyFlags {
 		help = "What it is about"
 	}
 	cmd.Arg("name", help).Required().StringVar(&p.name)
-	for _, property := range t.Properties() {
+	for _, property := range ownFirst(t.Properties()) {
 		// What is one structure (control) is for manifests only.
 		if property.Key == "name" || property.GoType.Kind() == reflect.Struct {
 			continue
@@ -54,6 +54,23 @@ func newPropertyFlags(cmd *fisk.CmdClause, t *resource.Type) *propertyFlags {
 	}
 
 	return p
+}
+
+// ownFirst gives properties in the order of a type's help: what there shall be,
+// what the type is about, and then what every resource has.
+func ownFirst(properties []resource.Property) []resource.Property {
+	rank := func(p resource.Property) int {
+		switch {
+		case p.Key == "ensure":
+			return 0
+		case !p.Common:
+			return 1
+		default:
+			return 2
+		}
+	}
+
+	return slices.SortedStableFunc(slices.Values(properties), func(a, b resource.Property) int { return rank(a) - rank(b) })
 }
 
 // hasStructures says that a property is a list of structures, of which each is
