@@ -65,6 +65,10 @@ type Goal struct {
 	Entries []model.Entry
 	// Keys are those that are waited for; none means all.
 	Keys []string
+	// Later are the digests of revisions that came after that of an entry, by key
+	// and revision. A higher number alone does not make a revision a later one: a
+	// bucket that is made anew begins again.
+	Later map[string]map[uint64]string
 }
 
 // Standings tells how the targets of a goal stand, by node.
@@ -101,11 +105,11 @@ func (g Goal) standingsOf(n model.Node) []Standing {
 			if len(g.Keys) == 0 {
 				continue
 			}
-		case exempt(e, n):
+		case g.exempt(e, n):
 			// A node goes on to the next where one does not apply to it.
 			s.Stand, s.Why = StandExempt, "does not apply there: its condition is false, or its time is over"
 		default:
-			s = standing(e, n)
+			s = g.standing(e, n)
 			// One that was never valid there leaves the next in force.
 			if s.Has > 0 || (s.Stand != StandRefused && s.Stand != StandLate) || n.Manifests[e.Key].Late == "" {
 				applies = e.Key
@@ -139,20 +143,32 @@ func (g Goal) inOrder(n model.Node) []model.Entry {
 
 // exempt says that a node knows of a revision, has nothing against it, and does
 // not put it in force. What it ran of it before does not count.
-func exempt(e model.Entry, n model.Node) bool {
+func (g Goal) exempt(e model.Entry, n model.Node) bool {
 	m := n.Manifests[e.Key]
 
-	return m.Seen >= e.Revision && m.Late == "" && m.Outcome != model.OutcomeRefused
+	return g.reaches(e, m.Seen, "") && m.Late == "" && m.Outcome != model.OutcomeRefused
+}
+
+// reaches says that a revision that a node names is that of an entry or a later
+// one; a digest that is not known does not matter.
+func (g Goal) reaches(e model.Entry, revision uint64, digest string) bool {
+	want, known := e.Digest, revision == e.Revision
+	if revision > e.Revision {
+		want, known = g.Later[e.Key][revision]
+	}
+
+	return known && (want == "" || digest == "" || want == digest)
 }
 
 // standing compares what a node says of itself with what it should run.
-func standing(e model.Entry, n model.Node) Standing {
+func (g Goal) standing(e model.Entry, n model.Node) Standing {
 	m := n.Manifests[e.Key]
+	runs := g.reaches(e, m.Revision, m.Digest)
 	s := Standing{Node: n.Node, Key: e.Key, Want: e.Revision, Has: m.Revision, Outcome: m.Outcome, At: m.At}
 	switch {
-	case m.Revision >= e.Revision && m.Outcome == model.OutcomeFailed:
+	case runs && m.Outcome == model.OutcomeFailed:
 		s.Stand, s.Why = StandFailed, failures(m)
-	case m.Revision >= e.Revision && m.Outcome != "":
+	case runs && m.Outcome != "":
 		s.Stand = StandArrived
 	case n.Stopped() || n.Silent:
 		s.Stand, s.Why = StandSilent, "not heard of"
@@ -162,10 +178,10 @@ func standing(e model.Entry, n model.Node) Standing {
 		if !n.Heard.IsZero() {
 			s.Why += " since " + n.Heard.UTC().Format(time.RFC3339)
 		}
-	case m.Seen >= e.Revision && refused(m):
+	case g.reaches(e, m.Seen, "") && refused(m):
 		s.Stand, s.Why = StandRefused, cmp.Or(m.Late, "refused it")
 	default:
-		s.Stand, s.Why = StandLate, lateness(e, m)
+		s.Stand, s.Why = StandLate, lateness(e, m, runs)
 		if m.Revision == 0 && m.Seen == 0 && n.Message != "" {
 			s.Why += ": " + n.Message
 		}
@@ -196,14 +212,16 @@ func failures(m model.ManifestState) string {
 }
 
 // lateness says in words why a node that is there does not run a revision.
-func lateness(e model.Entry, m model.ManifestState) string {
+func lateness(e model.Entry, m model.ManifestState, runs bool) string {
 	switch {
 	case m.Late != "":
 		return m.Late
-	case m.Revision >= e.Revision:
+	case runs:
 		return "has it, and has not run it to its end yet"
 	case m.Revision == 0:
 		return "has not said anything of it yet"
+	case m.Revision >= e.Revision:
+		return fmt.Sprintf("still at revision %d of another bucket", m.Revision)
 	default:
 		return fmt.Sprintf("still at revision %d", m.Revision)
 	}

@@ -23,7 +23,13 @@ func runs(revision uint64, outcome model.Outcome) model.ManifestState {
 
 func TestStanding(t *testing.T) {
 	const key = "node.a.motd"
-	goal := fleet.Goal{Entries: []model.Entry{{Key: key, Revision: 7}}}
+	goal := fleet.Goal{
+		Entries: []model.Entry{{Key: key, Revision: 7, Digest: "sha256-7"}},
+		Later:   map[string]map[uint64]string{key: {8: "sha256-8", 9: ""}},
+	}
+	digest := func(revision uint64, digest string) model.ManifestState {
+		return model.ManifestState{Revision: revision, Digest: digest, Outcome: model.OutcomeStable}
+	}
 	heard := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	silent := model.Node{NodeState: model.NodeState{Node: "a"}, Silent: true, Heard: heard}
 	stopped := silent
@@ -35,26 +41,35 @@ func TestStanding(t *testing.T) {
 		stand fleet.Stand
 		why   string
 	}{
-		"runs it":              {node("a", nil, map[string]model.ManifestState{key: runs(7, model.OutcomeStable)}), fleet.StandArrived, ""},
-		"runs a later one":     {node("a", nil, map[string]model.ManifestState{key: runs(8, model.OutcomeChanged)}), fleet.StandArrived, ""},
-		"failed":               {node("a", nil, map[string]model.ManifestState{key: {Revision: 7, Outcome: model.OutcomeFailed, Counts: model.Counts{Total: 5, Failed: 1, Unmet: 1}}}), fleet.StandFailed, "2 of 5 resources failed"},
-		"failed with a reason": {node("a", nil, map[string]model.ManifestState{key: {Revision: 7, Outcome: model.OutcomeFailed, Error: "file#/x: no space left", Counts: model.Counts{Total: 5, Failed: 1}}}), fleet.StandFailed, "1 of 5 resources failed: file#/x: no space left"},
-		"failed to begin":      {node("a", nil, map[string]model.ManifestState{key: {Revision: 7, Outcome: model.OutcomeFailed, Error: "no space left\nand more"}}), fleet.StandFailed, "no space left"},
-		"in force, not run":    {node("a", nil, map[string]model.ManifestState{key: runs(7, "")}), fleet.StandLate, "has it, and has not run it to its end yet"},
-		"runs an earlier one":  {node("a", nil, map[string]model.ManifestState{key: runs(6, model.OutcomeStable)}), fleet.StandLate, "still at revision 6"},
-		"does not apply":       {node("a", nil, map[string]model.ManifestState{key: {Revision: 6, Seen: 7, Outcome: model.OutcomeStable}}), fleet.StandExempt, "does not apply there: its condition is false, or its time is over"},
-		"does not any more":    {node("a", nil, map[string]model.ManifestState{key: {Seen: 7}}), fleet.StandExempt, "does not apply there: its condition is false, or its time is over"},
-		"ran it before":        {node("a", nil, map[string]model.ManifestState{key: {Revision: 7, Seen: 7, Outcome: model.OutcomeStable}}), fleet.StandExempt, "does not apply there: its condition is false, or its time is over"},
-		"says why":             {node("a", nil, map[string]model.ManifestState{key: {Revision: 6, Seen: 7, Late: "the bundle cannot be fetched"}}), fleet.StandLate, "the bundle cannot be fetched"},
-		"refused":              {node("a", nil, map[string]model.ManifestState{key: {Revision: 6, Seen: 7, Outcome: model.OutcomeStable, Late: "refused: motd:3:1: unknown key"}}), fleet.StandRefused, "refused: motd:3:1: unknown key"},
-		"refused without why":  {node("a", nil, map[string]model.ManifestState{key: {Seen: 7, Outcome: model.OutcomeRefused}}), fleet.StandRefused, "refused it"},
-		"refused an older one": {node("a", nil, map[string]model.ManifestState{key: {Revision: 5, Seen: 6, Outcome: model.OutcomeRefused}}), fleet.StandLate, "still at revision 5"},
-		"cannot read it":       {model.Node{NodeState: model.NodeState{Node: "a", Message: "node.a: not permitted"}}, fleet.StandLate, "has not said anything of it yet: node.a: not permitted"},
-		"nothing said":         {node("a", nil, nil), fleet.StandLate, "has not said anything of it yet"},
-		"silent":               {silent, fleet.StandSilent, "not heard of since 2026-01-02T03:04:05Z"},
-		"stopped":              {stopped, fleet.StandSilent, "stopped, not heard of since 2026-01-02T03:04:05Z"},
-		"silent, but there":    {silentButThere, fleet.StandArrived, ""},
-		"another node":         {node("b", []string{"web"}, nil), fleet.StandSilent, "was never heard of: is its agent running, with this name?"},
+		"runs it":                    {node("a", nil, map[string]model.ManifestState{key: runs(7, model.OutcomeStable)}), fleet.StandArrived, ""},
+		"runs a later one":           {node("a", nil, map[string]model.ManifestState{key: runs(8, model.OutcomeChanged)}), fleet.StandArrived, ""},
+		"runs this":                  {node("a", nil, map[string]model.ManifestState{key: digest(7, "sha256-7")}), fleet.StandArrived, ""},
+		"runs what was later":        {node("a", nil, map[string]model.ManifestState{key: digest(8, "sha256-8")}), fleet.StandArrived, ""},
+		"runs one of another bucket": {node("a", nil, map[string]model.ManifestState{key: digest(20, "sha256-7")}), fleet.StandLate, "still at revision 20 of another bucket"},
+		"runs the same number":       {node("a", nil, map[string]model.ManifestState{key: digest(7, "sha256-x")}), fleet.StandLate, "still at revision 7 of another bucket"},
+		"a later number of another":  {node("a", nil, map[string]model.ManifestState{key: digest(8, "sha256-x")}), fleet.StandLate, "still at revision 8 of another bucket"},
+		"failed one of another":      {node("a", nil, map[string]model.ManifestState{key: {Revision: 20, Outcome: model.OutcomeFailed}}), fleet.StandLate, "still at revision 20 of another bucket"},
+		"refused one of another":     {node("a", nil, map[string]model.ManifestState{key: {Seen: 20, Outcome: model.OutcomeRefused}}), fleet.StandLate, "has not said anything of it yet"},
+		"saw one of another":         {node("a", nil, map[string]model.ManifestState{key: {Seen: 20}}), fleet.StandLate, "has not said anything of it yet"},
+		"refused a later one":        {node("a", nil, map[string]model.ManifestState{key: {Seen: 9, Outcome: model.OutcomeRefused}}), fleet.StandRefused, "refused it"},
+		"failed":                     {node("a", nil, map[string]model.ManifestState{key: {Revision: 7, Outcome: model.OutcomeFailed, Counts: model.Counts{Total: 5, Failed: 1, Unmet: 1}}}), fleet.StandFailed, "2 of 5 resources failed"},
+		"failed with a reason":       {node("a", nil, map[string]model.ManifestState{key: {Revision: 7, Outcome: model.OutcomeFailed, Error: "file#/x: no space left", Counts: model.Counts{Total: 5, Failed: 1}}}), fleet.StandFailed, "1 of 5 resources failed: file#/x: no space left"},
+		"failed to begin":            {node("a", nil, map[string]model.ManifestState{key: {Revision: 7, Outcome: model.OutcomeFailed, Error: "no space left\nand more"}}), fleet.StandFailed, "no space left"},
+		"in force, not run":          {node("a", nil, map[string]model.ManifestState{key: runs(7, "")}), fleet.StandLate, "has it, and has not run it to its end yet"},
+		"runs an earlier one":        {node("a", nil, map[string]model.ManifestState{key: runs(6, model.OutcomeStable)}), fleet.StandLate, "still at revision 6"},
+		"does not apply":             {node("a", nil, map[string]model.ManifestState{key: {Revision: 6, Seen: 7, Outcome: model.OutcomeStable}}), fleet.StandExempt, "does not apply there: its condition is false, or its time is over"},
+		"does not any more":          {node("a", nil, map[string]model.ManifestState{key: {Seen: 7}}), fleet.StandExempt, "does not apply there: its condition is false, or its time is over"},
+		"ran it before":              {node("a", nil, map[string]model.ManifestState{key: {Revision: 7, Seen: 7, Outcome: model.OutcomeStable}}), fleet.StandExempt, "does not apply there: its condition is false, or its time is over"},
+		"says why":                   {node("a", nil, map[string]model.ManifestState{key: {Revision: 6, Seen: 7, Late: "the bundle cannot be fetched"}}), fleet.StandLate, "the bundle cannot be fetched"},
+		"refused":                    {node("a", nil, map[string]model.ManifestState{key: {Revision: 6, Seen: 7, Outcome: model.OutcomeStable, Late: "refused: motd:3:1: unknown key"}}), fleet.StandRefused, "refused: motd:3:1: unknown key"},
+		"refused without why":        {node("a", nil, map[string]model.ManifestState{key: {Seen: 7, Outcome: model.OutcomeRefused}}), fleet.StandRefused, "refused it"},
+		"refused an older one":       {node("a", nil, map[string]model.ManifestState{key: {Revision: 5, Seen: 6, Outcome: model.OutcomeRefused}}), fleet.StandLate, "still at revision 5"},
+		"cannot read it":             {model.Node{NodeState: model.NodeState{Node: "a", Message: "node.a: not permitted"}}, fleet.StandLate, "has not said anything of it yet: node.a: not permitted"},
+		"nothing said":               {node("a", nil, nil), fleet.StandLate, "has not said anything of it yet"},
+		"silent":                     {silent, fleet.StandSilent, "not heard of since 2026-01-02T03:04:05Z"},
+		"stopped":                    {stopped, fleet.StandSilent, "stopped, not heard of since 2026-01-02T03:04:05Z"},
+		"silent, but there":          {silentButThere, fleet.StandArrived, ""},
+		"another node":               {node("b", []string{"web"}, nil), fleet.StandSilent, "was never heard of: is its agent running, with this name?"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := goal.Standings([]model.Node{c.node})
@@ -167,6 +182,31 @@ func TestWaitUntilAllArrived(t *testing.T) {
 	if want := []string{"a late", "b late", "b arrived", "a failed"}; !reflect.DeepEqual(told, want) {
 		t.Errorf("told %v", told)
 	}
+}
+
+// What is pushed while somebody waits is a later revision, and counts.
+func TestWaitLearnsOfLaterRevisions(t *testing.T) {
+	l := &lister{states: [][]model.Node{
+		{node("a", nil, motd(20, model.OutcomeStable))},
+		{node("a", nil, motd(20, model.OutcomeStable))},
+		{node("a", nil, motd(8, model.OutcomeStable))},
+	}}
+	asked := 0
+	w := fleet.Waiter{Nodes: l, Pause: time.Millisecond, Later: func(_ context.Context, key string) (map[uint64]string, error) {
+		asked++
+		if asked == 1 {
+			return map[uint64]string{7: ""}, nil
+		}
+		return map[uint64]string{7: "", 8: ""}, nil
+	}}
+	got, err := w.Wait(t.Context(), goalAll)
+	if err != nil || len(got) != 1 || got[0].Stand != fleet.StandArrived || got[0].Has != 8 || l.looks != 3 || asked != 2 {
+		t.Errorf("%+v %v after %d looks, asked %d times", got, err, l.looks, asked)
+	}
+	broken := errors.New("broken")
+	w.Later = func(context.Context, string) (map[uint64]string, error) { return nil, broken }
+	_, err = w.Wait(t.Context(), goalAll)
+	wantError(t, err, broken, "")
 }
 
 func TestWaitEnds(t *testing.T) {

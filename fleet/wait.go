@@ -3,8 +3,11 @@ package fleet
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
+
+	"github.com/musterfleet/muster/model"
 )
 
 // The errors of Wait; what is behind them is in the standings.
@@ -29,6 +32,9 @@ type Waiter struct {
 	Nodes NodeLister
 	// Pause between two looks; 0 is DefaultPause.
 	Pause time.Duration
+	// Later, if set, gives the digests of the revisions of a key. It is asked where a
+	// node names a higher revision than is known.
+	Later func(ctx context.Context, key string) (map[uint64]string, error)
 	// Once looks once and waits for nothing.
 	Once bool
 	// OnChange, if set, is told of each standing that is new or has changed.
@@ -39,11 +45,18 @@ type Waiter struct {
 // and gives how all of them stand, also with an error: ErrLate when ctx ended
 // before, ErrRefused when waiting longer is of no use, ErrNoNodes.
 func (w *Waiter) Wait(ctx context.Context, goal Goal) ([]Standing, error) {
-	told := map[string]Standing{}
+	told, asked := map[string]Standing{}, map[place]bool{}
+	goal.Later = maps.Clone(goal.Later)
+	if goal.Later == nil {
+		goal.Later = map[string]map[uint64]string{}
+	}
 	var last []Standing
 	for {
 		began := time.Now()
 		nodes, err := w.Nodes.Nodes(ctx)
+		if err == nil {
+			err = w.learn(ctx, &goal, nodes, asked)
+		}
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return last, ErrLate
@@ -59,6 +72,38 @@ func (w *Waiter) Wait(ctx context.Context, goal Goal) ([]Standing, error) {
 			return last, ErrLate
 		}
 	}
+}
+
+// learn completes what a goal knows of later revisions. For each that a node
+// names it asks once: a node does not know of it before the bucket does.
+func (w *Waiter) learn(ctx context.Context, goal *Goal, nodes []model.Node, asked map[place]bool) error {
+	for _, e := range goal.Entries {
+		news := false
+		for _, n := range nodes {
+			m := n.Manifests[e.Key]
+			for _, revision := range []uint64{m.Revision, m.Seen} {
+				if at := (place{e.Key, revision}); revision > e.Revision && !asked[at] {
+					asked[at], news = true, true
+				}
+			}
+		}
+		if w.Later == nil || !news {
+			continue
+		}
+		later, err := w.Later(ctx, e.Key)
+		if err != nil {
+			return err
+		}
+		goal.Later[e.Key] = later
+	}
+
+	return nil
+}
+
+// place is a revision of a key.
+type place struct {
+	key      string
+	revision uint64
 }
 
 func (w *Waiter) pause() time.Duration {

@@ -91,7 +91,7 @@ func (a *app) waitFor(ctx context.Context, store *fleetStore, w wanted, o waitOp
 	}
 	line := a.progress()
 	stands := map[string]fleet.Standing{}
-	waiter := fleet.Waiter{Nodes: store, Once: o.timeout <= 0, OnChange: func(s fleet.Standing) {
+	waiter := fleet.Waiter{Nodes: store, Once: o.timeout <= 0, Later: store.digests, OnChange: func(s fleet.Standing) {
 		stands[s.Node+" "+s.Key] = s
 		done := 0
 		for _, s := range stands {
@@ -123,7 +123,14 @@ func (f *fleetStore) goal(ctx context.Context, w wanted) (fleet.Goal, error) {
 			entries = append(entries, model.Entry{Key: key})
 			at = len(entries) - 1
 		}
-		entries[at].Revision = revision
+		if entries[at].Revision == revision {
+			continue
+		}
+		digests, err := f.digests(ctx, key)
+		if err != nil {
+			return fleet.Goal{}, err
+		}
+		entries[at].Revision, entries[at].Digest = revision, digests[revision]
 	}
 	for _, key := range w.keys {
 		if !slices.ContainsFunc(entries, func(e model.Entry) bool { return e.Key == key }) {
@@ -135,6 +142,20 @@ func (f *fleetStore) goal(ctx context.Context, w wanted) (fleet.Goal, error) {
 	}
 
 	return fleet.Goal{Entries: entries, Keys: w.keys}, nil
+}
+
+// digests gives those of the revisions of a key that the bucket still has.
+func (f *fleetStore) digests(ctx context.Context, key string) (map[uint64]string, error) {
+	all, err := f.History(ctx, key)
+	if err != nil && !errors.Is(err, model.ErrNotFound) {
+		return nil, err
+	}
+	out := map[uint64]string{}
+	for _, e := range all {
+		out[e.Revision] = e.Digest
+	}
+
+	return out, nil
 }
 
 // printStandings prints those that have not arrived, or how many have.
