@@ -146,6 +146,10 @@ type child struct {
 	request Request
 	// made are the directories that templates write into.
 	made []string
+	// values are those of the request, which no template has, and restore gives
+	// templates the same again.
+	values  map[string]any
+	restore func() error
 	// temporary is the directory that the library renders to.
 	temporary string
 	reached   int
@@ -205,6 +209,9 @@ func (c *child) read() error {
 	for _, name := range of["functions"].([]any) {
 		r.Functions = append(r.Functions, name.(string))
 	}
+	if c.values, err = copied(r.Values); err != nil {
+		return err
+	}
 	c.request, c.temporary, c.reached, c.bytes = r, "", 0, 0
 	c.sizes, c.written = map[string]int64{}, map[string]bool{}
 
@@ -247,12 +254,21 @@ func (c *child) try() (err error) {
 	cfg := library.Config{SourceDirectory: filepath.Join(r.Dir, Source), TargetDirectory: filepath.Join(r.Dir, Target), CustomLeftDelimiter: r.Left, CustomRightDelimiter: r.Right}
 	var data any = r.Values
 	var scaffold *library.Scaffold
+	c.restore = func() error { return c.restored(r.Values) }
 	if r.Go {
 		scaffold, err = library.New(cfg, c.goFunctions())
 	} else {
 		variables := jet.VarMap{}
-		for name, v := range r.Values {
-			variables.Set(name, v)
+		c.restore = func() error {
+			err := c.restored(r.Values)
+			clear(variables)
+			for name, v := range r.Values {
+				variables.Set(name, v)
+			}
+			return err
+		}
+		if err := c.restore(); err != nil {
+			return err
 		}
 		data = variables
 		orderMappings()
@@ -265,6 +281,30 @@ func (c *child) try() (err error) {
 	_, err = scaffold.Render(data)
 
 	return err
+}
+
+// restored puts values back to what they were before a template has changed
+// them: no template sees what another one did.
+func (c *child) restored(values map[string]any) error {
+	if reflect.DeepEqual(c.values, values) {
+		return nil
+	}
+	before, err := copied(c.values)
+	clear(values)
+	maps.Copy(values, before)
+
+	return err
+}
+
+func copied(values map[string]any) (map[string]any, error) {
+	message, err := encode(nil, values, 0)
+	if err != nil {
+		return nil, err
+	}
+	v, err := decode(message)
+	out, _ := v.(map[string]any)
+
+	return out, err
 }
 
 // Debugf is told of every file that the library has rendered or written.
@@ -285,6 +325,9 @@ func (c *child) Debugf(format string, v ...any) {
 		c.written[name] = true
 	}
 	info, err := os.Lstat(path)
+	if err == nil && !c.written[name] {
+		err = c.restore()
+	}
 	if err == nil {
 		c.bytes += info.Size() - c.sizes[name]
 		c.sizes[name] = info.Size()
@@ -362,7 +405,8 @@ func (c *child) call(name string, args []any) (any, error) {
 
 // functions are those that muster is asked for, with what is to be seen of the environment.
 func (c *child) functions() template.Names {
-	out := template.Names{"Environ": c.request.Values["Environ"]}
+	environ, _ := c.request.Values["Environ"].(map[string]any)
+	out := template.Names{"Environ": maps.Clone(environ)}
 	for _, name := range c.request.Functions {
 		out[name] = func(args ...any) (any, error) { return c.call(name, args) }
 	}
