@@ -233,7 +233,7 @@ func (p *process) request(dir string) render.Request {
 	left, right := p.spec.Delimiters()
 	out := render.Request{
 		Dir: dir, Go: p.spec.Engine == scaffold.EngineGo, Left: left, Right: right,
-		Texts: p.tree.texts, Values: p.names.Values(),
+		Texts: p.tree.texts, Values: p.names.Values(), Directories: p.directories(),
 	}
 	for _, t := range p.tree.templates {
 		out.Templates = append(out.Templates, t.name)
@@ -241,6 +241,30 @@ func (p *process) request(dir string) render.Request {
 	for name := range p.names.Functions() {
 		out.Functions = append(out.Functions, name)
 	}
+
+	return out
+}
+
+// directories are those of the target, where templates may write: they have
+// perhaps done so before. The library makes none.
+func (p *process) directories() (out []string) {
+	writes := false
+	for _, text := range p.tree.texts {
+		writes = writes || strings.Contains(text, "write")
+	}
+	if !writes {
+		return nil
+	}
+	// What cannot be read is no help, and told by the look at the target.
+	_ = filepath.WalkDir(p.spec.Name, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil || len(out) == render.MaxDirectories:
+			return fs.SkipAll
+		case d.IsDir() && path != p.spec.Name:
+			out = append(out, strings.TrimPrefix(path, p.spec.Name+"/"))
+		}
+		return nil
+	})
 
 	return out
 }

@@ -39,8 +39,8 @@ const (
 	MaxFiles = 100_000
 	// maxStack is far more than templates need that come to an end.
 	maxStack = 16 << 20
-	// maxDirectories is how many directories templates may have made by write.
-	maxDirectories = 1000
+	// MaxDirectories is how many directories templates may have made by write.
+	MaxDirectories = 1000
 )
 
 // The directories of a rendering, in the one that it is given.
@@ -68,11 +68,14 @@ type Request struct {
 	Values    map[string]any
 	// Functions are those that muster is asked for.
 	Functions []string
+	// Directories are those that templates have perhaps written into before: with
+	// them nothing is rendered again for each.
+	Directories []string
 }
 
 // Send sends the request.
 func (r Request) Send(w io.Writer) error {
-	return Send(w, map[string]any{"dir": r.Dir, "go": r.Go, "left": r.Left, "right": r.Right, "texts": r.Texts, "templates": r.Templates, "values": r.Values, "functions": r.Functions})
+	return Send(w, map[string]any{"dir": r.Dir, "go": r.Go, "left": r.Left, "right": r.Right, "texts": r.Texts, "templates": r.Templates, "values": r.Values, "functions": r.Functions, "directories": r.Directories})
 }
 
 // Main renders what stdin asks for, and asks stdout for what functions give. It
@@ -176,16 +179,22 @@ func (c *child) render() error {
 	if err := c.prepare(); err != nil {
 		return err
 	}
+	c.made = c.request.Directories
+	guessed := len(c.made) > 0
 	for tries := 0; ; tries++ {
 		err := c.try()
 		dir := c.missing(err)
-		if dir == "" {
+		switch {
+		case dir == "" && err != nil && guessed:
+			// A directory may be in the way of what is a file now.
+			guessed, c.made = false, nil
+		case dir == "":
 			return err
+		case tries == MaxDirectories:
+			return fmt.Errorf("templates write into more than %d directories that the source does not have", MaxDirectories)
+		default:
+			c.made = append(c.made, dir)
 		}
-		if tries == maxDirectories {
-			return fmt.Errorf("templates write into more than %d directories that the source does not have", maxDirectories)
-		}
-		c.made = append(c.made, dir)
 		if err := c.read(); err != nil {
 			return err
 		}
@@ -211,6 +220,9 @@ func (c *child) read() error {
 	}
 	if c.values, err = copied(r.Values); err != nil {
 		return err
+	}
+	for _, name := range of["directories"].([]any) {
+		r.Directories = append(r.Directories, name.(string))
 	}
 	c.request, c.temporary, c.reached, c.bytes = r, "", 0, 0
 	c.sizes, c.written = map[string]int64{}, map[string]bool{}
