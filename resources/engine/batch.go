@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/musterfleet/muster/model"
@@ -187,22 +186,16 @@ func (r *run) applyAll(ctx context.Context, g *group, members []*member) (outcom
 // applyParallel makes the changes at the same time, as many as the type allows.
 func (r *run) applyParallel(ctx context.Context, g *group, members []*member) ([]resource.Outcome, []error, error) {
 	outcomes, errs := make([]resource.Outcome, len(members)), make([]error, len(members))
-	slots := make(chan struct{}, g.typ.Parallel)
-	var all sync.WaitGroup
-	for i, m := range members {
-		slots <- struct{}{}
-		all.Go(func() {
-			defer func() { <-slots }()
-			ctx, cancel := r.attempt(ctx, m.n)
-			defer cancel()
-			errs[i] = protect(func() (err error) {
-				l := &r.looks[m.n.at]
-				outcomes[i], err = g.typ.Apply(ctx, r.env(m.n), l.provider, l.spec, m.plan)
-				return err
-			})
+	parallel(len(members), g.typ.Parallel, func(i int) {
+		m := members[i]
+		ctx, cancel := r.attempt(ctx, m.n)
+		defer cancel()
+		errs[i] = protect(func() (err error) {
+			l := &r.looks[m.n.at]
+			outcomes[i], err = g.typ.Apply(ctx, r.env(m.n), l.provider, l.spec, m.plan)
+			return err
 		})
-	}
-	all.Wait()
+	})
 
 	return outcomes, errs, nil
 }

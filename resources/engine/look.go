@@ -214,39 +214,33 @@ const chunk = 32
 func (r *run) statusEach(ctx context.Context, g *group) ([]resource.State, []error) {
 	states, errs := make([]resource.State, len(g.nodes)), make([]error, len(g.nodes))
 	env := r.env(nil)
-	one := func(i int) {
-		n := g.nodes[i]
-		errs[i] = protect(func() (err error) {
-			own := env
+	parallel((len(g.nodes)+chunk-1)/chunk, runtime.GOMAXPROCS(0), func(at int) {
+		for i := at * chunk; i < min((at+1)*chunk, len(g.nodes)); i++ {
+			n, own := g.nodes[i], env
 			own.Scope, own.Children = r.scope(n), r.children[n.ref]
-			states[i], err = g.typ.Status(ctx, own, g.provider, r.looks[n.at].spec)
-			return err
-		})
-	}
-	if len(g.nodes) <= chunk {
-		for i := range g.nodes {
-			one(i)
+			errs[i] = protect(func() (err error) {
+				states[i], err = g.typ.Status(ctx, own, g.provider, r.looks[n.at].spec)
+				return err
+			})
 		}
-		return states, errs
-	}
-	chunks := make(chan int)
-	var workers sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		workers.Go(func() {
-			for start := range chunks {
-				for i := start; i < min(start+chunk, len(g.nodes)); i++ {
-					one(i)
-				}
-			}
-		})
-	}
-	for start := 0; start < len(g.nodes); start += chunk {
-		chunks <- start
-	}
-	close(chunks)
-	workers.Wait()
+	})
 
 	return states, errs
+}
+
+// parallel calls f with every number below count, for at most limit of them at the
+// same time, and returns when all calls have.
+func parallel(count, limit int, f func(i int)) {
+	slots := make(chan struct{}, limit)
+	var all sync.WaitGroup
+	for i := range count {
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() { <-slots }()
+			f(i)
+		})
+	}
+	all.Wait()
 }
 
 // panicError is a panic of a type: it fails the resource and nothing else.
