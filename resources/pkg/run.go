@@ -30,8 +30,8 @@ var (
 	refused = regexp.MustCompile(`(?m)^.*(Could not get lock|Unable to acquire the dpkg frontend lock|Unable to lock|can't create transaction lock).*$`)
 )
 
-// errWaiting begins what is said of a wait that was broken off.
-const errWaiting = "waiting for another process that changes packages"
+// waitText is what is said of a wait, also of one that was broken off.
+const waitText = "waiting for another process that changes packages"
 
 // Ask runs a command that changes nothing and gives the lines it printed,
 // however many. An exit code is no error.
@@ -81,7 +81,7 @@ func (c Changer) Change(ctx context.Context, env resource.Env, argv ...string) e
 // in the way of every later one. It then ends by itself, and Run gives the cause of ctx.
 func (c Changer) Run(ctx context.Context, env resource.Env, argv ...string) ([]string, error) {
 	w := &waiter{until: time.Now().Add(c.Timeout), timeout: c.Timeout, tell: func(line string) {
-		env.Log.WarnContext(ctx, errWaiting, "said", line, "at_most", c.Timeout.String())
+		env.Log.WarnContext(ctx, waitText, "said", line, "at_most", c.Timeout.String())
 	}}
 	for {
 		lines, result, err := c.once(ctx, env, w, argv)
@@ -116,7 +116,7 @@ func pause(ctx context.Context) bool {
 
 // brokenOff is a wait that ended with ctx.
 func brokenOff(ctx context.Context, line string) error {
-	return resource.Said{Err: fmt.Errorf("%s: %w", errWaiting, context.Cause(ctx)), Output: line}
+	return resource.Said{Err: fmt.Errorf("%s: %w", waitText, context.Cause(ctx)), Output: line}
 }
 
 // once runs the command, and breaks it off when it waits too long: before it

@@ -191,8 +191,11 @@ func TestRefreshed(t *testing.T) {
 
 func TestTrimTrailingZeroes(t *testing.T) {
 	for in, want := range map[string]string{"1.0.0-rc1": "1-rc1", "2.0.0": "2", "1.0": "1", "10.0.10": "10.0.10", "1-1.0": "1-1.0", "1.00": "1.00", "0": "0"} {
-		if got := pkg.TrimTrailingZeroes(in); got != want {
-			t.Errorf("%s gives %s, not %s", in, got, want)
+		got := ""
+		whole := func(rest string) (string, string) { return rest, "" }
+		compare := func(a, _ pkg.Version) int { got = a.Upstream; return 0 }
+		if _, err := pkg.CompareVersions(in, "1", true, whole, compare); err != nil || got != want {
+			t.Errorf("%s gives %s, not %s, %v", in, got, want, err)
 		}
 	}
 }

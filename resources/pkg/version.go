@@ -9,9 +9,9 @@ import (
 // ErrVersion is a version that cannot be compared.
 var ErrVersion = errors.New("invalid package version")
 
-// TrimTrailingZeroes removes segments of .0 at the end of what stands before
+// trimTrailingZeroes removes segments of .0 at the end of what stands before
 // the first hyphen: 1.0.0-rc1 becomes 1-rc1.
-func TrimTrailingZeroes(version string) string {
+func trimTrailingZeroes(version string) string {
 	head, rest, found := strings.Cut(version, "-")
 	for strings.HasSuffix(head, ".0") {
 		head = strings.TrimSuffix(head, ".0")
@@ -46,7 +46,7 @@ func ParseVersion(text string, cut func(string) (upstream, release string)) (Ver
 // CompareVersions compares two versions by their parts.
 func CompareVersions(a, b string, ignoreTrailingZeroes bool, cut func(string) (upstream, release string), compare func(a, b Version) int) (int, error) {
 	if ignoreTrailingZeroes {
-		a, b = TrimTrailingZeroes(a), TrimTrailingZeroes(b)
+		a, b = trimTrailingZeroes(a), trimTrailingZeroes(b)
 	}
 	va, errA := ParseVersion(a, cut)
 	vb, errB := ParseVersion(b, cut)
