@@ -10,6 +10,7 @@ import (
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/manifest"
+	"github.com/musterfleet/muster/resources/resource"
 )
 
 // terms are the flags that say more than the manifest does.
@@ -46,6 +47,9 @@ func (a *app) termsOf(ctx context.Context, t terms) (fleet.Terms, error) {
 		}
 		out.Expires = at
 	}
+	if err := a.checkWhen(ctx, t.when); err != nil {
+		return out, err
+	}
 	if t.data == "" {
 		return out, nil
 	}
@@ -60,6 +64,20 @@ func (a *app) termsOf(ctx context.Context, t terms) (fleet.Terms, error) {
 	out.Data = data
 
 	return out, nil
+}
+
+// checkWhen checks a condition as far as that can be done without the node.
+func (a *app) checkWhen(ctx context.Context, when string) error {
+	if when == "" {
+		return nil
+	}
+	v := resource.Value{Kind: resource.String, Text: when}
+	v.Pos.File = "--when"
+	if err := manifest.NewLoader(manifest.Options{Types: a.types}).CheckCondition(ctx, "when", v); err != nil {
+		return &exitError{code: exitUsage, err: err, note: "nothing was pushed"}
+	}
+
+	return nil
 }
 
 func holdsSecret(v any) bool {

@@ -32,17 +32,33 @@ type File struct {
 // checked as far as it can be: expressions are compiled, and their values are
 // taken for good. The error is that of Resolve.
 func (l *Loader) Check(ctx context.Context, doc *Document, in Inputs) (*Checked, error) {
-	elsewhere := *l
-	elsewhere.opts.Facts, elsewhere.opts.Environ, elsewhere.opts.KV, elsewhere.opts.Registrations = nil, nil, nil, nil
-	in.Facts = nil
-	s := elsewhere.session(doc, in)
-	s.absent = true
+	s := l.elsewhere(doc, in)
 	resolved, err := s.resolve(ctx, in)
 	if err != nil {
 		return nil, err
 	}
 
 	return &Checked{Files: s.files(), Warnings: resolved.Warnings}, nil
+}
+
+// CheckCondition finds what is wrong with the text of a Condition without the
+// node that it is for. The error is that of Condition.
+func (l *Loader) CheckCondition(ctx context.Context, name string, v resource.Value) error {
+	r := resolver{scope: l.elsewhere(&Document{name: v.Pos.File}, Inputs{}).scope(ctx, inData, nil, nil)}
+	r.condition(ctx, name, v)
+
+	return r.problems.Err()
+}
+
+// elsewhere begins to resolve a document that is for another machine.
+func (l *Loader) elsewhere(doc *Document, in Inputs) *session {
+	there := *l
+	there.opts.Facts, there.opts.Environ, there.opts.KV, there.opts.Registrations = nil, nil, nil, nil
+	in.Facts = nil
+	s := there.session(doc, in)
+	s.absent = true
+
+	return s
 }
 
 // sourceBeside gives the file beside the manifest that a resource names, if it does.
