@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"sync"
 
 	"github.com/musterfleet/muster/resources/resource"
@@ -112,25 +113,23 @@ func (r *run) isStale(g *group) bool {
 
 // lookAtGroup asks one question for all of a group where the type can, else one each.
 func (r *run) lookAtGroup(ctx context.Context, g *group) {
-	if g.typ.StatusAll == nil {
-		states, errs := r.statusEach(ctx, g)
-		r.settleLooks(g, states, func(i int) error { return errs[i] })
-		return
-	}
 	var states []resource.State
 	var errs []error
 	err := protect(func() error {
-		states, errs = g.typ.StatusAll(ctx, r.env(nil), g.provider, r.specs(g))
+		if g.typ.StatusAll == nil {
+			states, errs = r.statusEach(ctx, g)
+		} else {
+			states, errs = g.typ.StatusAll(ctx, r.env(nil), g.provider, r.specs(g))
+		}
 		return nil
 	})
 	if err == nil && (len(states) != len(g.nodes) || len(errs) != len(g.nodes)) {
 		err = fmt.Errorf("%s gave %d states for %d resources", g.typ.Name, len(states), len(g.nodes))
 	}
 	if err != nil {
-		r.settleLooks(g, nil, func(int) error { return err })
-		return
+		errs = slices.Repeat([]error{err}, len(g.nodes))
 	}
-	r.settleLooks(g, states, func(i int) error { return errs[i] })
+	r.settleLooks(g, states, errs)
 }
 
 // groups sorts nodes by type and provider, choosing the provider of those that
@@ -190,17 +189,18 @@ func (r *run) prepared(ctx context.Context, g *group) bool {
 	}
 	err := protect(func() error { return g.typ.Prepare(ctx, r.env(nil), g.provider, r.specs(changing)) })
 	if err != nil {
-		r.settleLooks(g, nil, func(int) error { return err })
+		r.settleLooks(g, nil, slices.Repeat([]error{err}, len(g.nodes)))
 	}
 
 	return err == nil
 }
 
-func (r *run) settleLooks(g *group, states []resource.State, errOf func(int) error) {
+// settleLooks notes what came of a look; a node without an error has a state.
+func (r *run) settleLooks(g *group, states []resource.State, errs []error) {
 	for i, n := range g.nodes {
 		l := &r.looks[n.at]
-		l.state, l.err, l.at, l.taken = nil, errOf(i), r.eras.now, true
-		if l.err == nil && states != nil {
+		l.state, l.err, l.at, l.taken = nil, errs[i], r.eras.now, true
+		if l.err == nil {
 			l.state = states[i]
 		}
 	}
