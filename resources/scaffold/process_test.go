@@ -248,7 +248,9 @@ func TestPlaces(t *testing.T) {
 		"no secrets":        {[]string{"src/f", "[[ Nopee ]]"}, "f:1:4: unknown name `Nopee`"},
 		"nearly":            {[]string{"src/f", "[[ Dta.name ]]"}, "f:1:4: unknown name `Dta` (did you mean `Data`?)"},
 		"in a part, far":    {[]string{"src/_partials/p", `[[ render("_partials/no", .) ]]`, "src/f", "\n" + `[[ render("_partials/p", .) ]]`}, "_partials/p:1:4: there is no template _partials/no in the source"},
-		"a directory":       {[]string{"src/d/g", "x", "src/f", `[[ render("d", .) ]]`}, "f: read d: is a directory"},
+		"a directory":       {[]string{"src/d/g", "x", "src/f", `[[ render("d", .) ]]`}, "f:1:4: d in the source is a directory, not a template"},
+		"the source":        {[]string{"src/g", "x", "src/f", ` [[ render("", .) ]]`}, "f:1:5: the source is a directory, not a template: render needs the path of one in it"},
+		"the target":        {[]string{"src/g", "x", "src/f", ` [[ write("", "x") ]]`}, "f:1:5: the target is a directory: write needs the path of a file in it"},
 		"a dot with values": {[]string{"src/f", "\n [[ .Facts.os ]]"}, "f:2:5: the dot has no values within (write [[ Data.x ]], without a dot before it)"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -258,6 +260,22 @@ func TestPlaces(t *testing.T) {
 				t.Errorf("got  %v\nwant %s", err, tc.want)
 			}
 		})
+	}
+}
+
+// Go templates have the same words.
+func TestPlacesOfGo(t *testing.T) {
+	for text, want := range map[string]string{
+		` {{ render "/" . }}`:     "f:1:5: the source is a directory, not a template: render needs the path of one in it",
+		` {{ render "d" . }}`:     "f:1:5: d in the source is a directory, not a template",
+		` {{ write "" "x" }}`:     "f:1:5: the target is a directory: write needs the path of a file in it",
+		` {{ write "d/.." "x" }}`: "f:1:5: the target is a directory: write needs the path of a file in it",
+	} {
+		s := newSubject(t, put("src/d/g", "x", "src/f", text), "engine", "go")
+		s.env.Scope.Origin = origin{host: s.env.Host}
+		if err := s.failsWith(); err.Error() != want {
+			t.Errorf("got  %v\nwant %s", err, want)
+		}
 	}
 }
 

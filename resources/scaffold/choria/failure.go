@@ -221,6 +221,8 @@ func (f *failure) words(message string) string {
 		{`^(?:render: )*(.*write: |)` + regexp.QuoteMeta(path.Dir(temporary)) + `/(\S.*) is not in target directory .*$`, f.outside("write", "target")},
 		{`^(?:render: )*(.*calling render: |)open ` + regexp.QuoteMeta(source) + `/(.*): no such file or directory$`, f.noTemplate},
 		{`^(?:.*: )?(?:open|mkdir) ` + regexp.QuoteMeta(temporary) + `/(.*): (?:is a directory|not a directory)$`, f.fileAndDirectory},
+		{`^(?:render: )*(?:.*calling render: |)read ` + regexp.QuoteMeta(source) + `(?:/(.*))?: is a directory$`, f.directory},
+		{`^(?:.*: )?open ` + regexp.QuoteMeta(temporary) + `: is a directory$`, f.target},
 		{`^(?:.*: )?write .*: file too large$`, f.tooLarge},
 	} {
 		if found := regexp.MustCompile(`(?s)` + rule.pattern).FindStringSubmatch(message); found != nil {
@@ -288,6 +290,33 @@ func (f *failure) fileAndDirectory(found []string) string {
 	f.call("write", found[1])
 
 	return filepath.Join(f.spec.Name, found[1]) + " is a file and a directory"
+}
+
+func (f *failure) directory(found []string) string {
+	if found[1] == "" {
+		f.itself("render")
+		return "the source is a directory, not a template: render needs the path of one in it"
+	}
+	f.call("render", found[1])
+
+	return found[1] + " in the source is a directory, not a template"
+}
+
+func (f *failure) target([]string) string {
+	f.itself("write")
+
+	return "the target is a directory: write needs the path of a file in it"
+}
+
+// itself says what stands where a function is called with a path that is no more
+// than the source, or the target.
+func (f *failure) itself(function string) {
+	var needles []string
+	for _, name := range []string{"", "/", "."} {
+		f.call(function, name)
+		needles = append(needles, f.needles...)
+	}
+	f.needles = needles
 }
 
 func (f *failure) tooLarge([]string) string {
