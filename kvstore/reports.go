@@ -32,20 +32,28 @@ func (s *Store) PublishReports(ctx context.Context, reports []model.Report) (int
 	defer func() { _ = done(nil) }()
 	futures := make([]jetstream.PubAckFuture, 0, len(reports))
 	var failed error
-	for _, r := range reports {
+	for i, r := range reports {
 		m, err := s.reportMsg(r)
 		var future jetstream.PubAckFuture
 		if err == nil {
-			future, err = s.js.PublishMsgAsync(m)
+			// One that is sent again by itself would come behind those after it.
+			future, err = s.js.PublishMsgAsync(m, jetstream.WithRetryAttempts(0))
 		}
 		if err != nil {
 			failed = fmt.Errorf("publish report %s: %w", r.ID, err)
 			break
 		}
 		futures = append(futures, future)
-	}
-	for i, future := range futures {
+		if i > 0 {
+			continue
+		}
+		// Where the first is not stored none is sent: the stream may be there by then.
 		if err := acknowledged(ctx, future); err != nil {
+			return 0, fmt.Errorf("publish report %s: %w", r.ID, refusal(done(err)))
+		}
+	}
+	for i := 1; i < len(futures); i++ {
+		if err := acknowledged(ctx, futures[i]); err != nil {
 			return i, fmt.Errorf("publish report %s: %w", reports[i].ID, refusal(done(err)))
 		}
 	}

@@ -212,6 +212,46 @@ func TestPublishingStopsAtTheFirstFailure(t *testing.T) {
 	}
 }
 
+// Reports are stored in their order also where the stream is made while they
+// are handed over.
+func TestReportsKeepTheirOrderWhileTheStreamIsMade(t *testing.T) {
+	t.Parallel()
+	srv, store := newStore(t)
+	maker := bind(t, srv)
+	var out []model.Report
+	for i := range 2000 {
+		out = append(out, outgoing("web01", model.KindTransaction, "changed", uint64(i+1)))
+	}
+	for range 3 {
+		if err := manager(t, srv).DeleteStream("MUSTER_REPORTS"); err != nil {
+			t.Fatal(err)
+		}
+		made := make(chan error, 1)
+		go func() {
+			_, err := maker.Apply(t.Context(), kvstore.Options{})
+			made <- err
+		}()
+		rest := out
+		eventually(t, "all are stored", func() (bool, string) {
+			n, err := store.PublishReports(t.Context(), rest)
+			rest = rest[n:]
+			return len(rest) == 0, fmt.Sprint(n, err)
+		})
+		if err := <-made; err != nil {
+			t.Fatal(err)
+		}
+		got := readReports(t, store, kvstore.ReportFilter{})
+		if len(got) != len(out) {
+			t.Fatalf("%d reports", len(got))
+		}
+		for i, r := range got {
+			if r.Seq != uint64(i+1) {
+				t.Fatalf("report %d has seq %d", i, r.Seq)
+			}
+		}
+	}
+}
+
 // What is published while the server is away is not kept by the client.
 func TestPublishingWithoutAServerIsAnError(t *testing.T) {
 	t.Parallel()
