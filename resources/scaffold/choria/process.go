@@ -62,6 +62,8 @@ type process struct {
 	// failed is the last error of a function, and asked what that is called.
 	failed error
 	asked  string
+	// noValue says that a function gave a text that has noValue.
+	noValue bool
 	// broken is why the process is not understood any more.
 	broken error
 	// done is what the process has said last.
@@ -97,7 +99,7 @@ func (p *process) filesIn(ctx context.Context, dir string) ([]file, error) {
 			p.env.Log.WarnContext(ctx, "could not remove what templates were rendered in", "directory", dir, "error", err)
 		}
 	}()
-	p.hearing, p.failed, p.broken, p.done = render.Hearing{}, nil, nil, nil
+	p.hearing, p.failed, p.broken, p.done, p.noValue = render.Hearing{}, nil, nil, nil, false
 	p.secret = p.masked != nil && !reflect.DeepEqual(p.names.Values(), p.masked.Values())
 	if err := p.run(ctx, dir); err != nil {
 		return nil, err
@@ -273,6 +275,9 @@ func (p *process) directories() (out []string) {
 // when the secrets are masked.
 func (p *process) call(name string, args []any) (any, error) {
 	value, err := protected(p.names, name, args)
+	if text, is := value.(string); is {
+		p.noValue = p.noValue || strings.Contains(text, noValue)
+	}
 	if p.masked != nil && !p.secret {
 		other, otherErr := protected(p.masked, name, args)
 		p.secret = !reflect.DeepEqual(value, other) || (err == nil) != (otherErr == nil)
@@ -326,7 +331,7 @@ func (p *process) read(ctx context.Context, dir string) ([]file, error) {
 			return nil
 		}
 		out = append(out, file{path: filepath.Join(p.spec.Name, name), content: content, digest: digestOf(content), mode: mode})
-		return p.checkValues(name, isTemplate, string(content))
+		return p.checkValues(name, string(content))
 	}
 	for _, t := range p.tree.templates {
 		if err := add(t.name, t.mode, true); err != nil {
@@ -358,12 +363,24 @@ func (p *process) written() []string {
 	return out
 }
 
-// checkValues refuses what a Go template writes for a key that is missing.
-func (p *process) checkValues(name string, isTemplate bool, text string) error {
-	if p.spec.Engine != scaffold.EngineGo || !isTemplate || !strings.Contains(text, noValue) || strings.Contains(p.tree.texts[name], noValue) {
+// checkValues refuses what a Go template writes for a key that is missing, unless
+// that may come from elsewhere: the library lets nobody have it refused there.
+func (p *process) checkValues(name, text string) error {
+	if p.spec.Engine != scaffold.EngineGo || !strings.Contains(text, noValue) || p.hasNoValue() {
 		return nil
 	}
 	before, _, _ := strings.Cut(text, noValue)
 
 	return fmt.Errorf("%s: line %d of what it gives has %s: a key that it names is missing, write {{ get .Data \"name\" | default \"…\" }} where it may be", name, 1+strings.Count(before, "\n"), noValue)
+}
+
+// hasNoValue says that a template, the data or a function has the words itself.
+func (p *process) hasNoValue() bool {
+	for _, text := range p.tree.texts {
+		if strings.Contains(text, noValue) {
+			return true
+		}
+	}
+
+	return p.noValue || strings.Contains(fmt.Sprint(p.names.Values()), noValue)
 }
