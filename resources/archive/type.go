@@ -87,13 +87,16 @@ func download(ctx context.Context, env resource.Env, p ArchiveProvider, spec *Sp
 		return "", err
 	}
 
-	return checksum, p.Download(ctx, env, spec, attrs, func(arrived string) error {
+	// Not in the return statement: Go may read checksum there before the call.
+	err = p.Download(ctx, env, spec, attrs, func(arrived string) error {
 		checksum = arrived
 		if spec.ExtractParent == "" {
 			return nil
 		}
 		return remember(ctx, env.Host, record{Archive: spec.Name, Checksum: arrived})
 	})
+
+	return checksum, err
 }
 
 // extract unpacks what was just downloaded, or what is there already.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -79,7 +78,7 @@ func makeTarget(env resource.Env, path string) error {
 		return err
 	}
 
-	return env.Host.MakeDirectory(path, host.Attrs{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()), Mode: 0o755})
+	return env.Host.MakeDirectory(path, host.OwnAttrs(0o755))
 }
 
 // arguments are the command that unpacks: owners are those of the process,
