@@ -98,7 +98,7 @@ func (r *runner) noteSync(ctx context.Context, s model.Sync) {
 	if s.Err != nil {
 		away = s.Err.Error()
 	}
-	r.setMessage(cmp.Or(problem, away, invalidKeys(s.Invalid)))
+	r.setMessage(cut(cmp.Or(problem, away, invalidKeys(s.Invalid))))
 	for _, key := range s.Invalid {
 		if !slices.Contains(r.invalid, key) {
 			r.log.ErrorContext(ctx, "an assignment is refused: "+invalidKeys([]string{key}))
@@ -116,7 +116,7 @@ func (r *runner) noteSync(ctx context.Context, s model.Sync) {
 		return
 	}
 	r.log.ErrorContext(ctx, "the bucket of assignments cannot be trusted, what was assigned stays in force", "problem", problem)
-	r.reportNode(model.NodeRefused, "the last good manifests stay in force: "+problem)
+	r.reportNode(model.NodeRefused, "the last good manifests stay in force: "+cut(problem))
 	r.sync()
 }
 

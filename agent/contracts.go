@@ -37,6 +37,12 @@ type Publisher interface {
 	PublishReports(ctx context.Context, reports []model.Report) (stored int, err error)
 }
 
+// MessageBound is a Publisher that knows how long a message may be.
+type MessageBound interface {
+	// MaxMessage gives how many bytes the server takes; zero while it is not known.
+	MaxMessage() int64
+}
+
 // StateStore keeps what the node says of itself.
 type StateStore interface {
 	// PutState stores the state; after ttl without another one the node counts as

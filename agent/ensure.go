@@ -165,10 +165,11 @@ func (a *Agent) tellAsker(ctx context.Context, q *ask, response model.EnsureResp
 }
 
 func (a *Agent) reportEnsure(response model.EnsureResponse) {
+	response.Error = cutTo(response.Error, maxError)
 	out := model.Report{Kind: model.KindEnsure, Type: response.Protocol, Cause: model.CauseEnsure, CorrelationID: response.ID}
 	switch {
 	case response.State != nil:
-		response.State = boundTransaction(response.State)
+		response.State = boundTransaction(response.State, a.maxDocument()-2*maxError)
 		out.Outcome, out.RunID = response.State.Outcome(), response.State.RunID
 	case response.Phase == model.EnsureExpired:
 		out.Outcome = model.OutcomeNotRun

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"maps"
 	"sync"
 	"time"
@@ -29,11 +30,11 @@ func (a *Agent) State() model.NodeState {
 	a.node.mu.Lock()
 	defer a.node.mu.Unlock()
 
-	return model.NodeState{
+	return boundState(model.NodeState{
 		Protocol: model.ProtocolNode, Node: c.Node, Version: a.opts.Version, Started: a.started, At: time.Now().UTC(),
 		Groups: append([]string{}, c.Groups...), Labels: maps.Clone(c.Labels), Manifests: maps.Clone(a.node.manifests),
 		Health: a.node.healthCounts(), Outbox: a.outbox.Len(), Message: cmp.Or(a.node.twin, a.node.message),
-	}
+	}, a.maxDocument())
 }
 
 func (n *nodeBox) healthCounts() model.HealthCounts {
@@ -105,6 +106,7 @@ func (a *Agent) tell(ctx context.Context) error {
 	var t told
 	var wait backoff
 	var retry time.Time
+	stuck := false
 	for {
 		at := t.beat
 		if !retry.IsZero() {
@@ -126,9 +128,14 @@ func (a *Agent) tell(ctx context.Context) error {
 		if err := a.tellOnce(ctx, &t); err != nil {
 			d := min(wait.next(), a.nextBeat())
 			retry = time.Now().Add(d)
-			a.log.DebugContext(ctx, "the state of the node cannot be stored", "error", err, "retry", d)
+			level := slog.LevelDebug
+			if !stuck {
+				stuck, level = true, slog.LevelWarn
+			}
+			a.log.Log(ctx, level, "the state of the node cannot be stored, it is tried again", "error", err, "retry", d)
 			continue
 		}
+		stuck = false
 		wait.reset()
 		retry = time.Time{}
 	}

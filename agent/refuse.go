@@ -26,7 +26,7 @@ func (r *runner) turnDown(ctx context.Context, u *unit, e model.Entry, err error
 	}
 	r.postpone(ctx, u, e, err)
 
-	return err.Error()
+	return cut(err.Error())
 }
 
 // refuse reports a version that is not valid, once for each version and what is
@@ -41,7 +41,7 @@ func (r *runner) refuse(ctx context.Context, u *unit, e model.Entry, problems mo
 	for _, p := range problems.Sorted() {
 		run.Errors = append(run.Errors, p.Error())
 	}
-	r.refused = append(r.refused, turnedDown{u, run, said})
+	r.refused = append(r.refused, turnedDown{u, run, said, problems})
 	u.acquit(e)
 	u.record.Refused = append(u.record.Refused, said)
 }
@@ -51,9 +51,10 @@ const refusedPrefix = "refused: "
 
 // turnedDown is a refusal that is to be told, when it is known what stays.
 type turnedDown struct {
-	unit *unit
-	run  *model.Run
-	said refusal
+	unit     *unit
+	run      *model.Run
+	said     refusal
+	problems model.Problems
 }
 
 // tellRefused tells what was refused, and what stays in force.
@@ -61,11 +62,11 @@ func (r *runner) tellRefused(ctx context.Context) {
 	for _, t := range r.refused {
 		stays := r.stays(t.unit)
 		r.log.ErrorContext(ctx, "manifest refused, "+stays, "manifest", t.unit.key, "revision", t.said.Revision, "problems", len(t.run.Errors))
-		for _, problem := range t.run.Errors {
+		for _, problem := range boundErrors(t.run.Errors, r.maxDocument()) {
 			r.log.ErrorContext(ctx, problem)
 		}
 		r.reportRun(t.run)
-		r.reportNode(model.NodeRefused, cut(t.unit.key+": "+t.said.Problems)+"; "+stays)
+		r.reportNode(model.NodeRefused, t.unit.key+": "+onOneLine(t.problems)+"; "+stays)
 		r.keep(ctx, t.unit)
 	}
 	if len(r.refused) > 0 {

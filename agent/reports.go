@@ -3,20 +3,12 @@ package agent
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/segmentio/ksuid"
 
 	"github.com/musterfleet/muster/agent/outbox"
 	"github.com/musterfleet/muster/model"
-)
-
-// The bounds of a report, well below what a server takes as one message.
-const (
-	maxReport = 512 << 10
-	maxErrors = 100
-	maxError  = 4 << 10
 )
 
 // append puts a report into the outbox. One that cannot be encoded is logged.
@@ -46,12 +38,12 @@ func (a *Agent) reportTransaction(t *model.Transaction) {
 	a.append(model.Report{
 		Kind: model.KindTransaction, Outcome: t.Outcome(), Type: t.Protocol, RunID: t.RunID, Manifest: t.Manifest,
 		Revision: t.Revision, Digest: t.Digest, Cause: t.Cause, CorrelationID: t.CorrelationID,
-	}, boundTransaction(t))
+	}, boundTransaction(t, a.maxDocument()))
 }
 
 // reportRun reports a summary.
 func (a *Agent) reportRun(r *model.Run) {
-	r.Errors = boundErrors(r.Errors)
+	r.Errors = boundErrors(r.Errors, a.maxDocument())
 	a.append(model.Report{
 		Kind: model.KindRun, Outcome: r.Outcome(), Type: r.Protocol, RunID: r.RunID, Manifest: r.Manifest,
 		Revision: r.Revision, Digest: r.Digest, Cause: r.Cause, CorrelationID: r.CorrelationID,
@@ -77,7 +69,7 @@ func (a *Agent) droppedReport(lost outbox.Lost) model.Report {
 	s := model.NodeState{
 		Protocol: model.ProtocolNode, Node: a.opts.Config.Node, Event: model.NodeDropped, Version: a.opts.Version, Started: a.started,
 		At: time.Now().UTC(), Groups: []string{}, Dropped: lost.Reports, DroppedFrom: from, DroppedTo: to, DroppedRanges: lost.Ranges,
-		Message: fmt.Sprintf("%d reports between %d and %d were dropped, those of stable runs first", lost.Reports, from, to),
+		Message: fmt.Sprintf("%d reports between %d and %d were dropped: there was no room for them, they were damaged, or no server takes them", lost.Reports, from, to),
 	}
 	data, err := json.Marshal(s)
 	if err != nil {
@@ -85,54 +77,4 @@ func (a *Agent) droppedReport(lost outbox.Lost) model.Report {
 	}
 
 	return model.Report{ID: ksuid.New().String(), Time: s.At, Kind: model.KindNode, Outcome: model.Outcome(model.NodeDropped), Type: model.ProtocolNode, Data: data}
-}
-
-// boundErrors bounds a list of errors; the transactions have them all.
-func boundErrors(errs []string) []string {
-	more := len(errs) - maxErrors
-	if more > 0 {
-		errs = append(append([]string{}, errs[:maxErrors]...), fmt.Sprintf("and %d more, see the transactions", more))
-	}
-	for i, e := range errs {
-		if len(e) > maxError {
-			errs[i] = strings.ToValidUTF8(e[:maxError], "") + " … (cut)"
-		}
-	}
-
-	return errs
-}
-
-// boundTransaction gives a transaction that fits into a message: first its
-// status and properties are left out, then its diffs.
-func boundTransaction(t *model.Transaction) *model.Transaction {
-	size := len(t.Properties) + len(t.Status)
-	for _, c := range t.Changes {
-		size += len(c.Diff) + len(c.From) + len(c.To)
-	}
-	for _, e := range t.Errors {
-		size += len(e)
-	}
-	// Quoting can double a text.
-	if size < maxReport/2 {
-		return t
-	}
-	short := *t
-	short.Properties, short.Status = nil, nil
-	short.Errors = boundErrors(append([]string{}, t.Errors...))
-	short.Changes = make([]model.Change, 0, len(t.Changes))
-	for _, c := range t.Changes[:min(len(t.Changes), maxErrors)] {
-		c.Diff, c.From, c.To = cut(c.Diff), cut(c.From), cut(c.To)
-		short.Changes = append(short.Changes, c)
-	}
-
-	return &short
-}
-
-func cut(s string) string {
-	const most = 1 << 10
-	if len(s) <= most {
-		return s
-	}
-
-	return strings.ToValidUTF8(s[:most], "") + " … (cut)"
 }

@@ -119,9 +119,23 @@ func (r *runner) observed(ctx context.Context, f func(context.Context) error) er
 	}
 }
 
-// onOneLine gives problems as one line of words.
+// onOneLine gives problems as one line of words: the first ones, and how many more
+// there are.
 func onOneLine(problems model.Problems) string {
-	return strings.ReplaceAll(problems.Error(), "\n", "; ")
+	var out strings.Builder
+	for i, p := range problems.Sorted() {
+		text := strings.ReplaceAll(cut(p.Error()), "\n", "; ")
+		if i > 0 && out.Len()+len(text) > maxText {
+			fmt.Fprintf(&out, "; and %d more", len(problems)-i)
+			break
+		}
+		if i > 0 {
+			out.WriteString("; ")
+		}
+		out.WriteString(text)
+	}
+
+	return out.String()
 }
 
 // neverValid gives the problems of an error that trying again does not mend.

@@ -87,6 +87,10 @@ func isWrongSequence(err *jetstream.APIError) bool {
 	return err.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || err.ErrorCode == constant
 }
 
+// MaxMessage gives how many bytes a value can have, zero while no server was
+// reached.
+func (s *Store) MaxMessage() int64 { return max(s.nc.MaxPayload()-headerRoom, 0) }
+
 // checkSize tells whether a value can be sent; the error wraps model.ErrTooLarge.
 func (s *Store) checkSize(what string, value []byte) error {
 	if limit := s.nc.MaxPayload() - headerRoom; limit > 0 && int64(len(value)) > limit {
