@@ -24,3 +24,12 @@ func TestPostIsOwedOnceTheFileIsThere(t *testing.T) {
 	check(t, os.Rename(during, records))
 	s.says("after a kill", changed(2))
 }
+
+// A command that makes other files of the target is what an error blames, too.
+func TestPostMakesOtherFiles(t *testing.T) {
+	s := newSubject(t, put("src/f", "1"), "purge", true, "post", post("f", "sh -c 'touch {}.made'"))
+	want := "still different: " + s.dir + "/out/f.made (templates must give the same every time, and post must change no other file of the target)"
+	if err := s.apply(); err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+}

@@ -67,7 +67,12 @@ func (t *Type) Verify(spec *Spec, _ resource.Outcome, after *State) error {
 		return fmt.Errorf("files are still there: %s", named(plan))
 	}
 
-	return fmt.Errorf("still different: %s (templates must give the same every time)", named(plan))
+	hint := "templates must give the same every time"
+	if len(spec.Post) > 0 {
+		hint += ", and post must change no other file of the target"
+	}
+
+	return fmt.Errorf("still different: %s (%s)", named(plan), hint)
 }
 
 // named gives the first files of a plan.
