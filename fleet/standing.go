@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -38,6 +39,8 @@ const (
 	StandLate Stand = "late"
 	// StandSilent is a node that is not heard of.
 	StandSilent Stand = "silent"
+	// StandUnassigned is a node that runs what is not assigned.
+	StandUnassigned Stand = "unassigned"
 )
 
 // Standing is how one node stands with one assignment.
@@ -85,6 +88,21 @@ func (g Goal) Standings(nodes []model.Node) []Standing {
 		}
 	}
 	slices.SortFunc(out, func(a, b Standing) int { return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Key, b.Key)) })
+
+	return out
+}
+
+// Unassigned gives what a node runs and none of all assignments is, by key: it
+// has not heard yet that it ended, or the bucket was made anew.
+func Unassigned(n model.Node, assigned []model.Entry) []Standing {
+	var out []Standing
+	for _, key := range slices.Sorted(maps.Keys(n.Manifests)) {
+		m := n.Manifests[key]
+		if m.Revision == 0 || slices.ContainsFunc(assigned, func(e model.Entry) bool { return e.Key == key }) {
+			continue
+		}
+		out = append(out, Standing{Node: n.Node, Key: key, Stand: StandUnassigned, Has: m.Revision, Outcome: m.Outcome, At: m.At, Why: "runs it, and it is not assigned"})
+	}
 
 	return out
 }

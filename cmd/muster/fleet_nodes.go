@@ -124,6 +124,9 @@ func withStandings(nodes []model.Node, entries []model.Entry) []nodeStanding {
 			}
 		}
 	}
+	for i, n := range nodes {
+		out[i].Standings = append(out[i].Standings, fleet.Unassigned(n, entries)...)
+	}
 
 	return out
 }
@@ -143,11 +146,14 @@ func nodeRows(n nodeStanding, now time.Time) [][]string {
 	}
 	var rows [][]string
 	for i, s := range n.Standings {
-		if i == 0 && s.Why == "" {
+		if i == 0 && n.Message != "" && (s.Why == "" || s.Stand == fleet.StandUnassigned) {
 			s.Why = n.Message
 		}
 		revision := strconv.FormatUint(s.Want, 10)
-		if s.Has != s.Want {
+		switch {
+		case s.Stand == fleet.StandUnassigned:
+			revision = strconv.FormatUint(s.Has, 10)
+		case s.Has != s.Want:
 			revision = fmt.Sprintf("%d of %d", s.Has, s.Want)
 		}
 		word := string(s.Outcome)
