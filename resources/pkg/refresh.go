@@ -3,7 +3,6 @@ package pkg
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -40,8 +39,7 @@ func NoteRefresh(ctx context.Context, env resource.Env, provider string) error {
 	if note == "" {
 		return nil
 	}
-	attrs := host.Attrs{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()), Mode: 0o600}
-	if err := env.Host.Write(ctx, note, strings.NewReader(""), attrs); err != nil {
+	if err := env.Host.Write(ctx, note, strings.NewReader(""), host.OwnAttrs(0o600)); err != nil {
 		return fmt.Errorf("could not note that the package lists were refreshed: %w", err)
 	}
 
