@@ -47,6 +47,9 @@ func fetch(ctx context.Context, env resource.Env, url string) (*tree, error) {
 	}
 	dir, cleanup, err := env.Scope.Origin.Tree(ctx, url)
 	if err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
 		return nil, fmt.Errorf("could not fetch the source: %w", err)
 	}
 	t, err := read(ctx, env, dir)

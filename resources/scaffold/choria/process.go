@@ -46,11 +46,14 @@ func errMemory() error {
 // process renders one tree in a process of its own, which the library may end
 // for all that muster minds.
 type process struct {
-	env   resource.Env
-	spec  *scaffold.Spec
-	tree  *tree
-	names template.Names
-	// masked are the names with the secrets masked; nil where nobody asks for them.
+	env  resource.Env
+	spec *scaffold.Spec
+	tree *tree
+	// masking says that the secrets are masked, and compares that it is to be known
+	// whether anything depends on one.
+	masking, compares bool
+	names             template.Names
+	// masked are the names with the secrets masked, for comparison.
 	masked template.Names
 
 	mu      sync.Mutex
@@ -100,7 +103,6 @@ func (p *process) filesIn(ctx context.Context, dir string) ([]file, error) {
 		}
 	}()
 	p.hearing, p.failed, p.broken, p.done, p.noValue = render.Hearing{}, nil, nil, nil, false
-	p.secret = p.masked != nil && !reflect.DeepEqual(p.names.Values(), p.masked.Values())
 	if err := p.run(ctx, dir); err != nil {
 		return nil, err
 	}
@@ -119,11 +121,16 @@ func (p *process) run(ctx context.Context, dir string) error {
 	tooLong := fmt.Errorf("the templates took longer than %s", limit)
 	limited, cancel := context.WithTimeoutCause(ctx, limit, tooLong)
 	defer cancel()
+	p.names, p.secret = names(limited, p.env, p.spec, p.masking), false
+	if p.compares {
+		p.masked = names(limited, p.env, p.spec, true)
+		p.secret = !reflect.DeepEqual(p.names.Values(), p.masked.Values())
+	}
 	result, err := p.env.Host.Run(limited, host.Command{
 		Argv: rendererArgv(), Stdin: p.reader, Tied: true, OnlyEnv: true,
 		// The last of these is for a muster with the race detector, which would wait a second at its end.
 		Env:    []string{"TMPDIR=" + dir, "GOTRACEBACK=none", "GORACE=atexit_sleep_ms=0"},
-		OnLine: func(line string, stderr bool) { p.hear(line, stderr, dir) },
+		OnLine: func(line string, stderr bool) { p.hear(limited, line, stderr, dir) },
 	})
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -186,7 +193,7 @@ func ended(result host.Result) error {
 }
 
 // hear takes a line that the process says, and answers it.
-func (p *process) hear(line string, stderr bool, dir string) {
+func (p *process) hear(ctx context.Context, line string, stderr bool, dir string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if stderr || p.broken != nil {
@@ -195,6 +202,10 @@ func (p *process) hear(line string, stderr bool, dir string) {
 	v, ends, err := p.hearing.Line(line)
 	if err == nil && ends {
 		err = p.answer(v, dir)
+	}
+	// What was asked may have waited for as long as there is.
+	if p.done == nil && context.Cause(ctx) != nil {
+		err = context.Cause(ctx)
 	}
 	// One that is not there any more to be answered tells why by its end.
 	if err != nil && !errors.Is(err, unix.EPIPE) {

@@ -53,10 +53,7 @@ func (p Provider) render(ctx context.Context, env resource.Env, spec *scaffold.S
 	if err != nil {
 		return nil, err
 	}
-	of := process{env: env, spec: spec, tree: tree, names: names(ctx, env, spec, false)}
-	if env.Scope.Origin != nil || spec.Sensitive {
-		of.masked = names(ctx, env, spec, true)
-	}
+	of := process{env: env, spec: spec, tree: tree, compares: env.Scope.Origin != nil || spec.Sensitive}
 	files, err := of.files(ctx)
 	out := &rendering{files: files, secret: of.secret}
 	if context.Cause(ctx) != nil || !of.secret || of.done == nil || err == nil && len(of.written()) == 0 {
@@ -78,7 +75,7 @@ func (p Provider) mask(ctx context.Context, env resource.Env, spec *scaffold.Spe
 	if err != nil {
 		return &masked{err: err}
 	}
-	of := process{env: env, spec: spec, tree: tree, names: names(ctx, env, spec, true)}
+	of := process{env: env, spec: spec, tree: tree, masking: true}
 	files, err := of.files(ctx)
 
 	return &masked{files: files, written: of.written(), err: err}

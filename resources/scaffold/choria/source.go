@@ -16,6 +16,11 @@ import (
 // tree reads the templates of a scaffold.
 func (p Provider) tree(ctx context.Context, env resource.Env, spec *scaffold.Spec) (*tree, error) {
 	if spec.IsURL() {
+		if limit := spec.Timeout.Std(); limit > 0 {
+			limited, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took longer than %s", limit))
+			defer cancel()
+			ctx = limited
+		}
 		return p.fetched.tree(ctx, env, spec.Source)
 	}
 	dir, err := source(env, spec)
