@@ -30,7 +30,7 @@ func (a *app) addFleetInit(ctx context.Context, fleet *fisk.CmdClause) {
 	cmd := fleet.Command("init", "Make the buckets and streams of a fleet, or bring them up to date")
 	cmd.HelpLong("Shows what it does. Run again it changes only what differs; a change of what is there already is asked for, or needs --yes, and nothing that holds data is made smaller.\n\n" +
 		"  muster fleet init --dry-run\n  muster fleet init --replicas 3 --report-age 30d")
-	cmd.Flag("replicas", "On how many servers each is kept; 1 when it is made").PlaceHolder("N").IntVar(&c.replicas)
+	wholeNumber(cmd.Flag("replicas", "On how many servers each is kept; 1 when it is made").PlaceHolder("N"), &c.replicas)
 	cmd.Flag("report-age", "How long reports are kept; 7d when it is made").PlaceHolder("AGE").DurationVar(&c.reportAge)
 	cmd.Flag("report-size", "How much of reports is kept; 1GiB when it is made").PlaceHolder("SIZE").SetValue(&c.reportSize)
 	cmd.Flag("bundle-size", "How large all bundles together may be; without a bound when it is made").PlaceHolder("SIZE").SetValue(&c.bundleSize)

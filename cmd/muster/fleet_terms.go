@@ -28,7 +28,7 @@ func (t *terms) add(cmd *fisk.CmdClause) {
 	cmd.Flag("when", "An expression that is evaluated on the node; false means not assigned").PlaceHolder("EXPRESSION").StringVar(&t.when)
 	cmd.Flag("expires", "Unassigned after this time, or this long from now").PlaceHolder("TIME|DURATION").StringVar(&t.expires)
 	cmd.Flag("drift", "What nodes do when they differ and nobody asked for a change").PlaceHolder("repair|report|ignore").EnumVar(&t.drift, "repair", "report", "ignore")
-	cmd.Flag("priority", "Lower runs first within its family").PlaceHolder("N").IntVar(&t.priority)
+	wholeNumber(cmd.Flag("priority", "Lower runs first within its family").PlaceHolder("N"), &t.priority)
 }
 
 // termsOf makes terms of the flags.

@@ -35,7 +35,7 @@ func (i *inputs) addFacts(cmd *fisk.CmdClause) {
 }
 
 func (i *inputs) addMaxDepth(cmd *fisk.CmdClause) {
-	cmd.Flag("max-depth", "How deep manifests may apply further manifests").Default(strconv.Itoa(manifest.DefaultMaxDepth)).Envar("MUSTER_MAX_DEPTH").IntVar(&i.maxDepth)
+	wholeNumber(cmd.Flag("max-depth", "How deep manifests may apply further manifests").Default(strconv.Itoa(manifest.DefaultMaxDepth)).Envar("MUSTER_MAX_DEPTH"), &i.maxDepth)
 }
 
 // checkMaxDepth refuses a depth that would be no limit, or let nothing run.
