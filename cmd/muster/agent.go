@@ -84,7 +84,12 @@ func (a *app) config(c *agentCommand) (agent.Config, error) {
 	}
 	a.overrideConfig(&config)
 
-	return config, config.Validate().Err()
+	if err := config.Validate().Err(); err != nil {
+		// The file was valid, what stands over it is not.
+		return config, &exitError{code: exitUsage, err: err}
+	}
+
+	return config, nil
 }
 
 // overrideConfig puts the global flags over what the file says.

@@ -22,6 +22,9 @@ func (a *app) store(ctx context.Context) (*kvstore.Store, error) {
 	if a.client != nil {
 		return a.client.store, nil
 	}
+	if _, err := kvstore.NewNames(a.prefix); err != nil {
+		return nil, usagef("--prefix: %w", err)
+	}
 	options := a.connect
 	options.Name = "muster " + version()
 	nc, err := kvstore.Dial(ctx, options)
