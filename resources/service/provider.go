@@ -21,8 +21,10 @@ const (
 // ServiceProvider is a service manager.
 type ServiceProvider interface {
 	resource.Provider
-	// StatusAll tells with one question which services run and which start at boot. A
-	// service that is not there is ErrNotFound. Both results are as long as services.
+	// Status tells whether a service runs and whether it starts at boot. A service
+	// that is not there is ErrNotFound.
+	Status(ctx context.Context, env resource.Env, service string) (*State, error)
+	// StatusAll is Status for many with one question. Both results are as long as services.
 	StatusAll(ctx context.Context, env resource.Env, services []string) ([]*State, []error)
 	// Change does one thing to a service: it starts it and waits until it runs, stops
 	// it and waits until it has, restarts it where it runs and starts it otherwise,

@@ -37,10 +37,10 @@ func (*Type) New() *Spec { return &Spec{} }
 func (t *Type) Providers() []ServiceProvider { return t.providers }
 
 // Status asks about one service.
-func (t *Type) Status(ctx context.Context, env resource.Env, p ServiceProvider, spec *Spec) (*State, error) {
-	states, errs := t.StatusAll(ctx, env, p, []*Spec{spec})
+func (*Type) Status(ctx context.Context, env resource.Env, p ServiceProvider, spec *Spec) (*State, error) {
+	state, err := p.Status(ctx, env, spec.Name)
 
-	return states[0], errs[0]
+	return state, missing(spec, err)
 }
 
 // StatusAll asks about all of them with one question.
