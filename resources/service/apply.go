@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/musterfleet/muster/resources/resource"
@@ -16,11 +17,17 @@ const bootTime = 15 * time.Second
 // nothing to do with whether it starts at boot: where one fails, the other is
 // done all the same.
 func (*Type) Apply(ctx context.Context, env resource.Env, p ServiceProvider, spec *Spec, plan resource.Plan) (resource.Outcome, error) {
+	actions := map[Action]func(context.Context, resource.Env, string) error{
+		Start: p.Start, Stop: p.Stop, Restart: p.Restart, Enable: p.Enable, Disable: p.Disable,
+	}
 	var errs []error
 	for _, change := range plan.Changes {
-		action := Action(change.Action)
-		ctx, cancel := timeFor(ctx, action)
-		errs = append(errs, p.Change(ctx, env, action, spec.Name))
+		act, known := actions[Action(change.Action)]
+		if !known {
+			return resource.Outcome{}, fmt.Errorf("a service cannot %q", change.Action)
+		}
+		ctx, cancel := timeFor(ctx, Action(change.Action))
+		errs = append(errs, act(ctx, env, spec.Name))
 		cancel()
 	}
 

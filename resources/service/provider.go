@@ -26,11 +26,17 @@ type ServiceProvider interface {
 	Status(ctx context.Context, env resource.Env, service string) (*State, error)
 	// StatusAll is Status for many with one question. Both results are as long as services.
 	StatusAll(ctx context.Context, env resource.Env, services []string) ([]*State, []error)
-	// Change does one thing to a service: it starts it and waits until it runs, stops
-	// it and waits until it has, restarts it where it runs and starts it otherwise,
-	// or lets it start at boot or keeps it from that. The error of one that does not
-	// come up has the last lines that it logged, as resource.Said.
-	Change(ctx context.Context, env resource.Env, action Action, service string) error
+	// Start starts a service and waits until it runs. Its error has the last lines
+	// that the service logged, as resource.Said.
+	Start(ctx context.Context, env resource.Env, service string) error
+	// Stop stops a service and waits until it has.
+	Stop(ctx context.Context, env resource.Env, service string) error
+	// Restart stops a service where it runs, and starts it as Start does.
+	Restart(ctx context.Context, env resource.Env, service string) error
+	// Enable lets a service start at boot.
+	Enable(ctx context.Context, env resource.Env, service string) error
+	// Disable keeps a service from starting at boot.
+	Disable(ctx context.Context, env resource.Env, service string) error
 	// ChangeAll does one thing to many services with one command. Its errors are as
 	// long as services, nil for those to which it was done as far as is known.
 	ChangeAll(ctx context.Context, env resource.Env, action Action, services []string) []error

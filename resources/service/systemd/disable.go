@@ -16,7 +16,7 @@ const link service.Action = "link"
 
 // disable also disables what is enabled until the next boot, which systemctl
 // takes for something else.
-func (p *Provider) disable(ctx context.Context, env resource.Env, names []string) error {
+func (p *Provider) disable(ctx context.Context, env resource.Env, names ...string) error {
 	if err := p.disableAt(ctx, env, nil, names); err != nil {
 		return err
 	}
@@ -39,14 +39,14 @@ func (p *Provider) disable(ctx context.Context, env resource.Env, names []string
 // came of it.
 func (p *Provider) disableAt(ctx context.Context, env resource.Env, options, names []string) error {
 	linked := p.linked(names)
-	errs := []error{p.manage(ctx, env, service.Disable, append(options, names...)...)}
+	errs := []error{p.change(ctx, env, service.Disable, append(options, names...)...)}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookTime)
 	defer cancel()
 	for _, l := range linked {
 		if _, err := os.Lstat(l.path); !errors.Is(err, os.ErrNotExist) {
 			continue
 		}
-		errs = append(errs, p.manage(ctx, env, link, append(l.options, l.target)...))
+		errs = append(errs, p.change(ctx, env, link, append(l.options, l.target)...))
 	}
 
 	return errors.Join(errs...)

@@ -102,26 +102,33 @@ func (p *Provider) reloadOnce(ctx context.Context, env resource.Env) error {
 	return p.reload(ctx, env)
 }
 
-// Change does one thing to a service; see ChangeAll for many.
-func (p *Provider) Change(ctx context.Context, env resource.Env, action service.Action, name string) error {
-	if action == service.Start || action == service.Restart {
-		return p.bringUp(ctx, env, action, name)
-	}
-
-	return p.change(ctx, env, action, name)
+// Stop stops a service.
+func (p *Provider) Stop(ctx context.Context, env resource.Env, name string) error {
+	return p.change(ctx, env, service.Stop, name)
 }
 
-// change does one thing to services.
-func (p *Provider) change(ctx context.Context, env resource.Env, action service.Action, names ...string) error {
-	if action == service.Disable {
-		return p.disable(ctx, env, names)
-	}
-
-	return p.manage(ctx, env, action, names...)
+// Start starts a service.
+func (p *Provider) Start(ctx context.Context, env resource.Env, name string) error {
+	return p.bringUp(ctx, env, service.Start, name)
 }
 
-// manage runs a systemctl that changes something about services.
-func (p *Provider) manage(ctx context.Context, env resource.Env, action service.Action, args ...string) error {
+// Restart restarts a service.
+func (p *Provider) Restart(ctx context.Context, env resource.Env, name string) error {
+	return p.bringUp(ctx, env, service.Restart, name)
+}
+
+// Enable lets a service start at boot.
+func (p *Provider) Enable(ctx context.Context, env resource.Env, name string) error {
+	return p.change(ctx, env, service.Enable, name)
+}
+
+// Disable keeps a service from starting at boot.
+func (p *Provider) Disable(ctx context.Context, env resource.Env, name string) error {
+	return p.disable(ctx, env, name)
+}
+
+// change runs a systemctl that changes something about services.
+func (p *Provider) change(ctx context.Context, env resource.Env, action service.Action, args ...string) error {
 	give, err := p.take(ctx)
 	if err != nil {
 		return err

@@ -15,8 +15,12 @@ import (
 // ended: nobody tries those again alone, so their errors have their logs.
 func (p *Provider) ChangeAll(ctx context.Context, env resource.Env, action service.Action, names []string) []error {
 	errs := make([]error, len(names))
+	change := func() error { return p.change(ctx, env, action, names...) }
+	if action == service.Disable {
+		change = func() error { return p.disable(ctx, env, names...) }
+	}
 	began, start := sinceBoot(), time.Now()
-	err := p.change(ctx, env, action, names...)
+	err := change()
 	if err == nil {
 		return errs
 	}
