@@ -3,6 +3,7 @@ package pkg
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/musterfleet/muster/model"
@@ -15,20 +16,20 @@ func (t *Type) Apply(ctx context.Context, env resource.Env, p PackageProvider, s
 	var outcome resource.Outcome
 	err := t.locked(ctx, func() error {
 		follow(ctx, env, p, spec)
-		failed := p.ChangeAll(ctx, env, []Request{request(spec, plan)})
+		failed := apply(ctx, env, p, spec, Action(plan.Changes[0].Action))
 		if failed != nil && (ctx.Err() != nil || errors.Is(failed, ErrLocked)) {
 			return failed
 		}
-		after, err := p.StatusAll(ctx, env, []string{spec.Name})
+		after, err := p.Status(ctx, env, spec.Name)
 		switch {
-		case failed != nil && (err != nil || !t.reached(p, spec, plan, after[0])):
+		case failed != nil && (err != nil || !t.reached(p, spec, plan, after)):
 			return failed
 		case failed != nil:
 			env.Log.WarnContext(ctx, "the package is as wanted, but not all went well", "package", spec.Name, "error", failed)
 		case err != nil:
 			return err
 		}
-		outcome = outcomeOf(plan, after[0])
+		outcome = outcomeOf(plan, after)
 		return nil
 	})
 
@@ -55,16 +56,26 @@ func follow(ctx context.Context, env resource.Env, p PackageProvider, specs ...*
 	}
 }
 
-// request asks for the one change of a plan.
-func request(spec *Spec, plan resource.Plan) Request {
-	return Request{Action: Action(plan.Changes[0].Action), Name: spec.Name, Version: spec.Ensure}
+func apply(ctx context.Context, env resource.Env, p PackageProvider, spec *Spec, action Action) error {
+	switch action {
+	case Install:
+		return p.Install(ctx, env, spec.Name, spec.Ensure)
+	case Upgrade:
+		return p.Upgrade(ctx, env, spec.Name, spec.Ensure)
+	case Downgrade:
+		return p.Downgrade(ctx, env, spec.Name, spec.Ensure)
+	case Uninstall:
+		return p.Uninstall(ctx, env, spec.Name)
+	default:
+		return fmt.Errorf("unknown action %q", action)
+	}
 }
 
 // ApplyAll makes the changes of many packages in one transaction.
 func (t *Type) ApplyAll(ctx context.Context, env resource.Env, p PackageProvider, specs []*Spec, plans []resource.Plan) ([]resource.Outcome, error) {
 	requests, outcomes := make([]Request, len(specs)), make([]resource.Outcome, len(specs))
 	for i, s := range specs {
-		requests[i] = request(s, plans[i])
+		requests[i] = Request{Action: Action(plans[i].Changes[0].Action), Name: s.Name, Version: s.Ensure}
 	}
 	err := t.locked(ctx, func() error {
 		follow(ctx, env, p, specs...)

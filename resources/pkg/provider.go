@@ -33,10 +33,24 @@ const Following time.Duration = math.MaxInt64
 // PackageProvider is a package manager.
 type PackageProvider interface {
 	resource.Provider
+	// Install installs a version: present, latest or one by its number.
+	Install(ctx context.Context, env resource.Env, pkg, version string) error
+	// Upgrade goes to a higher version or to latest, Downgrade to a lower version.
+	Upgrade(ctx context.Context, env resource.Env, pkg, version string) error
+	Downgrade(ctx context.Context, env resource.Env, pkg, version string) error
+	// Uninstall removes a package and keeps its configuration files.
+	Uninstall(ctx context.Context, env resource.Env, pkg string) error
+	// Status says which version is installed.
+	Status(ctx context.Context, env resource.Env, pkg string) (*State, error)
 	// VersionCmp gives -1, 0 or 1 for a lower, equal or higher version. A version
 	// that cannot be one is an error.
 	VersionCmp(versionA, versionB string, ignoreTrailingZeroes bool) (int, error)
-	// StatusAll says with one question which versions are installed, in the order of pkgs.
+	Together
+}
+
+// Together is what a package manager does for many packages at once.
+type Together interface {
+	// StatusAll is Status of all, with one question.
 	StatusAll(ctx context.Context, env resource.Env, pkgs []string) ([]*State, error)
 	// Candidates gives, with one question, the version that latest would come to, of those packages it is known of.
 	Candidates(ctx context.Context, env resource.Env, pkgs []string) (map[string]string, error)

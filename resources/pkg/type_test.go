@@ -19,6 +19,7 @@ import (
 
 // store is a package manager in memory that writes down what it was asked.
 type store struct {
+	pkg.Single
 	installed, candidates map[string]string
 	held                  []string
 	calls                 []string
@@ -26,7 +27,10 @@ type store struct {
 }
 
 func newStore(installed, candidates map[string]string) *store {
-	return &store{installed: installed, candidates: candidates}
+	s := &store{installed: installed, candidates: candidates}
+	s.Single = pkg.Single{All: s}
+
+	return s
 }
 
 func (*store) VersionCmp(a, b string, ignoreTrailingZeroes bool) (int, error) {
@@ -103,7 +107,7 @@ func TestDecisions(t *testing.T) {
 		{"present", "1.0", "2.0", "", "", "1.0"},
 		{"present", "", "2.0", "Would have installed", "install p present", "2.0"},
 		{"absent", "", "2.0", "", "", ""},
-		{"absent", "1.0", "2.0", "Would have uninstalled", "uninstall p absent", ""},
+		{"absent", "1.0", "2.0", "Would have uninstalled", "uninstall p", ""},
 		{"latest", "", "2.0", "Would have installed latest", "install p latest", "2.0"},
 		{"latest", "1.0", "2.0", "Would have upgraded to latest", "upgrade p latest", "2.0"},
 		{"latest", "2.0", "2.0", "", "", "2.0"},

@@ -10,14 +10,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterfleet/muster/resources/pkg"
 	"github.com/musterfleet/muster/resources/resource"
 	"golang.org/x/sys/unix"
 )
 
-// Change has a package manager change one package.
-func Change(ctx context.Context, env resource.Env, p pkg.PackageProvider, action pkg.Action, name, version string) error {
-	return p.ChangeAll(ctx, env, []pkg.Request{{Action: action, Name: name, Version: version}})
+// Installer is a package manager as far as it installs.
+type Installer interface {
+	Install(ctx context.Context, env resource.Env, pkg, version string) error
 }
 
 // Never is a log that nothing may be written to.
@@ -32,7 +31,7 @@ func (n *Never) Write(b []byte) (int, error) {
 
 // NotBrokenOff installs muster-slow, whose script waits, ends the time for it in
 // the middle of that, and lets the script go on when that was told.
-func NotBrokenOff(t *testing.T, p pkg.PackageProvider) {
+func NotBrokenOff(t *testing.T, p Installer) {
 	t.Helper()
 	const begun, further = "/root/begun", "/root/go"
 	if err := unix.Mkfifo(further, 0o600); err != nil {
@@ -58,7 +57,7 @@ func NotBrokenOff(t *testing.T, p pkg.PackageProvider) {
 			<-time.After(10 * time.Millisecond)
 		}
 	}()
-	err := Change(ctx, env, p, pkg.Install, "muster-slow", "present")
+	err := p.Install(ctx, env, "muster-slow", "present")
 	if err == nil || !strings.Contains(err.Error(), "timed out after 1s; it had begun to change packages and was not broken off") {
 		t.Errorf("the error is %v", err)
 	}

@@ -14,6 +14,7 @@ import (
 
 // Provider manages packages with apt and dpkg. Make it with New.
 type Provider struct {
+	pkg.Single
 	// LockTimeout is how long the lock of another process is waited for.
 	LockTimeout time.Duration
 	bin         string
@@ -22,7 +23,12 @@ type Provider struct {
 }
 
 // New makes the provider.
-func New() *Provider { return &Provider{LockTimeout: pkg.LockTimeout, bin: "/usr/bin"} }
+func New() *Provider {
+	p := &Provider{LockTimeout: pkg.LockTimeout, bin: "/usr/bin"}
+	p.Single = pkg.Single{All: p}
+
+	return p
+}
 
 // Name is apt.
 func (*Provider) Name() string { return "apt" }

@@ -17,13 +17,19 @@ import (
 
 // Provider manages packages with dnf and rpm. Make it with New.
 type Provider struct {
+	pkg.Single
 	// LockTimeout is how long the lock of another process is waited for.
 	LockTimeout time.Duration
 	bin         string
 }
 
 // New makes the provider.
-func New() *Provider { return &Provider{LockTimeout: pkg.LockTimeout, bin: "/usr/bin"} }
+func New() *Provider {
+	p := &Provider{LockTimeout: pkg.LockTimeout, bin: "/usr/bin"}
+	p.Single = pkg.Single{All: p}
+
+	return p
+}
 
 // Name is dnf.
 func (*Provider) Name() string { return "dnf" }
