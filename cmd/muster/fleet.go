@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/choria-io/fisk"
@@ -116,6 +117,12 @@ func (t *targets) list() ([]fleet.Target, error) {
 	list := fleet.Targets(t.nodes, t.groups, t.all)
 	if len(list) == 0 {
 		return nil, usagef("say whom it is for: --node NODE, --%s GROUP or --all", t.groupFlag)
+	}
+	switch {
+	case slices.Contains(t.nodes, ""):
+		return nil, usagef("--node needs a name, this one is empty")
+	case slices.Contains(t.groups, ""):
+		return nil, usagef("--%s needs a name, this one is empty", t.groupFlag)
 	}
 	for _, target := range list {
 		if err := model.CheckFamily(target.String()); err != nil {
