@@ -16,7 +16,7 @@ import (
 // terms are the flags that say more than the manifest does.
 type terms struct {
 	data, drift, when, expires string
-	noop                       bool
+	noop, intervalSet          bool
 	interval                   time.Duration
 	priority                   int
 }
@@ -24,7 +24,7 @@ type terms struct {
 func (t *terms) add(cmd *fisk.CmdClause) {
 	cmd.Flag("noop", "Nodes only say what they would change").UnNegatableBoolVar(&t.noop)
 	cmd.Flag("data", "Give further data from a file, kv://bucket/key or http(s)://; it wins over the manifest's own").PlaceHolder("SOURCE").StringVar(&t.data)
-	cmd.Flag("interval", "How often nodes look at it").PlaceHolder("DURATION").DurationVar(&t.interval)
+	cmd.Flag("interval", "How often nodes look at it").PlaceHolder("DURATION").IsSetByUser(&t.intervalSet).DurationVar(&t.interval)
 	cmd.Flag("when", "An expression that is evaluated on the node; false means not assigned").PlaceHolder("EXPRESSION").StringVar(&t.when)
 	cmd.Flag("expires", "Unassigned after this time, or this long from now").PlaceHolder("TIME|DURATION").StringVar(&t.expires)
 	cmd.Flag("drift", "What nodes do when they differ and nobody asked for a change").PlaceHolder("repair|report|ignore").EnumVar(&t.drift, "repair", "report", "ignore")
@@ -34,7 +34,7 @@ func (t *terms) add(cmd *fisk.CmdClause) {
 // termsOf makes terms of the flags.
 func (a *app) termsOf(ctx context.Context, t terms) (fleet.Terms, error) {
 	out := fleet.Terms{Noop: t.noop, Drift: model.Drift(t.drift), Interval: t.interval, When: t.when, Priority: t.priority}
-	if t.interval != 0 && t.interval < time.Second {
+	if t.intervalSet && t.interval < time.Second {
 		return out, usagef("--interval must be at least 1s")
 	}
 	if t.expires != "" {
