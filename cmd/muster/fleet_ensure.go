@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -41,7 +40,7 @@ func (a *app) addFleetEnsure(ctx context.Context, parent *fisk.CmdClause) {
 	cmd.Flag("dry-run", "Change nothing, say what would be changed").UnNegatableBoolVar(&c.dryRun)
 	c.format.add(cmd)
 	a.addTypeCommands(cmd, func(t *resource.Type, properties resource.Value) error {
-		encoded, err := json.Marshal(properties.Plain())
+		encoded, err := encodeRequest(properties.Plain())
 		if err != nil {
 			return err
 		}

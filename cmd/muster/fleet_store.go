@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -102,7 +103,7 @@ func flatten(err error) []error {
 // Ask sends an ensure request to the nodes of a target.
 func (f *fleetStore) Ask(ctx context.Context, target fleet.Target, req model.EnsureRequest) iter.Seq2[model.EnsureResponse, error] {
 	return func(yield func(model.EnsureResponse, error) bool) {
-		data, err := json.Marshal(req)
+		data, err := encodeRequest(req)
 		if err != nil {
 			yield(model.EnsureResponse{}, err)
 			return
@@ -123,6 +124,19 @@ func (f *fleetStore) Ask(ctx context.Context, target fleet.Target, req model.Ens
 	}
 }
 
+// encodeRequest writes JSON for a message, which has a limit of size: <, > and &
+// stay one byte each.
+func encodeRequest(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, fmt.Errorf("encode request: %w", err)
+	}
+
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
 // ensureResponse reads an answer; one that cannot be read is that of a failure.
 func ensureResponse(r kvstore.Reply) model.EnsureResponse {
 	var out model.EnsureResponse
@@ -141,7 +155,7 @@ func ensureResponse(r kvstore.Reply) model.EnsureResponse {
 // leave leaves a request for a node that is away.
 func (f *fleetStore) leave(ctx context.Context, node string, req model.EnsureRequest, ttl time.Duration) error {
 	req.Expires = time.Now().Add(ttl).UTC()
-	data, err := json.Marshal(req)
+	data, err := encodeRequest(req)
 	if err != nil {
 		return err
 	}

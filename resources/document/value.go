@@ -1,6 +1,7 @@
 package document
 
 import (
+	"bytes"
 	"encoding/json"
 	"math"
 	"slices"
@@ -164,7 +165,11 @@ func (v Value) AppendJSON(b []byte) []byte {
 }
 
 func appendText(b []byte, s string) []byte {
-	text, _ := json.Marshal(s)
+	text := bytes.NewBuffer(b)
+	e := json.NewEncoder(text)
+	// Escaped for HTML, a character takes six, and messages have a limit.
+	e.SetEscapeHTML(false)
+	_ = e.Encode(s)
 
-	return append(b, text...)
+	return bytes.TrimSuffix(text.Bytes(), []byte("\n"))
 }
