@@ -22,6 +22,7 @@ type fleetInitCommand struct {
 	reportAge              time.Duration
 	reportSize, bundleSize size
 	yes, dryRun            bool
+	replicasSet, ageSet    bool
 	format
 }
 
@@ -30,8 +31,8 @@ func (a *app) addFleetInit(ctx context.Context, fleet *fisk.CmdClause) {
 	cmd := fleet.Command("init", "Make the buckets and streams of a fleet, or bring them up to date")
 	cmd.HelpLong("Shows what it does. Run again it changes only what differs; a change of what is there already is asked for, or needs --yes, and nothing that holds data is made smaller.\n\n" +
 		"  muster fleet init --dry-run\n  muster fleet init --replicas 3 --report-age 30d")
-	wholeNumber(cmd.Flag("replicas", "On how many servers each is kept; 1 when it is made").PlaceHolder("N"), &c.replicas)
-	cmd.Flag("report-age", "How long reports are kept; 7d when it is made").PlaceHolder("AGE").DurationVar(&c.reportAge)
+	wholeNumber(cmd.Flag("replicas", "On how many servers each is kept; 1 when it is made").PlaceHolder("N").IsSetByUser(&c.replicasSet), &c.replicas)
+	cmd.Flag("report-age", "How long reports are kept; 7d when it is made").PlaceHolder("AGE").IsSetByUser(&c.ageSet).DurationVar(&c.reportAge)
 	cmd.Flag("report-size", "How much of reports is kept; 1GiB when it is made").PlaceHolder("SIZE").SetValue(&c.reportSize)
 	cmd.Flag("bundle-size", "How large all bundles together may be; without a bound when it is made").PlaceHolder("SIZE").SetValue(&c.bundleSize)
 	cmd.Flag("dry-run", "Change nothing, show what would be done").UnNegatableBoolVar(&c.dryRun)
@@ -49,8 +50,8 @@ func (s *size) Set(text string) error {
 	if err != nil {
 		n, err = units.ParseBase2Bytes(text + "B")
 	}
-	if err != nil || n < 0 {
-		return fmt.Errorf("%q is no size, write it with its unit, for example 10MiB", text)
+	if err != nil || n <= 0 {
+		return fmt.Errorf("%q is no size above 0, write it with its unit, for example 10MiB", text)
 	}
 	*s = size(n)
 
@@ -67,8 +68,11 @@ func (c *fleetInitCommand) options() kvstore.Options {
 }
 
 func (a *app) fleetInit(ctx context.Context, c *fleetInitCommand) error {
-	if c.replicas < 0 || c.replicas > 5 {
+	if c.replicasSet && (c.replicas < 1 || c.replicas > 5) {
 		return usagef("--replicas %d: a stream has 1 to 5", c.replicas)
+	}
+	if c.ageSet && c.reportAge <= 0 {
+		return usagef("--report-age must be more than 0")
 	}
 	store, err := a.store(ctx)
 	if err != nil {
