@@ -78,6 +78,8 @@ func (r *runner) adopt(ctx context.Context, woken time.Time) {
 			r.log.InfoContext(ctx, "manifest is not in force any more", "manifest", u.key)
 			u.current = nil
 			u.breakOff()
+			u.health = health{}
+			r.setHealth(u.key, u.health.counts())
 		}
 		u.forget(u.candidates())
 	}

@@ -104,6 +104,26 @@ func (n *node) restarts() int {
 	return strings.Count(string(text), "x")
 }
 
+// TestChecksOfAnOverriddenManifestDoNotCount: nobody makes them any more.
+func TestChecksOfAnOverriddenManifestDoNotCount(t *testing.T) {
+	monitored(t, time.Minute, func(n *node, c *clinic) {
+		c.set("disk", model.HealthWarning)
+		n.after(2 * time.Minute)
+		if got := n.agent.State().Health; got != (model.HealthCounts{OK: 1, Warning: 1}) {
+			t.Fatalf("the health is %+v", got)
+		}
+		n.put("node.web01_example_net.shop", "motd", "x")
+		if got := n.agent.State().Health; got != (model.HealthCounts{}) {
+			t.Errorf("the health is %+v", got)
+		}
+		n.bucket.remove("node.web01_example_net.shop")
+		n.after(2 * time.Minute)
+		if got := n.agent.State().Health; got != (model.HealthCounts{OK: 1, Warning: 1}) {
+			t.Errorf("in force again, the health is %+v", got)
+		}
+	})
+}
+
 func TestHealthIsReportedWhenItChanges(t *testing.T) {
 	monitored(t, time.Minute, func(n *node, c *clinic) {
 		n.tells("health ok", "health ok", "run stable group.all.shop manifest")
