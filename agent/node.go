@@ -152,7 +152,7 @@ func (a *Agent) seekTwin(ctx context.Context) {
 	if err != nil {
 		return // it is not there yet, or an older server or older permissions do not give it
 	}
-	foreign := !stored.Started.IsZero() && !stored.Started.Equal(a.started)
+	foreign := !stored.Started.IsZero() && !stored.Stopped() && !stored.Started.Equal(a.started)
 	now, kept := time.Now(), twinGone*a.Config().Heartbeat.Std()
 	a.node.mu.Lock()
 	before := a.node.twin
@@ -160,7 +160,7 @@ func (a *Agent) seekTwin(ctx context.Context) {
 	case foreign:
 		a.node.twinAt = now
 		a.node.twin = fmt.Sprintf("another agent runs as node %s, started %s: give one of them another id", a.opts.Config.Node, stored.Started.Format(time.RFC3339))
-	case now.Sub(a.node.twinAt) > kept:
+	case now.Sub(a.node.twinAt) > kept, stored.Stopped():
 		a.node.twin = ""
 	}
 	twin := a.node.twin

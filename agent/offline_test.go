@@ -442,3 +442,25 @@ func TestAnotherAgentOfTheSameID(t *testing.T) {
 		}
 	})
 }
+
+// TestAnotherAgentThatWasStopped: it is forgotten when it says so itself.
+func TestAnotherAgentThatWasStopped(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.start()
+		other := model.NodeState{Node: n.config.Node, Started: time.Now().Add(-time.Hour)}
+		tell := func(event model.NodeEvent) string {
+			other.Event = event
+			if err := n.stream.PutState(t.Context(), other, time.Minute); err != nil {
+				t.Fatal(err)
+			}
+			n.after(90 * time.Second)
+			return n.agent.State().Message
+		}
+		if message := tell(""); message == "" {
+			t.Error("it was not seen")
+		}
+		if message := tell(model.NodeStopped); message != "" {
+			t.Errorf("the message stays: %s", message)
+		}
+	})
+}
