@@ -156,11 +156,13 @@ func (l *loop) readDue(ctx context.Context, now time.Time) {
 func (l *loop) catchUp(ctx context.Context, due []*part) {
 	now := time.Now()
 	failed := l.compareAll(ctx, due)
+	admitted := false
 	for _, p := range due {
 		if err := failed[p.family]; err != nil {
 			l.failed(ctx, p, err)
 			continue
 		}
+		admitted = admitted || errors.Is(p.err, ErrNotPermitted)
 		// Never later than the audit that was promised.
 		p.retry, p.err = l.o.Retry, nil
 		p.at = now.Add(time.Duration((1 - l.o.Rand()/4) * float64(l.o.Audit)))
@@ -170,6 +172,19 @@ func (l *loop) catchUp(ctx context.Context, due []*part) {
 		}
 	}
 	l.settle()
+	if admitted {
+		l.subscribeAgain(ctx)
+	}
+}
+
+// subscribeAgain has the server asked anew for all that this connection listens
+// to: whoever has new permissions now was denied some of it, and a server that
+// reloads its configuration does not come back to that.
+func (l *loop) subscribeAgain(ctx context.Context) {
+	l.o.Log.InfoContext(ctx, "NATS permits more than before, connecting again")
+	if err := l.store.nc.ForceReconnect(); err != nil {
+		l.o.Log.WarnContext(ctx, "connecting again to NATS", "error", err)
+	}
 }
 
 // settle tells in Sync how it stands with the families.

@@ -20,6 +20,9 @@ import (
 const deadline = 2 * time.Minute
 
 func TestMain(m *testing.M) {
+	if config := os.Getenv(serverVariable); config != "" {
+		os.Exit(serve(config))
+	}
 	dir, err := os.MkdirTemp("", "muster-e2e-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
