@@ -30,7 +30,8 @@ type Request struct {
 // Following is the age of lists that are only to be those of the repositories of now.
 const Following time.Duration = math.MaxInt64
 
-// PackageProvider is a package manager.
+// PackageProvider is a package manager. The specification names its methods for
+// one package (spec/README, providers); what asks and changes many is Together.
 type PackageProvider interface {
 	resource.Provider
 	// Install installs a version: present, latest or one by its number.

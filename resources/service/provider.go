@@ -18,7 +18,8 @@ const (
 	Disable Action = "disable"
 )
 
-// ServiceProvider is a service manager.
+// ServiceProvider is a service manager. The specification names its methods for
+// one service.
 type ServiceProvider interface {
 	resource.Provider
 	// Status tells whether a service runs and whether it starts at boot. A service
