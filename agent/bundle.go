@@ -13,6 +13,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/archive"
 )
 
 // bundleManifest is the manifest at the root of a bundle.
@@ -65,7 +66,7 @@ func (b *bundles) fetch(ctx context.Context, key, digest, dir string) error {
 	defer b.host.RemoveAll(temp)
 	sum := sha256.New()
 	source := &readError{r: io.TeeReader(r, sum)}
-	unpackErr := b.host.Unpack(ctx, source, temp, host.UnpackLimits{})
+	unpackErr := archive.Unpack(ctx, source, temp, archive.Limits{})
 	// The digest tells bytes that were damaged on their way from a bundle that is wrong.
 	_, _ = io.Copy(io.Discard, source)
 	got := model.DigestFrom(sum)

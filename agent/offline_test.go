@@ -12,6 +12,8 @@ import (
 	"github.com/musterfleet/muster/agent/outbox"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/files"
+	"github.com/musterfleet/muster/resources/host/lock"
 )
 
 func TestNATSAwayAtStart(t *testing.T) {
@@ -206,7 +208,7 @@ func TestRunWaitsForTheLock(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.start()
 		other := host.New(host.Options{StateDir: n.state})
-		unlock, err := other.Lock(t.Context(), host.LockOptions{Holder: host.LockHolder{Command: "muster apply"}})
+		unlock, err := other.Lock(t.Context(), lock.Options{Holder: lock.Holder{Command: "muster apply"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -225,7 +227,7 @@ func TestStopWhileWaitingForTheLock(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.start()
 		other := host.New(host.Options{StateDir: n.state})
-		unlock, err := other.Lock(t.Context(), host.LockOptions{})
+		unlock, err := other.Lock(t.Context(), lock.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -399,7 +401,7 @@ func TestUnusableStateDirectory(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := agent.New(t.Context(), n.options())
-		if !errors.Is(err, host.ErrNotDirectory) || !strings.Contains(err.Error(), n.state) {
+		if !errors.Is(err, files.ErrNotDirectory) || !strings.Contains(err.Error(), n.state) {
 			t.Errorf("got %v", err)
 		}
 	})

@@ -7,13 +7,12 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/segmentio/ksuid"
-
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
-	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/lock"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/resource"
+	"github.com/segmentio/ksuid"
 )
 
 // run reconciles a manifest and reports. ctx ends when no further change is to
@@ -149,9 +148,9 @@ func (r *runner) readsAll(u *unit) bool {
 
 // locked runs f as the one run of the node.
 func (r *runner) locked(ctx context.Context, id string, f func() error) (err error) {
-	unlock, err := r.opts.Host.Lock(ctx, host.LockOptions{
-		Wait: true, Holder: host.LockHolder{Command: "muster agent", RunID: id},
-		OnWait: func(by host.LockHolder) { r.log.InfoContext(ctx, "waiting for another run", "holder", by.String()) },
+	unlock, err := r.opts.Host.Lock(ctx, lock.Options{
+		Wait: true, Holder: lock.Holder{Command: "muster agent", RunID: id},
+		OnWait: func(by lock.Holder) { r.log.InfoContext(ctx, "waiting for another run", "holder", by.String()) },
 	})
 	if err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/files"
 )
 
 // maxStored bounds a file of the agent's own that is read back.
@@ -49,7 +50,7 @@ func newStore(h *host.Host, stateDir string, log *slog.Logger) (*store, error) {
 }
 
 // makeOwnDir makes a directory that only the agent may enter.
-func makeOwnDir(h *host.Host, dir string) error { return h.MakeDirectory(dir, host.OwnAttrs(0o700)) }
+func makeOwnDir(h *host.Host, dir string) error { return h.MakeDirectory(dir, files.OwnAttrs(0o700)) }
 
 // all gives what is on disk. A file that cannot be read is logged and left out:
 // the bucket has it, and the others must not suffer.

@@ -16,7 +16,7 @@ import (
 
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/archive"
 )
 
 // pushBundle pushes a source as a bundle and gives the bundle's bytes.
@@ -90,7 +90,7 @@ func TestBundleOfDirectory(t *testing.T) {
 		t.Errorf("digest is %s, that of the bytes %s", digest, model.DigestOf(bundle))
 	}
 	target := t.TempDir()
-	if err := host.New(host.Options{StateDir: t.TempDir()}).Unpack(t.Context(), bytes.NewReader(bundle), target, host.UnpackLimits{}); err != nil {
+	if err := archive.Unpack(t.Context(), bytes.NewReader(bundle), target, archive.Limits{}); err != nil {
 		t.Errorf("a node cannot unpack it: %v", err)
 	}
 }

@@ -15,15 +15,15 @@ import (
 	"syscall"
 
 	"github.com/choria-io/fisk"
-	"github.com/nats-io/nats.go"
-
 	"github.com/musterfleet/muster/agent"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/host/facts"
+	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/manifest"
+	"github.com/nats-io/nats.go"
 )
 
 // agentCommand is muster agent run.
@@ -68,7 +68,7 @@ func (a *app) config(c *agentCommand) (agent.Config, error) {
 	if !named {
 		path = filepath.Join(a.configDir, "agent.yaml")
 	}
-	text, err := host.ReadRegular(path, manifest.DefaultMaxBytes)
+	text, err := files.Read(path, manifest.DefaultMaxBytes)
 	if err != nil && (named || !errors.Is(err, fs.ErrNotExist)) {
 		return agent.Config{}, err
 	}

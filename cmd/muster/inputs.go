@@ -11,9 +11,9 @@ import (
 	"sync"
 
 	"github.com/choria-io/fisk"
-
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/archive"
+	"github.com/musterfleet/muster/resources/host/command"
 	"github.com/musterfleet/muster/resources/host/facts"
 	"github.com/musterfleet/muster/resources/manifest"
 )
@@ -146,7 +146,7 @@ func (a *app) unpack(ctx context.Context, r io.Reader, makeDir func() (string, e
 		return "", nil, err
 	}
 	cleanup = func() error { return os.RemoveAll(dir) }
-	if err := a.host().Unpack(ctx, r, dir, host.UnpackLimits{}); err != nil {
+	if err := archive.Unpack(ctx, r, dir, archive.Limits{}); err != nil {
 		_ = cleanup()
 		return "", nil, err
 	}
@@ -157,7 +157,7 @@ func (a *app) unpack(ctx context.Context, r io.Reader, makeDir func() (string, e
 // environ is the environment that expressions see.
 func environ() map[string]string {
 	out := map[string]string{}
-	for _, pair := range host.Environ() {
+	for _, pair := range command.Environ() {
 		name, value, _ := strings.Cut(pair, "=")
 		out[name] = value
 	}

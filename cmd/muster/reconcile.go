@@ -12,12 +12,11 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/segmentio/ksuid"
-
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
-	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/lock"
 	"github.com/musterfleet/muster/resources/resource"
+	"github.com/segmentio/ksuid"
 )
 
 // envSession is the session that ensure commands share.
@@ -102,11 +101,11 @@ func (a *app) enterRun(ctx context.Context, r reconciliation, opts *engine.Optio
 	if opts.Env.Scope.Unchanging() {
 		return func() {}, nil
 	}
-	release, err := a.host().Lock(ctx, host.LockOptions{
+	release, err := a.host().Lock(ctx, lock.Options{
 		Wait:   !r.noWait,
 		Depth:  depth,
-		Holder: host.LockHolder{PID: os.Getpid(), Command: "muster " + r.command, RunID: opts.RunID, Since: time.Now().UTC()},
-		OnWait: func(h host.LockHolder) { a.log.Info("waiting for another run", "holder", h.String()) },
+		Holder: lock.Holder{PID: os.Getpid(), Command: "muster " + r.command, RunID: opts.RunID, Since: time.Now().UTC()},
+		OnWait: func(h lock.Holder) { a.log.Info("waiting for another run", "holder", h.String()) },
 	})
 	if err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/files"
 )
 
 // writeAgain is after how long a file is written again that could not be.
@@ -98,7 +98,7 @@ func (a *app) writeTargets(ctx context.Context, file string, all []kvstore.Regis
 	if old, err := os.ReadFile(file); err == nil && bytes.Equal(old, text) {
 		return nil
 	}
-	attrs := host.OwnAttrs(0o644)
+	attrs := files.OwnAttrs(0o644)
 	if err := a.host().Write(ctx, file, bytes.NewReader(text), attrs); err != nil {
 		return fmt.Errorf("--prometheus: %w", err)
 	}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -22,15 +22,15 @@ const propertyEnsure = "ensure"
 // in the way of that.
 func (*Type) Plan(spec *Spec, state *State, _ bool) (resource.Plan, error) {
 	switch kind := state.Entry.Kind; {
-	case kind == host.Directory:
+	case kind == files.Directory:
 		return resource.Plan{}, fmt.Errorf("%s: path exists as a directory", spec.Name)
-	case kind == host.Other && spec.Ensure != model.EnsureAbsent:
+	case kind == files.Other && spec.Ensure != model.EnsureAbsent:
 		return resource.Plan{}, fmt.Errorf("%s: path exists as a fifo, socket or device, not as a regular file", spec.Name)
 	case spec.Ensure != model.EnsureAbsent:
 		return planPresent(spec, state)
 	}
 	var plan resource.Plan
-	if state.Entry.Kind != host.Absent {
+	if state.Entry.Kind != files.Absent {
 		plan.Add(removal(actionRemove, "Would have removed"))
 	}
 
@@ -47,7 +47,7 @@ func planPresent(spec *Spec, state *State) (plan resource.Plan, err error) {
 	missing := spec.Creates != "" && !state.Metadata.CreatesExists
 	owed := state.past.owed()
 	if spec.Cleanup && !missing && !owed {
-		if state.Entry.Kind != host.Absent {
+		if state.Entry.Kind != files.Absent {
 			plan.Add(removal(actionCleanup, cleaned))
 		}
 		return plan, nil
@@ -79,7 +79,7 @@ func downloads(spec *Spec, state *State) []model.Change {
 	because := func(property, from, to string) model.Change {
 		return model.Change{Action: actionDownload, Property: property, From: from, To: to}
 	}
-	if found.Kind != host.File {
+	if found.Kind != files.File {
 		return []model.Change{because(propertyEnsure, found.Kind.String(), model.EnsurePresent)}
 	}
 	var out []model.Change

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -21,7 +21,7 @@ type ArchiveProvider interface {
 	// Complete gets the checksum of what arrived, before it is placed; its error
 	// keeps that from happening. What does not have the checksum asked for is an
 	// error and leaves the place as it was.
-	Download(ctx context.Context, env resource.Env, spec *Spec, a host.Attrs, complete func(checksum string) error) error
+	Download(ctx context.Context, env resource.Env, spec *Spec, a files.Attrs, complete func(checksum string) error) error
 	// Extract unpacks the archive into its directory. What is not safe is refused
 	// before anything is written. When it returns, what it wrote is durable.
 	Extract(ctx context.Context, env resource.Env, spec *Spec) error

@@ -7,7 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/musterfleet/muster/resources/host"
+	hostarchive "github.com/musterfleet/muster/resources/host/archive"
+	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/testing/typetest"
 	"github.com/musterfleet/muster/testing/webtest"
 )
@@ -30,7 +31,7 @@ func TestWhatIsNoArchiveIsFetchedAgain(t *testing.T) {
 				if !plan.Has("download") || !plan.Has("extract") {
 					t.Fatalf("noop says %q", plan.Message())
 				}
-				if _, err := o.apply(plan); !errors.Is(err, host.ErrNotArchive) || !strings.Contains(err.Error(), "the next run fetches it again") {
+				if _, err := o.apply(plan); !errors.Is(err, hostarchive.ErrNotArchive) || !strings.Contains(err.Error(), "the next run fetches it again") {
 					t.Fatalf("the error is %v", err)
 				}
 				holds("a.tar.gz", page)(t, dir)
@@ -63,7 +64,7 @@ func TestWhatIsRefusedSaysTheWayOut(t *testing.T) {
 		way := "; the archive is kept and not fetched again: remove " + dir + "/a.tar.gz to have another one fetched, or set checksum to that of a good one"
 		for range 2 {
 			_, plan := o.due()
-			if _, err := o.apply(plan); !errors.Is(err, host.ErrTooLarge) || strings.HasSuffix(err.Error(), way) == checksum {
+			if _, err := o.apply(plan); !errors.Is(err, files.ErrTooLarge) || strings.HasSuffix(err.Error(), way) == checksum {
 				t.Errorf("the error is %v", err)
 			}
 		}
@@ -82,14 +83,14 @@ func TestWhatIsNoArchiveStays(t *testing.T) {
 		if plan.Message() != want {
 			t.Fatalf("with its checksum noop says %q", plan.Message())
 		}
-		if _, err := o.apply(plan); !errors.Is(err, host.ErrNotArchive) || strings.Contains(err.Error(), "again") {
+		if _, err := o.apply(plan); !errors.Is(err, hostarchive.ErrNotArchive) || strings.Contains(err.Error(), "again") {
 			t.Fatalf("the error is %v", err)
 		}
 	}
 	dir = t.TempDir()
 	o = newOne(t, s.of(t, typetest.Properties{"extract_parent": "DIR/opt"})(dir))
 	_, plan := o.due()
-	if _, err := o.apply(plan); !errors.Is(err, host.ErrNotArchive) {
+	if _, err := o.apply(plan); !errors.Is(err, hostarchive.ErrNotArchive) {
 		t.Fatal(err)
 	}
 	withFile("a.tar.gz", s.old)(t, dir)

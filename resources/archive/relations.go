@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/host"
+	hostarchive "github.com/musterfleet/muster/resources/host/archive"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -36,9 +36,9 @@ func (*Type) Relations(spec *Spec) resource.Relations {
 // Tool gives the program that unpacks an archive, empty when there is none.
 func Tool(name string) string {
 	switch format, _ := Format(name); format {
-	case host.Zip:
+	case hostarchive.Zip:
 		return "unzip"
-	case host.Tar, host.TarGz:
+	case hostarchive.Tar, hostarchive.TarGz:
 		return "tar"
 	default:
 		return ""

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/host"
+	hostarchive "github.com/musterfleet/muster/resources/host/archive"
 	"github.com/musterfleet/muster/resources/host/web"
 )
 
@@ -30,15 +30,15 @@ type Spec struct {
 
 // Format gives the format that the extension of a path says. An unknown one is
 // ErrUnsupported.
-func Format(path string) (host.ArchiveFormat, error) {
+func Format(path string) (hostarchive.Format, error) {
 	lower := strings.ToLower(path)
 	switch {
 	case strings.HasSuffix(lower, ".tar.gz"), strings.HasSuffix(lower, ".tgz"):
-		return host.TarGz, nil
+		return hostarchive.TarGz, nil
 	case strings.HasSuffix(lower, ".tar"):
-		return host.Tar, nil
+		return hostarchive.Tar, nil
 	case strings.HasSuffix(lower, ".zip"):
-		return host.Zip, nil
+		return hostarchive.Zip, nil
 	default:
 		return 0, ErrUnsupported
 	}

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/files"
 )
 
 // State is what the machine says of an archive.
@@ -13,7 +13,7 @@ type State struct {
 	Metadata *Metadata `json:"metadata,omitempty" jsonschema_description:"What stands at the path"`
 
 	// Entry is what stands at the path itself; a link is not followed.
-	Entry host.Entry `json:"-"`
+	Entry files.Entry `json:"-"`
 
 	want wanted
 	past record
@@ -35,7 +35,7 @@ type Metadata struct {
 // wanted is what the properties come to on this machine, and what stands in
 // their way: all that Plan needs and may not ask for itself.
 type wanted struct {
-	attrs host.Attrs
+	attrs files.Attrs
 	// parent is why no archive can be placed, target why nothing can be unpacked.
 	parent, target error
 }

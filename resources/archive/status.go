@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -28,7 +28,7 @@ func (*Type) Status(ctx context.Context, env resource.Env, p ArchiveProvider, sp
 	if state.want.attrs, err = attributes(ctx, env, spec); err != nil {
 		return nil, err
 	}
-	if state.Entry.Kind == host.Absent {
+	if state.Entry.Kind == files.Absent {
 		state.want.parent = resource.Obstacle(env.Host, spec.Name, false)
 	}
 	if spec.ExtractParent != "" {
@@ -38,10 +38,10 @@ func (*Type) Status(ctx context.Context, env resource.Env, p ArchiveProvider, sp
 	return state, nil
 }
 
-func attributes(ctx context.Context, env resource.Env, spec *Spec) (host.Attrs, error) {
+func attributes(ctx context.Context, env resource.Env, spec *Spec) (files.Attrs, error) {
 	uid, gid, err := resource.ResolveAccounts(ctx, env.Host, spec.Owner, spec.Group)
 
-	return host.Attrs{UID: uid, GID: gid, Mode: mode}, err
+	return files.Attrs{UID: uid, GID: gid, Mode: mode}, err
 }
 
 // targetObstacle says why nothing can be unpacked into a directory.
@@ -50,10 +50,10 @@ func targetObstacle(env resource.Env, path string) error {
 	switch {
 	case err != nil:
 		return err
-	case entry.Kind == host.Directory:
+	case entry.Kind == files.Directory:
 		return nil
-	case entry.Kind != host.Absent:
-		return fmt.Errorf("extract_parent %s %w", path, host.ErrNotDirectory)
+	case entry.Kind != files.Absent:
+		return fmt.Errorf("extract_parent %s %w", path, files.ErrNotDirectory)
 	}
 
 	return resource.Obstacle(env.Host, path, true)

@@ -7,7 +7,8 @@ import (
 	"slices"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/host"
+	hostarchive "github.com/musterfleet/muster/resources/host/archive"
+	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -74,7 +75,7 @@ func (*Type) Apply(ctx context.Context, env resource.Env, p ArchiveProvider, spe
 // every run would fetch it anew. Verify tells.
 func cleanUp(env resource.Env, spec *Spec) error {
 	created, err := env.Host.Follow(spec.Creates)
-	if err != nil || created.Kind == host.Absent {
+	if err != nil || created.Kind == files.Absent {
 		return err
 	}
 
@@ -114,7 +115,7 @@ func extract(ctx context.Context, env resource.Env, p ArchiveProvider, spec *Spe
 	}
 	err := p.Extract(ctx, env, spec)
 	switch {
-	case errors.Is(err, host.ErrNotArchive) && spec.Checksum == "":
+	case errors.Is(err, hostarchive.ErrNotArchive) && spec.Checksum == "":
 		r.Invalid = true
 		return errors.Join(fmt.Errorf("%w; the next run fetches it again", err), remember(ctx, env.Host, r))
 	case isRefused(err) && spec.Checksum == "":
@@ -129,7 +130,7 @@ func extract(ctx context.Context, env resource.Env, p ArchiveProvider, spec *Spe
 
 // isRefused says that an archive is one, but not one to unpack.
 func isRefused(err error) bool {
-	return slices.ContainsFunc([]error{host.ErrUnsafeEntry, host.ErrEntryType, host.ErrTooLarge, host.ErrTooManyEntries}, func(refusal error) bool { return errors.Is(err, refusal) })
+	return slices.ContainsFunc([]error{hostarchive.ErrUnsafeEntry, hostarchive.ErrEntryType, files.ErrTooLarge, hostarchive.ErrTooManyEntries}, func(refusal error) bool { return errors.Is(err, refusal) })
 }
 
 // Verify looks whether anything is still due, and names what creates got wrong.
@@ -147,7 +148,7 @@ func (t *Type) Verify(spec *Spec, outcome resource.Outcome, after *State) error 
 		return fmt.Errorf("%s was unpacked into %s, but %s is not there: `creates` must name something that the archive brings%s", spec.Name, spec.ExtractParent, spec.Creates, kept)
 	case !plan.Empty():
 		return fmt.Errorf("still due: %s", plan.Message())
-	case fetched && after.Entry.Kind == host.File && after.Metadata.Checksum != arrived:
+	case fetched && after.Entry.Kind == files.File && after.Metadata.Checksum != arrived:
 		return fmt.Errorf("it was changed after it was downloaded: its checksum is %s, not %s", after.Metadata.Checksum, arrived)
 	}
 

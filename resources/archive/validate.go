@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/host"
+	hostarchive "github.com/musterfleet/muster/resources/host/archive"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -50,7 +50,7 @@ func (s *Spec) validateName(out *model.Problems) {
 	switch {
 	case err != nil:
 		out.Property("name", "end it with "+extensions, "%s: %q", err, s.Name)
-	case format == host.Zip && s.ExtractParent != "" && strings.ContainsAny(s.Name, `*?[\`):
+	case format == hostarchive.Zip && s.ExtractParent != "" && strings.ContainsAny(s.Name, `*?[\`):
 		out.Property("name", `leave out *, ?, [ and \`, "the name of a zip is a pattern to unzip: %q", s.Name)
 	}
 }

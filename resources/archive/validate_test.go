@@ -8,7 +8,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/archive"
-	"github.com/musterfleet/muster/resources/host"
+	hostarchive "github.com/musterfleet/muster/resources/host/archive"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/testing/typetest"
 )
@@ -180,7 +180,7 @@ func TestSize(t *testing.T) {
 
 // TestFormat is "Supported Archive Formats".
 func TestFormat(t *testing.T) {
-	for path, want := range map[string]host.ArchiveFormat{"/a.tar.gz": host.TarGz, "/a.tgz": host.TarGz, "/a.tar": host.Tar, "/a.zip": host.Zip, "/A.TGZ": host.TarGz} {
+	for path, want := range map[string]hostarchive.Format{"/a.tar.gz": hostarchive.TarGz, "/a.tgz": hostarchive.TarGz, "/a.tar": hostarchive.Tar, "/a.zip": hostarchive.Zip, "/A.TGZ": hostarchive.TarGz} {
 		if got, err := archive.Format(path); got != want || err != nil {
 			t.Errorf("%s is %v: %v", path, got, err)
 		}

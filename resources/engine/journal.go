@@ -13,6 +13,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/files"
 )
 
 // ErrJournalDamaged is a journal of which nobody can say what it owed.
@@ -50,7 +51,7 @@ func (j *FileJournal) Owed() ([]model.Ref, error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
-	case errors.Is(err, host.ErrTooLarge):
+	case errors.Is(err, files.ErrTooLarge):
 		return nil, fmt.Errorf("%w: %w", ErrJournalDamaged, err)
 	case err != nil:
 		return nil, err
@@ -92,7 +93,7 @@ func (j *FileJournal) setAside(ctx context.Context) error {
 	}
 	defer f.Close()
 
-	return j.host.Write(context.WithoutCancel(ctx), j.path+".damaged-"+digest[:16], f, host.OwnAttrs(0o600))
+	return j.host.Write(context.WithoutCancel(ctx), j.path+".damaged-"+digest[:16], f, files.OwnAttrs(0o600))
 }
 
 // Owe adds debts, and returns when they are on disk.

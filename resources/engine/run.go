@@ -6,11 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/segmentio/ksuid"
-
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/resource"
+	"github.com/segmentio/ksuid"
 )
 
 // The variables by which a muster that a command of a run starts knows of the run.
@@ -212,7 +211,7 @@ func (r *run) enter(ctx context.Context) error {
 		return nil
 	}
 
-	return h.BeginRun(ctx, host.RunOptions{ReadAll: r.opts.ReadAll, Joined: len(r.opts.Parents) > 0})
+	return h.BeginRun(ctx, files.RunOptions{ReadAll: r.opts.ReadAll, Joined: len(r.opts.Parents) > 0})
 }
 
 func (r *run) leave() {

@@ -12,10 +12,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/segmentio/ksuid"
-
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/files"
+	"github.com/segmentio/ksuid"
 )
 
 // ErrNoSession is a session store that is not there, or is none.
@@ -56,7 +56,7 @@ func OpenSession(h *host.Host, dir string) (*Session, error) {
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", ErrNoSession, err)
-	case mark.Kind != host.File:
+	case mark.Kind != files.File:
 		return nil, fmt.Errorf("%w: %s was not made by muster session new", ErrNoSession, dir)
 	}
 
@@ -74,7 +74,7 @@ func (s *Session) Append(ctx context.Context, t *model.Transaction) error {
 }
 
 func (s *Session) write(ctx context.Context, name string, data []byte) error {
-	return s.host.Write(context.WithoutCancel(ctx), filepath.Join(s.dir, name), bytes.NewReader(data), host.OwnAttrs(0o600))
+	return s.host.Write(context.WithoutCancel(ctx), filepath.Join(s.dir, name), bytes.NewReader(data), files.OwnAttrs(0o600))
 }
 
 // transactions gives all that is stored, the oldest first.

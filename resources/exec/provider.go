@@ -4,7 +4,8 @@ import (
 	"context"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/command"
+	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -14,7 +15,7 @@ type ExecProvider interface {
 	// Status says whether what the command creates is there.
 	Status(ctx context.Context, env resource.Env, spec *Spec) (*State, error)
 	// Execute makes argv of command, puts it into how, and runs that. An exit code is no error.
-	Execute(ctx context.Context, env resource.Env, command string, how host.Command) (host.Result, error)
+	Execute(ctx context.Context, env resource.Env, command string, how command.Command) (command.Result, error)
 }
 
 // Look is the Status that every provider of commands has, told the program that
@@ -31,7 +32,7 @@ func Look(env resource.Env, spec *Spec, program string) (*State, error) {
 	if err != nil {
 		return nil, err
 	}
-	state.CreatesSatisfied = entry.Kind != host.Absent
+	state.CreatesSatisfied = entry.Kind != files.Absent
 
 	return state, nil
 }

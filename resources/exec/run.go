@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/command"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -69,22 +69,22 @@ func obstacle(env resource.Env, spec *Spec, program string) error {
 		c.Argv = argv(spec, spec.command())
 	}
 
-	return missing(env, spec, spec.command(), env.Host.Check(c))
+	return missing(env, spec, spec.command(), command.Check(c))
 }
 
 // missing tells of what another resource may still bring: the directory or the
 // program of a command.
-func missing(env resource.Env, spec *Spec, command string, err error) error {
+func missing(env resource.Env, spec *Spec, text string, err error) error {
 	switch {
-	case errors.Is(err, host.ErrNoDir):
+	case errors.Is(err, command.ErrNoDir):
 		return resource.Missing{Need: resource.PathNeed(filepath.Clean(spec.Cwd)), Err: err}
-	case errors.Is(err, host.ErrNotFound):
+	case errors.Is(err, command.ErrNotFound):
 		c := how(env, spec)
-		if c.Argv = argv(spec, command); c.Argv == nil {
+		if c.Argv = argv(spec, text); c.Argv == nil {
 			return err
 		}
 		var needs []string
-		for _, program := range env.Host.Programs(c) {
+		for _, program := range command.Programs(c) {
 			needs = append(needs, resource.PathNeed(program))
 		}
 		if len(needs) > 0 {
@@ -96,8 +96,8 @@ func missing(env resource.Env, spec *Spec, command string, err error) error {
 }
 
 // how is everything about a command but its words.
-func how(env resource.Env, spec *Spec) host.Command {
-	c := host.Command{Dir: spec.Cwd, Path: spec.Path}
+func how(env resource.Env, spec *Spec) command.Command {
+	c := command.Command{Dir: spec.Cwd, Path: spec.Path}
 	c.Env = append(append(c.Env, spec.Environment...), env.RunEnv...)
 
 	return c
@@ -131,7 +131,7 @@ func (*Type) Apply(ctx context.Context, env resource.Env, p ExecProvider, spec *
 }
 
 // kept gives output without the blanks around it, shortened to its two ends.
-func kept(o host.Output) string {
+func kept(o command.Output) string {
 	text := strings.TrimSpace(o.String())
 	if len(text) > maxValue {
 		half := maxValue / 2
@@ -145,7 +145,7 @@ func kept(o host.Output) string {
 
 // tail gives the end of what a command said, for its error.
 func tail(text string) string {
-	text = host.Output{Head: []byte(text)}.LastLines(errorLines)
+	text = command.Output{Head: []byte(text)}.LastLines(errorLines)
 	if len(text) > maxError {
 		text = "…" + text[len(text)-maxError:]
 	}

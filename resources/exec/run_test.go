@@ -19,7 +19,7 @@ import (
 	"github.com/musterfleet/muster/resources/exec"
 	"github.com/musterfleet/muster/resources/exec/posix"
 	"github.com/musterfleet/muster/resources/exec/shell"
-	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/command"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/testing/hosttest"
 	"github.com/musterfleet/muster/testing/typetest"
@@ -122,13 +122,13 @@ func TestErrors(t *testing.T) {
 		refresh    bool
 		needs      []string
 	}{
-		"no such program":              {properties: typetest.Properties{"name": "no-such-program-at-all", "path": "/usr/bin:/bin"}, is: host.ErrNotFound, needs: []string{"path:/usr/bin/no-such-program-at-all", "path:/bin/no-such-program-at-all"}},
-		"no such program in its path":  {properties: typetest.Properties{"name": "tool", "path": "DIR"}, is: host.ErrNotFound, needs: []string{"path:DIR/tool"}},
-		"no such program at its path":  {properties: typetest.Properties{"name": "DIR/x"}, is: host.ErrNotFound, needs: []string{"path:DIR/x"}},
-		"no such program in its cwd":   {properties: typetest.Properties{"name": "./x", "cwd": "DIR"}, is: host.ErrNotFound, needs: []string{"path:DIR/x"}},
-		"no such program on a refresh": {properties: typetest.Properties{"name": "DIR/x", "refresh_only": true}, refresh: true, is: host.ErrNotFound, needs: []string{"path:DIR/x"}},
-		"no such directory":            {properties: typetest.Properties{"name": "true", "cwd": "DIR/none/"}, is: host.ErrNoDir, needs: []string{"path:DIR/none"}},
-		"no such directory of a shell": {properties: typetest.Properties{"name": "nothing", "provider": "shell", "cwd": "DIR/none"}, is: host.ErrNoDir, needs: []string{"path:DIR/none"}},
+		"no such program":              {properties: typetest.Properties{"name": "no-such-program-at-all", "path": "/usr/bin:/bin"}, is: command.ErrNotFound, needs: []string{"path:/usr/bin/no-such-program-at-all", "path:/bin/no-such-program-at-all"}},
+		"no such program in its path":  {properties: typetest.Properties{"name": "tool", "path": "DIR"}, is: command.ErrNotFound, needs: []string{"path:DIR/tool"}},
+		"no such program at its path":  {properties: typetest.Properties{"name": "DIR/x"}, is: command.ErrNotFound, needs: []string{"path:DIR/x"}},
+		"no such program in its cwd":   {properties: typetest.Properties{"name": "./x", "cwd": "DIR"}, is: command.ErrNotFound, needs: []string{"path:DIR/x"}},
+		"no such program on a refresh": {properties: typetest.Properties{"name": "DIR/x", "refresh_only": true}, refresh: true, is: command.ErrNotFound, needs: []string{"path:DIR/x"}},
+		"no such directory":            {properties: typetest.Properties{"name": "true", "cwd": "DIR/none/"}, is: command.ErrNoDir, needs: []string{"path:DIR/none"}},
+		"no such directory of a shell": {properties: typetest.Properties{"name": "nothing", "provider": "shell", "cwd": "DIR/none"}, is: command.ErrNoDir, needs: []string{"path:DIR/none"}},
 		"no program":                   {properties: typetest.Properties{"name": "DIR/plain"}, is: os.ErrPermission},
 		"no program, but not needed":   {properties: typetest.Properties{"name": "DIR/plain", "creates": "DIR"}},
 	} {
@@ -155,15 +155,15 @@ func TestErrors(t *testing.T) {
 // the providers' own tables.
 func TestNoCommand(t *testing.T) {
 	env := testEnv(t)
-	_, err := posix.Provider{}.Execute(t.Context(), env, " ", host.Command{})
+	_, err := posix.Provider{}.Execute(t.Context(), env, " ", command.Command{})
 	if err == nil || err.Error() != "no command specified" {
 		t.Errorf("%v", err)
 	}
-	_, err = shell.New().Execute(t.Context(), env, " ", host.Command{})
+	_, err = shell.New().Execute(t.Context(), env, " ", command.Command{})
 	if err == nil || err.Error() != "no command to execute" {
 		t.Errorf("%v", err)
 	}
-	_, err = posix.Provider{}.Execute(t.Context(), env, "'", host.Command{})
+	_, err = posix.Provider{}.Execute(t.Context(), env, "'", command.Command{})
 	if err == nil || !strings.Contains(err.Error(), "Unterminated single") {
 		t.Errorf("%v", err)
 	}

@@ -1,7 +1,7 @@
 package file
 
 import (
-	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -11,7 +11,7 @@ func diff(spec *Spec, state *State) string {
 		return ""
 	}
 	want := &state.want
-	before := resource.Content{Snippet: want.before, Size: state.Entry.Size, Absent: state.Entry.Kind != host.File, Unreadable: state.Unreadable != nil}
+	before := resource.Content{Snippet: want.before, Size: state.Entry.Size, Absent: state.Entry.Kind != files.File, Unreadable: state.Unreadable != nil}
 	if state.Metadata != nil {
 		before.Digest = state.Metadata.Checksum
 	}

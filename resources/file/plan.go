@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -31,7 +31,7 @@ func (*Type) Plan(spec *Spec, state *State, _ bool) (resource.Plan, error) {
 	}
 	plan, err := planFor(spec, state)
 	// Of a removal with all that is in it the next look only sees the top.
-	plan.Atomic = !spec.Force || state.Entry.Kind != host.Directory
+	plan.Atomic = !spec.Force || state.Entry.Kind != files.Directory
 
 	return plan, err
 }
@@ -50,14 +50,14 @@ func planFor(spec *Spec, state *State) (resource.Plan, error) {
 func planAbsent(spec *Spec, state *State) (plan resource.Plan, err error) {
 	removal := model.Change{Action: actionRemove, Property: propertyEnsure, From: state.Ensure, To: model.EnsureAbsent}
 	switch {
-	case state.Entry.Kind == host.Absent:
+	case state.Entry.Kind == files.Absent:
 		return plan, nil
-	case state.Entry.Kind != host.Directory:
+	case state.Entry.Kind != files.Directory:
 		removal.Message = "Would have removed the file"
 	case spec.Force:
 		removal.Message = "Would have recursively removed the directory"
 	case state.want.notEmpty:
-		err := fmt.Errorf("%s: %w, force: true is required to remove it with all that is in it", spec.Name, host.ErrNotEmpty)
+		err := fmt.Errorf("%s: %w, force: true is required to remove it with all that is in it", spec.Name, files.ErrNotEmpty)
 		return plan, resource.Missing{Need: resource.EmptiedNeed(spec.Name), Err: err}
 	default:
 		removal.Message = "Would have removed the directory"
@@ -69,17 +69,17 @@ func planAbsent(spec *Spec, state *State) (plan resource.Plan, err error) {
 
 func planDirectory(spec *Spec, state *State) (plan resource.Plan, err error) {
 	switch state.Entry.Kind {
-	case host.Absent:
+	case files.Absent:
 		plan.Add(model.Change{Action: actionCreateDirectory, Message: "Would have created directory", Property: propertyEnsure, From: model.EnsureAbsent, To: EnsureDirectory})
 		return plan, state.want.obstacle
-	case host.Directory:
+	case files.Directory:
 		// Special bits of a directory are kept: they come from elsewhere, and mode cannot say them.
 		plan.Changes = attributeChanges(actionCreateDirectory, spec, state, state.Entry, maxMode)
 		say(plan, "Would have updated attributes")
 		return plan, nil
-	case host.Link:
+	case files.Link:
 		return plan, linkedDirectory(spec, state)
-	case host.File:
+	case files.File:
 		return plan, fmt.Errorf("%s: path exists as a file", spec.Name)
 	default:
 		return plan, fmt.Errorf("%s: path exists as a fifo, socket or device", spec.Name)
@@ -90,8 +90,8 @@ func planDirectory(spec *Spec, state *State) (plan resource.Plan, err error) {
 // resource's own and so is never changed.
 func linkedDirectory(spec *Spec, state *State) error {
 	switch state.Target.Kind {
-	case host.Directory:
-	case host.Absent:
+	case files.Directory:
+	case files.Absent:
 		return fmt.Errorf("%s: path exists as a symbolic link that leads nowhere", spec.Name)
 	default:
 		return fmt.Errorf("%s: path exists as a symbolic link to a %s", spec.Name, state.Target.Kind)
@@ -106,14 +106,14 @@ func linkedDirectory(spec *Spec, state *State) error {
 
 func planPresent(spec *Spec, state *State) (plan resource.Plan, err error) {
 	switch state.Entry.Kind {
-	case host.Absent:
+	case files.Absent:
 		plan.Add(creation(spec, state, "Would have created the file"))
 		return plan, state.want.obstacle
-	case host.Directory:
+	case files.Directory:
 		return plan, fmt.Errorf("%s: path exists as a directory", spec.Name)
-	case host.Other:
+	case files.Other:
 		return plan, fmt.Errorf("%s: path exists as a fifo, socket or device, not as a regular file", spec.Name)
-	case host.Link:
+	case files.Link:
 		if !spec.managesContent() {
 			return plan, fmt.Errorf("%s is a symbolic link: without content or source only attributes are managed, and not through a link", spec.Name)
 		}
@@ -157,7 +157,7 @@ func contentChange(spec *Spec, state *State, from string) model.Change {
 
 // attributeChanges gives a change for each of owner, group and mode that
 // differs from what stands there; of the mode only the bits of mask count.
-func attributeChanges(action string, spec *Spec, state *State, found host.Entry, mask uint32) []model.Change {
+func attributeChanges(action string, spec *Spec, state *State, found files.Entry, mask uint32) []model.Change {
 	var out []model.Change
 	want := state.want.attrs
 	if found.UID != want.UID {

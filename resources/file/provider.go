@@ -3,7 +3,7 @@ package file
 import (
 	"context"
 
-	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -17,13 +17,13 @@ type FileProvider interface {
 	Status(ctx context.Context, env resource.Env, path string, checksum bool) (*State, error)
 	// Store creates or replaces the regular file at path with content and
 	// attributes, all at once. A link is replaced, never followed.
-	Store(ctx context.Context, env resource.Env, path string, c Content, a host.Attrs) error
+	Store(ctx context.Context, env resource.Env, path string, c Content, a files.Attrs) error
 	// SetAttributes changes owner, group and mode of a regular file and nothing
 	// else. A link is refused.
-	SetAttributes(ctx context.Context, env resource.Env, path string, a host.Attrs) error
+	SetAttributes(ctx context.Context, env resource.Env, path string, a files.Attrs) error
 	// CreateDirectory makes a directory and its parents, or gives the one that is
 	// there its attributes.
-	CreateDirectory(ctx context.Context, env resource.Env, path string, a host.Attrs) error
+	CreateDirectory(ctx context.Context, env resource.Env, path string, a files.Attrs) error
 	// Remove removes whatever stands at path; a directory that is not empty only with force.
 	Remove(ctx context.Context, env resource.Env, path string, force bool) error
 }

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -15,9 +15,9 @@ type State struct {
 	Metadata *Metadata `json:"metadata,omitempty" jsonschema_description:"What stands at the path; absent when nothing does"`
 
 	// Entry is what stands at the path itself; a link is not followed.
-	Entry host.Entry `json:"-"`
+	Entry files.Entry `json:"-"`
 	// Target is what a link leads to; Absent for one that leads nowhere.
-	Target host.Entry `json:"-"`
+	Target files.Entry `json:"-"`
 	// Unknown is why the machine could not be asked. Such a path is never touched.
 	Unknown error `json:"-"`
 
@@ -43,7 +43,7 @@ type Metadata struct {
 // wanted is what the properties come to on this machine, and what stands in
 // their way: all that Plan needs and may not ask for itself.
 type wanted struct {
-	attrs host.Attrs
+	attrs files.Attrs
 	// digest and size are those of the content asked for, where content is managed.
 	digest string
 	size   int64

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -32,7 +32,7 @@ func (*Type) Status(ctx context.Context, env resource.Env, p FileProvider, spec 
 	if state.want.attrs, err = attributes(ctx, env, spec); err != nil {
 		return nil, err
 	}
-	if state.Entry.Kind == host.Absent {
+	if state.Entry.Kind == files.Absent {
 		state.want.obstacle = resource.Obstacle(env.Host, spec.Name, spec.Ensure == EnsureDirectory)
 	}
 	if spec.Ensure == EnsureDirectory || !spec.managesContent() {
@@ -43,23 +43,23 @@ func (*Type) Status(ctx context.Context, env resource.Env, p FileProvider, spec 
 }
 
 // attributes resolves owner, group and mode. An unknown account is a
-// resource.Missing that wraps host.ErrNoAccount.
-func attributes(ctx context.Context, env resource.Env, spec *Spec) (host.Attrs, error) {
+// resource.Missing that wraps accounts.ErrNoAccount.
+func attributes(ctx context.Context, env resource.Env, spec *Spec) (files.Attrs, error) {
 	uid, gid, err := resource.ResolveAccounts(ctx, env.Host, spec.Owner, spec.Group)
 	if err != nil {
-		return host.Attrs{}, err
+		return files.Attrs{}, err
 	}
 	mode, err := parseMode(spec.Mode)
 
-	return host.Attrs{UID: uid, GID: gid, Mode: fs.FileMode(mode)}, err
+	return files.Attrs{UID: uid, GID: gid, Mode: fs.FileMode(mode)}, err
 }
 
 // lookInside finds out whether what is to be removed can be, and a directory is empty.
 func lookInside(env resource.Env, spec *Spec, state *State) error {
-	if state.Entry.Kind != host.Absent {
+	if state.Entry.Kind != files.Absent {
 		state.want.obstacle = resource.MayWrite(env.Host, filepath.Dir(spec.Name))
 	}
-	if state.Entry.Kind != host.Directory || spec.Force {
+	if state.Entry.Kind != files.Directory || spec.Force {
 		return nil
 	}
 	empty, err := env.Host.IsEmpty(spec.Name)
@@ -89,14 +89,14 @@ func lookAtContent(ctx context.Context, env resource.Env, spec *Spec, state *Sta
 	if state.Metadata != nil {
 		found = state.Metadata.Checksum
 	}
-	if found != want.digest && state.Entry.Kind != host.Absent {
+	if found != want.digest && state.Entry.Kind != files.Absent {
 		want.obstacle = resource.MayWrite(env.Host, filepath.Dir(spec.Name))
 	}
 	// What is sensitive is not even read for a diff.
 	if found == want.digest || spec.Sensitive {
 		return nil
 	}
-	if state.Entry.Kind == host.File {
+	if state.Entry.Kind == files.File {
 		want.before = resource.ReadSnippet(env.Host, spec.Name)
 	}
 	if source == "" {
@@ -129,10 +129,10 @@ func lookAtSource(ctx context.Context, env resource.Env, source string, want *wa
 	switch {
 	case err != nil:
 		return fmt.Errorf("could not look at the source: %w", err)
-	case entry.Kind == host.Absent:
+	case entry.Kind == files.Absent:
 		return resource.Missing{Need: resource.PathNeed(source), Err: fmt.Errorf("the source %s does not exist: %w", source, fs.ErrNotExist)}
-	case entry.Kind != host.File:
-		return fmt.Errorf("the source %s is a %s: it %w", source, entry.Kind, host.ErrNotRegular)
+	case entry.Kind != files.File:
+		return fmt.Errorf("the source %s is a %s: it %w", source, entry.Kind, files.ErrNotRegular)
 	}
 	want.size = entry.Size
 	if want.digest, err = env.Host.DigestEntry(ctx, entry); err != nil {

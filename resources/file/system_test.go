@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/testing/hosttest"
 	"github.com/musterfleet/muster/testing/typetest"
 	"golang.org/x/sys/unix"
@@ -71,7 +71,7 @@ func TestDevice(t *testing.T) {
 	check(t, unix.Mknod(filepath.Join(dir, "x"), unix.S_IFCHR|0o600, int(unix.Mkdev(1, 3))))
 	spec := specOf(t, owned(t, "x", typetest.Properties{"content": "a"})(dir))
 	state := stateOf(t, testEnv(t, dir), spec)
-	if _, err := fileType().Plan(spec, state, false); state.Entry.Kind != host.Other || err == nil || !strings.Contains(err.Error(), "device") {
+	if _, err := fileType().Plan(spec, state, false); state.Entry.Kind != files.Other || err == nil || !strings.Contains(err.Error(), "device") {
 		t.Errorf("%+v, %v", state, err)
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/kballard/go-shellquote"
-
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/command"
 )
 
 // The defaults of a check.
@@ -130,17 +130,17 @@ func (c *Checker) try(ctx context.Context, check model.HealthCheck, env []string
 }
 
 // command gives what is run for a check.
-func (c *Checker) command(check model.HealthCheck, timeout time.Duration) (host.Command, error) {
+func (c *Checker) command(check model.HealthCheck, timeout time.Duration) (command.Command, error) {
 	if check.Command == "" {
 		if len(c.goss) == 0 {
-			return host.Command{}, errors.New("rules of goss cannot be evaluated here")
+			return command.Command{}, errors.New("rules of goss cannot be evaluated here")
 		}
 		rules, err := json.Marshal(timed(check.GossRules, timeout))
-		return host.Command{Argv: c.goss, Stdin: bytes.NewReader(rules)}, err
+		return command.Command{Argv: c.goss, Stdin: bytes.NewReader(rules)}, err
 	}
 	words, err := shellquote.Split(check.Command)
 
-	return host.Command{Argv: words}, err
+	return command.Command{Argv: words}, err
 }
 
 // statusOf reads an exit code as Nagios does.
@@ -159,7 +159,7 @@ func statusOf(code int) model.HealthStatus {
 
 // outputOf gives what a check said; what it said on standard error only where it
 // said nothing else.
-func outputOf(r host.Result) string {
+func outputOf(r command.Result) string {
 	out := strings.TrimSpace(r.Stdout.String())
 	if out == "" {
 		out = strings.TrimSpace(r.Stderr.String())

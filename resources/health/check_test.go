@@ -14,6 +14,7 @@ import (
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/health"
 	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/command"
 )
 
 // envCheck has the test binary make a check of the command that it holds.
@@ -157,7 +158,7 @@ func TestKilledWithItsMuster(t *testing.T) {
 	ctx, kill := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		_, err := host.New(host.Options{}).Run(ctx, host.Command{Argv: []string{self}, Env: []string{envCheck + "=" + script}})
+		_, err := host.New(host.Options{}).Run(ctx, command.Command{Argv: []string{self}, Env: []string{envCheck + "=" + script}})
 		done <- err
 	}()
 	if _, err := os.ReadFile(begun); err != nil {

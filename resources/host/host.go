@@ -1,13 +1,17 @@
 // Package host is the only way to touch the node: its files, commands,
-// accounts, facts, the run lock and what muster keeps on disk. Nothing else in
-// this module changes the machine or starts a process.
+// accounts and the run lock, each in a package of its own below. Nothing else
+// in this module changes the machine or starts a process.
 package host
 
 import (
 	"context"
-	"errors"
+	"io"
 	"log/slog"
-	"sync"
+
+	"github.com/musterfleet/muster/resources/host/accounts"
+	"github.com/musterfleet/muster/resources/host/command"
+	"github.com/musterfleet/muster/resources/host/files"
+	"github.com/musterfleet/muster/resources/host/lock"
 )
 
 // Options are what a Host is made from.
@@ -24,78 +28,38 @@ type Options struct {
 
 // Host is this machine. It is safe for concurrent use. Make it with New.
 type Host struct {
-	opts     Options
-	log      *slog.Logger
-	digests  digestCache
-	accounts accountCache
-	buffers  sync.Pool
-
-	mu     sync.Mutex
-	litter *litterRecord
+	*files.Disk
+	*accounts.Accounts
+	*command.Runner
+	*lock.Locks
 }
 
 // New makes a host. It touches nothing yet.
 func New(o Options) *Host {
-	h := &Host{opts: o, log: o.Log}
-	if h.log == nil {
-		h.log = slog.New(slog.DiscardHandler)
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
 	}
-	h.buffers.New = func() any { return new([copyBuffer]byte) }
+	runner := command.New(o.OnStart)
 
-	return h
+	return &Host{
+		Disk:     files.New(files.Options{StateDir: o.StateDir, Log: o.Log}),
+		Accounts: accounts.New(accounts.Options{Commands: runner, Log: o.Log}),
+		Runner:   runner,
+		Locks:    lock.New(o.StateDir),
+	}
 }
 
-// StateDir gives the directory of the options.
-func (h *Host) StateDir() string { return h.opts.StateDir }
-
-// RunOptions are how a run wants its host.
-type RunOptions struct {
-	// ReadAll forgets every remembered digest, so that the run reads all content anew.
-	ReadAll bool
-	// Joined says that the run belongs to a parent's, which keeps the record of
-	// litter: nothing is removed at its beginning or struck out at its end.
-	Joined bool
-}
-
-// BeginRun tells the host that a run starts: the account tables are read anew
-// at their next use, and the litter that a killed run left behind is removed.
-// Litter that cannot be removed is logged and left for the next run. Its error
-// is a record of litter that cannot be read or written.
-func (h *Host) BeginRun(ctx context.Context, o RunOptions) error {
+// BeginRun is BeginRun of the disk. The account tables are read anew at their
+// next use.
+func (h *Host) BeginRun(ctx context.Context, o files.RunOptions) error {
 	h.ForgetAccounts()
-	if o.ReadAll {
-		h.digests.forget()
-	}
-	if h.opts.StateDir == "" {
-		return nil
-	}
-	record, err := openLitter(h.opts.StateDir, o.Joined)
-	if err != nil {
-		return err
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.litter != nil {
-		return errors.Join(errors.New("a run has begun already"), record.close())
-	}
-	record.clean(ctx, h.log)
-	if !o.Joined {
-		h.cleanTemp(ctx)
-	}
-	h.litter = record
 
-	return nil
+	return h.Disk.BeginRun(ctx, o)
 }
 
-// EndRun closes what BeginRun opened. Without a run it does nothing.
-func (h *Host) EndRun() error {
-	h.mu.Lock()
-	record := h.litter
-	h.litter = nil
-	h.mu.Unlock()
-	if record == nil {
-		return nil
-	}
+// Write is Write of the disk, after which accounts whose file it was are read anew.
+func (h *Host) Write(ctx context.Context, path string, content io.Reader, a files.Attrs) error {
+	defer h.FileWritten(path)
 
-	return record.end()
+	return h.Disk.Write(ctx, path, content, a)
 }

@@ -14,7 +14,7 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/files"
 )
 
 // bundleManifest is the manifest within a bundle.
@@ -116,7 +116,7 @@ func openPath(path string) (*opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := host.OpenRegular(path)
+	f, err := files.Open(path)
 	if err != nil {
 		return nil, err
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/archive"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/testing/hosttest"
 )
@@ -38,7 +39,7 @@ func unpacking(t *testing.T) func(context.Context, io.Reader) (string, func() er
 			return "", nil, err
 		}
 		cleanup := func() error { return os.RemoveAll(dir) }
-		if err := h.Unpack(ctx, r, dir, host.UnpackLimits{}); err != nil {
+		if err := archive.Unpack(ctx, r, dir, archive.Limits{}); err != nil {
 			return "", nil, errors.Join(err, cleanup())
 		}
 
@@ -185,8 +186,8 @@ func TestFetchProblems(t *testing.T) {
 		"object name":      {"obj://b/", "invalid source: write it as obj://bucket/name", manifest.ErrSource},
 		"object missing":   {"obj://b/nope", "obj://b/nope: file does not exist", fs.ErrNotExist},
 		"no manifest":      {"none.tar.gz", "none.tar.gz: invalid source: the bundle has no manifest.yaml at its root", manifest.ErrSource},
-		"outside":          {"far.tar.gz", "", host.ErrUnsafeEntry},
-		"cut off":          {"cut.tar.gz", "", host.ErrNotArchive},
+		"outside":          {"far.tar.gz", "", archive.ErrUnsafeEntry},
+		"cut off":          {"cut.tar.gz", "", archive.ErrNotArchive},
 		"large manifest":   {"big.tar.gz", "", manifest.ErrTooLarge},
 		"large bundle":     {"long.tar.gz", "", nil},
 		"http":             {"http:///x", "invalid source: the URL cannot be read: percent-encode what is special in it, such as / or @ in a password", manifest.ErrSource},

@@ -7,7 +7,7 @@ import (
 	"io"
 	"path/filepath"
 
-	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -62,7 +62,7 @@ func (s *session) cached(key string, get func() (string, error)) (string, error)
 
 // readRegular reads a regular file.
 func readRegular(path string, limit int64) (string, error) {
-	f, err := host.OpenRegular(path)
+	f, err := files.Open(path)
 	if err != nil {
 		return "", err
 	}

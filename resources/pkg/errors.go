@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/command"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -51,7 +51,7 @@ const excerptLines = 10
 
 // Explain makes an error of a command that failed: by the first remedy that
 // fits, with the last lines it said.
-func Explain(argv []string, result host.Result, remedies []Remedy) error {
+func Explain(argv []string, result command.Result, remedies []Remedy) error {
 	stdout, stderr := asShown(result.Stdout), asShown(result.Stderr)
 	tail := lastLines(stderr)
 	if tail == "" {
@@ -116,7 +116,7 @@ func isOf(word, name string) bool {
 
 // asShown gives what a terminal would show of an output: a line that was begun
 // anew is what it was last.
-func asShown(o host.Output) string {
+func asShown(o command.Output) string {
 	lines := strings.Split(o.String(), "\n")
 	for i, line := range lines {
 		line = strings.TrimRight(line, "\r")
@@ -127,5 +127,5 @@ func asShown(o host.Output) string {
 }
 
 func lastLines(text string) string {
-	return strings.TrimLeft(host.Output{Head: []byte(text)}.LastLines(excerptLines), "\n")
+	return strings.TrimLeft(command.Output{Head: []byte(text)}.LastLines(excerptLines), "\n")
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -24,7 +24,7 @@ func Refreshed(env resource.Env, provider string, stamps ...string) (time.Time, 
 		if err != nil {
 			return last, err
 		}
-		if entry.Kind == host.File && entry.ModTime.After(last) {
+		if entry.Kind == files.File && entry.ModTime.After(last) {
 			last = entry.ModTime
 		}
 	}
@@ -39,7 +39,7 @@ func NoteRefresh(ctx context.Context, env resource.Env, provider string) error {
 	if note == "" {
 		return nil
 	}
-	if err := env.Host.Write(ctx, note, strings.NewReader(""), host.OwnAttrs(0o600)); err != nil {
+	if err := env.Host.Write(ctx, note, strings.NewReader(""), files.OwnAttrs(0o600)); err != nil {
 		return fmt.Errorf("could not note that the package lists were refreshed: %w", err)
 	}
 

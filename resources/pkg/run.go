@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/command"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -35,9 +35,9 @@ const waitText = "waiting for another process that changes packages"
 
 // Ask runs a command that changes nothing and gives the lines it printed,
 // however many. An exit code is no error.
-func Ask(ctx context.Context, env resource.Env, argv ...string) ([]string, host.Result, error) {
+func Ask(ctx context.Context, env resource.Env, argv ...string) ([]string, command.Result, error) {
 	var lines []string
-	how := command(env, argv, nil)
+	how := newCommand(env, argv, nil)
 	how.OnLine = func(line string, stderr bool) {
 		if !stderr {
 			lines = append(lines, line)
@@ -48,8 +48,8 @@ func Ask(ctx context.Context, env resource.Env, argv ...string) ([]string, host.
 	return lines, result, err
 }
 
-func command(env resource.Env, argv, environment []string) host.Command {
-	c := host.Command{Argv: argv, Path: searchPath, Env: []string{"LC_ALL=C.UTF-8", "LANGUAGE="}}
+func newCommand(env resource.Env, argv, environment []string) command.Command {
+	c := command.Command{Argv: argv, Path: searchPath, Env: []string{"LC_ALL=C.UTF-8", "LANGUAGE="}}
 	c.Env = append(append(c.Env, environment...), env.RunEnv...)
 
 	return c
@@ -121,9 +121,9 @@ func brokenOff(ctx context.Context, line string) error {
 
 // once runs the command, and breaks it off when it waits too long: before it
 // has the lock it has not changed anything.
-func (c Changer) once(ctx context.Context, env resource.Env, w *waiter, argv []string) ([]string, host.Result, error) {
+func (c Changer) once(ctx context.Context, env resource.Env, w *waiter, argv []string) ([]string, command.Result, error) {
 	if err := context.Cause(ctx); err != nil {
-		return nil, host.Result{}, fmt.Errorf("%s: %w", argv[0], err)
+		return nil, command.Result{}, fmt.Errorf("%s: %w", argv[0], err)
 	}
 	running, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
@@ -133,7 +133,7 @@ func (c Changer) once(ctx context.Context, env resource.Env, w *waiter, argv []s
 	defer context.AfterFunc(ctx, func() { held.breakOff(context.Cause(ctx)) })()
 	defer w.goOn()
 	var lines []string
-	how := command(env, argv, c.Environment)
+	how := newCommand(env, argv, c.Environment)
 	how.OnLine = func(line string, _ bool) {
 		lines = append(lines, line)
 		env.Log.DebugContext(ctx, line, "command", argv[0])

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/command"
 	"github.com/musterfleet/muster/resources/pkg"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/testing/hosttest"
@@ -83,7 +84,7 @@ func TestChangeGivesUp(t *testing.T) {
 	if err := (pkg.Changer{Timeout: time.Minute}).Change(ctx, e, refused...); err == nil || !strings.Contains(err.Error(), "timed out after 100ms") {
 		t.Errorf("the error is %v", err)
 	}
-	if err := (pkg.Changer{}).Change(t.Context(), e, filepath.Join(t.TempDir(), "none")); !errors.Is(err, host.ErrNotFound) {
+	if err := (pkg.Changer{}).Change(t.Context(), e, filepath.Join(t.TempDir(), "none")); !errors.Is(err, command.ErrNotFound) {
 		t.Errorf("the error is %v", err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/files"
 )
 
 // PathNeed is the word of Relations for something at a path.
@@ -55,19 +56,19 @@ func MayWrite(h *host.Host, dir string) error {
 
 // Obstacle says why nothing can be made at an absent path: an ancestor that is
 // no directory, or, unless the missing parents are made too, a parent that is
-// not there, which is a Missing. Both wrap host.ErrNoParent.
+// not there, which is a Missing. Both wrap files.ErrNoParent.
 func Obstacle(h *host.Host, path string, makesParents bool) error {
 	for parent := filepath.Dir(path); ; parent = filepath.Dir(parent) {
 		entry, err := h.Follow(parent)
 		switch {
 		case err != nil:
 			return err
-		case entry.Kind == host.Directory:
+		case entry.Kind == files.Directory:
 			return MayWrite(h, parent)
-		case entry.Kind != host.Absent:
-			return fmt.Errorf("%s %w", parent, host.ErrNoParent)
+		case entry.Kind != files.Absent:
+			return fmt.Errorf("%s %w", parent, files.ErrNoParent)
 		case !makesParents:
-			return Missing{Need: PathNeed(parent), Err: fmt.Errorf("%s %w, it does not exist", parent, host.ErrNoParent)}
+			return Missing{Need: PathNeed(parent), Err: fmt.Errorf("%s %w, it does not exist", parent, files.ErrNoParent)}
 		case parent == filepath.Dir(parent):
 			return nil
 		}

@@ -1,6 +1,7 @@
 package scaffold_test
 
 import (
+	"archive/tar"
 	"bytes"
 	"compress/gzip"
 	"context"
@@ -13,10 +14,10 @@ import (
 	"strings"
 	"testing"
 
-	"archive/tar"
-
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/archive"
+	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/resources/scaffold"
 	"github.com/musterfleet/muster/resources/scaffold/choria"
@@ -269,7 +270,7 @@ func TestPostFails(t *testing.T) {
 	}
 	s := newSubject(t, put("src/f", "1"), "post", post("f", "true"))
 	s.env.Host = host.New(host.Options{})
-	if err := s.apply(); !errors.Is(err, host.ErrNoStateDir) {
+	if err := s.apply(); !errors.Is(err, files.ErrNoStateDir) {
 		t.Error("without a memory:", err)
 	}
 }
@@ -289,7 +290,7 @@ func TestRemoveErrors(t *testing.T) {
 	check(t, os.Remove(filepath.Join(s.dir, "out/a")))
 	directory("out/a/x")(t, s.dir)
 	state.Metadata.Changed = nil
-	if err := p.Remove(t.Context(), s.env, s.spec, state); !errors.Is(err, host.ErrNotEmpty) {
+	if err := p.Remove(t.Context(), s.env, s.spec, state); !errors.Is(err, files.ErrNotEmpty) {
 		t.Error("a file that cannot be removed:", err)
 	}
 	has("out", "a/", "", "a/x/", "")(t, s.dir)
@@ -334,7 +335,7 @@ func (o origin) Tree(ctx context.Context, source string) (string, func() error, 
 	if err != nil {
 		return "", nil, err
 	}
-	err = o.host.Unpack(ctx, bytes.NewReader(o.tree), dir, host.UnpackLimits{})
+	err = archive.Unpack(ctx, bytes.NewReader(o.tree), dir, archive.Limits{})
 
 	return dir, func() error {
 		*o.removed++

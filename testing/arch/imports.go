@@ -32,8 +32,15 @@ func rooms() []room {
 	all := []room{
 		{folder: "model"},
 		{folder: "resources/document", may: []string{"model"}},
-		{folder: "resources/host", may: []string{"model", "resources/document"}},
-		{folder: "resources/health", may: []string{"model", "resources/document", "resources/host"}},
+		{folder: "resources/host"},
+		{folder: "resources/host/files"},
+		{folder: "resources/host/command", may: []string{"resources/host/files"}},
+		{folder: "resources/host/accounts", may: []string{"resources/host/command"}},
+		{folder: "resources/host/lock", may: []string{"resources/host/files"}},
+		{folder: "resources/host/archive", may: []string{"resources/host/files"}, tests: []string{"resources/host/..."}},
+		{folder: "resources/host/facts", may: []string{"model", "resources/document", "resources/host/files"}},
+		{folder: "resources/host/web", may: []string{"model"}},
+		{folder: "resources/health", may: []string{"model", "resources/document", "resources/host/..."}},
 		{folder: "resources/registration", may: []string{"model"}},
 		{folder: "resources/resource", may: []string{"model", "resources/document", "resources/health", "resources/registration", "resources/host/..."}},
 		{folder: "resources/template", may: []string{"model", "resources/document"}},
@@ -143,17 +150,17 @@ func checkGoss(f *File) []Breach {
 	})
 }
 
-// checkProcesses leaves starting processes to host: nothing else would kill
+// checkProcesses leaves starting processes to the commands of host: nothing else would kill
 // whole process groups and keep secrets out of environments.
 func checkProcesses(f *File) []Breach {
-	if within(f.Folder, "resources/host") || within(f.Folder, "testing") {
+	if within(f.Folder, "resources/host/command") || within(f.Folder, "testing") {
 		return nil
 	}
-	out := f.mustNotImport("resources/host runs commands", func(p string) bool { return p == "os/exec" })
+	out := f.mustNotImport("resources/host/command runs commands", func(p string) bool { return p == "os/exec" })
 	ast.Inspect(f.syntax, func(n ast.Node) bool {
 		e, ok := n.(ast.Expr)
 		if ok && (f.selects(e, "os", "StartProcess") || f.selects(e, "syscall", "StartProcess", "ForkExec", "Exec") || f.selects(e, "golang.org/x/sys/unix", "Exec")) {
-			out = append(out, f.breach(n.Pos(), "%s must not start processes, resources/host does", f.Folder))
+			out = append(out, f.breach(n.Pos(), "%s must not start processes, resources/host/command does", f.Folder))
 		}
 		return true
 	})

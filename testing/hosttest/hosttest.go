@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/files"
 )
 
 // New gives a host with a state directory of its own, and its log in the test's output.
@@ -51,8 +52,8 @@ func Owner(t testing.TB) (user, group string) {
 }
 
 // Attrs are the attributes of Owner with a mode.
-func Attrs(t testing.TB, mode os.FileMode) host.Attrs {
+func Attrs(t testing.TB, mode os.FileMode) files.Attrs {
 	t.Helper()
 
-	return host.Attrs{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()), Mode: mode}
+	return files.Attrs{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()), Mode: mode}
 }

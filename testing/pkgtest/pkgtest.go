@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/command"
 	"github.com/musterfleet/muster/resources/pkg"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/testing/hosttest"
@@ -21,7 +21,7 @@ import (
 // end of a test, when the test's context has ended.
 func Sh(t testing.TB, script string) string {
 	t.Helper()
-	result, err := hosttest.New(t).Run(context.WithoutCancel(t.Context()), host.Command{Argv: []string{"sh", "-euc", script}, Env: []string{"DEBIAN_FRONTEND=noninteractive", "LC_ALL=C.UTF-8"}})
+	result, err := hosttest.New(t).Run(context.WithoutCancel(t.Context()), command.Command{Argv: []string{"sh", "-euc", script}, Env: []string{"DEBIAN_FRONTEND=noninteractive", "LC_ALL=C.UTF-8"}})
 	if err != nil || result.ExitCode != 0 {
 		t.Fatalf("%s: exit code %d, %v\n%s%s", script, result.ExitCode, err, result.Stdout, result.Stderr)
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/command"
 	"github.com/musterfleet/muster/resources/pkg"
 	"github.com/musterfleet/muster/testing/hosttest"
 )
@@ -81,7 +81,7 @@ func Agrees(t *testing.T, p Orderer, generate func(*rand.Rand) (a, b string), pr
 			t.Errorf("only %d pairs are of order %d", seen[order], order)
 		}
 	}
-	result, err := hosttest.New(t).Run(t.Context(), host.Command{Argv: program, Stdin: strings.NewReader(lines.String())})
+	result, err := hosttest.New(t).Run(t.Context(), command.Command{Argv: program, Stdin: strings.NewReader(lines.String())})
 	if err != nil || result.Stdout.String() != fmt.Sprintln(pairs) || result.Stderr.String() != "" {
 		t.Errorf("it does not agree: %v\n%s%s", err, result.Stdout, result.Stderr)
 	}

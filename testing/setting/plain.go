@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -31,10 +31,10 @@ func (Plain) Status(_ context.Context, env resource.Env, path string) (*State, e
 	}
 	state := &State{CommonState: model.CommonState{Ensure: model.EnsurePresent}}
 	switch entry.Kind {
-	case host.Absent:
+	case files.Absent:
 		state.Ensure = model.EnsureAbsent
 		return state, nil
-	case host.File:
+	case files.File:
 	default:
 		return nil, fmt.Errorf("%s is a %s, not a setting", path, entry.Kind)
 	}
@@ -46,7 +46,7 @@ func (Plain) Status(_ context.Context, env resource.Env, path string) (*State, e
 
 // Set writes the value, atomically.
 func (Plain) Set(ctx context.Context, env resource.Env, path, value string) error {
-	attrs := host.Attrs{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()), Mode: 0o644}
+	attrs := files.Attrs{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()), Mode: 0o644}
 
 	return env.Host.Write(ctx, path, strings.NewReader(value+"\n"), attrs)
 }

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/command"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/testing/hosttest"
 )
@@ -55,7 +55,7 @@ func (marker) Providers() []markerProvider { return []markerProvider{{}} }
 
 func (m marker) Status(ctx context.Context, env resource.Env, _ markerProvider, spec *markerSpec) (*markerState, error) {
 	if m.asks != nil {
-		if _, err := env.Host.Run(ctx, host.Command{Argv: m.asks}); err != nil {
+		if _, err := env.Host.Run(ctx, command.Command{Argv: m.asks}); err != nil {
 			return nil, err
 		}
 	}

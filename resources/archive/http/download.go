@@ -9,7 +9,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/archive"
-	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/web"
 	"github.com/musterfleet/muster/resources/resource"
 )
@@ -20,7 +20,7 @@ var ErrChecksum = errors.New("the checksum does not match")
 // Download fetches in constant memory. A transfer that breaks is gone on with
 // where it broke, where the server allows that and still has the same content;
 // else it begins anew. Its errors hold no credentials.
-func (p Provider) Download(ctx context.Context, env resource.Env, spec *archive.Spec, a host.Attrs, complete func(string) error) error {
+func (p Provider) Download(ctx context.Context, env resource.Env, spec *archive.Spec, a files.Attrs, complete func(string) error) error {
 	req, secrets, err := request(ctx, spec)
 	if err != nil {
 		return err

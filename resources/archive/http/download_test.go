@@ -15,7 +15,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/archive/http"
-	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/web"
 	"github.com/musterfleet/muster/testing/hosttest"
 	"github.com/musterfleet/muster/testing/webtest"
@@ -282,7 +282,7 @@ func TestErrorHandling(t *testing.T) {
 	}
 	kept("what is not to be placed")
 	x.spec.Name = filepath.Join(x.dir, "none", "a.tar.gz")
-	if err := x.download(); !errors.Is(err, host.ErrNoParent) {
+	if err := x.download(); !errors.Is(err, files.ErrNoParent) {
 		t.Errorf("a write that fails: %v", err)
 	}
 	x.spec.Name = filepath.Join(x.dir, "full")

@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/resources/archive"
-	"github.com/musterfleet/muster/resources/host"
+	hostarchive "github.com/musterfleet/muster/resources/host/archive"
+	"github.com/musterfleet/muster/resources/host/command"
+	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -30,8 +32,8 @@ func (Provider) Extract(ctx context.Context, env resource.Env, spec *archive.Spe
 	if err != nil {
 		return err
 	}
-	limits := host.UnpackLimits{Bytes: int64(spec.MaxSize), Entries: maxEntries}
-	index, err := env.Host.Inspect(ctx, spec.Name, format, spec.ExtractParent, limits)
+	limits := hostarchive.Limits{Bytes: int64(spec.MaxSize), Entries: maxEntries}
+	index, err := hostarchive.Inspect(ctx, spec.Name, format, spec.ExtractParent, limits)
 	if err != nil {
 		return fmt.Errorf("%s is not unpacked: %w", spec.Name, err)
 	}
@@ -40,8 +42,8 @@ func (Provider) Extract(ctx context.Context, env resource.Env, spec *archive.Spe
 		return err
 	}
 	source, remove := spec.Name, func() error { return nil }
-	if format == host.Zip {
-		if source, remove, err = env.Host.PrepareZip(ctx, spec.Name, spec.Preserve); err != nil {
+	if format == hostarchive.Zip {
+		if source, remove, err = hostarchive.PrepareZip(ctx, env.Host.Disk, spec.Name, spec.Preserve); err != nil {
 			return err
 		}
 	}
@@ -50,12 +52,12 @@ func (Provider) Extract(ctx context.Context, env resource.Env, spec *archive.Spe
 }
 
 // unpack has the tool do it, and makes durable what it wrote.
-func unpack(ctx context.Context, env resource.Env, spec *archive.Spec, format host.ArchiveFormat, source string, index host.ArchiveIndex) error {
+func unpack(ctx context.Context, env resource.Env, spec *archive.Spec, format hostarchive.Format, source string, index hostarchive.Index) error {
 	limit := timeout(spec) + time.Duration(index.Bytes/slowest)*time.Second + time.Duration(index.Entries)*slowestEntry
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("timed out after %s", limit))
 	defer cancel()
 	env.Log.InfoContext(ctx, "extracting", "archive", spec.Name, "into", spec.ExtractParent, "entries", index.Entries, "bytes", index.Bytes)
-	result, err := env.Host.Run(ctx, host.Command{
+	result, err := env.Host.Run(ctx, command.Command{
 		// Without muster it would go on into what the next run unpacks.
 		Argv: arguments(format, spec, source), Dir: spec.ExtractParent, Tied: true,
 		// What a user has set up for the tools at the terminal does not hold here.
@@ -74,18 +76,18 @@ func unpack(ctx context.Context, env resource.Env, spec *archive.Spec, format ho
 // makeTarget makes the directory to unpack into; one that is there stays as it is.
 func makeTarget(env resource.Env, path string) error {
 	entry, err := env.Host.Follow(path)
-	if err != nil || entry.Kind == host.Directory {
+	if err != nil || entry.Kind == files.Directory {
 		return err
 	}
 
-	return env.Host.MakeDirectory(path, host.OwnAttrs(0o755))
+	return env.Host.MakeDirectory(path, files.OwnAttrs(0o755))
 }
 
 // arguments are the command that unpacks: owners are those of the process,
 // setuid bits and the like are not restored, and directories that stand there
 // are left as they are, unless what is in the archive is to be preserved.
-func arguments(format host.ArchiveFormat, spec *archive.Spec, source string) []string {
-	if format == host.Zip {
+func arguments(format hostarchive.Format, spec *archive.Spec, source string) []string {
+	if format == hostarchive.Zip {
 		argv := []string{"unzip", "-o"}
 		if spec.Preserve {
 			argv = append(argv, "-K", "-X")
@@ -93,7 +95,7 @@ func arguments(format host.ArchiveFormat, spec *archive.Spec, source string) []s
 		return append(argv, "-d", spec.ExtractParent, source)
 	}
 	flags := "-xf"
-	if format == host.TarGz {
+	if format == hostarchive.TarGz {
 		flags = "-xzf"
 	}
 	argv := []string{"tar", flags, source, "-C", spec.ExtractParent}
@@ -105,7 +107,7 @@ func arguments(format host.ArchiveFormat, spec *archive.Spec, source string) []s
 }
 
 // said is the end of what a tool said, for its error; unzip says some of it on stdout.
-func said(result host.Result) string {
+func said(result command.Result) string {
 	text := result.Stderr.LastLines(errorLines)
 	if text == "" {
 		text = result.Stdout.LastLines(errorLines)

@@ -18,7 +18,7 @@ import (
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/archive"
 	"github.com/musterfleet/muster/resources/archive/http"
-	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/command"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/testing/hosttest"
 	"github.com/musterfleet/muster/testing/webtest"
@@ -185,7 +185,7 @@ func TestExtractErrors(t *testing.T) {
 		t.Errorf("an exit code: %v", err)
 	}
 	t.Setenv("PATH", x.dir)
-	if _, err := unpack(t, ".tar", packed, nil); !errors.Is(err, host.ErrNotFound) {
+	if _, err := unpack(t, ".tar", packed, nil); !errors.Is(err, command.ErrNotFound) {
 		t.Errorf("no tar: %v", err)
 	}
 }
@@ -234,7 +234,7 @@ func TestIsManageable(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	for name, need := range map[string]string{"/a.zip": "package:unzip", "/a.tar.gz": "package:tar"} {
 		ok, _, err := p.IsManageable(nil, spec("https://x"+name, name, true))
-		if got := resource.MissingNeeds(err); ok || len(got) == 0 || got[0] != need || !errors.Is(err, host.ErrNotFound) {
+		if got := resource.MissingNeeds(err); ok || len(got) == 0 || got[0] != need || !errors.Is(err, command.ErrNotFound) {
 			t.Errorf("%s without its tool: %t, %v", name, ok, err)
 		}
 		if ok, _, err := p.IsManageable(nil, spec("https://x"+name, name, false)); !ok {

@@ -18,7 +18,7 @@ import (
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/archive"
 	"github.com/musterfleet/muster/resources/archive/http"
-	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/testing/hosttest"
 	"github.com/musterfleet/muster/testing/webtest"
@@ -98,7 +98,7 @@ func newTrial(t testing.TB, server *webtest.Server) *trial {
 }
 
 func (x *trial) download() error {
-	attrs := host.Attrs{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()), Mode: 0o640}
+	attrs := files.Attrs{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()), Mode: 0o640}
 
 	return x.provider.Download(x.t.Context(), x.env, x.spec, attrs, func(checksum string) error {
 		x.arrived = append(x.arrived, checksum)

@@ -9,7 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/musterfleet/muster/resources/host"
+	hostarchive "github.com/musterfleet/muster/resources/host/archive"
+	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/testing/hosttest"
 )
 
@@ -41,24 +42,24 @@ func TestHostileArchives(t *testing.T) {
 		files []file
 		is    error
 	}{
-		"..":                          {[]file{{name: "../up", content: "x"}}, host.ErrUnsafeEntry},
-		".. in the middle":            {[]file{{name: "a/../../up", content: "x"}}, host.ErrUnsafeEntry},
-		"a directory ..":              {[]file{{name: "../up/", mode: fs.ModeDir | 0o755}}, host.ErrUnsafeEntry},
-		"an absolute name":            {[]file{{name: "/tmp/abs", content: "x"}}, host.ErrUnsafeEntry},
-		"a link out":                  {[]file{{name: "l", content: "../..", mode: link}}, host.ErrUnsafeEntry},
-		"a link to a secret":          {[]file{{name: "l", content: "../secret", mode: link}}, host.ErrUnsafeEntry},
-		"an absolute link":            {[]file{{name: "l", content: "/etc", mode: link}}, host.ErrUnsafeEntry},
-		"a write through a link":      {[]file{{name: "l", content: "d", mode: link}, {name: "l/x", content: "x"}}, host.ErrUnsafeEntry},
-		"a write over a link":         {[]file{{name: "l", content: "d", mode: link}, {name: "l", content: "x"}}, host.ErrUnsafeEntry},
-		"a directory over a link":     {[]file{{name: "l", content: "d", mode: link}, {name: "l/", mode: fs.ModeDir | 0o755}}, host.ErrUnsafeEntry},
-		"a write through a disk link": {[]file{{name: "out/x", content: "x"}}, host.ErrUnsafeEntry},
-		"a directory through one":     {[]file{{name: "out/x/", mode: fs.ModeDir | 0o755}}, host.ErrUnsafeEntry},
-		"a link through one":          {[]file{{name: "out/x", content: "y", mode: link}}, host.ErrUnsafeEntry},
-		"a character device":          {[]file{{name: "null", mode: fs.ModeDevice | fs.ModeCharDevice | 0o666}}, host.ErrEntryType},
-		"a block device":              {[]file{{name: "sda", mode: fs.ModeDevice | 0o666}}, host.ErrEntryType},
-		"a fifo":                      {[]file{{name: "fifo", mode: fs.ModeNamedPipe | 0o666}}, host.ErrEntryType},
-		"a bomb":                      {[]file{{name: "bomb", content: string(make([]byte, 2<<20))}}, host.ErrTooLarge},
-		"a bomb in parts":             {[]file{{name: "a", content: string(make([]byte, 1<<19))}, {name: "b", content: string(make([]byte, 1<<19))}}, host.ErrTooLarge},
+		"..":                          {[]file{{name: "../up", content: "x"}}, hostarchive.ErrUnsafeEntry},
+		".. in the middle":            {[]file{{name: "a/../../up", content: "x"}}, hostarchive.ErrUnsafeEntry},
+		"a directory ..":              {[]file{{name: "../up/", mode: fs.ModeDir | 0o755}}, hostarchive.ErrUnsafeEntry},
+		"an absolute name":            {[]file{{name: "/tmp/abs", content: "x"}}, hostarchive.ErrUnsafeEntry},
+		"a link out":                  {[]file{{name: "l", content: "../..", mode: link}}, hostarchive.ErrUnsafeEntry},
+		"a link to a secret":          {[]file{{name: "l", content: "../secret", mode: link}}, hostarchive.ErrUnsafeEntry},
+		"an absolute link":            {[]file{{name: "l", content: "/etc", mode: link}}, hostarchive.ErrUnsafeEntry},
+		"a write through a link":      {[]file{{name: "l", content: "d", mode: link}, {name: "l/x", content: "x"}}, hostarchive.ErrUnsafeEntry},
+		"a write over a link":         {[]file{{name: "l", content: "d", mode: link}, {name: "l", content: "x"}}, hostarchive.ErrUnsafeEntry},
+		"a directory over a link":     {[]file{{name: "l", content: "d", mode: link}, {name: "l/", mode: fs.ModeDir | 0o755}}, hostarchive.ErrUnsafeEntry},
+		"a write through a disk link": {[]file{{name: "out/x", content: "x"}}, hostarchive.ErrUnsafeEntry},
+		"a directory through one":     {[]file{{name: "out/x/", mode: fs.ModeDir | 0o755}}, hostarchive.ErrUnsafeEntry},
+		"a link through one":          {[]file{{name: "out/x", content: "y", mode: link}}, hostarchive.ErrUnsafeEntry},
+		"a character device":          {[]file{{name: "null", mode: fs.ModeDevice | fs.ModeCharDevice | 0o666}}, hostarchive.ErrEntryType},
+		"a block device":              {[]file{{name: "sda", mode: fs.ModeDevice | 0o666}}, hostarchive.ErrEntryType},
+		"a fifo":                      {[]file{{name: "fifo", mode: fs.ModeNamedPipe | 0o666}}, hostarchive.ErrEntryType},
+		"a bomb":                      {[]file{{name: "bomb", content: string(make([]byte, 2<<20))}}, files.ErrTooLarge},
+		"a bomb in parts":             {[]file{{name: "a", content: string(make([]byte, 1<<19))}, {name: "b", content: string(make([]byte, 1<<19))}}, files.ErrTooLarge},
 	} {
 		t.Run(name, func(t *testing.T) {
 			files := append([]file{{name: "first", content: "x", mode: 0o644}}, c.files...)
@@ -69,8 +70,8 @@ func TestHostileArchives(t *testing.T) {
 		})
 	}
 	hard := entry{header: tar.Header{Typeflag: tar.TypeLink, Name: "h", Linkname: "../secret"}}
-	refuses(t, ".tar", packTar(t, hard), host.ErrUnsafeEntry)
-	refuses(t, ".tar.gz", zipped(t, packTar(t, hard)), host.ErrUnsafeEntry)
+	refuses(t, ".tar", packTar(t, hard), hostarchive.ErrUnsafeEntry)
+	refuses(t, ".tar.gz", zipped(t, packTar(t, hard)), hostarchive.ErrUnsafeEntry)
 }
 
 // asTar gives the entries of a zip as those of a tar.
@@ -113,14 +114,14 @@ func TestArchivesThatAreNone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for extension := range good {
-				refuses(t, extension, content, host.ErrNotArchive)
+				refuses(t, extension, content, hostarchive.ErrNotArchive)
 			}
 		})
 	}
 	for extension := range good {
 		for of, content := range good {
 			if of != extension {
-				refuses(t, extension, content, host.ErrNotArchive)
+				refuses(t, extension, content, hostarchive.ErrNotArchive)
 				continue
 			}
 			for _, at := range []int{1, 20, len(content) / 2, len(content) - 1024, len(content) - 9} {
@@ -128,7 +129,7 @@ func TestArchivesThatAreNone(t *testing.T) {
 					// What is missing there is of the mark at its end, of which tar needs no more than a half.
 					continue
 				}
-				refuses(t, extension, content[:at], host.ErrNotArchive)
+				refuses(t, extension, content[:at], hostarchive.ErrNotArchive)
 			}
 		}
 	}

@@ -10,7 +10,8 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/archive"
-	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/command"
+	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/web"
 	"github.com/musterfleet/muster/resources/resource"
 )
@@ -78,7 +79,7 @@ func (Provider) IsManageable(_ model.Facts, spec resource.Spec) (bool, int, erro
 		return true, priority, nil
 	}
 	tool := archive.Tool(s.Name)
-	if _, err := host.FindProgram(tool); err != nil {
+	if _, err := command.FindProgram(tool); err != nil {
 		needs := archive.ToolNeeds(tool)
 		return false, 0, resource.Missing{Need: needs[0], Or: needs[1:], Err: fmt.Errorf("%w, it unpacks such an archive", err)}
 	}
@@ -92,7 +93,7 @@ func (Provider) Status(ctx context.Context, env resource.Env, spec *archive.Spec
 	if err != nil {
 		return nil, err
 	}
-	meta := &archive.Metadata{Name: spec.Name, Provider: name, ArchiveExists: entry.Kind != host.Absent}
+	meta := &archive.Metadata{Name: spec.Name, Provider: name, ArchiveExists: entry.Kind != files.Absent}
 	state := &archive.State{Entry: entry, Metadata: meta}
 	state.Ensure = model.EnsureAbsent
 	if meta.ArchiveExists {
@@ -100,7 +101,7 @@ func (Provider) Status(ctx context.Context, env resource.Env, spec *archive.Spec
 		meta.Owner, meta.Group = env.Host.UserName(ctx, entry.UID), env.Host.GroupName(ctx, entry.GID)
 		meta.Size, meta.MTime = entry.Size, entry.ModTime.UTC()
 	}
-	if spec.Ensure != model.EnsureAbsent && entry.Kind == host.File {
+	if spec.Ensure != model.EnsureAbsent && entry.Kind == files.File {
 		if meta.Checksum, err = env.Host.DigestEntry(ctx, entry); err != nil {
 			return nil, fmt.Errorf("could not read the archive: %w", err)
 		}
@@ -109,7 +110,7 @@ func (Provider) Status(ctx context.Context, env resource.Env, spec *archive.Spec
 		return state, nil
 	}
 	created, err := env.Host.Follow(spec.Creates)
-	meta.CreatesExists = created.Kind != host.Absent
+	meta.CreatesExists = created.Kind != files.Absent
 
 	return state, err
 }

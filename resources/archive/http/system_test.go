@@ -19,7 +19,7 @@ import (
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/archive"
 	"github.com/musterfleet/muster/resources/archive/http"
-	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/command"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/testing/hosttest"
 	"github.com/musterfleet/muster/testing/typetest"
@@ -196,7 +196,7 @@ func TestDeviceMadeByTar(t *testing.T) {
 	dir := t.TempDir()
 	h := hosttest.New(t)
 	for _, argv := range [][]string{{"mknod", "null", "c", "1", "3"}, {"tar", "-czf", "a.tar.gz", "null"}} {
-		if result, err := h.Run(t.Context(), host.Command{Argv: argv, Dir: dir}); err != nil || result.ExitCode != 0 {
+		if result, err := h.Run(t.Context(), command.Command{Argv: argv, Dir: dir}); err != nil || result.ExitCode != 0 {
 			t.Fatal(argv, err, result.Stderr)
 		}
 	}

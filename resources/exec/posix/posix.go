@@ -6,7 +6,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/exec"
-	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/command"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -30,11 +30,11 @@ func (Provider) Status(_ context.Context, env resource.Env, spec *exec.Spec) (*e
 }
 
 // Execute splits the command into words by the shell's rules of quoting. Its
-// errors are those of exec.Split and host.Run.
-func (Provider) Execute(ctx context.Context, env resource.Env, command string, how host.Command) (host.Result, error) {
-	words, err := exec.Split(command)
+// errors are those of exec.Split and Host.Run.
+func (Provider) Execute(ctx context.Context, env resource.Env, text string, how command.Command) (command.Result, error) {
+	words, err := exec.Split(text)
 	if err != nil {
-		return host.Result{}, err
+		return command.Result{}, err
 	}
 	how.Argv = words
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/exec"
-	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/command"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -45,11 +45,11 @@ func (p Provider) Status(_ context.Context, env resource.Env, spec *exec.Spec) (
 }
 
 // Execute gives the whole command to the shell, as one argument.
-func (p Provider) Execute(ctx context.Context, env resource.Env, command string, how host.Command) (host.Result, error) {
-	if strings.TrimSpace(command) == "" {
-		return host.Result{}, ErrNoCommand
+func (p Provider) Execute(ctx context.Context, env resource.Env, text string, how command.Command) (command.Result, error) {
+	if strings.TrimSpace(text) == "" {
+		return command.Result{}, ErrNoCommand
 	}
-	how.Argv = []string{p.shell, "-c", command}
+	how.Argv = []string{p.shell, "-c", text}
 
 	return env.Host.Run(ctx, how)
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/file"
-	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -49,21 +49,21 @@ func (Provider) Status(ctx context.Context, env resource.Env, path string, check
 	}
 	state.Entry = entry
 	switch entry.Kind {
-	case host.Absent:
+	case files.Absent:
 		state.Ensure = model.EnsureAbsent
 		return state, nil
-	case host.Directory:
+	case files.Directory:
 		state.Ensure = file.EnsureDirectory
 	default:
 		state.Ensure = model.EnsurePresent
 	}
 	state.Metadata = &file.Metadata{Name: path, Provider: name}
 	switch {
-	case entry.Kind == host.Link:
+	case entry.Kind == files.Link:
 		entry = follow(env, state)
-	case entry.Kind == host.Other:
+	case entry.Kind == files.Other:
 		state.Metadata.Extended = map[string]any{"special": true}
-	case entry.Kind == host.File && checksum:
+	case entry.Kind == files.File && checksum:
 		state.Metadata.Checksum, err = env.Host.DigestEntry(ctx, entry)
 		if state.Unreadable = err; err != nil && !errors.Is(err, fs.ErrPermission) {
 			return nil, fmt.Errorf("could not read the file: %w", err)
@@ -76,14 +76,14 @@ func (Provider) Status(ctx context.Context, env resource.Env, path string, check
 
 // follow looks where a link leads, and gives the entry that describes it: a
 // directory it leads to, or itself. One that cannot be followed leads nowhere.
-func follow(env resource.Env, state *file.State) host.Entry {
+func follow(env resource.Env, state *file.State) files.Entry {
 	state.Metadata.Extended = map[string]any{"link": true}
 	target, err := env.Host.Follow(state.Name)
 	if err != nil {
 		return state.Entry
 	}
 	state.Target = target
-	if target.Kind != host.Directory {
+	if target.Kind != files.Directory {
 		return state.Entry
 	}
 	state.Ensure = file.EnsureDirectory
@@ -91,14 +91,14 @@ func follow(env resource.Env, state *file.State) host.Entry {
 	return target
 }
 
-func describe(ctx context.Context, env resource.Env, m *file.Metadata, entry host.Entry) {
+func describe(ctx context.Context, env resource.Env, m *file.Metadata, entry files.Entry) {
 	m.Owner, m.Group = env.Host.UserName(ctx, entry.UID), env.Host.GroupName(ctx, entry.GID)
 	m.Mode = file.FormatMode(entry.Mode)
 	m.Size, m.MTime = entry.Size, entry.ModTime.UTC()
 }
 
 // Store writes the file anew, next to the old one, and renames it over that.
-func (Provider) Store(ctx context.Context, env resource.Env, path string, c file.Content, a host.Attrs) error {
+func (Provider) Store(ctx context.Context, env resource.Env, path string, c file.Content, a files.Attrs) error {
 	var content io.Reader = strings.NewReader(c.Text)
 	if c.Source != "" {
 		source, err := env.Host.Open(c.Source)
@@ -112,24 +112,24 @@ func (Provider) Store(ctx context.Context, env resource.Env, path string, c file
 	return env.Host.Write(ctx, path, content, a)
 }
 
-// SetAttributes changes owner, group and mode; the error for a link wraps host.ErrLink.
-func (Provider) SetAttributes(_ context.Context, env resource.Env, path string, a host.Attrs) error {
+// SetAttributes changes owner, group and mode; the error for a link wraps files.ErrLink.
+func (Provider) SetAttributes(_ context.Context, env resource.Env, path string, a files.Attrs) error {
 	return env.Host.SetAttrs(path, a)
 }
 
 // CreateDirectory makes the directory with its parents, or sets its attributes.
-func (Provider) CreateDirectory(_ context.Context, env resource.Env, path string, a host.Attrs) error {
+func (Provider) CreateDirectory(_ context.Context, env resource.Env, path string, a files.Attrs) error {
 	return env.Host.MakeDirectory(path, a)
 }
 
 // Remove removes the name; a link's target stays. The error for a directory that
-// is not empty wraps host.ErrNotEmpty.
+// is not empty wraps files.ErrNotEmpty.
 func (Provider) Remove(_ context.Context, env resource.Env, path string, force bool) error {
 	if force {
 		return env.Host.RemoveAll(path)
 	}
 	err := env.Host.Remove(path)
-	if errors.Is(err, host.ErrNotEmpty) {
+	if errors.Is(err, files.ErrNotEmpty) {
 		return fmt.Errorf("%w, force: true is required to remove it with all that is in it", err)
 	}
 

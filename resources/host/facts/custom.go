@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/files"
 )
 
 // maxFactFile is the largest fact file that is read.
@@ -58,9 +58,9 @@ func listFactFiles(dir string) ([]string, error) {
 // ReadFile reads a fact file, as Parse does. One that is no regular file or
 // larger than 4 MiB is a model.Problem; one that is missing wraps fs.ErrNotExist.
 func ReadFile(path string) (map[string]any, error) {
-	text, err := host.ReadRegular(path, maxFactFile)
+	text, err := files.Read(path, maxFactFile)
 	switch {
-	case errors.Is(err, host.ErrNotRegular), errors.Is(err, host.ErrTooLarge):
+	case errors.Is(err, files.ErrNotRegular), errors.Is(err, files.ErrTooLarge):
 		return nil, model.Problem{
 			Pos:     model.Position{File: path},
 			Message: "is not a fact file",

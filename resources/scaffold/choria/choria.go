@@ -8,7 +8,7 @@ import (
 	"io/fs"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/resources/scaffold"
 )
@@ -74,7 +74,7 @@ func (p Provider) look(ctx context.Context, env resource.Env, spec *scaffold.Spe
 	if err != nil {
 		return nil, err
 	}
-	exists := entry.Kind == host.Directory
+	exists := entry.Kind == files.Directory
 	meta := &scaffold.Metadata{Name: spec.Name, Provider: name, TargetExists: exists, Engine: spec.Engine}
 	out := &found{state: &scaffold.State{Metadata: meta}}
 	out.state.Ensure = model.EnsureAbsent
@@ -87,9 +87,9 @@ func (p Provider) look(ctx context.Context, env resource.Env, spec *scaffold.Spe
 		return out, nil
 	case spec.Ensure == model.EnsureAbsent && !exists:
 		return out, nil
-	case entry.Kind == host.Link:
-		out.state.Obstacle = fmt.Errorf("%s %w, name the directory itself", spec.Name, host.ErrLink)
-	case !exists && entry.Kind != host.Absent:
+	case entry.Kind == files.Link:
+		out.state.Obstacle = fmt.Errorf("%s %w, name the directory itself", spec.Name, files.ErrLink)
+	case !exists && entry.Kind != files.Absent:
 		out.state.Obstacle = fmt.Errorf("%s: path exists as a %s, not as a directory", spec.Name, entry.Kind)
 	case !exists:
 		out.state.Obstacle = resource.Obstacle(env.Host, spec.Name, true)
@@ -115,5 +115,5 @@ type file struct {
 	digest  string
 	mode    fs.FileMode
 	// before is what stands there.
-	before host.Entry
+	before files.Entry
 }

@@ -10,7 +10,7 @@ import (
 	"slices"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/resources/scaffold"
 )
@@ -27,10 +27,10 @@ type comparison struct {
 }
 
 // compare sorts what the templates give into what is stable and what is due.
-func (c *comparison) compare(ctx context.Context, files []file) error {
+func (c *comparison) compare(ctx context.Context, rendered []file) error {
 	meta := c.found.state.Metadata
-	given := make(map[string]bool, len(files))
-	for _, f := range files {
+	given := make(map[string]bool, len(rendered))
+	for _, f := range rendered {
 		given[f.path] = true
 		stable, err := c.file(ctx, &f)
 		switch {
@@ -39,7 +39,7 @@ func (c *comparison) compare(ctx context.Context, files []file) error {
 		case stable:
 			meta.Stable = append(meta.Stable, f.path)
 			continue
-		case c.absent() && f.before.Kind != host.File && f.before.Kind != host.Link:
+		case c.absent() && f.before.Kind != files.File && f.before.Kind != files.Link:
 			continue
 		case !c.absent():
 			c.found.due = append(c.found.due, f)
@@ -103,10 +103,10 @@ func (c *comparison) file(ctx context.Context, f *file) (stable bool, err error)
 		return false, err
 	}
 	switch f.before.Kind {
-	case host.Directory, host.Other:
+	case files.Directory, files.Other:
 		c.obstacle(fmt.Errorf("%s: path exists as a %s, not as a regular file", f.path, f.before.Kind))
 		return false, nil
-	case host.File:
+	case files.File:
 		digest, err := c.env.Host.DigestEntry(ctx, f.before)
 		if err != nil {
 			return false, fmt.Errorf("could not read a file of the scaffold: %w", err)
@@ -148,14 +148,14 @@ func (c *comparison) parent(dir string) error {
 	}
 	err := c.parent(filepath.Dir(dir))
 	if err == nil {
-		var entry host.Entry
+		var entry files.Entry
 		entry, err = c.env.Host.Look(dir)
 		switch {
 		case err != nil:
-		case entry.Kind == host.Link:
-			err = fmt.Errorf("%s %w, and a scaffold does not go through links", dir, host.ErrLink)
-		case entry.Kind != host.Directory && entry.Kind != host.Absent:
-			err = fmt.Errorf("%s %w", dir, host.ErrNotDirectory)
+		case entry.Kind == files.Link:
+			err = fmt.Errorf("%s %w, and a scaffold does not go through links", dir, files.ErrLink)
+		case entry.Kind != files.Directory && entry.Kind != files.Absent:
+			err = fmt.Errorf("%s %w", dir, files.ErrNotDirectory)
 		}
 	}
 	c.parents[dir] = err
@@ -170,7 +170,7 @@ type attributes struct {
 	Mode uint32 `json:"mode"`
 }
 
-func attributesOf(e host.Entry) attributes { return attributes{UID: e.UID, GID: e.GID, Mode: e.Mode} }
+func attributesOf(e files.Entry) attributes { return attributes{UID: e.UID, GID: e.GID, Mode: e.Mode} }
 
 // wanted are those of the running user, with the mode of the template.
 func wanted(f *file) attributes {
@@ -203,7 +203,7 @@ func (c *comparison) describe(ctx context.Context) error {
 		if content.From != content.To {
 			d.Changes = append(d.Changes, content)
 		}
-		if before, after := attributesOf(f.before), wanted(f); f.before.Kind == host.File && before != after {
+		if before, after := attributesOf(f.before), wanted(f); f.before.Kind == files.File && before != after {
 			d.Changes = append(d.Changes, c.change(f, before.String(), after.String()))
 		}
 		if len(d.Changes) == 0 {
@@ -225,7 +225,7 @@ func (c *comparison) change(f *file, from, to string) model.Change {
 
 // content is the change of a file's content.
 func (c *comparison) content(ctx context.Context, f *file, secret, diff bool) (model.Change, error) {
-	before := resource.Content{Absent: f.before.Kind != host.File, Size: f.before.Size}
+	before := resource.Content{Absent: f.before.Kind != files.File, Size: f.before.Size}
 	from := f.before.Kind.String()
 	if !before.Absent {
 		var err error

@@ -14,13 +14,12 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
-	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/command"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/resources/scaffold"
 	"github.com/musterfleet/muster/resources/scaffold/choria/render"
 	"github.com/musterfleet/muster/resources/template"
+	"golang.org/x/sys/unix"
 )
 
 // rendererArgv has muster start itself to render, also after its file was
@@ -126,7 +125,7 @@ func (p *process) run(ctx context.Context, dir string) error {
 		p.masked = names(limited, p.env, p.spec, true)
 		p.secret = !reflect.DeepEqual(p.names.Values(), p.masked.Values())
 	}
-	result, err := p.env.Host.Run(limited, host.Command{
+	result, err := p.env.Host.Run(limited, command.Command{
 		Argv: rendererArgv(), Stdin: p.reader, Tied: true, OnlyEnv: true,
 		// The last of these is for a muster with the race detector, which would wait a second at its end.
 		Env:    []string{"TMPDIR=" + dir, "GOTRACEBACK=none", "GORACE=atexit_sleep_ms=0"},
@@ -177,7 +176,7 @@ func outOfMemory() []string {
 }
 
 // ended says what ended the process before it was done.
-func ended(result host.Result) error {
+func ended(result command.Result) error {
 	said := result.Stderr.String()
 	switch {
 	case strings.Contains(said, "stack overflow"):

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/files"
 )
 
 // record is what a node remembers of the files of a target that post commands
@@ -63,7 +64,7 @@ func recall(h *host.Host, target string) (record, error) {
 // remember is durable when it returns, also when the run is being broken off.
 func remember(ctx context.Context, h *host.Host, r record) error {
 	if h.StateDir() == "" {
-		return fmt.Errorf("post needs to remember what it did: %w", host.ErrNoStateDir)
+		return fmt.Errorf("post needs to remember what it did: %w", files.ErrNoStateDir)
 	}
 	if err := h.WriteRecord(ctx, recordPath(h, r.Target), r); err != nil {
 		return fmt.Errorf("could not remember what post did: %w", err)

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/resources/scaffold"
 )
@@ -18,15 +18,15 @@ import (
 // they were in that are empty, deepest first, and the target when it is empty
 // too. It goes on after an error, and gives all of them.
 func (Provider) Remove(ctx context.Context, env resource.Env, spec *scaffold.Spec, state *scaffold.State) error {
-	files := slices.Concat(state.Metadata.Changed, state.Metadata.Stable)
-	for _, path := range files {
+	paths := slices.Concat(state.Metadata.Changed, state.Metadata.Stable)
+	for _, path := range paths {
 		if !filepath.IsAbs(path) {
 			return fmt.Errorf("the path of a file to remove is not absolute: %q", path)
 		}
 	}
 	var failed error
 	parents := map[string]bool{}
-	for _, path := range files {
+	for _, path := range paths {
 		if err := context.Cause(ctx); err != nil {
 			return errors.Join(failed, err)
 		}
@@ -39,7 +39,7 @@ func (Provider) Remove(ctx context.Context, env resource.Env, spec *scaffold.Spe
 		return strings.Count(b, "/") - strings.Count(a, "/")
 	})
 	for _, dir := range deepest {
-		if err := env.Host.Remove(dir); err != nil && !errors.Is(err, host.ErrNotEmpty) {
+		if err := env.Host.Remove(dir); err != nil && !errors.Is(err, files.ErrNotEmpty) {
 			failed = errors.Join(failed, err)
 		}
 	}

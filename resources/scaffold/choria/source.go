@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/resources/scaffold"
 )
@@ -45,9 +45,9 @@ func source(env resource.Env, spec *scaffold.Spec) (dir string, err error) {
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("could not look at the source: %w", err)
-	case entry.Kind == host.Absent:
+	case entry.Kind == files.Absent:
 		return "", resource.Missing{Need: resource.PathNeed(dir), Err: fmt.Errorf("the source %s does not exist: %w", dir, fs.ErrNotExist)}
-	case entry.Kind != host.Directory:
+	case entry.Kind != files.Directory:
 		return "", fmt.Errorf("the source %s is a %s, not a directory of templates", dir, entry.Kind)
 	}
 	// What follows does not follow links, not even this one.

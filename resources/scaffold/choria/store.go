@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/command"
+	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/resources/scaffold"
 )
@@ -31,7 +33,7 @@ func (p Provider) Scaffold(ctx context.Context, env resource.Env, spec *scaffold
 		return found.state.Obstacle
 	}
 	if !found.state.Metadata.TargetExists {
-		if err := env.Host.MakeDirectory(spec.Name, host.OwnAttrs(dirMode)); err != nil {
+		if err := env.Host.MakeDirectory(spec.Name, files.OwnAttrs(dirMode)); err != nil {
 			return err
 		}
 	}
@@ -75,13 +77,13 @@ func makeBelow(h *host.Host, made map[string]bool, dir string) error {
 	made[dir] = true
 	entry, err := h.Look(dir)
 	switch {
-	case err != nil || entry.Kind == host.Directory:
+	case err != nil || entry.Kind == files.Directory:
 		return err
-	case entry.Kind != host.Absent:
-		return fmt.Errorf("%s %w", dir, host.ErrNotDirectory)
+	case entry.Kind != files.Absent:
+		return fmt.Errorf("%s %w", dir, files.ErrNotDirectory)
 	}
 
-	return h.MakeDirectory(dir, host.OwnAttrs(dirMode))
+	return h.MakeDirectory(dir, files.OwnAttrs(dirMode))
 }
 
 // writer writes files and runs their post commands.
@@ -149,7 +151,7 @@ func (w *writer) owe(ctx context.Context, files []file) error {
 }
 
 func (w *writer) store(ctx context.Context, f file) error {
-	return w.env.Host.Write(ctx, f.path, bytes.NewReader(f.content), host.OwnAttrs(f.mode))
+	return w.env.Host.Write(ctx, f.path, bytes.NewReader(f.content), files.OwnAttrs(f.mode))
 }
 
 func (w *writer) storeAndPost(ctx context.Context, f file) error {
@@ -166,7 +168,7 @@ func (w *writer) storeAndPost(ctx context.Context, f file) error {
 	if err != nil {
 		return err
 	}
-	if left.Kind != host.File {
+	if left.Kind != files.File {
 		return fmt.Errorf("a post command left no file at %s", f.path)
 	}
 	digest, err := w.env.Host.DigestEntry(ctx, left)
@@ -182,7 +184,7 @@ func (w *writer) storeAndPost(ctx context.Context, f file) error {
 const errorLines = 10
 
 func (w *writer) run(ctx context.Context, path string, words []string) error {
-	result, err := w.env.Host.Run(ctx, host.Command{Argv: words, Dir: w.spec.Name, Env: w.env.RunEnv})
+	result, err := w.env.Host.Run(ctx, command.Command{Argv: words, Dir: w.spec.Name, Env: w.env.RunEnv})
 	if err != nil {
 		return fmt.Errorf("post of %s: %w", path, err)
 	}

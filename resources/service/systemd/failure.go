@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/command"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/resources/service"
 )
@@ -21,9 +21,9 @@ const (
 	logTime = 5 * time.Second
 )
 
-// command runs systemctl. An exit code that means failure is an error with the
+// control runs systemctl. An exit code that means failure is an error with the
 // end of what it said.
-func command(ctx context.Context, env resource.Env, args ...string) error {
+func control(ctx context.Context, env resource.Env, args ...string) error {
 	result, err := run(ctx, env, nil, append([]string{systemctl}, args...)...)
 	if err != nil || result.ExitCode == 0 {
 		return err
@@ -81,7 +81,7 @@ func lastLogged(ctx context.Context, env resource.Env, name string, since time.T
 		"_SYSTEMD_UNIT="+unit, "+", "_UID=0", "UNIT="+unit, "+", "_UID=0", "OBJECT_SYSTEMD_UNIT="+unit, "+", "_UID=0", "COREDUMP_UNIT="+unit)
 	slices.Reverse(messages)
 
-	return host.Output{Tail: []byte(strings.Join(messages, "\n"))}.LastLines(logLines), err
+	return command.Output{Tail: []byte(strings.Join(messages, "\n"))}.LastLines(logLines), err
 }
 
 // message gives that of an entry of the journal as journalctl writes it in JSON:

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/command"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/resources/service"
 )
@@ -48,7 +48,7 @@ func (*Provider) Name() string { return providerName }
 
 // IsManageable says whether systemctl is in PATH.
 func (*Provider) IsManageable(model.Facts, resource.Spec) (bool, int, error) {
-	if _, err := host.FindProgram(systemctl); err != nil {
+	if _, err := command.FindProgram(systemctl); err != nil {
 		return false, 0, err
 	}
 
@@ -66,8 +66,8 @@ func (p *Provider) take(ctx context.Context) (give func(), err error) {
 }
 
 // run runs a program whose output is not to be in anybody's language.
-func run(ctx context.Context, env resource.Env, onLine func(string, bool), argv ...string) (host.Result, error) {
-	return env.Host.Run(ctx, host.Command{Argv: argv, Env: []string{"LC_ALL=C.UTF-8"}, OnLine: onLine})
+func run(ctx context.Context, env resource.Env, onLine func(string, bool), argv ...string) (command.Result, error) {
+	return env.Host.Run(ctx, command.Command{Argv: argv, Env: []string{"LC_ALL=C.UTF-8"}, OnLine: onLine})
 }
 
 // Reload lets systemd read all units anew.
@@ -83,7 +83,7 @@ func (p *Provider) Reload(ctx context.Context, env resource.Env) error {
 
 func (p *Provider) reload(ctx context.Context, env resource.Env) error {
 	now := reading{run: env.RunID, dirs: unitDirs(p.root)}
-	if err := command(ctx, env, "daemon-reload", "--system"); err != nil {
+	if err := control(ctx, env, "daemon-reload", "--system"); err != nil {
 		return err
 	}
 	p.reloaded = now
@@ -138,7 +138,7 @@ func (p *Provider) change(ctx context.Context, env resource.Env, action service.
 		return err
 	}
 
-	if err := command(ctx, env, append([]string{string(action), "--system"}, args...)...); err != nil {
+	if err := control(ctx, env, append([]string{string(action), "--system"}, args...)...); err != nil {
 		return err
 	}
 	if (action == service.Enable || action == service.Disable) && !slices.ContainsFunc(args, p.hasScript) {

@@ -1,0 +1,210 @@
+// Package accounts resolves the users and groups of the node.
+package accounts
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/musterfleet/muster/resources/host/command"
+)
+
+// The words of a kind of account: the database of getent, which is also the
+// name of the file, and what a user calls it.
+const (
+	userDatabase  = "passwd"
+	groupDatabase = "group"
+)
+
+// ErrNoAccount is a user or group that is not known to the node.
+var ErrNoAccount = errors.New("no such account")
+
+// Options are what Accounts are made from.
+type Options struct {
+	// Dir holds the files passwd and group; empty means /etc.
+	Dir string
+	// Commands run getent.
+	Commands *command.Runner
+	// Log gets what is no failure.
+	Log *slog.Logger
+}
+
+// Accounts are the users and groups of the node: the tables and the answers of
+// getent. They are safe for concurrent use. Make them with New.
+type Accounts struct {
+	dir      string
+	commands *command.Runner
+	log      *slog.Logger
+
+	mu     sync.Mutex
+	tables map[string]accountTable
+	// asked are the keys that getent was asked for, by database.
+	asked map[[2]string]bool
+}
+
+// New returns accounts of which nothing is read yet.
+func New(o Options) *Accounts {
+	return &Accounts{dir: cmp.Or(o.Dir, "/etc"), commands: o.Commands, log: o.Log}
+}
+
+// UID resolves an owner: a number stands for itself, a name is looked up, in
+// /etc/passwd, and where it is not there by getent, once. An unknown name and a
+// number that is out of range are errors that wrap ErrNoAccount.
+func (a *Accounts) UID(ctx context.Context, owner string) (uint32, error) {
+	id, err := a.id(ctx, userDatabase, owner)
+	if err != nil {
+		return 0, fmt.Errorf("could not lookup user %q: %w", owner, err)
+	}
+
+	return id, nil
+}
+
+// GID is UID for groups.
+func (a *Accounts) GID(ctx context.Context, group string) (uint32, error) {
+	id, err := a.id(ctx, groupDatabase, group)
+	if err != nil {
+		return 0, fmt.Errorf("could not lookup group %q: %w", group, err)
+	}
+
+	return id, nil
+}
+
+// UserName gives the name of a uid, or its number when it has none.
+func (a *Accounts) UserName(ctx context.Context, uid uint32) string {
+	return a.name(ctx, userDatabase, uid)
+}
+
+// GroupName gives the name of a gid, or its number when it has none.
+func (a *Accounts) GroupName(ctx context.Context, gid uint32) string {
+	return a.name(ctx, groupDatabase, gid)
+}
+
+// ForgetAccounts makes the next look-up read the account tables again, after
+// something ran that may have changed them.
+func (a *Accounts) ForgetAccounts() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.tables, a.asked = nil, nil
+}
+
+// getentTimeout is how long a directory service may take to answer.
+const getentTimeout = 30 * time.Second
+
+// FileWritten forgets the tables when the file at path is one of theirs.
+func (a *Accounts) FileWritten(path string) {
+	if path == a.path(userDatabase) || path == a.path(groupDatabase) {
+		a.ForgetAccounts()
+	}
+}
+
+// path is where the file of a database is.
+func (a *Accounts) path(database string) string { return a.dir + "/" + database }
+
+func (a *Accounts) id(ctx context.Context, database, name string) (uint32, error) {
+	if isNumber(name) {
+		id, ok := parseID(name)
+		if !ok {
+			return 0, fmt.Errorf("%w: numbers go up to %d", ErrNoAccount, uint32(maxID))
+		}
+		return id, nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	table, err := a.table(database)
+	if err != nil {
+		return 0, err
+	}
+	if id, ok := table.ids[name]; ok {
+		return id, nil
+	}
+	if err := a.ask(ctx, database, name); err != nil {
+		return 0, err
+	}
+	if id, ok := table.ids[name]; ok {
+		return id, nil
+	}
+
+	return 0, ErrNoAccount
+}
+
+func (a *Accounts) name(ctx context.Context, database string, id uint32) string {
+	number := strconv.FormatUint(uint64(id), 10)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	table, err := a.table(database)
+	if err != nil {
+		a.log.WarnContext(ctx, "could not read accounts", "error", err)
+		return number
+	}
+	if name, ok := table.names[id]; ok {
+		return name
+	}
+	if err := a.ask(ctx, database, number); err != nil {
+		a.log.WarnContext(ctx, "could not look up account", "database", database, "id", id, "error", err)
+	}
+	if name, ok := table.names[id]; ok {
+		return name
+	}
+
+	return number
+}
+
+// table gives a database's table, read at its first use. A machine without the
+// file has no local accounts.
+func (a *Accounts) table(database string) (accountTable, error) {
+	if t, ok := a.tables[database]; ok {
+		return t, nil
+	}
+	content, err := os.ReadFile(a.path(database))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return accountTable{}, err
+	}
+	if a.tables == nil {
+		a.tables, a.asked = map[string]accountTable{}, map[[2]string]bool{}
+	}
+	a.tables[database] = parseAccounts(string(content))
+
+	return a.tables[database], nil
+}
+
+// ask puts what getent knows of a key, a name or number, into the table. Each
+// key is asked for once; a machine without getent has its files only.
+func (a *Accounts) ask(ctx context.Context, database, key string) error {
+	asked := [2]string{database, key}
+	if a.asked[asked] || key == "" || strings.HasPrefix(key, "-") || strings.ContainsAny(key, ":\n\x00") {
+		return nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, getentTimeout, fmt.Errorf("timed out after %s", getentTimeout))
+	defer cancel()
+	result, err := a.commands.Run(ctx, command.Command{Argv: []string{"getent", database, key}})
+	switch {
+	case errors.Is(err, command.ErrNotFound):
+	case err != nil:
+		return err
+	case result.ExitCode == 0:
+		a.merge(database, key, string(result.Stdout.Head))
+	}
+	a.asked[asked] = true
+
+	return nil
+}
+
+// merge takes an answer of getent. The service may spell the name differently
+// from the question (other case, with its domain), so the question is kept too.
+func (a *Accounts) merge(database, key, answer string) {
+	found := parseAccounts(answer)
+	for name, id := range found.ids {
+		a.tables[database].add(name, id)
+		if !isNumber(key) {
+			a.tables[database].add(key, id)
+		}
+	}
+}

@@ -1,0 +1,57 @@
+package accounts
+
+import (
+	"strconv"
+	"strings"
+)
+
+// accountTable is the names and numbers of users, or of groups.
+type accountTable struct {
+	ids   map[string]uint32
+	names map[uint32]string
+}
+
+// parseAccounts reads the form that passwd(5) and group(5) share: the name in
+// the first field, the number in the third. What is not of that form is left
+// out; of two accounts with one name or number the first one holds, as it does
+// for the system.
+func parseAccounts(text string) accountTable {
+	t := accountTable{ids: map[string]uint32{}, names: map[uint32]string{}}
+	for line := range strings.Lines(text) {
+		fields := strings.Split(strings.TrimSuffix(line, "\n"), ":")
+		// A line beginning with + or - includes accounts of NIS.
+		if len(fields) < 4 || fields[0] == "" || strings.ContainsAny(fields[0][:1], "+-#") {
+			continue
+		}
+		id, ok := parseID(fields[2])
+		if !ok {
+			continue
+		}
+		t.add(fields[0], id)
+	}
+
+	return t
+}
+
+func (t accountTable) add(name string, id uint32) {
+	if _, ok := t.ids[name]; !ok {
+		t.ids[name] = id
+	}
+	if _, ok := t.names[id]; !ok {
+		t.names[id] = name
+	}
+}
+
+// maxID is the largest user or group: the next number means "unchanged" to chown.
+const maxID = 1<<32 - 2
+
+// parseID reads a number in decimal digits and nothing else.
+func parseID(s string) (uint32, bool) {
+	id, err := strconv.ParseUint(s, 10, 32)
+
+	return uint32(id), err == nil && isNumber(s) && id <= maxID
+}
+
+func isNumber(s string) bool {
+	return s != "" && strings.Trim(s, "0123456789") == ""
+}

@@ -1,0 +1,199 @@
+// Package command runs the programs of the node: nothing else starts a process.
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// The errors of a command that cannot be started, wrapped with what is missing.
+var (
+	// ErrNotFound is a program, or the interpreter it names, that is not there.
+	ErrNotFound = errors.New("command not found")
+	// ErrNoDir is a working directory of a command that is missing.
+	ErrNoDir = errors.New("working directory does not exist")
+)
+
+// Runner runs commands. It is safe for concurrent use. Make it with New.
+type Runner struct{ onStart func(argv []string) }
+
+// New makes a runner that calls onStart, unless that is nil, right before it
+// starts a command.
+func New(onStart func(argv []string)) *Runner { return &Runner{onStart: onStart} }
+
+// Command is a program to run.
+type Command struct {
+	// Argv is the program and its arguments. A name without a slash is searched in
+	// the absolute directories of PATH, one with a slash is relative to Dir.
+	Argv []string
+	// Dir is the working directory; empty means muster's own.
+	Dir string
+	// Env is added to the environment, which is muster's own less MUSTER_* and
+	// NATS_*; of two values of a name the later holds.
+	Env []string
+	// OnlyEnv has Env be all of the environment.
+	OnlyEnv bool
+	// Path becomes PATH, whatever Env says; empty leaves it alone.
+	Path string
+	// Stdin is what the command reads; nil means nothing.
+	Stdin io.Reader
+	// OnLine, when set, gets each line of output as it comes, without its end;
+	// stderr says which stream. It is never called twice at a time. A line that is
+	// longer than 64 KiB comes in pieces.
+	OnLine func(line string, stderr bool)
+	// Tied has it killed when muster ends, also when that is killed; what it has
+	// started itself is left alone.
+	Tied bool
+	// EndGroup has what the command leaves behind in its process group killed when
+	// it has ended.
+	EndGroup bool
+}
+
+// Result is what came of a command that ran to its end.
+type Result struct {
+	// ExitCode is 128 plus the number of the signal for a command that one ended.
+	ExitCode int
+	// Killed says that a signal ended it.
+	Killed bool
+	Stdout Output
+	Stderr Output
+}
+
+// drainDelay is how long output is still read after a command has ended, when
+// something it started in the background holds on to its pipes.
+const drainDelay = 2 * time.Second
+
+// Run runs a command in a process group (and session) of its own and waits for
+// it. An exit code other than 0 is not an error. When ctx ends the whole group
+// is killed at once and the error wraps context.Cause(ctx); the result then
+// holds what the command had said. A program that cannot be started is an error
+// that wraps ErrNotFound, ErrNoDir or what the system said.
+//
+// A child that goes on in the background after the command itself has ended is
+// left alone, unless EndGroup is set: its output is read for 2 s more and then given up.
+func (r *Runner) Run(ctx context.Context, c Command) (Result, error) {
+	env := environment(c)
+	program, err := program(c, env)
+	if err != nil {
+		return Result{}, err
+	}
+	if err := context.Cause(ctx); err != nil {
+		return Result{}, commandError(c, err)
+	}
+	var calling sync.Mutex
+	stdout := &stream{lines: lines{emit: lineSink(&calling, c.OnLine, false)}}
+	stderr := &stream{lines: lines{emit: lineSink(&calling, c.OnLine, true)}}
+	// Without a terminal a question fails instead of waiting for an answer.
+	attr := syscall.SysProcAttr{Setsid: true}
+	if c.Tied {
+		attr.Pdeathsig = syscall.SIGKILL
+		// The system sends it when the thread ends that has started the command.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+	}
+	killed := false
+	prepare := func() *exec.Cmd {
+		cmd := exec.CommandContext(ctx, program, c.Argv[1:]...)
+		cmd.Args[0], cmd.Dir, cmd.Env, cmd.Stdin = c.Argv[0], c.Dir, env, c.Stdin
+		cmd.Stdout, cmd.Stderr = stdout, stderr
+		cmd.SysProcAttr = &attr
+		cmd.WaitDelay = drainDelay
+		cmd.Cancel = func() error {
+			killed = true
+			return unix.Kill(-cmd.Process.Pid, unix.SIGKILL)
+		}
+		return cmd
+	}
+	if r.onStart != nil {
+		r.onStart(c.Argv)
+	}
+	cmd, err := start(ctx, prepare)
+	if err != nil {
+		return Result{}, startError(c, program, err)
+	}
+	if c.EndGroup {
+		endGroup(cmd.Process.Pid)
+	}
+	err = cmd.Wait()
+	result := Result{
+		ExitCode: exitCode(cmd.ProcessState),
+		Killed:   !cmd.ProcessState.Exited(),
+		Stdout:   stdout.end(),
+		Stderr:   stderr.end(),
+	}
+	var exit *exec.ExitError
+	switch {
+	case killed && result.ExitCode != 0:
+		return result, commandError(c, context.Cause(ctx))
+	case err == nil, errors.As(err, &exit), errors.Is(err, exec.ErrWaitDelay), killed:
+		return result, nil
+	default:
+		return result, commandError(c, err)
+	}
+}
+
+// endGroup waits until the leader of a process group has ended, and kills the rest
+// of it. The leader is not reaped before that, so the group's number is nobody else's.
+func endGroup(pid int) {
+	err := error(unix.EINTR)
+	for errors.Is(err, unix.EINTR) {
+		err = unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+	}
+	if err == nil {
+		_ = unix.Kill(-pid, unix.SIGKILL)
+	}
+}
+
+// start starts a command, and tries again while its file is "busy": that is a
+// child of another command, which until its own exec holds open what muster has
+// just written.
+func start(ctx context.Context, prepare func() *exec.Cmd) (*exec.Cmd, error) {
+	const tries = 8
+	wait := time.Millisecond
+	for try := 1; ; try++ {
+		cmd := prepare()
+		err := cmd.Start()
+		if err != nil && ctx.Err() != nil {
+			// It says that the context ended, but not why.
+			return nil, context.Cause(ctx)
+		}
+		if err == nil || try == tries || !errors.Is(err, unix.ETXTBSY) {
+			return cmd, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(wait):
+			wait *= 2
+		}
+	}
+}
+
+// startError names what is missing, which the system leaves out.
+func startError(c Command, program string, err error) error {
+	if errors.Is(err, unix.ENOENT) {
+		return fmt.Errorf("%w: the interpreter that %s names in its first line", ErrNotFound, program)
+	}
+
+	return commandError(c, err)
+}
+
+func commandError(c Command, err error) error { return fmt.Errorf("%s: %w", c.Argv[0], err) }
+
+func exitCode(state *os.ProcessState) int {
+	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+
+	return state.ExitCode()
+}

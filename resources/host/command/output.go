@@ -1,0 +1,149 @@
+package command
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"sync"
+)
+
+// outputEnd is how much of each end of a stream is kept.
+const outputEnd = 64 << 10
+
+// maxLine is the longest line that OnLine gets in one piece.
+const maxLine = 64 << 10
+
+// Output is a stream of a command, bounded in memory: its first and its last
+// 64 KiB. What is not longer is all in Head, or in Head and Tail.
+type Output struct {
+	Head, Tail []byte
+	// Dropped is how many bytes between them were not kept.
+	Dropped int64
+}
+
+// String gives what was kept, with a line that says how much was not.
+func (o Output) String() string {
+	if o.Dropped == 0 {
+		return string(o.Head) + string(o.Tail)
+	}
+
+	return fmt.Sprintf("%s\n… %d bytes dropped …\n%s", o.Head, o.Dropped, o.Tail)
+}
+
+// LastLines gives the last n lines, without the end of the last one. Empty lines
+// at the end do not count.
+func (o Output) LastLines(n int) string {
+	text := strings.TrimRight(o.String(), " \t\r\n")
+	if n <= 0 {
+		return ""
+	}
+	at := len(text)
+	for range n {
+		if at = strings.LastIndexByte(text[:at], '\n'); at < 0 {
+			return text
+		}
+	}
+
+	return text[at+1:]
+}
+
+// stream takes what a command writes to one of its streams.
+type stream struct {
+	head []byte
+	// ring holds the last bytes after the head; at is where its oldest is once it is full.
+	ring  []byte
+	at    int
+	total int64
+	lines lines
+}
+
+// Write never fails: a command must not see that its output is too long.
+func (s *stream) Write(b []byte) (int, error) {
+	s.lines.write(b)
+	s.total += int64(len(b))
+	n := len(b)
+	take := min(outputEnd-len(s.head), len(b))
+	s.head = append(s.head, b[:take]...)
+	s.keep(b[take:])
+
+	return n, nil
+}
+
+// keep puts bytes into the ring over the oldest ones.
+func (s *stream) keep(b []byte) {
+	if len(b) >= outputEnd {
+		s.ring, s.at = append(s.ring[:0], b[len(b)-outputEnd:]...), 0
+		return
+	}
+	grow := min(outputEnd-len(s.ring), len(b))
+	s.ring = append(s.ring, b[:grow]...)
+	for b = b[grow:]; len(b) > 0; {
+		n := copy(s.ring[s.at:], b)
+		b, s.at = b[n:], (s.at+n)%outputEnd
+	}
+}
+
+// end gives the stream as it was, with its last line.
+func (s *stream) end() Output {
+	s.lines.flush()
+	tail := append(bytes.Clone(s.ring[s.at:]), s.ring[:s.at]...)
+
+	return Output{Head: s.head, Tail: tail, Dropped: s.total - int64(len(s.head)) - int64(len(tail))}
+}
+
+// lines cuts a stream into lines. Without emit it does nothing.
+type lines struct {
+	emit    func(line string)
+	pending []byte
+}
+
+func (l *lines) write(b []byte) {
+	if l.emit == nil {
+		return
+	}
+	for len(b) > 0 {
+		end := bytes.IndexByte(b, '\n')
+		piece := b
+		if end >= 0 {
+			piece = b[:end]
+		}
+		room := maxLine - len(l.pending)
+		if len(piece) > room {
+			l.pending = append(l.pending, piece[:room]...)
+			l.emitPending()
+			b = b[room:]
+			continue
+		}
+		l.pending = append(l.pending, piece...)
+		if end < 0 {
+			return
+		}
+		l.emitPending()
+		b = b[end+1:]
+	}
+}
+
+func (l *lines) emitPending() {
+	l.emit(string(bytes.TrimSuffix(l.pending, []byte("\r"))))
+	l.pending = l.pending[:0]
+}
+
+// flush gives the last line when it has no end.
+func (l *lines) flush() {
+	if len(l.pending) > 0 {
+		l.emitPending()
+	}
+}
+
+// lineSink binds OnLine to a stream, and keeps the two streams from calling it at once.
+func lineSink(calling *sync.Mutex, onLine func(string, bool), stderr bool) func(string) {
+	if onLine == nil {
+		return nil
+	}
+
+	return func(line string) {
+		calling.Lock()
+		defer calling.Unlock()
+		onLine(line, stderr)
+	}
+}

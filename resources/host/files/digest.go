@@ -1,0 +1,145 @@
+package files
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxDigests bounds the remembered digests, at about 200 bytes each.
+const maxDigests = 1 << 16
+
+// Digest gives the hex SHA-256 of the content of the regular file at path. It
+// is remembered by (device, inode, size, mtime, ctime), and reads with constant
+// memory. Links are followed. Anything but a regular file is an error that
+// wraps ErrNotRegular.
+func (d *Disk) Digest(ctx context.Context, path string) (string, error) {
+	entry, err := d.Follow(path)
+	if err != nil {
+		return "", err
+	}
+
+	return d.DigestEntry(ctx, entry)
+}
+
+// DigestEntry is Digest of what Look or Follow just gave: while its digest is
+// remembered, the file is not looked at a second time.
+func (d *Disk) DigestEntry(ctx context.Context, entry Entry) (string, error) {
+	if digest, ok := d.digests.get(entry); ok {
+		return digest, nil
+	}
+	f, before, err := openRegular(entry.Path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	began := time.Now()
+	digest, err := d.hash(ctx, f)
+	if err != nil {
+		return "", err
+	}
+	after, err := fstat(f)
+	if err != nil {
+		return "", err
+	}
+	if stampOf(before) == stampOf(after) && settled(after, began) {
+		d.digests.put(after, digest)
+	}
+
+	return digest, nil
+}
+
+func (d *Disk) hash(ctx context.Context, f *os.File) (string, error) {
+	buffer := d.buffers.Get().(*[copyBuffer]byte)
+	defer d.buffers.Put(buffer)
+	sum := sha256.New()
+	for {
+		if err := context.Cause(ctx); err != nil {
+			return "", err
+		}
+		n, err := f.Read(buffer[:])
+		sum.Write(buffer[:n])
+		switch {
+		case errors.Is(err, io.EOF):
+			return hex.EncodeToString(sum.Sum(nil)), nil
+		case err != nil:
+			return "", err
+		}
+	}
+}
+
+// settled says that a file cannot have been changed after its content was read
+// and still have the times it had then. The kernel's clock for file times moves
+// in ticks, on some file systems of seconds: what was changed within the last
+// tick may change again without a sign.
+func settled(st *unix.Stat_t, began time.Time) bool {
+	tick := 20 * time.Millisecond
+	if st.Ctim.Nsec == 0 {
+		tick = 2 * time.Second
+	}
+
+	return time.Unix(st.Ctim.Unix()).Before(began.Add(-tick))
+}
+
+// fileID is one file of the machine, stamp what changes with its content.
+type (
+	fileID struct{ dev, inode uint64 }
+	stamp  struct {
+		size         int64
+		mtime, ctime unix.Timespec
+	}
+	digestEntry struct {
+		stamp  stamp
+		digest string
+	}
+)
+
+func idOf(st *unix.Stat_t) fileID { return fileID{dev: uint64(st.Dev), inode: st.Ino} }
+
+func stampOf(st *unix.Stat_t) stamp { return stamp{size: st.Size, mtime: st.Mtim, ctime: st.Ctim} }
+
+// digestCache remembers digests. The zero value is empty.
+type digestCache struct {
+	mu      sync.RWMutex
+	entries map[fileID]digestEntry
+}
+
+// get finds the digest of an entry. That of anything but a file is not there,
+// because only those of files are put.
+func (c *digestCache) get(entry Entry) (string, bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	e, ok := c.entries[entry.id]
+
+	return e.digest, ok && entry.Kind == File && e.stamp == entry.stamp
+}
+
+func (c *digestCache) put(st *unix.Stat_t, digest string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.entries == nil {
+		c.entries = map[fileID]digestEntry{}
+	}
+	if len(c.entries) >= maxDigests {
+		// Any one will do: a run that is too large for the cache reads each file
+		// once, and the least recently used would be the next it asks for.
+		for id := range c.entries {
+			delete(c.entries, id)
+			break
+		}
+	}
+	c.entries[idOf(st)] = digestEntry{stamp: stampOf(st), digest: digest}
+}
+
+func (c *digestCache) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.entries = nil
+}

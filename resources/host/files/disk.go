@@ -1,0 +1,95 @@
+// Package files touches the files of the node, by descriptor and never twice
+// by name where a change rests on what was seen.
+package files
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+)
+
+// Options are what a Disk is made from.
+type Options struct {
+	// StateDir holds the record of litter and the temporary directories. Without
+	// one a run finds nothing of what a killed one left.
+	StateDir string
+	// Log gets what is no failure. Nil discards.
+	Log *slog.Logger
+}
+
+// Disk is the file systems of this machine. It is safe for concurrent use. Make
+// it with New.
+type Disk struct {
+	stateDir string
+	log      *slog.Logger
+	digests  digestCache
+	buffers  sync.Pool
+
+	mu     sync.Mutex
+	litter *litterRecord
+}
+
+// New makes a disk. It touches nothing yet.
+func New(o Options) *Disk {
+	d := &Disk{stateDir: o.StateDir, log: o.Log}
+	if d.log == nil {
+		d.log = slog.New(slog.DiscardHandler)
+	}
+	d.buffers.New = func() any { return new([copyBuffer]byte) }
+
+	return d
+}
+
+// StateDir returns the directory of the options.
+func (d *Disk) StateDir() string { return d.stateDir }
+
+// RunOptions are how a run uses the disk.
+type RunOptions struct {
+	// ReadAll forgets every remembered digest, so that the run reads all content.
+	ReadAll bool
+	// Joined marks a run within another one, which keeps the record of litter:
+	// nothing is removed at its beginning or struck out at its end.
+	Joined bool
+}
+
+// BeginRun removes the litter that a killed run left behind. Litter that cannot
+// be removed is logged and left for the next run. It fails when the record of
+// litter cannot be read or written.
+func (d *Disk) BeginRun(ctx context.Context, o RunOptions) error {
+	if o.ReadAll {
+		d.digests.forget()
+	}
+	if d.stateDir == "" {
+		return nil
+	}
+	record, err := openLitter(d.stateDir, o.Joined)
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.litter != nil {
+		return errors.Join(errors.New("a run has begun already"), record.close())
+	}
+	record.clean(ctx, d.log)
+	if !o.Joined {
+		d.cleanTemp(ctx)
+	}
+	d.litter = record
+
+	return nil
+}
+
+// EndRun closes what BeginRun opened. Without a run it does nothing.
+func (d *Disk) EndRun() error {
+	d.mu.Lock()
+	record := d.litter
+	d.litter = nil
+	d.mu.Unlock()
+	if record == nil {
+		return nil
+	}
+
+	return record.end()
+}

@@ -1,0 +1,152 @@
+package files
+
+import (
+	"errors"
+	"io/fs"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Kind is what stands at a path.
+type Kind int
+
+// The kinds of an Entry.
+const (
+	Absent Kind = iota
+	File
+	Directory
+	Link
+	// Other is a fifo, socket or device.
+	Other
+)
+
+// String names the kind in words.
+func (k Kind) String() string {
+	return [...]string{"absent", "file", "directory", "link", "special file"}[k]
+}
+
+// Attrs are the owner and permission bits of a path.
+type Attrs struct {
+	UID, GID uint32
+	Mode     fs.FileMode // permission bits only
+}
+
+// Entry is what lstat says of a path.
+type Entry struct {
+	Path    string
+	Kind    Kind
+	Size    int64
+	ModTime time.Time
+	// Mode is permission bits with setuid, setgid and sticky as in chmod(1): 04755.
+	Mode     uint32
+	UID, GID uint32
+
+	// id and stamp are what DigestEntry remembers digests by.
+	id    fileID
+	stamp stamp
+}
+
+// Look gives what stands at path without following a link in its last element.
+// Nothing there is no error: the entry is Absent. A path that may not be
+// looked at is an error that wraps fs.ErrPermission.
+func (d *Disk) Look(path string) (Entry, error) {
+	return look("lstat", path, unix.AT_SYMLINK_NOFOLLOW)
+}
+
+// Follow is Look, with links followed. A link to nothing is Absent.
+func (d *Disk) Follow(path string) (Entry, error) { return look("stat", path, 0) }
+
+func look(op, path string, flags int) (Entry, error) {
+	var st unix.Stat_t
+	err := Retry(func() error { return unix.Fstatat(unix.AT_FDCWD, path, &st, flags) })
+	switch {
+	case err == nil:
+		return entryOf(path, &st), nil
+	case IsAbsent(err):
+		return Entry{Path: path}, nil
+	default:
+		return Entry{Path: path}, &fs.PathError{Op: op, Path: path, Err: err}
+	}
+}
+
+// MayWrite says why muster may not make, replace or remove entries of a
+// directory; nil when nothing of that is known.
+func (d *Disk) MayWrite(dir string) error {
+	err := Retry(func() error { return unix.Faccessat(unix.AT_FDCWD, dir, unix.W_OK|unix.X_OK, unix.AT_EACCESS) })
+	if err == nil || IsAbsent(err) {
+		return nil
+	}
+
+	return &fs.PathError{Op: "write in", Path: dir, Err: err}
+}
+
+// MayExecute says why a path cannot be executed. That of a directory is EACCES, as for the system.
+func MayExecute(path string) error {
+	var st unix.Stat_t
+	if err := Retry(func() error { return unix.Stat(path, &st) }); err != nil {
+		return err
+	}
+	if kindOf(&st) != File {
+		return unix.EACCES
+	}
+
+	return Retry(func() error { return unix.Faccessat(unix.AT_FDCWD, path, unix.X_OK, unix.AT_EACCESS) })
+}
+
+// IsOwn says that the entry belongs to the user whose rights this thread has to
+// files: the effective user of the process.
+func (e Entry) IsOwn() bool {
+	// A number that is no user's changes nothing and gives the one in force.
+	uid, err := unix.SetfsuidRetUid(-1)
+
+	return err == nil && e.Kind != Absent && e.UID == uint32(uid)
+}
+
+func entryOf(path string, st *unix.Stat_t) Entry {
+	return Entry{
+		Path:    path,
+		Kind:    kindOf(st),
+		Size:    st.Size,
+		ModTime: time.Unix(st.Mtim.Unix()),
+		Mode:    st.Mode & allBits,
+		UID:     st.Uid,
+		GID:     st.Gid,
+		id:      idOf(st),
+		stamp:   stampOf(st),
+	}
+}
+
+// specialBits are setuid, setgid and sticky, allBits those with the permissions.
+const (
+	specialBits = unix.S_ISUID | unix.S_ISGID | unix.S_ISVTX
+	allBits     = specialBits | 0o777
+)
+
+func kindOf(st *unix.Stat_t) Kind {
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFREG:
+		return File
+	case unix.S_IFDIR:
+		return Directory
+	case unix.S_IFLNK:
+		return Link
+	default:
+		return Other
+	}
+}
+
+// IsAbsent reports whether an error means that nothing is at a path, also because
+// an element before its last is a file.
+func IsAbsent(err error) bool {
+	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR)
+}
+
+// Retry repeats a system call until no signal interrupts it.
+func Retry(call func() error) error {
+	for {
+		if err := call(); err != unix.EINTR {
+			return err
+		}
+	}
+}

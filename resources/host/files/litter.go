@@ -1,0 +1,192 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// litterFile is the record of the directories a run writes into, in the state
+// directory: one quoted path a line.
+const litterFile = "litter"
+
+// litterRecord is the record as a run holds it open.
+type litterRecord struct {
+	file   *os.File
+	joined bool
+
+	mu    sync.Mutex
+	known map[string]bool
+	// left are directories of an earlier run that could not be cleaned.
+	left []string
+}
+
+func openLitter(stateDir string, joined bool) (*litterRecord, error) {
+	if err := os.MkdirAll(stateDir, 0o700); err != nil {
+		return nil, fmt.Errorf("could not make state directory: %w", err)
+	}
+	path := filepath.Join(stateDir, litterFile)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("could not open record of litter: %w", err)
+	}
+	r := &litterRecord{file: f, joined: joined, known: map[string]bool{}}
+	dir, err := openDir(stateDir)
+	if err == nil {
+		err = errors.Join(syncDir(dir), dir.Close())
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+
+	return r, nil
+}
+
+// recordLitter notes, durably, that a run writes into a directory, before it
+// first does. Outside of a run nothing is noted: only a run has the lock that
+// keeps the record from being struck out by another one.
+func (d *Disk) recordLitter(dir string) error {
+	d.mu.Lock()
+	r := d.litter
+	d.mu.Unlock()
+	if r == nil {
+		return nil
+	}
+	full, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.known[full] {
+		return nil
+	}
+	if err := r.add(full); err != nil {
+		return fmt.Errorf("could not record directory: %w", err)
+	}
+	r.known[full] = true
+
+	return nil
+}
+
+func (r *litterRecord) add(dir string) error {
+	if _, err := r.file.WriteString(strconv.Quote(dir) + "\n"); err != nil {
+		return err
+	}
+
+	return Retry(func() error { return unix.Fdatasync(int(r.file.Fd())) })
+}
+
+// clean removes the litter of the directories that an earlier run recorded.
+func (r *litterRecord) clean(ctx context.Context, log *slog.Logger) {
+	if r.joined {
+		return
+	}
+	content, err := os.ReadFile(r.file.Name())
+	if err != nil {
+		log.WarnContext(ctx, "could not read record of litter", "error", err)
+		return
+	}
+	for _, dir := range parseLitter(string(content)) {
+		removed, err := cleanDir(dir)
+		if len(removed) > 0 {
+			log.InfoContext(ctx, "removed what a killed run left behind", "directory", dir, "files", removed)
+		}
+		if err != nil {
+			log.WarnContext(ctx, "could not remove what a killed run left behind", "directory", dir, "error", err)
+			r.left = append(r.left, dir)
+		}
+	}
+}
+
+// parseLitter gives the directories of a record, each once. A line that a kill
+// cut short is left out: nothing was written before the line was whole.
+func parseLitter(text string) []string {
+	var dirs []string
+	seen := map[string]bool{}
+	for line := range strings.Lines(text) {
+		dir, err := strconv.Unquote(strings.TrimSuffix(line, "\n"))
+		if err != nil || !filepath.IsAbs(dir) || seen[dir] {
+			continue
+		}
+		seen[dir] = true
+		dirs = append(dirs, dir)
+	}
+
+	return dirs
+}
+
+// cleanDir removes the temporary files of a directory, and gives their names.
+func cleanDir(path string) ([]string, error) {
+	dir, err := openDir(path)
+	if err != nil {
+		if IsAbsent(err) {
+			return nil, nil
+		}
+		return nil, err
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return nil, err
+	}
+	temporary := regexp.MustCompile(`^\.muster-[A-Z2-7]{26,}$`)
+	var removed []string
+	var errs []error
+	for _, name := range names {
+		if !temporary.MatchString(name) || !isOurs(dir, name) {
+			continue
+		}
+		if err := Retry(func() error { return unix.Unlinkat(int(dir.Fd()), name, 0) }); err != nil {
+			errs = append(errs, &fs.PathError{Op: "remove", Path: filepath.Join(path, name), Err: err})
+			continue
+		}
+		removed = append(removed, name)
+	}
+
+	return removed, errors.Join(errs...)
+}
+
+// isOurs says that a name is a regular file that this user made. Root may have
+// given it away already, just before the kill.
+func isOurs(dir *os.File, name string) bool {
+	var st unix.Stat_t
+	err := Retry(func() error { return unix.Fstatat(int(dir.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW) })
+	uid := os.Geteuid()
+
+	return err == nil && kindOf(&st) == File && (uid == 0 || st.Uid == uint32(uid))
+}
+
+// end strikes out the record, except for what could not be cleaned.
+func (r *litterRecord) end() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var err error
+	switch {
+	case r.joined:
+	case len(r.left) == 0:
+		err = os.Remove(r.file.Name())
+	default:
+		err = r.file.Truncate(0)
+		for _, dir := range r.left {
+			err = errors.Join(err, r.add(dir))
+		}
+	}
+	if err = errors.Join(err, r.file.Close()); err != nil {
+		return fmt.Errorf("could not strike out record of litter: %w", err)
+	}
+
+	return nil
+}
+
+func (r *litterRecord) close() error { return r.file.Close() }

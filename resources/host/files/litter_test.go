@@ -1,0 +1,220 @@
+package files_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/musterfleet/muster/resources/host/files"
+	"github.com/musterfleet/muster/testing/actor"
+	"github.com/musterfleet/muster/testing/hosttest"
+)
+
+func begin(t *testing.T, h *files.Disk, o files.RunOptions) {
+	t.Helper()
+	if err := h.BeginRun(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func end(t *testing.T, h *files.Disk) {
+	t.Helper()
+	if err := h.EndRun(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// kill leaves a temporary file in dir, as a run that was killed while it wrote.
+func kill(t *testing.T, stateDir, dir string) {
+	t.Helper()
+	actor.Play(t, "writer", stateDir, filepath.Join(dir, "file")).Kill()
+	if found := temporaries(t, dir); len(found) != 1 {
+		t.Fatalf("the killed run left %q", found)
+	}
+}
+
+func temporaries(t *testing.T, dir string) []string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(dir, ".muster-*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return found
+}
+
+func TestTheNextRunRemovesWhatAKilledOneLeft(t *testing.T) {
+	stateDir, dir := filepath.Join(t.TempDir(), "state"), t.TempDir()
+	h := files.New(files.Options{StateDir: stateDir, Log: hosttest.Log(t)})
+	kill(t, stateDir, dir)
+	random := strings.Repeat("A", 26)
+	foreign := []string{".muster-", ".muster-short", ".muster-" + random + ".conf", ".muster-" + strings.ToLower(random)}
+	errs := []error{
+		os.Mkdir(filepath.Join(dir, ".muster-"+random+"DIR"), 0o755),
+		os.Symlink("file", filepath.Join(dir, ".muster-"+random+"LINK")),
+	}
+	for _, name := range foreign {
+		errs = append(errs, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
+	}
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+
+	// A run that belongs to one that still goes on must leave all of it alone.
+	begin(t, h, files.RunOptions{Joined: true})
+	end(t, h)
+	if found := temporaries(t, dir); len(found) != len(foreign)+3 {
+		t.Errorf("a joined run left %q", found)
+	}
+
+	begin(t, h, files.RunOptions{})
+	if found := temporaries(t, dir); len(found) != len(foreign)+2 {
+		t.Errorf("the next run left %q", found)
+	}
+	end(t, h)
+	if _, err := os.Stat(filepath.Join(stateDir, "litter")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the record is still there: %v", err)
+	}
+}
+
+func TestARunRecordsEachDirectoryOnce(t *testing.T) {
+	dir := t.TempDir()
+	h := hosttest.New(t).Disk
+	begin(t, h, files.RunOptions{})
+	var want string
+	for _, name := range []string{"one", "two\nlines"} {
+		below := filepath.Join(dir, name)
+		if err := os.Mkdir(below, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range []string{"a", "b"} {
+			if err := h.Write(t.Context(), filepath.Join(below, file), strings.NewReader(""), hosttest.Attrs(t, 0o600)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want += `"` + strings.ReplaceAll(below, "\n", `\n`) + "\"\n"
+	}
+	got, err := os.ReadFile(filepath.Join(h.StateDir(), "litter"))
+	if err != nil || string(got) != want {
+		t.Errorf("the record is %q, want %q: %v", got, want, err)
+	}
+	end(t, h)
+}
+
+func TestARecordThatAKillCutShort(t *testing.T) {
+	stateDir, dir := t.TempDir(), t.TempDir()
+	kill(t, stateDir, dir)
+	record, err := os.OpenFile(filepath.Join(stateDir, "litter"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = record.WriteString("garbage\n\"relative\"\n\"/no/such/directory\"\n\"/half")
+	if err := errors.Join(err, record.Close()); err != nil {
+		t.Fatal(err)
+	}
+	h := files.New(files.Options{StateDir: stateDir, Log: hosttest.Log(t)})
+	begin(t, h, files.RunOptions{})
+	end(t, h)
+	if found := temporaries(t, dir); len(found) > 0 {
+		t.Errorf("the next run left %q", found)
+	}
+}
+
+func TestRunsAndTheirRecord(t *testing.T) {
+	h := hosttest.New(t).Disk
+	begin(t, h, files.RunOptions{})
+	if err := h.BeginRun(t.Context(), files.RunOptions{}); err == nil {
+		t.Error("a second run began within the first")
+	}
+	end(t, h)
+	end(t, h)
+
+	without, dir := files.New(files.Options{}), t.TempDir()
+	begin(t, without, files.RunOptions{})
+	if err := without.Write(t.Context(), filepath.Join(dir, "file"), strings.NewReader(""), hosttest.Attrs(t, 0o600)); err != nil {
+		t.Error(err)
+	}
+	end(t, without)
+
+	blocked := filepath.Join(dir, "file")
+	if err := files.New(files.Options{StateDir: blocked}).BeginRun(t.Context(), files.RunOptions{}); err == nil {
+		t.Error("a run began with a file as its state directory")
+	}
+}
+
+func TestTempDirsOfDeadProcessesAreRemoved(t *testing.T) {
+	h := hosttest.New(t).Disk
+	mine, err := h.TempDir("bundle")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead := actor.Play(t, "idler")
+	dead.Kill()
+	theirs := filepath.Join(filepath.Dir(mine), dead.String()+"-bundle-1")
+	other := filepath.Join(filepath.Dir(mine), "other")
+	if err := errors.Join(os.MkdirAll(filepath.Join(theirs, "below"), 0o700), os.Mkdir(other, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	begin(t, h, files.RunOptions{})
+	end(t, h)
+	for path, want := range map[string]bool{mine: true, other: true, theirs: false} {
+		if _, err := os.Stat(path); (err == nil) != want {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	if info, err := os.Stat(mine); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("others may enter it: %v, %v", info.Mode(), err)
+	}
+	if _, err := files.New(files.Options{}).TempDir("x"); !errors.Is(err, files.ErrNoStateDir) {
+		t.Errorf("without a state directory: %v", err)
+	}
+}
+
+// A directory in memory is this process's; the next run removes those of
+// processes that are gone, and nothing else.
+func TestDirectoriesInMemory(t *testing.T) {
+	h := files.New(files.Options{StateDir: t.TempDir(), Log: hosttest.Log(t)})
+	own, err := h.MemoryDir(t.Context(), "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(own) })
+	if info, err := os.Stat(own); err != nil || info.Mode().Perm() != 0o700 {
+		t.Error(info, err)
+	}
+	// No process has the number.
+	gone := strings.Replace(own, "-"+strconv.Itoa(os.Getpid())+"-", "-999999999-", 1)
+	other := strings.Replace(gone, "/muster-", "/muster-0", 1)
+	for _, dir := range []string{gone, other} {
+		if err := os.MkdirAll(filepath.Join(dir, "d"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { os.RemoveAll(dir) })
+	}
+	// So does the next directory, of a run or not.
+	early := gone + "-early"
+	if err := os.Rename(gone, early); err != nil {
+		t.Fatal(err)
+	}
+	second, err := h.MemoryDir(t.Context(), "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(second) })
+	if _, err := os.Stat(early); err == nil {
+		t.Errorf("%s is left", early)
+	}
+	if err := os.Mkdir(gone, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	begin(t, h, files.RunOptions{})
+	end(t, h)
+	for dir, there := range map[string]bool{own: true, gone: false, other: true} {
+		if _, err := os.Stat(dir); (err == nil) != there {
+			t.Errorf("%s: %v", dir, err)
+		}
+	}
+}

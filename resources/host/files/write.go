@@ -1,0 +1,139 @@
+package files
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// tempPrefix and the text of crypto/rand, at least 128 bits of it, make the name
+// of a temporary file.
+const (
+	tempPrefix = ".muster-"
+	// copyChunk is how much is copied before the context is asked again.
+	copyChunk = 8 << 20
+	// copyBuffer is what a file is read with.
+	copyBuffer = 128 << 10
+)
+
+// Write puts content at path, atomically: a temporary file in the same
+// directory, content, owner, mode, fsync, rename, fsync of the directory.
+// Whatever non-directory stands at path is replaced, never written through.
+// Memory is constant whatever the length of the content. After an error
+// nothing is left behind and path is as it was, except when only the fsync of
+// the directory failed. A missing parent is ErrNoParent.
+func (d *Disk) Write(ctx context.Context, path string, content io.Reader, a Attrs) error {
+	dir, name, err := openParent(path)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if err := d.recordLitter(dir.Name()); err != nil {
+		return err
+	}
+	temp := tempPrefix + rand.Text()
+	f, err := openAt(int(dir.Fd()), temp, dir.Name()+"/"+temp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return fmt.Errorf("could not create temporary file: %w", err)
+	}
+	err = errors.Join(d.fill(ctx, f, content, a), f.Close())
+	if err == nil {
+		err = rename(dir, temp, name)
+	}
+	if err != nil {
+		// The first error is the one to tell; what is left is litter of the next run.
+		_ = unix.Unlinkat(int(dir.Fd()), temp, 0)
+		return err
+	}
+
+	return syncDir(dir)
+}
+
+// fill gives a temporary file its content, owner and mode, in this order: the
+// content must not be readable by others before it is complete, and a change of
+// the owner clears bits of the mode.
+func (d *Disk) fill(ctx context.Context, f *os.File, content io.Reader, a Attrs) error {
+	if err := d.copy(ctx, f, content); err != nil {
+		return fmt.Errorf("could not write temporary file: %w", err)
+	}
+	if err := own(f, a); err != nil {
+		return err
+	}
+	if err := Retry(func() error { return unix.Fchmod(int(f.Fd()), uint32(a.Mode.Perm())) }); err != nil {
+		return fmt.Errorf("could not set mode: %w", &os.PathError{Op: "chmod", Path: f.Name(), Err: err})
+	}
+	if err := Retry(func() error { return unix.Fsync(int(f.Fd())) }); err != nil {
+		return fmt.Errorf("could not sync temporary file: %w", &os.PathError{Op: "fsync", Path: f.Name(), Err: err})
+	}
+
+	return nil
+}
+
+// own changes the owner where it is another one, so that whoever may not give
+// files away can still write their own.
+func own(f *os.File, a Attrs) error {
+	st, err := fstat(f)
+	if err != nil || (st.Uid == a.UID && st.Gid == a.GID) {
+		return err
+	}
+	if err := Retry(func() error { return unix.Fchown(int(f.Fd()), int(a.UID), int(a.GID)) }); err != nil {
+		return fmt.Errorf("could not set owner: %w", &os.PathError{Op: "chown", Path: f.Name(), Err: err})
+	}
+
+	return nil
+}
+
+func rename(dir *os.File, from, to string) error {
+	fd := int(dir.Fd())
+	if err := Retry(func() error { return unix.Renameat(fd, from, fd, to) }); err != nil {
+		return fmt.Errorf("could not rename temporary file: %w", &os.LinkError{Op: "rename", Old: dir.Name() + "/" + from, New: dir.Name() + "/" + to, Err: err})
+	}
+
+	return nil
+}
+
+// copy copies in chunks, so that a cancelled run does not wait for the end of
+// 10 GB, and lets the kernel copy from file to file where it can.
+func (d *Disk) copy(ctx context.Context, f *os.File, content io.Reader) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	if small, ok := content.(interface {
+		io.WriterTo
+		Len() int
+	}); ok && small.Len() <= copyChunk {
+		_, err := small.WriteTo(f)
+		return err
+	}
+	if source, ok := content.(*os.File); ok {
+		return copyChunks(ctx, func() (int64, error) { return io.CopyN(f, source, copyChunk) })
+	}
+	buffer := d.buffers.Get().(*[copyBuffer]byte)
+	defer d.buffers.Put(buffer)
+
+	return copyChunks(ctx, func() (int64, error) {
+		// Only Write is shown of the file, or io.Copy would use its ReadFrom instead of the buffer.
+		return io.CopyBuffer(struct{ io.Writer }{f}, io.LimitReader(content, copyChunk), buffer[:])
+	})
+}
+
+// copyChunks calls copy until it gives less than a chunk.
+func copyChunks(ctx context.Context, copy func() (int64, error)) error {
+	for {
+		n, err := copy()
+		switch {
+		case errors.Is(err, io.EOF) || (err == nil && n < copyChunk):
+			return nil
+		case err != nil:
+			return err
+		}
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+	}
+}

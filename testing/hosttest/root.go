@@ -1,0 +1,40 @@
+package hosttest
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// NeedRoot fails what cannot be tested as another user.
+func NeedRoot(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Fatal("tests with -tags system need root")
+	}
+}
+
+// MountTmpfs mounts a file system of its own at a new directory.
+func MountTmpfs(t *testing.T, options string, flags uintptr) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := syscall.Mount("muster", dir, "tmpfs", 0, options); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := os.WriteFile(filepath.Join(dir, "file"), []byte("old"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if flags != 0 {
+		if err := syscall.Mount("muster", dir, "tmpfs", syscall.MS_REMOUNT|flags, options); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	return dir
+}
