@@ -9,16 +9,20 @@ import (
 
 	"github.com/musterfleet/muster/agent"
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/provision"
+	"github.com/musterfleet/muster/kvstore/reports"
+	"github.com/musterfleet/muster/kvstore/watch"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/testing/kvtest"
 	"github.com/musterfleet/muster/testing/natstest"
 )
 
 // forgetful keeps nothing over a restart.
 type forgetful struct{}
 
-func (forgetful) Recall() (kvstore.Memory, error) { return kvstore.Memory{}, nil }
+func (forgetful) Recall() (watch.Memory, error) { return watch.Memory{}, nil }
 
-func (forgetful) Remember(context.Context, kvstore.Memory) error { return nil }
+func (forgetful) Remember(context.Context, watch.Memory) error { return nil }
 
 // eventually waits for a condition.
 func eventually(t *testing.T, what string, holds func() bool) {
@@ -39,11 +43,11 @@ func eventually(t *testing.T, what string, holds func() bool) {
 // TestWithARealServer: away at start, there, lost in the middle, back.
 func TestWithARealServer(t *testing.T) {
 	server := natstest.Start(t)
-	operator, err := kvstore.New(server.Connect(t), "muster")
+	operator, err := kvtest.Of(server.Connect(t), "muster")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := operator.Apply(t.Context(), kvstore.Options{}); err != nil {
+	if _, err := operator.Apply(t.Context(), provision.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	n := newNode(t)
@@ -63,12 +67,12 @@ func TestWithARealServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(conn.Close)
-	store, err := kvstore.New(conn, "muster")
+	store, err := kvtest.Of(conn, "muster")
 	if err != nil {
 		t.Fatal(err)
 	}
 	options := n.options()
-	options.Assignments = kvstore.NewNodeWatch(store, kvstore.WatchOptions{Node: n.config.Node, Retry: 50 * time.Millisecond}, forgetful{})
+	options.Assignments = watch.NewNode(store.Store, watch.Options{Node: n.config.Node, Retry: 50 * time.Millisecond}, forgetful{})
 	options.Publisher, options.States = store, store
 	running, err = agent.New(t.Context(), options)
 	if err != nil {
@@ -123,7 +127,7 @@ func TestWithARealServer(t *testing.T) {
 
 	var words []string
 	last := uint64(0)
-	for r, err := range operator.Reports(t.Context(), kvstore.ReportFilter{Node: n.config.Node}) {
+	for r, err := range operator.Reports(t.Context(), reports.Filter{Node: n.config.Node}) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nkeys"
 
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/testing/kvtest"
 	"github.com/musterfleet/muster/testing/natstest"
 )
 
@@ -68,7 +69,7 @@ func TestDialWithoutAServer(t *testing.T) {
 			if s.Connected {
 				return
 			}
-		case <-time.After(deadline):
+		case <-time.After(kvtest.Deadline):
 			t.Fatal("never connected")
 		}
 	}
@@ -76,7 +77,7 @@ func TestDialWithoutAServer(t *testing.T) {
 
 func TestDialByNKey(t *testing.T) {
 	t.Parallel()
-	user := keyPair(t, nkeys.CreateUser)
+	user := kvtest.KeyPair(t, nkeys.CreateUser)
 	seed, err := user.Seed()
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +86,7 @@ func TestDialByNKey(t *testing.T) {
 	if err := os.WriteFile(file, seed, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	srv := natstest.Start(t, natstest.WithConfig("authorization: {users: [{nkey: "+public(t, user)+"}]}"))
+	srv := natstest.Start(t, natstest.WithConfig("authorization: {users: [{nkey: "+kvtest.Public(t, user)+"}]}"))
 	nc, err := kvstore.Dial(t.Context(), kvstore.ConnectOptions{Servers: []string{srv.URL()}, NKey: file})
 	if err != nil {
 		t.Fatal(err)

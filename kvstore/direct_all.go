@@ -18,8 +18,8 @@ const directPage = 500
 // directAll reads all messages of a stream on a subject, which may be a
 // wildcard, by direct gets: no consumer is made, so that a node may do it. An
 // error is the last thing it gives.
-func (s *Store) directAll(ctx context.Context, stream, subject string) iter.Seq2[message, error] {
-	return func(yield func(message, error) bool) {
+func (s *Store) DirectAll(ctx context.Context, stream, subject string) iter.Seq2[Message, error] {
+	return func(yield func(Message, error) bool) {
 		from := uint64(1)
 		for from > 0 {
 			page, err := s.directPage(ctx, stream, subject, from)
@@ -29,7 +29,7 @@ func (s *Store) directAll(ctx context.Context, stream, subject string) iter.Seq2
 				}
 			}
 			if err != nil {
-				yield(message{}, fmt.Errorf("read %s of %s: %w", subject, stream, err))
+				yield(Message{}, fmt.Errorf("read %s of %s: %w", subject, stream, err))
 				return
 			}
 			from = page.next
@@ -39,13 +39,13 @@ func (s *Store) directAll(ctx context.Context, stream, subject string) iter.Seq2
 
 // page is a part of a stream; next is 0 when it was the last.
 type page struct {
-	messages []message
+	messages []Message
 	next     uint64
 }
 
 func (s *Store) directPage(ctx context.Context, stream, subject string, from uint64) (page, error) {
 	var out page
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
 	defer cancel()
 	body, err := json.Marshal(map[string]any{"seq": from, "batch": directPage, "next_by_subj": subject})
 	if err != nil {
@@ -69,13 +69,13 @@ func (s *Store) directPage(ctx context.Context, stream, subject string, from uin
 		switch reply.Header.Get("Status") {
 		case endOfBatch:
 			if n := len(out.messages); n > 0 && reply.Header.Get("Nats-Num-Pending") != "0" {
-				out.next = out.messages[n-1].sequence + 1
+				out.next = out.messages[n-1].Sequence + 1
 			}
 			return out, nil
 		case "503":
 			return out, nats.ErrNoResponders
 		}
-		m, err := directMessage(reply)
+		m, err := DirectMessage(reply)
 		switch {
 		case errors.Is(err, model.ErrNotFound):
 			return out, nil

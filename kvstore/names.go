@@ -31,6 +31,9 @@ func NewNames(prefix string) (Names, error) {
 	return Names{prefix: prefix, upper: strings.ToUpper(prefix)}, nil
 }
 
+// Prefix is the prefix of all of them, in lower case.
+func (n Names) Prefix() string { return n.prefix }
+
 // Manifests is the key-value bucket of assignments.
 func (n Names) Manifests() string { return n.upper + "_MANIFESTS" }
 
@@ -88,7 +91,7 @@ func (n Names) Request(verb, family string) string {
 
 // askedReply ends the reply subject of a question; a node puts its id in its
 // place. No node can be called so.
-const askedReply = "="
+const AskedReply = "="
 
 // Reply is the subject on which a node answers the question with an id; each
 // may be the wildcard *. The server lets a node answer on its own only, which
@@ -99,8 +102,8 @@ func (n Names) Reply(question, node string) string {
 
 // answerSubject is where a node answers what came with a reply subject. That of
 // a plain client of NATS stays as it is.
-func (n Names) answerSubject(reply, node string) string {
-	question, ok := strings.CutSuffix(reply, "."+askedReply)
+func (n Names) AnswerSubject(reply, node string) string {
+	question, ok := strings.CutSuffix(reply, "."+AskedReply)
 	if ok && strings.HasPrefix(question, n.prefix+".reply.") {
 		return question + "." + node
 	}
@@ -120,17 +123,17 @@ func (Names) InboxPrefix(node string) string { return "_INBOX_" + node }
 
 // listConsumer is the name of the short-lived consumer a node lists keys by;
 // one name a node, so that permissions can tell them apart.
-func (n Names) listConsumer(node string) string { return n.prefix + "-list-" + node }
+func (n Names) ListConsumer(node string) string { return n.prefix + "-list-" + node }
 
 // commandConsumer is the name of the short-lived consumer a node drains its
 // commands by.
-func (n Names) commandConsumer(node string) string { return n.prefix + "-commands-" + node }
+func (n Names) CommandConsumer(node string) string { return n.prefix + "-commands-" + node }
 
 // kvStream is the stream behind a key-value bucket.
-func kvStream(bucket string) string { return "KV_" + bucket }
+func KVStream(bucket string) string { return "KV_" + bucket }
 
 // kvSubject is the subject of a key, which may be a wildcard.
-func kvSubject(bucket, key string) string { return "$KV." + bucket + "." + key }
+func KVSubject(bucket, key string) string { return "$KV." + bucket + "." + key }
 
 // objectStream is the stream behind an object store.
-func objectStream(bucket string) string { return "OBJ_" + bucket }
+func ObjectStream(bucket string) string { return "OBJ_" + bucket }

@@ -81,7 +81,7 @@ func refused(violation error) (verb, subject string) {
 
 // permitted gives a context that ends when the server refuses what concerns it,
 // and a function that ends the waiting and makes the refusal the error.
-func (s *Store) permitted(ctx context.Context, concerns func(subject string) bool) (context.Context, func(error) error) {
+func (s *Store) Permitted(ctx context.Context, concerns func(subject string) bool) (context.Context, func(error) error) {
 	ctx, fail := context.WithCancelCause(ctx)
 	w := &waiter{concerns, fail}
 	r := &s.denials
@@ -106,12 +106,12 @@ func (s *Store) permitted(ctx context.Context, concerns func(subject string) boo
 }
 
 // to is about a request to, or a subscription of, one of some subjects.
-func to(subjects ...string) func(string) bool {
+func To(subjects ...string) func(string) bool {
 	return func(refused string) bool { return slices.Contains(subjects, refused) }
 }
 
 // apiOf is about what is asked of JetStream about a stream.
-func apiOf(stream string) func(string) bool {
+func APIOf(stream string) func(string) bool {
 	return func(refused string) bool {
 		return strings.HasPrefix(refused, "$JS.API.") && strings.Contains(refused+".", "."+stream+".")
 	}

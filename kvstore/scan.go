@@ -14,28 +14,28 @@ import (
 // scan reads a stream from the operator's side through an ordered consumer,
 // which is deleted afterwards: what is stored now, or with follow also what
 // comes until the context ends. An error is the last thing it gives.
-func (s *Store) scan(ctx context.Context, stream string, cfg jetstream.OrderedConsumerConfig, follow bool) iter.Seq2[message, error] {
-	return func(yield func(message, error) bool) {
+func (s *Store) Scan(ctx context.Context, stream string, cfg jetstream.OrderedConsumerConfig, follow bool) iter.Seq2[Message, error] {
+	return func(yield func(Message, error) bool) {
 		cfg.InactiveThreshold = time.Minute
-		ctx, done := s.permitted(ctx, apiOf(stream))
+		ctx, done := s.Permitted(ctx, APIOf(stream))
 		defer func() { _ = done(nil) }()
 		consumer, err := s.js.OrderedConsumer(ctx, stream, cfg)
 		if err != nil {
-			yield(message{}, fmt.Errorf("read %s: %w", stream, done(err)))
+			yield(Message{}, fmt.Errorf("read %s: %w", stream, done(err)))
 			return
 		}
-		defer func() { s.forget(ctx, stream, consumer.CachedInfo().Name) }()
+		defer func() { s.Forget(ctx, stream, consumer.CachedInfo().Name) }()
 		pending := consumer.CachedInfo().NumPending
 		messages, err := consumer.Messages()
 		if err != nil {
-			yield(message{}, fmt.Errorf("read %s: %w", stream, err))
+			yield(Message{}, fmt.Errorf("read %s: %w", stream, err))
 			return
 		}
 		defer messages.Stop()
 		for follow || pending > 0 {
-			m, left, err := next(ctx, messages)
+			m, left, err := Next(ctx, messages)
 			if err != nil {
-				yield(message{}, fmt.Errorf("read %s: %w", stream, err))
+				yield(Message{}, fmt.Errorf("read %s: %w", stream, err))
 				return
 			}
 			if !yield(m, nil) {
@@ -47,10 +47,10 @@ func (s *Store) scan(ctx context.Context, stream string, cfg jetstream.OrderedCo
 }
 
 // next waits for one message and says how many are left behind it.
-func next(ctx context.Context, messages jetstream.MessagesContext) (message, uint64, error) {
+func Next(ctx context.Context, messages jetstream.MessagesContext) (Message, uint64, error) {
 	m, err := messages.Next(jetstream.NextContext(ctx))
 	if err != nil {
-		return message{}, 0, errors.Join(err, context.Cause(ctx))
+		return Message{}, 0, errors.Join(err, context.Cause(ctx))
 	}
 
 	return stored(m)
@@ -58,26 +58,26 @@ func next(ctx context.Context, messages jetstream.MessagesContext) (message, uin
 
 // stored gives a message as a consumer delivered it, and how many are left
 // behind it.
-func stored(m jetstream.Msg) (message, uint64, error) {
+func stored(m jetstream.Msg) (Message, uint64, error) {
 	meta, err := m.Metadata()
 	if err != nil {
-		return message{}, 0, err
+		return Message{}, 0, err
 	}
 	header := m.Headers()
 	if header == nil {
 		header = nats.Header{}
 	}
 
-	return message{subject: m.Subject(), sequence: meta.Sequence.Stream, time: meta.Timestamp, header: header, data: m.Data()}, meta.NumPending, nil
+	return Message{Subject: m.Subject(), Sequence: meta.Sequence.Stream, Time: meta.Timestamp, Header: header, Data: m.Data()}, meta.NumPending, nil
 }
 
 // forget deletes a consumer also when the context has ended; one that cannot be
 // deleted now goes by itself when it is not used.
-func (s *Store) forget(ctx context.Context, stream, consumer string) {
+func (s *Store) Forget(ctx context.Context, stream, consumer string) {
 	if !s.nc.IsConnected() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), RequestTimeout)
 	defer cancel()
 	_ = s.js.DeleteConsumer(ctx, stream, consumer)
 }

@@ -18,10 +18,6 @@ import (
 // muster needs it. The remedy is `muster fleet init`, which an operator runs.
 var ErrNotProvisioned = errors.New("NATS is not provisioned for muster")
 
-// ErrDiffers is a bucket or stream that muster can work with although a setting
-// is not as it should be. The remedy is that of ErrNotProvisioned.
-var ErrDiffers = errors.New("NATS is not set up as muster sets it up")
-
 // Store is one fleet's data on a NATS connection. It creates nothing. Its
 // methods may be called from several goroutines. Methods return
 // context errors and those of nats.go as they are, wrapped, and ErrNotPermitted
@@ -41,7 +37,7 @@ func New(nc *nats.Conn, prefix string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	js, err := jetstream.New(nc, jetstream.WithDefaultTimeout(requestTimeout))
+	js, err := jetstream.New(nc, jetstream.WithDefaultTimeout(RequestTimeout))
 	if err != nil {
 		return nil, fmt.Errorf("jetstream: %w", err)
 	}
@@ -57,7 +53,7 @@ func (s *Store) Names() Names { return s.names }
 
 // away says why the server cannot be asked now, nil when it can. A client that was
 // never connected says something else of a message with headers.
-func (s *Store) away() error {
+func (s *Store) Away() error {
 	switch {
 	case s.nc.IsClosed():
 		return nats.ErrConnectionClosed
@@ -68,44 +64,11 @@ func (s *Store) away() error {
 	}
 }
 
-// Check tells whether every bucket and stream is there and configured as muster
-// needs it. The error wraps ErrNotProvisioned when something is missing or not
-// usable, and ErrDiffers when all is usable, and names all that is not as it
-// should be. Check needs no more than a node may ask.
-func (s *Store) Check(ctx context.Context) error {
-	var wrong []error
-	kind := ErrDiffers
-	for _, want := range desired(s.names, Options{}) {
-		info, err := s.streamInfo(ctx, want.Name, want.Subjects[0])
-		if errors.Is(err, model.ErrNotFound) {
-			wrong = append(wrong, fmt.Errorf("%s is missing", want.Name))
-			if want.Name != s.names.Registrations() { // a fleet can do without, as long as nothing registers
-				kind = ErrNotProvisioned
-			}
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		for _, c := range compare(info.Config, want) {
-			wrong = append(wrong, fmt.Errorf("%s: %s", want.Name, c))
-			if !c.optional {
-				kind = ErrNotProvisioned
-			}
-		}
-	}
-	if len(wrong) > 0 {
-		return fmt.Errorf("%w, run `muster fleet init`: %w", kind, errors.Join(wrong...))
-	}
-
-	return nil
-}
-
 // streamInfo finds a stream that keeps a subject through the list of streams:
 // unlike the info of one stream that request cannot be made to show the keys in
 // it, so a node may be allowed to make it. The error wraps model.ErrNotFound when
 // there is no such stream.
-func (s *Store) streamInfo(ctx context.Context, stream, subject string) (*api.StreamInfo, error) {
+func (s *Store) StreamInfo(ctx context.Context, stream, subject string) (*api.StreamInfo, error) {
 	offset := 0
 	for {
 		page, err := s.streamPage(ctx, subject, offset)
@@ -134,7 +97,7 @@ func (s *Store) streamPage(ctx context.Context, subject string, offset int) (*ap
 	if err != nil {
 		return nil, err
 	}
-	reply, err := s.request(ctx, api.JSApiStreamList, body)
+	reply, err := s.Request(ctx, api.JSApiStreamList, body)
 	if err != nil {
 		return nil, err
 	}
@@ -145,3 +108,9 @@ func (s *Store) streamPage(ctx context.Context, subject string, offset int) (*ap
 
 	return &resp, resp.ToError()
 }
+
+// Conn gives the connection.
+func (s *Store) Conn() *nats.Conn { return s.nc }
+
+// JetStream gives JetStream on the connection.
+func (s *Store) JetStream() jetstream.JetStream { return s.js }

@@ -17,6 +17,7 @@ import (
 	"github.com/choria-io/fisk"
 	"github.com/musterfleet/muster/agent"
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/watch"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/host"
@@ -218,7 +219,7 @@ func (a *app) newNode(ctx context.Context, config agent.Config) (*node, error) {
 	}
 	a.client, a.theHost = nil, host.New(host.Options{StateDir: config.StateDir, Log: a.log})
 	a.stateDir = config.StateDir
-	n.agent, err = agent.New(ctx, a.agentOptions(config, store))
+	n.agent, err = agent.New(ctx, a.agentOptions(config, newNATSStore(store)))
 	if err != nil {
 		n.nc.Close()
 		if errors.Is(err, fs.ErrPermission) {
@@ -226,7 +227,7 @@ func (a *app) newNode(ctx context.Context, config agent.Config) (*node, error) {
 		}
 		return nil, err
 	}
-	n.service = &nodeService{agent: n.agent, store: store, connected: connected, regrouped: make(chan struct{}, 1), log: a.log}
+	n.service = &nodeService{agent: n.agent, store: newNATSStore(store), connected: connected, regrouped: make(chan struct{}, 1), log: a.log}
 
 	return n, nil
 }
@@ -260,12 +261,12 @@ func (l *connectionLog) tell(s kvstore.ConnectionStatus) {
 	}
 }
 
-func (a *app) agentOptions(config agent.Config, store *kvstore.Store) agent.Options {
+func (a *app) agentOptions(config agent.Config, store *natsStore) agent.Options {
 	loader := a.nodeLoader(config, store)
 
 	return agent.Options{
 		Config: config, Version: version(), Host: a.theHost, Log: a.log, Loader: loader, Origin: loader.Origin,
-		Assignments: kvstore.NewNodeWatch(store, kvstore.WatchOptions{Node: config.Node, Groups: config.Groups, Log: a.log}, seen{host: a.theHost, log: a.log}),
+		Assignments: watch.NewNode(store.Store, watch.Options{Node: config.Node, Groups: config.Groups, Log: a.log}, seen{host: a.theHost, log: a.log}),
 		Registry:    store,
 		Checker:     checker(a.theHost),
 		Bundles:     store,
@@ -294,10 +295,10 @@ func (n *node) run(ctx, hard context.Context) error {
 func (n *node) close() { n.nc.Close() }
 
 // nodeLoader resolves manifests for an agent, which is away from NATS at times.
-func (a *app) nodeLoader(config agent.Config, store *kvstore.Store) *manifest.Loader {
+func (a *app) nodeLoader(config agent.Config, store *natsStore) *manifest.Loader {
 	return manifest.NewLoader(manifest.Options{
 		Types: a.types, Environ: environ(), MaxBytes: int64(config.ReadFileLimit),
 		KV: agent.ObserveKV(store.KVGet), Object: store.Object, Unpack: a.unpackForRun,
-		Registrations: agent.ObserveRegistrations(a.readRegistrations(func(context.Context) (*kvstore.Store, error) { return store, nil })),
+		Registrations: agent.ObserveRegistrations(a.readRegistrations(func(context.Context) (*natsStore, error) { return store, nil })),
 	})
 }

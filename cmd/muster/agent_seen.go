@@ -9,7 +9,7 @@ import (
 	"log/slog"
 	"path/filepath"
 
-	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/watch"
 	"github.com/musterfleet/muster/resources/host"
 )
 
@@ -26,14 +26,14 @@ func (s seen) file() string { return filepath.Join(s.host.StateDir(), "seen.json
 
 // Remember keeps what the bucket holds for after a restart, even when the agent
 // is being stopped.
-func (s seen) Remember(ctx context.Context, m kvstore.Memory) error {
+func (s seen) Remember(ctx context.Context, m watch.Memory) error {
 	return s.host.WriteRecord(ctx, s.file(), m)
 }
 
 // Recall reads what was remembered. A damaged file is as good as none: the
 // bucket is read anyway.
-func (s seen) Recall() (kvstore.Memory, error) {
-	var out kvstore.Memory
+func (s seen) Recall() (watch.Memory, error) {
+	var out watch.Memory
 	text, err := s.host.Read(s.file(), maxSeen)
 	if errors.Is(err, fs.ErrNotExist) {
 		return out, nil
@@ -43,7 +43,7 @@ func (s seen) Recall() (kvstore.Memory, error) {
 	}
 	if err := json.Unmarshal(text, &out); err != nil {
 		s.log.Warn("what was assigned before cannot be read and is left out", "file", s.file(), "error", err)
-		return kvstore.Memory{}, nil
+		return watch.Memory{}, nil
 	}
 
 	return out, nil

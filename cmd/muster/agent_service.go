@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/agent"
-	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/requests"
 )
 
 // serviceRetry is how long a node waits before it offers its service again
@@ -18,7 +18,7 @@ const serviceRetry = 5 * time.Second
 // commands that waited for it.
 type nodeService struct {
 	agent     *agent.Agent
-	store     *kvstore.Store
+	store     *natsStore
 	log       *slog.Logger
 	connected <-chan struct{}
 	// regrouped says that the node is in other groups now.
@@ -78,8 +78,8 @@ func (s *nodeService) serve(ctx context.Context) error {
 	defer stop()
 	all.Go(func() { ended <- s.answer(ctx, config) })
 	all.Go(func() {
-		options := kvstore.CommandOptions{Node: config.Node, Groups: config.Groups, Log: s.log}
-		ended <- s.store.Commands(ctx, options, func(ctx context.Context, c kvstore.Command) error { return s.agent.Command(ctx, c.ID, c.Data) })
+		options := requests.CommandOptions{Node: config.Node, Groups: config.Groups, Log: s.log}
+		ended <- s.store.Commands(ctx, options, func(ctx context.Context, c requests.Command) error { return s.agent.Command(ctx, c.ID, c.Data) })
 	})
 	select {
 	case <-s.regrouped:
@@ -91,7 +91,7 @@ func (s *nodeService) serve(ctx context.Context) error {
 
 // answer offers the micro service.
 func (s *nodeService) answer(ctx context.Context, config agent.Config) error {
-	return s.store.Serve(ctx, kvstore.ServeOptions{
+	return s.store.Serve(ctx, requests.ServeOptions{
 		Node: config.Node, Groups: config.Groups, Version: version(), Log: s.log,
 		Ensure: s.agent.Ensure,
 		Status: func(ctx context.Context, request []byte) (any, error) { return s.agent.Status(ctx, request) },

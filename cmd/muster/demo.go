@@ -18,6 +18,7 @@ import (
 
 	"github.com/musterfleet/muster/agent"
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -42,7 +43,7 @@ type demo struct {
 	a     *app
 	dir   string
 	url   string
-	store *kvstore.Store
+	store *natsStore
 	began time.Time
 	// digests are those of the runs that were verified.
 	digests map[string]bool
@@ -152,7 +153,7 @@ func (d *demo) startNode(ctx context.Context) ([]string, error) {
 		n.close()
 		d.ended <- errors.Join(err, file.Close())
 	}()
-	if err := d.await(ctx, kvstore.ReportFilter{Kind: model.KindNode, Outcome: string(model.NodeStarted)}, func(model.Report) bool { return true }); err != nil {
+	if err := d.await(ctx, reports.Filter{Kind: model.KindNode, Outcome: string(model.NodeStarted)}, func(model.Report) bool { return true }); err != nil {
 		return nil, err
 	}
 
@@ -177,7 +178,7 @@ func (d *demo) command(ctx context.Context, args ...string) error {
 }
 
 // await reads reports from the stream until one is what was waited for.
-func (d *demo) await(ctx context.Context, f kvstore.ReportFilter, is func(model.Report) bool) error {
+func (d *demo) await(ctx context.Context, f reports.Filter, is func(model.Report) bool) error {
 	f.Node, f.Since, f.Follow = demoNode, d.began, true
 	for r, err := range d.store.Reports(ctx, f) {
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
 )
@@ -46,13 +47,13 @@ func (a *app) fleet(ctx context.Context) (*fleetStore, error) {
 	}
 	err = store.Check(ctx)
 	switch {
-	case errors.Is(err, kvstore.ErrDiffers):
+	case errors.Is(err, provision.ErrDiffers):
 		a.log.Warn("the fleet works all the same", "error", err)
 	case err != nil:
 		return nil, err
 	}
 
-	return &fleetStore{Store: store, log: a.log, told: map[string]bool{}}, nil
+	return &fleetStore{natsStore: store, log: a.log, told: map[string]bool{}}, nil
 }
 
 // operation makes an operator's command of f, which says what to do about a

@@ -13,7 +13,7 @@ import (
 	"github.com/choria-io/fisk/units"
 	"golang.org/x/term"
 
-	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/provision"
 )
 
 // fleetInitCommand is muster fleet init.
@@ -61,8 +61,8 @@ func (s *size) Set(text string) error {
 // String gives it with its unit.
 func (s *size) String() string { return units.Base2Bytes(*s).String() }
 
-func (c *fleetInitCommand) options() kvstore.Options {
-	return kvstore.Options{
+func (c *fleetInitCommand) options() provision.Options {
+	return provision.Options{
 		Replicas: c.replicas, ReportAge: c.reportAge, ReportBytes: int64(c.reportSize), BundleBytes: int64(c.bundleSize),
 	}
 }
@@ -98,7 +98,7 @@ func (a *app) fleetInit(ctx context.Context, c *fleetInitCommand) error {
 	}
 	if c.isDocument() {
 		if planned == nil {
-			planned = []kvstore.Difference{}
+			planned = []provision.Difference{}
 		}
 		return a.printDocument(planned, c.yaml)
 	}
@@ -112,14 +112,14 @@ func (a *app) fleetInit(ctx context.Context, c *fleetInitCommand) error {
 // roomHint says what to do about a server without room. What was made before it
 // stays, so the same command goes on from there.
 func roomHint(err error) error {
-	if !errors.Is(err, kvstore.ErrNoRoom) {
+	if !errors.Is(err, provision.ErrNoRoom) {
 		return err
 	}
 
 	return fmt.Errorf("%w (run it again with a smaller --report-size or --bundle-size, or raise what the account may use: max_file and max_streams of its jetstream block, max_file_store of the server's; seven streams are made)", err)
 }
 
-func (a *app) printDifferences(planned []kvstore.Difference) {
+func (a *app) printDifferences(planned []provision.Difference) {
 	if len(planned) == 0 {
 		fmt.Fprintln(a.stdout, "all is as it must be")
 	}
@@ -135,11 +135,11 @@ func (a *app) printDifferences(planned []kvstore.Difference) {
 
 // confirm asks before something that is there already is changed. What is
 // refused needs no question: applying says so.
-func (a *app) confirm(c *fleetInitCommand, planned []kvstore.Difference) error {
-	refused := slices.ContainsFunc(planned, func(d kvstore.Difference) bool {
-		return slices.ContainsFunc(d.Changes, func(change kvstore.Change) bool { return change.Refused != "" })
+func (a *app) confirm(c *fleetInitCommand, planned []provision.Difference) error {
+	refused := slices.ContainsFunc(planned, func(d provision.Difference) bool {
+		return slices.ContainsFunc(d.Changes, func(change provision.Change) bool { return change.Refused != "" })
 	})
-	if c.yes || refused || !slices.ContainsFunc(planned, func(d kvstore.Difference) bool { return !d.Create }) {
+	if c.yes || refused || !slices.ContainsFunc(planned, func(d provision.Difference) bool { return !d.Create }) {
 		return nil
 	}
 	if !a.asksPeople() || !isTerminal(a.stderr) {

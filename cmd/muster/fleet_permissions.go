@@ -6,7 +6,7 @@ import (
 
 	"github.com/choria-io/fisk"
 
-	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/permissions"
 )
 
 // fleetPermissionsCommand is muster fleet permissions.
@@ -34,7 +34,7 @@ func (a *app) fleetPermissions(c *fleetPermissionsCommand) error {
 	for _, list := range c.groups {
 		groups = append(groups, strings.Split(list, ",")...)
 	}
-	permissions, err := kvstore.Permissions(a.prefix, c.node, groups)
+	permissions, err := permissions.Of(a.prefix, c.node, groups)
 	if err != nil {
 		return usagef("%w", err)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/choria-io/fisk"
 
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -40,8 +40,8 @@ func (a *app) addFleetReports(ctx context.Context, parent *fisk.CmdClause) {
 // followedSince is how far back a live view begins.
 const followedSince = 10 * time.Minute
 
-func (c *fleetReportsCommand) filter(now time.Time) (kvstore.ReportFilter, error) {
-	f := kvstore.ReportFilter{Node: c.node, Kind: c.kind, Outcome: c.outcome, Follow: c.follow}
+func (c *fleetReportsCommand) filter(now time.Time) (reports.Filter, error) {
+	f := reports.Filter{Node: c.node, Kind: c.kind, Outcome: c.outcome, Follow: c.follow}
 	switch {
 	case c.since != "":
 		at, err := moment(c.since, now, -1)
@@ -74,7 +74,7 @@ func (a *app) fleetReports(ctx context.Context, c *fleetReportsCommand) error {
 		switch {
 		case err != nil && errors.Is(context.Cause(ctx), errInterrupted):
 			return nil
-		case errors.Is(err, kvstore.ErrInvalidEvent):
+		case errors.Is(err, reports.ErrInvalidEvent):
 			a.log.Warn("a report cannot be read", "error", err)
 		case err != nil:
 			return err

@@ -115,7 +115,7 @@ func (c *fleetRmCommand) remove(ctx context.Context, store *fleetStore, key stri
 // remove takes an assignment away. One that is not there is written over all
 // the same: a node may still hold it from before the bucket was made anew.
 func (f *fleetStore) remove(ctx context.Context, key string) (removed, error) {
-	_, err := f.Store.Get(ctx, key)
+	_, err := f.natsStore.Get(ctx, key)
 	absent := errors.Is(err, model.ErrNotFound)
 	if err != nil && !absent {
 		return removed{}, err

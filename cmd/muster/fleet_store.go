@@ -13,12 +13,15 @@ import (
 
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/nodes"
+	"github.com/musterfleet/muster/kvstore/reports"
+	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/model"
 )
 
 // fleetStore gives package fleet what it needs of NATS.
 type fleetStore struct {
-	*kvstore.Store
+	*natsStore
 	log *slog.Logger
 	// told are the nodes whose state cannot be read, so that it is said once.
 	told map[string]bool
@@ -26,7 +29,7 @@ type fleetStore struct {
 
 // Get gives the assignment in force.
 func (f *fleetStore) Get(ctx context.Context, key string) (model.Entry, error) {
-	e, err := f.Store.Get(ctx, key)
+	e, err := f.natsStore.Get(ctx, key)
 	e.Digest = fleet.ContentDigest(e.Value)
 
 	return e, err
@@ -34,7 +37,7 @@ func (f *fleetStore) Get(ctx context.Context, key string) (model.Entry, error) {
 
 // History gives the revisions of an assignment that are still there.
 func (f *fleetStore) History(ctx context.Context, key string) ([]model.Entry, error) {
-	all, err := f.Store.History(ctx, key)
+	all, err := f.natsStore.History(ctx, key)
 	for i := range all {
 		if !all[i].Deleted {
 			all[i].Digest = fleet.ContentDigest(all[i].Value)
@@ -74,9 +77,9 @@ func (f *fleetStore) named(ctx context.Context, nameOrKey string) ([]model.Entry
 // Nodes gives all nodes by name. What one of them says and cannot be read is
 // logged, and keeps nobody from seeing the others.
 func (f *fleetStore) Nodes(ctx context.Context) ([]model.Node, error) {
-	nodes, err := f.Store.Nodes(ctx)
+	all, err := f.natsStore.Nodes(ctx)
 	for _, err := range flatten(err) {
-		if !errors.Is(err, kvstore.ErrInvalidState) {
+		if !errors.Is(err, nodes.ErrInvalidState) {
 			return nil, err
 		}
 		if !f.told[err.Error()] {
@@ -85,7 +88,7 @@ func (f *fleetStore) Nodes(ctx context.Context) ([]model.Node, error) {
 		}
 	}
 
-	return nodes, nil
+	return all, nil
 }
 
 // flatten gives the errors that were joined.
@@ -108,9 +111,9 @@ func (f *fleetStore) Ask(ctx context.Context, target fleet.Target, req model.Ens
 			yield(model.EnsureResponse{}, err)
 			return
 		}
-		for reply, err := range f.Store.Ask(ctx, f.Names().Request(kvstore.VerbEnsure, target.String()), data) {
+		for reply, err := range f.natsStore.Ask(ctx, f.Names().Request(kvstore.VerbEnsure, target.String()), data) {
 			// That nobody is there shows by who does not answer.
-			if errors.Is(err, kvstore.ErrNobody) {
+			if errors.Is(err, requests.ErrNobody) {
 				return
 			}
 			// What no node has proved to be its answer counts for none.
@@ -138,7 +141,7 @@ func encodeRequest(v any) ([]byte, error) {
 }
 
 // ensureResponse reads an answer; one that cannot be read is that of a failure.
-func ensureResponse(r kvstore.Reply) model.EnsureResponse {
+func ensureResponse(r requests.Reply) model.EnsureResponse {
 	var out model.EnsureResponse
 	err := json.Unmarshal(r.Data, &out)
 	switch {
@@ -164,7 +167,7 @@ func (f *fleetStore) leave(ctx context.Context, node string, req model.EnsureReq
 }
 
 // reports reads reports, each once.
-func (f *fleetStore) reports(ctx context.Context, filter kvstore.ReportFilter) iter.Seq2[model.Report, error] {
+func (f *fleetStore) reports(ctx context.Context, filter reports.Filter) iter.Seq2[model.Report, error] {
 	return func(yield func(model.Report, error) bool) {
 		var repeats fleet.Repeats
 		for r, err := range f.Reports(ctx, filter) {

@@ -10,21 +10,22 @@ import (
 
 	"github.com/choria-io/fisk"
 
-	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/provision"
+	"github.com/musterfleet/muster/kvstore/registrations"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
 // readRegistrations gives what the function registrations asks for. What cannot
 // be read is left out, and told.
-func (a *app) readRegistrations(open func(context.Context) (*kvstore.Store, error)) manifest.ReadRegistrations {
+func (a *app) readRegistrations(open func(context.Context) (*natsStore, error)) manifest.ReadRegistrations {
 	return func(ctx context.Context, cluster, protocol, service, address string) ([]model.Registration, error) {
 		store, err := open(ctx)
 		if err != nil {
 			return nil, err
 		}
-		all, err := store.Registrations(ctx, kvstore.RegistrationFilter{Cluster: cluster, Protocol: protocol, Service: service, Address: address})
-		if errors.Is(err, kvstore.ErrInvalidRegistration) {
+		all, err := store.Registrations(ctx, registrations.Filter{Cluster: cluster, Protocol: protocol, Service: service, Address: address})
+		if errors.Is(err, registrations.ErrInvalidRegistration) {
 			a.log.Warn("registrations that cannot be read are left out", "error", err)
 			err = nil
 		}
@@ -39,7 +40,7 @@ func (a *app) readRegistrations(open func(context.Context) (*kvstore.Store, erro
 // registrationCommand are the words by which registrations are chosen.
 type registrationCommand struct {
 	format
-	filter     kvstore.RegistrationFilter
+	filter     registrations.Filter
 	prometheus string
 	yes        bool
 }
@@ -88,13 +89,13 @@ func (a *app) registrationInit(ctx context.Context, c *registrationCommand) erro
 	if err != nil {
 		return err
 	}
-	made, err := store.Apply(ctx, kvstore.Options{OnlyRegistrations: true})
+	made, err := store.Apply(ctx, provision.Options{OnlyRegistrations: true})
 	switch {
 	case err != nil:
 		return roomHint(err)
 	case c.isDocument():
 		if made == nil {
-			made = []kvstore.Difference{}
+			made = []provision.Difference{}
 		}
 		return a.printDocument(made, c.yaml)
 	}
@@ -104,7 +105,7 @@ func (a *app) registrationInit(ctx context.Context, c *registrationCommand) erro
 }
 
 // found reads the registrations that are chosen. Those that cannot be read are told.
-func (a *app) found(ctx context.Context, c *registrationCommand) (*kvstore.Store, []kvstore.Registered, error) {
+func (a *app) found(ctx context.Context, c *registrationCommand) (*natsStore, []registrations.Registered, error) {
 	store, err := a.store(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -113,12 +114,12 @@ func (a *app) found(ctx context.Context, c *registrationCommand) (*kvstore.Store
 	switch {
 	case errors.Is(err, model.ErrInvalidName):
 		return nil, nil, usagef("%w", err)
-	case errors.Is(err, kvstore.ErrInvalidRegistration):
+	case errors.Is(err, registrations.ErrInvalidRegistration):
 		a.log.Warn("registrations that cannot be read are left out", "error", err)
 		err = nil
 	}
 	if all == nil {
-		all = []kvstore.Registered{}
+		all = []registrations.Registered{}
 	}
 
 	return store, all, err
@@ -148,7 +149,7 @@ func (a *app) registrationQuery(ctx context.Context, c *registrationCommand) err
 }
 
 func (a *app) registrationRm(ctx context.Context, c *registrationCommand) error {
-	if c.filter == (kvstore.RegistrationFilter{}) && !c.yes {
+	if c.filter == (registrations.Filter{}) && !c.yes {
 		return usagef("say which: --cluster, --protocol, --service, --node, --address, or --yes for all")
 	}
 	store, all, err := a.found(ctx, c)
@@ -173,6 +174,6 @@ func (a *app) registrationRm(ctx context.Context, c *registrationCommand) error 
 	return nil
 }
 
-func registrationWords(r kvstore.Registered) string {
+func registrationWords(r registrations.Registered) string {
 	return printable(strings.Join([]string{r.Cluster, r.Service, r.ProtocolName, r.Address + " " + strconv.Itoa(r.Port), r.Node}, " "))
 }

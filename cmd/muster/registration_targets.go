@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/registrations"
 	"github.com/musterfleet/muster/resources/host/files"
 )
 
@@ -24,13 +24,13 @@ const writeAgain = time.Second
 // keepTargets gives what writes registrations for the file discovery of
 // Prometheus whenever they are others, and what ends that. The error is that it
 // cannot be written the first time; later on that is told, and tried again.
-func (a *app) keepTargets(ctx context.Context, file string) (write func([]kvstore.Registered) error, end func()) {
-	newest, ended, first := make(chan []kvstore.Registered), make(chan struct{}), true
+func (a *app) keepTargets(ctx context.Context, file string) (write func([]registrations.Registered) error, end func()) {
+	newest, ended, first := make(chan []registrations.Registered), make(chan struct{}), true
 	go func() {
 		defer close(ended)
 		a.writeNewest(ctx, file, newest)
 	}()
-	write = func(all []kvstore.Registered) error {
+	write = func(all []registrations.Registered) error {
 		if first {
 			first = false
 			return a.writeTargets(ctx, file, all)
@@ -46,8 +46,8 @@ func (a *app) keepTargets(ctx context.Context, file string) (write func([]kvstor
 }
 
 // writeNewest writes what comes, until no more does.
-func (a *app) writeNewest(ctx context.Context, file string, newest <-chan []kvstore.Registered) {
-	var all []kvstore.Registered
+func (a *app) writeNewest(ctx context.Context, file string, newest <-chan []registrations.Registered) {
+	var all []registrations.Registered
 	var again <-chan time.Time
 	failed := false
 	for open := true; ; {
@@ -81,8 +81,10 @@ type fileTargets struct {
 
 // writeTargets writes registrations for the file discovery of Prometheus, all at
 // once. The file is not touched where nothing is different.
-func (a *app) writeTargets(ctx context.Context, file string, all []kvstore.Registered) error {
-	slices.SortFunc(all, func(x, y kvstore.Registered) int { return strings.Compare(registrationWords(x), registrationWords(y)) })
+func (a *app) writeTargets(ctx context.Context, file string, all []registrations.Registered) error {
+	slices.SortFunc(all, func(x, y registrations.Registered) int {
+		return strings.Compare(registrationWords(x), registrationWords(y))
+	})
 	out := []fileTargets{}
 	for _, r := range all {
 		out = append(out, fileTargets{Targets: []string{net.JoinHostPort(r.Address, strconv.Itoa(r.Port))}, Labels: labels(r)})
@@ -114,7 +116,7 @@ func (a *app) writeTargets(ctx context.Context, file string, all []kvstore.Regis
 }
 
 // labels gives the labels of a registration.
-func labels(r kvstore.Registered) map[string]string {
+func labels(r registrations.Registered) map[string]string {
 	out := map[string]string{"cluster": r.Cluster, "service": r.Service, "protocol": r.ProtocolName, "node": r.Node, "__meta_muster_priority": strconv.Itoa(r.Priority)}
 	for label, keys := range annotationsByLabel(r) {
 		out[label] = r.Annotations[keys[0]]
@@ -125,7 +127,7 @@ func labels(r kvstore.Registered) map[string]string {
 
 // annotationsByLabel gives the keys of annotations, in their order, by the label
 // that each becomes.
-func annotationsByLabel(r kvstore.Registered) map[string][]string {
+func annotationsByLabel(r registrations.Registered) map[string][]string {
 	out := map[string][]string{}
 	for _, k := range slices.Sorted(maps.Keys(r.Annotations)) {
 		label := "__meta_muster_annotation_" + labelName(k)

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"syscall"
 
-	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/registrations"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -19,17 +19,17 @@ func (a *app) registrationWatch(ctx context.Context, c *registrationCommand) err
 	}
 	write, end := a.keepTargets(ctx, c.prometheus)
 	defer end()
-	standing, complete := map[string]kvstore.Registered{}, false
+	standing, complete := map[string]registrations.Registered{}, false
 	for r, err := range store.WatchRegistrations(ctx, c.filter) {
 		switch {
 		case err != nil && errors.Is(context.Cause(ctx), errInterrupted):
 			return nil
 		case errors.Is(err, model.ErrInvalidName):
 			return usagef("%w", err)
-		case errors.Is(err, kvstore.ErrInvalidRegistration):
+		case errors.Is(err, registrations.ErrInvalidRegistration):
 			a.log.Warn("a registration cannot be read", "error", err)
 			continue
-		case errors.Is(err, kvstore.ErrNotCurrent):
+		case errors.Is(err, registrations.ErrNotCurrent):
 			a.log.Warn(err.Error())
 			continue
 		case err != nil:
@@ -56,7 +56,7 @@ func (a *app) registrationWatch(ctx context.Context, c *registrationCommand) err
 
 // note takes over what became of a registration, and says whether that is more
 // than that it was told again.
-func note(standing map[string]kvstore.Registered, r kvstore.Registered) bool {
+func note(standing map[string]registrations.Registered, r registrations.Registered) bool {
 	key := registrationWords(r)
 	old, known := standing[key]
 	if r.Gone {
@@ -71,7 +71,7 @@ func note(standing map[string]kvstore.Registered, r kvstore.Registered) bool {
 	return !known || old.Priority != r.Priority || !maps.Equal(old.Annotations, r.Annotations)
 }
 
-func (a *app) printRegistration(r kvstore.Registered, f format) error {
+func (a *app) printRegistration(r registrations.Registered, f format) error {
 	switch {
 	case f.json:
 		return a.printJSONLine(r)

@@ -26,6 +26,9 @@ var contract = []string{"model", "resources/document", "resources/host/...", "re
 // typeFolders are the resource types.
 var typeFolders = []string{"archive", "exec", "file", "pkg", "scaffold", "service", "apply"}
 
+// kvstoreRooms are the rooms below kvstore, which do not know each other.
+var kvstoreRooms = []string{"assignments", "content", "nodes", "permissions", "provision", "registrations", "reports", "requests", "watch"}
+
 // rooms is DESIGN section 2 as a table. The deepest folder that holds a file
 // is its room.
 func rooms() []room {
@@ -46,14 +49,17 @@ func rooms() []room {
 		{folder: "resources/template", may: []string{"model", "resources/document"}},
 		{folder: "resources/engine", may: contract},
 		{folder: "resources/manifest", may: contract, tests: []string{"resources/..."}},
-		{folder: "kvstore", may: []string{"model"}},
-		{folder: "agent", may: []string{"model", "resources/...", "schemas"}, tests: []string{"kvstore"}},
-		{folder: "fleet", may: []string{"model", "resources/...", "schemas"}, tests: []string{"kvstore"}},
+		{folder: "kvstore", alone: true, may: []string{"model"}, tests: []string{"kvstore/..."}},
+		{folder: "agent", may: []string{"model", "resources/...", "schemas"}, tests: []string{"kvstore/..."}},
+		{folder: "fleet", may: []string{"model", "resources/...", "schemas"}, tests: []string{"kvstore/..."}},
 		{folder: "schemas", may: []string{"model", "resources", "resources/document", "resources/resource"}, tests: []string{"resources/..."}},
 		{folder: "examples", tests: []string{"model", "resources/...", "schemas"}},
 		{folder: "docs", may: []string{"model", "resources", "resources/resource", "schemas"}, tests: []string{"resources/..."}},
-		{folder: "cmd", may: []string{"model", "resources/...", "kvstore", "agent/...", "fleet/...", "schemas"}},
+		{folder: "cmd", may: []string{"model", "resources/...", "kvstore/...", "agent/...", "fleet/...", "schemas"}},
 		{folder: "testing", may: []string{"..."}},
+	}
+	for _, name := range kvstoreRooms {
+		all = append(all, room{folder: "kvstore/" + name, may: []string{"model", "kvstore"}, tests: []string{"kvstore/..."}})
 	}
 	types := room{folder: "resources", alone: true, may: []string{"resources/resource"}, tests: []string{"model", "resources/..."}}
 	for _, name := range typeFolders {

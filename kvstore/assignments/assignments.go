@@ -1,0 +1,119 @@
+package assignments
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/model"
+)
+
+// Bucket is the bucket of assignments, as operators use it.
+type Bucket struct{ store *kvstore.Store }
+
+// New makes it of a store.
+func New(s *kvstore.Store) Bucket { return Bucket{s} }
+
+// How often a change of an index is tried again when others change it too, and
+// how long it waits between.
+const (
+	indexTries = 100
+	indexPause = 20 * time.Millisecond
+)
+
+// Put assigns a manifest by its key and gives its revision. The value and the index of its family change together;
+// several operators at once lose nothing. The error wraps model.ErrInvalidName or
+// model.ErrTooLarge; then a bundle is the way.
+func (s Bucket) Put(ctx context.Context, key string, value []byte) (uint64, error) {
+	if err := s.store.CheckSize("manifest "+key, value); err != nil {
+		return 0, fmt.Errorf("%w: put it into a bundle", err)
+	}
+	revision, err := s.change(ctx, key, func(ix kvstore.Index, name string) *nats.Msg {
+		ix.Names[name] = model.IndexEntry{Digest: contentDigest(value)}
+		return kvstore.NewMsg("", value)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("put manifest %s: %w", key, err)
+	}
+
+	return revision, nil
+}
+
+// Delete unassigns a manifest and gives the revision of its end. It does
+// so too where the bucket holds none of that name, because a node may hold one
+// from before the bucket was made anew. The error wraps model.ErrInvalidName.
+func (s Bucket) Delete(ctx context.Context, key string) (uint64, error) {
+	revision, err := s.change(ctx, key, func(ix kvstore.Index, name string) *nats.Msg {
+		delete(ix.Names, name)
+		m := kvstore.NewMsg("", nil)
+		m.Header.Set("KV-Operation", "DEL")
+
+		return m
+	})
+	if err != nil {
+		return 0, fmt.Errorf("delete manifest %s: %w", key, err)
+	}
+
+	return revision, nil
+}
+
+// change stores what edit gives for one name, with the index as edit left it,
+// and tries again when somebody else changed the index meanwhile.
+func (s Bucket) change(ctx context.Context, key string, edit func(ix kvstore.Index, name string) *nats.Msg) (uint64, error) {
+	if err := model.CheckKey(key); err != nil {
+		return 0, err
+	}
+	family, name, _ := model.SplitKey(key)
+	bucket := s.store.Names().Manifests()
+	for try := 0; ; try++ {
+		ix, err := s.store.ReadIndex(ctx, family)
+		if errors.Is(err, kvstore.ErrBadIndex) {
+			ix, err = s.rebuildIndex(ctx, family, ix)
+		}
+		if err != nil {
+			return 0, err
+		}
+		value := edit(ix, name)
+		value.Subject = kvstore.KVSubject(bucket, key)
+		list, err := ix.Message(kvstore.KVSubject(bucket, model.Key(family, kvstore.IndexName)))
+		if err != nil {
+			return 0, err
+		}
+		if err := s.store.CheckSize("index of "+family, list.Data); err != nil {
+			return 0, err
+		}
+		last, err := s.commit(ctx, value, list)
+		if err == nil {
+			return last - 1, nil
+		}
+		if !errors.Is(err, errConflict) || try == indexTries {
+			return 0, err
+		}
+		if err := kvstore.Pause(ctx, time.Duration(rand.Int64N(int64(indexPause)))); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// Get reads an assignment in force; the error wraps model.ErrNotFound or
+// model.ErrInvalidName.
+func (s Bucket) Get(ctx context.Context, key string) (model.Entry, error) {
+	if err := model.CheckKey(key); err != nil {
+		return model.Entry{}, err
+	}
+	bucket := s.store.Names().Manifests()
+	m, err := s.store.Last(ctx, kvstore.KVStream(bucket), kvstore.KVSubject(bucket, key))
+	if err == nil && m.Deleted() {
+		err = model.ErrNotFound
+	}
+	if err != nil {
+		return model.Entry{}, fmt.Errorf("manifest %s: %w", key, err)
+	}
+
+	return kvstore.NewEntry(key, m), nil
+}

@@ -1,0 +1,240 @@
+package assignments_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/testing/kvtest"
+)
+
+func TestManifestIsAssignedReadAndUnassigned(t *testing.T) {
+	t.Parallel()
+	srv, store := kvtest.New(t)
+	first, err := store.Put(t.Context(), "node.web01.motd", []byte("one"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := store.Put(t.Context(), "node.web01.motd", []byte("two"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := store.Get(t.Context(), "node.web01.motd")
+	if err != nil || string(got.Value) != "two" || got.Revision != second || got.Key != "node.web01.motd" || got.Time.IsZero() {
+		t.Errorf("get = %+v, %v, want two at %d", got, err, second)
+	}
+	// Any client of NATS reads the same.
+	plain, err := kvtest.PlainKV(t, srv.Connect(t), "MUSTER_MANIFESTS").Get(t.Context(), "node.web01.motd")
+	if err != nil || string(plain.Value()) != "two" || plain.Revision() != second {
+		t.Errorf("plain get = %v, %v", plain, err)
+	}
+	last, err := store.Delete(t.Context(), "node.web01.motd")
+	if err != nil || last <= second {
+		t.Fatalf("delete = %d, %v", last, err)
+	}
+	if _, err := store.Get(t.Context(), "node.web01.motd"); !errors.Is(err, model.ErrNotFound) {
+		t.Errorf("get after delete = %v", err)
+	}
+	if _, err := kvtest.PlainKV(t, srv.Connect(t), "MUSTER_MANIFESTS").Get(t.Context(), "node.web01.motd"); !errors.Is(err, jetstream.ErrKeyNotFound) {
+		t.Errorf("plain get after delete = %v", err)
+	}
+	history, err := store.History(t.Context(), "node.web01.motd")
+	if err != nil || len(history) != 3 || history[0].Revision != first || string(history[0].Value) != "one" || history[2].Revision != last || history[1].Revision != second || !history[2].Deleted {
+		t.Errorf("history = %+v, %v", history, err)
+	}
+	if listed, err := store.List(t.Context()); err != nil || len(listed) != 0 {
+		t.Errorf("list after delete = %+v, %v", listed, err)
+	}
+}
+
+func TestHistoryKeepsSixteen(t *testing.T) {
+	t.Parallel()
+	_, store := kvtest.New(t)
+	for i := range 20 {
+		if _, err := store.Put(t.Context(), "group.web.app", fmt.Append(nil, i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	history, err := store.History(t.Context(), "group.web.app")
+	if err != nil || len(history) != 16 || string(history[0].Value) != "4" || string(history[15].Value) != "19" {
+		t.Errorf("%d revisions, %v", len(history), err)
+	}
+	if _, err := store.History(t.Context(), "group.web.none"); !errors.Is(err, model.ErrNotFound) {
+		t.Errorf("history of nothing = %v", err)
+	}
+}
+
+func TestTwoOperatorsLoseNothing(t *testing.T) {
+	t.Parallel()
+	srv, store := kvtest.New(t)
+	const operators, each = 4, 25
+	var all sync.WaitGroup
+	for op := range operators {
+		own := kvtest.Bind(t, srv)
+		all.Go(func() {
+			for i := range each {
+				name := fmt.Sprintf("op%d-%d", op, i)
+				if _, err := own.Put(t.Context(), "group.web."+name, []byte(name)); err != nil {
+					t.Errorf("put %s: %v", name, err)
+				}
+				if i%5 == 4 {
+					if _, err := own.Delete(t.Context(), "group.web."+name); err != nil {
+						t.Errorf("delete %s: %v", name, err)
+					}
+				}
+			}
+		})
+	}
+	// A client without an index writes between them.
+	raw := kvtest.PlainKV(t, srv.Connect(t), "MUSTER_MANIFESTS")
+	all.Go(func() {
+		for i := range each {
+			if _, err := raw.PutString(t.Context(), fmt.Sprintf("group.web.raw-%d", i), "raw"); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	all.Wait()
+	indexed, err := kvtest.IndexOf(t.Context(), store, "group.web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed, err := store.List(t.Context(), "group.web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := operators*each*4/5 + each; len(listed) != want || len(indexed) != want-each {
+		t.Fatalf("%d listed, %d in the index, want %d and %d", len(listed), len(indexed), want, want-each)
+	}
+	for _, l := range listed {
+		value, err := store.Get(t.Context(), model.Key(l.Family, l.Name))
+		if err != nil || value.Revision != l.Revision || model.DigestOf(value.Value) != l.Digest {
+			t.Errorf("%s: listed %d %s, is %d, %v", l.Key, l.Revision, l.Digest, value.Revision, err)
+		}
+		if entry, ok := indexed[l.Name]; ok != !strings.HasPrefix(l.Name, "raw") || (ok && (entry.Revision != l.Revision || entry.Digest != l.Digest)) {
+			t.Errorf("%s: index says %+v, %v, is %d", l.Key, entry, ok, l.Revision)
+		}
+	}
+}
+
+func TestListShowsEveryFamilyAndWhatToolsPut(t *testing.T) {
+	t.Parallel()
+	srv, store := kvtest.New(t)
+	for _, family := range []string{"node.web01", "node.web02", "group.all"} {
+		if _, err := store.Put(t.Context(), family+".motd", []byte(family)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	raw := kvtest.PlainKV(t, srv.Connect(t), "MUSTER_MANIFESTS")
+	for _, key := range []string{"node.web01.raw", "node.web01.motd", "other.web01.raw", "node.web01._note", "node.web.01.deep"} {
+		if _, err := raw.PutString(t.Context(), key, "by a tool"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var keys []string
+	listed, err := store.List(t.Context())
+	for _, l := range listed {
+		keys = append(keys, l.Key)
+	}
+	if got, want := strings.Join(keys, " "), "group.all.motd node.web01.motd node.web01.raw node.web02.motd"; err != nil || got != want {
+		t.Errorf("list = %s, %v, want %s", got, err, want)
+	}
+	if want := model.DigestOf([]byte("by a tool")); listed[1].Digest != want || listed[2].Digest != want {
+		t.Errorf("digests %s and %s, want %s", listed[1].Digest, listed[2].Digest, want)
+	}
+	one, err := store.List(t.Context(), "node.web02")
+	if err != nil || len(one) != 1 || one[0].Key != "node.web02.motd" {
+		t.Errorf("list of one family = %+v, %v", one, err)
+	}
+}
+
+func TestSpoiltIndexIsMadeAnew(t *testing.T) {
+	t.Parallel()
+	srv, store := kvtest.New(t)
+	if _, err := store.Put(t.Context(), "node.web01.motd", []byte("one")); err != nil {
+		t.Fatal(err)
+	}
+	raw := kvtest.PlainKV(t, srv.Connect(t), "MUSTER_MANIFESTS")
+	for _, spoilt := range []string{"garbage", `{"protocol":"other","names":{}}`} {
+		if _, err := raw.PutString(t.Context(), "node.web01._index", spoilt); err != nil {
+			t.Fatal(err)
+		}
+		if listed, err := store.List(t.Context()); err != nil || listed[0].Digest != model.DigestOf([]byte("one")) {
+			t.Errorf("list with index %q = %+v, %v", spoilt, listed, err)
+		}
+		if _, err := store.Put(t.Context(), "node.web01.sshd", []byte("two")); err != nil {
+			t.Fatal(err)
+		}
+		if names, err := kvtest.IndexOf(t.Context(), store, "node.web01"); err != nil || len(names) != 2 {
+			t.Errorf("index after %q = %v, %v", spoilt, names, err)
+		}
+	}
+	if err := raw.Delete(t.Context(), "node.web01._index"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Delete(t.Context(), "node.web01.sshd"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestInvalidNamesAreRefused(t *testing.T) {
+	t.Parallel()
+	_, store := kvtest.New(t)
+	for _, tt := range []struct{ family, name string }{
+		{"node.web.01", "motd"}, {"node.", "motd"}, {"web01", "motd"}, {"team.web", "motd"}, {"node.*", "motd"}, {"node.>", "motd"},
+		{"node.web01", ""}, {"node.web01", "a.b"}, {"node.web01", "_index"}, {"node.web01", "*"}, {"node.web01", "a b"},
+	} {
+		if _, err := store.Put(t.Context(), model.Key(tt.family, tt.name), nil); !errors.Is(err, model.ErrInvalidName) {
+			t.Errorf("put %q %q = %v", tt.family, tt.name, err)
+		}
+		if _, err := store.Delete(t.Context(), model.Key(tt.family, tt.name)); !errors.Is(err, model.ErrInvalidName) {
+			t.Errorf("delete %q %q = %v", tt.family, tt.name, err)
+		}
+	}
+	if _, err := store.List(t.Context(), "node.*"); !errors.Is(err, model.ErrInvalidName) {
+		t.Errorf("list = %v", err)
+	}
+}
+
+func TestValueOverTheServersLimit(t *testing.T) {
+	t.Parallel()
+	srv, store := kvtest.New(t)
+	big := bytes.Repeat([]byte("x"), int(srv.Connect(t).MaxPayload())+1)
+	_, err := store.Put(t.Context(), "node.web01.big", big)
+	if !errors.Is(err, model.ErrTooLarge) || !strings.Contains(err.Error(), "1048577 bytes") || !strings.Contains(err.Error(), "bundle") {
+		t.Errorf("put = %v", err)
+	}
+	// The largest that is accepted is stored.
+	fits := big[:len(big)-1025]
+	if _, err := store.Put(t.Context(), "node.web01.big", fits); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := store.Get(t.Context(), "node.web01.big"); err != nil || !bytes.Equal(got.Value, fits) {
+		t.Errorf("get = %d bytes, %v", len(got.Value), err)
+	}
+	digest, err := store.PutBundle(t.Context(), bytes.NewReader(big))
+	if err != nil || digest != model.DigestOf(big) {
+		t.Fatalf("bundle = %s, %v", digest, err)
+	}
+	if again, err := store.PutBundle(t.Context(), bytes.NewReader(big)); err != nil || again != digest {
+		t.Errorf("bundle again = %s, %v", again, err)
+	}
+	r, err := store.GetBundle(t.Context(), digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := io.ReadAll(r)
+	if err != nil || !bytes.Equal(got, big) {
+		t.Errorf("read %d bytes, %v", len(got), err)
+	}
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+}

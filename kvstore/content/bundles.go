@@ -1,0 +1,74 @@
+package content
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// PutBundle stores a bundle under the digest of its bytes, sha256-<hex>, and
+// gives that digest. One that is already there is not stored again. It reads r
+// from its beginning.
+func (s Store) PutBundle(ctx context.Context, r io.ReadSeeker) (string, error) {
+	digest, err := digestOf(r)
+	if err != nil {
+		return "", fmt.Errorf("read bundle: %w", err)
+	}
+	_, err = s.objectInfo(ctx, s.store.Names().Bundles(), digest)
+	if err == nil {
+		return digest, nil
+	}
+	if !errors.Is(err, model.ErrNotFound) {
+		return "", fmt.Errorf("bundle %s: %w", digest, err)
+	}
+	bundles, err := s.store.JetStream().ObjectStore(ctx, s.store.Names().Bundles())
+	if err != nil {
+		return "", fmt.Errorf("bundles: %w", err)
+	}
+	if _, err := bundles.Put(ctx, jetstream.ObjectMeta{Name: digest}, r); err != nil {
+		return "", fmt.Errorf("put bundle %s: %w", digest, err)
+	}
+
+	return digest, nil
+}
+
+// GetBundle opens a bundle by its digest, like Object. The error wraps
+// model.ErrInvalidName for what is no digest; reading gives one that wraps ErrDamaged
+// instead of io.EOF when the bytes have another.
+func (s Store) GetBundle(ctx context.Context, digest string) (io.ReadCloser, error) {
+	want, err := hex.DecodeString(strings.TrimPrefix(digest, model.DigestPrefix))
+	if err != nil || len(want) != sha256.Size || !strings.HasPrefix(digest, model.DigestPrefix) {
+		return nil, fmt.Errorf("%w: %q is no digest of a bundle, write sha256- and 64 hexadecimal digits", model.ErrInvalidName, digest)
+	}
+	info, err := s.objectInfo(ctx, s.store.Names().Bundles(), digest)
+	if err != nil {
+		return nil, fmt.Errorf("bundle %s: %w", digest, err)
+	}
+	// The store's own digest may be that of other bytes under this name.
+	info.Digest = "SHA-256=" + base64.URLEncoding.EncodeToString(want)
+
+	return s.open(ctx, info), nil
+}
+
+// digestOf gives the digest of all of r, and leaves r at its beginning.
+func digestOf(r io.ReadSeeker) (string, error) {
+	if _, err := r.Seek(0, io.SeekStart); err != nil {
+		return "", err
+	}
+	sum := sha256.New()
+	if _, err := io.Copy(sum, r); err != nil {
+		return "", err
+	}
+	_, err := r.Seek(0, io.SeekStart)
+
+	return model.DigestFrom(sum), err
+}

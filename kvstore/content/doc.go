@@ -1,0 +1,3 @@
+// Package content is what manifests name in NATS: keys of any bucket, objects of
+// any store, and bundles.
+package content

@@ -1,0 +1,126 @@
+package nodes_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/testing/kvtest"
+)
+
+func TestNodesSayWhoTheyAre(t *testing.T) {
+	t.Parallel()
+	srv, store := kvtest.New(t)
+	for _, node := range []string{"web01", "web02"} {
+		if err := store.PutState(t.Context(), model.NodeState{Protocol: model.ProtocolNode, Node: node, Version: "1"}, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := store.PutState(t.Context(), model.NodeState{Node: "web01", Version: "2"}, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.PutFacts(t.Context(), "web01", model.Facts{"os": map[string]any{"name": "linux"}}); err != nil {
+		t.Fatal(err)
+	}
+	kv := kvtest.PlainKV(t, srv.Connect(t), "MUSTER_NODES")
+	for key, value := range map[string]string{"web03.state": "garbage", "web04.state": `{"node":"web01"}`} {
+		if _, err := kv.PutString(t.Context(), key, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	nodes, err := store.Nodes(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "node web03") || !strings.Contains(err.Error(), "node web04") {
+		t.Errorf("error = %v, want web03 and web04 in it", err)
+	}
+	got := map[string]string{}
+	for _, n := range nodes {
+		got[n.Node] = n.Version
+		if n.Silent || n.Heard.IsZero() {
+			t.Errorf("record = %+v", n)
+		}
+	}
+	if want := map[string]string{"web01": "2", "web02": "1"}; !maps.Equal(got, want) {
+		t.Errorf("nodes = %v, want %v", got, want)
+	}
+	if facts := kvtest.FactsOf(t, store.Conn(), "web01"); facts != `{"os":{"name":"linux"}}` {
+		t.Errorf("facts = %s", facts)
+	}
+	if err := store.PutState(t.Context(), model.NodeState{Node: "web.01"}, 0); !errors.Is(err, model.ErrInvalidName) {
+		t.Errorf("put state = %v", err)
+	}
+	if err := store.PutFacts(t.Context(), "web01", model.Facts{"big": strings.Repeat("x", 2<<20)}); !errors.Is(err, model.ErrTooLarge) {
+		t.Errorf("put large facts = %v", err)
+	}
+}
+
+// A node that says nothing more is silent, which tells it from one that never was.
+func TestSilentNodeStaysKnown(t *testing.T) {
+	t.Parallel()
+	srv, store := kvtest.New(t)
+	put := func(node, version string, ttl time.Duration) {
+		t.Helper()
+		if err := store.PutState(t.Context(), model.NodeState{Node: node, Version: version}, ttl); err != nil {
+			t.Fatal(err)
+		}
+	}
+	gone := func() map[string]bool {
+		t.Helper()
+		nodes, err := store.Nodes(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := map[string]bool{}
+		for _, n := range nodes {
+			out[n.Node+" "+n.Version] = n.Silent
+		}
+		return out
+	}
+	put("web01", "1", time.Millisecond)
+	put("web02", "1", time.Hour)
+	put("web03", "1", 0)
+	silent := map[string]bool{"web01 1": true, "web02 1": false, "web03 1": false}
+	kvtest.Eventually(t, "web01 is silent, and no other", func() (bool, string) {
+		got := gone()
+		return maps.Equal(got, silent), fmt.Sprint(got)
+	})
+	put("web01", "2", time.Hour)
+	if got := gone(); !maps.Equal(got, map[string]bool{"web01 2": false, "web02 1": false, "web03 1": false}) {
+		t.Errorf("after web01 came back: %v", got)
+	}
+	// Whom an operator takes off the list is no longer known.
+	if err := kvtest.PlainKV(t, srv.Connect(t), "MUSTER_NODES").Delete(t.Context(), "web02.state"); err != nil {
+		t.Fatal(err)
+	}
+	if got := gone(); !maps.Equal(got, map[string]bool{"web01 2": false, "web03 1": false}) {
+		t.Errorf("without web02: %v", got)
+	}
+}
+
+// How long a state is kept is not how long a node may be silent.
+func TestStateOutlivesSilence(t *testing.T) {
+	t.Parallel()
+	srv, store := kvtest.New(t)
+	js, err := jetstream.New(srv.Connect(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := js.Stream(t.Context(), "KV_MUSTER_NODES")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ttl, want := range map[time.Duration]string{time.Minute: "168h0m0s", 30 * 24 * time.Hour: "720h0m0s", 0: ""} {
+		if err := store.PutState(t.Context(), model.NodeState{Node: "web01"}, ttl); err != nil {
+			t.Fatal(err)
+		}
+		m, err := stream.GetLastMsgForSubject(t.Context(), "$KV.MUSTER_NODES.web01.state")
+		if err != nil || m.Header.Get("Nats-TTL") != want {
+			t.Errorf("ttl %s: kept for %q, %v, want %q", ttl, m.Header.Get("Nats-TTL"), err, want)
+		}
+	}
+}

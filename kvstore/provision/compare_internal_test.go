@@ -1,0 +1,71 @@
+package provision
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/jsm.go/api"
+
+	"github.com/musterfleet/muster/kvstore"
+)
+
+// Each setting that muster needs, and what becomes of one that differs. What
+// needs a cluster to be set up is here, all else is tested on a server too.
+func TestCompare(t *testing.T) {
+	t.Parallel()
+	names, err := kvstore.NewNames("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defaults := Options{}.withDefaults()
+	for name, tt := range map[string]struct {
+		stream  int
+		spoil   func(*api.StreamConfig)
+		options Options
+		want    string
+	}{
+		"as it is":           {},
+		"replicas up":        {options: Options{Replicas: 3}, want: "num_replicas is 1, must be 3"},
+		"replicas down":      {spoil: func(c *api.StreamConfig) { c.Replicas = 3 }, options: Options{Replicas: 1}, want: "num_replicas is 3, must be 1 (" + refusedShrink + ")"},
+		"replicas unasked":   {spoil: func(c *api.StreamConfig) { c.Replicas = 3 }},
+		"history too short":  {spoil: func(c *api.StreamConfig) { c.MaxMsgsPer = 5 }, want: "max_msgs_per_subject is 5, must be 16"},
+		"history longer":     {spoil: func(c *api.StreamConfig) { c.MaxMsgsPer = 64 }},
+		"history unlimited":  {spoil: func(c *api.StreamConfig) { c.MaxMsgsPer = -1 }},
+		"rollup":             {spoil: func(c *api.StreamConfig) { c.RollupAllowed = false }, want: "allow_rollup_hdrs is off, must be on"},
+		"direct":             {spoil: func(c *api.StreamConfig) { c.AllowDirect = false }, want: "allow_direct is off, must be on"},
+		"deletes":            {spoil: func(c *api.StreamConfig) { c.DenyDelete = false }, want: "deny_delete is off, must be on"},
+		"atomic":             {spoil: func(c *api.StreamConfig) { c.AllowAtomicPublish = false }, want: "allow_atomic is off, must be on"},
+		"discard":            {spoil: func(c *api.StreamConfig) { c.Discard = api.DiscardOld }, want: "discard is Old, must be New"},
+		"subjects":           {spoil: func(c *api.StreamConfig) { c.Subjects = []string{"x"} }, want: "subjects is x, must be $KV.MUSTER_MANIFESTS.>"},
+		"further subjects":   {spoil: func(c *api.StreamConfig) { c.Subjects = append(c.Subjects, "x") }},
+		"window":             {spoil: func(c *api.StreamConfig) { c.Duplicates = time.Second }, want: "duplicate_window is 1s, must be 2m0s"},
+		"wider window":       {spoil: func(c *api.StreamConfig) { c.Duplicates = time.Hour }},
+		"whole messages":     {spoil: func(c *api.StreamConfig) { c.RePublish.HeadersOnly = false }, want: "republish is messages of $KV.MUSTER_MANIFESTS.> on muster.changed.>, must be headers of $KV.MUSTER_MANIFESTS.> on muster.changed.>"},
+		"ttl of nodes":       {stream: 2, spoil: func(c *api.StreamConfig) { c.AllowMsgTTL = false }, want: "allow_msg_ttl is off, must be on"},
+		"rollup by nodes":    {stream: 2, spoil: func(c *api.StreamConfig) { c.RollupAllowed = true }, want: "allow_rollup_hdrs is on, must be off"},
+		"rollup of reports":  {stream: 4, spoil: func(c *api.StreamConfig) { c.RollupAllowed = true }, want: "allow_rollup_hdrs is on, must be off"},
+		"marks in nodes":     {stream: 2, spoil: func(c *api.StreamConfig) { c.SubjectDeleteMarkerTTL = time.Hour }, want: "subject_delete_marker_ttl is 1h0m0s, must be off"},
+		"marks elsewhere":    {stream: 1, spoil: func(c *api.StreamConfig) { c.SubjectDeleteMarkerTTL = time.Hour }},
+		"bytes to unlimited": {stream: 4, options: Options{ReportBytes: -1}, want: "max_bytes is 1073741824, must be unlimited"},
+		"age up":             {stream: 4, options: Options{ReportAge: 1000 * time.Hour}, want: "max_age is 168h0m0s, must be 1000h0m0s"},
+	} {
+		have := desired(names, defaults)[tt.stream]
+		if tt.spoil != nil {
+			tt.spoil(&have)
+		}
+		want := desired(names, tt.options)[tt.stream]
+		changes := compare(have, want)
+		lines := make([]string, len(changes))
+		for i, c := range changes {
+			lines[i] = c.String()
+		}
+		if got := strings.Join(lines, "\n"); got != tt.want {
+			t.Errorf("%s: %s, want %s", name, got, tt.want)
+		}
+		// What is merged needs no further change, unless that was refused.
+		if left := compare(merge(have, want), want); len(left) != 0 && refusals([]Difference{{Changes: changes}}) == nil {
+			t.Errorf("%s: still %v after the change", name, left)
+		}
+	}
+}

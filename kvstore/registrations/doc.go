@@ -1,0 +1,3 @@
+// Package registrations is the stream of registrations: what nodes tell of
+// services.
+package registrations

@@ -1,0 +1,380 @@
+package registrations_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/provision"
+	"github.com/musterfleet/muster/kvstore/registrations"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/testing/kvtest"
+	"github.com/musterfleet/muster/testing/natstest"
+)
+
+func shop(node, address string, priority int) model.Registration {
+	return model.Registration{
+		Protocol: model.ProtocolRegistration, Cluster: "prod", Service: "shop", ProtocolName: "http", Address: address, Port: 8080, Priority: priority,
+		TTL: model.Duration(time.Hour), Annotations: map[string]string{"rack": "b4"}, Node: node,
+	}
+}
+
+func register(t *testing.T, s *kvtest.Store, all ...model.Registration) {
+	t.Helper()
+	for _, r := range all {
+		if err := s.Register(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func found(t *testing.T, s *kvtest.Store, f registrations.Filter) string {
+	t.Helper()
+	all, err := s.Registrations(t.Context(), f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, r := range all {
+		out = append(out, fmt.Sprintf("%s/%s/%s/%s:%d@%s", r.Cluster, r.ProtocolName, r.Service, r.Address, r.Port, r.Node))
+	}
+
+	return strings.Join(out, " ")
+}
+
+func TestRegistrationsAreFound(t *testing.T) {
+	_, s := kvtest.New(t)
+	db := shop("db01", "fd00::1", 1)
+	db.Service, db.ProtocolName, db.Port = "db", "mysql", 3306
+	test := shop("web03", "10.0.0.3", 9)
+	test.Cluster = "test"
+	named := shop("web04", "web04.example.net", 200)
+	named.Cluster = "dev"
+	register(t, s, named, shop("web02", "10.0.0.2", 20), shop("web01", "10.0.0.1", 10), db, test, shop("web01", "10.0.0.1", 30))
+	for _, c := range []struct {
+		name string
+		f    registrations.Filter
+		want string
+	}{
+		{"all", registrations.Filter{}, "prod/mysql/db/fd00::1:3306@db01 test/http/shop/10.0.0.3:8080@web03 prod/http/shop/10.0.0.2:8080@web02 prod/http/shop/10.0.0.1:8080@web01 dev/http/shop/web04.example.net:8080@web04"},
+		{"by wildcards", registrations.Filter{Cluster: "*", Protocol: "*", Service: "*", Node: "*", Address: "*"}, "prod/mysql/db/fd00::1:3306@db01 test/http/shop/10.0.0.3:8080@web03 prod/http/shop/10.0.0.2:8080@web02 prod/http/shop/10.0.0.1:8080@web01 dev/http/shop/web04.example.net:8080@web04"},
+		{"cluster", registrations.Filter{Cluster: "test"}, "test/http/shop/10.0.0.3:8080@web03"},
+		{"protocol", registrations.Filter{Protocol: "mysql"}, "prod/mysql/db/fd00::1:3306@db01"},
+		{"service", registrations.Filter{Cluster: "prod", Service: "shop"}, "prod/http/shop/10.0.0.2:8080@web02 prod/http/shop/10.0.0.1:8080@web01"},
+		{"node", registrations.Filter{Node: "web01"}, "prod/http/shop/10.0.0.1:8080@web01"},
+		{"address", registrations.Filter{Address: "10.0.0.2"}, "prod/http/shop/10.0.0.2:8080@web02"},
+		{"address of IPv6", registrations.Filter{Address: "fd00::1"}, "prod/mysql/db/fd00::1:3306@db01"},
+		{"address in another form", registrations.Filter{Address: "FD00:0::1"}, "prod/mysql/db/fd00::1:3306@db01"},
+		{"host name", registrations.Filter{Address: "WEB04.Example.net"}, "dev/http/shop/web04.example.net:8080@web04"},
+		{"none", registrations.Filter{Service: "mail"}, ""},
+	} {
+		if got := found(t, s, c.f); got != c.want {
+			t.Errorf("%s: got %s, want %s", c.name, got, c.want)
+		}
+	}
+	all, err := s.Registrations(t.Context(), registrations.Filter{Node: "web01"})
+	if err != nil || all[0].Priority != 30 || all[0].Annotations["rack"] != "b4" || all[0].Expires.Sub(all[0].At) != time.Hour {
+		t.Errorf("%+v, %v", all, err)
+	}
+	if err := s.Withdraw(t.Context(), db); err != nil {
+		t.Fatal(err)
+	}
+	if got := found(t, s, registrations.Filter{Service: "db"}); got != "" {
+		t.Errorf("%s is still there", got)
+	}
+}
+
+func TestManyRegistrations(t *testing.T) {
+	_, s := kvtest.New(t)
+	for i := range 520 {
+		r := shop(fmt.Sprintf("web%d", i), "10.0.0.1", 1)
+		register(t, s, r)
+	}
+	all, err := s.Registrations(t.Context(), registrations.Filter{Service: "shop"})
+	if err != nil || len(all) != 520 {
+		t.Errorf("%d, %v", len(all), err)
+	}
+}
+
+func TestRegistrationsEndByThemselves(t *testing.T) {
+	srv, s := kvtest.New(t)
+	r := shop("web01", "10.0.0.1", 1)
+	r.TTL = model.Duration(time.Second)
+	register(t, s, r, shop("web02", "10.0.0.2", 1))
+	kvtest.Eventually(t, "the server forgot one", func() (bool, string) {
+		stream, err := kvtest.Manager(t, srv).LoadStream("MUSTER_REGISTRATIONS")
+		if err != nil {
+			return false, err.Error()
+		}
+		info, err := stream.LatestInformation()
+		return err == nil && info.State.Msgs == 1, fmt.Sprint(info.State, err)
+	})
+	if got := found(t, s, registrations.Filter{}); got != "prod/http/shop/10.0.0.2:8080@web02" {
+		t.Error(got)
+	}
+}
+
+// TestWatchOfRegistrations sees what is there, what comes, what is withdrawn and what ends by itself.
+func TestWatchOfRegistrations(t *testing.T) {
+	_, s := kvtest.New(t)
+	register(t, s, shop("web01", "10.0.0.1", 1))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	events := make(chan string)
+	ended := make(chan error, 1)
+	go func() {
+		var last error
+		for r, err := range s.WatchRegistrations(ctx, registrations.Filter{Service: "shop"}) {
+			if last = err; err == nil {
+				events <- fmt.Sprintf("%s %s gone=%t", r.Node, r.Address, r.Gone)
+			}
+		}
+		ended <- last
+	}()
+	expect := func(want string) {
+		t.Helper()
+		select {
+		case got := <-events:
+			if got != want {
+				t.Fatalf("got %q, want %q", got, want)
+			}
+		case <-time.After(kvtest.Deadline):
+			t.Fatalf("%q did not come", want)
+		}
+	}
+	expect("web01 10.0.0.1 gone=false")
+	expect("  gone=false")
+	register(t, s, shop("web02", "10.0.0.2", 1))
+	expect("web02 10.0.0.2 gone=false")
+	if err := s.Withdraw(t.Context(), shop("web02", "10.0.0.2", 1)); err != nil {
+		t.Fatal(err)
+	}
+	expect("web02 10.0.0.2 gone=true")
+	brief := shop("web03", "10.0.0.3", 1)
+	brief.TTL = model.Duration(time.Second)
+	register(t, s, brief)
+	expect("web03 10.0.0.3 gone=false")
+	expect("web03 10.0.0.3 gone=true")
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+// TestWatchWhileNATSIsAway: what held when NATS went away holds until it was
+// there again for long enough to be told anew.
+func TestWatchWhileNATSIsAway(t *testing.T) {
+	srv, s := kvtest.New(t)
+	brief := shop("web01", "10.0.0.1", 1)
+	brief.TTL = model.Duration(2 * time.Second)
+	register(t, s, brief)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var restarted time.Time
+	var events []string
+	for r, err := range s.WatchRegistrations(ctx, registrations.Filter{}) {
+		switch {
+		case errors.Is(err, registrations.ErrNotCurrent):
+			events = append(events, "away")
+			restarted = time.Now()
+			srv.Start(t)
+		case errors.Is(err, context.Canceled):
+		case err != nil:
+			t.Fatal(err)
+		case r.Gone:
+			events = append(events, "gone")
+			if time.Since(restarted) < 2*time.Second {
+				t.Error("it ended too early")
+			}
+			cancel()
+		case r.Node == "":
+			srv.Stop()
+		default:
+			events = append(events, "there")
+		}
+	}
+	if got := strings.Join(events, " "); got != "there away gone" {
+		t.Error(got)
+	}
+}
+
+// TestWatchOfNothing is told at once that there is nothing.
+func TestWatchOfNothing(t *testing.T) {
+	_, s := kvtest.New(t)
+	for r, err := range s.WatchRegistrations(t.Context(), registrations.Filter{}) {
+		if err != nil || r.Node != "" || r.Gone {
+			t.Errorf("%+v, %v", r, err)
+		}
+		break
+	}
+}
+
+func TestRegistrationsThatCannotBe(t *testing.T) {
+	_, s := kvtest.New(t)
+	for name, change := range map[string]func(*model.Registration){
+		"cluster": func(r *model.Registration) { r.Cluster = "a.b" }, "service": func(r *model.Registration) { r.Service = "" },
+		"protocol": func(r *model.Registration) { r.ProtocolName = "*" }, "node": func(r *model.Registration) { r.Node = ">" },
+		"address": func(r *model.Registration) { r.Address = "10.0.0.*" }, "no address": func(r *model.Registration) { r.Address = "" },
+		"a confusing address": func(r *model.Registration) { r.Address = "10_0.0.1" }, "port": func(r *model.Registration) { r.Port = 0 },
+	} {
+		r := shop("web01", "10.0.0.1", 1)
+		change(&r)
+		if err := s.Register(t.Context(), r); !errors.Is(err, model.ErrInvalidName) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := s.Withdraw(t.Context(), r); !errors.Is(err, model.ErrInvalidName) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, f := range map[string]registrations.Filter{"cluster": {Cluster: ">"}, "service": {Service: "a b"}, "address": {Address: "10.*"}} {
+		if _, err := s.Registrations(t.Context(), f); !errors.Is(err, model.ErrInvalidName) {
+			t.Errorf("%s: %v", name, err)
+		}
+		for _, err := range s.WatchRegistrations(t.Context(), f) {
+			if !errors.Is(err, model.ErrInvalidName) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+	large := shop("web01", "10.0.0.1", 1)
+	large.Annotations["a"] = strings.Repeat("x", 2<<20)
+	if err := s.Register(t.Context(), large); !errors.Is(err, model.ErrTooLarge) {
+		t.Error(err)
+	}
+}
+
+func TestWithoutAStreamOfRegistrations(t *testing.T) {
+	srv := natstest.Start(t)
+	s, err := kvtest.Of(srv.Connect(t), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, query := s.Registrations(t.Context(), registrations.Filter{})
+	var watch error
+	for _, watch = range s.WatchRegistrations(t.Context(), registrations.Filter{}) {
+	}
+	for name, err := range map[string]error{"register": s.Register(t.Context(), shop("a", "b", 1)), "withdraw": s.Withdraw(t.Context(), shop("a", "b", 1)), "query": query, "watch": watch} {
+		if !errors.Is(err, kvstore.ErrNotProvisioned) || !strings.Contains(err.Error(), "muster registration init") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	made, err := s.Apply(t.Context(), provision.Options{OnlyRegistrations: true})
+	if err != nil || len(made) != 1 || made[0].String() != "create MUSTER_REGISTRATIONS" {
+		t.Errorf("%v, %v", made, err)
+	}
+	register(t, s, shop("a", "b", 1))
+}
+
+// TestFleetWithoutRegistrationsWorks is one that was provisioned by an earlier version.
+func TestFleetWithoutRegistrationsWorks(t *testing.T) {
+	srv, s := kvtest.New(t)
+	if err := kvtest.Manager(t, srv).DeleteStream("MUSTER_REGISTRATIONS"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Check(t.Context()); !errors.Is(err, provision.ErrDiffers) || errors.Is(err, kvstore.ErrNotProvisioned) || !strings.Contains(err.Error(), "MUSTER_REGISTRATIONS is missing") {
+		t.Error(err)
+	}
+}
+
+// TestLiesAreTold has registrations that say of themselves what they are not.
+func TestLiesAreTold(t *testing.T) {
+	srv, s := kvtest.New(t)
+	nc := srv.Connect(t)
+	const subject = "muster.registration.prod.http.shop.web01.10_0_0_1.8080"
+	valid := func(change func(*model.Registration)) string {
+		r := shop("web01", "10.0.0.1", 1)
+		change(&r)
+		b, _ := json.Marshal(r)
+		return string(b)
+	}
+	for name, c := range map[string]struct{ data, want string }{
+		"no JSON":          {"{", "unexpected EOF"},
+		"two documents":    {valid(func(*model.Registration) {}) + "{}", "something follows it"},
+		"an unknown field": {`{"a": 1}`, `unknown field "a"`},
+		"another node":     {valid(func(r *model.Registration) { r.Node = "web02" }), "it says to be muster.registration.prod.http.shop.web02.10_0_0_1.8080"},
+		"another port":     {valid(func(r *model.Registration) { r.Port = 80 }), "it says to be"},
+		"another document": {valid(func(r *model.Registration) { r.Protocol = "x" }), `the protocol is "x"`},
+		"a priority":       {valid(func(r *model.Registration) { r.Priority = 256 }), "out of bounds"},
+		"no ttl":           {valid(func(r *model.Registration) { r.TTL = 0 }), "out of bounds"},
+		"no name":          {valid(func(r *model.Registration) { r.Service = "" }), "is not one word"},
+	} {
+		if _, err := nc.Request(subject, []byte(c.data), kvtest.Deadline); err != nil {
+			t.Fatal(err)
+		}
+		register(t, s, shop("web02", "10.0.0.2", 1))
+		all, err := s.Registrations(t.Context(), registrations.Filter{})
+		if !errors.Is(err, registrations.ErrInvalidRegistration) || !strings.Contains(err.Error(), c.want) || len(all) != 1 {
+			t.Errorf("%s: %v, %v", name, all, err)
+		}
+	}
+	for _, err := range s.WatchRegistrations(t.Context(), registrations.Filter{Node: "web01"}) {
+		if !errors.Is(err, registrations.ErrInvalidRegistration) {
+			t.Error(err)
+		}
+		break
+	}
+}
+
+// TestNodeRegistersItself has the permissions of a node; what they refuse is in
+// TestNodeCanDoItsJobAndNoMore.
+func TestNodeRegistersItself(t *testing.T) {
+	for name, make := range map[string]func(*testing.T) kvtest.Guarded{"config": kvtest.ByConfig, "jwt": kvtest.ByJWT} {
+		t.Run(name, func(t *testing.T) {
+			g := make(t)
+			nc := g.Connect(t, "web01")
+			node := kvtest.BindTo(t, nc)
+			register(t, node, shop("web01", "10.0.0.1", 1))
+			if got := found(t, node, registrations.Filter{Service: "shop"}); got != "prod/http/shop/10.0.0.1:8080@web01" {
+				t.Error(got)
+			}
+			if err := node.Withdraw(t.Context(), shop("web01", "10.0.0.1", 1)); err != nil {
+				t.Error(err)
+			}
+			rollup := nats.NewMsg("muster.registration.prod.http.shop.web01.10_0_0_1.8080")
+			rollup.Header.Set("Nats-Rollup", "all")
+			register(t, g.Admin, shop("web02", "10.0.0.2", 1))
+			if reply, err := nc.RequestMsg(rollup, kvtest.Deadline); err == nil && !strings.Contains(string(reply.Data), "error") {
+				t.Errorf("it removed all others: %s", reply.Data)
+			}
+			if got := found(t, g.Admin, registrations.Filter{Node: "web02"}); got == "" {
+				t.Error("the other is gone")
+			}
+		})
+	}
+}
+
+// FuzzDecodeRegistration: whatever is taken says of itself what its subject says.
+func FuzzDecodeRegistration(f *testing.F) {
+	valid, err := json.Marshal(shop("web01", "10.0.0.1", 1))
+	if err != nil {
+		f.Fatal(err)
+	}
+	const subject = "muster.registration.prod.http.shop.web01.10_0_0_1.8080"
+	f.Add(subject, valid)
+	f.Add(subject, []byte(`{"protocol":"io.muster.v1.registration","node":"web02"}`))
+	f.Add("muster.registration.*.*.*.>", []byte(`{"address":"a b","port":-1}`))
+	f.Add("", []byte(`{} {}`))
+	names, err := kvstore.NewNames("")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, subject string, data []byte) {
+		r, err := registrations.DecodeRegistration(names, subject, data)
+		if err != nil {
+			if !errors.Is(err, registrations.ErrInvalidRegistration) {
+				t.Error(err)
+			}
+			return
+		}
+		if got := names.Registration(r.Cluster, r.ProtocolName, r.Service, r.Node, r.Address, fmt.Sprint(r.Port)); got != subject || strings.Count(subject, ".") != 7 {
+			t.Errorf("%s is taken for %+v", subject, r)
+		}
+	})
+}

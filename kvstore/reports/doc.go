@@ -1,0 +1,2 @@
+// Package reports is the stream of reports, as CloudEvents.
+package reports

@@ -1,0 +1,90 @@
+package reports
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/cloudevents/sdk-go/v2/event"
+	"github.com/segmentio/ksuid"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// ContentType is that of a report.
+const ContentType = event.ApplicationCloudEventsJSON
+
+// sourcePrefix begins the source of every event; the node's id follows.
+const sourcePrefix = "muster/node/"
+
+// ErrInvalidEvent is an event that is not a CloudEvent or not one of muster; it
+// never becomes valid by trying again.
+var ErrInvalidEvent = errors.New("invalid event")
+
+// encodeReport gives a report as a CloudEvent in structured JSON. What is empty
+// is left out, but for what every event has. The error wraps ErrInvalidEvent.
+func encodeReport(r model.Report) ([]byte, error) {
+	ce := event.New()
+	ce.SetID(r.ID)
+	ce.SetType(r.Type)
+	ce.SetSource(sourcePrefix + r.Node)
+	ce.SetTime(r.Time)
+	if r.Schema != "" {
+		ce.SetDataSchema(r.Schema)
+	}
+	for name, value := range extensions(r) {
+		if value != "" {
+			ce.SetExtension(name, value)
+		}
+	}
+	if err := ce.SetData(event.ApplicationJSON, r.Data); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalidEvent, err)
+	}
+	if err := validate(r, ce); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalidEvent, err)
+	}
+
+	return ce.MarshalJSON()
+}
+
+// extensions are strings, all of them: the library refuses larger integers and
+// drops what it refuses.
+func extensions(r model.Report) map[string]string {
+	return map[string]string{
+		"runid":         r.RunID,
+		"manifest":      r.Manifest,
+		"revision":      counter(r.Revision),
+		"digest":        r.Digest,
+		"cause":         string(r.Cause),
+		"correlationid": r.CorrelationID,
+		"seq":           counter(r.Seq),
+	}
+}
+
+// validate checks what the library checks, which is also where it tells of what
+// it could not set, and what is muster's own.
+func validate(r model.Report, ce event.Event) error {
+	if err := ce.Validate(); err != nil {
+		return err
+	}
+	if !model.IsToken(r.Node) {
+		return fmt.Errorf("node %q is not one token", r.Node)
+	}
+	if r.Time.IsZero() {
+		return errors.New("it has no time")
+	}
+	if _, err := ksuid.Parse(r.ID); err != nil {
+		return fmt.Errorf("id %q is not a KSUID", r.ID)
+	}
+
+	return nil
+}
+
+// counter gives the text of a number, empty for zero, which none has.
+func counter(n uint64) string {
+	if n == 0 {
+		return ""
+	}
+
+	return strconv.FormatUint(n, 10)
+}

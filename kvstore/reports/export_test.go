@@ -1,0 +1,14 @@
+package reports
+
+import (
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/model"
+)
+
+// EncodeReport gives a test what stands for a report in the stream.
+func EncodeReport(r model.Report) ([]byte, error) { return encodeReport(r) }
+
+// DecodeReport is the inverse of EncodeReport.
+func DecodeReport(n kvstore.Names, subject string, data []byte) (model.Report, error) {
+	return decodeReport(n, subject, data)
+}

@@ -1,0 +1,85 @@
+package reports
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/cloudevents/sdk-go/v2/event"
+
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/model"
+)
+
+// decodeReport reads a report that came on a subject. The error wraps
+// ErrInvalidEvent, also when it says to be another node's than its subject.
+func decodeReport(n kvstore.Names, subject string, data []byte) (model.Report, error) {
+	r, err := parseSubject(n, subject)
+	if err != nil {
+		return model.Report{}, err
+	}
+	var ce event.Event
+	if err := json.Unmarshal(data, &ce); err != nil {
+		return model.Report{}, fmt.Errorf("%w on %s: %w", ErrInvalidEvent, subject, err)
+	}
+	if err := ce.Validate(); err != nil {
+		return model.Report{}, fmt.Errorf("%w on %s: %w", ErrInvalidEvent, subject, err)
+	}
+	if want := sourcePrefix + r.Node; ce.Source() != want {
+		return model.Report{}, fmt.Errorf("%w on %s: source is %q, must be %q", ErrInvalidEvent, subject, ce.Source(), want)
+	}
+	if !json.Valid(ce.Data()) {
+		return model.Report{}, fmt.Errorf("%w on %s: its data is not JSON", ErrInvalidEvent, subject)
+	}
+	if err := fill(&r, ce); err != nil {
+		return model.Report{}, fmt.Errorf("%w on %s: %w", ErrInvalidEvent, subject, err)
+	}
+
+	return r, nil
+}
+
+// parseSubject reads what the subject of a report says.
+func parseSubject(n kvstore.Names, subject string) (model.Report, error) {
+	tokens := strings.Split(strings.TrimPrefix(subject, n.Prefix()+".report."), ".")
+	if len(tokens) != 3 || !strings.HasPrefix(subject, n.Prefix()) {
+		return model.Report{}, fmt.Errorf("%w: %q is not the subject of a report", ErrInvalidEvent, subject)
+	}
+	for _, t := range tokens {
+		if !model.IsToken(t) {
+			return model.Report{}, fmt.Errorf("%w: %q is not the subject of a report", ErrInvalidEvent, subject)
+		}
+	}
+
+	return model.Report{Node: tokens[0], Kind: tokens[1], Outcome: model.Outcome(tokens[2])}, nil
+}
+
+// fill takes over what the event says.
+func fill(r *model.Report, ce event.Event) error {
+	r.ID, r.Type, r.Schema, r.Time, r.Data = ce.ID(), ce.Type(), ce.DataSchema(), ce.Time(), ce.Data()
+	text := func(name string) string {
+		value, _ := ce.Extensions()[name].(string)
+		return value
+	}
+	r.RunID, r.Manifest, r.Digest = text("runid"), text("manifest"), text("digest")
+	r.Cause, r.CorrelationID = model.Cause(text("cause")), text("correlationid")
+	var errs [2]error
+	r.Revision, errs[0] = parseCounter("revision", text("revision"))
+	r.Seq, errs[1] = parseCounter("seq", text("seq"))
+
+	return errors.Join(errs[:]...)
+}
+
+// parseCounter is the inverse of counter.
+func parseCounter(name, text string) (uint64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%s %q is not a number", name, text)
+	}
+
+	return n, nil
+}

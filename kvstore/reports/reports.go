@@ -1,0 +1,163 @@
+package reports
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/model"
+)
+
+// Stream is the stream of reports.
+type Stream struct{ store *kvstore.Store }
+
+// New makes it of a store.
+func New(s *kvstore.Store) Stream { return Stream{s} }
+
+// PublishReports stores reports in their order without waiting for each, and
+// gives how many of the first the server has for certain. Those after them may
+// be stored too; they can be sent again. The error is that of the first that
+// was not stored; it wraps model.ErrUndeliverable where it never will be.
+func (s Stream) PublishReports(ctx context.Context, reports []model.Report) (int, error) {
+	if err := s.store.Away(); err != nil {
+		return 0, fmt.Errorf("publish reports: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, kvstore.RequestTimeout)
+	defer cancel()
+	subjects := make([]string, len(reports))
+	for i, r := range reports {
+		subjects[i] = s.reportSubject(r)
+	}
+	ctx, done := s.store.Permitted(ctx, kvstore.To(subjects...))
+	defer func() { _ = done(nil) }()
+	futures := make([]jetstream.PubAckFuture, 0, len(reports))
+	var failed error
+	for i, r := range reports {
+		m, err := s.reportMsg(r)
+		var future jetstream.PubAckFuture
+		if err == nil {
+			// One that is sent again by itself would come behind those after it.
+			future, err = s.store.JetStream().PublishMsgAsync(m, jetstream.WithRetryAttempts(0))
+		}
+		if err != nil {
+			failed = fmt.Errorf("publish report %s: %w", r.ID, err)
+			break
+		}
+		futures = append(futures, future)
+		if i > 0 {
+			continue
+		}
+		// Where the first is not stored none is sent: the stream may be there by then.
+		if err := acknowledged(ctx, future); err != nil {
+			return 0, fmt.Errorf("publish report %s: %w", r.ID, refusal(done(err)))
+		}
+	}
+	for i := 1; i < len(futures); i++ {
+		if err := acknowledged(ctx, futures[i]); err != nil {
+			return i, fmt.Errorf("publish report %s: %w", reports[i].ID, refusal(done(err)))
+		}
+	}
+
+	return len(futures), failed
+}
+
+// acknowledged waits for the server's word on one message.
+func acknowledged(ctx context.Context, future jetstream.PubAckFuture) error {
+	select {
+	case <-future.Ok():
+		return nil
+	case err := <-future.Err():
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// refusal adds to the error of a stream that keeps no message of that size what
+// waiting does not change.
+func refusal(err error) error {
+	const exceedsMaximum = 10054
+	var refused jetstream.JetStreamError
+	if errors.As(err, &refused) && refused.APIError() != nil && refused.APIError().ErrorCode == exceedsMaximum {
+		return fmt.Errorf("%w: %w: %w", model.ErrUndeliverable, model.ErrTooLarge, err)
+	}
+
+	return err
+}
+
+func (s Stream) reportSubject(r model.Report) string {
+	return s.store.Names().Report(r.Node, r.Kind, string(r.Outcome))
+}
+
+func (s Stream) reportMsg(r model.Report) (*nats.Msg, error) {
+	data, err := encodeReport(r)
+	if err == nil {
+		err = s.store.CheckSize("report "+r.ID, data)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", model.ErrUndeliverable, err)
+	}
+	m := kvstore.NewMsg(s.reportSubject(r), data)
+	m.Header.Set("Content-Type", ContentType)
+	m.Header.Set(nats.MsgIdHdr, r.ID)
+
+	return m, nil
+}
+
+// ReportFilter says which reports are read. What is empty does not matter.
+type Filter struct {
+	Node    string
+	Kind    string
+	Outcome string
+	// Since leaves out what was stored before.
+	Since time.Time
+	// Follow goes on with what comes, until the context ends.
+	Follow bool
+}
+
+// Reports reads reports in the order in which they were stored. A report that
+// cannot be decoded is given as an error that wraps ErrInvalidEvent, and reading
+// goes on; any other error is the last thing given.
+func (s Stream) Reports(ctx context.Context, f Filter) iter.Seq2[model.Report, error] {
+	return func(yield func(model.Report, error) bool) {
+		cfg, err := f.consumer(s.store.Names())
+		if err != nil {
+			yield(model.Report{}, err)
+			return
+		}
+		for m, err := range s.store.Scan(ctx, s.store.Names().Reports(), cfg, f.Follow) {
+			if err != nil {
+				yield(model.Report{}, err)
+				return
+			}
+			if !yield(decodeReport(s.store.Names(), m.Subject, m.Data)) {
+				return
+			}
+		}
+	}
+}
+
+// consumer is what reads the reports that pass the filter.
+func (f Filter) consumer(n kvstore.Names) (jetstream.OrderedConsumerConfig, error) {
+	parts := []string{f.Node, f.Kind, f.Outcome}
+	for i, part := range parts {
+		if part == "" {
+			parts[i] = "*"
+		} else if !model.IsToken(part) {
+			return jetstream.OrderedConsumerConfig{}, fmt.Errorf("%w: %q, reports are chosen by one word each", model.ErrInvalidName, strings.Join(parts, " "))
+		}
+	}
+	cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{n.Report(parts[0], parts[1], parts[2])}}
+	if !f.Since.IsZero() {
+		cfg.DeliverPolicy, cfg.OptStartTime = jetstream.DeliverByStartTimePolicy, &f.Since
+	}
+
+	return cfg, nil
+}

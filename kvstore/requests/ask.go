@@ -1,0 +1,105 @@
+package requests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nuid"
+
+	"github.com/musterfleet/muster/kvstore"
+)
+
+// Client asks nodes, and answers for one.
+type Client struct{ store *kvstore.Store }
+
+// New makes it of a store.
+func New(s *kvstore.Store) Client { return Client{s} }
+
+// ErrNobody is a request that no node listens to: none is connected, or none is
+// of that name or group.
+var ErrNobody = errors.New("no node listens")
+
+// Reply is one answer of one node.
+type Reply struct {
+	// Node is the node, as the server guards it; empty when an answer came from
+	// something else that listens to the subject, such as the discovery of services.
+	Node string
+	Data []byte
+	// Problem says why the node has no answer; then Data is empty.
+	Problem string
+}
+
+// Ask asks the nodes that listen to a subject, see Names.Request, and gives each
+// answer as it comes, several of one node where it sends several, until the
+// context ends; the caller stops when it has enough. An error is the last thing
+// given: it wraps ErrNobody or model.ErrTooLarge, or is of the connection. That the
+// context ended is none.
+func (s Client) Ask(ctx context.Context, subject string, request []byte) iter.Seq2[Reply, error] {
+	return func(yield func(Reply, error) bool) {
+		if err := s.store.CheckSize("request", request); err != nil {
+			yield(Reply{}, err)
+			return
+		}
+		question := nuid.Next()
+		asking, done := s.store.Permitted(ctx, kvstore.To(subject, s.store.Names().Reply(question, "*")))
+		defer func() { _ = done(nil) }()
+		sub, err := s.store.Conn().SubscribeSync(s.store.Names().Reply(question, "*"))
+		early := 0
+		if err == nil {
+			defer func() { _ = sub.Unsubscribe() }()
+			early, err = s.question(asking, sub, subject, s.store.Names().Reply(question, kvstore.AskedReply), request)
+		}
+		for count := 0; err == nil; count++ {
+			var m *nats.Msg
+			m, err = sub.NextMsgWithContext(asking)
+			switch {
+			case err == nil:
+				if r, ok := readReply(s.store.Names(), question, m); ok && !yield(r, nil) {
+					return
+				}
+			case errors.Is(err, nats.ErrNoResponders) && count == 0 && early > 0:
+				err = ErrNobody
+			case errors.Is(err, nats.ErrNoResponders):
+				err = nil // whoever listens can send the same, and speaks for nobody else
+			}
+		}
+		if ctx.Err() == nil {
+			yield(Reply{}, fmt.Errorf("ask %s: %w", subject, done(err)))
+		}
+	}
+}
+
+// question sends a request and gives how many messages came before the server
+// had taken it: only then does it say that nobody listens.
+func (s Client) question(ctx context.Context, sub *nats.Subscription, subject, reply string, request []byte) (early int, err error) {
+	if err := s.store.Conn().PublishRequest(subject, reply, request); err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, kvstore.RequestTimeout)
+	defer cancel()
+	if err := s.store.Conn().FlushWithContext(ctx); err != nil {
+		return 0, err
+	}
+	early, _, err = sub.Pending()
+
+	return early, err
+}
+
+// readReply reads an answer; ok is false for one that is not of the node on
+// whose subject it came. The server would send there what it answers itself,
+// for any node that asks it to.
+func readReply(n kvstore.Names, question string, m *nats.Msg) (r Reply, ok bool) {
+	r = Reply{Data: m.Data, Problem: m.Header.Get(ErrorHeader)}
+	if isDelivery(m.Reply, m.Header) {
+		return r, false
+	}
+	if m.Subject == n.Reply(question, kvstore.AskedReply) {
+		return r, true
+	}
+	r.Node = m.Header.Get(NodeHeader)
+
+	return r, r.Node != "" && m.Subject == n.Reply(question, r.Node)
+}

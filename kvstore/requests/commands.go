@@ -1,0 +1,209 @@
+package requests
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/model"
+)
+
+// Command is a request that waited for the node.
+type Command struct {
+	// ID is the one it was put with; a command may come more than once.
+	ID string
+	// Family is node.<node> or group.<group>.
+	Family string
+	// Data is an ensure request.
+	Data []byte
+	// Time is when it was put, zero for one that came just now.
+	Time time.Time
+}
+
+// PutCommand leaves a request for the nodes of a family, those that are away
+// included. It is forgotten after ttl, whole seconds, at least one, at most
+// MaxCommandTTL. An id is put once within two minutes. The error wraps
+// model.ErrInvalidName or model.ErrTooLarge.
+func (s Client) PutCommand(ctx context.Context, family, id string, request []byte, ttl time.Duration) error {
+	if err := model.CheckFamily(family); err != nil {
+		return err
+	}
+	switch {
+	case id == "":
+		return fmt.Errorf("%w: a command needs an id, or it would be executed twice", model.ErrInvalidName)
+	case ttl > kvstore.MaxCommandTTL:
+		return fmt.Errorf("%w: a command cannot wait for %s, at most %s", model.ErrTooLarge, ttl, kvstore.MaxCommandTTL)
+	}
+	if err := s.store.CheckSize("command", request); err != nil {
+		return err
+	}
+	ctx, done := s.store.Permitted(ctx, kvstore.To(s.store.Names().Command(family)))
+	_, err := s.store.JetStream().Publish(ctx, s.store.Names().Command(family), request, jetstream.WithMsgTTL(kvstore.WholeSeconds(ttl)), jetstream.WithMsgID(id))
+	if err = done(err); err != nil {
+		return fmt.Errorf("put command for %s: %w", family, err)
+	}
+
+	return nil
+}
+
+// CommandOptions say whose commands are taken.
+type CommandOptions struct {
+	Node   string
+	Groups []string
+	// Audit is how long a command that was lost on its way can stay unseen at
+	// most: 5 minutes.
+	Audit time.Duration
+	// Retry is how long it waits after the server did not answer, at first, and
+	// then up to 30 times that: 1 second.
+	Retry time.Duration
+	// Log gets what an administrator should see; nil is silence.
+	Log *slog.Logger
+}
+
+// Commands gives each command for the node to handle: those left while it was
+// away at start and after each reconnect, and from then on as they come. Some
+// come twice, so handle looks at their id; it must not block for long and is
+// called by one goroutine at a time. What it gives an error for comes again,
+// after Retry. Commands gives nil when the context ends, and an error that wraps
+// model.ErrInvalidName or is of the connection.
+func (s Client) Commands(ctx context.Context, o CommandOptions, handle func(context.Context, Command) error) error {
+	if err := model.CheckNode(o.Node, o.Groups); err != nil {
+		return err
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	c := &commands{store: s.store, o: o, handle: handle, live: make(chan *nats.Msg, liveCommands), families: model.Families(o.Node, o.Groups), done: map[string]uint64{}}
+	connected := s.store.Conn().StatusChanged(nats.CONNECTED)
+	defer s.store.Conn().RemoveStatusListener(connected)
+	for _, family := range c.families {
+		sub, err := s.store.Conn().ChanSubscribe(s.store.Names().Command(family), c.live)
+		if err != nil {
+			return fmt.Errorf("commands: %w", err)
+		}
+		defer func() { _ = sub.Unsubscribe() }()
+	}
+
+	return c.run(ctx, connected)
+}
+
+// liveCommands is how many commands wait while one is handled; what is more is
+// found on the audit.
+const liveCommands = 1024
+
+// commands takes the commands of one node.
+type commands struct {
+	store    *kvstore.Store
+	o        CommandOptions
+	handle   func(context.Context, Command) error
+	live     chan *nats.Msg
+	families []string
+	// done is the last sequence that was drained, by family.
+	done map[string]uint64
+}
+
+func (c *commands) run(ctx context.Context, connected <-chan nats.Status) error {
+	first := cmp.Or(c.o.Retry, time.Second)
+	retry, drain := first, time.After(0)
+	audit := cmp.Or(c.o.Audit, 5*time.Minute)
+	told := ""
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case m := <-c.live:
+			if err := c.take(ctx, m); err != nil && ctx.Err() == nil {
+				c.o.Log.Warn("a command cannot be taken, trying again", "node", c.o.Node, "in", retry, "error", err)
+				drain, retry = time.After(retry), min(2*retry, kvstore.MaxRetry*first)
+			}
+		case <-connected:
+			drain = time.After(0)
+		case <-drain:
+			err := c.drain(ctx)
+			switch {
+			case ctx.Err() != nil:
+			case errors.Is(err, nats.ErrConnectionClosed):
+				return fmt.Errorf("commands: %w", err)
+			case err != nil:
+				level := slog.LevelDebug
+				if told != err.Error() {
+					level, told = slog.LevelWarn, err.Error()
+				}
+				c.o.Log.Log(ctx, level, "commands cannot be read, trying again", "node", c.o.Node, "in", retry, "error", err)
+				drain, retry = time.After(retry), min(2*retry, kvstore.MaxRetry*first)
+			default:
+				// Never later than the audit that was promised.
+				drain, retry, told = time.After(time.Duration((1-rand.Float64()/4)*float64(audit))), first, ""
+			}
+		}
+	}
+}
+
+// take hands over a command that came just now, unless it is one that the
+// server delivered.
+func (c *commands) take(ctx context.Context, m *nats.Msg) error {
+	if isDelivery(m.Reply, m.Header) {
+		c.o.Log.Warn("a command that somebody had delivered from a stream is refused", "node", c.o.Node, "subject", m.Subject)
+		return nil
+	}
+	for _, family := range c.families {
+		if c.store.Names().Command(family) == m.Subject {
+			return c.handle(ctx, Command{ID: m.Header.Get(nats.MsgIdHdr), Family: family, Data: m.Data})
+		}
+	}
+
+	return nil
+}
+
+// drain hands over what was left for the node since the last time.
+func (c *commands) drain(ctx context.Context) error {
+	if err := c.store.Away(); err != nil {
+		return err
+	}
+	// What one family lacks does not hold up the others.
+	var failed []error
+	for _, family := range c.families {
+		if err := c.drainFamily(ctx, family); err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", family, err))
+		}
+	}
+
+	return errors.Join(failed...)
+}
+
+// drainFamily asks for a consumer only where there is something new, because
+// nearly always there is nothing.
+func (c *commands) drainFamily(ctx context.Context, family string) error {
+	stream, subject := c.store.Names().Commands(), c.store.Names().Command(family)
+	newest, err := c.store.Last(ctx, stream, subject)
+	if errors.Is(err, model.ErrNotFound) || (err == nil && newest.Sequence == c.done[family]) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	cfg := jetstream.ConsumerConfig{Name: c.store.Names().CommandConsumer(c.o.Node), FilterSubject: subject}
+	if done := c.done[family]; done > 0 && newest.Sequence > done {
+		cfg.DeliverPolicy, cfg.OptStartSeq = jetstream.DeliverByStartSequencePolicy, done+1
+	}
+	var refused error
+	err = c.store.Drain(ctx, stream, cfg, func(m kvstore.Message) {
+		if err := c.handle(ctx, Command{ID: m.Header.Get(nats.MsgIdHdr), Family: family, Data: m.Data, Time: m.Time}); err != nil {
+			refused = cmp.Or(refused, err)
+		}
+		// It comes again with those behind it, which are known then.
+		if refused == nil {
+			c.done[family] = m.Sequence
+		}
+	})
+
+	return cmp.Or(err, refused)
+}

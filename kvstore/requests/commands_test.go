@@ -1,0 +1,149 @@
+package requests_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/nats-io/jsm.go/api"
+	"github.com/nats-io/nats.go"
+
+	"github.com/musterfleet/muster/kvstore/requests"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/testing/kvtest"
+)
+
+func TestCommandsWaitForANode(t *testing.T) {
+	t.Parallel()
+	srv, store := kvtest.New(t)
+	put := func(family, id string) {
+		t.Helper()
+		kvtest.Eventually(t, "put command", func() (bool, string) {
+			err := store.PutCommand(t.Context(), family, id, []byte(id), time.Hour)
+			return err == nil, fmt.Sprint(err)
+		})
+	}
+	put("node.web01", "early1")
+	put("node.web01", "early2")
+	put("node.web02", "other")
+	put("group.web", "early3")
+	put("group.all", "early4")
+	var got kvtest.Inbox
+	o := requests.CommandOptions{Node: "web01", Groups: []string{"web"}, Retry: time.Millisecond}
+	stop := kvtest.TakeCommands(t, kvtest.Bind(t, srv), o, got.Take)
+	got.Has(t, "early1", "early2", "early3", "early4")
+	put("node.web01", "live1")
+	got.Has(t, "early1", "early2", "early3", "early4", "live1")
+	put("group.all", "live2")
+	put("node.web02", "other2")
+	got.Has(t, "early1", "early2", "early3", "early4", "live1", "live2")
+	srv.Restart(t)
+	put("group.web", "after")
+	got.Has(t, "early1", "early2", "early3", "early4", "live1", "live2", "after")
+	stop()
+	m := kvtest.Manager(t, srv)
+	kvtest.Eventually(t, "no consumer is left", func() (bool, string) { return kvtest.NoConsumers(t, m, "MUSTER_COMMANDS") })
+}
+
+// A command that could not be taken comes again, one that came live too; the
+// others do not wait for it.
+func TestCommandsThatAreNotTakenComeAgain(t *testing.T) {
+	t.Parallel()
+	srv, store := kvtest.New(t)
+	put := func(id string) {
+		t.Helper()
+		if err := store.PutCommand(t.Context(), "node.web01", id, []byte(id), time.Hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("early")
+	put("other")
+	var got kvtest.Inbox
+	refused := map[string]int{}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- kvtest.Bind(t, srv).Commands(ctx, requests.CommandOptions{Node: "web01", Retry: time.Millisecond}, func(_ context.Context, c requests.Command) error {
+			if refused[c.ID]++; c.ID != "other" && refused[c.ID] < 3 {
+				return errors.New("the disk is full")
+			}
+			got.Take(c)
+			return nil
+		})
+	}()
+	got.Has(t, "other", "early")
+	put("live")
+	got.Has(t, "other", "early", "live")
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// A command that was lost on its way is found on the audit.
+func TestLostCommandsAreFound(t *testing.T) {
+	t.Parallel()
+	srv, _ := kvtest.New(t)
+	var got kvtest.Inbox
+	kvtest.TakeCommands(t, kvtest.Bind(t, srv), requests.CommandOptions{Node: "web01", Audit: 5 * time.Millisecond}, got.Take)
+	// Stored under the node's subject, but published on one that it does not hear.
+	kvtest.Update(t, kvtest.Manager(t, srv), "MUSTER_COMMANDS", func(c *api.StreamConfig) {
+		c.Subjects = append(c.Subjects, "side.*")
+		c.SubjectTransform = &api.SubjectTransformConfig{Source: "side.*", Destination: "muster.command.node.{{wildcard(1)}}"}
+	})
+	for i, want := range []string{"a", "b"} {
+		m := nats.NewMsg("side.web01")
+		m.Header.Set(nats.MsgIdHdr, want)
+		if _, err := srv.Connect(t).RequestMsg(m, kvtest.Deadline); err != nil {
+			t.Fatal(err)
+		}
+		got.Has(t, []string{"a", "b"}[:i+1]...)
+	}
+}
+
+func TestExpiredCommandsAreGone(t *testing.T) {
+	t.Parallel()
+	srv, store := kvtest.New(t)
+	if err := store.PutCommand(t.Context(), "node.web01", "short", nil, time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.PutCommand(t.Context(), "node.web01", "long", nil, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	stream, err := kvtest.Manager(t, srv).LoadStream("MUSTER_COMMANDS")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kvtest.Eventually(t, "the short one expires", func() (bool, string) {
+		state, err := stream.State()
+		return err == nil && state.Msgs == 1, fmt.Sprintf("%+v, %v", state, err)
+	})
+	var got kvtest.Inbox
+	kvtest.TakeCommands(t, kvtest.Bind(t, srv), requests.CommandOptions{Node: "web01"}, got.Take)
+	got.Has(t, "long")
+}
+
+func TestCommandsAreRefused(t *testing.T) {
+	t.Parallel()
+	_, store := kvtest.New(t)
+	for name, tt := range map[string]struct {
+		family, id string
+		data       []byte
+		ttl        time.Duration
+		want       error
+	}{
+		"family": {family: "web01", id: "a", ttl: time.Second, want: model.ErrInvalidName},
+		"id":     {family: "node.web01", ttl: time.Second, want: model.ErrInvalidName},
+		"size":   {family: "node.web01", id: "a", data: make([]byte, 2<<20), ttl: time.Second, want: model.ErrTooLarge},
+		"ttl":    {family: "node.web01", id: "a", ttl: 25 * time.Hour, want: model.ErrTooLarge},
+	} {
+		if err := store.PutCommand(t.Context(), tt.family, tt.id, tt.data, tt.ttl); !errors.Is(err, tt.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := store.Commands(t.Context(), requests.CommandOptions{Node: "a.b"}, nil); !errors.Is(err, model.ErrInvalidName) {
+		t.Errorf("commands = %v", err)
+	}
+}

@@ -1,0 +1,224 @@
+package requests
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"strings"
+	"sync"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/model"
+)
+
+// The headers of a node's answer.
+const (
+	// NodeHeader names the node.
+	NodeHeader = "Muster-Node"
+	// ErrorHeader says why there is no answer.
+	ErrorHeader = micro.ErrorHeader
+)
+
+// Answer answers a request with a document that is encoded as JSON.
+type Answer func(ctx context.Context, request []byte) (any, error)
+
+// ServeOptions say who serves what. What has no handler is not offered.
+type ServeOptions struct {
+	Node   string
+	Groups []string
+	// Version is that of muster, shown to whoever discovers the service.
+	Version string
+	// Ensure takes an ensure request in and tells respond at once that it is
+	// acknowledged, or why not, and later how it ended. It must only take it in:
+	// requests of one subject come one after the other. respond does not block and
+	// may be called from any goroutine until Serve has returned; what it is told
+	// then, or when nobody asked for an answer, is lost.
+	Ensure func(ctx context.Context, request []byte, respond func(model.EnsureResponse))
+	// Status, Facts and Ping answer at once.
+	Status, Facts, Ping Answer
+	// Log gets what cannot be answered; nil is silence.
+	Log *slog.Logger
+}
+
+// Serve answers what is asked of the node, its groups and all nodes until the
+// context ends, and then waits for the handlers that run. The nodes of a group
+// all answer: there is no queue group. Serve gives nil when the context ends,
+// and else an error that wraps model.ErrInvalidName or is of the connection.
+func (s Client) Serve(ctx context.Context, o ServeOptions) error {
+	if err := model.CheckNode(o.Node, o.Groups); err != nil {
+		return err
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	closed := s.store.Conn().StatusChanged(nats.CLOSED)
+	defer s.store.Conn().RemoveStatusListener(closed)
+	v := &server{store: s.store, o: o}
+	service, err := micro.AddService(s.store.Conn(), micro.Config{
+		Name:               s.store.Names().Service(),
+		Version:            semantic(o.Version),
+		Description:        "muster agent",
+		Metadata:           map[string]string{"node": o.Node, "version": o.Version},
+		QueueGroupDisabled: true,
+	})
+	if err != nil {
+		return fmt.Errorf("serve: %w", err)
+	}
+	err = v.offer(ctx, service)
+	if err == nil {
+		select {
+		case <-ctx.Done():
+		case <-closed:
+			err = nats.ErrConnectionClosed
+		}
+	}
+	err = errors.Join(err, service.Stop())
+	v.stop()
+	if err != nil {
+		return fmt.Errorf("serve: %w", err)
+	}
+
+	return nil
+}
+
+// server is one Serve.
+type server struct {
+	store *kvstore.Store
+	o     ServeOptions
+
+	mu      sync.Mutex
+	stopped bool
+	running sync.WaitGroup
+}
+
+// offer makes the endpoints, one for each verb and family.
+func (v *server) offer(ctx context.Context, service micro.Service) error {
+	for verb, handle := range v.handlers() {
+		for _, family := range model.Families(v.o.Node, v.o.Groups) {
+			name := verb + "-" + strings.ReplaceAll(family, ".", "-")
+			handler := micro.HandlerFunc(func(r micro.Request) { v.handle(ctx, r, handle) })
+			if err := service.AddEndpoint(name, handler, micro.WithEndpointSubject(v.store.Names().Request(verb, family))); err != nil {
+				return fmt.Errorf("endpoint %s: %w", name, err)
+			}
+		}
+	}
+
+	return nil
+}
+
+// handlers are those that were given, by verb.
+func (v *server) handlers() map[string]func(context.Context, micro.Request) {
+	all := map[string]func(context.Context, micro.Request){}
+	if v.o.Ensure != nil {
+		all[kvstore.VerbEnsure] = v.ensure
+	}
+	for verb, answer := range map[string]Answer{kvstore.VerbStatus: v.o.Status, kvstore.VerbFacts: v.o.Facts, kvstore.VerbPing: v.o.Ping} {
+		if answer != nil {
+			all[verb] = func(ctx context.Context, r micro.Request) { v.answer(ctx, r, answer) }
+		}
+	}
+
+	return all
+}
+
+// handle calls a handler unless the server has stopped, or the message is one
+// that the server delivered.
+func (v *server) handle(ctx context.Context, r micro.Request, handle func(context.Context, micro.Request)) {
+	if isDelivery(r.Reply(), nats.Header(r.Headers())) {
+		v.o.Log.Warn("a request that somebody had delivered from a stream is refused", "node", v.o.Node, "subject", r.Subject())
+		return
+	}
+	v.mu.Lock()
+	if v.stopped {
+		v.mu.Unlock()
+		return
+	}
+	v.running.Add(1)
+	v.mu.Unlock()
+	defer v.running.Done()
+	handle(ctx, r)
+}
+
+// stop waits for the handlers that run; further requests find nobody.
+func (v *server) stop() {
+	v.mu.Lock()
+	v.stopped = true
+	v.mu.Unlock()
+	v.running.Wait()
+}
+
+func (v *server) ensure(ctx context.Context, r micro.Request) {
+	reply := r.Reply()
+	v.o.Ensure(ctx, r.Data(), func(response model.EnsureResponse) {
+		response.Node = v.o.Node
+		data, err := json.Marshal(response)
+		if err == nil && v.store.CheckSize("answer", data) != nil {
+			data, err = json.Marshal(shortened(response))
+		}
+		if err != nil {
+			v.o.Log.Error("answer cannot be encoded", "node", v.o.Node, "id", response.ID, "error", err)
+			return
+		}
+		v.respond(reply, data, "")
+	})
+}
+
+// shortened leaves out what makes an answer long; all of it is in the report.
+func shortened(r model.EnsureResponse) model.EnsureResponse {
+	if r.State != nil {
+		state := *r.State
+		state.Properties, state.Status, state.HealthCheck, state.Changes = nil, nil, nil, nil
+		r.State = &state
+	}
+
+	return r
+}
+
+func (v *server) answer(ctx context.Context, r micro.Request, answer Answer) {
+	doc, err := answer(ctx, r.Data())
+	var data []byte
+	if err == nil {
+		data, err = json.Marshal(doc)
+	}
+	if err == nil {
+		err = v.store.CheckSize("answer", data)
+	}
+	if err != nil {
+		v.respond(r.Reply(), nil, err.Error())
+		return
+	}
+	v.respond(r.Reply(), data, "")
+}
+
+// respond sends an answer, not through the request: that may only be used while
+// its handler runs.
+func (v *server) respond(reply string, data []byte, problem string) {
+	if reply == "" {
+		return
+	}
+	m := kvstore.NewMsg(v.store.Names().AnswerSubject(reply, v.o.Node), data)
+	m.Header.Set(NodeHeader, v.o.Node)
+	if problem != "" {
+		// A header is one line.
+		m.Header.Set(ErrorHeader, strings.Join(strings.Fields(problem), " "))
+		m.Header.Set(micro.ErrorCodeHeader, "500")
+	}
+	if err := v.store.Conn().PublishMsg(m); err != nil {
+		v.o.Log.Warn("answer cannot be sent", "node", v.o.Node, "error", err)
+	}
+}
+
+// semantic gives the part of a version that a service may have.
+func semantic(version string) string {
+	if v := regexp.MustCompile(`^v?(\d+\.\d+\.\d+)([-+]|$)`).FindStringSubmatch(version); v != nil {
+		return v[1]
+	}
+
+	return "0.0.0"
+}

@@ -1,0 +1,122 @@
+package kvtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/nats-io/jsm.go"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/musterfleet/muster/kvstore/provision"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/testing/natstest"
+)
+
+// Deadline is how long a test waits for what must come; it is generous because
+// the machine may be busy.
+const Deadline = 60 * time.Second
+
+// New gives the store of a provisioned server.
+func New(t testing.TB) (*natstest.Server, *Store) {
+	t.Helper()
+	srv := natstest.Start(t)
+	store, err := Of(srv.Connect(t), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Apply(t.Context(), provision.Options{}); err != nil {
+		t.Fatal(err)
+	}
+
+	return srv, store
+}
+
+// Bind gives a further store of a server on a connection of its own.
+func Bind(t testing.TB, srv *natstest.Server, opts ...nats.Option) *Store {
+	t.Helper()
+
+	return BindTo(t, srv.Connect(t, opts...))
+}
+
+// BindTo gives the store of a connection, which has all that it needs.
+func BindTo(t testing.TB, nc *nats.Conn) *Store {
+	t.Helper()
+	store, err := Of(nc, "")
+	if err == nil {
+		err = store.Check(t.Context())
+	}
+	if err != nil && !errors.Is(err, provision.ErrDiffers) {
+		t.Fatal(err)
+	}
+
+	return store
+}
+
+// Publish stores one report.
+func Publish(ctx context.Context, s *Store, o model.Report) error {
+	_, err := s.PublishReports(ctx, []model.Report{o})
+
+	return err
+}
+
+// FactsOf gives the facts of a node as any client of NATS sees them.
+func FactsOf(t testing.TB, nc *nats.Conn, node string) string {
+	t.Helper()
+	e, err := PlainKV(t, nc, "MUSTER_NODES").Get(t.Context(), node+".facts")
+	if err != nil {
+		return err.Error()
+	}
+
+	return string(e.Value())
+}
+
+// PlainKV gives a bucket as any client of NATS sees it.
+func PlainKV(t testing.TB, nc *nats.Conn, bucket string) jetstream.KeyValue {
+	t.Helper()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kv, err := js.KeyValue(t.Context(), bucket)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return kv
+}
+
+// Eventually waits until a condition holds, and fails the test when it does not
+// come; the condition says what it saw.
+func Eventually(t testing.TB, what string, condition func() (bool, string)) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), Deadline)
+	defer cancel()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		ok, seen := condition()
+		if ok {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("%s: still not after %s: %s", what, Deadline, seen)
+		case <-tick.C:
+		}
+	}
+}
+
+// NoConsumers tells whether a stream has no consumer, and which it has.
+func NoConsumers(t testing.TB, m *jsm.Manager, stream string) (bool, string) {
+	t.Helper()
+	names, err := m.ConsumerNames(stream)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return len(names) == 0, fmt.Sprint(names)
+}

@@ -1,0 +1,59 @@
+// Package kvtest runs what package kvstore keeps in NATS against a real server:
+// a provisioned fleet, the watch and the service of a node, and what an
+// administrator does beside them.
+package kvtest
+
+import (
+	"context"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/assignments"
+	"github.com/musterfleet/muster/kvstore/content"
+	"github.com/musterfleet/muster/kvstore/nodes"
+	"github.com/musterfleet/muster/kvstore/provision"
+	"github.com/musterfleet/muster/kvstore/registrations"
+	"github.com/musterfleet/muster/kvstore/reports"
+	"github.com/musterfleet/muster/kvstore/requests"
+	"github.com/musterfleet/muster/model"
+)
+
+// Store joins the rooms of kvstore over one connection.
+type Store struct {
+	*kvstore.Store
+	assignmentBucket
+	nodeBucket
+	contentStore
+	reportStream
+	registrationStream
+	requests.Client
+	provision.Provisioner
+}
+
+type (
+	assignmentBucket   = assignments.Bucket
+	nodeBucket         = nodes.Bucket
+	contentStore       = content.Store
+	reportStream       = reports.Stream
+	registrationStream = registrations.Stream
+)
+
+// Of returns the store of a connection. It asks the server nothing.
+func Of(nc *nats.Conn, prefix string) (*Store, error) {
+	s, err := kvstore.New(nc, prefix)
+	if err != nil {
+		return nil, err
+	}
+
+	return &Store{
+		s, assignments.New(s), nodes.New(s), content.New(s), reports.New(s), registrations.New(s), requests.New(s), provision.New(s),
+	}, nil
+}
+
+// IndexOf returns what the index of a family lists.
+func IndexOf(ctx context.Context, s *Store, family string) (map[string]model.IndexEntry, error) {
+	ix, err := s.ReadIndex(ctx, family)
+
+	return ix.Names, err
+}

@@ -1,0 +1,106 @@
+package kvtest
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/kvstore/watch"
+)
+
+// Never is longer than any test: what must not be the reason for a success.
+const Never = 24 * time.Hour
+
+// Watching is a watch that runs.
+type Watching struct {
+	*watch.Watch
+	Stop func()
+
+	mu    sync.Mutex
+	woken []string
+	wakes int
+}
+
+// Watch runs the watch of a node until the test ends or Stop is called.
+func Watch(t testing.TB, s *Store, o watch.Options) *Watching {
+	t.Helper()
+	w, err := watch.New(s.Store, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	running := &Watching{Watch: w}
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(ctx, running.wake) }()
+	running.Stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("watch of %s ended with %v", o.Node, err)
+		}
+	})
+	t.Cleanup(running.Stop)
+
+	return running
+}
+
+func (w *Watching) wake(keys []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.wakes++
+	w.woken = append(w.woken, keys...)
+}
+
+// Wakes returns how often the listener was woken, and for which keys.
+func (w *Watching) Wakes() (int, []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	return w.wakes, slices.Clone(w.woken)
+}
+
+// Has waits until the watch has exactly these "key=value" in force.
+func (w *Watching) Has(t testing.TB, want ...string) {
+	t.Helper()
+	Eventually(t, "entries in force", func() (bool, string) {
+		entries, state := w.Entries()
+		var got []string
+		for _, key := range slices.Sorted(maps.Keys(entries)) {
+			got = append(got, key+"="+string(entries[key].Value))
+		}
+
+		return slices.Equal(got, want), fmt.Sprintf("%v, %+v, want %v", got, state, want)
+	})
+}
+
+// Synced waits until the watch knows everything, and its keys are listed.
+func (w *Watching) Synced(t testing.TB) {
+	t.Helper()
+	Eventually(t, "first listing", func() (bool, string) {
+		_, state := w.Entries()
+		return !state.At.IsZero() && !state.Listed.IsZero(), fmt.Sprintf("%+v", state)
+	})
+}
+
+// WokenBy waits until the watch has woken its listener for a key.
+func (w *Watching) WokenBy(t testing.TB, key string) {
+	t.Helper()
+	Eventually(t, "wake", func() (bool, string) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+
+		return slices.Contains(w.woken, key), fmt.Sprint(w.woken)
+	})
+}
+
+// Keeps waits until the watch says that it keeps exactly these keys.
+func (w *Watching) Keeps(t testing.TB, want ...string) {
+	t.Helper()
+	Eventually(t, "keys kept", func() (bool, string) {
+		_, state := w.Entries()
+		return slices.Equal(state.Kept, want), fmt.Sprintf("%v, want %v", state, want)
+	})
+}
