@@ -2,7 +2,7 @@ package agent
 
 import (
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/engine"
+	"github.com/musterfleet/muster/resources/engine/graph"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -20,7 +20,7 @@ func (c claims) conflicts(resources []*resource.Resource) model.Problems {
 		}
 		// The engine knows what makes two declarations the same; what they refer
 		// to is not asked here.
-		_, err := engine.Build([]*resource.Resource{first, res}, func(model.Ref) bool { return true })
+		_, err := graph.Build([]*resource.Resource{first, res}, func(model.Ref) bool { return true })
 		out = append(out, model.AsProblems(err)...)
 	}
 

@@ -13,7 +13,9 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
+	"github.com/musterfleet/muster/resources/engine/graph"
 	"github.com/musterfleet/muster/resources/manifest"
+	"github.com/musterfleet/muster/resources/reconcile"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -214,35 +216,35 @@ func (r *runner) execute(ctx, hard context.Context, q *ask, req model.EnsureRequ
 	if err != nil {
 		return nil, false, err
 	}
-	graph, err := engine.Build(resolved.Resources, nil)
+	built, err := graph.Build(resolved.Resources, nil)
 	if err != nil {
 		return nil, false, err
 	}
 	asked := resolved.Resources[len(resolved.Resources)-1].Ref()
 	id := ksuid.New().String()
-	err = r.locked(ctx, id, func() error {
+	o := r.runOptions(ctx, hard, id, req.Noop)
+	o.Manifest, o.Cause, o.CorrelationID, o.Full = "ensure", model.CauseEnsure, q.ID, true
+	o.Secrets, o.Command = resolved.Secrets, "muster agent"
+	o.OnTransaction = func(done *model.Transaction) {
+		r.logTransaction(ctx, done)
+		if done.Ref() == asked {
+			t = done
+		}
+	}
+	o.Locked = func(context.Context, *reconcile.Options) (*graph.Graph, error) {
 		running := r.response(q.ID)
 		running.Phase = model.EnsureRunning
 		began = true
 		r.tellAsker(hard, q, running)
-		o := r.runOptions(ctx, id, req.Noop)
-		o.Manifest, o.Cause, o.CorrelationID, o.Full = "ensure", model.CauseEnsure, q.ID, true
-		o.Secrets = resolved.Secrets
-		o.OnTransaction = func(done *model.Transaction) {
-			r.logTransaction(ctx, done)
-			if done.Ref() == asked {
-				t = done
-			}
-		}
-		summary := engine.Run(hard, graph, o)
-		if !req.Noop && summary.Outcome() != model.OutcomeStable {
-			r.changes++
-		}
-		if t == nil {
-			return fmt.Errorf("nothing was run: %v", summary.Errors)
-		}
-		return nil
-	})
+		return built, nil
+	}
+	summary, err := reconcile.Run(ctx, built, o)
+	if summary != nil && !req.Noop && summary.Outcome() != model.OutcomeStable {
+		r.changes++
+	}
+	if err == nil && t == nil {
+		err = fmt.Errorf("nothing was run: %v", summary.Errors)
+	}
 
 	return t, began, err
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/segmentio/ksuid"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/engine"
+	"github.com/musterfleet/muster/resources/engine/journal"
 )
 
 // turnDown deals with a version that cannot be run, and gives the reason in
@@ -127,8 +127,8 @@ func (r *runner) failedRun(u *unit, e model.Entry, cause model.Cause) *model.Run
 }
 
 // journal gives the journal of a manifest.
-func (r *runner) journal(key string) *engine.FileJournal {
-	return engine.NewFileJournal(r.opts.Host, r.Config().StateDir, key)
+func (r *runner) journal(key string) *journal.File {
+	return journal.NewFile(r.opts.Host, r.Config().StateDir, key)
 }
 
 // forgive strikes out what the resources of a manifest are owed.

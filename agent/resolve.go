@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/engine"
+	"github.com/musterfleet/muster/resources/engine/graph"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/resource"
 )
@@ -84,7 +84,7 @@ func (r *runner) resolve(ctx context.Context, l *loaded) error {
 	if err != nil {
 		return err
 	}
-	graph, err := engine.Build(resolved.Resources, nil)
+	graph, err := graph.Build(resolved.Resources, nil)
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,8 @@ import (
 	"github.com/segmentio/ksuid"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/engine"
+	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/reconcile"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -17,7 +18,7 @@ import (
 type round struct {
 	unit *unit
 	// graph is what it was begun for.
-	graph  *engine.Graph
+	graph  *graph.Graph
 	cancel context.CancelFunc
 	// changes is how often something had changed the machine when it was begun.
 	changes int
@@ -59,8 +60,8 @@ func (r *runner) beginRound(ctx, hard context.Context, u *unit) {
 	ctx, cancel := context.WithCancel(ctx)
 	b := &round{unit: u, graph: u.current.graph, cancel: cancel, changes: r.changes}
 	u.health.round = b
-	o := r.options(ctx, u, wake{model.CauseHealth, time.Now()}, ksuid.New().String())
-	o.Journal, o.Env.Scope.HealthCheckOnly = nil, true
+	o := r.options(ctx, hard, u, wake{model.CauseHealth, time.Now()}, ksuid.New().String())
+	o.Env.Scope.HealthCheckOnly = true
 	o.OnTransaction = func(t *model.Transaction) { b.transactions = append(b.transactions, t) }
 	o.Register = func(ref model.Ref, _ []model.RegisterEntry) { b.fell = append(b.fell, ref) }
 	taken := r.claimsBut(u)
@@ -73,9 +74,9 @@ func (r *runner) beginRound(ctx, hard context.Context, u *unit) {
 	r.rounds.Go(func() {
 		defer cancel()
 		_ = r.guard("checking the health of "+u.key, func() error { // the guard logs it
-			engine.Run(hard, b.graph, o)
+			_, err := reconcile.Run(ctx, b.graph, o)
 			b.made = ctx.Err() == nil
-			return nil
+			return err
 		})
 		r.queue.ended(b)
 	})

@@ -2,17 +2,19 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
+	"github.com/segmentio/ksuid"
+
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
-	"github.com/musterfleet/muster/resources/host/lock"
+	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/engine/report"
 	"github.com/musterfleet/muster/resources/manifest"
+	"github.com/musterfleet/muster/resources/reconcile"
 	"github.com/musterfleet/muster/resources/resource"
-	"github.com/segmentio/ksuid"
 )
 
 // run reconciles a manifest and reports. ctx ends when no further change is to
@@ -22,21 +24,24 @@ func (r *runner) run(ctx, hard context.Context, u *unit, w wake) bool {
 	u.breakOff() // it makes the checks itself
 	id := ksuid.New().String()
 	var summary *model.Run
-	err := r.guard("running "+u.key, func() error {
-		return r.locked(ctx, id, func() error {
+	err := r.guard("running "+u.key, func() (err error) {
+		o := r.options(ctx, hard, u, w, id)
+		o.JournalOf, o.Command = u.key, "muster agent"
+		o.Locked = func(ctx context.Context, o *reconcile.Options) (*graph.Graph, error) {
 			r.refreshGraph(ctx, u)
-			if err := context.Cause(ctx); err != nil {
-				return err
-			}
+			fresh := r.options(ctx, hard, u, w, id)
+			fresh.ReadAll, fresh.Refresh, u.health.refresh = r.readsAll(u), u.health.refresh, nil
+			fresh.Register, fresh.Journal = r.registers(u), o.Journal
+			fresh.OnTransaction = r.onTransaction(ctx, u, fresh.OnTransaction)
+			o.Options = fresh.Options
 			r.say(ctx, u.current.resolved.PreMessage)
-			o := r.options(ctx, u, w, id)
-			o.ReadAll, o.Refresh, u.health.refresh = r.readsAll(u), u.health.refresh, nil
-			o.Register = r.registers(u)
-			o.OnTransaction = r.onTransaction(ctx, u, o.OnTransaction)
-			summary = engine.Run(hard, u.current.graph, o)
+			return u.current.graph, context.Cause(ctx)
+		}
+		summary, err = reconcile.Run(ctx, u.current.graph, o)
+		if summary != nil {
 			r.say(ctx, u.current.resolved.PostMessage)
-			return nil
-		})
+		}
+		return err
 	})
 	if summary == nil {
 		if ctx.Err() != nil {
@@ -67,14 +72,14 @@ func (r *runner) say(ctx context.Context, message string) {
 }
 
 // options are what the engine is told.
-func (r *runner) options(ctx context.Context, u *unit, w wake, id string) engine.Options {
+func (r *runner) options(ctx, hard context.Context, u *unit, w wake, id string) reconcile.Options {
 	l := u.current
-	o := r.runOptions(ctx, id, l.Noop)
+	o := r.runOptions(ctx, hard, id, l.Noop)
 	o.Env.Scope.Dir, o.Env.Scope.Origin = l.dir, r.origin(l.resolved)
 	o.Secrets = l.resolved.Secrets
 	o.Manifest, o.Revision, o.Digest, o.Cause = u.key, l.entry.Revision, l.digest, w.cause
 	o.Admit = func(found []*resource.Resource) error { return r.admitLate(u, found) }
-	o.Woken, o.FailOnError, o.Journal = w.at, l.resolved.FailOnError, r.journal(u.key)
+	o.Woken, o.FailOnError = w.at, l.resolved.FailOnError
 
 	return o
 }
@@ -92,21 +97,29 @@ func (r *runner) admitLate(u *unit, found []*resource.Resource) error {
 }
 
 // runOptions are those that all runs have in common.
-func (r *runner) runOptions(ctx context.Context, id string, noop bool) engine.Options {
+func (r *runner) runOptions(ctx, hard context.Context, id string, noop bool) reconcile.Options {
 	c := r.Config()
 
-	return engine.Options{
+	return reconcile.Options{Options: engine.Options{
 		Env: resource.Env{
 			Host: r.opts.Host, Facts: r.factsNow(), Log: r.log,
 			Scope: resource.Scope{Noop: noop, Origin: r.origin(nil)},
 		},
-		Checker: r.opts.Checker,
-		Node:    c.Node, Version: r.opts.Version, RunID: id, Stop: ctx.Done(),
+		Checker:  r.opts.Checker,
+		Identity: report.Identity{Node: c.Node, Version: r.opts.Version, RunID: id},
+		Grace: func(work context.Context) error {
+			select {
+			case <-hard.Done():
+				return context.Cause(hard)
+			case <-work.Done():
+				return nil
+			}
+		},
 		OnTransaction: func(t *model.Transaction) {
 			r.logTransaction(ctx, t)
 			r.reportTransaction(t)
 		},
-	}
+	}}
 }
 
 // origin gives what resources may ask of their manifest.
@@ -134,7 +147,7 @@ func (a *Agent) logTransaction(ctx context.Context, t *model.Transaction) {
 		if t.Within != (model.Ref{}) {
 			key = "assignment" // manifest is the one that declares it
 		}
-		engine.LogTransaction(ctx, a.log.With(key, t.Manifest), t)
+		report.Log(ctx, a.log.With(key, t.Manifest), t)
 	}
 }
 
@@ -144,22 +157,6 @@ func (r *runner) readsAll(u *unit) bool {
 	every := r.Config().ReadAllEvery
 
 	return every > 0 && u.runs%every == 0
-}
-
-// locked runs f as the one run of the node.
-func (r *runner) locked(ctx context.Context, id string, f func() error) (err error) {
-	unlock, err := r.opts.Host.Lock(ctx, lock.Options{
-		Wait: true, Holder: lock.Holder{Command: "muster agent", RunID: id},
-		OnWait: func(by lock.Holder) { r.log.InfoContext(ctx, "waiting for another run", "holder", by.String()) },
-	})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, unlock()) }()
-	// The engine has ended its run already, unless it panicked.
-	defer func() { err = errors.Join(err, r.opts.Host.EndRun()) }()
-
-	return f()
 }
 
 // refreshGraph resolves a manifest again when more than its text went into it.

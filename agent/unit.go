@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/engine"
+	"github.com/musterfleet/muster/resources/engine/graph"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/resource"
 )
@@ -50,7 +50,7 @@ type loaded struct {
 	dir string
 	// resolved and graph are nil until it was resolved.
 	resolved *manifest.Resolved
-	graph    *engine.Graph
+	graph    *graph.Graph
 	// warned is what was logged of warnings.
 	warned string
 	// refused is what is wrong with it, found with facts of this digest.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources"
-	"github.com/musterfleet/muster/resources/engine"
+	"github.com/musterfleet/muster/resources/engine/graph"
 	"github.com/musterfleet/muster/resources/host/facts"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/schemas"
@@ -90,7 +90,7 @@ func TestExamplesHoldOnEveryMachine(t *testing.T) {
 				if len(resolved.Warnings) > 0 {
 					t.Errorf("warnings: %v", resolved.Warnings)
 				}
-				if _, err := engine.Build(resolved.Resources, nil); err != nil {
+				if _, err := graph.Build(resolved.Resources, nil); err != nil {
 					t.Error(err)
 				}
 				first, err := resolved.Render()

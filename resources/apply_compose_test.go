@@ -459,19 +459,18 @@ muster:
     - file: [$DIR/a: {content: x}]
     - exec: [on-child: {command: /bin/true, refresh_only: true, subscribe: ["file#$DIR/a"]}]
 `)
-	stop := make(chan struct{})
-	w.opts.Stop = stop
+	stop := w.stoppable()
 	w.opts.Admit = func([]*resource.Resource) error { return nil }
 	journal := &stopping{Journal: w.opts.Journal, after: "exec#on-child", stop: stop}
 	w.opts.Journal = journal
 	w.wants(w.run(), "file#child.yaml changed", "file#a changed", "exec#on-child notrun", "apply#child.yaml notrun", "exec#on-apply notrun")
-	w.opts.Stop = nil
+	w.ctx = nil
 	w.opts.Admit = func([]*resource.Resource) error { return errors.New("not admitted") }
 	w.wants(w.run(), "file#child.yaml stable", "apply#child.yaml failed", "exec#on-apply stable")
 	w.fails("apply#child.yaml", "not admitted")
 	w.opts.Admit = nil
 	w.wants(w.run(), "file#child.yaml stable", "file#a stable", "exec#on-child refreshed", "apply#child.yaml changed", "exec#on-apply refreshed")
-	owed, err := journal.Owed()
+	owed, err := journal.Pending()
 	if err != nil || len(owed) > 0 {
 		t.Error(owed, err)
 	}
@@ -481,7 +480,7 @@ muster:
 func TestDamagedJournal(t *testing.T) {
 	w := newWorld(t, "-- root.yaml --\nmuster: {resources: [{file: [$DIR/child.yaml: {source: from}]}, {apply: [child.yaml: {}]}]}\n-- from --\nmuster: {resources: [{file: [$DIR/a: {content: x}]}, {exec: [on-child: {command: /bin/true, refresh_only: true, subscribe: ['file#$DIR/a']}]}]}\n")
 	w.run()
-	if err := w.opts.Journal.Owe(t.Context(), model.Ref{Type: "exec", Name: "x"}); err != nil {
+	if err := w.opts.Journal.Add(t.Context(), model.Ref{Type: "exec", Name: "x"}); err != nil {
 		t.Fatal(err)
 	}
 	files, err := filepath.Glob(filepath.Join(w.dir, "state", "owed", "*.json"))

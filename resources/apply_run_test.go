@@ -79,7 +79,7 @@ muster: {resources: [{apply: [grandchild.yaml: {}]}]}
 				if leaked := w.read("after") != "after"; leaked != c.parent {
 					t.Errorf("noop of the child leaked: %v", leaked)
 				}
-				if warned := strings.Contains(w.log.String(), "the child does not either\" resource=apply#child.yaml"); warned != c.warned {
+				if warned := strings.Contains(w.log.String(), "the parent manifest runs in noop\" resource=apply#child.yaml"); warned != c.warned {
 					t.Errorf("warned: %v\n%s", warned, w.log.String())
 				}
 			})

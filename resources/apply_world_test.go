@@ -10,12 +10,16 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources"
 	"github.com/musterfleet/muster/resources/engine"
+	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/engine/journal"
+	"github.com/musterfleet/muster/resources/engine/report"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/resource"
@@ -35,6 +39,7 @@ type world struct {
 	// in and opts may be changed before a run.
 	in   manifest.Inputs
 	opts engine.Options
+	ctx  context.Context // of the runs that stoppable is for
 }
 
 func newWorld(t *testing.T, archive string) *world {
@@ -48,9 +53,16 @@ func newWorld(t *testing.T, archive string) *world {
 		w.write(f.Name, string(f.Data))
 	}
 	w.in = manifest.Inputs{Dir: w.dir, Facts: model.Facts{"os": "debian"}}
-	w.opts = engine.Options{Manifest: "root.yaml", Cause: model.CauseCommand, Full: true, Journal: engine.NewFileJournal(w.host, filepath.Join(w.dir, "state"), "root.yaml")}
+	w.opts = engine.Options{Identity: report.Identity{Manifest: "root.yaml", Cause: model.CauseCommand}, Full: true, Journal: journal.NewFile(w.host, filepath.Join(w.dir, "state"), "root.yaml")}
 
 	return w
+}
+
+// stoppable lets the next runs finish the change in hand when stop is called.
+func (w *world) stoppable() (stop func()) {
+	w.ctx, stop = context.WithCancel(w.t.Context())
+
+	return stop
 }
 
 func (w *world) write(name, text string) {
@@ -100,7 +112,7 @@ func (w *world) run() []string {
 
 func (w *world) runResolved(resolved *manifest.Resolved) []string {
 	w.t.Helper()
-	g, err := engine.Build(resolved.Resources, w.in.Known)
+	g, err := graph.Build(resolved.Resources, w.in.Known)
 	if err != nil {
 		w.t.Fatal(w.short(err.Error()))
 	}
@@ -112,9 +124,13 @@ func (w *world) runResolved(resolved *manifest.Resolved) []string {
 		ref := w.short(tx.Ref().String())
 		w.txs[ref] = tx
 		w.done = append(w.done, ref+" "+string(tx.Outcome()))
-		engine.LogTransaction(w.t.Context(), slog.New(slog.NewTextHandler(&w.log, nil)), tx)
+		report.Log(w.t.Context(), slog.New(slog.NewTextHandler(&w.log, nil)), tx)
 	}
-	engine.Run(w.t.Context(), g, opts)
+	ctx := w.t.Context()
+	if w.ctx != nil {
+		ctx, opts.Grace = w.ctx, engine.GracePeriod(time.Minute)
+	}
+	engine.Run(ctx, g, opts)
 
 	return w.done
 }
@@ -159,17 +175,17 @@ func (w *world) logs(parts ...string) {
 
 // stopping is a journal that stops the run when something is owed.
 type stopping struct {
-	engine.Journal
+	journal.Journal
 	after string
-	stop  chan struct{}
+	stop  func()
 }
 
-// Owe stops the run once, after the change in hand.
-func (s *stopping) Owe(ctx context.Context, to ...model.Ref) error {
+// Add stops the run once, after the change in hand.
+func (s *stopping) Add(ctx context.Context, to ...model.Ref) error {
 	if s.stop != nil && slices.ContainsFunc(to, func(ref model.Ref) bool { return ref.String() == s.after }) {
-		close(s.stop)
+		s.stop()
 		s.stop = nil
 	}
 
-	return s.Journal.Owe(ctx, to...)
+	return s.Journal.Add(ctx, to...)
 }

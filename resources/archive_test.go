@@ -10,6 +10,7 @@ import (
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources"
 	"github.com/musterfleet/muster/resources/engine"
+	"github.com/musterfleet/muster/resources/engine/graph"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/testing/hosttest"
@@ -17,7 +18,7 @@ import (
 )
 
 // graph builds resources given as type and properties in turn.
-func graph(t *testing.T, items ...any) *engine.Graph {
+func graphOf(t *testing.T, items ...any) *graph.Graph {
 	t.Helper()
 	types := resources.All()
 	var all []*resource.Resource
@@ -29,7 +30,7 @@ func graph(t *testing.T, items ...any) *engine.Graph {
 		}
 		all = append(all, r)
 	}
-	g, err := engine.Build(all, nil)
+	g, err := graph.Build(all, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +45,7 @@ func TestOrderAroundAnArchive(t *testing.T) {
 	}
 	directory := owned("/srv/cache")
 	directory["ensure"] = "directory"
-	g := graph(t,
+	g := graphOf(t,
 		"exec", typetest.Properties{"name": "/opt/app/bin/setup --all", "creates": "/opt/app/done"},
 		"file", owned("/opt/app/conf"),
 		"archive", typetest.Properties{"name": "/srv/cache/app.zip", "url": "https://example.com/app.zip", "owner": "root", "group": "root", "extract_parent": "/opt/app", "creates": "/opt/app/bin/setup"},
@@ -67,11 +68,11 @@ func TestNoopWithoutTheTool(t *testing.T) {
 	bringer := typetest.Properties{"name": "bring", "command": "/bin/touch " + dir + "/unzip", "creates": dir + "/unzip"}
 	t.Setenv("PATH", dir)
 	for name, c := range map[string]struct {
-		g    *engine.Graph
+		g    *graph.Graph
 		want string
 	}{
-		"brought": {graph(t, "exec", bringer, "archive", archive), "unknown until exec#bring is applied"},
-		"missing": {graph(t, "archive", archive), "no suitable provider: http: command not found: unzip is not in " + dir + ", it unpacks such an archive"},
+		"brought": {graphOf(t, "exec", bringer, "archive", archive), "unknown until exec#bring is applied"},
+		"missing": {graphOf(t, "archive", archive), "no suitable provider: http: command not found: unzip is not in " + dir + ", it unpacks such an archive"},
 	} {
 		var said []string
 		engine.Run(t.Context(), c.g, engine.Options{

@@ -10,7 +10,7 @@ import (
 	"github.com/choria-io/fisk"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/engine"
+	"github.com/musterfleet/muster/resources/engine/graph"
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
@@ -34,7 +34,7 @@ func (a *app) addGraph(ctx context.Context, cli *fisk.Application) {
 
 func (a *app) graph(ctx context.Context, c *graphCommand) error {
 	return a.withManifest(ctx, a.loader(a.lazyFacts(c.inputs)), c.manifestInputs, func(m opened) error {
-		built, err := engine.Build(m.Resources, m.session.known)
+		built, err := graph.Build(m.Resources, m.session.known)
 		if err != nil {
 			return err
 		}
@@ -79,7 +79,7 @@ type shownWait struct {
 	Unread  bool `json:"unread,omitempty"`
 }
 
-func showGraph(resolved *manifest.Resolved, g *engine.Graph, known engine.Known) shownGraph {
+func showGraph(resolved *manifest.Resolved, g *graph.Graph, known graph.Known) shownGraph {
 	// A path may come of a secret; it is known to those two resources only.
 	redact := model.NewRedactor(resolved.Secrets...)
 	out := shownGraph{Resources: []shownStep{}}
@@ -92,7 +92,7 @@ func showGraph(resolved *manifest.Resolved, g *engine.Graph, known engine.Known)
 			case i < len(step.Waits):
 			case known(e.From):
 				wait.Earlier = true
-			case g.LeftOut(e.From):
+			case g.IsExcluded(e.From):
 				wait.LeftOut = true
 			default:
 				wait.Unread = true

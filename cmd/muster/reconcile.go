@@ -14,9 +14,12 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
-	"github.com/musterfleet/muster/resources/host/lock"
+	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/engine/plan"
+	"github.com/musterfleet/muster/resources/engine/report"
+	"github.com/musterfleet/muster/resources/engine/session"
+	"github.com/musterfleet/muster/resources/reconcile"
 	"github.com/musterfleet/muster/resources/resource"
-	"github.com/segmentio/ksuid"
 )
 
 // envSession is the session that ensure commands share.
@@ -50,89 +53,64 @@ type reconciliation struct {
 
 // reconcile orders the resources, runs them and tells what happened.
 func (a *app) reconcile(ctx context.Context, r reconciliation) (*model.Run, error) {
-	opts := engine.Options{
-		Manifest: r.manifest, Digest: r.digest, Version: version(), Cause: model.CauseCommand, RunID: ksuid.New().String(),
-		FailOnError: r.stopFirst, Stop: a.interrupted, Checker: checker(a.host()), Secrets: r.secrets, Full: r.asJSON || r.session != nil || r.each != nil,
-		Env: resource.Env{Host: a.host(), Facts: r.facts, Log: a.log, Scope: r.scope},
+	built, err := graph.Build(r.resources, r.session.known)
+	if err != nil {
+		return nil, err
+	}
+	registered := map[model.Ref][]model.RegisterEntry{}
+	o := reconcile.Options{
+		JournalOf: cmp.Or(r.journal, r.manifest), Command: "muster " + r.command, NoWait: r.noWait,
+		Within: strings.FieldsFunc(os.Getenv(engine.EnvRun), func(c rune) bool { return c == ',' }),
+	}
+	o.Options = engine.Options{
+		Identity:    report.Identity{Manifest: r.manifest, Digest: r.digest, Version: version(), Cause: model.CauseCommand},
+		FailOnError: r.stopFirst, Checker: checker(a.host()), Secrets: r.secrets, Full: r.asJSON || r.session != nil || r.each != nil,
+		Env:           resource.Env{Host: a.host(), Facts: r.facts, Log: a.log, Scope: r.scope},
+		OnTransaction: a.onTransaction(ctx, r),
+		Register:      func(ref model.Ref, entries []model.RegisterEntry) { registered[ref] = entries },
 	}
 	if r.session != nil {
-		opts.Earlier = r.session.history
+		o.Earlier = r.session.history
 	}
 	if noop(r.scope.Noop) && !r.scope.Noop {
-		a.log.Info("what started this changes nothing, so this does not either")
-		opts.Env.Scope.Noop = true
+		a.log.Info("running in noop, because the run that started this one does")
+		o.Env.Scope.Noop = true
 	}
-	graph, err := engine.Build(r.resources, r.session.known)
-	if err != nil {
+	stop, end := a.untilInterrupted(ctx, o.Env.Scope.Noop)
+	defer end()
+	if !o.Env.Scope.Noop {
+		o.Grace = func(work context.Context) error {
+			return cmp.Or(engine.GracePeriod(shutdownTimeout)(until(work, ctx)), context.Cause(ctx))
+		}
+	}
+	run, err := reconcile.Run(stop, built, o)
+	if run == nil {
 		return nil, err
 	}
-	unlock, err := a.enterRun(ctx, r, &opts)
 	if err != nil {
-		return nil, err
+		a.log.Warn("giving up the run lock", "error", err)
 	}
-	defer unlock()
-	opts.OnTransaction = a.onTransaction(ctx, r)
-	ctx, cancel := a.graceful(ctx, opts.Env.Scope.Noop)
-	defer cancel()
-
-	registered := map[model.Ref][]model.RegisterEntry{}
-	opts.Register = func(ref model.Ref, entries []model.RegisterEntry) { registered[ref] = entries }
-	run := engine.Run(ctx, graph, opts)
 	a.register(ctx, registered)
 
 	return run, nil
 }
 
-// noop says that nothing is to be changed: that was asked for, or what started
+// noop reports whether nothing is changed: that was asked for, or what started
 // this muster changes nothing.
 func noop(asked bool) bool { return asked || os.Getenv(engine.EnvNoop) != "" }
 
-// enterRun takes the node's run lock, or that within the run that started this
-// muster, unless nothing is to be changed.
-func (a *app) enterRun(ctx context.Context, r reconciliation, opts *engine.Options) (unlock func(), err error) {
-	parents := strings.FieldsFunc(os.Getenv(engine.EnvRun), func(c rune) bool { return c == ',' })
-	depth, err := a.host().Holding(parents)
-	if err != nil {
-		return nil, err
-	}
-	opts.Parents = parents[:depth]
-	// Noop reads what is owed, or it would not say what the run then does.
-	opts.Journal = engine.NewFileJournal(a.host(), a.stateDir, cmp.Or(r.journal, r.manifest))
-	if opts.Env.Scope.Unchanging() {
-		return func() {}, nil
-	}
-	release, err := a.host().Lock(ctx, lock.Options{
-		Wait:   !r.noWait,
-		Depth:  depth,
-		Holder: lock.Holder{PID: os.Getpid(), Command: "muster " + r.command, RunID: opts.RunID, Since: time.Now().UTC()},
-		OnWait: func(h lock.Holder) { a.log.Info("waiting for another run", "holder", h.String()) },
-	})
-	if err != nil {
-		return nil, err
-	}
-	unlock = func() {
-		if err := release(); err != nil {
-			a.log.Warn("giving up the run lock", "error", err)
-		}
-	}
-	// The run that it is within may have ended while this one waited, and another begun.
-	if now, err := a.host().Holding(parents); err != nil || now != depth {
-		unlock()
-		if err != nil {
-			return nil, err
-		}
-		return a.enterRun(ctx, r, opts)
-	}
+// until returns a context that ends with either of two.
+func until(ctx, other context.Context) context.Context {
+	ctx, cancel := context.WithCancel(ctx)
+	context.AfterFunc(other, cancel)
 
-	return unlock, nil
+	return ctx
 }
 
-// graceful gives a context that ends some time after the first interrupt, for
-// a change that does not come to its end by itself. Looks and guards, which are
-// all of a noop, are broken off by the engine.
-func (a *app) graceful(ctx context.Context, noop bool) (context.Context, context.CancelFunc) {
+// untilInterrupted returns the context of a run: it ends at the first interrupt.
+func (a *app) untilInterrupted(ctx context.Context, noop bool) (stop context.Context, end func()) {
 	a.changing.Store(!noop)
-	ctx, cancel := context.WithCancelCause(ctx)
+	stop, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})
 	// A terminal that went away is no reason to leave a change half done.
 	hangups := make(chan os.Signal, 1)
@@ -142,35 +120,30 @@ func (a *app) graceful(ctx context.Context, noop bool) (context.Context, context
 		select {
 		case <-done:
 			return
+		case <-ctx.Done():
 		case <-hangups:
 			a.interrupt()
 		case <-a.interrupted:
 		}
 		if noop {
 			a.log.Warn("interrupted, nothing was being changed")
-			return
+		} else {
+			a.log.Warn("stopping after the change in hand; interrupt again to break it off")
 		}
-		a.log.Warn("stopping after the change in hand; interrupt again to break it off")
-		timer := time.NewTimer(shutdownTimeout)
-		defer timer.Stop()
-		select {
-		case <-done:
-		case <-timer.C:
-			cancel(fmt.Errorf("the change in hand was still running %s after the interrupt", shutdownTimeout))
-		}
+		cancel()
 	}()
 
-	return ctx, func() {
+	return stop, func() {
 		close(done)
-		cancel(nil)
+		cancel()
 	}
 }
 
 // earlier is the session that a command belongs to, with what earlier commands
 // of it did; nil outside of a session.
 type earlier struct {
-	store   *engine.Session
-	history engine.History
+	store   *session.Store
+	history plan.History
 }
 
 // known says that an earlier command of the session had a resource.
@@ -183,7 +156,7 @@ func (a *app) openSession() (*earlier, error) {
 	if dir == "" {
 		return nil, nil
 	}
-	store, err := engine.OpenSession(a.host(), dir)
+	store, err := session.Open(a.host(), dir)
 	if err != nil {
 		return nil, err
 	}
@@ -204,7 +177,7 @@ func (a *app) onTransaction(ctx context.Context, r reconciliation) func(*model.T
 			r.each(t)
 			return
 		}
-		engine.LogTransaction(ctx, a.log, t)
+		report.Log(ctx, a.log, t)
 		if r.asJSON {
 			_ = a.printJSONLine(t) // that it could not is told at the end
 			return

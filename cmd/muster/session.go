@@ -9,7 +9,7 @@ import (
 	"github.com/choria-io/fisk"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/engine"
+	"github.com/musterfleet/muster/resources/engine/session"
 )
 
 // errNoSession is a session command outside of a session.
@@ -32,7 +32,7 @@ func (a *app) sessionNew(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := engine.NewSession(ctx, a.host(), dir); err != nil {
+	if _, err := session.New(ctx, a.host(), dir); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(a.stdout, "export %s=%s\n", envSession, dir)
@@ -45,7 +45,7 @@ func (a *app) sessionReport(asJSON, asYAML, remove bool) error {
 	if dir == "" {
 		return errNoSession
 	}
-	session, err := engine.OpenSession(a.host(), dir)
+	session, err := session.Open(a.host(), dir)
 	if err != nil {
 		return err
 	}

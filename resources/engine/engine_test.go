@@ -19,6 +19,10 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
+	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/engine/journal"
+	"github.com/musterfleet/muster/resources/engine/report"
+	"github.com/musterfleet/muster/resources/engine/session"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/testing/hosttest"
 )
@@ -33,6 +37,13 @@ type world struct {
 	txs   map[string]*model.Transaction
 	order []string
 	hook  func(event, name string)
+	ctx   context.Context // of the runs that stoppable is for
+}
+
+// stoppable lets the next runs finish the change in hand when stop is called.
+func (w *world) stoppable() (stop func()) {
+	w.ctx, stop = context.WithCancel(w.t.Context())
+	return stop
 }
 
 func newWorld(t *testing.T) *world {
@@ -60,8 +71,8 @@ func newWorld(t *testing.T) *world {
 		resource.Of[*spec, *state, provider](settling{many{mk("settling", func(i *resource.Info) { i.Reads, i.Writes = resource.Units, resource.Units })}}),
 	}
 	w.opts = engine.Options{
-		Manifest: "test.yaml", Cause: model.CauseCommand,
-		Env: resource.Env{Host: hosttest.New(t), Log: slog.New(slog.NewTextHandler(&w.log, nil))},
+		Identity: report.Identity{Manifest: "test.yaml", Cause: model.CauseCommand},
+		Env:      resource.Env{Host: hosttest.New(t), Log: slog.New(slog.NewTextHandler(&w.log, nil))},
 	}
 	return w
 }
@@ -97,7 +108,7 @@ func (w *world) res(line string) *resource.Resource {
 	return r
 }
 
-func (w *world) build(lines ...string) (*engine.Graph, error) {
+func (w *world) build(lines ...string) (*graph.Graph, error) {
 	w.t.Helper()
 	var all []*resource.Resource
 	for i, line := range lines {
@@ -105,10 +116,10 @@ func (w *world) build(lines ...string) (*engine.Graph, error) {
 		r.Pos.Line = i + 1
 		all = append(all, r)
 	}
-	return engine.Build(all, nil)
+	return graph.Build(all, nil)
 }
 
-func (w *world) graph(lines ...string) *engine.Graph {
+func (w *world) graph(lines ...string) *graph.Graph {
 	w.t.Helper()
 	g, err := w.build(lines...)
 	if err != nil {
@@ -117,14 +128,17 @@ func (w *world) graph(lines ...string) *engine.Graph {
 	return g
 }
 
-func (w *world) run(g *engine.Graph) *model.Run {
+func (w *world) run(g *graph.Graph) *model.Run {
 	w.t.Helper()
 	return w.runCtx(w.t.Context(), g)
 }
 
-func (w *world) runCtx(ctx context.Context, g *engine.Graph) *model.Run {
+func (w *world) runCtx(ctx context.Context, g *graph.Graph) *model.Run {
 	w.txs, w.order = map[string]*model.Transaction{}, nil
 	opts := w.opts
+	if w.ctx != nil {
+		ctx, opts.Grace = w.ctx, engine.GracePeriod(time.Minute)
+	}
 	opts.OnTransaction = func(t *model.Transaction) {
 		w.txs[t.Ref().String()] = t
 		w.order = append(w.order, t.Ref().String())
@@ -205,7 +219,7 @@ func TestSteps(t *testing.T) {
 		all = append(all, w.res(line))
 	}
 	all[4].Taken = []resource.Need{{Ref: model.Ref{Type: "rel", Name: "z"}, Property: "outputs"}}
-	g, err := engine.Build(all, func(ref model.Ref) bool { return ref.Name == "gone" })
+	g, err := graph.Build(all, func(ref model.Ref) bool { return ref.Name == "gone" })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +247,7 @@ func TestLateResourcesAreRelated(t *testing.T) {
 	late.Late = func(context.Context, resource.Outputs) (resource.Spec, []model.Secret, error) {
 		return w.res("rel late value=2").Spec, nil, nil
 	}
-	g, err := engine.Build([]*resource.Resource{late, dir}, nil)
+	g, err := graph.Build([]*resource.Resource{late, dir}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -269,7 +283,7 @@ func TestExcludedUnderAnotherName(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.res("units a value=1"), w.res("units a.unit value=1")
 	a.Excluded = "control"
-	if g, err := engine.Build([]*resource.Resource{a, b}, nil); err != nil || g.Len() != 2 {
+	if g, err := graph.Build([]*resource.Resource{a, b}, nil); err != nil || g.Len() != 2 {
 		t.Fatal(err)
 	}
 }
@@ -278,11 +292,11 @@ func TestIdenticalResourcesOfTwoDocumentsAreOne(t *testing.T) {
 	w := newWorld(t)
 	a, b, c := w.res("thing a value=1"), w.res("thing a value=1"), w.res("thing a value=2")
 	b.Pos.File, c.Pos.File = "other.yaml", "third.yaml"
-	g, err := engine.Build([]*resource.Resource{a, b}, nil)
+	g, err := graph.Build([]*resource.Resource{a, b}, nil)
 	if err != nil || g.Len() != 1 {
 		t.Fatalf("%v, %d resources", err, g.Len())
 	}
-	_, err = engine.Build([]*resource.Resource{a, c}, nil)
+	_, err = graph.Build([]*resource.Resource{a, c}, nil)
 	if err == nil {
 		t.Fatal("two that differ were taken for one")
 	}
@@ -389,7 +403,7 @@ func TestRequireOfAnExcludedResourceIsMet(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.res("thing a value=1"), w.res("thing b value=1 require=thing#a")
 	a.Excluded = "control.if is false"
-	g, err := engine.Build([]*resource.Resource{a, b}, nil)
+	g, err := graph.Build([]*resource.Resource{a, b}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -471,7 +485,7 @@ func TestOwedRefreshSurvives(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.m.set("s", "x")
-			w.opts.Journal = engine.NewFileJournal(w.opts.Env.Host, t.TempDir(), "test.yaml")
+			w.opts.Journal = journal.NewFile(w.opts.Env.Host, t.TempDir(), "test.yaml")
 			lines := []string{"thing a value=1", "thing b value=1 fail_at=apply times=1", "svc s value=x subscribe=thing#a"}
 			g := w.graph(lines...)
 			ctx, cancel := context.WithCancelCause(t.Context())
@@ -483,7 +497,7 @@ func TestOwedRefreshSurvives(t *testing.T) {
 			w.outcomes("thing#a stable", "thing#b changed", "svc#s refreshed")
 			w.run(g)
 			w.outcomes("thing#a stable", "thing#b stable", "svc#s stable")
-			owed, err := w.opts.Journal.Owed()
+			owed, err := w.opts.Journal.Pending()
 			if err != nil || len(owed) > 0 {
 				t.Fatalf("%v, still owed %v", err, owed)
 			}
@@ -494,7 +508,7 @@ func TestOwedRefreshSurvives(t *testing.T) {
 func TestRefreshThatFailsIsOwed(t *testing.T) {
 	w := newWorld(t)
 	w.m.set("s", "x")
-	w.opts.Journal = engine.NewFileJournal(w.opts.Env.Host, t.TempDir(), "test.yaml")
+	w.opts.Journal = journal.NewFile(w.opts.Env.Host, t.TempDir(), "test.yaml")
 	g := w.graph("thing a value=1", "svc s value=x fail_at=apply times=1 subscribe=thing#a")
 	w.run(g)
 	w.outcomes("thing#a changed", "svc#s failed")
@@ -509,13 +523,13 @@ func TestRefreshThatFailsIsOwed(t *testing.T) {
 func TestFailedChangeThatChangedNothingOwesNothing(t *testing.T) {
 	w := newWorld(t)
 	w.m.set("s", "x")
-	w.opts.Journal = engine.NewFileJournal(w.opts.Env.Host, t.TempDir(), "test.yaml")
+	w.opts.Journal = journal.NewFile(w.opts.Env.Host, t.TempDir(), "test.yaml")
 	g := w.graph("thing a value=1 fail_at=apply", "svc s value=x subscribe=thing#a")
 	for range 2 {
 		w.run(g)
 		w.outcomes("thing#a failed", "svc#s stable")
 	}
-	if owed, err := w.opts.Journal.Owed(); err != nil || len(owed) > 0 {
+	if owed, err := w.opts.Journal.Pending(); err != nil || len(owed) > 0 {
 		t.Fatalf("%v, owed %v", err, owed)
 	}
 }
@@ -527,7 +541,7 @@ func TestFailedChangeThatMayHaveChangedSomethingStaysOwed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.m.set("s", "x")
-			w.opts.Journal = engine.NewFileJournal(w.opts.Env.Host, t.TempDir(), "test.yaml")
+			w.opts.Journal = journal.NewFile(w.opts.Env.Host, t.TempDir(), "test.yaml")
 			a, b, s := typ+" a value=1 fail_at=halfway", typ+" b value=", "svc s value=x subscribe="+typ+"#a,"+typ+"#b"
 			steps := []struct{ b, a, s string }{
 				{"changed", "failed", "refreshed"}, {"stable", "failed", "stable"}, {"stable", "failed", "stable"}, {"changed", "failed", "refreshed"}, {"stable", "failed", "stable"},
@@ -548,24 +562,23 @@ func TestFailedChangeThatMayHaveChangedSomethingStaysOwed(t *testing.T) {
 
 func TestDebtOfAResourceThatIsGoneIsForgotten(t *testing.T) {
 	w := newWorld(t)
-	j := engine.NewFileJournal(w.opts.Env.Host, t.TempDir(), "test.yaml")
+	j := journal.NewFile(w.opts.Env.Host, t.TempDir(), "test.yaml")
 	w.opts.Journal = j
-	if err := j.Owe(t.Context(), model.Ref{Type: "svc", Name: "gone"}); err != nil {
+	if err := j.Add(t.Context(), model.Ref{Type: "svc", Name: "gone"}); err != nil {
 		t.Fatal(err)
 	}
 	w.run(w.graph("thing a value=1"))
-	if owed, err := j.Owed(); err != nil || len(owed) > 0 {
+	if owed, err := j.Pending(); err != nil || len(owed) > 0 {
 		t.Fatalf("%v, owed %v", err, owed)
 	}
 }
 
 func TestStopFinishesTheChangeInHand(t *testing.T) {
 	w := newWorld(t)
-	stop := make(chan struct{})
-	w.opts.Stop = stop
+	stop := w.stoppable()
 	w.hook = func(event, name string) {
 		if event == "apply" && name == "a" {
-			close(stop)
+			stop()
 		}
 	}
 	run := w.run(w.graph("thing a value=1", "thing b value=1"))
@@ -630,12 +643,11 @@ func TestFailOnErrorStopsAlsoAmongWhatCouldChangeTogether(t *testing.T) {
 
 func TestStopWaitsForTheBatchInHandOnly(t *testing.T) {
 	w := newWorld(t)
-	stop := make(chan struct{})
-	w.opts.Stop = stop
+	stop := w.stoppable()
 	var once sync.Once
 	w.hook = func(event, _ string) {
 		if event == "apply" {
-			once.Do(func() { close(stop) })
+			once.Do(func() { stop() })
 		}
 	}
 	var lines []string
@@ -720,7 +732,7 @@ func TestOutputsReachLaterResources(t *testing.T) {
 		s.Value = fmt.Sprint(v)
 		return &s, nil, nil
 	}
-	g, err := engine.Build([]*resource.Resource{first, second}, nil)
+	g, err := graph.Build([]*resource.Resource{first, second}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -748,7 +760,7 @@ func TestSecretsAreNeverShown(t *testing.T) {
 			a.Secrets = []model.Secret{model.NewSecret(secret)}
 		}
 		b := w.res("thing b value=" + secret + " fail_at=apply")
-		g, err := engine.Build([]*resource.Resource{a, b}, nil)
+		g, err := graph.Build([]*resource.Resource{a, b}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -772,10 +784,10 @@ func TestSecretsAreNeverShown(t *testing.T) {
 func TestEarlierCommandsOfTheSession(t *testing.T) {
 	w := newWorld(t)
 	dir := t.TempDir()
-	if _, err := engine.NewSession(t.Context(), w.opts.Env.Host, dir); err != nil {
+	if _, err := session.New(t.Context(), w.opts.Env.Host, dir); err != nil {
 		t.Fatal(err)
 	}
-	s, err := engine.OpenSession(w.opts.Env.Host, dir)
+	s, err := session.Open(w.opts.Env.Host, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -786,7 +798,7 @@ func TestEarlierCommandsOfTheSession(t *testing.T) {
 			}
 		}
 	}
-	earlier := func() engine.Known {
+	earlier := func() graph.Known {
 		w.opts.Earlier, err = s.History()
 		if err != nil {
 			t.Fatal(err)
@@ -796,7 +808,7 @@ func TestEarlierCommandsOfTheSession(t *testing.T) {
 	w.run(w.graph("thing a value=1", "thing bad value=1 fail_at=apply"))
 	store()
 	w.m.set("s", "x")
-	g, err := engine.Build([]*resource.Resource{w.res("svc s value=x subscribe=thing#a"), w.res("thing c value=1 require=thing#bad")}, earlier())
+	g, err := graph.Build([]*resource.Resource{w.res("svc s value=x subscribe=thing#a"), w.res("thing c value=1 require=thing#bad")}, earlier())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -811,7 +823,7 @@ func TestEarlierCommandsOfTheSession(t *testing.T) {
 	if sum.Counts != want || sum.StartTime.IsZero() || sum.EndTime.Before(sum.StartTime) {
 		t.Fatalf("%+v", sum)
 	}
-	if _, err := engine.OpenSession(w.opts.Env.Host, dir+"/none"); !errors.Is(err, engine.ErrNoSession) {
+	if _, err := session.Open(w.opts.Env.Host, dir+"/none"); !errors.Is(err, session.ErrNone) {
 		t.Fatal(err)
 	}
 }
@@ -820,7 +832,7 @@ func TestLogLine(t *testing.T) {
 	var out bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&out, nil))
 	tx := &model.Transaction{Type: "file", Name: "/etc/motd", RequestedEnsure: "present", Provider: "posix", Changed: true, Duration: 3 * time.Millisecond}
-	engine.LogTransaction(t.Context(), log, tx)
+	report.Log(t.Context(), log, tx)
 	contains(t, out.String(), "level=WARN", `msg="file#/etc/motd changed"`, "ensure=present", "runtime=3ms", "provider=posix")
 }
 
@@ -831,17 +843,17 @@ func TestSessionTouchesOnlyWhatIsItsOwn(t *testing.T) {
 	if err := os.WriteFile(keep, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := engine.OpenSession(h, other); !errors.Is(err, engine.ErrNoSession) {
+	if _, err := session.Open(h, other); !errors.Is(err, session.ErrNone) {
 		t.Fatalf("a directory that is no session was opened: %v", err)
 	}
-	if _, err := engine.NewSession(t.Context(), h, other); !errors.Is(err, engine.ErrNoSession) {
+	if _, err := session.New(t.Context(), h, other); !errors.Is(err, session.ErrNone) {
 		t.Fatalf("a directory that is not empty was made a session: %v", err)
 	}
 	dir := filepath.Join(other, "session")
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	s, err := engine.NewSession(t.Context(), h, dir)
+	s, err := session.New(t.Context(), h, dir)
 	if err != nil {
 		t.Fatal(err)
 	}

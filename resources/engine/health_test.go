@@ -10,7 +10,8 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/engine"
+	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/engine/report"
 )
 
 // clinic makes the checks of a test: each is the status that its command names.
@@ -46,7 +47,7 @@ func (c *clinic) CheckAll(ctx context.Context, checks []model.HealthCheck, env [
 }
 
 // checked makes a graph of lines of which each ends in "| check,check".
-func (w *world) checked(lines ...string) *engine.Graph {
+func (w *world) checked(lines ...string) *graph.Graph {
 	w.t.Helper()
 	g := w.graph(func() []string {
 		var out []string
@@ -187,9 +188,8 @@ func TestHealthRunsAreNotAskedFor(t *testing.T) {
 
 func TestStopBreaksChecksOff(t *testing.T) {
 	w := newWorld(t)
-	stop := make(chan struct{})
-	close(stop)
-	w.opts.Checker, w.opts.Stop = &clinic{hold: make(chan struct{})}, stop
+	w.stoppable()()
+	w.opts.Checker = &clinic{hold: make(chan struct{})}
 	w.opts.Env.Scope.HealthCheckOnly = true
 	w.run(w.checked("thing a value=1 | ok"))
 	w.outcomes("thing#a notrun")
@@ -198,11 +198,11 @@ func TestStopBreaksChecksOff(t *testing.T) {
 // stopping has a run stopped while a check is made.
 type stopping struct {
 	clinic
-	stop chan struct{}
+	stop func()
 }
 
 func (s *stopping) CheckAll(ctx context.Context, checks []model.HealthCheck, env []string) []model.HealthResult {
-	close(s.stop)
+	s.stop()
 	<-ctx.Done()
 	out := s.clinic.CheckAll(context.WithoutCancel(ctx), checks, env)
 	for i := range out {
@@ -227,8 +227,8 @@ func TestChecksThatWereBrokenOff(t *testing.T) {
 		{"thing a | ok", "stable", "notrun", []string{"a0 ok"}},
 	} {
 		w := newWorld(t)
-		s := &stopping{stop: make(chan struct{})}
-		w.opts.Checker, w.opts.Stop = s, s.stop
+		s := &stopping{stop: w.stoppable()}
+		w.opts.Checker = s
 		var registered []model.Ref
 		w.opts.Register = func(ref model.Ref, entries []model.RegisterEntry) {
 			if len(entries) > 0 {
@@ -318,7 +318,7 @@ func TestLogLineOfHealth(t *testing.T) {
 	} {
 		w.log.Reset()
 		c.tx.Type, c.tx.Name, c.tx.RequestedEnsure = "file", "a", "present"
-		engine.LogTransaction(t.Context(), w.opts.Env.Log, &c.tx)
+		report.Log(t.Context(), w.opts.Env.Log, &c.tx)
 		contains(t, w.log.String(), c.want)
 	}
 }

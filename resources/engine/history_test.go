@@ -7,7 +7,9 @@ import (
 	"github.com/segmentio/ksuid"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/engine"
+	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/engine/plan"
+	"github.com/musterfleet/muster/resources/engine/session"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -43,7 +45,7 @@ func TestRefreshByEarlierCommands(t *testing.T) {
 				w.m.set("s", "x")
 				w.opts.Env.Scope.Noop = c.noop
 				w.opts.Earlier = w.history(c.earlier...)
-				g, err := engine.Build([]*resource.Resource{w.res("svc s value=x subscribe=" + ref)}, w.opts.Earlier.Knows)
+				g, err := graph.Build([]*resource.Resource{w.res("svc s value=x subscribe=" + ref)}, w.opts.Earlier.Knows)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -77,7 +79,7 @@ func TestRequireOfEarlierCommands(t *testing.T) {
 			for noop, want := range map[bool]model.Outcome{true: c.noop, false: c.run} {
 				w.m.set("b", "")
 				w.opts.Env.Scope.Noop = noop
-				g, err := engine.Build([]*resource.Resource{w.res("thing b value=1 require=thing#a")}, w.opts.Earlier.Knows)
+				g, err := graph.Build([]*resource.Resource{w.res("thing b value=1 require=thing#a")}, w.opts.Earlier.Knows)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -104,7 +106,7 @@ func TestNoopIsNotCountedInASession(t *testing.T) {
 }
 
 // history gives what a session has of transactions.
-func (w *world) history(all ...model.Transaction) engine.History {
+func (w *world) history(all ...model.Transaction) plan.History {
 	w.t.Helper()
 	h, err := w.session(all...).History()
 	if err != nil {
@@ -114,9 +116,9 @@ func (w *world) history(all ...model.Transaction) engine.History {
 }
 
 // session stores transactions in a session, one second after the other.
-func (w *world) session(all ...model.Transaction) *engine.Session {
+func (w *world) session(all ...model.Transaction) *session.Store {
 	w.t.Helper()
-	s, err := engine.NewSession(w.t.Context(), w.opts.Env.Host, w.t.TempDir())
+	s, err := session.New(w.t.Context(), w.opts.Env.Host, w.t.TempDir())
 	if err != nil {
 		w.t.Fatal(err)
 	}

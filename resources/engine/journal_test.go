@@ -8,15 +8,15 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/engine"
+	"github.com/musterfleet/muster/resources/engine/journal"
 )
 
 // damage puts something in the place of a journal that owes svc#s a refresh.
-func damage(t *testing.T, w *world, text string) (j *engine.FileJournal, path string) {
+func damage(t *testing.T, w *world, text string) (j *journal.File, path string) {
 	t.Helper()
 	dir := t.TempDir()
-	j = engine.NewFileJournal(w.opts.Env.Host, dir, "test.yaml")
-	if err := j.Owe(t.Context(), model.Ref{Type: "svc", Name: "s"}); err != nil {
+	j = journal.NewFile(w.opts.Env.Host, dir, "test.yaml")
+	if err := j.Add(t.Context(), model.Ref{Type: "svc", Name: "s"}); err != nil {
 		t.Fatal(err)
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "owed", "*.json"))
@@ -65,7 +65,7 @@ func TestDamagedJournal(t *testing.T) {
 			if len(run.Errors) != 1 || !strings.Contains(run.Errors[0], "svc#t") {
 				t.Fatal(run.Errors)
 			}
-			contains(t, w.log.String(), "level=WARN", "the journal of owed refreshes is damaged", path)
+			contains(t, w.log.String(), "level=WARN", "the journal of pending refreshes is damaged", path)
 			aside, err := filepath.Glob(path + ".damaged-*")
 			if err != nil || len(aside) != 1 {
 				t.Fatalf("%v: set aside are %v", err, aside)
@@ -73,7 +73,7 @@ func TestDamagedJournal(t *testing.T) {
 			if got, err := os.ReadFile(aside[0]); err != nil || string(got) != text {
 				t.Fatalf("set aside is %q: %v", got, err)
 			}
-			if owed, err := j.Owed(); err != nil || len(owed) != 1 || owed[0].Name != "t" {
+			if owed, err := j.Pending(); err != nil || len(owed) != 1 || owed[0].Name != "t" {
 				t.Fatalf("%v, owed %v", err, owed)
 			}
 
@@ -92,9 +92,9 @@ func TestDamagedJournalIsNeverOverwritten(t *testing.T) {
 	for name, text := range damages {
 		t.Run(name, func(t *testing.T) {
 			j, path := damage(t, newWorld(t), text)
-			_, err := j.Owed()
-			for what, err := range map[string]error{"owed": err, "owe": j.Owe(t.Context(), ref), "settle": j.Settle(t.Context(), ref)} {
-				if !errors.Is(err, engine.ErrJournalDamaged) || !strings.Contains(err.Error(), path) {
+			_, err := j.Pending()
+			for what, err := range map[string]error{"owed": err, "owe": j.Add(t.Context(), ref), "settle": j.Clear(t.Context(), ref)} {
+				if !errors.Is(err, journal.ErrDamaged) || !strings.Contains(err.Error(), path) {
 					t.Errorf("%s: %v", what, err)
 				}
 			}
@@ -119,7 +119,7 @@ func TestJournalThatCannotBeRead(t *testing.T) {
 	w.m.set("s", "x")
 	run := w.run(w.graph("thing a value=1", "thing b value=1", "svc s value=x subscribe=thing#a"))
 	w.outcomes("thing#a failed", "thing#b changed", "svc#s stable")
-	contains(t, strings.Join(run.Errors, "\n"), "reading the journal of owed refreshes", "recording the refresh owed to its subscribers", path)
+	contains(t, strings.Join(run.Errors, "\n"), "reading the journal of pending refreshes", "the refresh of its subscribers cannot be recorded", path)
 }
 
 // TestDebtsOfABatch: one of its members may have left everything as it was while
@@ -155,12 +155,11 @@ func TestDebtsOfABatch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.m.set("s", "x")
-			w.opts.Journal = engine.NewFileJournal(w.opts.Env.Host, t.TempDir(), "test.yaml")
-			stop := make(chan struct{})
-			w.opts.Stop = stop
+			w.opts.Journal = journal.NewFile(w.opts.Env.Host, t.TempDir(), "test.yaml")
+			stop := w.stoppable()
 			w.hook = func(event, name string) {
 				if event == "apply" && name == c.cut {
-					close(stop)
+					stop()
 				}
 			}
 			g := w.graph(c.lines...)
@@ -169,9 +168,9 @@ func TestDebtsOfABatch(t *testing.T) {
 				if got := w.txs["svc#s"].Outcome(); string(got) != want {
 					t.Fatalf("%s, not %s: %v", got, want, w.order)
 				}
-				w.opts.Stop, w.hook = nil, nil
+				w.ctx, w.hook = nil, nil
 			}
-			if owed, err := w.opts.Journal.Owed(); err != nil || len(owed) > 0 {
+			if owed, err := w.opts.Journal.Pending(); err != nil || len(owed) > 0 {
 				t.Fatalf("%v, owed %v", err, owed)
 			}
 		})

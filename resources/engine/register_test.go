@@ -5,11 +5,11 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/engine"
+	"github.com/musterfleet/muster/resources/engine/graph"
 )
 
 // registering makes every resource of a graph register itself, and gives what is told.
-func (w *world) registering(g *engine.Graph) *[]string {
+func (w *world) registering(g *graph.Graph) *[]string {
 	for _, r := range g.Resources() {
 		r.Meta().RegisterWhenStable = []model.RegisterEntry{{Service: r.Meta().Name}}
 	}

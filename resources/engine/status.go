@@ -7,20 +7,22 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/engine/plan"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Status looks at one resource and changes nothing: what muster status shows.
-// It is the last of resources; those before it are of the manifest it includes,
+// Status observes one resource and changes nothing: what muster status shows. It
+// is the last of resources; those before it are of the manifest it includes,
 // whose state is what a run would come to. Its errors are those of choosing a
-// provider and of the look.
+// provider and of observing.
 func Status(ctx context.Context, env resource.Env, resources []*resource.Resource) (resource.State, error) {
 	asked := resources[len(resources)-1]
 	if asked.Type.Include != nil {
 		return statusOfIncluded(ctx, env, resources)
 	}
 	var state resource.State
-	err := protect(func() error {
+	err := plan.Protect(func() error {
 		p, err := asked.Type.Select(env.Facts, asked.Spec)
 		if err != nil {
 			return err
@@ -36,16 +38,16 @@ func Status(ctx context.Context, env resource.Env, resources []*resource.Resourc
 }
 
 func statusOfIncluded(ctx context.Context, env resource.Env, resources []*resource.Resource) (resource.State, error) {
-	g, err := Build(resources, func(model.Ref) bool { return true })
+	g, err := graph.Build(resources, func(model.Ref) bool { return true })
 	if err != nil {
 		return nil, err
 	}
 	env.Scope.Noop, env.Log = true, slog.New(slog.DiscardHandler) // who asks only wants the answer
 	r := newRun(g, Options{Env: env})
 	r.do(ctx)
-	if state := r.looks[r.graph.byRef[resources[len(resources)-1].Ref()].at].state; state != nil {
+	if state := r.observer.State(r.up.Graph.Node(resources[len(resources)-1].Ref())); state != nil {
 		return state, nil
 	}
 
-	return nil, errors.New(strings.Join(r.summary.Errors, "; "))
+	return nil, errors.New(strings.Join(r.report.Summary.Errors, "; "))
 }

@@ -26,16 +26,14 @@ func TestStopBreaksOffWhatChangesNothing(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				w := newWorld(t)
 				w.opts.Env.Scope.Noop = c.noop
-				stop := make(chan struct{})
-				w.opts.Stop = stop
 				ctx, cancel := context.WithCancelCause(t.Context())
+				stop := func() { cancel(errors.New("killed")) }
+				if !kill {
+					stop = w.stoppable()
+				}
 				w.hook = func(event, _ string) {
-					switch {
-					case event != "hang":
-					case kill:
-						cancel(errors.New("killed"))
-					default:
-						close(stop)
+					if event == "hang" {
+						stop()
 					}
 				}
 				run := w.runCtx(ctx, w.graph(c.lines...))
@@ -61,5 +59,5 @@ func TestNothingIsChangedAfterTheRunIsBrokenOff(t *testing.T) {
 	w.m.set("open", "1")
 	w.runCtx(ctx, w.graph("guarded a value=1 guard=open", "thing b value=1"))
 	w.outcomes("guarded#a notrun", "thing#b notrun")
-	contains(t, w.txs["guarded#a"].SkipReason, "broken off: killed")
+	contains(t, w.txs["guarded#a"].SkipReason, "interrupted: killed")
 }

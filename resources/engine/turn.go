@@ -4,338 +4,250 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"time"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine/apply"
+	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/engine/plan"
+	"github.com/musterfleet/muster/resources/engine/report"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// turn brings one resource into its desired state, or says why not. The order
-// of things stands here once, for every type: gate, look, probe, plan, apply,
-// look, verify. looking is ctx that ends already when the run is stopped.
-func (r *run) turn(ctx, looking context.Context, n *node) {
-	t := r.begin(n)
-	if r.gate(ctx, n, t) {
-		return
-	}
-	if n.res.Expand == nil {
-		r.announce(ctx, n)
-	}
-	if t.HealthCheckOnly && n.res.Type.Include == nil {
-		r.conclude(ctx, n, t)
-		return
-	}
-	var plan resource.Plan
-	var refresh bool
-	var err error
-	if n.res.Expand != nil {
-		if err = r.expand(looking, n); err == nil {
+// turn brings one resource into its desired state, or records why not: it
+// decides, and does what was decided. ctx is that of the run, work that of the
+// change in hand.
+func (r *run) turn(ctx, work context.Context, n *graph.Node) {
+	r.up.Results[n.At].Begun = true
+	t := r.report.Begin(n, r.IsNoop(n), r.up.ScopeOf(n).HealthCheckOnly)
+	r.checkStop(ctx)
+	d := r.decide(ctx, n)
+	for ; d.Kind == plan.Wait; d = r.decide(ctx, n) {
+		if d.For == plan.Creator {
+			r.turn(ctx, work, d.Creator)
+			r.observer.Retry(n)
+			continue
+		}
+		err := r.expand(ctx, n)
+		if err == nil {
 			return // its turn comes after those of what it includes
 		}
-	} else {
-		plan, refresh, err = r.due(looking, n)
+		r.observer.Fail(n, err)
 	}
-	for maker := r.maker(err); maker != nil; maker = r.maker(err) {
-		r.turn(ctx, looking, maker)
-		plan, refresh, err = r.due(looking, n)
-	}
-	switch {
-	case looking.Err() != nil && (err != nil || !plan.Empty()):
+	if ctx.Err() != nil && d.Kind != plan.Stable && d.Kind != plan.Skip && d.Kind != plan.CheckOnly {
 		r.checkStop(ctx)
-		t.NotRun, t.SkipReason = true, r.stopped
-		r.end(n, t)
+		d = plan.Decision{Kind: plan.Skip, NotRun: true, Reason: r.up.Stopped}
+	}
+	r.act(ctx, work, n, t, d)
+}
+
+// decide decides on a node, and gets what the decision waits for, except for a
+// manifest that must be read and a node that must go first.
+func (r *run) decide(ctx context.Context, n *graph.Node) plan.Decision {
+	ctx, cancel := apply.Attempt(ctx, n)
+	defer cancel()
+	announced := n.Resource.Expand != nil
+	for {
+		d := plan.Decide(n, r.observer.Of(n), r.up)
+		if d.Kind != plan.Skip && !announced {
+			r.announce(ctx, n)
+			announced = true
+		}
+		switch {
+		case d.Kind != plan.Wait || d.For == plan.Creator || d.For == plan.Manifest:
+			return d
+		case d.For == plan.Properties:
+			r.resolveLate(ctx, n)
+		case d.For == plan.State:
+			r.observer.Refresh(ctx, n)
+		case d.For == plan.Guards:
+			r.observer.EvalGuards(ctx, n)
+		}
+	}
+}
+
+// resolveLate completes the properties of a resource that had to wait for its turn.
+func (r *run) resolveLate(ctx context.Context, n *graph.Node) {
+	spec, secrets, err := n.Resource.Late(ctx, r.outputs)
+	if err == nil {
+		r.secrets.Add(secrets...)
+	}
+	r.observer.SetSpec(n, spec, err)
+}
+
+// act does what was decided on a node, and ends its turn.
+func (r *run) act(ctx, work context.Context, n *graph.Node, t *model.Transaction, d plan.Decision) {
+	switch d.Kind {
+	case plan.Skip:
+		t.NotRun, t.Skipped, t.SkipReason, t.UnmetRequirements = d.NotRun, !d.NotRun, d.Reason, d.Unmet
+		r.up.Results[n.At].Unmet = len(d.Unmet) > 0
+		r.end(n, t, false)
 		return
-	case err != nil && r.isNoop(n) && r.unjudged(n, err, plan, refresh, t):
-	case err != nil:
-		r.fail(ctx, n, t, err)
-	case plan.Empty():
-		r.stable(ctx, n, t, refresh)
-	case r.isNoop(n):
-		r.would(n, t, plan, refresh)
-	default:
-		if batch := r.batch(looking, n, plan, refresh); len(batch) > 1 {
-			r.applyBatch(ctx, batch, t)
+	case plan.Fail:
+		r.fail(ctx, n, t, d.Err)
+	case plan.Unknown:
+		t.Skipped, t.Noop, t.SkipReason, t.NoopMessage = true, true, d.Reason, d.Reason
+		r.up.Expect(n, plan.Unsettled, d.Until)
+	case plan.Stable:
+		r.stable(work, n, t, d.Refresh)
+	case plan.Change:
+		if !r.IsNoop(n) {
+			r.change(ctx, work, n, t, d)
 			return
 		}
-		r.change(ctx, n, t, plan, refresh)
-		r.forgive(ctx)
+		r.predict(n, t, d)
 	}
 	r.conclude(ctx, n, t)
 }
 
-// gate ends the turn of a resource that does not get one.
-func (r *run) gate(ctx context.Context, n *node, t *model.Transaction) bool {
-	res := &r.results[n.at]
-	r.checkStop(ctx)
-	switch {
-	case r.stopped != "":
-		t.NotRun, t.SkipReason = true, r.stopped
-	case r.haltedBy(n) != "":
-		t.NotRun, t.SkipReason = true, r.haltedBy(n)
-	case n.res.Excluded != "":
-		t.Skipped, t.SkipReason = true, n.res.Excluded
-	case r.ignoresDrift(n):
-		t.Skipped, t.SkipReason = true, "drift is ignored"
-	default:
-		t.UnmetRequirements = r.unmet(n)
-		if len(t.UnmetRequirements) == 0 {
-			return false
-		}
-		t.Skipped, t.SkipReason, res.unmet = true, "requirements are not met", true
-	}
-	r.end(n, t)
-
-	return true
-}
-
-// errStopped is why what is in hand is broken off.
-var errStopped = errors.New("the run was interrupted")
-
-// untilStopped gives a context for what changes nothing: it ends when the run is
-// to stop, and not only when the change in hand is to be broken off.
-func (r *run) untilStopped(ctx context.Context) (context.Context, context.CancelCauseFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	go func() {
-		select {
-		case <-r.opts.Stop:
-			cancel(errStopped)
-		case <-ctx.Done():
-		}
-	}()
-
-	return ctx, cancel
-}
-
-// checkStop notices that the rest of the run is not wanted any more.
-func (r *run) checkStop(ctx context.Context) {
-	if r.stopped != "" {
-		return
-	}
-	select {
-	case <-r.opts.Stop:
-		r.stopped = errStopped.Error()
-	case <-ctx.Done():
-		r.stopped = fmt.Sprintf("the run was broken off: %v", context.Cause(ctx))
-	default:
-	}
-}
-
-// unmet gives the requirements that failed, or were themselves skipped for that.
-func (r *run) unmet(n *node) []model.Ref {
-	var out []model.Ref
-	if r.scope(n).HealthCheckOnly {
-		return nil // nothing is changed, and all there is to know is asked for
-	}
-	for _, dep := range n.requires {
-		if res := r.results[dep.at]; res.failed || res.unmet {
-			out = append(out, dep.ref)
-		}
-	}
-	for _, ref := range n.earlierRequires {
-		if r.opts.Earlier.failed(ref, r.isNoop(n)) || (r.neverCame(ref) && r.unread(n) == nil) {
-			out = append(out, ref)
-		}
-	}
-
-	return out
-}
-
-// refreshed says that a resource it subscribes to changed, in this run or in
-// one that did not come to the refresh.
-func (r *run) refreshed(n *node) bool {
-	if !n.res.Type.Refreshes {
-		return false
-	}
-	for _, dep := range n.subscribes {
-		res := r.results[dep.at]
-		if res.changed || (res.would && !res.unknown && r.follows(n, dep)) {
-			return true
-		}
-	}
-	for _, ref := range n.earlierSubscribes {
-		if r.opts.Earlier.refreshes(ref, n.ref, r.isNoop(n)) {
-			return true
-		}
-	}
-	if slices.Contains(r.opts.Refresh, n.ref) {
-		return true
-	}
-	// A debt is paid once something it may stem from is as it should be: while
-	// all of it fails, acting would repeat at every run.
-	return r.owed[n.ref] && !r.halfway(n) && slices.ContainsFunc(n.subscribes, func(dep *node) bool {
-		return !r.results[dep.at].failed && !r.results[dep.at].unmet
-	})
-}
-
-// due finds out what is to be done to a resource at its turn.
-func (r *run) due(ctx context.Context, n *node) (plan resource.Plan, refresh bool, err error) {
-	ctx, cancel := r.attempt(ctx, n)
-	defer cancel()
-	if until := r.unread(n); until != nil {
-		return plan, false, unknownError{until: until}
-	}
-	if err := r.resolveLate(ctx, n); err != nil {
-		return plan, false, err
-	}
-	r.refreshLook(ctx, n)
-	l := &r.looks[n.at]
-	if l.err != nil {
-		return plan, false, l.err
-	}
-	refresh = r.refreshed(n)
-	state := l.state
-	// What guards say before something else is applied may not be what they say then.
-	var until *node
-	if n.res.Type.Probe != nil && n.res.Type.Asks(l.spec, state, refresh) {
-		if r.isNoop(n) {
-			until = r.pendingBefore(n)
-		}
-		err := protect(func() (err error) {
-			state, err = n.res.Type.Probe(ctx, r.env(n), l.provider, l.spec, state)
-			return err
-		})
-		switch {
-		case err != nil && until != nil:
-			return plan, refresh, unknownError{until: until}
-		case err != nil:
-			return plan, refresh, err
-		}
-		l.state, l.asked = state, state
-	}
-	err = protect(func() (err error) {
-		plan, err = n.res.Type.Plan(l.spec, state, refresh)
-		return err
-	})
-	switch {
-	case err != nil:
-	case plan.Empty() && until != nil:
-		err = unknownError{until: until}
-	case plan.Empty() && !refresh && (r.mayRefresh(n) || r.mayChange(n)):
-		err = unknownError{until: r.pendingBefore(n)}
-	case !refresh && r.isNoop(n):
-		if other := r.overtaken(n, plan.Empty()); other != nil {
-			err = unknownError{until: other}
-		}
-	}
-	r.results[n.at].provided = until
-
-	return plan, refresh, err
-}
-
-// mayRefresh says that in noop it is not known whether n would be refreshed.
-func (r *run) mayRefresh(n *node) bool {
-	return n.res.Type.Refreshes && slices.ContainsFunc(n.subscribes, func(dep *node) bool { return r.results[dep.at].unknown && r.follows(n, dep) })
-}
-
-// mayChange says that in noop it is not known whether the manifest that n
-// includes would change anything.
-func (r *run) mayChange(n *node) bool {
-	return r.isNoop(n) && slices.ContainsFunc(n.children, func(child *node) bool { return r.results[child.at].unknown })
-}
-
-// resolveLate completes the properties of a resource that had to wait for its turn.
-func (r *run) resolveLate(ctx context.Context, n *node) error {
-	l := &r.looks[n.at]
-	if n.res.Late == nil {
-		l.spec = n.res.Spec
-		return nil
-	}
-	if until := r.taken(n); until != nil && r.isNoop(n) {
-		return unknownError{until: until, late: n.res.Waiting}
-	}
-	spec, secrets, err := n.res.Late(ctx, r.outputs)
-	if err != nil {
-		return err
-	}
-	r.addSecrets(secrets...)
-	l.spec = spec
-
-	return nil
-}
-
-// refreshLook looks again when something changed what the last look described:
-// as a group where the type asks many with one question, else at this one.
-func (r *run) refreshLook(ctx context.Context, n *node) {
-	if r.eras.fresh(&r.looks[n.at], n.res.Type.Reads) {
-		return
-	}
-	nodes := []*node{n}
-	if n.res.Type.StatusAll != nil {
-		for _, other := range r.graph.nodes[n.at+1:] {
-			if other.res.Type == n.res.Type && r.looks[other.at].taken && !r.results[other.at].done {
-				nodes = append(nodes, other)
-			}
-		}
-	}
-	r.lookAt(ctx, nodes)
-	if ctx.Err() == nil {
-		return
-	}
-	// That the time of n is used up says nothing of the others.
-	for _, other := range nodes[1:] {
-		r.looks[other.at].at = -1
-	}
-}
-
-// attempt bounds ctx by the resource's timeout.
-func (r *run) attempt(ctx context.Context, n *node) (context.Context, context.CancelFunc) {
-	timeout := n.res.Meta().Timeout.Std()
-	if timeout == 0 || n.res.Type.OwnTimeout {
-		return ctx, func() {}
-	}
-
-	return context.WithTimeoutCause(ctx, timeout, fmt.Errorf("timed out after %s", timeout))
-}
-
-func (r *run) stable(ctx context.Context, n *node, t *model.Transaction, refresh bool) {
-	r.describe(n, t)
+func (r *run) stable(ctx context.Context, n *graph.Node, t *model.Transaction, refresh bool) {
+	r.setEnsure(n, t)
 	r.keepOutputs(n, resource.Outcome{})
-	if refresh && !r.isNoop(n) {
-		r.settle(ctx, n)
+	if refresh && !r.IsNoop(n) {
+		r.refreshes.Made(ctx, n)
 	}
 }
 
-// would says what a real run would do.
-func (r *run) would(n *node, t *model.Transaction, plan resource.Plan, refresh bool) {
-	t.Changed, t.Noop, t.Refreshed = true, true, refresh && !plan.Unrefreshed
-	t.NoopMessage = r.redact.Redact(plan.Message())
-	if until := r.results[n.at].provided; until != nil {
-		t.NoopMessage += ", provided that its guards let it once " + until.ref.String() + " is applied"
+// predict records what a real run would do.
+func (r *run) predict(n *graph.Node, t *model.Transaction, d plan.Decision) {
+	t.Changed, t.Noop, t.Refreshed = true, true, d.Refresh && !d.Plan.Unrefreshed
+	t.NoopMessage = r.secrets.Redact(d.Plan.Message())
+	if d.Until != nil {
+		t.NoopMessage += ", provided that its guards let it once " + d.Until.Ref.String() + " is applied"
 	}
-	t.Changes = r.showChanges(n, plan)
-	r.describe(n, t)
-	r.expect(n, n)
-	for _, s := range n.subscribers {
-		if s.res.Type.Refreshes {
-			t.WouldRefresh = append(t.WouldRefresh, s.ref)
-		}
-	}
+	t.Changes = r.secrets.Changes(d.Plan, r.isSensitive(n))
+	t.WouldRefresh = report.WouldRefresh(n)
+	r.setEnsure(n, t)
+	r.up.Expect(n, plan.Planned, n)
 	r.noteDrift(n, false)
 }
 
-// fail records an error of a resource.
-func (r *run) fail(ctx context.Context, n *node, t *model.Transaction, err error) {
-	t.Failed = true
-	t.Errors = append(t.Errors, r.words(n, err))
-	t.Noop = r.isNoop(n)
-	var p *panicError
-	if errors.As(err, &p) {
-		r.opts.Env.Log.ErrorContext(ctx, "a resource type panicked", "resource", n.ref.String(), "panic", r.redact.Redact(fmt.Sprint(p.Value)), "stack", string(p.Stack))
+// change makes the change of a node, together with those of the nodes after it
+// where its type can.
+func (r *run) change(ctx, work context.Context, n *graph.Node, t *model.Transaction, d plan.Decision) {
+	batch := r.batch(ctx, apply.Change{Node: n, Plan: d.Plan, Refresh: d.Refresh})
+	transactions := []*model.Transaction{t}
+	for _, c := range batch[1:] {
+		r.up.Results[c.Node.At].Begun = true
+		transactions = append(transactions, r.report.Begin(c.Node, false, false))
 	}
-	r.results[n.at].failed = true
-	r.describe(n, t)
-	r.halt(n)
+	if len(batch) > 1 {
+		r.changeTogether(ctx, work, batch, transactions)
+	} else {
+		r.changeAlone(ctx, work, batch[0], t, r.applier.One)
+	}
+	r.refreshes.CancelPending(work)
+	if len(batch) == 1 {
+		r.conclude(ctx, n, t)
+	}
 }
 
-// wait sleeps between attempts; false means that the run ended meanwhile.
-func (r *run) wait(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-time.After(d):
-		return ctx.Err() == nil
-	case <-r.opts.Stop:
-		return false
-	case <-ctx.Done():
-		return false
+// batch returns a change with those that can be made together with it: of the
+// resources of its type and provider that follow it directly and wait for
+// nothing that is still to come.
+func (r *run) batch(ctx context.Context, first apply.Change) []apply.Change {
+	batch := []apply.Change{first}
+	most := apply.BatchSize(first.Node.Resource.Type, r.up.Graph.Len())
+	// With fail_on_error nothing may be changed beside what fails.
+	if most == 1 || r.up.FailsFast(first.Node) {
+		return batch
 	}
+	for _, n := range r.up.Graph.Nodes()[first.Node.At+1:] {
+		if len(batch) == most || !r.up.Joins(n, first.Node) || r.isAnnouncedBy(n) {
+			break
+		}
+		if r.up.Results[n.At].Begun {
+			continue
+		}
+		d := r.decide(ctx, n)
+		if d.Kind == plan.Change && r.observer.Provider(n) == r.observer.Provider(first.Node) {
+			batch = append(batch, apply.Change{Node: n, Plan: d.Plan, Refresh: d.Refresh})
+		} else if d.Kind != plan.Stable && d.Kind != plan.Change {
+			break
+		}
+	}
+
+	return batch
+}
+
+// changeTogether makes changes at once, and one by one those that did not succeed.
+func (r *run) changeTogether(ctx, work context.Context, batch []apply.Change, ts []*model.Transaction) {
+	results := make([]*apply.Result, len(batch))
+	err := r.record(work, batch, ts)
+	if err == nil {
+		results, err = r.applier.Together(work, batch)
+	}
+	if err != nil {
+		n := batch[0].Node
+		r.opts.Env.Log.WarnContext(ctx, "batch failed, retrying one by one", "type", n.Ref.Type, "resources", len(batch), "error", r.ErrorText(n, err))
+	}
+	made := report.Now()
+	end := func(i int, finish func()) {
+		// The time in which others of the batch had their turns is not this one's.
+		ts[i].Timestamp = ts[i].Timestamp.Add(report.Now().Sub(made))
+		finish()
+		r.conclude(ctx, batch[i].Node, ts[i])
+	}
+	for i, res := range results {
+		if res != nil {
+			end(i, func() { r.conclusion(work, batch[i], ts[i], *res) })
+		}
+	}
+	for i, res := range results {
+		if res == nil {
+			end(i, func() { r.changeAlone(ctx, work, batch[i], ts[i], r.applier.Alone) })
+		}
+	}
+}
+
+// changeAlone makes one change.
+func (r *run) changeAlone(ctx, work context.Context, c apply.Change, t *model.Transaction, make func(stop, ctx context.Context, c apply.Change) apply.Result) {
+	if err := r.record(work, []apply.Change{c}, []*model.Transaction{t}); err != nil {
+		r.fail(ctx, c.Node, t, err)
+		return
+	}
+	r.conclusion(work, c, t, make(ctx, work, c))
+}
+
+// record writes down, before changes are made, which refreshes they make pending.
+func (r *run) record(ctx context.Context, batch []apply.Change, ts []*model.Transaction) error {
+	nodes := make([]*graph.Node, len(batch))
+	for i, c := range batch {
+		nodes[i], ts[i].Changes = c.Node, r.secrets.Changes(c.Plan, r.isSensitive(c.Node))
+	}
+
+	return r.refreshes.Notify(ctx, nodes...)
+}
+
+// conclusion records what came of a change.
+func (r *run) conclusion(ctx context.Context, c apply.Change, t *model.Transaction, res apply.Result) {
+	result := &r.up.Results[c.Node.At]
+	if res.Err != nil {
+		result.Touched = res.Touched
+		r.noteDrift(c.Node, false)
+		r.fail(ctx, c.Node, t, res.Err)
+		return
+	}
+	t.Changed, t.Refreshed = !res.Outcome.Unchanged, c.Refresh && !c.Plan.Unrefreshed
+	result.Changed, result.Touched = t.Changed, t.Changed
+	r.setEnsure(c.Node, t)
+	r.keepOutputs(c.Node, res.Outcome)
+	if t.Changed {
+		r.noteDrift(c.Node, true)
+	}
+	if c.Refresh {
+		r.refreshes.Made(ctx, c.Node)
+	}
+}
+
+// fail records an error of a resource.
+func (r *run) fail(ctx context.Context, n *graph.Node, t *model.Transaction, err error) {
+	t.Failed, t.Noop = true, r.IsNoop(n)
+	t.Errors = append(t.Errors, r.ErrorText(n, err))
+	var p *plan.PanicError
+	if errors.As(err, &p) {
+		r.opts.Env.Log.ErrorContext(ctx, "resource type panicked", "resource", n.Ref.String(), "panic", r.secrets.Redact(fmt.Sprint(p.Value)), "stack", string(p.Stack))
+	}
+	r.up.Results[n.At].Failed = true
+	r.setEnsure(n, t)
+	r.up.EndAfter(n)
 }

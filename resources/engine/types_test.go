@@ -155,7 +155,7 @@ func (t thing) Status(ctx context.Context, _ resource.Env, _ provider, s *spec) 
 }
 
 func (t thing) Plan(s *spec, st *state, refresh bool) (resource.Plan, error) {
-	p := resource.Plan{Atomic: s.FailAt != "halfway", Unrefreshed: s.FailAt == "unrefreshed"}
+	p := resource.Plan{Unrefreshed: s.FailAt == "unrefreshed"}
 	if s.FailAt == "plan" {
 		return p, errors.New("plan failed")
 	}
@@ -191,7 +191,7 @@ func (t thing) Apply(ctx context.Context, env resource.Env, _ provider, s *spec,
 	}
 	if err := t.failing(s, "apply"); err != nil {
 		t.m.note("tried %s", s.Name)
-		return resource.Outcome{}, err
+		return resource.Outcome{Untouched: true}, err
 	}
 	t.m.note("%s %s", p.Changes[0].Action, s.Name)
 	if s.FailAt != "verify" {

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine/plan"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -32,7 +33,7 @@ func Watch(ctx context.Context, env resource.Env, resources []*resource.Resource
 		once := sync.OnceFunc(armed.Done)
 		all.Go(func() {
 			defer once()
-			err := protect(func() error {
+			err := plan.Protect(func() error {
 				return typ.Watch(watching, env, specs, once, func(name string) {
 					one.Lock()
 					defer one.Unlock()

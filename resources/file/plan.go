@@ -29,14 +29,6 @@ func (*Type) Plan(spec *Spec, state *State, _ bool) (resource.Plan, error) {
 	if state.Unknown != nil {
 		return resource.Plan{}, fmt.Errorf("it is not known what stands at %s: %w", spec.Name, state.Unknown)
 	}
-	plan, err := planFor(spec, state)
-	// Of a removal with all that is in it the next look only sees the top.
-	plan.Atomic = !spec.Force || state.Entry.Kind != files.Directory
-
-	return plan, err
-}
-
-func planFor(spec *Spec, state *State) (resource.Plan, error) {
 	switch spec.Ensure {
 	case model.EnsureAbsent:
 		return planAbsent(spec, state)

@@ -118,28 +118,6 @@ func TestDiffBounds(t *testing.T) {
 	}
 }
 
-// TestOnlyRecursiveRemovalIsNotAtomic: all else is done to one path, where the
-// next look sees it.
-func TestOnlyRecursiveRemovalIsNotAtomic(t *testing.T) {
-	dir := t.TempDir()
-	withFile("x", "", 0o644)(t, dir)
-	withDir("d", 0o755)(t, dir)
-	for name, c := range map[string]struct {
-		spec   *file.Spec
-		atomic bool
-	}{
-		"content":           {specOf(t, owned(t, "x", typetest.Properties{"content": "new"})(dir)), true},
-		"directory":         {specOf(t, owned(t, "new", typetest.Properties{"ensure": "directory"})(dir)), true},
-		"file":              {specOf(t, absent("x", typetest.Properties{"force": true})(dir)), true},
-		"directory, empty":  {specOf(t, absent("d", nil)(dir)), true},
-		"directory, forced": {specOf(t, absent("d", typetest.Properties{"force": true})(dir)), false},
-	} {
-		if plan := planOf(t, dir, c.spec); plan.Empty() || plan.Atomic != c.atomic {
-			t.Errorf("%s: %+v", name, plan)
-		}
-	}
-}
-
 // TestDiffShowsControlCharacters checks that a diff cannot steer a terminal,
 // and that a changed line end is seen.
 func TestDiffShowsControlCharacters(t *testing.T) {

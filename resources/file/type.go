@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -41,8 +42,21 @@ func (*Type) New() *Spec { return &Spec{} }
 // Providers gives the providers.
 func (t *Type) Providers() []FileProvider { return t.providers }
 
-// Apply does what the plan says, which is one action whatever the number of changes.
+// Apply does what the plan says, which is one action whatever the number of
+// changes. A failure left everything as it was when the same still stands at the
+// path; of a removal with all that is in it, that shows only the top.
 func (*Type) Apply(ctx context.Context, env resource.Env, p FileProvider, spec *Spec, plan resource.Plan) (resource.Outcome, error) {
+	before, lookErr := env.Host.Look(spec.Name)
+	outcome, err := apply(ctx, env, p, spec, plan)
+	if err != nil && lookErr == nil && (!spec.Force || before.Kind != files.Directory) {
+		after, err := env.Host.Look(spec.Name)
+		outcome.Untouched = err == nil && after == before
+	}
+
+	return outcome, err
+}
+
+func apply(ctx context.Context, env resource.Env, p FileProvider, spec *Spec, plan resource.Plan) (resource.Outcome, error) {
 	if plan.Has(actionRemove) {
 		return resource.Outcome{}, p.Remove(ctx, env, spec.Name, spec.Force)
 	}

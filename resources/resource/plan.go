@@ -12,9 +12,6 @@ import (
 // is in its desired state.
 type Plan struct {
 	Changes []model.Change
-	// Atomic says that a failure leaves everything as it was, or that the next plan
-	// shows what it did. Of any other plan that fails nobody knows what was done.
-	Atomic bool
 	// Unrefreshed says that a refresh was ignored: what is due is due without it.
 	Unrefreshed bool
 }
@@ -56,6 +53,9 @@ type Outcome struct {
 	ExitCode *int
 	// Unchanged says that nothing came of the plan after all: an upgrade that found nothing newer.
 	Unchanged bool
+	// Untouched means, with an error, that everything was left as it was. Without it
+	// a failed change may have done anything.
+	Untouched bool
 	// Before and After are versions, where there are any.
 	Before, After string
 	// Values are what later resources may take.

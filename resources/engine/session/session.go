@@ -1,4 +1,6 @@
-package engine
+// Package session keeps the transactions of several commands, by which their
+// resources reach each other (spec/formats.md, "Sessions").
+package session
 
 import (
 	"bytes"
@@ -12,59 +14,60 @@ import (
 	"strings"
 	"time"
 
+	"github.com/segmentio/ksuid"
+
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine/plan"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/host/files"
-	"github.com/segmentio/ksuid"
 )
 
-// ErrNoSession is a session store that is not there, or is none.
-var ErrNoSession = errors.New("no session store")
+// ErrNone is a directory that is missing, or is no session store.
+var ErrNone = errors.New("no session store")
 
 // maxTransaction bounds the size of one stored transaction.
 const maxTransaction = 16 << 20
 
-// Session is a directory of transactions, one file each, by which resources of
-// several commands reach each other (spec/formats.md, "Sessions").
-type Session struct {
+// Store is a directory of transactions, one file each.
+type Store struct {
 	host *host.Host
 	dir  string
 }
 
-// sessionMark is the file by which a store is told from any other directory.
+// sessionMark is the file that tells a store from any other directory.
 const sessionMark = ".muster-session"
 
-// NewSession makes a directory a store. It must be empty.
-func NewSession(ctx context.Context, h *host.Host, dir string) (*Session, error) {
+// New makes a directory a store. It must be empty.
+func New(ctx context.Context, h *host.Host, dir string) (*Store, error) {
 	empty, err := h.IsEmpty(dir)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%w: %w", ErrNoSession, err)
+		return nil, fmt.Errorf("%w: %w", ErrNone, err)
 	case !empty:
-		return nil, fmt.Errorf("%w: %s is not empty", ErrNoSession, dir)
+		return nil, fmt.Errorf("%w: %s is not empty", ErrNone, dir)
 	}
-	s := &Session{host: h, dir: dir}
+	s := &Store{host: h, dir: dir}
 
 	return s, s.write(ctx, sessionMark, nil)
 }
 
-// OpenSession opens an existing store. Any other directory is refused: what a
+// Open opens an existing store. Any other directory is refused: what a
 // variable names by mistake must not be written into, still less removed. The
-// error wraps ErrNoSession.
-func OpenSession(h *host.Host, dir string) (*Session, error) {
+// error wraps ErrNone.
+func Open(h *host.Host, dir string) (*Store, error) {
 	mark, err := h.Look(filepath.Join(dir, sessionMark))
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%w: %w", ErrNoSession, err)
+		return nil, fmt.Errorf("%w: %w", ErrNone, err)
 	case mark.Kind != files.File:
-		return nil, fmt.Errorf("%w: %s was not made by muster session new", ErrNoSession, dir)
+		return nil, fmt.Errorf("%w: %s was not made by muster session new", ErrNone, dir)
 	}
 
-	return &Session{host: h, dir: dir}, nil
+	return &Store{host: h, dir: dir}, nil
 }
 
 // Append stores a transaction under its event id.
-func (s *Session) Append(ctx context.Context, t *model.Transaction) error {
+func (s *Store) Append(ctx context.Context, t *model.Transaction) error {
 	data, err := json.Marshal(t)
 	if err != nil {
 		return err
@@ -73,12 +76,12 @@ func (s *Session) Append(ctx context.Context, t *model.Transaction) error {
 	return s.write(ctx, t.EventID+".json", data)
 }
 
-func (s *Session) write(ctx context.Context, name string, data []byte) error {
+func (s *Store) write(ctx context.Context, name string, data []byte) error {
 	return s.host.Write(context.WithoutCancel(ctx), filepath.Join(s.dir, name), bytes.NewReader(data), files.OwnAttrs(0o600))
 }
 
-// transactions gives all that is stored, the oldest first.
-func (s *Session) transactions() ([]*model.Transaction, error) {
+// transactions returns all that is stored, the oldest first.
+func (s *Store) transactions() ([]*model.Transaction, error) {
 	names, err := s.names()
 	if err != nil {
 		return nil, err
@@ -97,11 +100,11 @@ func (s *Session) transactions() ([]*model.Transaction, error) {
 	return out, nil
 }
 
-// names gives the files of the store that hold transactions.
-func (s *Session) names() ([]string, error) {
+// names returns the files of the store that hold transactions.
+func (s *Store) names() ([]string, error) {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrNoSession, err)
+		return nil, fmt.Errorf("%w: %w", ErrNone, err)
 	}
 	var out []string
 	for _, e := range entries {
@@ -114,7 +117,7 @@ func (s *Session) names() ([]string, error) {
 	return out, nil
 }
 
-func (s *Session) read(name string) (*model.Transaction, error) {
+func (s *Store) read(name string) (*model.Transaction, error) {
 	path := filepath.Join(s.dir, name)
 	data, err := s.host.Read(path, maxTransaction)
 	if err != nil {
@@ -128,13 +131,13 @@ func (s *Session) read(name string) (*model.Transaction, error) {
 	return t, nil
 }
 
-// History gives what the commands of the session did so far.
-func (s *Session) History() (History, error) {
+// History returns what the commands of the session did so far.
+func (s *Store) History() (plan.History, error) {
 	all, err := s.transactions()
 	if err != nil {
 		return nil, err
 	}
-	h := make(History, len(all))
+	h := make(plan.History, len(all))
 	for _, t := range all {
 		h[t.Ref()] = append(h[t.Ref()], t)
 		if t.Alias != "" {
@@ -146,8 +149,8 @@ func (s *Session) History() (History, error) {
 	return h, nil
 }
 
-// Summary counts what happened in the session; what noop said is none of it.
-func (s *Session) Summary() (model.SessionSummary, error) {
+// Summary counts what happened in the session, without what noop predicted.
+func (s *Store) Summary() (model.SessionSummary, error) {
 	all, err := s.transactions()
 	if err != nil {
 		return model.SessionSummary{}, err
@@ -173,7 +176,7 @@ func (s *Session) Summary() (model.SessionSummary, error) {
 
 // Remove deletes the store: what muster put there, and the directory when that
 // leaves it empty. Whatever else is in it stays, and is an error.
-func (s *Session) Remove() error {
+func (s *Store) Remove() error {
 	names, err := s.names()
 	if err != nil {
 		return err

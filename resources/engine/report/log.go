@@ -1,4 +1,4 @@
-package engine
+package report
 
 import (
 	"context"
@@ -10,10 +10,10 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// LogTransaction writes the one line that a resource gets in the log
+// Log writes the one line that a resource gets in the log
 // (spec/formats.md, "Command line"): INFO when stable, WARN when changed, ERROR
 // when failed.
-func LogTransaction(ctx context.Context, log *slog.Logger, t *model.Transaction) {
+func Log(ctx context.Context, log *slog.Logger, t *model.Transaction) {
 	level, word := lineOf(t)
 	var attrs []slog.Attr
 	if !isUnseen(t) {

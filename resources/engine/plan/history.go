@@ -1,4 +1,4 @@
-package engine
+package plan
 
 import (
 	"slices"
@@ -10,10 +10,10 @@ import (
 // session, by its name and by its alias, the oldest first. Nil is none.
 type History map[model.Ref][]*model.Transaction
 
-// Knows says that an earlier command had a resource.
+// Knows reports whether an earlier command had a resource.
 func (h History) Knows(ref model.Ref) bool { return len(h[ref]) > 0 }
 
-// failed says that a resource was not brought into its state when last tried. In
+// failed reports whether a resource did not reach its state when last tried. In
 // noop a try that was only planned counts too.
 func (h History) failed(ref model.Ref, noop bool) bool {
 	for _, last := range slices.Backward(h[ref]) {
@@ -25,7 +25,7 @@ func (h History) failed(ref model.Ref, noop bool) bool {
 	return false
 }
 
-// refreshes says that dep changed since it last refreshed subscriber. In noop a
+// refreshes reports whether dep changed since it last refreshed subscriber. In noop a
 // change that was only planned counts too.
 func (h History) refreshes(dep, subscriber model.Ref, noop bool) bool {
 	for _, change := range slices.Backward(h[dep]) {

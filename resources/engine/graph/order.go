@@ -1,22 +1,22 @@
-package engine
+package graph
 
 import "container/heap"
 
-// sort brings the nodes into the order in which they run: after everything they
-// depend on, and otherwise as they were declared. There is no cycle among them.
+// sort brings the nodes into run order: after everything they depend on, and
+// otherwise as they were declared. There is no cycle among them.
 func (g *Graph) sort() {
-	waiting := make(map[*node]int, len(g.nodes))
+	waiting := make(map[*Node]int, len(g.nodes))
 	ready := &declarationHeap{}
 	for _, n := range g.nodes {
-		waiting[n] = len(n.before)
-		if len(n.before) == 0 {
+		waiting[n] = len(n.Before)
+		if len(n.Before) == 0 {
 			heap.Push(ready, n)
 		}
 	}
-	order := make([]*node, 0, len(g.nodes))
+	order := make([]*Node, 0, len(g.nodes))
 	for ready.Len() > 0 {
-		n := heap.Pop(ready).(*node)
-		n.at = len(order)
+		n := heap.Pop(ready).(*Node)
+		n.At = len(order)
 		order = append(order, n)
 		for _, next := range n.after {
 			if waiting[next]--; waiting[next] == 0 {
@@ -27,17 +27,17 @@ func (g *Graph) sort() {
 	g.nodes = order
 }
 
-// declarationHeap gives the node that was declared first.
-type declarationHeap []*node
+// declarationHeap pops the node that was declared first.
+type declarationHeap []*Node
 
 func (h declarationHeap) Len() int           { return len(h) }
 func (h declarationHeap) Less(i, j int) bool { return h[i].declared < h[j].declared }
 func (h declarationHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
 
 // Push adds x, for container/heap.
-func (h *declarationHeap) Push(x any) { *h = append(*h, x.(*node)) }
+func (h *declarationHeap) Push(x any) { *h = append(*h, x.(*Node)) }
 
-// Pop takes the last, for container/heap.
+// Pop removes and returns the last node, for container/heap.
 func (h *declarationHeap) Pop() any {
 	old := *h
 	n := old[len(old)-1]

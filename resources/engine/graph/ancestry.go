@@ -1,10 +1,10 @@
-package engine
+package graph
 
 import "slices"
 
 // ancestry answers which nodes must run before others, for many questions about
 // the same few nodes: asked one by one, they would cost the square of the
-// resources. It is told of every edge that is added meanwhile.
+// resources. The caller reports every edge that it adds meanwhile.
 type ancestry struct {
 	size  int
 	known [8]ancestors
@@ -13,16 +13,16 @@ type ancestry struct {
 
 // ancestors are all that must run before a node.
 type ancestors struct {
-	of *node
+	of *Node
 	// seen holds, by their place in the document, the turn in which nodes were found.
 	seen []int
 	turn int
 }
 
-func (a *ancestors) has(n *node) bool { return a.seen[n.declared] == a.turn }
+func (a *ancestors) has(n *Node) bool { return a.seen[n.declared] == a.turn }
 
-// reaches says that to must run after from, or is it.
-func (a *ancestry) reaches(from, to *node) bool {
+// reaches reports whether from must run before to, or is it.
+func (a *ancestry) reaches(from, to *Node) bool {
 	if from == to {
 		return true
 	}
@@ -36,16 +36,16 @@ func (a *ancestry) reaches(from, to *node) bool {
 	return a.known[at].has(from)
 }
 
-func (a *ancestors) find(of *node, size int) {
+func (a *ancestors) find(of *Node, size int) {
 	if a.seen == nil {
 		a.seen = make([]int, size)
 	}
 	a.of = of
 	a.turn++
-	for todo := []*node{of}; len(todo) > 0; {
+	for todo := []*Node{of}; len(todo) > 0; {
 		n := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
-		for _, p := range n.before {
+		for _, p := range n.Before {
 			if !a.has(p) {
 				a.seen[p.declared] = a.turn
 				todo = append(todo, p)
@@ -54,8 +54,8 @@ func (a *ancestors) find(of *node, size int) {
 	}
 }
 
-// added forgets what is not so any more since from must run before to.
-func (a *ancestry) added(from, to *node) {
+// added drops the answers that an edge between from and to makes stale.
+func (a *ancestry) added(from, to *Node) {
 	for i := range a.known {
 		if k := &a.known[i]; k.of != nil && (k.of == to || k.has(to)) && !k.has(from) {
 			k.of = nil

@@ -1,0 +1,116 @@
+package graph
+
+import (
+	"slices"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// IsOpenEnded reports whether a resource includes a manifest of which nothing is
+// known before the run.
+func IsOpenEnded(r *resource.Resource) bool {
+	return r.Expand != nil || (isExcludedInclude(r) && r.LeftOut == nil)
+}
+
+func isExcludedInclude(r *resource.Resource) bool { return r.Type.Include != nil && r.Excluded != "" }
+
+// IsExcluded reports whether a reference may be to a resource of a manifest that
+// is excluded.
+func (g *Graph) IsExcluded(ref model.Ref) bool {
+	return g.IsKnownExcluded(ref) || slices.ContainsFunc(g.nodes, func(n *Node) bool { return isExcludedInclude(n.Resource) && n.Resource.LeftOut == nil })
+}
+
+// IsKnownExcluded reports whether a reference is to a resource that an excluded
+// manifest is known to declare.
+func (g *Graph) IsKnownExcluded(ref model.Ref) bool {
+	return slices.ContainsFunc(g.nodes, func(n *Node) bool { return n.Resource.LeftOut[ref] })
+}
+
+// include ties included resources to what includes them, outer ones first: they
+// run before it, after all it waits for, and are gated with it. One that is
+// declared elsewhere too is tied by its first declaration.
+func (g *Graph) include() {
+	for _, n := range slices.Backward(g.nodes) {
+		for _, res := range n.Resource.Children {
+			child := g.byRef[res.Ref()]
+			if child == nil {
+				continue
+			}
+			n.Children, child.Parents = append(n.Children, child), append(child.Parents, n)
+			n.FailFast = n.FailFast || res.Scope.FailOnError
+			if child.Resource == res {
+				g.gate(n, child)
+			}
+		}
+		for _, child := range n.Children {
+			g.edge(child, n, Edge{Reason: "part of it"})
+		}
+	}
+	g.waitForUnknown()
+}
+
+// gate makes an included resource wait for all that its parent waits for.
+func (g *Graph) gate(n, child *Node) {
+	child.Owner = n
+	child.Requires = append(child.Requires, n.Requires...)
+	child.RequiresElsewhere = append(child.RequiresElsewhere, n.RequiresElsewhere...)
+	for _, dep := range n.Before {
+		if !slices.Contains(child.Before, dep) {
+			g.edge(dep, child, Edge{Reason: "needed by " + n.Ref.String()})
+		}
+	}
+}
+
+// waitForUnknown makes whatever has an unknown reference wait for the manifests
+// that are read during the run, which may declare it.
+func (g *Graph) waitForUnknown() {
+	var late []*Node
+	for _, n := range g.nodes {
+		if n.Resource.Expand != nil {
+			late = append(late, n)
+		}
+	}
+	known := ancestry{size: len(g.nodes)}
+	for _, n := range g.nodes {
+		if len(n.RequiresElsewhere)+len(n.SubscribesElsewhere) == 0 {
+			continue
+		}
+		for _, l := range late {
+			if !slices.Contains(n.Before, l) && !known.reaches(n, l) {
+				g.edge(l, n, Edge{Reason: "may declare what it refers to", Automatic: true})
+				known.added(l, n)
+			}
+		}
+	}
+}
+
+// Expand returns the graph with the manifest that n includes read: its resources
+// come in front of n. What is in the graph already is not added again. Its error
+// is that of Build.
+func (g *Graph) Expand(n *Node, found resource.Expansion, known Known) (*Graph, error) {
+	fresh := slices.DeleteFunc(slices.Clone(found.Resources), func(res *resource.Resource) bool {
+		have := g.byRef[res.Ref()]
+		return have != nil && have.Resource.IsSame(res)
+	})
+	expanded := *n.Resource
+	expanded.Children, expanded.Messages, expanded.Expand = found.Children, found.Messages, nil
+	all := make([]*resource.Resource, 0, len(g.nodes)+len(fresh))
+	for _, other := range g.declared() {
+		if other == n {
+			all = append(append(all, fresh...), &expanded)
+		} else {
+			all = append(all, other.Resource)
+		}
+	}
+
+	return Build(all, known)
+}
+
+// declared returns the nodes in the order of their declaration.
+func (g *Graph) declared() []*Node {
+	nodes := slices.Clone(g.nodes)
+	slices.SortFunc(nodes, func(a, b *Node) int { return a.declared - b.declared })
+
+	return nodes
+}

@@ -1,0 +1,131 @@
+package journal
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/files"
+)
+
+// File is a Journal in a file. One run uses it at a time, which the run lock of
+// the node ensures.
+type File struct {
+	host     *host.Host
+	path     string
+	manifest string
+}
+
+// maxSize is far more than the subscribers of any manifest take.
+const maxSize = 16 << 20
+
+// content is the form on disk.
+type content struct {
+	Manifest string      `json:"manifest"`
+	Owed     []model.Ref `json:"owed"`
+}
+
+// NewFile returns the journal of a manifest within a state directory. It writes
+// nothing before a refresh is pending.
+func NewFile(h *host.Host, stateDir, manifest string) *File {
+	sum := sha256.Sum256([]byte(manifest))
+
+	return &File{host: h, manifest: manifest, path: filepath.Join(stateDir, "owed", hex.EncodeToString(sum[:8])+".json")}
+}
+
+// Pending returns what is pending, empty when nothing is. After an error that
+// wraps ErrDamaged, Add and Clear fail too until Reset.
+func (f *File) Pending() ([]model.Ref, error) {
+	data, err := f.host.Read(f.path, maxSize)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case errors.Is(err, files.ErrTooLarge):
+		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+	case err != nil:
+		return nil, err
+	}
+	var c content
+	err = json.Unmarshal(data, &c)
+	if err == nil && c.Manifest != f.manifest {
+		err = fmt.Errorf("it is of %q, not of %q", c.Manifest, f.manifest)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrDamaged, f.path, err)
+	}
+
+	return c.Owed, nil
+}
+
+// Reset makes refs all that are pending. A damaged journal is kept beside, under
+// a name that tells.
+func (f *File) Reset(ctx context.Context, refs ...model.Ref) error {
+	if _, err := f.Pending(); errors.Is(err, ErrDamaged) {
+		if err := f.setAside(ctx); err != nil {
+			return fmt.Errorf("keeping the damaged journal: %w", err)
+		}
+	}
+
+	return f.write(ctx, refs)
+}
+
+// setAside copies the journal and does not move it: until there is a new one,
+// the damaged one shows that something may be pending.
+func (f *File) setAside(ctx context.Context) error {
+	digest, err := f.host.Digest(ctx, f.path)
+	if err != nil {
+		return err
+	}
+	damaged, err := f.host.Open(f.path)
+	if err != nil {
+		return err
+	}
+	defer damaged.Close()
+
+	return f.host.Write(context.WithoutCancel(ctx), f.path+".damaged-"+digest[:16], damaged, files.OwnAttrs(0o600))
+}
+
+// Add adds refreshes, and returns when they are on disk.
+func (f *File) Add(ctx context.Context, refs ...model.Ref) error {
+	pending, err := f.Pending()
+	if err != nil {
+		return err
+	}
+	for _, ref := range refs {
+		if !slices.Contains(pending, ref) {
+			pending = append(pending, ref)
+		}
+	}
+
+	return f.write(ctx, pending)
+}
+
+// Clear removes a refresh; one that is not pending is no error.
+func (f *File) Clear(ctx context.Context, ref model.Ref) error {
+	pending, err := f.Pending()
+	if err != nil {
+		return err
+	}
+	left := slices.DeleteFunc(slices.Clone(pending), func(r model.Ref) bool { return r == ref })
+	if len(left) == len(pending) {
+		return nil
+	}
+
+	return f.write(ctx, left)
+}
+
+func (f *File) write(ctx context.Context, refs []model.Ref) error {
+	if len(refs) == 0 {
+		return f.host.Remove(f.path)
+	}
+
+	return f.host.WriteRecord(ctx, f.path, content{Manifest: f.manifest, Owed: refs})
+}

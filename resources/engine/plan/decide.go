@@ -1,0 +1,245 @@
+package plan
+
+import (
+	"fmt"
+	"runtime/debug"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// Decide returns what is to be done to a node, from what was observed of it and
+// what came of the nodes before it. The order of its questions holds for every
+// type: gate, properties, state, guards, plan.
+func Decide(n *graph.Node, obs Observation, up *Upstream) Decision {
+	if d, skipped := gate(n, up); skipped {
+		return d
+	}
+	if up.ScopeOf(n).HealthCheckOnly && n.Resource.Type.Include == nil {
+		return Decision{Kind: CheckOnly}
+	}
+	if d, waits := prerequisites(n, obs, up); waits {
+		return d
+	}
+	refresh := up.refreshDue(n)
+	typ := n.Resource.Type
+	asksGuards := typ.Probe != nil && (obs.Guarded || obs.GuardErr != nil || typ.Asks(obs.Spec, obs.State, refresh))
+	if asksGuards && !obs.Guarded && obs.GuardErr == nil {
+		return Decision{Kind: Wait, For: Guards}
+	}
+	// What guards answer now may not be what they answer once something before is applied.
+	var until *graph.Node
+	if asksGuards && up.IsNoop(n) {
+		until = up.pendingBefore(n)
+	}
+	if obs.GuardErr != nil {
+		if until != nil {
+			return unknown(until)
+		}
+		return failed(n, up, Decision{}, obs.GuardErr)
+	}
+	due, err := Of(typ, obs.Spec, obs.State, refresh)
+	if err != nil {
+		return failed(n, up, Decision{Kind: Change, Plan: due, Refresh: refresh, Until: until}, err)
+	}
+
+	return judge(n, up, due, refresh, until)
+}
+
+// Of returns the plan of a type. A panic of the type is an error.
+func Of(typ *resource.Type, spec resource.Spec, state resource.State, refresh bool) (due resource.Plan, err error) {
+	err = Protect(func() (err error) {
+		due, err = typ.Plan(spec, state, refresh)
+		return err
+	})
+
+	return due, err
+}
+
+// gate skips a resource that gets no turn.
+func gate(n *graph.Node, up *Upstream) (Decision, bool) {
+	d := Decision{Kind: Skip}
+	switch {
+	case up.Stopped != "":
+		d.NotRun, d.Reason = true, up.Stopped
+	case up.endedBy(n) != "":
+		d.NotRun, d.Reason = true, up.endedBy(n)
+	case n.Resource.Excluded != "":
+		d.Reason = n.Resource.Excluded
+	case up.IgnoresDrift(n):
+		d.Reason = "drift is ignored"
+	default:
+		d.Unmet = up.unmet(n)
+		if len(d.Unmet) == 0 {
+			return d, false
+		}
+		d.Reason = "requirements are not met"
+	}
+
+	return d, true
+}
+
+// prerequisites returns what must be had before a plan can be made, in order.
+func prerequisites(n *graph.Node, obs Observation, up *Upstream) (Decision, bool) {
+	r := n.Resource
+	if r.Expand != nil {
+		if by := up.Graph.Node(r.Brings); by != nil && up.IsNoop(n) && up.result(by).Effect != None {
+			return unknown(by), true
+		}
+	} else if until := up.unread(n); until != nil {
+		return unknown(until), true
+	}
+	if r.Late != nil && obs.Spec == nil && obs.Err == nil {
+		if until := up.taken(n); until != nil && up.IsNoop(n) {
+			return unknown(until, r.Waiting...), true
+		}
+		return Decision{Kind: Wait, For: Properties}, true
+	}
+	switch {
+	case obs.Err != nil:
+		return failed(n, up, Decision{}, obs.Err), true
+	case r.Expand != nil:
+		return Decision{Kind: Wait, For: Manifest}, true
+	case !obs.Valid:
+		return Decision{Kind: Wait, For: State}, true
+	}
+
+	return Decision{}, false
+}
+
+// judge decides on a plan that the type made of the state.
+func judge(n *graph.Node, up *Upstream, due resource.Plan, refresh bool, until *graph.Node) Decision {
+	empty := due.Empty()
+	switch {
+	case empty && until != nil:
+		return unknown(until)
+	case empty && !refresh && up.awaitsUnknown(n):
+		return unknown(up.pendingBefore(n))
+	case !refresh && up.IsNoop(n):
+		if until := up.outdatedUntil(n, empty); until != nil {
+			return unknown(until)
+		}
+	}
+	if empty {
+		return Decision{Kind: Stable, Refresh: refresh}
+	}
+
+	return Decision{Kind: Change, Plan: due, Refresh: refresh, Until: until}
+}
+
+// failed decides on an error. What is missing may be created by another resource
+// on its way, which then goes first; in noop it may be what another one would
+// bring: when that provides just what is needed, and the type could plan all
+// the same, that change is what would be done.
+func failed(n *graph.Node, up *Upstream, change Decision, err error) Decision {
+	needs := resource.MissingNeeds(err)
+	if creator := up.implicitCreator(needs); creator != nil {
+		return Decision{Kind: Wait, For: Creator, Creator: creator}
+	}
+	if up.IsNoop(n) && needs != nil {
+		switch p, exact := up.providerOf(n, needs); {
+		case p != nil && exact && !change.Plan.Empty():
+			return change
+		case p != nil:
+			return unknown(up.result(p).Until)
+		}
+	}
+
+	return Decision{Kind: Fail, Err: err}
+}
+
+// unknown is the decision that nothing is known before until is applied; late
+// are the properties that are known then.
+func unknown(until *graph.Node, late ...string) Decision {
+	words := "unknown until " + until.Ref.String() + " is applied"
+	switch len(late) {
+	case 0:
+	case 1:
+		words += ": `" + late[0] + "` is known after apply"
+	default:
+		words += ": " + quoted(late) + " are known after apply"
+	}
+
+	return Decision{Kind: Unknown, Until: until, Reason: words}
+}
+
+func quoted(names []string) string {
+	out := ""
+	for i, name := range names {
+		if i > 0 {
+			out += ", "
+		}
+		out += "`" + name + "`"
+	}
+
+	return out
+}
+
+// PanicError is a panic of a type: it fails the resource and nothing else.
+type PanicError struct {
+	Value any
+	Stack []byte
+}
+
+// Error returns what the type panicked with.
+func (p *PanicError) Error() string { return fmt.Sprintf("panic in the resource type: %v", p.Value) }
+
+// Protect returns the error of f, a *PanicError when it panicked.
+func Protect(f func() error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &PanicError{Value: v, Stack: debug.Stack()}
+		}
+	}()
+
+	return f()
+}
+
+// Joins reports whether n may be changed together with first, which precedes it.
+func (u *Upstream) Joins(n, first *graph.Node) bool {
+	typ := n.Resource.Type
+	if typ != first.Resource.Type || n.Resource.Late != nil || u.IsNoop(n) || u.FailsFast(n) || u.ScopeOf(n).HealthCheckOnly {
+		return false
+	}
+	if _, skipped := gate(n, u); skipped {
+		return false
+	}
+	for _, dep := range n.Before {
+		if !u.result(dep).Done {
+			return false
+		}
+	}
+
+	// A transaction has one timeout: that of each resource in it.
+	return typ.ApplyAll == nil || n.Resource.Meta().Timeout == first.Resource.Meta().Timeout
+}
+
+func (u *Upstream) result(n *graph.Node) *Result { return &u.Results[n.At] }
+
+// unmet returns the requirements that failed, or were themselves unmet.
+func (u *Upstream) unmet(n *graph.Node) []model.Ref {
+	if u.ScopeOf(n).HealthCheckOnly {
+		return nil // nothing is changed, and every check is asked for
+	}
+	var out []model.Ref
+	for _, dep := range n.Requires {
+		if res := u.result(dep); res.Failed || res.Unmet {
+			out = append(out, dep.Ref)
+		}
+	}
+	for _, ref := range n.RequiresElsewhere {
+		if u.Earlier.failed(ref, u.IsNoop(n)) || (u.isNowhere(ref) && u.unread(n) == nil) {
+			out = append(out, ref)
+		}
+	}
+
+	return out
+}
+
+// isNowhere reports whether a required resource was in none of the manifests
+// that were read during the run either. Those of an excluded manifest count as
+// met, like any that control excludes.
+func (u *Upstream) isNowhere(ref model.Ref) bool {
+	return !u.Earlier.Knows(ref) && !u.Graph.IsExcluded(ref)
+}

@@ -1,0 +1,161 @@
+package report
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"strings"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// Secrets are the values that a run must not show.
+type Secrets struct {
+	values []model.Secret
+	redact model.Redactor
+}
+
+// Add adds values.
+func (s *Secrets) Add(values ...model.Secret) {
+	if len(values) > 0 {
+		s.values = append(s.values, values...)
+		s.redact = model.NewRedactor(s.values...)
+	}
+}
+
+// AddOf adds the values of the resources of a graph.
+func (s *Secrets) AddOf(nodes []*graph.Node) {
+	var values []model.Secret
+	for _, n := range nodes {
+		values = append(values, n.Resource.Secrets...)
+		if n.Resource.Meta().Sensitive {
+			values = append(values, sensitiveValues(n.Resource)...)
+		}
+	}
+	s.Add(values...)
+}
+
+// Redact returns a text without the values.
+func (s *Secrets) Redact(text string) string { return s.redact.Redact(text) }
+
+// Log returns a log that shows none of the values.
+func (s *Secrets) Log(log *slog.Logger) *slog.Logger {
+	if len(s.values) == 0 {
+		return log
+	}
+
+	return slog.New(redacting{log.Handler(), s.redact})
+}
+
+// Error returns the text of an error; of a sensitive resource without the output
+// of commands.
+func (s *Secrets) Error(err error, sensitive bool) string {
+	if sensitive {
+		return s.Redact(resource.WithoutOutput(err))
+	}
+
+	return s.Redact(err.Error())
+}
+
+// Changes returns the changes of a plan; of a sensitive resource without values.
+func (s *Secrets) Changes(due resource.Plan, sensitive bool) []model.Change {
+	out := make([]model.Change, len(due.Changes))
+	for i, c := range due.Changes {
+		if sensitive {
+			out[i] = model.Change{Action: c.Action, Message: c.Message, Property: c.Property}
+			continue
+		}
+		c.Diff, c.From, c.To = s.Redact(c.Diff), s.Redact(c.From), s.Redact(c.To)
+		out[i] = c
+	}
+
+	return out
+}
+
+// Outputs returns the values that a resource gives to later ones, as secrets
+// where it is sensitive.
+func (s *Secrets) Outputs(values map[string]any, sensitive bool) map[string]any {
+	if sensitive {
+		for k, v := range values {
+			values[k] = model.NewSecret(fmt.Sprint(v))
+		}
+	}
+
+	return values
+}
+
+// sensitiveValues returns the texts that a sensitive resource is there to hide.
+func sensitiveValues(res *resource.Resource) []model.Secret {
+	var out []model.Secret
+	for _, p := range res.Type.Properties() {
+		if p.Sensitive {
+			collect(p.Field(res.Spec), &out)
+		}
+	}
+
+	return out
+}
+
+func collect(v reflect.Value, out *[]model.Secret) {
+	switch v.Kind() {
+	case reflect.String:
+		*out = append(*out, model.NewSecret(v.String()))
+	case reflect.Pointer, reflect.Interface:
+		if !v.IsNil() {
+			collect(v.Elem(), out)
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			collect(v.Index(i), out)
+		}
+	case reflect.Map:
+		for _, k := range v.MapKeys() {
+			collect(v.MapIndex(k), out)
+		}
+	}
+}
+
+// redacting is a log handler that shows no secret.
+type redacting struct {
+	slog.Handler
+	redact model.Redactor
+}
+
+// Handle redacts the message and the attributes of a record.
+func (h redacting) Handle(ctx context.Context, rec slog.Record) error {
+	out := slog.NewRecord(rec.Time, rec.Level, h.redact.Redact(rec.Message), rec.PC)
+	rec.Attrs(func(a slog.Attr) bool {
+		out.AddAttrs(h.attr(a))
+		return true
+	})
+
+	return h.Handler.Handle(ctx, out)
+}
+
+// WithAttrs keeps attributes, redacted.
+func (h redacting) WithAttrs(attrs []slog.Attr) slog.Handler {
+	clean := make([]slog.Attr, len(attrs))
+	for i, a := range attrs {
+		clean[i] = h.attr(a)
+	}
+
+	return redacting{h.Handler.WithAttrs(clean), h.redact}
+}
+
+// WithGroup keeps the group.
+func (h redacting) WithGroup(name string) slog.Handler {
+	return redacting{h.Handler.WithGroup(name), h.redact}
+}
+
+func (h redacting) attr(a slog.Attr) slog.Attr {
+	if v := a.Value.Resolve(); v.Kind() == slog.KindString || v.Kind() == slog.KindAny {
+		if s := strings.TrimSpace(v.String()); s != "" {
+			return slog.String(a.Key, h.redact.Redact(v.String()))
+		}
+	}
+
+	return a
+}

@@ -1,0 +1,173 @@
+// Package report makes the transactions and the summary of a run, without
+// secrets, and hands the transactions on in the order of the graph.
+package report
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/segmentio/ksuid"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// Identity is what all transactions of a run have in common.
+type Identity struct {
+	// RunID is a KSUID.
+	RunID string
+	// Manifest names what runs; Revision and Digest say which version of it.
+	Manifest      string
+	Revision      uint64
+	Digest        string
+	Node          string
+	Version       string
+	Cause         model.Cause
+	CorrelationID string
+}
+
+// Report is the report of one run.
+type Report struct {
+	Identity
+	Summary model.Run
+	// Counts are those of the resources of included manifests, by what includes them.
+	Counts map[model.Ref]model.Counts
+	// Full puts properties and status into the transactions of stable resources too.
+	Full bool
+	// OnTransaction gets each transaction, in the order of the graph; nil is nobody.
+	OnTransaction func(*graph.Node, *model.Transaction)
+
+	graph *graph.Graph
+	// ended are the transactions by the place of their node, those before next were
+	// handed on.
+	ended []entry
+	next  int
+}
+
+type entry struct {
+	t    *model.Transaction
+	done bool
+}
+
+// New returns the report of a run that begins now.
+func New(id Identity, g *graph.Graph, noop bool) *Report {
+	return &Report{
+		Identity: id, graph: g, ended: make([]entry, g.Len()), Counts: map[model.Ref]model.Counts{},
+		Summary: model.Run{
+			Protocol: model.ProtocolRun, RunID: id.RunID, Node: id.Node, Manifest: id.Manifest, Revision: id.Revision, Digest: id.Digest,
+			Cause: id.Cause, Started: Now(), Noop: noop, Version: id.Version, CorrelationID: id.CorrelationID,
+		},
+	}
+}
+
+// Move carries the report over to a graph that has more nodes.
+func (r *Report) Move(to *graph.Graph) {
+	before := r.ended
+	r.ended, r.next = make([]entry, to.Len()), 0
+	for i, n := range r.graph.Nodes() {
+		r.ended[to.Node(n.Ref).At] = before[i]
+	}
+	r.graph = to
+}
+
+// Begin starts the transaction of a node.
+func (r *Report) Begin(n *graph.Node, noop, healthCheckOnly bool) *model.Transaction {
+	meta := n.Resource.Meta()
+	t := &model.Transaction{
+		Protocol: model.ProtocolTransaction, EventID: ksuid.New().String(), Timestamp: Now(),
+		Type: n.Ref.Type, Name: n.Ref.Name, Alias: meta.Alias, RequestedEnsure: meta.Ensure, Source: n.Resource.Pos,
+		RunID: r.RunID, Node: r.Node, Manifest: r.Manifest, Revision: r.Revision, Digest: r.Digest, Cause: r.Cause,
+		CorrelationID: r.CorrelationID, Noop: noop, HealthCheckOnly: healthCheckOnly,
+	}
+	if n.Owner != nil {
+		t.Within = n.Owner.Ref
+	}
+
+	return t
+}
+
+// End completes a transaction, and hands it on once all before it were.
+func (r *Report) End(n *graph.Node, t *model.Transaction) {
+	t.Duration = Now().Sub(t.Timestamp)
+	for _, p := range n.Parents {
+		counts := r.Counts[p.Ref]
+		counts.Unique++
+		counts.Add(t)
+		r.Counts[p.Ref] = counts
+	}
+	r.ended[n.At] = entry{t, true}
+	for ; r.next < len(r.ended) && r.ended[r.next].done; r.next++ {
+		if t := r.ended[r.next].t; t != nil {
+			r.ended[r.next].t = nil
+			r.hand(r.graph.Nodes()[r.next], t)
+		}
+	}
+}
+
+// hand counts a transaction and hands it on.
+func (r *Report) hand(n *graph.Node, t *model.Transaction) {
+	r.Summary.Counts.Add(t)
+	for _, err := range t.Errors {
+		r.AddError(t.Ref().String() + ": " + err)
+	}
+	if r.OnTransaction != nil {
+		r.OnTransaction(n, t)
+	}
+}
+
+// AddError adds an error to the summary.
+func (r *Report) AddError(text string) { r.Summary.Errors = append(r.Summary.Errors, text) }
+
+// Finish completes the summary. woken is when the wake-up came that led to the
+// run, zero when it is not known.
+func (r *Report) Finish(woken time.Time) {
+	r.Summary.Counts.Unique = r.graph.Len()
+	r.Summary.Duration = time.Since(r.Summary.Started)
+	if r.Summary.Drift.Repaired > 0 && !woken.IsZero() {
+		r.Summary.Drift.Latency = time.Since(woken)
+	}
+}
+
+// Describe adds properties and status to a transaction that shows them.
+func (r *Report) Describe(t *model.Transaction, spec resource.Spec, state resource.State) {
+	if !r.Full && t.Outcome() == model.OutcomeStable {
+		return
+	}
+	t.Properties = encode(spec)
+	if state != nil {
+		t.Status = encode(state)
+	}
+}
+
+func encode(v any) json.RawMessage {
+	b, err := json.Marshal(v)
+	if err != nil {
+		// Specs and states are plain structs; one that cannot be encoded is a
+		// mistake of its type that must show, not vanish.
+		b, _ = json.Marshal(map[string]string{"error": err.Error()})
+	}
+
+	return b
+}
+
+// WouldRefresh returns the subscribers that a real change would refresh.
+func WouldRefresh(n *graph.Node) []model.Ref {
+	var refs []model.Ref
+	for _, s := range n.Subscribers {
+		if s.Resource.Type.Refreshes {
+			refs = append(refs, s.Ref)
+		}
+	}
+
+	return refs
+}
+
+// Made returns the results of the health checks that were made.
+func Made(results []model.HealthResult) []model.HealthResult {
+	return slices.DeleteFunc(slices.Clone(results), func(h model.HealthResult) bool { return h.Status == "" })
+}
+
+// Now is when something happened, in UTC.
+func Now() time.Time { return time.Now().UTC() }

@@ -1,0 +1,99 @@
+// Package reconcile is the one way in for everything that runs resources: a
+// manifest or a request at the command line, the runs, requests and health
+// passes of an agent. It takes the run lock of the node, opens the journal and
+// runs the engine.
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/segmentio/ksuid"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine"
+	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/engine/journal"
+	"github.com/musterfleet/muster/resources/host/lock"
+)
+
+// Options are the options of a run, beside those of the engine.
+type Options struct {
+	engine.Options
+	// JournalOf names the manifest whose pending refreshes are kept; empty keeps none.
+	JournalOf string
+	// Command is what others learn that wait for this run. It must not hold secrets.
+	Command string
+	// NoWait fails with lock.ErrLocked when another run holds the lock.
+	NoWait bool
+	// Within are the ids of the runs that started this one, outermost first. It
+	// belongs to the innermost of them that still holds its lock.
+	Within []string
+	// Locked is called once the lock is held, before anything is read. It may return
+	// another graph, and its error ends the run; nil changes nothing.
+	Locked func(ctx context.Context, o *Options) (*graph.Graph, error)
+}
+
+// Run runs a graph as the one run of the node; a run that changes nothing takes
+// no lock. Without a summary no resource had its turn, and the error is that of
+// the lock or of Options.Locked; beside one it is about what comes after the run.
+func Run(ctx context.Context, g *graph.Graph, o Options) (run *model.Run, err error) {
+	h := o.Env.Host
+	if o.RunID == "" {
+		o.RunID = ksuid.New().String()
+	}
+	unlock, err := o.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// The engine has ended the host's run already, unless it panicked.
+	defer func() {
+		if !o.Env.Scope.Unchanging() {
+			err = errors.Join(err, h.EndRun())
+		}
+		err = errors.Join(err, unlock())
+	}()
+	if o.JournalOf != "" {
+		// Noop reads what is pending too, or it would not predict what the run does.
+		o.Journal = journal.NewFile(h, h.StateDir(), o.JournalOf)
+	}
+	if o.Locked != nil {
+		if g, err = o.Locked(ctx, &o); err != nil {
+			return nil, err
+		}
+	}
+
+	return engine.Run(ctx, g, o.Options), nil
+}
+
+// lock takes the run lock of the node, or the one within the run that started
+// this one.
+func (o *Options) lock(ctx context.Context) (unlock func() error, err error) {
+	h := o.Env.Host
+	for {
+		depth, err := h.Holding(o.Within)
+		if err != nil {
+			return nil, err
+		}
+		o.Parents = o.Within[:depth]
+		if o.Env.Scope.Unchanging() {
+			return func() error { return nil }, nil
+		}
+		unlock, err := h.Lock(ctx, lock.Options{
+			Wait: !o.NoWait, Depth: depth,
+			Holder: lock.Holder{PID: os.Getpid(), Command: o.Command, RunID: o.RunID, Since: time.Now().UTC()},
+			OnWait: func(by lock.Holder) { o.Env.Log.InfoContext(ctx, "waiting for another run", "holder", by.String()) },
+		})
+		if err != nil {
+			return nil, err
+		}
+		// The run that started this one may have ended while it waited, and another begun.
+		if now, err := h.Holding(o.Within); err == nil && now == depth {
+			return unlock, nil
+		} else if err := errors.Join(err, unlock()); err != nil {
+			return nil, err
+		}
+	}
+}
