@@ -39,3 +39,9 @@ const (
 	// CauseCommand is somebody at a command line.
 	CauseCommand Cause = "command"
 )
+
+// IsUnasked reports whether a run of this cause was started without anybody
+// asking for a change: what it finds different is drift.
+func (c Cause) IsUnasked() bool {
+	return c == CauseDrift || c == CauseSchedule || c == CauseHealth
+}

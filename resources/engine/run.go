@@ -27,13 +27,12 @@ type run struct {
 	applier   *apply.Applier
 	refreshes *journal.Refreshes
 	report    *report.Report
-	secrets   report.Secrets
+	secrets   *report.Secrets
+	access    *access
+	announcer *announcer
+	checks    *checks
 	outputs   resource.Outputs
 	cursor    int // all before it had their turns
-	// announced are the nodes that include a manifest which has begun.
-	announced map[model.Ref]bool
-	// checks are the results of health checks that were made ahead of the turns.
-	checks map[model.Ref][]model.HealthResult
 }
 
 // Run reconciles the resources of a graph. When ctx ends, nothing more begins
@@ -52,38 +51,50 @@ func newRun(g *graph.Graph, opts Options) *run {
 	}
 	opts.Env.RunID = opts.RunID
 	opts.Env.RunEnv = []string{EnvRun + "=" + strings.Join(append(slices.Clone(opts.Parents), opts.RunID), ","), EnvState + "=" + opts.Env.Host.StateDir()}
-	r := &run{opts: opts, outputs: resource.Outputs{}, announced: map[model.Ref]bool{}, report: report.New(opts.Identity, g, opts.Env.Scope.Noop)}
-	r.up = &plan.Upstream{
-		Graph: g, Results: make([]plan.Result, g.Len()), Cause: opts.Cause, Scope: opts.Env.Scope, FailOnError: opts.FailOnError,
+	secrets := &report.Secrets{}
+	secrets.Add(opts.Secrets...)
+	secrets.AddOf(g.Nodes())
+	up := &plan.Upstream{
+		Terms: plan.Terms{Cause: opts.Cause, Scope: opts.Env.Scope, FailOnError: opts.FailOnError}, Graph: g, Results: make([]plan.Result, g.Len()),
 		Earlier: opts.Earlier, Pending: map[model.Ref]bool{}, Requested: opts.Refresh, Ended: map[model.Ref]string{},
 	}
-	r.observer = observe.New(r, g.Len())
-	r.applier = &apply.Applier{Run: r, Observer: r.observer, Log: opts.Env.Log}
-	r.refreshes = journal.NewRefreshes(opts.Journal, r.up, opts.Env.Log)
-	r.report.Full, r.report.OnTransaction = opts.Full, r.onTransaction
-	r.secrets.Add(opts.Secrets...)
-	r.secrets.AddOf(g.Nodes())
+	rep := report.New(opts.Identity, g, opts.Env.Scope.Noop)
+	a := &access{env: opts.Env, up: up, report: rep, secrets: secrets}
+	a.observer = observe.New(a, g.Len())
+	ann := &announcer{access: a, begun: map[model.Ref]bool{}}
+	rep.Full, rep.OnTransaction = opts.Full, func(n *graph.Node, t *model.Transaction) {
+		if opts.OnTransaction != nil {
+			opts.OnTransaction(t)
+		}
+		ann.end(n)
+	}
 
-	return r
+	return &run{
+		opts: opts, up: up, observer: a.observer, applier: &apply.Applier{Run: a, Observer: a.observer, Log: opts.Env.Log},
+		refreshes: journal.NewRefreshes(opts.Journal, up, opts.Env.Log), report: rep, secrets: secrets, access: a, announcer: ann,
+		checks: &checks{checker: opts.Checker, env: opts.Env.RunEnv, terms: &up.Terms}, outputs: resource.Outputs{},
+	}
 }
 
 func (r *run) do(ctx context.Context) {
 	work, end := graceful(ctx, r.opts.Grace)
 	defer end()
-	if err := r.enter(work); err != nil {
+	if err := enter(work, &r.opts); err != nil {
 		r.up.Stopped = "the run could not begin: " + err.Error()
 		r.report.AddError(r.up.Stopped)
 	}
 	r.refreshes.Recall(work)
 	if r.up.Stopped == "" {
 		r.observeAll(ctx, r.up.Graph.Nodes())
-		r.checkAhead(ctx)
+		r.checks.ahead(ctx, r.up.Graph.Nodes())
 	}
 	for n := r.next(); n != nil; n = r.next() {
 		r.turn(ctx, work, n)
 	}
 	r.refreshes.ClearUndeclared(work)
-	r.leave()
+	if err := leave(&r.opts); err != nil {
+		r.report.AddError(err.Error())
+	}
 	for _, text := range r.refreshes.Errors() {
 		r.report.AddError(text)
 	}
@@ -113,27 +124,25 @@ func graceful(ctx context.Context, grace Grace) (work context.Context, end func(
 
 // enter begins the host's run. One that changes nothing writes nothing, not even
 // that it ran.
-func (r *run) enter(ctx context.Context) error {
-	h := r.opts.Env.Host
+func enter(ctx context.Context, o *Options) error {
+	h := o.Env.Host
 	switch {
 	case h == nil:
 		return nil
-	case r.up.Scope.Unchanging():
+	case o.Env.Scope.Unchanging():
 		h.ForgetAccounts()
 		return nil
 	}
 
-	return h.BeginRun(ctx, files.RunOptions{ReadAll: r.opts.ReadAll, Joined: len(r.opts.Parents) > 0})
+	return h.BeginRun(ctx, files.RunOptions{ReadAll: o.ReadAll, Joined: len(o.Parents) > 0})
 }
 
-func (r *run) leave() {
-	h := r.opts.Env.Host
-	if h == nil || r.up.Scope.Unchanging() {
-		return
+func leave(o *Options) error {
+	if o.Env.Host == nil || o.Env.Scope.Unchanging() {
+		return nil
 	}
-	if err := h.EndRun(); err != nil {
-		r.report.AddError(err.Error())
-	}
+
+	return o.Env.Host.EndRun()
 }
 
 // observeAll takes the observation that nodes share.

@@ -18,7 +18,7 @@ import (
 // change in hand.
 func (r *run) turn(ctx, work context.Context, n *graph.Node) {
 	r.up.Results[n.At].Begun = true
-	t := r.report.Begin(n, r.IsNoop(n), r.up.ScopeOf(n).HealthCheckOnly)
+	t := r.report.Begin(n, r.up.IsNoop(n), r.up.ScopeOf(n).HealthCheckOnly)
 	r.checkStop(ctx)
 	d := r.decide(ctx, n)
 	for ; d.Kind == plan.Wait; d = r.decide(ctx, n) {
@@ -49,7 +49,7 @@ func (r *run) decide(ctx context.Context, n *graph.Node) plan.Decision {
 	for {
 		d := plan.Decide(n, r.observer.Of(n), r.up)
 		if d.Kind != plan.Skip && !announced {
-			r.announce(ctx, n)
+			r.announcer.begin(ctx, n)
 			announced = true
 		}
 		switch {
@@ -90,7 +90,7 @@ func (r *run) act(ctx, work context.Context, n *graph.Node, t *model.Transaction
 	case plan.Stable:
 		r.stable(work, n, t, d.Refresh)
 	case plan.Change:
-		if !r.IsNoop(n) {
+		if !r.up.IsNoop(n) {
 			r.change(ctx, work, n, t, d)
 			return
 		}
@@ -100,9 +100,8 @@ func (r *run) act(ctx, work context.Context, n *graph.Node, t *model.Transaction
 }
 
 func (r *run) stable(ctx context.Context, n *graph.Node, t *model.Transaction, refresh bool) {
-	r.setEnsure(n, t)
 	r.keepOutputs(n, resource.Outcome{})
-	if refresh && !r.IsNoop(n) {
+	if refresh && !r.up.IsNoop(n) {
 		r.refreshes.Made(ctx, n)
 	}
 }
@@ -114,11 +113,10 @@ func (r *run) predict(n *graph.Node, t *model.Transaction, d plan.Decision) {
 	if d.Until != nil {
 		t.NoopMessage += ", provided that its guards let it once " + d.Until.Ref.String() + " is applied"
 	}
-	t.Changes = r.secrets.Changes(d.Plan, r.isSensitive(n))
+	t.Changes = r.access.changes(n, d.Plan)
 	t.WouldRefresh = report.WouldRefresh(n)
-	r.setEnsure(n, t)
 	r.up.Expect(n, plan.Planned, n)
-	r.noteDrift(n, false)
+	r.report.NoteDrift(n, false)
 }
 
 // change makes the change of a node, together with those of the nodes after it
@@ -152,7 +150,7 @@ func (r *run) batch(ctx context.Context, first apply.Change) []apply.Change {
 		return batch
 	}
 	for _, n := range r.up.Graph.Nodes()[first.Node.At+1:] {
-		if len(batch) == most || !r.up.Joins(n, first.Node) || r.isAnnouncedBy(n) {
+		if len(batch) == most || !r.up.Joins(n, first.Node) || r.announcer.isDue(n) {
 			break
 		}
 		if r.up.Results[n.At].Begun {
@@ -178,7 +176,7 @@ func (r *run) changeTogether(ctx, work context.Context, batch []apply.Change, ts
 	}
 	if err != nil {
 		n := batch[0].Node
-		r.opts.Env.Log.WarnContext(ctx, "batch failed, retrying one by one", "type", n.Ref.Type, "resources", len(batch), "error", r.ErrorText(n, err))
+		r.opts.Env.Log.WarnContext(ctx, "batch failed, retrying one by one", "type", n.Ref.Type, "resources", len(batch), "error", r.access.ErrorText(n, err))
 	}
 	made := report.Now()
 	end := func(i int, finish func()) {
@@ -212,7 +210,7 @@ func (r *run) changeAlone(ctx, work context.Context, c apply.Change, t *model.Tr
 func (r *run) record(ctx context.Context, batch []apply.Change, ts []*model.Transaction) error {
 	nodes := make([]*graph.Node, len(batch))
 	for i, c := range batch {
-		nodes[i], ts[i].Changes = c.Node, r.secrets.Changes(c.Plan, r.isSensitive(c.Node))
+		nodes[i], ts[i].Changes = c.Node, r.access.changes(c.Node, c.Plan)
 	}
 
 	return r.refreshes.Notify(ctx, nodes...)
@@ -223,16 +221,15 @@ func (r *run) conclusion(ctx context.Context, c apply.Change, t *model.Transacti
 	result := &r.up.Results[c.Node.At]
 	if res.Err != nil {
 		result.Touched = res.Touched
-		r.noteDrift(c.Node, false)
+		r.report.NoteDrift(c.Node, false)
 		r.fail(ctx, c.Node, t, res.Err)
 		return
 	}
 	t.Changed, t.Refreshed = !res.Outcome.Unchanged, c.Refresh && !c.Plan.Unrefreshed
 	result.Changed, result.Touched = t.Changed, t.Changed
-	r.setEnsure(c.Node, t)
 	r.keepOutputs(c.Node, res.Outcome)
 	if t.Changed {
-		r.noteDrift(c.Node, true)
+		r.report.NoteDrift(c.Node, true)
 	}
 	if c.Refresh {
 		r.refreshes.Made(ctx, c.Node)
@@ -241,13 +238,12 @@ func (r *run) conclusion(ctx context.Context, c apply.Change, t *model.Transacti
 
 // fail records an error of a resource.
 func (r *run) fail(ctx context.Context, n *graph.Node, t *model.Transaction, err error) {
-	t.Failed, t.Noop = true, r.IsNoop(n)
-	t.Errors = append(t.Errors, r.ErrorText(n, err))
+	t.Failed, t.Noop = true, r.up.IsNoop(n)
+	t.Errors = append(t.Errors, r.access.ErrorText(n, err))
 	var p *plan.PanicError
 	if errors.As(err, &p) {
 		r.opts.Env.Log.ErrorContext(ctx, "resource type panicked", "resource", n.Ref.String(), "panic", r.secrets.Redact(fmt.Sprint(p.Value)), "stack", string(p.Stack))
 	}
 	r.up.Results[n.At].Failed = true
-	r.setEnsure(n, t)
 	r.up.EndAfter(n)
 }

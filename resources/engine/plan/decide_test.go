@@ -106,7 +106,7 @@ func (r row) decide(t *testing.T) plan.Decision {
 		t.Fatal(err)
 	}
 	up := &plan.Upstream{
-		Graph: g, Results: make([]plan.Result, g.Len()), Cause: model.CauseCommand, Scope: resource.Scope{Noop: r.noop},
+		Terms: plan.Terms{Cause: model.CauseCommand, Scope: resource.Scope{Noop: r.noop}}, Graph: g, Results: make([]plan.Result, g.Len()),
 		Pending: map[model.Ref]bool{}, Ended: map[model.Ref]string{},
 	}
 	for i, word := range r.after {

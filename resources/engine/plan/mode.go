@@ -9,15 +9,18 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// IsUnasked reports whether a run of a cause was started without anybody asking
-// for a change: what it finds different is drift.
-func IsUnasked(c model.Cause) bool {
-	return c == model.CauseDrift || c == model.CauseSchedule || c == model.CauseHealth
+// Terms are what holds for a whole run.
+type Terms struct {
+	Cause model.Cause
+	// Scope is that of the run's own manifest, FailOnError whether it ends at its
+	// first failure.
+	Scope       resource.Scope
+	FailOnError bool
 }
 
 // ScopeOf returns what holds for a resource in this run.
-func (u *Upstream) ScopeOf(n *graph.Node) resource.Scope {
-	root, own := u.Scope, n.Resource.Scope
+func (t *Terms) ScopeOf(n *graph.Node) resource.Scope {
+	root, own := t.Scope, n.Resource.Scope
 	if own.Depth == 0 {
 		return root
 	}
@@ -27,32 +30,32 @@ func (u *Upstream) ScopeOf(n *graph.Node) resource.Scope {
 }
 
 // IsNoop reports whether a resource must not be changed in this run.
-func (u *Upstream) IsNoop(n *graph.Node) bool { return u.Scope.Noop || u.isNoopOnly(n) }
+func (t *Terms) IsNoop(n *graph.Node) bool { return t.Scope.Noop || t.isNoopOnly(n) }
 
 // isNoopOnly reports whether no run of this cause changes a resource, noop or not.
-func (u *Upstream) isNoopOnly(n *graph.Node) bool {
+func (t *Terms) isNoopOnly(n *graph.Node) bool {
 	meta := n.Resource.Meta()
 
-	return n.Resource.Scope.Noop || meta.Noop || (IsUnasked(u.Cause) && meta.Drift == model.DriftReport && !u.ScopeOf(n).HealthCheckOnly)
+	return n.Resource.Scope.Noop || meta.Noop || (t.Cause.IsUnasked() && meta.Drift == model.DriftReport && !t.ScopeOf(n).HealthCheckOnly)
 }
 
 // IgnoresDrift reports whether a resource is not even observed in this run.
-func (u *Upstream) IgnoresDrift(n *graph.Node) bool {
-	return IsUnasked(u.Cause) && n.Resource.Meta().Drift == model.DriftIgnore && !u.ScopeOf(n).HealthCheckOnly
+func (t *Terms) IgnoresDrift(n *graph.Node) bool {
+	return t.Cause.IsUnasked() && n.Resource.Meta().Drift == model.DriftIgnore && !t.ScopeOf(n).HealthCheckOnly
 }
 
 // IsObservedFirst reports whether a resource is part of the observation at the
 // start of a run. One that includes a manifest is judged by what came of that.
-func (u *Upstream) IsObservedFirst(n *graph.Node) bool {
+func (t *Terms) IsObservedFirst(n *graph.Node) bool {
 	r := n.Resource
 
-	return r.Excluded == "" && r.Late == nil && r.Type.Include == nil && !u.IgnoresDrift(n) && !u.ScopeOf(n).HealthCheckOnly
+	return r.Excluded == "" && r.Late == nil && r.Type.Include == nil && !t.IgnoresDrift(n) && !t.ScopeOf(n).HealthCheckOnly
 }
 
 // FailsFast reports whether the run, or a manifest that declares a resource,
 // ends at its first failure.
-func (u *Upstream) FailsFast(n *graph.Node) bool {
-	return (n.Resource.Scope.Depth == 0 && u.FailOnError) || slices.ContainsFunc(n.Parents, func(p *graph.Node) bool { return p.FailFast })
+func (t *Terms) FailsFast(n *graph.Node) bool {
+	return (n.Resource.Scope.Depth == 0 && t.FailOnError) || slices.ContainsFunc(n.Parents, func(p *graph.Node) bool { return p.FailFast })
 }
 
 // EndAfter ends the run, and the manifests that fail fast, after a resource of

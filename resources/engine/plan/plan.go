@@ -117,14 +117,11 @@ type Result struct {
 
 // Upstream is what a run knows when a resource has its turn.
 type Upstream struct {
+	Terms
 	Graph *graph.Graph
 	// Results are those of the nodes, by their place in the graph.
 	Results []Result
-	Cause   model.Cause
-	// Scope is that of the run, FailOnError whether it ends at its first failure.
-	Scope       resource.Scope
-	FailOnError bool
-	Earlier     History
+	Earlier History
 	// Pending are the refreshes that are due from earlier in this run or from earlier
 	// runs, Requested those that a caller asks for.
 	Pending   map[model.Ref]bool

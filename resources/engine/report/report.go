@@ -130,6 +130,18 @@ func (r *Report) Finish(woken time.Time) {
 	}
 }
 
+// NoteDrift counts a difference that nobody asked for, and its repair. A resource
+// that includes a manifest differs by what that has, which is counted already.
+func (r *Report) NoteDrift(n *graph.Node, repaired bool) {
+	if !r.Cause.IsUnasked() || n.Resource.Type.Include != nil {
+		return
+	}
+	r.Summary.Drift.Detected++
+	if repaired {
+		r.Summary.Drift.Repaired++
+	}
+}
+
 // Describe adds properties and status to a transaction that shows them.
 func (r *Report) Describe(t *model.Transaction, spec resource.Spec, state resource.State) {
 	if !r.Full && t.Outcome() == model.OutcomeStable {

@@ -1,0 +1,73 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/engine/observe"
+	"github.com/musterfleet/muster/resources/engine/plan"
+	"github.com/musterfleet/muster/resources/engine/report"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// access is what the rooms of the engine need to know of a run: what a type is
+// handed, and what may be shown. It is observe.Run and apply.Run.
+type access struct {
+	env      resource.Env
+	up       *plan.Upstream
+	report   *report.Report
+	secrets  *report.Secrets
+	observer *observe.Observer
+}
+
+// Env returns what a type is handed for a node, or for many when n is nil.
+func (a *access) Env(n *graph.Node) resource.Env {
+	env := a.env
+	env.Log = a.secrets.Log(env.Log)
+	if n == nil {
+		return env
+	}
+	env.Log = env.Log.With("resource", n.Ref.String())
+	if n.Owner != nil {
+		env.Log = env.Log.With("manifest", n.Owner.Ref.Name)
+	}
+	env.Scope = a.up.ScopeOf(n)
+	env.Children = a.report.Counts[n.Ref]
+	if a.IsNoop(n) {
+		env.RunEnv = append(slices.Clone(env.RunEnv), EnvNoop+"=1")
+	}
+
+	return env
+}
+
+// IsNoop reports whether a node must not be changed.
+func (a *access) IsNoop(n *graph.Node) bool { return a.up.IsNoop(n) }
+
+// Rest returns the nodes after n that have not had their turns.
+func (a *access) Rest(n *graph.Node) []*graph.Node {
+	var out []*graph.Node
+	for _, other := range a.up.Graph.Nodes()[n.At+1:] {
+		if !a.up.Results[other.At].Done {
+			out = append(out, other)
+		}
+	}
+
+	return out
+}
+
+// ErrorText returns an error of a node as it may be shown.
+func (a *access) ErrorText(n *graph.Node, err error) string {
+	return a.secrets.Error(err, a.isSensitive(n))
+}
+
+// changes returns the changes of a plan as they may be shown.
+func (a *access) changes(n *graph.Node, due resource.Plan) []model.Change {
+	return a.secrets.Changes(due, a.isSensitive(n))
+}
+
+// isSensitive reports whether nothing of a resource's values may be shown: neither
+// as declared, nor with what its late properties came to.
+func (a *access) isSensitive(n *graph.Node) bool {
+	return n.Resource.Sensitive() || a.observer.Spec(n).Meta().Sensitive
+}
