@@ -31,3 +31,7 @@ bench:
 
 demo:
     go run ./cmd/muster demo
+
+# the sizes of the code, for whoever looks
+house:
+    go run ./testing/arch/house

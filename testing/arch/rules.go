@@ -1,12 +1,12 @@
 package arch
 
-// Rule is one rule, with the words that say what it demands.
+// Rule is one rule, named by what it demands.
 type Rule struct {
 	Name  string
 	Check func(Tree) []Breach
 }
 
-// Rules gives every rule.
+// Rules returns every rule.
 func Rules() []Rule {
 	return []Rule{
 		{"imports go one way", eachFile(checkRooms)},
@@ -14,12 +14,13 @@ func Rules() []Rule {
 		{"only muster itself evaluates goss", eachFile(checkGoss)},
 		{"only the renderer of scaffolds has the library", eachFile(checkScaffold)},
 		{"only host starts processes", eachFile(checkProcesses)},
+		{"only host touches files", eachFile(checkDisk)},
+		{"deciding is pure", eachFile(checkPure)},
+		{"what is given needs no clock", eachFile(checkClock)},
 		{"no func init", eachFile(checkInit)},
 		{"no mutable package variables", checkVariables},
 		{"tests await conditions", eachFile(checkSleep)},
 		{"tests are never skipped", eachFile(checkSkip)},
-		{"files have at most 500 lines", eachFile(checkFileSize)},
-		{"functions have at most 80 lines", eachFile(checkFunctionSize)},
 		{"exported names are documented", checkDocs},
 	}
 }
