@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/musterfleet/muster/model"
@@ -12,35 +13,35 @@ import (
 // FuzzSegment reads any bytes as a segment: whatever is taken is what a writer
 // would have written, and the outbox works on behind it.
 func FuzzSegment(f *testing.F) {
-	whole := []byte(magic)
+	var whole []byte
 	for i, outcome := range []model.Outcome{"stable", "failed", "dropped"} {
 		r, err := encode(&model.Report{Seq: uint64(i + 1), Kind: model.KindRun, Outcome: outcome, Data: json.RawMessage(`{"a":1}`)})
 		if err != nil {
 			f.Fatal(err)
 		}
-		whole = r.appendTo(whole)
+		whole = append(whole, r.line()...)
 	}
 	f.Add(whole)
 	f.Add(whole[:len(whole)-3])
-	f.Add(append(bytes.Clone(whole), 0xff, 0xff, 0xff, 0xff, 0))
-	f.Add([]byte(magic))
+	f.Add(append(bytes.Clone(whole), 0xff, 0xff, '\n', 0xff, 0))
+	f.Add(append([]byte("\n"), whole...))
 	f.Add([]byte("not a segment"))
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		records, good, err := parseRecords(data, 0)
-		if (err == nil) != (good == int64(len(data))) {
-			t.Fatalf("%d of %d bytes are good, error %v", good, len(data), err)
-		}
 		var again []byte
-		for _, r := range records {
-			again = r.appendTo(again)
-		}
-		if !bytes.Equal(again, data[:good]) {
-			t.Fatal("what was read is not what stands there")
+		whole, damaged := parse(data, func(r record, offset int64) {
+			line := r.line()
+			if !bytes.HasPrefix(data[offset:], line) {
+				t.Fatal("what was read is not what stands there")
+			}
+			again = append(again, line...)
+		})
+		if damaged == bytes.Equal(again, data[:whole]) {
+			t.Fatalf("%d of %d bytes are valid, damaged is %v", len(again), whole, damaged)
 		}
 
 		dir := t.TempDir()
-		if err := os.WriteFile(segmentPath(dir, 1), data, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, "00000000000000000001.log"), data, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		b, err := Open(Options{Dir: dir, Dropped: func(Lost) model.Report { return model.Report{Kind: model.KindNode, Data: json.RawMessage("{}")} }})

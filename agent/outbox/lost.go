@@ -10,23 +10,21 @@ import (
 // become one. The count stays exact.
 const maxRanges = 1000
 
-// Lost are reports that were dropped: how many, and their numbers in order.
+// Lost are reports that were dropped: how many, and their seqs in order.
 type Lost struct {
 	Reports int              `json:"reports"`
 	Ranges  []model.SeqRange `json:"ranges,omitempty"`
 }
 
-func (l Lost) clone() Lost { return Lost{l.Reports, slices.Clone(l.Ranges)} }
-
-// has says that a number is within a range.
-func (l Lost) has(seq uint64) bool {
-	at := l.from(seq)
+// has reports whether a seq is within a range.
+func (l *Lost) has(seq uint64) bool {
+	at := l.position(seq)
 
 	return at < len(l.Ranges) && l.Ranges[at].From <= seq
 }
 
-// from gives the place of the first range that ends at seq or behind it.
-func (l Lost) from(seq uint64) int {
+// position returns the index of the first range that ends at seq or behind it.
+func (l *Lost) position(seq uint64) int {
 	at, _ := slices.BinarySearchFunc(l.Ranges, seq, func(r model.SeqRange, seq uint64) int {
 		if r.To < seq {
 			return -1
@@ -37,10 +35,19 @@ func (l Lost) from(seq uint64) int {
 	return at
 }
 
-// add takes a range in, joined with those it touches.
-func (l *Lost) add(from, to uint64, reports int) {
-	l.Reports += reports
-	at := l.from(max(from, 1) - 1)
+// last returns the last seq that is in, 0 where none is.
+func (l *Lost) last() uint64 {
+	if len(l.Ranges) == 0 {
+		return 0
+	}
+
+	return l.Ranges[len(l.Ranges)-1].To
+}
+
+// add takes in a range none of which is in, and joins it with those it touches.
+func (l *Lost) add(from, to uint64) {
+	l.Reports += int(to - from + 1)
+	at := l.position(max(from, 1) - 1)
 	end := at
 	for end < len(l.Ranges) && l.Ranges[end].From <= to+1 {
 		from, to = min(from, l.Ranges[end].From), max(to, l.Ranges[end].To)
@@ -49,32 +56,24 @@ func (l *Lost) add(from, to uint64, reports int) {
 	l.Ranges = slices.Replace(l.Ranges, at, end, model.SeqRange{From: from, To: to})
 }
 
-// remove takes a range out.
-func (l *Lost) remove(from, to uint64, reports int) {
-	l.Reports -= reports
-	var out []model.SeqRange
-	for _, r := range l.Ranges {
-		if r.To < from || r.From > to {
-			out = append(out, r)
-			continue
-		}
-		if r.From < from {
-			out = append(out, model.SeqRange{From: r.From, To: from - 1})
-		}
-		if r.To > to {
-			out = append(out, model.SeqRange{From: to + 1, To: r.To})
-		}
+// remove takes out a seq, and reports whether it was in.
+func (l *Lost) remove(seq uint64) bool {
+	if !l.has(seq) {
+		return false
 	}
-	l.Ranges = out
-}
+	at := l.position(seq)
+	r := l.Ranges[at]
+	var rest []model.SeqRange
+	if r.From < seq {
+		rest = append(rest, model.SeqRange{From: r.From, To: seq - 1})
+	}
+	if seq < r.To {
+		rest = append(rest, model.SeqRange{From: seq + 1, To: r.To})
+	}
+	l.Ranges = slices.Replace(l.Ranges, at, at+1, rest...)
+	l.Reports--
 
-// join takes others in.
-func (l *Lost) join(other Lost) {
-	for _, r := range other.Ranges {
-		l.add(r.From, r.To, 0)
-	}
-	l.Reports += other.Reports
-	l.bound()
+	return true
 }
 
 // bound joins the ranges with the smallest gaps where there are too many.

@@ -10,7 +10,7 @@ import (
 func TestLost(t *testing.T) {
 	var l Lost
 	for _, seq := range []uint64{5, 9, 7, 1, 6, 8} {
-		l.add(seq, seq, 1)
+		l.add(seq, seq)
 	}
 	if want := []model.SeqRange{{From: 1, To: 1}, {From: 5, To: 9}}; !slices.Equal(l.Ranges, want) || l.Reports != 6 {
 		t.Fatalf("got %v", l)
@@ -20,19 +20,19 @@ func TestLost(t *testing.T) {
 			t.Errorf("has(%d) is %v", seq, !want)
 		}
 	}
-	l.remove(7, 7, 1)
+	l.remove(7)
 	if want := []model.SeqRange{{From: 1, To: 1}, {From: 5, To: 6}, {From: 8, To: 9}}; !slices.Equal(l.Ranges, want) || l.Reports != 5 {
 		t.Fatalf("got %v", l)
 	}
 }
 
 func TestLostIsBounded(t *testing.T) {
-	var l, more Lost
+	var l Lost
 	for i := range uint64(5000) {
-		more.add(1+3*i, 1+3*i, 1)
+		l.add(1+3*i, 1+3*i)
 	}
-	more.add(100_000, 100_000, 1)
-	l.join(more)
+	l.add(100_000, 100_000)
+	l.bound()
 	if len(l.Ranges) > maxRanges || l.Reports != 5001 || l.has(50_000) || !l.has(100_000) {
 		t.Errorf("%d ranges of %d reports", len(l.Ranges), l.Reports)
 	}

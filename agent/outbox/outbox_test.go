@@ -182,7 +182,7 @@ func TestKillAtEveryByte(t *testing.T) {
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
 	}
-	segment := filepath.Join(dir, "00000000000000000001.seg")
+	segment := filepath.Join(dir, "00000000000000000001.log")
 	whole, err := os.ReadFile(segment)
 	if err != nil {
 		t.Fatal(err)
@@ -229,7 +229,7 @@ func TestDamageInTheMiddleIsReported(t *testing.T) {
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
 	}
-	segment := filepath.Join(dir, "00000000000000000001.seg")
+	segment := filepath.Join(dir, "00000000000000000001.log")
 	data, err := os.ReadFile(segment)
 	if err != nil {
 		t.Fatal(err)
@@ -392,7 +392,7 @@ func TestDamageWhileItIsOpen(t *testing.T) {
 	if err := b.Ack(first[1].Seq); err != nil {
 		t.Fatal(err)
 	}
-	segment := filepath.Join(dir, "00000000000000000001.seg")
+	segment := filepath.Join(dir, "00000000000000000001.log")
 	data, err := os.ReadFile(segment)
 	if err != nil {
 		t.Fatal(err)
@@ -409,7 +409,7 @@ func TestDamageWhileItIsOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	waiting := b.Len()
-	entries, err := filepath.Glob(filepath.Join(dir, "*.seg"))
+	entries, err := filepath.Glob(filepath.Join(dir, "*.log"))
 	if err != nil {
 		t.Fatal(err)
 	}
