@@ -14,9 +14,9 @@ func TestMissingKeys(t *testing.T) {
 		text, part, value string
 		wrong             string
 	}{
-		"in the template":      {"{{ .Data.no }}", "", "", "f: line 1 of what it gives has <no value>"},
-		"in a part":            {"{{ render \"_partials/p\" . }}", "\n{{ .Data.no }}", "", "f: line 2 of what it gives has <no value>"},
-		"in a part, written":   {"{{ write \"w\" (render \"_partials/p\" .) }}", "\n{{ .Data.no }}", "", "w: line 2 of what it gives has <no value>"},
+		"in the template":      {"{{ .Data.no }}", "", "", "f: line 1 of the result has <no value>"},
+		"in a part":            {"{{ render \"_partials/p\" . }}", "\n{{ .Data.no }}", "", "f: line 2 of the result has <no value>"},
+		"in a part, written":   {"{{ write \"w\" (render \"_partials/p\" .) }}", "\n{{ .Data.no }}", "", "w: line 2 of the result has <no value>"},
 		"a part has the words": {"{{ render \"_partials/p\" . }}", "<no value>", "", ""},
 		"data have the words":  {"{{ .Data.v }}", "", "a <no value> b", ""},
 		"given by a function":  {"{{ lookup \"v\" }}", "", "", ""},

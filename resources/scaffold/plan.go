@@ -14,11 +14,11 @@ const (
 	actionRemove   = "remove"
 )
 
-// maxChanges is how many changes are told one by one: they have to travel in a report.
+// maxChanges is how many changes are listed: they travel in one report.
 const maxChanges = 500
 
-// Plan says which files are to be written, and which removed. Its error is
-// something in the way that must not be replaced.
+// Plan returns which files are due to be written or removed. Its error is an
+// obstacle that must not be replaced.
 func (*Type) Plan(spec *Spec, state *State, _ bool) (resource.Plan, error) {
 	if spec.Ensure == model.EnsureAbsent {
 		return planAbsent(spec, state), state.Obstacle
@@ -39,8 +39,8 @@ func (*Type) Plan(spec *Spec, state *State, _ bool) (resource.Plan, error) {
 	return planOf(changes, fmt.Sprintf("Would have changed %d scaffold files", files)), state.Obstacle
 }
 
-// planAbsent counts what would be purged as the specification does, but removes
-// only what belongs to the scaffold.
+// planAbsent counts files to purge as the specification does, but removes only
+// those of the scaffold.
 func planAbsent(spec *Spec, state *State) resource.Plan {
 	changes := append(removals(actionRemove, state.Metadata.Changed), removals(actionRemove, state.Metadata.Stable)...)
 	files := len(changes)
@@ -60,7 +60,7 @@ func removals(action string, paths []string) []model.Change {
 	return out
 }
 
-// planOf gives the first change the words of all.
+// planOf puts the message of all changes into the first.
 func planOf(changes []model.Change, message string) resource.Plan {
 	if len(changes) == 0 {
 		return resource.Plan{}

@@ -20,7 +20,7 @@ const (
 	EngineJet = "jet"
 )
 
-// Spec are the properties of a scaffold.
+// Spec holds the properties of a scaffold.
 type Spec struct {
 	model.Common
 	Source         string              `json:"source,omitempty" jsonschema_description:"Directory of templates; a relative one is taken from the manifest's directory. http(s):// and obj:// fetch a tar.gz of it"`
@@ -33,7 +33,7 @@ type Spec struct {
 	Data           map[string]any      `json:"data,omitempty" sensitive:"true" jsonschema_description:"Data for these templates, over those of the manifest"`
 }
 
-// Delimiters gives those of the templates.
+// Delimiters returns those of the templates.
 func (s *Spec) Delimiters() (left, right string) {
 	switch {
 	case s.LeftDelimiter != "":
@@ -45,11 +45,11 @@ func (s *Spec) Delimiters() (left, right string) {
 	}
 }
 
-// IsURL says that the source is fetched.
+// IsURL reports whether the source is fetched.
 func (s *Spec) IsURL() bool { return strings.Contains(s.Source, "://") }
 
-// Templates gives the directory of templates that it renders, empty where that
-// is fetched, or is not needed.
+// Templates returns the directory of templates, empty where that is fetched or
+// not needed.
 func (s *Spec) Templates() string {
 	if s.IsURL() || s.Ensure == model.EnsureAbsent {
 		return ""
@@ -58,11 +58,11 @@ func (s *Spec) Templates() string {
 	return s.Source
 }
 
-// placeholder is where a post command wants the path.
+// placeholder stands for the path in a post command.
 const placeholder = "{}"
 
-// PostCommands gives the commands for a file, in their order, each as its
-// program and arguments.
+// PostCommands returns the commands for a file in their order, each as program
+// and arguments.
 func (s *Spec) PostCommands(path string) [][]string {
 	var out [][]string
 	for _, entry := range s.Post {
@@ -93,7 +93,7 @@ func withPath(words []string, path string) []string {
 	return out
 }
 
-// Secrets are what of a URL is no address.
+// Secrets returns the credentials of a URL.
 func (s *Spec) Secrets() []model.Secret {
 	if !s.IsURL() {
 		return nil

@@ -4,19 +4,19 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// State is what the machine says of a scaffold.
+// State is the observed state of a scaffold.
 type State struct {
 	model.CommonState
 	Metadata *Metadata `json:"metadata,omitempty" jsonschema_description:"What rendering the templates would do"`
 
-	// Due are the files that must be written, with what is to be said of each.
+	// Due are the files to write, each with its changes.
 	Due []Difference `json:"-"`
 	// Obstacle is why the scaffold cannot be rendered into its target.
 	Obstacle error `json:"-"`
 }
 
-// Metadata describes a target and the files in it, by their absolute paths in
-// order. Of a target that does not exist nothing else is told.
+// Metadata describes a target and the files in it, by absolute path in order. It
+// holds no files of a target that does not exist.
 type Metadata struct {
 	Name         string   `json:"name" jsonschema_description:"The target"`
 	Provider     string   `json:"provider"`
@@ -27,9 +27,9 @@ type Metadata struct {
 	Engine       string   `json:"engine" jsonschema_description:"Language of the templates"`
 }
 
-// Difference is a file that must be written.
+// Difference is a file to write.
 type Difference struct {
 	Path string
-	// Changes are what differs, each with the words of before and after.
+	// Changes are the differences, each from before to after.
 	Changes []model.Change
 }

@@ -10,15 +10,15 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Type is the scaffold type with its providers. Make it with New.
+// Type is the scaffold type with its providers; New returns one.
 type Type struct{ providers []ScaffoldProvider }
 
-// New makes the type, to be adapted by resource.Of.
+// New returns the type, which resource.Of adapts.
 func New(providers ...ScaffoldProvider) resource.Contract[*Spec, *State, ScaffoldProvider] {
 	return &Type{providers: providers}
 }
 
-// Info says what the type is. Its post commands may change anything.
+// Info describes the type. Its post commands may change anything.
 func (*Type) Info() resource.Info {
 	return resource.Info{
 		Name:       "scaffold",
@@ -31,18 +31,18 @@ func (*Type) Info() resource.Info {
 	}
 }
 
-// New gives properties with their defaults.
+// New returns properties with their defaults.
 func (*Type) New() *Spec { return &Spec{Engine: EngineJet} }
 
-// Providers gives the providers.
+// Providers returns the providers.
 func (t *Type) Providers() []ScaffoldProvider { return t.providers }
 
-// Status says what rendering the templates would do.
+// Status returns what rendering the templates would change.
 func (*Type) Status(ctx context.Context, env resource.Env, p ScaffoldProvider, spec *Spec) (*State, error) {
 	return p.Status(ctx, env, spec)
 }
 
-// Apply renders the templates, or removes what they gave.
+// Apply writes the files, or removes them.
 func (*Type) Apply(ctx context.Context, env resource.Env, p ScaffoldProvider, spec *Spec, plan resource.Plan) (resource.Outcome, error) {
 	if !plan.Has(actionRemove) {
 		return resource.Outcome{}, p.Scaffold(ctx, env, spec)
@@ -55,7 +55,7 @@ func (*Type) Apply(ctx context.Context, env resource.Env, p ScaffoldProvider, sp
 	return resource.Outcome{}, p.Remove(ctx, env, spec, state)
 }
 
-// Verify names the files that are still not as they must be.
+// Verify reports the files that are still not in their desired state.
 func (t *Type) Verify(spec *Spec, _ resource.Outcome, after *State) error {
 	plan, err := t.Plan(spec, after, false)
 	switch {
@@ -75,7 +75,7 @@ func (t *Type) Verify(spec *Spec, _ resource.Outcome, after *State) error {
 	return fmt.Errorf("still different: %s (%s)", named(plan), hint)
 }
 
-// named gives the first files of a plan.
+// named returns the first files of a plan.
 func named(plan resource.Plan) string {
 	const most = 3
 	var paths []string
@@ -92,7 +92,7 @@ func named(plan resource.Plan) string {
 	return strings.Join(paths, ", ")
 }
 
-// Relations order a scaffold after the directories that it stands in and its
+// Relations returns that a scaffold comes after the directories above it and its
 // source, and before whatever needs its target.
 func (*Type) Relations(spec *Spec) resource.Relations {
 	out := resource.Relations{}

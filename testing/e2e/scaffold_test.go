@@ -133,13 +133,13 @@ func TestFunctionsInScaffolds(t *testing.T) {
 func TestKilledWhileTemplatesAreRendered(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGKILL, syscall.SIGINT} {
 		dir, state := t.TempDir(), t.TempDir()
-		write(t, filepath.Join(dir, "f"), "[[ range ints(0, 1000000000000) ]][[ try ]][[ 1 ]][[ end ]][[ end ]]")
+		write(t, filepath.Join(dir, "f"), "[[ write(\"started\", \"\") ]][[ range ints(0, 1000000000000) ]][[ try ]][[ 1 ]][[ end ]][[ end ]]")
 		manifest := write(t, filepath.Join(t.TempDir(), "m.yaml"), "muster: {resources: [{scaffold: [{"+t.TempDir()+"/out: {source: "+dir+"}}]}]}\n")
 		p := start(t, state, "apply", manifest)
 		pattern := fmt.Sprintf("/dev/shm/muster-*-%d-scaffold-*", p.cmd.Process.Pid)
 		var in []string
 		await(t, "it renders", func() bool {
-			in, _ = filepath.Glob(pattern + "/source/f")
+			in, _ = filepath.Glob(pattern + "/target/started")
 			return len(in) > 0
 		})
 		renderer := childOf(t, p.cmd.Process.Pid)
@@ -202,8 +202,8 @@ func TestScaffoldUnderLimits(t *testing.T) {
 	for name, tc := range map[string]struct{ limit, text, want string }{
 		"files":           {"-f 200", "x", ""},
 		"memory":          {"-v 2200000", "x", ""},
-		"too large":       {"-f 200", `[[ write("w", repeat("x", 300000)) ]]`, "f: it gives a file of more than 102400 bytes"},
-		"too much memory": {"-v 2200000", `[[ x := "x" ]][[ range ints(0, 60) ]][[ x = x + x ]][[ end ]]`, "or what the limit of address space of muster leaves them, 2148 MiB (ulimit -v)"},
+		"too large":       {"-f 200", `[[ write("w", repeat("x", 300000)) ]]`, "file too large"},
+		"too much memory": {"-v 2200000", `[[ x := "x" ]][[ range ints(0, 60) ]][[ x = x + x ]][[ end ]]`, "or more than the address space limit of muster leaves (ulimit -v)"},
 	} {
 		if raceEnabled && strings.HasPrefix(tc.limit, "-v") {
 			continue // its address space has terabytes

@@ -1,11 +1,16 @@
-// Package choria is the provider of scaffolds that are rendered by
-// github.com/choria-io/scaffold (docs/decisions/0007).
+// Package choria is the provider of scaffolds that the library
+// github.com/choria-io/scaffold renders (docs/decisions/0007).
 package choria
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/files"
@@ -19,101 +24,113 @@ const (
 	priority = 1
 )
 
-// Provider renders in a process of its own; the host stores the files. What it
-// fetches, and what is to be stored, is kept for the run; the zero value keeps
-// nothing. Make it with New.
-type Provider struct {
-	fetched *fetched
-	kept    *kept
-}
+// Provider renders in a process of its own, and stores the files through the
+// host. The zero value keeps nothing between calls; New returns one that does.
+type Provider struct{ cache *cache }
 
-// New makes the provider.
-func New() Provider { return Provider{fetched: &fetched{}, kept: &kept{}} }
+// New returns the provider.
+func New() Provider { return Provider{cache: &cache{}} }
 
-// Name is choria.
+// Name returns choria.
 func (Provider) Name() string { return name }
 
-// IsManageable takes every scaffold.
+// IsManageable accepts every scaffold.
 func (Provider) IsManageable(_ model.Facts, spec resource.Spec) (bool, int, error) {
 	_, ok := spec.(*scaffold.Spec)
 
 	return ok, priority, nil
 }
 
-// Status renders the templates and compares what they give with what is there.
-func (p Provider) Status(ctx context.Context, env resource.Env, spec *scaffold.Spec) (*scaffold.State, error) {
-	found, err := p.look(ctx, env, spec, nil)
-	if err != nil {
-		return nil, err
-	}
-
-	c := comparison{provider: p, env: env, spec: spec, found: found}
-	if err := c.describe(ctx); err != nil {
-		return nil, err
-	}
-	if len(found.due) > 0 {
-		found.rendered.masked = nil
-		p.kept.keep(env, spec, found.rendered)
-	}
-
-	return found.state, nil
-}
-
-// found is a target as it is, with what the templates give for it.
-type found struct {
-	state *scaffold.State
-	due   []file
-	past  record
-	// rendered is what the templates gave.
-	rendered *rendering
-}
-
-// look compares what was rendered, or what the templates now give, with what is there.
-func (p Provider) look(ctx context.Context, env resource.Env, spec *scaffold.Spec, rendered *rendering) (*found, error) {
-	entry, err := env.Host.Look(spec.Name)
-	if err != nil {
-		return nil, err
-	}
-	exists := entry.Kind == files.Directory
-	meta := &scaffold.Metadata{Name: spec.Name, Provider: name, TargetExists: exists, Engine: spec.Engine}
-	out := &found{state: &scaffold.State{Metadata: meta}}
-	out.state.Ensure = model.EnsureAbsent
-	if exists {
-		out.state.Ensure = model.EnsurePresent
-	}
-	switch {
-	case spec.Source == "":
-		// A question about the target alone.
-		return out, nil
-	case spec.Ensure == model.EnsureAbsent && !exists:
-		return out, nil
-	case entry.Kind == files.Link:
-		out.state.Obstacle = fmt.Errorf("%s %w, name the directory itself", spec.Name, files.ErrLink)
-	case !exists && entry.Kind != files.Absent:
-		out.state.Obstacle = fmt.Errorf("%s: path exists as a %s, not as a directory", spec.Name, entry.Kind)
-	case !exists:
-		out.state.Obstacle = resource.Obstacle(env.Host, spec.Name, true)
-	}
-	if out.past, err = recall(env.Host, spec.Name); err != nil {
-		return nil, err
-	}
-	if rendered == nil {
-		if rendered, err = p.render(ctx, env, spec); err != nil {
-			return nil, err
-		}
-	}
-	out.rendered = rendered
-	c := comparison{provider: p, env: env, spec: spec, found: out, parents: map[string]error{}}
-
-	return out, c.compare(ctx, rendered.files)
-}
-
-// file is what a template gives.
+// file is a file of the scaffold.
 type file struct {
 	path    string
 	content []byte
 	digest  string
 	mode    fs.FileMode
-	// before is what stands there.
+	// written reports that a template wrote it by function, secret that its
+	// content depends on a secret.
+	written, secret bool
+	// before is what stands in its place.
 	before files.Entry
+}
+
+// Status renders the templates and compares the files with the target.
+func (p Provider) Status(ctx context.Context, env resource.Env, spec *scaffold.Spec) (*scaffold.State, error) {
+	t, err := p.observe(ctx, env, spec, false)
+	if err != nil {
+		return nil, err
+	}
+	if len(t.due) > 0 {
+		p.cache.keep(env, spec, t.files)
+	}
+
+	return t.state, t.describe(ctx)
+}
+
+// observe compares the target with the files of the last observation, if they
+// are to be reused, or with what the templates yield now.
+func (p Provider) observe(ctx context.Context, env resource.Env, spec *scaffold.Spec, reuse bool) (*target, error) {
+	entry, err := env.Host.Look(spec.Name)
+	if err != nil {
+		return nil, err
+	}
+	t := newTarget(env, spec, entry.Kind == files.Directory)
+	switch {
+	case spec.Source == "", spec.Ensure == model.EnsureAbsent && !t.exists():
+		// Without a source it is a question about the target alone.
+		return t, nil
+	case entry.Kind == files.Link:
+		t.state.Obstacle = fmt.Errorf("%s %w, name the directory itself", spec.Name, files.ErrLink)
+	case !t.exists() && entry.Kind != files.Absent:
+		t.state.Obstacle = fmt.Errorf("%s: path exists as a %s, not as a directory", spec.Name, entry.Kind)
+	case !t.exists():
+		t.state.Obstacle = resource.Obstacle(env.Host, spec.Name, true)
+	}
+	if t.past, err = recall(env.Host, spec.Name); err != nil {
+		return nil, err
+	}
+	have := false
+	if reuse {
+		t.files, have = p.cache.take(env, spec)
+	}
+	if !have {
+		if t.files, err = p.render(ctx, env, spec); err != nil {
+			return nil, err
+		}
+	}
+
+	return t, t.compare(ctx)
+}
+
+// Remove removes the changed and stable files of a state, then the directories
+// they were in that are empty, deepest first, and the target when it is empty
+// too. It continues after an error, and returns all of them.
+func (Provider) Remove(ctx context.Context, env resource.Env, spec *scaffold.Spec, state *scaffold.State) error {
+	paths := slices.Concat(state.Metadata.Changed, state.Metadata.Stable)
+	for _, path := range paths {
+		if !filepath.IsAbs(path) {
+			return fmt.Errorf("the path of a file to remove is not absolute: %q", path)
+		}
+	}
+	var failed error
+	parents := map[string]bool{}
+	for _, path := range paths {
+		if err := context.Cause(ctx); err != nil {
+			return errors.Join(failed, err)
+		}
+		failed = errors.Join(failed, env.Host.Remove(path))
+		for dir := filepath.Dir(path); strings.HasPrefix(dir, spec.Name+"/"); dir = filepath.Dir(dir) {
+			parents[dir] = true
+		}
+	}
+	for _, dir := range slices.Backward(slices.Sorted(maps.Keys(parents))) {
+		if err := env.Host.Remove(dir); err != nil && !errors.Is(err, files.ErrNotEmpty) {
+			failed = errors.Join(failed, err)
+		}
+	}
+	if err := env.Host.Remove(spec.Name); err != nil {
+		env.Log.DebugContext(ctx, "target kept", "target", spec.Name, "reason", err)
+	}
+
+	return errors.Join(failed, forget(env.Host, spec.Name))
 }

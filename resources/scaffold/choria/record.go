@@ -15,59 +15,63 @@ import (
 	"github.com/musterfleet/muster/resources/host/files"
 )
 
-// record is what a node remembers of the files of a target that post commands
-// ran on, in its state directory.
+// record is what the state directory holds about the files of a target that
+// post commands ran on.
 type record struct {
 	Target string          `json:"target"`
 	Files  map[string]past `json:"files"`
 }
 
-// past is what was rendered of a file, and what its post commands left.
+// past is a rendered file, its commands, and what these left.
 type past struct {
-	Rendered string      `json:"rendered"`
-	Mode     fs.FileMode `json:"mode"`
-	// Post is the digest of the commands.
-	Post       string     `json:"post"`
-	Left       string     `json:"left"`
-	Attributes attributes `json:"attributes"`
+	Rendered   string      `json:"rendered"`
+	Mode       fs.FileMode `json:"mode"`
+	Post       string      `json:"post"`
+	Left       string      `json:"left"`
+	Attributes attributes  `json:"attributes"`
+}
+
+func pastOf(f file, commands [][]string, left string, entry files.Entry) past {
+	var all strings.Builder
+	for _, words := range commands {
+		all.WriteString(strings.Join(words, "\x00") + "\x00\x00")
+	}
+
+	return past{Rendered: f.digest, Mode: f.mode, Post: digestOf([]byte(all.String())), Left: left, Attributes: attributesOf(entry)}
 }
 
 // maxRecord is more than the record of 100,000 files takes.
 const maxRecord = 64 << 20
 
 func recordPath(h *host.Host, target string) string {
-	return filepath.Join(h.StateDir(), "scaffolds", digestOf(target)[:32]+".json")
+	return filepath.Join(h.StateDir(), "scaffolds", digestOf([]byte(target))[:32]+".json")
 }
 
-// recall gives the record of a target. A damaged one remembers nothing: then
-// the files are written, and the commands run, once more.
+// recall returns the record of a target. A damaged one is empty: then the files
+// are written, and the commands run, once more.
 func recall(h *host.Host, target string) (record, error) {
-	none := record{Target: target, Files: map[string]past{}}
+	r, none := record{}, record{Target: target, Files: map[string]past{}}
 	if h.StateDir() == "" {
 		return none, nil
 	}
 	data, err := h.Read(recordPath(h, target), maxRecord)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return none, nil
-	case err != nil:
-		return none, fmt.Errorf("could not read what is remembered of the scaffold: %w", err)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return none, fmt.Errorf("could not read the record of the scaffold: %w", err)
 	}
-	var r record
-	if json.Unmarshal(data, &r) != nil || r.Target != target || r.Files == nil {
+	if err != nil || json.Unmarshal(data, &r) != nil || r.Target != target || r.Files == nil {
 		return none, nil
 	}
 
 	return r, nil
 }
 
-// remember is durable when it returns, also when the run is being broken off.
-func remember(ctx context.Context, h *host.Host, r record) error {
+// save writes the record, also when the run is ending. It is durable afterwards.
+func (r record) save(ctx context.Context, h *host.Host) error {
 	if h.StateDir() == "" {
 		return fmt.Errorf("post needs to remember what it did: %w", files.ErrNoStateDir)
 	}
 	if err := h.WriteRecord(ctx, recordPath(h, r.Target), r); err != nil {
-		return fmt.Errorf("could not remember what post did: %w", err)
+		return fmt.Errorf("could not write the record of the scaffold: %w", err)
 	}
 
 	return nil
@@ -81,19 +85,8 @@ func forget(h *host.Host, target string) error {
 	return h.Remove(recordPath(h, target))
 }
 
-// digestOf gives the hex SHA-256 of a text, or of commands.
-func digestOf[T string | []byte | [][]string](v T) string {
-	var text []byte
-	switch v := any(v).(type) {
-	case string:
-		text = []byte(v)
-	case []byte:
-		text = v
-	case [][]string:
-		for _, words := range v {
-			text = append(text, strings.Join(words, "\x00")+"\x00\x00"...)
-		}
-	}
+// digestOf returns the hex SHA-256 of a text.
+func digestOf(text []byte) string {
 	sum := sha256.Sum256(text)
 
 	return hex.EncodeToString(sum[:])

@@ -3,142 +3,161 @@ package choria
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/resources/scaffold"
+	"github.com/musterfleet/muster/resources/scaffold/choria/render"
 	"github.com/musterfleet/muster/resources/template"
 )
 
 const (
-	// partials is the directory of templates that others render; it gives no files.
-	partials = "_partials"
-	// writtenMode is that of files that a template makes by write.
+	// writtenMode is the mode of files that templates write by function.
 	writtenMode = 0o644
-	// noValue is what a Go template writes for a key that is missing.
+	// noValue is what a Go template yields for a missing key.
 	noValue = "<no value>"
 )
 
-// rendering is what the templates come to.
-type rendering struct {
-	// files are in the order of their paths.
-	files []file
-	// secret says that some may depend on a secret.
-	secret bool
-	// masked is the same with the secrets masked, where that was rendered.
-	masked *masked
-}
-
-// masked are the files that the templates give with the secrets masked, or what
-// is wrong with them then.
-type masked struct {
-	files   []file
-	written []string
-	err     error
-}
-
-// The errors of templates that have to do with a secret.
-var (
-	errForSecret  = errors.New("fails for the secret values it is given")
-	errSecretPath = errors.New("the path of a file that a template writes depends on a secret, and paths are shown (give it another name)")
-)
-
-// render renders the templates. Nothing of the target is touched or looked at.
-// No error of theirs, and no path, has anything of a secret.
-func (p Provider) render(ctx context.Context, env resource.Env, spec *scaffold.Spec) (*rendering, error) {
+// render returns the files that the templates yield, in the order of their
+// paths. It does not touch the target.
+func (p Provider) render(ctx context.Context, env resource.Env, spec *scaffold.Spec) ([]file, error) {
 	tree, err := p.tree(ctx, env, spec)
 	if err != nil {
 		return nil, err
 	}
-	of := process{env: env, spec: spec, tree: tree, compares: env.Scope.Origin != nil || spec.Sensitive}
-	files, err := of.files(ctx)
-	out := &rendering{files: files, secret: of.secret}
-	if context.Cause(ctx) != nil || !of.secret || of.done == nil || err == nil && len(of.written()) == 0 {
-		return out, err
-	}
-	if out.masked = p.mask(ctx, env, spec); err == nil {
-		return out, of.checkPaths(out.masked)
-	}
-	if out.masked.err == nil {
-		out.masked.err = of.in(errForSecret)
-	}
-
-	return nil, out.masked.err
-}
-
-// mask renders the templates with the secrets masked.
-func (p Provider) mask(ctx context.Context, env resource.Env, spec *scaffold.Spec) *masked {
-	tree, err := p.tree(ctx, env, spec)
-	if err != nil {
-		return &masked{err: err}
-	}
-	of := process{env: env, spec: spec, tree: tree, masking: true}
-	files, err := of.files(ctx)
-
-	return &masked{files: files, written: of.written(), err: err}
-}
-
-// checkPaths refuses paths that templates write and that are not the same with
-// the secrets masked, unless they stand in a template just so.
-func (p *process) checkPaths(masked *masked) error {
-	for _, name := range p.written() {
-		known := slices.Contains(masked.written, name)
-		for _, text := range p.tree.texts {
-			known = known || strings.Contains(text, name)
-		}
-		if !known {
-			return errSecretPath
+	dir, err := env.Host.MemoryDir(ctx, "scaffold")
+	if err == nil {
+		files, err := renderIn(ctx, dir, env, spec, tree)
+		if err == nil || !strings.Contains(err.Error(), unix.ENOSPC.Error()) || env.Host.StateDir() == "" {
+			return files, err
 		}
 	}
+	if dir, err = env.Host.TempDir("scaffold"); err != nil {
+		return nil, err
+	}
 
-	return nil
+	return renderIn(ctx, dir, env, spec, tree)
 }
 
-// names are what the templates see.
-func names(ctx context.Context, env resource.Env, spec *scaffold.Spec, masked bool) template.Names {
-	out := template.Names{}
-	if env.Scope.Origin != nil {
-		out = env.Scope.Origin.Names(ctx, env.Facts, masked)
-	} else {
-		facts := map[string]any{}
-		maps.Copy(facts, env.Facts)
-		out["Facts"], out["facts"], out["Environ"], out["environ"] = facts, facts, map[string]any{}, map[string]any{}
+// renderIn renders in a temporary directory, and removes that.
+func renderIn(ctx context.Context, dir string, env resource.Env, spec *scaffold.Spec, tree *tree) ([]file, error) {
+	defer func() {
+		if err := os.RemoveAll(dir); err != nil {
+			env.Log.WarnContext(ctx, "cannot remove temporary directory", "directory", dir, "error", err)
+		}
+	}()
+	p := process{env: env, spec: spec, tree: tree, dir: dir}
+	if err := p.run(ctx); err != nil {
+		return nil, err
 	}
+
+	return p.result()
+}
+
+// result returns the files that were received, and fails where one cannot stand
+// beside another, or lacks a value.
+func (p *process) result() ([]file, error) {
+	files, given := p.files, map[string]bool{}
+	slices.SortFunc(files, func(a, b file) int { return strings.Compare(a.path, b.path) })
+	for i, f := range files {
+		if i > 0 && f.path == files[i-1].path {
+			return nil, fmt.Errorf("%s is written by a template, and is there as a template too", f.path)
+		}
+		for dir := filepath.Dir(f.path); dir != p.spec.Name; dir = filepath.Dir(dir) {
+			if given[dir] {
+				return nil, fmt.Errorf("%s is a file and a directory", dir)
+			}
+		}
+		given[f.path] = true
+		if err := p.checkValues(f); err != nil {
+			return nil, err
+		}
+	}
+
+	return slices.DeleteFunc(files, func(f file) bool {
+		return p.spec.SkipEmpty && !f.written && strings.TrimSpace(string(f.content)) == ""
+	}), nil
+}
+
+// checkValues refuses what a Go template yields for a missing key, unless a
+// template, the data or a function has these words: the library has no option for it.
+func (p *process) checkValues(f file) error {
+	before, _, found := strings.Cut(string(f.content), noValue)
+	if !found || p.spec.Engine != scaffold.EngineGo || p.noValue || strings.Contains(fmt.Sprint(p.tree.texts, p.names.Values()), noValue) {
+		return nil
+	}
+
+	return fmt.Errorf("%s: line %d of the result has %s: a key is missing, write {{ get .Data \"name\" | default \"…\" }} where it may be", strings.TrimPrefix(f.path, p.spec.Name+"/"), 1+strings.Count(before, "\n"), noValue)
+}
+
+// learnNames sets the names that the templates see, and those without secrets
+// where there is one among them.
+func (p *process) learnNames(ctx context.Context) {
+	p.names = template.Names{"Facts": maps.Clone(map[string]any(p.env.Facts)), "Environ": map[string]any{}}
+	p.names["facts"], p.names["environ"] = p.names["Facts"], p.names["Environ"]
+	masked, secret := maps.Clone(p.names), p.spec.Sensitive
+	if origin := p.env.Scope.Origin; origin != nil {
+		p.names, masked = origin.Names(ctx, p.env.Facts, false), origin.Names(ctx, p.env.Facts, true)
+		_, asks := p.names["secret"]
+		secret = secret || asks && p.tree.contains("secret") || !reflect.DeepEqual(p.names.Values(), masked.Values())
+	}
+	overlay(p.names, p.spec.Data)
+	if !secret {
+		return
+	}
+	p.masked = masked
+	own := p.spec.Data
+	if p.spec.Sensitive {
+		own, _ = maskAll(own).(map[string]any)
+	}
+	overlay(p.masked, own)
+}
+
+// overlay puts the data of the scaffold over those of the manifest.
+func overlay(names template.Names, own map[string]any) {
 	data := map[string]any{}
-	if of, is := out["Data"].(map[string]any); is {
+	if of, is := names["Data"].(map[string]any); is {
 		maps.Copy(data, of)
 	}
-	if masked && spec.Sensitive {
-		maps.Copy(data, maskAll(spec.Data).(map[string]any))
-	} else {
-		maps.Copy(data, spec.Data)
-	}
-	out["Data"], out["data"] = data, data
-
-	return out
+	maps.Copy(data, own)
+	names["Data"], names["data"] = data, data
 }
 
-// maskAll masks every text: a secret may be in any.
+// maskAll masks every string: any may hold a secret.
 func maskAll(v any) any {
-	switch v := v.(type) {
-	case string:
-		return model.Redacted
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for key, value := range v {
-			out[key] = maskAll(value)
+	return render.Replace(v, func(v any) any {
+		if _, is := v.(string); is {
+			return model.Redacted
 		}
-		return out
-	case []any:
-		out := make([]any, len(v))
-		for i, value := range v {
-			out[i] = maskAll(value)
-		}
-		return out
-	default:
 		return v
+	})
+}
+
+// rewordedError is an error with other words than its cause.
+type rewordedError struct {
+	text  string
+	cause error
+}
+
+func (e rewordedError) Error() string { return e.text }
+func (e rewordedError) Unwrap() error { return e.cause }
+
+// failure returns the error that the renderer reports, with the paths of the
+// target in place of temporary ones.
+func (p *process) failure(text string) error {
+	text = strings.NewReplacer(p.dir+"/target", p.spec.Name, p.dir+"/masked", p.spec.Name, p.dir+"/source/", "", p.dir+"/source", "source", p.dir, filepath.Dir(p.spec.Name)).Replace(text)
+	if p.failed != nil && strings.Contains(text, p.failed.Error()) {
+		return rewordedError{text: text, cause: p.failed}
 	}
+
+	return errors.New(text)
 }

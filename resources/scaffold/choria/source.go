@@ -13,7 +13,46 @@ import (
 	"github.com/musterfleet/muster/resources/scaffold"
 )
 
-// tree reads the templates of a scaffold.
+const (
+	// partials is the directory of templates that others render; it yields no files.
+	partials = "_partials"
+	// maxTemplate is the size in bytes of the largest template.
+	maxTemplate = 16 << 20
+)
+
+// tree is the content of a source.
+type tree struct {
+	templates []oneTemplate
+	// texts are those of all templates by name, of partials too.
+	texts map[string]string
+}
+
+// oneTemplate is a template that yields a file.
+type oneTemplate struct {
+	name string
+	mode fs.FileMode
+}
+
+func (t *tree) size() (size int) {
+	for _, text := range t.texts {
+		size += len(text)
+	}
+
+	return size
+}
+
+// contains reports whether any template contains the words.
+func (t *tree) contains(words string) bool {
+	for _, text := range t.texts {
+		if strings.Contains(text, words) {
+			return true
+		}
+	}
+
+	return false
+}
+
+// tree returns the templates of a scaffold.
 func (p Provider) tree(ctx context.Context, env resource.Env, spec *scaffold.Spec) (*tree, error) {
 	if spec.IsURL() {
 		if limit := spec.Timeout.Std(); limit > 0 {
@@ -21,7 +60,7 @@ func (p Provider) tree(ctx context.Context, env resource.Env, spec *scaffold.Spe
 			defer cancel()
 			ctx = limited
 		}
-		return p.fetched.tree(ctx, env, spec.Source)
+		return p.cache.tree(env.RunID, spec.Source, func() (*tree, error) { return fetch(ctx, env, spec.Source) })
 	}
 	dir, err := source(env, spec)
 	if err != nil {
@@ -31,7 +70,28 @@ func (p Provider) tree(ctx context.Context, env resource.Env, spec *scaffold.Spe
 	return read(ctx, env, dir)
 }
 
-// source gives the directory of templates.
+// fetch returns the source at a URL.
+func fetch(ctx context.Context, env resource.Env, url string) (*tree, error) {
+	if env.Scope.Origin == nil {
+		return nil, errors.New("a source cannot be fetched here")
+	}
+	dir, cleanup, err := env.Scope.Origin.Tree(ctx, url)
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+		return nil, fmt.Errorf("could not fetch the source: %w", err)
+	}
+	t, err := read(ctx, env, dir)
+	if err != nil {
+		// The directory is gone when this is read.
+		err = rewordedError{text: strings.ReplaceAll(err.Error(), dir+"/", ""), cause: err}
+	}
+
+	return t, errors.Join(err, cleanup())
+}
+
+// source returns the directory of the templates.
 func source(env resource.Env, spec *scaffold.Spec) (dir string, err error) {
 	switch {
 	case filepath.IsAbs(spec.Source):
@@ -50,45 +110,24 @@ func source(env resource.Env, spec *scaffold.Spec) (dir string, err error) {
 	case entry.Kind != files.Directory:
 		return "", fmt.Errorf("the source %s is a %s, not a directory of templates", dir, entry.Kind)
 	}
-	// What follows does not follow links, not even this one.
+	// From here on no link is followed, not even this one.
 	real, err := filepath.EvalSymlinks(dir)
-	if err == nil {
-		err = checkApart(real, spec.Name)
+	if err != nil {
+		return "", err
+	}
+	target := spec.Name
+	if path, err := filepath.EvalSymlinks(target); err == nil {
+		target = path
+	}
+	// The templates would be files to purge, or the files templates.
+	if strings.HasPrefix(real+"/", target+"/") || strings.HasPrefix(target+"/", real+"/") {
+		return "", fmt.Errorf("the source %s and the target %s must not be within each other", real, target)
 	}
 
-	return real, err
+	return real, nil
 }
 
-// checkApart refuses a target and a source of which one holds the other: the
-// templates would be files to purge, or what they give templates.
-func checkApart(source, target string) error {
-	if real, err := filepath.EvalSymlinks(target); err == nil {
-		target = real
-	}
-	if strings.HasPrefix(source+"/", target+"/") || strings.HasPrefix(target+"/", source+"/") {
-		return fmt.Errorf("the source %s and the target %s must not be within each other", source, target)
-	}
-
-	return nil
-}
-
-// tree is what a source holds.
-type tree struct {
-	templates []oneTemplate
-	// texts are those of all by their names, of partials too.
-	texts map[string]string
-}
-
-// oneTemplate is one template.
-type oneTemplate struct {
-	name string
-	mode fs.FileMode
-}
-
-// maxTemplate is the largest template, in bytes.
-const maxTemplate = 16 << 20
-
-// read reads a source. Anything but files and directories is refused.
+// read reads a source, which may hold only files and directories.
 func read(ctx context.Context, env resource.Env, dir string) (*tree, error) {
 	t := &tree{texts: map[string]string{}}
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -96,7 +135,6 @@ func read(ctx context.Context, env resource.Env, dir string) (*tree, error) {
 			return err
 		}
 		name := strings.TrimPrefix(path, dir+"/")
-		partial := strings.Contains("/"+name+"/", "/"+partials+"/")
 		switch {
 		case d.IsDir():
 			return nil
@@ -110,7 +148,7 @@ func read(ctx context.Context, env resource.Env, dir string) (*tree, error) {
 			return fmt.Errorf("could not read a template: %w", err)
 		}
 		t.texts[name] = string(text)
-		if partial {
+		if strings.Contains("/"+name, "/"+partials+"/") {
 			return nil
 		}
 		info, err := d.Info()

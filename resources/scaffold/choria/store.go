@@ -15,58 +15,49 @@ import (
 	"github.com/musterfleet/muster/resources/scaffold"
 )
 
-// parallel is how many files are written at the same time: the system then
-// syncs many of them to the disk at once.
-const parallel = 16
+const (
+	// parallel is how many files are written at the same time, so that the system
+	// syncs many of them to the disk at once.
+	parallel = 16
+	// dirMode is the mode of new directories.
+	dirMode = 0o755
+	// errorLines is how many lines of a command's output are in its error.
+	errorLines = 10
+)
 
-// dirMode is that of directories that are made.
-const dirMode = 0o755
-
-// Scaffold writes what differs, runs the post commands on what it wrote, and
-// removes what no template gives.
+// Scaffold writes the files that differ, runs their post commands, and with
+// purge removes what no template yields.
 func (p Provider) Scaffold(ctx context.Context, env resource.Env, spec *scaffold.Spec) error {
-	found, err := p.look(ctx, env, spec, p.kept.take(env, spec))
-	switch {
-	case err != nil:
-		return err
-	case found.state.Obstacle != nil:
-		return found.state.Obstacle
+	t, err := p.observe(ctx, env, spec, true)
+	if err == nil {
+		err = t.state.Obstacle
 	}
-	if !found.state.Metadata.TargetExists {
+	if err != nil {
+		return err
+	}
+	if !t.exists() {
 		if err := env.Host.MakeDirectory(spec.Name, files.OwnAttrs(dirMode)); err != nil {
 			return err
 		}
 	}
-	if err := makeParents(env.Host, spec.Name, found.due); err != nil {
-		return err
+	made := map[string]bool{spec.Name: true}
+	for _, f := range t.due {
+		if err := makeBelow(env.Host, made, filepath.Dir(f.path)); err != nil {
+			return err
+		}
 	}
-	w := writer{env: env, spec: spec, past: found.past}
-	if err := w.write(ctx, found.due); err != nil {
+	if err := t.store(ctx); err != nil || !spec.Purge {
 		return err
-	}
-	if !spec.Purge {
-		return nil
 	}
 	var failed error
-	for _, path := range found.state.Metadata.Purged {
+	for _, path := range t.state.Metadata.Purged {
 		failed = errors.Join(failed, env.Host.Remove(path))
 	}
 
 	return failed
 }
 
-// makeParents makes the directories that files are to be in, from the top.
-func makeParents(h *host.Host, target string, files []file) error {
-	made := map[string]bool{target: true}
-	for _, f := range files {
-		if err := makeBelow(h, made, filepath.Dir(f.path)); err != nil {
-			return err
-		}
-	}
-
-	return nil
-}
-
+// makeBelow makes a directory and those above it, from the top.
 func makeBelow(h *host.Host, made map[string]bool, dir string) error {
 	if made[dir] {
 		return nil
@@ -86,118 +77,94 @@ func makeBelow(h *host.Host, made map[string]bool, dir string) error {
 	return h.MakeDirectory(dir, files.OwnAttrs(dirMode))
 }
 
-// writer writes files and runs their post commands.
-type writer struct {
-	env  resource.Env
-	spec *scaffold.Spec
-	past record
-}
-
-// write writes the files without post commands together, the others one by one.
-// What was done is remembered also when something fails.
-func (w *writer) write(ctx context.Context, files []file) error {
-	var posted []file
-	var errs []error
-	var mu sync.Mutex
+// store writes the due files without post commands at the same time, then the
+// others one by one.
+func (t *target) store(ctx context.Context) error {
+	var plain, posted []file
+	for _, f := range t.due {
+		if len(t.spec.PostCommands(f.path)) > 0 {
+			posted = append(posted, f)
+		} else {
+			plain = append(plain, f)
+		}
+	}
+	errs := make([]error, len(plain))
 	var writing sync.WaitGroup
 	free := make(chan struct{}, parallel)
-	for _, f := range files {
-		if len(w.spec.PostCommands(f.path)) > 0 {
-			posted = append(posted, f)
-			continue
-		}
+	for i, f := range plain {
 		free <- struct{}{}
 		writing.Go(func() {
 			defer func() { <-free }()
-			if err := w.store(ctx, f); err != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				errs = append(errs, err)
-			}
+			errs[i] = t.write(ctx, f)
 		})
 	}
 	writing.Wait()
-	if len(errs) > 0 {
-		return errors.Join(errs...)
-	}
-	if len(posted) == 0 {
-		return nil
-	}
-	err := w.owe(ctx, posted)
-	if err != nil {
+	if err := errors.Join(errs...); err != nil || len(posted) == 0 {
 		return err
 	}
-	for _, f := range posted {
-		if err = w.storeAndPost(ctx, f); err != nil {
+
+	return t.storePosted(ctx, posted)
+}
+
+// storePosted writes files and runs their commands. They are forgotten first:
+// after a kill their commands run again. What was done is recorded also when
+// one fails.
+func (t *target) storePosted(ctx context.Context, files []file) (err error) {
+	known := len(t.past.Files)
+	for _, f := range files {
+		delete(t.past.Files, f.path)
+	}
+	if len(t.past.Files) < known {
+		if err := t.past.save(ctx, t.env.Host); err != nil {
+			return err
+		}
+	}
+	for _, f := range files {
+		if t.past.Files[f.path], err = t.writeAndPost(ctx, f); err != nil {
+			delete(t.past.Files, f.path)
 			break
 		}
 	}
 
-	return errors.Join(err, remember(ctx, w.env.Host, w.past))
+	return errors.Join(err, t.past.save(ctx, t.env.Host))
 }
 
-// owe forgets what post did to files that are to be written: a kill between
-// here and the end of post leaves its commands owed.
-func (w *writer) owe(ctx context.Context, files []file) error {
-	known := len(w.past.Files)
-	for _, f := range files {
-		delete(w.past.Files, f.path)
-	}
-	if len(w.past.Files) == known {
-		return nil
-	}
-
-	return remember(ctx, w.env.Host, w.past)
+func (t *target) write(ctx context.Context, f file) error {
+	return t.env.Host.Write(ctx, f.path, bytes.NewReader(f.content), files.OwnAttrs(f.mode))
 }
 
-func (w *writer) store(ctx context.Context, f file) error {
-	return w.env.Host.Write(ctx, f.path, bytes.NewReader(f.content), files.OwnAttrs(f.mode))
-}
-
-func (w *writer) storeAndPost(ctx context.Context, f file) error {
-	if err := w.store(ctx, f); err != nil {
-		return err
+func (t *target) writeAndPost(ctx context.Context, f file) (past, error) {
+	if err := t.write(ctx, f); err != nil {
+		return past{}, err
 	}
-	commands := w.spec.PostCommands(f.path)
+	commands := t.spec.PostCommands(f.path)
 	for _, words := range commands {
-		if err := w.run(ctx, f.path, words); err != nil {
-			return err
+		if err := t.post(ctx, words); err != nil {
+			return past{}, fmt.Errorf("post of %s: %w", f.path, err)
 		}
 	}
-	left, err := w.env.Host.Look(f.path)
+	left, err := t.env.Host.Look(f.path)
 	if err != nil {
-		return err
+		return past{}, err
 	}
 	if left.Kind != files.File {
-		return fmt.Errorf("a post command left no file at %s", f.path)
+		return past{}, fmt.Errorf("a post command left no file at %s", f.path)
 	}
-	digest, err := w.env.Host.DigestEntry(ctx, left)
-	if err != nil {
-		return err
-	}
-	w.past.Files[f.path] = past{Rendered: f.digest, Mode: f.mode, Post: digestOf(commands), Left: digest, Attributes: attributesOf(left)}
+	digest, err := t.env.Host.DigestEntry(ctx, left)
 
-	return nil
+	return pastOf(f, commands, digest, left), err
 }
 
-// errorLines is how much of what a command says is in its error.
-const errorLines = 10
-
-func (w *writer) run(ctx context.Context, path string, words []string) error {
-	result, err := w.env.Host.Run(ctx, command.Command{Argv: words, Dir: w.spec.Name, Env: w.env.RunEnv})
-	if err != nil {
-		return fmt.Errorf("post of %s: %w", path, err)
+func (t *target) post(ctx context.Context, words []string) error {
+	result, err := t.env.Host.Run(ctx, command.Command{Argv: words, Dir: t.spec.Name, Env: t.env.RunEnv})
+	if err != nil || result.ExitCode == 0 {
+		return err
 	}
-	if result.ExitCode == 0 {
-		return nil
-	}
-	err = fmt.Errorf("post of %s: %s ended with exit code %d", path, words[0], result.ExitCode)
-	said := result.Stderr.LastLines(errorLines)
-	if said == "" {
-		said = result.Stdout.LastLines(errorLines)
-	}
-	if said != "" {
-		return resource.Said{Err: err, Output: said}
+	err = fmt.Errorf("%s ended with exit code %d", words[0], result.ExitCode)
+	for _, output := range []string{result.Stderr.LastLines(errorLines), result.Stdout.LastLines(errorLines)} {
+		if output != "" {
+			return resource.Said{Err: err, Output: output}
+		}
 	}
 
 	return err

@@ -1,0 +1,163 @@
+// Package render renders the templates of a scaffold with the library
+// choria-io/scaffold. It runs in a process of its own, because the library
+// renders without bounds and writes to the disk (docs/decisions/0007).
+package render
+
+import (
+	"encoding/gob"
+	"fmt"
+	"reflect"
+	"time"
+)
+
+// Command is the hidden command by which muster starts itself to render.
+const Command = "render-scaffold"
+
+// Request asks for the rendering of a tree of templates. It is the first
+// message to the renderer.
+type Request struct {
+	Go          bool
+	Left, Right string
+	// Texts are all templates by name, partials included; Templates names those
+	// that yield a file, in the order in which they render.
+	Texts     map[string]string
+	Templates []string
+	// Values are the names that are no functions. Masked are the same without
+	// secrets, nil where nothing is secret.
+	Values, Masked map[string]any
+	Functions      []string
+	// Directories are those that exist before any template writes a file.
+	Directories []string
+}
+
+// Event is a message of the renderer: a call that waits for a Reply, a file,
+// or, with neither, the end.
+type Event struct {
+	Call *Call
+	File *File
+	// Error is why the rendering failed, empty at its successful end.
+	Error string
+}
+
+// Call asks for the result of a function of the manifest, with Masked for the
+// result that holds no secret.
+type Call struct {
+	Function string
+	Args     []any
+	Masked   bool
+}
+
+// Reply answers a Call.
+type Reply struct {
+	Value  any
+	Failed bool
+	Error  string
+}
+
+// File is the result of a template, or a file that a template has written.
+type File struct {
+	Name    string
+	Content []byte
+	Written bool
+	// Secret reports that the content depends on a secret.
+	Secret bool
+}
+
+// null stands for nil, which gob does not encode within lists and mappings.
+type null bool
+
+// Register prepares gob for the values of messages.
+func Register() {
+	for _, v := range []any{null(true), time.Time{}, []any{}, map[string]any{}} {
+		gob.Register(v)
+	}
+}
+
+// Plain returns a copy of a value that a message can carry: of the basic types,
+// time.Time, []byte, []any and map[string]any.
+func Plain(v any) (any, error) {
+	switch v := v.(type) {
+	case nil:
+		return null(true), nil
+	case string, []byte, time.Time:
+		return v, nil
+	}
+	r := reflect.ValueOf(v)
+	switch {
+	case r.Kind() == reflect.Pointer && r.IsNil():
+		return null(true), nil
+	case r.Kind() == reflect.Pointer:
+		return Plain(r.Elem().Interface())
+	case r.Kind() == reflect.Bool:
+		return r.Bool(), nil
+	case r.Kind() == reflect.Int:
+		return int(r.Int()), nil
+	case r.CanInt():
+		return r.Int(), nil
+	case r.CanUint():
+		return r.Uint(), nil
+	case r.CanFloat():
+		return r.Float(), nil
+	case r.Kind() == reflect.String:
+		return r.String(), nil
+	case r.Kind() == reflect.Slice || r.Kind() == reflect.Array:
+		return plainList(r)
+	case r.Kind() == reflect.Map && r.Type().Key().Kind() == reflect.String:
+		return plainMap(r)
+	}
+
+	return nil, fmt.Errorf("a %T cannot be passed to templates or by them", v)
+}
+
+func plainList(r reflect.Value) (_ any, err error) {
+	out := make([]any, r.Len())
+	for i := range out {
+		if out[i], err = Plain(r.Index(i).Interface()); err != nil {
+			return nil, err
+		}
+	}
+
+	return out, nil
+}
+
+func plainMap(r reflect.Value) (_ any, err error) {
+	out := make(map[string]any, r.Len())
+	for all := r.MapRange(); all.Next(); {
+		if out[all.Key().String()], err = Plain(all.Value().Interface()); err != nil {
+			return nil, err
+		}
+	}
+
+	return out, nil
+}
+
+// Copy returns a deep copy of a value that a message carried.
+func Copy(v any) any {
+	return Replace(v, func(v any) any {
+		if _, is := v.(null); is {
+			return nil
+		}
+		return v
+	})
+}
+
+// Replace returns a deep copy of a value in which replace was called for
+// everything that is neither a list nor a mapping.
+func Replace(v any, replace func(any) any) any {
+	switch v := v.(type) {
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = Replace(v[i], replace)
+		}
+		return out
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key := range v {
+			out[key] = Replace(v[key], replace)
+		}
+		return out
+	default:
+		return replace(v)
+	}
+}

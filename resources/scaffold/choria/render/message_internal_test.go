@@ -1,0 +1,69 @@
+package render
+
+import (
+	"bytes"
+	"encoding/gob"
+	"errors"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestMessagesKeepValues(t *testing.T) {
+	Register()
+	type text string
+	list := []any{nil, time.Unix(1, 2).UTC(), true, false, 0, -1, math.MaxInt, int64(7), uint64(math.MaxUint64), 1.0, math.Inf(1), "", "a\xff\x00\n", []byte("b"), []any{}, map[string]any{}}
+	for name, tc := range map[string]struct{ v, want any }{
+		"nil":        {nil, nil},
+		"list":       {list, list},
+		"mapping":    {map[string]any{"": 1, "a": list}, map[string]any{"": 1, "a": list}},
+		"long":       {strings.Repeat("x", 200_000), strings.Repeat("x", 200_000)},
+		"other maps": {map[string]string{"a": "b"}, map[string]any{"a": "b"}},
+		"lists":      {[]string{"a"}, []any{"a"}},
+		"named":      {text("a"), "a"},
+		"pointer":    {new(3), 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v, err := Plain(tc.v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var conn bytes.Buffer
+			var got Reply
+			if err := errors.Join(gob.NewEncoder(&conn).Encode(Reply{Value: v}), gob.NewDecoder(&conn).Decode(&got)); err != nil {
+				t.Fatal(err)
+			}
+			if got := Copy(got.Value); !reflect.DeepEqual(got, tc.want) {
+				t.Errorf("got %#v", got)
+			}
+		})
+	}
+}
+
+func TestValuesOfNoMessage(t *testing.T) {
+	for _, v := range []any{func() {}, map[int]string{}, struct{}{}, []any{make(chan int)}} {
+		if _, err := Plain(v); err == nil {
+			t.Errorf("a message carries %T", v)
+		}
+	}
+}
+
+// Ranges go through a function, whatever is around them, and nothing else does.
+func TestInOrder(t *testing.T) {
+	for text, want := range map[string]string{
+		"[[ range Data.m ]]x[[ end ]]":             "[[ range __in_order(Data.m) ]]x[[ end ]]",
+		"[[- range k, v := Data.m -]]":             "[[- range k, v := __in_order(Data.m) -]]",
+		"[[range Data.m[\"]]\"] ]]":                "[[range __in_order(Data.m[\"]]\"]) ]]",
+		"[[ range i := slice(\"]]\", `]]`) ]]]]":   "[[ range i := __in_order(slice(\"]]\", `]]`)) ]]]]",
+		"[[ range x ]][[ range y = x ]]\n":         "[[ range __in_order(x) ]][[ range y = __in_order(x) ]]\n",
+		"[[ range\n  x\n]]":                        "[[ range\n  __in_order(x)\n]]",
+		"[[ range ]] [[ ranges ]] range x ]]":      "[[ range ]] [[ ranges ]] range x ]]",
+		"[[ if x ]]don't[[ end ]] [[ arrange x ]]": "[[ if x ]]don't[[ end ]] [[ arrange x ]]",
+	} {
+		if got := inOrder("[[", "]]")(text); got != want {
+			t.Errorf("got  %q\nwant %q", got, want)
+		}
+	}
+}
