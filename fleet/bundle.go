@@ -29,15 +29,14 @@ var (
 	ErrNotBundled = errors.New("cannot be part of a bundle")
 )
 
-// skipped are directories of version control, which nobody means to deliver.
+// skipped are directories of version control, which do not belong to a delivery.
 var skipped = [...]string{".git", ".hg", ".svn", ".bzr"}
 
-// bundle is what goes into a bundle: paths within it, and where they are read.
+// bundle is the content of a bundle: paths within it, below root.
 type bundle struct {
 	root  *os.Root
 	names []string
-	// manifest, when it is not nil, is delivered as manifest.yaml instead of what
-	// the root has there.
+	// manifest, when it is not nil, replaces the manifest.yaml of the root.
 	manifest []byte
 }
 
@@ -88,7 +87,7 @@ func bundleFiles(dir string, manifest []byte, files []string) (*bundle, error) {
 	return b, nil
 }
 
-// take adds a path, what is in it and the directories it stands in.
+// take adds a path, its content and its parent directories.
 func (b *bundle) take(file string) error {
 	file = path.Clean(filepath.ToSlash(file))
 	switch {
@@ -109,8 +108,8 @@ func (b *bundle) take(file string) error {
 
 func (b *bundle) close() error { return b.root.Close() }
 
-// write writes the bundle as a tar.gz, whose bytes depend on names, content and
-// whether a file is executable, and on nothing else.
+// write writes the bundle as a tar.gz, whose bytes depend only on names, content
+// and whether a file is executable.
 func (b *bundle) write(ctx context.Context, w io.Writer) (digest string, err error) {
 	sum := sha256.New()
 	zipped := gzip.NewWriter(io.MultiWriter(w, sum))
@@ -182,8 +181,8 @@ func (b *bundle) file(archive *tar.Writer, name string) (err error) {
 	return nil
 }
 
-// link takes a symbolic link as it is; a node refuses one that leads out of the
-// bundle, so it is refused here already.
+// link adds a symbolic link as it is. Nodes reject one that leads out of the
+// bundle, so link rejects it already.
 func (b *bundle) link(archive *tar.Writer, name string) error {
 	target, err := b.root.Readlink(name)
 	if err != nil {
@@ -198,7 +197,7 @@ func (b *bundle) link(archive *tar.Writer, name string) error {
 	return archive.WriteHeader(h)
 }
 
-// climbsLate says that a .. stands behind a name, which may itself be a link.
+// climbsLate reports whether a .. follows a name, which may itself be a link.
 func climbsLate(target string) bool {
 	elements := strings.Split(target, "/")
 	first := slices.IndexFunc(elements, func(e string) bool { return e != ".." })
@@ -206,8 +205,8 @@ func climbsLate(target string) bool {
 	return first >= 0 && slices.Contains(elements[first:], "..")
 }
 
-// header has no times and no owner: nodes do not use them and equal content must
-// give equal bytes.
+// header returns a header without times and owner: nodes do not use them, and
+// equal content has equal bytes.
 func header(kind byte, name string, size, mode int64) *tar.Header {
 	return &tar.Header{Typeflag: kind, Name: name, Size: size, Mode: mode}
 }

@@ -1,4 +1,4 @@
-// Package fleet is the operator's side of muster: what is pushed to whom, how
-// far the nodes have come with it, requests that many nodes answer at once, and
-// how all of that reads. What it needs of NATS stands in small interfaces.
+// Package fleet is the operator's side of muster: assigning manifests, the status
+// of their rollout, requests to many nodes, and readable reports. It declares what
+// it needs of NATS as small interfaces.
 package fleet

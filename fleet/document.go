@@ -12,8 +12,8 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Terms are what an assignment says beyond its manifest. The zero value says
-// nothing, so that a manifest can be pushed bare.
+// Terms are the settings of an assignment besides its manifest. With the zero
+// value a manifest can be pushed bare.
 type Terms struct {
 	Data     map[string]any
 	Noop     bool
@@ -24,13 +24,12 @@ type Terms struct {
 	Expires  time.Time
 }
 
-// IsZero says that there are no terms.
+// IsZero reports whether there are no terms.
 func (t Terms) IsZero() bool {
 	return len(t.Data) == 0 && !t.Noop && t.Drift == "" && t.Interval == 0 && t.When == "" && t.Priority == 0 && t.Expires.IsZero()
 }
 
-// assignment makes the document of terms, for a manifest or a bundle to be
-// filled in.
+// assignment returns the document of terms, without manifest and bundle.
 func (t Terms) assignment(name string, issued time.Time) model.Assignment {
 	return model.Assignment{
 		Protocol: model.ProtocolAssignment,
@@ -60,8 +59,8 @@ func encode(a model.Assignment) ([]byte, error) {
 	return escapeForYAML(b.Bytes()), nil
 }
 
-// escapeForYAML escapes characters that JSON takes as they are, and YAML for line
-// breaks or for nothing that can stand in a document. They stand in strings only.
+// escapeForYAML escapes characters that are plain in JSON, and line breaks or
+// invalid in YAML. They occur in strings only.
 func escapeForYAML(encoded []byte) []byte {
 	special := func(r rune) bool {
 		return r >= 0x7f && r <= 0x9f || r == '\ufeff' || r == '\ufffe' || r == '\uffff'
@@ -81,8 +80,8 @@ func escapeForYAML(encoded []byte) []byte {
 	return out
 }
 
-// Assignment reads the assignment document that a value holds; ok is false for
-// a bare manifest and for what is neither.
+// Assignment decodes the assignment document of a value; ok is false for any
+// other value, such as a bare manifest.
 func Assignment(value []byte) (a model.Assignment, ok bool) {
 	if json.Unmarshal(value, &a) != nil {
 		a = model.Assignment{}
@@ -94,8 +93,8 @@ func Assignment(value []byte) (a model.Assignment, ok bool) {
 	return a, a.Protocol == model.ProtocolAssignment
 }
 
-// ContentDigest gives the digest of what runs of a value, which is the one that
-// nodes report: of the manifest or the bundle in a document, else of the value.
+// ContentDigest returns the digest that nodes report for a value: of the manifest
+// or the bundle in a document, else of the value.
 func ContentDigest(value []byte) string {
 	switch a, ok := Assignment(value); {
 	case !ok:
@@ -107,8 +106,7 @@ func ContentDigest(value []byte) string {
 	}
 }
 
-// fromYAML is yaml.Unmarshal without its panics, of which it has some for input
-// it did not foresee.
+// fromYAML is yaml.Unmarshal, with its panics as errors.
 func fromYAML(text []byte, into any) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -119,8 +117,7 @@ func fromYAML(text []byte, into any) (err error) {
 	return yaml.Unmarshal(text, into)
 }
 
-// same says that two values mean the same: they are equal, or equal but for the
-// time they were issued.
+// same reports whether two values are equal, except for the time they were issued.
 func same(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true
@@ -137,8 +134,8 @@ func same(a, b []byte) bool {
 	return err == nil && otherErr == nil && bytes.Equal(x, y)
 }
 
-// Readable gives a value as somebody reads it: a bare manifest as it is, an
-// assignment document as YAML with the manifest's lines as lines.
+// Readable returns a value for people: a bare manifest as it is, an assignment
+// document as YAML with the manifest's lines as lines.
 func Readable(value []byte) string {
 	a, ok := Assignment(value)
 	if !ok {
@@ -152,8 +149,8 @@ func Readable(value []byte) string {
 	return text
 }
 
-// readable encodes by way of JSON, so that keys come out as they are in
-// documents and unset ones not at all.
+// readable encodes by way of JSON, for the keys of documents and without unset
+// ones.
 func readable(a model.Assignment) (string, error) {
 	encoded, err := encode(a)
 	if err != nil {
@@ -174,7 +171,7 @@ func readable(a model.Assignment) (string, error) {
 	return b.String(), e.Close()
 }
 
-// plain takes the style of JSON off a node: yaml.v3 then writes blocks.
+// plain clears the JSON style of a node: yaml.v3 then writes blocks.
 func plain(n *yaml.Node) {
 	n.Style = 0
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" && bytes.ContainsRune([]byte(n.Value), '\n') {

@@ -4,22 +4,24 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/aymanbagabas/go-udiff"
 
 	"github.com/musterfleet/muster/model"
 )
 
-// History is what the bucket still has of an assignment.
+// History reads the revisions of an assignment that the bucket still has.
 type History interface {
-	// History gives its revisions, oldest first, with their values; the error wraps
+	// History returns the revisions, oldest first, with their values; the error wraps
 	// model.ErrNotFound when there is none.
 	History(ctx context.Context, key string) ([]model.Entry, error)
 }
 
-// Revision finds one revision of an assignment, or with 0 the newest. The error
-// wraps model.ErrNotFound and says which there are; an assignment that was ended
-// counts as not there when the newest is asked for.
+// Revision returns one revision of an assignment, or with 0 the newest. The error
+// wraps model.ErrNotFound and lists the existing ones; the newest of an assignment
+// that was removed is not found.
 func Revision(ctx context.Context, h History, key string, revision uint64) (model.Entry, error) {
 	all, err := h.History(ctx, key)
 	if err != nil {
@@ -43,20 +45,17 @@ func Revision(ctx context.Context, h History, key string, revision uint64) (mode
 	return all[at], nil
 }
 
-// revisions lists the numbers of revisions in words.
+// revisions lists the numbers of revisions.
 func revisions(all []model.Entry) string {
-	text := ""
+	numbers := make([]string, len(all))
 	for i, e := range all {
-		if i > 0 {
-			text += ", "
-		}
-		text += fmt.Sprint(e.Revision)
+		numbers[i] = strconv.FormatUint(e.Revision, 10)
 	}
 
-	return text
+	return strings.Join(numbers, ", ")
 }
 
-// Before finds the revision right before another one. The error wraps
+// Before returns the revision before another one. The error wraps
 // model.ErrNotFound where the bucket has none.
 func Before(ctx context.Context, h History, e model.Entry) (model.Entry, error) {
 	all, err := h.History(ctx, e.Key)
@@ -65,14 +64,14 @@ func Before(ctx context.Context, h History, e model.Entry) (model.Entry, error) 
 	}
 	at := slices.IndexFunc(all, func(o model.Entry) bool { return o.Revision == e.Revision })
 	if at < 1 {
-		return model.Entry{}, fmt.Errorf("revision %d of %s: the one before it: %w", e.Revision, e.Key, model.ErrNotFound)
+		return model.Entry{}, fmt.Errorf("revision %d of %s: no revision before it: %w", e.Revision, e.Key, model.ErrNotFound)
 	}
 
 	return all[at-1], nil
 }
 
-// Diff gives a unified diff of two revisions as Readable shows them, empty when
-// they read the same.
+// Diff returns a unified diff of two revisions as Readable shows them, empty when
+// they are the same.
 func Diff(from, to model.Entry) string {
 	return udiff.Unified(label(from), label(to), Readable(from.Value), Readable(to.Value))
 }

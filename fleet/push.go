@@ -11,39 +11,39 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Assignments is where nodes read what they must run.
+// Assignments is where nodes read their assignments.
 type Assignments interface {
-	// Get gives the assignment in force; the error wraps model.ErrNotFound when there is none.
+	// Get returns the current assignment; the error wraps model.ErrNotFound when there is none.
 	Get(ctx context.Context, key string) (model.Entry, error)
-	// Put stores a value and gives its revision; the error wraps model.ErrTooLarge.
+	// Put stores a value and returns its revision; the error wraps model.ErrTooLarge.
 	Put(ctx context.Context, key string, value []byte) (uint64, error)
 }
 
 // Bundles is where bundles are kept.
 type Bundles interface {
-	// PutBundle stores a bundle, read from its beginning, under its digest, which
-	// it gives. One that is there already is not stored again.
+	// PutBundle stores a bundle, read from its beginning, under its digest, and
+	// returns the digest. It does not store a bundle twice.
 	PutBundle(ctx context.Context, r io.ReadSeeker) (digest string, err error)
 }
 
-// Push is something to be assigned.
+// Push is a manifest with its targets and terms.
 type Push struct {
 	Source  *Source
 	Name    string
 	Targets []Target
 	Terms   Terms
-	// Bundle makes a bundle also of a manifest that could travel alone.
+	// Bundle forces a bundle where the manifest alone would do.
 	Bundle bool
 }
 
-// Pushed is what came of one target.
+// Pushed is the result for one target.
 type Pushed struct {
 	Key      string `json:"key"`
 	Revision uint64 `json:"revision"`
 	// Digest is that of the manifest's text or the bundle's bytes.
 	Digest string `json:"digest"`
 	Bundle bool   `json:"bundle,omitempty"`
-	// Unchanged says that the very same was assigned already.
+	// Unchanged is set where the same was assigned already.
 	Unchanged bool `json:"unchanged,omitempty"`
 }
 
@@ -51,12 +51,12 @@ type Pushed struct {
 type Pusher struct {
 	Assignments Assignments
 	Bundles     Bundles
-	// OnBundle, if set, is told how large a bundle is before it is stored, in bytes.
+	// OnBundle, if set, gets the size of a bundle in bytes, before it is stored.
 	OnBundle func(size int64)
 }
 
-// Push assigns to every target, and gives what it did also when some failed;
-// the error then says which. What is assigned already is left alone. The error
+// Push assigns to every target, and returns the results also when some failed;
+// the error names those. It does not push what is assigned already. The error
 // wraps model.ErrTooLarge where only a bundle can be pushed.
 func (p *Pusher) Push(ctx context.Context, push Push) ([]Pushed, error) {
 	value, digest, packed, err := push.value(ctx)
@@ -80,8 +80,8 @@ func (p *Pusher) Push(ctx context.Context, push Push) ([]Pushed, error) {
 	return done, errors.Join(failed...)
 }
 
-// one assigns to one target; the bundle is stored first, so that no node ever
-// reads of one that is not there.
+// one assigns to one target. It stores the bundle first, so that no node reads of
+// a missing one.
 func (p *Pusher) one(ctx context.Context, out *Pushed, value []byte, packed *packed) error {
 	current, err := p.Assignments.Get(ctx, out.Key)
 	switch {
@@ -118,13 +118,13 @@ func (p *Pusher) store(ctx context.Context, packed *packed, digest string) error
 	case err != nil:
 		return fmt.Errorf("store bundle: %w", err)
 	case stored != digest:
-		return fmt.Errorf("store bundle: stored as %s, made as %s", stored, digest)
+		return fmt.Errorf("store bundle: stored as %s, want %s", stored, digest)
 	default:
 		return nil
 	}
 }
 
-// value gives what goes into the bucket, and the bundle as a temporary file
+// value returns the value for the bucket, and the bundle as a temporary file
 // where one is needed.
 func (push Push) value(ctx context.Context) (value []byte, digest string, packed *packed, err error) {
 	a := push.Terms.assignment(push.Name, time.Now().UTC())
@@ -148,7 +148,7 @@ func (push Push) value(ctx context.Context) (value []byte, digest string, packed
 	return value, digest, packed, err
 }
 
-// pack makes the bundle in a temporary file, because it may be larger than memory.
+// pack writes the bundle to a temporary file: it may be larger than memory.
 func (s *Source) pack(ctx context.Context) (*packed, string, error) {
 	f, err := os.CreateTemp("", "muster-bundle-*.tar.gz")
 	if err != nil {
@@ -170,7 +170,7 @@ type packed struct {
 	stored bool
 }
 
-// remove removes the file; one that stays is the system's to clear.
+// remove removes the file; the system clears one that stays.
 func (p *packed) remove() {
 	_ = p.file.Close()
 	_ = os.Remove(p.file.Name())

@@ -9,7 +9,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// ReportSubject says in a word or two what the report is about.
+// ReportSubject returns what a report is about, in a word or two.
 func ReportSubject(r model.Report) string {
 	switch r.Type {
 	case model.ProtocolTransaction:
@@ -33,7 +33,7 @@ func ReportSubject(r model.Report) string {
 	return fmt.Sprintf("%s@%d", r.Manifest, r.Revision)
 }
 
-// ReportSummary says in a few words what happened, empty where the outcome says it all.
+// ReportSummary returns what happened in a few words; empty where the outcome is enough.
 func ReportSummary(r model.Report) string {
 	switch r.Type {
 	case model.ProtocolRun:
@@ -60,8 +60,8 @@ func ReportSummary(r model.Report) string {
 	}
 }
 
-// decoded gives what a document says; one that cannot be read says nothing,
-// which leaves what the event itself tells.
+// decoded decodes a document; an invalid one is empty, and the report shows its
+// envelope only.
 func decoded[T any](data json.RawMessage) T {
 	var v T
 	if json.Unmarshal(data, &v) != nil {
@@ -94,7 +94,7 @@ func runSummary(r model.Run) string {
 	return joined(text, strings.Join(r.Errors, "; "))
 }
 
-// TransactionSummary says in a few words what happened to a resource.
+// TransactionSummary returns what happened to a resource in a few words.
 func TransactionSummary(t *model.Transaction) string {
 	switch {
 	case len(t.Errors) > 0:
@@ -121,11 +121,25 @@ func TransactionSummary(t *model.Transaction) string {
 		}
 		words = append(words, word)
 	}
+	if code := exitCode(t); code != nil {
+		return fmt.Sprintf("ran (exit %d)", *code)
+	}
 
 	return strings.Join(words, ", ")
 }
 
-// EnsureSummary says in a few words what came of an ensure request.
+// exitCode returns the exit code of a command that ran, or nil.
+func exitCode(t *model.Transaction) *int {
+	if !t.Changed || t.Noop {
+		return nil
+	}
+
+	return decoded[struct {
+		ExitCode *int `json:"exit_code"`
+	}](t.Status).ExitCode
+}
+
+// EnsureSummary returns the result of an ensure request in a few words.
 func EnsureSummary(r model.EnsureResponse) string {
 	switch {
 	case r.Error != "":
@@ -137,7 +151,7 @@ func EnsureSummary(r model.EnsureResponse) string {
 	}
 }
 
-// EnsureOutcome gives the one word for an answer.
+// EnsureOutcome returns the outcome of an answer.
 func EnsureOutcome(r model.EnsureResponse) model.Outcome {
 	switch {
 	case r.State != nil:
@@ -149,7 +163,7 @@ func EnsureOutcome(r model.EnsureResponse) model.Outcome {
 	}
 }
 
-// joined joins what is not empty.
+// joined joins the non-empty parts.
 func joined(parts ...string) string {
 	var out []string
 	for _, p := range parts {
@@ -161,7 +175,7 @@ func joined(parts ...string) string {
 	return strings.Join(out, ": ")
 }
 
-// rememberedReports is how many reports a Repeats knows: far more than come
+// rememberedReports is how many reports Repeats remembers: far more than arrive
 // within the two minutes in which a node may send one again.
 const rememberedReports = 100_000
 
@@ -171,7 +185,7 @@ type Repeats struct {
 	order [][2]string
 }
 
-// Seen says that the report was given to Seen before.
+// Seen reports whether Seen got this report before.
 func (s *Repeats) Seen(r model.Report) bool {
 	id := [2]string{r.Node, r.ID}
 	if s.seen[id] {

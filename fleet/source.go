@@ -12,34 +12,34 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// MaxManifest is the largest manifest that is read, in bytes. What is larger
-// belongs beside the manifest.
+// MaxManifest is the maximum size of a manifest in bytes. Larger content belongs
+// beside the manifest.
 const MaxManifest = 16 << 20
 
-// StdinName is what the places of a manifest from standard input are called.
+// StdinName is the file name in positions of a manifest from standard input.
 const StdinName = "<stdin>"
 
 // ErrNeedsFiles is a manifest that names files beside itself and has no
-// directory they could be taken from.
+// directory.
 var ErrNeedsFiles = errors.New("names files beside it, push its file or directory instead of standard input")
 
-// File is a path that a manifest names relative to its own directory, and where
-// it does.
+// File is a path that a manifest names relative to its own directory, and its
+// position.
 type File struct {
 	Path string
 	Pos  model.Position
-	// Late says that only the node can tell which file it is.
+	// Late is set where only the node can resolve the path.
 	Late bool
 }
 
-// Check validates a manifest before anything is pushed and gives the files it
+// Check validates a manifest before anything is pushed and returns the files it
 // names beside itself. Its error is model.Problems, all of them.
 type Check func(name string, text []byte) ([]File, error)
 
-// Source is a manifest that was read and found valid.
+// Source is a valid manifest.
 type Source struct {
-	// Name is what it is called when nobody says otherwise: the base name of its
-	// file or directory; empty for standard input.
+	// Name is the default name: the base name of its file or directory; empty for
+	// standard input.
 	Name string
 	// Text is the manifest itself.
 	Text []byte
@@ -69,7 +69,7 @@ func Read(path string, stdin io.Reader, check Check) (*Source, error) {
 	for _, f := range files {
 		if f.Late {
 			if !s.whole {
-				missing.Add(f.Pos, "push the directory of the manifest, which is called "+BundleManifest+" there, with all its files", "which file %q is, only the node can tell", f.Path)
+				missing.Add(f.Pos, "push the directory of the manifest, which is called "+BundleManifest+" there, with all its files", "only the node can resolve the file %q", f.Path)
 			}
 			continue
 		}
@@ -82,7 +82,7 @@ func Read(path string, stdin io.Reader, check Check) (*Source, error) {
 	return s, missing.Err()
 }
 
-// open reads the text and gives the name its places are called.
+// open reads the text and returns the file name of its positions.
 func open(path string, stdin io.Reader) (s *Source, name string, err error) {
 	if path == "-" {
 		text, err := readText(stdin, StdinName)
@@ -128,11 +128,11 @@ func readText(r io.Reader, name string) ([]byte, error) {
 	}
 }
 
-// NeedsBundle says that the manifest cannot travel alone: it was given as a
-// directory, or names files beside itself.
+// NeedsBundle reports whether the manifest needs a bundle: it is a directory, or
+// names files beside itself.
 func (s *Source) NeedsBundle() bool { return s.whole || len(s.files) > 0 }
 
-// bundle writes the source as a bundle and gives its digest.
+// bundle writes the source as a bundle and returns its digest.
 func (s *Source) bundle(ctx context.Context, w io.Writer) (digest string, err error) {
 	dir := s.dir
 	if dir == "" {

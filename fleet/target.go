@@ -7,11 +7,10 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Target is whom something is for: one node, or the members of a group. One of
-// the two is set.
+// Target is one node, or the members of a group. One of the two is set.
 type Target struct{ Node, Group string }
 
-// String gives the family of keys of the target: node.web01 or group.web.
+// String returns the family of keys of the target: node.web01 or group.web.
 func (t Target) String() string {
 	if t.Node != "" {
 		return model.NodeFamily(t.Node)
@@ -20,13 +19,13 @@ func (t Target) String() string {
 	return model.GroupFamily(t.Group)
 }
 
-// MarshalText gives the form of String, for JSON and YAML.
+// MarshalText returns the form of String, for JSON and YAML.
 func (t Target) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
-// Key gives the key of an assignment of the target.
+// Key returns the key of an assignment of the target.
 func (t Target) Key(name string) string { return model.Key(t.String(), name) }
 
-// Includes says that a node is the target, or in its group.
+// Includes reports whether a node is the target, or in its group.
 func (t Target) Includes(n model.NodeState) bool {
 	switch t.Group {
 	case "":
@@ -38,7 +37,7 @@ func (t Target) Includes(n model.NodeState) bool {
 	}
 }
 
-// ParseKey takes the key of an assignment apart. The error wraps
+// ParseKey splits the key of an assignment. The error wraps
 // model.ErrInvalidName.
 func ParseKey(key string) (Target, string, error) {
 	if err := model.CheckKey(key); err != nil {
@@ -52,7 +51,7 @@ func ParseKey(key string) (Target, string, error) {
 	return Target{Group: strings.TrimPrefix(family, model.GroupFamily(""))}, name, nil
 }
 
-// Targets makes targets of names, each once: nodes, then groups, then all.
+// Targets returns targets by names, each once: nodes, then groups, then all.
 func Targets(nodes, groups []string, all bool) []Target {
 	var out []Target
 	add := func(t Target) {
@@ -73,12 +72,10 @@ func Targets(nodes, groups []string, all bool) []Target {
 	return out
 }
 
-// order is the order in which a node obeys: its own assignments, those of its
-// groups as it lists them, those of all. It is negative for what is not its.
-func order(t Target, n model.NodeState) int {
+// precedence returns the place of a target among those that include a node: the
+// node itself, its groups in its own order, and all.
+func precedence(t Target, n model.NodeState) int {
 	switch {
-	case !t.Includes(n):
-		return -1
 	case t.Node != "":
 		return 0
 	case t.Group == model.GroupAll:

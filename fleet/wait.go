@@ -10,80 +10,90 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// The errors of Wait; what is behind them is in the standings.
+// The errors of Wait; the statuses have the details.
 var (
-	// ErrLate is that the time was over before every target had arrived.
-	ErrLate = errors.New("not every node runs the revision")
-	// ErrRefused is that all targets that have not arrived refuse the revision.
-	ErrRefused = errors.New("refused")
-	// ErrNoNodes is that no node is known that it is for.
-	ErrNoNodes = errors.New("no node is known that this is for")
+	// ErrPending is a timeout before all targets were up to date.
+	ErrPending = errors.New("not all nodes are up to date")
+	// ErrRejected is that all targets that are not up to date rejected the revision.
+	ErrRejected = errors.New("rejected")
+	// ErrNoNodes is an assignment that matches no known node.
+	ErrNoNodes = errors.New("no known node matches")
 )
 
-// DefaultPause is how long is waited between two looks at the nodes.
+// DefaultPause is the pause between two polls of the nodes.
 const DefaultPause = 500 * time.Millisecond
 
-// pausesPerLook keeps the server from being asked without pause where a fleet
-// is so large that a look takes long.
-const pausesPerLook = 5
+// pausesPerPoll relieves the server where a fleet is so large that a poll takes
+// long.
+const pausesPerPoll = 5
 
 // Waiter waits for nodes.
 type Waiter struct {
 	Nodes NodeLister
-	// Pause between two looks; 0 is DefaultPause.
+	// Pause between two polls; 0 is DefaultPause.
 	Pause time.Duration
-	// Later, if set, gives the digests of the revisions of a key. It is asked where a
-	// node names a higher revision than is known.
+	// Later, if set, returns the digests of the revisions of a key. It is called
+	// for a node with a higher revision than is known.
 	Later func(ctx context.Context, key string) (map[uint64]string, error)
-	// Once looks once and waits for nothing.
+	// Once polls once and does not wait.
 	Once bool
-	// OnChange, if set, is told of each standing that is new or has changed.
-	OnChange func(Standing)
+	// OnChange, if set, gets each status that is new or has changed.
+	OnChange func(RolloutStatus)
 }
 
-// Wait returns when every target of the goal runs its revision or a later one,
-// and gives how all of them stand, also with an error: ErrLate when ctx ended
-// before, ErrRefused when waiting longer is of no use, ErrNoNodes.
-func (w *Waiter) Wait(ctx context.Context, goal Goal) ([]Standing, error) {
-	told, asked := map[string]Standing{}, map[place]bool{}
-	goal.Later = maps.Clone(goal.Later)
-	if goal.Later == nil {
-		goal.Later = map[string]map[uint64]string{}
+// Wait waits until every target of the rollout runs its revision or a later one,
+// and returns all statuses, also with an error: ErrPending when ctx ended before,
+// ErrRejected when waiting cannot help, ErrNoNodes.
+func (w *Waiter) Wait(ctx context.Context, r Rollout) ([]RolloutStatus, error) {
+	shown, asked := map[string]RolloutStatus{}, map[revisionOf]bool{}
+	r.Later = maps.Clone(r.Later)
+	if r.Later == nil {
+		r.Later = map[string]map[uint64]string{}
 	}
-	var last []Standing
+	pause := w.Pause
+	if pause == 0 {
+		pause = DefaultPause
+	}
+	var last []RolloutStatus
 	for {
 		began := time.Now()
 		nodes, err := w.Nodes.Nodes(ctx)
 		if err == nil {
-			err = w.learn(ctx, &goal, nodes, asked)
+			err = w.learn(ctx, r, nodes, asked)
 		}
 		switch {
 		case err != nil && ctx.Err() != nil:
-			return last, ErrLate
+			return last, ErrPending
 		case err != nil:
 			return last, err
 		}
-		last = goal.Standings(nodes)
-		w.tell(last, told)
+		last = r.Statuses(nodes)
+		w.notify(last, shown)
 		if done, err := verdict(last); done {
 			return last, err
 		}
-		if w.Once || !sleep(ctx, max(w.pause(), pausesPerLook*time.Since(began))) {
-			return last, ErrLate
+		if w.Once || !sleep(ctx, max(pause, pausesPerPoll*time.Since(began))) {
+			return last, ErrPending
 		}
 	}
 }
 
-// learn completes what a goal knows of later revisions. For each that a node
-// names it asks once: a node does not know of it before the bucket does.
-func (w *Waiter) learn(ctx context.Context, goal *Goal, nodes []model.Node, asked map[place]bool) error {
-	for _, e := range goal.Entries {
+// revisionOf is a revision of a key.
+type revisionOf struct {
+	key      string
+	revision uint64
+}
+
+// learn completes the later revisions of a rollout. It asks once for each that a
+// node names: a node does not know of it before the bucket does.
+func (w *Waiter) learn(ctx context.Context, r Rollout, nodes []model.Node, asked map[revisionOf]bool) error {
+	for _, e := range r.Entries {
 		news := false
 		for _, n := range nodes {
 			m := n.Manifests[e.Key]
 			for _, revision := range []uint64{m.Revision, m.Seen} {
-				if at := (place{e.Key, revision}); revision > e.Revision && !asked[at] {
-					asked[at], news = true, true
+				if id := (revisionOf{e.Key, revision}); revision > e.Revision && !asked[id] {
+					asked[id], news = true, true
 				}
 			}
 		}
@@ -94,54 +104,39 @@ func (w *Waiter) learn(ctx context.Context, goal *Goal, nodes []model.Node, aske
 		if err != nil {
 			return err
 		}
-		goal.Later[e.Key] = later
+		r.Later[e.Key] = later
 	}
 
 	return nil
 }
 
-// place is a revision of a key.
-type place struct {
-	key      string
-	revision uint64
-}
-
-func (w *Waiter) pause() time.Duration {
-	if w.Pause == 0 {
-		return DefaultPause
-	}
-
-	return w.Pause
-}
-
-func (w *Waiter) tell(standings []Standing, told map[string]Standing) {
-	for _, s := range standings {
+func (w *Waiter) notify(statuses []RolloutStatus, shown map[string]RolloutStatus) {
+	for _, s := range statuses {
 		id := s.Node + " " + s.Key
-		before := told[id]
-		if w.OnChange != nil && (before.Stand != s.Stand || before.Has != s.Has || before.Why != s.Why) {
+		before := shown[id]
+		if w.OnChange != nil && (before.Status != s.Status || before.Current != s.Current || before.Reason != s.Reason) {
 			w.OnChange(s)
 		}
-		told[id] = s
+		shown[id] = s
 	}
 }
 
-// verdict says whether waiting is over, and how it ended.
-func verdict(standings []Standing) (done bool, err error) {
-	pending := func(s Standing) bool { return !s.Done() }
-	hopeful := func(s Standing) bool { return pending(s) && s.Stand != StandRefused }
+// verdict reports whether waiting is over, and how it ended.
+func verdict(statuses []RolloutStatus) (done bool, err error) {
+	open := slices.DeleteFunc(slices.Clone(statuses), RolloutStatus.Done)
 	switch {
-	case len(standings) == 0:
+	case len(statuses) == 0:
 		return true, ErrNoNodes
-	case slices.ContainsFunc(standings, hopeful):
-		return false, nil
-	case slices.ContainsFunc(standings, pending):
-		return true, ErrRefused
-	default:
+	case len(open) == 0:
 		return true, nil
+	case slices.ContainsFunc(open, func(s RolloutStatus) bool { return s.Status != StatusRejected }):
+		return false, nil
+	default:
+		return true, ErrRejected
 	}
 }
 
-// sleep says whether the time passed before ctx ended.
+// sleep reports whether the time passed before ctx ended.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -201,7 +201,7 @@ func TestConfigurationOfTheServer(t *testing.T) {
 	if _, err := kv.PutString(t.Context(), "group.web.motd", "muster: {resources: []}"); err != nil {
 		t.Fatal(err)
 	}
-	s.compare(markdown.Block{Text: "1 node runs it"}, s.run(markdown.Block{Text: "muster fleet wait group.web.motd"}))
+	s.compare(markdown.Block{Text: "1/1 nodes up to date"}, s.run(markdown.Block{Text: "muster fleet wait group.web.motd"}))
 	checkEvent(t, js)
 }
 

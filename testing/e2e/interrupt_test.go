@@ -81,7 +81,7 @@ muster:
 			p, busy := begin(t)
 			await(t, "it is busy", busy)
 			p.signal(syscall.SIGTERM)
-			if code, text := p.wait(); code != 1 || !strings.Contains(text, "interrupted") || strings.Contains(text, "change in hand") {
+			if code, text := p.wait(); code != 1 || !strings.Contains(text, "interrupted") || strings.Contains(text, "pending change") {
 				t.Errorf("exit code %d\n%s", code, text)
 			}
 			if exists(filepath.Join(dir, "changed")) || exists(filepath.Join(dir, "after")) || exists(state) {

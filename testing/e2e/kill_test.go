@@ -124,7 +124,7 @@ muster:
 	p := start(t, filepath.Join(dir, "state"), "apply", manifest)
 	await(t, "the command runs", func() bool { return exists(held) })
 	p.signal(signal)
-	await(t, "the signal was seen", func() bool { return strings.Contains(p.text.String(), "stopping after the change in hand") })
+	await(t, "the signal was seen", func() bool { return strings.Contains(p.text.String(), "shutting down after the pending change") })
 	write(t, gate, "go\n")
 	code, text := p.wait()
 	if code != 1 || !exists(filepath.Join(dir, "finished")) || exists(filepath.Join(dir, "after")) {
@@ -177,7 +177,7 @@ muster:
 		return err == nil
 	})
 	p.signal(syscall.SIGTERM)
-	await(t, "the signal was seen", func() bool { return strings.Contains(p.text.String(), "stopping after the change in hand") })
+	await(t, "the signal was seen", func() bool { return strings.Contains(p.text.String(), "shutting down after the pending change") })
 	p.signal(syscall.SIGTERM)
 	code, text := p.wait()
 	if code != 1 || !strings.Contains(text, "exec#hang failed") {

@@ -76,7 +76,7 @@ func TestNewPermissionsByReload(t *testing.T) {
 	admin := []string{"--server", "nats://admin:admin@" + address}
 	muster(t, dir, append([]string{"fleet", "init"}, admin...)...)
 	node := start(t, filepath.Join(dir, "node"), "agent", "run", "--config-dir", dir, "--node", "web01", "--group", "web", "--group", "db", "--server", "nats://web01:web01@"+address)
-	await(t, "something is denied", func() bool { return strings.Contains(node.text.String(), "does not permit") })
+	await(t, "something is denied", func() bool { return strings.Contains(node.text.String(), "permission denied") })
 
 	permit("web,db")
 	if err := srv.Process.Signal(syscall.SIGHUP); err != nil {

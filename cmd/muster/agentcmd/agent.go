@@ -1,0 +1,288 @@
+// Package agentcmd is muster agent: it wires a node to NATS.
+package agentcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"sync"
+	"syscall"
+
+	"github.com/choria-io/fisk"
+	"github.com/nats-io/nats.go"
+
+	"github.com/musterfleet/muster/agent"
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/content"
+	"github.com/musterfleet/muster/kvstore/nodes"
+	"github.com/musterfleet/muster/kvstore/registrations"
+	"github.com/musterfleet/muster/kvstore/reports"
+	"github.com/musterfleet/muster/kvstore/requests"
+	"github.com/musterfleet/muster/kvstore/watch"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine"
+	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/facts"
+	"github.com/musterfleet/muster/resources/host/files"
+	"github.com/musterfleet/muster/resources/manifest"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// runCommand is muster agent run.
+type runCommand struct {
+	*cli.Env
+	file   string
+	node   string
+	groups []string
+}
+
+// Add adds the commands to the command line.
+func Add(env *cli.Env, app *fisk.Application) {
+	c := &runCommand{Env: env}
+	parent := app.Command("agent", "Run this machine as a node of a fleet")
+	run := parent.Command("run", "Apply the manifests that the fleet assigns to this machine, continuously")
+	run.HelpLong("The configuration is agent.yaml in the configuration directory; muster agent config prints one. Flags override it. SIGHUP reloads it, SIGTERM finishes the pending change and exits, a second SIGTERM aborts the change.")
+	run.Flag("config", "Configuration file").PlaceHolder("FILE").StringVar(&c.file)
+	run.Flag("node", "Node id").PlaceHolder("NAME").StringVar(&c.node)
+	run.Flag("group", "Group of this node; repeatable").PlaceHolder("NAME").StringsVar(&c.groups)
+	run.Action(env.Action(cli.UnlessNoop(c.run)))
+	config := parent.Command("config", "Print the default configuration, with a comment for each key")
+	config.Action(env.Action(func(context.Context) error {
+		text, err := agent.ExampleConfig(agent.DefaultConfig(cli.Hostname()))
+		if err != nil {
+			return err
+		}
+		_, err = env.Print.Out.Write(text)
+		return err
+	}))
+}
+
+// config reads the configuration, overridden by the flags.
+func (c *runCommand) config() (agent.Config, error) {
+	path, named := c.file, c.file != ""
+	if !named {
+		path = filepath.Join(c.Flags.ConfigDir, "agent.yaml")
+	}
+	text, err := files.Read(path, manifest.DefaultMaxBytes)
+	if err != nil && (named || !errors.Is(err, fs.ErrNotExist)) {
+		return agent.Config{}, err
+	}
+	config, err := agent.ParseConfig(path, text, cli.Hostname())
+	if err != nil {
+		return config, err
+	}
+	if c.node != "" {
+		config.Node = c.node
+	}
+	if len(c.groups) > 0 {
+		config.Groups = c.groups
+	}
+	c.overrideConfig(&config)
+	if err := config.Validate().Err(); err != nil {
+		// The file was valid, what overrides it is not.
+		return config, &cli.ExitError{Code: cli.ExitUsage, Err: err}
+	}
+
+	return config, nil
+}
+
+// overrideConfig overrides a configuration by the global flags.
+func (c *runCommand) overrideConfig(config *agent.Config) {
+	set := func(target *string, value string, wins bool) {
+		if wins {
+			*target = value
+		}
+	}
+	set(&config.StateDir, c.Flags.StateDir, c.Given("state-dir") || os.Getenv(engine.EnvState) != "")
+	set(&config.Prefix, c.Flags.Prefix, c.Given("prefix") || os.Getenv(cli.EnvPrefix) != "")
+	set(&config.Log.Format, c.Flags.LogFormat, c.Given("log-format") || os.Getenv(cli.EnvLogFormat) != "")
+	set(&config.Log.Level, c.Flags.LogLevel, c.Given("log-level") || os.Getenv(cli.EnvLogLevel) != "")
+	// The environment is that of whoever starts the agent: it only counts where
+	// the file has no setting of NATS at all.
+	if !c.Given(cli.ConnectFlags[:]...) && !reflect.DeepEqual(config.NATS, agent.DefaultConfig("").NATS) {
+		return
+	}
+	flags := c.Flags.Connect
+	set(&config.NATS.Context, flags.Context, flags.Context != "")
+	set(&config.NATS.Creds, flags.Creds, flags.Creds != "")
+	set(&config.NATS.NKey, flags.NKey, flags.NKey != "")
+	set(&config.NATS.TLSCA, flags.TLSCA, flags.TLSCA != "")
+	set(&config.NATS.TLSCert, flags.TLSCert, flags.TLSCert != "")
+	set(&config.NATS.TLSKey, flags.TLSKey, flags.TLSKey != "")
+	if len(flags.Servers) > 0 {
+		config.NATS.Servers = flags.Servers
+	}
+}
+
+// run runs the agent until an interrupt.
+func (c *runCommand) run(ctx context.Context) error {
+	config, err := c.config()
+	if err != nil {
+		return err
+	}
+	level := &slog.LevelVar{}
+	level.Set(print.Level(config.Log.Level))
+	c.SetLog(print.NewLogger(c.Print.Err, config.Log.Format, level))
+	node, err := NewNode(ctx, c.Types, c.Log, config)
+	if err != nil {
+		return err
+	}
+	defer node.Close()
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
+	c.Stop.Finish(true)
+	running, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		for {
+			select {
+			case <-hangups:
+				c.reload(running, node, level)
+			case <-c.Stop.Requested():
+				stop()
+				return
+			case <-running.Done():
+				return
+			}
+		}
+	}()
+
+	return node.Run(running, ctx)
+}
+
+// reload reads the configuration again; an invalid one changes nothing.
+func (c *runCommand) reload(ctx context.Context, n *Node, level *slog.LevelVar) {
+	config, err := c.config()
+	var applied []string
+	if err == nil {
+		applied, _, err = n.agent.Reload(ctx, config)
+	}
+	if err != nil {
+		c.Log.ErrorContext(ctx, "configuration rejected, the current one stays in effect", "error", err)
+		return
+	}
+	level.Set(print.Level(config.Log.Level))
+	if slices.Contains(applied, "groups") {
+		n.service.setGroups()
+	}
+}
+
+// Node is an agent with its connection.
+type Node struct {
+	agent   *agent.Agent
+	service *nodeService
+	nc      *nats.Conn
+}
+
+// NewNode wires an agent to NATS. A server that is unreachable is no error.
+func NewNode(ctx context.Context, types resource.Types, log *slog.Logger, config agent.Config) (*Node, error) {
+	names, err := kvstore.NewNames(config.Prefix)
+	if err != nil {
+		return nil, err
+	}
+	n := &Node{}
+	connected := make(chan struct{}, 1)
+	connect := kvstore.ConnectOptions{
+		Context: config.NATS.Context, Servers: config.NATS.Servers, Creds: config.NATS.Creds, NKey: config.NATS.NKey,
+		TLSCA: config.NATS.TLSCA, TLSCert: config.NATS.TLSCert, TLSKey: config.NATS.TLSKey,
+		Name: "muster agent " + config.Node, InboxPrefix: names.InboxPrefix(config.Node), RetryOnFailedConnect: true,
+		OnStatus: (&connectionLog{log: log, connected: connected, denied: map[string]bool{}}).status,
+	}
+	if n.nc, err = kvstore.Dial(ctx, connect); err != nil {
+		return nil, err
+	}
+	store, err := kvstore.New(n.nc, config.Prefix)
+	if err != nil {
+		n.nc.Close()
+		return nil, err
+	}
+	n.agent, err = agent.New(ctx, options(types, log, config, store))
+	if err != nil {
+		n.nc.Close()
+		if errors.Is(err, fs.ErrPermission) {
+			err = fmt.Errorf("%w (run it as root, or give it a directory of its own with --state-dir)", err)
+		}
+		return nil, err
+	}
+	n.service = &nodeService{agent: n.agent, requests: requests.New(store), connected: connected, groupsChanged: make(chan struct{}, 1), log: log}
+
+	return n, nil
+}
+
+// connectionLog logs the changes of a connection, and signals that it is up.
+type connectionLog struct {
+	log       *slog.Logger
+	connected chan<- struct{}
+	// denied are the operations denied since the connection was made, each logged once.
+	denied map[string]bool
+}
+
+func (l *connectionLog) status(s kvstore.ConnectionStatus) {
+	switch {
+	case errors.Is(s.Err, nats.ErrPermissionViolation):
+		if !l.denied[s.Err.Error()] {
+			l.denied[s.Err.Error()] = true
+			l.log.Warn("NATS permission denied, see muster fleet permissions", "error", s.Err)
+		}
+	case s.Err != nil:
+		l.log.Warn("NATS error", "error", s.Err)
+	case s.Connected:
+		clear(l.denied)
+		l.log.Info("connected to NATS", "server", s.Server)
+		select {
+		case l.connected <- struct{}{}:
+		default:
+		}
+	default:
+		l.log.Warn("disconnected from NATS")
+	}
+}
+
+func options(types resource.Types, log *slog.Logger, config agent.Config, store *kvstore.Store) agent.Options {
+	machine := host.New(host.Options{StateDir: config.StateDir, Log: log})
+	loader := manifest.NewLoader(manifest.Options{
+		Types: types, Environ: cli.Environ(), MaxBytes: int64(config.ReadFileLimit),
+		KV: agent.ObserveKV(content.New(store).KVGet), Object: content.New(store).Object, Unpack: cli.UnpackForRun(machine),
+		Registrations: agent.ObserveRegistrations(cli.Registrations(log, func(context.Context) (*kvstore.Store, error) { return store, nil })),
+	})
+
+	return agent.Options{
+		Config: config, Version: cli.Version(), Host: machine, Log: log, Loader: loader, Origin: loader.Origin,
+		Assignments: watch.NewNode(store, watch.Options{Node: config.Node, Groups: config.Groups, Log: log}, seen{host: machine, log: log}),
+		Registry:    registrations.New(store),
+		Checker:     cli.Checker(machine),
+		Bundles:     content.New(store),
+		Publisher:   reports.New(store),
+		States:      nodes.New(store),
+		Facts: func(ctx context.Context, dir string) (model.Facts, []error) {
+			return facts.Gather(ctx, facts.Options{Dir: dir})
+		},
+		StableFacts: facts.Digest,
+	}
+}
+
+// Run runs the agent and answers requests, until ctx ends; the end of hard aborts
+// the pending change.
+func (n *Node) Run(ctx, hard context.Context) error {
+	serving, stop := context.WithCancel(ctx)
+	var served sync.WaitGroup
+	served.Go(func() { n.service.run(serving) })
+	err := n.agent.Run(ctx, hard)
+	stop()
+	served.Wait()
+
+	return err
+}
+
+// Close closes the connection.
+func (n *Node) Close() { n.nc.Close() }

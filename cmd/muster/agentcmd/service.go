@@ -1,0 +1,110 @@
+package agentcmd
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/musterfleet/muster/agent"
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/kvstore/requests"
+)
+
+// serviceRetry is the wait between two attempts to offer the service; a new
+// connection ends it.
+const serviceRetry = 5 * time.Second
+
+// nodeService answers requests to a node by subject, and accepts the commands
+// that waited for it.
+type nodeService struct {
+	agent     *agent.Agent
+	requests  requests.Client
+	log       *slog.Logger
+	connected <-chan struct{}
+	// groupsChanged says that the node is in other groups now.
+	groupsChanged chan struct{}
+}
+
+// run serves until ctx ends, and retries: NATS may be unreachable, now or from
+// the start.
+func (s *nodeService) run(ctx context.Context) {
+	up := make(chan struct{}, 1)
+	var all sync.WaitGroup
+	defer all.Wait()
+	all.Go(func() { s.watchConnection(ctx, up) })
+	for ctx.Err() == nil {
+		if err := s.serve(ctx); err != nil {
+			s.log.WarnContext(ctx, "cannot answer requests, will retry", "error", err)
+			s.pause(ctx, up)
+		}
+	}
+}
+
+// watchConnection signals to the agent and to pause that NATS is reachable again.
+func (s *nodeService) watchConnection(ctx context.Context, up chan<- struct{}) {
+	for {
+		select {
+		case <-s.connected:
+			s.agent.Connected()
+			select {
+			case up <- struct{}{}:
+			default:
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (s *nodeService) pause(ctx context.Context, up <-chan struct{}) {
+	timer := time.NewTimer(serviceRetry)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-up:
+	case <-s.groupsChanged:
+	case <-ctx.Done():
+	}
+}
+
+// serve answers for the current groups; it ends when they change.
+func (s *nodeService) serve(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	config := s.agent.Config()
+	ended := make(chan error, 2)
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer stop()
+	all.Go(func() { ended <- s.answer(ctx, config) })
+	all.Go(func() {
+		options := requests.CommandOptions{Node: config.Node, Groups: config.Groups, Log: s.log}
+		ended <- s.requests.Commands(ctx, options, func(ctx context.Context, c requests.Command) error { return s.agent.Command(ctx, c.ID, c.Data) })
+	})
+	select {
+	case <-s.groupsChanged:
+		return nil
+	case err := <-ended:
+		return err
+	}
+}
+
+// answer offers the micro service.
+func (s *nodeService) answer(ctx context.Context, config agent.Config) error {
+	return s.requests.Serve(ctx, requests.ServeOptions{
+		Node: config.Node, Groups: config.Groups, Version: cli.Version(), Log: s.log,
+		Ensure: s.agent.Ensure,
+		Status: func(ctx context.Context, request []byte) (any, error) { return s.agent.Status(ctx, request) },
+		Facts:  func(ctx context.Context, _ []byte) (any, error) { return s.agent.Facts(ctx) },
+		Ping:   func(context.Context, []byte) (any, error) { return s.agent.State(), nil },
+	})
+}
+
+// setGroups makes the service answer for the node's current groups.
+func (s *nodeService) setGroups() {
+	select {
+	case s.groupsChanged <- struct{}{}:
+	default:
+	}
+}

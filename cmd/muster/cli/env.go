@@ -1,0 +1,157 @@
+// Package cli is what muster's commands share: streams, global flags, the log,
+// the machine, the connection to NATS, and errors with exit codes.
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/choria-io/fisk"
+	"github.com/nats-io/nats.go"
+
+	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// Env is the environment of a command.
+type Env struct {
+	Stdin io.Reader
+	Print print.Printer
+	Types resource.Types
+	Stop  *Interrupt
+	Flags Flags
+	Log   *slog.Logger
+
+	given  map[string]bool
+	chosen func(context.Context) error
+	host   *host.Host
+	nc     *nats.Conn
+	store  *kvstore.Store
+}
+
+// NewEnv returns an environment; types are the resource types that muster knows.
+func NewEnv(types resource.Types, stdin io.Reader, stdout, stderr io.Writer, stop *Interrupt) *Env {
+	return &Env{Stdin: newInput(stdin, stop.Requested()), Print: print.Printer{Out: stdout, Err: stderr}, Types: types, Stop: stop, given: map[string]bool{}}
+}
+
+// Action makes f the command that Run runs.
+func (e *Env) Action(f func(context.Context) error) fisk.Action {
+	return func(*fisk.ParseContext) error {
+		e.chosen = f
+		return nil
+	}
+}
+
+// Operation is Action for a command that needs NATS: an error to connect comes
+// with its remedy.
+func (e *Env) Operation(f func(context.Context) error) fisk.Action {
+	return e.Action(func(ctx context.Context) error { return e.ConnectHint(f(ctx)) })
+}
+
+// Run runs the command that the command line names. It reports false where it
+// names none, but asks for help or the version.
+func (e *Env) Run(ctx context.Context) (ran bool, err error) {
+	if e.chosen == nil {
+		return false, nil
+	}
+
+	return true, e.chosen(ctx)
+}
+
+// Given reports whether one of these flags is on the command line. A default or
+// an environment variable does not count.
+func (e *Env) Given(flags ...string) bool {
+	return slices.ContainsFunc(flags, func(f string) bool { return e.given[f] })
+}
+
+// formats are the flags that choose the format of a result.
+var formats = []string{"dot", "json", "prometheus", "yaml"}
+
+// prepare notes which flags are given, of which one at most may choose a format.
+func (e *Env) prepare(c *fisk.ParseContext) error {
+	var chosen []string
+	for _, element := range c.Elements {
+		flag, is := element.Clause.(*fisk.FlagClause)
+		if !is {
+			continue
+		}
+		name := flag.Model().Name
+		if slices.Contains(formats, name) && !e.given[name] {
+			chosen = append(chosen, "--"+name)
+		}
+		e.given[name] = true
+	}
+	e.SetLog(print.NewLogger(e.Print.Err, e.Flags.LogFormat, print.Level(e.Flags.LogLevel)))
+	if len(chosen) > 1 {
+		return fmt.Errorf("give one of %s", strings.Join(chosen, ", "))
+	}
+
+	return nil
+}
+
+// SetLog makes l the log of the process.
+func (e *Env) SetLog(l *slog.Logger) {
+	e.Log = l
+	// As a part of another program, as in tests, the standard log is not ours.
+	if e.Print.Err == os.Stderr {
+		log.SetFlags(0)
+		log.SetOutput(print.StandardLog{Log: l})
+	}
+}
+
+// Host returns the machine.
+func (e *Env) Host() *host.Host {
+	if e.host == nil {
+		e.host = host.New(host.Options{StateDir: e.Flags.StateDir, Log: e.Log})
+	}
+
+	return e.host
+}
+
+// Store returns the fleet on NATS and connects first where needed. It does not
+// check what is provisioned: reading any bucket needs none of it.
+func (e *Env) Store(ctx context.Context) (*kvstore.Store, error) {
+	if e.store != nil {
+		return e.store, nil
+	}
+	if _, err := kvstore.NewNames(e.Flags.Prefix); err != nil {
+		return nil, Usagef("--prefix: %w", err)
+	}
+	options := e.Flags.Connect
+	options.Name = "muster " + Version()
+	nc, err := kvstore.Dial(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	store, err := kvstore.New(nc, e.Flags.Prefix)
+	if err != nil {
+		nc.Close()
+		return nil, err
+	}
+	e.nc, e.store = nc, store
+
+	return store, nil
+}
+
+// Close closes the connection to NATS.
+func (e *Env) Close() {
+	if e.nc != nil {
+		e.nc.Close()
+		e.nc, e.store = nil, nil
+	}
+}
+
+// CleanUp calls f, whose error only the log needs to know.
+func (e *Env) CleanUp(f func() error) {
+	if err := f(); err != nil {
+		e.Log.Warn("cleanup failed", "error", err)
+	}
+}

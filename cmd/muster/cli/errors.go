@@ -1,0 +1,116 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine"
+)
+
+// Exit codes (spec/formats.md, "Command line").
+const (
+	ExitOK     = 0
+	ExitFailed = 1
+	ExitUsage  = 64
+)
+
+// ErrInterrupted is the cause of a command that ended at a signal.
+var ErrInterrupted = errors.New("interrupted")
+
+// ErrNoop is a command that would change the fleet, started by a guard of a run
+// in noop.
+var ErrNoop = errors.New(engine.EnvNoop + " is set, so this command changes nothing")
+
+// ExitError is an error with an exit code of its own. Without Err nothing is
+// printed: the cause is on the screen already.
+type ExitError struct {
+	Code int
+	Err  error
+	// Note is what was not done because of problems.
+	Note string
+}
+
+// Error returns the text of Err.
+func (e *ExitError) Error() string {
+	if e.Err == nil {
+		return fmt.Sprintf("exit code %d", e.Code)
+	}
+
+	return e.Err.Error()
+}
+
+// Unwrap returns Err.
+func (e *ExitError) Unwrap() error { return e.Err }
+
+// Usagef returns an error in how muster was called.
+func Usagef(format string, args ...any) error {
+	return &ExitError{Code: ExitUsage, Err: fmt.Errorf(format, args...)}
+}
+
+// Report prints an error, every problem on a line of its own, and returns the
+// exit code.
+func Report(w io.Writer, err error) int {
+	if err == nil {
+		return ExitOK
+	}
+	code, note := ExitFailed, "nothing was touched"
+	var exit *ExitError
+	if errors.As(err, &exit) {
+		code, err, note = exit.Code, exit.Err, cmp.Or(exit.Note, note)
+	}
+	if err == nil {
+		return code
+	}
+	var problems model.Problems
+	if !errors.As(err, &problems) {
+		fmt.Fprintf(w, "muster: %v\n", err)
+		return code
+	}
+	for _, p := range problems.Sorted() {
+		fmt.Fprintf(w, "muster: %v\n", p)
+	}
+	fmt.Fprintf(w, "muster: %s, %s\n", print.Count(len(problems), "problem"), note)
+
+	return code
+}
+
+// Noop reports whether a command changes nothing: that was asked for, or a run
+// in noop started it.
+func Noop(asked bool) bool { return asked || os.Getenv(engine.EnvNoop) != "" }
+
+// UnlessNoop returns f, or ErrNoop where a run in noop started the command.
+func UnlessNoop(f func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if Noop(false) {
+			return ErrNoop
+		}
+		return f(ctx)
+	}
+}
+
+// ConnectHint adds the remedy to an error to connect.
+func (e *Env) ConnectHint(err error) error {
+	var network *net.OpError
+	switch {
+	case errors.Is(err, kvstore.ErrNotPermitted):
+		return fmt.Errorf("%w (operators need the whole account)", err)
+	case !errors.Is(err, kvstore.ErrConnect):
+		return err
+	case errors.Is(err, nats.ErrAuthorization):
+		return fmt.Errorf("%w (give other credentials with --creds or --nkey)", err)
+	case !e.Given("context", "server") && (errors.Is(err, nats.ErrNoServers) || errors.Is(err, nats.ErrTimeout) || errors.As(err, &network)):
+		return fmt.Errorf("%w (give a server with --server or a NATS context with --context)", err)
+	default:
+		return err
+	}
+}

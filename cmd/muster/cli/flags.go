@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/choria-io/fisk"
+
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/resources/engine"
+)
+
+// The environment of settings that win over an agent's configuration file.
+const (
+	EnvLogLevel  = "MUSTER_LOG_LEVEL"
+	EnvLogFormat = "MUSTER_LOG_FORMAT"
+	EnvPrefix    = "MUSTER_PREFIX"
+)
+
+// Flags are the global flags.
+type Flags struct {
+	LogLevel, LogFormat, StateDir, ConfigDir, Prefix string
+	Connect                                          kvstore.ConnectOptions
+}
+
+// ConnectFlags are the flags that choose a server and how to connect to it.
+var ConnectFlags = [...]string{"context", "server", "creds", "nkey", "tlsca", "tlscert", "tlskey"}
+
+// AddGlobals adds the global flags, and sets up the log by them.
+func (e *Env) AddGlobals(app *fisk.Application) {
+	f, c := &e.Flags, &e.Flags.Connect
+	app.Flag("log-level", "Minimum log level").Default("info").Envar(EnvLogLevel).EnumVar(&f.LogLevel, "debug", "info", "warn", "error")
+	app.Flag("log-format", "Log format").Default("text").Envar(EnvLogFormat).EnumVar(&f.LogFormat, "text", "json")
+	app.Flag("state-dir", "Directory of the run lock, journal and copies").Default(defaultStateDir()).Envar(engine.EnvState).PlaceHolder("DIR").StringVar(&f.StateDir)
+	app.Flag("config-dir", "Directory of facts.yaml, facts.d and agent.yaml").Default("/etc/muster").Envar("MUSTER_CONFIG_DIR").PlaceHolder("DIR").StringVar(&f.ConfigDir)
+	app.Flag("context", "NATS context").Envar("NATS_CONTEXT").PlaceHolder("NAME").StringVar(&c.Context)
+	app.Flag("server", "NATS server URLs, comma separated; repeatable").Short('s').Envar("NATS_URL").PlaceHolder("URL").StringsVar(&c.Servers)
+	app.Flag("creds", "NATS credentials file").Envar("NATS_CREDS").PlaceHolder("FILE").StringVar(&c.Creds)
+	app.Flag("nkey", "NATS nkey seed file").Envar("NATS_NKEY").PlaceHolder("FILE").StringVar(&c.NKey)
+	app.Flag("tlsca", "TLS certificate authority file").Envar("NATS_CA").PlaceHolder("FILE").StringVar(&c.TLSCA)
+	app.Flag("tlscert", "TLS client certificate file").Envar("NATS_CERT").PlaceHolder("FILE").StringVar(&c.TLSCert)
+	app.Flag("tlskey", "TLS client key file").Envar("NATS_KEY").PlaceHolder("FILE").StringVar(&c.TLSKey)
+	app.Flag("prefix", "Prefix of the fleet's buckets, streams and subjects").Default("muster").Envar(EnvPrefix).PlaceHolder("NAME").StringVar(&f.Prefix)
+	app.PreAction(e.prepare)
+}
+
+// NamesNATS reports whether a server or context of NATS is given, also by the
+// environment.
+func (e *Env) NamesNATS() bool {
+	c := e.Flags.Connect
+
+	return e.Given(ConnectFlags[:]...) || cmp.Or(c.Context, c.Creds, c.NKey) != "" || len(c.Servers) > 0
+}
+
+// defaultStateDir returns the node's directory for root, and the user's own for
+// everyone else.
+func defaultStateDir() string {
+	if os.Geteuid() == 0 {
+		return "/var/lib/muster"
+	}
+	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "muster")
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return filepath.Join(os.TempDir(), "muster-state")
+	}
+
+	return filepath.Join(home, ".local", "state", "muster")
+}
+
+// intFlag rejects 1.9, which fisk truncates to 1.
+type intFlag struct{ target *int }
+
+// Int makes flag one of a whole number.
+func Int(flag *fisk.FlagClause, target *int) { flag.SetValue(intFlag{target}) }
+
+// Set parses the value.
+func (f intFlag) Set(text string) error {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return fmt.Errorf("%q is not a whole number", text)
+	}
+	*f.target = n
+
+	return nil
+}
+
+// String returns the value.
+func (f intFlag) String() string { return strconv.Itoa(*f.target) }

@@ -1,0 +1,178 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/choria-io/fisk"
+
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/content"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/archive"
+	"github.com/musterfleet/muster/resources/host/command"
+	"github.com/musterfleet/muster/resources/host/facts"
+	"github.com/musterfleet/muster/resources/manifest"
+)
+
+// Stdin is the source that a lone dash names, of which fisk makes an empty argument.
+const Stdin = "-"
+
+// Inputs are the flags of what goes into a manifest besides itself.
+type Inputs struct {
+	Data     string
+	MaxDepth int
+
+	facts, factFiles []string
+}
+
+// AddFacts adds --fact and --facts.
+func (i *Inputs) AddFacts(cmd *fisk.CmdClause) {
+	cmd.Flag("fact", "Set a fact; dots in the name nest it").PlaceHolder("NAME=VALUE").StringsVar(&i.facts)
+	cmd.Flag("facts", "Read facts from a JSON or YAML file").PlaceHolder("FILE").StringsVar(&i.factFiles)
+}
+
+// AddMaxDepth adds --max-depth.
+func (i *Inputs) AddMaxDepth(cmd *fisk.CmdClause) {
+	Int(cmd.Flag("max-depth", "Maximum depth of nested manifests").Default(strconv.Itoa(manifest.DefaultMaxDepth)).Envar("MUSTER_MAX_DEPTH"), &i.MaxDepth)
+}
+
+// CheckMaxDepth rejects a depth that would be no limit, or let nothing run.
+func (i *Inputs) CheckMaxDepth() error {
+	if i.MaxDepth < 1 {
+		return Usagef("--max-depth must be at least 1, not %d", i.MaxDepth)
+	}
+
+	return nil
+}
+
+// AddData adds --data.
+func (i *Inputs) AddData(cmd *fisk.CmdClause) {
+	cmd.Flag("data", "Additional data from a file, kv://bucket/key or http(s)://; overrides the manifest's own").PlaceHolder("SOURCE").StringVar(&i.Data)
+}
+
+// Facts gathers the node's facts and overrides them with those of the flags.
+func (e *Env) Facts(ctx context.Context, in Inputs) (model.Facts, error) {
+	var extra []map[string]any
+	for _, file := range in.factFiles {
+		more, err := facts.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("--facts: %w", err)
+		}
+		extra = append(extra, more)
+	}
+	for _, pair := range in.facts {
+		name, value, ok := strings.Cut(pair, "=")
+		if !ok || name == "" {
+			return nil, Usagef("--fact %q: write it as name=value", pair)
+		}
+		extra = append(extra, nested(name, value))
+	}
+	all, errs := facts.Gather(ctx, facts.Options{Dir: e.Flags.ConfigDir, Extra: extra})
+	for _, err := range errs {
+		e.Log.Warn("fact source failed", "error", err)
+	}
+
+	return all, nil
+}
+
+// nested returns {a: {b: value}} for a.b.
+func nested(name, value string) map[string]any {
+	first, rest, more := strings.Cut(name, ".")
+	if !more {
+		return map[string]any{name: value}
+	}
+
+	return map[string]any{first: nested(rest, value)}
+}
+
+// FactsFunc returns the facts of a node.
+type FactsFunc func(context.Context) (model.Facts, error)
+
+// LazyFacts returns a function that gathers facts once, at its first call.
+func (e *Env) LazyFacts(in Inputs) FactsFunc {
+	var once sync.Once
+	var all model.Facts
+	var err error
+
+	return func(ctx context.Context) (model.Facts, error) {
+		once.Do(func() { all, err = e.Facts(ctx, in) })
+		return all, err
+	}
+}
+
+// Loader returns a loader of manifests for a command that changes nothing.
+func (e *Env) Loader(facts FactsFunc) *manifest.Loader {
+	return manifest.NewLoader(e.LoaderOptions(facts))
+}
+
+// LoaderOptions are the options of Loader.
+func (e *Env) LoaderOptions(facts FactsFunc) manifest.Options {
+	return manifest.Options{
+		Types:   e.Types,
+		Facts:   facts,
+		Environ: Environ(),
+		Stdin:   e.Stdin,
+		KV: func(ctx context.Context, bucket, key string) ([]byte, error) {
+			store, err := e.Store(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return content.New(store).KVGet(ctx, bucket, key)
+		},
+		Registrations: Registrations(e.Log, e.Store),
+		Object: func(ctx context.Context, bucket, name string) (io.ReadCloser, error) {
+			store, err := e.Store(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return content.New(store).Object(ctx, bucket, name)
+		},
+		// The state directory belongs to commands that change the machine.
+		Unpack: func(ctx context.Context, r io.Reader) (string, func() error, error) {
+			return unpack(ctx, r, func() (string, error) { return os.MkdirTemp("", "muster-bundle-") })
+		},
+	}
+}
+
+// UnpackForRun returns a function that unpacks a bundle where the next run finds
+// what a killed one left.
+func UnpackForRun(h *host.Host) func(context.Context, io.Reader) (dir string, cleanup func() error, err error) {
+	return func(ctx context.Context, r io.Reader) (string, func() error, error) {
+		return unpack(ctx, r, func() (string, error) { return h.TempDir("bundle") })
+	}
+}
+
+func unpack(ctx context.Context, r io.Reader, makeDir func() (string, error)) (dir string, cleanup func() error, err error) {
+	dir, err = makeDir()
+	if err != nil {
+		return "", nil, err
+	}
+	cleanup = func() error { return os.RemoveAll(dir) }
+	if err := archive.Unpack(ctx, r, dir, archive.Limits{}); err != nil {
+		_ = cleanup()
+		return "", nil, err
+	}
+
+	return dir, cleanup, nil
+}
+
+// Environ returns the environment that expressions see.
+func Environ() map[string]string {
+	out := map[string]string{}
+	for _, pair := range command.Environ() {
+		name, value, _ := strings.Cut(pair, "=")
+		out[name] = value
+	}
+
+	return out
+}
+
+// StoreFunc returns the fleet on NATS.
+type StoreFunc func(context.Context) (*kvstore.Store, error)

@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+	"golang.org/x/term"
+)
+
+// Interrupt is the wish of the user that a command ends.
+type Interrupt struct {
+	requested chan struct{}
+	once      sync.Once
+	finishing atomic.Bool
+}
+
+// NewInterrupt returns an Interrupt that is not requested.
+func NewInterrupt() *Interrupt { return &Interrupt{requested: make(chan struct{})} }
+
+// Requested returns a channel that is closed when the command should end.
+func (i *Interrupt) Requested() <-chan struct{} { return i.requested }
+
+// Request asks the command to end.
+func (i *Interrupt) Request() { i.once.Do(func() { close(i.requested) }) }
+
+// Finish sets whether the first signal lets a change come to its end, instead of
+// cancelling.
+func (i *Interrupt) Finish(changing bool) { i.finishing.Store(changing) }
+
+// Watch requests the end at the first SIGINT or SIGTERM, and cancels unless a
+// change may be in progress; the second signal cancels in any case.
+func (i *Interrupt) Watch(cancel context.CancelCauseFunc) (stop func()) {
+	signals := make(chan os.Signal, 2)
+	done := make(chan struct{})
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	// A reader that leaves does not stop a run: a write is an error then. Caught
+	// and not ignored, because commands would inherit that.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	go func() {
+		for count := 0; ; count++ {
+			select {
+			case s := <-signals:
+				if count > 0 {
+					cancel(fmt.Errorf("%s, twice", s))
+					continue
+				}
+				i.Request()
+				if !i.finishing.Load() {
+					cancel(ErrInterrupted)
+				}
+			case <-done:
+				return
+			}
+		}
+	}()
+
+	return func() {
+		signal.Stop(signals)
+		close(done)
+	}
+}
+
+// inputPoll is how often, in milliseconds, the wait for input checks for an interrupt.
+const inputPoll = 100
+
+// input is standard input that ends with ErrInterrupted at an interrupt, also
+// while it waits for more.
+type input struct {
+	file        *os.File
+	interrupted <-chan struct{}
+}
+
+// newInput returns input of a file; a read of any other reader does not wait.
+func newInput(r io.Reader, interrupted <-chan struct{}) io.Reader {
+	if file, ok := r.(*os.File); ok {
+		return &input{file: file, interrupted: interrupted}
+	}
+
+	return r
+}
+
+// Read reads, or waits for input.
+func (i *input) Read(b []byte) (int, error) {
+	for {
+		select {
+		case <-i.interrupted:
+			return 0, ErrInterrupted
+		default:
+		}
+		ready, err := unix.Poll([]unix.PollFd{{Fd: int32(i.file.Fd()), Events: unix.POLLIN}}, inputPoll)
+		switch {
+		case err != nil && err != unix.EINTR:
+			return 0, os.NewSyscallError("poll", err)
+		case ready > 0:
+			return i.file.Read(b)
+		}
+	}
+}
+
+// AsksPeople reports whether standard input is a terminal.
+func (e *Env) AsksPeople() bool {
+	in, ok := e.Stdin.(*input)
+
+	return ok && term.IsTerminal(int(in.file.Fd()))
+}

@@ -1,0 +1,177 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/choria-io/fisk"
+
+	"github.com/musterfleet/muster/model"
+	documents "github.com/musterfleet/muster/resources/document"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// AddTypes adds to parent a command for each resource type, with a flag for each
+// of its properties, and calls act with those that are set.
+func (e *Env) AddTypes(parent *fisk.CmdClause, act func(ctx context.Context, typ *resource.Type, properties resource.Value) error) {
+	for _, t := range e.Types {
+		cmd := parent.Command(t.Name, t.Summary)
+		var name string
+		cmd.Arg("name", cmp.Or(t.NameHelp, "Name of the resource")).Required().StringVar(&name)
+		flags := addProperties(cmd, t)
+		cmd.Action(e.Action(func(ctx context.Context) error {
+			v := resource.Value{Kind: resource.Map}
+			v.Entries = append(v.Entries, resource.Entry{Key: "name", Value: text(name, model.Position{File: "the name"})})
+			for _, f := range flags {
+				if f.set {
+					v.Entries = append(v.Entries, resource.Entry{Key: f.Key, Pos: f.pos(), Value: f.value()})
+				}
+			}
+			return act(ctx, t, v)
+		}))
+	}
+}
+
+// addProperties adds the flags in the order of a type's help: what there shall
+// be, the type's own properties, and those of every resource.
+func addProperties(cmd *fisk.CmdClause, t *resource.Type) []*propertyFlag {
+	rank := func(p resource.Property) int {
+		switch {
+		case p.Key == "ensure":
+			return 0
+		case !p.Common:
+			return 1
+		default:
+			return 2
+		}
+	}
+	properties := slices.SortedStableFunc(slices.Values(t.Properties()), func(a, b resource.Property) int { return rank(a) - rank(b) })
+	var flags []*propertyFlag
+	for _, p := range properties {
+		// A single structure (control) is for manifests only.
+		if p.Key != "name" && p.GoType.Kind() != reflect.Struct {
+			f := &propertyFlag{Property: p}
+			f.add(cmd)
+			flags = append(flags, f)
+		}
+	}
+
+	return flags
+}
+
+// propertyFlag is a property as a flag.
+type propertyFlag struct {
+	resource.Property
+	set   bool
+	text  string
+	flag  bool
+	items []string
+}
+
+func (f *propertyFlag) name() string        { return strings.ReplaceAll(f.Key, "_", "-") }
+func (f *propertyFlag) pos() model.Position { return model.Position{File: "--" + f.name()} }
+
+// isStructures reports whether the property is a list of structures, each given
+// as a document.
+func (f *propertyFlag) isStructures() bool {
+	return f.GoType.Kind() == reflect.Slice && f.GoType.Elem().Kind() == reflect.Struct && f.GoType.Elem() != reflect.TypeFor[model.Ref]()
+}
+
+// isMappings reports whether the property is a list of mappings.
+func (f *propertyFlag) isMappings() bool {
+	return f.GoType.Kind() == reflect.Slice && f.GoType.Elem().Kind() == reflect.Map
+}
+
+func (f *propertyFlag) add(cmd *fisk.CmdClause) {
+	help := f.Help
+	if f.isStructures() {
+		help += "; each a mapping in YAML or JSON"
+	}
+	clause := cmd.Flag(f.name(), help).IsSetByUser(&f.set).PlaceHolder(f.placeHolder())
+	switch f.GoType.Kind() {
+	case reflect.Bool:
+		clause.BoolVar(&f.flag)
+	case reflect.Slice, reflect.Map:
+		clause.StringsVar(&f.items)
+	default:
+		clause.HintOptions(f.Enum...).StringVar(&f.text)
+	}
+}
+
+func (f *propertyFlag) placeHolder() string {
+	switch kind := f.GoType.Kind(); {
+	case kind == reflect.Bool:
+		return ""
+	case f.isStructures():
+		return "{KEY: VALUE…}"
+	case f.isMappings() || kind == reflect.Map:
+		return "KEY=VALUE…"
+	case kind == reflect.Slice:
+		return "VALUE…"
+	case len(f.Enum) > 0:
+		return strings.Join(f.Enum, "|")
+	case f.GoType == reflect.TypeFor[model.Duration]():
+		return "DURATION"
+	default:
+		return strings.ToUpper(f.Key)
+	}
+}
+
+// value returns the flag's value; its place is the flag.
+func (f *propertyFlag) value() resource.Value {
+	switch pos := f.pos(); f.GoType.Kind() {
+	case reflect.Bool:
+		return resource.Value{Kind: resource.Bool, Text: strconv.FormatBool(f.flag), Pos: pos}
+	case reflect.Slice:
+		v := resource.Value{Kind: resource.List, Pos: pos}
+		for _, item := range f.items {
+			switch {
+			case f.isStructures():
+				v.Items = append(v.Items, structure(item, pos))
+			case f.isMappings():
+				v.Items = append(v.Items, pairs([]string{item}, pos))
+			default:
+				v.Items = append(v.Items, text(item, pos))
+			}
+		}
+		return v
+	case reflect.Map:
+		return pairs(f.items, pos)
+	default:
+		return text(f.text, pos)
+	}
+}
+
+func text(s string, pos model.Position) resource.Value {
+	return resource.Value{Kind: resource.String, Text: s, Pos: pos}
+}
+
+// structure parses a document. Any other text stays one, which is rejected later.
+func structure(s string, pos model.Position) resource.Value {
+	v, problems := documents.Read(pos.File, []byte(s), int64(len(s)))
+	if len(problems) > 0 {
+		return text(s, pos)
+	}
+
+	return v
+}
+
+// pairs returns the mapping of key=value texts, of which the last of a key
+// counts. Any other text stays one, which is rejected later.
+func pairs(items []string, pos model.Position) resource.Value {
+	v := resource.Value{Kind: resource.Map, Pos: pos}
+	for _, item := range items {
+		key, value, isPair := strings.Cut(item, "=")
+		if !isPair {
+			return text(item, pos)
+		}
+		v.Entries = slices.DeleteFunc(v.Entries, func(e resource.Entry) bool { return e.Key == key })
+		v.Entries = append(v.Entries, resource.Entry{Key: key, Pos: pos, Value: text(value, pos)})
+	}
+
+	return v
+}

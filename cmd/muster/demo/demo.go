@@ -1,0 +1,230 @@
+// Package demo is muster demo: the main job on an embedded NATS server.
+package demo
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/choria-io/fisk"
+	shellquote "github.com/kballard/go-shellquote"
+	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/musterfleet/muster/agent"
+	"github.com/musterfleet/muster/cmd/muster/agentcmd"
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/reports"
+	"github.com/musterfleet/muster/model"
+)
+
+const (
+	// patience is how long a step may take before it has failed.
+	patience = 30 * time.Second
+	// interval is how often the node checks for drift.
+	interval = 2 * time.Second
+	nodeName = "demo"
+)
+
+// Execute runs a command line of muster in an environment.
+type Execute func(ctx context.Context, env *cli.Env, args []string) error
+
+// Add adds the command to the command line.
+func Add(env *cli.Env, app *fisk.Application, execute Execute) {
+	var once bool
+	cmd := app.Command("demo", "Run a guided demo on an embedded NATS server: push, reconcile, report, ensure, drift")
+	cmd.HelpLong("The demo uses a temporary directory and the loopback interface. The commands that it shows work the same on any NATS server.")
+	cmd.Flag("once", "Exit after the last step: 0 if all are verified, 1 with the name of the one that is not").UnNegatableBoolVar(&once)
+	cmd.Action(env.Action(func(ctx context.Context) error { return run(ctx, env, execute, once) }))
+}
+
+// demo is a NATS server, a node and the state of the steps.
+type demo struct {
+	*cli.Env
+	execute Execute
+	dir     string
+	url     string
+	store   *kvstore.Store
+	began   time.Time
+	// digests are those of the verified runs.
+	digests map[string]bool
+	server  *server.Server
+	ended   chan error
+}
+
+// step is one part of the demo. show runs it and returns what was verified.
+type step struct {
+	title string
+	show  func(ctx context.Context) (verified []string, err error)
+}
+
+func run(ctx context.Context, env *cli.Env, execute Execute, once bool) (err error) {
+	dir, err := os.MkdirTemp("", "muster-demo-")
+	if err != nil {
+		return err
+	}
+	d := &demo{Env: env, execute: execute, dir: dir, began: time.Now(), digests: map[string]bool{}, ended: make(chan error, 1)}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	node, stop := context.WithCancel(ctx)
+	defer d.close(stop)
+	steps := d.steps(node)
+	for i, s := range steps {
+		d.Print.Printf("\n%d/%d %s\n", i+1, len(steps), s.title)
+		verified, err := s.within(ctx)
+		if err != nil {
+			return fmt.Errorf("step %d, %s: %w", i+1, s.title, err)
+		}
+		for _, v := range verified {
+			d.Print.Printf("    ok  %s\n", v)
+		}
+	}
+	d.Print.Printf("\nall %d steps verified in %s\n", len(steps), time.Since(d.began).Round(time.Millisecond))
+	if once {
+		return nil
+	}
+
+	return d.linger(ctx)
+}
+
+// within runs a step, which fails when it takes too long.
+func (s step) within(ctx context.Context) ([]string, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("not verified within %s", patience))
+	defer cancel()
+	verified, err := s.show(ctx)
+	if err != nil && context.Cause(ctx) != nil {
+		err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
+	}
+
+	return verified, err
+}
+
+// linger keeps the node running and shows its reports, to try things out.
+func (d *demo) linger(ctx context.Context) error {
+	d.Print.Printf("\nThe node runs until ctrl-C. In another terminal:\n\n  export NATS_URL=%s\n  muster fleet nodes\n  muster fleet ensure exec uptime --node %s\n  echo tampered >> %s\n\nIts reports, live:\n", d.url, nodeName, d.path("motd"))
+	err := d.command(ctx, "fleet", "reports")
+	if ctx.Err() != nil {
+		return nil
+	}
+
+	return err
+}
+
+func (d *demo) path(name string) string { return filepath.Join(d.dir, "site", name) }
+
+// startServer starts NATS on a free port of the loopback interface.
+func (d *demo) startServer(context.Context) ([]string, error) {
+	s, err := server.NewServer(&server.Options{
+		ServerName: "muster-demo", Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true,
+		StoreDir: filepath.Join(d.dir, "nats"), NoSigs: true, NoLog: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.Start()
+	d.server = s
+	if !s.ReadyForConnections(patience) {
+		return nil, errors.New("the embedded nats-server did not start")
+	}
+	d.url = s.ClientURL()
+	d.Flags.Connect = kvstore.ConnectOptions{Servers: []string{d.url}}
+	d.store, err = d.Store(context.Background())
+
+	return []string{"nats-server " + server.VERSION + " with JetStream on " + d.url}, err
+}
+
+// startNode starts an agent; its log goes to a file.
+func (d *demo) startNode(ctx context.Context) ([]string, error) {
+	file, err := os.Create(filepath.Join(d.dir, "agent.log"))
+	if err != nil {
+		return nil, err
+	}
+	config := agent.DefaultConfig(nodeName)
+	config.Groups = []string{"web"}
+	config.Interval = model.Duration(interval)
+	config.StateDir = filepath.Join(d.dir, "state")
+	config.FactsDir = filepath.Join(d.dir, "facts")
+	config.NATS.Servers = []string{d.url}
+	n, err := agentcmd.NewNode(ctx, d.Types, print.NewLogger(file, "text", slog.LevelDebug), config)
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	go func() {
+		err := n.Run(ctx, ctx)
+		n.Close()
+		d.ended <- errors.Join(err, file.Close())
+	}()
+	if err := d.await(ctx, reports.Filter{Kind: model.KindNode, Outcome: string(model.NodeStarted)}, func(model.Report) bool { return true }); err != nil {
+		return nil, err
+	}
+
+	return []string{"node " + nodeName + " reported that it started"}, nil
+}
+
+// command runs a command of muster, as one would in a terminal.
+func (d *demo) command(ctx context.Context, args ...string) error {
+	d.Print.Printf("  $ muster %s\n", shellquote.Join(args...))
+	out := &indented{w: d.Print.Out}
+	err := d.execute(ctx, cli.NewEnv(d.Types, bytes.NewReader(nil), out, out, d.Stop), append([]string{"--server", d.url, "--prefix", kvstore.DefaultPrefix}, args...))
+	cli.Report(out, err)
+
+	return err
+}
+
+// await reads reports from the stream until one matches.
+func (d *demo) await(ctx context.Context, f reports.Filter, is func(model.Report) bool) error {
+	f.Node, f.Since, f.Follow = nodeName, d.began, true
+	for r, err := range reports.New(d.store).Reports(ctx, f) {
+		if err != nil {
+			return err
+		}
+		if is(r) {
+			return nil
+		}
+	}
+
+	return errors.New("the report did not arrive")
+}
+
+func (d *demo) close(stop func()) {
+	stop()
+	if d.store != nil {
+		select {
+		case <-d.ended:
+		case <-time.After(patience):
+		}
+	}
+	if d.server != nil {
+		d.Close()
+		d.server.Shutdown()
+		d.server.WaitForShutdown()
+	}
+}
+
+// indented indents the output of a command.
+type indented struct {
+	w      io.Writer
+	inLine bool
+}
+
+// Write writes b with each line indented.
+func (i *indented) Write(b []byte) (int, error) {
+	for line := range strings.Lines(string(b)) {
+		if !i.inLine {
+			line = "    " + line
+		}
+		i.inLine = !strings.HasSuffix(line, "\n")
+		if _, err := io.WriteString(i.w, line); err != nil {
+			return 0, err
+		}
+	}
+
+	return len(b), nil
+}

@@ -1,0 +1,200 @@
+package fleetcmd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/choria-io/fisk"
+	"github.com/segmentio/ksuid"
+
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/manifest"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// ensureCommand is muster fleet ensure.
+type ensureCommand struct {
+	*cli.Env
+	print.Format
+	targets
+	within  time.Duration
+	queue   time.Duration
+	dryRun  bool
+	request string
+}
+
+func addEnsure(env *cli.Env, parent *fisk.CmdClause) {
+	c := &ensureCommand{Env: env}
+	cmd := parent.Command("ensure", "Ensure the state of one resource on many nodes, now")
+	cmd.HelpLong("Prints answers as they come, and the nodes that did not answer. Exit code 0: every node answered and nothing failed.\n\n" +
+		"  muster fleet ensure file /etc/motd --content hello --owner root --group root --mode 0644 --all\n" +
+		"  muster fleet ensure exec 'systemctl reload nginx' --in-group web --within 30s\n" +
+		"  muster fleet ensure request restart.json --node web01        a request as a document")
+	c.addTargets(cmd, "in-group")
+	cmd.Flag("within", "Time limit; nodes do not start the request after it").Default("2m").DurationVar(&c.within)
+	cmd.Flag("queue", "Queue the request for unreachable nodes, for this long; they are no failure then").PlaceHolder("DURATION").DurationVar(&c.queue)
+	cmd.Flag("dry-run", "Show what would change, and change nothing").UnNegatableBoolVar(&c.dryRun)
+	c.AddFormat(cmd)
+	env.AddTypes(cmd, func(ctx context.Context, t *resource.Type, properties resource.Value) error {
+		encoded, err := encodeRequest(properties.Plain())
+		if err != nil {
+			return err
+		}
+		return c.run(ctx, model.EnsureRequest{Protocol: model.ProtocolEnsureRequest, Type: t.Name, Properties: encoded}, properties)
+	})
+	for _, name := range env.Types.Names() {
+		// Help of a command shows its own flags only.
+		cmd.GetCommand(name).HelpLong("Targets are --node NODE, --in-group GROUP and --all. For --within, --queue, --dry-run, --json and --yaml see muster fleet ensure --help.")
+	}
+	document := cmd.Command("request", "Send an ensure request that is a document, JSON or YAML")
+	document.Arg("file", "File, or - for standard input").Required().StringVar(&c.request)
+	document.Action(env.Operation(c.runDocument))
+}
+
+// runDocument sends a request that is a document.
+func (c *ensureCommand) runDocument(ctx context.Context) error {
+	source, err := c.Loader(nil).Fetch(ctx, cmp.Or(c.request, cli.Stdin))
+	if err != nil {
+		return err
+	}
+	defer c.CleanUp(source.Close)
+	request, properties, err := manifest.ParseRequest(source.Name, source.Data)
+	if err != nil {
+		return err
+	}
+
+	return c.run(ctx, request, properties)
+}
+
+func (c *ensureCommand) run(ctx context.Context, request model.EnsureRequest, properties resource.Value) error {
+	list, err := c.list()
+	if err != nil {
+		return err
+	}
+	if c.within < time.Second || c.queue != 0 && c.queue < time.Second || c.queue > kvstore.MaxCommandTTL {
+		return cli.Usagef("--within and --queue must be at least 1s, --queue at most %s", kvstore.MaxCommandTTL)
+	}
+	if _, err := manifest.NewLoader(manifest.Options{Types: c.Types}).DecodeOne(request.Type, properties); err != nil {
+		return err
+	}
+	request = c.complete(request)
+	store, err := open(ctx, c.Env)
+	if err != nil {
+		return err
+	}
+	result, err := c.send(ctx, store, list, request)
+	if err != nil {
+		return err
+	}
+	if c.queue > 0 && ctx.Err() == nil {
+		for _, node := range result.Missing {
+			if err := store.queue(ctx, node, request, c.queue); err != nil {
+				return err
+			}
+		}
+		result.Queued, result.Missing = result.Missing, nil
+	}
+
+	return c.conclude(ctx, result)
+}
+
+// complete fills in the fields that a request lacks.
+func (c *ensureCommand) complete(r model.EnsureRequest) model.EnsureRequest {
+	r.ID = cmp.Or(r.ID, ksuid.New().String())
+	if r.Expires.IsZero() {
+		r.Expires = time.Now().Add(c.within).UTC()
+	}
+	r.Noop = cli.Noop(r.Noop || c.dryRun)
+
+	return r
+}
+
+// send sends the request and prints the answers as they come.
+func (c *ensureCommand) send(ctx context.Context, store *store, list []fleet.Target, request model.EnsureRequest) (*fleet.Ensured, error) {
+	limit, done := context.WithTimeout(ctx, c.within)
+	defer done()
+	line := c.Print.Progress()
+	defer line.Clear()
+	ensurer := fleet.Ensurer{Asker: store, Nodes: store,
+		OnProgress: func(p fleet.Progress) {
+			line.Show("%d of %s answered, %d working", p.Finished, print.Count(p.Expected, "node"), p.Acknowledged-p.Finished)
+		},
+		OnAnswer: func(r model.EnsureResponse) {
+			if !c.IsDocument() {
+				line.Clear()
+				c.printAnswer(r)
+			}
+		},
+	}
+
+	return ensurer.Ensure(limit, list, request)
+}
+
+func (c *ensureCommand) printAnswer(r model.EnsureResponse) {
+	text := c.Print.Word(string(fleet.EnsureOutcome(r)))
+	if summary := fleet.EnsureSummary(r); summary != "" {
+		text += ": " + print.Text(print.OneLine(summary))
+	}
+	c.Print.Printf("%s  %s\n", print.Text(r.Node), text)
+	if r.State != nil && slices.ContainsFunc(r.State.Changes, func(c model.Change) bool { return c.Diff != "" }) {
+		c.Print.Changes(r.State)
+	}
+}
+
+// conclude prints the result, and returns the error of it.
+func (c *ensureCommand) conclude(ctx context.Context, r *fleet.Ensured) error {
+	if c.IsDocument() {
+		if err := c.Print.Document(r, c.YAML); err != nil {
+			return err
+		}
+	}
+	switch text := ensureSummary(r); {
+	case r.OK():
+		if !c.IsDocument() {
+			c.Print.Remark("%s", text)
+		}
+		return nil
+	case ctx.Err() != nil:
+		return fmt.Errorf("%w: %s", context.Cause(ctx), text)
+	case len(r.Answers)+len(r.Missing) == 0:
+		return errors.New("no node answered, and no known node matches (see muster fleet nodes)")
+	default:
+		return errors.New(text)
+	}
+}
+
+// ensureSummary counts the answers, and names the nodes that did not finish.
+func ensureSummary(r *fleet.Ensured) string {
+	failed := 0
+	for _, answer := range r.Answers {
+		if fleet.Failed(answer) {
+			failed++
+		}
+	}
+	var parts []string
+	if finished := len(r.Answers) - len(r.Unfinished); finished > 0 || len(r.Queued) == 0 {
+		parts = append(parts, print.Count(finished, "node")+" answered")
+	}
+	if failed > 0 {
+		parts = append(parts, fmt.Sprintf("%d failed", failed))
+	}
+	for _, more := range []struct {
+		text  string
+		nodes []string
+	}{{"still working: ", r.Unfinished}, {"no answer from: ", r.Missing}, {"queued for: ", r.Queued}} {
+		if len(more.nodes) > 0 {
+			parts = append(parts, more.text+strings.Join(more.nodes, ", "))
+		}
+	}
+
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,122 @@
+package fleetcmd
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/choria-io/fisk"
+	"github.com/choria-io/fisk/units"
+
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/kvstore/provision"
+)
+
+// initCommand is muster fleet init.
+type initCommand struct {
+	*cli.Env
+	print.Format
+	replicas               int
+	reportAge              time.Duration
+	reportSize, bundleSize size
+	yes, dryRun            bool
+}
+
+func addInit(env *cli.Env, fleet *fisk.CmdClause) {
+	c := &initCommand{Env: env}
+	cmd := fleet.Command("init", "Create or update the buckets and streams of a fleet")
+	cmd.HelpLong("Prints what it does. A second run changes only what differs. It asks before it changes an existing stream, unless --yes is given, and never shrinks one that holds data.\n\n" +
+		"  muster fleet init --dry-run\n  muster fleet init --replicas 3 --report-age 30d")
+	cli.Int(cmd.Flag("replicas", "Replicas of each stream (default on creation: 1)").PlaceHolder("N"), &c.replicas)
+	cmd.Flag("report-age", "Maximum age of reports (default on creation: 7d)").PlaceHolder("AGE").DurationVar(&c.reportAge)
+	cmd.Flag("report-size", "Maximum size of all reports (default on creation: 1GiB)").PlaceHolder("SIZE").SetValue(&c.reportSize)
+	cmd.Flag("bundle-size", "Maximum size of all bundles (default on creation: unlimited)").PlaceHolder("SIZE").SetValue(&c.bundleSize)
+	cmd.Flag("dry-run", "Show what would be done, and change nothing").UnNegatableBoolVar(&c.dryRun)
+	cmd.Flag("yes", "Do not ask for confirmation").Short('y').UnNegatableBoolVar(&c.yes)
+	c.AddFormat(cmd)
+	cmd.Action(env.Operation(c.run))
+}
+
+// size is a flag of a number of bytes: 10MiB, 10M and 10MB are the same.
+type size units.Base2Bytes
+
+// Set parses the value.
+func (s *size) Set(text string) error {
+	n, err := units.ParseBase2Bytes(text)
+	if err != nil {
+		n, err = units.ParseBase2Bytes(text + "B")
+	}
+	if err != nil || n <= 0 {
+		return fmt.Errorf("%q is no size above 0, write it with its unit, for example 10MiB", text)
+	}
+	*s = size(n)
+
+	return nil
+}
+
+// String returns the value with its unit.
+func (s *size) String() string { return units.Base2Bytes(*s).String() }
+
+func (c *initCommand) run(ctx context.Context) error {
+	if c.Given("replicas") && (c.replicas < 1 || c.replicas > 5) {
+		return cli.Usagef("--replicas %d: a stream has 1 to 5", c.replicas)
+	}
+	if c.Given("report-age") && c.reportAge <= 0 {
+		return cli.Usagef("--report-age must be more than 0")
+	}
+	kv, err := c.Store(ctx)
+	if err != nil {
+		return err
+	}
+	store := provision.New(kv)
+	options := provision.Options{Replicas: c.replicas, ReportAge: c.reportAge, ReportBytes: int64(c.reportSize), BundleBytes: int64(c.bundleSize)}
+	changes, err := store.Plan(ctx, options)
+	if err != nil {
+		return err
+	}
+	if !c.IsDocument() {
+		c.PrintDifferences(changes)
+	}
+	due := !cli.Noop(c.dryRun) && len(changes) > 0
+	if due {
+		if err := c.confirm(changes); err != nil {
+			return err
+		}
+		if changes, err = store.Apply(ctx, options); err != nil {
+			return cli.RoomHint(err)
+		}
+	}
+
+	return c.Print.Result(c.Format, changes, func() {
+		if due && len(changes) > 0 {
+			c.Print.Printf("done\n")
+		}
+	})
+}
+
+// confirm asks before existing streams are changed. A change that Apply rejects
+// needs no question.
+func (c *initCommand) confirm(planned []provision.Difference) error {
+	rejected := func(d provision.Difference) bool {
+		return slices.ContainsFunc(d.Changes, func(change provision.Change) bool { return change.Refused != "" })
+	}
+	existing := func(d provision.Difference) bool { return !d.Create }
+	if c.yes || slices.ContainsFunc(planned, rejected) || !slices.ContainsFunc(planned, existing) {
+		return nil
+	}
+	if !c.AsksPeople() || !print.IsTerminal(c.Print.Err) {
+		return errors.New("nothing was changed: changes of existing streams need --yes")
+	}
+	fmt.Fprint(c.Print.Err, "Change existing streams? [y/N] ")
+	answer, _ := bufio.NewReader(c.Stdin).ReadString('\n')
+	if word := strings.ToLower(strings.TrimSpace(answer)); word != "y" && word != "yes" {
+		return errors.New("nothing was changed")
+	}
+
+	return nil
+}

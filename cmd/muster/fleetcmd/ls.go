@@ -1,0 +1,91 @@
+package fleetcmd
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/choria-io/fisk"
+
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/model"
+)
+
+// lsCommand is muster fleet ls.
+type lsCommand struct {
+	*cli.Env
+	print.Format
+	targets
+	name string
+}
+
+func addLs(env *cli.Env, parent *fisk.CmdClause) {
+	c := &lsCommand{Env: env}
+	cmd := parent.Command("ls", "List assignments")
+	cmd.HelpLong("One row for each assignment, and for each invalid key.\n\n  muster fleet ls\n  muster fleet ls motd              assignments of that name\n  muster fleet ls --group web       assignments of a group")
+	cmd.Arg("name", "Filter by manifest name").StringVar(&c.name)
+	c.addTargets(cmd, "group")
+	c.AddFormat(cmd)
+	cmd.Action(env.Operation(c.run))
+}
+
+func (c *lsCommand) run(ctx context.Context) error {
+	var families []string
+	if c.given() {
+		list, err := c.list()
+		if err != nil {
+			return err
+		}
+		for _, t := range list {
+			families = append(families, t.String())
+		}
+	}
+	if c.name != "" {
+		if err := checkNameOrKey(c.name); err != nil {
+			return err
+		}
+	}
+	store, err := open(ctx, c.Env)
+	if err != nil {
+		return err
+	}
+	entries, err := store.list(ctx, families, c.name)
+	if err != nil {
+		return err
+	}
+	invalid, err := store.Invalid(ctx)
+	if err != nil {
+		return err
+	}
+	invalid = slices.DeleteFunc(invalid, func(e model.Entry) bool {
+		within := len(families) == 0 || slices.ContainsFunc(families, func(f string) bool { return strings.HasPrefix(e.Key, f+".") })
+		return !within || c.name != "" && c.name != e.Key
+	})
+	entries = append(entries, invalid...)
+
+	return c.Print.Result(c.Format, entries, func() { c.print(entries, len(invalid)) })
+}
+
+func (c *lsCommand) print(entries []model.Entry, invalid int) {
+	if len(entries) == 0 {
+		c.Print.Remark("no assignments")
+		return
+	}
+	now := time.Now()
+	rows := make([][]string, len(entries))
+	for i, e := range entries {
+		family, name, digest := "-", e.Key, "invalid"
+		if target, parsed, err := fleet.ParseKey(e.Key); err == nil && !e.Invalid {
+			family, name, digest = target.String(), parsed, print.ShortDigest(e.Digest)
+		}
+		rows[i] = []string{family, name, strconv.FormatUint(e.Revision, 10), digest, print.Age(e.Time, now)}
+	}
+	c.Print.Table([]string{"TARGET", "NAME", "REVISION", "DIGEST", "AGE"}, rows)
+	if invalid > 0 {
+		c.Print.Remark("%s: keys are node.<node>.<name> or group.<group>.<name>; nodes ignore others, muster fleet rm KEY removes one", print.Count(invalid, "invalid key"))
+	}
+}

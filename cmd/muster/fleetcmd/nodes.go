@@ -1,0 +1,160 @@
+package fleetcmd
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/choria-io/fisk"
+
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/model"
+)
+
+// nodesCommand is muster fleet nodes.
+type nodesCommand struct {
+	*cli.Env
+	print.Format
+	names  []string
+	groups []string
+}
+
+// nodeStatus is a node with the status of its assignments.
+type nodeStatus struct {
+	model.Node
+	Statuses []fleet.RolloutStatus `json:"statuses"`
+}
+
+func addNodes(env *cli.Env, parent *fisk.CmdClause) {
+	c := &nodesCommand{Env: env}
+	cmd := parent.Command("nodes", "Show nodes and the status of their manifests")
+	cmd.HelpLong("One row for each manifest of a node. OUTBOX counts unpublished reports.\n\n  muster fleet nodes\n  muster fleet nodes --group web\n  muster fleet nodes web01 --json")
+	cmd.Arg("node", "Filter by node").StringsVar(&c.names)
+	cmd.Flag("group", "Filter by group; repeatable").PlaceHolder("GROUP").StringsVar(&c.groups)
+	c.AddFormat(cmd)
+	cmd.Action(env.Operation(c.run))
+}
+
+func (c *nodesCommand) run(ctx context.Context) error {
+	store, err := open(ctx, c.Env)
+	if err != nil {
+		return err
+	}
+	all, err := store.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	entries, err := store.list(ctx, nil, "")
+	if err != nil {
+		return err
+	}
+	nodes, err := c.filter(all)
+	if err != nil {
+		return err
+	}
+	list := withStatuses(nodes, entries)
+
+	return c.Print.Result(c.Format, list, func() {
+		if len(list) == 0 {
+			c.Print.Remark("no known nodes; nodes run muster agent run")
+			return
+		}
+		var rows [][]string
+		now := time.Now()
+		for _, n := range list {
+			rows = append(rows, nodeRows(n, now)...)
+		}
+		c.Print.Table([]string{"NODE", "VERSION", "UPTIME", "LAST SEEN", "OUTBOX", "GROUPS", "MANIFEST", "REVISION", "STATUS", "REASON"}, rows)
+	})
+}
+
+// filter returns the nodes that the flags select; an unknown name is an error.
+func (c *nodesCommand) filter(all []model.Node) ([]model.Node, error) {
+	for _, name := range c.names {
+		if !slices.ContainsFunc(all, func(n model.Node) bool { return n.Node == name }) {
+			return nil, fmt.Errorf("no such node: %s (see muster fleet nodes)", name)
+		}
+	}
+	targets := fleet.Targets(nil, c.groups, false)
+
+	return slices.DeleteFunc(all, func(n model.Node) bool {
+		named := len(c.names) == 0 || slices.Contains(c.names, n.Node)
+		member := len(targets) == 0 || slices.ContainsFunc(targets, func(t fleet.Target) bool { return t.Includes(n.NodeState) })
+		return !named || !member
+	}), nil
+}
+
+// withStatuses compares nodes with their assignments, name by name.
+func withStatuses(nodes []model.Node, entries []model.Entry) []nodeStatus {
+	byName := map[string][]model.Entry{}
+	for _, e := range entries {
+		if _, name, err := fleet.ParseKey(e.Key); err == nil {
+			byName[name] = append(byName[name], e)
+		}
+	}
+	byNode := map[string][]fleet.RolloutStatus{}
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		for _, s := range (fleet.Rollout{Entries: byName[name]}).Statuses(nodes) {
+			byNode[s.Node] = append(byNode[s.Node], s)
+		}
+	}
+	out := make([]nodeStatus, len(nodes))
+	for i, n := range nodes {
+		out[i] = nodeStatus{Node: n, Statuses: append([]fleet.RolloutStatus{}, byNode[n.Node]...)}
+		out[i].Statuses = append(out[i].Statuses, fleet.Unassigned(n, entries)...)
+	}
+
+	return out
+}
+
+// nodeRows returns a row for the node with its first manifest, and one for each
+// other.
+func nodeRows(n nodeStatus, now time.Time) [][]string {
+	uptime, away := print.Age(n.Started, now), ""
+	switch {
+	case n.Stopped():
+		uptime, away = "-", string(model.NodeStopped)
+	case n.Silent:
+		uptime, away = "-", string(fleet.StatusUnreachable)
+	}
+	first := []string{n.Node.Node, cmp.Or(n.Version, "-"), uptime, print.Age(n.Heard, now), strconv.Itoa(n.Outbox), cmp.Or(strings.Join(n.Groups, ","), "-")}
+	if len(n.Statuses) == 0 {
+		return [][]string{append(first, "-", "", away, print.OneLine(n.Message))}
+	}
+	var rows [][]string
+	for i, s := range n.Statuses {
+		if i == 0 && n.Message != "" && (s.Reason == "" || s.Status == fleet.StatusUnassigned) {
+			s.Reason = n.Message
+		}
+		word := string(s.Outcome)
+		switch {
+		case away != "":
+			word = away
+		case !s.Done():
+			word = string(s.Status)
+		}
+		rows = append(rows, append(first, s.Key, revisions(s), cmp.Or(word, "-"), print.OneLine(s.Reason)))
+		first = make([]string, len(first))
+	}
+
+	return rows
+}
+
+// revisions returns the current revision, and the desired one where it differs.
+func revisions(s fleet.RolloutStatus) string {
+	switch {
+	case s.Status == fleet.StatusUnassigned:
+		return strconv.FormatUint(s.Current, 10)
+	case s.Current != s.Desired:
+		return fmt.Sprintf("%d of %d", s.Current, s.Desired)
+	default:
+		return strconv.FormatUint(s.Desired, 10)
+	}
+}

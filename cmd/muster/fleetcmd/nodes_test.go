@@ -1,0 +1,58 @@
+package fleetcmd
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// What a node that is away said last is no longer how it is, whatever it runs.
+func TestNodeThatIsAwayIsShownAsSuch(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	const key = "group.all.motd"
+	for name, c := range map[string]struct {
+		event  model.NodeEvent
+		silent bool
+		want   string
+	}{
+		"there":               {want: string(model.OutcomeStable)},
+		"silent":              {silent: true, want: "unreachable"},
+		"stopped":             {event: model.NodeStopped, want: "stopped"},
+		"stopped for a while": {event: model.NodeStopped, silent: true, want: "stopped"},
+	} {
+		state := model.NodeState{Node: "web01", Event: c.event, Started: now.Add(-time.Hour), Manifests: map[string]model.ManifestState{key: {Revision: 7, Outcome: model.OutcomeStable}}}
+		node := model.Node{NodeState: state, Silent: c.silent, Heard: now.Add(-time.Minute)}
+		for entries, all := range map[string][]model.Entry{"one manifest": {{Key: key, Revision: 7}}, "none": nil} {
+			want := c.want
+			if entries == "none" && name == "there" {
+				want = "unassigned"
+			}
+			rows := nodeRows(withStatuses([]model.Node{node}, all)[0], now)
+			if len(rows) != 1 || rows[0][8] != want || (rows[0][2] == "-") != (name != "there") {
+				t.Errorf("%s, %s: %s", name, entries, strings.Join(rows[0], " | "))
+			}
+		}
+	}
+}
+
+// What a node runs is shown also where the bucket has nothing of it, as when it was made anew.
+func TestNodeThatRunsWhatIsNotAssigned(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	state := model.NodeState{Node: "web01", Manifests: map[string]model.ManifestState{
+		"group.all.sshd": {Revision: 9, Outcome: model.OutcomeFailed}, "group.all.motd": {Revision: 7, Outcome: model.OutcomeStable}, "node.web01.seen": {Seen: 3},
+	}}
+	entries := []model.Entry{{Key: "group.all.motd", Revision: 7}}
+	n := withStatuses([]model.Node{{NodeState: state, Heard: now}}, entries)[0]
+	var got []string
+	for _, row := range nodeRows(n, now) {
+		got = append(got, strings.Join(row[6:], " | "))
+	}
+	want := "group.all.motd | 7 | stable | \ngroup.all.sshd | 9 | unassigned | runs, but is not assigned"
+	if strings.Join(got, "\n") != want {
+		t.Errorf("got\n%s", strings.Join(got, "\n"))
+	}
+}

@@ -1,0 +1,173 @@
+package fleetcmd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/choria-io/fisk"
+
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/kvstore/content"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/manifest"
+)
+
+// pushCommand is muster fleet push.
+type pushCommand struct {
+	*cli.Env
+	print.Format
+	targets
+	terms
+	source, name string
+	bundle, wait bool
+	timeout      time.Duration
+}
+
+func addPush(env *cli.Env, parent *fisk.CmdClause) {
+	c := &pushCommand{Env: env}
+	cmd := parent.Command("push", "Assign a manifest to nodes and groups")
+	cmd.HelpLong("Checks the whole manifest first, and pushes nothing that is not valid. A directory with manifest.yaml at its root is pushed as a bundle of all its files (without .git and the like), and so is a manifest that names files beside itself. What is assigned already is not pushed again.\n\n" +
+		"  muster fleet push --group web motd.yaml\n" +
+		"  muster fleet push --node db1 --node db2 --name backup ./backup/\n" +
+		"  muster fleet push --all --noop sshd.yaml                  only report what would change\n" +
+		"  muster fleet push --all --wait sshd.yaml                  and wait until every node runs it\n" +
+		"  render | muster fleet push --group web --name site -      from standard input")
+	cmd.Arg("source", "File, directory, or - for standard input").Required().StringVar(&c.source)
+	cmd.Flag("name", "Name of the assignment (default: the name of the file or directory)").PlaceHolder("NAME").StringVar(&c.name)
+	cmd.Flag("bundle", "Push a bundle, also of a single manifest; for one that is too large").UnNegatableBoolVar(&c.bundle)
+	cmd.Flag("wait", "Wait until every node runs it, like muster fleet wait").UnNegatableBoolVar(&c.wait)
+	cmd.Flag("timeout", "Maximum time to wait").Default("5m").DurationVar(&c.timeout)
+	c.addTargets(cmd, "group")
+	c.addTerms(cmd)
+	c.AddFormat(cmd)
+	cmd.Action(env.Operation(cli.UnlessNoop(c.run)))
+}
+
+func (c *pushCommand) run(ctx context.Context) error {
+	push, err := c.prepare(ctx)
+	if err != nil {
+		return err
+	}
+	store, err := open(ctx, c.Env)
+	if err != nil {
+		return err
+	}
+	line := c.Print.Progress()
+	pusher := fleet.Pusher{Assignments: store, Bundles: content.New(store.kv), OnBundle: func(size int64) {
+		line.Show("storing a bundle of %d KiB", (size+1023)/1024)
+	}}
+	done, err := pusher.Push(ctx, push)
+	line.Clear()
+	if !c.IsDocument() || err != nil {
+		c.print(done)
+	}
+	switch {
+	case errors.Is(err, model.ErrTooLarge) && !push.Bundle && !push.Source.NeedsBundle():
+		return fmt.Errorf("%w\npush it as a bundle, which has no size limit: add --bundle", err)
+	case err != nil:
+		return err
+	}
+	var statuses []fleet.RolloutStatus
+	var waited error
+	if c.wait {
+		statuses, waited = wait{c.Env, c.timeout, c.IsDocument()}.run(ctx, store, pushedGoal(done))
+	}
+	if c.IsDocument() {
+		document := struct {
+			Pushed   []fleet.Pushed        `json:"pushed"`
+			Statuses []fleet.RolloutStatus `json:"statuses,omitempty"`
+		}{done, statuses}
+		if err := c.Print.Document(document, c.YAML); err != nil {
+			return err
+		}
+	}
+	if errors.Is(waited, fleet.ErrNoNodes) {
+		waited = fmt.Errorf("pushed, but %w", waited)
+	}
+
+	return waited
+}
+
+// prepare reads and checks everything that is pushed.
+func (c *pushCommand) prepare(ctx context.Context) (push fleet.Push, err error) {
+	push.Bundle = c.bundle
+	if push.Targets, err = c.list(); err != nil {
+		return push, err
+	}
+	if push.Terms, err = c.parse(ctx, c.Env); err != nil {
+		return push, err
+	}
+	if push.Source, err = fleet.Read(cmp.Or(c.source, cli.Stdin), c.Stdin, c.check(ctx, push.Terms.Data)); err != nil {
+		var problems model.Problems
+		if errors.As(err, &problems) {
+			err = &cli.ExitError{Code: cli.ExitFailed, Err: problems, Note: "nothing was pushed"}
+		}
+		return push, err
+	}
+	push.Name = cmp.Or(c.name, push.Source.Name)
+	if push.Name == "" {
+		return push, cli.Usagef("a manifest from standard input needs --name NAME")
+	}
+	if err := model.CheckName(push.Name); err != nil {
+		return push, cli.Usagef("%w; give it another one with --name", err)
+	}
+
+	return push, nil
+}
+
+// check returns a check of a manifest, as far as it is possible without the node.
+func (c *pushCommand) check(ctx context.Context, data map[string]any) fleet.Check {
+	return func(name string, text []byte) ([]fleet.File, error) {
+		doc, err := manifest.Parse(name, text)
+		if err != nil {
+			return nil, err
+		}
+		in := manifest.Inputs{Data: data}
+		if name != fleet.StdinName {
+			in.Dir = filepath.Dir(name)
+		}
+		checked, err := manifest.NewLoader(manifest.Options{Types: c.Types}).Check(ctx, doc, in)
+		if err != nil {
+			return nil, err
+		}
+		for _, w := range checked.Warnings {
+			c.Log.Warn(w.Error())
+		}
+		files := make([]fleet.File, len(checked.Files))
+		for i, f := range checked.Files {
+			files[i] = fleet.File{Path: f.Path, Pos: f.Pos, Late: f.Late}
+		}
+		return files, nil
+	}
+}
+
+func (c *pushCommand) print(done []fleet.Pushed) {
+	for _, p := range done {
+		what, note := "", ""
+		if p.Bundle {
+			what = " bundle"
+		}
+		if p.Unchanged {
+			note = " unchanged"
+		}
+		c.Print.Printf("%s revision %d%s %s%s\n", p.Key, p.Revision, what, p.Digest, note)
+	}
+}
+
+// pushedGoal waits for what was pushed, whatever else is assigned under the name.
+func pushedGoal(done []fleet.Pushed) goal {
+	g := goal{revisions: map[string]uint64{}}
+	for _, p := range done {
+		g.keys = append(g.keys, p.Key)
+		g.revisions[p.Key] = p.Revision
+		_, g.name, _ = fleet.ParseKey(p.Key)
+	}
+
+	return g
+}

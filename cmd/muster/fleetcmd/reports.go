@@ -1,0 +1,107 @@
+package fleetcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/choria-io/fisk"
+
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/kvstore/reports"
+	"github.com/musterfleet/muster/model"
+)
+
+// reportsCommand is muster fleet reports.
+type reportsCommand struct {
+	*cli.Env
+	print.Format
+	follow              bool
+	since               string
+	node, kind, outcome string
+}
+
+func addReports(env *cli.Env, parent *fisk.CmdClause) {
+	c := &reportsCommand{Env: env}
+	cmd := parent.Command("reports", "Show reports of nodes, live")
+	cmd.HelpLong("One line per report: time, node, kind, outcome, subject. Starts ten minutes back and follows until interrupted; --no-follow prints all stored reports and exits.\n\n" +
+		"  muster fleet reports\n  muster fleet reports --outcome failed --since 2d --no-follow\n  muster fleet reports --node web01 --kind transaction --json | jq .data.error")
+	cmd.Flag("follow", "Follow new reports").Default("true").BoolVar(&c.follow)
+	cmd.Flag("since", "Start at this time, or this long ago").PlaceHolder("TIME|DURATION").StringVar(&c.since)
+	cmd.Flag("node", "Filter by node").PlaceHolder("NODE").StringVar(&c.node)
+	cmd.Flag("kind", "Filter by kind: run, transaction, health, ensure or node").PlaceHolder("KIND").EnumVar(&c.kind, model.KindRun, model.KindTransaction, model.KindHealth, model.KindEnsure, model.KindNode)
+	cmd.Flag("outcome", "Filter by outcome: stable, changed, failed …").PlaceHolder("OUTCOME").StringVar(&c.outcome)
+	cmd.Flag("json", "Print one JSON document per line").UnNegatableBoolVar(&c.JSON)
+	cmd.Flag("yaml", "Print YAML documents").UnNegatableBoolVar(&c.YAML)
+	cmd.Action(env.Operation(c.run))
+}
+
+// followedSince is how far back a live view starts.
+const followedSince = 10 * time.Minute
+
+func (c *reportsCommand) filter(now time.Time) (reports.Filter, error) {
+	f := reports.Filter{Node: c.node, Kind: c.kind, Outcome: c.outcome, Follow: c.follow}
+	switch {
+	case c.since != "":
+		at, err := parseTime(c.since, now, -1)
+		if err != nil {
+			return f, cli.Usagef("--since: %w", err)
+		}
+		f.Since = at
+	case c.follow:
+		f.Since = now.Add(-followedSince)
+	}
+	for _, token := range []string{c.node, c.outcome} {
+		if token != "" && !model.IsToken(token) {
+			return f, cli.Usagef("%q: write one word of letters, digits, - and _", token)
+		}
+	}
+
+	return f, nil
+}
+
+func (c *reportsCommand) run(ctx context.Context) error {
+	filter, err := c.filter(time.Now())
+	if err != nil {
+		return err
+	}
+	store, err := open(ctx, c.Env)
+	if err != nil {
+		return err
+	}
+	for r, err := range store.reports(ctx, filter) {
+		switch {
+		case err != nil && errors.Is(context.Cause(ctx), cli.ErrInterrupted):
+			return nil
+		case errors.Is(err, reports.ErrInvalidEvent):
+			c.Log.Warn("invalid report", "error", err)
+			continue
+		case err == nil:
+			err = c.Print.Item(c.Format, r, reportLine(c.Print, r))
+		}
+		if errors.Is(err, syscall.EPIPE) {
+			return nil // the reader left, it has what it wanted
+		}
+		if err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// reportLine returns a report as a line of text.
+func reportLine(p print.Printer, r model.Report) string {
+	text, summary := fleet.ReportSubject(r), print.OneLine(fleet.ReportSummary(r))
+	if text != "" && summary != "" {
+		text += ": "
+	}
+	outcome := p.Word(string(r.Outcome)) + strings.Repeat(" ", max(9-len(r.Outcome), 0))
+
+	return fmt.Sprintf("%s  %s  %-11s  %s  %s", r.Time.Local().Format(time.DateTime), r.Node, r.Kind, outcome, print.Text(text+summary))
+}

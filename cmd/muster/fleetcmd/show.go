@@ -1,0 +1,147 @@
+package fleetcmd
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/choria-io/fisk"
+
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/model"
+)
+
+// showCommand is muster fleet show.
+type showCommand struct {
+	*cli.Env
+	print.Format
+	name           string
+	revision, from uint64
+	history, diff  bool
+}
+
+// document is a revision as a document.
+type document struct {
+	model.Entry
+	Assignment *model.Assignment `json:"assignment,omitempty"`
+	Manifest   string            `json:"manifest,omitempty"`
+}
+
+func addShow(env *cli.Env, parent *fisk.CmdClause) {
+	c := &showCommand{Env: env}
+	cmd := parent.Command("show", "Show an assignment, its history, or the changes of a revision")
+	cmd.HelpLong("Prints the value as it was pushed, and a heading to standard error.\n\n  muster fleet show group.web.motd\n  muster fleet show motd                       if the name is unique\n" +
+		"  muster fleet show group.web.motd --history\n  muster fleet show group.web.motd --diff      against the revision before\n" +
+		"  muster fleet show group.web.motd --revision 17 --diff --from 12")
+	cmd.Arg("name", "Key (see muster fleet ls), or unique name").Required().StringVar(&c.name)
+	cmd.Flag("revision", "Revision to show (default: the newest)").PlaceHolder("N").Uint64Var(&c.revision)
+	cmd.Flag("history", "List the stored revisions").UnNegatableBoolVar(&c.history)
+	cmd.Flag("diff", "Show the changes since the revision before, or since --from").UnNegatableBoolVar(&c.diff)
+	cmd.Flag("from", "First revision of --diff").PlaceHolder("N").Uint64Var(&c.from)
+	c.AddFormat(cmd)
+	cmd.Action(env.Operation(c.run))
+}
+
+func (c *showCommand) run(ctx context.Context) error {
+	if c.from != 0 && !c.diff {
+		return cli.Usagef("--from needs --diff")
+	}
+	if err := checkNameOrKey(c.name); err != nil {
+		return err
+	}
+	store, err := open(ctx, c.Env)
+	if err != nil {
+		return err
+	}
+	key, err := store.key(ctx, c.name)
+	switch {
+	case err != nil:
+		return err
+	case c.history:
+		return c.showHistory(ctx, store, key)
+	}
+	e, err := fleet.Revision(ctx, store, key, c.revision)
+	switch {
+	case err != nil:
+		return err
+	case c.diff:
+		return c.showDiff(ctx, store, e)
+	default:
+		return c.Print.Result(c.Format, newDocument(e), func() { c.showRevision(e) })
+	}
+}
+
+func newDocument(e model.Entry) document {
+	out := document{Entry: e}
+	out.Value = nil
+	if assignment, ok := fleet.Assignment(e.Value); ok {
+		out.Assignment = &assignment
+		return out
+	}
+	out.Manifest = string(e.Value)
+
+	return out
+}
+
+func (c *showCommand) showRevision(e model.Entry) {
+	stored := e.Time.UTC().Format(time.RFC3339)
+	if e.Deleted {
+		c.Print.Remark("# %s revision %d, %s: removed", e.Key, e.Revision, stored)
+		return
+	}
+	c.Print.Remark("# %s revision %d, %s, %s", e.Key, e.Revision, stored, e.Digest)
+	text := fleet.Readable(e.Value)
+	if print.IsTerminal(c.Print.Out) {
+		text = print.Lines(text)
+	}
+	fmt.Fprint(c.Print.Out, text)
+}
+
+func (c *showCommand) showHistory(ctx context.Context, store *store, key string) error {
+	all, err := store.History(ctx, key)
+	if err != nil {
+		return err
+	}
+	rows := make([][]string, len(all))
+	for i, e := range all {
+		digest := print.ShortDigest(e.Digest)
+		if e.Deleted {
+			digest = "removed"
+		}
+		rows[i] = []string{strconv.FormatUint(e.Revision, 10), e.Time.UTC().Format(time.RFC3339), digest, print.Count(len(e.Value), "byte")}
+		all[i].Value = nil
+	}
+
+	return c.Print.Result(c.Format, all, func() { c.Print.Table([]string{"REVISION", "TIME", "DIGEST", "SIZE"}, rows) })
+}
+
+func (c *showCommand) showDiff(ctx context.Context, store *store, to model.Entry) (err error) {
+	var from model.Entry
+	if c.from == 0 {
+		from, err = fleet.Before(ctx, store, to)
+	} else {
+		from, err = fleet.Revision(ctx, store, to.Key, c.from)
+	}
+	if err != nil {
+		return err
+	}
+	diff := fleet.Diff(from, to)
+
+	return c.Print.Result(c.Format, map[string]any{"key": to.Key, "from": from.Revision, "to": to.Revision, "diff": diff}, func() {
+		if diff == "" {
+			c.Print.Remark("no difference between revisions %d and %d", from.Revision, to.Revision)
+			return
+		}
+		for line := range strings.Lines(diff) {
+			line = strings.TrimSuffix(line, "\n")
+			if print.IsTerminal(c.Print.Out) {
+				line = print.Text(line)
+			}
+			c.Print.Printf("%s\n", c.Print.DiffLine(line))
+		}
+	})
+}

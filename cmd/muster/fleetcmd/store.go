@@ -1,0 +1,201 @@
+package fleetcmd
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/assignments"
+	"github.com/musterfleet/muster/kvstore/nodes"
+	"github.com/musterfleet/muster/kvstore/reports"
+	"github.com/musterfleet/muster/kvstore/requests"
+	"github.com/musterfleet/muster/model"
+)
+
+// store adapts NATS to the interfaces of package fleet.
+type store struct {
+	assignments.Bucket
+	kv  *kvstore.Store
+	log *slog.Logger
+	// logged are the invalid states, each logged once.
+	logged map[string]bool
+}
+
+// Get returns the current assignment.
+func (s *store) Get(ctx context.Context, key string) (model.Entry, error) {
+	e, err := s.Bucket.Get(ctx, key)
+	e.Digest = fleet.ContentDigest(e.Value)
+
+	return e, err
+}
+
+// History returns the revisions of an assignment that still exist.
+func (s *store) History(ctx context.Context, key string) ([]model.Entry, error) {
+	all, err := s.Bucket.History(ctx, key)
+	for i := range all {
+		if !all[i].Deleted {
+			all[i].Digest = fleet.ContentDigest(all[i].Value)
+		}
+	}
+
+	return all, err
+}
+
+// list returns all assignments, or those of a name or key.
+func (s *store) list(ctx context.Context, families []string, nameOrKey string) ([]model.Entry, error) {
+	all, err := s.List(ctx, families...)
+	if err != nil {
+		return nil, err
+	}
+	all = slices.DeleteFunc(all, func(e model.Entry) bool { return nameOrKey != "" && e.Name != nameOrKey && e.Key != nameOrKey })
+	for i, e := range all {
+		if e.Value != nil {
+			all[i].Digest, all[i].Value = fleet.ContentDigest(e.Value), nil
+		}
+	}
+
+	return all, nil
+}
+
+// key returns the key of a name that only one assignment has.
+func (s *store) key(ctx context.Context, nameOrKey string) (string, error) {
+	if isKey(nameOrKey) {
+		return nameOrKey, nil
+	}
+	all, err := s.list(ctx, nil, nameOrKey)
+	switch {
+	case err != nil:
+		return "", err
+	case len(all) == 0:
+		return "", notAssigned("manifest " + nameOrKey)
+	case len(all) == 1:
+		return all[0].Key, nil
+	}
+	keys := make([]string, len(all))
+	for i, e := range all {
+		keys[i] = e.Key
+	}
+
+	return "", cli.Usagef("%s is ambiguous; give a full key: %s", nameOrKey, strings.Join(keys, ", "))
+}
+
+func notAssigned(what string) error {
+	return fmt.Errorf("%s is not assigned: %w (see muster fleet ls)", what, model.ErrNotFound)
+}
+
+// Nodes returns all nodes by name. An invalid state of one is logged, and hides
+// none of the others.
+func (s *store) Nodes(ctx context.Context) ([]model.Node, error) {
+	all, err := nodes.New(s.kv).Nodes(ctx)
+	for _, err := range flatten(err) {
+		if !errors.Is(err, nodes.ErrInvalidState) {
+			return nil, err
+		}
+		if !s.logged[err.Error()] {
+			s.logged[err.Error()] = true
+			s.log.Warn("invalid node state", "error", err)
+		}
+	}
+
+	return all, nil
+}
+
+// flatten returns the errors that were joined.
+func flatten(err error) []error {
+	if err == nil {
+		return nil
+	}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return joined.Unwrap()
+	}
+
+	return []error{err}
+}
+
+// Ask sends an ensure request to the nodes of a target.
+func (s *store) Ask(ctx context.Context, target fleet.Target, req model.EnsureRequest) iter.Seq2[model.EnsureResponse, error] {
+	return func(yield func(model.EnsureResponse, error) bool) {
+		data, err := encodeRequest(req)
+		if err != nil {
+			yield(model.EnsureResponse{}, err)
+			return
+		}
+		for reply, err := range requests.New(s.kv).Ask(ctx, s.kv.Names().Request(kvstore.VerbEnsure, target.String()), data) {
+			// Nodes without an answer show that nobody is there.
+			if errors.Is(err, requests.ErrNobody) {
+				return
+			}
+			// An answer that no node proved to be its own does not count.
+			if err == nil && reply.Node == "" {
+				continue
+			}
+			if !yield(decodeResponse(reply), err) {
+				return
+			}
+		}
+	}
+}
+
+// queue stores a request for an unreachable node.
+func (s *store) queue(ctx context.Context, node string, req model.EnsureRequest, ttl time.Duration) error {
+	req.Expires = time.Now().Add(ttl).UTC()
+	data, err := encodeRequest(req)
+	if err != nil {
+		return err
+	}
+
+	return requests.New(s.kv).PutCommand(ctx, model.NodeFamily(node), req.ID+"-"+node, data, ttl)
+}
+
+// encodeRequest encodes JSON for a message, whose size is limited: <, > and & stay
+// one byte each.
+func encodeRequest(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, fmt.Errorf("encode request: %w", err)
+	}
+
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// decodeResponse decodes an answer; an invalid one is that of a failure.
+func decodeResponse(r requests.Reply) model.EnsureResponse {
+	var out model.EnsureResponse
+	err := json.Unmarshal(r.Data, &out)
+	switch {
+	case r.Problem != "":
+		out = model.EnsureResponse{Phase: model.EnsureFailed, Error: r.Problem}
+	case err != nil:
+		out = model.EnsureResponse{Phase: model.EnsureFailed, Error: "invalid answer: " + err.Error()}
+	}
+	out.Node = r.Node
+
+	return out
+}
+
+// reports yields reports, each once.
+func (s *store) reports(ctx context.Context, filter reports.Filter) iter.Seq2[model.Report, error] {
+	return func(yield func(model.Report, error) bool) {
+		var repeats fleet.Repeats
+		for r, err := range reports.New(s.kv).Reports(ctx, filter) {
+			if err == nil && repeats.Seen(r) {
+				continue
+			}
+			if !yield(r, err) {
+				return
+			}
+		}
+	}
+}

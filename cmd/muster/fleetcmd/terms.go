@@ -1,0 +1,111 @@
+package fleetcmd
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/choria-io/fisk"
+
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/manifest"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// terms are the flags of an assignment besides its manifest.
+type terms struct {
+	data, drift, when, expires string
+	noop                       bool
+	interval                   time.Duration
+	priority                   int
+}
+
+func (t *terms) addTerms(cmd *fisk.CmdClause) {
+	cmd.Flag("noop", "Nodes only report what they would change").UnNegatableBoolVar(&t.noop)
+	cmd.Flag("data", "Additional data from a file, kv://bucket/key or http(s)://; overrides the manifest's own").PlaceHolder("SOURCE").StringVar(&t.data)
+	cmd.Flag("interval", "Time between two runs on a node").PlaceHolder("DURATION").DurationVar(&t.interval)
+	cmd.Flag("when", "Condition, evaluated on the node; false means not assigned").PlaceHolder("EXPRESSION").StringVar(&t.when)
+	cmd.Flag("expires", "Expiry: a time, or a duration from now").PlaceHolder("TIME|DURATION").StringVar(&t.expires)
+	cmd.Flag("drift", "Action of nodes on drift").PlaceHolder("repair|report|ignore").EnumVar(&t.drift, "repair", "report", "ignore")
+	cli.Int(cmd.Flag("priority", "Order within a target; lower runs first").PlaceHolder("N"), &t.priority)
+}
+
+// parse returns the terms that the flags set.
+func (t *terms) parse(ctx context.Context, env *cli.Env) (fleet.Terms, error) {
+	out := fleet.Terms{Noop: t.noop, Drift: model.Drift(t.drift), Interval: t.interval, When: t.when, Priority: t.priority}
+	if env.Given("interval") && t.interval < time.Second {
+		return out, cli.Usagef("--interval must be at least 1s")
+	}
+	if t.expires != "" {
+		at, err := parseTime(t.expires, time.Now(), 1)
+		switch {
+		case err != nil:
+			return out, cli.Usagef("--expires: %w", err)
+		case !at.After(time.Now()):
+			return out, cli.Usagef("--expires %s is in the past", t.expires)
+		}
+		out.Expires = at
+	}
+	if err := checkCondition(ctx, env, t.when); err != nil {
+		return out, err
+	}
+	if t.data == "" {
+		return out, nil
+	}
+	// The node's facts are not those of this machine.
+	data, err := env.Loader(nil).LoadData(ctx, t.data, manifest.Inputs{})
+	if err != nil {
+		return out, err
+	}
+	if holdsSecret(data) {
+		return out, fmt.Errorf("--data %s holds a secret, which an assignment would show to everyone who reads the bucket: read it on the node, with kvGet or readFile", t.data)
+	}
+	out.Data = data
+
+	return out, nil
+}
+
+// checkCondition checks a condition as far as it is possible without the node.
+func checkCondition(ctx context.Context, env *cli.Env, when string) error {
+	if when == "" {
+		return nil
+	}
+	v := resource.Value{Kind: resource.String, Text: when}
+	v.Pos.File = "--when"
+	if err := manifest.NewLoader(manifest.Options{Types: env.Types}).CheckCondition(ctx, "when", v); err != nil {
+		return &cli.ExitError{Code: cli.ExitUsage, Err: err, Note: "nothing was pushed"}
+	}
+
+	return nil
+}
+
+func holdsSecret(v any) bool {
+	switch v := v.(type) {
+	case model.Secret:
+		return true
+	case []any:
+		return slices.ContainsFunc(v, holdsSecret)
+	case map[string]any:
+		return slices.ContainsFunc(slices.Collect(maps.Values(v)), holdsSecret)
+	default:
+		return false
+	}
+}
+
+// parseTime parses a time, or a duration that is added to now sign times.
+func parseTime(text string, now time.Time, sign time.Duration) (time.Time, error) {
+	if d, err := fisk.ParseDuration(text); err == nil {
+		return now.Add(sign * d).UTC(), nil
+	}
+	for _, layout := range []string{time.RFC3339, time.DateTime, "2006-01-02T15:04", time.DateOnly} {
+		if at, err := time.ParseInLocation(layout, text, time.Local); err == nil {
+			return at.UTC(), nil
+		}
+	}
+
+	return time.Time{}, fmt.Errorf("%q is neither a duration such as 90m or 2d nor a time such as 2006-01-02T15:04:05Z", text)
+}

@@ -1,0 +1,221 @@
+package fleetcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/choria-io/fisk"
+
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/model"
+)
+
+// waitCommand is muster fleet wait.
+type waitCommand struct {
+	*cli.Env
+	print.Format
+	name     string
+	revision uint64
+	timeout  time.Duration
+}
+
+func addWait(env *cli.Env, parent *fisk.CmdClause) {
+	c := &waitCommand{Env: env}
+	cmd := parent.Command("wait", "Wait until every node runs a manifest, and show which do not")
+	cmd.HelpLong("Waits for the known nodes that the assignments of that name target. Exit code 0: all of them run the revision, without failures.\n\n" +
+		"  muster fleet wait motd\n  muster fleet wait group.web.motd --revision 17 --timeout 30s")
+	cmd.Arg("name", "Manifest name, or key (see muster fleet ls)").Required().StringVar(&c.name)
+	cmd.Flag("revision", "Revision to wait for (default: the newest)").PlaceHolder("N").Uint64Var(&c.revision)
+	cmd.Flag("timeout", "Maximum time to wait; 0 checks once").Default("5m").DurationVar(&c.timeout)
+	c.AddFormat(cmd)
+	cmd.Action(env.Operation(c.run))
+}
+
+func (c *waitCommand) run(ctx context.Context) error {
+	if err := checkNameOrKey(c.name); err != nil {
+		return err
+	}
+	store, err := open(ctx, c.Env)
+	if err != nil {
+		return err
+	}
+	g := goal{name: c.name}
+	if isKey(c.name) {
+		g.keys = []string{c.name}
+		_, g.name, _ = fleet.ParseKey(c.name)
+	}
+	if c.revision > 0 {
+		key, err := store.key(ctx, c.name)
+		if err != nil {
+			return err
+		}
+		g.keys, g.revisions = []string{key}, map[string]uint64{key: c.revision}
+	}
+	statuses, waited := wait{c.Env, c.timeout, c.IsDocument()}.run(ctx, store, g)
+	if c.IsDocument() && statuses != nil {
+		if err := c.Print.Document(statuses, c.YAML); err != nil {
+			return err
+		}
+	}
+
+	return waited
+}
+
+// goal is the assignments of a name that are waited for; no keys are all of them.
+type goal struct {
+	name string
+	keys []string
+	// revisions are those of keys where it is not the newest.
+	revisions map[string]uint64
+}
+
+// rollout returns the selected assignments, and those of the same name that may
+// apply to a node instead.
+func (g goal) rollout(ctx context.Context, s *store) (fleet.Rollout, error) {
+	entries, err := s.list(ctx, nil, g.name)
+	if err != nil {
+		return fleet.Rollout{}, err
+	}
+	at := func(key string) int {
+		return slices.IndexFunc(entries, func(e model.Entry) bool { return e.Key == key })
+	}
+	for key, revision := range g.revisions {
+		i := at(key)
+		if i < 0 {
+			entries = append(entries, model.Entry{Key: key})
+			i = len(entries) - 1
+		}
+		if entries[i].Revision == revision {
+			continue
+		}
+		digests, err := s.digests(ctx, key)
+		if err != nil {
+			return fleet.Rollout{}, err
+		}
+		entries[i].Revision, entries[i].Digest = revision, digests[revision]
+	}
+	for _, key := range g.keys {
+		if at(key) < 0 {
+			return fleet.Rollout{}, notAssigned(key)
+		}
+	}
+	if len(entries) == 0 {
+		return fleet.Rollout{}, notAssigned("manifest " + g.name)
+	}
+
+	return fleet.Rollout{Entries: entries, Keys: g.keys}, nil
+}
+
+// digests returns the digests of the revisions of a key that still exist.
+func (s *store) digests(ctx context.Context, key string) (map[uint64]string, error) {
+	all, err := s.History(ctx, key)
+	if err != nil && !errors.Is(err, model.ErrNotFound) {
+		return nil, err
+	}
+	out := map[uint64]string{}
+	for _, e := range all {
+		out[e.Revision] = e.Digest
+	}
+
+	return out, nil
+}
+
+// wait waits for a goal; quiet leaves the printing to the caller.
+type wait struct {
+	*cli.Env
+	timeout time.Duration
+	quiet   bool
+}
+
+// run waits, prints the statuses, and returns the error of them.
+func (w wait) run(ctx context.Context, s *store, g goal) ([]fleet.RolloutStatus, error) {
+	rollout, err := g.rollout(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	limit, cancel := context.WithTimeout(ctx, w.timeout)
+	defer cancel()
+	if w.timeout <= 0 {
+		limit = ctx
+	}
+	line := w.Print.Progress()
+	done := map[string]bool{}
+	waiter := fleet.Waiter{Nodes: s, Once: w.timeout <= 0, Later: s.digests, OnChange: func(s fleet.RolloutStatus) {
+		done[s.Node+" "+s.Key] = s.Done()
+		count := 0
+		for _, d := range done {
+			if d {
+				count++
+			}
+		}
+		line.Show("%s: %d/%d nodes up to date", g.name, count, len(done))
+	}}
+	statuses, err := waiter.Wait(limit, rollout)
+	line.Clear()
+	if !w.quiet {
+		printStatuses(w.Print, statuses)
+	}
+
+	return statuses, w.verdict(ctx, g.name, statuses, err)
+}
+
+// printStatuses prints the nodes that are not up to date, and counts the others.
+func printStatuses(p print.Printer, statuses []fleet.RolloutStatus) {
+	upToDate, targets := 0, 0
+	var rows [][]string
+	for _, s := range statuses {
+		if s.Applies() {
+			targets++
+		}
+		if s.Status == fleet.StatusUpToDate {
+			upToDate++
+			continue
+		}
+		current := "-"
+		if s.Current > 0 {
+			current = strconv.FormatUint(s.Current, 10)
+		}
+		rows = append(rows, []string{s.Node, s.Key, string(s.Status), strconv.FormatUint(s.Desired, 10), current, print.OneLine(s.Reason)})
+	}
+	if len(rows) > 0 {
+		p.Table([]string{"NODE", "KEY", "STATUS", "DESIRED", "CURRENT", "REASON"}, rows)
+	}
+	if targets > 0 {
+		p.Printf("%d/%d nodes up to date\n", upToDate, targets)
+	}
+}
+
+// verdict returns the error of a wait.
+func (w wait) verdict(ctx context.Context, name string, statuses []fleet.RolloutStatus, err error) error {
+	pending, failed, all := 0, 0, len(statuses)
+	for _, s := range statuses {
+		switch {
+		case s.Status == fleet.StatusFailed:
+			failed++
+		case !s.Done():
+			pending++
+		}
+	}
+	switch {
+	case errors.Is(err, fleet.ErrPending) && ctx.Err() != nil:
+		return fmt.Errorf("%w: %s is not up to date on %d of %d nodes", context.Cause(ctx), name, pending, all)
+	case errors.Is(err, fleet.ErrPending):
+		return fmt.Errorf("%s is not up to date on %d of %d nodes after %s", name, pending, all, w.timeout)
+	case errors.Is(err, fleet.ErrRejected):
+		return fmt.Errorf("%s was rejected by %d of %d nodes", name, pending, all)
+	case errors.Is(err, fleet.ErrNoNodes):
+		return fmt.Errorf("%w: %s (see muster fleet nodes)", err, name)
+	case err != nil:
+		return err
+	case failed > 0:
+		return fmt.Errorf("%s failed on %d of %d nodes (see muster fleet reports --outcome failed --no-follow)", name, failed, all)
+	default:
+		return nil
+	}
+}

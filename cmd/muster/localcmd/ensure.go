@@ -1,0 +1,174 @@
+package localcmd
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/choria-io/fisk"
+
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine"
+	"github.com/musterfleet/muster/resources/manifest"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// ensureCommand is muster ensure.
+type ensureCommand struct {
+	*cli.Env
+	cli.Inputs
+	dryRun, asJSON, noWait bool
+	diff, detailed, yaml   bool
+}
+
+func addEnsure(env *cli.Env, app *fisk.Application) {
+	c := &ensureCommand{Env: env}
+	cmd := app.Command("ensure", "Ensure the state of one resource of this machine")
+	cmd.HelpLong("  muster ensure file /etc/motd --content 'hello' --owner root --group root --mode 0644\n\n" +
+		"In a session (see muster session) require and subscribe reach the resources of earlier commands.")
+	cmd.Flag("dry-run", "Show what would change, and change nothing").UnNegatableBoolVar(&c.dryRun)
+	cmd.Flag("diff", "Show diffs of files").UnNegatableBoolVar(&c.diff)
+	cmd.Flag("json", "Print the transaction event").UnNegatableBoolVar(&c.asJSON)
+	cmd.Flag("no-wait", "Fail if another run holds the lock").UnNegatableBoolVar(&c.noWait)
+	cmd.Flag("detailed-exitcodes", "Exit 2 for changes, 4 for failures").UnNegatableBoolVar(&c.detailed)
+	c.AddFacts(cmd)
+	c.AddMaxDepth(cmd)
+	env.AddTypes(cmd, c.run)
+	api := cmd.Command("api", "Ensure by documents instead of flags")
+	pipe := api.Command("pipe", "Read an ensure request from standard input and print the response")
+	pipe.HelpLong(`  echo '{"protocol":"` + model.ProtocolEnsureRequest + `","type":"exec","properties":{"name":"/bin/true"}}' | muster ensure api pipe`)
+	pipe.Flag("yaml", "Print the response as YAML").UnNegatableBoolVar(&c.yaml)
+	pipe.Action(env.Action(c.pipe))
+}
+
+func (c *ensureCommand) run(ctx context.Context, t *resource.Type, properties resource.Value) error {
+	run, err := c.one(ctx, t.Name, properties, c.dryRun, nil)
+	if err != nil {
+		return err
+	}
+
+	return exitOf(!run.OK(), run.Counts.Changed > 0, c.detailed)
+}
+
+// one runs one resource, with those of the manifest it includes. each, where it
+// is set, gets the resource's own transaction.
+func (c *ensureCommand) one(ctx context.Context, typ string, properties resource.Value, noop bool, each func(*model.Transaction)) (*model.Run, error) {
+	if err := c.CheckMaxDepth(); err != nil {
+		return nil, err
+	}
+	in, err := requestInputs(ctx, c.Env, c.Inputs)
+	if err != nil {
+		return nil, err
+	}
+	session, err := openSession(c.Host())
+	if err != nil {
+		return nil, err
+	}
+	in.Known = session.known
+	resolved, err := c.Loader(nil).ResolveOne(ctx, typ, properties, in)
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range resolved.Warnings {
+		c.Log.Warn(w.Error())
+	}
+	asked := resolved.Resources[len(resolved.Resources)-1].Ref()
+	r := reconciliation{
+		session: session, resources: resolved.Resources, secrets: resolved.Secrets, manifest: "ensure " + asked.String(), command: "ensure " + asked.String(), facts: in.Facts,
+		scope: resource.Scope{Noop: noop, Dir: in.Dir, Origin: c.Loader(nil).Origin(nil)}, noWait: c.noWait,
+		diff: c.diff || noop, asJSON: c.asJSON,
+	}
+	if each != nil {
+		r.each = func(t *model.Transaction) {
+			if t.Ref() == asked {
+				each(t)
+			}
+		}
+	}
+
+	return runner{c.Env}.reconcile(ctx, r)
+}
+
+// requestInputs returns the inputs of a request; relative paths are below the
+// working directory.
+func requestInputs(ctx context.Context, env *cli.Env, in cli.Inputs) (manifest.Inputs, error) {
+	nodeFacts, err := env.Facts(ctx, in)
+	if err != nil {
+		return manifest.Inputs{}, err
+	}
+	dir, err := os.Getwd()
+
+	return manifest.Inputs{Dir: dir, Facts: nodeFacts, MaxDepth: in.MaxDepth}, err
+}
+
+// pipe answers a request; any problem with it is an answer too.
+func (c *ensureCommand) pipe(ctx context.Context) error {
+	response := model.EnsureResponse{Protocol: model.ProtocolEnsureResponse}
+	state, err := c.request(ctx)
+	failed := err != nil
+	if failed {
+		response.Error = err.Error()
+	} else {
+		response.State, failed = state, !state.OK()
+	}
+	if err := c.Print.Document(response, c.yaml); err != nil {
+		return err
+	}
+
+	return exitOf(failed, false, false)
+}
+
+func (c *ensureCommand) request(ctx context.Context) (*model.Transaction, error) {
+	source, err := c.Loader(nil).Fetch(ctx, cli.Stdin)
+	if err != nil {
+		return nil, err
+	}
+	request, properties, err := manifest.ParseRequest("request", source.Data)
+	if err != nil {
+		return nil, err
+	}
+	if !request.Expires.IsZero() && !time.Now().Before(request.Expires) {
+		return nil, fmt.Errorf("the request expired at %s and was not executed", request.Expires.Format(time.RFC3339))
+	}
+	var state *model.Transaction
+	if _, err := c.one(ctx, request.Type, properties, request.Noop, func(t *model.Transaction) { state = t }); err != nil {
+		return nil, err
+	}
+
+	return state, nil
+}
+
+// statusCommand is muster status.
+type statusCommand struct {
+	*cli.Env
+	print.Format
+}
+
+func addStatus(env *cli.Env, app *fisk.Application) {
+	c := &statusCommand{Env: env}
+	cmd := app.Command("status", "Show the state of one resource of this machine")
+	cmd.HelpLong("  muster status file /etc/motd")
+	cmd.Flag("json", "Print as JSON (default)").UnNegatableBoolVar(&c.JSON)
+	cmd.Flag("yaml", "Print as YAML").UnNegatableBoolVar(&c.YAML)
+	env.AddTypes(cmd, c.run)
+}
+
+func (c *statusCommand) run(ctx context.Context, t *resource.Type, properties resource.Value) error {
+	in, err := requestInputs(ctx, c.Env, cli.Inputs{})
+	if err != nil {
+		return err
+	}
+	resolved, err := c.Loader(nil).ResolveQuestion(ctx, t.Name, properties, in)
+	if err != nil {
+		return err
+	}
+	state, err := engine.Status(ctx, resource.Env{Host: c.Host(), Facts: in.Facts, Log: c.Log, Scope: resource.Scope{Dir: in.Dir, Origin: c.Loader(nil).Origin(nil)}}, resolved.Resources)
+	if err != nil {
+		return err
+	}
+
+	return c.Print.Document(state, c.YAML)
+}

@@ -1,0 +1,104 @@
+package localcmd
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/choria-io/fisk"
+	"github.com/tidwall/gjson"
+
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/resources/manifest"
+)
+
+// queryCommand prints a document, or what a GJSON path finds in it.
+type queryCommand struct {
+	*cli.Env
+	cli.Inputs
+	print.Format
+	source, query string
+}
+
+func (c *queryCommand) add(cmd *fisk.CmdClause) {
+	cmd.Arg("query", "GJSON path of the value to show").StringVar(&c.query)
+	cmd.Flag("json", "Print as JSON (default, except for a single text)").UnNegatableBoolVar(&c.JSON)
+	cmd.Flag("yaml", "Print as YAML").UnNegatableBoolVar(&c.YAML)
+	c.AddFacts(cmd)
+}
+
+func addFacts(env *cli.Env, app *fisk.Application) {
+	c := &queryCommand{Env: env}
+	cmd := app.Command("facts", "Show the facts of this machine")
+	cmd.HelpLong("  muster facts host.info.platformFamily\n\nFacts come from the system, then facts.json, facts.yaml and facts.d in the configuration directory, then the flags.")
+	c.add(cmd)
+	cmd.Action(env.Action(func(ctx context.Context) error {
+		all, err := env.Facts(ctx, c.Inputs)
+		if err != nil {
+			return err
+		}
+		return c.print(all, "fact")
+	}))
+}
+
+func addData(env *cli.Env, app *fisk.Application) {
+	c := &queryCommand{Env: env}
+	cmd := app.Command("data", "Hierarchical data").Command("resolve", "Show the data of a manifest or data file, with its hierarchy resolved")
+	cmd.HelpLong("  muster data resolve data.yaml --fact role=web\n  muster data resolve kv://MUSTER_DATA/common package_name")
+	cmd.Arg("source", "Path, -, kv://bucket/key or http(s)://").Required().StringVar(&c.source)
+	c.add(cmd)
+	c.AddData(cmd)
+	cmd.Action(env.Action(func(ctx context.Context) error {
+		resolved, err := c.resolve(ctx)
+		if err != nil {
+			return err
+		}
+		return c.print(resolved, "data")
+	}))
+}
+
+// resolve returns the data of a manifest or of a data file, overridden by --data.
+func (c *queryCommand) resolve(ctx context.Context) (map[string]any, error) {
+	loader := c.Loader(c.LazyFacts(c.Inputs))
+	source, err := loader.Fetch(ctx, cmp.Or(c.source, cli.Stdin))
+	if err != nil {
+		return nil, err
+	}
+	defer c.CleanUp(source.Close)
+	doc, err := loader.Parse(source)
+	if err != nil || !doc.HasResources() {
+		doc, err = manifest.ParseData(source.Name, source.Data)
+	}
+	if err != nil {
+		return nil, err
+	}
+	data, err := externalData(ctx, c.Env, loader, c.Inputs)
+	if err != nil {
+		return nil, err
+	}
+
+	return loader.ResolveData(ctx, doc, manifest.Inputs{Data: data, Dir: source.Dir})
+}
+
+// print prints a single value bare, for scripts, unless a format is asked for.
+func (c *queryCommand) print(v any, what string) error {
+	if c.query == "" {
+		return c.Print.Document(v, c.YAML)
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	found := gjson.GetBytes(text, c.query)
+	if !found.Exists() {
+		return fmt.Errorf("no such %s: %s", what, c.query)
+	}
+	if !found.IsObject() && !found.IsArray() && !c.IsDocument() {
+		_, err = fmt.Fprintln(c.Print.Out, found.String())
+		return err
+	}
+
+	return c.Print.Document(json.RawMessage(found.Raw), c.YAML)
+}

@@ -1,0 +1,102 @@
+package localcmd
+
+import (
+	"cmp"
+	"context"
+	"path/filepath"
+	"strings"
+
+	"github.com/choria-io/fisk"
+
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/resources/manifest"
+)
+
+// manifestFlags are a manifest and its inputs.
+type manifestFlags struct {
+	cli.Inputs
+	source string
+}
+
+func (m *manifestFlags) add(cmd *fisk.CmdClause) {
+	cmd.Arg("manifest", "Path, -, kv://bucket/key, obj://bucket/name or http(s)://; a tar.gz is a bundle").Required().StringVar(&m.source)
+	m.AddFacts(cmd)
+	m.AddData(cmd)
+	m.AddMaxDepth(cmd)
+}
+
+func (m *manifestFlags) name() string { return cmp.Or(m.source, cli.Stdin) }
+
+// opened is a manifest with all expressions resolved.
+type opened struct {
+	*manifest.Resolved
+	source  *manifest.Source
+	session *sessionContext
+}
+
+// open fetches, checks and resolves the manifest. What it unpacked is there
+// until do returns.
+func (m *manifestFlags) open(ctx context.Context, env *cli.Env, loader *manifest.Loader, do func(opened) error) error {
+	if err := m.CheckMaxDepth(); err != nil {
+		return err
+	}
+	source, err := loader.Fetch(ctx, m.name())
+	if err != nil {
+		return err
+	}
+	defer env.CleanUp(source.Close)
+	session, err := openSession(env.Host())
+	if err != nil {
+		return err
+	}
+	doc, err := loader.Parse(source)
+	if err != nil {
+		return err
+	}
+	data, err := externalData(ctx, env, loader, m.Inputs)
+	if err != nil {
+		return err
+	}
+	resolved, err := loader.Resolve(ctx, doc, manifest.Inputs{Data: data, Dir: source.Dir, Known: session.known, MaxDepth: m.MaxDepth})
+	if err != nil {
+		return err
+	}
+
+	return do(opened{resolved, source, session})
+}
+
+// externalData returns the data of --data.
+func externalData(ctx context.Context, env *cli.Env, loader *manifest.Loader, in cli.Inputs) (map[string]any, error) {
+	if !env.Given("data") {
+		return nil, nil
+	}
+
+	return loader.LoadData(ctx, cmp.Or(in.Data, cli.Stdin), manifest.Inputs{})
+}
+
+// journalName identifies a manifest in the journal: a file by its real path,
+// standard input by its digest.
+func journalName(source, digest string) string {
+	if source == cli.Stdin {
+		return source + " " + digest
+	}
+	name := identify(source)
+	if real, err := filepath.EvalSymlinks(name); err == nil {
+		return real
+	}
+
+	return name
+}
+
+// identify names a manifest: the absolute path of a file, else its source.
+func identify(source string) string {
+	if source == cli.Stdin || strings.Contains(source, "://") {
+		return source
+	}
+	abs, err := filepath.Abs(source)
+	if err != nil {
+		return source
+	}
+
+	return abs
+}

@@ -1,0 +1,204 @@
+package localcmd
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine"
+	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/engine/report"
+	"github.com/musterfleet/muster/resources/reconcile"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// shutdownTimeout is how long the pending change may take after the first
+// interrupt.
+const shutdownTimeout = time.Minute
+
+// reconciliation is one run at the command line.
+type reconciliation struct {
+	session   *sessionContext
+	resources []*resource.Resource
+	secrets   []model.Secret
+	manifest  string
+	// journal names the manifest in the journal of pending refreshes; empty is manifest.
+	journal string
+	// command is shown to those that wait for this run; never the arguments as they
+	// were given, which may hold secrets.
+	command   string
+	digest    string
+	scope     resource.Scope
+	facts     model.Facts
+	stopFirst bool // fail_on_error
+	noWait    bool
+	diff      bool
+	asJSON    bool
+	// each gets every transaction; nil logs it.
+	each func(*model.Transaction)
+}
+
+// runner runs the resources of a command.
+type runner struct{ *cli.Env }
+
+// reconcile orders the resources, runs them and reports each.
+func (c runner) reconcile(ctx context.Context, r reconciliation) (*model.Run, error) {
+	built, err := graph.Build(r.resources, r.session.known)
+	if err != nil {
+		return nil, err
+	}
+	registered := map[model.Ref][]model.RegisterEntry{}
+	o := reconcile.Options{
+		JournalOf: cmp.Or(r.journal, r.manifest), Command: "muster " + r.command, NoWait: r.noWait,
+		Within: strings.FieldsFunc(os.Getenv(engine.EnvRun), func(c rune) bool { return c == ',' }),
+	}
+	o.Options = engine.Options{
+		Identity:    report.Identity{Manifest: r.manifest, Digest: r.digest, Version: cli.Version(), Cause: model.CauseCommand},
+		FailOnError: r.stopFirst, Checker: cli.Checker(c.Host()), Secrets: r.secrets, Full: r.asJSON || r.session != nil || r.each != nil,
+		Env:           resource.Env{Host: c.Host(), Facts: r.facts, Log: c.Log, Scope: r.scope},
+		OnTransaction: c.onTransaction(ctx, r),
+		Register:      func(ref model.Ref, entries []model.RegisterEntry) { registered[ref] = entries },
+	}
+	if r.session != nil {
+		o.Earlier = r.session.history
+	}
+	if cli.Noop(r.scope.Noop) && !r.scope.Noop {
+		c.Log.Info(engine.EnvNoop + " is set, nothing is changed")
+		o.Env.Scope.Noop = true
+	}
+	stop, end := c.untilInterrupted(ctx, o.Env.Scope.Noop)
+	defer end()
+	if !o.Env.Scope.Noop {
+		o.Grace = func(work context.Context) error {
+			return cmp.Or(engine.GracePeriod(shutdownTimeout)(until(work, ctx)), context.Cause(ctx))
+		}
+	}
+	run, err := reconcile.Run(stop, built, o)
+	if run == nil {
+		return nil, err
+	}
+	if err != nil {
+		c.Log.Warn("cannot release the run lock", "error", err)
+	}
+	c.register(ctx, registered)
+
+	return run, nil
+}
+
+// until returns a context that ends with either of two.
+func until(ctx, other context.Context) context.Context {
+	ctx, cancel := context.WithCancel(ctx)
+	context.AfterFunc(other, cancel)
+
+	return ctx
+}
+
+// untilInterrupted returns the context of a run: it ends at the first interrupt.
+func (c runner) untilInterrupted(ctx context.Context, noop bool) (stop context.Context, end func()) {
+	c.Stop.Finish(!noop)
+	stop, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan struct{})
+	// A closed terminal does not leave a change half done.
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	go func() {
+		defer signal.Stop(hangups)
+		select {
+		case <-done:
+			return
+		case <-ctx.Done():
+		case <-hangups:
+			c.Stop.Request()
+		case <-c.Stop.Requested():
+		}
+		if noop {
+			c.Log.Warn("interrupted, nothing was changed")
+		} else {
+			c.Log.Warn("shutting down after the pending change; interrupt again to abort it", "timeout", shutdownTimeout)
+		}
+		cancel()
+	}()
+
+	return stop, func() {
+		close(done)
+		cancel()
+	}
+}
+
+// onTransaction reports each transaction as it happens.
+func (c runner) onTransaction(ctx context.Context, r reconciliation) func(*model.Transaction) {
+	return func(t *model.Transaction) {
+		if r.session != nil {
+			if err := r.session.store.Append(ctx, t); err != nil {
+				c.Log.Error("cannot store the transaction in the session", "error", err)
+			}
+		}
+		if r.each != nil {
+			r.each(t)
+			return
+		}
+		report.Log(ctx, c.Log, t)
+		if r.asJSON {
+			_ = c.Print.JSONLine(t) // main reports an error
+			return
+		}
+		if r.diff {
+			c.Print.Changes(t)
+		}
+	}
+}
+
+// conclude logs the summary of a run and returns its exit code.
+func (c runner) conclude(ctx context.Context, run *model.Run, detailed bool) error {
+	counts := run.Counts
+	level := slog.LevelInfo
+	if run.Outcome() == model.OutcomeFailed {
+		level = slog.LevelError
+	}
+	attrs := []slog.Attr{slog.String("outcome", string(run.Outcome())), slog.Int("total", counts.Total), slog.Int("stable", counts.Stable), slog.Int("changed", counts.Changed)}
+	for _, more := range []struct {
+		name  string
+		count int
+	}{{"refreshed", counts.Refreshed}, {"failed", counts.Failed}, {"skipped", counts.Skipped}, {"unmet", counts.Unmet}, {"not_run", counts.NotRun},
+		{"health_ok", counts.HealthChecks.OK}, {"health_warning", counts.HealthChecks.Warning}, {"health_critical", counts.HealthChecks.Critical}, {"health_unknown", counts.HealthChecks.Unknown}} {
+		if more.count > 0 {
+			attrs = append(attrs, slog.Int(more.name, more.count))
+		}
+	}
+	attrs = append(attrs, slog.Duration("runtime", run.Duration.Round(time.Millisecond)))
+	c.Log.LogAttrs(ctx, level, "run finished", attrs...)
+	failed := !run.OK()
+	if failed && counts.Failed == 0 && len(run.Errors) > 0 {
+		c.Log.Error(strings.Join(run.Errors, "; "))
+	}
+
+	return exitOf(failed, counts.Changed > 0, detailed)
+}
+
+// exitOf returns the exit code: 0 or 1, or in detail 2 for changes, 4 for failures
+// and 6 for both.
+func exitOf(failed, changed, detailed bool) error {
+	code := cli.ExitOK
+	switch {
+	case detailed && failed && changed:
+		code = 6
+	case detailed && failed:
+		code = 4
+	case detailed && changed:
+		code = 2
+	case failed:
+		code = cli.ExitFailed
+	}
+	if code == cli.ExitOK {
+		return nil
+	}
+
+	return &cli.ExitError{Code: code}
+}

@@ -1,0 +1,38 @@
+package localcmd
+
+import (
+	"context"
+
+	"github.com/musterfleet/muster/agent"
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/kvstore/registrations"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/registration"
+)
+
+// register publishes what the resources of a run registered, once: nothing renews
+// it after a command. A failure is logged, and fails nothing.
+func (c runner) register(ctx context.Context, registered map[model.Ref][]model.RegisterEntry) {
+	var entries []model.RegisterEntry
+	for _, some := range registered {
+		entries = append(entries, some...)
+	}
+	switch {
+	case len(entries) == 0:
+		return
+	case !c.NamesNATS():
+		c.Log.Info("nothing registered, no NATS server is given", "entries", len(entries))
+		return
+	}
+	store, err := c.Store(ctx)
+	if err != nil {
+		c.Log.Warn("nothing registered", "error", c.ConnectHint(err))
+		return
+	}
+	node := agent.DefaultConfig(cli.Hostname()).Node
+	for _, e := range entries {
+		if err := registrations.New(store).Register(ctx, registration.Of(e, node)); err != nil {
+			c.Log.Warn("service not registered", "service", e.Service, "cluster", e.Cluster, "error", err)
+		}
+	}
+}

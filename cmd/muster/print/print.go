@@ -1,0 +1,176 @@
+// Package print writes what commands show: tables, JSON and YAML documents,
+// diffs, progress and the log.
+package print
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/choria-io/fisk"
+	"gopkg.in/yaml.v3"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// Format is the form of a result: for people, or as a document.
+type Format struct{ JSON, YAML bool }
+
+// AddFormat adds --json and --yaml to a command.
+func (f *Format) AddFormat(cmd *fisk.CmdClause) {
+	cmd.Flag("json", "Print as JSON").UnNegatableBoolVar(&f.JSON)
+	cmd.Flag("yaml", "Print as YAML").UnNegatableBoolVar(&f.YAML)
+}
+
+// IsDocument reports whether a document is asked for.
+func (f Format) IsDocument() bool { return f.JSON || f.YAML }
+
+// Printer writes results to Out and remarks about them to Err.
+type Printer struct{ Out, Err io.Writer }
+
+// Printf writes text to Out.
+func (p Printer) Printf(format string, args ...any) { fmt.Fprintf(p.Out, format, args...) }
+
+// Remark writes a line to Err.
+func (p Printer) Remark(format string, args ...any) { fmt.Fprintf(p.Err, format+"\n", args...) }
+
+// Result writes v as a document where the format asks for one, and calls text otherwise.
+func (p Printer) Result(f Format, v any, text func()) error {
+	if f.IsDocument() {
+		return p.Document(v, f.YAML)
+	}
+	text()
+
+	return nil
+}
+
+// Item writes one element of a stream: a line of JSON, a document of YAML, or
+// the line text.
+func (p Printer) Item(f Format, v any, text string) error {
+	switch {
+	case f.JSON:
+		return p.JSONLine(v)
+	case f.YAML:
+		_, err := io.WriteString(p.Out, "---\n")
+		return errors.Join(err, p.Document(v, true))
+	}
+	_, err := io.WriteString(p.Out, text+"\n")
+
+	return err
+}
+
+// JSONLine writes v as one line of JSON.
+func (p Printer) JSONLine(v any) error { return json.NewEncoder(p.Out).Encode(v) }
+
+// Document writes v as indented JSON, or as YAML. A list without elements is [].
+func (p Printer) Document(v any, asYAML bool) error {
+	if list := reflect.ValueOf(v); list.Kind() == reflect.Slice && list.IsNil() {
+		v = []any{}
+	}
+	text, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	text = append(text, '\n')
+	if asYAML {
+		if text, err = toYAML(text); err != nil {
+			return err
+		}
+	}
+	_, err = p.Out.Write(text)
+
+	return err
+}
+
+// toYAML converts JSON and keeps the order of its keys.
+func toYAML(text []byte) ([]byte, error) {
+	var node yaml.Node
+	if err := yaml.Unmarshal(text, &node); err != nil {
+		return nil, err
+	}
+	clearStyle(&node)
+
+	return yaml.Marshal(&node)
+}
+
+func clearStyle(n *yaml.Node) {
+	n.Style = 0
+	for _, c := range n.Content {
+		clearStyle(c)
+	}
+}
+
+// Table writes rows in columns below a header.
+func (p Printer) Table(header []string, rows [][]string) {
+	width := make([]int, len(header))
+	for i, cell := range header {
+		width[i] = utf8.RuneCountInString(cell)
+	}
+	for _, row := range rows {
+		for i := range row {
+			row[i] = Text(row[i])
+			width[i] = max(width[i], utf8.RuneCountInString(row[i]))
+		}
+	}
+	for n, row := range append([][]string{header}, rows...) {
+		var b strings.Builder
+		for i, cell := range row {
+			padding := strings.Repeat(" ", width[i]-utf8.RuneCountInString(cell)+2)
+			if n > 0 {
+				cell = p.Word(cell)
+			}
+			b.WriteString(cell + padding)
+		}
+		p.Printf("%s\n", strings.TrimRight(b.String(), " "))
+	}
+}
+
+// Word colours an outcome or a status.
+func (p Printer) Word(word string) string {
+	switch model.Outcome(word) {
+	case model.OutcomeFailed, model.OutcomeRefused, model.OutcomeUnmet, "rejected", "unreachable":
+		return p.paint(word, red)
+	case model.OutcomeChanged, model.OutcomeRefreshed, model.OutcomeNoop, model.OutcomeNotRun, "pending":
+		return p.paint(word, yellow)
+	case model.OutcomeStable, "up-to-date":
+		return p.paint(word, green)
+	default:
+		return word
+	}
+}
+
+// DiffLine colours a line of a diff.
+func (p Printer) DiffLine(line string) string {
+	switch {
+	case strings.HasPrefix(line, "+"):
+		return p.paint(line, green)
+	case strings.HasPrefix(line, "-"):
+		return p.paint(line, red)
+	default:
+		return line
+	}
+}
+
+// Changes writes what a transaction changed, with its diffs.
+func (p Printer) Changes(t *model.Transaction) {
+	for _, c := range t.Changes {
+		if c.Property != "" && c.From != c.To {
+			p.Printf("  %s %s: %s -> %s\n", Text(t.Ref().String()), c.Property, Text(c.From), Text(c.To))
+		}
+		for line := range strings.Lines(c.Diff) {
+			p.Printf("  %s\n", p.DiffLine(Text(strings.TrimSuffix(line, "\n"))))
+		}
+	}
+}
+
+func (p Printer) paint(text, code string) string {
+	if !hasColour(p.Out) {
+		return text
+	}
+
+	return colour(text, code)
+}

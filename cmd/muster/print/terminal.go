@@ -1,0 +1,78 @@
+package print
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/term"
+)
+
+// The colours, as codes of a terminal.
+const (
+	red    = "31"
+	green  = "32"
+	yellow = "33"
+	cyan   = "36"
+	grey   = "90"
+)
+
+func colour(text, code string) string { return "\x1b[" + code + "m" + text + "\x1b[0m" }
+
+// terminal returns the terminal behind a writer, or nil.
+func terminal(w io.Writer) *os.File {
+	if out, ok := w.(*Output); ok {
+		w = out.w
+	}
+	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		return f
+	}
+
+	return nil
+}
+
+// IsTerminal reports whether a writer is a terminal.
+func IsTerminal(w io.Writer) bool { return terminal(w) != nil }
+
+// hasColour reports whether colours are wanted: on a terminal without NO_COLOR.
+func hasColour(w io.Writer) bool { return IsTerminal(w) && os.Getenv("NO_COLOR") == "" }
+
+// Progress is a line on a terminal that the next one overwrites. Elsewhere it
+// writes nothing.
+type Progress struct {
+	w     *os.File
+	width int
+	shown bool
+}
+
+// Progress returns a progress line on Err.
+func (p Printer) Progress() *Progress {
+	f := terminal(p.Err)
+	if f == nil {
+		return &Progress{}
+	}
+	width, _, err := term.GetSize(int(f.Fd()))
+	if err != nil || width <= 0 {
+		width = 80
+	}
+
+	return &Progress{w: f, width: width}
+}
+
+// Show replaces the line.
+func (p *Progress) Show(format string, args ...any) {
+	if p.w == nil {
+		return
+	}
+	text := []rune(fmt.Sprintf(format, args...))
+	fmt.Fprintf(p.w, "\r\x1b[K%s", string(text[:min(len(text), p.width-1)]))
+	p.shown = true
+}
+
+// Clear removes the line, before other output.
+func (p *Progress) Clear() {
+	if p.shown {
+		fmt.Fprint(p.w, "\r\x1b[K")
+		p.shown = false
+	}
+}

@@ -1,0 +1,79 @@
+package print
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// Text makes control characters visible: nodes and commands produced the text,
+// and a terminal would obey them.
+func Text(s string) string {
+	if strings.IndexFunc(s, isUnsafe) < 0 {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		if isUnsafe(r) {
+			fmt.Fprintf(&b, "\\u%04x", r)
+			continue
+		}
+		b.WriteRune(r)
+	}
+
+	return b.String()
+}
+
+// isUnsafe reports whether a terminal may act on r, or reorder the text that
+// follows. A tab does no harm.
+func isUnsafe(r rune) bool {
+	return r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r))
+}
+
+// Lines makes the control characters of a text visible, except line ends, and
+// ends the last line.
+func Lines(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		b.WriteString(Text(strings.TrimRight(line, "\r\n")) + "\n")
+	}
+
+	return b.String()
+}
+
+// OneLine returns a text on one line.
+func OneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// Count returns a number with its noun: "1 node", "2 nodes".
+func Count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// Age returns how long ago t was.
+func Age(t, now time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	switch d := max(now.Sub(t), 0); {
+	case d < time.Minute:
+		return d.Round(time.Second).String()
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", d/time.Minute)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh%02dm", d/time.Hour, d%time.Hour/time.Minute)
+	default:
+		return fmt.Sprintf("%dd", d/(24*time.Hour))
+	}
+}
+
+// ShortDigest returns enough of a digest to distinguish it from others.
+func ShortDigest(digest string) string {
+	return digest[:min(len(digest), len(model.DigestPrefix)+12)]
+}

@@ -1,0 +1,23 @@
+package print
+
+import "testing"
+
+func TestLines(t *testing.T) {
+	if got := Lines("a: \x1b[2J\r\n\tb\x00"); got != "a: \\u001b[2J\n\tb\\u0000\n" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestText(t *testing.T) {
+	for in, want := range map[string]string{
+		"as it is ü\t1":  "as it is ü\t1",
+		"\x1b[31mred":    `\u001b[31mred`,
+		"\x1b]0;owned\a": `\u001b]0;owned\u0007`,
+		"a\u202eb":       `a\u202eb`,
+		"two\nlines":     `two\u000alines`,
+	} {
+		if got := Text(in); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

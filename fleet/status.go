@@ -1,0 +1,253 @@
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// NodeLister knows the nodes.
+type NodeLister interface {
+	// Nodes returns all nodes by name, also unreachable ones.
+	Nodes(ctx context.Context) ([]model.Node, error)
+}
+
+// Status is the status of an assignment on a node.
+type Status string
+
+// The statuses. Up to date, failed, overridden and not applicable are final;
+// rejected changes only with another push.
+const (
+	// StatusUpToDate is a node that runs the revision.
+	StatusUpToDate Status = "up-to-date"
+	// StatusFailed is a node that runs the revision, with failures.
+	StatusFailed Status = "failed"
+	// StatusOverridden is a node to which another assignment of the same name applies.
+	StatusOverridden Status = "overridden"
+	// StatusNotApplicable is a node on which the condition is false, or the
+	// assignment expired.
+	StatusNotApplicable Status = "not-applicable"
+	// StatusRejected is a node that rejected the revision.
+	StatusRejected Status = "rejected"
+	// StatusPending is a node that does not run the revision yet.
+	StatusPending Status = "pending"
+	// StatusUnreachable is a node that was not seen lately.
+	StatusUnreachable Status = "unreachable"
+	// StatusUnassigned is a node that runs what is not assigned.
+	StatusUnassigned Status = "unassigned"
+)
+
+// RolloutStatus is the status of one assignment on one node.
+type RolloutStatus struct {
+	Node   string `json:"node"`
+	Key    string `json:"key"`
+	Status Status `json:"status"`
+	// Desired and Current are revisions; 0 is none.
+	Desired uint64        `json:"desired"`
+	Current uint64        `json:"current"`
+	Outcome model.Outcome `json:"outcome,omitempty"`
+	At      time.Time     `json:"at,omitzero"`
+	// Reason is why the node is not up to date.
+	Reason string `json:"reason,omitempty"`
+}
+
+// Applies reports whether the node is a target of the assignment.
+func (s RolloutStatus) Applies() bool {
+	return s.Status != StatusOverridden && s.Status != StatusNotApplicable
+}
+
+// Done reports whether the status is final.
+func (s RolloutStatus) Done() bool {
+	return s.Status == StatusUpToDate || s.Status == StatusFailed || !s.Applies()
+}
+
+// Rollout is the assignments of one name, of which one applies to a node.
+type Rollout struct {
+	Entries []model.Entry
+	// Keys selects some of them; none selects all.
+	Keys []string
+	// Later are the digests of later revisions, by key and revision. A higher
+	// number alone proves nothing: a recreated bucket counts from 1.
+	Later map[string]map[uint64]string
+}
+
+// Statuses returns the statuses of a rollout, by node and key.
+func (r Rollout) Statuses(nodes []model.Node) []RolloutStatus {
+	var out []RolloutStatus
+	known := map[string]bool{}
+	for _, n := range nodes {
+		known[n.Node] = true
+		out = append(out, r.statusesOf(n)...)
+	}
+	for _, e := range r.Entries {
+		if t, _, err := ParseKey(e.Key); err == nil && t.Node != "" && !known[t.Node] && r.selects(e.Key) {
+			out = append(out, RolloutStatus{Node: t.Node, Key: e.Key, Status: StatusUnreachable, Desired: e.Revision, Reason: "never seen; is an agent running under this name?"})
+		}
+	}
+	slices.SortFunc(out, func(a, b RolloutStatus) int { return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Key, b.Key)) })
+
+	return out
+}
+
+// Unassigned returns what a node runs without an assignment, by key: the
+// assignment ended just now, or the bucket was recreated.
+func Unassigned(n model.Node, assigned []model.Entry) []RolloutStatus {
+	var out []RolloutStatus
+	for _, key := range slices.Sorted(maps.Keys(n.Manifests)) {
+		m := n.Manifests[key]
+		if m.Revision == 0 || slices.ContainsFunc(assigned, func(e model.Entry) bool { return e.Key == key }) {
+			continue
+		}
+		out = append(out, RolloutStatus{Node: n.Node, Key: key, Status: StatusUnassigned, Current: m.Revision, Outcome: m.Outcome, At: m.At, Reason: "runs, but is not assigned"})
+	}
+
+	return out
+}
+
+func (r Rollout) selects(key string) bool { return len(r.Keys) == 0 || slices.Contains(r.Keys, key) }
+
+// statusesOf returns the status of the assignment that applies to a node, of
+// those before it that do not, and of selected ones behind it.
+func (r Rollout) statusesOf(n model.Node) []RolloutStatus {
+	var out []RolloutStatus
+	applies := ""
+	for _, e := range r.byPrecedence(n) {
+		s := RolloutStatus{Node: n.Node, Key: e.Key, Desired: e.Revision}
+		switch {
+		case applies != "":
+			s.Status, s.Reason = StatusOverridden, applies+" applies to it instead"
+			if len(r.Keys) == 0 {
+				continue
+			}
+		case r.skipped(e, n):
+			// The node goes on to the next one.
+			s.Status, s.Reason = StatusNotApplicable, "skipped: its condition is false, or it expired"
+		default:
+			s = r.status(e, n)
+			// One that was never valid there leaves the next in force.
+			if s.Current > 0 || (s.Status != StatusRejected && s.Status != StatusPending) || n.Manifests[e.Key].Late == "" {
+				applies = e.Key
+			}
+		}
+		if r.selects(e.Key) {
+			out = append(out, s)
+		}
+	}
+
+	return out
+}
+
+// byPrecedence returns the assignments for a node, in the order in which it
+// considers them.
+func (r Rollout) byPrecedence(n model.Node) []model.Entry {
+	places := map[string]int{}
+	var out []model.Entry
+	for _, e := range r.Entries {
+		if t, _, err := ParseKey(e.Key); err == nil && t.Includes(n.NodeState) {
+			places[e.Key] = precedence(t, n.NodeState)
+			out = append(out, e)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b model.Entry) int { return cmp.Compare(places[a.Key], places[b.Key]) })
+
+	return out
+}
+
+// skipped reports whether a node knows of a revision, accepts it, and does not
+// run it. What it ran of it before does not count.
+func (r Rollout) skipped(e model.Entry, n model.Node) bool {
+	m := n.Manifests[e.Key]
+
+	return r.reaches(e, m.Seen, "") && m.Late == "" && m.Outcome != model.OutcomeRefused
+}
+
+// reaches reports whether a node's revision is that of an entry or a later one;
+// an unknown digest matches.
+func (r Rollout) reaches(e model.Entry, revision uint64, digest string) bool {
+	want, known := e.Digest, revision == e.Revision
+	if revision > e.Revision {
+		want, known = r.Later[e.Key][revision]
+	}
+
+	return known && (want == "" || digest == "" || want == digest)
+}
+
+// status compares a node's state with an assignment that applies to it.
+func (r Rollout) status(e model.Entry, n model.Node) RolloutStatus {
+	m := n.Manifests[e.Key]
+	runs := r.reaches(e, m.Revision, m.Digest)
+	s := RolloutStatus{Node: n.Node, Key: e.Key, Desired: e.Revision, Current: m.Revision, Outcome: m.Outcome, At: m.At}
+	switch {
+	case runs && m.Outcome == model.OutcomeFailed:
+		s.Status, s.Reason = StatusFailed, failures(m)
+	case runs && m.Outcome != "":
+		s.Status = StatusUpToDate
+	case n.Stopped() || n.Silent:
+		s.Status, s.Reason = StatusUnreachable, absence(n)
+	case r.reaches(e, m.Seen, "") && rejected(m):
+		s.Status, s.Reason = StatusRejected, cmp.Or(m.Late, "rejected")
+	default:
+		s.Status, s.Reason = StatusPending, pending(e, m, runs)
+		if m.Revision == 0 && m.Seen == 0 && n.Message != "" {
+			s.Reason += ": " + n.Message
+		}
+	}
+
+	return s
+}
+
+// rejected reports whether a node rejected the newest revision. Only its reason
+// has that: nodes publish no field of its own for it.
+func rejected(m model.ManifestState) bool {
+	return m.Outcome == model.OutcomeRefused || strings.HasPrefix(m.Late, string(model.OutcomeRefused))
+}
+
+// absence returns since when a node is unreachable.
+func absence(n model.Node) string {
+	reason := "not seen"
+	if n.Stopped() {
+		reason = "stopped, not seen"
+	}
+	if !n.Heard.IsZero() {
+		reason += " since " + n.Heard.UTC().Format(time.RFC3339)
+	}
+
+	return reason
+}
+
+// failures returns how many resources failed, and the first error. A run may
+// fail before its first resource.
+func failures(m model.ManifestState) string {
+	failed := m.Counts.Failed + m.Counts.Unmet
+	reason, _, _ := strings.Cut(m.Error, "\n")
+	switch counted := fmt.Sprintf("%d of %d resources failed", failed, m.Counts.Total); {
+	case reason == "":
+		return counted
+	case failed == 0:
+		return reason
+	default:
+		return counted + ": " + reason
+	}
+}
+
+// pending returns why a reachable node does not run a revision.
+func pending(e model.Entry, m model.ManifestState, runs bool) string {
+	switch {
+	case m.Late != "":
+		return m.Late
+	case runs:
+		return "accepted, first run not finished"
+	case m.Revision == 0:
+		return "not acknowledged yet"
+	case m.Revision >= e.Revision:
+		return fmt.Sprintf("still at revision %d of another bucket", m.Revision)
+	default:
+		return fmt.Sprintf("still at revision %d", m.Revision)
+	}
+}

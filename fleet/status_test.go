@@ -1,0 +1,270 @@
+package fleet_test
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/model"
+)
+
+// node makes a node that says how it stands with some keys.
+func node(id string, groups []string, manifests map[string]model.ManifestState) model.Node {
+	return model.Node{NodeState: model.NodeState{Node: id, Groups: groups, Manifests: manifests}}
+}
+
+func runs(revision uint64, outcome model.Outcome) model.ManifestState {
+	return model.ManifestState{Revision: revision, Outcome: outcome}
+}
+
+func TestStatus(t *testing.T) {
+	const key = "node.a.motd"
+	rollout := fleet.Rollout{
+		Entries: []model.Entry{{Key: key, Revision: 7, Digest: "sha256-7"}},
+		Later:   map[string]map[uint64]string{key: {8: "sha256-8", 9: ""}},
+	}
+	digest := func(revision uint64, digest string) model.ManifestState {
+		return model.ManifestState{Revision: revision, Digest: digest, Outcome: model.OutcomeStable}
+	}
+	heard := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	silent := model.Node{NodeState: model.NodeState{Node: "a"}, Silent: true, Heard: heard}
+	stopped := silent
+	stopped.Event, stopped.Silent = model.NodeStopped, false
+	silentButThere := node("a", nil, map[string]model.ManifestState{key: runs(7, model.OutcomeStable)})
+	silentButThere.Silent = true
+	for name, c := range map[string]struct {
+		node   model.Node
+		status fleet.Status
+		reason string
+	}{
+		"runs it":                    {node("a", nil, map[string]model.ManifestState{key: runs(7, model.OutcomeStable)}), fleet.StatusUpToDate, ""},
+		"runs a later one":           {node("a", nil, map[string]model.ManifestState{key: runs(8, model.OutcomeChanged)}), fleet.StatusUpToDate, ""},
+		"runs this":                  {node("a", nil, map[string]model.ManifestState{key: digest(7, "sha256-7")}), fleet.StatusUpToDate, ""},
+		"runs what was later":        {node("a", nil, map[string]model.ManifestState{key: digest(8, "sha256-8")}), fleet.StatusUpToDate, ""},
+		"runs one of another bucket": {node("a", nil, map[string]model.ManifestState{key: digest(20, "sha256-7")}), fleet.StatusPending, "still at revision 20 of another bucket"},
+		"runs the same number":       {node("a", nil, map[string]model.ManifestState{key: digest(7, "sha256-x")}), fleet.StatusPending, "still at revision 7 of another bucket"},
+		"a later number of another":  {node("a", nil, map[string]model.ManifestState{key: digest(8, "sha256-x")}), fleet.StatusPending, "still at revision 8 of another bucket"},
+		"failed one of another":      {node("a", nil, map[string]model.ManifestState{key: {Revision: 20, Outcome: model.OutcomeFailed}}), fleet.StatusPending, "still at revision 20 of another bucket"},
+		"refused one of another":     {node("a", nil, map[string]model.ManifestState{key: {Seen: 20, Outcome: model.OutcomeRefused}}), fleet.StatusPending, "not acknowledged yet"},
+		"saw one of another":         {node("a", nil, map[string]model.ManifestState{key: {Seen: 20}}), fleet.StatusPending, "not acknowledged yet"},
+		"refused a later one":        {node("a", nil, map[string]model.ManifestState{key: {Seen: 9, Outcome: model.OutcomeRefused}}), fleet.StatusRejected, "rejected"},
+		"failed":                     {node("a", nil, map[string]model.ManifestState{key: {Revision: 7, Outcome: model.OutcomeFailed, Counts: model.Counts{Total: 5, Failed: 1, Unmet: 1}}}), fleet.StatusFailed, "2 of 5 resources failed"},
+		"failed with a reason":       {node("a", nil, map[string]model.ManifestState{key: {Revision: 7, Outcome: model.OutcomeFailed, Error: "file#/x: no space left", Counts: model.Counts{Total: 5, Failed: 1}}}), fleet.StatusFailed, "1 of 5 resources failed: file#/x: no space left"},
+		"failed to begin":            {node("a", nil, map[string]model.ManifestState{key: {Revision: 7, Outcome: model.OutcomeFailed, Error: "no space left\nand more"}}), fleet.StatusFailed, "no space left"},
+		"in force, not run":          {node("a", nil, map[string]model.ManifestState{key: runs(7, "")}), fleet.StatusPending, "accepted, first run not finished"},
+		"runs an earlier one":        {node("a", nil, map[string]model.ManifestState{key: runs(6, model.OutcomeStable)}), fleet.StatusPending, "still at revision 6"},
+		"does not apply":             {node("a", nil, map[string]model.ManifestState{key: {Revision: 6, Seen: 7, Outcome: model.OutcomeStable}}), fleet.StatusNotApplicable, "skipped: its condition is false, or it expired"},
+		"does not any more":          {node("a", nil, map[string]model.ManifestState{key: {Seen: 7}}), fleet.StatusNotApplicable, "skipped: its condition is false, or it expired"},
+		"ran it before":              {node("a", nil, map[string]model.ManifestState{key: {Revision: 7, Seen: 7, Outcome: model.OutcomeStable}}), fleet.StatusNotApplicable, "skipped: its condition is false, or it expired"},
+		"says why":                   {node("a", nil, map[string]model.ManifestState{key: {Revision: 6, Seen: 7, Late: "the bundle cannot be fetched"}}), fleet.StatusPending, "the bundle cannot be fetched"},
+		"refused":                    {node("a", nil, map[string]model.ManifestState{key: {Revision: 6, Seen: 7, Outcome: model.OutcomeStable, Late: "refused: motd:3:1: unknown key"}}), fleet.StatusRejected, "refused: motd:3:1: unknown key"},
+		"refused without why":        {node("a", nil, map[string]model.ManifestState{key: {Seen: 7, Outcome: model.OutcomeRefused}}), fleet.StatusRejected, "rejected"},
+		"refused an older one":       {node("a", nil, map[string]model.ManifestState{key: {Revision: 5, Seen: 6, Outcome: model.OutcomeRefused}}), fleet.StatusPending, "still at revision 5"},
+		"cannot read it":             {model.Node{NodeState: model.NodeState{Node: "a", Message: "node.a: not permitted"}}, fleet.StatusPending, "not acknowledged yet: node.a: not permitted"},
+		"nothing said":               {node("a", nil, nil), fleet.StatusPending, "not acknowledged yet"},
+		"silent":                     {silent, fleet.StatusUnreachable, "not seen since 2026-01-02T03:04:05Z"},
+		"stopped":                    {stopped, fleet.StatusUnreachable, "stopped, not seen since 2026-01-02T03:04:05Z"},
+		"silent, but there":          {silentButThere, fleet.StatusUpToDate, ""},
+		"another node":               {node("b", []string{"web"}, nil), fleet.StatusUnreachable, "never seen; is an agent running under this name?"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := rollout.Statuses([]model.Node{c.node})
+			if len(got) != 1 || got[0].Node != "a" || got[0].Key != key || got[0].Desired != 7 || got[0].Status != c.status || got[0].Reason != c.reason {
+				t.Errorf("got %+v", got)
+			}
+			done := c.status == fleet.StatusUpToDate || c.status == fleet.StatusFailed || c.status == fleet.StatusNotApplicable
+			if got[0].Done() != done {
+				t.Errorf("done is %v", got[0].Done())
+			}
+		})
+	}
+}
+
+// Of assignments of one name a node obeys its own, then its groups' in their
+// order, then that of all.
+func TestStatusesOfOneName(t *testing.T) {
+	entries := []model.Entry{
+		{Key: "group.all.motd", Revision: 1}, {Key: "group.db.motd", Revision: 2}, {Key: "group.web.motd", Revision: 3}, {Key: "node.a.motd", Revision: 4},
+	}
+	nodes := []model.Node{
+		node("a", []string{"web"}, nil), node("b", []string{"web", "db"}, nil), node("c", []string{"db", "web"}, nil), node("d", nil, nil), node("e", []string{"mail"}, nil),
+	}
+	keys := func(statuses []fleet.RolloutStatus, wanted ...fleet.Status) map[string]string {
+		out := map[string]string{}
+		for _, s := range statuses {
+			if slices.Contains(wanted, s.Status) {
+				out[s.Node] = s.Key
+			}
+		}
+		return out
+	}
+	all := (fleet.Rollout{Entries: entries}).Statuses(nodes)
+	want := map[string]string{"a": "node.a.motd", "b": "group.web.motd", "c": "group.db.motd", "d": "group.all.motd", "e": "group.all.motd"}
+	if got := keys(all, fleet.StatusPending); len(all) != 5 || !reflect.DeepEqual(got, want) {
+		t.Errorf("all: %+v", all)
+	}
+	one := (fleet.Rollout{Entries: entries, Keys: []string{"group.web.motd"}}).Statuses(nodes)
+	if got := keys(one, fleet.StatusPending); !reflect.DeepEqual(got, map[string]string{"b": "group.web.motd"}) {
+		t.Errorf("of the group: %+v", one)
+	}
+	if got := keys(one, fleet.StatusOverridden); !reflect.DeepEqual(got, map[string]string{"a": "group.web.motd", "c": "group.web.motd"}) {
+		t.Errorf("of the group, overridden: %+v", one)
+	}
+	for _, s := range one {
+		if s.Status == fleet.StatusOverridden && !s.Done() {
+			t.Errorf("%s is waited for", s.Node)
+		}
+	}
+}
+
+// Where an assignment does not apply to a node, the next of the same name does.
+func TestStatusesBehindNotApplicable(t *testing.T) {
+	entries := []model.Entry{{Key: "node.a.motd", Revision: 4}, {Key: "group.all.motd", Revision: 3}}
+	a := node("a", nil, map[string]model.ManifestState{"node.a.motd": {Seen: 4}, "group.all.motd": runs(3, model.OutcomeStable)})
+	got := (fleet.Rollout{Entries: entries}).Statuses([]model.Node{a})
+	if len(got) != 2 || got[0].Key != "group.all.motd" || got[0].Status != fleet.StatusUpToDate || got[1].Status != fleet.StatusNotApplicable {
+		t.Errorf("got %+v", got)
+	}
+	// What stands behind the one that applies is seen by the node too, and not exempt.
+	b := node("a", nil, map[string]model.ManifestState{"node.a.motd": runs(4, model.OutcomeStable), "group.all.motd": {Seen: 3}})
+	if got = (fleet.Rollout{Entries: entries}).Statuses([]model.Node{b}); len(got) != 1 || got[0].Status != fleet.StatusUpToDate {
+		t.Errorf("got %+v", got)
+	}
+	if got = (fleet.Rollout{Entries: entries, Keys: []string{"group.all.motd"}}).Statuses([]model.Node{b}); len(got) != 1 || got[0].Status != fleet.StatusOverridden {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// lister gives one state of the nodes after the other, and stays at the last.
+type lister struct {
+	states [][]model.Node
+	looks  int
+	err    error
+	// looked, if set, is called with each look.
+	looked func(int)
+}
+
+func (l *lister) Nodes(ctx context.Context) ([]model.Node, error) {
+	if l.err != nil {
+		return nil, l.err
+	}
+	at := min(l.looks, len(l.states)-1)
+	l.looks++
+	if l.looked != nil {
+		l.looked(l.looks)
+	}
+
+	return l.states[at], ctx.Err()
+}
+
+func motd(revision uint64, outcome model.Outcome) map[string]model.ManifestState {
+	return map[string]model.ManifestState{"group.all.motd": runs(revision, outcome)}
+}
+
+var rolloutOfAll = fleet.Rollout{Entries: []model.Entry{{Key: "group.all.motd", Revision: 7}}}
+
+func TestWaitUntilAllAreUpToDate(t *testing.T) {
+	l := &lister{states: [][]model.Node{
+		{node("a", nil, motd(6, model.OutcomeStable)), node("b", nil, motd(6, model.OutcomeStable))},
+		{node("a", nil, motd(6, model.OutcomeStable)), node("b", nil, motd(7, model.OutcomeChanged))},
+		{node("a", nil, motd(7, model.OutcomeFailed)), node("b", nil, motd(7, model.OutcomeChanged))},
+	}}
+	var told []string
+	w := fleet.Waiter{Nodes: l, Pause: time.Millisecond, OnChange: func(s fleet.RolloutStatus) { told = append(told, s.Node+" "+string(s.Status)) }}
+	got, err := w.Wait(t.Context(), rolloutOfAll)
+	if err != nil || len(got) != 2 || got[0].Status != fleet.StatusFailed || got[1].Status != fleet.StatusUpToDate || l.looks != 3 {
+		t.Errorf("%+v %v after %d looks", got, err, l.looks)
+	}
+	if want := []string{"a pending", "b pending", "b up-to-date", "a failed"}; !reflect.DeepEqual(told, want) {
+		t.Errorf("told %v", told)
+	}
+}
+
+// What is pushed while somebody waits is a later revision, and counts.
+func TestWaitLearnsOfLaterRevisions(t *testing.T) {
+	l := &lister{states: [][]model.Node{
+		{node("a", nil, motd(20, model.OutcomeStable))},
+		{node("a", nil, motd(20, model.OutcomeStable))},
+		{node("a", nil, motd(8, model.OutcomeStable))},
+	}}
+	asked := 0
+	w := fleet.Waiter{Nodes: l, Pause: time.Millisecond, Later: func(_ context.Context, key string) (map[uint64]string, error) {
+		asked++
+		if asked == 1 {
+			return map[uint64]string{7: ""}, nil
+		}
+		return map[uint64]string{7: "", 8: ""}, nil
+	}}
+	got, err := w.Wait(t.Context(), rolloutOfAll)
+	if err != nil || len(got) != 1 || got[0].Status != fleet.StatusUpToDate || got[0].Current != 8 || l.looks != 3 || asked != 2 {
+		t.Errorf("%+v %v after %d looks, asked %d times", got, err, l.looks, asked)
+	}
+	broken := errors.New("broken")
+	w.Later = func(context.Context, string) (map[uint64]string, error) { return nil, broken }
+	_, err = w.Wait(t.Context(), rolloutOfAll)
+	wantError(t, err, broken, "")
+}
+
+func TestWaitEnds(t *testing.T) {
+	late := [][]model.Node{{node("a", nil, motd(6, model.OutcomeStable)), node("b", nil, motd(7, model.OutcomeStable))}}
+	t.Run("in time", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		l := &lister{states: late, looked: func(looks int) {
+			if looks == 3 {
+				cancel()
+			}
+		}}
+		got, err := (&fleet.Waiter{Nodes: l, Pause: time.Millisecond}).Wait(ctx, rolloutOfAll)
+		wantError(t, err, fleet.ErrPending, "")
+		if len(got) != 2 || got[0].Status != fleet.StatusPending {
+			t.Errorf("got %+v", got)
+		}
+	})
+	t.Run("after one look", func(t *testing.T) {
+		l := &lister{states: late}
+		_, err := (&fleet.Waiter{Nodes: l, Once: true}).Wait(t.Context(), rolloutOfAll)
+		wantError(t, err, fleet.ErrPending, "")
+		if l.looks != 1 {
+			t.Errorf("%d looks", l.looks)
+		}
+	})
+	t.Run("when all that are left refuse", func(t *testing.T) {
+		refused := map[string]model.ManifestState{"group.all.motd": {Seen: 7, Outcome: model.OutcomeRefused, Late: "bad"}}
+		l := &lister{states: [][]model.Node{
+			{node("a", nil, refused), node("b", nil, motd(6, model.OutcomeStable))},
+			{node("a", nil, refused), node("b", nil, motd(7, model.OutcomeStable))},
+		}}
+		got, err := (&fleet.Waiter{Nodes: l, Pause: time.Millisecond}).Wait(t.Context(), rolloutOfAll)
+		wantError(t, err, fleet.ErrRejected, "")
+		if l.looks != 2 || got[0].Status != fleet.StatusRejected {
+			t.Errorf("%d looks, %+v", l.looks, got)
+		}
+	})
+	t.Run("without nodes", func(t *testing.T) {
+		_, err := (&fleet.Waiter{Nodes: &lister{states: [][]model.Node{nil}}}).Wait(t.Context(), rolloutOfAll)
+		wantError(t, err, fleet.ErrNoNodes, "")
+	})
+	t.Run("when the nodes cannot be asked", func(t *testing.T) {
+		broken := errors.New("broken")
+		_, err := (&fleet.Waiter{Nodes: &lister{err: broken}}).Wait(t.Context(), rolloutOfAll)
+		wantError(t, err, broken, "")
+	})
+}
+
+// An assignment that was never valid on a node leaves the next of its name in
+// force there.
+func TestStatusBehindOneThatWasNeverValid(t *testing.T) {
+	rollout := fleet.Rollout{Entries: []model.Entry{{Key: "group.all.motd", Revision: 1}, {Key: "node.a.motd", Revision: 4}}}
+	nodes := []model.Node{node("a", nil, map[string]model.ManifestState{
+		"node.a.motd":    {Seen: 4, Late: "refused: garbage; group.all.motd revision 1 stays in force"},
+		"group.all.motd": runs(1, model.OutcomeStable),
+	})}
+	got := rollout.Statuses(nodes)
+	if len(got) != 2 || got[0].Status != fleet.StatusUpToDate || got[0].Key != "group.all.motd" || got[1].Status != fleet.StatusRejected {
+		t.Errorf("got %+v", got)
+	}
+}
