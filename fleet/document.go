@@ -10,6 +10,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
 )
 
 // Terms are the settings of an assignment besides its manifest. With the zero
@@ -32,16 +33,8 @@ func (t Terms) IsZero() bool {
 // assignment returns the document of terms, without manifest and bundle.
 func (t Terms) assignment(name string, issued time.Time) model.Assignment {
 	return model.Assignment{
-		Protocol: model.ProtocolAssignment,
-		Name:     name,
-		Data:     t.Data,
-		Noop:     t.Noop,
-		Drift:    t.Drift,
-		Interval: model.Duration(t.Interval),
-		When:     t.When,
-		Priority: t.Priority,
-		Expires:  t.Expires,
-		Issued:   issued,
+		Protocol: model.ProtocolAssignment, Name: name, Issued: issued,
+		Data: t.Data, Noop: t.Noop, Drift: t.Drift, Interval: model.Duration(t.Interval), When: t.When, Priority: t.Priority, Expires: t.Expires,
 	}
 }
 
@@ -141,43 +134,14 @@ func Readable(value []byte) string {
 	if !ok {
 		return string(value)
 	}
-	text, err := readable(a)
+	encoded, err := encode(a)
+	if err != nil {
+		return string(value)
+	}
+	text, err := document.YAML(encoded)
 	if err != nil {
 		return string(value)
 	}
 
-	return text
-}
-
-// readable encodes by way of JSON, for the keys of documents and without unset
-// ones.
-func readable(a model.Assignment) (string, error) {
-	encoded, err := encode(a)
-	if err != nil {
-		return "", err
-	}
-	var node yaml.Node
-	if err := fromYAML(encoded, &node); err != nil {
-		return "", err
-	}
-	plain(&node)
-	var b bytes.Buffer
-	e := yaml.NewEncoder(&b)
-	e.SetIndent(2)
-	if err := e.Encode(&node); err != nil {
-		return "", err
-	}
-
-	return b.String(), e.Close()
-}
-
-// plain clears the JSON style of a node: yaml.v3 then writes blocks.
-func plain(n *yaml.Node) {
-	n.Style = 0
-	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" && bytes.ContainsRune([]byte(n.Value), '\n') {
-		n.Style = yaml.LiteralStyle
-	}
-	for _, child := range n.Content {
-		plain(child)
-	}
+	return string(text)
 }

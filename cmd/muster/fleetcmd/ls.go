@@ -71,10 +71,6 @@ func (c *lsCommand) run(ctx context.Context) error {
 }
 
 func (c *lsCommand) print(entries []model.Entry, invalid int) {
-	if len(entries) == 0 {
-		c.Print.Remark("no assignments")
-		return
-	}
 	now := time.Now()
 	rows := make([][]string, len(entries))
 	for i, e := range entries {
@@ -84,7 +80,7 @@ func (c *lsCommand) print(entries []model.Entry, invalid int) {
 		}
 		rows[i] = []string{family, name, strconv.FormatUint(e.Revision, 10), digest, print.Age(e.Time, now)}
 	}
-	c.Print.Table([]string{"TARGET", "NAME", "REVISION", "DIGEST", "AGE"}, rows)
+	c.Print.Table([]string{"TARGET", "NAME", "REVISION", "DIGEST", "AGE"}, rows, "no assignments")
 	if invalid > 0 {
 		c.Print.Remark("%s: keys are node.<node>.<name> or group.<group>.<name>; nodes ignore others, muster fleet rm KEY removes one", print.Count(invalid, "invalid key"))
 	}

@@ -62,16 +62,12 @@ func (c *nodesCommand) run(ctx context.Context) error {
 	list := withStatuses(nodes, entries)
 
 	return c.Print.Result(c.Format, list, func() {
-		if len(list) == 0 {
-			c.Print.Remark("no known nodes; nodes run muster agent run")
-			return
-		}
 		var rows [][]string
 		now := time.Now()
 		for _, n := range list {
 			rows = append(rows, nodeRows(n, now)...)
 		}
-		c.Print.Table([]string{"NODE", "VERSION", "UPTIME", "LAST SEEN", "OUTBOX", "GROUPS", "MANIFEST", "REVISION", "STATUS", "REASON"}, rows)
+		c.Print.Table([]string{"NODE", "VERSION", "UPTIME", "LAST SEEN", "OUTBOX", "GROUPS", "MANIFEST", "REVISION", "STATUS", "REASON"}, rows, "no known nodes; nodes run muster agent run")
 	})
 }
 

@@ -116,7 +116,7 @@ func (c *showCommand) showHistory(ctx context.Context, store *store, key string)
 		all[i].Value = nil
 	}
 
-	return c.Print.Result(c.Format, all, func() { c.Print.Table([]string{"REVISION", "TIME", "DIGEST", "SIZE"}, rows) })
+	return c.Print.Result(c.Format, all, func() { c.Print.Table([]string{"REVISION", "TIME", "DIGEST", "SIZE"}, rows, "no revisions") })
 }
 
 func (c *showCommand) showDiff(ctx context.Context, store *store, to model.Entry) (err error) {

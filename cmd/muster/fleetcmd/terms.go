@@ -18,26 +18,25 @@ import (
 
 // terms are the flags of an assignment besides its manifest.
 type terms struct {
-	data, drift, when, expires string
-	noop                       bool
-	interval                   time.Duration
-	priority                   int
+	fleet.Terms
+	data, drift, expires string
 }
 
 func (t *terms) addTerms(cmd *fisk.CmdClause) {
-	cmd.Flag("noop", "Nodes only report what they would change").UnNegatableBoolVar(&t.noop)
+	cmd.Flag("noop", "Nodes only report what they would change").UnNegatableBoolVar(&t.Noop)
 	cmd.Flag("data", "Additional data from a file, kv://bucket/key or http(s)://; overrides the manifest's own").PlaceHolder("SOURCE").StringVar(&t.data)
-	cmd.Flag("interval", "Time between two runs on a node").PlaceHolder("DURATION").DurationVar(&t.interval)
-	cmd.Flag("when", "Condition, evaluated on the node; false means not assigned").PlaceHolder("EXPRESSION").StringVar(&t.when)
+	cmd.Flag("interval", "Time between two runs on a node").PlaceHolder("DURATION").DurationVar(&t.Interval)
+	cmd.Flag("when", "Condition, evaluated on the node; false means not assigned").PlaceHolder("EXPRESSION").StringVar(&t.When)
 	cmd.Flag("expires", "Expiry: a time, or a duration from now").PlaceHolder("TIME|DURATION").StringVar(&t.expires)
 	cmd.Flag("drift", "Action of nodes on drift").PlaceHolder("repair|report|ignore").EnumVar(&t.drift, "repair", "report", "ignore")
-	cli.Int(cmd.Flag("priority", "Order within a target; lower runs first").PlaceHolder("N"), &t.priority)
+	cli.Int(cmd.Flag("priority", "Order within a target; lower runs first").PlaceHolder("N"), &t.Priority)
 }
 
 // parse returns the terms that the flags set.
 func (t *terms) parse(ctx context.Context, env *cli.Env) (fleet.Terms, error) {
-	out := fleet.Terms{Noop: t.noop, Drift: model.Drift(t.drift), Interval: t.interval, When: t.when, Priority: t.priority}
-	if env.Given("interval") && t.interval < time.Second {
+	out := t.Terms
+	out.Drift = model.Drift(t.drift)
+	if env.Given("interval") && out.Interval < time.Second {
 		return out, cli.Usagef("--interval must be at least 1s")
 	}
 	if t.expires != "" {
@@ -50,7 +49,7 @@ func (t *terms) parse(ctx context.Context, env *cli.Env) (fleet.Terms, error) {
 		}
 		out.Expires = at
 	}
-	if err := checkCondition(ctx, env, t.when); err != nil {
+	if err := checkCondition(ctx, env, out.When); err != nil {
 		return out, err
 	}
 	if t.data == "" {

@@ -184,7 +184,7 @@ func printStatuses(p print.Printer, statuses []fleet.RolloutStatus) {
 		rows = append(rows, []string{s.Node, s.Key, string(s.Status), strconv.FormatUint(s.Desired, 10), current, print.OneLine(s.Reason)})
 	}
 	if len(rows) > 0 {
-		p.Table([]string{"NODE", "KEY", "STATUS", "DESIRED", "CURRENT", "REASON"}, rows)
+		p.Table([]string{"NODE", "KEY", "STATUS", "DESIRED", "CURRENT", "REASON"}, rows, "")
 	}
 	if targets > 0 {
 		p.Printf("%d/%d nodes up to date\n", upToDate, targets)

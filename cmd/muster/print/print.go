@@ -12,9 +12,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/choria-io/fisk"
-	"gopkg.in/yaml.v3"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
 )
 
 // Format is the form of a result: for people, or as a document.
@@ -77,7 +77,7 @@ func (p Printer) Document(v any, asYAML bool) error {
 	}
 	text = append(text, '\n')
 	if asYAML {
-		if text, err = toYAML(text); err != nil {
+		if text, err = document.YAML(text); err != nil {
 			return err
 		}
 	}
@@ -86,26 +86,12 @@ func (p Printer) Document(v any, asYAML bool) error {
 	return err
 }
 
-// toYAML converts JSON and keeps the order of its keys.
-func toYAML(text []byte) ([]byte, error) {
-	var node yaml.Node
-	if err := yaml.Unmarshal(text, &node); err != nil {
-		return nil, err
+// Table writes rows in columns below a header, or the remark none without rows.
+func (p Printer) Table(header []string, rows [][]string, none string) {
+	if len(rows) == 0 {
+		p.Remark("%s", none)
+		return
 	}
-	clearStyle(&node)
-
-	return yaml.Marshal(&node)
-}
-
-func clearStyle(n *yaml.Node) {
-	n.Style = 0
-	for _, c := range n.Content {
-		clearStyle(c)
-	}
-}
-
-// Table writes rows in columns below a header.
-func (p Printer) Table(header []string, rows [][]string) {
 	width := make([]int, len(header))
 	for i, cell := range header {
 		width[i] = utf8.RuneCountInString(cell)

@@ -101,16 +101,12 @@ func (c *command) query(ctx context.Context) error {
 	}
 
 	return c.Print.Result(c.Format, all, func() {
-		if len(all) == 0 {
-			c.Print.Remark("no registrations")
-			return
-		}
 		rows := make([][]string, len(all))
 		now := time.Now()
 		for i, r := range all {
 			rows[i] = []string{r.Cluster, r.Service, r.ProtocolName, r.Address, strconv.Itoa(r.Port), strconv.Itoa(r.Priority), r.Node, r.Expires.Sub(now).Round(time.Second).String()}
 		}
-		c.Print.Table([]string{"CLUSTER", "SERVICE", "PROTOCOL", "ADDRESS", "PORT", "PRIORITY", "NODE", "EXPIRES IN"}, rows)
+		c.Print.Table([]string{"CLUSTER", "SERVICE", "PROTOCOL", "ADDRESS", "PORT", "PRIORITY", "NODE", "EXPIRES IN"}, rows, "no registrations")
 	})
 }
 
