@@ -40,51 +40,52 @@ type bundle struct {
 	manifest []byte
 }
 
-// bundleDir takes all of a directory, which has the manifest at its root.
-func bundleDir(dir string) (*bundle, error) {
+// newBundle opens a directory, and takes the names that pick adds.
+func newBundle(dir string, pick func(*bundle) error) (*bundle, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, err
 	}
 	b := &bundle{root: root}
-	err = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case name == ".":
-			return nil
-		case d.IsDir() && slices.Contains(skipped[:], d.Name()):
-			return fs.SkipDir
-		}
-		b.names = append(b.names, name)
-		return nil
-	})
-	if err == nil && !slices.Contains(b.names, BundleManifest) {
-		err = fmt.Errorf("%s: %w", dir, ErrNoManifest)
-	}
-	if err != nil {
+	if err := pick(b); err != nil {
 		return nil, errors.Join(err, root.Close())
 	}
 
 	return b, nil
 }
 
+// bundleDir takes all of a directory, which has the manifest at its root.
+func bundleDir(dir string) (*bundle, error) {
+	return newBundle(dir, func(b *bundle) error {
+		err := fs.WalkDir(b.root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+			switch {
+			case err != nil || name == ".":
+				return err
+			case d.IsDir() && slices.Contains(skipped[:], d.Name()):
+				return fs.SkipDir
+			}
+			b.names = append(b.names, name)
+			return nil
+		})
+		if err == nil && !slices.Contains(b.names, BundleManifest) {
+			err = fmt.Errorf("%s: %w", dir, ErrNoManifest)
+		}
+		return err
+	})
+}
+
 // bundleFiles takes a manifest and the files and directories it names beside
 // itself, relative to dir.
 func bundleFiles(dir string, manifest []byte, files []string) (*bundle, error) {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, err
-	}
-	b := &bundle{root: root, manifest: manifest}
-	for _, file := range files {
-		if err := b.take(file); err != nil {
-			return nil, errors.Join(err, root.Close())
+	return newBundle(dir, func(b *bundle) error {
+		b.manifest, b.names = manifest, []string{BundleManifest}
+		for _, file := range files {
+			if err := b.take(file); err != nil {
+				return err
+			}
 		}
-	}
-	b.names = append(b.names, BundleManifest)
-
-	return b, nil
+		return nil
+	})
 }
 
 // take adds a path, its content and its parent directories.
@@ -123,22 +124,21 @@ func (b *bundle) write(ctx context.Context, w io.Writer) (digest string, err err
 			return "", fmt.Errorf("bundle %s: %w", name, err)
 		}
 	}
-	if err := archive.Close(); err != nil {
-		return "", err
-	}
-	if err := zipped.Close(); err != nil {
+	if err := errors.Join(archive.Close(), zipped.Close()); err != nil {
 		return "", err
 	}
 
 	return model.DigestFrom(sum), nil
 }
 
+// add adds a path. Nodes do not use times and owners, and equal content has equal
+// bytes, so the header has none.
 func (b *bundle) add(archive *tar.Writer, name string) error {
 	if name == BundleManifest && b.manifest != nil {
-		if err := archive.WriteHeader(header(tar.TypeReg, name, int64(len(b.manifest)), 0o644)); err != nil {
-			return err
+		err := archive.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: int64(len(b.manifest)), Mode: 0o644})
+		if err == nil {
+			_, err = archive.Write(b.manifest)
 		}
-		_, err := archive.Write(b.manifest)
 		return err
 	}
 	info, err := b.root.Lstat(name)
@@ -149,9 +149,13 @@ func (b *bundle) add(archive *tar.Writer, name string) error {
 	case mode.IsRegular():
 		return b.file(archive, name)
 	case mode.IsDir():
-		return archive.WriteHeader(header(tar.TypeDir, name+"/", 0, 0o755))
+		return archive.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: name + "/", Mode: 0o755})
 	case mode&fs.ModeSymlink != 0:
-		return b.link(archive, name)
+		target, err := b.link(name)
+		if err != nil {
+			return err
+		}
+		return archive.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: target, Mode: 0o777})
 	default:
 		return fmt.Errorf("%w: only files, directories and symbolic links can", ErrNotBundled)
 	}
@@ -167,11 +171,11 @@ func (b *bundle) file(archive *tar.Writer, name string) (err error) {
 	if err != nil {
 		return err
 	}
-	mode := int64(0o644)
+	header := &tar.Header{Typeflag: tar.TypeReg, Name: name, Size: info.Size(), Mode: 0o644}
 	if info.Mode()&0o111 != 0 {
-		mode = 0o755
+		header.Mode = 0o755
 	}
-	if err := archive.WriteHeader(header(tar.TypeReg, name, info.Size(), mode)); err != nil {
+	if err := archive.WriteHeader(header); err != nil {
 		return err
 	}
 	if n, err := io.Copy(archive, f); err != nil || n != info.Size() {
@@ -181,32 +185,21 @@ func (b *bundle) file(archive *tar.Writer, name string) (err error) {
 	return nil
 }
 
-// link adds a symbolic link as it is. Nodes reject one that leads out of the
-// bundle, so link rejects it already.
-func (b *bundle) link(archive *tar.Writer, name string) error {
+// link returns the target of a symbolic link. Nodes reject one that leads out of
+// the bundle, so link rejects it already. A .. behind a name, which may itself be
+// a link, counts as leading out.
+func (b *bundle) link(name string) (string, error) {
 	target, err := b.root.Readlink(name)
 	if err != nil {
-		return err
+		return "", err
 	}
-	if path.IsAbs(target) || !filepath.IsLocal(path.Join(path.Dir(name), target)) || climbsLate(target) {
-		return fmt.Errorf("%w: the link to %q leads out of it, put a copy there", ErrNotBundled, target)
+	below := strings.Split(target, "/")
+	for len(below) > 0 && below[0] == ".." {
+		below = below[1:]
 	}
-	h := header(tar.TypeSymlink, name, 0, 0o777)
-	h.Linkname = target
+	if path.IsAbs(target) || !filepath.IsLocal(path.Join(path.Dir(name), target)) || slices.Contains(below, "..") {
+		return "", fmt.Errorf("%w: the link to %q leads out of it, put a copy there", ErrNotBundled, target)
+	}
 
-	return archive.WriteHeader(h)
-}
-
-// climbsLate reports whether a .. follows a name, which may itself be a link.
-func climbsLate(target string) bool {
-	elements := strings.Split(target, "/")
-	first := slices.IndexFunc(elements, func(e string) bool { return e != ".." })
-
-	return first >= 0 && slices.Contains(elements[first:], "..")
-}
-
-// header returns a header without times and owner: nodes do not use them, and
-// equal content has equal bytes.
-func header(kind byte, name string, size, mode int64) *tar.Header {
-	return &tar.Header{Typeflag: kind, Name: name, Size: size, Mode: mode}
+	return target, nil
 }

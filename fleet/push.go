@@ -60,11 +60,9 @@ type Pusher struct {
 // wraps model.ErrTooLarge where only a bundle can be pushed.
 func (p *Pusher) Push(ctx context.Context, push Push) ([]Pushed, error) {
 	value, digest, packed, err := push.value(ctx)
+	defer packed.remove()
 	if err != nil {
 		return nil, err
-	}
-	if packed != nil {
-		defer packed.remove()
 	}
 	var done []Pushed
 	var failed []error
@@ -113,42 +111,46 @@ func (p *Pusher) store(ctx context.Context, packed *packed, digest string) error
 		p.OnBundle(info.Size())
 	}
 	stored, err := p.Bundles.PutBundle(ctx, packed.file)
-	packed.stored = err == nil
-	switch {
-	case err != nil:
-		return fmt.Errorf("store bundle: %w", err)
-	case stored != digest:
-		return fmt.Errorf("store bundle: stored as %s, want %s", stored, digest)
-	default:
-		return nil
+	if err == nil && stored != digest {
+		err = fmt.Errorf("stored as %s, want %s", stored, digest)
 	}
+	if err != nil {
+		return fmt.Errorf("store bundle: %w", err)
+	}
+	packed.stored = true
+
+	return nil
 }
 
 // value returns the value for the bucket, and the bundle as a temporary file
 // where one is needed.
-func (push Push) value(ctx context.Context) (value []byte, digest string, packed *packed, err error) {
+func (push Push) value(ctx context.Context) (value []byte, digest string, bundle *packed, err error) {
+	digest = model.DigestOf(push.Source.Text)
 	a := push.Terms.assignment(push.Name, time.Now().UTC())
 	switch {
 	case push.Bundle || push.Source.NeedsBundle():
-		if packed, digest, err = push.Source.pack(ctx); err != nil {
+		if bundle, digest, err = push.Source.pack(ctx); err != nil {
 			return nil, "", nil, err
 		}
-		a.Bundle, a.Digest = digest, digest
+		a.Bundle = digest
 	case push.Terms.IsZero():
-		return push.Source.Text, model.DigestOf(push.Source.Text), nil, nil
+		return push.Source.Text, digest, nil, nil
 	default:
-		digest = model.DigestOf(push.Source.Text)
-		a.Manifest, a.Digest = string(push.Source.Text), digest
+		a.Manifest = string(push.Source.Text)
 	}
+	a.Digest = digest
 	value, err = encode(a)
-	if err != nil && packed != nil {
-		packed.remove()
-	}
 
-	return value, digest, packed, err
+	return value, digest, bundle, err
 }
 
-// pack writes the bundle to a temporary file: it may be larger than memory.
+// packed is a bundle in a temporary file: it may be larger than memory.
+type packed struct {
+	file   *os.File
+	stored bool
+}
+
+// pack writes the bundle to a temporary file.
 func (s *Source) pack(ctx context.Context) (*packed, string, error) {
 	f, err := os.CreateTemp("", "muster-bundle-*.tar.gz")
 	if err != nil {
@@ -158,20 +160,15 @@ func (s *Source) pack(ctx context.Context) (*packed, string, error) {
 	digest, err := s.bundle(ctx, f)
 	if err != nil {
 		p.remove()
-		return nil, "", err
 	}
 
-	return p, digest, nil
-}
-
-// packed is a bundle in a temporary file.
-type packed struct {
-	file   *os.File
-	stored bool
+	return p, digest, err
 }
 
 // remove removes the file; the system clears one that stays.
 func (p *packed) remove() {
-	_ = p.file.Close()
-	_ = os.Remove(p.file.Name())
+	if p != nil {
+		_ = p.file.Close()
+		_ = os.Remove(p.file.Name())
+	}
 }
