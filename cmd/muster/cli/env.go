@@ -17,6 +17,7 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/resources/health"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/resource"
 )
@@ -116,42 +117,18 @@ func (e *Env) Host() *host.Host {
 	return e.host
 }
 
-// Store returns the fleet on NATS and connects first where needed. It does not
-// check what is provisioned: reading any bucket needs none of it.
-func (e *Env) Store(ctx context.Context) (*kvstore.Store, error) {
-	if e.store != nil {
-		return e.store, nil
-	}
-	if _, err := kvstore.NewNames(e.Flags.Prefix); err != nil {
-		return nil, Usagef("--prefix: %w", err)
-	}
-	options := e.Flags.Connect
-	options.Name = "muster " + Version()
-	nc, err := kvstore.Dial(ctx, options)
-	if err != nil {
-		return nil, err
-	}
-	store, err := kvstore.New(nc, e.Flags.Prefix)
-	if err != nil {
-		nc.Close()
-		return nil, err
-	}
-	e.nc, e.store = nc, store
-
-	return store, nil
-}
-
-// Close closes the connection to NATS.
-func (e *Env) Close() {
-	if e.nc != nil {
-		e.nc.Close()
-		e.nc, e.store = nil, nil
-	}
-}
-
 // CleanUp calls f, whose error only the log needs to know.
 func (e *Env) CleanUp(f func() error) {
 	if err := f(); err != nil {
 		e.Log.Warn("cleanup failed", "error", err)
 	}
 }
+
+// GossCommand is the hidden command that evaluates goss rules.
+const GossCommand = "evaluate-goss-rules"
+
+// self is the running program, also after its file was replaced.
+const self = "/proc/self/exe"
+
+// Checker returns what makes health checks; goss rules run in a process of muster.
+func Checker(h *host.Host) *health.Checker { return health.New(h, self, GossCommand) }

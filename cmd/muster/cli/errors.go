@@ -6,13 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 
-	"github.com/nats-io/nats.go"
-
 	"github.com/musterfleet/muster/cmd/muster/print"
-	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
 )
@@ -95,22 +91,5 @@ func UnlessNoop(f func(context.Context) error) func(context.Context) error {
 			return ErrNoop
 		}
 		return f(ctx)
-	}
-}
-
-// ConnectHint adds the remedy to an error to connect.
-func (e *Env) ConnectHint(err error) error {
-	var network *net.OpError
-	switch {
-	case errors.Is(err, kvstore.ErrNotPermitted):
-		return fmt.Errorf("%w (operators need the whole account)", err)
-	case !errors.Is(err, kvstore.ErrConnect):
-		return err
-	case errors.Is(err, nats.ErrAuthorization):
-		return fmt.Errorf("%w (give other credentials with --creds or --nkey)", err)
-	case !e.Given("context", "server") && (errors.Is(err, nats.ErrNoServers) || errors.Is(err, nats.ErrTimeout) || errors.As(err, &network)):
-		return fmt.Errorf("%w (give a server with --server or a NATS context with --context)", err)
-	default:
-		return err
 	}
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -45,14 +44,6 @@ func (e *Env) AddGlobals(app *fisk.Application) {
 	app.Flag("tlskey", "TLS client key file").Envar("NATS_KEY").PlaceHolder("FILE").StringVar(&c.TLSKey)
 	app.Flag("prefix", "Prefix of the fleet's buckets, streams and subjects").Default("muster").Envar(EnvPrefix).PlaceHolder("NAME").StringVar(&f.Prefix)
 	app.PreAction(e.prepare)
-}
-
-// NamesNATS reports whether a server or context of NATS is given, also by the
-// environment.
-func (e *Env) NamesNATS() bool {
-	c := e.Flags.Connect
-
-	return e.Given(ConnectFlags[:]...) || cmp.Or(c.Context, c.Creds, c.NKey) != "" || len(c.Servers) > 0
 }
 
 // defaultStateDir returns the node's directory for root, and the user's own for

@@ -11,7 +11,6 @@ import (
 
 	"github.com/choria-io/fisk"
 
-	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/content"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host"
@@ -173,6 +172,3 @@ func Environ() map[string]string {
 
 	return out
 }
-
-// StoreFunc returns the fleet on NATS.
-type StoreFunc func(context.Context) (*kvstore.Store, error)

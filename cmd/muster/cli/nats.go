@@ -1,0 +1,133 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/provision"
+	"github.com/musterfleet/muster/kvstore/registrations"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/manifest"
+)
+
+// StoreFunc returns the fleet on NATS.
+type StoreFunc func(context.Context) (*kvstore.Store, error)
+
+// Store returns the fleet on NATS and connects first where needed. It does not
+// check what is provisioned: reading any bucket needs none of it.
+func (e *Env) Store(ctx context.Context) (*kvstore.Store, error) {
+	if e.store != nil {
+		return e.store, nil
+	}
+	if _, err := kvstore.NewNames(e.Flags.Prefix); err != nil {
+		return nil, Usagef("--prefix: %w", err)
+	}
+	options := e.Flags.Connect
+	options.Name = "muster " + Version()
+	nc, err := kvstore.Dial(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	store, err := kvstore.New(nc, e.Flags.Prefix)
+	if err != nil {
+		nc.Close()
+		return nil, err
+	}
+	e.nc, e.store = nc, store
+
+	return store, nil
+}
+
+// Close closes the connection to NATS.
+func (e *Env) Close() {
+	if e.nc != nil {
+		e.nc.Close()
+		e.nc, e.store = nil, nil
+	}
+}
+
+// NamesNATS reports whether a server or context of NATS is given, also by the
+// environment.
+func (e *Env) NamesNATS() bool {
+	c := e.Flags.Connect
+
+	return e.Given(ConnectFlags[:]...) || cmp.Or(c.Context, c.Creds, c.NKey) != "" || len(c.Servers) > 0
+}
+
+// ConnectHint adds the remedy to an error to connect.
+func (e *Env) ConnectHint(err error) error {
+	var network *net.OpError
+	switch {
+	case errors.Is(err, kvstore.ErrNotPermitted):
+		return fmt.Errorf("%w (operators need the whole account)", err)
+	case !errors.Is(err, kvstore.ErrConnect):
+		return err
+	case errors.Is(err, nats.ErrAuthorization):
+		return fmt.Errorf("%w (give other credentials with --creds or --nkey)", err)
+	case !e.Given("context", "server") && (errors.Is(err, nats.ErrNoServers) || errors.Is(err, nats.ErrTimeout) || errors.As(err, &network)):
+		return fmt.Errorf("%w (give a server with --server or a NATS context with --context)", err)
+	default:
+		return err
+	}
+}
+
+// Registrations returns what the function registrations calls. It logs
+// registrations that cannot be read, and leaves them out.
+func Registrations(log *slog.Logger, open StoreFunc) manifest.ReadRegistrations {
+	return func(ctx context.Context, cluster, protocol, service, address string) ([]model.Registration, error) {
+		store, err := open(ctx)
+		if err != nil {
+			return nil, err
+		}
+		all, err := FindRegistrations(ctx, log, store, registrations.Filter{Cluster: cluster, Protocol: protocol, Service: service, Address: address})
+		out := make([]model.Registration, len(all))
+		for i, r := range all {
+			out[i] = r.Registration
+		}
+		return out, err
+	}
+}
+
+// FindRegistrations reads registrations. It logs those that cannot be read, and
+// leaves them out.
+func FindRegistrations(ctx context.Context, log *slog.Logger, store *kvstore.Store, filter registrations.Filter) ([]registrations.Registered, error) {
+	all, err := registrations.New(store).Registrations(ctx, filter)
+	if errors.Is(err, registrations.ErrInvalidRegistration) {
+		log.Warn("invalid registrations left out", "error", err)
+		err = nil
+	}
+
+	return all, err
+}
+
+// PrintDifferences prints what provisioning changes.
+func (e *Env) PrintDifferences(planned []provision.Difference) {
+	if len(planned) == 0 {
+		e.Print.Printf("everything is up to date\n")
+	}
+	for _, d := range planned {
+		if d.Create {
+			e.Print.Printf("create %s\n", d.Stream)
+		}
+		for _, change := range d.Changes {
+			e.Print.Printf("change %s: %s\n", d.Stream, change)
+		}
+	}
+}
+
+// RoomHint adds the remedy to an error of a server without room. What was created
+// before it stays, so the same command continues from there.
+func RoomHint(err error) error {
+	if !errors.Is(err, provision.ErrNoRoom) {
+		return err
+	}
+
+	return fmt.Errorf("%w (run it again with a smaller --report-size or --bundle-size, or raise the limits of the account: max_file and max_streams of its jetstream block, max_file_store of the server's; muster needs seven streams)", err)
+}
