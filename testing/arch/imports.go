@@ -26,6 +26,16 @@ var contract = []string{"model", "resources/document", "resources/host/...", "re
 // typeFolders are the resource types.
 var typeFolders = []string{"archive", "exec", "file", "pkg", "scaffold", "service", "apply"}
 
+// commandRooms are the families of commands, which do not know each other, and what
+// each may import besides what they share. The demo runs a node.
+var commandRooms = map[string][]string{
+	"agentcmd":        {"agent/..."},
+	"demo":            {"agent/...", "cmd/muster/agentcmd"},
+	"fleetcmd":        {"fleet/..."},
+	"localcmd":        {"agent/..."},
+	"registrationcmd": nil,
+}
+
 // kvstoreRooms are the rooms below kvstore, which do not know each other.
 var kvstoreRooms = []string{"assignments", "content", "nodes", "permissions", "provision", "registrations", "reports", "requests", "watch"}
 
@@ -63,8 +73,13 @@ func rooms() []room {
 		{folder: "schemas", may: []string{"model", "resources", "resources/document", "resources/resource"}, tests: []string{"resources/..."}},
 		{folder: "examples", tests: []string{"model", "resources/...", "schemas"}},
 		{folder: "docs", may: []string{"model", "resources", "resources/resource", "schemas"}, tests: []string{"resources/..."}},
-		{folder: "cmd", may: []string{"model", "resources/...", "kvstore/...", "agent/...", "fleet/...", "schemas"}},
+		{folder: "cmd/muster", alone: true, may: []string{"model", "resources/...", "cmd/muster/..."}},
+		{folder: "cmd/muster/print", may: []string{"model", "resources/document"}},
+		{folder: "cmd/muster/cli", may: []string{"model", "resources/...", "kvstore/...", "cmd/muster/print"}},
 		{folder: "testing", may: []string{"..."}},
+	}
+	for name, more := range commandRooms {
+		all = append(all, room{folder: "cmd/muster/" + name, may: append([]string{"model", "resources/...", "kvstore/...", "schemas", "cmd/muster/cli", "cmd/muster/print"}, more...)})
 	}
 	for _, name := range kvstoreRooms {
 		all = append(all, room{folder: "kvstore/" + name, may: []string{"model", "kvstore"}, tests: []string{"kvstore/..."}})

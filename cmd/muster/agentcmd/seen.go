@@ -16,7 +16,7 @@ import (
 // maxSeen bounds the file that remembers what the bucket held.
 const maxSeen = 256 << 20
 
-// seen keeps on disk what a node saw of the bucket.
+// seen stores on disk what a node saw of the bucket.
 type seen struct {
 	host *host.Host
 	log  *slog.Logger
@@ -24,14 +24,14 @@ type seen struct {
 
 func (s seen) file() string { return filepath.Join(s.host.StateDir(), "seen.json") }
 
-// Remember keeps what the bucket holds for after a restart, even when the agent
-// is being stopped.
+// Remember stores what the bucket holds for after a restart, also during a
+// shutdown.
 func (s seen) Remember(ctx context.Context, m watch.Memory) error {
 	return s.host.WriteRecord(ctx, s.file(), m)
 }
 
-// Recall reads what was remembered. A damaged file is as good as none: the
-// bucket is read anyway.
+// Recall reads what was remembered. A damaged file counts as none: the bucket is
+// read anyway.
 func (s seen) Recall() (watch.Memory, error) {
 	var out watch.Memory
 	text, err := s.host.Read(s.file(), maxSeen)
@@ -39,10 +39,10 @@ func (s seen) Recall() (watch.Memory, error) {
 		return out, nil
 	}
 	if err != nil {
-		return out, fmt.Errorf("what was assigned before: %w", err)
+		return out, fmt.Errorf("the last known assignments: %w", err)
 	}
 	if err := json.Unmarshal(text, &out); err != nil {
-		s.log.Warn("what was assigned before cannot be read and is left out", "file", s.file(), "error", err)
+		s.log.Warn("last known assignments are damaged, ignored", "file", s.file(), "error", err)
 		return watch.Memory{}, nil
 	}
 

@@ -22,7 +22,7 @@ type nodeService struct {
 	requests  requests.Client
 	log       *slog.Logger
 	connected <-chan struct{}
-	// groupsChanged says that the node is in other groups now.
+	// groupsChanged signals that the node is in other groups.
 	groupsChanged chan struct{}
 }
 

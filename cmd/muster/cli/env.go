@@ -76,7 +76,7 @@ func (e *Env) Given(flags ...string) bool {
 // formats are the flags that choose the format of a result.
 var formats = []string{"dot", "json", "prometheus", "yaml"}
 
-// prepare notes which flags are given, of which one at most may choose a format.
+// prepare notes which flags are given; at most one may choose a format.
 func (e *Env) prepare(c *fisk.ParseContext) error {
 	var chosen []string
 	for _, element := range c.Elements {

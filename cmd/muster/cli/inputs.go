@@ -20,7 +20,7 @@ import (
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
-// Stdin is the source that a lone dash names, of which fisk makes an empty argument.
+// Stdin is the source of a lone dash, which fisk passes as an empty argument.
 const Stdin = "-"
 
 // Inputs are the flags of what goes into a manifest besides itself.

@@ -27,8 +27,8 @@ type targetWriter struct {
 	ended  chan struct{}
 }
 
-// newTargetWriter writes the file, of which an error is returned; later errors
-// are logged, and the file is written again.
+// newTargetWriter writes the file and returns an error of that; later errors are
+// logged, and the write is retried.
 func (c *command) newTargetWriter(ctx context.Context, all []registrations.Registered) (*targetWriter, error) {
 	if err := c.writeTargets(ctx, all); err != nil {
 		return nil, err
