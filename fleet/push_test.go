@@ -302,11 +302,15 @@ func TestHistory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	newest, err := fleet.Revision(t.Context(), m, key, 0)
+	all, err := m.History(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	newest, err := fleet.Revision(all, 0)
 	if err != nil || newest.Revision != 2 {
 		t.Fatal(newest, err)
 	}
-	before, err := fleet.Before(t.Context(), m, newest)
+	before, err := fleet.Before(all, newest)
 	if err != nil || before.Revision != 1 {
 		t.Fatal(before, err)
 	}
@@ -316,13 +320,12 @@ func TestHistory(t *testing.T) {
 	if diff := fleet.Diff(before, before); diff != "" {
 		t.Errorf("diff with itself is %q", diff)
 	}
-	_, err = fleet.Revision(t.Context(), m, key, 7)
+	_, err = fleet.Revision(all, 7)
 	wantError(t, err, model.ErrNotFound, "1, 2")
-	_, err = fleet.Before(t.Context(), m, before)
+	_, err = fleet.Before(all, before)
 	wantError(t, err, model.ErrNotFound, "before")
-	_, err = fleet.Revision(t.Context(), m, "node.b.motd", 0)
+	_, err = fleet.Revision(nil, 0)
 	wantError(t, err, model.ErrNotFound, "")
-	m.entries[key] = append(m.entries[key], model.Entry{Key: key, Revision: 3, Deleted: true})
-	_, err = fleet.Revision(t.Context(), m, key, 0)
+	_, err = fleet.Revision(append(all, model.Entry{Key: key, Revision: 3, Deleted: true}), 0)
 	wantError(t, err, model.ErrNotFound, "removed with revision 3")
 }

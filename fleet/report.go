@@ -9,55 +9,39 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// ReportSubject returns what a report is about, in a word or two.
-func ReportSubject(r model.Report) string {
+// Describe returns what a report is about, in a word or two, and what happened in
+// a few words; empty where the outcome is enough.
+func Describe(r model.Report) (subject, summary string) {
 	switch r.Type {
 	case model.ProtocolTransaction:
 		t := decoded[model.Transaction](r.Data)
-		return t.Ref().String()
+		return t.Ref().String(), transactionSummary(&t)
 	case model.ProtocolEnsureResponse:
-		if response := decoded[model.EnsureResponse](r.Data); response.State != nil {
-			return "ensure " + response.State.Ref().String()
+		subject, response := "ensure", decoded[model.EnsureResponse](r.Data)
+		if response.State != nil {
+			subject += " " + response.State.Ref().String()
 		}
-		return "ensure"
-	case model.ProtocolHealth:
-		h := decoded[model.HealthReport](r.Data)
-		return h.Resource.String() + " " + h.Check
-	case model.ProtocolNode:
-		return ""
-	}
-	if r.Manifest == "" || r.Revision == 0 {
-		return r.Manifest
-	}
-
-	return fmt.Sprintf("%s@%d", r.Manifest, r.Revision)
-}
-
-// ReportSummary returns what happened in a few words; empty where the outcome is enough.
-func ReportSummary(r model.Report) string {
-	switch r.Type {
-	case model.ProtocolRun:
-		return runSummary(decoded[model.Run](r.Data))
-	case model.ProtocolTransaction:
-		t := decoded[model.Transaction](r.Data)
-		return TransactionSummary(&t)
-	case model.ProtocolEnsureResponse:
-		return EnsureSummary(decoded[model.EnsureResponse](r.Data))
+		return subject, EnsureSummary(response)
 	case model.ProtocolHealth:
 		h := decoded[model.HealthReport](r.Data)
 		if h.Output == "" && h.Was != "" {
-			return "was " + string(h.Was)
+			h.Output = "was " + string(h.Was)
 		}
-		return h.Output
+		return h.Resource.String() + " " + h.Check, h.Output
 	case model.ProtocolNode:
 		state := decoded[model.NodeState](r.Data)
 		if state.Message == "" && state.Event == model.NodeStarted {
-			return "muster " + state.Version
+			state.Message = "muster " + state.Version
 		}
-		return state.Message
-	default:
-		return ""
+		return "", state.Message
+	case model.ProtocolRun:
+		summary = runSummary(decoded[model.Run](r.Data))
 	}
+	if r.Manifest != "" && r.Revision != 0 {
+		return fmt.Sprintf("%s@%d", r.Manifest, r.Revision), summary
+	}
+
+	return r.Manifest, summary
 }
 
 // decoded decodes a document; an invalid one is empty, and the report shows its
@@ -91,11 +75,15 @@ func runSummary(r model.Run) string {
 		text += " (noop)"
 	}
 
-	return joined(text, strings.Join(r.Errors, "; "))
+	if len(r.Errors) > 0 {
+		text += ": " + strings.Join(r.Errors, "; ")
+	}
+
+	return text
 }
 
-// TransactionSummary returns what happened to a resource in a few words.
-func TransactionSummary(t *model.Transaction) string {
+// transactionSummary returns what happened to a resource in a few words.
+func transactionSummary(t *model.Transaction) string {
 	switch {
 	case len(t.Errors) > 0:
 		return strings.Join(t.Errors, "; ")
@@ -145,7 +133,7 @@ func EnsureSummary(r model.EnsureResponse) string {
 	case r.Error != "":
 		return r.Error
 	case r.State != nil:
-		return TransactionSummary(r.State)
+		return transactionSummary(r.State)
 	default:
 		return string(r.Phase)
 	}
@@ -161,18 +149,6 @@ func EnsureOutcome(r model.EnsureResponse) model.Outcome {
 	default:
 		return model.Outcome(r.Phase)
 	}
-}
-
-// joined joins the non-empty parts.
-func joined(parts ...string) string {
-	var out []string
-	for _, p := range parts {
-		if p != "" {
-			out = append(out, p)
-		}
-	}
-
-	return strings.Join(out, ": ")
 }
 
 // rememberedReports is how many reports Repeats remembers: far more than arrive

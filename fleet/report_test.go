@@ -44,6 +44,9 @@ func TestReportReads(t *testing.T) {
 		"changes": {model.ProtocolTransaction, with(func(t *model.Transaction) {
 			t.Changes = []model.Change{{Action: "store"}, {Action: "attributes", Property: "mode", From: "0600", To: "0644"}, {Property: "content"}}
 		}), "file#/etc/motd", "store, mode 0600 -> 0644, content"},
+		"command": {model.ProtocolTransaction, with(func(t *model.Transaction) {
+			t.Changed, t.Changes, t.Status = true, []model.Change{{Action: "execute"}}, json.RawMessage(`{"exit_code": 3}`)
+		}), "file#/etc/motd", "ran (exit 3)"},
 		"ensure":        {model.ProtocolEnsureResponse, model.EnsureResponse{State: &file}, "ensure file#/etc/motd", ""},
 		"ensure error":  {model.ProtocolEnsureResponse, model.EnsureResponse{Error: "no"}, "ensure", "no"},
 		"ensure phase":  {model.ProtocolEnsureResponse, model.EnsureResponse{Phase: model.EnsureRunning}, "ensure", "running"},
@@ -56,14 +59,14 @@ func TestReportReads(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := report(t, c.typ, c.document)
-			if fleet.ReportSubject(r) != c.subject || fleet.ReportSummary(r) != c.summary {
-				t.Errorf("%q, %q", fleet.ReportSubject(r), fleet.ReportSummary(r))
+			if subject, summary := fleet.Describe(r); subject != c.subject || summary != c.summary {
+				t.Errorf("%q, %q", subject, summary)
 			}
 		})
 	}
 	alone := model.Report{Type: model.ProtocolRun, Manifest: "motd.yaml", Data: json.RawMessage("{}")}
-	if fleet.ReportSubject(alone) != "motd.yaml" {
-		t.Errorf("without a revision: %q", fleet.ReportSubject(alone))
+	if subject, _ := fleet.Describe(alone); subject != "motd.yaml" {
+		t.Errorf("without a revision: %q", subject)
 	}
 }
 

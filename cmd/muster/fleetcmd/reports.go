@@ -97,11 +97,11 @@ func (c *reportsCommand) run(ctx context.Context) error {
 
 // reportLine returns a report as a line of text.
 func reportLine(p print.Printer, r model.Report) string {
-	text, summary := fleet.ReportSubject(r), print.OneLine(fleet.ReportSummary(r))
-	if text != "" && summary != "" {
-		text += ": "
+	subject, summary := fleet.Describe(r)
+	if subject != "" && summary != "" {
+		subject += ": "
 	}
 	outcome := p.Word(string(r.Outcome)) + strings.Repeat(" ", max(9-len(r.Outcome), 0))
 
-	return fmt.Sprintf("%s  %s  %-11s  %s  %s", r.Time.Local().Format(time.DateTime), r.Node, r.Kind, outcome, print.Text(text+summary))
+	return fmt.Sprintf("%s  %s  %-11s  %s  %s", r.Time.Local().Format(time.DateTime), r.Node, r.Kind, outcome, print.Text(subject+print.OneLine(summary)))
 }

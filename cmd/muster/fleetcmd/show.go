@@ -58,18 +58,22 @@ func (c *showCommand) run(ctx context.Context) error {
 		return err
 	}
 	key, err := store.key(ctx, c.name)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case c.history:
-		return c.showHistory(ctx, store, key)
 	}
-	e, err := fleet.Revision(ctx, store, key, c.revision)
+	all, err := store.History(ctx, key)
+	if err != nil {
+		return err
+	}
+	if c.history {
+		return c.showHistory(all)
+	}
+	e, err := fleet.Revision(all, c.revision)
 	switch {
 	case err != nil:
-		return err
+		return fmt.Errorf("%s: %w", key, err)
 	case c.diff:
-		return c.showDiff(ctx, store, e)
+		return c.showDiff(all, e)
 	default:
 		return c.Print.Result(c.Format, newDocument(e), func() { c.showRevision(e) })
 	}
@@ -101,11 +105,7 @@ func (c *showCommand) showRevision(e model.Entry) {
 	fmt.Fprint(c.Print.Out, text)
 }
 
-func (c *showCommand) showHistory(ctx context.Context, store *store, key string) error {
-	all, err := store.History(ctx, key)
-	if err != nil {
-		return err
-	}
+func (c *showCommand) showHistory(all []model.Entry) error {
 	rows := make([][]string, len(all))
 	for i, e := range all {
 		digest := print.ShortDigest(e.Digest)
@@ -119,12 +119,10 @@ func (c *showCommand) showHistory(ctx context.Context, store *store, key string)
 	return c.Print.Result(c.Format, all, func() { c.Print.Table([]string{"REVISION", "TIME", "DIGEST", "SIZE"}, rows, "no revisions") })
 }
 
-func (c *showCommand) showDiff(ctx context.Context, store *store, to model.Entry) (err error) {
-	var from model.Entry
+func (c *showCommand) showDiff(all []model.Entry, to model.Entry) error {
+	from, err := fleet.Revision(all, c.from)
 	if c.from == 0 {
-		from, err = fleet.Before(ctx, store, to)
-	} else {
-		from, err = fleet.Revision(ctx, store, to.Key, c.from)
+		from, err = fleet.Before(all, to)
 	}
 	if err != nil {
 		return err
