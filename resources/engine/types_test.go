@@ -232,14 +232,14 @@ func (t many) ApplyAll(ctx context.Context, env resource.Env, p provider, specs 
 	if slices.ContainsFunc(specs, func(s *spec) bool { return s.FailAt == "together" }) {
 		return nil, errors.New("not together")
 	}
-	out, partly := make([]resource.Outcome, len(specs)), make(resource.Partly, len(specs))
+	out, failed := make([]resource.Outcome, len(specs)), make(resource.BatchError, len(specs))
 	for i, s := range specs {
 		if s.FailAt == "partly" {
-			partly[i] = errors.New("not this one")
+			failed[i] = errors.New("not this one")
 			continue
 		}
 		if s.FailAt == "timed-out" {
-			partly[i] = fmt.Errorf("not this one: %w", resource.TimedOut{Err: errors.New("it had its time")})
+			failed[i] = fmt.Errorf("not this one: %w", resource.TimedOut{Err: errors.New("it had its time")})
 			continue
 		}
 		var err error
@@ -247,7 +247,7 @@ func (t many) ApplyAll(ctx context.Context, env resource.Env, p provider, specs 
 			return nil, err
 		}
 	}
-	return out, partly.Err()
+	return out, failed.Err()
 }
 
 // guarded is a thing with a guard, preparation and outputs.

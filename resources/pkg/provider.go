@@ -31,7 +31,7 @@ type Request struct {
 const Following time.Duration = math.MaxInt64
 
 // PackageProvider is a package manager. The specification names its methods for
-// one package (spec/README, providers); what asks and changes many is Together.
+// one package (spec/README, providers); Batcher observes and changes many at once.
 type PackageProvider interface {
 	resource.Provider
 	// Install installs a version: present, latest or one by its number.
@@ -46,11 +46,11 @@ type PackageProvider interface {
 	// VersionCmp gives -1, 0 or 1 for a lower, equal or higher version. A version
 	// that cannot be one is an error.
 	VersionCmp(versionA, versionB string, ignoreTrailingZeroes bool) (int, error)
-	Together
+	Batcher
 }
 
-// Together is what a package manager does for many packages at once.
-type Together interface {
+// Batcher is what a package manager does for many packages at once.
+type Batcher interface {
 	// StatusAll is Status of all, with one question.
 	StatusAll(ctx context.Context, env resource.Env, pkgs []string) ([]*State, error)
 	// Candidates gives, with one question, the version that latest would come to, of those packages it is known of.

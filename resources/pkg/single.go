@@ -7,7 +7,7 @@ import (
 )
 
 // Single is what a package manager does to one package: the same as to many.
-type Single struct{ All Together }
+type Single struct{ All Batcher }
 
 // Install installs a version: present, latest or one by its number.
 func (s Single) Install(ctx context.Context, env resource.Env, pkg, version string) error {

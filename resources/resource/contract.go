@@ -123,16 +123,13 @@ type Staler[T State] interface {
 	Stale(state T) bool
 }
 
-// StatusAller reads many states with one question. Both results are as long as specs.
-type StatusAller[S Spec, T State, P Provider] interface {
+// Batcher observes and changes many resources at once.
+type Batcher[S Spec, T State, P Provider] interface {
+	// StatusAll reads all states with one question. Both results are as long as specs.
 	StatusAll(ctx context.Context, env Env, p P, specs []S) ([]T, []error)
-}
-
-// ApplyAller makes many changes in one transaction. After an error the engine
-// looks again and applies what is still due one by one. Partly says of which
-// that may be: of the others a refresh counts as done, and one that TimedOut is
-// not applied again.
-type ApplyAller[S Spec, P Provider] interface {
+	// ApplyAll makes all changes in one transaction. After an error the engine
+	// observes again and applies what is still due one by one. After a BatchError it
+	// does so for those that failed; the others count as refreshed.
 	ApplyAll(ctx context.Context, env Env, p P, specs []S, plans []Plan) ([]Outcome, error)
 }
 

@@ -64,30 +64,30 @@ type Outcome struct {
 	Children model.Counts
 }
 
-// Partly is the error of an ApplyAll that knows which of its changes failed. It
-// is as long as the specs, and nil for those that were made.
-type Partly []error
+// BatchError is the error of an ApplyAll that knows which of its changes failed.
+// It is as long as the specs, and nil for the changes that were made.
+type BatchError []error
 
-// Err gives p, or nil when nothing failed.
-func (p Partly) Err() error {
-	if errors.Join(p...) == nil {
+// Err returns e, nil when nothing failed.
+func (e BatchError) Err() error {
+	if errors.Join(e...) == nil {
 		return nil
 	}
 
-	return p
+	return e
 }
 
-// Error joins the words of what failed.
-func (p Partly) Error() string { return fmt.Sprint(errors.Join(p...)) }
+// Error joins the texts of the errors.
+func (e BatchError) Error() string { return fmt.Sprint(errors.Join(e...)) }
 
-// TimedOut is an error within a Partly: the change had all the time that its
-// resource has, and is not made again but for what retry says.
+// TimedOut is an error within a BatchError: the change used up the timeout of its
+// resource, and is made again only as often as retry says.
 type TimedOut struct{ Err error }
 
-// Error gives the error's own words.
+// Error returns the text of the error behind it.
 func (t TimedOut) Error() string { return t.Err.Error() }
 
-// Unwrap gives the error behind it.
+// Unwrap returns the error behind it.
 func (t TimedOut) Unwrap() error { return t.Err }
 
 // Missing is an error about something that is not there yet, and that another

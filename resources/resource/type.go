@@ -120,7 +120,7 @@ func adaptLooks[S Spec, T State, P Provider](t *Type, c Contract[S, T, P]) {
 	if v, ok := c.(Staler[T]); ok {
 		t.Stale = func(state State) bool { return v.Stale(state.(T)) }
 	}
-	if v, ok := c.(StatusAller[S, T, P]); ok {
+	if v, ok := c.(Batcher[S, T, P]); ok {
 		t.StatusAll = func(ctx context.Context, env Env, p Provider, specs []Spec) ([]State, []error) {
 			states, errs := v.StatusAll(ctx, env, p.(P), typed[S](specs))
 			out := make([]State, len(states))
@@ -130,6 +130,9 @@ func adaptLooks[S Spec, T State, P Provider](t *Type, c Contract[S, T, P]) {
 				}
 			}
 			return out, errs
+		}
+		t.ApplyAll = func(ctx context.Context, env Env, p Provider, specs []Spec, plans []Plan) ([]Outcome, error) {
+			return v.ApplyAll(ctx, env, p.(P), typed[S](specs), plans)
 		}
 	}
 	if v, ok := c.(Prober[S, T, P]); ok {
@@ -151,11 +154,6 @@ func adaptLooks[S Spec, T State, P Provider](t *Type, c Contract[S, T, P]) {
 
 // adaptChanges fills in what has to do with changes and what comes of them.
 func adaptChanges[S Spec, T State, P Provider](t *Type, c Contract[S, T, P]) {
-	if v, ok := c.(ApplyAller[S, P]); ok {
-		t.ApplyAll = func(ctx context.Context, env Env, p Provider, specs []Spec, plans []Plan) ([]Outcome, error) {
-			return v.ApplyAll(ctx, env, p.(P), typed[S](specs), plans)
-		}
-	}
 	if v, ok := c.(Relater[S]); ok {
 		t.Relations = func(spec Spec) Relations { return v.Relations(spec.(S)) }
 	}

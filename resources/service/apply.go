@@ -49,7 +49,7 @@ func isTimeUp(ctx context.Context) bool { return errors.Is(ctx.Err(), context.De
 
 // ApplyAll does what is due to many services with one command a step.
 func (*Type) ApplyAll(ctx context.Context, env resource.Env, p ServiceProvider, specs []*Spec, plans []resource.Plan) ([]resource.Outcome, error) {
-	failed := make(resource.Partly, len(specs))
+	failed := make(resource.BatchError, len(specs))
 	for at, s := range steps(plans) {
 		names := make([]string, len(s.services))
 		for k, i := range s.services {

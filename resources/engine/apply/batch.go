@@ -90,9 +90,9 @@ func (a *Applier) inTransaction(ctx context.Context, changes []Change) (outcomes
 		}
 		return err
 	})
-	var partly resource.Partly
-	if errors.As(err, &partly) && len(partly) == len(changes) && len(outcomes) == len(changes) {
-		return outcomes, partly, nil
+	var failed resource.BatchError
+	if errors.As(err, &failed) && len(failed) == len(changes) && len(outcomes) == len(changes) {
+		return outcomes, failed, nil
 	}
 
 	return outcomes, make([]error, len(changes)), err
