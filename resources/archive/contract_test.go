@@ -133,7 +133,7 @@ const (
 func TestContract(t *testing.T) {
 	s := newStand(t)
 	cases := append(decisionCases(t, s), applyCases(t, s)...)
-	typetest.Run(t, typetest.Config{Type: archiveType(), Asks: typetest.Only("getent "), Cases: append(cases, obstacleCases(t, s)...)})
+	typetest.Run(t, typetest.Config{Type: archiveType(), ReadOnly: typetest.Only("getent "), Cases: append(cases, obstacleCases(t, s)...)})
 }
 
 // decisionCases are the rows of "Decision Table" and "State Checks", and the

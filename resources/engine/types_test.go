@@ -260,9 +260,9 @@ func (t guarded) Prepare(_ context.Context, _ resource.Env, _ provider, specs []
 
 func (guarded) Relations(s *spec) resource.Relations { return resource.Relations{Needs: s.Needs} }
 
-func (guarded) Asks(s *spec, _ *state, _ bool) bool { return s.Guard != "" }
+func (guarded) HasGuards(s *spec, _ *state, _ bool) bool { return s.Guard != "" }
 
-func (t guarded) Probe(ctx context.Context, env resource.Env, _ provider, s *spec, st *state) (*state, error) {
+func (t guarded) EvalGuards(ctx context.Context, env resource.Env, _ provider, s *spec, st *state) (*state, error) {
 	t.m.note("guard %s", s.Name)
 	t.event("guard", s.Name)
 	if s.FailAt == "hang-guard" {

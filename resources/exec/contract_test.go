@@ -72,7 +72,7 @@ func TestContract(t *testing.T) {
 	asks := func(command string) bool {
 		return !strings.Contains(command, "echo ran") && !strings.Contains(command, "touch ")
 	}
-	typetest.Run(t, typetest.Config{Type: execType(), Asks: asks, Lie: lie, Cases: append(decisionCases(), guardCases()...)})
+	typetest.Run(t, typetest.Config{Type: execType(), ReadOnly: asks, Lie: lie, Cases: append(decisionCases(), guardCases()...)})
 }
 
 // run is a command that leaves "ran" in the file ran.

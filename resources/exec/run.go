@@ -21,13 +21,13 @@ const (
 	maxError   = 2 << 10
 )
 
-// Asks says that the command runs if its guards let it, and that it has any.
-func (*Type) Asks(spec *Spec, state *State, refresh bool) bool {
+// HasGuards reports whether guards decide if the command runs.
+func (*Type) HasGuards(spec *Spec, state *State, refresh bool) bool {
 	return (spec.OnlyIf != "" || spec.Unless != "") && (refresh || !state.satisfied(spec))
 }
 
-// Probe runs the guards.
-func (*Type) Probe(ctx context.Context, env resource.Env, p ExecProvider, spec *Spec, state *State) (*State, error) {
+// EvalGuards runs the guards and returns the state with their results.
+func (*Type) EvalGuards(ctx context.Context, env resource.Env, p ExecProvider, spec *Spec, state *State) (*State, error) {
 	answered := *state
 	answered.refused = false
 	if spec.OnlyIf != "" {

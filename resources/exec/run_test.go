@@ -199,7 +199,7 @@ func TestGuardTimeout(t *testing.T) {
 	typ, env := exec.New(shell.New()), testEnv(t)
 	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Millisecond, errors.New("timed out after 1ms"))
 	defer cancel()
-	_, err := typ.(resource.Prober[*exec.Spec, *exec.State, exec.ExecProvider]).Probe(ctx, env, shell.New(), &exec.Spec{OnlyIf: "sleep 1000"}, &exec.State{})
+	_, err := typ.(resource.Guards[*exec.Spec, *exec.State, exec.ExecProvider]).EvalGuards(ctx, env, shell.New(), &exec.Spec{OnlyIf: "sleep 1000"}, &exec.State{})
 	if err == nil || !strings.Contains(err.Error(), "onlyif could not be run") || !strings.Contains(err.Error(), "timed out after 1ms") {
 		t.Errorf("%v", err)
 	}
@@ -209,7 +209,7 @@ func TestGuardTimeout(t *testing.T) {
 // and that a shell that tells of such an end did.
 func TestGuardThatIsKilled(t *testing.T) {
 	typ, env := exec.New(shell.New()), testEnv(t)
-	probe := typ.(resource.Prober[*exec.Spec, *exec.State, exec.ExecProvider]).Probe
+	probe := typ.(resource.Guards[*exec.Spec, *exec.State, exec.ExecProvider]).EvalGuards
 	for _, c := range []struct{ onlyif, unless, says string }{
 		{onlyif: "kill -9 $$", says: "onlyif gave no answer (killed by signal 9, SIGKILL)"},
 		{unless: "kill -15 $$", says: "unless gave no answer (killed by signal 15, SIGTERM)"},

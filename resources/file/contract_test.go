@@ -131,7 +131,7 @@ func TestContract(t *testing.T) {
 	cases = append(cases, contentCases(t)...)
 	cases = append(cases, attributeCases(t)...)
 	cases = append(cases, linkCases(t)...)
-	typetest.Run(t, typetest.Config{Type: fileType(), Asks: typetest.Only("getent "), Cases: cases})
+	typetest.Run(t, typetest.Config{Type: fileType(), ReadOnly: typetest.Only("getent "), Cases: cases})
 }
 
 func absentCases() []typetest.Case {

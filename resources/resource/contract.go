@@ -133,14 +133,13 @@ type Batcher[S Spec, T State, P Provider] interface {
 	ApplyAll(ctx context.Context, env Env, p P, specs []S, plans []Plan) ([]Outcome, error)
 }
 
-// Prober runs the commands that a manifest names as guards, at the resource's
-// turn, once, also in noop: unless what comes before the resource is itself
-// only planned, for then nobody knows what they will say.
-type Prober[S Spec, T State, P Provider] interface {
-	// Asks says that what is to be done depends on what a command says.
-	Asks(spec S, state T, refresh bool) bool
-	// Probe gives the state with the answers in it. It is called when there is something to ask.
-	Probe(ctx context.Context, env Env, p P, spec S, state T) (T, error)
+// Guards are the commands that a manifest names to decide whether a change is
+// made. The engine runs them once, at the resource's turn, also in noop.
+type Guards[S Spec, T State, P Provider] interface {
+	// HasGuards reports whether the plan for this state depends on guards.
+	HasGuards(spec S, state T, refresh bool) bool
+	// EvalGuards runs the guards and returns the state with their results.
+	EvalGuards(ctx context.Context, env Env, p P, spec S, state T) (T, error)
 }
 
 // Watcher calls wake with the name of a resource whenever the machine may have

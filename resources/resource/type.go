@@ -23,17 +23,17 @@ type Type struct {
 	Apply     func(ctx context.Context, env Env, p Provider, spec Spec, plan Plan) (Outcome, error)
 	Verify    func(spec Spec, outcome Outcome, after State) error
 
-	Prepare   func(ctx context.Context, env Env, p Provider, specs []Spec) error
-	Stale     func(state State) bool
-	StatusAll func(ctx context.Context, env Env, p Provider, specs []Spec) ([]State, []error)
-	ApplyAll  func(ctx context.Context, env Env, p Provider, specs []Spec, plans []Plan) ([]Outcome, error)
-	Asks      func(spec Spec, state State, refresh bool) bool
-	Probe     func(ctx context.Context, env Env, p Provider, spec Spec, state State) (State, error)
-	Watch     func(ctx context.Context, env Env, specs []Spec, ready func(), wake func(name string)) error
-	Relations func(spec Spec) Relations
-	Canonical func(spec Spec) string
-	Outputs   func(spec Spec, state State, outcome Outcome) map[string]any
-	Include   func(spec Spec) Inclusion
+	Prepare    func(ctx context.Context, env Env, p Provider, specs []Spec) error
+	Stale      func(state State) bool
+	StatusAll  func(ctx context.Context, env Env, p Provider, specs []Spec) ([]State, []error)
+	ApplyAll   func(ctx context.Context, env Env, p Provider, specs []Spec, plans []Plan) ([]Outcome, error)
+	HasGuards  func(spec Spec, state State, refresh bool) bool
+	EvalGuards func(ctx context.Context, env Env, p Provider, spec Spec, state State) (State, error)
+	Watch      func(ctx context.Context, env Env, specs []Spec, ready func(), wake func(name string)) error
+	Relations  func(spec Spec) Relations
+	Canonical  func(spec Spec) string
+	Outputs    func(spec Spec, state State, outcome Outcome) map[string]any
+	Include    func(spec Spec) Inclusion
 
 	properties []Property
 	protocol   string
@@ -135,14 +135,16 @@ func adaptLooks[S Spec, T State, P Provider](t *Type, c Contract[S, T, P]) {
 			return v.ApplyAll(ctx, env, p.(P), typed[S](specs), plans)
 		}
 	}
-	if v, ok := c.(Prober[S, T, P]); ok {
-		t.Asks = func(spec Spec, state State, refresh bool) bool { return v.Asks(spec.(S), state.(T), refresh) }
-		t.Probe = func(ctx context.Context, env Env, p Provider, spec Spec, state State) (State, error) {
-			probed, err := v.Probe(ctx, env, p.(P), spec.(S), state.(T))
+	if v, ok := c.(Guards[S, T, P]); ok {
+		t.HasGuards = func(spec Spec, state State, refresh bool) bool {
+			return v.HasGuards(spec.(S), state.(T), refresh)
+		}
+		t.EvalGuards = func(ctx context.Context, env Env, p Provider, spec Spec, state State) (State, error) {
+			guarded, err := v.EvalGuards(ctx, env, p.(P), spec.(S), state.(T))
 			if err != nil {
 				return nil, err
 			}
-			return t.identify(spec, probed), nil
+			return t.identify(spec, guarded), nil
 		}
 	}
 	if v, ok := c.(Watcher[S]); ok {

@@ -139,7 +139,7 @@ func TestContract(t *testing.T) {
 	cases := slices.Concat(decisionCases(), engineCases(), removalCases(), postCases(), obstacleCases())
 	// It touches nothing but memory.
 	renders := typetest.Only("/proc/self/exe --log-level=error render-scaffold")
-	typetest.Run(t, typetest.Config{Type: scaffoldType(), Facts: model.Facts{"os": "debian"}, Cases: cases, Asks: renders})
+	typetest.Run(t, typetest.Config{Type: scaffoldType(), Facts: model.Facts{"os": "debian"}, Cases: cases, ReadOnly: renders})
 }
 
 // two are the templates of most cases.

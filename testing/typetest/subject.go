@@ -62,7 +62,7 @@ func (s *subject) look(t testing.TB) (resource.Plan, bool) {
 		s.breach("looking changed the machine: %s", strings.Join(changes, "; "))
 	}
 	s.checkStatusAll(t, state)
-	s.trace("looking", s.config.Asks)
+	s.trace("looking", s.config.ReadOnly)
 
 	return plan, s.expected(plan, err)
 }
@@ -98,8 +98,8 @@ func (s *subject) expected(plan resource.Plan, err error) bool {
 func (s *subject) state(t testing.TB, refresh bool) (resource.State, error) {
 	t.Helper()
 	state, err := s.typ.Status(t.Context(), s.env, s.provider, s.spec)
-	if err == nil && s.typ.Probe != nil && s.typ.Asks(s.spec, state, refresh) {
-		state, err = s.typ.Probe(t.Context(), s.env, s.provider, s.spec, state)
+	if err == nil && s.typ.EvalGuards != nil && s.typ.HasGuards(s.spec, state, refresh) {
+		state, err = s.typ.EvalGuards(t.Context(), s.env, s.provider, s.spec, state)
 	}
 
 	return state, err
@@ -109,7 +109,7 @@ func (s *subject) state(t testing.TB, refresh bool) (resource.State, error) {
 // as an independent look finds it.
 func (s *subject) plan(t testing.TB, state resource.State) (resource.Plan, error) {
 	t.Helper()
-	s.trace("looking", s.config.Asks)
+	s.trace("looking", s.config.ReadOnly)
 	first, err := s.typ.Plan(s.spec, state, s.each.Refresh)
 	second, again := s.typ.Plan(s.spec, state, s.each.Refresh)
 	s.trace("Plan", nil)
@@ -143,7 +143,7 @@ func (s *subject) checkState(state resource.State) {
 // checkStatusAll compares the answer to the one question with that to the many.
 func (s *subject) checkStatusAll(t testing.TB, state resource.State) {
 	t.Helper()
-	if s.typ.StatusAll == nil || s.typ.Probe != nil || state == nil {
+	if s.typ.StatusAll == nil || s.typ.EvalGuards != nil || state == nil {
 		return
 	}
 	states, errs := s.typ.StatusAll(t.Context(), s.env, s.provider, []resource.Spec{s.spec, s.spec})

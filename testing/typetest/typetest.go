@@ -18,16 +18,16 @@ type Config struct {
 	Type  *resource.Type
 	Facts model.Facts
 	Cases []Case
-	// Asks says that a command, with its arguments, only asks. No other may be
-	// started while looking and planning, which is all that noop does; nil means
-	// that none may.
-	Asks func(command string) bool
+	// ReadOnly reports whether a command, with its arguments, only reads. No other may
+	// be started while observing and planning, which is all that noop does; nil
+	// allows none.
+	ReadOnly func(command string) bool
 	// Lie gives what Verify sees when a provider did not do what it said. When it
 	// is nil that is a success that left everything as it was.
 	Lie func(before resource.State, outcome resource.Outcome) (resource.Outcome, resource.State)
 }
 
-// Only gives an Asks that lets commands with these beginnings.
+// Only returns a ReadOnly for the commands with these beginnings.
 func Only(beginnings ...string) func(command string) bool {
 	return func(command string) bool {
 		return slices.ContainsFunc(beginnings, func(b string) bool { return strings.HasPrefix(command, b) })

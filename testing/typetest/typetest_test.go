@@ -157,7 +157,7 @@ func markerCase() Case {
 // TestSuite runs the suite over types that keep the contract.
 func TestSuite(t *testing.T) {
 	Run(t, Config{Type: resource.Of(marker{}), Cases: []Case{markerCase()}})
-	Run(t, Config{Type: resource.Of(marker{asks: []string{"true", "yes"}}), Asks: Only("false", "true y"), Cases: []Case{markerCase()}})
+	Run(t, Config{Type: resource.Of(marker{asks: []string{"true", "yes"}}), ReadOnly: Only("false", "true y"), Cases: []Case{markerCase()}})
 	Run(t, Config{Type: resource.Of(many{}), Cases: []Case{markerCase()}})
 	Run(t, Config{Type: resource.Of(giving{says: []resource.Output{{Name: "text", Help: "What is in it"}}}), Cases: []Case{markerCase()}})
 }

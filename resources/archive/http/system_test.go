@@ -241,7 +241,7 @@ func TestContractAsRoot(t *testing.T) {
 	}
 	const downloaded = "Would have downloaded"
 	zip := typetest.Properties{"extract_parent": "/opt", "creates": "/opt/app/tool", "cleanup": true}
-	typetest.Run(t, typetest.Config{Type: resource.Of(archive.New(http.New(http.Options{}))), Facts: model.Facts{}, Asks: typetest.Only("getent "), Cases: []typetest.Case{
+	typetest.Run(t, typetest.Config{Type: resource.Of(archive.New(http.New(http.Options{}))), Facts: model.Facts{}, ReadOnly: typetest.Only("getent "), Cases: []typetest.Case{
 		{Name: "owner differs", Setup: stale(0, foreign), Properties: of(".tar", nil), Message: downloaded, Check: owned},
 		{Name: "group differs", Setup: stale(foreign, 0), Properties: of(".tar", nil), Message: downloaded, Check: owned},
 		{Name: "neither differs", Setup: stale(foreign, foreign), Properties: of(".tar", nil)},

@@ -18,7 +18,7 @@ const batchRounds = 4
 // most; 1 means that it makes one at a time.
 func BatchSize(typ *resource.Type, count int) int {
 	switch {
-	case typ.Probe != nil:
+	case typ.EvalGuards != nil:
 		return 1
 	case typ.ApplyAll != nil:
 		return count

@@ -108,7 +108,7 @@ func (o *Observer) Retry(n *graph.Node) {
 func (o *Observer) EvalGuards(ctx context.Context, n *graph.Node) {
 	s := &o.seen[n.At]
 	s.GuardErr = plan.Protect(func() error {
-		state, err := n.Resource.Type.Probe(ctx, o.run.Env(n), s.provider, s.Spec, s.State)
+		state, err := n.Resource.Type.EvalGuards(ctx, o.run.Env(n), s.provider, s.Spec, s.State)
 		if err == nil {
 			s.State, s.guarded, s.Guarded = state, state, true
 		}

@@ -24,13 +24,13 @@ func Decide(n *graph.Node, obs Observation, up *Upstream) Decision {
 	}
 	refresh := up.refreshDue(n)
 	typ := n.Resource.Type
-	asksGuards := typ.Probe != nil && (obs.Guarded || obs.GuardErr != nil || typ.Asks(obs.Spec, obs.State, refresh))
-	if asksGuards && !obs.Guarded && obs.GuardErr == nil {
+	guarded := typ.HasGuards != nil && (obs.Guarded || obs.GuardErr != nil || typ.HasGuards(obs.Spec, obs.State, refresh))
+	if guarded && !obs.Guarded && obs.GuardErr == nil {
 		return Decision{Kind: Wait, For: Guards}
 	}
-	// What guards answer now may not be what they answer once something before is applied.
+	// Guards may answer otherwise once something before the node is applied.
 	var until *graph.Node
-	if asksGuards && up.IsNoop(n) {
+	if guarded && up.IsNoop(n) {
 		until = up.pendingBefore(n)
 	}
 	if obs.GuardErr != nil {

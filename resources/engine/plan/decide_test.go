@@ -51,10 +51,10 @@ func typeOf(name string) *resource.Type {
 	}
 	t.Relations = func(s resource.Spec) resource.Relations { return s.(*spec).relations }
 	if name == "guarded" {
-		t.Asks = func(s resource.Spec, st resource.State, refresh bool) bool {
+		t.HasGuards = func(s resource.Spec, st resource.State, refresh bool) bool {
 			return refresh || st.(*state).has != s.(*spec).want
 		}
-		t.Probe = func(context.Context, resource.Env, resource.Provider, resource.Spec, resource.State) (resource.State, error) {
+		t.EvalGuards = func(context.Context, resource.Env, resource.Provider, resource.Spec, resource.State) (resource.State, error) {
 			return nil, errors.New("plan must not ask guards")
 		}
 	}

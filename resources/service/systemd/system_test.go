@@ -380,12 +380,12 @@ Also=f8x.service"`), Properties: properties("f8", "stopped", false), Error: "can
 		{Name: "not found, stopped", Setup: setup("true"), Properties: properties("f6", "stopped", nil), Error: "service not found"},
 	}
 	asks := typetest.Only("systemctl show ", "systemctl is-enabled ")
-	typetest.Run(t, typetest.Config{Type: serviceType(m), Asks: asks, Cases: cases})
+	typetest.Run(t, typetest.Config{Type: serviceType(m), ReadOnly: asks, Cases: cases})
 
 	// A restart leaves the same state, so what a liar leaves is one that is down.
 	pid := ""
 	typetest.Run(t, typetest.Config{
-		Type: serviceType(m), Asks: asks,
+		Type: serviceType(m), ReadOnly: asks,
 		Lie: func(before resource.State, outcome resource.Outcome) (resource.Outcome, resource.State) {
 			state := *before.(*service.State)
 			state.Metadata.Running, state.Ensure = false, service.EnsureStopped
