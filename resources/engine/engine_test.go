@@ -68,7 +68,7 @@ func newWorld(t *testing.T) *world {
 		resource.Of[*spec, *state, provider](mk("wide", func(i *resource.Info) { i.Parallel = 4 })),
 		resource.Of[*spec, *state, provider](relating{mk("broad", func(i *resource.Info) { i.Parallel = 4 })}),
 		resource.Of[*spec, *state, provider](guarded{mk("guarded", refreshes)}),
-		resource.Of[*spec, *state, provider](settling{many{mk("settling", func(i *resource.Info) { i.Reads, i.Writes = resource.Units, resource.Units })}}),
+		resource.Of[*spec, *settlingState, provider](settling{many{mk("settling", func(i *resource.Info) { i.Reads, i.Writes = resource.Units, resource.Units })}}),
 	}
 	w.opts = engine.Options{
 		Identity: report.Identity{Manifest: "test.yaml", Cause: model.CauseCommand},

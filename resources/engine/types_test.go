@@ -289,9 +289,41 @@ func (guarded) Outputs(s *spec, st *state, _ resource.Outcome) map[string]any {
 	return map[string]any{"value": st.Value}
 }
 
-// settling is a thing whose look may be out of date: machine.values["stale"]
-// says so, until it has prepared. Where that is "always" nothing helps.
+// settling is a thing whose state may be stale: machine.values["stale"] says so,
+// until it has prepared. Where that is "always" nothing helps.
 type settling struct{ many }
+
+type settlingState struct {
+	state
+	stale bool
+}
+
+// NeedsReload reports that the state was stale when it was read.
+func (s *settlingState) NeedsReload() bool { return s.stale }
+
+func (t settling) settle(st *state, err error) (*settlingState, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &settlingState{state: *st, stale: t.m.get("stale") != ""}, nil
+}
+
+func (t settling) Status(ctx context.Context, env resource.Env, p provider, s *spec) (*settlingState, error) {
+	return t.settle(t.many.Status(ctx, env, p, s))
+}
+
+func (t settling) StatusAll(ctx context.Context, env resource.Env, p provider, specs []*spec) ([]*settlingState, []error) {
+	states, errs := t.many.StatusAll(ctx, env, p, specs)
+	out := make([]*settlingState, len(states))
+	for i := range states {
+		out[i], errs[i] = t.settle(states[i], errs[i])
+	}
+	return out, errs
+}
+
+func (t settling) Plan(s *spec, st *settlingState, refresh bool) (resource.Plan, error) {
+	return t.many.Plan(s, &st.state, refresh)
+}
 
 func (t settling) Prepare(_ context.Context, env resource.Env, _ provider, specs []*spec) error {
 	t.m.note("prepare %d", len(specs))
@@ -306,5 +338,3 @@ func (t settling) Prepare(_ context.Context, env resource.Env, _ provider, specs
 	}
 	return nil
 }
-
-func (t settling) Stale(*state) bool { return t.m.get("stale") != "" }

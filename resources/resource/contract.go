@@ -108,19 +108,19 @@ type Verifier[S Spec, T State] interface {
 	Verify(spec S, outcome Outcome, after T) error
 }
 
-// Preparer does what must be done before a look and is itself a change, for all
-// resources of a provider that are to be looked at. It is not called in noop, and
-// is broken off with the look when the run is to stop: what it has done by then
-// must not hurt.
+// Preparer makes the changes that an observation needs first, for all resources
+// of a provider that are observed, never in noop. Where T is a Reloader, a state
+// asks for it; other types prepare before each observation. A run that stops
+// interrupts it, so it must be safe to stop halfway.
 type Preparer[S Spec, P Provider] interface {
 	Prepare(ctx context.Context, env Env, p P, specs []S) error
 }
 
-// Staler says that a state is out of date until its type has prepared. A type
-// that has it is not prepared before a look but after one that shows such a
-// state, and all resources of the look are then looked at again, once.
-type Staler[T State] interface {
-	Stale(state T) bool
+// Reloader is a State that may be stale.
+type Reloader interface {
+	// NeedsReload reports that this state is stale; the engine then calls Prepare
+	// and observes once more.
+	NeedsReload() bool
 }
 
 // Batcher observes and changes many resources at once.

@@ -24,7 +24,6 @@ type Type struct {
 	Verify    func(spec Spec, outcome Outcome, after State) error
 
 	Prepare    func(ctx context.Context, env Env, p Provider, specs []Spec) error
-	Stale      func(state State) bool
 	StatusAll  func(ctx context.Context, env Env, p Provider, specs []Spec) ([]State, []error)
 	ApplyAll   func(ctx context.Context, env Env, p Provider, specs []Spec, plans []Plan) ([]Outcome, error)
 	HasGuards  func(spec Spec, state State, refresh bool) bool
@@ -45,6 +44,14 @@ func (t *Type) identify(spec Spec, state State) State {
 	common.Protocol, common.ResourceType, common.Name = t.protocol, t.Name, spec.Meta().Name
 
 	return state
+}
+
+// PreparesFirst reports whether the type prepares before each observation, and not
+// only when a state needs a reload.
+func (t *Type) PreparesFirst() bool {
+	_, reloads := t.NewState().(Reloader)
+
+	return t.Prepare != nil && !reloads
 }
 
 // Properties are the properties of the type, the common ones first.
@@ -116,9 +123,6 @@ func adaptLooks[S Spec, T State, P Provider](t *Type, c Contract[S, T, P]) {
 		t.Prepare = func(ctx context.Context, env Env, p Provider, specs []Spec) error {
 			return v.Prepare(ctx, env, p.(P), typed[S](specs))
 		}
-	}
-	if v, ok := c.(Staler[T]); ok {
-		t.Stale = func(state State) bool { return v.Stale(state.(T)) }
 	}
 	if v, ok := c.(Batcher[S, T, P]); ok {
 		t.StatusAll = func(ctx context.Context, env Env, p Provider, specs []Spec) ([]State, []error) {

@@ -19,9 +19,12 @@ type State struct {
 	// Starting says of one that is stopped that it is about to run: it takes long to
 	// start, or is started again each time that it ends.
 	Starting bool `json:"-"`
-	// Outdated says that the service manager has not read all that there is about it.
+	// Outdated means that the service manager has not read the newest files of its unit.
 	Outdated bool `json:"-"`
 }
+
+// NeedsReload reports that the service manager must read its files first.
+func (s *State) NeedsReload() bool { return s.Outdated }
 
 // Metadata describes a service.
 type Metadata struct {

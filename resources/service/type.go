@@ -67,10 +67,7 @@ func missing(spec *Spec, err error) error {
 	return resource.Missing{Need: needs[0], Or: needs[1:], Err: err}
 }
 
-// Stale says that the service manager has to read its files before what it says is true.
-func (*Type) Stale(state *State) bool { return state.Outdated }
-
-// Prepare lets it read them.
+// Prepare has the service manager read its files again.
 func (*Type) Prepare(ctx context.Context, env resource.Env, p ServiceProvider, _ []*Spec) error {
 	return p.Reload(ctx, env)
 }

@@ -45,7 +45,7 @@ func (s *subject) decode(t testing.TB) resource.Spec {
 // and gives the plan when something is due.
 func (s *subject) look(t testing.TB) (resource.Plan, bool) {
 	t.Helper()
-	if s.typ.Prepare != nil && s.typ.Stale == nil {
+	if s.typ.PreparesFirst() {
 		if err := s.typ.Prepare(t.Context(), s.env, s.provider, []resource.Spec{s.spec}); err != nil {
 			s.breach("Prepare: %v", err)
 		}

@@ -166,15 +166,15 @@ func (o *Observer) Refresh(ctx context.Context, n *graph.Node) {
 	}
 }
 
-// Read reads the states of nodes, grouped by type and provider. What must be
-// prepared is prepared before, or after a state that needs it.
+// Read reads the states of nodes, grouped by type and provider. A type prepares
+// before, or after a state that needs a reload.
 func (o *Observer) Read(ctx context.Context, nodes []*graph.Node) {
 	for _, g := range o.groups(nodes) {
-		if g.typ.Stale == nil && !o.prepare(ctx, g) {
+		if g.typ.PreparesFirst() && !o.prepare(ctx, g) {
 			continue
 		}
 		o.readGroup(ctx, g)
-		if o.isStale(g) && o.prepare(ctx, g) {
+		if o.needsReload(g) && o.prepare(ctx, g) {
 			o.readGroup(ctx, g)
 		}
 	}
@@ -229,15 +229,13 @@ func (o *Observer) selectProvider(n *graph.Node) error {
 	})
 }
 
-// isStale reports whether a state of a group is out of date until it is prepared.
-func (o *Observer) isStale(g *group) bool {
-	if g.typ.Stale == nil {
-		return false
-	}
+// needsReload reports whether a state of a group is stale.
+func (o *Observer) needsReload(g *group) bool {
 	stale := false
 	for _, n := range g.nodes {
-		if s := &o.seen[n.At]; s.Err == nil && !o.run.IsNoop(n) {
-			s.Err = plan.Protect(func() error { stale = stale || g.typ.Stale(s.State); return nil })
+		s := &o.seen[n.At]
+		if state, ok := s.State.(resource.Reloader); ok && s.Err == nil && !o.run.IsNoop(n) {
+			s.Err = plan.Protect(func() error { stale = stale || state.NeedsReload(); return nil })
 		}
 	}
 

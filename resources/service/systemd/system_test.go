@@ -275,7 +275,7 @@ func TestReload(t *testing.T) {
 	}
 	m.sh(`sed -i s/A=B/A=C/ $etc/web.service.d/x.conf`)
 	state, err := m.provider.Status(t.Context(), m.env, "web")
-	if err != nil || !state.Outdated || !serviceType(m).Stale(state) {
+	if err != nil || !state.NeedsReload() {
 		t.Errorf("a unit whose file changed is %+v, %v", state, err)
 	}
 	m.calls()
