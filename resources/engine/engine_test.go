@@ -61,7 +61,7 @@ func newWorld(t *testing.T) *world {
 	w.types = resource.Types{
 		resource.Of[*spec, *state, provider](mk("thing", nil)),
 		resource.Of[*spec, *state, provider](mk("svc", refreshes)),
-		resource.Of[*spec, *state, provider](suffixed{mk("units", nil)}),
+		resource.Of[*spec, *state, provider](mk("units", nil)),
 		resource.Of[*spec, *state, provider](relating{mk("rel", nil)}),
 		resource.Of[*spec, *state, provider](many{mk("many", func(i *resource.Info) { i.Reads, i.Writes = resource.Packages, resource.Packages })}),
 		resource.Of[*spec, *state, provider](many{mk("daemons", func(i *resource.Info) { i.Refreshes, i.Reads, i.Writes = true, resource.Units, resource.Units })}),

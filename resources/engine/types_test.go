@@ -70,6 +70,8 @@ type spec struct {
 
 func (*spec) Validate() model.Problems { return nil }
 
+func (s *spec) CanonicalName() string { return strings.TrimSuffix(s.Name, ".unit") }
+
 type state struct {
 	model.CommonState
 	Value string `json:"value"`
@@ -209,11 +211,6 @@ type relating struct{ thing }
 func (relating) Relations(s *spec) resource.Relations {
 	return resource.Relations{Provides: append([]string{"value:" + s.Name}, s.Provides...), Along: s.Along, Needs: s.Needs, Removes: s.Removes, Unless: s.Unless, Reads: s.Reads}
 }
-
-// suffixed is a thing that may be named with a suffix.
-type suffixed struct{ thing }
-
-func (suffixed) Canonical(s *spec) string { return strings.TrimSuffix(s.Name, ".unit") }
 
 // many is a thing that looks at and changes many at once.
 type many struct{ thing }

@@ -33,5 +33,5 @@ func WithoutNative(name string) string {
 	return name
 }
 
-// Canonical is the name of the package without an architecture that says nothing.
-func (*Type) Canonical(spec *Spec) string { return WithoutNative(spec.Name) }
+// CanonicalName returns the name of the package without a native architecture.
+func (s *Spec) CanonicalName() string { return WithoutNative(s.Name) }

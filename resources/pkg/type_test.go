@@ -329,7 +329,7 @@ func TestRelations(t *testing.T) {
 func TestOnePackageUnderTwoNames(t *testing.T) {
 	typ := packageType()
 	for name, want := range map[string]string{"vim": "vim", "vim:all": "vim", "vim:" + pkg.Architecture(): "vim", "vim:sparc": "vim:sparc", "vim.noarch": "vim.noarch"} {
-		if got := typ.Canonical(decode(t, typ, name, "present")); got != want {
+		if got := decode(t, typ, name, "present").(resource.CanonicalNamer).CanonicalName(); got != want {
 			t.Errorf("%s is %s, not %s", name, got, want)
 		}
 	}

@@ -28,6 +28,14 @@ type Secretive interface {
 	Secrets() []model.Secret
 }
 
+// CanonicalNamer is a Spec where several names mean one thing, such as app and
+// app.service, which must not be declared twice.
+type CanonicalNamer interface {
+	// CanonicalName returns the one name of what the resource manages. Only the name
+	// is known where other properties are late.
+	CanonicalName() string
+}
+
 // State is what the machine says of one resource: a pointer to a struct that
 // embeds model.CommonState. Its JSON form is what muster status prints.
 type State interface {
@@ -173,14 +181,6 @@ type Relations struct {
 // Relater gives the relations of a resource.
 type Relater[S Spec] interface {
 	Relations(spec S) Relations
-}
-
-// Canonicalizer gives the one name of what a resource is about, where more than
-// one name stands for it; what two resources of a type have the same for is one
-// thing, and must not be declared twice. It looks at nothing but the spec, whose
-// name is known even where other properties wait; empty says nothing.
-type Canonicalizer[S Spec] interface {
-	Canonical(spec S) string
 }
 
 // Outputter gives the values that later resources may take: those of Info.Gives,

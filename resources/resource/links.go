@@ -63,7 +63,7 @@ func CheckLinks(all []Links, known func(model.Ref) bool) model.Problems {
 			c.name(i, name)
 		}
 	}
-	c.things()
+	c.canonicalNames()
 	for i := range all {
 		c.connect(i)
 	}
@@ -114,21 +114,23 @@ func (c *linkCheck) name(i int, ref model.Ref) {
 	c.problems.Add(c.all[i].Pos, "keep one of them, or give one another name", "%s is declared twice, first at %s", ref, c.all[first].Pos)
 }
 
-// things finds what is declared under several of its names. What is excluded
-// declares nothing.
-func (c *linkCheck) things() {
+// canonicalNames finds what is declared under several of its names. What is
+// excluded declares nothing.
+func (c *linkCheck) canonicalNames() {
 	first := map[model.Ref]int{}
 	for i, l := range c.all {
-		if l.Resource == nil || l.Resource.Excluded != "" || l.Resource.Type.Canonical == nil {
+		if l.Resource == nil || l.Resource.Excluded != "" {
 			continue
 		}
-		thing := model.Ref{Type: l.Ref.Type, Name: l.Resource.Type.Canonical(l.Resource.Spec)}
-		at, taken := first[thing]
-		switch {
-		case thing.Name == "":
-		case !taken:
-			first[thing] = i
-		case c.all[at].Ref != l.Ref:
+		spec, ok := l.Resource.Spec.(CanonicalNamer)
+		if !ok {
+			continue
+		}
+		ref := model.Ref{Type: l.Ref.Type, Name: spec.CanonicalName()}
+		at, taken := first[ref]
+		if !taken {
+			first[ref] = i
+		} else if c.all[at].Ref != l.Ref {
 			c.problems.Add(l.Pos, "keep one of them", "%s is declared twice, first as %s at %s", l.Ref, c.all[at].Ref, c.all[at].Pos)
 		}
 	}

@@ -30,7 +30,6 @@ type Type struct {
 	EvalGuards func(ctx context.Context, env Env, p Provider, spec Spec, state State) (State, error)
 	Watch      func(ctx context.Context, env Env, specs []Spec, ready func(), wake func(name string)) error
 	Relations  func(spec Spec) Relations
-	Canonical  func(spec Spec) string
 	Outputs    func(spec Spec, state State, outcome Outcome) map[string]any
 	Include    func(spec Spec) Inclusion
 
@@ -162,9 +161,6 @@ func adaptLooks[S Spec, T State, P Provider](t *Type, c Contract[S, T, P]) {
 func adaptChanges[S Spec, T State, P Provider](t *Type, c Contract[S, T, P]) {
 	if v, ok := c.(Relater[S]); ok {
 		t.Relations = func(spec Spec) Relations { return v.Relations(spec.(S)) }
-	}
-	if v, ok := c.(Canonicalizer[S]); ok {
-		t.Canonical = func(spec Spec) string { return v.Canonical(spec.(S)) }
 	}
 	if v, ok := c.(Outputter[S, T]); ok {
 		t.Outputs = func(spec Spec, state State, outcome Outcome) map[string]any {

@@ -10,6 +10,9 @@ type Spec struct {
 	Enable *bool `json:"enable,omitempty" jsonschema_description:"Whether it starts at boot; unset leaves that as it is"`
 }
 
+// CanonicalName returns the name of the unit, of which .service may be left out.
+func (s *Spec) CanonicalName() string { return UnitName(s.Name) }
+
 // The values of ensure.
 const (
 	EnsureRunning = "running"

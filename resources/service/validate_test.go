@@ -87,10 +87,10 @@ func TestUnitName(t *testing.T) {
 	}
 }
 
-// TestCanonical is the same for two names of one service.
-func TestCanonical(t *testing.T) {
+// TestCanonicalName is the same for two names of one service.
+func TestCanonicalName(t *testing.T) {
 	for name, want := range map[string]string{"ma": "ma.service", "ma.service": "ma.service", "ma.timer": "ma.timer"} {
-		if got := serviceType().Canonical(&service.Spec{Common: model.Common{Name: name}}); got != want {
+		if got := (&service.Spec{Common: model.Common{Name: name}}).CanonicalName(); got != want {
 			t.Errorf("%s is %s, not %s", name, got, want)
 		}
 	}
