@@ -218,7 +218,7 @@ func TestSteps(t *testing.T) {
 	for _, line := range []string{"rel d value=1 needs=value:a,value:c", "thing b value=1 require=thing#gone,rel#a subscribe=svc#gone", "rel a value=1", "rel c value=1 require=thing#b alias=z", "thing e value=1 require=rel#z,rel#a"} {
 		all = append(all, w.res(line))
 	}
-	all[4].Taken = []resource.Need{{Ref: model.Ref{Type: "rel", Name: "z"}, Property: "outputs"}}
+	all[4].Taken = []resource.Reference{{Ref: model.Ref{Type: "rel", Name: "z"}, Property: "outputs"}}
 	g, err := graph.Build(all, func(ref model.Ref) bool { return ref.Name == "gone" })
 	if err != nil {
 		t.Fatal(err)
@@ -722,7 +722,7 @@ func TestDriftProperty(t *testing.T) {
 func TestOutputsReachLaterResources(t *testing.T) {
 	w := newWorld(t)
 	first, second := w.res("guarded a value=hello"), w.res("thing b")
-	second.Taken = []resource.Need{{Ref: first.Ref(), Property: "outputs"}}
+	second.Taken = []resource.Reference{{Ref: first.Ref(), Property: "outputs"}}
 	second.Late = func(_ context.Context, out resource.Outputs) (resource.Spec, []model.Secret, error) {
 		v, ok := out[first.Ref()]["value"]
 		if !ok {

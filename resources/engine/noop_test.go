@@ -172,7 +172,7 @@ func TestNoopNamesWhatLatePropertiesWaitFor(t *testing.T) {
 				all = append(all, w.res(line))
 			}
 			late := w.res("thing late require=guarded#e")
-			late.Taken = []resource.Need{{Ref: model.Ref{Type: "guarded", Name: "e"}, Property: "outputs"}}
+			late.Taken = []resource.Reference{{Ref: model.Ref{Type: "guarded", Name: "e"}, Property: "outputs"}}
 			late.Late = func(context.Context, resource.Outputs) (resource.Spec, []model.Secret, error) { return nil, nil, c.err }
 			g, err := graph.Build(append(all, late), nil)
 			if err != nil {

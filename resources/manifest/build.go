@@ -146,7 +146,7 @@ func (b *build) wait(res *resource.Resource, d declared, properties resource.Val
 	var refs []model.Ref
 	for _, w := range waits {
 		refs = append(refs, w.ref)
-		res.Taken = append(res.Taken, w.need())
+		res.Taken = append(res.Taken, w.reference())
 	}
 	for _, e := range properties.Entries {
 		if p, known := d.typ.Property(e.Key); known && e.Value.IsLate() {

@@ -25,12 +25,12 @@ func (b *build) link(ref model.Ref, pos model.Position, properties resource.Valu
 		refs, _ := properties.Get(key)
 		for _, item := range refs.Items {
 			if to, err := model.ParseRef(item.Text); err == nil && item.IsScalar() && !item.Late {
-				l.Needs = append(l.Needs, resource.Need{Ref: to, Property: key, Pos: item.Pos})
+				l.Needs = append(l.Needs, resource.Reference{Ref: to, Property: key, Pos: item.Pos})
 			}
 		}
 	}
 	for _, w := range waits {
-		l.Needs = append(l.Needs, w.need())
+		l.Needs = append(l.Needs, w.reference())
 		if t, ok := b.session.loader.opts.Types.Get(w.ref.Type); ok && t.Outputs == nil && !w.file {
 			b.problems.Add(w.pos, "", "a %s gives no outputs", t.Name)
 		}

@@ -17,13 +17,13 @@ type wait struct {
 	file bool
 }
 
-// need is the wait as what the resource needs, by the function that takes it.
-func (w wait) need() resource.Need {
+// reference returns the wait as a reference of the resource, by the function that takes it.
+func (w wait) reference() resource.Reference {
 	if w.file {
-		return resource.Need{Ref: w.ref, Property: "readFile", Pos: w.pos}
+		return resource.Reference{Ref: w.ref, Property: "readFile", Pos: w.pos}
 	}
 
-	return resource.Need{Ref: w.ref, Property: nameOutputs, Pos: w.pos}
+	return resource.Reference{Ref: w.ref, Property: nameOutputs, Pos: w.pos}
 }
 
 // resolver replaces the expressions in values of a document. A value that is

@@ -15,14 +15,14 @@ type Links struct {
 	// Alias is empty where there is none.
 	Alias string
 	Pos   model.Position
-	Needs []Need
+	Needs []Reference
 	// Resource is what has the links, nil while only they are known. Those of the
 	// manifest that it includes wait for what it needs, and it waits for them.
 	Resource *Resource
 }
 
-// Need is a reference to another resource, with the property that has it.
-type Need struct {
+// Reference is a reference to another resource, with the property that holds it.
+type Reference struct {
 	Ref      model.Ref
 	Property string
 	Pos      model.Position
@@ -33,10 +33,10 @@ func LinksOf(r *Resource) Links {
 	meta := r.Meta()
 	out := Links{Ref: r.Ref(), Alias: meta.Alias, Pos: r.Pos, Resource: r}
 	for _, ref := range meta.Require {
-		out.Needs = append(out.Needs, Need{Ref: ref, Property: "require", Pos: r.Pos})
+		out.Needs = append(out.Needs, Reference{Ref: ref, Property: "require", Pos: r.Pos})
 	}
 	for _, ref := range meta.Subscribe {
-		out.Needs = append(out.Needs, Need{Ref: ref, Property: "subscribe", Pos: r.Pos})
+		out.Needs = append(out.Needs, Reference{Ref: ref, Property: "subscribe", Pos: r.Pos})
 	}
 
 	return out

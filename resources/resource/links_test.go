@@ -18,7 +18,7 @@ func links(lines ...string) []resource.Links {
 		name, alias, _ := strings.Cut(words[0], "=")
 		l := resource.Links{Ref: model.Ref{Type: "t", Name: name}, Alias: alias, Pos: model.Position{File: "f", Line: i + 1}}
 		for _, need := range words[1:] {
-			l.Needs = append(l.Needs, resource.Need{Ref: model.Ref{Type: "t", Name: need}, Property: "require", Pos: l.Pos})
+			l.Needs = append(l.Needs, resource.Reference{Ref: model.Ref{Type: "t", Name: need}, Property: "require", Pos: l.Pos})
 		}
 		out = append(out, l)
 	}

@@ -43,7 +43,7 @@ type Resource struct {
 	Brings model.Ref
 	// Taken are those among the required resources of which an expression takes the
 	// outputs, or reads a file that they make; Waiting are the properties that wait for them.
-	Taken   []Need
+	Taken   []Reference
 	Waiting []string
 	// Late gives the properties at the resource's turn, of the outputs of what ran
 	// before it; nil when they are known already. Its error may be model.Problems,

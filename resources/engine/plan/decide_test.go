@@ -324,7 +324,7 @@ func late(r *resource.Resource) {
 	r.Late = func(context.Context, resource.Outputs) (resource.Spec, []model.Secret, error) { return nil, nil, nil }
 	r.Waiting = []string{"content"}
 	for _, ref := range r.Meta().Require {
-		r.Taken = append(r.Taken, resource.Need{Ref: ref, Property: "outputs"})
+		r.Taken = append(r.Taken, resource.Reference{Ref: ref, Property: "outputs"})
 	}
 }
 
