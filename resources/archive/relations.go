@@ -12,23 +12,23 @@ import (
 // stand in, its accounts and its tool, and before whatever needs what it brings.
 func (*Type) Relations(spec *Spec) resource.Relations {
 	if spec.Ensure == model.EnsureAbsent {
-		return resource.Relations{Provides: []string{resource.EmptiedNeed(filepath.Dir(spec.Name))}, Removes: []string{resource.PathNeed(spec.Name)}}
+		return resource.Relations{Provides: resource.Provides(resource.EmptiedNeed(filepath.Dir(spec.Name))), Removes: []string{resource.PathNeed(spec.Name)}}
 	}
 	out := resource.Relations{Needs: resource.NeedsAbove(spec.Name)}
 	if !spec.Cleanup {
-		out.Provides = append(out.Provides, resource.PathNeed(spec.Name))
+		out.Provides = resource.Provides(resource.PathNeed(spec.Name))
 	}
 	out.Needs = append(out.Needs, resource.AccountNeeds(spec.Owner, spec.Group)...)
 	if spec.ExtractParent == "" {
 		return out
 	}
-	out.Provides = append(out.Provides, resource.PathNeed(spec.ExtractParent))
 	if spec.Creates != "" {
-		out.Unless = []string{resource.PathNeed(spec.Creates)}
-		out.Provides = append(out.Provides, out.Unless...)
+		out.SkipIfExists = []string{resource.PathNeed(spec.Creates)}
 	}
-	out.Needs = append(append(out.Needs, resource.PathNeed(spec.ExtractParent)), resource.NeedsAbove(spec.ExtractParent)...)
-	out.Needs = append(out.Needs, ToolNeeds(Tool(spec.Name))...)
+	target := resource.PathNeed(spec.ExtractParent)
+	out.Provides = append(out.Provides, resource.Provides(append([]string{target}, out.SkipIfExists...)...)...)
+	out.Needs = append(append(out.Needs, resource.Need{What: target}), resource.NeedsAbove(spec.ExtractParent)...)
+	out.Needs = append(out.Needs, resource.Needs(ToolNeeds(Tool(spec.Name))...)...)
 
 	return out
 }

@@ -206,8 +206,8 @@ func TestRelations(t *testing.T) {
 	} {
 		r, err := decode(good(c.more))
 		check(t, err)
-		if got := r.Type.Relations(r.Spec); !slices.Equal(got.Provides, c.provides) || !slices.Equal(got.Needs, c.needs) {
-			t.Errorf("%s: it provides %q and needs %q", name, got.Provides, got.Needs)
+		if got := r.Type.Relations(r.Spec); !slices.Equal(got.Provides, resource.Provides(c.provides...)) || !slices.Equal(got.Needs, resource.Needs(c.needs...)) {
+			t.Errorf("%s: it provides %v and needs %v", name, got.Provides, got.Needs)
 		}
 	}
 }

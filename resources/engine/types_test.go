@@ -209,7 +209,14 @@ func (t thing) Apply(ctx context.Context, env resource.Env, _ provider, s *spec,
 type relating struct{ thing }
 
 func (relating) Relations(s *spec) resource.Relations {
-	return resource.Relations{Provides: append([]string{"value:" + s.Name}, s.Provides...), Along: s.Along, Needs: s.Needs, Removes: s.Removes, Unless: s.Unless, Reads: s.Reads}
+	out := resource.Relations{Provides: resource.Provides(append([]string{"value:" + s.Name}, s.Provides...)...), Needs: resource.Needs(s.Needs...), Removes: s.Removes, SkipIfExists: s.Unless}
+	for _, what := range s.Along {
+		out.Provides = append(out.Provides, resource.Provision{What: what, Implicit: true})
+	}
+	for _, what := range s.Reads {
+		out.Needs = append(out.Needs, resource.Need{What: what, ReadsContent: true})
+	}
+	return out
 }
 
 // many is a thing that looks at and changes many at once.
@@ -255,7 +262,9 @@ func (t guarded) Prepare(_ context.Context, _ resource.Env, _ provider, specs []
 	return nil
 }
 
-func (guarded) Relations(s *spec) resource.Relations { return resource.Relations{Needs: s.Needs} }
+func (guarded) Relations(s *spec) resource.Relations {
+	return resource.Relations{Needs: resource.Needs(s.Needs...)}
+}
 
 func (guarded) HasGuards(s *spec, _ *state, _ bool) bool { return s.Guard != "" }
 

@@ -158,13 +158,13 @@ func tail(text string) string {
 func (*Type) Relations(spec *Spec) resource.Relations {
 	var out resource.Relations
 	if spec.Creates != "" {
-		out.Provides = []string{resource.PathNeed(filepath.Clean(spec.Creates))}
-		out.Unless = out.Provides
+		out.SkipIfExists = []string{resource.PathNeed(filepath.Clean(spec.Creates))}
+		out.Provides = resource.Provides(out.SkipIfExists...)
 	}
 	need := func(path string) {
-		for _, word := range append([]string{resource.PathNeed(path)}, resource.NeedsAbove(path)...) {
-			if !slices.Contains(out.Needs, word) {
-				out.Needs = append(out.Needs, word)
+		for _, need := range append(resource.Needs(resource.PathNeed(path)), resource.NeedsAbove(path)...) {
+			if !slices.Contains(out.Needs, need) {
+				out.Needs = append(out.Needs, need)
 			}
 		}
 	}

@@ -324,7 +324,7 @@ func TestRelations(t *testing.T) {
 		"a name": {spec: exec.Spec{Common: model.Common{Name: "make all"}}},
 		"all": {
 			spec: exec.Spec{Common: model.Common{Name: "x"}, Command: "/opt/bin/make 'a b'", Cwd: "/opt/src", Creates: "/opt/./x", OnlyIf: "/opt/bin/check"},
-			want: resource.Relations{Provides: []string{"path:/opt/x"}, Unless: []string{"path:/opt/x"}, Needs: []string{"path:/opt/src", "path:/opt", "path:/opt/bin/make", "path:/opt/bin", "path:/opt/bin/check"}},
+			want: resource.Relations{Provides: resource.Provides("path:/opt/x"), SkipIfExists: []string{"path:/opt/x"}, Needs: resource.Needs("path:/opt/src", "path:/opt", "path:/opt/bin/make", "path:/opt/bin", "path:/opt/bin/check")},
 		},
 		"shell": {spec: exec.Spec{Common: model.Common{Name: "/bin/x | /bin/y", Provider: "shell"}}},
 	} {

@@ -160,27 +160,28 @@ func TestRelations(t *testing.T) {
 		"file": {
 			spec: file.Spec{Common: model.Common{Name: "/opt/app/conf/x", Ensure: "present"}, Owner: "app", Group: "web", Mode: "0644", Content: &content},
 			want: resource.Relations{
-				Provides: []string{"path:/opt/app/conf/x"},
-				Needs:    []string{"path:/opt/app/conf", "path:/opt/app", "path:/opt", "path:/etc/passwd", "path:/etc/group"},
+				Provides: resource.Provides("path:/opt/app/conf/x"),
+				Needs:    resource.Needs("path:/opt/app/conf", "path:/opt/app", "path:/opt", "path:/etc/passwd", "path:/etc/group"),
 			},
 		},
 		"source, numbers": {
 			spec: file.Spec{Common: model.Common{Name: "/x", Ensure: "present"}, Owner: "0", Group: "12", Source: "/srv/./f"},
-			want: resource.Relations{Provides: []string{"path:/x"}, Needs: []string{"path:/srv/f"}, Reads: []string{"path:/srv/f"}},
+			want: resource.Relations{Provides: resource.Provides("path:/x"), Needs: []resource.Need{{What: "path:/srv/f", ReadsContent: true}}},
 		},
 		"relative source": {
 			spec: file.Spec{Common: model.Common{Name: "/x", Ensure: "present"}, Owner: "0", Group: "0", Source: "f"},
-			want: resource.Relations{Provides: []string{"path:/x"}},
+			want: resource.Relations{Provides: resource.Provides("path:/x")},
 		},
 		"directory": {
 			spec: file.Spec{Common: model.Common{Name: "/opt/app/conf", Ensure: "directory"}, Owner: "0", Group: "0", Mode: "0755"},
 			want: resource.Relations{
-				Provides: []string{"path:/opt/app/conf"}, Along: []string{"path:/opt/app", "path:/opt"}, Needs: []string{"path:/opt/app", "path:/opt"},
+				Provides: []resource.Provision{{What: "path:/opt/app/conf"}, {What: "path:/opt/app", Implicit: true}, {What: "path:/opt", Implicit: true}},
+				Needs:    resource.Needs("path:/opt/app", "path:/opt"),
 			},
 		},
 		"absent": {
 			spec: file.Spec{Common: model.Common{Name: "/a/b", Ensure: "absent"}},
-			want: resource.Relations{Provides: []string{"emptied:/a"}, Removes: []string{"path:/a/b"}, NeedsAll: []string{"emptied:/a/b"}},
+			want: resource.Relations{Provides: resource.Provides("emptied:/a"), Removes: []string{"path:/a/b"}, Needs: []resource.Need{{What: "emptied:/a/b", All: true}}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -2,7 +2,6 @@ package file
 
 import (
 	"path/filepath"
-	"slices"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
@@ -14,17 +13,16 @@ import (
 func (*Type) Relations(spec *Spec) resource.Relations {
 	if spec.Ensure == model.EnsureAbsent {
 		return resource.Relations{
-			Provides: []string{resource.EmptiedNeed(filepath.Dir(spec.Name))}, Removes: []string{resource.PathNeed(spec.Name)},
-			NeedsAll: []string{resource.EmptiedNeed(spec.Name)},
+			Provides: resource.Provides(resource.EmptiedNeed(filepath.Dir(spec.Name))), Removes: []string{resource.PathNeed(spec.Name)},
+			Needs: []resource.Need{{What: resource.EmptiedNeed(spec.Name), All: true}},
 		}
 	}
-	out := resource.Relations{Provides: []string{resource.PathNeed(spec.Name)}, Needs: resource.NeedsAbove(spec.Name)}
+	out := resource.Relations{Provides: resource.Provides(resource.PathNeed(spec.Name)), Needs: resource.NeedsAbove(spec.Name)}
 	if spec.Ensure == EnsureDirectory {
-		out.Along = slices.Clone(out.Needs)
+		out.Provides = append(out.Provides, resource.ProvidesAbove(spec.Name)...)
 	}
 	if filepath.IsAbs(spec.Source) {
-		out.Reads = []string{resource.PathNeed(filepath.Clean(spec.Source))}
-		out.Needs = append(out.Needs, out.Reads...)
+		out.Needs = append(out.Needs, resource.Need{What: resource.PathNeed(filepath.Clean(spec.Source)), ReadsContent: true})
 	}
 	out.Needs = append(out.Needs, resource.AccountNeeds(spec.Owner, spec.Group)...)
 

@@ -210,9 +210,9 @@ func (b *build) keep(res *resource.Resource, properties resource.Value) {
 	b.own = append(b.own, res)
 	b.out.values = append(b.out.values, properties)
 	if res.Type.Relations != nil && res.Excluded == "" {
-		for _, word := range res.Type.Relations(res.Spec).Provides {
-			if _, taken := b.session.provided[word]; !taken && strings.HasPrefix(word, resource.PathNeed("")) {
-				b.session.provided[word] = res.Ref()
+		for _, p := range res.Type.Relations(res.Spec).Provides {
+			if _, taken := b.session.provided[p.What]; !taken && !p.Implicit && strings.HasPrefix(p.What, resource.PathNeed("")) {
+				b.session.provided[p.What] = res.Ref()
 			}
 		}
 	}

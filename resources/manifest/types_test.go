@@ -59,7 +59,7 @@ func (t thing) Info() resource.Info {
 func (thing) New() *thingSpec            { return &thingSpec{} }
 func (thing) Providers() []thingProvider { return []thingProvider{{}} }
 func (thing) Relations(s *thingSpec) resource.Relations {
-	return resource.Relations{Provides: []string{"path:" + s.Name}}
+	return resource.Relations{Provides: resource.Provides("path:" + s.Name)}
 }
 
 var errUnused = errors.New("manifests run nothing")

@@ -106,12 +106,12 @@ func (*Type) Relations(spec *Spec) resource.Relations {
 	if spec.Ensure == model.EnsureAbsent {
 		return resource.Relations{}
 	}
-	out := resource.Relations{Provides: []string{"package:" + spec.Name}}
+	provides := resource.Provides("package:" + spec.Name)
 	if name, _, qualified := strings.Cut(spec.Name, ":"); qualified {
-		out.Provides = append(out.Provides, "package:"+name)
+		provides = append(provides, resource.Provision{What: "package:" + name})
 	}
 
-	return out
+	return resource.Relations{Provides: provides}
 }
 
 // Outputs is the version that is installed, empty when none is.

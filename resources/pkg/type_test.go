@@ -316,12 +316,12 @@ func TestPrepare(t *testing.T) {
 func TestRelations(t *testing.T) {
 	typ := packageType()
 	for name, want := range map[string][]string{"vim": {"package:vim"}, "libc6:i386": {"package:libc6:i386", "package:libc6"}} {
-		if got := typ.Relations(decode(t, typ, name, "present")); !slices.Equal(got.Provides, want) || got.Needs != nil {
+		if got := typ.Relations(decode(t, typ, name, "present")); !slices.Equal(got.Provides, resource.Provides(want...)) || got.Needs != nil {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
 	if got := typ.Relations(decode(t, typ, "vim", "absent")); got.Provides != nil {
-		t.Errorf("an absent package provides %q", got.Provides)
+		t.Errorf("an absent package provides %v", got.Provides)
 	}
 }
 

@@ -24,13 +24,13 @@ const superuser = "root"
 
 // AccountNeeds are the needs for an owner and a group: the files that they stand
 // in. A number stands for itself, and root is always there.
-func AccountNeeds(owner, group string) []string {
-	var out []string
+func AccountNeeds(owner, group string) []Need {
+	var out []Need
 	if needsAccount(owner) {
-		out = append(out, PathNeed(userFile))
+		out = append(out, Need{What: PathNeed(userFile)})
 	}
 	if needsAccount(group) {
-		out = append(out, PathNeed(groupFile))
+		out = append(out, Need{What: PathNeed(groupFile)})
 	}
 
 	return out

@@ -156,29 +156,7 @@ type Watcher[S Spec] interface {
 	Watch(ctx context.Context, env Env, specs []S, ready func(), wake func(name string)) error
 }
 
-// Relations are what a resource brings and what it needs, in words that other
-// types use too, such as path:/etc/app. A need that another resource provides
-// orders the two.
-type Relations struct {
-	Provides []string
-	// Along is what comes with it where it is missing, such as the directories
-	// above one. It orders nothing by itself: a resource that misses something of
-	// it at its turn has the one that makes it go first.
-	Along []string
-	Needs []string
-	// NeedsAll are needs that all who provide them must have met, as the removal of a
-	// directory needs that of every entry. Of Needs one is enough.
-	NeedsAll []string
-	// Removes is what others may provide, and is not there afterwards.
-	Removes []string
-	// Unless is what makes nothing due once it is there, whoever brings it, such as
-	// what a command creates. Reads is what it is compared with, such as the source of
-	// a file. In noop, where a resource before it would change that, what the machine
-	// shows of it is not what the run will see. Both order nothing.
-	Unless, Reads []string
-}
-
-// Relater gives the relations of a resource.
+// Relater orders the resources of a type among others.
 type Relater[S Spec] interface {
 	Relations(spec S) Relations
 }

@@ -11,22 +11,6 @@ import (
 	"github.com/musterfleet/muster/resources/host/files"
 )
 
-// PathNeed is the word of Relations for something at a path.
-func PathNeed(path string) string { return "path:" + path }
-
-// EmptiedNeed is what the removal of a directory needs from those of its entries.
-func EmptiedNeed(directory string) string { return "emptied:" + directory }
-
-// NeedsAbove are the needs for the directories that a path stands in.
-func NeedsAbove(path string) []string {
-	var out []string
-	for parent := filepath.Dir(path); parent != filepath.Dir(parent); parent = filepath.Dir(parent) {
-		out = append(out, PathNeed(parent))
-	}
-
-	return out
-}
-
 // CheckPath reports a path that is not absolute and clean. What is the word for
 // it in the problem, such as "file path".
 func CheckPath(out *model.Problems, property, what, path string) {

@@ -493,11 +493,11 @@ func removeRendered(t *testing.T) (err error) {
 func TestRelations(t *testing.T) {
 	s := newSubject(t, func(*testing.T, string) {}, "name", "/etc/app/d", "source", "/opt/t/")
 	got := s.typ.Relations(s.spec)
-	if fmt.Sprint(got) != "{[path:/etc/app/d] [path:/etc/app path:/etc] [path:/opt/t path:/etc/app path:/etc] [] [] [] [path:/opt/t]}" {
+	if fmt.Sprint(got) != "{[{path:/etc/app/d false} {path:/etc/app true} {path:/etc true}] [{path:/opt/t false true} {path:/etc/app false false} {path:/etc false false}] [] []}" {
 		t.Error(got)
 	}
 	s.spec.Ensure = model.EnsureAbsent
-	if got := s.typ.Relations(s.spec); fmt.Sprint(got) != "{[emptied:/etc/app/d emptied:/etc/app] [] [path:/opt/t] [] [] [] [path:/opt/t]}" {
+	if got := s.typ.Relations(s.spec); fmt.Sprint(got) != "{[{emptied:/etc/app/d false} {emptied:/etc/app false}] [{path:/opt/t false true}] [] []}" {
 		t.Error(got)
 	}
 }

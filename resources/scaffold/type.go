@@ -97,16 +97,14 @@ func named(plan resource.Plan) string {
 func (*Type) Relations(spec *Spec) resource.Relations {
 	out := resource.Relations{}
 	if strings.HasPrefix(spec.Source, "/") {
-		out.Reads = []string{resource.PathNeed(strings.TrimRight(spec.Source, "/"))}
-		out.Needs = append(out.Needs, out.Reads...)
+		out.Needs = []resource.Need{{What: resource.PathNeed(strings.TrimRight(spec.Source, "/")), ReadsContent: true}}
 	}
 	if spec.Ensure == model.EnsureAbsent {
-		out.Provides = []string{resource.EmptiedNeed(spec.Name), resource.EmptiedNeed(filepath.Dir(spec.Name))}
+		out.Provides = resource.Provides(resource.EmptiedNeed(spec.Name), resource.EmptiedNeed(filepath.Dir(spec.Name)))
 		return out
 	}
-	out.Provides = []string{resource.PathNeed(spec.Name)}
-	out.Along = resource.NeedsAbove(spec.Name)
-	out.Needs = append(out.Needs, out.Along...)
+	out.Provides = append(resource.Provides(resource.PathNeed(spec.Name)), resource.ProvidesAbove(spec.Name)...)
+	out.Needs = append(out.Needs, resource.NeedsAbove(spec.Name)...)
 
 	return out
 }

@@ -11,7 +11,7 @@ func (*Type) Relations(spec *Spec) resource.Relations {
 		needs = append(needs, files(bare+".service")...)
 	}
 
-	return resource.Relations{Needs: needs}
+	return resource.Relations{Needs: resource.Needs(needs...)}
 }
 
 // relations are what may bring a service.

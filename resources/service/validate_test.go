@@ -108,16 +108,16 @@ func TestRelations(t *testing.T) {
 	} {
 		got := serviceType().Relations(&service.Spec{Common: model.Common{Name: name}})
 		for _, need := range want {
-			if !slices.Contains(got.Needs, need) {
-				t.Errorf("%s does not need %s: %q", name, need, got.Needs)
+			if !slices.Contains(got.Needs, resource.Need{What: need}) {
+				t.Errorf("%s does not need %s: %v", name, need, got.Needs)
 			}
 		}
 		started := "path:/etc/systemd/system/web.service"
-		if strings.HasSuffix(name, ".target") && slices.Contains(got.Needs, started) {
-			t.Errorf("%s needs %s: %q", name, started, got.Needs)
+		if strings.HasSuffix(name, ".target") && slices.Contains(got.Needs, resource.Need{What: started}) {
+			t.Errorf("%s needs %s: %v", name, started, got.Needs)
 		}
 		if len(got.Provides) > 0 {
-			t.Errorf("%s provides %q", name, got.Provides)
+			t.Errorf("%s provides %v", name, got.Provides)
 		}
 	}
 }

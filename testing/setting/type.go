@@ -88,7 +88,7 @@ func (*Type) Apply(ctx context.Context, env resource.Env, p Provider, spec *Spec
 func (*Type) Relations(spec *Spec) resource.Relations {
 	out := resource.Relations{Needs: resource.NeedsAbove(spec.Name)}
 	if spec.Ensure != model.EnsureAbsent {
-		out.Provides = []string{resource.PathNeed(spec.Name)}
+		out.Provides = resource.Provides(resource.PathNeed(spec.Name))
 	}
 
 	return out

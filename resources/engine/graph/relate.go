@@ -1,6 +1,10 @@
 package graph
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/musterfleet/muster/resources/resource"
+)
 
 // relate adds the automatic edges: what needs something runs after what
 // provides it. Edges that agree with the order of the document come first, so
@@ -8,48 +12,48 @@ import "slices"
 // close a cycle is left out, because what was written wins.
 func (g *Graph) relate() {
 	g.collectRelations()
-	var against []need
+	var against []unmet
 	for _, n := range g.nodes {
-		for _, what := range n.Relations.Needs {
-			candidates := g.Providers[what]
+		for _, need := range n.Relations.Needs {
+			candidates := g.Providers[need.What]
+			if need.All {
+				for _, p := range candidates {
+					if p.At < n.At {
+						g.automatic(p, n, need.What)
+					}
+				}
+				against = append(against, unmet{of: n, need: need})
+				continue
+			}
 			// The nodes stand in an order that what was written allows: an edge from one
 			// that stands before cannot close a cycle.
 			at := slices.IndexFunc(candidates, func(p *Node) bool { return p.At < n.At })
 			switch {
 			case at >= 0:
-				g.automatic(candidates[at], n, what)
+				g.automatic(candidates[at], n, need.What)
 			case len(candidates) > 0 && !slices.Contains(candidates, n):
-				against = append(against, need{of: n, what: what})
+				against = append(against, unmet{of: n, need: need})
 			}
-		}
-		for _, what := range n.Relations.NeedsAll {
-			for _, p := range g.Providers[what] {
-				if p.At < n.At {
-					g.automatic(p, n, what)
-				}
-			}
-			against = append(against, need{of: n, what: what, all: true})
 		}
 	}
 	g.addAgainst(against)
 }
 
-// need is a need that nothing declared before it meets, or not all that must.
-type need struct {
+// unmet is a need that nothing declared before it meets, or not all that must.
+type unmet struct {
 	of   *Node
-	what string
-	all  bool
+	need resource.Need
 }
 
 // addAgainst adds the edges that go against the order of the document.
-func (g *Graph) addAgainst(needs []need) {
+func (g *Graph) addAgainst(needs []unmet) {
 	known := ancestry{size: len(g.nodes)}
 	for _, u := range needs {
-		for _, p := range g.Providers[u.what] {
+		for _, p := range g.Providers[u.need.What] {
 			if p.At > u.of.At && !known.reaches(u.of, p) {
-				g.automatic(p, u.of, u.what)
+				g.automatic(p, u.of, u.need.What)
 				known.added(p, u.of)
-				if !u.all {
+				if !u.need.All {
 					break
 				}
 			}
@@ -61,19 +65,21 @@ func (g *Graph) addAgainst(needs []need) {
 // those of the properties that are known.
 func (g *Graph) collectRelations() {
 	g.Providers, g.ImplicitCreators, g.Removers = map[string][]*Node{}, map[string][]*Node{}, map[string][]*Node{}
-	note := func(n *Node, who map[string][]*Node, what []string) {
-		for _, w := range what {
-			who[w] = append(who[w], n)
-		}
-	}
 	for _, n := range g.nodes {
 		if n.Resource.Type.Relations == nil || n.Resource.Excluded != "" {
 			continue
 		}
 		n.Relations = n.Resource.Type.Relations(n.Resource.Spec)
-		note(n, g.Providers, n.Relations.Provides)
-		note(n, g.ImplicitCreators, n.Relations.Along)
-		note(n, g.Removers, n.Relations.Removes)
+		for _, p := range n.Relations.Provides {
+			who := g.Providers
+			if p.Implicit {
+				who = g.ImplicitCreators
+			}
+			who[p.What] = append(who[p.What], n)
+		}
+		for _, what := range n.Relations.Removes {
+			g.Removers[what] = append(g.Removers[what], n)
+		}
 	}
 }
 

@@ -158,15 +158,15 @@ func set(t *testing.T, s *spec, word string) {
 	case "missing":
 		s.fails = resource.Missing{Need: value, Err: errors.New(value + " is missing")}
 	case "provides":
-		s.relations.Provides = append(s.relations.Provides, value)
+		s.relations.Provides = append(s.relations.Provides, resource.Provision{What: value})
 	case "along":
-		s.relations.Along = append(s.relations.Along, value)
+		s.relations.Provides = append(s.relations.Provides, resource.Provision{What: value, Implicit: true})
 	case "removes":
 		s.relations.Removes = append(s.relations.Removes, value)
 	case "unless":
-		s.relations.Unless = append(s.relations.Unless, value)
+		s.relations.SkipIfExists = append(s.relations.SkipIfExists, value)
 	case "reads":
-		s.relations.Reads = append(s.relations.Reads, value)
+		s.relations.Needs = append(s.relations.Needs, resource.Need{What: value, ReadsContent: true})
 	default:
 		t.Fatalf("what is %s?", word)
 	}

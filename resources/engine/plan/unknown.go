@@ -121,16 +121,19 @@ func (u *Upstream) outdatedUntil(n *graph.Node, empty bool) *graph.Node {
 	if empty {
 		changers = g.Removers
 	}
-	for _, path := range n.Relations.Unless {
-		if until := u.firstEffect(changers[path], n); until != nil {
+	for _, what := range n.Relations.SkipIfExists {
+		if until := u.firstEffect(changers[what], n); until != nil {
 			return until
 		}
 	}
 	if !empty {
 		return nil
 	}
-	for _, path := range n.Relations.Reads {
-		if until := cmp.Or(u.firstEffect(g.Providers[path], n), u.firstEffect(g.Removers[path], n)); until != nil {
+	for _, need := range n.Relations.Needs {
+		if !need.ReadsContent {
+			continue
+		}
+		if until := cmp.Or(u.firstEffect(g.Providers[need.What], n), u.firstEffect(g.Removers[need.What], n)); until != nil {
 			return until
 		}
 	}
@@ -174,7 +177,7 @@ func (u *Upstream) providerOf(n *graph.Node, needs []string) (p *graph.Node, exa
 }
 
 func provides(n *graph.Node, need string) bool {
-	return slices.Contains(n.Relations.Provides, need) || slices.Contains(n.Relations.Along, need)
+	return slices.ContainsFunc(n.Relations.Provides, func(p resource.Provision) bool { return p.What == need })
 }
 
 // Move carries the results over to a graph that has more nodes.

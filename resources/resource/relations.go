@@ -1,0 +1,93 @@
+package resource
+
+import "path/filepath"
+
+// Relations are what a resource provides and needs, in words that other types use
+// too, such as path:/etc/app. A need is ordered after its provider.
+type Relations struct {
+	Provides []Provision
+	Needs    []Need
+	// Removes is what others may provide, and is gone afterwards.
+	Removes []string
+	// SkipIfExists is what makes nothing due once it exists, whoever provides it, such
+	// as what a command creates. Where a resource before would provide or remove it,
+	// noop does not know whether anything is due. It orders nothing.
+	SkipIfExists []string
+}
+
+// Provision is something that a resource provides.
+type Provision struct {
+	What string
+	// Implicit means that it is created on the way where it is missing, such as the
+	// directories above one. It orders nothing by itself: a resource that misses it
+	// at its turn has the implicit creator go first.
+	Implicit bool
+}
+
+// Need is something that a resource needs.
+type Need struct {
+	What string
+	// All needs every provider, as the removal of a directory needs that of each
+	// entry. Otherwise one is enough.
+	All bool
+	// ReadsContent means that the resource is compared with it, such as with the source of
+	// a file. Where a resource before would change it, noop does not know whether
+	// anything is due.
+	ReadsContent bool
+}
+
+// Provides returns words as provisions.
+func Provides(words ...string) []Provision {
+	var out []Provision
+	for _, word := range words {
+		out = append(out, Provision{What: word})
+	}
+
+	return out
+}
+
+// ProvidesAbove returns the directories above a path, as implicit provisions.
+func ProvidesAbove(path string) []Provision {
+	var out []Provision
+	for _, parent := range above(path) {
+		out = append(out, Provision{What: PathNeed(parent), Implicit: true})
+	}
+
+	return out
+}
+
+// Needs returns words as needs.
+func Needs(words ...string) []Need {
+	var out []Need
+	for _, word := range words {
+		out = append(out, Need{What: word})
+	}
+
+	return out
+}
+
+// NeedsAbove returns the needs for the directories above a path.
+func NeedsAbove(path string) []Need {
+	var out []Need
+	for _, parent := range above(path) {
+		out = append(out, Need{What: PathNeed(parent)})
+	}
+
+	return out
+}
+
+// above returns the directories above a path, the nearest first.
+func above(path string) []string {
+	var out []string
+	for parent := filepath.Dir(path); parent != filepath.Dir(parent); parent = filepath.Dir(parent) {
+		out = append(out, parent)
+	}
+
+	return out
+}
+
+// PathNeed returns the word for something at a path.
+func PathNeed(path string) string { return "path:" + path }
+
+// EmptiedNeed returns the word for a directory without entries.
+func EmptiedNeed(directory string) string { return "emptied:" + directory }
