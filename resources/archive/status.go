@@ -13,7 +13,7 @@ import (
 const mode = 0o640
 
 // Status looks at the archive and at what the properties come to on this
-// machine. An account that is not there yet is a resource.Missing.
+// machine. An account that is not there yet is a resource.PrerequisiteError.
 func (*Type) Status(ctx context.Context, env resource.Env, p ArchiveProvider, spec *Spec) (*State, error) {
 	state, err := p.Status(ctx, env, spec)
 	if err != nil {

@@ -28,7 +28,7 @@ func (*Type) Info() resource.Info {
 		NameHelp:   "the absolute path of the archive, for example /var/cache/app.tar.gz",
 		Ensures:    []string{model.EnsurePresent, model.EnsureAbsent},
 		EnsureHelp: "absent removes the archive; what was unpacked stays",
-		Gives:      []resource.Output{{Name: checksumValue, Help: "SHA-256 of the archive in hex, also of one that was cleaned up"}},
+		Outputs:    []resource.Output{{Name: checksumValue, Help: "SHA-256 of the archive in hex, also of one that was cleaned up"}},
 		Reads:      resource.Paths | resource.Accounts,
 		Writes:     resource.Paths,
 		OwnTimeout: true,

@@ -148,7 +148,7 @@ func TestNoopOfOneResourceRefreshesNobodyInNoopEither(t *testing.T) {
 // other resource that would change; what fails in the run fails in noop.
 func TestNoopNamesWhatLatePropertiesWaitFor(t *testing.T) {
 	wrong := errors.New("`count` must be a whole number")
-	missing := resource.Missing{Need: "value:app", Err: errors.New("no such file")}
+	missing := resource.PrerequisiteError{Needs: []string{"value:app"}, Err: errors.New("no such file")}
 	for name, c := range map[string]struct {
 		lines []string
 		err   error

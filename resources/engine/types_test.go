@@ -142,7 +142,7 @@ func (t thing) Status(ctx context.Context, _ resource.Env, _ provider, s *spec) 
 	}
 	for _, missing := range strings.FieldsFunc(s.Missing, func(c rune) bool { return c == '|' }) {
 		if s.FailAt != "plan-missing" && t.m.get(missing) == "" {
-			return nil, resource.Missing{Need: "value:" + missing, Or: []string{"value:" + s.Or}, Err: errors.New(missing + " is missing")}
+			return nil, resource.PrerequisiteError{Needs: []string{"value:" + missing, "value:" + s.Or}, Err: errors.New(missing + " is missing")}
 		}
 	}
 	if err := t.failing(s, "status"); err != nil {
@@ -169,7 +169,7 @@ func (t thing) Plan(s *spec, st *state, refresh bool) (resource.Plan, error) {
 		p.Add(model.Change{Action: "set", Message: "Would have set " + s.Name, Property: "value", From: st.Value, To: s.Value, Diff: "-" + st.Value + "\n+" + s.Value})
 	}
 	if s.FailAt == "plan-missing" {
-		return p, resource.Missing{Need: "value:" + s.Missing, Err: errors.New(s.Missing + " is missing")}
+		return p, resource.PrerequisiteError{Needs: []string{"value:" + s.Missing}, Err: errors.New(s.Missing + " is missing")}
 	}
 	return p, nil
 }
@@ -181,7 +181,7 @@ func (t thing) Apply(ctx context.Context, env resource.Env, _ provider, s *spec,
 		panic("boom " + s.Name)
 	}
 	if s.FailAt == "said" {
-		return resource.Outcome{}, resource.Said{Err: errors.New("it failed"), Output: "generated-password"}
+		return resource.Outcome{}, resource.CommandError{Err: errors.New("it failed"), Output: "generated-password"}
 	}
 	if s.FailAt == "hang" {
 		<-ctx.Done()

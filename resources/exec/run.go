@@ -77,7 +77,7 @@ func obstacle(env resource.Env, spec *Spec, program string) error {
 func missing(env resource.Env, spec *Spec, text string, err error) error {
 	switch {
 	case errors.Is(err, command.ErrNoDir):
-		return resource.Missing{Need: resource.PathNeed(filepath.Clean(spec.Cwd)), Err: err}
+		return resource.PrerequisiteError{Needs: []string{resource.PathNeed(filepath.Clean(spec.Cwd))}, Err: err}
 	case errors.Is(err, command.ErrNotFound):
 		c := how(env, spec)
 		if c.Argv = argv(spec, text); c.Argv == nil {
@@ -88,7 +88,7 @@ func missing(env resource.Env, spec *Spec, text string, err error) error {
 			needs = append(needs, resource.PathNeed(program))
 		}
 		if len(needs) > 0 {
-			return resource.Missing{Need: needs[0], Or: needs[1:], Err: err}
+			return resource.PrerequisiteError{Needs: needs, Err: err}
 		}
 	}
 
@@ -114,7 +114,7 @@ func (*Type) Apply(ctx context.Context, env resource.Env, p ExecProvider, spec *
 	result, err := p.Execute(ctx, env, spec.command(), c)
 	if err != nil {
 		if said := tail(result.Stderr.String()); said != "" {
-			err = resource.Said{Err: err, Output: said}
+			err = resource.CommandError{Err: err, Output: said}
 		}
 		return resource.Outcome{}, missing(env, spec, spec.command(), err)
 	}

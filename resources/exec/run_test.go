@@ -140,7 +140,7 @@ func TestErrors(t *testing.T) {
 			state, err := typ.Status(t.Context(), env, p, spec)
 			check(t, err)
 			plan, err := typ.Plan(spec, state, c.refresh)
-			needs := resource.MissingNeeds(err)
+			needs := resource.Prerequisites(err)
 			if want := strings.ReplaceAll(strings.Join(c.needs, " "), "DIR", dir); !errors.Is(err, c.is) || strings.Join(needs, " ") != want {
 				t.Errorf("%v needs %q, not %q", err, needs, want)
 			}

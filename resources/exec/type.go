@@ -28,7 +28,7 @@ func (*Type) Info() resource.Info {
 		Summary:  "Commands, run when they are needed",
 		NameHelp: "the command, or any name when `command` is set",
 		Ensures:  []string{model.EnsurePresent},
-		Gives: []resource.Output{
+		Outputs: []resource.Output{
 			{Name: "stdout", Help: "What it printed, without the blanks around it, shortened in the middle beyond 32 KiB"},
 			{Name: "stderr", Help: "Likewise"},
 			{Name: "exit_code", Help: "Its exit code, a number"},
@@ -104,7 +104,7 @@ func judge(spec *Spec, outcome resource.Outcome) error {
 	err := fmt.Errorf("exit code %d%s, expected %s", code, signalOf(code), strings.Join(expected, ", "))
 	stderr, _ := outcome.Values["stderr"].(string)
 	if said := tail(stderr); said != "" {
-		return resource.Said{Err: err, Output: said}
+		return resource.CommandError{Err: err, Output: said}
 	}
 
 	return err

@@ -159,8 +159,8 @@ func TestDirectoryThatMayNotBeWritten(t *testing.T) {
 		if errors.Is(err, fs.ErrPermission) != c.refused || (err != nil) != c.refused {
 			t.Errorf("%s: %v", name, err)
 		}
-		if want := []string{"path:" + filepath.Dir(filepath.Join(dir, c.path))}; c.refused && name != "a new directory" && !slices.Equal(resource.MissingNeeds(err), want) {
-			t.Errorf("%s: what may be put right by %q is %v", name, want, resource.MissingNeeds(err))
+		if want := []string{"path:" + filepath.Dir(filepath.Join(dir, c.path))}; c.refused && name != "a new directory" && !slices.Equal(resource.Prerequisites(err), want) {
+			t.Errorf("%s: what may be put right by %q is %v", name, want, resource.Prerequisites(err))
 		}
 	}
 }

@@ -50,7 +50,7 @@ func planAbsent(spec *Spec, state *State) (plan resource.Plan, err error) {
 		removal.Message = "Would have recursively removed the directory"
 	case state.want.notEmpty:
 		err := fmt.Errorf("%s: %w, force: true is required to remove it with all that is in it", spec.Name, files.ErrNotEmpty)
-		return plan, resource.Missing{Need: resource.EmptiedNeed(spec.Name), Err: err}
+		return plan, resource.PrerequisiteError{Needs: []string{resource.EmptiedNeed(spec.Name)}, Err: err}
 	default:
 		removal.Message = "Would have removed the directory"
 	}

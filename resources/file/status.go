@@ -14,7 +14,7 @@ import (
 )
 
 // Status looks at the path and at what the properties come to on this machine.
-// An account or a source that is not there yet is a resource.Missing.
+// An account or a source that is not there yet is a resource.PrerequisiteError.
 func (*Type) Status(ctx context.Context, env resource.Env, p FileProvider, spec *Spec) (*State, error) {
 	// A file of which only the attributes are managed is never read; to a
 	// question about the machine its checksum is part of the answer.
@@ -43,7 +43,7 @@ func (*Type) Status(ctx context.Context, env resource.Env, p FileProvider, spec 
 }
 
 // attributes resolves owner, group and mode. An unknown account is a
-// resource.Missing that wraps accounts.ErrNoAccount.
+// resource.PrerequisiteError that wraps accounts.ErrNoAccount.
 func attributes(ctx context.Context, env resource.Env, spec *Spec) (files.Attrs, error) {
 	uid, gid, err := resource.ResolveAccounts(ctx, env.Host, spec.Owner, spec.Group)
 	if err != nil {
@@ -130,7 +130,7 @@ func lookAtSource(ctx context.Context, env resource.Env, source string, want *wa
 	case err != nil:
 		return fmt.Errorf("could not look at the source: %w", err)
 	case entry.Kind == files.Absent:
-		return resource.Missing{Need: resource.PathNeed(source), Err: fmt.Errorf("the source %s does not exist: %w", source, fs.ErrNotExist)}
+		return resource.PrerequisiteError{Needs: []string{resource.PathNeed(source)}, Err: fmt.Errorf("the source %s does not exist: %w", source, fs.ErrNotExist)}
 	case entry.Kind != files.File:
 		return fmt.Errorf("the source %s is a %s: it %w", source, entry.Kind, files.ErrNotRegular)
 	}

@@ -200,7 +200,7 @@ func TestMissing(t *testing.T) {
 			if err == nil {
 				_, err = typ.Plan(spec, state, false)
 			}
-			needs := resource.MissingNeeds(err)
+			needs := resource.Prerequisites(err)
 			if !slices.Equal(needs, []string{c.need}) || !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("needs %q of %v", needs, err)
 			}
@@ -224,7 +224,7 @@ func TestSourceWithoutDirectory(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "push it as a bundle") {
 		t.Errorf("%v", err)
 	}
-	if resource.MissingNeeds(err) != nil {
+	if resource.Prerequisites(err) != nil {
 		t.Error("nothing in the run can bring a directory of the manifest")
 	}
 }

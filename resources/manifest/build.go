@@ -180,7 +180,7 @@ func (s *session) resolveLate(ctx context.Context, d declared, data map[string]a
 	case len(r.problems) > len(r.missing):
 		return nil, nil, finish(r.problems)
 	case len(r.missing) > 0:
-		return nil, nil, resource.Missing{Need: resource.PathNeed(r.missing[0]), Or: absentAbove(r.missing[0]), Err: finish(r.problems)}
+		return nil, nil, resource.PrerequisiteError{Needs: append([]string{resource.PathNeed(r.missing[0])}, absentAbove(r.missing[0])...), Err: finish(r.problems)}
 	}
 	res, problems := resource.Decode(d.typ, properties, d.pos)
 	if len(problems) > 0 {

@@ -238,7 +238,7 @@ func (s *session) besideManifest(source string) (string, error) {
 func (s *session) expand(ctx context.Context, i *inclusion, spec resource.Spec) (resource.Expansion, error) {
 	child, err := s.include(ctx, i, spec, s.shared.clone())
 	if errors.Is(err, fs.ErrNotExist) {
-		return resource.Expansion{}, resource.Missing{Need: resource.PathNeed(i.path), Err: fmt.Errorf("cannot include %s: %w", i.Meta().Name, err)}
+		return resource.Expansion{}, resource.PrerequisiteError{Needs: []string{resource.PathNeed(i.path)}, Err: fmt.Errorf("cannot include %s: %w", i.Meta().Name, err)}
 	}
 	if err != nil {
 		return resource.Expansion{}, err

@@ -127,7 +127,7 @@ func TestReadFileThatIsMissingAtItsTurn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := resolved(t, "muster:\n  resources:\n    - exec: [x: ]\n    - file: [/f: {"+tc.property+"}]\n", manifest.Inputs{Dir: dir})
 			_, _, err := r.Resources[1].Late(t.Context(), resource.Outputs{{Type: "exec", Name: "x"}: {"stdout": "x", "list": 1}})
-			if got := resource.MissingNeeds(err); err == nil || !slices.Equal(got, tc.needs) {
+			if got := resource.Prerequisites(err); err == nil || !slices.Equal(got, tc.needs) {
 				t.Errorf("%v: needs %v, want %v", err, got, tc.needs)
 			}
 		})
@@ -159,8 +159,8 @@ muster:
 		t.Fatalf("got %+v", res)
 	}
 	_, _, err := res.Late(t.Context(), nil)
-	if err == nil || !strings.HasPrefix(err.Error(), "m.yaml:6:29: the expression fails: open "+path) || !slices.Equal(resource.MissingNeeds(err), []string{"path:" + path}) {
-		t.Errorf("got %v, needs %v", err, resource.MissingNeeds(err))
+	if err == nil || !strings.HasPrefix(err.Error(), "m.yaml:6:29: the expression fails: open "+path) || !slices.Equal(resource.Prerequisites(err), []string{"path:" + path}) {
+		t.Errorf("got %v, needs %v", err, resource.Prerequisites(err))
 	}
 	for _, text := range []string{"one", "two"} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

@@ -42,11 +42,11 @@ func (b *build) link(ref model.Ref, pos model.Position, properties resource.Valu
 func (r *resolver) checkFields(p *program, pos model.Position) {
 	for _, f := range p.fields {
 		t, ok := r.scope.session.loader.opts.Types.Get(f.ref.Type)
-		if !ok || len(t.Gives) == 0 || slices.ContainsFunc(t.Gives, func(o resource.Output) bool { return o.Name == f.name }) {
+		if !ok || len(t.Info.Outputs) == 0 || slices.ContainsFunc(t.Info.Outputs, func(o resource.Output) bool { return o.Name == f.name }) {
 			continue
 		}
-		known := make([]string, len(t.Gives))
-		for i, o := range t.Gives {
+		known := make([]string, len(t.Info.Outputs))
+		for i, o := range t.Info.Outputs {
 			known[i] = o.Name
 		}
 		hint := cmp.Or(document.DidYouMean(f.name, known), "it has "+strings.Join(known, ", "))

@@ -81,7 +81,7 @@ type speaker struct{ thing }
 
 func (s speaker) Info() resource.Info {
 	info := s.thing.Info()
-	info.Gives = []resource.Output{{Name: "stdout"}, {Name: "list"}, {Name: "code"}}
+	info.Outputs = []resource.Output{{Name: "stdout"}, {Name: "list"}, {Name: "code"}}
 
 	return info
 }

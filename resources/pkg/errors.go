@@ -81,7 +81,7 @@ func Explain(argv []string, result command.Result, remedies []Remedy) error {
 		return err
 	}
 
-	return resource.Said{Err: err, Output: strings.ToValidUTF8(tail, "\uFFFD")}
+	return resource.CommandError{Err: err, Output: strings.ToValidUTF8(tail, "\uFFFD")}
 }
 
 // told gives the packages that About finds, and what was said of the first of

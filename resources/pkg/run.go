@@ -116,7 +116,7 @@ func pause(ctx context.Context) bool {
 
 // brokenOff is a wait that ended with ctx.
 func brokenOff(ctx context.Context, line string) error {
-	return resource.Said{Err: fmt.Errorf("%s: %w", waitText, context.Cause(ctx)), Output: line}
+	return resource.CommandError{Err: fmt.Errorf("%s: %w", waitText, context.Cause(ctx)), Output: line}
 }
 
 // once runs the command, and breaks it off when it waits too long: before it
@@ -240,5 +240,5 @@ func (w *waiter) goOn() {
 func (w *waiter) inVain(line string) error {
 	err := fmt.Errorf("%w, still after %s: wait until it has ended, or set retry and delay", ErrLocked, w.timeout)
 
-	return resource.Said{Err: err, Output: line}
+	return resource.CommandError{Err: err, Output: line}
 }

@@ -30,7 +30,7 @@ func (*Type) Info() resource.Info {
 		Summary:    "Packages of the operating system: installed, at a version, or absent",
 		NameHelp:   "the name of a package",
 		EnsureHelp: "present in any version, absent, latest, or a version as the package manager writes it",
-		Gives:      []resource.Output{{Name: "version", Help: "The version that is installed, empty when none is"}},
+		Outputs:    []resource.Output{{Name: "version", Help: "The version that is installed, empty when none is"}},
 		Reads:      resource.Packages,
 		Writes:     resource.Packages | resource.Paths | resource.Units | resource.Accounts,
 	}

@@ -41,7 +41,7 @@ func needsAccount(name string) bool {
 }
 
 // ResolveAccounts resolves an owner and a group to their numbers. One that is not
-// known is a Missing that wraps accounts.ErrNoAccount.
+// known is a PrerequisiteError that wraps accounts.ErrNoAccount.
 func ResolveAccounts(ctx context.Context, h *host.Host, owner, group string) (uid, gid uint32, err error) {
 	if uid, err = h.UID(ctx, owner); err != nil {
 		return 0, 0, missingAccount(userFile, err)
@@ -55,7 +55,7 @@ func ResolveAccounts(ctx context.Context, h *host.Host, owner, group string) (ui
 
 func missingAccount(file string, err error) error {
 	if errors.Is(err, accounts.ErrNoAccount) {
-		return Missing{Need: PathNeed(file), Err: err}
+		return PrerequisiteError{Needs: []string{PathNeed(file)}, Err: err}
 	}
 
 	return err

@@ -55,8 +55,8 @@ type Info struct {
 	// EnsureHelp says what the values of ensure mean, or which are allowed where
 	// Ensures is empty; empty where their words say it all.
 	EnsureHelp string
-	// Gives are the values that an Outputter's resources give to later ones.
-	Gives []Output
+	// Outputs are the values that later resources may take of an Outputter.
+	Outputs []Output
 	// Reads are the domains that a state describes, Writes those a change may alter.
 	Reads, Writes Domain
 	// Refreshes says that a refresh makes the type act.
@@ -65,8 +65,8 @@ type Info struct {
 	// nothing orders them; 0 means one after the other. It is for types that
 	// wait for the disk, not for the machine.
 	Parallel int
-	// AsksOrigin says that what a resource comes to depends on Scope.Origin.
-	AsksOrigin bool
+	// NeedsOrigin means that the content of a resource depends on Scope.Origin.
+	NeedsOrigin bool
 	// OwnTimeout says that the type applies the timeout property itself.
 	OwnTimeout bool
 }
@@ -161,8 +161,8 @@ type Relater[S Spec] interface {
 	Relations(spec S) Relations
 }
 
-// Outputter gives the values that later resources may take: those of Info.Gives,
-// or some of them where there is nothing to give.
+// Outputter gives the values that later resources may take: those of Info.Outputs,
+// or some of them.
 type Outputter[S Spec, T State] interface {
 	Outputs(spec S, state T, outcome Outcome) map[string]any
 }

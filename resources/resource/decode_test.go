@@ -305,9 +305,9 @@ func TestSelect(t *testing.T) {
 		"named but unable":       {[]provider{posix, broken}, "broken", "", model.ErrNoSuitableProvider, "no such tool"},
 		"none":                   {[]provider{off, broken}, "", "", model.ErrNoSuitableProvider, "off: cannot manage it here; broken: no such tool"},
 	}
-	missing := provider{name: "unzip", err: resource.Missing{Need: "path:/usr/bin/unzip", Err: errors.New("not there")}}
+	missing := provider{name: "unzip", err: resource.PrerequisiteError{Needs: []string{"path:/usr/bin/unzip"}, Err: errors.New("not there")}}
 	_, err := resource.Select([]provider{broken, missing}, nil, &spec{})
-	if needs := resource.MissingNeeds(err); !slices.Equal(needs, []string{"path:/usr/bin/unzip"}) || !strings.HasSuffix(err.Error(), "broken: no such tool; unzip: not there") {
+	if needs := resource.Prerequisites(err); !slices.Equal(needs, []string{"path:/usr/bin/unzip"}) || !strings.HasSuffix(err.Error(), "broken: no such tool; unzip: not there") {
 		t.Error(needs, err)
 	}
 	for name, c := range cases {

@@ -28,11 +28,11 @@ func CheckPath(out *model.Problems, property, what, path string) {
 	}
 }
 
-// MayWrite says why nothing can be changed in a directory, as a Missing, for
+// MayWrite says why nothing can be changed in a directory, as a PrerequisiteError, for
 // what manages the directory may put that right.
 func MayWrite(h *host.Host, dir string) error {
 	if err := h.MayWrite(dir); err != nil {
-		return Missing{Need: PathNeed(dir), Err: err}
+		return PrerequisiteError{Needs: []string{PathNeed(dir)}, Err: err}
 	}
 
 	return nil
@@ -40,7 +40,7 @@ func MayWrite(h *host.Host, dir string) error {
 
 // Obstacle says why nothing can be made at an absent path: an ancestor that is
 // no directory, or, unless the missing parents are made too, a parent that is
-// not there, which is a Missing. Both wrap files.ErrNoParent.
+// not there, which is a PrerequisiteError. Both wrap files.ErrNoParent.
 func Obstacle(h *host.Host, path string, makesParents bool) error {
 	for parent := filepath.Dir(path); ; parent = filepath.Dir(parent) {
 		entry, err := h.Follow(parent)
@@ -52,7 +52,7 @@ func Obstacle(h *host.Host, path string, makesParents bool) error {
 		case entry.Kind != files.Absent:
 			return fmt.Errorf("%s %w", parent, files.ErrNoParent)
 		case !makesParents:
-			return Missing{Need: PathNeed(parent), Err: fmt.Errorf("%s %w, it does not exist", parent, files.ErrNoParent)}
+			return PrerequisiteError{Needs: []string{PathNeed(parent)}, Err: fmt.Errorf("%s %w, it does not exist", parent, files.ErrNoParent)}
 		case parent == filepath.Dir(parent):
 			return nil
 		}

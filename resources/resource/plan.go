@@ -90,53 +90,50 @@ func (t TimedOut) Error() string { return t.Err.Error() }
 // Unwrap returns the error behind it.
 func (t TimedOut) Unwrap() error { return t.Err }
 
-// Missing is an error about something that is not there yet, and that another
-// resource of the run may bring: in noop that is not a failure. Need is in the
-// words of Relations, for example path:/opt/app, and any of Or would do as well.
-type Missing struct {
-	Need string
-	Or   []string
-	Err  error
+// PrerequisiteError is an error about something that does not exist yet and that
+// another resource of the run may provide: in noop that is no failure. Needs are
+// in the words of Relations, for example path:/opt/app; any of them is enough.
+type PrerequisiteError struct {
+	Needs []string
+	Err   error
 }
 
-// Error gives the error's own words.
-func (m Missing) Error() string { return m.Err.Error() }
+// Error returns the text of the error behind it.
+func (e PrerequisiteError) Error() string { return e.Err.Error() }
 
-// Unwrap gives the error behind it.
-func (m Missing) Unwrap() error { return m.Err }
+// Unwrap returns the error behind it.
+func (e PrerequisiteError) Unwrap() error { return e.Err }
 
-// MissingNeeds gives the needs of a Missing within err, one of which is enough,
-// and none for any other error.
-func MissingNeeds(err error) []string {
-	var m Missing
-	if !errors.As(err, &m) {
-		return nil
-	}
+// Prerequisites returns the needs of a PrerequisiteError within err, nil for any
+// other error.
+func Prerequisites(err error) []string {
+	var e PrerequisiteError
+	errors.As(err, &e)
 
-	return append([]string{m.Need}, m.Or...)
+	return e.Needs
 }
 
-// Said is an error with what a command printed about it. Of a sensitive
-// resource only Err is told.
-type Said struct {
+// CommandError is an error with what a command printed about it. Of a sensitive
+// resource only Err is shown.
+type CommandError struct {
 	Err    error
 	Output string
 }
 
-// Error gives the error and the output.
-func (s Said) Error() string { return s.Err.Error() + ": " + s.Output }
+// Error returns the error and the output.
+func (e CommandError) Error() string { return e.Err.Error() + ": " + e.Output }
 
-// Unwrap gives the error without the output.
-func (s Said) Unwrap() error { return s.Err }
+// Unwrap returns the error without the output.
+func (e CommandError) Unwrap() error { return e.Err }
 
-// WithoutOutput gives the words of err without what commands printed.
+// WithoutOutput returns the text of err without what commands printed.
 func WithoutOutput(err error) string { return withoutOutput(err.Error(), err) }
 
 // withoutOutput goes through all that is joined in err, for more than one
 // command may have printed something.
 func withoutOutput(text string, err error) string {
-	if said, ok := err.(Said); ok && said.Output != "" {
-		text = strings.ReplaceAll(text, said.Output, model.Redacted)
+	if e, ok := err.(CommandError); ok && e.Output != "" {
+		text = strings.ReplaceAll(text, e.Output, model.Redacted)
 	}
 	switch e := err.(type) {
 	case interface{ Unwrap() error }:

@@ -9,7 +9,7 @@ import (
 )
 
 func TestWithoutOutput(t *testing.T) {
-	said := func(what string) error { return resource.Said{Err: errors.New("it failed"), Output: what} }
+	said := func(what string) error { return resource.CommandError{Err: errors.New("it failed"), Output: what} }
 	for want, err := range map[string]error{
 		"it failed":                                       errors.New("it failed"),
 		"it failed: [redacted]":                           said("secret one"),

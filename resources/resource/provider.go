@@ -50,7 +50,7 @@ func Select[P Provider](providers []P, facts model.Facts, spec Spec) (P, error) 
 	}
 }
 
-// unsuitable wraps the reasons too: a program that is missing may be a Missing.
+// unsuitable wraps the reasons too: a program that is missing may be a PrerequisiteError.
 func unsuitable(reasons []error) error {
 	format, args := "%w", []any{model.ErrNoSuitableProvider}
 	for i, reason := range reasons {

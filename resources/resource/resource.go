@@ -47,7 +47,7 @@ type Resource struct {
 	Waiting []string
 	// Late gives the properties at the resource's turn, of the outputs of what ran
 	// before it; nil when they are known already. Its error may be model.Problems,
-	// and a Missing where a file that is read is not there.
+	// and a PrerequisiteError where a file that is read is not there.
 	Late func(ctx context.Context, outputs Outputs) (Spec, []model.Secret, error)
 }
 
@@ -76,7 +76,7 @@ func (r *Resource) IsSame(other *Resource) bool {
 	case r.Type.Name != other.Type.Name, r.Excluded != other.Excluded, r.Late != nil, other.Late != nil,
 		r.Pos.File == other.Pos.File && r.Pos != other.Pos,
 		a.Noop != b.Noop, a.HealthCheckOnly != b.HealthCheckOnly, a.Dir != b.Dir && r.isBeside(),
-		r.Type.AsksOrigin && !reflect.DeepEqual(a.Origin, b.Origin):
+		r.Type.NeedsOrigin && !reflect.DeepEqual(a.Origin, b.Origin):
 		return false
 	}
 

@@ -16,7 +16,7 @@ func TestTemplatesReadWhatIsMissing(t *testing.T) {
 		read := func(path string) (any, error) { return nil, fmt.Errorf("%s: %w", path, fs.ErrNotExist) }
 		s.env.Scope.Origin = asked{"readFile": read, "file": read}
 		_, err := s.typ.Status(t.Context(), s.env, choria.Provider{}, s.spec)
-		if needs := resource.MissingNeeds(err); len(needs) != 1 || needs[0] != resource.PathNeed(s.dir+"/val") {
+		if needs := resource.Prerequisites(err); len(needs) != 1 || needs[0] != resource.PathNeed(s.dir+"/val") {
 			t.Errorf("%s: %q: %v", engine, needs, err)
 		}
 	}

@@ -11,7 +11,7 @@ type ScaffoldProvider interface {
 	resource.Provider
 	// Status renders the templates and compares the files with the target. It
 	// changes nothing and runs no post commands. The error for a source that does
-	// not exist is a resource.Missing.
+	// not exist is a resource.PrerequisiteError.
 	Status(ctx context.Context, env resource.Env, spec *Spec) (*State, error)
 	// Scaffold renders the templates, writes what differs, runs the post commands
 	// on what it wrote, and with purge removes what no template yields.

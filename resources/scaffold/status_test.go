@@ -144,7 +144,7 @@ func TestQuestion(t *testing.T) {
 func TestMissingSource(t *testing.T) {
 	s := newSubject(t, func(*testing.T, string) {})
 	_, err := s.typ.Status(t.Context(), s.env, choria.Provider{}, s.spec)
-	if needs := resource.MissingNeeds(err); len(needs) != 1 || needs[0] != "path:"+s.dir+"/src" || !errors.Is(err, fs.ErrNotExist) {
+	if needs := resource.Prerequisites(err); len(needs) != 1 || needs[0] != "path:"+s.dir+"/src" || !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
 	s.env.Scope.Dir = ""

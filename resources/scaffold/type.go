@@ -21,13 +21,13 @@ func New(providers ...ScaffoldProvider) resource.Contract[*Spec, *State, Scaffol
 // Info describes the type. Its post commands may change anything.
 func (*Type) Info() resource.Info {
 	return resource.Info{
-		Name:       "scaffold",
-		AsksOrigin: true,
-		Summary:    "Directories rendered from directories of templates",
-		NameHelp:   "the absolute path of the target directory, for example /etc/app",
-		Ensures:    []string{model.EnsurePresent, model.EnsureAbsent},
-		Reads:      resource.Paths,
-		Writes:     resource.Everything,
+		Name:        "scaffold",
+		NeedsOrigin: true,
+		Summary:     "Directories rendered from directories of templates",
+		NameHelp:    "the absolute path of the target directory, for example /etc/app",
+		Ensures:     []string{model.EnsurePresent, model.EnsureAbsent},
+		Reads:       resource.Paths,
+		Writes:      resource.Everything,
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 
 // TestMissing takes a unit for what its own file or a package may bring, not what it starts.
 func TestMissing(t *testing.T) {
-	needs := resource.MissingNeeds(missing(&Spec{Common: model.Common{Name: "web.timer"}}, ErrNotFound))
+	needs := resource.Prerequisites(missing(&Spec{Common: model.Common{Name: "web.timer"}}, ErrNotFound))
 	if needs[0] != "path:/etc/systemd/system/web.timer" || !slices.Contains(needs, "package:web") || slices.Contains(needs, "path:/etc/systemd/system/web.service") {
 		t.Errorf("it needs %q", needs)
 	}

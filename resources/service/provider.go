@@ -28,7 +28,7 @@ type ServiceProvider interface {
 	// StatusAll is Status for many with one question. Both results are as long as services.
 	StatusAll(ctx context.Context, env resource.Env, services []string) ([]*State, []error)
 	// Start starts a service and waits until it runs. Its error has the last lines
-	// that the service logged, as resource.Said.
+	// that the service logged, as resource.CommandError.
 	Start(ctx context.Context, env resource.Env, service string) error
 	// Stop stops a service and waits until it has.
 	Stop(ctx context.Context, env resource.Env, service string) error

@@ -64,7 +64,7 @@ func missing(spec *Spec, err error) error {
 	}
 	needs := relations(spec)
 
-	return resource.Missing{Need: needs[0], Or: needs[1:], Err: err}
+	return resource.PrerequisiteError{Needs: needs, Err: err}
 }
 
 // Prepare has the service manager read its files again.

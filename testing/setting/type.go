@@ -31,7 +31,7 @@ func (*Type) Info() resource.Info {
 		Summary:  "Settings: files that hold one value",
 		NameHelp: "the absolute path, for example /etc/hostname",
 		Ensures:  []string{model.EnsurePresent, model.EnsureAbsent},
-		Gives:    []resource.Output{{Name: "value", Help: "The value that it has"}},
+		Outputs:  []resource.Output{{Name: "value", Help: "The value that it has"}},
 		Reads:    resource.Paths,
 		Writes:   resource.Paths,
 	}

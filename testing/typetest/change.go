@@ -66,7 +66,7 @@ func (s *subject) checkOutputs(state resource.State, outcome resource.Outcome) {
 		return
 	}
 	for name := range s.typ.Outputs(s.spec, state, outcome) {
-		if !slices.ContainsFunc(s.typ.Gives, func(o resource.Output) bool { return o.Name == name }) {
+		if !slices.ContainsFunc(s.typ.Info.Outputs, func(o resource.Output) bool { return o.Name == name }) {
 			s.breach("it gives the output %s, of which the type says nothing", name)
 		}
 	}

@@ -35,10 +35,10 @@ func describe(typ *resource.Type) []string {
 	if typ.Reads == 0 {
 		broken = append(broken, "the type does not say what its states describe")
 	}
-	if (typ.Outputs != nil) != (len(typ.Gives) > 0) {
+	if (typ.Outputs != nil) != (len(typ.Info.Outputs) > 0) {
 		broken = append(broken, "the outputs and what the type says of them do not go together")
 	}
-	for _, output := range typ.Gives {
+	for _, output := range typ.Info.Outputs {
 		missing("name for an output", output.Name)
 		missing("help for its output "+output.Name, output.Help)
 	}

@@ -137,7 +137,7 @@ type giving struct {
 
 func (g giving) Info() resource.Info {
 	info := g.marker.Info()
-	info.Gives = g.says
+	info.Outputs = g.says
 
 	return info
 }
@@ -208,7 +208,7 @@ func TestBreaches(t *testing.T) {
 
 func TestDescribe(t *testing.T) {
 	typ := resource.Of(marker{})
-	typ.Info = resource.Info{Gives: []resource.Output{{}}}
+	typ.Info = resource.Info{Outputs: []resource.Output{{}}}
 	got := strings.Join(describe(typ), "\n")
 	for _, part := range []string{"no name", "no summary", "no help for its name", "does not say what its states describe", "the outputs and what the type says", "no name for an output", "no help for its output", "no help for ensure"} {
 		if !strings.Contains(got, part) {

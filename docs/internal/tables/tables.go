@@ -23,7 +23,7 @@ const end = "<!-- end of what is generated -->"
 // outputs where it has any. The error wraps ErrNoPlace.
 func Page(page string, t *resource.Type) (string, error) {
 	page, err := fill(page, "properties", properties(t))
-	if err != nil || len(t.Gives) == 0 {
+	if err != nil || len(t.Info.Outputs) == 0 {
 		return page, err
 	}
 
@@ -42,8 +42,8 @@ func Index(page string, types resource.Types) (string, error) {
 		if t.Refreshes {
 			refreshed = "yes"
 		}
-		names := make([]string, len(t.Gives))
-		for i, output := range t.Gives {
+		names := make([]string, len(t.Info.Outputs))
+		for i, output := range t.Info.Outputs {
 			names[i] = output.Name
 		}
 		rows = append(rows, row("["+t.Name+"]("+t.Name+".md)", t.Summary, ensure, words(t.Providers), refreshed, words(names)))
@@ -86,7 +86,7 @@ func properties(t *resource.Type) []string {
 
 func outputs(t *resource.Type) []string {
 	rows := []string{"| output | what |", "|---|---|"}
-	for _, output := range t.Gives {
+	for _, output := range t.Info.Outputs {
 		rows = append(rows, row(words([]string{output.Name}), output.Help))
 	}
 

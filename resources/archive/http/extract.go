@@ -67,7 +67,7 @@ func unpack(ctx context.Context, env resource.Env, spec *archive.Spec, format ho
 	case err != nil:
 		return fmt.Errorf("could not extract: %w", err)
 	case result.ExitCode != 0:
-		return resource.Said{Err: fmt.Errorf("could not extract: %s ended with exit code %d", archive.Tool(spec.Name), result.ExitCode), Output: said(result)}
+		return resource.CommandError{Err: fmt.Errorf("could not extract: %s ended with exit code %d", archive.Tool(spec.Name), result.ExitCode), Output: said(result)}
 	}
 
 	return env.Host.SyncFileSystem(spec.ExtractParent)

@@ -234,7 +234,7 @@ func TestIsManageable(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	for name, need := range map[string]string{"/a.zip": "package:unzip", "/a.tar.gz": "package:tar"} {
 		ok, _, err := p.IsManageable(nil, spec("https://x"+name, name, true))
-		if got := resource.MissingNeeds(err); ok || len(got) == 0 || got[0] != need || !errors.Is(err, command.ErrNotFound) {
+		if got := resource.Prerequisites(err); ok || len(got) == 0 || got[0] != need || !errors.Is(err, command.ErrNotFound) {
 			t.Errorf("%s without its tool: %t, %v", name, ok, err)
 		}
 		if ok, _, err := p.IsManageable(nil, spec("https://x"+name, name, false)); !ok {

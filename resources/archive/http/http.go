@@ -63,7 +63,7 @@ func (Provider) Name() string { return name }
 
 // IsManageable wants a URL of http or https, an extension that is known, and
 // the tool that unpacks it where it is to be unpacked. A tool that is not there
-// is a resource.Missing.
+// is a resource.PrerequisiteError.
 func (Provider) IsManageable(_ model.Facts, spec resource.Spec) (bool, int, error) {
 	s, ok := spec.(*archive.Spec)
 	if !ok {
@@ -81,7 +81,7 @@ func (Provider) IsManageable(_ model.Facts, spec resource.Spec) (bool, int, erro
 	tool := archive.Tool(s.Name)
 	if _, err := command.FindProgram(tool); err != nil {
 		needs := archive.ToolNeeds(tool)
-		return false, 0, resource.Missing{Need: needs[0], Or: needs[1:], Err: fmt.Errorf("%w, it unpacks such an archive", err)}
+		return false, 0, resource.PrerequisiteError{Needs: needs, Err: fmt.Errorf("%w, it unpacks such an archive", err)}
 	}
 
 	return true, priority, nil

@@ -133,7 +133,7 @@ func judge(n *graph.Node, up *Upstream, due resource.Plan, refresh bool, until *
 // bring: when that provides just what is needed, and the type could plan all
 // the same, that change is what would be done.
 func failed(n *graph.Node, up *Upstream, change Decision, err error) Decision {
-	needs := resource.MissingNeeds(err)
+	needs := resource.Prerequisites(err)
 	if creator := up.implicitCreator(needs); creator != nil {
 		return Decision{Kind: Wait, For: Creator, Creator: creator}
 	}

@@ -156,7 +156,7 @@ func set(t *testing.T, s *spec, word string) {
 	case "fails":
 		s.fails = errors.New(value)
 	case "missing":
-		s.fails = resource.Missing{Need: value, Err: errors.New(value + " is missing")}
+		s.fails = resource.PrerequisiteError{Needs: []string{value}, Err: errors.New(value + " is missing")}
 	case "provides":
 		s.relations.Provides = append(s.relations.Provides, resource.Provision{What: value})
 	case "along":

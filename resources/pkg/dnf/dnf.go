@@ -61,7 +61,7 @@ func (p *Provider) ChangeAll(ctx context.Context, env resource.Env, requests []p
 			return err
 		}
 		if i := slices.IndexFunc(lines, isUnseen); argv[1] == "remove" && i >= 0 {
-			return resource.Said{Err: fmt.Errorf("%w: dnf does not see that it is installed: %s", pkg.ErrHeld, release), Output: strings.Join(lines[:i+1], "\n")}
+			return resource.CommandError{Err: fmt.Errorf("%w: dnf does not see that it is installed: %s", pkg.ErrHeld, release), Output: strings.Join(lines[:i+1], "\n")}
 		}
 		// Without its epoch a version may look lower that is higher.
 		if argv[1] == "downgrade" && slices.ContainsFunc(lines, isLowest) {

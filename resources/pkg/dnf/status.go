@@ -141,7 +141,7 @@ func (p *Provider) makeCache(ctx context.Context, env resource.Env, options ...s
 		return err
 	}
 	if at := slices.IndexFunc(lines, isIgnored); at >= 0 {
-		return resource.Said{Err: fmt.Errorf("%w: check the repositories and the network", pkg.ErrDownload), Output: strings.Join(lines[max(0, at-3):at+1], "\n")}
+		return resource.CommandError{Err: fmt.Errorf("%w: check the repositories and the network", pkg.ErrDownload), Output: strings.Join(lines[max(0, at-3):at+1], "\n")}
 	}
 
 	return nil

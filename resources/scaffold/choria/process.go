@@ -232,7 +232,7 @@ func (p *process) missing(name string, args []any, err error) error {
 		path = filepath.Join(p.env.Scope.Dir, path)
 	}
 
-	return resource.Missing{Need: resource.PathNeed(filepath.Clean(path)), Err: err}
+	return resource.PrerequisiteError{Needs: []string{resource.PathNeed(filepath.Clean(path))}, Err: err}
 }
 
 func (p *process) receive(f render.File) {

@@ -163,7 +163,7 @@ func (t *target) post(ctx context.Context, words []string) error {
 	err = fmt.Errorf("%s ended with exit code %d", words[0], result.ExitCode)
 	for _, output := range []string{result.Stderr.LastLines(errorLines), result.Stdout.LastLines(errorLines)} {
 		if output != "" {
-			return resource.Said{Err: err, Output: output}
+			return resource.CommandError{Err: err, Output: output}
 		}
 	}
 

@@ -30,7 +30,7 @@ func control(ctx context.Context, env resource.Env, args ...string) error {
 	}
 	err = fmt.Errorf("%s %s: exit code %d", systemctl, strings.Join(args, " "), result.ExitCode)
 	if said := result.Stderr.LastLines(logLines); said != "" {
-		err = resource.Said{Err: err, Output: strings.ToValidUTF8(said, "\uFFFD")}
+		err = resource.CommandError{Err: err, Output: strings.ToValidUTF8(said, "\uFFFD")}
 	}
 
 	return err
@@ -54,11 +54,11 @@ func withLogs(ctx context.Context, env resource.Env, names []string, since time.
 		if err != nil || logged == "" {
 			continue
 		}
-		var said resource.Said
-		if errors.As(errs[i], &said) {
-			errs[i] = resource.Said{Err: said.Err, Output: said.Output + "\n" + logged}
+		var failure resource.CommandError
+		if errors.As(errs[i], &failure) {
+			errs[i] = resource.CommandError{Err: failure.Err, Output: failure.Output + "\n" + logged}
 		} else {
-			errs[i] = resource.Said{Err: errs[i], Output: logged}
+			errs[i] = resource.CommandError{Err: errs[i], Output: logged}
 		}
 	}
 }

@@ -38,7 +38,7 @@ unit masked ""; systemctl -q mask masked`)
 				t.Errorf("%s: %v, without %q", name, err, part)
 			}
 		}
-		var said resource.Said
+		var said resource.CommandError
 		if !errors.As(err, &said) || strings.Contains(resource.WithoutOutput(err), "taken") {
 			t.Errorf("%s: what was said is not told apart: %v", name, err)
 		}
@@ -81,7 +81,7 @@ chmod +x /root/says; echo 1 > /root/run
 unit says "" Type=oneshot ExecStart=/root/says`)
 	lines := func(err error) []string {
 		t.Helper()
-		var said resource.Said
+		var said resource.CommandError
 		if !errors.As(err, &said) {
 			t.Fatalf("nothing was said: %v", err)
 		}
