@@ -92,7 +92,12 @@ var planted = []struct {
 	{"imports go one way", "a test imports testing", imports("resources/file/a_test.go", "testing/typetest"), ""},
 	{"imports go one way", "code imports testing", imports("resources/file/a.go", "testing/typetest"), "resources/file must not import testing/typetest"},
 	{"imports go one way", "testing imports everything", imports("testing/e2e/a.go", "agent", "fleet", "kvstore"), ""},
-	{"imports go one way", "a type that is not listed", imports("resources/user/a.go", "model"), "resources/user is in no room"},
+	{"imports go one way", "a new type", imports("resources/user/posix/a.go", "model", "resources/user", "resources/resource", "resources/host/files"), ""},
+	{"imports go one way", "a new type imports another", imports("resources/user/posix/a.go", "resources/file"), "resources/user must not import resources/file"},
+	{"imports go one way", "a new type imports its list", imports("resources/user/a.go", "resources"), "resources/user must not import resources"},
+	{"imports go one way", "the list imports a new type", imports("resources/resources.go", "resources/user", "resources/user/posix"), ""},
+	{"imports go one way", "the list imports what is no type", imports("resources/resources.go", "resources/engine/graph"), "resources must not import resources/engine/graph"},
+	{"imports go one way", "the engine imports a new type", imports("resources/engine/a.go", "resources/user"), "resources/engine must not import resources/user"},
 	{"imports go one way", "a name that begins like a room", imports("models/a.go", "model"), "models is in no room"},
 
 	{"only kvstore speaks NATS", "agent", []source{{"agent/a.go", "package agent\nimport _ \"github.com/nats-io/nats.go\"\n"}}, "agent must not import github.com/nats-io/nats.go"},

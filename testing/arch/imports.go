@@ -23,8 +23,9 @@ type room struct {
 // contract is what a type, the engine and the manifest may know of muster.
 var contract = []string{"model", "resources/document", "resources/host/...", "resources/resource", "resources/template"}
 
-// typeFolders are the resource types.
-var typeFolders = []string{"archive", "exec", "file", "pkg", "scaffold", "service", "apply"}
+// types is the pattern of the resource types: each direct folder of resources
+// that is no room of the table.
+const types = "resources/*"
 
 // commandRooms are the families of commands, which do not know each other, and what
 // each may import besides what they share. The demo runs a node.
@@ -44,6 +45,7 @@ var kvstoreRooms = []string{"assignments", "content", "nodes", "permissions", "p
 func rooms() []room {
 	all := []room{
 		{folder: "model"},
+		{folder: "resources", alone: true, may: []string{"resources/resource", types}, tests: []string{"model", "resources/..."}},
 		{folder: "resources/document", may: []string{"model"}},
 		{folder: "resources/host"},
 		{folder: "resources/host/files"},
@@ -84,13 +86,21 @@ func rooms() []room {
 	for _, name := range kvstoreRooms {
 		all = append(all, room{folder: "kvstore/" + name, may: []string{"model", "kvstore"}, tests: []string{"kvstore/..."}})
 	}
-	types := room{folder: "resources", alone: true, may: []string{"resources/resource"}, tests: []string{"model", "resources/..."}}
-	for _, name := range typeFolders {
-		all = append(all, room{folder: "resources/" + name, may: contract})
-		types.may = append(types.may, "resources/"+name+"/...")
+
+	return all
+}
+
+// typeOf returns the folder of the resource type that a folder is part of, empty
+// for any other folder.
+func typeOf(folder string) string {
+	name, below := strings.CutPrefix(folder, "resources/")
+	name, _, _ = strings.Cut(name, "/")
+	root := "resources/" + name
+	if !below || slices.ContainsFunc(rooms(), func(r room) bool { return r.folder == root }) {
+		return ""
 	}
 
-	return append(all, types)
+	return root
 }
 
 // roomOf finds the room of a folder.
@@ -103,12 +113,19 @@ func roomOf(folder string) (room, bool) {
 		}
 	}
 
+	if root := typeOf(folder); !found && root != "" {
+		return room{folder: root, may: contract}, true
+	}
+
 	return best, found
 }
 
 func within(folder, root string) bool { return folder == root || strings.HasPrefix(folder, root+"/") }
 
 func matches(pattern, folder string) bool {
+	if pattern == types {
+		return typeOf(folder) != ""
+	}
 	root, below := strings.CutSuffix(pattern, "...")
 	if !below {
 		return folder == pattern
