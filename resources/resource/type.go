@@ -7,13 +7,13 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Type is a type as the engine runs it: a contract without its own words. The
-// funcs that are optional in the contract are nil where the type lacks them.
+// Type is a type as the engine runs it: a contract without its type parameters.
+// The funcs of optional interfaces are nil where the type lacks them.
 type Type struct {
 	Info
-	// New gives properties with their defaults.
+	// New returns properties with their defaults.
 	New func() Spec
-	// NewState gives an empty state, for documentation and schemas.
+	// NewState returns an empty state, for documentation and schemas.
 	NewState func() State
 	// Providers are the names of the providers.
 	Providers []string
@@ -34,15 +34,6 @@ type Type struct {
 	Include    func(spec Spec) Inclusion
 
 	properties []Property
-	protocol   string
-}
-
-// identify fills in what every state says of whose it is.
-func (t *Type) identify(spec Spec, state State) State {
-	common := state.State()
-	common.Protocol, common.ResourceType, common.Name = t.protocol, t.Name, spec.Meta().Name
-
-	return state
 }
 
 // PreparesFirst reports whether the type prepares before each observation, and not
@@ -53,28 +44,16 @@ func (t *Type) PreparesFirst() bool {
 	return t.Prepare != nil && !reloads
 }
 
-// Properties are the properties of the type, the common ones first.
+// Properties returns the properties of the type, the common ones first.
 func (t *Type) Properties() []Property { return t.properties }
 
-// Of adapts a contract, and finds out which optional methods it has.
+// Of adapts a contract, with the optional interfaces that it implements.
 func Of[S Spec, T State, P Provider](c Contract[S, T, P]) *Type {
-	var t *Type
-	t = &Type{
+	t := &Type{
 		Info: c.Info(),
 		New:  func() Spec { return c.New() },
 		Select: func(facts model.Facts, spec Spec) (Provider, error) {
-			p, err := Select(c.Providers(), facts, spec)
-			if err != nil {
-				return nil, err
-			}
-			return p, nil
-		},
-		Status: func(ctx context.Context, env Env, p Provider, spec Spec) (State, error) {
-			state, err := c.Status(ctx, env, p.(P), spec.(S))
-			if err != nil {
-				return nil, err
-			}
-			return t.identify(spec, state), nil
+			return Select(c.Providers(), facts, spec)
 		},
 		Plan: func(spec Spec, state State, refresh bool) (Plan, error) {
 			return c.Plan(spec.(S), state.(T), refresh)
@@ -88,36 +67,44 @@ func Of[S Spec, T State, P Provider](c Contract[S, T, P]) *Type {
 		t.Providers = append(t.Providers, p.Name())
 	}
 	t.properties = t.complete(propertiesOf(t.New()))
-	t.protocol = model.StateProtocol(t.Name)
-	t.Verify = verifyOf(c)
-	adaptLooks(t, c)
-	adaptChanges(t, c)
+	adaptVerify(t, c)
+	adaptStatus(t, c)
+	adaptOrder(t, c)
 
 	return t
 }
 
-func verifyOf[S Spec, T State, P Provider](c Contract[S, T, P]) func(Spec, Outcome, State) error {
-	if v, ok := c.(Verifier[S, T]); ok {
-		return func(spec Spec, outcome Outcome, after State) error {
-			return v.Verify(spec.(S), outcome, after.(T))
-		}
-	}
-
-	return func(spec Spec, _ Outcome, after State) error {
+func adaptVerify[S Spec, T State, P Provider](t *Type, c Contract[S, T, P]) {
+	t.Verify = func(spec Spec, _ Outcome, after State) error {
 		plan, err := c.Plan(spec.(S), after.(T), false)
-		switch {
-		case err != nil:
-			return err
-		case !plan.Empty():
-			return fmt.Errorf("still due: %s", plan.Message())
-		default:
-			return nil
+		if err == nil && !plan.Empty() {
+			err = fmt.Errorf("still due: %s", plan.Message())
+		}
+		return err
+	}
+	if v, ok := c.(Verifier[S, T]); ok {
+		t.Verify = func(spec Spec, outcome Outcome, after State) error {
+			return v.Verify(spec.(S), outcome, after.(T))
 		}
 	}
 }
 
-// adaptLooks fills in what has to do with reading the machine.
-func adaptLooks[S Spec, T State, P Provider](t *Type, c Contract[S, T, P]) {
+// adaptStatus sets the funcs that read the machine or change many at once. A
+// state that they return names the resource it is of.
+func adaptStatus[S Spec, T State, P Provider](t *Type, c Contract[S, T, P]) {
+	protocol := model.StateProtocol(t.Name)
+	identify := func(spec Spec, state T, err error) (State, error) {
+		if err != nil {
+			return nil, err
+		}
+		common := state.State()
+		common.Protocol, common.ResourceType, common.Name = protocol, t.Name, spec.Meta().Name
+		return state, nil
+	}
+	t.Status = func(ctx context.Context, env Env, p Provider, spec Spec) (State, error) {
+		state, err := c.Status(ctx, env, p.(P), spec.(S))
+		return identify(spec, state, err)
+	}
 	if v, ok := c.(Preparer[S, P]); ok {
 		t.Prepare = func(ctx context.Context, env Env, p Provider, specs []Spec) error {
 			return v.Prepare(ctx, env, p.(P), typed[S](specs))
@@ -127,10 +114,8 @@ func adaptLooks[S Spec, T State, P Provider](t *Type, c Contract[S, T, P]) {
 		t.StatusAll = func(ctx context.Context, env Env, p Provider, specs []Spec) ([]State, []error) {
 			states, errs := v.StatusAll(ctx, env, p.(P), typed[S](specs))
 			out := make([]State, len(states))
-			for i := range states {
-				if i < len(errs) && errs[i] == nil && i < len(specs) {
-					out[i] = t.identify(specs[i], states[i])
-				}
+			for i := range min(len(states), len(errs), len(specs)) {
+				out[i], errs[i] = identify(specs[i], states[i], errs[i])
 			}
 			return out, errs
 		}
@@ -144,10 +129,7 @@ func adaptLooks[S Spec, T State, P Provider](t *Type, c Contract[S, T, P]) {
 		}
 		t.EvalGuards = func(ctx context.Context, env Env, p Provider, spec Spec, state State) (State, error) {
 			guarded, err := v.EvalGuards(ctx, env, p.(P), spec.(S), state.(T))
-			if err != nil {
-				return nil, err
-			}
-			return t.identify(spec, guarded), nil
+			return identify(spec, guarded, err)
 		}
 	}
 	if v, ok := c.(Watcher[S]); ok {
@@ -157,8 +139,8 @@ func adaptLooks[S Spec, T State, P Provider](t *Type, c Contract[S, T, P]) {
 	}
 }
 
-// adaptChanges fills in what has to do with changes and what comes of them.
-func adaptChanges[S Spec, T State, P Provider](t *Type, c Contract[S, T, P]) {
+// adaptOrder sets the funcs that tell a resource's place among others.
+func adaptOrder[S Spec, T State, P Provider](t *Type, c Contract[S, T, P]) {
 	if v, ok := c.(Relater[S]); ok {
 		t.Relations = func(spec Spec) Relations { return v.Relations(spec.(S)) }
 	}
