@@ -13,35 +13,32 @@ import (
 	"github.com/musterfleet/muster/resources/host/accounts"
 )
 
-// The files that accounts stand in.
+// The files of accounts.
 const (
 	userFile  = "/etc/passwd"
 	groupFile = "/etc/group"
 )
 
-// superuser is the account, and the group, that every machine has.
-const superuser = "root"
-
-// AccountNeeds are the needs for an owner and a group: the files that they stand
-// in. A number stands for itself, and root is always there.
+// AccountNeeds returns the needs of an owner and a group: the files of accounts.
+// A number needs none, and root always exists.
 func AccountNeeds(owner, group string) []Need {
-	var out []Need
+	var files []string
 	if needsAccount(owner) {
-		out = append(out, Need{What: PathNeed(userFile)})
+		files = append(files, PathNeed(userFile))
 	}
 	if needsAccount(group) {
-		out = append(out, Need{What: PathNeed(groupFile)})
+		files = append(files, PathNeed(groupFile))
 	}
 
-	return out
+	return Needs(files...)
 }
 
 func needsAccount(name string) bool {
-	return name != superuser && strings.Trim(name, "0123456789") != ""
+	return name != "root" && strings.Trim(name, "0123456789") != ""
 }
 
-// ResolveAccounts resolves an owner and a group to their numbers. One that is not
-// known is a PrerequisiteError that wraps accounts.ErrNoAccount.
+// ResolveAccounts returns the numbers of an owner and a group. The error for an
+// unknown one is a PrerequisiteError that wraps accounts.ErrNoAccount.
 func ResolveAccounts(ctx context.Context, h *host.Host, owner, group string) (uid, gid uint32, err error) {
 	if uid, err = h.UID(ctx, owner); err != nil {
 		return 0, 0, missingAccount(userFile, err)
@@ -61,8 +58,8 @@ func missingAccount(file string, err error) error {
 	return err
 }
 
-// CheckAccount reports an owner or group that is not given although ensure is
-// not absent, and a number that no account has.
+// CheckAccount reports an owner or group that is missing although ensure is not
+// absent, and a number that no account has.
 func CheckAccount(out *model.Problems, ensure, property, value string) {
 	switch {
 	case value == "" && ensure == model.EnsureAbsent:
@@ -73,8 +70,8 @@ func CheckAccount(out *model.Problems, ensure, property, value string) {
 	}
 }
 
-// accountNumberInRange refuses numbers that the system has no account for; the
-// largest of 32 bits means "leave it as it is" to chown(2).
+// accountNumberInRange reports whether an account may have the number: to
+// chown(2) the largest of 32 bits means "leave it as it is".
 func accountNumberInRange(value string) bool {
 	if strings.Trim(value, "0123456789") != "" {
 		return true

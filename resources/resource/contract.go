@@ -12,18 +12,16 @@ import (
 )
 
 // Spec is the properties of one resource: a pointer to a struct that embeds
-// model.Common. Field tags (json, alias, jsonschema, jsonschema_description)
-// say the names of its properties; manifest keys, schemas and command-line
-// flags are derived from them.
+// model.Common. Manifest keys, schemas and command-line flags are derived from
+// the tags of its fields (json, alias, jsonschema, jsonschema_description).
 type Spec interface {
 	Meta() *model.Common
-	// Validate reports every problem at once, by property. It looks at nothing but the spec.
+	// Validate reports every problem at once, by property. It reads only the spec.
 	Validate() model.Problems
 }
 
-// Secretive is a Spec with values that are secret by what they are, such as a
-// password, wherever they were written. They are treated as those that came
-// out of a secret: nothing of the resource's values is ever shown.
+// Secretive is a Spec with values that are always secret, such as a password.
+// A resource that has any is sensitive.
 type Secretive interface {
 	Secrets() []model.Secret
 }
@@ -36,82 +34,76 @@ type CanonicalNamer interface {
 	CanonicalName() string
 }
 
-// State is what the machine says of one resource: a pointer to a struct that
-// embeds model.CommonState. Its JSON form is what muster status prints.
+// State is the observed state of one resource: a pointer to a struct that embeds
+// model.CommonState. Its JSON form is what muster status prints.
 type State interface {
 	State() *model.CommonState
 }
 
-// Info is what a type says of itself.
+// Info describes a type.
 type Info struct {
 	// Name is the type's name in manifests.
 	Name string
 	// Summary is one sentence for help texts and documentation.
 	Summary string
-	// NameHelp says what the name of such a resource is.
+	// NameHelp describes the name of a resource.
 	NameHelp string
 	// Ensures are the values of ensure; empty when any is allowed. The first is the default.
 	Ensures []string
-	// EnsureHelp says what the values of ensure mean, or which are allowed where
-	// Ensures is empty; empty where their words say it all.
+	// EnsureHelp describes the values of ensure, where their words are not enough or
+	// Ensures is empty.
 	EnsureHelp string
 	// Outputs are the values that later resources may take of an Outputter.
 	Outputs []Output
-	// Reads are the domains that a state describes, Writes those a change may alter.
+	// Reads are the domains that a state describes, Writes those that a change may alter.
 	Reads, Writes Domain
-	// Refreshes says that a refresh makes the type act.
+	// Refreshes means that a refresh makes the type act.
 	Refreshes bool
-	// Parallel is how many changes of the type may be made at the same time where
-	// nothing orders them; 0 means one after the other. It is for types that
-	// wait for the disk, not for the machine.
+	// Parallel is how many unordered changes may be made at the same time, for types
+	// that wait for the disk; 0 means one.
 	Parallel int
 	// NeedsOrigin means that the content of a resource depends on Scope.Origin.
 	NeedsOrigin bool
-	// OwnTimeout says that the type applies the timeout property itself.
+	// OwnTimeout means that the type applies the timeout property itself.
 	OwnTimeout bool
 }
 
-// Output is a value that later resources may take, by its name.
-type Output struct {
-	Name string
-	// Help is for documentation.
-	Help string
-}
+// Output is a value that later resources may take, with its documentation.
+type Output struct{ Name, Help string }
 
-// Env is what a type is handed with every call.
+// Env is the environment of every call of a type.
 type Env struct {
 	Host  *host.Host
 	Facts model.Facts
 	Log   *slog.Logger
 	Scope Scope
-	// Children says, to a type that includes manifests, what came of the included resources.
+	// Children counts the outcomes of the resources that a resource includes.
 	Children model.Counts
-	// RunEnv tells a muster that a command starts which run it belongs to, and
-	// whether it may change anything.
+	// RunEnv is the environment of commands: a muster that one starts learns the run
+	// it is part of, and whether it may change anything.
 	RunEnv []string
-	// RunID names the run, for what is done once in each; empty outside of one.
+	// RunID is the id of the run, for what is done once in each; empty outside of one.
 	RunID string
 }
 
-// Contract is what a type fulfils, for its properties S, its state T and its
-// provider interface P. What is optional stands in interfaces of one method
-// each, below; Of finds out which of them a type has.
+// Contract is a resource type with properties S, states T and providers P. The
+// interfaces below are optional; Of finds those that a type implements.
 type Contract[S Spec, T State, P Provider] interface {
 	Info() Info
-	// New gives properties with their defaults.
+	// New returns properties with their defaults.
 	New() S
 	Providers() []P
 	// Status reads the machine and never changes it.
 	Status(ctx context.Context, env Env, p P, spec S) (T, error)
-	// Plan is pure: the changes that are due. An error is a state that it must not touch.
+	// Plan returns the changes that are due. It is pure. An error is a state that
+	// must not be touched.
 	Plan(spec S, state T, refresh bool) (Plan, error)
-	// Apply is the only method that may change the machine.
+	// Apply makes the changes of a plan. Only it may change the machine.
 	Apply(ctx context.Context, env Env, p P, spec S, plan Plan) (Outcome, error)
 }
 
 // Verifier judges the state after Apply. Without it the plan of that state,
-// without a refresh, must be empty. What it returns is wrapped in
-// model.ErrDesiredStateFailed.
+// without a refresh, must be empty. Its error is wrapped in model.ErrDesiredStateFailed.
 type Verifier[S Spec, T State] interface {
 	Verify(spec S, outcome Outcome, after T) error
 }
@@ -161,25 +153,24 @@ type Relater[S Spec] interface {
 	Relations(spec S) Relations
 }
 
-// Outputter gives the values that later resources may take: those of Info.Outputs,
-// or some of them.
+// Outputter returns the values that later resources may take: some or all of Info.Outputs.
 type Outputter[S Spec, T State] interface {
 	Outputs(spec S, state T, outcome Outcome) map[string]any
 }
 
-// Inclusion is a manifest that a resource stands for.
+// Inclusion is a manifest that a resource includes.
 type Inclusion struct {
-	// Source is its path; a relative one is beside the manifest that includes it.
+	// Source is its path, relative to the manifest that includes it.
 	Source string
-	// Data win over those of the included manifest.
+	// Data override those of the included manifest.
 	Data map[string]any
-	// Noop, HealthCheckOnly and DenyApply strengthen the scope it gets.
+	// Noop, HealthCheckOnly and DenyApply strengthen its scope.
 	Noop, HealthCheckOnly, DenyApply bool
 }
 
-// Includer says which manifest a resource stands for. Its resources become part
-// of the run, in front of the one that includes them, which is looked at once
-// they have had their turns (Env.Children).
+// Includer returns the manifest that a resource includes. Its resources become
+// part of the run, before the one that includes them, which is observed after
+// their turns (Env.Children).
 type Includer[S Spec] interface {
 	Include(spec S) Inclusion
 }

@@ -13,17 +13,16 @@ import (
 	"github.com/musterfleet/muster/resources/registration"
 )
 
-// The properties of which not all may be secret: what is published as it is, and
-// what names something.
+// The properties that must not be secret, all or in part.
 const (
 	keyRegister = "register_when_stable"
 	keyAlias    = "alias"
 	keyHealth   = "health_checks"
 )
 
-// Decode makes the resource that a mapping of properties describes. It is
-// strict, and reports every problem at once, each at its place; the resource
-// is nil when there is any. pos is where the resource is declared.
+// Decode returns the resource of a mapping of properties, declared at pos. It is
+// strict and reports every problem at once, each at its position; the resource is
+// nil when there is any.
 func Decode(t *Type, properties Value, pos model.Position) (*Resource, model.Problems) {
 	places := map[string]model.Position{}
 	d := document.Decoder{Places: places}
@@ -74,12 +73,12 @@ func Decode(t *Type, properties Value, pos model.Position) (*Resource, model.Pro
 	return r, nil
 }
 
-// checkSecrets refuses secrets in a property that shows them; v holds one.
+// checkSecrets reports secrets in a property that shows them; v holds one.
 func checkSecrets(out *model.Problems, key string, v Value) {
 	const shown = "names are shown in logs and reports"
 	switch key {
 	case keyRegister:
-		out.Add(v.Pos, "take the secret out", "`%s` cannot hold a secret, because all of it is told to others", key)
+		out.Add(v.Pos, "take the secret out", "`%s` cannot hold a secret, because all of it is published", key)
 	case keyAlias:
 		out.Add(v.Pos, shown, "`%s` cannot be secret", key)
 	case keyHealth:
@@ -94,9 +93,8 @@ func checkSecrets(out *model.Problems, key string, v Value) {
 	}
 }
 
-// withoutConsequences drops the problems of properties that could not be read,
-// of what they are part of and of what is part of them: those are told already,
-// and what stands there instead is nobody's.
+// withoutConsequences drops the problems of unread properties, of their parts and
+// of what they are part of, because those are reported already.
 func withoutConsequences(found, unread model.Problems) model.Problems {
 	return slices.DeleteFunc(found, func(p model.Problem) bool {
 		return slices.ContainsFunc(unread, func(u model.Problem) bool {
@@ -105,9 +103,8 @@ func withoutConsequences(found, unread model.Problems) model.Problems {
 	})
 }
 
-// redacted gives the problems without the secrets of the resource, and without
-// the values of one that is marked sensitive: what is wrong with a value is told
-// by quoting it.
+// redacted returns the problems, which quote values, without the secrets of the
+// resource and without the values of a sensitive one.
 func redacted(d *document.Decoder, r *Resource, properties Value) model.Problems {
 	secrets := d.Secrets
 	if r.Meta().Sensitive {
@@ -138,8 +135,8 @@ func collectTexts(v Value, out *[]model.Secret) {
 	}
 }
 
-// DecodeQuestion is Decode for a resource that is only asked about: what is not
-// given is not missed.
+// DecodeQuestion is Decode for a resource that is only observed: properties may
+// be missing.
 func DecodeQuestion(t *Type, properties Value, pos model.Position) (*Resource, model.Problems) {
 	r, problems := Decode(t, properties, pos)
 	given := model.Problems{}
@@ -163,7 +160,6 @@ func DecodeQuestion(t *Type, properties Value, pos model.Position) (*Resource, m
 	return &Resource{Type: t, Spec: spec, Pos: pos, Secrets: append(d.Secrets, secretsOf(spec)...)}, nil
 }
 
-// secretsOf gives what is secret in a spec by its nature.
 func secretsOf(spec Spec) []model.Secret {
 	if s, ok := spec.(Secretive); ok {
 		return s.Secrets()
@@ -172,7 +168,7 @@ func secretsOf(spec Spec) []model.Secret {
 	return nil
 }
 
-// checkEmpty refuses an empty text where it would count as none.
+// checkEmpty reports an empty text where it would count as not set.
 func checkEmpty(out *model.Problems, p Property, e Entry) {
 	if len(p.Enum) > 0 {
 		out.Add(e.Value.Pos, "leave it out, or give one of "+strings.Join(p.Enum, ", "), "`%s` is empty", e.Key)
@@ -181,7 +177,7 @@ func checkEmpty(out *model.Problems, p Property, e Entry) {
 	}
 }
 
-// article gives a word with its indefinite article.
+// article returns a word with its indefinite article.
 func article(word string) string {
 	if strings.IndexAny(word, "aeiou") == 0 {
 		return "an " + word
@@ -190,16 +186,15 @@ func article(word string) string {
 	return "a " + word
 }
 
-// checkText refuses a name that is not UTF-8: reports are JSON, which would show
-// another one.
+// checkText reports a name that is not UTF-8, which JSON cannot show.
 func checkText(out *model.Problems, property, text string) {
 	if !utf8.ValidString(text) {
 		out.Property(property, "use only UTF-8 in it", "the %s is not UTF-8, and no report could tell it from others: %q", property, text)
 	}
 }
 
-// checkCommon checks what holds for every type, and asks the type's own
-// Validate, which has to wait where properties are late.
+// checkCommon checks the common properties, and those of the type by its Validate
+// unless some are late.
 func checkCommon(r *Resource, late bool) model.Problems {
 	var out model.Problems
 	meta := r.Meta()
@@ -237,22 +232,21 @@ func checkCommon(r *Resource, late bool) model.Problems {
 	return out
 }
 
-// place puts the problems that only know their property where that stands.
+// place sets the positions of problems that only have a property.
 func place(problems model.Problems, places map[string]model.Position, pos model.Position) {
 	for i := range problems {
 		p := &problems[i]
 		if p.Cause == nil {
 			p.Cause = model.ErrResourceInvalid
 		}
-		if !p.Pos.IsZero() {
-			continue
+		if p.Pos.IsZero() {
+			p.Pos = placeOf(p.Property, places, pos)
 		}
-		p.Pos = placeOf(p.Property, places, pos)
 	}
 }
 
-// placeOf finds where a property stands, or what it is part of: what is missing
-// in health_checks.0 is told of there.
+// placeOf returns the position of a property or, like health_checks.0 for what is
+// missing in it, of what it is part of.
 func placeOf(property string, places map[string]model.Position, pos model.Position) model.Position {
 	for {
 		if at, ok := places[property]; ok && !at.IsZero() {

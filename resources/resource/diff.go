@@ -12,22 +12,21 @@ import (
 	"github.com/musterfleet/muster/resources/host"
 )
 
-// The bounds of a diff: what is larger helps nobody who reads it, and has to
-// travel in a report.
+// The bounds of a diff, which travels in a report.
 const (
 	maxDiffText  = 64 << 10
 	maxDiffLines = 200
 	maxDiffBytes = 32 << 10
 )
 
-// Snippet is content to be shown in a diff, up to a size.
+// Snippet is content for a diff, up to a size.
 type Snippet struct {
 	Text string
-	// TooLarge says that the text was left out because of its size.
+	// TooLarge means that the text was left out because of its size.
 	TooLarge bool
 }
 
-// SnippetOf makes a snippet of a text.
+// SnippetOf returns the snippet of a text.
 func SnippetOf(text string) Snippet {
 	if len(text) > maxDiffText {
 		return Snippet{TooLarge: true}
@@ -36,8 +35,8 @@ func SnippetOf(text string) Snippet {
 	return Snippet{Text: text}
 }
 
-// ReadSnippet reads a file for a diff. One that cannot be read is told like one
-// that is too large: the diff is a service, and no reason to fail.
+// ReadSnippet returns the snippet of a file. One that cannot be read counts as too
+// large: a missing diff is no reason to fail.
 func ReadSnippet(h *host.Host, path string) Snippet {
 	text, err := h.Read(path, maxDiffText)
 	if err != nil {
@@ -53,11 +52,11 @@ type Content struct {
 	Size int64
 	// Digest is the hex SHA-256.
 	Digest string
-	// Absent says that there is no file, Unreadable that it may not be read.
+	// Absent means that there is no file, Unreadable that it may not be read.
 	Absent, Unreadable bool
 }
 
-// Diff gives the change of a file's content as a bounded unified diff, or a
+// Diff returns the change of a file's content as a bounded unified diff, or a
 // summary of what cannot be shown as one.
 func Diff(path string, before, after Content) string {
 	switch {
@@ -80,7 +79,7 @@ func Diff(path string, before, after Content) string {
 	return bound(visible(text))
 }
 
-// summary tells the sizes and digests of contents that are not shown.
+// summary returns the sizes and digests of contents that are not shown.
 func summary(what string, before, after Content) string {
 	if before.Absent {
 		return fmt.Sprintf("%s, %s, %s", what, formatSize(after.Size), DigestWord(after.Digest))
@@ -97,14 +96,13 @@ func summary(what string, before, after Content) string {
 	return fmt.Sprintf("%s, %s, %s -> %s", what, size, found, after.Digest)
 }
 
-// DigestWord names a content by its digest, as changes do.
+// DigestWord returns the name of a content in changes.
 func DigestWord(digest string) string { return "sha256 " + digest }
 
 func isText(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
 
-// visible writes what cannot be seen as escapes, control characters and blanks
-// that look like others among it: a changed line end can be seen, and a file
-// cannot send commands to the terminal that shows its diff.
+// visible escapes what cannot be seen, such as control characters and blanks that
+// look like others: line ends show, and a file cannot send commands to a terminal.
 func visible(s string) string {
 	if !strings.ContainsFunc(s, hidden) {
 		return s
@@ -126,7 +124,7 @@ func hidden(r rune) bool {
 	return r != '\n' && r != '\t' && !unicode.IsPrint(r)
 }
 
-// bound cuts a diff at whole lines and says what was left out.
+// bound cuts a diff at whole lines and adds how many were left out.
 func bound(text string) string {
 	end, lines := 0, 0
 	for line := range strings.Lines(text) {
@@ -139,7 +137,7 @@ func bound(text string) string {
 	return text
 }
 
-// formatSize gives a number of bytes in the unit a reader wants: 512 B, 1.2 MB.
+// formatSize returns a number of bytes with a unit: 512 B, 1.2 MB.
 func formatSize(n int64) string {
 	const unit = 1000
 	if n < unit {

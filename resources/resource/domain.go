@@ -1,7 +1,7 @@
 package resource
 
-// Domain is a part of the machine that states describe and changes change. A
-// change makes every state of its domains old; domains are combined with |.
+// Domain is a part of the machine that states describe and changes alter. A
+// change invalidates every state of its domains. Domains are combined with |.
 type Domain uint8
 
 // The domains.
@@ -10,9 +10,9 @@ const (
 	Packages
 	Units
 	Accounts
-	// Everything is what a command that anyone may name can change.
+	// Everything is what an arbitrary command may change.
 	Everything Domain = 0xff
 )
 
-// Overlaps says that the two have a domain in common.
+// Overlaps reports whether the two have a domain in common.
 func (d Domain) Overlaps(other Domain) bool { return d&other != 0 }

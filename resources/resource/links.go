@@ -9,15 +9,15 @@ import (
 	"github.com/musterfleet/muster/resources/document"
 )
 
-// Links are what a resource is called and which others it waits for.
+// Links are the names of a resource and its references to others.
 type Links struct {
 	Ref model.Ref
 	// Alias is empty where there is none.
 	Alias string
 	Pos   model.Position
 	Needs []Reference
-	// Resource is what has the links, nil while only they are known. Those of the
-	// manifest that it includes wait for what it needs, and it waits for them.
+	// Resource is nil while only its links are known. The resources that it includes
+	// wait for what it needs, and it waits for them.
 	Resource *Resource
 }
 
@@ -28,21 +28,22 @@ type Reference struct {
 	Pos      model.Position
 }
 
-// LinksOf gives the links of a resource, its references at its own place.
+// LinksOf returns the links of a resource, its references at its own position.
 func LinksOf(r *Resource) Links {
 	meta := r.Meta()
 	out := Links{Ref: r.Ref(), Alias: meta.Alias, Pos: r.Pos, Resource: r}
-	for _, ref := range meta.Require {
-		out.Needs = append(out.Needs, Reference{Ref: ref, Property: "require", Pos: r.Pos})
-	}
-	for _, ref := range meta.Subscribe {
-		out.Needs = append(out.Needs, Reference{Ref: ref, Property: "subscribe", Pos: r.Pos})
+	for i, ref := range slices.Concat(meta.Require, meta.Subscribe) {
+		property := "require"
+		if i >= len(meta.Require) {
+			property = "subscribe"
+		}
+		out.Needs = append(out.Needs, Reference{Ref: ref, Property: property, Pos: r.Pos})
 	}
 
 	return out
 }
 
-// Names are what the resource can be referred to by.
+// Names returns the names of the resource.
 func (l Links) Names() []model.Ref {
 	if l.Alias == "" || l.Alias == l.Ref.Name {
 		return []model.Ref{l.Ref}
@@ -51,11 +52,11 @@ func (l Links) Names() []model.Ref {
 	return []model.Ref{l.Ref, {Type: l.Ref.Type, Name: l.Alias}}
 }
 
-// CheckLinks finds all that is wrong with the names and references of
-// resources, given in the order of their declaration: one name twice (but for
-// resources that are the same), one thing under two names, references to nothing and to the resource
-// itself, and cycles, of which each resource is told in one. known says of a reference that is not among them
-// that it is no problem; nil says it of none.
+// CheckLinks reports all problems of the names and references of resources, in the
+// order of their declaration: duplicate names (except of resources that are the
+// same), references to nothing and to the resource itself, and cycles, each
+// resource in one. known reports whether a reference to none of them is allowed;
+// nil allows none.
 func CheckLinks(all []Links, known func(model.Ref) bool) model.Problems {
 	c := linkCheck{all: all, known: known, byRef: make(map[model.Ref]int, len(all)), needs: make([][]int, len(all)), children: map[[2]int]bool{}, state: make([]visit, len(all))}
 	for i := range all {
@@ -75,7 +76,7 @@ func CheckLinks(all []Links, known func(model.Ref) bool) model.Problems {
 	return c.problems
 }
 
-// linkCheck is one call of CheckLinks. Resources are known by their index.
+// linkCheck is one call of CheckLinks. Resources are named by their index.
 type linkCheck struct {
 	all   []Links
 	known func(model.Ref) bool
@@ -84,22 +85,22 @@ type linkCheck struct {
 	// children are those of needs that are there because one includes the other.
 	children map[[2]int]bool
 	problems model.Problems
-	// names are all that can be referred to, for hints; made when first needed.
+	// names are all names, for hints; set when first needed.
 	names []string
 
 	state []visit
 	path  []int
 }
 
-// visit is how far a walk has come with a resource.
+// visit is the progress of a walk at a resource.
 type visit uint8
 
 const (
 	unseen visit = iota
 	onPath
 	done
-	// told is on the path, and in a cycle that was told already.
-	told
+	// reported is on the path, and in a cycle that was reported.
+	reported
 )
 
 func (c *linkCheck) name(i int, ref model.Ref) {
@@ -114,8 +115,8 @@ func (c *linkCheck) name(i int, ref model.Ref) {
 	c.problems.Add(c.all[i].Pos, "keep one of them, or give one another name", "%s is declared twice, first at %s", ref, c.all[first].Pos)
 }
 
-// canonicalNames finds what is declared under several of its names. What is
-// excluded declares nothing.
+// canonicalNames reports resources that are declared under several names. An
+// excluded resource declares nothing.
 func (c *linkCheck) canonicalNames() {
 	first := map[model.Ref]int{}
 	for i, l := range c.all {
@@ -150,8 +151,8 @@ func (c *linkCheck) connect(i int) {
 	}
 }
 
-// include makes included resources wait for what those need that include them,
-// and these for them. One that was declared elsewhere before waits for nothing more.
+// include makes included resources wait for the needs of those that include them,
+// and these for them. One that is declared elsewhere before waits for nothing more.
 func (c *linkCheck) include() {
 	within := make([]int, len(c.all))
 	own := make([][]int, len(c.all))
@@ -191,8 +192,7 @@ func (c *linkCheck) near(ref model.Ref) string {
 	return document.DidYouMean(ref.String(), c.names)
 }
 
-// walk follows what a resource waits for; whatever it meets on its own path
-// closes a cycle.
+// walk follows the needs of a resource; one on its own path closes a cycle.
 func (c *linkCheck) walk(i int) {
 	if c.state[i] != unseen {
 		return
@@ -201,7 +201,7 @@ func (c *linkCheck) walk(i int) {
 	c.path = append(c.path, i)
 	for _, dep := range c.needs[i] {
 		if c.state[dep] == onPath {
-			c.tell(c.path[slices.Index(c.path, dep):])
+			c.reportCycle(c.path[slices.Index(c.path, dep):])
 		}
 		c.walk(dep)
 	}
@@ -209,25 +209,24 @@ func (c *linkCheck) walk(i int) {
 	c.state[i] = done
 }
 
-// tell says how a cycle goes round, with the place of each resource, unless a
-// cycle through one of them was told already.
-func (c *linkCheck) tell(cycle []int) {
-	news := !slices.ContainsFunc(cycle, func(i int) bool { return c.state[i] == told })
-	c.state[cycle[0]] = told
-	if !news {
+// reportCycle reports a cycle, with the position of each resource, unless one
+// through any of them was reported.
+func (c *linkCheck) reportCycle(cycle []int) {
+	old := slices.ContainsFunc(cycle, func(i int) bool { return c.state[i] == reported })
+	c.state[cycle[0]] = reported
+	if old {
 		return
 	}
 	var steps []string
 	included := true
 	for n, i := range append(slices.Clone(cycle), cycle[0]) {
-		c.state[i] = told
+		c.state[i] = reported
 		steps = append(steps, fmt.Sprintf("%s (%s)", c.all[i].Ref, c.all[i].Pos))
 		included = included && (n == 0 || c.children[[2]int{cycle[n-1], i}])
 	}
-	round := strings.Join(steps, " -> ")
+	what, hint := "the resources wait for each other", "remove one of these references"
 	if included {
-		c.problems.Add(c.all[cycle[0]].Pos, "remove one of these resources", "a manifest includes itself: %s", round)
-		return
+		what, hint = "a manifest includes itself", "remove one of these resources"
 	}
-	c.problems.Add(c.all[cycle[0]].Pos, "remove one of these references", "the resources wait for each other: %s", round)
+	c.problems.Add(c.all[cycle[0]].Pos, hint, "%s: %s", what, strings.Join(steps, " -> "))
 }

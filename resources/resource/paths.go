@@ -11,8 +11,8 @@ import (
 	"github.com/musterfleet/muster/resources/host/files"
 )
 
-// CheckPath reports a path that is not absolute and clean. What is the word for
-// it in the problem, such as "file path".
+// CheckPath reports a path that is not absolute and clean. what names it in the
+// problem, such as "file path".
 func CheckPath(out *model.Problems, property, what, path string) {
 	if !filepath.IsAbs(path) {
 		out.Property(property, "begin it with /, for example /etc/motd", "%s must be absolute: %q", what, path)
@@ -28,8 +28,8 @@ func CheckPath(out *model.Problems, property, what, path string) {
 	}
 }
 
-// MayWrite says why nothing can be changed in a directory, as a PrerequisiteError, for
-// what manages the directory may put that right.
+// MayWrite returns why nothing can be changed in a directory, as a
+// PrerequisiteError: the resource that manages it may allow that.
 func MayWrite(h *host.Host, dir string) error {
 	if err := h.MayWrite(dir); err != nil {
 		return PrerequisiteError{Needs: []string{PathNeed(dir)}, Err: err}
@@ -38,10 +38,10 @@ func MayWrite(h *host.Host, dir string) error {
 	return nil
 }
 
-// Obstacle says why nothing can be made at an absent path: an ancestor that is
-// no directory, or, unless the missing parents are made too, a parent that is
-// not there, which is a PrerequisiteError. Both wrap files.ErrNoParent.
-func Obstacle(h *host.Host, path string, makesParents bool) error {
+// Obstacle returns why nothing can be created at an absent path: an ancestor that
+// is no directory or, unless missing parents are created too, a parent that does
+// not exist, which is a PrerequisiteError. Both wrap files.ErrNoParent.
+func Obstacle(h *host.Host, path string, createsParents bool) error {
 	for parent := filepath.Dir(path); ; parent = filepath.Dir(parent) {
 		entry, err := h.Follow(parent)
 		switch {
@@ -51,7 +51,7 @@ func Obstacle(h *host.Host, path string, makesParents bool) error {
 			return MayWrite(h, parent)
 		case entry.Kind != files.Absent:
 			return fmt.Errorf("%s %w", parent, files.ErrNoParent)
-		case !makesParents:
+		case !createsParents:
 			return PrerequisiteError{Needs: []string{PathNeed(parent)}, Err: fmt.Errorf("%s %w, it does not exist", parent, files.ErrNoParent)}
 		case parent == filepath.Dir(parent):
 			return nil

@@ -3,6 +3,7 @@ package resource
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/musterfleet/muster/model"
@@ -12,29 +13,23 @@ import (
 // is in its desired state.
 type Plan struct {
 	Changes []model.Change
-	// Unrefreshed says that a refresh was ignored: what is due is due without it.
+	// Unrefreshed means that the plan ignores a refresh: its changes are due without one.
 	Unrefreshed bool
 }
 
-// Empty says that nothing is due.
+// Empty reports whether nothing is due.
 func (p Plan) Empty() bool { return len(p.Changes) == 0 }
 
-// Has says that an action is among the changes.
+// Has reports whether an action is among the changes.
 func (p Plan) Has(action string) bool {
-	for i := range p.Changes {
-		if p.Changes[i].Action == action {
-			return true
-		}
-	}
-
-	return false
+	return slices.ContainsFunc(p.Changes, func(c model.Change) bool { return c.Action == action })
 }
 
 // Add appends a change.
 func (p *Plan) Add(c model.Change) { p.Changes = append(p.Changes, c) }
 
-// Message joins the words of the changes as noop says them: "Would have
-// downloaded. Would have extracted".
+// Message returns the messages of the changes: "Would have downloaded. Would have
+// extracted".
 func (p Plan) Message() string {
 	var words []string
 	for i := range p.Changes {
@@ -46,12 +41,12 @@ func (p Plan) Message() string {
 	return strings.Join(words, ". ")
 }
 
-// Outcome is what Apply says came of a plan. The zero value means that
-// everything planned was done.
+// Outcome is the result of Apply. The zero value means that everything planned
+// was done.
 type Outcome struct {
 	// ExitCode is that of a command, nil when none ran.
 	ExitCode *int
-	// Unchanged says that nothing came of the plan after all: an upgrade that found nothing newer.
+	// Unchanged means that nothing changed, as by an upgrade that found nothing newer.
 	Unchanged bool
 	// Untouched means, with an error, that everything was left as it was. Without it
 	// a failed change may have done anything.
@@ -60,7 +55,7 @@ type Outcome struct {
 	Before, After string
 	// Values are what later resources may take.
 	Values map[string]any
-	// Children are what came of a child manifest's resources.
+	// Children counts the outcomes of a child manifest's resources.
 	Children model.Counts
 }
 

@@ -11,31 +11,31 @@ import (
 	"github.com/musterfleet/muster/resources/document"
 )
 
-// Property is one property of a type, read off its field: what manifests,
-// command-line flags, schemas and documentation are derived from.
+// Property is one property of a type, from its field. Manifests, flags, schemas
+// and documentation are derived from it.
 type Property struct {
 	Key     string
 	Aliases []string
-	// Help is the field's jsonschema_description; of ensure what the type says of it.
+	// Help is the field's jsonschema_description; of ensure the type's EnsureHelp.
 	Help string
 	// Enum and Default are from the field's jsonschema tag; those of ensure and
 	// provider are the type's.
 	Enum    []string
 	Default string
-	// Sensitive says, by the tag sensitive:"true", that its value is what the
-	// resource's sensitive property is there to hide, wherever it turns up.
+	// Sensitive, by the tag sensitive:"true", means that the resource's sensitive
+	// property hides its value wherever it appears.
 	Sensitive bool
-	// Filled says, by the tag filled:"true", that it is not to be an empty text: what
-	// came out empty of an expression must not count as not set.
+	// Filled, by the tag filled:"true", means that it must not be an empty text: an
+	// expression that yields one must not count as not set.
 	Filled bool
-	// Common says that every resource has it.
+	// Common means that every resource has it.
 	Common bool
 	// GoType is the field's type, pointers removed.
 	GoType reflect.Type
 	index  []int
 }
 
-// propertiesOf reads the fields of a spec, embedded structs first.
+// propertiesOf returns the properties of a spec, those of embedded structs first.
 func propertiesOf(spec Spec) []Property {
 	t := reflect.TypeOf(spec)
 	if t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
@@ -51,7 +51,7 @@ func propertiesOf(spec Spec) []Property {
 	return out
 }
 
-// complete fills in what the type knows of the common properties.
+// complete adds what the type knows about the common properties.
 func (t *Type) complete(properties []Property) []Property {
 	for i := range properties {
 		switch p := &properties[i]; p.Key {
@@ -78,8 +78,8 @@ func propertyOf(f document.Field) Property {
 	return p
 }
 
-// Choices gives the values that the jsonschema tag of a field allows, nothing
-// where any is, and the default it names.
+// Choices returns the values that the jsonschema tag of a field allows, none for
+// any, and its default.
 func Choices(tag reflect.StructTag) (enum []string, def string) {
 	for part := range strings.SplitSeq(tag.Get("jsonschema"), ",") {
 		name, value, _ := strings.Cut(part, "=")
@@ -94,23 +94,22 @@ func Choices(tag reflect.StructTag) (enum []string, def string) {
 	return enum, def
 }
 
-// Field gives the property's field of a spec.
+// Field returns the property's field of a spec.
 func (p Property) Field(spec Spec) reflect.Value {
 	return reflect.ValueOf(spec).Elem().FieldByIndex(p.index)
 }
 
-// Property finds a property of the type by its key or an alias.
+// Property returns a property of the type by its key or an alias.
 func (t *Type) Property(key string) (Property, bool) {
-	for _, p := range t.properties {
-		if p.Key == key || slices.Contains(p.Aliases, key) {
-			return p, true
-		}
+	i := slices.IndexFunc(t.properties, func(p Property) bool { return p.Key == key || slices.Contains(p.Aliases, key) })
+	if i < 0 {
+		return Property{}, false
 	}
 
-	return Property{}, false
+	return t.properties[i], true
 }
 
-// UnknownProperty is the problem of a key that is no property of the type.
+// UnknownProperty returns the problem of a key that is no property of the type.
 func (t *Type) UnknownProperty(key string, pos model.Position) model.Problem {
 	keys := make([]string, len(t.properties))
 	for i := range t.properties {
@@ -120,7 +119,7 @@ func (t *Type) UnknownProperty(key string, pos model.Position) model.Problem {
 	return document.Unknown(pos, "property", key, " of "+t.Name, keys)
 }
 
-// newOf makes a T, which is a pointer to a struct.
+// newOf returns a new T, a pointer to a struct.
 func newOf[T any]() T {
 	t := reflect.TypeFor[T]()
 	if t.Kind() != reflect.Pointer {

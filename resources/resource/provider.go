@@ -8,18 +8,17 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Provider is how a type is done on a platform. A type's own provider
-// interface embeds it.
+// Provider implements a type on a platform. The provider interface of each type
+// embeds it.
 type Provider interface {
-	// Name is what the provider property says.
+	// Name is the value of the provider property.
 	Name() string
-	// IsManageable says whether the provider can manage a resource on a node with
-	// these facts, and its priority: the lowest wins. The error says why not,
-	// where there is more to say.
+	// IsManageable reports whether the provider can manage a resource on a node with
+	// these facts, and its priority: the lowest wins. The error is why it cannot.
 	IsManageable(facts model.Facts, spec Spec) (bool, int, error)
 }
 
-// Select chooses the provider of a resource: the named one, or the manageable
+// Select returns the provider of a resource: the named one, or the manageable
 // one with the lowest priority number. Its errors wrap model.ErrProviderNotFound
 // and model.ErrNoSuitableProvider.
 func Select[P Provider](providers []P, facts model.Facts, spec Spec) (P, error) {
@@ -50,7 +49,7 @@ func Select[P Provider](providers []P, facts model.Facts, spec Spec) (P, error) 
 	}
 }
 
-// unsuitable wraps the reasons too: a program that is missing may be a PrerequisiteError.
+// unsuitable wraps the reasons: one may be a PrerequisiteError.
 func unsuitable(reasons []error) error {
 	format, args := "%w", []any{model.ErrNoSuitableProvider}
 	for i, reason := range reasons {

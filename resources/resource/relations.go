@@ -48,9 +48,9 @@ func Provides(words ...string) []Provision {
 
 // ProvidesAbove returns the directories above a path, as implicit provisions.
 func ProvidesAbove(path string) []Provision {
-	var out []Provision
-	for _, parent := range above(path) {
-		out = append(out, Provision{What: PathNeed(parent), Implicit: true})
+	out := Provides(above(path)...)
+	for i := range out {
+		out[i].Implicit = true
 	}
 
 	return out
@@ -67,20 +67,13 @@ func Needs(words ...string) []Need {
 }
 
 // NeedsAbove returns the needs for the directories above a path.
-func NeedsAbove(path string) []Need {
-	var out []Need
-	for _, parent := range above(path) {
-		out = append(out, Need{What: PathNeed(parent)})
-	}
+func NeedsAbove(path string) []Need { return Needs(above(path)...) }
 
-	return out
-}
-
-// above returns the directories above a path, the nearest first.
+// above returns the words for the directories above a path, the nearest first.
 func above(path string) []string {
 	var out []string
 	for parent := filepath.Dir(path); parent != filepath.Dir(parent); parent = filepath.Dir(parent) {
-		out = append(out, parent)
+		out = append(out, PathNeed(parent))
 	}
 
 	return out

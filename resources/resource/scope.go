@@ -6,8 +6,8 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Scope is what holds for all resources of a manifest. A child manifest gets a
-// strengthened copy; nothing ever flows back.
+// Scope holds for all resources of a manifest. A child manifest gets a
+// strengthened copy.
 type Scope struct {
 	// Noop means that nothing is changed.
 	Noop bool
@@ -19,7 +19,7 @@ type Scope struct {
 	Depth int
 	// MaxDepth is the deepest level allowed.
 	MaxDepth int
-	// Origin is where the resources come from; nil where nothing is known of that.
+	// Origin is where the resources come from; nil where it is unknown.
 	Origin Origin
 	// DenyApply means that no other manifest may be included here.
 	DenyApply bool
@@ -27,11 +27,11 @@ type Scope struct {
 	FailOnError bool
 }
 
-// Unchanging says that nothing of the node is changed.
+// Unchanging reports whether nothing of the node is changed.
 func (s Scope) Unchanging() bool { return s.Noop || s.HealthCheckOnly }
 
-// Within gives the scope of a manifest that is included where s holds, of what
-// the inclusion asks for: what s forbids stays forbidden.
+// Within returns the scope of a manifest that is included where s holds: what s
+// forbids stays forbidden.
 func (s Scope) Within(i Inclusion, dir string) Scope {
 	return Scope{
 		Noop: s.Noop || i.Noop, HealthCheckOnly: s.HealthCheckOnly || i.HealthCheckOnly,
@@ -39,8 +39,7 @@ func (s Scope) Within(i Inclusion, dir string) Scope {
 	}
 }
 
-// Origin is what the resources of a manifest may ask of where it comes from,
-// when they run.
+// Origin is where a manifest comes from, as its resources need it when they run.
 type Origin interface {
 	// Names are what templates may use: Facts, Data and Environ, also in small
 	// letters, and the functions of expressions. With masked, every secret among
