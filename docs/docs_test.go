@@ -272,7 +272,7 @@ func TestTablesOfATypeThatIsAdded(t *testing.T) {
 	}
 	for _, row := range []string{
 		"| `ensure` | `present`, `absent` | `present` | The state it must be in |", "| `value` | text |  | The value, one line; required except with absent |",
-		"| `value` | The value that it has |", "| [setting](setting.md) | Settings: files that hold one value | `present`, `absent` | `plain` | no | `value` |",
+		"| `value` | Current value |", "| [setting](setting.md) | Settings: files that hold one value | `present`, `absent` | `plain` | no | `value` |",
 	} {
 		if !strings.Contains(text+index, row+"\n") {
 			t.Errorf("there is no row %s in\n%s%s", row, text, index)

@@ -14,16 +14,16 @@ import (
 // maxValue bounds what is read of a setting.
 const maxValue = 64 << 10
 
-// Plain is the provider of settings that are plain files.
+// Plain provides settings that are plain files.
 type Plain struct{}
 
-// Name is plain.
+// Name returns plain.
 func (Plain) Name() string { return "plain" }
 
-// IsManageable is true everywhere, with the best priority.
+// IsManageable reports true everywhere, with the best priority.
 func (Plain) IsManageable(model.Facts, resource.Spec) (bool, int, error) { return true, 1, nil }
 
-// Status reads the value. What is no regular file is an error.
+// Status reads the value. Anything but a regular file is an error.
 func (Plain) Status(_ context.Context, env resource.Env, path string) (*State, error) {
 	entry, err := env.Host.Look(path)
 	if err != nil {

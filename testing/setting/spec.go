@@ -30,8 +30,8 @@ func (s *Spec) Validate() model.Problems {
 	return out
 }
 
-// State is what the machine says of a setting.
+// State is the observed state of a setting.
 type State struct {
 	model.CommonState
-	Value string `json:"value" jsonschema_description:"The value that it has"`
+	Value string `json:"value" jsonschema_description:"Current value"`
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Provider is how settings are read and written on a platform.
+// Provider reads and writes settings on a platform.
 type Provider interface {
 	resource.Provider
 	Status(ctx context.Context, env resource.Env, path string) (*State, error)
@@ -16,34 +16,34 @@ type Provider interface {
 	Unset(ctx context.Context, env resource.Env, path string) error
 }
 
-// Type is the setting type with its providers. Make it with New.
+// Type is the setting type with its providers. Create it with New.
 type Type struct{ providers []Provider }
 
-// New makes the type, to be adapted by resource.Of.
+// New returns the type, for resource.Of.
 func New(providers ...Provider) resource.Contract[*Spec, *State, Provider] {
 	return &Type{providers: providers}
 }
 
-// Info says what the type is.
+// Info describes the type.
 func (*Type) Info() resource.Info {
 	return resource.Info{
 		Name:     "setting",
 		Summary:  "Settings: files that hold one value",
 		NameHelp: "the absolute path, for example /etc/hostname",
 		Ensures:  []string{model.EnsurePresent, model.EnsureAbsent},
-		Outputs:  []resource.Output{{Name: "value", Help: "The value that it has"}},
+		Outputs:  []resource.Output{{Name: "value", Help: "Current value"}},
 		Reads:    resource.Paths,
 		Writes:   resource.Paths,
 	}
 }
 
-// New gives empty properties.
+// New returns empty properties.
 func (*Type) New() *Spec { return &Spec{} }
 
-// Providers gives the providers.
+// Providers returns the providers.
 func (t *Type) Providers() []Provider { return t.providers }
 
-// Status looks at the machine, and at what keeps a setting from being made.
+// Status reads the setting, and what keeps it from being created.
 func (*Type) Status(ctx context.Context, env resource.Env, p Provider, spec *Spec) (*State, error) {
 	state, err := p.Status(ctx, env, spec.Name)
 	if err != nil || state.Ensure == model.EnsurePresent || spec.Ensure == model.EnsureAbsent || spec.Value == "" {
@@ -59,7 +59,7 @@ const (
 	actionUnset = "unset"
 )
 
-// Plan compares what is there with what is wanted.
+// Plan compares the current with the desired value.
 func (*Type) Plan(spec *Spec, state *State, _ bool) (plan resource.Plan, err error) {
 	switch {
 	case spec.Ensure == model.EnsureAbsent && state.Ensure == model.EnsurePresent:
@@ -71,7 +71,7 @@ func (*Type) Plan(spec *Spec, state *State, _ bool) (plan resource.Plan, err err
 	return plan, nil
 }
 
-// Apply does what the plan says.
+// Apply makes the change of the plan.
 func (*Type) Apply(ctx context.Context, env resource.Env, p Provider, spec *Spec, plan resource.Plan) (resource.Outcome, error) {
 	switch {
 	case plan.Has(actionUnset):
@@ -83,8 +83,8 @@ func (*Type) Apply(ctx context.Context, env resource.Env, p Provider, spec *Spec
 	}
 }
 
-// Relations order a setting after the directories it stands in, and before
-// whatever needs its path.
+// Relations order a setting after the directories above it, and before whatever
+// needs its path.
 func (*Type) Relations(spec *Spec) resource.Relations {
 	out := resource.Relations{Needs: resource.NeedsAbove(spec.Name)}
 	if spec.Ensure != model.EnsureAbsent {
@@ -94,7 +94,7 @@ func (*Type) Relations(spec *Spec) resource.Relations {
 	return out
 }
 
-// Outputs is the value.
+// Outputs returns the value.
 func (*Type) Outputs(_ *Spec, state *State, _ resource.Outcome) map[string]any {
 	return map[string]any{"value": state.Value}
 }
