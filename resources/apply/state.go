@@ -17,7 +17,7 @@ type State struct {
 	NotRun    int `json:"not_run"`
 }
 
-// StateOf gives the state of a child manifest of what came of its resources. In
+// StateOf returns the state of a child manifest of what came of its resources. In
 // noop those count as changed that would be.
 func StateOf(env resource.Env, spec *Spec) *State {
 	children := env.Children

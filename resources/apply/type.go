@@ -27,13 +27,13 @@ func (*Type) Info() resource.Info {
 	}
 }
 
-// New gives empty properties.
+// New returns empty properties.
 func (*Type) New() *Spec { return &Spec{} }
 
-// Providers gives the providers.
+// Providers returns the providers.
 func (t *Type) Providers() []ApplyProvider { return t.providers }
 
-// Include gives the child manifest.
+// Include returns the child manifest.
 func (*Type) Include(spec *Spec) resource.Inclusion { return spec.inclusion() }
 
 // Status tells what came of the child manifest so far.
@@ -41,7 +41,7 @@ func (*Type) Status(_ context.Context, env resource.Env, _ ApplyProvider, spec *
 	return StateOf(env, spec), nil
 }
 
-// Plan says that what the child's resources changed is a change of the resource,
+// Plan reports whether what the child's resources changed is a change of the resource,
 // and what of them failed is its failure.
 func (*Type) Plan(_ *Spec, state *State, _ bool) (resource.Plan, error) {
 	var plan resource.Plan
@@ -68,7 +68,7 @@ func (*Type) Verify(_ *Spec, outcome resource.Outcome, after *State) error {
 		return err
 	}
 	if outcome.Children.Changed != after.Changed {
-		return fmt.Errorf("%d resources changed, and the provider tells of %d", after.Changed, outcome.Children.Changed)
+		return fmt.Errorf("%d resources changed, but the provider reports %d", after.Changed, outcome.Children.Changed)
 	}
 
 	return nil
@@ -80,7 +80,7 @@ func Failure(state *State) error {
 	case state.Failed > 0:
 		return fmt.Errorf("%d of the %d resources of the child manifest failed", state.Failed, state.Resources)
 	case state.Unmet > 0:
-		return fmt.Errorf("%d of the %d resources of the child manifest lack what they require", state.Unmet, state.Resources)
+		return fmt.Errorf("%d of the %d resources of the child manifest have unmet requirements", state.Unmet, state.Resources)
 	default:
 		return nil
 	}

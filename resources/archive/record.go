@@ -19,9 +19,9 @@ import (
 type record struct {
 	Archive  string `json:"archive"`
 	Checksum string `json:"checksum"`
-	// Extracted says that the archive was unpacked to the end. Until then that is owed.
+	// Extracted reports whether the archive was unpacked to the end. Until then that is owed.
 	Extracted bool `json:"extracted"`
-	// Invalid says that what has this checksum is no archive.
+	// Invalid reports whether what has this checksum is no archive.
 	Invalid bool `json:"invalid,omitempty"`
 }
 
@@ -30,7 +30,7 @@ const maxRecord = 64 << 10
 
 func (r record) owed() bool { return r.Archive != "" && !r.Extracted }
 
-// recordPath gives where the record of an archive is; empty when the host has
+// recordPath returns where the record of an archive is; empty when the host has
 // no state directory.
 func recordPath(h *host.Host, name string) string {
 	if h.StateDir() == "" {
@@ -41,7 +41,7 @@ func recordPath(h *host.Host, name string) string {
 	return filepath.Join(h.StateDir(), "archives", hex.EncodeToString(sum[:16])+".json")
 }
 
-// recall gives the record of an archive. A damaged one counts as an extraction
+// recall returns the record of an archive. A damaged one counts as an extraction
 // that is owed: to unpack once more loses nothing.
 func recall(h *host.Host, name string) (record, error) {
 	path := recordPath(h, name)
@@ -53,7 +53,7 @@ func recall(h *host.Host, name string) (record, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return record{}, nil
 	case err != nil:
-		return record{}, fmt.Errorf("could not read what is remembered of the archive: %w", err)
+		return record{}, fmt.Errorf("could not read the record of the archive: %w", err)
 	}
 	var r record
 	if json.Unmarshal(data, &r) != nil || r.Archive != name {
@@ -70,7 +70,7 @@ func remember(ctx context.Context, h *host.Host, r record) error {
 		return nil
 	}
 	if err := h.WriteRecord(ctx, path, r); err != nil {
-		return fmt.Errorf("could not remember the extraction that is owed: %w", err)
+		return fmt.Errorf("could not record the pending extraction: %w", err)
 	}
 
 	return nil

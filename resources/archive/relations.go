@@ -33,7 +33,7 @@ func (*Type) Relations(spec *Spec) resource.Relations {
 	return out
 }
 
-// Tool gives the program that unpacks an archive, empty when there is none.
+// Tool returns the program that unpacks an archive, empty when there is none.
 func Tool(name string) string {
 	switch format, _ := Format(name); format {
 	case hostarchive.Zip:

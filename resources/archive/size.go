@@ -27,7 +27,7 @@ type unit struct {
 	bytes int64
 }
 
-// String gives the size with the largest unit that leaves a whole number.
+// String returns the size with the largest unit that leaves a whole number.
 func (s Size) String() string {
 	for _, u := range units() {
 		if s != 0 && int64(s)%u.bytes == 0 {
@@ -38,7 +38,7 @@ func (s Size) String() string {
 	return strconv.FormatInt(int64(s), 10)
 }
 
-// MarshalText gives the text form.
+// MarshalText returns the text form.
 func (s Size) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // UnmarshalText reads a whole number of bytes, or one with a unit.

@@ -28,7 +28,7 @@ type Spec struct {
 	Preserve      bool              `json:"preserve,omitempty" jsonschema_description:"Restore owners and setuid, setgid and sticky bits as they are in the archive"`
 }
 
-// Format gives the format that the extension of a path says. An unknown one is
+// Format returns the format that the extension of a path says. An unknown one is
 // ErrUnsupported.
 func Format(path string) (hostarchive.Format, error) {
 	lower := strings.ToLower(path)
@@ -44,7 +44,7 @@ func Format(path string) (hostarchive.Format, error) {
 	}
 }
 
-// describes says that the resource says what must be there. A spec with a name
+// describes reports whether the resource says what must be there. A spec with a name
 // alone is a question about the machine.
 func (s *Spec) describes() bool { return s.Owner != "" && s.Group != "" }
 

@@ -35,10 +35,10 @@ func (*Type) Info() resource.Info {
 	}
 }
 
-// New gives properties with their defaults.
+// New returns properties with their defaults.
 func (*Type) New() *Spec { return &Spec{MaxSize: DefaultMaxSize} }
 
-// Providers gives the providers.
+// Providers returns the providers.
 func (t *Type) Providers() []ArchiveProvider { return t.providers }
 
 // checksumValue is the name of the one output.
@@ -119,7 +119,7 @@ func extract(ctx context.Context, env resource.Env, p ArchiveProvider, spec *Spe
 		r.Invalid = true
 		return errors.Join(fmt.Errorf("%w; the next run fetches it again", err), remember(ctx, env.Host, r))
 	case isRefused(err) && spec.Checksum == "":
-		return fmt.Errorf("%w; the archive is kept and not fetched again: remove %s to have another one fetched, or set checksum to that of a good one", err, spec.Name)
+		return fmt.Errorf("%w; the archive is kept and not fetched again: remove %s to fetch it again, or set checksum", err, spec.Name)
 	case err != nil:
 		return err
 	}
@@ -128,7 +128,7 @@ func extract(ctx context.Context, env resource.Env, p ArchiveProvider, spec *Spe
 	return remember(ctx, env.Host, r)
 }
 
-// isRefused says that an archive is one, but not one to unpack.
+// isRefused reports whether an archive is one, but not one to unpack.
 func isRefused(err error) bool {
 	return slices.ContainsFunc([]error{hostarchive.ErrUnsafeEntry, hostarchive.ErrEntryType, files.ErrTooLarge, hostarchive.ErrTooManyEntries}, func(refusal error) bool { return errors.Is(err, refusal) })
 }
@@ -145,11 +145,11 @@ func (t *Type) Verify(spec *Spec, outcome resource.Outcome, after *State) error 
 		if spec.Cleanup {
 			kept = "; the archive is kept until it does"
 		}
-		return fmt.Errorf("%s was unpacked into %s, but %s is not there: `creates` must name something that the archive brings%s", spec.Name, spec.ExtractParent, spec.Creates, kept)
+		return fmt.Errorf("%s was unpacked into %s, but %s is missing: `creates` must name a path in the archive%s", spec.Name, spec.ExtractParent, spec.Creates, kept)
 	case !plan.Empty():
 		return fmt.Errorf("still due: %s", plan.Message())
 	case fetched && after.Entry.Kind == files.File && after.Metadata.Checksum != arrived:
-		return fmt.Errorf("it was changed after it was downloaded: its checksum is %s, not %s", after.Metadata.Checksum, arrived)
+		return fmt.Errorf("it changed after the download: its checksum is %s, not %s", after.Metadata.Checksum, arrived)
 	}
 
 	return nil

@@ -35,13 +35,13 @@ func (s *Spec) Validate() model.Problems {
 func (s *Spec) Warnings() model.Problems {
 	var out model.Problems
 	if s.Ensure != model.EnsureAbsent && s.ExtractParent != "" && s.Creates == "" {
-		out.Property("extract_parent", "set creates to something that the archive brings", "without `creates` %s is unpacked only when it is downloaded: one that is there already is not", s.Name)
+		out.Property("extract_parent", "set creates to a path in the archive", "without `creates` %s is unpacked only when it is downloaded: one that is there already is not", s.Name)
 	}
 
 	return out
 }
 
-// WantedChecksum gives the checksum asked for as it is compared, empty when any will do.
+// WantedChecksum returns the checksum asked for as it is compared, empty when any will do.
 func (s *Spec) WantedChecksum() string { return strings.ToLower(s.Checksum) }
 
 func (s *Spec) validateName(out *model.Problems) {
@@ -99,7 +99,7 @@ func (s *Spec) validateExtraction(out *model.Problems) {
 		out.Property("cleanup", "set extract_parent, or remove cleanup", "`cleanup` requires `extract_parent`: an archive that is not unpacked is removed by ensure: absent")
 	}
 	if s.Cleanup && s.Creates == "" {
-		out.Property("cleanup", "set creates to something that the archive brings", "`cleanup` requires `creates`: without it the archive would be fetched at every run")
+		out.Property("cleanup", "set creates to a path in the archive", "`cleanup` requires `creates`: without it the archive would be fetched at every run")
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 // ExecProvider is a way of running commands.
 type ExecProvider interface {
 	resource.Provider
-	// Status says whether what the command creates is there.
+	// Status reports whether what the command creates is there.
 	Status(ctx context.Context, env resource.Env, spec *Spec) (*State, error)
 	// Execute makes argv of command, puts it into how, and runs that. An exit code is no error.
 	Execute(ctx context.Context, env resource.Env, command string, how command.Command) (command.Result, error)

@@ -21,7 +21,7 @@ const (
 	maxError   = 2 << 10
 )
 
-// Asks says that the command runs if its guards let it, and that it has any.
+// Asks reports whether the command runs if its guards let it, and that it has any.
 func (*Type) Asks(spec *Spec, state *State, refresh bool) bool {
 	return (spec.OnlyIf != "" || spec.Unless != "") && (refresh || !state.satisfied(spec))
 }
@@ -54,14 +54,14 @@ func ask(ctx context.Context, env resource.Env, p ExecProvider, spec *Spec, guar
 	case err != nil:
 		return false, fmt.Errorf("%s could not be run: %w", guard, missing(env, spec, command, err))
 	case result.Killed:
-		return false, fmt.Errorf("%s gave no answer%s", guard, signalOf(result.ExitCode))
+		return false, fmt.Errorf("%s did not finish%s", guard, signalOf(result.ExitCode))
 	}
-	env.Log.DebugContext(ctx, "asked a guard", "guard", guard, "exit_code", result.ExitCode)
+	env.Log.DebugContext(ctx, "guard evaluated", "guard", guard, "exit_code", result.ExitCode)
 
 	return result.ExitCode == 0, nil
 }
 
-// obstacle says why the command cannot be started.
+// obstacle returns why the command cannot be started.
 func obstacle(env resource.Env, spec *Spec, program string) error {
 	c := how(env, spec)
 	c.Argv = []string{program}
@@ -130,7 +130,7 @@ func (*Type) Apply(ctx context.Context, env resource.Env, p ExecProvider, spec *
 	return outcome, nil
 }
 
-// kept gives output without the blanks around it, shortened to its two ends.
+// kept returns output without the blanks around it, shortened to its two ends.
 func kept(o command.Output) string {
 	text := strings.TrimSpace(o.String())
 	if len(text) > maxValue {
@@ -143,7 +143,7 @@ func kept(o command.Output) string {
 	return strings.ToValidUTF8(text, "\uFFFD")
 }
 
-// tail gives the end of what a command said, for its error.
+// tail returns the end of what a command said, for its error.
 func tail(text string) string {
 	text = command.Output{Head: []byte(text)}.LastLines(errorLines)
 	if len(text) > maxError {
@@ -180,7 +180,7 @@ func (*Type) Relations(spec *Spec) resource.Relations {
 	return out
 }
 
-// program gives the absolute path of a command's program, empty when it names none.
+// program returns the absolute path of a command's program, empty when it names none.
 func program(spec *Spec, command string) string {
 	if words := argv(spec, command); words != nil && filepath.IsAbs(words[0]) {
 		return filepath.Clean(words[0])
@@ -189,7 +189,7 @@ func program(spec *Spec, command string) string {
 	return ""
 }
 
-// argv gives the words of a command, nil where a shell makes them.
+// argv returns the words of a command, nil where a shell makes them.
 func argv(spec *Spec, command string) []string {
 	if spec.Provider == shellProvider {
 		return nil

@@ -8,11 +8,11 @@ type State struct {
 	ExitCode         *int `json:"exit_code,omitempty" jsonschema_description:"Exit code of the command; absent when it did not run"`
 	CreatesSatisfied bool `json:"creates_satisfied" jsonschema_description:"Whether something stands at the path of creates"`
 
-	// refused says that a guard does not let the command run.
+	// refused reports whether a guard does not let the command run.
 	refused bool
 	// obstacle is why the command cannot be started.
 	obstacle error
 }
 
-// satisfied says that nothing but a refresh makes the command run.
+// satisfied reports whether nothing but a refresh makes the command run.
 func (s *State) satisfied(spec *Spec) bool { return s.CreatesSatisfied || spec.RefreshOnly }

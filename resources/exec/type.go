@@ -39,13 +39,13 @@ func (*Type) Info() resource.Info {
 	}
 }
 
-// New gives empty properties.
+// New returns empty properties.
 func (*Type) New() *Spec { return &Spec{} }
 
-// Providers gives the providers.
+// Providers returns the providers.
 func (t *Type) Providers() []ExecProvider { return t.providers }
 
-// Status says whether what the command creates is there. It runs nothing.
+// Status reports whether what the command creates is there. It runs nothing.
 func (*Type) Status(ctx context.Context, env resource.Env, p ExecProvider, spec *Spec) (*State, error) {
 	return p.Status(ctx, env, spec)
 }
@@ -56,7 +56,7 @@ const (
 	actionRefresh = "refresh"
 )
 
-// Plan says whether the command is to run. A refresh runs it whatever it
+// Plan reports whether the command is to run. A refresh runs it whatever it
 // creates; its guards hold in any case. Its error is that it cannot be started.
 func (*Type) Plan(spec *Spec, state *State, refresh bool) (plan resource.Plan, err error) {
 	switch {
@@ -90,7 +90,7 @@ func (*Type) Verify(spec *Spec, outcome resource.Outcome, after *State) error {
 	}
 }
 
-// judge gives an error for an exit code that does not mean success, with the
+// judge returns an error for an exit code that does not mean success, with the
 // end of what the command said about it.
 func judge(spec *Spec, outcome resource.Outcome) error {
 	code := *outcome.ExitCode

@@ -27,7 +27,7 @@ const (
 // is not known.
 func (*Type) Plan(spec *Spec, state *State, _ bool) (resource.Plan, error) {
 	if state.Unknown != nil {
-		return resource.Plan{}, fmt.Errorf("it is not known what stands at %s: %w", spec.Name, state.Unknown)
+		return resource.Plan{}, fmt.Errorf("could not inspect %s: %w", spec.Name, state.Unknown)
 	}
 	switch spec.Ensure {
 	case model.EnsureAbsent:
@@ -49,7 +49,7 @@ func planAbsent(spec *Spec, state *State) (plan resource.Plan, err error) {
 	case spec.Force:
 		removal.Message = "Would have recursively removed the directory"
 	case state.want.notEmpty:
-		err := fmt.Errorf("%s: %w, force: true is required to remove it with all that is in it", spec.Name, files.ErrNotEmpty)
+		err := fmt.Errorf("%s: %w, force: true is required to remove it with its content", spec.Name, files.ErrNotEmpty)
 		return plan, resource.Missing{Need: resource.EmptiedNeed(spec.Name), Err: err}
 	default:
 		removal.Message = "Would have removed the directory"
@@ -147,7 +147,7 @@ func contentChange(spec *Spec, state *State, from string) model.Change {
 	return model.Change{Action: actionStore, Property: propertyContent, From: from, To: resource.DigestWord(state.want.digest), Diff: diff(spec, state)}
 }
 
-// attributeChanges gives a change for each of owner, group and mode that
+// attributeChanges returns a change for each of owner, group and mode that
 // differs from what stands there; of the mode only the bits of mask count.
 func attributeChanges(action string, spec *Spec, state *State, found files.Entry, mask uint32) []model.Change {
 	var out []model.Change
@@ -165,7 +165,7 @@ func attributeChanges(action string, spec *Spec, state *State, found files.Entry
 	return out
 }
 
-// say gives a plan its words, once, with its first change.
+// say returns a plan its words, once, with its first change.
 func say(plan resource.Plan, message string) {
 	if !plan.Empty() {
 		plan.Changes[0].Message = message

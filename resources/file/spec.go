@@ -21,10 +21,10 @@ type Spec struct {
 	Force   bool    `json:"force,omitempty" jsonschema_description:"With absent: also remove a directory that is not empty"`
 }
 
-// managesContent says that the resource says what is in the file, or else that
+// managesContent reports whether the resource says what is in the file, or else that
 // only its attributes are managed.
 func (s *Spec) managesContent() bool { return s.Content != nil || s.Source != "" }
 
-// describes says that the resource says what must be there. A spec with a name
+// describes reports whether the resource says what must be there. A spec with a name
 // alone is a question about the machine.
 func (s *Spec) describes() bool { return s.Owner != "" || s.Group != "" || s.Mode != "" }

@@ -116,7 +116,7 @@ func unreadable(state *State) error {
 	return fmt.Errorf("could not read the file: %w", state.Unreadable)
 }
 
-// willBeReadable says that the content can be compared, or that only a wrong
+// willBeReadable reports whether the content can be compared, or that only a wrong
 // mode keeps the owner of the file from it, which storing it anew puts right.
 func willBeReadable(state *State) bool {
 	const ownerReads = 0o400
@@ -128,7 +128,7 @@ func lookAtSource(ctx context.Context, env resource.Env, source string, want *wa
 	entry, err := env.Host.Follow(source)
 	switch {
 	case err != nil:
-		return fmt.Errorf("could not look at the source: %w", err)
+		return fmt.Errorf("could not inspect the source: %w", err)
 	case entry.Kind == files.Absent:
 		return resource.Missing{Need: resource.PathNeed(source), Err: fmt.Errorf("the source %s does not exist: %w", source, fs.ErrNotExist)}
 	case entry.Kind != files.File:
@@ -142,13 +142,13 @@ func lookAtSource(ctx context.Context, env resource.Env, source string, want *wa
 	return nil
 }
 
-// sourcePath gives the absolute path of the source, empty when there is none.
+// sourcePath returns the absolute path of the source, empty when there is none.
 func sourcePath(env resource.Env, spec *Spec) (string, error) {
 	switch {
 	case spec.Source == "" || filepath.IsAbs(spec.Source):
 		return spec.Source, nil
 	case env.Scope.Dir == "":
-		return "", fmt.Errorf("source %q is relative, and this manifest has no directory to take it from: push it as a bundle, which brings its files along, or give an absolute path", spec.Source)
+		return "", fmt.Errorf("source %q is relative, but this manifest has no directory: push it as a bundle with its files, or give an absolute path", spec.Source)
 	default:
 		return filepath.Join(env.Scope.Dir, spec.Source), nil
 	}

@@ -36,10 +36,10 @@ func (*Type) Info() resource.Info {
 	}
 }
 
-// New gives empty properties.
+// New returns empty properties.
 func (*Type) New() *Spec { return &Spec{} }
 
-// Providers gives the providers.
+// Providers returns the providers.
 func (t *Type) Providers() []FileProvider { return t.providers }
 
 // Apply does what the plan says, which is one action whatever the number of

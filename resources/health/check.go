@@ -129,11 +129,11 @@ func (c *Checker) try(ctx context.Context, check model.HealthCheck, env []string
 	}
 }
 
-// command gives what is run for a check.
+// command returns what is run for a check.
 func (c *Checker) command(check model.HealthCheck, timeout time.Duration) (command.Command, error) {
 	if check.Command == "" {
 		if len(c.goss) == 0 {
-			return command.Command{}, errors.New("rules of goss cannot be evaluated here")
+			return command.Command{}, errors.New("goss rules cannot be evaluated here")
 		}
 		rules, err := json.Marshal(timed(check.GossRules, timeout))
 		return command.Command{Argv: c.goss, Stdin: bytes.NewReader(rules)}, err
@@ -157,7 +157,7 @@ func statusOf(code int) model.HealthStatus {
 	}
 }
 
-// outputOf gives what a check said; what it said on standard error only where it
+// outputOf returns what a check said; what it said on standard error only where it
 // said nothing else.
 func outputOf(r command.Result) string {
 	out := strings.TrimSpace(r.Stdout.String())

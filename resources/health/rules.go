@@ -70,7 +70,7 @@ func kinds() map[string]kind {
 	return out
 }
 
-// timed gives rules the time of their check where they have none of their own and
+// timed returns rules the time of their check where they have none of their own and
 // goss would end them sooner. That is left as it is where nothing in time is an
 // answer, as it is of addresses and names.
 func timed(rules model.GossRules, timeout time.Duration) model.GossRules {

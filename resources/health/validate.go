@@ -17,7 +17,7 @@ const (
 	maxName  = 200
 )
 
-// nameOf gives what a check is called: its own name, else that of its program,
+// nameOf returns what a check is called: its own name, else that of its program,
 // or goss; nothing for one that has neither a command nor rules.
 func nameOf(c model.HealthCheck) string {
 	switch {
@@ -34,7 +34,7 @@ func nameOf(c model.HealthCheck) string {
 	return path.Base(words[0])
 }
 
-// Complete gives checks that are valid their names and formats.
+// Complete returns checks that are valid their names and formats.
 func Complete(checks []model.HealthCheck) {
 	for i := range checks {
 		c := &checks[i]

@@ -25,7 +25,7 @@ func (t *Type) Apply(ctx context.Context, env resource.Env, p PackageProvider, s
 		case failed != nil && (err != nil || !t.reached(p, spec, plan, after)):
 			return failed
 		case failed != nil:
-			env.Log.WarnContext(ctx, "the package is as wanted, but not all went well", "package", spec.Name, "error", failed)
+			env.Log.WarnContext(ctx, "package is in its desired state despite an error", "package", spec.Name, "error", failed)
 		case err != nil:
 			return err
 		}
@@ -36,7 +36,7 @@ func (t *Type) Apply(ctx context.Context, env resource.Env, p PackageProvider, s
 	return outcome, err
 }
 
-// reached says that a change which failed did what it was to do for this package:
+// reached reports whether a change which failed did what it was to do for this package:
 // what failed was the script of another one.
 func (t *Type) reached(p PackageProvider, spec *Spec, plan resource.Plan, after *State) bool {
 	state, err := judge(p, spec, after, "")

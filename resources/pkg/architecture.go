@@ -19,11 +19,11 @@ func Architecture() string {
 	}
 }
 
-// IsNative says that apt finds an architecture among the packages of the machine's
+// IsNative reports whether apt finds an architecture among the packages of the machine's
 // own: these are also those that have none.
 func IsNative(arch string) bool { return arch == "all" || arch == Architecture() }
 
-// WithoutNative gives a name as dpkg knows it: without an architecture that is
+// WithoutNative returns a name as dpkg knows it: without an architecture that is
 // native. What dnf knows has no colon in its name.
 func WithoutNative(name string) string {
 	if bare, arch, _ := strings.Cut(name, ":"); IsNative(arch) {

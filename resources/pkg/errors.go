@@ -84,7 +84,7 @@ func Explain(argv []string, result command.Result, remedies []Remedy) error {
 	return resource.Said{Err: err, Output: strings.ToValidUTF8(tail, "\uFFFD")}
 }
 
-// told gives the packages that About finds, and what was said of the first of
+// told returns the packages that About finds, and what was said of the first of
 // them that the command names, or of the first.
 func (r Remedy) told(argv []string, streams ...string) (names []string, said string) {
 	for _, text := range streams {
@@ -107,14 +107,14 @@ func (r Remedy) told(argv []string, streams ...string) (names []string, said str
 	return names, said
 }
 
-// isOf says that a word of a command is a package, with or without its version.
+// isOf reports whether a word of a command is a package, with or without its version.
 func isOf(word, name string) bool {
 	rest, found := strings.CutPrefix(word, name)
 
 	return found && (rest == "" || strings.ContainsAny(rest[:1], "=:-+."))
 }
 
-// asShown gives what a terminal would show of an output: a line that was begun
+// asShown returns what a terminal would show of an output: a line that was begun
 // anew is what it was last.
 func asShown(o command.Output) string {
 	lines := strings.Split(o.String(), "\n")

@@ -57,7 +57,7 @@ func (t *Type) Prepare(ctx context.Context, env resource.Env, p PackageProvider,
 }
 
 func warn(ctx context.Context, env resource.Env, p PackageProvider, err error) {
-	env.Log.WarnContext(ctx, "the package lists could not be refreshed, going on with those there are", "provider", p.Name(), "error", err)
+	env.Log.WarnContext(ctx, "package lists not refreshed, using the existing ones", "provider", p.Name(), "error", err)
 }
 
 // Status says which version is installed, and how it compares with what is wanted.
@@ -102,7 +102,7 @@ func (t *Type) StatusAll(ctx context.Context, env resource.Env, p PackageProvide
 	return states, errs
 }
 
-// distinct gives the names of the specs that are picked, each once.
+// distinct returns the names of the specs that are picked, each once.
 func distinct(specs []*Spec, pick func(*Spec) bool) []string {
 	var names []string
 	for _, s := range specs {
@@ -115,7 +115,7 @@ func distinct(specs []*Spec, pick func(*Spec) bool) []string {
 	return slices.Compact(names)
 }
 
-// stale gives an error for a package that is to be the latest by lists that this
+// stale returns an error for a package that is to be the latest by lists that this
 // run could not have refreshed.
 func (t *Type) stale(env resource.Env, p PackageProvider, spec *Spec) error {
 	lists := t.lists[p.Name()]
@@ -123,7 +123,7 @@ func (t *Type) stale(env resource.Env, p PackageProvider, spec *Spec) error {
 		return nil
 	}
 
-	return fmt.Errorf("what the latest version is cannot be known: %w", lists.err)
+	return fmt.Errorf("the latest version is unknown: %w", lists.err)
 }
 
 func runOf(env resource.Env) string { return strings.Join(env.RunEnv, " ") }
@@ -131,7 +131,7 @@ func runOf(env resource.Env) string { return strings.Join(env.RunEnv, " ") }
 // judge completes a state of its own for a spec.
 func judge(p PackageProvider, spec *Spec, found *State, candidate string) (*State, error) {
 	if found == nil {
-		return nil, fmt.Errorf("%s said nothing of %s", p.Name(), spec.Name)
+		return nil, fmt.Errorf("%s did not report %s", p.Name(), spec.Name)
 	}
 	state := *found
 	wanted := spec.Ensure

@@ -16,7 +16,7 @@ const (
 	priorityForeign = 99
 )
 
-// Manageable says whether a package manager is there, and with what priority:
+// Manageable reports whether a package manager is there, and with what priority:
 // on a platform of its own families the best, on one of the others the worst. The
 // error names the program that is missing.
 func Manageable(facts model.Facts, programs, own, others []string) (bool, int, error) {

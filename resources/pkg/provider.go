@@ -43,7 +43,7 @@ type PackageProvider interface {
 	Uninstall(ctx context.Context, env resource.Env, pkg string) error
 	// Status says which version is installed.
 	Status(ctx context.Context, env resource.Env, pkg string) (*State, error)
-	// VersionCmp gives -1, 0 or 1 for a lower, equal or higher version. A version
+	// VersionCmp returns -1, 0 or 1 for a lower, equal or higher version. A version
 	// that cannot be one is an error.
 	VersionCmp(versionA, versionB string, ignoreTrailingZeroes bool) (int, error)
 	Together
@@ -60,6 +60,6 @@ type Together interface {
 	ChangeAll(ctx context.Context, env resource.Env, requests []Request) error
 	// Refresh gets new package lists when those there are older than maxAge or not
 	// of the repositories of now; with 0 it leaves them to the package manager.
-	// latest says that candidates will be asked for.
+	// latest reports whether candidates will be asked for.
 	Refresh(ctx context.Context, env resource.Env, maxAge time.Duration, latest bool) error
 }

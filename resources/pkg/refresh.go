@@ -40,7 +40,7 @@ func NoteRefresh(ctx context.Context, env resource.Env, provider string) error {
 		return nil
 	}
 	if err := env.Host.Write(ctx, note, strings.NewReader(""), files.OwnAttrs(0o600)); err != nil {
-		return fmt.Errorf("could not note that the package lists were refreshed: %w", err)
+		return fmt.Errorf("could not record the refresh of the package lists: %w", err)
 	}
 
 	return nil

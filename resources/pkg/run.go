@@ -128,7 +128,7 @@ func (c Changer) once(ctx context.Context, env resource.Env, w *waiter, argv []s
 	running, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
 	held := &change{stop: stop, tell: func(cause error) {
-		env.Log.WarnContext(ctx, "packages are being changed, which is not broken off: waiting for its end", "command", argv[0], "reason", cause)
+		env.Log.WarnContext(ctx, "package change in progress, waiting for its end", "command", argv[0], "reason", cause)
 	}}
 	defer context.AfterFunc(ctx, func() { held.breakOff(context.Cause(ctx)) })()
 	defer w.goOn()
@@ -154,7 +154,7 @@ func (c Changer) once(ctx context.Context, env resource.Env, w *waiter, argv []s
 	case err != nil && ctx.Err() != nil && waits:
 		return nil, result, brokenOff(ctx, line)
 	case err == nil && ctx.Err() != nil && result.ExitCode == 0:
-		return lines, result, fmt.Errorf("%s: %w; it had begun to change packages and was not broken off: that is done", argv[0], context.Cause(ctx))
+		return lines, result, fmt.Errorf("%s: %w; it was already changing packages and finished: the change is done", argv[0], context.Cause(ctx))
 	}
 
 	return lines, result, err
@@ -219,7 +219,7 @@ func (w *waiter) wait(line string, giveUp context.CancelCauseFunc) {
 	}
 }
 
-// waits says whether it waits in the command itself, and what was said of that.
+// waits reports whether it waits in the command itself, and what was said of that.
 func (w *waiter) waits() (line string, is bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

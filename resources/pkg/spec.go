@@ -43,7 +43,7 @@ func (s *Spec) Validate() model.Problems {
 	return out
 }
 
-// wantsVersion says that ensure is a version.
+// wantsVersion reports whether ensure is a version.
 func (s *Spec) wantsVersion() bool {
 	return s.Ensure != model.EnsurePresent && s.Ensure != model.EnsureAbsent && s.Ensure != EnsureLatest
 }

@@ -30,7 +30,7 @@ type Metadata struct {
 	Full string `json:"-"`
 }
 
-// NewState gives the state of a package that is not installed, or with its
+// NewState returns the state of a package that is not installed, or with its
 // metadata that of one that is.
 func NewState(name string, m *Metadata) *State {
 	state := &State{CommonState: model.CommonState{Name: name, Ensure: model.EnsureAbsent}, Metadata: m}
@@ -41,5 +41,5 @@ func NewState(name string, m *Metadata) *State {
 	return state
 }
 
-// installed says that a version is installed.
+// installed reports whether a version is installed.
 func (s *State) installed() bool { return s.Ensure != model.EnsureAbsent }

@@ -36,10 +36,10 @@ func (*Type) Info() resource.Info {
 	}
 }
 
-// New gives properties that want the package present.
+// New returns properties that want the package present.
 func (*Type) New() *Spec { return &Spec{Common: model.Common{Ensure: model.EnsurePresent}} }
 
-// Providers gives the providers.
+// Providers returns the providers.
 func (t *Type) Providers() []PackageProvider { return t.providers }
 
 // Plan compares what is installed with what is wanted.
@@ -60,7 +60,7 @@ func (*Type) Plan(spec *Spec, state *State, _ bool) (plan resource.Plan, err err
 	return plan, nil
 }
 
-// due gives the action of the decision table with its words, or none.
+// due returns the action of the decision table with its words, or none.
 func due(spec *Spec, state *State) (Action, string) {
 	switch {
 	case spec.Ensure == model.EnsureAbsent && state.installed():

@@ -69,7 +69,7 @@ func Of(e model.RegisterEntry, node string) model.Registration {
 	return r
 }
 
-// problems gives all that is wrong, by property.
+// problems returns all that is wrong, by property.
 func problems(r model.Registration) model.Problems {
 	var out model.Problems
 	for _, word := range []struct{ key, value string }{{"cluster", r.Cluster}, {"service", r.Service}, {"protocol", r.ProtocolName}} {
@@ -114,7 +114,7 @@ func problems(r model.Registration) model.Problems {
 	return out
 }
 
-// isHostName says that s is a host name: one whose last label is a number is
+// isHostName reports whether s is a host name: one whose last label is a number is
 // taken for an IP address everywhere.
 func isHostName(s string) bool {
 	last := s[strings.LastIndexByte(s, '.')+1:]

@@ -34,7 +34,7 @@ func (*Type) Apply(ctx context.Context, env resource.Env, p ServiceProvider, spe
 	return resource.Outcome{}, errors.Join(errs...)
 }
 
-// timeFor gives an action the time that it needs, where a start that took all the
+// timeFor returns an action the time that it needs, where a start that took all the
 // time there was would leave none for the boot.
 func timeFor(ctx context.Context, action Action) (context.Context, context.CancelFunc) {
 	if (action != Enable && action != Disable) || !isTimeUp(ctx) {
@@ -44,7 +44,7 @@ func timeFor(ctx context.Context, action Action) (context.Context, context.Cance
 	return context.WithTimeout(context.WithoutCancel(ctx), bootTime)
 }
 
-// isTimeUp says that ctx has ended by itself and was not broken off.
+// isTimeUp reports whether ctx has ended by itself and was not broken off.
 func isTimeUp(ctx context.Context) bool { return errors.Is(ctx.Err(), context.DeadlineExceeded) }
 
 // ApplyAll does what is due to many services with one command a step.

@@ -49,7 +49,7 @@ func (*Type) Plan(spec *Spec, state *State, refresh bool) (plan resource.Plan, e
 	return plan, errors.Join(obstacles...)
 }
 
-// cannot gives the error of an obstacle, nil when there is none.
+// cannot returns the error of an obstacle, nil when there is none.
 func cannot(spec *Spec, what string, obstacle error) error {
 	if obstacle == nil {
 		return nil

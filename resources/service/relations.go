@@ -14,7 +14,7 @@ func (*Type) Relations(spec *Spec) resource.Relations {
 	return resource.Relations{Needs: needs}
 }
 
-// Canonical gives the name of the unit, of which the suffix .service may be left out.
+// Canonical returns the name of the unit, of which the suffix .service may be left out.
 func (*Type) Canonical(spec *Spec) string { return UnitName(spec.Name) }
 
 // relations are what may bring a service.

@@ -19,7 +19,7 @@ type State struct {
 	// Starting says of one that is stopped that it is about to run: it takes long to
 	// start, or is started again each time that it ends.
 	Starting bool `json:"-"`
-	// Outdated says that the service manager has not read all that there is about it.
+	// Outdated reports whether the service manager has not read all that there is about it.
 	Outdated bool `json:"-"`
 }
 

@@ -30,10 +30,10 @@ func (*Type) Info() resource.Info {
 	}
 }
 
-// New gives empty properties.
+// New returns empty properties.
 func (*Type) New() *Spec { return &Spec{} }
 
-// Providers gives the providers.
+// Providers returns the providers.
 func (t *Type) Providers() []ServiceProvider { return t.providers }
 
 // Status asks about one service.
@@ -67,7 +67,7 @@ func missing(spec *Spec, err error) error {
 	return resource.Missing{Need: needs[0], Or: needs[1:], Err: err}
 }
 
-// Stale says that the service manager has to read its files before what it says is true.
+// Stale reports whether the service manager has to read its files before what it says is true.
 func (*Type) Stale(state *State) bool { return state.Outdated }
 
 // Prepare lets it read them.

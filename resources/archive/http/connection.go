@@ -73,7 +73,7 @@ func (t *transfer) next(ctx context.Context) *nethttp.Request {
 	return req
 }
 
-// continues says that an answer goes on just where the transfer broke off, with
+// continues reports whether an answer goes on just where the transfer broke off, with
 // the same content.
 func (t *transfer) continues(resp *nethttp.Response) bool {
 	if resp.StatusCode != nethttp.StatusPartialContent {
@@ -94,7 +94,7 @@ func (t *transfer) continues(resp *nethttp.Response) bool {
 	return first == t.at && (total < 0 || total == t.total)
 }
 
-// validatorOf gives what tells the content from any other: a strong ETag, or a
+// validatorOf returns what tells the content from any other: a strong ETag, or a
 // date that is so old that no second change can have the same.
 func validatorOf(resp *nethttp.Response) string {
 	if resp.Header.Get("Accept-Ranges") == "none" {

@@ -67,10 +67,10 @@ func (Provider) Name() string { return name }
 func (Provider) IsManageable(_ model.Facts, spec resource.Spec) (bool, int, error) {
 	s, ok := spec.(*archive.Spec)
 	if !ok {
-		return false, 0, fmt.Errorf("%T is no archive", spec)
+		return false, 0, fmt.Errorf("%T is not an archive", spec)
 	}
 	if u, err := url.Parse(s.URL); err != nil || s.URL != "" && u.Scheme != "http" && u.Scheme != "https" {
-		return false, 0, fmt.Errorf("the url is not one of http or https")
+		return false, 0, fmt.Errorf("the url must be http or https")
 	}
 	if _, err := archive.Format(s.Name); err != nil {
 		return false, 0, err
@@ -81,7 +81,7 @@ func (Provider) IsManageable(_ model.Facts, spec resource.Spec) (bool, int, erro
 	tool := archive.Tool(s.Name)
 	if _, err := command.FindProgram(tool); err != nil {
 		needs := archive.ToolNeeds(tool)
-		return false, 0, resource.Missing{Need: needs[0], Or: needs[1:], Err: fmt.Errorf("%w, it unpacks such an archive", err)}
+		return false, 0, resource.Missing{Need: needs[0], Or: needs[1:], Err: fmt.Errorf("%w, needed to unpack the archive", err)}
 	}
 
 	return true, priority, nil
@@ -115,7 +115,7 @@ func (Provider) Status(ctx context.Context, env resource.Env, spec *archive.Spec
 	return state, err
 }
 
-// timeout gives the one of a resource, or the default.
+// timeout returns the one of a resource, or the default.
 func timeout(spec *archive.Spec) time.Duration {
 	if spec.Timeout == 0 {
 		return defaultTimeout

@@ -30,16 +30,16 @@ const (
 )
 
 // errRestart is a transfer that has to begin anew: what has been written is of no use.
-var errRestart = errors.New("the transfer begins anew")
+var errRestart = errors.New("the transfer restarts")
 
 // errStalled is a connection that is given up, to try another one.
-var errStalled = errors.New("the connection gives nothing any more")
+var errStalled = errors.New("the connection stalled")
 
 // transferError is what went wrong with a transfer, told from what went wrong
 // with the file it is written to.
 type transferError struct{ error }
 
-// Unwrap gives the error itself.
+// Unwrap returns the error itself.
 func (e transferError) Unwrap() error { return e.error }
 
 // transfer is the content of a URL on its way, over as many connections as that
@@ -183,7 +183,7 @@ func (t *transfer) persist(ctx context.Context, try func() error) error {
 		}
 		pause := min(max(t.opts.Backoff<<(t.tries-1), retryAfter(err)), maxPause, t.left())
 		// The words of the client may hold what the log must not show.
-		t.log.InfoContext(ctx, "the download broke off, trying again", "url", web.Name(t.request.URL), "bytes", t.at, "error", web.WithoutCredentials(err, t.secrets...).Error(), "pause", pause.String())
+		t.log.InfoContext(ctx, "download interrupted, retrying", "url", web.Name(t.request.URL), "bytes", t.at, "error", web.WithoutCredentials(err, t.secrets...).Error(), "pause", pause.String())
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause):
@@ -214,7 +214,7 @@ func retryAfter(err error) time.Duration {
 	return status.after
 }
 
-// isFinal says that trying again would come to the same.
+// isFinal reports whether trying again would come to the same.
 func isFinal(err error) bool {
 	var status statusError
 	if errors.As(err, &status) {

@@ -30,7 +30,7 @@ func New() Provider { return Provider{shell: "/bin/sh"} }
 // Name is shell.
 func (Provider) Name() string { return "shell" }
 
-// IsManageable says whether there is a shell; the error names the one that is missing.
+// IsManageable reports whether there is a shell; the error names the one that is missing.
 func (p Provider) IsManageable(model.Facts, resource.Spec) (bool, int, error) {
 	if _, err := os.Stat(p.shell); err != nil {
 		return false, 0, fmt.Errorf("there is no shell: %w", err)
@@ -44,7 +44,7 @@ func (p Provider) Status(_ context.Context, env resource.Env, spec *exec.Spec) (
 	return exec.Look(env, spec, p.shell)
 }
 
-// Execute gives the whole command to the shell, as one argument.
+// Execute returns the whole command to the shell, as one argument.
 func (p Provider) Execute(ctx context.Context, env resource.Env, text string, how command.Command) (command.Result, error) {
 	if strings.TrimSpace(text) == "" {
 		return command.Result{}, ErrNoCommand

@@ -40,7 +40,7 @@ func (Provider) Status(ctx context.Context, env resource.Env, path string, check
 	state := &file.State{CommonState: model.CommonState{Protocol: model.StateProtocol("file"), ResourceType: "file", Name: path}}
 	entry, err := env.Host.Look(path)
 	if err != nil {
-		env.Log.WarnContext(ctx, "could not look at a path", "path", path, "error", err)
+		env.Log.WarnContext(ctx, "could not inspect path", "path", path, "error", err)
 		state.Unknown = err
 		if errors.Is(err, fs.ErrPermission) {
 			state.Ensure = model.EnsureAbsent
@@ -130,7 +130,7 @@ func (Provider) Remove(_ context.Context, env resource.Env, path string, force b
 	}
 	err := env.Host.Remove(path)
 	if errors.Is(err, files.ErrNotEmpty) {
-		return fmt.Errorf("%w, force: true is required to remove it with all that is in it", err)
+		return fmt.Errorf("%w, force: true is required to remove it with its content", err)
 	}
 
 	return err

@@ -132,7 +132,7 @@ func words(r resource.TestResult) string {
 // maxValue bounds how much of a value is shown.
 const maxValue = 500
 
-// short gives a value as JSON, bounded.
+// short returns a value as JSON, bounded.
 func short(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {

@@ -74,7 +74,7 @@ func (p *Provider) ChangeAll(ctx context.Context, env resource.Env, requests []p
 	return err
 }
 
-// repairs says that what is to be installed is half installed already, which apt
+// repairs reports whether what is to be installed is half installed already, which apt
 // leaves as it is unless it is told to install it again.
 func (p *Provider) repairs(ctx context.Context, env resource.Env, requests []pkg.Request) (bool, error) {
 	var names []string
@@ -91,7 +91,7 @@ func (p *Provider) repairs(ctx context.Context, env resource.Env, requests []pkg
 	return slices.ContainsFunc(rows, func(r row) bool { return r.status == "half-installed" }), err
 }
 
-// arguments gives the command for requests. A removal beside installations is
+// arguments returns the command for requests. A removal beside installations is
 // part of the same transaction by a hyphen after its name.
 func arguments(requests []pkg.Request, candidates map[string]string, repair bool) []string {
 	var names []string
@@ -168,7 +168,7 @@ func remedies() []pkg.Remedy {
 		{Says: "unmet dependencies", Err: pkg.ErrUnmet, Do: "name versions that go together, or add the repository that has what is missing"},
 		{Says: "don't have enough free space", Err: pkg.ErrNoSpace, Do: "make room, for example with `apt-get clean`"},
 		{Says: "No space left on device", Err: pkg.ErrNoSpace, Do: "make room, for example with `apt-get clean`"},
-		{About: scriptFailed, Err: pkg.ErrScript, Do: "mend what it complains of, then " + repair},
+		{About: scriptFailed, Err: pkg.ErrScript, Do: "fix the problem it reports, then " + repair},
 		{Says: "Failed to fetch", Err: pkg.ErrDownload, Do: "check the repositories and the network, or refresh the package lists (cache_max_age)"},
 	}
 }

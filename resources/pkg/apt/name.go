@@ -15,9 +15,9 @@ func checkName(name string) error {
 	bare, arch, qualified := strings.Cut(name, ":")
 	switch {
 	case strings.HasSuffix(name, "-"):
-		return fmt.Errorf("a package name must not end with -, for which apt would remove it: set ensure: absent")
+		return fmt.Errorf("a package name must not end with -, because apt would remove it: set ensure: absent")
 	case qualified && (arch == "" || arch == "any" || arch == "native"):
-		return fmt.Errorf("%q is no architecture of a package: name it %s", ":"+arch, bare)
+		return fmt.Errorf("%q is not a package architecture: name it %s", ":"+arch, bare)
 	case qualified && strings.HasSuffix(arch, "+"):
 		return fmt.Errorf("an architecture does not end with +")
 	default:
@@ -48,7 +48,7 @@ func (p *Provider) checkSigns(ctx context.Context, env resource.Env, requests []
 	return nil
 }
 
-// withoutZeroEpoch gives a version as repositories write it.
+// withoutZeroEpoch returns a version as repositories write it.
 func withoutZeroEpoch(version string) string {
 	epoch, rest, found := strings.Cut(version, ":")
 	if found && epoch != "" && strings.Trim(epoch, "0") == "" {
@@ -77,6 +77,6 @@ func warnOfRemoved(ctx context.Context, env resource.Env, requests []pkg.Request
 		}
 	}
 	if len(removed) > 0 {
-		env.Log.WarnContext(ctx, "other packages had to be removed for it", "removed", strings.Join(removed, " "))
+		env.Log.WarnContext(ctx, "other packages were removed", "removed", strings.Join(removed, " "))
 	}
 }

@@ -26,7 +26,7 @@ func parseStatus(lines []string) ([]row, error) {
 	for _, line := range lines {
 		f := strings.SplitN(line, "\t", fields)
 		if len(f) != fields || f[0] == "" {
-			return nil, fmt.Errorf("dpkg-query said what is not understood: %q", line)
+			return nil, fmt.Errorf("unexpected output of dpkg-query: %q", line)
 		}
 		rows = append(rows, row{f[0], f[1], f[2], f[3], f[4], f[5], f[6]})
 	}
@@ -48,7 +48,7 @@ func (p *Provider) StatusAll(ctx context.Context, env resource.Env, names []stri
 	return states, nil
 }
 
-// query gives the rows of the packages that dpkg knows.
+// query returns the rows of the packages that dpkg knows.
 func (*Provider) query(ctx context.Context, env resource.Env, names []string) ([]row, error) {
 	argv := []string{"dpkg-query", "-W", "-f=" + format, "--"}
 	for _, name := range names {
@@ -58,7 +58,7 @@ func (*Provider) query(ctx context.Context, env resource.Env, names []string) ([
 	if err != nil {
 		return nil, err
 	}
-	// 1 says that it does not know one of them.
+	// 1 reports whether it does not know one of them.
 	if result.ExitCode > 1 {
 		return nil, pkg.Explain(argv, result, []pkg.Remedy{{Says: "dpkg-query: error", Err: pkg.ErrBroken, Do: "run `dpkg --audit` and see /var/lib/dpkg"}})
 	}

@@ -81,7 +81,7 @@ func isUnseen(line string) bool { return strings.Contains(line, "No packages mar
 
 func isLowest(line string) bool { return strings.Contains(line, "of lowest version already installed") }
 
-// commands gives the commands for requests.
+// commands returns the commands for requests.
 func commands(requests []pkg.Request) [][]string {
 	var remove, downgrade, install, best []string
 	for _, r := range requests {
@@ -115,7 +115,7 @@ func commands(requests []pkg.Request) [][]string {
 	return out
 }
 
-// exact gives the words for a version of a package, whose architecture comes last.
+// exact returns the words for a version of a package, whose architecture comes last.
 func exact(name, version string) string {
 	at := strings.LastIndexByte(name, '.')
 	if at < 0 || !slices.Contains(architectures(), name[at+1:]) {
@@ -160,7 +160,7 @@ func remedies() []pkg.Remedy {
 		{Says: "No packages marked for downgrade", Err: pkg.ErrNoVersion, Do: others},
 		{Says: "nothing provides", Err: pkg.ErrUnmet, Do: "name versions that go together, or add the repository that has what is missing"},
 		{Says: "conflicting requests", Err: pkg.ErrUnmet, Do: "name versions that go together, or add the repository that has what is missing"},
-		{About: scriptFailed, Err: pkg.ErrScript, Do: "mend what it complains of"},
+		{About: scriptFailed, Err: pkg.ErrScript, Do: "fix the problem it reports"},
 		{Says: "needs more space", Err: pkg.ErrNoSpace, Do: "make room, for example with `dnf clean all`"},
 		{Says: "needed on the", Err: pkg.ErrNoSpace, Do: "make room, for example with `dnf clean all`"},
 		{Says: "Error opening", Err: pkg.ErrDownload, Do: "check the repositories, or refresh the package lists (cache_max_age)"},

@@ -52,14 +52,14 @@ func (p *Provider) checkNames(ctx context.Context, env resource.Env, requests []
 			return false, err
 		}
 		if len(meant) > 0 {
-			return false, fmt.Errorf("%w: %s is no name of a package: for dnf it stands for %s; write that name, with its version in ensure", pkg.ErrNoPackage, name, strings.Join(meant, ", "))
+			return false, fmt.Errorf("%w: %s is not a package name: dnf would install %s; use that name, with the version in ensure", pkg.ErrNoPackage, name, strings.Join(meant, ", "))
 		}
 	}
 
 	return found, nil
 }
 
-// meant gives the packages that dnf would take for one of the name.
+// meant returns the packages that dnf would take for one of the name.
 func (p *Provider) meant(ctx context.Context, env resource.Env, name string) ([]string, error) {
 	rows, err := p.repoquery(ctx, env, name)
 	if err == nil && len(rows) == 0 {

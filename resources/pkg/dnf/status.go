@@ -21,7 +21,7 @@ type row struct {
 
 func (r row) full() string { return r.epoch + ":" + r.version + "-" + r.release }
 
-// is says that a row is that of a name, which may end with an architecture.
+// is reports whether a row is that of a name, which may end with an architecture.
 func (r row) is(name string) bool { return r.name == name || r.name+"."+r.arch == name }
 
 // parseRows reads lines of format; others, which say that a package is not

@@ -19,7 +19,7 @@ var (
 	errIsActive  = errors.New("invalid systemctl is-active output")
 	errIsEnabled = errors.New("invalid systemctl is-enabled output")
 	// errUnsettled is a service on its way to another state.
-	errUnsettled = errors.New("is on its way to another state")
+	errUnsettled = errors.New("is changing state")
 )
 
 // stateOf makes a state of the answers of is-active and is-enabled.
@@ -79,7 +79,7 @@ func startsAtBoot(answer string) (starts bool, o service.Obstacles, err error) {
 		if answer != "masked" {
 			unmask += " --runtime"
 		}
-		masked := fmt.Errorf("its unit is masked: %s lets it be used again", unmask)
+		masked := fmt.Errorf("its unit is masked: %s makes it usable again", unmask)
 		return false, service.Obstacles{Start: masked, Enable: masked}, nil
 	case notFound:
 		return false, o, service.ErrNotFound

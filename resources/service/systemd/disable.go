@@ -59,7 +59,7 @@ type linkedUnit struct {
 	options      []string
 }
 
-// linked gives the links of services that are known by one.
+// linked returns the links of services that are known by one.
 func (p *Provider) linked(names []string) []linkedUnit {
 	var out []linkedUnit
 	for _, unit := range unitNames(names) {

@@ -43,7 +43,7 @@ func withLogs(ctx context.Context, env resource.Env, names []string, since time.
 	defer cancel()
 	// What was logged just now may not be in the journal yet.
 	if _, err := run(ctx, env, nil, "journalctl", "--sync"); err != nil {
-		env.Log.DebugContext(ctx, "the journal cannot be read", "error", err.Error())
+		env.Log.DebugContext(ctx, "cannot read the journal", "error", err.Error())
 		return
 	}
 	for i, name := range names {
@@ -63,8 +63,8 @@ func withLogs(ctx context.Context, env resource.Env, names []string, since time.
 	}
 }
 
-// lastLogged gives the last lines that a service has logged since a time.
-// journalctl gives the last ones only when it begins with the latest, and then
+// lastLogged returns the last lines that a service has logged since a time.
+// journalctl returns the last ones only when it begins with the latest, and then
 // turns messages round, not lines: they are asked for one by one. Its --unit
 // misses what a process of systemd says that ends at once, such as one that
 // finds no program to run.
@@ -84,7 +84,7 @@ func lastLogged(ctx context.Context, env resource.Env, name string, since time.T
 	return command.Output{Tail: []byte(strings.Join(messages, "\n"))}.LastLines(logLines), err
 }
 
-// message gives that of an entry of the journal as journalctl writes it in JSON:
+// message returns that of an entry of the journal as journalctl writes it in JSON:
 // a text, or the bytes of what is not plain text.
 func message(line string) string {
 	var text struct{ MESSAGE string }

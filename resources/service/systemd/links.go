@@ -72,7 +72,7 @@ func entries(dir string) []os.DirEntry {
 	return list
 }
 
-// unitDirs gives when each directory that units are read from was last changed.
+// unitDirs returns when each directory that units are read from was last changed.
 func unitDirs(root string) map[string]time.Time {
 	out := map[string]time.Time{}
 	for _, dir := range []string{"etc/systemd/system", "run/systemd/system", "usr/local/lib/systemd/system", "usr/lib/systemd/system", "lib/systemd/system", "etc/init.d"} {
@@ -90,7 +90,7 @@ func unitDirs(root string) map[string]time.Time {
 	return out
 }
 
-// hasScript says whether a service has a script for the time before systemd.
+// hasScript reports whether a service has a script for the time before systemd.
 func (p *Provider) hasScript(name string) bool {
 	_, err := os.Stat(filepath.Join(p.root, "etc/init.d", strings.TrimSuffix(service.UnitName(name), ".service")))
 

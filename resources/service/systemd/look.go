@@ -83,7 +83,7 @@ func (p *Provider) lookAt(ctx context.Context, env resource.Env, names []string,
 	}
 }
 
-// show gives what systemd has in memory of units, in their order.
+// show returns what systemd has in memory of units, in their order.
 func (p *Provider) show(ctx context.Context, env resource.Env, names []string) ([]unit, error) {
 	give, err := p.take(ctx)
 	if err != nil {

@@ -46,7 +46,7 @@ func New(root string) *Provider { return &Provider{root: root, turn: make(chan s
 // Name is systemd.
 func (*Provider) Name() string { return providerName }
 
-// IsManageable says whether systemctl is in PATH.
+// IsManageable reports whether systemctl is in PATH.
 func (*Provider) IsManageable(model.Facts, resource.Spec) (bool, int, error) {
 	if _, err := command.FindProgram(systemctl); err != nil {
 		return false, 0, err

@@ -24,7 +24,7 @@ func (p *Provider) ChangeAll(ctx context.Context, env resource.Env, action servi
 	if err == nil {
 		return errs
 	}
-	env.Log.DebugContext(ctx, "not all were changed", "action", string(action), "services", len(names), "error", resource.WithoutOutput(err))
+	env.Log.DebugContext(ctx, "services not changed", "action", string(action), "services", len(names), "error", resource.WithoutOutput(err))
 	looking, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookTime)
 	defer cancel()
 	done := p.done(looking, env, action, names, began)
@@ -47,7 +47,7 @@ func (p *Provider) done(ctx context.Context, env resource.Env, action service.Ac
 		// One that could not be restarted may still run.
 		units, err := p.show(ctx, env, unitNames(names))
 		if err != nil {
-			env.Log.DebugContext(ctx, "which were restarted is not known", "error", err.Error())
+			env.Log.DebugContext(ctx, "cannot tell which services restarted", "error", err.Error())
 		}
 		for i, u := range units {
 			done[i] = u.active == "active" && u.activeSince >= began

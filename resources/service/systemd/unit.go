@@ -52,10 +52,10 @@ func (p *parser) line(line string) {
 	}
 }
 
-// end gives the units in the order in which they were asked for.
+// end returns the units in the order in which they were asked for.
 func (p *parser) end() []unit { return p.units }
 
-// isEnabled gives the answer of systemctl is-enabled for the name that a unit
+// isEnabled returns the answer of systemctl is-enabled for the name that a unit
 // was asked for by, and whether it is sure: systemd remembers how a unit was
 // enabled when it first read it, is-enabled looks at the links themselves. A
 // script in /etc/init.d has an answer of its own.
