@@ -12,7 +12,7 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// extensions are those of Format, as hints name them.
+// extensions are those of Format, for hints.
 const extensions = ".tar.gz, .tgz, .tar or .zip"
 
 // Validate reports every problem of the properties.
@@ -31,7 +31,7 @@ func (s *Spec) Validate() model.Problems {
 	return out
 }
 
-// Warnings tells of an archive that is unpacked after its download only.
+// Warnings reports an archive that is only unpacked after its download.
 func (s *Spec) Warnings() model.Problems {
 	var out model.Problems
 	if s.Ensure != model.EnsureAbsent && s.ExtractParent != "" && s.Creates == "" {
@@ -41,7 +41,7 @@ func (s *Spec) Warnings() model.Problems {
 	return out
 }
 
-// WantedChecksum returns the checksum asked for as it is compared, empty when any will do.
+// WantedChecksum returns the wanted checksum in lower case, empty for any.
 func (s *Spec) WantedChecksum() string { return strings.ToLower(s.Checksum) }
 
 func (s *Spec) validateName(out *model.Problems) {
@@ -55,7 +55,7 @@ func (s *Spec) validateName(out *model.Problems) {
 	}
 }
 
-// validateURL never quotes the URL: a password may be in it.
+// validateURL never shows the URL: it may hold a password.
 func (s *Spec) validateURL(out *model.Problems) {
 	if s.URL == "" {
 		if s.Ensure != model.EnsureAbsent {
@@ -103,12 +103,12 @@ func (s *Spec) validateExtraction(out *model.Problems) {
 	}
 }
 
-// reserved are the headers that muster sets itself.
+// reserved are the headers that muster sets.
 func reserved() []string {
 	return []string{"accept-encoding", "connection", "content-length", "host", "if-range", "range", "transfer-encoding"}
 }
 
-// validateCredentials shows no values.
+// validateCredentials never shows values.
 func (s *Spec) validateCredentials(out *model.Problems) {
 	if s.Password != "" && s.Username == "" {
 		out.Property("password", "set username", "`password` requires `username`")

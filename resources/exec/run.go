@@ -13,15 +13,14 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// The bounds of what is kept of a command's output: for other resources to
-// take, and for its error to tell.
+// maxValue bounds the output that other resources may use.
 const (
 	maxValue   = 32 << 10
 	errorLines = 10
 	maxError   = 2 << 10
 )
 
-// Asks reports whether the command runs if its guards let it, and that it has any.
+// Asks reports whether the command runs if its guards allow it, and has any.
 func (*Type) Asks(spec *Spec, state *State, refresh bool) bool {
 	return (spec.OnlyIf != "" || spec.Unless != "") && (refresh || !state.satisfied(spec))
 }
@@ -31,14 +30,14 @@ func (*Type) Probe(ctx context.Context, env resource.Env, p ExecProvider, spec *
 	answered := *state
 	answered.refused = false
 	if spec.OnlyIf != "" {
-		holds, err := ask(ctx, env, p, spec, "onlyif", spec.OnlyIf)
+		holds, err := evalGuard(ctx, env, p, spec, "onlyif", spec.OnlyIf)
 		if err != nil || !holds {
 			answered.refused = true
 			return &answered, err
 		}
 	}
 	if spec.Unless != "" {
-		holds, err := ask(ctx, env, p, spec, "unless", spec.Unless)
+		holds, err := evalGuard(ctx, env, p, spec, "unless", spec.Unless)
 		answered.refused = holds || err != nil
 		return &answered, err
 	}
@@ -46,9 +45,9 @@ func (*Type) Probe(ctx context.Context, env resource.Env, p ExecProvider, spec *
 	return &answered, nil
 }
 
-// ask runs a guard and says whether its exit code is 0. One that cannot be run
-// to its end is an error: no answer is not an answer.
-func ask(ctx context.Context, env resource.Env, p ExecProvider, spec *Spec, guard, command string) (bool, error) {
+// evalGuard runs a guard and reports whether its exit code is 0. One that does not
+// complete is an error.
+func evalGuard(ctx context.Context, env resource.Env, p ExecProvider, spec *Spec, guard, command string) (bool, error) {
 	result, err := p.Execute(ctx, env, command, how(env, spec))
 	switch {
 	case err != nil:
@@ -72,7 +71,7 @@ func obstacle(env resource.Env, spec *Spec, program string) error {
 	return missing(env, spec, spec.command(), command.Check(c))
 }
 
-// missing tells of what another resource may still bring: the directory or the
+// missing names what another resource may still provide: the directory or the
 // program of a command.
 func missing(env resource.Env, spec *Spec, text string, err error) error {
 	switch {
@@ -95,7 +94,7 @@ func missing(env resource.Env, spec *Spec, text string, err error) error {
 	return err
 }
 
-// how is everything about a command but its words.
+// how returns a command without its arguments.
 func how(env resource.Env, spec *Spec) command.Command {
 	c := command.Command{Dir: spec.Cwd, Path: spec.Path}
 	c.Env = append(append(c.Env, spec.Environment...), env.RunEnv...)
@@ -103,7 +102,7 @@ func how(env resource.Env, spec *Spec) command.Command {
 	return c
 }
 
-// Apply runs the command. Its values are what it printed and its exit code.
+// Apply runs the command. The values are its output and exit code.
 func (*Type) Apply(ctx context.Context, env resource.Env, p ExecProvider, spec *Spec, plan resource.Plan) (resource.Outcome, error) {
 	c := how(env, spec)
 	if spec.LogOutput && !spec.Sensitive {
@@ -119,10 +118,10 @@ func (*Type) Apply(ctx context.Context, env resource.Env, p ExecProvider, spec *
 		return resource.Outcome{}, missing(env, spec, spec.command(), err)
 	}
 	outcome := resource.Outcome{ExitCode: &result.ExitCode, Values: map[string]any{
-		"stdout": kept(result.Stdout), "stderr": kept(result.Stderr), "exit_code": result.ExitCode,
+		"stdout": shortened(result.Stdout), "stderr": shortened(result.Stderr), "exit_code": result.ExitCode,
 	}}
 	if plan.Has(actionRefresh) {
-		if err := judge(spec, outcome); err != nil {
+		if err := checkExitCode(spec, outcome); err != nil {
 			return outcome, fmt.Errorf("%w: %w", model.ErrDesiredStateFailed, err)
 		}
 	}
@@ -130,8 +129,8 @@ func (*Type) Apply(ctx context.Context, env resource.Env, p ExecProvider, spec *
 	return outcome, nil
 }
 
-// kept returns output without the blanks around it, shortened to its two ends.
-func kept(o command.Output) string {
+// shortened returns trimmed output, shortened to its two ends.
+func shortened(o command.Output) string {
 	text := strings.TrimSpace(o.String())
 	if len(text) > maxValue {
 		half := maxValue / 2
@@ -153,8 +152,8 @@ func tail(text string) string {
 	return strings.ToValidUTF8(text, "\uFFFD")
 }
 
-// Relations order a command after its directory, its program and the directories
-// above them, and before whatever needs what it creates.
+// Relations order a command after its directory, its program and their parents,
+// and before resources that need what it creates.
 func (*Type) Relations(spec *Spec) resource.Relations {
 	var out resource.Relations
 	if spec.Creates != "" {
@@ -180,7 +179,7 @@ func (*Type) Relations(spec *Spec) resource.Relations {
 	return out
 }
 
-// program returns the absolute path of a command's program, empty when it names none.
+// program returns the absolute path of a command's program, else empty.
 func program(spec *Spec, command string) string {
 	if words := argv(spec, command); words != nil && filepath.IsAbs(words[0]) {
 		return filepath.Clean(words[0])
@@ -189,7 +188,7 @@ func program(spec *Spec, command string) string {
 	return ""
 }
 
-// argv returns the words of a command, nil where a shell makes them.
+// argv returns the words of a command, nil when a shell splits it.
 func argv(spec *Spec, command string) []string {
 	if spec.Provider == shellProvider {
 		return nil

@@ -1,5 +1,5 @@
-// Package exec is the resource type for commands: what is run, when it need not
-// be, and which exit codes mean success.
+// Package exec is the resource type for commands: what runs, when, and which
+// exit codes mean success.
 package exec
 
 import (
@@ -23,7 +23,7 @@ type Spec struct {
 	Unless      string   `json:"unless,omitempty" filled:"true" sensitive:"true" jsonschema_description:"A command; do not run when its exit code is 0"`
 }
 
-// command returns what is run: the command, or the name where that is not set.
+// command returns the command, by default the name.
 func (s *Spec) command() string {
 	if s.Command == "" {
 		return s.Name

@@ -10,13 +10,13 @@ import (
 // Type is the service type with its providers. Make it with New.
 type Type struct{ providers []ServiceProvider }
 
-// New makes the type, to be adapted by resource.Of.
+// New returns the type, for resource.Of.
 func New(providers ...ServiceProvider) resource.Contract[*Spec, *State, ServiceProvider] {
 	return &Type{providers: providers}
 }
 
-// Info says what the type is. A unit is read from files that packages bring
-// too; a service that starts makes what it needs.
+// Info describes the type. Packages provide unit files too; a starting service
+// makes the files it needs.
 func (*Type) Info() resource.Info {
 	return resource.Info{
 		Name:       "service",
@@ -36,14 +36,14 @@ func (*Type) New() *Spec { return &Spec{} }
 // Providers returns the providers.
 func (t *Type) Providers() []ServiceProvider { return t.providers }
 
-// Status asks about one service.
+// Status reads one service.
 func (*Type) Status(ctx context.Context, env resource.Env, p ServiceProvider, spec *Spec) (*State, error) {
 	state, err := p.Status(ctx, env, spec.Name)
 
 	return state, missing(spec, err)
 }
 
-// StatusAll asks about all of them with one question.
+// StatusAll reads all services with one command.
 func (*Type) StatusAll(ctx context.Context, env resource.Env, p ServiceProvider, specs []*Spec) ([]*State, []error) {
 	names := make([]string, len(specs))
 	for i, spec := range specs {
@@ -57,7 +57,7 @@ func (*Type) StatusAll(ctx context.Context, env resource.Env, p ServiceProvider,
 	return states, errs
 }
 
-// missing tells of a service that another resource may still bring.
+// missing names what may still provide a missing service.
 func missing(spec *Spec, err error) error {
 	if !errors.Is(err, ErrNotFound) {
 		return err
@@ -67,10 +67,10 @@ func missing(spec *Spec, err error) error {
 	return resource.Missing{Need: needs[0], Or: needs[1:], Err: err}
 }
 
-// Stale reports whether the service manager has to read its files before what it says is true.
+// Stale reports whether the service manager must read its files first.
 func (*Type) Stale(state *State) bool { return state.Outdated }
 
-// Prepare lets it read them.
+// Prepare makes it read them.
 func (*Type) Prepare(ctx context.Context, env resource.Env, p ServiceProvider, _ []*Spec) error {
 	return p.Reload(ctx, env)
 }

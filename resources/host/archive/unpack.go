@@ -167,7 +167,7 @@ func (u *unpacking) entry(header *tar.Header, content io.Reader) error {
 		if err := checkTarget(name, header.Linkname); err != nil {
 			return err
 		}
-		return taken(u.root.Symlink(header.Linkname, name))
+		return exists(u.root.Symlink(header.Linkname, name))
 	case tar.TypeLink:
 		return u.link(name, header.Linkname)
 	default:
@@ -234,7 +234,7 @@ func (u *unpacking) makeDir(name string) error {
 func (u *unpacking) file(name string, mode os.FileMode, content io.Reader) error {
 	f, err := u.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return taken(err)
+		return exists(err)
 	}
 	n, err := io.Copy(f, io.LimitReader(content, u.left.Bytes+1))
 	u.left.Bytes -= n
@@ -262,11 +262,11 @@ func (u *unpacking) link(name, target string) error {
 		return fmt.Errorf("%w: %q is not a file unpacked before", ErrUnsafeEntry, target)
 	}
 
-	return taken(u.root.Link(target, name))
+	return exists(u.root.Link(target, name))
 }
 
-// taken returns ErrUnsafeEntry for a name that exists already.
-func taken(err error) error {
+// exists returns ErrUnsafeEntry for a name that exists already.
+func exists(err error) error {
 	if errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("%w: it exists already", ErrUnsafeEntry)
 	}

@@ -129,20 +129,20 @@ func makeIn(parent *os.File, name string, a Attrs) error {
 	full := filepath.Join(parent.Name(), name)
 	switch err := Retry(func() error { return unix.Mkdirat(int(parent.Fd()), name, 0o700) }); err {
 	case nil:
-		if err := giveAttrs(parent, name, full, a); err != nil {
+		if err := setDirAttrs(parent, name, full, a); err != nil {
 			_ = unix.Unlinkat(int(parent.Fd()), name, unix.AT_REMOVEDIR)
 			return err
 		}
 		return syncDir(parent)
 	case unix.EEXIST:
-		return giveAttrs(parent, name, full, a)
+		return setDirAttrs(parent, name, full, a)
 	default:
 		return &fs.PathError{Op: "mkdir", Path: full, Err: err}
 	}
 }
 
-// giveAttrs sets the attributes of a directory by name.
-func giveAttrs(parent *os.File, name, full string, a Attrs) error {
+// setDirAttrs sets the attributes of a directory by name.
+func setDirAttrs(parent *os.File, name, full string, a Attrs) error {
 	f, err := openAt(int(parent.Fd()), name, full, unix.O_PATH|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return err

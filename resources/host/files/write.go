@@ -61,7 +61,7 @@ func (d *Disk) fill(ctx context.Context, f *os.File, content io.Reader, a Attrs)
 	if err := d.copy(ctx, f, content); err != nil {
 		return fmt.Errorf("could not write temporary file: %w", err)
 	}
-	if err := own(f, a); err != nil {
+	if err := changeOwner(f, a); err != nil {
 		return err
 	}
 	if err := Retry(func() error { return unix.Fchmod(int(f.Fd()), uint32(a.Mode.Perm())) }); err != nil {
@@ -74,9 +74,9 @@ func (d *Disk) fill(ctx context.Context, f *os.File, content io.Reader, a Attrs)
 	return nil
 }
 
-// own changes the owner only when it differs: users who may not give files away
+// changeOwner changes the owner only when it differs: users who may not give files away
 // can still write their own.
-func own(f *os.File, a Attrs) error {
+func changeOwner(f *os.File, a Attrs) error {
 	st, err := fstat(f)
 	if err != nil || (st.Uid == a.UID && st.Gid == a.GID) {
 		return err

@@ -10,7 +10,7 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// checkName refuses names that apt takes for another one.
+// checkName refuses names that apt reads as another package.
 func checkName(name string) error {
 	bare, arch, qualified := strings.Cut(name, ":")
 	switch {
@@ -25,8 +25,8 @@ func checkName(name string) error {
 	}
 }
 
-// checkSigns refuses a name with a + at its end that no package has: apt would
-// take the sign for an instruction, and install the package without it in its name.
+// checkSigns refuses a name with a trailing + that no package has: apt would
+// take the sign for an instruction, and install the package named without it.
 func (p *Provider) checkSigns(ctx context.Context, env resource.Env, requests []pkg.Request) error {
 	for _, r := range requests {
 		name, _, _ := strings.Cut(r.Name, ":")
@@ -58,8 +58,8 @@ func withoutZeroEpoch(version string) string {
 	return version
 }
 
-// warnOfRemoved tells of packages that were removed for the sake of those that
-// were asked for.
+// warnOfRemoved logs packages that were removed in favour of the requested
+// ones.
 func warnOfRemoved(ctx context.Context, env resource.Env, requests []pkg.Request, lines []string) {
 	at := slices.Index(lines, "The following packages will be REMOVED:")
 	if at < 0 {

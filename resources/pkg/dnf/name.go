@@ -10,11 +10,11 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// available is what dnf is asked for of packages in repositories, as parseRows reads it.
+// available is the repoquery format that parseRows reads.
 const available = "%{name} %{epoch} %{version} %{release} %{arch}\t\t\t\n"
 
-// checkVersion refuses a version with an architecture, which dnf would take and
-// rpm does not have.
+// checkVersion refuses a version with an architecture, which dnf accepts and
+// rpm lacks.
 func checkVersion(name, version string) error {
 	at := strings.LastIndexByte(version, '.')
 	if at < 0 || !slices.Contains(architectures(), version[at+1:]) {
@@ -25,8 +25,8 @@ func checkVersion(name, version string) error {
 }
 
 // checkNames refuses names of new packages for which dnf would install another
-// one: a name with a version, or what another package provides. found says that
-// there are packages of all names. What there is nothing of is left to dnf.
+// one: a name with a version, or a provided name. found reports whether all
+// names are packages; dnf itself reports unknown names.
 func (p *Provider) checkNames(ctx context.Context, env resource.Env, requests []pkg.Request) (found bool, err error) {
 	var names []string
 	for _, r := range requests {
@@ -59,7 +59,7 @@ func (p *Provider) checkNames(ctx context.Context, env resource.Env, requests []
 	return found, nil
 }
 
-// meant returns the packages that dnf would take for one of the name.
+// meant returns the packages that dnf would install for a name.
 func (p *Provider) meant(ctx context.Context, env resource.Env, name string) ([]string, error) {
 	rows, err := p.repoquery(ctx, env, name)
 	if err == nil && len(rows) == 0 {
