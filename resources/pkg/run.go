@@ -80,8 +80,8 @@ func (c Changer) Change(ctx context.Context, env resource.Env, argv ...string) e
 // killed, unless it is already changing packages: half a change would block
 // every later one. It then runs to its end, and Run returns the cause of ctx.
 func (c Changer) Run(ctx context.Context, env resource.Env, argv ...string) ([]string, error) {
-	w := &waiter{until: time.Now().Add(c.Timeout), timeout: c.Timeout, tell: func(line string) {
-		env.Log.WarnContext(ctx, waitText, "said", line, "at_most", c.Timeout.String())
+	w := &waiter{until: time.Now().Add(c.Timeout), timeout: c.Timeout, warn: func(line string) {
+		env.Log.WarnContext(ctx, waitText, "output", line, "at_most", c.Timeout.String())
 	}}
 	for {
 		lines, result, err := c.once(ctx, env, w, argv)
@@ -98,19 +98,11 @@ func (c Changer) Run(ctx context.Context, env resource.Env, argv ...string) ([]s
 			return nil, w.timeoutError(line)
 		}
 		w.logOnce(line)
-		if !pause(ctx) {
+		select {
+		case <-time.After(lockPoll):
+		case <-ctx.Done():
 			return nil, cancelledWait(ctx, line)
 		}
-	}
-}
-
-// pause reports whether ctx is still alive after the retry interval.
-func pause(ctx context.Context) bool {
-	select {
-	case <-time.After(lockPoll):
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 
@@ -127,32 +119,39 @@ func (c Changer) once(ctx context.Context, env resource.Env, w *waiter, argv []s
 	}
 	running, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
-	held := &change{stop: stop, tell: func(cause error) {
-		env.Log.WarnContext(ctx, "package change in progress, waiting for its end", "command", argv[0], "reason", cause)
-	}}
-	defer context.AfterFunc(ctx, func() { held.breakOff(context.Cause(ctx)) })()
-	defer w.endWait()
+	// A command that changes packages is not killed.
+	var mu sync.Mutex
+	begun := false
+	defer context.AfterFunc(ctx, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if cause := context.Cause(ctx); begun {
+			env.Log.WarnContext(ctx, "package change in progress, waiting for its end", "command", argv[0], "reason", cause)
+		} else {
+			stop(cause)
+		}
+	})()
+	defer w.end()
 	var lines []string
 	how := newCommand(env, argv, c.Environment)
 	how.OnLine = func(line string, _ bool) {
 		lines = append(lines, line)
 		env.Log.DebugContext(ctx, line, "command", argv[0])
 		if c.Begins != nil && c.Begins.MatchString(line) {
-			held.begin()
+			mu.Lock()
+			begun = true
+			mu.Unlock()
 		}
-		if waiting.MatchString(line) {
-			w.wait(line, stop)
-			return
+		if w.end(); waiting.MatchString(line) {
+			w.begin(line, stop)
 		}
-		w.endWait()
 	}
 	result, err := env.Host.Run(running, how)
-	line, waits := w.waits()
 	switch {
 	case err != nil && errors.Is(context.Cause(running), ErrLocked):
 		return nil, result, context.Cause(running)
-	case err != nil && ctx.Err() != nil && waits:
-		return nil, result, cancelledWait(ctx, line)
+	case err != nil && ctx.Err() != nil && w.timer != nil:
+		return nil, result, cancelledWait(ctx, w.line)
 	case err == nil && ctx.Err() != nil && result.ExitCode == 0:
 		return lines, result, fmt.Errorf("%s: %w; it was already changing packages and finished: the change is done", argv[0], context.Cause(ctx))
 	}
@@ -160,77 +159,35 @@ func (c Changer) once(ctx context.Context, env resource.Env, w *waiter, argv []s
 	return lines, result, err
 }
 
-// change protects a command that changes packages from being killed.
-type change struct {
-	stop context.CancelCauseFunc
-	tell func(cause error)
-
-	mu    sync.Mutex
-	begun bool
-}
-
-func (c *change) begin() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.begun = true
-}
-
-// breakOff kills the command unless it has begun, which it reports.
-func (c *change) breakOff(cause error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.begun {
-		c.tell(cause)
-		return
-	}
-	c.stop(cause)
-}
-
-// waiter is the wait for another process over all tries of a command.
+// waiter is the wait for another process over all tries of a command. A
+// command's lines come one at a time and before its result, so it needs no lock.
 type waiter struct {
 	until   time.Time
 	timeout time.Duration
-	tell    func(line string)
-
-	mu    sync.Mutex
-	told  bool
+	warn    func(line string)
+	logged  bool
+	// timer ends a wait within the command, line announced that.
 	timer *time.Timer
 	line  string
 }
 
 // logOnce reports the wait, once.
 func (w *waiter) logOnce(line string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.told {
-		w.tell(line)
+	if !w.logged {
+		w.warn(line)
 	}
-	w.told = true
+	w.logged = true
 }
 
-// wait bounds a wait within the command.
-func (w *waiter) wait(line string, giveUp context.CancelCauseFunc) {
+// begin bounds a wait within the command.
+func (w *waiter) begin(line string, giveUp context.CancelCauseFunc) {
 	w.logOnce(line)
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	w.line = line
-	if w.timer == nil {
-		w.timer = time.AfterFunc(time.Until(w.until), func() { giveUp(w.timeoutError(line)) })
-	}
+	w.timer = time.AfterFunc(time.Until(w.until), func() { giveUp(w.timeoutError(line)) })
 }
 
-// waits returns the wait within the command, if any.
-func (w *waiter) waits() (line string, is bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-
-	return w.line, w.timer != nil
-}
-
-// endWait ends a wait within the command.
-func (w *waiter) endWait() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+// end ends a wait within the command.
+func (w *waiter) end() {
 	if w.timer != nil {
 		w.timer.Stop()
 		w.timer = nil
