@@ -14,11 +14,7 @@ import (
 )
 
 // maxValue bounds the output that other resources may use.
-const (
-	maxValue   = 32 << 10
-	errorLines = 10
-	maxError   = 2 << 10
-)
+const maxValue = 32 << 10
 
 // Asks reports whether the command runs if its guards allow it, and has any.
 func (*Type) Asks(spec *Spec, state *State, refresh bool) bool {
@@ -29,17 +25,17 @@ func (*Type) Asks(spec *Spec, state *State, refresh bool) bool {
 func (*Type) Probe(ctx context.Context, env resource.Env, p ExecProvider, spec *Spec, state *State) (*State, error) {
 	answered := *state
 	answered.refused = false
-	if spec.OnlyIf != "" {
-		holds, err := evalGuard(ctx, env, p, spec, "onlyif", spec.OnlyIf)
-		if err != nil || !holds {
-			answered.refused = true
+	for _, guard := range []struct {
+		name, command string
+		want          bool
+	}{{"onlyif", spec.OnlyIf, true}, {"unless", spec.Unless, false}} {
+		if guard.command == "" {
+			continue
+		}
+		holds, err := evalGuard(ctx, env, p, spec, guard.name, guard.command)
+		if answered.refused = err != nil || holds != guard.want; answered.refused {
 			return &answered, err
 		}
-	}
-	if spec.Unless != "" {
-		holds, err := evalGuard(ctx, env, p, spec, "unless", spec.Unless)
-		answered.refused = holds || err != nil
-		return &answered, err
 	}
 
 	return &answered, nil
@@ -112,7 +108,7 @@ func (*Type) Apply(ctx context.Context, env resource.Env, p ExecProvider, spec *
 	}
 	result, err := p.Execute(ctx, env, spec.command(), c)
 	if err != nil {
-		if said := tail(result.Stderr.String()); said != "" {
+		if said := command.Excerpt(result.Stderr.String()); said != "" {
 			err = resource.Said{Err: err, Output: said}
 		}
 		return resource.Outcome{}, missing(env, spec, spec.command(), err)
@@ -139,16 +135,6 @@ func shortened(o command.Output) string {
 	}
 
 	// Documents are UTF-8, commands need not be.
-	return strings.ToValidUTF8(text, "\uFFFD")
-}
-
-// tail returns the end of what a command said, for its error.
-func tail(text string) string {
-	text = command.Output{Head: []byte(text)}.LastLines(errorLines)
-	if len(text) > maxError {
-		text = "…" + text[len(text)-maxError:]
-	}
-
 	return strings.ToValidUTF8(text, "\uFFFD")
 }
 

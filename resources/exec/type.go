@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host/command"
 	"github.com/musterfleet/muster/resources/resource"
 	"golang.org/x/sys/unix"
 )
@@ -101,7 +102,7 @@ func checkExitCode(spec *Spec, outcome resource.Outcome) error {
 	}
 	err := fmt.Errorf("exit code %d%s, expected %s", code, signalOf(code), strings.Join(expected, ", "))
 	stderr, _ := outcome.Values["stderr"].(string)
-	if said := tail(stderr); said != "" {
+	if said := command.Excerpt(stderr); said != "" {
 		return resource.Said{Err: err, Output: said}
 	}
 

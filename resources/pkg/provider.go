@@ -27,6 +27,21 @@ type Request struct {
 	Version string
 }
 
+// Names returns the names of the picked requests.
+func Names(requests []Request, pick func(Request) bool) []string {
+	var names []string
+	for _, r := range requests {
+		if pick(r) {
+			names = append(names, r.Name)
+		}
+	}
+
+	return names
+}
+
+// IsInstall reports whether a request installs a new package.
+func (r Request) IsInstall() bool { return r.Action == Install }
+
 // Following is the maximum age that only refreshes lists older than their
 // repositories.
 const Following time.Duration = math.MaxInt64

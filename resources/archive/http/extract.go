@@ -1,10 +1,10 @@
 package http
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/musterfleet/muster/resources/archive"
@@ -21,9 +21,6 @@ const (
 	// the extra time of an entry.
 	slowest      = 10 << 20
 	slowestEntry = 10 * time.Millisecond
-	// errorLines is how much of a tool's output is in its error.
-	errorLines = 10
-	maxError   = 2 << 10
 )
 
 // Extract checks the whole archive and unpacks it when all of it is safe.
@@ -67,7 +64,9 @@ func unpack(ctx context.Context, env resource.Env, spec *archive.Spec, format ho
 	case err != nil:
 		return fmt.Errorf("could not extract: %w", err)
 	case result.ExitCode != 0:
-		return resource.Said{Err: fmt.Errorf("could not extract: %s ended with exit code %d", archive.Tool(spec.Name), result.ExitCode), Output: said(result)}
+		// unzip reports some errors on stdout.
+		output := cmp.Or(command.Excerpt(result.Stderr.String()), command.Excerpt(result.Stdout.String()))
+		return resource.Said{Err: fmt.Errorf("could not extract: %s ended with exit code %d", archive.Tool(spec.Name), result.ExitCode), Output: output}
 	}
 
 	return env.Host.SyncFileSystem(spec.ExtractParent)
@@ -104,17 +103,4 @@ func arguments(format hostarchive.Format, spec *archive.Spec, source string) []s
 	}
 
 	return append(argv, "--no-same-owner", "--no-same-permissions", "--no-overwrite-dir")
-}
-
-// said is the end of what a tool said, for its error; unzip says some of it on stdout.
-func said(result command.Result) string {
-	text := result.Stderr.LastLines(errorLines)
-	if text == "" {
-		text = result.Stdout.LastLines(errorLines)
-	}
-	if len(text) > maxError {
-		text = "…" + text[len(text)-maxError:]
-	}
-
-	return strings.ToValidUTF8(text, "\uFFFD")
 }

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/musterfleet/muster/resources/host/files"
 	"golang.org/x/sys/unix"
 )
 
@@ -141,11 +142,7 @@ func (r *Runner) Run(ctx context.Context, c Command) (Result, error) {
 // endGroup waits for the leader of a process group and kills the rest. The
 // leader is not reaped before, so the group's number cannot be reused.
 func endGroup(pid int) {
-	err := error(unix.EINTR)
-	for errors.Is(err, unix.EINTR) {
-		err = unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
-	}
-	if err == nil {
+	if files.Retry(func() error { return unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil) }) == nil {
 		_ = unix.Kill(-pid, unix.SIGKILL)
 	}
 }

@@ -47,6 +47,18 @@ func (o Output) LastLines(n int) string {
 	return text[at+1:]
 }
 
+// Excerpt returns the end of a text for an error: at most 10 lines and 2 KiB of
+// valid UTF-8.
+func Excerpt(text string) string {
+	const maxLines, maxBytes = 10, 2 << 10
+	text = Output{Head: []byte(text)}.LastLines(maxLines)
+	if len(text) > maxBytes {
+		text = "…" + text[len(text)-maxBytes:]
+	}
+
+	return strings.ToValidUTF8(text, "\uFFFD")
+}
+
 // stream keeps what a command writes to one of its streams.
 type stream struct {
 	head []byte

@@ -46,12 +46,7 @@ func (p *Provider) IsManageable(facts model.Facts, spec resource.Spec) (bool, in
 // ChangeAll runs one apt-get for all requests. Those for latest name the
 // current candidates.
 func (p *Provider) ChangeAll(ctx context.Context, env resource.Env, requests []pkg.Request) error {
-	var latest []string
-	for _, r := range requests {
-		if r.Version == pkg.EnsureLatest && r.Action != pkg.Uninstall {
-			latest = append(latest, r.Name)
-		}
-	}
+	latest := pkg.Names(requests, func(r pkg.Request) bool { return r.Version == pkg.EnsureLatest && r.Action != pkg.Uninstall })
 	var candidates map[string]string
 	if len(latest) > 0 {
 		var err error
@@ -59,7 +54,6 @@ func (p *Provider) ChangeAll(ctx context.Context, env resource.Env, requests []p
 			return err
 		}
 	}
-
 	if err := p.checkSigns(ctx, env, requests); err != nil {
 		return err
 	}
@@ -78,12 +72,7 @@ func (p *Provider) ChangeAll(ctx context.Context, env resource.Env, requests []p
 // repairs reports whether a package to install is half installed, which apt
 // leaves so unless it is to reinstall.
 func (p *Provider) repairs(ctx context.Context, env resource.Env, requests []pkg.Request) (bool, error) {
-	var names []string
-	for _, r := range requests {
-		if r.Action == pkg.Install {
-			names = append(names, r.Name)
-		}
-	}
+	names := pkg.Names(requests, pkg.Request.IsInstall)
 	if len(names) == 0 {
 		return false, nil
 	}

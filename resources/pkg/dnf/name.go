@@ -28,12 +28,7 @@ func checkVersion(name, version string) error {
 // one: a name with a version, or a provided name. found reports whether all
 // names are packages; dnf itself reports unknown names.
 func (p *Provider) checkNames(ctx context.Context, env resource.Env, requests []pkg.Request) (found bool, err error) {
-	var names []string
-	for _, r := range requests {
-		if r.Action == pkg.Install {
-			names = append(names, r.Name)
-		}
-	}
+	names := pkg.Names(requests, pkg.Request.IsInstall)
 	if len(names) == 0 {
 		return true, nil
 	}
