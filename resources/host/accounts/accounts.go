@@ -114,45 +114,47 @@ func (a *Accounts) id(ctx context.Context, database, name string) (uint32, error
 		}
 		return id, nil
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	table, err := a.table(database)
-	if err != nil {
-		return 0, err
-	}
-	if id, ok := table.ids[name]; ok {
-		return id, nil
-	}
-	if err := a.ask(ctx, database, name); err != nil {
-		return 0, err
-	}
-	if id, ok := table.ids[name]; ok {
-		return id, nil
+	id, known := uint32(0), false
+	err := a.lookUp(ctx, database, name, func(t accountTable) bool {
+		id, known = t.ids[name]
+		return known
+	})
+	if err == nil && !known {
+		err = ErrNoAccount
 	}
 
-	return 0, ErrNoAccount
+	return id, err
 }
 
 func (a *Accounts) name(ctx context.Context, database string, id uint32) string {
 	number := strconv.FormatUint(uint64(id), 10)
+	name, known := "", false
+	err := a.lookUp(ctx, database, number, func(t accountTable) bool {
+		name, known = t.names[id]
+		return known
+	})
+	if err != nil {
+		a.log.WarnContext(ctx, "could not look up account", "database", database, "id", id, "error", err)
+	}
+
+	return cmp.Or(name, number)
+}
+
+// lookUp calls find with the table of a database, and once more with the answer
+// of getent about key when find returns false.
+func (a *Accounts) lookUp(ctx context.Context, database, key string, find func(accountTable) bool) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	table, err := a.table(database)
-	if err != nil {
-		a.log.WarnContext(ctx, "could not read accounts", "error", err)
-		return number
+	if err != nil || find(table) {
+		return err
 	}
-	if name, ok := table.names[id]; ok {
-		return name
+	if err := a.ask(ctx, database, key); err != nil {
+		return err
 	}
-	if err := a.ask(ctx, database, number); err != nil {
-		a.log.WarnContext(ctx, "could not look up account", "database", database, "id", id, "error", err)
-	}
-	if name, ok := table.names[id]; ok {
-		return name
-	}
+	find(table)
 
-	return number
+	return nil
 }
 
 // table returns a database's table, read at its first use. A machine without the
