@@ -97,7 +97,7 @@ muster: {resources: [{exec: [broken: {command: /bin/false}]}, {apply: [child.yam
 muster: {resources: [{file: [$DIR/a: {content: x, require: [exec#broken]}]}]}
 `)
 	w.wants(w.run(), "exec#broken failed", "file#a unmet", "apply#child.yaml failed", "file#b unmet")
-	w.fails("apply#child.yaml", "1 of the 1 resources of the child manifest lack what they require")
+	w.fails("apply#child.yaml", "1 of the 1 resources of the child manifest have unmet requirements")
 }
 
 // TestControl leaves a child out with all it declares, and meets what requires any of that.

@@ -72,7 +72,7 @@ func TestNoopWithoutTheTool(t *testing.T) {
 		want string
 	}{
 		"brought": {graphOf(t, "exec", bringer, "archive", archive), "unknown until exec#bring is applied"},
-		"missing": {graphOf(t, "archive", archive), "no suitable provider: http: command not found: unzip is not in " + dir + ", it unpacks such an archive"},
+		"missing": {graphOf(t, "archive", archive), "no suitable provider: http: command not found: unzip is not in " + dir + ", needed to unpack the archive"},
 	} {
 		var said []string
 		engine.Run(t.Context(), c.g, engine.Options{

@@ -22,7 +22,7 @@ func TestContract(t *testing.T) {
 			{Name: "all stable", Properties: child, Children: model.Counts{Total: 3, Stable: 3}},
 			{Name: "one changed", Properties: child, Children: model.Counts{Total: 3, Stable: 2, Changed: 1}, Repeats: true, Message: "Would have changed 1 of the 3 resources of the child manifest"},
 			{Name: "one failed", Properties: child, Children: model.Counts{Total: 3, Changed: 2, Failed: 1}, Error: "1 of the 3 resources of the child manifest failed"},
-			{Name: "one unmet", Properties: child, Children: model.Counts{Total: 2, Stable: 1, Skipped: 1, Unmet: 1}, Error: "1 of the 2 resources of the child manifest lack what they require"},
+			{Name: "one unmet", Properties: child, Children: model.Counts{Total: 2, Stable: 1, Skipped: 1, Unmet: 1}, Error: "1 of the 2 resources of the child manifest have unmet requirements"},
 			{Name: "one skipped", Properties: child, Children: model.Counts{Total: 2, Stable: 1, Skipped: 1}},
 			{Name: "nothing in it", Properties: child},
 		},

@@ -6,11 +6,10 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// ApplyProvider is a kind of child manifest.
+// ApplyProvider executes one kind of child manifest.
 type ApplyProvider interface {
 	resource.Provider
-	// ApplyManifest ends the execution of a child manifest, whose resources have run
-	// as part of the run: it judges and tells what came of them. Its error says
-	// how many failed.
+	// ApplyManifest judges and logs the outcome of a child manifest, whose
+	// resources ran as part of the run. Its error counts the failed ones.
 	ApplyManifest(ctx context.Context, env resource.Env, spec *Spec) (*State, error)
 }

@@ -1,5 +1,5 @@
-// Package apply is the resource type for manifests made of manifests: a resource
-// stands for a child manifest, whose resources become part of the run.
+// Package apply is the resource type for child manifests, whose resources
+// become part of the run.
 package apply
 
 import (
@@ -35,7 +35,7 @@ func (s *Spec) Validate() model.Problems {
 	return out
 }
 
-// inclusion is the child manifest that a resource stands for.
+// inclusion returns the child manifest of a resource.
 func (s *Spec) inclusion() resource.Inclusion {
 	return resource.Inclusion{
 		Source: s.Name, Data: s.Data, Noop: s.Noop, HealthCheckOnly: s.HealthCheckOnly,

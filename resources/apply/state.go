@@ -5,8 +5,7 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// State is what came of a child manifest. It can be told once its resources have
-// had their turns; before, nothing is known.
+// State is the outcome of a child manifest, known once its resources have run.
 type State struct {
 	model.CommonState
 	Resources int `json:"resources" jsonschema_description:"How many resources the child manifest declares"`
@@ -17,8 +16,8 @@ type State struct {
 	NotRun    int `json:"not_run"`
 }
 
-// StateOf gives the state of a child manifest of what came of its resources. In
-// noop those count as changed that would be.
+// StateOf returns the outcome of a child manifest. In noop, planned changes
+// count as changes.
 func StateOf(env resource.Env, spec *Spec) *State {
 	children := env.Children
 	state := &State{

@@ -11,12 +11,12 @@ import (
 // Type is the apply type with its providers. Make it with New.
 type Type struct{ providers []ApplyProvider }
 
-// New makes the type, to be adapted by resource.Of.
+// New returns the type, for resource.Of.
 func New(providers ...ApplyProvider) resource.Contract[*Spec, *State, ApplyProvider] {
 	return &Type{providers: providers}
 }
 
-// Info says what the type is. It changes nothing itself: its child's resources do.
+// Info describes the type. It changes nothing itself; the child's resources do.
 func (*Type) Info() resource.Info {
 	return resource.Info{
 		Name:     "apply",
@@ -27,22 +27,22 @@ func (*Type) Info() resource.Info {
 	}
 }
 
-// New gives empty properties.
+// New returns empty properties.
 func (*Type) New() *Spec { return &Spec{} }
 
-// Providers gives the providers.
+// Providers returns the providers.
 func (t *Type) Providers() []ApplyProvider { return t.providers }
 
-// Include gives the child manifest.
+// Include returns the child manifest.
 func (*Type) Include(spec *Spec) resource.Inclusion { return spec.inclusion() }
 
-// Status tells what came of the child manifest so far.
+// Status returns the outcome of the child manifest so far.
 func (*Type) Status(_ context.Context, env resource.Env, _ ApplyProvider, spec *Spec) (*State, error) {
 	return StateOf(env, spec), nil
 }
 
-// Plan says that what the child's resources changed is a change of the resource,
-// and what of them failed is its failure.
+// Plan reports changes of the child's resources as a change of this one, and
+// their failures as an error.
 func (*Type) Plan(_ *Spec, state *State, _ bool) (resource.Plan, error) {
 	var plan resource.Plan
 	if state.Changed > 0 {
@@ -52,7 +52,7 @@ func (*Type) Plan(_ *Spec, state *State, _ bool) (resource.Plan, error) {
 	return plan, Failure(state)
 }
 
-// Apply lets the provider tell what came of the child manifest.
+// Apply has the provider judge the child manifest.
 func (*Type) Apply(ctx context.Context, env resource.Env, p ApplyProvider, spec *Spec, _ resource.Plan) (resource.Outcome, error) {
 	state, err := p.ApplyManifest(ctx, env, spec)
 	if err != nil {
@@ -68,19 +68,19 @@ func (*Type) Verify(_ *Spec, outcome resource.Outcome, after *State) error {
 		return err
 	}
 	if outcome.Children.Changed != after.Changed {
-		return fmt.Errorf("%d resources changed, and the provider tells of %d", after.Changed, outcome.Children.Changed)
+		return fmt.Errorf("%d resources changed, but the provider reports %d", after.Changed, outcome.Children.Changed)
 	}
 
 	return nil
 }
 
-// Failure says how much of a child manifest failed, nil when nothing did.
+// Failure returns how many resources of a child manifest failed, nil for none.
 func Failure(state *State) error {
 	switch {
 	case state.Failed > 0:
 		return fmt.Errorf("%d of the %d resources of the child manifest failed", state.Failed, state.Resources)
 	case state.Unmet > 0:
-		return fmt.Errorf("%d of the %d resources of the child manifest lack what they require", state.Unmet, state.Resources)
+		return fmt.Errorf("%d of the %d resources of the child manifest have unmet requirements", state.Unmet, state.Resources)
 	default:
 		return nil
 	}

@@ -448,13 +448,13 @@ func TestVerify(t *testing.T) {
 	outcome, err := o.apply(plan)
 	check(t, err)
 	state, _ := o.due()
-	if err := o.typ.Verify(o.spec, outcome, state); err == nil || !strings.Contains(err.Error(), "`creates` must name something that the archive brings") {
+	if err := o.typ.Verify(o.spec, outcome, state); err == nil || !strings.Contains(err.Error(), "`creates` must name a path in the archive") {
 		t.Errorf("creates names nothing: %v", err)
 	}
 	o = newOne(t, s.of(t, nil)(dir))
 	withFile("a.tar.gz", s.old)(t, dir)
 	state, _ = o.due()
-	if err := o.typ.Verify(o.spec, outcome, state); err == nil || !strings.Contains(err.Error(), "it was changed after it was downloaded") {
+	if err := o.typ.Verify(o.spec, outcome, state); err == nil || !strings.Contains(err.Error(), "it changed after the download") {
 		t.Errorf("another archive: %v", err)
 	}
 }

@@ -18,8 +18,8 @@ const (
 
 const propertyEnsure = "ensure"
 
-// Plan says what is to be fetched, unpacked and removed. Its error is something
-// in the way of that.
+// Plan returns the downloads, extraction and removals that are due. An error is
+// an obstacle to them.
 func (*Type) Plan(spec *Spec, state *State, _ bool) (resource.Plan, error) {
 	switch kind := state.Entry.Kind; {
 	case kind == files.Directory:
@@ -41,8 +41,8 @@ func removal(action, message string) model.Change {
 	return model.Change{Action: action, Message: message, Property: propertyEnsure, From: model.EnsurePresent, To: model.EnsureAbsent}
 }
 
-// planPresent: what creates names keeps an archive that is cleaned up from being
-// fetched again, and nothing else; an archive that is kept must be as asked for.
+// planPresent fetches a cleaned-up archive again only while its creates path is
+// missing; an archive that is kept must match the properties.
 func planPresent(spec *Spec, state *State) (plan resource.Plan, err error) {
 	missing := spec.Creates != "" && !state.Metadata.CreatesExists
 	owed := state.past.owed()
@@ -73,7 +73,7 @@ func planPresent(spec *Spec, state *State) (plan resource.Plan, err error) {
 
 const cleaned = "Would have cleaned up"
 
-// downloads are the reasons to fetch the archive, one change each.
+// downloads returns the reasons to fetch the archive, one change each.
 func downloads(spec *Spec, state *State) []model.Change {
 	found, meta, want := state.Entry, state.Metadata, state.want.attrs
 	because := func(property, from, to string) model.Change {
@@ -93,7 +93,7 @@ func downloads(spec *Spec, state *State) []model.Change {
 	case spec.Checksum != "" && meta.Checksum != spec.WantedChecksum():
 		out = append(out, because("checksum", meta.Checksum, spec.WantedChecksum()))
 	case spec.Checksum == "" && spec.ExtractParent != "" && past.Invalid && past.Checksum == meta.Checksum:
-		// What was asked for by its checksum would be the same again.
+		// With a checksum the same archive would be fetched again.
 		out = append(out, because("checksum", meta.Checksum, "that of an archive"))
 	}
 

@@ -13,25 +13,25 @@ import (
 	"github.com/musterfleet/muster/resources/host"
 )
 
-// record is what a node remembers of an archive that is unpacked, in its state
-// directory: so that an extraction which a kill prevented is made up for, and
-// the checksum outlives the archive. The zero value remembers nothing.
+// record is the state of an unpacked archive, in the state directory: an
+// extraction that a kill prevented is made up for, and the checksum outlives
+// the archive. The zero value is no record.
 type record struct {
 	Archive  string `json:"archive"`
 	Checksum string `json:"checksum"`
-	// Extracted says that the archive was unpacked to the end. Until then that is owed.
+	// Extracted is set once the archive is unpacked completely.
 	Extracted bool `json:"extracted"`
-	// Invalid says that what has this checksum is no archive.
+	// Invalid marks content with this checksum that is not an archive.
 	Invalid bool `json:"invalid,omitempty"`
 }
 
-// maxRecord is far more than a record takes.
+// maxRecord bounds a record generously.
 const maxRecord = 64 << 10
 
 func (r record) owed() bool { return r.Archive != "" && !r.Extracted }
 
-// recordPath gives where the record of an archive is; empty when the host has
-// no state directory.
+// recordPath returns the path of an archive's record, empty without a state
+// directory.
 func recordPath(h *host.Host, name string) string {
 	if h.StateDir() == "" {
 		return ""
@@ -41,8 +41,8 @@ func recordPath(h *host.Host, name string) string {
 	return filepath.Join(h.StateDir(), "archives", hex.EncodeToString(sum[:16])+".json")
 }
 
-// recall gives the record of an archive. A damaged one counts as an extraction
-// that is owed: to unpack once more loses nothing.
+// recall returns the record of an archive. A damaged one is a pending
+// extraction: unpacking once more loses nothing.
 func recall(h *host.Host, name string) (record, error) {
 	path := recordPath(h, name)
 	if path == "" {
@@ -53,7 +53,7 @@ func recall(h *host.Host, name string) (record, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return record{}, nil
 	case err != nil:
-		return record{}, fmt.Errorf("could not read what is remembered of the archive: %w", err)
+		return record{}, fmt.Errorf("could not read the record of the archive: %w", err)
 	}
 	var r record
 	if json.Unmarshal(data, &r) != nil || r.Archive != name {
@@ -63,14 +63,14 @@ func recall(h *host.Host, name string) (record, error) {
 	return r, nil
 }
 
-// remember is durable when it returns, also when the run is being broken off.
+// remember writes a record durably, also in a cancelled run.
 func remember(ctx context.Context, h *host.Host, r record) error {
 	path := recordPath(h, r.Archive)
 	if path == "" {
 		return nil
 	}
 	if err := h.WriteRecord(ctx, path, r); err != nil {
-		return fmt.Errorf("could not remember the extraction that is owed: %w", err)
+		return fmt.Errorf("could not record the pending extraction: %w", err)
 	}
 
 	return nil

@@ -8,8 +8,9 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Relations order an archive after the directories that it and what it unpacks
-// stand in, its accounts and its tool, and before whatever needs what it brings.
+// Relations order an archive after its parent directories and those of its
+// target, its accounts and its tool, and before resources that need what it
+// provides.
 func (*Type) Relations(spec *Spec) resource.Relations {
 	if spec.Ensure == model.EnsureAbsent {
 		return resource.Relations{Provides: resource.Provides(resource.EmptiedNeed(filepath.Dir(spec.Name))), Removes: []string{resource.PathNeed(spec.Name)}}
@@ -33,7 +34,7 @@ func (*Type) Relations(spec *Spec) resource.Relations {
 	return out
 }
 
-// Tool gives the program that unpacks an archive, empty when there is none.
+// Tool returns the program that unpacks an archive, empty for none.
 func Tool(name string) string {
 	switch format, _ := Format(name); format {
 	case hostarchive.Zip:
@@ -45,7 +46,7 @@ func Tool(name string) string {
 	}
 }
 
-// ToolNeeds are the needs of which each brings a tool.
+// ToolNeeds returns the needs of a tool, any of which provides it.
 func ToolNeeds(tool string) []string {
 	return []string{"package:" + tool, resource.PathNeed("/usr/bin/" + tool)}
 }

@@ -7,14 +7,13 @@ import (
 	"strings"
 )
 
-// Size is a number of bytes that is written as text in documents, with a unit
-// or without.
+// Size is a number of bytes, written with or without a unit.
 type Size int64
 
-// DefaultMaxSize is how much an archive may unpack to, unless told otherwise.
+// DefaultMaxSize bounds the unpacked content by default.
 const DefaultMaxSize Size = 10 << 30
 
-// units are the units of sizes, the longest first.
+// units returns the units, longest first.
 func units() []unit {
 	return []unit{
 		{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10},
@@ -27,7 +26,7 @@ type unit struct {
 	bytes int64
 }
 
-// String gives the size with the largest unit that leaves a whole number.
+// String returns the size with the largest unit that divides it.
 func (s Size) String() string {
 	for _, u := range units() {
 		if s != 0 && int64(s)%u.bytes == 0 {
@@ -38,10 +37,10 @@ func (s Size) String() string {
 	return strconv.FormatInt(int64(s), 10)
 }
 
-// MarshalText gives the text form.
+// MarshalText returns the text form.
 func (s Size) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalText reads a whole number of bytes, or one with a unit.
+// UnmarshalText reads a whole number, with or without a unit.
 func (s *Size) UnmarshalText(b []byte) error {
 	text, factor := string(b), int64(1)
 	for _, u := range units() {

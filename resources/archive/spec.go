@@ -1,5 +1,5 @@
-// Package archive is the resource type for archives: fetched from a URL,
-// unpacked into a directory, and removed again where they are not kept.
+// Package archive is the resource type for archives that are fetched from a
+// URL, unpacked into a directory, and optionally removed.
 package archive
 
 import (
@@ -28,7 +28,7 @@ type Spec struct {
 	Preserve      bool              `json:"preserve,omitempty" jsonschema_description:"Restore owners and setuid, setgid and sticky bits as they are in the archive"`
 }
 
-// Format gives the format that the extension of a path says. An unknown one is
+// Format returns the format of a path's extension. An unknown one is
 // ErrUnsupported.
 func Format(path string) (hostarchive.Format, error) {
 	lower := strings.ToLower(path)
@@ -44,15 +44,15 @@ func Format(path string) (hostarchive.Format, error) {
 	}
 }
 
-// describes says that the resource says what must be there. A spec with a name
-// alone is a question about the machine.
+// describes reports whether the properties describe a desired state. A spec
+// with only a name asks for the current one.
 func (s *Spec) describes() bool { return s.Owner != "" && s.Group != "" }
 
-// minSecret is how long a part of a query must be to be redacted wherever it
-// turns up in a run: shorter ones are words like true.
+// minSecret is the shortest part of a query that is redacted everywhere in a
+// run: shorter ones are words like true.
 const minSecret = 8
 
-// Secrets are the password, the headers, and what of the URL is no address. A
+// Secrets returns the password, the headers and the credentials of the URL. A
 // user without a password is a token.
 func (s *Spec) Secrets() []model.Secret {
 	var out []model.Secret
@@ -69,13 +69,13 @@ func (s *Spec) Secrets() []model.Secret {
 		add(s.Username)
 	}
 	for _, value := range s.Headers {
-		// The type of a credential stands before it: Bearer abc.
+		// The scheme of a credential comes first: Bearer abc.
 		_, credential, _ := strings.Cut(value, " ")
 		add(value, credential)
 	}
 	u, err := url.Parse(s.URL)
 	if err != nil {
-		// What cannot be read may have a password anywhere in it.
+		// An invalid URL may have a password anywhere.
 		add(s.URL)
 		return out
 	}

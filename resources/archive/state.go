@@ -7,19 +7,19 @@ import (
 	"github.com/musterfleet/muster/resources/host/files"
 )
 
-// State is what the machine says of an archive.
+// State is the observed state of an archive.
 type State struct {
 	model.CommonState
 	Metadata *Metadata `json:"metadata,omitempty" jsonschema_description:"What stands at the path"`
 
-	// Entry is what stands at the path itself; a link is not followed.
+	// Entry is the path itself; a link is not followed.
 	Entry files.Entry `json:"-"`
 
 	want wanted
 	past record
 }
 
-// Metadata describes the archive file and what was made of it.
+// Metadata describes the archive file and its creates path.
 type Metadata struct {
 	Name          string    `json:"name" jsonschema_description:"The path"`
 	Checksum      string    `json:"checksum,omitempty" jsonschema_description:"Hex SHA-256 of the archive, where it was read"`
@@ -32,8 +32,8 @@ type Metadata struct {
 	Provider      string    `json:"provider"`
 }
 
-// wanted is what the properties come to on this machine, and what stands in
-// their way: all that Plan needs and may not ask for itself.
+// wanted is the desired state on this machine, with what prevents it: all that
+// Plan needs and may not read itself.
 type wanted struct {
 	attrs files.Attrs
 	// parent is why no archive can be placed, target why nothing can be unpacked.

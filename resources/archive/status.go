@@ -9,11 +9,11 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// mode is that of an archive: what was fetched with a password is not for everybody.
+// mode is that of an archive: what a password protects is not for everyone.
 const mode = 0o640
 
-// Status looks at the archive and at what the properties come to on this
-// machine. An account that is not there yet is a resource.PrerequisiteError.
+// Status reads the archive and resolves the properties on this machine. A
+// missing account is a resource.PrerequisiteError.
 func (*Type) Status(ctx context.Context, env resource.Env, p ArchiveProvider, spec *Spec) (*State, error) {
 	state, err := p.Status(ctx, env, spec)
 	if err != nil {
@@ -44,7 +44,7 @@ func attributes(ctx context.Context, env resource.Env, spec *Spec) (files.Attrs,
 	return files.Attrs{UID: uid, GID: gid, Mode: mode}, err
 }
 
-// targetObstacle says why nothing can be unpacked into a directory.
+// targetObstacle returns why nothing can be unpacked into a directory.
 func targetObstacle(env resource.Env, path string) error {
 	entry, err := env.Host.Follow(path)
 	switch {

@@ -15,12 +15,12 @@ import (
 // Type is the archive type with its providers. Make it with New.
 type Type struct{ providers []ArchiveProvider }
 
-// New makes the type, to be adapted by resource.Of.
+// New returns the type, for resource.Of.
 func New(providers ...ArchiveProvider) resource.Contract[*Spec, *State, ArchiveProvider] {
 	return &Type{providers: providers}
 }
 
-// Info says what the type is.
+// Info describes the type.
 func (*Type) Info() resource.Info {
 	return resource.Info{
 		Name:       "archive",
@@ -35,17 +35,17 @@ func (*Type) Info() resource.Info {
 	}
 }
 
-// New gives properties with their defaults.
+// New returns properties with their defaults.
 func (*Type) New() *Spec { return &Spec{MaxSize: DefaultMaxSize} }
 
-// Providers gives the providers.
+// Providers returns the providers.
 func (t *Type) Providers() []ArchiveProvider { return t.providers }
 
-// checksumValue is the name of the one output.
+// checksumValue is the name of the only output.
 const checksumValue = "checksum"
 
-// Apply fetches, unpacks and removes as the plan says. That an archive is to be
-// unpacked is written down before it is placed, and struck out afterwards.
+// Apply fetches, unpacks and removes as planned. The pending extraction is
+// recorded before the archive is placed, and cleared afterwards.
 func (*Type) Apply(ctx context.Context, env resource.Env, p ArchiveProvider, spec *Spec, plan resource.Plan) (outcome resource.Outcome, err error) {
 	checksum := ""
 	if plan.Has(actionDownload) {
@@ -71,8 +71,8 @@ func (*Type) Apply(ctx context.Context, env resource.Env, p ArchiveProvider, spe
 	return outcome, err
 }
 
-// cleanUp keeps an archive that did not bring what creates names: without both,
-// every run would fetch it anew. Verify tells.
+// cleanUp keeps an archive that did not make its creates path: otherwise every
+// run would fetch it. Verify reports that.
 func cleanUp(env resource.Env, spec *Spec) error {
 	created, err := env.Host.Follow(spec.Creates)
 	if err != nil || created.Kind == files.Absent {
@@ -88,7 +88,7 @@ func download(ctx context.Context, env resource.Env, p ArchiveProvider, spec *Sp
 		return "", err
 	}
 
-	// Not in the return statement: Go may read checksum there before the call.
+	// Not in the return statement: Go may evaluate checksum there before the call.
 	err = p.Download(ctx, env, spec, attrs, func(arrived string) error {
 		checksum = arrived
 		if spec.ExtractParent == "" {
@@ -100,7 +100,7 @@ func download(ctx context.Context, env resource.Env, p ArchiveProvider, spec *Sp
 	return checksum, err
 }
 
-// extract unpacks what was just downloaded, or what is there already.
+// extract unpacks the downloaded or existing archive.
 func extract(ctx context.Context, env resource.Env, p ArchiveProvider, spec *Spec, checksum string) error {
 	r := record{Archive: spec.Name, Checksum: checksum}
 	if checksum == "" {
@@ -108,7 +108,7 @@ func extract(ctx context.Context, env resource.Env, p ArchiveProvider, spec *Spe
 		if r.Checksum, err = env.Host.Digest(ctx, spec.Name); err != nil {
 			return err
 		}
-		// Half of it may make what creates names.
+		// A partial extraction may make the creates path.
 		if err := remember(ctx, env.Host, r); err != nil {
 			return err
 		}
@@ -119,7 +119,7 @@ func extract(ctx context.Context, env resource.Env, p ArchiveProvider, spec *Spe
 		r.Invalid = true
 		return errors.Join(fmt.Errorf("%w; the next run fetches it again", err), remember(ctx, env.Host, r))
 	case isRefused(err) && spec.Checksum == "":
-		return fmt.Errorf("%w; the archive is kept and not fetched again: remove %s to have another one fetched, or set checksum to that of a good one", err, spec.Name)
+		return fmt.Errorf("%w; the archive is kept and not fetched again: remove %s to fetch it again, or set checksum", err, spec.Name)
 	case err != nil:
 		return err
 	}
@@ -128,12 +128,12 @@ func extract(ctx context.Context, env resource.Env, p ArchiveProvider, spec *Spe
 	return remember(ctx, env.Host, r)
 }
 
-// isRefused says that an archive is one, but not one to unpack.
+// isRefused reports whether a valid archive was refused.
 func isRefused(err error) bool {
 	return slices.ContainsFunc([]error{hostarchive.ErrUnsafeEntry, hostarchive.ErrEntryType, files.ErrTooLarge, hostarchive.ErrTooManyEntries}, func(refusal error) bool { return errors.Is(err, refusal) })
 }
 
-// Verify looks whether anything is still due, and names what creates got wrong.
+// Verify checks that nothing is due, and explains a wrong creates.
 func (t *Type) Verify(spec *Spec, outcome resource.Outcome, after *State) error {
 	plan, err := t.Plan(spec, after, false)
 	arrived, fetched := outcome.Values[checksumValue]
@@ -145,17 +145,17 @@ func (t *Type) Verify(spec *Spec, outcome resource.Outcome, after *State) error 
 		if spec.Cleanup {
 			kept = "; the archive is kept until it does"
 		}
-		return fmt.Errorf("%s was unpacked into %s, but %s is not there: `creates` must name something that the archive brings%s", spec.Name, spec.ExtractParent, spec.Creates, kept)
+		return fmt.Errorf("%s was unpacked into %s, but %s is missing: `creates` must name a path in the archive%s", spec.Name, spec.ExtractParent, spec.Creates, kept)
 	case !plan.Empty():
 		return fmt.Errorf("still due: %s", plan.Message())
 	case fetched && after.Entry.Kind == files.File && after.Metadata.Checksum != arrived:
-		return fmt.Errorf("it was changed after it was downloaded: its checksum is %s, not %s", after.Metadata.Checksum, arrived)
+		return fmt.Errorf("it changed after the download: its checksum is %s, not %s", after.Metadata.Checksum, arrived)
 	}
 
 	return nil
 }
 
-// Outputs is the checksum, also of an archive that was cleaned up.
+// Outputs returns the checksum, also of a cleaned-up archive.
 func (*Type) Outputs(spec *Spec, state *State, outcome resource.Outcome) map[string]any {
 	checksum, arrived := outcome.Values[checksumValue].(string)
 	switch {

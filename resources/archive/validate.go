@@ -12,7 +12,7 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// extensions are those of Format, as hints name them.
+// extensions are those of Format, for hints.
 const extensions = ".tar.gz, .tgz, .tar or .zip"
 
 // Validate reports every problem of the properties.
@@ -31,17 +31,17 @@ func (s *Spec) Validate() model.Problems {
 	return out
 }
 
-// Warnings tells of an archive that is unpacked after its download only.
+// Warnings reports an archive that is only unpacked after its download.
 func (s *Spec) Warnings() model.Problems {
 	var out model.Problems
 	if s.Ensure != model.EnsureAbsent && s.ExtractParent != "" && s.Creates == "" {
-		out.Property("extract_parent", "set creates to something that the archive brings", "without `creates` %s is unpacked only when it is downloaded: one that is there already is not", s.Name)
+		out.Property("extract_parent", "set creates to a path in the archive", "without `creates` %s is unpacked only when it is downloaded: one that is there already is not", s.Name)
 	}
 
 	return out
 }
 
-// WantedChecksum gives the checksum asked for as it is compared, empty when any will do.
+// WantedChecksum returns the wanted checksum in lower case, empty for any.
 func (s *Spec) WantedChecksum() string { return strings.ToLower(s.Checksum) }
 
 func (s *Spec) validateName(out *model.Problems) {
@@ -55,7 +55,7 @@ func (s *Spec) validateName(out *model.Problems) {
 	}
 }
 
-// validateURL never quotes the URL: a password may be in it.
+// validateURL never shows the URL: it may hold a password.
 func (s *Spec) validateURL(out *model.Problems) {
 	if s.URL == "" {
 		if s.Ensure != model.EnsureAbsent {
@@ -99,16 +99,16 @@ func (s *Spec) validateExtraction(out *model.Problems) {
 		out.Property("cleanup", "set extract_parent, or remove cleanup", "`cleanup` requires `extract_parent`: an archive that is not unpacked is removed by ensure: absent")
 	}
 	if s.Cleanup && s.Creates == "" {
-		out.Property("cleanup", "set creates to something that the archive brings", "`cleanup` requires `creates`: without it the archive would be fetched at every run")
+		out.Property("cleanup", "set creates to a path in the archive", "`cleanup` requires `creates`: without it the archive would be fetched at every run")
 	}
 }
 
-// reserved are the headers that muster sets itself.
+// reserved are the headers that muster sets.
 func reserved() []string {
 	return []string{"accept-encoding", "connection", "content-length", "host", "if-range", "range", "transfer-encoding"}
 }
 
-// validateCredentials shows no values.
+// validateCredentials never shows values.
 func (s *Spec) validateCredentials(out *model.Problems) {
 	if s.Password != "" && s.Username == "" {
 		out.Property("password", "set username", "`password` requires `username`")

@@ -3,16 +3,15 @@ package exec
 import "fmt"
 
 const (
-	// maxLogged bounds what is logged of each end of a stream: a command that floods
-	// must not fill the disk of the log, nor the memory.
+	// maxLogged bounds the logged part of each end of a stream: a command must not
+	// fill the disk of the log, or the memory.
 	maxLogged = 64 << 10
-	// lineCost is what a line costs in a log beside its own bytes.
+	// lineCost is the overhead of a line in a log.
 	lineCost = 64
 )
 
-// outputLog logs what a command prints: the beginning of each stream line by
-// line as it comes, and of what is more than that the end, once the command has
-// ended.
+// outputLog logs the output of a command: the beginning of each stream line by
+// line as it comes, and the end of a longer one once the command has ended.
 type outputLog struct {
 	emit           func(line, stream string)
 	stdout, stderr loggedStream
@@ -22,7 +21,7 @@ type outputLog struct {
 type loggedStream struct {
 	name   string
 	logged int
-	// rest are the last lines that were not logged yet, held how much they cost.
+	// rest are the last lines not yet logged, held is their cost.
 	rest    []string
 	held    int
 	dropped int

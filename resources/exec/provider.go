@@ -9,18 +9,19 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// ExecProvider is a way of running commands.
+// ExecProvider runs commands.
 type ExecProvider interface {
 	resource.Provider
-	// Status says whether what the command creates is there.
+	// Status reads whether the path in creates exists.
 	Status(ctx context.Context, env resource.Env, spec *Spec) (*State, error)
-	// Execute makes argv of command, puts it into how, and runs that. An exit code is no error.
+	// Execute turns command into how.Argv and runs it. A failing exit code is not
+	// an error.
 	Execute(ctx context.Context, env resource.Env, command string, how command.Command) (command.Result, error)
 }
 
-// Look is the Status that every provider of commands has, told the program that
-// it starts, or nothing when that is the first word of the command. What stands
-// at creates counts whatever it is, a link that leads nowhere too.
+// Look returns the state of an exec for a provider that starts program, or the
+// first word of the command when that is empty. Anything satisfies creates,
+// also a dangling link.
 func Look(env resource.Env, spec *Spec, program string) (*State, error) {
 	state := &State{CommonState: model.CommonState{
 		Protocol: model.StateProtocol("exec"), ResourceType: "exec", Name: spec.Name, Ensure: model.EnsurePresent,

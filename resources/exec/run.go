@@ -13,13 +13,8 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// The bounds of what is kept of a command's output: for other resources to
-// take, and for its error to tell.
-const (
-	maxValue   = 32 << 10
-	errorLines = 10
-	maxError   = 2 << 10
-)
+// maxValue bounds the output that other resources may use.
+const maxValue = 32 << 10
 
 // HasGuards reports whether guards decide if the command runs.
 func (*Type) HasGuards(spec *Spec, state *State, refresh bool) bool {
@@ -30,38 +25,38 @@ func (*Type) HasGuards(spec *Spec, state *State, refresh bool) bool {
 func (*Type) EvalGuards(ctx context.Context, env resource.Env, p ExecProvider, spec *Spec, state *State) (*State, error) {
 	answered := *state
 	answered.refused = false
-	if spec.OnlyIf != "" {
-		holds, err := ask(ctx, env, p, spec, "onlyif", spec.OnlyIf)
-		if err != nil || !holds {
-			answered.refused = true
+	for _, guard := range []struct {
+		name, command string
+		want          bool
+	}{{"onlyif", spec.OnlyIf, true}, {"unless", spec.Unless, false}} {
+		if guard.command == "" {
+			continue
+		}
+		holds, err := evalGuard(ctx, env, p, spec, guard.name, guard.command)
+		if answered.refused = err != nil || holds != guard.want; answered.refused {
 			return &answered, err
 		}
-	}
-	if spec.Unless != "" {
-		holds, err := ask(ctx, env, p, spec, "unless", spec.Unless)
-		answered.refused = holds || err != nil
-		return &answered, err
 	}
 
 	return &answered, nil
 }
 
-// ask runs a guard and says whether its exit code is 0. One that cannot be run
-// to its end is an error: no answer is not an answer.
-func ask(ctx context.Context, env resource.Env, p ExecProvider, spec *Spec, guard, command string) (bool, error) {
+// evalGuard runs a guard and reports whether its exit code is 0. One that does not
+// complete is an error.
+func evalGuard(ctx context.Context, env resource.Env, p ExecProvider, spec *Spec, guard, command string) (bool, error) {
 	result, err := p.Execute(ctx, env, command, how(env, spec))
 	switch {
 	case err != nil:
 		return false, fmt.Errorf("%s could not be run: %w", guard, missing(env, spec, command, err))
 	case result.Killed:
-		return false, fmt.Errorf("%s gave no answer%s", guard, signalOf(result.ExitCode))
+		return false, fmt.Errorf("%s did not finish%s", guard, signalOf(result.ExitCode))
 	}
-	env.Log.DebugContext(ctx, "asked a guard", "guard", guard, "exit_code", result.ExitCode)
+	env.Log.DebugContext(ctx, "guard evaluated", "guard", guard, "exit_code", result.ExitCode)
 
 	return result.ExitCode == 0, nil
 }
 
-// obstacle says why the command cannot be started.
+// obstacle returns why the command cannot be started.
 func obstacle(env resource.Env, spec *Spec, program string) error {
 	c := how(env, spec)
 	c.Argv = []string{program}
@@ -72,7 +67,7 @@ func obstacle(env resource.Env, spec *Spec, program string) error {
 	return missing(env, spec, spec.command(), command.Check(c))
 }
 
-// missing tells of what another resource may still bring: the directory or the
+// missing names what another resource may still provide: the directory or the
 // program of a command.
 func missing(env resource.Env, spec *Spec, text string, err error) error {
 	switch {
@@ -95,7 +90,7 @@ func missing(env resource.Env, spec *Spec, text string, err error) error {
 	return err
 }
 
-// how is everything about a command but its words.
+// how returns a command without its arguments.
 func how(env resource.Env, spec *Spec) command.Command {
 	c := command.Command{Dir: spec.Cwd, Path: spec.Path}
 	c.Env = append(append(c.Env, spec.Environment...), env.RunEnv...)
@@ -103,7 +98,7 @@ func how(env resource.Env, spec *Spec) command.Command {
 	return c
 }
 
-// Apply runs the command. Its values are what it printed and its exit code.
+// Apply runs the command. The values are its output and exit code.
 func (*Type) Apply(ctx context.Context, env resource.Env, p ExecProvider, spec *Spec, plan resource.Plan) (resource.Outcome, error) {
 	c := how(env, spec)
 	if spec.LogOutput && !spec.Sensitive {
@@ -113,16 +108,16 @@ func (*Type) Apply(ctx context.Context, env resource.Env, p ExecProvider, spec *
 	}
 	result, err := p.Execute(ctx, env, spec.command(), c)
 	if err != nil {
-		if said := tail(result.Stderr.String()); said != "" {
+		if said := command.Excerpt(result.Stderr.String()); said != "" {
 			err = resource.CommandError{Err: err, Output: said}
 		}
 		return resource.Outcome{}, missing(env, spec, spec.command(), err)
 	}
 	outcome := resource.Outcome{ExitCode: &result.ExitCode, Values: map[string]any{
-		"stdout": kept(result.Stdout), "stderr": kept(result.Stderr), "exit_code": result.ExitCode,
+		"stdout": shortened(result.Stdout), "stderr": shortened(result.Stderr), "exit_code": result.ExitCode,
 	}}
 	if plan.Has(actionRefresh) {
-		if err := judge(spec, outcome); err != nil {
+		if err := checkExitCode(spec, outcome); err != nil {
 			return outcome, fmt.Errorf("%w: %w", model.ErrDesiredStateFailed, err)
 		}
 	}
@@ -130,8 +125,8 @@ func (*Type) Apply(ctx context.Context, env resource.Env, p ExecProvider, spec *
 	return outcome, nil
 }
 
-// kept gives output without the blanks around it, shortened to its two ends.
-func kept(o command.Output) string {
+// shortened returns trimmed output, shortened to its two ends.
+func shortened(o command.Output) string {
 	text := strings.TrimSpace(o.String())
 	if len(text) > maxValue {
 		half := maxValue / 2
@@ -143,18 +138,8 @@ func kept(o command.Output) string {
 	return strings.ToValidUTF8(text, "\uFFFD")
 }
 
-// tail gives the end of what a command said, for its error.
-func tail(text string) string {
-	text = command.Output{Head: []byte(text)}.LastLines(errorLines)
-	if len(text) > maxError {
-		text = "…" + text[len(text)-maxError:]
-	}
-
-	return strings.ToValidUTF8(text, "\uFFFD")
-}
-
-// Relations order a command after its directory, its program and the directories
-// above them, and before whatever needs what it creates.
+// Relations order a command after its directory, its program and their parents,
+// and before resources that need what it creates.
 func (*Type) Relations(spec *Spec) resource.Relations {
 	var out resource.Relations
 	if spec.Creates != "" {
@@ -180,7 +165,7 @@ func (*Type) Relations(spec *Spec) resource.Relations {
 	return out
 }
 
-// program gives the absolute path of a command's program, empty when it names none.
+// program returns the absolute path of a command's program, else empty.
 func program(spec *Spec, command string) string {
 	if words := argv(spec, command); words != nil && filepath.IsAbs(words[0]) {
 		return filepath.Clean(words[0])
@@ -189,7 +174,7 @@ func program(spec *Spec, command string) string {
 	return ""
 }
 
-// argv gives the words of a command, nil where a shell makes them.
+// argv returns the words of a command, nil when a shell splits it.
 func argv(spec *Spec, command string) []string {
 	if spec.Provider == shellProvider {
 		return nil

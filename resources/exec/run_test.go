@@ -205,14 +205,14 @@ func TestGuardTimeout(t *testing.T) {
 	}
 }
 
-// TestGuardThatIsKilled checks that a guard that a signal ended gave no answer,
+// TestGuardThatIsKilled checks that a guard that a signal ended did not finish,
 // and that a shell that tells of such an end did.
 func TestGuardThatIsKilled(t *testing.T) {
 	typ, env := exec.New(shell.New()), testEnv(t)
 	probe := typ.(resource.Guards[*exec.Spec, *exec.State, exec.ExecProvider]).EvalGuards
 	for _, c := range []struct{ onlyif, unless, says string }{
-		{onlyif: "kill -9 $$", says: "onlyif gave no answer (killed by signal 9, SIGKILL)"},
-		{unless: "kill -15 $$", says: "unless gave no answer (killed by signal 15, SIGTERM)"},
+		{onlyif: "kill -9 $$", says: "onlyif did not finish (killed by signal 9, SIGKILL)"},
+		{unless: "kill -15 $$", says: "unless did not finish (killed by signal 15, SIGTERM)"},
 		{onlyif: "exit 137"},
 		{unless: "exit 143"},
 	} {

@@ -1,5 +1,5 @@
-// Package exec is the resource type for commands: what is run, when it need not
-// be, and which exit codes mean success.
+// Package exec is the resource type for commands: what runs, when, and which
+// exit codes mean success.
 package exec
 
 import (
@@ -23,7 +23,7 @@ type Spec struct {
 	Unless      string   `json:"unless,omitempty" filled:"true" sensitive:"true" jsonschema_description:"A command; do not run when its exit code is 0"`
 }
 
-// command gives what is run: the command, or the name where that is not set.
+// command returns the command, by default the name.
 func (s *Spec) command() string {
 	if s.Command == "" {
 		return s.Name
@@ -32,7 +32,7 @@ func (s *Spec) command() string {
 	return s.Command
 }
 
-// expected gives the exit codes that mean success.
+// expected returns the exit codes that mean success.
 func (s *Spec) expected() []int {
 	if len(s.Returns) == 0 {
 		return []int{0}
@@ -41,5 +41,5 @@ func (s *Spec) expected() []int {
 	return s.Returns
 }
 
-// accepts says that an exit code means success.
+// accepts reports whether an exit code means success.
 func (s *Spec) accepts(code int) bool { return slices.Contains(s.expected(), code) }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host/command"
 	"github.com/musterfleet/muster/resources/resource"
 	"golang.org/x/sys/unix"
 )
@@ -15,13 +16,12 @@ import (
 // Type is the exec type with its providers. Make it with New.
 type Type struct{ providers []ExecProvider }
 
-// New makes the type, to be adapted by resource.Of.
+// New returns the type, for resource.Of.
 func New(providers ...ExecProvider) resource.Contract[*Spec, *State, ExecProvider] {
 	return &Type{providers: providers}
 }
 
-// Info says what the type is. A command may change anything, and nobody can
-// know what.
+// Info describes the type. A command may change anything.
 func (*Type) Info() resource.Info {
 	return resource.Info{
 		Name:     "exec",
@@ -39,13 +39,13 @@ func (*Type) Info() resource.Info {
 	}
 }
 
-// New gives empty properties.
+// New returns empty properties.
 func (*Type) New() *Spec { return &Spec{} }
 
-// Providers gives the providers.
+// Providers returns the providers.
 func (t *Type) Providers() []ExecProvider { return t.providers }
 
-// Status says whether what the command creates is there. It runs nothing.
+// Status reads whether the path in creates exists. It runs nothing.
 func (*Type) Status(ctx context.Context, env resource.Env, p ExecProvider, spec *Spec) (*State, error) {
 	return p.Status(ctx, env, spec)
 }
@@ -56,8 +56,8 @@ const (
 	actionRefresh = "refresh"
 )
 
-// Plan says whether the command is to run. A refresh runs it whatever it
-// creates; its guards hold in any case. Its error is that it cannot be started.
+// Plan reports whether the command is due. A refresh runs it whatever it
+// creates, unless a guard forbids it. An error is a command that cannot start.
 func (*Type) Plan(spec *Spec, state *State, refresh bool) (plan resource.Plan, err error) {
 	switch {
 	case state.refused:
@@ -73,9 +73,9 @@ func (*Type) Plan(spec *Spec, state *State, refresh bool) (plan resource.Plan, e
 	return plan, state.obstacle
 }
 
-// Verify judges the exit code. A command that made what it is to create has
-// done its work whatever it said; the file that stood there before a refresh
-// proves nothing, so Apply judges that. The state gets the exit code.
+// Verify checks the exit code and records it in the state. A command that
+// created its path succeeded whatever its code; after a refresh the path proves
+// nothing, so Apply checks the code.
 func (*Type) Verify(spec *Spec, outcome resource.Outcome, after *State) error {
 	after.ExitCode = outcome.ExitCode
 	switch {
@@ -86,13 +86,12 @@ func (*Type) Verify(spec *Spec, outcome resource.Outcome, after *State) error {
 	case outcome.ExitCode == nil:
 		return fmt.Errorf("the command did not run")
 	default:
-		return judge(spec, outcome)
+		return checkExitCode(spec, outcome)
 	}
 }
 
-// judge gives an error for an exit code that does not mean success, with the
-// end of what the command said about it.
-func judge(spec *Spec, outcome resource.Outcome) error {
+// checkExitCode returns an error for a failing exit code, with the end of stderr.
+func checkExitCode(spec *Spec, outcome resource.Outcome) error {
 	code := *outcome.ExitCode
 	if spec.accepts(code) {
 		return nil
@@ -103,14 +102,14 @@ func judge(spec *Spec, outcome resource.Outcome) error {
 	}
 	err := fmt.Errorf("exit code %d%s, expected %s", code, signalOf(code), strings.Join(expected, ", "))
 	stderr, _ := outcome.Values["stderr"].(string)
-	if said := tail(stderr); said != "" {
+	if said := command.Excerpt(stderr); said != "" {
 		return resource.CommandError{Err: err, Output: said}
 	}
 
 	return err
 }
 
-// signalOf tells the signal that an exit code above 128 stands for.
+// signalOf describes the signal that an exit code above 128 stands for.
 func signalOf(code int) string {
 	const signalBase = 128
 	if name := unix.SignalName(unix.Signal(code - signalBase)); code > signalBase && name != "" {
@@ -120,7 +119,7 @@ func signalOf(code int) string {
 	return ""
 }
 
-// Outputs are stdout, stderr and exit_code of a command that ran.
+// Outputs returns stdout, stderr and exit_code of a command that ran.
 func (*Type) Outputs(_ *Spec, _ *State, outcome resource.Outcome) map[string]any {
 	return maps.Clone(outcome.Values)
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// ErrNoCommand is a command that has no words.
+// ErrNoCommand is a command without words.
 var ErrNoCommand = errors.New("no command specified")
 
-// shellProvider is the provider that takes commands as they are.
+// shellProvider is the provider that does not split commands.
 const shellProvider = "shell"
 
-// maxExitCode is the largest exit code there is.
+// maxExitCode is the largest exit code.
 const maxExitCode = 255
 
 // Validate reports every problem of the properties.
@@ -35,7 +35,7 @@ func (s *Spec) Validate() model.Problems {
 	return out
 }
 
-// Warnings tells of an exec that nothing keeps from running every time.
+// Warnings reports an exec that runs at every apply.
 func (s *Spec) Warnings() model.Problems {
 	var out model.Problems
 	if s.Creates == "" && !s.RefreshOnly && s.OnlyIf == "" && s.Unless == "" {
@@ -45,8 +45,8 @@ func (s *Spec) Warnings() model.Problems {
 	return out
 }
 
-// validateCommands checks that the commands can be split into words, which only
-// matters where no shell does that.
+// validateCommands checks that commands without a shell can be split into
+// words.
 func (s *Spec) validateCommands(out *model.Problems) {
 	property := "command"
 	if s.Command == "" {
@@ -80,8 +80,8 @@ func (s *Spec) validateCommand(out *model.Problems, property, command string) {
 	}
 }
 
-// Split makes words of a command by the quoting rules of the shell, and nothing
-// else of a shell. A command without a program is ErrNoCommand.
+// Split splits a command by the quoting rules of the shell, without other shell
+// features. A command without a program is ErrNoCommand.
 func Split(command string) ([]string, error) {
 	words, err := shellquote.Split(command)
 	switch {
@@ -103,7 +103,7 @@ func validateAbsolute(out *model.Problems, property, path string) {
 func (s *Spec) validateEnvironment(out *model.Problems) {
 	for i, entry := range s.Environment {
 		key, value, found := strings.Cut(entry, "=")
-		// The value is not shown: it is where secrets are.
+		// The value may be a secret and is not shown.
 		switch {
 		case !found:
 			out.Property("environment", "write it as KEY=VALUE", "environment entry %d has no =", i+1)

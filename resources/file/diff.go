@@ -5,7 +5,7 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// diff gives the change of the content; nothing of a sensitive resource.
+// diff returns the diff of the content, empty for a sensitive resource.
 func diff(spec *Spec, state *State) string {
 	if spec.Sensitive {
 		return ""

@@ -8,7 +8,7 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// The actions of a plan, one for each thing that a provider changes.
+// The actions of a plan, one for each method of a provider.
 const (
 	actionStore           = "store"
 	actionSetAttributes   = "set_attributes"
@@ -16,18 +16,17 @@ const (
 	actionRemove          = "remove"
 )
 
-// The properties that changes are about, beside owner, group and mode.
+// The other properties of changes, beside owner, group and mode.
 const (
 	propertyEnsure  = "ensure"
 	propertyContent = "content"
 )
 
-// Plan compares what stands at the path with the properties. Its error is
-// something in the way that must not be replaced or removed, or something that
-// is not known.
+// Plan compares the path with the properties. An error is something that must
+// not be replaced or removed, or that could not be inspected.
 func (*Type) Plan(spec *Spec, state *State, _ bool) (resource.Plan, error) {
 	if state.Unknown != nil {
-		return resource.Plan{}, fmt.Errorf("it is not known what stands at %s: %w", spec.Name, state.Unknown)
+		return resource.Plan{}, fmt.Errorf("could not inspect %s: %w", spec.Name, state.Unknown)
 	}
 	switch spec.Ensure {
 	case model.EnsureAbsent:
@@ -49,7 +48,7 @@ func planAbsent(spec *Spec, state *State) (plan resource.Plan, err error) {
 	case spec.Force:
 		removal.Message = "Would have recursively removed the directory"
 	case state.want.notEmpty:
-		err := fmt.Errorf("%s: %w, force: true is required to remove it with all that is in it", spec.Name, files.ErrNotEmpty)
+		err := fmt.Errorf("%s: %w, force: true is required to remove it with its content", spec.Name, files.ErrNotEmpty)
 		return plan, resource.PrerequisiteError{Needs: []string{resource.EmptiedNeed(spec.Name)}, Err: err}
 	default:
 		removal.Message = "Would have removed the directory"
@@ -65,9 +64,10 @@ func planDirectory(spec *Spec, state *State) (plan resource.Plan, err error) {
 		plan.Add(model.Change{Action: actionCreateDirectory, Message: "Would have created directory", Property: propertyEnsure, From: model.EnsureAbsent, To: EnsureDirectory})
 		return plan, state.want.obstacle
 	case files.Directory:
-		// Special bits of a directory are kept: they come from elsewhere, and mode cannot say them.
+		// A directory keeps its special bits: they come from elsewhere, and mode
+		// cannot express them.
 		plan.Changes = attributeChanges(actionCreateDirectory, spec, state, state.Entry, maxMode)
-		say(plan, "Would have updated attributes")
+		setMessage(plan, "Would have updated attributes")
 		return plan, nil
 	case files.Link:
 		return plan, linkedDirectory(spec, state)
@@ -78,8 +78,8 @@ func planDirectory(spec *Spec, state *State) (plan resource.Plan, err error) {
 	}
 }
 
-// linkedDirectory compares the directory that a link leads to, which is not the
-// resource's own and so is never changed.
+// linkedDirectory compares the directory that a link leads to. It belongs to
+// another resource and is never changed.
 func linkedDirectory(spec *Spec, state *State) error {
 	switch state.Target.Kind {
 	case files.Directory:
@@ -116,23 +116,23 @@ func planPresent(spec *Spec, state *State) (plan resource.Plan, err error) {
 	}
 	if !spec.managesContent() {
 		plan.Changes = attributeChanges(actionSetAttributes, spec, state, state.Entry, allBits)
-		say(plan, "Would have updated attributes")
+		setMessage(plan, "Would have updated attributes")
 		return plan, nil
 	}
 	if state.Metadata.Checksum != state.want.digest {
 		plan.Add(contentChange(spec, state, found(state)))
 	}
 	plan.Changes = append(plan.Changes, attributeChanges(actionStore, spec, state, state.Entry, allBits)...)
-	say(plan, "Would have updated the file")
+	setMessage(plan, "Would have updated the file")
 
 	return plan, state.want.obstacle
 }
 
-// allBits are the permissions with setuid, setgid and sticky: on a file they
-// count as a different mode.
+// allBits are the permissions with setuid, setgid and sticky, which make a
+// file's mode differ.
 const allBits = 0o7777
 
-// creation is the one change of a file that is made anew.
+// creation is the one change of a new file.
 func creation(spec *Spec, state *State, message string) model.Change {
 	if !spec.managesContent() {
 		return model.Change{Action: actionStore, Message: "Would have created an empty file with requested attributes", Property: propertyEnsure, From: model.EnsureAbsent, To: model.EnsurePresent}
@@ -147,8 +147,8 @@ func contentChange(spec *Spec, state *State, from string) model.Change {
 	return model.Change{Action: actionStore, Property: propertyContent, From: from, To: resource.DigestWord(state.want.digest), Diff: diff(spec, state)}
 }
 
-// attributeChanges gives a change for each of owner, group and mode that
-// differs from what stands there; of the mode only the bits of mask count.
+// attributeChanges returns a change for each of owner, group and mode that
+// differs; mask selects the bits of mode.
 func attributeChanges(action string, spec *Spec, state *State, found files.Entry, mask uint32) []model.Change {
 	var out []model.Change
 	want := state.want.attrs
@@ -165,14 +165,14 @@ func attributeChanges(action string, spec *Spec, state *State, found files.Entry
 	return out
 }
 
-// say gives a plan its words, once, with its first change.
-func say(plan resource.Plan, message string) {
+// setMessage sets the message of a plan, on its first change.
+func setMessage(plan resource.Plan, message string) {
 	if !plan.Empty() {
 		plan.Changes[0].Message = message
 	}
 }
 
-// found names the content of the file that is there.
+// found names the content of the existing file.
 func found(state *State) string {
 	if state.Unreadable != nil {
 		return "unreadable"

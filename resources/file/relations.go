@@ -7,9 +7,9 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Relations order a file after the directories it stands in, its source and its
-// accounts, and the removal of a directory after that of what is in it. A
-// directory comes with those above it.
+// Relations order a file after its parent directories, its source and its
+// accounts, and the removal of a directory after that of its entries. A
+// directory resource also provides its parents.
 func (*Type) Relations(spec *Spec) resource.Relations {
 	if spec.Ensure == model.EnsureAbsent {
 		return resource.Relations{

@@ -1,5 +1,5 @@
-// Package file is the resource type for files and directories: that they are
-// there or not, what is in them, and who may do what with them.
+// Package file is the resource type for files and directories: existence,
+// content, owner, group and mode.
 package file
 
 import (
@@ -21,10 +21,9 @@ type Spec struct {
 	Force   bool    `json:"force,omitempty" jsonschema_description:"With absent: also remove a directory that is not empty"`
 }
 
-// managesContent says that the resource says what is in the file, or else that
-// only its attributes are managed.
+// managesContent reports whether content is managed, and not only attributes.
 func (s *Spec) managesContent() bool { return s.Content != nil || s.Source != "" }
 
-// describes says that the resource says what must be there. A spec with a name
-// alone is a question about the machine.
+// describes reports whether the properties describe a desired state. A spec
+// with only a name asks for the current one.
 func (s *Spec) describes() bool { return s.Owner != "" || s.Group != "" || s.Mode != "" }

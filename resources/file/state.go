@@ -8,26 +8,26 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// State is what the machine says of a path. A symbolic link is present, and
+// State is the observed state of a path. A symbolic link is present, or
 // directory when it leads to one.
 type State struct {
 	model.CommonState
 	Metadata *Metadata `json:"metadata,omitempty" jsonschema_description:"What stands at the path; absent when nothing does"`
 
-	// Entry is what stands at the path itself; a link is not followed.
+	// Entry is the path itself; a link is not followed.
 	Entry files.Entry `json:"-"`
-	// Target is what a link leads to; Absent for one that leads nowhere.
+	// Target is the end of a link; Absent for a dangling one.
 	Target files.Entry `json:"-"`
-	// Unknown is why the machine could not be asked. Such a path is never touched.
+	// Unknown is why the path could not be inspected. It is then never changed.
 	Unknown error `json:"-"`
 
-	// Unreadable is why the content of a file could not be read for its checksum.
+	// Unreadable is why the content could not be read for its checksum.
 	Unreadable error `json:"-"`
 
 	want wanted
 }
 
-// Metadata describes what stands at a path.
+// Metadata describes an existing path.
 type Metadata struct {
 	Name     string         `json:"name" jsonschema_description:"The path"`
 	Checksum string         `json:"checksum,omitempty" jsonschema_description:"Hex SHA-256 of a regular file's content, where it was read"`
@@ -40,16 +40,16 @@ type Metadata struct {
 	Extended map[string]any `json:"extended,omitempty" jsonschema_description:"What only the provider knows"`
 }
 
-// wanted is what the properties come to on this machine, and what stands in
-// their way: all that Plan needs and may not ask for itself.
+// wanted is the desired state on this machine, with what prevents it: all that
+// Plan needs and may not read itself.
 type wanted struct {
 	attrs files.Attrs
-	// digest and size are those of the content asked for, where content is managed.
+	// digest and size are those of the wanted content, when content is managed.
 	digest string
 	size   int64
-	// obstacle is why nothing can be made, replaced or removed at the path.
+	// obstacle is why the path cannot be created, replaced or removed.
 	obstacle error
-	// notEmpty is set on a directory that has entries.
+	// notEmpty marks a directory with entries.
 	notEmpty bool
 	// before and after are the texts for a diff.
 	before, after resource.Snippet

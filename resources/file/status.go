@@ -13,18 +13,18 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Status looks at the path and at what the properties come to on this machine.
-// An account or a source that is not there yet is a resource.PrerequisiteError.
+// Status reads the path and resolves the properties on this machine. A missing
+// account or source is a resource.PrerequisiteError.
 func (*Type) Status(ctx context.Context, env resource.Env, p FileProvider, spec *Spec) (*State, error) {
-	// A file of which only the attributes are managed is never read; to a
-	// question about the machine its checksum is part of the answer.
+	// Without managed content a file is never read, except when only its state is
+	// asked for.
 	checksum := spec.Ensure != model.EnsureAbsent && spec.Ensure != EnsureDirectory && (spec.managesContent() || !spec.describes())
 	state, err := p.Status(ctx, env, spec.Name, checksum)
 	if err != nil || state.Unknown != nil {
 		return state, err
 	}
 	if spec.Ensure == model.EnsureAbsent {
-		return state, lookInside(env, spec, state)
+		return state, checkRemoval(env, spec, state)
 	}
 	if !spec.describes() {
 		return state, unreadable(state)
@@ -39,7 +39,7 @@ func (*Type) Status(ctx context.Context, env resource.Env, p FileProvider, spec 
 		return state, nil
 	}
 
-	return state, lookAtContent(ctx, env, spec, state)
+	return state, resolveContent(ctx, env, spec, state)
 }
 
 // attributes resolves owner, group and mode. An unknown account is a
@@ -54,8 +54,9 @@ func attributes(ctx context.Context, env resource.Env, spec *Spec) (files.Attrs,
 	return files.Attrs{UID: uid, GID: gid, Mode: fs.FileMode(mode)}, err
 }
 
-// lookInside finds out whether what is to be removed can be, and a directory is empty.
-func lookInside(env resource.Env, spec *Spec, state *State) error {
+// checkRemoval checks whether the path can be removed, and whether a directory is
+// empty.
+func checkRemoval(env resource.Env, spec *Spec, state *State) error {
 	if state.Entry.Kind != files.Absent {
 		state.want.obstacle = resource.MayWrite(env.Host, filepath.Dir(spec.Name))
 	}
@@ -68,9 +69,9 @@ func lookInside(env resource.Env, spec *Spec, state *State) error {
 	return err
 }
 
-// lookAtContent fills in what the content must be, and the texts of a diff when
-// it is something else.
-func lookAtContent(ctx context.Context, env resource.Env, spec *Spec, state *State) error {
+// resolveContent fills in the wanted content, and the texts of a diff when it
+// differs.
+func resolveContent(ctx context.Context, env resource.Env, spec *Spec, state *State) error {
 	source, err := sourcePath(env, spec)
 	if err != nil {
 		return err
@@ -82,7 +83,7 @@ func lookAtContent(ctx context.Context, env resource.Env, spec *Spec, state *Sta
 	if source == "" {
 		sum := sha256.Sum256([]byte(*spec.Content))
 		want.digest, want.size = hex.EncodeToString(sum[:]), int64(len(*spec.Content))
-	} else if err := lookAtSource(ctx, env, source, want); err != nil {
+	} else if err := resolveSource(ctx, env, source, want); err != nil {
 		return err
 	}
 	found := ""
@@ -92,7 +93,7 @@ func lookAtContent(ctx context.Context, env resource.Env, spec *Spec, state *Sta
 	if found != want.digest && state.Entry.Kind != files.Absent {
 		want.obstacle = resource.MayWrite(env.Host, filepath.Dir(spec.Name))
 	}
-	// What is sensitive is not even read for a diff.
+	// Sensitive content is not even read for a diff.
 	if found == want.digest || spec.Sensitive {
 		return nil
 	}
@@ -116,19 +117,19 @@ func unreadable(state *State) error {
 	return fmt.Errorf("could not read the file: %w", state.Unreadable)
 }
 
-// willBeReadable says that the content can be compared, or that only a wrong
-// mode keeps the owner of the file from it, which storing it anew puts right.
+// willBeReadable reports whether the content can be compared, or only a wrong
+// mode keeps its owner from reading it, which a store corrects.
 func willBeReadable(state *State) bool {
 	const ownerReads = 0o400
 
 	return state.Unreadable == nil || state.Entry.IsOwn() && state.Entry.Mode&ownerReads == 0 && state.want.attrs.Mode&ownerReads != 0
 }
 
-func lookAtSource(ctx context.Context, env resource.Env, source string, want *wanted) error {
+func resolveSource(ctx context.Context, env resource.Env, source string, want *wanted) error {
 	entry, err := env.Host.Follow(source)
 	switch {
 	case err != nil:
-		return fmt.Errorf("could not look at the source: %w", err)
+		return fmt.Errorf("could not inspect the source: %w", err)
 	case entry.Kind == files.Absent:
 		return resource.PrerequisiteError{Needs: []string{resource.PathNeed(source)}, Err: fmt.Errorf("the source %s does not exist: %w", source, fs.ErrNotExist)}
 	case entry.Kind != files.File:
@@ -142,13 +143,13 @@ func lookAtSource(ctx context.Context, env resource.Env, source string, want *wa
 	return nil
 }
 
-// sourcePath gives the absolute path of the source, empty when there is none.
+// sourcePath returns the absolute path of the source, empty for none.
 func sourcePath(env resource.Env, spec *Spec) (string, error) {
 	switch {
 	case spec.Source == "" || filepath.IsAbs(spec.Source):
 		return spec.Source, nil
 	case env.Scope.Dir == "":
-		return "", fmt.Errorf("source %q is relative, and this manifest has no directory to take it from: push it as a bundle, which brings its files along, or give an absolute path", spec.Source)
+		return "", fmt.Errorf("source %q is relative, but this manifest has no directory: push it as a bundle with its files, or give an absolute path", spec.Source)
 	default:
 		return filepath.Join(env.Scope.Dir, spec.Source), nil
 	}

@@ -157,7 +157,7 @@ func TestUnknown(t *testing.T) {
 		state, err := typ.Status(t.Context(), env, p, spec)
 		check(t, err)
 		plan, err := typ.Plan(spec, state, false)
-		if !errors.Is(err, fs.ErrPermission) || !plan.Empty() || !strings.Contains(err.Error(), "it is not known what stands at /x") {
+		if !errors.Is(err, fs.ErrPermission) || !plan.Empty() || !strings.Contains(err.Error(), "could not inspect /x") {
 			t.Errorf("%s: %+v, %v", ensure, plan, err)
 		}
 	}

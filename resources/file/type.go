@@ -13,16 +13,16 @@ import (
 // Type is the file type with its providers. Make it with New.
 type Type struct{ providers []FileProvider }
 
-// parallel is how many files are written at the same time: the system then
-// syncs many of them to the disk at once.
+// parallel is how many files are written at once: the system then syncs many of
+// them together.
 const parallel = 16
 
-// New makes the type, to be adapted by resource.Of.
+// New returns the type, for resource.Of.
 func New(providers ...FileProvider) resource.Contract[*Spec, *State, FileProvider] {
 	return &Type{providers: providers}
 }
 
-// Info says what the type is.
+// Info describes the type.
 func (*Type) Info() resource.Info {
 	return resource.Info{
 		Name:       "file",
@@ -36,15 +36,14 @@ func (*Type) Info() resource.Info {
 	}
 }
 
-// New gives empty properties.
+// New returns empty properties.
 func (*Type) New() *Spec { return &Spec{} }
 
-// Providers gives the providers.
+// Providers returns the providers.
 func (t *Type) Providers() []FileProvider { return t.providers }
 
-// Apply does what the plan says, which is one action whatever the number of
-// changes. A failure left everything as it was when the same still stands at the
-// path; of a removal with all that is in it, that shows only the top.
+// Apply runs the one action of the plan. A failure is Untouched when the path is
+// as before, which after a recursive removal shows only the top.
 func (*Type) Apply(ctx context.Context, env resource.Env, p FileProvider, spec *Spec, plan resource.Plan) (resource.Outcome, error) {
 	before, lookErr := env.Host.Look(spec.Name)
 	outcome, err := apply(ctx, env, p, spec, plan)
@@ -81,7 +80,7 @@ func apply(ctx context.Context, env resource.Env, p FileProvider, spec *Spec, pl
 	return planned(plan), p.Store(ctx, env, spec.Name, content, attrs)
 }
 
-// planned takes the digests over, for Verify to know what was meant to be stored.
+// planned returns the digests of the plan, for Verify.
 func planned(plan resource.Plan) resource.Outcome {
 	for _, c := range plan.Changes {
 		if c.Property == propertyContent {
@@ -92,8 +91,8 @@ func planned(plan resource.Plan) resource.Outcome {
 	return resource.Outcome{}
 }
 
-// Verify compares what stands there now with the properties, and with what the
-// plan meant to store: a source may have changed since.
+// Verify compares the path with the properties and with the planned content:
+// the source may have changed since.
 func (t *Type) Verify(spec *Spec, outcome resource.Outcome, after *State) error {
 	plan, err := t.Plan(spec, after, false)
 	if err != nil {

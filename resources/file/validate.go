@@ -12,7 +12,7 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// maxMode is the largest mode: the permission bits, without setuid, setgid and sticky.
+// maxMode is the largest mode, without setuid, setgid and sticky.
 const maxMode = 0o777
 
 // Validate reports every problem of the properties.
@@ -41,7 +41,7 @@ func (s *Spec) Validate() model.Problems {
 	return out
 }
 
-// Warnings gives what is allowed but has no effect.
+// Warnings returns properties without effect.
 func (s *Spec) Warnings() model.Problems {
 	var out model.Problems
 	if s.Ensure == model.EnsureAbsent {
@@ -53,10 +53,10 @@ func (s *Spec) Warnings() model.Problems {
 	return out
 }
 
-// dropContent is the remedy for content where there can be none.
+// dropContent is the remedy for content that has no effect.
 const dropContent = "remove it, or use ensure: present"
 
-// contentProperties gives those properties that say what is in the file.
+// contentProperties returns the set properties that define content.
 func (s *Spec) contentProperties() []string {
 	var set []string
 	if s.Content != nil {
@@ -108,7 +108,7 @@ func parseMode(text string) (uint32, error) {
 	return uint32(mode), nil
 }
 
-// FormatMode gives a mode with at least four octal digits.
+// FormatMode returns a mode with at least four octal digits.
 func FormatMode(mode uint32) string {
 	text := strconv.FormatUint(uint64(mode), 8)
 	if len(text) < 4 {

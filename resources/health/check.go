@@ -23,27 +23,27 @@ const (
 	defaultTimeout  = time.Minute
 )
 
-// maxOutput is how much of what a check says is kept.
+// maxOutput bounds the kept output of a check.
 const maxOutput = 4 << 10
 
-// maxAtOnce is how many checks are made at the same time.
+// maxAtOnce is how many checks run at once.
 const maxAtOnce = 8
 
-// Checker makes health checks. It is safe for concurrent use.
+// Checker runs health checks. It is safe for concurrent use.
 type Checker struct {
 	host *host.Host
 	goss []string
 }
 
-// New makes a checker. goss is the command that evaluates rules of goss, which
-// it reads from standard input as JSON, and tells by the exit codes of a plugin
-// what came of them: goss itself can neither be stopped nor be kept to the
-// environment of a command, and its memory would stay with an agent.
+// New returns a checker. goss is the command that evaluates goss rules: it
+// reads them from standard input as JSON and exits like a plugin. goss in this
+// process could not be stopped, would see its environment, and would keep its
+// memory.
 func New(h *host.Host, goss ...string) *Checker { return &Checker{host: h, goss: goss} }
 
-// CheckAll makes checks, which are complete, several at the same time, and gives what came of them
-// in their order. env is added to the environment of their commands. One that was
-// broken off because ctx ended has no status: nobody knows what it would have come to.
+// CheckAll runs completed checks, several at once, and returns their results in
+// order. env is added to the environment of their commands. A check that ctx
+// cancelled has no status.
 func (c *Checker) CheckAll(ctx context.Context, checks []model.HealthCheck, env []string) []model.HealthResult {
 	out := make([]model.HealthResult, len(checks))
 	slots := make(chan struct{}, maxAtOnce)
@@ -60,7 +60,7 @@ func (c *Checker) CheckAll(ctx context.Context, checks []model.HealthCheck, env 
 	return out
 }
 
-// check makes one check until it is ok or its tries are used up.
+// check runs a check until it is ok or its tries are used up.
 func (c *Checker) check(ctx context.Context, check model.HealthCheck, env []string) model.HealthResult {
 	began := time.Now()
 	out := model.HealthResult{Name: check.Name, Format: check.Format}
@@ -87,7 +87,7 @@ func (c *Checker) check(ctx context.Context, check model.HealthCheck, env []stri
 	return out
 }
 
-// pause waits; false means that ctx ended.
+// pause reports whether ctx is still alive after d.
 func pause(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():
@@ -97,10 +97,10 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// errTimeout is a check that took longer than it may.
+// errTimeout is a check that exceeded its timeout.
 var errTimeout = errors.New("timed out")
 
-// try makes a check once; without a status where ctx ended meanwhile.
+// try runs a check once; it returns no status when ctx ended.
 func (c *Checker) try(ctx context.Context, check model.HealthCheck, env []string) (model.HealthStatus, string) {
 	timeout := defaultTimeout
 	if check.Timeout != nil {
@@ -110,8 +110,8 @@ func (c *Checker) try(ctx context.Context, check model.HealthCheck, env []string
 	if err != nil {
 		return model.HealthUnknown, err.Error()
 	}
-	// Nothing of a check outlives it, not even what it starts in the background and
-	// what goss gives up waiting for.
+	// Nothing of a check outlives it, not even background processes and those that
+	// goss stops waiting for.
 	command.Env, command.Tied, command.EndGroup = env, true, true
 	limited, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("%w after %s", errTimeout, timeout))
 	defer cancel()
@@ -123,17 +123,17 @@ func (c *Checker) try(ctx context.Context, check model.HealthCheck, env []string
 	case err != nil && ctx.Err() != nil:
 		return "", ""
 	case err != nil:
-		return model.HealthUnknown, bounded(err.Error())
+		return model.HealthUnknown, truncated(err.Error())
 	default:
 		return statusOf(result.ExitCode), said
 	}
 }
 
-// command gives what is run for a check.
+// command returns the command of a check.
 func (c *Checker) command(check model.HealthCheck, timeout time.Duration) (command.Command, error) {
 	if check.Command == "" {
 		if len(c.goss) == 0 {
-			return command.Command{}, errors.New("rules of goss cannot be evaluated here")
+			return command.Command{}, errors.New("goss rules cannot be evaluated here")
 		}
 		rules, err := json.Marshal(timed(check.GossRules, timeout))
 		return command.Command{Argv: c.goss, Stdin: bytes.NewReader(rules)}, err
@@ -143,7 +143,7 @@ func (c *Checker) command(check model.HealthCheck, timeout time.Duration) (comma
 	return command.Command{Argv: words}, err
 }
 
-// statusOf reads an exit code as Nagios does.
+// statusOf interprets an exit code as Nagios does.
 func statusOf(code int) model.HealthStatus {
 	switch code {
 	case 0:
@@ -157,19 +157,18 @@ func statusOf(code int) model.HealthStatus {
 	}
 }
 
-// outputOf gives what a check said; what it said on standard error only where it
-// said nothing else.
+// outputOf returns stdout, or stderr when stdout is empty.
 func outputOf(r command.Result) string {
 	out := strings.TrimSpace(r.Stdout.String())
 	if out == "" {
 		out = strings.TrimSpace(r.Stderr.String())
 	}
 
-	return bounded(out)
+	return truncated(out)
 }
 
-// bounded cuts a text, and makes it one that documents can hold.
-func bounded(s string) string {
+// truncated limits a text and makes it valid UTF-8.
+func truncated(s string) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	if len(s) <= maxOutput {
 		return s

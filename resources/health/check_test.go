@@ -201,7 +201,7 @@ func TestThatCannotBeMade(t *testing.T) {
 	if got[0].Status != model.HealthUnknown || !strings.Contains(got[0].Output, "/does/not/exist does not exist") {
 		t.Errorf("%+v", got[0])
 	}
-	if got[1].Status != model.HealthUnknown || got[1].Output != "rules of goss cannot be evaluated here" || got[1].Format != model.HealthGoss {
+	if got[1].Status != model.HealthUnknown || got[1].Output != "goss rules cannot be evaluated here" || got[1].Format != model.HealthGoss {
 		t.Errorf("%+v", got[1])
 	}
 }

@@ -1,4 +1,4 @@
-// Package health makes the health checks of resources: commands that tell their
-// status by their exit code, as the plugins of Nagios do, and rules of goss. It
-// only looks; what a status means for a resource is decided by its callers.
+// Package health runs the health checks of resources: commands with the exit
+// codes of Nagios plugins, and goss rules. It only observes; callers decide
+// what a status means for a resource.
 package health

@@ -13,11 +13,11 @@ import (
 	"github.com/musterfleet/muster/resources/document"
 )
 
-// takers are the matchers of goss, each with what it takes: "text", "pattern" (a
-// regular expression), "patterns" (a list of them and of texts), "number",
-// "matcher", "element" (a matcher that is no list and no boolean), "matchers" (a
-// list) and "paths" (a mapping of paths to matchers).
-func takers() map[string]string {
+// matcherArguments are the matchers of goss and their arguments: "text", "pattern" (a
+// regular expression), "patterns" (a list of those and of texts), "number",
+// "matcher", "element" (a matcher that is no list and no boolean), "matchers"
+// (a list) and "paths" (a mapping of paths to matchers).
+func matcherArguments() map[string]string {
 	return map[string]string{
 		"equal": "any", "have-prefix": "text", "have-suffix": "text", "contain-substring": "text", "semver-constraint": "text",
 		"match-regexp": "pattern", "have-patterns": "patterns", "have-len": "number", "gt": "number", "ge": "number", "lt": "number", "le": "number",
@@ -26,9 +26,8 @@ func takers() map[string]string {
 	}
 }
 
-// matcher says what is wrong with a matcher of goss, nothing when it can be
-// evaluated: a value, a list of matchers, or a mapping of the name of one to what
-// that takes.
+// matcher returns the problem of a goss matcher, none when it is valid: a
+// value, a list of matchers, or a mapping of one name to its argument.
 func matcher(value any) (problem, hint string) {
 	switch value := value.(type) {
 	case nil:
@@ -40,7 +39,7 @@ func matcher(value any) (problem, hint string) {
 			return fmt.Sprintf("a matcher is one mapping of one name, not of %d", len(value)), "write and: [{...}, {...}]"
 		}
 		for name, of := range value {
-			return named(name, of)
+			return namedMatcher(name, of)
 		}
 	}
 
@@ -57,9 +56,9 @@ func matchers(list []any) (problem, hint string) {
 	return "", ""
 }
 
-// named is matcher for one that has a name.
-func named(name string, of any) (problem, hint string) {
-	all := takers()
+// namedMatcher is matcher for one with a name.
+func namedMatcher(name string, of any) (problem, hint string) {
+	all := matcherArguments()
 	takes, known := all[name]
 	if !known {
 		return fmt.Sprintf("goss has no matcher `%s`", name), document.DidYouMean(name, slices.Sorted(maps.Keys(all)))
@@ -103,8 +102,8 @@ func named(name string, of any) (problem, hint string) {
 	return "", ""
 }
 
-// patterns says what is wrong with a list of texts and regular expressions, which
-// stand between slashes, each with a `!` before it where no line may match.
+// patterns returns the problem of a list of texts and regular expressions. The
+// latter are between slashes; a `!` before them negates.
 func patterns(list []any) (problem, hint string) {
 	for _, item := range list {
 		text, ok := item.(string)
@@ -123,7 +122,7 @@ func patterns(list []any) (problem, hint string) {
 	return "", ""
 }
 
-// pattern says what is wrong with a regular expression, which is part of text.
+// pattern returns the problem of a regular expression, which is part of text.
 func pattern(text, expression string) string {
 	var problem *syntax.Error
 	if _, err := regexp.Compile(expression); errors.As(err, &problem) {

@@ -151,7 +151,7 @@ func isWhole(value any) bool {
 	return err == nil
 }
 
-// shown gives a value as a problem names it.
+// shown returns a value as a problem names it.
 func shown(value any) string {
 	switch value := value.(type) {
 	case nil:
@@ -167,7 +167,7 @@ func shown(value any) string {
 	}
 }
 
-// quoted gives a text as it is written, so that a secret is found in it.
+// quoted returns a text as it is written, so that a secret is found in it.
 func quoted(text string) string {
 	if strings.ContainsFunc(text, unicode.IsControl) {
 		return "a text of several lines"

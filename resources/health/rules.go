@@ -8,10 +8,10 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// sort is what an attribute of a goss rule takes.
+// sort is the argument of a goss attribute.
 type sort string
 
-// The sorts. What has none takes any matcher.
+// The sorts. An attribute without one takes any matcher.
 const (
 	sortText  sort = "text"
 	sortTexts sort = "texts"
@@ -19,8 +19,8 @@ const (
 	sortTime  sort = "time" // milliseconds
 	sortMap   sort = "map"
 	sortAny   sort = "any"
-	// sortTruth takes a matcher of what is true or false, sortNumber one of a number,
-	// sortLines one of lines, of which a list holds patterns.
+	// sortTruth takes a matcher of a boolean, sortNumber one of a number,
+	// sortLines one of lines, where a list holds patterns.
 	sortTruth  sort = "truth"
 	sortNumber sort = "number"
 	sortLines  sort = "lines"
@@ -28,14 +28,14 @@ const (
 
 // kind is a kind of goss rules.
 type kind struct {
-	// attributes are what its rules may have.
+	// attributes are the allowed attributes.
 	attributes map[string]sort
-	// needs are the attributes of which a rule has at least one.
+	// needs are attributes of which a rule has at least one.
 	needs []string
 }
 
-// kinds are the kinds of goss rules. A test of package goss holds them against goss
-// itself, which only the program that evaluates rules links.
+// kinds are the kinds of goss rules. A test of package goss compares them with
+// goss itself, which is linked only there.
 func kinds() map[string]kind {
 	out := map[string]kind{}
 	for name, words := range map[string]string{
@@ -70,9 +70,8 @@ func kinds() map[string]kind {
 	return out
 }
 
-// timed gives rules the time of their check where they have none of their own and
-// goss would end them sooner. That is left as it is where nothing in time is an
-// answer, as it is of addresses and names.
+// timed sets the timeout of the check in rules that goss would end sooner.
+// Addresses and names keep theirs: no answer in time is an answer there.
 func timed(rules model.GossRules, timeout time.Duration) model.GossRules {
 	out := maps.Clone(rules)
 	for _, kind := range []string{"command", "http", "mount"} {

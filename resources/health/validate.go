@@ -11,14 +11,14 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// The bounds of a check.
+// The limits of a check.
 const (
 	maxTries = 1000
 	maxName  = 200
 )
 
-// nameOf gives what a check is called: its own name, else that of its program,
-// or goss; nothing for one that has neither a command nor rules.
+// nameOf returns the name of a check: its own, that of its program, or goss;
+// empty without command and rules.
 func nameOf(c model.HealthCheck) string {
 	switch {
 	case c.Name != "":
@@ -34,7 +34,7 @@ func nameOf(c model.HealthCheck) string {
 	return path.Base(words[0])
 }
 
-// Complete gives checks that are valid their names and formats.
+// Complete fills in the names and formats of valid checks.
 func Complete(checks []model.HealthCheck) {
 	for i := range checks {
 		c := &checks[i]
@@ -45,9 +45,9 @@ func Complete(checks []model.HealthCheck) {
 	}
 }
 
-// Validate reports every problem of the checks of one resource, each by the path
-// of its property, health_checks.0.tries. refreshes says that the type of the
-// resource acts on a refresh.
+// Validate reports every problem of a resource's checks, by property path:
+// health_checks.0.tries. refreshes reports whether the resource's type acts on
+// a refresh.
 func Validate(checks []model.HealthCheck, typ string, refreshes bool) model.Problems {
 	v := validator{typ: typ, refreshes: refreshes}
 	for i, c := range checks {

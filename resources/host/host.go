@@ -16,17 +16,18 @@ import (
 
 // Options are what a Host is made from.
 type Options struct {
-	// StateDir is where the node's lock, journal and temporary bundles are kept. It
-	// is made when it is first needed. Without one there is no run lock, and what
-	// a killed run left behind is not found again.
+	// StateDir holds the lock, the journal and temporary directories of the node;
+	// it is made when first needed. Without one there is no run lock, and what a
+	// killed run left behind is not removed.
 	StateDir string
-	// Log gets what is worth knowing but is no failure. Nil discards.
+	// Log gets warnings and progress. Nil discards.
 	Log *slog.Logger
-	// OnStart is told of every command that is started, right before. Nil tells nobody.
+	// OnStart is called right before a command starts. Nil is not called.
 	OnStart func(argv []string)
 }
 
-// Host is this machine. It is safe for concurrent use. Make it with New.
+// Host is this machine: what its rooms offer together. It is safe for
+// concurrent use. Make it with New.
 type Host struct {
 	*files.Disk
 	*accounts.Accounts
@@ -34,7 +35,7 @@ type Host struct {
 	*lock.Locks
 }
 
-// New makes a host. It touches nothing yet.
+// New returns a host. It touches nothing yet.
 func New(o Options) *Host {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -49,15 +50,15 @@ func New(o Options) *Host {
 	}
 }
 
-// BeginRun is BeginRun of the disk. The account tables are read anew at their
-// next use.
+// BeginRun forgets the account tables and begins a run of the disk.
 func (h *Host) BeginRun(ctx context.Context, o files.RunOptions) error {
 	h.ForgetAccounts()
 
 	return h.Disk.BeginRun(ctx, o)
 }
 
-// Write is Write of the disk, after which accounts whose file it was are read anew.
+// Write is Write of the disk. It forgets the account tables when path is one of
+// their files.
 func (h *Host) Write(ctx context.Context, path string, content io.Reader, a files.Attrs) error {
 	defer h.FileWritten(path)
 

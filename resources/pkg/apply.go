@@ -10,22 +10,22 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Apply makes the one change of a plan. A change after which the version is the
-// one from before is none.
+// Apply makes the one change of a plan. A change that leaves the version as it
+// was is none.
 func (t *Type) Apply(ctx context.Context, env resource.Env, p PackageProvider, spec *Spec, plan resource.Plan) (resource.Outcome, error) {
 	var outcome resource.Outcome
 	err := t.locked(ctx, func() error {
-		follow(ctx, env, p, spec)
+		refreshLists(ctx, env, p, spec)
 		failed := apply(ctx, env, p, spec, Action(plan.Changes[0].Action))
 		if failed != nil && (ctx.Err() != nil || errors.Is(failed, ErrLocked)) {
 			return failed
 		}
 		after, err := p.Status(ctx, env, spec.Name)
 		switch {
-		case failed != nil && (err != nil || !t.reached(p, spec, plan, after)):
+		case failed != nil && (err != nil || !t.achieved(p, spec, plan, after)):
 			return failed
 		case failed != nil:
-			env.Log.WarnContext(ctx, "the package is as wanted, but not all went well", "package", spec.Name, "error", failed)
+			env.Log.WarnContext(ctx, "package is in its desired state despite an error", "package", spec.Name, "error", failed)
 		case err != nil:
 			return err
 		}
@@ -36,18 +36,18 @@ func (t *Type) Apply(ctx context.Context, env resource.Env, p PackageProvider, s
 	return outcome, err
 }
 
-// reached says that a change which failed did what it was to do for this package:
-// what failed was the script of another one.
-func (t *Type) reached(p PackageProvider, spec *Spec, plan resource.Plan, after *State) bool {
-	state, err := judge(p, spec, after, "")
+// achieved reports whether a failed change did its work for this package: the
+// failed script was another package's.
+func (t *Type) achieved(p PackageProvider, spec *Spec, plan resource.Plan, after *State) bool {
+	state, err := stateFor(p, spec, after, "")
 
 	return err == nil && state.Ensure != plan.Changes[0].From && t.Verify(spec, resource.Outcome{}, state) == nil
 }
 
-// follow refreshes the lists when a resource of this run has changed the
-// repositories, and one of the packages wants lists to be refreshed at all. The
-// change itself tells whether it can be done without.
-func follow(ctx context.Context, env resource.Env, p PackageProvider, specs ...*Spec) {
+// refreshLists refreshes the lists when this run changed the repositories and a
+// package asks for refreshes. Without it the change itself shows whether the
+// lists suffice.
+func refreshLists(ctx context.Context, env resource.Env, p PackageProvider, specs ...*Spec) {
 	if !slices.ContainsFunc(specs, func(s *Spec) bool { return s.CacheMaxAge > 0 }) {
 		return
 	}
@@ -71,14 +71,14 @@ func apply(ctx context.Context, env resource.Env, p PackageProvider, spec *Spec,
 	}
 }
 
-// ApplyAll makes the changes of many packages in one transaction.
+// ApplyAll changes many packages in one transaction.
 func (t *Type) ApplyAll(ctx context.Context, env resource.Env, p PackageProvider, specs []*Spec, plans []resource.Plan) ([]resource.Outcome, error) {
 	requests, outcomes := make([]Request, len(specs)), make([]resource.Outcome, len(specs))
 	for i, s := range specs {
 		requests[i] = Request{Action: Action(plans[i].Changes[0].Action), Name: s.Name, Version: s.Ensure}
 	}
 	err := t.locked(ctx, func() error {
-		follow(ctx, env, p, specs...)
+		refreshLists(ctx, env, p, specs...)
 		if err := p.ChangeAll(ctx, env, requests); err != nil {
 			return err
 		}

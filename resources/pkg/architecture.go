@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Architecture is Debian's name of the architecture that this program was built for.
+// Architecture returns Debian's name of the architecture of this program.
 func Architecture() string {
 	switch runtime.GOARCH {
 	case "386":
@@ -19,12 +19,12 @@ func Architecture() string {
 	}
 }
 
-// IsNative says that apt finds an architecture among the packages of the machine's
-// own: these are also those that have none.
+// IsNative reports whether apt finds an architecture among the machine's own
+// packages, which include those without one.
 func IsNative(arch string) bool { return arch == "all" || arch == Architecture() }
 
-// WithoutNative gives a name as dpkg knows it: without an architecture that is
-// native. What dnf knows has no colon in its name.
+// WithoutNative returns a package name as dpkg knows it, without a native
+// architecture. Names of dnf have no colon.
 func WithoutNative(name string) string {
 	if bare, arch, _ := strings.Cut(name, ":"); IsNative(arch) {
 		return bare
@@ -33,5 +33,5 @@ func WithoutNative(name string) string {
 	return name
 }
 
-// CanonicalName returns the name of the package without a native architecture.
+// CanonicalName returns the package name without a redundant architecture.
 func (s *Spec) CanonicalName() string { return WithoutNative(s.Name) }

@@ -10,7 +10,7 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// refreshed is that a run had the package lists refreshed, and what came of it.
+// refreshed is the outcome of a run's refresh of the package lists.
 type refreshed struct {
 	run string
 	err error
@@ -27,9 +27,8 @@ func (t *Type) locked(ctx context.Context, f func() error) error {
 	}
 }
 
-// Prepare has package lists refreshed that are too old, once a run. That it
-// failed does not keep a package from being what it is: it is told to those that
-// want the latest.
+// Prepare refreshes package lists that are too old, once a run. A failure is
+// reported only for packages that are to be the latest.
 func (t *Type) Prepare(ctx context.Context, env resource.Env, p PackageProvider, specs []*Spec) error {
 	maxAge, latest := time.Duration(0), false
 	for _, s := range specs {
@@ -57,18 +56,18 @@ func (t *Type) Prepare(ctx context.Context, env resource.Env, p PackageProvider,
 }
 
 func warn(ctx context.Context, env resource.Env, p PackageProvider, err error) {
-	env.Log.WarnContext(ctx, "the package lists could not be refreshed, going on with those there are", "provider", p.Name(), "error", err)
+	env.Log.WarnContext(ctx, "package lists not refreshed, using the existing ones", "provider", p.Name(), "error", err)
 }
 
-// Status says which version is installed, and how it compares with what is wanted.
+// Status reads the installed version and compares it with the wanted one.
 func (t *Type) Status(ctx context.Context, env resource.Env, p PackageProvider, spec *Spec) (*State, error) {
 	states, errs := t.StatusAll(ctx, env, p, []*Spec{spec})
 
 	return states[0], errs[0]
 }
 
-// StatusAll asks once for all packages, and once for the candidates of those
-// that are to be the latest.
+// StatusAll reads all packages with one command, and with one more the
+// candidates of those that are to be the latest.
 func (t *Type) StatusAll(ctx context.Context, env resource.Env, p PackageProvider, specs []*Spec) ([]*State, []error) {
 	states, errs := make([]*State, len(specs)), make([]error, len(specs))
 	err := t.locked(ctx, func() error {
@@ -88,7 +87,7 @@ func (t *Type) StatusAll(ctx context.Context, env resource.Env, p PackageProvide
 		}
 		for i, spec := range specs {
 			if errs[i] = t.stale(env, p, spec); errs[i] == nil {
-				states[i], errs[i] = judge(p, spec, byName[spec.Name], candidates[spec.Name])
+				states[i], errs[i] = stateFor(p, spec, byName[spec.Name], candidates[spec.Name])
 			}
 		}
 		return nil
@@ -102,7 +101,7 @@ func (t *Type) StatusAll(ctx context.Context, env resource.Env, p PackageProvide
 	return states, errs
 }
 
-// distinct gives the names of the specs that are picked, each once.
+// distinct returns the names of the picked specs, each once.
 func distinct(specs []*Spec, pick func(*Spec) bool) []string {
 	var names []string
 	for _, s := range specs {
@@ -115,23 +114,23 @@ func distinct(specs []*Spec, pick func(*Spec) bool) []string {
 	return slices.Compact(names)
 }
 
-// stale gives an error for a package that is to be the latest by lists that this
-// run could not have refreshed.
+// stale returns an error for a package that is to be the latest when this run
+// could not refresh the lists.
 func (t *Type) stale(env resource.Env, p PackageProvider, spec *Spec) error {
 	lists := t.lists[p.Name()]
 	if spec.Ensure != EnsureLatest || spec.CacheMaxAge == 0 || lists.err == nil || lists.run != runOf(env) {
 		return nil
 	}
 
-	return fmt.Errorf("what the latest version is cannot be known: %w", lists.err)
+	return fmt.Errorf("the latest version is unknown: %w", lists.err)
 }
 
 func runOf(env resource.Env) string { return strings.Join(env.RunEnv, " ") }
 
-// judge completes a state of its own for a spec.
-func judge(p PackageProvider, spec *Spec, found *State, candidate string) (*State, error) {
+// stateFor returns the state of a spec.
+func stateFor(p PackageProvider, spec *Spec, found *State, candidate string) (*State, error) {
 	if found == nil {
-		return nil, fmt.Errorf("%s said nothing of %s", p.Name(), spec.Name)
+		return nil, fmt.Errorf("%s did not report %s", p.Name(), spec.Name)
 	}
 	state := *found
 	wanted := spec.Ensure
@@ -142,7 +141,7 @@ func judge(p PackageProvider, spec *Spec, found *State, candidate string) (*Stat
 		return &state, nil
 	}
 	have := state.Ensure
-	// An epoch counts when the wanted version has one.
+	// An epoch counts only when the wanted version has one.
 	if strings.Contains(wanted, ":") {
 		have = state.Metadata.Full
 	}

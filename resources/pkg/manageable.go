@@ -8,17 +8,17 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// The priorities of a package manager: on a platform that is its own, on one
-// that nobody knows, and on one that is another's, where it has to be asked for.
+// The priorities of a package manager: on its own platform, on an unknown one,
+// and on another manager's, where it must be named.
 const (
 	priorityOwn     = 1
 	priorityUnknown = 50
 	priorityForeign = 99
 )
 
-// Manageable says whether a package manager is there, and with what priority:
-// on a platform of its own families the best, on one of the others the worst. The
-// error names the program that is missing.
+// Manageable reports whether a package manager is installed, and its priority:
+// best on its own families, worst on the others. The error names the missing
+// program.
 func Manageable(facts model.Facts, programs, own, others []string) (bool, int, error) {
 	for _, program := range programs {
 		if _, err := os.Stat(program); err != nil {
@@ -38,9 +38,9 @@ func Manageable(facts model.Facts, programs, own, others []string) (bool, int, e
 	}
 }
 
-// DebianFamilies and RedHatFamilies are the values of the fact
-// host.info.platformFamily whose packages apt and dnf manage.
+// DebianFamilies returns the values of the fact host.info.platformFamily that
+// apt manages.
 func DebianFamilies() []string { return []string{"debian"} }
 
-// RedHatFamilies are those of dnf.
+// RedHatFamilies returns those that dnf manages.
 func RedHatFamilies() []string { return []string{"rhel", "fedora"} }

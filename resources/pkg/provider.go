@@ -8,7 +8,7 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Action is what is done to a package.
+// Action changes a package.
 type Action string
 
 // The actions of plans and requests.
@@ -19,47 +19,65 @@ const (
 	Uninstall Action = "uninstall"
 )
 
-// Request asks for a change of one package. Version is present, latest or a
-// version, and without meaning where the package is uninstalled.
+// Request is a change of one package. Version is present, latest or a version;
+// an uninstall ignores it.
 type Request struct {
 	Action  Action
 	Name    string
 	Version string
 }
 
-// Following is the age of lists that are only to be those of the repositories of now.
+// Names returns the names of the picked requests.
+func Names(requests []Request, pick func(Request) bool) []string {
+	var names []string
+	for _, r := range requests {
+		if pick(r) {
+			names = append(names, r.Name)
+		}
+	}
+
+	return names
+}
+
+// IsInstall reports whether a request installs a new package.
+func (r Request) IsInstall() bool { return r.Action == Install }
+
+// Following is the maximum age that only refreshes lists older than their
+// repositories.
 const Following time.Duration = math.MaxInt64
 
 // PackageProvider is a package manager. The specification names its methods for
-// one package (spec/README, providers); Batcher observes and changes many at once.
+// one package; Batcher has those for many.
 type PackageProvider interface {
 	resource.Provider
-	// Install installs a version: present, latest or one by its number.
+	// Install installs a version: present, latest or a version number.
 	Install(ctx context.Context, env resource.Env, pkg, version string) error
-	// Upgrade goes to a higher version or to latest, Downgrade to a lower version.
+	// Upgrade changes to a higher version or to latest, Downgrade to a lower
+	// version.
 	Upgrade(ctx context.Context, env resource.Env, pkg, version string) error
 	Downgrade(ctx context.Context, env resource.Env, pkg, version string) error
 	// Uninstall removes a package and keeps its configuration files.
 	Uninstall(ctx context.Context, env resource.Env, pkg string) error
-	// Status says which version is installed.
+	// Status reads which version is installed.
 	Status(ctx context.Context, env resource.Env, pkg string) (*State, error)
-	// VersionCmp gives -1, 0 or 1 for a lower, equal or higher version. A version
-	// that cannot be one is an error.
+	// VersionCmp returns -1, 0 or 1 for a lower, equal or higher version. An
+	// invalid version is an error.
 	VersionCmp(versionA, versionB string, ignoreTrailingZeroes bool) (int, error)
 	Batcher
 }
 
-// Batcher is what a package manager does for many packages at once.
+// Batcher has the methods of a package manager for many packages at once.
 type Batcher interface {
-	// StatusAll is Status of all, with one question.
+	// StatusAll is Status for many, with one command.
 	StatusAll(ctx context.Context, env resource.Env, pkgs []string) ([]*State, error)
-	// Candidates gives, with one question, the version that latest would come to, of those packages it is known of.
+	// Candidates returns, with one command, the known versions that latest stands
+	// for.
 	Candidates(ctx context.Context, env resource.Env, pkgs []string) (map[string]string, error)
-	// ChangeAll does all that is requested in one transaction, or in as few as the
-	// package manager can. It waits for the lock of another process.
+	// ChangeAll makes all requested changes in one transaction, or in as few as
+	// possible. It waits for the lock of another process.
 	ChangeAll(ctx context.Context, env resource.Env, requests []Request) error
-	// Refresh gets new package lists when those there are older than maxAge or not
-	// of the repositories of now; with 0 it leaves them to the package manager.
-	// latest says that candidates will be asked for.
+	// Refresh fetches package lists that are older than maxAge or than their
+	// repositories; with 0 the package manager decides. latest announces a call of
+	// Candidates.
 	Refresh(ctx context.Context, env resource.Env, maxAge time.Duration, latest bool) error
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Refreshed is when the package lists of a provider were last refreshed: as
-// NoteRefresh noted it, or as a file says that the package manager touches. The
+// Refreshed returns when the package lists of a provider were last refreshed,
+// by the note of NoteRefresh or the stamp files of the package manager; the
 // zero time means never.
 func Refreshed(env resource.Env, provider string, stamps ...string) (time.Time, error) {
 	if note := noteOf(env, provider); note != "" {
@@ -32,15 +32,15 @@ func Refreshed(env resource.Env, provider string, stamps ...string) (time.Time, 
 	return last, nil
 }
 
-// NoteRefresh notes in muster's own state that the lists were refreshed: those of
-// a package manager are not touched when they were the newest already.
+// NoteRefresh records a refresh in the state directory: package managers do not
+// touch lists that are up to date.
 func NoteRefresh(ctx context.Context, env resource.Env, provider string) error {
 	note := noteOf(env, provider)
 	if note == "" {
 		return nil
 	}
 	if err := env.Host.Write(ctx, note, strings.NewReader(""), files.OwnAttrs(0o600)); err != nil {
-		return fmt.Errorf("could not note that the package lists were refreshed: %w", err)
+		return fmt.Errorf("could not record the refresh of the package lists: %w", err)
 	}
 
 	return nil

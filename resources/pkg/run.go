@@ -13,28 +13,28 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// LockTimeout is how long the lock of another process is waited for by default.
+// LockTimeout is the default wait for the lock of another process.
 const LockTimeout = time.Minute
 
-// searchPath has the programs that maintainer scripts rely on, also where
-// muster itself was started with less.
+// searchPath holds the programs of maintainer scripts, even when muster was
+// started with a shorter PATH.
 const searchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// lockPoll is how often a command is tried again that does not wait by itself.
+// lockPoll is the retry interval of commands that do not wait themselves.
 const lockPoll = time.Second
 
-// waiting is how package managers say that they wait for another process, and
-// refused how they say that they do not.
+// waiting matches a package manager that waits for another process, refused one
+// that does not.
 var (
 	waiting = regexp.MustCompile(`(?i)^waiting for process with pid`)
 	refused = regexp.MustCompile(`(?m)^.*(Could not get lock|Unable to acquire the dpkg frontend lock|Unable to lock|can't create transaction lock).*$`)
 )
 
-// waitText is what is said of a wait, also of one that was broken off.
+// waitText reports a wait, also one that was cancelled.
 const waitText = "waiting for another process that changes packages"
 
-// Ask runs a command that changes nothing and gives the lines it printed,
-// however many. An exit code is no error.
+// Ask runs a command that changes nothing and returns its lines of stdout. A
+// failing exit code is not an error.
 func Ask(ctx context.Context, env resource.Env, argv ...string) ([]string, command.Result, error) {
 	var lines []string
 	how := newCommand(env, argv, nil)
@@ -55,33 +55,33 @@ func newCommand(env resource.Env, argv, environment []string) command.Command {
 	return c
 }
 
-// Changer runs the commands of a package manager that change something.
+// Changer runs commands of a package manager that change packages.
 type Changer struct {
-	// Environment is added to that of the commands.
+	// Environment is added to the commands' environment.
 	Environment []string
-	// Remedies explain what the commands may say.
+	// Remedies explain the errors of the commands.
 	Remedies []Remedy
-	// Timeout is how long the lock of another process is waited for.
+	// Timeout bounds the wait for the lock of another process.
 	Timeout time.Duration
-	// Begins is a line after which a command changes packages.
+	// Begins matches the line after which a command changes packages.
 	Begins *regexp.Regexp
 }
 
-// Change is Run without what the command printed.
+// Change is Run without the output.
 func (c Changer) Change(ctx context.Context, env resource.Env, argv ...string) error {
 	_, err := c.Run(ctx, env, argv...)
 
 	return err
 }
 
-// Run runs a command and gives the lines it printed to either stream. While another
-// process holds the lock it waits, and says so once; after Timeout that is an
-// error that wraps ErrLocked. Another failure is an error by Explain. When ctx ends
-// the command is broken off, but not once it changes packages: half of a change is
-// in the way of every later one. It then ends by itself, and Run gives the cause of ctx.
+// Run runs a command and returns the lines of both streams. It waits while
+// another process holds the lock and logs that once; after Timeout it returns
+// ErrLocked. Other failures are errors of Explain. When ctx ends the command is
+// killed, unless it is already changing packages: half a change would block
+// every later one. It then runs to its end, and Run returns the cause of ctx.
 func (c Changer) Run(ctx context.Context, env resource.Env, argv ...string) ([]string, error) {
-	w := &waiter{until: time.Now().Add(c.Timeout), timeout: c.Timeout, tell: func(line string) {
-		env.Log.WarnContext(ctx, waitText, "said", line, "at_most", c.Timeout.String())
+	w := &waiter{until: time.Now().Add(c.Timeout), timeout: c.Timeout, warn: func(line string) {
+		env.Log.WarnContext(ctx, waitText, "output", line, "at_most", c.Timeout.String())
 	}}
 	for {
 		lines, result, err := c.once(ctx, env, w, argv)
@@ -91,153 +91,110 @@ func (c Changer) Run(ctx context.Context, env resource.Env, argv ...string) ([]s
 		err = Explain(argv, result, c.Remedies)
 		line := strings.TrimSpace(refused.FindString(result.Stderr.String() + "\n" + result.Stdout.String()))
 		switch {
-		// Who may not take the lock is told much the same as who finds it taken.
+		// Without permission the output is nearly that of a held lock.
 		case line == "", errors.Is(err, ErrNotRoot):
 			return nil, err
 		case !time.Now().Before(w.until):
-			return nil, w.inVain(line)
+			return nil, w.timeoutError(line)
 		}
-		w.say(line)
-		if !pause(ctx) {
-			return nil, brokenOff(ctx, line)
+		w.logOnce(line)
+		select {
+		case <-time.After(lockPoll):
+		case <-ctx.Done():
+			return nil, cancelledWait(ctx, line)
 		}
 	}
 }
 
-// pause is false when ctx ends before the command may be tried again.
-func pause(ctx context.Context) bool {
-	select {
-	case <-time.After(lockPoll):
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// brokenOff is a wait that ended with ctx.
-func brokenOff(ctx context.Context, line string) error {
+// cancelledWait returns the error of a wait that ended with ctx.
+func cancelledWait(ctx context.Context, line string) error {
 	return resource.CommandError{Err: fmt.Errorf("%s: %w", waitText, context.Cause(ctx)), Output: line}
 }
 
-// once runs the command, and breaks it off when it waits too long: before it
-// has the lock it has not changed anything.
+// once runs the command, and kills it when it waits for the lock too long:
+// without the lock it has changed nothing.
 func (c Changer) once(ctx context.Context, env resource.Env, w *waiter, argv []string) ([]string, command.Result, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, command.Result{}, fmt.Errorf("%s: %w", argv[0], err)
 	}
 	running, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
-	held := &change{stop: stop, tell: func(cause error) {
-		env.Log.WarnContext(ctx, "packages are being changed, which is not broken off: waiting for its end", "command", argv[0], "reason", cause)
-	}}
-	defer context.AfterFunc(ctx, func() { held.breakOff(context.Cause(ctx)) })()
-	defer w.goOn()
+	// A command that changes packages is not killed.
+	var mu sync.Mutex
+	begun := false
+	defer context.AfterFunc(ctx, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if cause := context.Cause(ctx); begun {
+			env.Log.WarnContext(ctx, "package change in progress, waiting for its end", "command", argv[0], "reason", cause)
+		} else {
+			stop(cause)
+		}
+	})()
+	defer w.end()
 	var lines []string
 	how := newCommand(env, argv, c.Environment)
 	how.OnLine = func(line string, _ bool) {
 		lines = append(lines, line)
 		env.Log.DebugContext(ctx, line, "command", argv[0])
 		if c.Begins != nil && c.Begins.MatchString(line) {
-			held.begin()
+			mu.Lock()
+			begun = true
+			mu.Unlock()
 		}
-		if waiting.MatchString(line) {
-			w.wait(line, stop)
-			return
+		if w.end(); waiting.MatchString(line) {
+			w.begin(line, stop)
 		}
-		w.goOn()
 	}
 	result, err := env.Host.Run(running, how)
-	line, waits := w.waits()
 	switch {
 	case err != nil && errors.Is(context.Cause(running), ErrLocked):
 		return nil, result, context.Cause(running)
-	case err != nil && ctx.Err() != nil && waits:
-		return nil, result, brokenOff(ctx, line)
+	case err != nil && ctx.Err() != nil && w.timer != nil:
+		return nil, result, cancelledWait(ctx, w.line)
 	case err == nil && ctx.Err() != nil && result.ExitCode == 0:
-		return lines, result, fmt.Errorf("%s: %w; it had begun to change packages and was not broken off: that is done", argv[0], context.Cause(ctx))
+		return lines, result, fmt.Errorf("%s: %w; it was already changing packages and finished: the change is done", argv[0], context.Cause(ctx))
 	}
 
 	return lines, result, err
 }
 
-// change keeps a command that changes packages from being broken off.
-type change struct {
-	stop context.CancelCauseFunc
-	tell func(cause error)
-
-	mu    sync.Mutex
-	begun bool
-}
-
-func (c *change) begin() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.begun = true
-}
-
-// breakOff ends the command unless it has begun, which is told.
-func (c *change) breakOff(cause error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.begun {
-		c.tell(cause)
-		return
-	}
-	c.stop(cause)
-}
-
-// waiter is the wait for another process over all tries of a command.
+// waiter is the wait for another process over all tries of a command. A
+// command's lines come one at a time and before its result, so it needs no lock.
 type waiter struct {
 	until   time.Time
 	timeout time.Duration
-	tell    func(line string)
-
-	mu    sync.Mutex
-	told  bool
+	warn    func(line string)
+	logged  bool
+	// timer ends a wait within the command, line announced that.
 	timer *time.Timer
 	line  string
 }
 
-// say tells of the wait, once.
-func (w *waiter) say(line string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.told {
-		w.tell(line)
+// logOnce reports the wait, once.
+func (w *waiter) logOnce(line string) {
+	if !w.logged {
+		w.warn(line)
 	}
-	w.told = true
+	w.logged = true
 }
 
-// wait sees that a wait in the command itself ends.
-func (w *waiter) wait(line string, giveUp context.CancelCauseFunc) {
-	w.say(line)
-	w.mu.Lock()
-	defer w.mu.Unlock()
+// begin bounds a wait within the command.
+func (w *waiter) begin(line string, giveUp context.CancelCauseFunc) {
+	w.logOnce(line)
 	w.line = line
-	if w.timer == nil {
-		w.timer = time.AfterFunc(time.Until(w.until), func() { giveUp(w.inVain(line)) })
-	}
+	w.timer = time.AfterFunc(time.Until(w.until), func() { giveUp(w.timeoutError(line)) })
 }
 
-// waits says whether it waits in the command itself, and what was said of that.
-func (w *waiter) waits() (line string, is bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-
-	return w.line, w.timer != nil
-}
-
-// goOn ends such a wait.
-func (w *waiter) goOn() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+// end ends a wait within the command.
+func (w *waiter) end() {
 	if w.timer != nil {
 		w.timer.Stop()
 		w.timer = nil
 	}
 }
 
-func (w *waiter) inVain(line string) error {
+func (w *waiter) timeoutError(line string) error {
 	err := fmt.Errorf("%w, still after %s: wait until it has ended, or set retry and delay", ErrLocked, w.timeout)
 
 	return resource.CommandError{Err: err, Output: line}

@@ -97,7 +97,7 @@ func TestChangeIsNotBrokenOff(t *testing.T) {
 		done         bool
 	}{
 		"before":           {script: "echo ready; read line < $DIR/go; touch $DIR/done", says: "sh: timed out after 1s"},
-		"afterwards":       {script: "echo begins; echo ready; read line < $DIR/go; touch $DIR/done", says: "sh: timed out after 1s; it had begun to change packages and was not broken off: that is done", done: true},
+		"afterwards":       {script: "echo begins; echo ready; read line < $DIR/go; touch $DIR/done", says: "sh: timed out after 1s; it was already changing packages and finished: the change is done", done: true},
 		"and it fails":     {script: "echo begins; echo ready; read line < $DIR/go; touch $DIR/done; echo odd; exit 3", says: "sh -c: exit code 3: begins\nready\nodd", done: true},
 		"waits for others": {script: "echo Waiting for process with pid 12 to finish.; read line < $DIR/go", says: "waiting for another process that changes packages: timed out after 1s: Waiting for process with pid 12 to finish."},
 	} {
@@ -118,7 +118,7 @@ func TestChangeIsNotBrokenOff(t *testing.T) {
 				switch {
 				case line == "ready", strings.HasPrefix(line, "waiting"):
 					cancel(errors.New("timed out after 1s"))
-				case strings.HasPrefix(line, "packages are being changed, which is not broken off"):
+				case strings.HasPrefix(line, "package change in progress"):
 					_, err := further.WriteString("go\n")
 					if err != nil {
 						t.Error(err)

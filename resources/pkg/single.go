@@ -6,20 +6,20 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Single is what a package manager does to one package: the same as to many.
+// Single implements the methods for one package with those for many.
 type Single struct{ All Batcher }
 
-// Install installs a version: present, latest or one by its number.
+// Install installs a version: present, latest or a version number.
 func (s Single) Install(ctx context.Context, env resource.Env, pkg, version string) error {
 	return s.All.ChangeAll(ctx, env, []Request{{Action: Install, Name: pkg, Version: version}})
 }
 
-// Upgrade goes to a higher version or to latest.
+// Upgrade changes to a higher version or to latest.
 func (s Single) Upgrade(ctx context.Context, env resource.Env, pkg, version string) error {
 	return s.All.ChangeAll(ctx, env, []Request{{Action: Upgrade, Name: pkg, Version: version}})
 }
 
-// Downgrade goes to a lower version.
+// Downgrade changes to a lower version.
 func (s Single) Downgrade(ctx context.Context, env resource.Env, pkg, version string) error {
 	return s.All.ChangeAll(ctx, env, []Request{{Action: Downgrade, Name: pkg, Version: version}})
 }
@@ -29,7 +29,7 @@ func (s Single) Uninstall(ctx context.Context, env resource.Env, pkg string) err
 	return s.All.ChangeAll(ctx, env, []Request{{Action: Uninstall, Name: pkg}})
 }
 
-// Status says which version is installed.
+// Status reads which version is installed.
 func (s Single) Status(ctx context.Context, env resource.Env, pkg string) (*State, error) {
 	states, err := s.All.StatusAll(ctx, env, []string{pkg})
 	if err != nil {

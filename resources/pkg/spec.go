@@ -8,7 +8,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// EnsureLatest wants the newest version that the node's repositories have.
+// EnsureLatest is the newest version in the node's repositories.
 const EnsureLatest = "latest"
 
 // Spec are the properties of a package. Its ensure is present, absent, latest
@@ -18,8 +18,8 @@ type Spec struct {
 	CacheMaxAge model.Duration `json:"cache_max_age,omitempty" jsonschema_description:"Refresh the package lists, once a run, when they are older than this; never when unset"`
 }
 
-// The characters of names and versions: nothing that a shell, a path or a
-// package manager takes for anything else.
+// The characters of names and versions: none is special to a shell, a path or a
+// package manager.
 var (
 	validName    = regexp.MustCompile(`^[a-zA-Z0-9._+:~-]+$`)
 	validVersion = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._+:~^-]*$`)
@@ -43,7 +43,7 @@ func (s *Spec) Validate() model.Problems {
 	return out
 }
 
-// wantsVersion says that ensure is a version.
+// wantsVersion reports whether ensure is a version.
 func (s *Spec) wantsVersion() bool {
 	return s.Ensure != model.EnsurePresent && s.Ensure != model.EnsureAbsent && s.Ensure != EnsureLatest
 }

@@ -2,20 +2,20 @@ package pkg
 
 import "github.com/musterfleet/muster/model"
 
-// State is what is known of a package. Its ensure is the installed version, or absent.
+// State is the observed state of a package. Its ensure is the installed
+// version, or absent.
 type State struct {
 	model.CommonState
 	Metadata *Metadata `json:"metadata,omitempty" jsonschema_description:"What the package manager says of the installed package"`
-	// Candidate is the version that latest would come to; it is only asked for then.
+	// Candidate is the version that latest stands for, read only then.
 	Candidate string `json:"candidate,omitempty" jsonschema_description:"Newest version to be had, known when ensure is latest"`
 	Held      bool   `json:"held,omitempty" jsonschema_description:"Whether the package manager was told not to change it"`
 
-	// order is the installed version compared with the one that is wanted, or
-	// with the candidate.
+	// order compares the installed version with the wanted one, or the candidate.
 	order int
 }
 
-// Metadata is what the package manager says of an installed package.
+// Metadata describes an installed package.
 type Metadata struct {
 	Name     string         `json:"name"`
 	Version  string         `json:"version"`
@@ -26,12 +26,12 @@ type Metadata struct {
 	Provider string         `json:"provider"`
 	Extended map[string]any `json:"extended,omitempty"`
 
-	// Full is the version as versions are compared: with its epoch, where that is not part of Version.
+	// Full is the version for comparisons, with an epoch that Version lacks.
 	Full string `json:"-"`
 }
 
-// NewState gives the state of a package that is not installed, or with its
-// metadata that of one that is.
+// NewState returns the state of a package with its metadata, nil when it is not
+// installed.
 func NewState(name string, m *Metadata) *State {
 	state := &State{CommonState: model.CommonState{Name: name, Ensure: model.EnsureAbsent}, Metadata: m}
 	if m != nil {
@@ -41,5 +41,5 @@ func NewState(name string, m *Metadata) *State {
 	return state
 }
 
-// installed says that a version is installed.
+// installed reports whether a version is installed.
 func (s *State) installed() bool { return s.Ensure != model.EnsureAbsent }

@@ -11,19 +11,19 @@ import (
 // Type is the package type with its providers. Make it with New.
 type Type struct {
 	providers []PackageProvider
-	// busy is the lock under which every command of a package manager runs: one
-	// slot, so that waiting for it can be given up.
+	// busy guards every command of a package manager; it has one slot, so that a
+	// waiting caller can give up.
 	busy chan struct{}
-	// lists is what came of refreshing package lists; it is read and written under the lock.
+	// lists are the outcomes of refreshes, guarded by busy.
 	lists map[string]refreshed
 }
 
-// New makes the type, to be adapted by resource.Of.
+// New returns the type, for resource.Of.
 func New(providers ...PackageProvider) resource.Contract[*Spec, *State, PackageProvider] {
 	return &Type{providers: providers, busy: make(chan struct{}, 1), lists: map[string]refreshed{}}
 }
 
-// Info says what the type is. A package brings files, units and accounts.
+// Info describes the type. A package provides files, units and accounts.
 func (*Type) Info() resource.Info {
 	return resource.Info{
 		Name:       "package",
@@ -36,13 +36,13 @@ func (*Type) Info() resource.Info {
 	}
 }
 
-// New gives properties that want the package present.
+// New returns properties that want the package present.
 func (*Type) New() *Spec { return &Spec{Common: model.Common{Ensure: model.EnsurePresent}} }
 
-// Providers gives the providers.
+// Providers returns the providers.
 func (t *Type) Providers() []PackageProvider { return t.providers }
 
-// Plan compares what is installed with what is wanted.
+// Plan compares the installed version with the wanted one.
 func (*Type) Plan(spec *Spec, state *State, _ bool) (plan resource.Plan, err error) {
 	action, words := due(spec, state)
 	if action == "" {
@@ -60,7 +60,7 @@ func (*Type) Plan(spec *Spec, state *State, _ bool) (plan resource.Plan, err err
 	return plan, nil
 }
 
-// due gives the action of the decision table with its words, or none.
+// due returns the action of the decision table with its message, or none.
 func due(spec *Spec, state *State) (Action, string) {
 	switch {
 	case spec.Ensure == model.EnsureAbsent && state.installed():
@@ -86,8 +86,8 @@ func due(spec *Spec, state *State) (Action, string) {
 	}
 }
 
-// Verify judges the state afterwards. Whether a package is the latest cannot be
-// known, so that only has to be installed.
+// Verify checks the state after Apply. Whether a version is the latest is
+// unknown, so latest only has to be installed.
 func (*Type) Verify(spec *Spec, _ resource.Outcome, after *State) error {
 	switch {
 	case spec.Ensure == model.EnsureAbsent && after.installed():
@@ -114,7 +114,7 @@ func (*Type) Relations(spec *Spec) resource.Relations {
 	return resource.Relations{Provides: provides}
 }
 
-// Outputs is the version that is installed, empty when none is.
+// Outputs returns the installed version, empty for none.
 func (*Type) Outputs(_ *Spec, state *State, _ resource.Outcome) map[string]any {
 	version := ""
 	if state.installed() {

@@ -305,7 +305,7 @@ func TestPrepare(t *testing.T) {
 		run  string
 		spec resource.Spec
 		says string
-	}{{"4", hour, "what the latest version is cannot be known: no network"}, {"4", day, ""}, {"4", latest, ""}, {"4", plain, ""}, {"5", hour, ""}} {
+	}{{"4", hour, "the latest version is unknown: no network"}, {"4", day, ""}, {"4", latest, ""}, {"4", plain, ""}, {"5", hour, ""}} {
 		_, err := typ.Status(t.Context(), env(t, c.run), s, c.spec)
 		if (c.says == "") != (err == nil) || (err != nil && err.Error() != c.says) {
 			t.Errorf("run %s, %s: %v", c.run, c.spec.Meta().Name, err)

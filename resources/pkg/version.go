@@ -9,8 +9,8 @@ import (
 // ErrVersion is a version that cannot be compared.
 var ErrVersion = errors.New("invalid package version")
 
-// trimTrailingZeroes removes segments of .0 at the end of what stands before
-// the first hyphen: 1.0.0-rc1 becomes 1-rc1.
+// trimTrailingZeroes removes segments .0 before the first hyphen: 1.0.0-rc1
+// becomes 1-rc1.
 func trimTrailingZeroes(version string) string {
 	head, rest, found := strings.Cut(version, "-")
 	for strings.HasSuffix(head, ".0") {
@@ -26,9 +26,8 @@ func trimTrailingZeroes(version string) string {
 // Version is a version in its parts.
 type Version struct{ Epoch, Upstream, Release string }
 
-// ParseVersion reads [epoch:]upstream[-release], of which cut takes the last two
-// apart. The epoch is 0 where there is none; one that is no number is an error
-// that wraps ErrVersion, as is an empty version.
+// ParseVersion reads [epoch:]upstream[-release]; cut splits the last two. A
+// missing epoch is 0. An invalid epoch and an empty version wrap ErrVersion.
 func ParseVersion(text string, cut func(string) (upstream, release string)) (Version, error) {
 	epoch, rest, found := strings.Cut(text, ":")
 	if !found {
@@ -57,7 +56,7 @@ func CompareVersions(a, b string, ignoreTrailingZeroes bool, cut func(string) (u
 	return compare(va, vb), nil
 }
 
-// CompareNumbers compares digits of any length by their value.
+// CompareNumbers compares digits of any length by value.
 func CompareNumbers(a, b string) int {
 	a, b = strings.TrimLeft(a, "0"), strings.TrimLeft(b, "0")
 	if len(a) != len(b) {
@@ -70,7 +69,7 @@ func CompareNumbers(a, b string) int {
 	return strings.Compare(a, b)
 }
 
-// CutDigits cuts the digits at the beginning off.
+// CutDigits cuts the leading digits.
 func CutDigits(s string) (digits, rest string) {
 	end := 0
 	for end < len(s) && s[end] >= '0' && s[end] <= '9' {

@@ -1,5 +1,5 @@
-// Package registration judges and completes what resources say of the services
-// they stand for.
+// Package registration validates and completes the service entries of
+// resources.
 package registration
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// The bounds and defaults of an entry.
+// The limits and defaults of an entry.
 const (
 	defaultPriority = 1
 	defaultTTL      = time.Minute
@@ -27,11 +27,12 @@ const (
 	exampleAddress = "for example ${ Facts.network.primary.address }"
 )
 
-// hostName is a host name: labels of letters, digits and dashes, joined by dots.
+// hostName matches a host name: labels of letters, digits and dashes, joined by
+// dots.
 var hostName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*$`)
 
-// Validate reports every problem of the entries of one resource, each by the
-// path of its property, register_when_stable.0.port.
+// Validate reports every problem of a resource's entries, by property path:
+// register_when_stable.0.port.
 func Validate(entries []model.RegisterEntry) model.Problems {
 	var out model.Problems
 	seen := map[string]bool{}
@@ -53,7 +54,7 @@ func Validate(entries []model.RegisterEntry) model.Problems {
 	return out
 }
 
-// Of completes an entry with its defaults, as a node tells of it.
+// Of returns the registration of an entry on a node, with defaults.
 func Of(e model.RegisterEntry, node string) model.Registration {
 	r := model.Registration{
 		Protocol: model.ProtocolRegistration, Cluster: e.Cluster, Service: e.Service, ProtocolName: e.Protocol,
@@ -69,7 +70,7 @@ func Of(e model.RegisterEntry, node string) model.Registration {
 	return r
 }
 
-// problems gives all that is wrong, by property.
+// problems returns all problems, by property.
 func problems(r model.Registration) model.Problems {
 	var out model.Problems
 	for _, word := range []struct{ key, value string }{{"cluster", r.Cluster}, {"service", r.Service}, {"protocol", r.ProtocolName}} {
@@ -114,8 +115,8 @@ func problems(r model.Registration) model.Problems {
 	return out
 }
 
-// isHostName says that s is a host name: one whose last label is a number is
-// taken for an IP address everywhere.
+// isHostName reports whether s is a host name. A numeric last label makes it an
+// IP address.
 func isHostName(s string) bool {
 	last := s[strings.LastIndexByte(s, '.')+1:]
 

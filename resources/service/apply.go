@@ -9,13 +9,12 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// bootTime is how long what is done about the boot may take after the time of a
-// resource is used up.
+// bootTime is the time for enabling and disabling once a resource's own time is
+// used up.
 const bootTime = 15 * time.Second
 
-// Apply does what is due, in the order of the plan. Whether a service runs has
-// nothing to do with whether it starts at boot: where one fails, the other is
-// done all the same.
+// Apply makes the changes of the plan in order. Running and starting at boot
+// are independent: when one fails, the other is still done.
 func (*Type) Apply(ctx context.Context, env resource.Env, p ServiceProvider, spec *Spec, plan resource.Plan) (resource.Outcome, error) {
 	actions := map[Action]func(context.Context, resource.Env, string) error{
 		Start: p.Start, Stop: p.Stop, Restart: p.Restart, Enable: p.Enable, Disable: p.Disable,
@@ -34,8 +33,8 @@ func (*Type) Apply(ctx context.Context, env resource.Env, p ServiceProvider, spe
 	return resource.Outcome{}, errors.Join(errs...)
 }
 
-// timeFor gives an action the time that it needs, where a start that took all the
-// time there was would leave none for the boot.
+// timeFor extends the time of enabling and disabling: a start that took all of
+// it would leave none.
 func timeFor(ctx context.Context, action Action) (context.Context, context.CancelFunc) {
 	if (action != Enable && action != Disable) || !isTimeUp(ctx) {
 		return ctx, func() {}
@@ -44,10 +43,10 @@ func timeFor(ctx context.Context, action Action) (context.Context, context.Cance
 	return context.WithTimeout(context.WithoutCancel(ctx), bootTime)
 }
 
-// isTimeUp says that ctx has ended by itself and was not broken off.
+// isTimeUp reports whether ctx timed out, rather than being cancelled.
 func isTimeUp(ctx context.Context) bool { return errors.Is(ctx.Err(), context.DeadlineExceeded) }
 
-// ApplyAll does what is due to many services with one command a step.
+// ApplyAll changes many services with one command a step.
 func (*Type) ApplyAll(ctx context.Context, env resource.Env, p ServiceProvider, specs []*Spec, plans []resource.Plan) ([]resource.Outcome, error) {
 	failed := make(resource.BatchError, len(specs))
 	for at, s := range steps(plans) {
@@ -58,7 +57,7 @@ func (*Type) ApplyAll(ctx context.Context, env resource.Env, p ServiceProvider, 
 		stepCtx, cancel := timeFor(ctx, s.action)
 		for k, err := range p.ChangeAll(stepCtx, env, s.action, names) {
 			if err != nil && at == 0 && isTimeUp(stepCtx) {
-				// Of a later step nobody knows how much time it had.
+				// How much time a later step had is unknown.
 				err = resource.TimedOut{Err: err}
 			}
 			failed[s.services[k]] = errors.Join(failed[s.services[k]], err)
@@ -69,15 +68,15 @@ func (*Type) ApplyAll(ctx context.Context, env resource.Env, p ServiceProvider, 
 	return make([]resource.Outcome, len(specs)), failed.Err()
 }
 
-// step is an action and the numbers of the services that it is done to.
+// step is an action on services, by their indexes.
 type step struct {
 	action   Action
 	services []int
 }
 
-// steps puts the changes of plans together. Services are started, stopped and
-// restarted in their order, for one may make room for another. At boot one may
-// take the place of another, so disabling comes before enabling.
+// steps merges the changes of plans. Services are started, stopped and
+// restarted in plan order, because one may make room for another. Disabling
+// comes before enabling, because one may replace another at boot.
 func steps(plans []resource.Plan) []step {
 	var out []step
 	disable, enable := step{action: Disable}, step{action: Enable}

@@ -2,11 +2,11 @@ package service
 
 import "strings"
 
-// maxUnitName is the longest name of a unit that there is.
+// maxUnitName is the longest unit name of systemd.
 const maxUnitName = 255
 
-// UnitName gives the full name of the unit that systemd has for a service: what
-// has no suffix of a unit gets .service, what a unit's name may not contain is
+// UnitName returns the full unit name of a service: .service is added where
+// there is no unit suffix, and characters that unit names may not hold are
 // escaped.
 func UnitName(service string) string {
 	bare, suffix := cutSuffix(service)
@@ -14,8 +14,8 @@ func UnitName(service string) string {
 	return strings.NewReplacer("+", `\x2b`, "~", `\x7e`).Replace(bare) + suffix
 }
 
-// cutSuffix gives the name of a service without the suffix of a unit, and the
-// suffix that it has or stands for.
+// cutSuffix splits a service name into the bare name and its unit suffix,
+// .service by default.
 func cutSuffix(service string) (bare, suffix string) {
 	for _, suffix := range []string{".socket", ".device", ".mount", ".automount", ".swap", ".target", ".path", ".timer", ".slice", ".scope"} {
 		if bare, found := strings.CutSuffix(service, suffix); found {

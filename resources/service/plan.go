@@ -8,11 +8,11 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Plan compares whether the service runs and whether it is enabled with what is
-// wanted, one apart from the other. A refresh restarts what runs and is to run,
-// and is ignored by what is to be stopped.
-// What is about to run counts as stopped, and is stopped all the same.
-// Its error is something that cannot be done to the service as it is.
+// Plan compares whether the service runs and whether it is enabled,
+// independently, with what is wanted. A refresh restarts a running service that
+// is to run; one that is to be stopped ignores it. A starting service counts as
+// stopped, and is stopped. An error is a change that cannot be made to the
+// service in this state.
 func (*Type) Plan(spec *Spec, state *State, refresh bool) (plan resource.Plan, err error) {
 	running, toRun := state.Metadata.Running, spec.Ensure != EnsureStopped
 	plan.Unrefreshed = !toRun
@@ -49,7 +49,7 @@ func (*Type) Plan(spec *Spec, state *State, refresh bool) (plan resource.Plan, e
 	return plan, errors.Join(obstacles...)
 }
 
-// cannot gives the error of an obstacle, nil when there is none.
+// cannot wraps an obstacle, nil for none.
 func cannot(spec *Spec, what string, obstacle error) error {
 	if obstacle == nil {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Action is what is done to a service.
+// Action changes a service.
 type Action string
 
 // The actions of plans.
@@ -22,25 +22,26 @@ const (
 // one service.
 type ServiceProvider interface {
 	resource.Provider
-	// Status tells whether a service runs and whether it starts at boot. A service
-	// that is not there is ErrNotFound.
+	// Status reads whether a service runs and whether it starts at boot. A missing
+	// service is ErrNotFound.
 	Status(ctx context.Context, env resource.Env, service string) (*State, error)
-	// StatusAll is Status for many with one question. Both results are as long as services.
+	// StatusAll is Status for many with one command. Both results have the length
+	// of services.
 	StatusAll(ctx context.Context, env resource.Env, services []string) ([]*State, []error)
-	// Start starts a service and waits until it runs. Its error has the last lines
-	// that the service logged, as resource.CommandError.
+	// Start starts a service and waits until it runs. Its error carries the last
+	// lines of the service's log, as resource.CommandError.
 	Start(ctx context.Context, env resource.Env, service string) error
-	// Stop stops a service and waits until it has.
+	// Stop stops a service and waits for it.
 	Stop(ctx context.Context, env resource.Env, service string) error
-	// Restart stops a service where it runs, and starts it as Start does.
+	// Restart stops a running service and starts it as Start does.
 	Restart(ctx context.Context, env resource.Env, service string) error
-	// Enable lets a service start at boot.
+	// Enable makes a service start at boot.
 	Enable(ctx context.Context, env resource.Env, service string) error
 	// Disable keeps a service from starting at boot.
 	Disable(ctx context.Context, env resource.Env, service string) error
-	// ChangeAll does one thing to many services with one command. Its errors are as
-	// long as services, nil for those to which it was done as far as is known.
+	// ChangeAll applies one action to many services with one command. Its errors
+	// have the length of services, nil where the action succeeded as far as known.
 	ChangeAll(ctx context.Context, env resource.Env, action Action, services []string) []error
-	// Reload lets the service manager read anew what there is about all services.
+	// Reload makes the service manager read all its files again.
 	Reload(ctx context.Context, env resource.Env) error
 }

@@ -2,8 +2,8 @@ package service
 
 import "github.com/musterfleet/muster/resources/resource"
 
-// Relations order a service after what its unit is read from, also the unit that
-// it starts, and after the package of its name.
+// Relations order a service after the files of its unit, those of the unit it
+// starts, and the package of its name.
 func (*Type) Relations(spec *Spec) resource.Relations {
 	needs := relations(spec)
 	switch bare, suffix := cutSuffix(spec.Name); suffix {
@@ -14,14 +14,14 @@ func (*Type) Relations(spec *Spec) resource.Relations {
 	return resource.Relations{Needs: resource.Needs(needs...)}
 }
 
-// relations are what may bring a service.
+// relations returns what may provide a service.
 func relations(spec *Spec) []string {
 	bare, _ := cutSuffix(spec.Name)
 
 	return append(files(spec.Name), "package:"+bare)
 }
 
-// files are those that the unit of a service may be read from.
+// files returns the paths a service's unit may be read from.
 func files(service string) []string {
 	var needs []string
 	unit := UnitName(service)

@@ -6,20 +6,20 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// ErrNotFound is a service that the machine does not know.
+// ErrNotFound is a service that does not exist on the machine.
 var ErrNotFound = errors.New("service not found")
 
-// State is what the machine says of a service. Its ensure is running or stopped.
+// State is the observed state of a service. Its ensure is running or stopped.
 type State struct {
 	model.CommonState
 	Metadata Metadata `json:"metadata"`
 
-	// Obstacles are what cannot be done to it as it is.
+	// Obstacles are the changes that are impossible in this state.
 	Obstacles Obstacles `json:"-"`
-	// Starting says of one that is stopped that it is about to run: it takes long to
-	// start, or is started again each time that it ends.
+	// Starting marks a stopped service that is about to run: it takes long to
+	// start, or restarts each time it ends.
 	Starting bool `json:"-"`
-	// Outdated means that the service manager has not read the newest files of its unit.
+	// Outdated marks a service whose files the service manager has not read yet.
 	Outdated bool `json:"-"`
 }
 
@@ -32,10 +32,10 @@ type Metadata struct {
 	Provider string `json:"provider"`
 	Enabled  bool   `json:"enabled" jsonschema_description:"Whether it starts at boot"`
 	Running  bool   `json:"running" jsonschema_description:"Whether it runs"`
-	// Active and UnitFile are the service manager's own words.
+	// Active and UnitFile are the words of the service manager.
 	Active   string `json:"active_state" jsonschema_description:"What systemctl is-active answers"`
 	UnitFile string `json:"enabled_state" jsonschema_description:"What systemctl is-enabled answers"`
 }
 
-// Obstacles are the reasons for which something cannot be done; nil means that it can.
+// Obstacles are the reasons why a change is impossible; nil means possible.
 type Obstacles struct{ Start, Enable, Disable error }

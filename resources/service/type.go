@@ -10,13 +10,13 @@ import (
 // Type is the service type with its providers. Make it with New.
 type Type struct{ providers []ServiceProvider }
 
-// New makes the type, to be adapted by resource.Of.
+// New returns the type, for resource.Of.
 func New(providers ...ServiceProvider) resource.Contract[*Spec, *State, ServiceProvider] {
 	return &Type{providers: providers}
 }
 
-// Info says what the type is. A unit is read from files that packages bring
-// too; a service that starts makes what it needs.
+// Info describes the type. Packages provide unit files too; a starting service
+// makes the files it needs.
 func (*Type) Info() resource.Info {
 	return resource.Info{
 		Name:       "service",
@@ -30,20 +30,20 @@ func (*Type) Info() resource.Info {
 	}
 }
 
-// New gives empty properties.
+// New returns empty properties.
 func (*Type) New() *Spec { return &Spec{} }
 
-// Providers gives the providers.
+// Providers returns the providers.
 func (t *Type) Providers() []ServiceProvider { return t.providers }
 
-// Status asks about one service.
+// Status reads one service.
 func (*Type) Status(ctx context.Context, env resource.Env, p ServiceProvider, spec *Spec) (*State, error) {
 	state, err := p.Status(ctx, env, spec.Name)
 
 	return state, missing(spec, err)
 }
 
-// StatusAll asks about all of them with one question.
+// StatusAll reads all services with one command.
 func (*Type) StatusAll(ctx context.Context, env resource.Env, p ServiceProvider, specs []*Spec) ([]*State, []error) {
 	names := make([]string, len(specs))
 	for i, spec := range specs {
@@ -57,7 +57,7 @@ func (*Type) StatusAll(ctx context.Context, env resource.Env, p ServiceProvider,
 	return states, errs
 }
 
-// missing tells of a service that another resource may still bring.
+// missing names what may still provide a missing service.
 func missing(spec *Spec, err error) error {
 	if !errors.Is(err, ErrNotFound) {
 		return err
@@ -67,7 +67,7 @@ func missing(spec *Spec, err error) error {
 	return resource.PrerequisiteError{Needs: needs, Err: err}
 }
 
-// Prepare has the service manager read its files again.
+// Prepare makes the service manager read its files again.
 func (*Type) Prepare(ctx context.Context, env resource.Env, p ServiceProvider, _ []*Spec) error {
 	return p.Reload(ctx, env)
 }

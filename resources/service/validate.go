@@ -6,7 +6,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// allowed are the characters of a service's name.
+// allowed are the characters of a service name.
 const allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._+:~-"
 
 // Validate reports every problem of the properties.

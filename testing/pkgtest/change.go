@@ -58,12 +58,12 @@ func NotBrokenOff(t *testing.T, p Installer) {
 		}
 	}()
 	err := p.Install(ctx, env, "muster-slow", "present")
-	if err == nil || !strings.Contains(err.Error(), "timed out after 1s; it had begun to change packages and was not broken off") {
+	if err == nil || !strings.Contains(err.Error(), "timed out after 1s; it was already changing packages and finished") {
 		t.Errorf("the error is %v", err)
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	if got := text.String(); !strings.Contains(got, "packages are being changed, which is not broken off: waiting for its end") {
+	if got := text.String(); !strings.Contains(got, "package change in progress, waiting for its end") {
 		t.Errorf("the log says %q", got)
 	}
 }

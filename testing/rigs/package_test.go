@@ -199,7 +199,7 @@ func TestPackageListsAreRefreshedOnceARun(t *testing.T) {
 	// Whom the lists cannot be refreshed for is not told that it has the latest.
 	m.Run("sh", "-c", "echo deb [trusted=yes] http://127.0.0.1:1/ ./ >> /etc/apt/sources.list")
 	r = m.Run("muster", "apply", "/root/m.yaml")
-	if r.Code != 1 || !strings.Contains(r.Stderr, "what the latest version is cannot be known: a download failed") || !strings.Contains(r.Stderr, "package#tree stable") {
+	if r.Code != 1 || !strings.Contains(r.Stderr, "the latest version is unknown: a download failed") || !strings.Contains(r.Stderr, "package#tree stable") {
 		t.Errorf("exit code %d\n%s", r.Code, r.Stderr)
 	}
 }

@@ -1,5 +1,5 @@
-// Package ccmmanifest is the provider of child manifests that are files in the
-// form of any manifest.
+// Package ccmmanifest applies child manifests that are files in the form of any
+// manifest.
 package ccmmanifest
 
 import (
@@ -13,14 +13,14 @@ import (
 // Provider executes child manifests.
 type Provider struct{}
 
-// Name is what the provider property says.
+// Name returns the value of the provider property.
 func (Provider) Name() string { return "ccmmanifest" }
 
-// IsManageable says yes, for every child manifest, with priority 1.
+// IsManageable accepts every child manifest with priority 1.
 func (Provider) IsManageable(model.Facts, resource.Spec) (bool, int, error) { return true, 1, nil }
 
-// ApplyManifest tells what came of the child's resources, and fails when any of
-// them failed.
+// ApplyManifest logs the outcome of the child's resources, and fails when one
+// of them failed.
 func (Provider) ApplyManifest(ctx context.Context, env resource.Env, spec *apply.Spec) (*apply.State, error) {
 	state := apply.StateOf(env, spec)
 	told := []any{"resources", state.Resources, "changed", state.Changed, "skipped", state.Skipped}

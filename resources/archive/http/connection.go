@@ -12,7 +12,7 @@ import (
 	"github.com/musterfleet/muster/resources/host/web"
 )
 
-// connection is one answer that is being read.
+// connection is one response that is being read.
 type connection struct {
 	body    io.ReadCloser
 	cancel  context.CancelFunc
@@ -20,8 +20,8 @@ type connection struct {
 	watch   *time.Timer
 }
 
-// connect asks for what is still missing. Where that cannot be had alone it is
-// errRestart, with the whole as the connection when the server gave that.
+// connect requests the missing part. When the server cannot send only that it
+// returns errRestart, with the connection of a complete response, if any.
 func (t *transfer) connect(ctx context.Context) error {
 	if t.at > 0 && t.validator == "" {
 		return errRestart
@@ -39,7 +39,7 @@ func (t *transfer) connect(ctx context.Context) error {
 		if refused := web.RedirectError(err); refused != nil {
 			return refused
 		}
-		return c.because(err)
+		return c.cause(err)
 	}
 	c.body = resp.Body
 	switch {
@@ -61,8 +61,8 @@ func (t *transfer) connect(ctx context.Context) error {
 	return statusOf(resp)
 }
 
-// next makes a request for what is still missing. If-Range has the server send
-// the whole when it is another one by now.
+// next returns a request for the missing part. With If-Range the server sends
+// everything when the content changed.
 func (t *transfer) next(ctx context.Context) *nethttp.Request {
 	req := t.request.Clone(ctx)
 	if t.at > 0 {
@@ -73,8 +73,8 @@ func (t *transfer) next(ctx context.Context) *nethttp.Request {
 	return req
 }
 
-// continues says that an answer goes on just where the transfer broke off, with
-// the same content.
+// continues reports whether a response continues the transfer with the same
+// content.
 func (t *transfer) continues(resp *nethttp.Response) bool {
 	if resp.StatusCode != nethttp.StatusPartialContent {
 		return false
@@ -94,8 +94,8 @@ func (t *transfer) continues(resp *nethttp.Response) bool {
 	return first == t.at && (total < 0 || total == t.total)
 }
 
-// validatorOf gives what tells the content from any other: a strong ETag, or a
-// date that is so old that no second change can have the same.
+// validatorOf returns what identifies the content: a strong ETag, or a date too
+// old for a second change at that date.
 func validatorOf(resp *nethttp.Response) string {
 	if resp.Header.Get("Accept-Ranges") == "none" {
 		return ""
@@ -113,17 +113,17 @@ func validatorOf(resp *nethttp.Response) string {
 	return resp.Header.Get("Last-Modified")
 }
 
-// read reads from the answer, and gives it up when nothing comes for a while.
+// read reads from the response and gives up on a stalled connection.
 func (c *connection) read(b []byte, patience time.Duration) (int, error) {
 	c.watch.Reset(patience)
 	defer c.watch.Stop()
 	n, err := c.body.Read(b)
 
-	return n, c.because(err)
+	return n, c.cause(err)
 }
 
-// because tells that a connection was given up from what that looks like.
-func (c *connection) because(err error) error {
+// cause returns errStalled for the errors of a connection that was given up.
+func (c *connection) cause(err error) error {
 	if err != nil && err != io.EOF && c.stalled.Load() {
 		return errStalled
 	}

@@ -14,12 +14,12 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// ErrChecksum is content that does not have the checksum asked for.
+// ErrChecksum is content with another checksum than the wanted one.
 var ErrChecksum = errors.New("the checksum does not match")
 
-// Download fetches in constant memory. A transfer that breaks is gone on with
-// where it broke, where the server allows that and still has the same content;
-// else it begins anew. Its errors hold no credentials.
+// Download fetches with constant memory. A broken transfer continues where it
+// broke if the server supports that and the content is the same, else it
+// restarts. Errors hold no credentials.
 func (p Provider) Download(ctx context.Context, env resource.Env, spec *archive.Spec, a files.Attrs, complete func(string) error) error {
 	req, secrets, err := request(ctx, spec)
 	if err != nil {
@@ -36,7 +36,7 @@ func (p Provider) Download(ctx context.Context, env resource.Env, spec *archive.
 	}
 	defer t.close()
 	env.Log.InfoContext(ctx, "downloading", "url", web.Name(req.URL))
-	// What is wrong from the beginning is found out before anything is written.
+	// Early errors are found before anything is written.
 	err = t.start(ctx)
 	for err == nil {
 		err = env.Host.Write(ctx, spec.Name, t.reader(ctx), a)
@@ -57,7 +57,7 @@ func (p Provider) Download(ctx context.Context, env resource.Env, spec *archive.
 	return nil
 }
 
-// request makes the first request, and gives all that is secret in it.
+// request returns the first request and its secrets.
 func request(ctx context.Context, spec *archive.Spec) (*nethttp.Request, []model.Secret, error) {
 	req, secrets, err := web.NewRequest(ctx, spec.URL)
 	if err != nil {

@@ -1,10 +1,10 @@
 package http
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/musterfleet/muster/resources/archive"
@@ -15,18 +15,15 @@ import (
 )
 
 const (
-	// maxEntries is how many entries an archive may have.
+	// maxEntries bounds the entries of an archive.
 	maxEntries = 1_000_000
-	// slowest is how many bytes a second unpacking has to write, and slowestEntry
-	// how long an entry may take beside them, before it counts as no progress.
+	// slowest is the least progress of unpacking in bytes a second, slowestEntry
+	// the extra time of an entry.
 	slowest      = 10 << 20
 	slowestEntry = 10 * time.Millisecond
-	// errorLines is how much of what a tool said is in its error.
-	errorLines = 10
-	maxError   = 2 << 10
 )
 
-// Extract reads the whole archive, and has it unpacked when all of it is safe.
+// Extract checks the whole archive and unpacks it when all of it is safe.
 func (Provider) Extract(ctx context.Context, env resource.Env, spec *archive.Spec) error {
 	format, err := archive.Format(spec.Name)
 	if err != nil {
@@ -37,7 +34,7 @@ func (Provider) Extract(ctx context.Context, env resource.Env, spec *archive.Spe
 	if err != nil {
 		return fmt.Errorf("%s is not unpacked: %w", spec.Name, err)
 	}
-	// Of an archive with nothing in it unzip makes an error.
+	// unzip fails for an empty archive.
 	if err := makeTarget(env, spec.ExtractParent); err != nil || index.Entries == 0 {
 		return err
 	}
@@ -51,29 +48,31 @@ func (Provider) Extract(ctx context.Context, env resource.Env, spec *archive.Spe
 	return errors.Join(unpack(ctx, env, spec, format, source, index), remove())
 }
 
-// unpack has the tool do it, and makes durable what it wrote.
+// unpack runs the tool, and makes durable what it wrote.
 func unpack(ctx context.Context, env resource.Env, spec *archive.Spec, format hostarchive.Format, source string, index hostarchive.Index) error {
 	limit := timeout(spec) + time.Duration(index.Bytes/slowest)*time.Second + time.Duration(index.Entries)*slowestEntry
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("timed out after %s", limit))
 	defer cancel()
 	env.Log.InfoContext(ctx, "extracting", "archive", spec.Name, "into", spec.ExtractParent, "entries", index.Entries, "bytes", index.Bytes)
 	result, err := env.Host.Run(ctx, command.Command{
-		// Without muster it would go on into what the next run unpacks.
+		// A tool that outlives muster would interfere with the next run.
 		Argv: arguments(format, spec, source), Dir: spec.ExtractParent, Tied: true,
-		// What a user has set up for the tools at the terminal does not hold here.
+		// A user's settings of the tools must not apply.
 		Env: []string{"LC_ALL=C.UTF-8", "TAR_OPTIONS=", "GZIP=", "UNZIP=", "UNZIPOPT="},
 	})
 	switch {
 	case err != nil:
 		return fmt.Errorf("could not extract: %w", err)
 	case result.ExitCode != 0:
-		return resource.CommandError{Err: fmt.Errorf("could not extract: %s ended with exit code %d", archive.Tool(spec.Name), result.ExitCode), Output: said(result)}
+		// unzip reports some errors on stdout.
+		output := cmp.Or(command.Excerpt(result.Stderr.String()), command.Excerpt(result.Stdout.String()))
+		return resource.CommandError{Err: fmt.Errorf("could not extract: %s ended with exit code %d", archive.Tool(spec.Name), result.ExitCode), Output: output}
 	}
 
 	return env.Host.SyncFileSystem(spec.ExtractParent)
 }
 
-// makeTarget makes the directory to unpack into; one that is there stays as it is.
+// makeTarget makes the target directory unless it exists.
 func makeTarget(env resource.Env, path string) error {
 	entry, err := env.Host.Follow(path)
 	if err != nil || entry.Kind == files.Directory {
@@ -83,9 +82,9 @@ func makeTarget(env resource.Env, path string) error {
 	return env.Host.MakeDirectory(path, files.OwnAttrs(0o755))
 }
 
-// arguments are the command that unpacks: owners are those of the process,
-// setuid bits and the like are not restored, and directories that stand there
-// are left as they are, unless what is in the archive is to be preserved.
+// arguments returns the command that unpacks. Unless preserve is set the
+// process owns the files, special bits are not restored, and existing
+// directories are left unchanged.
 func arguments(format hostarchive.Format, spec *archive.Spec, source string) []string {
 	if format == hostarchive.Zip {
 		argv := []string{"unzip", "-o"}
@@ -104,17 +103,4 @@ func arguments(format hostarchive.Format, spec *archive.Spec, source string) []s
 	}
 
 	return append(argv, "--no-same-owner", "--no-same-permissions", "--no-overwrite-dir")
-}
-
-// said is the end of what a tool said, for its error; unzip says some of it on stdout.
-func said(result command.Result) string {
-	text := result.Stderr.LastLines(errorLines)
-	if text == "" {
-		text = result.Stdout.LastLines(errorLines)
-	}
-	if len(text) > maxError {
-		text = "…" + text[len(text)-maxError:]
-	}
-
-	return strings.ToValidUTF8(text, "\uFFFD")
 }

@@ -221,8 +221,8 @@ func TestIsManageable(t *testing.T) {
 		"https":                 {spec("https://x/a.tar.gz", "/a.tar.gz", true), ""},
 		"tgz":                   {spec("https://x/a.tgz", "/a.tgz", true), ""},
 		"zip":                   {spec("https://x/a.zip", "/a.zip", true), ""},
-		"another scheme":        {spec("ftp://x/a.zip", "/a.zip", false), "not one of http or https"},
-		"an unreadable url":     {spec("http://x/%zz", "/a.zip", false), "not one of http or https"},
+		"another scheme":        {spec("ftp://x/a.zip", "/a.zip", false), "must be http or https"},
+		"an unreadable url":     {spec("http://x/%zz", "/a.zip", false), "must be http or https"},
 		"an unknown extension":  {spec("https://x/a.rar", "/a.rar", false), "archive type not supported"},
 		"a question has no url": {spec("", "/a.zip", false), ""},
 	} {

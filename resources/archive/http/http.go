@@ -1,4 +1,4 @@
-// Package http is the provider of archives that are fetched by HTTP.
+// Package http fetches archives over HTTP.
 package http
 
 import (
@@ -18,7 +18,7 @@ import (
 
 const (
 	name = "http"
-	// priority is the best there is: this is the default provider.
+	// priority is the best one: this is the default provider.
 	priority = 1
 )
 
@@ -26,24 +26,25 @@ const (
 const (
 	defaultBackoff  = time.Second
 	defaultProgress = 10 * time.Second
-	// defaultTimeout is that of a resource without a timeout.
+	// defaultTimeout applies to a resource without timeout.
 	defaultTimeout = time.Minute
 )
 
-// Options are what a Provider is made from. The zero value is ready to use.
+// Options configure a Provider. The zero value is ready to use.
 type Options struct {
-	// Client fetches; nil means one of package web.
+	// Client fetches; nil is a client of package web.
 	Client *nethttp.Client
-	// Backoff is the pause before the second try, 1 s when 0. It doubles from try to try.
+	// Backoff is the pause before the second try, 1 s when 0. It doubles with each
+	// try.
 	Backoff time.Duration
-	// Progress is how often the log tells how far a download is, 10 s when 0.
+	// Progress is the log interval of a download, 10 s when 0.
 	Progress time.Duration
 }
 
-// Provider fetches archives by HTTP, and unpacks them by tar and unzip.
+// Provider fetches archives over HTTP, and unpacks them with tar and unzip.
 type Provider struct{ opts Options }
 
-// New makes the provider.
+// New returns the provider.
 func New(o Options) Provider {
 	if o.Client == nil {
 		o.Client = web.NewClient(web.Options{})
@@ -61,16 +62,15 @@ func New(o Options) Provider {
 // Name is http.
 func (Provider) Name() string { return name }
 
-// IsManageable wants a URL of http or https, an extension that is known, and
-// the tool that unpacks it where it is to be unpacked. A tool that is not there
-// is a resource.PrerequisiteError.
+// IsManageable requires an http or https URL, a known extension, and the tool
+// that unpacks it where that is wanted. A missing tool is a resource.PrerequisiteError.
 func (Provider) IsManageable(_ model.Facts, spec resource.Spec) (bool, int, error) {
 	s, ok := spec.(*archive.Spec)
 	if !ok {
-		return false, 0, fmt.Errorf("%T is no archive", spec)
+		return false, 0, fmt.Errorf("%T is not an archive", spec)
 	}
 	if u, err := url.Parse(s.URL); err != nil || s.URL != "" && u.Scheme != "http" && u.Scheme != "https" {
-		return false, 0, fmt.Errorf("the url is not one of http or https")
+		return false, 0, fmt.Errorf("the url must be http or https")
 	}
 	if _, err := archive.Format(s.Name); err != nil {
 		return false, 0, err
@@ -81,13 +81,13 @@ func (Provider) IsManageable(_ model.Facts, spec resource.Spec) (bool, int, erro
 	tool := archive.Tool(s.Name)
 	if _, err := command.FindProgram(tool); err != nil {
 		needs := archive.ToolNeeds(tool)
-		return false, 0, resource.PrerequisiteError{Needs: needs, Err: fmt.Errorf("%w, it unpacks such an archive", err)}
+		return false, 0, resource.PrerequisiteError{Needs: needs, Err: fmt.Errorf("%w, needed to unpack the archive", err)}
 	}
 
 	return true, priority, nil
 }
 
-// Status looks at the archive, without following a link, and at what it creates.
+// Status reads the archive, without following a link, and its creates path.
 func (Provider) Status(ctx context.Context, env resource.Env, spec *archive.Spec) (*archive.State, error) {
 	entry, err := env.Host.Look(spec.Name)
 	if err != nil {
@@ -115,7 +115,7 @@ func (Provider) Status(ctx context.Context, env resource.Env, spec *archive.Spec
 	return state, err
 }
 
-// timeout gives the one of a resource, or the default.
+// timeout returns the timeout of a resource, or the default.
 func timeout(spec *archive.Spec) time.Duration {
 	if spec.Timeout == 0 {
 		return defaultTimeout

@@ -20,52 +20,52 @@ import (
 )
 
 const (
-	// maxTries is how often in a row a transfer may break without getting further.
+	// maxTries is how often in a row a transfer may break without progress.
 	maxTries = 5
-	// maxPause is the longest pause between tries, whatever the server asks for.
+	// maxPause is the longest pause between tries, whatever the server requests.
 	maxPause = 30 * time.Second
-	// stretch is how much of what was there before a connection has to give anew
-	// for that to be progress.
+	// stretch is how much of the known content a new connection must repeat before
+	// that is progress.
 	stretch = 64 << 10
 )
 
-// errRestart is a transfer that has to begin anew: what has been written is of no use.
-var errRestart = errors.New("the transfer begins anew")
+// errRestart is a transfer that must restart: what was written is useless.
+var errRestart = errors.New("the transfer restarts")
 
-// errStalled is a connection that is given up, to try another one.
-var errStalled = errors.New("the connection gives nothing any more")
+// errStalled is a connection that is given up for another one.
+var errStalled = errors.New("the connection stalled")
 
-// transferError is what went wrong with a transfer, told from what went wrong
-// with the file it is written to.
+// transferError is an error of the transfer, rather than of the written file.
 type transferError struct{ error }
 
-// Unwrap gives the error itself.
+// Unwrap returns the error itself.
 func (e transferError) Unwrap() error { return e.error }
 
-// transfer is the content of a URL on its way, over as many connections as that
-// takes. It is used by one goroutine.
+// transfer reads the content of a URL over as many connections as needed, in
+// one goroutine.
 type transfer struct {
 	opts    Options
 	log     *slog.Logger
 	request *nethttp.Request
-	// secrets are what no log may show of it.
+	// secrets must not be logged.
 	secrets []model.Secret
-	// timeout is how long it waits for the server without any progress.
+	// timeout bounds the wait for the server without progress.
 	timeout time.Duration
 	began   time.Time
-	// finish gets the checksum of the whole; its error fails the transfer.
+	// finish gets the checksum of the content; its error fails the transfer.
 	finish func(checksum string) error
 
 	conn *connection
-	// total is the length of the whole content, -1 when it is not known.
+	// total is the content length, -1 when unknown.
 	total int64
-	// validator is what the content can be told from any other by, empty when it cannot.
+	// validator identifies the content, empty when nothing does.
 	validator string
-	// at is how much has been read of the content, furthest the most it ever was.
+	// at counts the bytes read, furthest is its maximum.
 	at, furthest int64
-	// again is what has been read, since the last progress, of what was there before.
+	// again counts repeated bytes since the last progress.
 	again int64
-	// waited is the time without progress up to since, when it began to wait again.
+	// waited is the time without progress up to since, when the current wait
+	// began.
 	waited time.Duration
 	since  time.Time
 	tries  int
@@ -73,7 +73,7 @@ type transfer struct {
 	logged time.Time
 }
 
-// start begins anew at the first byte. A connection that already stands there is taken.
+// start restarts at the first byte, over an open connection if there is one.
 func (t *transfer) start(ctx context.Context) error {
 	t.at, t.sum = 0, sha256.New()
 	if t.conn != nil {
@@ -83,12 +83,12 @@ func (t *transfer) start(ctx context.Context) error {
 	return t.persist(ctx, func() error { return t.connect(ctx) })
 }
 
-// readerFunc is a function that reads.
+// readerFunc is an io.Reader.
 type readerFunc func(b []byte) (int, error)
 
 func (f readerFunc) Read(b []byte) (int, error) { return f(b) }
 
-// reader reads the content to its end. Its error is errRestart or a transferError.
+// reader returns the content. Its errors are errRestart or a transferError.
 func (t *transfer) reader(ctx context.Context) io.Reader {
 	return readerFunc(func(b []byte) (n int, err error) {
 		err = t.persist(ctx, func() error {
@@ -105,7 +105,7 @@ func (t *transfer) reader(ctx context.Context) io.Reader {
 	})
 }
 
-// read reads from the connection, and makes another one where that is gone.
+// read reads from the connection, and makes another one when it is gone.
 func (t *transfer) read(ctx context.Context, b []byte) (int, error) {
 	if t.conn == nil {
 		if err := t.connect(ctx); err != nil {
@@ -116,7 +116,7 @@ func (t *transfer) read(ctx context.Context, b []byte) (int, error) {
 	if n > 0 {
 		t.sum.Write(b[:n])
 		t.count(int64(n))
-		t.tell(ctx)
+		t.logProgress(ctx)
 		return n, nil
 	}
 	if errors.Is(err, io.EOF) && t.total >= 0 && t.at != t.total {
@@ -126,7 +126,7 @@ func (t *transfer) read(ctx context.Context, b []byte) (int, error) {
 	return 0, err
 }
 
-// count takes note of what has been read, and of whether that is progress.
+// count records read bytes and progress.
 func (t *transfer) count(n int64) {
 	t.at += n
 	t.again += n
@@ -139,14 +139,14 @@ func (t *transfer) count(n int64) {
 	t.again, t.waited, t.since = 0, 0, time.Now()
 }
 
-// left is how long there may be no progress yet.
+// left is the remaining time without progress.
 func (t *transfer) left() time.Duration { return t.timeout - t.waited - time.Since(t.since) }
 
-// patience is how long a connection may give nothing: another one has a chance, too.
+// patience is how long a connection may stall: another one gets a chance too.
 func (t *transfer) patience() time.Duration { return min(t.timeout/2, t.left()) }
 
-// tell logs from time to time how far the transfer is.
-func (t *transfer) tell(ctx context.Context) {
+// logProgress logs the progress from time to time.
+func (t *transfer) logProgress(ctx context.Context) {
 	if t.logged.IsZero() {
 		t.logged = t.began
 	}
@@ -161,8 +161,8 @@ func (t *transfer) tell(ctx context.Context) {
 	t.log.InfoContext(ctx, "downloading", args...)
 }
 
-// persist tries until something comes of it, or it is not worth another try.
-// What happens in between, such as writing to a slow disk, is no waiting.
+// persist retries until a try succeeds or another one is pointless. Time
+// between tries, such as writing to a slow disk, is not counted as waiting.
 func (t *transfer) persist(ctx context.Context, try func() error) error {
 	t.since = time.Now()
 	defer func() { t.waited += time.Since(t.since) }()
@@ -182,8 +182,8 @@ func (t *transfer) persist(ctx context.Context, try func() error) error {
 			return transferError{err}
 		}
 		pause := min(max(t.opts.Backoff<<(t.tries-1), retryAfter(err)), maxPause, t.left())
-		// The words of the client may hold what the log must not show.
-		t.log.InfoContext(ctx, "the download broke off, trying again", "url", web.Name(t.request.URL), "bytes", t.at, "error", web.WithoutCredentials(err, t.secrets...).Error(), "pause", pause.String())
+		// The client's error may hold secrets.
+		t.log.InfoContext(ctx, "download interrupted, retrying", "url", web.Name(t.request.URL), "bytes", t.at, "error", web.WithoutCredentials(err, t.secrets...).Error(), "pause", pause.String())
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause):
@@ -191,11 +191,11 @@ func (t *transfer) persist(ctx context.Context, try func() error) error {
 	}
 }
 
-// statusError is an answer that is no content.
+// statusError is a response without content.
 type statusError struct {
 	status string
 	code   int
-	// after is how long the server asks to be left alone.
+	// after is the server's Retry-After.
 	after time.Duration
 }
 
@@ -214,7 +214,7 @@ func retryAfter(err error) time.Duration {
 	return status.after
 }
 
-// isFinal says that trying again would come to the same.
+// isFinal reports whether a retry would fail in the same way.
 func isFinal(err error) bool {
 	var status statusError
 	if errors.As(err, &status) {

@@ -1,4 +1,4 @@
-// Package posix is the provider of commands that are run without a shell.
+// Package posix runs commands without a shell.
 package posix
 
 import (
@@ -10,16 +10,16 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// priority is the best there is: this is the default provider.
+// priority is the best one: this is the default provider.
 const priority = 1
 
-// Provider runs a program with arguments; no shell ever sees them.
+// Provider runs a program with arguments, without a shell.
 type Provider struct{}
 
 // Name is posix.
 func (Provider) Name() string { return "posix" }
 
-// IsManageable is true everywhere.
+// IsManageable accepts every command.
 func (Provider) IsManageable(model.Facts, resource.Spec) (bool, int, error) {
 	return true, priority, nil
 }
@@ -29,8 +29,8 @@ func (Provider) Status(_ context.Context, env resource.Env, spec *exec.Spec) (*e
 	return exec.Look(env, spec, "")
 }
 
-// Execute splits the command into words by the shell's rules of quoting. Its
-// errors are those of exec.Split and Host.Run.
+// Execute splits the command by the shell's quoting rules. Its errors are those
+// of exec.Split and Host.Run.
 func (Provider) Execute(ctx context.Context, env resource.Env, text string, how command.Command) (command.Result, error) {
 	words, err := exec.Split(text)
 	if err != nil {

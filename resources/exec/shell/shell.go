@@ -1,4 +1,4 @@
-// Package shell is the provider of commands that are run by /bin/sh.
+// Package shell runs commands with /bin/sh.
 package shell
 
 import (
@@ -14,23 +14,22 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// priority is worse than that of any other provider: a shell is only used when
-// it is asked for.
+// priority is the worst one: the shell is used only when it is named.
 const priority = 99
 
-// ErrNoCommand is a command of blanks.
+// ErrNoCommand is a blank command.
 var ErrNoCommand = errors.New("no command to execute")
 
-// Provider hands commands to a shell.
+// Provider passes commands to a shell.
 type Provider struct{ shell string }
 
-// New makes the provider for /bin/sh.
+// New returns the provider for /bin/sh.
 func New() Provider { return Provider{shell: "/bin/sh"} }
 
 // Name is shell.
 func (Provider) Name() string { return "shell" }
 
-// IsManageable says whether there is a shell; the error names the one that is missing.
+// IsManageable reports whether the shell exists; the error names it.
 func (p Provider) IsManageable(model.Facts, resource.Spec) (bool, int, error) {
 	if _, err := os.Stat(p.shell); err != nil {
 		return false, 0, fmt.Errorf("there is no shell: %w", err)
@@ -44,7 +43,7 @@ func (p Provider) Status(_ context.Context, env resource.Env, spec *exec.Spec) (
 	return exec.Look(env, spec, p.shell)
 }
 
-// Execute gives the whole command to the shell, as one argument.
+// Execute passes the whole command to the shell, as one argument.
 func (p Provider) Execute(ctx context.Context, env resource.Env, text string, how command.Command) (command.Result, error) {
 	if strings.TrimSpace(text) == "" {
 		return command.Result{}, ErrNoCommand

@@ -1,4 +1,4 @@
-// Package posix is the provider of files on Linux and other Unix systems.
+// Package posix manages files on Linux and other Unix systems.
 package posix
 
 import (
@@ -17,30 +17,29 @@ import (
 
 const (
 	name = "posix"
-	// priority is the best there is: this is the default provider.
+	// priority is the best one: this is the default provider.
 	priority = 1
 )
 
-// Provider does files by the calls of POSIX.
+// Provider manages files with system calls.
 type Provider struct{}
 
 // Name is posix.
 func (Provider) Name() string { return name }
 
-// IsManageable is true everywhere.
+// IsManageable accepts every path.
 func (Provider) IsManageable(model.Facts, resource.Spec) (bool, int, error) {
 	return true, priority, nil
 }
 
-// Status looks at path. Where that is not permitted it says absent, as
-// specified, with a warning and with Unknown: nothing may be written or called
-// removed on the strength of a look that was refused. After any other error
-// ensure stays empty.
+// Status reads path. Without permission it reports absent, as specified, with a
+// warning and with Unknown: nothing may be written or removed because of a
+// refused inspection. After other errors ensure stays empty.
 func (Provider) Status(ctx context.Context, env resource.Env, path string, checksum bool) (*file.State, error) {
 	state := &file.State{CommonState: model.CommonState{Protocol: model.StateProtocol("file"), ResourceType: "file", Name: path}}
 	entry, err := env.Host.Look(path)
 	if err != nil {
-		env.Log.WarnContext(ctx, "could not look at a path", "path", path, "error", err)
+		env.Log.WarnContext(ctx, "could not inspect path", "path", path, "error", err)
 		state.Unknown = err
 		if errors.Is(err, fs.ErrPermission) {
 			state.Ensure = model.EnsureAbsent
@@ -74,8 +73,8 @@ func (Provider) Status(ctx context.Context, env resource.Env, path string, check
 	return state, nil
 }
 
-// follow looks where a link leads, and gives the entry that describes it: a
-// directory it leads to, or itself. One that cannot be followed leads nowhere.
+// follow returns the entry that describes a link: the directory it leads to, or
+// the link itself, also when it cannot be followed.
 func follow(env resource.Env, state *file.State) files.Entry {
 	state.Metadata.Extended = map[string]any{"link": true}
 	target, err := env.Host.Follow(state.Name)
@@ -97,7 +96,7 @@ func describe(ctx context.Context, env resource.Env, m *file.Metadata, entry fil
 	m.Size, m.MTime = entry.Size, entry.ModTime.UTC()
 }
 
-// Store writes the file anew, next to the old one, and renames it over that.
+// Store writes a new file and renames it over the old one.
 func (Provider) Store(ctx context.Context, env resource.Env, path string, c file.Content, a files.Attrs) error {
 	var content io.Reader = strings.NewReader(c.Text)
 	if c.Source != "" {
@@ -112,25 +111,25 @@ func (Provider) Store(ctx context.Context, env resource.Env, path string, c file
 	return env.Host.Write(ctx, path, content, a)
 }
 
-// SetAttributes changes owner, group and mode; the error for a link wraps files.ErrLink.
+// SetAttributes changes owner, group and mode; a link is files.ErrLink.
 func (Provider) SetAttributes(_ context.Context, env resource.Env, path string, a files.Attrs) error {
 	return env.Host.SetAttrs(path, a)
 }
 
-// CreateDirectory makes the directory with its parents, or sets its attributes.
+// CreateDirectory makes the directory and its parents, or sets its attributes.
 func (Provider) CreateDirectory(_ context.Context, env resource.Env, path string, a files.Attrs) error {
 	return env.Host.MakeDirectory(path, a)
 }
 
-// Remove removes the name; a link's target stays. The error for a directory that
-// is not empty wraps files.ErrNotEmpty.
+// Remove removes path, not the target of a link. A directory with entries is
+// files.ErrNotEmpty.
 func (Provider) Remove(_ context.Context, env resource.Env, path string, force bool) error {
 	if force {
 		return env.Host.RemoveAll(path)
 	}
 	err := env.Host.Remove(path)
 	if errors.Is(err, files.ErrNotEmpty) {
-		return fmt.Errorf("%w, force: true is required to remove it with all that is in it", err)
+		return fmt.Errorf("%w, force: true is required to remove it with its content", err)
 	}
 
 	return err

@@ -1,7 +1,7 @@
-// Package goss evaluates rules of goss. It is for a process of its own: the
-// library starts processes that nobody can stop, keeps what it found out in
-// memory, and logs where it pleases. Of the library only what evaluates rules is
-// used; the rest costs every start of muster and every agent's memory dearly.
+// Package goss evaluates goss rules, in a process of its own: the library
+// starts processes that cannot be stopped, caches what it found, and logs
+// freely. Only its evaluation of rules is linked; the rest costs every start
+// and every agent memory.
 package goss
 
 import (
@@ -24,12 +24,12 @@ const (
 	exitUnknown  = 3
 )
 
-// maxAtOnce is how many rules are evaluated at the same time.
+// maxAtOnce is how many rules are evaluated at once.
 const maxAtOnce = 8
 
-// Main evaluates the rules that stdin has as JSON, says on stdout what does not
-// hold, and gives the exit code of a plugin: 0 when all rules hold that are not
-// skipped, 2 when one does not, 3 when one cannot be evaluated.
+// Main evaluates the rules in stdin, which are JSON, writes the failing ones to
+// stdout, and returns the exit code of a plugin: 0 when all rules hold that are
+// not skipped, 2 when one does not, 3 when one cannot be evaluated.
 func Main(stdin io.Reader, stdout io.Writer) int {
 	log.SetOutput(io.Discard)
 	rules, err := decode(stdin)
@@ -43,7 +43,7 @@ func Main(stdin io.Reader, stdout io.Writer) int {
 		outcome := outcomeOf(r)
 		counts[outcome]++
 		if outcome == resource.FAIL || outcome == resource.UNKNOWN {
-			said = append(said, words(r))
+			said = append(said, describe(r))
 		}
 	}
 	slices.Sort(said)
@@ -58,8 +58,7 @@ func Main(stdin io.Reader, stdout io.Writer) int {
 	}
 }
 
-// outcomeOf tells a rule that does not hold, also because nobody answers, from
-// one that is no rule: goss fails both.
+// outcomeOf separates invalid rules from failing ones: goss fails both.
 func outcomeOf(r resource.TestResult) int {
 	if r.Err != nil && (strings.HasPrefix(r.Err.Error(), "Syntax Error") || strings.HasPrefix(r.Err.Error(), "error parsing regexp")) {
 		return resource.UNKNOWN
@@ -81,8 +80,8 @@ func summary(counts map[int]int) string {
 	return out
 }
 
-// evaluate evaluates rules, several at the same time; each has a result for
-// every attribute.
+// evaluate evaluates rules, several at once; each has a result for every
+// attribute.
 func evaluate(rules []resource.Resource) []resource.TestResult {
 	sys := system.New("")
 	each := make([][]resource.TestResult, len(rules))
@@ -92,7 +91,7 @@ func evaluate(rules []resource.Resource) []resource.TestResult {
 		slots <- struct{}{}
 		all.Go(func() {
 			defer func() { <-slots }()
-			each[i] = protected(rule, sys)
+			each[i] = recovered(rule, sys)
 		})
 	}
 	all.Wait()
@@ -100,8 +99,8 @@ func evaluate(rules []resource.Resource) []resource.TestResult {
 	return slices.Concat(each...)
 }
 
-// protected makes a result of a panic of the library.
-func protected(rule resource.Resource, sys *system.System) (out []resource.TestResult) {
+// recovered turns a panic of the library into a result.
+func recovered(rule resource.Resource, sys *system.System) (out []resource.TestResult) {
 	defer func() {
 		if v := recover(); v != nil {
 			err := resource.ValidateError(fmt.Sprintf("panic in goss: %v", v))
@@ -116,8 +115,8 @@ func protected(rule resource.Resource, sys *system.System) (out []resource.TestR
 	return rule.Validate(sys)
 }
 
-// words says on one line what does not hold.
-func words(r resource.TestResult) string {
+// describe describes a failing rule on one line.
+func describe(r resource.TestResult) string {
 	said := ""
 	if r.Err != nil {
 		said = "Error " + r.Err.Error()
@@ -129,10 +128,10 @@ func words(r resource.TestResult) string {
 	return strings.Join(strings.Fields(fmt.Sprintf("%s: %s: %s: %s", r.ResourceType, r.ResourceId, r.Property, said)), " ")
 }
 
-// maxValue bounds how much of a value is shown.
+// maxValue bounds the shown part of a value.
 const maxValue = 500
 
-// short gives a value as JSON, bounded.
+// short returns a value as bounded JSON.
 func short(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {

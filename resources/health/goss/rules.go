@@ -11,11 +11,10 @@ import (
 	"github.com/goss-org/goss/resource"
 )
 
-// maxRules bounds what is read as rules.
+// maxRules bounds the input.
 const maxRules = 16 << 20
 
-// Rules are rules by their kind, as goss has them in a goss.yaml. Rules of
-// other files are none of them.
+// Rules are rules by kind, as in a goss.yaml, without includes.
 type Rules struct {
 	Addrs        resource.AddrMap        `json:"addr"`
 	Commands     resource.CommandMap     `json:"command"`
@@ -34,8 +33,8 @@ type Rules struct {
 	Users        resource.UserMap        `json:"user"`
 }
 
-// decode reads rules. They are no template to be filled in: the manifest they
-// come from was resolved already.
+// decode reads rules. They are not templates: the manifest was resolved
+// already.
 func decode(stdin io.Reader) ([]resource.Resource, error) {
 	text, err := io.ReadAll(io.LimitReader(stdin, maxRules+1))
 	switch {

@@ -17,27 +17,26 @@ import (
 	"github.com/musterfleet/muster/resources/host/command"
 )
 
-// The words of a kind of account: the database of getent, which is also the
-// name of the file, and what a user calls it.
+// The databases of getent, which are also the names of their files in /etc.
 const (
 	userDatabase  = "passwd"
 	groupDatabase = "group"
 )
 
-// ErrNoAccount is a user or group that is not known to the node.
+// ErrNoAccount is a user or group that the node does not know.
 var ErrNoAccount = errors.New("no such account")
 
-// Options are what Accounts are made from.
+// Options configure Accounts.
 type Options struct {
 	// Dir holds the files passwd and group; empty means /etc.
 	Dir string
 	// Commands run getent.
 	Commands *command.Runner
-	// Log gets what is no failure.
+	// Log gets warnings.
 	Log *slog.Logger
 }
 
-// Accounts are the users and groups of the node: the tables and the answers of
+// Accounts resolve the users and groups of the node: from the tables and from
 // getent. They are safe for concurrent use. Make them with New.
 type Accounts struct {
 	dir      string
@@ -46,18 +45,18 @@ type Accounts struct {
 
 	mu     sync.Mutex
 	tables map[string]accountTable
-	// asked are the keys that getent was asked for, by database.
+	// asked are the keys getent was asked for, by database.
 	asked map[[2]string]bool
 }
 
-// New returns accounts of which nothing is read yet.
+// New returns accounts; nothing is read yet.
 func New(o Options) *Accounts {
 	return &Accounts{dir: cmp.Or(o.Dir, "/etc"), commands: o.Commands, log: o.Log}
 }
 
-// UID resolves an owner: a number stands for itself, a name is looked up, in
-// /etc/passwd, and where it is not there by getent, once. An unknown name and a
-// number that is out of range are errors that wrap ErrNoAccount.
+// UID returns the number of a user: a number is taken as it is, a name is
+// looked up in /etc/passwd and else with getent, once. An unknown name and a
+// number out of range wrap ErrNoAccount.
 func (a *Accounts) UID(ctx context.Context, owner string) (uint32, error) {
 	id, err := a.id(ctx, userDatabase, owner)
 	if err != nil {
@@ -77,35 +76,34 @@ func (a *Accounts) GID(ctx context.Context, group string) (uint32, error) {
 	return id, nil
 }
 
-// UserName gives the name of a uid, or its number when it has none.
+// UserName returns the name of a uid, or its number when it has none.
 func (a *Accounts) UserName(ctx context.Context, uid uint32) string {
 	return a.name(ctx, userDatabase, uid)
 }
 
-// GroupName gives the name of a gid, or its number when it has none.
+// GroupName returns the name of a gid, or its number when it has none.
 func (a *Accounts) GroupName(ctx context.Context, gid uint32) string {
 	return a.name(ctx, groupDatabase, gid)
 }
 
-// ForgetAccounts makes the next look-up read the account tables again, after
-// something ran that may have changed them.
+// ForgetAccounts has the tables read again at the next look-up.
 func (a *Accounts) ForgetAccounts() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.tables, a.asked = nil, nil
 }
 
-// getentTimeout is how long a directory service may take to answer.
+// getentTimeout bounds the answer of a directory service.
 const getentTimeout = 30 * time.Second
 
-// FileWritten forgets the tables when the file at path is one of theirs.
+// FileWritten forgets the tables when the file at path is one of them.
 func (a *Accounts) FileWritten(path string) {
 	if path == a.path(userDatabase) || path == a.path(groupDatabase) {
 		a.ForgetAccounts()
 	}
 }
 
-// path is where the file of a database is.
+// path returns the file of a database.
 func (a *Accounts) path(database string) string { return a.dir + "/" + database }
 
 func (a *Accounts) id(ctx context.Context, database, name string) (uint32, error) {
@@ -116,48 +114,50 @@ func (a *Accounts) id(ctx context.Context, database, name string) (uint32, error
 		}
 		return id, nil
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	table, err := a.table(database)
-	if err != nil {
-		return 0, err
-	}
-	if id, ok := table.ids[name]; ok {
-		return id, nil
-	}
-	if err := a.ask(ctx, database, name); err != nil {
-		return 0, err
-	}
-	if id, ok := table.ids[name]; ok {
-		return id, nil
+	id, known := uint32(0), false
+	err := a.lookUp(ctx, database, name, func(t accountTable) bool {
+		id, known = t.ids[name]
+		return known
+	})
+	if err == nil && !known {
+		err = ErrNoAccount
 	}
 
-	return 0, ErrNoAccount
+	return id, err
 }
 
 func (a *Accounts) name(ctx context.Context, database string, id uint32) string {
 	number := strconv.FormatUint(uint64(id), 10)
+	name, known := "", false
+	err := a.lookUp(ctx, database, number, func(t accountTable) bool {
+		name, known = t.names[id]
+		return known
+	})
+	if err != nil {
+		a.log.WarnContext(ctx, "could not look up account", "database", database, "id", id, "error", err)
+	}
+
+	return cmp.Or(name, number)
+}
+
+// lookUp calls find with the table of a database, and once more with the answer
+// of getent about key when find returns false.
+func (a *Accounts) lookUp(ctx context.Context, database, key string, find func(accountTable) bool) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	table, err := a.table(database)
-	if err != nil {
-		a.log.WarnContext(ctx, "could not read accounts", "error", err)
-		return number
+	if err != nil || find(table) {
+		return err
 	}
-	if name, ok := table.names[id]; ok {
-		return name
+	if err := a.ask(ctx, database, key); err != nil {
+		return err
 	}
-	if err := a.ask(ctx, database, number); err != nil {
-		a.log.WarnContext(ctx, "could not look up account", "database", database, "id", id, "error", err)
-	}
-	if name, ok := table.names[id]; ok {
-		return name
-	}
+	find(table)
 
-	return number
+	return nil
 }
 
-// table gives a database's table, read at its first use. A machine without the
+// table returns a database's table, read at its first use. A machine without the
 // file has no local accounts.
 func (a *Accounts) table(database string) (accountTable, error) {
 	if t, ok := a.tables[database]; ok {
@@ -175,8 +175,8 @@ func (a *Accounts) table(database string) (accountTable, error) {
 	return a.tables[database], nil
 }
 
-// ask puts what getent knows of a key, a name or number, into the table. Each
-// key is asked for once; a machine without getent has its files only.
+// ask adds what getent knows of a key, a name or number, to the table. Each key
+// is asked for once. A machine without getent has its files only.
 func (a *Accounts) ask(ctx context.Context, database, key string) error {
 	asked := [2]string{database, key}
 	if a.asked[asked] || key == "" || strings.HasPrefix(key, "-") || strings.ContainsAny(key, ":\n\x00") {
@@ -197,8 +197,8 @@ func (a *Accounts) ask(ctx context.Context, database, key string) error {
 	return nil
 }
 
-// merge takes an answer of getent. The service may spell the name differently
-// from the question (other case, with its domain), so the question is kept too.
+// merge adds an answer of getent. The service may spell the name in another way
+// than the question (other case, with its domain), so the question is kept too.
 func (a *Accounts) merge(database, key, answer string) {
 	found := parseAccounts(answer)
 	for name, id := range found.ids {

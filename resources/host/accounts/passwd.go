@@ -5,16 +5,15 @@ import (
 	"strings"
 )
 
-// accountTable is the names and numbers of users, or of groups.
+// accountTable maps names and numbers of users, or of groups.
 type accountTable struct {
 	ids   map[string]uint32
 	names map[uint32]string
 }
 
 // parseAccounts reads the form that passwd(5) and group(5) share: the name in
-// the first field, the number in the third. What is not of that form is left
-// out; of two accounts with one name or number the first one holds, as it does
-// for the system.
+// the first field, the number in the third. Other lines are left out; of two
+// accounts with one name or number the first counts, as it does for the system.
 func parseAccounts(text string) accountTable {
 	t := accountTable{ids: map[string]uint32{}, names: map[uint32]string{}}
 	for line := range strings.Lines(text) {
@@ -42,7 +41,8 @@ func (t accountTable) add(name string, id uint32) {
 	}
 }
 
-// maxID is the largest user or group: the next number means "unchanged" to chown.
+// maxID is the largest user or group: to chown the next number means
+// "unchanged".
 const maxID = 1<<32 - 2
 
 // parseID reads a number in decimal digits and nothing else.

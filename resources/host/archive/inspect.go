@@ -14,7 +14,7 @@ import (
 	"github.com/musterfleet/muster/resources/host/files"
 )
 
-// Format is a kind of archive.
+// Format is an archive format.
 type Format int
 
 // The formats that Inspect reads.
@@ -24,24 +24,25 @@ const (
 	Zip
 )
 
-// String gives the format as its extension.
+// String returns the extension of the format.
 func (f Format) String() string { return [...]string{"", "tar", "tar.gz", "zip"}[f] }
 
-// Index is what an archive comes to.
+// Index counts what an archive holds.
 type Index struct {
-	// Entries counts all of them, Bytes is what the files among them hold.
+	// Entries counts all entries, Bytes the content of the files among them.
 	Entries int
 	Bytes   int64
 }
 
-// Inspect reads the archive at path to its end and judges what unpacking it
-// into target would do. It writes nothing. Refused are entries that would land
-// outside of target (absolute, with .., or through a link, be it of the archive
-// or one that stands in target), links that lead out of it, entries in the place
-// of the archive itself or that are no file, directory, hard or symbolic link, more bytes or entries than the limits
-// allow, and archives that are damaged, cut short or of another format. The
-// errors are those of Unpack. Memory grows with the number of directories and
-// links; of a zip, with that of all entries.
+// Inspect reads the archive at path to its end and checks what unpacking it
+// into target would do. It writes nothing. It refuses entries that would land
+// outside of target (absolute, with .., or through a link of the archive or of
+// target), links that lead out of target, entries that would replace the
+// archive itself, entries that are not a file, directory, hard or symbolic
+// link, more bytes or entries than the limits, and archives that are damaged,
+// cut short or of another format. The errors are those of Unpack. Memory grows
+// with the number of directories and links; for a zip, with that of all
+// entries.
 func Inspect(ctx context.Context, path string, format Format, target string, limits Limits) (Index, error) {
 	f, err := files.Open(path)
 	if err != nil {
@@ -70,8 +71,8 @@ func Inspect(ctx context.Context, path string, format Format, target string, lim
 	return i.index, err
 }
 
-// sniff tells what the content looks like, where that explains something: an
-// error page is often served in place of an archive.
+// sniff names the content type where that explains the error: servers often
+// send an error page in place of an archive.
 func sniff(f *os.File) string {
 	var start [512]byte
 	n, _ := f.ReadAt(start[:], 0)
@@ -86,16 +87,16 @@ func sniff(f *os.File) string {
 	return ", its content looks like " + kind
 }
 
-// inspection is one archive that is read through.
+// inspection is the check of one archive.
 type inspection struct {
-	// target is the real path of where it is to be unpacked, empty when nothing is there yet.
+	// target is the real path to unpack into, empty when nothing is there yet.
 	target string
-	// archive is the file that is read.
+	// archive is the checked file.
 	archive fs.FileInfo
 	left    Limits
 	index   Index
-	// links are those of the archive, dirs the directories that its entries stand
-	// in and that are known to be inside of target.
+	// links are those of the archive; dirs are parent directories of its entries
+	// that are known to be inside of target.
 	links, dirs map[string]bool
 }
 
@@ -107,7 +108,7 @@ func (i *inspection) count() error {
 	return nil
 }
 
-// bytes counts what a file unpacks to.
+// bytes counts the content of a file.
 func (i *inspection) bytes(n int64) error {
 	if n > i.left.Bytes {
 		return fmt.Errorf("%w: more than the %d bytes that are allowed would be unpacked", files.ErrTooLarge, i.index.Bytes+i.left.Bytes)
@@ -133,21 +134,22 @@ func (i *inspection) directory(name string) error {
 	return i.inside(clean)
 }
 
-// link takes the place of nothing: what came before it in the archive may be in there.
+// link refuses to replace a directory: earlier entries may be in there.
 func (i *inspection) link(name, target string) error {
 	clean, err := i.place(name)
 	switch {
 	case err != nil:
 		return err
 	case i.dirs[clean]:
-		return fmt.Errorf("%w: it takes the place of a directory", ErrUnsafeEntry)
+		return fmt.Errorf("%w: it would replace a directory", ErrUnsafeEntry)
 	}
 	i.links[clean] = true
 
 	return checkTarget(clean, target)
 }
 
-// hardLink refuses one to a symbolic link, which leads elsewhere from another directory.
+// hardLink refuses one to a symbolic link, which leads elsewhere from another
+// directory.
 func (i *inspection) hardLink(name, target string) error {
 	if _, err := i.place(name); err != nil {
 		return err
@@ -159,8 +161,8 @@ func (i *inspection) hardLink(name, target string) error {
 	return nil
 }
 
-// place gives the clean name of an entry that lands inside of target and not
-// on or below a link of the archive.
+// place returns the clean name of an entry inside of target, not on or below a
+// link of the archive.
 func (i *inspection) place(name string) (string, error) {
 	if path.IsAbs(name) {
 		return "", fmt.Errorf("%w: its name is absolute", ErrUnsafeEntry)
@@ -181,8 +183,8 @@ func (i *inspection) place(name string) (string, error) {
 	return clean, err
 }
 
-// onDisk gives what stands at a clean name in target, nil when nothing does. The
-// archive itself is refused: it would be gone before all of it was unpacked.
+// onDisk returns the file at a clean name in target, nil for none. The archive
+// itself is refused: it would be gone before it is unpacked.
 func (i *inspection) onDisk(clean string) (fs.FileInfo, error) {
 	if i.target == "" {
 		return nil, nil
@@ -194,14 +196,14 @@ func (i *inspection) onDisk(clean string) (fs.FileInfo, error) {
 	case err != nil:
 		return nil, err
 	case os.SameFile(info, i.archive):
-		return nil, fmt.Errorf("%w: it would take the place of the archive itself", ErrUnsafeEntry)
+		return nil, fmt.Errorf("%w: it would replace the archive itself", ErrUnsafeEntry)
 	}
 
 	return info, nil
 }
 
-// inside says that a directory is no link of the archive, and no link on the
-// disk that leads out of target; nor is any above it.
+// inside refuses a directory that is, or is below, a link of the archive or a
+// link on disk that leads out of target.
 func (i *inspection) inside(dir string) error {
 	if i.dirs[dir] {
 		return nil

@@ -29,7 +29,7 @@ func TestInspectOfAnEntryInThePlaceOfTheArchive(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err := archive.Inspect(t.Context(), path, format, target, archive.Limits{})
-			if errors.Is(err, archive.ErrUnsafeEntry) != refused || !refused && err != nil || refused && !strings.Contains(err.Error(), "the place of the archive itself") {
+			if errors.Is(err, archive.ErrUnsafeEntry) != refused || !refused && err != nil || refused && !strings.Contains(err.Error(), "replace the archive itself") {
 				t.Errorf("%s, %s: %v", format, name, err)
 			}
 		}

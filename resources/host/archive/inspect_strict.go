@@ -11,29 +11,29 @@ import (
 )
 
 const (
-	// maxDirectory is how much is read of the directory of a zip, which is kept in memory.
+	// maxDirectory is the largest directory of a zip, which is kept in memory.
 	maxDirectory = 64 << 20
 	// The lengths of the fixed parts of a zip.
 	localLength, centralLength, endLength, end64Length, locatorLength = 30, 46, 22, 56, 20
-	// maxTail is the end of a zip: what ends it, and the longest comment.
+	// maxTail is the end record of a zip with the longest comment.
 	maxTail = endLength + 1<<16
-	// encrypted is the flag of an entry that needs a password, streamed that of one
-	// whose sizes are only in the directory.
+	// encrypted flags an entry that needs a password, streamed one whose sizes are
+	// only in the directory.
 	encrypted, streamed = 1, 8
-	// unicodePath is the extra field with another name of an entry, which unzip
-	// prefers, zip64 the one with numbers of 64 bits.
+	// unicodePath is the extra field with another name, which unzip prefers; zip64
+	// holds 64 bit numbers.
 	unicodePath, zip64 = 0x7075, 1
-	// full is what stands for a number that needs 64 bits.
+	// full marks a number that needs 64 bits.
 	full16, full32 = 1<<16 - 1, 1<<32 - 1
 )
 
-// ambiguous is a zip that unzip may read otherwise than it was judged.
+// ambiguous returns the error of a zip that unzip may read in another way.
 func ambiguous(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrNotArchive, fmt.Sprintf(format, args...))
 }
 
-// checkZip refuses a zip of which there is more than one way to read it: unzip
-// must find the very directory, entries and content that were judged here.
+// checkZip refuses a zip that can be read in more than one way: unzip must find
+// the very directory, entries and content that were checked here.
 func checkZip(r io.ReaderAt, size int64, files []*zip.File) error {
 	directory, _, err := zipDirectory(r, size, len(files))
 	if err != nil {
@@ -55,8 +55,9 @@ func checkZip(r io.ReaderAt, size int64, files []*zip.File) error {
 	return nil
 }
 
-// zipDirectory gives the directory and where it is: it must stand right before
-// what ends the zip, and have as many entries as were read, any number when that is -1.
+// zipDirectory returns the directory and its offset. It must end right before
+// the end record and have as many entries as were read; files -1 allows any
+// number.
 func zipDirectory(r io.ReaderAt, size int64, files int) (directory []byte, start int64, err error) {
 	tail := make([]byte, min(size, maxTail))
 	if _, err := r.ReadAt(tail, size-int64(len(tail))); err != nil {
@@ -75,7 +76,7 @@ func zipDirectory(r io.ReaderAt, size int64, files int) (directory []byte, start
 	bytesLong, offset := uint64(binary.LittleEndian.Uint32(end[12:])), uint64(binary.LittleEndian.Uint32(end[16:]))
 	switch {
 	case at >= locatorLength && bytes.HasPrefix(tail[at-locatorLength:], []byte("PK\x06\x07")):
-		// A number of 32 bits that is not full is one of two, so both must be the same.
+		// A 32 bit number that is not full is a second one, so both must be equal.
 		big, err := zip64End(r, tail[at-locatorLength:at], stands-locatorLength)
 		if err != nil {
 			return nil, 0, err
@@ -99,10 +100,10 @@ func zipDirectory(r io.ReaderAt, size int64, files int) (directory []byte, start
 	return directory, int64(offset), nil
 }
 
-// bigEnd is what the end of 64 bits says.
+// bigEnd is the content of the 64 bit end record.
 type bigEnd struct{ entries, length, offset uint64 }
 
-// zip64End reads the end of 64 bits, which must stand right before its locator.
+// zip64End reads the 64 bit end record, which must be right before its locator.
 func zip64End(r io.ReaderAt, locator []byte, at int64) (bigEnd, error) {
 	end := make([]byte, end64Length)
 	at -= end64Length
@@ -121,8 +122,8 @@ func zip64End(r io.ReaderAt, locator []byte, at int64) (bigEnd, error) {
 	return b, nil
 }
 
-// checkLocal compares what stands before the content of an entry, which unzip
-// goes by, with what the directory says.
+// checkLocal compares the header before an entry's content, which unzip uses,
+// with the directory.
 func checkLocal(r io.ReaderAt, entry *zip.File, central []byte) error {
 	if err := checkZipName(entry.Name, entry.Extra); err != nil {
 		return err
@@ -157,8 +158,8 @@ func checkLocal(r io.ReaderAt, entry *zip.File, central []byte) error {
 	return checkZipName(entry.Name, local[localLength+name:])
 }
 
-// localOffset gives where an entry begins. Of the numbers of 64 bits it is the
-// last, behind the sizes that need so many.
+// localOffset returns the offset of an entry. In the extra field it follows the
+// sizes that need 64 bits.
 func localOffset(entry *zip.File, central []byte) (uint64, error) {
 	at := uint64(binary.LittleEndian.Uint32(central[42:]))
 	if at != full32 {
@@ -179,7 +180,7 @@ func localOffset(entry *zip.File, central []byte) (uint64, error) {
 	return 0, ambiguous("it is nowhere")
 }
 
-// sameSizes compares checksum and sizes; those of 64 bits are in an extra field.
+// sameSizes compares checksum and sizes; 64 bit sizes are in an extra field.
 func sameSizes(local, extra []byte, entry *zip.File) bool {
 	packed, unpacked := uint64(binary.LittleEndian.Uint32(local[18:])), uint64(binary.LittleEndian.Uint32(local[22:]))
 	if packed == full32 || unpacked == full32 {
@@ -194,7 +195,7 @@ func sameSizes(local, extra []byte, entry *zip.File) bool {
 	return binary.LittleEndian.Uint32(local[14:]) == entry.CRC32 && packed == entry.CompressedSize64 && unpacked == entry.UncompressedSize64
 }
 
-// extraFields gives the fields with a tag.
+// extraFields returns the fields of a tag.
 func extraFields(extra []byte, tag uint16) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		for len(extra) >= 4 {
@@ -210,7 +211,7 @@ func extraFields(extra []byte, tag uint16) iter.Seq[[]byte] {
 	}
 }
 
-// checkZipName refuses what unzip would take for another name.
+// checkZipName refuses names that unzip changes.
 func checkZipName(name string, extra []byte) error {
 	for _, c := range []byte(name) {
 		if c < ' ' || c == 0x7f || c == 0xff {
@@ -220,7 +221,7 @@ func checkZipName(name string, extra []byte) error {
 	if strings.HasSuffix(strings.TrimRight(name, "0123456789"), ";") {
 		return fmt.Errorf("%w: unzip would cut its name off at the last semicolon", ErrUnsafeEntry)
 	}
-	// A version byte and the checksum of the name stand before it.
+	// A version byte and the checksum of the name come first.
 	for other := range extraFields(extra, unicodePath) {
 		if len(other) < 5 || string(other[5:]) != name {
 			return fmt.Errorf("%w: it has two names", ErrUnsafeEntry)

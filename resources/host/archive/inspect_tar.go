@@ -13,7 +13,7 @@ import (
 	"slices"
 )
 
-// readBuffer is what an archive is read with.
+// readBuffer is the size of a read.
 const readBuffer = 128 << 10
 
 func (i *inspection) tarGz(ctx context.Context, f *os.File) error {
@@ -28,8 +28,8 @@ func (i *inspection) tarGz(ctx context.Context, f *os.File) error {
 	return drain(unzipped, i.left.Bytes)
 }
 
-// tar refuses a tar without the two empty blocks at its end: nothing else tells
-// that it was cut between two entries.
+// tar refuses a tar without the two empty blocks at its end: only they show
+// that it was not cut between two entries.
 func (i *inspection) tar(ctx context.Context, f *os.File) error {
 	if err := checkPlain(f); err != nil {
 		return err
@@ -39,13 +39,13 @@ func (i *inspection) tar(ctx context.Context, f *os.File) error {
 		return err
 	}
 	if source.ended {
-		return fmt.Errorf("%w: the mark at its end is missing, it was cut short", ErrNotArchive)
+		return fmt.Errorf("%w: the end mark is missing: the archive was cut short", ErrNotArchive)
 	}
 
 	return nil
 }
 
-// endReader remembers that somebody read up to the end.
+// endReader remembers that the end was read.
 type endReader struct {
 	r     io.Reader
 	ended bool
@@ -69,7 +69,8 @@ func (i *inspection) tarEntry(header *tar.Header, _ io.Reader) error {
 	case tar.TypeXGlobalHeader:
 		return nil
 	case tar.TypeReg, tar.TypeGNUSparse:
-		// What tar writes of an entry is what its header says; reading on checks that it is there.
+		// The program tar writes what the header says; reading on checks that the
+		// content is there.
 		if err := i.bytes(header.Size); err != nil {
 			return err
 		}
@@ -85,12 +86,12 @@ func (i *inspection) tarEntry(header *tar.Header, _ io.Reader) error {
 	}
 }
 
-// magicAt is where a header says that it is one.
+// magicAt is the offset of the magic word in a header.
 const magicAt = 257
 
 // checkPlain refuses a tar that the program tar would take for a compressed
-// one, and unpack what is in there instead: it looks at how a file begins,
-// unless the first header has a magic word.
+// one, and unpack its content instead: without a magic word in the first header
+// it goes by the first bytes.
 func checkPlain(f *os.File) error {
 	var first [512]byte
 	n, err := f.ReadAt(first[:], 0)
@@ -102,12 +103,12 @@ func checkPlain(f *os.File) error {
 		return nil
 	}
 
-	return fmt.Errorf("%w: its first header is not one of ustar", ErrNotArchive)
+	return fmt.Errorf("%w: its first header is not a ustar header", ErrNotArchive)
 }
 
-// checkRecords refuses headers that the program tar reads otherwise: it lets a
-// global header rename all that follows, prefers an extended name to a long one,
-// and takes an empty record for a value.
+// checkRecords refuses headers that the program tar reads in another way: a
+// global header renames all later entries, an extended name wins over a long
+// one, and an empty record is a value.
 func checkRecords(header *tar.Header) error {
 	records := header.PAXRecords
 	if header.Typeflag == tar.TypeXGlobalHeader {

@@ -238,7 +238,7 @@ func TestInspectOfWhatIsNoArchive(t *testing.T) {
 	}{
 		"nothing, tar.gz":          {nil, archive.TarGz, "as tar.gz it is not a valid archive: EOF, it is empty"},
 		"nothing, zip":             {nil, archive.Zip, "as zip it is not a valid archive: zip: not a valid zip file, it is empty"},
-		"nothing, tar":             {nil, archive.Tar, "it was cut short, it is empty"},
+		"nothing, tar":             {nil, archive.Tar, "was cut short, it is empty"},
 		"a page, tar.gz":           {[]byte("<!DOCTYPE html><title>Sign in</title>"), archive.TarGz, "its content looks like text/html"},
 		"a page, tar":              {[]byte("<!DOCTYPE html><title>Sign in</title>"), archive.Tar, "its content looks like text/html"},
 		"a page, zip":              {[]byte("<!DOCTYPE html><title>Sign in</title>"), archive.Zip, "its content looks like text/html"},
@@ -248,7 +248,7 @@ func TestInspectOfWhatIsNoArchive(t *testing.T) {
 		"a tar as tar.gz":          {plain, archive.TarGz, "gzip: invalid header"},
 		"tar.gz cut short":         {zipped[:len(zipped)/2], archive.TarGz, "unexpected EOF"},
 		"tar cut within a file":    {plain[:2000], archive.Tar, "unexpected EOF"},
-		"tar cut between files":    {plain[:512+7168], archive.Tar, "the mark at its end is missing"},
+		"tar cut between files":    {plain[:512+7168], archive.Tar, "the end mark is missing"},
 		"zip cut short":            {pk[:len(pk)-10], archive.Zip, "not a valid zip file"},
 		"tar.gz, a wrong checksum": {change(zipped, -6), archive.TarGz, "checksum"},
 		"zip, damaged":             {change(pk, 50), archive.Zip, ""},

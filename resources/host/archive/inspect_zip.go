@@ -13,11 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxLink is the longest target of a link that is read.
+// maxLink is the longest target of a link.
 const maxLink = 4096
 
 // zip reads every entry to its end: the sizes in the directory prove nothing.
-// Links are known before the first entry is judged, because unzip makes them last.
+// Links come first, because unzip makes them last.
 func (i *inspection) zip(ctx context.Context, f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {
@@ -46,14 +46,15 @@ func (i *inspection) zip(ctx context.Context, f *os.File) error {
 	return nil
 }
 
-// sourceReaderAt is sourceReader for a zip. It gives at most left bytes, unless that is negative.
+// sourceReaderAt is sourceReader for a zip. It reads at most left bytes, unless
+// that is negative.
 type sourceReaderAt struct {
 	ctx  context.Context
 	r    io.ReaderAt
 	left int64
 }
 
-// ReadAt counts what is read.
+// ReadAt counts the bytes it reads.
 func (s *sourceReaderAt) ReadAt(b []byte, at int64) (int, error) {
 	if err := context.Cause(s.ctx); err != nil {
 		return 0, sourceError{err}
@@ -71,8 +72,8 @@ func (s *sourceReaderAt) ReadAt(b []byte, at int64) (int, error) {
 	return n, err
 }
 
-// kindOfEntry gives the kind that unzip takes from the attributes, whatever
-// system they say they come from; zero is a file or directory.
+// kindOfEntry returns the kind that unzip takes from the attributes, whatever
+// system they name; zero is a file or directory.
 func kindOfEntry(entry *zip.File) uint32 { return entry.ExternalAttrs >> 16 & unix.S_IFMT }
 
 func (i *inspection) zipEntry(entry *zip.File, link bool) error {
@@ -92,7 +93,8 @@ func (i *inspection) zipEntry(entry *zip.File, link bool) error {
 	if err != nil {
 		return err
 	}
-	// Names with \ are paths to unzip when they come from Windows, and else are not.
+	// To unzip a \ separates directories in names from Windows, and is a character
+	// elsewhere.
 	names := []string{strings.ReplaceAll(entry.Name, `\`, "/"), entry.Name}
 	for _, name := range slices.Compact(names) {
 		switch kind := kindOfEntry(entry); {

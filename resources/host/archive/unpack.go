@@ -1,4 +1,4 @@
-// Package archive judges and unpacks archives that nobody vouches for.
+// Package archive checks and unpacks untrusted archives.
 package archive
 
 import (
@@ -18,27 +18,27 @@ import (
 	"github.com/musterfleet/muster/resources/host/files"
 )
 
-// The errors of Unpack and Inspect, wrapped with the name of the entry. More bytes than
-// the limit allows is files.ErrTooLarge.
+// The errors of Unpack and Inspect, wrapped with the entry's name. More bytes
+// than the limit is files.ErrTooLarge.
 var (
-	// ErrNotArchive is something that is no archive of its format, or a damaged one.
+	// ErrNotArchive is a damaged archive or one of another format.
 	ErrNotArchive = errors.New("not a valid archive")
 	// ErrUnsafeEntry is an entry that would land outside of the target, lead out
-	// of it, or take the place of another.
+	// of it, or replace another one.
 	ErrUnsafeEntry = errors.New("unsafe entry")
-	// ErrEntryType is an entry that is no regular file, directory or link.
+	// ErrEntryType is an entry that is not a regular file, directory or link.
 	ErrEntryType = errors.New("only files, directories and links are unpacked")
-	// ErrTooManyEntries is an archive with more entries than the limit allows.
+	// ErrTooManyEntries is an archive with more entries than the limit.
 	ErrTooManyEntries = errors.New("too many entries")
 )
 
-// The limits that hold where Limits says nothing.
+// The default limits.
 const (
 	DefaultBytes   = 1 << 30
 	DefaultEntries = 100_000
 )
 
-// Limits bound what an archive may unpack to. Zero means the default.
+// Limits bound the content of an archive. Zero means the default.
 type Limits struct {
 	Bytes   int64
 	Entries int
@@ -55,12 +55,12 @@ func (l Limits) orDefaults() Limits {
 	return l
 }
 
-// Unpack unpacks a tar.gz into dir, which must exist. Regular files,
-// directories, symbolic links that stay inside and hard links to files that are
-// unpacked already are taken; whatever else is in it, is absolute, has a .. in its name, goes through a link or stands there
-// already is an error. Modes are kept without setuid, setgid and sticky, the
-// owner is the process. After an error dir holds a part of the archive: the
-// caller, who made dir for it, removes it.
+// Unpack unpacks a tar.gz into the existing directory dir. It takes regular
+// files, directories, symbolic links that stay inside, and hard links to files
+// unpacked before. Other entries, absolute names, names with .., names through
+// a link and names that exist already are errors. Modes are kept without
+// setuid, setgid and sticky; the process owns the files. After an error a part
+// of the archive is in dir, which the caller removes.
 func Unpack(ctx context.Context, r io.Reader, dir string, limits Limits) error {
 	limits = limits.orDefaults()
 	root, err := os.OpenRoot(dir)
@@ -80,7 +80,7 @@ func Unpack(ctx context.Context, r io.Reader, dir string, limits Limits) error {
 	return drain(unzipped, u.left.Bytes)
 }
 
-// eachEntry hands out the entries of a tar, in their order.
+// eachEntry visits the entries of a tar in order.
 func eachEntry(r io.Reader, visit func(header *tar.Header, content io.Reader) error) error {
 	archive := tar.NewReader(r)
 	for {
@@ -97,8 +97,8 @@ func eachEntry(r io.Reader, visit func(header *tar.Header, content io.Reader) er
 	}
 }
 
-// sourceReader tells what is wrong with the source from what is wrong with the
-// archive in it, and ends when its context does. It lives for one call.
+// sourceReader separates errors of the source from errors of the archive, and
+// ends with its context. It lives for one call.
 type sourceReader struct {
 	ctx context.Context
 	r   io.Reader
@@ -116,10 +116,10 @@ func (s *sourceReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// sourceError has no Unwrap, so that nothing in it is taken for the file's own.
+// sourceError has no Unwrap, so that its cause is not taken for the archive's.
 type sourceError struct{ error }
 
-// archiveError is for what comes out of reading an archive.
+// archiveError wraps an error of reading an archive.
 func archiveError(err error) error {
 	var source sourceError
 	if errors.As(err, &source) {
@@ -132,7 +132,7 @@ func archiveError(err error) error {
 type unpacking struct {
 	root *os.Root
 	left Limits
-	// dirs are the directories that are known to be real ones.
+	// dirs are known to be real directories.
 	dirs map[string]bool
 }
 
@@ -158,7 +158,7 @@ func (u *unpacking) entry(header *tar.Header, content io.Reader) error {
 		if name == "." {
 			return nil
 		}
-		// Its owner must be able to fill and to remove it.
+		// The owner must be able to fill and remove it.
 		if err := u.makeDir(name); err != nil {
 			return err
 		}
@@ -167,7 +167,7 @@ func (u *unpacking) entry(header *tar.Header, content io.Reader) error {
 		if err := checkTarget(name, header.Linkname); err != nil {
 			return err
 		}
-		return taken(u.root.Symlink(header.Linkname, name))
+		return exists(u.root.Symlink(header.Linkname, name))
 	case tar.TypeLink:
 		return u.link(name, header.Linkname)
 	default:
@@ -175,7 +175,7 @@ func (u *unpacking) entry(header *tar.Header, content io.Reader) error {
 	}
 }
 
-// entryName gives the clean form of a name that stays inside.
+// entryName returns the clean form of a name that stays inside.
 func entryName(name string) (string, error) {
 	clean := path.Clean(name)
 	if strings.ContainsRune(name, 0) || hasDotDot(name) || !filepath.IsLocal(clean) {
@@ -187,10 +187,10 @@ func entryName(name string) (string, error) {
 
 func hasDotDot(name string) bool { return slices.Contains(strings.Split(name, "/"), "..") }
 
-// checkTarget takes a link whose way goes up first, as far as the target
-// directory at most, and then only down. Each link that it may pass on the way
-// down has been checked too, so no chain of them leads out; a .. behind a name
-// could, because that name may be a link.
+// checkTarget accepts a link that first goes up, at most to the target
+// directory, and then only down. The links it may pass on the way down are
+// checked too, so no chain of links leads out. A .. after a name could, because
+// that name may be a link.
 func checkTarget(name, target string) error {
 	down := target
 	for strings.HasPrefix(down, "../") {
@@ -206,8 +206,8 @@ func checkTarget(name, target string) error {
 	return fmt.Errorf("%w: the link to %q leads out of the target", ErrUnsafeEntry, target)
 }
 
-// makeDir makes a directory and those it stands in. One that is there is taken,
-// a link to one is not: nothing goes through links.
+// makeDir makes a directory and its parents. An existing directory is accepted,
+// a link to one is not.
 func (u *unpacking) makeDir(name string) error {
 	if u.dirs[name] {
 		return nil
@@ -234,7 +234,7 @@ func (u *unpacking) makeDir(name string) error {
 func (u *unpacking) file(name string, mode os.FileMode, content io.Reader) error {
 	f, err := u.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return taken(err)
+		return exists(err)
 	}
 	n, err := io.Copy(f, io.LimitReader(content, u.left.Bytes+1))
 	u.left.Bytes -= n
@@ -244,14 +244,14 @@ func (u *unpacking) file(name string, mode os.FileMode, content io.Reader) error
 	case err == nil:
 		err = f.Chmod(mode)
 	case !errors.As(err, new(*fs.PathError)):
-		// What fails at the file itself is no fault of the archive.
+		// An error of the file itself is not the archive's.
 		err = archiveError(err)
 	}
 
 	return errors.Join(err, f.Close())
 }
 
-// link makes a hard link, as tar packs the second name of a file.
+// link makes a hard link, tar's form of a second name of a file.
 func (u *unpacking) link(name, target string) error {
 	target, err := entryName(target)
 	if err != nil {
@@ -259,23 +259,23 @@ func (u *unpacking) link(name, target string) error {
 	}
 	info, err := u.root.Lstat(target)
 	if err != nil || !info.Mode().IsRegular() || !u.dirs[path.Dir(target)] {
-		return fmt.Errorf("%w: %q is no file that was unpacked before", ErrUnsafeEntry, target)
+		return fmt.Errorf("%w: %q is not a file unpacked before", ErrUnsafeEntry, target)
 	}
 
-	return taken(u.root.Link(target, name))
+	return exists(u.root.Link(target, name))
 }
 
-// taken tells an entry whose place is taken from what the system says.
-func taken(err error) error {
+// exists returns ErrUnsafeEntry for a name that exists already.
+func exists(err error) error {
 	if errors.Is(err, os.ErrExist) {
-		return fmt.Errorf("%w: something stands there already", ErrUnsafeEntry)
+		return fmt.Errorf("%w: it exists already", ErrUnsafeEntry)
 	}
 
 	return err
 }
 
-// drain reads what follows the archive, which is padding, up to the checksum at
-// the end, but at most as many bytes as are left.
+// drain reads the padding after the archive up to the checksum at the end, at
+// most left bytes.
 func drain(r io.Reader, left int64) error {
 	n, err := io.Copy(io.Discard, io.LimitReader(r, left+1))
 	switch {

@@ -17,15 +17,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// copyStep is how much of a file is copied before the context is asked again.
+// copyStep is copied between two checks of the context.
 const copyStep = 64 << 20
 
-// PrepareZip is for unzip, which goes by no umask, and writes the names of some
-// systems in another alphabet than was judged. It gives the path of a zip from
-// which unzip makes the names that are in it, with modes less the umask and
-// special bits unless they are to be preserved: path itself when it is such a
-// zip, else a copy in a directory of TempDir. The caller calls remove when it is
-// done with it. Of path it needs that Inspect has let it pass.
+// PrepareZip returns the path of a zip that unzip, which ignores the umask and
+// decodes the names of some systems in its own way, unpacks with the checked
+// names and with modes less the umask and special bits, unless preserve is set.
+// That is path itself where it will do, else a copy in a TempDir. The caller
+// calls remove when done. The zip must have passed Inspect.
 func PrepareZip(ctx context.Context, disk *files.Disk, path string, preserve bool) (prepared string, remove func() error, err error) {
 	remove = func() error { return nil }
 	mask, err := umask()
@@ -62,12 +61,12 @@ func PrepareZip(ctx context.Context, disk *files.Disk, path string, preserve boo
 	return prepared, remove, nil
 }
 
-// umask gives the one of this process, which the system only tells this way
-// without changing it.
+// umask returns the umask of this process; only here it can be read without
+// setting it.
 func umask() (uint32, error) {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
-		return 0, fmt.Errorf("could not find out the umask: %w", err)
+		return 0, fmt.Errorf("could not read the umask: %w", err)
 	}
 	for line := range strings.Lines(string(status)) {
 		if text, found := strings.CutPrefix(line, "Umask:"); found {
@@ -76,18 +75,18 @@ func umask() (uint32, error) {
 		}
 	}
 
-	return 0, errors.New("could not find out the umask: /proc/self/status does not have it")
+	return 0, errors.New("could not read the umask: it is not in /proc/self/status")
 }
 
 // specialBits are setuid, setgid and sticky.
 const specialBits = unix.S_ISUID | unix.S_ISGID | unix.S_ISVTX
 
-// unixSystem is the system of a zip entry whose name and mode unzip takes as they are.
+// unixSystem marks an entry whose name and mode unzip takes unchanged.
 const unixSystem = 3
 
-// prepareDirectory changes the directory of a zip as PrepareZip says. Every
-// system that unzip takes modes from has them in the upper half of the
-// attributes; for the others it goes by the umask itself.
+// prepareDirectory changes the directory of a zip for PrepareZip. Systems whose
+// modes unzip takes have them in the upper half of the attributes; for the
+// others unzip uses the umask.
 func prepareDirectory(directory []byte, mask uint32, preserve bool) (changed bool, err error) {
 	denied := mask | specialBits
 	if preserve {
@@ -121,7 +120,7 @@ func prepareDirectory(directory []byte, mask uint32, preserve bool) (changed boo
 	return changed, nil
 }
 
-// dosMode gives the mode of an entry that only has attributes of DOS.
+// dosMode returns the mode of an entry with attributes of DOS only.
 func dosMode(name []byte, attrs uint32) uint32 {
 	const readOnly, directory = 0x01, 0x10
 	switch {
@@ -134,7 +133,7 @@ func dosMode(name []byte, attrs uint32) uint32 {
 	}
 }
 
-// copyWith copies a file, with other bytes at a place of it.
+// copyWith copies a file and replaces the bytes at an offset.
 func copyWith(ctx context.Context, source *os.File, path string, with []byte, at int64) error {
 	out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

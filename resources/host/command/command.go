@@ -13,12 +13,13 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/musterfleet/muster/resources/host/files"
 	"golang.org/x/sys/unix"
 )
 
-// The errors of a command that cannot be started, wrapped with what is missing.
+// The errors of a command that cannot be started.
 var (
-	// ErrNotFound is a program, or the interpreter it names, that is not there.
+	// ErrNotFound is a program, or the interpreter it names, that does not exist.
 	ErrNotFound = errors.New("command not found")
 	// ErrNoDir is a working directory of a command that is missing.
 	ErrNoDir = errors.New("working directory does not exist")
@@ -27,8 +28,7 @@ var (
 // Runner runs commands. It is safe for concurrent use. Make it with New.
 type Runner struct{ onStart func(argv []string) }
 
-// New makes a runner that calls onStart, unless that is nil, right before it
-// starts a command.
+// New returns a runner that calls onStart, unless nil, right before each start.
 func New(onStart func(argv []string)) *Runner { return &Runner{onStart: onStart} }
 
 // Command is a program to run.
@@ -38,49 +38,46 @@ type Command struct {
 	Argv []string
 	// Dir is the working directory; empty means muster's own.
 	Dir string
-	// Env is added to the environment, which is muster's own less MUSTER_* and
-	// NATS_*; of two values of a name the later holds.
+	// Env is added to the environment, which is muster's own without MUSTER_* and
+	// NATS_*; of two values of a name the later counts.
 	Env []string
-	// OnlyEnv has Env be all of the environment.
+	// OnlyEnv makes Env the whole environment.
 	OnlyEnv bool
-	// Path becomes PATH, whatever Env says; empty leaves it alone.
+	// Path becomes PATH and overrides Env; empty leaves PATH alone.
 	Path string
 	// Stdin is what the command reads; nil means nothing.
 	Stdin io.Reader
-	// OnLine, when set, gets each line of output as it comes, without its end;
-	// stderr says which stream. It is never called twice at a time. A line that is
-	// longer than 64 KiB comes in pieces.
+	// OnLine, when set, gets each line of output, without its end; stderr names
+	// the stream. Calls never overlap. A line longer than 64 KiB comes in pieces.
 	OnLine func(line string, stderr bool)
-	// Tied has it killed when muster ends, also when that is killed; what it has
-	// started itself is left alone.
+	// Tied kills the command when muster ends, even when muster is killed; what
+	// the command has started itself is left alone.
 	Tied bool
-	// EndGroup has what the command leaves behind in its process group killed when
-	// it has ended.
+	// EndGroup kills what is left of the process group once the command has ended.
 	EndGroup bool
 }
 
-// Result is what came of a command that ran to its end.
+// Result is the outcome of a command that ran to its end.
 type Result struct {
-	// ExitCode is 128 plus the number of the signal for a command that one ended.
+	// ExitCode is 128 plus the signal's number for a command that a signal ended.
 	ExitCode int
-	// Killed says that a signal ended it.
+	// Killed is set when a signal ended it.
 	Killed bool
 	Stdout Output
 	Stderr Output
 }
 
-// drainDelay is how long output is still read after a command has ended, when
-// something it started in the background holds on to its pipes.
+// drainDelay is how long output is still read after a command has ended while a
+// background process holds its pipes.
 const drainDelay = 2 * time.Second
 
-// Run runs a command in a process group (and session) of its own and waits for
-// it. An exit code other than 0 is not an error. When ctx ends the whole group
-// is killed at once and the error wraps context.Cause(ctx); the result then
-// holds what the command had said. A program that cannot be started is an error
-// that wraps ErrNotFound, ErrNoDir or what the system said.
-//
-// A child that goes on in the background after the command itself has ended is
-// left alone, unless EndGroup is set: its output is read for 2 s more and then given up.
+// Run runs a command in a session of its own and waits for it. An exit code
+// other than 0 is not an error. When ctx ends the whole process group is killed
+// and the error wraps context.Cause(ctx); the result then holds the output so
+// far. A program that cannot be started is an error that wraps ErrNotFound,
+// ErrNoDir or the system's error. A background process that outlives the
+// command is left alone, unless EndGroup is set: its output is read for 2 s
+// more.
 func (r *Runner) Run(ctx context.Context, c Command) (Result, error) {
 	env := environment(c)
 	program, err := program(c, env)
@@ -97,7 +94,7 @@ func (r *Runner) Run(ctx context.Context, c Command) (Result, error) {
 	attr := syscall.SysProcAttr{Setsid: true}
 	if c.Tied {
 		attr.Pdeathsig = syscall.SIGKILL
-		// The system sends it when the thread ends that has started the command.
+		// The signal is sent when the thread that started the command ends.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 	}
@@ -142,21 +139,16 @@ func (r *Runner) Run(ctx context.Context, c Command) (Result, error) {
 	}
 }
 
-// endGroup waits until the leader of a process group has ended, and kills the rest
-// of it. The leader is not reaped before that, so the group's number is nobody else's.
+// endGroup waits for the leader of a process group and kills the rest. The
+// leader is not reaped before, so the group's number cannot be reused.
 func endGroup(pid int) {
-	err := error(unix.EINTR)
-	for errors.Is(err, unix.EINTR) {
-		err = unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
-	}
-	if err == nil {
+	if files.Retry(func() error { return unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil) }) == nil {
 		_ = unix.Kill(-pid, unix.SIGKILL)
 	}
 }
 
-// start starts a command, and tries again while its file is "busy": that is a
-// child of another command, which until its own exec holds open what muster has
-// just written.
+// start starts a command, and retries while its file is "busy": a child of
+// another command holds it open for writing until its own exec.
 func start(ctx context.Context, prepare func() *exec.Cmd) (*exec.Cmd, error) {
 	const tries = 8
 	wait := time.Millisecond
@@ -164,7 +156,7 @@ func start(ctx context.Context, prepare func() *exec.Cmd) (*exec.Cmd, error) {
 		cmd := prepare()
 		err := cmd.Start()
 		if err != nil && ctx.Err() != nil {
-			// It says that the context ended, but not why.
+			// It reports whether the context ended, but not why.
 			return nil, context.Cause(ctx)
 		}
 		if err == nil || try == tries || !errors.Is(err, unix.ETXTBSY) {
@@ -179,7 +171,7 @@ func start(ctx context.Context, prepare func() *exec.Cmd) (*exec.Cmd, error) {
 	}
 }
 
-// startError names what is missing, which the system leaves out.
+// startError names the missing interpreter, which the system leaves out.
 func startError(c Command, program string, err error) error {
 	if errors.Is(err, unix.ENOENT) {
 		return fmt.Errorf("%w: the interpreter that %s names in its first line", ErrNotFound, program)

@@ -7,21 +7,21 @@ import (
 	"sync"
 )
 
-// outputEnd is how much of each end of a stream is kept.
+// outputEnd is how much is kept of each end of a stream.
 const outputEnd = 64 << 10
 
 // maxLine is the longest line that OnLine gets in one piece.
 const maxLine = 64 << 10
 
-// Output is a stream of a command, bounded in memory: its first and its last
-// 64 KiB. What is not longer is all in Head, or in Head and Tail.
+// Output is one stream of a command: its first and last 64 KiB. Shorter output
+// is all in Head, or in Head and Tail.
 type Output struct {
 	Head, Tail []byte
-	// Dropped is how many bytes between them were not kept.
+	// Dropped counts the bytes between them that were not kept.
 	Dropped int64
 }
 
-// String gives what was kept, with a line that says how much was not.
+// String returns the kept output, with a line for what was dropped.
 func (o Output) String() string {
 	if o.Dropped == 0 {
 		return string(o.Head) + string(o.Tail)
@@ -30,8 +30,8 @@ func (o Output) String() string {
 	return fmt.Sprintf("%s\n… %d bytes dropped …\n%s", o.Head, o.Dropped, o.Tail)
 }
 
-// LastLines gives the last n lines, without the end of the last one. Empty lines
-// at the end do not count.
+// LastLines returns the last n lines without a line end. Trailing empty lines
+// do not count.
 func (o Output) LastLines(n int) string {
 	text := strings.TrimRight(o.String(), " \t\r\n")
 	if n <= 0 {
@@ -47,17 +47,29 @@ func (o Output) LastLines(n int) string {
 	return text[at+1:]
 }
 
-// stream takes what a command writes to one of its streams.
+// Excerpt returns the end of a text for an error: at most 10 lines and 2 KiB of
+// valid UTF-8.
+func Excerpt(text string) string {
+	const maxLines, maxBytes = 10, 2 << 10
+	text = Output{Head: []byte(text)}.LastLines(maxLines)
+	if len(text) > maxBytes {
+		text = "…" + text[len(text)-maxBytes:]
+	}
+
+	return strings.ToValidUTF8(text, "\uFFFD")
+}
+
+// stream keeps what a command writes to one of its streams.
 type stream struct {
 	head []byte
-	// ring holds the last bytes after the head; at is where its oldest is once it is full.
+	// ring holds the last bytes after head; at is its oldest byte once it is full.
 	ring  []byte
 	at    int
 	total int64
 	lines lines
 }
 
-// Write never fails: a command must not see that its output is too long.
+// Write never fails: a command must not notice that its output is too long.
 func (s *stream) Write(b []byte) (int, error) {
 	s.lines.write(b)
 	s.total += int64(len(b))
@@ -69,7 +81,7 @@ func (s *stream) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// keep puts bytes into the ring over the oldest ones.
+// keep overwrites the oldest bytes of the ring.
 func (s *stream) keep(b []byte) {
 	if len(b) >= outputEnd {
 		s.ring, s.at = append(s.ring[:0], b[len(b)-outputEnd:]...), 0
@@ -83,7 +95,7 @@ func (s *stream) keep(b []byte) {
 	}
 }
 
-// end gives the stream as it was, with its last line.
+// end flushes the last line and returns the output.
 func (s *stream) end() Output {
 	s.lines.flush()
 	tail := append(bytes.Clone(s.ring[s.at:]), s.ring[:s.at]...)
@@ -91,7 +103,7 @@ func (s *stream) end() Output {
 	return Output{Head: s.head, Tail: tail, Dropped: s.total - int64(len(s.head)) - int64(len(tail))}
 }
 
-// lines cuts a stream into lines. Without emit it does nothing.
+// lines splits a stream into lines. Without emit it does nothing.
 type lines struct {
 	emit    func(line string)
 	pending []byte
@@ -128,14 +140,15 @@ func (l *lines) emitPending() {
 	l.pending = l.pending[:0]
 }
 
-// flush gives the last line when it has no end.
+// flush emits a last line without an end.
 func (l *lines) flush() {
 	if len(l.pending) > 0 {
 		l.emitPending()
 	}
 }
 
-// lineSink binds OnLine to a stream, and keeps the two streams from calling it at once.
+// lineSink binds OnLine to one stream, and keeps the two streams from
+// overlapping.
 func lineSink(calling *sync.Mutex, onLine func(string, bool), stderr bool) func(string) {
 	if onLine == nil {
 		return nil

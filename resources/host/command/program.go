@@ -11,18 +11,18 @@ import (
 	"github.com/musterfleet/muster/resources/host/files"
 )
 
-// defaultPath is searched when the environment has no PATH at all.
+// defaultPath is used when the environment has no PATH.
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// Environ is the environment without what steers muster itself, its credentials
-// first of all: that is no business of commands and manifests.
+// Environ returns the environment without what configures muster itself, such
+// as its credentials: commands and manifests must not see those.
 func Environ() []string {
 	return slices.DeleteFunc(os.Environ(), func(entry string) bool {
 		return strings.HasPrefix(entry, "MUSTER_") || strings.HasPrefix(entry, "NATS_")
 	})
 }
 
-// environment is what a command gets.
+// environment returns the environment of a command.
 func environment(c Command) []string {
 	env := []string{} // not nil, which would mean all of muster's own
 	if !c.OnlyEnv {
@@ -39,7 +39,7 @@ func environment(c Command) []string {
 	return env
 }
 
-// lookupEnv gives the value that holds: the last one.
+// lookupEnv returns the last value of a name.
 func lookupEnv(env []string, name string) string {
 	for i := len(env) - 1; i >= 0; i-- {
 		if value, ok := strings.CutPrefix(env[i], name+"="); ok {
@@ -50,21 +50,21 @@ func lookupEnv(env []string, name string) string {
 	return ""
 }
 
-// FindProgram gives the path of the program that Run would start for a name.
-// One that is not there is an error that wraps ErrNotFound.
+// FindProgram returns the path of the program that Run would start for a name.
+// A missing one wraps ErrNotFound.
 func FindProgram(name string) (string, error) {
 	return findProgram(name, "", environment(Command{}))
 }
 
-// Check says why a command cannot be started, in the words that Run has for it,
-// as far as that can be seen without starting it.
+// Check returns the error that Run would return for a command that cannot be
+// started, as far as that shows without starting it.
 func Check(c Command) error {
 	_, err := program(c, environment(c))
 
 	return err
 }
 
-// Programs gives the paths at which the program of a command is looked for.
+// Programs returns the paths at which Run searches the program of a command.
 func Programs(c Command) []string {
 	name := c.Argv[0]
 	switch {
@@ -81,7 +81,7 @@ func Programs(c Command) []string {
 	return out
 }
 
-// program gives the path of a command's program.
+// program returns the path of a command's program.
 func program(c Command, env []string) (string, error) {
 	if len(c.Argv) == 0 || c.Argv[0] == "" {
 		return "", fmt.Errorf("%w: no command is given", ErrNotFound)
@@ -93,16 +93,16 @@ func program(c Command, env []string) (string, error) {
 	return findProgram(c.Argv[0], c.Dir, env)
 }
 
-// searched gives the directories in which programs are searched. An empty or
-// relative one would run whatever lies about where muster stands.
+// searched returns the directories of PATH. Empty and relative ones are left
+// out: they would run files of the working directory.
 func searched(env []string) []string {
 	path := cmp.Or(lookupEnv(env, "PATH"), defaultPath)
 
 	return slices.DeleteFunc(filepath.SplitList(path), func(dir string) bool { return !filepath.IsAbs(dir) })
 }
 
-// findProgram gives the path of a program. A relative one is relative to dir,
-// as the system sees it after it has gone there.
+// findProgram returns the path of a program. A relative one is relative to dir,
+// the working directory of the command.
 func findProgram(name, dir string, env []string) (string, error) {
 	if strings.Contains(name, "/") {
 		return name, checkProgram(name, dir)

@@ -13,11 +13,11 @@ import (
 	"github.com/musterfleet/muster/resources/host/files"
 )
 
-// maxFactFile is the largest fact file that is read.
+// maxFactFile is the largest fact file.
 const maxFactFile = 4 << 20
 
-// readCustom reads the fact files of a configuration directory. The ones that
-// are broken are told and left out.
+// readCustom reads the fact files of a configuration directory. A broken one is
+// an error and left out.
 func readCustom(dir string) (map[string]any, error) {
 	facts := map[string]any{}
 	if dir == "" {
@@ -37,8 +37,8 @@ func readCustom(dir string) (map[string]any, error) {
 	return facts, errors.Join(errs...)
 }
 
-// listFactFiles gives the JSON and YAML files of a directory in the order of
-// their names; hidden ones, such as those of editors, are none.
+// listFactFiles returns the JSON and YAML files of a directory in name order,
+// without hidden ones, such as those of editors.
 func listFactFiles(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -55,8 +55,8 @@ func listFactFiles(dir string) ([]string, error) {
 	return paths, nil
 }
 
-// ReadFile reads a fact file, as Parse does. One that is no regular file or
-// larger than 4 MiB is a model.Problem; one that is missing wraps fs.ErrNotExist.
+// ReadFile reads a fact file like Parse. One that is not a regular file or
+// exceeds 4 MiB is a model.Problem; a missing one wraps fs.ErrNotExist.
 func ReadFile(path string) (map[string]any, error) {
 	text, err := files.Read(path, maxFactFile)
 	switch {

@@ -1,6 +1,6 @@
-// Package facts gathers what is known of a node: from the system, without
-// starting a process, asking the network or sleeping, and from the fact files
-// of its administrator.
+// Package facts gathers the facts of a node: from the system, without starting
+// a process, using the network or sleeping, and from the administrator's fact
+// files.
 package facts
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Options are what facts are gathered from besides the system.
+// Options configure Gather.
 type Options struct {
 	// Dir is the configuration directory, which may hold facts.json, facts.yaml and
 	// facts.d with files of both kinds. Empty means none.
@@ -21,18 +21,18 @@ type Options struct {
 	Extra []map[string]any
 }
 
-// source is one part of the system's facts. What it gives is merged also when
-// it gives an error beside it.
+// source is one part of the system's facts. What it returns beside an error is
+// merged too.
 type source struct {
 	name   string
 	gather func(context.Context) (map[string]any, error)
 }
 
-// Gather gives the facts, in the form of decoded JSON: maps, lists, strings,
+// Gather returns the facts in the form of decoded JSON: maps, lists, strings,
 // float64, bool and nil. Later ones win over earlier ones, map by map: system,
-// facts.json, facts.yaml, facts.d in the order of its names, Extra. Whatever
-// cannot be had is left out and told by an error of its own; one about a fact
-// file is a model.Problem.
+// facts.json, facts.yaml, facts.d in name order, Extra. A fact that cannot be
+// read is left out, with an error of its own; one about a fact file is a
+// model.Problem.
 func Gather(ctx context.Context, o Options) (model.Facts, []error) {
 	sources := []source{
 		{"names", gatherNames},
@@ -63,7 +63,7 @@ func Gather(ctx context.Context, o Options) (model.Facts, []error) {
 	return facts, errs
 }
 
-// split gives the errors of a source one by one.
+// split returns the joined errors of a source one by one.
 func split(name string, err error) []error {
 	if err == nil {
 		return nil
@@ -80,7 +80,7 @@ func split(name string, err error) []error {
 	return errs
 }
 
-// merge puts the values of from into to, map by map.
+// merge adds the values of from to to, map by map.
 func merge(to, from map[string]any) {
 	for key, value := range from {
 		below, isMap := value.(map[string]any)
@@ -88,7 +88,7 @@ func merge(to, from map[string]any) {
 			to[key] = value
 			continue
 		}
-		// A map of its own, so that what it came from is not changed by a later merge.
+		// A new map, so that a later merge does not change the source.
 		at, ok := to[key].(map[string]any)
 		if !ok {
 			at = make(map[string]any, len(below))
@@ -98,7 +98,7 @@ func merge(to, from map[string]any) {
 	}
 }
 
-// plain gives any value in the form of decoded JSON.
+// plain returns a value in the form of decoded JSON.
 func plain(value any) (any, error) {
 	text, err := json.Marshal(value)
 	if err != nil {

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// gatherNames finds the node's names in its own files: a name server that does
-// not answer must not hold up a run.
+// gatherNames reads the names from local files: a name server that does not
+// answer must not delay a run.
 func gatherNames(context.Context) (map[string]any, error) {
 	hostname, err := os.Hostname()
 	if err != nil {
 		return nil, err
 	}
-	// Both files may be missing; then the short name is all there is.
+	// Both files may be missing; then only the short name is known.
 	hosts, _ := os.ReadFile("/etc/hosts")
 	domain, _ := os.ReadFile("/proc/sys/kernel/domainname")
 
@@ -24,8 +24,8 @@ func gatherNames(context.Context) (map[string]any, error) {
 	}, nil
 }
 
-// fullName gives the name with its domain: the host name when it has one, else
-// that of the line of hosts(5) with the host name, else the kernel's domain.
+// fullName returns the name with its domain: the host name if it has one, else
+// the line of hosts(5) with the host name, else the kernel's domain.
 func fullName(hostname, hosts, domain string) string {
 	if strings.Contains(hostname, ".") {
 		return hostname

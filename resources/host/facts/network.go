@@ -13,8 +13,8 @@ import (
 	"github.com/shirou/gopsutil/v4/net"
 )
 
-// gatherNetwork gives the interfaces, and as primary the one that the default
-// route uses: that of IPv4, or of IPv6 where there is no other.
+// gatherNetwork returns the interfaces, with the one of the default route as
+// primary: that of IPv4, else of IPv6.
 func gatherNetwork(ctx context.Context) (map[string]any, error) {
 	interfaces, err := net.InterfacesWithContext(ctx)
 	if err != nil {
@@ -25,7 +25,7 @@ func gatherNetwork(ctx context.Context) (map[string]any, error) {
 		return nil, err
 	}
 	network := map[string]any{"interfaces": list}
-	// A kernel without one of the protocols has no such file.
+	// A kernel without the protocol lacks the file.
 	routes4, _ := os.ReadFile("/proc/net/route")
 	routes6, _ := os.ReadFile("/proc/net/ipv6_route")
 	route, ok := defaultRoute4(string(routes4))
@@ -46,7 +46,8 @@ type route struct {
 	metric  uint64
 }
 
-// facts gives the route's interface with its first address of the same family.
+// facts returns the route's interface with its first address of the same
+// family.
 func (r route) facts(interfaces net.InterfaceStatList) map[string]any {
 	primary := map[string]any{"interface": r.device}
 	if !r.gateway.IsUnspecified() {
@@ -74,7 +75,7 @@ const (
 	routeReject = 0x200
 )
 
-// defaultRoute4 gives the best default route of /proc/net/route.
+// defaultRoute4 returns the best default route of /proc/net/route.
 func defaultRoute4(text string) (route, bool) {
 	best := route{metric: math.MaxUint64}
 	for line := range strings.Lines(text) {
@@ -87,7 +88,7 @@ func defaultRoute4(text string) (route, bool) {
 		if err != nil || err2 != nil || metric >= best.metric {
 			continue
 		}
-		// The kernel prints the four bytes as one number of its own byte order.
+		// The kernel prints the four bytes as one number in its byte order.
 		var bytes [4]byte
 		binary.NativeEndian.PutUint32(bytes[:], uint32(gateway))
 		best = route{device: f[0], gateway: netip.AddrFrom4(bytes), metric: metric}
@@ -96,7 +97,7 @@ func defaultRoute4(text string) (route, bool) {
 	return best, best.device != ""
 }
 
-// defaultRoute6 gives the best default route of /proc/net/ipv6_route.
+// defaultRoute6 returns the best default route of /proc/net/ipv6_route.
 func defaultRoute6(text string) (route, bool) {
 	best := route{metric: math.MaxUint64}
 	for line := range strings.Lines(text) {

@@ -7,9 +7,9 @@ import (
 	"github.com/musterfleet/muster/resources/document"
 )
 
-// Parse reads the text of a fact file: JSON when its name ends in .json, else
-// YAML. It must hold a mapping, or nothing. A number that JSON does not have,
-// such as 0644, is text. Its error is model.Problems.
+// Parse reads a fact file: JSON when its name ends in .json, else YAML. It
+// holds a mapping, or nothing. Numbers that JSON lacks, such as 0644, are text.
+// Errors are model.Problems.
 func Parse(name string, text []byte) (map[string]any, error) {
 	v, problems := document.Read(name, text, maxFactFile)
 	facts := map[string]any{}

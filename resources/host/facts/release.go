@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// release is what os-release(5) says of the platform.
+// release is the platform according to os-release(5).
 type release struct {
 	platform, family, version string
 }
 
-// readRelease reads the first of the paths that exists.
+// readRelease reads the first existing path.
 func readRelease(paths ...string) (release, error) {
 	for _, path := range paths {
 		text, err := os.ReadFile(path)
@@ -24,11 +24,11 @@ func readRelease(paths ...string) (release, error) {
 		}
 	}
 
-	return release{}, errors.New("there is no os-release file, so the platform is not known")
+	return release{}, errors.New("no os-release file found: the platform is unknown")
 }
 
-// parseRelease reads the text of an os-release file. Two platforms have another
-// name in facts than there, as CCM and gopsutil call them.
+// parseRelease reads an os-release file. Some platforms have another name in
+// facts, as in CCM and gopsutil.
 func parseRelease(text string) release {
 	values := assignments(text)
 	id := strings.ToLower(values["ID"])
@@ -48,8 +48,8 @@ func parseRelease(text string) release {
 	return r
 }
 
-// familyOf gives the family of an ID or else of the first of its likes that has
-// one; a platform that is like no other is its own family.
+// familyOf returns the family of an ID, else of the first of its likes that has
+// one. Other platforms are their own family.
 func familyOf(id, likes string) string {
 	for _, name := range append([]string{id}, strings.Fields(strings.ToLower(likes))...) {
 		switch {
@@ -69,7 +69,7 @@ func familyOf(id, likes string) string {
 	return id
 }
 
-// assignments reads lines of NAME=value, quoted as in a shell.
+// assignments reads lines of NAME=value with shell quotes.
 func assignments(text string) map[string]string {
 	values := map[string]string{}
 	for line := range strings.Lines(text) {

@@ -11,10 +11,10 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Stable gives the facts without what moves all the time by itself: uptime,
-// processes, clock speeds, and of memory and file systems all but their size.
-// The boot time is left out too, because it moves with the clock. It is a copy
-// as far as it differs.
+// Stable returns the facts without values that change all the time: uptime,
+// processes, clock speeds, and of memory and file systems all but the size. The
+// boot time is left out because it moves with the clock. What differs is
+// copied.
 func Stable(f model.Facts) model.Facts {
 	out := map[string]any{}
 	merge(out, f)
@@ -36,8 +36,7 @@ func Stable(f model.Facts) model.Facts {
 	return out
 }
 
-// Digest gives the hex SHA-256 of the stable facts: equal ones have equal digests.
-// Facts that are not in the form of decoded JSON are digested by what Go prints of them.
+// Digest returns the hex SHA-256 of the stable facts.
 func Digest(f model.Facts) string {
 	stable := Stable(f)
 	text, err := json.Marshal(stable)
@@ -49,7 +48,7 @@ func Digest(f model.Facts) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// at gives the map at a path, nil when there is none.
+// at returns the map at a path, nil when there is none.
 func at(m map[string]any, path ...string) map[string]any {
 	for _, key := range path {
 		m, _ = m[key].(map[string]any)

@@ -13,8 +13,8 @@ import (
 	"github.com/shirou/gopsutil/v4/mem"
 )
 
-// gatherHost asks gopsutil for each part by itself: its host.Info would start
-// lsb_release on some systems.
+// gatherHost asks gopsutil for each part: its host.Info would start lsb_release
+// on some systems.
 func gatherHost(ctx context.Context) (map[string]any, error) {
 	info := map[string]any{"os": runtime.GOOS}
 	var errs []error
@@ -44,7 +44,8 @@ func gatherHost(ctx context.Context) (map[string]any, error) {
 	return map[string]any{"host": map[string]any{"info": info}}, errors.Join(errs...)
 }
 
-// gatherCPU lists each processor package once: 256 equal cores say no more than one.
+// gatherCPU lists each processor package once: 256 equal cores carry no more
+// information.
 func gatherCPU(ctx context.Context) (map[string]any, error) {
 	all, err := cpu.InfoWithContext(ctx)
 	if err != nil {
@@ -58,7 +59,8 @@ func gatherCPU(ctx context.Context) (map[string]any, error) {
 	return map[string]any{"cpu": map[string]any{"count": float64(len(all)), "info": info}}, nil
 }
 
-// packages gives the first core of each package, with the number of all its cores.
+// packages returns the first core of each package, with the number of its
+// cores.
 func packages(all []cpu.InfoStat) []cpu.InfoStat {
 	at := map[string]int{}
 	out := []cpu.InfoStat{}
@@ -89,8 +91,8 @@ func gatherMemory(ctx context.Context) (map[string]any, error) {
 	return map[string]any{"memory": memory}, errors.Join(err, swapErr)
 }
 
-// gatherPartitions looks at local file systems only: one of the network may
-// not answer, and would hold up whoever asks.
+// gatherPartitions reads local file systems only: a network one may not answer,
+// and would block the caller.
 func gatherPartitions(ctx context.Context) (map[string]any, error) {
 	type partition struct {
 		disk.PartitionStat

@@ -13,9 +13,8 @@ import (
 )
 
 // SetAttrs changes owner and mode of the file or directory at path. A link is
-// refused with ErrLink, a fifo, socket or device with ErrNotRegular; neither is
-// ever followed or opened. A file gets exactly the mode, a directory keeps the
-// special bits it has.
+// ErrLink, a fifo, socket or device ErrNotRegular; neither is followed or
+// opened. A file gets exactly the mode, a directory keeps its special bits.
 func (d *Disk) SetAttrs(path string, a Attrs) error {
 	f, err := openAt(unix.AT_FDCWD, path, path, unix.O_PATH|unix.O_NOFOLLOW, 0)
 	if err != nil {
@@ -26,8 +25,8 @@ func (d *Disk) SetAttrs(path string, a Attrs) error {
 	return setAttrs(f, a)
 }
 
-// setAttrs changes what an O_PATH descriptor stands for, so that nobody can
-// put something else in its place between the look and the change.
+// setAttrs changes the file of an O_PATH descriptor, so that nobody can replace
+// it between check and change.
 func setAttrs(f *os.File, a Attrs) error {
 	st, err := fstat(f)
 	if err != nil {
@@ -50,7 +49,7 @@ func setAttrs(f *os.File, a Attrs) error {
 			return fmt.Errorf("could not set owner: %w", &fs.PathError{Op: "chown", Path: f.Name(), Err: err})
 		}
 	}
-	// A change of the owner may have cleared bits, so only then and when it differs.
+	// A change of owner may clear bits, so the mode is set again after it.
 	if owned && st.Mode&allBits == mode {
 		return nil
 	}
@@ -61,11 +60,11 @@ func setAttrs(f *os.File, a Attrs) error {
 	return nil
 }
 
-// chmodPath changes the mode of an O_PATH descriptor. Kernels before 6.6 only
-// can by way of /proc.
+// chmodPath changes the mode of an O_PATH descriptor. Kernels before 6.6 need
+// /proc for it.
 func chmodPath(f *os.File, mode uint32) error {
 	err := Retry(func() error { return unix.Fchmodat(int(f.Fd()), "", mode, unix.AT_EMPTY_PATH) })
-	// A seccomp filter that does not know the call yet may say EPERM.
+	// A seccomp filter that does not know the call may return EPERM.
 	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EPERM) {
 		err = Retry(func() error { return unix.Chmod("/proc/self/fd/"+strconv.Itoa(int(f.Fd())), mode) })
 	}
@@ -74,10 +73,9 @@ func chmodPath(f *os.File, mode uint32) error {
 }
 
 // MakeDirectory makes path and its missing parents (0755, owned by the process)
-// and gives path the attributes. Special bits a directory has are kept. A file
-// in the place of a parent is ErrNoParent, in the place of path
-// ErrNotDirectory; a link in the place of path is ErrLink. After an error what
-// was made is gone again.
+// and sets the attributes of path, which keeps its special bits. A file as a
+// parent is ErrNoParent, as path ErrNotDirectory; a link as path is ErrLink.
+// After an error the directories it made are removed.
 func (d *Disk) MakeDirectory(path string, a Attrs) error {
 	parent, name, made, err := makeParent(filepath.Clean(path))
 	if err == nil {
@@ -85,7 +83,7 @@ func (d *Disk) MakeDirectory(path string, a Attrs) error {
 	}
 	if err != nil {
 		for _, dir := range slices.Backward(made) {
-			// What somebody has put something into meanwhile stays.
+			// A directory that others use by now stays.
 			_ = unix.Rmdir(dir)
 		}
 	}
@@ -93,13 +91,13 @@ func (d *Disk) MakeDirectory(path string, a Attrs) error {
 	return err
 }
 
-// anyGroup leaves a new directory the group that the system gave it; as a
-// group's number the system does not allow it.
+// anyGroup keeps the group that the system gave to a new directory; it is not a
+// valid group.
 const anyGroup = ^uint32(0)
 
-// makeParent is openParent, and makes the parent with those it stands in where
-// they are missing, 0755 whatever the umask. It gives those it made, from the
-// top, also after an error.
+// makeParent opens the parent like openParent and makes missing directories,
+// 0755 whatever the umask. It returns those it made from the top, also after an
+// error.
 func makeParent(path string) (parent *os.File, name string, made []string, err error) {
 	parent, name, err = openParent(path)
 	if !errors.Is(err, ErrNoParent) {
@@ -124,27 +122,27 @@ func makeParent(path string) (parent *os.File, name string, made []string, err e
 	return parent, name, made, err
 }
 
-// makeIn makes one directory, or takes the one that is there, and gives it its
-// attributes. Until it has them nobody else can enter it; one that cannot have
-// them is removed again.
+// makeIn makes one directory, or takes the existing one, and sets its
+// attributes. Nobody else can enter it before it has them; a new one that
+// cannot have them is removed.
 func makeIn(parent *os.File, name string, a Attrs) error {
 	full := filepath.Join(parent.Name(), name)
 	switch err := Retry(func() error { return unix.Mkdirat(int(parent.Fd()), name, 0o700) }); err {
 	case nil:
-		if err := giveAttrs(parent, name, full, a); err != nil {
+		if err := setDirAttrs(parent, name, full, a); err != nil {
 			_ = unix.Unlinkat(int(parent.Fd()), name, unix.AT_REMOVEDIR)
 			return err
 		}
 		return syncDir(parent)
 	case unix.EEXIST:
-		return giveAttrs(parent, name, full, a)
+		return setDirAttrs(parent, name, full, a)
 	default:
 		return &fs.PathError{Op: "mkdir", Path: full, Err: err}
 	}
 }
 
-// giveAttrs gives the directory of a name its attributes.
-func giveAttrs(parent *os.File, name, full string, a Attrs) error {
+// setDirAttrs sets the attributes of a directory by name.
+func setDirAttrs(parent *os.File, name, full string, a Attrs) error {
 	f, err := openAt(int(parent.Fd()), name, full, unix.O_PATH|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return err

@@ -13,13 +13,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxDigests bounds the remembered digests, at about 200 bytes each.
+// maxDigests bounds the cache; an entry takes about 200 bytes.
 const maxDigests = 1 << 16
 
-// Digest gives the hex SHA-256 of the content of the regular file at path. It
-// is remembered by (device, inode, size, mtime, ctime), and reads with constant
-// memory. Links are followed. Anything but a regular file is an error that
-// wraps ErrNotRegular.
+// Digest returns the hex SHA-256 of the regular file at path, remembered by
+// (device, inode, size, mtime, ctime). It reads with constant memory and
+// follows links. Another kind of file wraps ErrNotRegular.
 func (d *Disk) Digest(ctx context.Context, path string) (string, error) {
 	entry, err := d.Follow(path)
 	if err != nil {
@@ -29,8 +28,8 @@ func (d *Disk) Digest(ctx context.Context, path string) (string, error) {
 	return d.DigestEntry(ctx, entry)
 }
 
-// DigestEntry is Digest of what Look or Follow just gave: while its digest is
-// remembered, the file is not looked at a second time.
+// DigestEntry is Digest of an entry of Look or Follow: while its digest is
+// remembered, the file is not opened.
 func (d *Disk) DigestEntry(ctx context.Context, entry Entry) (string, error) {
 	if digest, ok := d.digests.get(entry); ok {
 		return digest, nil
@@ -75,10 +74,9 @@ func (d *Disk) hash(ctx context.Context, f *os.File) (string, error) {
 	}
 }
 
-// settled says that a file cannot have been changed after its content was read
-// and still have the times it had then. The kernel's clock for file times moves
-// in ticks, on some file systems of seconds: what was changed within the last
-// tick may change again without a sign.
+// settled reports whether any change since began shows in the times of a file.
+// File times move in ticks, on some file systems of seconds: a file changed
+// within the last tick may change again without a sign.
 func settled(st *unix.Stat_t, began time.Time) bool {
 	tick := 20 * time.Millisecond
 	if st.Ctim.Nsec == 0 {
@@ -88,7 +86,7 @@ func settled(st *unix.Stat_t, began time.Time) bool {
 	return time.Unix(st.Ctim.Unix()).Before(began.Add(-tick))
 }
 
-// fileID is one file of the machine, stamp what changes with its content.
+// fileID identifies a file of the machine, stamp changes with its content.
 type (
 	fileID struct{ dev, inode uint64 }
 	stamp  struct {
@@ -111,8 +109,7 @@ type digestCache struct {
 	entries map[fileID]digestEntry
 }
 
-// get finds the digest of an entry. That of anything but a file is not there,
-// because only those of files are put.
+// get returns the digest of an entry that is a file.
 func (c *digestCache) get(entry Entry) (string, bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -128,8 +125,8 @@ func (c *digestCache) put(st *unix.Stat_t, digest string) {
 		c.entries = map[fileID]digestEntry{}
 	}
 	if len(c.entries) >= maxDigests {
-		// Any one will do: a run that is too large for the cache reads each file
-		// once, and the least recently used would be the next it asks for.
+		// Any entry will do: a run too large for the cache reads each file once, and
+		// would need the least recently used one next.
 		for id := range c.entries {
 			delete(c.entries, id)
 			break

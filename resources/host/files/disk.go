@@ -1,5 +1,5 @@
-// Package files touches the files of the node, by descriptor and never twice
-// by name where a change rests on what was seen.
+// Package files touches the files of the node by descriptor: what was checked
+// is what is changed.
 package files
 
 import (
@@ -9,12 +9,12 @@ import (
 	"sync"
 )
 
-// Options are what a Disk is made from.
+// Options configure a Disk.
 type Options struct {
 	// StateDir holds the record of litter and the temporary directories. Without
-	// one a run finds nothing of what a killed one left.
+	// one a run does not find what a killed one left behind.
 	StateDir string
-	// Log gets what is no failure. Nil discards.
+	// Log gets warnings and what was cleared up. Nil discards.
 	Log *slog.Logger
 }
 
@@ -30,7 +30,7 @@ type Disk struct {
 	litter *litterRecord
 }
 
-// New makes a disk. It touches nothing yet.
+// New returns a disk. It touches nothing yet.
 func New(o Options) *Disk {
 	d := &Disk{stateDir: o.StateDir, log: o.Log}
 	if d.log == nil {
@@ -49,13 +49,13 @@ type RunOptions struct {
 	// ReadAll forgets every remembered digest, so that the run reads all content.
 	ReadAll bool
 	// Joined marks a run within another one, which keeps the record of litter:
-	// nothing is removed at its beginning or struck out at its end.
+	// nothing is removed at the beginning or struck out at the end.
 	Joined bool
 }
 
-// BeginRun removes the litter that a killed run left behind. Litter that cannot
-// be removed is logged and left for the next run. It fails when the record of
-// litter cannot be read or written.
+// BeginRun removes the litter of killed runs. Litter that cannot be removed is
+// logged and left for the next run. An error is a record of litter that cannot
+// be read or written.
 func (d *Disk) BeginRun(ctx context.Context, o RunOptions) error {
 	if o.ReadAll {
 		d.digests.forget()

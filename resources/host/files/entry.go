@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Kind is what stands at a path.
+// Kind is the kind of file at a path.
 type Kind int
 
 // The kinds of an Entry.
@@ -21,7 +21,7 @@ const (
 	Other
 )
 
-// String names the kind in words.
+// String returns the kind in words.
 func (k Kind) String() string {
 	return [...]string{"absent", "file", "directory", "link", "special file"}[k]
 }
@@ -32,29 +32,30 @@ type Attrs struct {
 	Mode     fs.FileMode // permission bits only
 }
 
-// Entry is what lstat says of a path.
+// Entry is the result of lstat.
 type Entry struct {
 	Path    string
 	Kind    Kind
 	Size    int64
 	ModTime time.Time
-	// Mode is permission bits with setuid, setgid and sticky as in chmod(1): 04755.
+	// Mode holds the permission bits with setuid, setgid and sticky as in
+	// chmod(1): 04755.
 	Mode     uint32
 	UID, GID uint32
 
-	// id and stamp are what DigestEntry remembers digests by.
+	// id and stamp are the key of a remembered digest.
 	id    fileID
 	stamp stamp
 }
 
-// Look gives what stands at path without following a link in its last element.
-// Nothing there is no error: the entry is Absent. A path that may not be
-// looked at is an error that wraps fs.ErrPermission.
+// Look returns the entry at path without following a link in its last element.
+// A missing one is Absent, not an error. A path that may not be read wraps
+// fs.ErrPermission.
 func (d *Disk) Look(path string) (Entry, error) {
 	return look("lstat", path, unix.AT_SYMLINK_NOFOLLOW)
 }
 
-// Follow is Look, with links followed. A link to nothing is Absent.
+// Follow is Look that follows links. A dangling link is Absent.
 func (d *Disk) Follow(path string) (Entry, error) { return look("stat", path, 0) }
 
 func look(op, path string, flags int) (Entry, error) {
@@ -70,8 +71,8 @@ func look(op, path string, flags int) (Entry, error) {
 	}
 }
 
-// MayWrite says why muster may not make, replace or remove entries of a
-// directory; nil when nothing of that is known.
+// MayWrite returns an error when muster may not make, replace or remove entries
+// of a directory.
 func (d *Disk) MayWrite(dir string) error {
 	err := Retry(func() error { return unix.Faccessat(unix.AT_FDCWD, dir, unix.W_OK|unix.X_OK, unix.AT_EACCESS) })
 	if err == nil || IsAbsent(err) {
@@ -81,7 +82,8 @@ func (d *Disk) MayWrite(dir string) error {
 	return &fs.PathError{Op: "write in", Path: dir, Err: err}
 }
 
-// MayExecute says why a path cannot be executed. That of a directory is EACCES, as for the system.
+// MayExecute returns an error when a path cannot be executed: EACCES for a
+// directory, as the system does.
 func MayExecute(path string) error {
 	var st unix.Stat_t
 	if err := Retry(func() error { return unix.Stat(path, &st) }); err != nil {
@@ -94,10 +96,10 @@ func MayExecute(path string) error {
 	return Retry(func() error { return unix.Faccessat(unix.AT_FDCWD, path, unix.X_OK, unix.AT_EACCESS) })
 }
 
-// IsOwn says that the entry belongs to the user whose rights this thread has to
-// files: the effective user of the process.
+// IsOwn reports whether the entry belongs to the user whose file access rights
+// this thread has: the effective user of the process.
 func (e Entry) IsOwn() bool {
-	// A number that is no user's changes nothing and gives the one in force.
+	// An invalid number changes nothing and returns the current user.
 	uid, err := unix.SetfsuidRetUid(-1)
 
 	return err == nil && e.Kind != Absent && e.UID == uint32(uid)
@@ -117,7 +119,7 @@ func entryOf(path string, st *unix.Stat_t) Entry {
 	}
 }
 
-// specialBits are setuid, setgid and sticky, allBits those with the permissions.
+// specialBits are setuid, setgid and sticky; allBits adds the permissions.
 const (
 	specialBits = unix.S_ISUID | unix.S_ISGID | unix.S_ISVTX
 	allBits     = specialBits | 0o777
@@ -136,13 +138,13 @@ func kindOf(st *unix.Stat_t) Kind {
 	}
 }
 
-// IsAbsent reports whether an error means that nothing is at a path, also because
-// an element before its last is a file.
+// IsAbsent reports whether an error means that nothing is at a path, also
+// because a parent is a file.
 func IsAbsent(err error) bool {
 	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR)
 }
 
-// Retry repeats a system call until no signal interrupts it.
+// Retry repeats a system call while signals interrupt it.
 func Retry(call func() error) error {
 	for {
 		if err := call(); err != unix.EINTR {

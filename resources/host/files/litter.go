@@ -16,11 +16,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// litterFile is the record of the directories a run writes into, in the state
-// directory: one quoted path a line.
+// litterFile, in the state directory, records the directories a run writes
+// into: one quoted path a line.
 const litterFile = "litter"
 
-// litterRecord is the record as a run holds it open.
+// litterRecord is the open record of a run.
 type litterRecord struct {
 	file   *os.File
 	joined bool
@@ -38,7 +38,7 @@ func openLitter(stateDir string, joined bool) (*litterRecord, error) {
 	path := filepath.Join(stateDir, litterFile)
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("could not open record of litter: %w", err)
+		return nil, fmt.Errorf("could not open the record of litter: %w", err)
 	}
 	r := &litterRecord{file: f, joined: joined, known: map[string]bool{}}
 	dir, err := openDir(stateDir)
@@ -52,9 +52,9 @@ func openLitter(stateDir string, joined bool) (*litterRecord, error) {
 	return r, nil
 }
 
-// recordLitter notes, durably, that a run writes into a directory, before it
-// first does. Outside of a run nothing is noted: only a run has the lock that
-// keeps the record from being struck out by another one.
+// recordLitter records a directory durably before a run first writes into it.
+// Outside of a run nothing is recorded: only the run lock keeps another run
+// from striking out the record.
 func (d *Disk) recordLitter(dir string) error {
 	d.mu.Lock()
 	r := d.litter
@@ -87,30 +87,30 @@ func (r *litterRecord) add(dir string) error {
 	return Retry(func() error { return unix.Fdatasync(int(r.file.Fd())) })
 }
 
-// clean removes the litter of the directories that an earlier run recorded.
+// clean removes the litter that an earlier run recorded.
 func (r *litterRecord) clean(ctx context.Context, log *slog.Logger) {
 	if r.joined {
 		return
 	}
 	content, err := os.ReadFile(r.file.Name())
 	if err != nil {
-		log.WarnContext(ctx, "could not read record of litter", "error", err)
+		log.WarnContext(ctx, "could not read the record of litter", "error", err)
 		return
 	}
 	for _, dir := range parseLitter(string(content)) {
 		removed, err := cleanDir(dir)
 		if len(removed) > 0 {
-			log.InfoContext(ctx, "removed what a killed run left behind", "directory", dir, "files", removed)
+			log.InfoContext(ctx, "removed litter of a killed run", "directory", dir, "files", removed)
 		}
 		if err != nil {
-			log.WarnContext(ctx, "could not remove what a killed run left behind", "directory", dir, "error", err)
+			log.WarnContext(ctx, "could not remove litter of a killed run", "directory", dir, "error", err)
 			r.left = append(r.left, dir)
 		}
 	}
 }
 
-// parseLitter gives the directories of a record, each once. A line that a kill
-// cut short is left out: nothing was written before the line was whole.
+// parseLitter returns the directories of a record, each once. A line that a
+// kill cut short is left out: nothing was written before the line was complete.
 func parseLitter(text string) []string {
 	var dirs []string
 	seen := map[string]bool{}
@@ -126,7 +126,7 @@ func parseLitter(text string) []string {
 	return dirs
 }
 
-// cleanDir removes the temporary files of a directory, and gives their names.
+// cleanDir removes the temporary files of a directory and returns their names.
 func cleanDir(path string) ([]string, error) {
 	dir, err := openDir(path)
 	if err != nil {
@@ -157,8 +157,8 @@ func cleanDir(path string) ([]string, error) {
 	return removed, errors.Join(errs...)
 }
 
-// isOurs says that a name is a regular file that this user made. Root may have
-// given it away already, just before the kill.
+// isOurs reports whether a name is a regular file of this user. Root may have
+// given it away just before the kill.
 func isOurs(dir *os.File, name string) bool {
 	var st unix.Stat_t
 	err := Retry(func() error { return unix.Fstatat(int(dir.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW) })
@@ -167,7 +167,7 @@ func isOurs(dir *os.File, name string) bool {
 	return err == nil && kindOf(&st) == File && (uid == 0 || st.Uid == uint32(uid))
 }
 
-// end strikes out the record, except for what could not be cleaned.
+// end strikes out the record, except for directories that could not be cleaned.
 func (r *litterRecord) end() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -183,7 +183,7 @@ func (r *litterRecord) end() error {
 		}
 	}
 	if err = errors.Join(err, r.file.Close()); err != nil {
-		return fmt.Errorf("could not strike out record of litter: %w", err)
+		return fmt.Errorf("could not clear the record of litter: %w", err)
 	}
 
 	return nil

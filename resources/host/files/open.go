@@ -10,7 +10,7 @@ import (
 )
 
 // openAt opens name relative to a directory descriptor, or to the working
-// directory with unix.AT_FDCWD. The error names full.
+// directory with unix.AT_FDCWD. Errors name full.
 func openAt(dir int, name, full string, flags int, mode uint32) (*os.File, error) {
 	fd := -1
 	err := Retry(func() (err error) {
@@ -29,8 +29,8 @@ func openDir(path string) (*os.File, error) {
 	return openAt(unix.AT_FDCWD, path, path, unix.O_RDONLY|unix.O_DIRECTORY, 0)
 }
 
-// openRegular opens the regular file that a path leads to, for reading. A fifo
-// in its place is refused instead of waited for.
+// openRegular opens the regular file at path for reading. A fifo is refused,
+// not waited for.
 func openRegular(path string) (*os.File, *unix.Stat_t, error) {
 	f, err := openAt(unix.AT_FDCWD, path, path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 	if err != nil {
@@ -57,8 +57,8 @@ func fstat(f *os.File) (*unix.Stat_t, error) {
 	return &st, nil
 }
 
-// openParent opens the directory that a path stands in and gives it with the
-// path's last element. A parent that is missing or no directory is ErrNoParent.
+// openParent opens the parent directory of path and returns it with the last
+// element. A missing parent is ErrNoParent.
 func openParent(path string) (*os.File, string, error) {
 	path = filepath.Clean(path)
 	name := filepath.Base(path)
@@ -77,8 +77,8 @@ func openParent(path string) (*os.File, string, error) {
 	}
 }
 
-// syncDir makes what was done to the entries of a directory durable. File
-// systems that cannot say so by EINVAL.
+// syncDir makes changes to the entries of a directory durable. File systems
+// without that return EINVAL.
 func syncDir(dir *os.File) error {
 	err := Retry(func() error { return unix.Fsync(int(dir.Fd())) })
 	if err != nil && err != unix.EINVAL {
@@ -88,8 +88,8 @@ func syncDir(dir *os.File) error {
 	return nil
 }
 
-// SyncFileSystem makes durable all that was written to the file system that
-// holds the directory at path, for what others have written there.
+// SyncFileSystem makes durable all that was written, by anyone, to the file
+// system of the directory at path.
 func (d *Disk) SyncFileSystem(path string) error {
 	dir, err := openDir(path)
 	if err != nil {

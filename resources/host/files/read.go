@@ -8,9 +8,9 @@ import (
 // Read is the function Read.
 func (d *Disk) Read(path string, max int64) ([]byte, error) { return Read(path, max) }
 
-// Read gives the content of a regular file of at most max bytes; a
-// longer one is an error that wraps ErrTooLarge. Links are followed; anything
-// but a regular file is an error that wraps ErrNotRegular, and is not waited for.
+// Read returns the content of a regular file of at most max bytes. A longer one
+// wraps ErrTooLarge, another kind of file ErrNotRegular; a fifo is not waited
+// for. Links are followed.
 func Read(path string, max int64) ([]byte, error) {
 	f, st, err := openRegular(path)
 	if err != nil {

@@ -9,15 +9,14 @@ import (
 	"path/filepath"
 )
 
-// OwnAttrs gives attributes of what is the running user's.
+// OwnAttrs returns attributes owned by the running user.
 func OwnAttrs(mode fs.FileMode) Attrs {
 	return Attrs{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()), Mode: mode}
 }
 
-// WriteRecord puts a value at path as JSON, for the running user only, as Write
-// does; so is the directory it is in, which is made where it is missing. It is
-// written although ctx has ended: what must be remembered, must be when a run
-// is broken off too.
+// WriteRecord writes a value as JSON at path, readable by the running user
+// only, and makes its directory when missing. It writes even when ctx has
+// ended: a cancelled run must still be remembered.
 func (d *Disk) WriteRecord(ctx context.Context, path string, v any) error {
 	text, err := json.Marshal(v)
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Remove removes a file, link, special file or empty directory. Nothing there is no error.
-// A directory that is not empty is an error that wraps ErrNotEmpty, the root
-// directory one that wraps ErrRefused.
+// Remove removes a file, link, special file or empty directory; a missing one
+// is not an error. A directory with entries wraps ErrNotEmpty, the root
+// directory ErrRefused.
 func (d *Disk) Remove(path string) error {
 	return removeIn(path, func(dir *os.File, name string) error {
 		err := Retry(func() error { return unix.Unlinkat(int(dir.Fd()), name, 0) })
@@ -31,15 +31,14 @@ func (d *Disk) Remove(path string) error {
 	})
 }
 
-// RemoveAll removes path and everything below it, without following links and
-// without crossing into what is linked. Nothing there is no error, the root
-// directory is one that wraps ErrRefused.
+// RemoveAll removes path and everything below it without following links; a
+// missing one is not an error. The root directory wraps ErrRefused.
 func (d *Disk) RemoveAll(path string) error {
 	return removeIn(path, func(*os.File, string) error { return os.RemoveAll(filepath.Clean(path)) })
 }
 
-// removeIn calls remove with the directory that path stands in, which is synced
-// afterwards. Without one there is nothing to remove.
+// removeIn calls remove with the parent directory of path and syncs that.
+// Without a parent there is nothing to remove.
 func removeIn(path string, remove func(dir *os.File, name string) error) error {
 	dir, name, err := openParent(path)
 	switch {
@@ -56,7 +55,8 @@ func removeIn(path string, remove func(dir *os.File, name string) error) error {
 	return syncDir(dir)
 }
 
-// IsEmpty says whether a directory has no entries. Anything else at path is an error.
+// IsEmpty reports whether a directory has no entries. Another kind of file is
+// an error.
 func (d *Disk) IsEmpty(path string) (bool, error) {
 	dir, err := openDir(path)
 	if err != nil {

@@ -5,9 +5,8 @@ import "os"
 // Open is the function Open.
 func (d *Disk) Open(path string) (*os.File, error) { return Open(path) }
 
-// Open opens a regular file for reading. Links are followed; anything
-// but a regular file is an error that wraps ErrNotRegular, and is not waited
-// for. The caller closes it.
+// Open opens a regular file for reading; the caller closes it. Another kind of
+// file wraps ErrNotRegular; a fifo is not waited for. Links are followed.
 func Open(path string) (*os.File, error) {
 	f, _, err := openRegular(path)
 

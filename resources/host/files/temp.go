@@ -13,13 +13,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tempRoot is where temporary directories are, in the state directory.
+// tempRoot holds the temporary directories, in the state directory.
 const tempRoot = "tmp"
 
-// TempDir makes a directory of this process in the state directory, that nobody
-// else may enter. The caller removes it; what a killed process leaves is
-// removed by BeginRun of a later one. The prefix is part of its name. Without
-// a state directory it is ErrNoStateDir.
+// TempDir makes a private directory for this process in the state directory,
+// with prefix in its name. The caller removes it; BeginRun removes those of
+// killed processes. Without a state directory it is ErrNoStateDir.
 func (d *Disk) TempDir(prefix string) (string, error) {
 	if d.stateDir == "" {
 		return "", ErrNoStateDir
@@ -32,16 +31,16 @@ func (d *Disk) TempDir(prefix string) (string, error) {
 	return os.MkdirTemp(root, fmt.Sprintf("%d-%s-", os.Getpid(), prefix))
 }
 
-// sharedMemory is a file system in memory, on nearly every machine.
+// sharedMemory is a file system in memory.
 const sharedMemory = "/dev/shm"
 
-// MemoryDir makes a directory like TempDir, but in memory: nothing of a disk is
-// touched. What killed processes left there goes first, also outside of a run. An
-// error says that there is none; then TempDir does.
+// MemoryDir makes a directory like TempDir, in memory: nothing reaches a disk.
+// It first removes those of killed processes. An error means that there is no
+// such file system; use TempDir then.
 func (d *Disk) MemoryDir(ctx context.Context, prefix string) (string, error) {
 	var fs unix.Statfs_t
 	if err := Retry(func() error { return unix.Statfs(sharedMemory, &fs) }); err != nil || fs.Type != unix.TMPFS_MAGIC {
-		return "", errors.Join(fmt.Errorf("%s is no file system in memory", sharedMemory), err)
+		return "", errors.Join(fmt.Errorf("%s is not a file system in memory", sharedMemory), err)
 	}
 	own, err := inMemory()
 	if err != nil {
@@ -52,15 +51,15 @@ func (d *Disk) MemoryDir(ctx context.Context, prefix string) (string, error) {
 	return os.MkdirTemp(sharedMemory, fmt.Sprintf("%s%d-%s-", own, os.Getpid(), prefix))
 }
 
-// inMemory is how the names of our directories in memory begin. The processes
-// of another namespace, which may share the memory, have numbers of their own.
+// inMemory returns the prefix of muster's directories in memory. It names the
+// pid namespace: processes of another one may share the memory.
 func inMemory() (string, error) {
 	namespace, err := os.Readlink("/proc/self/ns/pid")
 
 	return "muster-" + strings.Trim(namespace, "pid:[]") + "-", err
 }
 
-// cleanTemp removes the temporary directories of processes that are gone.
+// cleanTemp removes the temporary directories of dead processes.
 func (d *Disk) cleanTemp(ctx context.Context) {
 	d.cleanGone(ctx, filepath.Join(d.stateDir, tempRoot), "")
 	if own, err := inMemory(); err == nil {
@@ -68,12 +67,12 @@ func (d *Disk) cleanTemp(ctx context.Context) {
 	}
 }
 
-// cleanGone removes directories of ours whose names begin with own and the
-// number of a process that is gone.
+// cleanGone removes muster's directories whose names are own and the number of
+// a dead process.
 func (d *Disk) cleanGone(ctx context.Context, root, own string) {
 	entries, err := os.ReadDir(root)
 	if err != nil && !IsAbsent(err) {
-		d.log.WarnContext(ctx, "could not look for what a killed run left behind", "directory", root, "error", err)
+		d.log.WarnContext(ctx, "could not search litter of killed runs", "directory", root, "error", err)
 	}
 	for _, entry := range entries {
 		rest, ours := strings.CutPrefix(entry.Name(), own)
@@ -84,12 +83,13 @@ func (d *Disk) cleanGone(ctx context.Context, root, own string) {
 		}
 		path := filepath.Join(root, entry.Name())
 		if err := os.RemoveAll(path); err != nil {
-			d.log.WarnContext(ctx, "could not remove what a killed run left behind", "directory", path, "error", err)
+			d.log.WarnContext(ctx, "could not remove litter of a killed run", "directory", path, "error", err)
 		}
 	}
 }
 
-// isOwnDir says that a directory is this user's: anybody may make one in memory.
+// isOwnDir reports whether a directory belongs to this user: anybody may make
+// one in memory.
 func isOwnDir(entry os.DirEntry) bool {
 	info, err := entry.Info()
 	if err != nil || !info.IsDir() {

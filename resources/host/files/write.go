@@ -11,22 +11,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tempPrefix and the text of crypto/rand, at least 128 bits of it, make the name
-// of a temporary file.
+// tempPrefix and the text of crypto/rand, 128 bits at least, name a temporary
+// file.
 const (
 	tempPrefix = ".muster-"
-	// copyChunk is how much is copied before the context is asked again.
+	// copyChunk is copied between two checks of the context.
 	copyChunk = 8 << 20
-	// copyBuffer is what a file is read with.
+	// copyBuffer is the size of a read.
 	copyBuffer = 128 << 10
 )
 
-// Write puts content at path, atomically: a temporary file in the same
+// Write puts content at path atomically: a temporary file in the same
 // directory, content, owner, mode, fsync, rename, fsync of the directory.
-// Whatever non-directory stands at path is replaced, never written through.
-// Memory is constant whatever the length of the content. After an error
-// nothing is left behind and path is as it was, except when only the fsync of
-// the directory failed. A missing parent is ErrNoParent.
+// Anything but a directory at path is replaced, never written through. Memory
+// is constant. After an error nothing is left behind and path is unchanged,
+// except when only the fsync of the directory failed. A missing parent is
+// ErrNoParent.
 func (d *Disk) Write(ctx context.Context, path string, content io.Reader, a Attrs) error {
 	dir, name, err := openParent(path)
 	if err != nil {
@@ -46,7 +46,7 @@ func (d *Disk) Write(ctx context.Context, path string, content io.Reader, a Attr
 		err = rename(dir, temp, name)
 	}
 	if err != nil {
-		// The first error is the one to tell; what is left is litter of the next run.
+		// If this fails too, the next run removes the file.
 		_ = unix.Unlinkat(int(dir.Fd()), temp, 0)
 		return err
 	}
@@ -54,14 +54,14 @@ func (d *Disk) Write(ctx context.Context, path string, content io.Reader, a Attr
 	return syncDir(dir)
 }
 
-// fill gives a temporary file its content, owner and mode, in this order: the
-// content must not be readable by others before it is complete, and a change of
-// the owner clears bits of the mode.
+// fill gives a temporary file its content, owner and mode, in this order:
+// nobody else may read incomplete content, and a change of owner clears mode
+// bits.
 func (d *Disk) fill(ctx context.Context, f *os.File, content io.Reader, a Attrs) error {
 	if err := d.copy(ctx, f, content); err != nil {
 		return fmt.Errorf("could not write temporary file: %w", err)
 	}
-	if err := own(f, a); err != nil {
+	if err := changeOwner(f, a); err != nil {
 		return err
 	}
 	if err := Retry(func() error { return unix.Fchmod(int(f.Fd()), uint32(a.Mode.Perm())) }); err != nil {
@@ -74,9 +74,9 @@ func (d *Disk) fill(ctx context.Context, f *os.File, content io.Reader, a Attrs)
 	return nil
 }
 
-// own changes the owner where it is another one, so that whoever may not give
-// files away can still write their own.
-func own(f *os.File, a Attrs) error {
+// changeOwner changes the owner only when it differs: users who may not give files away
+// can still write their own.
+func changeOwner(f *os.File, a Attrs) error {
 	st, err := fstat(f)
 	if err != nil || (st.Uid == a.UID && st.Gid == a.GID) {
 		return err
@@ -97,8 +97,8 @@ func rename(dir *os.File, from, to string) error {
 	return nil
 }
 
-// copy copies in chunks, so that a cancelled run does not wait for the end of
-// 10 GB, and lets the kernel copy from file to file where it can.
+// copy copies in chunks, so that a cancelled run does not wait for 10 GB, and
+// lets the kernel copy from file to file where it can.
 func (d *Disk) copy(ctx context.Context, f *os.File, content io.Reader) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
@@ -117,12 +117,12 @@ func (d *Disk) copy(ctx context.Context, f *os.File, content io.Reader) error {
 	defer d.buffers.Put(buffer)
 
 	return copyChunks(ctx, func() (int64, error) {
-		// Only Write is shown of the file, or io.Copy would use its ReadFrom instead of the buffer.
+		// Hides ReadFrom of the file, which io.Copy would prefer to the buffer.
 		return io.CopyBuffer(struct{ io.Writer }{f}, io.LimitReader(content, copyChunk), buffer[:])
 	})
 }
 
-// copyChunks calls copy until it gives less than a chunk.
+// copyChunks calls copy until it returns less than a chunk.
 func copyChunks(ctx context.Context, copy func() (int64, error)) error {
 	for {
 		n, err := copy()

@@ -1,4 +1,4 @@
-// Package lock holds the run lock of a node, and those of the runs within a run.
+// Package lock holds the run lock of a node, and those of runs within a run.
 package lock
 
 import (
@@ -22,8 +22,8 @@ type Locks struct{ dir string }
 // New returns the locks of a state directory. It touches nothing yet.
 func New(dir string) *Locks { return &Locks{dir: dir} }
 
-// path gives the run lock in the state directory, or that within a run,
-// which those take who belong to it.
+// path returns the lock file of a depth: run.lock of the node, run.N.lock
+// within a run.
 func (l *Locks) path(depth int) string {
 	name := "run.lock"
 	if depth > 0 {
@@ -34,16 +34,18 @@ func (l *Locks) path(depth int) string {
 }
 
 const (
-	// lockPoll is how often a lock is tried: the system can wait for it, but not be interrupted.
+	// lockPoll is the retry interval: waiting in the system could not be
+	// interrupted.
 	lockPoll = 50 * time.Millisecond
-	// lockTries is how often it is tried without waiting: HolderOf holds it for a moment too.
+	// lockTries is how often a lock is tried without waiting: HolderOf too holds
+	// it for a moment.
 	lockTries = 3
 )
 
 // ErrLocked is a run lock that another process holds.
 var ErrLocked = errors.New("another run holds the lock")
 
-// Holder is who holds the run lock.
+// Holder describes the process that holds the run lock.
 type Holder struct {
 	PID     int       `json:"pid"`
 	Command string    `json:"command"`
@@ -51,7 +53,7 @@ type Holder struct {
 	Since   time.Time `json:"since"`
 }
 
-// String names the holder for a user; the zero value is one that has not said who it is.
+// String returns the holder for a user; the zero value is an unknown process.
 func (h Holder) String() string {
 	if h.PID == 0 {
 		return "an unknown process"
@@ -70,28 +72,27 @@ type LockedError struct{ Holder Holder }
 // Error names the holder.
 func (e LockedError) Error() string { return ErrLocked.Error() + ": " + e.Holder.String() }
 
-// Unwrap gives ErrLocked.
+// Unwrap returns ErrLocked.
 func (e LockedError) Unwrap() error { return ErrLocked }
 
-// Options are how a run takes its lock.
+// Options configure Lock.
 type Options struct {
 	// Wait waits until the lock is free or ctx ends.
 	Wait bool
-	// Depth is how many runs the run is within: 0 takes the lock of the node. Runs
-	// of one depth wait for each other, and for what outlived the one it was within.
+	// Depth is the number of enclosing runs: 0 takes the lock of the node. Runs of
+	// one depth wait for each other, and for what outlived the run it was within.
 	Depth int
-	// Holder is what others are told. PID and Since are filled in where they are zero.
+	// Holder is shown to others. PID and Since are filled in when zero.
 	Holder Holder
-	// OnWait, when set, is called once before waiting, with who is waited for.
+	// OnWait, when set, is called once before waiting.
 	OnWait func(Holder)
 }
 
-// Lock takes the one run lock of the node, or the one within a run, and gives
-// what releases it. Only a
-// process that lives can hold it: what a dead one wrote into it never blocks.
-// Held by another it is a LockedError that wraps ErrLocked, or while waiting
-// for it an error that wraps context.Cause(ctx). Without a state directory it
-// is files.ErrNoStateDir.
+// Lock takes the run lock of the node, or one within a run, and returns its
+// release. Only a living process holds it: the file of a dead one never blocks.
+// A lock held by another process is a LockedError, or while waiting an error
+// that wraps context.Cause(ctx). Without a state directory it is
+// files.ErrNoStateDir.
 func (l *Locks) Lock(ctx context.Context, o Options) (unlock func() error, err error) {
 	if l.dir == "" {
 		return nil, files.ErrNoStateDir
@@ -112,7 +113,7 @@ func (l *Locks) Lock(ctx context.Context, o Options) (unlock func() error, err e
 	}
 
 	return func() error {
-		// Emptied first: once closed it may be another's.
+		// Emptied first: once closed it may belong to another process.
 		return errors.Join(f.Truncate(0), f.Close())
 	}, nil
 }
@@ -141,11 +142,11 @@ func (l *Locks) wait(ctx context.Context, f *os.File, o Options) error {
 	}
 }
 
-// try takes the lock of a depth. Where it is held, or one further in that is
-// left of a run that ended, it is unix.EWOULDBLOCK with the holder.
+// try takes the lock of a depth. A held lock, and one further in that a
+// finished run left behind, is unix.EWOULDBLOCK with the holder.
 func (l *Locks) try(f *os.File, depth int) (Holder, error) {
-	// Asked before, so that nobody takes this try for a run, and after, for what
-	// was within the last run may have begun meanwhile.
+	// Before, so that nobody mistakes this try for a run; again after, because a
+	// run within the last one may have begun meanwhile.
 	holder, held, err := l.HolderOf(depth)
 	if !held && err == nil {
 		holder, held, err = l.leftWithin(depth)
@@ -163,8 +164,8 @@ func (l *Locks) try(f *os.File, depth int) (Holder, error) {
 	return holder, nil
 }
 
-// leftWithin gives who holds a lock further in than a depth whose lock is free:
-// a run in the background that outlived the one it is within.
+// leftWithin returns the holder of a lock further in than a free one: a
+// background run that outlived the run it was within.
 func (l *Locks) leftWithin(depth int) (Holder, bool, error) {
 	for depth++; ; depth++ {
 		if _, err := os.Lstat(l.path(depth)); err != nil {
@@ -202,7 +203,7 @@ func writeHolder(f *os.File, holder Holder) error {
 	return err
 }
 
-// readHolder gives the zero value when the holder has not, or not yet, said who it is.
+// readHolder returns the zero value when the holder has not written it yet.
 func readHolder(f *os.File) Holder {
 	var holder Holder
 	content, err := io.ReadAll(io.NewSectionReader(f, 0, 1<<16))
@@ -213,9 +214,8 @@ func readHolder(f *os.File) Holder {
 	return holder
 }
 
-// Holding gives how many of runs are left without those that do not hold their
-// locks any more: up to the innermost that does. They are given by their ids,
-// outermost first, each within the one before it; an outer one may have ended
+// Holding returns how many of runs are left without the innermost ones that no
+// longer hold their locks. The ids are outermost first; an outer run may end
 // before an inner one.
 func (l *Locks) Holding(runs []string) (int, error) {
 	for depth := len(runs) - 1; depth >= 0; depth-- {
@@ -228,7 +228,8 @@ func (l *Locks) Holding(runs []string) (int, error) {
 	return 0, nil
 }
 
-// HolderOf gives who holds the run lock of a depth; false means that it is free.
+// HolderOf returns the holder of the lock of a depth, and false when it is
+// free.
 func (l *Locks) HolderOf(depth int) (Holder, bool, error) {
 	if l.dir == "" {
 		return Holder{}, false, files.ErrNoStateDir

@@ -1,6 +1,6 @@
-// Package web is how muster fetches over HTTP: by the proxies of the
-// environment, with time-outs, and with credentials that go to the host they
-// are for and are never shown.
+// Package web fetches over HTTP: through the proxies of the environment, with
+// timeouts, and with credentials that only their own host gets and nobody is
+// shown.
 package web
 
 import (
@@ -18,24 +18,24 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// ErrURL is a URL that cannot be read. It does not quote it, because a part of
-// a password may be in what is wrong with it.
+// ErrURL is a URL that cannot be parsed. The error does not quote it: a part of
+// a password may be the reason.
 var ErrURL = errors.New("the URL cannot be read: percent-encode what is special in it, such as / or @ in a password")
 
-// maxRedirects is how many redirects are followed.
+// maxRedirects is the longest chain of redirects.
 const maxRedirects = 10
 
-// Options are what a client is made from. The zero value is ready to use.
+// Options configure a client. The zero value is ready to use.
 type Options struct {
-	// Timeout bounds a whole request with the reading of its answer; 0 does not.
+	// Timeout bounds a request including its body; 0 is no limit.
 	Timeout time.Duration
-	// HeaderTimeout bounds the wait for an answer to begin; 0 does not.
+	// HeaderTimeout bounds the wait for a response; 0 is no limit.
 	HeaderTimeout time.Duration
-	// TLS is nil for the certificates that the system trusts.
+	// TLS is nil for the system's certificates.
 	TLS *tls.Config
 }
 
-// NewClient makes a client that takes its proxies from the environment and
+// NewClient returns a client that takes proxies from the environment and
 // follows redirects as CheckRedirect allows.
 func NewClient(o Options) *http.Client {
 	transport := &http.Transport{
@@ -46,27 +46,26 @@ func NewClient(o Options) *http.Client {
 	return &http.Client{Timeout: o.Timeout, Transport: transport, CheckRedirect: CheckRedirect}
 }
 
-// The errors of a redirect that is not followed.
+// The errors of a refused redirect.
 var (
-	// ErrRedirects is a chain of redirects that does not end.
+	// ErrRedirects is an endless chain of redirects.
 	ErrRedirects = errors.New("more than 10 redirects")
-	// ErrDowngrade is a redirect that would give up encryption.
+	// ErrDowngrade is a redirect from https to http.
 	ErrDowngrade = errors.New("redirected from https to http")
-	// ErrScheme is a redirect to what is not on the web.
-	ErrScheme = errors.New("redirected to a URL that is not one of http or https")
-	// ErrLocation is a redirect whose target cannot be read.
-	ErrLocation = errors.New("redirected to a URL that cannot be read")
+	// ErrScheme is a redirect to another scheme.
+	ErrScheme = errors.New("redirected to a URL that is not http or https")
+	// ErrLocation is a redirect to a URL that cannot be parsed.
+	ErrLocation = errors.New("redirected to a URL that cannot be parsed")
 )
 
-// RedirectError gives which of the errors of a redirect a client's error is, nil
-// when it is none.
+// RedirectError returns which redirect error a client's error is, nil for none.
 func RedirectError(err error) error {
 	for _, refused := range []error{ErrRedirects, ErrDowngrade, ErrScheme, ErrLocation} {
 		if errors.Is(err, refused) {
 			return refused
 		}
 	}
-	// Go has no error for it, and a token may be in what it says.
+	// Go has no error value for it, and its text may hold a token.
 	var outer *url.Error
 	if errors.As(err, &outer) && strings.HasPrefix(outer.Err.Error(), "failed to parse Location header") {
 		return ErrLocation
@@ -75,9 +74,8 @@ func RedirectError(err error) error {
 	return nil
 }
 
-// CheckRedirect refuses a redirect that would give up encryption or leave the
-// web, and leaves the credentials behind when another host, or another port of
-// it, is next.
+// CheckRedirect refuses a redirect that gives up encryption or leaves HTTP, and
+// drops the credentials when the host or port changes.
 func CheckRedirect(req *http.Request, via []*http.Request) error {
 	scheme := req.URL.Scheme
 	switch {
@@ -88,14 +86,14 @@ func CheckRedirect(req *http.Request, via []*http.Request) error {
 	case via[len(via)-1].URL.Scheme == "https" && scheme != "https":
 		return ErrDowngrade
 	}
-	// The page that led here may have a token in its query.
+	// The previous URL may have a token in its query.
 	req.Header.Del("Referer")
 	home := via[0].URL.Host
 	elsewhere := func(r *http.Request) bool { return r.URL.Host != home }
 	if !elsewhere(req) && !slices.ContainsFunc(via, elsewhere) {
 		return nil
 	}
-	// Any header that somebody gave may be a credential.
+	// Any header of the user may be a credential.
 	for name := range req.Header {
 		if !slices.Contains([]string{"Accept-Encoding", "Range", "If-Range", "User-Agent"}, name) {
 			req.Header.Del(name)
@@ -105,9 +103,9 @@ func CheckRedirect(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// NewRequest makes the request that gets a URL as it is, without packing it on
-// the way, and the secrets of the URL. What stands before the host becomes a
-// header, so that the URL in errors of others is without it. Its error is ErrURL.
+// NewRequest returns a request for the uncompressed content of a URL, and the
+// secrets of the URL. Credentials of the URL become a header, so that errors of
+// others show the URL without them. Its error is ErrURL.
 func NewRequest(ctx context.Context, source string) (*http.Request, []model.Secret, error) {
 	u, err := url.Parse(source)
 	if err != nil || u.Host == "" {
@@ -128,12 +126,11 @@ func NewRequest(ctx context.Context, source string) (*http.Request, []model.Secr
 	return req, secrets, nil
 }
 
-// Name gives a URL as it may be shown: without what stands before the host and
-// without its query.
+// Name returns a URL that may be shown: without credentials and query.
 func Name(u *url.URL) string { return u.Scheme + "://" + u.Host + u.EscapedPath() }
 
-// Secrets gives what of a URL must not be shown: what stands before the host,
-// and the query with its values.
+// Secrets returns what of a URL must not be shown: the credentials, and the
+// query with its values.
 func Secrets(u *url.URL) []model.Secret {
 	out := UserSecrets(u)
 	if u.RawQuery != "" {
@@ -148,8 +145,8 @@ func Secrets(u *url.URL) []model.Secret {
 	return out
 }
 
-// UserSecrets gives what must not be shown of what stands before the host: the
-// password, or a user without one, which is a token.
+// UserSecrets returns the credentials before the host: the password, or a user
+// without one, which is a token.
 func UserSecrets(u *url.URL) []model.Secret {
 	if u.User == nil {
 		return nil
@@ -162,13 +159,13 @@ func UserSecrets(u *url.URL) []model.Secret {
 	return append(BasicSecrets(u.User.Username(), password), model.NewSecret(u.User.String()))
 }
 
-// BasicSecrets gives a password and the form it has in a request.
+// BasicSecrets returns a password and its form in a request.
 func BasicSecrets(user, password string) []model.Secret {
 	return []model.Secret{model.NewSecret(password), model.NewSecret(base64.StdEncoding.EncodeToString([]byte(user + ":" + password)))}
 }
 
-// WithoutCredentials gives the cause of a client's error without the URL, the
-// secrets and the credentials of proxies in it.
+// WithoutCredentials returns the cause of a client's error without the URL, the
+// secrets and the credentials of proxies.
 func WithoutCredentials(err error, secrets ...model.Secret) error {
 	var outer *url.Error
 	if errors.As(err, &outer) {
@@ -182,7 +179,7 @@ func WithoutCredentials(err error, secrets ...model.Secret) error {
 	return err
 }
 
-// proxySecrets are the credentials of the proxies of the environment.
+// proxySecrets returns the credentials of the proxies of the environment.
 func proxySecrets() []model.Secret {
 	var out []model.Secret
 	for _, name := range []string{"HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy"} {

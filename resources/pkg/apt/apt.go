@@ -1,4 +1,4 @@
-// Package apt is the provider of packages on Debian, Ubuntu and their kin.
+// Package apt manages packages on Debian, Ubuntu and their derivatives.
 package apt
 
 import (
@@ -15,14 +15,14 @@ import (
 // Provider manages packages with apt and dpkg. Make it with New.
 type Provider struct {
 	pkg.Single
-	// LockTimeout is how long the lock of another process is waited for.
+	// LockTimeout bounds the wait for the lock of another process.
 	LockTimeout time.Duration
 	bin         string
-	// failed is written under the lock of the type.
+	// failed is guarded by the lock of the type.
 	failed failure
 }
 
-// New makes the provider.
+// New returns the provider.
 func New() *Provider {
 	p := &Provider{LockTimeout: pkg.LockTimeout, bin: "/usr/bin"}
 	p.Single = pkg.Single{All: p}
@@ -33,7 +33,8 @@ func New() *Provider {
 // Name is apt.
 func (*Provider) Name() string { return "apt" }
 
-// IsManageable is true where apt and dpkg are; it is the first choice on Debian's family.
+// IsManageable reports whether apt and dpkg are installed; apt is the first
+// choice on Debian's family.
 func (p *Provider) IsManageable(facts model.Facts, spec resource.Spec) (bool, int, error) {
 	if err := checkName(spec.Meta().Name); err != nil {
 		return false, 0, err
@@ -42,15 +43,10 @@ func (p *Provider) IsManageable(facts model.Facts, spec resource.Spec) (bool, in
 	return pkg.Manageable(facts, []string{p.bin + "/apt-get", p.bin + "/dpkg-query"}, pkg.DebianFamilies(), pkg.RedHatFamilies())
 }
 
-// ChangeAll makes one apt-get of all requests. Those for latest are made
-// for the candidates of now.
+// ChangeAll runs one apt-get for all requests. Those for latest name the
+// current candidates.
 func (p *Provider) ChangeAll(ctx context.Context, env resource.Env, requests []pkg.Request) error {
-	var latest []string
-	for _, r := range requests {
-		if r.Version == pkg.EnsureLatest && r.Action != pkg.Uninstall {
-			latest = append(latest, r.Name)
-		}
-	}
+	latest := pkg.Names(requests, func(r pkg.Request) bool { return r.Version == pkg.EnsureLatest && r.Action != pkg.Uninstall })
 	var candidates map[string]string
 	if len(latest) > 0 {
 		var err error
@@ -58,7 +54,6 @@ func (p *Provider) ChangeAll(ctx context.Context, env resource.Env, requests []p
 			return err
 		}
 	}
-
 	if err := p.checkSigns(ctx, env, requests); err != nil {
 		return err
 	}
@@ -74,15 +69,10 @@ func (p *Provider) ChangeAll(ctx context.Context, env resource.Env, requests []p
 	return err
 }
 
-// repairs says that what is to be installed is half installed already, which apt
-// leaves as it is unless it is told to install it again.
+// repairs reports whether a package to install is half installed, which apt
+// leaves so unless it is to reinstall.
 func (p *Provider) repairs(ctx context.Context, env resource.Env, requests []pkg.Request) (bool, error) {
-	var names []string
-	for _, r := range requests {
-		if r.Action == pkg.Install {
-			names = append(names, r.Name)
-		}
-	}
+	names := pkg.Names(requests, pkg.Request.IsInstall)
 	if len(names) == 0 {
 		return false, nil
 	}
@@ -91,8 +81,8 @@ func (p *Provider) repairs(ctx context.Context, env resource.Env, requests []pkg
 	return slices.ContainsFunc(rows, func(r row) bool { return r.status == "half-installed" }), err
 }
 
-// arguments gives the command for requests. A removal beside installations is
-// part of the same transaction by a hyphen after its name.
+// arguments returns the command for requests. A hyphen after a name removes it
+// in the transaction of the installations.
 func arguments(requests []pkg.Request, candidates map[string]string, repair bool) []string {
 	var names []string
 	exact, removals := false, 0
@@ -108,9 +98,9 @@ func arguments(requests []pkg.Request, candidates map[string]string, repair bool
 		}
 		names = append(names, name)
 	}
-	// Without Pattern-Only a name with a dot that no package has is a regular
-	// expression, and all that it matches are installed. apt may wait for a lock
-	// without a word, so it is not to wait by itself.
+	// Without Pattern-Only an unknown name with a dot is a regular expression, and
+	// all matches are installed. apt waits for a lock silently, so it must not
+	// wait itself.
 	options := []string{"-o", "DPkg::Lock::Timeout=0", "-o", "APT::Cmd::Pattern-Only=true", "-o", "DPkg::Pre-Invoke::=echo " + dpkgBegins}
 	if removals == len(requests) {
 		return append(append([]string{"apt-get", "-q", "-y", "remove"}, options...), names...)
@@ -131,8 +121,8 @@ func arguments(requests []pkg.Request, candidates map[string]string, repair bool
 	return append(argv, names...)
 }
 
-// dpkgBegins is what apt is told to say before it calls dpkg, whose own words may
-// come late.
+// dpkgBegins is printed by apt before it calls dpkg, whose output may come
+// late.
 const dpkgBegins = "muster: dpkg begins"
 
 var begins = regexp.MustCompile("^" + dpkgBegins)
@@ -146,10 +136,11 @@ func (p *Provider) changer() pkg.Changer {
 	}
 }
 
-// refresh is what to do about a package that is in no list.
+// refresh is the remedy for a package that is in no list.
 const refresh = "check its name and the repositories, or refresh the package lists (cache_max_age)"
 
-// scriptFailed is what dpkg says of a script, of a package or of the file of one.
+// scriptFailed matches dpkg's report of a failed script, of a package or its
+// file.
 var scriptFailed = regexp.MustCompile(`(?m)^dpkg: error processing (?:package |archive (?:\S*/)?)([^\s_:]+).*\n.*script subprocess returned error.*$`)
 
 func remedies() []pkg.Remedy {
@@ -168,7 +159,7 @@ func remedies() []pkg.Remedy {
 		{Says: "unmet dependencies", Err: pkg.ErrUnmet, Do: "name versions that go together, or add the repository that has what is missing"},
 		{Says: "don't have enough free space", Err: pkg.ErrNoSpace, Do: "make room, for example with `apt-get clean`"},
 		{Says: "No space left on device", Err: pkg.ErrNoSpace, Do: "make room, for example with `apt-get clean`"},
-		{About: scriptFailed, Err: pkg.ErrScript, Do: "mend what it complains of, then " + repair},
+		{About: scriptFailed, Err: pkg.ErrScript, Do: "fix the problem it reports, then " + repair},
 		{Says: "Failed to fetch", Err: pkg.ErrDownload, Do: "check the repositories and the network, or refresh the package lists (cache_max_age)"},
 	}
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// checkName refuses names that apt takes for another one.
+// checkName refuses names that apt reads as another package.
 func checkName(name string) error {
 	bare, arch, qualified := strings.Cut(name, ":")
 	switch {
 	case strings.HasSuffix(name, "-"):
-		return fmt.Errorf("a package name must not end with -, for which apt would remove it: set ensure: absent")
+		return fmt.Errorf("a package name must not end with -, because apt would remove it: set ensure: absent")
 	case qualified && (arch == "" || arch == "any" || arch == "native"):
-		return fmt.Errorf("%q is no architecture of a package: name it %s", ":"+arch, bare)
+		return fmt.Errorf("%q is not a package architecture: name it %s", ":"+arch, bare)
 	case qualified && strings.HasSuffix(arch, "+"):
 		return fmt.Errorf("an architecture does not end with +")
 	default:
@@ -25,8 +25,8 @@ func checkName(name string) error {
 	}
 }
 
-// checkSigns refuses a name with a + at its end that no package has: apt would
-// take the sign for an instruction, and install the package without it in its name.
+// checkSigns refuses a name with a trailing + that no package has: apt would
+// take the sign for an instruction, and install the package named without it.
 func (p *Provider) checkSigns(ctx context.Context, env resource.Env, requests []pkg.Request) error {
 	for _, r := range requests {
 		name, _, _ := strings.Cut(r.Name, ":")
@@ -48,7 +48,7 @@ func (p *Provider) checkSigns(ctx context.Context, env resource.Env, requests []
 	return nil
 }
 
-// withoutZeroEpoch gives a version as repositories write it.
+// withoutZeroEpoch returns a version as repositories write it.
 func withoutZeroEpoch(version string) string {
 	epoch, rest, found := strings.Cut(version, ":")
 	if found && epoch != "" && strings.Trim(epoch, "0") == "" {
@@ -58,8 +58,8 @@ func withoutZeroEpoch(version string) string {
 	return version
 }
 
-// warnOfRemoved tells of packages that were removed for the sake of those that
-// were asked for.
+// warnOfRemoved logs packages that were removed in favour of the requested
+// ones.
 func warnOfRemoved(ctx context.Context, env resource.Env, requests []pkg.Request, lines []string) {
 	at := slices.Index(lines, "The following packages will be REMOVED:")
 	if at < 0 {
@@ -77,6 +77,6 @@ func warnOfRemoved(ctx context.Context, env resource.Env, requests []pkg.Request
 		}
 	}
 	if len(removed) > 0 {
-		env.Log.WarnContext(ctx, "other packages had to be removed for it", "removed", strings.Join(removed, " "))
+		env.Log.WarnContext(ctx, "other packages were removed", "removed", strings.Join(removed, " "))
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Where apt is told of repositories, keeps their lists, and notes that its
-// daily job refreshed them.
+// The files in which apt finds repositories, keeps lists, and records a refresh
+// by its daily job.
 const (
 	sourcesFile  = "/etc/apt/sources.list"
 	sourcesDir   = "/etc/apt/sources.list.d"
@@ -22,8 +22,8 @@ const (
 	successStamp = "/var/lib/apt/periodic/update-success-stamp"
 )
 
-// Refresh runs apt-get update when the lists are older than maxAge, or than what
-// names the repositories. A list that could not be had is an error.
+// Refresh runs apt-get update when the lists are older than maxAge or than the
+// files that name the repositories. A list that cannot be fetched is an error.
 func (p *Provider) Refresh(ctx context.Context, env resource.Env, maxAge time.Duration, _ bool) error {
 	if maxAge == 0 {
 		return nil
@@ -42,12 +42,12 @@ func (p *Provider) Refresh(ctx context.Context, env resource.Env, maxAge time.Du
 	if time.Since(at) <= maxAge && !sources.After(at) {
 		return nil
 	}
-	// What could not be had is asked for again in a run when its repositories are others.
+	// A failed refresh is repeated in a run only when its repositories changed.
 	if maxAge == pkg.Following && env.RunID != "" && p.failed.run == env.RunID && !sources.After(p.failed.at) {
 		return nil
 	}
 	p.failed = failure{run: env.RunID, at: time.Now()}
-	// Without this apt is content with the lists from before when a server does not answer.
+	// Without it apt accepts the old lists when a server does not answer.
 	if err := p.changer().Change(ctx, env, "apt-get", "update", "-q", "-o", "APT::Update::Error-Mode=any"); err != nil {
 		return err
 	}
@@ -57,14 +57,14 @@ func (p *Provider) Refresh(ctx context.Context, env resource.Env, maxAge time.Du
 	return pkg.NoteRefresh(ctx, env, p.Name())
 }
 
-// failure is that lists could not be refreshed in a run.
+// failure is a failed refresh of a run.
 type failure struct {
 	run string
 	at  time.Time
 }
 
-// sourcesChanged is when a file that names repositories was last changed, added
-// or removed.
+// sourcesChanged returns when a file that names repositories was last changed,
+// added or removed.
 func sourcesChanged() (time.Time, error) {
 	paths := []string{sourcesFile, sourcesDir}
 	entries, err := os.ReadDir(sourcesDir)
@@ -85,7 +85,7 @@ func sourcesChanged() (time.Time, error) {
 	return last, nil
 }
 
-// listsChanged is when the lists were last changed; there may be none.
+// listsChanged returns when the lists last changed, or os.ErrNotExist.
 func listsChanged() (time.Time, error) {
 	entries, err := os.ReadDir(listsDir)
 	if err != nil {

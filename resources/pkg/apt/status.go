@@ -9,13 +9,13 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// format is what dpkg-query is asked for, a line a package.
+// format is the output of dpkg-query, a line a package.
 const format = `${Package}\t${Version}\t${Architecture}\t${db:Status-Status}\t${db:Status-Want}\t${Homepage}\t${binary:Summary}\n`
 
-// fields is how many there are in a line of format.
+// fields is the number of fields in format.
 const fields = 7
 
-// row is what dpkg says of a package.
+// row is a line of dpkg-query.
 type row struct {
 	name, version, arch, status, want, homepage, summary string
 }
@@ -26,7 +26,7 @@ func parseStatus(lines []string) ([]row, error) {
 	for _, line := range lines {
 		f := strings.SplitN(line, "\t", fields)
 		if len(f) != fields || f[0] == "" {
-			return nil, fmt.Errorf("dpkg-query said what is not understood: %q", line)
+			return nil, fmt.Errorf("unexpected output of dpkg-query: %q", line)
 		}
 		rows = append(rows, row{f[0], f[1], f[2], f[3], f[4], f[5], f[6]})
 	}
@@ -34,7 +34,7 @@ func parseStatus(lines []string) ([]row, error) {
 	return rows, nil
 }
 
-// StatusAll asks dpkg-query once.
+// StatusAll runs dpkg-query once.
 func (p *Provider) StatusAll(ctx context.Context, env resource.Env, names []string) ([]*pkg.State, error) {
 	rows, err := p.query(ctx, env, names)
 	if err != nil {
@@ -48,7 +48,7 @@ func (p *Provider) StatusAll(ctx context.Context, env resource.Env, names []stri
 	return states, nil
 }
 
-// query gives the rows of the packages that dpkg knows.
+// query returns the rows of the packages that dpkg knows.
 func (*Provider) query(ctx context.Context, env resource.Env, names []string) ([]row, error) {
 	argv := []string{"dpkg-query", "-W", "-f=" + format, "--"}
 	for _, name := range names {
@@ -58,15 +58,15 @@ func (*Provider) query(ctx context.Context, env resource.Env, names []string) ([
 	if err != nil {
 		return nil, err
 	}
-	// 1 says that it does not know one of them.
+	// 1 means that a package is unknown.
 	if result.ExitCode > 1 {
 		return nil, pkg.Explain(argv, result, []pkg.Remedy{{Says: "dpkg-query: error", Err: pkg.ErrBroken, Do: "run `dpkg --audit` and see /var/lib/dpkg"}})
 	}
 	return parseStatus(lines)
 }
 
-// stateOf finds a name among rows. Only installed counts: apt repairs what is
-// anything between by installing it.
+// stateOf returns the state of a name. Only installed counts: apt repairs every
+// other status by installing.
 func stateOf(name string, rows []row) *pkg.State {
 	bare, arch, _ := strings.Cut(name, ":")
 	state := pkg.NewState(name, nil)
@@ -79,7 +79,7 @@ func stateOf(name string, rows []row) *pkg.State {
 			state.Held = state.Held || (held && state.Metadata == nil)
 			continue
 		}
-		// Of several architectures that of the node counts.
+		// The node's architecture wins.
 		if state.Metadata != nil && !pkg.IsNative(r.arch) {
 			continue
 		}
@@ -93,7 +93,7 @@ func stateOf(name string, rows []row) *pkg.State {
 	return state
 }
 
-// Candidates asks apt-cache once.
+// Candidates runs apt-cache once.
 func (p *Provider) Candidates(ctx context.Context, env resource.Env, names []string) (map[string]string, error) {
 	argv := append([]string{"apt-cache", "policy", "--"}, names...)
 	lines, result, err := pkg.Ask(ctx, env, argv...)
@@ -106,7 +106,7 @@ func (p *Provider) Candidates(ctx context.Context, env resource.Env, names []str
 
 	out := parsePolicy(lines)
 	for _, name := range names {
-		// apt leaves the architecture out where it is the one of the node.
+		// apt omits the architecture of the node.
 		if bare, _, qualified := strings.Cut(name, ":"); qualified && out[name] == "" && out[bare] != "" {
 			out[name] = out[bare]
 		}
@@ -115,7 +115,7 @@ func (p *Provider) Candidates(ctx context.Context, env resource.Env, names []str
 	return out, nil
 }
 
-// parsePolicy reads the candidates of apt-cache policy. One that is (none) is left out.
+// parsePolicy reads the candidates of apt-cache policy, without (none).
 func parsePolicy(lines []string) map[string]string {
 	out := map[string]string{}
 	name := ""

@@ -209,7 +209,7 @@ func TestOthersAreRemoved(t *testing.T) {
 	if err := apt.New().Uninstall(t.Context(), e, "muster-real:all"); err != nil {
 		t.Fatal(err)
 	}
-	if got := text.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, `other packages had to be removed for it" removed=muster-other`) {
+	if got := text.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, `other packages were removed" removed=muster-other`) {
 		t.Errorf("the log says %s", got)
 	}
 }

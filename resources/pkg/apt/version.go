@@ -12,7 +12,7 @@ func (*Provider) VersionCmp(a, b string, ignoreTrailingZeroes bool) (int, error)
 	return pkg.CompareVersions(a, b, ignoreTrailingZeroes, cutRevision, compare)
 }
 
-// cutRevision cuts at the last hyphen. One with nothing after it is part of upstream.
+// cutRevision cuts at the last hyphen; a trailing one belongs to upstream.
 func cutRevision(version string) (upstream, revision string) {
 	if at := strings.LastIndexByte(version, '-'); at >= 0 && at < len(version)-1 {
 		return version[:at], version[at+1:]
@@ -25,8 +25,8 @@ func compare(a, b pkg.Version) int {
 	return cmp.Or(pkg.CompareNumbers(a.Epoch, b.Epoch), compareText(a.Upstream, b.Upstream), compareText(a.Release, b.Release))
 }
 
-// compareText compares what is no digits character by character and digits by
-// their value, in turn, until something differs.
+// compareText compares non-digits character by character and digits by value,
+// in turn.
 func compareText(a, b string) int {
 	for a != "" || b != "" {
 		var difference int
@@ -58,8 +58,8 @@ func compareSigns(a, b string) (difference int, restA, restB string) {
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// weight orders what may stand at the beginning of s: a tilde, the end or
-// digits, letters, everything else.
+// weight orders the first character: a tilde, the end or digits, letters,
+// everything else.
 func weight(s string) int {
 	const behindLetters = 256
 	switch {

@@ -1,5 +1,5 @@
-// Package dnf is the provider of packages on Fedora, Red Hat Enterprise Linux
-// and their kin.
+// Package dnf manages packages on Fedora, Red Hat Enterprise Linux and their
+// derivatives.
 package dnf
 
 import (
@@ -18,12 +18,12 @@ import (
 // Provider manages packages with dnf and rpm. Make it with New.
 type Provider struct {
 	pkg.Single
-	// LockTimeout is how long the lock of another process is waited for.
+	// LockTimeout bounds the wait for the lock of another process.
 	LockTimeout time.Duration
 	bin         string
 }
 
-// New makes the provider.
+// New returns the provider.
 func New() *Provider {
 	p := &Provider{LockTimeout: pkg.LockTimeout, bin: "/usr/bin"}
 	p.Single = pkg.Single{All: p}
@@ -34,7 +34,8 @@ func New() *Provider {
 // Name is dnf.
 func (*Provider) Name() string { return "dnf" }
 
-// IsManageable is true where dnf and rpm are; it is the first choice on Fedora's and Red Hat's families.
+// IsManageable reports whether dnf and rpm are installed; dnf is the first
+// choice on Fedora's and Red Hat's families.
 func (p *Provider) IsManageable(facts model.Facts, spec resource.Spec) (bool, int, error) {
 	if err := checkVersion(spec.Meta().Name, spec.Meta().Ensure); err != nil {
 		return false, 0, err
@@ -43,8 +44,8 @@ func (p *Provider) IsManageable(facts model.Facts, spec resource.Spec) (bool, in
 	return pkg.Manageable(facts, []string{p.bin + "/dnf", p.bin + "/rpm"}, pkg.RedHatFamilies(), pkg.DebianFamilies())
 }
 
-// ChangeAll makes one dnf of all requests of a kind: removals, which may make
-// room for what follows, downgrades, installations.
+// ChangeAll runs one dnf for each kind of request: removals, which may make
+// room, then downgrades, then installations.
 func (p *Provider) ChangeAll(ctx context.Context, env resource.Env, requests []pkg.Request) error {
 	found, err := p.checkNames(ctx, env, requests)
 	if err != nil {
@@ -52,7 +53,7 @@ func (p *Provider) ChangeAll(ctx context.Context, env resource.Env, requests []p
 	}
 	changer := p.changer()
 	if found {
-		// That there is such a package is known.
+		// The package is known to exist.
 		changer.Remedies = append([]pkg.Remedy{{Says: "No match for argument", Err: pkg.ErrNoVersion, Do: others}}, changer.Remedies...)
 	}
 	for _, argv := range commands(requests) {
@@ -63,7 +64,7 @@ func (p *Provider) ChangeAll(ctx context.Context, env resource.Env, requests []p
 		if i := slices.IndexFunc(lines, isUnseen); argv[1] == "remove" && i >= 0 {
 			return resource.CommandError{Err: fmt.Errorf("%w: dnf does not see that it is installed: %s", pkg.ErrHeld, release), Output: strings.Join(lines[:i+1], "\n")}
 		}
-		// Without its epoch a version may look lower that is higher.
+		// Without its epoch a higher version may look lower.
 		if argv[1] == "downgrade" && slices.ContainsFunc(lines, isLowest) {
 			argv = slices.Clone(argv)
 			argv[1] = "install"
@@ -76,12 +77,12 @@ func (p *Provider) ChangeAll(ctx context.Context, env resource.Env, requests []p
 	return nil
 }
 
-// isUnseen is what dnf says when it leaves alone what is installed.
+// isUnseen matches dnf's report that it ignores an installed package.
 func isUnseen(line string) bool { return strings.Contains(line, "No packages marked for removal") }
 
 func isLowest(line string) bool { return strings.Contains(line, "of lowest version already installed") }
 
-// commands gives the commands for requests.
+// commands returns the commands for requests.
 func commands(requests []pkg.Request) [][]string {
 	var remove, downgrade, install, best []string
 	for _, r := range requests {
@@ -109,13 +110,14 @@ func commands(requests []pkg.Request) [][]string {
 	add(remove, "remove", "-y")
 	add(downgrade, "downgrade", "-y")
 	add(install, "install", "-y")
-	// Without it what is installed counts as good enough.
+	// Without --best the installed version is good enough.
 	add(best, "install", "-y", "--best")
 
 	return out
 }
 
-// exact gives the words for a version of a package, whose architecture comes last.
+// exact returns the argument for a version of a package; the architecture comes
+// last.
 func exact(name, version string) string {
 	at := strings.LastIndexByte(name, '.')
 	if at < 0 || !slices.Contains(architectures(), name[at+1:]) {
@@ -137,14 +139,14 @@ func (p *Provider) changer() pkg.Changer {
 	return pkg.Changer{Remedies: remedies(), Timeout: p.LockTimeout, Begins: begins}
 }
 
-// begins stands before everything that dnf does to a machine.
+// begins is printed before dnf changes anything.
 var begins = regexp.MustCompile(`^Running transaction`)
 
-// scriptFailed is what rpm says of a script whose package it does not install or
-// remove for that, and otherwise dnf.
+// scriptFailed matches the report of rpm for a script that prevents the change
+// of its package, and of dnf for others.
 var scriptFailed = regexp.MustCompile(`(?m)^(?:error: %\w+\(|Error in \w+ scriptlet in rpm package )(\S+?)(?:-[^-\s]+-[^-\s]+\) scriptlet failed.*)?$`)
 
-// What to do about what is excluded, and about versions.
+// The remedies for excluded packages and for versions.
 const (
 	release = "remove it from exclude in /etc/dnf or from `dnf versionlock list`"
 	others  = "`dnf list --showduplicates` shows those there are"
@@ -160,7 +162,7 @@ func remedies() []pkg.Remedy {
 		{Says: "No packages marked for downgrade", Err: pkg.ErrNoVersion, Do: others},
 		{Says: "nothing provides", Err: pkg.ErrUnmet, Do: "name versions that go together, or add the repository that has what is missing"},
 		{Says: "conflicting requests", Err: pkg.ErrUnmet, Do: "name versions that go together, or add the repository that has what is missing"},
-		{About: scriptFailed, Err: pkg.ErrScript, Do: "mend what it complains of"},
+		{About: scriptFailed, Err: pkg.ErrScript, Do: "fix the problem it reports"},
 		{Says: "needs more space", Err: pkg.ErrNoSpace, Do: "make room, for example with `dnf clean all`"},
 		{Says: "needed on the", Err: pkg.ErrNoSpace, Do: "make room, for example with `dnf clean all`"},
 		{Says: "Error opening", Err: pkg.ErrDownload, Do: "check the repositories, or refresh the package lists (cache_max_age)"},

@@ -10,11 +10,11 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// available is what dnf is asked for of packages in repositories, as parseRows reads it.
+// available is the repoquery format that parseRows reads.
 const available = "%{name} %{epoch} %{version} %{release} %{arch}\t\t\t\n"
 
-// checkVersion refuses a version with an architecture, which dnf would take and
-// rpm does not have.
+// checkVersion refuses a version with an architecture, which dnf accepts and
+// rpm lacks.
 func checkVersion(name, version string) error {
 	at := strings.LastIndexByte(version, '.')
 	if at < 0 || !slices.Contains(architectures(), version[at+1:]) {
@@ -25,15 +25,10 @@ func checkVersion(name, version string) error {
 }
 
 // checkNames refuses names of new packages for which dnf would install another
-// one: a name with a version, or what another package provides. found says that
-// there are packages of all names. What there is nothing of is left to dnf.
+// one: a name with a version, or a provided name. found reports whether all
+// names are packages; dnf itself reports unknown names.
 func (p *Provider) checkNames(ctx context.Context, env resource.Env, requests []pkg.Request) (found bool, err error) {
-	var names []string
-	for _, r := range requests {
-		if r.Action == pkg.Install {
-			names = append(names, r.Name)
-		}
-	}
+	names := pkg.Names(requests, pkg.Request.IsInstall)
 	if len(names) == 0 {
 		return true, nil
 	}
@@ -52,14 +47,14 @@ func (p *Provider) checkNames(ctx context.Context, env resource.Env, requests []
 			return false, err
 		}
 		if len(meant) > 0 {
-			return false, fmt.Errorf("%w: %s is no name of a package: for dnf it stands for %s; write that name, with its version in ensure", pkg.ErrNoPackage, name, strings.Join(meant, ", "))
+			return false, fmt.Errorf("%w: %s is not a package name: dnf would install %s; use that name, with the version in ensure", pkg.ErrNoPackage, name, strings.Join(meant, ", "))
 		}
 	}
 
 	return found, nil
 }
 
-// meant gives the packages that dnf would take for one of the name.
+// meant returns the packages that dnf would install for a name.
 func (p *Provider) meant(ctx context.Context, env resource.Env, name string) ([]string, error) {
 	rows, err := p.repoquery(ctx, env, name)
 	if err == nil && len(rows) == 0 {

@@ -11,21 +11,22 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// format is what rpm is asked for, a line a package. The last three may hold blanks.
+// format is the output of rpm, a line a package. The last three fields may hold
+// spaces.
 const format = `%{NAME} %|EPOCH?{%{EPOCH}}:{0}| %{VERSION} %{RELEASE} %{ARCH}\t%{LICENSE}\t%{URL}\t%{SUMMARY}\n`
 
-// row is what rpm says of a package.
+// row is a line of rpm.
 type row struct {
 	name, epoch, version, release, arch, license, url, summary string
 }
 
 func (r row) full() string { return r.epoch + ":" + r.version + "-" + r.release }
 
-// is says that a row is that of a name, which may end with an architecture.
+// is reports whether a row matches a name, which may end with an architecture.
 func (r row) is(name string) bool { return r.name == name || r.name+"."+r.arch == name }
 
-// parseRows reads lines of format; others, which say that a package is not
-// installed, are left out.
+// parseRows reads lines of format and skips others, which report packages that
+// are not installed.
 func parseRows(lines []string) []row {
 	var rows []row
 	for _, line := range lines {
@@ -40,15 +41,15 @@ func parseRows(lines []string) []row {
 	return rows
 }
 
-// StatusAll asks rpm once.
+// StatusAll runs rpm once.
 func (p *Provider) StatusAll(ctx context.Context, env resource.Env, names []string) ([]*pkg.State, error) {
 	argv := append([]string{"rpm", "-q", "--queryformat", format, "--"}, names...)
 	lines, result, err := pkg.Ask(ctx, env, argv...)
 	if err != nil {
 		return nil, err
 	}
-	// The exit code counts those that are not installed. With a database that it
-	// cannot read it says that too, of all.
+	// The exit code counts the packages that are not installed: all of them when
+	// the database cannot be read.
 	if strings.Contains(result.Stderr.String(), "error:") {
 		return nil, pkg.Explain(argv, result, []pkg.Remedy{{Says: "error:", Err: pkg.ErrBroken, Do: "run `rpm --rebuilddb`"}})
 	}
@@ -61,7 +62,7 @@ func (p *Provider) StatusAll(ctx context.Context, env resource.Env, names []stri
 	return states, nil
 }
 
-// stateOf finds a name among rows; the newest of several counts.
+// stateOf returns the state of a name; the newest of several rows counts.
 func (p *Provider) stateOf(name string, rows []row) *pkg.State {
 	var newest *row
 	for i := range rows {
@@ -83,8 +84,8 @@ func (p *Provider) stateOf(name string, rows []row) *pkg.State {
 	})
 }
 
-// Candidates asks dnf once, of what it knows already: Refresh sees that this is
-// not too old. What has no upgrade has what is installed as its candidate.
+// Candidates runs dnf once with its cached lists, which Refresh keeps current.
+// Without an upgrade the installed version is the candidate.
 func (p *Provider) Candidates(ctx context.Context, env resource.Env, names []string) (map[string]string, error) {
 	states, err := p.StatusAll(ctx, env, names)
 	if err != nil {
@@ -109,12 +110,12 @@ func (p *Provider) Candidates(ctx context.Context, env resource.Env, names []str
 	return out, nil
 }
 
-// stamp is what dnf touches when it has made its cache.
+// stamp is touched by dnf when it has made its cache.
 const stamp = "/var/cache/dnf/last_makecache"
 
-// Refresh has the lists fetched that are older than maxAge, and before
-// candidates are asked for those that dnf itself finds too old. Told to be quiet
-// it would not say either that it waits for another process.
+// Refresh fetches lists older than maxAge, and before Candidates those that dnf
+// finds too old. It must not run quietly: dnf would not report a wait for
+// another process either.
 func (p *Provider) Refresh(ctx context.Context, env resource.Env, maxAge time.Duration, latest bool) error {
 	at, err := pkg.Refreshed(env, p.Name(), stamp)
 	switch {
@@ -132,8 +133,8 @@ func (p *Provider) Refresh(ctx context.Context, env resource.Env, maxAge time.Du
 	}
 }
 
-// makeCache fetches the lists. A repository that dnf does without is an error:
-// what it has newer is not known.
+// makeCache fetches the lists. A repository that dnf skips is an error: its
+// newer versions are unknown.
 func (p *Provider) makeCache(ctx context.Context, env resource.Env, options ...string) error {
 	argv := append(append([]string{"dnf"}, options...), "makecache")
 	lines, err := p.changer().Run(ctx, env, argv...)
@@ -147,5 +148,5 @@ func (p *Provider) makeCache(ctx context.Context, env resource.Env, options ...s
 	return nil
 }
 
-// isIgnored is what dnf says of repositories with skip_if_unavailable.
+// isIgnored matches dnf's report of repositories with skip_if_unavailable.
 func isIgnored(line string) bool { return strings.HasPrefix(line, "Ignoring repositories: ") }

@@ -8,8 +8,8 @@ import (
 )
 
 // VersionCmp compares as rpm does: epoch, version and, when both have one,
-// release. What rpm takes for equal although it is written differently, 01 and 1,
-// is compared as text.
+// release. Versions that rpm takes for equal although they differ, 01 and 1,
+// are compared as text.
 func (*Provider) VersionCmp(a, b string, ignoreTrailingZeroes bool) (int, error) {
 	return pkg.CompareVersions(a, b, ignoreTrailingZeroes, cutRelease, func(a, b pkg.Version) int {
 		return cmp.Or(compareParts(a, b, compareText), compareParts(a, b, strings.Compare))
@@ -23,7 +23,8 @@ func cutRelease(text string) (version, release string) {
 	return version, release
 }
 
-// compareParts compares part by part. Without a release a version is that of any.
+// compareParts compares part by part. A version without a release equals any
+// release.
 func compareParts(a, b pkg.Version, text func(a, b string) int) int {
 	order := cmp.Or(pkg.CompareNumbers(a.Epoch, b.Epoch), text(a.Upstream, b.Upstream))
 	if order == 0 && a.Release != "" && b.Release != "" {
@@ -33,7 +34,7 @@ func compareParts(a, b pkg.Version, text func(a, b string) int) int {
 	return order
 }
 
-// compare orders what rpm itself said, which is always in order.
+// compare orders versions of rpm's output, which are always valid.
 func compare(a, b string) int {
 	va, errA := pkg.ParseVersion(a, cutRelease)
 	vb, errB := pkg.ParseVersion(b, cutRelease)
@@ -44,8 +45,9 @@ func compare(a, b string) int {
 	return compareParts(va, vb, compareText)
 }
 
-// compareText compares segments of digits or letters in turn. A tilde comes
-// before everything, also the end, and a caret after the end but before everything else.
+// compareText compares segments of digits or letters in turn. A tilde sorts
+// before everything, also the end; a caret after the end but before everything
+// else.
 func compareText(a, b string) int {
 	for {
 		a, b = strings.TrimLeftFunc(a, isSeparator), strings.TrimLeftFunc(b, isSeparator)
@@ -72,7 +74,7 @@ func compareText(a, b string) int {
 	}
 }
 
-// compareCaret compares where at least one begins with a caret.
+// compareCaret compares when one side at least begins with a caret.
 func compareCaret(a, b string) int {
 	switch {
 	case a == "":
@@ -84,7 +86,7 @@ func compareCaret(a, b string) int {
 	}
 }
 
-// compareSegment compares the first segments of both; digits are newer than letters.
+// compareSegment compares the first segments; digits are newer than letters.
 func compareSegment(a, b string) (order int, restA, restB string) {
 	da, restA := pkg.CutDigits(a)
 	db, restB := pkg.CutDigits(b)

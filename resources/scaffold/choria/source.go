@@ -97,14 +97,14 @@ func source(env resource.Env, spec *scaffold.Spec) (dir string, err error) {
 	case filepath.IsAbs(spec.Source):
 		dir = filepath.Clean(spec.Source)
 	case env.Scope.Dir == "":
-		return "", fmt.Errorf("source %q is relative, and this manifest has no directory to take it from: push it as a bundle, which brings its files along, or give an absolute path", spec.Source)
+		return "", fmt.Errorf("source %q is relative, but this manifest has no directory: push it as a bundle with its files, or give an absolute path", spec.Source)
 	default:
 		dir = filepath.Join(env.Scope.Dir, spec.Source)
 	}
 	entry, err := env.Host.Follow(dir)
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("could not look at the source: %w", err)
+		return "", fmt.Errorf("could not inspect the source: %w", err)
 	case entry.Kind == files.Absent:
 		return "", resource.PrerequisiteError{Needs: []string{resource.PathNeed(dir)}, Err: fmt.Errorf("the source %s does not exist: %w", dir, fs.ErrNotExist)}
 	case entry.Kind != files.Directory:

@@ -8,7 +8,7 @@ import (
 	"github.com/musterfleet/muster/resources/service"
 )
 
-// The answers that more is to be said about.
+// The answers with a special meaning.
 const (
 	activating     = "activating"
 	enabledRuntime = "enabled-runtime"
@@ -18,11 +18,11 @@ const (
 var (
 	errIsActive  = errors.New("invalid systemctl is-active output")
 	errIsEnabled = errors.New("invalid systemctl is-enabled output")
-	// errUnsettled is a service on its way to another state.
-	errUnsettled = errors.New("is on its way to another state")
+	// errUnsettled is a service between two states.
+	errUnsettled = errors.New("is changing state")
 )
 
-// stateOf makes a state of the answers of is-active and is-enabled.
+// stateOf returns the state for the answers of is-active and is-enabled.
 func stateOf(name, active, enabled string) (*service.State, error) {
 	running, err := isRunning(active)
 	if err != nil {
@@ -45,7 +45,7 @@ func stateOf(name, active, enabled string) (*service.State, error) {
 	}, nil
 }
 
-// isRunning is what an answer of is-active means.
+// isRunning interprets an answer of is-active.
 func isRunning(answer string) (bool, error) {
 	switch answer {
 	case "active":
@@ -59,7 +59,8 @@ func isRunning(answer string) (bool, error) {
 	}
 }
 
-// startsAtBoot is what an answer of is-enabled means, and what it leaves undone.
+// startsAtBoot interprets an answer of is-enabled, with the changes it rules
+// out.
 func startsAtBoot(answer string) (starts bool, o service.Obstacles, err error) {
 	switch answer {
 	case "enabled", enabledRuntime:
@@ -79,7 +80,7 @@ func startsAtBoot(answer string) (starts bool, o service.Obstacles, err error) {
 		if answer != "masked" {
 			unmask += " --runtime"
 		}
-		masked := fmt.Errorf("its unit is masked: %s lets it be used again", unmask)
+		masked := fmt.Errorf("its unit is masked: %s makes it usable again", unmask)
 		return false, service.Obstacles{Start: masked, Enable: masked}, nil
 	case notFound:
 		return false, o, service.ErrNotFound

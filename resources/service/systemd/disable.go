@@ -11,11 +11,11 @@ import (
 	"github.com/musterfleet/muster/resources/service"
 )
 
-// link is what systemctl does to a unit whose file is elsewhere.
+// link is the systemctl command for a unit whose file is elsewhere.
 const link service.Action = "link"
 
-// disable also disables what is enabled until the next boot, which systemctl
-// takes for something else.
+// disable also disables units that are enabled until the next boot, which
+// systemctl disable ignores.
 func (p *Provider) disable(ctx context.Context, env resource.Env, names ...string) error {
 	if err := p.disableAt(ctx, env, nil, names); err != nil {
 		return err
@@ -34,13 +34,13 @@ func (p *Provider) disable(ctx context.Context, env resource.Env, names ...strin
 	return p.disableAt(ctx, env, []string{"--runtime"}, atRuntime)
 }
 
-// disableAt runs systemctl disable, which takes a unit for whose file there is
-// only a link out of systemd altogether. Such links are put back, whatever else
-// came of it.
+// disableAt runs systemctl disable, which removes a unit altogether when
+// systemd knows it only by a link. Such links are restored, even after an
+// error.
 func (p *Provider) disableAt(ctx context.Context, env resource.Env, options, names []string) error {
 	linked := p.linked(names)
 	errs := []error{p.change(ctx, env, service.Disable, append(options, names...)...)}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTimeout)
 	defer cancel()
 	for _, l := range linked {
 		if _, err := os.Lstat(l.path); !errors.Is(err, os.ErrNotExist) {
@@ -52,14 +52,14 @@ func (p *Provider) disableAt(ctx context.Context, env resource.Env, options, nam
 	return errors.Join(errs...)
 }
 
-// linkedUnit is a link by which systemd knows of a unit whose file is not in any
-// of its directories, and the options that systemctl link makes it with.
+// linkedUnit is a link to a unit file outside of systemd's directories, with
+// the options of systemctl link that make it.
 type linkedUnit struct {
 	path, target string
 	options      []string
 }
 
-// linked gives the links of services that are known by one.
+// linked returns the links of services that are known by one.
 func (p *Provider) linked(names []string) []linkedUnit {
 	var out []linkedUnit
 	for _, unit := range unitNames(names) {
@@ -72,8 +72,8 @@ func (p *Provider) linked(names []string) []linkedUnit {
 			if !filepath.IsAbs(target) {
 				target = filepath.Join(dir, target)
 			}
-			// A link of another name is an alias, which is to go. What is in a directory
-			// of systemd's is found without a link.
+			// A link of another name is an alias, which disabling removes. A file in a
+			// directory of systemd is found without a link.
 			if filepath.Base(target) == unit && !strings.HasSuffix(filepath.Dir(target), "/systemd/system") {
 				out = append(out, linkedUnit{path: path, target: target, options: options})
 			}

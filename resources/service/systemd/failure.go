@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	// logLines is how many lines of its log the error of a service has.
+	// logLines is the number of log lines in the error of a service.
 	logLines = 10
-	// logTime is how long they are waited for.
+	// logTime bounds the wait for them.
 	logTime = 5 * time.Second
 )
 
-// control runs systemctl. An exit code that means failure is an error with the
-// end of what it said.
+// control runs systemctl. A failing exit code is an error with the last lines
+// of stderr.
 func control(ctx context.Context, env resource.Env, args ...string) error {
 	result, err := run(ctx, env, nil, append([]string{systemctl}, args...)...)
 	if err != nil || result.ExitCode == 0 {
@@ -36,14 +36,14 @@ func control(ctx context.Context, env resource.Env, args ...string) error {
 	return err
 }
 
-// withLogs adds to each error the last lines that its service has logged since
-// a time. It also does so when ctx has ended.
+// withLogs adds to each error what its service logged since a time, also after
+// ctx has ended.
 func withLogs(ctx context.Context, env resource.Env, names []string, since time.Time, errs []error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), logTime)
 	defer cancel()
-	// What was logged just now may not be in the journal yet.
+	// The newest entries may not be in the journal yet.
 	if _, err := run(ctx, env, nil, "journalctl", "--sync"); err != nil {
-		env.Log.DebugContext(ctx, "the journal cannot be read", "error", err.Error())
+		env.Log.DebugContext(ctx, "cannot read the journal", "error", err.Error())
 		return
 	}
 	for i, name := range names {
@@ -63,11 +63,11 @@ func withLogs(ctx context.Context, env resource.Env, names []string, since time.
 	}
 }
 
-// lastLogged gives the last lines that a service has logged since a time.
-// journalctl gives the last ones only when it begins with the latest, and then
-// turns messages round, not lines: they are asked for one by one. Its --unit
-// misses what a process of systemd says that ends at once, such as one that
-// finds no program to run.
+// lastLogged returns the last lines that a service logged since a time.
+// journalctl returns the last ones only in reverse order, and reverses
+// messages, not lines, so each is read by itself. Its --unit misses what a
+// short-lived process of systemd logs, such as one that finds no program to
+// run.
 func lastLogged(ctx context.Context, env resource.Env, name string, since time.Time) (string, error) {
 	var messages []string
 	onLine := func(line string, stderr bool) {
@@ -84,8 +84,8 @@ func lastLogged(ctx context.Context, env resource.Env, name string, since time.T
 	return command.Output{Tail: []byte(strings.Join(messages, "\n"))}.LastLines(logLines), err
 }
 
-// message gives that of an entry of the journal as journalctl writes it in JSON:
-// a text, or the bytes of what is not plain text.
+// message returns the message of a journal entry in JSON: a text, or bytes for
+// other content.
 func message(line string) string {
 	var text struct{ MESSAGE string }
 	if json.Unmarshal([]byte(line), &text) == nil {

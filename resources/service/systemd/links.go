@@ -9,12 +9,12 @@ import (
 	"github.com/musterfleet/muster/resources/service"
 )
 
-// links are the units that links in the directories of the administrator
-// enable or mask, by their names.
+// links are the units that links in the administrator's directories enable or
+// mask.
 type links struct{ enabling, masked map[string]struct{} }
 
-// enablingLinks reads the links that there are. It is only to find out when
-// systemd may remember others, so what cannot be read is left out.
+// enablingLinks reads the links. They only show where systemd may remember
+// other ones, so unreadable ones are left out.
 func enablingLinks(root string) links {
 	out := links{enabling: map[string]struct{}{}, masked: map[string]struct{}{}}
 	for _, dir := range []string{"etc/systemd/system", "run/systemd/system"} {
@@ -46,8 +46,8 @@ func enablingLinks(root string) links {
 	return out
 }
 
-// add notes what a link beside the units means: a link to nothing masks, one of
-// another name is an alias that enabling has made.
+// add records a link beside the units: one to /dev/null masks, one of another
+// name is an alias made by enabling.
 func (l links) add(path string) {
 	target, err := os.Readlink(path)
 	switch unit := filepath.Base(target); {
@@ -72,7 +72,7 @@ func entries(dir string) []os.DirEntry {
 	return list
 }
 
-// unitDirs gives when each directory that units are read from was last changed.
+// unitDirs returns when each unit directory last changed.
 func unitDirs(root string) map[string]time.Time {
 	out := map[string]time.Time{}
 	for _, dir := range []string{"etc/systemd/system", "run/systemd/system", "usr/local/lib/systemd/system", "usr/lib/systemd/system", "lib/systemd/system", "etc/init.d"} {
@@ -90,7 +90,7 @@ func unitDirs(root string) map[string]time.Time {
 	return out
 }
 
-// hasScript says whether a service has a script for the time before systemd.
+// hasScript reports whether a service has an init script.
 func (p *Provider) hasScript(name string) bool {
 	_, err := os.Stat(filepath.Join(p.root, "etc/init.d", strings.TrimSuffix(service.UnitName(name), ".service")))
 

@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	// settleTime is how long a service that is on its way is looked at again.
+	// settleTime is how long an unsettled service is read again.
 	settleTime = 5 * time.Second
-	// settlePause is how long one waits in between.
+	// settlePause is the interval.
 	settlePause = 200 * time.Millisecond
-	// lookTime is how long systemd may take to answer.
-	lookTime = time.Minute
+	// answerTimeout bounds the answer of systemd.
+	answerTimeout = time.Minute
 )
 
 // Status is StatusAll for one.
@@ -27,19 +27,19 @@ func (p *Provider) Status(ctx context.Context, env resource.Env, name string) (*
 	return states[0], errs[0]
 }
 
-// StatusAll asks systemd about all services with one systemctl show, which
-// tells what is-active and is-enabled would answer. Services that reload or
-// stop are looked at again for up to 5 s.
+// StatusAll reads all services with one systemctl show, from which the answers
+// of is-active and is-enabled follow. Services that reload or stop are read
+// again for up to 5 s.
 func (p *Provider) StatusAll(ctx context.Context, env resource.Env, names []string) ([]*service.State, []error) {
 	states, errs := make([]*service.State, len(names)), make([]error, len(names))
-	ctx, cancel := context.WithTimeoutCause(ctx, lookTime, fmt.Errorf("systemd did not answer within %s", lookTime))
+	ctx, cancel := context.WithTimeoutCause(ctx, answerTimeout, fmt.Errorf("systemd did not answer within %s", answerTimeout))
 	defer cancel()
 	todo := make([]int, len(names))
 	for i := range todo {
 		todo[i] = i
 	}
 	for deadline := time.Now().Add(settleTime); ; {
-		p.lookAt(ctx, env, names, todo, states, errs)
+		p.readStates(ctx, env, names, todo, states, errs)
 		var unsettled []int
 		for _, i := range todo {
 			if errors.Is(errs[i], errUnsettled) {
@@ -60,17 +60,17 @@ func (p *Provider) StatusAll(ctx context.Context, env resource.Env, names []stri
 	}
 }
 
-// lookAt fills in the states of the services numbered by todo.
-func (p *Provider) lookAt(ctx context.Context, env resource.Env, names []string, todo []int, states []*service.State, errs []error) {
+// readStates fills in the states of the services numbered by todo.
+func (p *Provider) readStates(ctx context.Context, env resource.Env, names []string, todo []int, states []*service.State, errs []error) {
 	asked := make([]string, len(todo))
 	for at, i := range todo {
 		asked[at] = names[i]
 	}
 	units, err := p.show(ctx, env, unitNames(asked))
 	if err != nil && len(todo) > 1 && ctx.Err() == nil {
-		// One of them may be what systemd cannot even be asked about.
+		// One of the names may be invalid for systemd.
 		for _, i := range todo {
-			p.lookAt(ctx, env, names, []int{i}, states, errs)
+			p.readStates(ctx, env, names, []int{i}, states, errs)
 		}
 		return
 	}
@@ -83,13 +83,13 @@ func (p *Provider) lookAt(ctx context.Context, env resource.Env, names []string,
 	}
 }
 
-// show gives what systemd has in memory of units, in their order.
+// show returns what systemd has in memory of units, in order.
 func (p *Provider) show(ctx context.Context, env resource.Env, names []string) ([]unit, error) {
-	give, err := p.take(ctx)
+	release, err := p.acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer give()
+	defer release()
 	var units parser
 	onLine := func(line string, stderr bool) {
 		if !stderr {
@@ -109,8 +109,8 @@ func (p *Provider) show(ctx context.Context, env resource.Env, names []string) (
 	return found, nil
 }
 
-// state makes a state of what systemd says about a unit, and asks is-enabled
-// where that may be another thing.
+// state returns the state of a unit, and runs is-enabled where systemd's memory
+// may be outdated.
 func (p *Provider) state(ctx context.Context, env resource.Env, name string, u unit, links links) (*service.State, error) {
 	answer, sure := u.isEnabled(service.UnitName(name), links, p.hasScript(name))
 	if !sure {
@@ -128,13 +128,13 @@ func (p *Provider) state(ctx context.Context, env resource.Env, name string, u u
 	return state, nil
 }
 
-// isEnabled asks what the files say now.
+// isEnabled returns what the files say now.
 func (p *Provider) isEnabled(ctx context.Context, env resource.Env, name string) (string, error) {
-	give, err := p.take(ctx)
+	release, err := p.acquire(ctx)
 	if err != nil {
 		return "", err
 	}
-	defer give()
+	defer release()
 	result, err := run(ctx, env, nil, systemctl, "is-enabled", "--system", name)
 	if err != nil {
 		return "", err

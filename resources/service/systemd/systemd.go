@@ -1,5 +1,5 @@
-// Package systemd is the provider of services that systemd manages, by
-// systemctl and for units of the system.
+// Package systemd manages the services of systemd with systemctl, units of the
+// system only.
 package systemd
 
 import (
@@ -17,36 +17,36 @@ import (
 
 const (
 	providerName = "systemd"
-	// priority is the best there is.
+	// priority is the best one.
 	priority  = 1
 	systemctl = "systemctl"
 )
 
 // Provider runs systemctl, one at a time. Make it with New.
 type Provider struct {
-	// root is where the files of the machine are.
+	// root holds the files of the machine.
 	root string
-	// turn is held by whoever runs systemctl.
+	// turn is held while systemctl runs.
 	turn chan struct{}
-	// reloaded says as of when systemd has read its units. It belongs to turn.
+	// reloaded is when systemd last read its units. It is guarded by turn.
 	reloaded reading
 }
 
-// reading is a time at which systemd read its units: the run, and the
-// directories it read as they were then.
+// reading is a moment at which systemd read its units: the run, and the
+// directories at that time.
 type reading struct {
 	run  string
 	dirs map[string]time.Time
 }
 
-// New makes the provider for the machine whose files are seen below root: "/"
-// for that which muster runs on.
+// New returns the provider for the machine whose files are below root: "/" for
+// this one.
 func New(root string) *Provider { return &Provider{root: root, turn: make(chan struct{}, 1)} }
 
 // Name is systemd.
 func (*Provider) Name() string { return providerName }
 
-// IsManageable says whether systemctl is in PATH.
+// IsManageable reports whether systemctl is in PATH.
 func (*Provider) IsManageable(model.Facts, resource.Spec) (bool, int, error) {
 	if _, err := command.FindProgram(systemctl); err != nil {
 		return false, 0, err
@@ -55,8 +55,8 @@ func (*Provider) IsManageable(model.Facts, resource.Spec) (bool, int, error) {
 	return true, priority, nil
 }
 
-// take waits for the turn to run systemctl.
-func (p *Provider) take(ctx context.Context) (give func(), err error) {
+// acquire waits for the turn to run systemctl.
+func (p *Provider) acquire(ctx context.Context) (release func(), err error) {
 	select {
 	case p.turn <- struct{}{}:
 		return func() { <-p.turn }, nil
@@ -65,18 +65,18 @@ func (p *Provider) take(ctx context.Context) (give func(), err error) {
 	}
 }
 
-// run runs a program whose output is not to be in anybody's language.
+// run runs a program with untranslated output.
 func run(ctx context.Context, env resource.Env, onLine func(string, bool), argv ...string) (command.Result, error) {
 	return env.Host.Run(ctx, command.Command{Argv: argv, Env: []string{"LC_ALL=C.UTF-8"}, OnLine: onLine})
 }
 
-// Reload lets systemd read all units anew.
+// Reload makes systemd read all units.
 func (p *Provider) Reload(ctx context.Context, env resource.Env) error {
-	give, err := p.take(ctx)
+	release, err := p.acquire(ctx)
 	if err != nil {
 		return err
 	}
-	defer give()
+	defer release()
 
 	return p.reload(ctx, env)
 }
@@ -91,9 +91,9 @@ func (p *Provider) reload(ctx context.Context, env resource.Env) error {
 	return nil
 }
 
-// reloadOnce reloads before the first change of a run, and again when files of
-// units came or went since: systemd's own NeedDaemonReload misses the first
-// drop-in of a unit.
+// reloadOnce reloads before the first change of a run, and again after unit
+// files came or went: systemd's NeedDaemonReload misses the first drop-in of a
+// unit.
 func (p *Provider) reloadOnce(ctx context.Context, env resource.Env) error {
 	if env.RunID != "" && env.RunID == p.reloaded.run && maps.Equal(p.reloaded.dirs, unitDirs(p.root)) {
 		return nil
@@ -109,15 +109,15 @@ func (p *Provider) Stop(ctx context.Context, env resource.Env, name string) erro
 
 // Start starts a service.
 func (p *Provider) Start(ctx context.Context, env resource.Env, name string) error {
-	return p.bringUp(ctx, env, service.Start, name)
+	return p.startAndCheck(ctx, env, service.Start, name)
 }
 
 // Restart restarts a service.
 func (p *Provider) Restart(ctx context.Context, env resource.Env, name string) error {
-	return p.bringUp(ctx, env, service.Restart, name)
+	return p.startAndCheck(ctx, env, service.Restart, name)
 }
 
-// Enable lets a service start at boot.
+// Enable makes a service start at boot.
 func (p *Provider) Enable(ctx context.Context, env resource.Env, name string) error {
 	return p.change(ctx, env, service.Enable, name)
 }
@@ -127,13 +127,13 @@ func (p *Provider) Disable(ctx context.Context, env resource.Env, name string) e
 	return p.disable(ctx, env, name)
 }
 
-// change runs a systemctl that changes something about services.
+// change runs a systemctl command that changes services.
 func (p *Provider) change(ctx context.Context, env resource.Env, action service.Action, args ...string) error {
-	give, err := p.take(ctx)
+	release, err := p.acquire(ctx)
 	if err != nil {
 		return err
 	}
-	defer give()
+	defer release()
 	if err := p.reloadOnce(ctx, env); err != nil {
 		return err
 	}
@@ -142,16 +142,16 @@ func (p *Provider) change(ctx context.Context, env resource.Env, action service.
 		return err
 	}
 	if (action == service.Enable || action == service.Disable) && !slices.ContainsFunc(args, p.hasScript) {
-		// These reload by themselves, and the links they made are no news.
+		// These reload by themselves, and made the links.
 		p.reloaded = reading{run: env.RunID, dirs: unitDirs(p.root)}
 	}
 
 	return nil
 }
 
-// bringUp starts or restarts a service, and looks whether it runs then. What
-// went wrong is in its log.
-func (p *Provider) bringUp(ctx context.Context, env resource.Env, action service.Action, name string) error {
+// startAndCheck starts or restarts a service and checks that it runs. The error
+// carries its log.
+func (p *Provider) startAndCheck(ctx context.Context, env resource.Env, action service.Action, name string) error {
 	began := time.Now()
 	err := p.change(ctx, env, action, name)
 	if err == nil {

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ChangeAll does one thing to many services with one systemctl, which goes on
-// with the others when one fails. Which that was is then asked, also when ctx has
-// ended: nobody tries those again alone, so their errors have their logs.
+// ChangeAll changes many services with one systemctl, which goes on after a
+// failure. The failed ones are then found by their states, also when ctx has
+// ended: they are not retried alone, so their errors carry their logs.
 func (p *Provider) ChangeAll(ctx context.Context, env resource.Env, action service.Action, names []string) []error {
 	errs := make([]error, len(names))
 	change := func() error { return p.change(ctx, env, action, names...) }
@@ -24,8 +24,8 @@ func (p *Provider) ChangeAll(ctx context.Context, env resource.Env, action servi
 	if err == nil {
 		return errs
 	}
-	env.Log.DebugContext(ctx, "not all were changed", "action", string(action), "services", len(names), "error", resource.WithoutOutput(err))
-	looking, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookTime)
+	env.Log.DebugContext(ctx, "services not changed", "action", string(action), "services", len(names), "error", resource.WithoutOutput(err))
+	looking, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTimeout)
 	defer cancel()
 	done := p.done(looking, env, action, names, began)
 	for i := range errs {
@@ -40,14 +40,14 @@ func (p *Provider) ChangeAll(ctx context.Context, env resource.Env, action servi
 	return errs
 }
 
-// done says to which services an action was done that began at a time.
+// done reports for which services an action that began at a time succeeded.
 func (p *Provider) done(ctx context.Context, env resource.Env, action service.Action, names []string, began time.Duration) []bool {
 	done := make([]bool, len(names))
 	if action == service.Restart {
-		// One that could not be restarted may still run.
+		// A service that did not restart may still run.
 		units, err := p.show(ctx, env, unitNames(names))
 		if err != nil {
-			env.Log.DebugContext(ctx, "which were restarted is not known", "error", err.Error())
+			env.Log.DebugContext(ctx, "cannot tell which services restarted", "error", err.Error())
 		}
 		for i, u := range units {
 			done[i] = u.active == "active" && u.activeSince >= began
@@ -81,7 +81,7 @@ func unitNames(names []string) []string {
 	return units
 }
 
-// sinceBoot is the time by the clock that systemd has for what units did.
+// sinceBoot is the time on systemd's clock of unit events.
 func sinceBoot() time.Duration {
 	var t unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) != nil {

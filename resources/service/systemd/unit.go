@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// properties are what a unit is asked for.
+// properties are read of each unit.
 const properties = "Id,LoadState,ActiveState,ActiveEnterTimestampMonotonic,UnitFileState,NeedDaemonReload"
 
 // unit is what systemd has in memory of a unit.
 type unit struct {
 	id, load, active, unitFile string
 	needReload                 bool
-	// activeSince is when it last became active, counted from the machine's boot.
+	// activeSince is when it last became active, counted from boot.
 	activeSince time.Duration
 }
 
-// parser reads the output of systemctl show: lines of key=value, and an empty
-// line between two units.
+// parser reads the output of systemctl show: key=value lines, with an empty
+// line between units.
 type parser struct {
 	units []unit
 	open  bool
@@ -52,13 +52,12 @@ func (p *parser) line(line string) {
 	}
 }
 
-// end gives the units in the order in which they were asked for.
+// end returns the units in the order of the names.
 func (p *parser) end() []unit { return p.units }
 
-// isEnabled gives the answer of systemctl is-enabled for the name that a unit
-// was asked for by, and whether it is sure: systemd remembers how a unit was
-// enabled when it first read it, is-enabled looks at the links themselves. A
-// script in /etc/init.d has an answer of its own.
+// isEnabled returns the answer of systemctl is-enabled for the name of a unit,
+// and whether it is certain: systemd remembers how a unit was enabled when it
+// read it, is-enabled reads the links. An init script has an answer of its own.
 func (u unit) isEnabled(asked string, links links, script bool) (answer string, sure bool) {
 	_, masked := links.masked[u.id]
 	_, linked := links.enabling[u.id]
