@@ -50,10 +50,7 @@ func (s Bucket) Put(ctx context.Context, key string, value []byte) (uint64, erro
 func (s Bucket) Delete(ctx context.Context, key string) (uint64, error) {
 	revision, err := s.change(ctx, key, func(ix kvstore.Index, name string) *nats.Msg {
 		delete(ix.Names, name)
-		m := kvstore.NewMsg("", nil)
-		m.Header.Set("KV-Operation", "DEL")
-
-		return m
+		return kvstore.NewDeletion("")
 	})
 	if err != nil {
 		return 0, fmt.Errorf("delete manifest %s: %w", key, err)
@@ -107,10 +104,7 @@ func (s Bucket) Get(ctx context.Context, key string) (model.Entry, error) {
 		return model.Entry{}, err
 	}
 	bucket := s.store.Names().Manifests()
-	m, err := s.store.Last(ctx, kvstore.KVStream(bucket), kvstore.KVSubject(bucket, key))
-	if err == nil && m.Deleted() {
-		err = model.ErrNotFound
-	}
+	m, err := s.store.Value(ctx, kvstore.KVStream(bucket), kvstore.KVSubject(bucket, key))
 	if err != nil {
 		return model.Entry{}, fmt.Errorf("manifest %s: %w", key, err)
 	}

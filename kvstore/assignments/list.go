@@ -73,21 +73,17 @@ func (s Bucket) DeleteInvalid(ctx context.Context, key string) (uint64, error) {
 		return 0, fmt.Errorf("%w: key %q", model.ErrInvalidName, key)
 	}
 	bucket := s.store.Names().Manifests()
-	m, err := s.store.Last(ctx, kvstore.KVStream(bucket), kvstore.KVSubject(bucket, key))
-	if err == nil && m.Deleted() {
-		err = model.ErrNotFound
+	subject := kvstore.KVSubject(bucket, key)
+	_, err := s.store.Value(ctx, kvstore.KVStream(bucket), subject)
+	var revision uint64
+	if err == nil {
+		revision, err = s.store.Publish(ctx, kvstore.NewDeletion(subject))
 	}
-	if err != nil {
-		return 0, fmt.Errorf("key %s: %w", key, err)
-	}
-	end := kvstore.NewMsg(kvstore.KVSubject(bucket, key), nil)
-	end.Header.Set("KV-Operation", "DEL")
-	ack, err := s.store.JetStream().PublishMsg(ctx, end)
 	if err != nil {
 		return 0, fmt.Errorf("delete key %s: %w", key, err)
 	}
 
-	return ack.Sequence, nil
+	return revision, nil
 }
 
 // addDigests takes digests from the indexes, and from the value itself where an

@@ -20,6 +20,9 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
+// pageSize is how many registrations are read at once.
+const pageSize = 500
+
 // Stream is the stream of registrations.
 type Stream struct{ store *kvstore.Store }
 
@@ -98,11 +101,8 @@ func (s Stream) Register(ctx context.Context, r model.Registration) error {
 	if err != nil {
 		return err
 	}
-	if err := s.store.CheckSize("registration of "+r.Service, data); err != nil {
-		return err
-	}
 	ttl := min(kvstore.WholeSeconds(r.TTL.Std()), kvstore.MaxRegistrationTTL)
-	_, err = s.store.JetStream().Publish(ctx, subject, data, jetstream.WithMsgTTL(ttl))
+	_, err = s.store.Publish(ctx, kvstore.NewMsg(subject, data), jetstream.WithMsgTTL(ttl))
 
 	return s.registrationError("register "+r.Service, err)
 }
@@ -113,9 +113,7 @@ func (s Stream) Withdraw(ctx context.Context, r model.Registration) error {
 	if err != nil {
 		return err
 	}
-	m := kvstore.NewMsg(subject, nil)
-	m.Header.Set("KV-Operation", "DEL")
-	_, err = s.store.JetStream().PublishMsg(ctx, m, jetstream.WithMsgTTL(withdrawnFor))
+	_, err = s.store.Publish(ctx, kvstore.NewDeletion(subject), jetstream.WithMsgTTL(withdrawnFor))
 
 	return s.registrationError("withdraw "+r.Service, err)
 }
@@ -142,7 +140,7 @@ func (s Stream) Registrations(ctx context.Context, f Filter) ([]Registered, erro
 	var all []Registered
 	var failed []error
 	now := time.Now()
-	for m, err := range s.store.DirectAll(ctx, s.store.Names().Registrations(), subject) {
+	for m, err := range s.store.DirectAll(ctx, s.store.Names().Registrations(), subject, pageSize) {
 		if err != nil {
 			return nil, s.registrationError("read registrations", err)
 		}

@@ -190,7 +190,7 @@ func (w *registrationWatch) read(ctx context.Context) (map[string]Registered, er
 		return nil, err
 	}
 	out := map[string]Registered{}
-	for m, err := range w.store.DirectAll(ctx, w.store.Names().Registrations(), w.subject) {
+	for m, err := range w.store.DirectAll(ctx, w.store.Names().Registrations(), w.subject, pageSize) {
 		if err != nil {
 			return nil, err
 		}

@@ -26,7 +26,7 @@ func New(s *kvstore.Store) Stream { return Stream{s} }
 // be stored too; they can be sent again. The error is that of the first that
 // was not stored; it wraps model.ErrUndeliverable where it never will be.
 func (s Stream) PublishReports(ctx context.Context, reports []model.Report) (int, error) {
-	if err := s.store.Away(); err != nil {
+	if err := s.store.Ready(ctx); err != nil {
 		return 0, fmt.Errorf("publish reports: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, kvstore.RequestTimeout)

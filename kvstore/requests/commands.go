@@ -42,12 +42,8 @@ func (s Client) PutCommand(ctx context.Context, family, id string, request []byt
 	case ttl > kvstore.MaxCommandTTL:
 		return fmt.Errorf("%w: a command cannot wait for %s, at most %s", model.ErrTooLarge, ttl, kvstore.MaxCommandTTL)
 	}
-	if err := s.store.CheckSize("command", request); err != nil {
-		return err
-	}
-	ctx, done := s.store.Permitted(ctx, kvstore.To(s.store.Names().Command(family)))
-	_, err := s.store.JetStream().Publish(ctx, s.store.Names().Command(family), request, jetstream.WithMsgTTL(kvstore.WholeSeconds(ttl)), jetstream.WithMsgID(id))
-	if err = done(err); err != nil {
+	m := kvstore.NewMsg(s.store.Names().Command(family), request)
+	if _, err := s.store.Publish(ctx, m, jetstream.WithMsgTTL(kvstore.WholeSeconds(ttl)), jetstream.WithMsgID(id)); err != nil {
 		return fmt.Errorf("put command for %s: %w", family, err)
 	}
 
