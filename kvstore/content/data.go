@@ -1,3 +1,5 @@
+// Package content reads what manifests name in NATS: keys of any bucket, objects of
+// any store, and bundles, which it also stores.
 package content
 
 import (

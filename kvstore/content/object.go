@@ -1,6 +1,8 @@
 package content
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -9,6 +11,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"iter"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -35,38 +38,69 @@ func (s Store) Object(ctx context.Context, bucket, name string) (io.ReadCloser, 
 	return s.open(ctx, info), nil
 }
 
-// open fetches an object while it is read.
+// open returns a reader of an object, which fetches it piece by piece.
 func (s Store) open(ctx context.Context, info *jetstream.ObjectInfo) io.ReadCloser {
-	ctx, cancel := context.WithCancel(ctx)
-	r, w := io.Pipe()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		err := s.copyObject(ctx, info, w)
-		if err != nil {
-			err = fmt.Errorf("object %s of %s: %w", info.Name, info.Bucket, err)
-		}
-		// Without an error the reader sees the end.
-		_ = w.CloseWithError(err)
-	}()
+	parts := func(func(kvstore.Message, error) bool) {}
+	if info.Chunks > 0 {
+		parts = s.store.DirectAll(ctx, kvstore.ObjectStream(info.Bucket), "$O."+info.Bucket+".C."+info.NUID, chunkBatch)
+	}
+	next, stop := iter.Pull2(parts)
 
-	return &objectReader{PipeReader: r, cancel: cancel, done: done}
+	return &objectReader{info: info, next: next, stop: stop, sum: sha256.New()}
 }
 
-// objectReader reads an object; its Close waits for what fetches it.
+// objectReader reads an object and checks the whole at its end.
 type objectReader struct {
-	*io.PipeReader
-	cancel context.CancelFunc
-	done   <-chan struct{}
+	info *jetstream.ObjectInfo
+	next func() (kvstore.Message, error, bool)
+	stop func()
+	part []byte
+	read uint64
+	sum  hash.Hash
+}
+
+// Read reads the object.
+func (r *objectReader) Read(p []byte) (int, error) {
+	for len(r.part) == 0 {
+		m, err, more := r.next()
+		if !more {
+			err = cmp.Or(r.check(), io.EOF)
+		}
+		if err != nil {
+			if err != io.EOF {
+				err = fmt.Errorf("object %s of %s: %w", r.info.Name, r.info.Bucket, err)
+			}
+
+			return 0, err
+		}
+		r.part = m.Data
+		r.read += uint64(len(m.Data))
+		r.sum.Write(m.Data)
+	}
+	n := copy(p, r.part)
+	r.part = r.part[n:]
+
+	return n, nil
 }
 
 // Close ends reading.
 func (r *objectReader) Close() error {
-	r.cancel()
-	err := r.PipeReader.Close()
-	<-r.done
+	r.stop()
 
-	return err
+	return nil
+}
+
+// check compares what was read with what was stored.
+func (r *objectReader) check() error {
+	want, err := jetstream.DecodeObjectDigest(r.info.Digest)
+	if err != nil {
+		return fmt.Errorf("%w: digest: %w", ErrDamaged, err)
+	}
+	if r.read != r.info.Size || !bytes.Equal(want, r.sum.Sum(nil)) {
+		return fmt.Errorf("%w: %d of %d bytes, or other bytes than were stored", ErrDamaged, r.read, r.info.Size)
+	}
+
+	return nil
 }
 
 // objectInfo reads the metadata of an object.
@@ -88,37 +122,4 @@ func (s Store) objectInfo(ctx context.Context, bucket, name string) (*jetstream.
 	info.Bucket = bucket
 
 	return &info, nil
-}
-
-// copyObject writes the parts of an object in their order and checks the whole.
-func (s Store) copyObject(ctx context.Context, info *jetstream.ObjectInfo, w io.Writer) error {
-	sum := sha256.New()
-	w = io.MultiWriter(w, sum)
-	var written uint64
-	if info.Chunks > 0 {
-		for m, err := range s.store.DirectAll(ctx, kvstore.ObjectStream(info.Bucket), "$O."+info.Bucket+".C."+info.NUID, chunkBatch) {
-			if err != nil {
-				return err
-			}
-			if _, err := w.Write(m.Data); err != nil {
-				return err
-			}
-			written += uint64(len(m.Data))
-		}
-	}
-
-	return checkObject(info, written, sum)
-}
-
-// checkObject compares what was read with what was stored.
-func checkObject(info *jetstream.ObjectInfo, written uint64, sum hash.Hash) error {
-	want, err := jetstream.DecodeObjectDigest(info.Digest)
-	if err != nil {
-		return fmt.Errorf("%w: digest: %w", ErrDamaged, err)
-	}
-	if written != info.Size || string(want) != string(sum.Sum(nil)) {
-		return fmt.Errorf("%w: %d of %d bytes, or other bytes than were stored", ErrDamaged, written, info.Size)
-	}
-
-	return nil
 }
