@@ -19,7 +19,7 @@ func (s *Store) Drain(ctx context.Context, stream string, cfg jetstream.Consumer
 	if err := s.bind(ctx, stream); err != nil {
 		return err
 	}
-	ctx, done := s.Permitted(ctx, APIOf(stream))
+	ctx, done := s.Permitted(ctx, apiOf(stream))
 	defer func() { err = done(err) }()
 	consumer, err := s.js.CreateConsumer(ctx, stream, cfg)
 	if errors.Is(err, jetstream.ErrConsumerExists) {
@@ -29,7 +29,7 @@ func (s *Store) Drain(ctx context.Context, stream string, cfg jetstream.Consumer
 	var refused *jetstream.APIError
 	if !errors.As(err, &refused) {
 		// Also after an error: the answer may be lost, and the consumer made.
-		defer s.Forget(ctx, stream, cfg.Name)
+		defer s.forget(ctx, stream, cfg.Name)
 	}
 	if err != nil {
 		return err

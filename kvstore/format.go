@@ -55,10 +55,18 @@ func newBinding(n Names) binding {
 	return b
 }
 
-// Bind checks the formats of the fleet, once for each connection. Every read and
-// write of a bucket or stream of the fleet does so first. The error wraps
-// ErrFormat; where the server does not answer there is none.
-func (s *Store) Bind(ctx context.Context) error {
+// bind checks the formats of the fleet, once for each connection, before a stream
+// of the fleet is read or written. The error wraps ErrFormat. A server that does not
+// answer changes nothing of what is known.
+func (s *Store) bind(ctx context.Context, stream string) error {
+	if !s.binding.own[stream] {
+		return nil
+	}
+
+	return s.bindAll(ctx)
+}
+
+func (s *Store) bindAll(ctx context.Context) error {
 	b := &s.binding
 	select {
 	case b.lock <- struct{}{}:
@@ -70,34 +78,29 @@ func (s *Store) Bind(ctx context.Context) error {
 	if b.epoch == epoch && (b.complete || time.Now().Before(b.until)) || !s.nc.IsConnected() {
 		return b.err
 	}
-	b.epoch, b.complete, b.err = epoch, false, nil
 	found, err := s.Infos(ctx)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	b.complete = err == nil
-	var wrong []error
-	for _, stream := range s.names.Streams() {
-		info := found[stream.Config.Name]
-		switch {
-		case info != nil:
-			wrong = append(wrong, CheckFormat(info.Config))
-		case !stream.Optional:
-			b.complete = false
-		}
+	b.epoch, b.until, b.complete = epoch, time.Now().Add(formatRetry), false
+	if err == nil {
+		b.judge(s.names, found)
 	}
-	b.err = errors.Join(wrong...)
-	b.complete = b.complete && b.err == nil
-	b.until = time.Now().Add(formatRetry)
 
 	return b.err
 }
 
-// bind is Bind for a stream of the fleet; of others nothing is asked.
-func (s *Store) bind(ctx context.Context, stream string) error {
-	if !s.binding.own[stream] {
-		return nil
+// judge notes the formats of the streams that were found.
+func (b *binding) judge(n Names, found Infos) {
+	var wrong []error
+	missing := false
+	for _, stream := range n.Streams() {
+		if info := found[stream.Config.Name]; info != nil {
+			wrong = append(wrong, CheckFormat(info.Config))
+		} else if !stream.Optional {
+			missing = true
+		}
 	}
-
-	return s.Bind(ctx)
+	b.err = errors.Join(wrong...)
+	b.complete = b.err == nil && !missing
 }

@@ -50,7 +50,7 @@ func (s *Store) Ready(ctx context.Context) error {
 		return err
 	}
 
-	return s.Bind(ctx)
+	return s.bindAll(ctx)
 }
 
 // MaxMessage returns how many bytes a value can have, zero while no server was

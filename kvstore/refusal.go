@@ -109,8 +109,8 @@ func To(subjects ...string) func(string) bool {
 	return func(refused string) bool { return slices.Contains(subjects, refused) }
 }
 
-// APIOf concerns requests to JetStream about a stream.
-func APIOf(stream string) func(string) bool {
+// apiOf concerns requests to JetStream about a stream.
+func apiOf(stream string) func(string) bool {
 	return func(refused string) bool {
 		return strings.HasPrefix(refused, "$JS.API.") && strings.Contains(refused+".", "."+stream+".")
 	}

@@ -21,14 +21,14 @@ func (s *Store) Scan(ctx context.Context, stream string, cfg jetstream.OrderedCo
 			yield(Message{}, fmt.Errorf("read %s: %w", stream, err))
 			return
 		}
-		ctx, done := s.Permitted(ctx, APIOf(stream))
+		ctx, done := s.Permitted(ctx, apiOf(stream))
 		defer func() { _ = done(nil) }()
 		consumer, err := s.js.OrderedConsumer(ctx, stream, cfg)
 		if err != nil {
 			yield(Message{}, fmt.Errorf("read %s: %w", stream, done(err)))
 			return
 		}
-		defer func() { s.Forget(ctx, stream, consumer.CachedInfo().Name) }()
+		defer func() { s.forget(ctx, stream, consumer.CachedInfo().Name) }()
 		pending := consumer.CachedInfo().NumPending
 		messages, err := consumer.Messages()
 		if err != nil {
@@ -37,7 +37,7 @@ func (s *Store) Scan(ctx context.Context, stream string, cfg jetstream.OrderedCo
 		}
 		defer messages.Stop()
 		for follow || pending > 0 {
-			m, left, err := Next(ctx, messages)
+			m, left, err := next(ctx, messages)
 			if err != nil {
 				yield(Message{}, fmt.Errorf("read %s: %w", stream, err))
 				return
@@ -50,8 +50,8 @@ func (s *Store) Scan(ctx context.Context, stream string, cfg jetstream.OrderedCo
 	}
 }
 
-// Next waits for one message and returns how many are left behind it.
-func Next(ctx context.Context, messages jetstream.MessagesContext) (Message, uint64, error) {
+// next waits for one message and returns how many are left behind it.
+func next(ctx context.Context, messages jetstream.MessagesContext) (Message, uint64, error) {
 	m, err := messages.Next(jetstream.NextContext(ctx))
 	if err != nil {
 		return Message{}, 0, errors.Join(err, context.Cause(ctx))
@@ -75,9 +75,9 @@ func stored(m jetstream.Msg) (Message, uint64, error) {
 	return Message{Subject: m.Subject(), Sequence: meta.Sequence.Stream, Time: meta.Timestamp, Header: header, Data: m.Data()}, meta.NumPending, nil
 }
 
-// Forget deletes a consumer, also when the context has ended. The server removes
+// forget deletes a consumer, also when the context has ended. The server removes
 // one that cannot be deleted now, because nobody uses it.
-func (s *Store) Forget(ctx context.Context, stream, consumer string) {
+func (s *Store) forget(ctx context.Context, stream, consumer string) {
 	if !s.nc.IsConnected() {
 		return
 	}
