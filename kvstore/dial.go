@@ -13,8 +13,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// How a connection comes back after an outage: without end, spread so that a
-// fleet does not return in one moment.
+// A connection reconnects without end, spread so that a fleet does not return in one
+// moment.
 const (
 	reconnectWait   = 2 * time.Second
 	reconnectJitter = 3 * time.Second
@@ -23,13 +23,12 @@ const (
 	drainTimeout    = 10 * time.Second
 )
 
-// ErrConnect is a connection that cannot be made from what was given: an
-// unknown context, a file that cannot be read, or a server that is not there.
+// ErrConnect is a connection that cannot be made: an unknown context, an unreadable
+// file, or an unreachable server.
 var ErrConnect = errors.New("cannot connect to NATS")
 
-// ConnectOptions says how to reach NATS. What is set beside a context wins over
-// what the context says; with nothing set the selected context is taken, and
-// without one nats://127.0.0.1:4222.
+// ConnectOptions say how to reach NATS. They override those of a context; the default
+// is the selected context, and without one nats://127.0.0.1:4222.
 type ConnectOptions struct {
 	// Context is the name of a context of the nats tools.
 	Context string
@@ -43,11 +42,11 @@ type ConnectOptions struct {
 	Name string
 	// InboxPrefix is set for nodes, see Names.InboxPrefix.
 	InboxPrefix string
-	// RetryOnFailedConnect returns a connection that comes up later where no
-	// server answers now. Wrong options are errors all the same.
+	// RetryOnFailedConnect returns a connection that is made later where no server
+	// answers now. Invalid options are errors all the same.
 	RetryOnFailedConnect bool
-	// OnStatus, if set, is told of each change of the connection and of what the
-	// server refuses, in order and never at the same time; it must not block.
+	// OnStatus, if set, is called for each change of the connection and each denial, in
+	// order and never at the same time; it must not block.
 	OnStatus func(ConnectionStatus)
 }
 
@@ -56,12 +55,12 @@ type ConnectionStatus struct {
 	Connected bool
 	// Server is the URL connected to, without credentials.
 	Server string
-	// Err says why the connection was lost or what was refused, if known.
+	// Err is why the connection was lost, or a denial, if known.
 	Err error
 }
 
-// Dial connects to NATS. The connection reconnects for ever; close it after
-// use. The error wraps ErrConnect.
+// Dial connects to NATS. The connection reconnects without end; close it after use.
+// The error wraps ErrConnect.
 func Dial(ctx context.Context, o ConnectOptions) (*nats.Conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -79,7 +78,7 @@ func Dial(ctx context.Context, o ConnectOptions) (*nats.Conn, error) {
 		nats.PingInterval(pingInterval),
 		nats.DrainTimeout(drainTimeout),
 		nats.RetryOnFailedConnect(o.RetryOnFailedConnect),
-		// A node whose credentials are renewed meanwhile must not give up for good.
+		// The credentials of a node may be renewed meanwhile.
 		nats.IgnoreAuthErrorAbort(),
 	)
 	opts = append(opts, o.handlers()...)
@@ -91,7 +90,7 @@ func Dial(ctx context.Context, o ConnectOptions) (*nats.Conn, error) {
 	return nc, nil
 }
 
-// base gives servers and options of the context, or of none.
+// base returns servers and options of the context, if any.
 func (o ConnectOptions) base() (string, []nats.Option, error) {
 	servers := strings.Join(o.Servers, ",")
 	if o.Context == "" && (servers != "" || natscontext.SelectedContext() == "") {
@@ -112,7 +111,7 @@ func (o ConnectOptions) base() (string, []nats.Option, error) {
 	return cmp.Or(servers, nctx.ServerURL()), opts, nil
 }
 
-// identity gives the options that say who connects, and whom it trusts.
+// identity returns the options of name, credentials and TLS.
 func (o ConnectOptions) identity() []nats.Option {
 	var opts []nats.Option
 	if o.Name != "" {
@@ -140,8 +139,7 @@ func (o ConnectOptions) identity() []nats.Option {
 	return opts
 }
 
-// nkeyOption reads the seed when the connection is made, so that its error is
-// that of connecting.
+// nkeyOption reads the seed when the connection is made.
 func nkeyOption(path string) nats.Option {
 	return func(opts *nats.Options) error {
 		opt, err := nats.NkeyOptionFromSeed(path)
@@ -153,8 +151,8 @@ func nkeyOption(path string) nats.Option {
 	}
 }
 
-// mustExist refuses a file that is not there now: with a retried connection the
-// client would only find out later, and say it nowhere.
+// mustExist refuses a missing file: with a retried connection the client would only
+// find out later, and report it nowhere.
 func mustExist(path string) nats.Option {
 	return func(*nats.Options) error {
 		if path == "" {
@@ -166,28 +164,27 @@ func mustExist(path string) nats.Option {
 	}
 }
 
-// handlers gives the options that tell OnStatus. nats.go calls them one after
-// the other from one goroutine.
+// handlers returns the options that call OnStatus. nats.go calls them one after the
+// other from one goroutine.
 func (o ConnectOptions) handlers() []nats.Option {
-	tell := o.OnStatus
-	if tell == nil {
+	changed := o.OnStatus
+	if changed == nil {
 		return []nats.Option{nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})}
 	}
-	up := func(nc *nats.Conn) { tell(ConnectionStatus{Connected: true, Server: nc.ConnectedUrlRedacted()}) }
+	up := func(nc *nats.Conn) { changed(ConnectionStatus{Connected: true, Server: nc.ConnectedUrlRedacted()}) }
 
 	return []nats.Option{
 		nats.ConnectHandler(up),
 		nats.ReconnectHandler(up),
-		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { tell(ConnectionStatus{Err: err}) }),
-		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { tell(ConnectionStatus{Err: err}) }),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { changed(ConnectionStatus{Err: err}) }),
+		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { changed(ConnectionStatus{Err: err}) }),
 		nats.ErrorHandler(func(nc *nats.Conn, _ *nats.Subscription, err error) {
-			tell(ConnectionStatus{Connected: nc.IsConnected(), Server: nc.ConnectedUrlRedacted(), Err: err})
+			changed(ConnectionStatus{Connected: nc.IsConnected(), Server: nc.ConnectedUrlRedacted(), Err: err})
 		}),
 	}
 }
 
-// withoutCredentials removes user, password and token from URLs that go into an
-// error.
+// withoutCredentials removes user, password and token from URLs.
 func withoutCredentials(servers string) string {
 	list := strings.Split(servers, ",")
 	for i, s := range list {

@@ -11,19 +11,32 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// requestTimeout is how long one answer of the server may take. Without it a
-// request lost in an outage would wait for ever.
+// RequestTimeout is how long one answer of the server may take: a request lost in
+// an outage has none.
 const RequestTimeout = 5 * time.Second
 
-// last reads the newest message of a subject, which may end in a wildcard: then
-// it is the newest of all that match. The error wraps model.ErrNotFound when there is
-// none. A replica that lags may answer with an older one.
-func (s *Store) Last(ctx context.Context, stream, subject string) (Message, error) {
-	reply, err := s.Request(ctx, DirectGet(stream, subject), nil)
-	if err != nil {
-		return Message{}, fmt.Errorf("read %s of %s: %w", subject, stream, err)
+// Value is Last for a key: a deleted one is model.ErrNotFound, too.
+func (s *Store) Value(ctx context.Context, stream, subject string) (Message, error) {
+	m, err := s.Last(ctx, stream, subject)
+	if err == nil && m.Deleted() {
+		return Message{}, model.ErrNotFound
 	}
-	m, err := DirectMessage(reply)
+
+	return m, err
+}
+
+// Last reads the newest message of a subject, or of all subjects that match a
+// wildcard. The error wraps model.ErrNotFound when there is none. A replica that
+// lags may answer with an older one.
+func (s *Store) Last(ctx context.Context, stream, subject string) (Message, error) {
+	err := s.bind(ctx, stream)
+	var m Message
+	if err == nil {
+		var reply *nats.Msg
+		if reply, err = s.Request(ctx, DirectGet(stream, subject), nil); err == nil {
+			m, err = directMessage(reply)
+		}
+	}
 	if err != nil {
 		return Message{}, fmt.Errorf("read %s of %s: %w", subject, stream, err)
 	}
@@ -31,7 +44,7 @@ func (s *Store) Last(ctx context.Context, stream, subject string) (Message, erro
 	return m, nil
 }
 
-// request asks the server once, no longer than requestTimeout.
+// Request asks the server once, for RequestTimeout at most.
 func (s *Store) Request(ctx context.Context, subject string, data []byte) (*nats.Msg, error) {
 	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
 	defer cancel()
@@ -42,7 +55,7 @@ func (s *Store) Request(ctx context.Context, subject string, data []byte) (*nats
 }
 
 // directMessage decodes the answer to a direct get.
-func DirectMessage(reply *nats.Msg) (Message, error) {
+func directMessage(reply *nats.Msg) (Message, error) {
 	switch status := reply.Header.Get("Status"); status {
 	case "":
 	case "404":

@@ -12,17 +12,13 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// directPage is how many messages are asked for at a time.
-const directPage = 500
-
-// directAll reads all messages of a stream on a subject, which may be a
-// wildcard, by direct gets: no consumer is made, so that a node may do it. An
-// error is the last thing it gives.
-func (s *Store) DirectAll(ctx context.Context, stream, subject string) iter.Seq2[Message, error] {
+// DirectAll reads all messages of a stream on a subject, which may be a
+// wildcard, by direct gets of a number of messages each, without a consumer. An
+// error is the last thing it yields.
+func (s *Store) DirectAll(ctx context.Context, stream, subject string, batch int) iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
-		from := uint64(1)
-		for from > 0 {
-			page, err := s.directPage(ctx, stream, subject, from)
+		for from := uint64(1); from > 0; {
+			page, err := s.directPage(ctx, stream, subject, from, batch)
 			for _, m := range page.messages {
 				if !yield(m, nil) {
 					return
@@ -43,11 +39,14 @@ type page struct {
 	next     uint64
 }
 
-func (s *Store) directPage(ctx context.Context, stream, subject string, from uint64) (page, error) {
+func (s *Store) directPage(ctx context.Context, stream, subject string, from uint64, batch int) (page, error) {
 	var out page
+	if err := s.bind(ctx, stream); err != nil {
+		return out, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
 	defer cancel()
-	body, err := json.Marshal(map[string]any{"seq": from, "batch": directPage, "next_by_subj": subject})
+	body, err := json.Marshal(map[string]any{"seq": from, "batch": batch, "next_by_subj": subject})
 	if err != nil {
 		return out, err
 	}
@@ -57,7 +56,7 @@ func (s *Store) directPage(ctx context.Context, stream, subject string, from uin
 		return out, err
 	}
 	defer func() { _ = replies.Unsubscribe() }()
-	if err := s.nc.PublishRequest("$JS.API.DIRECT.GET."+stream, inbox, body); err != nil {
+	if err := s.nc.PublishRequest(DirectGet(stream, ""), inbox, body); err != nil {
 		return out, err
 	}
 	for {
@@ -75,7 +74,7 @@ func (s *Store) directPage(ctx context.Context, stream, subject string, from uin
 		case "503":
 			return out, nats.ErrNoResponders
 		}
-		m, err := DirectMessage(reply)
+		m, err := directMessage(reply)
 		switch {
 		case errors.Is(err, model.ErrNotFound):
 			return out, nil

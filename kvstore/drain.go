@@ -12,11 +12,14 @@ import (
 // drainBatch is how many messages are asked for at once.
 const drainBatch = 256
 
-// drain gives what a consumer delivers at once, and removes it. Of several with
-// one name, the last wins: whoever drained before did not come to its end.
+// Drain calls each with every message that a consumer has now, and removes the
+// consumer. Of several with one name the last wins: the ones before did not end.
 func (s *Store) Drain(ctx context.Context, stream string, cfg jetstream.ConsumerConfig, each func(Message)) (err error) {
 	cfg.AckPolicy, cfg.MemoryStorage, cfg.Replicas, cfg.InactiveThreshold = jetstream.AckNonePolicy, true, 1, 30*time.Second
-	ctx, done := s.Permitted(ctx, APIOf(stream))
+	if err := s.bind(ctx, stream); err != nil {
+		return err
+	}
+	ctx, done := s.Permitted(ctx, apiOf(stream))
 	defer func() { err = done(err) }()
 	consumer, err := s.js.CreateConsumer(ctx, stream, cfg)
 	if errors.Is(err, jetstream.ErrConsumerExists) {
@@ -26,7 +29,7 @@ func (s *Store) Drain(ctx context.Context, stream string, cfg jetstream.Consumer
 	var refused *jetstream.APIError
 	if !errors.As(err, &refused) {
 		// Also after an error: the answer may be lost, and the consumer made.
-		defer s.Forget(ctx, stream, cfg.Name)
+		defer s.forget(ctx, stream, cfg.Name)
 	}
 	if err != nil {
 		return err
@@ -49,7 +52,7 @@ func (s *Store) Drain(ctx context.Context, stream string, cfg jetstream.Consumer
 			return err
 		}
 		if left == before {
-			return fmt.Errorf("%d messages did not come within %s", left, RequestTimeout)
+			return fmt.Errorf("%d messages did not arrive within %s", left, RequestTimeout)
 		}
 	}
 

@@ -12,14 +12,14 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// errBadIndex is an index that somebody else wrote something into. What it lists
-// is then found in the bucket itself.
+// ErrBadIndex is an index that another client overwrote. What it lists is then
+// found in the bucket itself.
 var ErrBadIndex = errors.New("unreadable index")
 
-// index is the list of names of a family, as stored under its reserved key. An
-// entry is stored with revision 0 when it was put together with the index
-// itself, because only the server knows the number then: it is the one right
-// before the index, which decodeIndex fills in.
+// Index is the list of names of a family, as stored under its reserved key. An
+// entry that was put together with the index is stored with revision 0, because
+// only the server knows its revision: it is the one right before the index, which
+// decodeIndex fills in.
 type Index struct {
 	Names    map[string]model.IndexEntry
 	Revision uint64
@@ -52,8 +52,8 @@ func decodeIndex(m Message) (Index, error) {
 	return ix, nil
 }
 
-// message gives the index as it is to be stored, on condition that nobody
-// changed it since it was read.
+// Message returns the index for storing, on condition that nobody changed it
+// since it was read.
 func (ix Index) Message(subject string) (*nats.Msg, error) {
 	data, err := json.Marshal(model.Index{Protocol: model.ProtocolIndex, Names: ix.Names})
 	if err != nil {
@@ -65,8 +65,8 @@ func (ix Index) Message(subject string) (*nats.Msg, error) {
 	return m, nil
 }
 
-// readIndex reads the index of a family. The error wraps errBadIndex when it
-// cannot be understood; then the index is empty and has its revision.
+// ReadIndex reads the index of a family. The error wraps ErrBadIndex when it cannot
+// be decoded; then the index is empty and has its revision.
 func (s *Store) ReadIndex(ctx context.Context, family string) (Index, error) {
 	bucket := s.names.Manifests()
 	m, err := s.Last(ctx, KVStream(bucket), KVSubject(bucket, model.Key(family, IndexName)))

@@ -2,15 +2,16 @@ package kvstore
 
 import "github.com/musterfleet/muster/model"
 
-// assignmentKey takes the key of a manifest apart; ok is false for one that can
-// be no manifest's.
+// AssignmentKey splits the key of an assignment; ok is false for a key of another
+// form.
 func AssignmentKey(key string) (family, name string, ok bool) {
 	family, name, ok = model.SplitKey(key)
 
 	return family, name, ok && model.CheckName(name) == nil
 }
 
-// isInvalidKey says that what is put under a key is for nobody.
+// IsInvalidKey reports whether a key is neither that of an assignment nor of an
+// index: no node reads it.
 func IsInvalidKey(key string) bool {
 	_, name, ok := model.SplitKey(key)
 

@@ -13,12 +13,12 @@ const DefaultPrefix = "muster"
 // IndexName is the reserved name of the key that lists the names of a family.
 const IndexName = "_index"
 
-// Names gives the name of every bucket, stream, key and subject of one fleet.
-// It is made by NewNames; the zero value is not usable.
+// Names returns the name of every bucket, stream, key and subject of one fleet.
+// NewNames returns one; the zero value is not usable.
 type Names struct{ prefix, upper string }
 
-// NewNames makes the names of the fleet with a prefix, one token of lower-case
-// letters, digits, - and _; empty means DefaultPrefix. The error wraps
+// NewNames returns the names of the fleet with a prefix, one token of lower-case
+// letters, digits, - and _; empty is DefaultPrefix. The error wraps
 // model.ErrInvalidName.
 func NewNames(prefix string) (Names, error) {
 	if prefix == "" {
@@ -43,22 +43,21 @@ func (n Names) Bundles() string { return n.upper + "_BUNDLES" }
 // Data is the key-value bucket of hierarchical data.
 func (n Names) Data() string { return n.upper + "_DATA" }
 
-// Nodes is the key-value bucket of what nodes say of themselves.
+// Nodes is the key-value bucket of the states and facts of nodes.
 func (n Names) Nodes() string { return n.upper + "_NODES" }
 
 // Reports is the stream of reports.
 func (n Names) Reports() string { return n.upper + "_REPORTS" }
 
-// Commands is the stream of ensure requests that wait for a node.
+// Commands is the stream of queued ensure requests.
 func (n Names) Commands() string { return n.upper + "_COMMANDS" }
 
 // Registrations is the stream of registrations.
 func (n Names) Registrations() string { return n.upper + "_REGISTRATIONS" }
 
-// Registration is the subject of what a node tells of a service; each part may
-// be the wildcard *. The node stands in a place of its own, so that one can be
-// kept from speaking for another; so does the address, of which dots and colons
-// are written _ and +.
+// Registration is the subject of a registration; each part may be the wildcard *.
+// The node is a part of its own, so that permissions can keep one from registering
+// as another; dots and colons of the address are written _ and +.
 func (n Names) Registration(cluster, protocol, service, node, address, port string) string {
 	address = strings.NewReplacer(".", "_", ":", "+").Replace(address)
 
@@ -79,8 +78,8 @@ func (n Names) Report(node, kind, outcome string) string {
 	return strings.Join([]string{n.prefix, "report", node, kind, outcome}, ".")
 }
 
-// Request is the subject that asks the nodes of a family; the family of
-// GroupAll is all of them. A verb is one of those of Serve.
+// Request is the subject of requests to the nodes of a family; that of
+// model.GroupAll is all nodes.
 func (n Names) Request(verb, family string) string {
 	if family == model.GroupFamily(model.GroupAll) {
 		family = model.GroupAll
@@ -89,19 +88,18 @@ func (n Names) Request(verb, family string) string {
 	return n.prefix + "." + verb + "." + family
 }
 
-// askedReply ends the reply subject of a question; a node puts its id in its
-// place. No node can be called so.
+// AskedReply ends the reply subject of a request; a node replaces it by its id,
+// which it cannot be.
 const AskedReply = "="
 
-// Reply is the subject on which a node answers the question with an id; each
-// may be the wildcard *. The server lets a node answer on its own only, which
-// proves who answers.
+// Reply is the subject on which a node answers the request with an id; each may be
+// the wildcard *. A node may publish on its own only, which proves who answers.
 func (n Names) Reply(question, node string) string {
 	return strings.Join([]string{n.prefix, "reply", question, node}, ".")
 }
 
-// answerSubject is where a node answers what came with a reply subject. That of
-// a plain client of NATS stays as it is.
+// AnswerSubject is where a node answers a request with a reply subject. That of
+// other clients of NATS is not changed.
 func (n Names) AnswerSubject(reply, node string) string {
 	question, ok := strings.CutSuffix(reply, "."+AskedReply)
 	if ok && strings.HasPrefix(question, n.prefix+".reply.") {
@@ -117,23 +115,23 @@ func (n Names) Command(family string) string { return n.prefix + ".command." + f
 // Service is the name under which nodes are discovered as a micro service.
 func (n Names) Service() string { return n.prefix }
 
-// InboxPrefix is the prefix of a node's own inboxes; with the common one nodes
-// could read each other's answers.
+// InboxPrefix is the prefix of a node's own inboxes; with a common one nodes could
+// read each other's answers.
 func (Names) InboxPrefix(node string) string { return "_INBOX_" + node }
 
-// listConsumer is the name of the short-lived consumer a node lists keys by;
-// one name a node, so that permissions can tell them apart.
+// ListConsumer is the name of the short-lived consumer by which a node lists keys;
+// one name a node, for its permissions.
 func (n Names) ListConsumer(node string) string { return n.prefix + "-list-" + node }
 
-// commandConsumer is the name of the short-lived consumer a node drains its
-// commands by.
+// CommandConsumer is the name of the short-lived consumer by which a node drains its
+// commands.
 func (n Names) CommandConsumer(node string) string { return n.prefix + "-commands-" + node }
 
-// kvStream is the stream behind a key-value bucket.
+// KVStream is the stream behind a key-value bucket.
 func KVStream(bucket string) string { return "KV_" + bucket }
 
-// kvSubject is the subject of a key, which may be a wildcard.
+// KVSubject is the subject of a key, which may be a wildcard.
 func KVSubject(bucket, key string) string { return "$KV." + bucket + "." + key }
 
-// objectStream is the stream behind an object store.
+// ObjectStream is the stream behind an object store.
 func ObjectStream(bucket string) string { return "OBJ_" + bucket }

@@ -12,34 +12,33 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// ErrNotPermitted is something that the server does not let these credentials
-// do; it stays so until they are given more.
+// ErrNotPermitted is an operation that the permissions of these credentials deny.
 var ErrNotPermitted = errors.New("not permitted")
 
-// denials tell whoever waits for an answer that the server refused the
-// question: it says so to the connection only, and no answer ever comes.
+// denials end the calls that wait for an answer to a denied request: the server
+// reports a denial to the connection only, and never answers.
 type denials struct {
 	mu      sync.Mutex
 	waiting map[*waiter]bool
-	// inbox is that no answer can be received at all. It is said once for a
-	// connection, and holds until the reconnect counted by epoch.
+	// inbox is the denial of all answers. The server reports it once for a connection;
+	// it holds until the next one, counted by epoch.
 	inbox error
 	epoch uint64
 }
 
-// waiter is a call that waits, and what it asked or listens to.
+// waiter is a waiting call and the subjects that concern it.
 type waiter struct {
 	concerns func(subject string) bool
 	fail     context.CancelCauseFunc
 }
 
-// listen makes the refusals of a connection known.
+// listen receives the denials of a connection.
 func (r *denials) listen(nc *nats.Conn) {
 	r.waiting = map[*waiter]bool{}
 	before := nc.ErrorHandler()
 	nc.SetErrorHandler(func(nc *nats.Conn, sub *nats.Subscription, err error) {
 		if errors.Is(err, nats.ErrPermissionViolation) {
-			r.tell(nc, err)
+			r.deny(nc, err)
 		}
 		if before != nil {
 			before(nc, sub, err)
@@ -47,16 +46,16 @@ func (r *denials) listen(nc *nats.Conn) {
 	})
 }
 
-// tell fails the calls that a refusal is about.
-func (r *denials) tell(nc *nats.Conn, violation error) {
-	verb, subject := refused(violation)
+// deny ends the calls that a denial concerns.
+func (r *denials) deny(nc *nats.Conn, violation error) {
+	verb, subject := denied(violation)
 	err := fmt.Errorf("%w to %s %s", ErrNotPermitted, verb, subject)
 	inbox, _, _ := strings.Cut(nc.NewInbox(), ".")
 	isInbox := verb == "subscribe to" && strings.HasPrefix(subject, inbox+".")
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if isInbox {
-		r.inbox, r.epoch = fmt.Errorf("%w, where answers come to: are these the credentials of a node", err), nc.Stats().Reconnects
+		r.inbox, r.epoch = fmt.Errorf("%w, where answers arrive: are these the credentials of a node", err), nc.Stats().Reconnects
 		err = r.inbox
 	}
 	for w := range r.waiting {
@@ -66,8 +65,8 @@ func (r *denials) tell(nc *nats.Conn, violation error) {
 	}
 }
 
-// refused gives what a violation is about: the client has no more than a text.
-func refused(violation error) (verb, subject string) {
+// denied returns what a violation is about: the client has its text only.
+func denied(violation error) (verb, subject string) {
 	m := regexp.MustCompile(`(?i)violation for (publish|subscription) to "([^"]+)"`).FindStringSubmatch(violation.Error())
 	switch {
 	case m == nil:
@@ -79,8 +78,8 @@ func refused(violation error) (verb, subject string) {
 	}
 }
 
-// permitted gives a context that ends when the server refuses what concerns it,
-// and a function that ends the waiting and makes the refusal the error.
+// Permitted returns a context that ends when the server denies what concerns it, and
+// a function that ends the waiting and replaces an error by the denial.
 func (s *Store) Permitted(ctx context.Context, concerns func(subject string) bool) (context.Context, func(error) error) {
 	ctx, fail := context.WithCancelCause(ctx)
 	w := &waiter{concerns, fail}
@@ -105,13 +104,13 @@ func (s *Store) Permitted(ctx context.Context, concerns func(subject string) boo
 	}
 }
 
-// to is about a request to, or a subscription of, one of some subjects.
+// To concerns requests to and subscriptions of some subjects.
 func To(subjects ...string) func(string) bool {
 	return func(refused string) bool { return slices.Contains(subjects, refused) }
 }
 
-// apiOf is about what is asked of JetStream about a stream.
-func APIOf(stream string) func(string) bool {
+// apiOf concerns requests to JetStream about a stream.
+func apiOf(stream string) func(string) bool {
 	return func(refused string) bool {
 		return strings.HasPrefix(refused, "$JS.API.") && strings.Contains(refused+".", "."+stream+".")
 	}

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// maxRetry is how many times the first pause the pauses between failures grow to.
+// MaxRetry is the longest pause between failures, in first pauses.
 const MaxRetry = 30
 
-// pause waits for d, or until the context ends and gives its error.
+// Pause waits for d, or until the context ends and returns its error.
 func Pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -20,7 +20,7 @@ func Pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// wholeSeconds rounds up, because the server refuses anything else.
+// WholeSeconds rounds up, at least to one: the server refuses anything else.
 func WholeSeconds(d time.Duration) time.Duration {
 	return max(time.Second, (d + time.Second - 1).Truncate(time.Second))
 }

@@ -11,20 +11,24 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// scan reads a stream from the operator's side through an ordered consumer,
-// which is deleted afterwards: what is stored now, or with follow also what
-// comes until the context ends. An error is the last thing it gives.
+// Scan reads a stream from the operator's side through an ordered consumer, which
+// it deletes afterwards: what is stored now, or with follow also what arrives
+// until the context ends. An error is the last thing it yields.
 func (s *Store) Scan(ctx context.Context, stream string, cfg jetstream.OrderedConsumerConfig, follow bool) iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
 		cfg.InactiveThreshold = time.Minute
-		ctx, done := s.Permitted(ctx, APIOf(stream))
+		if err := s.bind(ctx, stream); err != nil {
+			yield(Message{}, fmt.Errorf("read %s: %w", stream, err))
+			return
+		}
+		ctx, done := s.Permitted(ctx, apiOf(stream))
 		defer func() { _ = done(nil) }()
 		consumer, err := s.js.OrderedConsumer(ctx, stream, cfg)
 		if err != nil {
 			yield(Message{}, fmt.Errorf("read %s: %w", stream, done(err)))
 			return
 		}
-		defer func() { s.Forget(ctx, stream, consumer.CachedInfo().Name) }()
+		defer func() { s.forget(ctx, stream, consumer.CachedInfo().Name) }()
 		pending := consumer.CachedInfo().NumPending
 		messages, err := consumer.Messages()
 		if err != nil {
@@ -33,7 +37,7 @@ func (s *Store) Scan(ctx context.Context, stream string, cfg jetstream.OrderedCo
 		}
 		defer messages.Stop()
 		for follow || pending > 0 {
-			m, left, err := Next(ctx, messages)
+			m, left, err := next(ctx, messages)
 			if err != nil {
 				yield(Message{}, fmt.Errorf("read %s: %w", stream, err))
 				return
@@ -46,8 +50,8 @@ func (s *Store) Scan(ctx context.Context, stream string, cfg jetstream.OrderedCo
 	}
 }
 
-// next waits for one message and says how many are left behind it.
-func Next(ctx context.Context, messages jetstream.MessagesContext) (Message, uint64, error) {
+// next waits for one message and returns how many are left behind it.
+func next(ctx context.Context, messages jetstream.MessagesContext) (Message, uint64, error) {
 	m, err := messages.Next(jetstream.NextContext(ctx))
 	if err != nil {
 		return Message{}, 0, errors.Join(err, context.Cause(ctx))
@@ -56,8 +60,8 @@ func Next(ctx context.Context, messages jetstream.MessagesContext) (Message, uin
 	return stored(m)
 }
 
-// stored gives a message as a consumer delivered it, and how many are left
-// behind it.
+// stored decodes a message that a consumer delivered, and returns how many are
+// left behind it.
 func stored(m jetstream.Msg) (Message, uint64, error) {
 	meta, err := m.Metadata()
 	if err != nil {
@@ -71,9 +75,9 @@ func stored(m jetstream.Msg) (Message, uint64, error) {
 	return Message{Subject: m.Subject(), Sequence: meta.Sequence.Stream, Time: meta.Timestamp, Header: header, Data: m.Data()}, meta.NumPending, nil
 }
 
-// forget deletes a consumer also when the context has ended; one that cannot be
-// deleted now goes by itself when it is not used.
-func (s *Store) Forget(ctx context.Context, stream, consumer string) {
+// forget deletes a consumer, also when the context has ended. The server removes
+// one that cannot be deleted now, because nobody uses it.
+func (s *Store) forget(ctx context.Context, stream, consumer string) {
 	if !s.nc.IsConnected() {
 		return
 	}

@@ -1,13 +1,5 @@
 package kvstore
 
-import "time"
-
-// The keys of a node in the bucket of nodes.
-const (
-	StateKey = "state"
-	FactsKey = "facts"
-)
-
 // What a node can be asked, the token of the subject after the prefix.
 const (
 	VerbEnsure = "ensure"
@@ -16,12 +8,21 @@ const (
 	VerbPing   = "ping"
 )
 
-// MaxCommandTTL is how long a command can wait for a node at most: for so long a
-// node remembers which it has executed.
-const MaxCommandTTL = 24 * time.Hour
+// Verbs returns every verb.
+func Verbs() []string { return []string{VerbEnsure, VerbStatus, VerbFacts, VerbPing} }
 
-// MaxRegistrationTTL is the longest time for which a registration holds.
-const MaxRegistrationTTL = 24 * time.Hour
+// NodeState is the subject of the key of a node's state.
+func (n Names) NodeState(node string) string { return KVSubject(n.Nodes(), node+".state") }
 
-// directGet is the request for the newest message of a subject.
-func DirectGet(stream, subject string) string { return "$JS.API.DIRECT.GET." + stream + "." + subject }
+// NodeFacts is the subject of the key of a node's facts.
+func (n Names) NodeFacts(node string) string { return KVSubject(n.Nodes(), node+".facts") }
+
+// DirectGet is the subject that asks for the newest message of a subject, or, for
+// none, for any message by a request body.
+func DirectGet(stream, subject string) string {
+	if subject == "" {
+		return "$JS.API.DIRECT.GET." + stream
+	}
+
+	return "$JS.API.DIRECT.GET." + stream + "." + subject
+}

@@ -1,3 +1,5 @@
+// Package assignments is the operator's side of assignments: it puts, deletes and
+// lists them, each change together with the index of its family.
 package assignments
 
 import (
@@ -13,22 +15,22 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Bucket is the bucket of assignments, as operators use it.
+// Bucket is the bucket of assignments.
 type Bucket struct{ store *kvstore.Store }
 
-// New makes it of a store.
+// New returns the bucket of a fleet.
 func New(s *kvstore.Store) Bucket { return Bucket{s} }
 
-// How often a change of an index is tried again when others change it too, and
-// how long it waits between.
+// How often a change is retried when others change the same index, and the longest
+// pause between.
 const (
 	indexTries = 100
 	indexPause = 20 * time.Millisecond
 )
 
-// Put assigns a manifest by its key and gives its revision. The value and the index of its family change together;
-// several operators at once lose nothing. The error wraps model.ErrInvalidName or
-// model.ErrTooLarge; then a bundle is the way.
+// Put assigns a manifest by its key and returns its revision. The value and the
+// index of its family change together, so several operators at once lose nothing.
+// The error wraps model.ErrInvalidName or model.ErrTooLarge.
 func (s Bucket) Put(ctx context.Context, key string, value []byte) (uint64, error) {
 	if err := s.store.CheckSize("manifest "+key, value); err != nil {
 		return 0, fmt.Errorf("%w: put it into a bundle", err)
@@ -44,16 +46,13 @@ func (s Bucket) Put(ctx context.Context, key string, value []byte) (uint64, erro
 	return revision, nil
 }
 
-// Delete unassigns a manifest and gives the revision of its end. It does
-// so too where the bucket holds none of that name, because a node may hold one
-// from before the bucket was made anew. The error wraps model.ErrInvalidName.
+// Delete unassigns a manifest and returns the revision of the deletion. It does so
+// too where the bucket holds none of that name, because a node may hold one of an
+// earlier bucket. The error wraps model.ErrInvalidName.
 func (s Bucket) Delete(ctx context.Context, key string) (uint64, error) {
 	revision, err := s.change(ctx, key, func(ix kvstore.Index, name string) *nats.Msg {
 		delete(ix.Names, name)
-		m := kvstore.NewMsg("", nil)
-		m.Header.Set("KV-Operation", "DEL")
-
-		return m
+		return kvstore.NewDeletion("")
 	})
 	if err != nil {
 		return 0, fmt.Errorf("delete manifest %s: %w", key, err)
@@ -62,8 +61,8 @@ func (s Bucket) Delete(ctx context.Context, key string) (uint64, error) {
 	return revision, nil
 }
 
-// change stores what edit gives for one name, with the index as edit left it,
-// and tries again when somebody else changed the index meanwhile.
+// change stores what edit returns for one name, with the index as edit left it, and
+// retries when another operator changed the index meanwhile.
 func (s Bucket) change(ctx context.Context, key string, edit func(ix kvstore.Index, name string) *nats.Msg) (uint64, error) {
 	if err := model.CheckKey(key); err != nil {
 		return 0, err
@@ -73,7 +72,7 @@ func (s Bucket) change(ctx context.Context, key string, edit func(ix kvstore.Ind
 	for try := 0; ; try++ {
 		ix, err := s.store.ReadIndex(ctx, family)
 		if errors.Is(err, kvstore.ErrBadIndex) {
-			ix, err = s.rebuildIndex(ctx, family, ix)
+			err = s.rebuild(ctx, family, ix)
 		}
 		if err != nil {
 			return 0, err
@@ -100,20 +99,27 @@ func (s Bucket) change(ctx context.Context, key string, edit func(ix kvstore.Ind
 	}
 }
 
-// Get reads an assignment in force; the error wraps model.ErrNotFound or
+// Get reads an assignment; the error wraps model.ErrNotFound or
 // model.ErrInvalidName.
 func (s Bucket) Get(ctx context.Context, key string) (model.Entry, error) {
 	if err := model.CheckKey(key); err != nil {
 		return model.Entry{}, err
 	}
 	bucket := s.store.Names().Manifests()
-	m, err := s.store.Last(ctx, kvstore.KVStream(bucket), kvstore.KVSubject(bucket, key))
-	if err == nil && m.Deleted() {
-		err = model.ErrNotFound
-	}
+	m, err := s.store.Value(ctx, kvstore.KVStream(bucket), kvstore.KVSubject(bucket, key))
 	if err != nil {
 		return model.Entry{}, fmt.Errorf("manifest %s: %w", key, err)
 	}
 
 	return kvstore.NewEntry(key, m), nil
+}
+
+// rebuild adds to an index what the bucket has of its family.
+func (s Bucket) rebuild(ctx context.Context, family string, ix kvstore.Index) error {
+	listed, err := s.List(ctx, family)
+	for _, l := range listed {
+		ix.Names[l.Name] = model.IndexEntry{Revision: l.Revision, Digest: l.Digest}
+	}
+
+	return err
 }

@@ -14,12 +14,12 @@ import (
 	"github.com/musterfleet/muster/kvstore"
 )
 
-// errConflict is a batch refused because somebody else was faster.
-var errConflict = errors.New("changed by somebody else meanwhile")
+// errConflict is a batch refused because another one was faster.
+var errConflict = errors.New("changed by another operator meanwhile")
 
-// commit stores messages together or not at all, and gives the sequence of the
-// last; the others are right before it. The error wraps errConflict when an
-// expected sequence is not the one found.
+// commit stores messages together or not at all, and returns the sequence of the
+// last; the others are right before it. The error wraps errConflict when an expected
+// sequence is not the one found.
 func (s Bucket) commit(ctx context.Context, msgs ...*nats.Msg) (uint64, error) {
 	id := nuid.Next()
 	for i, m := range msgs {
@@ -43,7 +43,7 @@ func (s Bucket) commit(ctx context.Context, msgs ...*nats.Msg) (uint64, error) {
 	return batchAck(reply.Data, len(msgs))
 }
 
-// send sends messages, and waits for the answer to the last.
+// send sends messages and waits for the answer to the last.
 func (s Bucket) send(ctx context.Context, before []*nats.Msg, last *nats.Msg) (*nats.Msg, error) {
 	for _, m := range before {
 		if err := s.store.Conn().PublishMsg(m); err != nil {
@@ -76,8 +76,8 @@ func batchAck(data []byte, want int) (uint64, error) {
 	return ack.Sequence, nil
 }
 
-// isWrongSequence tells the two errors of an expected sequence apart from all
-// others; the second one names no sequence.
+// isWrongSequence reports whether an error is one of the two about an expected
+// sequence; the second one names no sequence.
 func isWrongSequence(err *jetstream.APIError) bool {
 	const constant = 10164
 

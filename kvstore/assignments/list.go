@@ -2,6 +2,7 @@ package assignments
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,19 +14,42 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// List gives the assignments of some families, or of all when none is named, in
-// the order of their keys, with a value only where it had to be read, because no
-// index knows its digest; those that a tool put beside the index are among them. The error wraps model.ErrInvalidName.
+// List returns the assignments of some families, or of all for none, in the order
+// of their keys, also those that no index names. A value is set only where it had to
+// be read, because no index has its digest. The error wraps model.ErrInvalidName.
 func (s Bucket) List(ctx context.Context, families ...string) ([]model.Entry, error) {
+	for _, f := range families {
+		if err := model.CheckFamily(f); err != nil {
+			return nil, err
+		}
+	}
+	all, err := s.entries(ctx, families, func(key string) bool { _, _, ok := kvstore.AssignmentKey(key); return ok })
+	if err != nil {
+		return nil, err
+	}
+
+	return s.addDigests(ctx, all)
+}
+
+// Invalid returns the keys of the bucket that no node reads, in order.
+func (s Bucket) Invalid(ctx context.Context) ([]model.Entry, error) {
+	all, err := s.entries(ctx, nil, kvstore.IsInvalidKey)
+	for i, e := range all {
+		all[i] = model.Entry{Key: e.Key, Revision: e.Revision, Time: e.Time, Invalid: true}
+	}
+
+	return all, err
+}
+
+// entries returns the keys of some families, or of all for none, that are to be
+// kept, in order and without their values.
+func (s Bucket) entries(ctx context.Context, families []string, keep func(key string) bool) ([]model.Entry, error) {
 	bucket := s.store.Names().Manifests()
 	filters := []string{kvstore.KVSubject(bucket, ">")}
 	if len(families) > 0 {
 		filters = nil
 	}
 	for _, f := range families {
-		if err := model.CheckFamily(f); err != nil {
-			return nil, err
-		}
 		filters = append(filters, kvstore.KVSubject(bucket, model.Key(f, ">")))
 	}
 	cfg := jetstream.OrderedConsumerConfig{FilterSubjects: filters, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, HeadersOnly: true}
@@ -34,30 +58,8 @@ func (s Bucket) List(ctx context.Context, families ...string) ([]model.Entry, er
 		if err != nil {
 			return nil, err
 		}
-		key := strings.TrimPrefix(m.Subject, kvstore.KVSubject(bucket, ""))
-		family, name, ok := kvstore.AssignmentKey(key)
-		if !ok || m.Deleted() {
-			continue
-		}
-		all = append(all, model.Entry{Key: key, Family: family, Name: name, Revision: m.Sequence, Time: m.Time})
-	}
-	slices.SortFunc(all, func(a, b model.Entry) int { return strings.Compare(a.Key, b.Key) })
-
-	return s.addDigests(ctx, all)
-}
-
-// Invalid gives the keys of the bucket that are none of an assignment, in order:
-// what stands there is for nobody.
-func (s Bucket) Invalid(ctx context.Context) ([]model.Entry, error) {
-	bucket := s.store.Names().Manifests()
-	cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{kvstore.KVSubject(bucket, ">")}, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, HeadersOnly: true}
-	var all []model.Entry
-	for m, err := range s.store.Scan(ctx, kvstore.KVStream(bucket), cfg, false) {
-		if err != nil {
-			return nil, err
-		}
-		if key := strings.TrimPrefix(m.Subject, kvstore.KVSubject(bucket, "")); !m.Deleted() && kvstore.IsInvalidKey(key) {
-			all = append(all, model.Entry{Key: key, Revision: m.Sequence, Time: m.Time, Invalid: true})
+		if key := strings.TrimPrefix(m.Subject, kvstore.KVSubject(bucket, "")); !m.Deleted() && keep(key) {
+			all = append(all, kvstore.NewEntry(key, m))
 		}
 	}
 	slices.SortFunc(all, func(a, b model.Entry) int { return strings.Compare(a.Key, b.Key) })
@@ -65,33 +67,29 @@ func (s Bucket) Invalid(ctx context.Context) ([]model.Entry, error) {
 	return all, nil
 }
 
-// DeleteInvalid removes a key that is none of an assignment, and gives the
-// revision of its end. The error wraps model.ErrNotFound, or model.ErrInvalidName for a
-// key that is one.
+// DeleteInvalid removes a key that no node reads, and returns the revision of the
+// deletion. The error wraps model.ErrNotFound, or model.ErrInvalidName for any other
+// key.
 func (s Bucket) DeleteInvalid(ctx context.Context, key string) (uint64, error) {
 	if !kvstore.IsInvalidKey(key) || strings.ContainsAny(key, "*> \t\r\n") {
 		return 0, fmt.Errorf("%w: key %q", model.ErrInvalidName, key)
 	}
 	bucket := s.store.Names().Manifests()
-	m, err := s.store.Last(ctx, kvstore.KVStream(bucket), kvstore.KVSubject(bucket, key))
-	if err == nil && m.Deleted() {
-		err = model.ErrNotFound
+	subject := kvstore.KVSubject(bucket, key)
+	_, err := s.store.Value(ctx, kvstore.KVStream(bucket), subject)
+	var revision uint64
+	if err == nil {
+		revision, err = s.store.Publish(ctx, kvstore.NewDeletion(subject))
 	}
-	if err != nil {
-		return 0, fmt.Errorf("key %s: %w", key, err)
-	}
-	end := kvstore.NewMsg(kvstore.KVSubject(bucket, key), nil)
-	end.Header.Set("KV-Operation", "DEL")
-	ack, err := s.store.JetStream().PublishMsg(ctx, end)
 	if err != nil {
 		return 0, fmt.Errorf("delete key %s: %w", key, err)
 	}
 
-	return ack.Sequence, nil
+	return revision, nil
 }
 
-// addDigests takes digests from the indexes, and from the value itself where an
-// index does not know this revision.
+// addDigests sets the digests, from the indexes where they have this revision, else
+// from the value.
 func (s Bucket) addDigests(ctx context.Context, all []model.Entry) ([]model.Entry, error) {
 	indexes := map[string]kvstore.Index{}
 	kept := all[:0]
@@ -124,9 +122,8 @@ func (s Bucket) addDigests(ctx context.Context, all []model.Entry) ([]model.Entr
 	return kept, nil
 }
 
-// History gives the revisions of an assignment that the bucket still has, at
-// most HistorySize of them, oldest first; the error wraps model.ErrNotFound when there is
-// none.
+// History returns the revisions of an assignment that the bucket still has, oldest
+// first; the error wraps model.ErrNotFound when there is none.
 func (s Bucket) History(ctx context.Context, key string) ([]model.Entry, error) {
 	bucket := s.store.Names().Manifests()
 	if err := model.CheckKey(key); err != nil {
@@ -145,4 +142,18 @@ func (s Bucket) History(ctx context.Context, key string) ([]model.Entry, error) 
 	}
 
 	return all, nil
+}
+
+// contentDigest returns the digest of what runs of a value: of the manifest or the
+// bundle in an assignment document, else of the value itself.
+func contentDigest(value []byte) string {
+	var a model.Assignment
+	switch {
+	case json.Unmarshal(value, &a) != nil || a.Protocol != model.ProtocolAssignment:
+		return model.DigestOf(value)
+	case a.Bundle != "":
+		return a.Bundle
+	default:
+		return model.DigestOf([]byte(a.Manifest))
+	}
 }

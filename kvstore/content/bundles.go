@@ -15,9 +15,8 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// PutBundle stores a bundle under the digest of its bytes, sha256-<hex>, and
-// gives that digest. One that is already there is not stored again. It reads r
-// from its beginning.
+// PutBundle stores a bundle under the digest of its bytes, sha256-<hex>, unless it
+// is stored already, and returns that digest. It reads r from its beginning.
 func (s Store) PutBundle(ctx context.Context, r io.ReadSeeker) (string, error) {
 	digest, err := digestOf(r)
 	if err != nil {
@@ -42,12 +41,12 @@ func (s Store) PutBundle(ctx context.Context, r io.ReadSeeker) (string, error) {
 }
 
 // GetBundle opens a bundle by its digest, like Object. The error wraps
-// model.ErrInvalidName for what is no digest; reading gives one that wraps ErrDamaged
-// instead of io.EOF when the bytes have another.
+// model.ErrInvalidName for an invalid digest; reading returns one that wraps
+// ErrDamaged instead of io.EOF when the bytes have another.
 func (s Store) GetBundle(ctx context.Context, digest string) (io.ReadCloser, error) {
 	want, err := hex.DecodeString(strings.TrimPrefix(digest, model.DigestPrefix))
 	if err != nil || len(want) != sha256.Size || !strings.HasPrefix(digest, model.DigestPrefix) {
-		return nil, fmt.Errorf("%w: %q is no digest of a bundle, write sha256- and 64 hexadecimal digits", model.ErrInvalidName, digest)
+		return nil, fmt.Errorf("%w: %q is no digest of a bundle: write sha256- and 64 hexadecimal digits", model.ErrInvalidName, digest)
 	}
 	info, err := s.objectInfo(ctx, s.store.Names().Bundles(), digest)
 	if err != nil {
@@ -59,7 +58,7 @@ func (s Store) GetBundle(ctx context.Context, digest string) (io.ReadCloser, err
 	return s.open(ctx, info), nil
 }
 
-// digestOf gives the digest of all of r, and leaves r at its beginning.
+// digestOf returns the digest of all of r, and leaves r at its beginning.
 func digestOf(r io.ReadSeeker) (string, error) {
 	if _, err := r.Seek(0, io.SeekStart); err != nil {
 		return "", err

@@ -1,3 +1,5 @@
+// Package content reads what manifests name in NATS: keys of any bucket, objects of
+// any store, and bundles, which it also stores.
 package content
 
 import (
@@ -15,11 +17,11 @@ import (
 // Store reads what manifests name, and stores bundles.
 type Store struct{ store *kvstore.Store }
 
-// New makes it of a store.
+// New returns the content of a fleet.
 func New(s *kvstore.Store) Store { return Store{s} }
 
 // KVGet reads a key of any key-value bucket; the error wraps model.ErrNotFound when
-// the bucket has no such key, and model.ErrInvalidName when it cannot be one.
+// the bucket has no such key, and model.ErrInvalidName for an invalid one.
 func (s Store) KVGet(ctx context.Context, bucket, key string) ([]byte, error) {
 	if !model.IsToken(bucket) {
 		return nil, fmt.Errorf("%w: bucket %q, use letters, digits, - and _ only", model.ErrInvalidName, bucket)
@@ -27,21 +29,19 @@ func (s Store) KVGet(ctx context.Context, bucket, key string) ([]byte, error) {
 	if err := checkKey(key); err != nil {
 		return nil, err
 	}
-	m, err := s.store.Last(ctx, kvstore.KVStream(bucket), kvstore.KVSubject(bucket, key))
+	m, err := s.store.Value(ctx, kvstore.KVStream(bucket), kvstore.KVSubject(bucket, key))
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
 		return nil, fmt.Errorf("bucket %s: no such key-value bucket, or one without direct get: %w", bucket, err)
 	case err != nil:
 		return nil, fmt.Errorf("key %s of %s: %w", key, bucket, err)
-	case m.Deleted():
-		return nil, fmt.Errorf("key %s of %s: %w", key, bucket, model.ErrNotFound)
 	}
 
 	return m.Data, nil
 }
 
-// checkKey tells whether a key can be one: what NATS clients allow, without
-// wildcards, which would read another key than the one named.
+// checkKey reports whether NATS clients allow a key, without wildcards: they would
+// read another key than the one named.
 func checkKey(key string) error {
 	for _, token := range strings.Split(key, ".") {
 		if !model.IsToken(strings.NewReplacer("/", "", "=", "").Replace(token)) {

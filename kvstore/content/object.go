@@ -1,6 +1,8 @@
 package content
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -9,21 +11,21 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"iter"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
 
-// chunkBatch is how many parts of an object are asked for at once.
+// chunkBatch is how many parts of an object are read at once.
 const chunkBatch = 16
 
 // ErrDamaged is an object whose bytes are not those that were stored.
 var ErrDamaged = errors.New("damaged")
 
-// Object opens an object of any object store, without a consumer. Reading gives
+// Object opens an object of any object store, without a consumer. Reading returns
 // an error that wraps ErrDamaged instead of io.EOF when the bytes are not those
 // that were stored; the context ends reading too. The error wraps model.ErrNotFound
 // when there is no such object.
@@ -36,41 +38,72 @@ func (s Store) Object(ctx context.Context, bucket, name string) (io.ReadCloser, 
 	return s.open(ctx, info), nil
 }
 
-// open fetches an object while it is read.
+// open returns a reader of an object, which fetches it piece by piece.
 func (s Store) open(ctx context.Context, info *jetstream.ObjectInfo) io.ReadCloser {
-	ctx, cancel := context.WithCancel(ctx)
-	r, w := io.Pipe()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		err := s.copyObject(ctx, info, w)
-		if err != nil {
-			err = fmt.Errorf("object %s of %s: %w", info.Name, info.Bucket, err)
-		}
-		// Without an error the reader sees the end.
-		_ = w.CloseWithError(err)
-	}()
+	parts := func(func(kvstore.Message, error) bool) {}
+	if info.Chunks > 0 {
+		parts = s.store.DirectAll(ctx, kvstore.ObjectStream(info.Bucket), "$O."+info.Bucket+".C."+info.NUID, chunkBatch)
+	}
+	next, stop := iter.Pull2(parts)
 
-	return &objectReader{PipeReader: r, cancel: cancel, done: done}
+	return &objectReader{info: info, next: next, stop: stop, sum: sha256.New()}
 }
 
-// objectReader reads an object; its Close waits for what fetches it.
+// objectReader reads an object and checks the whole at its end.
 type objectReader struct {
-	*io.PipeReader
-	cancel context.CancelFunc
-	done   <-chan struct{}
+	info *jetstream.ObjectInfo
+	next func() (kvstore.Message, error, bool)
+	stop func()
+	part []byte
+	read uint64
+	sum  hash.Hash
 }
 
-// Close ends reading, at any point.
+// Read reads the object.
+func (r *objectReader) Read(p []byte) (int, error) {
+	for len(r.part) == 0 {
+		m, err, more := r.next()
+		if !more {
+			err = cmp.Or(r.check(), io.EOF)
+		}
+		if err != nil {
+			if err != io.EOF {
+				err = fmt.Errorf("object %s of %s: %w", r.info.Name, r.info.Bucket, err)
+			}
+
+			return 0, err
+		}
+		r.part = m.Data
+		r.read += uint64(len(m.Data))
+		r.sum.Write(m.Data)
+	}
+	n := copy(p, r.part)
+	r.part = r.part[n:]
+
+	return n, nil
+}
+
+// Close ends reading.
 func (r *objectReader) Close() error {
-	r.cancel()
-	err := r.PipeReader.Close()
-	<-r.done
+	r.stop()
 
-	return err
+	return nil
 }
 
-// objectInfo reads what an object store knows of an object.
+// check compares what was read with what was stored.
+func (r *objectReader) check() error {
+	want, err := jetstream.DecodeObjectDigest(r.info.Digest)
+	if err != nil {
+		return fmt.Errorf("%w: digest: %w", ErrDamaged, err)
+	}
+	if r.read != r.info.Size || !bytes.Equal(want, r.sum.Sum(nil)) {
+		return fmt.Errorf("%w: %d of %d bytes, or other bytes than were stored", ErrDamaged, r.read, r.info.Size)
+	}
+
+	return nil
+}
+
+// objectInfo reads the metadata of an object.
 func (s Store) objectInfo(ctx context.Context, bucket, name string) (*jetstream.ObjectInfo, error) {
 	m, err := s.store.Last(ctx, kvstore.ObjectStream(bucket), "$O."+bucket+".M."+base64.URLEncoding.EncodeToString([]byte(name)))
 	if err != nil {
@@ -84,95 +117,9 @@ func (s Store) objectInfo(ctx context.Context, bucket, name string) (*jetstream.
 	case info.Deleted:
 		return nil, model.ErrNotFound
 	case info.Opts != nil && info.Opts.Link != nil:
-		return nil, errors.New("it is a link: name the object it leads to")
+		return nil, errors.New("it is a link: name the object it points to")
 	}
 	info.Bucket = bucket
 
 	return &info, nil
-}
-
-// copyObject writes the parts of an object in their order and checks the whole.
-func (s Store) copyObject(ctx context.Context, info *jetstream.ObjectInfo, w io.Writer) error {
-	sum := sha256.New()
-	w = io.MultiWriter(w, sum)
-	var written uint64
-	seq := uint64(1)
-	for parts := 0; parts < int(info.Chunks); {
-		batch, err := s.chunks(ctx, info, seq)
-		if err != nil {
-			return err
-		}
-		for _, m := range batch {
-			if _, err := w.Write(m.Data); err != nil {
-				return err
-			}
-			written += uint64(len(m.Data))
-			seq = m.Sequence + 1
-		}
-		parts += len(batch)
-	}
-
-	return checkObject(info, written, sum)
-}
-
-// checkObject compares what was read with what was stored.
-func checkObject(info *jetstream.ObjectInfo, written uint64, sum hash.Hash) error {
-	want, err := jetstream.DecodeObjectDigest(info.Digest)
-	if err != nil {
-		return fmt.Errorf("%w: digest: %w", ErrDamaged, err)
-	}
-	if written != info.Size || string(want) != string(sum.Sum(nil)) {
-		return fmt.Errorf("%w: %d bytes of %d, or others than were stored", ErrDamaged, written, info.Size)
-	}
-
-	return nil
-}
-
-// chunks reads the next parts of an object from a sequence on.
-func (s Store) chunks(ctx context.Context, info *jetstream.ObjectInfo, seq uint64) ([]kvstore.Message, error) {
-	ctx, cancel := context.WithTimeout(ctx, kvstore.RequestTimeout)
-	defer cancel()
-	body, err := json.Marshal(map[string]any{
-		"seq": seq, "next_by_subj": "$O." + info.Bucket + ".C." + info.NUID, "batch": chunkBatch,
-	})
-	if err != nil {
-		return nil, err
-	}
-	inbox := s.store.Conn().NewInbox()
-	sub, err := s.store.Conn().SubscribeSync(inbox)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = sub.Unsubscribe() }()
-	if err := s.store.Conn().PublishRequest("$JS.API.DIRECT.GET."+kvstore.ObjectStream(info.Bucket), inbox, body); err != nil {
-		return nil, err
-	}
-
-	return collectChunks(ctx, sub)
-}
-
-// collectChunks waits for the parts of one answer and its end.
-func collectChunks(ctx context.Context, sub *nats.Subscription) ([]kvstore.Message, error) {
-	var batch []kvstore.Message
-	for {
-		reply, err := sub.NextMsgWithContext(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if reply.Header.Get("Status") == "204" {
-			if len(batch) == 0 {
-				return nil, fmt.Errorf("%w: parts are missing", ErrDamaged)
-			}
-
-			return batch, nil
-		}
-		m, err := kvstore.DirectMessage(reply)
-		if errors.Is(err, model.ErrNotFound) {
-			return nil, fmt.Errorf("%w: parts are missing", ErrDamaged)
-		}
-		if err != nil {
-			return nil, err
-		}
-		batch = append(batch, m)
-	}
 }

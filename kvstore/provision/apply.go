@@ -1,33 +1,35 @@
 package provision
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/nats-io/jsm.go"
 	"github.com/nats-io/jsm.go/api"
 
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/model"
 )
 
-// ErrShrink is a provisioning that would lose data or cannot be done; nothing
-// was changed.
-var ErrShrink = errors.New("refused to change")
-
-// ErrNoRoom is a bucket or stream that the server or the account has no room
-// for: too little storage, or too few streams.
-var ErrNoRoom = errors.New("no room in JetStream")
+var (
+	// ErrShrink is a change that would lose data or is impossible; nothing was
+	// changed.
+	ErrShrink = errors.New("refused to change")
+	// ErrNoRoom is a bucket or stream for which the server or the account has too
+	// little storage, or too few streams.
+	ErrNoRoom = errors.New("no room in JetStream")
+	// ErrDiffers is a bucket or stream that muster can work with although a setting
+	// differs. The remedy is that of kvstore.ErrNotProvisioned.
+	ErrDiffers = errors.New("NATS is not set up as muster sets it up")
+)
 
 // Difference is what must be done to one bucket or stream.
 type Difference struct {
 	// Stream is the name of the stream behind it.
 	Stream string `json:"stream"`
-	// Create says that it is missing.
+	// Create reports whether it is missing.
 	Create bool `json:"create,omitempty"`
 	// Changes are the settings of an existing one that differ.
 	Changes []Change `json:"changes,omitempty"`
@@ -35,7 +37,7 @@ type Difference struct {
 	config api.StreamConfig
 }
 
-// String says in one line what is done.
+// String returns in one line what is done.
 func (d Difference) String() string {
 	if d.Create {
 		return "create " + d.Stream
@@ -48,71 +50,95 @@ func (d Difference) String() string {
 	return "change " + d.Stream + ": " + strings.Join(lines, "; ")
 }
 
-// Plan tells what Apply would do, and changes nothing. No difference means that
-// all is as it must be.
-func (s Provisioner) Plan(ctx context.Context, o Options) ([]Difference, error) {
-	created := desired(s.store.Names(), o.withDefaults())
+// Plan returns what Apply would do, and changes nothing. The error wraps
+// kvstore.ErrFormat where a bucket or stream has an unknown format.
+func (p Provisioner) Plan(ctx context.Context, o Options) ([]Difference, error) {
+	// Credentials of a node may list streams; they fail here, before Apply begins.
+	if _, err := p.store.Request(ctx, "$JS.API.STREAM.INFO."+p.store.Names().Registrations(), nil); err != nil {
+		return nil, fmt.Errorf("provision: %w", err)
+	}
+
+	return p.differences(ctx, o)
+}
+
+func (p Provisioner) differences(ctx context.Context, o Options) ([]Difference, error) {
+	found, err := p.store.Infos(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("provision: %w", err)
+	}
+	created := desired(p.store.Names(), o.withDefaults())
 	var differences []Difference
-	for i, want := range desired(s.store.Names(), o) {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		have, err := s.configuration(ctx, want.Name)
+	var unknown []error
+	for i, want := range desired(p.store.Names(), o) {
+		name := want.Config.Name
+		info, err := found.Of(name)
 		switch {
-		case jsm.IsNatsError(err, streamNotFound):
-			differences = append(differences, Difference{Stream: want.Name, Create: true, config: created[i]})
+		case errors.Is(err, model.ErrNotFound):
+			differences = append(differences, Difference{Stream: name, Create: true, config: created[i].Config})
+			continue
 		case err != nil:
-			return nil, fmt.Errorf("provision %s: %w", want.Name, err)
-		default:
-			if changes := compare(have, want); len(changes) > 0 {
-				differences = append(differences, Difference{Stream: want.Name, Changes: changes, config: merge(have, want)})
-			}
+			return nil, fmt.Errorf("provision: %w", err)
 		}
+		unknown = append(unknown, kvstore.CheckFormat(info.Config))
+		if changes, config := compare(info.Config, want.Config); len(changes) > 0 {
+			differences = append(differences, Difference{Stream: name, Changes: changes, config: config})
+		}
+	}
+	if err := errors.Join(unknown...); err != nil {
+		return nil, fmt.Errorf("nothing was changed: %w", err)
 	}
 
 	return differences, nil
 }
 
-// configuration asks how a stream is configured.
-func (s Provisioner) configuration(ctx context.Context, stream string) (api.StreamConfig, error) {
-	reply, err := s.store.Request(ctx, "$JS.API.STREAM.INFO."+stream, nil)
+// Check reports whether every bucket and stream is there and configured as muster
+// needs it. The error wraps kvstore.ErrNotProvisioned when something is missing or
+// not usable, ErrDiffers when all is usable, and names all that differs, or
+// kvstore.ErrFormat. A node is permitted to check.
+func (p Provisioner) Check(ctx context.Context) error {
+	differences, err := p.differences(ctx, Options{})
 	if err != nil {
-		return api.StreamConfig{}, err
+		return err
 	}
-	var resp api.JSApiStreamInfoResponse
-	if err := json.Unmarshal(reply.Data, &resp); err != nil {
-		return api.StreamConfig{}, err
+	optional := map[string]bool{}
+	for _, s := range p.store.Names().Streams() {
+		optional[s.Config.Name] = s.Optional
 	}
-	if err := resp.ToError(); err != nil {
-		return api.StreamConfig{}, err
+	var wrong []error
+	kind := ErrDiffers
+	for _, d := range differences {
+		if d.Create {
+			wrong = append(wrong, fmt.Errorf("%s is missing", d.Stream))
+			if !optional[d.Stream] {
+				kind = kvstore.ErrNotProvisioned
+			}
+		}
+		for _, c := range d.Changes {
+			wrong = append(wrong, fmt.Errorf("%s: %s", d.Stream, c))
+			if !c.optional {
+				kind = kvstore.ErrNotProvisioned
+			}
+		}
+	}
+	if len(wrong) == 0 {
+		return nil
 	}
 
-	return resp.Config, nil
+	return fmt.Errorf("%w, run `muster fleet init`: %w", kind, errors.Join(wrong...))
 }
 
-// The codes of the server's errors.
-const (
-	streamNotFound = 10059
-	resourcesShort = 10023
-	streamsOver    = 10027
-	storageShort   = 10047
-	noLimits       = 10120
-	bytesOver      = 10122
-)
-
-// Apply creates what is missing and changes what differs, and gives what it
-// did. Where a change is refused nothing is done and the error, which wraps
-// ErrShrink, names each; done again it does nothing. The error of a server
-// without room wraps ErrNoRoom.
-func (s Provisioner) Apply(ctx context.Context, o Options) ([]Difference, error) {
-	differences, err := s.Plan(ctx, o)
+// Apply creates what is missing, changes what differs, and returns what it did.
+// Where one change is refused nothing is done, and the error, which wraps
+// ErrShrink, names each. The error of a server without room wraps ErrNoRoom.
+func (p Provisioner) Apply(ctx context.Context, o Options) ([]Difference, error) {
+	differences, err := p.Plan(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	if err := refusals(differences); err != nil {
 		return nil, err
 	}
-	m, err := jsm.New(s.store.Conn(), jsm.WithTimeout(kvstore.RequestTimeout))
+	m, err := jsm.New(p.store.Conn(), jsm.WithTimeout(kvstore.RequestTimeout))
 	if err != nil {
 		return nil, fmt.Errorf("provision: %w", err)
 	}
@@ -128,7 +154,7 @@ func (s Provisioner) Apply(ctx context.Context, o Options) ([]Difference, error)
 	return differences, nil
 }
 
-// refusals gives all that is refused as one error.
+// refusals joins all that is refused.
 func refusals(differences []Difference) error {
 	var refused []error
 	for _, d := range differences {
@@ -148,61 +174,30 @@ func refusals(differences []Difference) error {
 func provision(m *jsm.Manager, d Difference) error {
 	if d.Create {
 		_, err := m.NewStreamFromDefault(d.Stream, d.config)
-		return room(err)
+		return roomError(err)
 	}
 	stream, err := m.LoadStream(d.Stream)
 	if err != nil {
 		return err
 	}
 
-	return room(stream.UpdateConfiguration(d.config))
+	return roomError(stream.UpdateConfiguration(d.config))
 }
 
-// room finds out the errors that mean that there is no room.
-func room(err error) error {
-	for _, code := range []uint16{resourcesShort, storageShort, streamsOver, noLimits, bytesOver} {
+// roomError wraps with ErrNoRoom the errors of a server without room.
+func roomError(err error) error {
+	const (
+		insufficientResources = 10023
+		tooManyStreams        = 10027
+		insufficientStorage   = 10047
+		noLimits              = 10120
+		tooManyBytes          = 10122
+	)
+	for _, code := range []uint16{insufficientResources, insufficientStorage, tooManyStreams, noLimits, tooManyBytes} {
 		if jsm.IsNatsError(err, code) {
 			return fmt.Errorf("%w: %w", ErrNoRoom, err)
 		}
 	}
 
 	return err
-}
-
-// merge gives what a stream becomes: what muster does not care for stays as its
-// administrator set it.
-func merge(have, want api.StreamConfig) api.StreamConfig {
-	for _, s := range want.Subjects {
-		if !slices.Contains(have.Subjects, s) {
-			have.Subjects = append(have.Subjects, s)
-		}
-	}
-	have.AllowDirect = have.AllowDirect || want.AllowDirect
-	have.RollupAllowed = want.RollupAllowed
-	have.DenyDelete = have.DenyDelete || want.DenyDelete
-	have.AllowAtomicPublish = have.AllowAtomicPublish || want.AllowAtomicPublish
-	have.AllowMsgTTL = have.AllowMsgTTL || want.AllowMsgTTL
-	have.Discard = want.Discard
-	have.Duplicates = max(have.Duplicates, want.Duplicates)
-	if want.RePublish != nil {
-		have.RePublish = want.RePublish
-	}
-	if have.MaxMsgsPer > 0 {
-		have.MaxMsgsPer = max(have.MaxMsgsPer, want.MaxMsgsPer)
-	}
-	have.Replicas = cmp.Or(want.Replicas, have.Replicas)
-	have.MaxAge = max(cmp.Or(want.MaxAge, have.MaxAge), 0)
-	have.MaxBytes = cmp.Or(want.MaxBytes, have.MaxBytes)
-	have.MaxMsgSize = -1
-	if want.Discard == api.DiscardNew {
-		have.MaxMsgs = -1
-	}
-	if isBucket(want) {
-		have.MaxBytes, have.MaxAge = -1, 0
-	}
-	if !want.RollupAllowed {
-		have.SubjectDeleteMarkerTTL = 0
-	}
-
-	return have
 }

@@ -1,29 +1,32 @@
 package provision
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/nats-io/jsm.go/api"
+
+	"github.com/musterfleet/muster/kvstore"
 )
 
-// Change is one setting of a bucket or stream that differs from what muster
-// needs or was asked for.
+// Change is one setting of a bucket or stream that differs from the desired one.
 type Change struct {
 	Setting string `json:"setting"`
 	From    string `json:"from"`
 	To      string `json:"to"`
-	// Refused says why it is not changed and what to do; empty when it will be.
+	// Refused is why the setting is not changed and what to do; empty when it is.
 	Refused string `json:"refused,omitempty"`
 
-	// optional says that muster works with the setting as it is.
+	// optional reports whether muster works with the setting as it is.
 	optional bool
 }
 
-// String says the change in one line.
+// String returns the change in one line.
 func (c Change) String() string {
 	text := fmt.Sprintf("%s is %s, must be %s", c.Setting, c.From, c.To)
 	if c.Refused != "" {
@@ -36,146 +39,154 @@ func (c Change) String() string {
 // The reasons for which a change is refused.
 const (
 	refusedFixed  = "the server cannot change it: copy what it holds, remove it and run again"
-	refusedShrink = "it would lose what it holds: lower it with the nats tool if that is meant"
+	refusedShrink = "data would be lost: lower it with the nats tool if that is intended"
 )
 
-// comparison collects the changes that bring a stream to what is wanted.
-type comparison struct {
-	have, want api.StreamConfig
-	changes    []Change
-}
+// comparison collects the changes that make a stream the desired one.
+type comparison struct{ changes []Change }
 
-// compare lists what differs between a stream and what is wanted of it. A size
-// of zero is not wanted in particular, and what is larger than needed stays.
-func compare(have, want api.StreamConfig) []Change {
-	c := &comparison{have: have, want: want}
-	c.must("retention", have.Retention.String(), want.Retention.String(), refusedFixed)
-	c.must("storage", have.Storage.String(), want.Storage.String(), refusedFixed)
-	c.subjects()
-	c.flag("allow_direct", have.AllowDirect, want.AllowDirect)
-	c.rollup()
-	c.flag("deny_delete", have.DenyDelete, want.DenyDelete)
-	c.flag("allow_atomic", have.AllowAtomicPublish, want.AllowAtomicPublish)
-	c.flag("allow_msg_ttl", have.AllowMsgTTL, want.AllowMsgTTL)
-	c.must("discard", have.Discard.String(), want.Discard.String(), "")
-	c.republish()
-	c.sizes()
-	c.limits()
-	for i := range c.changes {
-		c.changes[i].optional = !needed(c.changes[i])
+// compare returns what differs between a stream and the desired one, and the
+// configuration with these changes. A desired size of zero is any; what is larger
+// than needed, or of no concern to muster, stays as its administrator set it.
+func compare(have, want api.StreamConfig) ([]Change, api.StreamConfig) {
+	c := &comparison{}
+	equal(c, "retention", &have.Retention, want.Retention, refusedFixed)
+	equal(c, "storage", &have.Storage, want.Storage, refusedFixed)
+	c.subjects(&have, want)
+	c.on("allow_direct", &have.AllowDirect, want.AllowDirect)
+	c.rollup(&have, want)
+	c.on("deny_delete", &have.DenyDelete, want.DenyDelete)
+	c.on("allow_atomic", &have.AllowAtomicPublish, want.AllowAtomicPublish)
+	c.on("allow_msg_ttl", &have.AllowMsgTTL, want.AllowMsgTTL)
+	equal(c, "discard", &have.Discard, want.Discard, "")
+	if want.RePublish != nil && (have.RePublish == nil || *have.RePublish != *want.RePublish) {
+		c.add("republish", republishText(have.RePublish), republishText(want.RePublish), "")
+		have.RePublish = want.RePublish
 	}
-
-	return c.changes
-}
-
-// subjects wants those of muster; further ones are not muster's business.
-func (c *comparison) subjects() {
-	for _, s := range c.want.Subjects {
-		if !slices.Contains(c.have.Subjects, s) {
-			c.add("subjects", strings.Join(c.have.Subjects, ", "), strings.Join(c.want.Subjects, ", "), "")
-			return
+	c.sizes(&have, want)
+	c.limits(&have, want)
+	if has, wants := have.Metadata[kvstore.FormatKey], want.Metadata[kvstore.FormatKey]; has != wants {
+		c.add("format", cmp.Or(has, "none"), wants, "")
+		have.Metadata = maps.Clone(have.Metadata)
+		if have.Metadata == nil {
+			have.Metadata = map[string]string{}
 		}
+		have.Metadata[kvstore.FormatKey] = wants
+	}
+
+	return c.changes, have
+}
+
+// subjects adds missing subjects and leaves further ones alone.
+func (c *comparison) subjects(have *api.StreamConfig, want api.StreamConfig) {
+	missing := slices.DeleteFunc(slices.Clone(want.Subjects), func(s string) bool { return slices.Contains(have.Subjects, s) })
+	if len(missing) > 0 {
+		c.add("subjects", strings.Join(have.Subjects, ", "), strings.Join(want.Subjects, ", "), "")
+		have.Subjects = slices.Concat(have.Subjects, missing)
 	}
 }
 
-func (c *comparison) republish() {
-	if c.want.RePublish != nil && (c.have.RePublish == nil || *c.have.RePublish != *c.want.RePublish) {
-		c.add("republish", republishText(c.have.RePublish), republishText(c.want.RePublish), "")
+// rollup allows no more than is desired: whoever may write one key of a stream
+// with rollup can remove all others. The server switches it on for a stream that
+// marks what has expired.
+func (c *comparison) rollup(have *api.StreamConfig, want api.StreamConfig) {
+	if have.RollupAllowed != want.RollupAllowed {
+		c.add("allow_rollup_hdrs", onOff(have.RollupAllowed), onOff(want.RollupAllowed), "")
+		have.RollupAllowed = want.RollupAllowed
+	}
+	if !want.RollupAllowed && have.SubjectDeleteMarkerTTL > 0 {
+		c.add("subject_delete_marker_ttl", have.SubjectDeleteMarkerTTL.String(), onOff(false), "")
+		have.SubjectDeleteMarkerTTL = 0
 	}
 }
 
-// rollup is nothing more than what is wanted: whoever may write one key of a
-// stream that allows it can remove all others. The server switches it on where
-// it leaves marks for what has expired.
-func (c *comparison) rollup() {
-	c.must("allow_rollup_hdrs", onOff(c.have.RollupAllowed), onOff(c.want.RollupAllowed), "")
-	if !c.want.RollupAllowed && c.have.SubjectDeleteMarkerTTL > 0 {
-		c.add("subject_delete_marker_ttl", c.have.SubjectDeleteMarkerTTL.String(), onOff(false), "")
+// sizes compares how much is kept. A history of 1 is fixed: no older value may
+// come back when a newer one expires.
+func (c *comparison) sizes(have *api.StreamConfig, want api.StreamConfig) {
+	switch {
+	case want.MaxMsgsPer == 1 && have.MaxMsgsPer != 1:
+		c.add("max_msgs_per_subject", limit(have.MaxMsgsPer), "1", refusedShrink)
+	case have.MaxMsgsPer > 0:
+		atLeast(c, "max_msgs_per_subject", &have.MaxMsgsPer, want.MaxMsgsPer)
+	}
+	atLeast(c, "duplicate_window", &have.Duplicates, want.Duplicates)
+	grow(c, "num_replicas", &have.Replicas, want.Replicas)
+	grow(c, "max_age", &have.MaxAge, want.MaxAge)
+	grow(c, "max_bytes", &have.MaxBytes, want.MaxBytes)
+}
+
+// limits lifts those at which what muster stores is refused or lost. The size of a
+// stream that discards its oldest messages is the choice of its administrator, and
+// so is the size of all bundles.
+func (c *comparison) limits(have *api.StreamConfig, want api.StreamConfig) {
+	unlimited(c, "max_msg_size", &have.MaxMsgSize)
+	if want.Discard == api.DiscardNew {
+		unlimited(c, "max_msgs", &have.MaxMsgs)
+	}
+	if isBucket := want.Discard == api.DiscardNew && want.DenyDelete; isBucket {
+		unlimited(c, "max_bytes", &have.MaxBytes)
+		unlimited(c, "max_age", &have.MaxAge)
+	}
+	have.MaxAge = max(have.MaxAge, 0)
+}
+
+// equal changes a setting that differs.
+func equal[T interface {
+	comparable
+	fmt.Stringer
+}](c *comparison, setting string, have *T, want T, refused string) {
+	if *have != want {
+		c.add(setting, (*have).String(), want.String(), refused)
+		*have = want
 	}
 }
 
-// sizes compares limits. A history of 1 is fixed: behind a value that expires
-// none that is older may come back.
-func (c *comparison) sizes() {
-	if c.want.MaxMsgsPer == 1 && c.have.MaxMsgsPer != 1 {
-		c.add("max_msgs_per_subject", number(c.have.MaxMsgsPer), "1", refusedShrink)
-	} else if c.have.MaxMsgsPer > 0 {
-		c.atLeast("max_msgs_per_subject", c.have.MaxMsgsPer, c.want.MaxMsgsPer, number)
-	}
-	c.atLeast("duplicate_window", int64(c.have.Duplicates), int64(c.want.Duplicates), duration)
-	c.grow("num_replicas", int64(c.have.Replicas), int64(c.want.Replicas), number)
-	c.grow("max_age", int64(c.have.MaxAge), int64(c.want.MaxAge), duration)
-	c.grow("max_bytes", c.have.MaxBytes, c.want.MaxBytes, number)
-}
-
-// limits wants none of those at which what muster puts is refused or lost. How
-// large a stream becomes that forgets the oldest is its administrator's choice,
-// and so is the size of all bundles.
-func (c *comparison) limits() {
-	c.unlimited("max_msg_size", int64(c.have.MaxMsgSize), number)
-	if c.want.Discard == api.DiscardNew {
-		c.unlimited("max_msgs", c.have.MaxMsgs, number)
-	}
-	if isBucket(c.want) {
-		c.unlimited("max_bytes", c.have.MaxBytes, number)
-		c.unlimited("max_age", int64(c.have.MaxAge), duration)
+// on switches a setting on, and never off.
+func (c *comparison) on(setting string, have *bool, want bool) {
+	if want && !*have {
+		c.add(setting, onOff(false), onOff(true), "")
+		*have = true
 	}
 }
 
-// isBucket tells a key-value bucket from an object store and a plain stream.
-func isBucket(c api.StreamConfig) bool { return c.Discard == api.DiscardNew && c.DenyDelete }
-
-// unlimited lifts a limit.
-func (c *comparison) unlimited(setting string, have int64, text func(int64) string) {
-	if have > 0 {
-		c.add(setting, text(have), text(0), "")
-	}
-}
-
-// needed tells whether muster cannot do its job while a setting differs. All
-// others concern how much is kept, what becomes of it at a limit, and what is
-// allowed beyond what muster uses.
-func needed(c Change) bool {
-	return c.To != onOff(false) && slices.Contains([]string{"retention", "subjects", "allow_direct", "allow_rollup_hdrs", "allow_atomic", "allow_msg_ttl", "republish"}, c.Setting)
-}
-
-// must wants equality.
-func (c *comparison) must(setting, from, to, refused string) {
-	if from != to {
-		c.add(setting, from, to, refused)
-	}
-}
-
-// flag wants what is wanted; what is allowed beyond it stays.
-func (c *comparison) flag(setting string, have, want bool) {
-	if want && !have {
-		c.add(setting, onOff(have), onOff(want), "")
-	}
-}
+type number interface{ ~int | ~int32 | ~int64 }
 
 // atLeast raises what is too low.
-func (c *comparison) atLeast(setting string, have, want int64, text func(int64) string) {
-	if want > 0 && have < want {
-		c.add(setting, text(have), text(want), "")
+func atLeast[T number](c *comparison, setting string, have *T, want T) {
+	if want > 0 && *have < want {
+		c.add(setting, limit(*have), limit(want), "")
+		*have = want
 	}
 }
 
-// grow raises to what was asked for, and refuses to lower. A limit of zero or
-// less is none, and more than any.
-func (c *comparison) grow(setting string, have, want int64, text func(int64) string) {
-	have = max(have, 0)
-	if want == 0 || have == max(want, 0) {
+// grow raises a limit to an operator's choice, and refuses to lower it. Zero or
+// less is no limit; a choice of zero is none.
+func grow[T number](c *comparison, setting string, have *T, want T) {
+	has := max(*have, 0)
+	if want == 0 || has == max(want, 0) {
 		return
 	}
 	refused := ""
-	if have == 0 || (want > 0 && want < have) {
+	if has == 0 || (want > 0 && want < has) {
 		refused = refusedShrink
 	}
-	c.add(setting, text(have), text(want), refused)
+	c.add(setting, limit(has), limit(want), refused)
+	*have = want
 }
 
+// unlimited lifts a limit.
+func unlimited[T number](c *comparison, setting string, have *T) {
+	if *have > 0 {
+		c.add(setting, limit(*have), limit(T(0)), "")
+		*have = -1
+	}
+}
+
+// add notes a change. muster cannot work while one of the settings named here is
+// missing; all others concern how much is kept, and what is allowed beyond need.
 func (c *comparison) add(setting, from, to, refused string) {
-	c.changes = append(c.changes, Change{Setting: setting, From: from, To: to, Refused: refused})
+	needed := to != onOff(false) && slices.Contains([]string{"retention", "subjects", "allow_direct", "allow_rollup_hdrs", "allow_atomic", "allow_msg_ttl", "republish"}, setting)
+	c.changes = append(c.changes, Change{Setting: setting, From: from, To: to, Refused: refused, optional: !needed})
 }
 
 func onOff(on bool) string {
@@ -186,30 +197,24 @@ func onOff(on bool) string {
 	return "off"
 }
 
-func number(n int64) string {
+func limit[T number](n T) string {
 	if n <= 0 {
 		return "unlimited"
 	}
-
-	return strconv.FormatInt(n, 10)
-}
-
-func duration(n int64) string {
-	if n <= 0 {
-		return "unlimited"
+	if d, ok := any(n).(time.Duration); ok {
+		return d.String()
 	}
 
-	return time.Duration(n).String()
+	return strconv.FormatInt(int64(n), 10)
 }
 
 func republishText(r *api.RePublish) string {
-	if r == nil {
+	switch {
+	case r == nil:
 		return "off"
+	case r.HeadersOnly:
+		return "headers of " + r.Source + " on " + r.Destination
+	default:
+		return "messages of " + r.Source + " on " + r.Destination
 	}
-	what := "messages"
-	if r.HeadersOnly {
-		what = "headers"
-	}
-
-	return what + " of " + r.Source + " on " + r.Destination
 }

@@ -32,6 +32,8 @@ func TestCompare(t *testing.T) {
 		"history too short":  {spoil: func(c *api.StreamConfig) { c.MaxMsgsPer = 5 }, want: "max_msgs_per_subject is 5, must be 16"},
 		"history longer":     {spoil: func(c *api.StreamConfig) { c.MaxMsgsPer = 64 }},
 		"history unlimited":  {spoil: func(c *api.StreamConfig) { c.MaxMsgsPer = -1 }},
+		"format missing":     {spoil: func(c *api.StreamConfig) { c.Metadata = map[string]string{"mine": "1"} }, want: "format is none, must be 1"},
+		"further metadata":   {spoil: func(c *api.StreamConfig) { c.Metadata["mine"] = "1" }},
 		"rollup":             {spoil: func(c *api.StreamConfig) { c.RollupAllowed = false }, want: "allow_rollup_hdrs is off, must be on"},
 		"direct":             {spoil: func(c *api.StreamConfig) { c.AllowDirect = false }, want: "allow_direct is off, must be on"},
 		"deletes":            {spoil: func(c *api.StreamConfig) { c.DenyDelete = false }, want: "deny_delete is off, must be on"},
@@ -50,12 +52,12 @@ func TestCompare(t *testing.T) {
 		"bytes to unlimited": {stream: 4, options: Options{ReportBytes: -1}, want: "max_bytes is 1073741824, must be unlimited"},
 		"age up":             {stream: 4, options: Options{ReportAge: 1000 * time.Hour}, want: "max_age is 168h0m0s, must be 1000h0m0s"},
 	} {
-		have := desired(names, defaults)[tt.stream]
+		have := desired(names, defaults)[tt.stream].Config
 		if tt.spoil != nil {
 			tt.spoil(&have)
 		}
-		want := desired(names, tt.options)[tt.stream]
-		changes := compare(have, want)
+		want := desired(names, tt.options)[tt.stream].Config
+		changes, merged := compare(have, want)
 		lines := make([]string, len(changes))
 		for i, c := range changes {
 			lines[i] = c.String()
@@ -64,7 +66,7 @@ func TestCompare(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, got, tt.want)
 		}
 		// What is merged needs no further change, unless that was refused.
-		if left := compare(merge(have, want), want); len(left) != 0 && refusals([]Difference{{Changes: changes}}) == nil {
+		if left, _ := compare(merged, want); len(left) != 0 && refusals([]Difference{{Changes: changes}}) == nil {
 			t.Errorf("%s: still %v after the change", name, left)
 		}
 	}

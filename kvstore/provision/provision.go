@@ -1,32 +1,22 @@
+// Package provision creates the buckets and streams of a fleet, brings them up to
+// date and checks them, as kvstore.Names.Streams describes them.
 package provision
 
 import (
 	"cmp"
 	"time"
 
-	"github.com/nats-io/jsm.go/api"
-
 	"github.com/musterfleet/muster/kvstore"
 )
 
-// Provisioner creates the buckets and streams of a fleet, and checks them.
-type Provisioner struct{ store *kvstore.Store }
-
-// New makes it of a store.
-func New(s *kvstore.Store) Provisioner { return Provisioner{s} }
-
-// The sizes of what is provisioned, where Options leaves them open.
+// The bounds of a new stream of reports, where Options leave them open.
 const (
-	// HistorySize is how many revisions of an assignment are kept.
-	HistorySize = 16
-
 	defaultReportAge   = 7 * 24 * time.Hour
 	defaultReportBytes = 1 << 30
-	duplicateWindow    = 2 * time.Minute
 )
 
-// Options are the sizes of what Plan and Apply provision. Zero values mean: the
-// default for what is new, and what is there already for the rest.
+// Options are the sizes an operator chooses. Zero values mean the default for
+// what is new, and no change for the rest.
 type Options struct {
 	// Replicas of every bucket and stream; the default is 1.
 	Replicas int
@@ -39,7 +29,6 @@ type Options struct {
 	OnlyRegistrations bool
 }
 
-// withDefaults fills in what new buckets and streams get.
 func (o Options) withDefaults() Options {
 	o.Replicas = cmp.Or(o.Replicas, 1)
 	o.ReportAge = cmp.Or(o.ReportAge, defaultReportAge)
@@ -48,83 +37,28 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// desired is the configuration of everything, in the order of its creation. A
-// size that options leave open is zero in it.
-func desired(n kvstore.Names, o Options) []api.StreamConfig {
-	manifests := bucketConfig(n.Manifests(), "Manifests assigned to nodes and groups", HistorySize)
-	manifests.RePublish = &api.RePublish{Source: kvstore.KVSubject(n.Manifests(), ">"), Destination: n.Changed(">"), HeadersOnly: true}
-	manifests.AllowAtomicPublish = true
-
-	nodes := bucketConfig(n.Nodes(), "What nodes say of themselves", 1)
-	nodes.AllowMsgTTL = true
-	// With a rollup of its own key a node could remove what all others said.
-	nodes.RollupAllowed = false
-
-	reports := streamConfig(n.Reports(), "Reports of nodes, as CloudEvents", n.Report("*", "*", "*"))
-	reports.MaxAge, reports.MaxBytes = o.ReportAge, o.ReportBytes
-	reports.DenyDelete = true
-
-	commands := streamConfig(n.Commands(), "Requests that wait for a node that is away", n.Command("*.*"))
-	commands.MaxAge = kvstore.MaxCommandTTL
-	commands.AllowMsgTTL = true
-
-	registrations := streamConfig(n.Registrations(), "Services that nodes tell of", n.Registration("*", "*", "*", "*", "*", "*"))
-	registrations.MaxMsgsPer, registrations.MaxAge = 1, kvstore.MaxRegistrationTTL
-	registrations.AllowMsgTTL = true
-
-	all := []api.StreamConfig{
-		manifests,
-		bucketConfig(n.Data(), "Hierarchical data of manifests", HistorySize),
-		nodes,
-		bundlesConfig(n.Bundles(), o.BundleBytes),
-		reports,
-		commands,
-		registrations,
-	}
-	for i := range all {
-		all[i].Replicas = o.Replicas
-	}
-	if o.OnlyRegistrations {
-		return all[len(all)-1:]
+// desired returns the buckets and streams with the sizes of options, in the order
+// of their creation.
+func desired(n kvstore.Names, o Options) []kvstore.Stream {
+	var all []kvstore.Stream
+	for _, s := range n.Streams() {
+		s.Config.Replicas = o.Replicas
+		switch s.Config.Name {
+		case n.Reports():
+			s.Config.MaxAge, s.Config.MaxBytes = o.ReportAge, o.ReportBytes
+		case kvstore.ObjectStream(n.Bundles()):
+			s.Config.MaxBytes = o.BundleBytes
+		}
+		if !o.OnlyRegistrations || s.Config.Name == n.Registrations() {
+			all = append(all, s)
+		}
 	}
 
 	return all
 }
 
-// streamConfig is a stream on file that keeps everything.
-func streamConfig(name, description string, subjects ...string) api.StreamConfig {
-	return api.StreamConfig{
-		Name:         name,
-		Description:  description,
-		Subjects:     subjects,
-		Retention:    api.LimitsPolicy,
-		Storage:      api.FileStorage,
-		Discard:      api.DiscardOld,
-		MaxMsgs:      -1,
-		MaxMsgsPer:   -1,
-		MaxMsgSize:   -1,
-		MaxConsumers: -1,
-		Duplicates:   duplicateWindow,
-		AllowDirect:  true,
-	}
-}
+// Provisioner provisions the fleet of a connection.
+type Provisioner struct{ store *kvstore.Store }
 
-// bucketConfig is a key-value bucket as every client of NATS expects it.
-func bucketConfig(bucket, description string, history int64) api.StreamConfig {
-	cfg := streamConfig(kvstore.KVStream(bucket), description, kvstore.KVSubject(bucket, ">"))
-	cfg.MaxMsgsPer = history
-	cfg.Discard = api.DiscardNew
-	cfg.RollupAllowed, cfg.DenyDelete = true, true
-
-	return cfg
-}
-
-// bundlesConfig is an object store as every client of NATS expects it.
-func bundlesConfig(bucket string, maxBytes int64) api.StreamConfig {
-	cfg := streamConfig(kvstore.ObjectStream(bucket), "Bundles: manifests with their files", "$O."+bucket+".C.>", "$O."+bucket+".M.>")
-	cfg.MaxBytes = maxBytes
-	cfg.Discard = api.DiscardNew
-	cfg.RollupAllowed = true
-
-	return cfg
-}
+// New returns the provisioner of a fleet.
+func New(s *kvstore.Store) Provisioner { return Provisioner{s} }

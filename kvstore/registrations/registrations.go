@@ -1,3 +1,4 @@
+// Package registrations keeps the services that nodes register.
 package registrations
 
 import (
@@ -7,7 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,42 +21,44 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
+// pageSize is how many registrations are read at once.
+const pageSize = 500
+
 // Stream is the stream of registrations.
 type Stream struct{ store *kvstore.Store }
 
-// New makes it of a store.
+// New returns the stream of a fleet.
 func New(s *kvstore.Store) Stream { return Stream{s} }
 
-// withdrawnFor is how long it is kept that a registration was withdrawn, for
-// those who watch.
+// withdrawnFor is how long the mark of a withdrawn registration is kept, for watches.
 const withdrawnFor = time.Minute
 
-// ErrInvalidRegistration is what a node told of a service and cannot be read, or
-// is told for another one.
-var ErrInvalidRegistration = errors.New("invalid registration")
+var (
+	// ErrInvalidRegistration is a registration that cannot be read, or that is on the
+	// subject of another one.
+	ErrInvalidRegistration = errors.New("invalid registration")
+	// ErrNotCurrent is a watch that may be out of date, because the server does not
+	// answer.
+	ErrNotCurrent = errors.New("registrations cannot be kept up to date")
+)
 
-// ErrNotCurrent is that registrations which are watched may have ended or been
-// renewed since, because the server does not answer.
-var ErrNotCurrent = errors.New("registrations cannot be kept up to date")
-
-// RegistrationFilter says which registrations are meant. What is empty, or *,
-// does not matter.
+// Filter selects registrations. What is empty, or *, matches all.
 type Filter struct {
 	Cluster, Protocol, Service, Node, Address string
 }
 
-// Registered is a registration as it stands in the stream.
+// Registered is a registration with its times.
 type Registered struct {
 	model.Registration
-	// At is when it was told last, Expires until when it holds without another word.
+	// At is when it was last renewed, Expires when it ends without a renewal.
 	At      time.Time `json:"at"`
 	Expires time.Time `json:"expires"`
-	// Gone says, to who watches, that it does not hold any more.
+	// Gone reports, in a watch, that the registration has ended.
 	Gone bool `json:"gone,omitempty"`
 }
 
-// registrationSubject gives where a registration stands; it is checked to be one subject.
-func registrationSubject(n kvstore.Names, r model.Registration) (string, error) {
+// subjectOf returns the subject of a registration.
+func subjectOf(n kvstore.Names, r model.Registration) (string, error) {
 	for _, token := range []string{r.Cluster, r.ProtocolName, r.Service, r.Node} {
 		if !model.IsToken(token) {
 			return "", fmt.Errorf("%w: %q is not one word of letters, digits, - and _", model.ErrInvalidName, token)
@@ -68,7 +71,7 @@ func registrationSubject(n kvstore.Names, r model.Registration) (string, error) 
 	return n.Registration(r.Cluster, r.ProtocolName, r.Service, r.Node, r.Address, strconv.Itoa(r.Port)), nil
 }
 
-// subject gives where what the filter means stands.
+// subject returns the subjects of what the filter selects.
 func (f Filter) subject(n kvstore.Names) (string, error) {
 	parts := []string{f.Cluster, f.Protocol, f.Service, f.Node}
 	for i, part := range parts {
@@ -85,12 +88,12 @@ func (f Filter) subject(n kvstore.Names) (string, error) {
 	return n.Registration(parts[0], parts[1], parts[2], parts[3], address, "*"), nil
 }
 
-// Register tells of a service for its TTL, instead of what was told of it before.
-// The errors wrap model.ErrInvalidName, model.ErrTooLarge, and ErrNotProvisioned where
+// Register registers a service for its TTL, or renews its registration. The errors
+// wrap model.ErrInvalidName, model.ErrTooLarge, and kvstore.ErrNotProvisioned where
 // there is no stream of registrations.
 func (s Stream) Register(ctx context.Context, r model.Registration) error {
 	r.Protocol = model.ProtocolRegistration
-	subject, err := registrationSubject(s.store.Names(), r)
+	subject, err := subjectOf(s.store.Names(), r)
 	if err != nil {
 		return err
 	}
@@ -98,29 +101,25 @@ func (s Stream) Register(ctx context.Context, r model.Registration) error {
 	if err != nil {
 		return err
 	}
-	if err := s.store.CheckSize("registration of "+r.Service, data); err != nil {
-		return err
-	}
 	ttl := min(kvstore.WholeSeconds(r.TTL.Std()), kvstore.MaxRegistrationTTL)
-	_, err = s.store.JetStream().Publish(ctx, subject, data, jetstream.WithMsgTTL(ttl))
+	_, err = s.store.Publish(ctx, kvstore.NewMsg(subject, data), jetstream.WithMsgTTL(ttl))
 
-	return s.registrationError("register "+r.Service, err)
+	return s.explain("register "+r.Service, err)
 }
 
 // Withdraw ends a registration before its TTL does.
 func (s Stream) Withdraw(ctx context.Context, r model.Registration) error {
-	subject, err := registrationSubject(s.store.Names(), r)
+	subject, err := subjectOf(s.store.Names(), r)
 	if err != nil {
 		return err
 	}
-	m := kvstore.NewMsg(subject, nil)
-	m.Header.Set("KV-Operation", "DEL")
-	_, err = s.store.JetStream().PublishMsg(ctx, m, jetstream.WithMsgTTL(withdrawnFor))
+	_, err = s.store.Publish(ctx, kvstore.NewDeletion(subject), jetstream.WithMsgTTL(withdrawnFor))
 
-	return s.registrationError("withdraw "+r.Service, err)
+	return s.explain("withdraw "+r.Service, err)
 }
 
-func (s Stream) registrationError(what string, err error) error {
+// explain adds the remedy where there is no stream of registrations.
+func (s Stream) explain(what string, err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -131,21 +130,30 @@ func (s Stream) registrationError(what string, err error) error {
 	}
 }
 
-// Registrations gives the registrations that hold now, those of the lowest
-// priority number first. One that cannot be read is an error that wraps
-// ErrInvalidRegistration, and the others are given all the same.
+// Registrations returns the current registrations, those of the lowest priority
+// number first. For each that cannot be read, the error wraps one that wraps
+// ErrInvalidRegistration; the others are returned all the same.
 func (s Stream) Registrations(ctx context.Context, f Filter) ([]Registered, error) {
 	subject, err := f.subject(s.store.Names())
 	if err != nil {
 		return nil, err
 	}
-	var all []Registered
+	found, _, err := s.read(ctx, subject)
+	all := slices.SortedFunc(maps.Values(found), compareRegistered)
+
+	return all, err
+}
+
+// read returns the current registrations by subject, and the last sequence read.
+// The error wraps those of registrations that cannot be read.
+func (s Stream) read(ctx context.Context, subject string) (found map[string]Registered, last uint64, err error) {
+	found = map[string]Registered{}
 	var failed []error
-	now := time.Now()
-	for m, err := range s.store.DirectAll(ctx, s.store.Names().Registrations(), subject) {
+	for m, err := range s.store.DirectAll(ctx, s.store.Names().Registrations(), subject, pageSize) {
 		if err != nil {
-			return nil, s.registrationError("read registrations", err)
+			return nil, 0, s.explain("read registrations", err)
 		}
+		last = m.Sequence
 		if m.Deleted() {
 			continue
 		}
@@ -153,13 +161,12 @@ func (s Stream) Registrations(ctx context.Context, f Filter) ([]Registered, erro
 		switch {
 		case err != nil:
 			failed = append(failed, err)
-		case now.Before(r.Expires):
-			all = append(all, r)
+		case time.Now().Before(r.Expires):
+			found[m.Subject] = r
 		}
 	}
-	slices.SortFunc(all, compareRegistered)
 
-	return all, errors.Join(failed...)
+	return found, last, errors.Join(failed...)
 }
 
 func compareRegistered(a, b Registered) int {
@@ -169,25 +176,25 @@ func compareRegistered(a, b Registered) int {
 	)
 }
 
-// decodeRegistration reads a registration, which must say of itself what its
-// subject says: only that is what permissions are given by.
+// decodeRegistration reads a registration, which must agree with its subject: that is
+// what permissions cover.
 func decodeRegistration(n kvstore.Names, m kvstore.Message) (Registered, error) {
 	var r Registered
 	d := json.NewDecoder(bytes.NewReader(m.Data))
 	d.DisallowUnknownFields()
 	err := d.Decode(&r.Registration)
 	if err == nil && d.More() {
-		err = errors.New("something follows it")
+		err = errors.New("more than one document")
 	}
 	if err != nil {
 		return r, fmt.Errorf("%w on %s: %w", ErrInvalidRegistration, m.Subject, err)
 	}
-	subject, err := registrationSubject(n, r.Registration)
+	subject, err := subjectOf(n, r.Registration)
 	switch {
 	case err != nil:
 		return r, fmt.Errorf("%w on %s: %w", ErrInvalidRegistration, m.Subject, err)
 	case subject != m.Subject:
-		return r, fmt.Errorf("%w on %s: it says to be %s", ErrInvalidRegistration, m.Subject, subject)
+		return r, fmt.Errorf("%w on %s: it is that of %s", ErrInvalidRegistration, m.Subject, subject)
 	case r.Protocol != model.ProtocolRegistration:
 		return r, fmt.Errorf("%w on %s: the protocol is %q", ErrInvalidRegistration, m.Subject, r.Protocol)
 	case r.Priority < 1 || r.Priority > 255 || r.Port > 65535 || r.TTL <= 0:
@@ -196,22 +203,4 @@ func decodeRegistration(n kvstore.Names, m kvstore.Message) (Registered, error) 
 	r.At, r.Expires = m.Time, m.Time.Add(min(r.TTL.Std(), kvstore.MaxRegistrationTTL))
 
 	return r, nil
-}
-
-// WatchRegistrations gives the registrations that hold now, and then each that
-// is told anew, renewed or, with Gone, not there any more, until ctx ends. One
-// that cannot be read is an error that wraps ErrInvalidRegistration, and it goes
-// on, as after one that wraps ErrNotCurrent: what holds when NATS goes away does so
-// until NATS has been back for its TTL. Any other error is the last thing given. The empty Registered that comes
-// first after those of now says that these were all.
-func (s Stream) WatchRegistrations(ctx context.Context, f Filter) iter.Seq2[Registered, error] {
-	return func(yield func(Registered, error) bool) {
-		subject, err := f.subject(s.store.Names())
-		if err != nil {
-			yield(Registered{}, err)
-			return
-		}
-		w := registrationWatch{store: s.store, subject: subject, standing: map[string]Registered{}, yield: yield}
-		w.run(ctx)
-	}
 }

@@ -296,10 +296,10 @@ func TestLiesAreTold(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ data, want string }{
 		"no JSON":          {"{", "unexpected EOF"},
-		"two documents":    {valid(func(*model.Registration) {}) + "{}", "something follows it"},
+		"two documents":    {valid(func(*model.Registration) {}) + "{}", "more than one document"},
 		"an unknown field": {`{"a": 1}`, `unknown field "a"`},
-		"another node":     {valid(func(r *model.Registration) { r.Node = "web02" }), "it says to be muster.registration.prod.http.shop.web02.10_0_0_1.8080"},
-		"another port":     {valid(func(r *model.Registration) { r.Port = 80 }), "it says to be"},
+		"another node":     {valid(func(r *model.Registration) { r.Node = "web02" }), "it is that of muster.registration.prod.http.shop.web02.10_0_0_1.8080"},
+		"another port":     {valid(func(r *model.Registration) { r.Port = 80 }), "it is that of"},
 		"another document": {valid(func(r *model.Registration) { r.Protocol = "x" }), `the protocol is "x"`},
 		"a priority":       {valid(func(r *model.Registration) { r.Priority = 256 }), "out of bounds"},
 		"no ttl":           {valid(func(r *model.Registration) { r.TTL = 0 }), "out of bounds"},

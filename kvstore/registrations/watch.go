@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -11,104 +12,133 @@ import (
 	"github.com/musterfleet/muster/kvstore"
 )
 
-// askAgain is after how long a server is asked again that did not answer.
-const askAgain = time.Second
+// retryPause is how long a server that did not answer is left alone.
+const retryPause = time.Second
 
-// registrationWatch follows registrations. The server says nothing when one
-// expires, so that is found out here.
-type registrationWatch struct {
-	store    *kvstore.Store
-	subject  string
-	standing map[string]Registered
-	yield    func(Registered, error) bool
-	// away says that the server did not answer, back when it did so again.
+// WatchRegistrations yields the current registrations, then an empty Registered,
+// and then each one that is new, renewed or, with Gone, ended, until ctx ends. One
+// that cannot be read is an error that wraps ErrInvalidRegistration, after which
+// the watch goes on, as after one that wraps ErrNotCurrent: what is registered when
+// NATS goes away stays so until NATS has been back for its TTL. Any other error is
+// the last thing yielded.
+func (s Stream) WatchRegistrations(ctx context.Context, f Filter) iter.Seq2[Registered, error] {
+	return func(yield func(Registered, error) bool) {
+		subject, err := f.subject(s.store.Names())
+		if err != nil {
+			yield(Registered{}, err)
+			return
+		}
+		w := watch{stream: s, subject: subject, yield: yield}
+		if last, more := w.begin(ctx); more {
+			w.run(ctx, last)
+		}
+	}
+}
+
+// watch follows registrations. The server does not announce the end of one, so
+// the watch finds out by itself.
+type watch struct {
+	stream  Stream
+	subject string
+	current map[string]Registered
+	yield   func(Registered, error) bool
+	// away reports whether the server did not answer; back is since when it does
+	// again.
 	away bool
 	back time.Time
 }
 
-// arrival is what comes out of the stream.
-type arrival struct {
-	kvstore.Message
-	left uint64
-	err  error
+// begin yields what is registered now, and returns the last sequence of it.
+func (w *watch) begin(ctx context.Context) (last uint64, more bool) {
+	var err error
+	w.current, last, err = w.stream.read(ctx, w.subject)
+	for _, err := range flatten(err) {
+		if !w.yield(Registered{}, err) || !errors.Is(err, ErrInvalidRegistration) {
+			return 0, false
+		}
+	}
+	for _, r := range w.current {
+		if !w.yield(r, nil) {
+			return 0, false
+		}
+	}
+
+	return last, w.yield(Registered{}, nil)
 }
 
-func (w *registrationWatch) run(ctx context.Context) {
-	s := w.store
-	stream := s.Names().Registrations()
-	consumer, err := s.JetStream().OrderedConsumer(ctx, stream, jetstream.OrderedConsumerConfig{
-		FilterSubjects: []string{w.subject}, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, InactiveThreshold: time.Minute,
-	})
-	if err != nil {
-		w.yield(Registered{}, Stream{s}.registrationError("watch registrations", err))
-		return
+// flatten returns the errors that were joined.
+func flatten(err error) []error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return joined.Unwrap()
 	}
-	defer func() { s.Forget(ctx, stream, consumer.CachedInfo().Name) }()
-	pending := consumer.CachedInfo().NumPending
-	messages, err := consumer.Messages()
-	if err != nil {
-		w.yield(Registered{}, Stream{s}.registrationError("watch registrations", err))
-		return
+	if err == nil {
+		return nil
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	arrivals := make(chan arrival)
-	ended := make(chan struct{})
+
+	return []error{err}
+}
+
+// arrival is what the stream delivers.
+type arrival struct {
+	kvstore.Message
+	err error
+}
+
+// run yields what arrives after a sequence, and what expires.
+func (w *watch) run(ctx context.Context, last uint64) {
+	scanning, cancel := context.WithCancel(ctx)
+	arrivals, ended := make(chan arrival), make(chan struct{})
 	defer func() {
 		cancel()
-		messages.Stop()
 		<-ended
 	}()
 	go func() {
 		defer close(ended)
-		for {
-			m, left, err := kvstore.Next(ctx, messages)
-			select {
-			case arrivals <- arrival{m, left, err}:
-			case <-ctx.Done():
-				return
-			}
-			if err != nil {
-				return
-			}
-		}
+		w.scan(scanning, last, arrivals)
 	}()
-	w.follow(ctx, arrivals, pending)
-}
-
-// follow gives what comes, and what expires.
-func (w *registrationWatch) follow(ctx context.Context, arrivals <-chan arrival, pending uint64) {
-	if pending == 0 && !w.yield(Registered{}, nil) {
-		return
-	}
-	for {
-		timer := time.NewTimer(time.Until(w.earliest()))
-		more := false
+	for more := true; more; {
+		timer := time.NewTimer(time.Until(w.nextExpiry()))
 		select {
 		case a := <-arrivals:
-			if more = w.take(a); more && pending > 0 {
-				if pending = a.left; pending == 0 {
-					more = w.yield(Registered{}, nil)
-				}
-			}
+			more = w.accept(a)
 		case <-timer.C:
 			more = w.expire(ctx)
 		case <-ctx.Done():
 			w.yield(Registered{}, context.Cause(ctx))
+			more = false
 		}
 		timer.Stop()
-		if !more {
-			return
-		}
 	}
 }
 
-// earliest gives when the next registration ends, or the server is asked again.
-func (w *registrationWatch) earliest() time.Time {
+// scan hands over what is stored after a sequence, until ctx ends or an error that
+// is not the absence of the server.
+func (w *watch) scan(ctx context.Context, last uint64, arrivals chan<- arrival) {
+	s := w.stream.store
+	for ctx.Err() == nil {
+		cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{w.subject}, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: last + 1}
+		for m, err := range s.Scan(ctx, s.Names().Registrations(), cfg, true) {
+			if err != nil && (s.Away() != nil || errors.Is(err, context.DeadlineExceeded)) {
+				break
+			}
+			last = m.Sequence
+			select {
+			case arrivals <- arrival{m, err}:
+			case <-ctx.Done():
+			}
+		}
+		_ = kvstore.Pause(ctx, retryPause)
+	}
+}
+
+// nextExpiry returns when the next registration ends, or the server is asked
+// again.
+func (w *watch) nextExpiry() time.Time {
 	if w.away {
-		return time.Now().Add(askAgain)
+		return time.Now().Add(retryPause)
 	}
 	at := time.Now().Add(time.Hour)
-	for _, r := range w.standing {
+	for _, r := range w.current {
 		if end := w.end(r); end.Before(at) {
 			at = end
 		}
@@ -117,9 +147,9 @@ func (w *registrationWatch) earliest() time.Time {
 	return at
 }
 
-// end gives when a registration ends that is not renewed. After an absence of
-// the server it has its whole TTL once more, because nobody could renew it.
-func (w *registrationWatch) end(r Registered) time.Time {
+// end returns when a registration ends without a renewal: a whole TTL after the
+// server is back, because nobody could renew it meanwhile.
+func (w *watch) end(r Registered) time.Time {
 	if again := w.back.Add(r.TTL.Std()); again.After(r.Expires) {
 		return again
 	}
@@ -127,54 +157,57 @@ func (w *registrationWatch) end(r Registered) time.Time {
 	return r.Expires
 }
 
-// take gives what came; false means that nothing more is wanted.
-func (w *registrationWatch) take(a arrival) bool {
+// accept yields what arrived and reports whether the watch goes on.
+func (w *watch) accept(a arrival) bool {
 	if a.err != nil {
-		w.yield(Registered{}, a.err)
+		w.yield(Registered{}, w.stream.explain("watch registrations", a.err))
 		return false
 	}
-	known, had := w.standing[a.Subject]
+	known, had := w.current[a.Subject]
 	if a.Deleted() {
-		delete(w.standing, a.Subject)
+		delete(w.current, a.Subject)
 		known.Gone = true
 		return !had || w.yield(known, nil)
 	}
-	r, err := decodeRegistration(w.store.Names(), a.Message)
+	r, err := decodeRegistration(w.stream.store.Names(), a.Message)
 	if err != nil {
-		return w.yield(Registered{}, err) && errors.Is(err, ErrInvalidRegistration)
+		return w.yield(Registered{}, err)
 	}
 	if !time.Now().Before(r.Expires) {
 		return true
 	}
-	w.standing[a.Subject] = r
+	w.current[a.Subject] = r
 
 	return w.yield(r, nil)
 }
 
-// expire gives what has ended by itself. While the server does not say that it
-// has, nothing ends.
-func (w *registrationWatch) expire(ctx context.Context) bool {
-	known, err := w.read(ctx)
+// expire yields what has ended. Nothing ends before the server confirms it.
+func (w *watch) expire(ctx context.Context) bool {
+	err := w.stream.store.Away()
+	var stored map[string]Registered
+	if err == nil {
+		stored, _, err = w.stream.read(ctx, w.subject)
+	}
 	switch {
 	case ctx.Err() != nil:
 		return true
-	case err != nil:
-		told := w.away
+	case err != nil && !errors.Is(err, ErrInvalidRegistration):
+		wasAway := w.away
 		w.away = true
-		return told || w.yield(Registered{}, fmt.Errorf("%w, what held stays until NATS answers: %w", ErrNotCurrent, err))
+		return wasAway || w.yield(Registered{}, fmt.Errorf("%w, the last known stay until NATS answers: %w", ErrNotCurrent, err))
 	case w.away:
 		w.away, w.back = false, time.Now()
 	}
 	now := time.Now()
-	for subject, r := range w.standing {
-		if renewed, ok := known[subject]; ok && renewed.Expires.After(r.Expires) {
+	for subject, r := range w.current {
+		if renewed, ok := stored[subject]; ok && renewed.Expires.After(r.Expires) {
 			r = renewed
-			w.standing[subject] = r
+			w.current[subject] = r
 		}
 		if now.Before(w.end(r)) {
 			continue
 		}
-		delete(w.standing, subject)
+		delete(w.current, subject)
 		r.Gone = true
 		if !w.yield(r, nil) {
 			return false
@@ -182,22 +215,4 @@ func (w *registrationWatch) expire(ctx context.Context) bool {
 	}
 
 	return true
-}
-
-// read gives what the server holds now.
-func (w *registrationWatch) read(ctx context.Context) (map[string]Registered, error) {
-	if err := w.store.Away(); err != nil {
-		return nil, err
-	}
-	out := map[string]Registered{}
-	for m, err := range w.store.DirectAll(ctx, w.store.Names().Registrations(), w.subject) {
-		if err != nil {
-			return nil, err
-		}
-		if r, err := decodeRegistration(w.store.Names(), m); err == nil && !m.Deleted() {
-			out[m.Subject] = r
-		}
-	}
-
-	return out, nil
 }

@@ -17,12 +17,12 @@ const ContentType = event.ApplicationCloudEventsJSON
 // sourcePrefix begins the source of every event; the node's id follows.
 const sourcePrefix = "muster/node/"
 
-// ErrInvalidEvent is an event that is not a CloudEvent or not one of muster; it
-// never becomes valid by trying again.
+// ErrInvalidEvent is an event that is no CloudEvent or none of muster. It is
+// permanent.
 var ErrInvalidEvent = errors.New("invalid event")
 
-// encodeReport gives a report as a CloudEvent in structured JSON. What is empty
-// is left out, but for what every event has. The error wraps ErrInvalidEvent.
+// encodeReport returns a report as a CloudEvent in structured JSON, without what is
+// empty. The error wraps ErrInvalidEvent.
 func encodeReport(r model.Report) ([]byte, error) {
 	ce := event.New()
 	ce.SetID(r.ID)
@@ -47,8 +47,7 @@ func encodeReport(r model.Report) ([]byte, error) {
 	return ce.MarshalJSON()
 }
 
-// extensions are strings, all of them: the library refuses larger integers and
-// drops what it refuses.
+// extensions are all strings: the library drops larger integers without an error.
 func extensions(r model.Report) map[string]string {
 	return map[string]string{
 		"runid":         r.RunID,
@@ -61,8 +60,8 @@ func extensions(r model.Report) map[string]string {
 	}
 }
 
-// validate checks what the library checks, which is also where it tells of what
-// it could not set, and what is muster's own.
+// validate checks what the library requires, which is also where it reports what it
+// could not set, and what muster requires.
 func validate(r model.Report, ce event.Event) error {
 	if err := ce.Validate(); err != nil {
 		return err
@@ -71,7 +70,7 @@ func validate(r model.Report, ce event.Event) error {
 		return fmt.Errorf("node %q is not one token", r.Node)
 	}
 	if r.Time.IsZero() {
-		return errors.New("it has no time")
+		return errors.New("the time is missing")
 	}
 	if _, err := ksuid.Parse(r.ID); err != nil {
 		return fmt.Errorf("id %q is not a KSUID", r.ID)
@@ -80,7 +79,7 @@ func validate(r model.Report, ce event.Event) error {
 	return nil
 }
 
-// counter gives the text of a number, empty for zero, which none has.
+// counter returns the text of a number, empty for zero.
 func counter(n uint64) string {
 	if n == 0 {
 		return ""

@@ -13,8 +13,8 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// decodeReport reads a report that came on a subject. The error wraps
-// ErrInvalidEvent, also when it says to be another node's than its subject.
+// decodeReport reads a report from a subject. The error wraps ErrInvalidEvent, also
+// for a report of another node than its subject.
 func decodeReport(n kvstore.Names, subject string, data []byte) (model.Report, error) {
 	r, err := parseSubject(n, subject)
 	if err != nil {
@@ -31,7 +31,7 @@ func decodeReport(n kvstore.Names, subject string, data []byte) (model.Report, e
 		return model.Report{}, fmt.Errorf("%w on %s: source is %q, must be %q", ErrInvalidEvent, subject, ce.Source(), want)
 	}
 	if !json.Valid(ce.Data()) {
-		return model.Report{}, fmt.Errorf("%w on %s: its data is not JSON", ErrInvalidEvent, subject)
+		return model.Report{}, fmt.Errorf("%w on %s: the data are not JSON", ErrInvalidEvent, subject)
 	}
 	if err := fill(&r, ce); err != nil {
 		return model.Report{}, fmt.Errorf("%w on %s: %w", ErrInvalidEvent, subject, err)
@@ -40,7 +40,7 @@ func decodeReport(n kvstore.Names, subject string, data []byte) (model.Report, e
 	return r, nil
 }
 
-// parseSubject reads what the subject of a report says.
+// parseSubject reads node, kind and outcome from the subject of a report.
 func parseSubject(n kvstore.Names, subject string) (model.Report, error) {
 	tokens := strings.Split(strings.TrimPrefix(subject, n.Prefix()+".report."), ".")
 	if len(tokens) != 3 || !strings.HasPrefix(subject, n.Prefix()) {
@@ -55,7 +55,7 @@ func parseSubject(n kvstore.Names, subject string) (model.Report, error) {
 	return model.Report{Node: tokens[0], Kind: tokens[1], Outcome: model.Outcome(tokens[2])}, nil
 }
 
-// fill takes over what the event says.
+// fill sets what the event has.
 func fill(r *model.Report, ce event.Event) error {
 	r.ID, r.Type, r.Schema, r.Time, r.Data = ce.ID(), ce.Type(), ce.DataSchema(), ce.Time(), ce.Data()
 	text := func(name string) string {

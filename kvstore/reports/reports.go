@@ -1,3 +1,4 @@
+// Package reports keeps the reports of nodes, as CloudEvents.
 package reports
 
 import (
@@ -18,85 +19,79 @@ import (
 // Stream is the stream of reports.
 type Stream struct{ store *kvstore.Store }
 
-// New makes it of a store.
+// New returns the stream of a fleet.
 func New(s *kvstore.Store) Stream { return Stream{s} }
 
 // PublishReports stores reports in their order without waiting for each, and
-// gives how many of the first the server has for certain. Those after them may
-// be stored too; they can be sent again. The error is that of the first that
-// was not stored; it wraps model.ErrUndeliverable where it never will be.
+// returns how many of the first the server has for certain. Those after them may be
+// stored too; they can be sent again. The error is that of the first that was not
+// stored; it wraps model.ErrUndeliverable where it never will be.
 func (s Stream) PublishReports(ctx context.Context, reports []model.Report) (int, error) {
-	if err := s.store.Away(); err != nil {
+	if err := s.store.Ready(ctx); err != nil {
 		return 0, fmt.Errorf("publish reports: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, kvstore.RequestTimeout)
 	defer cancel()
 	subjects := make([]string, len(reports))
 	for i, r := range reports {
-		subjects[i] = s.reportSubject(r)
+		subjects[i] = s.subject(r)
 	}
 	ctx, done := s.store.Permitted(ctx, kvstore.To(subjects...))
 	defer func() { _ = done(nil) }()
-	futures := make([]jetstream.PubAckFuture, 0, len(reports))
+	var sent []jetstream.PubAckFuture
 	var failed error
 	for i, r := range reports {
-		m, err := s.reportMsg(r)
 		var future jetstream.PubAckFuture
+		m, err := s.message(r)
 		if err == nil {
-			// One that is sent again by itself would come behind those after it.
+			// The client would send it again behind those after it.
 			future, err = s.store.JetStream().PublishMsgAsync(m, jetstream.WithRetryAttempts(0))
 		}
 		if err != nil {
 			failed = fmt.Errorf("publish report %s: %w", r.ID, err)
 			break
 		}
-		futures = append(futures, future)
-		if i > 0 {
+		if sent = append(sent, future); i > 0 {
 			continue
 		}
-		// Where the first is not stored none is sent: the stream may be there by then.
-		if err := acknowledged(ctx, future); err != nil {
-			return 0, fmt.Errorf("publish report %s: %w", r.ID, refusal(done(err)))
+		// Where the first is not stored none is sent: the stream may be created by then.
+		if err := stored(ctx, future); err != nil {
+			return 0, fmt.Errorf("publish report %s: %w", r.ID, done(err))
 		}
 	}
-	for i := 1; i < len(futures); i++ {
-		if err := acknowledged(ctx, futures[i]); err != nil {
-			return i, fmt.Errorf("publish report %s: %w", reports[i].ID, refusal(done(err)))
+	for i := 1; i < len(sent); i++ {
+		if err := stored(ctx, sent[i]); err != nil {
+			return i, fmt.Errorf("publish report %s: %w", reports[i].ID, done(err))
 		}
 	}
 
-	return len(futures), failed
+	return len(sent), failed
 }
 
-// acknowledged waits for the server's word on one message.
-func acknowledged(ctx context.Context, future jetstream.PubAckFuture) error {
+// stored waits for the acknowledgement of one message. The error wraps
+// model.ErrUndeliverable where the stream keeps no message of that size.
+func stored(ctx context.Context, future jetstream.PubAckFuture) error {
 	select {
 	case <-future.Ok():
 		return nil
-	case err := <-future.Err():
-		return err
 	case <-ctx.Done():
 		return ctx.Err()
+	case err := <-future.Err():
+		const exceedsMaximum = 10054
+		var refused jetstream.JetStreamError
+		if errors.As(err, &refused) && refused.APIError() != nil && refused.APIError().ErrorCode == exceedsMaximum {
+			return fmt.Errorf("%w: %w: %w", model.ErrUndeliverable, model.ErrTooLarge, err)
+		}
+
+		return err
 	}
 }
 
-// refusal adds to the error of a stream that keeps no message of that size what
-// waiting does not change.
-func refusal(err error) error {
-	const exceedsMaximum = 10054
-	var refused jetstream.JetStreamError
-	if errors.As(err, &refused) && refused.APIError() != nil && refused.APIError().ErrorCode == exceedsMaximum {
-		return fmt.Errorf("%w: %w: %w", model.ErrUndeliverable, model.ErrTooLarge, err)
-	}
-
-	return err
-}
-
-func (s Stream) reportSubject(r model.Report) string {
+func (s Stream) subject(r model.Report) string {
 	return s.store.Names().Report(r.Node, r.Kind, string(r.Outcome))
 }
 
-func (s Stream) reportMsg(r model.Report) (*nats.Msg, error) {
+func (s Stream) message(r model.Report) (*nats.Msg, error) {
 	data, err := encodeReport(r)
 	if err == nil {
 		err = s.store.CheckSize("report "+r.ID, data)
@@ -104,27 +99,27 @@ func (s Stream) reportMsg(r model.Report) (*nats.Msg, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", model.ErrUndeliverable, err)
 	}
-	m := kvstore.NewMsg(s.reportSubject(r), data)
+	m := kvstore.NewMsg(s.subject(r), data)
 	m.Header.Set("Content-Type", ContentType)
 	m.Header.Set(nats.MsgIdHdr, r.ID)
 
 	return m, nil
 }
 
-// ReportFilter says which reports are read. What is empty does not matter.
+// Filter selects reports. What is empty matches all.
 type Filter struct {
 	Node    string
 	Kind    string
 	Outcome string
 	// Since leaves out what was stored before.
 	Since time.Time
-	// Follow goes on with what comes, until the context ends.
+	// Follow goes on with what arrives, until the context ends.
 	Follow bool
 }
 
-// Reports reads reports in the order in which they were stored. A report that
-// cannot be decoded is given as an error that wraps ErrInvalidEvent, and reading
-// goes on; any other error is the last thing given.
+// Reports yields reports in the order in which they were stored. A report that
+// cannot be decoded is an error that wraps ErrInvalidEvent, after which reading goes
+// on; any other error is the last thing yielded.
 func (s Stream) Reports(ctx context.Context, f Filter) iter.Seq2[model.Report, error] {
 	return func(yield func(model.Report, error) bool) {
 		cfg, err := f.consumer(s.store.Names())
@@ -144,14 +139,14 @@ func (s Stream) Reports(ctx context.Context, f Filter) iter.Seq2[model.Report, e
 	}
 }
 
-// consumer is what reads the reports that pass the filter.
+// consumer returns the configuration that reads the selected reports.
 func (f Filter) consumer(n kvstore.Names) (jetstream.OrderedConsumerConfig, error) {
 	parts := []string{f.Node, f.Kind, f.Outcome}
 	for i, part := range parts {
 		if part == "" {
 			parts[i] = "*"
 		} else if !model.IsToken(part) {
-			return jetstream.OrderedConsumerConfig{}, fmt.Errorf("%w: %q, reports are chosen by one word each", model.ErrInvalidName, strings.Join(parts, " "))
+			return jetstream.OrderedConsumerConfig{}, fmt.Errorf("%w: %q: write one word each for node, kind and outcome", model.ErrInvalidName, strings.Join(parts, " "))
 		}
 	}
 	cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{n.Report(parts[0], parts[1], parts[2])}}

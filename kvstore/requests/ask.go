@@ -1,3 +1,5 @@
+// Package requests carries live requests to nodes and their answers, and the
+// commands that are queued for nodes.
 package requests
 
 import (
@@ -12,31 +14,30 @@ import (
 	"github.com/musterfleet/muster/kvstore"
 )
 
-// Client asks nodes, and answers for one.
+// Client sends requests to nodes, and serves those of one.
 type Client struct{ store *kvstore.Store }
 
-// New makes it of a store.
+// New returns the client of a fleet.
 func New(s *kvstore.Store) Client { return Client{s} }
 
-// ErrNobody is a request that no node listens to: none is connected, or none is
-// of that name or group.
+// ErrNobody is a request that no node listens to: none is connected, or none has
+// that name or group.
 var ErrNobody = errors.New("no node listens")
 
 // Reply is one answer of one node.
 type Reply struct {
-	// Node is the node, as the server guards it; empty when an answer came from
-	// something else that listens to the subject, such as the discovery of services.
+	// Node is the node, as permissions prove it; empty for an answer of something else
+	// that listens to the subject, such as the discovery of services.
 	Node string
 	Data []byte
-	// Problem says why the node has no answer; then Data is empty.
+	// Problem is why the node has no answer; then Data is empty.
 	Problem string
 }
 
-// Ask asks the nodes that listen to a subject, see Names.Request, and gives each
-// answer as it comes, several of one node where it sends several, until the
-// context ends; the caller stops when it has enough. An error is the last thing
-// given: it wraps ErrNobody or model.ErrTooLarge, or is of the connection. That the
-// context ended is none.
+// Ask sends a request to the nodes that listen to a subject, see Names.Request, and
+// yields the answers as they arrive, several of one node where it sends several,
+// until the context ends, which is no error. An error is the last thing yielded: it
+// wraps ErrNobody or model.ErrTooLarge, or is of the connection.
 func (s Client) Ask(ctx context.Context, subject string, request []byte) iter.Seq2[Reply, error] {
 	return func(yield func(Reply, error) bool) {
 		if err := s.store.CheckSize("request", request); err != nil {
@@ -72,8 +73,8 @@ func (s Client) Ask(ctx context.Context, subject string, request []byte) iter.Se
 	}
 }
 
-// question sends a request and gives how many messages came before the server
-// had taken it: only then does it say that nobody listens.
+// question sends a request and returns how many messages arrived before the server
+// had accepted it: only among these is that nobody listens.
 func (s Client) question(ctx context.Context, sub *nats.Subscription, subject, reply string, request []byte) (early int, err error) {
 	if err := s.store.Conn().PublishRequest(subject, reply, request); err != nil {
 		return 0, err
@@ -88,9 +89,9 @@ func (s Client) question(ctx context.Context, sub *nats.Subscription, subject, r
 	return early, err
 }
 
-// readReply reads an answer; ok is false for one that is not of the node on
-// whose subject it came. The server would send there what it answers itself,
-// for any node that asks it to.
+// readReply reads an answer; ok is false for one of another node than that of its
+// subject. The server would send answers of its own there, for any node that asks
+// it to.
 func readReply(n kvstore.Names, question string, m *nats.Msg) (r Reply, ok bool) {
 	r = Reply{Data: m.Data, Problem: m.Header.Get(ErrorHeader)}
 	if isDelivery(m.Reply, m.Header) {

@@ -16,63 +16,57 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Command is a request that waited for the node.
+// Command is a queued request.
 type Command struct {
-	// ID is the one it was put with; a command may come more than once.
+	// ID is the one it was put with; a command may arrive more than once.
 	ID string
 	// Family is node.<node> or group.<group>.
 	Family string
 	// Data is an ensure request.
 	Data []byte
-	// Time is when it was put, zero for one that came just now.
+	// Time is when it was put, zero for one that was put just now.
 	Time time.Time
 }
 
-// PutCommand leaves a request for the nodes of a family, those that are away
-// included. It is forgotten after ttl, whole seconds, at least one, at most
-// MaxCommandTTL. An id is put once within two minutes. The error wraps
-// model.ErrInvalidName or model.ErrTooLarge.
+// PutCommand queues a request for the nodes of a family, unreachable ones included.
+// It expires after ttl, whole seconds, at least one, at most kvstore.MaxCommandTTL.
+// An id is put once within two minutes. The error wraps model.ErrInvalidName or
+// model.ErrTooLarge.
 func (s Client) PutCommand(ctx context.Context, family, id string, request []byte, ttl time.Duration) error {
 	if err := model.CheckFamily(family); err != nil {
 		return err
 	}
 	switch {
 	case id == "":
-		return fmt.Errorf("%w: a command needs an id, or it would be executed twice", model.ErrInvalidName)
+		return fmt.Errorf("%w: a command needs an id", model.ErrInvalidName)
 	case ttl > kvstore.MaxCommandTTL:
-		return fmt.Errorf("%w: a command cannot wait for %s, at most %s", model.ErrTooLarge, ttl, kvstore.MaxCommandTTL)
+		return fmt.Errorf("%w: the time to live of a command is %s, at most %s", model.ErrTooLarge, ttl, kvstore.MaxCommandTTL)
 	}
-	if err := s.store.CheckSize("command", request); err != nil {
-		return err
-	}
-	ctx, done := s.store.Permitted(ctx, kvstore.To(s.store.Names().Command(family)))
-	_, err := s.store.JetStream().Publish(ctx, s.store.Names().Command(family), request, jetstream.WithMsgTTL(kvstore.WholeSeconds(ttl)), jetstream.WithMsgID(id))
-	if err = done(err); err != nil {
+	m := kvstore.NewMsg(s.store.Names().Command(family), request)
+	if _, err := s.store.Publish(ctx, m, jetstream.WithMsgTTL(kvstore.WholeSeconds(ttl)), jetstream.WithMsgID(id)); err != nil {
 		return fmt.Errorf("put command for %s: %w", family, err)
 	}
 
 	return nil
 }
 
-// CommandOptions say whose commands are taken.
+// CommandOptions say whose commands are handled.
 type CommandOptions struct {
 	Node   string
 	Groups []string
-	// Audit is how long a command that was lost on its way can stay unseen at
-	// most: 5 minutes.
+	// Audit is how long a lost command stays unseen at most: 5 minutes.
 	Audit time.Duration
-	// Retry is how long it waits after the server did not answer, at first, and
-	// then up to 30 times that: 1 second.
+	// Retry is the first pause after a failure, 1 second; the longest is 30 times it.
 	Retry time.Duration
-	// Log gets what an administrator should see; nil is silence.
+	// Log is for administrators; nil discards.
 	Log *slog.Logger
 }
 
-// Commands gives each command for the node to handle: those left while it was
-// away at start and after each reconnect, and from then on as they come. Some
-// come twice, so handle looks at their id; it must not block for long and is
-// called by one goroutine at a time. What it gives an error for comes again,
-// after Retry. Commands gives nil when the context ends, and an error that wraps
+// Commands calls handle with each command for the node: those queued while it was
+// away at start and after each reconnect, others as they arrive. Some arrive twice,
+// so handle looks at their id; it must not block for long and is called by one
+// goroutine at a time. A command for which it returns an error arrives again, after
+// Retry. Commands returns nil when the context ends, and an error that wraps
 // model.ErrInvalidName or is of the connection.
 func (s Client) Commands(ctx context.Context, o CommandOptions, handle func(context.Context, Command) error) error {
 	if err := model.CheckNode(o.Node, o.Groups); err != nil {
@@ -95,18 +89,18 @@ func (s Client) Commands(ctx context.Context, o CommandOptions, handle func(cont
 	return c.run(ctx, connected)
 }
 
-// liveCommands is how many commands wait while one is handled; what is more is
-// found on the audit.
+// liveCommands is how many commands wait while one is handled; the audit finds
+// others.
 const liveCommands = 1024
 
-// commands takes the commands of one node.
+// commands handles the commands of one node.
 type commands struct {
 	store    *kvstore.Store
 	o        CommandOptions
 	handle   func(context.Context, Command) error
 	live     chan *nats.Msg
 	families []string
-	// done is the last sequence that was drained, by family.
+	// done is the last sequence drained, by family.
 	done map[string]uint64
 }
 
@@ -114,14 +108,14 @@ func (c *commands) run(ctx context.Context, connected <-chan nats.Status) error 
 	first := cmp.Or(c.o.Retry, time.Second)
 	retry, drain := first, time.After(0)
 	audit := cmp.Or(c.o.Audit, 5*time.Minute)
-	told := ""
+	logged := ""
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case m := <-c.live:
-			if err := c.take(ctx, m); err != nil && ctx.Err() == nil {
-				c.o.Log.Warn("a command cannot be taken, trying again", "node", c.o.Node, "in", retry, "error", err)
+			if err := c.accept(ctx, m); err != nil && ctx.Err() == nil {
+				c.o.Log.Warn("command not accepted, will retry", "node", c.o.Node, "in", retry, "error", err)
 				drain, retry = time.After(retry), min(2*retry, kvstore.MaxRetry*first)
 			}
 		case <-connected:
@@ -134,24 +128,23 @@ func (c *commands) run(ctx context.Context, connected <-chan nats.Status) error 
 				return fmt.Errorf("commands: %w", err)
 			case err != nil:
 				level := slog.LevelDebug
-				if told != err.Error() {
-					level, told = slog.LevelWarn, err.Error()
+				if logged != err.Error() {
+					level, logged = slog.LevelWarn, err.Error()
 				}
-				c.o.Log.Log(ctx, level, "commands cannot be read, trying again", "node", c.o.Node, "in", retry, "error", err)
+				c.o.Log.Log(ctx, level, "cannot read commands, will retry", "node", c.o.Node, "in", retry, "error", err)
 				drain, retry = time.After(retry), min(2*retry, kvstore.MaxRetry*first)
 			default:
-				// Never later than the audit that was promised.
-				drain, retry, told = time.After(time.Duration((1-rand.Float64()/4)*float64(audit))), first, ""
+				// Never later than the audit.
+				drain, retry, logged = time.After(time.Duration((1-rand.Float64()/4)*float64(audit))), first, ""
 			}
 		}
 	}
 }
 
-// take hands over a command that came just now, unless it is one that the
-// server delivered.
-func (c *commands) take(ctx context.Context, m *nats.Msg) error {
+// accept handles a command that arrived live, unless the server delivered it.
+func (c *commands) accept(ctx context.Context, m *nats.Msg) error {
 	if isDelivery(m.Reply, m.Header) {
-		c.o.Log.Warn("a command that somebody had delivered from a stream is refused", "node", c.o.Node, "subject", m.Subject)
+		c.o.Log.Warn("command delivered from a stream rejected", "node", c.o.Node, "subject", m.Subject)
 		return nil
 	}
 	for _, family := range c.families {
@@ -163,12 +156,12 @@ func (c *commands) take(ctx context.Context, m *nats.Msg) error {
 	return nil
 }
 
-// drain hands over what was left for the node since the last time.
+// drain handles what was queued since the last time.
 func (c *commands) drain(ctx context.Context) error {
 	if err := c.store.Away(); err != nil {
 		return err
 	}
-	// What one family lacks does not hold up the others.
+	// A family that fails does not hold up the others.
 	var failed []error
 	for _, family := range c.families {
 		if err := c.drainFamily(ctx, family); err != nil {
@@ -179,8 +172,7 @@ func (c *commands) drain(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// drainFamily asks for a consumer only where there is something new, because
-// nearly always there is nothing.
+// drainFamily makes a consumer only where there is something new, which is rare.
 func (c *commands) drainFamily(ctx context.Context, family string) error {
 	stream, subject := c.store.Names().Commands(), c.store.Names().Command(family)
 	newest, err := c.store.Last(ctx, stream, subject)
@@ -194,16 +186,16 @@ func (c *commands) drainFamily(ctx context.Context, family string) error {
 	if done := c.done[family]; done > 0 && newest.Sequence > done {
 		cfg.DeliverPolicy, cfg.OptStartSeq = jetstream.DeliverByStartSequencePolicy, done+1
 	}
-	var refused error
+	var rejected error
 	err = c.store.Drain(ctx, stream, cfg, func(m kvstore.Message) {
 		if err := c.handle(ctx, Command{ID: m.Header.Get(nats.MsgIdHdr), Family: family, Data: m.Data, Time: m.Time}); err != nil {
-			refused = cmp.Or(refused, err)
+			rejected = cmp.Or(rejected, err)
 		}
-		// It comes again with those behind it, which are known then.
-		if refused == nil {
+		// It arrives again, with those behind it.
+		if rejected == nil {
 			c.done[family] = m.Sequence
 		}
 	})
 
-	return cmp.Or(err, refused)
+	return cmp.Or(err, rejected)
 }

@@ -6,11 +6,10 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// isDelivery tells by its reply subject and headers that the server sent a
-// message, out of a stream or as a status. A node that may read a command may
-// have it sent anywhere, also to where another node listens, so what is taken
-// from a live subject must not be one. What a node drains itself comes to its
-// own inbox.
+// isDelivery reports, by its reply subject and headers, whether the server sent a
+// message, out of a stream or as a status. A node that may read a command may have
+// it sent anywhere, also to where another node listens: no such message is accepted
+// from a live subject. What a node drains itself arrives at its own inbox.
 func isDelivery(reply string, header nats.Header) bool {
 	if strings.HasPrefix(reply, "$JS.") {
 		return true
@@ -24,8 +23,8 @@ func isDelivery(reply string, header nats.Header) bool {
 	return false
 }
 
-// serverHeaders are those that the server adds to what it sends out of a
-// stream; nobody who publishes a request has a use for one.
+// serverHeaders are those that the server adds to what it sends out of a stream; no
+// client that publishes a request has a use for one.
 func serverHeaders() []string {
 	return []string{
 		nats.JSStream, nats.JSSequence, nats.JSTimeStamp, nats.JSSubject, nats.JSLastSequence,

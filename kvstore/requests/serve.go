@@ -28,28 +28,28 @@ const (
 // Answer answers a request with a document that is encoded as JSON.
 type Answer func(ctx context.Context, request []byte) (any, error)
 
-// ServeOptions say who serves what. What has no handler is not offered.
+// ServeOptions say who serves what. A verb without a handler is not offered.
 type ServeOptions struct {
 	Node   string
 	Groups []string
-	// Version is that of muster, shown to whoever discovers the service.
+	// Version is that of muster, for the discovery of services.
 	Version string
-	// Ensure takes an ensure request in and tells respond at once that it is
-	// acknowledged, or why not, and later how it ended. It must only take it in:
-	// requests of one subject come one after the other. respond does not block and
-	// may be called from any goroutine until Serve has returned; what it is told
-	// then, or when nobody asked for an answer, is lost.
+	// Ensure accepts an ensure request and calls respond at once with its
+	// acknowledgement or rejection, and later with its result. It must return soon:
+	// requests of one subject arrive one after the other. respond does not block and
+	// may be called from any goroutine until Serve has returned; later responses, and
+	// those to a request without a reply subject, are lost.
 	Ensure func(ctx context.Context, request []byte, respond func(model.EnsureResponse))
 	// Status, Facts and Ping answer at once.
 	Status, Facts, Ping Answer
-	// Log gets what cannot be answered; nil is silence.
+	// Log is for administrators; nil discards.
 	Log *slog.Logger
 }
 
-// Serve answers what is asked of the node, its groups and all nodes until the
-// context ends, and then waits for the handlers that run. The nodes of a group
-// all answer: there is no queue group. Serve gives nil when the context ends,
-// and else an error that wraps model.ErrInvalidName or is of the connection.
+// Serve answers requests to the node, its groups and all nodes until the context
+// ends, and then waits for running handlers. All nodes of a group answer: there is
+// no queue group. Serve returns nil when the context ends, else an error that wraps
+// model.ErrInvalidName or is of the connection.
 func (s Client) Serve(ctx context.Context, o ServeOptions) error {
 	if err := model.CheckNode(o.Node, o.Groups); err != nil {
 		return err
@@ -97,7 +97,7 @@ type server struct {
 	running sync.WaitGroup
 }
 
-// offer makes the endpoints, one for each verb and family.
+// offer adds the endpoints, one for each verb and family.
 func (v *server) offer(ctx context.Context, service micro.Service) error {
 	for verb, handle := range v.handlers() {
 		for _, family := range model.Families(v.o.Node, v.o.Groups) {
@@ -112,7 +112,7 @@ func (v *server) offer(ctx context.Context, service micro.Service) error {
 	return nil
 }
 
-// handlers are those that were given, by verb.
+// handlers returns the handlers of options, by verb.
 func (v *server) handlers() map[string]func(context.Context, micro.Request) {
 	all := map[string]func(context.Context, micro.Request){}
 	if v.o.Ensure != nil {
@@ -127,11 +127,11 @@ func (v *server) handlers() map[string]func(context.Context, micro.Request) {
 	return all
 }
 
-// handle calls a handler unless the server has stopped, or the message is one
-// that the server delivered.
+// handle calls a handler unless the service has stopped, or the NATS server
+// delivered the message.
 func (v *server) handle(ctx context.Context, r micro.Request, handle func(context.Context, micro.Request)) {
 	if isDelivery(r.Reply(), nats.Header(r.Headers())) {
-		v.o.Log.Warn("a request that somebody had delivered from a stream is refused", "node", v.o.Node, "subject", r.Subject())
+		v.o.Log.Warn("request delivered from a stream rejected", "node", v.o.Node, "subject", r.Subject())
 		return
 	}
 	v.mu.Lock()
@@ -145,7 +145,7 @@ func (v *server) handle(ctx context.Context, r micro.Request, handle func(contex
 	handle(ctx, r)
 }
 
-// stop waits for the handlers that run; further requests find nobody.
+// stop waits for running handlers; no other is called.
 func (v *server) stop() {
 	v.mu.Lock()
 	v.stopped = true
@@ -162,14 +162,14 @@ func (v *server) ensure(ctx context.Context, r micro.Request) {
 			data, err = json.Marshal(shortened(response))
 		}
 		if err != nil {
-			v.o.Log.Error("answer cannot be encoded", "node", v.o.Node, "id", response.ID, "error", err)
+			v.o.Log.Error("cannot encode answer", "node", v.o.Node, "id", response.ID, "error", err)
 			return
 		}
 		v.respond(reply, data, "")
 	})
 }
 
-// shortened leaves out what makes an answer long; all of it is in the report.
+// shortened leaves out what makes an answer long; the report has all of it.
 func shortened(r model.EnsureResponse) model.EnsureResponse {
 	if r.State != nil {
 		state := *r.State
@@ -196,8 +196,8 @@ func (v *server) answer(ctx context.Context, r micro.Request, answer Answer) {
 	v.respond(r.Reply(), data, "")
 }
 
-// respond sends an answer, not through the request: that may only be used while
-// its handler runs.
+// respond sends an answer, not through the request, which is valid only while its
+// handler runs.
 func (v *server) respond(reply string, data []byte, problem string) {
 	if reply == "" {
 		return
@@ -210,11 +210,11 @@ func (v *server) respond(reply string, data []byte, problem string) {
 		m.Header.Set(micro.ErrorCodeHeader, "500")
 	}
 	if err := v.store.Conn().PublishMsg(m); err != nil {
-		v.o.Log.Warn("answer cannot be sent", "node", v.o.Node, "error", err)
+		v.o.Log.Warn("cannot send answer", "node", v.o.Node, "error", err)
 	}
 }
 
-// semantic gives the part of a version that a service may have.
+// semantic returns the part of a version that a service may have.
 func semantic(version string) string {
 	if v := regexp.MustCompile(`^v?(\d+\.\d+\.\d+)([-+]|$)`).FindStringSubmatch(version); v != nil {
 		return v[1]

@@ -21,7 +21,7 @@ import (
 type Guarded struct {
 	Server *natstest.Server
 	Admin  *Store
-	// Connect gives a connection of a node, as the agent makes it.
+	// Connect returns a connection of a node, as the agent makes it.
 	Connect func(t *testing.T, node string) *nats.Conn
 }
 

@@ -20,7 +20,7 @@ import (
 // the machine may be busy.
 const Deadline = 60 * time.Second
 
-// New gives the store of a provisioned server.
+// New returns the store of a provisioned server.
 func New(t testing.TB) (*natstest.Server, *Store) {
 	t.Helper()
 	srv := natstest.Start(t)
@@ -35,14 +35,14 @@ func New(t testing.TB) (*natstest.Server, *Store) {
 	return srv, store
 }
 
-// Bind gives a further store of a server on a connection of its own.
+// Bind returns a further store of a server on a connection of its own.
 func Bind(t testing.TB, srv *natstest.Server, opts ...nats.Option) *Store {
 	t.Helper()
 
 	return BindTo(t, srv.Connect(t, opts...))
 }
 
-// BindTo gives the store of a connection, which has all that it needs.
+// BindTo returns the store of a connection, which has all that it needs.
 func BindTo(t testing.TB, nc *nats.Conn) *Store {
 	t.Helper()
 	store, err := Of(nc, "")
@@ -63,7 +63,7 @@ func Publish(ctx context.Context, s *Store, o model.Report) error {
 	return err
 }
 
-// FactsOf gives the facts of a node as any client of NATS sees them.
+// FactsOf returns the facts of a node as any client of NATS sees them.
 func FactsOf(t testing.TB, nc *nats.Conn, node string) string {
 	t.Helper()
 	e, err := PlainKV(t, nc, "MUSTER_NODES").Get(t.Context(), node+".facts")
@@ -74,7 +74,7 @@ func FactsOf(t testing.TB, nc *nats.Conn, node string) string {
 	return string(e.Value())
 }
 
-// PlainKV gives a bucket as any client of NATS sees it.
+// PlainKV returns a bucket as any client of NATS sees it.
 func PlainKV(t testing.TB, nc *nats.Conn, bucket string) jetstream.KeyValue {
 	t.Helper()
 	js, err := jetstream.New(nc)
@@ -90,7 +90,7 @@ func PlainKV(t testing.TB, nc *nats.Conn, bucket string) jetstream.KeyValue {
 }
 
 // Eventually waits until a condition holds, and fails the test when it does not
-// come; the condition says what it saw.
+// come; the condition returns what it saw.
 func Eventually(t testing.TB, what string, condition func() (bool, string)) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), Deadline)
@@ -110,7 +110,7 @@ func Eventually(t testing.TB, what string, condition func() (bool, string)) {
 	}
 }
 
-// NoConsumers tells whether a stream has no consumer, and which it has.
+// NoConsumers reports whether a stream has no consumer, and which it has.
 func NoConsumers(t testing.TB, m *jsm.Manager, stream string) (bool, string) {
 	t.Helper()
 	names, err := m.ConsumerNames(stream)

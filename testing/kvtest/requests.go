@@ -83,7 +83,7 @@ func Serve(t testing.TB, s *Store, o requests.ServeOptions) (stop func()) {
 	return stop
 }
 
-// Answers asks until as many nodes have answered, and gives their answers.
+// Answers asks until as many nodes have answered, and returns their answers.
 func Answers(t testing.TB, s *Store, subject string, request []byte, want int) map[string]string {
 	t.Helper()
 	got := map[string]string{}

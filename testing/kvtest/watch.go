@@ -96,7 +96,7 @@ func (w *Watching) WokenBy(t testing.TB, key string) {
 	})
 }
 
-// Keeps waits until the watch says that it keeps exactly these keys.
+// Keeps waits until the watch keeps exactly these keys.
 func (w *Watching) Keeps(t testing.TB, want ...string) {
 	t.Helper()
 	Eventually(t, "keys kept", func() (bool, string) {

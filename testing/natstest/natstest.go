@@ -34,7 +34,7 @@ type Server struct {
 // Option changes how a server is started.
 type Option func(*Server)
 
-// WithConfig gives the server a configuration in nats-server's own format, for
+// WithConfig configures the server in nats-server's own format, for
 // example its accounts, users and permissions. Listener and store are always
 // those of the harness.
 func WithConfig(text string) Option { return func(s *Server) { s.config = text } }
@@ -115,7 +115,7 @@ func (s *Server) Port() int {
 	return s.port
 }
 
-// Connect opens a plain connection that reconnects for ever and is closed with
+// Connect opens a plain connection that reconnects without end and is closed with
 // the test. It fails the test when the server cannot be reached.
 func (s *Server) Connect(tb testing.TB, opts ...nats.Option) *nats.Conn {
 	tb.Helper()

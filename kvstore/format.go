@@ -1,0 +1,106 @@
+package kvstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/jsm.go/api"
+)
+
+// The format of everything this version of muster keeps in NATS, in the metadata
+// of each bucket and stream.
+const (
+	FormatKey = "muster-format"
+	Format    = "1"
+)
+
+// formatRetry is how long a fleet that is not provisioned, or of another format,
+// counts as such.
+const formatRetry = 10 * time.Second
+
+// ErrFormat is a bucket or stream in a format that this version of muster does
+// not know. It is neither read nor written.
+var ErrFormat = errors.New("unknown format")
+
+// CheckFormat returns an error that wraps ErrFormat unless the format of a bucket
+// or stream is known. One without a number is of the first format.
+func CheckFormat(c api.StreamConfig) error {
+	if has := c.Metadata[FormatKey]; has != "" && has != Format {
+		return fmt.Errorf("%w: %s has format %s, this muster knows format %s: use the version of muster that provisioned it, or a later one", ErrFormat, c.Name, has, Format)
+	}
+
+	return nil
+}
+
+// binding is what is known of the formats of a fleet. Its lock is a channel, so
+// that whoever waits for it can give up.
+type binding struct {
+	own  map[string]bool
+	lock chan struct{}
+	// err holds until the next connection where complete, else until a time.
+	err      error
+	complete bool
+	until    time.Time
+	epoch    uint64
+}
+
+func newBinding(n Names) binding {
+	b := binding{own: map[string]bool{}, lock: make(chan struct{}, 1)}
+	for _, stream := range n.Streams() {
+		b.own[stream.Config.Name] = true
+	}
+
+	return b
+}
+
+// bind checks the formats of the fleet, once for each connection, before a stream
+// of the fleet is read or written. The error wraps ErrFormat. A server that does not
+// answer changes nothing of what is known.
+func (s *Store) bind(ctx context.Context, stream string) error {
+	if !s.binding.own[stream] {
+		return nil
+	}
+
+	return s.bindAll(ctx)
+}
+
+func (s *Store) bindAll(ctx context.Context) error {
+	b := &s.binding
+	select {
+	case b.lock <- struct{}{}:
+		defer func() { <-b.lock }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	epoch := s.nc.Stats().Reconnects
+	if b.epoch == epoch && (b.complete || time.Now().Before(b.until)) || !s.nc.IsConnected() {
+		return b.err
+	}
+	found, err := s.Infos(ctx)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	b.epoch, b.until, b.complete = epoch, time.Now().Add(formatRetry), false
+	if err == nil {
+		b.judge(s.names, found)
+	}
+
+	return b.err
+}
+
+// judge notes the formats of the streams that were found.
+func (b *binding) judge(n Names, found Infos) {
+	var wrong []error
+	missing := false
+	for _, stream := range n.Streams() {
+		if info := found[stream.Config.Name]; info != nil {
+			wrong = append(wrong, CheckFormat(info.Config))
+		} else if !stream.Optional {
+			missing = true
+		}
+	}
+	b.err = errors.Join(wrong...)
+	b.complete = b.err == nil && !missing
+}

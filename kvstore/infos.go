@@ -1,0 +1,81 @@
+package kvstore
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/nats-io/jsm.go/api"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// Infos are streams by name; nil for one whose servers do not answer.
+type Infos map[string]*api.StreamInfo
+
+// Of returns the info of a stream; the error wraps model.ErrNotFound when there
+// is no such stream.
+func (i Infos) Of(stream string) (*api.StreamInfo, error) {
+	info, listed := i[stream]
+	switch {
+	case !listed:
+		return nil, fmt.Errorf("stream %s: %w", stream, model.ErrNotFound)
+	case info == nil:
+		return nil, fmt.Errorf("stream %s: its servers do not answer", stream)
+	default:
+		return info, nil
+	}
+}
+
+// Infos returns the streams of the account. It lists them, because the list
+// cannot be made to show the keys in a stream, as the info of one stream can: so
+// a node may be permitted to ask for it.
+func (s *Store) Infos(ctx context.Context) (Infos, error) { return s.infos(ctx, "") }
+
+// StreamInfo returns the info of a stream that keeps a subject; the error wraps
+// model.ErrNotFound when there is no such stream.
+func (s *Store) StreamInfo(ctx context.Context, stream, subject string) (*api.StreamInfo, error) {
+	found, err := s.infos(ctx, subject)
+	if err != nil {
+		return nil, err
+	}
+
+	return found.Of(stream)
+}
+
+// infos lists the streams that keep a subject, or all for none.
+func (s *Store) infos(ctx context.Context, subject string) (Infos, error) {
+	found := Infos{}
+	for offset := 0; ; {
+		page, err := s.infoPage(ctx, subject, offset)
+		if err != nil {
+			return nil, fmt.Errorf("list streams: %w", err)
+		}
+		for _, info := range page.Streams {
+			found[info.Config.Name] = info
+		}
+		for _, name := range page.Missing {
+			found[name] = nil
+		}
+		if offset += len(page.Streams); len(page.Streams) == 0 || offset >= page.Total {
+			return found, nil
+		}
+	}
+}
+
+func (s *Store) infoPage(ctx context.Context, subject string, offset int) (*api.JSApiStreamListResponse, error) {
+	body, err := json.Marshal(api.JSApiStreamListRequest{JSApiIterableRequest: api.JSApiIterableRequest{Offset: offset}, Subject: subject})
+	if err != nil {
+		return nil, err
+	}
+	reply, err := s.Request(ctx, api.JSApiStreamList, body)
+	if err != nil {
+		return nil, err
+	}
+	var resp api.JSApiStreamListResponse
+	if err := json.Unmarshal(reply.Data, &resp); err != nil {
+		return nil, err
+	}
+
+	return &resp, resp.ToError()
+}

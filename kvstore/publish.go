@@ -1,0 +1,67 @@
+package kvstore
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// headerRoom is left for the headers of a message, which count as payload.
+const headerRoom = 1024
+
+// NewMsg returns a message with room for headers.
+func NewMsg(subject string, data []byte) *nats.Msg {
+	return &nats.Msg{Subject: subject, Header: nats.Header{}, Data: data}
+}
+
+// NewDeletion returns a message that marks the end of a key.
+func NewDeletion(subject string) *nats.Msg {
+	m := NewMsg(subject, nil)
+	m.Header.Set(operationHeader, "DEL")
+
+	return m
+}
+
+// Publish stores a message in a stream of the fleet and returns its sequence. The
+// error wraps model.ErrTooLarge, ErrFormat or ErrNotPermitted.
+func (s *Store) Publish(ctx context.Context, m *nats.Msg, opts ...jetstream.PublishOpt) (uint64, error) {
+	if err := s.Ready(ctx); err != nil {
+		return 0, err
+	}
+	if err := s.CheckSize("the message", m.Data); err != nil {
+		return 0, err
+	}
+	ctx, done := s.Permitted(ctx, To(m.Subject))
+	ack, err := s.js.PublishMsg(ctx, m, opts...)
+	if err = done(err); err != nil {
+		return 0, err
+	}
+
+	return ack.Sequence, nil
+}
+
+// Ready returns why nothing can be written now, nil when it can.
+func (s *Store) Ready(ctx context.Context) error {
+	if err := s.Away(); err != nil {
+		return err
+	}
+
+	return s.bindAll(ctx)
+}
+
+// MaxMessage returns how many bytes a value can have, zero while no server was
+// reached.
+func (s *Store) MaxMessage() int64 { return max(s.nc.MaxPayload()-headerRoom, 0) }
+
+// CheckSize reports whether a value can be sent; the error wraps model.ErrTooLarge.
+func (s *Store) CheckSize(what string, value []byte) error {
+	if limit := s.nc.MaxPayload() - headerRoom; limit > 0 && int64(len(value)) > limit {
+		return fmt.Errorf("%w: %s has %d bytes, the server takes %d", model.ErrTooLarge, what, len(value), limit)
+	}
+
+	return nil
+}

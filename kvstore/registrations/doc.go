@@ -1,3 +1,0 @@
-// Package registrations is the stream of registrations: what nodes tell of
-// services.
-package registrations

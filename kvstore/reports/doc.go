@@ -1,2 +1,0 @@
-// Package reports is the stream of reports, as CloudEvents.
-package reports

@@ -1,0 +1,112 @@
+package kvstore
+
+import (
+	"time"
+
+	"github.com/nats-io/jsm.go/api"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// Limits that the server enforces.
+const (
+	// MaxCommandTTL is how long a command waits for a node at most, and how long a
+	// node remembers which commands it has executed.
+	MaxCommandTTL = 24 * time.Hour
+	// MaxRegistrationTTL is the longest time to live of a registration.
+	MaxRegistrationTTL = 24 * time.Hour
+
+	historySize     = 16
+	duplicateWindow = 2 * time.Minute
+)
+
+// Placeholders in the subjects of a Stream.
+const (
+	// AnyNode stands for the id of a node.
+	AnyNode = "<node>"
+	// AnyFamily stands for each family of a node.
+	AnyFamily = "<family>"
+)
+
+// Stream describes a bucket or stream of a fleet: its configuration, and what a
+// node does with it. Provisioning, checks and the permissions of nodes are
+// derived from it.
+type Stream struct {
+	// Config leaves sizes and replicas at zero where an operator chooses them.
+	Config api.StreamConfig
+	// Optional reports whether a fleet works without it.
+	Optional bool
+	// Writes are the subjects a node publishes on.
+	Writes []string
+	// Reads are the subjects whose newest message a node gets directly.
+	Reads []string
+	// ReadsAll reports whether a node may get every message, by sequence.
+	ReadsAll bool
+	// Consumer is the name of the consumer a node drains Reads by, if any.
+	Consumer string
+}
+
+// Streams returns every bucket and stream of the fleet, in the order of their
+// creation.
+func (n Names) Streams() []Stream {
+	manifests := bucketConfig(n.Manifests(), "Manifests assigned to nodes and groups", historySize)
+	manifests.RePublish = &api.RePublish{Source: KVSubject(n.Manifests(), ">"), Destination: n.Changed(">"), HeadersOnly: true}
+	manifests.AllowAtomicPublish = true
+
+	nodes := bucketConfig(n.Nodes(), "Status and facts of nodes", 1)
+	nodes.AllowMsgTTL = true
+	// With a rollup of its own key a node could remove the keys of all others.
+	nodes.RollupAllowed = false
+
+	bundles := streamConfig(ObjectStream(n.Bundles()), "Bundles: manifests with their files", "$O."+n.Bundles()+".C.>", "$O."+n.Bundles()+".M.>")
+	bundles.Discard, bundles.RollupAllowed = api.DiscardNew, true
+
+	reports := streamConfig(n.Reports(), "Reports of nodes, as CloudEvents", n.Report("*", "*", "*"))
+	reports.DenyDelete = true
+
+	commands := streamConfig(n.Commands(), "Requests queued for nodes that are away", n.Command("*.*"))
+	commands.MaxAge, commands.AllowMsgTTL = MaxCommandTTL, true
+
+	registrations := streamConfig(n.Registrations(), "Services registered by nodes", n.Registration("*", "*", "*", "*", "*", "*"))
+	registrations.MaxMsgsPer, registrations.MaxAge, registrations.AllowMsgTTL = 1, MaxRegistrationTTL, true
+
+	return []Stream{
+		{Config: manifests, Reads: []string{KVSubject(n.Manifests(), model.Key(AnyFamily, ">"))}, Consumer: n.ListConsumer(AnyNode)},
+		{Config: bucketConfig(n.Data(), "Hierarchical data of manifests", historySize), Reads: []string{KVSubject(n.Data(), ">")}},
+		{Config: nodes, Writes: []string{n.NodeState(AnyNode), n.NodeFacts(AnyNode)}, Reads: []string{n.NodeState(AnyNode)}},
+		// The parts of a bundle can only be asked for by sequence.
+		{Config: bundles, Reads: []string{"$O." + n.Bundles() + ".M.>"}, ReadsAll: true},
+		{Config: reports, Writes: []string{n.Report(AnyNode, "*", "*")}},
+		{Config: commands, Reads: []string{n.Command(AnyFamily)}, Consumer: n.CommandConsumer(AnyNode)},
+		{Config: registrations, Optional: true, Writes: []string{n.Registration("*", "*", "*", AnyNode, "*", "*")}, ReadsAll: true},
+	}
+}
+
+// streamConfig is a stream on file without limits.
+func streamConfig(name, description string, subjects ...string) api.StreamConfig {
+	return api.StreamConfig{
+		Name:         name,
+		Description:  description,
+		Subjects:     subjects,
+		Retention:    api.LimitsPolicy,
+		Storage:      api.FileStorage,
+		Discard:      api.DiscardOld,
+		MaxMsgs:      -1,
+		MaxMsgsPer:   -1,
+		MaxMsgSize:   -1,
+		MaxConsumers: -1,
+		Duplicates:   duplicateWindow,
+		AllowDirect:  true,
+		Metadata:     map[string]string{FormatKey: Format},
+	}
+}
+
+// bucketConfig is a key-value bucket as every client of NATS expects it.
+func bucketConfig(bucket, description string, history int64) api.StreamConfig {
+	cfg := streamConfig(KVStream(bucket), description, KVSubject(bucket, ">"))
+	cfg.MaxMsgsPer = history
+	cfg.Discard = api.DiscardNew
+	cfg.RollupAllowed, cfg.DenyDelete = true, true
+
+	return cfg
+}
