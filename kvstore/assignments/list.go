@@ -59,7 +59,8 @@ func (s Bucket) entries(ctx context.Context, families []string, keep func(key st
 			return nil, err
 		}
 		if key := strings.TrimPrefix(m.Subject, kvstore.KVSubject(bucket, "")); !m.Deleted() && keep(key) {
-			all = append(all, kvstore.NewEntry(key, m))
+			family, name, _ := model.SplitKey(key)
+			all = append(all, model.Entry{Key: key, Family: family, Name: name, Revision: m.Sequence, Time: m.Time})
 		}
 	}
 	slices.SortFunc(all, func(a, b model.Entry) int { return strings.Compare(a.Key, b.Key) })
