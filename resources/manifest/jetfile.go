@@ -65,7 +65,7 @@ func (b *build) list(ctx context.Context, path resource.Value, known names) (res
 	case !syntax && (b.scope.broken || b.session.tolerates()):
 	case bad != nil:
 		errors.As(err, &hinted)
-		b.problems.Add(bad.Pos, hinted.hint, "%s", bad.Err)
+		b.problems.Add(bad.Pos, hinted.hint, "%s", bad.Message)
 	default:
 		f := b.session.failed(err)
 		b.problems.Add(path.Pos, f.hint, "`%s`: %s", keyJetFile, f.message)

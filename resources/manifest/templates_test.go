@@ -59,13 +59,13 @@ func TestTemplates(t *testing.T) {
 		"of a value":      {`"${ jet('<[[ \"' + Data.name + '\" ]]>') }"`, "<app>"},
 		"beside the rest": {`"x ${ template('{{ 1 }}') } y"`, "x 1 y"},
 
-		"go fails":         {`"a ${ template('bad.tmpl') }"`, "m.yaml:9:25: the expression fails: bad.tmpl:2:11: `.Data.no`: map has no entry for key \"no\" (write {{ lookup \"data.name\" \"default\" }}, or {{ get .Data \"no\" }}, where it may be missing)"},
-		"go text fails":    {`"${ template('{{ .Data.no }}') }"`, "m.yaml:9:23: the expression fails: template:1:9: `.Data.no`: map has no entry for key \"no\" (write {{ lookup \"data.name\" \"default\" }}, or {{ get .Data \"no\" }}, where it may be missing)"},
-		"go is not valid":  {`"${ template('{{ if }}') }"`, "m.yaml:9:23: the expression fails: template:1:1: missing value for if"},
-		"jet fails":        {`"${ jet('bad.jet') }"`, "m.yaml:9:23: the expression fails: bad.jet:2:6: unknown name `Nope`"},
-		"jet is not valid": {`"${ jet('broken.jet') }"`, "m.yaml:9:23: the expression fails: broken.jet:2:3: parsing if: unexpected token ']]' (expected term)"},
-		"included fails":   {`"${ jet('t/includes.jet') }"`, "m.yaml:9:23: the expression fails: bad.jet:2:6: unknown name `Nope`"},
-		"function fails":   {`"${ jet('[[ lookup(\"data.nam\") ]]') }"`, "m.yaml:9:23: the expression fails: jet:1:4: `data.nam` is not known (did you mean `data.name`?)"},
+		"go fails":         {`"a ${ template('bad.tmpl') }"`, "m.yaml:9:25: the expression fails: bad.tmpl:2: executing \"bad.tmpl\" at <.Data.no>: map has no entry for key \"no\" (write {{ lookup \"data.name\" \"default\" }}, or {{ get .Data \"no\" }}, where it may be missing)"},
+		"go text fails":    {`"${ template('{{ .Data.no }}') }"`, "m.yaml:9:23: the expression fails: template:1: executing \"template\" at <.Data.no>: map has no entry for key \"no\" (write {{ lookup \"data.name\" \"default\" }}, or {{ get .Data \"no\" }}, where it may be missing)"},
+		"go is not valid":  {`"${ template('{{ if }}') }"`, "m.yaml:9:23: the expression fails: template:1: missing value for if"},
+		"jet fails":        {`"${ jet('bad.jet') }"`, "m.yaml:9:23: the expression fails: bad.jet:2: unknown name `Nope`"},
+		"jet is not valid": {`"${ jet('broken.jet') }"`, "m.yaml:9:23: the expression fails: broken.jet:2: parsing if: unexpected token ']]' (expected term)"},
+		"included fails":   {`"${ jet('t/includes.jet') }"`, "m.yaml:9:23: the expression fails: bad.jet:2: unknown name `Nope`"},
+		"function fails":   {`"${ jet('[[ lookup(\"data.nam\") ]]') }"`, "m.yaml:9:23: the expression fails: jet:1: `data.nam` is not known (did you mean `data.name`?)"},
 		"no file":          {`"${ jet('no.jet') }"`, "m.yaml:9:23: the expression fails: open DIR/no.jet: no such file or directory (what has neither an action nor a second line is the path of a template)"},
 		"no template":      {`"${ template('plain') }"`, "m.yaml:9:23: the expression fails: open DIR/plain: no such file or directory (what has neither an action nor a second line is the path of a template)"},
 		"too many":         {`"${ jet('a', 'b') }"`, "m.yaml:9:23: the expression is not valid: too many arguments to call jet (write `$${` for a literal `${`)"},
@@ -90,8 +90,8 @@ func TestTemplates(t *testing.T) {
 
 func TestTemplatesWithinData(t *testing.T) {
 	for in, want := range map[string]string{
-		"data: {a: 1, b: \"${ template('{{ .Data.a }}') }\"}\nmuster: {resources: []}\n": "m.yaml:1:18: the expression fails: template:1:9: `.Data.a`: map has no entry for key \"Data\" (values of data take Facts and Environ; combine data where they are used)",
-		"data: {a: 1, b: \"${ jet('[[ Data.a ]]') }\"}\nmuster: {resources: []}\n":       "m.yaml:1:18: the expression fails: jet:1:4: unknown name `Data` (values",
+		"data: {a: 1, b: \"${ template('{{ .Data.a }}') }\"}\nmuster: {resources: []}\n": "m.yaml:1:18: the expression fails: template:1: executing \"template\" at <.Data.a>: map has no entry for key \"Data\" (values of data take Facts and Environ; combine data where they are used)",
+		"data: {a: 1, b: \"${ jet('[[ Data.a ]]') }\"}\nmuster: {resources: []}\n":       "m.yaml:1:18: the expression fails: jet:1: unknown name `Data` (values",
 	} {
 		if got := outcome(t, in, options(), manifest.Inputs{}); !strings.HasPrefix(got, want) {
 			t.Errorf("%s\ngot  %s\nwant %s", in, got, want)
@@ -177,10 +177,10 @@ func TestCheckTemplates(t *testing.T) {
 	dir := templateFiles(t)
 	for in, want := range map[string]string{
 		content(`"${ jet('t/main.jet') }${ template('go.tmpl') }"`):        "t/main.jet t/part.jet go.tmpl",
-		content(`"${ jet('broken.jet') }"`):                                "m.yaml:5:23: the expression fails: broken.jet:2:3: parsing if: unexpected token ']]' (expected term)",
+		content(`"${ jet('broken.jet') }"`):                                "m.yaml:5:23: the expression fails: broken.jet:2: parsing if: unexpected token ']]' (expected term)",
 		content(`"${ jet('bad.jet') }"`):                                   "bad.jet",
 		"muster: {resources_jet_file: t/main.jet}\n":                       "t/main.jet t/part.jet",
-		"muster: {resources_jet_file: broken.jet}\n":                       "broken.jet:2:3: parsing if: unexpected token ']]' (expected term)",
+		"muster: {resources_jet_file: broken.jet}\n":                       "broken.jet:2: parsing if: unexpected token ']]' (expected term)",
 		"muster: {resources_jet_file: \"${ Facts.os }.jet\"}\n":            "",
 		"data: {l: \"${ Facts.os }\"}\nmuster: {resources_jet_file: motd}": "motd",
 	} {
@@ -211,9 +211,9 @@ func TestJetFile(t *testing.T) {
 		"defaults":   {"- file:\n    - defaults: {mode: 0644}\n    - /f:\n", `file {"name":"/f","ensure":"present","mode":"0644"}`},
 		"functions":  {"- file: [{/f: {content: \"[[ lookup(\"data.users.0\") ]]\"}}]", `file {"name":"/f","ensure":"present","content":"ann"}`},
 
-		"fails":         {"- file:\n    - /f: {content: [[ Nope ]]}\n", "r.jet:2:24: unknown name `Nope`"},
-		"not valid":     {"- file:\n  [[ if ]]", "r.jet:2:3: parsing if: unexpected token ']]' (expected term)"},
-		"hint":          {"\n[[ lookup(\"data.usrs\") ]]", "r.jet:2:4: `data.usrs` is not known (did you mean `data.users`?)"},
+		"fails":         {"- file:\n    - /f: {content: [[ Nope ]]}\n", "r.jet:2: unknown name `Nope`"},
+		"not valid":     {"- file:\n  [[ if ]]", "r.jet:2: parsing if: unexpected token ']]' (expected term)"},
+		"hint":          {"\n[[ lookup(\"data.usrs\") ]]", "r.jet:2: `data.usrs` is not known (did you mean `data.users`?)"},
 		"a mapping":     {"\nfile: []\n", "r.jet (rendered):2:1: r.jet must render a list of resources, not a mapping (begin it with `- file:`)"},
 		"not YAML":      {"- file: [\n", "r.jet (rendered):1:1: invalid YAML"},
 		"unknown type":  {"[[ x := 1 ]]\n- fil: []\n", "r.jet (rendered):2:3: unknown resource type `fil` (did you mean `file`?)"},

@@ -13,30 +13,6 @@ import (
 // the library gives what is in a mapping in another order every time.
 const nameInOrder = "__in_order"
 
-// orderRange makes a range go through a mapping in the order of its keys. like is
-// a call of the function.
-func orderRange(n *jet.RangeNode, like *jet.CallExprNode) {
-	over := &n.Expression
-	if n.Set != nil {
-		over = &n.Set.Right[0]
-	}
-	call := *like
-	call.NodeBase, call.Exprs = n.NodeBase, []jet.Expression{*over}
-	call.NodeType = jet.NodeCallExpr
-	*over = &call
-}
-
-// orderCall gives a call of the function that was parsed.
-func orderCall() *jet.CallExprNode {
-	set := jet.NewSet(jet.NewInMemLoader(), jet.WithDelims(JetLeft, JetRight))
-	t, err := set.Parse("order", JetLeft+" x := "+nameInOrder+"(0) "+JetRight)
-	if err != nil {
-		panic("the call is not valid: " + err.Error())
-	}
-
-	return t.Root.Nodes[0].(*jet.ActionNode).Set.Right[0].(*jet.CallExprNode)
-}
-
 // inOrder is that function.
 func inOrder(args jet.Arguments) reflect.Value {
 	of := args.Get(0)

@@ -3,6 +3,8 @@ package template
 import (
 	"errors"
 	"strings"
+
+	"github.com/musterfleet/muster/model"
 )
 
 // ErrTooNested is a template that the libraries would need too much stack for:
@@ -38,7 +40,8 @@ func checkNested(t Template, left, right string) error {
 			continue
 		}
 		if n.action() {
-			return &Error{Pos: at(t.Name, t.Text, start), Syntax: true, Err: ErrTooNested}
+			line := 1 + strings.Count(t.Text[:start], "\n")
+			return &Error{Pos: model.Position{File: t.Name, Line: line}, Syntax: true, Message: ErrTooNested.Error(), Err: ErrTooNested}
 		}
 	}
 }
