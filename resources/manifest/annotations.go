@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
+	"github.com/musterfleet/muster/resources/template"
 )
 
 // The comments above a key that check its resolved value.
@@ -97,16 +98,14 @@ func (a *annotations) check(ctx context.Context, e resource.Entry, path []string
 
 func (a *annotations) validate(ctx context.Context, e resource.Entry, p *program, name string, value any) {
 	source := p.Source().String()
-	var found []model.Secret
-	plain, _ := reveal(value, &found)
-	result, _, _, f := a.scope.run(ctx, p, map[string]any{nameValue: plain})
+	result, _, f := a.scope.run(ctx, p, map[string]any{nameValue: reveal(value, a.scope.reveal)})
 	shown := ""
 	if v, err := toValue(value, e.Pos); err == nil && v.IsScalar() && !v.Secret {
 		shown = " " + v.Text
 	}
 	ok, isBool := result.(bool)
 	switch {
-	case f != nil && len(found) > 0:
+	case f != nil && template.Holds(value):
 		a.out.Add(e.Pos, "", "the value of `%s` cannot be checked by `%s`", name, source)
 	case f != nil:
 		a.out.Add(e.Pos, f.hint, "the value of `%s` cannot be checked by `%s`: %s", name, source, f.message)

@@ -3,6 +3,7 @@ package manifest
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
@@ -26,36 +27,34 @@ func (b *build) rendered(ctx context.Context, file resource.Value) (items []reso
 	if len(r.problems)+len(r.failed) > 0 {
 		return nil, true
 	}
-	b.scope.begin()
-	value, ok := b.list(ctx, path, b.scope.plain)
-	if !ok || !b.scope.hasSecrets() && !b.scope.made {
-		return value.Items, !ok
+	hidden := newTokens()
+	list := b.session.scopeWith(ctx, inResources, b.out.Data, nil, hidden.hide)
+	value, use, ok := b.list(ctx, list, path)
+	m := secretMarks{file: path.Text, tokens: hidden}
+	if ok && use == template.Mixed {
+		m.problem(model.Position{File: renderedName(path.Text), Line: 1, Column: 1})
+	} else {
+		m.mark(&value)
 	}
-	b.scope.again.Second()
-	// The same template again, with the secrets masked, tells where they are.
-	masked, err := b.jetList(ctx, path, b.scope.masked)
-	if err != nil {
-		b.problems.Add(path.Pos, "use the function in an expression of a property instead", "%s cannot be rendered without its secrets", path.Text)
-		return nil, true
-	}
-	m := secretMarks{file: path.Text}
-	m.mark(&value, masked)
 	b.problems = append(b.problems, m.problems...)
 
-	return value.Items, len(m.problems) > 0
+	return value.Items, !ok || len(m.problems) > 0
 }
+
+// renderedName is what the places of a rendered list are called.
+func renderedName(path string) string { return path + " (rendered)" }
 
 // list renders the list and reports what is wrong with it. Where the node is
 // not there to be asked, that its values are missing is no problem.
-func (b *build) list(ctx context.Context, path resource.Value, known names) (resource.Value, bool) {
-	list, err := b.jetList(ctx, path, known)
+func (b *build) list(ctx context.Context, seen *scope, path resource.Value) (list resource.Value, use template.Use, ok bool) {
+	list, use, err := seen.jetList(ctx, path)
 	var problems model.Problems
 	var bad *template.Error
 	var hinted hintedError
 	switch syntax := errors.As(err, &bad) && bad.Syntax; {
 	case err == nil:
 		// What rests on data that are not all known may say anything.
-		return list, !b.scope.broken
+		return list, use, !b.scope.broken
 	case errors.As(err, &problems):
 		if !b.scope.broken {
 			b.problems = append(b.problems, problems...)
@@ -71,65 +70,57 @@ func (b *build) list(ctx context.Context, path resource.Value, known names) (res
 		b.problems.Add(path.Pos, f.hint, "`%s`: %s", keyJetFile, f.message)
 	}
 
-	return resource.Value{}, false
+	return resource.Value{}, use, false
 }
 
-// jetList renders the template and reads the list. Its errors are those of the
-// template, and model.Problems.
-func (b *build) jetList(ctx context.Context, path resource.Value, known names) (resource.Value, error) {
-	t := templates{session: b.session, phase: inResources, known: known, evaluation: b.scope.evaluation}
+// jetList renders the template and reads the list, and finds out what it does
+// with secrets. Its errors are those of the template, and model.Problems.
+func (sc *scope) jetList(ctx context.Context, path resource.Value) (resource.Value, template.Use, error) {
+	t := sc.templates()
+	t.judge.Strict = true
 	text, err := t.read(path.Text)
 	if err != nil {
-		return resource.Value{}, err
+		return resource.Value{}, t.judge.Found, err
 	}
 	rendered, err := t.jet(ctx, template.Template{Name: t.name(path.Text), Text: text})
 	if err != nil {
-		return resource.Value{}, err
+		return resource.Value{}, t.judge.Found, err
 	}
-	value, problems := document.Read(path.Text+" (rendered)", []byte(rendered), b.session.loader.opts.MaxBytes)
+	value, problems := document.Read(renderedName(path.Text), []byte(rendered), sc.session.loader.opts.MaxBytes)
 	if len(problems) == 0 && value.Kind != resource.List && value.Kind != resource.Null {
 		problems.Add(value.Pos, "begin it with `- file:`", "%s must render a list of resources, not %s", path.Text, value.Kind)
 	}
-	redactor := model.NewRedactor(b.session.learnt()...)
-	for i := range problems {
-		problems[i].Message, problems[i].Hint = redactor.Redact(problems[i].Message), redactor.Redact(problems[i].Hint)
-	}
 
-	return value, problems.Err()
+	return value, t.judge.Found, problems.Err()
 }
 
-// secretMarks marks what depends on a secret in a list that was rendered twice.
+// secretMarks puts secrets into a list where their tokens are, and marks them.
 type secretMarks struct {
 	file     string
+	tokens   *tokens
 	problems model.Problems
 }
 
-// mark marks every scalar of v that differs from its place in masked. A
-// secret may hold what looks like an expression, and is none.
-func (m *secretMarks) mark(v *resource.Value, masked resource.Value) {
-	switch {
-	case v.Kind == resource.Map && masked.Kind == v.Kind && len(v.Entries) == len(masked.Entries):
-		for i := range v.Entries {
-			if v.Entries[i].Key != masked.Entries[i].Key {
-				m.problem(v.Entries[i].Pos)
-				continue
-			}
-			m.mark(&v.Entries[i].Value, masked.Entries[i].Value)
-		}
-	case v.Kind == resource.List && masked.Kind == v.Kind && len(v.Items) == len(masked.Items):
-		for i := range v.Items {
-			m.mark(&v.Items[i], masked.Items[i])
-		}
-	case v.IsScalar() && masked.IsScalar():
-		v.Secret = v.Text != masked.Text
-		if v.Secret && !mayHoldExpression(masked.Text) {
+// mark reveals the tokens in v. A secret may hold what looks like an expression, and is none.
+func (m *secretMarks) mark(v *resource.Value) {
+	if v.IsScalar() && strings.Contains(v.Text, m.tokens.nonce) {
+		expression := mayHoldExpression(v.Text)
+		v.Secret, v.Kind, v.Text = true, resource.String, m.tokens.reveal(v.Text)
+		if !expression {
 			v.Text = literalText(v.Text)
 		}
-	case v.Kind != masked.Kind || v.Kind != resource.Null:
-		m.problem(v.Pos)
+	}
+	for i := range v.Items {
+		m.mark(&v.Items[i])
+	}
+	for i := range v.Entries {
+		if strings.Contains(v.Entries[i].Key, m.tokens.nonce) {
+			m.problem(v.Entries[i].Pos)
+		}
+		m.mark(&v.Entries[i].Value)
 	}
 }
 
 func (m *secretMarks) problem(pos model.Position) {
-	m.problems.Add(pos, "use secrets in the values of properties only", "what %s renders here depends on a secret, and names and keys are shown", m.file)
+	m.problems.Add(pos, "print secrets as they are, in the values of properties", "what %s renders here depends on a secret, and names and keys are shown", m.file)
 }

@@ -11,13 +11,12 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/musterfleet/muster/resources/document"
+	"github.com/musterfleet/muster/resources/template"
 )
 
 // lookup finds values by path under facts, data and environ.
 type lookup struct {
-	session *session
-	phase   phase
-	data    any
+	scope   *scope
 	environ any
 	// texts are the JSON of each root, made when a path needs it.
 	texts map[string][]byte
@@ -42,12 +41,14 @@ func (l *lookup) get(ctx context.Context, path string, def []any) (any, error) {
 		return nil, err
 	}
 	if rest == "" {
-		return root, nil
+		return l.scope.plain(root), nil
 	}
 	if v, ok := find(root, strings.Split(rest, ".")); ok && (v != nil || len(def) == 0) {
-		return v, nil
+		return l.scope.plain(v), nil
 	}
 	if strings.ContainsAny(rest, `*?#@|\!{}[]()`) {
+		// What a query picks may depend on all that it looks at.
+		l.scope.plain(template.Below(root, rest))
 		v, ok, err := l.query(name, root, rest)
 		if err != nil {
 			return nil, err
@@ -66,19 +67,19 @@ func (l *lookup) get(ctx context.Context, path string, def []any) (any, error) {
 func (l *lookup) root(ctx context.Context, name string) (any, error) {
 	switch name {
 	case rootFacts:
-		facts, err := l.session.getFacts(ctx)
+		facts, err := l.scope.session.getFacts(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("facts: %w", err)
 		}
 		return facts, nil
 	case rootEnviron:
-		l.session.setDynamic()
+		l.scope.session.setDynamic()
 		return l.environ, nil
 	case rootData:
-		if l.phase == inData {
+		if l.scope.phase == inData {
 			return nil, hintedError{errNoData, noDataHint}
 		}
-		return l.data, nil
+		return l.scope.data, nil
 	default:
 		hint := "for example lookup('data.name')"
 		if near := document.Nearest(name, []string{rootFacts, rootData, rootEnviron}); near != "" {
@@ -117,7 +118,7 @@ func (l *lookup) query(name string, root any, path string) (any, bool, error) {
 		var b bytes.Buffer
 		enc := json.NewEncoder(&b)
 		enc.SetEscapeHTML(false)
-		if err := enc.Encode(root); err != nil {
+		if err := enc.Encode(reveal(root, l.scope.reveal)); err != nil {
 			return nil, false, err
 		}
 		text = b.Bytes()

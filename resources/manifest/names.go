@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
@@ -39,18 +40,18 @@ func missingHint(path string, known []string) string {
 	return unset
 }
 
-// names makes the names for one scope. ctx is that of the scope, which does not outlive it.
-func (s *session) names(ctx context.Context, p phase, data any, outputs map[model.Ref]any, e *evaluation, masked bool) names {
+// names makes the names of a scope. ctx is that of the scope, which does not outlive it.
+func (sc *scope) names(ctx context.Context) names {
+	s := sc.session
 	environ := make(map[string]any, len(s.loader.opts.Environ))
 	for k, v := range s.loader.opts.Environ {
 		environ[k] = v
 	}
-	look := lookup{session: s, phase: p, data: data, environ: environ}
-	read := func(path string) (any, error) { return s.readFile(path, outputs != nil) }
-	var out names
-	out = names{
+	look := lookup{scope: sc, environ: environ}
+	read := func(path string) (any, error) { return s.readFile(path, sc.outputs != nil) }
+	out := names{
 		nameFacts:   map[string]any{},
-		nameData:    data,
+		nameData:    reveal(sc.data, sc.reveal),
 		nameEnviron: environ,
 		"lookup":    func(key string, def ...any) (any, error) { return look.get(ctx, key, def) },
 		"readFile":  read,
@@ -59,51 +60,46 @@ func (s *session) names(ctx context.Context, p phase, data any, outputs map[mode
 		"registrations": func(cluster, protocol, service, address string) (any, error) {
 			return s.registrations(ctx, cluster, protocol, service, address)
 		},
-		"secret":     func(v any) (any, error) { return s.secretOf(v, e, masked) },
+		"secret":     sc.secretOf,
 		"repeat":     func(text string, count int) (string, error) { return repeat(text, count, s.loader.opts.MaxBytes) },
-		"now":        e.now,
-		nameOutputs:  func(name string) (any, error) { return s.output(p, outputs, name) },
-		nameTemplate: func(text string) (any, error) { return s.template(ctx, p, out, e, text) },
-		nameJet:      func(text string) (any, error) { return s.jet(ctx, p, out, e, text) },
+		"now":        func() time.Time { return time.Now().Round(0) },
+		nameOutputs:  sc.output,
+		nameTemplate: func(text string) (any, error) { return sc.template(ctx, text) },
+		nameJet:      func(text string) (any, error) { return sc.jet(ctx, text) },
 	}
 	out.addOrdered()
 
 	return out
 }
 
-func (s *session) secretOf(v any, e *evaluation, masked bool) (any, error) {
-	e.made = true
+func (sc *scope) secretOf(v any) (any, error) {
 	value, err := toValue(v, model.Position{})
-	switch {
-	case err != nil || !value.IsScalar():
+	if err != nil || !value.IsScalar() {
 		return nil, fmt.Errorf("secret takes a text, not %s", kindOf(v))
-	case masked:
-		return maskText, nil
-	default:
-		s.learn(model.NewSecret(value.Text))
-		return value.Text, nil
 	}
+
+	return sc.plain(model.NewSecret(value.Text)), nil
 }
 
 // output gives the outputs of a resource by its name or alias. While nothing is
 // running they are late.
-func (s *session) output(p phase, outputs map[model.Ref]any, name string) (any, error) {
+func (sc *scope) output(name string) (any, error) {
 	ref, err := model.ParseRef(name)
 	switch {
 	case err != nil:
 		return nil, err
-	case p == inData:
+	case sc.phase == inData:
 		return nil, hintedError{errNoOutputs, noOutputsHint}
-	case outputs == nil:
+	case sc.outputs == nil:
 		return nil, lateError{ref: ref, outputs: true}
 	}
-	if real, ok := s.aliases[ref]; ok {
+	if real, ok := sc.session.aliases[ref]; ok {
 		ref = real
 	}
-	values, ok := outputs[ref]
+	values, ok := sc.outputs[ref]
 	if !ok {
 		return nil, fmt.Errorf("%s gave no outputs in this run", ref)
 	}
 
-	return values, nil
+	return sc.plain(map[string]any(values)), nil
 }

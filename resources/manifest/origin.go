@@ -34,13 +34,13 @@ func (l *Loader) Origin(r *Resolved) resource.Origin {
 // and the buckets say then.
 func (o origin) Names(ctx context.Context, facts model.Facts, masked bool) map[string]any {
 	s := o.loader.session(&Document{}, Inputs{Dir: o.dir, Facts: facts})
-	scope := s.scope(ctx, inResources, o.data, resource.Outputs{})
-	t := templates{session: s, phase: inResources, known: scope.plain, evaluation: scope.evaluation}
+	text := model.Secret.Reveal
 	if masked {
-		t.known = scope.masked
+		text = model.Secret.String
 	}
+	t := s.scopeWith(ctx, inResources, o.data, resource.Outputs{}, text).templates()
 	// Facts that were given are always there.
-	out, _ := t.names(ctx, "")
+	out, _ := t.seen(ctx, "")
 	delete(out, nameOutputs) // what they take must be known when they are looked at
 
 	return out

@@ -244,22 +244,19 @@ func (r *resolver) evaluate(ctx context.Context, v resource.Value, p part) (reso
 	return out, f
 }
 
-// value evaluates a program to a value, secrets in it marked.
+// value evaluates a program to a value, marked as secret when it uses a secret.
 func (sc *scope) value(ctx context.Context, p *program, pos model.Position) (resource.Value, *failure) {
-	plain, masked, secret, f := sc.run(ctx, p, nil)
+	v, secret, f := sc.run(ctx, p, nil)
 	if f != nil {
 		return resource.Value{}, f
 	}
-	out, err := toValue(plain, pos)
-	if err != nil {
+	out, err := toValue(v, pos)
+	switch {
+	case err != nil:
 		return out, &failure{message: err.Error()}
+	case secret:
+		sc.mark(&out, p.Node())
 	}
-	if !secret {
-		return out, nil
-	}
-	// A failure to make a value of the masked one leaves nothing, which differs from everything.
-	other, _ := toValue(masked, pos)
-	markSecret(&out, other)
 
 	return out, nil
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/expr-lang/expr/vm"
 
@@ -28,41 +27,22 @@ type scope struct {
 	session *session
 	phase   phase
 	machine vm.VM
-	// plain and masked are the names, the latter with every secret masked.
-	plain, masked names
-	// secrets are those in Data and the outputs.
-	secrets []model.Secret
+	// known are the names, with secrets as plain text.
+	known names
+	// data are those of the document, with their secrets marked.
+	data any
+	// reveal returns the text that expressions see for a secret.
+	reveal func(model.Secret) string
+	// secret reports whether the data hold any.
+	secret bool
 	// outputs are those of what ran before; nil while nothing runs.
 	outputs resource.Outputs
 	// broken says that the data have problems of their own: what rests on them says nothing new.
 	broken bool
 	// work is what the loops of the evaluation came to so far.
 	work int64
-	*evaluation
-}
-
-// evaluation is what is the same when an expression is evaluated a second time,
-// with its secrets masked: what differs then differs because of them.
-type evaluation struct {
-	again template.Again
-	// clock is what time it is, once somebody asked.
-	clock time.Time
-	// made says that a secret was made.
-	made bool
-}
-
-func (e *evaluation) begin() {
-	e.again.First()
-	e.clock, e.made = time.Time{}, false
-}
-
-// now is the function now.
-func (e *evaluation) now() time.Time {
-	if e.clock.IsZero() {
-		e.clock = time.Now().Round(0)
-	}
-
-	return e.clock
+	// used reports whether a secret came out of a function or a template since it was reset.
+	used bool
 }
 
 // lateError says that an expression can only be evaluated when a resource has had its turn.
@@ -78,16 +58,27 @@ func (e lateError) Error() string { return e.ref.String() + " must have run befo
 
 // scope makes what expressions see. data may hold model.Secret.
 func (s *session) scope(ctx context.Context, p phase, data map[string]any, outputs resource.Outputs) *scope {
-	sc := &scope{session: s, phase: p, outputs: outputs, evaluation: &evaluation{}}
-	plainData, maskedData := reveal(data, &sc.secrets)
-	plainOut, maskedOut := revealOutputs(outputs, &sc.secrets)
-	s.learn(sc.secrets...)
-	sc.plain = s.names(ctx, p, plainData, plainOut, sc.evaluation, false)
-	sc.masked = s.names(ctx, p, maskedData, maskedOut, sc.evaluation, true)
-	step := func(v any) (any, error) { return sc.step(ctx, v) }
-	sc.plain[nameStep], sc.masked[nameStep] = step, step
+	return s.scopeWith(ctx, p, data, outputs, model.Secret.Reveal)
+}
+
+// scopeWith is scope with a text of one's own for secrets.
+func (s *session) scopeWith(ctx context.Context, p phase, data map[string]any, outputs resource.Outputs, text func(model.Secret) string) *scope {
+	sc := &scope{session: s, phase: p, data: data, secret: template.Holds(data), outputs: outputs}
+	sc.reveal = func(secret model.Secret) string {
+		s.learn(secret)
+		return text(secret)
+	}
+	sc.known = sc.names(ctx)
+	sc.known[nameStep] = func(v any) (any, error) { return sc.step(ctx, v) }
 
 	return sc
+}
+
+// plain returns what a function found, noting whether there is a secret in it.
+func (sc *scope) plain(v any) any {
+	sc.used = sc.used || template.Holds(v)
+
+	return reveal(v, sc.reveal)
 }
 
 // learn notes secrets, for whoever must recognise them in the texts of others.
@@ -110,21 +101,6 @@ func (s *session) learnt() []model.Secret {
 	return slices.Clone(s.secrets)
 }
 
-func revealOutputs(outputs resource.Outputs, found *[]model.Secret) (plain, masked map[model.Ref]any) {
-	if outputs == nil {
-		return nil, nil
-	}
-	plain, masked = make(map[model.Ref]any, len(outputs)), make(map[model.Ref]any, len(outputs))
-	for ref, values := range outputs {
-		plain[ref], masked[ref] = reveal(values, found)
-	}
-
-	return plain, masked
-}
-
-// hasSecrets says that there are any among what expressions see.
-func (sc *scope) hasSecrets() bool { return len(sc.secrets) > 0 }
-
 // failure is an expression that gives no value.
 type failure struct {
 	message, hint string
@@ -140,45 +116,41 @@ type failure struct {
 	sure bool
 }
 
-// run evaluates an expression. On success f is nil. secret says that masked
-// holds what came of it without the secrets.
-func (sc *scope) run(ctx context.Context, p *program, extra map[string]any) (v, masked any, secret bool, f *failure) {
+// hiddenMessage replaces an error that may quote a secret.
+const hiddenMessage = "it uses a secret, so its error is not shown"
+
+// run evaluates an expression. On success f is nil. secret reports whether the
+// value depends on a secret: all of it does when the expression uses one.
+func (sc *scope) run(ctx context.Context, p *program, extra map[string]any) (v any, secret bool, f *failure) {
 	switch {
 	case p.message != "":
-		return nil, nil, false, &failure{message: p.message, hint: p.hint}
+		return nil, false, &failure{message: p.message, hint: p.hint}
 	case len(p.refs) > 0 && sc.phase == inData:
-		return nil, nil, false, &failure{message: errNoOutputs.Error(), hint: noOutputsHint}
+		return nil, false, &failure{message: errNoOutputs.Error(), hint: noOutputsHint}
 	case p.names[nameData] && sc.phase == inData:
-		return nil, nil, false, &failure{message: errNoData.Error(), hint: noDataHint}
+		return nil, false, &failure{message: errNoData.Error(), hint: noDataHint}
 	case len(p.refs) > 0 && sc.outputs == nil:
-		return nil, nil, false, &failure{late: p.refs}
+		return nil, false, &failure{late: p.refs}
 	}
-	sc.begin()
-	v, err := sc.call(ctx, p, sc.plain, extra)
+	sc.used = false
+	v, err := sc.call(ctx, p, extra)
+	secret = sc.used || sc.secret && sc.uses(p.Node())
 	var late lateError
-	if errors.As(err, &late) {
-		return nil, nil, false, &failure{late: slices.Concat([]model.Ref{late.ref}, late.others, p.refs), file: !late.outputs}
-	}
-	if !sc.made && !sc.hasSecrets() {
-		return v, nil, false, sc.session.failed(err)
-	}
-	sc.again.Second()
-	masked, maskedErr := sc.call(ctx, p, sc.masked, extra)
 	switch {
-	case err != nil && maskedErr == nil:
-		// What the error says may be the secret itself.
-		return nil, nil, false, &failure{message: "fails for the secret value it is given"}
-	case err != nil:
-		return nil, nil, false, sc.session.failed(maskedErr)
-	case maskedErr != nil:
-		return v, nil, true, nil
+	case errors.As(err, &late):
+		return nil, false, &failure{late: slices.Concat([]model.Ref{late.ref}, late.others, p.refs), file: !late.outputs}
+	case err != nil && secret:
+		f = sc.session.failed(err)
+		f.message, f.hint = hiddenMessage, ""
+		return nil, true, f
 	}
 
-	return v, masked, true, nil
+	return v, secret, sc.session.failed(err)
 }
 
 // call runs a program with the names it needs.
-func (sc *scope) call(ctx context.Context, p *program, with names, extra map[string]any) (any, error) {
+func (sc *scope) call(ctx context.Context, p *program, extra map[string]any) (any, error) {
+	with := sc.known
 	if p.names[nameFacts] {
 		facts, err := sc.session.getFacts(ctx)
 		if err != nil {

@@ -140,8 +140,7 @@ func (s *session) failed(err error) *failure {
 	if err == nil {
 		return nil
 	}
-	var bad *template.Error
-	f := &failure{message: exprMessage(err), sure: errors.As(err, &bad) && bad.Syntax}
+	f := &failure{message: exprMessage(err), sure: isSyntax(err)}
 	var hinted hintedError
 	if errors.As(err, &hinted) {
 		f.hint = hinted.hint
@@ -157,4 +156,11 @@ func (s *session) failed(err error) *failure {
 	}
 
 	return f
+}
+
+// isSyntax reports whether a template is invalid on every node.
+func isSyntax(err error) bool {
+	var bad *template.Error
+
+	return errors.As(err, &bad) && bad.Syntax
 }

@@ -19,12 +19,11 @@ const (
 	nameJet      = "jet"
 )
 
-// templates renders what one scope lets a template see.
+// templates renders one template for a scope.
 type templates struct {
-	session *session
-	phase   phase
-	known   names
-	*evaluation
+	*scope
+	// judge finds out whether the template uses a secret.
+	judge template.Judge
 	// late is the first file or output that has to be waited for. A template may go
 	// on without it, and then what it gave is no answer.
 	late *lateError
@@ -34,9 +33,13 @@ type templates struct {
 	noFacts error
 }
 
+func (sc *scope) templates() *templates {
+	return &templates{scope: sc, judge: template.Judge{Data: sc.data}}
+}
+
 // template is the function template: a text, or a file beside the manifest.
-func (s *session) template(ctx context.Context, p phase, known names, e *evaluation, text string) (any, error) {
-	t := templates{session: s, phase: p, known: known, evaluation: e}
+func (sc *scope) template(ctx context.Context, text string) (any, error) {
+	t := sc.templates()
 	source, err := t.source(nameTemplate, text, template.IsGo)
 	if err != nil {
 		return nil, err
@@ -48,8 +51,8 @@ func (s *session) template(ctx context.Context, p phase, known names, e *evaluat
 }
 
 // jet is the function jet, likewise.
-func (s *session) jet(ctx context.Context, p phase, known names, e *evaluation, text string) (any, error) {
-	t := templates{session: s, phase: p, known: known, evaluation: e}
+func (sc *scope) jet(ctx context.Context, text string) (any, error) {
+	t := sc.templates()
 	source, err := t.source(nameJet, text, template.IsJet)
 	if err != nil {
 		return nil, err
@@ -65,7 +68,7 @@ func (t *templates) jet(ctx context.Context, source template.Template) (string, 
 }
 
 func (t *templates) limits() template.Limits {
-	return template.Limits{Bytes: t.session.loader.opts.MaxBytes, Again: &t.again}
+	return template.Limits{Bytes: t.session.loader.opts.MaxBytes, Judge: &t.judge}
 }
 
 // source tells a text from the path of a file: it is one when it has an action
@@ -148,11 +151,12 @@ func (t *templates) load(main string) template.Load {
 func (t *templates) render(ctx context.Context, source template.Template, render func(template.Names) (string, error)) (string, error) {
 	t.session.setDynamic()
 	t.texts = append(t.texts, source.Text)
-	seen, err := t.names(ctx, source.Text)
+	seen, err := t.seen(ctx, source.Text)
 	if err != nil {
 		return "", err
 	}
 	text, err := render(seen)
+	t.used = t.used || t.judge.Found != template.Unused
 	var bad *template.Error
 	switch {
 	case t.late != nil:
@@ -166,9 +170,9 @@ func (t *templates) render(ctx context.Context, source template.Template, render
 	return text, err
 }
 
-// names are what a template sees. Facts that cannot be had are missed only by
+// seen are the names of a template. Facts that cannot be had are missed only by
 // one that mentions them.
-func (t *templates) names(ctx context.Context, text string) (template.Names, error) {
+func (t *templates) seen(ctx context.Context, text string) (template.Names, error) {
 	facts, err := t.session.getFacts(ctx)
 	if err != nil && mentionsFacts(text) {
 		return nil, err

@@ -256,7 +256,7 @@ func TestJetFileSetting(t *testing.T) {
 
 // A secret that the template puts into a property is one there, and only there.
 func TestSecretsInJetFiles(t *testing.T) {
-	data := "data:\n  pw: \"${ secret('hunter2') }\"\n  odd: \"${ secret('$' + '{ 1 }') }\"\n  user: ann\nmuster: {resources_jet_file: r.jet}\n"
+	data := "data:\n  pw: \"${ secret('hunter2') }\"\n  odd: \"${ secret('$' + '{ 1 }') }\"\n  user: ann\n  quoted: \"${ secret('a\\\": [b') }\"\nmuster: {resources_jet_file: r.jet}\n"
 	for name, tc := range map[string]struct {
 		in, content string
 		secret      bool
@@ -268,9 +268,13 @@ func TestSecretsInJetFiles(t *testing.T) {
 		"an expression":  {in: "- file: [{/f: {content: \"[[ Data.pw ]] ${ 1 + 1 }\"}}]", content: "hunter2 2", secret: true},
 		"a whole one":    {in: "- file: [{/f: {content: \"${ '[[ Data.pw ]]' }\"}}]", content: "hunter2", secret: true},
 		"looks like one": {in: "- file: [{/f: {content: '[[ Data.odd ]]'}}]", content: "${ 1 }", secret: true},
-		"a name":         {in: "- file: [{'/[[ Data.pw ]]': {content: x}}]", problem: "r.jet (rendered):1:11: what r.jet renders here depends on a secret, and names and keys are shown (use secrets in the values of properties only)"},
-		"a resource":     {in: "[[ if Data.pw == \"hunter2\" ]]- file: [{/f: {content: x}}][[ end ]]", problem: "r.jet (rendered):1:1: what r.jet renders here depends on a secret, and names and keys are shown (use secrets in the values of properties only)"},
-		"one more":       {in: "- file: [{/f: }][[ if Data.pw == \"hunter2\" ]]\n- file: [{/g: }][[ end ]]", problem: "r.jet (rendered):1:1: what r.jet renders here depends on a secret, and names and keys are shown (use secrets in the values of properties only)"},
+		"a name":         {in: "- file: [{'/[[ Data.pw ]]': {content: x}}]", problem: "r.jet (rendered):1:11: what r.jet renders here depends on a secret, and names and keys are shown (print secrets as they are, in the values of properties)"},
+		"a resource":     {in: "[[ if Data.pw == \"hunter2\" ]]- file: [{/f: {content: x}}][[ end ]]", problem: "r.jet (rendered):1:1: what r.jet renders here depends on a secret, and names and keys are shown (print secrets as they are, in the values of properties)"},
+		"one more":       {in: "- file: [{/f: }][[ if Data.pw == \"hunter2\" ]]\n- file: [{/g: }][[ end ]]", problem: "r.jet (rendered):1:1: what r.jet renders here depends on a secret, and names and keys are shown (print secrets as they are, in the values of properties)"},
+		"changed":        {in: "- file: [{/f: {content: \"[[ upper(Data.pw) ]]\"}}]", problem: "r.jet (rendered):1:1: what r.jet renders here depends on a secret, and names and keys are shown (print secrets as they are, in the values of properties)"},
+		"a condition":    {in: "- file: [{/f: {content: \"[[ if Data.user == \"ann\" ]]x[[ end ]][[ Data.pw ]]\"}}]", content: "xhunter2", secret: true},
+		"no query":       {in: "- file: [{/f: {content: \"[[ lookup(`data.user`) ]]\"}}]", content: "ann"},
+		"no quotes":      {in: "- file: [{/f: {content: [[ Data.quoted ]]}}]", content: "a\": [b", secret: true},
 		"fails masked":   {in: "- file: [{/f: {content: '[[ map(\"hunter2\", \"a\")[Data.pw].x.y ]]'}}]", problem: "r.jet:1:"},
 		"not YAML":       {in: "- file: [{/f: {content: *[[ Data.pw ]]}}]", problem: "r.jet (rendered):1:"},
 	} {

@@ -22,12 +22,12 @@ const (
 // of names; env and expandenv see Environ and nothing else of the environment.
 // A key that a mapping does not have is an error. Errors are *Error.
 func Go(ctx context.Context, t Template, names Names, limits Limits) (string, error) {
-	if err := checkNested(t, goLeft, goRight); err != nil {
+	if err := scan(t, goLeft, goRight, limits.Judge); err != nil {
 		return "", err
 	}
 	out := &output{ctx: ctx, limits: limits}
 	step := template.FuncMap{nameStep: func() (string, error) { return "", out.step(true) }}
-	parsed, err := template.New(t.Name).Option("missingkey=error").Funcs(limits.Again.wrap(GoFunctions(names))).Funcs(step).Parse(t.Text)
+	parsed, err := template.New(t.Name).Option("missingkey=error").Funcs(GoFunctions(names)).Funcs(step).Parse(t.Text)
 	if err != nil {
 		failed := newError(t.Name, err)
 		failed.Syntax = true

@@ -102,7 +102,7 @@ func (r *rendering) Exists(name string) bool {
 func (r *rendering) Open(name string) (io.ReadCloser, error) {
 	text, err := r.text(name)
 	if err == nil {
-		err = checkNested(Template{Name: r.name(name), Text: text}, JetLeft, JetRight)
+		err = scan(Template{Name: r.name(name), Text: text}, JetLeft, JetRight, r.out.limits.Judge)
 	}
 
 	return io.NopCloser(strings.NewReader(text)), err

@@ -35,8 +35,8 @@ type Limits struct {
 	// Steps is how many turns of loops, templates that are called and, in Jet,
 	// actions there may be; 0 means a million.
 	Steps int
-	// Again, where it is set, ties a rendering of Go to another one.
-	Again *Again
+	// Judge, where it is set, finds out whether the template uses a secret.
+	Judge *Judge
 }
 
 // Error is a template that is not valid, or that fails when it is rendered.
