@@ -18,22 +18,21 @@ const (
 
 // annotations reads the comments of a document.
 type annotations struct {
-	session *session
-	lines   [][]byte
-	scope   *scope
-	data    map[string]any
-	out     model.Problems
+	lines [][]byte
+	scope *scope
+	data  map[string]any
+	out   model.Problems
 }
 
 // checkAnnotations checks what the comments above keys of data, and of the
 // overrides that were taken, say of the values that came out in the end.
-func (s *session) checkAnnotations(ctx context.Context, data map[string]any, taken []resource.Entry) model.Problems {
-	lines := s.doc.lines()
+func checkAnnotations(ctx context.Context, w *world, data map[string]any, taken []resource.Entry) model.Problems {
+	lines := w.doc.lines()
 	if lines == nil {
 		return nil
 	}
-	a := annotations{session: s, data: data, lines: lines, scope: s.scope(ctx, inResources, data, nil)}
-	a.value(ctx, s.doc.data, nil)
+	a := annotations{data: data, lines: lines, scope: w.scope(ctx, inResources, data, nil)}
+	a.value(ctx, w.doc.data, nil)
 	for _, o := range taken {
 		a.value(ctx, o.Value, nil)
 	}
@@ -88,7 +87,7 @@ func (a *annotations) check(ctx context.Context, e resource.Entry, path []string
 		}
 		return
 	}
-	program := a.session.program(rest, true)
+	program := a.scope.program(rest, true)
 	if program.message != "" {
 		a.out.Add(e.Pos, program.hint, "the expression of @validate is not valid: %s", program.message)
 		return

@@ -54,7 +54,7 @@ func (b *build) add(ctx context.Context, d declared) {
 
 	res, problems := resource.Decode(d.typ, properties, d.pos)
 	if len(r.failed) > 0 {
-		problems = r.ownProblems(d, properties, problems)
+		problems = ownProblems(r.failed, d, properties, problems)
 	}
 	b.problems = append(append(b.problems, r.problems...), problems...)
 	if reason == "" {
@@ -86,14 +86,14 @@ func (b *build) add(ctx context.Context, d declared) {
 // an expression that failed. Values that failed look late, and then a type does
 // not validate; so what is left without them is decoded too, and believed where
 // it speaks of a property that is there.
-func (r *resolver) ownProblems(d declared, properties resource.Value, problems model.Problems) model.Problems {
-	failed := slices.Clone(r.failed)
+func ownProblems(unresolved []model.Position, d declared, properties resource.Value, problems model.Problems) model.Problems {
+	failed := slices.Clone(unresolved)
 	sound := properties
 	sound.Entries = nil
 	var places []model.Position
 	for _, e := range properties.Entries {
 		switch {
-		case !holdsFailed(e.Value, r.failed):
+		case !holdsFailed(e.Value, unresolved):
 			sound.Entries = append(sound.Entries, e)
 			places = append(places, e.Value.Pos)
 		case e.Key == keyName:

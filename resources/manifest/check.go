@@ -2,7 +2,6 @@ package manifest
 
 import (
 	"context"
-	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -53,7 +52,7 @@ func (l *Loader) CheckCondition(ctx context.Context, name string, v resource.Val
 // elsewhere begins to resolve a document that is for another machine.
 func (l *Loader) elsewhere(doc *Document, in Inputs) *session {
 	there := *l
-	there.opts.Facts, there.opts.Environ, there.opts.KV, there.opts.Registrations = nil, nil, nil, nil
+	there.eval.Facts, there.eval.Environ, there.eval.KV, there.eval.Registrations = nil, nil, nil, nil
 	in.Facts = nil
 	s := there.session(doc, in)
 	s.absent = true
@@ -94,29 +93,13 @@ func (c *Checked) add(f File) {
 	}
 }
 
-// errElsewhere is a file that only the node has.
-var errElsewhere = errors.New("it is the node's")
+// Condition evaluates an expression that must be true or false on the node. v
+// is its text and place, name what problems call it. It sees facts and the
+// environment. The error is model.Problems.
+func (l *Loader) Condition(ctx context.Context, name string, v resource.Value, in Inputs) (bool, error) {
+	s := l.session(&Document{name: v.Pos.File}, in)
+	r := resolver{scope: s.scope(ctx, inData, nil, nil)}
+	yes, _ := r.condition(ctx, name, v)
 
-// elsewhere notes the files that expressions read beside the manifest, and
-// keeps them from reading others of this machine when the manifest is for another.
-func (s *session) elsewhere(path string) error {
-	switch {
-	case !s.absent:
-		return nil
-	case filepath.IsAbs(path):
-		return errElsewhere
-	}
-	s.mu.Lock()
-	s.relative = append(s.relative, path)
-	s.mu.Unlock()
-
-	return nil
-}
-
-// tolerates says that a failure is left to the node: it can have what is missing
-// here. From then on nothing that follows from it is sure.
-func (s *session) tolerates() bool {
-	s.unsure = s.unsure || s.absent
-
-	return s.absent
+	return yes, r.problems.Err()
 }

@@ -46,19 +46,8 @@ func bare(text string) string {
 	return text
 }
 
-// Condition evaluates an expression that must be true or false on the node. v
-// is its text and place, name what problems call it. It sees facts and the
-// environment. The error is model.Problems.
-func (l *Loader) Condition(ctx context.Context, name string, v resource.Value, in Inputs) (bool, error) {
-	s := l.session(&Document{name: v.Pos.File}, in)
-	r := resolver{scope: s.scope(ctx, inData, nil, nil)}
-	yes, _ := r.condition(ctx, name, v)
-
-	return yes, r.problems.Err()
-}
-
 func (r *resolver) condition(ctx context.Context, name string, v resource.Value) (yes, valid bool) {
-	s := r.scope.session
+	s := r.scope.world
 	p := s.program(bare(v.Text), false)
 	if p.message != "" {
 		r.problems.Add(v.Pos, p.hint, "`%s` is not a valid expression: %s", name, p.message)

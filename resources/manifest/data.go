@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strconv"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
@@ -16,23 +15,23 @@ import (
 // With merge first, the first match replaces the keys of the base that it has;
 // with deep, every match is merged into it, the earliest in the order having
 // the last word. A deep merge goes into mappings and replaces everything else.
-func (s *session) resolveData(ctx context.Context, external map[string]any) (map[string]any, model.Problems) {
-	r := resolver{scope: s.scope(ctx, inData, nil, nil)}
-	resolved, _ := r.value(ctx, s.doc.data)
+func resolveData(ctx context.Context, w *world, external map[string]any) (map[string]any, model.Problems) {
+	r := resolver{scope: w.scope(ctx, inData, nil, nil)}
+	resolved, _ := r.value(ctx, w.doc.data)
 	data := toObject(resolved)
 
-	order := resolver{scope: s.scope(ctx, inResources, mergeDeep(data, external), nil)}
-	order.scope.broken = len(r.problems) > 0 || s.unsure
-	matches := order.matches(ctx, s.doc)
+	order := resolver{scope: w.scope(ctx, inResources, mergeDeep(data, external), nil)}
+	order.scope.broken = len(r.problems) > 0 || w.unsure
+	taken := matches(ctx, &order)
 	r.problems = append(r.problems, order.problems...)
-	s.checkUnused(matches, &r.problems)
-	if s.doc.merge == MergeFirst && len(matches) > 1 {
-		matches = matches[:1]
+	checkUnused(w, taken, &r.problems)
+	if w.doc.merge == MergeFirst && len(taken) > 1 {
+		taken = taken[:1]
 	}
-	for i := len(matches) - 1; i >= 0; i-- {
-		v, _ := r.value(ctx, matches[i].Value)
+	for i := len(taken) - 1; i >= 0; i-- {
+		v, _ := r.value(ctx, taken[i].Value)
 		over := toObject(v)
-		if s.doc.merge == MergeDeep {
+		if w.doc.merge == MergeDeep {
 			data = mergeDeep(data, over)
 			continue
 		}
@@ -40,18 +39,18 @@ func (s *session) resolveData(ctx context.Context, external map[string]any) (map
 	}
 	data = mergeDeep(data, external)
 	problems := r.problems
-	if len(problems) == 0 && !s.unsure {
-		problems = s.checkAnnotations(ctx, data, matches)
+	if len(problems) == 0 && !w.unsure {
+		problems = checkAnnotations(ctx, w, data, taken)
 	}
 
 	return data, problems
 }
 
 // matches gives the overrides that the hierarchy names, the first with the highest priority.
-func (r *resolver) matches(ctx context.Context, doc *Document) []resource.Entry {
+func matches(ctx context.Context, r *resolver) []resource.Entry {
 	var out []resource.Entry
 	seen := map[string]bool{}
-	for _, item := range doc.order {
+	for _, item := range r.scope.doc.order {
 		name, _ := r.value(ctx, item)
 		switch {
 		case name.Late:
@@ -63,7 +62,7 @@ func (r *resolver) matches(ctx context.Context, doc *Document) []resource.Entry 
 			continue
 		}
 		seen[name.Text] = true
-		for _, o := range doc.overrides.Entries {
+		for _, o := range r.scope.doc.overrides.Entries {
 			if o.Key == name.Text && o.Value.Kind == resource.Map {
 				out = append(out, o)
 			}
@@ -75,35 +74,35 @@ func (r *resolver) matches(ctx context.Context, doc *Document) []resource.Entry 
 
 // checkUnused compiles the expressions of overrides that are not taken here,
 // so that a mistake in them is found before the node that takes them has it.
-func (s *session) checkUnused(matches []resource.Entry, problems *model.Problems) {
-	for _, o := range s.doc.overrides.Entries {
+func checkUnused(w *world, matches []resource.Entry, problems *model.Problems) {
+	for _, o := range w.doc.overrides.Entries {
 		if !slices.ContainsFunc(matches, func(taken resource.Entry) bool { return taken.Key == o.Key }) {
-			s.checkExpressions(o.Value, problems)
+			checkExpressions(w.doc, o.Value, problems)
 		}
 	}
 }
 
 // checkExpressions reports what is wrong with expressions without evaluating them.
-func (s *session) checkExpressions(v resource.Value, problems *model.Problems) {
+func checkExpressions(doc *Document, v resource.Value, problems *model.Problems) {
 	for _, item := range v.Items {
-		s.checkExpressions(item, problems)
+		checkExpressions(doc, item, problems)
 	}
 	for _, e := range v.Entries {
-		s.checkExpressions(e.Value, problems)
+		checkExpressions(doc, e.Value, problems)
 	}
 	if v.Kind != resource.String || !mayHoldExpression(v.Text) {
 		return
 	}
 	parts, at, ok := scan(v.Text)
 	if !ok {
-		problems.Add(s.doc.place(v.Pos, v.Text, at), "close it with `"+closing(v.Text[at:])+"`, or "+literalHint(v.Text[at:]), "the expression that begins here does not end")
+		problems.Add(doc.place(v.Pos, v.Text, at), "close it with `"+closing(v.Text[at:])+"`, or "+literalHint(v.Text[at:]), "the expression that begins here does not end")
 	}
 	for _, p := range parts {
 		if !p.isExpr {
 			continue
 		}
 		if program := compile(p.expr, false); program.message != "" {
-			problems.Add(s.doc.place(v.Pos, v.Text, p.at), program.advice(v.Text[p.at:]), "the expression is not valid: %s", program.message)
+			problems.Add(doc.place(v.Pos, v.Text, p.at), program.advice(v.Text[p.at:]), "the expression is not valid: %s", program.message)
 		}
 	}
 }
@@ -122,28 +121,4 @@ func mergeDeep(base, over map[string]any) map[string]any {
 	}
 
 	return out
-}
-
-// find follows a path of keys and list positions.
-func find(at any, path []string) (any, bool) {
-	for _, word := range path {
-		switch v := at.(type) {
-		case map[string]any:
-			next, ok := v[word]
-			if !ok {
-				return nil, false
-			}
-			at = next
-		case []any:
-			i, err := strconv.Atoi(word)
-			if err != nil || i < 0 || i >= len(v) {
-				return nil, false
-			}
-			at = v[i]
-		default:
-			return nil, false
-		}
-	}
-
-	return at, true
 }

@@ -180,3 +180,30 @@ func (d *Document) body(section resource.Entry) {
 		d.problems.Add(d.jetFile.Pos, "keep one of them", "`resources` and `%s` exclude each other", keyJetFile)
 	}
 }
+
+// ParseData is Parse for a source of data, which may be a mapping without a
+// data key: then all of it is data.
+func ParseData(name string, data []byte) (*Document, error) {
+	return parseData(name, data, DefaultMaxBytes)
+}
+
+func parseData(name string, data []byte, limit int64) (*Document, error) {
+	root, err := readMapping(name, data, limit, "data", "write key: value")
+	if err != nil {
+		return nil, err
+	}
+	isDocument := false
+	for _, e := range root.Entries {
+		switch e.Key {
+		case "muster", "ccm":
+			return nil, model.ProblemAt(e.Pos, "put it under `data:`, or remove it", "a source of data has no section `%s`", e.Key)
+		case "data", "hierarchy", "overrides":
+			isDocument = true
+		}
+	}
+	if !isDocument {
+		return &Document{name: name, text: data, merge: MergeFirst, data: root}, nil
+	}
+
+	return newDocument(name, data, root), nil
+}

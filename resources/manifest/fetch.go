@@ -3,6 +3,7 @@ package manifest
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -10,11 +11,14 @@ import (
 	"hash"
 	"io"
 	"io/fs"
+	"net/http"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/files"
+	"github.com/musterfleet/muster/resources/host/web"
 )
 
 // bundleManifest is the manifest within a bundle.
@@ -43,12 +47,44 @@ func (s *Source) Close() error {
 	return s.cleanup()
 }
 
-// Parse is Parse for a source that the loader fetched, with its limit.
-func (l *Loader) Parse(s *Source) (*Document, error) { return parse(s.Name, s.Data, l.opts.MaxBytes) }
-
 // ErrSource is a source that cannot be one: of an unknown scheme, incomplete,
 // or of a kind that is not available here. It never passes by trying again.
 var ErrSource = errors.New("invalid source")
+
+// fetchOptions are what sources are fetched with. All may be left out; a source
+// that needs the missing part is refused with the remedy.
+type fetchOptions struct {
+	// KV reads kv://bucket/key.
+	KV func(ctx context.Context, bucket, key string) ([]byte, error)
+	// Object reads obj://bucket/name.
+	Object func(ctx context.Context, bucket, name string) (io.ReadCloser, error)
+	// HTTPStall is how long a server may send nothing; 0 means 30 seconds.
+	HTTPStall time.Duration
+	// Stdin is what "-" reads.
+	Stdin io.Reader
+	// Unpack unpacks a bundle.
+	Unpack func(ctx context.Context, r io.Reader) (dir string, cleanup func() error, err error)
+	// MaxBytes is the largest document, MaxBundleBytes the largest packed bundle; 0 means DefaultMaxBundleBytes.
+	MaxBytes, MaxBundleBytes int64
+}
+
+// DefaultMaxBundleBytes is the largest packed bundle that is fetched, unless told otherwise.
+const DefaultMaxBundleBytes = 1 << 30
+
+// defaultStall is how long a server may send nothing, unless told otherwise.
+const defaultStall = 30 * time.Second
+
+// fetcher fetches sources. It is safe for concurrent use when its functions are.
+type fetcher struct {
+	opts   fetchOptions
+	client *http.Client
+}
+
+func newFetcher(o fetchOptions) *fetcher {
+	o.MaxBundleBytes, o.HTTPStall = cmp.Or(o.MaxBundleBytes, DefaultMaxBundleBytes), cmp.Or(o.HTTPStall, defaultStall)
+
+	return &fetcher{opts: o, client: web.NewClient(web.Options{Timeout: fetchTimeout, HeaderTimeout: defaultStall})}
+}
 
 // opened is a source that is open for reading.
 type opened struct {
@@ -61,17 +97,17 @@ type opened struct {
 // or http(s)://. A tar.gz is a bundle: its manifest.yaml is the document, and
 // what came with it is in Dir until Close. The caller closes the source. Its
 // errors wrap ErrSource, ErrTooLarge, or what the path, server or NATS said.
-func (l *Loader) Fetch(ctx context.Context, source string) (*Source, error) {
-	o, err := l.open(ctx, source)
+func (f *fetcher) Fetch(ctx context.Context, source string) (*Source, error) {
+	o, err := f.open(ctx, source)
 	if err != nil {
 		return nil, err
 	}
 	defer o.Close()
 	r := bufio.NewReader(o)
 	if start, _ := r.Peek(len(gzipMagic)); bytes.Equal(start, gzipMagic) && !strings.HasPrefix(source, "kv://") {
-		return l.bundle(ctx, o.name, r)
+		return f.bundle(ctx, o.name, r)
 	}
-	data, err := readAll(r, l.opts.MaxBytes)
+	data, err := readAll(r, f.opts.MaxBytes)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", o.name, because(ctx, err))
 	}
@@ -89,23 +125,23 @@ func because(ctx context.Context, err error) error {
 	return err
 }
 
-func (l *Loader) open(ctx context.Context, source string) (*opened, error) {
+func (f *fetcher) open(ctx context.Context, source string) (*opened, error) {
 	scheme, _, isURL := strings.Cut(source, "://")
 	switch {
 	case source == "":
 		return nil, fmt.Errorf("%w: it is empty, give a path, -, kv://, obj:// or http(s)://", ErrSource)
-	case source == "-" && l.opts.Stdin == nil:
+	case source == "-" && f.opts.Stdin == nil:
 		return nil, fmt.Errorf("%w: there is no standard input to read", ErrSource)
 	case source == "-":
-		return &opened{name: "(standard input)", ReadCloser: io.NopCloser(l.opts.Stdin)}, nil
+		return &opened{name: "(standard input)", ReadCloser: io.NopCloser(f.opts.Stdin)}, nil
 	case !isURL:
 		return openPath(source)
 	case scheme == "http" || scheme == "https":
-		return l.openHTTP(ctx, source)
+		return f.openHTTP(ctx, source)
 	case scheme == "kv":
-		return openBucket(ctx, source, "kv://bucket/key", l.opts.KV, func(value []byte) io.ReadCloser { return io.NopCloser(bytes.NewReader(value)) })
+		return openBucket(ctx, source, "kv://bucket/key", f.opts.KV, func(value []byte) io.ReadCloser { return io.NopCloser(bytes.NewReader(value)) })
 	case scheme == "obj":
-		return openBucket(ctx, source, "obj://bucket/name", l.opts.Object, func(object io.ReadCloser) io.ReadCloser { return object })
+		return openBucket(ctx, source, "obj://bucket/name", f.opts.Object, func(object io.ReadCloser) io.ReadCloser { return object })
 	default:
 		return nil, fmt.Errorf("%w: there is no scheme %s://, give a path, -, kv://, obj:// or http(s)://", ErrSource, scheme)
 	}
@@ -116,12 +152,12 @@ func openPath(path string) (*opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := files.Open(path)
+	file, err := files.Open(path)
 	if err != nil {
 		return nil, err
 	}
 
-	return &opened{name: path, dir: filepath.Dir(absolute), ReadCloser: f}, nil
+	return &opened{name: path, dir: filepath.Dir(absolute), ReadCloser: file}, nil
 }
 
 // openBucket opens what a bucket has; get is nil without NATS.
@@ -143,11 +179,11 @@ func openBucket[T any](ctx context.Context, source, form string, get func(ctx co
 }
 
 // bundle unpacks a tar.gz and reads the manifest in it.
-func (l *Loader) bundle(ctx context.Context, name string, r io.Reader) (*Source, error) {
-	dir, cleanup, digest, err := l.unpack(ctx, name, r)
+func (f *fetcher) bundle(ctx context.Context, name string, r io.Reader) (*Source, error) {
+	dir, cleanup, digest, err := f.unpack(ctx, name, r)
 	s := &Source{Name: name + "/" + bundleManifest, Dir: dir, Digest: digest, cleanup: cleanup}
 	if err == nil {
-		if s.Data, err = readManifest(dir, l.opts.MaxBytes); err != nil {
+		if s.Data, err = readManifest(dir, f.opts.MaxBytes); err != nil {
 			err = fmt.Errorf("%s: %w", name, err)
 		}
 	}
@@ -160,12 +196,12 @@ func (l *Loader) bundle(ctx context.Context, name string, r io.Reader) (*Source,
 
 // unpack unpacks a tar.gz into a directory of its own, and gives the digest of
 // its bytes. cleanup may be there after an error too.
-func (l *Loader) unpack(ctx context.Context, name string, r io.Reader) (dir string, cleanup func() error, digest string, err error) {
-	if l.opts.Unpack == nil {
+func (f *fetcher) unpack(ctx context.Context, name string, r io.Reader) (dir string, cleanup func() error, digest string, err error) {
+	if f.opts.Unpack == nil {
 		return "", nil, "", fmt.Errorf("%w: %s is a bundle, which cannot be unpacked here", ErrSource, name)
 	}
-	counted := &countingReader{r: r, left: l.opts.MaxBundleBytes, sum: sha256.New()}
-	dir, cleanup, err = l.opts.Unpack(ctx, counted)
+	counted := &countingReader{r: r, left: f.opts.MaxBundleBytes, sum: sha256.New()}
+	dir, cleanup, err = f.opts.Unpack(ctx, counted)
 	if err == nil {
 		// What follows the archive belongs to the digest.
 		_, err = io.Copy(io.Discard, counted)
@@ -175,6 +211,25 @@ func (l *Loader) unpack(ctx context.Context, name string, r io.Reader) (dir stri
 	}
 
 	return dir, cleanup, model.DigestFrom(counted.sum), err
+}
+
+// tree fetches a tar.gz and unpacks it.
+func (f *fetcher) tree(ctx context.Context, source string) (dir string, cleanup func() error, err error) {
+	if !strings.HasPrefix(source, "obj://") && !strings.HasPrefix(source, "http://") && !strings.HasPrefix(source, "https://") {
+		return "", nil, fmt.Errorf("%w: a tree is fetched from http(s):// or obj://", ErrSource)
+	}
+	opened, err := f.open(ctx, source)
+	if err != nil {
+		return "", nil, err
+	}
+	dir, cleanup, _, err = f.unpack(ctx, opened.name, bufio.NewReader(opened))
+	err = errors.Join(err, opened.Close())
+	if err != nil && cleanup != nil {
+		err = errors.Join(err, cleanup())
+		cleanup = nil
+	}
+
+	return dir, cleanup, err
 }
 
 func readManifest(dir string, limit int64) ([]byte, error) {

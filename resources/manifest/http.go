@@ -15,7 +15,7 @@ const fetchTimeout = 10 * time.Minute
 
 // openHTTP asks for a URL. What it says of it never holds credentials: neither
 // those before the host nor the query.
-func (l *Loader) openHTTP(ctx context.Context, source string) (*opened, error) {
+func (f *fetcher) openHTTP(ctx context.Context, source string) (*opened, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	req, secrets, err := web.NewRequest(ctx, source)
 	if err != nil {
@@ -23,17 +23,17 @@ func (l *Loader) openHTTP(ctx context.Context, source string) (*opened, error) {
 		return nil, fmt.Errorf("%w: %w", ErrSource, err)
 	}
 	name := web.Name(req.URL)
-	resp, err := l.client.Do(req)
+	resp, err := f.client.Do(req)
 	if err != nil {
 		cancel(nil)
 		return nil, fmt.Errorf("%s: %w", name, web.WithoutCredentials(err, secrets...))
 	}
-	body := &stalling{ReadCloser: resp.Body, ended: func() error { return context.Cause(ctx) }, cancel: cancel, limit: l.opts.HTTPStall}
+	body := &stalling{ReadCloser: resp.Body, ended: func() error { return context.Cause(ctx) }, cancel: cancel, limit: f.opts.HTTPStall}
 	if resp.StatusCode != http.StatusOK {
 		_ = body.Close()
 		return nil, fmt.Errorf("%s: the server answered %s", name, resp.Status)
 	}
-	if resp.ContentLength > l.opts.MaxBundleBytes {
+	if resp.ContentLength > f.opts.MaxBundleBytes {
 		_ = body.Close()
 		return nil, fmt.Errorf("%s: %w: %d bytes", name, ErrTooLarge, resp.ContentLength)
 	}

@@ -111,7 +111,7 @@ func (b *build) include(ctx context.Context, i inclusion) {
 		return
 	}
 	s.includedFile(source, i.placeOfName())
-	if slices.ContainsFunc(s.included, i.IsSame) || s.isWithin(i.Resource) {
+	if slices.ContainsFunc(s.common.included, i.IsSame) || s.isWithin(i.Resource) {
 		return // its resources are there already, or it is a cycle, which is found as any other
 	}
 	s.setDynamic()
@@ -120,13 +120,13 @@ func (b *build) include(ctx context.Context, i inclusion) {
 		b.includeLater(i, brings)
 		return
 	}
-	child, err := s.include(ctx, &i, i.Spec, s.shared)
+	child, err := s.include(ctx, &i, i.Spec, s.common)
 	if err != nil {
 		b.notIncluded(&i, err)
 		return
 	}
 	b.adopt(i.Resource, child)
-	s.included = append(s.included, i.Resource)
+	s.common.included = append(s.common.included, i.Resource)
 }
 
 // isWithin says that the document is included by a resource.
@@ -196,21 +196,22 @@ func (s *session) include(ctx context.Context, i *inclusion, spec resource.Spec,
 	if s.absent && (filepath.IsAbs(in.Source) || s.dir == "") {
 		return nil, errElsewhere
 	}
-	text, err := readRegular(i.path, s.loader.opts.MaxBytes)
+	text, err := readRegular(i.path, s.opts.MaxBytes)
 	switch {
 	case err != nil:
 		return nil, err
 	case bytes.HasPrefix([]byte(text), gzipMagic):
 		return nil, hintedError{errors.New("it is packed"), "unpack it beside this manifest"}
 	}
-	doc, err := parse(i.path, []byte(text), s.loader.opts.MaxBytes)
+	doc, err := parse(i.path, []byte(text), s.opts.MaxBytes)
 	if err != nil {
 		return &build{session: s, out: &Resolved{}, problems: model.AsProblems(err), openEnded: true}, nil
 	}
 	dir := filepath.Dir(i.path)
 	child := s.loader.session(doc, Inputs{Dir: dir, Data: s.external})
-	child.parent, child.by, child.prefix, child.absent, child.unsure = s, i.Resource, in.Source, s.absent, s.unsure
-	child.shared, child.holds, child.defaults = common, s.holds.Within(in, dir), *spec.Meta()
+	child.parent, child.by, child.prefix, child.outer, child.absent, child.unsure = s, i.Resource, in.Source, s.world, s.absent, s.unsure
+	child.share(common)
+	child.holds, child.defaults = s.holds.Within(in, dir), *spec.Meta()
 	if child.leaving = s.leaving; i.Excluded != "" {
 		child.leaving = append(slices.Clone(s.leaving), i.path)
 	}
@@ -236,7 +237,7 @@ func (s *session) besideManifest(source string) (string, error) {
 
 // expand reads, at its turn, a manifest that could not be read before the run.
 func (s *session) expand(ctx context.Context, i *inclusion, spec resource.Spec) (resource.Expansion, error) {
-	child, err := s.include(ctx, i, spec, s.shared.clone())
+	child, err := s.include(ctx, i, spec, s.common.clone())
 	if errors.Is(err, fs.ErrNotExist) {
 		return resource.Expansion{}, resource.PrerequisiteError{Needs: []string{resource.PathNeed(i.path)}, Err: fmt.Errorf("cannot include %s: %w", i.Meta().Name, err)}
 	}

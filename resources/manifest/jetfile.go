@@ -47,7 +47,10 @@ func renderedName(path string) string { return path + " (rendered)" }
 // list renders the list and reports what is wrong with it. Where the node is
 // not there to be asked, that its values are missing is no problem.
 func (b *build) list(ctx context.Context, seen *scope, path resource.Value) (list resource.Value, use template.Use, ok bool) {
-	list, use, err := seen.jetList(ctx, path)
+	text, use, err := seen.jetFile(ctx, path.Text)
+	if err == nil {
+		list, err = readList(path.Text, text, b.session.opts.MaxBytes)
+	}
 	var problems model.Problems
 	var bad *template.Error
 	var hinted hintedError
@@ -73,25 +76,14 @@ func (b *build) list(ctx context.Context, seen *scope, path resource.Value) (lis
 	return resource.Value{}, use, false
 }
 
-// jetList renders the template and reads the list, and finds out what it does
-// with secrets. Its errors are those of the template, and model.Problems.
-func (sc *scope) jetList(ctx context.Context, path resource.Value) (resource.Value, template.Use, error) {
-	t := sc.templates()
-	t.judge.Strict = true
-	text, err := t.read(path.Text)
-	if err != nil {
-		return resource.Value{}, t.judge.Found, err
-	}
-	rendered, err := t.jet(ctx, template.Template{Name: t.name(path.Text), Text: text})
-	if err != nil {
-		return resource.Value{}, t.judge.Found, err
-	}
-	value, problems := document.Read(renderedName(path.Text), []byte(rendered), sc.session.loader.opts.MaxBytes)
+// readList reads a rendered list. The error is model.Problems.
+func readList(path, rendered string, limit int64) (resource.Value, error) {
+	value, problems := document.Read(renderedName(path), []byte(rendered), limit)
 	if len(problems) == 0 && value.Kind != resource.List && value.Kind != resource.Null {
-		problems.Add(value.Pos, "begin it with `- file:`", "%s must render a list of resources, not %s", path.Text, value.Kind)
+		problems.Add(value.Pos, "begin it with `- file:`", "%s must render a list of resources, not %s", path, value.Kind)
 	}
 
-	return value, t.judge.Found, problems.Err()
+	return value, problems.Err()
 }
 
 // secretMarks puts secrets into a list where their tokens are, and marks them.

@@ -20,7 +20,7 @@ func (b *build) leaveOut(ctx context.Context, i inclusion) map[model.Ref]bool {
 	if _, later := s.broughtLater(i.path, b.out.Resources); later {
 		return nil
 	}
-	child, err := s.include(ctx, &i, i.Spec, s.shared.clone())
+	child, err := s.include(ctx, &i, i.Spec, s.common.clone())
 	if err != nil || child.openEnded || child.leftOpen || len(child.session.doc.Problems()) > 0 {
 		return nil
 	}

@@ -42,7 +42,7 @@ func (sc *scope) step(ctx context.Context, v any) (any, error) {
 		size = int64(r.Len())
 	}
 	sc.work += size
-	if sc.work > maxWork || size > sc.session.loader.opts.MaxBytes {
+	if sc.work > maxWork || size > sc.opts.MaxBytes {
 		return nil, errTooMuchWork
 	}
 

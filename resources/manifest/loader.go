@@ -3,11 +3,9 @@ package manifest
 import (
 	"context"
 	"io"
-	"net/http"
 	"time"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/host/web"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -45,17 +43,11 @@ type Options struct {
 // every one.
 type ReadRegistrations func(ctx context.Context, cluster, protocol, service, address string) ([]model.Registration, error)
 
-// DefaultMaxBundleBytes is the largest packed bundle that is fetched, unless told otherwise.
-const DefaultMaxBundleBytes = 1 << 30
-
-// defaultStall is how long a server may send nothing, unless told otherwise.
-const defaultStall = 30 * time.Second
-
 // Loader fetches and resolves manifests. It is safe for concurrent use when
 // the functions of its options are.
 type Loader struct {
-	opts   Options
-	client *http.Client
+	*fetcher
+	eval evalOptions
 }
 
 // NewLoader makes a loader.
@@ -63,14 +55,12 @@ func NewLoader(o Options) *Loader {
 	if o.MaxBytes == 0 {
 		o.MaxBytes = DefaultMaxBytes
 	}
-	if o.MaxBundleBytes == 0 {
-		o.MaxBundleBytes = DefaultMaxBundleBytes
-	}
-	if o.HTTPStall == 0 {
-		o.HTTPStall = defaultStall
-	}
 
-	return &Loader{opts: o, client: web.NewClient(web.Options{Timeout: fetchTimeout, HeaderTimeout: defaultStall})}
+	eval := evalOptions{Types: o.Types, Facts: o.Facts, Environ: o.Environ, KV: o.KV, Registrations: o.Registrations, MaxBytes: o.MaxBytes}
+
+	fetch := fetchOptions{KV: o.KV, Object: o.Object, HTTPStall: o.HTTPStall, Stdin: o.Stdin, Unpack: o.Unpack, MaxBytes: o.MaxBytes, MaxBundleBytes: o.MaxBundleBytes}
+
+	return &Loader{fetcher: newFetcher(fetch), eval: eval}
 }
 
 // Inputs are what goes into a Resolve besides the document.
@@ -115,4 +105,15 @@ type Resolved struct {
 	// values are the properties of own as resolved.
 	values []resource.Value
 	dir    string
+}
+
+// Parse is Parse for a source that the loader fetched, with its limit.
+func (l *Loader) Parse(s *Source) (*Document, error) { return parse(s.Name, s.Data, l.eval.MaxBytes) }
+
+// Render returns the manifest with everything resolved, as YAML that muster
+// applies again. Secrets, and the values of sensitive resources, are redacted;
+// expressions that must wait stay as they are, with the data they may need;
+// what control excluded stays excluded. The same input gives the same bytes.
+func (r *Resolved) Render() ([]byte, error) {
+	return renderManifest(output{Data: r.Data, FailOnError: r.FailOnError, PreMessage: r.PreMessage, PostMessage: r.PostMessage, Resources: r.own, Values: r.values})
 }

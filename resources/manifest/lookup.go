@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -67,13 +68,13 @@ func (l *lookup) get(ctx context.Context, path string, def []any) (any, error) {
 func (l *lookup) root(ctx context.Context, name string) (any, error) {
 	switch name {
 	case rootFacts:
-		facts, err := l.scope.session.getFacts(ctx)
+		facts, err := l.scope.getFacts(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("facts: %w", err)
 		}
 		return facts, nil
 	case rootEnviron:
-		l.scope.session.setDynamic()
+		l.scope.setDynamic()
 		return l.environ, nil
 	case rootData:
 		if l.scope.phase == inData {
@@ -166,4 +167,28 @@ func normal(v any) any {
 	}
 
 	return v
+}
+
+// find follows a path of keys and list positions.
+func find(at any, path []string) (any, bool) {
+	for _, word := range path {
+		switch v := at.(type) {
+		case map[string]any:
+			next, ok := v[word]
+			if !ok {
+				return nil, false
+			}
+			at = next
+		case []any:
+			i, err := strconv.Atoi(word)
+			if err != nil || i < 0 || i >= len(v) {
+				return nil, false
+			}
+			at = v[i]
+		default:
+			return nil, false
+		}
+	}
+
+	return at, true
 }

@@ -14,14 +14,6 @@ import (
 // names are what expressions may use, by name.
 type names map[string]any
 
-// hintedError is an error with what to do about it.
-type hintedError struct {
-	error
-	hint string
-}
-
-func (e hintedError) Unwrap() error { return e.error }
-
 var errNoData = errors.New("`Data` is not known while the data are resolved")
 
 var errNoOutputs = errors.New("outputs are not known while the data are resolved")
@@ -42,13 +34,12 @@ func missingHint(path string, known []string) string {
 
 // names makes the names of a scope. ctx is that of the scope, which does not outlive it.
 func (sc *scope) names(ctx context.Context) names {
-	s := sc.session
-	environ := make(map[string]any, len(s.loader.opts.Environ))
-	for k, v := range s.loader.opts.Environ {
+	environ := make(map[string]any, len(sc.opts.Environ))
+	for k, v := range sc.opts.Environ {
 		environ[k] = v
 	}
 	look := lookup{scope: sc, environ: environ}
-	read := func(path string) (any, error) { return s.readFile(path, sc.outputs != nil) }
+	read := func(path string) (any, error) { return sc.readFile(path, sc.outputs != nil) }
 	out := names{
 		nameFacts:   map[string]any{},
 		nameData:    reveal(sc.data, sc.reveal),
@@ -56,12 +47,12 @@ func (sc *scope) names(ctx context.Context) names {
 		"lookup":    func(key string, def ...any) (any, error) { return look.get(ctx, key, def) },
 		"readFile":  read,
 		"file":      read,
-		"kvGet":     func(bucket, key string) (any, error) { return s.kvGet(ctx, bucket, key) },
+		"kvGet":     func(bucket, key string) (any, error) { return sc.kvGet(ctx, bucket, key) },
 		"registrations": func(cluster, protocol, service, address string) (any, error) {
-			return s.registrations(ctx, cluster, protocol, service, address)
+			return sc.world.registrations(ctx, cluster, protocol, service, address)
 		},
 		"secret":     sc.secretOf,
-		"repeat":     func(text string, count int) (string, error) { return repeat(text, count, s.loader.opts.MaxBytes) },
+		"repeat":     func(text string, count int) (string, error) { return repeat(text, count, sc.opts.MaxBytes) },
 		"now":        func() time.Time { return time.Now().Round(0) },
 		nameOutputs:  sc.output,
 		nameTemplate: func(text string) (any, error) { return sc.template(ctx, text) },
@@ -93,7 +84,7 @@ func (sc *scope) output(name string) (any, error) {
 	case sc.outputs == nil:
 		return nil, lateError{ref: ref, outputs: true}
 	}
-	if real, ok := sc.session.aliases[ref]; ok {
+	if real, ok := sc.aliases[ref]; ok {
 		ref = real
 	}
 	values, ok := sc.outputs[ref]

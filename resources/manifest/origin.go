@@ -1,11 +1,7 @@
 package manifest
 
 import (
-	"bufio"
 	"context"
-	"errors"
-	"fmt"
-	"strings"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
@@ -38,9 +34,8 @@ func (o origin) Names(ctx context.Context, facts model.Facts, masked bool) map[s
 	if masked {
 		text = model.Secret.String
 	}
-	t := s.scopeWith(ctx, inResources, o.data, resource.Outputs{}, text).templates()
-	// Facts that were given are always there.
-	out, _ := t.seen(ctx, "")
+	scope := s.scopeWith(ctx, inResources, o.data, resource.Outputs{}, text)
+	out := scope.templateNames(ctx)
 	delete(out, nameOutputs) // what they take must be known when they are looked at
 
 	return out
@@ -48,19 +43,5 @@ func (o origin) Names(ctx context.Context, facts model.Facts, masked bool) map[s
 
 // Tree fetches a tar.gz and unpacks it.
 func (o origin) Tree(ctx context.Context, source string) (dir string, cleanup func() error, err error) {
-	if !strings.HasPrefix(source, "obj://") && !strings.HasPrefix(source, "http://") && !strings.HasPrefix(source, "https://") {
-		return "", nil, fmt.Errorf("%w: a tree is fetched from http(s):// or obj://", ErrSource)
-	}
-	opened, err := o.loader.open(ctx, source)
-	if err != nil {
-		return "", nil, err
-	}
-	dir, cleanup, _, err = o.loader.unpack(ctx, opened.name, bufio.NewReader(opened))
-	err = errors.Join(err, opened.Close())
-	if err != nil && cleanup != nil {
-		err = errors.Join(err, cleanup())
-		cleanup = nil
-	}
-
-	return dir, cleanup, err
+	return o.loader.tree(ctx, source)
 }

@@ -50,3 +50,16 @@ func (d *Document) offset(at model.Position) (int, bool) {
 
 	return start, start < len(d.text)
 }
+
+// openers counts where `${` and `{{` begin before an offset, which is how an
+// expression is found again in the raw text of the document.
+func openers(s string, before int) int {
+	n := 0
+	for i := 0; i < before && i+1 < len(s); i++ {
+		if s[i+1] == '{' && (s[i] == '$' || s[i] == '{') {
+			n++
+		}
+	}
+
+	return n
+}

@@ -45,7 +45,7 @@ const (
 // that every scope has. withValue adds what @validate looks at.
 func signature(withValue bool) types.Map {
 	out := types.Map{nameStep: types.TypeOf(func(any) (any, error) { return nil, nil })}
-	for name, v := range (&scope{session: &session{loader: &Loader{}}, data: map[string]any{}}).names(context.Background()) {
+	for name, v := range (&scope{world: &world{opts: &evalOptions{}}, data: map[string]any{}}).names(context.Background()) {
 		out[name] = types.TypeOf(v)
 	}
 	if withValue {

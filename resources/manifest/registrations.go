@@ -9,9 +9,9 @@ import (
 
 // registrations is the function registrations: a list of mappings, that of the
 // lowest priority number first. What it asks for is asked once in a document.
-func (s *session) registrations(ctx context.Context, words ...string) (any, error) {
-	s.setDynamic()
-	if s.loader.opts.Registrations == nil {
+func (w *world) registrations(ctx context.Context, words ...string) (any, error) {
+	w.setDynamic()
+	if w.opts.Registrations == nil {
 		return nil, hintedError{fmt.Errorf("registrations %w", errNoNATS), noNATSHint}
 	}
 	for i, key := range []string{"cluster", "protocol", "service", "address"} {
@@ -19,8 +19,8 @@ func (s *session) registrations(ctx context.Context, words ...string) (any, erro
 			return nil, hintedError{fmt.Errorf("registrations: its %s is empty", key), "write '*' for any"}
 		}
 	}
-	text, err := s.cached("registrations:"+strings.Join(words, "\x00"), func() (string, error) {
-		found, err := s.loader.opts.Registrations(ctx, words[0], words[1], words[2], words[3])
+	text, err := w.cached("registrations:"+strings.Join(words, "\x00"), func() (string, error) {
+		found, err := w.opts.Registrations(ctx, words[0], words[1], words[2], words[3])
 		if err != nil {
 			return "", fmt.Errorf("registrations: %w", err)
 		}

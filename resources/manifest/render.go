@@ -8,20 +8,27 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Render gives the manifest with everything resolved, as YAML that muster
-// applies again. Secrets, and the values of sensitive resources, are redacted;
-// expressions that must wait stay as they are, with the data they may need;
-// what control excluded stays excluded. The same input gives the same bytes.
-func (r *Resolved) Render() ([]byte, error) {
+// output is a resolved manifest.
+type output struct {
+	Data                    map[string]any
+	FailOnError             bool
+	PreMessage, PostMessage string
+	// Resources are those that the manifest itself declares, Values their properties.
+	Resources []*resource.Resource
+	Values    []resource.Value
+}
+
+// renderManifest writes a resolved manifest as YAML.
+func renderManifest(o output) ([]byte, error) {
 	root := resource.Value{Kind: resource.Map}
-	if len(r.Data) > 0 && slices.ContainsFunc(r.own, func(res *resource.Resource) bool { return res.Late != nil }) {
-		data, err := toValue(r.Data, model.Position{})
+	if len(o.Data) > 0 && slices.ContainsFunc(o.Resources, func(res *resource.Resource) bool { return res.Late != nil }) {
+		data, err := toValue(o.Data, model.Position{})
 		if err != nil {
 			return nil, err
 		}
 		root.Entries = append(root.Entries, entry("data", literal(data)))
 	}
-	root.Entries = append(root.Entries, entry("muster", r.body()))
+	root.Entries = append(root.Entries, entry("muster", o.body()))
 	var b bytes.Buffer
 	(&emitter{out: &b}).value(root, 0)
 
@@ -32,20 +39,20 @@ func entry(key string, v resource.Value) resource.Entry { return resource.Entry{
 
 func text(s string) resource.Value { return resource.Value{Kind: resource.String, Text: s} }
 
-func (r *Resolved) body() resource.Value {
+func (o output) body() resource.Value {
 	body := resource.Value{Kind: resource.Map}
-	if r.FailOnError {
+	if o.FailOnError {
 		body.Entries = append(body.Entries, entry("fail_on_error", resource.Value{Kind: resource.Bool, Text: "true"}))
 	}
-	if r.PreMessage != "" {
-		body.Entries = append(body.Entries, entry("pre_message", literal(text(r.PreMessage))))
+	if o.PreMessage != "" {
+		body.Entries = append(body.Entries, entry("pre_message", literal(text(o.PreMessage))))
 	}
-	if r.PostMessage != "" {
-		body.Entries = append(body.Entries, entry("post_message", literal(text(r.PostMessage))))
+	if o.PostMessage != "" {
+		body.Entries = append(body.Entries, entry("post_message", literal(text(o.PostMessage))))
 	}
 	list := resource.Value{Kind: resource.List}
-	for i, res := range r.own {
-		block := resource.Value{Kind: resource.Map, Entries: []resource.Entry{entry(res.Type.Name, rendered(res, r.values[i]))}}
+	for i, res := range o.Resources {
+		block := resource.Value{Kind: resource.Map, Entries: []resource.Entry{entry(res.Type.Name, rendered(res, o.Values[i]))}}
 		list.Items = append(list.Items, block)
 	}
 	body.Entries = append(body.Entries, entry("resources", list))
@@ -136,26 +143,4 @@ func literal(v resource.Value) resource.Value {
 	v.Items, v.Entries = items, entries
 
 	return v
-}
-
-// literalText escapes what would be taken for an expression.
-func literalText(s string) string {
-	if !mayHoldExpression(s) {
-		return s
-	}
-	var b bytes.Buffer
-	for i := 0; i < len(s); i++ {
-		switch {
-		case i+1 < len(s) && s[i] == '$' && s[i+1] == '{':
-			b.WriteString("$${")
-			i++
-		case i+1 < len(s) && s[i] == '{' && s[i+1] == '{':
-			b.WriteString("{{ '{{' }}")
-			i++
-		default:
-			b.WriteByte(s[i])
-		}
-	}
-
-	return b.String()
 }

@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/musterfleet/muster/model"
@@ -47,7 +48,7 @@ func (s *session) declare(ctx context.Context, external map[string]any) (*build,
 	if !doc.HasResources() && len(problems) == 0 {
 		problems.Add(model.Position{File: doc.name, Line: 1, Column: 1}, "add `muster:` with `resources:`", "the document has no `muster` section")
 	}
-	data, dataProblems := s.resolveData(ctx, external)
+	data, dataProblems := resolveData(ctx, s.world, external)
 	out := &Resolved{Data: data, dir: s.dir}
 	s.holds.Origin = s.loader.Origin(out)
 
@@ -55,7 +56,7 @@ func (s *session) declare(ctx context.Context, external map[string]any) (*build,
 	b.scope.broken = len(dataProblems) > 0 || s.unsure
 	b.settings(ctx, doc)
 	s.holds.FailOnError = out.FailOnError
-	declared := blocks{types: s.loader.opts.Types}
+	declared := blocks{types: s.opts.Types}
 	items := doc.resources
 	if doc.jetFile.Text != "" {
 		items, b.openEnded = nil, true
@@ -84,7 +85,7 @@ func (s *session) declare(ctx context.Context, external map[string]any) (*build,
 // for sources of data. Its errors are those of Resolve.
 func (l *Loader) ResolveData(ctx context.Context, doc *Document, in Inputs) (map[string]any, error) {
 	s := l.session(doc, in)
-	data, problems := s.resolveData(ctx, in.Data)
+	data, problems := resolveData(ctx, s.world, in.Data)
 	problems = slices.Concat(doc.Problems(), doc.checkComments(), problems)
 	if len(problems) > 0 {
 		return nil, finish(problems)
@@ -96,8 +97,8 @@ func (l *Loader) ResolveData(ctx context.Context, doc *Document, in Inputs) (map
 // settings are what stands beside the resources.
 func (b *build) settings(ctx context.Context, doc *Document) {
 	r := resolver{scope: b.scope}
-	b.out.PreMessage = r.message(ctx, "pre_message", doc.pre)
-	b.out.PostMessage = r.message(ctx, "post_message", doc.post)
+	b.out.PreMessage = message(ctx, &r, "pre_message", doc.pre)
+	b.out.PostMessage = message(ctx, &r, "post_message", doc.post)
 	if v, _ := r.value(ctx, doc.fail); v.Kind != resource.Null && !slices.Contains(r.failed, v.Pos) {
 		yes, ok := document.ParseBool(v.Text)
 		if !ok || !v.IsScalar() {
@@ -108,7 +109,7 @@ func (b *build) settings(ctx context.Context, doc *Document) {
 	b.problems = append(b.problems, r.problems...)
 }
 
-func (r *resolver) message(ctx context.Context, key string, v resource.Value) string {
+func message(ctx context.Context, r *resolver, key string, v resource.Value) string {
 	v, _ = r.value(ctx, v)
 	switch {
 	case slices.Contains(r.failed, v.Pos), v.Kind == resource.Null:
@@ -122,4 +123,23 @@ func (r *resolver) message(ctx context.Context, key string, v resource.Value) st
 	}
 
 	return v.Text
+}
+
+// LoadData fetches a source of data and resolves it: a document with data, and
+// hierarchy and overrides where it has them, or a mapping that is the data.
+// in.Dir is not used: relative paths are under the directory of the source.
+// Its errors are those of Fetch, Parse and Resolve.
+func (l *Loader) LoadData(ctx context.Context, source string, in Inputs) (data map[string]any, err error) {
+	src, err := l.Fetch(ctx, source)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, src.Close()) }()
+	doc, err := parseData(src.Name, src.Data, l.eval.MaxBytes)
+	if err != nil {
+		return nil, err
+	}
+	in.Dir = src.Dir
+
+	return l.ResolveData(ctx, doc, in)
 }

@@ -1,11 +1,13 @@
 package manifest
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -134,7 +136,7 @@ func (r *resolver) fail(pos model.Position, hint, format string, args ...any) {
 func (r *resolver) text(ctx context.Context, v resource.Value) resource.Value {
 	parts, at, ok := scan(v.Text)
 	if !ok {
-		pos := r.scope.session.doc.place(v.Pos, v.Text, at)
+		pos := r.scope.world.doc.place(v.Pos, v.Text, at)
 		r.problems.Add(pos, "close it with `"+closing(v.Text[at:])+"`, or "+literalHint(v.Text[at:]), "the expression that begins here does not end")
 		return r.unknown(v)
 	}
@@ -155,7 +157,7 @@ func (r *resolver) text(ctx context.Context, v resource.Value) resource.Value {
 		case f != nil:
 			failed = true
 		case !piece.IsScalar():
-			r.problems.Add(r.scope.session.doc.place(v.Pos, v.Text, p.at), insideHint(piece.Kind), "the expression gives %s, which cannot stand inside a text", piece.Kind)
+			r.problems.Add(r.scope.world.doc.place(v.Pos, v.Text, p.at), insideHint(piece.Kind), "the expression gives %s, which cannot stand inside a text", piece.Kind)
 			failed = true
 		default:
 			b.WriteString(piece.Text)
@@ -216,7 +218,7 @@ func (r *resolver) whole(ctx context.Context, v resource.Value, p part) resource
 // evaluate gives the value of an expression within the text v. Problems and
 // waits are noted here.
 func (r *resolver) evaluate(ctx context.Context, v resource.Value, p part) (resource.Value, *failure) {
-	s := r.scope.session
+	s := r.scope.world
 	program := s.program(p.expr, false)
 	if program.message != "" {
 		r.problems.Add(s.doc.place(v.Pos, v.Text, p.at), program.advice(v.Text[p.at:]), "the expression is not valid: %s", program.message)
@@ -259,4 +261,20 @@ func (sc *scope) value(ctx context.Context, p *program, pos model.Position) (res
 	}
 
 	return out, nil
+}
+
+// checkFields finds outputs that the type of their resource does not give.
+func (r *resolver) checkFields(p *program, pos model.Position) {
+	for _, f := range p.fields {
+		t, ok := r.scope.opts.Types.Get(f.ref.Type)
+		if !ok || len(t.Info.Outputs) == 0 || slices.ContainsFunc(t.Info.Outputs, func(o resource.Output) bool { return o.Name == f.name }) {
+			continue
+		}
+		known := make([]string, len(t.Info.Outputs))
+		for i, o := range t.Info.Outputs {
+			known[i] = o.Name
+		}
+		hint := cmp.Or(document.DidYouMean(f.name, known), "it has "+strings.Join(known, ", "))
+		r.problems.Add(pos, hint, "`%s` is no output of %s", f.name, f.ref)
+	}
 }

@@ -129,15 +129,24 @@ func lengthTo(s, end string) int {
 	return 2 + i + len(end)
 }
 
-// openers counts where `${` and `{{` begin before an offset, which is how an
-// expression is found again in the raw text of the document.
-func openers(s string, before int) int {
-	n := 0
-	for i := 0; i < before && i+1 < len(s); i++ {
-		if s[i+1] == '{' && (s[i] == '$' || s[i] == '{') {
-			n++
+// literalText escapes what would be taken for an expression.
+func literalText(s string) string {
+	if !mayHoldExpression(s) {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		switch {
+		case i+1 < len(s) && s[i] == '$' && s[i+1] == '{':
+			b.WriteString("$${")
+			i++
+		case i+1 < len(s) && s[i] == '{' && s[i+1] == '{':
+			b.WriteString("{{ '{{' }}")
+			i++
+		default:
+			b.WriteByte(s[i])
 		}
 	}
 
-	return n
+	return b.String()
 }

@@ -24,7 +24,7 @@ const (
 
 // scope is what expressions see at one time. It is used by one goroutine.
 type scope struct {
-	session *session
+	*world
 	phase   phase
 	machine vm.VM
 	// known are the names, with secrets as plain text.
@@ -57,15 +57,15 @@ type lateError struct {
 func (e lateError) Error() string { return e.ref.String() + " must have run before" }
 
 // scope makes what expressions see. data may hold model.Secret.
-func (s *session) scope(ctx context.Context, p phase, data map[string]any, outputs resource.Outputs) *scope {
-	return s.scopeWith(ctx, p, data, outputs, model.Secret.Reveal)
+func (w *world) scope(ctx context.Context, p phase, data map[string]any, outputs resource.Outputs) *scope {
+	return w.scopeWith(ctx, p, data, outputs, model.Secret.Reveal)
 }
 
 // scopeWith is scope with a text of one's own for secrets.
-func (s *session) scopeWith(ctx context.Context, p phase, data map[string]any, outputs resource.Outputs, text func(model.Secret) string) *scope {
-	sc := &scope{session: s, phase: p, data: data, secret: template.Holds(data), outputs: outputs}
+func (w *world) scopeWith(ctx context.Context, p phase, data map[string]any, outputs resource.Outputs, text func(model.Secret) string) *scope {
+	sc := &scope{world: w, phase: p, data: data, secret: template.Holds(data), outputs: outputs}
 	sc.reveal = func(secret model.Secret) string {
-		s.learn(secret)
+		w.learn(secret)
 		return text(secret)
 	}
 	sc.known = sc.names(ctx)
@@ -79,26 +79,6 @@ func (sc *scope) plain(v any) any {
 	sc.used = sc.used || template.Holds(v)
 
 	return reveal(v, sc.reveal)
-}
-
-// learn notes secrets, for whoever must recognise them in the texts of others.
-func (s *session) learn(secrets ...model.Secret) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, secret := range secrets {
-		if !s.isKnown[secret] {
-			s.isKnown[secret] = true
-			s.secrets = append(s.secrets, secret)
-		}
-	}
-}
-
-// learnt gives the secrets noted so far, each once.
-func (s *session) learnt() []model.Secret {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-
-	return slices.Clone(s.secrets)
 }
 
 // failure is an expression that gives no value.
@@ -140,19 +120,19 @@ func (sc *scope) run(ctx context.Context, p *program, extra map[string]any) (v a
 	case errors.As(err, &late):
 		return nil, false, &failure{late: slices.Concat([]model.Ref{late.ref}, late.others, p.refs), file: !late.outputs}
 	case err != nil && secret:
-		f = sc.session.failed(err)
+		f = sc.failed(err)
 		f.message, f.hint = hiddenMessage, ""
 		return nil, true, f
 	}
 
-	return v, secret, sc.session.failed(err)
+	return v, secret, sc.failed(err)
 }
 
 // call runs a program with the names it needs.
 func (sc *scope) call(ctx context.Context, p *program, extra map[string]any) (any, error) {
 	with := sc.known
 	if p.names[nameFacts] {
-		facts, err := sc.session.getFacts(ctx)
+		facts, err := sc.getFacts(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("facts: %w", err)
 		}

@@ -68,7 +68,7 @@ func (t *templates) jet(ctx context.Context, source template.Template) (string, 
 }
 
 func (t *templates) limits() template.Limits {
-	return template.Limits{Bytes: t.session.loader.opts.MaxBytes, Judge: &t.judge}
+	return template.Limits{Bytes: t.opts.MaxBytes, Judge: &t.judge}
 }
 
 // source tells a text from the path of a file: it is one when it has an action
@@ -92,8 +92,8 @@ func (t *templates) source(function, text string, isText func(string) bool) (tem
 // name is what the places of a file are called. One that is not below the
 // manifest's directory is named in full, for what it includes stands beside it.
 func (t *templates) name(path string) string {
-	if !filepath.IsLocal(path) && !filepath.IsAbs(path) && t.session.dir != "" {
-		return filepath.Join(t.session.dir, path)
+	if !filepath.IsLocal(path) && !filepath.IsAbs(path) && t.dir != "" {
+		return filepath.Join(t.dir, path)
 	}
 
 	return filepath.Clean(path)
@@ -149,7 +149,7 @@ func (t *templates) load(main string) template.Load {
 }
 
 func (t *templates) render(ctx context.Context, source template.Template, render func(template.Names) (string, error)) (string, error) {
-	t.session.setDynamic()
+	t.setDynamic()
 	t.texts = append(t.texts, source.Text)
 	seen, err := t.seen(ctx, source.Text)
 	if err != nil {
@@ -173,7 +173,7 @@ func (t *templates) render(ctx context.Context, source template.Template, render
 // seen are the names of a template. Facts that cannot be had are missed only by
 // one that mentions them.
 func (t *templates) seen(ctx context.Context, text string) (template.Names, error) {
-	facts, err := t.session.getFacts(ctx)
+	facts, err := t.getFacts(ctx)
 	if err != nil && mentionsFacts(text) {
 		return nil, err
 	}
@@ -237,6 +237,26 @@ func (t *templates) functions() template.Names {
 		t.wait(err)
 		return cloned(v), err
 	}
+
+	return out
+}
+
+// JetFile renders a Jet template beside the manifest, and finds out what it does with secrets.
+func (sc *scope) jetFile(ctx context.Context, path string) (string, template.Use, error) {
+	t := sc.templates()
+	t.judge.Strict = true
+	text, err := t.read(path)
+	if err != nil {
+		return "", t.judge.Found, err
+	}
+	rendered, err := t.jet(ctx, template.Template{Name: t.name(path), Text: text})
+
+	return rendered, t.judge.Found, err
+}
+
+// templateNames are what a template sees. Facts that were given are always there.
+func (sc *scope) templateNames(ctx context.Context) template.Names {
+	out, _ := sc.templates().seen(ctx, "")
 
 	return out
 }
