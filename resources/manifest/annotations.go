@@ -10,12 +10,6 @@ import (
 	"github.com/musterfleet/muster/resources/template"
 )
 
-// The comments above a key that check its resolved value.
-const (
-	annotationRequire  = "@require"
-	annotationValidate = "@validate"
-)
-
 // annotations reads the comments of a document.
 type annotations struct {
 	lines [][]byte

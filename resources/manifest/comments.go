@@ -11,6 +11,12 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
+// The comments above a key that check its resolved value.
+const (
+	annotationRequire  = "@require"
+	annotationValidate = "@validate"
+)
+
 // comment is one of a document, without its sign.
 type comment struct {
 	text string

@@ -101,7 +101,7 @@ func checkExpressions(doc *Document, v resource.Value, problems *model.Problems)
 		if !p.isExpr {
 			continue
 		}
-		if program := compile(p.expr, false); program.message != "" {
+		if program := compileHere(p.expr, false); program.message != "" {
 			problems.Add(doc.place(v.Pos, v.Text, p.at), program.advice(v.Text[p.at:]), "the expression is not valid: %s", program.message)
 		}
 	}

@@ -14,6 +14,9 @@ const (
 	MergeDeep  = "deep"
 )
 
+// keyJetFile is the setting that names the template of the resource list.
+const keyJetFile = "resources_jet_file"
+
 // DefaultMaxBytes is the largest document that is parsed, unless told otherwise.
 const DefaultMaxBytes = 16 << 20
 

@@ -33,7 +33,7 @@ func (b *build) assemble(ctx context.Context) {
 		}
 		b.out.Resources = append(b.out.Resources, res)
 	}
-	if b.session.by == nil && b.session.doc.name != "" && !b.session.absent {
+	if b.session.by == nil && b.session.doc.Name() != "" && !b.session.absent {
 		b.checkTemplates()
 	}
 }
@@ -137,7 +137,7 @@ func (s *session) isWithin(res *resource.Resource) bool {
 // inclusions are the manifests that lead to this one, as they are named, from the outermost.
 func (s *session) inclusions() []string {
 	if s.by == nil {
-		return []string{s.doc.name}
+		return []string{s.doc.Name()}
 	}
 
 	return append(s.parent.inclusions(), s.by.Meta().Name)
@@ -159,15 +159,15 @@ func (b *build) includeLater(i inclusion, brings model.Ref) {
 // nothing is known.
 func (b *build) notIncluded(i *inclusion, err error) {
 	b.openEnded = true
-	hinted := hintedError{}
+	hint := hintOf(err)
 	switch {
 	case b.session.absent && (errors.Is(err, errElsewhere) || errors.Is(err, fs.ErrNotExist)):
 		b.session.unsure = true // the absence of one beside the manifest is told with that of all files
-	case !errors.As(err, &hinted) && errors.Is(err, fs.ErrNotExist):
-		hinted.hint = "a relative path is beside the manifest that names it"
+	case hint == "" && errors.Is(err, fs.ErrNotExist):
+		hint = "a relative path is beside the manifest that names it"
 		fallthrough
 	default:
-		b.problems.Add(i.placeOfName(), hinted.hint, "cannot include %s: %s", i.Meta().Name, err)
+		b.problems.Add(i.placeOfName(), hint, "cannot include %s: %s", i.Meta().Name, err)
 	}
 }
 
@@ -201,7 +201,7 @@ func (s *session) include(ctx context.Context, i *inclusion, spec resource.Spec,
 	case err != nil:
 		return nil, err
 	case bytes.HasPrefix([]byte(text), gzipMagic):
-		return nil, hintedError{errors.New("it is packed"), "unpack it beside this manifest"}
+		return nil, withHint(errors.New("it is packed"), "unpack it beside this manifest")
 	}
 	doc, err := parse(i.path, []byte(text), s.opts.MaxBytes)
 	if err != nil {
@@ -229,7 +229,7 @@ func (s *session) besideManifest(source string) (string, error) {
 	case filepath.IsAbs(source):
 		return source, nil
 	case s.dir == "" && !s.absent:
-		return "", hintedError{errors.New("the path is relative, and this manifest has no directory"), "make a bundle of the manifest and its files, or give an absolute path"}
+		return "", withHint(errors.New("the path is relative, and this manifest has no directory"), "make a bundle of the manifest and its files, or give an absolute path")
 	}
 
 	return filepath.Join(s.dir, source), nil
@@ -335,7 +335,7 @@ func (s *session) files() []File {
 		out.addSource(v)
 	}
 	for _, path := range s.relative {
-		out.add(File{Path: path, Pos: model.Position{File: s.doc.name}})
+		out.add(File{Path: path, Pos: model.Position{File: s.doc.Name()}})
 	}
 	for _, f := range s.includedFiles {
 		out.add(f)

@@ -11,9 +11,6 @@ import (
 	"github.com/musterfleet/muster/resources/template"
 )
 
-// keyJetFile is the setting that names the template of the resource list.
-const keyJetFile = "resources_jet_file"
-
 // rendered gives the list of resources that a Jet template renders. What is
 // wrong with the template is told at its place there, what is wrong with the
 // list at its place in what was rendered. open says that not all of it is known.
@@ -53,7 +50,6 @@ func (b *build) list(ctx context.Context, seen *scope, path resource.Value) (lis
 	}
 	var problems model.Problems
 	var bad *template.Error
-	var hinted hintedError
 	switch syntax := errors.As(err, &bad) && bad.Syntax; {
 	case err == nil:
 		// What rests on data that are not all known may say anything.
@@ -66,8 +62,7 @@ func (b *build) list(ctx context.Context, seen *scope, path resource.Value) (lis
 		b.problems.Add(path.Pos, "", "`%s` must be known before the run: %s", keyJetFile, err)
 	case !syntax && (b.scope.broken || b.session.tolerates()):
 	case bad != nil:
-		errors.As(err, &hinted)
-		b.problems.Add(bad.Pos, hinted.hint, "%s", bad.Message)
+		b.problems.Add(bad.Pos, hintOf(err), "%s", bad.Message)
 	default:
 		f := b.session.failed(err)
 		b.problems.Add(path.Pos, f.hint, "`%s`: %s", keyJetFile, f.message)

@@ -33,7 +33,7 @@ func list(name string, entry func(key, value any) any) func(any) (any, error) {
 }
 
 // addOrdered adds the functions of ordered.
-func (n names) addOrdered() {
+func addOrdered(n map[string]any) {
 	n["keys"] = list("keys", func(key, _ any) any { return key })
 	n["values"] = list("values", func(_, value any) any { return value })
 	n["toPairs"] = list("toPairs", func(key, value any) any { return []any{key, value} })

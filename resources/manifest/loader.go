@@ -39,10 +39,6 @@ type Options struct {
 	MaxBundleBytes int64
 }
 
-// ReadRegistrations gives the registrations that hold now; of a word that is *
-// every one.
-type ReadRegistrations func(ctx context.Context, cluster, protocol, service, address string) ([]model.Registration, error)
-
 // Loader fetches and resolves manifests. It is safe for concurrent use when
 // the functions of its options are.
 type Loader struct {

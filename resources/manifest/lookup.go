@@ -62,7 +62,7 @@ func (l *lookup) get(ctx context.Context, path string, def []any) (any, error) {
 		return def[0], nil
 	}
 
-	return nil, hintedError{fmt.Errorf("`%s` is not known", path), notKnownHint(root, name, rest)}
+	return nil, withHint(fmt.Errorf("`%s` is not known", path), notKnownHint(root, name, rest))
 }
 
 func (l *lookup) root(ctx context.Context, name string) (any, error) {
@@ -78,7 +78,7 @@ func (l *lookup) root(ctx context.Context, name string) (any, error) {
 		return l.environ, nil
 	case rootData:
 		if l.scope.phase == inData {
-			return nil, hintedError{errNoData, noDataHint}
+			return nil, withHint(errNoData, noDataHint)
 		}
 		return l.scope.data, nil
 	default:
@@ -86,7 +86,7 @@ func (l *lookup) root(ctx context.Context, name string) (any, error) {
 		if near := document.Nearest(name, []string{rootFacts, rootData, rootEnviron}); near != "" {
 			hint = "did you mean `" + near + "`?"
 		}
-		return nil, hintedError{fmt.Errorf("lookup takes a path under facts., data. or environ., not `%s`", name), hint}
+		return nil, withHint(fmt.Errorf("lookup takes a path under facts., data. or environ., not `%s`", name), hint)
 	}
 }
 

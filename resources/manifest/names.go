@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/expr-lang/expr/types"
+
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
 )
@@ -58,7 +60,7 @@ func (sc *scope) names(ctx context.Context) names {
 		nameTemplate: func(text string) (any, error) { return sc.template(ctx, text) },
 		nameJet:      func(text string) (any, error) { return sc.jet(ctx, text) },
 	}
-	out.addOrdered()
+	addOrdered(out)
 
 	return out
 }
@@ -80,7 +82,7 @@ func (sc *scope) output(name string) (any, error) {
 	case err != nil:
 		return nil, err
 	case sc.phase == inData:
-		return nil, hintedError{errNoOutputs, noOutputsHint}
+		return nil, withHint(errNoOutputs, noOutputsHint)
 	case sc.outputs == nil:
 		return nil, lateError{ref: ref, outputs: true}
 	}
@@ -93,4 +95,23 @@ func (sc *scope) output(name string) (any, error) {
 	}
 
 	return sc.plain(map[string]any(values)), nil
+}
+
+// signature is what expressions are checked against: the types of the names
+// that every scope has. withValue adds what @validate looks at.
+func signature(withValue bool) types.Map {
+	out := types.Map{nameStep: types.TypeOf(func(any) (any, error) { return nil, nil })}
+	for name, v := range (&scope{world: &world{opts: &evalOptions{}}, data: map[string]any{}}).names(context.Background()) {
+		out[name] = types.TypeOf(v)
+	}
+	if withValue {
+		out[nameValue] = types.Any
+	}
+
+	return out
+}
+
+// compileHere compiles an expression for what every scope has.
+func compileHere(source string, withValue bool) *program {
+	return compile(source, signature(withValue))
 }

@@ -25,7 +25,7 @@ func (w *world) readFile(path string, running bool) (string, error) {
 	}
 	if !filepath.IsAbs(path) {
 		if w.dir == "" {
-			return "", hintedError{fmt.Errorf("%q is relative, and this manifest has no directory", path), "deliver manifest and files as a bundle, or give an absolute path"}
+			return "", withHint(fmt.Errorf("%q is relative, and this manifest has no directory", path), "deliver manifest and files as a bundle, or give an absolute path")
 		}
 		path = filepath.Join(w.dir, path)
 	}
@@ -62,7 +62,7 @@ func (w *world) cached(key string, get func() (string, error)) (string, error) {
 func (w *world) kvGet(ctx context.Context, bucket, key string) (string, error) {
 	w.setDynamic()
 	if w.opts.KV == nil {
-		return "", hintedError{fmt.Errorf("kvGet %w", errNoNATS), noNATSHint}
+		return "", withHint(fmt.Errorf("kvGet %w", errNoNATS), noNATSHint)
 	}
 
 	return w.cached("kv:"+bucket+"\x00"+key, func() (string, error) {

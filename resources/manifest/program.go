@@ -1,7 +1,6 @@
 package manifest
 
 import (
-	"context"
 	"errors"
 	"maps"
 	"regexp"
@@ -41,28 +40,21 @@ const (
 	nameOutputs = "outputs"
 )
 
-// signature is what expressions are checked against: the types of the names
-// that every scope has. withValue adds what @validate looks at.
-func signature(withValue bool) types.Map {
-	out := types.Map{nameStep: types.TypeOf(func(any) (any, error) { return nil, nil })}
-	for name, v := range (&scope{world: &world{opts: &evalOptions{}}, data: map[string]any{}}).names(context.Background()) {
-		out[name] = types.TypeOf(v)
-	}
-	if withValue {
-		out[nameValue] = types.Any
-	}
-
-	return out
-}
+// The functions that render templates. Templates do not have them: one that
+// renders itself would not end.
+const (
+	nameTemplate = "template"
+	nameJet      = "jet"
+)
 
 // compile compiles an expression; whatever is wrong with it is in message and hint.
-func compile(source string, withValue bool) *program {
+func compile(source string, signature types.Map) *program {
 	p := &program{names: map[string]bool{}}
 	if source == "" {
 		p.message = "the expression is empty"
 		return p
 	}
-	options := []expr.Option{expr.Env(signature(withValue)), expr.Patch(guardLoops{})}
+	options := []expr.Option{expr.Env(signature), expr.Patch(guardLoops{})}
 	for _, name := range append([]string{"repeat", "now"}, ordered...) {
 		options = append(options, expr.DisableBuiltin(name))
 	}
@@ -71,7 +63,7 @@ func compile(source string, withValue bool) *program {
 		p.message = exprMessage(err)
 		if word, ok := strings.CutPrefix(p.message, "unknown name "); ok {
 			p.message = "unknown name `" + word + "`"
-			p.hint = document.DidYouMean(word, knownNames(withValue))
+			p.hint = document.DidYouMean(word, knownNames(signature))
 		}
 		return p
 	}
@@ -89,8 +81,8 @@ func (p *program) usesData() bool {
 
 // knownNames are those of signature that may be suggested: now is as near to any
 // short word, and the step is not for people.
-func knownNames(withValue bool) []string {
-	known := slices.Sorted(maps.Keys(signature(withValue)))
+func knownNames(signature types.Map) []string {
+	known := slices.Sorted(maps.Keys(signature))
 
 	return slices.DeleteFunc(known, func(name string) bool { return name == "now" || name == nameStep })
 }

@@ -12,11 +12,11 @@ import (
 func (w *world) registrations(ctx context.Context, words ...string) (any, error) {
 	w.setDynamic()
 	if w.opts.Registrations == nil {
-		return nil, hintedError{fmt.Errorf("registrations %w", errNoNATS), noNATSHint}
+		return nil, withHint(fmt.Errorf("registrations %w", errNoNATS), noNATSHint)
 	}
 	for i, key := range []string{"cluster", "protocol", "service", "address"} {
 		if words[i] == "" {
-			return nil, hintedError{fmt.Errorf("registrations: its %s is empty", key), "write '*' for any"}
+			return nil, withHint(fmt.Errorf("registrations: its %s is empty", key), "write '*' for any")
 		}
 	}
 	text, err := w.cached("registrations:"+strings.Join(words, "\x00"), func() (string, error) {

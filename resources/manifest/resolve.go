@@ -46,7 +46,7 @@ func (s *session) declare(ctx context.Context, external map[string]any) (*build,
 	doc := s.doc
 	problems := append(doc.Problems(), doc.checkComments()...)
 	if !doc.HasResources() && len(problems) == 0 {
-		problems.Add(model.Position{File: doc.name, Line: 1, Column: 1}, "add `muster:` with `resources:`", "the document has no `muster` section")
+		problems.Add(model.Position{File: doc.Name(), Line: 1, Column: 1}, "add `muster:` with `resources:`", "the document has no `muster` section")
 	}
 	data, dataProblems := resolveData(ctx, s.world, external)
 	out := &Resolved{Data: data, dir: s.dir}

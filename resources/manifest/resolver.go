@@ -183,14 +183,6 @@ func insideHint(k resource.Kind) string {
 	return "use join() or toJSON()"
 }
 
-func literalHint(opened string) string {
-	if opened[0] == '$' {
-		return dollarHint
-	}
-
-	return braceHint
-}
-
 // unknown gives v as a value that nothing is known of.
 func (r *resolver) unknown(v resource.Value) resource.Value {
 	r.failed = append(r.failed, v.Pos)

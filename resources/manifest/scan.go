@@ -150,3 +150,12 @@ func literalText(s string) string {
 
 	return b.String()
 }
+
+// literalHint says how to write what opens an expression as text.
+func literalHint(opened string) string {
+	if opened[0] == '$' {
+		return dollarHint
+	}
+
+	return braceHint
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/expr-lang/expr/vm"
@@ -145,9 +146,33 @@ func (sc *scope) call(ctx context.Context, p *program, extra map[string]any) (an
 	v, err := sc.machine.Run(p.Program, map[string]any(with))
 	if err == nil && v == nil {
 		if path, known, is := p.missing(with); is {
-			return nil, hintedError{fmt.Errorf("`%s` is not set", path), missingHint(path, known)}
+			return nil, withHint(fmt.Errorf("`%s` is not set", path), missingHint(path, known))
 		}
 	}
 
 	return v, err
+}
+
+// maxWork is how many bytes the loops of one evaluation may come to; a turn
+// counts for stepCost and for the text or list it gives.
+const (
+	maxWork  = 256 << 20
+	stepCost = 64
+)
+
+var errTooMuchWork = withHint(errors.New("it does too much work"), "use join() to make a text of a list, or make the value elsewhere")
+
+// step counts a turn of a loop and passes on what it gives.
+func (sc *scope) step(ctx context.Context, v any) (any, error) {
+	sc.work += stepCost
+	size := int64(0)
+	if r := reflect.ValueOf(v); r.IsValid() && (r.Kind() == reflect.String || r.Kind() == reflect.Slice) {
+		size = int64(r.Len())
+	}
+	sc.work += size
+	if sc.work > maxWork || size > sc.opts.MaxBytes {
+		return nil, errTooMuchWork
+	}
+
+	return v, context.Cause(ctx)
 }

@@ -12,13 +12,6 @@ import (
 	"github.com/musterfleet/muster/resources/template"
 )
 
-// The functions that render templates. Templates do not have them: one that
-// renders itself would not end.
-const (
-	nameTemplate = "template"
-	nameJet      = "jet"
-)
-
 // templates renders one template for a scope.
 type templates struct {
 	*scope
@@ -79,9 +72,8 @@ func (t *templates) source(function, text string, isText func(string) bool) (tem
 	}
 	content, err := t.read(text)
 	if err != nil {
-		var hinted hintedError
-		if !errors.As(err, &hinted) && t.late == nil {
-			err = hintedError{err, "what has neither an action nor a second line is the path of a template"}
+		if hintOf(err) == "" && t.late == nil {
+			err = withHint(err, "what has neither an action nor a second line is the path of a template")
 		}
 		return template.Template{}, err
 	}
@@ -162,9 +154,9 @@ func (t *templates) render(ctx context.Context, source template.Template, render
 	case t.late != nil:
 		return "", t.isLate()
 	case err != nil && t.phase == inData && strings.Contains(err.Error(), nameData):
-		return "", hintedError{err, noDataHint}
+		return "", withHint(err, noDataHint)
 	case errors.As(err, &bad) && bad.Hint != "":
-		return "", hintedError{err, bad.Hint}
+		return "", withHint(err, bad.Hint)
 	}
 
 	return text, err

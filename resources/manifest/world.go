@@ -28,6 +28,10 @@ type evalOptions struct {
 	MaxBytes int64
 }
 
+// ReadRegistrations gives the registrations that hold now; of a word that is *
+// every one.
+type ReadRegistrations func(ctx context.Context, cluster, protocol, service, address string) ([]model.Registration, error)
+
 // world is what the expressions of one document ask for, and what came of it.
 type world struct {
 	opts *evalOptions
@@ -82,7 +86,7 @@ func (w *world) program(source string, withValue bool) *program {
 	if p, have := w.programs[key]; have {
 		return p
 	}
-	p := compile(source, withValue)
+	p := compileHere(source, withValue)
 	w.programs[key] = p
 	for _, name := range []string{nameFacts, nameEnviron, "now"} {
 		w.dynamic = w.dynamic || p.names[name]
@@ -122,11 +126,7 @@ func (w *world) failed(err error) *failure {
 	if err == nil {
 		return nil
 	}
-	f := &failure{message: exprMessage(err), sure: isSyntax(err)}
-	var hinted hintedError
-	if errors.As(err, &hinted) {
-		f.hint = hinted.hint
-	}
+	f := &failure{message: exprMessage(err), hint: hintOf(err), sure: isSyntax(err)}
 	var file *fs.PathError
 	if errors.As(err, &file) && errors.Is(err, fs.ErrNotExist) {
 		f.missing = file.Path
