@@ -13,6 +13,11 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/manifest/eval"
+	"github.com/musterfleet/muster/resources/manifest/expression"
+	"github.com/musterfleet/muster/resources/manifest/hierarchy"
+	"github.com/musterfleet/muster/resources/manifest/source"
+	"github.com/musterfleet/muster/resources/manifest/syntax"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -33,7 +38,7 @@ func (b *build) assemble(ctx context.Context) {
 		}
 		b.out.Resources = append(b.out.Resources, res)
 	}
-	if b.session.by == nil && b.session.doc.Name() != "" && !b.session.absent {
+	if b.session.by == nil && b.session.Doc.Name() != "" && !b.session.Absent {
 		b.checkTemplates()
 	}
 }
@@ -79,7 +84,7 @@ type inclusion struct {
 
 // placeOfName is where the resource says what it is called.
 func (i *inclusion) placeOfName() model.Position {
-	if name, ok := i.properties.Get(keyName); ok && !name.Pos.IsZero() {
+	if name, ok := i.properties.Get(syntax.KeyName); ok && !name.Pos.IsZero() {
 		return name.Pos
 	}
 
@@ -96,7 +101,7 @@ func (i *inclusion) isSecret(known []model.Secret) func(model.Secret) bool {
 }
 
 // include reads the manifest that a resource includes and makes what it declares
-// part of this one. What cannot be read yet, because a resource of this run
+// Part of this one. What cannot be read yet, because a resource of this run
 // brings it, is read at the resource's turn.
 func (b *build) include(ctx context.Context, i inclusion) {
 	s, source := b.session, i.Meta().Name
@@ -114,7 +119,7 @@ func (b *build) include(ctx context.Context, i inclusion) {
 	if slices.ContainsFunc(s.common.included, i.IsSame) || s.isWithin(i.Resource) {
 		return // its resources are there already, or it is a cycle, which is found as any other
 	}
-	s.setDynamic()
+	s.SetDynamic()
 	brings, later := s.broughtLater(i.path, b.out.Resources)
 	if i.Late != nil || later {
 		b.includeLater(i, brings)
@@ -137,7 +142,7 @@ func (s *session) isWithin(res *resource.Resource) bool {
 // inclusions are the manifests that lead to this one, as they are named, from the outermost.
 func (s *session) inclusions() []string {
 	if s.by == nil {
-		return []string{s.doc.Name()}
+		return []string{s.Doc.Name()}
 	}
 
 	return append(s.parent.inclusions(), s.by.Meta().Name)
@@ -159,10 +164,10 @@ func (b *build) includeLater(i inclusion, brings model.Ref) {
 // nothing is known.
 func (b *build) notIncluded(i *inclusion, err error) {
 	b.openEnded = true
-	hint := hintOf(err)
+	hint := expression.HintOf(err)
 	switch {
-	case b.session.absent && (errors.Is(err, errElsewhere) || errors.Is(err, fs.ErrNotExist)):
-		b.session.unsure = true // the absence of one beside the manifest is told with that of all files
+	case b.session.Absent && (errors.Is(err, eval.ErrElsewhere) || errors.Is(err, fs.ErrNotExist)):
+		b.session.Unsure = true // the absence of one beside the manifest is told with that of all files
 	case hint == "" && errors.Is(err, fs.ErrNotExist):
 		hint = "a relative path is beside the manifest that names it"
 		fallthrough
@@ -179,8 +184,8 @@ func (b *build) adopt(res *resource.Resource, child *build) {
 	b.links = append(b.links, child.links...)
 	b.problems = append(b.problems, child.problems...)
 	b.openEnded, b.leftOpen = b.openEnded || child.openEnded, b.leftOpen || child.leftOpen
-	b.session.learn(child.session.learnt()...)
-	b.session.unsure = b.session.unsure || child.session.unsure
+	b.session.Learn(child.session.Secrets()...)
+	b.session.Unsure = b.session.Unsure || child.session.Unsure
 	b.session.besides(child.session)
 }
 
@@ -193,32 +198,32 @@ func (b *build) messages() resource.Messages {
 // the resources around it. Its error is why it could not be read.
 func (s *session) include(ctx context.Context, i *inclusion, spec resource.Spec, common *shared) (*build, error) {
 	in := i.Type.Include(spec)
-	if s.absent && (filepath.IsAbs(in.Source) || s.dir == "") {
-		return nil, errElsewhere
+	if s.Absent && (filepath.IsAbs(in.Source) || s.Dir == "") {
+		return nil, eval.ErrElsewhere
 	}
-	text, err := readRegular(i.path, s.opts.MaxBytes)
+	text, err := source.ReadRegular(i.path, s.Opts.MaxBytes)
 	switch {
 	case err != nil:
 		return nil, err
-	case bytes.HasPrefix([]byte(text), gzipMagic):
-		return nil, withHint(errors.New("it is packed"), "unpack it beside this manifest")
+	case bytes.HasPrefix([]byte(text), source.GzipMagic):
+		return nil, expression.WithHint(errors.New("it is packed"), "unpack it beside this manifest")
 	}
-	doc, err := parse(i.path, []byte(text), s.opts.MaxBytes)
+	doc, err := syntax.ParseWithin(i.path, []byte(text), s.Opts.MaxBytes)
 	if err != nil {
 		return &build{session: s, out: &Resolved{}, problems: model.AsProblems(err), openEnded: true}, nil
 	}
 	dir := filepath.Dir(i.path)
 	child := s.loader.session(doc, Inputs{Dir: dir, Data: s.external})
-	child.parent, child.by, child.prefix, child.outer, child.absent, child.unsure = s, i.Resource, in.Source, s.world, s.absent, s.unsure
+	child.parent, child.by, child.prefix, child.Outer, child.Absent, child.Unsure = s, i.Resource, in.Source, s.World, s.Absent, s.Unsure
 	child.share(common)
 	child.holds, child.defaults = s.holds.Within(in, dir), *spec.Meta()
 	if child.leaving = s.leaving; i.Excluded != "" {
 		child.leaving = append(slices.Clone(s.leaving), i.path)
 	}
 
-	data, _ := hide(in.Data, i.isSecret(s.learnt())).(map[string]any)
+	data, _ := hide(in.Data, i.isSecret(s.Secrets())).(map[string]any)
 
-	return child.declare(ctx, mergeDeep(data, s.external))
+	return child.declare(ctx, hierarchy.Merge(data, s.external))
 }
 
 // besideManifest gives the path of a file that a manifest names.
@@ -228,11 +233,11 @@ func (s *session) besideManifest(source string) (string, error) {
 		return "", errors.New("it has no name")
 	case filepath.IsAbs(source):
 		return source, nil
-	case s.dir == "" && !s.absent:
-		return "", withHint(errors.New("the path is relative, and this manifest has no directory"), "make a bundle of the manifest and its files, or give an absolute path")
+	case s.Dir == "" && !s.Absent:
+		return "", expression.WithHint(errors.New("the path is relative, and this manifest has no directory"), "make a bundle of the manifest and its files, or give an absolute path")
 	}
 
-	return filepath.Join(s.dir, source), nil
+	return filepath.Join(s.Dir, source), nil
 }
 
 // expand reads, at its turn, a manifest that could not be read before the run.
@@ -245,20 +250,20 @@ func (s *session) expand(ctx context.Context, i *inclusion, spec resource.Spec) 
 		return resource.Expansion{}, err
 	}
 	if len(child.problems) > 0 {
-		return resource.Expansion{}, finish(child.problems)
+		return resource.Expansion{}, syntax.Report(child.problems)
 	}
 
-	return resource.Expansion{Resources: child.out.Resources, Children: child.own, Messages: child.messages(), Secrets: child.session.learnt(), Warnings: child.out.Warnings}, nil
+	return resource.Expansion{Resources: child.out.Resources, Children: child.own, Messages: child.messages(), Secrets: child.session.Secrets(), Warnings: child.out.Warnings}, nil
 }
 
 // broughtLater says that a resource of this run manages a file, or a directory
 // above it, or that the file is not there and may be brought by a command.
 func (s *session) broughtLater(path string, before []*resource.Resource) (by model.Ref, later bool) {
-	if s.absent {
+	if s.Absent {
 		return by, false
 	}
 	for at := path; at != filepath.Dir(at); at = filepath.Dir(at) {
-		if by, managed := s.provided[resource.PathNeed(at)]; managed {
+		if by, managed := s.Provided[resource.PathNeed(at)]; managed {
 			return by, true
 		}
 	}
@@ -273,7 +278,7 @@ func (s *session) broughtLater(path string, before []*resource.Resource) (by mod
 
 // broughtWithin says that a resource of this run manages something in a directory.
 func (s *session) broughtWithin(dir string) bool {
-	for word := range s.provided {
+	for word := range s.Provided {
 		if strings.HasPrefix(word, resource.PathNeed(dir)+"/") {
 			return true
 		}
@@ -318,7 +323,7 @@ func (s *session) inherit(meta *model.Common) {
 
 // besides notes the files beside an included manifest as files beside this one.
 func (s *session) besides(child *session) {
-	if !s.absent || child == s {
+	if !s.Absent || child == s {
 		return
 	}
 	dir := filepath.Dir(child.prefix)
@@ -334,8 +339,8 @@ func (s *session) files() []File {
 	for _, v := range s.declared {
 		out.addSource(v)
 	}
-	for _, path := range s.relative {
-		out.add(File{Path: path, Pos: model.Position{File: s.doc.Name()}})
+	for _, path := range s.Relative {
+		out.add(File{Path: path, Pos: model.Position{File: s.Doc.Name()}})
 	}
 	for _, f := range s.includedFiles {
 		out.add(f)
@@ -346,7 +351,7 @@ func (s *session) files() []File {
 
 // includedFile notes a manifest that is included from beside this one.
 func (s *session) includedFile(source string, pos model.Position) {
-	if s.absent && !filepath.IsAbs(source) && !strings.Contains(source, "://") {
+	if s.Absent && !filepath.IsAbs(source) && !strings.Contains(source, "://") {
 		s.includedFiles = append(s.includedFiles, File{Path: source, Pos: pos})
 	}
 }

@@ -7,6 +7,9 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
+	"github.com/musterfleet/muster/resources/manifest/eval"
+	"github.com/musterfleet/muster/resources/manifest/expression"
+	"github.com/musterfleet/muster/resources/manifest/syntax"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/resources/template"
 )
@@ -15,17 +18,17 @@ import (
 // wrong with the template is told at its place there, what is wrong with the
 // list at its place in what was rendered. open says that not all of it is known.
 func (b *build) rendered(ctx context.Context, file resource.Value) (items []resource.Value, open bool) {
-	r := resolver{scope: b.scope}
-	path, _ := r.value(ctx, file)
-	if len(r.failed) == 0 && (path.Late || path.Secret || !path.IsScalar()) {
-		r.problems.Add(file.Pos, "for example resources_jet_file: resources.jet", "`%s` must be the path of a template, known before the run", keyJetFile)
+	r := eval.Resolver{Scope: b.scope}
+	path, _ := r.Value(ctx, file)
+	if len(r.Failed) == 0 && (path.Late || path.Secret || !path.IsScalar()) {
+		r.Problems.Add(file.Pos, "for example resources_jet_file: resources.jet", "`%s` must be the path of a template, known before the run", syntax.KeyJetFile)
 	}
-	b.problems = append(b.problems, r.problems...)
-	if len(r.problems)+len(r.failed) > 0 {
+	b.problems = append(b.problems, r.Problems...)
+	if len(r.Problems)+len(r.Failed) > 0 {
 		return nil, true
 	}
 	hidden := newTokens()
-	list := b.session.scopeWith(ctx, inResources, b.out.Data, nil, hidden.hide)
+	list := b.session.ScopeWith(ctx, eval.InResources, b.out.Data, nil, hidden.hide)
 	value, use, ok := b.list(ctx, list, path)
 	m := secretMarks{file: path.Text, tokens: hidden}
 	if ok && use == template.Mixed {
@@ -43,29 +46,29 @@ func renderedName(path string) string { return path + " (rendered)" }
 
 // list renders the list and reports what is wrong with it. Where the node is
 // not there to be asked, that its values are missing is no problem.
-func (b *build) list(ctx context.Context, seen *scope, path resource.Value) (list resource.Value, use template.Use, ok bool) {
-	text, use, err := seen.jetFile(ctx, path.Text)
+func (b *build) list(ctx context.Context, seen *eval.Scope, path resource.Value) (list resource.Value, use template.Use, ok bool) {
+	text, use, err := seen.JetFile(ctx, path.Text)
 	if err == nil {
-		list, err = readList(path.Text, text, b.session.opts.MaxBytes)
+		list, err = readList(path.Text, text, b.session.Opts.MaxBytes)
 	}
 	var problems model.Problems
 	var bad *template.Error
-	switch syntax := errors.As(err, &bad) && bad.Syntax; {
+	switch invalid := errors.As(err, &bad) && bad.Syntax; {
 	case err == nil:
 		// What rests on data that are not all known may say anything.
-		return list, use, !b.scope.broken
+		return list, use, !b.scope.Broken
 	case errors.As(err, &problems):
-		if !b.scope.broken {
+		if !b.scope.Broken {
 			b.problems = append(b.problems, problems...)
 		}
-	case errors.As(err, new(lateError)):
-		b.problems.Add(path.Pos, "", "`%s` must be known before the run: %s", keyJetFile, err)
-	case !syntax && (b.scope.broken || b.session.tolerates()):
+	case errors.As(err, new(eval.LateError)):
+		b.problems.Add(path.Pos, "", "`%s` must be known before the run: %s", syntax.KeyJetFile, err)
+	case !invalid && (b.scope.Broken || b.session.Tolerates()):
 	case bad != nil:
-		b.problems.Add(bad.Pos, hintOf(err), "%s", bad.Message)
+		b.problems.Add(bad.Pos, expression.HintOf(err), "%s", bad.Message)
 	default:
-		f := b.session.failed(err)
-		b.problems.Add(path.Pos, f.hint, "`%s`: %s", keyJetFile, f.message)
+		f := b.session.Failed(err)
+		b.problems.Add(path.Pos, f.Hint, "`%s`: %s", syntax.KeyJetFile, f.Message)
 	}
 
 	return resource.Value{}, use, false
@@ -91,10 +94,10 @@ type secretMarks struct {
 // mark reveals the tokens in v. A secret may hold what looks like an expression, and is none.
 func (m *secretMarks) mark(v *resource.Value) {
 	if v.IsScalar() && strings.Contains(v.Text, m.tokens.nonce) {
-		expression := mayHoldExpression(v.Text)
+		isExpression := expression.MayHoldExpression(v.Text)
 		v.Secret, v.Kind, v.Text = true, resource.String, m.tokens.reveal(v.Text)
-		if !expression {
-			v.Text = literalText(v.Text)
+		if !isExpression {
+			v.Text = expression.LiteralText(v.Text)
 		}
 	}
 	for i := range v.Items {

@@ -21,7 +21,7 @@ func (b *build) leaveOut(ctx context.Context, i inclusion) map[model.Ref]bool {
 		return nil
 	}
 	child, err := s.include(ctx, &i, i.Spec, s.common.clone())
-	if err != nil || child.openEnded || child.leftOpen || len(child.session.doc.Problems()) > 0 {
+	if err != nil || child.openEnded || child.leftOpen || len(child.session.Doc.Problems()) > 0 {
 		return nil
 	}
 	out := map[model.Ref]bool{}

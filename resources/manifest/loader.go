@@ -6,6 +6,10 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/manifest/eval"
+	"github.com/musterfleet/muster/resources/manifest/render"
+	"github.com/musterfleet/muster/resources/manifest/source"
+	"github.com/musterfleet/muster/resources/manifest/syntax"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -23,7 +27,7 @@ type Options struct {
 	KV func(ctx context.Context, bucket, key string) ([]byte, error)
 	// Registrations gives what the function registrations asks for; each of its
 	// words may be the wildcard *.
-	Registrations ReadRegistrations
+	Registrations eval.ReadRegistrations
 	// Object reads obj://bucket/name. The caller closes what it gives.
 	Object func(ctx context.Context, bucket, name string) (io.ReadCloser, error)
 	// HTTPStall is how long a server may send nothing in the middle of its answer;
@@ -42,21 +46,21 @@ type Options struct {
 // Loader fetches and resolves manifests. It is safe for concurrent use when
 // the functions of its options are.
 type Loader struct {
-	*fetcher
-	eval evalOptions
+	*source.Fetcher
+	eval eval.Options
 }
 
 // NewLoader makes a loader.
 func NewLoader(o Options) *Loader {
 	if o.MaxBytes == 0 {
-		o.MaxBytes = DefaultMaxBytes
+		o.MaxBytes = syntax.DefaultMaxBytes
 	}
 
-	eval := evalOptions{Types: o.Types, Facts: o.Facts, Environ: o.Environ, KV: o.KV, Registrations: o.Registrations, MaxBytes: o.MaxBytes}
+	eval := eval.Options{Types: o.Types, Facts: o.Facts, Environ: o.Environ, KV: o.KV, Registrations: o.Registrations, MaxBytes: o.MaxBytes}
 
-	fetch := fetchOptions{KV: o.KV, Object: o.Object, HTTPStall: o.HTTPStall, Stdin: o.Stdin, Unpack: o.Unpack, MaxBytes: o.MaxBytes, MaxBundleBytes: o.MaxBundleBytes}
+	fetch := source.Options{KV: o.KV, Object: o.Object, HTTPStall: o.HTTPStall, Stdin: o.Stdin, Unpack: o.Unpack, MaxBytes: o.MaxBytes, MaxBundleBytes: o.MaxBundleBytes}
 
-	return &Loader{fetcher: newFetcher(fetch), eval: eval}
+	return &Loader{Fetcher: source.New(fetch), eval: eval}
 }
 
 // Inputs are what goes into a Resolve besides the document.
@@ -104,12 +108,14 @@ type Resolved struct {
 }
 
 // Parse is Parse for a source that the loader fetched, with its limit.
-func (l *Loader) Parse(s *Source) (*Document, error) { return parse(s.Name, s.Data, l.eval.MaxBytes) }
+func (l *Loader) Parse(s *source.Source) (*syntax.Document, error) {
+	return syntax.ParseWithin(s.Name, s.Data, l.eval.MaxBytes)
+}
 
 // Render returns the manifest with everything resolved, as YAML that muster
 // applies again. Secrets, and the values of sensitive resources, are redacted;
 // expressions that must wait stay as they are, with the data they may need;
 // what control excluded stays excluded. The same input gives the same bytes.
 func (r *Resolved) Render() ([]byte, error) {
-	return renderManifest(output{Data: r.Data, FailOnError: r.FailOnError, PreMessage: r.PreMessage, PostMessage: r.PostMessage, Resources: r.own, Values: r.values})
+	return render.YAML(render.Manifest{Data: r.Data, FailOnError: r.FailOnError, PreMessage: r.PreMessage, PostMessage: r.PostMessage, Resources: r.own, Values: r.values})
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/manifest/syntax"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -31,7 +32,7 @@ func (l *Loader) resolveOne(ctx context.Context, typ string, properties resource
 	if err != nil {
 		return nil, err
 	}
-	b := &build{session: l.session(&Document{}, in), out: &Resolved{}, links: []resource.Links{resource.LinksOf(res)}}
+	b := &build{session: l.session(syntax.Empty(""), in), out: &Resolved{}, links: []resource.Links{resource.LinksOf(res)}}
 	b.keep(res, properties)
 	b.out.Warnings = nil // those are for what runs again and again
 	b.assemble(ctx)
@@ -52,14 +53,14 @@ type decode func(*resource.Type, resource.Value, model.Position) (*resource.Reso
 func (l *Loader) decodeOne(typ string, properties resource.Value, decode decode) (*resource.Resource, error) {
 	t, ok := l.eval.Types.Get(typ)
 	if !ok {
-		return nil, model.Problems{unknownType(l.eval.Types, typ, properties.Pos)}
+		return nil, model.Problems{syntax.UnknownType(l.eval.Types, typ, properties.Pos)}
 	}
 	res, problems := decode(t, properties, properties.Pos)
-	if i := slices.IndexFunc(properties.Entries, func(e resource.Entry) bool { return e.Key == keyControl }); i >= 0 {
+	if i := slices.IndexFunc(properties.Entries, func(e resource.Entry) bool { return e.Key == syntax.KeyControl }); i >= 0 {
 		problems.Add(properties.Entries[i].Pos, "decide before asking", "`control` belongs into a manifest, not into a request")
 	}
 	if len(problems) > 0 {
-		return nil, finish(problems)
+		return nil, syntax.Report(problems)
 	}
 
 	return res, nil

@@ -4,6 +4,9 @@ import (
 	"context"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/manifest/eval"
+	"github.com/musterfleet/muster/resources/manifest/expression"
+	"github.com/musterfleet/muster/resources/manifest/syntax"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -29,19 +32,19 @@ func (l *Loader) Origin(r *Resolved) resource.Origin {
 // Names makes the names anew every time, so that a run sees what the machine
 // and the buckets say then.
 func (o origin) Names(ctx context.Context, facts model.Facts, masked bool) map[string]any {
-	s := o.loader.session(&Document{}, Inputs{Dir: o.dir, Facts: facts})
+	s := o.loader.session(syntax.Empty(""), Inputs{Dir: o.dir, Facts: facts})
 	text := model.Secret.Reveal
 	if masked {
 		text = model.Secret.String
 	}
-	scope := s.scopeWith(ctx, inResources, o.data, resource.Outputs{}, text)
-	out := scope.templateNames(ctx)
-	delete(out, nameOutputs) // what they take must be known when they are looked at
+	scope := s.ScopeWith(ctx, eval.InResources, o.data, resource.Outputs{}, text)
+	out := scope.TemplateNames(ctx)
+	delete(out, expression.NameOutputs) // what they take must be known when they are looked at
 
 	return out
 }
 
 // Tree fetches a tar.gz and unpacks it.
 func (o origin) Tree(ctx context.Context, source string) (dir string, cleanup func() error, err error) {
-	return o.loader.tree(ctx, source)
+	return o.loader.Tree(ctx, source)
 }

@@ -6,12 +6,14 @@ import (
 	"slices"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/manifest/eval"
+	"github.com/musterfleet/muster/resources/manifest/syntax"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
 // session is what one Resolve, and the late properties that follow from it, know.
 type session struct {
-	*world
+	*eval.World
 	loader *Loader
 	// parent includes the document, with the resource by and the path prefix; nil
 	// for the one that was asked for.
@@ -29,7 +31,7 @@ type session struct {
 	// common is what it shares with those that it includes.
 	common *shared
 
-	// declared are the properties of resources, kept for Check alone.
+	// Declared are the properties of resources, kept for Check alone.
 	declared []resource.Value
 	// includedFiles are the files that included manifests name, and these themselves.
 	includedFiles []File
@@ -37,9 +39,9 @@ type session struct {
 
 // shared is what a document and all that it includes have in common.
 type shared struct {
-	// provided are the paths that resources declared so far bring.
+	// Provided are the paths that resources declared so far bring.
 	provided map[string]model.Ref
-	// aliases maps an alias to the reference it stands for.
+	// Aliases maps an alias to the reference it stands for.
 	aliases map[model.Ref]model.Ref
 	// included are the resources whose manifests were read.
 	included []*resource.Resource
@@ -50,14 +52,14 @@ func (s *shared) clone() *shared {
 	return &shared{maps.Clone(s.provided), maps.Clone(s.aliases), slices.Clone(s.included)}
 }
 
-func (l *Loader) session(doc *Document, in Inputs) *session {
+func (l *Loader) session(doc *syntax.Document, in Inputs) *session {
 	s := &session{
-		loader: l, world: newWorld(&l.eval, doc, in.Dir), external: in.Data,
+		loader: l, World: eval.NewWorld(&l.eval, doc, in.Dir), external: in.Data,
 		holds: resource.Scope{Dir: in.Dir, MaxDepth: cmp.Or(in.MaxDepth, DefaultMaxDepth)}, defaults: model.Common{Drift: in.Drift},
 	}
 	s.share(&shared{provided: map[string]model.Ref{}, aliases: map[model.Ref]model.Ref{}})
 	if in.Facts != nil {
-		s.setFacts(in.Facts)
+		s.SetFacts(in.Facts)
 	}
 
 	return s
@@ -65,5 +67,5 @@ func (l *Loader) session(doc *Document, in Inputs) *session {
 
 // share has the document know what others declare.
 func (s *session) share(common *shared) {
-	s.common, s.provided, s.aliases = common, common.provided, common.aliases
+	s.common, s.Provided, s.Aliases = common, common.provided, common.aliases
 }
