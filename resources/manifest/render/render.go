@@ -1,7 +1,6 @@
 package render
 
 import (
-	"bytes"
 	"slices"
 
 	"github.com/musterfleet/muster/model"
@@ -31,10 +30,8 @@ func YAML(o Manifest) ([]byte, error) {
 		root.Entries = append(root.Entries, entry("data", literal(data)))
 	}
 	root.Entries = append(root.Entries, entry("muster", o.body()))
-	var b bytes.Buffer
-	(&emitter{out: &b}).value(root, 0)
 
-	return b.Bytes(), nil
+	return encode(root)
 }
 
 func entry(key string, v resource.Value) resource.Entry { return resource.Entry{Key: key, Value: v} }
