@@ -25,9 +25,9 @@ type build struct {
 	own []*resource.Resource
 	// links are those of the resources that the document and what it includes declare.
 	links []resource.Links
-	// openEnded says that not all that is declared is known.
+	// openEnded reports whether not all that is declared is known.
 	openEnded bool
-	// leftOpen says that not all is known of what is declared and left out.
+	// leftOpen reports whether not all is known of what is declared and left out.
 	leftOpen bool
 }
 
@@ -84,7 +84,7 @@ func (b *build) add(ctx context.Context, d syntax.Declared) {
 	}
 }
 
-// ownProblems gives the problems of a resource that are not the consequence of
+// ownProblems returns the problems of a resource that are not the consequence of
 // an expression that failed. Values that failed look late, and then a type does
 // not validate; so what is left without them is decoded too, and believed where
 // it speaks of a property that is there.
@@ -123,7 +123,7 @@ func holdsFailed(v resource.Value, failed []model.Position) bool {
 		slices.ContainsFunc(v.Entries, func(e resource.Entry) bool { return holdsFailed(e.Value, failed) })
 }
 
-// Name gives the name of a resource, and reports one that cannot be shown or is not known.
+// name returns the name of a resource, and reports one that cannot be shown or is not known.
 func name(r *eval.Resolver, properties resource.Value) (text string, sure bool) {
 	v, _ := properties.Get(syntax.KeyName)
 	switch {
@@ -142,7 +142,7 @@ func name(r *eval.Resolver, properties resource.Value) (text string, sure bool) 
 	return v.Text, false
 }
 
-// Wait makes a resource wait for others: it requires them, and its properties
+// wait makes a resource wait for others: it requires them, and its properties
 // are resolved once they have run.
 func (b *build) wait(res *resource.Resource, d syntax.Declared, properties resource.Value, waits []eval.Wait) {
 	var refs []model.Ref
@@ -171,7 +171,7 @@ func requireAlso(spec resource.Spec, refs []model.Ref) {
 	}
 }
 
-// resolveLate gives the properties of a resource at its turn.
+// resolveLate returns the properties of a resource at its turn.
 func (s *session) resolveLate(ctx context.Context, d syntax.Declared, data map[string]any, refs []model.Ref, outputs resource.Outputs) (resource.Spec, []model.Secret, error) {
 	if outputs == nil {
 		outputs = resource.Outputs{}

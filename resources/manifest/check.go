@@ -24,7 +24,7 @@ type File struct {
 	Path string
 	// Pos is where it does; of what an expression reads only the document is known.
 	Pos model.Position
-	// Late says that Path holds an expression that only the node can evaluate.
+	// Late reports whether Path holds an expression that only the node can evaluate.
 	Late bool
 }
 
@@ -62,7 +62,7 @@ func (l *Loader) elsewhere(doc *syntax.Document, in Inputs) *session {
 	return s
 }
 
-// sourceBeside gives the file beside the manifest that a resource names, if it does.
+// sourceBeside returns the file beside the manifest that a resource names, if it does.
 func sourceBeside(properties resource.Value) (resource.Value, bool) {
 	v, ok := properties.Get(resource.SourceProperty)
 

@@ -21,7 +21,7 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// DefaultMaxDepth is how deep manifests may include one another, unless told otherwise.
+// DefaultMaxDepth is how deep manifests may include one another, by default.
 const DefaultMaxDepth = 10
 
 // assemble puts what resources include in front of them, once all resources of
@@ -82,7 +82,7 @@ type inclusion struct {
 	path       string
 }
 
-// placeOfName is where the resource says what it is called.
+// placeOfName is the place of the resource's name.
 func (i *inclusion) placeOfName() model.Position {
 	if name, ok := i.properties.Get(syntax.KeyName); ok && !name.Pos.IsZero() {
 		return name.Pos
@@ -91,7 +91,7 @@ func (i *inclusion) placeOfName() model.Position {
 	return i.Pos
 }
 
-// isSecret says that a text of its data is secret.
+// isSecret reports whether a text of its data is secret.
 func (i *inclusion) isSecret(known []model.Secret) func(model.Secret) bool {
 	all, _ := i.properties.Get("sensitive")
 
@@ -134,7 +134,7 @@ func (b *build) include(ctx context.Context, i inclusion) {
 	s.common.included = append(s.common.included, i.Resource)
 }
 
-// isWithin says that the document is included by a resource.
+// isWithin reports whether the document is included by a resource.
 func (s *session) isWithin(res *resource.Resource) bool {
 	return s.by != nil && (s.by.IsSame(res) || s.parent.isWithin(res))
 }
@@ -167,7 +167,7 @@ func (b *build) notIncluded(i *inclusion, err error) {
 	hint := expression.HintOf(err)
 	switch {
 	case b.session.Absent && (errors.Is(err, eval.ErrElsewhere) || errors.Is(err, fs.ErrNotExist)):
-		b.session.Unsure = true // the absence of one beside the manifest is told with that of all files
+		b.session.Unsure = true // the absence of one beside the manifest is reported with that of all files
 	case hint == "" && errors.Is(err, fs.ErrNotExist):
 		hint = "a relative path is beside the manifest that names it"
 		fallthrough
@@ -226,7 +226,7 @@ func (s *session) include(ctx context.Context, i *inclusion, spec resource.Spec,
 	return child.declare(ctx, hierarchy.Merge(data, s.external))
 }
 
-// besideManifest gives the path of a file that a manifest names.
+// besideManifest returns the path of a file that a manifest names.
 func (s *session) besideManifest(source string) (string, error) {
 	switch {
 	case source == "":
@@ -256,7 +256,7 @@ func (s *session) expand(ctx context.Context, i *inclusion, spec resource.Spec) 
 	return resource.Expansion{Resources: child.out.Resources, Children: child.own, Messages: child.messages(), Secrets: child.session.Secrets(), Warnings: child.out.Warnings}, nil
 }
 
-// broughtLater says that a resource of this run manages a file, or a directory
+// broughtLater reports whether a resource of this run manages a file, or a directory
 // above it, or that the file is not there and may be brought by a command.
 func (s *session) broughtLater(path string, before []*resource.Resource) (by model.Ref, later bool) {
 	if s.Absent {
@@ -276,7 +276,7 @@ func (s *session) broughtLater(path string, before []*resource.Resource) (by mod
 	})
 }
 
-// broughtWithin says that a resource of this run manages something in a directory.
+// broughtWithin reports whether a resource of this run manages something in a directory.
 func (s *session) broughtWithin(dir string) bool {
 	for word := range s.Provided {
 		if strings.HasPrefix(word, resource.PathNeed(dir)+"/") {
@@ -311,7 +311,7 @@ func hide(v any, isSecret func(model.Secret) bool) any {
 	return v
 }
 
-// inherit gives a resource what holds for all of its manifest, where it does
+// inherit returns a resource what holds for all of its manifest, where it does
 // not say it itself.
 func (s *session) inherit(meta *model.Common) {
 	meta.Drift = cmp.Or(meta.Drift, s.defaults.Drift)

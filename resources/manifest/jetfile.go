@@ -14,9 +14,9 @@ import (
 	"github.com/musterfleet/muster/resources/template"
 )
 
-// rendered gives the list of resources that a Jet template renders. What is
-// wrong with the template is told at its place there, what is wrong with the
-// list at its place in what was rendered. open says that not all of it is known.
+// rendered returns the list of resources that a Jet template renders. What is
+// wrong with the template is reported at its line there, what is wrong with the
+// list at its place in what was rendered. open reports whether not all of it is known.
 func (b *build) rendered(ctx context.Context, file resource.Value) (items []resource.Value, open bool) {
 	r := eval.Resolver{Scope: b.scope}
 	path, _ := r.Value(ctx, file)

@@ -18,17 +18,17 @@ import (
 type Options struct {
 	// Types are the resource types that a manifest may name.
 	Types resource.Types
-	// Facts gives the facts of the node. It is called at most once a Resolve,
+	// Facts returns the facts of the node. It is called at most once a Resolve,
 	// and only when something asks for facts.
 	Facts func(ctx context.Context) (model.Facts, error)
 	// Environ is what expressions see as Environ.
 	Environ map[string]string
 	// KV reads kv://bucket/key and what kvGet asks for.
 	KV func(ctx context.Context, bucket, key string) ([]byte, error)
-	// Registrations gives what the function registrations asks for; each of its
+	// Registrations returns what the function registrations asks for; each of its
 	// words may be the wildcard *.
 	Registrations eval.ReadRegistrations
-	// Object reads obj://bucket/name. The caller closes what it gives.
+	// Object reads obj://bucket/name. The caller closes it.
 	Object func(ctx context.Context, bucket, name string) (io.ReadCloser, error)
 	// HTTPStall is how long a server may send nothing in the middle of its answer;
 	// 0 means 30 seconds.
@@ -71,7 +71,7 @@ type Inputs struct {
 	Dir string
 	// Facts, when set, are used instead of Options.Facts.
 	Facts model.Facts
-	// Known says that a resource which the document does not declare is known all
+	// Known reports whether a resource which the document does not declare is known all
 	// the same, from earlier commands of a session. Nil knows none.
 	Known func(model.Ref) bool
 	// Drift is that of resources that do not say it themselves.
@@ -96,8 +96,8 @@ type Resolved struct {
 	PreMessage, PostMessage string
 	// Warnings are worth telling and stop nothing.
 	Warnings model.Problems
-	// Static says that nothing but the document and Inputs.Data went in, so
-	// resolving the same again gives the same.
+	// Static reports whether nothing but the document and Inputs.Data went in, so
+	// resolving it again returns the same.
 	Static bool
 
 	// own are the resources that the document itself declares.
@@ -115,7 +115,7 @@ func (l *Loader) Parse(s *source.Source) (*syntax.Document, error) {
 // Render returns the manifest with everything resolved, as YAML that muster
 // applies again. Secrets, and the values of sensitive resources, are redacted;
 // expressions that must wait stay as they are, with the data they may need;
-// what control excluded stays excluded. The same input gives the same bytes.
+// what control excluded stays excluded. The same input makes the same bytes.
 func (r *Resolved) Render() ([]byte, error) {
 	return render.YAML(render.Manifest{Data: r.Data, FailOnError: r.FailOnError, PreMessage: r.PreMessage, PostMessage: r.PostMessage, Resources: r.own, Values: r.values})
 }

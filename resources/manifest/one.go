@@ -14,7 +14,7 @@ func (l *Loader) DecodeOne(typ string, properties resource.Value) (*resource.Res
 	return l.decodeOne(typ, properties, resource.Decode)
 }
 
-// ResolveOne makes the resource of an ensure request, the last of what it gives;
+// ResolveOne makes the resource of an ensure request, the last of the result;
 // before it stand those of the manifest that it includes. Its values are literal:
 // nothing in them is an expression. The error is that of Resolve.
 func (l *Loader) ResolveOne(ctx context.Context, typ string, properties resource.Value, in Inputs) (*Resolved, error) {
@@ -40,7 +40,7 @@ func (l *Loader) resolveOne(ctx context.Context, typ string, properties resource
 	return b.finish(ctx, in)
 }
 
-// Sensitive says that nothing of the values of a request may be shown or kept,
+// Sensitive reports whether nothing of the values of a request may be shown or kept,
 // which nobody knows of one that is not valid.
 func (l *Loader) Sensitive(typ string, properties resource.Value) bool {
 	res, err := l.decodeOne(typ, properties, resource.Decode)

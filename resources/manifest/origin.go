@@ -17,7 +17,7 @@ type origin struct {
 	data   map[string]any
 }
 
-// Origin gives what the resources of a manifest may ask of it when they run:
+// Origin returns what the resources of a manifest may ask of it when they run:
 // the names of templates, and what is elsewhere. Without a manifest, for an
 // ensure request, r is nil.
 func (l *Loader) Origin(r *Resolved) resource.Origin {
@@ -29,7 +29,7 @@ func (l *Loader) Origin(r *Resolved) resource.Origin {
 	return o
 }
 
-// Names makes the names anew every time, so that a run sees what the machine
+// Names makes new names every time, so that a run sees what the machine
 // and the buckets say then.
 func (o origin) Names(ctx context.Context, facts model.Facts, masked bool) map[string]any {
 	s := o.loader.session(syntax.Empty(""), Inputs{Dir: o.dir, Facts: facts})

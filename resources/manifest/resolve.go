@@ -28,7 +28,7 @@ func (s *session) resolve(ctx context.Context, in Inputs) (*Resolved, error) {
 	return b.finish(ctx, in)
 }
 
-// Report gives what came of a document and all that it includes.
+// finish returns what a document and all that it includes resolve to.
 func (b *build) finish(ctx context.Context, in Inputs) (*Resolved, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func (s *session) declare(ctx context.Context, external map[string]any) (*build,
 	return b, nil
 }
 
-// ResolveData gives the data of a document alone, for muster data resolve and
+// ResolveData returns the data of a document alone, for muster data resolve and
 // for sources of data. Its errors are those of Resolve.
 func (l *Loader) ResolveData(ctx context.Context, doc *syntax.Document, in Inputs) (map[string]any, error) {
 	s := l.session(doc, in)

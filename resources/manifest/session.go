@@ -31,7 +31,7 @@ type session struct {
 	// common is what it shares with those that it includes.
 	common *shared
 
-	// Declared are the properties of resources, kept for Check alone.
+	// declared are the properties of resources, kept for Check alone.
 	declared []resource.Value
 	// includedFiles are the files that included manifests name, and these themselves.
 	includedFiles []File
@@ -39,9 +39,9 @@ type session struct {
 
 // shared is what a document and all that it includes have in common.
 type shared struct {
-	// Provided are the paths that resources declared so far bring.
+	// provided are the paths that resources declared so far bring.
 	provided map[string]model.Ref
-	// Aliases maps an alias to the reference it stands for.
+	// aliases maps an alias to the reference it stands for.
 	aliases map[model.Ref]model.Ref
 	// included are the resources whose manifests were read.
 	included []*resource.Resource

@@ -24,7 +24,7 @@ func (t *tokens) hide(s model.Secret) string {
 	return fmt.Sprintf("%s-%d-", t.nonce, len(t.secrets)-1)
 }
 
-// Reveal puts the secrets of tokens into a text.
+// reveal puts the secrets of tokens into a text.
 func (t *tokens) reveal(text string) string {
 	return regexp.MustCompile(t.nonce+`-(\d+)-`).ReplaceAllStringFunc(text, func(token string) string {
 		i, _ := strconv.Atoi(token[len(t.nonce)+1 : len(token)-1])

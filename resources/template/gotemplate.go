@@ -46,7 +46,7 @@ func Go(ctx context.Context, t Template, names Names, limits Limits) (string, er
 	return out.text.String(), nil
 }
 
-// GoFunctions gives the functions that Go templates have: those of sprig, and
+// GoFunctions returns the functions that Go templates have: those of sprig, and
 // those of names, which come before them.
 func GoFunctions(names Names) template.FuncMap {
 	functions := sprigFunctions()
@@ -122,13 +122,13 @@ func goError(t Template, out *output, err error) error {
 	return failed
 }
 
-// IsGo says that a text holds an action of a Go template, IsJet one of a Jet template.
+// IsGo reports whether a text holds an action of a Go template, IsJet one of a Jet template.
 func IsGo(text string) bool { return strings.Contains(text, goLeft) }
 
-// IsJet says that a text holds an action of a Jet template.
+// IsJet reports whether a text holds an action of a Jet template.
 func IsJet(text string) bool { return strings.Contains(text, JetLeft) }
 
-// Hint gives what to do about an error, where there is something to say.
+// Hint returns what to do about an error, where there is something to say.
 func Hint(err error) string {
 	var e *Error
 	if errors.As(err, &e) {

@@ -82,7 +82,7 @@ func (r *rendering) execute(variables jet.VarMap, dot any) (err error) {
 	return t.Execute(&r.out, variables, dot)
 }
 
-// Exists says yes, so that Open can say why not.
+// Exists reports whether a template can be read.
 func (r *rendering) Exists(name string) bool {
 	if name == r.path() {
 		return true
@@ -98,7 +98,7 @@ func (r *rendering) Exists(name string) bool {
 	return err == nil
 }
 
-// Open gives a template's text.
+// Open returns a template's text.
 func (r *rendering) Open(name string) (io.ReadCloser, error) {
 	text, err := r.text(name)
 	if err == nil {
@@ -162,11 +162,11 @@ func (r *rendering) name(path string) string {
 	return strings.TrimPrefix(path, "/")
 }
 
-// JetFunctions gives the functions of names as Jet calls them. An error that
-// one gives ends the rendering.
+// JetFunctions returns the functions of names as Jet calls them. An error that
+// one returns ends the rendering.
 func JetFunctions(names Names) map[string]jet.Func {
 	out := map[string]jet.Func{}
-	// In place of those of the library, which make whatever they are told to.
+	// These replace those of the library, which have no bounds.
 	out["repeat"], out["replace"] = jetFunction("repeat", reflect.ValueOf(repeat)), jetFunction("replace", reflect.ValueOf(replace))
 	for name, fn := range names.Functions() {
 		out[name] = jetFunction(name, reflect.ValueOf(fn))
@@ -200,7 +200,7 @@ func jetFunction(name string, fn reflect.Value) jet.Func {
 
 var errArguments = errors.New("wrong arguments")
 
-// arguments makes the arguments that a function takes of those that a template gives.
+// arguments makes the arguments that a function takes of those that a template passes.
 func arguments(name string, t reflect.Type, args []reflect.Value) ([]reflect.Value, error) {
 	n := len(args)
 	if n < t.NumIn() && !(t.IsVariadic() && n == t.NumIn()-1) || n > t.NumIn() && !t.IsVariadic() {

@@ -10,7 +10,7 @@ import (
 )
 
 // nameInOrder is the function that everything which is ranged over goes through:
-// the library gives what is in a mapping in another order every time.
+// the library returns the entries of a mapping in another order every time.
 const nameInOrder = "__in_order"
 
 // inOrder is that function.
@@ -27,7 +27,7 @@ func inOrder(args jet.Arguments) reflect.Value {
 	return reflect.ValueOf(InOrder(m))
 }
 
-// InOrder gives what is in a mapping in the order of its keys, for a range of Jet.
+// InOrder returns what is in a mapping in the order of its keys, for a range of Jet.
 func InOrder(m reflect.Value) jet.Ranger {
 	keys := m.MapKeys()
 	slices.SortFunc(keys, func(a, b reflect.Value) int {
@@ -40,16 +40,16 @@ func InOrder(m reflect.Value) jet.Ranger {
 	return &orderedRanger{m: m, keys: keys}
 }
 
-// orderedRanger gives what is in a mapping in the order of its keys.
+// orderedRanger returns what is in a mapping in the order of its keys.
 type orderedRanger struct {
 	m    reflect.Value
 	keys []reflect.Value
 }
 
-// ProvidesIndex says that there are keys beside the values.
+// ProvidesIndex reports whether there are keys beside the values.
 func (*orderedRanger) ProvidesIndex() bool { return true }
 
-// Range gives the next one; what was taken out on the way is left out.
+// Range returns the next one; what was taken out on the way is left out.
 func (r *orderedRanger) Range() (key, value reflect.Value, end bool) {
 	for len(r.keys) > 0 {
 		key, r.keys = r.keys[0], r.keys[1:]

@@ -18,7 +18,7 @@ const (
 	Unused Use = iota
 	// Printed: an action is the path of a secret and nothing else.
 	Printed
-	// Mixed: what comes of the template depends on a secret, or cannot be judged.
+	// Mixed: the result depends on a secret, or cannot be judged.
 	Mixed
 )
 

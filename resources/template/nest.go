@@ -89,7 +89,7 @@ func (n *nesting) skip(from int, end string) {
 	}
 }
 
-// action reads one up to its end, and says that it nests too deep.
+// action reads one up to its end, and reports whether it nests too deep.
 func (n *nesting) action() bool {
 	within, unary := 0, 0
 	for n.at < len(n.text) && !strings.HasPrefix(n.text[n.at:], n.right) {

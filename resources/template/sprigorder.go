@@ -6,7 +6,7 @@ import (
 	"text/template"
 )
 
-// orderKeys makes the functions that list what is in a mapping give it in the
+// orderKeys makes the functions that list a mapping return it in the
 // order of the keys, the same every time.
 func orderKeys(functions template.FuncMap) {
 	functions["keys"] = func(all ...map[string]any) []string {

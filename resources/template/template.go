@@ -1,7 +1,7 @@
 // Package template renders Go templates and Jet templates with the names that
-// the expressions of a manifest know. What is wrong with a template is told
-// with its place in it, and a template that does not end, or recurses without
-// end, is stopped.
+// the expressions of a manifest know, and judges from their source what they do
+// with secrets. An error names the line; a template that does not end, or
+// recurses without end, is stopped.
 package template
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Names are what a template may use, by name: values, and functions that give
+// Names are what a template may use, by name: values, and functions that return
 // a value, or a value and an error.
 type Names map[string]any
 
@@ -188,7 +188,7 @@ func (n Names) Call(name string, args []any) (any, error) {
 	return call(fn, in)
 }
 
-// call calls a function that gives a value, or a value and an error.
+// call calls a function that returns a value, or a value and an error.
 func call(fn reflect.Value, in []reflect.Value) (any, error) {
 	results := fn.Call(in)
 	err, _ := results[len(results)-1].Interface().(error)

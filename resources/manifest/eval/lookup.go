@@ -138,7 +138,7 @@ func (l *lookup) query(name string, root any, path string) (any, bool, error) {
 	return v, true, nil
 }
 
-// fromJSON gives a document with its numbers as expressions take them: whole ones as int.
+// fromJSON returns a document with its numbers as expressions take them: whole ones as int.
 func fromJSON(text string) (any, error) {
 	dec := json.NewDecoder(strings.NewReader(text))
 	dec.UseNumber()
@@ -148,7 +148,7 @@ func fromJSON(text string) (any, error) {
 	return normal(v), err
 }
 
-// normal gives a tree of decoded JSON with numbers as expressions take them.
+// normal returns a tree of decoded JSON with numbers as expressions take them.
 func normal(v any) any {
 	switch v := v.(type) {
 	case json.Number:

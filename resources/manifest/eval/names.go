@@ -14,7 +14,7 @@ import (
 	"github.com/musterfleet/muster/resources/manifest/expression"
 )
 
-// Names are what expressions may use, by name.
+// names are what expressions may use, by name.
 type names map[string]any
 
 var errNoData = errors.New("`Data` is not known while the data are resolved")
@@ -35,7 +35,7 @@ func missingHint(path string, known []string) string {
 	return unset
 }
 
-// Names makes the names of a scope. ctx is that of the scope, which does not outlive it.
+// names makes the names of a scope. ctx is that of the scope, which does not outlive it.
 func (sc *Scope) names(ctx context.Context) names {
 	environ := make(map[string]any, len(sc.Opts.Environ))
 	for k, v := range sc.Opts.Environ {
@@ -75,7 +75,7 @@ func (sc *Scope) secretOf(v any) (any, error) {
 	return sc.plain(model.NewSecret(value.Text)), nil
 }
 
-// Manifest gives the outputs of a resource by its name or alias. While nothing is
+// Manifest returns the outputs of a resource by its name or alias. While nothing is
 // running they are late.
 func (sc *Scope) output(name string) (any, error) {
 	ref, err := model.ParseRef(name)

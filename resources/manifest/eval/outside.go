@@ -95,7 +95,7 @@ func (w *World) elsewhere(path string) error {
 	return nil
 }
 
-// Tolerates says that a failure is left to the node: it can have what is missing
+// Tolerates reports whether a failure is left to the node: it can have what is missing
 // here. From then on nothing that follows from it is sure.
 func (w *World) Tolerates() bool {
 	w.Unsure = w.Unsure || w.Absent

@@ -16,7 +16,7 @@ import (
 type Wait struct {
 	Ref model.Ref
 	Pos model.Position
-	// File says that it is for a file that the resource makes, not for its outputs.
+	// File reports whether it is for a file that the resource makes, not for its outputs.
 	File bool
 }
 
@@ -30,7 +30,7 @@ func (w Wait) Reference() resource.Reference {
 }
 
 // Resolver replaces the expressions in values of a document. A value that is
-// late or has failed comes back marked Late; waits and failed tell which.
+// late or has failed comes back marked Late; waits and failed say which.
 type Resolver struct {
 	Scope    *Scope
 	Problems model.Problems
@@ -43,7 +43,7 @@ type Resolver struct {
 	Forgiving bool
 }
 
-// Value resolves a value; it gives v itself, not a copy, where there is nothing to resolve.
+// Value resolves a value; it returns v itself, not a copy, where there is nothing to resolve.
 func (r *Resolver) Value(ctx context.Context, v resource.Value) (resource.Value, bool) {
 	switch v.Kind {
 	case resource.String:
@@ -133,7 +133,7 @@ func (r *Resolver) Fail(pos model.Position, hint, format string, args ...any) {
 	r.Failed = append(r.Failed, pos)
 }
 
-// Text resolves a text that may hold expressions.
+// text resolves a text that may hold expressions.
 func (r *Resolver) text(ctx context.Context, v resource.Value) resource.Value {
 	parts, at, ok := expression.Scan(v.Text)
 	if !ok {
@@ -184,7 +184,7 @@ func insideHint(k resource.Kind) string {
 	return "use join() or toJSON()"
 }
 
-// unknown gives v as a value that nothing is known of.
+// unknown returns v as a value that nothing is known of.
 func (r *Resolver) unknown(v resource.Value) resource.Value {
 	r.Failed = append(r.Failed, v.Pos)
 
@@ -208,7 +208,7 @@ func (r *Resolver) whole(ctx context.Context, v resource.Value, p expression.Par
 	}
 }
 
-// evaluate gives the value of an expression within the text v. Problems and
+// evaluate returns the value of an expression within the text v. Problems and
 // Waits are noted here.
 func (r *Resolver) evaluate(ctx context.Context, v resource.Value, p expression.Part) (resource.Value, *failure) {
 	s := r.Scope.World
@@ -239,7 +239,7 @@ func (r *Resolver) evaluate(ctx context.Context, v resource.Value, p expression.
 	return out, f
 }
 
-// Value evaluates a program to a value, marked as secret when it uses a secret.
+// value evaluates a program to a value, marked as secret when it uses a secret.
 func (sc *Scope) value(ctx context.Context, p *expression.Program, pos model.Position) (resource.Value, *failure) {
 	v, secret, f := sc.Run(ctx, p, nil)
 	if f != nil {
@@ -256,7 +256,7 @@ func (sc *Scope) value(ctx context.Context, p *expression.Program, pos model.Pos
 	return out, nil
 }
 
-// checkFields finds outputs that the type of their resource does not give.
+// checkFields finds outputs that the type of their resource does not have.
 func (r *Resolver) checkFields(p *expression.Program, pos model.Position) {
 	for _, f := range p.Fields {
 		t, ok := r.Scope.Opts.Types.Get(f.Ref.Type)

@@ -31,7 +31,7 @@ type Scope struct {
 	machine vm.VM
 	// known are the names, with secrets as plain text.
 	known names
-	// Data are those of the document, with their secrets marked.
+	// data are those of the document, with their secrets marked.
 	data any
 	// Reveal returns the text that expressions see for a secret.
 	Reveal func(model.Secret) string
@@ -39,7 +39,7 @@ type Scope struct {
 	secret bool
 	// outputs are those of what ran before; nil while nothing runs.
 	outputs resource.Outputs
-	// Broken says that the data have problems of their own: what rests on them says nothing new.
+	// Broken reports whether the data have problems of their own: their consequences are not reported.
 	Broken bool
 	// work is what the loops of the evaluation came to so far.
 	work int64
@@ -47,12 +47,12 @@ type Scope struct {
 	used bool
 }
 
-// LateError says that an expression can only be evaluated when a resource has had its turn.
+// LateError is an expression that can only be evaluated when a resource has had its turn.
 type LateError struct {
 	ref model.Ref
 	// others are further resources that it waits for.
 	others []model.Ref
-	// outputs says that it takes the outputs of ref, not a file that this makes.
+	// outputs reports whether it takes the outputs of ref, not a file that this makes.
 	outputs bool
 }
 
@@ -83,18 +83,18 @@ func (sc *Scope) plain(v any) any {
 	return Reveal(v, sc.Reveal)
 }
 
-// failure is an expression that gives no value.
+// failure is an expression without a value.
 type failure struct {
 	Message, Hint string
 	// late are the resources to wait for; then it is no failure.
 	late []model.Ref
-	// File says that the first of them is waited for because of a file it makes.
+	// file reports whether the first of them is waited for because of a file it makes.
 	file bool
-	// Missing is a file that was to be read and is not there.
+	// missing is a file that was to be read and is not there.
 	missing string
-	// known says that it was reported already.
+	// known reports whether it was reported already.
 	known bool
-	// sure says that it fails on every node: a template that is not valid.
+	// sure reports whether it fails on every node: a template that is not valid.
 	sure bool
 }
 
@@ -155,7 +155,7 @@ func (sc *Scope) call(ctx context.Context, p *expression.Program, extra map[stri
 }
 
 // maxWork is how many bytes the loops of one evaluation may come to; a turn
-// counts for stepCost and for the text or list it gives.
+// counts for stepCost and for the text or list it returns.
 const (
 	maxWork  = 256 << 20
 	stepCost = 64
@@ -163,7 +163,7 @@ const (
 
 var errTooMuchWork = expression.WithHint(errors.New("it does too much work"), "use join() to make a text of a list, or make the value elsewhere")
 
-// step counts a turn of a loop and passes on what it gives.
+// step counts a turn of a loop and passes on its value.
 func (sc *Scope) step(ctx context.Context, v any) (any, error) {
 	sc.work += stepCost
 	size := int64(0)

@@ -65,7 +65,7 @@ func (t *templates) limits() template.Limits {
 	return template.Limits{Bytes: t.Opts.MaxBytes, Judge: &t.judge}
 }
 
-// source tells a text from the path of a file: it is one when it has an action
+// source distinguishes a text from the path of a file: it is one when it has an action
 // or more than one line.
 func (t *templates) source(function, text string, isText func(string) bool) (template.Template, error) {
 	if isText(text) || strings.Contains(text, "\n") || text == "" {
@@ -82,7 +82,7 @@ func (t *templates) source(function, text string, isText func(string) bool) (tem
 	return template.Template{Name: t.name(text), Text: content}, nil
 }
 
-// Name is what the places of a file are called. One that is not below the
+// name is what the places of a file are called. One that is not below the
 // manifest's directory is named in full, for what it includes stands beside it.
 func (t *templates) name(path string) string {
 	if !filepath.IsLocal(path) && !filepath.IsAbs(path) && t.Dir != "" {
@@ -92,7 +92,7 @@ func (t *templates) name(path string) string {
 	return filepath.Clean(path)
 }
 
-// Read is readFile, remembering what has to be waited for.
+// read is readFile, remembering what has to be waited for.
 func (t *templates) read(path string) (string, error) {
 	content, err := t.known["readFile"].(func(string) (any, error))(path)
 	t.wait(err)
@@ -112,7 +112,7 @@ func (t *templates) wait(err error) {
 // outputsTaken finds the references of which a template takes the outputs.
 var outputsTaken = regexp.MustCompile(`\boutputs\b\s*\(?\s*["'` + "`" + `]([^"'` + "`" + `]+)["'` + "`" + `]|["` + "`" + `]([^"` + "`" + `]+)["` + "`" + `]\s*\|\s*outputs\b`)
 
-// isLate gives what has to be waited for. The first output that is missing ends
+// isLate returns what has to be waited for. The first output that is missing ends
 // a template; those that it would take after that are read off its text.
 func (t *templates) isLate() error {
 	late := *t.late
@@ -190,7 +190,7 @@ func (t *templates) seen(ctx context.Context, text string) (template.Names, erro
 
 func mentionsFacts(text string) bool { return strings.Contains(text, expression.NameFacts[1:]) }
 
-// cloned gives a tree that a template may change, which is nothing to others.
+// cloned returns a tree that a template may change, which is nothing to others.
 func cloned(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

@@ -30,11 +30,11 @@ type Options struct {
 	MaxBytes int64
 }
 
-// ReadRegistrations gives the registrations that hold now; of a word that is *
+// ReadRegistrations returns the registrations that hold now; of a word that is *
 // every one.
 type ReadRegistrations func(ctx context.Context, cluster, protocol, service, address string) ([]model.Registration, error)
 
-// World is what the expressions of one document ask for, and what came of it.
+// World is what the expressions of one document ask for, and the answers.
 type World struct {
 	Opts *Options
 	Doc  *syntax.Document
@@ -161,7 +161,7 @@ func (w *World) Learn(secrets ...model.Secret) {
 	}
 }
 
-// Secrets gives the secrets noted so far, each once.
+// Secrets returns the secrets noted so far, each once.
 func (w *World) Secrets() []model.Secret {
 	w.mu.Lock()
 	defer w.mu.Unlock()

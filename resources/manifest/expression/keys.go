@@ -12,7 +12,7 @@ import (
 // of that would change in every run.
 var ordered = []string{"keys", "values", "toPairs"}
 
-// list makes the function of a name, which gives what entry makes of each key
+// list makes the function of a name, which returns what entry makes of each key
 // and value, in the order of the keys.
 func list(name string, entry func(key, value any) any) func(any) (any, error) {
 	return func(of any) (any, error) {

@@ -22,7 +22,7 @@ func (guardLoops) Visit(node *ast.Node) {
 	}
 }
 
-// Repeat is the builtin with a limit on what comes of it, not only on its count.
+// Repeat is the builtin with a limit on its result, not only on its count.
 func Repeat(s string, count int, limit int64) (string, error) {
 	if count < 0 || int64(count) > limit || int64(len(s))*int64(count) > limit {
 		return "", fmt.Errorf("repeat would give more than the %d bytes that are allowed", limit)

@@ -27,7 +27,7 @@ type Program struct {
 	Fields []field
 	// Message and hint say why it does not compile.
 	Message, Hint string
-	// refused says that it is well formed and asks for what there is not.
+	// refused reports whether it is well formed and asks for what there is not.
 	refused bool
 }
 
@@ -74,7 +74,7 @@ func Compile(source string, signature types.Map) *Program {
 	return p
 }
 
-// UsesData says that the program may look at the data.
+// UsesData reports whether the program may look at the data.
 func (p *Program) UsesData() bool {
 	return p.Names[NameData] || p.Names["lookup"] || p.Names[NameTemplate] || p.Names[NameJet]
 }
@@ -139,7 +139,7 @@ func (p *Program) field(ref model.Ref, property ast.Node) {
 	}
 }
 
-// outputsOf gives the resource of which a node is the outputs.
+// outputsOf returns the resource of which a node is the outputs.
 func outputsOf(node ast.Node) (ref model.Ref, ok bool) {
 	call, ok := node.(*ast.CallNode)
 	if !ok || len(call.Arguments) != 1 {
@@ -187,7 +187,7 @@ func (p *Program) output(call *ast.CallNode) {
 	p.Refs = append(p.Refs, ref)
 }
 
-// ExprMessage gives what an expression's error says, on one line and without
+// ExprMessage returns the message of an expression's error, on one line and without
 // the picture of the expression.
 func ExprMessage(err error) string {
 	message := err.Error()
@@ -212,7 +212,7 @@ var (
 	typeWords       = strings.NewReplacer("map[string]interface {}", "mapping", "[]interface {}", "list", "interface {}", "any")
 )
 
-// Missing says which name of a chain such as Data.app.port is not there, when
+// Missing names the link of a chain such as Data.app.port is not there, when
 // the whole expression is such a chain.
 func (p *Program) Missing(vars map[string]any) (path string, known []string, is bool) {
 	path, _, known, ok := follow(p.Node(), vars)
@@ -246,5 +246,5 @@ func follow(node ast.Node, vars map[string]any) (path string, value any, known [
 	}
 }
 
-// KeysOf gives the keys in order, so that of two that are as near the same one is suggested.
+// KeysOf returns the keys in order, so that of two that are as near the same one is suggested.
 func KeysOf(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }

@@ -111,7 +111,7 @@ func toMap(v reflect.Value, out resource.Value) (resource.Value, error) {
 	return out, nil
 }
 
-// ToObject gives the data in a mapping; an empty one for nothing.
+// ToObject returns the data in a mapping; an empty one for nothing.
 func ToObject(v resource.Value) map[string]any {
 	out := make(map[string]any, len(v.Entries))
 	for _, e := range v.Entries {

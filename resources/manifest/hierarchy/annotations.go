@@ -54,7 +54,7 @@ func (a *annotations) value(ctx context.Context, v resource.Value, path []string
 	}
 }
 
-// above gives the comments above a key, in their order: those that begin in
+// above returns the comments above a key, in their order: those that begin in
 // its column, so that a line of a text that looks like one is none.
 func (a *annotations) above(key model.Position) []string {
 	var out []string
@@ -112,7 +112,7 @@ func (a *annotations) validate(ctx context.Context, e resource.Entry, p *express
 	}
 }
 
-// isEmpty says that a value is nothing, or holds nothing.
+// isEmpty reports whether a value is nothing, or holds nothing.
 func isEmpty(v any) bool {
 	switch v := v.(type) {
 	case nil:

@@ -12,7 +12,7 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Resolve gives the data of a document: base data, overrides in the order
+// Resolve returns the data of a document: base data, overrides in the order
 // of the hierarchy, external data over all.
 //
 // With merge first, the first match replaces the keys of the base that it has;
@@ -49,7 +49,7 @@ func Resolve(ctx context.Context, w *eval.World, external map[string]any) (map[s
 	return data, problems
 }
 
-// matches gives the overrides that the hierarchy names, the first with the highest priority.
+// matches returns the overrides that the hierarchy names, the first with the highest priority.
 func matches(ctx context.Context, r *eval.Resolver) []resource.Entry {
 	var out []resource.Entry
 	seen := map[string]bool{}
@@ -110,7 +110,7 @@ func checkExpressions(doc *syntax.Document, v resource.Value, problems *model.Pr
 	}
 }
 
-// Merge gives base with over merged into it; neither is changed.
+// Merge returns base with over merged into it; neither is changed.
 func Merge(base, over map[string]any) map[string]any {
 	out := make(map[string]any, len(base)+len(over))
 	maps.Copy(out, base)

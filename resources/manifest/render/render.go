@@ -63,11 +63,11 @@ func (o Manifest) body() resource.Value {
 // parser allows 1024 bytes with quotes and escapes.
 const maxKeyLength = 200
 
-// rendered gives a resource in the list form, or in the single form when its
+// rendered returns a resource in the list form, or in the single form when its
 // Name means something else there.
 func rendered(res *resource.Resource, properties resource.Value) resource.Value {
 	out := resource.Value{Kind: resource.Map}
-	// A resource that only holds a secret is told but for the secret itself.
+	// A resource that only holds a secret is shown, but for the secret itself.
 	sensitive, _ := properties.Get("sensitive")
 	declared := res.Meta().Sensitive && sensitive.Kind != resource.Null
 	own := model.NewRedactor(res.Secrets...)
@@ -100,7 +100,7 @@ func rendered(res *resource.Resource, properties resource.Value) resource.Value 
 	return resource.Value{Kind: resource.List, Items: []resource.Value{item}}
 }
 
-// redacted gives a value without what its resource knows to be secret in it.
+// redacted returns a value without what its resource knows to be secret in it.
 func redacted(v resource.Value, own model.Redactor) resource.Value {
 	if v.IsScalar() {
 		v.Text = own.Redact(v.Text)
@@ -116,13 +116,13 @@ func redacted(v resource.Value, own model.Redactor) resource.Value {
 	return v
 }
 
-// mayTell says that a value may hold what a sensitive resource is there to
+// mayTell reports whether a value may hold what a sensitive resource is there to
 // hide: a text may, a switch or a number does not.
 func mayTell(v resource.Value) bool {
 	return v.Secret || (v.Kind != resource.Bool && v.Kind != resource.Number && v.Kind != resource.Null)
 }
 
-// Literal gives a value whose texts mean themselves when they are resolved
+// literal returns a value whose texts mean themselves when they are resolved
 // again, secrets redacted. What is late stays the expression that it is.
 func literal(v resource.Value) resource.Value {
 	switch {

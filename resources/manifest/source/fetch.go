@@ -68,10 +68,10 @@ type Options struct {
 	MaxBytes, MaxBundleBytes int64
 }
 
-// DefaultMaxBundleBytes is the largest packed bundle that is fetched, unless told otherwise.
+// DefaultMaxBundleBytes is the largest packed bundle that is fetched, by default.
 const DefaultMaxBundleBytes = 1 << 30
 
-// defaultStall is how long a server may send nothing, unless told otherwise.
+// defaultStall is how long a server may send nothing, by default.
 const defaultStall = 30 * time.Second
 
 // Fetcher fetches sources. It is safe for concurrent use when its functions are.
@@ -115,8 +115,8 @@ func (f *Fetcher) Fetch(ctx context.Context, source string) (*Source, error) {
 	return &Source{Name: o.name, Dir: o.dir, Data: data, Digest: model.DigestOf(data)}, nil
 }
 
-// because gives why ctx ended, if it did: what a reader that was closed under
-// says by then tells nothing.
+// because returns why ctx ended, if it did: what a reader that was closed under
+// says by then is noise.
 func because(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
@@ -194,7 +194,7 @@ func (f *Fetcher) bundle(ctx context.Context, name string, r io.Reader) (*Source
 	return s, nil
 }
 
-// unpack unpacks a tar.gz into a directory of its own, and gives the digest of
+// unpack unpacks a tar.gz into a directory of its own, and returns the digest of
 // its bytes. cleanup may be there after an error too.
 func (f *Fetcher) unpack(ctx context.Context, name string, r io.Reader) (dir string, cleanup func() error, digest string, err error) {
 	if f.opts.Unpack == nil {

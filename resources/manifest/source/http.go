@@ -13,7 +13,7 @@ import (
 // fetchTimeout bounds the fetching of a document or bundle.
 const fetchTimeout = 10 * time.Minute
 
-// openHTTP asks for a URL. What it says of it never holds credentials: neither
+// openHTTP asks for a URL. Its errors never hold credentials: neither
 // those before the host nor the query.
 func (f *Fetcher) openHTTP(ctx context.Context, source string) (*opened, error) {
 	ctx, cancel := context.WithCancelCause(ctx)

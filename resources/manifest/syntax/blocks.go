@@ -138,7 +138,7 @@ func (b *Blocks) add(t *resource.Type, e resource.Entry, defaults []resource.Ent
 	b.Out = append(b.Out, Declared{Type: t, Pos: e.Pos, Properties: resource.Value{Kind: resource.Map, Pos: e.Pos, Entries: entries}})
 }
 
-// mergeDefaults gives the defaults for the rest of a block: a later entry wins.
+// mergeDefaults returns the defaults for the rest of a block: a later entry wins.
 func (b *Blocks) mergeDefaults(t *resource.Type, before, more []resource.Entry) []resource.Entry {
 	out := slices.Clone(before)
 	for _, e := range more {
@@ -163,7 +163,7 @@ func isProperty(t *resource.Type, key string) bool {
 	return ok
 }
 
-// SameProperty says that two keys are of one property, which may have aliases.
+// SameProperty reports whether two keys are of one property, which may have aliases.
 func SameProperty(t *resource.Type, a, b string) bool {
 	first, known := t.Property(a)
 	second, also := t.Property(b)

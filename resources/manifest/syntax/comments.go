@@ -23,7 +23,7 @@ type comment struct {
 	Pos  model.Position
 }
 
-// Lines gives the lines of a document, nil when no comment of it can be meant to check anything.
+// Lines returns the lines of a document, nil when no comment of it can be meant to check anything.
 func (d *Document) Lines() [][]byte {
 	if !mayCheck.Match(d.text) {
 		return nil
@@ -38,7 +38,7 @@ var (
 	trailing = regexp.MustCompile(`[ \t]#[ \t]*(@[A-Za-z]+)`)
 )
 
-// CommentsAbove gives the comments directly above a key, in their order: those
+// CommentsAbove returns the comments directly above a key, in their order: those
 // in its column or before it. What stands further right may be a line of a text.
 func CommentsAbove(lines [][]byte, key model.Position) []comment {
 	var out []comment
@@ -96,7 +96,7 @@ func misplaced(lines [][]byte, v resource.Value, out *model.Problems) {
 	}
 }
 
-// begins says that a key is the first on its line, or in an item of a list.
+// begins reports whether a key is the first on its line, or in an item of a list.
 func begins(lines [][]byte, key model.Position) bool {
 	// A lone \r is a line break to YAML only.
 	if key.Line > len(lines) {
@@ -132,7 +132,7 @@ func holdsText(v resource.Value, text string) bool {
 		slices.ContainsFunc(v.Entries, func(e resource.Entry) bool { return strings.Contains(e.Key, text) || holdsText(e.Value, text) })
 }
 
-// meantBy gives the check that a word is or is likely meant to be, empty for
+// meantBy returns the check that a word is or is likely meant to be, empty for
 // the words of ordinary comments.
 func meantBy(word string) string {
 	if !strings.HasPrefix(word, "@") {

@@ -17,7 +17,7 @@ const (
 // KeyJetFile is the setting that names the template of the resource list.
 const KeyJetFile = "resources_jet_file"
 
-// DefaultMaxBytes is the largest document that is parsed, unless told otherwise.
+// DefaultMaxBytes is the largest document that is parsed, by default.
 const DefaultMaxBytes = 16 << 20
 
 // Document is a parsed manifest with the place of every value; its expressions
@@ -90,7 +90,7 @@ func (d *Document) Name() string { return d.name }
 // wrong kind. Resolve reports them too.
 func (d *Document) Problems() model.Problems { return slices.Clone(d.problems) }
 
-// HasResources says that the document has a muster (or ccm) section.
+// HasResources reports whether the document has a muster (or ccm) section.
 func (d *Document) HasResources() bool { return d.section != "" }
 
 func newDocument(name string, text []byte, root resource.Value) *Document {
@@ -126,7 +126,7 @@ func newDocument(name string, text []byte, root resource.Value) *Document {
 	return d
 }
 
-// expect gives a value that must be of a kind; nothing is taken for an empty one.
+// expect returns a value that must be of a kind; nothing is taken for an empty one.
 func (d *Document) expect(e resource.Entry, kind resource.Kind) resource.Value {
 	if e.Value.Kind != kind && e.Value.Kind != resource.Null {
 		d.problems.Add(e.Value.Pos, "", "`%s` must be %s, not %s", e.Key, kind, e.Value.Kind)

@@ -8,7 +8,7 @@ import (
 	"github.com/musterfleet/muster/resources/document"
 )
 
-// Place gives where the expression at an offset of a text stands in the
+// Place returns where the expression at an offset of a text stands in the
 // document. YAML folds, indents and escapes texts, so it is found by counting:
 // it is as many openers behind the beginning of the raw text as behind that of
 // the value. at is where the text begins.
@@ -33,7 +33,7 @@ func (d *Document) Place(at model.Position, text string, offset int) model.Posit
 	return at
 }
 
-// offset gives the byte offset of a place.
+// offset returns the byte offset of a place.
 func (d *Document) offset(at model.Position) (int, bool) {
 	start := 0
 	for line := 1; line < at.Line; line++ {

@@ -10,7 +10,7 @@ import (
 )
 
 // ParseRequest reads an ensure request in JSON or YAML. It is strict: unknown
-// keys are errors. Besides the request it gives the properties with their
+// keys are errors. Besides the request it returns the properties with their
 // places, for DecodeOne. The error is model.Problems.
 func ParseRequest(name string, data []byte) (model.EnsureRequest, resource.Value, error) {
 	var none resource.Value
