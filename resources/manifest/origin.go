@@ -29,19 +29,14 @@ func (l *Loader) Origin(r *Resolved) resource.Origin {
 	return o
 }
 
-// Names makes new names every time, so that a run sees what the machine
-// and the buckets say then.
-func (o origin) Names(ctx context.Context, facts model.Facts, masked bool) map[string]any {
-	s := o.loader.session(syntax.Empty(""), Inputs{Dir: o.dir, Facts: facts})
-	text := model.Secret.Reveal
-	if masked {
-		text = model.Secret.String
-	}
-	scope := s.ScopeWith(ctx, eval.InResources, o.data, resource.Outputs{}, text)
+// Names makes new names every time, so that a run sees what the machine and the
+// buckets say then.
+func (o origin) Names(ctx context.Context, facts model.Facts) (map[string]any, resource.Secrets) {
+	scope := o.loader.session(syntax.Empty(""), Inputs{Dir: o.dir, Facts: facts}).Scope(ctx, eval.InResources, o.data, resource.Outputs{})
 	out := scope.TemplateNames(ctx)
 	delete(out, expression.NameOutputs) // what they take must be known when they are looked at
 
-	return out
+	return out, resource.Secrets{Data: o.data, Used: scope.TakeUsed}
 }
 
 // Tree fetches a tar.gz and unpacks it.

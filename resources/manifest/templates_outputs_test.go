@@ -51,7 +51,8 @@ func TestTemplatesTakeOutputs(t *testing.T) {
 			t.Errorf("%s\ngot  %s\nwant %s", in, got, want)
 		}
 	}
-	if _, has := manifest.NewLoader(options()).Origin(nil).Names(t.Context(), nil, false)["outputs"]; has {
+	names, _ := manifest.NewLoader(options()).Origin(nil).Names(t.Context(), nil)
+	if _, has := names["outputs"]; has {
 		t.Error("what runs sees outputs")
 	}
 }

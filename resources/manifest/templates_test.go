@@ -311,18 +311,21 @@ func TestOrigin(t *testing.T) {
 		t.Fatal(err)
 	}
 	facts := model.Facts{"os": "fedora"}
-	for masked, want := range map[bool]string{false: "hunter2", true: model.Redacted} {
-		names := l.Origin(r).Names(t.Context(), facts, masked)
-		data := names["Data"].(map[string]any)
-		if data["pw"] != want || data["name"] != "app" || names["Facts"].(map[string]any)["os"] != "fedora" || fmt.Sprint(names["environ"]) != "map[STAGE:prod]" {
-			t.Errorf("masked %v: %v", masked, names)
-		}
-		text, err := names["readFile"].(func(string) (any, error))("motd")
-		if err != nil || text != "hi" {
-			t.Error(text, err)
-		}
+	names, secrets := l.Origin(r).Names(t.Context(), facts)
+	data := names["Data"].(map[string]any)
+	if data["pw"] != "hunter2" || data["name"] != "app" || names["Facts"].(map[string]any)["os"] != "fedora" || fmt.Sprint(names["environ"]) != "map[STAGE:prod]" {
+		t.Errorf("%v", names)
 	}
-	if names := l.Origin(nil).Names(t.Context(), facts, false); len(names["Data"].(map[string]any)) != 0 {
+	if fmt.Sprint(secrets.Data["pw"]) != model.Redacted || secrets.Data["name"] != "app" {
+		t.Error("secrets of", secrets.Data)
+	}
+	if text, err := names["readFile"].(func(string) (any, error))("motd"); err != nil || text != "hi" || secrets.Used() {
+		t.Error(text, err)
+	}
+	if pw, err := names["lookup"].(func(string, ...any) (any, error))("data.pw"); err != nil || pw != "hunter2" || !secrets.Used() || secrets.Used() {
+		t.Error(pw, err)
+	}
+	if names, _ := l.Origin(nil).Names(t.Context(), facts); len(names["Data"].(map[string]any)) != 0 {
 		t.Error("a request has data", names["Data"])
 	}
 	for _, source := range []string{"kv://a/b", "/etc", "ftp://x/y", "obj://b/n"} {

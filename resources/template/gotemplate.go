@@ -22,7 +22,7 @@ const (
 // of names; env and expandenv see Environ and nothing else of the environment.
 // A key that a mapping does not have is an error. Errors are *Error.
 func Go(ctx context.Context, t Template, names Names, limits Limits) (string, error) {
-	if err := scan(t, goLeft, goRight, limits.Judge); err != nil {
+	if err := scan(t, goLeft, goRight, false, limits.Judge); err != nil {
 		return "", err
 	}
 	out := &output{ctx: ctx, limits: limits}

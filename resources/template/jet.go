@@ -102,7 +102,7 @@ func (r *rendering) Exists(name string) bool {
 func (r *rendering) Open(name string) (io.ReadCloser, error) {
 	text, err := r.text(name)
 	if err == nil {
-		err = scan(Template{Name: r.name(name), Text: text}, JetLeft, JetRight, r.out.limits.Judge)
+		err = scan(Template{Name: r.name(name), Text: text}, JetLeft, JetRight, true, r.out.limits.Judge)
 	}
 
 	return io.NopCloser(strings.NewReader(text)), err

@@ -34,18 +34,16 @@ type Judge struct {
 	Strict bool
 	// Found is the gravest use so far.
 	Found Use
+	// Flows reports whether a secret may be in what is not printed: in a variable,
+	// in the dot, or in the path of a file that is written.
+	Flows bool
 }
 
-// Go judges a Go template, and Jet a Jet template.
-func (j *Judge) Go(text string) { j.text(text, goLeft, goRight) }
-
-// Jet judges a Jet template.
-func (j *Judge) Jet(text string) { j.text(text, JetLeft, JetRight) }
-
-// text judges a template; one that cannot be read cannot be rendered.
-func (j *Judge) text(text, left, right string) {
-	if scan(Template{Text: text}, left, right, j) != nil {
-		j.Found = Mixed
+// Text judges a template, of Jet or of Go, with its delimiters. One that cannot
+// be read cannot be rendered.
+func (j *Judge) Text(text, left, right string, jet bool) {
+	if scan(Template{Text: text}, left, right, jet, j) != nil {
+		j.Found, j.Flows = Mixed, true
 	}
 }
 
@@ -77,12 +75,14 @@ func words(action string) []word {
 
 // action judges one action. root reports whether the dot may be all that the template sees.
 func (j *Judge) action(body string, root bool) {
-	if j == nil || j.Found == Mixed || !j.Strict && !Holds(j.Data) {
+	if j == nil || !j.Strict && !Holds(j.Data) {
 		return
 	}
 	all := words(body)
 	for i, w := range all {
-		switch end, used := j.word(all, i, root); {
+		end, used := j.word(all, i, root)
+		j.Flows = j.Flows || used && flows(all)
+		switch {
 		case !used:
 		case end == len(all) && (i == 0 || i == 1 && all[0].kind == '.') && w.kind == scanner.Ident && w.text != "dump" && w.text != "$":
 			j.Found = max(j.Found, Printed)
@@ -90,6 +90,21 @@ func (j *Judge) action(body string, root bool) {
 			j.Found = Mixed
 		}
 	}
+}
+
+// flows reports whether an action does something with a value but print it, or decide by it.
+func flows(all []word) bool {
+	return slices.Contains([]string{"range", "with", "template", "block", "include", "yield", "render"}, all[0].text) ||
+		slices.ContainsFunc(all, func(w word) bool { return w.kind == '=' }) || writes(all)
+}
+
+// writes reports whether an action writes a file whose path is not a constant.
+func writes(all []word) bool {
+	i := slices.IndexFunc(all, func(w word) bool { return w.text == "write" })
+	ofGo := i == 0 && len(all) > 1 && isConstant(all[1])
+	ofJet := i == 0 && len(all) > 3 && all[1].kind == '(' && isConstant(all[2]) && all[3].kind == ','
+
+	return i >= 0 && !ofGo && !ofJet
 }
 
 // word judges what begins with one word: whether it uses a secret, and where it ends.
@@ -125,7 +140,11 @@ func isOperand(all []word, i int) bool {
 // isPassed reports whether the last word of an action is handed to another
 // template, whose own actions are judged.
 func isPassed(all []word, i int) bool {
-	return i > 1 && i == len(all)-1 && slices.Contains([]string{"template", "block", "include", "yield"}, all[0].text) && slices.Contains([]rune{scanner.String, scanner.RawString, ')'}, all[i-1].kind)
+	if all[0].text == "render" && len(all) == 6 && i == 4 {
+		return all[2].kind == scanner.String // render("partial", .) of Jet
+	}
+
+	return i > 1 && i == len(all)-1 && slices.Contains([]string{"template", "block", "include", "yield", "render"}, all[0].text) && slices.Contains([]rune{scanner.String, scanner.RawString, ')'}, all[i-1].kind)
 }
 
 // path follows constant keys from Data on.

@@ -23,9 +23,10 @@ func TestJudge(t *testing.T) {
 		"{{ with .Data.app }}{{ . }}{{ .pw }}{{ end }}":                                             unused,
 		"{{ index .Data.words 0 }} {{ get .Data \"name\" }} {{ get .Data.db \"user\" }}":            unused,
 		"{{ $x := .Data.app }}{{ $x.pw }}":                                                          unused,
+		"{{ render \"a\" . }}":                                                                      unused,
 		"{{ template \"a\" . }}{{ define \"a\" }}{{ .Data.name }}{{ end }}":                         unused,
-		"{{/* .Data.pw */}}":                              unused,
-		"{{ .Facts.Data.name }} {{ \"Data.pw\" }}":        unused,
+		"{{/* .Data.pw */}}":                                                                        unused,
+		"{{ .Facts.Data.name }} {{ \"Data.pw\" }}":                                                  unused,
 		"{{ .Data.pw }}":                                  printed,
 		"{{ $.Data.pw }}":                                 mixed,
 		"{{ .Data.pw | upper }}":                          mixed,
@@ -53,11 +54,11 @@ func TestJudge(t *testing.T) {
 		"{{ define \"a\" }}{{ . }}{{ end }}":                                  mixed,
 	} {
 		j := template.Judge{Data: judgedData()}
-		if j.Go(text); j.Found != want {
+		if j.Text(text, "{{", "}}", false); j.Found != want {
 			t.Errorf("%s: %d, want %d", text, j.Found, want)
 		}
 		if none := (template.Judge{Data: map[string]any{"pw": "x"}}); true {
-			if none.Go(text); none.Found != unused {
+			if none.Text(text, "{{", "}}", false); none.Found != unused {
 				t.Errorf("%s: %d without a secret", text, none.Found)
 			}
 		}
@@ -66,6 +67,7 @@ func TestJudge(t *testing.T) {
 		"[[ Data.name ]] [[ .Data.db.user ]] [[ data[\"name\"] ]] [[ Data.words[0] ]]": unused,
 		"[[ range Data.hosts ]][[ . ]][[ end ]]":                                       unused,
 		"{* [[ Data.pw ]] *}":                                                          unused,
+		"[[ render(\"a\", .) ]]":                                                       unused,
 		"[[ include \"a.jet\" . ]]":                                                    unused,
 		"[[ lookup(\"data.name\") ]] [[ lookup(\"data.db.user\", \"x\") ]] [[ lookup(\"facts.os\") ]]": unused,
 		"[[ .secret ]] [[ Facts.lookup ]]":               unused,
@@ -89,7 +91,7 @@ func TestJudge(t *testing.T) {
 		"[[ yield b(x=.) ]]":                             mixed,
 	} {
 		j := template.Judge{Data: judgedData(), Strict: true}
-		if j.Jet(text); j.Found != want {
+		if j.Text(text, "[[", "]]", true); j.Found != want {
 			t.Errorf("%s: %d, want %d", text, j.Found, want)
 		}
 	}

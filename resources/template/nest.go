@@ -15,7 +15,7 @@ var ErrTooNested = errors.New("too much stands within one another")
 const maxNested = 1000
 
 // scan reads the actions of a template, for judge, and finds where it nests too deep.
-func scan(t Template, left, right string, judge *Judge) error {
+func scan(t Template, left, right string, jet bool, judge *Judge) error {
 	n := nesting{text: t.Text, right: right}
 	comment := -1
 	for {
@@ -24,13 +24,13 @@ func scan(t Template, left, right string, judge *Judge) error {
 			return nil
 		}
 		start := n.at + open
-		if left[0] != '{' && comment < n.at {
+		if jet && comment < n.at {
 			comment = len(n.text)
 			if i := strings.Index(n.text[n.at:], "{*"); i >= 0 {
 				comment = n.at + i
 			}
 		}
-		if left[0] != '{' && comment < start {
+		if jet && comment < start {
 			n.skip(comment, "*}")
 			continue
 		}
@@ -45,7 +45,7 @@ func scan(t Template, left, right string, judge *Judge) error {
 		}
 		body := strings.Trim(n.text[begin:n.at], "- \t\r\n")
 		judge.action(body, n.root())
-		n.block(strings.Fields(body), left == goLeft || !strings.Contains(body, "="))
+		n.block(strings.Fields(body), !jet || !strings.Contains(body, "="))
 		if n.depth > maxNested {
 			return tooNested(t, start)
 		}

@@ -83,6 +83,14 @@ func (sc *Scope) plain(v any) any {
 	return Reveal(v, sc.Reveal)
 }
 
+// TakeUsed reports whether a secret came out of a function since it was last called.
+func (sc *Scope) TakeUsed() bool {
+	used := sc.used
+	sc.used = false
+
+	return used
+}
+
 // failure is an expression without a value.
 type failure struct {
 	Message, Hint string
