@@ -36,7 +36,7 @@ func NewRedactor(secrets ...Secret) Redactor {
 	return Redactor{values: values}
 }
 
-// Redact gives s with every known value replaced by Redacted.
+// Redact returns s with every known value replaced by Redacted.
 func (r Redactor) Redact(s string) string {
 	for _, v := range r.values {
 		s = strings.ReplaceAll(s, v, Redacted)

@@ -10,7 +10,7 @@ import (
 const Redacted = "[redacted]"
 
 // Secret is a string that no log, diff, report, error or document shows: every
-// way of printing or encoding it gives Redacted. Only Reveal gives the value,
+// way of printing or encoding it gives Redacted. Only Reveal returns the value,
 // for the process or file that is meant to have it. The zero value is an empty
 // secret.
 type Secret struct{ value string }
@@ -18,21 +18,21 @@ type Secret struct{ value string }
 // NewSecret makes a secret of s.
 func NewSecret(s string) Secret { return Secret{value: s} }
 
-// Reveal gives the value itself. Call it only where the value goes to the
+// Reveal returns the value itself. Call it only where the value goes to the
 // process or file it is meant for.
 func (s Secret) Reveal() string { return s.value }
 
-// String gives Redacted.
+// String returns Redacted.
 func (Secret) String() string { return Redacted }
 
-// GoString gives Redacted, for %#v.
+// GoString returns Redacted, for %#v.
 func (Secret) GoString() string { return Redacted }
 
-// Format gives Redacted for every verb.
+// Format returns Redacted for every verb.
 func (Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, Redacted) }
 
-// MarshalText gives Redacted, for JSON, YAML and everything that encodes text.
+// MarshalText returns Redacted, for JSON, YAML and everything that encodes text.
 func (Secret) MarshalText() ([]byte, error) { return []byte(Redacted), nil }
 
-// LogValue gives Redacted, for slog.
+// LogValue returns Redacted, for slog.
 func (Secret) LogValue() slog.Value { return slog.StringValue(Redacted) }

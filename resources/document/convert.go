@@ -29,7 +29,7 @@ type converter struct {
 	aliases  int
 	expanded int
 	bytes    int
-	// stopped says that a limit was hit: nothing further is converted.
+	// stopped reports whether a limit was hit: nothing further is converted.
 	stopped bool
 }
 

@@ -183,7 +183,7 @@ func (d *Decoder) structure(f reflect.Value, key string, v Value) {
 	}
 }
 
-// reveal notes a secret and gives its text, for the field that is meant to have it.
+// reveal notes a secret and returns its text, for the field that is meant to have it.
 func (d *Decoder) reveal(s model.Secret) any {
 	d.Secrets = append(d.Secrets, s)
 
@@ -198,7 +198,7 @@ func (d *Decoder) mismatch(key, want string, v Value) {
 	d.misread(key, v, "", "`%s` must be %s, not %s", key, want, got)
 }
 
-// misread adds that a value cannot be what key is, and so says nothing of it.
+// misread adds that a value cannot be what key is.
 func (d *Decoder) misread(key string, v Value, hint, format string, args ...any) {
 	d.Problems.Add(v.Pos, hint, format, args...)
 	d.Problems[len(d.Problems)-1].Property = key

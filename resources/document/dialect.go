@@ -9,11 +9,11 @@ import (
 // What the parser does not read although it is YAML is written in another way
 // for it, so that every place stays where it is.
 
-// yaml12 is a document that says that it is YAML 1.2, before it begins. The
+// yaml12 matches a document that declares YAML 1.2 before it begins. The
 // parser knows the sign of 1.1 only, and means no other thing by it.
 var yaml12 = regexp.MustCompile(`\A(?:[ \t]*(?:#[^\n]*)?\r?\n)*%YAML[ \t]+1\.2[ \t]*(?:#[^\n]*)?\r?\n`)
 
-// asYAML11 gives data without the sign of YAML 1.2.
+// asYAML11 returns data without the sign of YAML 1.2.
 func asYAML11(data []byte) []byte {
 	head := yaml12.Find(data)
 	if head == nil {
@@ -30,7 +30,7 @@ func asYAML11(data []byte) []byte {
 // the head says.
 var blockHead = regexp.MustCompile(`^((?: *(?:- +)*))((?:.*?[-:] +)?(?:[&!][^ ]+ +)*[|>])([-+0-9]{0,2}) *(?:#.*)?\r?\n?$`)
 
-// asIndented gives data with the indentation written to the head of each block
+// asIndented returns data with the indentation written to the head of each block
 // whose text begins with a tab: the parser takes such a tab for indentation.
 // changed is false when there is none.
 func asIndented(data []byte) (out []byte, changed bool) {
@@ -60,7 +60,7 @@ type blockScan struct {
 	parent int
 }
 
-// next says whether a line is of such a text, or else where the parts of
+// next reports whether a line is of such a text, or else where the parts of
 // blockHead are in it, nil when a text does not begin behind it.
 func (b *blockScan) next(line []byte) (inside bool, head []int) {
 	ends := bytes.HasPrefix(line, []byte("---")) || bytes.HasPrefix(line, []byte("..."))

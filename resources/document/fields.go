@@ -13,16 +13,16 @@ type Field struct {
 	Aliases []string
 	// Index is what reflect.Value.FieldByIndex takes.
 	Index []int
-	// Embedded says that it is of a struct within the struct.
+	// Embedded reports whether it is of a struct within the struct.
 	Embedded bool
 	Type     reflect.Type
 	Tag      reflect.StructTag
 }
 
-// Is says that a key of a document means the field.
+// Is reports whether a key of a document means the field.
 func (f Field) Is(key string) bool { return f.Key == key || slices.Contains(f.Aliases, key) }
 
-// Fields gives the fields of a struct type, those of embedded structs in their place.
+// Fields returns the fields of a struct type, those of embedded structs in their place.
 func Fields(t reflect.Type) []Field {
 	var out []Field
 	for i := range t.NumField() {

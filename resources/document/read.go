@@ -16,7 +16,7 @@ import (
 
 // Read makes a value of a document in YAML or JSON; one whose name ends in .json
 // must be JSON. name is what its places are called. A document that holds
-// nothing is Null. Where there are problems the value is what can be told of the
+// nothing is Null. Where there are problems the value is what is known of the
 // rest: keys that are there twice, for one, do not hide what else is wrong.
 func Read(name string, data []byte, limit int64) (Value, model.Problems) {
 	var none Value
@@ -67,7 +67,7 @@ func Read(name string, data []byte, limit int64) (Value, model.Problems) {
 // looksLikeJSON is how JSON begins that was meant to be JSON.
 var looksLikeJSON = regexp.MustCompile(`^\s*\{\s*"`)
 
-// brokenJSON says what is wrong with JSON that cannot be read as YAML either.
+// brokenJSON finds what is wrong with JSON that cannot be read as YAML either.
 func brokenJSON(name string, data []byte) model.Problems {
 	err := json.Unmarshal(data, &json.RawMessage{})
 	at := model.Position{File: name, Line: 1, Column: 1}

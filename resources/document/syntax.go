@@ -11,7 +11,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// syntaxProblem places an error of the parser. The parser itself tells only a
+// syntaxProblem places an error of the parser. The parser itself names only a
 // line, and often that of something around it. So the document is parsed once
 // more, byte by byte: how far the parser had to read is where it failed.
 func syntaxProblem(name string, data []byte, err error) model.Problem {
@@ -68,7 +68,7 @@ func syntaxHint(message string) string {
 	}
 }
 
-// quoted gives what stands in single quotes in a message.
+// quoted returns what stands in single quotes in a message.
 func quoted(message string) string {
 	_, rest, _ := strings.Cut(message, "'")
 	word, _, _ := strings.Cut(rest, "'")
@@ -99,7 +99,7 @@ func (r *countedReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// readUntilError gives how many bytes the parser asked for before it failed.
+// readUntilError returns how many bytes the parser asked for before it failed.
 func readUntilError(data []byte) int {
 	fine := len(data)
 	for range 2 {
@@ -119,7 +119,7 @@ func readUntilError(data []byte) int {
 	return len(data)
 }
 
-// lineStart gives the place of the first visible character of a line.
+// lineStart returns the place of the first visible character of a line.
 func lineStart(name string, data []byte, line int) model.Position {
 	text := lineText(data, line)
 

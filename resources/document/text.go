@@ -14,7 +14,7 @@ import (
 // from the parser and put back afterwards.
 const yaml11Breaks = "\u0085\u2028\u2029"
 
-// checkText finds the first byte that no document may hold, and says whether
+// checkText finds the first byte that no document may hold, and reports whether
 // any of yaml11Breaks is in it. JSON may hold some control characters that
 // YAML may not.
 func checkText(name string, data []byte, isJSON bool) (breaks bool, problem *model.Problem) {
@@ -61,7 +61,7 @@ func escapeRune(r rune) string {
 	return fmt.Sprintf(`\u%04x`, r)
 }
 
-// PositionAt gives the line and column of a byte offset. Columns count characters.
+// PositionAt returns the line and column of a byte offset. Columns count characters.
 func PositionAt(name string, data []byte, offset int) model.Position {
 	before := data[:min(offset, len(data))]
 	start := bytes.LastIndexByte(before, '\n') + 1
@@ -70,7 +70,7 @@ func PositionAt(name string, data []byte, offset int) model.Position {
 }
 
 // hideBreaks replaces yaml11Breaks by characters of the private use area that
-// the document does not hold, and gives the replacer that undoes it.
+// the document does not hold, and returns the replacer that undoes it.
 func hideBreaks(data []byte) ([]byte, *strings.Replacer) {
 	var forth, back []string
 	next := rune(0xe000)

@@ -23,7 +23,7 @@ func Unknown(pos model.Position, what, word, where string, known []string) model
 	return model.Problem{Pos: pos, Message: "unknown " + named, Hint: DidYouMean(word, known)}
 }
 
-// DidYouMean gives the hint for an unknown word, empty when nothing is near.
+// DidYouMean returns the hint for an unknown word, empty when nothing is near.
 func DidYouMean(word string, known []string) string {
 	if near := Nearest(word, known); near != "" {
 		return "did you mean `" + near + "`?"
@@ -32,7 +32,7 @@ func DidYouMean(word string, known []string) string {
 	return ""
 }
 
-// Nearest gives the known word that differs from word by the fewest edits, or
+// Nearest returns the known word that differs from word by the fewest edits, or
 // nothing when more than a third of it would have to change.
 func Nearest(word string, known []string) string {
 	best, least := "", len(word)/3+2

@@ -33,7 +33,7 @@ func (k Kind) String() string {
 // expressions were resolved.
 type Value struct {
 	Kind Kind
-	// Secret says that the text came out of a secret.
+	// Secret reports whether the text came out of a secret.
 	Secret bool
 	// Late is set on a value that can only be known when what it needs has run.
 	Late bool
@@ -52,7 +52,7 @@ type Entry struct {
 	Value Value
 }
 
-// Get gives the value of a key of a mapping.
+// Get returns the value of a key of a mapping.
 func (v Value) Get(key string) (Value, bool) {
 	for i := range v.Entries {
 		if v.Entries[i].Key == key {
@@ -63,10 +63,10 @@ func (v Value) Get(key string) (Value, bool) {
 	return Value{}, false
 }
 
-// IsScalar says that Text holds the value.
+// IsScalar reports whether Text holds the value.
 func (v Value) IsScalar() bool { return v.Kind == Bool || v.Kind == Number || v.Kind == String }
 
-// Plain gives the value as expressions see it: nil, bool, int or float64,
+// Plain returns the value as expressions see it: nil, bool, int or float64,
 // string, []any and map[string]any; a secret scalar becomes a model.Secret. A
 // number that is not written in its shortest form (0644, 1.10) stays text,
 // because the text is what its author means; as a number it would come out as
@@ -120,7 +120,7 @@ func plainNumber(text string) any {
 	return f
 }
 
-// IsLate says that the value, or any within it, is known only later.
+// IsLate reports whether the value, or any within it, is known only later.
 func (v Value) IsLate() bool {
 	return v.Late || slices.ContainsFunc(v.Items, Value.IsLate) ||
 		slices.ContainsFunc(v.Entries, func(e Entry) bool { return e.Value.IsLate() })

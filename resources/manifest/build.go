@@ -10,71 +10,73 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/manifest/eval"
+	"github.com/musterfleet/muster/resources/manifest/syntax"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
 // build makes resources of what a document declares.
 type build struct {
 	session  *session
-	scope    *scope
+	scope    *eval.Scope
 	out      *Resolved
 	problems model.Problems
 	// own are the resources that the document itself declares.
 	own []*resource.Resource
 	// links are those of the resources that the document and what it includes declare.
 	links []resource.Links
-	// openEnded says that not all that is declared is known.
+	// openEnded reports whether not all that is declared is known.
 	openEnded bool
-	// leftOpen says that not all is known of what is declared and left out.
+	// leftOpen reports whether not all is known of what is declared and left out.
 	leftOpen bool
 }
 
 // warner is a Spec that has something to say although it is valid.
 type warner interface{ Warnings() model.Problems }
 
-func (b *build) add(ctx context.Context, d declared) {
-	if d.typ.Include != nil && b.session.holds.DenyApply {
+func (b *build) add(ctx context.Context, d syntax.Declared) {
+	if d.Type.Include != nil && b.session.holds.DenyApply {
 		b.openEnded = true
-		b.problems.Add(d.pos, "remove it, or allow it with `allow_apply: true` where this manifest is included", "a manifest that is included with `allow_apply: false` cannot include another")
+		b.problems.Add(d.Pos, "remove it, or allow it with `allow_apply: true` where this manifest is included", "a manifest that is included with `allow_apply: false` cannot include another")
 		return
 	}
-	r := resolver{scope: b.scope}
-	reason, ok := r.excluded(ctx, d.properties)
-	r.forgiving = reason != ""
-	properties, _ := r.mapping(ctx, d.properties, keyControl)
-	if b.session.absent && reason == "" {
+	r := eval.Resolver{Scope: b.scope}
+	reason, ok := r.Excluded(ctx, d.Properties)
+	r.Forgiving = reason != ""
+	properties, _ := r.Mapping(ctx, d.Properties, syntax.KeyControl)
+	if b.session.Absent && reason == "" {
 		b.session.declared = append(b.session.declared, properties)
 	}
 	name, sure := name(&r, properties)
 	at := len(b.links)
 	if sure {
-		b.link(model.Ref{Type: d.typ.Name, Name: name}, d.pos, properties, r.waits)
+		b.link(model.Ref{Type: d.Type.Name, Name: name}, d.Pos, properties, r.Waits)
 	}
 	b.openEnded = b.openEnded || !sure
 
-	res, problems := resource.Decode(d.typ, properties, d.pos)
-	if len(r.failed) > 0 {
-		problems = r.ownProblems(d, properties, problems)
+	res, problems := resource.Decode(d.Type, properties, d.Pos)
+	if len(r.Failed) > 0 {
+		problems = ownProblems(r.Failed, d, properties, problems)
 	}
-	b.problems = append(append(b.problems, r.problems...), problems...)
+	b.problems = append(append(b.problems, r.Problems...), problems...)
 	if reason == "" {
 		b.checkSource(properties)
 	}
-	shell := reason != "" || (d.typ.Include != nil && sure)
+	shell := reason != "" || (d.Type.Include != nil && sure)
 	switch {
-	case len(r.problems)+len(problems) > 0 || !ok, !shell && (res == nil || len(r.failed) > 0):
-		b.openEnded = b.openEnded || d.typ.Include != nil
+	case len(r.Problems)+len(problems) > 0 || !ok, !shell && (res == nil || len(r.Failed) > 0):
+		b.openEnded = b.openEnded || d.Type.Include != nil
 		return
 	case res == nil:
-		res = &resource.Resource{Type: d.typ, Spec: d.typ.New(), Pos: d.pos}
+		res = &resource.Resource{Type: d.Type, Spec: d.Type.New(), Pos: d.Pos}
 		res.Meta().Name = name
 	}
 	res.Excluded = reason
 	noop, _ := properties.Get("noop")
 	res.NeverNoop = noop.Kind != resource.Null && !res.Meta().Noop
 	b.session.inherit(res.Meta())
-	if len(r.waits) > 0 && reason == "" {
-		b.wait(res, d, properties, r.waits)
+	if len(r.Waits) > 0 && reason == "" {
+		b.wait(res, d, properties, r.Waits)
 	}
 	b.keep(res, properties)
 	if len(b.links) > at {
@@ -82,21 +84,21 @@ func (b *build) add(ctx context.Context, d declared) {
 	}
 }
 
-// ownProblems gives the problems of a resource that are not the consequence of
+// ownProblems returns the problems of a resource that are not the consequence of
 // an expression that failed. Values that failed look late, and then a type does
 // not validate; so what is left without them is decoded too, and believed where
 // it speaks of a property that is there.
-func (r *resolver) ownProblems(d declared, properties resource.Value, problems model.Problems) model.Problems {
-	failed := slices.Clone(r.failed)
+func ownProblems(unresolved []model.Position, d syntax.Declared, properties resource.Value, problems model.Problems) model.Problems {
+	failed := slices.Clone(unresolved)
 	sound := properties
 	sound.Entries = nil
 	var places []model.Position
 	for _, e := range properties.Entries {
 		switch {
-		case !holdsFailed(e.Value, r.failed):
+		case !holdsFailed(e.Value, unresolved):
 			sound.Entries = append(sound.Entries, e)
 			places = append(places, e.Value.Pos)
-		case e.Key == keyName:
+		case e.Key == syntax.KeyName:
 			e.Value.Late = false
 			sound.Entries = append(sound.Entries, e)
 			failed = append(failed, e.Value.Pos)
@@ -105,7 +107,7 @@ func (r *resolver) ownProblems(d declared, properties resource.Value, problems m
 		}
 	}
 	problems = slices.DeleteFunc(problems, func(p model.Problem) bool { return slices.Contains(failed, p.Pos) })
-	_, more := resource.Decode(d.typ, sound, d.pos)
+	_, more := resource.Decode(d.Type, sound, d.Pos)
 	for _, p := range more {
 		if slices.Contains(places, p.Pos) {
 			problems = append(problems, p)
@@ -121,18 +123,18 @@ func holdsFailed(v resource.Value, failed []model.Position) bool {
 		slices.ContainsFunc(v.Entries, func(e resource.Entry) bool { return holdsFailed(e.Value, failed) })
 }
 
-// name gives the name of a resource, and reports one that cannot be shown or is not known.
-func name(r *resolver, properties resource.Value) (text string, sure bool) {
-	v, _ := properties.Get(keyName)
+// name returns the name of a resource, and reports one that cannot be shown or is not known.
+func name(r *eval.Resolver, properties resource.Value) (text string, sure bool) {
+	v, _ := properties.Get(syntax.KeyName)
 	switch {
-	case slices.Contains(r.failed, v.Pos) && v.Late:
-		if r.forgiving && len(r.problems) == 0 {
-			r.problems.Add(v.Pos, "a resource that is excluded needs a name too", "the expression of the name fails")
+	case slices.Contains(r.Failed, v.Pos) && v.Late:
+		if r.Forgiving && len(r.Problems) == 0 {
+			r.Problems.Add(v.Pos, "a resource that is excluded needs a name too", "the expression of the name fails")
 		}
 	case v.Late:
-		r.fail(v.Pos, "take the name from data or facts", "`name` must be known before the run")
+		r.Fail(v.Pos, "take the name from data or facts", "`name` must be known before the run")
 	case v.Secret:
-		r.fail(v.Pos, "names are shown in logs and reports", "`name` cannot be secret")
+		r.Fail(v.Pos, "names are shown in logs and reports", "`name` cannot be secret")
 	default:
 		return v.Text, true
 	}
@@ -142,14 +144,14 @@ func name(r *resolver, properties resource.Value) (text string, sure bool) {
 
 // wait makes a resource wait for others: it requires them, and its properties
 // are resolved once they have run.
-func (b *build) wait(res *resource.Resource, d declared, properties resource.Value, waits []wait) {
+func (b *build) wait(res *resource.Resource, d syntax.Declared, properties resource.Value, waits []eval.Wait) {
 	var refs []model.Ref
 	for _, w := range waits {
-		refs = append(refs, w.ref)
-		res.Taken = append(res.Taken, w.reference())
+		refs = append(refs, w.Ref)
+		res.Taken = append(res.Taken, w.Reference())
 	}
 	for _, e := range properties.Entries {
-		if p, known := d.typ.Property(e.Key); known && e.Value.IsLate() {
+		if p, known := d.Type.Property(e.Key); known && e.Value.IsLate() {
 			res.Waiting = append(res.Waiting, p.Key)
 		}
 	}
@@ -169,27 +171,27 @@ func requireAlso(spec resource.Spec, refs []model.Ref) {
 	}
 }
 
-// resolveLate gives the properties of a resource at its turn.
-func (s *session) resolveLate(ctx context.Context, d declared, data map[string]any, refs []model.Ref, outputs resource.Outputs) (resource.Spec, []model.Secret, error) {
+// resolveLate returns the properties of a resource at its turn.
+func (s *session) resolveLate(ctx context.Context, d syntax.Declared, data map[string]any, refs []model.Ref, outputs resource.Outputs) (resource.Spec, []model.Secret, error) {
 	if outputs == nil {
 		outputs = resource.Outputs{}
 	}
-	r := resolver{scope: s.scope(ctx, inResources, data, outputs)}
-	properties, _ := r.mapping(ctx, d.properties, keyControl)
+	r := eval.Resolver{Scope: s.Scope(ctx, eval.InResources, data, outputs)}
+	properties, _ := r.Mapping(ctx, d.Properties, syntax.KeyControl)
 	switch {
-	case len(r.problems) > len(r.missing):
-		return nil, nil, finish(r.problems)
-	case len(r.missing) > 0:
-		return nil, nil, resource.PrerequisiteError{Needs: append([]string{resource.PathNeed(r.missing[0])}, absentAbove(r.missing[0])...), Err: finish(r.problems)}
+	case len(r.Problems) > len(r.Missing):
+		return nil, nil, syntax.Report(r.Problems)
+	case len(r.Missing) > 0:
+		return nil, nil, resource.PrerequisiteError{Needs: append([]string{resource.PathNeed(r.Missing[0])}, absentAbove(r.Missing[0])...), Err: syntax.Report(r.Problems)}
 	}
-	res, problems := resource.Decode(d.typ, properties, d.pos)
+	res, problems := resource.Decode(d.Type, properties, d.Pos)
 	if len(problems) > 0 {
-		return nil, nil, finish(problems)
+		return nil, nil, syntax.Report(problems)
 	}
 	requireAlso(res.Spec, refs)
 	s.inherit(res.Meta())
 	if len(res.Secrets) > 0 {
-		res.Secrets = append(res.Secrets, s.learnt()...)
+		res.Secrets = append(res.Secrets, s.Secrets()...)
 	}
 
 	return res.Spec, res.Secrets, nil
@@ -211,8 +213,8 @@ func (b *build) keep(res *resource.Resource, properties resource.Value) {
 	b.out.values = append(b.out.values, properties)
 	if res.Type.Relations != nil && res.Excluded == "" {
 		for _, p := range res.Type.Relations(res.Spec).Provides {
-			if _, taken := b.session.provided[p.What]; !taken && !p.Implicit && strings.HasPrefix(p.What, resource.PathNeed("")) {
-				b.session.provided[p.What] = res.Ref()
+			if _, taken := b.session.Provided[p.What]; !taken && !p.Implicit && strings.HasPrefix(p.What, resource.PathNeed("")) {
+				b.session.Provided[p.What] = res.Ref()
 			}
 		}
 	}
@@ -227,7 +229,7 @@ func (b *build) warn(res *resource.Resource, properties resource.Value, warnings
 		if w.Pos.IsZero() {
 			w.Pos = res.Pos
 			for _, e := range properties.Entries {
-				if sameProperty(res.Type, e.Key, w.Property) {
+				if syntax.SameProperty(res.Type, e.Key, w.Property) {
 					w.Pos = e.Value.Pos
 				}
 			}

@@ -2,12 +2,13 @@ package manifest
 
 import (
 	"context"
-	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/manifest/eval"
+	"github.com/musterfleet/muster/resources/manifest/syntax"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -23,7 +24,7 @@ type File struct {
 	Path string
 	// Pos is where it does; of what an expression reads only the document is known.
 	Pos model.Position
-	// Late says that Path holds an expression that only the node can evaluate.
+	// Late reports whether Path holds an expression that only the node can evaluate.
 	Late bool
 }
 
@@ -31,7 +32,7 @@ type File struct {
 // What depends on the node, by facts, environment, buckets or files of it, is
 // checked as far as it can be: expressions are compiled, and their values are
 // taken for good. The error is that of Resolve.
-func (l *Loader) Check(ctx context.Context, doc *Document, in Inputs) (*Checked, error) {
+func (l *Loader) Check(ctx context.Context, doc *syntax.Document, in Inputs) (*Checked, error) {
 	s := l.elsewhere(doc, in)
 	resolved, err := s.resolve(ctx, in)
 	if err != nil {
@@ -44,24 +45,24 @@ func (l *Loader) Check(ctx context.Context, doc *Document, in Inputs) (*Checked,
 // CheckCondition finds what is wrong with the text of a Condition without the
 // node that it is for. The error is that of Condition.
 func (l *Loader) CheckCondition(ctx context.Context, name string, v resource.Value) error {
-	r := resolver{scope: l.elsewhere(&Document{name: v.Pos.File}, Inputs{}).scope(ctx, inData, nil, nil)}
-	r.condition(ctx, name, v)
+	r := eval.Resolver{Scope: l.elsewhere(syntax.Empty(v.Pos.File), Inputs{}).Scope(ctx, eval.InData, nil, nil)}
+	r.Condition(ctx, name, v)
 
-	return r.problems.Err()
+	return r.Problems.Err()
 }
 
 // elsewhere begins to resolve a document that is for another machine.
-func (l *Loader) elsewhere(doc *Document, in Inputs) *session {
+func (l *Loader) elsewhere(doc *syntax.Document, in Inputs) *session {
 	there := *l
-	there.opts.Facts, there.opts.Environ, there.opts.KV, there.opts.Registrations = nil, nil, nil, nil
+	there.eval.Facts, there.eval.Environ, there.eval.KV, there.eval.Registrations = nil, nil, nil, nil
 	in.Facts = nil
 	s := there.session(doc, in)
-	s.absent = true
+	s.Absent = true
 
 	return s
 }
 
-// sourceBeside gives the file beside the manifest that a resource names, if it does.
+// sourceBeside returns the file beside the manifest that a resource names, if it does.
 func sourceBeside(properties resource.Value) (resource.Value, bool) {
 	v, ok := properties.Get(resource.SourceProperty)
 
@@ -71,7 +72,7 @@ func sourceBeside(properties resource.Value) (resource.Value, bool) {
 // checkSource reports a file beside a manifest that has no directory.
 func (b *build) checkSource(properties resource.Value) {
 	v, beside := sourceBeside(properties)
-	if beside && !v.Late && b.session.dir == "" && !b.session.absent {
+	if beside && !v.Late && b.session.Dir == "" && !b.session.Absent {
 		b.problems.Add(v.Pos, "make a bundle of the manifest and its files, or give an absolute path", "`source` %s is relative, and this manifest has no directory", v.Text)
 	}
 }
@@ -94,29 +95,13 @@ func (c *Checked) add(f File) {
 	}
 }
 
-// errElsewhere is a file that only the node has.
-var errElsewhere = errors.New("it is the node's")
+// Condition evaluates an expression that must be true or false on the node. v
+// is its text and place, name what problems call it. It sees facts and the
+// environment. The error is model.Problems.
+func (l *Loader) Condition(ctx context.Context, name string, v resource.Value, in Inputs) (bool, error) {
+	s := l.session(syntax.Empty(v.Pos.File), in)
+	r := eval.Resolver{Scope: s.Scope(ctx, eval.InData, nil, nil)}
+	yes, _ := r.Condition(ctx, name, v)
 
-// elsewhere notes the files that expressions read beside the manifest, and
-// keeps them from reading others of this machine when the manifest is for another.
-func (s *session) elsewhere(path string) error {
-	switch {
-	case !s.absent:
-		return nil
-	case filepath.IsAbs(path):
-		return errElsewhere
-	}
-	s.mu.Lock()
-	s.relative = append(s.relative, path)
-	s.mu.Unlock()
-
-	return nil
-}
-
-// tolerates says that a failure is left to the node: it can have what is missing
-// here. From then on nothing that follows from it is sure.
-func (s *session) tolerates() bool {
-	s.unsure = s.unsure || s.absent
-
-	return s.absent
+	return yes, r.Problems.Err()
 }

@@ -15,8 +15,9 @@
 //   - With merge first, the first match replaces the top-level keys that it has;
 //     with deep, mappings are merged and everything else is replaced. In both the
 //     first match in the order wins, and external data win over all, deeply.
-//   - A secret is found in what an expression gives by evaluating it again with
-//     the secrets masked: what differs depends on one.
+//   - What an expression makes is secret when it names a secret, a mapping or list
+//     that holds one, or all of the data; of a literal mapping each value by itself.
+//   - A template is secret when its source does that, or cannot be judged.
 //   - A resource that control excludes may hold expressions that fail when they
 //     are evaluated, for they are often why it is excluded.
 //   - A document is refused before it is parsed when it is larger than 16 MiB or

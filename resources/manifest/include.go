@@ -13,10 +13,15 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/manifest/eval"
+	"github.com/musterfleet/muster/resources/manifest/expression"
+	"github.com/musterfleet/muster/resources/manifest/hierarchy"
+	"github.com/musterfleet/muster/resources/manifest/source"
+	"github.com/musterfleet/muster/resources/manifest/syntax"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// DefaultMaxDepth is how deep manifests may include one another, unless told otherwise.
+// DefaultMaxDepth is how deep manifests may include one another, by default.
 const DefaultMaxDepth = 10
 
 // assemble puts what resources include in front of them, once all resources of
@@ -33,7 +38,7 @@ func (b *build) assemble(ctx context.Context) {
 		}
 		b.out.Resources = append(b.out.Resources, res)
 	}
-	if b.session.by == nil && b.session.doc.name != "" && !b.session.absent {
+	if b.session.by == nil && b.session.Doc.Name() != "" && !b.session.Absent {
 		b.checkTemplates()
 	}
 }
@@ -77,16 +82,16 @@ type inclusion struct {
 	path       string
 }
 
-// placeOfName is where the resource says what it is called.
+// placeOfName is the place of the resource's name.
 func (i *inclusion) placeOfName() model.Position {
-	if name, ok := i.properties.Get(keyName); ok && !name.Pos.IsZero() {
+	if name, ok := i.properties.Get(syntax.KeyName); ok && !name.Pos.IsZero() {
 		return name.Pos
 	}
 
 	return i.Pos
 }
 
-// isSecret says that a text of its data is secret.
+// isSecret reports whether a text of its data is secret.
 func (i *inclusion) isSecret(known []model.Secret) func(model.Secret) bool {
 	all, _ := i.properties.Get("sensitive")
 
@@ -96,7 +101,7 @@ func (i *inclusion) isSecret(known []model.Secret) func(model.Secret) bool {
 }
 
 // include reads the manifest that a resource includes and makes what it declares
-// part of this one. What cannot be read yet, because a resource of this run
+// Part of this one. What cannot be read yet, because a resource of this run
 // brings it, is read at the resource's turn.
 func (b *build) include(ctx context.Context, i inclusion) {
 	s, source := b.session, i.Meta().Name
@@ -111,25 +116,25 @@ func (b *build) include(ctx context.Context, i inclusion) {
 		return
 	}
 	s.includedFile(source, i.placeOfName())
-	if slices.ContainsFunc(s.included, i.IsSame) || s.isWithin(i.Resource) {
+	if slices.ContainsFunc(s.common.included, i.IsSame) || s.isWithin(i.Resource) {
 		return // its resources are there already, or it is a cycle, which is found as any other
 	}
-	s.setDynamic()
+	s.SetDynamic()
 	brings, later := s.broughtLater(i.path, b.out.Resources)
 	if i.Late != nil || later {
 		b.includeLater(i, brings)
 		return
 	}
-	child, err := s.include(ctx, &i, i.Spec, s.shared)
+	child, err := s.include(ctx, &i, i.Spec, s.common)
 	if err != nil {
 		b.notIncluded(&i, err)
 		return
 	}
 	b.adopt(i.Resource, child)
-	s.included = append(s.included, i.Resource)
+	s.common.included = append(s.common.included, i.Resource)
 }
 
-// isWithin says that the document is included by a resource.
+// isWithin reports whether the document is included by a resource.
 func (s *session) isWithin(res *resource.Resource) bool {
 	return s.by != nil && (s.by.IsSame(res) || s.parent.isWithin(res))
 }
@@ -137,7 +142,7 @@ func (s *session) isWithin(res *resource.Resource) bool {
 // inclusions are the manifests that lead to this one, as they are named, from the outermost.
 func (s *session) inclusions() []string {
 	if s.by == nil {
-		return []string{s.doc.name}
+		return []string{s.Doc.Name()}
 	}
 
 	return append(s.parent.inclusions(), s.by.Meta().Name)
@@ -159,15 +164,15 @@ func (b *build) includeLater(i inclusion, brings model.Ref) {
 // nothing is known.
 func (b *build) notIncluded(i *inclusion, err error) {
 	b.openEnded = true
-	hinted := hintedError{}
+	hint := expression.HintOf(err)
 	switch {
-	case b.session.absent && (errors.Is(err, errElsewhere) || errors.Is(err, fs.ErrNotExist)):
-		b.session.unsure = true // the absence of one beside the manifest is told with that of all files
-	case !errors.As(err, &hinted) && errors.Is(err, fs.ErrNotExist):
-		hinted.hint = "a relative path is beside the manifest that names it"
+	case b.session.Absent && (errors.Is(err, eval.ErrElsewhere) || errors.Is(err, fs.ErrNotExist)):
+		b.session.Unsure = true // the absence of one beside the manifest is reported with that of all files
+	case hint == "" && errors.Is(err, fs.ErrNotExist):
+		hint = "a relative path is beside the manifest that names it"
 		fallthrough
 	default:
-		b.problems.Add(i.placeOfName(), hinted.hint, "cannot include %s: %s", i.Meta().Name, err)
+		b.problems.Add(i.placeOfName(), hint, "cannot include %s: %s", i.Meta().Name, err)
 	}
 }
 
@@ -179,8 +184,8 @@ func (b *build) adopt(res *resource.Resource, child *build) {
 	b.links = append(b.links, child.links...)
 	b.problems = append(b.problems, child.problems...)
 	b.openEnded, b.leftOpen = b.openEnded || child.openEnded, b.leftOpen || child.leftOpen
-	b.session.learn(child.session.learnt()...)
-	b.session.unsure = b.session.unsure || child.session.unsure
+	b.session.Learn(child.session.Secrets()...)
+	b.session.Unsure = b.session.Unsure || child.session.Unsure
 	b.session.besides(child.session)
 }
 
@@ -193,50 +198,51 @@ func (b *build) messages() resource.Messages {
 // the resources around it. Its error is why it could not be read.
 func (s *session) include(ctx context.Context, i *inclusion, spec resource.Spec, common *shared) (*build, error) {
 	in := i.Type.Include(spec)
-	if s.absent && (filepath.IsAbs(in.Source) || s.dir == "") {
-		return nil, errElsewhere
+	if s.Absent && (filepath.IsAbs(in.Source) || s.Dir == "") {
+		return nil, eval.ErrElsewhere
 	}
-	text, err := readRegular(i.path, s.loader.opts.MaxBytes)
+	text, err := source.ReadRegular(i.path, s.Opts.MaxBytes)
 	switch {
 	case err != nil:
 		return nil, err
-	case bytes.HasPrefix([]byte(text), gzipMagic):
-		return nil, hintedError{errors.New("it is packed"), "unpack it beside this manifest"}
+	case bytes.HasPrefix([]byte(text), source.GzipMagic):
+		return nil, expression.WithHint(errors.New("it is packed"), "unpack it beside this manifest")
 	}
-	doc, err := parse(i.path, []byte(text), s.loader.opts.MaxBytes)
+	doc, err := syntax.ParseWithin(i.path, []byte(text), s.Opts.MaxBytes)
 	if err != nil {
 		return &build{session: s, out: &Resolved{}, problems: model.AsProblems(err), openEnded: true}, nil
 	}
 	dir := filepath.Dir(i.path)
 	child := s.loader.session(doc, Inputs{Dir: dir, Data: s.external})
-	child.parent, child.by, child.prefix, child.absent, child.unsure = s, i.Resource, in.Source, s.absent, s.unsure
-	child.shared, child.holds, child.defaults = common, s.holds.Within(in, dir), *spec.Meta()
+	child.parent, child.by, child.prefix, child.Outer, child.Absent, child.Unsure = s, i.Resource, in.Source, s.World, s.Absent, s.Unsure
+	child.share(common)
+	child.holds, child.defaults = s.holds.Within(in, dir), *spec.Meta()
 	if child.leaving = s.leaving; i.Excluded != "" {
 		child.leaving = append(slices.Clone(s.leaving), i.path)
 	}
 
-	data, _ := hide(in.Data, i.isSecret(s.learnt())).(map[string]any)
+	data, _ := hide(in.Data, i.isSecret(s.Secrets())).(map[string]any)
 
-	return child.declare(ctx, mergeDeep(data, s.external))
+	return child.declare(ctx, hierarchy.Merge(data, s.external))
 }
 
-// besideManifest gives the path of a file that a manifest names.
+// besideManifest returns the path of a file that a manifest names.
 func (s *session) besideManifest(source string) (string, error) {
 	switch {
 	case source == "":
 		return "", errors.New("it has no name")
 	case filepath.IsAbs(source):
 		return source, nil
-	case s.dir == "" && !s.absent:
-		return "", hintedError{errors.New("the path is relative, and this manifest has no directory"), "make a bundle of the manifest and its files, or give an absolute path"}
+	case s.Dir == "" && !s.Absent:
+		return "", expression.WithHint(errors.New("the path is relative, and this manifest has no directory"), "make a bundle of the manifest and its files, or give an absolute path")
 	}
 
-	return filepath.Join(s.dir, source), nil
+	return filepath.Join(s.Dir, source), nil
 }
 
 // expand reads, at its turn, a manifest that could not be read before the run.
 func (s *session) expand(ctx context.Context, i *inclusion, spec resource.Spec) (resource.Expansion, error) {
-	child, err := s.include(ctx, i, spec, s.shared.clone())
+	child, err := s.include(ctx, i, spec, s.common.clone())
 	if errors.Is(err, fs.ErrNotExist) {
 		return resource.Expansion{}, resource.PrerequisiteError{Needs: []string{resource.PathNeed(i.path)}, Err: fmt.Errorf("cannot include %s: %w", i.Meta().Name, err)}
 	}
@@ -244,20 +250,20 @@ func (s *session) expand(ctx context.Context, i *inclusion, spec resource.Spec) 
 		return resource.Expansion{}, err
 	}
 	if len(child.problems) > 0 {
-		return resource.Expansion{}, finish(child.problems)
+		return resource.Expansion{}, syntax.Report(child.problems)
 	}
 
-	return resource.Expansion{Resources: child.out.Resources, Children: child.own, Messages: child.messages(), Secrets: child.session.learnt(), Warnings: child.out.Warnings}, nil
+	return resource.Expansion{Resources: child.out.Resources, Children: child.own, Messages: child.messages(), Secrets: child.session.Secrets(), Warnings: child.out.Warnings}, nil
 }
 
-// broughtLater says that a resource of this run manages a file, or a directory
+// broughtLater reports whether a resource of this run manages a file, or a directory
 // above it, or that the file is not there and may be brought by a command.
 func (s *session) broughtLater(path string, before []*resource.Resource) (by model.Ref, later bool) {
-	if s.absent {
+	if s.Absent {
 		return by, false
 	}
 	for at := path; at != filepath.Dir(at); at = filepath.Dir(at) {
-		if by, managed := s.provided[resource.PathNeed(at)]; managed {
+		if by, managed := s.Provided[resource.PathNeed(at)]; managed {
 			return by, true
 		}
 	}
@@ -270,9 +276,9 @@ func (s *session) broughtLater(path string, before []*resource.Resource) (by mod
 	})
 }
 
-// broughtWithin says that a resource of this run manages something in a directory.
+// broughtWithin reports whether a resource of this run manages something in a directory.
 func (s *session) broughtWithin(dir string) bool {
-	for word := range s.provided {
+	for word := range s.Provided {
 		if strings.HasPrefix(word, resource.PathNeed(dir)+"/") {
 			return true
 		}
@@ -305,7 +311,7 @@ func hide(v any, isSecret func(model.Secret) bool) any {
 	return v
 }
 
-// inherit gives a resource what holds for all of its manifest, where it does
+// inherit returns a resource what holds for all of its manifest, where it does
 // not say it itself.
 func (s *session) inherit(meta *model.Common) {
 	meta.Drift = cmp.Or(meta.Drift, s.defaults.Drift)
@@ -317,7 +323,7 @@ func (s *session) inherit(meta *model.Common) {
 
 // besides notes the files beside an included manifest as files beside this one.
 func (s *session) besides(child *session) {
-	if !s.absent || child == s {
+	if !s.Absent || child == s {
 		return
 	}
 	dir := filepath.Dir(child.prefix)
@@ -333,8 +339,8 @@ func (s *session) files() []File {
 	for _, v := range s.declared {
 		out.addSource(v)
 	}
-	for _, path := range s.relative {
-		out.add(File{Path: path, Pos: model.Position{File: s.doc.name}})
+	for _, path := range s.Relative {
+		out.add(File{Path: path, Pos: model.Position{File: s.Doc.Name()}})
 	}
 	for _, f := range s.includedFiles {
 		out.add(f)
@@ -345,7 +351,7 @@ func (s *session) files() []File {
 
 // includedFile notes a manifest that is included from beside this one.
 func (s *session) includedFile(source string, pos model.Position) {
-	if s.absent && !filepath.IsAbs(source) && !strings.Contains(source, "://") {
+	if s.Absent && !filepath.IsAbs(source) && !strings.Contains(source, "://") {
 		s.includedFiles = append(s.includedFiles, File{Path: source, Pos: pos})
 	}
 }

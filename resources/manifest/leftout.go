@@ -7,7 +7,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// leaveOut gives the names of all that a manifest declares which control leaves
+// leaveOut returns the names of all that a manifest declares which control leaves
 // out: nothing comes of it, but others may refer to it. They are nil when not
 // all of them are known, as where it cannot be read here. What else is wrong with
 // it does not matter.
@@ -20,8 +20,8 @@ func (b *build) leaveOut(ctx context.Context, i inclusion) map[model.Ref]bool {
 	if _, later := s.broughtLater(i.path, b.out.Resources); later {
 		return nil
 	}
-	child, err := s.include(ctx, &i, i.Spec, s.shared.clone())
-	if err != nil || child.openEnded || child.leftOpen || len(child.session.doc.Problems()) > 0 {
+	child, err := s.include(ctx, &i, i.Spec, s.common.clone())
+	if err != nil || child.openEnded || child.leftOpen || len(child.session.Doc.Problems()) > 0 {
 		return nil
 	}
 	out := map[model.Ref]bool{}
@@ -39,7 +39,7 @@ func (b *build) leaveOut(ctx context.Context, i inclusion) map[model.Ref]bool {
 	return out
 }
 
-// isLeftOut says that a reference is to what a manifest declares that is left out.
+// isLeftOut reports whether a reference is to what a manifest declares that is left out.
 func (b *build) isLeftOut(ref model.Ref) bool {
 	for _, res := range b.out.Resources {
 		if res.LeftOut[ref] {

@@ -3,11 +3,13 @@ package manifest
 import (
 	"context"
 	"io"
-	"net/http"
 	"time"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/host/web"
+	"github.com/musterfleet/muster/resources/manifest/eval"
+	"github.com/musterfleet/muster/resources/manifest/render"
+	"github.com/musterfleet/muster/resources/manifest/source"
+	"github.com/musterfleet/muster/resources/manifest/syntax"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -16,17 +18,17 @@ import (
 type Options struct {
 	// Types are the resource types that a manifest may name.
 	Types resource.Types
-	// Facts gives the facts of the node. It is called at most once a Resolve,
+	// Facts returns the facts of the node. It is called at most once a Resolve,
 	// and only when something asks for facts.
 	Facts func(ctx context.Context) (model.Facts, error)
 	// Environ is what expressions see as Environ.
 	Environ map[string]string
 	// KV reads kv://bucket/key and what kvGet asks for.
 	KV func(ctx context.Context, bucket, key string) ([]byte, error)
-	// Registrations gives what the function registrations asks for; each of its
+	// Registrations returns what the function registrations asks for; each of its
 	// words may be the wildcard *.
-	Registrations ReadRegistrations
-	// Object reads obj://bucket/name. The caller closes what it gives.
+	Registrations eval.ReadRegistrations
+	// Object reads obj://bucket/name. The caller closes it.
 	Object func(ctx context.Context, bucket, name string) (io.ReadCloser, error)
 	// HTTPStall is how long a server may send nothing in the middle of its answer;
 	// 0 means 30 seconds.
@@ -41,36 +43,24 @@ type Options struct {
 	MaxBundleBytes int64
 }
 
-// ReadRegistrations gives the registrations that hold now; of a word that is *
-// every one.
-type ReadRegistrations func(ctx context.Context, cluster, protocol, service, address string) ([]model.Registration, error)
-
-// DefaultMaxBundleBytes is the largest packed bundle that is fetched, unless told otherwise.
-const DefaultMaxBundleBytes = 1 << 30
-
-// defaultStall is how long a server may send nothing, unless told otherwise.
-const defaultStall = 30 * time.Second
-
 // Loader fetches and resolves manifests. It is safe for concurrent use when
 // the functions of its options are.
 type Loader struct {
-	opts   Options
-	client *http.Client
+	*source.Fetcher
+	eval eval.Options
 }
 
 // NewLoader makes a loader.
 func NewLoader(o Options) *Loader {
 	if o.MaxBytes == 0 {
-		o.MaxBytes = DefaultMaxBytes
-	}
-	if o.MaxBundleBytes == 0 {
-		o.MaxBundleBytes = DefaultMaxBundleBytes
-	}
-	if o.HTTPStall == 0 {
-		o.HTTPStall = defaultStall
+		o.MaxBytes = syntax.DefaultMaxBytes
 	}
 
-	return &Loader{opts: o, client: web.NewClient(web.Options{Timeout: fetchTimeout, HeaderTimeout: defaultStall})}
+	eval := eval.Options{Types: o.Types, Facts: o.Facts, Environ: o.Environ, KV: o.KV, Registrations: o.Registrations, MaxBytes: o.MaxBytes}
+
+	fetch := source.Options{KV: o.KV, Object: o.Object, HTTPStall: o.HTTPStall, Stdin: o.Stdin, Unpack: o.Unpack, MaxBytes: o.MaxBytes, MaxBundleBytes: o.MaxBundleBytes}
+
+	return &Loader{Fetcher: source.New(fetch), eval: eval}
 }
 
 // Inputs are what goes into a Resolve besides the document.
@@ -81,7 +71,7 @@ type Inputs struct {
 	Dir string
 	// Facts, when set, are used instead of Options.Facts.
 	Facts model.Facts
-	// Known says that a resource which the document does not declare is known all
+	// Known reports whether a resource which the document does not declare is known all
 	// the same, from earlier commands of a session. Nil knows none.
 	Known func(model.Ref) bool
 	// Drift is that of resources that do not say it themselves.
@@ -106,8 +96,8 @@ type Resolved struct {
 	PreMessage, PostMessage string
 	// Warnings are worth telling and stop nothing.
 	Warnings model.Problems
-	// Static says that nothing but the document and Inputs.Data went in, so
-	// resolving the same again gives the same.
+	// Static reports whether nothing but the document and Inputs.Data went in, so
+	// resolving it again returns the same.
 	Static bool
 
 	// own are the resources that the document itself declares.
@@ -115,4 +105,17 @@ type Resolved struct {
 	// values are the properties of own as resolved.
 	values []resource.Value
 	dir    string
+}
+
+// Parse is Parse for a source that the loader fetched, with its limit.
+func (l *Loader) Parse(s *source.Source) (*syntax.Document, error) {
+	return syntax.ParseWithin(s.Name, s.Data, l.eval.MaxBytes)
+}
+
+// Render returns the manifest with everything resolved, as YAML that muster
+// applies again. Secrets, and the values of sensitive resources, are redacted;
+// expressions that must wait stay as they are, with the data they may need;
+// what control excluded stays excluded. The same input makes the same bytes.
+func (r *Resolved) Render() ([]byte, error) {
+	return render.YAML(render.Manifest{Data: r.Data, FailOnError: r.FailOnError, PreMessage: r.PreMessage, PostMessage: r.PostMessage, Resources: r.own, Values: r.values})
 }

@@ -1,13 +1,12 @@
 package manifest
 
 import (
-	"bufio"
 	"context"
-	"errors"
-	"fmt"
-	"strings"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/manifest/eval"
+	"github.com/musterfleet/muster/resources/manifest/expression"
+	"github.com/musterfleet/muster/resources/manifest/syntax"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -18,7 +17,7 @@ type origin struct {
 	data   map[string]any
 }
 
-// Origin gives what the resources of a manifest may ask of it when they run:
+// Origin returns what the resources of a manifest may ask of it when they run:
 // the names of templates, and what is elsewhere. Without a manifest, for an
 // ensure request, r is nil.
 func (l *Loader) Origin(r *Resolved) resource.Origin {
@@ -30,37 +29,17 @@ func (l *Loader) Origin(r *Resolved) resource.Origin {
 	return o
 }
 
-// Names makes the names anew every time, so that a run sees what the machine
-// and the buckets say then.
-func (o origin) Names(ctx context.Context, facts model.Facts, masked bool) map[string]any {
-	s := o.loader.session(&Document{}, Inputs{Dir: o.dir, Facts: facts})
-	scope := s.scope(ctx, inResources, o.data, resource.Outputs{})
-	t := templates{session: s, phase: inResources, known: scope.plain, evaluation: scope.evaluation}
-	if masked {
-		t.known = scope.masked
-	}
-	// Facts that were given are always there.
-	out, _ := t.names(ctx, "")
-	delete(out, nameOutputs) // what they take must be known when they are looked at
+// Names makes new names every time, so that a run sees what the machine and the
+// buckets say then.
+func (o origin) Names(ctx context.Context, facts model.Facts) (map[string]any, resource.Secrets) {
+	scope := o.loader.session(syntax.Empty(""), Inputs{Dir: o.dir, Facts: facts}).Scope(ctx, eval.InResources, o.data, resource.Outputs{})
+	out := scope.TemplateNames(ctx)
+	delete(out, expression.NameOutputs) // what they take must be known when they are looked at
 
-	return out
+	return out, resource.Secrets{Data: o.data, Used: scope.TakeUsed}
 }
 
 // Tree fetches a tar.gz and unpacks it.
 func (o origin) Tree(ctx context.Context, source string) (dir string, cleanup func() error, err error) {
-	if !strings.HasPrefix(source, "obj://") && !strings.HasPrefix(source, "http://") && !strings.HasPrefix(source, "https://") {
-		return "", nil, fmt.Errorf("%w: a tree is fetched from http(s):// or obj://", ErrSource)
-	}
-	opened, err := o.loader.open(ctx, source)
-	if err != nil {
-		return "", nil, err
-	}
-	dir, cleanup, _, err = o.loader.unpack(ctx, opened.name, bufio.NewReader(opened))
-	err = errors.Join(err, opened.Close())
-	if err != nil && cleanup != nil {
-		err = errors.Join(err, cleanup())
-		cleanup = nil
-	}
-
-	return dir, cleanup, err
+	return o.loader.Tree(ctx, source)
 }

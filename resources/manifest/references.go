@@ -1,25 +1,24 @@
 package manifest
 
 import (
-	"cmp"
-	"slices"
 	"strings"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/document"
+	"github.com/musterfleet/muster/resources/manifest/eval"
+	"github.com/musterfleet/muster/resources/manifest/syntax"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
 // link notes what a resource is called and which others it names, whatever else
 // is wrong with it, each reference at its place.
-func (b *build) link(ref model.Ref, pos model.Position, properties resource.Value, waits []wait) {
+func (b *build) link(ref model.Ref, pos model.Position, properties resource.Value, waits []eval.Wait) {
 	if strings.TrimSpace(ref.Name) == "" {
 		return
 	}
 	l := resource.Links{Ref: ref, Pos: pos}
-	if alias, ok := properties.Get(keyAlias); ok && alias.IsScalar() && !alias.Late {
+	if alias, ok := properties.Get(syntax.KeyAlias); ok && alias.IsScalar() && !alias.Late {
 		l.Alias = alias.Text
-		b.session.aliases[model.Ref{Type: ref.Type, Name: alias.Text}] = ref
+		b.session.Aliases[model.Ref{Type: ref.Type, Name: alias.Text}] = ref
 	}
 	for _, key := range []string{"require", "subscribe"} {
 		refs, _ := properties.Get(key)
@@ -30,28 +29,12 @@ func (b *build) link(ref model.Ref, pos model.Position, properties resource.Valu
 		}
 	}
 	for _, w := range waits {
-		l.Needs = append(l.Needs, w.reference())
-		if t, ok := b.session.loader.opts.Types.Get(w.ref.Type); ok && t.Outputs == nil && !w.file {
-			b.problems.Add(w.pos, "", "a %s gives no outputs", t.Name)
+		l.Needs = append(l.Needs, w.Reference())
+		if t, ok := b.session.Opts.Types.Get(w.Ref.Type); ok && t.Outputs == nil && !w.File {
+			b.problems.Add(w.Pos, "", "a %s gives no outputs", t.Name)
 		}
 	}
 	b.links = append(b.links, l)
-}
-
-// checkFields finds outputs that the type of their resource does not give.
-func (r *resolver) checkFields(p *program, pos model.Position) {
-	for _, f := range p.fields {
-		t, ok := r.scope.session.loader.opts.Types.Get(f.ref.Type)
-		if !ok || len(t.Info.Outputs) == 0 || slices.ContainsFunc(t.Info.Outputs, func(o resource.Output) bool { return o.Name == f.name }) {
-			continue
-		}
-		known := make([]string, len(t.Info.Outputs))
-		for i, o := range t.Info.Outputs {
-			known[i] = o.Name
-		}
-		hint := cmp.Or(document.DidYouMean(f.name, known), "it has "+strings.Join(known, ", "))
-		r.problems.Add(pos, hint, "`%s` is no output of %s", f.name, f.ref)
-	}
 }
 
 // checkLinks finds what is wrong with names and references. Where a name is not
@@ -64,7 +47,7 @@ func (b *build) checkLinks(earlier func(model.Ref) bool) {
 		if b.isLeftOut(ref) || (earlier != nil && earlier(ref)) {
 			return true
 		}
-		_, may := b.session.loader.opts.Types.Get(ref.Type)
+		_, may := b.session.Opts.Types.Get(ref.Type)
 		may = (b.openEnded || b.leftOpen) && (may || !sound)
 		unseen[ref] = may && !b.openEnded
 		return may

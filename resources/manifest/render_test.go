@@ -38,7 +38,7 @@ ccm:
               path=$${PATH} {{ '{{' }} x }}
             env: {PW: "${ Data.pw }", EMPTY: "", "a b": " x"}
             args: [yes, "no", 1.10, "1.10"]
-            data: {empty: [null, [], {}], list: [{a: 1, b: [x]}, {c: "x\ty"}], crlf: "a\r\n", keep: "a\n\n", strip: "a\nb", sep: "a\u2028b", bin: !!binary /w==}
+            data: {empty: [null, [], {}], list: [{a: 1, b: [x]}, {c: "x\ty"}], crlf: "a\r\n", keep: "a\n\n", strip: "a\nb", sep: "a\Lb", bin: !!binary /w==}
             control: {if: "true"}
         - /hidden: {sensitive: true, content: plain, alias: h, count: 5}
         - /late: {content: "${ outputs('exec#uptime').stdout } ${ Data.n }", owner: null}
@@ -91,7 +91,7 @@ muster:
               strip: |-
                 a
                 b
-              sep: "a\u2028b"
+              sep: "a\Lb"
               bin: !!binary "/w=="
             owner: root
             mode: "0644"

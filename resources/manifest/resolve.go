@@ -2,16 +2,20 @@ package manifest
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
+	"github.com/musterfleet/muster/resources/manifest/eval"
+	"github.com/musterfleet/muster/resources/manifest/hierarchy"
+	"github.com/musterfleet/muster/resources/manifest/syntax"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
 // Resolve makes resources of a document. The error is model.Problems with
 // every problem of the document, sorted; nothing has been touched then.
-func (l *Loader) Resolve(ctx context.Context, doc *Document, in Inputs) (*Resolved, error) {
+func (l *Loader) Resolve(ctx context.Context, doc *syntax.Document, in Inputs) (*Resolved, error) {
 	return l.session(doc, in).resolve(ctx, in)
 }
 
@@ -24,17 +28,17 @@ func (s *session) resolve(ctx context.Context, in Inputs) (*Resolved, error) {
 	return b.finish(ctx, in)
 }
 
-// finish gives what came of a document and all that it includes.
+// finish returns what a document and all that it includes resolve to.
 func (b *build) finish(ctx context.Context, in Inputs) (*Resolved, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
 	b.checkLinks(in.Known)
 	if len(b.problems) > 0 {
-		return nil, finish(b.problems)
+		return nil, syntax.Report(b.problems)
 	}
-	b.out.Static = !b.session.dynamic
-	b.out.Secrets, b.out.own = b.session.learnt(), b.own
+	b.out.Static = !b.session.Dynamic
+	b.out.Secrets, b.out.own = b.session.Secrets(), b.own
 
 	return b.out, nil
 }
@@ -42,84 +46,103 @@ func (b *build) finish(ctx context.Context, in Inputs) (*Resolved, error) {
 // declare makes resources of what a document declares, and of what it includes,
 // with all problems but those of their links. Its error is why ctx ended.
 func (s *session) declare(ctx context.Context, external map[string]any) (*build, error) {
-	doc := s.doc
-	problems := append(doc.Problems(), doc.checkComments()...)
+	doc := s.Doc
+	problems := append(doc.Problems(), doc.CheckComments()...)
 	if !doc.HasResources() && len(problems) == 0 {
-		problems.Add(model.Position{File: doc.name, Line: 1, Column: 1}, "add `muster:` with `resources:`", "the document has no `muster` section")
+		problems.Add(model.Position{File: doc.Name(), Line: 1, Column: 1}, "add `muster:` with `resources:`", "the document has no `muster` section")
 	}
-	data, dataProblems := s.resolveData(ctx, external)
-	out := &Resolved{Data: data, dir: s.dir}
+	data, dataProblems := hierarchy.Resolve(ctx, s.World, external)
+	out := &Resolved{Data: data, dir: s.Dir}
 	s.holds.Origin = s.loader.Origin(out)
 
-	b := &build{session: s, scope: s.scope(ctx, inResources, data, nil), out: out}
-	b.scope.broken = len(dataProblems) > 0 || s.unsure
+	b := &build{session: s, scope: s.Scope(ctx, eval.InResources, data, nil), out: out}
+	b.scope.Broken = len(dataProblems) > 0 || s.Unsure
 	b.settings(ctx, doc)
 	s.holds.FailOnError = out.FailOnError
-	declared := blocks{types: s.loader.opts.Types}
-	items := doc.resources
-	if doc.jetFile.Text != "" {
+	declared := syntax.Blocks{Types: s.Opts.Types}
+	items := doc.Resources
+	if doc.JetFile.Text != "" {
 		items, b.openEnded = nil, true
 		if len(dataProblems) == 0 {
-			items, b.openEnded = b.rendered(ctx, doc.jetFile)
+			items, b.openEnded = b.rendered(ctx, doc.JetFile)
 		}
 	}
-	declared.read(items)
-	b.openEnded = b.openEnded || len(declared.problems) > 0
-	out.Resources = make([]*resource.Resource, 0, len(declared.out))
-	b.own = make([]*resource.Resource, 0, len(declared.out))
-	out.values = make([]resource.Value, 0, len(declared.out))
-	for _, d := range declared.out {
+	declared.Read(items)
+	b.openEnded = b.openEnded || len(declared.Problems) > 0
+	out.Resources = make([]*resource.Resource, 0, len(declared.Out))
+	b.own = make([]*resource.Resource, 0, len(declared.Out))
+	out.values = make([]resource.Value, 0, len(declared.Out))
+	for _, d := range declared.Out {
 		b.add(ctx, d)
 	}
 	b.assemble(ctx)
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
-	b.problems = slices.Concat(problems, dataProblems, declared.problems, b.problems)
+	b.problems = slices.Concat(problems, dataProblems, declared.Problems, b.problems)
 
 	return b, nil
 }
 
-// ResolveData gives the data of a document alone, for muster data resolve and
+// ResolveData returns the data of a document alone, for muster data resolve and
 // for sources of data. Its errors are those of Resolve.
-func (l *Loader) ResolveData(ctx context.Context, doc *Document, in Inputs) (map[string]any, error) {
+func (l *Loader) ResolveData(ctx context.Context, doc *syntax.Document, in Inputs) (map[string]any, error) {
 	s := l.session(doc, in)
-	data, problems := s.resolveData(ctx, in.Data)
-	problems = slices.Concat(doc.Problems(), doc.checkComments(), problems)
+	data, problems := hierarchy.Resolve(ctx, s.World, in.Data)
+	problems = slices.Concat(doc.Problems(), doc.CheckComments(), problems)
 	if len(problems) > 0 {
-		return nil, finish(problems)
+		return nil, syntax.Report(problems)
 	}
 
 	return data, nil
 }
 
 // settings are what stands beside the resources.
-func (b *build) settings(ctx context.Context, doc *Document) {
-	r := resolver{scope: b.scope}
-	b.out.PreMessage = r.message(ctx, "pre_message", doc.pre)
-	b.out.PostMessage = r.message(ctx, "post_message", doc.post)
-	if v, _ := r.value(ctx, doc.fail); v.Kind != resource.Null && !slices.Contains(r.failed, v.Pos) {
+func (b *build) settings(ctx context.Context, doc *syntax.Document) {
+	r := eval.Resolver{Scope: b.scope}
+	b.out.PreMessage = message(ctx, &r, "pre_message", doc.Pre)
+	b.out.PostMessage = message(ctx, &r, "post_message", doc.Post)
+	if v, _ := r.Value(ctx, doc.Fail); v.Kind != resource.Null && !slices.Contains(r.Failed, v.Pos) {
 		yes, ok := document.ParseBool(v.Text)
 		if !ok || !v.IsScalar() {
-			r.problems.Add(v.Pos, "", "`fail_on_error` must be true or false")
+			r.Problems.Add(v.Pos, "", "`fail_on_error` must be true or false")
 		}
 		b.out.FailOnError = yes
 	}
-	b.problems = append(b.problems, r.problems...)
+	b.problems = append(b.problems, r.Problems...)
 }
 
-func (r *resolver) message(ctx context.Context, key string, v resource.Value) string {
-	v, _ = r.value(ctx, v)
+func message(ctx context.Context, r *eval.Resolver, key string, v resource.Value) string {
+	v, _ = r.Value(ctx, v)
 	switch {
-	case slices.Contains(r.failed, v.Pos), v.Kind == resource.Null:
+	case slices.Contains(r.Failed, v.Pos), v.Kind == resource.Null:
 		return ""
 	case v.Late:
-		r.problems.Add(v.Pos, "", "`%s` must be known before the run", key)
+		r.Problems.Add(v.Pos, "", "`%s` must be known before the run", key)
 	case v.Secret:
-		r.problems.Add(v.Pos, "", "`%s` cannot hold a secret, because it is shown", key)
+		r.Problems.Add(v.Pos, "", "`%s` cannot hold a secret, because it is shown", key)
 	case !v.IsScalar():
-		r.problems.Add(v.Pos, "", "`%s` must be text, not %s", key, v.Kind)
+		r.Problems.Add(v.Pos, "", "`%s` must be text, not %s", key, v.Kind)
 	}
 
 	return v.Text
+}
+
+// LoadData fetches a source of data and resolves it: a document with data, and
+// hierarchy and overrides where it has them, or a mapping that is the data.
+// in.Dir is not used: relative paths are under the directory of the source.
+// Its errors are those of Fetch, Parse and Resolve.
+func (l *Loader) LoadData(ctx context.Context, source string, in Inputs) (data map[string]any, err error) {
+	src, err := l.Fetch(ctx, source)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, src.Close()) }()
+	doc, err := syntax.ParseDataWithin(src.Name, src.Data, l.eval.MaxBytes)
+	if err != nil {
+		return nil, err
+	}
+	in.Dir = src.Dir
+
+	return l.ResolveData(ctx, doc, in)
 }

@@ -36,7 +36,7 @@ func TestSecrets(t *testing.T) {
 		"external":          {`"${ Data.external }"`, "external-pw", true},
 		"not secret":        {`"${ Data.user }"`, "joe", false},
 		"beside":            {`"${ Data.db.user }"`, "app", false},
-		"is set":            {`"${ Data.pw != '' }"`, "true", false},
+		"is set":            {`"${ Data.pw != '' }"`, "true", true},
 		"first of the list": {`"${ Data.words[0] }"`, "plain", false},
 		"last of the list":  {`"${ last(Data.words) }"`, "word-pw", true},
 		"text without":      {`plain`, "plain", false},
@@ -93,9 +93,9 @@ func TestSecretsInside(t *testing.T) {
 // report does not show it.
 func TestSecretsInProblems(t *testing.T) {
 	for name, tc := range map[string]struct{ in, want string }{
-		"number":   {`"${ int(Data.pw) }"`, "m.yaml:6:23: the expression fails: invalid operation: int([redacted])"},
-		"file":     {`"${ readFile('/' + Data.pw) }"`, "m.yaml:6:23: the expression fails: open /[redacted]: no such file or directory"},
-		"only one": {`"${ Data.pw == 'hunter2' ? Data.none.x : 1 }"`, "m.yaml:6:23: the expression fails: fails for the secret value it is given"},
+		"number":   {`"${ int(Data.pw) }"`, "m.yaml:6:23: the expression fails: it uses a secret, so its error is not shown"},
+		"file":     {`"${ readFile('/' + Data.pw) }"`, "m.yaml:6:23: the expression fails: it uses a secret, so its error is not shown"},
+		"only one": {`"${ Data.pw == 'hunter2' ? Data.none.x : 1 }"`, "m.yaml:6:23: the expression fails: it uses a secret, so its error is not shown"},
 		"property": {"x\n            count: \"${ Data.pw }\"", "m.yaml:7:20: `count` must be a whole number, not \"[redacted]\""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -130,5 +130,59 @@ func TestSecretsDecide(t *testing.T) {
 				t.Errorf("secrets %q", got)
 			}
 		})
+	}
+}
+
+// TestPropertiesWithoutSecrets has what stays visible in a manifest with
+// secrets, because it names none, and what does not, because it may hold one.
+func TestPropertiesWithoutSecrets(t *testing.T) {
+	for in, secret := range map[string]bool{
+		`"${ Data.user }-${ Data.db.user } ${ Data?.db?.user } ${ Data['db']['user'] } ${ Data.words[0] }"`: false,
+		`"${ lookup('data.db.user') } ${ lookup('data.hosts.#') } ${ lookup('data.none', 'x') }"`:           false,
+		`"${ Data.hosts | map(upper(#)) | join(',') } ${ toJSON(Data.hosts) } ${ Facts.os } ${ now() }"`:    false,
+		`"${ template('{{ .Data.user }}{{ range .Data.hosts }}{{ . }}{{ end }}{{ uuidv4 }}') }"`:            false,
+		`"${ template('{{ lookup \"data.db.user\" }}{{ with .Facts }}{{ .os }}{{ end }}') }"`:               false,
+		`"${ jet('[[ Data.db.user ]][[ range Data.hosts ]][[ . ]][[ end ]][[ include \"part.jet\" ]]') }"`:  false,
+		`"${ {'a': Data.pw, 'b': 'x'}.b }"`:                        true,
+		`"${ $env.Data.pw }"`:                                      true,
+		`"${ $env['Data'].user }"`:                                 true,
+		`"${ let d = Data; d.pw }"`:                                true,
+		`"${ Data[Environ.STAGE == 'x' ? 'user' : 'pw'] }"`:        true,
+		`"${ Data.words[-1] }"`:                                    true,
+		`"${ map(Data.words, #) | first() }"`:                      true,
+		`"${ len(Data.db) }"`:                                      true,
+		`"${ toJSON(lookup('data')) }"`:                            true,
+		`"${ lookup('data.' + 'pw') }"`:                            true,
+		`"${ lookup('data.wor' + 'ds.#') }"`:                       true,
+		`"${ template('{{ toJson .Data }}') }"`:                    true,
+		`"${ template('{{ . }}') }"`:                               true,
+		`"${ template('{{ $d := .Data.db }}{{ $d.user }}') }"`:     true,
+		`"${ template('{{ lookup (print \"data.\" \"pw\") }}') }"`: true,
+		`"${ jet('[[ dump() ]]') }"`:                               true,
+		`"${ jet('[[ include \"secret.jet\" ]]') }"`:               true,
+	} {
+		text := `data:
+  user: joe
+  pw: "${ secret('hunter2') }"
+  db: {user: app, pw: "${ secret('deep-pw') }"}
+  words: [plain, "${ secret('word-pw') }"]
+  hosts: [a, b]
+` + content(in)
+		dir := beside(t, "part.jet", "[[ Data.user ]]", "secret.jet", "[[ Data.pw ]]")
+		if res := resolved(t, text, manifest.Inputs{Dir: dir}).Resources[0]; res.Sensitive() != secret {
+			t.Errorf("%s: sensitive %v: %q", in, res.Sensitive(), res.Spec.(*thingSpec).Content)
+		}
+	}
+}
+
+// TestPartsOfData has a mapping that an expression of the data makes: what is
+// beside a secret in it keeps its type and its diffs.
+func TestPartsOfData(t *testing.T) {
+	text := "data: {db: \"${ {'port': 5432, 'pw': secret('hunter2')} }\"}\n"
+	for in, want := range map[string]string{`"${ Data.db.port + 1 }"`: "5433 false", `"${ Data.db.pw }"`: "hunter2 true"} {
+		res := resolved(t, text+content(in), manifest.Inputs{}).Resources[0]
+		if got := fmt.Sprint(res.Spec.(*thingSpec).Content, " ", res.Sensitive()); got != want {
+			t.Errorf("%s gives %s, want %s", in, got, want)
+		}
 	}
 }

@@ -59,13 +59,13 @@ func TestTemplates(t *testing.T) {
 		"of a value":      {`"${ jet('<[[ \"' + Data.name + '\" ]]>') }"`, "<app>"},
 		"beside the rest": {`"x ${ template('{{ 1 }}') } y"`, "x 1 y"},
 
-		"go fails":         {`"a ${ template('bad.tmpl') }"`, "m.yaml:9:25: the expression fails: bad.tmpl:2:11: `.Data.no`: map has no entry for key \"no\" (write {{ lookup \"data.name\" \"default\" }}, or {{ get .Data \"no\" }}, where it may be missing)"},
-		"go text fails":    {`"${ template('{{ .Data.no }}') }"`, "m.yaml:9:23: the expression fails: template:1:9: `.Data.no`: map has no entry for key \"no\" (write {{ lookup \"data.name\" \"default\" }}, or {{ get .Data \"no\" }}, where it may be missing)"},
-		"go is not valid":  {`"${ template('{{ if }}') }"`, "m.yaml:9:23: the expression fails: template:1:1: missing value for if"},
-		"jet fails":        {`"${ jet('bad.jet') }"`, "m.yaml:9:23: the expression fails: bad.jet:2:6: unknown name `Nope`"},
-		"jet is not valid": {`"${ jet('broken.jet') }"`, "m.yaml:9:23: the expression fails: broken.jet:2:3: parsing if: unexpected token ']]' (expected term)"},
-		"included fails":   {`"${ jet('t/includes.jet') }"`, "m.yaml:9:23: the expression fails: bad.jet:2:6: unknown name `Nope`"},
-		"function fails":   {`"${ jet('[[ lookup(\"data.nam\") ]]') }"`, "m.yaml:9:23: the expression fails: jet:1:4: `data.nam` is not known (did you mean `data.name`?)"},
+		"go fails":         {`"a ${ template('bad.tmpl') }"`, "m.yaml:9:25: the expression fails: bad.tmpl:2: executing \"bad.tmpl\" at <.Data.no>: map has no entry for key \"no\" (write {{ lookup \"data.name\" \"default\" }}, or {{ get .Data \"no\" }}, where it may be missing)"},
+		"go text fails":    {`"${ template('{{ .Data.no }}') }"`, "m.yaml:9:23: the expression fails: template:1: executing \"template\" at <.Data.no>: map has no entry for key \"no\" (write {{ lookup \"data.name\" \"default\" }}, or {{ get .Data \"no\" }}, where it may be missing)"},
+		"go is not valid":  {`"${ template('{{ if }}') }"`, "m.yaml:9:23: the expression fails: template:1: missing value for if"},
+		"jet fails":        {`"${ jet('bad.jet') }"`, "m.yaml:9:23: the expression fails: bad.jet:2: unknown name `Nope`"},
+		"jet is not valid": {`"${ jet('broken.jet') }"`, "m.yaml:9:23: the expression fails: broken.jet:2: parsing if: unexpected token ']]' (expected term)"},
+		"included fails":   {`"${ jet('t/includes.jet') }"`, "m.yaml:9:23: the expression fails: bad.jet:2: unknown name `Nope`"},
+		"function fails":   {`"${ jet('[[ lookup(\"data.nam\") ]]') }"`, "m.yaml:9:23: the expression fails: jet:1: `data.nam` is not known (did you mean `data.name`?)"},
 		"no file":          {`"${ jet('no.jet') }"`, "m.yaml:9:23: the expression fails: open DIR/no.jet: no such file or directory (what has neither an action nor a second line is the path of a template)"},
 		"no template":      {`"${ template('plain') }"`, "m.yaml:9:23: the expression fails: open DIR/plain: no such file or directory (what has neither an action nor a second line is the path of a template)"},
 		"too many":         {`"${ jet('a', 'b') }"`, "m.yaml:9:23: the expression is not valid: too many arguments to call jet (write `$${` for a literal `${`)"},
@@ -90,8 +90,8 @@ func TestTemplates(t *testing.T) {
 
 func TestTemplatesWithinData(t *testing.T) {
 	for in, want := range map[string]string{
-		"data: {a: 1, b: \"${ template('{{ .Data.a }}') }\"}\nmuster: {resources: []}\n": "m.yaml:1:18: the expression fails: template:1:9: `.Data.a`: map has no entry for key \"Data\" (values of data take Facts and Environ; combine data where they are used)",
-		"data: {a: 1, b: \"${ jet('[[ Data.a ]]') }\"}\nmuster: {resources: []}\n":       "m.yaml:1:18: the expression fails: jet:1:4: unknown name `Data` (values",
+		"data: {a: 1, b: \"${ template('{{ .Data.a }}') }\"}\nmuster: {resources: []}\n": "m.yaml:1:18: the expression fails: template:1: executing \"template\" at <.Data.a>: map has no entry for key \"Data\" (values of data take Facts and Environ; combine data where they are used)",
+		"data: {a: 1, b: \"${ jet('[[ Data.a ]]') }\"}\nmuster: {resources: []}\n":       "m.yaml:1:18: the expression fails: jet:1: unknown name `Data` (values",
 	} {
 		if got := outcome(t, in, options(), manifest.Inputs{}); !strings.HasPrefix(got, want) {
 			t.Errorf("%s\ngot  %s\nwant %s", in, got, want)
@@ -177,10 +177,10 @@ func TestCheckTemplates(t *testing.T) {
 	dir := templateFiles(t)
 	for in, want := range map[string]string{
 		content(`"${ jet('t/main.jet') }${ template('go.tmpl') }"`):        "t/main.jet t/part.jet go.tmpl",
-		content(`"${ jet('broken.jet') }"`):                                "m.yaml:5:23: the expression fails: broken.jet:2:3: parsing if: unexpected token ']]' (expected term)",
+		content(`"${ jet('broken.jet') }"`):                                "m.yaml:5:23: the expression fails: broken.jet:2: parsing if: unexpected token ']]' (expected term)",
 		content(`"${ jet('bad.jet') }"`):                                   "bad.jet",
 		"muster: {resources_jet_file: t/main.jet}\n":                       "t/main.jet t/part.jet",
-		"muster: {resources_jet_file: broken.jet}\n":                       "broken.jet:2:3: parsing if: unexpected token ']]' (expected term)",
+		"muster: {resources_jet_file: broken.jet}\n":                       "broken.jet:2: parsing if: unexpected token ']]' (expected term)",
 		"muster: {resources_jet_file: \"${ Facts.os }.jet\"}\n":            "",
 		"data: {l: \"${ Facts.os }\"}\nmuster: {resources_jet_file: motd}": "motd",
 	} {
@@ -211,9 +211,9 @@ func TestJetFile(t *testing.T) {
 		"defaults":   {"- file:\n    - defaults: {mode: 0644}\n    - /f:\n", `file {"name":"/f","ensure":"present","mode":"0644"}`},
 		"functions":  {"- file: [{/f: {content: \"[[ lookup(\"data.users.0\") ]]\"}}]", `file {"name":"/f","ensure":"present","content":"ann"}`},
 
-		"fails":         {"- file:\n    - /f: {content: [[ Nope ]]}\n", "r.jet:2:24: unknown name `Nope`"},
-		"not valid":     {"- file:\n  [[ if ]]", "r.jet:2:3: parsing if: unexpected token ']]' (expected term)"},
-		"hint":          {"\n[[ lookup(\"data.usrs\") ]]", "r.jet:2:4: `data.usrs` is not known (did you mean `data.users`?)"},
+		"fails":         {"- file:\n    - /f: {content: [[ Nope ]]}\n", "r.jet:2: unknown name `Nope`"},
+		"not valid":     {"- file:\n  [[ if ]]", "r.jet:2: parsing if: unexpected token ']]' (expected term)"},
+		"hint":          {"\n[[ lookup(\"data.usrs\") ]]", "r.jet:2: `data.usrs` is not known (did you mean `data.users`?)"},
 		"a mapping":     {"\nfile: []\n", "r.jet (rendered):2:1: r.jet must render a list of resources, not a mapping (begin it with `- file:`)"},
 		"not YAML":      {"- file: [\n", "r.jet (rendered):1:1: invalid YAML"},
 		"unknown type":  {"[[ x := 1 ]]\n- fil: []\n", "r.jet (rendered):2:3: unknown resource type `fil` (did you mean `file`?)"},
@@ -256,7 +256,7 @@ func TestJetFileSetting(t *testing.T) {
 
 // A secret that the template puts into a property is one there, and only there.
 func TestSecretsInJetFiles(t *testing.T) {
-	data := "data:\n  pw: \"${ secret('hunter2') }\"\n  odd: \"${ secret('$' + '{ 1 }') }\"\n  user: ann\nmuster: {resources_jet_file: r.jet}\n"
+	data := "data:\n  pw: \"${ secret('hunter2') }\"\n  odd: \"${ secret('$' + '{ 1 }') }\"\n  user: ann\n  quoted: \"${ secret('a\\\": [b') }\"\nmuster: {resources_jet_file: r.jet}\n"
 	for name, tc := range map[string]struct {
 		in, content string
 		secret      bool
@@ -268,9 +268,13 @@ func TestSecretsInJetFiles(t *testing.T) {
 		"an expression":  {in: "- file: [{/f: {content: \"[[ Data.pw ]] ${ 1 + 1 }\"}}]", content: "hunter2 2", secret: true},
 		"a whole one":    {in: "- file: [{/f: {content: \"${ '[[ Data.pw ]]' }\"}}]", content: "hunter2", secret: true},
 		"looks like one": {in: "- file: [{/f: {content: '[[ Data.odd ]]'}}]", content: "${ 1 }", secret: true},
-		"a name":         {in: "- file: [{'/[[ Data.pw ]]': {content: x}}]", problem: "r.jet (rendered):1:11: what r.jet renders here depends on a secret, and names and keys are shown (use secrets in the values of properties only)"},
-		"a resource":     {in: "[[ if Data.pw == \"hunter2\" ]]- file: [{/f: {content: x}}][[ end ]]", problem: "r.jet (rendered):1:1: what r.jet renders here depends on a secret, and names and keys are shown (use secrets in the values of properties only)"},
-		"one more":       {in: "- file: [{/f: }][[ if Data.pw == \"hunter2\" ]]\n- file: [{/g: }][[ end ]]", problem: "r.jet (rendered):1:1: what r.jet renders here depends on a secret, and names and keys are shown (use secrets in the values of properties only)"},
+		"a name":         {in: "- file: [{'/[[ Data.pw ]]': {content: x}}]", problem: "r.jet (rendered):1:11: what r.jet renders here depends on a secret, and names and keys are shown (print secrets as they are, in the values of properties)"},
+		"a resource":     {in: "[[ if Data.pw == \"hunter2\" ]]- file: [{/f: {content: x}}][[ end ]]", problem: "r.jet (rendered):1:1: what r.jet renders here depends on a secret, and names and keys are shown (print secrets as they are, in the values of properties)"},
+		"one more":       {in: "- file: [{/f: }][[ if Data.pw == \"hunter2\" ]]\n- file: [{/g: }][[ end ]]", problem: "r.jet (rendered):1:1: what r.jet renders here depends on a secret, and names and keys are shown (print secrets as they are, in the values of properties)"},
+		"changed":        {in: "- file: [{/f: {content: \"[[ upper(Data.pw) ]]\"}}]", problem: "r.jet (rendered):1:1: what r.jet renders here depends on a secret, and names and keys are shown (print secrets as they are, in the values of properties)"},
+		"a condition":    {in: "- file: [{/f: {content: \"[[ if Data.user == \"ann\" ]]x[[ end ]][[ Data.pw ]]\"}}]", content: "xhunter2", secret: true},
+		"no query":       {in: "- file: [{/f: {content: \"[[ lookup(`data.user`) ]]\"}}]", content: "ann"},
+		"no quotes":      {in: "- file: [{/f: {content: [[ Data.quoted ]]}}]", content: "a\": [b", secret: true},
 		"fails masked":   {in: "- file: [{/f: {content: '[[ map(\"hunter2\", \"a\")[Data.pw].x.y ]]'}}]", problem: "r.jet:1:"},
 		"not YAML":       {in: "- file: [{/f: {content: *[[ Data.pw ]]}}]", problem: "r.jet (rendered):1:"},
 	} {
@@ -307,18 +311,21 @@ func TestOrigin(t *testing.T) {
 		t.Fatal(err)
 	}
 	facts := model.Facts{"os": "fedora"}
-	for masked, want := range map[bool]string{false: "hunter2", true: model.Redacted} {
-		names := l.Origin(r).Names(t.Context(), facts, masked)
-		data := names["Data"].(map[string]any)
-		if data["pw"] != want || data["name"] != "app" || names["Facts"].(map[string]any)["os"] != "fedora" || fmt.Sprint(names["environ"]) != "map[STAGE:prod]" {
-			t.Errorf("masked %v: %v", masked, names)
-		}
-		text, err := names["readFile"].(func(string) (any, error))("motd")
-		if err != nil || text != "hi" {
-			t.Error(text, err)
-		}
+	names, secrets := l.Origin(r).Names(t.Context(), facts)
+	data := names["Data"].(map[string]any)
+	if data["pw"] != "hunter2" || data["name"] != "app" || names["Facts"].(map[string]any)["os"] != "fedora" || fmt.Sprint(names["environ"]) != "map[STAGE:prod]" {
+		t.Errorf("%v", names)
 	}
-	if names := l.Origin(nil).Names(t.Context(), facts, false); len(names["Data"].(map[string]any)) != 0 {
+	if fmt.Sprint(secrets.Data["pw"]) != model.Redacted || secrets.Data["name"] != "app" {
+		t.Error("secrets of", secrets.Data)
+	}
+	if text, err := names["readFile"].(func(string) (any, error))("motd"); err != nil || text != "hi" || secrets.Used() {
+		t.Error(text, err)
+	}
+	if pw, err := names["lookup"].(func(string, ...any) (any, error))("data.pw"); err != nil || pw != "hunter2" || !secrets.Used() || secrets.Used() {
+		t.Error(pw, err)
+	}
+	if names, _ := l.Origin(nil).Names(t.Context(), facts); len(names["Data"].(map[string]any)) != 0 {
 		t.Error("a request has data", names["Data"])
 	}
 	for _, source := range []string{"kv://a/b", "/etc", "ftp://x/y", "obj://b/n"} {

@@ -42,10 +42,18 @@ func (s Scope) Within(i Inclusion, dir string) Scope {
 // Origin is where a manifest comes from, as its resources need it when they run.
 type Origin interface {
 	// Names are what templates may use: Facts, Data and Environ, also in small
-	// letters, and the functions of expressions. With masked, every secret among
-	// them is model.Redacted: what two renderings differ in depends on a secret.
-	Names(ctx context.Context, facts model.Facts, masked bool) map[string]any
+	// letters, and the functions of expressions; and what is secret among them.
+	Names(ctx context.Context, facts model.Facts) (map[string]any, Secrets)
 	// Tree fetches a tar.gz by http(s):// or obj:// and unpacks it. Unless there
 	// is an error the caller calls cleanup, which removes it.
 	Tree(ctx context.Context, source string) (dir string, cleanup func() error, err error)
+}
+
+// Secrets is what is secret among the names that templates see.
+type Secrets struct {
+	// Data are those of the manifest, with every secret a model.Secret.
+	Data map[string]any
+	// Used reports whether a function has returned a secret since it was last
+	// called; nil where none can.
+	Used func() bool
 }

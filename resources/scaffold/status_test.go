@@ -317,14 +317,18 @@ type origin struct {
 	removed *int
 }
 
-func (o origin) Names(_ context.Context, facts model.Facts, masked bool) map[string]any {
-	pw := "hunter2"
-	if masked {
-		pw = model.Redacted
+func (o origin) Names(_ context.Context, facts model.Facts) (map[string]any, resource.Secrets) {
+	names := func(pw any) map[string]any {
+		return map[string]any{"pw": pw, "name": "of the manifest", "own": "own"}
 	}
+	used := false
+	lookup := func(path string, _ ...any) (any, error) {
+		used = used || path == "data.pw"
+		return "<" + path + ">", nil
+	}
+	take := func() bool { defer func() { used = false }(); return used }
 
-	return map[string]any{"Facts": map[string]any(facts), "Data": map[string]any{"pw": pw, "name": "of the manifest", "own": "own"}, "Environ": map[string]any{},
-		"lookup": func(path string, _ ...any) (any, error) { return "<" + path + ">", nil }}
+	return map[string]any{"Facts": map[string]any(facts), "Data": names("hunter2"), "Environ": map[string]any{}, "lookup": lookup}, resource.Secrets{Data: names(model.NewSecret("hunter2")), Used: take}
 }
 
 func (o origin) Tree(ctx context.Context, source string) (string, func() error, error) {
@@ -345,16 +349,18 @@ func (o origin) Tree(ctx context.Context, source string) (string, func() error, 
 
 // What depends on a secret is written, and not shown.
 func TestSecretsOfTheManifest(t *testing.T) {
-	s := newSubject(t, put("src/plain", "[[ Data.own ]] [[ lookup(\"data.x\") ]]", "src/secret", "pw=[[ Data.pw | upper ]]", "src/own", "[[ Data.name ]]"))
+	s := newSubject(t, put("src/plain", "[[ Data.own ]] [[ lookup(\"data.x\") ]]", "src/secret", "pw=[[ Data.pw | upper ]]", "src/own", "[[ Data.name ]]",
+		"src/secret-a", `[[ lookup("data.pw") ]]`, "src/secret-b", `[[ render("secret", .) ]]`, "src/secret-c", "[[ x := Data ]][[ x.name ]]"))
 	s.env.Scope.Origin = origin{host: s.env.Host}
 	for _, c := range s.plan().Changes {
-		secret := strings.HasSuffix(c.Property, "/secret")
+		secret := strings.Contains(c.Property, "/secret")
 		if (c.Diff == "") != secret || (c.To == model.Redacted) != secret || strings.Contains(fmt.Sprint(c), "HUNTER2") {
 			t.Errorf("%+v", c)
 		}
 	}
 	check(t, s.apply())
-	has("out", "own", "app", "plain", "own <data.x>", "secret", "pw=HUNTER2")(t, s.dir)
+	has("out", "own", "app", "plain", "own <data.x>", "secret", "pw=HUNTER2",
+		"secret-a", "<data.pw>", "secret-b", "pw=HUNTER2", "secret-c", "app")(t, s.dir)
 }
 
 // packed is a tar.gz of one file.

@@ -5,16 +5,17 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/resource"
 )
 
 // hanging is a manifest of which nothing answers.
 type hanging struct{}
 
-func (hanging) Names(ctx context.Context, _ model.Facts, _ bool) map[string]any {
+func (hanging) Names(ctx context.Context, _ model.Facts) (map[string]any, resource.Secrets) {
 	return map[string]any{"Data": map[string]any{}, "Environ": map[string]any{}, "kvGet": func(_, _ string) (any, error) {
 		<-ctx.Done()
 		return nil, ctx.Err()
-	}}
+	}}, resource.Secrets{}
 }
 
 func (hanging) Tree(ctx context.Context, _ string) (string, func() error, error) {

@@ -3,66 +3,50 @@ package template
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"os"
 	"regexp"
-	"strconv"
+	"slices"
 	"strings"
 	"text/template"
 	"text/template/parse"
-
-	"github.com/musterfleet/muster/model"
 )
 
 const (
 	goLeft, goRight = "{{", "}}"
-	// nameStep is the function that every turn of a loop goes through.
+	// nameStep is the function that every turn of a loop calls.
 	nameStep = "__step"
-	// goName is what the template is called in the errors of the library.
-	goName = "t"
 )
 
 // Go renders a template of text/template. Its functions are those of sprig and
 // of names; env and expandenv see Environ and nothing else of the environment.
 // A key that a mapping does not have is an error. Errors are *Error.
 func Go(ctx context.Context, t Template, names Names, limits Limits) (string, error) {
-	if err := checkNested(t, goLeft, goRight); err != nil {
+	if err := scan(t, goLeft, goRight, false, limits.Judge); err != nil {
 		return "", err
 	}
 	out := &output{ctx: ctx, limits: limits}
-	reached := 0
-	step := template.FuncMap{nameStep: func(offset int) (string, error) {
-		reached = offset
-		return "", out.step(true)
-	}}
-	parsed, err := template.New(goName).Option("missingkey=error").Funcs(limits.Again.wrap(GoFunctions(names))).Funcs(step).Parse(t.Text)
+	step := template.FuncMap{nameStep: func() (string, error) { return "", out.step(true) }}
+	parsed, err := template.New(t.Name).Option("missingkey=error").Funcs(GoFunctions(names)).Funcs(step).Parse(t.Text)
 	if err != nil {
-		return "", goError(t, err, true)
+		failed := newError(t.Name, err)
+		failed.Syntax = true
+		return "", failed
 	}
 	for _, each := range parsed.Templates() {
 		if each.Tree != nil {
-			guardLoops(each.Root, step)
-			guard(each.Root, each.Root.Position(), step)
+			guardLoops(each.Root)
+			guard(each.Root, each.Root.Position())
 		}
 	}
-	err = parsed.Execute(out, names.Values())
-	switch {
-	case err == nil:
-		return out.text.String(), nil
-	case context.Cause(ctx) != nil:
-		return "", &Error{Pos: at(t.Name, t.Text, reached), Err: context.Cause(ctx)}
-	}
-	for _, stopped := range stops {
-		if errors.Is(err, stopped) {
-			return "", &Error{Pos: at(t.Name, t.Text, reached), Err: stopped}
-		}
+	if err = parsed.Execute(out, names.Values()); err != nil {
+		return "", goError(t, out, err)
 	}
 
-	return "", goError(t, err, false)
+	return out.text.String(), nil
 }
 
-// GoFunctions gives the functions that Go templates have: those of sprig, and
+// GoFunctions returns the functions that Go templates have: those of sprig, and
 // those of names, which come before them.
 func GoFunctions(names Names) template.FuncMap {
 	functions := sprigFunctions()
@@ -81,9 +65,8 @@ func GoFunctions(names Names) template.FuncMap {
 	return functions
 }
 
-// guardLoops puts a step into the body of every loop, with the place of the
-// loop, and before all that assigns.
-func guardLoops(list *parse.ListNode, step template.FuncMap) {
+// guardLoops puts a step into the body of every loop, and before all that assigns.
+func guardLoops(list *parse.ListNode) {
 	if list == nil {
 		return
 	}
@@ -91,75 +74,61 @@ func guardLoops(list *parse.ListNode, step template.FuncMap) {
 	list.Nodes = nil
 	for _, node := range nodes {
 		if action, is := node.(*parse.ActionNode); is && len(action.Pipe.Decl) > 0 {
-			list.Nodes = append(list.Nodes, stepAt(action.Position(), step)...)
+			list.Nodes = append(list.Nodes, stepAt(action.Position()))
 		}
 		list.Nodes = append(list.Nodes, node)
 		switch n := node.(type) {
 		case *parse.IfNode:
-			guardLoops(n.List, step)
-			guardLoops(n.ElseList, step)
+			guardLoops(n.List)
+			guardLoops(n.ElseList)
 		case *parse.WithNode:
-			guardLoops(n.List, step)
-			guardLoops(n.ElseList, step)
+			guardLoops(n.List)
+			guardLoops(n.ElseList)
 		case *parse.RangeNode:
-			guardLoops(n.List, step)
-			guardLoops(n.ElseList, step)
-			guard(n.List, n.Position(), step)
+			guardLoops(n.List)
+			guardLoops(n.ElseList)
+			guard(n.List, n.Position())
 		}
 	}
 }
 
 // guard puts a step at the beginning of a list.
-func guard(list *parse.ListNode, place parse.Pos, step template.FuncMap) {
-	list.Nodes = append(stepAt(place, step), list.Nodes...)
+func guard(list *parse.ListNode, place parse.Pos) {
+	list.Nodes = slices.Insert(list.Nodes, 0, stepAt(place))
 }
 
-// stepAt makes a step that tells a place.
-func stepAt(place parse.Pos, step template.FuncMap) []parse.Node {
-	return template.Must(template.New(goName).Funcs(step).Parse(fmt.Sprintf("{{%s %d}}", nameStep, place))).Root.Nodes
+// stepAt makes a step, whose errors name a place.
+func stepAt(place parse.Pos) parse.Node {
+	call := &parse.CommandNode{NodeType: parse.NodeCommand, Pos: place, Args: []parse.Node{parse.NewIdentifier(nameStep).SetPos(place)}}
+	pipe := &parse.PipeNode{NodeType: parse.NodePipe, Pos: place, Cmds: []*parse.CommandNode{call}}
+
+	return &parse.ActionNode{NodeType: parse.NodeAction, Pos: place, Pipe: pipe}
 }
 
-// goError makes an Error of one of the library, whose text begins with the place.
-func goError(t Template, err error, syntax bool) error {
-	out := &Error{Pos: model.Position{File: t.Name, Line: 1, Column: 1}, Syntax: syntax, Err: err}
-	found := regexp.MustCompile(`(?s)^template: ` + goName + `:(\d+)(?::(\d+))?: (?:executing "[^"]*" at <(.*?)>: )?(.*)$`).FindStringSubmatch(err.Error())
-	if found == nil {
-		return out
-	}
-	out.Pos.Line, _ = strconv.Atoi(found[1])
-	if offset, err := strconv.Atoi(found[2]); err == nil {
-		out.Pos.Column = columnOf(t.Text, out.Pos.Line, offset)
-	} else {
-		out.Pos.Column = column(t.Text, out.Pos.Line, goLeft)
-	}
-	message := found[4]
-	if missing := regexp.MustCompile(`^map has no entry for key (".*")$`).FindStringSubmatch(message); missing != nil {
-		out.Hint = "write {{ lookup \"data.name\" \"default\" }}, or {{ get .Data " + missing[1] + " }}, where it may be missing"
-	}
-	if found[3] != "" {
-		message = "`" + found[3] + "`: " + message
-	}
-	out.Err = said{message, err}
+// noKey matches what the library says of a key that is missing.
+var noKey = regexp.MustCompile(`map has no entry for key (".*")$`)
 
-	return out
+// goError makes an Error of one of the library.
+func goError(t Template, out *output, err error) error {
+	failed := newError(t.Name, err)
+	failed.Syntax = false
+	if missing := noKey.FindStringSubmatch(failed.Message); missing != nil {
+		failed.Hint = "write {{ lookup \"data.name\" \"default\" }}, or {{ get .Data " + missing[1] + " }}, where it may be missing"
+	}
+	if out.stopped != nil {
+		failed.Message, failed.Err = out.stopped.Error(), out.stopped
+	}
+
+	return failed
 }
 
-// said is an error in other words.
-type said struct {
-	message string
-	err     error
-}
-
-func (s said) Error() string { return s.message }
-func (s said) Unwrap() error { return s.err }
-
-// IsGo says that a text holds an action of a Go template, IsJet one of a Jet template.
+// IsGo reports whether a text holds an action of a Go template, IsJet one of a Jet template.
 func IsGo(text string) bool { return strings.Contains(text, goLeft) }
 
-// IsJet says that a text holds an action of a Jet template.
+// IsJet reports whether a text holds an action of a Jet template.
 func IsJet(text string) bool { return strings.Contains(text, JetLeft) }
 
-// Hint gives what to do about an error, where there is something to say.
+// Hint returns what to do about an error, where there is something to say.
 func Hint(err error) string {
 	var e *Error
 	if errors.As(err, &e) {

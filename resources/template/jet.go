@@ -1,6 +1,7 @@
 package template
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,13 +11,10 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/CloudyKit/jet/v6"
 
-	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
 )
 
@@ -26,9 +24,6 @@ const (
 	JetRight = "]]"
 )
 
-// nameAt is the function that a Jet template calls before each of its actions.
-const nameAt = "__at"
-
 // Load reads another template that one includes, imports or extends. The path
 // begins with / and is clean; that of the template itself is / and its name.
 type Load func(path string) (string, error)
@@ -37,21 +32,17 @@ type Load func(path string) (string, error)
 // for HTML. Values are known by their names with and without a dot. Load may be
 // nil: then there is nothing to include. Errors are *Error.
 func Jet(ctx context.Context, t Template, names Names, load Load, limits Limits) (string, error) {
-	r := &rendering{
-		main: t, load: load, out: output{ctx: ctx, limits: limits},
-		texts: map[string]string{}, parsed: map[string]*jet.Template{}, assigns: map[int]bool{},
+	r := &rendering{main: t, load: load, out: output{ctx: ctx, limits: limits}, texts: map[string]string{}, parsed: map[string]*jet.Template{}, functions: JetFunctions(names)}
+	r.set = jet.NewSet(r, jet.WithSafeWriter(nil), jet.WithDelims(JetLeft, JetRight), jet.WithTemplateNameExtensions([]string{""}), jet.WithCache(r))
+	for name, fn := range r.functions {
+		r.set.AddGlobalFunc(name, fn)
 	}
-	set := jet.NewSet(r, jet.WithSafeWriter(nil), jet.WithDelims(JetLeft, JetRight), jet.WithTemplateNameExtensions([]string{""}), jet.WithCache(r))
-	for name, fn := range JetFunctions(names) {
-		set.AddGlobalFunc(name, fn)
-	}
-	set.AddGlobalFunc(nameAt, r.reached)
-	set.AddGlobalFunc(nameInOrder, inOrder)
+	r.set.AddGlobalFunc(nameInOrder, inOrder)
 	values, variables := names.Values(), jet.VarMap{}
 	for name, v := range values {
 		variables.Set(name, v)
 	}
-	if err := r.execute(set, variables, values); err != nil {
+	if err := cmp.Or(r.execute(variables, values), r.out.stopped); err != nil {
 		return "", r.failed(err, names)
 	}
 
@@ -60,28 +51,20 @@ func Jet(ctx context.Context, t Template, names Names, load Load, limits Limits)
 
 // rendering is one call of Jet: the loader and the cache of its templates.
 type rendering struct {
-	main Template
-	load Load
-	out  output
-	// at is the action that is being evaluated.
-	at model.Position
-	// places are those of the actions, by the numbers they have, and assigns those
-	// that assign.
-	places  []model.Position
-	assigns map[int]bool
-	// ran says that the template itself was valid.
-	ran bool
+	main      Template
+	load      Load
+	out       output
+	set       *jet.Set
+	functions map[string]jet.Func
 	// failure is that of a file that could not be loaded.
 	failure error
-
-	mu     sync.Mutex
-	texts  map[string]string
-	parsed map[string]*jet.Template
+	texts   map[string]string
+	parsed  map[string]*jet.Template
 }
 
 func (r *rendering) path() string { return path.Join("/", r.main.Name) }
 
-func (r *rendering) execute(set *jet.Set, variables jet.VarMap, dot any) (err error) {
+func (r *rendering) execute(variables jet.VarMap, dot any) (err error) {
 	defer func() {
 		// The library lets mistakes through that it did not think of.
 		if p := recover(); p != nil {
@@ -91,16 +74,15 @@ func (r *rendering) execute(set *jet.Set, variables jet.VarMap, dot any) (err er
 			}
 		}
 	}()
-	t, err := set.GetTemplate(r.path())
+	t, err := r.set.GetTemplate(r.path())
 	if err != nil {
 		return err
 	}
-	r.ran = true
 
 	return t.Execute(&r.out, variables, dot)
 }
 
-// Exists says yes, so that Open can say why not.
+// Exists reports whether a template can be read.
 func (r *rendering) Exists(name string) bool {
 	if name == r.path() {
 		return true
@@ -116,11 +98,11 @@ func (r *rendering) Exists(name string) bool {
 	return err == nil
 }
 
-// Open gives a template's text.
+// Open returns a template's text.
 func (r *rendering) Open(name string) (io.ReadCloser, error) {
 	text, err := r.text(name)
 	if err == nil {
-		err = checkNested(Template{Name: r.name(name), Text: text}, JetLeft, JetRight)
+		err = scan(Template{Name: r.name(name), Text: text}, JetLeft, JetRight, true, r.out.limits.Judge)
 	}
 
 	return io.NopCloser(strings.NewReader(text)), err
@@ -140,59 +122,30 @@ func (r *rendering) text(name string) (text string, err error) {
 	return text, err
 }
 
-// Get gives a template that was parsed.
-func (r *rendering) Get(name string) *jet.Template {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+// Get returns a template that was parsed.
+func (r *rendering) Get(name string) *jet.Template { return r.parsed[name] }
 
-	return r.parsed[name]
-}
-
-// Put keeps a parsed template, and makes it tell where it is.
+// Put keeps a parsed template, with its limits.
 func (r *rendering) Put(name string, t *jet.Template) {
-	m := marker{rendering: r, name: name}
-	m.text, _ = r.text(name)
-	m.mark(t.Root)
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.guard(name, t.Root)
 	r.parsed[name] = t
 }
 
-// reached is the function that notes which action comes next.
-func (r *rendering) reached(args jet.Arguments) reflect.Value {
-	i := int(args.Get(0).Float())
-	r.at = r.places[i]
-	if err := r.out.step(r.assigns[i]); err != nil {
-		panic(err)
-	}
-
-	return reflect.ValueOf("")
-}
+// unknownName matches an error of the library that quotes the values of all variables.
+var unknownName = regexp.MustCompile(`identifier "(\w+)" not available`)
 
 // failed makes an Error of one of the library.
 func (r *rendering) failed(err error, names Names) error {
-	out := &Error{Pos: r.at, Syntax: !r.ran, Err: err}
-	message := err.Error()
-	if found := regexp.MustCompile(`(?s)^(?:Jet Runtime Error \(".*?":\d+\): )?template: (/.*?):(\d+): (.*)$`).FindStringSubmatch(message); found != nil {
-		line, _ := strconv.Atoi(found[2])
-		text, _ := r.text(found[1])
-		out.Pos = model.Position{File: r.name(found[1]), Line: line, Column: column(text, line, JetLeft)}
-		message = found[3]
-		out.Syntax = true
+	out := newError(r.path(), err)
+	out.Pos.File = r.name(out.Pos.File)
+	switch found := unknownName.FindStringSubmatch(out.Message); {
+	case r.out.stopped != nil:
+		out.Message, out.Err = r.out.stopped.Error(), r.out.stopped
+	case found != nil:
+		out.Message, out.Hint = "unknown name `"+found[1]+"`", document.DidYouMean(found[1], slices.Sorted(maps.Keys(names)))
+	case r.failure != nil && strings.Contains(out.Message, "could not be found"):
+		out.Message, out.Err, out.Syntax = r.failure.Error(), r.failure, false
 	}
-	if out.Pos.IsZero() {
-		out.Pos = model.Position{File: r.main.Name, Line: 1, Column: 1}
-	}
-	message = regexp.MustCompile(`^Jet Runtime Error \(".*?":\d+\): `).ReplaceAllString(message, "")
-	if found := regexp.MustCompile(`(?s)^identifier "(\w+)" not available`).FindStringSubmatch(message); found != nil {
-		message = "unknown name `" + found[1] + "`"
-		out.Hint = document.DidYouMean(found[1], known(names))
-	}
-	if r.failure != nil && strings.Contains(message, "could not be found") {
-		out.Err, out.Syntax = r.failure, false
-		return out
-	}
-	out.Err = said{message, err}
 
 	return out
 }
@@ -209,15 +162,11 @@ func (r *rendering) name(path string) string {
 	return strings.TrimPrefix(path, "/")
 }
 
-func known(names Names) []string {
-	return slices.Sorted(maps.Keys(names))
-}
-
-// JetFunctions gives the functions of names as Jet calls them. An error that
-// one gives ends the rendering.
+// JetFunctions returns the functions of names as Jet calls them. An error that
+// one returns ends the rendering.
 func JetFunctions(names Names) map[string]jet.Func {
 	out := map[string]jet.Func{}
-	// In place of those of the library, which make whatever they are told to.
+	// These replace those of the library, which have no bounds.
 	out["repeat"], out["replace"] = jetFunction("repeat", reflect.ValueOf(repeat)), jetFunction("replace", reflect.ValueOf(replace))
 	for name, fn := range names.Functions() {
 		out[name] = jetFunction(name, reflect.ValueOf(fn))
@@ -251,7 +200,7 @@ func jetFunction(name string, fn reflect.Value) jet.Func {
 
 var errArguments = errors.New("wrong arguments")
 
-// arguments makes the arguments that a function takes of those that a template gives.
+// arguments makes the arguments that a function takes of those that a template passes.
 func arguments(name string, t reflect.Type, args []reflect.Value) ([]reflect.Value, error) {
 	n := len(args)
 	if n < t.NumIn() && !(t.IsVariadic() && n == t.NumIn()-1) || n > t.NumIn() && !t.IsVariadic() {

@@ -10,32 +10,8 @@ import (
 )
 
 // nameInOrder is the function that everything which is ranged over goes through:
-// the library gives what is in a mapping in another order every time.
+// the library returns the entries of a mapping in another order every time.
 const nameInOrder = "__in_order"
-
-// orderRange makes a range go through a mapping in the order of its keys. like is
-// a call of the function.
-func orderRange(n *jet.RangeNode, like *jet.CallExprNode) {
-	over := &n.Expression
-	if n.Set != nil {
-		over = &n.Set.Right[0]
-	}
-	call := *like
-	call.NodeBase, call.Exprs = n.NodeBase, []jet.Expression{*over}
-	call.NodeType = jet.NodeCallExpr
-	*over = &call
-}
-
-// orderCall gives a call of the function that was parsed.
-func orderCall() *jet.CallExprNode {
-	set := jet.NewSet(jet.NewInMemLoader(), jet.WithDelims(JetLeft, JetRight))
-	t, err := set.Parse("order", JetLeft+" x := "+nameInOrder+"(0) "+JetRight)
-	if err != nil {
-		panic("the call is not valid: " + err.Error())
-	}
-
-	return t.Root.Nodes[0].(*jet.ActionNode).Set.Right[0].(*jet.CallExprNode)
-}
 
 // inOrder is that function.
 func inOrder(args jet.Arguments) reflect.Value {
@@ -51,7 +27,7 @@ func inOrder(args jet.Arguments) reflect.Value {
 	return reflect.ValueOf(InOrder(m))
 }
 
-// InOrder gives what is in a mapping in the order of its keys, for a range of Jet.
+// InOrder returns what is in a mapping in the order of its keys, for a range of Jet.
 func InOrder(m reflect.Value) jet.Ranger {
 	keys := m.MapKeys()
 	slices.SortFunc(keys, func(a, b reflect.Value) int {
@@ -64,16 +40,16 @@ func InOrder(m reflect.Value) jet.Ranger {
 	return &orderedRanger{m: m, keys: keys}
 }
 
-// orderedRanger gives what is in a mapping in the order of its keys.
+// orderedRanger returns what is in a mapping in the order of its keys.
 type orderedRanger struct {
 	m    reflect.Value
 	keys []reflect.Value
 }
 
-// ProvidesIndex says that there are keys beside the values.
+// ProvidesIndex reports whether there are keys beside the values.
 func (*orderedRanger) ProvidesIndex() bool { return true }
 
-// Range gives the next one; what was taken out on the way is left out.
+// Range returns the next one; what was taken out on the way is left out.
 func (r *orderedRanger) Range() (key, value reflect.Value, end bool) {
 	for len(r.keys) > 0 {
 		key, r.keys = r.keys[0], r.keys[1:]

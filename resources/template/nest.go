@@ -3,6 +3,8 @@ package template
 import (
 	"errors"
 	"strings"
+
+	"github.com/musterfleet/muster/model"
 )
 
 // ErrTooNested is a template that the libraries would need too much stack for:
@@ -12,8 +14,8 @@ var ErrTooNested = errors.New("too much stands within one another")
 // maxNested is how deep blocks may stand in one another, and parentheses in an action.
 const maxNested = 1000
 
-// checkNested finds where a template nests too deep.
-func checkNested(t Template, left, right string) error {
+// scan reads the actions of a template, for judge, and finds where it nests too deep.
+func scan(t Template, left, right string, jet bool, judge *Judge) error {
 	n := nesting{text: t.Text, right: right}
 	comment := -1
 	for {
@@ -22,13 +24,13 @@ func checkNested(t Template, left, right string) error {
 			return nil
 		}
 		start := n.at + open
-		if left[0] != '{' && comment < n.at {
+		if jet && comment < n.at {
 			comment = len(n.text)
 			if i := strings.Index(n.text[n.at:], "{*"); i >= 0 {
 				comment = n.at + i
 			}
 		}
-		if left[0] != '{' && comment < start {
+		if jet && comment < start {
 			n.skip(comment, "*}")
 			continue
 		}
@@ -37,20 +39,46 @@ func checkNested(t Template, left, right string) error {
 			n.skip(n.at, "*/")
 			continue
 		}
+		begin := n.at
 		if n.action() {
-			return &Error{Pos: at(t.Name, t.Text, start), Syntax: true, Err: ErrTooNested}
+			return tooNested(t, start)
+		}
+		body := strings.Trim(n.text[begin:n.at], "- \t\r\n")
+		judge.action(body, n.root())
+		n.block(strings.Fields(body), !jet || !strings.Contains(body, "="))
+		if n.depth > maxNested {
+			return tooNested(t, start)
 		}
 	}
+}
+
+func tooNested(t Template, at int) error {
+	line := 1 + strings.Count(t.Text[:at], "\n")
+
+	return &Error{Pos: model.Position{File: t.Name, Line: line}, Syntax: true, Message: ErrTooNested.Error(), Err: ErrTooNested}
 }
 
 // nesting is a scan of a template.
 type nesting struct {
 	text, right string
 	at          int
-	// blocks are the open ones, each with how many levels it takes: another one
-	// for every else if.
-	blocks []int
-	depth  int
+	blocks      []block
+	depth       int
+}
+
+// block is an open block of a template.
+type block struct {
+	// levels is how many it takes: another one for every else if.
+	levels int
+	// root reports whether the dot may be all that the template sees, there and around it.
+	root, around bool
+}
+
+// root reports whether the dot may be all that the template sees.
+func (n *nesting) root() bool { return len(n.blocks) == 0 || n.blocks[len(n.blocks)-1].root }
+
+func (n *nesting) open(root bool) {
+	n.blocks, n.depth = append(n.blocks, block{1, root, n.root()}), n.depth+1
 }
 
 // skip goes behind the end of a comment.
@@ -61,9 +89,9 @@ func (n *nesting) skip(from int, end string) {
 	}
 }
 
-// action reads one up to its end, and says that it nests too deep.
+// action reads one up to its end, and reports whether it nests too deep.
 func (n *nesting) action() bool {
-	start, within, unary := n.at, 0, 0
+	within, unary := 0, 0
 	for n.at < len(n.text) && !strings.HasPrefix(n.text[n.at:], n.right) {
 		switch c := n.text[n.at]; c {
 		case '"', '\'', '`':
@@ -84,9 +112,8 @@ func (n *nesting) action() bool {
 			return true
 		}
 	}
-	n.block(strings.Fields(strings.Trim(n.text[start:n.at], "- \t\r\n")))
 
-	return n.depth > maxNested
+	return false
 }
 
 // quoted goes behind the end of a text.
@@ -105,28 +132,38 @@ func (n *nesting) quoted(quote byte) {
 	n.at = min(n.at, len(n.text))
 }
 
-// block counts what an action opens or closes.
-func (n *nesting) block(words []string) {
+// block counts what an action opens or closes. rebinds reports whether a loop sets the dot.
+func (n *nesting) block(words []string, rebinds bool) {
 	if len(words) == 0 {
 		return
 	}
-	last := words[len(words)-1]
+	last := len(n.blocks) - 1
 	switch words[0] {
-	case "if", "range", "with", "block", "define", "try":
-		n.blocks, n.depth = append(n.blocks, 1), n.depth+1
+	case "if", "try":
+		n.open(n.root())
+	case "with":
+		n.open(false)
+	case "range":
+		n.open(n.root() && !rebinds)
+	case "block", "define":
+		n.open(true)
 	case "yield":
-		if len(words) > 2 && last == "content" {
-			n.blocks, n.depth = append(n.blocks, 1), n.depth+1
+		if len(words) > 2 && words[len(words)-1] == "content" {
+			n.open(true)
 		}
-	case "else":
-		if len(words) > 1 && len(n.blocks) > 0 {
-			n.blocks[len(n.blocks)-1]++
+	case "else", "catch":
+		if last < 0 {
+			return
+		}
+		n.blocks[last].root = n.blocks[last].around
+		if len(words) > 1 && words[0] == "else" {
+			n.blocks[last].levels++
 			n.depth++
 		}
 	case "end":
-		if open := len(n.blocks) - 1; open >= 0 {
-			n.depth -= n.blocks[open]
-			n.blocks = n.blocks[:open]
+		if last >= 0 {
+			n.depth -= n.blocks[last].levels
+			n.blocks = n.blocks[:last]
 		}
 	}
 }

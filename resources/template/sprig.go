@@ -18,11 +18,11 @@ const (
 	maxItems = 1_000_000
 )
 
-// errFar is a function that is told to make more than that.
+// errFar is a function that would make more than that.
 var errFar = errors.New("it would make more than is allowed")
 
 // sprigFunctions are those of sprig, without the one that asks the network, and
-// with a limit to those that make as much as they are told to.
+// with a limit to those that make as much as their arguments ask for.
 func sprigFunctions() template.FuncMap {
 	functions := sprig.TxtFuncMap()
 	delete(functions, "getHostByName")
@@ -129,7 +129,7 @@ const maxVerbs = 1000
 // errItself is a mapping that would hold itself: whatever prints it does not end.
 var errItself = errors.New("a mapping cannot hold itself")
 
-// holds says that a mapping is somewhere within a value, or is it.
+// holds reports whether a mapping is somewhere within a value, or is it.
 func holds(v any, d map[string]any) bool {
 	switch v := v.(type) {
 	case map[string]any:
@@ -185,7 +185,7 @@ func boundLists(functions template.FuncMap) {
 	}
 }
 
-// isTooFar says that there are more steps from one number to another than a list may have.
+// isTooFar reports whether there are more steps from one number to another than a list may have.
 func isTooFar(from, step, to int) bool {
 	distance := float64(to) - float64(from)
 	if step != 0 {

@@ -1,7 +1,7 @@
 // Package template renders Go templates and Jet templates with the names that
-// the expressions of a manifest know. What is wrong with a template is told
-// with its place in it, and a template that does not end, or recurses without
-// end, is stopped.
+// the expressions of a manifest know, and judges from their source what they do
+// with secrets. An error names the line; a template that does not end, or
+// recurses without end, is stopped.
 package template
 
 import (
@@ -12,15 +12,15 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"regexp"
 	"runtime"
 	"runtime/metrics"
-	"strings"
-	"unicode/utf8"
+	"strconv"
 
 	"github.com/musterfleet/muster/model"
 )
 
-// Names are what a template may use, by name: values, and functions that give
+// Names are what a template may use, by name: values, and functions that return
 // a value, or a value and an error.
 type Names map[string]any
 
@@ -35,26 +35,44 @@ type Limits struct {
 	// Steps is how many turns of loops, templates that are called and, in Jet,
 	// actions there may be; 0 means a million.
 	Steps int
-	// Again, where it is set, ties a rendering of Go to another one.
-	Again *Again
+	// Judge, where it is set, finds out whether the template uses a secret.
+	Judge *Judge
 }
 
 // Error is a template that is not valid, or that fails when it is rendered.
 type Error struct {
-	// Pos is its place; of one that only names a line, the column is where the
-	// first action of that line begins.
+	// Pos is the file and the line, 0 where the library names none.
 	Pos  model.Position
 	Hint string
-	// Syntax says that the template is not valid whatever it is rendered with.
+	// Syntax reports whether the template is invalid whatever it is rendered with.
 	Syntax bool
-	Err    error
+	// Message is in the words of the library, without the place.
+	Message string
+	Err     error
 }
 
-// Error gives the place and what is wrong.
-func (e *Error) Error() string { return e.Pos.String() + ": " + e.Err.Error() }
+// Error returns the place and what is wrong.
+func (e *Error) Error() string { return e.Pos.String() + ": " + e.Message }
 
-// Unwrap gives the error without its place.
+// Unwrap returns the error of the library.
 func (e *Error) Unwrap() error { return e.Err }
+
+// failure matches the place that the libraries put in front of their errors:
+// group 1 and 2 at run time in Jet, 3 and 4 otherwise.
+var failure = regexp.MustCompile(`(?s)^(?:Jet Runtime Error \("(.*?)":(\d+)\)|template: (.*?):(\d+)(?::\d+)?): (.*)$`)
+
+// newError moves the place in front of an error of a library into Pos. The
+// innermost place counts: that of the template which another one includes.
+func newError(name string, err error) *Error {
+	out := &Error{Pos: model.Position{File: name}, Message: err.Error(), Err: err}
+	for found := failure.FindStringSubmatch(out.Message); found != nil; found = failure.FindStringSubmatch(out.Message) {
+		out.Pos.File, out.Message = found[1]+found[3], found[5]
+		out.Pos.Line, _ = strconv.Atoi(found[2] + found[4])
+		out.Syntax = found[3] != ""
+	}
+
+	return out
+}
 
 // The errors of a template that is stopped.
 var (
@@ -68,9 +86,6 @@ var (
 	ErrTooBig = errors.New("its values take too much memory")
 )
 
-// stops are the errors that end a rendering wherever it is.
-var stops = []error{ErrTooMuch, ErrTooDeep, ErrTooBig}
-
 // maxSteps is how many steps a rendering may have unless Limits say it.
 const maxSteps = 1 << 20
 
@@ -80,8 +95,10 @@ type output struct {
 	limits Limits
 	text   bytes.Buffer
 	steps  int
-	// heap is what the process had allocated when its memory was first looked at.
+	// heap is what the process had allocated when it was first measured.
 	heap uint64
+	// stopped is why the rendering ends, once a limit is reached.
+	stopped error
 }
 
 // maxFrames is how deep the stack may be; a template needs several frames a level.
@@ -98,7 +115,14 @@ const maxHeap = 256 << 20
 // step counts a turn, and ends the rendering with its context. A step that
 // assigns may double what there is, and so may the next.
 func (o *output) step(assigns bool) error {
-	if o.steps++; o.steps > cmp.Or(o.limits.Steps, maxSteps) {
+	o.steps++
+	o.stopped = cmp.Or(o.stopped, o.exceeded(assigns))
+
+	return o.stopped
+}
+
+func (o *output) exceeded(assigns bool) error {
+	if o.steps > cmp.Or(o.limits.Steps, maxSteps) {
 		return ErrTooMuch
 	}
 	if o.steps%lookEvery == 0 {
@@ -119,9 +143,11 @@ func (o *output) step(assigns bool) error {
 	return context.Cause(o.ctx)
 }
 
+// Write appends to the text, up to the limit.
 func (o *output) Write(p []byte) (int, error) {
 	if o.limits.Bytes > 0 && int64(o.text.Len()+len(p)) > o.limits.Bytes {
-		return 0, fmt.Errorf("%w: %d bytes", ErrTooLarge, o.limits.Bytes)
+		o.stopped = fmt.Errorf("%w: %d bytes", ErrTooLarge, o.limits.Bytes)
+		return 0, o.stopped
 	}
 
 	return o.text.Write(p)
@@ -162,7 +188,7 @@ func (n Names) Call(name string, args []any) (any, error) {
 	return call(fn, in)
 }
 
-// call calls a function that gives a value, or a value and an error.
+// call calls a function that returns a value, or a value and an error.
 func call(fn reflect.Value, in []reflect.Value) (any, error) {
 	results := fn.Call(in)
 	err, _ := results[len(results)-1].Interface().(error)
@@ -171,37 +197,3 @@ func call(fn reflect.Value, in []reflect.Value) (any, error) {
 }
 
 func isFunction(v any) bool { return reflect.ValueOf(v).Kind() == reflect.Func }
-
-// column gives the column of the first action in a line, 1 where there is none.
-func column(text string, line int, open string) int {
-	before, _, found := strings.Cut(lineOf(text, line), open)
-	if !found {
-		return 1
-	}
-
-	return 1 + utf8.RuneCountInString(before)
-}
-
-// columnOf gives the column of a byte in a line.
-func columnOf(text string, line, offset int) int {
-	text = lineOf(text, line)
-
-	return 1 + utf8.RuneCountInString(text[:min(offset, len(text))])
-}
-
-func lineOf(text string, line int) string {
-	for range line - 1 {
-		_, text, _ = strings.Cut(text, "\n")
-	}
-	text, _, _ = strings.Cut(text, "\n")
-
-	return text
-}
-
-// at gives the place of a byte offset.
-func at(name, text string, offset int) model.Position {
-	before := text[:min(offset, len(text))]
-	start := strings.LastIndexByte(before, '\n') + 1
-
-	return model.Position{File: name, Line: 1 + strings.Count(before, "\n"), Column: 1 + utf8.RuneCountInString(before[start:])}
-}

@@ -40,12 +40,16 @@ var (
 
 // process renders one tree in a process of its own.
 type process struct {
-	env  resource.Env
-	spec *scaffold.Spec
-	tree *tree
-	dir  string
-	// masked are the names without secrets, nil where nothing is secret.
-	names, masked template.Names
+	env   resource.Env
+	spec  *scaffold.Spec
+	tree  *tree
+	dir   string
+	names template.Names
+	// secret are the templates that use a secret, flows whether one may be in the path of a file.
+	secret map[string]bool
+	flows  bool
+	// used reports whether a function has returned a secret since it was last called; nil where none can.
+	used func() bool
 
 	files []file
 	// rendered counts the templates that are done.
@@ -56,6 +60,12 @@ type process struct {
 	noValue bool
 	end     *render.Event
 }
+
+// The errors of templates that use a secret.
+var (
+	errHidden     = errors.New("it uses a secret, so its error is not shown")
+	errSecretPath = errors.New("the path of a file that a template writes depends on a secret, and paths are shown (give it another name)")
+)
 
 // run runs the process to its end.
 func (p *process) run(ctx context.Context) error {
@@ -165,10 +175,6 @@ func (p *process) request() (out render.Request, err error) {
 		return out, err
 	}
 	out.Values = values.(map[string]any)
-	if p.masked != nil {
-		values, err = render.Plain(p.masked.Values())
-		out.Masked, _ = values.(map[string]any)
-	}
 
 	return out, err
 }
@@ -192,12 +198,8 @@ func (p *process) directories() (out []string) {
 
 // answer calls a function of the manifest.
 func (p *process) answer(call render.Call) render.Reply {
-	names := p.names
-	if call.Masked {
-		names = p.masked
-	}
 	args, _ := render.Copy(call.Args).([]any)
-	value, err := protected(names, call.Function, args)
+	value, err := protected(p.names, call.Function, args)
 	if err == nil {
 		if text, is := value.(string); is {
 			p.noValue = p.noValue || strings.Contains(text, noValue)
@@ -239,15 +241,25 @@ func (p *process) receive(f render.File) {
 	mode := fs.FileMode(writtenMode)
 	if !f.Written && p.rendered < len(p.tree.templates) {
 		mode = p.tree.templates[p.rendered].mode
+		p.takeUsed(f.Name)
 		p.rendered++
 	}
-	p.files = append(p.files, file{path: filepath.Join(p.spec.Name, f.Name), content: f.Content, digest: digestOf(f.Content), mode: mode, written: f.Written, secret: f.Secret})
+	p.files = append(p.files, file{path: filepath.Join(p.spec.Name, f.Name), content: f.Content, digest: digestOf(f.Content), mode: mode, written: f.Written, secret: !f.Written && p.secret[f.Name]})
+}
+
+// current returns the name of the template that is being rendered, if any.
+func (p *process) current() string {
+	if p.rendered < len(p.tree.templates) {
+		return p.tree.templates[p.rendered].name
+	}
+
+	return ""
 }
 
 // in adds the template that was being rendered to an error.
 func (p *process) in(err error) error {
-	if p.rendered < len(p.tree.templates) {
-		return fmt.Errorf("%s: %w", p.tree.templates[p.rendered].name, err)
+	if name := p.current(); name != "" {
+		return fmt.Errorf("%s: %w", name, err)
 	}
 
 	return err

@@ -7,7 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -67,6 +67,13 @@ func renderIn(ctx context.Context, dir string, env resource.Env, spec *scaffold.
 // beside another, or lacks a value.
 func (p *process) result() ([]file, error) {
 	files, given := p.files, map[string]bool{}
+	secret := p.writesSecret()
+	for i, f := range files {
+		files[i].secret = f.secret || f.written && secret
+		if name := strings.TrimPrefix(f.path, p.spec.Name+"/"); f.written && p.flows && !p.tree.contains(name) {
+			return nil, errSecretPath
+		}
+	}
 	slices.SortFunc(files, func(a, b file) int { return strings.Compare(a.path, b.path) })
 	for i, f := range files {
 		if i > 0 && f.path == files[i-1].path {
@@ -99,27 +106,65 @@ func (p *process) checkValues(f file) error {
 	return fmt.Errorf("%s: line %d of the result has %s: a key is missing, write {{ get .Data \"name\" | default \"…\" }} where it may be", strings.TrimPrefix(f.path, p.spec.Name+"/"), 1+strings.Count(before, "\n"), noValue)
 }
 
-// learnNames sets the names that the templates see, and those without secrets
-// where there is one among them.
+// learnNames sets the names that the templates see, and judges the templates.
 func (p *process) learnNames(ctx context.Context) {
 	p.names = template.Names{"Facts": maps.Clone(map[string]any(p.env.Facts)), "Environ": map[string]any{}}
 	p.names["facts"], p.names["environ"] = p.names["Facts"], p.names["Environ"]
-	masked, secret := maps.Clone(p.names), p.spec.Sensitive
+	var known resource.Secrets
 	if origin := p.env.Scope.Origin; origin != nil {
-		p.names, masked = origin.Names(ctx, p.env.Facts, false), origin.Names(ctx, p.env.Facts, true)
-		_, asks := p.names["secret"]
-		secret = secret || asks && p.tree.contains("secret") || !reflect.DeepEqual(p.names.Values(), masked.Values())
+		p.names, known = origin.Names(ctx, p.env.Facts)
 	}
 	overlay(p.names, p.spec.Data)
-	if !secret {
+	p.used = known.Used
+	data, own := maps.Clone(known.Data), p.spec.Data
+	if data == nil {
+		data = map[string]any{}
+	}
+	if p.spec.Sensitive {
+		own, _ = hideAll(own).(map[string]any)
+	}
+	maps.Copy(data, own)
+	p.judge(data)
+}
+
+// renders matches what a template that shows another one contains.
+var renders = regexp.MustCompile(`\b(render|include|import|extends)\b`)
+
+// judge finds the templates that use a secret, and those that may show one which does.
+func (p *process) judge(data map[string]any) {
+	p.secret = map[string]bool{}
+	left, right := p.spec.Delimiters()
+	for name, text := range p.tree.texts {
+		j := template.Judge{Data: data}
+		j.Text(text, left, right, p.spec.Engine != scaffold.EngineGo)
+		if p.flows = p.flows || j.Flows; j.Found != template.Unused {
+			p.secret[name] = true
+		}
+	}
+	if len(p.secret) == 0 {
 		return
 	}
-	p.masked = masked
-	own := p.spec.Data
-	if p.spec.Sensitive {
-		own, _ = maskAll(own).(map[string]any)
+	for name, text := range p.tree.texts {
+		p.secret[name] = p.secret[name] || renders.MatchString(text)
 	}
-	overlay(p.masked, own)
+}
+
+// writesSecret reports whether a template that writes files uses a secret.
+func (p *process) writesSecret() bool {
+	for name, secret := range p.secret {
+		if secret && strings.Contains(p.tree.texts[name], "write") {
+			return true
+		}
+	}
+
+	return false
+}
+
+// takeUsed reports whether a function returned a secret to the template name.
+func (p *process) takeUsed(name string) {
+	if p.used != nil && p.used() {
+		p.secret[name], p.flows = true, true
+	}
 }
 
 // overlay puts the data of the scaffold over those of the manifest.
@@ -132,11 +177,11 @@ func overlay(names template.Names, own map[string]any) {
 	names["Data"], names["data"] = data, data
 }
 
-// maskAll masks every string: any may hold a secret.
-func maskAll(v any) any {
+// hideAll makes a secret of every string: any may hold one.
+func hideAll(v any) any {
 	return render.Replace(v, func(v any) any {
-		if _, is := v.(string); is {
-			return model.Redacted
+		if text, is := v.(string); is {
+			return model.NewSecret(text)
 		}
 		return v
 	})
@@ -154,8 +199,17 @@ func (e rewordedError) Unwrap() error { return e.cause }
 // failure returns the error that the renderer reports, with the paths of the
 // target in place of temporary ones.
 func (p *process) failure(text string) error {
-	text = strings.NewReplacer(p.dir+"/target", p.spec.Name, p.dir+"/masked", p.spec.Name, p.dir+"/source/", "", p.dir+"/source", "source", p.dir, filepath.Dir(p.spec.Name)).Replace(text)
-	if p.failed != nil && strings.Contains(text, p.failed.Error()) {
+	text = strings.NewReplacer(p.dir+"/target", p.spec.Name, p.dir+"/source/", "", p.dir+"/source", "source", p.dir, filepath.Dir(p.spec.Name)).Replace(text)
+	name := p.current()
+	p.takeUsed(name)
+	switch failed := p.failed != nil && strings.Contains(text, p.failed.Error()); {
+	case p.secret[name] && !strings.Contains(text, unix.ENOSPC.Error()):
+		err := p.in(errHidden)
+		if failed {
+			err = rewordedError{text: err.Error(), cause: p.failed}
+		}
+		return err
+	case failed:
 		return rewordedError{text: text, cause: p.failed}
 	}
 

@@ -42,32 +42,21 @@ func (c *child) end(err error) {
 	_ = c.out.Encode(last)
 }
 
-var (
-	errForSecret  = errors.New("fails for the secret values it is given")
-	errSecretPath = errors.New("the path of a file that a template writes depends on a secret, and paths are shown (give it another name)")
-)
-
 // render sends the files of all templates.
 func (c *child) render() error {
 	c.prepare()
-	shown, err := c.newPass("../target", c.request.Values, false)
+	p, err := c.newPass("../target", c.request.Values)
 	if err != nil {
 		return err
-	}
-	var masked *pass
-	if c.request.Masked != nil {
-		if masked, err = c.newPass("../masked", c.request.Masked, true); err != nil {
-			return err
-		}
 	}
 	if err := c.writeTexts(); err != nil {
 		return err
 	}
 	for _, name := range c.request.Templates {
 		file := File{Name: name}
-		file.Content, file.Secret, err = both(name, shown, masked)
+		text, err := p.render(name)
 		if err == nil {
-			err = shown.count(int64(len(file.Content)))
+			file.Content, err = []byte(text), p.count(int64(len(text)))
 		}
 		if err != nil {
 			return errors.New(place(name, c.request.Texts[name], err.Error()))
@@ -77,44 +66,17 @@ func (c *child) render() error {
 		}
 	}
 
-	return c.sendWritten(shown, masked)
+	return c.sendWritten(p)
 }
 
-// both renders a template, and once more with the secrets masked. The second
-// result decides what may be shown: the content, if it is the same, or the error.
-func both(name string, shown, masked *pass) (content []byte, secret bool, err error) {
-	text, err := shown.render(name)
-	if masked == nil {
-		return []byte(text), false, err
-	}
-	other, otherErr := masked.render(name)
-	switch {
-	case err != nil && otherErr != nil:
-		err = otherErr
-	case err != nil:
-		err = errForSecret
-	}
-
-	return []byte(text), otherErr != nil || other != text, err
-}
-
-// sendWritten sends the files that templates have written by their function. A
-// path that is another one with the secrets masked must stand in a template.
-func (c *child) sendWritten(shown, masked *pass) error {
-	for _, name := range slices.Sorted(maps.Keys(shown.written)) {
-		content, err := os.ReadFile(filepath.Join(shown.target, name))
+// sendWritten sends the files that templates have written by their function.
+func (c *child) sendWritten(p *pass) error {
+	for _, name := range slices.Sorted(maps.Keys(p.written)) {
+		content, err := os.ReadFile(filepath.Join(p.target, name))
 		if err != nil {
 			return err
 		}
-		file := File{Name: name, Content: content, Written: true}
-		if masked != nil {
-			if _, same := masked.written[name]; !same && !c.inTexts(name) {
-				return errSecretPath
-			}
-			other, err := os.ReadFile(filepath.Join(masked.target, name))
-			file.Secret = err != nil || string(other) != string(content)
-		}
-		if err := c.out.Encode(Event{File: &file}); err != nil {
+		if err := c.out.Encode(Event{File: &File{Name: name, Content: content, Written: true}}); err != nil {
 			return err
 		}
 	}

@@ -22,10 +22,9 @@ type Request struct {
 	// that yield a file, in the order in which they render.
 	Texts     map[string]string
 	Templates []string
-	// Values are the names that are no functions. Masked are the same without
-	// secrets, nil where nothing is secret.
-	Values, Masked map[string]any
-	Functions      []string
+	// Values are the names that are no functions.
+	Values    map[string]any
+	Functions []string
 	// Directories are those that exist before any template writes a file.
 	Directories []string
 }
@@ -39,12 +38,10 @@ type Event struct {
 	Error string
 }
 
-// Call asks for the result of a function of the manifest, with Masked for the
-// result that holds no secret.
+// Call asks for the result of a function of the manifest.
 type Call struct {
 	Function string
 	Args     []any
-	Masked   bool
 }
 
 // Reply answers a Call.
@@ -59,8 +56,6 @@ type File struct {
 	Name    string
 	Content []byte
 	Written bool
-	// Secret reports that the content depends on a secret.
-	Secret bool
 }
 
 // null stands for nil, which gob does not encode within lists and mappings.

@@ -32,7 +32,7 @@ type pass struct {
 }
 
 // newPass expects that the working directory, the source, is still empty.
-func (c *child) newPass(target string, values map[string]any, masked bool) (*pass, error) {
+func (c *child) newPass(target string, values map[string]any) (*pass, error) {
 	source, err := os.Getwd()
 	if err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func (c *child) newPass(target string, values map[string]any, masked bool) (*pas
 		}
 	}
 	config := library.Config{SourceDirectory: source, TargetDirectory: target, MergeTargetDirectory: true, CustomLeftDelimiter: c.request.Left, CustomRightDelimiter: c.request.Right}
-	names := c.functions(masked)
+	names := c.functions()
 	if c.request.Go {
 		functions := template.GoFunctions(names)
 		functions["getHostByName"] = func(string) (string, error) { return "", errors.New("templates ask no name service") }
@@ -66,12 +66,12 @@ func (c *child) newPass(target string, values map[string]any, masked bool) (*pas
 }
 
 // functions are those that muster answers, and the environment that is visible.
-func (c *child) functions(masked bool) template.Names {
+func (c *child) functions() template.Names {
 	environ, _ := Copy(c.request.Values["Environ"]).(map[string]any)
 	out := template.Names{"Environ": environ}
 	for _, name := range c.request.Functions {
 		out[name] = func(args ...any) (any, error) {
-			v, err := c.call(Call{Function: name, Args: args, Masked: masked})
+			v, err := c.call(Call{Function: name, Args: args})
 			if err != nil && !c.request.Go {
 				// Jet does not name the function that failed.
 				err = fmt.Errorf("%s: %w", name, err)

@@ -1,0 +1,76 @@
+package eval
+
+import (
+	"context"
+	"strings"
+
+	"github.com/musterfleet/muster/resources/manifest/expression"
+	"github.com/musterfleet/muster/resources/manifest/syntax"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// Excluded evaluates the control property: whether it excludes the resource,
+// and why. ok is false when an expression of it failed.
+func (r *Resolver) Excluded(ctx context.Context, properties resource.Value) (reason string, ok bool) {
+	control, has := properties.Get(syntax.KeyControl)
+	if !has || control.Kind != resource.Map {
+		return "", true
+	}
+	ok = true
+	for _, e := range control.Entries {
+		if e.Key != "if" && e.Key != "unless" || !e.Value.IsScalar() {
+			continue
+		}
+		yes, valid := r.Condition(ctx, "control."+e.Key, e.Value)
+		switch {
+		case !valid:
+			ok = false
+		case e.Key == "if" && !yes && reason == "":
+			reason = "control.if is false: " + bare(e.Value.Text)
+		case e.Key == "unless" && yes && reason == "":
+			reason = "control.unless is true: " + bare(e.Value.Text)
+		}
+	}
+
+	return reason, ok
+}
+
+// bare takes the braces off a condition, which may be written with or without.
+func bare(text string) string {
+	text = strings.TrimSpace(text)
+	if !strings.HasPrefix(text, "${") && !strings.HasPrefix(text, "{{") {
+		return text
+	}
+	if length, ok := expression.ExpressionLength(text[2:], expression.Closing(text)); ok && 2+length+len(expression.Closing(text)) == len(text) {
+		return strings.TrimSpace(text[2 : 2+length])
+	}
+
+	return text
+}
+
+func (r *Resolver) Condition(ctx context.Context, name string, v resource.Value) (yes, valid bool) {
+	s := r.Scope.World
+	p := s.Program(bare(v.Text), false)
+	if p.Message != "" {
+		r.Problems.Add(v.Pos, p.Hint, "`%s` is not a valid expression: %s", name, p.Message)
+		return false, false
+	}
+	if r.Scope.Broken && p.UsesData() {
+		return false, false
+	}
+	out, f := r.Scope.value(ctx, p, v.Pos)
+	switch {
+	case f != nil && f.known:
+	case f != nil && f.late != nil:
+		r.Problems.Add(v.Pos, "use a guard of the type, such as `onlyif`", "`%s` must be known before the run", name)
+	case f != nil && s.Tolerates():
+	case f != nil:
+		r.Problems.Add(v.Pos, f.Hint, "`%s` fails: %s", name, f.Message)
+	case out.Kind != resource.Bool:
+		r.Problems.Add(v.Pos, "write a comparison, for example Facts.host.info.os == 'linux'", "`%s` must be true or false, not %s", name, out.Kind)
+	default:
+		return out.Text == "true", true
+	}
+
+	return false, false
+}

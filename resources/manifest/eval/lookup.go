@@ -1,0 +1,195 @@
+package eval
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/musterfleet/muster/resources/document"
+	"github.com/musterfleet/muster/resources/manifest/expression"
+	"github.com/musterfleet/muster/resources/template"
+)
+
+// lookup finds values by path under facts, data and environ.
+type lookup struct {
+	scope   *Scope
+	environ any
+	// texts are the JSON of each root, made when a path needs it.
+	texts map[string][]byte
+}
+
+// The roots of a path.
+const (
+	rootFacts   = "facts"
+	rootData    = "data"
+	rootEnviron = "environ"
+)
+
+// get is the function lookup: the value at the path, the default when there
+// is none, an error without a default.
+func (l *lookup) get(ctx context.Context, path string, def []any) (any, error) {
+	if len(def) > 1 {
+		return nil, errors.New("lookup takes a path and one default")
+	}
+	name, rest, _ := strings.Cut(path, ".")
+	root, err := l.root(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if rest == "" {
+		return l.scope.plain(root), nil
+	}
+	if v, ok := Find(root, strings.Split(rest, ".")); ok && (v != nil || len(def) == 0) {
+		return l.scope.plain(v), nil
+	}
+	if strings.ContainsAny(rest, `*?#@|\!{}[]()`) {
+		// What a query picks may depend on all that it looks at.
+		l.scope.plain(template.Below(root, rest))
+		v, ok, err := l.query(name, root, rest)
+		if err != nil {
+			return nil, err
+		}
+		if ok && (v != nil || len(def) == 0) {
+			return v, nil
+		}
+	}
+	if len(def) == 1 {
+		return def[0], nil
+	}
+
+	return nil, expression.WithHint(fmt.Errorf("`%s` is not known", path), notKnownHint(root, name, rest))
+}
+
+func (l *lookup) root(ctx context.Context, name string) (any, error) {
+	switch name {
+	case rootFacts:
+		facts, err := l.scope.getFacts(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("facts: %w", err)
+		}
+		return facts, nil
+	case rootEnviron:
+		l.scope.SetDynamic()
+		return l.environ, nil
+	case rootData:
+		if l.scope.phase == InData {
+			return nil, expression.WithHint(errNoData, noDataHint)
+		}
+		return l.scope.data, nil
+	default:
+		hint := "for example lookup('data.name')"
+		if near := document.Nearest(name, []string{rootFacts, rootData, rootEnviron}); near != "" {
+			hint = "did you mean `" + near + "`?"
+		}
+		return nil, expression.WithHint(fmt.Errorf("lookup takes a path under facts., data. or environ., not `%s`", name), hint)
+	}
+}
+
+// notKnownHint names a key that is near the first one that is missing.
+func notKnownHint(root any, name, rest string) string {
+	at, path := root, name
+	for word := range strings.SplitSeq(rest, ".") {
+		next, ok := Find(at, []string{word})
+		if m, is := at.(map[string]any); is && !ok {
+			if near := document.Nearest(word, expression.KeysOf(m)); near != "" {
+				return "did you mean `" + path + "." + near + "`?"
+			}
+		}
+		if !ok {
+			break
+		}
+		at, path = next, path+"."+word
+	}
+
+	return "give lookup a default as its second argument where it may be missing"
+}
+
+// query answers a path that is more than keys: wildcards, conditions, modifiers.
+func (l *lookup) query(name string, root any, path string) (any, bool, error) {
+	if l.texts == nil {
+		l.texts = map[string][]byte{}
+	}
+	text, have := l.texts[name]
+	if !have {
+		var b bytes.Buffer
+		enc := json.NewEncoder(&b)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(Reveal(root, l.scope.Reveal)); err != nil {
+			return nil, false, err
+		}
+		text = b.Bytes()
+		l.texts[name] = text
+	}
+	result := gjson.GetBytes(text, path)
+	if !result.Exists() {
+		return nil, false, nil
+	}
+	v, err := fromJSON(result.Raw)
+	if err != nil {
+		return result.Value(), true, nil
+	}
+
+	return v, true, nil
+}
+
+// fromJSON returns a document with its numbers as expressions take them: whole ones as int.
+func fromJSON(text string) (any, error) {
+	dec := json.NewDecoder(strings.NewReader(text))
+	dec.UseNumber()
+	var v any
+	err := dec.Decode(&v)
+
+	return normal(v), err
+}
+
+// normal returns a tree of decoded JSON with numbers as expressions take them.
+func normal(v any) any {
+	switch v := v.(type) {
+	case json.Number:
+		if n, err := v.Int64(); err == nil {
+			return int(n)
+		}
+		f, _ := v.Float64()
+		return f
+	case []any:
+		for i := range v {
+			v[i] = normal(v[i])
+		}
+	case map[string]any:
+		for k := range v {
+			v[k] = normal(v[k])
+		}
+	}
+
+	return v
+}
+
+// Find follows a path of keys and list positions.
+func Find(at any, path []string) (any, bool) {
+	for _, word := range path {
+		switch v := at.(type) {
+		case map[string]any:
+			next, ok := v[word]
+			if !ok {
+				return nil, false
+			}
+			at = next
+		case []any:
+			i, err := strconv.Atoi(word)
+			if err != nil || i < 0 || i >= len(v) {
+				return nil, false
+			}
+			at = v[i]
+		default:
+			return nil, false
+		}
+	}
+
+	return at, true
+}

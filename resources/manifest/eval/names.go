@@ -1,0 +1,118 @@
+package eval
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/expr-lang/expr/types"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
+	"github.com/musterfleet/muster/resources/manifest/expression"
+)
+
+// names are what expressions may use, by name.
+type names map[string]any
+
+var errNoData = errors.New("`Data` is not known while the data are resolved")
+
+var errNoOutputs = errors.New("outputs are not known while the data are resolved")
+
+const noOutputsHint = "use them in the properties of a resource"
+
+const noDataHint = "values of data take Facts and Environ; combine data where they are used"
+
+func missingHint(path string, known []string) string {
+	word := path[strings.LastIndexByte(path, '.')+1:]
+	unset := "write `" + path + " ?? nil` where it may be unset"
+	if near := document.Nearest(word, known); near != "" {
+		return "did you mean `" + near + "`? or " + unset
+	}
+
+	return unset
+}
+
+// names makes the names of a scope. ctx is that of the scope, which does not outlive it.
+func (sc *Scope) names(ctx context.Context) names {
+	environ := make(map[string]any, len(sc.Opts.Environ))
+	for k, v := range sc.Opts.Environ {
+		environ[k] = v
+	}
+	look := lookup{scope: sc, environ: environ}
+	read := func(path string) (any, error) { return sc.readFile(path, sc.outputs != nil) }
+	out := names{
+		expression.NameFacts:   map[string]any{},
+		expression.NameData:    Reveal(sc.data, sc.Reveal),
+		expression.NameEnviron: environ,
+		"lookup":               func(key string, def ...any) (any, error) { return look.get(ctx, key, def) },
+		"readFile":             read,
+		"file":                 read,
+		"kvGet":                func(bucket, key string) (any, error) { return sc.kvGet(ctx, bucket, key) },
+		"registrations": func(cluster, protocol, service, address string) (any, error) {
+			return sc.World.registrations(ctx, cluster, protocol, service, address)
+		},
+		"secret":                sc.secretOf,
+		"repeat":                func(text string, count int) (string, error) { return expression.Repeat(text, count, sc.Opts.MaxBytes) },
+		"now":                   func() time.Time { return time.Now().Round(0) },
+		expression.NameOutputs:  sc.output,
+		expression.NameTemplate: func(text string) (any, error) { return sc.template(ctx, text) },
+		expression.NameJet:      func(text string) (any, error) { return sc.jet(ctx, text) },
+	}
+	expression.AddOrdered(out)
+
+	return out
+}
+
+func (sc *Scope) secretOf(v any) (any, error) {
+	value, err := expression.ToValue(v, model.Position{})
+	if err != nil || !value.IsScalar() {
+		return nil, fmt.Errorf("secret takes a text, not %s", expression.KindOf(v))
+	}
+
+	return sc.plain(model.NewSecret(value.Text)), nil
+}
+
+// Manifest returns the outputs of a resource by its name or alias. While nothing is
+// running they are late.
+func (sc *Scope) output(name string) (any, error) {
+	ref, err := model.ParseRef(name)
+	switch {
+	case err != nil:
+		return nil, err
+	case sc.phase == InData:
+		return nil, expression.WithHint(errNoOutputs, noOutputsHint)
+	case sc.outputs == nil:
+		return nil, LateError{ref: ref, outputs: true}
+	}
+	if real, ok := sc.Aliases[ref]; ok {
+		ref = real
+	}
+	values, ok := sc.outputs[ref]
+	if !ok {
+		return nil, fmt.Errorf("%s gave no outputs in this run", ref)
+	}
+
+	return sc.plain(map[string]any(values)), nil
+}
+
+// signature is what expressions are checked against: the types of the names
+// that every scope has. withValue adds what @validate looks at.
+func signature(withValue bool) types.Map {
+	out := types.Map{expression.NameStep: types.TypeOf(func(any) (any, error) { return nil, nil })}
+	for name, v := range (&Scope{World: &World{Opts: &Options{}}, data: map[string]any{}}).names(context.Background()) {
+		out[name] = types.TypeOf(v)
+	}
+	if withValue {
+		out[expression.NameValue] = types.Any
+	}
+
+	return out
+}
+
+// Compile compiles an expression for what every scope has.
+func Compile(source string, withValue bool) *expression.Program {
+	return expression.Compile(source, signature(withValue))
+}

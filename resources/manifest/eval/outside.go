@@ -1,0 +1,104 @@
+package eval
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/musterfleet/muster/resources/manifest/expression"
+	"github.com/musterfleet/muster/resources/manifest/source"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// SetDynamic notes that something other than the document and data went in.
+func (w *World) SetDynamic() {
+	w.mu.Lock()
+	w.Dynamic = true
+	w.mu.Unlock()
+}
+
+// readFile is the function readFile. A file that an earlier resource of the
+// manifest makes has to wait for it, so while nothing is running it is late.
+func (w *World) readFile(path string, running bool) (string, error) {
+	w.SetDynamic()
+	if err := w.elsewhere(path); err != nil {
+		return "", err
+	}
+	if !filepath.IsAbs(path) {
+		if w.Dir == "" {
+			return "", expression.WithHint(fmt.Errorf("%q is relative, and this manifest has no directory", path), "deliver manifest and files as a bundle, or give an absolute path")
+		}
+		path = filepath.Join(w.Dir, path)
+	}
+	path = filepath.Clean(path)
+	if running {
+		return source.ReadRegular(path, w.Opts.MaxBytes)
+	}
+	if ref, ok := w.Provided[resource.PathNeed(path)]; ok {
+		return "", LateError{ref: ref}
+	}
+
+	return w.cached("file:"+path, func() (string, error) { return source.ReadRegular(path, w.Opts.MaxBytes) })
+}
+
+// cached remembers what a key stands for, so that it is the same in the whole document.
+func (w *World) cached(key string, get func() (string, error)) (string, error) {
+	w.mu.Lock()
+	v, have := w.cache[key]
+	w.mu.Unlock()
+	if have {
+		return v, nil
+	}
+	v, err := get()
+	if err == nil {
+		w.mu.Lock()
+		w.cache[key] = v
+		w.mu.Unlock()
+	}
+
+	return v, err
+}
+
+// kvGet is the function kvGet.
+func (w *World) kvGet(ctx context.Context, bucket, key string) (string, error) {
+	w.SetDynamic()
+	if w.Opts.KV == nil {
+		return "", expression.WithHint(fmt.Errorf("kvGet %w", source.ErrNoNATS), source.NoNATSHint)
+	}
+
+	return w.cached("kv:"+bucket+"\x00"+key, func() (string, error) {
+		v, err := w.Opts.KV(ctx, bucket, key)
+		if err != nil {
+			return "", fmt.Errorf("kvGet %s/%s: %w", bucket, key, err)
+		}
+		return string(v), nil
+	})
+}
+
+// ErrElsewhere is a file that only the node has.
+var ErrElsewhere = errors.New("it is the node's")
+
+// elsewhere notes the files that expressions read beside the manifest, and
+// keeps them from reading others of this machine when the manifest is for another.
+func (w *World) elsewhere(path string) error {
+	switch {
+	case !w.Absent:
+		return nil
+	case filepath.IsAbs(path):
+		return ErrElsewhere
+	}
+	w.mu.Lock()
+	w.Relative = append(w.Relative, path)
+	w.mu.Unlock()
+
+	return nil
+}
+
+// Tolerates reports whether a failure is left to the node: it can have what is missing
+// here. From then on nothing that follows from it is sure.
+func (w *World) Tolerates() bool {
+	w.Unsure = w.Unsure || w.Absent
+
+	return w.Absent
+}

@@ -1,0 +1,273 @@
+package eval
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
+	"github.com/musterfleet/muster/resources/manifest/expression"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// Wait is a resource that must have run before an expression can be evaluated.
+type Wait struct {
+	Ref model.Ref
+	Pos model.Position
+	// File reports whether it is for a file that the resource makes, not for its outputs.
+	File bool
+}
+
+// Reference returns the wait as a reference of the resource, by the function that takes it.
+func (w Wait) Reference() resource.Reference {
+	if w.File {
+		return resource.Reference{Ref: w.Ref, Property: "readFile", Pos: w.Pos}
+	}
+
+	return resource.Reference{Ref: w.Ref, Property: expression.NameOutputs, Pos: w.Pos}
+}
+
+// Resolver replaces the expressions in values of a document. A value that is
+// late or has failed comes back marked Late; waits and failed say which.
+type Resolver struct {
+	Scope    *Scope
+	Problems model.Problems
+	Waits    []Wait
+	// Failed are the places of values that came to nothing.
+	Failed []model.Position
+	// Missing are the files that problems are about because they are not there.
+	Missing []string
+	// Forgiving drops what fails when it is evaluated, for a resource that is excluded anyway.
+	Forgiving bool
+}
+
+// Value resolves a value; it returns v itself, not a copy, where there is nothing to resolve.
+func (r *Resolver) Value(ctx context.Context, v resource.Value) (resource.Value, bool) {
+	switch v.Kind {
+	case resource.String:
+		if expression.MayHoldExpression(v.Text) {
+			return r.text(ctx, v), true
+		}
+	case resource.List:
+		copied := false
+		for i := range v.Items {
+			if item, changed := r.Value(ctx, v.Items[i]); changed {
+				if !copied {
+					v.Items, copied = slices.Clone(v.Items), true
+				}
+				v.Items[i] = item
+			}
+		}
+		return v, copied
+	case resource.Map:
+		return r.Mapping(ctx, v, "")
+	}
+
+	return v, false
+}
+
+// Mapping resolves the values and keys of a mapping, but for the value of the key except.
+func (r *Resolver) Mapping(ctx context.Context, v resource.Value, except string) (resource.Value, bool) {
+	copied, renamed := false, false
+	for i := range v.Entries {
+		e := v.Entries[i]
+		changed := false
+		if except == "" || e.Key != except {
+			e.Value, changed = r.Value(ctx, e.Value)
+		}
+		if expression.MayHoldExpression(e.Key) {
+			e.Key = r.key(ctx, e)
+			changed, renamed = true, true
+		}
+		if changed {
+			if !copied {
+				v.Entries, copied = slices.Clone(v.Entries), true
+			}
+			v.Entries[i] = e
+		}
+	}
+	if renamed {
+		v.Entries = r.unique(v.Entries)
+	}
+
+	return v, copied
+}
+
+func (r *Resolver) key(ctx context.Context, e resource.Entry) string {
+	key := r.text(ctx, resource.Value{Kind: resource.String, Text: e.Key, Pos: e.Pos})
+	switch {
+	case slices.Contains(r.Failed, e.Pos):
+	case key.Late:
+		r.Fail(e.Pos, "use it as a value", "a key must be known before the run")
+	case key.Secret:
+		r.Fail(e.Pos, "use it as a value", "a key cannot be secret, because it is shown")
+	case !key.IsScalar():
+		r.Fail(e.Pos, "", "the expression gives %s for a key, which must be text", key.Kind)
+	}
+
+	return key.Text
+}
+
+// unique reports keys that became the same by their expressions.
+func (r *Resolver) unique(entries []resource.Entry) []resource.Entry {
+	out := make([]resource.Entry, 0, len(entries))
+	seen := make(map[string]model.Position, len(entries))
+	for _, e := range entries {
+		if first, twice := seen[e.Key]; twice {
+			if !slices.Contains(r.Failed, e.Pos) {
+				r.Fail(e.Pos, "keep one of them", "the key `%s` is there twice, first at %s", e.Key, first)
+			}
+			continue
+		}
+		seen[e.Key] = e.Pos
+		out = append(out, e)
+	}
+
+	return out
+}
+
+func (r *Resolver) Fail(pos model.Position, hint, format string, args ...any) {
+	r.Problems.Add(pos, hint, format, args...)
+	r.Failed = append(r.Failed, pos)
+}
+
+// text resolves a text that may hold expressions.
+func (r *Resolver) text(ctx context.Context, v resource.Value) resource.Value {
+	parts, at, ok := expression.Scan(v.Text)
+	if !ok {
+		pos := r.Scope.World.Doc.Place(v.Pos, v.Text, at)
+		r.Problems.Add(pos, "close it with `"+expression.Closing(v.Text[at:])+"`, or "+expression.LiteralHint(v.Text[at:]), "the expression that begins here does not end")
+		return r.unknown(v)
+	}
+	if len(parts) == 1 && parts[0].IsExpr {
+		return r.whole(ctx, v, parts[0])
+	}
+	var b strings.Builder
+	late, failed, secret := false, false, v.Secret
+	for _, p := range parts {
+		if !p.IsExpr {
+			b.WriteString(p.Literal)
+			continue
+		}
+		piece, f := r.evaluate(ctx, v, p)
+		switch {
+		case f != nil && f.late != nil:
+			late = true
+		case f != nil:
+			failed = true
+		case !piece.IsScalar():
+			r.Problems.Add(r.Scope.World.Doc.Place(v.Pos, v.Text, p.At), insideHint(piece.Kind), "the expression gives %s, which cannot stand inside a text", piece.Kind)
+			failed = true
+		default:
+			b.WriteString(piece.Text)
+			secret = secret || piece.Secret
+		}
+	}
+	if failed {
+		return r.unknown(v)
+	}
+	if late {
+		v.Late = true
+		return v
+	}
+
+	return resource.Value{Kind: resource.String, Text: b.String(), Secret: secret, Pos: v.Pos}
+}
+
+func insideHint(k resource.Kind) string {
+	if k == resource.Null {
+		return "give it a default with `??`"
+	}
+
+	return "use join() or toJSON()"
+}
+
+// unknown returns v as a value that nothing is known of.
+func (r *Resolver) unknown(v resource.Value) resource.Value {
+	r.Failed = append(r.Failed, v.Pos)
+
+	return resource.Value{Kind: resource.String, Late: true, Text: v.Text, Pos: v.Pos}
+}
+
+// whole resolves a text that is one expression, whose type it takes.
+func (r *Resolver) whole(ctx context.Context, v resource.Value, p expression.Part) resource.Value {
+	out, f := r.evaluate(ctx, v, p)
+	switch {
+	case f == nil && v.Secret:
+		markAll(&out)
+		return out
+	case f == nil:
+		return out
+	case f.late != nil:
+		v.Late = true
+		return v
+	default:
+		return r.unknown(v)
+	}
+}
+
+// evaluate returns the value of an expression within the text v. Problems and
+// Waits are noted here.
+func (r *Resolver) evaluate(ctx context.Context, v resource.Value, p expression.Part) (resource.Value, *failure) {
+	s := r.Scope.World
+	program := s.Program(p.Expr, false)
+	if program.Message != "" {
+		r.Problems.Add(s.Doc.Place(v.Pos, v.Text, p.At), program.Advice(v.Text[p.At:]), "the expression is not valid: %s", program.Message)
+		return v, &failure{}
+	}
+	if r.Scope.Broken && program.UsesData() {
+		return v, &failure{}
+	}
+	out, f := r.Scope.value(ctx, program, v.Pos)
+	switch {
+	case f == nil:
+	case f.late != nil:
+		for i, ref := range f.late {
+			r.Waits = append(r.Waits, Wait{Ref: ref, File: f.file && i == 0, Pos: s.Doc.Place(v.Pos, v.Text, p.At)})
+		}
+		r.checkFields(program, s.Doc.Place(v.Pos, v.Text, p.At))
+	case !f.sure && s.Tolerates():
+	case !r.Forgiving && !f.known:
+		r.Problems.Add(s.Doc.Place(v.Pos, v.Text, p.At), f.Hint, "the expression fails: %s", f.Message)
+		if f.missing != "" {
+			r.Missing = append(r.Missing, f.missing)
+		}
+	}
+
+	return out, f
+}
+
+// value evaluates a program to a value, marked as secret when it uses a secret.
+func (sc *Scope) value(ctx context.Context, p *expression.Program, pos model.Position) (resource.Value, *failure) {
+	v, secret, f := sc.Run(ctx, p, nil)
+	if f != nil {
+		return resource.Value{}, f
+	}
+	out, err := expression.ToValue(v, pos)
+	switch {
+	case err != nil:
+		return out, &failure{Message: err.Error()}
+	case secret:
+		sc.mark(&out, p.Node())
+	}
+
+	return out, nil
+}
+
+// checkFields finds outputs that the type of their resource does not have.
+func (r *Resolver) checkFields(p *expression.Program, pos model.Position) {
+	for _, f := range p.Fields {
+		t, ok := r.Scope.Opts.Types.Get(f.Ref.Type)
+		if !ok || len(t.Info.Outputs) == 0 || slices.ContainsFunc(t.Info.Outputs, func(o resource.Output) bool { return o.Name == f.Name }) {
+			continue
+		}
+		known := make([]string, len(t.Info.Outputs))
+		for i, o := range t.Info.Outputs {
+			known[i] = o.Name
+		}
+		hint := cmp.Or(document.DidYouMean(f.Name, known), "it has "+strings.Join(known, ", "))
+		r.Problems.Add(pos, hint, "`%s` is no output of %s", f.Name, f.Ref)
+	}
+}

@@ -1,0 +1,187 @@
+package eval
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/expr-lang/expr/vm"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/manifest/expression"
+	"github.com/musterfleet/muster/resources/resource"
+	"github.com/musterfleet/muster/resources/template"
+)
+
+// phase is how far the data are when an expression is evaluated.
+type phase uint8
+
+const (
+	// InData is within the data themselves, where Data is not known yet.
+	InData phase = iota
+	InResources
+)
+
+// Scope is what expressions see at one time. It is used by one goroutine.
+type Scope struct {
+	*World
+	phase   phase
+	machine vm.VM
+	// known are the names, with secrets as plain text.
+	known names
+	// data are those of the document, with their secrets marked.
+	data any
+	// Reveal returns the text that expressions see for a secret.
+	Reveal func(model.Secret) string
+	// secret reports whether the data hold any.
+	secret bool
+	// outputs are those of what ran before; nil while nothing runs.
+	outputs resource.Outputs
+	// Broken reports whether the data have problems of their own: their consequences are not reported.
+	Broken bool
+	// work is what the loops of the evaluation came to so far.
+	work int64
+	// used reports whether a secret came out of a function or a template since it was reset.
+	used bool
+}
+
+// LateError is an expression that can only be evaluated when a resource has had its turn.
+type LateError struct {
+	ref model.Ref
+	// others are further resources that it waits for.
+	others []model.Ref
+	// outputs reports whether it takes the outputs of ref, not a file that this makes.
+	outputs bool
+}
+
+func (e LateError) Error() string { return e.ref.String() + " must have run before" }
+
+// Scope makes what expressions see. data may hold model.Secret.
+func (w *World) Scope(ctx context.Context, p phase, data map[string]any, outputs resource.Outputs) *Scope {
+	return w.ScopeWith(ctx, p, data, outputs, model.Secret.Reveal)
+}
+
+// ScopeWith is scope with a text of one's own for secrets.
+func (w *World) ScopeWith(ctx context.Context, p phase, data map[string]any, outputs resource.Outputs, text func(model.Secret) string) *Scope {
+	sc := &Scope{World: w, phase: p, data: data, secret: template.Holds(data), outputs: outputs}
+	sc.Reveal = func(secret model.Secret) string {
+		w.Learn(secret)
+		return text(secret)
+	}
+	sc.known = sc.names(ctx)
+	sc.known[expression.NameStep] = func(v any) (any, error) { return sc.step(ctx, v) }
+
+	return sc
+}
+
+// plain returns what a function found, noting whether there is a secret in it.
+func (sc *Scope) plain(v any) any {
+	sc.used = sc.used || template.Holds(v)
+
+	return Reveal(v, sc.Reveal)
+}
+
+// TakeUsed reports whether a secret came out of a function since it was last called.
+func (sc *Scope) TakeUsed() bool {
+	used := sc.used
+	sc.used = false
+
+	return used
+}
+
+// failure is an expression without a value.
+type failure struct {
+	Message, Hint string
+	// late are the resources to wait for; then it is no failure.
+	late []model.Ref
+	// file reports whether the first of them is waited for because of a file it makes.
+	file bool
+	// missing is a file that was to be read and is not there.
+	missing string
+	// known reports whether it was reported already.
+	known bool
+	// sure reports whether it fails on every node: a template that is not valid.
+	sure bool
+}
+
+// hiddenMessage replaces an error that may quote a secret.
+const hiddenMessage = "it uses a secret, so its error is not shown"
+
+// Run evaluates an expression. On success f is nil. secret reports whether the
+// Value depends on a secret: all of it does when the expression uses one.
+func (sc *Scope) Run(ctx context.Context, p *expression.Program, extra map[string]any) (v any, secret bool, f *failure) {
+	switch {
+	case p.Message != "":
+		return nil, false, &failure{Message: p.Message, Hint: p.Hint}
+	case len(p.Refs) > 0 && sc.phase == InData:
+		return nil, false, &failure{Message: errNoOutputs.Error(), Hint: noOutputsHint}
+	case p.Names[expression.NameData] && sc.phase == InData:
+		return nil, false, &failure{Message: errNoData.Error(), Hint: noDataHint}
+	case len(p.Refs) > 0 && sc.outputs == nil:
+		return nil, false, &failure{late: p.Refs}
+	}
+	sc.used = false
+	v, err := sc.call(ctx, p, extra)
+	secret = sc.used || sc.secret && sc.uses(p.Node())
+	var late LateError
+	switch {
+	case errors.As(err, &late):
+		return nil, false, &failure{late: slices.Concat([]model.Ref{late.ref}, late.others, p.Refs), file: !late.outputs}
+	case err != nil && secret:
+		f = sc.Failed(err)
+		f.Message, f.Hint = hiddenMessage, ""
+		return nil, true, f
+	}
+
+	return v, secret, sc.Failed(err)
+}
+
+// call runs a program with the names it needs.
+func (sc *Scope) call(ctx context.Context, p *expression.Program, extra map[string]any) (any, error) {
+	with := sc.known
+	if p.Names[expression.NameFacts] {
+		facts, err := sc.getFacts(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("facts: %w", err)
+		}
+		with[expression.NameFacts] = facts
+	}
+	for k, v := range extra {
+		with[k] = v
+	}
+	sc.work = 0
+	v, err := sc.machine.Run(p.Program, map[string]any(with))
+	if err == nil && v == nil {
+		if path, known, is := p.Missing(with); is {
+			return nil, expression.WithHint(fmt.Errorf("`%s` is not set", path), missingHint(path, known))
+		}
+	}
+
+	return v, err
+}
+
+// maxWork is how many bytes the loops of one evaluation may come to; a turn
+// counts for stepCost and for the text or list it returns.
+const (
+	maxWork  = 256 << 20
+	stepCost = 64
+)
+
+var errTooMuchWork = expression.WithHint(errors.New("it does too much work"), "use join() to make a text of a list, or make the value elsewhere")
+
+// step counts a turn of a loop and passes on its value.
+func (sc *Scope) step(ctx context.Context, v any) (any, error) {
+	sc.work += stepCost
+	size := int64(0)
+	if r := reflect.ValueOf(v); r.IsValid() && (r.Kind() == reflect.String || r.Kind() == reflect.Slice) {
+		size = int64(r.Len())
+	}
+	sc.work += size
+	if sc.work > maxWork || size > sc.Opts.MaxBytes {
+		return nil, errTooMuchWork
+	}
+
+	return v, context.Cause(ctx)
+}

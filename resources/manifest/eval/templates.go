@@ -1,0 +1,255 @@
+package eval
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/manifest/expression"
+	"github.com/musterfleet/muster/resources/template"
+)
+
+// templates renders one template for a scope.
+type templates struct {
+	*Scope
+	// judge finds out whether the template uses a secret.
+	judge template.Judge
+	// late is the first file or output that has to be waited for. A template may go
+	// on without it, and then what it gave is no answer.
+	late *LateError
+	// texts are those that were read for it.
+	texts []string
+	// noFacts is why there are none.
+	noFacts error
+}
+
+func (sc *Scope) templates() *templates {
+	return &templates{Scope: sc, judge: template.Judge{Data: sc.data}}
+}
+
+// template is the function template: a text, or a file beside the manifest.
+func (sc *Scope) template(ctx context.Context, text string) (any, error) {
+	t := sc.templates()
+	source, err := t.source(expression.NameTemplate, text, template.IsGo)
+	if err != nil {
+		return nil, err
+	}
+
+	return t.render(ctx, source, func(seen template.Names) (string, error) {
+		return template.Go(ctx, source, seen, t.limits())
+	})
+}
+
+// jet is the function jet, likewise.
+func (sc *Scope) jet(ctx context.Context, text string) (any, error) {
+	t := sc.templates()
+	source, err := t.source(expression.NameJet, text, template.IsJet)
+	if err != nil {
+		return nil, err
+	}
+
+	return t.jet(ctx, source)
+}
+
+func (t *templates) jet(ctx context.Context, source template.Template) (string, error) {
+	return t.render(ctx, source, func(seen template.Names) (string, error) {
+		return template.Jet(ctx, source, seen, t.load(source.Name), t.limits())
+	})
+}
+
+func (t *templates) limits() template.Limits {
+	return template.Limits{Bytes: t.Opts.MaxBytes, Judge: &t.judge}
+}
+
+// source distinguishes a text from the path of a file: it is one when it has an action
+// or more than one line.
+func (t *templates) source(function, text string, isText func(string) bool) (template.Template, error) {
+	if isText(text) || strings.Contains(text, "\n") || text == "" {
+		return template.Template{Name: function, Text: text}, nil
+	}
+	content, err := t.read(text)
+	if err != nil {
+		if expression.HintOf(err) == "" && t.late == nil {
+			err = expression.WithHint(err, "what has neither an action nor a second line is the path of a template")
+		}
+		return template.Template{}, err
+	}
+
+	return template.Template{Name: t.name(text), Text: content}, nil
+}
+
+// name is what the places of a file are called. One that is not below the
+// manifest's directory is named in full, for what it includes stands beside it.
+func (t *templates) name(path string) string {
+	if !filepath.IsLocal(path) && !filepath.IsAbs(path) && t.Dir != "" {
+		return filepath.Join(t.Dir, path)
+	}
+
+	return filepath.Clean(path)
+}
+
+// read is readFile, remembering what has to be waited for.
+func (t *templates) read(path string) (string, error) {
+	content, err := t.known["readFile"].(func(string) (any, error))(path)
+	t.wait(err)
+	text, _ := content.(string)
+	t.texts = append(t.texts, text)
+
+	return text, err
+}
+
+func (t *templates) wait(err error) {
+	var late LateError
+	if errors.As(err, &late) && t.late == nil {
+		t.late = &late
+	}
+}
+
+// outputsTaken finds the references of which a template takes the outputs.
+var outputsTaken = regexp.MustCompile(`\boutputs\b\s*\(?\s*["'` + "`" + `]([^"'` + "`" + `]+)["'` + "`" + `]|["` + "`" + `]([^"` + "`" + `]+)["` + "`" + `]\s*\|\s*outputs\b`)
+
+// isLate returns what has to be waited for. The first output that is missing ends
+// a template; those that it would take after that are read off its text.
+func (t *templates) isLate() error {
+	late := *t.late
+	for _, text := range t.texts {
+		for _, found := range outputsTaken.FindAllStringSubmatch(text, -1) {
+			if ref, err := model.ParseRef(found[1] + found[2]); err == nil && ref != late.ref && !slices.Contains(late.others, ref) {
+				late.others = append(late.others, ref)
+			}
+		}
+	}
+
+	return late
+}
+
+// load reads what a Jet template includes.
+func (t *templates) load(main string) template.Load {
+	return func(path string) (string, error) {
+		if !filepath.IsAbs(main) {
+			path = strings.TrimPrefix(path, "/")
+		}
+		text, err := t.read(path)
+		if err == nil && mentionsFacts(text) {
+			err = t.noFacts
+		}
+		return text, err
+	}
+}
+
+func (t *templates) render(ctx context.Context, source template.Template, render func(template.Names) (string, error)) (string, error) {
+	t.SetDynamic()
+	t.texts = append(t.texts, source.Text)
+	seen, err := t.seen(ctx, source.Text)
+	if err != nil {
+		return "", err
+	}
+	text, err := render(seen)
+	t.used = t.used || t.judge.Found != template.Unused
+	var bad *template.Error
+	switch {
+	case t.late != nil:
+		return "", t.isLate()
+	case err != nil && t.phase == InData && strings.Contains(err.Error(), expression.NameData):
+		return "", expression.WithHint(err, noDataHint)
+	case errors.As(err, &bad) && bad.Hint != "":
+		return "", expression.WithHint(err, bad.Hint)
+	}
+
+	return text, err
+}
+
+// seen are the names of a template. Facts that cannot be had are missed only by
+// one that mentions them.
+func (t *templates) seen(ctx context.Context, text string) (template.Names, error) {
+	facts, err := t.getFacts(ctx)
+	if err != nil && mentionsFacts(text) {
+		return nil, err
+	}
+	t.noFacts = err
+	out := t.functions()
+	if facts == nil {
+		facts = map[string]any{}
+	}
+	out[expression.NameFacts], out[expression.NameEnviron] = cloned(map[string]any(facts)), cloned(t.known[expression.NameEnviron])
+	if t.phase != InData {
+		out[expression.NameData] = cloned(t.known[expression.NameData])
+	}
+	for _, name := range []string{expression.NameFacts, expression.NameData, expression.NameEnviron} {
+		if v, ok := out[name]; ok {
+			out[strings.ToLower(name)] = v
+		}
+	}
+
+	return out, nil
+}
+
+func mentionsFacts(text string) bool { return strings.Contains(text, expression.NameFacts[1:]) }
+
+// cloned returns a tree that a template may change, which is nothing to others.
+func cloned(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key := range v {
+			out[key] = cloned(v[key])
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = cloned(v[i])
+		}
+		return out
+	default:
+		return v
+	}
+}
+
+// functions are those that templates have in common with expressions: all but
+// those that render templates.
+func (t *templates) functions() template.Names {
+	out := template.Names{}
+	for _, name := range []string{"kvGet", "now", "registrations", "repeat", "secret"} {
+		out[name] = t.known[name]
+	}
+	lookup := t.known["lookup"].(func(string, ...any) (any, error))
+	out["lookup"] = func(key string, def ...any) (any, error) {
+		v, err := lookup(key, def...)
+		return cloned(v), err
+	}
+	read := func(path string) (any, error) { return t.read(path) }
+	out["readFile"], out["file"] = read, read
+	outputs := t.known[expression.NameOutputs].(func(string) (any, error))
+	out[expression.NameOutputs] = func(name string) (any, error) {
+		v, err := outputs(name)
+		t.wait(err)
+		return cloned(v), err
+	}
+
+	return out
+}
+
+// JetFile renders a Jet template beside the manifest, and finds out what it does with secrets.
+func (sc *Scope) JetFile(ctx context.Context, path string) (string, template.Use, error) {
+	t := sc.templates()
+	t.judge.Strict = true
+	text, err := t.read(path)
+	if err != nil {
+		return "", t.judge.Found, err
+	}
+	rendered, err := t.jet(ctx, template.Template{Name: t.name(path), Text: text})
+
+	return rendered, t.judge.Found, err
+}
+
+// TemplateNames are what a template sees. Facts that were given are always there.
+func (sc *Scope) TemplateNames(ctx context.Context) template.Names {
+	out, _ := sc.templates().seen(ctx, "")
+
+	return out
+}

@@ -1,0 +1,170 @@
+package eval
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+	"sync"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/manifest/expression"
+	"github.com/musterfleet/muster/resources/manifest/syntax"
+	"github.com/musterfleet/muster/resources/resource"
+	"github.com/musterfleet/muster/resources/template"
+)
+
+// Options are what expressions may ask for. All but Types may be left out.
+type Options struct {
+	// Types are the resource types whose outputs are known.
+	Types resource.Types
+	// Facts returns the facts of the node. It is called at most once a document.
+	Facts func(ctx context.Context) (model.Facts, error)
+	// Environ is what expressions see as Environ.
+	Environ map[string]string
+	// KV reads what kvGet asks for.
+	KV func(ctx context.Context, bucket, key string) ([]byte, error)
+	// Registrations returns what the function registrations asks for.
+	Registrations ReadRegistrations
+	// MaxBytes is the largest file that is read whole.
+	MaxBytes int64
+}
+
+// ReadRegistrations returns the registrations that hold now; of a word that is *
+// every one.
+type ReadRegistrations func(ctx context.Context, cluster, protocol, service, address string) ([]model.Registration, error)
+
+// World is what the expressions of one document ask for, and the answers.
+type World struct {
+	Opts *Options
+	Doc  *syntax.Document
+	// Dir is the directory of the document; empty when it has none.
+	Dir string
+	// Outer is that of the document which includes this one; it has the facts.
+	Outer *World
+	// Provided are the paths that resources declared so far bring, aliases the references that aliases stand for.
+	Provided map[string]model.Ref
+	Aliases  map[model.Ref]model.Ref
+
+	mu    sync.Mutex
+	facts knownFacts
+	// Dynamic reports whether something other than the document and data went in.
+	Dynamic  bool
+	programs map[string]*expression.Program
+	// cache holds the files and keys that were read.
+	cache map[string]string
+	// secrets are all that were seen so far, also within what is secret as a whole.
+	secrets []model.Secret
+	isKnown map[model.Secret]bool
+
+	// Absent reports whether the node the manifest is for is not there to be asked (Check);
+	// Unsure whether something depends on it.
+	Absent, Unsure bool
+	// Relative are the files that expressions read beside the manifest, for Check alone.
+	Relative []string
+}
+
+// knownFacts are the facts once they were asked for.
+type knownFacts struct {
+	asked bool
+	all   map[string]any
+	err   error
+	// reported reports whether err was.
+	reported bool
+}
+
+func NewWorld(opts *Options, doc *syntax.Document, dir string) *World {
+	return &World{Opts: opts, Doc: doc, Dir: dir, programs: map[string]*expression.Program{}, cache: map[string]string{}, isKnown: map[model.Secret]bool{}}
+}
+
+// Program compiles an expression, once.
+func (w *World) Program(source string, withValue bool) *expression.Program {
+	key := source
+	if withValue {
+		key = expression.NameValue + "\x00" + source
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if p, have := w.programs[key]; have {
+		return p
+	}
+	p := Compile(source, withValue)
+	w.programs[key] = p
+	for _, name := range []string{expression.NameFacts, expression.NameEnviron, "now"} {
+		w.Dynamic = w.Dynamic || p.Names[name]
+	}
+
+	return p
+}
+
+var errNoFacts = errors.New("not available here")
+
+// getFacts asks for the facts, once.
+func (w *World) getFacts(ctx context.Context) (map[string]any, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.Dynamic = true
+	if w.facts.asked {
+		return w.facts.all, w.facts.err
+	}
+	w.facts.asked = true
+	switch {
+	case w.Outer != nil:
+		w.facts.all, w.facts.err = w.Outer.getFacts(ctx)
+	case w.Opts.Facts == nil:
+		w.facts.err = errNoFacts
+	default:
+		w.facts.all, w.facts.err = w.Opts.Facts(ctx)
+	}
+
+	return w.facts.all, w.facts.err
+}
+
+// SetFacts has expressions see facts that were given.
+func (w *World) SetFacts(facts model.Facts) { w.facts.all, w.facts.asked = facts, true }
+
+// Failed makes a failure of an error. That the facts cannot be had is said once.
+func (w *World) Failed(err error) *failure {
+	if err == nil {
+		return nil
+	}
+	f := &failure{Message: expression.ExprMessage(err), Hint: expression.HintOf(err), sure: isSyntax(err)}
+	var file *fs.PathError
+	if errors.As(err, &file) && errors.Is(err, fs.ErrNotExist) {
+		f.missing = file.Path
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.facts.err != nil && errors.Is(err, w.facts.err) {
+		f.known, w.facts.reported = w.facts.reported, true
+	}
+
+	return f
+}
+
+// isSyntax reports whether a template is invalid on every node.
+func isSyntax(err error) bool {
+	var bad *template.Error
+
+	return errors.As(err, &bad) && bad.Syntax
+}
+
+// Learn notes secrets, for whoever must recognise them in the texts of others.
+func (w *World) Learn(secrets ...model.Secret) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, secret := range secrets {
+		if !w.isKnown[secret] {
+			w.isKnown[secret] = true
+			w.secrets = append(w.secrets, secret)
+		}
+	}
+}
+
+// Secrets returns the secrets noted so far, each once.
+func (w *World) Secrets() []model.Secret {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	return slices.Clone(w.secrets)
+}

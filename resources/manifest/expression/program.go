@@ -1,0 +1,250 @@
+package expression
+
+import (
+	"errors"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/expr-lang/expr"
+	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/file"
+	"github.com/expr-lang/expr/types"
+	"github.com/expr-lang/expr/vm"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
+)
+
+// Program is a compiled expression with what it uses.
+type Program struct {
+	*vm.Program
+	Names map[string]bool
+	// Refs are the resources whose outputs it takes.
+	Refs []model.Ref
+	// Fields are the outputs that it names.
+	Fields []field
+	// Message and hint say why it does not compile.
+	Message, Hint string
+	// refused reports whether it is well formed and asks for what there is not.
+	refused bool
+}
+
+// The names that expressions know.
+const (
+	NameFacts   = "Facts"
+	NameData    = "Data"
+	NameEnviron = "Environ"
+	NameValue   = "value"
+	NameOutputs = "outputs"
+)
+
+// The functions that render templates. Templates do not have them: one that
+// renders itself would not end.
+const (
+	NameTemplate = "template"
+	NameJet      = "jet"
+)
+
+// Compile compiles an expression; whatever is wrong with it is in message and hint.
+func Compile(source string, signature types.Map) *Program {
+	p := &Program{Names: map[string]bool{}}
+	if source == "" {
+		p.Message = "the expression is empty"
+		return p
+	}
+	options := []expr.Option{expr.Env(signature), expr.Patch(guardLoops{})}
+	for _, name := range append([]string{"repeat", "now"}, ordered...) {
+		options = append(options, expr.DisableBuiltin(name))
+	}
+	compiled, err := expr.Compile(source, options...)
+	if err != nil {
+		p.Message = ExprMessage(err)
+		if word, ok := strings.CutPrefix(p.Message, "unknown name "); ok {
+			p.Message = "unknown name `" + word + "`"
+			p.Hint = document.DidYouMean(word, knownNames(signature))
+		}
+		return p
+	}
+	p.Program = compiled
+	node := compiled.Node()
+	ast.Walk(&node, p)
+
+	return p
+}
+
+// UsesData reports whether the program may look at the data.
+func (p *Program) UsesData() bool {
+	return p.Names[NameData] || p.Names["lookup"] || p.Names[NameTemplate] || p.Names[NameJet]
+}
+
+// knownNames are those of signature that may be suggested: now is as near to any
+// short word, and the step is not for people.
+func knownNames(signature types.Map) []string {
+	known := slices.Sorted(maps.Keys(signature))
+
+	return slices.DeleteFunc(known, func(name string) bool { return name == "now" || name == NameStep })
+}
+
+// field is an output of a resource.
+type field struct {
+	Ref  model.Ref
+	Name string
+}
+
+// Visit notes what the expression uses.
+func (p *Program) Visit(node *ast.Node) {
+	switch n := (*node).(type) {
+	case *ast.IdentifierNode:
+		p.Names[n.Value] = true
+	case *ast.BuiltinNode:
+		p.Names[n.Name] = true
+	case *ast.CallNode:
+		if callee, ok := n.Callee.(*ast.IdentifierNode); ok && callee.Value == NameOutputs {
+			p.output(n)
+		}
+	case *ast.MemberNode:
+		if ref, ok := outputsOf(n.Node); ok {
+			p.field(ref, n.Property)
+		}
+	case *ast.VariableDeclaratorNode:
+		if ref, ok := outputsOf(n.Value); ok {
+			ast.Walk(&n.Expr, fieldsOfVariable{p, n.Name, ref})
+		}
+	}
+}
+
+// fieldsOfVariable notes what is taken of a variable that holds the outputs of a resource.
+type fieldsOfVariable struct {
+	p    *Program
+	name string
+	ref  model.Ref
+}
+
+// Visit is called for every node in which the variable is known.
+func (f fieldsOfVariable) Visit(node *ast.Node) {
+	member, ok := (*node).(*ast.MemberNode)
+	if !ok {
+		return
+	}
+	if of, ok := member.Node.(*ast.IdentifierNode); ok && of.Value == f.name {
+		f.p.field(f.ref, member.Property)
+	}
+}
+
+func (p *Program) field(ref model.Ref, property ast.Node) {
+	if name, ok := property.(*ast.StringNode); ok {
+		p.Fields = append(p.Fields, field{ref, name.Value})
+	}
+}
+
+// outputsOf returns the resource of which a node is the outputs.
+func outputsOf(node ast.Node) (ref model.Ref, ok bool) {
+	call, ok := node.(*ast.CallNode)
+	if !ok || len(call.Arguments) != 1 {
+		return ref, false
+	}
+	callee, isName := call.Callee.(*ast.IdentifierNode)
+	name, isText := call.Arguments[0].(*ast.StringNode)
+	if !isName || !isText || callee.Value != NameOutputs {
+		return ref, false
+	}
+	ref, err := model.ParseRef(name.Value)
+
+	return ref, err == nil
+}
+
+func (p *Program) refuse(message, hint string) {
+	p.Message, p.Hint, p.refused = message, hint, true
+}
+
+// Advice is what to do about an expression that is not valid. Often it was
+// never meant to be one, so how to write that is said too. opened is the text
+// from where it begins.
+func (p *Program) Advice(opened string) string {
+	switch {
+	case p.refused:
+		return p.Hint
+	case p.Hint != "":
+		return p.Hint + " or " + LiteralHint(opened)
+	default:
+		return LiteralHint(opened)
+	}
+}
+
+func (p *Program) output(call *ast.CallNode) {
+	name, ok := call.Arguments[0].(*ast.StringNode)
+	if !ok {
+		p.refuse("`outputs` needs its reference as literal text", "for example outputs('exec#/usr/bin/uptime')")
+		return
+	}
+	ref, err := model.ParseRef(name.Value)
+	if err != nil {
+		p.refuse(err.Error(), "")
+		return
+	}
+	p.Refs = append(p.Refs, ref)
+}
+
+// ExprMessage returns the message of an expression's error, on one line and without
+// the picture of the expression.
+func ExprMessage(err error) string {
+	message := err.Error()
+	var at *file.Error
+	if errors.As(err, &at) {
+		message = at.Message
+	}
+
+	message = strings.Join(strings.Fields(message), " ")
+	if message == "unexpected token EOF" {
+		return "it is not complete"
+	}
+	if found := unexpectedToken.FindStringSubmatch(message); found != nil {
+		message = "unexpected `" + found[1] + "`"
+	}
+
+	return typeWords.Replace(message)
+}
+
+var (
+	unexpectedToken = regexp.MustCompile(`^unexpected token \w+\("(.*)"\)$`)
+	typeWords       = strings.NewReplacer("map[string]interface {}", "mapping", "[]interface {}", "list", "interface {}", "any")
+)
+
+// Missing names the link of a chain such as Data.app.port is not there, when
+// the whole expression is such a chain.
+func (p *Program) Missing(vars map[string]any) (path string, known []string, is bool) {
+	path, _, known, ok := follow(p.Node(), vars)
+
+	return path, known, path != "" && !ok
+}
+
+// follow walks a chain of constant names; path is empty when the node is none.
+func follow(node ast.Node, vars map[string]any) (path string, value any, known []string, ok bool) {
+	switch n := node.(type) {
+	case *ast.IdentifierNode:
+		value, ok = vars[n.Value]
+		return n.Value, value, nil, ok
+	case *ast.MemberNode:
+		property, is := n.Property.(*ast.StringNode)
+		if !is || n.Optional {
+			return "", nil, nil, false
+		}
+		path, value, known, ok = follow(n.Node, vars)
+		if path == "" || !ok {
+			return path, nil, known, ok
+		}
+		m, is := value.(map[string]any)
+		if !is {
+			return "", nil, nil, false
+		}
+		value, ok = m[property.Value]
+		return path + "." + property.Value, value, KeysOf(m), ok
+	default:
+		return "", nil, nil, false
+	}
+}
+
+// KeysOf returns the keys in order, so that of two that are as near the same one is suggested.
+func KeysOf(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,135 @@
+package expression
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// ToValue makes a value of what an expression gave. The order of a mapping is
+// that of its keys, so that it is the same every time.
+func ToValue(v any, pos model.Position) (resource.Value, error) {
+	out := resource.Value{Pos: pos}
+	switch v := v.(type) {
+	case nil:
+		return out, nil
+	case string:
+		out.Kind, out.Text = resource.String, v
+		return out, nil
+	case bool:
+		out.Kind, out.Text = resource.Bool, strconv.FormatBool(v)
+		return out, nil
+	case model.Secret:
+		out.Kind, out.Text, out.Secret = resource.String, v.Reveal(), true
+		return out, nil
+	case json.Number:
+		out.Kind, out.Text = resource.Number, v.String()
+		return out, nil
+	case time.Time:
+		// A clock's own reading for measuring means nothing to anybody else.
+		out.Kind, out.Text = resource.String, v.Round(0).String()
+		return out, nil
+	case fmt.Stringer:
+		out.Kind, out.Text = resource.String, v.String()
+		return out, nil
+	}
+
+	return toReflected(reflect.ValueOf(v), out)
+}
+
+func toReflected(v reflect.Value, out resource.Value) (resource.Value, error) {
+	switch kind := v.Kind(); {
+	case v.CanInt():
+		out.Kind, out.Text = resource.Number, strconv.FormatInt(v.Int(), 10)
+	case v.CanUint():
+		out.Kind, out.Text = resource.Number, strconv.FormatUint(v.Uint(), 10)
+	case v.CanFloat():
+		if math.IsNaN(v.Float()) || math.IsInf(v.Float(), 0) {
+			return out, fmt.Errorf("gives %v, which no document can hold", v.Float())
+		}
+		text, err := json.Marshal(v.Float())
+		out.Kind, out.Text = resource.Number, string(text)
+		return out, err
+	case kind == reflect.Slice && v.Type().Elem().Kind() == reflect.Uint8:
+		out.Kind, out.Text = resource.String, string(v.Bytes())
+	case kind == reflect.Slice, kind == reflect.Array:
+		return toList(v, out)
+	case kind == reflect.Map:
+		return toMap(v, out)
+	case kind == reflect.Pointer, kind == reflect.Interface:
+		if v.IsNil() {
+			return out, nil
+		}
+		return ToValue(v.Elem().Interface(), out.Pos)
+	default:
+		return out, fmt.Errorf("gives %s, which no document can hold", wordFor(v.Type()))
+	}
+
+	return out, nil
+}
+
+func wordFor(t reflect.Type) string {
+	if t.Kind() == reflect.Func {
+		return "a function"
+	}
+
+	return "a " + t.String()
+}
+
+func toList(v reflect.Value, out resource.Value) (resource.Value, error) {
+	out.Kind = resource.List
+	for i := range v.Len() {
+		item, err := ToValue(v.Index(i).Interface(), out.Pos)
+		if err != nil {
+			return out, err
+		}
+		out.Items = append(out.Items, item)
+	}
+
+	return out, nil
+}
+
+func toMap(v reflect.Value, out resource.Value) (resource.Value, error) {
+	out.Kind = resource.Map
+	for _, k := range v.MapKeys() {
+		item, err := ToValue(v.MapIndex(k).Interface(), out.Pos)
+		if err != nil {
+			return out, err
+		}
+		out.Entries = append(out.Entries, resource.Entry{Key: fmt.Sprint(k.Interface()), Pos: out.Pos, Value: item})
+	}
+	slices.SortFunc(out.Entries, func(a, b resource.Entry) int { return strings.Compare(a.Key, b.Key) })
+
+	return out, nil
+}
+
+// ToObject returns the data in a mapping; an empty one for nothing.
+func ToObject(v resource.Value) map[string]any {
+	out := make(map[string]any, len(v.Entries))
+	for _, e := range v.Entries {
+		out[e.Key] = e.Value.Plain()
+	}
+
+	return out
+}
+
+// KindOf names what an expression gave as users know it.
+func KindOf(v any) string {
+	if _, ok := v.(time.Duration); ok {
+		return "a duration"
+	}
+	value, err := ToValue(v, model.Position{})
+	if err != nil {
+		return "something else"
+	}
+
+	return value.Kind.String()
+}

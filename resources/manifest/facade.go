@@ -1,0 +1,43 @@
+package manifest
+
+import (
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/manifest/eval"
+	"github.com/musterfleet/muster/resources/manifest/source"
+	"github.com/musterfleet/muster/resources/manifest/syntax"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// What callers of a loader see of the packages below.
+type (
+	// Document is a parsed manifest.
+	Document = syntax.Document
+	// Source is a document that was fetched.
+	Source = source.Source
+	// ReadRegistrations returns the registrations that hold now.
+	ReadRegistrations = eval.ReadRegistrations
+)
+
+// DefaultMaxBytes is the largest document that is parsed, unless Options say otherwise.
+const DefaultMaxBytes = syntax.DefaultMaxBytes
+
+// The errors of sources.
+var (
+	// ErrSource is a source that cannot be one; it never passes by trying again.
+	ErrSource = source.ErrSource
+	// ErrTooLarge is a source with more bytes than are allowed.
+	ErrTooLarge = source.ErrTooLarge
+)
+
+// Parse reads a manifest in YAML or JSON. name is what its places are called.
+// Unknown keys and the like are reported by Resolve. The error is model.Problems.
+func Parse(name string, data []byte) (*Document, error) { return syntax.Parse(name, data) }
+
+// ParseData is Parse for a source of data, which may be a mapping without a data key.
+func ParseData(name string, data []byte) (*Document, error) { return syntax.ParseData(name, data) }
+
+// ParseRequest reads an ensure request in JSON or YAML, with its properties for
+// DecodeOne. The error is model.Problems.
+func ParseRequest(name string, data []byte) (model.EnsureRequest, resource.Value, error) {
+	return syntax.ParseRequest(name, data)
+}

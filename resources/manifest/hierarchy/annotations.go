@@ -1,0 +1,131 @@
+package hierarchy
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/manifest/eval"
+	"github.com/musterfleet/muster/resources/manifest/expression"
+	"github.com/musterfleet/muster/resources/manifest/syntax"
+	"github.com/musterfleet/muster/resources/resource"
+	"github.com/musterfleet/muster/resources/template"
+)
+
+// annotations reads the comments of a document.
+type annotations struct {
+	lines [][]byte
+	scope *eval.Scope
+	data  map[string]any
+	out   model.Problems
+}
+
+// checkAnnotations checks what the comments above keys of data, and of the
+// Overrides that were taken, say of the values that came out in the end.
+func checkAnnotations(ctx context.Context, w *eval.World, data map[string]any, taken []resource.Entry) model.Problems {
+	lines := w.Doc.Lines()
+	if lines == nil {
+		return nil
+	}
+	a := annotations{data: data, lines: lines, scope: w.Scope(ctx, eval.InResources, data, nil)}
+	a.value(ctx, w.Doc.Data, nil)
+	for _, o := range taken {
+		a.value(ctx, o.Value, nil)
+	}
+
+	return a.out
+}
+
+func (a *annotations) value(ctx context.Context, v resource.Value, path []string) {
+	for _, e := range v.Entries {
+		at := append(path[:len(path):len(path)], e.Key)
+		for _, comment := range a.above(e.Pos) {
+			a.check(ctx, e, at, comment)
+		}
+		a.value(ctx, e.Value, at)
+	}
+	for i, item := range v.Items {
+		at := append(path[:len(path):len(path)], strconv.Itoa(i))
+		// A list that replaced this one may be shorter.
+		if _, ok := eval.Find(a.data, at); ok {
+			a.value(ctx, item, at)
+		}
+	}
+}
+
+// above returns the comments above a key, in their order: those that begin in
+// its column, so that a line of a text that looks like one is none.
+func (a *annotations) above(key model.Position) []string {
+	var out []string
+	for _, c := range syntax.CommentsAbove(a.lines, key) {
+		if c.Pos.Column == key.Column {
+			out = append(out, c.Text)
+		}
+	}
+
+	return out
+}
+
+func (a *annotations) check(ctx context.Context, e resource.Entry, path []string, comment string) {
+	word, rest, _ := strings.Cut(comment, " ")
+	if word != syntax.AnnotationRequire && word != syntax.AnnotationValidate {
+		return
+	}
+	if rest = strings.TrimSpace(rest); word == syntax.AnnotationRequire && strings.HasPrefix(rest, syntax.AnnotationValidate) {
+		// Both on one line.
+		a.check(ctx, e, path, rest)
+	}
+	value, known := eval.Find(a.data, path)
+	name := strings.Join(path, ".")
+	if word == syntax.AnnotationRequire {
+		if !known || isEmpty(value) {
+			a.out.Add(e.Pos, "set it in data, an override or with --data", "`%s` is required and has no value", name)
+		}
+		return
+	}
+	program := a.scope.Program(rest, true)
+	if program.Message != "" {
+		a.out.Add(e.Pos, program.Hint, "the expression of @validate is not valid: %s", program.Message)
+		return
+	}
+	a.validate(ctx, e, program, name, value)
+}
+
+func (a *annotations) validate(ctx context.Context, e resource.Entry, p *expression.Program, name string, value any) {
+	source := p.Source().String()
+	result, _, f := a.scope.Run(ctx, p, map[string]any{expression.NameValue: eval.Reveal(value, a.scope.Reveal)})
+	shown := ""
+	if v, err := expression.ToValue(value, e.Pos); err == nil && v.IsScalar() && !v.Secret {
+		shown = " " + v.Text
+	}
+	ok, isBool := result.(bool)
+	switch {
+	case f != nil && template.Holds(value):
+		a.out.Add(e.Pos, "", "the value of `%s` cannot be checked by `%s`", name, source)
+	case f != nil:
+		a.out.Add(e.Pos, f.Hint, "the value of `%s` cannot be checked by `%s`: %s", name, source, f.Message)
+	case !isBool:
+		a.out.Add(e.Pos, "write a comparison, for example value > 0", "the expression of @validate gives %s, not true or false", expression.KindOf(result))
+	case !ok:
+		a.out.Add(e.Pos, "", "the value%s of `%s` is not valid: `%s` is false", shown, name, source)
+	}
+}
+
+// isEmpty reports whether a value is nothing, or holds nothing.
+func isEmpty(v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return true
+	case string:
+		return v == ""
+	case model.Secret:
+		return v.Reveal() == ""
+	case []any:
+		return len(v) == 0
+	case map[string]any:
+		return len(v) == 0
+	default:
+		return false
+	}
+}

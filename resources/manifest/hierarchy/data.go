@@ -1,0 +1,127 @@
+package hierarchy
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/manifest/eval"
+	"github.com/musterfleet/muster/resources/manifest/expression"
+	"github.com/musterfleet/muster/resources/manifest/syntax"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// Resolve returns the data of a document: base data, overrides in the order
+// of the hierarchy, external data over all.
+//
+// With merge first, the first match replaces the keys of the base that it has;
+// with deep, every match is merged into it, the earliest in the order having
+// the last word. A deep merge goes into mappings and replaces everything else.
+func Resolve(ctx context.Context, w *eval.World, external map[string]any) (map[string]any, model.Problems) {
+	r := eval.Resolver{Scope: w.Scope(ctx, eval.InData, nil, nil)}
+	resolved, _ := r.Value(ctx, w.Doc.Data)
+	data := expression.ToObject(resolved)
+
+	order := eval.Resolver{Scope: w.Scope(ctx, eval.InResources, Merge(data, external), nil)}
+	order.Scope.Broken = len(r.Problems) > 0 || w.Unsure
+	taken := matches(ctx, &order)
+	r.Problems = append(r.Problems, order.Problems...)
+	checkUnused(w, taken, &r.Problems)
+	if w.Doc.Merge == syntax.MergeFirst && len(taken) > 1 {
+		taken = taken[:1]
+	}
+	for i := len(taken) - 1; i >= 0; i-- {
+		v, _ := r.Value(ctx, taken[i].Value)
+		over := expression.ToObject(v)
+		if w.Doc.Merge == syntax.MergeDeep {
+			data = Merge(data, over)
+			continue
+		}
+		maps.Copy(data, over)
+	}
+	data = Merge(data, external)
+	problems := r.Problems
+	if len(problems) == 0 && !w.Unsure {
+		problems = checkAnnotations(ctx, w, data, taken)
+	}
+
+	return data, problems
+}
+
+// matches returns the overrides that the hierarchy names, the first with the highest priority.
+func matches(ctx context.Context, r *eval.Resolver) []resource.Entry {
+	var out []resource.Entry
+	seen := map[string]bool{}
+	for _, item := range r.Scope.Doc.Order {
+		name, _ := r.Value(ctx, item)
+		switch {
+		case name.Late:
+			continue
+		case !name.IsScalar():
+			r.Problems.Add(item.Pos, "", "an entry of `order` must be text, not %s", name.Kind)
+			continue
+		case seen[name.Text]:
+			continue
+		}
+		seen[name.Text] = true
+		for _, o := range r.Scope.Doc.Overrides.Entries {
+			if o.Key == name.Text && o.Value.Kind == resource.Map {
+				out = append(out, o)
+			}
+		}
+	}
+
+	return out
+}
+
+// checkUnused compiles the expressions of overrides that are not taken here,
+// so that a mistake in them is found before the node that takes them has it.
+func checkUnused(w *eval.World, matches []resource.Entry, problems *model.Problems) {
+	for _, o := range w.Doc.Overrides.Entries {
+		if !slices.ContainsFunc(matches, func(taken resource.Entry) bool { return taken.Key == o.Key }) {
+			checkExpressions(w.Doc, o.Value, problems)
+		}
+	}
+}
+
+// checkExpressions reports what is wrong with expressions without evaluating them.
+func checkExpressions(doc *syntax.Document, v resource.Value, problems *model.Problems) {
+	for _, item := range v.Items {
+		checkExpressions(doc, item, problems)
+	}
+	for _, e := range v.Entries {
+		checkExpressions(doc, e.Value, problems)
+	}
+	if v.Kind != resource.String || !expression.MayHoldExpression(v.Text) {
+		return
+	}
+	parts, at, ok := expression.Scan(v.Text)
+	if !ok {
+		problems.Add(doc.Place(v.Pos, v.Text, at), "close it with `"+expression.Closing(v.Text[at:])+"`, or "+expression.LiteralHint(v.Text[at:]), "the expression that begins here does not end")
+	}
+	for _, p := range parts {
+		if !p.IsExpr {
+			continue
+		}
+		if program := eval.Compile(p.Expr, false); program.Message != "" {
+			problems.Add(doc.Place(v.Pos, v.Text, p.At), program.Advice(v.Text[p.At:]), "the expression is not valid: %s", program.Message)
+		}
+	}
+}
+
+// Merge returns base with over merged into it; neither is changed.
+func Merge(base, over map[string]any) map[string]any {
+	out := make(map[string]any, len(base)+len(over))
+	maps.Copy(out, base)
+	for k, v := range over {
+		under, isMap := out[k].(map[string]any)
+		if m, ok := v.(map[string]any); ok && isMap {
+			out[k] = Merge(under, m)
+			continue
+		}
+		out[k] = v
+	}
+
+	return out
+}

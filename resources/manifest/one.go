@@ -1,0 +1,67 @@
+package manifest
+
+import (
+	"context"
+	"slices"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/manifest/syntax"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// DecodeOne is ResolveOne without a look at what the resource includes.
+func (l *Loader) DecodeOne(typ string, properties resource.Value) (*resource.Resource, error) {
+	return l.decodeOne(typ, properties, resource.Decode)
+}
+
+// ResolveOne makes the resource of an ensure request, the last of the result;
+// before it stand those of the manifest that it includes. Its values are literal:
+// nothing in them is an expression. The error is that of Resolve.
+func (l *Loader) ResolveOne(ctx context.Context, typ string, properties resource.Value, in Inputs) (*Resolved, error) {
+	return l.resolveOne(ctx, typ, properties, in, resource.Decode)
+}
+
+// ResolveQuestion is ResolveOne for a resource that is only asked about: what is
+// not given is not missed.
+func (l *Loader) ResolveQuestion(ctx context.Context, typ string, properties resource.Value, in Inputs) (*Resolved, error) {
+	return l.resolveOne(ctx, typ, properties, in, resource.DecodeQuestion)
+}
+
+func (l *Loader) resolveOne(ctx context.Context, typ string, properties resource.Value, in Inputs, decode decode) (*Resolved, error) {
+	res, err := l.decodeOne(typ, properties, decode)
+	if err != nil {
+		return nil, err
+	}
+	b := &build{session: l.session(syntax.Empty(""), in), out: &Resolved{}, links: []resource.Links{resource.LinksOf(res)}}
+	b.keep(res, properties)
+	b.out.Warnings = nil // those are for what runs again and again
+	b.assemble(ctx)
+
+	return b.finish(ctx, in)
+}
+
+// Sensitive reports whether nothing of the values of a request may be shown or kept,
+// which nobody knows of one that is not valid.
+func (l *Loader) Sensitive(typ string, properties resource.Value) bool {
+	res, err := l.decodeOne(typ, properties, resource.Decode)
+
+	return err != nil || res.Sensitive()
+}
+
+type decode func(*resource.Type, resource.Value, model.Position) (*resource.Resource, model.Problems)
+
+func (l *Loader) decodeOne(typ string, properties resource.Value, decode decode) (*resource.Resource, error) {
+	t, ok := l.eval.Types.Get(typ)
+	if !ok {
+		return nil, model.Problems{syntax.UnknownType(l.eval.Types, typ, properties.Pos)}
+	}
+	res, problems := decode(t, properties, properties.Pos)
+	if i := slices.IndexFunc(properties.Entries, func(e resource.Entry) bool { return e.Key == syntax.KeyControl }); i >= 0 {
+		problems.Add(properties.Entries[i].Pos, "decide before asking", "`control` belongs into a manifest, not into a request")
+	}
+	if len(problems) > 0 {
+		return nil, syntax.Report(problems)
+	}
+
+	return res, nil
+}

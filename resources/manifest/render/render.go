@@ -1,0 +1,145 @@
+package render
+
+import (
+	"slices"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/manifest/expression"
+	"github.com/musterfleet/muster/resources/manifest/syntax"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// Manifest is a resolved manifest.
+type Manifest struct {
+	Data                    map[string]any
+	FailOnError             bool
+	PreMessage, PostMessage string
+	// Resources are those that the manifest itself declares, Values their properties.
+	Resources []*resource.Resource
+	Values    []resource.Value
+}
+
+// YAML writes a resolved manifest as YAML.
+func YAML(o Manifest) ([]byte, error) {
+	root := resource.Value{Kind: resource.Map}
+	if len(o.Data) > 0 && slices.ContainsFunc(o.Resources, func(res *resource.Resource) bool { return res.Late != nil }) {
+		data, err := expression.ToValue(o.Data, model.Position{})
+		if err != nil {
+			return nil, err
+		}
+		root.Entries = append(root.Entries, entry("data", literal(data)))
+	}
+	root.Entries = append(root.Entries, entry("muster", o.body()))
+
+	return encode(root)
+}
+
+func entry(key string, v resource.Value) resource.Entry { return resource.Entry{Key: key, Value: v} }
+
+func text(s string) resource.Value { return resource.Value{Kind: resource.String, Text: s} }
+
+func (o Manifest) body() resource.Value {
+	body := resource.Value{Kind: resource.Map}
+	if o.FailOnError {
+		body.Entries = append(body.Entries, entry("fail_on_error", resource.Value{Kind: resource.Bool, Text: "true"}))
+	}
+	if o.PreMessage != "" {
+		body.Entries = append(body.Entries, entry("pre_message", literal(text(o.PreMessage))))
+	}
+	if o.PostMessage != "" {
+		body.Entries = append(body.Entries, entry("post_message", literal(text(o.PostMessage))))
+	}
+	list := resource.Value{Kind: resource.List}
+	for i, res := range o.Resources {
+		block := resource.Value{Kind: resource.Map, Entries: []resource.Entry{entry(res.Type.Name, rendered(res, o.Values[i]))}}
+		list.Items = append(list.Items, block)
+	}
+	body.Entries = append(body.Entries, entry("resources", list))
+
+	return body
+}
+
+// maxKeyLength is what a key of YAML may have without a mark of its own; the
+// parser allows 1024 bytes with quotes and escapes.
+const maxKeyLength = 200
+
+// rendered returns a resource in the list form, or in the single form when its
+// Name means something else there.
+func rendered(res *resource.Resource, properties resource.Value) resource.Value {
+	out := resource.Value{Kind: resource.Map}
+	// A resource that only holds a secret is shown, but for the secret itself.
+	sensitive, _ := properties.Get("sensitive")
+	declared := res.Meta().Sensitive && sensitive.Kind != resource.Null
+	own := model.NewRedactor(res.Secrets...)
+	for _, e := range properties.Entries {
+		p, _ := res.Type.Property(e.Key)
+		switch {
+		case e.Key == syntax.KeyControl, e.Key == syntax.KeyName:
+			continue
+		case declared && !p.Common && mayTell(e.Value):
+			e.Value = text(model.Redacted)
+		default:
+			e.Value = literal(redacted(e.Value, own))
+		}
+		out.Entries = append(out.Entries, entry(expression.LiteralText(e.Key), e.Value))
+	}
+	if res.Excluded != "" {
+		never := resource.Value{Kind: resource.Map, Entries: []resource.Entry{entry("if", text("false"))}}
+		out.Entries = append(out.Entries, entry(syntax.KeyControl, never))
+	}
+	name := expression.LiteralText(res.Meta().Name)
+	if name == syntax.KeyDefaults || len(name) > maxKeyLength {
+		out.Entries = append([]resource.Entry{entry(syntax.KeyName, text(name))}, out.Entries...)
+		return out
+	}
+	if len(out.Entries) == 0 {
+		out.Kind = resource.Null
+	}
+	item := resource.Value{Kind: resource.Map, Entries: []resource.Entry{entry(name, out)}}
+
+	return resource.Value{Kind: resource.List, Items: []resource.Value{item}}
+}
+
+// redacted returns a value without what its resource knows to be secret in it.
+func redacted(v resource.Value, own model.Redactor) resource.Value {
+	if v.IsScalar() {
+		v.Text = own.Redact(v.Text)
+	}
+	v.Items, v.Entries = slices.Clone(v.Items), slices.Clone(v.Entries)
+	for i := range v.Items {
+		v.Items[i] = redacted(v.Items[i], own)
+	}
+	for i := range v.Entries {
+		v.Entries[i].Value = redacted(v.Entries[i].Value, own)
+	}
+
+	return v
+}
+
+// mayTell reports whether a value may hold what a sensitive resource is there to
+// hide: a text may, a switch or a number does not.
+func mayTell(v resource.Value) bool {
+	return v.Secret || (v.Kind != resource.Bool && v.Kind != resource.Number && v.Kind != resource.Null)
+}
+
+// literal returns a value whose texts mean themselves when they are resolved
+// again, secrets redacted. What is late stays the expression that it is.
+func literal(v resource.Value) resource.Value {
+	switch {
+	case v.Secret:
+		return text(model.Redacted)
+	case v.Kind == resource.String && !v.Late:
+		v.Text = expression.LiteralText(v.Text)
+	}
+	items := make([]resource.Value, len(v.Items))
+	for i := range v.Items {
+		items[i] = literal(v.Items[i])
+	}
+	entries := make([]resource.Entry, len(v.Entries))
+	for i, e := range v.Entries {
+		entries[i] = entry(expression.LiteralText(e.Key), literal(e.Value))
+	}
+	v.Items, v.Entries = items, entries
+
+	return v
+}

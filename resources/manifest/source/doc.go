@@ -1,0 +1,2 @@
+// Package source fetches documents and bundles from paths, standard input, buckets and servers.
+package source

@@ -1,0 +1,46 @@
+package source
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/musterfleet/muster/resources/host/files"
+)
+
+// ReadRegular reads a regular file.
+func ReadRegular(path string, limit int64) (string, error) {
+	f, err := files.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	data, err := readAll(f, limit)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", path, err)
+	}
+
+	return string(data), nil
+}
+
+// ErrTooLarge is a source with more bytes than are allowed.
+var ErrTooLarge = errors.New("too large")
+
+func readAll(r io.Reader, limit int64) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(data)) > limit {
+		return nil, fmt.Errorf("%w: more than the %d bytes that are allowed", ErrTooLarge, limit)
+	}
+
+	return data, nil
+}
+
+// GzipMagic is how a bundle begins.
+var GzipMagic = []byte{0x1f, 0x8b}
+
+var ErrNoNATS = errors.New("needs a NATS connection")
+
+const NoNATSHint = "give --server or --context, or let an agent run it"

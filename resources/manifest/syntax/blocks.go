@@ -1,0 +1,172 @@
+package syntax
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// Declared is a resource as the document declares it: its name is the first
+// property, and the defaults of its block are among them.
+type Declared struct {
+	Type       *resource.Type
+	Pos        model.Position
+	Properties resource.Value
+}
+
+const (
+	KeyDefaults = "defaults"
+	KeyName     = "name"
+	KeyControl  = "control"
+	KeyAlias    = "alias"
+)
+
+// Blocks takes the list of resources apart.
+type Blocks struct {
+	Types    resource.Types
+	Out      []Declared
+	Problems model.Problems
+}
+
+func (b *Blocks) Read(items []resource.Value) {
+	for _, item := range items {
+		if item.Kind != resource.Map {
+			b.Problems.Add(item.Pos, "write `- file:` with its resources below", "an entry of `resources` must be a mapping, not %s", item.Kind)
+			continue
+		}
+		if len(item.Entries) == 0 {
+			b.Problems.Add(item.Pos, "write `- file:` with its resources below", "an entry of `resources` is empty")
+		}
+		for _, e := range item.Entries {
+			b.block(e)
+		}
+	}
+}
+
+func (b *Blocks) block(e resource.Entry) {
+	t, ok := b.Types.Get(e.Key)
+	if !ok {
+		b.Problems = append(b.Problems, UnknownType(b.Types, e.Key, e.Pos))
+		return
+	}
+	switch e.Value.Kind {
+	case resource.List:
+		b.list(t, e.Value)
+	case resource.Map:
+		b.single(t, e)
+	default:
+		b.Problems.Add(e.Value.Pos, "write `- <name>:` with its properties below", "`%s` must be a list of resources, not %s", e.Key, e.Value.Kind)
+	}
+}
+
+func UnknownType(types resource.Types, name string, pos model.Position) model.Problem {
+	out := document.Unknown(pos, "resource type", name, "", types.Names())
+	if out.Cause = model.ErrUnknownType; out.Hint == "" {
+		out.Hint = "one of " + strings.Join(types.Names(), ", ")
+	}
+
+	return out
+}
+
+// single is the form with a name property.
+func (b *Blocks) single(t *resource.Type, e resource.Entry) {
+	if _, named := e.Value.Get(KeyName); !named && len(e.Value.Entries) > 0 && e.Value.Entries[0].Value.Kind == resource.Map && !isProperty(t, e.Value.Entries[0].Key) {
+		first := e.Value.Entries[0]
+		b.Problems.Add(first.Pos, "write it as an item of a list: `- "+first.Key+":`", "`%s` has neither a list of resources nor a name", t.Name)
+		return
+	}
+	entries := e.Value.Entries
+	if i := slices.IndexFunc(entries, func(e resource.Entry) bool { return e.Key == KeyName }); i > 0 {
+		entries = slices.Concat(entries[i:i+1], entries[:i], entries[i+1:])
+	}
+	b.Out = append(b.Out, Declared{Type: t, Pos: e.Pos, Properties: resource.Value{Kind: resource.Map, Pos: e.Value.Pos, Entries: entries}})
+}
+
+// list is the form of items name: properties.
+func (b *Blocks) list(t *resource.Type, v resource.Value) {
+	var defaults []resource.Entry
+	b.Out = slices.Grow(b.Out, len(v.Items))
+	for _, item := range v.Items {
+		switch {
+		case item.Kind != resource.Map && item.IsScalar():
+			b.Problems.Add(item.Pos, "write `- "+item.Text+":` with its properties below, if it has any", "an item of `%s` must be a mapping of a name to its properties, not %s", t.Name, item.Kind)
+			continue
+		case item.Kind != resource.Map:
+			b.Problems.Add(item.Pos, "", "an item of `%s` must be a mapping of a name to its properties, not %s", t.Name, item.Kind)
+			continue
+		case len(item.Entries) != 1:
+			b.notOne(t, item)
+			continue
+		}
+		e := item.Entries[0]
+		if e.Value.Kind != resource.Map && e.Value.Kind != resource.Null {
+			b.Problems.Add(e.Value.Pos, "write its properties below the name, as key: value", "`%s` must be a mapping of properties, not %s", e.Key, e.Value.Kind)
+			continue
+		}
+		if e.Key == KeyDefaults {
+			defaults = b.mergeDefaults(t, defaults, e.Value.Entries)
+			continue
+		}
+		b.add(t, e, defaults)
+	}
+}
+
+func (b *Blocks) notOne(t *resource.Type, item resource.Value) {
+	hint := "write `- <name>:` with its properties below"
+	switch name, named := item.Get(KeyName); {
+	case named:
+		hint = "write `- " + name.Text + ":` with its other properties below and indented"
+	case len(item.Entries) > 1:
+		hint = "indent the properties further than the name"
+	}
+	b.Problems.Add(item.Pos, hint, "an item of `%s` must hold one name, not %d keys", t.Name, len(item.Entries))
+}
+
+// add declares a resource of the list form.
+func (b *Blocks) add(t *resource.Type, e resource.Entry, defaults []resource.Entry) {
+	entries := make([]resource.Entry, 0, 1+len(e.Value.Entries)+len(defaults))
+	entries = append(entries, resource.Entry{Key: KeyName, Pos: e.Pos, Value: resource.Value{Kind: resource.String, Text: e.Key, Pos: e.Pos}})
+	entries = append(entries, e.Value.Entries...)
+	for _, d := range defaults {
+		if !slices.ContainsFunc(e.Value.Entries, func(own resource.Entry) bool { return SameProperty(t, own.Key, d.Key) }) {
+			entries = append(entries, d)
+		}
+	}
+	b.Out = append(b.Out, Declared{Type: t, Pos: e.Pos, Properties: resource.Value{Kind: resource.Map, Pos: e.Pos, Entries: entries}})
+}
+
+// mergeDefaults returns the defaults for the rest of a block: a later entry wins.
+func (b *Blocks) mergeDefaults(t *resource.Type, before, more []resource.Entry) []resource.Entry {
+	out := slices.Clone(before)
+	for _, e := range more {
+		switch {
+		case e.Key == KeyName, e.Key == KeyAlias:
+			b.Problems.Add(e.Pos, "", "`%s` cannot be a default: it belongs to one resource", e.Key)
+			continue
+		case !isProperty(t, e.Key):
+			b.Problems = append(b.Problems, t.UnknownProperty(e.Key, e.Pos))
+			continue
+		}
+		out = slices.DeleteFunc(out, func(old resource.Entry) bool { return SameProperty(t, old.Key, e.Key) })
+		out = append(out, e)
+	}
+
+	return out
+}
+
+func isProperty(t *resource.Type, key string) bool {
+	_, ok := t.Property(key)
+
+	return ok
+}
+
+// SameProperty reports whether two keys are of one property, which may have aliases.
+func SameProperty(t *resource.Type, a, b string) bool {
+	first, known := t.Property(a)
+	second, also := t.Property(b)
+
+	return a == b || known && also && first.Key == second.Key
+}

@@ -1,0 +1,88 @@
+package syntax
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// ParseRequest reads an ensure request in JSON or YAML. It is strict: unknown
+// keys are errors. Besides the request it returns the properties with their
+// places, for DecodeOne. The error is model.Problems.
+func ParseRequest(name string, data []byte) (model.EnsureRequest, resource.Value, error) {
+	var none resource.Value
+	root, err := readMapping(name, data, DefaultMaxBytes, "a request", "")
+	if err != nil {
+		return model.EnsureRequest{}, none, err
+	}
+	r := request{root: root}
+	for _, e := range root.Entries {
+		r.field(e)
+	}
+	r.need("protocol", r.out.Protocol, "\"protocol\": \""+model.ProtocolEnsureRequest+"\"")
+	r.need("type", r.out.Type, "\"type\": \"file\"")
+	if len(r.problems) > 0 {
+		return model.EnsureRequest{}, none, Report(r.problems)
+	}
+	r.out.Properties = r.properties.AppendJSON(nil)
+
+	return r.out, r.properties, nil
+}
+
+// request takes a request apart.
+type request struct {
+	root       resource.Value
+	out        model.EnsureRequest
+	properties resource.Value
+	problems   model.Problems
+}
+
+func (r *request) field(e resource.Entry) {
+	switch e.Key {
+	case "protocol":
+		if r.out.Protocol = r.text(e); r.out.Protocol != "" && r.out.Protocol != model.ProtocolEnsureRequest {
+			r.problems.Add(e.Value.Pos, "it must be "+model.ProtocolEnsureRequest, "the protocol is %q", r.out.Protocol)
+		}
+	case "type":
+		r.out.Type = r.text(e)
+	case "id":
+		r.out.ID = r.text(e)
+	case "properties":
+		if e.Value.Kind != resource.Map {
+			r.problems.Add(e.Value.Pos, "", "`properties` must be a mapping, not %s", e.Value.Kind)
+		}
+		r.properties = e.Value
+	case "expires":
+		at, err := time.Parse(time.RFC3339, r.text(e))
+		if err != nil {
+			r.problems.Add(e.Value.Pos, "for example 2030-01-31T12:00:00Z", "`expires` must be a time as in RFC 3339")
+		}
+		r.out.Expires = at
+	case "noop":
+		yes, err := strconv.ParseBool(e.Value.Text)
+		if err != nil || e.Value.Kind != resource.Bool {
+			r.problems.Add(e.Value.Pos, "", "`noop` must be true or false")
+		}
+		r.out.Noop = yes
+	default:
+		known := []string{"protocol", "type", "properties", "id", "expires", "noop"}
+		r.problems = append(r.problems, document.Unknown(e.Pos, "key", e.Key, " in the request", known))
+	}
+}
+
+func (r *request) text(e resource.Entry) string {
+	if e.Value.Kind != resource.String {
+		r.problems.Add(e.Value.Pos, "", "`%s` must be text, not %s", e.Key, e.Value.Kind)
+	}
+
+	return e.Value.Text
+}
+
+func (r *request) need(key, have, example string) {
+	if _, given := r.root.Get(key); !given || have == "" && len(r.problems) == 0 {
+		r.problems.Add(r.root.Pos, "add "+example, "the request has no `%s`", key)
+	}
+}

@@ -1,0 +1,151 @@
+package template
+
+import (
+	"fmt"
+	"path"
+	"reflect"
+	"slices"
+
+	"github.com/CloudyKit/jet/v6"
+)
+
+// guard has a parsed template go through mappings in order, count what its
+// loops, blocks and assignments do, and name the line of a function that fails:
+// the library offers none of this.
+func (r *rendering) guard(name string, root *jet.ListNode) {
+	visit(reflect.ValueOf(root), func(node any) {
+		switch n := node.(type) {
+		case *jet.ListNode:
+			n.Nodes = r.beforeAssignments(n.Nodes)
+		case *jet.RangeNode:
+			r.begin(n.List, n.NodeBase)
+			over := &n.Expression
+			if n.Set != nil {
+				over = &n.Set.Right[0]
+			}
+			*over = jetCall(n.NodeBase, nameInOrder, *over)
+		case *jet.BlockNode:
+			r.begin(n.List, n.NodeBase)
+		case *jet.CallExprNode:
+			r.locate(n)
+		case *jet.IncludeNode:
+			// Whoever collects the files of a manifest learns of it even where it is not reached.
+			if of, constant := n.Name.(*jet.StringNode); constant && r.load != nil {
+				_, _ = r.text(sibling(name, of.Text))
+			}
+		}
+	})
+	r.begin(root, jet.NodeBase{TemplatePath: root.TemplatePath, Line: 1})
+}
+
+// visit calls a function for every node in a tree, inner ones first.
+func visit(v reflect.Value, of func(node any)) {
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if !v.IsNil() {
+			visit(v.Elem(), of)
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			visit(v.Index(i), of)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			visit(v.Field(i), of)
+		}
+		if v.CanAddr() && v.Addr().CanInterface() {
+			of(v.Addr().Interface())
+		}
+	}
+}
+
+// begin counts a step at the beginning of a list.
+func (r *rendering) begin(list *jet.ListNode, at jet.NodeBase) {
+	list.Nodes = slices.Insert(list.Nodes, 0, r.step(nameStep, at))
+}
+
+// beforeAssignments puts a step before every action that gives a variable, or a key, a value.
+func (r *rendering) beforeAssignments(nodes []jet.Node) []jet.Node {
+	out := make([]jet.Node, 0, len(nodes))
+	for _, node := range nodes {
+		switch n := node.(type) {
+		case *jet.ActionNode:
+			if n.Set != nil {
+				out = append(out, r.step(nameAssign, n.NodeBase))
+			}
+		case *jet.IfNode:
+			if n.Set != nil {
+				out = append(out, r.step(nameAssign, n.NodeBase))
+			}
+		}
+		out = append(out, node)
+	}
+
+	return out
+}
+
+// nameAssign is the function that every assignment calls first, as loops call nameStep.
+const nameAssign = "__assign"
+
+// step makes an action that counts a step.
+func (r *rendering) step(name string, at jet.NodeBase) jet.Node {
+	located := r.located(name, at, func(jet.Arguments) reflect.Value {
+		if err := r.out.step(name == nameAssign); err != nil {
+			panic(err)
+		}
+		return reflect.Value{}
+	})
+	command := &jet.CommandNode{NodeBase: base(at, jet.NodeCommand), CallExprNode: *jetCall(at, located)}
+	pipe := &jet.PipeNode{NodeBase: base(at, jet.NodePipe), Cmds: []*jet.CommandNode{command}}
+
+	return &jet.ActionNode{NodeBase: base(at, jet.NodeAction), Pipe: pipe}
+}
+
+// jetCall makes a call of a function.
+func jetCall(at jet.NodeBase, function string, args ...jet.Expression) *jet.CallExprNode {
+	name := &jet.IdentifierNode{NodeBase: base(at, jet.NodeIdentifier), Ident: function}
+
+	return &jet.CallExprNode{NodeBase: base(at, jet.NodeCallExpr), BaseExpr: name, CallArgs: jet.CallArgs{Exprs: append([]jet.Expression{}, args...)}}
+}
+
+func base(at jet.NodeBase, kind jet.NodeType) jet.NodeBase {
+	at.NodeType = kind
+
+	return at
+}
+
+// locate has a call of one of our functions name its line when it fails.
+func (r *rendering) locate(n *jet.CallExprNode) {
+	if of, named := n.BaseExpr.(*jet.IdentifierNode); named && r.functions[of.Ident] != nil {
+		of.Ident = r.located(of.Ident, of.NodeBase, r.functions[of.Ident])
+	}
+}
+
+// located makes a function of a template's line, and returns its name: the
+// library does not say where a function fails.
+func (r *rendering) located(name string, at jet.NodeBase, fn jet.Func) string {
+	name = fmt.Sprintf("%s %s:%d", name, at.TemplatePath, at.Line)
+	r.set.AddGlobalFunc(name, func(args jet.Arguments) reflect.Value {
+		defer func() {
+			switch p := recover().(type) {
+			case nil:
+			case error:
+				panic(fmt.Errorf("Jet Runtime Error (%q:%d): %w", at.TemplatePath, at.Line, p))
+			default:
+				panic(p)
+			}
+		}()
+		return fn(args)
+	})
+
+	return name
+}
+
+// sibling returns the path of a template that another one names.
+func sibling(of, name string) string {
+	if path.IsAbs(name) {
+		return path.Clean(name)
+	}
+
+	return path.Join(path.Dir(of), name)
+}

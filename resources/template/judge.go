@@ -1,0 +1,250 @@
+package template
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"text/scanner"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// Use is what templates do with secrets.
+type Use uint8
+
+// The uses, the gravest last.
+const (
+	// Unused: no secret is named, nor any mapping or list that holds one.
+	Unused Use = iota
+	// Printed: an action is the path of a secret and nothing else.
+	Printed
+	// Mixed: the result depends on a secret, or cannot be judged.
+	Mixed
+)
+
+// Judge finds out from the source of templates whether they use a secret: one
+// does that names the path of a secret, prints, passes on or goes through a
+// mapping that holds one, or does something that cannot be judged, such as
+// printing all that it sees. What the functions lookup and outputs return is
+// not judged, except by a strict one. It is used by one goroutine.
+type Judge struct {
+	// Data is what templates know as Data and data, with its secrets marked.
+	Data any
+	// Strict also judges calls of lookup and secret.
+	Strict bool
+	// Found is the gravest use so far.
+	Found Use
+	// Flows reports whether a secret may be in what is not printed: in a variable,
+	// in the dot, or in the path of a file that is written.
+	Flows bool
+}
+
+// Text judges a template, of Jet or of Go, with its delimiters. One that cannot
+// be read cannot be rendered.
+func (j *Judge) Text(text, left, right string, jet bool) {
+	if scan(Template{Text: text}, left, right, jet, j) != nil {
+		j.Found, j.Flows = Mixed, true
+	}
+}
+
+// word is a token of an action. glued means that no space is before it.
+type word struct {
+	kind  rune
+	text  string
+	glued bool
+}
+
+// words takes an action apart. A name may begin with a dollar sign.
+func words(action string) []word {
+	var s scanner.Scanner
+	s.Init(strings.NewReader(action))
+	s.Mode = scanner.GoTokens
+	s.Error = func(*scanner.Scanner, string) {}
+	s.IsIdentRune = func(r rune, i int) bool {
+		return r == '$' && i == 0 || r == '_' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r > 0x7f || i > 0 && r >= '0' && r <= '9'
+	}
+	var out []word
+	end := 0
+	for kind := s.Scan(); kind != scanner.EOF; kind = s.Scan() {
+		out = append(out, word{kind, s.TokenText(), s.Offset == end})
+		end = s.Offset + len(s.TokenText())
+	}
+
+	return out
+}
+
+// action judges one action. root reports whether the dot may be all that the template sees.
+func (j *Judge) action(body string, root bool) {
+	if j == nil || !j.Strict && !Holds(j.Data) {
+		return
+	}
+	all := words(body)
+	for i, w := range all {
+		end, used := j.word(all, i, root)
+		j.Flows = j.Flows || used && flows(all)
+		switch {
+		case !used:
+		case end == len(all) && (i == 0 || i == 1 && all[0].kind == '.') && w.kind == scanner.Ident && w.text != "dump" && w.text != "$":
+			j.Found = max(j.Found, Printed)
+		default:
+			j.Found = Mixed
+		}
+	}
+}
+
+// flows reports whether an action does something with a value but print it, or decide by it.
+func flows(all []word) bool {
+	return slices.Contains([]string{"range", "with", "template", "block", "include", "yield", "render"}, all[0].text) ||
+		slices.ContainsFunc(all, func(w word) bool { return w.kind == '=' }) || writes(all)
+}
+
+// writes reports whether an action writes a file whose path is not a constant.
+func writes(all []word) bool {
+	i := slices.IndexFunc(all, func(w word) bool { return w.text == "write" })
+	ofGo := i == 0 && len(all) > 1 && isConstant(all[1])
+	ofJet := i == 0 && len(all) > 3 && all[1].kind == '(' && isConstant(all[2]) && all[3].kind == ','
+
+	return i >= 0 && !ofGo && !ofJet
+}
+
+// word judges what begins with one word: whether it uses a secret, and where it ends.
+func (j *Judge) word(all []word, i int, root bool) (end int, used bool) {
+	switch w := all[i]; w.text {
+	case "Data", "data":
+		return j.path(all, i)
+	case ".":
+		return i + 1, root && !isGlued(all, i+1, scanner.Ident) && !isOperand(all, i) && !isPassed(all, i) && Holds(j.Data)
+	case "$":
+		return i + 1, !isGlued(all, i+1, '.') && !isPassed(all, i) && Holds(j.Data)
+	case "dump":
+		return i + 1, Holds(j.Data)
+	case "secret", "lookup":
+		if j.Strict && (i == 0 || all[i-1].kind != '.') {
+			return j.call(all, i)
+		}
+	}
+
+	return i + 1, false
+}
+
+// isGlued reports whether word i is of a kind and stands without a space before it.
+func isGlued(all []word, i int, kind rune) bool {
+	return i < len(all) && all[i].glued && all[i].kind == kind
+}
+
+// isOperand reports whether a dot follows what it selects from.
+func isOperand(all []word, i int) bool {
+	return i > 0 && all[i].glued && (all[i-1].kind == scanner.Ident || all[i-1].kind == ')' || all[i-1].kind == ']')
+}
+
+// isPassed reports whether the last word of an action is handed to another
+// template, whose own actions are judged.
+func isPassed(all []word, i int) bool {
+	if all[0].text == "render" && len(all) == 6 && i == 4 {
+		return all[2].kind == scanner.String // render("partial", .) of Jet
+	}
+
+	return i > 1 && i == len(all)-1 && slices.Contains([]string{"template", "block", "include", "yield", "render"}, all[0].text) && slices.Contains([]rune{scanner.String, scanner.RawString, ')'}, all[i-1].kind)
+}
+
+// path follows constant keys from Data on.
+func (j *Judge) path(all []word, i int) (end int, used bool) {
+	from := i
+	for from > 0 && all[from].glued && (all[from-1].kind == '.' || all[from-1].text == "$") {
+		from--
+	}
+	at := j.Data
+	for i++; i < len(all); {
+		switch {
+		case isGlued(all, i, '.') && isGlued(all, i+1, scanner.Ident):
+			at, i = Key(at, all[i+1].text), i+2
+			continue
+		case isGlued(all, i, '[') && i+2 < len(all) && isConstant(all[i+1]) && all[i+2].kind == ']':
+			at, i = Key(at, unquoted(all[i+1])), i+3
+			continue
+		case from > 0 && (all[from-1].text == "get" || all[from-1].text == "index") && isConstant(all[i]):
+			at, i = Key(at, unquoted(all[i])), i+1
+			continue
+		}
+		break
+	}
+
+	return i, Holds(at)
+}
+
+// call judges a call of secret or lookup, with constant arguments as far as it is known.
+func (j *Judge) call(all []word, i int) (end int, used bool) {
+	constant := i+3 < len(all) && all[i+1].kind == '(' && isConstant(all[i+2]) && (all[i+3].kind == ')' || all[i+3].kind == ',')
+	if closed := slices.IndexFunc(all[i:], func(w word) bool { return w.kind == ')' }); closed > 0 {
+		end = i + closed + 1
+	}
+	if all[i].text == "secret" {
+		return end, true
+	}
+	if !constant {
+		return 0, Holds(j.Data)
+	}
+	path, inData := strings.CutPrefix(unquoted(all[i+2])+".", "data.")
+
+	return end, inData && Holds(Below(j.Data, strings.TrimSuffix(path, ".")))
+}
+
+func isConstant(w word) bool {
+	return w.kind == scanner.String || w.kind == scanner.RawString || w.kind == scanner.Int
+}
+
+func unquoted(w word) string {
+	if text, err := strconv.Unquote(w.text); err == nil {
+		return text
+	}
+
+	return w.text
+}
+
+// Below returns what stands at a path of keys that are joined by dots. Where a
+// key is none, as in a query, it returns what the path has led to.
+func Below(at any, path string) any {
+	for key := range strings.SplitSeq(path, ".") {
+		if path == "" || strings.ContainsAny(key, `*?#@|\!{}[]()`) {
+			return at
+		}
+		at = Key(at, key)
+	}
+
+	return at
+}
+
+// Key returns what a mapping or list has at a key; a part of a secret is one.
+func Key(at any, key string) any {
+	switch v := at.(type) {
+	case map[string]any:
+		return v[key]
+	case []any:
+		if i, err := strconv.Atoi(key); err == nil && strconv.Itoa(i) == key && i >= 0 && i < len(v) {
+			return v[i]
+		}
+		return v
+	case model.Secret:
+		return v
+	default:
+		return nil
+	}
+}
+
+// Holds reports whether a value is a secret or holds one.
+func Holds(v any) bool {
+	switch v := v.(type) {
+	case model.Secret:
+		return true
+	case map[string]any:
+		for _, each := range v {
+			if Holds(each) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, Holds)
+	}
+
+	return false
+}
