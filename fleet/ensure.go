@@ -76,12 +76,12 @@ func (e *Ensurer) Ensure(ctx context.Context, targets []Target, req model.Ensure
 	}
 	c := &collection{id: req.ID, expected: expected, last: map[string]model.EnsureResponse{}, ensurer: e}
 	ctx, cancel := context.WithCancel(ctx)
-	answers := e.ask(ctx, targets, req)
+	var asking sync.WaitGroup
+	answers := make(chan answer)
+	asking.Go(func() { e.ask(ctx, targets, req, answers) })
 	c.run(ctx, answers, cmp.Or(e.Silence, DefaultSilence))
 	cancel()
-	for range answers {
-		// Until all askers have ended.
-	}
+	asking.Wait()
 
 	return c.ensured(), errors.Join(c.errs...)
 }
@@ -114,11 +114,12 @@ type answer struct {
 	err      error
 }
 
-// ask asks all targets at once. The channel is closed when nothing more can come,
+// ask asks all targets at once. It closes answers when nothing more can come,
 // which is soon after ctx ended.
-func (e *Ensurer) ask(ctx context.Context, targets []Target, req model.EnsureRequest) <-chan answer {
-	answers := make(chan answer)
+func (e *Ensurer) ask(ctx context.Context, targets []Target, req model.EnsureRequest, answers chan<- answer) {
+	defer close(answers)
 	var asking sync.WaitGroup
+	defer asking.Wait()
 	for _, t := range targets {
 		asking.Go(func() {
 			for r, err := range e.Asker.Ask(ctx, t, req) {
@@ -133,12 +134,6 @@ func (e *Ensurer) ask(ctx context.Context, targets []Target, req model.EnsureReq
 			}
 		})
 	}
-	go func() {
-		asking.Wait()
-		close(answers)
-	}()
-
-	return answers
 }
 
 // collection is the answers to one request so far. One goroutine uses it.

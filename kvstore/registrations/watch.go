@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -87,15 +88,11 @@ type arrival struct {
 // run yields what arrives after a sequence, and what expires.
 func (w *watch) run(ctx context.Context, last uint64) {
 	scanning, cancel := context.WithCancel(ctx)
-	arrivals, ended := make(chan arrival), make(chan struct{})
-	defer func() {
-		cancel()
-		<-ended
-	}()
-	go func() {
-		defer close(ended)
-		w.scan(scanning, last, arrivals)
-	}()
+	arrivals := make(chan arrival)
+	var scan sync.WaitGroup
+	scan.Go(func() { w.scan(scanning, last, arrivals) })
+	defer scan.Wait()
+	defer cancel()
 	for more := true; more; {
 		timer := time.NewTimer(time.Until(w.nextExpiry()))
 		select {

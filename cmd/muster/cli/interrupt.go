@@ -43,7 +43,8 @@ func (i *Interrupt) Watch(cancel context.CancelCauseFunc) (stop func()) {
 	// A reader that leaves does not stop a run: a write is an error then. Caught
 	// and not ignored, because commands would inherit that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	go func() {
+	var watching sync.WaitGroup
+	watching.Go(func() {
 		for count := 0; ; count++ {
 			select {
 			case s := <-signals:
@@ -59,11 +60,12 @@ func (i *Interrupt) Watch(cancel context.CancelCauseFunc) (stop func()) {
 				return
 			}
 		}
-	}()
+	})
 
 	return func() {
 		signal.Stop(signals)
 		close(done)
+		watching.Wait()
 	}
 }
 

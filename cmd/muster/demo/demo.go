@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/choria-io/fisk"
@@ -57,7 +58,8 @@ type demo struct {
 	// digests are those of the verified runs.
 	digests map[string]bool
 	server  *server.Server
-	ended   chan error
+	// running is the node.
+	running sync.WaitGroup
 }
 
 // step is one part of the demo. show runs it and returns what was verified.
@@ -71,7 +73,7 @@ func run(ctx context.Context, env *cli.Env, execute Execute, once bool) (err err
 	if err != nil {
 		return err
 	}
-	d := &demo{Env: env, execute: execute, dir: dir, began: time.Now(), digests: map[string]bool{}, ended: make(chan error, 1)}
+	d := &demo{Env: env, execute: execute, dir: dir, began: time.Now(), digests: map[string]bool{}}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	node, stop := context.WithCancel(ctx)
 	defer d.close(stop)
@@ -156,11 +158,13 @@ func (d *demo) startNode(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	go func() {
+	d.running.Go(func() {
 		err := n.Run(ctx, ctx)
 		n.Close()
-		d.ended <- errors.Join(err, file.Close())
-	}()
+		if err := errors.Join(err, file.Close()); err != nil {
+			d.Log.Warn("agent stopped", "error", err)
+		}
+	})
 	if err := d.await(ctx, reports.Filter{Kind: model.KindNode, Outcome: string(model.NodeStarted)}, func(model.Report) bool { return true }); err != nil {
 		return nil, err
 	}
@@ -195,12 +199,7 @@ func (d *demo) await(ctx context.Context, f reports.Filter, is func(model.Report
 
 func (d *demo) close(stop func()) {
 	stop()
-	if d.store != nil {
-		select {
-		case <-d.ended:
-		case <-time.After(patience):
-		}
-	}
+	d.running.Wait()
 	if d.server != nil {
 		d.Close()
 		d.server.Shutdown()

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -108,7 +109,8 @@ func (c runner) untilInterrupted(ctx context.Context, noop bool) (stop context.C
 	// A closed terminal does not leave a change half done.
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
-	go func() {
+	var watching sync.WaitGroup
+	watching.Go(func() {
 		defer signal.Stop(hangups)
 		select {
 		case <-done:
@@ -124,11 +126,12 @@ func (c runner) untilInterrupted(ctx context.Context, noop bool) (stop context.C
 			c.Log.Warn("shutting down after the pending change; interrupt again to abort it", "timeout", shutdownTimeout)
 		}
 		cancel()
-	}()
+	})
 
 	return stop, func() {
 		close(done)
 		cancel()
+		watching.Wait()
 	}
 }
 

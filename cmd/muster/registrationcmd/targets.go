@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/musterfleet/muster/kvstore/registrations"
@@ -23,8 +24,8 @@ const retryAfter = time.Second
 
 // targetWriter keeps a file for Prometheus up to date in the background.
 type targetWriter struct {
-	newest chan []registrations.Registered
-	ended  chan struct{}
+	newest  chan []registrations.Registered
+	writing sync.WaitGroup
 }
 
 // newTargetWriter writes the file and returns an error of that; later errors are
@@ -33,11 +34,8 @@ func (c *command) newTargetWriter(ctx context.Context, all []registrations.Regis
 	if err := c.writeTargets(ctx, all); err != nil {
 		return nil, err
 	}
-	w := &targetWriter{newest: make(chan []registrations.Registered), ended: make(chan struct{})}
-	go func() {
-		defer close(w.ended)
-		c.writeNewest(ctx, w.newest)
-	}()
+	w := &targetWriter{newest: make(chan []registrations.Registered)}
+	w.writing.Go(func() { c.writeNewest(ctx, w.newest) })
 
 	return w, nil
 }
@@ -45,7 +43,7 @@ func (c *command) newTargetWriter(ctx context.Context, all []registrations.Regis
 func (w *targetWriter) close() {
 	if w != nil {
 		close(w.newest)
-		<-w.ended
+		w.writing.Wait()
 	}
 }
 
