@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/musterfleet/muster/agent/bounds"
+	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -71,7 +73,7 @@ func (r *runner) adopt(ctx context.Context, woken time.Time) {
 		if next := r.nextTurn(c.unit); next.Before(c.unit.next) {
 			c.unit.next = next
 		}
-		c.unit.health.next = earliest(c.unit.health.next, woken.Add(r.Config().HealthInterval.Std()))
+		c.unit.health.next = tasks.Earliest(c.unit.health.next, woken.Add(r.Config().HealthInterval.Std()))
 	}
 	for _, u := range r.units {
 		if !inForce[u] && u.current != nil {
@@ -100,7 +102,7 @@ func (r *runner) noteSync(ctx context.Context, s model.Sync) {
 	if s.Err != nil {
 		away = s.Err.Error()
 	}
-	r.setMessage(cut(cmp.Or(problem, away, invalidKeys(s.Invalid))))
+	r.setMessage(bounds.Text(cmp.Or(problem, away, invalidKeys(s.Invalid))))
 	for _, key := range s.Invalid {
 		if !slices.Contains(r.invalid, key) {
 			r.log.ErrorContext(ctx, "an assignment is refused: "+invalidKeys([]string{key}))
@@ -118,7 +120,7 @@ func (r *runner) noteSync(ctx context.Context, s model.Sync) {
 		return
 	}
 	r.log.ErrorContext(ctx, "the bucket of assignments cannot be trusted, what was assigned stays in force", "problem", problem)
-	r.reportNode(model.NodeRefused, "the last good manifests stay in force: "+cut(problem))
+	r.reportNode(model.NodeRefused, "the last good manifests stay in force: "+bounds.Text(problem))
 	r.sync()
 }
 
@@ -128,7 +130,7 @@ func invalidKeys(keys []string) string {
 		return ""
 	}
 
-	return cut("not a key of an assignment: " + strings.Join(keys, ", ") + " (write node.<node>.<name> or group.<group>.<name>; muster fleet rm removes it)")
+	return bounds.Text("not a key of an assignment: " + strings.Join(keys, ", ") + " (write node.<node>.<name> or group.<group>.<name>; muster fleet rm removes it)")
 }
 
 // admit takes over what the bucket holds, and what it does not hold any more.
@@ -147,7 +149,7 @@ func (r *runner) admit(ctx context.Context, entries map[string]model.Entry, sync
 		}
 		if u.newest == nil || u.newest.Revision != e.Revision {
 			u.retryAt, u.told, u.late, u.stale = time.Time{}, "", "", ""
-			u.wait.reset()
+			u.wait.Reset()
 		}
 		u.newest = &e
 	}
@@ -258,7 +260,7 @@ func (r *runner) stand(ctx context.Context, u *unit) (l *loaded, assigned bool) 
 		u.late = late
 		if late == "" && u.stale == "" {
 			u.retryAt, u.told = time.Time{}, ""
-			u.wait.reset()
+			u.wait.Reset()
 		}
 		return l, holds
 	}
@@ -269,7 +271,7 @@ func (r *runner) stand(ctx context.Context, u *unit) (l *loaded, assigned bool) 
 
 // try reads, judges and resolves one version.
 func (r *runner) try(ctx context.Context, u *unit, e model.Entry) (l *loaded, holds bool, err error) {
-	err = r.guard("reading "+u.key, func() error {
+	err = tasks.Guard(r.log, "reading "+u.key, func() error {
 		if l, err = u.read(e); err != nil {
 			return err
 		}

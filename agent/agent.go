@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/agent/outbox"
+	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/host"
@@ -62,7 +63,7 @@ type Agent struct {
 	// registered are the services that the node tells of.
 	registered registrations
 	// said wakes who hands over the node's state.
-	said    slot
+	said    tasks.Signal
 	reached reached
 	runner  runner
 
@@ -71,7 +72,7 @@ type Agent struct {
 }
 
 // reached wakes those who talk to NATS when it can be reached again.
-type reached struct{ deliver, tell, watch slot }
+type reached struct{ deliver, tell, watch tasks.Signal }
 
 // New opens what the agent has on disk. The error says what of the state
 // directory cannot be used, or wraps outbox.ErrInUse when another agent has it.
@@ -82,12 +83,12 @@ func New(ctx context.Context, o Options) (*Agent, error) {
 	if err := o.Config.Validate().Err(); err != nil {
 		return nil, err
 	}
-	a := &Agent{opts: o, log: o.Log, config: o.Config, started: time.Now().UTC(), queue: newQueue(), said: newSlot()}
-	a.reached = reached{deliver: newSlot(), tell: newSlot(), watch: newSlot()}
+	a := &Agent{opts: o, log: o.Log, config: o.Config, started: time.Now().UTC(), queue: newQueue(), said: tasks.NewSignal()}
+	a.reached = reached{deliver: tasks.NewSignal(), tell: tasks.NewSignal(), watch: tasks.NewSignal()}
 	a.node.manifests, a.node.health = map[string]model.ManifestState{}, map[string]model.HealthCounts{}
-	a.registered = registrations{slot: newSlot(), all: map[source][]*standing{}, fallen: map[source]bool{}}
+	a.registered = registrations{slot: tasks.NewSignal(), all: map[source][]*standing{}, fallen: map[source]bool{}}
 	a.facts.ready = make(chan struct{})
-	a.runner = runner{Agent: a, units: map[string]*unit{}, pace: 1 + jitter*(2*rand.Float64()-1)}
+	a.runner = runner{Agent: a, units: map[string]*unit{}, pace: 1 + tasks.Jitter*(2*rand.Float64()-1)}
 	if err := a.open(ctx); err != nil {
 		return nil, fmt.Errorf("state directory %s: %w", o.Config.StateDir, err)
 	}
@@ -142,13 +143,13 @@ func (a *Agent) Run(ctx, hard context.Context) error {
 	defer kill(nil)
 	var all sync.WaitGroup
 	all.Go(func() { a.killLate(ctx, work, kill) })
-	all.Go(func() { a.repeat(ctx, "watching assignments", a.reached.watch, a.watch) })
-	all.Go(func() { a.repeat(background, "handing over reports", a.reached.deliver, a.deliver) })
-	all.Go(func() { a.repeat(background, "publishing the node's state", a.reached.tell, a.tell) })
-	all.Go(func() { a.repeat(ctx, "gathering facts", nil, a.gather) })
+	all.Go(func() { tasks.Repeat(ctx, a.log, "watching assignments", a.reached.watch, a.watch) })
+	all.Go(func() { tasks.Repeat(background, a.log, "handing over reports", a.reached.deliver, a.deliver) })
+	all.Go(func() { tasks.Repeat(background, a.log, "publishing the node's state", a.reached.tell, a.tell) })
+	all.Go(func() { tasks.Repeat(ctx, a.log, "gathering facts", nil, a.gather) })
 
 	if a.opts.Registry != nil {
-		all.Go(func() { a.repeat(ctx, "registering services", nil, a.register) })
+		all.Go(func() { tasks.Repeat(ctx, a.log, "registering services", nil, a.register) })
 	}
 	a.log.InfoContext(ctx, "agent started", "node", a.config.Node, "version", a.opts.Version, "state_dir", a.config.StateDir, "reports", a.outbox.Len())
 	a.reportNode(model.NodeStarted, "")
@@ -179,41 +180,6 @@ func (a *Agent) killLate(ctx, work context.Context, kill context.CancelCauseFunc
 	}
 }
 
-// repeat runs f until ctx ends, again after a while when it fails or panics, and
-// at once when sooner is signalled.
-func (a *Agent) repeat(ctx context.Context, what string, sooner slot, f func(context.Context) error) {
-	var wait backoff
-	for ctx.Err() == nil {
-		began := time.Now()
-		err := a.guard(what, func() error { return f(ctx) })
-		if ctx.Err() != nil {
-			return
-		}
-		if time.Since(began) > backoffMost {
-			wait.reset()
-		}
-		a.log.ErrorContext(ctx, what+" failed, it is tried again", "error", err)
-		if pause(ctx, wait.next(), sooner) {
-			wait.reset()
-		}
-	}
-}
-
-// pause waits for d, the end of ctx, or a signal of sooner, which may be nil;
-// only for that it gives true.
-func pause(ctx context.Context, d time.Duration, sooner slot) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	case <-sooner:
-		return true
-	}
-
-	return false
-}
-
 // watch keeps the assignments current.
 func (a *Agent) watch(ctx context.Context) error {
 	err := a.opts.Assignments.Run(ctx, func([]string) { a.queue.assignmentsChanged() })
@@ -227,9 +193,9 @@ func (a *Agent) watch(ctx context.Context) error {
 // Connected says that NATS can be reached again: what waits for that is tried
 // at once.
 func (a *Agent) Connected() {
-	a.reached.deliver.signal()
-	a.reached.tell.signal()
-	a.reached.watch.signal()
+	a.reached.deliver.Notify()
+	a.reached.tell.Notify()
+	a.reached.watch.Notify()
 	a.registered.again()
 	a.queue.retryNow()
 }

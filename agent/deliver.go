@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/schemas"
 )
@@ -19,21 +20,21 @@ const (
 // deliver hands reports over as they come. That it cannot is logged when it
 // begins and when it is over.
 func (a *Agent) deliver(ctx context.Context) error {
-	var wait backoff
+	var wait tasks.Backoff
 	stuck, handed := false, false
 	for ctx.Err() == nil {
 		more, err := a.deliverOnce(ctx)
 		if err == nil || more {
-			wait.reset()
+			wait.Reset()
 		}
 		if err != nil {
 			if !stuck && ctx.Err() == nil {
 				a.log.WarnContext(ctx, "reports cannot be handed over, they are kept and it is tried again", "waiting", a.outbox.Len(), "error", err)
 				stuck = true
 			}
-			if pause(ctx, wait.next(), a.reached.deliver) {
+			if tasks.Pause(ctx, wait.Next(), a.reached.deliver) {
 				// What is back may need a moment yet, but not the minutes of a long outage.
-				wait.reset()
+				wait.Reset()
 			}
 			continue
 		}
@@ -47,7 +48,7 @@ func (a *Agent) deliver(ctx context.Context) error {
 		}
 		if handed {
 			// Whoever looks at the node must not take what is handed over for waiting.
-			a.said.signal()
+			a.said.Notify()
 			handed = false
 		}
 		select {
@@ -95,7 +96,7 @@ func (a *Agent) giveUp(ctx context.Context, r model.Report, cause error) error {
 func (a *Agent) farewell(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, farewellTimeout)
 	defer cancel()
-	err := a.guard("handing over the last reports", func() error {
+	err := tasks.Guard(a.log, "handing over the last reports", func() error {
 		for more := true; more; {
 			var err error
 			if more, err = a.deliverOnce(ctx); err != nil {

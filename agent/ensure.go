@@ -11,6 +11,8 @@ import (
 	"github.com/segmentio/ksuid"
 	"gopkg.in/yaml.v3"
 
+	"github.com/musterfleet/muster/agent/bounds"
+	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/engine/graph"
@@ -167,11 +169,11 @@ func (a *Agent) tellAsker(ctx context.Context, q *ask, response model.EnsureResp
 }
 
 func (a *Agent) reportEnsure(response model.EnsureResponse) {
-	response.Error = cutTo(response.Error, maxError)
+	response.Error = bounds.TextTo(response.Error, bounds.MaxError)
 	out := model.Report{Kind: model.KindEnsure, Type: response.Protocol, Cause: model.CauseEnsure, CorrelationID: response.ID}
 	switch {
 	case response.State != nil:
-		response.State = boundTransaction(response.State, a.maxDocument()-2*maxError)
+		response.State = bounds.Transaction(response.State, a.maxDocument()-2*bounds.MaxError)
 		out.Outcome, out.RunID = response.State.Outcome(), response.State.RunID
 	case response.Phase == model.EnsureExpired:
 		out.Outcome = model.OutcomeNotRun
@@ -192,7 +194,7 @@ func (r *runner) answer(ctx, hard context.Context, q *ask) {
 	}
 	began := false
 	if err == nil {
-		err = r.guard("executing request "+q.ID, func() (err error) {
+		err = tasks.Guard(r.log, "executing request "+q.ID, func() (err error) {
 			response.State, began, err = r.execute(ctx, hard, q, req, properties)
 			return err
 		})

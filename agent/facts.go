@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -47,7 +48,7 @@ func (a *Agent) Facts(ctx context.Context) (model.Facts, error) {
 func (a *Agent) gather(ctx context.Context) error {
 	for ctx.Err() == nil {
 		a.gatherOnce(ctx)
-		pause(ctx, spread(a.Config().Interval.Std(), jitter), nil)
+		tasks.Pause(ctx, tasks.Spread(a.Config().Interval.Std(), tasks.Jitter), nil)
 	}
 
 	return nil
@@ -72,7 +73,7 @@ func (a *Agent) gatherOnce(ctx context.Context) {
 	a.facts.mu.Unlock()
 	a.facts.once.Do(func() { close(a.facts.ready) })
 	if changed {
-		a.said.signal()
+		a.said.Notify()
 		a.queue.assignmentsChanged()
 	}
 }

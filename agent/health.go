@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/musterfleet/muster/agent/bounds"
+	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
 )
@@ -34,7 +36,7 @@ type health struct {
 	refresh []model.Ref
 	// repairAt is when a repairing run may follow the last one that did not help.
 	repairAt time.Time
-	wait     backoff
+	wait     tasks.Backoff
 }
 
 // note takes over what a transaction says of health checks, and reports those
@@ -65,7 +67,7 @@ func (r *runner) reportHealth(ctx context.Context, t *model.Transaction, result 
 	if result.Status == model.HealthOK {
 		level = slog.LevelInfo
 	}
-	r.log.Log(ctx, level, "health check "+string(result.Status), "manifest", t.Manifest, "resource", t.Ref().String(), "check", result.Name, "was", cmp.Or(was, "nothing"), "output", cut(result.Output))
+	r.log.Log(ctx, level, "health check "+string(result.Status), "manifest", t.Manifest, "resource", t.Ref().String(), "check", result.Name, "was", cmp.Or(was, "nothing"), "output", bounds.Text(result.Output))
 	r.append(model.Report{
 		Kind: model.KindHealth, Outcome: model.Outcome(result.Status), Type: model.ProtocolHealth, RunID: t.RunID, Manifest: t.Manifest,
 		Revision: t.Revision, Digest: t.Digest, Cause: t.Cause,
@@ -92,12 +94,12 @@ func (r *runner) heal(u *unit, cause model.Cause, repairing bool) {
 	switch {
 	case !h.failing:
 		h.repairAt = time.Time{}
-		h.wait.reset()
+		h.wait.Reset()
 		if failing && !repairing {
 			r.due[u.key] = wake{model.CauseHealth, now}.over(r.due[u.key])
 		}
 	case repairing && cause == model.CauseHealth:
-		h.repairAt = now.Add(h.wait.next())
+		h.repairAt = now.Add(h.wait.Next())
 	case unknown:
 	case !now.Before(h.repairAt):
 		h.refresh = u.current.refreshedBy(critical)

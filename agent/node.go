@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/musterfleet/muster/agent/bounds"
+	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -30,7 +32,7 @@ func (a *Agent) State() model.NodeState {
 	a.node.mu.Lock()
 	defer a.node.mu.Unlock()
 
-	return boundState(model.NodeState{
+	return bounds.State(model.NodeState{
 		Protocol: model.ProtocolNode, Node: c.Node, Version: a.opts.Version, Started: a.started, At: time.Now().UTC(),
 		Groups: append([]string{}, c.Groups...), Labels: maps.Clone(c.Labels), Manifests: maps.Clone(a.node.manifests),
 		Health: a.node.healthCounts(), Outbox: a.outbox.Len(), Message: cmp.Or(a.node.twin, a.node.message),
@@ -55,7 +57,7 @@ func (a *Agent) setHealth(key string, counts model.HealthCounts) {
 	defer a.node.mu.Unlock()
 	if a.node.health[key] != counts {
 		a.node.health[key] = counts
-		a.said.signal()
+		a.said.Notify()
 	}
 }
 
@@ -71,7 +73,7 @@ func (a *Agent) setManifest(key string, change func(*model.ManifestState)) {
 		change(&s)
 		a.node.manifests[key] = s
 	}
-	a.said.signal()
+	a.said.Notify()
 }
 
 func (a *Agent) setMessage(message string) {
@@ -79,7 +81,7 @@ func (a *Agent) setMessage(message string) {
 	defer a.node.mu.Unlock()
 	if a.node.message != message {
 		a.node.message = message
-		a.said.signal()
+		a.said.Notify()
 	}
 }
 
@@ -104,7 +106,7 @@ type told struct {
 // heartbeat with a clock of its own, however often something is said.
 func (a *Agent) tell(ctx context.Context) error {
 	var t told
-	var wait backoff
+	var wait tasks.Backoff
 	var retry time.Time
 	stuck := false
 	for {
@@ -122,11 +124,11 @@ func (a *Agent) tell(ctx context.Context) error {
 		case <-a.reached.tell:
 			// It may be another store, or one that was wiped.
 			t.state, t.facts = "", ""
-			wait.reset()
+			wait.Reset()
 		}
 		timer.Stop()
 		if err := a.tellOnce(ctx, &t); err != nil {
-			d := min(wait.next(), a.nextBeat())
+			d := min(wait.Next(), a.nextBeat())
 			retry = time.Now().Add(d)
 			level := slog.LevelDebug
 			if !stuck {
@@ -136,7 +138,7 @@ func (a *Agent) tell(ctx context.Context) error {
 			continue
 		}
 		stuck = false
-		wait.reset()
+		wait.Reset()
 		retry = time.Time{}
 	}
 }
@@ -172,13 +174,15 @@ func (a *Agent) seekTwin(ctx context.Context) {
 	}
 }
 
-func (a *Agent) nextBeat() time.Duration { return spread(a.Config().Heartbeat.Std(), jitter) }
+func (a *Agent) nextBeat() time.Duration {
+	return tasks.Spread(a.Config().Heartbeat.Std(), tasks.Jitter)
+}
 
 // tellOnce stores state and facts unless they are what was stored last.
 func (a *Agent) tellOnce(ctx context.Context, t *told) error {
 	now, next := time.Now(), a.nextBeat()
 	// A heartbeat that became shorter holds at once.
-	t.beat = earliest(t.beat, now.Add(next))
+	t.beat = tasks.Earliest(t.beat, now.Add(next))
 	state := a.State()
 	words := essence(state)
 	drained := t.waiting && state.Outbox == 0
@@ -204,15 +208,6 @@ func (a *Agent) tellOnce(ctx context.Context, t *told) error {
 	t.facts, t.factsBeat = digest, now.Add(factsEvery*next)
 
 	return nil
-}
-
-// earliest gives the earlier of two times.
-func earliest(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-
-	return a
 }
 
 // essence gives a state without what changes all the time and can wait for the

@@ -4,20 +4,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 )
-
-// slot wakes a goroutine: any number of signals are one.
-type slot chan struct{}
-
-func newSlot() slot { return make(slot, 1) }
-
-func (s slot) signal() {
-	select {
-	case s <- struct{}{}:
-	default:
-	}
-}
 
 // wake is why a manifest is to be run, and since when.
 type wake struct {
@@ -28,7 +17,7 @@ type wake struct {
 // queue is what is to be done, brought together: whoever asks leaves no content
 // in it, and what is asked for twice is done once.
 type queue struct {
-	slot slot
+	slot tasks.Signal
 
 	mu          sync.Mutex
 	assignments bool
@@ -38,14 +27,14 @@ type queue struct {
 	rounds      []*round
 }
 
-func newQueue() *queue { return &queue{slot: newSlot(), due: map[string]wake{}} }
+func newQueue() *queue { return &queue{slot: tasks.NewSignal(), due: map[string]wake{}} }
 
 // assignmentsChanged asks to look at the assignments again.
 func (q *queue) assignmentsChanged() {
 	q.mu.Lock()
 	q.assignments = true
 	q.mu.Unlock()
-	q.slot.signal()
+	q.slot.Notify()
 }
 
 // retryNow asks not to wait any longer for what may pass.
@@ -53,7 +42,7 @@ func (q *queue) retryNow() {
 	q.mu.Lock()
 	q.retry = true
 	q.mu.Unlock()
-	q.slot.signal()
+	q.slot.Notify()
 }
 
 // run asks for a run of a manifest. Of several causes the weightiest is kept,
@@ -62,7 +51,7 @@ func (q *queue) run(key string, w wake) {
 	q.mu.Lock()
 	q.due[key] = w.over(q.due[key])
 	q.mu.Unlock()
-	q.slot.signal()
+	q.slot.Notify()
 }
 
 // request adds an ensure request.
@@ -70,7 +59,7 @@ func (q *queue) request(r *ask) {
 	q.mu.Lock()
 	q.requests = append(q.requests, r)
 	q.mu.Unlock()
-	q.slot.signal()
+	q.slot.Notify()
 }
 
 // ended hands over a round of health checks that is at its end.
@@ -78,7 +67,7 @@ func (q *queue) ended(b *round) {
 	q.mu.Lock()
 	q.rounds = append(q.rounds, b)
 	q.mu.Unlock()
-	q.slot.signal()
+	q.slot.Notify()
 }
 
 // wakes are what was asked for since the last look.

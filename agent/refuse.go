@@ -9,6 +9,8 @@ import (
 
 	"github.com/segmentio/ksuid"
 
+	"github.com/musterfleet/muster/agent/bounds"
+	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine/journal"
 )
@@ -22,11 +24,11 @@ func (r *runner) turnDown(ctx context.Context, u *unit, e model.Entry, err error
 	}
 	if problems, never := neverValid(err); never {
 		r.refuse(ctx, u, e, problems)
-		return refusedPrefix + onOneLine(problems)
+		return refusedPrefix + bounds.Problems(problems)
 	}
 	r.postpone(ctx, u, e, err)
 
-	return cut(err.Error())
+	return bounds.Text(err.Error())
 }
 
 // refuse reports a version that is not valid, once for each version and what is
@@ -62,11 +64,11 @@ func (r *runner) tellRefused(ctx context.Context) {
 	for _, t := range r.refused {
 		stays := r.stays(t.unit)
 		r.log.ErrorContext(ctx, "manifest refused, "+stays, "manifest", t.unit.key, "revision", t.said.Revision, "problems", len(t.run.Errors))
-		for _, problem := range boundErrors(t.run.Errors, r.maxDocument()) {
+		for _, problem := range bounds.Errors(t.run.Errors, r.maxDocument()) {
 			r.log.ErrorContext(ctx, problem)
 		}
 		r.reportRun(t.run)
-		r.reportNode(model.NodeRefused, t.unit.key+": "+onOneLine(t.problems)+"; "+stays)
+		r.reportNode(model.NodeRefused, t.unit.key+": "+bounds.Problems(t.problems)+"; "+stays)
 		r.keep(ctx, t.unit)
 	}
 	if len(r.refused) > 0 {
@@ -101,7 +103,7 @@ func (u *unit) acquit(e model.Entry) {
 func (r *runner) postpone(ctx context.Context, u *unit, e model.Entry, err error) {
 	now := time.Now()
 	if u.retryAt.IsZero() || !now.Before(u.retryAt) {
-		u.retryAt = now.Add(min(u.wait.next(), spread(r.intervalOf(u), jitter)))
+		u.retryAt = now.Add(min(u.wait.Next(), tasks.Spread(r.intervalOf(u), tasks.Jitter)))
 	}
 	level := slog.LevelWarn
 	if u.told == err.Error() {

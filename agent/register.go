@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/registration"
 )
@@ -31,12 +32,12 @@ type standing struct {
 	model.Registration
 	// next is when it is told again.
 	next time.Time
-	wait backoff
+	wait tasks.Backoff
 }
 
 // registrations are those that stand.
 type registrations struct {
-	slot slot
+	slot tasks.Signal
 	mu   sync.Mutex
 	all  map[source][]*standing
 	// fallen are those of which a health check is critical; they are told again
@@ -64,7 +65,7 @@ func (s *registrations) set(from source, node string, entries []model.RegisterEn
 		}
 	}
 	s.all[from] = all
-	s.slot.signal()
+	s.slot.Notify()
 }
 
 // fall makes what a resource registers not be told any more, until it is well
@@ -88,7 +89,7 @@ func (s *registrations) rise(from source) {
 	for _, r := range s.all[from] {
 		r.next = time.Time{}
 	}
-	s.slot.signal()
+	s.slot.Notify()
 }
 
 // keep forgets what registers and is not to any more.
@@ -124,7 +125,7 @@ func (s *registrations) due(now time.Time) (due []*standing, next time.Time) {
 				due = append(due, r)
 				continue
 			}
-			next = earliest(next, r.next)
+			next = tasks.Earliest(next, r.next)
 		}
 	}
 
@@ -140,19 +141,19 @@ func (s *registrations) again() {
 			r.next = time.Time{}
 		}
 	}
-	s.slot.signal()
+	s.slot.Notify()
 }
 
 // told notes when a registration is to be told next.
 func (s *registrations) told(r *standing, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	every := spread(r.TTL.Std()/renewals, jitter)
+	every := tasks.Spread(r.TTL.Std()/renewals, tasks.Jitter)
 	if err != nil {
-		r.next = time.Now().Add(min(r.wait.next(), every))
+		r.next = time.Now().Add(min(r.wait.Next(), every))
 		return
 	}
-	r.wait.reset()
+	r.wait.Reset()
 	r.next = time.Now().Add(every)
 }
 

@@ -37,7 +37,7 @@ func (a *Agent) Reload(ctx context.Context, c Config) (applied, needRestart []st
 	}
 	a.outbox.SetMaxBytes(int64(c.OutboxMaxBytes))
 	a.queue.assignmentsChanged()
-	a.said.signal()
+	a.said.Notify()
 
 	return applied, needRestart, nil
 }

@@ -7,9 +7,19 @@ import (
 
 	"github.com/segmentio/ksuid"
 
+	"github.com/musterfleet/muster/agent/bounds"
 	"github.com/musterfleet/muster/agent/outbox"
 	"github.com/musterfleet/muster/model"
 )
+
+// maxDocument returns how long a report or a state may be, encoded.
+func (a *Agent) maxDocument() int {
+	if p, ok := a.opts.Publisher.(MessageBound); ok {
+		return bounds.MaxDocument(p.MaxMessage())
+	}
+
+	return bounds.MaxDocument(0)
+}
 
 // append puts a report into the outbox. One that cannot be encoded is logged.
 func (a *Agent) append(r model.Report, document any) {
@@ -38,12 +48,12 @@ func (a *Agent) reportTransaction(t *model.Transaction) {
 	a.append(model.Report{
 		Kind: model.KindTransaction, Outcome: t.Outcome(), Type: t.Protocol, RunID: t.RunID, Manifest: t.Manifest,
 		Revision: t.Revision, Digest: t.Digest, Cause: t.Cause, CorrelationID: t.CorrelationID,
-	}, boundTransaction(t, a.maxDocument()))
+	}, bounds.Transaction(t, a.maxDocument()))
 }
 
 // reportRun reports a summary.
 func (a *Agent) reportRun(r *model.Run) {
-	r.Errors = boundErrors(r.Errors, a.maxDocument())
+	r.Errors = bounds.Errors(r.Errors, a.maxDocument())
 	a.append(model.Report{
 		Kind: model.KindRun, Outcome: r.Outcome(), Type: r.Protocol, RunID: r.RunID, Manifest: r.Manifest,
 		Revision: r.Revision, Digest: r.Digest, Cause: r.Cause, CorrelationID: r.CorrelationID,

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
+	"github.com/musterfleet/muster/agent/bounds"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine/graph"
 	"github.com/musterfleet/muster/resources/manifest"
@@ -111,31 +111,12 @@ func (r *runner) observed(ctx context.Context, f func(context.Context) error) er
 	case context.Cause(ctx) != nil:
 		return context.Cause(ctx)
 	case seen.err != nil:
-		return fmt.Errorf("%s: %w", onOneLine(model.AsProblems(err)), seen.err)
+		return fmt.Errorf("%s: %w", bounds.Problems(model.AsProblems(err)), seen.err)
 	case r.factsNow() == nil:
-		return fmt.Errorf("%w: %s", errNoFacts, onOneLine(model.AsProblems(err)))
+		return fmt.Errorf("%w: %s", errNoFacts, bounds.Problems(model.AsProblems(err)))
 	default:
 		return err
 	}
-}
-
-// onOneLine gives problems as one line of words: the first ones, and how many more
-// there are.
-func onOneLine(problems model.Problems) string {
-	var out strings.Builder
-	for i, p := range problems.Sorted() {
-		text := strings.ReplaceAll(cut(p.Error()), "\n", "; ")
-		if i > 0 && out.Len()+len(text) > maxText {
-			fmt.Fprintf(&out, "; and %d more", len(problems)-i)
-			break
-		}
-		if i > 0 {
-			out.WriteString("; ")
-		}
-		out.WriteString(text)
-	}
-
-	return out.String()
 }
 
 // neverValid gives the problems of an error that trying again does not mend.

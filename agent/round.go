@@ -6,6 +6,7 @@ import (
 
 	"github.com/segmentio/ksuid"
 
+	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine/graph"
 	"github.com/musterfleet/muster/resources/reconcile"
@@ -73,7 +74,7 @@ func (r *runner) beginRound(ctx, hard context.Context, u *unit) {
 	}
 	r.rounds.Go(func() {
 		defer cancel()
-		_ = r.guard("checking the health of "+u.key, func() error { // the guard logs it
+		_ = tasks.Guard(r.log, "checking the health of "+u.key, func() error { // the guard logs it
 			_, err := reconcile.Run(ctx, b.graph, o)
 			b.made = ctx.Err() == nil
 			return err

@@ -8,6 +8,8 @@ import (
 
 	"github.com/segmentio/ksuid"
 
+	"github.com/musterfleet/muster/agent/bounds"
+	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/engine/graph"
@@ -24,7 +26,7 @@ func (r *runner) run(ctx, hard context.Context, u *unit, w wake) bool {
 	u.breakOff() // it makes the checks itself
 	id := ksuid.New().String()
 	var summary *model.Run
-	err := r.guard("running "+u.key, func() (err error) {
+	err := tasks.Guard(r.log, "running "+u.key, func() (err error) {
 		o := r.options(ctx, hard, u, w, id)
 		o.JournalOf, o.Command = u.key, "muster agent"
 		o.Locked = func(ctx context.Context, o *reconcile.Options) (*graph.Graph, error) {
@@ -180,7 +182,7 @@ func (r *runner) refreshGraph(ctx context.Context, u *unit) {
 	}
 	if u.stale != "" {
 		u.stale, u.retryAt, u.told = "", time.Time{}, ""
-		u.wait.reset()
+		u.wait.Reset()
 		u.acquit(u.current.entry)
 		r.showLate(u)
 	}
@@ -209,7 +211,7 @@ func (r *runner) conclude(ctx context.Context, u *unit, w wake, s *model.Run) {
 		state.Outcome, state.At, state.Counts = outcome, time.Now().UTC(), s.Counts
 		state.Revision, state.Digest, state.Error = u.current.entry.Revision, u.current.digest, ""
 		if len(s.Errors) > 0 {
-			state.Error = cut(s.Errors[0])
+			state.Error = bounds.Text(s.Errors[0])
 		}
 	})
 	switch done := outcome != model.OutcomeFailed && outcome != model.OutcomeNotRun; {
@@ -238,7 +240,7 @@ func (a *Agent) logRun(ctx context.Context, s *model.Run) {
 		"duration", s.Duration.Round(time.Millisecond), "resources", s.Counts.Total, "changed", s.Counts.Changed, "failed", s.Counts.Failed,
 	}
 	if n := len(s.Errors); n > 0 {
-		attrs = append(attrs, "errors", n, "error", cut(s.Errors[0]))
+		attrs = append(attrs, "errors", n, "error", bounds.Text(s.Errors[0]))
 	}
 	a.log.Log(ctx, level, fmt.Sprintf("run %s", s.Outcome()), attrs...)
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -16,7 +17,7 @@ type runner struct {
 	// order are the units in force, in the order in which they run.
 	order []*unit
 	due   map[string]wake
-	// pace is this process's share of the jitter. It is the same for all intervals,
+	// pace is this process's share of the tasks.Jitter. It is the same for all intervals,
 	// so that a fleet spreads while the manifests of a node keep their order.
 	pace float64
 	// problem is what was last said about the bucket.
@@ -87,7 +88,7 @@ func (r *runner) mayStart(now, startBy time.Time) bool {
 
 // step runs a part of the work; a panic ends that part alone.
 func (r *runner) step(what string, f func()) {
-	_ = r.guard(what, func() error { // the guard logs it
+	_ = tasks.Guard(r.log, what, func() error { // the guard logs it
 		f()
 		return nil
 	})
@@ -110,7 +111,7 @@ func (r *runner) retryAll() {
 	for _, u := range r.units {
 		if !u.retryAt.IsZero() {
 			u.retryAt = now
-			u.wait.reset()
+			u.wait.Reset()
 		}
 	}
 }
@@ -152,9 +153,9 @@ func (r *runner) runNext(ctx, hard context.Context, now time.Time) bool {
 	began := r.run(ctx, hard, u, w)
 	u.next = r.nextTurn(u)
 	if began {
-		u.again.reset()
+		u.again.Reset()
 	} else {
-		u.next = earliest(u.next, time.Now().Add(u.again.next()))
+		u.next = tasks.Earliest(u.next, time.Now().Add(u.again.Next()))
 	}
 
 	return true

@@ -3,6 +3,7 @@ package agent
 import (
 	"time"
 
+	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine/graph"
 	"github.com/musterfleet/muster/resources/manifest"
@@ -24,10 +25,10 @@ type unit struct {
 	next time.Time
 	runs int
 	// again spreads the tries of runs that fail before they come to any resource.
-	again backoff
+	again tasks.Backoff
 	// retryAt is when what may pass is tried again; zero means that nothing is.
 	retryAt time.Time
-	wait    backoff
+	wait    tasks.Backoff
 	// asked says that a change that somebody asked for has not been made yet.
 	asked bool
 	// told is the error that may pass and was reported already.
