@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/agent/outbox"
+	"github.com/musterfleet/muster/agent/registrar"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
@@ -34,8 +35,8 @@ type Options struct {
 	Bundles     BundleSource
 	Publisher   Publisher
 	States      StateStore
-	// Registry tells others of services; without it nothing registers.
-	Registry Registry
+	// Registry announces services to others; without it nothing registers.
+	Registry registrar.Registry
 	// Checker makes health checks; without it they are unknown.
 	Checker engine.Checker
 	// Facts gathers the facts, with those of a directory. What could not be
@@ -50,18 +51,17 @@ type Options struct {
 // Agent is a node. Make it with New, and run it once. Its other methods may be
 // called from several goroutines while it runs.
 type Agent struct {
-	opts    Options
-	log     *slog.Logger
-	started time.Time
-	outbox  *outbox.Outbox
-	store   *store
-	bundles *bundles
-	asks    *asks
-	queue   *queue
-	facts   factBox
-	node    nodeBox
-	// registered are the services that the node tells of.
-	registered registrations
+	opts      Options
+	log       *slog.Logger
+	started   time.Time
+	outbox    *outbox.Outbox
+	store     *store
+	bundles   *bundles
+	asks      *asks
+	queue     *queue
+	facts     factBox
+	node      nodeBox
+	registrar *registrar.Registrar
 	// said wakes who hands over the node's state.
 	said    tasks.Signal
 	reached reached
@@ -86,7 +86,7 @@ func New(ctx context.Context, o Options) (*Agent, error) {
 	a := &Agent{opts: o, log: o.Log, config: o.Config, started: time.Now().UTC(), queue: newQueue(), said: tasks.NewSignal()}
 	a.reached = reached{deliver: tasks.NewSignal(), tell: tasks.NewSignal(), watch: tasks.NewSignal()}
 	a.node.manifests, a.node.health = map[string]model.ManifestState{}, map[string]model.HealthCounts{}
-	a.registered = registrations{slot: tasks.NewSignal(), all: map[source][]*standing{}, fallen: map[source]bool{}}
+	a.registrar = registrar.New(o.Config.Node, o.Registry, o.Log)
 	a.facts.ready = make(chan struct{})
 	a.runner = runner{Agent: a, units: map[string]*unit{}, pace: 1 + tasks.Jitter*(2*rand.Float64()-1)}
 	if err := a.open(ctx); err != nil {
@@ -148,9 +148,7 @@ func (a *Agent) Run(ctx, hard context.Context) error {
 	all.Go(func() { tasks.Repeat(background, a.log, "publishing the node's state", a.reached.tell, a.tell) })
 	all.Go(func() { tasks.Repeat(ctx, a.log, "gathering facts", nil, a.gather) })
 
-	if a.opts.Registry != nil {
-		all.Go(func() { tasks.Repeat(ctx, a.log, "registering services", nil, a.register) })
-	}
+	all.Go(func() { tasks.Repeat(ctx, a.log, "registering services", nil, a.registrar.Run) })
 	a.log.InfoContext(ctx, "agent started", "node", a.config.Node, "version", a.opts.Version, "state_dir", a.config.StateDir, "reports", a.outbox.Len())
 	a.reportNode(model.NodeStarted, "")
 	a.sync()
@@ -196,7 +194,7 @@ func (a *Agent) Connected() {
 	a.reached.deliver.Notify()
 	a.reached.tell.Notify()
 	a.reached.watch.Notify()
-	a.registered.again()
+	a.registrar.RenewAll()
 	a.queue.retryNow()
 }
 

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/agent"
+	"github.com/musterfleet/muster/agent/registrar"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources"
 	"github.com/musterfleet/muster/resources/engine"
@@ -169,7 +170,7 @@ func (s *stream) stored() ([]model.NodeState, []model.Facts, time.Duration) {
 // node is an agent under test with all that is around it.
 type node struct {
 	checker  engine.Checker
-	registry agent.Registry
+	registry registrar.Registry
 	t        *testing.T
 	dir      string // where the manifests write
 	state    string

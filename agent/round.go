@@ -6,6 +6,7 @@ import (
 
 	"github.com/segmentio/ksuid"
 
+	"github.com/musterfleet/muster/agent/registrar"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine/graph"
@@ -114,12 +115,12 @@ func (r *runner) concludeRound(ctx context.Context, b *round) {
 		return
 	}
 	for _, ref := range b.fell {
-		r.registered.fall(source{b.unit.key, ref})
+		r.registrar.Deregister(registrar.Source{Manifest: b.unit.key, Resource: ref})
 	}
 	for _, t := range b.transactions {
 		r.note(ctx, b.unit, t)
 		if t.OK() && !t.NotRun && !t.Skipped {
-			r.registered.rise(source{b.unit.key, t.Ref()})
+			r.registrar.Reregister(registrar.Source{Manifest: b.unit.key, Resource: t.Ref()})
 		}
 	}
 	r.heal(b.unit, model.CauseHealth, false)

@@ -9,6 +9,7 @@ import (
 	"github.com/segmentio/ksuid"
 
 	"github.com/musterfleet/muster/agent/bounds"
+	"github.com/musterfleet/muster/agent/registrar"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
@@ -243,4 +244,26 @@ func (a *Agent) logRun(ctx context.Context, s *model.Run) {
 		attrs = append(attrs, "errors", n, "error", bounds.Text(s.Errors[0]))
 	}
 	a.log.Log(ctx, level, fmt.Sprintf("run %s", s.Outcome()), attrs...)
+}
+
+// registers takes over what the resources of a unit register.
+func (r *runner) registers(u *unit) func(model.Ref, []model.RegisterEntry) {
+	return func(ref model.Ref, entries []model.RegisterEntry) {
+		r.registrar.Set(registrar.Source{Manifest: u.key, Resource: ref}, entries)
+	}
+}
+
+// keepRegistered ends the registrations of what is not in force any more.
+func (r *runner) keepRegistered() {
+	inForce := map[registrar.Source]bool{}
+	open := map[string]bool{}
+	for _, u := range r.order {
+		for _, res := range u.current.resolved.Resources {
+			if len(res.Meta().RegisterWhenStable) > 0 {
+				inForce[registrar.Source{Manifest: u.key, Resource: res.Ref()}] = true
+			}
+			open[u.key] = open[u.key] || res.Expand != nil
+		}
+	}
+	r.registrar.Retain(func(s registrar.Source) bool { return inForce[s] || open[s.Manifest] })
 }
