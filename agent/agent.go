@@ -12,6 +12,7 @@ import (
 
 	"github.com/musterfleet/muster/agent/outbox"
 	"github.com/musterfleet/muster/agent/registrar"
+	"github.com/musterfleet/muster/agent/requests"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
@@ -57,7 +58,7 @@ type Agent struct {
 	outbox    *outbox.Outbox
 	store     *store
 	bundles   *bundles
-	asks      *asks
+	requests  *requests.Service
 	queue     *queue
 	facts     factBox
 	node      nodeBox
@@ -109,13 +110,12 @@ func (a *Agent) open(ctx context.Context) (err error) {
 		err = a.runner.recall()
 	}
 	if err == nil {
-		a.asks, err = openAsks(a.opts.Host, filepath.Join(dir, "requests"), a.log)
+		a.requests, err = requests.Open(ctx, a.requestOptions(filepath.Join(dir, "requests")))
 	}
 	if err != nil {
 		return errors.Join(err, a.outbox.Close())
 	}
 	a.bundles = &bundles{host: a.opts.Host, source: a.opts.Bundles, dir: filepath.Join(dir, "bundles")}
-	a.recallAsks(ctx)
 
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/musterfleet/muster/agent/requests"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/resource"
@@ -57,9 +58,7 @@ type StateStore interface {
 type Loader interface {
 	Resolve(ctx context.Context, doc *manifest.Document, in manifest.Inputs) (*manifest.Resolved, error)
 	Condition(ctx context.Context, name string, v resource.Value, in manifest.Inputs) (bool, error)
-	ResolveOne(ctx context.Context, typ string, properties resource.Value, in manifest.Inputs) (*manifest.Resolved, error)
-	ResolveQuestion(ctx context.Context, typ string, properties resource.Value, in manifest.Inputs) (*manifest.Resolved, error)
-	Sensitive(typ string, properties resource.Value) bool
+	requests.Loader
 }
 
 // outageKey is the key of the outage recorder in a context.

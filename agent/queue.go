@@ -23,7 +23,6 @@ type queue struct {
 	assignments bool
 	retry       bool
 	due         map[string]wake
-	requests    []*ask
 	rounds      []*round
 }
 
@@ -54,14 +53,6 @@ func (q *queue) run(key string, w wake) {
 	q.slot.Notify()
 }
 
-// request adds an ensure request.
-func (q *queue) request(r *ask) {
-	q.mu.Lock()
-	q.requests = append(q.requests, r)
-	q.mu.Unlock()
-	q.slot.Notify()
-}
-
 // ended hands over a round of health checks that is at its end.
 func (q *queue) ended(b *round) {
 	q.mu.Lock()
@@ -77,7 +68,7 @@ type wakes struct {
 	rounds             []*round
 }
 
-// take empties the queue, but for requests.
+// take empties the queue.
 func (q *queue) take() wakes {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -85,19 +76,6 @@ func (q *queue) take() wakes {
 	q.assignments, q.retry, q.due, q.rounds = false, false, map[string]wake{}, nil
 
 	return w
-}
-
-// nextRequest takes the oldest request out, nil when there is none.
-func (q *queue) nextRequest() *ask {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if len(q.requests) == 0 {
-		return nil
-	}
-	r := q.requests[0]
-	q.requests = q.requests[1:]
-
-	return r
 }
 
 // weight orders causes: a change that somebody asked for is one whatever else

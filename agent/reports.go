@@ -88,3 +88,20 @@ func (a *Agent) droppedReport(lost outbox.Lost) model.Report {
 
 	return model.Report{ID: ksuid.New().String(), Time: s.At, Kind: model.KindNode, Outcome: model.Outcome(model.NodeDropped), Type: model.ProtocolNode, Data: data}
 }
+
+// reportEnsure reports the final response to a request.
+func (a *Agent) reportEnsure(response model.EnsureResponse) {
+	response.Error = bounds.TextTo(response.Error, bounds.MaxError)
+	out := model.Report{Kind: model.KindEnsure, Type: response.Protocol, Cause: model.CauseEnsure, CorrelationID: response.ID}
+	switch {
+	case response.State != nil:
+		response.State = bounds.Transaction(response.State, a.maxDocument()-2*bounds.MaxError)
+		out.Outcome, out.RunID = response.State.Outcome(), response.State.RunID
+	case response.Phase == model.EnsureExpired:
+		out.Outcome = model.OutcomeNotRun
+	default:
+		out.Outcome = model.OutcomeFailed
+	}
+	a.append(out, response)
+	a.sync()
+}

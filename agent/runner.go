@@ -51,13 +51,13 @@ func (r *runner) work(ctx, hard context.Context) {
 		}
 		switch now := time.Now(); {
 		case !adopted && !r.mayStart(now, startBy):
-			if !r.answerNext(ctx, hard) {
+			if !r.requests.AnswerNext(ctx, hard) {
 				r.await(ctx, startBy)
 			}
 		case !adopted || w.assignments || r.retryDue(now):
 			adopted = true
 			r.step("looking at the assignments", func() { r.adopt(ctx, now) })
-		case r.answerNext(ctx, hard):
+		case r.requests.AnswerNext(ctx, hard):
 		case r.runNext(ctx, hard, now):
 		case r.beginRounds(ctx, hard, now):
 		default:
@@ -129,17 +129,6 @@ func (r *runner) retryDue(now time.Time) bool {
 	}
 
 	return false
-}
-
-// answerNext answers the oldest ensure request; false means that there is none.
-func (r *runner) answerNext(ctx, hard context.Context) bool {
-	q := r.queue.nextRequest()
-	if q == nil {
-		return false
-	}
-	r.answer(ctx, hard, q)
-
-	return true
 }
 
 // runNext runs the first manifest that is due; false means that none is.
