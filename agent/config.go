@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterfleet/muster/agent/outbox"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
@@ -79,7 +80,7 @@ func DefaultConfig(hostname string) Config {
 // its place in the file.
 func ParseConfig(name string, data []byte, hostname string) (Config, error) {
 	c := DefaultConfig(hostname)
-	places, problems := decode(name, data, &c)
+	places, problems := document.Decode(name, data, manifest.DefaultMaxBytes, &c)
 	for _, p := range c.Validate() {
 		if at, ok := places[p.Property]; ok {
 			p.Pos = at

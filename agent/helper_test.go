@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/agent"
+	"github.com/musterfleet/muster/agent/assignments"
 	"github.com/musterfleet/muster/agent/registrar"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources"
@@ -45,7 +46,7 @@ func newBucket() *bucket {
 	return &bucket{entries: map[string]model.Entry{}, sync: model.Sync{At: time.Now()}}
 }
 
-func (b *bucket) Run(ctx context.Context, wake func([]string)) error {
+func (b *bucket) Run(ctx context.Context, _ model.Memory, wake func([]string)) error {
 	b.mu.Lock()
 	b.wake = wake
 	b.mu.Unlock()
@@ -59,10 +60,27 @@ func (b *bucket) Entries() (map[string]model.Entry, model.Sync) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 
-	return maps.Clone(b.entries), b.sync
+	keys := maps.Clone(b.entries)
+	for key, e := range keys {
+		e.Value = nil
+		keys[key] = e
+	}
+
+	return keys, b.sync
 }
 
-func (b *bucket) Regroup(groups []string) { b.change(func() { b.groups = groups }) }
+func (b *bucket) Read(_ context.Context, key string, _ uint64) (model.Entry, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	e, ok := b.entries[key]
+	if !ok {
+		return e, model.ErrNotFound
+	}
+
+	return e, nil
+}
+
+func (b *bucket) SetGroups(groups []string) { b.change(func() { b.groups = groups }) }
 
 func (b *bucket) change(f func()) {
 	b.mu.Lock()
@@ -264,7 +282,7 @@ func (n *node) options() agent.Options {
 	n.host = host.New(host.Options{StateDir: n.state})
 	return agent.Options{
 		Config: n.config, Version: "1.2.3", Host: n.host,
-		Loader:  manifest.NewLoader(manifest.Options{Types: n.types, KV: agent.ObserveKV(n.outside.getKV)}),
+		Loader:  manifest.NewLoader(manifest.Options{Types: n.types, KV: assignments.ObserveKV(n.outside.getKV)}),
 		Checker: n.checker, Registry: n.registry,
 		Assignments: n.bucket, Bundles: &n.outside, Publisher: n.stream, States: n.stream,
 		Facts: n.outside.getFacts,

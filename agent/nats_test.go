@@ -17,13 +17,6 @@ import (
 	"github.com/musterfleet/muster/testing/natstest"
 )
 
-// forgetful keeps nothing over a restart.
-type forgetful struct{}
-
-func (forgetful) Recall() (watch.Memory, error) { return watch.Memory{}, nil }
-
-func (forgetful) Remember(context.Context, watch.Memory) error { return nil }
-
 // eventually waits for a condition.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
@@ -72,7 +65,7 @@ func TestWithARealServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	options := n.options()
-	options.Assignments = watch.NewNode(store.Store, watch.Options{Node: n.config.Node, Retry: 50 * time.Millisecond}, forgetful{})
+	options.Assignments = watch.NewNode(store.Store, watch.Options{Node: n.config.Node, Retry: 50 * time.Millisecond})
 	options.Publisher, options.States = store, store
 	running, err = agent.New(t.Context(), options)
 	if err != nil {

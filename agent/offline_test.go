@@ -350,7 +350,7 @@ func TestOutageIsLoggedWhenItBeginsAndWhenItIsOver(t *testing.T) {
 		n.settle()
 		n.stop()
 		log := n.log.String()
-		begins, over := "level=WARN msg=\"reports cannot be handed over", "level=INFO msg=\"reports are handed over again"
+		begins, over := "level=WARN msg=\"cannot publish reports", "level=INFO msg=\"publishing reports again"
 		if strings.Count(log, begins) != 1 || strings.Count(log, over) != 1 || strings.Index(log, begins) > strings.Index(log, over) || !strings.Contains(log, errAway.Error()) {
 			t.Errorf("logged %d times that it began, %d that it is over", strings.Count(log, begins), strings.Count(log, over))
 		}

@@ -71,7 +71,9 @@ func (l *loop) take(family, name string, m kvstore.Message) {
 
 		return
 	}
-	l.entries[key] = held{Entry: kvstore.NewEntry(key, m), stream: l.sync.Stream}
+	e := kvstore.NewEntry(key, m)
+	e.Value = nil // who is woken reads it
+	l.entries[key] = held{Entry: e, stream: l.sync.Stream}
 	if !known || before.Revision != m.Sequence || !before.Time.Equal(m.Time) {
 		l.changed = append(l.changed, key)
 	}

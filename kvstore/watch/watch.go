@@ -34,21 +34,12 @@ type Options struct {
 	// and then up to 30 times that: 1 second.
 	Retry time.Duration
 	// Last is what an earlier watch of the node knew, see Watch.Memory.
-	Last Memory
+	Last model.Memory
 	// Log gets what an administrator should see; nil is silence.
 	Log *slog.Logger
 	// Now is the clock of Sync; Rand gives numbers in [0, 1) for the jitter.
 	Now  func() time.Time
 	Rand func() float64
-}
-
-// Memory is what a node must remember over a restart, so that it can tell what
-// was taken away from it from what the bucket lost.
-type Memory struct {
-	Entries map[string]model.Entry `json:"entries"`
-	// Stream and Kept are those of Sync.
-	Stream time.Time `json:"stream,omitzero"`
-	Kept   []string  `json:"kept,omitempty"`
 }
 
 // Watch knows what is assigned to one node, without a consumer. Entries may be
@@ -85,7 +76,7 @@ func New(s *kvstore.Store, o Options) (*Watch, error) {
 
 // remember takes over what is still of a family of the node. What the bucket did
 // not have then must not count as taken away from the node now.
-func (w *Watch) remember(m Memory) {
+func (w *Watch) remember(m model.Memory) {
 	w.sync.Stream = m.Stream
 	for key, e := range m.Entries {
 		e.Family, e.Name, _ = model.SplitKey(key)
@@ -119,8 +110,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Entries gives what is in force now, by key, and how sure that is. The map is
-// the caller's; the values in it are not to be changed.
+// Entries returns the keys and revisions that are in force now, and how sure that
+// is. Entries have no values: who is woken reads them. The map is the caller's.
 func (w *Watch) Entries() (map[string]model.Entry, model.Sync) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -133,10 +124,10 @@ func (w *Watch) Entries() (map[string]model.Entry, model.Sync) {
 }
 
 // Memory gives what to remember over a restart.
-func (w *Watch) Memory() Memory {
+func (w *Watch) Memory() model.Memory {
 	entries, state := w.Entries()
 
-	return Memory{Entries: entries, Stream: state.Stream, Kept: state.Kept}
+	return model.Memory{Entries: entries, Stream: state.Stream, Kept: state.Kept}
 }
 
 // Run watches until the context ends, then it gives nil; it gives an error when

@@ -31,6 +31,8 @@ type Options struct {
 	// Within are the ids of the runs that started this one, outermost first. It
 	// belongs to the innermost of them that still holds its lock.
 	Within []string
+	// Waited is set when another run held this one up.
+	Waited bool
 	// Locked is called once the lock is held, before anything is read. It may return
 	// another graph, and its error ends the run; nil changes nothing.
 	Locked func(ctx context.Context, o *Options) (*graph.Graph, error)
@@ -84,7 +86,10 @@ func (o *Options) lock(ctx context.Context) (unlock func() error, err error) {
 		unlock, err := h.Lock(ctx, lock.Options{
 			Wait: !o.NoWait, Depth: depth,
 			Holder: lock.Holder{PID: os.Getpid(), Command: o.Command, RunID: o.RunID, Since: time.Now().UTC()},
-			OnWait: func(by lock.Holder) { o.Env.Log.InfoContext(ctx, "waiting for another run", "holder", by.String()) },
+			OnWait: func(by lock.Holder) {
+				o.Waited = true
+				o.Env.Log.InfoContext(ctx, "waiting for another run", "holder", by.String())
+			},
 		})
 		if err != nil {
 			return nil, err

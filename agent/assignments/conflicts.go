@@ -1,4 +1,4 @@
-package agent
+package assignments
 
 import (
 	"github.com/musterfleet/muster/model"
@@ -9,7 +9,7 @@ import (
 // claims are the resources that the manifests of the node declare, by reference.
 type claims map[model.Ref]*resource.Resource
 
-// conflicts gives the resources that another manifest declares differently. The
+// conflicts returns the resources that another manifest declares differently. The
 // same resource in both is one resource.
 func (c claims) conflicts(resources []*resource.Resource) model.Problems {
 	var out model.Problems
@@ -27,9 +27,9 @@ func (c claims) conflicts(resources []*resource.Resource) model.Problems {
 	return out
 }
 
-// add notes what a version declares.
-func (c claims) add(l *loaded) {
-	for _, res := range l.resolved.Resources {
+// add notes what a manifest declares.
+func (c claims) add(resources []*resource.Resource) {
+	for _, res := range resources {
 		if _, taken := c[res.Ref()]; !taken && res.Excluded == "" {
 			c[res.Ref()] = res
 		}

@@ -25,11 +25,11 @@ func TestWeightiestCauseAndFirstTime(t *testing.T) {
 	if got := (wake{model.CauseSchedule, late}).over(wake{}); got.cause != model.CauseSchedule || got.at != late {
 		t.Errorf("nothing changes it to %+v", got)
 	}
-	q := newQueue()
+	q := newWakes()
 	q.run("a", wake{model.CauseDrift, early})
 	q.run("a", wake{model.CauseManifest, late})
 	q.assignmentsChanged()
-	if len(q.slot) != 1 {
+	if len(q.signal) != 1 {
 		t.Error("three wakes are not one")
 	}
 	if w := q.take(); w.due["a"] != (wake{model.CauseManifest, early}) || !w.assignments || w.retry {

@@ -1,4 +1,4 @@
-package agent
+package assignments
 
 import (
 	"context"
@@ -14,10 +14,17 @@ import (
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/host/archive"
+	"github.com/musterfleet/muster/resources/host/files"
 )
 
 // bundleManifest is the manifest at the root of a bundle.
 const bundleManifest = "manifest.yaml"
+
+// BundleSource opens bundles.
+type BundleSource interface {
+	// GetBundle opens a bundle by its digest, sha256-<hex>. Every error may pass.
+	GetBundle(ctx context.Context, digest string) (io.ReadCloser, error)
+}
 
 // errNoBundles is a bundle where there is nothing to fetch it from.
 var errNoBundles = errors.New("bundles cannot be fetched here")
@@ -30,9 +37,8 @@ type bundles struct {
 	dir    string
 }
 
-// open gives the directory of a bundle and its manifest, and fetches it when it
-// is not there. What is wrong with its bytes is model.Problems; another error
-// may pass.
+// open returns the directory of a bundle and its manifest, and fetches it when it
+// is missing. Invalid bytes are model.Problems; another error may pass.
 func (b *bundles) open(ctx context.Context, key, digest string) (dir string, text []byte, err error) {
 	dir = filepath.Join(b.dir, digest)
 	if _, err := os.Lstat(dir); err != nil {
@@ -49,7 +55,7 @@ func (b *bundles) open(ctx context.Context, key, digest string) (dir string, tex
 }
 
 // fetch unpacks a bundle beside its place and moves it there once its digest is
-// known to be right: what stands under a digest is always whole.
+// known to be right: what is under a digest is always complete.
 func (b *bundles) fetch(ctx context.Context, key, digest, dir string) error {
 	if b.source == nil {
 		return errNoBundles
@@ -78,14 +84,14 @@ func (b *bundles) fetch(ctx context.Context, key, digest, dir string) error {
 	case unpackErr != nil:
 		return model.ProblemAt(model.Position{File: key}, "pack it again", "bundle %s: %v", digest, unpackErr)
 	}
-	if err := makeOwnDir(b.host, b.dir); err != nil {
+	if err := b.host.MakeDirectory(b.dir, files.OwnAttrs(0o700)); err != nil {
 		return err
 	}
 
 	return os.Rename(temp, dir)
 }
 
-// fetchError is that a bundle did not come. It names the bundle once, and short,
+// fetchError is a bundle that could not be fetched. It names the bundle once, and short,
 // however often the error behind it does.
 type fetchError struct {
 	digest string
@@ -95,7 +101,7 @@ type fetchError struct {
 // shortDigest is how much of a digest tells bundles apart for a reader.
 const shortDigest = len(model.DigestPrefix) + 12
 
-// Error says which bundle, and why.
+// Error names the bundle, and the reason.
 func (e fetchError) Error() string {
 	why := strings.NewReplacer(
 		"bundle "+e.digest+": ", "", e.digest, "…", base64.URLEncoding.EncodeToString([]byte(e.digest)), "…",
@@ -104,7 +110,7 @@ func (e fetchError) Error() string {
 	return "fetch bundle " + e.digest[:min(len(e.digest), shortDigest)] + ": " + why
 }
 
-// Unwrap gives the error behind it.
+// Unwrap returns the error behind it.
 func (e fetchError) Unwrap() error { return e.err }
 
 // keep removes the bundles that no assignment uses.
@@ -123,8 +129,7 @@ func (b *bundles) keep(used map[string]bool) error {
 	return errors.Join(errs...)
 }
 
-// readError remembers what went wrong with reading, to tell it from what is
-// wrong with the bytes.
+// readError remembers the error of reading, to tell it from invalid bytes.
 type readError struct {
 	r   io.Reader
 	err error
