@@ -118,6 +118,9 @@ func (a *Agent) open(ctx context.Context, o Options) (err error) {
 	if err := o.Host.MakeDirectory(dir, files.OwnAttrs(0o700)); err != nil {
 		return err
 	}
+	if err := o.Host.OpenState(true); err != nil {
+		return err
+	}
 	a.outbox, err = outbox.Open(outbox.Options{
 		Dir: filepath.Join(dir, "outbox"), MaxBytes: int64(o.Config.OutboxMaxBytes), Log: a.log,
 		Dropped: func(lost outbox.Lost) model.Report { return droppedReport(a.status.identity(), lost) },

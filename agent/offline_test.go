@@ -14,6 +14,7 @@ import (
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/lock"
+	"github.com/musterfleet/muster/testing/hosttest"
 )
 
 func TestNATSAwayAtStart(t *testing.T) {
@@ -463,6 +464,30 @@ func TestAnotherAgentThatWasStopped(t *testing.T) {
 		}
 		if message := tell(model.NodeStopped); message != "" {
 			t.Errorf("the message stays: %s", message)
+		}
+	})
+}
+
+// TestStateDirectoryOfAnotherFormat is refused untouched.
+func TestStateDirectoryOfAnotherFormat(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.start()
+		n.put("group.all.motd", "motd", "hello\n")
+		n.stop()
+		format := filepath.Join(n.state, "format")
+		if text, err := os.ReadFile(format); err != nil || string(text) != "1\n" {
+			t.Errorf("the format is %q, %v", text, err)
+		}
+		if err := os.WriteFile(format, []byte("2\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		before := hosttest.Snapshot(t, n.state)
+		_, err := agent.New(t.Context(), n.options())
+		if !errors.Is(err, files.ErrStateFormat) || !strings.Contains(err.Error(), "--state-dir") {
+			t.Errorf("got %v", err)
+		}
+		if diff := hosttest.SnapshotDiff(before, hosttest.Snapshot(t, n.state)); len(diff) > 0 {
+			t.Errorf("it was changed: %v", diff)
 		}
 	})
 }
