@@ -23,6 +23,8 @@ import (
 	"github.com/musterfleet/muster/agent"
 	"github.com/musterfleet/muster/agent/assignments"
 	"github.com/musterfleet/muster/agent/registrar"
+	"github.com/musterfleet/muster/kvstore/provision"
+	"github.com/musterfleet/muster/kvstore/watch"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources"
 	"github.com/musterfleet/muster/resources/engine"
@@ -30,10 +32,68 @@ import (
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/testing/hosttest"
+	"github.com/musterfleet/muster/testing/kvtest"
+	"github.com/musterfleet/muster/testing/natstest"
 )
 
-// bucket is a bucket of assignments in memory.
-type bucket struct {
+func TestMain(m *testing.M) {
+	natstest.PrepareBubbles()
+	os.Exit(m.Run())
+}
+
+// bucket is the bucket of assignments of a node: a real one, as long as a test
+// does not need one that fails in its way.
+type bucket interface {
+	agent.Assignments
+	put(key, value string) (revision uint64)
+	remove(key string)
+}
+
+// natsBucket is a bucket on a nats-server.
+type natsBucket struct {
+	*watch.Node
+	t     *testing.T
+	store *kvtest.Store
+}
+
+// startNATS runs a provisioned server in the bubble of a test, until stop.
+func startNATS(t *testing.T) (store *kvtest.Store, stop func()) {
+	t.Helper()
+	server := natstest.StartBubble(t)
+	nc := server.Connect(t)
+	store, err := kvtest.Of(nc, "")
+	if err == nil {
+		_, err = store.Apply(t.Context(), provision.Options{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return store, func() {
+		nc.Close()
+		server.Stop()
+	}
+}
+
+func (b *natsBucket) put(key, value string) uint64 {
+	b.t.Helper()
+	revision, err := b.store.Put(b.t.Context(), key, []byte(value))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+
+	return revision
+}
+
+func (b *natsBucket) remove(key string) {
+	b.t.Helper()
+	if _, err := b.store.Delete(b.t.Context(), key); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// memoryBucket is a bucket in memory, of which a test decides what it tells.
+type memoryBucket struct {
 	mu       sync.Mutex
 	revision uint64
 	entries  map[string]model.Entry
@@ -42,11 +102,15 @@ type bucket struct {
 	groups   []string
 }
 
-func newBucket() *bucket {
-	return &bucket{entries: map[string]model.Entry{}, sync: model.Sync{At: time.Now()}}
+// injected makes the bucket of a node one in memory.
+func (n *node) injected() *memoryBucket {
+	b := &memoryBucket{entries: map[string]model.Entry{}, sync: model.Sync{At: time.Now()}}
+	n.bucket = b
+
+	return b
 }
 
-func (b *bucket) Run(ctx context.Context, _ model.Memory, wake func([]string)) error {
+func (b *memoryBucket) Run(ctx context.Context, _ model.Memory, wake func([]string)) error {
 	b.mu.Lock()
 	b.wake = wake
 	b.mu.Unlock()
@@ -56,7 +120,7 @@ func (b *bucket) Run(ctx context.Context, _ model.Memory, wake func([]string)) e
 	return nil
 }
 
-func (b *bucket) Entries() (map[string]model.Entry, model.Sync) {
+func (b *memoryBucket) Entries() (map[string]model.Entry, model.Sync) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 
@@ -69,7 +133,7 @@ func (b *bucket) Entries() (map[string]model.Entry, model.Sync) {
 	return keys, b.sync
 }
 
-func (b *bucket) Read(_ context.Context, key string, _ uint64) (model.Entry, error) {
+func (b *memoryBucket) Read(_ context.Context, key string, _ uint64) (model.Entry, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	e, ok := b.entries[key]
@@ -80,9 +144,9 @@ func (b *bucket) Read(_ context.Context, key string, _ uint64) (model.Entry, err
 	return e, nil
 }
 
-func (b *bucket) SetGroups(groups []string) { b.change(func() { b.groups = groups }) }
+func (b *memoryBucket) SetGroups(groups []string) { b.change(func() { b.groups = groups }) }
 
-func (b *bucket) change(f func()) {
+func (b *memoryBucket) change(f func()) {
 	b.mu.Lock()
 	f()
 	wake := b.wake
@@ -92,7 +156,7 @@ func (b *bucket) change(f func()) {
 	}
 }
 
-func (b *bucket) put(key, value string) (revision uint64) {
+func (b *memoryBucket) put(key, value string) (revision uint64) {
 	b.change(func() {
 		b.revision++
 		revision = b.revision
@@ -102,7 +166,7 @@ func (b *bucket) put(key, value string) (revision uint64) {
 	return revision
 }
 
-func (b *bucket) remove(key string) { b.change(func() { delete(b.entries, key) }) }
+func (b *memoryBucket) remove(key string) { b.change(func() { delete(b.entries, key) }) }
 
 var errAway = errors.New("NATS is away")
 
@@ -192,7 +256,8 @@ type node struct {
 	t        *testing.T
 	dir      string // where the manifests write
 	state    string
-	bucket   *bucket
+	bucket   bucket
+	nats     *kvtest.Store
 	stream   *stream
 	config   agent.Config
 	types    resource.Types
@@ -263,7 +328,7 @@ func (o *outside) getFacts(context.Context, string) (model.Facts, []error) {
 func newNode(t *testing.T) *node {
 	t.Helper()
 	dir := t.TempDir()
-	n := &node{t: t, dir: filepath.Join(dir, "root"), state: filepath.Join(dir, "state"), bucket: newBucket(), stream: newStream(), types: resources.All()}
+	n := &node{t: t, dir: filepath.Join(dir, "root"), state: filepath.Join(dir, "state"), stream: newStream(), types: resources.All()}
 	if err := os.Mkdir(n.dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -280,6 +345,11 @@ func newNode(t *testing.T) *node {
 
 func (n *node) options() agent.Options {
 	n.host = host.New(host.Options{StateDir: n.state})
+	if _, injected := n.bucket.(*memoryBucket); !injected {
+		n.bucket = &natsBucket{t: n.t, store: n.nats, Node: watch.NewNode(n.nats.Store, watch.Options{
+			Node: n.config.Node, Groups: n.config.Groups, Rand: func() float64 { return 0 }, // no jitter
+		})}
+	}
 	return agent.Options{
 		Config: n.config, Version: "1.2.3", Host: n.host,
 		Loader:  manifest.NewLoader(manifest.Options{Types: n.types, KV: assignments.ObserveKV(n.outside.getKV)}),
@@ -449,7 +519,11 @@ func bubble(t *testing.T, f func(t *testing.T, n *node)) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t)
 		n.stop = func() {}
+		var stopNATS func()
+		n.nats, stopNATS = startNATS(t)
+		n.bucket = &natsBucket{t: t, store: n.nats}
+		defer stopNATS()
+		defer func() { n.stop() }()
 		f(t, n)
-		n.stop()
 	})
 }

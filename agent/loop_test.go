@@ -64,6 +64,7 @@ func TestDriftIsRepairedOnTheInterval(t *testing.T) {
 
 func TestWakesAreBroughtTogether(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
+		n.injected() // all puts come before the node looks
 		n.start()
 		for i := range 20 {
 			n.bucket.put("group.all.motd", n.manifest("motd", strings.Repeat("x", i)))
@@ -84,6 +85,7 @@ func TestWakesAreBroughtTogether(t *testing.T) {
 
 func TestUnassignedManifestIsNotRunAnyMore(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
+		bucket := n.injected()
 		n.start()
 		n.put("group.all.motd", "motd", "hello\n")
 		n.take()
@@ -107,7 +109,7 @@ func TestUnassignedManifestIsNotRunAnyMore(t *testing.T) {
 			t.Errorf("the state still has it: %+v", n.agent.State().Manifests)
 		}
 		n.stop()
-		n.bucket.sync = model.Sync{}
+		bucket.sync = model.Sync{}
 		n.start()
 		n.after(time.Minute)
 		n.lacks("motd")
@@ -116,12 +118,13 @@ func TestUnassignedManifestIsNotRunAnyMore(t *testing.T) {
 
 func TestBucketThatCannotBeTrusted(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
+		bucket := n.injected()
 		n.start()
 		n.put("group.all.motd", "motd", "hello\n")
 		n.take()
-		n.bucket.change(func() {
-			clear(n.bucket.entries)
-			n.bucket.sync = model.Sync{Kept: []string{"group.all.motd"}}
+		bucket.change(func() {
+			clear(bucket.entries)
+			bucket.sync = model.Sync{Kept: []string{"group.all.motd"}}
 		})
 		n.settle()
 		if err := os.Remove(n.path("motd")); err != nil {

@@ -19,6 +19,7 @@ import (
 
 func TestNATSAwayAtStart(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
+		bucket := n.injected()
 		n.start()
 		n.put("group.all.motd", "motd", "hello\n")
 		n.stop()
@@ -26,9 +27,9 @@ func TestNATSAwayAtStart(t *testing.T) {
 		if err := os.Remove(n.path("motd")); err != nil {
 			t.Fatal(err)
 		}
-		n.bucket.sync = model.Sync{}
-		kept := n.bucket.entries
-		n.bucket.entries = map[string]model.Entry{}
+		bucket.sync = model.Sync{}
+		kept := bucket.entries
+		bucket.entries = map[string]model.Entry{}
 		n.stream.setAway(true)
 
 		n.start()
@@ -41,7 +42,7 @@ func TestNATSAwayAtStart(t *testing.T) {
 		}
 
 		n.stream.setAway(false)
-		n.bucket.change(func() { n.bucket.entries, n.bucket.sync = kept, model.Sync{At: time.Now()} })
+		bucket.change(func() { bucket.entries, bucket.sync = kept, model.Sync{At: time.Now()} })
 		n.agent.Connected()
 		n.tells("transaction changed file#motd", "run changed group.all.motd schedule")
 	})
@@ -103,8 +104,7 @@ func TestKilled(t *testing.T) {
 		n.stream.setAway(false)
 
 		n.state, n.config.StateDir = killed, killed
-		n.bucket = newBucket()
-		n.bucket.sync = model.Sync{}
+		n.injected().sync = model.Sync{} // NATS is away
 		if err := os.Remove(n.path("motd")); err != nil {
 			t.Fatal(err)
 		}
@@ -165,8 +165,7 @@ func TestStoredAssignmentThatIsDamaged(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		n.bucket = newBucket()
-		n.bucket.sync = model.Sync{}
+		n.injected().sync = model.Sync{} // NATS is away
 		n.start()
 		n.after(time.Minute)
 		n.has("b", "x")
@@ -183,8 +182,7 @@ func TestGroupsThatWereLeftWhileStopped(t *testing.T) {
 		if err := os.Remove(n.path("motd")); err != nil {
 			t.Fatal(err)
 		}
-		n.bucket = newBucket()
-		n.bucket.sync = model.Sync{}
+		n.injected().sync = model.Sync{} // NATS is away
 		n.config.Groups = []string{"prod"}
 		n.start()
 		n.after(time.Minute)

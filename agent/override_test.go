@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -32,10 +33,10 @@ func TestOverrideThatIsNotValid(t *testing.T) {
 					t.Errorf("the state is %+v", state)
 				}
 				if name != "may pass" {
-					if late := state[own].Late; !strings.HasPrefix(late, "refused: ") || !strings.HasSuffix(late, group+" revision 2 stays in force") {
+					if late := state[own].Late; !strings.HasPrefix(late, "refused: ") || !strings.HasSuffix(late, fmt.Sprintf("%s revision %d stays in force", group, good)) {
 						t.Errorf("late is %q", late)
 					}
-					if !strings.Contains(n.log.String(), `active="group.web.motd revision 2 stays in force"`) {
+					if !strings.Contains(n.log.String(), fmt.Sprintf(`active="group.web.motd revision %d stays in force"`, good)) {
 						t.Error("the log does not say it")
 					}
 				}

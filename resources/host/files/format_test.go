@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/host/files"
 )
 
@@ -35,7 +34,7 @@ func TestStateFormat(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		err := host.New(host.Options{StateDir: dir}).OpenState(c.write)
+		err := files.New(files.Options{StateDir: dir}).OpenState(c.write)
 		if errors.Is(err, files.ErrStateFormat) != c.unknown || (err != nil) != c.unknown {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -56,7 +55,7 @@ func TestNothingIsWrittenIntoAStateOfAnotherFormat(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "format"), []byte("2\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := host.New(host.Options{StateDir: dir}).TempDir("x"); !errors.Is(err, files.ErrStateFormat) {
+	if _, err := files.New(files.Options{StateDir: dir}).TempDir("x"); !errors.Is(err, files.ErrStateFormat) {
 		t.Errorf("a temporary directory: %v", err)
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
