@@ -262,6 +262,8 @@ type node struct {
 	config   agent.Config
 	types    resource.Types
 	outside  outside
+	// resolved counts how often a manifest was resolved.
+	resolved int
 	log      bytes.Buffer
 
 	host  *host.Host
@@ -352,7 +354,7 @@ func (n *node) options() agent.Options {
 	}
 	return agent.Options{
 		Config: n.config, Version: "1.2.3", Host: n.host,
-		Loader:  manifest.NewLoader(manifest.Options{Types: n.types, KV: assignments.ObserveKV(n.outside.getKV)}),
+		Loader:  countingLoader{manifest.NewLoader(manifest.Options{Types: n.types, KV: assignments.ObserveKV(n.outside.getKV)}), &n.resolved},
 		Checker: n.checker, Registry: n.registry,
 		Assignments: n.bucket, Bundles: &n.outside, Publisher: n.stream, States: n.stream,
 		Facts: n.outside.getFacts,
@@ -362,6 +364,18 @@ func (n *node) options() agent.Options {
 		},
 		Log: slog.New(slog.NewTextHandler(io.MultiWriter(&n.log, logWriter{n.t}), &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
+}
+
+// countingLoader counts how often it resolves a manifest.
+type countingLoader struct {
+	*manifest.Loader
+	resolved *int
+}
+
+func (l countingLoader) Resolve(ctx context.Context, doc *manifest.Document, in manifest.Inputs) (*manifest.Resolved, error) {
+	*l.resolved++
+
+	return l.Loader.Resolve(ctx, doc, in)
 }
 
 type logWriter struct{ t *testing.T }

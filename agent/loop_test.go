@@ -268,3 +268,38 @@ func TestRunThatCannotBegin(t *testing.T) {
 		}
 	})
 }
+
+// TestManifestIsResolvedOnceFromThePutToTheReport, also one that reads facts and
+// data; a run on the interval resolves that again.
+func TestManifestIsResolvedOnceFromThePutToTheReport(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.outside.setKV("hello", nil)
+		n.start()
+		n.bucket.put("group.all.motd", strings.Replace(n.manifest("motd", "X"), "X", "${ kvGet('settings', 'motd') } ${ Facts.role }", 1))
+		n.settle()
+		n.has("motd", "hello web")
+		if n.resolved != 1 {
+			t.Errorf("it was resolved %d times", n.resolved)
+		}
+		n.outside.setKV("bye", nil)
+		n.after(6 * time.Minute)
+		n.has("motd", "bye web")
+		if n.resolved != 2 {
+			t.Errorf("after a further run it was resolved %d times", n.resolved)
+		}
+	})
+}
+
+// TestManifestIsResolvedAgainAfterAnotherChangedWhatItReads: both are activated at
+// once, and the first one writes the file that the second one includes.
+func TestManifestIsResolvedAgainAfterAnotherChangedWhatItReads(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		if err := os.WriteFile(n.path("child.yaml"), []byte(n.child("motd", "one", "")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		n.bucket.put("group.all.a", strings.Replace(n.manifest("child.yaml", "CHILD"), `"CHILD"`, "'"+n.child("motd", "two", "")+"'", 1))
+		n.bucket.put("group.all.b", n.parent("child.yaml", ""))
+		n.start()
+		n.has("motd", "two")
+	})
+}
