@@ -74,7 +74,7 @@ type Agent struct {
 	log         *slog.Logger
 }
 
-// New opens what the agent has on disk. The error says what of the state
+// New opens what the agent has on disk. The error tells what of the state
 // directory cannot be used, or wraps outbox.ErrInUse when another agent has it.
 func New(ctx context.Context, o Options) (*Agent, error) {
 	if o.Log == nil {
@@ -245,7 +245,7 @@ func (a *Agent) killLate(ctx, work context.Context, kill context.CancelCauseFunc
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		kill(fmt.Errorf("the agent was told to stop %s ago", timeout))
+		kill(fmt.Errorf("the agent is shutting down since %s", timeout))
 	case <-work.Done():
 	}
 }

@@ -93,7 +93,7 @@ func (d *delivery) once(ctx context.Context) (more bool, err error) {
 	return stored > 0, err
 }
 
-// drop removes a report that would hold up all others, and says so.
+// drop removes a report that would hold up all others, and logs it.
 func (d *delivery) drop(ctx context.Context, r model.Report, cause error) error {
 	d.log.ErrorContext(ctx, "report dropped", "seq", r.Seq, "kind", r.Kind, "outcome", r.Outcome, "run_id", r.RunID, "error", cause)
 	if r.Kind == model.KindNode && r.Outcome == model.Outcome(model.NodeDropped) {

@@ -68,7 +68,7 @@ func (n *nodeStatus) update(change func()) {
 	n.changed.Notify()
 }
 
-// setAssignments takes over how the node stands with each key.
+// setAssignments takes over the state of each key.
 func (n *nodeStatus) setAssignments(states map[string]model.ManifestState) {
 	n.update(func() {
 		for key, s := range states {

@@ -30,8 +30,8 @@ func ObserveRegistrations(get manifest.ReadRegistrations) manifest.ReadRegistrat
 	}
 }
 
-// ObserveKV wraps the function that a Loader reads keys by, so that a manifest
-// that is wrong is told from one whose data could not be read.
+// ObserveKV wraps the function that a Loader reads keys by, so that an
+// invalid manifest differs from one whose data could not be read.
 func ObserveKV(get func(ctx context.Context, bucket, key string) ([]byte, error)) func(ctx context.Context, bucket, key string) ([]byte, error) {
 	return func(ctx context.Context, bucket, key string) ([]byte, error) {
 		value, err := get(ctx, bucket, key)

@@ -18,8 +18,8 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// WatchOptions say what a node watches and how often it makes sure. Zero values
-// mean the defaults named.
+// Options are what a node watches, and how often it audits. Zero values are the
+// defaults named.
 type Options struct {
 	Node   string
 	Groups []string
@@ -35,9 +35,9 @@ type Options struct {
 	Retry time.Duration
 	// Last is what an earlier watch of the node knew, see Watch.Memory.
 	Last model.Memory
-	// Log gets what an administrator should see; nil is silence.
+	// Log gets what an administrator should see; nil discards.
 	Log *slog.Logger
-	// Now is the clock of Sync; Rand gives numbers in [0, 1) for the jitter.
+	// Now is the clock of Sync; Rand returns numbers in [0, 1) for the jitter.
 	Now  func() time.Time
 	Rand func() float64
 }
@@ -61,7 +61,7 @@ type held struct {
 	stream time.Time
 }
 
-// NewWatch makes the watch of a node; it asks the server nothing yet, and its
+// New returns the watch of a node; it asks the server nothing yet, and its
 // Entries are those of options. The error wraps model.ErrInvalidName.
 func New(s *kvstore.Store, o Options) (*Watch, error) {
 	if err := model.CheckNode(o.Node, o.Groups); err != nil {
@@ -123,18 +123,17 @@ func (w *Watch) Entries() (map[string]model.Entry, model.Sync) {
 	return entries, w.sync
 }
 
-// Memory gives what to remember over a restart.
+// Memory returns what to keep over a restart.
 func (w *Watch) Memory() model.Memory {
 	entries, state := w.Entries()
 
 	return model.Memory{Entries: entries, Stream: state.Stream, Kept: state.Kept}
 }
 
-// Run watches until the context ends, then it gives nil; it gives an error when
-// the connection is closed for good. wake is told the keys that changed; it is
-// called without any when everything is known for the first time, and when only
-// what Sync says to be wrong has changed. It is called from Run's goroutine and
-// must not block.
+// Run watches until the context ends; the error is that the connection was closed
+// for good. wake is called with the keys that changed, and without any when
+// everything is known for the first time, and when only the errors in Sync
+// changed. It is called from Run's goroutine and must not block.
 func (w *Watch) Run(ctx context.Context, wake func(keys []string)) error {
 	p := newPending()
 	subs, err := w.subscribe(p)
@@ -194,12 +193,12 @@ func (w *Watch) subscribe(p *pending) ([]*nats.Subscription, error) {
 	return subs, nil
 }
 
-// spread gives a moment within the jitter of groups.
+// spread returns a moment within the jitter of groups.
 func (w *Watch) spread() time.Duration {
 	return time.Duration(w.o.Rand() * float64(w.o.GroupJitter))
 }
 
-// known gives the keys of a family that are in force.
+// known returns the keys of a family that are in force.
 func (w *Watch) known(family string) map[string]held {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -209,7 +208,7 @@ func (w *Watch) known(family string) map[string]held {
 	return known
 }
 
-// update changes what Sync says.
+// update changes Sync.
 func (w *Watch) update(change func(*model.Sync)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
