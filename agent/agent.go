@@ -147,7 +147,7 @@ func (a *Agent) makeLoop(ctx context.Context, o Options, report *reporter) error
 		return err
 	}
 	a.status.setAssignments(set.States())
-	wakes := newWakes()
+	wakes := &wakes{signal: tasks.NewSignal()}
 	runner := &runner{host: o.Host, checker: o.Checker, origin: o.Origin, version: o.Version, config: a.config, facts: a.facts, log: a.log}
 	m := &manifests{
 		set: set, registrar: a.registrar, runner: runner, report: report, status: a.status, log: a.log,

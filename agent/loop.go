@@ -32,13 +32,16 @@ func (l *loop) run(ctx, hard context.Context) {
 	startBy := time.Now().Add(startWait)
 	synced := false
 	for ctx.Err() == nil {
-		w := l.take(ctx)
+		l.step("concluding health checks", func() { l.manifests.concludePasses(ctx) })
+		if l.wakes.retry.Swap(false) {
+			l.manifests.set.RetryNow(time.Now())
+		}
 		switch now := time.Now(); {
 		case !synced && !l.mayStart(now, startBy):
 			if !l.requests.AnswerNext(ctx, hard) {
 				l.sleep(ctx, startBy)
 			}
-		case !synced || w.assignments || isOver(l.manifests.set.Next(), now):
+		case l.wakes.assignments.Swap(false) || !synced || isOver(l.manifests.set.Next(), now):
 			synced = true
 			l.step("syncing assignments", func() { l.sync(ctx, now) })
 		case l.requests.AnswerNext(ctx, hard):
@@ -48,20 +51,6 @@ func (l *loop) run(ctx, hard context.Context) {
 			l.sleep(ctx, l.next())
 		}
 	}
-}
-
-// take takes over what the loop was woken for.
-func (l *loop) take(ctx context.Context) woken {
-	w := l.wakes.take()
-	if w.retry {
-		l.manifests.set.RetryNow(time.Now())
-	}
-	for key, at := range w.due {
-		l.manifests.schedule.due.add(key, at)
-	}
-	l.step("concluding health checks", func() { l.manifests.concludePasses(ctx) })
-
-	return w
 }
 
 // awaitFacts waits a while for the first facts.

@@ -1,8 +1,7 @@
 package agent
 
 import (
-	"maps"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/musterfleet/muster/agent/tasks"
@@ -56,43 +55,18 @@ func (d due) add(key string, w wake) { d[key] = w.over(d[key]) }
 // what is asked for twice is done once.
 type wakes struct {
 	signal tasks.Signal
-
-	mu sync.Mutex
-	woken
-}
-
-// woken is what was asked for since the last look.
-type woken struct {
 	// assignments are to be looked at again; transient errors are to be tried again.
-	assignments, retry bool
-	due                due
+	assignments, retry atomic.Bool
 }
-
-func newWakes() *wakes { return &wakes{signal: tasks.NewSignal(), woken: woken{due: due{}}} }
 
 // assignmentsChanged asks to look at the assignments again.
-func (w *wakes) assignmentsChanged() { w.update(func() { w.assignments = true }) }
-
-// retryNow asks not to wait any longer for transient errors.
-func (w *wakes) retryNow() { w.update(func() { w.retry = true }) }
-
-// run asks for a run of a manifest.
-func (w *wakes) run(key string, at wake) { w.update(func() { w.due.add(key, at) }) }
-
-func (w *wakes) update(change func()) {
-	w.mu.Lock()
-	change()
-	w.mu.Unlock()
+func (w *wakes) assignmentsChanged() {
+	w.assignments.Store(true)
 	w.signal.Notify()
 }
 
-// take returns and clears what was asked for.
-func (w *wakes) take() woken {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	out := w.woken
-	out.due = maps.Clone(w.due)
-	w.woken = woken{due: due{}}
-
-	return out
+// retryNow asks not to wait any longer for transient errors.
+func (w *wakes) retryNow() {
+	w.retry.Store(true)
+	w.signal.Notify()
 }

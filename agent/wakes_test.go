@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -25,17 +26,20 @@ func TestWeightiestCauseAndFirstTime(t *testing.T) {
 	if got := (wake{model.CauseSchedule, late}).over(wake{}); got.cause != model.CauseSchedule || got.at != late {
 		t.Errorf("nothing changes it to %+v", got)
 	}
-	q := newWakes()
-	q.run("a", wake{model.CauseDrift, early})
-	q.run("a", wake{model.CauseManifest, late})
-	q.assignmentsChanged()
-	if len(q.signal) != 1 {
+	asked := due{}
+	asked.add("a", wake{model.CauseDrift, early})
+	asked.add("a", wake{model.CauseManifest, late})
+	if len(asked) != 1 || asked["a"] != (wake{model.CauseManifest, early}) {
+		t.Errorf("twice is %+v", asked)
+	}
+}
+
+func TestWakesAreOne(t *testing.T) {
+	w := &wakes{signal: tasks.NewSignal()}
+	w.assignmentsChanged()
+	w.assignmentsChanged()
+	w.retryNow()
+	if len(w.signal) != 1 || !w.assignments.Swap(false) || !w.retry.Swap(false) || w.assignments.Load() {
 		t.Error("three wakes are not one")
-	}
-	if w := q.take(); w.due["a"] != (wake{model.CauseManifest, early}) || !w.assignments || w.retry {
-		t.Errorf("took %+v", w)
-	}
-	if w := q.take(); len(w.due) != 0 || w.assignments {
-		t.Errorf("what was taken is there again: %+v", w)
 	}
 }

@@ -53,7 +53,15 @@ func (t *turn) resolveEntry(ctx context.Context, u *unit, e model.Entry) (v *Ver
 		if holds, err = t.holds(ctx, v); err != nil || !holds || v.Resolution != nil {
 			return err
 		}
-		return t.resolveOnce(ctx, v)
+		if v.invalid != nil && v.invalidFacts == t.in.Facts.Stable {
+			return v.invalid // nothing has changed since
+		}
+		v.Resolution, err = t.resolve(ctx, v)
+		v.invalid, v.invalidFacts = nil, t.in.Facts.Stable
+		if _, invalid := asInvalid(err); invalid {
+			v.invalid = err
+		}
+		return err
 	})
 
 	return v, holds, err
@@ -74,21 +82,6 @@ func (t *turn) holds(ctx context.Context, v *Version) (holds bool, err error) {
 	})
 
 	return holds && err == nil, err
-}
-
-// resolveOnce resolves a version, but not again one that is invalid while the
-// facts are what they were.
-func (t *turn) resolveOnce(ctx context.Context, v *Version) error {
-	if v.invalid != nil && v.invalidFacts == t.in.Facts.Stable {
-		return v.invalid
-	}
-	resolution, err := t.resolve(ctx, v)
-	v.Resolution, v.invalid, v.invalidFacts = resolution, nil, t.in.Facts.Stable
-	if _, invalid := asInvalid(err); invalid {
-		v.invalid = err
-	}
-
-	return err
 }
 
 // resolve makes the resources and the graph of a version. The error is
