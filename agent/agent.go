@@ -2,45 +2,55 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/musterfleet/muster/agent/assignments"
+	"github.com/musterfleet/muster/agent/bounds"
+	"github.com/musterfleet/muster/agent/health"
 	"github.com/musterfleet/muster/agent/outbox"
+	"github.com/musterfleet/muster/agent/registrar"
+	"github.com/musterfleet/muster/agent/requests"
+	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Options are what an agent is made from. BundleSource, Origin and Facts may
-// be left out.
+// Options are what an agent is made from. Bundles, Origin, Registry, Checker and
+// Facts may be left out.
 type Options struct {
 	Config  Config
 	Version string
 	// Host has Config.StateDir as its state directory.
 	Host   *host.Host
 	Loader Loader
-	// Origin gives what the resources of a manifest may ask of it when they run; nil
-	// stands for the manifest of an ensure request.
+	// Origin returns what the resources of a manifest may ask of it when they run; it
+	// is called with nil for the manifest of an ensure request.
 	Origin      func(*manifest.Resolved) resource.Origin
 	Assignments Assignments
-	Bundles     BundleSource
+	Bundles     assignments.BundleSource
 	Publisher   Publisher
 	States      StateStore
-	// Registry tells others of services; without it nothing registers.
-	Registry Registry
+	// Registry announces services to others; without it nothing registers.
+	Registry registrar.Registry
 	// Checker makes health checks; without it they are unknown.
 	Checker engine.Checker
 	// Facts gathers the facts, with those of a directory. What could not be
 	// gathered is in the errors.
 	Facts func(ctx context.Context, dir string) (model.Facts, []error)
-	// StableFacts gives the digest of what does not move by itself in facts: when
+	// StableFacts returns the digest of what does not change by itself in facts: when
 	// it changes they are published.
 	StableFacts func(model.Facts) string
 	Log         *slog.Logger
@@ -49,31 +59,22 @@ type Options struct {
 // Agent is a node. Make it with New, and run it once. Its other methods may be
 // called from several goroutines while it runs.
 type Agent struct {
-	opts    Options
-	log     *slog.Logger
-	started time.Time
-	outbox  *outbox.Outbox
-	store   *store
-	bundles *bundles
-	asks    *asks
-	queue   *queue
-	facts   factBox
-	node    nodeBox
-	// registered are the services that the node tells of.
-	registered registrations
-	// said wakes who hands over the node's state.
-	said    slot
-	reached reached
-	runner  runner
-
-	mu     sync.Mutex
-	config Config
+	config    *settings
+	watch     Assignments
+	outbox    *outbox.Outbox
+	status    *nodeStatus
+	facts     *factCache
+	registrar *registrar.Registrar
+	delivery  *delivery
+	heartbeat *heartbeat
+	requests  *requests.Service
+	loop      *loop
+	// reconnected wakes the watch when NATS can be reached again.
+	reconnected tasks.Signal
+	log         *slog.Logger
 }
 
-// reached wakes those who talk to NATS when it can be reached again.
-type reached struct{ deliver, tell, watch slot }
-
-// New opens what the agent has on disk. The error says what of the state
+// New opens what the agent has on disk. The error tells what of the state
 // directory cannot be used, or wraps outbox.ErrInUse when another agent has it.
 func New(ctx context.Context, o Options) (*Agent, error) {
 	if o.Log == nil {
@@ -82,55 +83,121 @@ func New(ctx context.Context, o Options) (*Agent, error) {
 	if err := o.Config.Validate().Err(); err != nil {
 		return nil, err
 	}
-	a := &Agent{opts: o, log: o.Log, config: o.Config, started: time.Now().UTC(), queue: newQueue(), said: newSlot()}
-	a.reached = reached{deliver: newSlot(), tell: newSlot(), watch: newSlot()}
-	a.node.manifests, a.node.health = map[string]model.ManifestState{}, map[string]model.HealthCounts{}
-	a.registered = registrations{slot: newSlot(), all: map[source][]*standing{}, fallen: map[source]bool{}}
-	a.facts.ready = make(chan struct{})
-	a.runner = runner{Agent: a, units: map[string]*unit{}, pace: 1 + jitter*(2*rand.Float64()-1)}
-	if err := a.open(ctx); err != nil {
+	config := &settings{config: o.Config}
+	a := &Agent{
+		config: config, watch: o.Assignments, log: o.Log, reconnected: tasks.NewSignal(),
+		facts:     &factCache{gather: o.Facts, stable: o.StableFacts, ready: make(chan struct{}), log: o.Log},
+		registrar: registrar.New(o.Config.Node, o.Registry, o.Log),
+		status: &nodeStatus{
+			version: o.Version, started: time.Now().UTC(), config: config, changed: tasks.NewSignal(),
+			manifests: map[string]model.ManifestState{}, health: map[string]model.HealthCounts{},
+			maxDocument: maxDocument(o.Publisher),
+		},
+	}
+	if err := a.open(ctx, o); err != nil {
 		return nil, fmt.Errorf("state directory %s: %w", o.Config.StateDir, err)
 	}
 
 	return a, nil
 }
 
-func (a *Agent) open(ctx context.Context) (err error) {
-	dir := a.config.StateDir
-	if err := makeOwnDir(a.opts.Host, dir); err != nil {
+// maxDocument returns how long a document for a publisher may be.
+func maxDocument(p Publisher) func() int {
+	return func() int {
+		if bound, ok := p.(MessageBound); ok {
+			return bounds.MaxDocument(bound.MaxMessage())
+		}
+
+		return bounds.MaxDocument(0)
+	}
+}
+
+// open opens the state directory, and makes what needs it.
+func (a *Agent) open(ctx context.Context, o Options) (err error) {
+	dir := o.Config.StateDir
+	if err := o.Host.MakeDirectory(dir, files.OwnAttrs(0o700)); err != nil {
 		return err
 	}
-	a.outbox, err = outbox.Open(outbox.Options{Dir: filepath.Join(dir, "outbox"), MaxBytes: int64(a.config.OutboxMaxBytes), Dropped: a.droppedReport, Log: a.log})
+	if err := o.Host.OpenState(true); err != nil {
+		return err
+	}
+	a.outbox, err = outbox.Open(outbox.Options{
+		Dir: filepath.Join(dir, "outbox"), MaxBytes: int64(o.Config.OutboxMaxBytes), Log: a.log,
+		Dropped: func(lost outbox.Lost) model.Report { return droppedReport(a.status.identity(), lost) },
+	})
 	if err != nil {
 		return err
 	}
-	if a.store, err = newStore(a.opts.Host, dir, a.log); err == nil {
-		err = a.runner.recall()
-	}
-	if err == nil {
-		a.asks, err = openAsks(a.opts.Host, filepath.Join(dir, "requests"), a.log)
-	}
-	if err != nil {
+	a.status.waiting = a.outbox.Len
+	report := &reporter{outbox: a.outbox, state: a.status.state, maxDocument: a.status.maxDocument, log: a.log}
+	a.delivery = &delivery{outbox: a.outbox, publisher: o.Publisher, node: o.Config.Node, connected: tasks.NewSignal(), drained: a.status.changed, log: a.log}
+	a.heartbeat = &heartbeat{store: o.States, config: a.config, status: a.status, facts: a.facts, report: report, connected: tasks.NewSignal(), log: a.log}
+	if err := a.makeLoop(ctx, o, report); err != nil {
 		return errors.Join(err, a.outbox.Close())
 	}
-	a.bundles = &bundles{host: a.opts.Host, source: a.opts.Bundles, dir: filepath.Join(dir, "bundles")}
-	a.recallAsks(ctx)
 
 	return nil
 }
 
-// Config gives the configuration in force.
-func (a *Agent) Config() Config {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+// makeLoop makes the loop with the assignments and requests on disk.
+func (a *Agent) makeLoop(ctx context.Context, o Options, report *reporter) error {
+	dir := o.Config.StateDir
+	set, err := assignments.Open(assignments.Options{Host: o.Host, Dir: dir, Source: o.Assignments, Bundles: o.Bundles, Loader: o.Loader, Log: a.log})
+	if err != nil {
+		return err
+	}
+	a.status.setAssignments(set.States())
+	wakes := &wakes{signal: tasks.NewSignal()}
+	runner := &runner{host: o.Host, checker: o.Checker, origin: o.Origin, version: o.Version, config: a.config, facts: a.facts, log: a.log}
+	m := &manifests{
+		set: set, registrar: a.registrar, runner: runner, report: report, status: a.status, log: a.log,
+		schedule: schedule{due: due{}, turns: map[string]*turn{}, pace: 1 + tasks.Jitter*(2*rand.Float64()-1)},
+	}
+	m.health = health.New(health.Options{
+		Interval: func() time.Duration { return m.schedule.paced(a.config.get().HealthInterval.Std()) },
+		Wake:     wakes.signal.Notify, Log: a.log,
+	})
+	a.requests, err = requests.Open(ctx, requests.Options{
+		Node: o.Config.Node, Host: o.Host, Dir: filepath.Join(dir, "requests"), Loader: o.Loader, Log: a.log,
+		Facts: a.facts.wait, FactsNow: a.facts.values, Run: runner.request, Report: report.ensure, Wake: wakes.signal.Notify,
+		Inputs: func(facts model.Facts) manifest.Inputs {
+			return manifest.Inputs{Facts: facts, MaxDepth: a.config.get().MaxDepth}
+		},
+		Env: func(facts model.Facts) resource.Env { return runner.env(facts, true) },
+	})
+	a.loop = &loop{manifests: m, requests: a.requests, watch: o.Assignments, wakes: wakes}
 
-	return a.config
+	return err
 }
 
+// Ensure accepts an ensure request, see requests.Service.
+func (a *Agent) Ensure(ctx context.Context, data []byte, respond func(model.EnsureResponse)) {
+	a.requests.Ensure(ctx, data, respond)
+}
+
+// Command accepts a request that waited for the node, see requests.Service.
+func (a *Agent) Command(ctx context.Context, id string, data []byte) error {
+	return a.requests.Command(ctx, id, data)
+}
+
+// Status reads the state of one resource, see requests.Service.
+func (a *Agent) Status(ctx context.Context, data []byte) (json.RawMessage, error) {
+	return a.requests.Status(ctx, data)
+}
+
+// Config returns the configuration in force.
+func (a *Agent) Config() Config { return a.config.get() }
+
+// State returns the state of the node.
+func (a *Agent) State() model.NodeState { return a.status.state() }
+
+// Facts returns the facts as they were gathered last, waiting for the first.
+func (a *Agent) Facts(ctx context.Context) (model.Facts, error) { return a.facts.wait(ctx) }
+
 // Run is the agent until ctx ends: then the change in hand is finished, for at
-// most the shutdown timeout or until hard ends, and what is left to say is
-// handed over if that is possible. The end of hard is the end of ctx too. Run
-// returns when everything it started has ended.
+// most the shutdown timeout or until hard ends, and what waits is published if
+// that is possible. The end of hard is the end of ctx too. Run returns when
+// everything it started has ended.
 func (a *Agent) Run(ctx, hard context.Context) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
@@ -140,83 +207,52 @@ func (a *Agent) Run(ctx, hard context.Context) error {
 	defer stop()
 	work, kill := context.WithCancelCause(hard)
 	defer kill(nil)
+	last := a.loop.manifests.set.Memory()
 	var all sync.WaitGroup
 	all.Go(func() { a.killLate(ctx, work, kill) })
-	all.Go(func() { a.repeat(ctx, "watching assignments", a.reached.watch, a.watch) })
-	all.Go(func() { a.repeat(background, "handing over reports", a.reached.deliver, a.deliver) })
-	all.Go(func() { a.repeat(background, "publishing the node's state", a.reached.tell, a.tell) })
-	all.Go(func() { a.repeat(ctx, "gathering facts", nil, a.gather) })
-
-	if a.opts.Registry != nil {
-		all.Go(func() { a.repeat(ctx, "registering services", nil, a.register) })
-	}
-	a.log.InfoContext(ctx, "agent started", "node", a.config.Node, "version", a.opts.Version, "state_dir", a.config.StateDir, "reports", a.outbox.Len())
-	a.reportNode(model.NodeStarted, "")
-	a.sync()
-	a.runner.work(ctx, work)
+	all.Go(func() {
+		tasks.Repeat(ctx, a.log, "watching assignments", a.reconnected, func(ctx context.Context) error { return a.follow(ctx, last) })
+	})
+	all.Go(func() { tasks.Repeat(background, a.log, "publishing reports", a.delivery.connected, a.delivery.run) })
+	all.Go(func() { tasks.Repeat(background, a.log, "storing node state", a.heartbeat.connected, a.heartbeat.run) })
+	all.Go(func() { tasks.Repeat(ctx, a.log, "gathering facts", nil, a.gather) })
+	all.Go(func() { tasks.Repeat(ctx, a.log, "registering services", nil, a.registrar.Run) })
+	a.log.InfoContext(ctx, "agent started", "node", a.Config().Node, "version", a.status.version, "state_dir", a.Config().StateDir, "reports", a.outbox.Len())
+	a.tell(model.NodeStarted)
+	a.loop.run(ctx, work)
 	kill(nil)
-	a.reportNode(model.NodeStopped, "")
-	a.sync()
+	a.tell(model.NodeStopped)
 	stop()
 	all.Wait()
-	a.farewell(context.WithoutCancel(ctx))
+	a.delivery.flush(context.WithoutCancel(ctx), a.heartbeat.stop)
 	a.log.InfoContext(ctx, "agent stopped", "reports", a.outbox.Len())
 
 	return a.outbox.Close()
+}
+
+// tell reports an event of the agent.
+func (a *Agent) tell(event model.NodeEvent) {
+	a.heartbeat.report.node("", event, "")
+	a.heartbeat.report.sync()
 }
 
 // killLate breaks the work off when it goes on for too long after ctx ended.
 func (a *Agent) killLate(ctx, work context.Context, kill context.CancelCauseFunc) {
 	<-ctx.Done()
 	timeout := a.Config().ShutdownTimeout.Std()
-	a.log.InfoContext(ctx, "told to stop, the change in hand is finished first", "timeout", timeout)
+	a.log.InfoContext(ctx, "shutting down", "timeout", timeout)
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		kill(fmt.Errorf("the agent was told to stop %s ago", timeout))
+		kill(fmt.Errorf("the agent is shutting down since %s", timeout))
 	case <-work.Done():
 	}
 }
 
-// repeat runs f until ctx ends, again after a while when it fails or panics, and
-// at once when sooner is signalled.
-func (a *Agent) repeat(ctx context.Context, what string, sooner slot, f func(context.Context) error) {
-	var wait backoff
-	for ctx.Err() == nil {
-		began := time.Now()
-		err := a.guard(what, func() error { return f(ctx) })
-		if ctx.Err() != nil {
-			return
-		}
-		if time.Since(began) > backoffMost {
-			wait.reset()
-		}
-		a.log.ErrorContext(ctx, what+" failed, it is tried again", "error", err)
-		if pause(ctx, wait.next(), sooner) {
-			wait.reset()
-		}
-	}
-}
-
-// pause waits for d, the end of ctx, or a signal of sooner, which may be nil;
-// only for that it gives true.
-func pause(ctx context.Context, d time.Duration, sooner slot) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	case <-sooner:
-		return true
-	}
-
-	return false
-}
-
-// watch keeps the assignments current.
-func (a *Agent) watch(ctx context.Context) error {
-	err := a.opts.Assignments.Run(ctx, func([]string) { a.queue.assignmentsChanged() })
+// follow keeps the assignments current.
+func (a *Agent) follow(ctx context.Context, last model.Memory) error {
+	err := a.watch.Run(ctx, last, func([]string) { a.loop.wakes.assignmentsChanged() })
 	if err == nil {
 		err = errors.New("it ended by itself")
 	}
@@ -224,19 +260,40 @@ func (a *Agent) watch(ctx context.Context) error {
 	return err
 }
 
-// Connected says that NATS can be reached again: what waits for that is tried
-// at once.
-func (a *Agent) Connected() {
-	a.reached.deliver.signal()
-	a.reached.tell.signal()
-	a.reached.watch.signal()
-	a.registered.again()
-	a.queue.retryNow()
+// gather keeps the facts current.
+func (a *Agent) gather(ctx context.Context) error {
+	return a.facts.run(ctx, a.config, func() {
+		a.status.changed.Notify()
+		a.loop.wakes.assignmentsChanged()
+	})
 }
 
-// sync makes reports durable. What goes wrong is logged: they stay in memory.
-func (a *Agent) sync() {
-	if err := a.outbox.Sync(); err != nil {
-		a.log.Error("reports are not on disk", "error", err)
+// Connected tells that NATS can be reached again: what waits for that is tried at
+// once.
+func (a *Agent) Connected() {
+	a.delivery.connected.Notify()
+	a.heartbeat.connected.Notify()
+	a.reconnected.Notify()
+	a.registrar.RenewAll()
+	a.loop.wakes.retryNow()
+}
+
+// Reload takes over what of a new configuration can be changed while the agent
+// runs, and returns its keys, and those that need a restart, which stay as they
+// are. Keys below log are among the first, but are the caller's to apply. A
+// configuration that is not valid is an error, and changes nothing.
+func (a *Agent) Reload(ctx context.Context, c Config) (applied, needRestart []string, err error) {
+	if err := c.Validate().Err(); err != nil {
+		return nil, nil, err
 	}
+	applied, needRestart = a.config.apply(c)
+	a.log.InfoContext(ctx, "configuration reloaded", "applied", strings.Join(applied, ","), "need_restart", strings.Join(needRestart, ","))
+	if slices.Contains(applied, "groups") {
+		a.watch.SetGroups(slices.Clone(c.Groups))
+	}
+	a.outbox.SetMaxBytes(int64(c.OutboxMaxBytes))
+	a.loop.wakes.assignmentsChanged()
+	a.status.changed.Notify()
+
+	return applied, needRestart, nil
 }

@@ -22,9 +22,9 @@ import (
 // still are assignments that do not change.
 type still map[string]model.Entry
 
-func (still) Regroup([]string) {}
+func (still) SetGroups([]string) {}
 
-func (still) Run(ctx context.Context, _ func([]string)) error {
+func (still) Run(ctx context.Context, _ model.Memory, _ func([]string)) error {
 	<-ctx.Done()
 	return nil
 }
@@ -32,6 +32,8 @@ func (still) Run(ctx context.Context, _ func([]string)) error {
 func (s still) Entries() (map[string]model.Entry, model.Sync) {
 	return s, model.Sync{At: time.Now()}
 }
+
+func (s still) Read(_ context.Context, key string, _ uint64) (model.Entry, error) { return s[key], nil }
 
 // sink takes everything.
 type sink struct{}
@@ -47,8 +49,8 @@ func (sink) State(context.Context, string) (model.Node, error) { return model.No
 func (sink) PutFacts(context.Context, string, model.Facts) error { return nil }
 
 // benchAgent makes an agent with one manifest of n files in force and applied,
-// and gives its runner.
-func benchAgent(b *testing.B, n int) (*runner, *unit) {
+// and returns it with the key.
+func benchAgent(b *testing.B, n int) (*Agent, string) {
 	b.Helper()
 	dir := b.TempDir()
 	user, group := hosttest.Owner(b)
@@ -72,16 +74,14 @@ func benchAgent(b *testing.B, n int) (*runner, *unit) {
 			b.Error(err)
 		}
 	})
-	r := &a.runner
-	r.due = map[string]wake{}
-	r.adopt(b.Context(), time.Now())
-	u := r.order[0]
-	r.run(b.Context(), b.Context(), u, wake{model.CauseManifest, time.Now()})
-	if s := a.State().Manifests[u.key]; s.Outcome != model.OutcomeChanged {
+	a.loop.sync(b.Context(), time.Now())
+	key := a.loop.manifests.set.Keys()[0]
+	a.loop.manifests.run(b.Context(), b.Context(), key, wake{model.CauseManifest, time.Now()})
+	if s := a.State().Manifests[key]; s.Outcome != model.OutcomeChanged {
 		b.Fatalf("the first run: %+v", s)
 	}
 
-	return r, u
+	return a, key
 }
 
 // BenchmarkAgentRerun is a run in which nothing is to be done, as it is made on
@@ -90,12 +90,12 @@ func BenchmarkAgentRerun5000(b *testing.B)  { benchmarkRerun(b, 5000) }
 func BenchmarkAgentRerun20000(b *testing.B) { benchmarkRerun(b, 20000) }
 
 func benchmarkRerun(b *testing.B, n int) {
-	r, u := benchAgent(b, n)
+	a, key := benchAgent(b, n)
 	for b.Loop() {
-		r.run(b.Context(), b.Context(), u, wake{model.CauseSchedule, time.Now()})
+		a.loop.manifests.run(b.Context(), b.Context(), key, wake{model.CauseSchedule, time.Now()})
 	}
 	b.StopTimer()
-	if s := r.State().Manifests[u.key]; s.Outcome != model.OutcomeStable || s.Counts.Stable != n {
+	if s := a.State().Manifests[key]; s.Outcome != model.OutcomeStable || s.Counts.Stable != n {
 		b.Fatalf("the last run: %+v", s)
 	}
 }

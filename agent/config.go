@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterfleet/muster/agent/outbox"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
@@ -16,25 +17,25 @@ import (
 type Config struct {
 	Node           string            `json:"node" restart:"true" doc:"Id of this node, one token of letters, digits, - and _. The default is the host name with each . written _."`
 	Groups         []string          `json:"groups" doc:"Groups this node is in, those that win first; every node is in the group all."`
-	Labels         map[string]string `json:"labels" doc:"Words about this node for those who look at the fleet, for example rack: b4."`
+	Labels         map[string]string `json:"labels" doc:"Labels (key/value metadata), for example rack: b4."`
 	Interval       model.Duration    `json:"interval" doc:"How often each manifest is reconciled when nothing else asks for it, give or take a tenth. Assignments and resources can ask for less."`
 	HealthInterval model.Duration    `json:"health_interval" doc:"How often health checks are made between runs, give or take a tenth; 0s makes them in runs only. A critical one makes a repairing run begin."`
-	StateDir       string            `json:"state_dir" restart:"true" doc:"Where the node keeps what it was told, what it has to report, and its run lock."`
+	StateDir       string            `json:"state_dir" restart:"true" doc:"Directory of assignments, buffered reports, requests and the run lock."`
 	FactsDir       string            `json:"facts_dir" doc:"Directory with facts.json, facts.yaml and facts.d for facts of your own."`
 	NATS           NATSConfig        `json:"nats" restart:"true" doc:"How NATS is reached. With nothing set: the selected context of the nats tools, else nats://127.0.0.1:4222."`
 	Prefix         string            `json:"prefix" restart:"true" doc:"First token of all subjects and, in capitals, of all buckets of the fleet."`
 	Log            LogConfig         `json:"log" doc:"The log, which goes to standard error."`
 
-	ShutdownTimeout model.Duration `json:"shutdown_timeout" doc:"How long the change in hand may take to finish when the agent is told to stop."`
+	ShutdownTimeout model.Duration `json:"shutdown_timeout" doc:"How long the change in hand may take to finish when the agent shuts down."`
 	OutboxMaxBytes  Size           `json:"outbox_max_bytes" doc:"How much disk reports may take while they cannot be delivered. When it is full, summaries of stable runs go first."`
-	Heartbeat       model.Duration `json:"heartbeat" doc:"How often the node says that it is alive when nothing else changes, give or take a tenth."`
-	StateTTL        model.Duration `json:"state_ttl" doc:"How long what the node says of itself stands after it has fallen silent; at least twice the heartbeat."`
-	ReadAllEvery    int            `json:"read_all_every" doc:"Every how many runs of a manifest the content of all files is read anew, whatever their times say; 0 is never."`
+	Heartbeat       model.Duration `json:"heartbeat" doc:"How often the state of the node is stored when nothing changes, give or take a tenth."`
+	StateTTL        model.Duration `json:"state_ttl" doc:"How long the state of a node is valid without a heartbeat; at least twice the heartbeat."`
+	ReadAllEvery    int            `json:"read_all_every" doc:"Every how many runs of a manifest the content of all files is read again, whatever their times are; 0 is never."`
 	MaxDepth        int            `json:"max_depth" doc:"How deep manifests may apply further manifests."`
 	ReadFileLimit   Size           `json:"read_file_limit" restart:"true" doc:"How large a manifest may be, or a file that an expression reads."`
 }
 
-// NATSConfig says how NATS is reached.
+// NATSConfig is how NATS is reached.
 type NATSConfig struct {
 	Context string   `json:"context" doc:"Name of a context of the nats tools."`
 	Servers []string `json:"servers" doc:"URLs of servers; they win over those of the context."`
@@ -45,13 +46,13 @@ type NATSConfig struct {
 	TLSKey  string   `json:"tlskey" doc:"Path of the key of the client certificate, in PEM."`
 }
 
-// LogConfig says how the log is written.
+// LogConfig is how the log is written.
 type LogConfig struct {
 	Format string `json:"format" doc:"text or json."`
-	Level  string `json:"level" doc:"debug, info, warn or error."`
+	Level  string `json:"level" doc:"Minimum log level: debug, info, warn or error."`
 }
 
-// DefaultConfig gives the defaults of a machine with this host name.
+// DefaultConfig returns the defaults of a machine with this host name.
 func DefaultConfig(hostname string) Config {
 	return Config{
 		Node:            strings.ReplaceAll(hostname, ".", "_"),
@@ -75,11 +76,11 @@ func DefaultConfig(hostname string) Config {
 }
 
 // ParseConfig reads a configuration in YAML over the defaults of a host name.
-// It is strict and gives every problem at once, as model.Problems, each with
+// It is strict and returns every problem at once, as model.Problems, each with
 // its place in the file.
 func ParseConfig(name string, data []byte, hostname string) (Config, error) {
 	c := DefaultConfig(hostname)
-	places, problems := decode(name, data, &c)
+	places, problems := document.Decode(name, data, manifest.DefaultMaxBytes, &c)
 	for _, p := range c.Validate() {
 		if at, ok := places[p.Property]; ok {
 			p.Pos = at
@@ -100,7 +101,7 @@ type configField struct {
 	value    reflect.Value
 }
 
-// fields gives the keys in their order, those of a section behind it.
+// fields returns the keys in their order, those of a section after it.
 func (c *Config) fields() []configField { return fieldsOf(reflect.ValueOf(c).Elem(), "", false) }
 
 func fieldsOf(v reflect.Value, prefix string, restart bool) []configField {

@@ -152,6 +152,7 @@ func TestSize(t *testing.T) {
 
 func TestReload(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
+		bucket := n.injected()
 		n.config.Interval = model.Duration(time.Hour)
 		n.start()
 		n.put("group.all.motd", "motd", "x")
@@ -171,8 +172,8 @@ func TestReload(t *testing.T) {
 		if got := n.agent.Config(); got.Node != "web01_example_net" || got.StateDir != n.state || got.Interval.Std() != 10*time.Minute {
 			t.Errorf("the configuration is %+v", got)
 		}
-		if !slices.Equal(n.bucket.groups, []string{"db"}) {
-			t.Errorf("the groups are %q", n.bucket.groups)
+		if !slices.Equal(bucket.groups, []string{"db"}) {
+			t.Errorf("the groups are %q", bucket.groups)
 		}
 		n.put("group.db.new", "new", "of the new group")
 		n.put("group.web.old", "old", "of the old group")

@@ -7,7 +7,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// ExampleConfig gives the configuration as a YAML document with a comment for
+// ExampleConfig returns the configuration as a YAML document with a comment for
 // each key; parsed, it is the same configuration again.
 func ExampleConfig(c Config) ([]byte, error) {
 	var b strings.Builder
@@ -38,7 +38,7 @@ func ExampleConfig(c Config) ([]byte, error) {
 	return []byte(b.String()), nil
 }
 
-// isBlock says that a value stands on lines of its own.
+// isBlock reports whether a value is written on lines of its own.
 func isBlock(v reflect.Value) bool {
 	return (v.Kind() == reflect.Slice || v.Kind() == reflect.Map) && v.Len() > 0
 }

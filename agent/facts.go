@@ -3,87 +3,86 @@ package agent
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync"
-	"time"
 
+	"github.com/musterfleet/muster/agent/assignments"
+	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 )
 
 // errNoFacts may pass: the facts are being gathered.
 var errNoFacts = errors.New("the facts are not gathered yet")
 
-// factBox holds the facts as they were gathered last.
-type factBox struct {
-	ready chan struct{} // closed with the first facts
+// factCache holds the facts as they were gathered last.
+type factCache struct {
+	// gather gathers the facts with those of a directory, stable returns the digest of
+	// what does not change by itself; either may be nil.
+	gather func(ctx context.Context, dir string) (model.Facts, []error)
+	stable func(model.Facts) string
+	log    *slog.Logger
+	// ready is closed with the first facts.
+	ready chan struct{}
 	once  sync.Once
 
-	mu     sync.Mutex
-	facts  model.Facts
-	digest string
+	mu    sync.Mutex
+	facts assignments.Facts
 }
 
-func (b *factBox) stable() (model.Facts, string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+// now returns the facts as they are known.
+func (f *factCache) now() assignments.Facts {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 
-	return b.facts, b.digest
+	return f.facts
 }
 
-// Facts gives the facts as they were gathered last, waiting for the first.
-func (a *Agent) Facts(ctx context.Context) (model.Facts, error) {
+func (f *factCache) values() model.Facts { return f.now().Values }
+
+// wait returns the facts, waiting for the first.
+func (f *factCache) wait(ctx context.Context) (model.Facts, error) {
 	select {
-	case <-a.facts.ready:
+	case <-f.ready:
+		return f.values(), nil
 	case <-ctx.Done():
 		return nil, errors.Join(errNoFacts, context.Cause(ctx))
 	}
-	facts, _ := a.facts.stable()
-
-	return facts, nil
 }
 
-// gather gathers facts at start and on the interval. When what is stable of
-// them changes they are published, and the assignments looked at again, because
-// whether one holds may depend on them.
-func (a *Agent) gather(ctx context.Context) error {
+// run gathers facts at start and on the interval. It calls changed when what is
+// stable of them changed: they are published then, and the assignments looked at
+// again, because whether one holds may depend on them.
+func (f *factCache) run(ctx context.Context, config *settings, changed func()) error {
 	for ctx.Err() == nil {
-		a.gatherOnce(ctx)
-		pause(ctx, spread(a.Config().Interval.Std(), jitter), nil)
+		c := config.get()
+		if f.gatherOnce(ctx, c.FactsDir) {
+			changed()
+		}
+		tasks.Pause(ctx, tasks.Spread(c.Interval.Std(), tasks.Jitter), nil)
 	}
 
 	return nil
 }
 
-func (a *Agent) gatherOnce(ctx context.Context) {
-	facts := model.Facts{}
-	if a.opts.Facts != nil {
+// gatherOnce gathers the facts, and reports whether the stable ones changed.
+func (f *factCache) gatherOnce(ctx context.Context, dir string) (changed bool) {
+	next := assignments.Facts{Values: model.Facts{}, Stable: "none"}
+	if f.gather != nil {
 		var errs []error
-		facts, errs = a.opts.Facts(ctx, a.Config().FactsDir)
+		next.Values, errs = f.gather(ctx, dir)
 		for _, err := range errs {
-			a.log.WarnContext(ctx, "some facts are missing", "error", err)
+			f.log.WarnContext(ctx, "facts incomplete", "error", err)
 		}
 	}
-	digest := "none"
-	if a.opts.StableFacts != nil {
-		digest = a.opts.StableFacts(facts)
+	if f.stable != nil {
+		next.Stable = f.stable(next.Values)
 	}
-	a.facts.mu.Lock()
-	changed := a.facts.digest != digest
-	a.facts.facts, a.facts.digest = facts, digest
-	a.facts.mu.Unlock()
-	a.facts.once.Do(func() { close(a.facts.ready) })
-	if changed {
-		a.said.signal()
-		a.queue.assignmentsChanged()
-	}
+	f.mu.Lock()
+	changed = f.facts.Stable != next.Stable
+	next.Gathered = f.facts.Gathered + 1
+	f.facts = next
+	f.mu.Unlock()
+	f.once.Do(func() { close(f.ready) })
+
+	return changed
 }
-
-// factsNow gives the facts for a run.
-func (a *Agent) factsNow() model.Facts {
-	facts, _ := a.facts.stable()
-
-	return facts
-}
-
-// soon is how long the agent waits at start for what it needs to judge its
-// assignments: the facts, and the bucket.
-const soon = 10 * time.Second

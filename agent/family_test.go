@@ -13,13 +13,14 @@ import (
 // what ran since; it is not put in force before the bucket says so itself.
 func TestNeverOlderThanWhatRan(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
+		bucket := n.injected()
 		n.start()
 		old := n.put("group.all.motd", "motd", "one")
-		remembered := n.bucket.entries["group.all.motd"]
+		remembered := bucket.entries["group.all.motd"]
 		newest := n.put("group.all.motd", "motd", "two")
 		n.stop()
-		n.bucket.entries["group.all.motd"] = remembered
-		n.bucket.sync = model.Sync{Err: errors.New("NATS is away")}
+		bucket.entries["group.all.motd"] = remembered
+		bucket.sync = model.Sync{Err: errors.New("NATS is away")}
 		n.start()
 		n.after(10 * time.Minute)
 		n.has("motd", "two")
@@ -27,11 +28,11 @@ func TestNeverOlderThanWhatRan(t *testing.T) {
 			t.Errorf("the state is %+v", got)
 		}
 		// Another family is read: that says nothing of this one.
-		n.bucket.change(func() { n.bucket.sync.Known = []string{"node.web01_example_net"} })
+		bucket.change(func() { bucket.sync.Known = []string{"node.web01_example_net"} })
 		n.settle()
 		n.has("motd", "two")
 		// A bucket put back to an older state, which was read.
-		n.bucket.change(func() { n.bucket.sync.Known = append(n.bucket.sync.Known, "group.all") })
+		bucket.change(func() { bucket.sync.Known = append(bucket.sync.Known, "group.all") })
 		n.settle()
 		n.has("motd", "one")
 		if got := n.agent.State().Manifests["group.all.motd"]; got.Revision != old {
@@ -44,13 +45,14 @@ func TestNeverOlderThanWhatRan(t *testing.T) {
 // is unassigned, and what is not seen of another stays.
 func TestFamilyThatIsNotReadHoldsUpNoOther(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
+		bucket := n.injected()
 		n.start()
 		n.put("group.web.a", "a", "one")
 		n.put("group.prod.b", "b", "one")
 		n.stop()
 		n.take()
-		clear(n.bucket.entries)
-		n.bucket.sync = model.Sync{Known: []string{"node.web01_example_net", "group.web", "group.all"}, Err: errors.New("group.prod: not permitted")}
+		clear(bucket.entries)
+		bucket.sync = model.Sync{Known: []string{"node.web01_example_net", "group.web", "group.all"}, Err: errors.New("group.prod: not permitted")}
 		n.start()
 		n.put("group.all.c", "c", "one")
 		n.has("c", "one")
@@ -63,10 +65,11 @@ func TestFamilyThatIsNotReadHoldsUpNoOther(t *testing.T) {
 
 func TestKeyOfAWrongFormIsRefused(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
+		bucket := n.injected()
 		n.start()
 		n.take()
 		for range 2 {
-			n.bucket.change(func() { n.bucket.sync.Invalid = []string{"node.web01_example_net.a.b"} })
+			bucket.change(func() { bucket.sync.Invalid = []string{"node.web01_example_net.a.b"} })
 			n.settle()
 		}
 		n.tells("node refused")

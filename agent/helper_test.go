@@ -21,6 +21,10 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/agent"
+	"github.com/musterfleet/muster/agent/assignments"
+	"github.com/musterfleet/muster/agent/registrar"
+	"github.com/musterfleet/muster/kvstore/provision"
+	"github.com/musterfleet/muster/kvstore/watch"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources"
 	"github.com/musterfleet/muster/resources/engine"
@@ -28,10 +32,68 @@ import (
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/testing/hosttest"
+	"github.com/musterfleet/muster/testing/kvtest"
+	"github.com/musterfleet/muster/testing/natstest"
 )
 
-// bucket is a bucket of assignments in memory.
-type bucket struct {
+func TestMain(m *testing.M) {
+	natstest.PrepareBubbles()
+	os.Exit(m.Run())
+}
+
+// bucket is the bucket of assignments of a node: a real one, as long as a test
+// does not need one that fails in its way.
+type bucket interface {
+	agent.Assignments
+	put(key, value string) (revision uint64)
+	remove(key string)
+}
+
+// natsBucket is a bucket on a nats-server.
+type natsBucket struct {
+	*watch.Node
+	t     *testing.T
+	store *kvtest.Store
+}
+
+// startNATS runs a provisioned server in the bubble of a test, until stop.
+func startNATS(t *testing.T) (store *kvtest.Store, stop func()) {
+	t.Helper()
+	server := natstest.StartBubble(t)
+	nc := server.Connect(t)
+	store, err := kvtest.Of(nc, "")
+	if err == nil {
+		_, err = store.Apply(t.Context(), provision.Options{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return store, func() {
+		nc.Close()
+		server.Stop()
+	}
+}
+
+func (b *natsBucket) put(key, value string) uint64 {
+	b.t.Helper()
+	revision, err := b.store.Put(b.t.Context(), key, []byte(value))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+
+	return revision
+}
+
+func (b *natsBucket) remove(key string) {
+	b.t.Helper()
+	if _, err := b.store.Delete(b.t.Context(), key); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// memoryBucket is a bucket in memory, of which a test decides what it tells.
+type memoryBucket struct {
 	mu       sync.Mutex
 	revision uint64
 	entries  map[string]model.Entry
@@ -40,11 +102,15 @@ type bucket struct {
 	groups   []string
 }
 
-func newBucket() *bucket {
-	return &bucket{entries: map[string]model.Entry{}, sync: model.Sync{At: time.Now()}}
+// injected makes the bucket of a node one in memory.
+func (n *node) injected() *memoryBucket {
+	b := &memoryBucket{entries: map[string]model.Entry{}, sync: model.Sync{At: time.Now()}}
+	n.bucket = b
+
+	return b
 }
 
-func (b *bucket) Run(ctx context.Context, wake func([]string)) error {
+func (b *memoryBucket) Run(ctx context.Context, _ model.Memory, wake func([]string)) error {
 	b.mu.Lock()
 	b.wake = wake
 	b.mu.Unlock()
@@ -54,16 +120,33 @@ func (b *bucket) Run(ctx context.Context, wake func([]string)) error {
 	return nil
 }
 
-func (b *bucket) Entries() (map[string]model.Entry, model.Sync) {
+func (b *memoryBucket) Entries() (map[string]model.Entry, model.Sync) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 
-	return maps.Clone(b.entries), b.sync
+	keys := maps.Clone(b.entries)
+	for key, e := range keys {
+		e.Value = nil
+		keys[key] = e
+	}
+
+	return keys, b.sync
 }
 
-func (b *bucket) Regroup(groups []string) { b.change(func() { b.groups = groups }) }
+func (b *memoryBucket) Read(_ context.Context, key string, _ uint64) (model.Entry, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	e, ok := b.entries[key]
+	if !ok {
+		return e, model.ErrNotFound
+	}
 
-func (b *bucket) change(f func()) {
+	return e, nil
+}
+
+func (b *memoryBucket) SetGroups(groups []string) { b.change(func() { b.groups = groups }) }
+
+func (b *memoryBucket) change(f func()) {
 	b.mu.Lock()
 	f()
 	wake := b.wake
@@ -73,7 +156,7 @@ func (b *bucket) change(f func()) {
 	}
 }
 
-func (b *bucket) put(key, value string) (revision uint64) {
+func (b *memoryBucket) put(key, value string) (revision uint64) {
 	b.change(func() {
 		b.revision++
 		revision = b.revision
@@ -83,7 +166,7 @@ func (b *bucket) put(key, value string) (revision uint64) {
 	return revision
 }
 
-func (b *bucket) remove(key string) { b.change(func() { delete(b.entries, key) }) }
+func (b *memoryBucket) remove(key string) { b.change(func() { delete(b.entries, key) }) }
 
 var errAway = errors.New("NATS is away")
 
@@ -169,15 +252,18 @@ func (s *stream) stored() ([]model.NodeState, []model.Facts, time.Duration) {
 // node is an agent under test with all that is around it.
 type node struct {
 	checker  engine.Checker
-	registry agent.Registry
+	registry registrar.Registry
 	t        *testing.T
 	dir      string // where the manifests write
 	state    string
-	bucket   *bucket
+	bucket   bucket
+	nats     *kvtest.Store
 	stream   *stream
 	config   agent.Config
 	types    resource.Types
 	outside  outside
+	// resolved counts how often a manifest was resolved.
+	resolved int
 	log      bytes.Buffer
 
 	host  *host.Host
@@ -244,7 +330,7 @@ func (o *outside) getFacts(context.Context, string) (model.Facts, []error) {
 func newNode(t *testing.T) *node {
 	t.Helper()
 	dir := t.TempDir()
-	n := &node{t: t, dir: filepath.Join(dir, "root"), state: filepath.Join(dir, "state"), bucket: newBucket(), stream: newStream(), types: resources.All()}
+	n := &node{t: t, dir: filepath.Join(dir, "root"), state: filepath.Join(dir, "state"), stream: newStream(), types: resources.All()}
 	if err := os.Mkdir(n.dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -261,9 +347,14 @@ func newNode(t *testing.T) *node {
 
 func (n *node) options() agent.Options {
 	n.host = host.New(host.Options{StateDir: n.state})
+	if _, injected := n.bucket.(*memoryBucket); !injected {
+		n.bucket = &natsBucket{t: n.t, store: n.nats, Node: watch.NewNode(n.nats.Store, watch.Options{
+			Node: n.config.Node, Groups: n.config.Groups, Rand: func() float64 { return 0 }, // no jitter
+		})}
+	}
 	return agent.Options{
 		Config: n.config, Version: "1.2.3", Host: n.host,
-		Loader:  manifest.NewLoader(manifest.Options{Types: n.types, KV: agent.ObserveKV(n.outside.getKV)}),
+		Loader:  countingLoader{manifest.NewLoader(manifest.Options{Types: n.types, KV: assignments.ObserveKV(n.outside.getKV)}), &n.resolved},
 		Checker: n.checker, Registry: n.registry,
 		Assignments: n.bucket, Bundles: &n.outside, Publisher: n.stream, States: n.stream,
 		Facts: n.outside.getFacts,
@@ -273,6 +364,18 @@ func (n *node) options() agent.Options {
 		},
 		Log: slog.New(slog.NewTextHandler(io.MultiWriter(&n.log, logWriter{n.t}), &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
+}
+
+// countingLoader counts how often it resolves a manifest.
+type countingLoader struct {
+	*manifest.Loader
+	resolved *int
+}
+
+func (l countingLoader) Resolve(ctx context.Context, doc *manifest.Document, in manifest.Inputs) (*manifest.Resolved, error) {
+	*l.resolved++
+
+	return l.Loader.Resolve(ctx, doc, in)
 }
 
 type logWriter struct{ t *testing.T }
@@ -430,7 +533,11 @@ func bubble(t *testing.T, f func(t *testing.T, n *node)) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t)
 		n.stop = func() {}
+		var stopNATS func()
+		n.nats, stopNATS = startNATS(t)
+		n.bucket = &natsBucket{t: t, store: n.nats}
+		defer stopNATS()
+		defer func() { n.stop() }()
 		f(t, n)
-		n.stop()
 	})
 }

@@ -58,7 +58,7 @@ func TestAStateThatCannotBeStoredIsLoggedOnce(t *testing.T) {
 		for want := 1; want < 3; want++ {
 			n.stream.setAway(true)
 			n.after(10 * time.Minute)
-			if got := strings.Count(n.log.String(), `level=WARN msg="the state of the node cannot be stored`); got != want {
+			if got := strings.Count(n.log.String(), `level=WARN msg="cannot store node state`); got != want {
 				t.Errorf("it is logged %d times, want %d", got, want)
 			}
 			n.stream.setAway(false)

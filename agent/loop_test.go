@@ -64,6 +64,7 @@ func TestDriftIsRepairedOnTheInterval(t *testing.T) {
 
 func TestWakesAreBroughtTogether(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
+		n.injected() // all puts come before the node looks
 		n.start()
 		for i := range 20 {
 			n.bucket.put("group.all.motd", n.manifest("motd", strings.Repeat("x", i)))
@@ -84,6 +85,7 @@ func TestWakesAreBroughtTogether(t *testing.T) {
 
 func TestUnassignedManifestIsNotRunAnyMore(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
+		bucket := n.injected()
 		n.start()
 		n.put("group.all.motd", "motd", "hello\n")
 		n.take()
@@ -107,7 +109,7 @@ func TestUnassignedManifestIsNotRunAnyMore(t *testing.T) {
 			t.Errorf("the state still has it: %+v", n.agent.State().Manifests)
 		}
 		n.stop()
-		n.bucket.sync = model.Sync{}
+		bucket.sync = model.Sync{}
 		n.start()
 		n.after(time.Minute)
 		n.lacks("motd")
@@ -116,12 +118,13 @@ func TestUnassignedManifestIsNotRunAnyMore(t *testing.T) {
 
 func TestBucketThatCannotBeTrusted(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
+		bucket := n.injected()
 		n.start()
 		n.put("group.all.motd", "motd", "hello\n")
 		n.take()
-		n.bucket.change(func() {
-			clear(n.bucket.entries)
-			n.bucket.sync = model.Sync{Kept: []string{"group.all.motd"}}
+		bucket.change(func() {
+			clear(bucket.entries)
+			bucket.sync = model.Sync{Kept: []string{"group.all.motd"}}
 		})
 		n.settle()
 		if err := os.Remove(n.path("motd")); err != nil {
@@ -263,5 +266,40 @@ func TestRunThatCannotBegin(t *testing.T) {
 		if !strings.Contains(n.log.String(), `msg="run failed"`) {
 			t.Error("the log does not say that the run failed")
 		}
+	})
+}
+
+// TestManifestIsResolvedOnceFromThePutToTheReport, also one that reads facts and
+// data; a run on the interval resolves that again.
+func TestManifestIsResolvedOnceFromThePutToTheReport(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.outside.setKV("hello", nil)
+		n.start()
+		n.bucket.put("group.all.motd", strings.Replace(n.manifest("motd", "X"), "X", "${ kvGet('settings', 'motd') } ${ Facts.role }", 1))
+		n.settle()
+		n.has("motd", "hello web")
+		if n.resolved != 1 {
+			t.Errorf("it was resolved %d times", n.resolved)
+		}
+		n.outside.setKV("bye", nil)
+		n.after(6 * time.Minute)
+		n.has("motd", "bye web")
+		if n.resolved != 2 {
+			t.Errorf("after a further run it was resolved %d times", n.resolved)
+		}
+	})
+}
+
+// TestManifestIsResolvedAgainAfterAnotherChangedWhatItReads: both are activated at
+// once, and the first one writes the file that the second one includes.
+func TestManifestIsResolvedAgainAfterAnotherChangedWhatItReads(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		if err := os.WriteFile(n.path("child.yaml"), []byte(n.child("motd", "one", "")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		n.bucket.put("group.all.a", strings.Replace(n.manifest("child.yaml", "CHILD"), `"CHILD"`, "'"+n.child("motd", "two", "")+"'", 1))
+		n.bucket.put("group.all.b", n.parent("child.yaml", ""))
+		n.start()
+		n.has("motd", "two")
 	})
 }

@@ -2,10 +2,14 @@ package agent_test
 
 import (
 	"context"
+	"encoding/json"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/agent"
 	"github.com/musterfleet/muster/kvstore"
@@ -16,13 +20,6 @@ import (
 	"github.com/musterfleet/muster/testing/kvtest"
 	"github.com/musterfleet/muster/testing/natstest"
 )
-
-// forgetful keeps nothing over a restart.
-type forgetful struct{}
-
-func (forgetful) Recall() (watch.Memory, error) { return watch.Memory{}, nil }
-
-func (forgetful) Remember(context.Context, watch.Memory) error { return nil }
 
 // eventually waits for a condition.
 func eventually(t *testing.T, what string, holds func() bool) {
@@ -71,8 +68,9 @@ func TestWithARealServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	n.injected()
 	options := n.options()
-	options.Assignments = watch.NewNode(store.Store, watch.Options{Node: n.config.Node, Retry: 50 * time.Millisecond}, forgetful{})
+	options.Assignments = watch.NewNode(store.Store, watch.Options{Node: n.config.Node, Retry: 50 * time.Millisecond})
 	options.Publisher, options.States = store, store
 	running, err = agent.New(t.Context(), options)
 	if err != nil {
@@ -142,5 +140,47 @@ func TestWithARealServer(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in %s", want, text)
 		}
+	}
+}
+
+// TestWhatIsAssignedIsOnDiskThoughAFamilyCannotBeRead: the node may read the group
+// web only, and is in db too.
+func TestWhatIsAssignedIsOnDiskThoughAFamilyCannotBeRead(t *testing.T) {
+	guarded := kvtest.ByConfig(t)
+	nc := guarded.Server.Connect(t, nats.UserInfo("web01", "web01"), nats.CustomInboxPrefix(guarded.Admin.Names().InboxPrefix("web01")),
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})) // what is denied is what is tested
+	store, err := kvtest.Of(nc, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := newNode(t)
+	n.injected()
+	n.config.Node, n.config.Groups = "web01", []string{"web", "db"}
+	options := n.options()
+	options.Assignments = watch.NewNode(store.Store, watch.Options{Node: "web01", Groups: n.config.Groups})
+	node, err := agent.New(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- node.Run(ctx, t.Context()) }()
+	for _, content := range []string{"one", "two"} {
+		value := n.manifest("motd", content)
+		if _, err := guarded.Admin.Put(t.Context(), "group.all.motd", []byte(value)); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, content+" is on disk", func() bool {
+			var kept struct{ Good model.Entry }
+			text, err := os.ReadFile(filepath.Join(n.state, "assignments", "group.all.motd.json"))
+			return err == nil && json.Unmarshal(text, &kept) == nil && string(kept.Good.Value) == value
+		})
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(filepath.Join(n.state, "seen.json")); err != nil || strings.Contains(string(text), "value") {
+		t.Errorf("seen.json holds %s (%v)", text, err)
 	}
 }

@@ -14,10 +14,12 @@ import (
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/lock"
+	"github.com/musterfleet/muster/testing/hosttest"
 )
 
 func TestNATSAwayAtStart(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
+		bucket := n.injected()
 		n.start()
 		n.put("group.all.motd", "motd", "hello\n")
 		n.stop()
@@ -25,9 +27,9 @@ func TestNATSAwayAtStart(t *testing.T) {
 		if err := os.Remove(n.path("motd")); err != nil {
 			t.Fatal(err)
 		}
-		n.bucket.sync = model.Sync{}
-		kept := n.bucket.entries
-		n.bucket.entries = map[string]model.Entry{}
+		bucket.sync = model.Sync{}
+		kept := bucket.entries
+		bucket.entries = map[string]model.Entry{}
 		n.stream.setAway(true)
 
 		n.start()
@@ -40,7 +42,7 @@ func TestNATSAwayAtStart(t *testing.T) {
 		}
 
 		n.stream.setAway(false)
-		n.bucket.change(func() { n.bucket.entries, n.bucket.sync = kept, model.Sync{At: time.Now()} })
+		bucket.change(func() { bucket.entries, bucket.sync = kept, model.Sync{At: time.Now()} })
 		n.agent.Connected()
 		n.tells("transaction changed file#motd", "run changed group.all.motd schedule")
 	})
@@ -102,8 +104,7 @@ func TestKilled(t *testing.T) {
 		n.stream.setAway(false)
 
 		n.state, n.config.StateDir = killed, killed
-		n.bucket = newBucket()
-		n.bucket.sync = model.Sync{}
+		n.injected().sync = model.Sync{} // NATS is away
 		if err := os.Remove(n.path("motd")); err != nil {
 			t.Fatal(err)
 		}
@@ -164,8 +165,7 @@ func TestStoredAssignmentThatIsDamaged(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		n.bucket = newBucket()
-		n.bucket.sync = model.Sync{}
+		n.injected().sync = model.Sync{} // NATS is away
 		n.start()
 		n.after(time.Minute)
 		n.has("b", "x")
@@ -182,8 +182,7 @@ func TestGroupsThatWereLeftWhileStopped(t *testing.T) {
 		if err := os.Remove(n.path("motd")); err != nil {
 			t.Fatal(err)
 		}
-		n.bucket = newBucket()
-		n.bucket.sync = model.Sync{}
+		n.injected().sync = model.Sync{} // NATS is away
 		n.config.Groups = []string{"prod"}
 		n.start()
 		n.after(time.Minute)
@@ -350,7 +349,7 @@ func TestOutageIsLoggedWhenItBeginsAndWhenItIsOver(t *testing.T) {
 		n.settle()
 		n.stop()
 		log := n.log.String()
-		begins, over := "level=WARN msg=\"reports cannot be handed over", "level=INFO msg=\"reports are handed over again"
+		begins, over := "level=WARN msg=\"cannot publish reports", "level=INFO msg=\"publishing reports again"
 		if strings.Count(log, begins) != 1 || strings.Count(log, over) != 1 || strings.Index(log, begins) > strings.Index(log, over) || !strings.Contains(log, errAway.Error()) {
 			t.Errorf("logged %d times that it began, %d that it is over", strings.Count(log, begins), strings.Count(log, over))
 		}
@@ -463,6 +462,30 @@ func TestAnotherAgentThatWasStopped(t *testing.T) {
 		}
 		if message := tell(model.NodeStopped); message != "" {
 			t.Errorf("the message stays: %s", message)
+		}
+	})
+}
+
+// TestStateDirectoryOfAnotherFormat is refused untouched.
+func TestStateDirectoryOfAnotherFormat(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.start()
+		n.put("group.all.motd", "motd", "hello\n")
+		n.stop()
+		format := filepath.Join(n.state, "format")
+		if text, err := os.ReadFile(format); err != nil || string(text) != "1\n" {
+			t.Errorf("the format is %q, %v", text, err)
+		}
+		if err := os.WriteFile(format, []byte("2\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		before := hosttest.Snapshot(t, n.state)
+		_, err := agent.New(t.Context(), n.options())
+		if !errors.Is(err, files.ErrStateFormat) || !strings.Contains(err.Error(), "--state-dir") {
+			t.Errorf("got %v", err)
+		}
+		if diff := hosttest.SnapshotDiff(before, hosttest.Snapshot(t, n.state)); len(diff) > 0 {
+			t.Errorf("it was changed: %v", diff)
 		}
 	})
 }

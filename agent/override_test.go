@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -32,10 +33,10 @@ func TestOverrideThatIsNotValid(t *testing.T) {
 					t.Errorf("the state is %+v", state)
 				}
 				if name != "may pass" {
-					if late := state[own].Late; !strings.HasPrefix(late, "refused: ") || !strings.HasSuffix(late, group+" revision 2 stays in force") {
+					if late := state[own].Late; !strings.HasPrefix(late, "refused: ") || !strings.HasSuffix(late, fmt.Sprintf("%s revision %d stays in force", group, good)) {
 						t.Errorf("late is %q", late)
 					}
-					if !strings.Contains(n.log.String(), `manifest refused, group.web.motd revision 2 stays in force`) {
+					if !strings.Contains(n.log.String(), fmt.Sprintf(`active="group.web.motd revision %d stays in force"`, good)) {
 						t.Error("the log does not say it")
 					}
 				}
@@ -73,7 +74,7 @@ func TestNothingWasEverValid(t *testing.T) {
 		if got.Revision != 0 || got.Outcome != model.Outcome("") || !strings.HasSuffix(got.Late, "nothing of motd is in force") {
 			t.Errorf("the state is %+v", got)
 		}
-		if strings.Contains(n.log.String(), "stays in force") || !strings.Contains(n.log.String(), "manifest refused, nothing of motd is in force") {
+		if strings.Contains(n.log.String(), "stays in force") || !strings.Contains(n.log.String(), `active="nothing of motd is in force"`) {
 			t.Error("the log does not say it")
 		}
 	})
@@ -89,7 +90,7 @@ func TestLogSaysItOnce(t *testing.T) {
 		n.bucket.put("group.all.b", "muster:\n  resources:\n    - file:\n        - "+n.path("gone")+": {ensure: absent, content: \"{{ lookup('facts.role') }}\"}\n")
 		n.after(2 * time.Hour)
 		log := n.log.String()
-		if got := strings.Count(log, `level=WARN msg="manifest cannot be made ready`); got != 1 {
+		if got := strings.Count(log, `level=WARN msg="assignment not ready`); got != 1 {
 			t.Errorf("%d warnings of what may pass", got)
 		}
 		if got := strings.Count(log, "warning="); got != 1 {

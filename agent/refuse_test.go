@@ -79,7 +79,9 @@ func TestNothingOfAKeyIsValid(t *testing.T) {
 		n.tells("run refused group.all.slow manifest", "node refused", "run refused group.all.slow manifest", "node refused",
 			"run stable group.all.a schedule")
 		for range 3 {
-			n.bucket.change(func() {})
+			if _, _, err := n.agent.Reload(t.Context(), n.agent.Config()); err != nil { // all is looked at again
+				t.Fatal(err)
+			}
 			n.settle()
 		}
 		n.stop()
@@ -274,9 +276,9 @@ func TestAssignmentDigestAndRevision(t *testing.T) {
 		n.start()
 		n.bucket.put("group.all.motd", n.assignment("name: motd", n.manifest("motd", "hello")))
 		first := n.lastRun()
-		n.bucket.put("group.all.motd", n.assignment("digest: "+first.Digest, n.manifest("motd", "hello")))
+		revision := n.bucket.put("group.all.motd", n.assignment("digest: "+first.Digest, n.manifest("motd", "hello")))
 		second := n.lastRun()
-		if second.Refused || second.Digest != first.Digest || second.Revision != first.Revision+1 || second.Cause != model.CauseManifest {
+		if second.Refused || second.Digest != first.Digest || second.Revision != revision || revision <= first.Revision || second.Cause != model.CauseManifest {
 			t.Errorf("the run is %+v after %+v", second, first)
 		}
 	})
@@ -437,6 +439,7 @@ func bundleOf(t *testing.T, files map[string]string) ([]byte, string) {
 
 func TestBundle(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
+		bucket := n.injected()
 		user, group := hosttest.Owner(t)
 		text := "muster:\n  resources:\n    - file:\n        - " + n.path("motd") + ": {source: files/motd, owner: \"" + user + "\", group: \"" + group + "\", mode: \"0644\"}\n"
 		data, digest := bundleOf(t, map[string]string{"manifest.yaml": text, "files/motd": "from a bundle"})
@@ -452,8 +455,8 @@ func TestBundle(t *testing.T) {
 		// It is on disk: neither the source nor the bucket is needed for it.
 		n.stop()
 		clear(n.outside.bundles)
-		n.bucket.sync = model.Sync{}
-		clear(n.bucket.entries)
+		bucket.sync = model.Sync{}
+		clear(bucket.entries)
 		if err := os.Remove(n.path("motd")); err != nil {
 			t.Fatal(err)
 		}

@@ -9,7 +9,7 @@ import (
 // Size is a number of bytes, written as text with a unit: 64MiB, 500kB, 4096.
 type Size int64
 
-// sizeUnits are the units, those that another ends with behind it.
+// sizeUnits are the units; one that another ends with comes after it.
 func sizeUnits() []struct {
 	name  string
 	bytes int64
@@ -23,7 +23,7 @@ func sizeUnits() []struct {
 	}
 }
 
-// String gives the largest binary unit that says it exactly.
+// String returns the size in the largest binary unit that divides it.
 func (s Size) String() string {
 	for _, u := range sizeUnits()[:3] {
 		if s > 0 && int64(s)%u.bytes == 0 {
@@ -34,7 +34,7 @@ func (s Size) String() string {
 	return strconv.FormatInt(int64(s), 10)
 }
 
-// MarshalText gives the text form.
+// MarshalText returns the text form.
 func (s Size) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // UnmarshalText reads the text form; blanks before the unit are allowed.

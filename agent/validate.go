@@ -10,7 +10,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Validate gives every problem of the configuration, by key.
+// Validate returns every problem of the configuration, by key.
 func (c *Config) Validate() model.Problems {
 	var out model.Problems
 	if model.CheckNode(c.Node, nil) != nil {
@@ -71,7 +71,7 @@ func (c *Config) checkTimes(out *model.Problems) {
 		out.Property("health_interval", "0s is never", "`health_interval` must be at least 1s, not %s", c.HealthInterval)
 	}
 	if c.StateTTL < 2*c.Heartbeat {
-		out.Property("state_ttl", "make it at least twice the heartbeat, or a node is taken for silent between two", "`state_ttl` %s is too short for a heartbeat of %s", c.StateTTL, c.Heartbeat)
+		out.Property("state_ttl", "make it at least twice the heartbeat, or a node counts as unreachable between two", "`state_ttl` %s is too short for a heartbeat of %s", c.StateTTL, c.Heartbeat)
 	}
 }
 

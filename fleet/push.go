@@ -139,7 +139,7 @@ func (push Push) value(ctx context.Context) (value []byte, digest string, bundle
 		a.Manifest = string(push.Source.Text)
 	}
 	a.Digest = digest
-	value, err = encode(a)
+	value, err = model.EncodeAssignment(a)
 
 	return value, digest, bundle, err
 }

@@ -133,7 +133,7 @@ func TestPushTerms(t *testing.T) {
 		t.Fatal(err)
 	}
 	stored := m.entries["group.web.motd"][0]
-	a, ok := fleet.Assignment(stored.Value)
+	a, ok := model.DecodeAssignment(stored.Value)
 	if !ok || a.Protocol != model.ProtocolAssignment || a.Name != "motd" || a.Manifest != manifest || a.Digest != model.DigestOf([]byte(manifest)) || a.Bundle != "" {
 		t.Errorf("stored %s", stored.Value)
 	}
@@ -183,7 +183,7 @@ func TestPushBundle(t *testing.T) {
 	if size != int64(len(m.bundles[done[0].Digest])) {
 		t.Errorf("told of %d bytes", size)
 	}
-	a, ok := fleet.Assignment(m.entries["node.b.site"][0].Value)
+	a, ok := model.DecodeAssignment(m.entries["node.b.site"][0].Value)
 	if !ok || !done[0].Bundle || a.Bundle != done[0].Digest || a.Digest != a.Bundle || a.Manifest != "" || m.bundles[a.Bundle] == nil || m.stored != 1 {
 		t.Errorf("%+v, %+v, stored %d times", done, a, m.stored)
 	}
@@ -252,7 +252,7 @@ func TestReadable(t *testing.T) {
 		t.Errorf("an assignment reads\n%s", got)
 	}
 	// An assignment that somebody wrote in YAML is one too.
-	if a, ok := fleet.Assignment([]byte(got)); !ok || a.Manifest != bare || !a.Noop {
+	if a, ok := model.DecodeAssignment([]byte(got)); !ok || a.Manifest != bare || !a.Noop {
 		t.Errorf("read back: %+v", a)
 	}
 }
@@ -287,7 +287,7 @@ func FuzzReadable(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		_, ok := fleet.Assignment([]byte(s))
+		_, ok := model.DecodeAssignment([]byte(s))
 		if got := fleet.Readable([]byte(s)); !ok && got != s {
 			t.Errorf("%q reads %q", s, got)
 		}

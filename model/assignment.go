@@ -1,6 +1,12 @@
 package model
 
-import "time"
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strings"
+	"time"
+)
 
 // Assignment is the document around a manifest in the bucket
 // (io.muster.v1.assignment). One of Manifest and Bundle is set.
@@ -18,6 +24,55 @@ type Assignment struct {
 	Priority int            `json:"priority,omitempty" yaml:"priority,omitempty" jsonschema_description:"Lower runs first within its family"`
 	Expires  time.Time      `json:"expires,omitzero" yaml:"expires,omitempty" jsonschema_description:"Unassigned after this"`
 	Issued   time.Time      `json:"issued,omitzero" yaml:"issued,omitempty"`
+}
+
+// ContentDigest returns the digest of what runs: of the bundle, else of the
+// manifest's text.
+func (a *Assignment) ContentDigest() string {
+	if a.Bundle != "" {
+		return a.Bundle
+	}
+
+	return DigestOf([]byte(a.Manifest))
+}
+
+// Validate returns every problem of the document under a key with this name; each
+// names its property.
+func (a *Assignment) Validate(name string) Problems {
+	var out Problems
+	if a.Name != "" && a.Name != name {
+		out.Property("name", "", "the name is %q, but the key is that of %q", a.Name, name)
+	}
+	if !slices.Contains([]Drift{"", DriftRepair, DriftReport, DriftIgnore}, a.Drift) {
+		out.Property("drift", "one of repair, report, ignore", "`drift` cannot be %q", a.Drift)
+	}
+	if a.Interval != 0 && a.Interval.Std() < time.Second {
+		out.Property("interval", "", "`interval` must be at least 1s, not %s", a.Interval)
+	}
+	if (a.Manifest == "") == (a.Bundle == "") {
+		out.Property("manifest", "", "an assignment has either a `manifest` or a `bundle`")
+		return out
+	}
+	if a.Bundle != "" && !isDigest(a.Bundle) {
+		out.Property("bundle", "write sha256- and 64 hexadecimal digits", "%q is no digest of a bundle", a.Bundle)
+	}
+	if content := a.ContentDigest(); a.Digest != "" && a.Digest != content {
+		out.Property("digest", "push it again", "the digest does not fit: it says %s, what came is %s", a.Digest, content)
+	}
+
+	return out
+}
+
+func isDigest(s string) bool {
+	digits, ok := strings.CutPrefix(s, DigestPrefix)
+	_, err := hex.DecodeString(digits)
+
+	return ok && err == nil && len(digits) == 2*sha256.Size
+}
+
+// ExpiredAt reports whether the assignment has expired at a time.
+func (a *Assignment) ExpiredAt(now time.Time) bool {
+	return !a.Expires.IsZero() && !now.Before(a.Expires)
 }
 
 // Index lists the names of one family of assignments, under its _index key

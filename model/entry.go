@@ -57,3 +57,13 @@ func (s Sync) Complete() bool { return !s.At.IsZero() }
 
 // Knows says that all entries of a family are known.
 func (s Sync) Knows(family string) bool { return s.Complete() || slices.Contains(s.Known, family) }
+
+// Memory is what a node keeps over a restart, so that it can tell what was taken
+// away from it from what the bucket lost.
+type Memory struct {
+	// Entries are the keys and revisions that it knew, without their values.
+	Entries map[string]Entry
+	// Stream and Kept are those of Sync.
+	Stream time.Time
+	Kept   []string
+}

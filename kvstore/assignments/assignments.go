@@ -36,7 +36,7 @@ func (s Bucket) Put(ctx context.Context, key string, value []byte) (uint64, erro
 		return 0, fmt.Errorf("%w: put it into a bundle", err)
 	}
 	revision, err := s.change(ctx, key, func(ix kvstore.Index, name string) *nats.Msg {
-		ix.Names[name] = model.IndexEntry{Digest: contentDigest(value)}
+		ix.Names[name] = model.IndexEntry{Digest: model.ContentDigest(value)}
 		return kvstore.NewMsg("", value)
 	})
 	if err != nil {

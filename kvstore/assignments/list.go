@@ -2,7 +2,6 @@ package assignments
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -116,7 +115,7 @@ func (s Bucket) addDigests(ctx context.Context, all []model.Entry) ([]model.Entr
 		if err != nil {
 			return nil, err
 		}
-		l.Revision, l.Digest, l.Time, l.Value = entry.Revision, contentDigest(entry.Value), entry.Time, entry.Value
+		l.Revision, l.Digest, l.Time, l.Value = entry.Revision, model.ContentDigest(entry.Value), entry.Time, entry.Value
 		kept = append(kept, l)
 	}
 
@@ -143,18 +142,4 @@ func (s Bucket) History(ctx context.Context, key string) ([]model.Entry, error) 
 	}
 
 	return all, nil
-}
-
-// contentDigest returns the digest of what runs of a value: of the manifest or the
-// bundle in an assignment document, else of the value itself.
-func contentDigest(value []byte) string {
-	var a model.Assignment
-	switch {
-	case json.Unmarshal(value, &a) != nil || a.Protocol != model.ProtocolAssignment:
-		return model.DigestOf(value)
-	case a.Bundle != "":
-		return a.Bundle
-	default:
-		return model.DigestOf([]byte(a.Manifest))
-	}
 }

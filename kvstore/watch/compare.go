@@ -15,7 +15,7 @@ import (
 )
 
 // compareAll compares families with the bucket, and reads again what differs. It
-// gives the errors of those where that failed.
+// returns the errors of those where that failed.
 func (l *loop) compareAll(ctx context.Context, due []*part) map[string]error {
 	if err := l.store.Away(); err != nil {
 		return same(due, err)
@@ -23,7 +23,7 @@ func (l *loop) compareAll(ctx context.Context, due []*part) map[string]error {
 	if _, known := l.Entries(); len(known.Known) == 0 || known.Stream.IsZero() {
 		// Without it all works, but that what is gone from the bucket stays in force.
 		if _, _, err := l.identity(ctx); err != nil {
-			l.o.Log.Warn("age of the bucket is not known", "node", l.o.Node, "error", err)
+			l.o.Log.Warn("age of the bucket is unknown", "node", l.o.Node, "error", err)
 		}
 	}
 	found, failed := l.heads(ctx, due)
@@ -50,7 +50,7 @@ func (l *loop) compareAll(ctx context.Context, due []*part) map[string]error {
 	return failed
 }
 
-// same gives one error for several families.
+// same returns one error for several families.
 func same(due []*part, err error) map[string]error {
 	out := map[string]error{}
 	for _, p := range due {
@@ -132,7 +132,7 @@ func (l *loop) compare(ctx context.Context, family string, newest kvstore.Messag
 	return nil
 }
 
-// candidates gives the names a family may have, each with a sequence that the
+// candidates returns the names a family may have, each with a sequence that the
 // bucket is known to have for it, or zero: those in force, those of the index,
 // and that of the newest message.
 func (l *loop) candidates(ctx context.Context, family string, newest kvstore.Message) (map[string]uint64, error) {
@@ -143,7 +143,7 @@ func (l *loop) candidates(ctx context.Context, family string, newest kvstore.Mes
 	ix, err := l.store.ReadIndex(ctx, family)
 	switch {
 	case errors.Is(err, kvstore.ErrBadIndex):
-		l.o.Log.Warn("index is ignored", "node", l.o.Node, "error", err)
+		l.o.Log.Warn("index ignored", "node", l.o.Node, "error", err)
 	case err != nil:
 		return nil, err
 	}

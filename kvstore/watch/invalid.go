@@ -10,7 +10,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// familyOf gives the family of the node that a key of another form is below.
+// familyOf returns the family of the node that a key of another form is below.
 func (l *loop) familyOf(key string) string {
 	for _, family := range l.families {
 		if strings.HasPrefix(key, family+".") {
@@ -35,7 +35,7 @@ func (l *loop) readInvalid(ctx context.Context, key string) error {
 	return nil
 }
 
-// invalid gives the keys below a family that are known as no manifest's.
+// invalid returns the keys below a family that are known as no manifest's.
 func (l *loop) invalid(family string) map[string]bool {
 	_, state := l.Entries()
 	keys := map[string]bool{}
@@ -48,7 +48,7 @@ func (l *loop) invalid(family string) map[string]bool {
 	return keys
 }
 
-// noteInvalid tells in Sync of a key that is no manifest's, or that it is gone.
+// noteInvalid updates Sync by a key that is no manifest's, or that it is gone.
 func (l *loop) noteInvalid(key string, there bool) {
 	if !kvstore.IsInvalidKey(key) {
 		return

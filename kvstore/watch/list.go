@@ -29,7 +29,7 @@ func (l *loop) list(ctx context.Context) {
 		return
 	}
 	if failed != nil {
-		l.o.Log.Warn("keys cannot be listed, names without an index are seen when they change", "node", l.o.Node, "error", failed)
+		l.o.Log.Warn("cannot list keys, unindexed names are seen when they change", "node", l.o.Node, "error", failed)
 	}
 	l.listAt = time.Now().Add(time.Duration((1 - l.o.Rand()/4) * float64(l.o.ListEvery)))
 	l.update(func(s *model.Sync) {

@@ -28,8 +28,8 @@ type loop struct {
 	// listAt is when keys are listed; zero while no family is complete.
 	listAt  time.Time
 	changed []string
-	// told is what Sync said to be wrong when the listener was last woken.
-	told string
+	// reported are the errors in Sync when the listener was last woken.
+	reported string
 }
 
 // part is how far a loop is with one family. What one family lacks does not hold
@@ -44,8 +44,8 @@ type part struct {
 	err      error
 }
 
-// mark is a stored message, told from every other by its time too: a bucket made
-// anew counts from 1 again.
+// mark identifies a stored message, also by its time: a bucket that
+// was recreated counts from 1 again.
 type mark struct {
 	sequence uint64
 	time     int64
@@ -58,12 +58,12 @@ func newLoop(w *Watch, p *pending, wake func([]string)) *loop {
 	for _, family := range w.families {
 		l.parts = append(l.parts, &part{family: family, at: time.Now(), retry: w.o.Retry})
 	}
-	l.told = l.wrong()
+	l.reported = l.errors()
 
 	return l
 }
 
-// next gives when there is something to do.
+// next returns when there is something to do.
 func (l *loop) next() time.Time {
 	at := l.parts[0].at
 	for _, p := range l.parts {
@@ -175,17 +175,17 @@ func (l *loop) catchUp(ctx context.Context, due []*part) {
 	}
 }
 
-// subscribeAgain has the server asked anew for all that this connection listens
-// to: whoever has new permissions now was denied some of it, and a server that
-// reloads its configuration does not come back to that.
+// subscribeAgain reconnects, so that the server accepts all subscriptions: with its
+// earlier permissions the node was denied some, and a server that reloads its
+// configuration does not accept them later.
 func (l *loop) subscribeAgain(ctx context.Context) {
-	l.o.Log.InfoContext(ctx, "NATS permits more than before, connecting again")
+	l.o.Log.InfoContext(ctx, "permissions extended, reconnecting")
 	if err := l.store.Conn().ForceReconnect(); err != nil {
-		l.o.Log.WarnContext(ctx, "connecting again to NATS", "error", err)
+		l.o.Log.WarnContext(ctx, "cannot reconnect", "error", err)
 	}
 }
 
-// settle tells in Sync how it stands with the families.
+// settle updates Sync by the state of the families.
 func (l *loop) settle() {
 	var known []string
 	var failed []error
@@ -208,7 +208,7 @@ func (l *loop) settle() {
 	})
 }
 
-// allOf joins errors; one that several families have is said once.
+// allOf joins errors; one that several families have appears once.
 func allOf(errs []error) error {
 	slices.SortStableFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	errs = slices.CompactFunc(errs, func(a, b error) bool { return a.Error() == b.Error() })
@@ -233,12 +233,12 @@ func (l *loop) failed(ctx context.Context, p *part, err error) {
 		level = slog.LevelWarn
 	}
 	p.err = err
-	l.o.Log.Log(ctx, level, "assignments cannot be read, trying again", "node", l.o.Node, "family", p.family, "in", p.retry, "error", err)
+	l.o.Log.Log(ctx, level, "cannot read assignments, will retry", "node", l.o.Node, "family", p.family, "in", p.retry, "error", err)
 	p.at = time.Now().Add(time.Duration((0.5 + l.o.Rand()/2) * float64(p.retry)))
 	p.retry = min(2*p.retry, kvstore.MaxRetry*l.o.Retry)
 }
 
-// joined gives a text with what follows it, where anything does.
+// joined returns a text with what follows it, where anything does.
 func joined(text, by, more string) string {
 	if more == "" {
 		return text
@@ -250,18 +250,18 @@ func joined(text, by, more string) string {
 // flush wakes with the keys that changed, if any or if something else is worth
 // it. The empty key stands for the first time that everything is known.
 func (l *loop) flush() {
-	wrong := l.wrong()
-	if len(l.changed) == 0 && wrong == l.told {
+	errs := l.errors()
+	if len(l.changed) == 0 && errs == l.reported {
 		return
 	}
 	slices.Sort(l.changed)
 	keys := slices.DeleteFunc(slices.Compact(l.changed), func(k string) bool { return k == "" })
-	l.changed, l.told = nil, wrong
+	l.changed, l.reported = nil, errs
 	l.wake(keys)
 }
 
-// wrong says whether Sync knows of a failure, and what is kept.
-func (l *loop) wrong() string {
+// errors returns the errors in Sync, and what is kept.
+func (l *loop) errors() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 

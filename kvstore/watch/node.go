@@ -2,85 +2,68 @@ package watch
 
 import (
 	"context"
+	"fmt"
 	"sync"
 
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
 
-// MemoryKeeper keeps a Memory over a restart.
-type Keeper interface {
-	// Recall gives what was kept last, and the zero Memory where there is nothing.
-	Recall() (Memory, error)
-	// Remember keeps a Memory in place of the one before.
-	Remember(ctx context.Context, m Memory) error
-}
-
-// NodeWatch follows what is assigned to a node, over restarts and changes of its
-// groups: what it saw last is kept, so that a bucket which was made anew while
-// the node was down is told from one whose manifests were removed. Make it with
-// NewNodeWatch.
+// Node follows what is assigned to a node, also when its groups change, and reads
+// the values of its keys. Make it with NewNode.
 type Node struct {
-	store   *kvstore.Store
-	keeper  Keeper
+	store *kvstore.Store
+
 	mu      sync.Mutex
 	options Options
 	watch   *Watch
 	stop    context.CancelFunc
 }
 
-// NewNodeWatch makes the watch of a node; it asks the server nothing yet.
-// Options.Last is the keeper's.
-func NewNode(s *kvstore.Store, o Options, keeper Keeper) *Node {
-	return &Node{store: s, options: o.withDefaults(), keeper: keeper}
+// NewNode returns the watch of a node; it asks the server nothing yet.
+func NewNode(s *kvstore.Store, o Options) *Node {
+	return &Node{store: s, options: o.withDefaults()}
 }
 
 // Run keeps the entries current until the context ends, with other groups after
-// a Regroup. wake is told as by Watch.Run. An error is not the end: Run may be
-// called again.
-func (n *Node) Run(ctx context.Context, wake func(keys []string)) error {
-	log := n.options.Log
-	last, err := n.keeper.Recall()
-	if err != nil {
-		return err
-	}
+// SetGroups. last is what an earlier process knew; it counts at the first call.
+// wake is called as by Watch.Run. An error is not the end: Run may be called again.
+func (n *Node) Run(ctx context.Context, last model.Memory, wake func(keys []string)) error {
 	for ctx.Err() == nil {
 		watching, stop := context.WithCancel(ctx)
 		watch, err := n.begin(last, stop)
-		if err != nil {
-			stop()
-			return err
+		if err == nil {
+			err = watch.Run(watching, wake)
 		}
-		err = watch.Run(watching, func(keys []string) {
-			if err := n.keeper.Remember(ctx, watch.Memory()); err != nil {
-				log.ErrorContext(ctx, "remembering what is assigned", "error", err)
-			}
-			wake(keys)
-		})
 		regrouped := watching.Err() != nil
 		stop()
 		if err != nil || !regrouped {
 			return err
 		}
-		last = watch.Memory()
 	}
 
 	return nil
 }
 
-// begin makes the watch of the groups of now; stop ends it when they change.
-func (n *Node) begin(last Memory, stop context.CancelFunc) (*Watch, error) {
+// begin makes the watch of the current groups; stop ends it when they change.
+func (n *Node) begin(last model.Memory, stop context.CancelFunc) (*Watch, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	o := n.options
-	o.Last = last
+	if o.Last = last; n.watch != nil {
+		o.Last = n.watch.Memory()
+	}
 	watch, err := New(n.store, o)
+	if err != nil {
+		return nil, err
+	}
 	n.watch, n.stop = watch, stop
 
-	return watch, err
+	return watch, nil
 }
 
-// Entries gives what is assigned, as Watch.Entries does; nothing before Run.
+// Entries returns the keys and revisions that are assigned, as Watch.Entries does;
+// nothing before Run.
 func (n *Node) Entries() (map[string]model.Entry, model.Sync) {
 	n.mu.Lock()
 	watch := n.watch
@@ -92,9 +75,32 @@ func (n *Node) Entries() (map[string]model.Entry, model.Sync) {
 	return watch.Entries()
 }
 
-// Regroup makes the entries those of other groups; Sync is not complete before
-// they were read.
-func (n *Node) Regroup(groups []string) {
+// Read reads a key at a revision or a later one; a replica that lags is asked
+// again for a while. The error wraps model.ErrNotFound when the bucket does not
+// hold the key.
+func (n *Node) Read(ctx context.Context, key string, revision uint64) (model.Entry, error) {
+	bucket := n.store.Names().Manifests()
+	wait := lagPause
+	for try := 1; ; try++ {
+		m, err := n.store.Last(ctx, kvstore.KVStream(bucket), kvstore.KVSubject(bucket, key))
+		switch {
+		case err != nil:
+			return model.Entry{}, err
+		case m.Deleted():
+			return model.Entry{}, fmt.Errorf("%w: %s was deleted", model.ErrNotFound, key)
+		case m.Sequence >= revision || try == lagTries:
+			return kvstore.NewEntry(key, m), nil
+		}
+		if err := kvstore.Pause(ctx, wait); err != nil {
+			return model.Entry{}, err
+		}
+		wait *= 2
+	}
+}
+
+// SetGroups replaces the groups of the node; Sync is not complete before their
+// keys were read.
+func (n *Node) SetGroups(groups []string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.options.Groups = groups

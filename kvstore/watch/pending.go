@@ -27,7 +27,7 @@ func newPending() *pending {
 	return &pending{came: make(chan struct{}, 1), keys: map[string]announcement{}}
 }
 
-// announced gives the sequence that a republished message tells of.
+// announced returns the sequence in a republished message.
 func announced(h nats.Header) uint64 {
 	seq, err := strconv.ParseUint(h.Get(nats.JSSequence), 10, 64)
 	if err != nil {
@@ -52,7 +52,7 @@ func (p *pending) add(key string, sequence uint64, due time.Time) {
 	}
 }
 
-// next gives the earliest moment a key is due; ok is false when none waits.
+// next returns the earliest moment a key is due; ok is false when none waits.
 func (p *pending) next() (at time.Time, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -65,7 +65,7 @@ func (p *pending) next() (at time.Time, ok bool) {
 	return at, ok
 }
 
-// take removes and gives the keys that are due.
+// take removes and returns the keys that are due.
 func (p *pending) take(now time.Time) map[string]uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// A read that gives less than what is known is tried again so often, because a
-// replica may lag, waiting longer each time.
+// A read that returns less than what is known is repeated so often, with growing
+// waits, because a replica may lag.
 const (
 	lagTries = 6
 	lagPause = 20 * time.Millisecond
@@ -47,9 +47,9 @@ func (l *loop) read(ctx context.Context, family, name string, sequence uint64) e
 	}
 }
 
-// older tells a message that was stored before what is known. A lagging replica
-// gives such, and a bucket put back to an older state; one made anew counts from
-// 1 again, but in later time.
+// older reports whether a message was stored before what is known: by a replica
+// that lags, or in a bucket that was put back to an older state. One that was
+// recreated counts from 1 again, but at a later time.
 func older(m kvstore.Message, known held) bool {
 	return m.Sequence < known.Revision && m.Time.Before(known.Time)
 }
@@ -71,7 +71,9 @@ func (l *loop) take(family, name string, m kvstore.Message) {
 
 		return
 	}
-	l.entries[key] = held{Entry: kvstore.NewEntry(key, m), stream: l.sync.Stream}
+	e := kvstore.NewEntry(key, m)
+	e.Value = nil // who is woken reads it
+	l.entries[key] = held{Entry: e, stream: l.sync.Stream}
 	if !known || before.Revision != m.Sequence || !before.Time.Equal(m.Time) {
 		l.changed = append(l.changed, key)
 	}
@@ -116,7 +118,7 @@ func (l *loop) identity(ctx context.Context) (time.Time, uint64, error) {
 	return info.Created, info.State.LastSeq, nil
 }
 
-// held gives what is in force for a key.
+// held returns what is in force for a key.
 func (l *loop) held(key string) (held, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -133,7 +135,7 @@ func (l *loop) drop(key string) {
 	l.changed = append(l.changed, key)
 }
 
-// keep leaves a key in force and says so. It counts as seen in no stream until it
+// keep leaves a key in force and logs it. It counts as seen in no stream until it
 // is read again, so it is not taken away by what the bucket lacks.
 func (l *loop) keep(key string) {
 	l.mu.Lock()
@@ -142,7 +144,7 @@ func (l *loop) keep(key string) {
 	l.entries[key] = held{Entry: h.Entry}
 	if at, found := slices.BinarySearch(l.sync.Kept, key); !found {
 		l.sync.Kept = slices.Insert(slices.Clone(l.sync.Kept), at, key)
-		l.o.Log.Warn("the bucket lost an assignment, its last value stays in force until the key is put or deleted",
+		l.o.Log.Warn("assignment lost by the bucket, kept until the key is put or deleted",
 			"node", l.o.Node, "key", key, "revision", h.Revision)
 	}
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// WatchOptions say what a node watches and how often it makes sure. Zero values
-// mean the defaults named.
+// Options are what a node watches, and how often it audits. Zero values are the
+// defaults named.
 type Options struct {
 	Node   string
 	Groups []string
@@ -34,21 +34,12 @@ type Options struct {
 	// and then up to 30 times that: 1 second.
 	Retry time.Duration
 	// Last is what an earlier watch of the node knew, see Watch.Memory.
-	Last Memory
-	// Log gets what an administrator should see; nil is silence.
+	Last model.Memory
+	// Log gets what an administrator should see; nil discards.
 	Log *slog.Logger
-	// Now is the clock of Sync; Rand gives numbers in [0, 1) for the jitter.
+	// Now is the clock of Sync; Rand returns numbers in [0, 1) for the jitter.
 	Now  func() time.Time
 	Rand func() float64
-}
-
-// Memory is what a node must remember over a restart, so that it can tell what
-// was taken away from it from what the bucket lost.
-type Memory struct {
-	Entries map[string]model.Entry `json:"entries"`
-	// Stream and Kept are those of Sync.
-	Stream time.Time `json:"stream,omitzero"`
-	Kept   []string  `json:"kept,omitempty"`
 }
 
 // Watch knows what is assigned to one node, without a consumer. Entries may be
@@ -70,7 +61,7 @@ type held struct {
 	stream time.Time
 }
 
-// NewWatch makes the watch of a node; it asks the server nothing yet, and its
+// New returns the watch of a node; it asks the server nothing yet, and its
 // Entries are those of options. The error wraps model.ErrInvalidName.
 func New(s *kvstore.Store, o Options) (*Watch, error) {
 	if err := model.CheckNode(o.Node, o.Groups); err != nil {
@@ -85,7 +76,7 @@ func New(s *kvstore.Store, o Options) (*Watch, error) {
 
 // remember takes over what is still of a family of the node. What the bucket did
 // not have then must not count as taken away from the node now.
-func (w *Watch) remember(m Memory) {
+func (w *Watch) remember(m model.Memory) {
 	w.sync.Stream = m.Stream
 	for key, e := range m.Entries {
 		e.Family, e.Name, _ = model.SplitKey(key)
@@ -119,8 +110,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Entries gives what is in force now, by key, and how sure that is. The map is
-// the caller's; the values in it are not to be changed.
+// Entries returns the keys and revisions that are in force now, and how sure that
+// is. Entries have no values: who is woken reads them. The map is the caller's.
 func (w *Watch) Entries() (map[string]model.Entry, model.Sync) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -132,18 +123,17 @@ func (w *Watch) Entries() (map[string]model.Entry, model.Sync) {
 	return entries, w.sync
 }
 
-// Memory gives what to remember over a restart.
-func (w *Watch) Memory() Memory {
+// Memory returns what to keep over a restart.
+func (w *Watch) Memory() model.Memory {
 	entries, state := w.Entries()
 
-	return Memory{Entries: entries, Stream: state.Stream, Kept: state.Kept}
+	return model.Memory{Entries: entries, Stream: state.Stream, Kept: state.Kept}
 }
 
-// Run watches until the context ends, then it gives nil; it gives an error when
-// the connection is closed for good. wake is told the keys that changed; it is
-// called without any when everything is known for the first time, and when only
-// what Sync says to be wrong has changed. It is called from Run's goroutine and
-// must not block.
+// Run watches until the context ends; the error is that the connection was closed
+// for good. wake is called with the keys that changed, and without any when
+// everything is known for the first time, and when only the errors in Sync
+// changed. It is called from Run's goroutine and must not block.
 func (w *Watch) Run(ctx context.Context, wake func(keys []string)) error {
 	p := newPending()
 	subs, err := w.subscribe(p)
@@ -203,12 +193,12 @@ func (w *Watch) subscribe(p *pending) ([]*nats.Subscription, error) {
 	return subs, nil
 }
 
-// spread gives a moment within the jitter of groups.
+// spread returns a moment within the jitter of groups.
 func (w *Watch) spread() time.Duration {
 	return time.Duration(w.o.Rand() * float64(w.o.GroupJitter))
 }
 
-// known gives the keys of a family that are in force.
+// known returns the keys of a family that are in force.
 func (w *Watch) known(family string) map[string]held {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -218,7 +208,7 @@ func (w *Watch) known(family string) map[string]held {
 	return known
 }
 
-// update changes what Sync says.
+// update changes Sync.
 func (w *Watch) update(change func(*model.Sync)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -329,7 +329,7 @@ func TestStreamPutBackKeepsTheLastGood(t *testing.T) {
 	}
 	newer := entry
 	newer.Revision, newer.Time, newer.Value = 100, entry.Time.Add(time.Hour), []byte("new")
-	o := watch.Options{Node: "web01", Audit: 10 * time.Millisecond, GroupJitter: time.Millisecond, Last: watch.Memory{Entries: map[string]model.Entry{"node.web01.motd": newer}, Stream: info.Created}}
+	o := watch.Options{Node: "web01", Audit: 10 * time.Millisecond, GroupJitter: time.Millisecond, Last: model.Memory{Entries: map[string]model.Entry{"node.web01.motd": newer}, Stream: info.Created}}
 	w := kvtest.Watch(t, kvtest.Bind(t, srv), o)
 	w.Keeps(t, "node.web01.motd")
 	w.Has(t, "node.web01.motd=new")
@@ -375,7 +375,7 @@ func TestWatchStartsWithoutAServer(t *testing.T) {
 	}
 	last := model.Entry{Key: "node.web01.old", Family: "node.web01", Name: "old", Revision: 1, Value: []byte("one")}
 	w := kvtest.Watch(t, node, watch.Options{
-		Node: "web01", Audit: kvtest.Never, GroupJitter: time.Millisecond, Retry: time.Millisecond, Last: watch.Memory{Entries: map[string]model.Entry{"node.web01.old": last, "group.db.old": {Key: "group.db.old", Family: "group.db", Name: "old"}}},
+		Node: "web01", Audit: kvtest.Never, GroupJitter: time.Millisecond, Retry: time.Millisecond, Last: model.Memory{Entries: map[string]model.Entry{"node.web01.old": last, "group.db.old": {Key: "group.db.old", Family: "group.db", Name: "old"}}},
 	})
 	kvtest.Eventually(t, "the failure is known", func() (bool, string) {
 		_, state := w.Entries()
@@ -434,13 +434,13 @@ func purge(t *testing.T, srv *natstest.Server, key string) {
 }
 
 // remembered gives what a watch remembers, by way of the disk.
-func remembered(t *testing.T, w *kvtest.Watching) watch.Memory {
+func remembered(t *testing.T, w *kvtest.Watching) model.Memory {
 	t.Helper()
 	data, err := json.Marshal(w.Memory())
 	if err != nil {
 		t.Fatal(err)
 	}
-	var m watch.Memory
+	var m model.Memory
 	if err := json.Unmarshal(data, &m); err != nil {
 		t.Fatal(err)
 	}

@@ -222,3 +222,14 @@ func kindName(k reflect.Kind) string {
 		return "a whole number"
 	}
 }
+
+// Decode reads a document of at most max bytes and fills target, a pointer to a
+// struct, by its json tags. It returns the place of each value by its path
+// (nats.servers), and every problem.
+func Decode(name string, data []byte, max int64, target any) (map[string]model.Position, model.Problems) {
+	root, problems := Read(name, data, max)
+	d := Decoder{Problems: problems, Places: map[string]model.Position{}}
+	d.Document(root, target)
+
+	return d.Places, d.Problems
+}

@@ -31,6 +31,8 @@ type Options struct {
 	// Within are the ids of the runs that started this one, outermost first. It
 	// belongs to the innermost of them that still holds its lock.
 	Within []string
+	// Waited is set when another run held this one up.
+	Waited bool
 	// Locked is called once the lock is held, before anything is read. It may return
 	// another graph, and its error ends the run; nil changes nothing.
 	Locked func(ctx context.Context, o *Options) (*graph.Graph, error)
@@ -38,11 +40,14 @@ type Options struct {
 
 // Run runs a graph as the one run of the node; a run that changes nothing takes
 // no lock. Without a summary no resource had its turn, and the error is that of
-// the lock or of Options.Locked; beside one it is about what comes after the run.
+// the lock or of Options.Locked, or wraps files.ErrStateFormat; beside one it is about what comes after the run.
 func Run(ctx context.Context, g *graph.Graph, o Options) (run *model.Run, err error) {
 	h := o.Env.Host
 	if o.RunID == "" {
 		o.RunID = ksuid.New().String()
+	}
+	if err := h.OpenState(!o.Env.Scope.Unchanging()); err != nil {
+		return nil, err
 	}
 	unlock, err := o.lock(ctx)
 	if err != nil {
@@ -84,7 +89,10 @@ func (o *Options) lock(ctx context.Context) (unlock func() error, err error) {
 		unlock, err := h.Lock(ctx, lock.Options{
 			Wait: !o.NoWait, Depth: depth,
 			Holder: lock.Holder{PID: os.Getpid(), Command: o.Command, RunID: o.RunID, Since: time.Now().UTC()},
-			OnWait: func(by lock.Holder) { o.Env.Log.InfoContext(ctx, "waiting for another run", "holder", by.String()) },
+			OnWait: func(by lock.Holder) {
+				o.Waited = true
+				o.Env.Log.InfoContext(ctx, "waiting for another run", "holder", by.String())
+			},
 		})
 		if err != nil {
 			return nil, err

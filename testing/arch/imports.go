@@ -40,6 +40,10 @@ var commandRooms = map[string][]string{
 // kvstoreRooms are the rooms below kvstore, which do not know each other.
 var kvstoreRooms = []string{"assignments", "content", "nodes", "permissions", "provision", "registrations", "reports", "requests", "watch"}
 
+// agentRooms are the rooms below agent, which do not know each other. They share
+// the waits of agent/tasks and the texts of agent/bounds.
+var agentRooms = []string{"assignments", "health", "registrar", "requests"}
+
 // rooms is DESIGN section 2 as a table. The deepest folder that holds a file
 // is its room.
 func rooms() []room {
@@ -76,7 +80,10 @@ func rooms() []room {
 		{folder: "resources/manifest/hierarchy", may: []string{"model", "resources/resource", "resources/template", "resources/manifest/syntax", "resources/manifest/expression", "resources/manifest/eval"}},
 		{folder: "resources/manifest/render", may: []string{"model", "resources/resource", "resources/manifest/syntax", "resources/manifest/expression"}},
 		{folder: "kvstore", alone: true, may: []string{"model"}, tests: []string{"kvstore/..."}},
-		{folder: "agent", may: []string{"model", "resources/...", "schemas"}, tests: []string{"kvstore/..."}},
+		{folder: "agent", alone: true, may: []string{"model", "agent/...", "resources/...", "schemas"}, tests: []string{"kvstore/..."}},
+		{folder: "agent/tasks"},
+		{folder: "agent/bounds", may: []string{"model"}},
+		{folder: "agent/outbox", may: []string{"model", "resources/host/..."}},
 		{folder: "fleet", may: []string{"model", "resources/...", "schemas"}, tests: []string{"kvstore/..."}},
 		{folder: "schemas", may: []string{"model", "resources", "resources/document", "resources/resource"}, tests: []string{"resources/..."}},
 		{folder: "examples", tests: []string{"model", "resources/...", "schemas"}},
@@ -91,6 +98,9 @@ func rooms() []room {
 	}
 	for _, name := range kvstoreRooms {
 		all = append(all, room{folder: "kvstore/" + name, may: []string{"model", "kvstore"}, tests: []string{"kvstore/..."}})
+	}
+	for _, name := range agentRooms {
+		all = append(all, room{folder: "agent/" + name, may: []string{"model", "agent/tasks", "agent/bounds", "resources/..."}})
 	}
 
 	return all

@@ -34,7 +34,7 @@ muster:
 	fleet("fleet", "push", "--node", "n1", manifest)
 	await(t, "the command runs", func() bool { return exists(child) })
 	p.signal(syscall.SIGTERM)
-	await(t, "the signal was seen", func() bool { return strings.Contains(p.text.String(), "told to stop") })
+	await(t, "the signal was seen", func() bool { return strings.Contains(p.text.String(), "shutting down") })
 	p.signal(syscall.SIGTERM)
 	code, text := p.wait()
 	if code != 0 {

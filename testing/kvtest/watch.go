@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/kvstore/watch"
+	"github.com/musterfleet/muster/model"
 )
 
 // Never is longer than any test: what must not be the reason for a success.
@@ -20,9 +21,11 @@ type Watching struct {
 	*watch.Watch
 	Stop func()
 
-	mu    sync.Mutex
-	woken []string
-	wakes int
+	store  *Store
+	mu     sync.Mutex
+	woken  []string
+	wakes  int
+	values map[string]model.Entry
 }
 
 // Watch runs the watch of a node until the test ends or Stop is called.
@@ -33,7 +36,10 @@ func Watch(t testing.TB, s *Store, o watch.Options) *Watching {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	running := &Watching{Watch: w}
+	running := &Watching{Watch: w, store: s, values: maps.Clone(o.Last.Entries)}
+	if running.values == nil {
+		running.values = map[string]model.Entry{}
+	}
 	ended := make(chan error, 1)
 	go func() { ended <- w.Run(ctx, running.wake) }()
 	running.Stop = sync.OnceFunc(func() {
@@ -48,10 +54,40 @@ func Watch(t testing.TB, s *Store, o watch.Options) *Watching {
 }
 
 func (w *Watching) wake(keys []string) {
+	w.read()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.wakes++
 	w.woken = append(w.woken, keys...)
+}
+
+// read reads the values of the entries, as a node does that is woken, and returns
+// the entries with them.
+func (w *Watching) read() map[string]model.Entry {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	entries, _ := w.Entries()
+	for key, e := range entries {
+		if known := w.values[key]; known.Revision != e.Revision || !known.Time.Equal(e.Time) {
+			// A later revision is read when the watch knows of it.
+			found, err := w.store.Get(context.Background(), key)
+			if err != nil || found.Revision != e.Revision {
+				continue
+			}
+			w.values[key] = found
+		}
+		entries[key] = w.values[key]
+	}
+
+	return entries
+}
+
+// Memory returns what the watch remembers, with the values that were read.
+func (w *Watching) Memory() model.Memory {
+	m := w.Watch.Memory()
+	m.Entries = w.read()
+
+	return m
 }
 
 // Wakes returns how often the listener was woken, and for which keys.
@@ -66,7 +102,8 @@ func (w *Watching) Wakes() (int, []string) {
 func (w *Watching) Has(t testing.TB, want ...string) {
 	t.Helper()
 	Eventually(t, "entries in force", func() (bool, string) {
-		entries, state := w.Entries()
+		entries := w.read()
+		_, state := w.Entries()
 		var got []string
 		for _, key := range slices.Sorted(maps.Keys(entries)) {
 			got = append(got, key+"="+string(entries[key].Value))

@@ -19,6 +19,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/agent"
+	"github.com/musterfleet/muster/agent/assignments"
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/kvstore"
@@ -252,13 +253,13 @@ func options(types resource.Types, log *slog.Logger, config agent.Config, store 
 	machine := host.New(host.Options{StateDir: config.StateDir, Log: log})
 	loader := manifest.NewLoader(manifest.Options{
 		Types: types, Environ: cli.Environ(), MaxBytes: int64(config.ReadFileLimit),
-		KV: agent.ObserveKV(content.New(store).KVGet), Object: content.New(store).Object, Unpack: cli.UnpackForRun(machine),
-		Registrations: agent.ObserveRegistrations(cli.Registrations(log, func(context.Context) (*kvstore.Store, error) { return store, nil })),
+		KV: assignments.ObserveKV(content.New(store).KVGet), Object: content.New(store).Object, Unpack: cli.UnpackForRun(machine),
+		Registrations: assignments.ObserveRegistrations(cli.Registrations(log, func(context.Context) (*kvstore.Store, error) { return store, nil })),
 	})
 
 	return agent.Options{
 		Config: config, Version: cli.Version(), Host: machine, Log: log, Loader: loader, Origin: loader.Origin,
-		Assignments: watch.NewNode(store, watch.Options{Node: config.Node, Groups: config.Groups, Log: log}, seen{host: machine, log: log}),
+		Assignments: watch.NewNode(store, watch.Options{Node: config.Node, Groups: config.Groups, Log: log}),
 		Registry:    registrations.New(store),
 		Checker:     cli.Checker(machine),
 		Bundles:     content.New(store),

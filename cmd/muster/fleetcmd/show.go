@@ -82,7 +82,7 @@ func (c *showCommand) run(ctx context.Context) error {
 func newDocument(e model.Entry) document {
 	out := document{Entry: e}
 	out.Value = nil
-	if assignment, ok := fleet.Assignment(e.Value); ok {
+	if assignment, ok := model.DecodeAssignment(e.Value); ok {
 		out.Assignment = &assignment
 		return out
 	}

@@ -34,7 +34,7 @@ type store struct {
 // Get returns the current assignment.
 func (s *store) Get(ctx context.Context, key string) (model.Entry, error) {
 	e, err := s.Bucket.Get(ctx, key)
-	e.Digest = fleet.ContentDigest(e.Value)
+	e.Digest = model.ContentDigest(e.Value)
 
 	return e, err
 }
@@ -44,7 +44,7 @@ func (s *store) History(ctx context.Context, key string) ([]model.Entry, error) 
 	all, err := s.Bucket.History(ctx, key)
 	for i := range all {
 		if !all[i].Deleted {
-			all[i].Digest = fleet.ContentDigest(all[i].Value)
+			all[i].Digest = model.ContentDigest(all[i].Value)
 		}
 	}
 
@@ -60,7 +60,7 @@ func (s *store) list(ctx context.Context, families []string, nameOrKey string) (
 	all = slices.DeleteFunc(all, func(e model.Entry) bool { return nameOrKey != "" && e.Name != nameOrKey && e.Key != nameOrKey })
 	for i, e := range all {
 		if e.Value != nil {
-			all[i].Digest, all[i].Value = fleet.ContentDigest(e.Value), nil
+			all[i].Digest, all[i].Value = model.ContentDigest(e.Value), nil
 		}
 	}
 

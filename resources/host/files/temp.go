@@ -23,6 +23,9 @@ func (d *Disk) TempDir(prefix string) (string, error) {
 	if d.stateDir == "" {
 		return "", ErrNoStateDir
 	}
+	if err := d.OpenState(true); err != nil {
+		return "", err
+	}
 	root := filepath.Join(d.stateDir, tempRoot)
 	if err := os.MkdirAll(root, 0o700); err != nil {
 		return "", fmt.Errorf("could not make temporary directory: %w", err)

@@ -1,0 +1,62 @@
+package assignments
+
+import (
+	"bytes"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
+	"github.com/musterfleet/muster/resources/manifest"
+)
+
+// parse reads the value of an entry: a bare manifest, or the document around
+// one. The problems never pass.
+func parse(e model.Entry) (*Version, model.Problems) {
+	v := &Version{Entry: e, sum: model.DigestOf(e.Value)}
+	switch kind, problems := kindOf(e); {
+	case problems != nil:
+		return nil, problems
+	case kind == "":
+		v.Manifest, v.Digest = string(e.Value), v.sum
+		return v, nil
+	}
+	places, problems := document.Decode(e.Key, e.Value, manifest.DefaultMaxBytes, &v.Assignment)
+	_, name, _ := model.SplitKey(e.Key)
+	for _, p := range v.Validate(name) {
+		if p.Pos = places[p.Property]; p.Pos.IsZero() {
+			p.Pos = model.Position{File: e.Key, Line: 1, Column: 1}
+		}
+		problems = append(problems, p)
+	}
+	v.whenAt = places["when"]
+	if len(problems) > 0 {
+		return nil, problems.Sorted()
+	}
+	v.Digest = v.ContentDigest()
+
+	return v, nil
+}
+
+// kindOf returns the protocol of a value, empty for a bare manifest. It looks at
+// the keys at the top only: what else is wrong is found by who reads it.
+func kindOf(e model.Entry) (string, model.Problems) {
+	if !bytes.Contains(e.Value, []byte("protocol")) && !bytes.Contains(e.Value, []byte("payload")) {
+		return "", nil
+	}
+	root, problems := document.Read(e.Key, e.Value, manifest.DefaultMaxBytes)
+	if problems != nil {
+		// manifest.Parse reports it with hints.
+		return "", nil
+	}
+	_, typed := root.Get("payloadType")
+	_, payload := root.Get("payload")
+	_, signed := root.Get("signatures")
+	if typed || payload && signed {
+		return "", model.ProblemAt(root.Pos, "push it without a signature", "signed envelopes are not supported by this version")
+	}
+	protocol, has := root.Get("protocol")
+	if has && protocol.Text != model.ProtocolAssignment {
+		return "", model.ProblemAt(protocol.Pos, "it must be "+model.ProtocolAssignment, "the protocol %q is not known", protocol.Text)
+	}
+
+	return protocol.Text, nil
+}

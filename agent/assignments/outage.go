@@ -1,0 +1,42 @@
+package assignments
+
+import (
+	"context"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/manifest"
+)
+
+// outageKey is the key of the outage recorder in a context.
+type outageKey struct{}
+
+// outage records that something outside of the node could not be read.
+type outage struct{ err error }
+
+func recordOutage(ctx context.Context, err error) {
+	if o, ok := ctx.Value(outageKey{}).(*outage); ok && err != nil {
+		o.err = err
+	}
+}
+
+// ObserveRegistrations is ObserveKV for the function that a Loader reads
+// registrations by.
+func ObserveRegistrations(get manifest.ReadRegistrations) manifest.ReadRegistrations {
+	return func(ctx context.Context, cluster, protocol, service, address string) ([]model.Registration, error) {
+		found, err := get(ctx, cluster, protocol, service, address)
+		recordOutage(ctx, err)
+
+		return found, err
+	}
+}
+
+// ObserveKV wraps the function that a Loader reads keys by, so that an
+// invalid manifest differs from one whose data could not be read.
+func ObserveKV(get func(ctx context.Context, bucket, key string) ([]byte, error)) func(ctx context.Context, bucket, key string) ([]byte, error) {
+	return func(ctx context.Context, bucket, key string) ([]byte, error) {
+		value, err := get(ctx, bucket, key)
+		recordOutage(ctx, err)
+
+		return value, err
+	}
+}

@@ -1,0 +1,61 @@
+package assignments
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// handleInvalid deals with a version that cannot be run, and returns the reason:
+// an invalid one is rejected, and a transient error is tried again.
+func (t *turn) handleInvalid(ctx context.Context, u *unit, e model.Entry, err error) reason {
+	if ctx.Err() != nil {
+		return reason{} // it was broken off because the agent stops
+	}
+	if problems, invalid := asInvalid(err); invalid {
+		t.reject(u, e, problems)
+	} else {
+		t.postpone(u, e, err)
+	}
+
+	return reasonOf(err)
+}
+
+// reject records that a version is invalid, once for each version and its
+// problems, also across restarts.
+func (t *turn) reject(u *unit, e model.Entry, problems model.Problems) {
+	r := rejection{Revision: e.Revision, Sum: model.DigestOf(e.Value), Problems: problems.Error()}
+	if slices.Contains(u.record.Refused, r) {
+		return
+	}
+	u.clearRejection(e)
+	u.record.Refused, u.unsaved = append(u.record.Refused, r), true
+	t.result.Rejected = append(t.result.Rejected, Rejection{Entry: e, Problems: problems})
+}
+
+// postpone plans another try of a transient error.
+func (t *turn) postpone(u *unit, e model.Entry, err error) {
+	interval := t.in.Interval
+	if u.active != nil && u.active.Resolution.Interval > 0 {
+		interval = u.active.Resolution.Interval
+	}
+	u.retry.plan(t.in.Now, interval)
+	t.result.Postponed = append(t.result.Postponed, Postponement{Entry: e, Err: err, Retry: u.retry.at, New: u.retry.reported != err.Error()})
+	u.retry.reported = err.Error()
+}
+
+// asInvalid returns the problems of an error that trying again does not help.
+func asInvalid(err error) (model.Problems, bool) {
+	var all model.Problems
+	if errors.As(err, &all) {
+		return all, true
+	}
+	var one model.Problem
+	if errors.As(err, &one) {
+		return model.Problems{one}, true
+	}
+
+	return nil, false
+}

@@ -1,0 +1,190 @@
+package assignments
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/manifest"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// Source reads the values of keys.
+type Source interface {
+	// Read reads a key at a revision or a later one. Every error may pass; it wraps
+	// model.ErrNotFound when the bucket does not hold the key.
+	Read(ctx context.Context, key string, revision uint64) (model.Entry, error)
+}
+
+// Loader makes resources of manifests; *manifest.Loader is one.
+type Loader interface {
+	Resolve(ctx context.Context, doc *manifest.Document, in manifest.Inputs) (*manifest.Resolved, error)
+	Condition(ctx context.Context, name string, v resource.Value, in manifest.Inputs) (bool, error)
+}
+
+// Options are what a Set is made from.
+type Options struct {
+	Host *host.Host
+	// Dir is the state directory of the node.
+	Dir     string
+	Source  Source
+	Bundles BundleSource
+	Loader  Loader
+	Log     *slog.Logger
+}
+
+// Set is what is assigned to a node. Its methods are for one goroutine. Make it
+// with Open.
+type Set struct {
+	o       Options
+	store   *store
+	bundles *bundles
+	units   map[string]*unit
+	// order are the units with an active version, in the order in which they run.
+	order  []*unit
+	bucket bucketRecord
+}
+
+// Open reads what is kept in the state directory. Nothing is active before Sync.
+func Open(o Options) (*Set, error) {
+	store, err := openStore(o.Host, o.Dir, o.Log)
+	if err != nil {
+		return nil, err
+	}
+	s := &Set{o: o, store: store, units: map[string]*unit{}, bundles: &bundles{host: o.Host, source: o.Bundles, dir: filepath.Join(o.Dir, "bundles")}}
+	if s.bucket, err = store.bucket(); err != nil {
+		return nil, err
+	}
+	records, err := store.all()
+	for _, r := range records {
+		s.unit(r.Key).record = r
+	}
+
+	return s, err
+}
+
+func (s *Set) unit(key string) *unit {
+	u, ok := s.units[key]
+	if !ok {
+		u = newUnit(key)
+		s.units[key] = u
+	}
+
+	return u
+}
+
+// Memory returns what the watch must know of an earlier process: the keys and
+// revisions on disk, and which bucket they are of.
+func (s *Set) Memory() model.Memory {
+	m := model.Memory{Entries: map[string]model.Entry{}, Stream: s.bucket.Stream, Kept: s.bucket.Kept}
+	for key, u := range s.units {
+		for _, e := range []*model.Entry{u.record.Good, u.record.Newest} {
+			if e != nil {
+				m.Entries[key] = model.Entry{Key: key, Revision: e.Revision, Time: e.Time}
+			}
+		}
+	}
+
+	return m
+}
+
+// Keys returns the keys with an active version, in the order in which they run.
+func (s *Set) Keys() []string {
+	keys := make([]string, len(s.order))
+	for i, u := range s.order {
+		keys[i] = u.key
+	}
+
+	return keys
+}
+
+// Active returns the active version of a key, nil when there is none.
+func (s *Set) Active(key string) *Version {
+	if u, ok := s.units[key]; ok {
+		return u.active
+	}
+
+	return nil
+}
+
+// States returns what the node tells of each key.
+func (s *Set) States() map[string]model.ManifestState {
+	out := map[string]model.ManifestState{}
+	for key, u := range s.units {
+		out[key] = u.state(s.remaining(u))
+	}
+
+	return out
+}
+
+// Next returns when Sync has something to do by itself: a retry, or the end of an
+// assignment. Zero is never.
+func (s *Set) Next() time.Time {
+	var next time.Time
+	earlier := func(t time.Time) {
+		if !t.IsZero() && (next.IsZero() || t.Before(next)) {
+			next = t
+		}
+	}
+	for _, u := range s.units {
+		earlier(u.retry.at)
+		if u.active != nil {
+			earlier(u.active.Expires)
+		}
+	}
+
+	return next
+}
+
+// RetryNow makes every transient error due for another try.
+func (s *Set) RetryNow(now time.Time) {
+	for _, u := range s.units {
+		if !u.retry.at.IsZero() {
+			u.retry.at = now
+			u.retry.wait.Reset()
+		}
+	}
+}
+
+// Applied records that the active version of a key was applied, for after a
+// restart.
+func (s *Set) Applied(ctx context.Context, key string) {
+	if u := s.units[key]; u != nil && u.active != nil && u.record.Applied != u.active.sum {
+		u.record.Applied, u.unsaved = u.active.sum, true
+		s.save(ctx)
+	}
+}
+
+// Conflicts returns the resources that another active manifest than that of key
+// declares differently.
+func (s *Set) Conflicts(key string) func([]*resource.Resource) model.Problems {
+	taken := claims{}
+	for _, u := range s.order {
+		if u.key != key {
+			taken.add(u.active.Resolution.Resources)
+		}
+	}
+
+	return taken.conflicts
+}
+
+// save writes what differs from the disk. A disk that takes nothing is logged: the
+// node works on with what it has in memory.
+func (s *Set) save(ctx context.Context) {
+	for _, key := range slices.Sorted(maps.Keys(s.units)) {
+		u := s.units[key]
+		if !u.unsaved {
+			continue
+		}
+		if err := s.store.write(ctx, u.record); err != nil {
+			s.o.Log.ErrorContext(ctx, "cannot store assignment, it would be missing after a restart without NATS", "manifest", u.key, "error", err)
+			continue
+		}
+		u.unsaved = false
+	}
+}

@@ -1,0 +1,307 @@
+package assignments
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// Facts are those of the node.
+type Facts struct {
+	// Values is nil while they were not gathered.
+	Values model.Facts
+	// Stable is the digest of what does not change by itself.
+	Stable string
+	// Gathered counts how often they were gathered.
+	Gathered int
+}
+
+// Input is what the assignments are judged by.
+type Input struct {
+	// Entries are the keys and revisions that the watch knows, Sync how well.
+	Entries map[string]model.Entry
+	Sync    model.Sync
+	// Families are those of the node, those that win first.
+	Families []string
+	Facts    Facts
+	// Changes counts how often this agent changed the machine.
+	Changes  int
+	MaxDepth int
+	// Interval is the longest wait between tries of a transient error.
+	Interval time.Duration
+	Now      time.Time
+}
+
+func (in Input) basis() basis { return basis{in.Facts.Gathered, in.Changes, in.Now} }
+
+// Result is what came of the assignments.
+type Result struct {
+	Activated []Activation
+	// Deactivated are the keys whose version is not active any more, Unassigned those
+	// that the bucket does not assign any more, Refreshed those that resolve again.
+	Deactivated, Unassigned, Refreshed []string
+	Rejected                           []Rejection
+	Postponed                          []Postponement
+}
+
+// Activation is a version that became active.
+type Activation struct {
+	Key string
+	// Applied is that it ran before a restart already.
+	Applied bool
+}
+
+// Rejection is a version that is invalid, which is reported once.
+type Rejection struct {
+	Entry    model.Entry
+	Problems model.Problems
+	// Remaining tells what stays active.
+	Remaining string
+}
+
+// Postponement is a version that a transient error holds up.
+type Postponement struct {
+	Entry model.Entry
+	Err   error
+	Retry time.Time
+	// New is that the error was not reported yet.
+	New bool
+}
+
+// Sync reads the values of the keys that changed, and activates the version of
+// each name that holds now.
+func (s *Set) Sync(ctx context.Context, in Input) Result {
+	t := &turn{Set: s, in: in}
+	for _, u := range s.units {
+		if !in.Now.Before(u.retry.at) {
+			u.retry.at = time.Time{} // this is the try
+		}
+	}
+	t.assign(ctx)
+	t.read(ctx)
+	t.activate(ctx, t.candidates(ctx))
+	for _, u := range s.units {
+		u.forget()
+	}
+	t.conclude()
+	s.remember(ctx, in.Sync)
+	s.save(ctx)
+	s.removeBundles(ctx)
+
+	return t.result
+}
+
+// turn is one Sync or Refresh: what it judges by, and what came of it.
+type turn struct {
+	*Set
+	in     Input
+	result Result
+}
+
+// assign takes over what the bucket holds, and what it does not hold any more.
+func (t *turn) assign(ctx context.Context) {
+	present := map[string]bool{}
+	for key, e := range t.in.Entries {
+		family, _, ok := model.SplitKey(key)
+		if !ok || !slices.Contains(t.in.Families, family) {
+			continue
+		}
+		present[key] = true
+		u := t.unit(key)
+		if good := u.record.Good; good != nil && e.Revision < good.Revision && !t.in.Sync.Knows(family) {
+			continue // it is from before, and a later one ran since
+		}
+		u.assign(e)
+	}
+	for _, key := range slices.Sorted(maps.Keys(t.units)) {
+		u := t.units[key]
+		if !present[key] && (t.in.Sync.Knows(u.family) || !slices.Contains(t.in.Families, u.family)) {
+			t.unassign(ctx, u)
+		}
+	}
+}
+
+func (t *turn) unassign(ctx context.Context, u *unit) {
+	delete(t.units, u.key)
+	t.result.Unassigned = append(t.result.Unassigned, u.key)
+	if err := t.store.remove(u.key); err != nil {
+		t.o.Log.ErrorContext(ctx, "cannot remove stored assignment", "manifest", u.key, "error", err)
+	}
+}
+
+// read reads the values that are not known. When the bucket does not answer, the
+// others are not asked for this time.
+func (t *turn) read(ctx context.Context) {
+	var away error
+	for _, u := range t.units {
+		if u.newest == nil || u.newest.Value != nil {
+			continue
+		}
+		if away != nil {
+			u.unread = away
+			continue
+		}
+		e, err := t.o.Source.Read(ctx, u.key, u.newest.Revision)
+		u.unread = err
+		switch {
+		case err == nil:
+			e.Value = append([]byte{}, e.Value...) // never nil: an empty one is read too
+			u.newest = &e
+		case !errors.Is(err, model.ErrNotFound):
+			away = err
+		}
+	}
+}
+
+// candidates returns the version of each name that wins, in the order in which
+// they run.
+func (t *turn) candidates(ctx context.Context) []candidate {
+	var out []candidate
+	for _, same := range byPrecedence(t.units, t.in.Families) {
+		if c, ok := t.selectOf(ctx, same); ok {
+			out = append(out, c)
+		}
+	}
+	slices.SortFunc(out, candidate.compare)
+
+	return out
+}
+
+func (t *turn) selectOf(ctx context.Context, same []*unit) (candidate, bool) {
+	u, v, rest := selectAssignment(same, func(u *unit) (*Version, bool) { return t.resolveCandidate(ctx, u) })
+	if u == nil {
+		return candidate{}, false
+	}
+
+	return candidate{u, slices.Index(t.in.Families, u.family), v, rest}, true
+}
+
+// activate activates candidates in their order. One that declares a resource
+// differently than those before it is rejected, and the next one of its name
+// takes its place.
+func (t *turn) activate(ctx context.Context, candidates []candidate) {
+	taken := claims{}
+	was := t.order
+	t.order = nil
+	for len(candidates) > 0 {
+		c := candidates[0]
+		candidates = candidates[1:]
+		v := t.withoutConflict(ctx, taken, c)
+		if v == nil {
+			if c.unit.record.Good != nil {
+				continue
+			}
+			if next, ok := t.selectOf(ctx, c.rest); ok {
+				candidates = append(candidates, next)
+				slices.SortFunc(candidates, candidate.compare)
+			}
+			continue
+		}
+		taken.add(v.Resolution.Resources)
+		t.order = append(t.order, c.unit)
+		applied := c.unit.record.Applied == v.sum && c.unit.record.Good != nil && c.unit.record.Good.Revision == v.Entry.Revision
+		if c.unit.setActive(v) {
+			t.result.Activated = append(t.result.Activated, Activation{c.unit.key, applied})
+		}
+	}
+	for _, u := range was {
+		if !slices.Contains(t.order, u) {
+			u.active = nil
+			if t.units[u.key] == u {
+				t.result.Deactivated = append(t.result.Deactivated, u.key)
+			}
+		}
+	}
+	for _, u := range t.order {
+		if !u.stale.isZero() && u.retry.at.IsZero() && t.refresh(ctx, u) {
+			t.result.Refreshed = append(t.result.Refreshed, u.key)
+		}
+	}
+}
+
+// withoutConflict returns the version of a candidate that agrees with the manifests
+// before it, nil when there is none.
+func (t *turn) withoutConflict(ctx context.Context, taken claims, c candidate) *Version {
+	problems := taken.conflicts(c.version.Resolution.Resources)
+	if len(problems) == 0 {
+		return c.version
+	}
+	why := t.handleInvalid(ctx, c.unit, c.version.Entry, problems)
+	if c.unit.isNewest(c.version.Entry) {
+		c.unit.late = why
+	}
+	good := c.unit.record.Good
+	if good == nil || sameEntry(*good, c.version.Entry) {
+		return nil
+	}
+	v, holds, err := t.resolveEntry(ctx, c.unit, *good)
+	if err != nil || !holds || len(taken.conflicts(v.Resolution.Resources)) > 0 {
+		return nil
+	}
+
+	return v
+}
+
+// conclude completes the rejections by what stays active, and makes the record of
+// each unit what is to be kept of it.
+func (t *turn) conclude() {
+	for i, r := range t.result.Rejected {
+		if u, ok := t.units[r.Entry.Key]; ok {
+			t.result.Rejected[i].Remaining = t.remaining(u)
+		}
+	}
+	for _, u := range t.units {
+		newest := u.newest
+		if newest != nil && (newest.Value == nil || u.record.Good != nil && sameEntry(*newest, *u.record.Good)) {
+			newest = nil
+		}
+		if kept := u.record.Newest; u.newest != nil && (newest == nil) != (kept == nil) || newest != nil && kept != nil && !sameEntry(*newest, *kept) {
+			u.record.Newest, u.unsaved = newest, true
+		}
+	}
+}
+
+// remaining tells which version of a unit's name is active.
+func (s *Set) remaining(u *unit) string {
+	for _, other := range s.order {
+		if other.name == u.name {
+			return fmt.Sprintf("%s revision %d stays in force", other.key, other.active.Entry.Revision)
+		}
+	}
+
+	return "nothing of " + u.name + " is in force"
+}
+
+// remember keeps which bucket the entries are of, and what it lost.
+func (s *Set) remember(ctx context.Context, sync model.Sync) {
+	if sync.Stream.IsZero() || s.bucket.Stream.Equal(sync.Stream) && slices.Equal(s.bucket.Kept, sync.Kept) {
+		return
+	}
+	s.bucket = bucketRecord{sync.Stream, slices.Clone(sync.Kept)}
+	if err := s.store.writeBucket(ctx, s.bucket); err != nil {
+		s.o.Log.ErrorContext(ctx, "cannot store state of the bucket", "error", err)
+	}
+}
+
+// removeBundles removes the bundles that no version refers to.
+func (s *Set) removeBundles(ctx context.Context) {
+	used := map[string]bool{}
+	for _, u := range s.units {
+		for _, e := range u.candidates() {
+			if v, err := u.read(e); err == nil {
+				used[v.Bundle] = true
+			}
+		}
+		if u.active != nil {
+			used[u.active.Bundle] = true
+		}
+	}
+	if err := s.bundles.keep(used); err != nil {
+		s.o.Log.WarnContext(ctx, "cannot remove unused bundles", "error", err)
+	}
+}

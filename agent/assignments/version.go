@@ -1,0 +1,111 @@
+package assignments
+
+import (
+	"slices"
+	"time"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/manifest"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// Version is one revision of an assignment that was read. Its Digest is that of
+// what runs.
+type Version struct {
+	Entry model.Entry
+	model.Assignment
+	// Resolution is what it resolved to last; nil before the first time.
+	Resolution *Resolution
+
+	// sum tells values apart.
+	sum string
+	// whenAt is where the condition is.
+	whenAt model.Position
+	// invalid is why it does not resolve, found with facts of this digest.
+	invalid      error
+	invalidFacts string
+	// warned are the warnings that were logged.
+	warned string
+}
+
+// Resolution is what a version resolves to on this node.
+type Resolution struct {
+	*manifest.Resolved
+	Graph *graph.Graph
+	// Dir is that of its bundle, if it is one.
+	Dir string
+	// Interval is how often it is run; zero leaves that to the configuration.
+	Interval time.Duration
+
+	// basis is what it was made from, used that a run was made from it.
+	basis basis
+	used  bool
+}
+
+// basis is what tells whether a manifest that reads more than its text may
+// resolve to something else now.
+type basis struct {
+	// facts counts how often the facts were gathered, changes how often this agent
+	// changed the machine.
+	facts, changes int
+	at             time.Time
+}
+
+// freshFor is how long nothing outside of the node counts as changed. It spans
+// the time from a put to its run.
+const freshFor = 5 * time.Second
+
+// valid reports whether a run may be made from a resolution as it is: nothing
+// but its text went in, or what went in cannot have changed since.
+func (r *Resolution) valid(now basis) bool {
+	return r.Static || !r.used && r.basis.facts == now.facts && r.basis.changes == now.changes && now.at.Sub(r.basis.at) < freshFor
+}
+
+// AddLate takes over resources that are known during the run only: the shortest
+// poll counts.
+func (r *Resolution) AddLate(found []*resource.Resource) { r.Interval = shortest(r.Interval, found) }
+
+// Monitored reports whether health checks of a version are made between its runs.
+func (v *Version) Monitored() bool {
+	return !v.Noop && slices.ContainsFunc(v.Resolution.Resources, func(res *resource.Resource) bool {
+		return len(res.Meta().HealthChecks) > 0 || res.Expand != nil
+	})
+}
+
+// Registers returns the resources that register something, and reports whether
+// others may be found during the run.
+func (v *Version) Registers() (refs []model.Ref, open bool) {
+	for _, res := range v.Resolution.Resources {
+		if len(res.Meta().RegisterWhenStable) > 0 {
+			refs = append(refs, res.Ref())
+		}
+		open = open || res.Expand != nil
+	}
+
+	return refs, open
+}
+
+// sameAs reports whether two versions are one.
+func (v *Version) sameAs(other *Version) bool {
+	return v != nil && other != nil && v.is(other.Entry.Revision, other.sum)
+}
+
+func (v *Version) is(revision uint64, sum string) bool {
+	return v.Entry.Revision == revision && v.sum == sum
+}
+
+// shortest returns an interval, zero for none, or the smallest poll of resources,
+// whichever is less.
+func shortest(out time.Duration, resources []*resource.Resource) time.Duration {
+	for _, r := range resources {
+		if poll := r.Meta().Poll.Std(); poll > 0 && (out == 0 || poll < out) {
+			out = poll
+		}
+	}
+	if out > 0 {
+		out = max(out, time.Second)
+	}
+
+	return out
+}

@@ -1,0 +1,161 @@
+// Package bounds keeps texts and documents within what a server takes as one message.
+package bounds
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// The bounds of a report. A text counts as it is in JSON, where one byte can
+// become six.
+const (
+	// maxReport is well below what a server takes as one message by default.
+	maxReport = 512 << 10
+	// envelope is what a message holds beside the document, and more.
+	envelope  = 8 << 10
+	maxErrors = 100
+	// MaxError is how long one error of a report may be.
+	MaxError = 4 << 10
+	// maxText is how long a text of the node's state may be.
+	maxText = 1 << 10
+)
+
+// cutMark ends what was cut.
+const cutMark = " … (cut)"
+
+// MaxDocument returns how long a report or a state may be, encoded, where the
+// server takes messages of at most maxMessage bytes; zero is not known.
+func MaxDocument(maxMessage int64) int {
+	if maxMessage > 0 {
+		return int(min(maxReport, max(maxMessage-envelope, envelope)))
+	}
+
+	return maxReport
+}
+
+// Text bounds a text to what the state of a node has room for.
+func Text(s string) string { return TextTo(s, maxText) }
+
+// TextTo bounds a text to a number of bytes in JSON.
+func TextTo(s string, most int) string {
+	size := 0
+	for i, r := range s {
+		if size += encodedLen(r); size > most {
+			return strings.ToValidUTF8(s[:i], "") + cutMark
+		}
+	}
+
+	return s
+}
+
+// encodedLen returns how many bytes a character has in JSON at most.
+func encodedLen(r rune) int {
+	switch {
+	case r < ' ', r == '<', r == '>', r == '&', r == '\u2028', r == '\u2029', r == utf8.RuneError:
+		return len(`\u0000`)
+	case r == '"', r == '\\':
+		return 2
+	default:
+		return utf8.RuneLen(r)
+	}
+}
+
+// fits reports whether a document is not longer than limit, encoded.
+func fits(document any, limit int) bool {
+	b, err := json.Marshal(document)
+
+	return err == nil && len(b) <= limit
+}
+
+// Errors bounds a list of errors: the first ones, and how many more there are.
+func Errors(errs []string, limit int) []string {
+	most := min(MaxError, limit*3/4/maxErrors)
+	out := make([]string, 0, min(len(errs), maxErrors+1))
+	for _, e := range errs[:min(len(errs), maxErrors)] {
+		out = append(out, TextTo(e, most))
+	}
+	if more := len(errs) - maxErrors; more > 0 {
+		out = append(out, fmt.Sprintf("and %d more", more))
+	}
+
+	return out
+}
+
+// Transaction returns a transaction that fits into a message: its status and
+// properties are left out, its diffs and other long texts are cut.
+func Transaction(t *model.Transaction, limit int) *model.Transaction {
+	if rawSize(t) <= limit && fits(t, limit) {
+		return t
+	}
+	short := *t
+	short.Properties, short.Status = nil, nil
+	short.NoopMessage, short.SkipReason = Text(t.NoopMessage), Text(t.SkipReason)
+	short.UnmetRequirements = t.UnmetRequirements[:min(len(t.UnmetRequirements), maxErrors)]
+	short.WouldRefresh = t.WouldRefresh[:min(len(t.WouldRefresh), maxErrors)]
+	short.Errors = Errors(t.Errors, limit/4)
+	changes, checks := t.Changes[:min(len(t.Changes), maxErrors)], t.HealthCheck[:min(len(t.HealthCheck), maxErrors)]
+	// A change has four texts and some words, and all of them have a third of it.
+	most := min(maxText, limit/3/(5*max(len(changes), 1)))
+	short.Changes, short.HealthCheck = make([]model.Change, 0, len(changes)), make([]model.HealthResult, 0, len(checks))
+	for _, c := range changes {
+		c.Diff, c.From, c.To, c.Message = TextTo(c.Diff, most), TextTo(c.From, most), TextTo(c.To, most), TextTo(c.Message, most)
+		short.Changes = append(short.Changes, c)
+	}
+	most = min(maxText, limit/8/max(len(checks), 1))
+	for _, c := range checks {
+		c.Output = TextTo(c.Output, most)
+		short.HealthCheck = append(short.HealthCheck, c)
+	}
+
+	return &short
+}
+
+// rawSize returns how long the texts of a transaction are at least, without making
+// a copy of what may be large.
+func rawSize(t *model.Transaction) int {
+	size := len(t.Properties) + len(t.Status)
+	for _, c := range t.Changes {
+		size += len(c.Diff) + len(c.From) + len(c.To)
+	}
+	for _, e := range t.Errors {
+		size += len(e)
+	}
+
+	return size
+}
+
+// State returns a state that fits into a message: the texts about manifests
+// become shorter until it does. It changes the manifests of s.
+func State(s model.NodeState, limit int) model.NodeState {
+	for most := maxText / 4; !fits(s, limit) && most > 0; most /= 4 {
+		for key, m := range s.Manifests {
+			m.Late, m.Error = TextTo(m.Late, most), TextTo(m.Error, most)
+			s.Manifests[key] = m
+		}
+	}
+
+	return s
+}
+
+// Problems returns problems as one line of text: the first ones, and how many
+// more there are.
+func Problems(problems model.Problems) string {
+	var out strings.Builder
+	for i, p := range problems.Sorted() {
+		text := strings.ReplaceAll(Text(p.Error()), "\n", "; ")
+		if i > 0 && out.Len()+len(text) > maxText {
+			fmt.Fprintf(&out, "; and %d more", len(problems)-i)
+			break
+		}
+		if i > 0 {
+			out.WriteString("; ")
+		}
+		out.WriteString(text)
+	}
+
+	return out.String()
+}

@@ -1,0 +1,74 @@
+package bounds
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/musterfleet/muster/model"
+)
+
+func TestReportsFitIntoAMessage(t *testing.T) {
+	big := strings.Repeat("\"\\é", 1<<20)
+	tx := &model.Transaction{Type: "file", Name: "/x", Failed: true, Properties: json.RawMessage(`{"a": "` + strings.Repeat("x", 1<<20) + `"}`), Errors: []string{big}}
+	for range 500 {
+		tx.Changes = append(tx.Changes, model.Change{Action: "store", Message: "Would have updated the file", Diff: big, From: big, To: big})
+	}
+	short := Transaction(tx, maxReport)
+	data, err := json.Marshal(short)
+	if err != nil || len(data) > maxReport {
+		t.Errorf("%d bytes are left (%v)", len(data), err)
+	}
+	if short.Name != "/x" || !short.Failed || !strings.HasSuffix(short.Errors[0], "(cut)") || short.Changes[0].Message == "" {
+		t.Errorf("what matters is gone: %.300s", data)
+	}
+	if len(tx.Changes) != 500 || tx.Properties == nil || tx.Errors[0] != big {
+		t.Error("the transaction itself was changed")
+	}
+	small := &model.Transaction{Name: "/x", Properties: json.RawMessage(`{}`)}
+	if Transaction(small, maxReport) != small {
+		t.Error("a small one is copied")
+	}
+
+	var errs []string
+	for i := range 5000 {
+		errs = append(errs, fmt.Sprint(i, strings.Repeat("x", 1<<13)))
+	}
+	bound := Errors(errs, maxReport)
+	if len(bound) != maxErrors+1 || bound[maxErrors] != "and 4900 more" || len(bound[0]) > MaxError+20 {
+		t.Errorf("%d errors, the last is %q", len(bound), bound[len(bound)-1])
+	}
+}
+
+// TestWhatJSONMakesLongerFitsIntoAMessage: one byte becomes six.
+func TestWhatJSONMakesLongerFitsIntoAMessage(t *testing.T) {
+	for _, limit := range []int{maxReport, 64 << 10} {
+		for _, hard := range []string{"<", "\x01", "\"", "\xff", "\u2028", "é"} {
+			long := strings.Repeat(hard, 8<<10)
+			var errs []string
+			state := model.NodeState{Manifests: map[string]model.ManifestState{}}
+			tx := &model.Transaction{NoopMessage: long, SkipReason: long}
+			for i := range 150 {
+				errs = append(errs, long)
+				tx.Changes = append(tx.Changes, model.Change{Diff: long, From: long, To: long, Message: long})
+				tx.HealthCheck = append(tx.HealthCheck, model.HealthResult{Name: "x", Output: long})
+				state.Manifests[fmt.Sprint("group.all.", i)] = model.ManifestState{Late: Text(long), Error: Text(long)}
+			}
+			tx.Errors = errs
+			for what, document := range map[string]any{
+				"a run":         &model.Run{Errors: Errors(errs, limit)},
+				"a transaction": Transaction(tx, limit),
+				"a state":       State(state, limit),
+			} {
+				if b, err := json.Marshal(document); err != nil || len(b) > limit {
+					t.Errorf("%s of %q has %d bytes, at most %d fit (%v)", what, hard, len(b), limit, err)
+				}
+			}
+			if !utf8.ValidString(Text(long)) || len(Text(long)) > maxText+len(cutMark) {
+				t.Errorf("%q is cut to %d bytes", hard, len(Text(long)))
+			}
+		}
+	}
+}

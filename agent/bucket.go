@@ -1,0 +1,59 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/musterfleet/muster/agent/bounds"
+	"github.com/musterfleet/muster/model"
+)
+
+// bucketNotices are what was reported about the bucket of assignments.
+type bucketNotices struct {
+	// problem is why it was not trusted last, invalid are the keys that were reported.
+	problem string
+	invalid []string
+}
+
+// note reports, once, that the bucket cannot be trusted, and which of its keys are
+// invalid.
+func (b *bucketNotices) note(ctx context.Context, s model.Sync, m *manifests) {
+	problem, away := "", ""
+	if len(s.Kept) > 0 {
+		problem = "the bucket was recreated or lost its content, the last known manifests stay in force: " + strings.Join(s.Kept, ", ")
+	}
+	if s.Err != nil {
+		away = s.Err.Error()
+	}
+	m.status.setMessage(bounds.Text(cmp.Or(problem, away, invalidKeys(s.Invalid))))
+	for _, key := range s.Invalid {
+		if !slices.Contains(b.invalid, key) {
+			m.log.ErrorContext(ctx, "assignment rejected", "key", key, "error", invalidKeys([]string{key}))
+			m.report.node("", model.NodeRefused, invalidKeys([]string{key}))
+			m.report.sync()
+		}
+	}
+	b.invalid = s.Invalid
+	if problem == b.problem {
+		return
+	}
+	b.problem = problem
+	if problem == "" {
+		m.log.InfoContext(ctx, "bucket restored")
+		return
+	}
+	m.log.ErrorContext(ctx, "bucket not trusted, assignments kept", "problem", problem)
+	m.report.node("", model.NodeRefused, "the last good manifests stay in force: "+bounds.Text(problem))
+	m.report.sync()
+}
+
+// invalidKeys describes keys that are none of an assignment, empty for none.
+func invalidKeys(keys []string) string {
+	if len(keys) == 0 {
+		return ""
+	}
+
+	return bounds.Text("not a key of an assignment: " + strings.Join(keys, ", ") + " (write node.<node>.<name> or group.<group>.<name>; muster fleet rm removes it)")
+}

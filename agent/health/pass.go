@@ -1,0 +1,104 @@
+package health
+
+import (
+	"context"
+	"time"
+
+	"github.com/musterfleet/muster/agent/tasks"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// Found is what a health check pass found.
+type Found struct {
+	// Transactions are those of the resources that have checks.
+	Transactions []*model.Transaction
+	// Deregistered are the resources that must not register any more.
+	Deregistered []model.Ref
+}
+
+// Pass makes the health checks of a manifest between its runs, in a goroutine of
+// its own. It touches nothing of the monitor before its end.
+type Pass struct {
+	Key    string
+	cancel context.CancelFunc
+	// changes is how often the agent had changed the machine when it began.
+	changes  int
+	complete bool
+	found    Found
+}
+
+// Due returns when a pass of a manifest is to begin; zero is never.
+func (m *Monitor) Due(key string) time.Time {
+	c := m.of(key)
+	if m.o.Interval() == 0 || c.pass != nil {
+		return time.Time{}
+	}
+
+	return c.next
+}
+
+// Begin starts a pass. check makes the checks; it is called in a goroutine that
+// ends before Wait returns.
+func (m *Monitor) Begin(ctx context.Context, key string, changes int, check func(context.Context) (Found, error)) {
+	ctx, cancel := context.WithCancel(ctx)
+	p := &Pass{Key: key, cancel: cancel, changes: changes}
+	m.of(key).pass = p
+	m.passes.Go(func() {
+		defer cancel()
+		_ = tasks.Guard(m.o.Log, "checking the health of "+key, func() (err error) { // the engine and Guard log it
+			p.found, err = check(ctx)
+			p.complete = err == nil && ctx.Err() == nil
+			return err
+		})
+		m.mu.Lock()
+		m.ended = append(m.ended, p)
+		m.mu.Unlock()
+		m.o.Wake()
+	})
+}
+
+// Cancel ends the pass of a manifest, if there is one, without a result.
+func (m *Monitor) Cancel(key string) {
+	if c := m.of(key); c.pass != nil {
+		c.pass.cancel()
+		c.pass, c.doubted = nil, false
+	}
+}
+
+// Ended returns the passes that ended since the last call.
+func (m *Monitor) Ended() []*Pass {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out := m.ended
+	m.ended = nil
+
+	return out
+}
+
+// Accept returns what a pass found, and whether it counts. What the agent changed
+// meanwhile may be why a check is critical, or was: then it does not count, and
+// the checks are made again at once. That holds once, or a node that is never at
+// rest would never know.
+func (m *Monitor) Accept(p *Pass, changes int) (Found, bool) {
+	c, known := m.checks[p.Key]
+	if !known || c.pass != p {
+		return Found{}, false // it was cancelled
+	}
+	c.pass, c.next = nil, time.Now()
+	if p.changes != changes && !c.doubted {
+		c.doubted = true
+		return Found{}, false
+	}
+	c.doubted = false
+	if !p.complete {
+		c.next = c.next.Add(m.o.Interval())
+	}
+
+	return p.found, p.complete
+}
+
+// ConcludePass judges the checks of a pass, and reports whether a run is due.
+func (m *Monitor) ConcludePass(key string, resources []*resource.Resource) bool {
+	return m.conclude(key, byPass, resources)
+}

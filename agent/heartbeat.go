@@ -1,0 +1,153 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/musterfleet/muster/agent/tasks"
+	"github.com/musterfleet/muster/model"
+)
+
+// factsEvery is after how many heartbeats facts are stored again although they
+// did not change, because the store may have lost them.
+const factsEvery = 10
+
+// duplicateGone is after how many heartbeats without its state another agent of
+// the same id is taken for gone.
+const duplicateGone = 3
+
+// heartbeat stores the state and the facts of the node when they change, and on a
+// clock of its own.
+type heartbeat struct {
+	store  StateStore
+	config *settings
+	status *nodeStatus
+	facts  *factCache
+	report *reporter
+	// connected wakes it when NATS can be reached again.
+	connected tasks.Signal
+	log       *slog.Logger
+
+	stored stored
+	// duplicateAt is when another agent of the same id was seen last.
+	duplicateAt time.Time
+}
+
+// stored is what the store holds of the node, as far as the agent knows.
+type stored struct {
+	// state and facts are what was stored last; empty is that they must be stored.
+	state, facts string
+	// waiting is that the state tells of reports that wait: when they are published
+	// that is not true any more.
+	waiting bool
+	// any is that this agent stored a state before.
+	any bool
+	// beat and factsBeat are when they are stored again although they did not change.
+	beat, factsBeat time.Time
+}
+
+// run stores what changes until ctx ends. That it cannot is logged once.
+func (h *heartbeat) run(ctx context.Context) error {
+	var wait tasks.Backoff
+	var retry time.Time
+	failing := false
+	for {
+		at := h.stored.beat
+		if !retry.IsZero() {
+			at = retry
+		}
+		timer := time.NewTimer(time.Until(at))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-timer.C:
+		case <-h.status.changed:
+		case <-h.connected:
+			// It may be another store, or one that was wiped.
+			h.stored.state, h.stored.facts = "", ""
+			wait.Reset()
+		}
+		timer.Stop()
+		if err := h.once(ctx); err != nil {
+			d := min(wait.Next(), h.config.heartbeat())
+			retry = time.Now().Add(d)
+			level := slog.LevelDebug
+			if !failing {
+				failing, level = true, slog.LevelWarn
+			}
+			h.log.Log(ctx, level, "cannot store node state, will retry", "error", err, "retry", d)
+			continue
+		}
+		failing = false
+		wait.Reset()
+		retry = time.Time{}
+	}
+}
+
+// once stores state and facts unless they are what was stored last.
+func (h *heartbeat) once(ctx context.Context) error {
+	now, next := time.Now(), h.config.heartbeat()
+	// A heartbeat that became shorter holds at once.
+	h.stored.beat = tasks.Earliest(h.stored.beat, now.Add(next))
+	state := h.status.state()
+	drained := h.stored.waiting && state.Outbox == 0
+	if essence(state) != h.stored.state || drained || !now.Before(h.stored.beat) {
+		if h.stored.any {
+			h.checkDuplicate(ctx)
+			state = h.status.state()
+		}
+		if err := h.put(ctx, state); err != nil {
+			return err
+		}
+		h.stored.state, h.stored.beat, h.stored.waiting, h.stored.any = essence(state), now.Add(next), state.Outbox > 0, true
+	}
+	facts := h.facts.now()
+	if facts.Stable == "" || (facts.Stable == h.stored.facts && now.Before(h.stored.factsBeat)) {
+		return nil
+	}
+	if err := h.store.PutFacts(ctx, state.Node, facts.Values); err != nil {
+		return err
+	}
+	h.stored.facts, h.stored.factsBeat = facts.Stable, now.Add(factsEvery*next)
+
+	return nil
+}
+
+func (h *heartbeat) put(ctx context.Context, s model.NodeState) error {
+	return h.store.PutState(ctx, s, h.config.get().StateTTL.Std())
+}
+
+// stop stores that the agent was stopped.
+func (h *heartbeat) stop(ctx context.Context) error {
+	s := h.status.state()
+	s.Event = model.NodeStopped
+
+	return h.put(ctx, s)
+}
+
+// checkDuplicate looks whether another agent stored its state as that of this
+// node since this one did.
+func (h *heartbeat) checkDuplicate(ctx context.Context) {
+	c, started := h.config.get(), h.status.started
+	found, err := h.store.State(ctx, c.Node)
+	if err != nil {
+		return // it is not there yet, or an older server or older permissions do not give it
+	}
+	now := time.Now()
+	duplicate := ""
+	switch {
+	case !found.Started.IsZero() && !found.Stopped() && !found.Started.Equal(started):
+		h.duplicateAt = now
+		duplicate = fmt.Sprintf("another agent runs as node %s, started %s: give one of them another id", c.Node, found.Started.Format(time.RFC3339))
+	case now.Sub(h.duplicateAt) <= duplicateGone*c.Heartbeat.Std() && !found.Stopped():
+		return // its next state may be on its way
+	}
+	if before := h.status.setDuplicate(duplicate); duplicate != "" && duplicate != before {
+		h.log.WarnContext(ctx, "duplicate agent", "detail", duplicate)
+		h.report.node("", model.NodeDuplicate, duplicate)
+		h.report.sync()
+	}
+}

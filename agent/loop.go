@@ -1,0 +1,111 @@
+package agent
+
+import (
+	"context"
+	"time"
+
+	"github.com/musterfleet/muster/agent/requests"
+	"github.com/musterfleet/muster/agent/tasks"
+)
+
+// startWait is how long the agent waits at start for what it needs to judge its
+// assignments: the facts, and the bucket.
+const startWait = 10 * time.Second
+
+// longestSleep bounds the wait when nothing is due.
+const longestSleep = time.Hour
+
+// loop does the work of the node, one thing at a time, in one goroutine. Only
+// health check passes have their own.
+type loop struct {
+	manifests *manifests
+	requests  *requests.Service
+	watch     Assignments
+	bucket    bucketNotices
+	wakes     *wakes
+}
+
+// run works until ctx ends. hard outlives it, for what is in hand.
+func (l *loop) run(ctx, hard context.Context) {
+	defer l.manifests.health.Wait()
+	l.awaitFacts(ctx)
+	startBy := time.Now().Add(startWait)
+	synced := false
+	for ctx.Err() == nil {
+		l.step("concluding health checks", func() { l.manifests.concludePasses(ctx) })
+		if l.wakes.retry.Swap(false) {
+			l.manifests.set.RetryNow(time.Now())
+		}
+		switch now := time.Now(); {
+		case !synced && !l.mayStart(now, startBy):
+			if !l.requests.AnswerNext(ctx, hard) {
+				l.sleep(ctx, startBy)
+			}
+		case l.wakes.assignments.Swap(false) || !synced || isOver(l.manifests.set.Next(), now):
+			synced = true
+			l.step("syncing assignments", func() { l.sync(ctx, now) })
+		case l.requests.AnswerNext(ctx, hard):
+		case l.manifests.runNext(ctx, hard, now):
+		case l.manifests.beginPasses(ctx, hard, now):
+		default:
+			l.sleep(ctx, l.next())
+		}
+	}
+}
+
+// awaitFacts waits a while for the first facts.
+func (l *loop) awaitFacts(ctx context.Context) {
+	waiting, stop := context.WithTimeout(ctx, startWait)
+	defer stop()
+	if _, err := l.manifests.runner.facts.wait(waiting); err != nil && ctx.Err() == nil {
+		l.manifests.log.WarnContext(ctx, "starting without facts", "error", err)
+	}
+}
+
+// mayStart reports whether the bucket was read, or is not waited for any longer,
+// because it is away or does not answer.
+func (l *loop) mayStart(now, startBy time.Time) bool {
+	_, sync := l.watch.Entries()
+
+	return sync.Complete() || len(sync.Kept) > 0 || sync.Err != nil || !now.Before(startBy)
+}
+
+func (l *loop) sync(ctx context.Context, now time.Time) {
+	entries, sync := l.watch.Entries()
+	l.bucket.note(ctx, sync, l.manifests)
+	l.manifests.sync(ctx, entries, sync, now)
+}
+
+// step runs a part of the work; a panic ends that part alone.
+func (l *loop) step(task string, f func()) {
+	_ = tasks.Guard(l.manifests.log, task, func() error { // Guard logs it
+		f()
+		return nil
+	})
+}
+
+// sleep waits for a wake, or a time.
+func (l *loop) sleep(ctx context.Context, until time.Time) {
+	tasks.Pause(ctx, time.Until(until), l.wakes.signal)
+}
+
+// next returns when something is due by itself.
+func (l *loop) next() time.Time {
+	at := time.Now().Add(longestSleep)
+	earlier := func(t time.Time) {
+		if !t.IsZero() && t.Before(at) {
+			at = t
+		}
+	}
+	m := l.manifests
+	earlier(m.set.Next())
+	for _, key := range m.set.Keys() {
+		earlier(m.schedule.of(key).next)
+		earlier(m.passAt(key))
+	}
+
+	return at
+}
+
+// isOver reports whether a time, unless it is zero, is over.
+func isOver(t, now time.Time) bool { return !t.IsZero() && !now.Before(t) }

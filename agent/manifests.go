@@ -1,0 +1,294 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/segmentio/ksuid"
+
+	"github.com/musterfleet/muster/agent/assignments"
+	"github.com/musterfleet/muster/agent/bounds"
+	"github.com/musterfleet/muster/agent/health"
+	"github.com/musterfleet/muster/agent/registrar"
+	"github.com/musterfleet/muster/agent/tasks"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/reconcile"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// manifests are the manifests of the node: what is assigned, and what is made of
+// it. Only the loop touches them.
+type manifests struct {
+	set       *assignments.Set
+	health    *health.Monitor
+	registrar *registrar.Registrar
+	schedule  schedule
+	runner    *runner
+	report    *reporter
+	status    *nodeStatus
+	log       *slog.Logger
+}
+
+// input returns what assignments are judged by now.
+func (m *manifests) input() assignments.Input {
+	c := m.runner.config.get()
+
+	return assignments.Input{
+		Families: m.runner.config.families(), Facts: m.runner.facts.now(), Changes: m.runner.changes,
+		MaxDepth: c.MaxDepth, Interval: c.Interval.Std(), Now: time.Now(),
+	}
+}
+
+// interval returns how often a manifest runs.
+func (m *manifests) interval(key string) time.Duration {
+	if v := m.set.Active(key); v != nil && v.Resolution.Interval > 0 {
+		return v.Resolution.Interval
+	}
+
+	return m.runner.config.get().Interval.Std()
+}
+
+// sync looks at the assignments again: what holds now is active after it.
+func (m *manifests) sync(ctx context.Context, entries map[string]model.Entry, sync model.Sync, now time.Time) {
+	in := m.input()
+	in.Entries, in.Sync, in.Now = entries, sync, now
+	result := m.set.Sync(ctx, in)
+	for _, key := range result.Unassigned {
+		m.unassign(ctx, key)
+	}
+	for _, key := range result.Deactivated {
+		m.log.InfoContext(ctx, "assignment deactivated", "manifest", key)
+		m.health.Remove(key)
+		m.status.setHealth(key, model.HealthCounts{})
+	}
+	for _, a := range result.Activated {
+		m.activate(ctx, a, now)
+	}
+	for _, key := range result.Refreshed {
+		m.health.Cancel(key)
+		m.schedule.due.add(key, wake{model.CauseSchedule, now})
+	}
+	keys := m.set.Keys()
+	for _, key := range keys {
+		// An interval that became shorter holds at once.
+		t := m.schedule.of(key)
+		t.next = tasks.Earliest(t.next, m.schedule.after(m.interval(key)))
+		m.health.ScheduleBy(key, now.Add(m.runner.config.get().HealthInterval.Std()))
+	}
+	m.status.setAssignments(m.set.States())
+	m.tell(ctx, result)
+	m.retainRegistrations(keys)
+}
+
+// activate asks for the run of a version that became active.
+func (m *manifests) activate(ctx context.Context, a assignments.Activation, now time.Time) {
+	v := m.set.Active(a.Key)
+	m.health.Activate(a.Key, v.Resolution.Resources)
+	m.log.InfoContext(ctx, "assignment activated", "manifest", a.Key, "revision", v.Entry.Revision, "digest", v.Digest, "resources", v.Resolution.Graph.Len())
+	cause := model.CauseManifest
+	if a.Applied {
+		cause = model.CauseSchedule // what differs now is drift
+	}
+	m.schedule.due.add(a.Key, wake{cause, now})
+}
+
+// unassign forgets a manifest that is not assigned to the node any more.
+func (m *manifests) unassign(ctx context.Context, key string) {
+	m.log.InfoContext(ctx, "assignment removed", "manifest", key)
+	m.health.Remove(key)
+	delete(m.schedule.turns, key)
+	if err := m.runner.journal(key).Reset(ctx); err != nil {
+		m.log.ErrorContext(ctx, "cannot remove pending refreshes", "manifest", key, "error", err)
+	}
+}
+
+// tell reports what came of the assignments.
+func (m *manifests) tell(ctx context.Context, result assignments.Result) {
+	for _, key := range result.Unassigned {
+		m.report.node(key, model.NodeUnassigned, key+" is not assigned any more, what it made is left as it is")
+	}
+	for _, p := range result.Postponed {
+		m.tellPostponed(ctx, p)
+	}
+	for _, r := range result.Rejected {
+		m.tellRejected(ctx, r)
+	}
+	if len(result.Unassigned)+len(result.Postponed)+len(result.Rejected) > 0 {
+		m.report.sync()
+	}
+}
+
+func (m *manifests) tellRejected(ctx context.Context, r assignments.Rejection) {
+	run := m.runner.unmade(r.Entry, model.DigestOf(r.Entry.Value), model.CauseManifest)
+	run.Refused = true
+	for _, p := range r.Problems.Sorted() {
+		run.Errors = append(run.Errors, p.Error())
+	}
+	m.log.ErrorContext(ctx, "assignment rejected", "manifest", r.Entry.Key, "revision", r.Entry.Revision, "problems", len(run.Errors), "active", r.Remaining)
+	m.report.run(run)
+	for _, problem := range run.Errors {
+		m.log.ErrorContext(ctx, problem)
+	}
+	m.report.node("", model.NodeRefused, r.Entry.Key+": "+bounds.Problems(r.Problems)+"; "+r.Remaining)
+}
+
+func (m *manifests) tellPostponed(ctx context.Context, p assignments.Postponement) {
+	level := slog.LevelDebug
+	if p.New {
+		level = slog.LevelWarn
+		run := m.runner.unmade(p.Entry, model.DigestOf(p.Entry.Value), model.CauseManifest)
+		run.Errors = []string{p.Err.Error()}
+		m.report.run(run)
+	}
+	m.log.Log(ctx, level, "assignment not ready, will retry", "manifest", p.Entry.Key, "revision", p.Entry.Revision, "error", p.Err, "retry", time.Until(p.Retry).Round(time.Second))
+}
+
+// runNext runs the first manifest that is due, and reports whether there was one.
+func (m *manifests) runNext(ctx, hard context.Context, now time.Time) bool {
+	key, w := m.schedule.take(m.set.Keys(), now)
+	if key == "" {
+		return false
+	}
+	summary := m.run(ctx, hard, key, w)
+	m.schedule.ran(key, m.interval(key), summary == nil || len(summary.Errors) == 0 || summary.Counts.Total > summary.Counts.NotRun)
+
+	return true
+}
+
+// run reconciles a manifest and reports. The summary is nil when the agent stops
+// before it began.
+func (m *manifests) run(ctx, hard context.Context, key string, w wake) *model.Run {
+	m.health.Cancel(key) // the run makes the checks itself
+	id := ksuid.New().String()
+	o := m.options(hard, key, w.cause, id)
+	o.JournalOf = key
+	o.Locked = func(ctx context.Context, o *reconcile.Options) (*graph.Graph, error) {
+		m.refresh(ctx, key, o.Waited)
+		fresh := m.runOptions(ctx, hard, key, w, id)
+		fresh.Journal = o.Journal
+		o.Options = fresh.Options
+		m.say(ctx, m.set.Active(key).Resolution.PreMessage)
+
+		return m.set.Active(key).Resolution.Graph, context.Cause(ctx)
+	}
+	summary, err := m.runner.run(ctx, m.set.Active(key).Resolution.Graph, o)
+	v := m.set.Active(key)
+	if summary == nil {
+		if ctx.Err() != nil {
+			return nil // it never began, and is not tried again
+		}
+		summary = m.runner.unmade(v.Entry, v.Digest, w.cause)
+		summary.RunID = id
+		err = fmt.Errorf("the run did not come to its end: %w", err)
+	} else {
+		m.say(ctx, v.Resolution.PostMessage)
+	}
+	if err != nil {
+		summary.Errors = append(summary.Errors, err.Error())
+	}
+	m.retainRegistrations(m.set.Keys())
+	if m.health.ConcludeRun(key, w.cause, v.Resolution.Resources) {
+		m.schedule.due.add(key, wake{model.CauseHealth, time.Now()})
+	}
+	m.status.setHealth(key, m.health.Counts(key))
+	m.conclude(ctx, key, summary)
+
+	return summary
+}
+
+// refresh resolves a manifest again when what it reads may have changed.
+func (m *manifests) refresh(ctx context.Context, key string, waited bool) {
+	result := m.set.Refresh(ctx, key, m.input(), waited)
+	m.status.setAssignments(m.set.States())
+	m.tell(ctx, result)
+}
+
+// say logs a message of a manifest.
+func (m *manifests) say(ctx context.Context, message string) {
+	if message != "" {
+		m.log.InfoContext(ctx, message)
+	}
+}
+
+// runOptions are those of a run of a manifest.
+func (m *manifests) runOptions(ctx, hard context.Context, key string, w wake, id string) reconcile.Options {
+	o := m.options(hard, key, w.cause, id)
+	v := m.set.Active(key)
+	o.Woken, o.Refresh = w.at, m.health.TakeRefresh(key)
+	o.Admit = func(found []*resource.Resource) error {
+		if problems := m.set.Conflicts(key)(found); len(problems) > 0 {
+			return problems
+		}
+		v.Resolution.AddLate(found)
+		return nil
+	}
+	o.Register = func(ref model.Ref, entries []model.RegisterEntry) {
+		m.registrar.Set(registrar.Source{Manifest: key, Resource: ref}, entries)
+	}
+	o.OnTransaction = func(t *model.Transaction) {
+		m.runner.logTransaction(ctx, t)
+		m.report.transaction(t)
+		if ctx.Err() == nil { // else its checks were broken off
+			m.noteHealth(ctx, key, t)
+		}
+	}
+	t, every := m.schedule.of(key), m.runner.config.get().ReadAllEvery
+	t.runs++
+	o.ReadAll = every > 0 && t.runs%every == 0
+
+	return o
+}
+
+// options are those that runs and health check passes of a manifest have in
+// common.
+func (m *manifests) options(hard context.Context, key string, cause model.Cause, id string) reconcile.Options {
+	v := m.set.Active(key)
+	o := m.runner.options(hard, id, v.Noop)
+	o.Env.Scope.Dir, o.Env.Scope.Origin = v.Resolution.Dir, m.runner.originOf(v.Resolution.Resolved)
+	o.Secrets, o.FailOnError = v.Resolution.Secrets, v.Resolution.FailOnError
+	o.Manifest, o.Revision, o.Digest, o.Cause = key, v.Entry.Revision, v.Digest, cause
+
+	return o
+}
+
+// noteHealth takes over what a transaction tells of health checks, and reports
+// those that changed.
+func (m *manifests) noteHealth(ctx context.Context, key string, t *model.Transaction) {
+	for _, c := range m.health.Note(key, t) {
+		level := slog.LevelWarn
+		if c.Result.Status == model.HealthOK {
+			level = slog.LevelInfo
+		}
+		m.log.Log(ctx, level, "health check "+string(c.Result.Status), "manifest", t.Manifest, "resource", t.Ref().String(), "check", c.Result.Name, "was", cmp.Or(c.Was, "nothing"), "output", bounds.Text(c.Result.Output))
+		m.report.health(t, c)
+	}
+}
+
+// conclude reports a run and remembers what came of it.
+func (m *manifests) conclude(ctx context.Context, key string, s *model.Run) {
+	m.report.run(s)
+	m.report.sync()
+	m.runner.logRun(ctx, s)
+	m.status.setRun(key, s)
+	if isDone(s.Outcome()) {
+		m.set.Applied(ctx, key)
+	}
+	m.schedule.of(key).pending = isPending(s.Cause, s.Outcome())
+}
+
+// retainRegistrations ends the registrations of what is not active any more.
+func (m *manifests) retainRegistrations(keys []string) {
+	active, open := map[registrar.Source]bool{}, map[string]bool{}
+	for _, key := range keys {
+		refs, more := m.set.Active(key).Registers()
+		open[key] = more
+		for _, ref := range refs {
+			active[registrar.Source{Manifest: key, Resource: ref}] = true
+		}
+	}
+	m.registrar.Retain(func(s registrar.Source) bool { return active[s] || open[s.Manifest] })
+}

@@ -1,0 +1,78 @@
+package agent
+
+import (
+	"context"
+	"time"
+
+	"github.com/segmentio/ksuid"
+
+	"github.com/musterfleet/muster/agent/health"
+	"github.com/musterfleet/muster/agent/registrar"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/reconcile"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// passAt returns when a health check pass of a manifest is to begin; zero is never.
+func (m *manifests) passAt(key string) time.Time {
+	if !m.set.Active(key).Monitored() {
+		return time.Time{}
+	}
+
+	return m.health.Due(key)
+}
+
+// beginPasses begins the health check passes that are due, and reports whether
+// there was one.
+func (m *manifests) beginPasses(ctx, hard context.Context, now time.Time) bool {
+	began := false
+	for _, key := range m.set.Keys() {
+		if at := m.passAt(key); !at.IsZero() && !now.Before(at) {
+			m.beginPass(ctx, hard, key)
+			began = true
+		}
+	}
+
+	return began
+}
+
+// beginPass makes the health checks of a manifest beside runs and requests. It
+// touches nothing of the manifests before it has ended.
+func (m *manifests) beginPass(ctx, hard context.Context, key string) {
+	built := m.set.Active(key).Resolution.Graph
+	conflicts := m.set.Conflicts(key)
+	o := m.options(hard, key, model.CauseHealth, ksuid.New().String())
+	o.Env.Scope.HealthCheckOnly = true
+	o.Admit = func(found []*resource.Resource) error { return conflicts(found).Err() }
+	m.health.Begin(ctx, key, m.runner.changes, func(ctx context.Context) (found health.Found, err error) {
+		o.OnTransaction = func(t *model.Transaction) { found.Transactions = append(found.Transactions, t) }
+		o.Register = func(ref model.Ref, _ []model.RegisterEntry) { found.Deregistered = append(found.Deregistered, ref) }
+		_, err = reconcile.Run(ctx, built, o)
+
+		return found, err
+	})
+}
+
+// concludePasses takes over what the passes that have ended found.
+func (m *manifests) concludePasses(ctx context.Context) {
+	for _, p := range m.health.Ended() {
+		found, counts := m.health.Accept(p, m.runner.changes)
+		if !counts {
+			continue
+		}
+		for _, ref := range found.Deregistered {
+			m.registrar.Deregister(registrar.Source{Manifest: p.Key, Resource: ref})
+		}
+		for _, t := range found.Transactions {
+			m.noteHealth(ctx, p.Key, t)
+			if t.OK() && !t.NotRun && !t.Skipped {
+				m.registrar.Reregister(registrar.Source{Manifest: p.Key, Resource: t.Ref()})
+			}
+		}
+		if m.health.ConcludePass(p.Key, m.set.Active(p.Key).Resolution.Resources) {
+			m.schedule.due.add(p.Key, wake{model.CauseHealth, time.Now()})
+		}
+		m.status.setHealth(p.Key, m.health.Counts(p.Key))
+		m.report.sync()
+	}
+}

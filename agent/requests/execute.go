@@ -1,0 +1,118 @@
+package requests
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/musterfleet/muster/agent/tasks"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine"
+	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/manifest"
+)
+
+// AnswerNext executes the oldest request that waits, and reports whether there
+// was one. ctx ends when no further run may begin, hard when the one in hand is
+// broken off.
+func (s *Service) AnswerNext(ctx, hard context.Context) bool {
+	q := s.next()
+	if q == nil {
+		return false
+	}
+	response := s.response(q.ID)
+	began := false
+	err := tasks.Guard(s.o.Log, "executing request "+q.ID, func() (err error) {
+		response.State, err = s.execute(ctx, hard, q, func() { began = true })
+		return err
+	})
+	if err != nil && !began && ctx.Err() != nil {
+		return true // it stays acknowledged, and is executed after the restart
+	}
+	response.Phase, response.Error = concluded(response.State, err)
+	s.respond(hard, q, response)
+
+	return true
+}
+
+// errExpired is a request that came to its turn too late.
+var errExpired = errors.New("the request expired")
+
+// concluded returns the final phase of a request, and its error.
+func concluded(state *model.Transaction, err error) (model.EnsurePhase, string) {
+	switch {
+	case errors.Is(err, errExpired):
+		return model.EnsureExpired, ""
+	case err != nil:
+		return model.EnsureFailed, err.Error()
+	case !state.OK():
+		return model.EnsureFailed, ""
+	default:
+		return model.EnsureDone, ""
+	}
+}
+
+// execute runs the one resource of a request, and returns its transaction.
+func (s *Service) execute(ctx, hard context.Context, q *request, began func()) (*model.Transaction, error) {
+	req, properties, err := manifest.ParseRequest("request", q.body)
+	if err != nil {
+		return nil, err
+	}
+	if !req.Expires.IsZero() && !time.Now().Before(req.Expires) {
+		return nil, errExpired
+	}
+	resolved, err := s.o.Loader.ResolveOne(ctx, req.Type, properties, s.o.Inputs(s.o.FactsNow()))
+	if err != nil {
+		return nil, err
+	}
+	built, err := graph.Build(resolved.Resources, nil)
+	if err != nil {
+		return nil, err
+	}
+	asked := resolved.Resources[len(resolved.Resources)-1].Ref()
+	var result *model.Transaction
+	summary, err := s.o.Run(ctx, hard, Run{
+		ID: q.ID, Graph: built, Noop: req.Noop, Secrets: resolved.Secrets,
+		Began: func() {
+			began()
+			running := s.response(q.ID)
+			running.Phase = model.EnsureRunning
+			s.respond(hard, q, running)
+		},
+		OnTransaction: func(t *model.Transaction) {
+			if t.Ref() == asked {
+				result = t
+			}
+		},
+	})
+	if err == nil && result == nil {
+		err = fmt.Errorf("nothing was run: %v", summary.Errors)
+	}
+
+	return result, err
+}
+
+// Status reads the state of one resource, named as in an ensure request, and
+// changes nothing.
+func (s *Service) Status(ctx context.Context, data []byte) (json.RawMessage, error) {
+	req, properties, err := manifest.ParseRequest("request", data)
+	if err != nil {
+		return nil, err
+	}
+	facts, err := s.o.Facts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	resolved, err := s.o.Loader.ResolveQuestion(ctx, req.Type, properties, s.o.Inputs(facts))
+	if err != nil {
+		return nil, err
+	}
+	found, err := engine.Status(ctx, s.o.Env(facts), resolved.Resources)
+	if err != nil {
+		return nil, err
+	}
+
+	return json.Marshal(found)
+}

@@ -1,0 +1,66 @@
+package requests
+
+import (
+	"encoding/json"
+	"errors"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// ErrNotRecorded is a request that was not accepted, but may be when it comes again.
+var ErrNotRecorded = errors.New("the request cannot be recorded, without which it could be executed twice")
+
+// errOtherRequest is an id that comes again with something else.
+var errOtherRequest = errors.New("its id was used for another request, give it one of its own")
+
+// errNotKept is a request that a restart lost.
+var errNotKept = errors.New("the agent was ended before it began, and what is sensitive is not kept: send it again")
+
+// request is one ensure request from its acceptance to its final response.
+type request struct {
+	ID string `json:"id"`
+	// At is when it came.
+	At time.Time `json:"at"`
+	// Sum tells the request from others, also when it is not kept any more. That of
+	// a sensitive one leaves its properties out, which could be guessed by it.
+	Sum string `json:"sum,omitempty"`
+	// Request is kept until its execution begins, and not at all when it is sensitive.
+	Request json.RawMessage `json:"request,omitempty"`
+	// Command is a request that waits in the stream, and comes again after a restart.
+	Command bool `json:"command,omitempty"`
+	// Response is the last one.
+	Response model.EnsureResponse `json:"response"`
+
+	// body is Request, until the execution begins.
+	body json.RawMessage
+	// respond are those who wait for the responses.
+	respond []func(model.EnsureResponse)
+}
+
+// sameAs reports whether two requests of one id are the same; one that was
+// recorded without a sum is.
+func (q *request) sameAs(other *request) bool { return q.Sum == "" || q.Sum == other.Sum }
+
+// idOf returns the id of a request that may be invalid otherwise, empty when there
+// is none.
+func idOf(data []byte) string {
+	var r struct {
+		ID string `yaml:"id"`
+	}
+	_ = yaml.Unmarshal(data, &r) // whoever parses the request reports the error
+
+	return r.ID
+}
+
+// encode encodes a request that was decoded before.
+func encode(req model.EnsureRequest) json.RawMessage {
+	b, err := json.Marshal(req)
+	if err != nil {
+		b = json.RawMessage("null") // read back as an invalid request
+	}
+
+	return b
+}

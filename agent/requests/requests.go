@@ -1,0 +1,220 @@
+package requests
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/segmentio/ksuid"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/manifest"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// Loader makes a resource of a request; *manifest.Loader is one.
+type Loader interface {
+	ResolveOne(ctx context.Context, typ string, properties resource.Value, in manifest.Inputs) (*manifest.Resolved, error)
+	ResolveQuestion(ctx context.Context, typ string, properties resource.Value, in manifest.Inputs) (*manifest.Resolved, error)
+	Sensitive(typ string, properties resource.Value) bool
+}
+
+// Run is what the one run of a request is made from.
+type Run struct {
+	ID      string
+	Graph   *graph.Graph
+	Noop    bool
+	Secrets []model.Secret
+	// Began is called once nothing holds the run up any more.
+	Began         func()
+	OnTransaction func(*model.Transaction)
+}
+
+// Options are what a Service is made from.
+type Options struct {
+	Node string
+	Host *host.Host
+	// Dir keeps the requests of the last day.
+	Dir    string
+	Loader Loader
+	// Facts waits for the facts of the node; FactsNow does not.
+	Facts    func(context.Context) (model.Facts, error)
+	FactsNow func() model.Facts
+	// Inputs are those of a request, which has no directory of its own.
+	Inputs func(model.Facts) manifest.Inputs
+	// Env is that of a resource which is only read.
+	Env func(model.Facts) resource.Env
+	// Run makes a run; ctx ends when it must not begin, hard when it is broken off.
+	Run func(ctx, hard context.Context, r Run) (*model.Run, error)
+	// Report reports a final response.
+	Report func(model.EnsureResponse)
+	// Wake is called when a request waits for AnswerNext. It must not block.
+	Wake func()
+	Log  *slog.Logger
+}
+
+// Service accepts and executes requests. Its methods may be called from several
+// goroutines, AnswerNext from one. Make it with Open.
+type Service struct {
+	o     Options
+	store *store
+
+	mu      sync.Mutex
+	waiting []*request
+}
+
+// Open reads the requests on disk, and queues those that an earlier process
+// accepted and did not begin.
+func Open(ctx context.Context, o Options) (*Service, error) {
+	store, err := openStore(o.Host, o.Dir, o.Log)
+	if err != nil {
+		return nil, err
+	}
+	s := &Service{o: o, store: store}
+	s.recover(ctx)
+
+	return s, nil
+}
+
+// Ensure accepts an ensure request, as JSON or YAML, and calls respond with each
+// of its responses: at once that it is acknowledged, or why it is rejected, and
+// later the phases until the final one. respond is called once at a time, and
+// must not block. A request whose id came before is not executed again: respond
+// gets the recorded response and those still to come. What was acknowledged is
+// executed also after a restart, unless it has expired or is sensitive. A
+// rejected request that has an id is reported too.
+func (s *Service) Ensure(ctx context.Context, data []byte, respond func(model.EnsureResponse)) {
+	if response, err := s.accept(ctx, &request{}, data, respond); err != nil {
+		respond(s.reject(response, err))
+	}
+}
+
+// Command accepts an ensure request that waited for the node under an id, which
+// is that of the request where it has none. Its responses are reported. The error
+// wraps ErrNotRecorded: the request may be accepted when it comes again.
+func (s *Service) Command(ctx context.Context, id string, data []byte) error {
+	if id = cmp.Or(idOf(data), id); id == "" {
+		s.o.Log.ErrorContext(ctx, "command rejected: it has no id and could be executed twice")
+		return nil
+	}
+	response, err := s.accept(ctx, &request{ID: id, Command: true}, data, func(model.EnsureResponse) {})
+	if err != nil && !errors.Is(err, ErrNotRecorded) {
+		s.reject(response, err)
+		return nil
+	}
+
+	return err
+}
+
+// reject returns the response to a request that is not accepted, and reports it
+// where it can be found by an id.
+func (s *Service) reject(response model.EnsureResponse, err error) model.EnsureResponse {
+	response.Phase, response.Error = model.EnsureFailed, err.Error()
+	if response.ID != "" {
+		s.o.Report(response)
+	}
+
+	return response
+}
+
+// accept records and queues a request, under the id of q where it has none of
+// its own. With an error, the response still lacks its phase.
+func (s *Service) accept(ctx context.Context, q *request, data []byte, respond func(model.EnsureResponse)) (model.EnsureResponse, error) {
+	req, properties, err := manifest.ParseRequest("request", data)
+	if err != nil {
+		return s.response(cmp.Or(idOf(data), q.ID)), err
+	}
+	req.ID = cmp.Or(req.ID, q.ID)
+	if req.ID == "" {
+		req.ID = ksuid.New().String()
+	}
+	response := s.response(req.ID)
+	response.Phase = model.EnsureAcknowledged
+	q.ID, q.At, q.Response, q.body = req.ID, time.Now().UTC(), response, encode(req)
+	// When it expires counts from its sending, which may be repeated.
+	req.Expires = time.Time{}
+	if s.o.Loader.Sensitive(req.Type, properties) {
+		req.Properties = nil
+	} else {
+		q.Request = q.body
+	}
+	q.Sum = model.DigestOf(encode(req))
+	isNew, err := s.store.accept(ctx, q, respond)
+	if errors.Is(err, errOtherRequest) {
+		return response, err
+	}
+	if err != nil {
+		return response, fmt.Errorf("%w: %w", ErrNotRecorded, err)
+	}
+	if isNew {
+		s.queue(q)
+	}
+
+	return response, nil
+}
+
+func (s *Service) response(id string) model.EnsureResponse {
+	return model.EnsureResponse{Protocol: model.ProtocolEnsureResponse, Node: s.o.Node, ID: id}
+}
+
+func (s *Service) queue(q *request) {
+	s.mu.Lock()
+	s.waiting = append(s.waiting, q)
+	s.mu.Unlock()
+	s.o.Wake()
+}
+
+// next removes and returns the oldest request that waits, nil when none does.
+func (s *Service) next() *request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.waiting) == 0 {
+		return nil
+	}
+	q := s.waiting[0]
+	s.waiting = s.waiting[1:]
+
+	return q
+}
+
+// recover queues what an earlier process accepted and did not begin; what was not
+// kept can be sent again, or waits in the stream. What had begun may have been
+// done: it fails, and is not done again.
+func (s *Service) recover(ctx context.Context) {
+	for _, q := range s.store.unfinished() {
+		response := s.response(q.ID)
+		switch {
+		case q.Response.Phase != model.EnsureAcknowledged:
+			response.Phase, response.Error = model.EnsureFailed, "the agent was ended while it ran, and it may have been done: it is not executed again"
+			s.respond(ctx, q, response)
+		case q.body != nil:
+			s.queue(q)
+		case q.Command:
+			s.store.forget(q)
+		default:
+			s.reject(response, errNotKept)
+			s.store.forget(q)
+		}
+	}
+}
+
+// respond records a response, and hands it to whoever waits for it. A final one
+// is reported too.
+func (s *Service) respond(ctx context.Context, q *request, response model.EnsureResponse) {
+	waiting, err := s.store.record(ctx, q, response)
+	if err != nil {
+		s.o.Log.ErrorContext(ctx, "cannot record response", "id", q.ID, "error", err)
+	}
+	if response.Phase.Final() {
+		s.o.Report(response)
+	}
+	for _, respond := range waiting {
+		respond(response)
+	}
+}

@@ -1,0 +1,204 @@
+package requests
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/files"
+)
+
+// How many requests are remembered, and for how long: an id that comes again
+// within that is not executed again.
+const (
+	maxKnown = 10_000
+	keepFor  = 24 * time.Hour
+)
+
+// maxStored bounds a stored request that is read back.
+const maxStored = 64 << 20
+
+// store are the ensure requests of the last day, on disk.
+type store struct {
+	host *host.Host
+	dir  string
+	log  *slog.Logger
+
+	mu sync.Mutex
+	// open are those without a final response, known the times of all.
+	open  map[string]*request
+	known map[string]time.Time
+}
+
+func openStore(h *host.Host, dir string, log *slog.Logger) (*store, error) {
+	s := &store{host: h, dir: dir, log: log, open: map[string]*request{}, known: map[string]time.Time{}}
+	if err := h.MakeDirectory(dir, files.OwnAttrs(0o700)); err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		name, ok := strings.CutSuffix(e.Name(), ".json")
+		info, err := e.Info()
+		if ok && err == nil {
+			s.known[name] = info.ModTime()
+		}
+	}
+	s.prune(time.Now())
+
+	return s, nil
+}
+
+// fileName returns the file name of an id, which may hold anything.
+func fileName(id string) string {
+	sum := sha256.Sum256([]byte(id))
+
+	return hex.EncodeToString(sum[:16])
+}
+
+func (s *store) path(name string) string { return filepath.Join(s.dir, name+".json") }
+
+func (s *store) read(name string) (*request, error) {
+	data, err := s.host.Read(s.path(name), maxStored)
+	if err != nil {
+		return nil, err
+	}
+	q := &request{}
+	if err := json.Unmarshal(data, q); err != nil {
+		return nil, fmt.Errorf("%s is damaged: %w", s.path(name), err)
+	}
+
+	return q, nil
+}
+
+// accept records a request and reports whether it is new. With an id that came
+// before, respond gets the last response and those still to come.
+func (s *store) accept(ctx context.Context, q *request, respond func(model.EnsureResponse)) (isNew bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	name := fileName(q.ID)
+	if earlier, ok := s.open[name]; ok {
+		if !earlier.sameAs(q) {
+			return false, errOtherRequest
+		}
+		// The lock is held, or a later response could overtake this one.
+		respond(earlier.Response)
+		earlier.respond = append(earlier.respond, respond)
+		return false, nil
+	}
+	if _, ok := s.known[name]; ok {
+		earlier, err := s.read(name)
+		if err == nil && !earlier.sameAs(q) {
+			return false, errOtherRequest
+		}
+		if err == nil {
+			respond(earlier.Response)
+			return false, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return false, err
+		}
+	}
+	if err := s.host.WriteRecord(ctx, s.path(name), q); err != nil {
+		return false, err
+	}
+	respond(q.Response)
+	q.respond = append(q.respond, respond)
+	s.open[name], s.known[name] = q, q.At
+	if len(s.known) > maxKnown {
+		s.prune(q.At)
+	}
+
+	return true, nil
+}
+
+// record keeps a response, and returns those who wait for it, also with the
+// error that it cannot be written.
+func (s *store) record(ctx context.Context, q *request, response model.EnsureResponse) ([]func(model.EnsureResponse), error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	name := fileName(q.ID)
+	q.Response, q.Request, q.body = response, nil, nil
+	if response.Phase.Final() {
+		delete(s.open, name)
+	}
+
+	return slices.Clone(q.respond), s.host.WriteRecord(ctx, s.path(name), q)
+}
+
+// unfinished returns the requests of an earlier process that have no final
+// response, the oldest first.
+func (s *store) unfinished() []*request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []*request
+	for name := range s.known {
+		q, err := s.read(name)
+		if err != nil {
+			s.log.Error("stored request is unreadable", "error", err)
+			continue
+		}
+		if !q.Response.Phase.Final() {
+			q.body = q.Request
+			s.open[name] = q
+			out = append(out, q)
+		}
+	}
+	slices.SortFunc(out, func(a, b *request) int { return a.At.Compare(b.At) })
+
+	return out
+}
+
+// forget removes a request, so that its id can be used again.
+func (s *store) forget(q *request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	name := fileName(q.ID)
+	delete(s.open, name)
+	s.drop(name)
+}
+
+// drop removes the file of a request.
+func (s *store) drop(name string) {
+	if err := s.host.Remove(s.path(name)); err != nil {
+		s.log.Warn("cannot remove stored request", "error", err)
+	}
+	delete(s.known, name)
+}
+
+// prune forgets what is too old or too much, but nothing that is still open.
+func (s *store) prune(now time.Time) {
+	names := make([]string, 0, len(s.known))
+	for name := range s.known {
+		if _, open := s.open[name]; !open {
+			names = append(names, name)
+		}
+	}
+	slices.SortFunc(names, func(a, b string) int { return s.known[a].Compare(s.known[b]) })
+	// A tenth more than needed, so that it is not done for every request.
+	surplus := len(names) - maxKnown
+	if surplus > 0 {
+		surplus += maxKnown / 10
+	}
+	for i, name := range names {
+		if i >= surplus && now.Sub(s.known[name]) <= keepFor {
+			return
+		}
+		s.drop(name)
+	}
+}

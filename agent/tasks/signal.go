@@ -1,0 +1,35 @@
+package tasks
+
+import (
+	"context"
+	"time"
+)
+
+// Signal wakes a goroutine; any number of notifications before it wakes are one.
+type Signal chan struct{}
+
+// NewSignal returns a signal that was not notified yet.
+func NewSignal() Signal { return make(Signal, 1) }
+
+// Notify wakes the goroutine that waits, or the next one that does. It does not block.
+func (s Signal) Notify() {
+	select {
+	case s <- struct{}{}:
+	default:
+	}
+}
+
+// Pause waits for d, for the end of ctx, or for sooner, which may be nil. It
+// reports whether sooner ended it.
+func Pause(ctx context.Context, d time.Duration, sooner Signal) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	case <-sooner:
+		return true
+	}
+
+	return false
+}

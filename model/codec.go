@@ -1,0 +1,79 @@
+package model
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"unicode/utf8"
+
+	"gopkg.in/yaml.v3"
+)
+
+// EncodeAssignment writes an assignment as JSON that YAML parsers read the same, so that a
+// manifest's text is kept byte for byte whatever is in it.
+func EncodeAssignment(a Assignment) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(a); err != nil {
+		return nil, fmt.Errorf("encode assignment: %w", err)
+	}
+
+	return escapeForYAML(b.Bytes()), nil
+}
+
+// escapeForYAML escapes characters that are plain in JSON, and line breaks or
+// invalid in YAML. They occur in strings only.
+func escapeForYAML(encoded []byte) []byte {
+	special := func(r rune) bool {
+		return r >= 0x7f && r <= 0x9f || r == '\ufeff' || r == '\ufffe' || r == '\uffff'
+	}
+	if !bytes.ContainsFunc(encoded, special) {
+		return encoded
+	}
+	out := make([]byte, 0, len(encoded)+64)
+	for _, r := range string(encoded) {
+		if special(r) {
+			out = fmt.Appendf(out, "\\u%04x", r)
+			continue
+		}
+		out = utf8.AppendRune(out, r)
+	}
+
+	return out
+}
+
+// DecodeAssignment decodes the assignment document of a value; ok is false for any
+// other value, such as a bare manifest.
+func DecodeAssignment(value []byte) (a Assignment, ok bool) {
+	if json.Unmarshal(value, &a) != nil {
+		a = Assignment{}
+		if fromYAML(value, &a) != nil {
+			return Assignment{}, false
+		}
+	}
+
+	return a, a.Protocol == ProtocolAssignment
+}
+
+// ContentDigest returns the digest that nodes report for a value: of the manifest
+// or the bundle in a document, else of the value.
+func ContentDigest(value []byte) string {
+	if a, ok := DecodeAssignment(value); ok {
+		return a.ContentDigest()
+	}
+
+	return DigestOf(value)
+}
+
+// fromYAML is yaml.Unmarshal, with its panics as errors.
+func fromYAML(text []byte, into any) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("yaml: %v", r)
+		}
+	}()
+
+	return yaml.Unmarshal(text, into)
+}

@@ -1,0 +1,64 @@
+package files_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/musterfleet/muster/resources/host/files"
+)
+
+func TestStateFormat(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		// format is what the file holds, nil where there is none.
+		format  *string
+		write   bool
+		unknown bool
+		after   string
+	}{
+		"new":                {nil, true, false, "1\n"},
+		"new, only read":     {nil, false, false, ""},
+		"cut short":          {new(""), true, false, "1\n"},
+		"known":              {new("1\n"), true, false, "1\n"},
+		"newer":              {new("2\n"), true, true, "2\n"},
+		"newer, only read":   {new("2\n"), false, true, "2\n"},
+		"written by another": {new("bolt"), true, true, "bolt"},
+	} {
+		dir := filepath.Join(t.TempDir(), "state")
+		path := filepath.Join(dir, "format")
+		if c.format != nil {
+			if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(path, []byte(*c.format), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err := files.New(files.Options{StateDir: dir}).OpenState(c.write)
+		if errors.Is(err, files.ErrStateFormat) != c.unknown || (err != nil) != c.unknown {
+			t.Errorf("%s: %v", name, err)
+		}
+		if c.unknown && (!strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "use the version of muster that wrote it")) {
+			t.Errorf("%s: no remedy in %v", name, err)
+		}
+		if after, _ := os.ReadFile(path); string(after) != c.after {
+			t.Errorf("%s: the file holds %q, want %q", name, after, c.after)
+		}
+	}
+}
+
+// TestNothingIsWrittenIntoAStateOfAnotherFormat: neither a temporary directory nor
+// a lock.
+func TestNothingIsWrittenIntoAStateOfAnotherFormat(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "format"), []byte("2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := files.New(files.Options{StateDir: dir}).TempDir("x"); !errors.Is(err, files.ErrStateFormat) {
+		t.Errorf("a temporary directory: %v", err)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Errorf("the directory holds %v (%v)", entries, err)
+	}
+}
