@@ -139,6 +139,9 @@ var planted = []struct {
 	{"what is given needs no clock", "the nouns", body("model/a.go", "time", "time.Since(time.Time{})"), "model must not use the clock"},
 	{"what is given needs no clock", "a test", body("model/a_test.go", "time", "time.Now()"), ""},
 
+	{"goroutines are awaited", "a go statement", []source{{"agent/a.go", "package agent\nfunc f() {\n\tgo f()\n}\n"}}, "agent/a.go:3: start it by WaitGroup.Go"},
+	{"goroutines are awaited", "in a test", []source{{"agent/a_test.go", "package agent\nfunc f() { go f() }\n"}}, ""},
+
 	{"no func init", "init", []source{{"model/a.go", "package model\nfunc init() {}\n"}}, "model/a.go:2: no func init"},
 	{"no func init", "a method of that name", []source{{"model/a.go", "package model\ntype T struct{}\nfunc (T) init() {}\n"}}, ""},
 

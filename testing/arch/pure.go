@@ -86,3 +86,20 @@ func checkDisk(f *File) []Breach {
 
 	return out
 }
+
+// checkGoroutines refuses the go statement: a sync.WaitGroup starts goroutines,
+// so that whoever starts one can wait for it.
+func checkGoroutines(f *File) []Breach {
+	if f.Test || within(f.Folder, "testing") {
+		return nil
+	}
+	var out []Breach
+	ast.Inspect(f.syntax, func(n ast.Node) bool {
+		if g, ok := n.(*ast.GoStmt); ok {
+			out = append(out, f.breach(g.Pos(), "start it by WaitGroup.Go, and wait for it"))
+		}
+		return true
+	})
+
+	return out
+}

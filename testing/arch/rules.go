@@ -17,6 +17,7 @@ func Rules() []Rule {
 		{"only host touches files", eachFile(checkDisk)},
 		{"deciding is pure", eachFile(checkPure)},
 		{"what is given needs no clock", eachFile(checkClock)},
+		{"goroutines are awaited", eachFile(checkGoroutines)},
 		{"no func init", eachFile(checkInit)},
 		{"no mutable package variables", checkVariables},
 		{"tests await conditions", eachFile(checkSleep)},

@@ -143,8 +143,10 @@ func (c *runCommand) run(ctx context.Context) error {
 	defer signal.Stop(hangups)
 	c.Stop.Finish(true)
 	running, stop := context.WithCancel(ctx)
+	var signals sync.WaitGroup
+	defer signals.Wait()
 	defer stop()
-	go func() {
+	signals.Go(func() {
 		for {
 			select {
 			case <-hangups:
@@ -156,7 +158,7 @@ func (c *runCommand) run(ctx context.Context) error {
 				return
 			}
 		}
-	}()
+	})
 
 	return node.Run(running, ctx)
 }
