@@ -1,0 +1,147 @@
+// Package walk holds the walk of docs/architecture.md, from a put in the bucket
+// to its report, against what runs on a node.
+package walk_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const (
+	module = "github.com/musterfleet/muster/"
+	// most is how many functions a reader follows at most.
+	most = 50
+)
+
+// step is a row of the walk.
+type step struct {
+	folder, function string
+	// woken means that it waits in a goroutine of its own.
+	woken bool
+}
+
+// name is the function without its type.
+func (s step) name() string { return s.function[strings.LastIndex(s.function, ".")+1:] }
+
+var row = regexp.MustCompile("(?m)^\\| [0-9]+ \\| `([^`]+)` \\| `([^`]+)` \\| (.*) \\|$")
+
+func steps(t *testing.T) []step {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []step
+	for _, m := range row.FindAllStringSubmatch(string(text), -1) {
+		out = append(out, step{m[1], m[2], strings.HasPrefix(m[3], "**woken**")})
+	}
+
+	return out
+}
+
+// TestWalkIsWhatRuns builds an agent with coverage, and runs it from a put to
+// the report.
+func TestWalkIsWhatRuns(t *testing.T) {
+	dir := t.TempDir()
+	node, out := filepath.Join(dir, "node"), filepath.Join(dir, "out")
+	if err := os.Mkdir(out, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	command(t, "go", "build", "-cover", "-covermode=atomic", "-coverpkg=../../...", "-o", node, "./node")
+	command(t, node, out)
+	ran := map[string]bool{}
+	for line := range strings.Lines(command(t, "go", "tool", "covdata", "func", "-i="+out)) {
+		words := strings.Fields(line)
+		if len(words) == 3 && words[2] != "0.0%" {
+			file, _, _ := strings.Cut(strings.TrimPrefix(words[0], module), ":")
+			ran[path.Dir(file)+" "+strings.TrimPrefix(words[1], "*")] = true
+		}
+	}
+	all := steps(t)
+	if len(all) == 0 || len(all) > most {
+		t.Errorf("the walk has %d functions, at most %d", len(all), most)
+	}
+	for _, s := range all {
+		if !ran[s.folder+" "+s.function] {
+			t.Errorf("%s of %s did not run between the put and the report", s.function, s.folder)
+		}
+	}
+}
+
+func command(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command(name, args...)
+	cmd.Env = append(os.Environ(), "GOCOVERDIR="+t.TempDir())
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %v: %v\n%s", name, args, err, out)
+	}
+
+	return string(out)
+}
+
+// TestWalkHasNoGaps: whatever is not woken is named by a function above it.
+func TestWalkHasNoGaps(t *testing.T) {
+	all := steps(t)
+	var named []string
+	for _, s := range all {
+		if !s.woken && !slices.Contains(named, s.name()) {
+			t.Errorf("%s of %s is called by none above it", s.function, s.folder)
+		}
+		named = append(named, namesIn(t, s)...)
+	}
+}
+
+// namesIn returns the names that the body of a function uses.
+func namesIn(t *testing.T, s step) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("../..", s.folder, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range parsed.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok && nameOf(fn) == s.function {
+				var names []string
+				ast.Inspect(fn.Body, func(n ast.Node) bool {
+					if id, ok := n.(*ast.Ident); ok {
+						names = append(names, id.Name)
+					}
+					return true
+				})
+				return names
+			}
+		}
+	}
+	t.Errorf("%s is not in %s", s.function, s.folder)
+
+	return nil
+}
+
+func nameOf(fn *ast.FuncDecl) string {
+	if fn.Recv == nil {
+		return fn.Name.Name
+	}
+	receiver := fn.Recv.List[0].Type
+	if pointer, ok := receiver.(*ast.StarExpr); ok {
+		receiver = pointer.X
+	}
+	if id, ok := receiver.(*ast.Ident); ok {
+		return id.Name + "." + fn.Name.Name
+	}
+
+	return fn.Name.Name
+}
