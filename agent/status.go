@@ -13,7 +13,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// nodeStatus is what the node tells of itself.
+// nodeStatus is the state that the node publishes.
 type nodeStatus struct {
 	version string
 	started time.Time

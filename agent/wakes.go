@@ -8,7 +8,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// wake is why a manifest is to be run, and since when.
+// wake is why a manifest runs next, and since when.
 type wake struct {
 	cause model.Cause
 	at    time.Time

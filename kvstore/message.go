@@ -17,7 +17,7 @@ type Message struct {
 	Data     []byte
 }
 
-// operationHeader says what a message does to its key.
+// operationHeader is what a message does to its key.
 const operationHeader = "KV-Operation"
 
 // Deleted reports whether the message marks the end of its key, stored by a

@@ -23,7 +23,7 @@ type Common struct {
 	RegisterWhenStable []RegisterEntry `json:"register_when_stable,omitempty" jsonschema_description:"Services to tell others of while it is in its state and no health check is critical"`
 }
 
-// Meta gives the common properties of whatever embeds them.
+// Meta returns the common properties of whatever embeds them.
 func (c *Common) Meta() *Common { return c }
 
 // Control decides by expressions whether a resource is managed: it is when If
@@ -59,5 +59,5 @@ type CommonState struct {
 	Ensure       string `json:"ensure"`
 }
 
-// State gives the common part of whatever embeds it.
+// State returns the common part of whatever embeds it.
 func (c *CommonState) State() *CommonState { return c }

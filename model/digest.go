@@ -16,5 +16,5 @@ func DigestOf(data []byte) string {
 	return DigestPrefix + hex.EncodeToString(sum[:])
 }
 
-// DigestFrom gives the digest of what was written to h, which is a SHA-256.
+// DigestFrom returns the digest of what was written to h, which is a SHA-256.
 func DigestFrom(h hash.Hash) string { return DigestPrefix + hex.EncodeToString(h.Sum(nil)) }

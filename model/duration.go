@@ -8,13 +8,13 @@ import (
 // Duration is a time.Duration that is written as text, 30s or 5m, in documents.
 type Duration time.Duration
 
-// Std gives the standard library's duration.
+// Std returns the standard library's duration.
 func (d Duration) Std() time.Duration { return time.Duration(d) }
 
-// String gives the text form, for example 1m30s.
+// String returns the text form, for example 1m30s.
 func (d Duration) String() string { return time.Duration(d).String() }
 
-// MarshalText gives the text form.
+// MarshalText returns the text form.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
 // UnmarshalText reads the text form; a number without a unit and a negative

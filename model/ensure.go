@@ -29,7 +29,7 @@ const (
 	EnsureExpired      EnsurePhase = "expired"
 )
 
-// Final says that no further response follows.
+// Final reports whether no further response follows.
 func (p EnsurePhase) Final() bool {
 	return p == EnsureDone || p == EnsureFailed || p == EnsureExpired
 }

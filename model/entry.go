@@ -28,7 +28,7 @@ type Entry struct {
 	Value []byte `json:"value,omitempty"`
 }
 
-// Sync says how well a node knows what is assigned to it.
+// Sync is how well a node knows what is assigned to it.
 type Sync struct {
 	// At is when it last knew everything; zero before the first time.
 	At time.Time
@@ -37,10 +37,10 @@ type Sync struct {
 	Known []string
 	// Err is why it does not know now, nil when it does. That may pass.
 	Err error
-	// Stream is when the bucket was made, which tells it from one made anew.
+	// Stream is when the bucket was made, by which one that was created again is another.
 	Stream time.Time
 	// Kept are the keys, in order, that stay in force although the bucket does not
-	// have them: it was made anew, put back to an older state, or emptied. Putting
+	// have them: it was created again, put back to an older state, or emptied. Putting
 	// or deleting such a key settles it.
 	Kept []string
 	// Invalid are the keys of its families that are none of an assignment, in order,
@@ -51,11 +51,11 @@ type Sync struct {
 	ListErr error
 }
 
-// Complete says that the entries are all there are: a manifest that is not among
+// Complete reports whether the entries are all there are: a manifest that is not among
 // them is unassigned. While it is false nothing is.
 func (s Sync) Complete() bool { return !s.At.IsZero() }
 
-// Knows says that all entries of a family are known.
+// Knows reports whether all entries of a family are known.
 func (s Sync) Knows(family string) bool { return s.Complete() || slices.Contains(s.Known, family) }
 
 // Memory is what a node keeps over a restart, so that it can tell what was taken

@@ -81,7 +81,7 @@ func (c *HealthCounts) Add(s HealthStatus) {
 	}
 }
 
-// HealthReport says that a health check has another status than it had
+// HealthReport reports that a health check has another status than it had
 // (io.muster.v1.health).
 type HealthReport struct {
 	Protocol string       `json:"protocol"`

@@ -54,7 +54,7 @@ func SplitKey(key string) (family, name string, ok bool) {
 	return key[:at], key[at+1:], true
 }
 
-// CheckFamily tells whether a family is node.<node> or group.<group>. The
+// CheckFamily reports whether a family is node.<node> or group.<group>. The
 // error wraps ErrInvalidName.
 func CheckFamily(family string) error {
 	kind, id, _ := strings.Cut(family, ".")
@@ -65,7 +65,7 @@ func CheckFamily(family string) error {
 	return nil
 }
 
-// CheckName tells whether name can be that of a manifest: one token that does
+// CheckName reports whether name can be that of a manifest: one token that does
 // not begin with _, which is reserved. The error wraps ErrInvalidName.
 func CheckName(name string) error {
 	if !isName(name) {
@@ -75,7 +75,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// CheckKey tells whether a key is that of a manifest. The error wraps
+// CheckKey reports whether a key is that of a manifest. The error wraps
 // ErrInvalidName.
 func CheckKey(key string) error {
 	if _, name, ok := SplitKey(key); !ok || !isName(name) {
@@ -85,7 +85,7 @@ func CheckKey(key string) error {
 	return nil
 }
 
-// CheckNode tells whether a node and its groups are one token each that does not
+// CheckNode reports whether a node and its groups are one token each that does not
 // begin with _, which is reserved. The error wraps ErrInvalidName.
 func CheckNode(node string, groups []string) error {
 	if !isName(node) {

@@ -47,7 +47,7 @@ type NodeState struct {
 // Node is a node as the fleet knows it.
 type Node struct {
 	NodeState
-	// Silent says that it has said nothing for longer than its SilentAfter; the rest
+	// Silent reports whether it has said nothing for longer than its SilentAfter; the rest
 	// is what it said last. That is known for 7 days, or for as long as SilentAfter
 	// where that is longer.
 	Silent bool `json:"silent"`
@@ -55,7 +55,7 @@ type Node struct {
 	Heard time.Time `json:"heard,omitzero"`
 }
 
-// Stopped says that the node's agent was ended in good order, and has not been
+// Stopped reports whether the node's agent was ended in good order, and has not been
 // heard of since.
 func (n Node) Stopped() bool { return n.Event == NodeStopped }
 
@@ -76,7 +76,7 @@ type ManifestState struct {
 	Error string `json:"error,omitempty" jsonschema_description:"First error of the last run"`
 	// Seen is the newest revision the node knows of; it differs from Revision when that one was refused.
 	Seen uint64 `json:"seen,omitempty" jsonschema_description:"Newest revision seen, where it is not in force"`
-	// Late says why Seen is not in force.
+	// Late is why Seen is not in force.
 	Late string `json:"late,omitempty" jsonschema_description:"Why the newest revision is not in force"`
 }
 

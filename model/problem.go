@@ -16,7 +16,7 @@ type Position struct {
 	Column int    `json:"column,omitempty"`
 }
 
-// String gives file:line:col, leaving out what is unknown.
+// String returns file:line:col, leaving out what is unknown.
 func (p Position) String() string {
 	switch {
 	case p.Line == 0:
@@ -28,7 +28,7 @@ func (p Position) String() string {
 	}
 }
 
-// IsZero says that nothing is known of the place.
+// IsZero reports whether nothing is known of the place.
 func (p Position) IsZero() bool { return p == Position{} }
 
 // Problem is one thing wrong in a document, with its place and remedy. It is
@@ -38,15 +38,15 @@ type Problem struct {
 	Pos Position `json:"position,omitzero"`
 	// Property is the property concerned, if any.
 	Property string `json:"property,omitempty"`
-	// Message says what is wrong, in lower case, without a full stop.
+	// Message is what is wrong, in lower case, without a full stop.
 	Message string `json:"message"`
-	// Hint says what to do about it.
+	// Hint is what to do about it.
 	Hint string `json:"hint,omitempty"`
 	// Cause is a sentinel that errors.Is finds, if any.
 	Cause error `json:"-"`
 }
 
-// Error gives "file:line:col: message (hint)".
+// Error returns "file:line:col: message (hint)".
 func (p Problem) Error() string {
 	var b strings.Builder
 	if !p.Pos.IsZero() {
@@ -61,7 +61,7 @@ func (p Problem) Error() string {
 	return b.String()
 }
 
-// Unwrap gives the sentinel behind the problem, or nil.
+// Unwrap returns the sentinel behind the problem, or nil.
 func (p Problem) Unwrap() error { return p.Cause }
 
 // Problems is all that is wrong with a document, together. The zero value is
@@ -106,7 +106,7 @@ func (p Problems) Unwrap() []error {
 	return errs
 }
 
-// Err gives the problems as an error, nil when there are none.
+// Err returns the problems as an error, nil when there are none.
 func (p Problems) Err() error {
 	if len(p) == 0 {
 		return nil
@@ -115,7 +115,7 @@ func (p Problems) Err() error {
 	return p
 }
 
-// Sorted gives the problems by file, line and column; the order of equals is kept.
+// Sorted returns the problems by file, line and column; the order of equals is kept.
 func (p Problems) Sorted() Problems {
 	out := slices.Clone(p)
 	slices.SortStableFunc(out, func(a, b Problem) int {

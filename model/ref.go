@@ -11,7 +11,7 @@ type Ref struct {
 	Name string
 }
 
-// String gives the ref as it is written in manifests and logs, type#name.
+// String returns the ref as it is written in manifests and logs, type#name.
 func (r Ref) String() string { return r.Type + "#" + r.Name }
 
 // ParseRef reads type#name. The name is everything after the first #. The

@@ -18,7 +18,7 @@ type RegisterEntry struct {
 	Annotations map[string]string `json:"annotations,omitempty" jsonschema_description:"Words about it for those who look it up"`
 }
 
-// Registration is a service at an address, as a node tells of it
+// Registration is a service at an address, as a node registers it
 // (io.muster.v1.registration).
 type Registration struct {
 	Protocol     string            `json:"protocol"`
@@ -33,7 +33,7 @@ type Registration struct {
 	Node         string            `json:"node" jsonschema_description:"Who tells of it"`
 }
 
-// CanonicalAddress gives an IP address or a host name in the one form in which
+// CanonicalAddress returns an IP address or a host name in the one form in which
 // registrations are stored and looked for: WEB01 is web01.
 func CanonicalAddress(s string) string {
 	if ip, err := netip.ParseAddr(s); err == nil {

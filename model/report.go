@@ -14,7 +14,7 @@ const (
 	KindNode        = "node"
 )
 
-// Report is a document that a node tells of, with what its envelope says. Who
+// Report is a document of a node with its envelope. Who
 // reads them is idempotent on (Node, ID) and orders those of a node by Seq:
 // delivery is at least once.
 type Report struct {

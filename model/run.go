@@ -68,7 +68,7 @@ type Run struct {
 	Errors   []string      `json:"error,omitempty" jsonschema_description:"What failed, resources first"`
 	Version  string        `json:"version,omitempty" jsonschema_description:"Version of muster"`
 	Drift    Drifted       `json:"drift,omitzero"`
-	// Refused says that nothing ran because the manifest is not valid.
+	// Refused means that nothing ran because the manifest is not valid.
 	Refused       bool   `json:"refused,omitempty"`
 	CorrelationID string `json:"correlation_id,omitempty"`
 }
@@ -81,7 +81,7 @@ type Drifted struct {
 	Latency time.Duration `json:"latency,omitempty" jsonschema_description:"Nanoseconds from wake-up to repair"`
 }
 
-// Outcome gives the one word for the run.
+// Outcome returns the one word for the run.
 func (r *Run) Outcome() Outcome {
 	switch {
 	case r.Refused:
@@ -99,7 +99,7 @@ func (r *Run) Outcome() Outcome {
 	}
 }
 
-// OK says that every resource is as it was asked for, or would be.
+// OK reports whether every resource is as it was asked for, or would be.
 func (r *Run) OK() bool {
 	return !r.Refused && r.Counts.Failed == 0 && r.Counts.Unmet == 0 && r.Counts.NotRun == 0 && len(r.Errors) == 0
 }

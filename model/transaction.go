@@ -9,7 +9,7 @@ import (
 type Change struct {
 	// Action is the type's own word for it, for example store or execute.
 	Action string `json:"action" jsonschema_description:"The type's word for what is done"`
-	// Message says it in the words of noop: "Would have created the file".
+	// Message is what it would do, in the words of noop: "Would have created the file".
 	Message string `json:"message,omitempty" jsonschema_description:"What would have been done, in noop's words"`
 	// Property is the property that differs, where it is one.
 	Property string `json:"property,omitempty" jsonschema_description:"The property that differs"`
@@ -19,7 +19,7 @@ type Change struct {
 	Diff string `json:"diff,omitempty" jsonschema_description:"A unified diff of the content"`
 }
 
-// Transaction says what happened to one resource in one run
+// Transaction is what happened to one resource in one run
 // (io.choria.ccm.v1.transaction.event).
 type Transaction struct {
 	Protocol          string          `json:"protocol"`
@@ -56,18 +56,18 @@ type Transaction struct {
 	Within        Ref    `json:"within,omitzero" jsonschema_description:"The resource that includes the manifest which declares this one"`
 	Cause         Cause  `json:"cause,omitempty"`
 	CorrelationID string `json:"correlation_id,omitempty"`
-	// SkipReason says why a resource was skipped or not run.
+	// SkipReason is why a resource was skipped or not run.
 	SkipReason string `json:"skip_reason,omitempty"`
 	// WouldRefresh are the subscribers that a noop change did not refresh.
 	WouldRefresh []Ref `json:"would_refresh,omitempty" jsonschema_description:"Subscribers a real change would have refreshed"`
-	// NotRun says that the run ended before it came to the resource.
+	// NotRun means that the run ended before it came to the resource.
 	NotRun bool `json:"not_run,omitempty"`
 }
 
-// Ref gives the resource's reference.
+// Ref returns the resource's reference.
 func (t *Transaction) Ref() Ref { return Ref{Type: t.Type, Name: t.Name} }
 
-// Outcome gives the one word for the transaction: the most serious that applies.
+// Outcome returns the one word for the transaction: the most serious that applies.
 func (t *Transaction) Outcome() Outcome {
 	switch {
 	case t.NotRun:
@@ -89,5 +89,5 @@ func (t *Transaction) Outcome() Outcome {
 	}
 }
 
-// OK says that the resource is as it was asked for, or would be.
+// OK reports whether the resource is as it was asked for, or would be.
 func (t *Transaction) OK() bool { return !t.Failed && !t.NotRun && len(t.UnmetRequirements) == 0 }

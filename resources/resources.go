@@ -21,7 +21,7 @@ import (
 	"github.com/musterfleet/muster/resources/service/systemd"
 )
 
-// All gives every type, made anew: one line each.
+// All returns every type, each call a new one: one line each.
 func All() resource.Types {
 	return resource.Types{
 		resource.Of(file.New(fileposix.Provider{})),

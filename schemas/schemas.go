@@ -32,7 +32,7 @@ type Document struct {
 	Summary string
 }
 
-// Documents gives every kind of document that has a schema.
+// Documents returns every kind of document that has a schema.
 func Documents() []Document {
 	return []Document{
 		{"manifest", "", "A manifest: data, hierarchy, overrides and resources"},
@@ -47,7 +47,7 @@ func Documents() []Document {
 	}
 }
 
-// Names gives the names of the schemas.
+// Names returns the names of the schemas.
 func Names() []string {
 	var names []string
 	for _, d := range Documents() {
@@ -57,7 +57,7 @@ func Names() []string {
 	return names
 }
 
-// Get gives a schema as JSON. The error is ErrUnknown.
+// Get returns a schema as JSON. The error is ErrUnknown.
 func Get(name string) ([]byte, error) {
 	text, err := files.ReadFile("v1/" + name + ".json")
 	if err != nil {
@@ -70,7 +70,7 @@ func Get(name string) ([]byte, error) {
 // URL is the id of a schema, which is also where it is published.
 func URL(name string) string { return base + name + ".json" }
 
-// ID gives the URL of the schema for documents of a protocol, for a
+// ID returns the URL of the schema for documents of a protocol, for a
 // CloudEvent's dataschema; empty for a protocol that has none.
 func ID(protocol string) string {
 	for _, d := range Documents() {

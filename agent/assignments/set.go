@@ -112,7 +112,7 @@ func (s *Set) Active(key string) *Version {
 	return nil
 }
 
-// States returns what the node tells of each key.
+// States returns the state of each key, as the node publishes it.
 func (s *Set) States() map[string]model.ManifestState {
 	out := map[string]model.ManifestState{}
 	for key, u := range s.units {

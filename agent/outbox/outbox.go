@@ -97,7 +97,7 @@ func Open(o Options) (*Outbox, error) {
 	return b, nil
 }
 
-// Append gives a report its seq and writes it. It is durable, and Next returns it,
+// Append returns a report its seq and writes it. It is durable, and Next returns it,
 // after Sync, or a second later when further reports follow. While the disk takes
 // nothing it stays in memory, which is bounded. An error means that it cannot be encoded.
 func (b *Outbox) Append(r model.Report) (seq uint64, err error) {

@@ -21,7 +21,7 @@ import (
 const (
 	// NodeHeader names the node.
 	NodeHeader = "Muster-Node"
-	// ErrorHeader says why there is no answer.
+	// ErrorHeader is why there is no answer.
 	ErrorHeader = micro.ErrorHeader
 )
 

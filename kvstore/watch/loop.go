@@ -39,7 +39,7 @@ type part struct {
 	// at is when it is compared with the bucket.
 	at    time.Time
 	retry time.Duration
-	// complete says that everything of it was known once.
+	// complete reports whether everything of it was known once.
 	complete bool
 	err      error
 }

@@ -4,9 +4,12 @@ import "github.com/musterfleet/muster/resources/document"
 
 // Value and Entry are the values of a document that properties are decoded from.
 type (
+	// Value is document.Value.
 	Value = document.Value
+	// Entry is document.Entry.
 	Entry = document.Entry
-	Kind  = document.Kind
+	// Kind is document.Kind.
+	Kind = document.Kind
 )
 
 // The kinds of a Value.

@@ -16,7 +16,7 @@ type room struct {
 	// tests are further packages that its _test.go files may import. Every test
 	// may import testing/...
 	tests []string
-	// alone says that what is below the folder is no part of the room.
+	// alone means that what is below the folder is no part of the room.
 	alone bool
 }
 

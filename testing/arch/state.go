@@ -63,7 +63,7 @@ func variables(f *File) []*ast.ValueSpec {
 	return out
 }
 
-// holdsState says that a variable is of a type that is there to be changed.
+// holdsState means that a variable is of a type that is there to be changed.
 func (f *File) holdsState(spec *ast.ValueSpec) bool {
 	types := []ast.Expr{spec.Type}
 	for _, v := range spec.Values {

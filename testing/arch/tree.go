@@ -22,7 +22,7 @@ type File struct {
 	// Path is the file's, Folder that of its package, both below the module's
 	// root and with slashes; the folder of the root is ".".
 	Path, Folder string
-	// Test says that the file is a _test.go.
+	// Test means that the file is a _test.go.
 	Test  bool
 	Lines int
 
@@ -40,7 +40,7 @@ type Breach struct {
 	What  string
 }
 
-// String gives "file:line: what".
+// String returns "file:line: what".
 func (b Breach) String() string { return b.Where + ": " + b.What }
 
 // Load parses every Go file below root, except in folders that the go command
@@ -100,7 +100,7 @@ func (f *File) breach(at token.Pos, format string, args ...any) Breach {
 	return Breach{Where: f.Path + ":" + strconv.Itoa(f.fset.Position(at).Line), What: fmt.Sprintf(format, args...)}
 }
 
-// imports gives the imported paths by the name they have in the file.
+// imports returns the imported paths by the name they have in the file.
 func (f *File) imports() map[string]string {
 	out := map[string]string{}
 	for _, spec := range f.syntax.Imports {
@@ -124,7 +124,7 @@ func importPath(spec *ast.ImportSpec) string {
 	return p
 }
 
-// selects says that an expression is pkg.name of an imported package.
+// selects means that an expression is pkg.name of an imported package.
 func (f *File) selects(e ast.Expr, imported string, names ...string) bool {
 	s, ok := e.(*ast.SelectorExpr)
 	if !ok || !slices.Contains(names, s.Sel.Name) {

@@ -15,14 +15,14 @@ import (
 	"github.com/musterfleet/muster/resources/host/files"
 )
 
-// New gives a host with a state directory of its own, and its log in the test's output.
+// New returns a host with a state directory of its own, and its log in the test's output.
 func New(t testing.TB) *host.Host {
 	t.Helper()
 
 	return host.New(host.Options{StateDir: filepath.Join(t.TempDir(), "state"), Log: Log(t)})
 }
 
-// Traced gives a host as New does, and what gives the commands that it has
+// Traced returns a host as New does, and what gives the commands that it has
 // started since it was last asked, each with its arguments.
 func Traced(t testing.TB) (h *host.Host, commands func() []string) {
 	t.Helper()
@@ -43,7 +43,7 @@ func Traced(t testing.TB) (h *host.Host, commands func() []string) {
 	}
 }
 
-// Owner gives the numbers of the user and group of this process, as the owner
+// Owner returns the numbers of the user and group of this process, as the owner
 // and group properties take them: what it makes is theirs, whoever runs the test.
 func Owner(t testing.TB) (user, group string) {
 	t.Helper()

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Log gives a log that writes to the test's output.
+// Log returns a log that writes to the test's output.
 func Log(t testing.TB) *slog.Logger {
 	t.Helper()
 

@@ -11,7 +11,7 @@ import (
 // nobody is a user without any rights, for tests that root runs.
 const nobody = 65534
 
-// Ordinary gives the numbers of the user and group as whom Powerless touches
+// Ordinary returns the numbers of the user and group as whom Powerless touches
 // files: those of this process, or of nobody where root runs it.
 func Ordinary() (uid, gid int) {
 	if uid := os.Geteuid(); uid != 0 {

@@ -39,6 +39,7 @@ type Inbox struct {
 	ids []string
 }
 
+// Take notes the id of a command.
 func (b *Inbox) Take(c requests.Command) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

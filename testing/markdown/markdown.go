@@ -16,7 +16,7 @@ type Block struct {
 	Line int
 }
 
-// Blocks gives the fenced blocks of a page, in their order.
+// Blocks returns the fenced blocks of a page, in their order.
 func Blocks(page string) []Block {
 	var out []Block
 	var open *Block
@@ -37,7 +37,7 @@ func Blocks(page string) []Block {
 	return out
 }
 
-// Section gives what stands below a heading, up to the next of the same or a
+// Section returns what stands below a heading, up to the next of the same or a
 // higher level; empty when there is no such heading.
 func Section(page, heading string) string {
 	level := len(heading) - len(strings.TrimLeft(heading, "#"))
@@ -59,7 +59,7 @@ func Section(page, heading string) string {
 
 var codeSpan = regexp.MustCompile("`([^`]+)`")
 
-// Rows gives the words in code style in the first cells of the tables of a
+// Rows returns the words in code style in the first cells of the tables of a
 // text, in their order.
 func Rows(text string) []string {
 	var out []string
@@ -78,7 +78,7 @@ func Rows(text string) []string {
 
 var link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 
-// Links gives the targets of the links of a page, fenced blocks left out.
+// Links returns the targets of the links of a page, fenced blocks left out.
 func Links(page string) []string {
 	var out []string
 	for _, found := range link.FindAllStringSubmatch(prose(page), -1) {
@@ -90,7 +90,7 @@ func Links(page string) []string {
 
 var notInAnchors = regexp.MustCompile(`[^a-z0-9 _-]`)
 
-// Anchors gives the anchors of the headings of a page, as GitHub makes them.
+// Anchors returns the anchors of the headings of a page, as GitHub makes them.
 func Anchors(page string) []string {
 	var out []string
 	for line := range strings.Lines(prose(page)) {
@@ -105,7 +105,7 @@ func Anchors(page string) []string {
 	return out
 }
 
-// prose gives a page without its fenced blocks.
+// prose returns a page without its fenced blocks.
 func prose(page string) string {
 	var out strings.Builder
 	fenced := false

@@ -29,7 +29,7 @@ func Sh(t testing.TB, script string) string {
 	return strings.TrimSpace(result.Stdout.String())
 }
 
-// Captured gives lines that the real programs printed: a file in testdata.
+// Captured returns lines that the real programs printed: a file in testdata.
 func Captured(t testing.TB, name string) []string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", name))

@@ -87,7 +87,7 @@ func Agrees(t *testing.T, p Orderer, generate func(*rand.Rand) (a, b string), pr
 	}
 }
 
-// Text gives up to so many random letters, at least one.
+// Text returns up to so many random letters, at least one.
 func Text(random *rand.Rand, letters string, most int) string {
 	var b strings.Builder
 	for range random.IntN(most) + 1 {

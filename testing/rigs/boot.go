@@ -141,7 +141,7 @@ func awaitReady(notices *net.UnixConn) (leader int, err error) {
 	return leader, nil
 }
 
-// cgroups gives the places of the machine's own cgroups in the hierarchies that
+// cgroups returns the places of the machine's own cgroups in the hierarchies that
 // systemd uses: two on a host with both versions, else one.
 func cgroups(t testing.TB, name string) []string {
 	t.Helper()

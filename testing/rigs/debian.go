@@ -24,7 +24,7 @@ const (
 	name = release + "-systemd"
 )
 
-// Checkout gives the root of the module that the test is part of.
+// Checkout returns the root of the module that the test is part of.
 func Checkout(t testing.TB) string {
 	t.Helper()
 	dir, err := os.Getwd()
@@ -42,7 +42,7 @@ func Checkout(t testing.TB) string {
 	return ""
 }
 
-// Debian gives the directory of a minimal Debian with systemd, which is made
+// Debian returns the directory of a minimal Debian with systemd, which is made
 // when it is not there yet. Nobody writes to it.
 func Debian(t testing.TB) string {
 	t.Helper()

@@ -43,7 +43,7 @@ func (m *Machine) script(text string) *Machine {
 	return m
 }
 
-// withDNF gives the Debian of the rigs with dnf in it.
+// withDNF returns the Debian of the rigs with dnf in it.
 func withDNF(t testing.TB) string {
 	t.Helper()
 
@@ -61,7 +61,7 @@ func BootWith(t testing.TB, packages ...string) *Machine {
 	return bootOver(t, derived(t, strings.ReplaceAll(names, " ", "-"), "apt-get install -y -q --download-only "+names))
 }
 
-// derived gives the Debian of the rigs with what a script of a shell, which has
+// derived returns the Debian of the rigs with what a script of a shell, which has
 // the network, does to it. It is made when it is not there yet.
 func derived(t testing.TB, name, script string) string {
 	t.Helper()

@@ -22,7 +22,7 @@ type subject struct {
 	provider resource.Provider
 	spec     resource.Spec
 	together bool
-	// commands gives those that were started since it was last asked.
+	// commands returns those that were started since it was last asked.
 	commands func() []string
 	broken   []string
 }
@@ -42,7 +42,7 @@ func (s *subject) decode(t testing.TB) resource.Spec {
 }
 
 // look asks for the state and the plan, neither of which may change anything,
-// and gives the plan when something is due.
+// and returns the plan when something is due.
 func (s *subject) look(t testing.TB) (resource.Plan, bool) {
 	t.Helper()
 	if s.typ.PreparesFirst() {

@@ -22,7 +22,7 @@ type Config struct {
 	// be started while observing and planning, which is all that noop does; nil
 	// allows none.
 	ReadOnly func(command string) bool
-	// Lie gives what Verify sees when a provider did not do what it said. When it
+	// Lie returns what Verify sees when a provider did not do what it said. When it
 	// is nil that is a success that left everything as it was.
 	Lie func(before resource.State, outcome resource.Outcome) (resource.Outcome, resource.State)
 }

@@ -43,7 +43,7 @@ type Case struct {
 	// StatusLacks are what only the transaction's status has, because it comes of
 	// the change and not of the machine.
 	StatusLacks []string
-	// NoStatus says that there is nothing of which status could tell.
+	// NoStatus means that there is nothing of which status could tell.
 	NoStatus bool
 }
 
@@ -116,7 +116,7 @@ func (c Case) ways(noop bool) []way {
 	}
 }
 
-// flags gives the properties as the flags of the type's command.
+// flags returns the properties as the flags of the type's command.
 func (c Case) flags() []string {
 	var out []string
 	for _, key := range slices.Sorted(maps.Keys(c.Properties)) {

@@ -108,14 +108,14 @@ func (s *Server) Redirect(path, target string) {
 	s.moved[path] = target
 }
 
-// Next says what becomes of the next requests for a path, one answer each.
+// Next is what becomes of the next requests for a path, one answer each.
 func (s *Server) Next(path string, answers ...Answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.next[path] = append(s.next[path], answers...)
 }
 
-// Requests gives the requests so far, in their order.
+// Requests returns the requests so far, in their order.
 func (s *Server) Requests() []*http.Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -55,7 +55,7 @@ type Decision struct {
 	// resource whose refresh is due and needs nothing done.
 	Plan    resource.Plan
 	Refresh bool
-	// Reason says why a resource is skipped, or what an Unknown one waits for.
+	// Reason is why a resource is skipped, or what an Unknown one waits for.
 	Reason string
 	// NotRun marks a Skip because the run or the manifest has ended.
 	NotRun bool
@@ -126,7 +126,7 @@ type Upstream struct {
 	// runs, Requested those that a caller asks for.
 	Pending   map[model.Ref]bool
 	Requested []model.Ref
-	// Stopped says why the rest of the run does not run, Ended why the manifest that
+	// Stopped is why the rest of the run does not run, Ended why the manifest that
 	// a resource includes does not go on.
 	Stopped string
 	Ended   map[model.Ref]string

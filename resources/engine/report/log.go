@@ -49,10 +49,10 @@ func Log(ctx context.Context, log *slog.Logger, t *model.Transaction) {
 	log.LogAttrs(ctx, level, t.Ref().String()+" "+word, attrs...)
 }
 
-// isUnseen says that nothing of a resource was looked at but its health.
+// isUnseen reports whether nothing of a resource was observed but its health.
 func isUnseen(t *model.Transaction) bool { return t.HealthCheckOnly && t.FinalEnsure == "" }
 
-// healthOf gives the checks that are not ok with what they said, which the errors
+// healthOf returns the checks that are not ok with their output, which the errors
 // of the resource have of critical ones; or that all are, and nothing where none
 // was made.
 func healthOf(t *model.Transaction) []slog.Attr {

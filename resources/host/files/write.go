@@ -54,7 +54,7 @@ func (d *Disk) Write(ctx context.Context, path string, content io.Reader, a Attr
 	return syncDir(dir)
 }
 
-// fill gives a temporary file its content, owner and mode, in this order:
+// fill returns a temporary file its content, owner and mode, in this order:
 // nobody else may read incomplete content, and a change of owner clears mode
 // bits.
 func (d *Disk) fill(ctx context.Context, f *os.File, content io.Reader, a Attrs) error {

@@ -48,6 +48,8 @@ func bare(text string) string {
 	return text
 }
 
+// Condition evaluates a condition. valid is false when it is none, which is among the
+// problems.
 func (r *Resolver) Condition(ctx context.Context, name string, v resource.Value) (yes, valid bool) {
 	s := r.Scope.World
 	p := s.Program(bare(v.Text), false)

@@ -128,6 +128,7 @@ func (r *Resolver) unique(entries []resource.Entry) []resource.Entry {
 	return out
 }
 
+// Fail adds a problem, and marks its place as failed.
 func (r *Resolver) Fail(pos model.Position, hint, format string, args ...any) {
 	r.Problems.Add(pos, hint, format, args...)
 	r.Failed = append(r.Failed, pos)

@@ -21,6 +21,7 @@ type phase uint8
 const (
 	// InData is within the data themselves, where Data is not known yet.
 	InData phase = iota
+	// InResources is within resources, where the data are known.
 	InResources
 )
 
@@ -56,6 +57,7 @@ type LateError struct {
 	outputs bool
 }
 
+// Error names the resource that must run first.
 func (e LateError) Error() string { return e.ref.String() + " must have run before" }
 
 // Scope makes what expressions see. data may hold model.Secret.

@@ -73,6 +73,7 @@ type knownFacts struct {
 	reported bool
 }
 
+// NewWorld returns the world of a document in a directory.
 func NewWorld(opts *Options, doc *syntax.Document, dir string) *World {
 	return &World{Opts: opts, Doc: doc, Dir: dir, programs: map[string]*expression.Program{}, cache: map[string]string{}, isKnown: map[model.Secret]bool{}}
 }

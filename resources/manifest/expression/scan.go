@@ -69,6 +69,7 @@ func Scan(s string) (parts []Part, at int, ok bool) {
 	return parts, 0, true
 }
 
+// Closing returns what closes an expression that begins with opened.
 func Closing(opened string) string {
 	if opened[0] == '$' {
 		return "}"

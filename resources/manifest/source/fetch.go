@@ -80,6 +80,7 @@ type Fetcher struct {
 	client *http.Client
 }
 
+// New returns a fetcher; zero limits are the defaults.
 func New(o Options) *Fetcher {
 	o.MaxBundleBytes, o.HTTPStall = cmp.Or(o.MaxBundleBytes, DefaultMaxBundleBytes), cmp.Or(o.HTTPStall, defaultStall)
 

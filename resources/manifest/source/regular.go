@@ -41,6 +41,8 @@ func readAll(r io.Reader, limit int64) ([]byte, error) {
 // GzipMagic is how a bundle begins.
 var GzipMagic = []byte{0x1f, 0x8b}
 
+// ErrNoNATS is a source on NATS where there is no connection.
 var ErrNoNATS = errors.New("needs a NATS connection")
 
+// NoNATSHint is the remedy of ErrNoNATS.
 const NoNATSHint = "give --server or --context, or let an agent run it"

@@ -17,6 +17,7 @@ type Declared struct {
 	Properties resource.Value
 }
 
+// The keys of a resource that are none of its type.
 const (
 	KeyDefaults = "defaults"
 	KeyName     = "name"
@@ -31,6 +32,7 @@ type Blocks struct {
 	Problems model.Problems
 }
 
+// Read reads the entries of resources.
 func (b *Blocks) Read(items []resource.Value) {
 	for _, item := range items {
 		if item.Kind != resource.Map {
@@ -62,6 +64,7 @@ func (b *Blocks) block(e resource.Entry) {
 	}
 }
 
+// UnknownType returns the problem of a type that does not exist.
 func UnknownType(types resource.Types, name string, pos model.Position) model.Problem {
 	out := document.Unknown(pos, "resource type", name, "", types.Names())
 	if out.Cause = model.ErrUnknownType; out.Hint == "" {

@@ -59,6 +59,7 @@ func Parse(name string, data []byte) (*Document, error) {
 	return ParseWithin(name, data, DefaultMaxBytes)
 }
 
+// ParseWithin is Parse with a limit in bytes.
 func ParseWithin(name string, data []byte, limit int64) (*Document, error) {
 	root, err := readMapping(name, data, limit, "a manifest", "it begins with `muster:` or `data:`")
 	if err != nil {
@@ -195,6 +196,7 @@ func ParseData(name string, data []byte) (*Document, error) {
 	return ParseDataWithin(name, data, DefaultMaxBytes)
 }
 
+// ParseDataWithin is ParseData with a limit in bytes.
 func ParseDataWithin(name string, data []byte, limit int64) (*Document, error) {
 	root, err := readMapping(name, data, limit, "data", "write key: value")
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/musterfleet/muster/schemas"
 )
 
-// All gives every schema as JSON, by name, for the types given.
+// All returns every schema as JSON, by name, for the types given.
 func All(types resource.Types) (map[string][]byte, error) {
 	out := map[string][]byte{}
 	for _, d := range schemas.Documents() {

@@ -30,11 +30,11 @@ const expressionRef = "#/$defs/expression"
 // resources takes them: a scalar is its text, so that a number does for a
 // string and the other way round.
 type properties struct {
-	// expressions says that a text with an expression may stand anywhere.
+	// expressions reports whether a text with an expression may stand anywhere.
 	expressions bool
 }
 
-// of gives the schema of one property. Nothing means that it is not set.
+// of returns the schema of one property. Nothing means that it is not set.
 func (b properties) of(p resource.Property) *jsonschema.Schema {
 	s := orNull(b.value(p.GoType, p.Enum)...)
 	s.Description = p.Help
@@ -48,7 +48,7 @@ func (b properties) of(p resource.Property) *jsonschema.Schema {
 	return s
 }
 
-// value gives what a value of a Go type may be.
+// value returns what a value of a Go type may be.
 func (b properties) value(t reflect.Type, enum []string) []*jsonschema.Schema {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()

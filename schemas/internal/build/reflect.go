@@ -45,7 +45,7 @@ func reflected(t reflect.Type) *jsonschema.Schema {
 	return s
 }
 
-// special gives the schemas of types that are written as text.
+// special returns the schemas of types that are written as text.
 func special(t reflect.Type) *jsonschema.Schema {
 	switch t {
 	case reflect.TypeFor[model.Duration]():
