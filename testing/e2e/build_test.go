@@ -75,7 +75,7 @@ func (o *output) Write(b []byte) (int, error) {
 	return o.text.Write(b)
 }
 
-// String gives what was said so far.
+// String returns the output so far.
 func (o *output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -121,7 +121,7 @@ func (p *process) signal(s syscall.Signal) {
 	}
 }
 
-// muster runs muster to its end, which must be a good one, and gives what it said.
+// muster runs muster to its end, which must be a success, and returns its output.
 func muster(t *testing.T, state string, args ...string) string {
 	t.Helper()
 	code, text := start(t, state, args...).wait()

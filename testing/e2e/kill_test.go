@@ -186,7 +186,7 @@ muster:
 	await(t, "the child is gone", func() bool { return !alive(child) })
 }
 
-// alive says that a process exists and is no zombie.
+// alive reports whether a process exists and is no zombie.
 func alive(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -2,6 +2,6 @@
 
 package e2e
 
-// raceEnabled says that these tests run under the race detector, and so the
+// raceEnabled reports whether these tests run under the race detector, and so the
 // binary they start does too.
 const raceEnabled = true

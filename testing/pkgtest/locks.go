@@ -26,7 +26,7 @@ type Locks struct {
 	Do func(ctx context.Context, env resource.Env, timeout time.Duration) error
 	// Done says whether it was done.
 	Done func(t testing.TB, env resource.Env) bool
-	// Says is part of what is told of the process that holds the lock.
+	// Says is part of the message about the process that holds the lock.
 	Says string
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/musterfleet/muster/testing/typetest"
 )
 
-// Sh runs a script on the machine and gives what it printed. It is also for the
+// Sh runs a script on the machine and returns its output. It is also for the
 // end of a test, when the test's context has ended.
 func Sh(t testing.TB, script string) string {
 	t.Helper()

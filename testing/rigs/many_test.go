@@ -118,7 +118,7 @@ func TestManyServicesTogether(t *testing.T) {
 		t.Errorf("stopped: %v", got)
 	}
 
-	// One that fails is looked for, tried again alone and told of. No other is, and it is enabled all the same.
+	// One that fails is found, retried alone and reported. No other is, and it is enabled all the same.
 	got := run(services("{enable: true}", "broken: {enable: true}"), 1,
 		show, reload, "systemctl start", show, "systemctl enable", show, "systemctl start", "journalctl --sync", "journalctl --quiet", show)
 	if got[model.OutcomeChanged] != hundred || got[model.OutcomeFailed] != 1 {

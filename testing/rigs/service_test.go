@@ -208,7 +208,7 @@ func TestServiceOnARealMachine(t *testing.T) {
 	if !tx.Refreshed {
 		t.Errorf("after it was stopped: %+v", tx)
 	}
-	// Somebody edits the unit, and systemd is not told.
+	// Somebody edits the unit, without a daemon-reload.
 	n.sh("sed -i s/PLACE=work/PLACE=nowhere/ /etc/systemd/system/greeter.service")
 	apply(t, n.Machine, "--noop", "/root/greeter.yaml")
 	if got := n.calls(); !slices.Equal(got, []string{"show"}) {

@@ -60,7 +60,7 @@ func (s *subject) apply(t testing.TB, plan resource.Plan) (resource.Outcome, err
 	return outcomes[0], nil
 }
 
-// checkOutputs compares what is given with what the type says that it gives.
+// checkOutputs compares what is given with those that the type declares.
 func (s *subject) checkOutputs(state resource.State, outcome resource.Outcome) {
 	if s.typ.Outputs == nil {
 		return
