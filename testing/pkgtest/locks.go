@@ -96,8 +96,9 @@ func (l Locks) Test(t *testing.T) {
 			env := Env(t)
 			l.Clean(t, env)
 			hold(t)
-			ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errors.New("timed out after 1s"))
-			defer cancel()
+			ctx, cancel := context.WithCancelCause(t.Context())
+			log := &recorded{first: func() { cancel(errors.New("timed out after 1s")) }} // once it waits
+			env.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
 			if err := l.Do(ctx, env, time.Minute); err == nil || !strings.Contains(err.Error(), "waiting for another process that changes packages: timed out after 1s") {
 				t.Errorf("the error is %v", err)
 			}

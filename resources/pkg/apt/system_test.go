@@ -137,7 +137,7 @@ func TestErrors(t *testing.T) {
 		"a name is no expression":    {pkg: "muster.test", version: "present", err: pkg.ErrNoPackage, says: "muster.test"},
 		"a virtual package":          {pkg: "muster-virtual", version: "present", err: pkg.ErrNoPackage, says: "name one of those that provide it"},
 		"a dependency is not there":  {pkg: "muster-needs", version: "present", err: pkg.ErrUnmet, says: "no-such-thing"},
-		"its script fails":           {pkg: "muster-bad", version: "present", err: pkg.ErrScript, says: "a script of a package failed: muster-bad: mend"},
+		"its script fails":           {pkg: "muster-bad", version: "present", err: pkg.ErrScript, says: "a script of a package failed: muster-bad: fix"},
 		"what its script said":       {pkg: "muster-bad", version: "present", err: pkg.ErrScript, says: "it does not work\ndpkg: error processing package muster-bad"},
 		"two scripts fail":           {setup: "INSTALL muster-bad=1.0 || true", pkg: "muster-bad2", version: "present", err: pkg.ErrScript, says: "nor does this\ndpkg: error processing package muster-bad2"},
 		"a + is part of the name":    {pkg: "muster-test+", version: "present", err: pkg.ErrNoPackage, says: "muster-test+: check its name"},

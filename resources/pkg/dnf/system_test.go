@@ -114,9 +114,9 @@ func TestErrors(t *testing.T) {
 		says                string
 	}{
 		"no such version":           {pkg: "muster-test", version: "9.9", err: pkg.ErrNoVersion, says: "dnf list --showduplicates"},
-		"a name with a version":     {pkg: "muster-test-1.0", version: "present", err: pkg.ErrNoPackage, says: "for dnf it stands for muster-test; use that name, with the version in ensure"},
-		"what another one provides": {pkg: "muster-virtual", version: "present", err: pkg.ErrNoPackage, says: "for dnf it stands for muster-real"},
-		"its script fails":          {pkg: "muster-bad", version: "present", err: pkg.ErrScript, says: "a script of a package failed: muster-bad: mend"},
+		"a name with a version":     {pkg: "muster-test-1.0", version: "present", err: pkg.ErrNoPackage, says: "dnf would install muster-test; use that name, with the version in ensure"},
+		"what another one provides": {pkg: "muster-virtual", version: "present", err: pkg.ErrNoPackage, says: "dnf would install muster-real"},
+		"its script fails":          {pkg: "muster-bad", version: "present", err: pkg.ErrScript, says: "a script of a package failed: muster-bad: fix"},
 		"what its script said":      {pkg: "muster-bad2", version: "1.0", err: pkg.ErrScript, says: "nor does this\nerror: %prein(muster-bad2"},
 		"no repository":             {setup: "sed -i s,file:/,file:///gone, /etc/yum.repos.d/muster.repo; rm -rf /var/cache/dnf", pkg: "muster-real", version: "present", err: pkg.ErrDownload, says: "Failed to download metadata"},
 		"a repository is ignored":   {setup: "echo skip_if_unavailable=1 >> /etc/yum.repos.d/muster.repo; sed -i s,file:/,file:///gone, /etc/yum.repos.d/muster.repo; rm -rf /var/cache/dnf", pkg: "muster-real", version: "present", err: pkg.ErrDownload, says: "Failed to download metadata"},
