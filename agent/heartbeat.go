@@ -75,7 +75,7 @@ func (h *heartbeat) run(ctx context.Context) error {
 			d := min(wait.Next(), h.config.heartbeat())
 			retry = time.Now().Add(d)
 			level := slog.LevelDebug
-			if !failing {
+			if !failing && ctx.Err() == nil {
 				failing, level = true, slog.LevelWarn
 			}
 			h.log.Log(ctx, level, "cannot store node state, will retry", "error", err, "retry", d)

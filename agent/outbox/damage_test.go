@@ -17,7 +17,7 @@ func TestUnknownFormat(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := outbox.Open(outbox.Options{Dir: dir, Dropped: dropped})
-	if !errors.Is(err, outbox.ErrFormat) || !strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), "move the directory away") {
+	if !errors.Is(err, outbox.ErrFormat) || !strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), "publish its reports, then move ") {
 		t.Errorf("got %v", err)
 	}
 	entries, err := os.ReadDir(dir)

@@ -63,8 +63,8 @@ func (s *store) list() error {
 		first, err := strconv.ParseUint(found[1], 10, 64)
 		c := slices.Index([]string{stable.suffix(), other.suffix()}, found[2])
 		if c < 0 || err != nil || first == 0 || first > maxSeq {
-			return fmt.Errorf("%w: %s is not of this version; publish its reports with the muster that wrote it, or move the directory away",
-				ErrFormat, filepath.Join(s.dir, f.Name()))
+			return fmt.Errorf("%w: %s is not of this version; let the muster that wrote it publish its reports, then move %s away",
+				ErrFormat, filepath.Join(s.dir, f.Name()), s.dir)
 		}
 		seg, err := openSegment(s.dir, class(c), first)
 		if err != nil {
