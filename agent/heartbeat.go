@@ -39,7 +39,7 @@ type heartbeat struct {
 type stored struct {
 	// state and facts are what was stored last; empty is that they must be stored.
 	state, facts string
-	// waiting is that the state tells of reports that wait: when they are published
+	// waiting is that the state counts reports that wait: when they are published
 	// that is not true any more.
 	waiting bool
 	// any is that this agent stored a state before.

@@ -255,7 +255,7 @@ func (m *manifests) options(hard context.Context, key string, cause model.Cause,
 	return o
 }
 
-// noteHealth takes over what a transaction tells of health checks, and reports
+// noteHealth takes over the health checks of a transaction, and reports
 // those that changed.
 func (m *manifests) noteHealth(ctx context.Context, key string, t *model.Transaction) {
 	for _, c := range m.health.Note(key, t) {

@@ -248,7 +248,7 @@ func (t *turn) withoutConflict(ctx context.Context, taken claims, c candidate) *
 }
 
 // conclude completes the rejections by what stays active, and makes the record of
-// each unit what is to be kept of it.
+// each unit what is kept of it.
 func (t *turn) conclude() {
 	for i, r := range t.result.Rejected {
 		if u, ok := t.units[r.Entry.Key]; ok {

@@ -156,7 +156,7 @@ func (u *unit) clearRejection(e model.Entry) {
 	})
 }
 
-// state returns what the node tells of the key: the active version, and why the
+// state returns the published state of the key: the active version, and why the
 // newest one is not. stays tells what else of its name is active.
 func (u *unit) state(stays string) model.ManifestState {
 	out := model.ManifestState{}

@@ -119,7 +119,7 @@ func (m *Monitor) TakeRefresh(key string) []model.Ref {
 	return refresh
 }
 
-// Note takes over what a transaction tells of health checks, and returns those
+// Note takes over the health checks of a transaction, and returns those
 // that changed.
 func (m *Monitor) Note(key string, t *model.Transaction) []Change {
 	c := m.of(key)

@@ -9,7 +9,7 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Decide returns what is to be done to a node, from what was observed of it and
+// Decide returns what is due to a node, from what was observed of it and
 // what came of the nodes before it. The order of its questions holds for every
 // type: gate, properties, state, guards, plan.
 func Decide(n *graph.Node, obs Observation, up *Upstream) Decision {

@@ -48,7 +48,7 @@ const (
 	Creator
 )
 
-// Decision is what is to be done to a resource at its turn.
+// Decision is what is due to a resource at its turn.
 type Decision struct {
 	Kind Kind
 	// Plan and Refresh are what a Change makes. Refresh is also set for a Stable
