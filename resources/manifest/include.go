@@ -263,7 +263,7 @@ func (s *session) broughtLater(path string, before []*resource.Resource) (by mod
 		return by, false
 	}
 	for at := path; at != filepath.Dir(at); at = filepath.Dir(at) {
-		if by, managed := s.Provided[resource.PathNeed(at)]; managed {
+		if by, managed := s.Provided()[resource.PathNeed(at)]; managed {
 			return by, true
 		}
 	}
@@ -278,7 +278,7 @@ func (s *session) broughtLater(path string, before []*resource.Resource) (by mod
 
 // broughtWithin reports whether a resource of this run manages something in a directory.
 func (s *session) broughtWithin(dir string) bool {
-	for word := range s.Provided {
+	for word := range s.Provided() {
 		if strings.HasPrefix(word, resource.PathNeed(dir)+"/") {
 			return true
 		}

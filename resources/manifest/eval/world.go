@@ -42,9 +42,10 @@ type World struct {
 	Dir string
 	// Outer is that of the document which includes this one; it has the facts.
 	Outer *World
-	// Provided are the paths that resources declared so far bring, aliases the references that aliases stand for.
-	Provided map[string]model.Ref
-	Aliases  map[model.Ref]model.Ref
+	// Provided returns what the resources declared so far bring, by PathNeed.
+	Provided func() map[string]model.Ref
+	// Aliases are the references that aliases stand for.
+	Aliases map[model.Ref]model.Ref
 
 	mu    sync.Mutex
 	facts knownFacts
