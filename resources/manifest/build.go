@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/manifest/eval"
@@ -212,11 +211,7 @@ func (b *build) keep(res *resource.Resource, properties resource.Value) {
 	b.own = append(b.own, res)
 	b.out.values = append(b.out.values, properties)
 	if res.Type.Relations != nil && res.Excluded == "" {
-		for _, p := range res.Type.Relations(res.Spec).Provides {
-			if _, taken := b.session.Provided[p.What]; !taken && !p.Implicit && strings.HasPrefix(p.What, resource.PathNeed("")) {
-				b.session.Provided[p.What] = res.Ref()
-			}
-		}
+		b.session.common.bringing = append(b.session.common.bringing, res)
 	}
 	if w, ok := res.Spec.(warner); ok && res.Excluded == "" && res.Late == nil {
 		b.warn(res, properties, w.Warnings())

@@ -91,12 +91,16 @@ func (i *inclusion) placeOfName() model.Position {
 	return i.Pos
 }
 
-// isSecret reports whether a text of its data is secret.
-func (i *inclusion) isSecret(known []model.Secret) func(model.Secret) bool {
+// hide marks a text of its data that is secret.
+func (i *inclusion) hide(known []model.Secret) func(any) any {
 	all, _ := i.properties.Get("sensitive")
 
-	return func(s model.Secret) bool {
-		return all.Text == "true" || slices.Contains(known, s) || slices.Contains(i.Secrets, s)
+	return func(v any) any {
+		text, is := v.(string)
+		if s := model.NewSecret(text); is && (all.Text == "true" || slices.Contains(known, s) || slices.Contains(i.Secrets, s)) {
+			return s
+		}
+		return v
 	}
 }
 
@@ -221,7 +225,7 @@ func (s *session) include(ctx context.Context, i *inclusion, spec resource.Spec,
 		child.leaving = append(slices.Clone(s.leaving), i.path)
 	}
 
-	data, _ := hide(in.Data, i.isSecret(s.Secrets())).(map[string]any)
+	data, _ := eval.Copy(in.Data, i.hide(s.Secrets())).(map[string]any)
 
 	return child.declare(ctx, hierarchy.Merge(data, s.external))
 }
@@ -263,7 +267,7 @@ func (s *session) broughtLater(path string, before []*resource.Resource) (by mod
 		return by, false
 	}
 	for at := path; at != filepath.Dir(at); at = filepath.Dir(at) {
-		if by, managed := s.Provided[resource.PathNeed(at)]; managed {
+		if by, managed := s.Provided()[resource.PathNeed(at)]; managed {
 			return by, true
 		}
 	}
@@ -278,37 +282,13 @@ func (s *session) broughtLater(path string, before []*resource.Resource) (by mod
 
 // broughtWithin reports whether a resource of this run manages something in a directory.
 func (s *session) broughtWithin(dir string) bool {
-	for word := range s.Provided {
+	for word := range s.Provided() {
 		if strings.HasPrefix(word, resource.PathNeed(dir)+"/") {
 			return true
 		}
 	}
 
 	return false
-}
-
-// hide marks what is secret in data.
-func hide(v any, isSecret func(model.Secret) bool) any {
-	switch v := v.(type) {
-	case string:
-		if s := model.NewSecret(v); isSecret(s) {
-			return s
-		}
-	case []any:
-		out := make([]any, len(v))
-		for i := range v {
-			out[i] = hide(v[i], isSecret)
-		}
-		return out
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for key := range v {
-			out[key] = hide(v[key], isSecret)
-		}
-		return out
-	}
-
-	return v
 }
 
 // inherit returns a resource what holds for all of its manifest, where it does

@@ -1,9 +1,7 @@
 package manifest
 
 import (
-	"context"
-	"io"
-	"time"
+	"cmp"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/manifest/eval"
@@ -13,35 +11,8 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Options are what a Loader is made from. All but Types may be left out; what
-// needs the missing part is then refused with its remedy.
-type Options struct {
-	// Types are the resource types that a manifest may name.
-	Types resource.Types
-	// Facts returns the facts of the node. It is called at most once a Resolve,
-	// and only when something asks for facts.
-	Facts func(ctx context.Context) (model.Facts, error)
-	// Environ is what expressions see as Environ.
-	Environ map[string]string
-	// KV reads kv://bucket/key and what kvGet asks for.
-	KV func(ctx context.Context, bucket, key string) ([]byte, error)
-	// Registrations returns what the function registrations asks for; each of its
-	// words may be the wildcard *.
-	Registrations eval.ReadRegistrations
-	// Object reads obj://bucket/name. The caller closes it.
-	Object func(ctx context.Context, bucket, name string) (io.ReadCloser, error)
-	// HTTPStall is how long a server may send nothing in the middle of its answer;
-	// 0 means 30 seconds.
-	HTTPStall time.Duration
-	// Stdin is what "-" reads.
-	Stdin io.Reader
-	// Unpack unpacks a bundle (tar.gz) into a new directory. cleanup removes it.
-	Unpack func(ctx context.Context, r io.Reader) (dir string, cleanup func() error, err error)
-	// MaxBytes is the largest document and file that is read whole; 0 means DefaultMaxBytes.
-	MaxBytes int64
-	// MaxBundleBytes is the largest packed bundle; 0 means DefaultMaxBundleBytes.
-	MaxBundleBytes int64
-}
+// Options are what a Loader is made from.
+type Options = eval.Options
 
 // Loader fetches and resolves manifests. It is safe for concurrent use when
 // the functions of its options are.
@@ -52,15 +23,10 @@ type Loader struct {
 
 // NewLoader makes a loader.
 func NewLoader(o Options) *Loader {
-	if o.MaxBytes == 0 {
-		o.MaxBytes = syntax.DefaultMaxBytes
-	}
-
-	eval := eval.Options{Types: o.Types, Facts: o.Facts, Environ: o.Environ, KV: o.KV, Registrations: o.Registrations, MaxBytes: o.MaxBytes}
-
+	o.MaxBytes = cmp.Or(o.MaxBytes, syntax.DefaultMaxBytes)
 	fetch := source.Options{KV: o.KV, Object: o.Object, HTTPStall: o.HTTPStall, Stdin: o.Stdin, Unpack: o.Unpack, MaxBytes: o.MaxBytes, MaxBundleBytes: o.MaxBundleBytes}
 
-	return &Loader{Fetcher: source.New(fetch), eval: eval}
+	return &Loader{Fetcher: source.New(fetch), eval: o}
 }
 
 // Inputs are what goes into a Resolve besides the document.

@@ -72,6 +72,7 @@ func (s *session) declare(ctx context.Context, external map[string]any) (*build,
 	out.Resources = make([]*resource.Resource, 0, len(declared.Out))
 	b.own = make([]*resource.Resource, 0, len(declared.Out))
 	out.values = make([]resource.Value, 0, len(declared.Out))
+	b.links = make([]resource.Links, 0, len(declared.Out))
 	for _, d := range declared.Out {
 		b.add(ctx, d)
 	}

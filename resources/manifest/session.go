@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/manifest/eval"
@@ -39,8 +40,10 @@ type session struct {
 
 // shared is what a document and all that it includes have in common.
 type shared struct {
-	// provided are the paths that resources declared so far bring.
-	provided map[string]model.Ref
+	// paths are those that resources declared so far bring; bringing are the
+	// resources that were not asked yet, for few manifests need to know.
+	paths    map[string]model.Ref
+	bringing []*resource.Resource
 	// aliases maps an alias to the reference it stands for.
 	aliases map[model.Ref]model.Ref
 	// included are the resources whose manifests were read.
@@ -49,7 +52,21 @@ type shared struct {
 
 // clone returns what can be added to for one run: another one begins anew.
 func (s *shared) clone() *shared {
-	return &shared{maps.Clone(s.provided), maps.Clone(s.aliases), slices.Clone(s.included)}
+	return &shared{maps.Clone(s.paths), slices.Clone(s.bringing), maps.Clone(s.aliases), slices.Clone(s.included)}
+}
+
+// provided returns the paths that resources declared so far bring, each by the first.
+func (s *shared) provided() map[string]model.Ref {
+	for _, res := range s.bringing {
+		for _, p := range res.Type.Relations(res.Spec).Provides {
+			if _, taken := s.paths[p.What]; !taken && !p.Implicit && strings.HasPrefix(p.What, resource.PathNeed("")) {
+				s.paths[p.What] = res.Ref()
+			}
+		}
+	}
+	s.bringing = nil
+
+	return s.paths
 }
 
 func (l *Loader) session(doc *syntax.Document, in Inputs) *session {
@@ -57,7 +74,7 @@ func (l *Loader) session(doc *syntax.Document, in Inputs) *session {
 		loader: l, World: eval.NewWorld(&l.eval, doc, in.Dir), external: in.Data,
 		holds: resource.Scope{Dir: in.Dir, MaxDepth: cmp.Or(in.MaxDepth, DefaultMaxDepth)}, defaults: model.Common{Drift: in.Drift},
 	}
-	s.share(&shared{provided: map[string]model.Ref{}, aliases: map[model.Ref]model.Ref{}})
+	s.share(&shared{paths: map[string]model.Ref{}, aliases: map[model.Ref]model.Ref{}})
 	if in.Facts != nil {
 		s.SetFacts(in.Facts)
 	}

@@ -24,7 +24,17 @@ const (
 // strict and reports every problem at once, each at its position; the resource is
 // nil when there is any.
 func Decode(t *Type, properties Value, pos model.Position) (*Resource, model.Problems) {
-	places := map[string]model.Position{}
+	r, problems := decode(t, properties, pos, nil)
+	if len(problems) > 0 {
+		return decode(t, properties, pos, map[string]model.Position{})
+	}
+
+	return r, nil
+}
+
+// decode notes the places of values where there is a map for them, which only
+// problems need.
+func decode(t *Type, properties Value, pos model.Position, places map[string]model.Position) (*Resource, model.Problems) {
 	d := document.Decoder{Places: places}
 	spec := t.New()
 	target := reflect.ValueOf(spec).Elem()
@@ -32,17 +42,19 @@ func Decode(t *Type, properties Value, pos model.Position) (*Resource, model.Pro
 	if properties.Kind != Map && properties.Kind != Null {
 		d.Problems.Add(properties.Pos, "write its properties as key: value", "%s must be a mapping, not %s", t.Name, properties.Kind)
 	}
-	for _, e := range properties.Entries {
+	for i, e := range properties.Entries {
 		p, known := t.Property(e.Key)
-		switch first, twice := places[p.Key]; {
-		case !known:
+		if !known {
 			d.Problems = append(d.Problems, t.UnknownProperty(e.Key, e.Pos))
 			continue
-		case twice:
-			d.Problems.Add(e.Pos, "keep one of them", "`%s` is set twice, first at %s", p.Key, first)
+		}
+		if first := slices.IndexFunc(properties.Entries[:i], func(e Entry) bool { return p.Is(e.Key) }); first >= 0 {
+			d.Problems.Add(e.Pos, "keep one of them", "`%s` is set twice, first at %s", p.Key, properties.Entries[first].Value.Pos)
 			continue
 		}
-		places[p.Key] = e.Value.Pos
+		if places != nil {
+			places[p.Key] = e.Value.Pos
+		}
 		if e.Value.IsLate() {
 			late = true
 			if p.Common {

@@ -94,6 +94,9 @@ func Choices(tag reflect.StructTag) (enum []string, def string) {
 	return enum, def
 }
 
+// Is reports whether a key means the property.
+func (p *Property) Is(key string) bool { return p.Key == key || slices.Contains(p.Aliases, key) }
+
 // Field returns the property's field of a spec.
 func (p Property) Field(spec Spec) reflect.Value {
 	return reflect.ValueOf(spec).Elem().FieldByIndex(p.index)
@@ -101,12 +104,13 @@ func (p Property) Field(spec Spec) reflect.Value {
 
 // Property returns a property of the type by its key or an alias.
 func (t *Type) Property(key string) (Property, bool) {
-	i := slices.IndexFunc(t.properties, func(p Property) bool { return p.Key == key || slices.Contains(p.Aliases, key) })
-	if i < 0 {
-		return Property{}, false
+	for i := range t.properties {
+		if p := &t.properties[i]; p.Is(key) {
+			return *p, true
+		}
 	}
 
-	return t.properties[i], true
+	return Property{}, false
 }
 
 // UnknownProperty returns the problem of a key that is no property of the type.

@@ -1,6 +1,10 @@
 package resource
 
-import "path/filepath"
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+)
 
 // Relations are what a resource provides and needs, in words that other types use
 // too, such as path:/etc/app. A need is ordered after its provider.
@@ -38,7 +42,7 @@ type Need struct {
 
 // Provides returns words as provisions.
 func Provides(words ...string) []Provision {
-	var out []Provision
+	out := slices.Grow([]Provision(nil), len(words))
 	for _, word := range words {
 		out = append(out, Provision{What: word})
 	}
@@ -58,7 +62,7 @@ func ProvidesAbove(path string) []Provision {
 
 // Needs returns words as needs.
 func Needs(words ...string) []Need {
-	var out []Need
+	out := slices.Grow([]Need(nil), len(words))
 	for _, word := range words {
 		out = append(out, Need{What: word})
 	}
@@ -70,10 +74,14 @@ func Needs(words ...string) []Need {
 func NeedsAbove(path string) []Need { return Needs(above(path)...) }
 
 // above returns the words for the directories above a path, the nearest first.
+// All are parts of the first, so they cost nothing.
 func above(path string) []string {
-	var out []string
-	for parent := filepath.Dir(path); parent != filepath.Dir(parent); parent = filepath.Dir(parent) {
-		out = append(out, PathNeed(parent))
+	parent := filepath.Dir(path)
+	nearest := PathNeed(parent)
+	out := make([]string, 0, strings.Count(parent, "/"))
+	for parent != "/" && parent != "." && parent != "" {
+		out = append(out, nearest[:len(PathNeed(""))+len(parent)])
+		parent = parent[:max(strings.LastIndexByte(parent, '/'), 0)]
 	}
 
 	return out

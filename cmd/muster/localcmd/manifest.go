@@ -40,6 +40,7 @@ func (m *manifestFlags) open(ctx context.Context, env *cli.Env, loader *manifest
 	if err := m.CheckMaxDepth(); err != nil {
 		return err
 	}
+	collectLater()
 	source, err := loader.Fetch(ctx, m.name())
 	if err != nil {
 		return err

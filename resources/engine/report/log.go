@@ -15,6 +15,12 @@ import (
 // when failed.
 func Log(ctx context.Context, log *slog.Logger, t *model.Transaction) {
 	level, word := lineOf(t)
+	if c := t.HealthCheck; slices.ContainsFunc(c, func(h model.HealthResult) bool { return h.Status != model.HealthOK }) {
+		level = max(level, slog.LevelWarn)
+	}
+	if !log.Enabled(ctx, level) {
+		return
+	}
 	var attrs []slog.Attr
 	if !isUnseen(t) {
 		attrs = append(attrs, slog.String("ensure", t.RequestedEnsure))
@@ -40,9 +46,6 @@ func Log(ctx context.Context, log *slog.Logger, t *model.Transaction) {
 		attrs = append(attrs, slog.String("unmet", strings.Join(refs, ",")))
 	}
 	attrs = append(attrs, healthOf(t)...)
-	if c := t.HealthCheck; slices.ContainsFunc(c, func(h model.HealthResult) bool { return h.Status != model.HealthOK }) {
-		level = max(level, slog.LevelWarn)
-	}
 	if len(t.Errors) > 0 {
 		attrs = append(attrs, slog.String("error", strings.Join(t.Errors, "; ")))
 	}

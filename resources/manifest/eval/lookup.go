@@ -140,34 +140,9 @@ func (l *lookup) query(name string, root any, path string) (any, bool, error) {
 
 // fromJSON returns a document with its numbers as expressions take them: whole ones as int.
 func fromJSON(text string) (any, error) {
-	dec := json.NewDecoder(strings.NewReader(text))
-	dec.UseNumber()
-	var v any
-	err := dec.Decode(&v)
+	v, problems := document.Read("answer.json", []byte(text), int64(len(text)))
 
-	return normal(v), err
-}
-
-// normal returns a tree of decoded JSON with numbers as expressions take them.
-func normal(v any) any {
-	switch v := v.(type) {
-	case json.Number:
-		if n, err := v.Int64(); err == nil {
-			return int(n)
-		}
-		f, _ := v.Float64()
-		return f
-	case []any:
-		for i := range v {
-			v[i] = normal(v[i])
-		}
-	case map[string]any:
-		for k := range v {
-			v[k] = normal(v[k])
-		}
-	}
-
-	return v
+	return v.Plain(), problems.Err()
 }
 
 // Find follows a path of keys and list positions.

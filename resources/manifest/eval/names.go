@@ -112,7 +112,7 @@ func signature(withValue bool) types.Map {
 	return out
 }
 
-// Compile compiles an expression for what every scope has.
-func Compile(source string, withValue bool) *expression.Program {
+// compile compiles an expression for what every scope has.
+func compile(source string, withValue bool) *expression.Program {
 	return expression.Compile(source, signature(withValue))
 }

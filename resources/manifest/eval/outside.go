@@ -35,7 +35,7 @@ func (w *World) readFile(path string, running bool) (string, error) {
 	if running {
 		return source.ReadRegular(path, w.Opts.MaxBytes)
 	}
-	if ref, ok := w.Provided[resource.PathNeed(path)]; ok {
+	if ref, ok := w.Provided()[resource.PathNeed(path)]; ok {
 		return "", LateError{ref: ref}
 	}
 

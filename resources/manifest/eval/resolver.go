@@ -41,6 +41,8 @@ type Resolver struct {
 	Missing []string
 	// Forgiving drops what fails when it is evaluated, for a resource that is excluded anyway.
 	Forgiving bool
+	// CompileOnly evaluates nothing: only expressions that are not valid are found.
+	CompileOnly bool
 }
 
 // Value resolves a value; it returns v itself, not a copy, where there is nothing to resolve.
@@ -213,12 +215,16 @@ func (r *Resolver) whole(ctx context.Context, v resource.Value, p expression.Par
 // Waits are noted here.
 func (r *Resolver) evaluate(ctx context.Context, v resource.Value, p expression.Part) (resource.Value, *failure) {
 	s := r.Scope.World
-	program := s.Program(p.Expr, false)
+	compiled := s.Program
+	if r.CompileOnly {
+		compiled = compile // what is not evaluated does not make the document Dynamic
+	}
+	program := compiled(p.Expr, false)
 	if program.Message != "" {
 		r.Problems.Add(s.Doc.Place(v.Pos, v.Text, p.At), program.Advice(v.Text[p.At:]), "the expression is not valid: %s", program.Message)
 		return v, &failure{}
 	}
-	if r.Scope.Broken && program.UsesData() {
+	if r.CompileOnly || r.Scope.Broken && program.UsesData() {
 		return v, &failure{}
 	}
 	out, f := r.Scope.value(ctx, program, v.Pos)

@@ -190,26 +190,6 @@ func (t *templates) seen(ctx context.Context, text string) (template.Names, erro
 
 func mentionsFacts(text string) bool { return strings.Contains(text, expression.NameFacts[1:]) }
 
-// cloned returns a tree that a template may change, which is nothing to others.
-func cloned(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for key := range v {
-			out[key] = cloned(v[key])
-		}
-		return out
-	case []any:
-		out := make([]any, len(v))
-		for i := range v {
-			out[i] = cloned(v[i])
-		}
-		return out
-	default:
-		return v
-	}
-}
-
 // functions are those that templates have in common with expressions: all but
 // those that render templates.
 func (t *templates) functions() template.Names {

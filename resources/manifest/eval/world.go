@@ -3,9 +3,11 @@ package eval
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/manifest/expression"
@@ -14,20 +16,34 @@ import (
 	"github.com/musterfleet/muster/resources/template"
 )
 
-// Options are what expressions may ask for. All but Types may be left out.
+// Options are what a loader of manifests is made from. All but Types may be left out; what
+// needs the missing part is then refused with its remedy.
 type Options struct {
-	// Types are the resource types whose outputs are known.
+	// Types are the resource types that a manifest may name.
 	Types resource.Types
-	// Facts returns the facts of the node. It is called at most once a document.
+	// Facts returns the facts of the node. It is called at most once a Resolve,
+	// and only when something asks for facts.
 	Facts func(ctx context.Context) (model.Facts, error)
 	// Environ is what expressions see as Environ.
 	Environ map[string]string
-	// KV reads what kvGet asks for.
+	// KV reads kv://bucket/key and what kvGet asks for.
 	KV func(ctx context.Context, bucket, key string) ([]byte, error)
-	// Registrations returns what the function registrations asks for.
+	// Registrations returns what the function registrations asks for; each of its
+	// words may be the wildcard *.
 	Registrations ReadRegistrations
-	// MaxBytes is the largest file that is read whole.
+	// Object reads obj://bucket/name. The caller closes it.
+	Object func(ctx context.Context, bucket, name string) (io.ReadCloser, error)
+	// HTTPStall is how long a server may send nothing in the middle of its answer;
+	// 0 means 30 seconds.
+	HTTPStall time.Duration
+	// Stdin is what "-" reads.
+	Stdin io.Reader
+	// Unpack unpacks a bundle (tar.gz) into a new directory. cleanup removes it.
+	Unpack func(ctx context.Context, r io.Reader) (dir string, cleanup func() error, err error)
+	// MaxBytes is the largest document and file that is read whole; 0 means DefaultMaxBytes.
 	MaxBytes int64
+	// MaxBundleBytes is the largest packed bundle; 0 means DefaultMaxBundleBytes.
+	MaxBundleBytes int64
 }
 
 // ReadRegistrations returns the registrations that hold now; of a word that is *
@@ -42,9 +58,10 @@ type World struct {
 	Dir string
 	// Outer is that of the document which includes this one; it has the facts.
 	Outer *World
-	// Provided are the paths that resources declared so far bring, aliases the references that aliases stand for.
-	Provided map[string]model.Ref
-	Aliases  map[model.Ref]model.Ref
+	// Provided returns what the resources declared so far bring, by PathNeed.
+	Provided func() map[string]model.Ref
+	// Aliases are the references that aliases stand for.
+	Aliases map[model.Ref]model.Ref
 
 	mu    sync.Mutex
 	facts knownFacts
@@ -89,7 +106,7 @@ func (w *World) Program(source string, withValue bool) *expression.Program {
 	if p, have := w.programs[key]; have {
 		return p
 	}
-	p := Compile(source, withValue)
+	p := compile(source, withValue)
 	w.programs[key] = p
 	for _, name := range []string{expression.NameFacts, expression.NameEnviron, "now"} {
 		w.Dynamic = w.Dynamic || p.Names[name]

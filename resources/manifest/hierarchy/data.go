@@ -27,7 +27,7 @@ func Resolve(ctx context.Context, w *eval.World, external map[string]any) (map[s
 	order.Scope.Broken = len(r.Problems) > 0 || w.Unsure
 	taken := matches(ctx, &order)
 	r.Problems = append(r.Problems, order.Problems...)
-	checkUnused(w, taken, &r.Problems)
+	r.Problems = append(r.Problems, checkUnused(ctx, w, taken)...)
 	if w.Doc.Merge == syntax.MergeFirst && len(taken) > 1 {
 		taken = taken[:1]
 	}
@@ -77,37 +77,15 @@ func matches(ctx context.Context, r *eval.Resolver) []resource.Entry {
 
 // checkUnused compiles the expressions of overrides that are not taken here,
 // so that a mistake in them is found before the node that takes them has it.
-func checkUnused(w *eval.World, matches []resource.Entry, problems *model.Problems) {
+func checkUnused(ctx context.Context, w *eval.World, matches []resource.Entry) model.Problems {
+	r := eval.Resolver{Scope: w.Scope(ctx, eval.InData, nil, nil), CompileOnly: true}
 	for _, o := range w.Doc.Overrides.Entries {
 		if !slices.ContainsFunc(matches, func(taken resource.Entry) bool { return taken.Key == o.Key }) {
-			checkExpressions(w.Doc, o.Value, problems)
+			r.Value(ctx, o.Value)
 		}
 	}
-}
 
-// checkExpressions reports what is wrong with expressions without evaluating them.
-func checkExpressions(doc *syntax.Document, v resource.Value, problems *model.Problems) {
-	for _, item := range v.Items {
-		checkExpressions(doc, item, problems)
-	}
-	for _, e := range v.Entries {
-		checkExpressions(doc, e.Value, problems)
-	}
-	if v.Kind != resource.String || !expression.MayHoldExpression(v.Text) {
-		return
-	}
-	parts, at, ok := expression.Scan(v.Text)
-	if !ok {
-		problems.Add(doc.Place(v.Pos, v.Text, at), "close it with `"+expression.Closing(v.Text[at:])+"`, or "+expression.LiteralHint(v.Text[at:]), "the expression that begins here does not end")
-	}
-	for _, p := range parts {
-		if !p.IsExpr {
-			continue
-		}
-		if program := eval.Compile(p.Expr, false); program.Message != "" {
-			problems.Add(doc.Place(v.Pos, v.Text, p.At), program.Advice(v.Text[p.At:]), "the expression is not valid: %s", program.Message)
-		}
-	}
+	return r.Problems
 }
 
 // Merge returns base with over merged into it; neither is changed.

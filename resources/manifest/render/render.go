@@ -27,7 +27,7 @@ func YAML(o Manifest) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		root.Entries = append(root.Entries, entry("data", literal(data)))
+		root.Entries = append(root.Entries, entry("data", literal(data, model.Redactor{})))
 	}
 	root.Entries = append(root.Entries, entry("muster", o.body()))
 
@@ -44,10 +44,10 @@ func (o Manifest) body() resource.Value {
 		body.Entries = append(body.Entries, entry("fail_on_error", resource.Value{Kind: resource.Bool, Text: "true"}))
 	}
 	if o.PreMessage != "" {
-		body.Entries = append(body.Entries, entry("pre_message", literal(text(o.PreMessage))))
+		body.Entries = append(body.Entries, entry("pre_message", literal(text(o.PreMessage), model.Redactor{})))
 	}
 	if o.PostMessage != "" {
-		body.Entries = append(body.Entries, entry("post_message", literal(text(o.PostMessage))))
+		body.Entries = append(body.Entries, entry("post_message", literal(text(o.PostMessage), model.Redactor{})))
 	}
 	list := resource.Value{Kind: resource.List}
 	for i, res := range o.Resources {
@@ -79,7 +79,7 @@ func rendered(res *resource.Resource, properties resource.Value) resource.Value 
 		case declared && !p.Common && mayTell(e.Value):
 			e.Value = text(model.Redacted)
 		default:
-			e.Value = literal(redacted(e.Value, own))
+			e.Value = literal(e.Value, own)
 		}
 		out.Entries = append(out.Entries, entry(expression.LiteralText(e.Key), e.Value))
 	}
@@ -100,22 +100,6 @@ func rendered(res *resource.Resource, properties resource.Value) resource.Value 
 	return resource.Value{Kind: resource.List, Items: []resource.Value{item}}
 }
 
-// redacted returns a value without what its resource knows to be secret in it.
-func redacted(v resource.Value, own model.Redactor) resource.Value {
-	if v.IsScalar() {
-		v.Text = own.Redact(v.Text)
-	}
-	v.Items, v.Entries = slices.Clone(v.Items), slices.Clone(v.Entries)
-	for i := range v.Items {
-		v.Items[i] = redacted(v.Items[i], own)
-	}
-	for i := range v.Entries {
-		v.Entries[i].Value = redacted(v.Entries[i].Value, own)
-	}
-
-	return v
-}
-
 // mayTell reports whether a value may hold what a sensitive resource is there to
 // hide: a text may, a switch or a number does not.
 func mayTell(v resource.Value) bool {
@@ -123,8 +107,10 @@ func mayTell(v resource.Value) bool {
 }
 
 // literal returns a value whose texts mean themselves when they are resolved
-// again, secrets redacted. What is late stays the expression that it is.
-func literal(v resource.Value) resource.Value {
+// again, secrets and what own knows redacted. What is late stays the expression
+// that it is.
+func literal(v resource.Value, own model.Redactor) resource.Value {
+	v.Text = own.Redact(v.Text)
 	switch {
 	case v.Secret:
 		return text(model.Redacted)
@@ -133,11 +119,11 @@ func literal(v resource.Value) resource.Value {
 	}
 	items := make([]resource.Value, len(v.Items))
 	for i := range v.Items {
-		items[i] = literal(v.Items[i])
+		items[i] = literal(v.Items[i], own)
 	}
 	entries := make([]resource.Entry, len(v.Entries))
 	for i, e := range v.Entries {
-		entries[i] = entry(expression.LiteralText(e.Key), literal(e.Value))
+		entries[i] = entry(expression.LiteralText(e.Key), literal(e.Value, own))
 	}
 	v.Items, v.Entries = items, entries
 

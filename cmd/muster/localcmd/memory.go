@@ -1,0 +1,24 @@
+package localcmd
+
+import (
+	"runtime"
+	"runtime/debug"
+)
+
+// firstCollection is the heap at which garbage is collected for the first time,
+// in percent of the 4 MiB of the runtime: 48 MiB. A manifest that is read makes
+// little garbage, and a command is over soon: of 300 ms of CPU for 5,000 files the
+// eight collections on the way to that heap took 60.
+const firstCollection = 1200
+
+// collectLater has nothing collected before the heap has that size, and then as
+// usual. A GOGC of the user holds.
+func collectLater() {
+	const usual = 100
+	before := debug.SetGCPercent(firstCollection)
+	if before != usual {
+		debug.SetGCPercent(before)
+		return
+	}
+	runtime.AddCleanup(&struct{ unused *int }{}, func(percent int) { debug.SetGCPercent(percent) }, usual)
+}
