@@ -87,8 +87,8 @@ func (c *pushCommand) run(ctx context.Context) error {
 			return err
 		}
 	}
-	if errors.Is(waited, fleet.ErrNoNodes) {
-		waited = fmt.Errorf("pushed, but %w", waited)
+	if waited != nil && len(statuses) == 0 {
+		return fmt.Errorf("pushed, but %w", waited)
 	}
 
 	return waited
