@@ -1,6 +1,7 @@
 package assignments
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -158,8 +159,7 @@ func (t *turn) read(ctx context.Context) {
 	}
 }
 
-// candidates returns the version of each name that wins, in the order in which
-// they run.
+// candidates returns the version of each name that wins.
 func (t *turn) candidates(ctx context.Context) []candidate {
 	var out []candidate
 	for _, same := range byPrecedence(t.units, t.in.Families) {
@@ -167,7 +167,6 @@ func (t *turn) candidates(ctx context.Context) []candidate {
 			out = append(out, c)
 		}
 	}
-	slices.SortFunc(out, candidate.compare)
 
 	return out
 }
@@ -181,14 +180,18 @@ func (t *turn) selectOf(ctx context.Context, same []*unit) (candidate, bool) {
 	return candidate{u, slices.Index(t.in.Families, u.family), v, rest}, true
 }
 
-// activate activates candidates in their order. One that declares a resource
-// differently than those before it is rejected, and the next one of its name
-// takes its place.
-func (t *turn) activate(ctx context.Context, candidates []candidate) {
+// admit returns the candidates that declare no resource differently than another,
+// in the order in which they run. A manifest in force comes before a change of
+// one, and that before a newcomer: of two that conflict, the later is rejected,
+// and the next one of its name takes its place.
+func (t *turn) admit(ctx context.Context, candidates []candidate) []candidate {
+	held := t.inForce()
+	order := func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.seniority(held), b.seniority(held)), a.compare(b))
+	}
+	var out []candidate
 	taken := claims{}
-	was := t.order
-	t.order = nil
-	for len(candidates) > 0 {
+	for slices.SortFunc(candidates, order); len(candidates) > 0; {
 		c := candidates[0]
 		candidates = candidates[1:]
 		v := t.withoutConflict(ctx, taken, c)
@@ -198,15 +201,48 @@ func (t *turn) activate(ctx context.Context, candidates []candidate) {
 			}
 			if next, ok := t.selectOf(ctx, c.rest); ok {
 				candidates = append(candidates, next)
-				slices.SortFunc(candidates, candidate.compare)
+				slices.SortFunc(candidates, order)
 			}
 			continue
 		}
 		taken.add(v.Resolution.Resources)
-		t.order = append(t.order, c.unit)
-		applied := c.unit.record.Applied == v.sum && c.unit.record.Good != nil && c.unit.record.Good.Revision == v.Entry.Revision
-		if c.unit.setActive(v) {
-			t.result.Activated = append(t.result.Activated, Activation{c.unit.key, applied})
+		c.version = v
+		out = append(out, c)
+	}
+	slices.SortFunc(out, candidate.compare)
+
+	return out
+}
+
+// inForce returns the unit of each name that is in force, or that was before a
+// restart.
+func (t *turn) inForce() map[string]*unit {
+	held := map[string]*unit{}
+	for _, u := range t.order {
+		held[u.name] = u
+	}
+	if len(held) > 0 {
+		return held
+	}
+	for name, same := range byPrecedence(t.units, t.in.Families) {
+		if i := slices.IndexFunc(same, func(u *unit) bool { return u.record.Good != nil }); i >= 0 {
+			held[name] = same[i]
+		}
+	}
+
+	return held
+}
+
+// activate activates the candidates that are admitted.
+func (t *turn) activate(ctx context.Context, candidates []candidate) {
+	was, admitted := t.order, t.admit(ctx, candidates)
+	t.order = nil
+	for _, c := range admitted {
+		u, v := c.unit, c.version
+		t.order = append(t.order, u)
+		applied := u.record.Applied == v.sum && u.record.Good != nil && u.record.Good.Revision == v.Entry.Revision
+		if u.setActive(v) {
+			t.result.Activated = append(t.result.Activated, Activation{u.key, applied})
 		}
 	}
 	for _, u := range was {
