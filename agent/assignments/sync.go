@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine/graph"
 )
 
 // Facts are those of the node.
@@ -190,7 +191,7 @@ func (t *turn) admit(ctx context.Context, candidates []candidate) []candidate {
 		return cmp.Or(cmp.Compare(a.seniority(held), b.seniority(held)), a.compare(b))
 	}
 	var out []candidate
-	taken := claims{}
+	taken := graph.Claims{}
 	for slices.SortFunc(candidates, order); len(candidates) > 0; {
 		c := candidates[0]
 		candidates = candidates[1:]
@@ -205,7 +206,7 @@ func (t *turn) admit(ctx context.Context, candidates []candidate) []candidate {
 			}
 			continue
 		}
-		taken.add(v.Resolution.Resources)
+		taken.Add(v.Resolution.Resources)
 		c.version = v
 		out = append(out, c)
 	}
@@ -262,8 +263,8 @@ func (t *turn) activate(ctx context.Context, candidates []candidate) {
 
 // withoutConflict returns the version of a candidate that agrees with the manifests
 // before it, nil when there is none.
-func (t *turn) withoutConflict(ctx context.Context, taken claims, c candidate) *Version {
-	problems := taken.conflicts(c.version.Resolution.Resources)
+func (t *turn) withoutConflict(ctx context.Context, taken graph.Claims, c candidate) *Version {
+	problems := taken.Conflicts(c.version.Resolution.Resources)
 	if len(problems) == 0 {
 		return c.version
 	}
@@ -276,7 +277,7 @@ func (t *turn) withoutConflict(ctx context.Context, taken claims, c candidate) *
 		return nil
 	}
 	v, holds, err := t.resolveEntry(ctx, c.unit, *good)
-	if err != nil || !holds || len(taken.conflicts(v.Resolution.Resources)) > 0 {
+	if err != nil || !holds || len(taken.Conflicts(v.Resolution.Resources)) > 0 {
 		return nil
 	}
 
