@@ -133,16 +133,51 @@ func TestSameResourceInTwoManifests(t *testing.T) {
 	})
 }
 
-func TestLaterManifestInConflictAfterTheEarlierChanged(t *testing.T) {
+// TestNewcomerInConflict is rejected whatever its name and family: the manifest in
+// force stays so, also across a restart, until it declares something else.
+func TestNewcomerInConflict(t *testing.T) {
+	for _, newcomer := range []string{"node.web01_example_net.b", "group.web.a", "group.web.z", "group.all.b"} {
+		t.Run(newcomer, func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				n.start()
+				n.put("group.web.m", "shared", "incumbent\n")
+				n.put(newcomer, "shared", "newcomer\n", "own", "x")
+				for restarts := range 2 {
+					n.has("shared", "incumbent\n")
+					n.after(6 * time.Minute)
+					n.has("shared", "incumbent\n")
+					states := n.agent.State().Manifests
+					if late := states[newcomer].Late; !strings.Contains(late, "declared twice") || states["group.web.m"].Late != "" {
+						t.Errorf("after %d restarts %+v", restarts, states)
+					}
+					n.stop()
+					n.start()
+				}
+				n.put("group.web.m", "another", "y")
+				n.has("shared", "newcomer\n")
+				n.has("own", "x")
+			})
+		})
+	}
+}
+
+// TestOverrideInConflict: a version of the node's own that is rejected leaves what
+// it overrides in force, also where a newcomer wants the same resource.
+func TestOverrideInConflict(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.start()
-		n.put("group.web.a", "shared", "web\n")
-		n.put("node.web01_example_net.b", "shared", "node\n")
-		n.has("shared", "node\n")
-		n.after(6 * time.Minute)
-		n.has("shared", "node\n")
-		if late := n.agent.State().Manifests["group.web.a"].Late; !strings.Contains(late, "declared twice") {
-			t.Errorf("late is %q", late)
+		n.put("group.web.m", "shared", "m\n")
+		n.put("group.web.n", "other", "n\n")
+		n.stop()
+		n.bucket.put("group.web.a", n.manifest("other", "a\n"))
+		n.bucket.put("node.web01_example_net.n", n.manifest("shared", "n\n"))
+		n.start()
+		n.settle()
+		n.has("shared", "m\n")
+		n.has("other", "n\n")
+		states := n.agent.State().Manifests
+		if states["group.web.n"].Late != "" || !strings.Contains(states["group.web.a"].Late, "declared twice") || !strings.Contains(states["node.web01_example_net.n"].Late, "declared twice") {
+			t.Errorf("%+v", states)
 		}
 	})
 }

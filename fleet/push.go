@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"reflect"
+	"sync"
 	"time"
 
 	"github.com/musterfleet/muster/model"
@@ -31,7 +33,9 @@ type Push struct {
 	Source  *Source
 	Name    string
 	Targets []Target
-	Terms   Terms
+	// Terms are the settings of the assignment. Without any, the manifest is pushed
+	// bare.
+	Terms model.Assignment
 	// Bundle forces a bundle where the manifest alone would do.
 	Bundle bool
 }
@@ -59,16 +63,20 @@ type Pusher struct {
 // the error names those. It does not push what is assigned already. The error
 // wraps model.ErrTooLarge where only a bundle can be pushed.
 func (p *Pusher) Push(ctx context.Context, push Push) ([]Pushed, error) {
-	value, digest, packed, err := push.value(ctx)
-	defer packed.remove()
+	value, digest, bundle, err := push.value(ctx)
+	if bundle != nil {
+		defer os.Remove(bundle.Name()) // the system clears one that stays
+		defer bundle.Close()
+	}
 	if err != nil {
 		return nil, err
 	}
+	store := sync.OnceValue(func() error { return p.store(ctx, bundle, digest) })
 	var done []Pushed
 	var failed []error
 	for _, target := range push.Targets {
-		one := Pushed{Key: target.Key(push.Name), Digest: digest, Bundle: packed != nil}
-		if err := p.one(ctx, &one, value, packed); err != nil {
+		one := Pushed{Key: target.Key(push.Name), Digest: digest, Bundle: bundle != nil}
+		if err := p.one(ctx, &one, value, store); err != nil {
 			failed = append(failed, fmt.Errorf("%s: %w", one.Key, err))
 			continue
 		}
@@ -80,7 +88,7 @@ func (p *Pusher) Push(ctx context.Context, push Push) ([]Pushed, error) {
 
 // one assigns to one target. It stores the bundle first, so that no node reads of
 // a missing one.
-func (p *Pusher) one(ctx context.Context, out *Pushed, value []byte, packed *packed) error {
+func (p *Pusher) one(ctx context.Context, out *Pushed, value []byte, store func() error) error {
 	current, err := p.Assignments.Get(ctx, out.Key)
 	switch {
 	case err == nil && same(current.Value, value):
@@ -89,8 +97,8 @@ func (p *Pusher) one(ctx context.Context, out *Pushed, value []byte, packed *pac
 	case err != nil && !errors.Is(err, model.ErrNotFound):
 		return err
 	}
-	if packed != nil {
-		if err := p.store(ctx, packed, out.Digest); err != nil {
+	if out.Bundle {
+		if err := store(); err != nil {
 			return err
 		}
 	}
@@ -99,76 +107,46 @@ func (p *Pusher) one(ctx context.Context, out *Pushed, value []byte, packed *pac
 	return err
 }
 
-func (p *Pusher) store(ctx context.Context, packed *packed, digest string) error {
-	if packed.stored {
-		return nil
-	}
-	info, err := packed.file.Stat()
+func (p *Pusher) store(ctx context.Context, bundle *os.File, digest string) error {
+	info, err := bundle.Stat()
 	if err != nil {
 		return err
 	}
 	if p.OnBundle != nil {
 		p.OnBundle(info.Size())
 	}
-	stored, err := p.Bundles.PutBundle(ctx, packed.file)
+	stored, err := p.Bundles.PutBundle(ctx, bundle)
 	if err == nil && stored != digest {
 		err = fmt.Errorf("stored as %s, want %s", stored, digest)
 	}
 	if err != nil {
 		return fmt.Errorf("store bundle: %w", err)
 	}
-	packed.stored = true
 
 	return nil
 }
 
-// value returns the value for the bucket, and the bundle as a temporary file
-// where one is needed.
-func (push Push) value(ctx context.Context) (value []byte, digest string, bundle *packed, err error) {
+// value returns the value for the bucket, and the bundle where one is needed, as a
+// temporary file: it may be larger than memory.
+func (push Push) value(ctx context.Context) (value []byte, digest string, bundle *os.File, err error) {
 	digest = model.DigestOf(push.Source.Text)
-	a := push.Terms.assignment(push.Name, time.Now().UTC())
+	a := push.Terms
 	switch {
 	case push.Bundle || push.Source.NeedsBundle():
-		if bundle, digest, err = push.Source.pack(ctx); err != nil {
+		if bundle, err = os.CreateTemp("", "muster-bundle-*.tar.gz"); err != nil {
 			return nil, "", nil, err
 		}
+		if digest, err = push.Source.bundle(ctx, bundle); err != nil {
+			return nil, "", bundle, err
+		}
 		a.Bundle = digest
-	case push.Terms.IsZero():
+	case reflect.ValueOf(a).IsZero():
 		return push.Source.Text, digest, nil, nil
 	default:
 		a.Manifest = string(push.Source.Text)
 	}
-	a.Digest = digest
+	a.Protocol, a.Name, a.Digest, a.Issued = model.ProtocolAssignment, push.Name, digest, time.Now().UTC()
 	value, err = model.EncodeAssignment(a)
 
 	return value, digest, bundle, err
-}
-
-// packed is a bundle in a temporary file: it may be larger than memory.
-type packed struct {
-	file   *os.File
-	stored bool
-}
-
-// pack writes the bundle to a temporary file.
-func (s *Source) pack(ctx context.Context) (*packed, string, error) {
-	f, err := os.CreateTemp("", "muster-bundle-*.tar.gz")
-	if err != nil {
-		return nil, "", err
-	}
-	p := &packed{file: f}
-	digest, err := s.bundle(ctx, f)
-	if err != nil {
-		p.remove()
-	}
-
-	return p, digest, err
-}
-
-// remove removes the file; the system clears one that stays.
-func (p *packed) remove() {
-	if p != nil {
-		_ = p.file.Close()
-		_ = os.Remove(p.file.Name())
-	}
 }

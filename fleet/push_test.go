@@ -126,8 +126,8 @@ func TestPushTerms(t *testing.T) {
 	const manifest = "muster: {}\n\ttab and \"quotes\" <&>\n"
 	expires := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 	m := newMemory()
-	push := fleet.Push{Source: text(t, manifest), Name: "motd", Targets: []fleet.Target{{Group: "web"}}, Terms: fleet.Terms{
-		Data: map[string]any{"port": 80}, Noop: true, Drift: model.DriftReport, Interval: 90 * time.Second, When: "Facts.a > 1", Priority: 3, Expires: expires,
+	push := fleet.Push{Source: text(t, manifest), Name: "motd", Targets: []fleet.Target{{Group: "web"}}, Terms: model.Assignment{
+		Data: map[string]any{"port": 80}, Noop: true, Drift: model.DriftReport, Interval: model.Duration(90 * time.Second), When: "Facts.a > 1", Priority: 3, Expires: expires,
 	}}
 	if _, err := pusher(m).Push(t.Context(), push); err != nil {
 		t.Fatal(err)
@@ -148,7 +148,7 @@ func TestPushTerms(t *testing.T) {
 	if changed, err := pusher(m).Push(t.Context(), push); err != nil || changed[0].Unchanged {
 		t.Errorf("other terms: %+v %v", changed, err)
 	}
-	push.Terms = fleet.Terms{}
+	push.Terms = model.Assignment{}
 	if bare, err := pusher(m).Push(t.Context(), push); err != nil || bare[0].Unchanged {
 		t.Errorf("without terms: %+v %v", bare, err)
 	}
@@ -156,14 +156,16 @@ func TestPushTerms(t *testing.T) {
 
 // Each of the terms makes an assignment document.
 func TestEachTerm(t *testing.T) {
-	if !(fleet.Terms{}).IsZero() {
-		t.Error("no terms are some")
-	}
-	for _, terms := range []fleet.Terms{
+	for _, terms := range []model.Assignment{
 		{Data: map[string]any{"a": 1}}, {Noop: true}, {Drift: model.DriftIgnore}, {Interval: 1}, {When: "true"}, {Priority: -1}, {Expires: time.Unix(1, 0)},
 	} {
-		if terms.IsZero() {
-			t.Errorf("%+v are none", terms)
+		m := newMemory()
+		push := fleet.Push{Source: text(t, "muster: {}\n"), Name: "motd", Targets: []fleet.Target{{Node: "a"}}, Terms: terms}
+		if _, err := pusher(m).Push(t.Context(), push); err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := model.DecodeAssignment(m.entries["node.a.motd"][0].Value); !ok {
+			t.Errorf("%+v is pushed bare", terms)
 		}
 	}
 }
@@ -243,7 +245,7 @@ func TestReadable(t *testing.T) {
 		}
 	}
 	m := newMemory()
-	push := fleet.Push{Source: text(t, bare), Name: "motd", Targets: []fleet.Target{{Node: "a"}}, Terms: fleet.Terms{Noop: true}}
+	push := fleet.Push{Source: text(t, bare), Name: "motd", Targets: []fleet.Target{{Node: "a"}}, Terms: model.Assignment{Noop: true}}
 	if _, err := pusher(m).Push(t.Context(), push); err != nil {
 		t.Fatal(err)
 	}
@@ -267,7 +269,7 @@ func FuzzManifestIsKept(f *testing.F) {
 			return
 		}
 		m := newMemory()
-		push := fleet.Push{Source: text(t, s), Name: "motd", Targets: []fleet.Target{{Node: "a"}}, Terms: fleet.Terms{Noop: true}}
+		push := fleet.Push{Source: text(t, s), Name: "motd", Targets: []fleet.Target{{Node: "a"}}, Terms: model.Assignment{Noop: true}}
 		if _, err := pusher(m).Push(t.Context(), push); err != nil {
 			t.Fatal(err)
 		}

@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -131,23 +130,3 @@ func readText(r io.Reader, name string) ([]byte, error) {
 // NeedsBundle reports whether the manifest needs a bundle: it is a directory, or
 // names files beside itself.
 func (s *Source) NeedsBundle() bool { return s.whole || len(s.files) > 0 }
-
-// bundle writes the source as a bundle and returns its digest.
-func (s *Source) bundle(ctx context.Context, w io.Writer) (digest string, err error) {
-	dir := s.dir
-	if dir == "" {
-		dir = "."
-	}
-	var b *bundle
-	if s.whole {
-		b, err = bundleDir(dir)
-	} else {
-		b, err = bundleFiles(dir, s.Text, s.files)
-	}
-	if err != nil {
-		return "", err
-	}
-	defer func() { err = errors.Join(err, b.close()) }()
-
-	return b.write(ctx, w)
-}

@@ -1,23 +1,13 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/musterfleet/muster/model"
-)
-
-// The errors of Wait; the statuses have the details.
-var (
-	// ErrPending is a timeout before all targets were up to date.
-	ErrPending = errors.New("not all nodes are up to date")
-	// ErrRejected is that all targets that are not up to date rejected the revision.
-	ErrRejected = errors.New("rejected")
-	// ErrNoNodes is an assignment that matches no known node.
-	ErrNoNodes = errors.New("no known node matches")
 )
 
 // DefaultPause is the pause between two polls of the nodes.
@@ -37,22 +27,18 @@ type Waiter struct {
 	Later func(ctx context.Context, key string) (map[uint64]string, error)
 	// Once polls once and does not wait.
 	Once bool
-	// OnChange, if set, gets each status that is new or has changed.
-	OnChange func(RolloutStatus)
+	// OnPoll, if set, gets the statuses of each poll.
+	OnPoll func([]RolloutStatus)
 }
 
 // Wait waits until every target of the rollout runs its revision or a later one,
-// and returns all statuses, also with an error: ErrPending when ctx ended before,
-// ErrRejected when waiting cannot help, ErrNoNodes.
+// waiting cannot help, or ctx ends, and returns the last statuses. The error is
+// that of a poll.
 func (w *Waiter) Wait(ctx context.Context, r Rollout) ([]RolloutStatus, error) {
-	shown, asked := map[string]RolloutStatus{}, map[revisionOf]bool{}
+	asked := map[revisionOf]bool{}
 	r.Later = maps.Clone(r.Later)
 	if r.Later == nil {
 		r.Later = map[string]map[uint64]string{}
-	}
-	pause := w.Pause
-	if pause == 0 {
-		pause = DefaultPause
 	}
 	var last []RolloutStatus
 	for {
@@ -62,20 +48,24 @@ func (w *Waiter) Wait(ctx context.Context, r Rollout) ([]RolloutStatus, error) {
 			err = w.learn(ctx, r, nodes, asked)
 		}
 		switch {
-		case err != nil && ctx.Err() != nil:
-			return last, ErrPending
+		case err != nil && ctx.Err() != nil && last != nil:
+			return last, nil
 		case err != nil:
 			return last, err
 		}
 		last = r.Statuses(nodes)
-		w.notify(last, shown)
-		if done, err := verdict(last); done {
-			return last, err
+		if w.OnPoll != nil {
+			w.OnPoll(last)
 		}
-		if w.Once || !sleep(ctx, max(pause, pausesPerPoll*time.Since(began))) {
-			return last, ErrPending
+		if settled(last) || w.Once || !sleep(ctx, max(cmp.Or(w.Pause, DefaultPause), pausesPerPoll*time.Since(began))) {
+			return last, nil
 		}
 	}
+}
+
+// settled reports whether every status is final, or changes only with another push.
+func settled(statuses []RolloutStatus) bool {
+	return !slices.ContainsFunc(statuses, func(s RolloutStatus) bool { return !s.Done() && s.Status != StatusRejected })
 }
 
 // revisionOf is a revision of a key.
@@ -110,31 +100,27 @@ func (w *Waiter) learn(ctx context.Context, r Rollout, nodes []model.Node, asked
 	return nil
 }
 
-func (w *Waiter) notify(statuses []RolloutStatus, shown map[string]RolloutStatus) {
+// Tally counts statuses.
+type Tally struct{ All, Targets, UpToDate, Failed, Rejected, Unreachable, Pending int }
+
+// TallyOf counts statuses.
+func TallyOf(statuses []RolloutStatus) Tally {
+	t := Tally{All: len(statuses)}
+	counts := map[Status]*int{StatusUpToDate: &t.UpToDate, StatusFailed: &t.Failed, StatusRejected: &t.Rejected, StatusUnreachable: &t.Unreachable, StatusPending: &t.Pending}
 	for _, s := range statuses {
-		id := s.Node + " " + s.Key
-		before := shown[id]
-		if w.OnChange != nil && (before.Status != s.Status || before.Current != s.Current || before.Reason != s.Reason) {
-			w.OnChange(s)
+		if s.Applies() {
+			t.Targets++
 		}
-		shown[id] = s
+		if count := counts[s.Status]; count != nil {
+			*count++
+		}
 	}
+
+	return t
 }
 
-// verdict reports whether waiting is over, and how it ended.
-func verdict(statuses []RolloutStatus) (done bool, err error) {
-	open := slices.DeleteFunc(slices.Clone(statuses), RolloutStatus.Done)
-	switch {
-	case len(statuses) == 0:
-		return true, ErrNoNodes
-	case len(open) == 0:
-		return true, nil
-	case slices.ContainsFunc(open, func(s RolloutStatus) bool { return s.Status != StatusRejected }):
-		return false, nil
-	default:
-		return true, ErrRejected
-	}
-}
+// Open returns how many statuses are not final.
+func (t Tally) Open() int { return t.Rejected + t.Unreachable + t.Pending }
 
 // sleep reports whether the time passed before ctx ended.
 func sleep(ctx context.Context, d time.Duration) bool {

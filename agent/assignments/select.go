@@ -19,6 +19,19 @@ func (c candidate) compare(other candidate) int {
 	return cmp.Or(cmp.Compare(c.rank, other.rank), cmp.Compare(c.version.Priority, other.version.Priority), cmp.Compare(c.unit.name, other.unit.name))
 }
 
+// seniority returns 0 for a version in force, 1 for another one of a name that is
+// in force, and 2 for a newcomer. held are the units in force, by name.
+func (c candidate) seniority(held map[string]*unit) int {
+	switch u := held[c.unit.name]; {
+	case u == nil:
+		return 2
+	case u == c.unit && (u.active == nil && sameEntry(*u.record.Good, c.version.Entry) || c.version.sameAs(u.active)):
+		return 0
+	default:
+		return 1
+	}
+}
+
 // byPrecedence returns the units of each name, those that win first: of families
 // in their order, which is the node's own, its groups, and all.
 func byPrecedence(units map[string]*unit, families []string) map[string][]*unit {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine/graph"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/resource"
@@ -163,14 +164,14 @@ func (s *Set) Applied(ctx context.Context, key string) {
 // Conflicts returns the resources that another active manifest than that of key
 // declares differently.
 func (s *Set) Conflicts(key string) func([]*resource.Resource) model.Problems {
-	taken := claims{}
+	taken := graph.Claims{}
 	for _, u := range s.order {
 		if u.key != key {
-			taken.add(u.active.Resolution.Resources)
+			taken.Add(u.active.Resolution.Resources)
 		}
 	}
 
-	return taken.conflicts
+	return taken.Conflicts
 }
 
 // save writes what differs from the disk. A disk that takes nothing is logged: the

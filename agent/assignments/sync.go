@@ -1,6 +1,7 @@
 package assignments
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine/graph"
 )
 
 // Facts are those of the node.
@@ -158,8 +160,7 @@ func (t *turn) read(ctx context.Context) {
 	}
 }
 
-// candidates returns the version of each name that wins, in the order in which
-// they run.
+// candidates returns the version of each name that wins.
 func (t *turn) candidates(ctx context.Context) []candidate {
 	var out []candidate
 	for _, same := range byPrecedence(t.units, t.in.Families) {
@@ -167,7 +168,6 @@ func (t *turn) candidates(ctx context.Context) []candidate {
 			out = append(out, c)
 		}
 	}
-	slices.SortFunc(out, candidate.compare)
 
 	return out
 }
@@ -181,14 +181,18 @@ func (t *turn) selectOf(ctx context.Context, same []*unit) (candidate, bool) {
 	return candidate{u, slices.Index(t.in.Families, u.family), v, rest}, true
 }
 
-// activate activates candidates in their order. One that declares a resource
-// differently than those before it is rejected, and the next one of its name
-// takes its place.
-func (t *turn) activate(ctx context.Context, candidates []candidate) {
-	taken := claims{}
-	was := t.order
-	t.order = nil
-	for len(candidates) > 0 {
+// admit returns the candidates that declare no resource differently than another,
+// in the order in which they run. A manifest in force comes before a change of
+// one, and that before a newcomer: of two that conflict, the later is rejected,
+// and the next one of its name takes its place.
+func (t *turn) admit(ctx context.Context, candidates []candidate) []candidate {
+	held := t.inForce()
+	order := func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.seniority(held), b.seniority(held)), a.compare(b))
+	}
+	var out []candidate
+	taken := graph.Claims{}
+	for slices.SortFunc(candidates, order); len(candidates) > 0; {
 		c := candidates[0]
 		candidates = candidates[1:]
 		v := t.withoutConflict(ctx, taken, c)
@@ -198,15 +202,48 @@ func (t *turn) activate(ctx context.Context, candidates []candidate) {
 			}
 			if next, ok := t.selectOf(ctx, c.rest); ok {
 				candidates = append(candidates, next)
-				slices.SortFunc(candidates, candidate.compare)
+				slices.SortFunc(candidates, order)
 			}
 			continue
 		}
-		taken.add(v.Resolution.Resources)
-		t.order = append(t.order, c.unit)
-		applied := c.unit.record.Applied == v.sum && c.unit.record.Good != nil && c.unit.record.Good.Revision == v.Entry.Revision
-		if c.unit.setActive(v) {
-			t.result.Activated = append(t.result.Activated, Activation{c.unit.key, applied})
+		taken.Add(v.Resolution.Resources)
+		c.version = v
+		out = append(out, c)
+	}
+	slices.SortFunc(out, candidate.compare)
+
+	return out
+}
+
+// inForce returns the unit of each name that is in force, or that was before a
+// restart.
+func (t *turn) inForce() map[string]*unit {
+	held := map[string]*unit{}
+	for _, u := range t.order {
+		held[u.name] = u
+	}
+	if len(held) > 0 {
+		return held
+	}
+	for name, same := range byPrecedence(t.units, t.in.Families) {
+		if i := slices.IndexFunc(same, func(u *unit) bool { return u.record.Good != nil }); i >= 0 {
+			held[name] = same[i]
+		}
+	}
+
+	return held
+}
+
+// activate activates the candidates that are admitted.
+func (t *turn) activate(ctx context.Context, candidates []candidate) {
+	was, admitted := t.order, t.admit(ctx, candidates)
+	t.order = nil
+	for _, c := range admitted {
+		u, v := c.unit, c.version
+		t.order = append(t.order, u)
+		applied := u.record.Applied == v.sum && u.record.Good != nil && u.record.Good.Revision == v.Entry.Revision
+		if u.setActive(v) {
+			t.result.Activated = append(t.result.Activated, Activation{u.key, applied})
 		}
 	}
 	for _, u := range was {
@@ -226,8 +263,8 @@ func (t *turn) activate(ctx context.Context, candidates []candidate) {
 
 // withoutConflict returns the version of a candidate that agrees with the manifests
 // before it, nil when there is none.
-func (t *turn) withoutConflict(ctx context.Context, taken claims, c candidate) *Version {
-	problems := taken.conflicts(c.version.Resolution.Resources)
+func (t *turn) withoutConflict(ctx context.Context, taken graph.Claims, c candidate) *Version {
+	problems := taken.Conflicts(c.version.Resolution.Resources)
 	if len(problems) == 0 {
 		return c.version
 	}
@@ -240,7 +277,7 @@ func (t *turn) withoutConflict(ctx context.Context, taken claims, c candidate) *
 		return nil
 	}
 	v, holds, err := t.resolveEntry(ctx, c.unit, *good)
-	if err != nil || !holds || len(taken.conflicts(v.Resolution.Resources)) > 0 {
+	if err != nil || !holds || len(taken.Conflicts(v.Resolution.Resources)) > 0 {
 		return nil
 	}
 

@@ -111,7 +111,17 @@ func (s Bucket) Get(ctx context.Context, key string) (model.Entry, error) {
 		return model.Entry{}, fmt.Errorf("manifest %s: %w", key, err)
 	}
 
-	return kvstore.NewEntry(key, m), nil
+	return newEntry(key, m), nil
+}
+
+// newEntry returns a revision with the digest of what runs.
+func newEntry(key string, m kvstore.Message) model.Entry {
+	e := kvstore.NewEntry(key, m)
+	if !e.Deleted {
+		e.Digest = model.ContentDigest(e.Value)
+	}
+
+	return e
 }
 
 // rebuild adds to an index what the bucket has of its family.

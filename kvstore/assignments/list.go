@@ -14,8 +14,8 @@ import (
 )
 
 // List returns the assignments of some families, or of all for none, in the order
-// of their keys, also those that no index names. A value is set only where it had to
-// be read, because no index has its digest. The error wraps model.ErrInvalidName.
+// of their keys and without values, also those that no index names. The error wraps
+// model.ErrInvalidName.
 func (s Bucket) List(ctx context.Context, families ...string) ([]model.Entry, error) {
 	for _, f := range families {
 		if err := model.CheckFamily(f); err != nil {
@@ -115,7 +115,7 @@ func (s Bucket) addDigests(ctx context.Context, all []model.Entry) ([]model.Entr
 		if err != nil {
 			return nil, err
 		}
-		l.Revision, l.Digest, l.Time, l.Value = entry.Revision, model.ContentDigest(entry.Value), entry.Time, entry.Value
+		l.Revision, l.Digest, l.Time = entry.Revision, entry.Digest, entry.Time
 		kept = append(kept, l)
 	}
 
@@ -135,7 +135,7 @@ func (s Bucket) History(ctx context.Context, key string) ([]model.Entry, error) 
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, kvstore.NewEntry(key, m))
+		all = append(all, newEntry(key, m))
 	}
 	if len(all) == 0 {
 		return nil, fmt.Errorf("history of manifest %s: %w", key, model.ErrNotFound)

@@ -14,6 +14,8 @@ import (
 
 // Checked is what is known of a manifest without the node it is for.
 type Checked struct {
+	// Resources are those that do not depend on the node.
+	Resources []*resource.Resource
 	// Files are those it names relative to its own directory.
 	Files    []File
 	Warnings model.Problems
@@ -39,7 +41,7 @@ func (l *Loader) Check(ctx context.Context, doc *syntax.Document, in Inputs) (*C
 		return nil, err
 	}
 
-	return &Checked{Files: s.files(), Warnings: resolved.Warnings}, nil
+	return &Checked{Resources: resolved.Resources, Files: s.files(), Warnings: resolved.Warnings}, nil
 }
 
 // CheckCondition finds what is wrong with the text of a Condition without the

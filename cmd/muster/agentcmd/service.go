@@ -29,40 +29,21 @@ type nodeService struct {
 // run serves until ctx ends, and retries: NATS may be unreachable, now or from
 // the start.
 func (s *nodeService) run(ctx context.Context) {
-	up := make(chan struct{}, 1)
-	var all sync.WaitGroup
-	defer all.Wait()
-	all.Go(func() { s.watchConnection(ctx, up) })
 	for ctx.Err() == nil {
 		if err := s.serve(ctx); err != nil {
 			s.log.WarnContext(ctx, "cannot answer requests, will retry", "error", err)
-			s.pause(ctx, up)
+			s.pause(ctx)
 		}
 	}
 }
 
-// watchConnection signals to the agent and to pause that NATS is reachable again.
-func (s *nodeService) watchConnection(ctx context.Context, up chan<- struct{}) {
-	for {
-		select {
-		case <-s.connected:
-			s.agent.Connected()
-			select {
-			case up <- struct{}{}:
-			default:
-			}
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-func (s *nodeService) pause(ctx context.Context, up <-chan struct{}) {
+func (s *nodeService) pause(ctx context.Context) {
 	timer := time.NewTimer(serviceRetry)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-up:
+	case <-s.connected:
+		s.agent.Connected()
 	case <-s.groupsChanged:
 	case <-ctx.Done():
 	}
@@ -82,11 +63,15 @@ func (s *nodeService) serve(ctx context.Context) error {
 		options := requests.CommandOptions{Node: config.Node, Groups: config.Groups, Log: s.log}
 		ended <- s.requests.Commands(ctx, options, func(ctx context.Context, c requests.Command) error { return s.agent.Command(ctx, c.ID, c.Data) })
 	})
-	select {
-	case <-s.groupsChanged:
-		return nil
-	case err := <-ended:
-		return err
+	for {
+		select {
+		case <-s.connected:
+			s.agent.Connected()
+		case <-s.groupsChanged:
+			return nil
+		case err := <-ended:
+			return err
+		}
 	}
 }
 

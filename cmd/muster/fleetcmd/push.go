@@ -16,6 +16,7 @@ import (
 	"github.com/musterfleet/muster/kvstore/content"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/manifest"
+	"github.com/musterfleet/muster/resources/resource"
 )
 
 // pushCommand is muster fleet push.
@@ -27,6 +28,8 @@ type pushCommand struct {
 	source, name string
 	bundle, wait bool
 	timeout      time.Duration
+	// declared are the resources of the manifest that are known without a node.
+	declared []*resource.Resource
 }
 
 func addPush(env *cli.Env, parent *fisk.CmdClause) {
@@ -58,6 +61,9 @@ func (c *pushCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := c.checkConflicts(ctx, store, push); err != nil {
+		return err
+	}
 	line := c.Print.Progress()
 	pusher := fleet.Pusher{Assignments: store, Bundles: content.New(store.kv), OnBundle: func(size int64) {
 		line.Show("storing a bundle of %d KiB", (size+1023)/1024)
@@ -87,8 +93,8 @@ func (c *pushCommand) run(ctx context.Context) error {
 			return err
 		}
 	}
-	if errors.Is(waited, fleet.ErrNoNodes) {
-		waited = fmt.Errorf("pushed, but %w", waited)
+	if waited != nil && len(statuses) == 0 {
+		return fmt.Errorf("pushed, but %w", waited)
 	}
 
 	return waited
@@ -103,7 +109,7 @@ func (c *pushCommand) prepare(ctx context.Context) (push fleet.Push, err error) 
 	if push.Terms, err = c.parse(ctx, c.Env); err != nil {
 		return push, err
 	}
-	if push.Source, err = fleet.Read(cmp.Or(c.source, cli.Stdin), c.Stdin, c.check(ctx, push.Terms.Data)); err != nil {
+	if push.Source, err = fleet.Read(cmp.Or(c.source, cli.Stdin), c.Stdin, c.check(ctx, push.Terms)); err != nil {
 		var problems model.Problems
 		if errors.As(err, &problems) {
 			err = &cli.ExitError{Code: cli.ExitFailed, Err: problems, Note: "nothing was pushed"}
@@ -122,13 +128,13 @@ func (c *pushCommand) prepare(ctx context.Context) (push fleet.Push, err error) 
 }
 
 // check returns a check of a manifest, as far as it is possible without the node.
-func (c *pushCommand) check(ctx context.Context, data map[string]any) fleet.Check {
+func (c *pushCommand) check(ctx context.Context, terms model.Assignment) fleet.Check {
 	return func(name string, text []byte) ([]fleet.File, error) {
 		doc, err := manifest.Parse(name, text)
 		if err != nil {
 			return nil, err
 		}
-		in := manifest.Inputs{Data: data}
+		in := manifest.Inputs{Data: terms.Data, Drift: terms.Drift}
 		if name != fleet.StdinName {
 			in.Dir = filepath.Dir(name)
 		}
@@ -139,6 +145,7 @@ func (c *pushCommand) check(ctx context.Context, data map[string]any) fleet.Chec
 		for _, w := range checked.Warnings {
 			c.Log.Warn(w.Error())
 		}
+		c.declared = comparable(checked.Resources)
 		files := make([]fleet.File, len(checked.Files))
 		for i, f := range checked.Files {
 			files[i] = fleet.File{Path: f.Path, Pos: f.Pos, Late: f.Late}

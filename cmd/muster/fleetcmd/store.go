@@ -31,40 +31,11 @@ type store struct {
 	logged map[string]bool
 }
 
-// Get returns the current assignment.
-func (s *store) Get(ctx context.Context, key string) (model.Entry, error) {
-	e, err := s.Bucket.Get(ctx, key)
-	e.Digest = model.ContentDigest(e.Value)
-
-	return e, err
-}
-
-// History returns the revisions of an assignment that still exist.
-func (s *store) History(ctx context.Context, key string) ([]model.Entry, error) {
-	all, err := s.Bucket.History(ctx, key)
-	for i := range all {
-		if !all[i].Deleted {
-			all[i].Digest = model.ContentDigest(all[i].Value)
-		}
-	}
-
-	return all, err
-}
-
 // list returns all assignments, or those of a name or key.
 func (s *store) list(ctx context.Context, families []string, nameOrKey string) ([]model.Entry, error) {
 	all, err := s.List(ctx, families...)
-	if err != nil {
-		return nil, err
-	}
-	all = slices.DeleteFunc(all, func(e model.Entry) bool { return nameOrKey != "" && e.Name != nameOrKey && e.Key != nameOrKey })
-	for i, e := range all {
-		if e.Value != nil {
-			all[i].Digest, all[i].Value = model.ContentDigest(e.Value), nil
-		}
-	}
 
-	return all, nil
+	return slices.DeleteFunc(all, func(e model.Entry) bool { return nameOrKey != "" && e.Name != nameOrKey && e.Key != nameOrKey }), err
 }
 
 // key returns the key of a name that only one assignment has.

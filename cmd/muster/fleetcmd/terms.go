@@ -10,7 +10,6 @@ import (
 	"github.com/choria-io/fisk"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
-	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/resource"
@@ -18,25 +17,24 @@ import (
 
 // terms are the flags of an assignment besides its manifest.
 type terms struct {
-	fleet.Terms
-	data, drift, expires string
+	model.Assignment
+	data, expires string
 }
 
 func (t *terms) addTerms(cmd *fisk.CmdClause) {
 	cmd.Flag("noop", "Nodes only report what they would change").UnNegatableBoolVar(&t.Noop)
 	cmd.Flag("data", "Additional data from a file, kv://bucket/key or http(s)://; overrides the manifest's own").PlaceHolder("SOURCE").StringVar(&t.data)
-	cmd.Flag("interval", "Time between two runs on a node").PlaceHolder("DURATION").DurationVar(&t.Interval)
+	cmd.Flag("interval", "Time between two runs on a node").PlaceHolder("DURATION").DurationVar((*time.Duration)(&t.Interval))
 	cmd.Flag("when", "Condition, evaluated on the node; false means not assigned").PlaceHolder("EXPRESSION").StringVar(&t.When)
 	cmd.Flag("expires", "Expiry: a time, or a duration from now").PlaceHolder("TIME|DURATION").StringVar(&t.expires)
-	cmd.Flag("drift", "Action of nodes on drift").PlaceHolder("repair|report|ignore").EnumVar(&t.drift, "repair", "report", "ignore")
+	cmd.Flag("drift", "Action of nodes on drift").PlaceHolder("repair|report|ignore").EnumVar((*string)(&t.Drift), "repair", "report", "ignore")
 	cli.Int(cmd.Flag("priority", "Order within a target; lower runs first").PlaceHolder("N"), &t.Priority)
 }
 
 // parse returns the terms that the flags set.
-func (t *terms) parse(ctx context.Context, env *cli.Env) (fleet.Terms, error) {
-	out := t.Terms
-	out.Drift = model.Drift(t.drift)
-	if env.Given("interval") && out.Interval < time.Second {
+func (t *terms) parse(ctx context.Context, env *cli.Env) (model.Assignment, error) {
+	out := t.Assignment
+	if env.Given("interval") && out.Interval.Std() < time.Second {
 		return out, cli.Usagef("--interval must be at least 1s")
 	}
 	if t.expires != "" {

@@ -145,36 +145,27 @@ func (w wait) run(ctx context.Context, s *store, g goal) ([]fleet.RolloutStatus,
 		limit = ctx
 	}
 	line := w.Print.Progress()
-	done := map[string]bool{}
-	waiter := fleet.Waiter{Nodes: s, Once: w.timeout <= 0, Later: s.digests, OnChange: func(s fleet.RolloutStatus) {
-		done[s.Node+" "+s.Key] = s.Done()
-		count := 0
-		for _, d := range done {
-			if d {
-				count++
-			}
-		}
-		line.Show("%s: %d/%d nodes up to date", g.name, count, len(done))
+	waiter := fleet.Waiter{Nodes: s, Once: w.timeout <= 0, Later: s.digests, OnPoll: func(all []fleet.RolloutStatus) {
+		t := fleet.TallyOf(all)
+		line.Show("%s: %d/%d nodes up to date", g.name, t.UpToDate, t.Targets)
 	}}
 	statuses, err := waiter.Wait(limit, rollout)
 	line.Clear()
+	if err != nil {
+		return nil, err
+	}
 	if !w.quiet {
 		printStatuses(w.Print, statuses)
 	}
 
-	return statuses, w.verdict(ctx, g.name, statuses, err)
+	return statuses, w.verdict(ctx, g.name, fleet.TallyOf(statuses))
 }
 
 // printStatuses prints the nodes that are not up to date, and counts the others.
 func printStatuses(p print.Printer, statuses []fleet.RolloutStatus) {
-	upToDate, targets := 0, 0
 	var rows [][]string
 	for _, s := range statuses {
-		if s.Applies() {
-			targets++
-		}
 		if s.Status == fleet.StatusUpToDate {
-			upToDate++
 			continue
 		}
 		current := "-"
@@ -186,35 +177,24 @@ func printStatuses(p print.Printer, statuses []fleet.RolloutStatus) {
 	if len(rows) > 0 {
 		p.Table([]string{"NODE", "KEY", "STATUS", "DESIRED", "CURRENT", "REASON"}, rows, "")
 	}
-	if targets > 0 {
-		p.Printf("%d/%d nodes up to date\n", upToDate, targets)
+	if t := fleet.TallyOf(statuses); t.Targets > 0 {
+		p.Printf("%d/%d nodes up to date\n", t.UpToDate, t.Targets)
 	}
 }
 
 // verdict returns the error of a wait.
-func (w wait) verdict(ctx context.Context, name string, statuses []fleet.RolloutStatus, err error) error {
-	pending, failed, all := 0, 0, len(statuses)
-	for _, s := range statuses {
-		switch {
-		case s.Status == fleet.StatusFailed:
-			failed++
-		case !s.Done():
-			pending++
-		}
-	}
+func (w wait) verdict(ctx context.Context, name string, t fleet.Tally) error {
 	switch {
-	case errors.Is(err, fleet.ErrPending) && ctx.Err() != nil:
-		return fmt.Errorf("%w: %s is not up to date on %d of %d nodes", context.Cause(ctx), name, pending, all)
-	case errors.Is(err, fleet.ErrPending):
-		return fmt.Errorf("%s is not up to date on %d of %d nodes after %s", name, pending, all, w.timeout)
-	case errors.Is(err, fleet.ErrRejected):
-		return fmt.Errorf("%s was rejected by %d of %d nodes", name, pending, all)
-	case errors.Is(err, fleet.ErrNoNodes):
-		return fmt.Errorf("%w: %s (see muster fleet nodes)", err, name)
-	case err != nil:
-		return err
-	case failed > 0:
-		return fmt.Errorf("%s failed on %d of %d nodes (see muster fleet reports --outcome failed --no-follow)", name, failed, all)
+	case t.All == 0:
+		return fmt.Errorf("no known node matches: %s (see muster fleet nodes)", name)
+	case t.Open() > 0 && t.Open() == t.Rejected:
+		return fmt.Errorf("%s was rejected by %d of %d nodes", name, t.Rejected, t.All)
+	case t.Open() > 0 && ctx.Err() != nil:
+		return fmt.Errorf("%w: %s is not up to date on %d of %d nodes", context.Cause(ctx), name, t.Open(), t.All)
+	case t.Open() > 0:
+		return fmt.Errorf("%s is not up to date on %d of %d nodes after %s", name, t.Open(), t.All, w.timeout)
+	case t.Failed > 0:
+		return fmt.Errorf("%s failed on %d of %d nodes (see muster fleet reports --outcome failed --no-follow)", name, t.Failed, t.All)
 	default:
 		return nil
 	}

@@ -13,24 +13,20 @@ import (
 
 // applyCommand is muster apply.
 type applyCommand struct {
-	*cli.Env
+	runner
 	manifestFlags
-	noop, render, monitor, diff bool
-	asJSON, noWait, detailed    bool
+	noop, render, monitor bool
 }
 
 func addApply(env *cli.Env, app *fisk.Application) {
-	c := &applyCommand{Env: env}
+	c := &applyCommand{runner: runner{Env: env}}
 	cmd := app.Command("apply", "Apply a manifest to this machine")
 	cmd.HelpLong("The whole manifest is checked before anything is touched. Exit code 0: everything is as described; 1: a resource failed or the manifest is not valid.\n\n" +
 		"  muster apply motd.yaml\n  muster apply --noop motd.yaml       what would change, with diffs\n  muster apply --monitor-only motd.yaml   only the health checks\n  muster apply kv://MY_BUCKET/motd    from NATS\n  muster apply -                      from standard input")
 	cmd.Flag("noop", "Show what would change, and change nothing").UnNegatableBoolVar(&c.noop)
 	cmd.Flag("monitor-only", "Run health checks only").UnNegatableBoolVar(&c.monitor)
-	cmd.Flag("diff", "Show diffs of files; default with --noop").BoolVar(&c.diff)
 	cmd.Flag("render", "Print the resources with all expressions resolved, and exit").UnNegatableBoolVar(&c.render)
-	cmd.Flag("json", "Print one transaction event per line").UnNegatableBoolVar(&c.asJSON)
-	cmd.Flag("no-wait", "Fail if another run holds the lock").UnNegatableBoolVar(&c.noWait)
-	cmd.Flag("detailed-exitcodes", "Exit 2 for changes, 4 for failures, 6 for both").UnNegatableBoolVar(&c.detailed)
+	c.addFlags(cmd, "Show diffs of files; default with --noop", "Print one transaction event per line")
 	c.add(cmd)
 	cmd.Action(env.Action(c.run))
 }
@@ -70,12 +66,11 @@ func (c *applyCommand) apply(ctx context.Context, m opened, facts model.Facts, o
 	if m.PreMessage != "" {
 		c.Print.Remark("%s", m.PreMessage)
 	}
-	run, err := runner{c.Env}.reconcile(ctx, reconciliation{
+	run, err := c.reconcile(ctx, reconciliation{
 		session: m.session, resources: m.Resources, secrets: m.Secrets, command: "apply " + c.name(), manifest: identify(c.name()),
 		journal: journalName(c.name(), m.source.Digest), digest: m.source.Digest, facts: facts,
 		scope:     resource.Scope{Noop: c.noop, HealthCheckOnly: c.monitor, Dir: m.source.Dir, Origin: origin},
-		stopFirst: m.FailOnError, noWait: c.noWait, diff: c.diff || (c.noop && !c.Given("diff")),
-		asJSON: c.asJSON,
+		stopFirst: m.FailOnError, diff: c.diff || (c.noop && !c.Given("diff")),
 	})
 	if err != nil {
 		return err
@@ -84,5 +79,5 @@ func (c *applyCommand) apply(ctx context.Context, m opened, facts model.Facts, o
 		c.Print.Remark("%s", m.PostMessage)
 	}
 
-	return runner{c.Env}.conclude(ctx, run, c.detailed)
+	return c.conclude(ctx, run)
 }

@@ -18,22 +18,18 @@ import (
 
 // ensureCommand is muster ensure.
 type ensureCommand struct {
-	*cli.Env
+	runner
 	cli.Inputs
-	dryRun, asJSON, noWait bool
-	diff, detailed, yaml   bool
+	dryRun, yaml bool
 }
 
 func addEnsure(env *cli.Env, app *fisk.Application) {
-	c := &ensureCommand{Env: env}
+	c := &ensureCommand{runner: runner{Env: env}}
 	cmd := app.Command("ensure", "Ensure the state of one resource of this machine")
 	cmd.HelpLong("  muster ensure file /etc/motd --content 'hello' --owner root --group root --mode 0644\n\n" +
 		"In a session (see muster session) require and subscribe reach the resources of earlier commands.")
 	cmd.Flag("dry-run", "Show what would change, and change nothing").UnNegatableBoolVar(&c.dryRun)
-	cmd.Flag("diff", "Show diffs of files").UnNegatableBoolVar(&c.diff)
-	cmd.Flag("json", "Print the transaction event").UnNegatableBoolVar(&c.asJSON)
-	cmd.Flag("no-wait", "Fail if another run holds the lock").UnNegatableBoolVar(&c.noWait)
-	cmd.Flag("detailed-exitcodes", "Exit 2 for changes, 4 for failures").UnNegatableBoolVar(&c.detailed)
+	c.addFlags(cmd, "Show diffs of files; default with --dry-run", "Print the transaction event")
 	c.AddFacts(cmd)
 	c.AddMaxDepth(cmd)
 	env.AddTypes(cmd, c.run)
@@ -78,8 +74,8 @@ func (c *ensureCommand) one(ctx context.Context, typ string, properties resource
 	asked := resolved.Resources[len(resolved.Resources)-1].Ref()
 	r := reconciliation{
 		session: session, resources: resolved.Resources, secrets: resolved.Secrets, manifest: "ensure " + asked.String(), command: "ensure " + asked.String(), facts: in.Facts,
-		scope: resource.Scope{Noop: noop, Dir: in.Dir, Origin: c.Loader(nil).Origin(nil)}, noWait: c.noWait,
-		diff: c.diff || noop, asJSON: c.asJSON,
+		scope: resource.Scope{Noop: noop, Dir: in.Dir, Origin: c.Loader(nil).Origin(nil)},
+		diff:  c.diff || noop && !c.Given("diff"),
 	}
 	if each != nil {
 		r.each = func(t *model.Transaction) {
@@ -89,7 +85,7 @@ func (c *ensureCommand) one(ctx context.Context, typ string, properties resource
 		}
 	}
 
-	return runner{c.Env}.reconcile(ctx, r)
+	return c.reconcile(ctx, r)
 }
 
 // requestInputs returns the inputs of a request; relative paths are below the

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/choria-io/fisk"
+
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
@@ -39,30 +41,38 @@ type reconciliation struct {
 	scope     resource.Scope
 	facts     model.Facts
 	stopFirst bool // fail_on_error
-	noWait    bool
 	diff      bool
-	asJSON    bool
 	// each gets every transaction; nil logs it.
 	each func(*model.Transaction)
 }
 
-// runner runs the resources of a command.
-type runner struct{ *cli.Env }
+// runner runs the resources of a command. Its fields are the flags of a run.
+type runner struct {
+	*cli.Env
+	diff, asJSON, noWait, detailed bool
+}
+
+func (c *runner) addFlags(cmd *fisk.CmdClause, diff, document string) {
+	cmd.Flag("diff", diff).BoolVar(&c.diff)
+	cmd.Flag("json", document).UnNegatableBoolVar(&c.asJSON)
+	cmd.Flag("no-wait", "Fail if another run holds the lock").UnNegatableBoolVar(&c.noWait)
+	cmd.Flag("detailed-exitcodes", "Exit 2 for changes, 4 for failures, 6 for both").UnNegatableBoolVar(&c.detailed)
+}
 
 // reconcile orders the resources, runs them and reports each.
-func (c runner) reconcile(ctx context.Context, r reconciliation) (*model.Run, error) {
+func (c *runner) reconcile(ctx context.Context, r reconciliation) (*model.Run, error) {
 	built, err := graph.Build(r.resources, r.session.known)
 	if err != nil {
 		return nil, err
 	}
 	registered := map[model.Ref][]model.RegisterEntry{}
 	o := reconcile.Options{
-		JournalOf: cmp.Or(r.journal, r.manifest), Command: "muster " + r.command, NoWait: r.noWait,
+		JournalOf: cmp.Or(r.journal, r.manifest), Command: "muster " + r.command, NoWait: c.noWait,
 		Within: strings.FieldsFunc(os.Getenv(engine.EnvRun), func(c rune) bool { return c == ',' }),
 	}
 	o.Options = engine.Options{
 		Identity:    report.Identity{Manifest: r.manifest, Digest: r.digest, Version: cli.Version(), Cause: model.CauseCommand},
-		FailOnError: r.stopFirst, Checker: cli.Checker(c.Host()), Secrets: r.secrets, Full: r.asJSON || r.session != nil || r.each != nil,
+		FailOnError: r.stopFirst, Checker: cli.Checker(c.Host()), Secrets: r.secrets, Full: c.asJSON || r.session != nil || r.each != nil,
 		Env:           resource.Env{Host: c.Host(), Facts: r.facts, Log: c.Log, Scope: r.scope},
 		OnTransaction: c.onTransaction(ctx, r),
 		Register:      func(ref model.Ref, entries []model.RegisterEntry) { registered[ref] = entries },
@@ -102,7 +112,7 @@ func until(ctx, other context.Context) context.Context {
 }
 
 // untilInterrupted returns the context of a run: it ends at the first interrupt.
-func (c runner) untilInterrupted(ctx context.Context, noop bool) (stop context.Context, end func()) {
+func (c *runner) untilInterrupted(ctx context.Context, noop bool) (stop context.Context, end func()) {
 	c.Stop.Finish(!noop)
 	stop, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})
@@ -136,7 +146,7 @@ func (c runner) untilInterrupted(ctx context.Context, noop bool) (stop context.C
 }
 
 // onTransaction reports each transaction as it happens.
-func (c runner) onTransaction(ctx context.Context, r reconciliation) func(*model.Transaction) {
+func (c *runner) onTransaction(ctx context.Context, r reconciliation) func(*model.Transaction) {
 	return func(t *model.Transaction) {
 		if r.session != nil {
 			if err := r.session.store.Append(ctx, t); err != nil {
@@ -148,7 +158,7 @@ func (c runner) onTransaction(ctx context.Context, r reconciliation) func(*model
 			return
 		}
 		report.Log(ctx, c.Log, t)
-		if r.asJSON {
+		if c.asJSON {
 			_ = c.Print.JSONLine(t) // main reports an error
 			return
 		}
@@ -159,7 +169,7 @@ func (c runner) onTransaction(ctx context.Context, r reconciliation) func(*model
 }
 
 // conclude logs the summary of a run and returns its exit code.
-func (c runner) conclude(ctx context.Context, run *model.Run, detailed bool) error {
+func (c *runner) conclude(ctx context.Context, run *model.Run) error {
 	counts := run.Counts
 	level := slog.LevelInfo
 	if run.Outcome() == model.OutcomeFailed {
@@ -182,7 +192,7 @@ func (c runner) conclude(ctx context.Context, run *model.Run, detailed bool) err
 		c.Log.Error(strings.Join(run.Errors, "; "))
 	}
 
-	return exitOf(failed, counts.Changed > 0, detailed)
+	return exitOf(failed, counts.Changed > 0, c.detailed)
 }
 
 // exitOf returns the exit code: 0 or 1, or in detail 2 for changes, 4 for failures

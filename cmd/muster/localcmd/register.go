@@ -12,7 +12,7 @@ import (
 
 // register publishes what the resources of a run registered, once: nothing renews
 // it after a command. A failure is logged, and fails nothing.
-func (c runner) register(ctx context.Context, registered map[model.Ref][]model.RegisterEntry) {
+func (c *runner) register(ctx context.Context, registered map[model.Ref][]model.RegisterEntry) {
 	var entries []model.RegisterEntry
 	for _, some := range registered {
 		entries = append(entries, some...)

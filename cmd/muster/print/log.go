@@ -1,11 +1,11 @@
 package print
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"log/slog"
-	"strconv"
 	"strings"
 	"sync"
 )
@@ -16,7 +16,10 @@ func NewLogger(w io.Writer, format string, level slog.Leveler) *slog.Logger {
 		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level}))
 	}
 
-	return slog.New(&lineHandler{w: w, mu: &sync.Mutex{}, level: level, colour: hasColour(w)})
+	attrs := &bytes.Buffer{}
+	inner := slog.NewTextHandler(attrs, &slog.HandlerOptions{Level: level, ReplaceAttr: withoutBuiltIn})
+
+	return slog.New(&lineHandler{Handler: inner, attrs: attrs, w: w, mu: &sync.Mutex{}, colour: hasColour(w)})
 }
 
 // Level returns the level of a name that slog knows, and info for any other.
@@ -40,34 +43,39 @@ func (s StandardLog) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
+// withoutBuiltIn leaves out the attributes that a line has in front.
+func withoutBuiltIn(groups []string, a slog.Attr) slog.Attr {
+	if len(groups) == 0 && (a.Key == slog.TimeKey || a.Key == slog.LevelKey || a.Key == slog.MessageKey) {
+		return slog.Attr{}
+	}
+
+	return a
+}
+
 // lineHandler writes one line a record:
 // "WARN  file#/etc/motd changed ensure=present runtime=3ms provider=posix".
 type lineHandler struct {
+	// Handler writes the attributes of a record to attrs.
+	slog.Handler
+	attrs  *bytes.Buffer
 	w      io.Writer
 	mu     *sync.Mutex
-	level  slog.Leveler
 	colour bool
-	prefix string
-	attrs  string
-}
-
-// Enabled reports whether a level is logged.
-func (l *lineHandler) Enabled(_ context.Context, level slog.Level) bool {
-	return level >= l.level.Level()
 }
 
 // Handle writes a record.
-func (l *lineHandler) Handle(_ context.Context, r slog.Record) error {
-	var b strings.Builder
-	b.WriteString(l.paint(r.Level) + " " + Text(r.Message) + l.attrs)
-	r.Attrs(func(a slog.Attr) bool {
-		b.WriteString(l.text(a))
-		return true
-	})
-	b.WriteByte('\n')
+func (l *lineHandler) Handle(ctx context.Context, r slog.Record) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_, err := io.WriteString(l.w, b.String())
+	l.attrs.Reset()
+	if err := l.Handler.Handle(ctx, r); err != nil {
+		return err
+	}
+	line := l.paint(r.Level) + " " + Text(r.Message)
+	if l.attrs.Len() > len("\n") {
+		line += " "
+	}
+	_, err := io.WriteString(l.w, line+l.attrs.String())
 
 	return err
 }
@@ -75,9 +83,7 @@ func (l *lineHandler) Handle(_ context.Context, r slog.Record) error {
 // WithAttrs returns a handler that adds attributes to every record.
 func (l *lineHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	out := *l
-	for _, a := range attrs {
-		out.attrs += l.text(a)
-	}
+	out.Handler = l.Handler.WithAttrs(attrs)
 
 	return &out
 }
@@ -85,28 +91,9 @@ func (l *lineHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 // WithGroup returns a handler that puts a name before the keys that follow.
 func (l *lineHandler) WithGroup(name string) slog.Handler {
 	out := *l
-	out.prefix += name + "."
+	out.Handler = l.Handler.WithGroup(name)
 
 	return &out
-}
-
-func (l *lineHandler) text(a slog.Attr) string {
-	value := a.Value.Resolve()
-	if value.Kind() == slog.KindGroup {
-		var b strings.Builder
-		inner := *l
-		inner.prefix += a.Key + "."
-		for _, g := range value.Group() {
-			b.WriteString(inner.text(g))
-		}
-		return b.String()
-	}
-	s := value.String()
-	if s == "" || strings.ContainsAny(s, " \t\n\"=") || strconv.Quote(s) != `"`+s+`"` {
-		s = strconv.Quote(s)
-	}
-
-	return " " + l.prefix + a.Key + "=" + s
 }
 
 func (l *lineHandler) paint(level slog.Level) string {

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/musterfleet/muster/kvstore/registrations"
@@ -22,56 +21,25 @@ import (
 // retryAfter is the wait before a failed write is retried.
 const retryAfter = time.Second
 
-// targetWriter keeps a file for Prometheus up to date in the background.
-type targetWriter struct {
-	newest  chan []registrations.Registered
-	writing sync.WaitGroup
-}
-
-// newTargetWriter writes the file and returns an error of that; later errors are
-// logged, and the write is retried.
-func (c *command) newTargetWriter(ctx context.Context, all []registrations.Registered) (*targetWriter, error) {
-	if err := c.writeTargets(ctx, all); err != nil {
-		return nil, err
-	}
-	w := &targetWriter{newest: make(chan []registrations.Registered)}
-	w.writing.Go(func() { c.writeNewest(ctx, w.newest) })
-
-	return w, nil
-}
-
-func (w *targetWriter) close() {
-	if w != nil {
-		close(w.newest)
-		w.writing.Wait()
-	}
-}
-
-// writeNewest writes what it receives, until the channel is closed.
-func (c *command) writeNewest(ctx context.Context, newest <-chan []registrations.Registered) {
-	var all []registrations.Registered
-	var retry <-chan time.Time
-	failed := false
-	for open := true; ; {
-		select {
-		case all, open = <-newest:
-		case <-retry:
-		}
-		if !open {
-			return
-		}
+// keepTargets writes the file, and retries until that succeeds or ctx ends. What
+// changes meanwhile waits in the subscription.
+func (c *command) keepTargets(ctx context.Context, all []registrations.Registered) {
+	for try := 0; ; try++ {
 		err := c.writeTargets(ctx, all)
 		switch {
-		case err != nil:
-			if !failed {
-				c.Log.Warn("cannot write the Prometheus file, will retry", "error", err)
-			}
-			retry = time.After(retryAfter)
-		case failed:
+		case err == nil && try > 0:
 			c.Log.Info("Prometheus file written again", "file", c.prometheus)
-			retry = nil
+			return
+		case err == nil:
+			return
+		case try == 0:
+			c.Log.Warn("cannot write the Prometheus file, will retry", "error", err)
 		}
-		failed = err != nil
+		select {
+		case <-time.After(retryAfter):
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 

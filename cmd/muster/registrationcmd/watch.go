@@ -18,9 +18,8 @@ func (c *command) watch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var writer *targetWriter
-	defer func() { writer.close() }()
-	current, complete := map[string]registrations.Registered{}, false
+	current := map[string]registrations.Registered{}
+	complete, written := false, false
 	for r, err := range registrations.New(store).WatchRegistrations(ctx, c.filter) {
 		switch {
 		case err != nil && errors.Is(context.Cause(ctx), cli.ErrInterrupted):
@@ -42,10 +41,10 @@ func (c *command) watch(ctx context.Context) error {
 		case c.prometheus == "" && r.Node != "" && changed:
 			err = c.Print.Item(c.Format, r, line(r))
 		case c.prometheus == "" || !complete || !changed && r.Node != "":
-		case writer == nil:
-			writer, err = c.newTargetWriter(ctx, slices.Collect(maps.Values(current)))
+		case written:
+			c.keepTargets(ctx, slices.Collect(maps.Values(current)))
 		default:
-			writer.newest <- slices.Collect(maps.Values(current))
+			written, err = true, c.writeTargets(ctx, slices.Collect(maps.Values(current)))
 		}
 		if errors.Is(err, syscall.EPIPE) {
 			return nil // the reader left, it has what it wanted

@@ -1,0 +1,66 @@
+package fleetcmd
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/manifest"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// checkConflicts rejects a push that nodes would reject, because a manifest that is
+// in force there declares a resource differently. Only nodes know everything: what
+// depends on one is left to it.
+func (c *pushCommand) checkConflicts(ctx context.Context, s *store, push fleet.Push) error {
+	nodes, err := s.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	var problems model.Problems
+	for _, key := range push.InForceBeside(nodes) {
+		e, err := s.Get(ctx, key)
+		if errors.Is(err, model.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		claims := graph.Claims{}
+		claims.Add(c.declaredBy(ctx, e))
+		problems = append(problems, claims.Conflicts(c.declared)...)
+	}
+	if len(problems) > 0 {
+		return &cli.ExitError{Code: cli.ExitFailed, Err: problems, Note: "nothing was pushed, because the manifests in force stay in force"}
+	}
+
+	return nil
+}
+
+// declaredBy returns what an assignment declares, as far as that is known here:
+// nothing of a bundle, or of what only its nodes can evaluate.
+func (c *pushCommand) declaredBy(ctx context.Context, e model.Entry) []*resource.Resource {
+	a, ok := model.DecodeAssignment(e.Value)
+	if !ok {
+		a.Manifest = string(e.Value)
+	}
+	doc, err := manifest.Parse(e.Key, []byte(a.Manifest))
+	if err != nil {
+		return nil
+	}
+	checked, err := manifest.NewLoader(manifest.Options{Types: c.Types}).Check(ctx, doc, manifest.Inputs{Data: a.Data, Drift: a.Drift})
+	if err != nil {
+		return nil
+	}
+
+	return comparable(checked.Resources)
+}
+
+// comparable returns the resources that are the same on each node.
+func comparable(all []*resource.Resource) []*resource.Resource {
+	return slices.DeleteFunc(all, func(r *resource.Resource) bool { return r.Late != nil || r.Type.NeedsOrigin })
+}

@@ -1,0 +1,39 @@
+package fleet_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/model"
+)
+
+func TestInForceBeside(t *testing.T) {
+	active := func(keys ...string) map[string]model.ManifestState {
+		out := map[string]model.ManifestState{"group.all.seen": {Seen: 3}}
+		for _, key := range keys {
+			out[key] = runs(1, model.OutcomeStable)
+		}
+		return out
+	}
+	nodes := []model.Node{
+		node("a", []string{"web"}, active("group.web.motd", "group.web.site", "group.all.base")),
+		node("b", []string{"web", "db"}, active("node.b.motd", "group.db.site", "group.db.own")),
+		node("c", nil, active("group.all.base", "node.c.private")),
+	}
+	for name, c := range map[string]struct {
+		push fleet.Push
+		want string
+	}{
+		"a node":          {fleet.Push{Name: "new", Targets: []fleet.Target{{Node: "c"}}}, "group.all.base node.c.private"},
+		"a group":         {fleet.Push{Name: "new", Targets: []fleet.Target{{Group: "db"}}}, "group.db.own group.db.site node.b.motd"},
+		"its own name":    {fleet.Push{Name: "site", Targets: []fleet.Target{{Node: "a"}}}, "group.all.base group.web.motd"},
+		"overridden on b": {fleet.Push{Name: "motd", Targets: []fleet.Target{{Group: "web"}}}, "group.all.base group.web.site"},
+		"overrides":       {fleet.Push{Name: "own", Targets: []fleet.Target{{Group: "web"}, {Node: "none"}}}, "group.all.base group.db.site group.web.motd group.web.site node.b.motd"},
+		"nobody":          {fleet.Push{Name: "new", Targets: []fleet.Target{{Node: "z"}, {Group: "z"}}}, ""},
+	} {
+		if got := strings.Join(c.push.InForceBeside(nodes), " "); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
