@@ -118,7 +118,7 @@ func (a *Agent) open(ctx context.Context, o Options) (err error) {
 	if err := o.Host.MakeDirectory(dir, files.OwnAttrs(0o700)); err != nil {
 		return err
 	}
-	if err := o.Host.OpenState(true); err != nil {
+	if err := o.Host.OpenState(false); err != nil {
 		return err
 	}
 	a.outbox, err = outbox.Open(outbox.Options{
@@ -127,6 +127,10 @@ func (a *Agent) open(ctx context.Context, o Options) (err error) {
 	})
 	if err != nil {
 		return err
+	}
+	// Only now, or another version of muster could not go on with its outbox.
+	if err := o.Host.OpenState(true); err != nil {
+		return errors.Join(err, a.outbox.Close())
 	}
 	a.status.waiting = a.outbox.Len
 	report := &reporter{outbox: a.outbox, state: a.status.state, maxDocument: a.status.maxDocument, log: a.log}

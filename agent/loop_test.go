@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/segmentio/ksuid"
+
 	"github.com/musterfleet/muster/model"
 )
 
@@ -25,6 +27,11 @@ func TestManifestIsAppliedAndReported(t *testing.T) {
 		}
 		if got := strings.Join(kinds, ", "); got != "node started, transaction changed, run changed" {
 			t.Errorf("reported %s", got)
+		}
+		var made model.Transaction
+		n.decode(reports[1], &made)
+		if _, err := ksuid.Parse(made.EventID); err != nil {
+			t.Errorf("the id of the transaction is %q: %v", made.EventID, err)
 		}
 		var run model.Run
 		n.decode(reports[2], &run)

@@ -92,6 +92,7 @@ func (m *manifests) activate(ctx context.Context, a assignments.Activation, now 
 	cause := model.CauseManifest
 	if a.Applied {
 		cause = model.CauseSchedule // what differs now is drift
+		m.recallRegistrations(a.Key, v)
 	}
 	m.schedule.due.add(a.Key, wake{cause, now})
 }
@@ -278,6 +279,21 @@ func (m *manifests) conclude(ctx context.Context, key string, s *model.Run) {
 		m.set.Applied(ctx, key)
 	}
 	m.schedule.of(key).pending = isPending(s.Cause, s.Outcome())
+}
+
+// recallRegistrations registers what an earlier process did and no run comes to
+// unless one is asked for. What has health checks waits for them.
+func (m *manifests) recallRegistrations(key string, v *assignments.Version) {
+	for _, res := range v.Resolution.Resources {
+		meta, from := res.Meta(), registrar.Source{Manifest: key, Resource: res.Ref()}
+		if v.Noop || meta.Noop || res.Scope.Noop || res.Excluded != "" || meta.Drift != model.DriftReport && meta.Drift != model.DriftIgnore {
+			continue
+		}
+		m.registrar.Set(from, meta.RegisterWhenStable)
+		if len(meta.HealthChecks) > 0 && m.runner.config.get().HealthInterval > 0 {
+			m.registrar.Deregister(from)
+		}
+	}
 }
 
 // retainRegistrations ends the registrations of what is not active any more.

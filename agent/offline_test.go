@@ -489,3 +489,22 @@ func TestStateDirectoryOfAnotherFormat(t *testing.T) {
 		}
 	})
 }
+
+// TestOutboxOfAnotherFormatLeavesTheStateAlone: the version of muster that wrote
+// it must be able to go on.
+func TestOutboxOfAnotherFormatLeavesTheStateAlone(t *testing.T) {
+	n := newNode(t)
+	n.injected()
+	if err := os.MkdirAll(n.state+"/outbox", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(n.state+"/outbox/00000000000000000001.v9.log", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := agent.New(t.Context(), n.options()); !errors.Is(err, outbox.ErrFormat) {
+		t.Errorf("the error is %v", err)
+	}
+	if _, err := os.Stat(n.state + "/format"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the format of the state directory was written (%v)", err)
+	}
+}

@@ -517,6 +517,55 @@ func TestBundle(t *testing.T) {
 	})
 }
 
+// TestBundleThatWasDamagedIsFetchedAgain: whoever tidies up in the state directory
+// must not make a manifest fail until it is pushed again.
+func TestBundleThatWasDamagedIsFetchedAgain(t *testing.T) {
+	for name, damage := range map[string]func(dir string) error{
+		"a file is gone":  func(dir string) error { return os.Remove(dir + "/files/motd") },
+		"all is gone":     os.RemoveAll,
+		"a file is other": func(dir string) error { return os.WriteFile(dir+"/files/motd", []byte("x"), 0o600) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				user, group := hosttest.Owner(t)
+				text := "muster:\n  resources:\n    - file:\n        - " + n.path("motd") + ": {source: files/motd, owner: \"" + user + "\", group: \"" + group + "\", mode: \"0644\"}\n"
+				data, digest := bundleOf(t, map[string]string{"manifest.yaml": text, "files/motd": "from a bundle"})
+				n.outside.setBundle(digest, data)
+				n.start()
+				n.bucket.put("group.all.motd", "protocol: io.muster.v1.assignment\nbundle: "+digest+"\n")
+				n.settle()
+				n.has("motd", "from a bundle")
+				n.stop()
+				if err := damage(n.state + "/bundles/" + digest); err != nil {
+					t.Fatal(err)
+				}
+				clear(n.outside.bundles)
+				if err := os.Remove(n.path("motd")); err != nil {
+					t.Fatal(err)
+				}
+				n.start()
+				n.after(time.Minute)
+				n.outside.setBundle(digest, data)
+				n.agent.Connected()
+				n.after(6 * time.Minute)
+				n.has("motd", "from a bundle")
+				// Also while the agent runs.
+				if err := damage(n.state + "/bundles/" + digest); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.Remove(n.path("motd")); err != nil {
+					t.Fatal(err)
+				}
+				n.after(6 * time.Minute)
+				n.has("motd", "from a bundle")
+				if late := n.agent.State().Manifests["group.all.motd"].Late; late != "" {
+					t.Errorf("it is late: %s", late)
+				}
+			})
+		})
+	}
+}
+
 func TestReasonOfAMissingBundleIsShort(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.start()

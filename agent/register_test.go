@@ -189,3 +189,31 @@ func TestNoopRegistersNothing(t *testing.T) {
 		}
 	})
 }
+
+// TestRegistrationAfterARestart: no run comes to a resource whose drift is not
+// repaired, unless one is asked for, so what registered before does so again: at
+// once, or where it has a health check once that was made.
+func TestRegistrationAfterARestart(t *testing.T) {
+	for _, drift := range []string{"repair", "report", "ignore"} {
+		for _, status := range []model.HealthStatus{model.HealthOK, model.HealthCritical} {
+			registering(t, func(n *node, d *directory, c *clinic) {
+				plain := `{plain: {command: "true", refresh_only: true, register_when_stable: [{cluster: prod, service: plain, protocol: http, address: a, port: 1, ttl: 30s}]}}`
+				n.bucket.put("group.all.shop", strings.Replace(registeringShop(8080), "exec: [", "exec: [{defaults: {drift: "+drift+"}}, "+plain+", ", 1))
+				n.settle()
+				n.stop()
+				c.set("http", status)
+				n.start()
+				d.since()
+				n.after(3 * time.Minute)
+				told, _ := d.since()
+				count := map[string]int{}
+				for _, r := range told {
+					count[r.Service]++
+				}
+				if count["plain"] == 0 || (count["shop"] > 0) != (status == model.HealthOK) {
+					t.Errorf("%s, %s: registered %v", drift, status, count)
+				}
+			})
+		}
+	}
+}

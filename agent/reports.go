@@ -35,11 +35,9 @@ func (p *reporter) add(r model.Report, document any) {
 	}
 }
 
-// sync makes reports durable. A failure is logged: they stay in memory.
+// sync makes reports durable. A disk that takes none is logged by the outbox, once.
 func (p *reporter) sync() {
-	if err := p.outbox.Sync(); err != nil {
-		p.log.Error("cannot store reports, kept in memory", "error", err)
-	}
+	_ = p.outbox.Sync()
 }
 
 // transaction reports what happened to one resource. A stable one is in the

@@ -38,20 +38,23 @@ type bundles struct {
 }
 
 // open returns the directory of a bundle and its manifest, and fetches it when it
-// is missing. Invalid bytes are model.Problems; another error may pass.
+// is missing or damaged; a damaged one that cannot be fetched is used as it is.
+// Invalid bytes are model.Problems; another error may pass.
 func (b *bundles) open(ctx context.Context, key, digest string) (dir string, text []byte, err error) {
 	dir = filepath.Join(b.dir, digest)
-	if _, err := os.Lstat(dir); err != nil {
-		if err := b.fetch(ctx, key, digest, dir); err != nil {
-			return "", nil, err
-		}
+	var unfetched error
+	if !isIntact(dir) {
+		unfetched = b.fetch(ctx, key, digest, dir)
 	}
 	text, err = b.host.Read(filepath.Join(dir, bundleManifest), maxStored)
-	if err != nil {
+	switch {
+	case err == nil:
+		return dir, text, nil
+	case unfetched != nil:
+		return "", nil, unfetched
+	default:
 		return "", nil, model.ProblemAt(model.Position{File: key}, "a bundle has a "+bundleManifest+" at its root", "bundle %s: %v", digest, err)
 	}
-
-	return dir, text, nil
 }
 
 // fetch unpacks a bundle beside its place and moves it there once its digest is
@@ -60,58 +63,69 @@ func (b *bundles) fetch(ctx context.Context, key, digest, dir string) error {
 	if b.source == nil {
 		return errNoBundles
 	}
-	r, err := b.source.GetBundle(ctx, digest)
-	if err != nil {
-		return fetchError{digest, err}
-	}
-	defer r.Close()
 	temp, err := b.host.TempDir("bundle")
 	if err != nil {
 		return err
 	}
 	defer b.host.RemoveAll(temp)
-	sum := sha256.New()
-	source := &readError{r: io.TeeReader(r, sum)}
-	unpackErr := archive.Unpack(ctx, source, temp, archive.Limits{})
-	// The digest tells bytes that were damaged on their way from a bundle that is wrong.
-	_, _ = io.Copy(io.Discard, source)
-	got := model.DigestFrom(sum)
-	switch {
-	case source.err != nil || ctx.Err() != nil:
-		return fetchError{digest, errors.Join(source.err, context.Cause(ctx))}
-	case got != digest:
-		return fmt.Errorf("fetch bundle %s: what came is %s", digest, got)
-	case unpackErr != nil:
-		return model.ProblemAt(model.Position{File: key}, "pack it again", "bundle %s: %v", digest, unpackErr)
+	packed, err := os.Create(filepath.Join(temp, "packed"))
+	if err != nil {
+		return err
 	}
-	if err := b.host.MakeDirectory(b.dir, files.OwnAttrs(0o700)); err != nil {
+	defer packed.Close()
+	if err := b.download(ctx, digest, packed); err != nil {
+		return err
+	}
+	tree := filepath.Join(temp, "tree")
+	if err := os.Mkdir(tree, 0o700); err != nil {
+		return err
+	}
+	err = archive.Unpack(ctx, packed, tree, archive.Limits{})
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil:
+		return model.ProblemAt(model.Position{File: key}, "pack it again", "bundle %s: %v", digest, err)
+	}
+	err = errors.Join(seal(tree), b.host.MakeDirectory(b.dir, files.OwnAttrs(0o700)), b.host.RemoveAll(dir))
+	if err != nil {
 		return err
 	}
 
-	return os.Rename(temp, dir)
+	return os.Rename(tree, dir)
 }
 
-// fetchError is a bundle that could not be fetched. It names the bundle once, and short,
-// however often the error behind it does.
-type fetchError struct {
-	digest string
-	err    error
+// download writes a bundle to a file, which is at its beginning afterwards.
+func (b *bundles) download(ctx context.Context, digest string, to *os.File) error {
+	r, err := b.source.GetBundle(ctx, digest)
+	if err != nil {
+		return fetchError(digest, err)
+	}
+	defer r.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(io.MultiWriter(to, sum), r); err != nil {
+		return fetchError(digest, err)
+	}
+	if got := model.DigestFrom(sum); got != digest {
+		return fmt.Errorf("fetch bundle %s: what came is %s", digest, got)
+	}
+	_, err = to.Seek(0, io.SeekStart)
+
+	return err
 }
 
 // shortDigest is how much of a digest tells bundles apart for a reader.
 const shortDigest = len(model.DigestPrefix) + 12
 
-// Error names the bundle, and the reason.
-func (e fetchError) Error() string {
+// fetchError is a bundle that could not be fetched. It names the bundle once, and
+// short, however often the error behind it does.
+func fetchError(digest string, err error) error {
 	why := strings.NewReplacer(
-		"bundle "+e.digest+": ", "", e.digest, "…", base64.URLEncoding.EncodeToString([]byte(e.digest)), "…",
-	).Replace(e.err.Error())
+		"bundle "+digest+": ", "", digest, "…", base64.URLEncoding.EncodeToString([]byte(digest)), "…",
+	).Replace(err.Error())
 
-	return "fetch bundle " + e.digest[:min(len(e.digest), shortDigest)] + ": " + why
+	return errors.New("fetch bundle " + digest[:min(len(digest), shortDigest)] + ": " + why)
 }
-
-// Unwrap returns the error behind it.
-func (e fetchError) Unwrap() error { return e.err }
 
 // keep removes the bundles that no assignment uses.
 func (b *bundles) keep(used map[string]bool) error {
@@ -127,20 +141,4 @@ func (b *bundles) keep(used map[string]bool) error {
 	}
 
 	return errors.Join(errs...)
-}
-
-// readError remembers the error of reading, to tell it from invalid bytes.
-type readError struct {
-	r   io.Reader
-	err error
-}
-
-// Read reads on.
-func (s *readError) Read(b []byte) (int, error) {
-	n, err := s.r.Read(b)
-	if err != nil && !errors.Is(err, io.EOF) {
-		s.err = err
-	}
-
-	return n, err
 }

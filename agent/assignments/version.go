@@ -56,9 +56,13 @@ type basis struct {
 // the time from a put to its run.
 const freshFor = 5 * time.Second
 
-// valid reports whether a run may be made from a resolution as it is: nothing
-// but its text went in, or what went in cannot have changed since.
+// valid reports whether a run may be made from a resolution as it is: its bundle is
+// there, and nothing but its text went in, or what did cannot have changed since.
 func (r *Resolution) valid(now basis) bool {
+	if r.Dir != "" && !isIntact(r.Dir) {
+		return false
+	}
+
 	return r.Static || !r.used && r.basis.facts == now.facts && r.basis.changes == now.changes && now.at.Sub(r.basis.at) < freshFor
 }
 

@@ -55,8 +55,8 @@ type Outbox struct {
 	// published are the reports that the last Next returned.
 	published []uint64
 	syncedAt  time.Time
-	// failing reports that the disk takes nothing.
-	failing bool
+	// failing reports that the disk takes nothing, unsynced that it keeps nothing.
+	failing, unsynced bool
 }
 
 // entry is a report that waits.
@@ -121,7 +121,7 @@ func (b *Outbox) Append(r model.Report) (seq uint64, err error) {
 
 // Sync makes all reports durable, and wakes whoever waits on Ready. Without a
 // working disk they stay in memory, Next returns them from there, and it returns
-// an error.
+// an error, which is logged when it begins.
 func (b *Outbox) Sync() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -134,6 +134,7 @@ func (b *Outbox) sync() error {
 	b.syncedAt = time.Now()
 	b.flush()
 	err := b.store.sync()
+	b.logOnce(&b.unsynced, err, "cannot sync the outbox; reports are kept back, will retry")
 	if b.failing {
 		err = errors.Join(err, fmt.Errorf("the disk takes nothing, %d reports are in memory", len(b.waiting)-b.written()))
 	}

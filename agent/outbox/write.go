@@ -15,17 +15,21 @@ func (b *Outbox) written() int {
 // flush writes what the disk does not have, reports and the notice, and removes
 // what it need not have. What cannot be written stays in memory.
 func (b *Outbox) flush() {
-	err := b.write()
-	if b.failing != (err != nil) {
-		b.failing = err != nil
-		if b.failing {
-			b.opts.Log.Error("cannot write to the outbox; buffered in memory, will retry", "error", err)
-		} else {
-			b.opts.Log.Info("outbox writable again")
-		}
-	}
+	b.logOnce(&b.failing, b.write(), "cannot write to the outbox; buffered in memory, will retry")
 	if err := b.store.removeFinished(!b.notice.stale); err != nil {
 		b.opts.Log.Warn("cannot remove published or dropped reports", "error", err)
+	}
+}
+
+// logOnce logs an error of the disk when it begins and when it is over.
+func (b *Outbox) logOnce(failing *bool, err error, event string) {
+	if *failing == (err != nil) {
+		return
+	}
+	if *failing = err != nil; *failing {
+		b.opts.Log.Error(event, "error", err)
+	} else {
+		b.opts.Log.Info("outbox writable again")
 	}
 }
 

@@ -76,7 +76,7 @@ func (r *Report) Move(to *graph.Graph) {
 func (r *Report) Begin(n *graph.Node, noop, healthCheckOnly bool) *model.Transaction {
 	meta := n.Resource.Meta()
 	t := &model.Transaction{
-		Protocol: model.ProtocolTransaction, EventID: ksuid.New().String(), Timestamp: Now(),
+		Protocol: model.ProtocolTransaction, Timestamp: Now(),
 		Type: n.Ref.Type, Name: n.Ref.Name, Alias: meta.Alias, RequestedEnsure: meta.Ensure, Source: n.Resource.Pos,
 		RunID: r.RunID, Node: r.Node, Manifest: r.Manifest, Revision: r.Revision, Digest: r.Digest, Cause: r.Cause,
 		CorrelationID: r.CorrelationID, Noop: noop, HealthCheckOnly: healthCheckOnly,
@@ -88,9 +88,13 @@ func (r *Report) Begin(n *graph.Node, noop, healthCheckOnly bool) *model.Transac
 	return t
 }
 
-// End completes a transaction, and hands it on once all before it were.
+// End completes a transaction, and hands it on once all before it were. One that
+// only counts has no id: making 5,000 of them takes a tenth of a stable run.
 func (r *Report) End(n *graph.Node, t *model.Transaction) {
 	t.Duration = Now().Sub(t.Timestamp)
+	if r.Full || t.Refreshed || t.Outcome() != model.OutcomeStable {
+		t.EventID = ksuid.New().String()
+	}
 	for _, p := range n.Parents {
 		counts := r.Counts[p.Ref]
 		counts.Unique++
