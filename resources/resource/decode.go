@@ -1,7 +1,6 @@
 package resource
 
 import (
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -37,7 +36,6 @@ func Decode(t *Type, properties Value, pos model.Position) (*Resource, model.Pro
 func decode(t *Type, properties Value, pos model.Position, places map[string]model.Position) (*Resource, model.Problems) {
 	d := document.Decoder{Places: places}
 	spec := t.New()
-	target := reflect.ValueOf(spec).Elem()
 	late := false
 	if properties.Kind != Map && properties.Kind != Null {
 		d.Problems.Add(properties.Pos, "write its properties as key: value", "%s must be a mapping, not %s", t.Name, properties.Kind)
@@ -63,7 +61,7 @@ func decode(t *Type, properties Value, pos model.Position, places map[string]mod
 			continue
 		}
 		before := len(d.Secrets)
-		d.Into(target.FieldByIndex(p.index), e.Key, e.Value)
+		d.Into(p.Of(spec), e.Key, e.Value)
 		if e.Value.IsScalar() && e.Value.Text == "" {
 			checkEmpty(&d.Problems, p, e)
 		}
@@ -165,7 +163,7 @@ func DecodeQuestion(t *Type, properties Value, pos model.Position) (*Resource, m
 	spec := t.New()
 	for _, e := range properties.Entries {
 		if p, known := t.Property(e.Key); known {
-			d.Into(p.Field(spec), e.Key, e.Value)
+			d.Into(p.Of(spec), e.Key, e.Value)
 		}
 	}
 

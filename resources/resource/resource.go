@@ -86,10 +86,10 @@ func (r *Resource) isBeside() bool {
 	name := r.Meta().Name
 	if r.Type.Include == nil {
 		p, ok := r.Type.Property(SourceProperty)
-		if !ok || p.Field(r.Spec).Kind() != reflect.String {
+		if !ok || p.Of(r.Spec).Kind() != reflect.String {
 			return false
 		}
-		name = p.Field(r.Spec).String()
+		name = p.Of(r.Spec).String()
 	}
 
 	return name != "" && !filepath.IsAbs(name) && !strings.Contains(name, "://")
