@@ -212,7 +212,7 @@ func (s *session) include(ctx context.Context, i *inclusion, spec resource.Spec,
 	case bytes.HasPrefix([]byte(text), source.GzipMagic):
 		return nil, expression.WithHint(errors.New("it is packed"), "unpack it beside this manifest")
 	}
-	doc, err := syntax.ParseWithin(i.path, []byte(text), s.Opts.MaxBytes)
+	doc, err := syntax.Parse(i.path, []byte(text), s.Opts.MaxBytes)
 	if err != nil {
 		return &build{session: s, out: &Resolved{}, problems: model.AsProblems(err), openEnded: true}, nil
 	}

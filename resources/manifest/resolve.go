@@ -139,7 +139,7 @@ func (l *Loader) LoadData(ctx context.Context, source string, in Inputs) (data m
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, src.Close()) }()
-	doc, err := syntax.ParseDataWithin(src.Name, src.Data, l.eval.MaxBytes)
+	doc, err := syntax.ParseData(src.Name, src.Data, l.eval.MaxBytes)
 	if err != nil {
 		return nil, err
 	}
