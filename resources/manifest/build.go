@@ -143,12 +143,12 @@ func name(r *eval.Resolver, properties resource.Value) (text string, sure bool) 
 
 // wait makes a resource wait for others: it requires them, and its properties
 // are resolved once they have run.
-func (b *build) wait(res *resource.Resource, d syntax.Declared, properties resource.Value, waits []eval.Wait) {
+func (b *build) wait(res *resource.Resource, d syntax.Declared, properties resource.Value, waits []resource.Reference) {
 	var refs []model.Ref
 	for _, w := range waits {
 		refs = append(refs, w.Ref)
-		res.Taken = append(res.Taken, w.Reference())
 	}
+	res.Taken = waits
 	for _, e := range properties.Entries {
 		if p, known := d.Type.Property(e.Key); known && e.Value.IsLate() {
 			res.Waiting = append(res.Waiting, p.Key)

@@ -4,14 +4,14 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/manifest/eval"
+	"github.com/musterfleet/muster/resources/manifest/expression"
 	"github.com/musterfleet/muster/resources/manifest/syntax"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
 // link notes what a resource is called and which others it names, whatever else
 // is wrong with it, each reference at its place.
-func (b *build) link(ref model.Ref, pos model.Position, properties resource.Value, waits []eval.Wait) {
+func (b *build) link(ref model.Ref, pos model.Position, properties resource.Value, waits []resource.Reference) {
 	if strings.TrimSpace(ref.Name) == "" {
 		return
 	}
@@ -28,9 +28,9 @@ func (b *build) link(ref model.Ref, pos model.Position, properties resource.Valu
 			}
 		}
 	}
+	l.Needs = append(l.Needs, waits...)
 	for _, w := range waits {
-		l.Needs = append(l.Needs, w.Reference())
-		if t, ok := b.session.Opts.Types.Get(w.Ref.Type); ok && t.Outputs == nil && !w.File {
+		if t, ok := b.session.Opts.Types.Get(w.Ref.Type); ok && t.Outputs == nil && w.Property == expression.NameOutputs {
 			b.problems.Add(w.Pos, "", "a %s gives no outputs", t.Name)
 		}
 	}

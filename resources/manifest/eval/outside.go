@@ -36,7 +36,7 @@ func (w *World) readFile(path string, running bool) (string, error) {
 		return source.ReadRegular(path, w.Opts.MaxBytes)
 	}
 	if ref, ok := w.Provided()[resource.PathNeed(path)]; ok {
-		return "", LateError{ref: ref}
+		return "", late(expression.NameReadFile, ref)
 	}
 
 	return w.cached("file:"+path, func() (string, error) { return source.ReadRegular(path, w.Opts.MaxBytes) })

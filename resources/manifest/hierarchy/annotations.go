@@ -114,18 +114,7 @@ func (a *annotations) validate(ctx context.Context, e resource.Entry, p *express
 
 // isEmpty reports whether a value is nothing, or holds nothing.
 func isEmpty(v any) bool {
-	switch v := v.(type) {
-	case nil:
-		return true
-	case string:
-		return v == ""
-	case model.Secret:
-		return v.Reveal() == ""
-	case []any:
-		return len(v) == 0
-	case map[string]any:
-		return len(v) == 0
-	default:
-		return false
-	}
+	value, err := expression.ToValue(v, model.Position{})
+
+	return err == nil && value.Text == "" && len(value.Items)+len(value.Entries) == 0
 }
