@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/links"
 	"github.com/musterfleet/muster/resources/manifest/eval"
 	"github.com/musterfleet/muster/resources/manifest/syntax"
 	"github.com/musterfleet/muster/resources/resource"
@@ -23,7 +24,7 @@ type build struct {
 	// own are the resources that the document itself declares.
 	own []*resource.Resource
 	// links are those of the resources that the document and what it includes declare.
-	links []resource.Links
+	links []links.Links
 	// openEnded reports whether not all that is declared is known.
 	openEnded bool
 	// leftOpen reports whether not all is known of what is declared and left out.

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/links"
 	"github.com/musterfleet/muster/resources/manifest/expression"
 	"github.com/musterfleet/muster/resources/manifest/syntax"
 	"github.com/musterfleet/muster/resources/resource"
@@ -15,7 +16,7 @@ func (b *build) link(ref model.Ref, pos model.Position, properties resource.Valu
 	if strings.TrimSpace(ref.Name) == "" {
 		return
 	}
-	l := resource.Links{Ref: ref, Pos: pos}
+	l := links.Links{Ref: ref, Pos: pos}
 	if alias, ok := properties.Get(syntax.KeyAlias); ok && alias.IsScalar() && !alias.Late {
 		l.Alias = alias.Text
 		b.session.Aliases[model.Ref{Type: ref.Type, Name: alias.Text}] = ref
@@ -52,7 +53,7 @@ func (b *build) checkLinks(earlier func(model.Ref) bool) {
 		unseen[ref] = may && !b.openEnded
 		return may
 	}
-	b.problems = append(b.problems, resource.CheckLinks(b.links, known)...)
+	b.problems = append(b.problems, links.Check(b.links, known)...)
 	for _, l := range b.links {
 		for _, need := range l.Needs {
 			if unseen[need.Ref] {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
+	"github.com/musterfleet/muster/resources/links"
 	"github.com/musterfleet/muster/resources/manifest/eval"
 	"github.com/musterfleet/muster/resources/manifest/hierarchy"
 	"github.com/musterfleet/muster/resources/manifest/syntax"
@@ -72,7 +73,7 @@ func (s *session) declare(ctx context.Context, external map[string]any) (*build,
 	out.Resources = make([]*resource.Resource, 0, len(declared.Out))
 	b.own = make([]*resource.Resource, 0, len(declared.Out))
 	out.values = make([]resource.Value, 0, len(declared.Out))
-	b.links = make([]resource.Links, 0, len(declared.Out))
+	b.links = make([]links.Links, 0, len(declared.Out))
 	for _, d := range declared.Out {
 		b.add(ctx, d)
 	}

@@ -49,6 +49,13 @@ type Resource struct {
 	Late func(ctx context.Context, outputs Outputs) (Spec, []model.Secret, error)
 }
 
+// Reference is a reference to another resource, with the property that holds it.
+type Reference struct {
+	Ref      model.Ref
+	Property string
+	Pos      model.Position
+}
+
 // Messages are shown before the first and after the last resource of a manifest,
 // unless empty.
 type Messages struct{ Before, After string }
