@@ -45,16 +45,13 @@ func (w *World) readFile(path string, running bool) (string, error) {
 // cached remembers what a key stands for, so that it is the same in the whole document.
 func (w *World) cached(key string, get func() (string, error)) (string, error) {
 	w.mu.Lock()
-	v, have := w.cache[key]
-	w.mu.Unlock()
-	if have {
+	defer w.mu.Unlock()
+	if v, have := w.cache[key]; have {
 		return v, nil
 	}
 	v, err := get()
 	if err == nil {
-		w.mu.Lock()
 		w.cache[key] = v
-		w.mu.Unlock()
 	}
 
 	return v, err
