@@ -225,7 +225,7 @@ func (s *session) include(ctx context.Context, i *inclusion, spec resource.Spec,
 		child.leaving = append(slices.Clone(s.leaving), i.path)
 	}
 
-	data, _ := eval.Copy(in.Data, i.hide(s.Secrets())).(map[string]any)
+	data, _ := expression.Copy(in.Data, i.hide(s.Secrets())).(map[string]any)
 
 	return child.declare(ctx, hierarchy.Merge(data, s.external))
 }
