@@ -77,7 +77,7 @@ func rooms() []room {
 		{folder: "resources/manifest/syntax", may: []string{"model", "resources/document", "resources/resource"}},
 		{folder: "resources/manifest/source", may: []string{"model", "resources/host/..."}},
 		{folder: "resources/manifest/expression", may: []string{"model", "resources/document", "resources/resource"}},
-		{folder: "resources/manifest/eval", may: []string{"model", "resources/document", "resources/resource", "resources/template", "resources/manifest/syntax", "resources/manifest/source", "resources/manifest/expression"}},
+		{folder: "resources/manifest/eval", may: []string{"model", "resources/document", "resources/host/...", "resources/resource", "resources/template", "resources/manifest/syntax", "resources/manifest/source", "resources/manifest/expression"}},
 		{folder: "resources/manifest/hierarchy", may: []string{"model", "resources/resource", "resources/template", "resources/manifest/syntax", "resources/manifest/expression", "resources/manifest/eval"}},
 		{folder: "resources/manifest/render", may: []string{"model", "resources/resource", "resources/manifest/syntax", "resources/manifest/expression"}},
 		{folder: "kvstore", alone: true, may: []string{"model"}, tests: []string{"kvstore/..."}},

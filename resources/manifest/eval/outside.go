@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/manifest/expression"
 	"github.com/musterfleet/muster/resources/manifest/source"
 	"github.com/musterfleet/muster/resources/resource"
@@ -32,14 +33,18 @@ func (w *World) readFile(path string, running bool) (string, error) {
 		path = filepath.Join(w.Dir, path)
 	}
 	path = filepath.Clean(path)
+	read := func() (string, error) {
+		text, err := files.Read(path, w.Opts.MaxBytes)
+		return string(text), err
+	}
 	if running {
-		return source.ReadRegular(path, w.Opts.MaxBytes)
+		return read()
 	}
 	if ref, ok := w.Provided()[resource.PathNeed(path)]; ok {
 		return "", late(expression.NameReadFile, ref)
 	}
 
-	return w.cached("file:"+path, func() (string, error) { return source.ReadRegular(path, w.Opts.MaxBytes) })
+	return w.cached("file:"+path, read)
 }
 
 // cached remembers what a key stands for, so that it is the same in the whole document.
