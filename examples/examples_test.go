@@ -170,7 +170,7 @@ func values(resolved *manifest.Resolved) string {
 	var b strings.Builder
 	for _, r := range resolved.Resources {
 		for _, p := range r.Type.Properties() {
-			if f := p.Field(r.Spec); f.Kind().String() == "string" {
+			if f := p.Of(r.Spec); f.Kind().String() == "string" {
 				b.WriteString(f.String() + "\n")
 			} else if text, ok := f.Interface().(*string); ok && text != nil {
 				b.WriteString(*text)

@@ -13,10 +13,10 @@ type Field struct {
 	Aliases []string
 	// Index is what reflect.Value.FieldByIndex takes.
 	Index []int
-	// Embedded reports whether it is of a struct within the struct.
-	Embedded bool
-	Type     reflect.Type
-	Tag      reflect.StructTag
+	// Common reports whether it is of an embedded struct, as what many structs have.
+	Common bool
+	Type   reflect.Type
+	Tag    reflect.StructTag
 }
 
 // Is reports whether a key of a document means the field.
@@ -29,7 +29,7 @@ func Fields(t reflect.Type) []Field {
 		f := t.Field(i)
 		if f.Anonymous && f.Type.Kind() == reflect.Struct {
 			for _, inner := range Fields(f.Type) {
-				inner.Index, inner.Embedded = append([]int{i}, inner.Index...), true
+				inner.Index, inner.Common = append([]int{i}, inner.Index...), true
 				out = append(out, inner)
 			}
 			continue

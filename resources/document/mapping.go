@@ -14,34 +14,27 @@ type keySet struct {
 const indexedKeys = 12
 
 func (s *keySet) find(key string) (Entry, bool) {
-	if s.index == nil && len(*s.entries) >= indexedKeys {
+	entries := *s.entries
+	if len(entries) < indexedKeys {
+		for _, e := range entries {
+			if e.Key == key {
+				return e, true
+			}
+		}
+		return Entry{}, false
+	}
+	if s.index == nil {
 		s.index = make(map[string]int, 4*indexedKeys)
-		for i, e := range *s.entries {
-			s.index[e.Key] = i
-		}
 	}
-	if s.index != nil {
-		i, ok := s.index[key]
-		if !ok {
-			return Entry{}, false
-		}
-		return (*s.entries)[i], true
+	for i := len(s.index); i < len(entries); i++ {
+		s.index[entries[i].Key] = i
 	}
-	for _, e := range *s.entries {
-		if e.Key == key {
-			return e, true
-		}
-	}
+	i, have := s.index[key]
 
-	return Entry{}, false
+	return entries[i], have
 }
 
-func (s *keySet) add(e Entry) {
-	*s.entries = append(*s.entries, e)
-	if s.index != nil {
-		s.index[e.Key] = len(*s.entries) - 1
-	}
-}
+func (s *keySet) add(e Entry) { *s.entries = append(*s.entries, e) }
 
 func (c *converter) mapping(v *Value, n *yaml.Node, depth int) {
 	v.Kind = Map

@@ -3,7 +3,6 @@ package document
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -76,47 +75,22 @@ func quoted(message string) string {
 	return word
 }
 
-// countedReader counts what is read: in large pieces at first, then, where it
-// matters, byte by byte.
-type countedReader struct {
-	data []byte
-	n    int
-	// fine is the offset from which bytes are handed out singly.
-	fine int
-}
+// byteReader hands out single bytes.
+type byteReader struct{ *bytes.Reader }
 
-func (r *countedReader) Read(p []byte) (int, error) {
-	if r.n == len(r.data) {
-		return 0, io.EOF
-	}
-	end := r.n + 1
-	if r.n < r.fine {
-		end = r.fine
-	}
-	n := copy(p, r.data[r.n:end])
-	r.n += n
-
-	return n, nil
-}
+// Read reads one byte.
+func (r byteReader) Read(p []byte) (int, error) { return r.Reader.Read(p[:min(1, len(p))]) }
 
 // readUntilError returns how many bytes the parser asked for before it failed.
 func readUntilError(data []byte) int {
-	fine := len(data)
-	for range 2 {
-		r := &countedReader{data: data, fine: fine}
-		dec := yaml.NewDecoder(r)
-		var err error
-		for err == nil {
-			err = decodeNode(dec, &yaml.Node{})
-		}
-		const pieces = 4096
-		fine = max(r.n-pieces, 0)
-		if r.fine < len(data) || fine == r.fine {
-			return r.n
-		}
+	r := byteReader{bytes.NewReader(data)}
+	dec := yaml.NewDecoder(r)
+	var err error
+	for err == nil {
+		err = decodeNode(dec, &yaml.Node{})
 	}
 
-	return len(data)
+	return len(data) - r.Len()
 }
 
 // lineStart returns the place of the first visible character of a line.

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/links"
 	"github.com/musterfleet/muster/resources/manifest/eval"
 	"github.com/musterfleet/muster/resources/manifest/syntax"
 	"github.com/musterfleet/muster/resources/resource"
@@ -23,7 +24,7 @@ type build struct {
 	// own are the resources that the document itself declares.
 	own []*resource.Resource
 	// links are those of the resources that the document and what it includes declare.
-	links []resource.Links
+	links []links.Links
 	// openEnded reports whether not all that is declared is known.
 	openEnded bool
 	// leftOpen reports whether not all is known of what is declared and left out.
@@ -143,12 +144,12 @@ func name(r *eval.Resolver, properties resource.Value) (text string, sure bool) 
 
 // wait makes a resource wait for others: it requires them, and its properties
 // are resolved once they have run.
-func (b *build) wait(res *resource.Resource, d syntax.Declared, properties resource.Value, waits []eval.Wait) {
+func (b *build) wait(res *resource.Resource, d syntax.Declared, properties resource.Value, waits []resource.Reference) {
 	var refs []model.Ref
 	for _, w := range waits {
 		refs = append(refs, w.Ref)
-		res.Taken = append(res.Taken, w.Reference())
 	}
+	res.Taken = waits
 	for _, e := range properties.Entries {
 		if p, known := d.Type.Property(e.Key); known && e.Value.IsLate() {
 			res.Waiting = append(res.Waiting, p.Key)

@@ -31,10 +31,14 @@ var (
 
 // Parse reads a manifest in YAML or JSON. name is what its places are called.
 // Unknown keys and the like are reported by Resolve. The error is model.Problems.
-func Parse(name string, data []byte) (*Document, error) { return syntax.Parse(name, data) }
+func Parse(name string, data []byte) (*Document, error) {
+	return syntax.Parse(name, data, DefaultMaxBytes)
+}
 
 // ParseData is Parse for a source of data, which may be a mapping without a data key.
-func ParseData(name string, data []byte) (*Document, error) { return syntax.ParseData(name, data) }
+func ParseData(name string, data []byte) (*Document, error) {
+	return syntax.ParseData(name, data, DefaultMaxBytes)
+}
 
 // ParseRequest reads an ensure request in JSON or YAML, with its properties for
 // DecodeOne. The error is model.Problems.

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/manifest/eval"
 	"github.com/musterfleet/muster/resources/manifest/expression"
 	"github.com/musterfleet/muster/resources/manifest/hierarchy"
@@ -205,14 +206,14 @@ func (s *session) include(ctx context.Context, i *inclusion, spec resource.Spec,
 	if s.Absent && (filepath.IsAbs(in.Source) || s.Dir == "") {
 		return nil, eval.ErrElsewhere
 	}
-	text, err := source.ReadRegular(i.path, s.Opts.MaxBytes)
+	text, err := files.Read(i.path, s.Opts.MaxBytes)
 	switch {
 	case err != nil:
 		return nil, err
-	case bytes.HasPrefix([]byte(text), source.GzipMagic):
+	case bytes.HasPrefix(text, source.GzipMagic):
 		return nil, expression.WithHint(errors.New("it is packed"), "unpack it beside this manifest")
 	}
-	doc, err := syntax.ParseWithin(i.path, []byte(text), s.Opts.MaxBytes)
+	doc, err := syntax.Parse(i.path, text, s.Opts.MaxBytes)
 	if err != nil {
 		return &build{session: s, out: &Resolved{}, problems: model.AsProblems(err), openEnded: true}, nil
 	}
@@ -225,7 +226,7 @@ func (s *session) include(ctx context.Context, i *inclusion, spec resource.Spec,
 		child.leaving = append(slices.Clone(s.leaving), i.path)
 	}
 
-	data, _ := eval.Copy(in.Data, i.hide(s.Secrets())).(map[string]any)
+	data, _ := expression.Copy(in.Data, i.hide(s.Secrets())).(map[string]any)
 
 	return child.declare(ctx, hierarchy.Merge(data, s.external))
 }

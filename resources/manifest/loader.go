@@ -75,7 +75,7 @@ type Resolved struct {
 
 // Parse is Parse for a source that the loader fetched, with its limit.
 func (l *Loader) Parse(s *source.Source) (*syntax.Document, error) {
-	return syntax.ParseWithin(s.Name, s.Data, l.eval.MaxBytes)
+	return syntax.Parse(s.Name, s.Data, l.eval.MaxBytes)
 }
 
 // Render returns the manifest with everything resolved, as YAML that muster

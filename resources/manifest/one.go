@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/links"
 	"github.com/musterfleet/muster/resources/manifest/syntax"
 	"github.com/musterfleet/muster/resources/resource"
 )
@@ -32,7 +33,7 @@ func (l *Loader) resolveOne(ctx context.Context, typ string, properties resource
 	if err != nil {
 		return nil, err
 	}
-	b := &build{session: l.session(syntax.Empty(""), in), out: &Resolved{}, links: []resource.Links{resource.LinksOf(res)}}
+	b := &build{session: l.session(syntax.Empty(""), in), out: &Resolved{}, links: []links.Links{links.Of(res)}}
 	b.keep(res, properties)
 	b.out.Warnings = nil // those are for what runs again and again
 	b.assemble(ctx)

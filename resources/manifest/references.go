@@ -4,18 +4,19 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/manifest/eval"
+	"github.com/musterfleet/muster/resources/links"
+	"github.com/musterfleet/muster/resources/manifest/expression"
 	"github.com/musterfleet/muster/resources/manifest/syntax"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
 // link notes what a resource is called and which others it names, whatever else
 // is wrong with it, each reference at its place.
-func (b *build) link(ref model.Ref, pos model.Position, properties resource.Value, waits []eval.Wait) {
+func (b *build) link(ref model.Ref, pos model.Position, properties resource.Value, waits []resource.Reference) {
 	if strings.TrimSpace(ref.Name) == "" {
 		return
 	}
-	l := resource.Links{Ref: ref, Pos: pos}
+	l := links.Links{Ref: ref, Pos: pos}
 	if alias, ok := properties.Get(syntax.KeyAlias); ok && alias.IsScalar() && !alias.Late {
 		l.Alias = alias.Text
 		b.session.Aliases[model.Ref{Type: ref.Type, Name: alias.Text}] = ref
@@ -28,9 +29,9 @@ func (b *build) link(ref model.Ref, pos model.Position, properties resource.Valu
 			}
 		}
 	}
+	l.Needs = append(l.Needs, waits...)
 	for _, w := range waits {
-		l.Needs = append(l.Needs, w.Reference())
-		if t, ok := b.session.Opts.Types.Get(w.Ref.Type); ok && t.Outputs == nil && !w.File {
+		if t, ok := b.session.Opts.Types.Get(w.Ref.Type); ok && t.Outputs == nil && w.Property == expression.NameOutputs {
 			b.problems.Add(w.Pos, "", "a %s gives no outputs", t.Name)
 		}
 	}
@@ -52,7 +53,7 @@ func (b *build) checkLinks(earlier func(model.Ref) bool) {
 		unseen[ref] = may && !b.openEnded
 		return may
 	}
-	b.problems = append(b.problems, resource.CheckLinks(b.links, known)...)
+	b.problems = append(b.problems, links.Check(b.links, known)...)
 	for _, l := range b.links {
 		for _, need := range l.Needs {
 			if unseen[need.Ref] {

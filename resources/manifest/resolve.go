@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
+	"github.com/musterfleet/muster/resources/links"
 	"github.com/musterfleet/muster/resources/manifest/eval"
 	"github.com/musterfleet/muster/resources/manifest/hierarchy"
 	"github.com/musterfleet/muster/resources/manifest/syntax"
@@ -72,7 +73,7 @@ func (s *session) declare(ctx context.Context, external map[string]any) (*build,
 	out.Resources = make([]*resource.Resource, 0, len(declared.Out))
 	b.own = make([]*resource.Resource, 0, len(declared.Out))
 	out.values = make([]resource.Value, 0, len(declared.Out))
-	b.links = make([]resource.Links, 0, len(declared.Out))
+	b.links = make([]links.Links, 0, len(declared.Out))
 	for _, d := range declared.Out {
 		b.add(ctx, d)
 	}
@@ -139,7 +140,7 @@ func (l *Loader) LoadData(ctx context.Context, source string, in Inputs) (data m
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, src.Close()) }()
-	doc, err := syntax.ParseDataWithin(src.Name, src.Data, l.eval.MaxBytes)
+	doc, err := syntax.ParseData(src.Name, src.Data, l.eval.MaxBytes)
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,6 @@
 package resource
 
 import (
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,18 +25,19 @@ const (
 func Decode(t *Type, properties Value, pos model.Position) (*Resource, model.Problems) {
 	r, problems := decode(t, properties, pos, nil)
 	if len(problems) > 0 {
-		return decode(t, properties, pos, map[string]model.Position{})
+		_, problems = decode(t, properties, pos, map[string]model.Position{})
+		return nil, problems
 	}
 
 	return r, nil
 }
 
-// decode notes the places of values where there is a map for them, which only
-// problems need.
+// decode returns a resource with the properties that can be read, and the problems
+// of the others. It notes the places of values where there is a map for them, which
+// only problems need.
 func decode(t *Type, properties Value, pos model.Position, places map[string]model.Position) (*Resource, model.Problems) {
 	d := document.Decoder{Places: places}
 	spec := t.New()
-	target := reflect.ValueOf(spec).Elem()
 	late := false
 	if properties.Kind != Map && properties.Kind != Null {
 		d.Problems.Add(properties.Pos, "write its properties as key: value", "%s must be a mapping, not %s", t.Name, properties.Kind)
@@ -63,7 +63,7 @@ func decode(t *Type, properties Value, pos model.Position, places map[string]mod
 			continue
 		}
 		before := len(d.Secrets)
-		d.Into(target.FieldByIndex(p.index), e.Key, e.Value)
+		d.Into(p.Of(spec), e.Key, e.Value)
 		if e.Value.IsScalar() && e.Value.Text == "" {
 			checkEmpty(&d.Problems, p, e)
 		}
@@ -79,10 +79,10 @@ func decode(t *Type, properties Value, pos model.Position, places map[string]mod
 	d.Problems = append(d.Problems, withoutConsequences(checkCommon(r, late), d.Problems)...)
 	place(d.Problems, places, pos)
 	if len(d.Problems) > 0 {
-		return nil, redacted(&d, r, properties)
+		redact(&d, r, properties)
 	}
 
-	return r, nil
+	return r, d.Problems
 }
 
 // checkSecrets reports secrets in a property that shows them; v holds one.
@@ -115,9 +115,9 @@ func withoutConsequences(found, unread model.Problems) model.Problems {
 	})
 }
 
-// redacted returns the problems, which quote values, without the secrets of the
-// resource and without the values of a sensitive one.
-func redacted(d *document.Decoder, r *Resource, properties Value) model.Problems {
+// redact takes the secrets of the resource out of the problems, which quote values,
+// and the values of a sensitive one.
+func redact(d *document.Decoder, r *Resource, properties Value) {
 	secrets := d.Secrets
 	if r.Meta().Sensitive {
 		for _, e := range properties.Entries {
@@ -131,8 +131,6 @@ func redacted(d *document.Decoder, r *Resource, properties Value) model.Problems
 		p := &d.Problems[i]
 		p.Message, p.Hint = redactor.Redact(p.Message), redactor.Redact(p.Hint)
 	}
-
-	return d.Problems
 }
 
 func collectTexts(v Value, out *[]model.Secret) {
@@ -150,26 +148,17 @@ func collectTexts(v Value, out *[]model.Secret) {
 // DecodeQuestion is Decode for a resource that is only observed: properties may
 // be missing.
 func DecodeQuestion(t *Type, properties Value, pos model.Position) (*Resource, model.Problems) {
-	r, problems := Decode(t, properties, pos)
-	given := model.Problems{}
-	for _, p := range problems {
+	r, problems := decode(t, properties, pos, map[string]model.Position{})
+	problems = slices.DeleteFunc(problems, func(p model.Problem) bool {
 		property, _, _ := strings.Cut(p.Property, ".")
-		if _, set := properties.Get(property); set || p.Property == "" || p.Property == "name" {
-			given = append(given, p)
-		}
-	}
-	if r != nil || len(given) > 0 {
-		return r, given
-	}
-	d := document.Decoder{}
-	spec := t.New()
-	for _, e := range properties.Entries {
-		if p, known := t.Property(e.Key); known {
-			d.Into(p.Field(spec), e.Key, e.Value)
-		}
+		_, given := properties.Get(property)
+		return !given && p.Property != "" && p.Property != "name"
+	})
+	if len(problems) > 0 {
+		return nil, problems
 	}
 
-	return &Resource{Type: t, Spec: spec, Pos: pos, Secrets: append(d.Secrets, secretsOf(spec)...)}, nil
+	return r, nil
 }
 
 func secretsOf(spec Spec) []model.Secret {

@@ -2,9 +2,7 @@ package resource
 
 import (
 	"cmp"
-	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 
 	"github.com/musterfleet/muster/model"
@@ -14,8 +12,7 @@ import (
 // Property is one property of a type, from its field. Manifests, flags, schemas
 // and documentation are derived from it.
 type Property struct {
-	Key     string
-	Aliases []string
+	document.Field
 	// Help is the field's jsonschema_description; of ensure the type's EnsureHelp.
 	Help string
 	// Enum and Default are from the field's jsonschema tag; those of ensure and
@@ -28,54 +25,30 @@ type Property struct {
 	// Filled, by the tag filled:"true", means that it must not be an empty text: an
 	// expression that yields one must not count as not set.
 	Filled bool
-	// Common means that every resource has it.
-	Common bool
 	// GoType is the field's type, pointers removed.
 	GoType reflect.Type
-	index  []int
 }
 
-// propertiesOf returns the properties of a spec, those of embedded structs first.
-func propertiesOf(spec Spec) []Property {
-	t := reflect.TypeOf(spec)
-	if t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
-		panic(fmt.Sprintf("a spec must be a pointer to a struct, not %T", spec))
-	}
-
-	fields := document.Fields(t.Elem())
-	out := make([]Property, len(fields))
-	for i, f := range fields {
-		out[i] = propertyOf(f)
-	}
-
-	return out
-}
-
-// complete adds what the type knows about the common properties.
-func (t *Type) complete(properties []Property) []Property {
-	for i := range properties {
-		switch p := &properties[i]; p.Key {
+// properties returns the properties of a type, those of embedded structs first.
+func properties(t *Type) []Property {
+	spec := t.New()
+	var out []Property
+	for _, f := range document.Fields(reflect.TypeOf(spec).Elem()) {
+		p := Property{Field: f, Help: f.Tag.Get("jsonschema_description"), Sensitive: f.Tag.Get("sensitive") == "true", Filled: f.Tag.Get("filled") == "true", GoType: f.Type}
+		if p.GoType.Kind() == reflect.Pointer {
+			p.GoType = p.GoType.Elem()
+		}
+		p.Enum, p.Default = Choices(f.Tag)
+		switch p.Key {
 		case "ensure":
-			p.Enum, p.Help, p.Default = t.Ensures, cmp.Or(t.EnsureHelp, p.Help), t.New().Meta().Ensure
-			if len(t.Ensures) > 0 {
-				p.Default = t.Ensures[0]
-			}
+			p.Enum, p.Help, p.Default = t.Ensures, cmp.Or(t.EnsureHelp, p.Help), append(t.Ensures, spec.Meta().Ensure)[0]
 		case "provider":
 			p.Enum = t.Providers
 		}
+		out = append(out, p)
 	}
 
-	return properties
-}
-
-func propertyOf(f document.Field) Property {
-	p := Property{Key: f.Key, Aliases: f.Aliases, Help: f.Tag.Get("jsonschema_description"), Sensitive: f.Tag.Get("sensitive") == "true", Filled: f.Tag.Get("filled") == "true", Common: f.Embedded, GoType: f.Type, index: f.Index}
-	if p.GoType.Kind() == reflect.Pointer {
-		p.GoType = p.GoType.Elem()
-	}
-	p.Enum, p.Default = Choices(f.Tag)
-
-	return p
+	return out
 }
 
 // Choices returns the values that the jsonschema tag of a field allows, none for
@@ -94,12 +67,9 @@ func Choices(tag reflect.StructTag) (enum []string, def string) {
 	return enum, def
 }
 
-// Is reports whether a key means the property.
-func (p *Property) Is(key string) bool { return p.Key == key || slices.Contains(p.Aliases, key) }
-
-// Field returns the property's field of a spec.
-func (p Property) Field(spec Spec) reflect.Value {
-	return reflect.ValueOf(spec).Elem().FieldByIndex(p.index)
+// Of returns the property's field of a spec.
+func (p Property) Of(spec Spec) reflect.Value {
+	return reflect.ValueOf(spec).Elem().FieldByIndex(p.Index)
 }
 
 // Property returns a property of the type by its key or an alias.
@@ -121,15 +91,4 @@ func (t *Type) UnknownProperty(key string, pos model.Position) model.Problem {
 	}
 
 	return document.Unknown(pos, "property", key, " of "+t.Name, keys)
-}
-
-// newOf returns a new T, a pointer to a struct.
-func newOf[T any]() T {
-	t := reflect.TypeFor[T]()
-	if t.Kind() != reflect.Pointer {
-		var zero T
-		return zero
-	}
-
-	return reflect.New(t.Elem()).Interface().(T)
 }

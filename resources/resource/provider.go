@@ -51,12 +51,12 @@ func Select[P Provider](providers []P, facts model.Facts, spec Spec) (P, error) 
 
 // unsuitable wraps the reasons: one may be a PrerequisiteError.
 func unsuitable(reasons []error) error {
-	format, args := "%w", []any{model.ErrNoSuitableProvider}
+	err := model.ErrNoSuitableProvider
 	for i, reason := range reasons {
-		format, args = format+[...]string{": %w", "; %w"}[min(i, 1)], append(args, reason)
+		err = fmt.Errorf([...]string{"%w: %w", "%w; %w"}[min(i, 1)], err, reason)
 	}
 
-	return fmt.Errorf(format, args...)
+	return err
 }
 
 func providerNames[P Provider](providers []P) string {

@@ -49,6 +49,13 @@ type Resource struct {
 	Late func(ctx context.Context, outputs Outputs) (Spec, []model.Secret, error)
 }
 
+// Reference is a reference to another resource, with the property that holds it.
+type Reference struct {
+	Ref      model.Ref
+	Property string
+	Pos      model.Position
+}
+
 // Messages are shown before the first and after the last resource of a manifest,
 // unless empty.
 type Messages struct{ Before, After string }
@@ -86,10 +93,10 @@ func (r *Resource) isBeside() bool {
 	name := r.Meta().Name
 	if r.Type.Include == nil {
 		p, ok := r.Type.Property(SourceProperty)
-		if !ok || p.Field(r.Spec).Kind() != reflect.String {
+		if !ok || p.Of(r.Spec).Kind() != reflect.String {
 			return false
 		}
-		name = p.Field(r.Spec).String()
+		name = p.Of(r.Spec).String()
 	}
 
 	return name != "" && !filepath.IsAbs(name) && !strings.Contains(name, "://")

@@ -3,6 +3,7 @@ package resource
 import (
 	"context"
 	"fmt"
+	"reflect"
 
 	"github.com/musterfleet/muster/model"
 )
@@ -61,12 +62,12 @@ func Of[S Spec, T State, P Provider](c Contract[S, T, P]) *Type {
 		Apply: func(ctx context.Context, env Env, p Provider, spec Spec, plan Plan) (Outcome, error) {
 			return c.Apply(ctx, env, p.(P), spec.(S), plan)
 		},
-		NewState: func() State { return newOf[T]() },
+		NewState: func() State { return reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T) },
 	}
 	for _, p := range c.Providers() {
 		t.Providers = append(t.Providers, p.Name())
 	}
-	t.properties = t.complete(propertiesOf(t.New()))
+	t.properties = properties(t)
 	adaptVerify(t, c)
 	adaptStatus(t, c)
 	adaptOrder(t, c)

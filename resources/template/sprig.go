@@ -16,53 +16,72 @@ import (
 const (
 	maxText  = 16 << 20
 	maxItems = 1_000_000
+	// maxVerbs is how many % a format may have.
+	maxVerbs = 1000
 )
 
 // errFar is a function that would make more than that.
 var errFar = errors.New("it would make more than is allowed")
+
+// errItself is a mapping that would hold itself: whatever prints it does not end.
+var errItself = errors.New("a mapping cannot hold itself")
 
 // sprigFunctions are those of sprig, without the one that asks the network, and
 // with a limit to those that make as much as their arguments ask for.
 func sprigFunctions() template.FuncMap {
 	functions := sprig.TxtFuncMap()
 	delete(functions, "getHostByName")
-	for _, name := range []string{"repeat", "indent", "nindent"} {
-		if produce, ok := functions[name].(func(int, string) string); ok {
-			functions[name] = func(count int, text string) (string, error) {
-				// An indent is made once for each line of the text.
-				if count > 0 && max(1, len(text)) > maxText/count {
-					return "", errFar
-				}
-				return produce(count, text), nil
-			}
-		}
-	}
-	for _, name := range []string{"randAlphaNum", "randAlpha", "randAscii", "randNumeric"} {
-		if produce, ok := functions[name].(func(int) string); ok {
-			functions[name] = func(count int) (string, error) {
-				if count > maxItems {
-					return "", errFar
-				}
-				return produce(count), nil
-			}
-		}
-	}
-	functions["randBytes"] = func(count int) (string, error) {
-		if count > maxItems {
-			return "", errFar
-		}
-		return sprig.TxtFuncMap()["randBytes"].(func(int) (string, error))(count)
-	}
-	boundLists(functions)
-	boundTexts(functions)
+	// An indent is made once for each line of the text.
+	limit(functions, func(a []reflect.Value) error { return tooLong(int(a[0].Int()), a[1].Len()) }, "repeat", "indent", "nindent")
+	limit(functions, func(a []reflect.Value) error { return tooMany(0, 1, a[0].Int()) }, "randAlphaNum", "randAlpha", "randAscii", "randNumeric", "randBytes", "until")
+	limit(functions, func(a []reflect.Value) error { return tooMany(a[0].Int(), a[2].Int(), a[1].Int()) }, "untilStep")
+	limit(functions, tooManyOfSeq, "seq")
+	limit(functions, tooLongJoined, "join")
+	limit(functions, func(a []reflect.Value) error { return itself(a[0], a[2]) }, "set")
+	limit(functions, func(a []reflect.Value) error { return itself(a[0], a[1]) }, "merge", "mergeOverwrite", "mustMerge", "mustMergeOverwrite")
+	functions["replace"] = func(old, with, text string) (string, error) { return replace(text, old, with, -1) }
+	functions["printf"] = printf
 	orderKeys(functions)
 
 	return functions
 }
 
+// limit has functions fail where refuse has an error about their arguments.
+func limit(functions template.FuncMap, refuse func(args []reflect.Value) error, names ...string) {
+	for _, name := range names {
+		f := reflect.ValueOf(functions[name])
+		t := f.Type()
+		var in []reflect.Type
+		for i := range t.NumIn() {
+			in = append(in, t.In(i))
+		}
+		call := f.Call
+		if t.IsVariadic() {
+			call = f.CallSlice
+		}
+		limited := reflect.FuncOf(in, []reflect.Type{t.Out(0), reflect.TypeFor[error]()}, t.IsVariadic())
+		functions[name] = reflect.MakeFunc(limited, func(args []reflect.Value) []reflect.Value {
+			out, err := []reflect.Value{reflect.Zero(t.Out(0))}, refuse(args)
+			if err == nil {
+				out = call(args)
+			}
+			return append(out, reflect.ValueOf(&err).Elem())[:2]
+		}).Interface()
+	}
+}
+
+// tooLong refuses a text that is made of so many pieces of a size.
+func tooLong(count, size int) error {
+	if count > 0 && max(1, size) > maxText/count {
+		return errFar
+	}
+
+	return nil
+}
+
 // repeat is strings.Repeat, within bounds.
 func repeat(text string, count int) (string, error) {
-	if count < 0 || count > 0 && max(1, len(text)) > maxText/count {
+	if count < 0 || tooLong(count, len(text)) != nil {
 		return "", errFar
 	}
 
@@ -75,59 +94,42 @@ func replace(text, old, with string, count int) (string, error) {
 	if count >= 0 {
 		found = min(found, count)
 	}
-	if found > 0 && max(1, len(with)) > maxText/found {
-		return "", errFar
+	if err := tooLong(found, len(with)); err != nil {
+		return "", err
 	}
 
 	return strings.Replace(text, old, with, count), nil
 }
 
-// boundTexts limits what puts one text into another again and again.
-func boundTexts(functions template.FuncMap) {
-	functions["replace"] = func(old, with, text string) (string, error) { return replace(text, old, with, -1) }
-	if join, ok := functions["join"].(func(string, any) string); ok {
-		functions["join"] = func(separator string, list any) (string, error) {
-			if v := reflect.ValueOf(list); v.IsValid() && (v.Kind() == reflect.Slice || v.Kind() == reflect.Array) && v.Len() > 0 && max(1, len(separator)) > maxText/v.Len() {
-				return "", errFar
-			}
-			return join(separator, list), nil
-		}
+// tooLongJoined refuses the arguments of join.
+func tooLongJoined(args []reflect.Value) error {
+	separator, list := args[0].Len(), args[1].Elem()
+	if list.Kind() != reflect.Slice && list.Kind() != reflect.Array {
+		return nil
 	}
-	functions["printf"] = func(format string, args ...any) (string, error) {
-		if wide := regexp.MustCompile(`%[^a-zA-Z%]*([0-9]{5,}|\*)`); strings.Count(format, "%") > maxVerbs || wide.MatchString(format) {
-			return "", errFar
-		}
-		return fmt.Sprintf(format, args...), nil
-	}
-	set := functions["set"]
-	if set, ok := set.(func(map[string]any, string, any) map[string]any); ok {
-		functions["set"] = func(d map[string]any, key string, v any) (map[string]any, error) {
-			if holds(v, d) {
-				return nil, errItself
-			}
-			return set(d, key, v), nil
-		}
-	}
-	for _, name := range []string{"merge", "mergeOverwrite"} {
-		if merge, ok := functions[name].(func(map[string]any, ...map[string]any) any); ok {
-			functions[name] = func(d map[string]any, others ...map[string]any) (any, error) {
-				if slices.ContainsFunc(others, func(other map[string]any) bool { return holds(other, d) }) {
-					return nil, errItself
-				}
-				return merge(d, others...), nil
-			}
-		}
-	}
-	for _, name := range []string{"mustMerge", "mustMergeOverwrite"} {
-		functions[name] = functions[strings.ToLower(name[4:5])+name[5:]]
-	}
+
+	return tooLong(list.Len(), separator)
 }
 
-// maxVerbs is how many % a format may have.
-const maxVerbs = 1000
+var wideVerb = regexp.MustCompile(`%[^a-zA-Z%]*([0-9]{5,}|\*)`)
 
-// errItself is a mapping that would hold itself: whatever prints it does not end.
-var errItself = errors.New("a mapping cannot hold itself")
+// printf is fmt.Sprintf, within bounds.
+func printf(format string, args ...any) (string, error) {
+	if strings.Count(format, "%") > maxVerbs || wideVerb.MatchString(format) {
+		return "", errFar
+	}
+
+	return fmt.Sprintf(format, args...), nil
+}
+
+// itself refuses a mapping that is to hold itself, in a value.
+func itself(d, v reflect.Value) error {
+	if d, _ := d.Interface().(map[string]any); holds(v.Interface(), d) {
+		return errItself
+	}
+
+	return nil
+}
 
 // holds reports whether a mapping is somewhere within a value, or is it.
 func holds(v any, d map[string]any) bool {
@@ -143,54 +145,37 @@ func holds(v any, d map[string]any) bool {
 		}
 	case []any:
 		return slices.ContainsFunc(v, func(each any) bool { return holds(each, d) })
+	case []map[string]any:
+		return slices.ContainsFunc(v, func(each map[string]any) bool { return holds(each, d) })
 	}
 
 	return false
 }
 
-// boundLists limits what counts.
-func boundLists(functions template.FuncMap) {
-	if until, ok := functions["until"].(func(int) []int); ok {
-		functions["until"] = func(count int) ([]int, error) {
-			if isTooFar(0, 1, count) {
-				return nil, errFar
-			}
-			return until(count), nil
-		}
-	}
-	if untilStep, ok := functions["untilStep"].(func(int, int, int) []int); ok {
-		functions["untilStep"] = func(start, stop, step int) ([]int, error) {
-			if isTooFar(start, step, stop) {
-				return nil, errFar
-			}
-			return untilStep(start, stop, step), nil
-		}
-	}
-	if seq, ok := functions["seq"].(func(...int) string); ok {
-		functions["seq"] = func(params ...int) (string, error) {
-			start, step, end := 1, 1, 0
-			switch len(params) {
-			case 1:
-				end = params[0]
-			case 2:
-				start, end = params[0], params[1]
-			case 3:
-				start, step, end = params[0], params[1], params[2]
-			}
-			if isTooFar(start, step, end) {
-				return "", errFar
-			}
-			return seq(params...), nil
-		}
+// tooManyOfSeq refuses the arguments of seq: an end, a start and an end, or a step between them.
+func tooManyOfSeq(args []reflect.Value) error {
+	params, _ := args[0].Interface().([]int)
+	switch len(params) {
+	case 1:
+		return tooMany(1, 1, int64(params[0]))
+	case 2:
+		return tooMany(int64(params[0]), 1, int64(params[1]))
+	case 3:
+		return tooMany(int64(params[0]), int64(params[1]), int64(params[2]))
+	default:
+		return nil
 	}
 }
 
-// isTooFar reports whether there are more steps from one number to another than a list may have.
-func isTooFar(from, step, to int) bool {
+// tooMany refuses more steps from one number to another than a list may have.
+func tooMany(from, step, to int64) error {
 	distance := float64(to) - float64(from)
 	if step != 0 {
 		distance /= float64(step)
 	}
+	if distance > maxItems || distance < -maxItems {
+		return errFar
+	}
 
-	return distance > maxItems || distance < -maxItems
+	return nil
 }

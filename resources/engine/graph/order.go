@@ -5,10 +5,10 @@ import "container/heap"
 // sort brings the nodes into run order: after everything they depend on, and
 // otherwise as they were declared. There is no cycle among them.
 func (g *Graph) sort() {
-	waiting := make(map[*Node]int, len(g.nodes))
+	waiting := make([]int, len(g.nodes)) // by their place in the document
 	ready := &declarationHeap{}
 	for _, n := range g.nodes {
-		waiting[n] = len(n.Before)
+		waiting[n.declared] = len(n.Before)
 		if len(n.Before) == 0 {
 			heap.Push(ready, n)
 		}
@@ -19,7 +19,7 @@ func (g *Graph) sort() {
 		n.At = len(order)
 		order = append(order, n)
 		for _, next := range n.after {
-			if waiting[next]--; waiting[next] == 0 {
+			if waiting[next.declared]--; waiting[next.declared] == 0 {
 				heap.Push(ready, next)
 			}
 		}

@@ -92,7 +92,7 @@ func sensitiveValues(res *resource.Resource) []model.Secret {
 	var out []model.Secret
 	for _, p := range res.Type.Properties() {
 		if p.Sensitive {
-			collect(p.Field(res.Spec), &out)
+			collect(p.Of(res.Spec), &out)
 		}
 	}
 

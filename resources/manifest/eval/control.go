@@ -38,11 +38,8 @@ func (r *Resolver) Excluded(ctx context.Context, properties resource.Value) (rea
 // bare takes the braces off a condition, which may be written with or without.
 func bare(text string) string {
 	text = strings.TrimSpace(text)
-	if !strings.HasPrefix(text, "${") && !strings.HasPrefix(text, "{{") {
-		return text
-	}
-	if length, ok := expression.ExpressionLength(text[2:], expression.Closing(text)); ok && 2+length+len(expression.Closing(text)) == len(text) {
-		return strings.TrimSpace(text[2 : 2+length])
+	if parts, _, ok := expression.Scan(text); ok && len(parts) == 1 && parts[0].IsExpr {
+		return parts[0].Expr
 	}
 
 	return text

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -45,7 +44,7 @@ func (l *lookup) get(ctx context.Context, path string, def []any) (any, error) {
 	if rest == "" {
 		return l.scope.plain(root), nil
 	}
-	if v, ok := Find(root, strings.Split(rest, ".")); ok && (v != nil || len(def) == 0) {
+	if v, ok := expression.Find(root, strings.Split(rest, ".")); ok && (v != nil || len(def) == 0) {
 		return l.scope.plain(v), nil
 	}
 	if strings.ContainsAny(rest, `*?#@|\!{}[]()`) {
@@ -95,7 +94,7 @@ func (l *lookup) root(ctx context.Context, name string) (any, error) {
 func notKnownHint(root any, name, rest string) string {
 	at, path := root, name
 	for word := range strings.SplitSeq(rest, ".") {
-		next, ok := Find(at, []string{word})
+		next, ok := expression.Find(at, []string{word})
 		if m, is := at.(map[string]any); is && !ok {
 			if near := document.Nearest(word, expression.KeysOf(m)); near != "" {
 				return "did you mean `" + path + "." + near + "`?"
@@ -143,28 +142,4 @@ func fromJSON(text string) (any, error) {
 	v, problems := document.Read("answer.json", []byte(text), int64(len(text)))
 
 	return v.Plain(), problems.Err()
-}
-
-// Find follows a path of keys and list positions.
-func Find(at any, path []string) (any, bool) {
-	for _, word := range path {
-		switch v := at.(type) {
-		case map[string]any:
-			next, ok := v[word]
-			if !ok {
-				return nil, false
-			}
-			at = next
-		case []any:
-			i, err := strconv.Atoi(word)
-			if err != nil || i < 0 || i >= len(v) {
-				return nil, false
-			}
-			at = v[i]
-		default:
-			return nil, false
-		}
-	}
-
-	return at, true
 }

@@ -44,13 +44,13 @@ func (sc *Scope) names(ctx context.Context) names {
 	look := lookup{scope: sc, environ: environ}
 	read := func(path string) (any, error) { return sc.readFile(path, sc.outputs != nil) }
 	out := names{
-		expression.NameFacts:   map[string]any{},
-		expression.NameData:    Reveal(sc.data, sc.Reveal),
-		expression.NameEnviron: environ,
-		"lookup":               func(key string, def ...any) (any, error) { return look.get(ctx, key, def) },
-		"readFile":             read,
-		"file":                 read,
-		"kvGet":                func(bucket, key string) (any, error) { return sc.kvGet(ctx, bucket, key) },
+		expression.NameFacts:    map[string]any{},
+		expression.NameData:     Reveal(sc.data, sc.Reveal),
+		expression.NameEnviron:  environ,
+		"lookup":                func(key string, def ...any) (any, error) { return look.get(ctx, key, def) },
+		expression.NameReadFile: read,
+		"file":                  read,
+		"kvGet":                 func(bucket, key string) (any, error) { return sc.kvGet(ctx, bucket, key) },
 		"registrations": func(cluster, protocol, service, address string) (any, error) {
 			return sc.World.registrations(ctx, cluster, protocol, service, address)
 		},
@@ -85,7 +85,7 @@ func (sc *Scope) output(name string) (any, error) {
 	case sc.phase == InData:
 		return nil, expression.WithHint(errNoOutputs, noOutputsHint)
 	case sc.outputs == nil:
-		return nil, LateError{ref: ref, outputs: true}
+		return nil, late(expression.NameOutputs, ref)
 	}
 	if real, ok := sc.Aliases[ref]; ok {
 		ref = real

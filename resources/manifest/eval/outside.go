@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/manifest/expression"
 	"github.com/musterfleet/muster/resources/manifest/source"
 	"github.com/musterfleet/muster/resources/resource"
@@ -32,29 +33,30 @@ func (w *World) readFile(path string, running bool) (string, error) {
 		path = filepath.Join(w.Dir, path)
 	}
 	path = filepath.Clean(path)
+	read := func() (string, error) {
+		text, err := files.Read(path, w.Opts.MaxBytes)
+		return string(text), err
+	}
 	if running {
-		return source.ReadRegular(path, w.Opts.MaxBytes)
+		return read()
 	}
 	if ref, ok := w.Provided()[resource.PathNeed(path)]; ok {
-		return "", LateError{ref: ref}
+		return "", late(expression.NameReadFile, ref)
 	}
 
-	return w.cached("file:"+path, func() (string, error) { return source.ReadRegular(path, w.Opts.MaxBytes) })
+	return w.cached("file:"+path, read)
 }
 
 // cached remembers what a key stands for, so that it is the same in the whole document.
 func (w *World) cached(key string, get func() (string, error)) (string, error) {
 	w.mu.Lock()
-	v, have := w.cache[key]
-	w.mu.Unlock()
-	if have {
+	defer w.mu.Unlock()
+	if v, have := w.cache[key]; have {
 		return v, nil
 	}
 	v, err := get()
 	if err == nil {
-		w.mu.Lock()
 		w.cache[key] = v
-		w.mu.Unlock()
 	}
 
 	return v, err

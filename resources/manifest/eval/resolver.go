@@ -12,29 +12,14 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Wait is a resource that must have run before an expression can be evaluated.
-type Wait struct {
-	Ref model.Ref
-	Pos model.Position
-	// File reports whether it is for a file that the resource makes, not for its outputs.
-	File bool
-}
-
-// Reference returns the wait as a reference of the resource, by the function that takes it.
-func (w Wait) Reference() resource.Reference {
-	if w.File {
-		return resource.Reference{Ref: w.Ref, Property: "readFile", Pos: w.Pos}
-	}
-
-	return resource.Reference{Ref: w.Ref, Property: expression.NameOutputs, Pos: w.Pos}
-}
-
 // Resolver replaces the expressions in values of a document. A value that is
-// late or has failed comes back marked Late; waits and failed say which.
+// late or has failed comes back marked Late; Waits and Failed tell which.
 type Resolver struct {
 	Scope    *Scope
 	Problems model.Problems
-	Waits    []Wait
+	// Waits are the resources that must have run before, by the function that takes
+	// something of them.
+	Waits []resource.Reference
 	// Failed are the places of values that came to nothing.
 	Failed []model.Position
 	// Missing are the files that problems are about because they are not there.
@@ -231,10 +216,12 @@ func (r *Resolver) evaluate(ctx context.Context, v resource.Value, p expression.
 	switch {
 	case f == nil:
 	case f.late != nil:
-		for i, ref := range f.late {
-			r.Waits = append(r.Waits, Wait{Ref: ref, File: f.file && i == 0, Pos: s.Doc.Place(v.Pos, v.Text, p.At)})
+		at := s.Doc.Place(v.Pos, v.Text, p.At)
+		for _, wait := range f.late {
+			wait.Pos = at
+			r.Waits = append(r.Waits, wait)
 		}
-		r.checkFields(program, s.Doc.Place(v.Pos, v.Text, p.At))
+		r.checkFields(program, at)
 	case !f.sure && s.Tolerates():
 	case !r.Forgiving && !f.known:
 		r.Problems.Add(s.Doc.Place(v.Pos, v.Text, p.At), f.Hint, "the expression fails: %s", f.Message)

@@ -48,17 +48,17 @@ type Scope struct {
 	used bool
 }
 
-// LateError is an expression that can only be evaluated when a resource has had its turn.
-type LateError struct {
-	ref model.Ref
-	// others are further resources that it waits for.
-	others []model.Ref
-	// outputs reports whether it takes the outputs of ref, not a file that this makes.
-	outputs bool
-}
+// LateError is an expression that can only be evaluated when resources have had
+// their turns: they are given by the function that takes something of them.
+type LateError struct{ waits []resource.Reference }
 
 // Error names the resource that must run first.
-func (e LateError) Error() string { return e.ref.String() + " must have run before" }
+func (e LateError) Error() string { return e.waits[0].Ref.String() + " must have run before" }
+
+// late returns the error of a function that takes something of a resource.
+func late(function string, ref model.Ref) LateError {
+	return LateError{[]resource.Reference{{Ref: ref, Property: function}}}
+}
 
 // Scope makes what expressions see. data may hold model.Secret.
 func (w *World) Scope(ctx context.Context, p phase, data map[string]any, outputs resource.Outputs) *Scope {
@@ -97,9 +97,7 @@ func (sc *Scope) TakeUsed() bool {
 type failure struct {
 	Message, Hint string
 	// late are the resources to wait for; then it is no failure.
-	late []model.Ref
-	// file reports whether the first of them is waited for because of a file it makes.
-	file bool
+	late []resource.Reference
 	// missing is a file that was to be read and is not there.
 	missing string
 	// known reports whether it was reported already.
@@ -130,7 +128,7 @@ func (sc *Scope) Run(ctx context.Context, p *expression.Program, extra map[strin
 	var late LateError
 	switch {
 	case errors.As(err, &late):
-		return nil, false, &failure{late: slices.Concat([]model.Ref{late.ref}, late.others, p.Refs), file: !late.outputs}
+		return nil, false, &failure{late: slices.Concat(late.waits, p.Refs)}
 	case err != nil && secret:
 		f = sc.Failed(err)
 		f.Message, f.Hint = hiddenMessage, ""

@@ -10,6 +10,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/manifest/expression"
+	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/resources/template"
 )
 
@@ -94,7 +95,7 @@ func (t *templates) name(path string) string {
 
 // read is readFile, remembering what has to be waited for.
 func (t *templates) read(path string) (string, error) {
-	content, err := t.known["readFile"].(func(string) (any, error))(path)
+	content, err := t.known[expression.NameReadFile].(func(string) (any, error))(path)
 	t.wait(err)
 	text, _ := content.(string)
 	t.texts = append(t.texts, text)
@@ -115,16 +116,17 @@ var outputsTaken = regexp.MustCompile(`\boutputs\b\s*\(?\s*["'` + "`" + `]([^"'`
 // isLate returns what has to be waited for. The first output that is missing ends
 // a template; those that it would take after that are read off its text.
 func (t *templates) isLate() error {
-	late := *t.late
+	out := LateError{slices.Clone(t.late.waits)}
 	for _, text := range t.texts {
 		for _, found := range outputsTaken.FindAllStringSubmatch(text, -1) {
-			if ref, err := model.ParseRef(found[1] + found[2]); err == nil && ref != late.ref && !slices.Contains(late.others, ref) {
-				late.others = append(late.others, ref)
+			ref, err := model.ParseRef(found[1] + found[2])
+			if err == nil && !slices.ContainsFunc(out.waits, func(w resource.Reference) bool { return w.Ref == ref }) {
+				out.waits = append(out.waits, late(expression.NameOutputs, ref).waits...)
 			}
 		}
 	}
 
-	return late
+	return out
 }
 
 // load reads what a Jet template includes.
@@ -203,7 +205,7 @@ func (t *templates) functions() template.Names {
 		return cloned(v), err
 	}
 	read := func(path string) (any, error) { return t.read(path) }
-	out["readFile"], out["file"] = read, read
+	out[expression.NameReadFile], out["file"] = read, read
 	outputs := t.known[expression.NameOutputs].(func(string) (any, error))
 	out[expression.NameOutputs] = func(name string) (any, error) {
 		v, err := outputs(name)

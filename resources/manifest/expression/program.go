@@ -15,6 +15,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
+	"github.com/musterfleet/muster/resources/resource"
 )
 
 // Program is a compiled expression with what it uses.
@@ -22,7 +23,7 @@ type Program struct {
 	*vm.Program
 	Names map[string]bool
 	// Refs are the resources whose outputs it takes.
-	Refs []model.Ref
+	Refs []resource.Reference
 	// Fields are the outputs that it names.
 	Fields []field
 	// Message and hint say why it does not compile.
@@ -38,6 +39,8 @@ const (
 	NameEnviron = "Environ"
 	NameValue   = "value"
 	NameOutputs = "outputs"
+	// NameReadFile is the function that reads a file.
+	NameReadFile = "readFile"
 )
 
 // The functions that render templates. Templates do not have them: one that
@@ -184,7 +187,7 @@ func (p *Program) output(call *ast.CallNode) {
 		p.refuse(err.Error(), "")
 		return
 	}
-	p.Refs = append(p.Refs, ref)
+	p.Refs = append(p.Refs, resource.Reference{Ref: ref, Property: NameOutputs})
 }
 
 // ExprMessage returns the message of an expression's error, on one line and without

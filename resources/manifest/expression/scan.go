@@ -43,7 +43,7 @@ func Scan(s string) (parts []Part, at int, ok bool) {
 			literal.WriteString("${")
 			i += 3
 		case strings.HasPrefix(rest, "${"), strings.HasPrefix(rest, "{{"):
-			length, closed := ExpressionLength(rest[2:], Closing(rest))
+			length, closed := expressionLength(rest[2:], Closing(rest))
 			if !closed {
 				return nil, i, false
 			}
@@ -78,9 +78,9 @@ func Closing(opened string) string {
 	return "}}"
 }
 
-// ExpressionLength finds where an expression ends: at the closing braces that
+// expressionLength finds where an expression ends: at the closing braces that
 // stand neither within braces of its own nor in a string or comment.
-func ExpressionLength(s, closing string) (int, bool) {
+func expressionLength(s, closing string) (int, bool) {
 	depth := 0
 	for i := 0; i < len(s); {
 		switch c := s[i]; {

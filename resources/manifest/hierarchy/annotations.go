@@ -48,7 +48,7 @@ func (a *annotations) value(ctx context.Context, v resource.Value, path []string
 	for i, item := range v.Items {
 		at := append(path[:len(path):len(path)], strconv.Itoa(i))
 		// A list that replaced this one may be shorter.
-		if _, ok := eval.Find(a.data, at); ok {
+		if _, ok := expression.Find(a.data, at); ok {
 			a.value(ctx, item, at)
 		}
 	}
@@ -76,7 +76,7 @@ func (a *annotations) check(ctx context.Context, e resource.Entry, path []string
 		// Both on one line.
 		a.check(ctx, e, path, rest)
 	}
-	value, known := eval.Find(a.data, path)
+	value, known := expression.Find(a.data, path)
 	name := strings.Join(path, ".")
 	if word == syntax.AnnotationRequire {
 		if !known || isEmpty(value) {
@@ -114,18 +114,7 @@ func (a *annotations) validate(ctx context.Context, e resource.Entry, p *express
 
 // isEmpty reports whether a value is nothing, or holds nothing.
 func isEmpty(v any) bool {
-	switch v := v.(type) {
-	case nil:
-		return true
-	case string:
-		return v == ""
-	case model.Secret:
-		return v.Reveal() == ""
-	case []any:
-		return len(v) == 0
-	case map[string]any:
-		return len(v) == 0
-	default:
-		return false
-	}
+	value, err := expression.ToValue(v, model.Position{})
+
+	return err == nil && value.Text == "" && len(value.Items)+len(value.Entries) == 0
 }

@@ -234,12 +234,15 @@ func (f *Fetcher) Tree(ctx context.Context, source string) (dir string, cleanup 
 }
 
 func readManifest(dir string, limit int64) ([]byte, error) {
-	text, err := ReadRegular(filepath.Join(dir, bundleManifest), limit)
+	text, err := files.Read(filepath.Join(dir, bundleManifest), limit)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w: the bundle has no %s at its root", ErrSource, bundleManifest)
 	}
+	if errors.Is(err, files.ErrTooLarge) {
+		return nil, fmt.Errorf("%w: %w", ErrTooLarge, err)
+	}
 
-	return []byte(text), err
+	return text, err
 }
 
 // countingReader sums what is read and ends with an error at a limit.

@@ -168,8 +168,7 @@ func isProperty(t *resource.Type, key string) bool {
 
 // SameProperty reports whether two keys are of one property, which may have aliases.
 func SameProperty(t *resource.Type, a, b string) bool {
-	first, known := t.Property(a)
-	second, also := t.Property(b)
+	p, known := t.Property(a)
 
-	return a == b || known && also && first.Key == second.Key
+	return a == b || known && p.Is(b)
 }

@@ -54,13 +54,8 @@ func Empty(name string) *Document { return &Document{name: name, Merge: MergeFir
 //
 // Texts are kept byte for byte as YAML defines them: line breaks of plain,
 // folded and literal texts are read as \n however the file ends its lines, and
-// a text that must hold \r is written in double quotes.
-func Parse(name string, data []byte) (*Document, error) {
-	return ParseWithin(name, data, DefaultMaxBytes)
-}
-
-// ParseWithin is Parse with a limit in bytes.
-func ParseWithin(name string, data []byte, limit int64) (*Document, error) {
+// a text that must hold \r is written in double quotes. limit is in bytes.
+func Parse(name string, data []byte, limit int64) (*Document, error) {
 	root, err := readMapping(name, data, limit, "a manifest", "it begins with `muster:` or `data:`")
 	if err != nil {
 		return nil, err
@@ -191,13 +186,8 @@ func (d *Document) body(section resource.Entry) {
 }
 
 // ParseData is Parse for a source of data, which may be a mapping without a
-// Data key: then all of it is data.
-func ParseData(name string, data []byte) (*Document, error) {
-	return ParseDataWithin(name, data, DefaultMaxBytes)
-}
-
-// ParseDataWithin is ParseData with a limit in bytes.
-func ParseDataWithin(name string, data []byte, limit int64) (*Document, error) {
+// data key: then all of it is data.
+func ParseData(name string, data []byte, limit int64) (*Document, error) {
 	root, err := readMapping(name, data, limit, "data", "write key: value")
 	if err != nil {
 		return nil, err

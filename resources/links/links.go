@@ -1,4 +1,5 @@
-package resource
+// Package links checks the names of resources and their references to one another.
+package links
 
 import (
 	"fmt"
@@ -7,6 +8,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
+	"github.com/musterfleet/muster/resources/resource"
 )
 
 // Links are the names of a resource and its references to others.
@@ -15,21 +17,14 @@ type Links struct {
 	// Alias is empty where there is none.
 	Alias string
 	Pos   model.Position
-	Needs []Reference
+	Needs []resource.Reference
 	// Resource is nil while only its links are known. The resources that it includes
 	// wait for what it needs, and it waits for them.
-	Resource *Resource
+	Resource *resource.Resource
 }
 
-// Reference is a reference to another resource, with the property that holds it.
-type Reference struct {
-	Ref      model.Ref
-	Property string
-	Pos      model.Position
-}
-
-// LinksOf returns the links of a resource, its references at its own position.
-func LinksOf(r *Resource) Links {
+// Of returns the links of a resource, its references at its own position.
+func Of(r *resource.Resource) Links {
 	meta := r.Meta()
 	out := Links{Ref: r.Ref(), Alias: meta.Alias, Pos: r.Pos, Resource: r}
 	for i, ref := range slices.Concat(meta.Require, meta.Subscribe) {
@@ -37,7 +32,7 @@ func LinksOf(r *Resource) Links {
 		if i >= len(meta.Require) {
 			property = "subscribe"
 		}
-		out.Needs = append(out.Needs, Reference{Ref: ref, Property: property, Pos: r.Pos})
+		out.Needs = append(out.Needs, resource.Reference{Ref: ref, Property: property, Pos: r.Pos})
 	}
 
 	return out
@@ -52,12 +47,12 @@ func (l Links) Names() []model.Ref {
 	return []model.Ref{l.Ref, {Type: l.Ref.Type, Name: l.Alias}}
 }
 
-// CheckLinks reports all problems of the names and references of resources, in the
+// Check reports all problems of the names and references of resources, in the
 // order of their declaration: duplicate names (except of resources that are the
 // same), references to nothing and to the resource itself, and cycles, each
 // resource in one. known reports whether a reference to none of them is allowed;
 // nil allows none.
-func CheckLinks(all []Links, known func(model.Ref) bool) model.Problems {
+func Check(all []Links, known func(model.Ref) bool) model.Problems {
 	c := linkCheck{all: all, known: known, byRef: make(map[model.Ref]int, len(all)), needs: make([][]int, len(all)), children: map[[2]int]bool{}, state: make([]visit, len(all))}
 	for i := range all {
 		for _, name := range all[i].Names() {
@@ -76,7 +71,7 @@ func CheckLinks(all []Links, known func(model.Ref) bool) model.Problems {
 	return c.problems
 }
 
-// linkCheck is one call of CheckLinks. Resources are named by their index.
+// linkCheck is one call of Check. Resources are named by their index.
 type linkCheck struct {
 	all   []Links
 	known func(model.Ref) bool
@@ -123,7 +118,7 @@ func (c *linkCheck) canonicalNames() {
 		if l.Resource == nil || l.Resource.Excluded != "" {
 			continue
 		}
-		spec, ok := l.Resource.Spec.(CanonicalNamer)
+		spec, ok := l.Resource.Spec.(resource.CanonicalNamer)
 		if !ok {
 			continue
 		}

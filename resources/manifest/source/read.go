@@ -4,24 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-
-	"github.com/musterfleet/muster/resources/host/files"
 )
-
-// ReadRegular reads a regular file.
-func ReadRegular(path string, limit int64) (string, error) {
-	f, err := files.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	data, err := readAll(f, limit)
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", path, err)
-	}
-
-	return string(data), nil
-}
 
 // ErrTooLarge is a source with more bytes than are allowed.
 var ErrTooLarge = errors.New("too large")

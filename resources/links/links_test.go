@@ -1,4 +1,4 @@
-package resource_test
+package links_test
 
 import (
 	"fmt"
@@ -6,17 +6,18 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/links"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// links makes the links of lines such as "a=alias b c": a resource, its alias
+// parse makes the links of lines such as "a=alias b c": a resource, its alias
 // and what it needs.
-func links(lines ...string) []resource.Links {
-	var out []resource.Links
+func parse(lines ...string) []links.Links {
+	var out []links.Links
 	for i, line := range lines {
 		words := strings.Fields(line)
 		name, alias, _ := strings.Cut(words[0], "=")
-		l := resource.Links{Ref: model.Ref{Type: "t", Name: name}, Alias: alias, Pos: model.Position{File: "f", Line: i + 1}}
+		l := links.Links{Ref: model.Ref{Type: "t", Name: name}, Alias: alias, Pos: model.Position{File: "f", Line: i + 1}}
 		for _, need := range words[1:] {
 			l.Needs = append(l.Needs, resource.Reference{Ref: model.Ref{Type: "t", Name: need}, Property: "require", Pos: l.Pos})
 		}
@@ -26,7 +27,7 @@ func links(lines ...string) []resource.Links {
 	return out
 }
 
-func TestCheckLinks(t *testing.T) {
+func TestCheck(t *testing.T) {
 	for name, tc := range map[string]struct {
 		in   []string
 		want string
@@ -47,7 +48,7 @@ func TestCheckLinks(t *testing.T) {
 		"joined cycles":    {[]string{"a b", "b a c", "c d", "d c"}, "f:1: the resources wait for each other: t#a (f:1) -> t#b (f:2) -> t#a (f:1) (remove one of these references)\nf:3: the resources wait for each other: t#c (f:3) -> t#d (f:4) -> t#c (f:3) (remove one of these references)"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := resource.CheckLinks(links(tc.in...), func(ref model.Ref) bool { return ref.Name == "earlier" })
+			got := links.Check(parse(tc.in...), func(ref model.Ref) bool { return ref.Name == "earlier" })
 			if got.Error() != tc.want {
 				t.Errorf("got  %s\nwant %s", got.Error(), tc.want)
 			}
@@ -56,17 +57,17 @@ func TestCheckLinks(t *testing.T) {
 }
 
 // A chain as long as a manifest can be, and a cycle of all of it, are no burden.
-func TestCheckLinksOfALongChain(t *testing.T) {
+func TestCheckOfALongChain(t *testing.T) {
 	const many = 50_000
 	var lines []string
 	for i := range many {
 		lines = append(lines, fmt.Sprintf("r%d r%d", i, i+1))
 	}
-	sound := links(append(lines, fmt.Sprintf("r%d", many))...)
-	if got := resource.CheckLinks(sound, nil); len(got) > 0 {
+	sound := parse(append(lines, fmt.Sprintf("r%d", many))...)
+	if got := links.Check(sound, nil); len(got) > 0 {
 		t.Fatal(got)
 	}
-	if got := resource.CheckLinks(links(append(lines, fmt.Sprintf("r%d r0", many))...), nil); len(got) != 1 {
+	if got := links.Check(parse(append(lines, fmt.Sprintf("r%d r0", many))...), nil); len(got) != 1 {
 		t.Fatalf("%d problems", len(got))
 	}
 }
