@@ -51,7 +51,7 @@ type bucket interface {
 
 // natsBucket is a bucket on a nats-server.
 type natsBucket struct {
-	*watch.Node
+	*watch.Watch
 	t     *testing.T
 	store *kvtest.Store
 }
@@ -348,7 +348,7 @@ func newNode(t *testing.T) *node {
 func (n *node) options() agent.Options {
 	n.host = host.New(host.Options{StateDir: n.state})
 	if _, injected := n.bucket.(*memoryBucket); !injected {
-		n.bucket = &natsBucket{t: n.t, store: n.nats, Node: watch.NewNode(n.nats.Store, watch.Options{
+		n.bucket = &natsBucket{t: n.t, store: n.nats, Watch: watch.New(n.nats.Store, watch.Options{
 			Node: n.config.Node, Groups: n.config.Groups, Rand: func() float64 { return 0 }, // no jitter
 		})}
 	}

@@ -70,7 +70,7 @@ func TestWithARealServer(t *testing.T) {
 	}
 	n.injected()
 	options := n.options()
-	options.Assignments = watch.NewNode(store.Store, watch.Options{Node: n.config.Node, Retry: 50 * time.Millisecond})
+	options.Assignments = watch.New(store.Store, watch.Options{Node: n.config.Node, Retry: 50 * time.Millisecond})
 	options.Publisher, options.States = store, store
 	running, err = agent.New(t.Context(), options)
 	if err != nil {
@@ -157,7 +157,7 @@ func TestWhatIsAssignedIsOnDiskThoughAFamilyCannotBeRead(t *testing.T) {
 	n.injected()
 	n.config.Node, n.config.Groups = "web01", []string{"web", "db"}
 	options := n.options()
-	options.Assignments = watch.NewNode(store.Store, watch.Options{Node: "web01", Groups: n.config.Groups})
+	options.Assignments = watch.New(store.Store, watch.Options{Node: "web01", Groups: n.config.Groups})
 	node, err := agent.New(t.Context(), options)
 	if err != nil {
 		t.Fatal(err)
