@@ -222,22 +222,16 @@ func (a *Agent) Run(ctx, hard context.Context) error {
 	all.Go(func() { tasks.Repeat(ctx, a.log, "gathering facts", nil, a.gather) })
 	all.Go(func() { tasks.Repeat(ctx, a.log, "registering services", nil, a.registrar.Run) })
 	a.log.InfoContext(ctx, "agent started", "node", a.Config().Node, "version", a.status.version, "state_dir", a.Config().StateDir, "reports", a.outbox.Len())
-	a.tell(model.NodeStarted)
+	a.heartbeat.report.node("", model.NodeStarted, "")
 	a.loop.run(ctx, work)
 	kill(nil)
-	a.tell(model.NodeStopped)
+	a.heartbeat.report.node("", model.NodeStopped, "")
 	stop()
 	all.Wait()
 	a.delivery.flush(context.WithoutCancel(ctx), a.heartbeat.stop)
 	a.log.InfoContext(ctx, "agent stopped", "reports", a.outbox.Len())
 
 	return a.outbox.Close()
-}
-
-// tell reports an event of the agent.
-func (a *Agent) tell(event model.NodeEvent) {
-	a.heartbeat.report.node("", event, "")
-	a.heartbeat.report.sync()
 }
 
 // killLate breaks the work off when it goes on for too long after ctx ended.

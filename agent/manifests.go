@@ -118,9 +118,6 @@ func (m *manifests) tell(ctx context.Context, result assignments.Result) {
 	for _, r := range result.Rejected {
 		m.tellRejected(ctx, r)
 	}
-	if len(result.Unassigned)+len(result.Postponed)+len(result.Rejected) > 0 {
-		m.report.sync()
-	}
 }
 
 func (m *manifests) tellRejected(ctx context.Context, r assignments.Rejection) {
@@ -272,7 +269,6 @@ func (m *manifests) noteHealth(ctx context.Context, key string, t *model.Transac
 // conclude reports a run and remembers what came of it.
 func (m *manifests) conclude(ctx context.Context, key string, s *model.Run) {
 	m.report.run(s)
-	m.report.sync()
 	m.runner.logRun(ctx, s)
 	m.status.setRun(key, s)
 	if isDone(s.Outcome()) {
