@@ -2,6 +2,7 @@ package watch_test
 
 import (
 	"fmt"
+	"log/slog"
 	"sync"
 	"testing"
 	"time"
@@ -17,7 +18,7 @@ import (
 func BenchmarkPutUntilWoken(b *testing.B) {
 	srv, store := kvtest.New(b)
 	woken := make(chan []string, 1)
-	w := watch.New(kvtest.Bind(b, srv).Store, watch.Options{Node: "web01"})
+	w := watch.New(kvtest.Bind(b, srv).Store, watch.Options{Node: "web01", Log: slog.New(slog.DiscardHandler)})
 	go func() {
 		if err := w.Run(b.Context(), model.Memory{}, func(keys []string) { woken <- keys }); err != nil {
 			b.Error(err)
@@ -43,7 +44,7 @@ func BenchmarkFanOut1000(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		w := watch.New(own.Store, watch.Options{Node: fmt.Sprint("n", i), GroupJitter: 100 * time.Millisecond})
+		w := watch.New(own.Store, watch.Options{Node: fmt.Sprint("n", i), GroupJitter: 100 * time.Millisecond, Log: slog.New(slog.DiscardHandler)})
 		go func() {
 			err := w.Run(b.Context(), model.Memory{}, func(keys []string) {
 				if len(keys) == 0 {

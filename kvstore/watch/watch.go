@@ -28,7 +28,7 @@ type Options struct {
 	// Retry is how long a node waits after the server did not answer, at first,
 	// and then up to 30 times that: 1 second.
 	Retry time.Duration
-	// Log gets what an administrator should see; nil discards.
+	// Log gets what an administrator should see.
 	Log *slog.Logger
 	// Rand returns numbers in [0, 1) for the jitter.
 	Rand func() float64
@@ -58,9 +58,6 @@ func (o Options) withDefaults() Options {
 	o.GroupJitter = cmp.Or(o.GroupJitter, time.Second)
 	o.ListEvery = cmp.Or(o.ListEvery, time.Hour)
 	o.Retry = cmp.Or(o.Retry, time.Second)
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
 	if o.Rand == nil {
 		o.Rand = rand.Float64
 	}

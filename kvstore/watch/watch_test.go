@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -400,7 +401,7 @@ func TestWatchEndsWithItsConnection(t *testing.T) {
 	t.Parallel()
 	srv, _ := kvtest.New(t)
 	store := kvtest.Bind(t, srv)
-	w := watch.New(store.Store, watch.Options{Node: "web01", Audit: time.Millisecond})
+	w := watch.New(store.Store, watch.Options{Node: "web01", Audit: time.Millisecond, Log: slog.New(slog.DiscardHandler)})
 	woken := make(chan struct{})
 	ended := make(chan error, 1)
 	wake := sync.OnceFunc(func() { close(woken) })

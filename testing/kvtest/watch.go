@@ -3,6 +3,7 @@ package kvtest
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"sync"
@@ -38,6 +39,7 @@ func Watch(t testing.TB, s *Store, o watch.Options) *Watching {
 // WatchSince is Watch for a node that remembers something.
 func WatchSince(t testing.TB, s *Store, o watch.Options, last model.Memory) *Watching {
 	t.Helper()
+	o.Log = slog.New(slog.DiscardHandler)
 	w := watch.New(s.Store, o)
 	ctx, cancel := context.WithCancel(t.Context())
 	running := &Watching{Watch: w, store: s, values: maps.Clone(last.Entries)}
