@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -28,8 +27,7 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Options are what an agent is made from. Bundles, Origin, Registry, Checker and
-// Facts may be left out.
+// Options are what an agent is made from. Only Checker may be left out.
 type Options struct {
 	Config  Config
 	Version string
@@ -43,7 +41,7 @@ type Options struct {
 	Bundles     assignments.BundleSource
 	Publisher   Publisher
 	States      StateStore
-	// Registry announces services to others; without it nothing registers.
+	// Registry announces services to others.
 	Registry registrar.Registry
 	// Checker makes health checks; without it they are unknown.
 	Checker engine.Checker
@@ -67,7 +65,6 @@ type Agent struct {
 	registrar *registrar.Registrar
 	delivery  *delivery
 	heartbeat *heartbeat
-	requests  *requests.Service
 	loop      *loop
 	// reconnected wakes the watch when NATS can be reached again.
 	reconnected tasks.Signal
@@ -77,9 +74,6 @@ type Agent struct {
 // New opens what the agent has on disk. The error tells what of the state
 // directory cannot be used, or wraps outbox.ErrInUse when another agent has it.
 func New(ctx context.Context, o Options) (*Agent, error) {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
 	if err := o.Config.Validate().Err(); err != nil {
 		return nil, err
 	}
@@ -91,7 +85,7 @@ func New(ctx context.Context, o Options) (*Agent, error) {
 		status: &nodeStatus{
 			version: o.Version, started: time.Now().UTC(), config: config, changed: tasks.NewSignal(),
 			manifests: map[string]model.ManifestState{}, health: map[string]model.HealthCounts{},
-			maxDocument: maxDocument(o.Publisher),
+			maxDocument: func() int { return bounds.MaxDocument(o.Publisher.MaxMessage()) },
 		},
 	}
 	if err := a.open(ctx, o); err != nil {
@@ -99,17 +93,6 @@ func New(ctx context.Context, o Options) (*Agent, error) {
 	}
 
 	return a, nil
-}
-
-// maxDocument returns how long a document for a publisher may be.
-func maxDocument(p Publisher) func() int {
-	return func() int {
-		if bound, ok := p.(MessageBound); ok {
-			return bounds.MaxDocument(bound.MaxMessage())
-		}
-
-		return bounds.MaxDocument(0)
-	}
 }
 
 // open opens the state directory, and makes what needs it.
@@ -161,7 +144,7 @@ func (a *Agent) makeLoop(ctx context.Context, o Options, report *reporter) error
 		Interval: func() time.Duration { return m.schedule.paced(a.config.get().HealthInterval.Std()) },
 		Wake:     wakes.signal.Notify, Log: a.log,
 	})
-	a.requests, err = requests.Open(ctx, requests.Options{
+	service, err := requests.Open(ctx, requests.Options{
 		Node: o.Config.Node, Host: o.Host, Dir: filepath.Join(dir, "requests"), Loader: o.Loader, Log: a.log,
 		Facts: a.facts.wait, FactsNow: a.facts.values, Run: runner.request, Report: report.ensure, Wake: wakes.signal.Notify,
 		Inputs: func(facts model.Facts) manifest.Inputs {
@@ -169,25 +152,13 @@ func (a *Agent) makeLoop(ctx context.Context, o Options, report *reporter) error
 		},
 		Env: func(facts model.Facts) resource.Env { return runner.env(facts, true) },
 	})
-	a.loop = &loop{manifests: m, requests: a.requests, watch: o.Assignments, wakes: wakes}
+	a.loop = &loop{manifests: m, requests: service, watch: o.Assignments, wakes: wakes}
 
 	return err
 }
 
-// Ensure accepts an ensure request, see requests.Service.
-func (a *Agent) Ensure(ctx context.Context, data []byte, respond func(model.EnsureResponse)) {
-	a.requests.Ensure(ctx, data, respond)
-}
-
-// Command accepts a request that waited for the node, see requests.Service.
-func (a *Agent) Command(ctx context.Context, id string, data []byte) error {
-	return a.requests.Command(ctx, id, data)
-}
-
-// Status reads the state of one resource, see requests.Service.
-func (a *Agent) Status(ctx context.Context, data []byte) (json.RawMessage, error) {
-	return a.requests.Status(ctx, data)
-}
+// Requests accepts requests to the node, and answers them while the agent runs.
+func (a *Agent) Requests() *requests.Service { return a.loop.requests }
 
 // Config returns the configuration in force.
 func (a *Agent) Config() Config { return a.config.get() }
@@ -222,22 +193,16 @@ func (a *Agent) Run(ctx, hard context.Context) error {
 	all.Go(func() { tasks.Repeat(ctx, a.log, "gathering facts", nil, a.gather) })
 	all.Go(func() { tasks.Repeat(ctx, a.log, "registering services", nil, a.registrar.Run) })
 	a.log.InfoContext(ctx, "agent started", "node", a.Config().Node, "version", a.status.version, "state_dir", a.Config().StateDir, "reports", a.outbox.Len())
-	a.tell(model.NodeStarted)
+	a.heartbeat.report.node("", model.NodeStarted, "")
 	a.loop.run(ctx, work)
 	kill(nil)
-	a.tell(model.NodeStopped)
+	a.heartbeat.report.node("", model.NodeStopped, "")
 	stop()
 	all.Wait()
 	a.delivery.flush(context.WithoutCancel(ctx), a.heartbeat.stop)
 	a.log.InfoContext(ctx, "agent stopped", "reports", a.outbox.Len())
 
 	return a.outbox.Close()
-}
-
-// tell reports an event of the agent.
-func (a *Agent) tell(event model.NodeEvent) {
-	a.heartbeat.report.node("", event, "")
-	a.heartbeat.report.sync()
 }
 
 // killLate breaks the work off when it goes on for too long after ctx ended.

@@ -16,6 +16,7 @@ import (
 	"github.com/musterfleet/muster/resources"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/manifest"
+	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/testing/hosttest"
 )
 
@@ -42,6 +43,12 @@ func (sink) PublishReports(_ context.Context, reports []model.Report) (int, erro
 	return len(reports), nil
 }
 
+func (sink) MaxMessage() int64 { return 0 }
+
+func (sink) Register(context.Context, model.Registration) error { return nil }
+
+func (sink) GetBundle(context.Context, string) (io.ReadCloser, error) { return nil, model.ErrNotFound }
+
 func (sink) PutState(context.Context, model.NodeState, time.Duration) error { return nil }
 
 func (sink) State(context.Context, string) (model.Node, error) { return model.Node{}, nil }
@@ -63,8 +70,11 @@ func benchAgent(b *testing.B, n int) (*Agent, string) {
 	c.StateDir, c.FactsDir, c.ReadAllEvery = filepath.Join(dir, "state"), "", 0
 	a, err := New(b.Context(), Options{
 		Config: c, Host: host.New(host.Options{StateDir: c.StateDir}), Loader: manifest.NewLoader(manifest.Options{Types: resources.All()}),
-		Assignments: still{"group.all.files": {Key: "group.all.files", Revision: 1, Value: []byte(text.String())}}, Publisher: sink{}, States: sink{},
-		Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Assignments: still{"group.all.files": {Key: "group.all.files", Revision: 1, Value: []byte(text.String())}}, Publisher: sink{}, States: sink{}, Bundles: sink{}, Registry: sink{},
+		Origin:      func(*manifest.Resolved) resource.Origin { return nil },
+		Facts:       func(context.Context, string) (model.Facts, []error) { return model.Facts{}, nil },
+		StableFacts: func(model.Facts) string { return "none" },
+		Log:         slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	if err != nil {
 		b.Fatal(err)

@@ -32,7 +32,6 @@ func (b *bucketNotices) note(ctx context.Context, s model.Sync, m *manifests) {
 		if !slices.Contains(b.invalid, key) {
 			m.log.ErrorContext(ctx, "assignment rejected", "key", key, "error", invalidKeys([]string{key}))
 			m.report.node("", model.NodeRefused, invalidKeys([]string{key}))
-			m.report.sync()
 		}
 	}
 	b.invalid = s.Invalid
@@ -46,7 +45,6 @@ func (b *bucketNotices) note(ctx context.Context, s model.Sync, m *manifests) {
 	}
 	m.log.ErrorContext(ctx, "bucket not trusted, assignments kept", "problem", problem)
 	m.report.node("", model.NodeRefused, "the last good manifests stay in force: "+bounds.Text(problem))
-	m.report.sync()
 }
 
 // invalidKeys describes keys that are none of an assignment, empty for none.

@@ -146,11 +146,11 @@ func TestRequestWithAChild(t *testing.T) {
 		}
 		ask := func(name string) model.EnsureResponse {
 			var got []model.EnsureResponse
-			n.agent.Ensure(t.Context(), []byte(`{"protocol": "`+model.ProtocolEnsureRequest+`", "type": "apply", "properties": {"name": "`+name+`"}}`), func(r model.EnsureResponse) { got = append(got, r) })
+			n.agent.Requests().Ensure(t.Context(), []byte(`{"protocol": "`+model.ProtocolEnsureRequest+`", "type": "apply", "properties": {"name": "`+name+`"}}`), func(r model.EnsureResponse) { got = append(got, r) })
 			n.settle()
 			return got[len(got)-1]
 		}
-		status, err := n.agent.Status(t.Context(), []byte(`{"protocol": "`+model.ProtocolEnsureRequest+`", "type": "apply", "properties": {"name": "`+n.path("child.yaml")+`"}}`))
+		status, err := n.agent.Requests().Status(t.Context(), []byte(`{"protocol": "`+model.ProtocolEnsureRequest+`", "type": "apply", "properties": {"name": "`+n.path("child.yaml")+`"}}`))
 		if err != nil || !strings.Contains(string(status), `"resources":1,"changed":1`) {
 			t.Errorf("%s %v", status, err)
 		}

@@ -27,12 +27,12 @@ type Config struct {
 	Log            LogConfig         `json:"log" doc:"The log, which goes to standard error."`
 
 	ShutdownTimeout model.Duration `json:"shutdown_timeout" doc:"How long the change in hand may take to finish when the agent shuts down."`
-	OutboxMaxBytes  Size           `json:"outbox_max_bytes" doc:"How much disk reports may take while they cannot be delivered. When it is full, summaries of stable runs go first."`
+	OutboxMaxBytes  model.Size     `json:"outbox_max_bytes" doc:"How much disk reports may take while they cannot be delivered. When it is full, summaries of stable runs go first."`
 	Heartbeat       model.Duration `json:"heartbeat" doc:"How often the state of the node is stored when nothing changes, give or take a tenth."`
 	StateTTL        model.Duration `json:"state_ttl" doc:"How long the state of a node is valid without a heartbeat; at least twice the heartbeat."`
 	ReadAllEvery    int            `json:"read_all_every" doc:"Every how many runs of a manifest the content of all files is read again, whatever their times are; 0 is never."`
 	MaxDepth        int            `json:"max_depth" doc:"How deep manifests may apply further manifests."`
-	ReadFileLimit   Size           `json:"read_file_limit" restart:"true" doc:"How large a manifest may be, or a file that an expression reads."`
+	ReadFileLimit   model.Size     `json:"read_file_limit" restart:"true" doc:"How large a manifest may be, or a file that an expression reads."`
 }
 
 // NATSConfig is how NATS is reached.

@@ -102,8 +102,8 @@ func TestConfigProblems(t *testing.T) {
 		"log: {level: verbose}":                 "agent.yaml:1:14: `log.level` cannot be \"verbose\" (one of debug, info, warn, error)",
 		"log: {format: xml}":                    "agent.yaml:1:15: `log.format` cannot be \"xml\" (one of text, json)",
 		"outbox_max_bytes: 10":                  "agent.yaml:1:19: `outbox_max_bytes` must be at least 1MiB, not 10",
-		"outbox_max_bytes: lots":                "agent.yaml:1:19: `outbox_max_bytes`: invalid size \"lots\", write it as a number with a unit, for example 64MiB",
-		"read_file_limit: 0":                    "agent.yaml:1:18: `read_file_limit` must be at least 1",
+		"outbox_max_bytes: lots":                "agent.yaml:1:19: `outbox_max_bytes`: invalid size \"lots\", write a number of bytes, or one with its unit, for example 500MB or 10GiB",
+		"read_file_limit: 0":                    "agent.yaml:1:18: `read_file_limit`: invalid size \"0\", write a number of bytes, or one with its unit, for example 500MB or 10GiB",
 		"read_all_every: -1":                    "agent.yaml:1:17: `read_all_every` must not be negative",
 		"read_all_every: often":                 "agent.yaml:1:17: `read_all_every` must be a whole number, not \"often\"",
 		"max_depth: 0":                          "agent.yaml:1:12: `max_depth` must be at least 1",
@@ -126,27 +126,6 @@ func TestConfigProblems(t *testing.T) {
 	}
 	if _, err := agent.ParseConfig("agent.yaml", nil, "bad host"); err == nil || !strings.Contains(err.Error(), "not a valid node id") {
 		t.Errorf("a host name that is no id gives %v", err)
-	}
-}
-
-func TestSize(t *testing.T) {
-	for text, want := range map[string]agent.Size{
-		"64MiB": 64 << 20, "64 MiB": 64 << 20, "1GiB": 1 << 30, "2KiB": 2048, "1kB": 1000, "3MB": 3e6, "1GB": 1e9, "12B": 12, "4096": 4096, "0": 0,
-	} {
-		var got agent.Size
-		if err := got.UnmarshalText([]byte(text)); err != nil || got != want {
-			t.Errorf("%s is %d (%v), want %d", text, got, err, want)
-		}
-		var again agent.Size
-		if err := again.UnmarshalText([]byte(got.String())); err != nil || again != got {
-			t.Errorf("%s comes back as %d", got, again)
-		}
-	}
-	for _, text := range []string{"", "MiB", "-1", "1.5MiB", "1TiB", "9999999999GiB", "1 0", "0x10"} {
-		var got agent.Size
-		if err := got.UnmarshalText([]byte(text)); err == nil {
-			t.Errorf("%q is taken as %d", text, got)
-		}
 	}
 }
 

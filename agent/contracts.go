@@ -30,10 +30,6 @@ type Publisher interface {
 	// are stored for certain. The error is that of the first that is not, and wraps
 	// model.ErrUndeliverable when it never will be. The same report may come again.
 	PublishReports(ctx context.Context, reports []model.Report) (stored int, err error)
-}
-
-// MessageBound is a Publisher that knows how long a message may be.
-type MessageBound interface {
 	// MaxMessage returns how many bytes the server takes; zero while it is not known.
 	MaxMessage() int64
 }

@@ -57,7 +57,7 @@ func (n *node) request(id, name, content, more string) []byte {
 
 func (n *node) ask(data []byte) *answers {
 	a := &answers{}
-	n.agent.Ensure(n.t.Context(), data, a.respond)
+	n.agent.Requests().Ensure(n.t.Context(), data, a.respond)
 	n.settle()
 
 	return a
@@ -66,7 +66,7 @@ func (n *node) ask(data []byte) *answers {
 // command hands over a request that waited in the stream.
 func (n *node) command(data []byte) {
 	n.t.Helper()
-	if err := n.agent.Command(n.t.Context(), "", data); err != nil {
+	if err := n.agent.Requests().Command(n.t.Context(), "", data); err != nil {
 		n.t.Fatal(err)
 	}
 	n.settle()
@@ -260,7 +260,7 @@ func TestCommand(t *testing.T) {
 			t.Fatal(err)
 		}
 		command := func(id string, data []byte) error {
-			err := n.agent.Command(t.Context(), id, data)
+			err := n.agent.Requests().Command(t.Context(), id, data)
 			n.settle()
 			return err
 		}
@@ -456,10 +456,10 @@ func TestStatus(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.start()
 		n.put("group.all.motd", "motd", "hello")
-		if _, err := n.agent.Status(t.Context(), []byte(`{"protocol": "io.choria.ccm.v1.resource.ensure.request", "type": "file", "properties": {"name": "/etc/motd"}}`)); err != nil {
+		if _, err := n.agent.Requests().Status(t.Context(), []byte(`{"protocol": "io.choria.ccm.v1.resource.ensure.request", "type": "file", "properties": {"name": "/etc/motd"}}`)); err != nil {
 			t.Errorf("a question needs only a name: %v", err)
 		}
-		state, err := n.agent.Status(t.Context(), n.request("", "motd", "other", ""))
+		state, err := n.agent.Requests().Status(t.Context(), n.request("", "motd", "other", ""))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -472,7 +472,7 @@ func TestStatus(t *testing.T) {
 		}
 		n.has("motd", "hello")
 		for _, bad := range []string{"{", `{"protocol": "io.choria.ccm.v1.resource.ensure.request", "type": "nope", "properties": {"name": "x"}}`} {
-			if _, err := n.agent.Status(t.Context(), []byte(bad)); err == nil {
+			if _, err := n.agent.Requests().Status(t.Context(), []byte(bad)); err == nil {
 				t.Errorf("%s is taken", bad)
 			}
 		}

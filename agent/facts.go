@@ -17,7 +17,7 @@ var errNoFacts = errors.New("the facts are not gathered yet")
 // factCache holds the facts as they were gathered last.
 type factCache struct {
 	// gather gathers the facts with those of a directory, stable returns the digest of
-	// what does not change by itself; either may be nil.
+	// what does not change by itself.
 	gather func(ctx context.Context, dir string) (model.Facts, []error)
 	stable func(model.Facts) string
 	log    *slog.Logger
@@ -66,17 +66,11 @@ func (f *factCache) run(ctx context.Context, config *settings, changed func()) e
 
 // gatherOnce gathers the facts, and reports whether the stable ones changed.
 func (f *factCache) gatherOnce(ctx context.Context, dir string) (changed bool) {
-	next := assignments.Facts{Values: model.Facts{}, Stable: "none"}
-	if f.gather != nil {
-		var errs []error
-		next.Values, errs = f.gather(ctx, dir)
-		for _, err := range errs {
-			f.log.WarnContext(ctx, "facts incomplete", "error", err)
-		}
+	values, errs := f.gather(ctx, dir)
+	for _, err := range errs {
+		f.log.WarnContext(ctx, "facts incomplete", "error", err)
 	}
-	if f.stable != nil {
-		next.Stable = f.stable(next.Values)
-	}
+	next := assignments.Facts{Values: values, Stable: f.stable(values)}
 	f.mu.Lock()
 	changed = f.facts.Stable != next.Stable
 	next.Gathered = f.facts.Gathered + 1

@@ -148,6 +148,5 @@ func (h *heartbeat) checkDuplicate(ctx context.Context) {
 	if before := h.status.setDuplicate(duplicate); duplicate != "" && duplicate != before {
 		h.log.WarnContext(ctx, "duplicate agent", "detail", duplicate)
 		h.report.node("", model.NodeDuplicate, duplicate)
-		h.report.sync()
 	}
 }

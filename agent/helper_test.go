@@ -51,7 +51,7 @@ type bucket interface {
 
 // natsBucket is a bucket on a nats-server.
 type natsBucket struct {
-	*watch.Node
+	*watch.Watch
 	t     *testing.T
 	store *kvtest.Store
 }
@@ -175,6 +175,7 @@ type stream struct {
 	mu      sync.Mutex
 	away    bool
 	refuse  func(model.Report) bool
+	max     int64
 	reports []model.Report
 	ids     map[string]bool
 	states  []model.NodeState
@@ -202,6 +203,8 @@ func (s *stream) PublishReports(_ context.Context, reports []model.Report) (int,
 
 	return len(reports), nil
 }
+
+func (s *stream) MaxMessage() int64 { return s.max }
 
 func (s *stream) PutState(_ context.Context, state model.NodeState, ttl time.Duration) error {
 	s.mu.Lock()
@@ -330,7 +333,7 @@ func (o *outside) getFacts(context.Context, string) (model.Facts, []error) {
 func newNode(t *testing.T) *node {
 	t.Helper()
 	dir := t.TempDir()
-	n := &node{t: t, dir: filepath.Join(dir, "root"), state: filepath.Join(dir, "state"), stream: newStream(), types: resources.All()}
+	n := &node{t: t, registry: &directory{}, dir: filepath.Join(dir, "root"), state: filepath.Join(dir, "state"), stream: newStream(), types: resources.All()}
 	if err := os.Mkdir(n.dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -348,14 +351,14 @@ func newNode(t *testing.T) *node {
 func (n *node) options() agent.Options {
 	n.host = host.New(host.Options{StateDir: n.state})
 	if _, injected := n.bucket.(*memoryBucket); !injected {
-		n.bucket = &natsBucket{t: n.t, store: n.nats, Node: watch.NewNode(n.nats.Store, watch.Options{
-			Node: n.config.Node, Groups: n.config.Groups, Rand: func() float64 { return 0 }, // no jitter
+		n.bucket = &natsBucket{t: n.t, store: n.nats, Watch: watch.New(n.nats.Store, watch.Options{
+			Node: n.config.Node, Groups: n.config.Groups, Log: slog.New(slog.DiscardHandler), Rand: func() float64 { return 0 }, // no jitter
 		})}
 	}
 	return agent.Options{
 		Config: n.config, Version: "1.2.3", Host: n.host,
 		Loader:  countingLoader{manifest.NewLoader(manifest.Options{Types: n.types, KV: assignments.ObserveKV(n.outside.getKV)}), &n.resolved},
-		Checker: n.checker, Registry: n.registry,
+		Checker: n.checker, Registry: n.registry, Origin: func(*manifest.Resolved) resource.Origin { return nil },
 		Assignments: n.bucket, Bundles: &n.outside, Publisher: n.stream, States: n.stream,
 		Facts: n.outside.getFacts,
 		StableFacts: func(f model.Facts) string {

@@ -14,17 +14,30 @@ import (
 const mostBytes = 1 << 20
 
 // limitMessages has the server refuse what is too large.
-func (s *stream) limitMessages() {
+func (s *stream) limitMessages(most int) {
 	s.refuse = func(r model.Report) bool {
 		b, err := json.Marshal(r)
-		return err != nil || len(b) > mostBytes
+		return err != nil || len(b) > most
 	}
+}
+
+// TestAServerThatTakesLittle gets what was cut to its size.
+func TestAServerThatTakesLittle(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.stream.max = 32 << 10
+		n.stream.limitMessages(32 << 10)
+		n.start()
+		n.put("group.all.motd", "motd", "hello\n")
+		n.take()
+		n.bucket.put("group.all.motd", "muster:\n  resources:\n    - file:\n"+strings.Repeat("        - /x: {ownr: \"<<<<\"}\n", 2000))
+		n.tells("run refused group.all.motd manifest", "node refused")
+	})
 }
 
 // TestAManifestWithThousandsOfProblems: what is said of it must go through.
 func TestAManifestWithThousandsOfProblems(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.stream.limitMessages()
+		n.stream.limitMessages(mostBytes)
 		n.start()
 		n.put("group.all.motd", "motd", "hello\n")
 		n.take()

@@ -118,9 +118,6 @@ func (m *manifests) tell(ctx context.Context, result assignments.Result) {
 	for _, r := range result.Rejected {
 		m.tellRejected(ctx, r)
 	}
-	if len(result.Unassigned)+len(result.Postponed)+len(result.Rejected) > 0 {
-		m.report.sync()
-	}
 }
 
 func (m *manifests) tellRejected(ctx context.Context, r assignments.Rejection) {
@@ -249,7 +246,7 @@ func (m *manifests) runOptions(ctx, hard context.Context, key string, w wake, id
 func (m *manifests) options(hard context.Context, key string, cause model.Cause, id string) reconcile.Options {
 	v := m.set.Active(key)
 	o := m.runner.options(hard, id, v.Noop)
-	o.Env.Scope.Dir, o.Env.Scope.Origin = v.Resolution.Dir, m.runner.originOf(v.Resolution.Resolved)
+	o.Env.Scope.Dir, o.Env.Scope.Origin = v.Resolution.Dir, m.runner.origin(v.Resolution.Resolved)
 	o.Secrets, o.FailOnError = v.Resolution.Secrets, v.Resolution.FailOnError
 	o.Manifest, o.Revision, o.Digest, o.Cause = key, v.Entry.Revision, v.Digest, cause
 
@@ -272,7 +269,6 @@ func (m *manifests) noteHealth(ctx context.Context, key string, t *model.Transac
 // conclude reports a run and remembers what came of it.
 func (m *manifests) conclude(ctx context.Context, key string, s *model.Run) {
 	m.report.run(s)
-	m.report.sync()
 	m.runner.logRun(ctx, s)
 	m.status.setRun(key, s)
 	if isDone(s.Outcome()) {

@@ -70,8 +70,8 @@ func TestWithARealServer(t *testing.T) {
 	}
 	n.injected()
 	options := n.options()
-	options.Assignments = watch.NewNode(store.Store, watch.Options{Node: n.config.Node, Retry: 50 * time.Millisecond})
-	options.Publisher, options.States = store, store
+	options.Assignments = watch.New(store.Store, watch.Options{Node: n.config.Node, Retry: 50 * time.Millisecond, Log: options.Log})
+	options.Publisher, options.States = reports.New(store.Store), store
 	running, err = agent.New(t.Context(), options)
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +102,7 @@ func TestWithARealServer(t *testing.T) {
 	eventually(t, "the manifest is applied", holds("one"))
 	eventually(t, "all is reported", func() bool { return running.State().Outbox == 0 })
 	server.Stop()
-	running.Ensure(t.Context(), n.request("r1", "asked", "while away", ""), func(model.EnsureResponse) {})
+	running.Requests().Ensure(t.Context(), n.request("r1", "asked", "while away", ""), func(model.EnsureResponse) {})
 	eventually(t, "a request is executed without NATS", func() bool { return running.State().Outbox > 0 })
 	server.Start(t)
 	eventually(t, "an operator can push again", func() bool {
@@ -157,7 +157,7 @@ func TestWhatIsAssignedIsOnDiskThoughAFamilyCannotBeRead(t *testing.T) {
 	n.injected()
 	n.config.Node, n.config.Groups = "web01", []string{"web", "db"}
 	options := n.options()
-	options.Assignments = watch.NewNode(store.Store, watch.Options{Node: "web01", Groups: n.config.Groups})
+	options.Assignments = watch.New(store.Store, watch.Options{Node: "web01", Groups: n.config.Groups, Log: options.Log})
 	node, err := agent.New(t.Context(), options)
 	if err != nil {
 		t.Fatal(err)

@@ -55,15 +55,11 @@ func (m *manifests) beginPass(ctx, hard context.Context, key string) {
 
 // concludePasses takes over what the passes that have ended found.
 func (m *manifests) concludePasses(ctx context.Context) {
-	for _, p := range m.health.Ended() {
-		found, counts := m.health.Accept(p, m.runner.changes)
-		if !counts {
-			continue
-		}
-		for _, ref := range found.Deregistered {
+	for _, p := range m.health.Ended(m.runner.changes) {
+		for _, ref := range p.Found.Deregistered {
 			m.registrar.Deregister(registrar.Source{Manifest: p.Key, Resource: ref})
 		}
-		for _, t := range found.Transactions {
+		for _, t := range p.Found.Transactions {
 			m.noteHealth(ctx, p.Key, t)
 			if t.OK() && !t.NotRun && !t.Skipped {
 				m.registrar.Reregister(registrar.Source{Manifest: p.Key, Resource: t.Ref()})

@@ -60,20 +60,23 @@ func (p *reporter) transaction(t *model.Transaction) {
 	}, bounds.Transaction(t, p.maxDocument()))
 }
 
-// run reports a summary.
+// run reports a summary, and makes it and all before it durable.
 func (p *reporter) run(r *model.Run) {
 	r.Errors = bounds.Errors(r.Errors, p.maxDocument())
 	p.add(model.Report{
 		Kind: model.KindRun, Outcome: r.Outcome(), Type: r.Protocol, RunID: r.RunID, Manifest: r.Manifest,
 		Revision: r.Revision, Digest: r.Digest, Cause: r.Cause, CorrelationID: r.CorrelationID,
 	}, r)
+	p.sync()
 }
 
-// node reports an event of the node, which may be about the manifest of a key.
+// node reports an event of the node, which may be about the manifest of a key, and
+// makes it and all before it durable.
 func (p *reporter) node(key string, event model.NodeEvent, message string) {
 	s := p.state()
 	s.Event, s.Message = event, message
 	p.add(model.Report{Kind: model.KindNode, Outcome: model.Outcome(event), Type: model.ProtocolNode, Manifest: key}, s)
+	p.sync()
 }
 
 // ensure reports the final response to a request.

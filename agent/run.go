@@ -70,15 +70,7 @@ func (r *runner) options(hard context.Context, id string, noop bool) reconcile.O
 
 // env is that of resources of no manifest.
 func (r *runner) env(facts model.Facts, noop bool) resource.Env {
-	return resource.Env{Host: r.host, Facts: facts, Log: r.log, Scope: resource.Scope{Noop: noop, Origin: r.originOf(nil)}}
-}
-
-func (r *runner) originOf(resolved *manifest.Resolved) resource.Origin {
-	if r.origin == nil {
-		return nil
-	}
-
-	return r.origin(resolved)
+	return resource.Env{Host: r.host, Facts: facts, Log: r.log, Scope: resource.Scope{Noop: noop, Origin: r.origin(nil)}}
 }
 
 // journal returns the journal of a manifest.

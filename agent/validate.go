@@ -79,9 +79,6 @@ func (c *Config) checkNumbers(out *model.Problems) {
 	if c.OutboxMaxBytes < 1<<20 {
 		out.Property("outbox_max_bytes", "", "`outbox_max_bytes` must be at least 1MiB, not %s", c.OutboxMaxBytes)
 	}
-	if c.ReadFileLimit < 1 {
-		out.Property("read_file_limit", "", "`read_file_limit` must be at least 1")
-	}
 	if c.ReadAllEvery < 0 {
 		out.Property("read_all_every", "", "`read_all_every` must not be negative")
 	}

@@ -19,7 +19,7 @@ const RequestTimeout = 5 * time.Second
 func (s *Store) Value(ctx context.Context, stream, subject string) (Message, error) {
 	m, err := s.Last(ctx, stream, subject)
 	if err == nil && m.Deleted() {
-		return Message{}, model.ErrNotFound
+		return Message{}, fmt.Errorf("read %s of %s: %w", subject, stream, model.ErrNotFound)
 	}
 
 	return m, err

@@ -2,6 +2,7 @@ package health
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/musterfleet/muster/agent/tasks"
@@ -25,7 +26,8 @@ type Pass struct {
 	// changes is how often the agent had changed the machine when it began.
 	changes  int
 	complete bool
-	found    Found
+	// Found is what it found; it must not be read before the pass has ended.
+	Found Found
 }
 
 // Due returns when a pass of a manifest is to begin; zero is never.
@@ -47,7 +49,7 @@ func (m *Monitor) Begin(ctx context.Context, key string, changes int, check func
 	m.passes.Go(func() {
 		defer cancel()
 		_ = tasks.Guard(m.o.Log, "checking the health of "+key, func() (err error) { // the engine and Guard log it
-			p.found, err = check(ctx)
+			p.Found, err = check(ctx)
 			p.complete = err == nil && ctx.Err() == nil
 			return err
 		})
@@ -66,36 +68,35 @@ func (m *Monitor) Cancel(key string) {
 	}
 }
 
-// Ended returns the passes that ended since the last call.
-func (m *Monitor) Ended() []*Pass {
+// Ended returns the passes that ended since the last call and count. changes is
+// how often the agent has changed the machine.
+func (m *Monitor) Ended(changes int) []*Pass {
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	out := m.ended
+	ended := m.ended
 	m.ended = nil
+	m.mu.Unlock()
 
-	return out
+	return slices.DeleteFunc(ended, func(p *Pass) bool { return !m.counts(p, changes) })
 }
 
-// Accept returns what a pass found, and whether it counts. What the agent changed
+// counts reports whether a pass counts that has ended. What the agent changed
 // meanwhile may be why a check is critical, or was: then it does not count, and
 // the checks are made again at once. That holds once, or a node that is never at
 // rest would never know.
-func (m *Monitor) Accept(p *Pass, changes int) (Found, bool) {
+func (m *Monitor) counts(p *Pass, changes int) bool {
 	c, known := m.checks[p.Key]
 	if !known || c.pass != p {
-		return Found{}, false // it was cancelled
+		return false // it was cancelled
 	}
 	c.pass, c.next = nil, time.Now()
-	if p.changes != changes && !c.doubted {
-		c.doubted = true
-		return Found{}, false
+	if c.doubted = p.changes != changes && !c.doubted; c.doubted {
+		return false
 	}
-	c.doubted = false
 	if !p.complete {
 		c.next = c.next.Add(m.o.Interval())
 	}
 
-	return p.found, p.complete
+	return p.complete
 }
 
 // ConcludePass judges the checks of a pass, and reports whether a run is due.

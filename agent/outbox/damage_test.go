@@ -2,6 +2,7 @@ package outbox_test
 
 import (
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,7 +17,7 @@ func TestUnknownFormat(t *testing.T) {
 	if err := os.WriteFile(file, []byte("muster1\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := outbox.Open(outbox.Options{Dir: dir, Dropped: dropped})
+	_, err := outbox.Open(outbox.Options{Dir: dir, Dropped: dropped, Log: slog.New(slog.DiscardHandler)})
 	if !errors.Is(err, outbox.ErrFormat) || !strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), "publish its reports, then move ") {
 		t.Errorf("got %v", err)
 	}

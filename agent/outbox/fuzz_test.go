@@ -3,6 +3,7 @@ package outbox
 import (
 	"bytes"
 	"encoding/json"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
@@ -44,7 +45,7 @@ func FuzzSegment(f *testing.F) {
 		if err := os.WriteFile(filepath.Join(dir, "00000000000000000001.log"), data, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		b, err := Open(Options{Dir: dir, Dropped: func(Lost) model.Report { return model.Report{Kind: model.KindNode, Data: json.RawMessage("{}")} }})
+		b, err := Open(Options{Dir: dir, Log: slog.New(slog.DiscardHandler), Dropped: func(Lost) model.Report { return model.Report{Kind: model.KindNode, Data: json.RawMessage("{}")} }})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -34,7 +34,7 @@ type Options struct {
 	MaxBytes int64
 	// Dropped returns the report about dropped ones. It must not call the outbox.
 	Dropped func(Lost) model.Report
-	// Log gets the errors of the disk. Nil discards.
+	// Log gets the errors of the disk.
 	Log *slog.Logger
 }
 
@@ -79,9 +79,6 @@ func bySeq(a, b entry) int { return cmp.Compare(a.seq, b.seq) }
 func Open(o Options) (*Outbox, error) {
 	if o.MaxBytes == 0 {
 		o.MaxBytes = DefaultMaxBytes
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
 	}
 	s, err := openStore(o.Dir)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,7 +18,7 @@ import (
 
 func open(t *testing.T, dir string, max int64) *outbox.Outbox {
 	t.Helper()
-	b, err := outbox.Open(outbox.Options{Dir: dir, MaxBytes: max, Dropped: dropped})
+	b, err := outbox.Open(outbox.Options{Dir: dir, MaxBytes: max, Dropped: dropped, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -372,7 +373,7 @@ func TestOpenErrors(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := outbox.Open(outbox.Options{Dir: filepath.Join(file, "outbox"), Dropped: dropped})
+	_, err := outbox.Open(outbox.Options{Dir: filepath.Join(file, "outbox"), Dropped: dropped, Log: slog.New(slog.DiscardHandler)})
 	if err == nil || !strings.Contains(err.Error(), "open outbox") {
 		t.Errorf("got %v", err)
 	}
@@ -480,7 +481,7 @@ func TestSmallerBoundHoldsAtOnce(t *testing.T) {
 func TestInUse(t *testing.T) {
 	dir := t.TempDir()
 	b := open(t, dir, 0)
-	if _, err := outbox.Open(outbox.Options{Dir: dir, Dropped: dropped}); !errors.Is(err, outbox.ErrInUse) {
+	if _, err := outbox.Open(outbox.Options{Dir: dir, Dropped: dropped, Log: slog.New(slog.DiscardHandler)}); !errors.Is(err, outbox.ErrInUse) {
 		t.Errorf("got %v", err)
 	}
 	if err := b.Close(); err != nil {

@@ -134,7 +134,7 @@ func (r *Registrar) RenewAll() {
 	r.changed.Notify()
 }
 
-// Run sends what is due until ctx ends. Without a registry it only waits.
+// Run sends what is due until ctx ends.
 func (r *Registrar) Run(ctx context.Context) error {
 	failing := false
 	for ctx.Err() == nil {
@@ -162,9 +162,6 @@ func (r *Registrar) due(now time.Time) (due []*activeRegistration, next time.Tim
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	next = now.Add(longestWait)
-	if r.registry == nil {
-		return nil, next
-	}
 	for from, all := range r.active {
 		if r.deregistered[from] {
 			continue

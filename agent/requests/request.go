@@ -26,7 +26,7 @@ type request struct {
 	At time.Time `json:"at"`
 	// Sum tells the request from others, also when it is not kept any more. That of
 	// a sensitive one leaves its properties out, which could be guessed by it.
-	Sum string `json:"sum,omitempty"`
+	Sum string `json:"sum"`
 	// Request is kept until its execution begins, and not at all when it is sensitive.
 	Request json.RawMessage `json:"request,omitempty"`
 	// Command is a request that waits in the stream, and comes again after a restart.
@@ -39,10 +39,6 @@ type request struct {
 	// respond are those who wait for the responses.
 	respond []func(model.EnsureResponse)
 }
-
-// sameAs reports whether two requests of one id are the same; one that was
-// recorded without a sum is.
-func (q *request) sameAs(other *request) bool { return q.Sum == "" || q.Sum == other.Sum }
 
 // idOf returns the id of a request that may be invalid otherwise, empty when there
 // is none.

@@ -93,7 +93,7 @@ func (s *store) accept(ctx context.Context, q *request, respond func(model.Ensur
 	defer s.mu.Unlock()
 	name := fileName(q.ID)
 	if earlier, ok := s.open[name]; ok {
-		if !earlier.sameAs(q) {
+		if earlier.Sum != q.Sum {
 			return false, errOtherRequest
 		}
 		// The lock is held, or a later response could overtake this one.
@@ -103,7 +103,7 @@ func (s *store) accept(ctx context.Context, q *request, respond func(model.Ensur
 	}
 	if _, ok := s.known[name]; ok {
 		earlier, err := s.read(name)
-		if err == nil && !earlier.sameAs(q) {
+		if err == nil && earlier.Sum != q.Sum {
 			return false, errOtherRequest
 		}
 		if err == nil {

@@ -22,6 +22,10 @@ type Stream struct{ store *kvstore.Store }
 // New returns the stream of a fleet.
 func New(s *kvstore.Store) Stream { return Stream{s} }
 
+// MaxMessage returns how many bytes the server takes as one message, zero while no
+// server was reached.
+func (s Stream) MaxMessage() int64 { return s.store.MaxMessage() }
+
 // PublishReports stores reports in their order without waiting for each, and
 // returns how many of the first the server has for certain. Those after them may be
 // stored too; they can be sent again. The error is that of the first that was not

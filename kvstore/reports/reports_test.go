@@ -20,6 +20,14 @@ import (
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
+func TestMaxMessageIsThatOfTheServer(t *testing.T) {
+	t.Parallel()
+	_, store := kvtest.New(t)
+	if most, payload := reports.New(store.Store).MaxMessage(), store.Conn().MaxPayload(); most <= 0 || most >= payload {
+		t.Errorf("%d bytes of a message of %d", most, payload)
+	}
+}
+
 func TestReportTravelsWhole(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)

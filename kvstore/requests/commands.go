@@ -58,7 +58,7 @@ type CommandOptions struct {
 	Audit time.Duration
 	// Retry is the first pause after a failure, 1 second; the longest is 30 times it.
 	Retry time.Duration
-	// Log is for administrators; nil discards.
+	// Log is for administrators.
 	Log *slog.Logger
 }
 
@@ -71,9 +71,6 @@ type CommandOptions struct {
 func (s Client) Commands(ctx context.Context, o CommandOptions, handle func(context.Context, Command) error) error {
 	if err := model.CheckNode(o.Node, o.Groups); err != nil {
 		return err
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
 	}
 	c := &commands{store: s.store, o: o, handle: handle, live: make(chan *nats.Msg, liveCommands), families: model.Families(o.Node, o.Groups), done: map[string]uint64{}}
 	connected := s.store.Conn().StatusChanged(nats.CONNECTED)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -65,7 +66,7 @@ func TestCommandsThatAreNotTakenComeAgain(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- kvtest.Bind(t, srv).Commands(ctx, requests.CommandOptions{Node: "web01", Retry: time.Millisecond}, func(_ context.Context, c requests.Command) error {
+		ended <- kvtest.Bind(t, srv).Commands(ctx, requests.CommandOptions{Node: "web01", Retry: time.Millisecond, Log: slog.New(slog.DiscardHandler)}, func(_ context.Context, c requests.Command) error {
 			if refused[c.ID]++; c.ID != "other" && refused[c.ID] < 3 {
 				return errors.New("the disk is full")
 			}

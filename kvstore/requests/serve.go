@@ -42,7 +42,7 @@ type ServeOptions struct {
 	Ensure func(ctx context.Context, request []byte, respond func(model.EnsureResponse))
 	// Status, Facts and Ping answer at once.
 	Status, Facts, Ping Answer
-	// Log is for administrators; nil discards.
+	// Log is for administrators.
 	Log *slog.Logger
 }
 
@@ -53,9 +53,6 @@ type ServeOptions struct {
 func (s Client) Serve(ctx context.Context, o ServeOptions) error {
 	if err := model.CheckNode(o.Node, o.Groups); err != nil {
 		return err
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
 	}
 	closed := s.store.Conn().StatusChanged(nats.CLOSED)
 	defer s.store.Conn().RemoveStatusListener(closed)

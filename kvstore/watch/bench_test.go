@@ -2,6 +2,7 @@ package watch_test
 
 import (
 	"fmt"
+	"log/slog"
 	"sync"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore/watch"
+	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
@@ -16,12 +18,9 @@ import (
 func BenchmarkPutUntilWoken(b *testing.B) {
 	srv, store := kvtest.New(b)
 	woken := make(chan []string, 1)
-	w, err := watch.New(kvtest.Bind(b, srv).Store, watch.Options{Node: "web01"})
-	if err != nil {
-		b.Fatal(err)
-	}
+	w := watch.New(kvtest.Bind(b, srv).Store, watch.Options{Node: "web01", Log: slog.New(slog.DiscardHandler)})
 	go func() {
-		if err := w.Run(b.Context(), func(keys []string) { woken <- keys }); err != nil {
+		if err := w.Run(b.Context(), model.Memory{}, func(keys []string) { woken <- keys }); err != nil {
 			b.Error(err)
 		}
 	}()
@@ -45,12 +44,9 @@ func BenchmarkFanOut1000(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		w, err := watch.New(own.Store, watch.Options{Node: fmt.Sprint("n", i), GroupJitter: 100 * time.Millisecond})
-		if err != nil {
-			b.Fatal(err)
-		}
+		w := watch.New(own.Store, watch.Options{Node: fmt.Sprint("n", i), GroupJitter: 100 * time.Millisecond, Log: slog.New(slog.DiscardHandler)})
 		go func() {
-			err := w.Run(b.Context(), func(keys []string) {
+			err := w.Run(b.Context(), model.Memory{}, func(keys []string) {
 				if len(keys) == 0 {
 					ready <- struct{}{}
 					return

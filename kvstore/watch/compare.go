@@ -20,7 +20,7 @@ func (l *loop) compareAll(ctx context.Context, due []*part) map[string]error {
 	if err := l.store.Away(); err != nil {
 		return same(due, err)
 	}
-	if _, known := l.Entries(); len(known.Known) == 0 || known.Stream.IsZero() {
+	if _, known := l.table.all(); len(known.Known) == 0 || known.Stream.IsZero() {
 		// Without it all works, but that what is gone from the bucket stays in force.
 		if _, _, err := l.identity(ctx); err != nil {
 			l.o.Log.Warn("age of the bucket is unknown", "node", l.o.Node, "error", err)
@@ -90,12 +90,12 @@ func (l *loop) heads(ctx context.Context, due []*part) (found map[string]kvstore
 // nobody unassigns so, each deletion leaves a mark.
 func (l *loop) keepAll(ctx context.Context, family string) error {
 	delete(l.newest, family)
-	known := l.known(family)
+	known := l.table.of(family)
 	if len(known) == 0 {
 		return nil
 	}
-	for key := range known {
-		l.keep(key)
+	for key, h := range known {
+		l.keep(key, h)
 	}
 	_, _, err := l.identity(ctx)
 
@@ -106,7 +106,7 @@ func (l *loop) keepAll(ctx context.Context, family string) error {
 // time; then no other can have come.
 func (l *loop) compare(ctx context.Context, family string, newest kvstore.Message) error {
 	before := l.newest[family]
-	if newest.Sequence == 0 && len(l.known(family)) == 0 || newest.Sequence > 0 && before == markOf(newest) {
+	if newest.Sequence == 0 && len(l.table.of(family)) == 0 || newest.Sequence > 0 && before == markOf(newest) {
 		return nil
 	}
 	if newest.Sequence <= before.sequence && before.sequence > 0 {
@@ -137,7 +137,7 @@ func (l *loop) compare(ctx context.Context, family string, newest kvstore.Messag
 // and that of the newest message.
 func (l *loop) candidates(ctx context.Context, family string, newest kvstore.Message) (map[string]uint64, error) {
 	names := map[string]uint64{}
-	for _, h := range l.known(family) {
+	for _, h := range l.table.of(family) {
 		names[h.Name] = 0
 	}
 	ix, err := l.store.ReadIndex(ctx, family)
@@ -154,7 +154,7 @@ func (l *loop) candidates(ctx context.Context, family string, newest kvstore.Mes
 	if f, name, ok := kvstore.AssignmentKey(key); ok && f == family {
 		names[name] = newest.Sequence
 	} else if newest.Sequence > 0 {
-		l.noteInvalid(key, !newest.Deleted())
+		l.table.noteInvalid(key, !newest.Deleted())
 	}
 
 	return names, nil

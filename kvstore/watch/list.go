@@ -32,9 +32,9 @@ func (l *loop) list(ctx context.Context) {
 		l.o.Log.Warn("cannot list keys, unindexed names are seen when they change", "node", l.o.Node, "error", failed)
 	}
 	l.listAt = time.Now().Add(time.Duration((1 - l.o.Rand()/4) * float64(l.o.ListEvery)))
-	l.update(func(s *model.Sync) {
+	l.table.update(func(s *model.Sync) {
 		if s.ListErr = failed; failed == nil {
-			s.Listed = l.o.Now()
+			s.Listed = time.Now()
 		}
 	})
 }
@@ -42,7 +42,7 @@ func (l *loop) list(ctx context.Context) {
 // listFamily reads the keys of a family whose revision is not the one known, and
 // finds those that are no manifest's.
 func (l *loop) listFamily(ctx context.Context, family string) error {
-	known, purged := l.known(family), l.invalid(family)
+	known, purged := l.table.of(family), l.table.invalid(family)
 	differ := map[string]uint64{}
 	cfg := jetstream.ConsumerConfig{
 		Name:          l.store.Names().ListConsumer(l.o.Node),
@@ -54,7 +54,7 @@ func (l *loop) listFamily(ctx context.Context, family string) error {
 		key := strings.TrimPrefix(m.Subject, kvstore.KVSubject(l.bucket, ""))
 		f, name, ok := kvstore.AssignmentKey(key)
 		if !ok || f != family {
-			l.noteInvalid(key, !m.Deleted())
+			l.table.noteInvalid(key, !m.Deleted())
 			delete(purged, key)
 			return
 		}
@@ -68,7 +68,7 @@ func (l *loop) listFamily(ctx context.Context, family string) error {
 		return fmt.Errorf("list %s: %w", family, err)
 	}
 	for key := range purged {
-		l.noteInvalid(key, false)
+		l.table.noteInvalid(key, false)
 	}
 	// What is left is in force but not in the bucket, not even as deleted.
 	for _, h := range known {

@@ -15,9 +15,14 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// loop is one run of a watch: what it does next, and what only it may touch.
+// loop watches for one set of groups: what it does next, and what only it may
+// touch.
 type loop struct {
-	*Watch
+	store  *kvstore.Store
+	o      Options
+	bucket string
+	table  *table
+	// pending are the keys that were announced.
 	pending *pending
 	wake    func([]string)
 
@@ -26,8 +31,7 @@ type loop struct {
 	// newest is the last message of each family when all of it was last read.
 	newest map[string]mark
 	// listAt is when keys are listed; zero while no family is complete.
-	listAt  time.Time
-	changed []string
+	listAt time.Time
 	// reported are the errors in Sync when the listener was last woken.
 	reported string
 }
@@ -53,14 +57,80 @@ type mark struct {
 
 func markOf(m kvstore.Message) mark { return mark{sequence: m.Sequence, time: m.Time.UnixNano()} }
 
-func newLoop(w *Watch, p *pending, wake func([]string)) *loop {
-	l := &loop{Watch: w, pending: p, wake: wake, newest: map[string]mark{}}
-	for _, family := range w.families {
-		l.parts = append(l.parts, &part{family: family, at: time.Now(), retry: w.o.Retry})
+func newLoop(s *kvstore.Store, o Options, families []string, t *table) *loop {
+	l := &loop{store: s, o: o, bucket: s.Names().Manifests(), table: t, pending: newPending(), newest: map[string]mark{}}
+	for _, family := range families {
+		l.parts = append(l.parts, &part{family: family, at: time.Now(), retry: o.Retry})
 	}
-	l.reported = l.errors()
+	_, l.reported = t.takeChanged()
 
 	return l
+}
+
+// run does what is due until the context ends; the error is that the connection
+// was closed for good.
+func (l *loop) run(ctx context.Context, wake func([]string)) error {
+	l.wake = wake
+	subs, err := l.subscribe()
+	defer func() {
+		for _, sub := range subs {
+			_ = sub.Unsubscribe()
+		}
+	}()
+	if err != nil {
+		return err
+	}
+	connected := l.store.Conn().StatusChanged(nats.CONNECTED)
+	defer l.store.Conn().RemoveStatusListener(connected)
+	for {
+		timer := time.NewTimer(time.Until(l.next()))
+		select {
+		case <-ctx.Done():
+		case <-l.pending.came:
+		case <-connected:
+			l.reconnected()
+		case <-timer.C:
+			err = l.step(ctx)
+		}
+		timer.Stop()
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// subscribe asks for the headers of each change of the node's families.
+func (l *loop) subscribe() ([]*nats.Subscription, error) {
+	var subs []*nats.Subscription
+	names := l.store.Names()
+	for i, p := range l.parts {
+		own := i == 0
+		sub, err := l.store.Conn().Subscribe(names.Changed(model.Key(p.family, ">")), func(m *nats.Msg) {
+			key, ok := names.ChangedKey(m.Subject)
+			if !ok {
+				return
+			}
+			due := time.Now()
+			if !own {
+				due = due.Add(l.spread())
+			}
+			l.pending.add(key, announced(m.Header), due)
+		})
+		if err != nil {
+			return subs, err
+		}
+		subs = append(subs, sub)
+	}
+
+	return subs, nil
+}
+
+// spread returns a moment within the jitter of groups.
+func (l *loop) spread() time.Duration {
+	return time.Duration(l.o.Rand() * float64(l.o.GroupJitter))
 }
 
 // next returns when there is something to do.
@@ -95,8 +165,8 @@ func (l *loop) reconnected() {
 	}
 }
 
-// step does what is due, and wakes whoever listens. An error other than that of
-// a closed connection is kept in Sync and tried again later.
+// step does what is due, and wakes whoever listens. The error is that of a closed
+// connection; any other is kept in Sync and tried again later.
 func (l *loop) step(ctx context.Context) error {
 	if l.store.Conn().IsClosed() {
 		return nats.ErrConnectionClosed
@@ -125,29 +195,34 @@ func (l *loop) step(ctx context.Context) error {
 // readDue reads the keys that were announced and are due. Those it could not
 // read wait for the next try.
 func (l *loop) readDue(ctx context.Context, now time.Time) {
-	failed := map[string]error{}
+	failed := map[*part]error{}
 	for key, sequence := range l.pending.take(now) {
+		p := l.partOf(key)
 		family, name, ok := kvstore.AssignmentKey(key)
-		if !ok {
-			family = l.familyOf(key)
-		}
 		switch {
-		case failed[family] != nil:
+		case failed[p] != nil:
 		case ok:
-			failed[family] = l.read(ctx, family, name, sequence)
+			failed[p] = l.read(ctx, family, name, sequence)
 		default:
-			failed[family] = l.readInvalid(ctx, key)
+			failed[p] = l.readInvalid(ctx, key)
 		}
-		if failed[family] != nil {
+		if failed[p] != nil {
 			l.pending.add(key, sequence, now.Add(l.o.Retry))
 		}
 	}
 	for _, p := range l.parts {
-		if err := failed[p.family]; err != nil {
-			l.failed(ctx, p, err)
+		if failed[p] != nil {
+			l.failed(ctx, p, failed[p])
 		}
 	}
 	l.settle()
+}
+
+// partOf returns the family that a key is below, also one of another form.
+func (l *loop) partOf(key string) *part {
+	i := slices.IndexFunc(l.parts, func(p *part) bool { return strings.HasPrefix(key, p.family+".") })
+
+	return l.parts[max(i, 0)] // nothing else is subscribed to
 }
 
 // catchUp compares families with the bucket and plans the next time.
@@ -166,7 +241,7 @@ func (l *loop) catchUp(ctx context.Context, due []*part) {
 		p.at = now.Add(time.Duration((1 - l.o.Rand()/4) * float64(l.o.Audit)))
 		if !p.complete {
 			p.complete, l.listAt = true, now.Add(l.spread())
-			l.changed = append(l.changed, "")
+			l.table.note("")
 		}
 	}
 	l.settle()
@@ -197,13 +272,13 @@ func (l *loop) settle() {
 			failed = append(failed, p.err)
 		}
 	}
-	l.update(func(s *model.Sync) {
+	l.table.update(func(s *model.Sync) {
 		s.Known, s.Err = known, nil
 		switch {
 		case len(failed) > 0:
 			s.Err = allOf(failed)
 		case len(known) == len(l.parts):
-			s.At = l.o.Now()
+			s.At = time.Now()
 		}
 	})
 }
@@ -250,20 +325,10 @@ func joined(text, by, more string) string {
 // flush wakes with the keys that changed, if any or if something else is worth
 // it. The empty key stands for the first time that everything is known.
 func (l *loop) flush() {
-	errs := l.errors()
-	if len(l.changed) == 0 && errs == l.reported {
+	keys, problems := l.table.takeChanged()
+	if len(keys) == 0 && problems == l.reported {
 		return
 	}
-	slices.Sort(l.changed)
-	keys := slices.DeleteFunc(slices.Compact(l.changed), func(k string) bool { return k == "" })
-	l.changed, l.reported = nil, errs
-	l.wake(keys)
-}
-
-// errors returns the errors in Sync, and what is kept.
-func (l *loop) errors() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-
-	return fmt.Sprint(l.sync.Err, l.sync.Kept, l.sync.Invalid)
+	l.reported = problems
+	l.wake(slices.DeleteFunc(keys, func(k string) bool { return k == "" }))
 }

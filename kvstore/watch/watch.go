@@ -3,16 +3,11 @@ package watch
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"time"
-
-	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
@@ -33,63 +28,29 @@ type Options struct {
 	// Retry is how long a node waits after the server did not answer, at first,
 	// and then up to 30 times that: 1 second.
 	Retry time.Duration
-	// Last is what an earlier watch of the node knew, see Watch.Memory.
-	Last model.Memory
-	// Log gets what an administrator should see; nil discards.
+	// Log gets what an administrator should see.
 	Log *slog.Logger
-	// Now is the clock of Sync; Rand returns numbers in [0, 1) for the jitter.
-	Now  func() time.Time
+	// Rand returns numbers in [0, 1) for the jitter.
 	Rand func() float64
 }
 
-// Watch knows what is assigned to one node, without a consumer. Entries may be
-// called at any time from any goroutine.
+// Watch follows what is assigned to one node, also when its groups change, and
+// reads the values of its keys, without a consumer. Its methods but for Run may be
+// called at any time from any goroutine. Make it with New.
 type Watch struct {
-	store    *kvstore.Store
-	o        Options
-	families []string
-	bucket   string
+	store *kvstore.Store
+	o     Options
+	table table
 
-	mu      sync.Mutex
-	entries map[string]held
-	sync    model.Sync
+	mu     sync.Mutex
+	groups []string
+	// regroup ends the loop, to begin another one with other groups; nil before Run.
+	regroup context.CancelFunc
 }
 
-// held is an entry in force, with the stream it was last seen in.
-type held struct {
-	model.Entry
-	stream time.Time
-}
-
-// New returns the watch of a node; it asks the server nothing yet, and its
-// Entries are those of options. The error wraps model.ErrInvalidName.
-func New(s *kvstore.Store, o Options) (*Watch, error) {
-	if err := model.CheckNode(o.Node, o.Groups); err != nil {
-		return nil, err
-	}
-	o = o.withDefaults()
-	w := &Watch{store: s, o: o, families: model.Families(o.Node, o.Groups), bucket: s.Names().Manifests(), entries: map[string]held{}}
-	w.remember(o.Last)
-
-	return w, nil
-}
-
-// remember takes over what is still of a family of the node. What the bucket did
-// not have then must not count as taken away from the node now.
-func (w *Watch) remember(m model.Memory) {
-	w.sync.Stream = m.Stream
-	for key, e := range m.Entries {
-		e.Family, e.Name, _ = model.SplitKey(key)
-		switch {
-		case !slices.Contains(w.families, e.Family) || key != e.Key:
-		case slices.Contains(m.Kept, key):
-			w.entries[key] = held{Entry: e}
-			w.sync.Kept = append(w.sync.Kept, key)
-		default:
-			w.entries[key] = held{Entry: e, stream: m.Stream}
-		}
-	}
-	slices.Sort(w.sync.Kept)
+// New returns the watch of a node; it asks the server nothing yet.
+func New(s *kvstore.Store, o Options) *Watch {
+	return &Watch{store: s, o: o.withDefaults(), groups: o.Groups}
 }
 
 func (o Options) withDefaults() Options {
@@ -97,12 +58,6 @@ func (o Options) withDefaults() Options {
 	o.GroupJitter = cmp.Or(o.GroupJitter, time.Second)
 	o.ListEvery = cmp.Or(o.ListEvery, time.Hour)
 	o.Retry = cmp.Or(o.Retry, time.Second)
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
 	if o.Rand == nil {
 		o.Rand = rand.Float64
 	}
@@ -111,17 +66,9 @@ func (o Options) withDefaults() Options {
 }
 
 // Entries returns the keys and revisions that are in force now, and how sure that
-// is. Entries have no values: who is woken reads them. The map is the caller's.
-func (w *Watch) Entries() (map[string]model.Entry, model.Sync) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	entries := make(map[string]model.Entry, len(w.entries))
-	for key, h := range w.entries {
-		entries[key] = h.Entry
-	}
-
-	return entries, w.sync
-}
+// is; nothing before Run. Entries have no values: who is woken reads them. The map
+// is the caller's.
+func (w *Watch) Entries() (map[string]model.Entry, model.Sync) { return w.table.all() }
 
 // Memory returns what to keep over a restart.
 func (w *Watch) Memory() model.Memory {
@@ -130,87 +77,79 @@ func (w *Watch) Memory() model.Memory {
 	return model.Memory{Entries: entries, Stream: state.Stream, Kept: state.Kept}
 }
 
-// Run watches until the context ends; the error is that the connection was closed
-// for good. wake is called with the keys that changed, and without any when
-// everything is known for the first time, and when only the errors in Sync
-// changed. It is called from Run's goroutine and must not block.
-func (w *Watch) Run(ctx context.Context, wake func(keys []string)) error {
-	p := newPending()
-	subs, err := w.subscribe(p)
-	defer func() {
-		for _, sub := range subs {
-			_ = sub.Unsubscribe()
+// Run watches until the context ends. last is what an earlier process knew; it
+// counts at the first call. The error wraps model.ErrInvalidName, or is that the
+// connection was closed for good; Run may be called again. wake is called with the
+// keys that changed, and without any when everything is known for the first time,
+// and when only the errors in Sync changed. It is called from Run's goroutine and
+// must not block.
+func (w *Watch) Run(ctx context.Context, last model.Memory, wake func(keys []string)) error {
+	for ctx.Err() == nil {
+		watching, stop := context.WithCancel(ctx)
+		l, err := w.begin(last, stop)
+		if err == nil {
+			err = l.run(watching, wake)
 		}
-	}()
-	if err != nil {
-		return fmt.Errorf("watch %s: %w", w.o.Node, err)
-	}
-	connected := w.store.Conn().StatusChanged(nats.CONNECTED)
-	defer w.store.Conn().RemoveStatusListener(connected)
-	l := newLoop(w, p, wake)
-	for {
-		timer := time.NewTimer(time.Until(l.next()))
-		select {
-		case <-ctx.Done():
-		case <-p.came:
-		case <-connected:
-			l.reconnected()
-		case <-timer.C:
-			err = l.step(ctx)
-		}
-		timer.Stop()
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case errors.Is(err, nats.ErrConnectionClosed):
+		regrouped := watching.Err() != nil
+		stop()
+		if err != nil {
 			return fmt.Errorf("watch %s: %w", w.o.Node, err)
 		}
-	}
-}
-
-// subscribe asks for the headers of each change of the node's families.
-func (w *Watch) subscribe(p *pending) ([]*nats.Subscription, error) {
-	var subs []*nats.Subscription
-	for i, family := range w.families {
-		own := i == 0
-		sub, err := w.store.Conn().Subscribe(w.store.Names().Changed(model.Key(family, ">")), func(m *nats.Msg) {
-			key, ok := w.store.Names().ChangedKey(m.Subject)
-			if !ok {
-				return
-			}
-			due := time.Now()
-			if !own {
-				due = due.Add(w.spread())
-			}
-			p.add(key, announced(m.Header), due)
-		})
-		if err != nil {
-			return subs, err
+		if !regrouped {
+			return nil
 		}
-		subs = append(subs, sub)
 	}
 
-	return subs, nil
+	return nil
 }
 
-// spread returns a moment within the jitter of groups.
-func (w *Watch) spread() time.Duration {
-	return time.Duration(w.o.Rand() * float64(w.o.GroupJitter))
-}
-
-// known returns the keys of a family that are in force.
-func (w *Watch) known(family string) map[string]held {
+// begin makes the loop of the current groups; stop ends it when they change.
+func (w *Watch) begin(last model.Memory, stop context.CancelFunc) (*loop, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	known := maps.Clone(w.entries)
-	maps.DeleteFunc(known, func(_ string, h held) bool { return h.Family != family })
+	if err := model.CheckNode(w.o.Node, w.groups); err != nil {
+		return nil, err
+	}
+	if w.regroup != nil {
+		last = w.Memory()
+	}
+	w.regroup = stop
+	o := w.o
+	o.Groups = w.groups
+	families := model.Families(o.Node, o.Groups)
+	w.table.recall(last, families)
 
-	return known
+	return newLoop(w.store, o, families, &w.table), nil
 }
 
-// update changes Sync.
-func (w *Watch) update(change func(*model.Sync)) {
+// SetGroups replaces the groups of the node; Sync is not complete before their
+// keys were read.
+func (w *Watch) SetGroups(groups []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	change(&w.sync)
+	w.groups = groups
+	if w.regroup != nil {
+		w.regroup()
+	}
+}
+
+// Read reads a key at a revision or a later one; a replica that lags is asked
+// again for a while. The error wraps model.ErrNotFound when the bucket does not
+// hold the key.
+func (w *Watch) Read(ctx context.Context, key string, revision uint64) (model.Entry, error) {
+	bucket := w.store.Names().Manifests()
+	wait := lagPause
+	for try := 1; ; try++ {
+		m, err := w.store.Value(ctx, kvstore.KVStream(bucket), kvstore.KVSubject(bucket, key))
+		switch {
+		case err != nil:
+			return model.Entry{}, err
+		case m.Sequence >= revision || try == lagTries:
+			return kvstore.NewEntry(key, m), nil
+		}
+		if err := kvstore.Pause(ctx, wait); err != nil {
+			return model.Entry{}, err
+		}
+		wait *= 2
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -270,9 +271,8 @@ func TestStreamMadeAnewKeepsTheLastGood(t *testing.T) {
 
 	// A node that starts again with what it knew keeps it too.
 	w.Stop()
-	o.Last = remembered(t, w)
 	o.ListEvery = 20 * time.Millisecond
-	again := kvtest.Watch(t, kvtest.Bind(t, srv), o)
+	again := kvtest.WatchSince(t, kvtest.Bind(t, srv), o, remembered(t, w))
 	again.Synced(t)
 	again.Keeps(t, "node.web01.cron")
 	again.Has(t, "node.web01.cron=one", "node.web01.motd=two")
@@ -292,7 +292,7 @@ func TestNodeThatStartsAfterTheStreamWasMadeAnew(t *testing.T) {
 	w := kvtest.Watch(t, kvtest.Bind(t, srv), o)
 	w.Synced(t)
 	w.Stop()
-	o.Last = remembered(t, w)
+	last := remembered(t, w)
 	if err := kvtest.Manager(t, srv).DeleteStream("KV_MUSTER_MANIFESTS"); err != nil {
 		t.Fatal(err)
 	}
@@ -302,7 +302,7 @@ func TestNodeThatStartsAfterTheStreamWasMadeAnew(t *testing.T) {
 	if _, err := store.Put(t.Context(), "node.web01.sshd", []byte("two")); err != nil {
 		t.Fatal(err)
 	}
-	again := kvtest.Watch(t, kvtest.Bind(t, srv), o)
+	again := kvtest.WatchSince(t, kvtest.Bind(t, srv), o, last)
 	again.Has(t, "node.web01.motd=one", "node.web01.sshd=two")
 	again.Keeps(t, "node.web01.motd")
 }
@@ -329,8 +329,8 @@ func TestStreamPutBackKeepsTheLastGood(t *testing.T) {
 	}
 	newer := entry
 	newer.Revision, newer.Time, newer.Value = 100, entry.Time.Add(time.Hour), []byte("new")
-	o := watch.Options{Node: "web01", Audit: 10 * time.Millisecond, GroupJitter: time.Millisecond, Last: model.Memory{Entries: map[string]model.Entry{"node.web01.motd": newer}, Stream: info.Created}}
-	w := kvtest.Watch(t, kvtest.Bind(t, srv), o)
+	o := watch.Options{Node: "web01", Audit: 10 * time.Millisecond, GroupJitter: time.Millisecond}
+	w := kvtest.WatchSince(t, kvtest.Bind(t, srv), o, model.Memory{Entries: map[string]model.Entry{"node.web01.motd": newer}, Stream: info.Created})
 	w.Keeps(t, "node.web01.motd")
 	w.Has(t, "node.web01.motd=new")
 }
@@ -374,9 +374,8 @@ func TestWatchStartsWithoutAServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	last := model.Entry{Key: "node.web01.old", Family: "node.web01", Name: "old", Revision: 1, Value: []byte("one")}
-	w := kvtest.Watch(t, node, watch.Options{
-		Node: "web01", Audit: kvtest.Never, GroupJitter: time.Millisecond, Retry: time.Millisecond, Last: model.Memory{Entries: map[string]model.Entry{"node.web01.old": last, "group.db.old": {Key: "group.db.old", Family: "group.db", Name: "old"}}},
-	})
+	w := kvtest.WatchSince(t, node, watch.Options{Node: "web01", Audit: kvtest.Never, GroupJitter: time.Millisecond, Retry: time.Millisecond},
+		model.Memory{Entries: map[string]model.Entry{"node.web01.old": last, "group.db.old": {Key: "group.db.old", Family: "group.db", Name: "old"}}})
 	kvtest.Eventually(t, "the failure is known", func() (bool, string) {
 		_, state := w.Entries()
 		return state.Err != nil && state.At.IsZero(), fmt.Sprintf("%+v", state)
@@ -392,7 +391,7 @@ func TestWatchRefusesBadNames(t *testing.T) {
 	t.Parallel()
 	_, store := kvtest.New(t)
 	for _, o := range []watch.Options{{}, {Node: "web.01"}, {Node: "*"}, {Node: "web01", Groups: []string{"a.b"}}, {Node: "web01", Groups: []string{""}}} {
-		if _, err := watch.New(store.Store, o); !errors.Is(err, model.ErrInvalidName) {
+		if err := watch.New(store.Store, o).Run(t.Context(), model.Memory{}, func([]string) {}); !errors.Is(err, model.ErrInvalidName) {
 			t.Errorf("watch of %q in %q = %v", o.Node, o.Groups, err)
 		}
 	}
@@ -402,14 +401,11 @@ func TestWatchEndsWithItsConnection(t *testing.T) {
 	t.Parallel()
 	srv, _ := kvtest.New(t)
 	store := kvtest.Bind(t, srv)
-	w, err := watch.New(store.Store, watch.Options{Node: "web01", Audit: time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := watch.New(store.Store, watch.Options{Node: "web01", Audit: time.Millisecond, Log: slog.New(slog.DiscardHandler)})
 	woken := make(chan struct{})
 	ended := make(chan error, 1)
 	wake := sync.OnceFunc(func() { close(woken) })
-	go func() { ended <- w.Run(t.Context(), func([]string) { wake() }) }()
+	go func() { ended <- w.Run(t.Context(), model.Memory{}, func([]string) { wake() }) }()
 	<-woken
 	store.Conn().Close()
 	if err := <-ended; err == nil {

@@ -155,29 +155,6 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-func TestSize(t *testing.T) {
-	for text, want := range map[string]archive.Size{
-		"1": 1, "10GiB": 10 << 30, "10 GiB": 10 << 30, "500MB": 500e6, "1kB": 1000, "1KB": 1000, "2KiB": 2048, "3TB": 3e12, "1TiB": 1 << 40, "7B": 7, "7MiB": 7 << 20, "4GB": 4e9,
-	} {
-		var got archive.Size
-		if err := got.UnmarshalText([]byte(text)); err != nil || got != want {
-			t.Errorf("%s is %d, want %d: %v", text, got, want, err)
-		}
-		var again archive.Size
-		if err := again.UnmarshalText([]byte(got.String())); err != nil || again != want {
-			t.Errorf("%s is written %s: %v", text, got, err)
-		}
-	}
-	for _, text := range []string{"", "x", "-1", "0", "1.5GiB", "GiB", "10000000000TiB", "10gib", "1 0"} {
-		if err := new(archive.Size).UnmarshalText([]byte(text)); err == nil {
-			t.Errorf("%q is taken", text)
-		}
-	}
-	if text := archive.DefaultMaxSize.String(); text != "10GiB" || archive.Size(0).String() != "0" {
-		t.Errorf("the default is %s", text)
-	}
-}
-
 // TestFormat is "Supported Archive Formats".
 func TestFormat(t *testing.T) {
 	for path, want := range map[string]hostarchive.Format{"/a.tar.gz": hostarchive.TarGz, "/a.tgz": hostarchive.TarGz, "/a.tar": hostarchive.Tar, "/a.zip": hostarchive.Zip, "/A.TGZ": hostarchive.TarGz} {
@@ -210,22 +187,6 @@ func TestRelations(t *testing.T) {
 			t.Errorf("%s: it provides %v and needs %v", name, got.Provides, got.Needs)
 		}
 	}
-}
-
-// FuzzSize has sizes come back as they were written.
-func FuzzSize(f *testing.F) {
-	for _, text := range []string{"10GiB", "500MB", "1", "-1", "9223372036854775807", "8388608TiB", "1 kB", "KiB"} {
-		f.Add(text)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		var size, again archive.Size
-		if size.UnmarshalText([]byte(text)) != nil {
-			return
-		}
-		if err := again.UnmarshalText([]byte(size.String())); err != nil || size <= 0 || again != size {
-			t.Errorf("%q is %d, written %s and read %d: %v", text, size, size, again, err)
-		}
-	})
 }
 
 // TestWarnings covers an archive that may never be unpacked.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"log/slog"
 	"os"
 	"os/exec"
 	"strings"
@@ -37,7 +38,7 @@ type deed struct {
 }
 
 func open(dir string) (*outbox.Outbox, error) {
-	return outbox.Open(outbox.Options{Dir: dir, MaxBytes: 256 << 10, Dropped: func(lost outbox.Lost) model.Report {
+	return outbox.Open(outbox.Options{Dir: dir, MaxBytes: 256 << 10, Log: slog.New(slog.DiscardHandler), Dropped: func(lost outbox.Lost) model.Report {
 		doc, _ := json.Marshal(lost)
 		return model.Report{ID: ksuid.New().String(), Kind: model.KindNode, Outcome: "dropped", Data: doc}
 	}})

@@ -3,6 +3,7 @@ package kvtest
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"sync"
@@ -31,17 +32,22 @@ type Watching struct {
 // Watch runs the watch of a node until the test ends or Stop is called.
 func Watch(t testing.TB, s *Store, o watch.Options) *Watching {
 	t.Helper()
-	w, err := watch.New(s.Store, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+
+	return WatchSince(t, s, o, model.Memory{})
+}
+
+// WatchSince is Watch for a node that remembers something.
+func WatchSince(t testing.TB, s *Store, o watch.Options, last model.Memory) *Watching {
+	t.Helper()
+	o.Log = slog.New(slog.DiscardHandler)
+	w := watch.New(s.Store, o)
 	ctx, cancel := context.WithCancel(t.Context())
-	running := &Watching{Watch: w, store: s, values: maps.Clone(o.Last.Entries)}
+	running := &Watching{Watch: w, store: s, values: maps.Clone(last.Entries)}
 	if running.values == nil {
 		running.values = map[string]model.Entry{}
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- w.Run(ctx, running.wake) }()
+	go func() { ended <- w.Run(ctx, last, running.wake) }()
 	running.Stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {

@@ -261,7 +261,7 @@ func options(types resource.Types, log *slog.Logger, config agent.Config, store 
 
 	return agent.Options{
 		Config: config, Version: cli.Version(), Host: machine, Log: log, Loader: loader, Origin: loader.Origin,
-		Assignments: watch.NewNode(store, watch.Options{Node: config.Node, Groups: config.Groups, Log: log}),
+		Assignments: watch.New(store, watch.Options{Node: config.Node, Groups: config.Groups, Log: log}),
 		Registry:    registrations.New(store),
 		Checker:     cli.Checker(machine),
 		Bundles:     content.New(store),

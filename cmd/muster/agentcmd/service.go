@@ -61,7 +61,9 @@ func (s *nodeService) serve(ctx context.Context) error {
 	all.Go(func() { ended <- s.answer(ctx, config) })
 	all.Go(func() {
 		options := requests.CommandOptions{Node: config.Node, Groups: config.Groups, Log: s.log}
-		ended <- s.requests.Commands(ctx, options, func(ctx context.Context, c requests.Command) error { return s.agent.Command(ctx, c.ID, c.Data) })
+		ended <- s.requests.Commands(ctx, options, func(ctx context.Context, c requests.Command) error {
+			return s.agent.Requests().Command(ctx, c.ID, c.Data)
+		})
 	})
 	for {
 		select {
@@ -79,8 +81,8 @@ func (s *nodeService) serve(ctx context.Context) error {
 func (s *nodeService) answer(ctx context.Context, config agent.Config) error {
 	return s.requests.Serve(ctx, requests.ServeOptions{
 		Node: config.Node, Groups: config.Groups, Version: cli.Version(), Log: s.log,
-		Ensure: s.agent.Ensure,
-		Status: func(ctx context.Context, request []byte) (any, error) { return s.agent.Status(ctx, request) },
+		Ensure: s.agent.Requests().Ensure,
+		Status: func(ctx context.Context, request []byte) (any, error) { return s.agent.Requests().Status(ctx, request) },
 		Facts:  func(ctx context.Context, _ []byte) (any, error) { return s.agent.Facts(ctx) },
 		Ping:   func(context.Context, []byte) (any, error) { return s.agent.State(), nil },
 	})

@@ -1,0 +1,193 @@
+package watch
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/model"
+)
+
+// table is what is in force, without values, and how sure that is. Its methods may
+// be called from several goroutines.
+type table struct {
+	mu      sync.Mutex
+	entries map[string]held
+	sync    model.Sync
+	// changed are the keys that changed since they were last taken.
+	changed []string
+}
+
+// held is an entry in force, with the stream it was last seen in.
+type held struct {
+	model.Entry
+	stream time.Time
+}
+
+// recall begins with what is still of one of the families. What the bucket did not
+// have then must not count as taken away from the node now.
+func (t *table) recall(m model.Memory, families []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.entries, t.sync, t.changed = map[string]held{}, model.Sync{Stream: m.Stream}, nil
+	for key, e := range m.Entries {
+		e.Family, e.Name, _ = model.SplitKey(key)
+		switch {
+		case !slices.Contains(families, e.Family) || key != e.Key:
+		case slices.Contains(m.Kept, key):
+			t.entries[key] = held{Entry: e}
+			t.sync.Kept = append(t.sync.Kept, key)
+		default:
+			t.entries[key] = held{Entry: e, stream: m.Stream}
+		}
+	}
+	slices.Sort(t.sync.Kept)
+}
+
+// all returns a copy of the entries, and Sync.
+func (t *table) all() (map[string]model.Entry, model.Sync) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	entries := make(map[string]model.Entry, len(t.entries))
+	for key, h := range t.entries {
+		entries[key] = h.Entry
+	}
+
+	return entries, t.sync
+}
+
+// of returns the entries of a family.
+func (t *table) of(family string) map[string]held {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	known := maps.Clone(t.entries)
+	maps.DeleteFunc(known, func(_ string, h held) bool { return h.Family != family })
+
+	return known
+}
+
+// get returns the entry of a key.
+func (t *table) get(key string) (held, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	h, ok := t.entries[key]
+
+	return h, ok
+}
+
+// put puts a message in force, which may be the end of its key.
+func (t *table) put(key string, m kvstore.Message) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	before, known := t.entries[key]
+	t.sync.Kept = without(t.sync.Kept, key)
+	switch {
+	case m.Deleted():
+		t.remove(key, known)
+		return
+	case !known || before.Revision != m.Sequence || !before.Time.Equal(m.Time):
+		t.changed = append(t.changed, key)
+	}
+	e := kvstore.NewEntry(key, m)
+	e.Value = nil // who is woken reads it
+	t.entries[key] = held{Entry: e, stream: t.sync.Stream}
+}
+
+// drop unassigns a key.
+func (t *table) drop(key string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.remove(key, true)
+}
+
+func (t *table) remove(key string, known bool) {
+	delete(t.entries, key)
+	if known {
+		t.changed = append(t.changed, key)
+	}
+}
+
+// keep leaves a key in force, and reports whether it was not kept before. It counts
+// as seen in no stream until it is read again, so it is not taken away by what the
+// bucket lacks.
+func (t *table) keep(key string) (isNew bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.entries[key] = held{Entry: t.entries[key].Entry}
+	before := len(t.sync.Kept)
+	t.sync.Kept = with(t.sync.Kept, key)
+
+	return len(t.sync.Kept) > before
+}
+
+// noteInvalid notes that a key is no manifest's, or that it is gone.
+func (t *table) noteInvalid(key string, there bool) {
+	if !kvstore.IsInvalidKey(key) {
+		return
+	}
+	t.update(func(s *model.Sync) {
+		if there {
+			s.Invalid = with(s.Invalid, key)
+		} else {
+			s.Invalid = without(s.Invalid, key)
+		}
+	})
+}
+
+// invalid returns the keys below a family that are known as no manifest's.
+func (t *table) invalid(family string) map[string]bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	keys := map[string]bool{}
+	for _, key := range t.sync.Invalid {
+		if strings.HasPrefix(key, family+".") {
+			keys[key] = true
+		}
+	}
+
+	return keys
+}
+
+// with returns a sorted list, which is not changed, with a key.
+func with(keys []string, key string) []string {
+	at, found := slices.BinarySearch(keys, key)
+	if found {
+		return keys
+	}
+
+	return slices.Insert(slices.Clone(keys), at, key)
+}
+
+// without returns a list, which is not changed, without a key.
+func without(keys []string, key string) []string {
+	return slices.DeleteFunc(slices.Clone(keys), func(k string) bool { return k == key })
+}
+
+// update changes Sync.
+func (t *table) update(change func(*model.Sync)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	change(&t.sync)
+}
+
+// note makes a key count as changed.
+func (t *table) note(key string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.changed = append(t.changed, key)
+}
+
+// takeChanged returns the keys that changed since the last call, in order, and
+// what of Sync is worth to be woken for.
+func (t *table) takeChanged() (keys []string, problems string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	keys, t.changed = t.changed, nil
+	slices.Sort(keys)
+
+	return slices.Compact(keys), fmt.Sprint(t.sync.Err, t.sync.Kept, t.sync.Invalid)
+}
