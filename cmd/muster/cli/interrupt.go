@@ -1,17 +1,22 @@
 package cli
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
+
+	"github.com/musterfleet/muster/cmd/muster/print"
 )
 
 // Interrupt is the wish of the user that a command ends.
@@ -111,4 +116,19 @@ func (e *Env) AsksPeople() bool {
 	in, ok := e.Stdin.(*input)
 
 	return ok && term.IsTerminal(int(in.file.Fd()))
+}
+
+// Confirm asks on a terminal; elsewhere there is nobody to ask, and the error
+// names --yes.
+func (e *Env) Confirm(nothing, why string) error {
+	if !e.AsksPeople() || !print.IsTerminal(e.Print.Err) {
+		return fmt.Errorf("%s: %s; confirm with --yes", nothing, why)
+	}
+	fmt.Fprintf(e.Print.Err, "%s. Continue? [y/N] ", print.Text(why))
+	answer, _ := bufio.NewReader(e.Stdin).ReadString('\n')
+	if word := strings.ToLower(strings.TrimSpace(answer)); word != "y" && word != "yes" {
+		return errors.New(nothing)
+	}
+
+	return nil
 }

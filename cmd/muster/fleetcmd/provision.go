@@ -1,9 +1,7 @@
 package fleetcmd
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -110,16 +108,8 @@ func (c *initCommand) confirm(planned []provision.Difference) error {
 	if c.yes || slices.ContainsFunc(planned, rejected) || !slices.ContainsFunc(planned, existing) {
 		return nil
 	}
-	if !c.AsksPeople() || !print.IsTerminal(c.Print.Err) {
-		return errors.New("nothing was changed: changes of existing streams need --yes")
-	}
-	fmt.Fprint(c.Print.Err, "Change existing streams? [y/N] ")
-	answer, _ := bufio.NewReader(c.Stdin).ReadString('\n')
-	if word := strings.ToLower(strings.TrimSpace(answer)); word != "y" && word != "yes" {
-		return errors.New("nothing was changed")
-	}
 
-	return nil
+	return c.Confirm("nothing was changed", "existing streams would change")
 }
 
 // permissionsCommand is muster fleet permissions.
