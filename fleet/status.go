@@ -230,7 +230,7 @@ func absence(n model.Node) string {
 		reason = "stopped, not seen"
 	}
 	if !n.Heard.IsZero() {
-		reason += " since " + n.Heard.UTC().Format(time.RFC3339)
+		reason += " since " + n.Heard.Local().Format(model.TimeFormat)
 	}
 
 	return reason

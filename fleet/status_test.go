@@ -68,10 +68,10 @@ func TestStatus(t *testing.T) {
 		"refused an older one":       {node("a", nil, map[string]model.ManifestState{key: {Revision: 5, Seen: 6, Outcome: model.OutcomeRefused}}), fleet.StatusPending, "still at revision 5"},
 		"cannot read it":             {model.Node{NodeState: model.NodeState{Node: "a", Message: "node.a: not permitted"}}, fleet.StatusPending, "not acknowledged yet: node.a: not permitted"},
 		"nothing said":               {node("a", nil, nil), fleet.StatusPending, "not acknowledged yet"},
-		"silent":                     {silent, fleet.StatusUnreachable, "not seen since 2026-01-02T03:04:05Z"},
-		"stopped":                    {stopped, fleet.StatusUnreachable, "stopped, not seen since 2026-01-02T03:04:05Z"},
+		"silent":                     {silent, fleet.StatusUnreachable, "not seen since " + heard.Local().Format(model.TimeFormat)},
+		"stopped":                    {stopped, fleet.StatusUnreachable, "stopped, not seen since " + heard.Local().Format(model.TimeFormat)},
 		"silent, whatever it ran":    {silentButThere, fleet.StatusUnreachable, "not seen"},
-		"stopped after a failure":    {stoppedAfter, fleet.StatusUnreachable, "stopped, not seen since 2026-01-02T03:04:05Z"},
+		"stopped after a failure":    {stoppedAfter, fleet.StatusUnreachable, "stopped, not seen since " + heard.Local().Format(model.TimeFormat)},
 		"runs a removed one":         {node("a", nil, map[string]model.ManifestState{key: {Seen: 7}, "group.all.motd": runs(3, model.OutcomeStable)}), fleet.StatusNotApplicable, "skipped: its condition is false, or it expired"},
 		"another node":               {node("b", []string{"web"}, nil), fleet.StatusUnreachable, "never seen; is an agent running under this name?"},
 	} {

@@ -24,6 +24,8 @@ type Interrupt struct {
 	requested chan struct{}
 	once      sync.Once
 	finishing atomic.Bool
+	// byUser means that it was ctrl-C.
+	byUser atomic.Bool
 }
 
 // NewInterrupt returns an Interrupt that is not requested.
@@ -38,6 +40,16 @@ func (i *Interrupt) Request() { i.once.Do(func() { close(i.requested) }) }
 // Finish sets whether the first signal lets a change come to its end, instead of
 // cancelling.
 func (i *Interrupt) Finish(changing bool) { i.finishing.Store(changing) }
+
+// ExitCode returns the exit code of a command: 130 for one that ctrl-C ended before
+// it succeeded, as shells have it.
+func (i *Interrupt) ExitCode(code int) int {
+	if code != ExitOK && i.byUser.Load() {
+		return ExitInterrupted
+	}
+
+	return code
+}
 
 // Watch requests the end at the first SIGINT or SIGTERM, and cancels unless a
 // change may be in progress; the second signal cancels in any case.
@@ -57,6 +69,7 @@ func (i *Interrupt) Watch(cancel context.CancelCauseFunc) (stop func()) {
 					cancel(fmt.Errorf("%s, twice", s))
 					continue
 				}
+				i.byUser.Store(s == syscall.SIGINT)
 				i.Request()
 				if !i.finishing.Load() {
 					cancel(ErrInterrupted)

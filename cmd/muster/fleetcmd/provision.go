@@ -2,6 +2,7 @@ package fleetcmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -51,7 +52,7 @@ func (s *size) Set(text string) error {
 		n, err = units.ParseBase2Bytes(text + "B")
 	}
 	if err != nil || n <= 0 {
-		return fmt.Errorf("%q is no size above 0, write it with its unit, for example 10MiB", text)
+		return errors.New("not a size above 0, write it with its unit, for example 10MiB")
 	}
 	*s = size(n)
 
