@@ -81,7 +81,7 @@ func (r *runner) journal(key string) *journal.File {
 // request makes the run of a request.
 func (r *runner) request(ctx, hard context.Context, q requests.Run) (*model.Run, error) {
 	o := r.options(hard, ksuid.New().String(), q.Noop)
-	o.Manifest, o.Cause, o.CorrelationID, o.Full = "ensure", model.CauseEnsure, q.ID, true
+	o.Manifest, o.Cause, o.CorrelationID, o.Full, o.Outputs = "ensure", model.CauseEnsure, q.ID, true, true
 	o.Secrets = q.Secrets
 	o.OnTransaction = func(t *model.Transaction) {
 		r.logTransaction(ctx, t)

@@ -13,7 +13,7 @@ import (
 func (push Push) InForceBeside(nodes []model.Node) []string {
 	keys := map[string]bool{}
 	for _, n := range nodes {
-		if !slices.ContainsFunc(push.Targets, func(t Target) bool { return t.Includes(n.NodeState) && !overridden(t, push.Name, n) }) {
+		if !slices.ContainsFunc(push.Targets, func(t Target) bool { return t.Includes(n.NodeState) && activeAhead(t, push.Name, n) == "" }) {
 			continue
 		}
 		for key, m := range n.Manifests {
@@ -26,14 +26,36 @@ func (push Push) InForceBeside(nodes []model.Node) []string {
 	return slices.Sorted(maps.Keys(keys))
 }
 
-// overridden reports whether a node runs a name from a target that wins over t.
-func overridden(t Target, name string, n model.Node) bool {
-	for key, m := range n.Manifests {
-		other, same, err := ParseKey(key)
-		if err == nil && same == name && m.Revision > 0 && other.Includes(n.NodeState) && precedence(other, n.NodeState) < precedence(t, n.NodeState) {
-			return true
+// Replaces returns the keys of the push, and those of its name that its targets
+// would not run any more.
+func (push Push) Replaces(nodes []model.Node) []string {
+	keys := map[string]bool{}
+	for _, t := range push.Targets {
+		keys[t.Key(push.Name)] = true
+		for _, n := range nodes {
+			if !t.Includes(n.NodeState) || activeAhead(t, push.Name, n) != "" {
+				continue
+			}
+			for key, m := range n.Manifests {
+				if _, name, err := ParseKey(key); err == nil && name == push.Name && m.Revision > 0 {
+					keys[key] = true
+				}
+			}
 		}
 	}
 
-	return false
+	return slices.Sorted(maps.Keys(keys))
+}
+
+// activeAhead returns the key of a name that a node runs from a target that wins
+// over t, empty for none.
+func activeAhead(t Target, name string, n model.Node) string {
+	for key, m := range n.Manifests {
+		other, same, err := ParseKey(key)
+		if err == nil && same == name && m.Revision > 0 && other.Includes(n.NodeState) && precedence(other, n.NodeState) < precedence(t, n.NodeState) {
+			return key
+		}
+	}
+
+	return ""
 }

@@ -1,8 +1,10 @@
 package fleet
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -98,19 +100,18 @@ func transactionSummary(t *model.Transaction) string {
 	case t.SkipReason != "":
 		return t.SkipReason
 	}
-	var words []string
-	for _, c := range t.Changes {
-		word := c.Action
-		if c.Property != "" {
-			word = c.Property
-			if c.To != "" {
-				word += " " + c.From + " -> " + c.To
-			}
-		}
-		words = append(words, word)
-	}
 	if code := exitCode(t); code != nil {
 		return fmt.Sprintf("ran (exit %d)", *code)
+	}
+	var words []string
+	for _, c := range t.Changes {
+		word := cmp.Or(c.Message, c.Action)
+		if c.Property != "" && c.Property != "ensure" && c.Property != "content" && c.To != "" {
+			word += " (" + c.Property + " " + c.From + " -> " + c.To + ")"
+		}
+		if !slices.Contains(words, word) {
+			words = append(words, word)
+		}
 	}
 
 	return strings.Join(words, ", ")

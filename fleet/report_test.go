@@ -42,8 +42,8 @@ func TestReportReads(t *testing.T) {
 		"noop":       {model.ProtocolTransaction, with(func(t *model.Transaction) { t.NoopMessage = "Would have created the file" }), "file#/etc/motd", "Would have created the file"},
 		"skipped":    {model.ProtocolTransaction, with(func(t *model.Transaction) { t.SkipReason = "control.if is false" }), "file#/etc/motd", "control.if is false"},
 		"changes": {model.ProtocolTransaction, with(func(t *model.Transaction) {
-			t.Changes = []model.Change{{Action: "store"}, {Action: "attributes", Property: "mode", From: "0600", To: "0644"}, {Property: "content"}}
-		}), "file#/etc/motd", "store, mode 0600 -> 0644, content"},
+			t.Changes = []model.Change{{Action: "store", Message: "updated the file", Property: "content", From: "sha256-a", To: "sha256-b"}, {Action: "attributes", Message: "updated the file", Property: "mode", From: "0600", To: "0644"}, {Action: "store", Message: "updated the file"}, {Action: "stop"}}
+		}), "file#/etc/motd", "updated the file, updated the file (mode 0600 -> 0644), stop"},
 		"command": {model.ProtocolTransaction, with(func(t *model.Transaction) {
 			t.Changed, t.Changes, t.Status = true, []model.Change{{Action: "execute"}}, json.RawMessage(`{"exit_code": 3}`)
 		}), "file#/etc/motd", "ran (exit 3)"},

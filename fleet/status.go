@@ -116,7 +116,7 @@ func (r Rollout) selects(key string) bool { return len(r.Keys) == 0 || slices.Co
 // those before it that do not, and of selected ones behind it.
 func (r Rollout) statusesOf(n model.Node) []RolloutStatus {
 	var out []RolloutStatus
-	applies := ""
+	applies, held := "", ""
 	for _, e := range r.byPrecedence(n) {
 		s := RolloutStatus{Node: n.Node, Key: e.Key, Desired: e.Revision}
 		switch {
@@ -127,13 +127,14 @@ func (r Rollout) statusesOf(n model.Node) []RolloutStatus {
 			}
 		case r.skipped(e, n):
 			// The node goes on to the next one.
-			s.Status, s.Reason = StatusNotApplicable, "skipped: its condition is false, or it expired"
+			s.Status, s.Reason = r.whySkipped(e, n, held)
 		default:
 			s = r.status(e, n)
 			// One that was never valid there leaves the next in force.
 			if s.Current > 0 || (s.Status != StatusRejected && s.Status != StatusPending) || n.Manifests[e.Key].Late == "" {
 				applies = e.Key
 			}
+			held = e.Key
 		}
 		if r.selects(e.Key) {
 			out = append(out, s)
@@ -167,6 +168,20 @@ func (r Rollout) skipped(e model.Entry, n model.Node) bool {
 	return r.reaches(e, m.Seen, "") && m.Late == "" && m.Outcome != model.OutcomeRefused
 }
 
+// whySkipped returns the status of an assignment that a node does not run, and why.
+// held is one before it that the node rejected.
+func (r Rollout) whySkipped(e model.Entry, n model.Node, held string) (Status, string) {
+	t, name, _ := ParseKey(e.Key)
+	switch ahead := activeAhead(t, name, n); {
+	case ahead != "":
+		return StatusPending, ahead + " still runs instead"
+	case held != "":
+		return StatusNotApplicable, "skipped: " + held + " holds its place, its condition is false, or it expired"
+	default:
+		return StatusNotApplicable, "skipped: its condition is false, or it expired"
+	}
+}
+
 // reaches reports whether a node's revision is that of an entry or a later one;
 // an unknown digest matches.
 func (r Rollout) reaches(e model.Entry, revision uint64, digest string) bool {
@@ -184,12 +199,12 @@ func (r Rollout) status(e model.Entry, n model.Node) RolloutStatus {
 	runs := r.reaches(e, m.Revision, m.Digest)
 	s := RolloutStatus{Node: n.Node, Key: e.Key, Desired: e.Revision, Current: m.Revision, Outcome: m.Outcome, At: m.At}
 	switch {
+	case n.Stopped() || n.Silent:
+		s.Status, s.Reason = StatusUnreachable, absence(n)
 	case runs && m.Outcome == model.OutcomeFailed:
 		s.Status, s.Reason = StatusFailed, failures(m)
 	case runs && m.Outcome != "":
 		s.Status = StatusUpToDate
-	case n.Stopped() || n.Silent:
-		s.Status, s.Reason = StatusUnreachable, absence(n)
 	case r.reaches(e, m.Seen, "") && rejected(m):
 		s.Status, s.Reason = StatusRejected, cmp.Or(m.Late, "rejected")
 	default:
@@ -215,7 +230,7 @@ func absence(n model.Node) string {
 		reason = "stopped, not seen"
 	}
 	if !n.Heard.IsZero() {
-		reason += " since " + n.Heard.UTC().Format(time.RFC3339)
+		reason += " since " + n.Heard.Local().Format(model.TimeFormat)
 	}
 
 	return reason

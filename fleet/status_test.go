@@ -36,6 +36,8 @@ func TestStatus(t *testing.T) {
 	stopped.Event, stopped.Silent = model.NodeStopped, false
 	silentButThere := node("a", nil, map[string]model.ManifestState{key: runs(7, model.OutcomeStable)})
 	silentButThere.Silent = true
+	stoppedAfter := stopped
+	stoppedAfter.Manifests = map[string]model.ManifestState{key: runs(7, model.OutcomeFailed)}
 	for name, c := range map[string]struct {
 		node   model.Node
 		status fleet.Status
@@ -66,9 +68,11 @@ func TestStatus(t *testing.T) {
 		"refused an older one":       {node("a", nil, map[string]model.ManifestState{key: {Revision: 5, Seen: 6, Outcome: model.OutcomeRefused}}), fleet.StatusPending, "still at revision 5"},
 		"cannot read it":             {model.Node{NodeState: model.NodeState{Node: "a", Message: "node.a: not permitted"}}, fleet.StatusPending, "not acknowledged yet: node.a: not permitted"},
 		"nothing said":               {node("a", nil, nil), fleet.StatusPending, "not acknowledged yet"},
-		"silent":                     {silent, fleet.StatusUnreachable, "not seen since 2026-01-02T03:04:05Z"},
-		"stopped":                    {stopped, fleet.StatusUnreachable, "stopped, not seen since 2026-01-02T03:04:05Z"},
-		"silent, but there":          {silentButThere, fleet.StatusUpToDate, ""},
+		"silent":                     {silent, fleet.StatusUnreachable, "not seen since " + heard.Local().Format(model.TimeFormat)},
+		"stopped":                    {stopped, fleet.StatusUnreachable, "stopped, not seen since " + heard.Local().Format(model.TimeFormat)},
+		"silent, whatever it ran":    {silentButThere, fleet.StatusUnreachable, "not seen"},
+		"stopped after a failure":    {stoppedAfter, fleet.StatusUnreachable, "stopped, not seen since " + heard.Local().Format(model.TimeFormat)},
+		"runs a removed one":         {node("a", nil, map[string]model.ManifestState{key: {Seen: 7}, "group.all.motd": runs(3, model.OutcomeStable)}), fleet.StatusNotApplicable, "skipped: its condition is false, or it expired"},
 		"another node":               {node("b", []string{"web"}, nil), fleet.StatusUnreachable, "never seen; is an agent running under this name?"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -269,5 +273,21 @@ func TestStatusBehindOneThatWasNeverValid(t *testing.T) {
 	got := rollout.Statuses(nodes)
 	if len(got) != 2 || got[0].Status != fleet.StatusUpToDate || got[0].Key != "group.all.motd" || got[1].Status != fleet.StatusRejected {
 		t.Errorf("got %+v", got)
+	}
+}
+
+// A group's manifest waits where the node still runs one of its own that was
+// removed, or holds on to one that is invalid now.
+func TestStatusBehindWhatTheNodeHolds(t *testing.T) {
+	entries := []model.Entry{{Key: "group.web.motd", Revision: 4}}
+	removed := node("a", []string{"web"}, map[string]model.ManifestState{"group.web.motd": {Seen: 4}, "node.a.motd": runs(2, model.OutcomeStable), "node.a.other": runs(3, model.OutcomeStable)})
+	got := fleet.Rollout{Entries: entries}.Statuses([]model.Node{removed})
+	if len(got) != 1 || got[0].Status != fleet.StatusPending || got[0].Reason != "node.a.motd still runs instead" {
+		t.Errorf("removed: %+v", got)
+	}
+	invalid := node("a", []string{"web"}, map[string]model.ManifestState{"group.web.motd": {Seen: 4}, "node.a.motd": {Seen: 5, Late: "refused: garbage; nothing of motd is in force"}})
+	got = fleet.Rollout{Entries: append(entries, model.Entry{Key: "node.a.motd", Revision: 5})}.Statuses([]model.Node{invalid})
+	if len(got) != 2 || got[0].Status != fleet.StatusNotApplicable || got[0].Reason != "skipped: node.a.motd holds its place, its condition is false, or it expired" || got[1].Status != fleet.StatusRejected {
+		t.Errorf("invalid: %+v", got)
 	}
 }

@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// TimeFormat is how a time is shown to people, who get it in their own zone.
+const TimeFormat = "2006-01-02 15:04:05 MST"
+
 // The kinds of report; part of its subject.
 const (
 	KindRun         = "run"

@@ -2,6 +2,7 @@ package model
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 )
 
@@ -9,14 +10,22 @@ import (
 type Change struct {
 	// Action is the type's own word for it, for example store or execute.
 	Action string `json:"action" jsonschema_description:"The type's word for what is done"`
-	// Message is what it would do, in the words of noop: "Would have created the file".
-	Message string `json:"message,omitempty" jsonschema_description:"What would have been done, in noop's words"`
+	// Message is what it would do, in the words of noop: "Would have created the
+	// file"; once it is done, "created the file".
+	Message string `json:"message,omitempty" jsonschema_description:"What was done; in noop and after a failure, what would have been"`
 	// Property is the property that differs, where it is one.
 	Property string `json:"property,omitempty" jsonschema_description:"The property that differs"`
 	From     string `json:"from,omitempty" jsonschema_description:"Its value before"`
 	To       string `json:"to,omitempty" jsonschema_description:"Its value after"`
 	// Diff is a unified diff, bounded in size.
 	Diff string `json:"diff,omitempty" jsonschema_description:"A unified diff of the content"`
+}
+
+// Done returns the change with the message of one that was made.
+func (c Change) Done() Change {
+	c.Message = strings.TrimPrefix(c.Message, "Would have ")
+
+	return c
 }
 
 // Transaction is what happened to one resource in one run
@@ -60,6 +69,9 @@ type Transaction struct {
 	SkipReason string `json:"skip_reason,omitempty"`
 	// WouldRefresh are the subscribers that a noop change did not refresh.
 	WouldRefresh []Ref `json:"would_refresh,omitempty" jsonschema_description:"Subscribers a real change would have refreshed"`
+	// Outputs are what the resource gives to later ones; only in the answer to a
+	// request, and not of a sensitive resource.
+	Outputs map[string]any `json:"outputs,omitempty" jsonschema_description:"Output and exit code of a command; only in the answer to a request, absent for a sensitive resource"`
 	// NotRun means that the run ended before it came to the resource.
 	NotRun bool `json:"not_run,omitempty"`
 }

@@ -85,14 +85,14 @@ func Errors(errs []string, limit int) []string {
 	return out
 }
 
-// Transaction returns a transaction that fits into a message: its status and
-// properties are left out, its diffs and other long texts are cut.
+// Transaction returns a transaction that fits into a message: its status, outputs
+// and properties are left out, its diffs and other long texts are cut.
 func Transaction(t *model.Transaction, limit int) *model.Transaction {
 	if rawSize(t) <= limit && fits(t, limit) {
 		return t
 	}
 	short := *t
-	short.Properties, short.Status = nil, nil
+	short.Properties, short.Status, short.Outputs = nil, nil, nil
 	short.NoopMessage, short.SkipReason = Text(t.NoopMessage), Text(t.SkipReason)
 	short.UnmetRequirements = t.UnmetRequirements[:min(len(t.UnmetRequirements), maxErrors)]
 	short.WouldRefresh = t.WouldRefresh[:min(len(t.WouldRefresh), maxErrors)]

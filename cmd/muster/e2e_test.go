@@ -42,6 +42,7 @@ func TestCommandLine(t *testing.T) {
 			env.Setenv("MUSTER_CONFIG_DIR", env.WorkDir+"/config")
 			env.Setenv("HOME", env.WorkDir)
 			env.Setenv("NO_COLOR", "1")
+			env.Setenv("TZ", "UTC")
 			env.Setenv("GORACE", "atexit_sleep_ms=0") // or each muster built with -race would wait a second at its end
 			// Nothing in a script may reach a server that happens to run on this machine.
 			env.Setenv("NATS_URL", "nats://127.0.0.1:1")

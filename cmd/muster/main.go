@@ -41,15 +41,16 @@ func run(types resource.Types, args []string, stdin io.Reader, stdout, stderr io
 		code = cmp.Or(code, cli.ExitFailed)
 	}
 
-	return code
+	return stop.ExitCode(code)
 }
 
 // execute parses the command line and runs the command that it names.
 func execute(ctx context.Context, env *cli.Env, args []string) error {
 	defer env.Close()
-	code, err := parse(commands(env), args)
+	app := commands(env)
+	code, err := parse(app, args)
 	if err != nil {
-		return cli.Usagef("%w (see muster --help)", err)
+		return &cli.ExitError{Code: cli.ExitUsage, Err: usage(app, args, err)}
 	}
 	ran, err := env.Run(ctx)
 	if !ran && code != cli.ExitOK {

@@ -170,7 +170,7 @@ func (v *server) ensure(ctx context.Context, r micro.Request) {
 func shortened(r model.EnsureResponse) model.EnsureResponse {
 	if r.State != nil {
 		state := *r.State
-		state.Properties, state.Status, state.HealthCheck, state.Changes = nil, nil, nil, nil
+		state.Properties, state.Status, state.Outputs, state.HealthCheck, state.Changes = nil, nil, nil, nil, nil
 		r.State = &state
 	}
 

@@ -11,12 +11,19 @@ func (r *run) keepOutputs(n *graph.Node, outcome resource.Outcome) {
 	if n.Resource.Type.Outputs == nil {
 		return
 	}
-	values := n.Resource.Type.Outputs(r.observer.Spec(n), r.observer.State(n), outcome)
-	values = r.secrets.Outputs(values, r.access.isSensitive(n))
+	values := r.secrets.Outputs(r.outputsOf(n, outcome), r.access.isSensitive(n))
 	r.outputs[n.Ref] = values
 	if alias := n.Resource.Meta().Alias; alias != "" {
 		r.outputs[model.Ref{Type: n.Ref.Type, Name: alias}] = values
 	}
+}
+
+func (r *run) outputsOf(n *graph.Node, outcome resource.Outcome) map[string]any {
+	if n.Resource.Type.Outputs == nil {
+		return nil
+	}
+
+	return n.Resource.Type.Outputs(r.observer.Spec(n), r.observer.State(n), outcome)
 }
 
 // end ends the turn of a node. interrupted means that its health checks were.

@@ -79,6 +79,8 @@ type Options struct {
 	Earlier plan.History
 	// Full puts properties and status into the transactions of stable resources too.
 	Full bool
+	// Outputs puts what a resource gives to later ones into its transaction.
+	Outputs bool
 	// Secrets are redacted from everything the run reports, besides those of the resources.
 	Secrets []model.Secret
 	// Parents are the ids of the runs that this one belongs to, outermost first: the

@@ -219,11 +219,17 @@ func (r *run) record(ctx context.Context, batch []apply.Change, ts []*model.Tran
 // conclusion records what came of a change.
 func (r *run) conclusion(ctx context.Context, c apply.Change, t *model.Transaction, res apply.Result) {
 	result := &r.up.Results[c.Node.At]
+	if r.opts.Outputs && !r.access.isSensitive(c.Node) {
+		t.Outputs = r.secrets.Shown(r.outputsOf(c.Node, res.Outcome))
+	}
 	if res.Err != nil {
 		result.Touched = res.Touched
 		r.report.NoteDrift(c.Node, false)
 		r.fail(ctx, c.Node, t, res.Err)
 		return
+	}
+	for i, change := range t.Changes {
+		t.Changes[i] = change.Done()
 	}
 	t.Changed, t.Refreshed = !res.Outcome.Unchanged, c.Refresh && !c.Plan.Unrefreshed
 	result.Changed, result.Touched = t.Changed, t.Changed

@@ -94,6 +94,12 @@ muster:
 // TestFirstSignalEndsAGuard also of a run that may change something, and what it
 // was for is not run.
 func TestFirstSignalEndsAGuard(t *testing.T) {
+	for signal, want := range map[syscall.Signal]int{syscall.SIGTERM: 1, syscall.SIGINT: 130} {
+		t.Run(signal.String(), func(t *testing.T) { firstSignalEndsAGuard(t, signal, want) })
+	}
+}
+
+func firstSignalEndsAGuard(t *testing.T, signal syscall.Signal, exit int) {
 	dir := t.TempDir()
 	gate, asked := filepath.Join(dir, "gate"), filepath.Join(dir, "asked")
 	if err := syscall.Mkfifo(gate, 0o600); err != nil {
@@ -109,10 +115,10 @@ muster:
 `, dir))
 	p := start(t, filepath.Join(dir, "state"), "apply", manifest)
 	await(t, "the guard is asked", func() bool { return exists(asked) })
-	p.signal(syscall.SIGTERM)
+	p.signal(signal)
 	code, text := p.wait()
 	for _, want := range []string{"exec#before changed", "exec#guarded not run", "exec#after not run", "interrupted", "outcome=notrun"} {
-		if code != 1 || !strings.Contains(text, want) {
+		if code != exit || !strings.Contains(text, want) {
 			t.Errorf("exit code %d, no %q in\n%s", code, want, text)
 		}
 	}

@@ -15,9 +15,10 @@ import (
 
 // Exit codes (spec/formats.md, "Command line").
 const (
-	ExitOK     = 0
-	ExitFailed = 1
-	ExitUsage  = 64
+	ExitOK          = 0
+	ExitFailed      = 1
+	ExitUsage       = 64
+	ExitInterrupted = 130
 )
 
 // ErrInterrupted is the cause of a command that ended at a signal.

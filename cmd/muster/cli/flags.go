@@ -1,7 +1,7 @@
 package cli
 
 import (
-	"fmt"
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -73,7 +73,7 @@ func Int(flag *fisk.FlagClause, target *int) { flag.SetValue(intFlag{target}) }
 func (f intFlag) Set(text string) error {
 	n, err := strconv.Atoi(text)
 	if err != nil {
-		return fmt.Errorf("%q is not a whole number", text)
+		return errors.New("not a whole number")
 	}
 	*f.target = n
 

@@ -1,17 +1,22 @@
 package cli
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
+
+	"github.com/musterfleet/muster/cmd/muster/print"
 )
 
 // Interrupt is the wish of the user that a command ends.
@@ -19,6 +24,8 @@ type Interrupt struct {
 	requested chan struct{}
 	once      sync.Once
 	finishing atomic.Bool
+	// byUser means that it was ctrl-C.
+	byUser atomic.Bool
 }
 
 // NewInterrupt returns an Interrupt that is not requested.
@@ -33,6 +40,16 @@ func (i *Interrupt) Request() { i.once.Do(func() { close(i.requested) }) }
 // Finish sets whether the first signal lets a change come to its end, instead of
 // cancelling.
 func (i *Interrupt) Finish(changing bool) { i.finishing.Store(changing) }
+
+// ExitCode returns the exit code of a command: 130 for one that ctrl-C ended before
+// it succeeded, as shells have it.
+func (i *Interrupt) ExitCode(code int) int {
+	if code != ExitOK && i.byUser.Load() {
+		return ExitInterrupted
+	}
+
+	return code
+}
 
 // Watch requests the end at the first SIGINT or SIGTERM, and cancels unless a
 // change may be in progress; the second signal cancels in any case.
@@ -52,6 +69,7 @@ func (i *Interrupt) Watch(cancel context.CancelCauseFunc) (stop func()) {
 					cancel(fmt.Errorf("%s, twice", s))
 					continue
 				}
+				i.byUser.Store(s == syscall.SIGINT)
 				i.Request()
 				if !i.finishing.Load() {
 					cancel(ErrInterrupted)
@@ -111,4 +129,19 @@ func (e *Env) AsksPeople() bool {
 	in, ok := e.Stdin.(*input)
 
 	return ok && term.IsTerminal(int(in.file.Fd()))
+}
+
+// Confirm asks on a terminal; elsewhere there is nobody to ask, and the error
+// names --yes.
+func (e *Env) Confirm(nothing, why string) error {
+	if !e.AsksPeople() || !print.IsTerminal(e.Print.Err) {
+		return fmt.Errorf("%s: %s; confirm with --yes", nothing, why)
+	}
+	fmt.Fprintf(e.Print.Err, "%s. Continue? [y/N] ", print.Text(why))
+	answer, _ := bufio.NewReader(e.Stdin).ReadString('\n')
+	if word := strings.ToLower(strings.TrimSpace(answer)); word != "y" && word != "yes" {
+		return errors.New(nothing)
+	}
+
+	return nil
 }

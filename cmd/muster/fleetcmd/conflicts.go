@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/fleet"
@@ -16,11 +17,7 @@ import (
 // checkConflicts rejects a push that nodes would reject, because a manifest that is
 // in force there declares a resource differently. Only nodes know everything: what
 // depends on one is left to it.
-func (c *pushCommand) checkConflicts(ctx context.Context, s *store, push fleet.Push) error {
-	nodes, err := s.Nodes(ctx)
-	if err != nil {
-		return err
-	}
+func (c *pushCommand) checkConflicts(ctx context.Context, s *store, push fleet.Push, nodes []model.Node) error {
 	var problems model.Problems
 	for _, key := range push.InForceBeside(nodes) {
 		e, err := s.Get(ctx, key)
@@ -39,6 +36,40 @@ func (c *pushCommand) checkConflicts(ctx context.Context, s *store, push fleet.P
 	}
 
 	return nil
+}
+
+// confirmNoop asks before nodes stop enforcing what is enforced now.
+func (c *pushCommand) confirmNoop(ctx context.Context, s *store, push fleet.Push, nodes []model.Node) error {
+	if !push.Terms.Noop || c.yes {
+		return nil
+	}
+	var enforced []string
+	for _, key := range push.Replaces(nodes) {
+		e, err := s.Get(ctx, key)
+		if errors.Is(err, model.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if a, _ := model.DecodeAssignment(e.Value); !a.Noop {
+			enforced = append(enforced, key)
+		}
+	}
+	if len(enforced) == 0 {
+		return nil
+	}
+
+	return c.Confirm("nothing was pushed", "nodes would stop enforcing "+strings.Join(enforced, ", ")+", and only report what they would change")
+}
+
+// warnUnknown warns of targets that no known node is in.
+func (c *pushCommand) warnUnknown(targets []fleet.Target, nodes []model.Node) {
+	for _, t := range targets {
+		if !slices.ContainsFunc(nodes, func(n model.Node) bool { return t.Includes(n.NodeState) }) {
+			c.Log.Warn("no known node matches, see muster fleet nodes", "target", t.String())
+		}
+	}
 }
 
 // declaredBy returns what an assignment declares, as far as that is known here:

@@ -145,8 +145,22 @@ func (c *ensureCommand) printAnswer(r model.EnsureResponse) {
 		text += ": " + print.Text(print.OneLine(summary))
 	}
 	c.Print.Printf("%s  %s\n", print.Text(r.Node), text)
+	c.printOutput(r.State)
 	if r.State != nil && slices.ContainsFunc(r.State.Changes, func(c model.Change) bool { return c.Diff != "" }) {
 		c.Print.Changes(r.State)
+	}
+}
+
+// printOutput prints what a command printed; nodes bound it.
+func (c *ensureCommand) printOutput(t *model.Transaction) {
+	if t == nil {
+		return
+	}
+	for _, stream := range []struct{ name, mark string }{{"stdout", "|"}, {"stderr", "!"}} {
+		text, _ := t.Outputs[stream.name].(string)
+		for line := range strings.Lines(text) {
+			c.Print.Printf("  %s %s\n", stream.mark, print.Text(strings.TrimRight(line, "\r\n")))
+		}
 	}
 }
 

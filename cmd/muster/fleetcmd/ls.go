@@ -80,7 +80,11 @@ func (c *lsCommand) print(entries []model.Entry, invalid int) {
 		}
 		rows[i] = []string{family, name, strconv.FormatUint(e.Revision, 10), digest, print.Age(e.Time, now)}
 	}
-	c.Print.Table([]string{"TARGET", "NAME", "REVISION", "DIGEST", "AGE"}, rows, "no assignments")
+	none := "no assignments"
+	if c.given() || c.name != "" {
+		none += " match"
+	}
+	c.Print.Table([]string{"TARGET", "NAME", "REVISION", "DIGEST", "AGE"}, rows, none)
 	if invalid > 0 {
 		c.Print.Remark("%s: keys are node.<node>.<name> or group.<group>.<name>; nodes ignore others, muster fleet rm KEY removes one", print.Count(invalid, "invalid key"))
 	}

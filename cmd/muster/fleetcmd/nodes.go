@@ -67,7 +67,7 @@ func (c *nodesCommand) run(ctx context.Context) error {
 		for _, n := range list {
 			rows = append(rows, nodeRows(n, now)...)
 		}
-		c.Print.Table([]string{"NODE", "VERSION", "UPTIME", "LAST SEEN", "OUTBOX", "GROUPS", "MANIFEST", "REVISION", "STATUS", "REASON"}, rows, "no known nodes; nodes run muster agent run")
+		c.Print.Table([]string{"NODE", "VERSION", "UPTIME", "LAST SEEN", "OUTBOX", "GROUPS", "MANIFEST", "REVISION", "STATUS", "REASON"}, rows, c.none())
 	})
 }
 
@@ -85,6 +85,16 @@ func (c *nodesCommand) filter(all []model.Node) ([]model.Node, error) {
 		member := len(targets) == 0 || slices.ContainsFunc(targets, func(t fleet.Target) bool { return t.Includes(n.NodeState) })
 		return !named || !member
 	}), nil
+}
+
+// none returns the remark for an empty table. A name that is unknown is an error
+// already.
+func (c *nodesCommand) none() string {
+	if len(c.groups) > 0 {
+		return "no known node is in group " + strings.Join(c.groups, " or ")
+	}
+
+	return "no known nodes; nodes run muster agent run"
 }
 
 // withStatuses compares nodes with their assignments, name by name.
@@ -122,7 +132,7 @@ func nodeRows(n nodeStatus, now time.Time) [][]string {
 	}
 	first := []string{n.Node.Node, cmp.Or(n.Version, "-"), uptime, print.Age(n.Heard, now), strconv.Itoa(n.Outbox), cmp.Or(strings.Join(n.Groups, ","), "-")}
 	if len(n.Statuses) == 0 {
-		return [][]string{append(first, "-", "", away, print.OneLine(n.Message))}
+		return [][]string{append(first, "-", "", away, print.Short(n.Message))}
 	}
 	var rows [][]string
 	for i, s := range n.Statuses {
@@ -136,7 +146,7 @@ func nodeRows(n nodeStatus, now time.Time) [][]string {
 		case !s.Done():
 			word = string(s.Status)
 		}
-		rows = append(rows, append(first, s.Key, revisions(s), cmp.Or(word, "-"), print.OneLine(s.Reason)))
+		rows = append(rows, append(first, s.Key, revisions(s), cmp.Or(word, "-"), print.Short(s.Reason)))
 		first = make([]string, len(first))
 	}
 

@@ -1,7 +1,6 @@
 package fleetcmd
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -53,7 +52,7 @@ func (s *size) Set(text string) error {
 		n, err = units.ParseBase2Bytes(text + "B")
 	}
 	if err != nil || n <= 0 {
-		return fmt.Errorf("%q is no size above 0, write it with its unit, for example 10MiB", text)
+		return errors.New("not a size above 0, write it with its unit, for example 10MiB")
 	}
 	*s = size(n)
 
@@ -110,16 +109,8 @@ func (c *initCommand) confirm(planned []provision.Difference) error {
 	if c.yes || slices.ContainsFunc(planned, rejected) || !slices.ContainsFunc(planned, existing) {
 		return nil
 	}
-	if !c.AsksPeople() || !print.IsTerminal(c.Print.Err) {
-		return errors.New("nothing was changed: changes of existing streams need --yes")
-	}
-	fmt.Fprint(c.Print.Err, "Change existing streams? [y/N] ")
-	answer, _ := bufio.NewReader(c.Stdin).ReadString('\n')
-	if word := strings.ToLower(strings.TrimSpace(answer)); word != "y" && word != "yes" {
-		return errors.New("nothing was changed")
-	}
 
-	return nil
+	return c.Confirm("nothing was changed", "existing streams would change")
 }
 
 // permissionsCommand is muster fleet permissions.

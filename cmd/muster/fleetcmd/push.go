@@ -27,6 +27,7 @@ type pushCommand struct {
 	terms
 	source, name string
 	bundle, wait bool
+	yes          bool
 	timeout      time.Duration
 	// declared are the resources of the manifest that are known without a node.
 	declared []*resource.Resource
@@ -44,6 +45,7 @@ func addPush(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Arg("source", "File, directory, or - for standard input").Required().StringVar(&c.source)
 	cmd.Flag("name", "Name of the assignment (default: the name of the file or directory)").PlaceHolder("NAME").StringVar(&c.name)
 	cmd.Flag("bundle", "Push a bundle, also of a single manifest; for one that is too large").UnNegatableBoolVar(&c.bundle)
+	cmd.Flag("yes", "Do not ask for confirmation of --noop").Short('y').UnNegatableBoolVar(&c.yes)
 	cmd.Flag("wait", "Wait until every node runs it, like muster fleet wait").UnNegatableBoolVar(&c.wait)
 	cmd.Flag("timeout", "Maximum time to wait").Default("5m").DurationVar(&c.timeout)
 	c.addTargets(cmd, "group")
@@ -61,9 +63,17 @@ func (c *pushCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := c.checkConflicts(ctx, store, push); err != nil {
+	nodes, err := store.Nodes(ctx)
+	if err != nil {
 		return err
 	}
+	if err := c.checkConflicts(ctx, store, push, nodes); err != nil {
+		return err
+	}
+	if err := c.confirmNoop(ctx, store, push, nodes); err != nil {
+		return err
+	}
+	c.warnUnknown(push.Targets, nodes)
 	line := c.Print.Progress()
 	pusher := fleet.Pusher{Assignments: store, Bundles: content.New(store.kv), OnBundle: func(size int64) {
 		line.Show("storing a bundle of %d KiB", (size+1023)/1024)

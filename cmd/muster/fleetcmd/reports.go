@@ -13,6 +13,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/kvstore/nodes"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
 )
@@ -35,10 +36,24 @@ func addReports(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Flag("since", "Start at this time, or this long ago").PlaceHolder("TIME|DURATION").StringVar(&c.since)
 	cmd.Flag("node", "Filter by node").PlaceHolder("NODE").StringVar(&c.node)
 	cmd.Flag("kind", "Filter by kind: run, transaction, health, ensure or node").PlaceHolder("KIND").EnumVar(&c.kind, model.KindRun, model.KindTransaction, model.KindHealth, model.KindEnsure, model.KindNode)
-	cmd.Flag("outcome", "Filter by outcome: stable, changed, failed …").PlaceHolder("OUTCOME").StringVar(&c.outcome)
+	cmd.Flag("outcome", "Filter by outcome: stable, changed, failed …").PlaceHolder("OUTCOME").EnumVar(&c.outcome, outcomes()...)
 	cmd.Flag("json", "Print one JSON document per line").UnNegatableBoolVar(&c.JSON)
 	cmd.Flag("yaml", "Print YAML documents").UnNegatableBoolVar(&c.YAML)
 	cmd.Action(env.Operation(c.run))
+}
+
+// outcomes returns those of all kinds of report.
+func outcomes() []string {
+	var out []string
+	for _, o := range []any{
+		model.OutcomeStable, model.OutcomeChanged, model.OutcomeRefreshed, model.OutcomeFailed, model.OutcomeSkipped, model.OutcomeNoop, model.OutcomeUnmet, model.OutcomeRefused, model.OutcomeNotRun,
+		model.HealthOK, model.HealthWarning, model.HealthCritical, model.HealthUnknown,
+		model.NodeStarted, model.NodeStopped, model.NodeDropped, model.NodeUnassigned, model.NodeDuplicate,
+	} {
+		out = append(out, fmt.Sprint(o))
+	}
+
+	return out
 }
 
 // followedSince is how far back a live view starts.
@@ -50,16 +65,14 @@ func (c *reportsCommand) filter(now time.Time) (reports.Filter, error) {
 	case c.since != "":
 		at, err := parseTime(c.since, now, -1)
 		if err != nil {
-			return f, cli.Usagef("--since: %w", err)
+			return f, cli.Usagef("--since %w", err)
 		}
 		f.Since = at
 	case c.follow:
 		f.Since = now.Add(-followedSince)
 	}
-	for _, token := range []string{c.node, c.outcome} {
-		if token != "" && !model.IsToken(token) {
-			return f, cli.Usagef("%q: write one word of letters, digits, - and _", token)
-		}
+	if c.node != "" && !model.IsToken(c.node) {
+		return f, cli.Usagef("--node %q: write one word of letters, digits, - and _", c.node)
 	}
 
 	return f, nil
@@ -73,6 +86,12 @@ func (c *reportsCommand) run(ctx context.Context) error {
 	store, err := open(ctx, c.Env)
 	if err != nil {
 		return err
+	}
+	if c.node != "" {
+		// The reports of a node outlive it, so this is no error.
+		if _, err := nodes.New(store.kv).State(ctx, c.node); errors.Is(err, model.ErrNotFound) {
+			c.Log.Warn("no such node, see muster fleet nodes", "node", c.node)
+		}
 	}
 	for r, err := range store.reports(ctx, filter) {
 		switch {
@@ -103,5 +122,5 @@ func reportLine(p print.Printer, r model.Report) string {
 	}
 	outcome := p.Word(string(r.Outcome)) + strings.Repeat(" ", max(9-len(r.Outcome), 0))
 
-	return fmt.Sprintf("%s  %s  %-11s  %s  %s", r.Time.Local().Format(time.DateTime), r.Node, r.Kind, outcome, print.Text(subject+print.OneLine(summary)))
+	return fmt.Sprintf("%s  %s  %-11s  %s  %s", print.Time(r.Time), r.Node, r.Kind, outcome, print.Text(subject+print.OneLine(summary)))
 }

@@ -3,6 +3,7 @@ package fleetcmd
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/choria-io/fisk"
 
@@ -22,15 +23,13 @@ type rmCommand struct {
 // removed is the result for one key.
 type removed struct {
 	Key      string `json:"key"`
-	Revision uint64 `json:"revision,omitempty"`
-	// Absent is set for a key that was not assigned.
-	Absent bool `json:"absent,omitempty"`
+	Revision uint64 `json:"revision"`
 }
 
 func addRm(env *cli.Env, parent *fisk.CmdClause) {
 	c := &rmCommand{Env: env}
 	cmd := parent.Command("rm", "Remove assignments of nodes and groups")
-	cmd.HelpLong("Nodes stop maintaining that state, and undo nothing. Removing what is not assigned is no error.\n\n" +
+	cmd.HelpLong("Nodes stop maintaining that state, and undo nothing.\n\n" +
 		"  muster fleet rm node.web01.motd\n  muster fleet rm motd --group web --node web01")
 	cmd.Arg("name", "Names, with --node, --group or --all; or keys (see muster fleet ls)").Required().StringsVar(&c.names)
 	c.addTargets(cmd, "group")
@@ -82,10 +81,6 @@ func (c *rmCommand) run(ctx context.Context) error {
 	}
 	err = c.Print.Result(c.Format, done, func() {
 		for _, r := range done {
-			if r.Absent {
-				c.Print.Printf("%s was not assigned\n", r.Key)
-				continue
-			}
 			c.Print.Printf("%s removed, revision %d\n", r.Key, r.Revision)
 		}
 	})
@@ -113,15 +108,24 @@ func (c *rmCommand) remove(ctx context.Context, store *store, key string) (remov
 	return removed{}, invalid
 }
 
-// removeAssignment deletes also an absent key: a node may still hold it from
-// before the bucket was recreated.
+// removeAssignment deletes an assignment, or one that nodes still run from before
+// the bucket was recreated.
 func removeAssignment(ctx context.Context, store *store, key string) (removed, error) {
 	_, err := store.Get(ctx, key)
-	absent := errors.Is(err, model.ErrNotFound)
-	if err != nil && !absent {
+	if errors.Is(err, model.ErrNotFound) {
+		err = nil
+		nodes, unread := store.Nodes(ctx)
+		switch {
+		case unread != nil:
+			err = unread
+		case !slices.ContainsFunc(nodes, func(n model.Node) bool { return n.Manifests[key].Revision > 0 }):
+			err = notAssigned(key)
+		}
+	}
+	if err != nil {
 		return removed{}, err
 	}
 	revision, err := store.Delete(ctx, key)
 
-	return removed{Key: key, Revision: revision, Absent: absent}, err
+	return removed{Key: key, Revision: revision}, err
 }

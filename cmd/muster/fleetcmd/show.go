@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/choria-io/fisk"
 
@@ -92,7 +91,7 @@ func newDocument(e model.Entry) document {
 }
 
 func (c *showCommand) showRevision(e model.Entry) {
-	stored := e.Time.UTC().Format(time.RFC3339)
+	stored := print.Time(e.Time)
 	if e.Deleted {
 		c.Print.Remark("# %s revision %d, %s: removed", e.Key, e.Revision, stored)
 		return
@@ -112,7 +111,7 @@ func (c *showCommand) showHistory(all []model.Entry) error {
 		if e.Deleted {
 			digest = "removed"
 		}
-		rows[i] = []string{strconv.FormatUint(e.Revision, 10), e.Time.UTC().Format(time.RFC3339), digest, print.Count(len(e.Value), "byte")}
+		rows[i] = []string{strconv.FormatUint(e.Revision, 10), print.Time(e.Time), digest, print.Count(len(e.Value), "byte")}
 		all[i].Value = nil
 	}
 

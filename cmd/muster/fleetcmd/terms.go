@@ -41,7 +41,7 @@ func (t *terms) parse(ctx context.Context, env *cli.Env) (model.Assignment, erro
 		at, err := parseTime(t.expires, time.Now(), 1)
 		switch {
 		case err != nil:
-			return out, cli.Usagef("--expires: %w", err)
+			return out, cli.Usagef("--expires %w", err)
 		case !at.After(time.Now()):
 			return out, cli.Usagef("--expires %s is in the past", t.expires)
 		}
@@ -104,5 +104,5 @@ func parseTime(text string, now time.Time, sign time.Duration) (time.Time, error
 		}
 	}
 
-	return time.Time{}, fmt.Errorf("%q is neither a duration such as 90m or 2d nor a time such as 2006-01-02T15:04:05Z", text)
+	return time.Time{}, fmt.Errorf("%q: neither a duration such as 90m or 2d nor a time such as 2006-01-02T15:04:05Z", text)
 }

@@ -35,7 +35,7 @@ func addEnsure(env *cli.Env, app *fisk.Application) {
 	env.AddTypes(cmd, c.run)
 	api := cmd.Command("api", "Ensure by documents instead of flags")
 	pipe := api.Command("pipe", "Read an ensure request from standard input and print the response")
-	pipe.HelpLong(`  echo '{"protocol":"` + model.ProtocolEnsureRequest + `","type":"exec","properties":{"name":"/bin/true"}}' | muster ensure api pipe`)
+	pipe.HelpLong("The response is printed also where the request is not valid.\n\n" + `  echo '{"protocol":"` + model.ProtocolEnsureRequest + `","type":"exec","properties":{"name":"/bin/true"}}' | muster ensure api pipe`)
 	pipe.Flag("yaml", "Print the response as YAML").UnNegatableBoolVar(&c.yaml)
 	pipe.Action(env.Action(c.pipe))
 }
@@ -146,7 +146,7 @@ type statusCommand struct {
 func addStatus(env *cli.Env, app *fisk.Application) {
 	c := &statusCommand{Env: env}
 	cmd := app.Command("status", "Show the state of one resource of this machine")
-	cmd.HelpLong("  muster status file /etc/motd")
+	cmd.HelpLong("Changes nothing. Properties besides the name say what to look at.\n\n  muster status file /etc/motd")
 	cmd.Flag("json", "Print as JSON (default)").UnNegatableBoolVar(&c.JSON)
 	cmd.Flag("yaml", "Print as YAML").UnNegatableBoolVar(&c.YAML)
 	env.AddTypes(cmd, c.run)

@@ -46,7 +46,7 @@ func addFacts(env *cli.Env, app *fisk.Application) {
 func addData(env *cli.Env, app *fisk.Application) {
 	c := &queryCommand{Env: env}
 	cmd := app.Command("data", "Hierarchical data").Command("resolve", "Show the data of a manifest or data file, with its hierarchy resolved")
-	cmd.HelpLong("  muster data resolve data.yaml --fact role=web\n  muster data resolve kv://MUSTER_DATA/common package_name")
+	cmd.HelpLong("Expressions are evaluated with the facts of this machine.\n\n  muster data resolve data.yaml --fact role=web\n  muster data resolve kv://MUSTER_DATA/common package_name")
 	cmd.Arg("source", "Path, -, kv://bucket/key or http(s)://").Required().StringVar(&c.source)
 	c.add(cmd)
 	c.AddData(cmd)

@@ -3,6 +3,7 @@ package localcmd
 import (
 	"cmp"
 	"context"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -19,13 +20,20 @@ type manifestFlags struct {
 }
 
 func (m *manifestFlags) add(cmd *fisk.CmdClause) {
-	cmd.Arg("manifest", "Path, -, kv://bucket/key, obj://bucket/name or http(s)://; a tar.gz is a bundle").Required().StringVar(&m.source)
+	cmd.Arg("manifest", "Path, directory with manifest.yaml, -, kv://bucket/key, obj://bucket/name or http(s)://; a tar.gz is a bundle").Required().StringVar(&m.source)
 	m.AddFacts(cmd)
 	m.AddData(cmd)
 	m.AddMaxDepth(cmd)
 }
 
-func (m *manifestFlags) name() string { return cmp.Or(m.source, cli.Stdin) }
+// name returns the source; of a directory it is the manifest.yaml at its root.
+func (m *manifestFlags) name() string {
+	if info, err := os.Stat(m.source); err == nil && info.IsDir() {
+		return filepath.Join(m.source, "manifest.yaml")
+	}
+
+	return cmp.Or(m.source, cli.Stdin)
+}
 
 // opened is a manifest with all expressions resolved.
 type opened struct {

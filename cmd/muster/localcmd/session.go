@@ -58,7 +58,7 @@ type sessionReport struct {
 
 func addSession(env *cli.Env, app *fisk.Application) {
 	parent := app.Command("session", "Let ensure commands reach each other's resources")
-	parent.HelpLong("  eval $(muster session new)\n  muster ensure file /etc/motd …\n  muster ensure exec reload --refresh-only --subscribe file#/etc/motd\n  muster session report --remove")
+	parent.HelpLong("Commands of a shell share the session that MUSTER_SESSION_STORE names.\n\n  eval $(muster session new)\n  muster ensure file /etc/motd …\n  muster ensure exec reload --refresh-only --subscribe file#/etc/motd\n  muster session report --remove")
 	parent.Command("new", "Start a session; prints a line to eval in a shell").Action(env.Action(func(ctx context.Context) error { return newSession(ctx, env) }))
 	c := &sessionReport{Env: env}
 	report := parent.Command("report", "Summarise the session")

@@ -47,6 +47,22 @@ func Lines(text string) string {
 // OneLine returns a text on one line.
 func OneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
+// shortTo is how many characters Short keeps.
+const shortTo = 120
+
+// Short returns a text on one line, cut where it is long; documents have all of it.
+func Short(s string) string {
+	text := []rune(OneLine(s))
+	if len(text) <= shortTo {
+		return string(text)
+	}
+
+	return string(text[:shortTo-1]) + "…"
+}
+
+// Time returns a time in the zone of whoever reads it.
+func Time(t time.Time) string { return t.Local().Format(model.TimeFormat) }
+
 // Count returns a number with its noun: "1 node", "2 nodes".
 func Count(n int, noun string) string {
 	if n == 1 {

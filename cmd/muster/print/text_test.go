@@ -1,6 +1,9 @@
 package print
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestLines(t *testing.T) {
 	if got := Lines("a: \x1b[2J\r\n\tb\x00"); got != "a: \\u001b[2J\n\tb\\u0000\n" {
@@ -18,6 +21,15 @@ func TestText(t *testing.T) {
 	} {
 		if got := Text(in); got != want {
 			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestShort(t *testing.T) {
+	long := strings.Repeat("é", 200)
+	for in, want := range map[string]string{"a\n b\tc": "a b c", long[:240]: long[:240], long: long[:238] + "…"} {
+		if got := Short(in); got != want {
+			t.Errorf("got %q", got)
 		}
 	}
 }

@@ -87,6 +87,17 @@ func (s *Secrets) Outputs(values map[string]any, sensitive bool) map[string]any 
 	return values
 }
 
+// Shown returns outputs as a report has them.
+func (s *Secrets) Shown(values map[string]any) map[string]any {
+	for k, v := range values {
+		if text, ok := v.(string); ok {
+			values[k] = s.Redact(text)
+		}
+	}
+
+	return values
+}
+
 // sensitiveValues returns the texts that a sensitive resource is there to hide.
 func sensitiveValues(res *resource.Resource) []model.Secret {
 	var out []model.Secret

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/choria-io/fisk"
+
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/resources"
+)
+
+// TestExamplesInHelp: the examples of each command are shown as they are written.
+func TestExamplesInHelp(t *testing.T) {
+	t.Parallel()
+	app := commands(cli.NewEnv(resources.All(), strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{}, cli.NewInterrupt()))
+	examples := 0
+	var walk func(of *fisk.CmdGroupModel)
+	walk = func(of *fisk.CmdGroupModel) {
+		for _, cmd := range of.Commands {
+			walk(cmd.CmdGroupModel)
+			var out bytes.Buffer
+			if code := run(resources.All(), append(strings.Fields(cmd.FullCommand), "--help"), nil, &out, &out); code != 0 {
+				t.Errorf("%s --help exits %d", cmd.FullCommand, code)
+			}
+			for line := range strings.Lines(cmd.HelpLong) {
+				if !strings.HasPrefix(line, "  ") {
+					continue
+				}
+				examples++
+				if line = strings.TrimSuffix(line, "\n"); !strings.Contains(out.String(), "\n"+line+"\n") {
+					t.Errorf("muster %s --help lacks the line %q:\n%s", cmd.FullCommand, line, out.String())
+				}
+			}
+		}
+	}
+	walk(app.Model().CmdGroupModel)
+	if examples < 40 {
+		t.Errorf("only %d examples", examples)
+	}
+}
