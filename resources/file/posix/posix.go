@@ -100,7 +100,7 @@ func describe(ctx context.Context, env resource.Env, m *file.Metadata, entry fil
 func (Provider) Store(ctx context.Context, env resource.Env, path string, c file.Content, a files.Attrs) error {
 	var content io.Reader = strings.NewReader(c.Text)
 	if c.Source != "" {
-		source, err := env.Host.Open(c.Source)
+		source, err := files.Open(c.Source)
 		if err != nil {
 			return fmt.Errorf("could not open the source: %w", err)
 		}

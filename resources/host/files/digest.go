@@ -29,17 +29,22 @@ func (d *Disk) Digest(ctx context.Context, path string) (string, error) {
 }
 
 // DigestEntry is Digest of an entry of Look or Follow: while its digest is
-// remembered, the file is not opened.
+// remembered, the file is not opened. What was put there since the look wraps
+// ErrReplaced.
 func (d *Disk) DigestEntry(ctx context.Context, entry Entry) (string, error) {
 	if digest, ok := d.digests.get(entry); ok {
 		return digest, nil
 	}
-	f, before, err := openRegular(entry.Path)
+	f, err := entry.Open()
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
 	began := time.Now()
+	before, err := fstat(f)
+	if err != nil {
+		return "", err
+	}
 	digest, err := d.hash(ctx, f)
 	if err != nil {
 		return "", err

@@ -2,7 +2,6 @@ package files
 
 import (
 	"os"
-	"path/filepath"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -25,20 +24,7 @@ type Dir struct {
 // directories of that same user, and from a directory that everybody may write
 // to, without the sticky bit, only to such ones. Anything else wraps ErrUnsafe,
 // and names what leads elsewhere, its owner and the remedy.
-func OpenDir(path string) (*Dir, error) {
-	full, err := filepath.Abs(path)
-	if err != nil {
-		return nil, err
-	}
-	w := newWalk()
-	root, err := w.root()
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close()
-
-	return w.through(root, full, false)
-}
+func OpenDir(path string) (*Dir, error) { return (&approvals{}).dir(path) }
 
 // Path returns the path that the directory was opened by.
 func (d *Dir) Path() string { return d.path }
@@ -54,3 +40,5 @@ func (d *Dir) Root() (*os.Root, error) {
 
 // stat returns what the walk needs of the directory's attributes.
 func (d *Dir) stat() *unix.Stat_t { return &unix.Stat_t{Mode: d.mode, Uid: d.uid} }
+
+func (d *Dir) approval() approval { return approval{id: d.id, uid: d.uid, mode: d.mode} }

@@ -23,6 +23,7 @@ type Options struct {
 type Disk struct {
 	stateDir string
 	log      *slog.Logger
+	approved approvals
 	digests  digestCache
 	buffers  sync.Pool
 

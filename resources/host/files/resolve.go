@@ -63,32 +63,39 @@ func (w *walk) mayLead(p party, st *unix.Stat_t) bool {
 }
 
 // root opens the root directory.
-func (w *walk) root() (*Dir, error) {
-	return w.open(unix.AT_FDCWD, "/", "/")
-}
+func (w *walk) root() (*Dir, error) { return w.open(unix.AT_FDCWD, "/", "/", 0) }
 
-// open opens a directory without following a link: that is ENOTDIR. O_DIRECTORY
-// has the kernel mount what an automounter has there.
-func (w *walk) open(at int, name, path string) (*Dir, error) {
-	fd, err := openFd(at, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW)
+// open opens a directory; with O_NOFOLLOW a link is ENOTDIR. O_DIRECTORY has the
+// kernel mount what an automounter has there.
+func (w *walk) open(at int, name, path string, flags int) (*Dir, error) {
+	fd, err := openFd(at, name, unix.O_PATH|unix.O_DIRECTORY|flags)
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
 	dir := &Dir{fd: fd, path: path}
+	if err := w.stat(dir); err != nil {
+		return nil, errors.Join(err, dir.Close())
+	}
+
+	return dir, nil
+}
+
+// stat reads the attributes of a directory.
+func (w *walk) stat(dir *Dir) error {
 	var st unix.Stat_t
-	if err := Retry(func() error { return unix.Fstat(fd, &st) }); err != nil {
-		return nil, errors.Join(&fs.PathError{Op: "stat", Path: path, Err: err}, dir.Close())
+	if err := Retry(func() error { return unix.Fstat(dir.fd, &st) }); err != nil {
+		return &fs.PathError{Op: "stat", Path: dir.path, Err: err}
 	}
 	dir.id, dir.uid, dir.mode, dir.party = idOf(&st), st.Uid, st.Mode, w.partyOf(&st)
 
-	return dir, nil
+	return nil
 }
 
 // through walks from a directory through a relative path and leaves the
 // directory open. public demands that everybody may enter the directories of
 // trusted owners on the way, because an untrusted link leads there.
 func (w *walk) through(from *Dir, rest string, public bool) (*Dir, error) {
-	dir, err := w.open(from.fd, ".", from.path)
+	dir, err := w.open(from.fd, ".", from.path, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +117,7 @@ func (w *walk) through(from *Dir, rest string, public bool) (*Dir, error) {
 // enter walks from a directory to the one with a name in it.
 func (w *walk) enter(dir *Dir, name string, public bool) (*Dir, error) {
 	path := filepath.Join(dir.path, name)
-	next, err := w.open(dir.fd, name, path)
+	next, err := w.open(dir.fd, name, path, unix.O_NOFOLLOW)
 	if errors.Is(err, unix.ENOTDIR) {
 		return w.follow(dir, name, public)
 	}
@@ -160,6 +167,43 @@ func (w *walk) follow(dir *Dir, name string, public bool) (*Dir, error) {
 	return end, nil
 }
 
+// target leads a place on to where its link leads, if it is one, and looks at
+// that. After an error the place is as before.
+func (w *walk) target(at *place, public bool) error {
+	if err := at.stat(); err != nil || kindOf(&at.st) != Link {
+		return err
+	}
+	l, err := w.readLink(at.dir, at.name)
+	if err != nil {
+		return err
+	}
+	start, err := l.start(w, at.dir)
+	if err != nil {
+		return err
+	}
+	defer start.Close()
+	public = public || l.untrusted(at.dir)
+	above, name := filepath.Split(strings.TrimRight(l.text, "/"))
+	if name == "" || name == "." || name == ".." {
+		above, name = l.text, "."
+	}
+	dir, err := w.through(start, above, public)
+	if err != nil {
+		return err
+	}
+	end := place{dir: dir, name: name}
+	if err := w.target(&end, public); err != nil {
+		return errors.Join(err, end.dir.Close())
+	}
+	if err := l.check(w, at.dir, &end.st); err != nil {
+		return errors.Join(err, end.dir.Close())
+	}
+	_ = at.dir.Close()
+	*at = end
+
+	return nil
+}
+
 // link is a symbolic link that was read.
 type link struct {
 	path, text string
@@ -201,7 +245,7 @@ func (l *link) start(w *walk, dir *Dir) (*Dir, error) {
 		return w.root()
 	}
 
-	return w.open(dir.fd, ".", dir.path)
+	return w.open(dir.fd, ".", dir.path, 0)
 }
 
 // untrusted reports whether anyone but root and the running user made the link,

@@ -28,30 +28,25 @@ const (
 // except when only the fsync of the directory failed. A missing parent is
 // ErrNoParent.
 func (d *Disk) Write(ctx context.Context, path string, content io.Reader, a Attrs) error {
-	dir, name, err := openParent(path)
-	if err != nil {
+	return d.change(path, func(dir *Dir, name string) error {
+		if err := d.recordLitter(dir.path); err != nil {
+			return err
+		}
+		temp := tempPrefix + rand.Text()
+		f, err := openAt(dir.fd, temp, dir.path+"/"+temp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, 0o600)
+		if err != nil {
+			return fmt.Errorf("could not create temporary file: %w", err)
+		}
+		err = errors.Join(d.fill(ctx, f, content, a), f.Close())
+		if err == nil {
+			err = rename(dir, temp, name)
+		}
+		if err != nil {
+			// If this fails too, the next run removes the file.
+			_ = unix.Unlinkat(dir.fd, temp, 0)
+		}
 		return err
-	}
-	defer dir.Close()
-	if err := d.recordLitter(dir.Name()); err != nil {
-		return err
-	}
-	temp := tempPrefix + rand.Text()
-	f, err := openAt(int(dir.Fd()), temp, dir.Name()+"/"+temp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, 0o600)
-	if err != nil {
-		return fmt.Errorf("could not create temporary file: %w", err)
-	}
-	err = errors.Join(d.fill(ctx, f, content, a), f.Close())
-	if err == nil {
-		err = rename(dir, temp, name)
-	}
-	if err != nil {
-		// If this fails too, the next run removes the file.
-		_ = unix.Unlinkat(int(dir.Fd()), temp, 0)
-		return err
-	}
-
-	return syncDir(dir)
+	})
 }
 
 // fill returns a temporary file its content, owner and mode, in this order:
@@ -88,10 +83,9 @@ func changeOwner(f *os.File, a Attrs) error {
 	return nil
 }
 
-func rename(dir *os.File, from, to string) error {
-	fd := int(dir.Fd())
-	if err := Retry(func() error { return unix.Renameat(fd, from, fd, to) }); err != nil {
-		return fmt.Errorf("could not rename temporary file: %w", &os.LinkError{Op: "rename", Old: dir.Name() + "/" + from, New: dir.Name() + "/" + to, Err: err})
+func rename(dir *Dir, from, to string) error {
+	if err := Retry(func() error { return unix.Renameat(dir.fd, from, dir.fd, to) }); err != nil {
+		return fmt.Errorf("could not rename temporary file: %w", &os.LinkError{Op: "rename", Old: dir.path + "/" + from, New: dir.path + "/" + to, Err: err})
 	}
 
 	return nil
