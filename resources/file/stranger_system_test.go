@@ -35,6 +35,55 @@ func strangers(home string) map[string]typetest.Properties {
 	}
 }
 
+// TestSystemBelowStrangers covers what root goes on managing in the directories
+// of others: the keys of a user, and the files of a service two levels below.
+func TestSystemBelowStrangers(t *testing.T) {
+	hosttest.NeedRoot(t)
+	belongs := func(uid uint32, names ...string) setup {
+		return func(t *testing.T, dir string) {
+			t.Helper()
+			for _, name := range names {
+				if item := hosttest.Snapshot(t, dir)[name]; item.UID != uid {
+					t.Errorf("%s belongs to %d, not %d", name, item.UID, uid)
+				}
+			}
+		}
+	}
+	give := func(names ...string) setup {
+		return func(t *testing.T, dir string) {
+			t.Helper()
+			for _, name := range names {
+				hosttest.Give(t, filepath.Join(dir, name))
+			}
+		}
+	}
+	ann := all(withDir("ann/.ssh", 0o700), withLink("ann/own", ".ssh"), give("ann", "ann/.ssh", "ann/own"))
+	keys := all(ann, withFile("ann/.ssh/authorized_keys", "old", 0o600), give("ann/.ssh/authorized_keys"))
+	postgres := all(withDir("pg/15/main", 0o700), give("pg", "pg/15", "pg/15/main"))
+	of := func(name string, more typetest.Properties) func(string) typetest.Properties {
+		p := typetest.Properties{"owner": hosttest.Stranger, "group": hosttest.Stranger, "mode": "0600"}
+		maps.Copy(p, more)
+		return owned(t, name, p)
+	}
+	key := of("ann/.ssh/authorized_keys", typetest.Properties{"content": "key"})
+	typetest.Run(t, typetest.Config{Type: fileType(), ReadOnly: typetest.Only("getent "), Cases: []typetest.Case{
+		{Name: "keys, new", Setup: ann, Properties: key, Message: "Would have created the file", Check: all(holds("ann/.ssh/authorized_keys", "key", 0o600), belongs(hosttest.Stranger, "ann/.ssh/authorized_keys"))},
+		{Name: "keys, other", Setup: keys, Properties: key, Message: "Would have updated the file", Check: holds("ann/.ssh/authorized_keys", "key", 0o600)},
+		{Name: "keys, attributes", Setup: keys, Properties: of("ann/.ssh/authorized_keys", typetest.Properties{"mode": "0640"}), Message: "Would have updated attributes", Check: holds("ann/.ssh/authorized_keys", "old", 0o640)},
+		{Name: "keys, removed", Setup: keys, Properties: absent("ann/.ssh/authorized_keys", nil), Message: "Would have removed the file", Check: isGone("ann/.ssh/authorized_keys")},
+		{Name: "keys, by ann's link to her own", Setup: keys, Properties: of("ann/own/authorized_keys", typetest.Properties{"content": "key"}), Message: "Would have updated the file", Check: holds("ann/.ssh/authorized_keys", "key", 0o600)},
+		{Name: "keys, as a source", Setup: keys, Properties: func(dir string) typetest.Properties {
+			return of("copy", typetest.Properties{"source": dir + "/ann/own/authorized_keys"})(dir)
+		}, Message: "Would have created the file", Check: holds("copy", "old", 0o600)},
+		{Name: "two levels below", Setup: postgres, Properties: of("pg/15/main/conf", typetest.Properties{"content": "x"}), Message: "Would have created the file", Check: holds("pg/15/main/conf", "x", 0o600)},
+		{Name: "a file of root two levels below", Setup: postgres, Properties: owned(t, "pg/15/main/conf", typetest.Properties{"content": "x"}), Message: "Would have created the file", Check: all(holds("pg/15/main/conf", "x", 0o644), belongs(0, "pg/15/main/conf"))},
+		{Name: "a directory with its parents", Setup: postgres, Properties: of("pg/a/b/c", typetest.Properties{"ensure": "directory", "mode": "0700"}), Message: "Would have created directory", Check: belongs(hosttest.Stranger, "pg/a", "pg/a/b", "pg/a/b/c")},
+		{Name: "a tree, removed", Setup: postgres, Properties: absent("pg/15", typetest.Properties{"force": true}), Message: "Would have recursively removed the directory", Check: isGone("pg/15")},
+		{Name: "below a link of root", Setup: all(postgres, withLink("var", "pg/15")), Properties: of("var/main/conf", typetest.Properties{"content": "x"}), Message: "Would have created the file", Check: holds("pg/15/main/conf", "x", 0o600)},
+		{Name: "in a directory of root in ann's", Setup: all(ann, withDir("ann/root", 0o755)), Properties: of("ann/root/x", typetest.Properties{"content": "x"}), Error: "unsafe path", Check: isGone("ann/root/x")},
+	}})
+}
+
 // outside makes what a stranger wants to have changed or read.
 func outside(t *testing.T, base string) {
 	t.Helper()
@@ -98,7 +147,7 @@ func TestSystemStrangersRace(t *testing.T) {
 			etc := hosttest.Snapshot(t, base+"/etc")
 			var done, failed int
 			stop := hosttest.Swap(t, home+"/app", home+"/evil")
-			for range 100 {
+			for range 60 {
 				prepare(t, app)
 				if applied(t, strangers(home)[name]) == nil {
 					done++

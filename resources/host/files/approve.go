@@ -11,11 +11,12 @@ import (
 )
 
 // approvals remember for a moment which directories were reached safely, so
-// that many files of one directory cost one walk. No descriptor is kept: a
-// directory is opened again, and taken when it is the very one with the same
-// owner and mode. The zero value remembers nothing yet.
+// that many files of one directory cost one walk. No descriptor is kept, which
+// would keep a file system from being unmounted: a directory is opened again,
+// and taken when it is the very one with the same owner and mode. The zero value
+// remembers nothing yet.
 type approvals struct {
-	mu    sync.Mutex
+	mu    sync.RWMutex
 	since time.Time
 	known map[string]approval
 }
@@ -26,10 +27,14 @@ type approval struct {
 	uid, mode uint32
 }
 
+func approvalOf(st *unix.Stat_t) approval {
+	return approval{id: idOf(st), uid: st.Uid, mode: st.Mode}
+}
+
 const (
-	// approvalLife bounds how long a walk counts: until then nobody gives away a
-	// directory above and has its new owner lead its path back here.
-	approvalLife = time.Second
+	// approvalLife bounds how long a walk counts. Nobody gives a directory away in
+	// this time and has its new owner lead its path back to the same one.
+	approvalLife = 20 * time.Millisecond
 	maxApprovals = 1 << 12
 )
 
@@ -120,10 +125,7 @@ func (a *approvals) open(w *walk, path string) (*Dir, error) {
 
 // reopen opens a directory that an earlier walk has reached.
 func (a *approvals) reopen(w *walk, path string) (*Dir, bool) {
-	a.mu.Lock()
-	known, ok := a.known[path]
-	ok = ok && time.Since(a.since) < approvalLife
-	a.mu.Unlock()
+	known, ok := a.get(path)
 	if !ok {
 		return nil, false
 	}
@@ -131,12 +133,21 @@ func (a *approvals) reopen(w *walk, path string) (*Dir, bool) {
 	if err != nil {
 		return nil, false
 	}
-	if known != dir.approval() {
+	if known != dir.approval {
 		_ = dir.Close()
 		return nil, false
 	}
 
 	return dir, true
+}
+
+// get returns the approval of a path that was walked a moment ago.
+func (a *approvals) get(path string) (approval, bool) {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	known, ok := a.known[path]
+
+	return known, ok && time.Since(a.since) < approvalLife
 }
 
 func (a *approvals) add(dir *Dir) {
@@ -145,20 +156,49 @@ func (a *approvals) add(dir *Dir) {
 	if a.known == nil || len(a.known) >= maxApprovals || time.Since(a.since) >= approvalLife {
 		a.known, a.since = map[string]approval{}, time.Now()
 	}
-	a.known[dir.path] = dir.approval()
+	a.known[dir.path] = dir.approval
 }
 
-// look returns the entry of a path.
+// look returns the entry of a path. In a directory that was reached a moment ago
+// that is one call, and nothing is opened: a look changes nothing, and whatever
+// reads what was found walks to it and compares.
 func (a *approvals) look(path string, follow bool) (Entry, error) {
-	at, err := a.find(path, follow)
+	var st unix.Stat_t
+	var err error
+	if _, ok := a.get(filepath.Dir(path)); ok && !follow {
+		err = statAt(filepath.Clean(path), &st)
+	} else {
+		err = a.stat(path, &st, follow)
+	}
 	switch {
 	case IsAbsent(err):
 		return Entry{Path: path}, nil
 	case err != nil:
 		return Entry{Path: path}, err
 	}
-	entry := entryOf(path, &at.st)
+	entry := entryOf(path, &st)
 	entry.followed, entry.from = follow, a
 
-	return entry, at.dir.Close()
+	return entry, nil
+}
+
+// stat walks to what a path names and looks at it.
+func (a *approvals) stat(path string, st *unix.Stat_t, follow bool) error {
+	at, err := a.find(path, follow)
+	if err != nil {
+		return err
+	}
+	*st = at.st
+
+	return at.dir.Close()
+}
+
+// statAt looks at a path as the kernel resolves it.
+func statAt(path string, st *unix.Stat_t) error {
+	err := Retry(func() error { return unix.Fstatat(unix.AT_FDCWD, path, st, unix.AT_SYMLINK_NOFOLLOW) })
+	if err != nil {
+		return &fs.PathError{Op: "lstat", Path: path, Err: err}
+	}
+
+	return nil
 }

@@ -35,16 +35,12 @@ func (d *Disk) DigestEntry(ctx context.Context, entry Entry) (string, error) {
 	if digest, ok := d.digests.get(entry); ok {
 		return digest, nil
 	}
-	f, err := entry.Open()
+	f, before, err := entry.open()
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
 	began := time.Now()
-	before, err := fstat(f)
-	if err != nil {
-		return "", err
-	}
 	digest, err := d.hash(ctx, f)
 	if err != nil {
 		return "", err

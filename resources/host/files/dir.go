@@ -14,9 +14,8 @@ type Dir struct {
 	fd   int
 	path string
 
-	id        fileID
-	uid, mode uint32
-	party     party
+	approval
+	party party
 }
 
 // OpenDir opens the directory at path. It passes directories and links of root
@@ -40,5 +39,3 @@ func (d *Dir) Root() (*os.Root, error) {
 
 // stat returns what the walk needs of the directory's attributes.
 func (d *Dir) stat() *unix.Stat_t { return &unix.Stat_t{Mode: d.mode, Uid: d.uid} }
-
-func (d *Dir) approval() approval { return approval{id: d.id, uid: d.uid, mode: d.mode} }

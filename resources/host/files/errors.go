@@ -17,7 +17,7 @@ var (
 	// ErrReplaced is a file that is another one than was looked at.
 	ErrReplaced = errors.New("was replaced since it was looked at")
 	// ErrLinks is a file with several names, some of which may be anywhere.
-	ErrLinks = errors.New("has several names (hard links), its owner and mode are not changed")
+	ErrLinks = errors.New("has several names (hard links): its owner and mode are not changed, remove the other names (find / -samefile)")
 	// ErrNotEmpty is a directory that still has entries.
 	ErrNotEmpty = errors.New("directory is not empty")
 	// ErrTooLarge is a file longer than its reader allows.

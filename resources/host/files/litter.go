@@ -104,6 +104,9 @@ func (r *litterRecord) clean(ctx context.Context, log *slog.Logger) {
 		}
 		if err != nil {
 			log.WarnContext(ctx, "could not remove litter of a killed run", "directory", dir, "error", err)
+		}
+		// A path that became unsafe leads to what was never written to.
+		if err != nil && !errors.Is(err, ErrUnsafe) {
 			r.left = append(r.left, dir)
 		}
 	}

@@ -1,6 +1,7 @@
 package files
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -24,28 +25,41 @@ func Open(path string) (*os.File, error) {
 // What was put there since the look wraps ErrReplaced, another kind of file
 // ErrNotRegular.
 func (e Entry) Open() (*os.File, error) {
+	f, _, err := e.open()
+
+	return f, err
+}
+
+func (e Entry) open() (*os.File, *unix.Stat_t, error) {
 	switch e.Kind {
 	case File:
 	case Absent:
-		return nil, &fs.PathError{Op: "open", Path: e.Path, Err: unix.ENOENT}
+		return nil, nil, &fs.PathError{Op: "open", Path: e.Path, Err: unix.ENOENT}
 	default:
-		return nil, fmt.Errorf("%s %w", e.Path, ErrNotRegular)
+		return nil, nil, fmt.Errorf("%s %w", e.Path, ErrNotRegular)
 	}
 	at, err := e.place()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer at.dir.Close()
 	f, err := openAt(at.dir.fd, at.name, e.Path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
-	if err != nil {
-		return nil, err
+	if errors.Is(err, unix.ELOOP) {
+		err = fmt.Errorf("%s %w", e.Path, ErrReplaced)
 	}
-	if err := e.check(f, at.dir); err != nil {
+	if err != nil {
+		return nil, nil, err
+	}
+	st, err := fstat(f)
+	if err == nil {
+		err = e.check(st, at.dir)
+	}
+	if err != nil {
 		_ = f.Close()
-		return nil, err
+		return nil, nil, err
 	}
 
-	return f, nil
+	return f, st, nil
 }
 
 // place opens the directory that the entry is in by now.
@@ -58,12 +72,9 @@ func (e Entry) place() (*place, error) {
 }
 
 // check checks that an open file is that of the entry, and nothing that the
-// owner of its directory could not have read: a hard link to a secret.
-func (e Entry) check(f *os.File, dir *Dir) error {
-	st, err := fstat(f)
+// owner of its directory may not read: a hard link to a secret.
+func (e Entry) check(st *unix.Stat_t, dir *Dir) error {
 	switch {
-	case err != nil:
-		return err
 	case idOf(st) != e.id || kindOf(st) != File:
 		return fmt.Errorf("%s %w", e.Path, ErrReplaced)
 	case dir.party != trusted && st.Nlink > 1 && party(st.Uid) != dir.party:

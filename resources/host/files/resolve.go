@@ -86,7 +86,7 @@ func (w *walk) stat(dir *Dir) error {
 	if err := Retry(func() error { return unix.Fstat(dir.fd, &st) }); err != nil {
 		return &fs.PathError{Op: "stat", Path: dir.path, Err: err}
 	}
-	dir.id, dir.uid, dir.mode, dir.party = idOf(&st), st.Uid, st.Mode, w.partyOf(&st)
+	dir.approval, dir.party = approvalOf(&st), w.partyOf(&st)
 
 	return nil
 }
