@@ -71,14 +71,14 @@ func (e Entry) place() (*place, error) {
 	return e.from.parent(e.Path)
 }
 
-// check checks that an open file is that of the entry, and nothing that the
-// owner of its directory may not read: a hard link to a secret.
+// check checks that an open file is that of the entry, and no hard link to a
+// secret, where others than root and the running user make names.
 func (e Entry) check(st *unix.Stat_t, dir *Dir) error {
 	switch {
 	case idOf(st) != e.id || kindOf(st) != File:
 		return fmt.Errorf("%s %w", e.Path, ErrReplaced)
-	case dir.party != trusted && st.Nlink > 1 && party(st.Uid) != dir.party:
-		return fmt.Errorf("%w: %s belongs to %s and has %d names, but %s: remove it there, or its other names", ErrUnsafe, e.Path, ownerName(st.Uid), st.Nlink, dir.party.in(dir.path))
+	case st.Nlink > 1 && party(st.Uid) != dir.party && (dir.party != trusted || dir.mode&unix.S_IWOTH != 0):
+		return fmt.Errorf("%w: %s belongs to %s and has %d names, one of them in %s, where others make names: remove it there, or the other names", ErrUnsafe, e.Path, ownerName(st.Uid), st.Nlink, dir.path)
 	default:
 		return nil
 	}

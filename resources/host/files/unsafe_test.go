@@ -100,6 +100,12 @@ func TestHardLinks(t *testing.T) {
 	if text, err := files.Read(path, 100); !errors.Is(err, files.ErrUnsafe) || !strings.Contains(err.Error(), "has 2 names") {
 		t.Errorf("it was read: %q, %v", text, err)
 	}
+	if err := os.Chmod(dir, 0o777|os.ModeSticky); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := files.Read(path, 100); !errors.Is(err, files.ErrUnsafe) {
+		t.Errorf("it was read in a directory like /tmp: %q, %v", text, err)
+	}
 	if text, err := files.Read(secret, 100); err != nil || string(text) != "secret" {
 		t.Errorf("by its other name: %q, %v", text, err)
 	}
