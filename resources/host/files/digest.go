@@ -41,7 +41,7 @@ func (d *Disk) DigestEntry(ctx context.Context, entry Entry) (string, error) {
 	}
 	defer f.Close()
 	began := time.Now()
-	digest, err := d.hash(ctx, f)
+	digest, err := d.buffers.hash(ctx, f)
 	if err != nil {
 		return "", err
 	}
@@ -56,9 +56,9 @@ func (d *Disk) DigestEntry(ctx context.Context, entry Entry) (string, error) {
 	return digest, nil
 }
 
-func (d *Disk) hash(ctx context.Context, f *os.File) (string, error) {
-	buffer := d.buffers.Get().(*[copyBuffer]byte)
-	defer d.buffers.Put(buffer)
+func (b *buffers) hash(ctx context.Context, f *os.File) (string, error) {
+	buffer := b.get()
+	defer b.pool.Put(buffer)
 	sum := sha256.New()
 	for {
 		if err := context.Cause(ctx); err != nil {

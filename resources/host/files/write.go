@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -20,6 +21,17 @@ const (
 	// copyBuffer is the size of a read.
 	copyBuffer = 128 << 10
 )
+
+// buffers are shared by those who read and write. The zero value has none yet.
+type buffers struct{ pool sync.Pool }
+
+func (b *buffers) get() *[copyBuffer]byte {
+	if buffer, ok := b.pool.Get().(*[copyBuffer]byte); ok {
+		return buffer
+	}
+
+	return new([copyBuffer]byte)
+}
 
 // Write puts content at path atomically: a temporary file in the same
 // directory, content, owner, mode, fsync, rename, fsync of the directory.
@@ -37,7 +49,7 @@ func (d *Disk) Write(ctx context.Context, path string, content io.Reader, a Attr
 		if err != nil {
 			return fmt.Errorf("could not create temporary file: %w", err)
 		}
-		err = errors.Join(d.fill(ctx, f, content, a), f.Close())
+		err = errors.Join(d.buffers.fill(ctx, f, content, a), f.Close())
 		if err == nil {
 			err = rename(dir, temp, name)
 		}
@@ -52,8 +64,8 @@ func (d *Disk) Write(ctx context.Context, path string, content io.Reader, a Attr
 // fill returns a temporary file its content, owner and mode, in this order:
 // nobody else may read incomplete content, and a change of owner clears mode
 // bits.
-func (d *Disk) fill(ctx context.Context, f *os.File, content io.Reader, a Attrs) error {
-	if err := d.copy(ctx, f, content); err != nil {
+func (b *buffers) fill(ctx context.Context, f *os.File, content io.Reader, a Attrs) error {
+	if err := b.copy(ctx, f, content); err != nil {
 		return fmt.Errorf("could not write temporary file: %w", err)
 	}
 	if err := changeOwner(f, a); err != nil {
@@ -93,7 +105,7 @@ func rename(dir *Dir, from, to string) error {
 
 // copy copies in chunks, so that a cancelled run does not wait for 10 GB, and
 // lets the kernel copy from file to file where it can.
-func (d *Disk) copy(ctx context.Context, f *os.File, content io.Reader) error {
+func (b *buffers) copy(ctx context.Context, f *os.File, content io.Reader) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
@@ -107,8 +119,8 @@ func (d *Disk) copy(ctx context.Context, f *os.File, content io.Reader) error {
 	if source, ok := content.(*os.File); ok {
 		return copyChunks(ctx, func() (int64, error) { return io.CopyN(f, source, copyChunk) })
 	}
-	buffer := d.buffers.Get().(*[copyBuffer]byte)
-	defer d.buffers.Put(buffer)
+	buffer := b.get()
+	defer b.pool.Put(buffer)
 
 	return copyChunks(ctx, func() (int64, error) {
 		// Hides ReadFrom of the file, which io.Copy would prefer to the buffer.
