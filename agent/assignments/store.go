@@ -71,7 +71,7 @@ func openStore(h *host.Host, stateDir string, log *slog.Logger) (*store, error) 
 // none: the bucket is read anyway.
 func (s *store) bucket() (bucketRecord, error) {
 	var out bucketRecord
-	data, err := s.host.Read(s.seen, maxStored)
+	data, err := files.Read(s.seen, maxStored)
 	if errors.Is(err, fs.ErrNotExist) {
 		return out, nil
 	}
@@ -116,7 +116,7 @@ func (s *store) all() ([]record, error) {
 
 func (s *store) read(key string) (record, error) {
 	var r record
-	data, err := s.host.Read(s.path(key), maxStored)
+	data, err := files.Read(s.path(key), maxStored)
 	if err != nil {
 		return r, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -49,7 +50,7 @@ func (d *Disk) MemoryDir(ctx context.Context, prefix string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	d.cleanGone(ctx, sharedMemory, own)
+	cleanGone(ctx, sharedMemory, own, d.log)
 
 	return os.MkdirTemp(sharedMemory, fmt.Sprintf("%s%d-%s-", own, os.Getpid(), prefix))
 }
@@ -63,19 +64,19 @@ func inMemory() (string, error) {
 }
 
 // cleanTemp removes the temporary directories of dead processes.
-func (d *Disk) cleanTemp(ctx context.Context) {
-	d.cleanGone(ctx, filepath.Join(d.stateDir, tempRoot), "")
+func cleanTemp(ctx context.Context, stateDir string, log *slog.Logger) {
+	cleanGone(ctx, filepath.Join(stateDir, tempRoot), "", log)
 	if own, err := inMemory(); err == nil {
-		d.cleanGone(ctx, sharedMemory, own)
+		cleanGone(ctx, sharedMemory, own, log)
 	}
 }
 
 // cleanGone removes muster's directories whose names are own and the number of
 // a dead process.
-func (d *Disk) cleanGone(ctx context.Context, root, own string) {
+func cleanGone(ctx context.Context, root, own string, log *slog.Logger) {
 	entries, err := os.ReadDir(root)
 	if err != nil && !IsAbsent(err) {
-		d.log.WarnContext(ctx, "could not search litter of killed runs", "directory", root, "error", err)
+		log.WarnContext(ctx, "could not search litter of killed runs", "directory", root, "error", err)
 	}
 	for _, entry := range entries {
 		rest, ours := strings.CutPrefix(entry.Name(), own)
@@ -86,7 +87,7 @@ func (d *Disk) cleanGone(ctx context.Context, root, own string) {
 		}
 		path := filepath.Join(root, entry.Name())
 		if err := os.RemoveAll(path); err != nil {
-			d.log.WarnContext(ctx, "could not remove litter of a killed run", "directory", path, "error", err)
+			log.WarnContext(ctx, "could not remove litter of a killed run", "directory", path, "error", err)
 		}
 	}
 }

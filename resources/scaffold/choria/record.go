@@ -54,7 +54,7 @@ func recall(h *host.Host, target string) (record, error) {
 	if h.StateDir() == "" {
 		return none, nil
 	}
-	data, err := h.Read(recordPath(h, target), maxRecord)
+	data, err := files.Read(recordPath(h, target), maxRecord)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return none, fmt.Errorf("could not read the record of the scaffold: %w", err)
 	}

@@ -143,7 +143,7 @@ func read(ctx context.Context, env resource.Env, dir string) (*tree, error) {
 		case !d.Type().IsRegular():
 			return fmt.Errorf("%s in the source is a link or special file: only files and directories are rendered", name)
 		}
-		text, err := env.Host.Read(path, maxTemplate)
+		text, err := files.Read(path, maxTemplate)
 		if err != nil {
 			return fmt.Errorf("could not read a template: %w", err)
 		}

@@ -209,7 +209,7 @@ func (t *target) contentChange(ctx context.Context, f file, diff bool) (out mode
 		out.From, out.To = "", model.Redacted
 	case diff:
 		if !before.Absent {
-			before.Snippet = resource.ReadSnippet(t.env.Host, f.path)
+			before.Snippet = resource.ReadSnippet(f.before)
 		}
 		out.Diff = resource.Diff(f.path, before, resource.Content{Snippet: resource.SnippetOf(string(f.content)), Size: int64(len(f.content)), Digest: f.digest})
 	}
