@@ -71,7 +71,9 @@ func decode(t *Type, properties Value, pos model.Position, places map[string]mod
 			checkSecrets(&d.Problems, p.Key, e.Value)
 		}
 	}
-	d.Secrets = append(d.Secrets, secretsOf(spec)...)
+	if secretive, is := spec.(Secretive); is {
+		d.Secrets = append(d.Secrets, secretive.Secrets()...)
+	}
 	r := &Resource{Type: t, Spec: spec, Pos: pos, Secrets: d.Secrets}
 	if len(d.Secrets) > 0 {
 		r.Meta().Sensitive = true
@@ -159,14 +161,6 @@ func DecodeQuestion(t *Type, properties Value, pos model.Position) (*Resource, m
 	}
 
 	return r, nil
-}
-
-func secretsOf(spec Spec) []model.Secret {
-	if s, ok := spec.(Secretive); ok {
-		return s.Secrets()
-	}
-
-	return nil
 }
 
 // checkEmpty reports an empty text where it would count as not set.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -99,20 +100,24 @@ func (sc *Scope) output(name string) (any, error) {
 }
 
 // signature is what expressions are checked against: the types of the names
-// that every scope has. withValue adds what @validate looks at.
-func signature(withValue bool) types.Map {
+// that every scope has.
+func signature() types.Map {
 	out := types.Map{expression.NameStep: types.TypeOf(func(any) (any, error) { return nil, nil })}
 	for name, v := range (&Scope{World: &World{Opts: &Options{}}, data: map[string]any{}}).names(context.Background()) {
 		out[name] = types.TypeOf(v)
-	}
-	if withValue {
-		out[expression.NameValue] = types.Any
 	}
 
 	return out
 }
 
-// compile compiles an expression for what every scope has.
-func compile(source string, withValue bool) *expression.Program {
-	return expression.Compile(source, signature(withValue))
+// compile compiles an expression for what every scope has, and what @validate
+// looks at.
+func (w *World) compile(source string, withValue bool) *expression.Program {
+	known := w.signature()
+	if withValue {
+		known = maps.Clone(known)
+		known[expression.NameValue] = types.Any
+	}
+
+	return expression.Compile(source, known)
 }

@@ -202,7 +202,7 @@ func (r *Resolver) evaluate(ctx context.Context, v resource.Value, p expression.
 	s := r.Scope.World
 	compiled := s.Program
 	if r.CompileOnly {
-		compiled = compile // what is not evaluated does not make the document Dynamic
+		compiled = s.compile // what is not evaluated does not make the document Dynamic
 	}
 	program := compiled(p.Expr, false)
 	if program.Message != "" {
