@@ -166,9 +166,9 @@ func (m *manifests) run(ctx, hard context.Context, key string, w wake) *model.Ru
 	o.JournalOf = key
 	o.Locked = func(ctx context.Context, o *reconcile.Options) (*graph.Graph, error) {
 		m.refresh(ctx, key, o.Waited)
-		fresh := m.runOptions(ctx, hard, key, w, id)
-		fresh.Journal = o.Journal
-		o.Options = fresh.Options
+		journal := o.Journal
+		o.Options = m.runOptions(ctx, hard, key, w, id).Options
+		o.Journal = journal
 		m.say(ctx, m.set.Active(key).Resolution.PreMessage)
 
 		return m.set.Active(key).Resolution.Graph, context.Cause(ctx)
