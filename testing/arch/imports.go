@@ -85,7 +85,7 @@ func rooms() []room {
 		{folder: "agent/tasks"},
 		{folder: "agent/bounds", may: []string{"model"}},
 		{folder: "agent/config", may: []string{"model", "agent/outbox", "resources/document", "resources/manifest"}},
-		{folder: "agent/outbox", may: []string{"model", "resources/host/..."}},
+		{folder: "agent/outbox", may: []string{"model", "agent/tasks"}},
 		{folder: "fleet", may: []string{"model", "resources/...", "schemas"}, tests: []string{"kvstore/..."}},
 		{folder: "schemas", may: []string{"model", "resources", "resources/document", "resources/resource"}, tests: []string{"resources/..."}},
 		{folder: "examples", tests: []string{"model", "resources/...", "schemas"}},
