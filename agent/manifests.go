@@ -282,7 +282,8 @@ func (m *manifests) conclude(ctx context.Context, key string, s *model.Run) {
 func (m *manifests) recallRegistrations(key string, v *assignments.Version) {
 	for _, res := range v.Resolution.Resources {
 		meta, from := res.Meta(), registrar.Source{Manifest: key, Resource: res.Ref()}
-		if v.Noop || meta.Noop || res.Scope.Noop || res.Excluded != "" || meta.Drift != model.DriftReport && meta.Drift != model.DriftIgnore {
+		unchanged := v.Noop || meta.Noop || res.Scope.Noop || res.Scope.HealthCheckOnly || res.Excluded != ""
+		if unchanged || meta.Drift != model.DriftReport && meta.Drift != model.DriftIgnore {
 			continue
 		}
 		m.registrar.Set(from, meta.RegisterWhenStable)
