@@ -75,15 +75,12 @@ func (s *store) bucket() (bucketRecord, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return out, nil
 	}
-	if err != nil {
-		return out, err
-	}
-	if err := json.Unmarshal(data, &out); err != nil {
-		s.log.Warn("stored state of the bucket is unreadable, ignored", "file", s.seen, "error", err)
+	if err == nil && json.Unmarshal(data, &out) != nil {
+		s.log.Warn("stored state of the bucket is damaged, ignored", "file", s.seen)
 		return bucketRecord{}, nil
 	}
 
-	return out, nil
+	return out, err
 }
 
 func (s *store) writeBucket(ctx context.Context, b bucketRecord) error {
