@@ -178,11 +178,11 @@ func (c *runner) conclude(ctx context.Context, run *model.Run) error {
 	if run.Outcome() == model.OutcomeFailed {
 		level = slog.LevelError
 	}
-	attrs := []slog.Attr{slog.String("outcome", string(run.Outcome())), slog.Int("total", counts.Total), slog.Int("stable", counts.Stable), slog.Int("changed", counts.Changed)}
+	attrs := []slog.Attr{slog.String("outcome", string(run.Outcome())), slog.Int("total", counts.Total), slog.Int("stable", counts.Stable), slog.Int("changed", counts.Made())}
 	for _, more := range []struct {
 		name  string
 		count int
-	}{{"refreshed", counts.Refreshed}, {"failed", counts.Failed}, {"skipped", counts.Skipped}, {"unmet", counts.Unmet}, {"not_run", counts.NotRun},
+	}{{"would_change", counts.Noop}, {"refreshed", counts.Refreshed}, {"failed", counts.Failed}, {"skipped", counts.Skipped}, {"unmet", counts.Unmet}, {"not_run", counts.NotRun},
 		{"health_ok", counts.HealthChecks.OK}, {"health_warning", counts.HealthChecks.Warning}, {"health_critical", counts.HealthChecks.Critical}, {"health_unknown", counts.HealthChecks.Unknown}} {
 		if more.count > 0 {
 			attrs = append(attrs, slog.Int(more.name, more.count))
