@@ -111,8 +111,8 @@ func TestErrorCodes(t *testing.T) {
 		Facts:  func(context.Context, []byte) (any, error) { return nil, errors.New("the disk is broken") },
 		Ping:   func(context.Context, []byte) (any, error) { return strings.Repeat("x", 2<<20), nil },
 	})
-	kvtest.Answers(t, store, "muster.status.node.web01", nil, 1)
 	for verb, want := range map[string]string{"status": "400 unknown type", "facts": "500 the disk is broken", "ping": "500 "} {
+		kvtest.Answers(t, store, "muster."+verb+".node.web01", nil, 1) // it is offered
 		m, err := srv.Connect(t).Request("muster."+verb+".node.web01", nil, time.Minute)
 		if err != nil {
 			t.Fatal(err)
