@@ -87,3 +87,18 @@ func syncDir(dir *os.File) error {
 
 	return nil
 }
+
+// SyncFileSystem makes durable all that was written, by anyone, to the file
+// system of the directory at path.
+func (d *Disk) SyncFileSystem(path string) error {
+	dir, err := openDir(path)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if err := Retry(func() error { return unix.Syncfs(int(dir.Fd())) }); err != nil {
+		return &fs.PathError{Op: "syncfs", Path: path, Err: err}
+	}
+
+	return nil
+}
