@@ -47,9 +47,11 @@ type file struct {
 	content []byte
 	digest  string
 	mode    fs.FileMode
-	// written reports that a template wrote it by function, secret that its
-	// content depends on a secret.
-	written, secret bool
+	// by is the template that yields it; written reports that it does so by function.
+	by      string
+	written bool
+	// secret reports that the content depends on a secret.
+	secret bool
 	// before is what stands in its place.
 	before files.Entry
 }

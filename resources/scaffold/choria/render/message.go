@@ -25,8 +25,8 @@ type Request struct {
 	// Values are the names that are no functions.
 	Values    map[string]any
 	Functions []string
-	// Directories are those that exist before any template writes a file.
-	Directories []string
+	// Target is the directory that the files are for, as errors show it.
+	Target string
 }
 
 // Event is a message of the renderer: a call that waits for a Reply, a file,
