@@ -28,7 +28,7 @@ type past struct {
 	Mode       fs.FileMode `json:"mode"`
 	Post       string      `json:"post"`
 	Left       string      `json:"left"`
-	Attributes attributes  `json:"attributes"`
+	Attributes files.Attrs `json:"attributes"`
 }
 
 func pastOf(f file, commands [][]string, left string, entry files.Entry) past {

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/musterfleet/muster/resources/host/files"
@@ -67,7 +69,7 @@ func (p Provider) tree(ctx context.Context, env resource.Env, spec *scaffold.Spe
 		return nil, err
 	}
 
-	return read(ctx, env, dir)
+	return read(ctx, dir)
 }
 
 // fetch returns the source at a URL.
@@ -82,7 +84,7 @@ func fetch(ctx context.Context, env resource.Env, url string) (*tree, error) {
 		}
 		return nil, fmt.Errorf("could not fetch the source: %w", err)
 	}
-	t, err := read(ctx, env, dir)
+	t, err := read(ctx, dir)
 	if err != nil {
 		// The directory is gone when this is read.
 		err = rewordedError{text: strings.ReplaceAll(err.Error(), dir+"/", ""), cause: err}
@@ -110,34 +112,31 @@ func source(env resource.Env, spec *scaffold.Spec) (dir string, err error) {
 	case entry.Kind != files.Directory:
 		return "", fmt.Errorf("the source %s is a %s, not a directory of templates", dir, entry.Kind)
 	}
-	// From here on no link is followed, not even this one.
-	real, err := filepath.EvalSymlinks(dir)
-	if err != nil {
-		return "", err
-	}
-	target := spec.Name
-	if path, err := filepath.EvalSymlinks(target); err == nil {
-		target = path
-	}
 	// The templates would be files to purge, or the files templates.
-	if strings.HasPrefix(real+"/", target+"/") || strings.HasPrefix(target+"/", real+"/") {
-		return "", fmt.Errorf("the source %s and the target %s must not be within each other", real, target)
+	from, to := real(dir), real(spec.Name)
+	if strings.HasPrefix(from+"/", to+"/") || strings.HasPrefix(to+"/", from+"/") {
+		return "", fmt.Errorf("the source %s and the target %s must not be within each other", from, to)
 	}
 
-	return real, nil
+	return dir, nil
+}
+
+// real returns a path without links where it leads somewhere. It is only
+// compared: somebody else may exchange the links.
+func real(path string) string {
+	if path, err := filepath.EvalSymlinks(path); err == nil {
+		return path
+	}
+
+	return path
 }
 
 // read reads a source, which may hold only files and directories.
-func read(ctx context.Context, env resource.Env, dir string) (*tree, error) {
+func read(ctx context.Context, dir string) (*tree, error) {
 	t := &tree{texts: map[string]string{}}
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err = errors.Join(err, context.Cause(ctx)); err != nil || path == dir {
-			return err
-		}
+	err := walk(ctx, dir, func(path string, d fs.DirEntry) error {
 		name := strings.TrimPrefix(path, dir+"/")
 		switch {
-		case d.IsDir():
-			return nil
 		case d.Name() == partials:
 			return fmt.Errorf("%s in the source must be a directory", name)
 		case !d.Type().IsRegular():
@@ -152,12 +151,51 @@ func read(ctx context.Context, env resource.Env, dir string) (*tree, error) {
 			return nil
 		}
 		info, err := d.Info()
-		if err != nil {
-			return err
+		if err == nil {
+			t.templates = append(t.templates, oneTemplate{name: name, mode: info.Mode().Perm()})
 		}
-		t.templates = append(t.templates, oneTemplate{name: name, mode: info.Mode().Perm()})
-		return nil
+		return err
 	})
 
 	return t, err
+}
+
+// walk calls f for what is below a directory and no directory itself, in order.
+// It stays in that very directory, whoever exchanges its path meanwhile.
+func walk(ctx context.Context, dir string, f func(path string, d fs.DirEntry) error) error {
+	opened, err := files.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	defer opened.Close()
+	root, err := opened.Root()
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+
+	return walkBelow(ctx, root, dir, ".", f)
+}
+
+func walkBelow(ctx context.Context, root *os.Root, dir, below string, f func(path string, d fs.DirEntry) error) error {
+	d, err := root.Open(below)
+	if err != nil {
+		return err
+	}
+	entries, err := d.ReadDir(-1)
+	err = errors.Join(err, d.Close(), context.Cause(ctx))
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	for _, entry := range entries {
+		name := filepath.Join(below, entry.Name())
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir():
+			err = walkBelow(ctx, root, dir, name, f)
+		default:
+			err = f(filepath.Join(dir, name), entry)
+		}
+	}
+
+	return err
 }
