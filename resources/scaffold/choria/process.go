@@ -119,11 +119,11 @@ func (r *rendering) serve(ctx context.Context, conn io.ReadWriter, request rende
 }
 
 func (r *rendering) request() (render.Request, error) {
-	out := render.Request{Go: r.spec.Engine == scaffold.EngineGo, Texts: r.tree.texts, Target: r.spec.Name, Functions: slices.Collect(maps.Keys(r.names.Functions()))}
-	out.Left, out.Right = r.spec.Delimiters()
-	for _, t := range r.tree.templates {
-		out.Templates = append(out.Templates, t.name)
+	out := render.Request{
+		Go: r.spec.Engine == scaffold.EngineGo, Target: r.spec.Name, Texts: r.tree.texts, Templates: r.tree.templates,
+		Functions: slices.Collect(maps.Keys(r.names.Functions())),
 	}
+	out.Left, out.Right = r.spec.Delimiters()
 	values, err := render.Plain(r.names.Values())
 	if err == nil {
 		out.Values = values.(map[string]any)

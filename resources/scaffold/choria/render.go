@@ -77,7 +77,7 @@ func (r *rendering) receive(f render.File) {
 	case f.Written:
 		r.written[f.Name] = len(r.files)
 	case out.by != "":
-		out.mode = r.tree.templates[r.rendered].mode
+		out.mode = r.tree.modes[out.by]
 		r.takeUsed(out.by)
 		r.rendered++
 	}
@@ -87,7 +87,7 @@ func (r *rendering) receive(f render.File) {
 // current returns the name of the template that is being rendered, if any.
 func (r *rendering) current() string {
 	if r.rendered < len(r.tree.templates) {
-		return r.tree.templates[r.rendered].name
+		return r.tree.templates[r.rendered]
 	}
 
 	return ""

@@ -24,15 +24,11 @@ const (
 
 // tree is the content of a source.
 type tree struct {
-	templates []oneTemplate
-	// texts are those of all templates by name, of partials too.
+	// templates are those that yield a file, in order.
+	templates []string
+	// texts are those of all templates by name, of partials too; modes are theirs.
 	texts map[string]string
-}
-
-// oneTemplate is a template that yields a file.
-type oneTemplate struct {
-	name string
-	mode fs.FileMode
+	modes map[string]fs.FileMode
 }
 
 func (t *tree) size() (size int) {
@@ -69,7 +65,7 @@ func (p Provider) tree(ctx context.Context, env resource.Env, spec *scaffold.Spe
 		return nil, err
 	}
 
-	return read(ctx, dir)
+	return read(ctx, env, dir)
 }
 
 // fetch returns the source at a URL.
@@ -84,7 +80,7 @@ func fetch(ctx context.Context, env resource.Env, url string) (*tree, error) {
 		}
 		return nil, fmt.Errorf("could not fetch the source: %w", err)
 	}
-	t, err := read(ctx, dir)
+	t, err := read(ctx, env, dir)
 	if err != nil {
 		// The directory is gone when this is read.
 		err = rewordedError{text: strings.ReplaceAll(err.Error(), dir+"/", ""), cause: err}
@@ -132,29 +128,28 @@ func real(path string) string {
 }
 
 // read reads a source, which may hold only files and directories.
-func read(ctx context.Context, dir string) (*tree, error) {
-	t := &tree{texts: map[string]string{}}
-	err := walk(ctx, dir, func(path string, d fs.DirEntry) error {
+func read(ctx context.Context, env resource.Env, dir string) (*tree, error) {
+	t := &tree{texts: map[string]string{}, modes: map[string]fs.FileMode{}}
+	err := walk(ctx, dir, func(path string) error {
 		name := strings.TrimPrefix(path, dir+"/")
+		entry, err := env.Host.Look(path)
 		switch {
-		case d.Name() == partials:
+		case err != nil:
+			return fmt.Errorf("could not read a template: %w", err)
+		case filepath.Base(name) == partials:
 			return fmt.Errorf("%s in the source must be a directory", name)
-		case !d.Type().IsRegular():
+		case entry.Kind != files.File:
 			return fmt.Errorf("%s in the source is a link or special file: only files and directories are rendered", name)
 		}
-		text, err := files.Read(path, maxTemplate)
+		text, err := entry.Read(maxTemplate)
 		if err != nil {
 			return fmt.Errorf("could not read a template: %w", err)
 		}
-		t.texts[name] = string(text)
-		if strings.Contains("/"+name, "/"+partials+"/") {
-			return nil
+		t.texts[name], t.modes[name] = string(text), fs.FileMode(entry.Mode).Perm()
+		if !strings.Contains("/"+name, "/"+partials+"/") {
+			t.templates = append(t.templates, name)
 		}
-		info, err := d.Info()
-		if err == nil {
-			t.templates = append(t.templates, oneTemplate{name: name, mode: info.Mode().Perm()})
-		}
-		return err
+		return nil
 	})
 
 	return t, err
@@ -162,7 +157,7 @@ func read(ctx context.Context, dir string) (*tree, error) {
 
 // walk calls f for what is below a directory and no directory itself, in order.
 // It stays in that very directory, whoever exchanges its path meanwhile.
-func walk(ctx context.Context, dir string, f func(path string, d fs.DirEntry) error) error {
+func walk(ctx context.Context, dir string, f func(path string) error) error {
 	opened, err := files.OpenDir(dir)
 	if err != nil {
 		return err
@@ -177,7 +172,7 @@ func walk(ctx context.Context, dir string, f func(path string, d fs.DirEntry) er
 	return walkBelow(ctx, root, dir, ".", f)
 }
 
-func walkBelow(ctx context.Context, root *os.Root, dir, below string, f func(path string, d fs.DirEntry) error) error {
+func walkBelow(ctx context.Context, root *os.Root, dir, below string, f func(path string) error) error {
 	d, err := root.Open(below)
 	if err != nil {
 		return err
@@ -193,7 +188,7 @@ func walkBelow(ctx context.Context, root *os.Root, dir, below string, f func(pat
 		case entry.IsDir():
 			err = walkBelow(ctx, root, dir, name, f)
 		default:
-			err = f(filepath.Join(dir, name), entry)
+			err = f(filepath.Join(dir, name))
 		}
 	}
 

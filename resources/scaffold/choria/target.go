@@ -85,7 +85,7 @@ func (t *target) compare(ctx context.Context) error {
 	if !t.exists() {
 		return nil
 	}
-	err := walk(ctx, t.spec.Name, func(path string, _ fs.DirEntry) error {
+	err := walk(ctx, t.spec.Name, func(path string) error {
 		if !given[path] {
 			meta.Purged = append(meta.Purged, path)
 		}
