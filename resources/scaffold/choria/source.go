@@ -130,7 +130,7 @@ func real(path string) string {
 // read reads a source, which may hold only files and directories.
 func read(ctx context.Context, env resource.Env, dir string) (*tree, error) {
 	t := &tree{texts: map[string]string{}, modes: map[string]fs.FileMode{}}
-	err := walk(ctx, dir, func(path string) error {
+	err := walk(ctx, dir, func(path string, _ fs.FileMode) error {
 		name := strings.TrimPrefix(path, dir+"/")
 		entry, err := env.Host.Look(path)
 		switch {
@@ -157,7 +157,7 @@ func read(ctx context.Context, env resource.Env, dir string) (*tree, error) {
 
 // walk calls f for what is below a directory and no directory itself, in order.
 // It stays in that very directory, whoever exchanges its path meanwhile.
-func walk(ctx context.Context, dir string, f func(path string) error) error {
+func walk(ctx context.Context, dir string, f func(path string, kind fs.FileMode) error) error {
 	opened, err := files.OpenDir(dir)
 	if err != nil {
 		return err
@@ -172,7 +172,7 @@ func walk(ctx context.Context, dir string, f func(path string) error) error {
 	return walkBelow(ctx, root, dir, ".", f)
 }
 
-func walkBelow(ctx context.Context, root *os.Root, dir, below string, f func(path string) error) error {
+func walkBelow(ctx context.Context, root *os.Root, dir, below string, f func(path string, kind fs.FileMode) error) error {
 	d, err := root.Open(below)
 	if err != nil {
 		return err
@@ -188,7 +188,7 @@ func walkBelow(ctx context.Context, root *os.Root, dir, below string, f func(pat
 		case entry.IsDir():
 			err = walkBelow(ctx, root, dir, name, f)
 		default:
-			err = f(filepath.Join(dir, name))
+			err = f(filepath.Join(dir, name), entry.Type())
 		}
 	}
 

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path/filepath"
+	"slices"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/files"
@@ -39,9 +41,8 @@ type target struct {
 	files []file
 	// due are the files to write.
 	due []file
-	// parents are the directories below the target that were looked at, with what
-	// is wrong with each.
-	parents map[string]error
+	// there is what is in the target and no directory.
+	there map[string]fs.FileMode
 	// shown is the size in bytes of all diffs.
 	shown int
 }
@@ -53,7 +54,7 @@ func newTarget(env resource.Env, spec *scaffold.Spec, exists bool) *target {
 		state.Ensure = model.EnsurePresent
 	}
 
-	return &target{env: env, spec: spec, state: state, parents: map[string]error{}}
+	return &target{env: env, spec: spec, state: state, there: map[string]fs.FileMode{}}
 }
 
 func (t *target) exists() bool { return t.state.Metadata.TargetExists }
@@ -63,9 +64,16 @@ func (t *target) absent() bool { return t.spec.Ensure == model.EnsureAbsent }
 // compare sorts the files into stable ones and those that are due, and finds
 // what else is in the target.
 func (t *target) compare(ctx context.Context) error {
-	meta, given := t.state.Metadata, make(map[string]bool, len(t.files))
+	meta, others := t.state.Metadata, t.there
+	if t.exists() {
+		err := walk(ctx, t.spec.Name, func(path string, kind fs.FileMode) error { t.there[path] = kind; return nil })
+		if err != nil {
+			return err
+		}
+		others = maps.Clone(t.there)
+	}
 	for _, f := range t.files {
-		given[f.path] = true
+		delete(others, f.path)
 		changes, err := t.changes(ctx, &f)
 		switch {
 		case err != nil:
@@ -82,18 +90,12 @@ func (t *target) compare(ctx context.Context) error {
 			meta.Changed = append(meta.Changed, f.path)
 		}
 	}
-	if !t.exists() {
-		return nil
+	meta.Purged = slices.Sorted(maps.Keys(others))
+	if t.exists() {
+		t.checkPermissions()
 	}
-	err := walk(ctx, t.spec.Name, func(path string) error {
-		if !given[path] {
-			meta.Purged = append(meta.Purged, path)
-		}
-		return nil
-	})
-	t.checkPermissions()
 
-	return err
+	return nil
 }
 
 // changes returns what is to be changed of a file: nothing when it is in its
@@ -133,9 +135,15 @@ func (t *target) look(f *file) (err error) {
 	if !t.exists() {
 		return nil
 	}
-	if err := t.parent(filepath.Dir(f.path)); err != nil {
-		t.obstruct(err)
-		return nil
+	// Nothing goes through a link below the target.
+	for dir := filepath.Dir(f.path); dir != t.spec.Name; dir = filepath.Dir(dir) {
+		if kind, is := t.there[dir]; is && kind == fs.ModeSymlink {
+			t.obstruct(fmt.Errorf("%s %w, and a scaffold does not go through links", dir, files.ErrLink))
+			return nil
+		} else if is {
+			t.obstruct(fmt.Errorf("%s %w", dir, files.ErrNotDirectory))
+			return nil
+		}
 	}
 	f.before, err = t.env.Host.Look(f.path)
 	if kind := f.before.Kind; kind == files.Directory || kind == files.Other {
@@ -150,31 +158,6 @@ func (t *target) obstruct(err error) {
 	if t.state.Obstacle == nil && !t.absent() {
 		t.state.Obstacle = err
 	}
-}
-
-// parent returns what is wrong with a directory of files: nothing goes through
-// a link below the target.
-func (t *target) parent(dir string) error {
-	if dir == t.spec.Name {
-		return nil
-	}
-	if err, known := t.parents[dir]; known {
-		return err
-	}
-	err := t.parent(filepath.Dir(dir))
-	if err == nil {
-		var entry files.Entry
-		switch entry, err = t.env.Host.Look(dir); {
-		case err != nil:
-		case entry.Kind == files.Link:
-			err = fmt.Errorf("%s %w, and a scaffold does not go through links", dir, files.ErrLink)
-		case entry.Kind != files.Directory && entry.Kind != files.Absent:
-			err = fmt.Errorf("%s %w", dir, files.ErrNotDirectory)
-		}
-	}
-	t.parents[dir] = err
-
-	return err
 }
 
 // checkPermissions looks for an obstacle to the changes that are due.
