@@ -381,7 +381,7 @@ func TestFetchedErrors(t *testing.T) {
 	for want, text := range map[string]string{
 		`d/f:2: identifier "Nope" not available`:                 "\n[[ Nope ]]",
 		"could not read a template: d/f: ":                       strings.Repeat(" ", 16<<20+1),
-		"d/f:1: render: open no: no such file or directory":      `[[ render("no", .) ]]`,
+		`d/f:1: render: there is no template "no" in the source`: `[[ render("no", .) ]]`,
 		"d/f:1: template /no could not be found":                 `[[ include "/no" ]]`,
 		"d/f:1: write: DIR/w is not in target directory DIR/out": `[[ write("../w", "") ]]`,
 	} {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -96,11 +97,14 @@ func (r *rendering) current() string {
 // result returns the files that were received, and fails where one cannot stand
 // beside another, or lacks a value.
 func (r *rendering) result() ([]file, error) {
-	files, given := r.files, map[string]bool{}
+	files, given, texts := r.files, map[string]bool{}, ""
+	if r.flows {
+		texts = strings.Join(slices.Collect(maps.Values(r.tree.texts)), "\n")
+	}
 	slices.SortFunc(files, func(a, b file) int { return strings.Compare(a.path, b.path) })
 	for i, f := range files {
 		files[i].secret = r.secret[f.by]
-		if name := strings.TrimPrefix(f.path, r.spec.Name+"/"); f.written && r.flows && !r.tree.contains(name) {
+		if name := strings.TrimPrefix(f.path, r.spec.Name+"/"); f.written && r.flows && !strings.Contains(texts, name) {
 			return nil, errSecretPath
 		}
 		if given[f.path] {

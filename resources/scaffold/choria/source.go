@@ -39,17 +39,6 @@ func (t *tree) size() (size int) {
 	return size
 }
 
-// contains reports whether any template contains the words.
-func (t *tree) contains(words string) bool {
-	for _, text := range t.texts {
-		if strings.Contains(text, words) {
-			return true
-		}
-	}
-
-	return false
-}
-
 // tree returns the templates of a scaffold.
 func (p Provider) tree(ctx context.Context, env resource.Env, spec *scaffold.Spec) (*tree, error) {
 	if spec.IsURL() {

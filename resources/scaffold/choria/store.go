@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"sync"
 
@@ -81,7 +80,7 @@ func (t *target) store(ctx context.Context) error {
 		free <- struct{}{}
 		writing.Go(func() {
 			defer func() { <-free }()
-			errs[i] = t.write(ctx, f.path, bytes.NewReader(f.content), f.wanted())
+			errs[i] = t.env.Host.Write(ctx, f.path, bytes.NewReader(f.content), f.wanted())
 		})
 	}
 	writing.Wait()
@@ -90,10 +89,6 @@ func (t *target) store(ctx context.Context) error {
 	}
 
 	return t.storePosted(ctx, posted, dirs)
-}
-
-func (t *target) write(ctx context.Context, path string, content io.Reader, a files.Attrs) error {
-	return t.env.Host.Write(ctx, path, content, a)
 }
 
 // storePosted writes files and runs their commands. They are forgotten first:
@@ -132,7 +127,7 @@ func (t *target) writeAndPost(ctx context.Context, f file, foreign bool) (past, 
 		defer t.env.Host.RemoveAll(private)
 		at, dir = filepath.Join(private, filepath.Base(f.path)), private
 	}
-	if err := t.write(ctx, at, bytes.NewReader(f.content), f.wanted()); err != nil {
+	if err := t.env.Host.Write(ctx, at, bytes.NewReader(f.content), f.wanted()); err != nil {
 		return past{}, err
 	}
 	for _, words := range t.spec.PostCommands(at) {
@@ -162,7 +157,7 @@ func (t *target) install(ctx context.Context, from files.Entry, path string) (fi
 		return files.Entry{}, err
 	}
 	defer content.Close()
-	if err := t.write(ctx, path, content, attributesOf(from)); err != nil {
+	if err := t.env.Host.Write(ctx, path, content, attributesOf(from)); err != nil {
 		return files.Entry{}, err
 	}
 

@@ -3,11 +3,9 @@ package render
 import (
 	"errors"
 	"fmt"
-	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/musterfleet/muster/resources/template"
 )
@@ -60,14 +58,10 @@ func (r *renderer) call(name string, args []any) (any, error) {
 
 // write yields one more file. That of the library makes no directories.
 func (r *renderer) write(name, content string) (string, error) {
-	target := r.request.Target
-	path := filepath.Join(target, name)
-	below, is := strings.CutPrefix(path, target+"/")
-	switch {
-	case path == target:
-		return "", r.of("write", &fs.PathError{Op: "open", Path: path, Err: unix.EISDIR})
-	case !is:
-		return "", r.of("write", fmt.Errorf("%s is not in target directory %s", path, target))
+	path := filepath.Join(r.request.Target, name)
+	below, is := strings.CutPrefix(path, r.request.Target+"/")
+	if !is {
+		return "", r.of("write", fmt.Errorf("%s is not in target directory %s", path, r.request.Target))
 	}
 	before := r.written[below]
 	r.written[below] = len(content)
@@ -76,33 +70,21 @@ func (r *renderer) write(name, content string) (string, error) {
 		err = r.out.Encode(Event{File: &File{Name: below, Content: []byte(content), Written: true}})
 	}
 	if err != nil {
-		r.fatal(err)
+		// A template could catch an error.
+		r.end(err)
+		os.Exit(1)
 	}
 
 	return "", nil
 }
 
 // include renders another template. That of the library does not name it.
-func (r *renderer) include(name string, data any) (text string, err error) {
-	const source = "source"
-	below, is := strings.CutPrefix(filepath.Join(source, name)+"/", source+"/")
-	below = strings.TrimSuffix(below, "/")
-	_, have := r.request.Texts[below]
-	switch {
-	case !is:
-		err = fmt.Errorf("%s is not in source directory", name)
-	case have:
-		text, err = r.one(below, data)
-	case below == "":
-		err = &fs.PathError{Op: "read", Path: source, Err: unix.EISDIR}
-	default:
-		err = &fs.PathError{Op: "open", Path: below, Err: unix.ENOENT}
-		for other := range r.request.Texts {
-			if strings.HasPrefix(other, below+"/") {
-				err = &fs.PathError{Op: "read", Path: below, Err: unix.EISDIR}
-			}
-		}
+func (r *renderer) include(name string, data any) (string, error) {
+	path := strings.TrimPrefix(filepath.Clean(name), "/")
+	if _, have := r.request.Texts[path]; !have {
+		return "", r.of("render", fmt.Errorf("there is no template %q in the source", name))
 	}
+	text, err := r.one(path, data)
 
 	return text, r.of("render", err)
 }

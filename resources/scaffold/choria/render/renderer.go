@@ -130,9 +130,3 @@ func (r *renderer) count(name string, bytes int) error {
 
 	return nil
 }
-
-// fatal ends the rendering, also where a template would catch the error.
-func (r *renderer) fatal(err error) {
-	r.end(err)
-	os.Exit(1)
-}
