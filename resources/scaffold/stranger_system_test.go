@@ -147,7 +147,8 @@ func TestSystemPostRace(t *testing.T) {
 // TestSystemScaffoldOfStranger manages a tree in a directory that belongs to
 // somebody else: its directories belong to them too, its files to root.
 func TestSystemScaffoldOfStranger(t *testing.T) {
-	s, home := strange(t, "name", "DIR/stranger/new/target", "purge", true, "post", post("f", `sh -c "echo more >> {}; chmod 0600 {}; pwd > $PWD/beside"`))
+	s, home := strange(t, "name", "DIR/way/new/target", "purge", true, "post", post("f", `sh -c "echo more >> {}; chmod 0600 {}; pwd > $PWD/beside"`))
+	link("way", "stranger")(t, s.dir)
 	check(t, s.apply())
 	has("new/target", "d/", "", "d/g", "new", "f 0600", "newmore\n")(t, home)
 	for path, want := range map[string]uint32{"new": hosttest.Stranger, "new/target": hosttest.Stranger, "new/target/d": hosttest.Stranger, "new/target/d/g": 0, "new/target/f": 0} {
@@ -161,7 +162,7 @@ func TestSystemScaffoldOfStranger(t *testing.T) {
 	s.says("after a drift", changed(1))
 	check(t, s.apply())
 	has("new/target", "d/", "", "d/g", "new", "f 0600", "newmore\n")(t, home)
-	s.now("name", "DIR/stranger/new/target", "ensure", "absent")
+	s.now("name", "DIR/way/new/target", "ensure", "absent")
 	check(t, s.apply())
 	has("new", []string{}...)(t, home)
 }

@@ -21,49 +21,39 @@ const (
 	errorLines = 10
 )
 
-// makeDirectory makes a directory and those above it, from the top. Below a
-// directory of another user they belong to that user: to no others may a path
-// lead from there.
-func (t *target) makeDirectory(dir string) (files.Entry, error) {
-	entry, err := t.env.Host.Look(dir)
-	switch {
-	case err != nil || entry.Kind == files.Directory:
-		return entry, err
-	case entry.Kind != files.Absent:
-		return entry, fmt.Errorf("%s %w", dir, files.ErrNotDirectory)
+// makeDirectory makes a directory and those above it, and reports whether
+// somebody else may exchange what is in it. Below a directory of another user it
+// belongs to that user: to no others may a path lead from there.
+func (t *target) makeDirectory(dir string) (foreign bool, err error) {
+	var nearest files.Entry
+	for at := dir; nearest.Kind == files.Absent; at = filepath.Dir(at) {
+		if nearest, err = t.env.Host.Follow(at); err != nil {
+			return false, err
+		}
 	}
-	above, err := t.makeDirectory(filepath.Dir(dir))
-	if err != nil {
-		return entry, err
-	}
-	attrs := files.OwnAttrs(0o755)
-	if isForeign(above) {
-		attrs.UID, attrs.GID = above.UID, above.GID
-	}
-	if err := t.env.Host.MakeDirectory(dir, attrs); err != nil {
-		return entry, err
-	}
-
-	return t.env.Host.Look(dir)
-}
-
-// isForeign reports whether somebody else may exchange what is in a directory.
-func isForeign(dir files.Entry) bool {
 	const everybody, sticky = 0o002, 0o1000
+	attrs, owned := files.OwnAttrs(0o755), nearest.UID == 0 || nearest.IsOwn()
+	if !owned {
+		attrs.UID, attrs.GID = nearest.UID, nearest.GID
+	}
+	if nearest.Path != dir {
+		err = t.env.Host.MakeDirectory(dir, attrs)
+	}
 
-	return dir.UID != 0 && !dir.IsOwn() || dir.Mode&(everybody|sticky) == everybody
+	return !owned || nearest.Mode&(everybody|sticky) == everybody, err
 }
 
 // store writes the due files without post commands at the same time, then the
 // others one by one.
 func (t *target) store(ctx context.Context) error {
-	dirs := map[string]files.Entry{}
+	// foreign are the directories in which somebody else may exchange files.
+	foreign := map[string]bool{}
 	var plain, posted []file
 	for _, f := range t.due {
 		dir := filepath.Dir(f.path)
-		if _, made := dirs[dir]; !made {
+		if _, made := foreign[dir]; !made {
 			var err error
-			if dirs[dir], err = t.makeDirectory(dir); err != nil {
+			if foreign[dir], err = t.makeDirectory(dir); err != nil {
 				return err
 			}
 		}
@@ -88,13 +78,13 @@ func (t *target) store(ctx context.Context) error {
 		return err
 	}
 
-	return t.storePosted(ctx, posted, dirs)
+	return t.storePosted(ctx, posted, foreign)
 }
 
 // storePosted writes files and runs their commands. They are forgotten first:
 // after a kill their commands run again. What was done is recorded also when
 // one fails.
-func (t *target) storePosted(ctx context.Context, posted []file, dirs map[string]files.Entry) (err error) {
+func (t *target) storePosted(ctx context.Context, posted []file, foreign map[string]bool) (err error) {
 	known := len(t.past.Files)
 	for _, f := range posted {
 		delete(t.past.Files, f.path)
@@ -105,7 +95,7 @@ func (t *target) storePosted(ctx context.Context, posted []file, dirs map[string
 		}
 	}
 	for _, f := range posted {
-		if t.past.Files[f.path], err = t.writeAndPost(ctx, f, isForeign(dirs[filepath.Dir(f.path)])); err != nil {
+		if t.past.Files[f.path], err = t.writeAndPost(ctx, f, foreign[filepath.Dir(f.path)]); err != nil {
 			delete(t.past.Files, f.path)
 			break
 		}
