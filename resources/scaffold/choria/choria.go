@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -59,7 +60,11 @@ func (p Provider) observe(ctx context.Context, env resource.Env, spec *scaffold.
 	if err != nil {
 		return nil, err
 	}
-	t := newTarget(env, spec, entry.Kind == files.Directory)
+	t := &target{env: env, spec: spec, state: &scaffold.State{}, there: map[string]fs.FileMode{}}
+	t.state.Metadata = &scaffold.Metadata{Name: spec.Name, Provider: name, TargetExists: entry.Kind == files.Directory, Engine: spec.Engine}
+	if t.state.Ensure = model.EnsureAbsent; t.exists() {
+		t.state.Ensure = model.EnsurePresent
+	}
 	switch {
 	case spec.Source == "", spec.Ensure == model.EnsureAbsent && !t.exists():
 		// Without a source it is a question about the target alone.

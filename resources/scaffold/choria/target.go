@@ -47,16 +47,6 @@ type target struct {
 	shown int
 }
 
-func newTarget(env resource.Env, spec *scaffold.Spec, exists bool) *target {
-	state := &scaffold.State{Metadata: &scaffold.Metadata{Name: spec.Name, Provider: name, TargetExists: exists, Engine: spec.Engine}}
-	state.Ensure = model.EnsureAbsent
-	if exists {
-		state.Ensure = model.EnsurePresent
-	}
-
-	return &target{env: env, spec: spec, state: state, there: map[string]fs.FileMode{}}
-}
-
 func (t *target) exists() bool { return t.state.Metadata.TargetExists }
 
 func (t *target) absent() bool { return t.spec.Ensure == model.EnsureAbsent }
