@@ -37,7 +37,7 @@ func Jet(ctx context.Context, t Template, names Names, load Load, limits Limits)
 	for name, fn := range r.functions {
 		r.set.AddGlobalFunc(name, fn)
 	}
-	r.set.AddGlobalFunc(nameInOrder, inOrder)
+	r.set.AddGlobalFunc(nameInOrder, InOrder)
 	values, variables := names.Values(), jet.VarMap{}
 	for name, v := range values {
 		variables.Set(name, v)
