@@ -16,12 +16,15 @@ import (
 // After an error the directories it made are removed.
 func (d *Disk) MakeDirectory(path string, a Attrs) error {
 	return d.inParent(path, func(parent *Dir, name string) error {
-		dir, _, err := makeIn(parent, name, a)
+		dir, made, err := makeIn(parent, name, a)
 		if err != nil {
 			return err
 		}
-
-		return dir.Close()
+		defer dir.Close()
+		if made {
+			return nil
+		}
+		return setAttrs(dir.fd, dir.path, a)
 	})
 }
 
@@ -71,9 +74,8 @@ func impliedAttrs(above *Dir) Attrs {
 // valid group.
 const anyGroup = ^uint32(0)
 
-// makeIn makes one directory, or opens the existing one, and sets its
-// attributes. Nobody else can enter it before it has them; a new one that
-// cannot have them is removed.
+// makeIn makes one directory with attributes, or opens the existing one. Nobody
+// else can enter it before it has them; one that cannot have them is removed.
 func makeIn(parent *Dir, name string, a Attrs) (dir *Dir, made bool, err error) {
 	full := filepath.Join(parent.path, name)
 	switch err := Retry(func() error { return unix.Mkdirat(parent.fd, name, 0o700) }); err {
@@ -90,21 +92,32 @@ func makeIn(parent *Dir, name string, a Attrs) (dir *Dir, made bool, err error) 
 	if err != nil {
 		return nil, false, err
 	}
-	err = setAttrs(dir.fd, full, a)
-	if err == nil {
-		err = newWalk().stat(dir)
+	if !made {
+		return dir, false, nil
 	}
-	if err == nil && made {
-		err = parent.sync()
-	}
-	if err != nil {
-		_ = dir.Close()
-	}
-	if err != nil && made {
+	if err := errors.Join(furnish(dir, a), parent.sync()); err != nil {
 		_ = unix.Unlinkat(parent.fd, name, unix.AT_REMOVEDIR)
+		return nil, false, errors.Join(err, dir.Close())
 	}
 
-	return dir, made, err
+	return dir, true, nil
+}
+
+// furnish sets the attributes of a new directory. It is empty, or the owner of
+// its parent has exchanged it with another one.
+func furnish(dir *Dir, a Attrs) error {
+	empty, err := dir.isEmpty()
+	if err == nil && !empty {
+		err = fmt.Errorf("%s %w", dir.path, ErrReplaced)
+	}
+	if err != nil {
+		return err
+	}
+	if err := setAttrs(dir.fd, dir.path, a); err != nil {
+		return err
+	}
+
+	return newWalk().stat(dir)
 }
 
 // notDirectory returns what is in the place of a directory.

@@ -58,12 +58,22 @@ func (d *Disk) remove(path string, f func(dir *Dir, name string) error) error {
 // IsEmpty reports whether a directory has no entries. Another kind of file is
 // an error.
 func (d *Disk) IsEmpty(path string) (bool, error) {
-	dir, err := openReadable(path)
+	dir, err := OpenDir(path)
 	if err != nil {
 		return false, err
 	}
 	defer dir.Close()
-	if _, err = dir.Readdirnames(1); errors.Is(err, io.EOF) {
+
+	return dir.isEmpty()
+}
+
+func (d *Dir) isEmpty() (bool, error) {
+	f, err := d.readable()
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	if _, err = f.Readdirnames(1); errors.Is(err, io.EOF) {
 		return true, nil
 	}
 
