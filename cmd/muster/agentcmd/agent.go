@@ -74,7 +74,7 @@ func (c *runCommand) config() (agent.Config, error) {
 	if !named {
 		path = filepath.Join(c.Flags.ConfigDir, "agent.yaml")
 	}
-	text, err := files.Read(path, manifest.DefaultMaxBytes)
+	text, err := files.ReadTrusted(path, manifest.DefaultMaxBytes)
 	if err != nil && (named || !errors.Is(err, fs.ErrNotExist)) {
 		return agent.Config{}, err
 	}
@@ -127,6 +127,7 @@ func (c *runCommand) overrideConfig(out *agent.Config) {
 
 // run runs the agent until an interrupt.
 func (c *runCommand) run(ctx context.Context) error {
+	host.SetUmask()
 	config, err := c.config()
 	if err != nil {
 		return err
