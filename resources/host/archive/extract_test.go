@@ -16,6 +16,7 @@ import (
 
 	"github.com/musterfleet/muster/resources/host/archive"
 	"github.com/musterfleet/muster/resources/host/command"
+	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/testing/hosttest"
 )
 
@@ -251,4 +252,18 @@ func FuzzExtract(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestOpenOfWhatIsNoFile has what may be in the place of an archive.
+func TestOpenOfWhatIsNoFile(t *testing.T) {
+	dir := t.TempDir()
+	err := errors.Join(os.WriteFile(filepath.Join(dir, "file"), nil, 0o600), os.Symlink("file", filepath.Join(dir, "link")), syscall.Mkfifo(filepath.Join(dir, "fifo"), 0o600), os.Mkdir(filepath.Join(dir, "dir"), 0o755))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]error{"none": fs.ErrNotExist, "link": files.ErrNotRegular, "fifo": files.ErrNotRegular, "dir": files.ErrNotRegular} {
+		if _, err := archive.Open(t.Context(), files.New(files.Options{}), filepath.Join(dir, name), archive.Tar); !errors.Is(err, want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }

@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/musterfleet/muster/resources/host/files"
+	"golang.org/x/sys/unix"
 )
 
 // Archive is an open archive that nobody else can change. Make it with Open, and
@@ -24,20 +25,34 @@ type Archive struct {
 	Checksum string
 }
 
-// Open opens the archive at path and reads its checksum. Of an archive that
-// somebody other than root and the running user may write to it opens a private
-// copy, in the state directory of disk.
+// Open opens the archive at path, no link, and reads its checksum. Of an archive
+// that somebody other than root and the running user may write to it opens a
+// private copy, in the state directory of disk.
 func Open(ctx context.Context, disk *files.Disk, path string, format Format) (*Archive, error) {
-	f, err := disk.Open(path)
+	dir, err := openRoot(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	// A root follows links that stay in it, and a fifo is not waited for.
+	named, err := dir.Lstat(filepath.Base(path))
+	if err != nil {
+		return nil, err
+	}
+	f, err := dir.OpenFile(filepath.Base(path), os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
 	sum := sha256.New()
 	content := io.TeeReader(&sourceReader{ctx: ctx, r: f}, sum)
 	info, err := f.Stat()
-	if err == nil && isPrivate(info) {
+	switch {
+	case err != nil:
+	case !info.Mode().IsRegular() || !os.SameFile(info, named):
+		err = files.ErrNotRegular
+	case isPrivate(info):
 		_, err = io.Copy(io.Discard, content)
-	} else if err == nil {
+	default:
 		original := f
 		f, err = privateCopy(disk, content)
 		err = errors.Join(err, original.Close())
@@ -74,7 +89,7 @@ func privateCopy(disk *files.Disk, content io.Reader) (*os.File, error) {
 	return f, errors.Join(err, os.RemoveAll(dir))
 }
 
-// openRoot opens the directory to unpack into; only root, the running user and
+// openRoot opens a directory; only root, the running user and
 // the owner of a directory on the way could lead it elsewhere, the last one to
 // what is theirs.
 func openRoot(path string) (*os.Root, error) {

@@ -210,7 +210,7 @@ func (w *writer) finish() error {
 }
 
 func (w *writer) finishDirectory(d lateDirectory) error {
-	f, err := w.root.OpenFile(d.name, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	f, err := w.root.OpenFile(d.name, os.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return err
 	}
