@@ -114,7 +114,7 @@ func TestDownloadIsBounded(t *testing.T) {
 	x.holds(content("1"))
 }
 
-// TestDrip has a server that sends a little now and then, for ever.
+// TestDrip has a server that sends a little now and then, without end.
 func TestDrip(t *testing.T) {
 	for name, more := range map[string][]string{"without a length": nil, "with one": {"Content-Length", "100000000", "ETag", `"1"`}} {
 		x := newTrial(t, webtest.Start(t))
