@@ -9,10 +9,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"syscall"
 
 	"github.com/musterfleet/muster/resources/host/files"
-	"golang.org/x/sys/unix"
 )
 
 // Archive is an open archive that nobody else can change. Make it with Open, and
@@ -29,30 +27,19 @@ type Archive struct {
 // that somebody other than root and the running user may write to it opens a
 // private copy, in the state directory of disk.
 func Open(ctx context.Context, disk *files.Disk, path string, format Format) (*Archive, error) {
-	dir, err := openRoot(filepath.Dir(path))
+	entry, err := disk.Look(path)
 	if err != nil {
 		return nil, err
 	}
-	defer dir.Close()
-	// A root follows links that stay in it, and a fifo is not waited for.
-	named, err := dir.Lstat(filepath.Base(path))
-	if err != nil {
-		return nil, err
-	}
-	f, err := dir.OpenFile(filepath.Base(path), os.O_RDONLY|unix.O_NONBLOCK, 0)
+	f, err := entry.Open()
 	if err != nil {
 		return nil, err
 	}
 	sum := sha256.New()
 	content := io.TeeReader(&sourceReader{ctx: ctx, r: f}, sum)
-	info, err := f.Stat()
-	switch {
-	case err != nil:
-	case !info.Mode().IsRegular() || !os.SameFile(info, named):
-		err = files.ErrNotRegular
-	case isPrivate(info):
+	if isPrivate(entry) {
 		_, err = io.Copy(io.Discard, content)
-	default:
+	} else {
 		original := f
 		f, err = privateCopy(disk, content)
 		err = errors.Join(err, original.Close())
@@ -69,10 +56,8 @@ func Open(ctx context.Context, disk *files.Disk, path string, format Format) (*A
 func (a *Archive) Close() error { return a.file.Close() }
 
 // isPrivate reports whether only root and the running user may write to a file.
-func isPrivate(info os.FileInfo) bool {
-	st, ok := info.Sys().(*syscall.Stat_t)
-
-	return ok && (st.Uid == 0 || st.Uid == uint32(os.Geteuid())) && info.Mode().Perm()&0o022 == 0
+func isPrivate(e files.Entry) bool {
+	return (e.UID == 0 || e.UID == uint32(os.Geteuid())) && e.Mode&0o022 == 0
 }
 
 // privateCopy returns content in a file without a name.

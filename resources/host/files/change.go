@@ -86,21 +86,6 @@ func (d *Dir) sync() error {
 	return syncDir(f)
 }
 
-// SyncFileSystem makes durable all that was written, by anyone, to the file
-// system of the directory at path.
-func (d *Disk) SyncFileSystem(path string) error {
-	dir, err := openReadable(path)
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	if err := Retry(func() error { return unix.Syncfs(int(dir.Fd())) }); err != nil {
-		return &fs.PathError{Op: "syncfs", Path: path, Err: err}
-	}
-
-	return nil
-}
-
 // openReadable opens the directory at path for reading and syncing.
 func openReadable(path string) (*os.File, error) {
 	dir, err := OpenDir(path)

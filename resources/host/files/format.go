@@ -26,7 +26,11 @@ func (d *Disk) OpenState(write bool) error {
 	if d.stateDir == "" {
 		return nil
 	}
-	if err := checkTrusted(d.stateDir); err != nil {
+	entry, err := d.Follow(d.stateDir)
+	if err == nil {
+		err = entry.checkTrusted()
+	}
+	if err != nil {
 		return fmt.Errorf("state directory: %w", err)
 	}
 	path := filepath.Join(d.stateDir, "format")

@@ -14,25 +14,28 @@ var ErrUntrusted = errors.New("untrusted owner or mode")
 // ErrUntrusted, with the remedy, unless the file belongs to root or the running
 // user, and neither its group nor others may write to it.
 func ReadTrusted(path string, max int64) ([]byte, error) {
-	if err := checkTrusted(path); err != nil {
+	entry, err := (&approvals{}).look(path, true)
+	if err == nil {
+		err = entry.checkTrusted()
+	}
+	if err != nil {
 		return nil, err
 	}
 
-	return Read(path, max)
+	return entry.Read(max)
 }
 
-// checkTrusted returns ErrUntrusted for a path that others may change. A missing
-// one is trusted.
-func checkTrusted(path string) error {
-	entry, err := New(Options{}).Follow(path)
-	if err != nil || entry.Kind == Absent {
-		return err
+// checkTrusted returns ErrUntrusted for an entry that others may change. A
+// missing one is trusted.
+func (e Entry) checkTrusted() error {
+	if e.Kind == Absent {
+		return nil
 	}
-	remedy := ""
-	if entry.UID != 0 && entry.UID != uint32(os.Geteuid()) {
+	remedy, path := "", e.Path
+	if e.UID != 0 && e.UID != uint32(os.Geteuid()) {
 		remedy = "chown root " + path
 	}
-	if entry.Mode&0o022 != 0 {
+	if e.Mode&0o022 != 0 {
 		if remedy != "" {
 			remedy += " && "
 		}
@@ -42,5 +45,5 @@ func checkTrusted(path string) error {
 		return nil
 	}
 
-	return fmt.Errorf("%w: %s belongs to %s and has mode %04o, so others may change what muster does: %s", ErrUntrusted, path, ownerName(entry.UID), entry.Mode, remedy)
+	return fmt.Errorf("%w: %s belongs to %s and has mode %04o, so others may change what muster does: %s", ErrUntrusted, path, ownerName(e.UID), e.Mode, remedy)
 }

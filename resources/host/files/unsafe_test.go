@@ -46,7 +46,6 @@ func TestUnsafePathsAreRefused(t *testing.T) {
 		"RemoveAll":             func() error { return h.RemoveAll(sub) },
 		"IsEmpty":               func() error { _, err := h.IsEmpty(sub); return err },
 		"MayWrite":              func() error { return h.MayWrite(sub) },
-		"SyncFileSystem":        func() error { return h.SyncFileSystem(sub) },
 	} {
 		if err := f(); !errors.Is(err, files.ErrUnsafe) {
 			t.Errorf("%s: %v", what, err)

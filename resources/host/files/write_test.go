@@ -216,13 +216,3 @@ func TestWriteAndDigestNeedConstantMemory(t *testing.T) {
 		t.Errorf("64 MiB took %d bytes of memory", used)
 	}
 }
-
-func TestSyncFileSystem(t *testing.T) {
-	h := hosttest.New(t).Disk
-	if err := h.SyncFileSystem(t.TempDir()); err != nil {
-		t.Error(err)
-	}
-	if err := h.SyncFileSystem(filepath.Join(t.TempDir(), "none")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("no directory: %v", err)
-	}
-}
