@@ -36,6 +36,9 @@ type ConnectOptions struct {
 	Servers []string
 	// Creds is the path of a credentials file, NKey that of a seed.
 	Creds, NKey string
+	// User connects by a password: that of PasswordFile, read for each connection, or
+	// Password.
+	User, PasswordFile, Password string
 	// TLSCA, TLSCert and TLSKey are paths of PEM files.
 	TLSCA, TLSCert, TLSKey string
 	// Name is shown by the server's monitoring.
@@ -126,13 +129,16 @@ func (o ConnectOptions) identity() []nats.Option {
 	if o.NKey != "" {
 		opts = append(opts, nkeyOption(o.NKey))
 	}
+	if o.User != "" {
+		opts = append(opts, o.userOption)
+	}
 	if o.TLSCA != "" {
 		opts = append(opts, nats.RootCAs(o.TLSCA))
 	}
 	if o.TLSCert != "" || o.TLSKey != "" {
 		opts = append(opts, nats.ClientCert(o.TLSCert, o.TLSKey))
 	}
-	for _, file := range []string{o.Creds, o.NKey, o.TLSCA, o.TLSCert, o.TLSKey} {
+	for _, file := range []string{o.Creds, o.NKey, o.PasswordFile, o.TLSCA, o.TLSCert, o.TLSKey} {
 		opts = append(opts, mustExist(file))
 	}
 
@@ -149,6 +155,21 @@ func nkeyOption(path string) nats.Option {
 
 		return opt(opts)
 	}
+}
+
+// userOption sets user and password, over those of a context.
+func (o ConnectOptions) userOption(opts *nats.Options) error {
+	opts.User, opts.Password = "", ""
+	opts.UserInfo = func() (user, password string) {
+		if o.PasswordFile == "" {
+			return o.User, o.Password
+		}
+		// The server rejects a connection without a password, which is reported.
+		text, _ := os.ReadFile(o.PasswordFile)
+		return o.User, strings.TrimRight(string(text), "\r\n")
+	}
+
+	return nil
 }
 
 // mustExist refuses a missing file: with a retried connection the client would only

@@ -39,13 +39,15 @@ type Config struct {
 
 // NATS is how NATS is reached.
 type NATS struct {
-	Context string   `json:"context" doc:"Name of a context of the nats tools."`
-	Servers []string `json:"servers" doc:"URLs of servers; they win over those of the context."`
-	Creds   string   `json:"creds" doc:"Path of a credentials file."`
-	NKey    string   `json:"nkey" doc:"Path of an nkey seed."`
-	TLSCA   string   `json:"tlsca" doc:"Path of the certificate authorities to trust, in PEM."`
-	TLSCert string   `json:"tlscert" doc:"Path of the client certificate, in PEM."`
-	TLSKey  string   `json:"tlskey" doc:"Path of the key of the client certificate, in PEM."`
+	Context      string   `json:"context" doc:"Name of a context of the nats tools."`
+	Servers      []string `json:"servers" doc:"URLs of servers; they win over those of the context."`
+	Creds        string   `json:"creds" doc:"Path of a credentials file."`
+	NKey         string   `json:"nkey" doc:"Path of an nkey seed."`
+	User         string   `json:"user" doc:"User that connects with the password of password_file."`
+	PasswordFile string   `json:"password_file" doc:"Path of a file with the password of user."`
+	TLSCA        string   `json:"tlsca" doc:"Path of the certificate authorities to trust, in PEM."`
+	TLSCert      string   `json:"tlscert" doc:"Path of the client certificate, in PEM."`
+	TLSKey       string   `json:"tlskey" doc:"Path of the key of the client certificate, in PEM."`
 }
 
 // Log is how the log is written.

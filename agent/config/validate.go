@@ -30,6 +30,9 @@ func (c *Config) Validate() model.Problems {
 	}
 	oneOf(&out, "log.format", c.Log.Format, "text", "json")
 	oneOf(&out, "log.level", c.Log.Level, "debug", "info", "warn", "error")
+	if (c.NATS.User == "") != (c.NATS.PasswordFile == "") {
+		out.Property("nats.user", "set both or none", "`nats.user` and `nats.password_file` belong together")
+	}
 	if (c.NATS.TLSCert == "") != (c.NATS.TLSKey == "") {
 		out.Property("nats.tlscert", "set both or none", "`nats.tlscert` and `nats.tlskey` belong together")
 	}

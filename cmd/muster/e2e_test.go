@@ -72,8 +72,12 @@ func (s *scriptServers) command(t *testing.T, ts *testscript.TestScript, args []
 	defer s.mu.Unlock()
 	server := s.byScript[ts.Name()]
 	switch {
-	case len(args) == 1 && args[0] == "start" && server == nil:
-		server = natstest.Start(t)
+	case (len(args) == 1 || len(args) == 2) && args[0] == "start" && server == nil:
+		var opts []natstest.Option
+		if len(args) == 2 {
+			opts = append(opts, natstest.WithConfig(ts.ReadFile(args[1])))
+		}
+		server = natstest.Start(t, opts...)
 		s.byScript[ts.Name()] = server
 		ts.Setenv("NATS_URL", server.URL())
 	case len(args) == 1 && args[0] == "stop" && server != nil:
@@ -81,7 +85,7 @@ func (s *scriptServers) command(t *testing.T, ts *testscript.TestScript, args []
 	case len(args) == 1 && args[0] == "restart" && server != nil:
 		server.Restart(t)
 	default:
-		ts.Fatalf("usage: natsserver start|stop|restart")
+		ts.Fatalf("usage: natsserver start [FILE]|stop|restart")
 	}
 }
 

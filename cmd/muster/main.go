@@ -18,6 +18,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd"
 	"github.com/musterfleet/muster/cmd/muster/localcmd"
 	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/cmd/muster/provisioncmd"
 	"github.com/musterfleet/muster/cmd/muster/registrationcmd"
 	"github.com/musterfleet/muster/resources"
 	"github.com/musterfleet/muster/resources/health/goss"
@@ -73,7 +74,7 @@ func commands(env *cli.Env) *fisk.Application {
 	env.AddGlobals(app)
 	localcmd.Add(env, app)
 	agentcmd.Add(env, app)
-	fleetcmd.Add(env, app)
+	fleetcmd.Add(env, app, provisioncmd.Add)
 	registrationcmd.Add(env, app)
 	demo.Add(env, app, execute)
 	app.Command("version", "Show the version").Action(env.Action(func(context.Context) error {

@@ -34,6 +34,7 @@ var commandRooms = map[string][]string{
 	"demo":            {"agent/...", "cmd/muster/agentcmd"},
 	"fleetcmd":        {"fleet/..."},
 	"localcmd":        {"agent/config"},
+	"provisioncmd":    nil,
 	"registrationcmd": nil,
 }
 

@@ -164,6 +164,9 @@ func TestConfigurationOfTheServer(t *testing.T) {
 	s := newShow(t, "")
 	permissions := s.run(markdown.Block{Text: "muster fleet permissions web01 --groups web"})
 	text := find(t, page, "text", "nats.conf").Text
+	if deployed, err := os.ReadFile("../../deploy/nats.conf"); err != nil || string(deployed) != text {
+		t.Errorf("deploy/nats.conf is not what the page shows (%v)", err)
+	}
 	write(t, filepath.Join(s.dir, "web01.conf"), permissions)
 	path := write(t, filepath.Join(s.dir, "nats.conf"), text)
 	if opts, err := server.ProcessConfigFile(path); err != nil || len(opts.Users) != 2 {

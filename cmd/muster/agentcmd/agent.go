@@ -117,6 +117,8 @@ func (c *runCommand) overrideConfig(out *agent.Config) {
 	set(&out.NATS.Context, flags.Context, flags.Context != "")
 	set(&out.NATS.Creds, flags.Creds, flags.Creds != "")
 	set(&out.NATS.NKey, flags.NKey, flags.NKey != "")
+	set(&out.NATS.User, flags.User, flags.User != "")
+	set(&out.NATS.PasswordFile, flags.PasswordFile, flags.PasswordFile != "")
 	set(&out.NATS.TLSCA, flags.TLSCA, flags.TLSCA != "")
 	set(&out.NATS.TLSCert, flags.TLSCert, flags.TLSCert != "")
 	set(&out.NATS.TLSKey, flags.TLSKey, flags.TLSKey != "")
@@ -197,11 +199,15 @@ func NewNode(ctx context.Context, types resource.Types, log *slog.Logger, config
 	}
 	n := &Node{}
 	connected := make(chan struct{}, 1)
+	who := "the credentials"
+	if config.NATS.User != "" {
+		who = "user " + config.NATS.User + " or the password"
+	}
 	connect := kvstore.ConnectOptions{
-		Context: config.NATS.Context, Servers: config.NATS.Servers, Creds: config.NATS.Creds, NKey: config.NATS.NKey,
+		Context: config.NATS.Context, Servers: config.NATS.Servers, Creds: config.NATS.Creds, NKey: config.NATS.NKey, User: config.NATS.User, PasswordFile: config.NATS.PasswordFile,
 		TLSCA: config.NATS.TLSCA, TLSCert: config.NATS.TLSCert, TLSKey: config.NATS.TLSKey,
 		Name: "muster agent " + config.Node, InboxPrefix: names.InboxPrefix(config.Node), RetryOnFailedConnect: true,
-		OnStatus: (&connectionLog{log: log, connected: connected, denied: map[string]bool{}}).status,
+		OnStatus: (&connectionLog{log: log, connected: connected, who: who, denied: map[string]bool{}}).status,
 	}
 	if n.nc, err = kvstore.Dial(ctx, connect); err != nil {
 		return nil, err
@@ -228,6 +234,8 @@ func NewNode(ctx context.Context, types resource.Types, log *slog.Logger, config
 type connectionLog struct {
 	log       *slog.Logger
 	connected chan<- struct{}
+	// who is shown where the server rejects the credentials.
+	who string
 	// denied are the operations denied since the connection was made, each logged once.
 	denied map[string]bool
 }
@@ -238,6 +246,11 @@ func (l *connectionLog) status(s kvstore.ConnectionStatus) {
 		if !l.denied[s.Err.Error()] {
 			l.denied[s.Err.Error()] = true
 			l.log.Warn("NATS permission denied, see muster fleet permissions", "error", s.Err)
+		}
+	case errors.Is(s.Err, nats.ErrAuthorization):
+		if !l.denied[s.Err.Error()] {
+			l.denied[s.Err.Error()] = true
+			l.log.Error("NATS rejected " + l.who + ", will retry")
 		}
 	case s.Err != nil:
 		l.log.Warn("NATS error", "error", s.Err)

@@ -19,6 +19,8 @@ const (
 	EnvPrefix    = "MUSTER_PREFIX"
 )
 
+const envPassword = "NATS_PASSWORD"
+
 // Flags are the global flags.
 type Flags struct {
 	LogLevel, LogFormat, StateDir, ConfigDir, Prefix string
@@ -26,7 +28,7 @@ type Flags struct {
 }
 
 // ConnectFlags are the flags that choose a server and how to connect to it.
-var ConnectFlags = [...]string{"context", "server", "creds", "nkey", "tlsca", "tlscert", "tlskey"}
+var ConnectFlags = [...]string{"context", "server", "creds", "nkey", "user", "password-file", "tlsca", "tlscert", "tlskey"}
 
 // AddGlobals adds the global flags, and sets up the log by them.
 func (e *Env) AddGlobals(app *fisk.Application) {
@@ -39,6 +41,8 @@ func (e *Env) AddGlobals(app *fisk.Application) {
 	app.Flag("server", "NATS server URLs, comma separated; repeatable").Short('s').Envar("NATS_URL").PlaceHolder("URL").StringsVar(&c.Servers)
 	app.Flag("creds", "NATS credentials file").Envar("NATS_CREDS").PlaceHolder("FILE").StringVar(&c.Creds)
 	app.Flag("nkey", "NATS nkey seed file").Envar("NATS_NKEY").PlaceHolder("FILE").StringVar(&c.NKey)
+	app.Flag("user", "NATS user; its password is in --password-file, NATS_PASSWORD, or asked for").Envar("NATS_USER").PlaceHolder("NAME").StringVar(&c.User)
+	app.Flag("password-file", "File with the password of --user").Envar("NATS_PASSWORD_FILE").PlaceHolder("FILE").StringVar(&c.PasswordFile)
 	app.Flag("tlsca", "TLS certificate authority file").Envar("NATS_CA").PlaceHolder("FILE").StringVar(&c.TLSCA)
 	app.Flag("tlscert", "TLS client certificate file").Envar("NATS_CERT").PlaceHolder("FILE").StringVar(&c.TLSCert)
 	app.Flag("tlskey", "TLS client key file").Envar("NATS_KEY").PlaceHolder("FILE").StringVar(&c.TLSKey)

@@ -124,6 +124,25 @@ func (i *input) Read(b []byte) (int, error) {
 	}
 }
 
+// password reads a line of a terminal that does not show it, and ends at an
+// interrupt as Read does.
+func (i *input) password() (string, error) {
+	fd := int(i.file.Fd())
+	shown, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+	if err != nil {
+		return "", err
+	}
+	hidden := *shown
+	hidden.Lflag &^= unix.ECHO
+	if err := unix.IoctlSetTermios(fd, unix.TCSETS, &hidden); err != nil {
+		return "", err
+	}
+	defer func() { _ = unix.IoctlSetTermios(fd, unix.TCSETS, shown) }()
+	line, err := bufio.NewReader(i).ReadString('\n')
+
+	return strings.TrimRight(line, "\r\n"), err
+}
+
 // AsksPeople reports whether standard input is a terminal.
 func (e *Env) AsksPeople() bool {
 	in, ok := e.Stdin.(*input)

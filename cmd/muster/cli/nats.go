@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/kvstore/registrations"
@@ -30,6 +32,9 @@ func (e *Env) Store(ctx context.Context) (*kvstore.Store, error) {
 		return nil, Usagef("--prefix: %w", err)
 	}
 	options := e.Flags.Connect
+	if err := e.askPassword(&options); err != nil {
+		return nil, err
+	}
 	options.Name = "muster " + Version()
 	nc, err := kvstore.Dial(ctx, options)
 	if err != nil {
@@ -45,6 +50,26 @@ func (e *Env) Store(ctx context.Context) (*kvstore.Store, error) {
 	return store, nil
 }
 
+// askPassword completes the password of a user, whose arguments everyone on the
+// machine can see: from the environment, or a terminal.
+func (e *Env) askPassword(o *kvstore.ConnectOptions) error {
+	if o.User == "" || o.PasswordFile != "" {
+		return nil
+	}
+	if o.Password = os.Getenv(envPassword); o.Password != "" {
+		return nil
+	}
+	if !e.AsksPeople() {
+		return Usagef("--user %s needs --password-file FILE or %s", o.User, envPassword)
+	}
+	fmt.Fprintf(e.Print.Err, "Password of %s: ", print.Text(o.User))
+	var err error
+	o.Password, err = e.Stdin.(*input).password()
+	fmt.Fprintln(e.Print.Err)
+
+	return err
+}
+
 // Close closes the connection to NATS.
 func (e *Env) Close() {
 	if e.nc != nil {
@@ -58,7 +83,7 @@ func (e *Env) Close() {
 func (e *Env) NamesNATS() bool {
 	c := e.Flags.Connect
 
-	return e.Given(ConnectFlags[:]...) || cmp.Or(c.Context, c.Creds, c.NKey) != "" || len(c.Servers) > 0
+	return e.Given(ConnectFlags[:]...) || cmp.Or(c.Context, c.Creds, c.NKey, c.User) != "" || len(c.Servers) > 0
 }
 
 // ConnectHint adds the remedy to an error to connect.
@@ -69,8 +94,10 @@ func (e *Env) ConnectHint(err error) error {
 		return fmt.Errorf("%w (operators need the whole account)", err)
 	case !errors.Is(err, kvstore.ErrConnect):
 		return err
+	case errors.Is(err, nats.ErrAuthorization) && e.Flags.Connect.User != "":
+		return fmt.Errorf("%w (the server rejected user %s or the password)", err, e.Flags.Connect.User)
 	case errors.Is(err, nats.ErrAuthorization):
-		return fmt.Errorf("%w (give other credentials with --creds or --nkey)", err)
+		return fmt.Errorf("%w (give other credentials with --user, --creds or --nkey)", err)
 	case !e.Given("context", "server") && (errors.Is(err, nats.ErrNoServers) || errors.Is(err, nats.ErrTimeout) || errors.As(err, &network)):
 		return fmt.Errorf("%w (give a server with --server or a NATS context with --context)", err)
 	default:

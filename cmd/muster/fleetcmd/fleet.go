@@ -16,8 +16,8 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Add adds the commands to the command line.
-func Add(env *cli.Env, app *fisk.Application) {
+// Add adds the commands to the command line, after those that prepare adds.
+func Add(env *cli.Env, app *fisk.Application, prepare func(*cli.Env, *fisk.CmdClause)) {
 	cmd := app.Command("fleet", "Manage a fleet: assign manifests to nodes, watch and query them")
 	cmd.HelpLong("Nodes run `muster agent run`; everything between them and these commands is in NATS, at --server or --context.\n\n" +
 		"  muster fleet init                          create the buckets and streams\n" +
@@ -25,7 +25,7 @@ func Add(env *cli.Env, app *fisk.Application) {
 		"  muster fleet wait motd                     wait until every node runs it\n" +
 		"  muster fleet reports                       follow the reports\n" +
 		"  muster fleet ensure exec uptime --all      run a command on all nodes")
-	addInit(env, cmd)
+	prepare(env, cmd)
 	addPush(env, cmd)
 	addRm(env, cmd)
 	addLs(env, cmd)
@@ -35,7 +35,6 @@ func Add(env *cli.Env, app *fisk.Application) {
 	addEnsure(env, cmd)
 	addReports(env, cmd)
 	addWait(env, cmd)
-	addPermissions(env, cmd)
 }
 
 // open returns the fleet on NATS, once it is provisioned.

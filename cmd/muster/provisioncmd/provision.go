@@ -1,4 +1,6 @@
-package fleetcmd
+// Package provisioncmd holds the commands that prepare NATS for a fleet: init and
+// permissions.
+package provisioncmd
 
 import (
 	"context"
@@ -16,6 +18,12 @@ import (
 	"github.com/musterfleet/muster/kvstore/permissions"
 	"github.com/musterfleet/muster/kvstore/provision"
 )
+
+// Add adds the commands to muster fleet.
+func Add(env *cli.Env, parent *fisk.CmdClause) {
+	addInit(env, parent)
+	addPermissions(env, parent)
+}
 
 // initCommand is muster fleet init.
 type initCommand struct {
