@@ -24,6 +24,9 @@ func NewRedactor(secrets ...Secret) Redactor {
 		}
 	}
 	for _, s := range secrets {
+		if s.derived {
+			continue
+		}
 		add(s.value)
 		add(strings.TrimSpace(s.value))
 		for line := range strings.Lines(s.value) {

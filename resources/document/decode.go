@@ -43,7 +43,7 @@ func (d *Decoder) Into(f reflect.Value, key string, v Value) {
 		return
 	}
 	if v.Secret && len(v.Text) > 0 {
-		d.reveal(model.NewSecret(v.Text))
+		d.reveal(v.secret())
 	}
 	if f.Kind() == reflect.Pointer {
 		f.Set(reflect.New(f.Type().Elem()))

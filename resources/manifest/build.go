@@ -190,11 +190,9 @@ func (s *session) resolveLate(ctx context.Context, d syntax.Declared, data map[s
 	}
 	requireAlso(res.Spec, refs)
 	s.inherit(res.Meta())
-	if len(res.Secrets) > 0 {
-		res.Secrets = append(res.Secrets, s.Secrets()...)
-	}
+	s.noteSensitive(res)
 
-	return res.Spec, res.Secrets, nil
+	return res.Spec, append(res.Secrets, s.Secrets()...), nil
 }
 
 // absentAbove are the needs for those directories above a path that are not there.
@@ -207,8 +205,16 @@ func absentAbove(path string) (needs []string) {
 	}
 }
 
+// noteSensitive notes a resource whose files are not shown either.
+func (s *session) noteSensitive(res *resource.Resource) {
+	if res.Sensitive() {
+		s.Sensitive[res.Ref()] = true
+	}
+}
+
 func (b *build) keep(res *resource.Resource, properties resource.Value) {
 	res.Scope = b.session.holds
+	b.session.noteSensitive(res)
 	b.own = append(b.own, res)
 	b.out.values = append(b.out.values, properties)
 	if res.Type.Relations != nil && res.Excluded == "" {

@@ -98,8 +98,10 @@ func (i *inclusion) hide(known []model.Secret) func(any) any {
 
 	return func(v any) any {
 		text, is := v.(string)
-		if s := model.NewSecret(text); is && (all.Text == "true" || slices.Contains(known, s) || slices.Contains(i.Secrets, s)) {
-			return s
+		for _, s := range []model.Secret{model.NewSecret(text), model.NewDerived(text)} {
+			if is && (all.Text == "true" || slices.Contains(known, s) || slices.Contains(i.Secrets, s)) {
+				return s
+			}
 		}
 		return v
 	}

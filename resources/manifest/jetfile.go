@@ -95,7 +95,7 @@ type secretMarks struct {
 func (m *secretMarks) mark(v *resource.Value) {
 	if v.IsScalar() && strings.Contains(v.Text, m.tokens.nonce) {
 		isExpression := expression.MayHoldExpression(v.Text)
-		v.Secret, v.Kind, v.Text = true, resource.String, m.tokens.reveal(v.Text)
+		v.Secret, v.Derived, v.Kind, v.Text = true, true, resource.String, m.tokens.reveal(v.Text)
 		if !isExpression {
 			v.Text = expression.LiteralText(v.Text)
 		}

@@ -96,7 +96,8 @@ func (l *Loader) ResolveData(ctx context.Context, doc *syntax.Document, in Input
 		return nil, syntax.Report(problems)
 	}
 
-	return data, nil
+	// Whoever takes the data does not know what secrets they were made of.
+	return eval.Reveal(data, func(s model.Secret) model.Secret { return model.NewSecret(s.Reveal()) }).(map[string]any), nil
 }
 
 // settings are what stands beside the resources.

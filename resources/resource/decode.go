@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -71,7 +72,7 @@ func decode(t *Type, properties Value, pos model.Position, places map[string]mod
 			checkSecrets(&d.Problems, p.Key, e.Value)
 		}
 	}
-	d.Secrets = append(d.Secrets, secretsOf(spec)...)
+	d.Secrets = append(d.Secrets, secretsOf(t, spec)...)
 	r := &Resource{Type: t, Spec: spec, Pos: pos, Secrets: d.Secrets}
 	if len(d.Secrets) > 0 {
 		r.Meta().Sensitive = true
@@ -118,7 +119,10 @@ func withoutConsequences(found, unread model.Problems) model.Problems {
 // redact takes the secrets of the resource out of the problems, which quote values,
 // and the values of a sensitive one.
 func redact(d *document.Decoder, r *Resource, properties Value) {
-	secrets := d.Secrets
+	var secrets []model.Secret
+	for _, s := range d.Secrets {
+		secrets = append(secrets, model.NewSecret(s.Reveal()))
+	}
 	if r.Meta().Sensitive {
 		for _, e := range properties.Entries {
 			if p, known := r.Type.Property(e.Key); known && !p.Common {
@@ -161,12 +165,41 @@ func DecodeQuestion(t *Type, properties Value, pos model.Position) (*Resource, m
 	return r, nil
 }
 
-func secretsOf(spec Spec) []model.Secret {
+// secretsOf returns what a spec names as secret, and what one that is declared as
+// sensitive is there to hide.
+func secretsOf(t *Type, spec Spec) []model.Secret {
+	var out []model.Secret
 	if s, ok := spec.(Secretive); ok {
-		return s.Secrets()
+		out = s.Secrets()
+	}
+	if spec.Meta().Sensitive {
+		for _, p := range t.Properties() {
+			if p.Sensitive {
+				collect(p.Of(spec), &out)
+			}
+		}
 	}
 
-	return nil
+	return out
+}
+
+func collect(v reflect.Value, out *[]model.Secret) {
+	switch v.Kind() {
+	case reflect.String:
+		*out = append(*out, model.NewSecret(v.String()))
+	case reflect.Pointer, reflect.Interface:
+		if !v.IsNil() {
+			collect(v.Elem(), out)
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			collect(v.Index(i), out)
+		}
+	case reflect.Map:
+		for _, k := range v.MapKeys() {
+			collect(v.MapIndex(k), out)
+		}
+	}
 }
 
 // checkEmpty reports an empty text where it would count as not set.

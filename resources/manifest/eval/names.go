@@ -12,6 +12,7 @@ import (
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/manifest/expression"
+	"github.com/musterfleet/muster/resources/resource"
 )
 
 // names are what expressions may use, by name.
@@ -42,7 +43,11 @@ func (sc *Scope) names(ctx context.Context) names {
 		environ[k] = v
 	}
 	look := lookup{scope: sc, environ: environ}
-	read := func(path string) (any, error) { return sc.readFile(path, sc.outputs != nil) }
+	read := func(path string) (any, error) {
+		text, err := sc.readFile(path, sc.outputs != nil)
+		sc.used = sc.used || len(sc.Sensitive) > 0 && sc.Sensitive[sc.Provided()[resource.PathNeed(sc.beside(path))]]
+		return text, err
+	}
 	out := names{
 		expression.NameFacts:    map[string]any{},
 		expression.NameData:     Reveal(sc.data, sc.Reveal),

@@ -161,7 +161,7 @@ func (r *Resolver) text(ctx context.Context, v resource.Value) resource.Value {
 		return v
 	}
 
-	return resource.Value{Kind: resource.String, Text: b.String(), Secret: secret, Pos: v.Pos}
+	return resource.Value{Kind: resource.String, Text: b.String(), Secret: secret, Derived: secret, Pos: v.Pos}
 }
 
 func insideHint(k resource.Kind) string {
