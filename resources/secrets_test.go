@@ -1,6 +1,8 @@
 package resources_test
 
 import (
+	"encoding/base64"
+	"encoding/hex"
 	"fmt"
 	"strings"
 	"testing"
@@ -79,5 +81,35 @@ muster:
 				t.Errorf("hidden %t: %s", got, said)
 			}
 		})
+	}
+}
+
+// TestSecretsAtCuts has commands whose output is cut in the middle of a secret: a
+// line of the log that is too long, and the end of a long error.
+func TestSecretsAtCuts(t *testing.T) {
+	const secret = "correct-horse-battery"
+	w := newWorld(t, `
+-- root.yaml --
+data: {pw: "${ secret('`+secret+`') }"}
+muster:
+  resources:
+    - exec: [log: {command: "cat $DIR/long", logoutput: true}]
+    - exec: [fail: {command: "cat $DIR/error >&2; exit 1", provider: shell}]
+    - exec: [encode: {command: "cat $DIR/forms >&2; exit 1", provider: shell}]
+`)
+	w.write("long", strings.Repeat("x", 64<<10-12)+secret+" then\n")
+	w.write("error", strings.Repeat("y", 100)+secret+strings.Repeat("z", 2<<10-8)+"\n")
+	encoded := base64.StdEncoding.EncodeToString([]byte("user:" + secret))
+	w.write("forms", encoded+" "+hex.EncodeToString([]byte(secret))+"\n")
+	w.run()
+	said := w.log.String() + fmt.Sprint(w.txs["exec#fail"].Errors, w.txs["exec#encode"].Errors)
+	for _, part := range []string{"correct-", "xcorr", "-horse", "battery", encoded[8:20], hex.EncodeToString([]byte(secret))[4:12]} {
+		if strings.Contains(said, part) {
+			i := strings.Index(said, part)
+			t.Errorf("%q is shown: %s", part, said[max(0, i-40):min(len(said), i+80)])
+		}
+	}
+	if !strings.Contains(said, model.Redacted+" then") {
+		t.Error("what is around the secret is missing")
 	}
 }

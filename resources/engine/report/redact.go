@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"strconv"
-	"strings"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine/graph"
@@ -154,11 +153,16 @@ func (h redacting) WithGroup(name string) slog.Handler {
 }
 
 func (h redacting) attr(a slog.Attr) slog.Attr {
-	if v := a.Value.Resolve(); v.Kind() == slog.KindString || v.Kind() == slog.KindAny {
-		if s := strings.TrimSpace(v.String()); s != "" {
-			return slog.String(a.Key, h.redact.Redact(v.String()))
+	switch v := a.Value.Resolve(); v.Kind() {
+	case slog.KindString, slog.KindAny:
+		return slog.String(a.Key, h.redact.Redact(v.String()))
+	case slog.KindGroup:
+		clean := make([]any, 0, len(v.Group()))
+		for _, inner := range v.Group() {
+			clean = append(clean, h.attr(inner))
 		}
+		return slog.Group(a.Key, clean...)
+	default:
+		return a
 	}
-
-	return a
 }
