@@ -233,13 +233,13 @@ func FuzzRedact(f *testing.F) {
 	f.Fuzz(func(t *testing.T, secret, before, after string) {
 		trimmed := strings.TrimSpace(secret)
 		if len(trimmed) < 6 || len(before+secret+after) > 1<<10 || trimmed != secret || strings.ContainsAny(secret, "\x00\n\r") || strings.Contains(before+secret+after, "redacted") || strings.Contains("it said  and ended", secret) {
-			t.Skip()
+			return
 		}
 		for _, s := range []string{secret, before, after} {
 			// What is not UTF-8 is printed as something else, which nobody can undo; \0 and
 			// \x9d are a byte to some programs and a character to others.
 			if !utf8.ValidString(s) || strings.ContainsAny(s, "…\ufffd\x00") || strings.ContainsFunc(s, func(r rune) bool { return r > 0x7f && unicode.IsControl(r) }) {
-				t.Skip()
+				return
 			}
 		}
 		r := model.NewRedactor(model.NewSecret(secret))

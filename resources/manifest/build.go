@@ -180,9 +180,9 @@ func (s *session) resolveLate(ctx context.Context, d syntax.Declared, data map[s
 	properties, _ := r.Mapping(ctx, d.Properties, syntax.KeyControl)
 	switch {
 	case len(r.Problems) > len(r.Missing):
-		return nil, nil, syntax.Report(r.Problems)
+		return nil, nil, syntax.Report(s.Printed.Problems(r.Problems))
 	case len(r.Missing) > 0:
-		return nil, nil, resource.PrerequisiteError{Needs: append([]string{resource.PathNeed(r.Missing[0])}, absentAbove(r.Missing[0])...), Err: syntax.Report(r.Problems)}
+		return nil, nil, resource.PrerequisiteError{Needs: append([]string{resource.PathNeed(r.Missing[0])}, absentAbove(r.Missing[0])...), Err: syntax.Report(s.Printed.Problems(r.Problems))}
 	}
 	res, problems := resource.Decode(d.Type, properties, d.Pos)
 	if len(problems) > 0 {

@@ -81,7 +81,7 @@ func (s *session) declare(ctx context.Context, external map[string]any) (*build,
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
-	b.problems = slices.Concat(problems, dataProblems, declared.Problems, b.problems)
+	b.problems = s.Printed.Problems(slices.Concat(problems, dataProblems, declared.Problems, b.problems))
 
 	return b, nil
 }

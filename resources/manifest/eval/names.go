@@ -117,7 +117,12 @@ func signature(withValue bool) types.Map {
 	return out
 }
 
-// compile compiles an expression for what every scope has.
-func compile(source string, withValue bool) *expression.Program {
-	return expression.Compile(source, signature(withValue))
+// compile compiles an expression for what every scope has. What a template printed
+// into it is text.
+func compile(source string, withValue bool, printed *Printed) *expression.Program {
+	if !printed.In(source) {
+		return expression.Compile(source, signature(withValue), nil)
+	}
+
+	return expression.Compile(source, signature(withValue), printed.Text)
 }

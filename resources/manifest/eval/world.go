@@ -65,6 +65,9 @@ type World struct {
 	// Sensitive are the resources whose values are not shown, nor the files that they provide.
 	Sensitive map[model.Ref]bool
 
+	// Printed are the values that a template printed into the document; nil for none.
+	Printed *Printed
+
 	mu    sync.Mutex
 	facts knownFacts
 	// Dynamic reports whether something other than the document and data went in.
@@ -108,7 +111,7 @@ func (w *World) Program(source string, withValue bool) *expression.Program {
 	if p, have := w.programs[key]; have {
 		return p
 	}
-	p := compile(source, withValue)
+	p := compile(source, withValue, w.Printed)
 	w.programs[key] = p
 	for _, name := range []string{expression.NameFacts, expression.NameEnviron, "now"} {
 		w.Dynamic = w.Dynamic || p.Names[name]
