@@ -132,3 +132,29 @@ func TestOutcomeAndCounts(t *testing.T) {
 		}
 	}
 }
+
+// TestProblemsAreBounded has more problems than anybody reads: the first are kept,
+// the others counted, however they come together.
+func TestProblemsAreBounded(t *testing.T) {
+	var a, b, all model.Problems
+	for i := range 500 {
+		a.Add(model.Position{File: "a", Line: 1000 - i}, "", "problem %d", i)
+		b.Property("x", "", "of b %d", i)
+	}
+	if len(a) != model.MaxProblems+1 || a.Count() != 500 || !a.Full() || b.Count() != 500 {
+		t.Fatal(len(a), a.Count(), b.Count())
+	}
+	a.AddMade(func() model.Problem { t.Error("it is made"); return model.Problem{} })
+	all.Append(a...)
+	all.Append(b...)
+	if len(all) != model.MaxProblems+1 || all.Count() != 1001 {
+		t.Error(len(all), all.Count())
+	}
+	joined := model.Joined(append(append(model.Problems{}, a...), model.Problem{Pos: model.Position{File: "a", Line: 1}, Message: "first"}))
+	if lines := strings.Split(joined.Error(), "\n"); len(lines) != 201 || lines[0] != "a:1: first" || lines[200] != "and 302 more" {
+		t.Errorf("%d lines, %q … %q", len(lines), lines[0], lines[len(lines)-1])
+	}
+	if one := model.Joined(a[:3]); len(one) != 3 || one.Count() != 3 || one.Full() {
+		t.Error(one)
+	}
+}

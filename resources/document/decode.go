@@ -173,7 +173,7 @@ func (d *Decoder) structure(f reflect.Value, key string, v Value) {
 	for _, e := range v.Entries {
 		i := slices.IndexFunc(fields, func(f Field) bool { return f.Is(e.Key) })
 		if i < 0 {
-			d.Problems = append(d.Problems, Unknown(e.Pos, "key", e.Key, where, keysOf(fields)))
+			d.Problems.AddMade(func() model.Problem { return Unknown(e.Pos, "key", e.Key, where, keysOf(fields)) })
 			continue
 		}
 		if d.Places != nil {

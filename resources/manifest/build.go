@@ -58,7 +58,7 @@ func (b *build) add(ctx context.Context, d syntax.Declared) {
 	if len(r.Failed) > 0 {
 		problems = ownProblems(r.Failed, d, properties, problems)
 	}
-	b.problems = append(append(b.problems, r.Problems...), problems...)
+	b.problems.Append(append(r.Problems, problems...)...)
 	if reason == "" {
 		b.checkSource(properties)
 	}

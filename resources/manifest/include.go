@@ -189,7 +189,7 @@ func (b *build) adopt(res *resource.Resource, child *build) {
 	b.out.Resources = append(b.out.Resources, child.out.Resources...)
 	b.out.Warnings = append(b.out.Warnings, child.out.Warnings...)
 	b.links = append(b.links, child.links...)
-	b.problems = append(b.problems, child.problems...)
+	b.problems.Append(child.problems...)
 	b.openEnded, b.leftOpen = b.openEnded || child.openEnded, b.leftOpen || child.leftOpen
 	b.session.Learn(child.session.Secrets()...)
 	b.session.Unsure = b.session.Unsure || child.session.Unsure

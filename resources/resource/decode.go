@@ -46,7 +46,7 @@ func decode(t *Type, properties Value, pos model.Position, places map[string]mod
 	for i, e := range properties.Entries {
 		p, known := t.Property(e.Key)
 		if !known {
-			d.Problems = append(d.Problems, t.UnknownProperty(e.Key, e.Pos))
+			d.Problems.AddMade(func() model.Problem { return t.UnknownProperty(e.Key, e.Pos) })
 			continue
 		}
 		if first := slices.IndexFunc(properties.Entries[:i], func(e Entry) bool { return p.Is(e.Key) }); first >= 0 {

@@ -76,7 +76,7 @@ func Report(w io.Writer, err error) int {
 	for _, p := range problems.Sorted() {
 		fmt.Fprintf(w, "muster: %s\n", print.Visible(p.Error()))
 	}
-	fmt.Fprintf(w, "muster: %s, %s\n", print.Count(len(problems), "problem"), note)
+	fmt.Fprintf(w, "muster: %s, %s\n", print.Count(problems.Count(), "problem"), note)
 
 	return code
 }

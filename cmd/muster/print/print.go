@@ -33,7 +33,9 @@ func (f Format) IsDocument() bool { return f.JSON || f.YAML }
 type Printer struct{ Out, Err io.Writer }
 
 // Printf writes text to Out.
-func (p Printer) Printf(format string, args ...any) { _, _ = io.WriteString(p.Out, Visible(fmt.Sprintf(format, args...))) }
+func (p Printer) Printf(format string, args ...any) {
+	_, _ = io.WriteString(p.Out, Visible(fmt.Sprintf(format, args...)))
+}
 
 // Remark writes a line to Err.
 func (p Printer) Remark(format string, args ...any) {

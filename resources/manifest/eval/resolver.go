@@ -142,7 +142,7 @@ func (r *Resolver) Fail(pos model.Position, hint, format string, args ...any) {
 func (r *Resolver) text(ctx context.Context, v resource.Value) resource.Value {
 	parts, at, ok := expression.Scan(v.Text)
 	if !ok {
-		pos := r.Scope.World.Doc.Place(v.Pos, v.Text, at)
+		pos := r.place(v, at)
 		r.Problems.Add(pos, "close it with `"+expression.Closing(v.Text[at:])+"`, or "+expression.LiteralHint(v.Text[at:]), "the expression that begins here does not end")
 		return r.unknown(v)
 	}
@@ -163,7 +163,7 @@ func (r *Resolver) text(ctx context.Context, v resource.Value) resource.Value {
 		case f != nil:
 			failed = true
 		case !piece.IsScalar():
-			r.Problems.Add(r.Scope.World.Doc.Place(v.Pos, v.Text, p.At), insideHint(piece.Kind), "the expression gives %s, which cannot stand inside a text", piece.Kind)
+			r.Problems.Add(r.place(v, p.At), insideHint(piece.Kind), "the expression gives %s, which cannot stand inside a text", piece.Kind)
 			failed = true
 		default:
 			b.WriteString(piece.Text)
@@ -196,6 +196,16 @@ func (r *Resolver) late(v resource.Value) resource.Value {
 	}
 
 	return v
+}
+
+// place returns the place of an offset in a text, which nobody needs of a problem
+// that is only counted.
+func (r *Resolver) place(v resource.Value, at int) model.Position {
+	if r.Problems.Full() {
+		return v.Pos
+	}
+
+	return r.Scope.World.Doc.Place(v.Pos, v.Text, at)
 }
 
 // unknown returns v as a value that nothing is known of.
@@ -232,7 +242,7 @@ func (r *Resolver) evaluate(ctx context.Context, v resource.Value, p expression.
 		program = s.Program(p.Expr, false)
 	}
 	if program.Message != "" {
-		r.Problems.Add(s.Doc.Place(v.Pos, v.Text, p.At), program.Advice(v.Text[p.At:]), "the expression is not valid: %s", program.Message)
+		r.Problems.Add(r.place(v, p.At), program.Advice(v.Text[p.At:]), "the expression is not valid: %s", program.Message)
 		return v, &failure{}
 	}
 	if r.CompileOnly || r.Scope.Broken && program.UsesData() {
@@ -242,7 +252,7 @@ func (r *Resolver) evaluate(ctx context.Context, v resource.Value, p expression.
 	switch {
 	case f == nil:
 	case f.late != nil:
-		at := s.Doc.Place(v.Pos, v.Text, p.At)
+		at := r.place(v, p.At)
 		for _, wait := range f.late {
 			wait.Pos = at
 			r.Waits = append(r.Waits, wait)
@@ -250,7 +260,7 @@ func (r *Resolver) evaluate(ctx context.Context, v resource.Value, p expression.
 		r.checkFields(program, at)
 	case !f.sure && s.Tolerates():
 	case !r.Forgiving && !f.known:
-		r.Problems.Add(s.Doc.Place(v.Pos, v.Text, p.At), f.Hint, "the expression fails: %s", f.Message)
+		r.Problems.Add(r.place(v, p.At), f.Hint, "the expression fails: %s", f.Message)
 		if f.missing != "" {
 			r.Missing = append(r.Missing, f.missing)
 		}
