@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterfleet/muster/agent/config"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources"
 	"github.com/musterfleet/muster/resources/host"
@@ -66,7 +67,7 @@ func benchAgent(b *testing.B, n int) (*Agent, string) {
 	for i := range n {
 		fmt.Fprintf(&text, "        - %s/f%d: {content: %q, owner: %q, group: %q, mode: \"0644\"}\n", dir, i, strings.Repeat("x", 200), user, group)
 	}
-	c := DefaultConfig("bench")
+	c := config.Default("bench")
 	c.StateDir, c.FactsDir, c.ReadAllEvery = filepath.Join(dir, "state"), "", 0
 	a, err := New(b.Context(), Options{
 		Config: c, Host: host.New(host.Options{StateDir: c.StateDir}), Loader: manifest.NewLoader(manifest.Options{Types: resources.All()}),

@@ -1,8 +1,6 @@
 package agent_test
 
 import (
-	"errors"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -11,123 +9,6 @@ import (
 	"github.com/musterfleet/muster/agent"
 	"github.com/musterfleet/muster/model"
 )
-
-func parse(t *testing.T, text string) agent.Config {
-	t.Helper()
-	c, err := agent.ParseConfig("agent.yaml", []byte(text), "web01.example.net")
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	return c
-}
-
-func TestDefaults(t *testing.T) {
-	want := agent.DefaultConfig("web01.example.net")
-	if want.Node != "web01_example_net" || want.Interval.Std() != 5*time.Minute || want.StateDir != "/var/lib/muster" || want.Prefix != "muster" ||
-		want.OutboxMaxBytes != 64<<20 || want.ShutdownTimeout.Std() != time.Minute || want.Heartbeat.Std() != time.Minute || want.MaxDepth != 10 {
-		t.Errorf("the defaults are %+v", want)
-	}
-	for _, text := range []string{"", "# nothing\n", "---\n# nothing\n", "groups:\nnats:\n"} {
-		if got := parse(t, text); !reflect.DeepEqual(got, want) {
-			t.Errorf("%q gives %+v", text, got)
-		}
-	}
-	a, b := agent.DefaultConfig("a"), agent.DefaultConfig("a")
-	a.Labels["x"] = "y"
-	if len(b.Labels) != 0 {
-		t.Error("two configurations share a map")
-	}
-}
-
-func TestExampleConfigIsTheConfiguration(t *testing.T) {
-	full := agent.DefaultConfig("web01.example.net")
-	full.Groups = []string{"web", "prod"}
-	full.Labels = map[string]string{"rack": "b4", "note": "a: b # c", "number": "007"}
-	full.NATS = agent.NATSConfig{Context: "fleet", Servers: []string{"nats://a", "tls://b:4222"}, Creds: "/etc/creds", NKey: "/n", TLSCA: "/ca", TLSCert: "/c", TLSKey: "/k"}
-	full.OutboxMaxBytes, full.ReadAllEvery = 12345678, 0
-	for name, c := range map[string]agent.Config{"defaults": agent.DefaultConfig("web01.example.net"), "full": full} {
-		text, err := agent.ExampleConfig(c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := parse(t, string(text))
-		if !reflect.DeepEqual(got, c) {
-			t.Errorf("%s: %+v comes back from\n%s", name, got, text)
-		}
-		key := false
-		for line := range strings.Lines(string(text)) {
-			switch trimmed := strings.TrimSpace(line); {
-			case strings.HasPrefix(trimmed, "#"):
-				key = true
-			case trimmed == "":
-				key = false
-			case !key:
-				t.Errorf("%s: %q has no comment above it", name, line)
-			}
-			if len(line) > 101 {
-				t.Errorf("%s: %q is too long", name, line)
-			}
-		}
-	}
-}
-
-func TestConfigProblems(t *testing.T) {
-	for text, want := range map[string]string{
-		"node: a.b":                             "agent.yaml:1:7: \"a.b\" is not a valid node id (use letters, digits, - and _ only, not beginning with _; a dot would let it match keys of other nodes)",
-		"nodee: a":                              "agent.yaml:1:1: unknown key `nodee` (did you mean `node`?)",
-		"zzzzzz: a":                             "agent.yaml:1:1: unknown key `zzzzzz`",
-		"nats:\n  server: x":                    "agent.yaml:2:3: unknown key `server` in `nats` (did you mean `servers`?)",
-		"nats:\n  servers: x":                   "agent.yaml:2:12: `nats.servers` must be a list, not a string (write it as a list: [x])",
-		"nats: x":                               "agent.yaml:1:7: `nats` must be a mapping, not \"x\"",
-		"nats:\n  tlscert: x":                   "`nats.tlscert` and `nats.tlskey` belong together",
-		"groups: [web, a b]":                    "agent.yaml:1:15: \"a b\" is not a valid group",
-		"groups: [web, all]":                    "agent.yaml:1:15: every node is in the group all (leave it out)",
-		"groups: [web, web]":                    "agent.yaml:1:15: the group web is there twice",
-		"groups: web":                           "agent.yaml:1:9: `groups` must be a list, not a string (write it as a list: [web])",
-		"groups: [[web]]":                       "agent.yaml:1:10: `groups` must be a string, not a list",
-		"labels: [x]":                           "agent.yaml:1:9: `labels` must be a mapping, not a list",
-		"labels: {a: b, a: c}":                  "agent.yaml:1:16: the key `a` is there twice, first at agent.yaml:1:10 (keep one of them)",
-		"labels: {a: [b]}":                      "agent.yaml:1:13: `labels.a` must be a string, not a list",
-		"interval: 5":                           "agent.yaml:1:11: `interval`: invalid duration \"5\", write it with its unit",
-		"interval: 1ms":                         "agent.yaml:1:11: `interval` must be from 1s to 720h0m0s, not 1ms",
-		"interval: [5m]":                        "agent.yaml:1:11: `interval` must be a string, not a list",
-		"shutdown_timeout: 48h":                 "agent.yaml:1:19: `shutdown_timeout` must be from",
-		"heartbeat: 1ms":                        "agent.yaml:1:12: `heartbeat` must be from",
-		"state_ttl: 1s":                         "agent.yaml:1:12: `state_ttl` must be from",
-		"state_ttl: 90s":                        "agent.yaml:1:12: `state_ttl` 1m30s is too short for a heartbeat of 1m0s",
-		"state_dir: var/lib":                    "agent.yaml:1:12: \"var/lib\" must be an absolute path",
-		"facts_dir: etc":                        "agent.yaml:1:12: \"etc\" must be an absolute path",
-		"prefix: Muster":                        "agent.yaml:1:9: \"Muster\" is not a valid prefix",
-		"log: {level: verbose}":                 "agent.yaml:1:14: `log.level` cannot be \"verbose\" (one of debug, info, warn, error)",
-		"log: {format: xml}":                    "agent.yaml:1:15: `log.format` cannot be \"xml\" (one of text, json)",
-		"outbox_max_bytes: 10":                  "agent.yaml:1:19: `outbox_max_bytes` must be at least 1MiB, not 10",
-		"outbox_max_bytes: lots":                "agent.yaml:1:19: `outbox_max_bytes`: invalid size \"lots\", write a number of bytes, or one with its unit, for example 500MB or 10GiB",
-		"read_file_limit: 0":                    "agent.yaml:1:18: `read_file_limit`: invalid size \"0\", write a number of bytes, or one with its unit, for example 500MB or 10GiB",
-		"read_all_every: -1":                    "agent.yaml:1:17: `read_all_every` must not be negative",
-		"read_all_every: often":                 "agent.yaml:1:17: `read_all_every` must be a whole number, not \"often\"",
-		"max_depth: 0":                          "agent.yaml:1:12: `max_depth` must be at least 1",
-		"node: a\nnode: b":                      "agent.yaml:2:1: the key `node` is there twice, first at agent.yaml:1:1 (keep one of them)",
-		"node: a\nnode: b\nprefixx: c":          "agent.yaml:3:1: unknown key `prefixx`",
-		"- node":                                "agent.yaml:1:1: the document must be a mapping, not a list",
-		"node: [":                               "agent.yaml:1",
-		"node: a\n---\nnode: b":                 "agent.yaml:2:1: a second document begins here (give each document a file of its own)",
-		"interval: 1ms\nnodee: a\nmax_depth: 0": "agent.yaml:2:1: unknown key `nodee`",
-	} {
-		_, err := agent.ParseConfig("agent.yaml", []byte(text), "web01")
-		var problems model.Problems
-		if !errors.As(err, &problems) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q gives\n  %v\nwant\n  %s", text, err, want)
-		}
-	}
-	_, err := agent.ParseConfig("agent.yaml", []byte("interval: 1ms\nnodee: a\nmax_depth: 0"), "web01")
-	if lines := strings.Split(err.Error(), "\n"); len(lines) != 3 || !slices.IsSorted(lines) {
-		t.Errorf("not all at once, in the order of the file: %q", lines)
-	}
-	if _, err := agent.ParseConfig("agent.yaml", nil, "bad host"); err == nil || !strings.Contains(err.Error(), "not a valid node id") {
-		t.Errorf("a host name that is no id gives %v", err)
-	}
-}
 
 func TestReload(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {

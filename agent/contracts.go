@@ -5,9 +5,13 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/agent/assignments"
+	"github.com/musterfleet/muster/agent/config"
 	"github.com/musterfleet/muster/agent/requests"
 	"github.com/musterfleet/muster/model"
 )
+
+// Config is the configuration of an agent.
+type Config = config.Config
 
 // Assignments are the keys of the bucket that are assigned to the node.
 type Assignments interface {

@@ -34,7 +34,7 @@ type delivery struct {
 // when it begins and when it is over.
 func (d *delivery) run(ctx context.Context) error {
 	var wait tasks.Backoff
-	failing, delivered := false, false
+	failing := false
 	for ctx.Err() == nil {
 		more, err := d.once(ctx)
 		if err == nil || more {
@@ -56,12 +56,7 @@ func (d *delivery) run(ctx context.Context) error {
 			failing = false
 		}
 		if more {
-			delivered = true
 			continue
-		}
-		if delivered {
-			d.drained.Notify()
-			delivered = false
 		}
 		select {
 		case <-ctx.Done():
@@ -85,6 +80,9 @@ func (d *delivery) once(ctx context.Context) (more bool, err error) {
 	stored, err := d.publisher.PublishReports(ctx, reports)
 	if stored = min(max(stored, 0), len(reports)); stored > 0 {
 		err = errors.Join(err, d.outbox.Ack(reports[stored-1].Seq))
+		if d.outbox.Len() == 0 {
+			d.drained.Notify()
+		}
 	}
 	if errors.Is(err, model.ErrUndeliverable) && stored < len(reports) {
 		return true, d.drop(ctx, reports[stored], err)

@@ -23,7 +23,6 @@ type factCache struct {
 	log    *slog.Logger
 	// ready is closed with the first facts.
 	ready chan struct{}
-	once  sync.Once
 
 	mu    sync.Mutex
 	facts assignments.Facts
@@ -76,7 +75,9 @@ func (f *factCache) gatherOnce(ctx context.Context, dir string) (changed bool) {
 	next.Gathered = f.facts.Gathered + 1
 	f.facts = next
 	f.mu.Unlock()
-	f.once.Do(func() { close(f.ready) })
+	if next.Gathered == 1 {
+		close(f.ready)
+	}
 
 	return changed
 }

@@ -22,6 +22,7 @@ import (
 
 	"github.com/musterfleet/muster/agent"
 	"github.com/musterfleet/muster/agent/assignments"
+	"github.com/musterfleet/muster/agent/config"
 	"github.com/musterfleet/muster/agent/registrar"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/kvstore/watch"
@@ -337,7 +338,7 @@ func newNode(t *testing.T) *node {
 	if err := os.Mkdir(n.dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	n.config = agent.DefaultConfig("web01.example.net")
+	n.config = config.Default("web01.example.net")
 	n.config.StateDir = n.state
 	n.config.FactsDir = ""
 	n.config.Groups = []string{"web", "prod"}

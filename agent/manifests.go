@@ -166,9 +166,9 @@ func (m *manifests) run(ctx, hard context.Context, key string, w wake) *model.Ru
 	o.JournalOf = key
 	o.Locked = func(ctx context.Context, o *reconcile.Options) (*graph.Graph, error) {
 		m.refresh(ctx, key, o.Waited)
-		fresh := m.runOptions(ctx, hard, key, w, id)
-		fresh.Journal = o.Journal
-		o.Options = fresh.Options
+		journal := o.Journal
+		o.Options = m.runOptions(ctx, hard, key, w, id).Options
+		o.Journal = journal
 		m.say(ctx, m.set.Active(key).Resolution.PreMessage)
 
 		return m.set.Active(key).Resolution.Graph, context.Cause(ctx)
@@ -282,7 +282,8 @@ func (m *manifests) conclude(ctx context.Context, key string, s *model.Run) {
 func (m *manifests) recallRegistrations(key string, v *assignments.Version) {
 	for _, res := range v.Resolution.Resources {
 		meta, from := res.Meta(), registrar.Source{Manifest: key, Resource: res.Ref()}
-		if v.Noop || meta.Noop || res.Scope.Noop || res.Excluded != "" || meta.Drift != model.DriftReport && meta.Drift != model.DriftIgnore {
+		unchanged := v.Noop || meta.Noop || res.Scope.Noop || res.Scope.HealthCheckOnly || res.Excluded != ""
+		if unchanged || meta.Drift != model.DriftReport && meta.Drift != model.DriftIgnore {
 			continue
 		}
 		m.registrar.Set(from, meta.RegisterWhenStable)

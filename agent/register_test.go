@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -215,5 +216,30 @@ func TestRegistrationAfterARestart(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestRestartRegistersNothingNew: what only has its health checks made does not
+// register, after a restart either.
+func TestRestartRegistersNothingNew(t *testing.T) {
+	for _, checked := range []bool{false, true} {
+		bubble(t, func(t *testing.T, n *node) {
+			d := &directory{}
+			n.registry = d
+			child := strings.Replace(registeringShop(8080), "health_checks: [{name: http, command: a}],", "drift: ignore,", 1)
+			if err := os.WriteFile(n.path("child.yaml"), []byte(child), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			n.start()
+			n.bucket.put("group.all.shop", fmt.Sprintf("muster: {resources: [{apply: [{%q: {health_check_only: %v}}]}]}", n.path("child.yaml"), checked))
+			n.settle()
+			n.stop()
+			n.start()
+			d.since()
+			n.after(time.Minute)
+			if told, _ := d.since(); (len(told) == 0) != checked {
+				t.Errorf("health checks only %v: registered %v", checked, told)
+			}
+		})
 	}
 }

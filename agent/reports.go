@@ -113,10 +113,7 @@ func droppedReport(s model.NodeState, lost outbox.Lost) model.Report {
 	from, to := lost.Ranges[0].From, lost.Ranges[len(lost.Ranges)-1].To
 	s.Event, s.Dropped, s.DroppedFrom, s.DroppedTo, s.DroppedRanges = model.NodeDropped, lost.Reports, from, to, lost.Ranges
 	s.Message = fmt.Sprintf("%d reports between %d and %d were dropped: there was no room for them, they were damaged, or no server takes them", lost.Reports, from, to)
-	data, err := json.Marshal(s)
-	if err != nil {
-		data = fmt.Appendf(nil, `{"protocol":%q,"event":"dropped","dropped_from":%d,"dropped_to":%d}`, model.ProtocolNode, from, to)
-	}
+	data, _ := json.Marshal(s) // plain fields always encode
 
 	return model.Report{ID: ksuid.New().String(), Time: s.At, Kind: model.KindNode, Outcome: model.Outcome(model.NodeDropped), Type: model.ProtocolNode, Data: data}
 }

@@ -118,7 +118,10 @@ func (r *runner) logRun(ctx context.Context, s *model.Run) {
 	}
 	attrs := []any{
 		"manifest", s.Manifest, "revision", s.Revision, "cause", s.Cause, "run_id", s.RunID,
-		"duration", s.Duration.Round(time.Millisecond), "resources", s.Counts.Total, "changed", s.Counts.Changed, "failed", s.Counts.Failed,
+		"duration", s.Duration.Round(time.Millisecond), "resources", s.Counts.Total, "changed", s.Counts.Made(), "failed", s.Counts.Failed,
+	}
+	if s.Counts.Noop > 0 {
+		attrs = append(attrs, "would_change", s.Counts.Noop)
 	}
 	if n := len(s.Errors); n > 0 {
 		attrs = append(attrs, "errors", n, "error", bounds.Text(s.Errors[0]))

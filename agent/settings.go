@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"reflect"
 	"sync"
 	"time"
 
@@ -22,25 +21,11 @@ func (s *settings) get() Config {
 	return s.config
 }
 
-// apply takes over what of a configuration can be changed while the agent runs,
-// and returns its keys, and those that need a restart, which stay as they are.
+// apply is Config.Apply.
 func (s *settings) apply(c Config) (applied, needRestart []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	next := s.config
-	now, then := next.fields(), c.fields()
-	for i, f := range now {
-		if f.section || reflect.DeepEqual(f.value.Interface(), then[i].value.Interface()) {
-			continue
-		}
-		if f.restart {
-			needRestart = append(needRestart, f.key)
-			continue
-		}
-		f.value.Set(then[i].value)
-		applied = append(applied, f.key)
-	}
-	s.config = next
+	s.config, applied, needRestart = s.config.Apply(c)
 
 	return applied, needRestart
 }

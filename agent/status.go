@@ -142,10 +142,7 @@ func essence(s model.NodeState) string {
 		m.At = time.Time{}
 		s.Manifests[key] = m
 	}
-	b, err := json.Marshal(s)
-	if err != nil {
-		return err.Error()
-	}
+	b, _ := json.Marshal(s) // plain fields always encode
 
 	return string(b)
 }

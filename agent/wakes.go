@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -29,20 +30,7 @@ func (w wake) over(other wake) wake {
 // weight orders causes: a change that somebody asked for is one whatever else
 // woke the node meanwhile.
 func weight(c model.Cause) int {
-	switch c {
-	case model.CauseManifest:
-		return 5
-	case model.CauseCommand:
-		return 4
-	case model.CauseHealth:
-		return 3
-	case model.CauseDrift:
-		return 2
-	case model.CauseSchedule:
-		return 1
-	default:
-		return 0
-	}
+	return slices.Index([]model.Cause{model.CauseSchedule, model.CauseDrift, model.CauseHealth, model.CauseCommand, model.CauseManifest}, c)
 }
 
 // due are the manifests that a run was asked for.

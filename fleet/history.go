@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/aymanbagabas/go-udiff"
-
 	"github.com/musterfleet/muster/model"
 )
 
@@ -50,10 +48,22 @@ func Before(all []model.Entry, e model.Entry) (model.Entry, error) {
 	return all[at-1], nil
 }
 
-// Diff returns a unified diff of two revisions as Readable shows them, empty when
-// they are the same.
-func Diff(from, to model.Entry) string {
-	return udiff.Unified(label(from), label(to), Readable(from.Value), Readable(to.Value))
-}
+// RollbackTo returns the revision to assign again: a stored one, or with 0 the last
+// that assigned something else than what is assigned now. The error wraps
+// model.ErrNotFound where there is none.
+func RollbackTo(all []model.Entry, revision uint64) (model.Entry, error) {
+	if revision != 0 {
+		e, err := Revision(all, revision)
+		if err == nil && e.Deleted {
+			err = fmt.Errorf("revision %d removed the assignment", revision)
+		}
+		return e, err
+	}
+	for i := len(all) - 1; i >= 0; i-- {
+		if now := all[len(all)-1]; !all[i].Deleted && (now.Deleted || !same(all[i].Value, now.Value)) {
+			return all[i], nil
+		}
+	}
 
-func label(e model.Entry) string { return fmt.Sprintf("%s@%d", e.Key, e.Revision) }
+	return model.Entry{}, fmt.Errorf("%w: the bucket has nothing else, only %s", model.ErrNotFound, revisions(all))
+}

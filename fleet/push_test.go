@@ -1,6 +1,7 @@
 package fleet_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -316,10 +317,10 @@ func TestHistory(t *testing.T) {
 	if err != nil || before.Revision != 1 {
 		t.Fatal(before, err)
 	}
-	if diff := fleet.Diff(before, newest); diff != "--- node.a.motd@1\n+++ node.a.motd@2\n@@ -1,2 +1,2 @@\n-one\n+two\n same\n" {
+	if diff := diffOf(t, m, before, newest); diff != "--- node.a.motd@1 manifest.yaml\n+++ node.a.motd@2 manifest.yaml\n@@ -1,2 +1,2 @@\n-one\n+two\n same\n" {
 		t.Errorf("diff is %q", diff)
 	}
-	if diff := fleet.Diff(before, before); diff != "" {
+	if diff := diffOf(t, m, before, before); diff != "" {
 		t.Errorf("diff with itself is %q", diff)
 	}
 	_, err = fleet.Revision(all, 7)
@@ -330,4 +331,84 @@ func TestHistory(t *testing.T) {
 	wantError(t, err, model.ErrNotFound, "")
 	_, err = fleet.Revision(append(all, model.Entry{Key: key, Revision: 3, Deleted: true}), 0)
 	wantError(t, err, model.ErrNotFound, "removed with revision 3")
+}
+
+// diffOf compares two revisions.
+func diffOf(t *testing.T, m *memory, from, to model.Entry) string {
+	t.Helper()
+	var contents [2]fleet.Content
+	for i, e := range []model.Entry{from, to} {
+		var err error
+		if contents[i], err = fleet.ContentOf(e, func(digest string) (io.ReadCloser, error) {
+			return io.NopCloser(bytes.NewReader(m.bundles[digest])), nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	return contents[0].Diff(contents[1])
+}
+
+// Manifests are compared with manifests, whatever is around them.
+func TestDiffOfForms(t *testing.T) {
+	m := newMemory()
+	const manifest = "muster: {}\n"
+	dir := write(t, map[string]string{"manifest.yaml": manifest, "a": "one\n", "gone": "x\n", "binary": "\xff\x00", "link": "->a"})
+	other := write(t, map[string]string{"manifest.yaml": manifest, "a": "two\n", "new": "y\n", "binary": "\xff\x01", "link": "->a"})
+	entry := func(push fleet.Push) model.Entry {
+		push.Name, push.Targets = "m", []fleet.Target{{Node: "a"}}
+		if _, err := pusher(m).Push(t.Context(), push); err != nil {
+			t.Fatal(err)
+		}
+		all := m.entries["node.a.m"]
+		return all[len(all)-1]
+	}
+	bare := entry(fleet.Push{Source: text(t, manifest)})
+	terms := entry(fleet.Push{Source: text(t, manifest), Terms: model.Assignment{Noop: true}})
+	bundle := entry(fleet.Push{Source: read(t, dir, anything)})
+	changed := entry(fleet.Push{Source: read(t, other, anything)})
+	if diff := diffOf(t, m, bare, terms); diff != "--- node.a.m@1 (terms)\n+++ node.a.m@2 (terms)\n@@ -0,0 +1 @@\n+noop: true\n" {
+		t.Errorf("terms:\n%s", diff)
+	}
+	diff := diffOf(t, m, bundle, changed)
+	for _, want := range []string{"@3 a\n", "-one\n", "+two\n", "@3 gone\n", "-x\n", "@4 new\n", "+y\n", "@4 binary\n", "+sha256-"} {
+		if !strings.Contains(diff, want) {
+			t.Errorf("no %q in\n%s", want, diff)
+		}
+	}
+	if strings.Contains(diff, "link") || strings.Contains(diff, "manifest.yaml") || strings.Contains(diff, "(terms)") {
+		t.Errorf("what is the same is in\n%s", diff)
+	}
+	if diff := diffOf(t, m, bare, bundle); strings.Contains(diff, "manifest.yaml") || !strings.Contains(diff, "+one\n") {
+		t.Errorf("of a bundle:\n%s", diff)
+	}
+	if diff := diffOf(t, m, bare, model.Entry{Key: "node.a.m", Revision: 9, Deleted: true}); !strings.Contains(diff, "-muster: {}\n") {
+		t.Errorf("of a removal:\n%s", diff)
+	}
+}
+
+func TestRollback(t *testing.T) {
+	one, two := model.Entry{Key: "node.a.m", Revision: 1, Value: []byte("one")}, model.Entry{Key: "node.a.m", Revision: 2, Value: []byte("two")}
+	again, gone := model.Entry{Key: "node.a.m", Revision: 3, Value: []byte("two")}, model.Entry{Key: "node.a.m", Revision: 4, Deleted: true}
+	for name, c := range map[string]struct {
+		all  []model.Entry
+		to   uint64
+		want uint64
+	}{
+		"the one before":  {[]model.Entry{one, two}, 0, 1},
+		"the same before": {[]model.Entry{one, two, again}, 0, 1},
+		"a removed one":   {[]model.Entry{one, two, again, gone}, 0, 3},
+		"before it":       {[]model.Entry{one, gone, two}, 0, 1},
+		"a named one":     {[]model.Entry{one, two, again}, 2, 2},
+	} {
+		if got, err := fleet.RollbackTo(c.all, c.to); err != nil || got.Revision != c.want {
+			t.Errorf("%s: %d, %v", name, got.Revision, err)
+		}
+	}
+	_, err := fleet.RollbackTo([]model.Entry{one}, 0)
+	wantError(t, err, model.ErrNotFound, "nothing else")
+	_, err = fleet.RollbackTo([]model.Entry{one, gone}, 4)
+	wantError(t, err, nil, "removed")
+	_, err = fleet.RollbackTo([]model.Entry{one}, 9)
+	wantError(t, err, model.ErrNotFound, "the bucket has 1")
 }

@@ -67,7 +67,7 @@ func runSummary(r model.Run) string {
 	for _, more := range []struct {
 		count int
 		word  string
-	}{{c.Changed, "changed"}, {c.Failed, "failed"}, {c.Skipped, "skipped"}, {c.NotRun, "not run"}} {
+	}{{c.Made(), "changed"}, {c.Noop, "would change"}, {c.Failed, "failed"}, {c.Skipped, "skipped"}, {c.NotRun, "not run"}} {
 		if more.count > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", more.count, more.word))
 		}

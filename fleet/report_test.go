@@ -36,6 +36,7 @@ func TestReportReads(t *testing.T) {
 	}{
 		"run":        {model.ProtocolRun, run, "node.a.motd@7", "4 resources, 1 changed, 1 failed, 1 skipped, 1 not run in 12ms"},
 		"noop run":   {model.ProtocolRun, model.Run{Noop: true, Counts: model.Counts{Total: 1}}, "node.a.motd@7", "1 resource in 0s (noop)"},
+		"some noop":  {model.ProtocolRun, model.Run{Counts: model.Counts{Total: 3, Changed: 3, Noop: 2}}, "node.a.motd@7", "3 resources, 1 changed, 2 would change in 0s"},
 		"failed run": {model.ProtocolRun, model.Run{Refused: true, Errors: []string{"a", "b"}}, "node.a.motd@7", "0 resources in 0s: a; b"},
 		"errors":     {model.ProtocolTransaction, with(func(t *model.Transaction) { t.Errors = []string{"x", "y"} }), "file#/etc/motd", "x; y"},
 		"unmet":      {model.ProtocolTransaction, with(func(t *model.Transaction) { t.UnmetRequirements = []model.Ref{ref, ref} }), "file#/etc/motd", "needs file#/etc/motd, file#/etc/motd"},

@@ -20,6 +20,9 @@ type Counts struct {
 	HealthChecks HealthCounts `json:"health_checks" jsonschema_description:"Health checks that were made, by status"`
 }
 
+// Made returns how many were changed, without those that only would have been.
+func (c *Counts) Made() int { return c.Changed - c.Noop }
+
 // Add counts one transaction. Unique is left to whoever knows the others.
 func (c *Counts) Add(t *Transaction) {
 	c.Total++

@@ -1,19 +1,15 @@
 package resources_test
 
 import (
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources"
-	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/engine/graph"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/resource"
-	"github.com/musterfleet/muster/testing/hosttest"
 	"github.com/musterfleet/muster/testing/typetest"
 )
 
@@ -49,44 +45,13 @@ func TestOrderAroundAnArchive(t *testing.T) {
 		"exec", typetest.Properties{"name": "/opt/app/bin/setup --all", "creates": "/opt/app/done"},
 		"file", owned("/opt/app/conf"),
 		"archive", typetest.Properties{"name": "/srv/cache/app.zip", "url": "https://example.com/app.zip", "owner": "root", "group": "root", "extract_parent": "/opt/app", "creates": "/opt/app/bin/setup"},
-		"package", typetest.Properties{"name": "unzip"},
 		"file", directory)
 	var got []string
 	for _, r := range g.Resources() {
 		got = append(got, r.Type.Name)
 	}
-	if want := []string{"package", "file", "archive", "exec", "file"}; !slices.Equal(got, want) {
+	if want := []string{"file", "archive", "exec", "file"}; !slices.Equal(got, want) {
 		t.Errorf("the order is %q, not %q", got, want)
-	}
-}
-
-// TestNoopWithoutTheTool has a resource bring what unpacks the archive.
-func TestNoopWithoutTheTool(t *testing.T) {
-	user, group := hosttest.Owner(t)
-	dir := t.TempDir()
-	archive := typetest.Properties{"name": dir + "/app.zip", "url": "https://example.com/app.zip", "owner": user, "group": group, "extract_parent": dir + "/app"}
-	bringer := typetest.Properties{"name": "bring", "command": "/bin/touch " + dir + "/unzip", "creates": dir + "/unzip"}
-	t.Setenv("PATH", dir)
-	for name, c := range map[string]struct {
-		g    *graph.Graph
-		want string
-	}{
-		"brought": {graphOf(t, "exec", bringer, "archive", archive), "unknown until exec#bring is applied"},
-		"missing": {graphOf(t, "archive", archive), "no suitable provider: http: command not found: unzip is not in " + dir + ", needed to unpack the archive"},
-	} {
-		var said []string
-		engine.Run(t.Context(), c.g, engine.Options{
-			Env: resource.Env{Host: hosttest.New(t), Log: hosttest.Log(t), Scope: resource.Scope{Noop: true}},
-			OnTransaction: func(tx *model.Transaction) {
-				said = append(append(said, tx.Errors...), tx.NoopMessage)
-			},
-		})
-		if !strings.Contains(strings.Join(said, "\n"), c.want) {
-			t.Errorf("%s: it says %q, without %q", name, said, c.want)
-		}
-	}
-	if entries, err := os.ReadDir(filepath.Clean(dir)); err != nil || len(entries) > 0 {
-		t.Errorf("noop left %v, %v", entries, err)
 	}
 }
 

@@ -98,9 +98,9 @@ func TestRelationsBetweenTypes(t *testing.T) {
 			list: []string{"file /opt/app " + directory, "archive /tmp/a.tar.gz extract_parent: /opt/app, " + fetched},
 			want: []string{"file#/opt/app", "archive#/tmp/a.tar.gz < file#/opt/app path:/opt/app"},
 		},
-		"an archive, its accounts and its tool": {
-			list: []string{"archive /tmp/a.tar.gz extract_parent: /opt/app, url: 'https://example.com/a.tar.gz', owner: app, group: '0'", "package tar ensure: present", "file /etc/passwd " + content},
-			want: []string{"package#tar", "file#/etc/passwd", "archive#/tmp/a.tar.gz < file#/etc/passwd path:/etc/passwd < package#tar package:tar"},
+		"an archive and its accounts": {
+			list: []string{"archive /tmp/a.tar.gz extract_parent: /opt/app, url: 'https://example.com/a.tar.gz', owner: app, group: '0'", "file /etc/passwd " + content},
+			want: []string{"file#/etc/passwd", "archive#/tmp/a.tar.gz < file#/etc/passwd path:/etc/passwd"},
 		},
 		"an exec and its cwd": {
 			list: []string{"exec make cwd: /opt/app", "file /opt/app " + directory},

@@ -43,7 +43,7 @@ func (b *bundles) open(ctx context.Context, key, digest string) (dir string, tex
 	if !isIntact(dir) {
 		unfetched = b.fetch(ctx, key, digest, dir)
 	}
-	text, err = b.host.Read(filepath.Join(dir, bundleManifest), maxStored)
+	text, err = files.Read(filepath.Join(dir, bundleManifest), maxStored)
 	switch {
 	case err == nil:
 		return dir, text, nil

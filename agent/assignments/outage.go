@@ -13,10 +13,12 @@ type outageKey struct{}
 // outage records that something outside of the node could not be read.
 type outage struct{ err error }
 
-func recordOutage(ctx context.Context, err error) {
+func observeOutage[T any](ctx context.Context, value T, err error) (T, error) {
 	if o, ok := ctx.Value(outageKey{}).(*outage); ok && err != nil {
 		o.err = err
 	}
+
+	return value, err
 }
 
 // ObserveRegistrations is ObserveKV for the function that a Loader reads
@@ -24,9 +26,7 @@ func recordOutage(ctx context.Context, err error) {
 func ObserveRegistrations(get manifest.ReadRegistrations) manifest.ReadRegistrations {
 	return func(ctx context.Context, cluster, protocol, service, address string) ([]model.Registration, error) {
 		found, err := get(ctx, cluster, protocol, service, address)
-		recordOutage(ctx, err)
-
-		return found, err
+		return observeOutage(ctx, found, err)
 	}
 }
 
@@ -35,8 +35,6 @@ func ObserveRegistrations(get manifest.ReadRegistrations) manifest.ReadRegistrat
 func ObserveKV(get func(ctx context.Context, bucket, key string) ([]byte, error)) func(ctx context.Context, bucket, key string) ([]byte, error) {
 	return func(ctx context.Context, bucket, key string) ([]byte, error) {
 		value, err := get(ctx, bucket, key)
-		recordOutage(ctx, err)
-
-		return value, err
+		return observeOutage(ctx, value, err)
 	}
 }

@@ -53,14 +53,7 @@ func (t *turn) resolveEntry(ctx context.Context, u *unit, e model.Entry) (v *Ver
 		if holds, err = t.holds(ctx, v); err != nil || !holds || v.Resolution != nil {
 			return err
 		}
-		if v.invalid != nil && v.invalidFacts == t.in.Facts.Stable {
-			return v.invalid // nothing has changed since
-		}
 		v.Resolution, err = t.resolve(ctx, v)
-		v.invalid, v.invalidFacts = nil, t.in.Facts.Stable
-		if _, invalid := asInvalid(err); invalid {
-			v.invalid = err
-		}
 		return err
 	})
 

@@ -71,19 +71,16 @@ func openStore(h *host.Host, stateDir string, log *slog.Logger) (*store, error) 
 // none: the bucket is read anyway.
 func (s *store) bucket() (bucketRecord, error) {
 	var out bucketRecord
-	data, err := s.host.Read(s.seen, maxStored)
+	data, err := files.Read(s.seen, maxStored)
 	if errors.Is(err, fs.ErrNotExist) {
 		return out, nil
 	}
-	if err != nil {
-		return out, err
-	}
-	if err := json.Unmarshal(data, &out); err != nil {
-		s.log.Warn("stored state of the bucket is unreadable, ignored", "file", s.seen, "error", err)
+	if err == nil && json.Unmarshal(data, &out) != nil {
+		s.log.Warn("stored state of the bucket is damaged, ignored", "file", s.seen)
 		return bucketRecord{}, nil
 	}
 
-	return out, nil
+	return out, err
 }
 
 func (s *store) writeBucket(ctx context.Context, b bucketRecord) error {
@@ -116,7 +113,7 @@ func (s *store) all() ([]record, error) {
 
 func (s *store) read(key string) (record, error) {
 	var r record
-	data, err := s.host.Read(s.path(key), maxStored)
+	data, err := files.Read(s.path(key), maxStored)
 	if err != nil {
 		return r, err
 	}

@@ -22,9 +22,6 @@ type Version struct {
 	sum string
 	// whenAt is where the condition is.
 	whenAt model.Position
-	// invalid is why it does not resolve, found with facts of this digest.
-	invalid      error
-	invalidFacts string
 	// warned are the warnings that were logged.
 	warned string
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -42,7 +43,7 @@ type Options struct {
 // at a time.
 type Outbox struct {
 	opts  Options
-	ready chan struct{}
+	ready tasks.Signal
 
 	mu    sync.Mutex
 	store *store
@@ -84,12 +85,12 @@ func Open(o Options) (*Outbox, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open outbox: %w", err)
 	}
-	b := &Outbox{opts: o, ready: make(chan struct{}, 1), store: s, syncedAt: time.Now()}
+	b := &Outbox{opts: o, ready: tasks.NewSignal(), store: s, syncedAt: time.Now()}
 	if err := b.load(); err != nil {
 		return nil, errors.Join(fmt.Errorf("open outbox: %w", err), s.close())
 	}
 	b.flush()
-	b.signal()
+	b.ready.Notify()
 
 	return b, nil
 }
@@ -127,7 +128,7 @@ func (b *Outbox) Sync() error {
 }
 
 func (b *Outbox) sync() error {
-	defer b.signal()
+	defer b.ready.Notify()
 	b.syncedAt = time.Now()
 	b.flush()
 	err := b.store.sync()
@@ -158,14 +159,7 @@ func (b *Outbox) Len() int {
 }
 
 // Ready receives a value when there may be reports to publish.
-func (b *Outbox) Ready() <-chan struct{} { return b.ready }
-
-func (b *Outbox) signal() {
-	select {
-	case b.ready <- struct{}{}:
-	default:
-	}
-}
+func (b *Outbox) Ready() tasks.Signal { return b.ready }
 
 // Close makes all reports durable and closes the files.
 func (b *Outbox) Close() error {

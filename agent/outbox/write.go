@@ -96,6 +96,6 @@ func (b *Outbox) drop(matches func(entry) bool) {
 	if dropped := before - len(b.waiting); dropped > 0 {
 		b.opts.Log.Warn("reports dropped", "reports", dropped)
 		b.flush()
-		b.signal()
+		b.ready.Notify()
 	}
 }

@@ -74,7 +74,7 @@ func fileName(id string) string {
 func (s *store) path(name string) string { return filepath.Join(s.dir, name+".json") }
 
 func (s *store) read(name string) (*request, error) {
-	data, err := s.host.Read(s.path(name), maxStored)
+	data, err := files.Read(s.path(name), maxStored)
 	if err != nil {
 		return nil, err
 	}

@@ -162,7 +162,7 @@ func (v *server) ensure(ctx context.Context, r micro.Request) {
 			v.o.Log.Error("cannot encode answer", "node", v.o.Node, "id", response.ID, "error", err)
 			return
 		}
-		v.respond(reply, data, "")
+		v.respond(reply, data, nil)
 	})
 }
 
@@ -187,35 +187,53 @@ func (v *server) answer(ctx context.Context, r micro.Request, answer Answer) {
 		err = v.store.CheckSize("answer", data)
 	}
 	if err != nil {
-		v.respond(r.Reply(), nil, err.Error())
-		return
+		data = nil
 	}
-	v.respond(r.Reply(), data, "")
+	v.respond(r.Reply(), data, err)
 }
 
 // respond sends an answer, not through the request, which is valid only while its
 // handler runs.
-func (v *server) respond(reply string, data []byte, problem string) {
+func (v *server) respond(reply string, data []byte, problem error) {
 	if reply == "" {
 		return
 	}
 	m := kvstore.NewMsg(v.store.Names().AnswerSubject(reply, v.o.Node), data)
 	m.Header.Set(NodeHeader, v.o.Node)
-	if problem != "" {
+	if problem != nil {
 		// A header is one line.
-		m.Header.Set(ErrorHeader, strings.Join(strings.Fields(problem), " "))
-		m.Header.Set(micro.ErrorCodeHeader, "500")
+		m.Header.Set(ErrorHeader, strings.Join(strings.Fields(problem.Error()), " "))
+		m.Header.Set(micro.ErrorCodeHeader, codeOf(problem))
 	}
 	if err := v.store.Conn().PublishMsg(m); err != nil {
 		v.o.Log.Warn("cannot send answer", "node", v.o.Node, "error", err)
 	}
 }
 
-// semantic returns the part of a version that a service may have.
-func semantic(version string) string {
-	if v := regexp.MustCompile(`^v?(\d+\.\d+\.\d+)([-+]|$)`).FindStringSubmatch(version); v != nil {
-		return v[1]
+// The codes of errors: of the request, and of the node.
+const (
+	codeRequest = "400"
+	codeNode    = "500"
+)
+
+// codeOf returns the code of an error.
+func codeOf(err error) string {
+	if errors.As(err, new(model.Problems)) || errors.As(err, new(model.Problem)) {
+		return codeRequest
 	}
 
-	return "0.0.0"
+	return codeNode
+}
+
+// semantic returns a version in the form that services must have.
+func semantic(version string) string {
+	const number, word = `(0|[1-9]\d*)`, `[0-9A-Za-z-]`
+	const part = `(` + number + `|\d*[A-Za-z-]` + word + `*)`
+	form := `^` + number + `\.` + number + `\.` + number + `(-` + part + `(\.` + part + `)*)?(\+` + word + `+(\.` + word + `+)*)?$`
+	version = strings.TrimPrefix(version, "v")
+	if regexp.MustCompile(form).MatchString(version) {
+		return version
+	}
+
+	return "0.0.0-devel"
 }

@@ -70,8 +70,9 @@ func TestEveryNodeOfATargetAnswers(t *testing.T) {
 func TestServiceIsDiscovered(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)
-	for _, node := range []string{"web01", "web02"} {
-		kvtest.Serve(t, kvtest.Bind(t, srv), requests.ServeOptions{Node: node, Version: "dev"})
+	versions := map[string]string{"v1.2.3-rc.1+dirty": "1.2.3-rc.1+dirty", "1.2.3-01": "0.0.0-devel"}
+	for node, version := range map[string]string{"web01": "v1.2.3-rc.1+dirty", "web02": "1.2.3-01"} {
+		kvtest.Serve(t, kvtest.Bind(t, srv), requests.ServeOptions{Node: node, Version: version})
 	}
 	kvtest.Answers(t, store, "muster.ping.all", nil, 2)
 	nodes := map[string]bool{}
@@ -88,7 +89,7 @@ func TestServiceIsDiscovered(t *testing.T) {
 				t.Errorf("endpoint %s has queue group %q", e.Name, e.QueueGroup)
 			}
 		}
-		if info.Version != "0.0.0" || info.Metadata["version"] != "dev" {
+		if want := versions[info.Metadata["version"]]; want == "" || info.Version != want {
 			t.Errorf("info = %+v", info)
 		}
 		if nodes[info.Metadata["node"]] = true; len(nodes) == 2 {
@@ -97,6 +98,28 @@ func TestServiceIsDiscovered(t *testing.T) {
 	}
 	if !nodes["web01"] || !nodes["web02"] {
 		t.Errorf("nodes = %v", nodes)
+	}
+}
+
+// The code of an error tells whose fault it is.
+func TestErrorCodes(t *testing.T) {
+	t.Parallel()
+	srv, store := kvtest.New(t)
+	kvtest.Serve(t, kvtest.Bind(t, srv), requests.ServeOptions{
+		Node:   "web01",
+		Status: func(context.Context, []byte) (any, error) { return nil, model.Problem{Message: "unknown type"} },
+		Facts:  func(context.Context, []byte) (any, error) { return nil, errors.New("the disk is broken") },
+		Ping:   func(context.Context, []byte) (any, error) { return strings.Repeat("x", 2<<20), nil },
+	})
+	for verb, want := range map[string]string{"status": "400 unknown type", "facts": "500 the disk is broken", "ping": "500 "} {
+		kvtest.Answers(t, store, "muster."+verb+".node.web01", nil, 1) // it is offered
+		m, err := srv.Connect(t).Request("muster."+verb+".node.web01", nil, time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := m.Header.Get(micro.ErrorCodeHeader) + " " + m.Header.Get(micro.ErrorHeader); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %s", verb, got)
+		}
 	}
 }
 

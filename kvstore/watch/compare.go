@@ -18,7 +18,11 @@ import (
 // returns the errors of those where that failed.
 func (l *loop) compareAll(ctx context.Context, due []*part) map[string]error {
 	if err := l.store.Away(); err != nil {
-		return same(due, err)
+		failed := map[string]error{}
+		for _, p := range due {
+			failed[p.family] = err
+		}
+		return failed
 	}
 	if _, known := l.table.all(); len(known.Known) == 0 || known.Stream.IsZero() {
 		// Without it all works, but that what is gone from the bucket stays in force.
@@ -48,16 +52,6 @@ func (l *loop) compareAll(ctx context.Context, due []*part) map[string]error {
 	}
 
 	return failed
-}
-
-// same returns one error for several families.
-func same(due []*part, err error) map[string]error {
-	out := map[string]error{}
-	for _, p := range due {
-		out[p.family] = err
-	}
-
-	return out
 }
 
 // heads reads the newest message of each family that has one, all at once: one

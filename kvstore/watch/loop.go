@@ -300,8 +300,11 @@ func (l *loop) failed(ctx context.Context, p *part, err error) {
 		return
 	}
 	if errors.Is(err, kvstore.ErrNotPermitted) {
-		groups := l.o.Groups
-		err = fmt.Errorf("%s: %w (give the node what `%s` prints)", p.family, err, joined("muster fleet permissions "+l.o.Node, " --groups ", strings.Join(groups, ",")))
+		command := "muster fleet permissions " + l.o.Node
+		if len(l.o.Groups) > 0 {
+			command += " --groups " + strings.Join(l.o.Groups, ",")
+		}
+		err = fmt.Errorf("%s: %w (give the node what `%s` prints)", p.family, err, command)
 	}
 	level := slog.LevelDebug
 	if p.err == nil || errors.Is(err, kvstore.ErrNotPermitted) && p.err.Error() != err.Error() {
@@ -311,15 +314,6 @@ func (l *loop) failed(ctx context.Context, p *part, err error) {
 	l.o.Log.Log(ctx, level, "cannot read assignments, will retry", "node", l.o.Node, "family", p.family, "in", p.retry, "error", err)
 	p.at = time.Now().Add(time.Duration((0.5 + l.o.Rand()/2) * float64(p.retry)))
 	p.retry = min(2*p.retry, kvstore.MaxRetry*l.o.Retry)
-}
-
-// joined returns a text with what follows it, where anything does.
-func joined(text, by, more string) string {
-	if more == "" {
-		return text
-	}
-
-	return text + by + more
 }
 
 // flush wakes with the keys that changed, if any or if something else is worth

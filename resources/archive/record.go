@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/files"
 )
 
 // record is the state of an unpacked archive, in the state directory: an
@@ -48,7 +49,7 @@ func recall(h *host.Host, name string) (record, error) {
 	if path == "" {
 		return record{}, nil
 	}
-	data, err := h.Read(path, maxRecord)
+	data, err := files.Read(path, maxRecord)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return record{}, nil

@@ -51,12 +51,14 @@ func TestWhatIsNoArchiveIsFetchedAgain(t *testing.T) {
 	}
 }
 
-// TestWhatIsRefusedSaysTheWayOut has an archive that is too large, and without its
+// TestWhatIsRefusedSaysTheWayOut has an archive that unpacks to too much, and without its
 // checksum nothing that would tell of a better one.
 func TestWhatIsRefusedSaysTheWayOut(t *testing.T) {
 	for _, checksum := range []bool{false, true} {
 		s, dir := newStand(t), t.TempDir()
-		more := typetest.Properties{"extract_parent": "DIR/opt", "max_size": "1"}
+		s.new = pack(t, "big", strings.Repeat("x", 1<<20))
+		s.server.Put("/a.tar.gz", webtest.Text(s.new))
+		more := typetest.Properties{"extract_parent": "DIR/opt", "max_size": "100kB"}
 		if checksum {
 			more["checksum"] = sum(s.new)
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/musterfleet/muster/resources/host/web"
 )
 
-// DefaultMaxSize bounds the unpacked content by default.
+// DefaultMaxSize bounds the download and the unpacked content by default.
 const DefaultMaxSize model.Size = 10 << 30
 
 // Spec are the properties of an archive.
@@ -27,7 +27,7 @@ type Spec struct {
 	Username      string            `json:"username,omitempty" jsonschema_description:"User for basic authentication"`
 	Password      string            `json:"password,omitempty" sensitive:"true" jsonschema_description:"Password for basic authentication"`
 	Headers       map[string]string `json:"headers,omitempty" sensitive:"true" jsonschema_description:"Headers of the request, for example Authorization"`
-	MaxSize       model.Size        `json:"max_size,omitempty" jsonschema:"default=10GiB" jsonschema_description:"The most that it may unpack to: a number of bytes, or with a unit as in 500MB and 10GiB"`
+	MaxSize       model.Size        `json:"max_size,omitempty" jsonschema:"default=10GiB" jsonschema_description:"The most that is downloaded, and that it may unpack to: a number of bytes, or with a unit as in 500MB and 10GiB"`
 	Preserve      bool              `json:"preserve,omitempty" jsonschema_description:"Restore owners and setuid, setgid and sticky bits as they are in the archive"`
 }
 

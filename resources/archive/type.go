@@ -91,8 +91,8 @@ func download(ctx context.Context, env resource.Env, p ArchiveProvider, spec *Sp
 	// Not in the return statement: Go may evaluate checksum there before the call.
 	err = p.Download(ctx, env, spec, attrs, func(arrived string) error {
 		checksum = arrived
-		if spec.ExtractParent == "" {
-			return nil
+		if err := spec.CheckSum(arrived); err != nil || spec.ExtractParent == "" {
+			return err
 		}
 		return remember(ctx, env.Host, record{Archive: spec.Name, Checksum: arrived})
 	})
@@ -100,20 +100,28 @@ func download(ctx context.Context, env resource.Env, p ArchiveProvider, spec *Sp
 	return checksum, err
 }
 
-// extract unpacks the downloaded or existing archive.
-func extract(ctx context.Context, env resource.Env, p ArchiveProvider, spec *Spec, checksum string) error {
-	r := record{Archive: spec.Name, Checksum: checksum}
-	if checksum == "" {
-		var err error
-		if r.Checksum, err = env.Host.Digest(ctx, spec.Name); err != nil {
-			return err
-		}
+// extract unpacks the downloaded archive, or with no checksum the existing one.
+func extract(ctx context.Context, env resource.Env, p ArchiveProvider, spec *Spec, downloaded string) error {
+	format, err := Format(spec.Name)
+	if err != nil {
+		return err
+	}
+	content, err := hostarchive.Open(ctx, env.Host.Disk, spec.Name, format)
+	if err != nil {
+		return err
+	}
+	defer content.Close()
+	if err := spec.CheckSum(content.Checksum); err != nil {
+		return err
+	}
+	r := record{Archive: spec.Name, Checksum: content.Checksum}
+	if content.Checksum != downloaded {
 		// A partial extraction may make the creates path.
 		if err := remember(ctx, env.Host, r); err != nil {
 			return err
 		}
 	}
-	err := p.Extract(ctx, env, spec)
+	err = p.Extract(ctx, env, spec, content)
 	switch {
 	case errors.Is(err, hostarchive.ErrNotArchive) && spec.Checksum == "":
 		r.Invalid = true

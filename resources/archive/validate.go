@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"fmt"
 	"maps"
 	"net/url"
 	"regexp"
@@ -8,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/model"
-	hostarchive "github.com/musterfleet/muster/resources/host/archive"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -41,17 +41,22 @@ func (s *Spec) Warnings() model.Problems {
 	return out
 }
 
+// CheckSum returns ErrChecksum unless a checksum is the wanted one.
+func (s *Spec) CheckSum(checksum string) error {
+	if want := s.WantedChecksum(); want != "" && checksum != want {
+		return fmt.Errorf("%w: expected %s, got %s", ErrChecksum, want, checksum)
+	}
+
+	return nil
+}
+
 // WantedChecksum returns the wanted checksum in lower case, empty for any.
 func (s *Spec) WantedChecksum() string { return strings.ToLower(s.Checksum) }
 
 func (s *Spec) validateName(out *model.Problems) {
 	resource.CheckPath(out, "name", "archive path", s.Name)
-	format, err := Format(s.Name)
-	switch {
-	case err != nil:
+	if _, err := Format(s.Name); err != nil {
 		out.Property("name", "end it with "+extensions, "%s: %q", err, s.Name)
-	case format == hostarchive.Zip && s.ExtractParent != "" && strings.ContainsAny(s.Name, `*?[\`):
-		out.Property("name", `leave out *, ?, [ and \`, "the name of a zip is a pattern to unzip: %q", s.Name)
 	}
 }
 

@@ -74,6 +74,16 @@ func withLink(name, target string) setup {
 	}
 }
 
+func withHardLink(name, target string) setup {
+	return func(t *testing.T, dir string) {
+		t.Helper()
+		check(t, os.Link(filepath.Join(dir, target), filepath.Join(dir, name)))
+	}
+}
+
+// openTo makes a directory that everybody may write to.
+func openTo(name string) setup { return withDir(name, 0o777) }
+
 func withFifo(name string) setup {
 	return func(t *testing.T, dir string) {
 		t.Helper()
@@ -131,6 +141,7 @@ func TestContract(t *testing.T) {
 	cases = append(cases, contentCases(t)...)
 	cases = append(cases, attributeCases(t)...)
 	cases = append(cases, linkCases(t)...)
+	cases = append(cases, unsafeCases(t)...)
 	typetest.Run(t, typetest.Config{Type: fileType(), ReadOnly: typetest.Only("getent "), Cases: cases})
 }
 
@@ -245,6 +256,9 @@ func attributeCases(t *testing.T) []typetest.Case {
 		{Name: "attributes, directory", Setup: withDir("x", 0o755), Properties: attrs, Error: "path exists as a directory"},
 		{Name: "attributes, fifo", Setup: withFifo("x"), Properties: attrs, Error: "path exists as a fifo, socket or device"},
 		{Name: "attributes, link", Setup: all(withFile("t", "kept", 0o600), withLink("x", "t")), Properties: attrs, Error: "is a symbolic link: without content or source only attributes are managed", Check: holds("t", "kept", 0o600)},
+		{Name: "attributes, several names", Setup: all(withFile("t", "kept", 0o600), withHardLink("x", "t")), Properties: attrs, Error: "x has several names (hard links): its owner and mode are not changed", Check: holds("t", "kept", 0o600)},
+		{Name: "attributes, several names, the same", Setup: all(withFile("t", "kept", 0o644), withHardLink("x", "t")), Properties: attrs, Check: holds("t", "kept", 0o644)},
+		{Name: "content, several names", Setup: all(withFile("t", "kept", 0o600), withHardLink("x", "t")), Properties: owned(t, "x", typetest.Properties{"content": "new"}), Message: "Would have updated the file", Check: all(holds("x", "new", 0o644), holds("t", "kept", 0o600))},
 		{Name: "mode 644", Setup: withFile("x", "", 0o600), Properties: owned(t, "x", typetest.Properties{"mode": "644"}), Message: updated, Check: holds("x", "", 0o644)},
 		{Name: "mode 0o755", Setup: withFile("x", "", 0o600), Properties: owned(t, "x", typetest.Properties{"mode": "0o755"}), Message: updated, Check: holds("x", "", 0o755)},
 		{Name: "mode 0O700", Setup: withFile("x", "", 0o600), Properties: owned(t, "x", typetest.Properties{"mode": "0O700"}), Message: updated, Check: holds("x", "", 0o700)},
@@ -262,5 +276,28 @@ func linkCases(t *testing.T) []typetest.Case {
 		{Name: "content, link to a directory", Setup: all(withFile("d/a", "kept", 0o600), withLink("x", "d")), Properties: hello, Message: replaced, Check: all(holds("x", "hello\n", 0o644), holds("d/a", "kept", 0o600))},
 		{Name: "content, dangling link", Setup: withLink("x", "nowhere"), Properties: hello, Message: replaced, Check: all(holds("x", "hello\n", 0o644), isGone("nowhere"))},
 		{Name: "content, through a linked parent", Setup: all(withDir("d", 0o755), withLink("l", "d")), Properties: owned(t, "l/x", typetest.Properties{"content": "a"}), Message: "Would have created the file", Check: holds("d/x", "a", 0o644)},
+	}
+}
+
+// unsafeCases are below a directory that everybody may write to, where app is a
+// link of nobody knows whom, and a directory that nobody knows whom put there.
+func unsafeCases(t *testing.T) []typetest.Case {
+	const refused = "unsafe path: "
+	there := all(openTo("o"), withFile("etc/x", "kept", 0o600), withFile("o/d/x", "kept", 0o600), withLink("o/app", "../etc"))
+	kept := all(holds("etc/x", "kept", 0o600), holds("o/d/x", "kept", 0o600))
+	directory := typetest.Properties{"ensure": "directory"}
+	source := func(dir string) typetest.Properties {
+		return owned(t, "copy", typetest.Properties{"source": dir + "/o/app/x"})(dir)
+	}
+
+	return []typetest.Case{
+		{Name: "unsafe, content by a link", Setup: there, Properties: owned(t, "o/app/x", typetest.Properties{"content": "a"}), Error: refused, Check: kept},
+		{Name: "unsafe, content", Setup: there, Properties: owned(t, "o/d/x", typetest.Properties{"content": "a"}), Error: refused, Check: kept},
+		{Name: "unsafe, attributes by a link", Setup: there, Properties: owned(t, "o/app/x", nil), Error: refused, Check: kept},
+		{Name: "unsafe, directory by a link", Setup: there, Properties: owned(t, "o/app/new/deep", directory), Error: refused, Check: all(kept, isGone("etc/new"))},
+		{Name: "unsafe, removal by a link", Setup: there, Properties: absent("o/app/x", nil), Error: refused, Check: kept},
+		{Name: "unsafe, forced removal by a link", Setup: all(there, withDir("etc/d", 0o755)), Properties: absent("o/app/d", typetest.Properties{"force": true}), Error: refused, Check: isDir("etc/d", 0o755)},
+		{Name: "unsafe, source by a link", Setup: there, Properties: source, Error: refused, Check: isGone("copy")},
+		{Name: "in a directory of everybody", Setup: there, Properties: owned(t, "o/x", typetest.Properties{"content": "a"}), Message: "Would have created the file", Check: holds("o/x", "a", 0o644)},
 	}
 }

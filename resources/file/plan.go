@@ -117,6 +117,9 @@ func planPresent(spec *Spec, state *State) (plan resource.Plan, err error) {
 	if !spec.managesContent() {
 		plan.Changes = attributeChanges(actionSetAttributes, spec, state, state.Entry, allBits)
 		setMessage(plan, "Would have updated attributes")
+		if !plan.Empty() && state.Entry.Links > 1 {
+			return resource.Plan{}, fmt.Errorf("%s %w", spec.Name, files.ErrLinks)
+		}
 		return plan, nil
 	}
 	if state.Metadata.Checksum != state.want.digest {

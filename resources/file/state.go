@@ -47,6 +47,8 @@ type wanted struct {
 	// digest and size are those of the wanted content, when content is managed.
 	digest string
 	size   int64
+	// source is the file that has the content.
+	source files.Entry
 	// obstacle is why the path cannot be created, replaced or removed.
 	obstacle error
 	// notEmpty marks a directory with entries.

@@ -98,12 +98,12 @@ func resolveContent(ctx context.Context, env resource.Env, spec *Spec, state *St
 		return nil
 	}
 	if state.Entry.Kind == files.File {
-		want.before = resource.ReadSnippet(env.Host, spec.Name)
+		want.before = resource.ReadSnippet(state.Entry)
 	}
 	if source == "" {
 		want.after = resource.SnippetOf(*spec.Content)
 	} else {
-		want.after = resource.ReadSnippet(env.Host, source)
+		want.after = resource.ReadSnippet(want.source)
 	}
 
 	return nil
@@ -127,6 +127,7 @@ func willBeReadable(state *State) bool {
 
 func resolveSource(ctx context.Context, env resource.Env, source string, want *wanted) error {
 	entry, err := env.Host.Follow(source)
+	want.source = entry
 	switch {
 	case err != nil:
 		return fmt.Errorf("could not inspect the source: %w", err)

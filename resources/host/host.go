@@ -12,6 +12,7 @@ import (
 	"github.com/musterfleet/muster/resources/host/command"
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/lock"
+	"golang.org/x/sys/unix"
 )
 
 // Options are what a Host is made from.
@@ -49,6 +50,10 @@ func New(o Options) *Host {
 		Locks:    lock.New(o.StateDir),
 	}
 }
+
+// SetUmask makes the umask of this process 022, whatever it was started with: by
+// default nobody else may write to what is made.
+func SetUmask() { unix.Umask(0o022) }
 
 // BeginRun forgets the account tables and begins a run of the disk.
 func (h *Host) BeginRun(ctx context.Context, o files.RunOptions) error {

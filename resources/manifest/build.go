@@ -97,7 +97,10 @@ func ownProblems(unresolved []model.Position, d syntax.Declared, properties reso
 		switch {
 		case !holdsFailed(e.Value, unresolved):
 			sound.Entries = append(sound.Entries, e)
-			places = append(places, e.Value.Pos)
+			// What is wrong with the name, or missing, may come of what failed.
+			if e.Key != syntax.KeyName {
+				places = append(places, e.Value.Pos)
+			}
 		case e.Key == syntax.KeyName:
 			e.Value.Late = false
 			sound.Entries = append(sound.Entries, e)

@@ -104,6 +104,7 @@ func TestDataProblems(t *testing.T) {
 		"list key":         {"data:\n  \"${ [1] }\": 1\n", "m.yaml:2:3: the expression gives a list for a key, which must be text"},
 		"key twice":        {"data:\n  debian: 1\n  \"${ Facts.os }\": 2\n", "m.yaml:3:3: the key `debian` is there twice, first at m.yaml:2:3 (keep one of them)"},
 		"unused override":  {"overrides:\n  a:\n    b: \"${ nope }\"\n    c: [\"${ x\"]\n", "m.yaml:3:9: the expression is not valid: unknown name `nope` (write `$${` for a literal `${`)\nm.yaml:4:10: the expression that begins here does not end (close it with `}`, or write `$${` for a literal `${`)"},
+		"unused key":       {"overrides:\n  a:\n    \"${ nope }\": 1\n", "m.yaml:3:6: the expression is not valid: unknown name `nope` (write `$${` for a literal `${`)"},
 		"unknown key":      {"dta: {}\n", "m.yaml:1:1: unknown key `dta` (did you mean `data`?)"},
 	} {
 		t.Run(name, func(t *testing.T) {

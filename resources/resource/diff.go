@@ -9,7 +9,7 @@ import (
 
 	"github.com/aymanbagabas/go-udiff"
 
-	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/files"
 )
 
 // The bounds of a diff, which travels in a report.
@@ -35,10 +35,10 @@ func SnippetOf(text string) Snippet {
 	return Snippet{Text: text}
 }
 
-// ReadSnippet returns the snippet of a file. One that cannot be read counts as too
-// large: a missing diff is no reason to fail.
-func ReadSnippet(h *host.Host, path string) Snippet {
-	text, err := h.Read(path, maxDiffText)
+// ReadSnippet returns the snippet of a file that was looked at. One that cannot be
+// read counts as too large: a missing diff is no reason to fail.
+func ReadSnippet(entry files.Entry) Snippet {
+	text, err := entry.Read(maxDiffText)
 	if err != nil {
 		return Snippet{TooLarge: true}
 	}

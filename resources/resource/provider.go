@@ -43,7 +43,7 @@ func Select[P Provider](providers []P, facts model.Facts, spec Spec) (P, error) 
 	case found:
 		return best, nil
 	case len(reasons) == 0 && named != "":
-		return none, fmt.Errorf("%w: %q, there is %s", model.ErrProviderNotFound, named, providerNames(providers))
+		return none, fmt.Errorf("%w: %q, there is %s", model.ErrProviderNotFound, named, strings.Join(names(providers), ", "))
 	default:
 		return none, unsuitable(reasons)
 	}
@@ -59,11 +59,11 @@ func unsuitable(reasons []error) error {
 	return err
 }
 
-func providerNames[P Provider](providers []P) string {
-	names := make([]string, len(providers))
-	for i, p := range providers {
-		names[i] = p.Name()
+func names[P Provider](providers []P) []string {
+	var out []string
+	for _, p := range providers {
+		out = append(out, p.Name())
 	}
 
-	return strings.Join(names, ", ")
+	return out
 }

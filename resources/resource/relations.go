@@ -40,6 +40,10 @@ type Need struct {
 	ReadsContent bool
 }
 
+// IsGate reports whether what needs it does not run when its provider failed: it
+// is the path of something, such as the directory that a file is in.
+func (n Need) IsGate() bool { return strings.HasPrefix(n.What, PathNeed("")) && !n.All }
+
 // Provides returns words as provisions.
 func Provides(words ...string) []Provision {
 	out := slices.Grow([]Provision(nil), len(words))

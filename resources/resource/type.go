@@ -56,6 +56,7 @@ func Of[S Spec, T State, P Provider](c Contract[S, T, P]) *Type {
 		Select: func(facts model.Facts, spec Spec) (Provider, error) {
 			return Select(c.Providers(), facts, spec)
 		},
+		Providers: names(c.Providers()),
 		Plan: func(spec Spec, state State, refresh bool) (Plan, error) {
 			return c.Plan(spec.(S), state.(T), refresh)
 		},
@@ -63,9 +64,6 @@ func Of[S Spec, T State, P Provider](c Contract[S, T, P]) *Type {
 			return c.Apply(ctx, env, p.(P), spec.(S), plan)
 		},
 		NewState: func() State { return reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T) },
-	}
-	for _, p := range c.Providers() {
-		t.Providers = append(t.Providers, p.Name())
 	}
 	t.properties = properties(t)
 	adaptVerify(t, c)

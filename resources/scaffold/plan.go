@@ -2,6 +2,7 @@ package scaffold
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
@@ -23,11 +24,7 @@ func (*Type) Plan(spec *Spec, state *State, _ bool) (resource.Plan, error) {
 	if spec.Ensure == model.EnsureAbsent {
 		return planAbsent(spec, state), state.Obstacle
 	}
-	var changes []model.Change
-	for _, file := range state.Due {
-		changes = append(changes, file.Changes...)
-	}
-	files := len(state.Due)
+	changes, files := slices.Concat(state.Due...), len(state.Due)
 	if spec.Purge {
 		files += len(state.Metadata.Purged)
 		changes = append(changes, removals(actionPurge, state.Metadata.Purged)...)

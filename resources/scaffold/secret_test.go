@@ -43,3 +43,15 @@ func TestPathsOfTemplatesAreNoSecrets(t *testing.T) {
 		}
 	}
 }
+
+// A file that a template writes is a secret when that template uses one, and not
+// when another one does.
+func TestWrittenFilesAreSecretsOfTheirTemplate(t *testing.T) {
+	s := newSubject(t, put("src/a", `{{ write "plain" .Data.name }}`, "src/b", `{{ write "hidden" .Data.pw }}`), "engine", "go")
+	s.env.Scope.Origin = origin{host: s.env.Host}
+	for _, c := range s.plan().Changes {
+		if shown := strings.Contains(c.Diff, "+app"); shown != strings.HasSuffix(c.Property, "/plain") || strings.Contains(c.Diff, "hunter2") {
+			t.Errorf("%+v", c)
+		}
+	}
+}

@@ -1,16 +1,14 @@
 package scaffold
 
-import (
-	"github.com/musterfleet/muster/model"
-)
+import "github.com/musterfleet/muster/model"
 
 // State is the observed state of a scaffold.
 type State struct {
 	model.CommonState
 	Metadata *Metadata `json:"metadata,omitempty" jsonschema_description:"What rendering the templates would do"`
 
-	// Due are the files to write, each with its changes.
-	Due []Difference `json:"-"`
+	// Due are the changes of each file to write.
+	Due [][]model.Change `json:"-"`
 	// Obstacle is why the scaffold cannot be rendered into its target.
 	Obstacle error `json:"-"`
 }
@@ -25,11 +23,4 @@ type Metadata struct {
 	Purged       []string `json:"purged,omitempty" jsonschema_description:"Files that no template gives"`
 	Stable       []string `json:"stable,omitempty" jsonschema_description:"Files that are as they must be"`
 	Engine       string   `json:"engine" jsonschema_description:"Language of the templates"`
-}
-
-// Difference is a file to write.
-type Difference struct {
-	Path string
-	// Changes are the differences, each from before to after.
-	Changes []model.Change
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/musterfleet/muster/model"
@@ -78,15 +79,12 @@ func (t *Type) Verify(spec *Spec, _ resource.Outcome, after *State) error {
 // named returns the first files of a plan.
 func named(plan resource.Plan) string {
 	const most = 3
-	var paths []string
-	for _, c := range plan.Changes {
-		if c.Property == "" || len(paths) > 0 && paths[len(paths)-1] == c.Property {
-			continue
-		}
-		if len(paths) == most {
-			return strings.Join(append(paths, "…"), ", ")
-		}
-		paths = append(paths, c.Property)
+	paths := make([]string, len(plan.Changes))
+	for i, c := range plan.Changes {
+		paths[i] = c.Property
+	}
+	if paths = slices.Compact(paths); len(paths) > most {
+		paths = append(paths[:most], "…")
 	}
 
 	return strings.Join(paths, ", ")

@@ -40,7 +40,7 @@ func Jet(ctx context.Context, t Template, names Names, load Load, limits Limits)
 	for name, fn := range r.functions {
 		r.set.AddGlobalFunc(name, fn)
 	}
-	r.set.AddGlobalFunc(nameInOrder, inOrder)
+	r.set.AddGlobalFunc(nameInOrder, InOrder)
 	if limits.Print != nil {
 		addWriters(r.set, limits.Print)
 	}

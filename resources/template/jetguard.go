@@ -13,7 +13,7 @@ import (
 // loops, blocks and assignments do, and name the line of a function that fails:
 // the library offers none of this.
 func (r *rendering) guard(name string, root *jet.ListNode) {
-	visit(reflect.ValueOf(root), func(node any) {
+	Visit(root, func(node any) {
 		switch n := node.(type) {
 		case *jet.ListNode:
 			n.Nodes = r.beforeAssignments(n.Nodes)
@@ -38,7 +38,9 @@ func (r *rendering) guard(name string, root *jet.ListNode) {
 	r.begin(root, jet.NodeBase{TemplatePath: root.TemplatePath, Line: 1})
 }
 
-// visit calls a function for every node in a tree, inner ones first.
+// Visit calls a function for every node in a tree of Jet or of Go, inner ones first.
+func Visit(root any, of func(node any)) { visit(reflect.ValueOf(root), of) }
+
 func visit(v reflect.Value, of func(node any)) {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:
@@ -51,7 +53,10 @@ func visit(v reflect.Value, of func(node any)) {
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
-			visit(v.Field(i), of)
+			// A node of Go has its tree in a field that is not exported.
+			if f := v.Type().Field(i); f.IsExported() || f.Anonymous {
+				visit(v.Field(i), of)
+			}
 		}
 		if v.CanAddr() && v.Addr().CanInterface() {
 			of(v.Addr().Interface())

@@ -13,8 +13,8 @@ import (
 // the library returns the entries of a mapping in another order every time.
 const nameInOrder = "__in_order"
 
-// inOrder is that function.
-func inOrder(args jet.Arguments) reflect.Value {
+// InOrder is that function.
+func InOrder(args jet.Arguments) reflect.Value {
 	of := args.Get(0)
 	m := of
 	for m.IsValid() && (m.Kind() == reflect.Interface || m.Kind() == reflect.Pointer) && !m.IsNil() {
@@ -24,11 +24,6 @@ func inOrder(args jet.Arguments) reflect.Value {
 		return of
 	}
 
-	return reflect.ValueOf(InOrder(m))
-}
-
-// InOrder returns what is in a mapping in the order of its keys, for a range of Jet.
-func InOrder(m reflect.Value) jet.Ranger {
 	keys := m.MapKeys()
 	slices.SortFunc(keys, func(a, b reflect.Value) int {
 		if a.CanInt() && b.CanInt() {
@@ -37,7 +32,7 @@ func InOrder(m reflect.Value) jet.Ranger {
 		return cmp.Compare(fmt.Sprint(a.Interface()), fmt.Sprint(b.Interface()))
 	})
 
-	return &orderedRanger{m: m, keys: keys}
+	return reflect.ValueOf(&orderedRanger{m: m, keys: keys})
 }
 
 // orderedRanger returns what is in a mapping in the order of its keys.

@@ -33,7 +33,7 @@ var commandRooms = map[string][]string{
 	"agentcmd":        {"agent/..."},
 	"demo":            {"agent/...", "cmd/muster/agentcmd"},
 	"fleetcmd":        {"fleet/..."},
-	"localcmd":        {"agent/..."},
+	"localcmd":        {"agent/config"},
 	"registrationcmd": nil,
 }
 
@@ -84,7 +84,8 @@ func rooms() []room {
 		{folder: "agent", alone: true, may: []string{"model", "agent/...", "resources/...", "schemas"}, tests: []string{"kvstore/..."}},
 		{folder: "agent/tasks"},
 		{folder: "agent/bounds", may: []string{"model"}},
-		{folder: "agent/outbox", may: []string{"model", "resources/host/..."}},
+		{folder: "agent/config", may: []string{"model", "agent/outbox", "resources/document", "resources/manifest"}},
+		{folder: "agent/outbox", may: []string{"model", "agent/tasks"}},
 		{folder: "fleet", may: []string{"model", "resources/...", "schemas"}, tests: []string{"kvstore/..."}},
 		{folder: "schemas", may: []string{"model", "resources", "resources/document", "resources/resource"}, tests: []string{"resources/..."}},
 		{folder: "examples", tests: []string{"model", "resources/...", "schemas"}},

@@ -18,6 +18,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/agent"
+	"github.com/musterfleet/muster/agent/config"
 	"github.com/musterfleet/muster/testing/hosttest"
 	"github.com/musterfleet/muster/testing/markdown"
 	"github.com/musterfleet/muster/testing/natstest"
@@ -262,15 +263,15 @@ func TestConfigurationIsDocumented(t *testing.T) {
 		if outer, inner, nested := strings.Cut(r[1], "."); nested {
 			text = outer + ": {" + inner + ": " + r[2] + "}"
 		}
-		got, err := agent.ParseConfig("table", []byte(text), "host")
-		if err != nil || !reflect.DeepEqual(got, agent.DefaultConfig("host")) {
+		got, err := config.Parse("table", []byte(text), "host")
+		if err != nil || !reflect.DeepEqual(got, config.Default("host")) {
 			t.Errorf("%s is not the default: %v", text, err)
 		}
 	}
 	if len(rows) < 12 {
 		t.Errorf("only %d defaults were found", len(rows))
 	}
-	if _, err := agent.ParseConfig("agent.yaml", []byte(find(t, page, "yaml", "agent").Text), "host"); err != nil {
+	if _, err := config.Parse("agent.yaml", []byte(find(t, page, "yaml", "agent").Text), "host"); err != nil {
 		t.Error(err)
 	}
 }

@@ -128,40 +128,32 @@ func TestFunctionsInScaffolds(t *testing.T) {
 	}
 }
 
-// TestKilledWhileTemplatesAreRendered kills muster: nothing goes on rendering,
-// and what renders next removes what it was rendered in. A signal leaves nothing.
+// TestKilledWhileTemplatesAreRendered ends muster: nothing goes on rendering,
+// and nothing is left of it.
 func TestKilledWhileTemplatesAreRendered(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGKILL, syscall.SIGINT} {
 		dir, state := t.TempDir(), t.TempDir()
-		write(t, filepath.Join(dir, "f"), "[[ write(\"started\", \"\") ]][[ range ints(0, 1000000000000) ]][[ try ]][[ 1 ]][[ end ]][[ end ]]")
+		write(t, filepath.Join(dir, "f"), "[[ range ints(0, 1000000000000) ]][[ try ]][[ 1 ]][[ end ]][[ end ]]")
 		manifest := write(t, filepath.Join(t.TempDir(), "m.yaml"), "muster: {resources: [{scaffold: [{"+t.TempDir()+"/out: {source: "+dir+"}}]}]}\n")
 		p := start(t, state, "apply", manifest)
-		pattern := fmt.Sprintf("/dev/shm/muster-*-%d-scaffold-*", p.cmd.Process.Pid)
-		var in []string
+		renderer := 0
 		await(t, "it renders", func() bool {
-			in, _ = filepath.Glob(pattern + "/target/started")
-			return len(in) > 0
+			renderer = childOf(t, p.cmd.Process.Pid)
+			text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", renderer))
+			return err == nil && strings.Contains(string(text), "render-scaffold")
 		})
-		renderer := childOf(t, p.cmd.Process.Pid)
 		p.signal(signal)
 		if code, text := p.wait(); code == 0 {
 			t.Error(text)
 		}
 		await(t, "nothing renders", func() bool { return !alive(renderer) })
-		if signal == syscall.SIGKILL && !exists(in[0]) {
-			t.Error("it was killed, and left nothing: this test has shown nothing")
-		}
-		if signal == syscall.SIGKILL {
-			// Whatever renders next removes it, also if it changes nothing.
-			muster(t, state, "ensure", "scaffold", filepath.Join(t.TempDir(), "out"), "--source", t.TempDir(), "--noop")
-		}
-		if left, err := filepath.Glob(pattern); err != nil || len(left) > 0 {
+		if left, err := filepath.Glob(fmt.Sprintf("/dev/shm/muster-*-%d-*", p.cmd.Process.Pid)); err != nil || len(left) > 0 {
 			t.Error(signal, "left", left, err)
 		}
 	}
 }
 
-// childOf gives the one process that another one has started.
+// childOf gives the one process that another one has started, 0 while there is none.
 func childOf(t *testing.T, pid int) (child int) {
 	t.Helper()
 	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
@@ -173,9 +165,6 @@ func childOf(t *testing.T, pid int) (child int) {
 		if err == nil {
 			_, _ = fmt.Sscan(string(text), &child)
 		}
-	}
-	if child == 0 {
-		t.Fatal("it has started nothing")
 	}
 
 	return child

@@ -38,7 +38,7 @@ func (Plain) Status(_ context.Context, env resource.Env, path string) (*State, e
 	default:
 		return nil, fmt.Errorf("%s is a %s, not a setting", path, entry.Kind)
 	}
-	text, err := env.Host.Read(path, maxValue)
+	text, err := files.Read(path, maxValue)
 	state.Value = strings.TrimSuffix(string(text), "\n")
 
 	return state, err

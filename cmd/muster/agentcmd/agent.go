@@ -20,6 +20,7 @@ import (
 
 	"github.com/musterfleet/muster/agent"
 	"github.com/musterfleet/muster/agent/assignments"
+	"github.com/musterfleet/muster/agent/config"
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/kvstore"
@@ -56,9 +57,9 @@ func Add(env *cli.Env, app *fisk.Application) {
 	run.Flag("node", "Node id").PlaceHolder("NAME").StringVar(&c.node)
 	run.Flag("group", "Group of this node; repeatable").PlaceHolder("NAME").StringsVar(&c.groups)
 	run.Action(env.Action(cli.UnlessNoop(c.run)))
-	config := parent.Command("config", "Print the default configuration, with a comment for each key")
-	config.Action(env.Action(func(context.Context) error {
-		text, err := agent.ExampleConfig(agent.DefaultConfig(cli.Hostname()))
+	example := parent.Command("config", "Print the default configuration, with a comment for each key")
+	example.Action(env.Action(func(context.Context) error {
+		text, err := config.Example(config.Default(cli.Hostname()))
 		if err != nil {
 			return err
 		}
@@ -73,11 +74,11 @@ func (c *runCommand) config() (agent.Config, error) {
 	if !named {
 		path = filepath.Join(c.Flags.ConfigDir, "agent.yaml")
 	}
-	text, err := files.Read(path, manifest.DefaultMaxBytes)
+	text, err := files.ReadTrusted(path, manifest.DefaultMaxBytes)
 	if err != nil && (named || !errors.Is(err, fs.ErrNotExist)) {
 		return agent.Config{}, err
 	}
-	config, err := agent.ParseConfig(path, text, cli.Hostname())
+	config, err := config.Parse(path, text, cli.Hostname())
 	if err != nil {
 		return config, err
 	}
@@ -97,35 +98,36 @@ func (c *runCommand) config() (agent.Config, error) {
 }
 
 // overrideConfig overrides a configuration by the global flags.
-func (c *runCommand) overrideConfig(config *agent.Config) {
+func (c *runCommand) overrideConfig(out *agent.Config) {
 	set := func(target *string, value string, wins bool) {
 		if wins {
 			*target = value
 		}
 	}
-	set(&config.StateDir, c.Flags.StateDir, c.Given("state-dir") || os.Getenv(engine.EnvState) != "")
-	set(&config.Prefix, c.Flags.Prefix, c.Given("prefix") || os.Getenv(cli.EnvPrefix) != "")
-	set(&config.Log.Format, c.Flags.LogFormat, c.Given("log-format") || os.Getenv(cli.EnvLogFormat) != "")
-	set(&config.Log.Level, c.Flags.LogLevel, c.Given("log-level") || os.Getenv(cli.EnvLogLevel) != "")
+	set(&out.StateDir, c.Flags.StateDir, c.Given("state-dir") || os.Getenv(engine.EnvState) != "")
+	set(&out.Prefix, c.Flags.Prefix, c.Given("prefix") || os.Getenv(cli.EnvPrefix) != "")
+	set(&out.Log.Format, c.Flags.LogFormat, c.Given("log-format") || os.Getenv(cli.EnvLogFormat) != "")
+	set(&out.Log.Level, c.Flags.LogLevel, c.Given("log-level") || os.Getenv(cli.EnvLogLevel) != "")
 	// The environment is that of whoever starts the agent: it only counts where
 	// the file has no setting of NATS at all.
-	if !c.Given(cli.ConnectFlags[:]...) && !reflect.DeepEqual(config.NATS, agent.DefaultConfig("").NATS) {
+	if !c.Given(cli.ConnectFlags[:]...) && !reflect.DeepEqual(out.NATS, config.Default("").NATS) {
 		return
 	}
 	flags := c.Flags.Connect
-	set(&config.NATS.Context, flags.Context, flags.Context != "")
-	set(&config.NATS.Creds, flags.Creds, flags.Creds != "")
-	set(&config.NATS.NKey, flags.NKey, flags.NKey != "")
-	set(&config.NATS.TLSCA, flags.TLSCA, flags.TLSCA != "")
-	set(&config.NATS.TLSCert, flags.TLSCert, flags.TLSCert != "")
-	set(&config.NATS.TLSKey, flags.TLSKey, flags.TLSKey != "")
+	set(&out.NATS.Context, flags.Context, flags.Context != "")
+	set(&out.NATS.Creds, flags.Creds, flags.Creds != "")
+	set(&out.NATS.NKey, flags.NKey, flags.NKey != "")
+	set(&out.NATS.TLSCA, flags.TLSCA, flags.TLSCA != "")
+	set(&out.NATS.TLSCert, flags.TLSCert, flags.TLSCert != "")
+	set(&out.NATS.TLSKey, flags.TLSKey, flags.TLSKey != "")
 	if len(flags.Servers) > 0 {
-		config.NATS.Servers = flags.Servers
+		out.NATS.Servers = flags.Servers
 	}
 }
 
 // run runs the agent until an interrupt.
 func (c *runCommand) run(ctx context.Context) error {
+	host.SetUmask()
 	config, err := c.config()
 	if err != nil {
 		return err

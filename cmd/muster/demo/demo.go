@@ -18,7 +18,7 @@ import (
 	shellquote "github.com/kballard/go-shellquote"
 	"github.com/nats-io/nats-server/v2/server"
 
-	"github.com/musterfleet/muster/agent"
+	"github.com/musterfleet/muster/agent/config"
 	"github.com/musterfleet/muster/cmd/muster/agentcmd"
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
@@ -148,7 +148,7 @@ func (d *demo) startNode(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	config := agent.DefaultConfig(nodeName)
+	config := config.Default(nodeName)
 	config.Groups = []string{"web"}
 	config.Interval = model.Duration(interval)
 	config.StateDir = filepath.Join(d.dir, "state")

@@ -30,6 +30,7 @@ func Add(env *cli.Env, app *fisk.Application) {
 	addRm(env, cmd)
 	addLs(env, cmd)
 	addShow(env, cmd)
+	addRollback(env, cmd)
 	addNodes(env, cmd)
 	addEnsure(env, cmd)
 	addReports(env, cmd)

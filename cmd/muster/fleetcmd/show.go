@@ -3,6 +3,9 @@ package fleetcmd
 import (
 	"context"
 	"fmt"
+	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -11,6 +14,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/kvstore/content"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -28,12 +32,14 @@ type document struct {
 	model.Entry
 	Assignment *model.Assignment `json:"assignment,omitempty"`
 	Manifest   string            `json:"manifest,omitempty"`
+	// Files are the sizes of those in a bundle, by name.
+	Files map[string]int64 `json:"files,omitempty"`
 }
 
 func addShow(env *cli.Env, parent *fisk.CmdClause) {
 	c := &showCommand{Env: env}
 	cmd := parent.Command("show", "Show an assignment, its history, or the changes of a revision")
-	cmd.HelpLong("Prints the value as it was pushed, and a heading to standard error.\n\n  muster fleet show group.web.motd\n  muster fleet show motd                       if the name is unique\n" +
+	cmd.HelpLong("Prints the value as it was pushed, with the files of a bundle, and a heading to standard error. --diff compares manifests, files and terms, in whatever form they were pushed.\n\n  muster fleet show group.web.motd\n  muster fleet show motd                       if the name is unique\n" +
 		"  muster fleet show group.web.motd --history\n  muster fleet show group.web.motd --diff      against the revision before\n" +
 		"  muster fleet show group.web.motd --revision 17 --diff --from 12")
 	cmd.Arg("name", "Key (see muster fleet ls), or unique name").Required().StringVar(&c.name)
@@ -72,25 +78,40 @@ func (c *showCommand) run(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("%s: %w", key, err)
 	case c.diff:
-		return c.showDiff(all, e)
-	default:
-		return c.Print.Result(c.Format, newDocument(e), func() { c.showRevision(e) })
+		return c.showDiff(ctx, store, all, e)
 	}
+	doc, err := newDocument(ctx, store, e)
+	if err != nil {
+		return err
+	}
+
+	return c.Print.Result(c.Format, doc, func() { c.showRevision(e, doc.Files) })
 }
 
-func newDocument(e model.Entry) document {
+func newDocument(ctx context.Context, s *store, e model.Entry) (document, error) {
 	out := document{Entry: e}
 	out.Value = nil
-	if assignment, ok := model.DecodeAssignment(e.Value); ok {
-		out.Assignment = &assignment
-		return out
+	assignment, ok := model.DecodeAssignment(e.Value)
+	if !ok {
+		out.Manifest = string(e.Value)
+		return out, nil
 	}
-	out.Manifest = string(e.Value)
+	out.Assignment = &assignment
+	if assignment.Bundle == "" {
+		return out, nil
+	}
+	content, err := s.content(ctx, e)
+	out.Files = content.Files()
 
-	return out
+	return out, err
 }
 
-func (c *showCommand) showRevision(e model.Entry) {
+// content reads what a revision assigns.
+func (s *store) content(ctx context.Context, e model.Entry) (fleet.Content, error) {
+	return fleet.ContentOf(e, func(digest string) (io.ReadCloser, error) { return content.New(s.kv).GetBundle(ctx, digest) })
+}
+
+func (c *showCommand) showRevision(e model.Entry, files map[string]int64) {
 	stored := print.Time(e.Time)
 	if e.Deleted {
 		c.Print.Remark("# %s revision %d, %s: removed", e.Key, e.Revision, stored)
@@ -98,6 +119,12 @@ func (c *showCommand) showRevision(e model.Entry) {
 	}
 	c.Print.Remark("# %s revision %d, %s, %s", e.Key, e.Revision, stored, e.Digest)
 	text := fleet.Readable(e.Value)
+	if len(files) > 0 {
+		text += "files:\n"
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		text += fmt.Sprintf("  - %s, %s\n", name, print.Count(int(files[name]), "byte"))
+	}
 	if print.IsTerminal(c.Print.Out) {
 		text = print.Lines(text)
 	}
@@ -118,7 +145,7 @@ func (c *showCommand) showHistory(all []model.Entry) error {
 	return c.Print.Result(c.Format, all, func() { c.Print.Table([]string{"REVISION", "TIME", "DIGEST", "SIZE"}, rows, "no revisions") })
 }
 
-func (c *showCommand) showDiff(all []model.Entry, to model.Entry) error {
+func (c *showCommand) showDiff(ctx context.Context, s *store, all []model.Entry, to model.Entry) error {
 	from, err := fleet.Revision(all, c.from)
 	if c.from == 0 {
 		from, err = fleet.Before(all, to)
@@ -126,7 +153,15 @@ func (c *showCommand) showDiff(all []model.Entry, to model.Entry) error {
 	if err != nil {
 		return err
 	}
-	diff := fleet.Diff(from, to)
+	before, err := s.content(ctx, from)
+	if err != nil {
+		return err
+	}
+	after, err := s.content(ctx, to)
+	if err != nil {
+		return err
+	}
+	diff := before.Diff(after)
 
 	return c.Print.Result(c.Format, map[string]any{"key": to.Key, "from": from.Revision, "to": to.Revision, "diff": diff}, func() {
 		if diff == "" {

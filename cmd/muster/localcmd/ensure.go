@@ -74,8 +74,9 @@ func (c *ensureCommand) one(ctx context.Context, typ string, properties resource
 	asked := resolved.Resources[len(resolved.Resources)-1].Ref()
 	r := reconciliation{
 		session: session, resources: resolved.Resources, secrets: resolved.Secrets, manifest: "ensure " + asked.String(), command: "ensure " + asked.String(), facts: in.Facts,
-		scope: resource.Scope{Noop: noop, Dir: in.Dir, Origin: c.Loader(nil).Origin(nil)},
-		diff:  c.diff || noop && !c.Given("diff"),
+		scope:   resource.Scope{Noop: noop, Dir: in.Dir, Origin: c.Loader(nil).Origin(nil)},
+		request: true,
+		diff:    c.diff || noop && !c.Given("diff"),
 	}
 	if each != nil {
 		r.each = func(t *model.Transaction) {

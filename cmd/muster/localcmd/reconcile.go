@@ -41,7 +41,9 @@ type reconciliation struct {
 	scope     resource.Scope
 	facts     model.Facts
 	stopFirst bool // fail_on_error
-	diff      bool
+	// request is a run of one resource, whose transaction has its outputs.
+	request bool
+	diff    bool
 	// each gets every transaction; nil logs it.
 	each func(*model.Transaction)
 }
@@ -73,6 +75,7 @@ func (c *runner) reconcile(ctx context.Context, r reconciliation) (*model.Run, e
 	o.Options = engine.Options{
 		Identity:    report.Identity{Manifest: r.manifest, Digest: r.digest, Version: cli.Version(), Cause: model.CauseCommand},
 		FailOnError: r.stopFirst, Checker: cli.Checker(c.Host()), Secrets: r.secrets, Full: c.asJSON || r.session != nil || r.each != nil,
+		Outputs:       r.request,
 		Env:           resource.Env{Host: c.Host(), Facts: r.facts, Log: c.Log, Scope: r.scope},
 		OnTransaction: c.onTransaction(ctx, r),
 		Register:      func(ref model.Ref, entries []model.RegisterEntry) { registered[ref] = entries },
@@ -175,11 +178,11 @@ func (c *runner) conclude(ctx context.Context, run *model.Run) error {
 	if run.Outcome() == model.OutcomeFailed {
 		level = slog.LevelError
 	}
-	attrs := []slog.Attr{slog.String("outcome", string(run.Outcome())), slog.Int("total", counts.Total), slog.Int("stable", counts.Stable), slog.Int("changed", counts.Changed)}
+	attrs := []slog.Attr{slog.String("outcome", string(run.Outcome())), slog.Int("total", counts.Total), slog.Int("stable", counts.Stable), slog.Int("changed", counts.Made())}
 	for _, more := range []struct {
 		name  string
 		count int
-	}{{"refreshed", counts.Refreshed}, {"failed", counts.Failed}, {"skipped", counts.Skipped}, {"unmet", counts.Unmet}, {"not_run", counts.NotRun},
+	}{{"would_change", counts.Noop}, {"refreshed", counts.Refreshed}, {"failed", counts.Failed}, {"skipped", counts.Skipped}, {"unmet", counts.Unmet}, {"not_run", counts.NotRun},
 		{"health_ok", counts.HealthChecks.OK}, {"health_warning", counts.HealthChecks.Warning}, {"health_critical", counts.HealthChecks.Critical}, {"health_unknown", counts.HealthChecks.Unknown}} {
 		if more.count > 0 {
 			attrs = append(attrs, slog.Int(more.name, more.count))

@@ -3,7 +3,7 @@ package localcmd
 import (
 	"context"
 
-	"github.com/musterfleet/muster/agent"
+	"github.com/musterfleet/muster/agent/config"
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/kvstore/registrations"
 	"github.com/musterfleet/muster/model"
@@ -29,7 +29,7 @@ func (c *runner) register(ctx context.Context, registered map[model.Ref][]model.
 		c.Log.Warn("nothing registered", "error", c.ConnectHint(err))
 		return
 	}
-	node := agent.DefaultConfig(cli.Hostname()).Node
+	node := config.Default(cli.Hostname()).Node
 	for _, e := range entries {
 		if err := registrations.New(store).Register(ctx, registration.Of(e, node)); err != nil {
 			c.Log.Warn("service not registered", "service", e.Service, "cluster", e.Cluster, "error", err)

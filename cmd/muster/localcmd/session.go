@@ -107,7 +107,10 @@ func (c *sessionReport) run(context.Context) error {
 
 func sessionText(s model.SessionSummary) string {
 	text := fmt.Sprintf("resources %d, unique %d: %d changed, %d stable, %d refreshed, %d failed, %d skipped, %d unmet, in %s\n",
-		s.Total, s.Unique, s.Changed, s.Stable, s.Refreshed, s.Failed, s.Skipped, s.Unmet, s.TotalDuration)
+		s.Total, s.Unique, s.Made(), s.Stable, s.Refreshed, s.Failed, s.Skipped, s.Unmet, s.TotalDuration)
+	if s.Noop > 0 {
+		text += fmt.Sprintf("noop: %d would change\n", s.Noop)
+	}
 	if h := s.HealthChecks; h != (model.HealthCounts{}) {
 		text += fmt.Sprintf("health checks: %d ok, %d warning, %d critical, %d unknown\n", h.OK, h.Warning, h.Critical, h.Unknown)
 	}

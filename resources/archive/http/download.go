@@ -14,32 +14,24 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// ErrChecksum is content with another checksum than the wanted one.
-var ErrChecksum = errors.New("the checksum does not match")
-
-// Download fetches with constant memory. A broken transfer continues where it
-// broke if the server supports that and the content is the same, else it
-// restarts. Errors hold no credentials.
+// Download fetches with constant memory, and at most max_size. A broken transfer
+// continues where it broke if the server supports that and the content is the
+// same, else it restarts. Errors hold no credentials.
 func (p Provider) Download(ctx context.Context, env resource.Env, spec *archive.Spec, a files.Attrs, complete func(string) error) error {
 	req, secrets, err := request(ctx, spec)
 	if err != nil {
 		return err
 	}
-	t := &transfer{
-		opts: p.opts, log: env.Log, request: req, secrets: secrets, timeout: timeout(spec), began: time.Now(),
-		finish: func(checksum string) error {
-			if want := spec.WantedChecksum(); want != "" && checksum != want {
-				return fmt.Errorf("%w: expected %s, got %s", ErrChecksum, want, checksum)
-			}
-			return complete(checksum)
-		},
-	}
+	t := newTransfer(source{
+		client: p.opts.Client, request: req, max: spec.MaxSize, backoff: p.opts.Backoff,
+		log: log{Logger: env.Log, url: web.Name(req.URL), secrets: secrets, every: p.opts.Progress, began: time.Now()},
+	}, timeout(spec))
 	defer t.close()
 	env.Log.InfoContext(ctx, "downloading", "url", web.Name(req.URL))
 	// Early errors are found before anything is written.
 	err = t.start(ctx)
 	for err == nil {
-		err = env.Host.Write(ctx, spec.Name, t.reader(ctx), a)
+		err = env.Host.Write(ctx, spec.Name, t.reader(ctx, complete), a)
 		if !errors.Is(err, errRestart) {
 			break
 		}
@@ -52,7 +44,7 @@ func (p Provider) Download(ctx context.Context, env resource.Env, spec *archive.
 	case err != nil:
 		return err
 	}
-	env.Log.InfoContext(ctx, "downloaded", "url", web.Name(req.URL), "bytes", t.at, "took", time.Since(t.began).Round(time.Millisecond).String())
+	env.Log.InfoContext(ctx, "downloaded", "url", web.Name(req.URL), "bytes", t.at, "took", time.Since(t.log.began).Round(time.Millisecond).String())
 
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/archive"
 	"github.com/musterfleet/muster/resources/archive/http"
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/web"
@@ -109,6 +110,9 @@ func TestResume(t *testing.T) {
 		"another range":                {webtest.Text(old), nil, []webtest.Answer{webtest.Cut(1000), webtest.With(206, "x", "Content-Range", "bytes 999-999/1000")}, false, old, []string{"", "bytes=1000-", ""}},
 		"another length":               {webtest.Text(old), nil, []webtest.Answer{webtest.Cut(1000), webtest.With(206, "x", "Content-Range", "bytes 1000-1000/1001")}, false, old, []string{"", "bytes=1000-", ""}},
 		"another tag, all the same":    {webtest.Text(old), nil, []webtest.Answer{webtest.Cut(1000), webtest.With(206, "x", "ETag", `"other"`, "Content-Range", "bytes 1000-540999/541000")}, false, old, []string{"", "bytes=1000-", ""}},
+		"no tag, all the same":         {webtest.Text(old), nil, []webtest.Answer{webtest.Cut(1000), webtest.With(206, old[1000:], "Content-Range", "bytes 1000-569999/570000")}, false, old, []string{"", "bytes=1000-", ""}},
+		"no date, all the same":        {dated, nil, []webtest.Answer{webtest.Cut(1000), webtest.With(206, old[1000:], "Content-Range", "bytes 1000-569999/570000")}, false, old, []string{"", "bytes=1000-", ""}},
+		"another date, all the same":   {dated, nil, []webtest.Answer{webtest.Cut(1000), webtest.With(206, old[1000:], "Last-Modified", date.Add(time.Second).Format(nethttp.TimeFormat), "Content-Range", "bytes 1000-569999/570000")}, false, old, []string{"", "bytes=1000-", ""}},
 		"a range that is none":         {webtest.Text(old), nil, []webtest.Answer{webtest.Cut(1000), webtest.With(206, "x", "Content-Range", "lines 1")}, false, old, []string{"", "bytes=1000-", ""}},
 		"broken off before it began":   {webtest.Text(old), nil, []webtest.Answer{webtest.Cut(0)}, false, old, []string{"", ""}},
 		"broken off after a new start": {webtest.Text(old), nil, []webtest.Answer{webtest.Cut(1000), webtest.Status(416), webtest.Cut(700)}, false, old, []string{"", "bytes=1000-", "", "bytes=700-"}},
@@ -271,7 +275,7 @@ func TestErrorHandling(t *testing.T) {
 	}
 	kept("not 200")
 	x.spec.Checksum = sum("other")
-	if err := x.download(); !errors.Is(err, http.ErrChecksum) || !strings.Contains(err.Error(), "expected "+sum("other")+", got "+sum("new")) {
+	if err := x.download(); !errors.Is(err, archive.ErrChecksum) || !strings.Contains(err.Error(), "expected "+sum("other")+", got "+sum("new")) {
 		t.Errorf("the checksum: %v", err)
 	}
 	kept("the checksum")

@@ -4,13 +4,10 @@ import (
 	"archive/tar"
 	pkzip "archive/zip"
 	"bytes"
-	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,8 +15,7 @@ import (
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/archive"
 	"github.com/musterfleet/muster/resources/archive/http"
-	"github.com/musterfleet/muster/resources/host/command"
-	"github.com/musterfleet/muster/resources/resource"
+	hostarchive "github.com/musterfleet/muster/resources/host/archive"
 	"github.com/musterfleet/muster/testing/hosttest"
 	"github.com/musterfleet/muster/testing/webtest"
 )
@@ -48,17 +44,23 @@ func packZip(t testing.TB, files ...file) string {
 }
 
 // unpack extracts content of an extension into DIR/opt.
-func unpack(t testing.TB, extension, content string, set func(x *trial)) (*trial, error) {
+func unpack(t testing.TB, extension, text string, set func(x *trial)) (*trial, error) {
 	t.Helper()
 	x := newTrial(t, webtest.Start(t))
 	x.spec.Name = filepath.Join(x.dir, "a"+extension)
 	x.spec.ExtractParent = filepath.Join(x.dir, "opt")
-	check(t, os.WriteFile(x.spec.Name, []byte(content), 0o640))
+	check(t, os.WriteFile(x.spec.Name, []byte(text), 0o640))
 	if set != nil {
 		set(x)
 	}
 
-	return x, x.provider.Extract(t.Context(), x.env, x.spec)
+	format, err := archive.Format(x.spec.Name)
+	check(t, err)
+	content, err := hostarchive.Open(t.Context(), x.env.Host.Disk, x.spec.Name, format)
+	check(t, err)
+	defer content.Close()
+
+	return x, x.provider.Extract(t.Context(), x.env, x.spec, content)
 }
 
 func TestExtract(t *testing.T) {
@@ -123,84 +125,6 @@ func TestSpecialBits(t *testing.T) {
 	}
 }
 
-// fake puts a program into PATH that tells how it was run, and ends with a code.
-func fake(t testing.TB, code int, names ...string) (said func() []string) {
-	t.Helper()
-	dir := t.TempDir()
-	for _, name := range names {
-		script := fmt.Sprintf("#!/bin/sh\n{ echo \"$PWD\"; echo \"$LC_ALL,$TAR_OPTIONS,$UNZIP\"; for a in %s \"$@\"; do echo \"$a\"; done; } > %s/said\necho 'what it says' >&2\nexit %d\n", name, dir, code)
-		check(t, os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755))
-	}
-	t.Setenv("PATH", dir)
-
-	return func() []string {
-		text, err := os.ReadFile(filepath.Join(dir, "said"))
-		check(t, err)
-		return strings.Split(strings.TrimSpace(string(text)), "\n")
-	}
-}
-
-// TestExtractionCommands is the table of that name, with the working directory
-// of "Command Execution" and what keeps owners and special bits away.
-func TestExtractionCommands(t *testing.T) {
-	plain := []string{"--no-same-owner", "--no-same-permissions", "--no-overwrite-dir"}
-	packed := packTar(t, regular("x", "x", 0o644))
-	for name, c := range map[string]struct {
-		extension, content string
-		preserve           bool
-		want               []string
-	}{
-		".tar.gz":        {".tar.gz", zipped(t, packed), false, append([]string{"tar", "-xzf", "ARCHIVE", "-C", "TARGET"}, plain...)},
-		".tgz":           {".tgz", zipped(t, packed), false, append([]string{"tar", "-xzf", "ARCHIVE", "-C", "TARGET"}, plain...)},
-		".tar":           {".tar", packed, false, append([]string{"tar", "-xf", "ARCHIVE", "-C", "TARGET"}, plain...)},
-		".zip":           {".zip", packZip(t, file{name: "x"}), false, []string{"unzip", "-o", "-d", "TARGET", "ARCHIVE"}},
-		".tar, preserve": {".tar", packed, true, []string{"tar", "-xf", "ARCHIVE", "-C", "TARGET", "--same-owner", "--same-permissions"}},
-		".zip, preserve": {".zip", packZip(t, file{name: "x"}), true, []string{"unzip", "-o", "-K", "-X", "-d", "TARGET", "ARCHIVE"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Setenv("TAR_OPTIONS", "--absolute-names")
-			said := fake(t, 0, "tar", "unzip")
-			x, err := unpack(t, c.extension, c.content, func(x *trial) { x.spec.Preserve = c.preserve })
-			check(t, err)
-			want := append([]string{x.spec.ExtractParent, "C.UTF-8,,"}, c.want...)
-			for i := range want {
-				want[i] = strings.NewReplacer("ARCHIVE", x.spec.Name, "TARGET", x.spec.ExtractParent).Replace(want[i])
-			}
-			if got := said(); !slices.Equal(got, want) {
-				t.Errorf("it was %q, not %q", got, want)
-			}
-		})
-	}
-}
-
-// TestExtractErrors is "Error Handling" of the extraction.
-func TestExtractErrors(t *testing.T) {
-	packed := packTar(t, regular("x", "x", 0o644))
-	if _, err := unpack(t, ".rar", packed, nil); !errors.Is(err, archive.ErrUnsupported) || err.Error() != "archive type not supported" {
-		t.Errorf("an unknown extension: %v", err)
-	}
-	fake(t, 2, "tar")
-	x, err := unpack(t, ".tar", packed, nil)
-	if err == nil || err.Error() != "could not extract: tar ended with exit code 2: what it says" || resource.WithoutOutput(err) == err.Error() {
-		t.Errorf("an exit code: %v", err)
-	}
-	t.Setenv("PATH", x.dir)
-	if _, err := unpack(t, ".tar", packed, nil); !errors.Is(err, command.ErrNotFound) {
-		t.Errorf("no tar: %v", err)
-	}
-}
-
-// TestExtractTimesOut has a tool that hangs.
-func TestExtractTimesOut(t *testing.T) {
-	dir := t.TempDir()
-	check(t, os.WriteFile(filepath.Join(dir, "tar"), []byte("#!/bin/sh\nexec sleep 1000\n"), 0o755))
-	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
-	_, err := unpack(t, ".tar", packTar(t, regular("x", "x", 0o644)), func(x *trial) { x.spec.Timeout = model.Duration(100 * time.Millisecond) })
-	if err == nil || err.Error() != "could not extract: tar: timed out after 110ms" {
-		t.Errorf("the error is %v", err)
-	}
-}
-
 // TestIsManageable is "Provider Selection".
 func TestIsManageable(t *testing.T) {
 	spec := func(url, name string, extract bool) *archive.Spec {
@@ -212,7 +136,6 @@ func TestIsManageable(t *testing.T) {
 		return s
 	}
 	p := http.New(http.Options{})
-	fake(t, 0, "tar", "unzip")
 	for name, c := range map[string]struct {
 		spec *archive.Spec
 		want string
@@ -229,16 +152,6 @@ func TestIsManageable(t *testing.T) {
 		ok, priority, err := p.IsManageable(nil, c.spec)
 		if ok != (c.want == "") || ok && priority != 1 || !ok && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %t, %d, %v", name, ok, priority, err)
-		}
-	}
-	t.Setenv("PATH", t.TempDir())
-	for name, need := range map[string]string{"/a.zip": "package:unzip", "/a.tar.gz": "package:tar"} {
-		ok, _, err := p.IsManageable(nil, spec("https://x"+name, name, true))
-		if got := resource.Prerequisites(err); ok || len(got) == 0 || got[0] != need || !errors.Is(err, command.ErrNotFound) {
-			t.Errorf("%s without its tool: %t, %v", name, ok, err)
-		}
-		if ok, _, err := p.IsManageable(nil, spec("https://x"+name, name, false)); !ok {
-			t.Errorf("%s that is not unpacked: %v", name, err)
 		}
 	}
 	if ok, _, err := p.IsManageable(nil, nil); ok || err == nil {

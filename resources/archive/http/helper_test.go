@@ -101,6 +101,9 @@ func (x *trial) download() error {
 	attrs := files.Attrs{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()), Mode: 0o640}
 
 	return x.provider.Download(x.t.Context(), x.env, x.spec, attrs, func(checksum string) error {
+		if err := x.spec.CheckSum(checksum); err != nil {
+			return err
+		}
 		x.arrived = append(x.arrived, checksum)
 		return nil
 	})

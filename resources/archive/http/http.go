@@ -10,7 +10,6 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/archive"
-	"github.com/musterfleet/muster/resources/host/command"
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/web"
 	"github.com/musterfleet/muster/resources/resource"
@@ -41,7 +40,7 @@ type Options struct {
 	Progress time.Duration
 }
 
-// Provider fetches archives over HTTP, and unpacks them with tar and unzip.
+// Provider fetches archives over HTTP.
 type Provider struct{ opts Options }
 
 // New returns the provider.
@@ -62,8 +61,7 @@ func New(o Options) Provider {
 // Name is http.
 func (Provider) Name() string { return name }
 
-// IsManageable requires an http or https URL, a known extension, and the tool
-// that unpacks it where that is wanted. A missing tool is a resource.PrerequisiteError.
+// IsManageable requires an http or https URL and a known extension.
 func (Provider) IsManageable(_ model.Facts, spec resource.Spec) (bool, int, error) {
 	s, ok := spec.(*archive.Spec)
 	if !ok {
@@ -74,14 +72,6 @@ func (Provider) IsManageable(_ model.Facts, spec resource.Spec) (bool, int, erro
 	}
 	if _, err := archive.Format(s.Name); err != nil {
 		return false, 0, err
-	}
-	if s.Ensure == model.EnsureAbsent || s.ExtractParent == "" {
-		return true, priority, nil
-	}
-	tool := archive.Tool(s.Name)
-	if _, err := command.FindProgram(tool); err != nil {
-		needs := archive.ToolNeeds(tool)
-		return false, 0, resource.PrerequisiteError{Needs: needs, Err: fmt.Errorf("%w, needed to unpack the archive", err)}
 	}
 
 	return true, priority, nil

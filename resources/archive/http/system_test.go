@@ -7,6 +7,8 @@ import (
 	pkzip "archive/zip"
 	"bytes"
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -20,6 +22,7 @@ import (
 	"github.com/musterfleet/muster/resources/archive"
 	"github.com/musterfleet/muster/resources/archive/http"
 	"github.com/musterfleet/muster/resources/host/command"
+	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/testing/hosttest"
 	"github.com/musterfleet/muster/testing/typetest"
@@ -75,7 +78,7 @@ func TestOwnersOfAZipAreRestoredOnlyByPreserve(t *testing.T) {
 	}
 }
 
-// TestModesAreThoseOfTheArchiveLessTheUmask has tar and unzip go by one rule.
+// TestModesAreThoseOfTheArchiveLessTheUmask has all formats go by one rule.
 func TestModesAreThoseOfTheArchiveLessTheUmask(t *testing.T) {
 	modes := map[string]fs.FileMode{
 		"open": 0o666, "tool": 0o777, "group": 0o664, "own": 0o600, "suid": 0o755 | fs.ModeSetuid, "all/": fs.ModeDir | 0o777,
@@ -96,6 +99,7 @@ func TestModesAreThoseOfTheArchiveLessTheUmask(t *testing.T) {
 	for _, umask := range []int{0o022, 0o027, 0o077, 0} {
 		for extension, content := range map[string]string{".tar": packed, ".tar.gz": zipped(t, packed), ".zip": packZip(t, files...)} {
 			x, err := unpack(t, extension, content, func(x *trial) {
+				check(t, os.Chmod(x.dir, 0o755))
 				check(t, os.MkdirAll(filepath.Join(x.spec.ExtractParent, "kept"), 0o755))
 				check(t, os.Chmod(filepath.Join(x.spec.ExtractParent, "kept"), 0o751))
 				t.Cleanup(func(before int) func() { return func() { syscall.Umask(before) } }(syscall.Umask(umask)))
@@ -133,9 +137,9 @@ func TestModesOfAZipFromAnySystem(t *testing.T) {
 	}
 }
 
-// TestUnzipKeepsNames has names that unzip changes when a zip is from another
+// TestNamesOfAZipAreKept has names that unzip changes when a zip is from another
 // system, which would lead them elsewhere: out is a link that leads out.
-func TestUnzipKeepsNames(t *testing.T) {
+func TestNamesOfAZipAreKept(t *testing.T) {
 	for _, preserve := range []bool{false, true} {
 		for _, name := range []string{"café", "caf\xe9", "日本/語", "o\x98ut/x", ".\x98./up", "o\xc1t/x", "a;1/b"} {
 			good := packZip(t, file{name: name, content: "x", mode: 0o644})
@@ -158,8 +162,8 @@ func TestUnzipKeepsNames(t *testing.T) {
 	}
 }
 
-// TestUnzip has the real unzip overwrite, make links, and not write through them.
-func TestUnzip(t *testing.T) {
+// TestZipOverwrites has a zip overwrite, make links, and not write through them.
+func TestZipOverwrites(t *testing.T) {
 	packed := packZip(t,
 		file{name: "app/", mode: fs.ModeDir | 0o755}, file{name: "app/tool", content: "new", mode: 0o755}, file{name: "app/ä", content: "utf-8", mode: 0o644},
 		file{name: "app/current", content: "tool", mode: fs.ModeSymlink | 0o777}, file{name: "app/out", content: "mine", mode: 0o644})
@@ -178,8 +182,8 @@ func TestUnzip(t *testing.T) {
 	}
 }
 
-// TestTarDoesNotWriteThroughLinks has a link where a file is to be.
-func TestTarDoesNotWriteThroughLinks(t *testing.T) {
+// TestNothingIsWrittenThroughLinks has a link where a file is to be.
+func TestNothingIsWrittenThroughLinks(t *testing.T) {
 	x, err := unpack(t, ".tar", packTar(t, regular("out", "mine", 0o644)), func(x *trial) {
 		check(t, os.Mkdir(x.spec.ExtractParent, 0o755))
 		check(t, os.WriteFile(filepath.Join(x.dir, "secret"), []byte("kept"), 0o600))
@@ -204,6 +208,40 @@ func TestDeviceMadeByTar(t *testing.T) {
 	check(t, err)
 	if x, err := unpack(t, ".tar.gz", string(content), nil); err == nil || len(hosttest.Snapshot(t, x.dir)) != 2 {
 		t.Errorf("it was unpacked: %v", err)
+	}
+}
+
+// TestTargetOfAStranger has a user lead the target to a directory of root, also
+// while the archive is unpacked.
+func TestTargetOfAStranger(t *testing.T) {
+	hosttest.NeedRoot(t)
+	var entries []entry
+	for i := range 300 {
+		entries = append(entries, regular(fmt.Sprintf("f%03d", i), "x", 0o644))
+	}
+	packed := packTar(t, entries...)
+	for _, swapped := range []bool{false, true} {
+		for _, below := range []string{"", "sub"} {
+			outside := t.TempDir()
+			check(t, os.Chmod(outside, 0o755))
+			x, err := unpack(t, ".tar", packed, func(x *trial) {
+				home := hosttest.Foreign(t)
+				app, link := filepath.Join(home, "app"), filepath.Join(home, "link")
+				check(t, errors.Join(os.Symlink(outside, link), os.Mkdir(app, 0o755)))
+				hosttest.Give(t, link, app)
+				x.spec.ExtractParent = filepath.Join(link, below)
+				if swapped {
+					x.spec.ExtractParent = filepath.Join(app, below)
+					hosttest.Swap(t, app, link)
+				}
+			})
+			if !swapped && !errors.Is(err, files.ErrUnsafe) {
+				t.Errorf("%s: %v", x.spec.ExtractParent, err)
+			}
+			if left, err := os.ReadDir(outside); err != nil || len(left) > 0 {
+				t.Errorf("%s, swapped %t: %d files of root were written: %v", x.spec.ExtractParent, swapped, len(left), err)
+			}
+		}
 	}
 }
 

@@ -9,13 +9,13 @@ import (
 	"fmt"
 	"hash"
 	"io"
-	"log/slog"
 	nethttp "net/http"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/web"
 )
 
@@ -24,9 +24,6 @@ const (
 	maxTries = 5
 	// maxPause is the longest pause between tries, whatever the server requests.
 	maxPause = 30 * time.Second
-	// stretch is how much of the known content a new connection must repeat before
-	// that is progress.
-	stretch = 64 << 10
 )
 
 // errRestart is a transfer that must restart: what was written is useless.
@@ -41,36 +38,32 @@ type transferError struct{ error }
 // Unwrap returns the error itself.
 func (e transferError) Unwrap() error { return e.error }
 
+// source is where a transfer reads from.
+type source struct {
+	client  *nethttp.Client
+	request *nethttp.Request
+	// max bounds the content.
+	max model.Size
+	// backoff is the pause before the second try.
+	backoff time.Duration
+	log     log
+}
+
 // transfer reads the content of a URL over as many connections as needed, in
 // one goroutine.
 type transfer struct {
-	opts    Options
-	log     *slog.Logger
-	request *nethttp.Request
-	// secrets must not be logged.
-	secrets []model.Secret
-	// timeout bounds the wait for the server without progress.
-	timeout time.Duration
-	began   time.Time
-	// finish gets the checksum of the content; its error fails the transfer.
-	finish func(checksum string) error
-
-	conn *connection
-	// total is the content length, -1 when unknown.
-	total int64
-	// validator identifies the content, empty when nothing does.
-	validator string
+	source
+	conn    *connection
+	content identity
 	// at counts the bytes read, furthest is its maximum.
 	at, furthest int64
-	// again counts repeated bytes since the last progress.
-	again int64
-	// waited is the time without progress up to since, when the current wait
-	// began.
-	waited time.Duration
-	since  time.Time
-	tries  int
-	sum    hash.Hash
-	logged time.Time
+	sum          hash.Hash
+	pace         pace
+	tries        int
+}
+
+func newTransfer(s source, timeout time.Duration) *transfer {
+	return &transfer{source: s, pace: pace{timeout: timeout}}
 }
 
 // start restarts at the first byte, over an open connection if there is one.
@@ -83,20 +76,58 @@ func (t *transfer) start(ctx context.Context) error {
 	return t.persist(ctx, func() error { return t.connect(ctx) })
 }
 
+// connect requests the missing part. When the server cannot send only that it
+// returns errRestart, with the connection of a complete response, if any.
+func (t *transfer) connect(ctx context.Context) error {
+	if t.at > 0 && t.content.validator == "" {
+		return errRestart
+	}
+	req := t.request.Clone(ctx)
+	if t.at > 0 {
+		// With If-Range the server sends everything when the content changed.
+		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", t.at))
+		req.Header.Set("If-Range", t.content.validator)
+	}
+	c, resp, err := dial(t.client, req, t.pace.patience())
+	switch {
+	case err != nil:
+		return err
+	case resp.StatusCode == nethttp.StatusOK:
+		t.conn, t.content = c, identityOf(resp)
+		switch {
+		case t.content.total > int64(t.max):
+			return fmt.Errorf("%w: the server offers %d bytes, max_size is %s", files.ErrTooLarge, t.content.total, t.max)
+		case t.at > 0:
+			return errRestart
+		}
+		return nil
+	case t.at > 0 && t.content.continues(resp, t.at):
+		t.conn = c
+		return nil
+	}
+	c.close()
+	if code := resp.StatusCode; t.at > 0 && slices.Contains([]int{nethttp.StatusPartialContent, nethttp.StatusRequestedRangeNotSatisfiable, nethttp.StatusPreconditionFailed}, code) {
+		return errRestart
+	}
+
+	return statusOf(resp)
+}
+
 // readerFunc is an io.Reader.
 type readerFunc func(b []byte) (int, error)
 
 func (f readerFunc) Read(b []byte) (int, error) { return f(b) }
 
-// reader returns the content. Its errors are errRestart or a transferError.
-func (t *transfer) reader(ctx context.Context) io.Reader {
+// reader returns the content. Its errors are errRestart or a transferError, also
+// for the error of complete, which gets the checksum.
+func (t *transfer) reader(ctx context.Context, complete func(checksum string) error) io.Reader {
 	return readerFunc(func(b []byte) (n int, err error) {
 		err = t.persist(ctx, func() error {
 			n, err = t.read(ctx, b)
 			return err
 		})
 		if errors.Is(err, io.EOF) {
-			if err := t.finish(hex.EncodeToString(t.sum.Sum(nil))); err != nil {
+			if err := complete(hex.EncodeToString(t.sum.Sum(nil))); err != nil {
 				return 0, transferError{err}
 			}
 			return 0, io.EOF
@@ -112,60 +143,35 @@ func (t *transfer) read(ctx context.Context, b []byte) (int, error) {
 			return 0, err
 		}
 	}
-	n, err := t.conn.read(b, t.patience())
-	if n > 0 {
-		t.sum.Write(b[:n])
-		t.count(int64(n))
-		t.logProgress(ctx)
-		return n, nil
+	n, err := t.conn.read(b, t.pace.patience())
+	if n == 0 {
+		if errors.Is(err, io.EOF) && t.content.total >= 0 && t.at != t.content.total {
+			err = io.ErrUnexpectedEOF
+		}
+		return 0, err
 	}
-	if errors.Is(err, io.EOF) && t.total >= 0 && t.at != t.total {
-		err = io.ErrUnexpectedEOF
-	}
-
-	return 0, err
-}
-
-// count records read bytes and progress.
-func (t *transfer) count(n int64) {
-	t.at += n
-	t.again += n
-	switch {
-	case t.at > t.furthest:
+	t.sum.Write(b[:n])
+	t.at += int64(n)
+	fresh := max(t.at-t.furthest, 0)
+	if fresh > 0 {
 		t.furthest, t.tries = t.at, 0
-	case t.again < stretch:
-		return
 	}
-	t.again, t.waited, t.since = 0, 0, time.Now()
+	t.pace.count(int64(n), min(fresh, int64(n)))
+	t.log.progress(ctx, t.at, t.content.total)
+	if t.at > int64(t.max) {
+		return 0, fmt.Errorf("%w: the server sends more than max_size, %s", files.ErrTooLarge, t.max)
+	}
+	if err := t.pace.check(nil); err != nil {
+		return 0, transferError{err}
+	}
+
+	return n, nil
 }
 
-// left is the remaining time without progress.
-func (t *transfer) left() time.Duration { return t.timeout - t.waited - time.Since(t.since) }
-
-// patience is how long a connection may stall: another one gets a chance too.
-func (t *transfer) patience() time.Duration { return min(t.timeout/2, t.left()) }
-
-// logProgress logs the progress from time to time.
-func (t *transfer) logProgress(ctx context.Context) {
-	if t.logged.IsZero() {
-		t.logged = t.began
-	}
-	if time.Since(t.logged) < t.opts.Progress {
-		return
-	}
-	t.logged = time.Now()
-	args := []any{"url", web.Name(t.request.URL), "bytes", t.at}
-	if t.total > 0 {
-		args = append(args, "of", t.total, "percent", 100*t.at/t.total)
-	}
-	t.log.InfoContext(ctx, "downloading", args...)
-}
-
-// persist retries until a try succeeds or another one is pointless. Time
-// between tries, such as writing to a slow disk, is not counted as waiting.
+// persist retries until a try succeeds or another one is pointless.
 func (t *transfer) persist(ctx context.Context, try func() error) error {
-	t.since = time.Now()
-	defer func() { t.waited += time.Since(t.since) }()
+	t.pace.begin()
+	defer t.pace.end()
 	for {
 		err := try()
 		if err == nil || errors.Is(err, io.EOF) || errors.Is(err, errRestart) {
@@ -173,22 +179,29 @@ func (t *transfer) persist(ctx context.Context, try func() error) error {
 		}
 		t.close()
 		t.tries++
-		switch {
-		case context.Cause(ctx) != nil:
+		if context.Cause(ctx) != nil {
 			return transferError{context.Cause(ctx)}
-		case t.left() <= 0:
-			return transferError{fmt.Errorf("timed out after %s without progress: %w", t.timeout, err)}
-		case isFinal(err) || t.tries >= maxTries:
+		}
+		if late := t.pace.check(err); late != nil {
+			return transferError{late}
+		}
+		if isFinal(err) || t.tries >= maxTries {
 			return transferError{err}
 		}
-		pause := min(max(t.opts.Backoff<<(t.tries-1), retryAfter(err)), maxPause, t.left())
-		// The client's error may hold secrets.
-		t.log.InfoContext(ctx, "download interrupted, retrying", "url", web.Name(t.request.URL), "bytes", t.at, "error", web.WithoutCredentials(err, t.secrets...).Error(), "pause", pause.String())
+		pause := min(max(t.backoff<<(t.tries-1), retryAfter(err)), maxPause, t.pace.left())
+		t.log.retry(ctx, t.at, err, pause)
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause):
 		}
 	}
+}
+
+func (t *transfer) close() {
+	if t.conn != nil {
+		t.conn.close()
+	}
+	t.conn = nil
 }
 
 // statusError is a response without content.
@@ -223,12 +236,5 @@ func isFinal(err error) bool {
 	var certificate *tls.CertificateVerificationError
 	var plain tls.RecordHeaderError
 
-	return errors.As(err, &certificate) || errors.As(err, &plain) || web.RedirectError(err) != nil
-}
-
-func (t *transfer) close() {
-	if t.conn != nil {
-		t.conn.close()
-	}
-	t.conn = nil
+	return errors.As(err, &certificate) || errors.As(err, &plain) || errors.Is(err, files.ErrTooLarge) || web.RedirectError(err) != nil
 }

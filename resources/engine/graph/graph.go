@@ -17,7 +17,8 @@ type Edge struct {
 	// readFile for what an expression takes; or the relation behind an automatic
 	// edge, for example path:/etc/app.
 	Reason string
-	// Automatic marks an edge that nobody asked for: it only orders.
+	// Automatic marks an edge that nobody asked for. It only orders, and gates
+	// where From provides a path.
 	Automatic bool
 }
 
@@ -37,7 +38,9 @@ type Node struct {
 	Ref      model.Ref
 	// At is its place in run order.
 	At int
-	// Requires and Subscribes are what its properties name, Subscribers who names it.
+	// Requires are what it does not run without: what its properties name, and what
+	// provides a path that it needs. Subscribes is what its properties name,
+	// Subscribers who names it.
 	Requires, Subscribes, Subscribers []*Node
 	// RequiresElsewhere and SubscribesElsewhere are references to resources that are
 	// not in the graph: those of earlier commands of the session, or of manifests

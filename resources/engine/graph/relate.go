@@ -19,7 +19,7 @@ func (g *Graph) relate() {
 			if need.All {
 				for _, p := range candidates {
 					if p.At < n.At {
-						g.automatic(p, n, need.What)
+						g.automatic(p, n, need)
 					}
 				}
 				against = append(against, unmet{of: n, need: need})
@@ -30,7 +30,7 @@ func (g *Graph) relate() {
 			at := slices.IndexFunc(candidates, func(p *Node) bool { return p.At < n.At })
 			switch {
 			case at >= 0:
-				g.automatic(candidates[at], n, need.What)
+				g.automatic(candidates[at], n, need)
 			case len(candidates) > 0 && !slices.Contains(candidates, n):
 				against = append(against, unmet{of: n, need: need})
 			}
@@ -51,7 +51,7 @@ func (g *Graph) addAgainst(needs []unmet) {
 	for _, u := range needs {
 		for _, p := range g.Providers[u.need.What] {
 			if p.At > u.of.At && !known.reaches(u.of, p) {
-				g.automatic(p, u.of, u.need.What)
+				g.automatic(p, u.of, u.need)
 				known.added(p, u.of)
 				if !u.need.All {
 					break
@@ -84,8 +84,12 @@ func (g *Graph) collectRelations() {
 }
 
 // automatic adds an edge for a need, unless n runs after p already.
-func (g *Graph) automatic(p, n *Node, what string) {
-	if !slices.Contains(n.Before, p) {
-		g.edge(p, n, Edge{Reason: what, Automatic: true})
+func (g *Graph) automatic(p, n *Node, need resource.Need) {
+	if slices.Contains(n.Before, p) {
+		return
+	}
+	g.edge(p, n, Edge{Reason: need.What, Automatic: true})
+	if need.IsGate() {
+		n.Requires = append(n.Requires, p)
 	}
 }

@@ -44,7 +44,7 @@ func NewFile(h *host.Host, stateDir, manifest string) *File {
 // Pending returns what is pending, empty when nothing is. After an error that
 // wraps ErrDamaged, Add and Clear fail too until Reset.
 func (f *File) Pending() ([]model.Ref, error) {
-	data, err := f.host.Read(f.path, maxSize)
+	data, err := files.Read(f.path, maxSize)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
@@ -84,7 +84,7 @@ func (f *File) setAside(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	damaged, err := f.host.Open(f.path)
+	damaged, err := files.Open(f.path)
 	if err != nil {
 		return err
 	}

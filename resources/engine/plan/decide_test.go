@@ -165,6 +165,10 @@ func set(t *testing.T, s *spec, word string) {
 		s.relations.Removes = append(s.relations.Removes, value)
 	case "unless":
 		s.relations.SkipIfExists = append(s.relations.SkipIfExists, value)
+	case "needs":
+		s.relations.Needs = append(s.relations.Needs, resource.Need{What: value})
+	case "needs-all":
+		s.relations.Needs = append(s.relations.Needs, resource.Need{What: value, All: true})
 	case "reads":
 		s.relations.Needs = append(s.relations.Needs, resource.Need{What: value, ReadsContent: true})
 	default:
@@ -255,18 +259,28 @@ var rows = map[string]row{
 	"a manifest that is invalid": {lines: []string{"apply b"}, change: expand, err: errors.New("line 3"), want: "fail: line 3"},
 
 	// Gates.
-	"excluded":             {lines: []string{"svc b"}, change: func(r *resource.Resource) { r.Excluded = "control if" }, has: "0", want: "skip: control if"},
-	"the run has ended":    {lines: []string{"svc b"}, has: "0", up: func(u *plan.Upstream) { u.Stopped = "interrupted" }, want: "notrun: interrupted"},
-	"requirement met":      {lines: []string{"svc a", "svc b require=svc#a"}, after: []string{"stable"}, has: "0", want: "change set"},
-	"requirement changed":  {lines: []string{"svc a", "svc b require=svc#a"}, after: []string{"changed"}, has: "1", want: "stable"},
-	"requirement failed":   {lines: []string{"svc a", "svc b require=svc#a"}, after: []string{"failed"}, has: "0", want: "skip: requirements are not met [svc#a]"},
-	"requirement unmet":    {lines: []string{"svc a", "svc b require=svc#a"}, after: []string{"unmet"}, has: "0", want: "skip: requirements are not met [svc#a]"},
-	"one of two failed":    {lines: []string{"svc a", "svc c", "svc b require=svc#a,svc#c"}, after: []string{"stable", "failed"}, has: "0", want: "skip: requirements are not met [svc#c]"},
-	"subscribed failed":    {lines: []string{"svc a", "svc b subscribe=svc#a"}, after: []string{"failed"}, has: "0", want: "change set"},
-	"drift is ignored":     {lines: []string{"svc b drift=ignore"}, has: "0", up: scheduled, want: "skip: drift is ignored"},
-	"drift is not asked":   {lines: []string{"svc b drift=ignore"}, has: "0", want: "change set"},
-	"only health checks":   {lines: []string{"svc b"}, up: checksOnly, want: "check only"},
-	"checks despite unmet": {lines: []string{"svc a", "svc b require=svc#a"}, after: []string{"failed"}, up: checksOnly, want: "check only"},
+	"excluded":                          {lines: []string{"svc b"}, change: func(r *resource.Resource) { r.Excluded = "control if" }, has: "0", want: "skip: control if"},
+	"the run has ended":                 {lines: []string{"svc b"}, has: "0", up: func(u *plan.Upstream) { u.Stopped = "interrupted" }, want: "notrun: interrupted"},
+	"requirement met":                   {lines: []string{"svc a", "svc b require=svc#a"}, after: []string{"stable"}, has: "0", want: "change set"},
+	"requirement changed":               {lines: []string{"svc a", "svc b require=svc#a"}, after: []string{"changed"}, has: "1", want: "stable"},
+	"requirement failed":                {lines: []string{"svc a", "svc b require=svc#a"}, after: []string{"failed"}, has: "0", want: "skip: requirements are not met [svc#a]"},
+	"requirement unmet":                 {lines: []string{"svc a", "svc b require=svc#a"}, after: []string{"unmet"}, has: "0", want: "skip: requirements are not met [svc#a]"},
+	"one of two failed":                 {lines: []string{"svc a", "svc c", "svc b require=svc#a,svc#c"}, after: []string{"stable", "failed"}, has: "0", want: "skip: requirements are not met [svc#c]"},
+	"subscribed failed":                 {lines: []string{"svc a", "svc b subscribe=svc#a"}, after: []string{"failed"}, has: "0", want: "change set"},
+	"its directory failed":              {lines: []string{"svc a provides=path:/d", "svc b needs=path:/d"}, after: []string{"failed"}, has: "0", want: "skip: requirements are not met [svc#a]"},
+	"its directory is unmet":            {lines: []string{"svc a provides=path:/d", "svc b needs=path:/d"}, after: []string{"unmet"}, has: "0", want: "skip: requirements are not met [svc#a]"},
+	"the same in noop, failed":          {lines: []string{"svc a provides=path:/d", "svc b needs=path:/d"}, after: []string{"failed"}, has: "0", noop: true, want: "skip: requirements are not met [svc#a]"},
+	"its source failed":                 {lines: []string{"svc a provides=path:/s", "svc b reads=path:/s"}, after: []string{"failed"}, has: "0", want: "skip: requirements are not met [svc#a]"},
+	"its directory changed":             {lines: []string{"svc a provides=path:/d", "svc b needs=path:/d"}, after: []string{"changed"}, has: "0", want: "change set"},
+	"required, and once":                {lines: []string{"svc a provides=path:/d", "svc b needs=path:/d require=svc#a"}, after: []string{"failed"}, has: "0", want: "skip: requirements are not met [svc#a]"},
+	"subscribed, it is not gated":       {lines: []string{"svc a provides=path:/d", "svc b needs=path:/d subscribe=svc#a"}, after: []string{"failed"}, has: "0", want: "change set"},
+	"no path failed":                    {lines: []string{"svc a provides=package:x", "svc b needs=package:x"}, after: []string{"failed"}, has: "0", want: "change set"},
+	"its entry failed":                  {lines: []string{"svc a provides=emptied:/d", "svc b needs-all=emptied:/d"}, after: []string{"failed"}, has: "0", want: "change set"},
+	"checks despite a failed directory": {lines: []string{"svc a provides=path:/d", "svc b needs=path:/d"}, after: []string{"failed"}, up: checksOnly, want: "check only"},
+	"drift is ignored":                  {lines: []string{"svc b drift=ignore"}, has: "0", up: scheduled, want: "skip: drift is ignored"},
+	"drift is not asked":                {lines: []string{"svc b drift=ignore"}, has: "0", want: "change set"},
+	"only health checks":                {lines: []string{"svc b"}, up: checksOnly, want: "check only"},
+	"checks despite unmet":              {lines: []string{"svc a", "svc b require=svc#a"}, after: []string{"failed"}, up: checksOnly, want: "check only"},
 
 	// Refreshes.
 	"subscribed changed":         {lines: []string{"svc a", "svc b subscribe=svc#a"}, after: []string{"changed"}, has: "1", want: "change refresh"},

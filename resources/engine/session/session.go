@@ -119,7 +119,7 @@ func (s *Store) names() ([]string, error) {
 
 func (s *Store) read(name string) (*model.Transaction, error) {
 	path := filepath.Join(s.dir, name)
-	data, err := s.host.Read(path, maxTransaction)
+	data, err := files.Read(path, maxTransaction)
 	if err != nil {
 		return nil, err
 	}

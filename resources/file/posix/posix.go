@@ -32,7 +32,7 @@ func (Provider) IsManageable(model.Facts, resource.Spec) (bool, int, error) {
 	return true, priority, nil
 }
 
-// Status reads path. Without permission it reports absent, as specified, with a
+// Status reads path. Without permission, and for an unsafe one, it reports absent, as specified, with a
 // warning and with Unknown: nothing may be written or removed because of a
 // refused inspection. After other errors ensure stays empty.
 func (Provider) Status(ctx context.Context, env resource.Env, path string, checksum bool) (*file.State, error) {
@@ -41,7 +41,7 @@ func (Provider) Status(ctx context.Context, env resource.Env, path string, check
 	if err != nil {
 		env.Log.WarnContext(ctx, "could not inspect path", "path", path, "error", err)
 		state.Unknown = err
-		if errors.Is(err, fs.ErrPermission) {
+		if errors.Is(err, fs.ErrPermission) || errors.Is(err, files.ErrUnsafe) {
 			state.Ensure = model.EnsureAbsent
 		}
 		return state, nil
@@ -100,7 +100,7 @@ func describe(ctx context.Context, env resource.Env, m *file.Metadata, entry fil
 func (Provider) Store(ctx context.Context, env resource.Env, path string, c file.Content, a files.Attrs) error {
 	var content io.Reader = strings.NewReader(c.Text)
 	if c.Source != "" {
-		source, err := env.Host.Open(c.Source)
+		source, err := files.Open(c.Source)
 		if err != nil {
 			return fmt.Errorf("could not open the source: %w", err)
 		}

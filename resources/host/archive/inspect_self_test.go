@@ -25,10 +25,7 @@ func TestInspectOfAnEntryInThePlaceOfTheArchive(t *testing.T) {
 		path := filepath.Join(target, "archive")
 		plain := pack(t, regular("first", "x", 0o644), regular(name, "x", 0o644))
 		for format, content := range map[archive.Format][]byte{archive.Tar: plain, archive.TarGz: zip(t, plain), archive.Zip: packZip(t, member{name: "first"}, member{name: name, content: "x"})} {
-			if err := os.WriteFile(path, content, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			_, err := archive.Inspect(t.Context(), path, format, target, archive.Limits{})
+			_, err := newStand(t, path, content, format, target).inspect(t.Context(), archive.Limits{})
 			if errors.Is(err, archive.ErrUnsafeEntry) != refused || !refused && err != nil || refused && !strings.Contains(err.Error(), "replace the archive itself") {
 				t.Errorf("%s, %s: %v", format, name, err)
 			}
@@ -37,10 +34,7 @@ func TestInspectOfAnEntryInThePlaceOfTheArchive(t *testing.T) {
 	for kind, entry := range map[string]tar.Header{"a directory": directory("archive", 0o755), "a link": link("archive", "other"), "a hard link to it": hard("other", "archive")} {
 		dir := t.TempDir()
 		path := filepath.Join(dir, "archive")
-		if err := os.WriteFile(path, pack(t, entry), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := archive.Inspect(t.Context(), path, archive.Tar, dir, archive.Limits{}); !errors.Is(err, archive.ErrUnsafeEntry) {
+		if _, err := newStand(t, path, pack(t, entry), archive.Tar, dir).inspect(t.Context(), archive.Limits{}); !errors.Is(err, archive.ErrUnsafeEntry) {
 			t.Errorf("%s: %v", kind, err)
 		}
 	}

@@ -26,10 +26,15 @@ var (
 )
 
 // Runner runs commands. It is safe for concurrent use. Make it with New.
-type Runner struct{ onStart func(argv []string) }
+type Runner struct {
+	onStart func(argv []string)
+	groups  *cgroups
+}
 
 // New returns a runner that calls onStart, unless nil, right before each start.
-func New(onStart func(argv []string)) *Runner { return &Runner{onStart: onStart} }
+func New(onStart func(argv []string)) *Runner {
+	return &Runner{onStart: onStart, groups: findCgroups()}
+}
 
 // Command is a program to run.
 type Command struct {
@@ -54,7 +59,7 @@ type Command struct {
 	// Tied kills the command when muster ends, even when muster is killed; what
 	// the command has started itself is left alone.
 	Tied bool
-	// EndGroup kills what is left of the process group once the command has ended.
+	// EndGroup kills what the command has left running once it has ended.
 	EndGroup bool
 }
 
@@ -73,8 +78,8 @@ type Result struct {
 const drainDelay = 2 * time.Second
 
 // Run runs a command in a session of its own and waits for it. An exit code
-// other than 0 is not an error. When ctx ends the whole process group is killed
-// and the error wraps context.Cause(ctx); the result then holds the output so
+// other than 0 is not an error. When ctx ends all that it has started is killed,
+// also in sessions of its own, and the error wraps context.Cause(ctx); the result then holds the output so
 // far. A program that cannot be started is an error that wraps ErrNotFound,
 // ErrNoDir or the system's error. A background process that outlives the
 // command is left alone, unless EndGroup is set: its output is read for 2 s
@@ -99,6 +104,11 @@ func (r *Runner) Run(ctx context.Context, c Command) (Result, error) {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 	}
+	group := r.groups.start()
+	if group != nil {
+		defer group.end()
+		attr.UseCgroupFD, attr.CgroupFD = true, int(group.dir.Fd())
+	}
 	killed := false
 	prepare := func() *exec.Cmd {
 		cmd := exec.CommandContext(ctx, program, c.Argv[1:]...)
@@ -108,7 +118,7 @@ func (r *Runner) Run(ctx context.Context, c Command) (Result, error) {
 		cmd.WaitDelay = drainDelay
 		cmd.Cancel = func() error {
 			killed = true
-			return unix.Kill(-cmd.Process.Pid, unix.SIGKILL)
+			return kill(group, cmd.Process.Pid, env)
 		}
 		return cmd
 	}
@@ -116,11 +126,17 @@ func (r *Runner) Run(ctx context.Context, c Command) (Result, error) {
 		r.onStart(c.Argv)
 	}
 	cmd, err := start(ctx, prepare)
+	if err != nil && group != nil && ctx.Err() == nil {
+		// Kernels before 5.7 and some filters of system calls cannot start it there.
+		group.end()
+		group, attr.UseCgroupFD = nil, false
+		cmd, err = start(ctx, prepare)
+	}
 	if err != nil {
 		return Result{}, startError(c, program, err)
 	}
 	if c.EndGroup {
-		endGroup(cmd.Process.Pid)
+		endGroup(group, cmd.Process.Pid, env)
 	}
 	err = cmd.Wait()
 	result := Result{
@@ -140,12 +156,22 @@ func (r *Runner) Run(ctx context.Context, c Command) (Result, error) {
 	}
 }
 
-// endGroup waits for the leader of a process group and kills the rest. The
-// leader is not reaped before, so the group's number cannot be reused.
-func endGroup(pid int) {
+// endGroup waits for a command and kills the rest. The command is not reaped
+// before, so its number cannot be reused.
+func endGroup(group *cgroup, pid int, env []string) {
 	if files.Retry(func() error { return unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil) }) == nil {
-		_ = unix.Kill(-pid, unix.SIGKILL)
+		_ = kill(group, pid, env)
 	}
+}
+
+// kill kills a command and all that it has started.
+func kill(group *cgroup, pid int, env []string) error {
+	if group != nil && group.kill() == nil {
+		return nil
+	}
+	killTree(pid, env)
+
+	return unix.Kill(-pid, unix.SIGKILL)
 }
 
 // start starts a command, and retries while its file is "busy": a child of

@@ -16,8 +16,8 @@ import (
 // maxFactFile is the largest fact file.
 const maxFactFile = 4 << 20
 
-// readCustom reads the fact files of a configuration directory. A broken one is
-// an error and left out.
+// readCustom reads the fact files of a configuration directory. A broken one, or
+// one that others may change, is an error and left out.
 func readCustom(dir string) (map[string]any, error) {
 	facts := map[string]any{}
 	if dir == "" {
@@ -27,7 +27,7 @@ func readCustom(dir string) (map[string]any, error) {
 	more, err := listFactFiles(filepath.Join(dir, "facts.d"))
 	errs := []error{err}
 	for _, path := range append(paths, more...) {
-		one, err := ReadFile(path)
+		one, err := readFile(path, files.ReadTrusted)
 		if !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, err)
 		}
@@ -57,8 +57,10 @@ func listFactFiles(dir string) ([]string, error) {
 
 // ReadFile reads a fact file like Parse. One that is not a regular file or
 // exceeds 4 MiB is a model.Problem; a missing one wraps fs.ErrNotExist.
-func ReadFile(path string) (map[string]any, error) {
-	text, err := files.Read(path, maxFactFile)
+func ReadFile(path string) (map[string]any, error) { return readFile(path, files.Read) }
+
+func readFile(path string, read func(path string, max int64) ([]byte, error)) (map[string]any, error) {
+	text, err := read(path, maxFactFile)
 	switch {
 	case errors.Is(err, files.ErrNotRegular), errors.Is(err, files.ErrTooLarge):
 		return nil, model.Problem{

@@ -15,6 +15,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/facts"
+	"github.com/musterfleet/muster/resources/host/files"
 )
 
 // gather fails the test when anything cannot be had: that much every machine has.
@@ -138,6 +139,24 @@ func TestBrokenFactFilesAreToldAndLeftOut(t *testing.T) {
 }
 
 // TestReadFile reads regular files of a size that is allowed, and waits for nothing else.
+// TestFactFilesOfOthers leaves out a file that its group may change.
+func TestFactFilesOfOthers(t *testing.T) {
+	dir := t.TempDir()
+	for name, mode := range map[string]os.FileMode{"facts.json": 0o644, "facts.yaml": 0o664} {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.WriteFile(path, []byte(`{"from_`+filepath.Ext(name)[1:]+`": true}`), 0o600), os.Chmod(path, mode)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found, errs := facts.Gather(t.Context(), facts.Options{Dir: dir})
+	if len(errs) != 1 || !errors.Is(errs[0], files.ErrUntrusted) || !strings.Contains(errs[0].Error(), "facts.yaml") {
+		t.Errorf("the errors are %v", errs)
+	}
+	if found["from_json"] != true || found["from_yaml"] != nil {
+		t.Errorf("the facts are %v, %v", found["from_json"], found["from_yaml"])
+	}
+}
+
 func TestReadFile(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir+"/good.yaml", "a: {b: 1}\n")

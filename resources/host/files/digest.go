@@ -29,18 +29,19 @@ func (d *Disk) Digest(ctx context.Context, path string) (string, error) {
 }
 
 // DigestEntry is Digest of an entry of Look or Follow: while its digest is
-// remembered, the file is not opened.
+// remembered, the file is not opened. What was put there since the look wraps
+// ErrReplaced.
 func (d *Disk) DigestEntry(ctx context.Context, entry Entry) (string, error) {
 	if digest, ok := d.digests.get(entry); ok {
 		return digest, nil
 	}
-	f, before, err := openRegular(entry.Path)
+	f, before, err := entry.open()
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
 	began := time.Now()
-	digest, err := d.hash(ctx, f)
+	digest, err := d.buffers.hash(ctx, f)
 	if err != nil {
 		return "", err
 	}
@@ -55,9 +56,9 @@ func (d *Disk) DigestEntry(ctx context.Context, entry Entry) (string, error) {
 	return digest, nil
 }
 
-func (d *Disk) hash(ctx context.Context, f *os.File) (string, error) {
-	buffer := d.buffers.Get().(*[copyBuffer]byte)
-	defer d.buffers.Put(buffer)
+func (b *buffers) hash(ctx context.Context, f *os.File) (string, error) {
+	buffer := b.get()
+	defer b.pool.Put(buffer)
 	sum := sha256.New()
 	for {
 		if err := context.Cause(ctx); err != nil {

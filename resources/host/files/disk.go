@@ -23,8 +23,9 @@ type Options struct {
 type Disk struct {
 	stateDir string
 	log      *slog.Logger
+	approved approvals
 	digests  digestCache
-	buffers  sync.Pool
+	buffers  buffers
 
 	mu     sync.Mutex
 	litter *litterRecord
@@ -36,8 +37,6 @@ func New(o Options) *Disk {
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
 	}
-	d.buffers.New = func() any { return new([copyBuffer]byte) }
-
 	return d
 }
 
@@ -74,7 +73,7 @@ func (d *Disk) BeginRun(ctx context.Context, o RunOptions) error {
 	}
 	record.clean(ctx, d.log)
 	if !o.Joined {
-		d.cleanTemp(ctx)
+		cleanTemp(ctx, d.stateDir, d.log)
 	}
 	d.litter = record
 

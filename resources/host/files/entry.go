@@ -42,44 +42,41 @@ type Entry struct {
 	// chmod(1): 04755.
 	Mode     uint32
 	UID, GID uint32
+	// Links are the names of the file.
+	Links uint64
 
 	// id and stamp are the key of a remembered digest.
 	id    fileID
 	stamp stamp
+	// followed and from are how it was found.
+	followed bool
+	from     *approvals
 }
 
 // Look returns the entry at path without following a link in its last element.
 // A missing one is Absent, not an error. A path that may not be read wraps
-// fs.ErrPermission.
-func (d *Disk) Look(path string) (Entry, error) {
-	return look("lstat", path, unix.AT_SYMLINK_NOFOLLOW)
-}
+// fs.ErrPermission, one that somebody else could lead elsewhere ErrUnsafe.
+func (d *Disk) Look(path string) (Entry, error) { return d.approved.look(path, false) }
 
 // Follow is Look that follows links. A dangling link is Absent.
-func (d *Disk) Follow(path string) (Entry, error) { return look("stat", path, 0) }
-
-func look(op, path string, flags int) (Entry, error) {
-	var st unix.Stat_t
-	err := Retry(func() error { return unix.Fstatat(unix.AT_FDCWD, path, &st, flags) })
-	switch {
-	case err == nil:
-		return entryOf(path, &st), nil
-	case IsAbsent(err):
-		return Entry{Path: path}, nil
-	default:
-		return Entry{Path: path}, &fs.PathError{Op: op, Path: path, Err: err}
-	}
-}
+func (d *Disk) Follow(path string) (Entry, error) { return d.approved.look(path, true) }
 
 // MayWrite returns an error when muster may not make, replace or remove entries
 // of a directory.
-func (d *Disk) MayWrite(dir string) error {
-	err := Retry(func() error { return unix.Faccessat(unix.AT_FDCWD, dir, unix.W_OK|unix.X_OK, unix.AT_EACCESS) })
-	if err == nil || IsAbsent(err) {
+func (d *Disk) MayWrite(path string) error {
+	dir, err := d.approved.dir(path)
+	if IsAbsent(err) {
 		return nil
 	}
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if err := Retry(func() error { return unix.Faccessat(dir.fd, ".", unix.W_OK|unix.X_OK, unix.AT_EACCESS) }); err != nil {
+		return &fs.PathError{Op: "write in", Path: path, Err: err}
+	}
 
-	return &fs.PathError{Op: "write in", Path: dir, Err: err}
+	return nil
 }
 
 // MayExecute returns an error when a path cannot be executed: EACCES for a
@@ -114,6 +111,7 @@ func entryOf(path string, st *unix.Stat_t) Entry {
 		Mode:    st.Mode & allBits,
 		UID:     st.Uid,
 		GID:     st.Gid,
+		Links:   uint64(st.Nlink),
 		id:      idOf(st),
 		stamp:   stampOf(st),
 	}

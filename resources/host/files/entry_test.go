@@ -60,7 +60,7 @@ func TestKindsHaveWords(t *testing.T) {
 }
 
 func TestRead(t *testing.T) {
-	h, dir := hosttest.New(t).Disk, hosttest.Populate(t)
+	dir := hosttest.Populate(t)
 	for name, c := range map[string]struct {
 		max  int64
 		want string
@@ -74,16 +74,16 @@ func TestRead(t *testing.T) {
 		"none":     {max: 100, is: fs.ErrNotExist},
 		"dangling": {max: 100, is: fs.ErrNotExist},
 	} {
-		got, err := h.Read(dir+"/"+name, c.max)
+		got, err := files.Read(dir+"/"+name, c.max)
 		if string(got) != c.want || !errors.Is(err, c.is) {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
 	}
 	// Files of /proc say that they have no bytes at all.
-	if got, err := h.Read("/proc/self/status", 1<<16); err != nil || !strings.Contains(string(got), "Pid:") {
+	if got, err := files.Read("/proc/self/status", 1<<16); err != nil || !strings.Contains(string(got), "Pid:") {
 		t.Errorf("a file of /proc: %q, %v", got, err)
 	}
-	if _, err := h.Read("/proc/self/status", 10); !errors.Is(err, files.ErrTooLarge) {
+	if _, err := files.Read("/proc/self/status", 10); !errors.Is(err, files.ErrTooLarge) {
 		t.Errorf("a longer file of /proc: %v", err)
 	}
 }

@@ -14,12 +14,19 @@ var (
 	ErrNotRegular = errors.New("is not a regular file")
 	// ErrLink is a symbolic link where links are not followed.
 	ErrLink = errors.New("is a symbolic link")
+	// ErrReplaced is a file that is another one than was looked at.
+	ErrReplaced = errors.New("was replaced since it was looked at")
+	// ErrLinks is a file with several names, some of which may be anywhere.
+	ErrLinks = errors.New("has several names (hard links): its owner and mode are not changed, remove the other names (find / -samefile)")
 	// ErrNotEmpty is a directory that still has entries.
 	ErrNotEmpty = errors.New("directory is not empty")
 	// ErrTooLarge is a file longer than its reader allows.
 	ErrTooLarge = errors.New("file is too large")
 	// ErrNoStateDir is an operation that needs Options.StateDir.
 	ErrNoStateDir = errors.New("no state directory is set")
+	// ErrUnsafe is a path that a user other than root and the running one could
+	// lead elsewhere: see OpenDir.
+	ErrUnsafe = errors.New("unsafe path")
 	// ErrRefused is a path that is never changed: the root directory, or no path.
 	ErrRefused = errors.New("refused")
 )

@@ -20,10 +20,14 @@ var ErrStateFormat = errors.New("unknown format of the state directory")
 // OpenState checks the format of the state directory before anything in it is
 // read or written. With write, a directory without a format is made and gets the
 // one of this version. The error wraps ErrStateFormat, and leaves the directory
-// untouched. Without a state directory it does nothing.
+// untouched; so does ErrUntrusted, for one that others may change. Without a state
+// directory it does nothing.
 func (d *Disk) OpenState(write bool) error {
 	if d.stateDir == "" {
 		return nil
+	}
+	if err := checkTrusted(d.stateDir); err != nil {
+		return fmt.Errorf("state directory: %w", err)
 	}
 	path := filepath.Join(d.stateDir, "format")
 	text, err := Read(path, 1<<10)

@@ -41,7 +41,7 @@ func openLitter(stateDir string, joined bool) (*litterRecord, error) {
 		return nil, fmt.Errorf("could not open the record of litter: %w", err)
 	}
 	r := &litterRecord{file: f, joined: joined, known: map[string]bool{}}
-	dir, err := openDir(stateDir)
+	dir, err := openReadable(stateDir)
 	if err == nil {
 		err = errors.Join(syncDir(dir), dir.Close())
 	}
@@ -104,6 +104,9 @@ func (r *litterRecord) clean(ctx context.Context, log *slog.Logger) {
 		}
 		if err != nil {
 			log.WarnContext(ctx, "could not remove litter of a killed run", "directory", dir, "error", err)
+		}
+		// A path that became unsafe leads to what was never written to.
+		if err != nil && !errors.Is(err, ErrUnsafe) {
 			r.left = append(r.left, dir)
 		}
 	}
@@ -128,7 +131,7 @@ func parseLitter(text string) []string {
 
 // cleanDir removes the temporary files of a directory and returns their names.
 func cleanDir(path string) ([]string, error) {
-	dir, err := openDir(path)
+	dir, err := openReadable(path)
 	if err != nil {
 		if IsAbsent(err) {
 			return nil, nil

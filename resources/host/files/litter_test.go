@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -170,51 +169,5 @@ func TestTempDirsOfDeadProcessesAreRemoved(t *testing.T) {
 	}
 	if _, err := files.New(files.Options{}).TempDir("x"); !errors.Is(err, files.ErrNoStateDir) {
 		t.Errorf("without a state directory: %v", err)
-	}
-}
-
-// A directory in memory is this process's; the next run removes those of
-// processes that are gone, and nothing else.
-func TestDirectoriesInMemory(t *testing.T) {
-	h := files.New(files.Options{StateDir: t.TempDir(), Log: hosttest.Log(t)})
-	own, err := h.MemoryDir(t.Context(), "x")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(own) })
-	if info, err := os.Stat(own); err != nil || info.Mode().Perm() != 0o700 {
-		t.Error(info, err)
-	}
-	// No process has the number.
-	gone := strings.Replace(own, "-"+strconv.Itoa(os.Getpid())+"-", "-999999999-", 1)
-	other := strings.Replace(gone, "/muster-", "/muster-0", 1)
-	for _, dir := range []string{gone, other} {
-		if err := os.MkdirAll(filepath.Join(dir, "d"), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { os.RemoveAll(dir) })
-	}
-	// So does the next directory, of a run or not.
-	early := gone + "-early"
-	if err := os.Rename(gone, early); err != nil {
-		t.Fatal(err)
-	}
-	second, err := h.MemoryDir(t.Context(), "x")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(second) })
-	if _, err := os.Stat(early); err == nil {
-		t.Errorf("%s is left", early)
-	}
-	if err := os.Mkdir(gone, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	begin(t, h, files.RunOptions{})
-	end(t, h)
-	for dir, there := range map[string]bool{own: true, gone: false, other: true} {
-		if _, err := os.Stat(dir); (err == nil) != there {
-			t.Errorf("%s: %v", dir, err)
-		}
 	}
 }

@@ -1,16 +1,90 @@
 package files
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	"golang.org/x/sys/unix"
 )
 
-// openAt opens name relative to a directory descriptor, or to the working
-// directory with unix.AT_FDCWD. Errors name full.
+// Open opens a regular file for reading; the caller closes it. Another kind of
+// file wraps ErrNotRegular; a fifo is not waited for. Links are followed, as
+// OpenDir does.
+func Open(path string) (*os.File, error) {
+	entry, err := (&approvals{}).look(path, true)
+	if err != nil {
+		return nil, err
+	}
+
+	return entry.Open()
+}
+
+// Open opens the regular file of an entry for reading; the caller closes it.
+// What was put there since the look wraps ErrReplaced, another kind of file
+// ErrNotRegular.
+func (e Entry) Open() (*os.File, error) {
+	f, _, err := e.open()
+
+	return f, err
+}
+
+func (e Entry) open() (*os.File, *unix.Stat_t, error) {
+	switch e.Kind {
+	case File:
+	case Absent:
+		return nil, nil, &fs.PathError{Op: "open", Path: e.Path, Err: unix.ENOENT}
+	default:
+		return nil, nil, fmt.Errorf("%s %w", e.Path, ErrNotRegular)
+	}
+	at, err := e.place()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer at.dir.Close()
+	f, err := openAt(at.dir.fd, at.name, e.Path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	if errors.Is(err, unix.ELOOP) {
+		err = fmt.Errorf("%s %w", e.Path, ErrReplaced)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	st, err := fstat(f)
+	if err == nil {
+		err = e.check(st, at.dir)
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, nil, err
+	}
+
+	return f, st, nil
+}
+
+// place opens the directory that the entry is in by now.
+func (e Entry) place() (*place, error) {
+	if e.followed {
+		return e.from.find(e.Path, true)
+	}
+
+	return e.from.parent(e.Path)
+}
+
+// check checks that an open file is that of the entry, and no hard link to a
+// secret, where others than root and the running user make names.
+func (e Entry) check(st *unix.Stat_t, dir *Dir) error {
+	switch {
+	case idOf(st) != e.id || kindOf(st) != File:
+		return fmt.Errorf("%s %w", e.Path, ErrReplaced)
+	case st.Nlink > 1 && party(st.Uid) != dir.party && (dir.party != trusted || dir.mode&unix.S_IWOTH != 0):
+		return fmt.Errorf("%w: %s belongs to %s and has %d names, one of them in %s, where others make names: remove it there, or the other names", ErrUnsafe, e.Path, ownerName(st.Uid), st.Nlink, dir.path)
+	default:
+		return nil
+	}
+}
+
+// openAt opens name relative to a directory descriptor. Errors name full.
 func openAt(dir int, name, full string, flags int, mode uint32) (*os.File, error) {
 	fd := -1
 	err := Retry(func() (err error) {
@@ -24,30 +98,6 @@ func openAt(dir int, name, full string, flags int, mode uint32) (*os.File, error
 	return os.NewFile(uintptr(fd), full), nil
 }
 
-// openDir opens a directory, following links.
-func openDir(path string) (*os.File, error) {
-	return openAt(unix.AT_FDCWD, path, path, unix.O_RDONLY|unix.O_DIRECTORY, 0)
-}
-
-// openRegular opens the regular file at path for reading. A fifo is refused,
-// not waited for.
-func openRegular(path string) (*os.File, *unix.Stat_t, error) {
-	f, err := openAt(unix.AT_FDCWD, path, path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
-	if err != nil {
-		return nil, nil, err
-	}
-	st, err := fstat(f)
-	if err == nil && kindOf(st) != File {
-		err = fmt.Errorf("%s %w", path, ErrNotRegular)
-	}
-	if err != nil {
-		_ = f.Close()
-		return nil, nil, err
-	}
-
-	return f, st, nil
-}
-
 func fstat(f *os.File) (*unix.Stat_t, error) {
 	var st unix.Stat_t
 	if err := Retry(func() error { return unix.Fstat(int(f.Fd()), &st) }); err != nil {
@@ -55,50 +105,4 @@ func fstat(f *os.File) (*unix.Stat_t, error) {
 	}
 
 	return &st, nil
-}
-
-// openParent opens the parent directory of path and returns it with the last
-// element. A missing parent is ErrNoParent.
-func openParent(path string) (*os.File, string, error) {
-	path = filepath.Clean(path)
-	name := filepath.Base(path)
-	if name == "." || name == ".." || name == "/" {
-		return nil, "", fmt.Errorf("%q: %w", path, ErrRefused)
-	}
-	parent := filepath.Dir(path)
-	dir, err := openDir(parent)
-	switch {
-	case err == nil:
-		return dir, name, nil
-	case IsAbsent(err):
-		return nil, "", fmt.Errorf("%s %w", parent, ErrNoParent)
-	default:
-		return nil, "", err
-	}
-}
-
-// syncDir makes changes to the entries of a directory durable. File systems
-// without that return EINVAL.
-func syncDir(dir *os.File) error {
-	err := Retry(func() error { return unix.Fsync(int(dir.Fd())) })
-	if err != nil && err != unix.EINVAL {
-		return &fs.PathError{Op: "fsync", Path: dir.Name(), Err: err}
-	}
-
-	return nil
-}
-
-// SyncFileSystem makes durable all that was written, by anyone, to the file
-// system of the directory at path.
-func (d *Disk) SyncFileSystem(path string) error {
-	dir, err := openDir(path)
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	if err := Retry(func() error { return unix.Syncfs(int(dir.Fd())) }); err != nil {
-		return &fs.PathError{Op: "syncfs", Path: path, Err: err}
-	}
-
-	return nil
 }

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
-	"path/filepath"
 
 	"golang.org/x/sys/unix"
 )
@@ -15,10 +13,10 @@ import (
 // is not an error. A directory with entries wraps ErrNotEmpty, the root
 // directory ErrRefused.
 func (d *Disk) Remove(path string) error {
-	return removeIn(path, func(dir *os.File, name string) error {
-		err := Retry(func() error { return unix.Unlinkat(int(dir.Fd()), name, 0) })
+	return d.remove(path, func(dir *Dir, name string) error {
+		err := Retry(func() error { return unix.Unlinkat(dir.fd, name, 0) })
 		if err == unix.EISDIR {
-			err = Retry(func() error { return unix.Unlinkat(int(dir.Fd()), name, unix.AT_REMOVEDIR) })
+			err = Retry(func() error { return unix.Unlinkat(dir.fd, name, unix.AT_REMOVEDIR) })
 		}
 		switch err {
 		case nil, unix.ENOENT:
@@ -34,42 +32,50 @@ func (d *Disk) Remove(path string) error {
 // RemoveAll removes path and everything below it without following links; a
 // missing one is not an error. The root directory wraps ErrRefused.
 func (d *Disk) RemoveAll(path string) error {
-	return removeIn(path, func(*os.File, string) error { return os.RemoveAll(filepath.Clean(path)) })
+	return d.remove(path, func(dir *Dir, name string) error {
+		root, err := dir.Root()
+		if err != nil {
+			return err
+		}
+		defer root.Close()
+		if err := root.RemoveAll(name); err != nil {
+			return fmt.Errorf("could not remove %s: %w", path, err)
+		}
+
+		return nil
+	})
 }
 
-// removeIn calls remove with the parent directory of path and syncs that.
-// Without a parent there is nothing to remove.
-func removeIn(path string, remove func(dir *os.File, name string) error) error {
-	dir, name, err := openParent(path)
-	switch {
-	case errors.Is(err, ErrNoParent):
-		return nil
-	case err != nil:
-		return err
-	}
-	defer dir.Close()
-	if err := remove(dir, name); err != nil {
+// remove is change; without a parent there is nothing to remove.
+func (d *Disk) remove(path string, f func(dir *Dir, name string) error) error {
+	if err := d.change(path, f); !errors.Is(err, ErrNoParent) {
 		return err
 	}
 
-	return syncDir(dir)
+	return nil
 }
 
 // IsEmpty reports whether a directory has no entries. Another kind of file is
 // an error.
 func (d *Disk) IsEmpty(path string) (bool, error) {
-	dir, err := openDir(path)
+	dir, err := OpenDir(path)
 	if err != nil {
 		return false, err
 	}
 	defer dir.Close()
-	_, err = dir.Readdirnames(1)
-	switch {
-	case errors.Is(err, io.EOF):
-		return true, nil
-	case err != nil:
+
+	return dir.isEmpty()
+}
+
+func (d *Dir) isEmpty() (bool, error) {
+	f, err := d.readable()
+	if err != nil {
 		return false, err
-	default:
-		return false, nil
 	}
+	defer f.Close()
+	if _, err = f.Readdirnames(1); errors.Is(err, io.EOF) {
+		return true, nil
+	}
+
+	return false, err
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -21,6 +22,17 @@ const (
 	copyBuffer = 128 << 10
 )
 
+// buffers are shared by those who read and write. The zero value has none yet.
+type buffers struct{ pool sync.Pool }
+
+func (b *buffers) get() *[copyBuffer]byte {
+	if buffer, ok := b.pool.Get().(*[copyBuffer]byte); ok {
+		return buffer
+	}
+
+	return new([copyBuffer]byte)
+}
+
 // Write puts content at path atomically: a temporary file in the same
 // directory, content, owner, mode, fsync, rename, fsync of the directory.
 // Anything but a directory at path is replaced, never written through. Memory
@@ -28,37 +40,32 @@ const (
 // except when only the fsync of the directory failed. A missing parent is
 // ErrNoParent.
 func (d *Disk) Write(ctx context.Context, path string, content io.Reader, a Attrs) error {
-	dir, name, err := openParent(path)
-	if err != nil {
+	return d.change(path, func(dir *Dir, name string) error {
+		if err := d.recordLitter(dir.path); err != nil {
+			return err
+		}
+		temp := tempPrefix + rand.Text()
+		f, err := openAt(dir.fd, temp, dir.path+"/"+temp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, 0o600)
+		if err != nil {
+			return fmt.Errorf("could not create temporary file: %w", err)
+		}
+		err = errors.Join(d.buffers.fill(ctx, f, content, a), f.Close())
+		if err == nil {
+			err = rename(dir, temp, name)
+		}
+		if err != nil {
+			// If this fails too, the next run removes the file.
+			_ = unix.Unlinkat(dir.fd, temp, 0)
+		}
 		return err
-	}
-	defer dir.Close()
-	if err := d.recordLitter(dir.Name()); err != nil {
-		return err
-	}
-	temp := tempPrefix + rand.Text()
-	f, err := openAt(int(dir.Fd()), temp, dir.Name()+"/"+temp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, 0o600)
-	if err != nil {
-		return fmt.Errorf("could not create temporary file: %w", err)
-	}
-	err = errors.Join(d.fill(ctx, f, content, a), f.Close())
-	if err == nil {
-		err = rename(dir, temp, name)
-	}
-	if err != nil {
-		// If this fails too, the next run removes the file.
-		_ = unix.Unlinkat(int(dir.Fd()), temp, 0)
-		return err
-	}
-
-	return syncDir(dir)
+	})
 }
 
 // fill returns a temporary file its content, owner and mode, in this order:
 // nobody else may read incomplete content, and a change of owner clears mode
 // bits.
-func (d *Disk) fill(ctx context.Context, f *os.File, content io.Reader, a Attrs) error {
-	if err := d.copy(ctx, f, content); err != nil {
+func (b *buffers) fill(ctx context.Context, f *os.File, content io.Reader, a Attrs) error {
+	if err := b.copy(ctx, f, content); err != nil {
 		return fmt.Errorf("could not write temporary file: %w", err)
 	}
 	if err := changeOwner(f, a); err != nil {
@@ -88,10 +95,9 @@ func changeOwner(f *os.File, a Attrs) error {
 	return nil
 }
 
-func rename(dir *os.File, from, to string) error {
-	fd := int(dir.Fd())
-	if err := Retry(func() error { return unix.Renameat(fd, from, fd, to) }); err != nil {
-		return fmt.Errorf("could not rename temporary file: %w", &os.LinkError{Op: "rename", Old: dir.Name() + "/" + from, New: dir.Name() + "/" + to, Err: err})
+func rename(dir *Dir, from, to string) error {
+	if err := Retry(func() error { return unix.Renameat(dir.fd, from, dir.fd, to) }); err != nil {
+		return fmt.Errorf("could not rename temporary file: %w", &os.LinkError{Op: "rename", Old: dir.path + "/" + from, New: dir.path + "/" + to, Err: err})
 	}
 
 	return nil
@@ -99,7 +105,7 @@ func rename(dir *os.File, from, to string) error {
 
 // copy copies in chunks, so that a cancelled run does not wait for 10 GB, and
 // lets the kernel copy from file to file where it can.
-func (d *Disk) copy(ctx context.Context, f *os.File, content io.Reader) error {
+func (b *buffers) copy(ctx context.Context, f *os.File, content io.Reader) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
@@ -113,8 +119,8 @@ func (d *Disk) copy(ctx context.Context, f *os.File, content io.Reader) error {
 	if source, ok := content.(*os.File); ok {
 		return copyChunks(ctx, func() (int64, error) { return io.CopyN(f, source, copyChunk) })
 	}
-	buffer := d.buffers.Get().(*[copyBuffer]byte)
-	defer d.buffers.Put(buffer)
+	buffer := b.get()
+	defer b.pool.Put(buffer)
 
 	return copyChunks(ctx, func() (int64, error) {
 		// Hides ReadFrom of the file, which io.Copy would prefer to the buffer.

@@ -22,8 +22,12 @@ import (
 // a password may be the reason.
 var ErrURL = errors.New("the URL cannot be read: percent-encode what is special in it, such as / or @ in a password")
 
-// maxRedirects is the longest chain of redirects.
-const maxRedirects = 10
+const (
+	// maxRedirects is the longest chain of redirects.
+	maxRedirects = 10
+	// maxHeaders is how many bytes of headers a server may send.
+	maxHeaders = 1 << 20
+)
 
 // Options configure a client. The zero value is ready to use.
 type Options struct {
@@ -40,7 +44,7 @@ type Options struct {
 func NewClient(o Options) *http.Client {
 	transport := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, ResponseHeaderTimeout: o.HeaderTimeout, TLSHandshakeTimeout: 15 * time.Second,
-		IdleConnTimeout: 30 * time.Second, TLSClientConfig: o.TLS, DisableCompression: true, ForceAttemptHTTP2: true,
+		IdleConnTimeout: 30 * time.Second, MaxResponseHeaderBytes: maxHeaders, TLSClientConfig: o.TLS, DisableCompression: true, ForceAttemptHTTP2: true,
 	}
 
 	return &http.Client{Timeout: o.Timeout, Transport: transport, CheckRedirect: CheckRedirect}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -104,25 +105,28 @@ func (sc *Scope) output(name string) (any, error) {
 }
 
 // signature is what expressions are checked against: the types of the names
-// that every scope has. withValue adds what @validate looks at.
-func signature(withValue bool) types.Map {
+// that every scope has.
+func signature() types.Map {
 	out := types.Map{expression.NameStep: types.TypeOf(func(any) (any, error) { return nil, nil })}
 	for name, v := range (&Scope{World: &World{Opts: &Options{}}, data: map[string]any{}}).names(context.Background()) {
 		out[name] = types.TypeOf(v)
-	}
-	if withValue {
-		out[expression.NameValue] = types.Any
 	}
 
 	return out
 }
 
-// compile compiles an expression for what every scope has. What a template printed
-// into it is text.
-func compile(source string, withValue bool, printed *Printed) *expression.Program {
-	if !printed.In(source) {
-		return expression.Compile(source, signature(withValue), nil)
+// compile compiles an expression for what every scope has, and what @validate
+// looks at. What a template printed into it is text.
+func (w *World) compile(source string, withValue bool) *expression.Program {
+	known := w.signature()
+	if withValue {
+		known = maps.Clone(known)
+		known[expression.NameValue] = types.Any
 	}
 
-	return expression.Compile(source, signature(withValue), printed.Text)
+	if !w.Printed.In(source) {
+		return expression.Compile(source, known, nil)
+	}
+
+	return expression.Compile(source, known, w.Printed.Text)
 }

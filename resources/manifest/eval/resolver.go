@@ -235,12 +235,11 @@ func (r *Resolver) whole(ctx context.Context, v resource.Value, p expression.Par
 // Waits are noted here.
 func (r *Resolver) evaluate(ctx context.Context, v resource.Value, p expression.Part) (resource.Value, *failure) {
 	s := r.Scope.World
-	var program *expression.Program
+	compiled := s.Program
 	if r.CompileOnly {
-		program = compile(p.Expr, false, s.Printed) // what is not evaluated does not make the document Dynamic
-	} else {
-		program = s.Program(p.Expr, false)
+		compiled = s.compile // what is not evaluated does not make the document Dynamic
 	}
+	program := compiled(p.Expr, false)
 	if program.Message != "" {
 		r.Problems.Add(r.place(v, p.At), program.Advice(v.Text[p.At:]), "the expression is not valid: %s", program.Message)
 		return v, &failure{}

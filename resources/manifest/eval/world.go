@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/expr-lang/expr/types"
+
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/manifest/expression"
 	"github.com/musterfleet/muster/resources/manifest/syntax"
@@ -73,6 +75,8 @@ type World struct {
 	// Dynamic reports whether something other than the document and data went in.
 	Dynamic  bool
 	programs map[string]*expression.Program
+	// signature is what programs are checked against.
+	signature func() types.Map
 	// cache holds the files and keys that were read.
 	cache map[string]string
 	// secrets are all that were seen so far, also within what is secret as a whole.
@@ -97,7 +101,7 @@ type knownFacts struct {
 
 // NewWorld returns the world of a document in a directory.
 func NewWorld(opts *Options, doc *syntax.Document, dir string) *World {
-	return &World{Opts: opts, Doc: doc, Dir: dir, programs: map[string]*expression.Program{}, cache: map[string]string{}, isKnown: map[model.Secret]bool{}}
+	return &World{Opts: opts, Doc: doc, Dir: dir, programs: map[string]*expression.Program{}, signature: sync.OnceValue(signature), cache: map[string]string{}, isKnown: map[model.Secret]bool{}}
 }
 
 // Program compiles an expression, once.
@@ -111,7 +115,7 @@ func (w *World) Program(source string, withValue bool) *expression.Program {
 	if p, have := w.programs[key]; have {
 		return p
 	}
-	p := compile(source, withValue, w.Printed)
+	p := w.compile(source, withValue)
 	w.programs[key] = p
 	for _, name := range []string{expression.NameFacts, expression.NameEnviron, "now"} {
 		w.Dynamic = w.Dynamic || p.Names[name]

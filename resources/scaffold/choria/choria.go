@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -41,19 +40,6 @@ func (Provider) IsManageable(_ model.Facts, spec resource.Spec) (bool, int, erro
 	return ok, priority, nil
 }
 
-// file is a file of the scaffold.
-type file struct {
-	path    string
-	content []byte
-	digest  string
-	mode    fs.FileMode
-	// written reports that a template wrote it by function, secret that its
-	// content depends on a secret.
-	written, secret bool
-	// before is what stands in its place.
-	before files.Entry
-}
-
 // Status renders the templates and compares the files with the target.
 func (p Provider) Status(ctx context.Context, env resource.Env, spec *scaffold.Spec) (*scaffold.State, error) {
 	t, err := p.observe(ctx, env, spec, false)
@@ -64,7 +50,7 @@ func (p Provider) Status(ctx context.Context, env resource.Env, spec *scaffold.S
 		p.cache.keep(env, spec, t.files)
 	}
 
-	return t.state, t.describe(ctx)
+	return t.state, nil
 }
 
 // observe compares the target with the files of the last observation, if they
@@ -74,7 +60,11 @@ func (p Provider) observe(ctx context.Context, env resource.Env, spec *scaffold.
 	if err != nil {
 		return nil, err
 	}
-	t := newTarget(env, spec, entry.Kind == files.Directory)
+	t := &target{env: env, spec: spec, state: &scaffold.State{}, there: map[string]fs.FileMode{}}
+	t.state.Metadata = &scaffold.Metadata{Name: spec.Name, Provider: name, TargetExists: entry.Kind == files.Directory, Engine: spec.Engine}
+	if t.state.Ensure = model.EnsureAbsent; t.exists() {
+		t.state.Ensure = model.EnsurePresent
+	}
 	switch {
 	case spec.Source == "", spec.Ensure == model.EnsureAbsent && !t.exists():
 		// Without a source it is a question about the target alone.
@@ -102,28 +92,49 @@ func (p Provider) observe(ctx context.Context, env resource.Env, spec *scaffold.
 	return t, t.compare(ctx)
 }
 
+// Scaffold writes the files that differ, runs their post commands, and with
+// purge removes what no template yields.
+func (p Provider) Scaffold(ctx context.Context, env resource.Env, spec *scaffold.Spec) error {
+	t, err := p.observe(ctx, env, spec, true)
+	if err == nil {
+		err = t.state.Obstacle
+	}
+	if err == nil {
+		_, err = t.makeDirectory(spec.Name)
+	}
+	if err == nil {
+		err = t.store(ctx)
+	}
+	if err == nil && spec.Purge {
+		for _, path := range t.state.Metadata.Purged {
+			err = errors.Join(err, env.Host.Remove(path))
+		}
+	}
+
+	return err
+}
+
 // Remove removes the changed and stable files of a state, then the directories
 // they were in that are empty, deepest first, and the target when it is empty
 // too. It continues after an error, and returns all of them.
 func (Provider) Remove(ctx context.Context, env resource.Env, spec *scaffold.Spec, state *scaffold.State) error {
 	paths := slices.Concat(state.Metadata.Changed, state.Metadata.Stable)
-	for _, path := range paths {
-		if !filepath.IsAbs(path) {
-			return fmt.Errorf("the path of a file to remove is not absolute: %q", path)
-		}
+	if at := slices.IndexFunc(paths, func(path string) bool { return !filepath.IsAbs(path) }); at >= 0 {
+		return fmt.Errorf("the path of a file to remove is not absolute: %q", paths[at])
 	}
 	var failed error
-	parents := map[string]bool{}
+	var parents []string
 	for _, path := range paths {
 		if err := context.Cause(ctx); err != nil {
 			return errors.Join(failed, err)
 		}
 		failed = errors.Join(failed, env.Host.Remove(path))
 		for dir := filepath.Dir(path); strings.HasPrefix(dir, spec.Name+"/"); dir = filepath.Dir(dir) {
-			parents[dir] = true
+			parents = append(parents, dir)
 		}
 	}
-	for _, dir := range slices.Backward(slices.Sorted(maps.Keys(parents))) {
+	slices.Sort(parents)
+	for _, dir := range slices.Backward(slices.Compact(parents)) {
 		if err := env.Host.Remove(dir); err != nil && !errors.Is(err, files.ErrNotEmpty) {
 			failed = errors.Join(failed, err)
 		}

@@ -22,7 +22,6 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/resources/scaffold"
 	"github.com/musterfleet/muster/resources/scaffold/choria/render"
-	"github.com/musterfleet/muster/resources/template"
 )
 
 const (
@@ -38,60 +37,29 @@ var (
 	errMemory  = fmt.Errorf("the templates need more than %d MiB of memory, or more than the address space limit of muster leaves (ulimit -v)", render.MaxMemory>>20)
 )
 
-// process renders one tree in a process of its own.
-type process struct {
-	env   resource.Env
-	spec  *scaffold.Spec
-	tree  *tree
-	dir   string
-	names template.Names
-	// secret are the templates that use a secret, flows whether one may be in the path of a file.
-	secret map[string]bool
-	flows  bool
-	// used reports whether a function has returned a secret since it was last called; nil where none can.
-	used func() bool
-
-	files []file
-	// rendered counts the templates that are done.
-	rendered int
-	// failed is the last error of a function.
-	failed error
-	// noValue reports that a function returned these words.
-	noValue bool
-	end     *render.Event
-}
-
-// The errors of templates that use a secret.
-var (
-	errHidden     = errors.New("it uses a secret, so its error is not shown")
-	errSecretPath = errors.New("the path of a file that a template writes depends on a secret, and paths are shown (give it another name)")
-)
-
-// run runs the process to its end.
-func (p *process) run(ctx context.Context) error {
-	timeout := cmp.Or(p.spec.Timeout.Std(), defaultTimeout)
+// run renders in a process of its own, to its end.
+func (r *rendering) run(ctx context.Context) error {
+	timeout := cmp.Or(r.spec.Timeout.Std(), defaultTimeout)
 	tooLong := fmt.Errorf("the templates took longer than %s", timeout)
 	limited, cancel := context.WithTimeoutCause(ctx, timeout, tooLong)
 	defer cancel()
-	p.learnNames(limited)
-	request, err := p.request()
+	r.learnNames(limited)
+	request, err := r.request()
 	if err != nil {
 		return err
 	}
-	result, err, served := p.start(limited, request)
+	result, err, served := r.start(limited, request)
 	switch {
 	case context.Cause(ctx) != nil:
 		return context.Cause(ctx)
 	case context.Cause(limited) != nil:
-		return p.in(tooLong)
+		return r.in(tooLong)
 	case err != nil:
 		return fmt.Errorf("could not render the templates: %w", err)
-	case served != nil:
-		return p.in(served)
-	case p.end == nil:
-		return p.in(ended(result))
-	case p.end.Error != "":
-		return p.failure(p.end.Error)
+	case r.end == nil:
+		return r.in(ended(result, served))
+	case r.end.Error != "":
+		return r.failure(r.end.Error)
 	}
 
 	return nil
@@ -99,11 +67,7 @@ func (p *process) run(ctx context.Context) error {
 
 // start starts the process with a socket as its standard input, and returns
 // when it has ended.
-func (p *process) start(ctx context.Context, request render.Request) (result command.Result, err, served error) {
-	source := filepath.Join(p.dir, "source")
-	if err := os.Mkdir(source, 0o700); err != nil {
-		return result, err, nil
-	}
+func (r *rendering) start(ctx context.Context, request render.Request) (result command.Result, err, served error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return result, fmt.Errorf("no socket: %w", err), nil
@@ -113,15 +77,15 @@ func (p *process) start(ctx context.Context, request render.Request) (result com
 	running.Go(func() {
 		// Nothing more arrives once the process has ended.
 		defer theirs.Close()
-		result, err = p.env.Host.Run(ctx, command.Command{
+		result, err = r.env.Host.Run(ctx, command.Command{
 			// Muster itself, also after its file was replaced. No other program knows the flag.
 			Argv: []string{"/proc/self/exe", "--log-level=error", render.Command},
-			Dir:  source, Stdin: theirs, Tied: true, OnlyEnv: true,
+			Dir:  "/", Stdin: theirs, Tied: true, OnlyEnv: true,
 			// The last of these spares a muster with the race detector a second at its end.
-			Env: []string{"TMPDIR=" + p.dir, "GOTRACEBACK=none", "GORACE=atexit_sleep_ms=0"},
+			Env: []string{"GOTRACEBACK=none", "GORACE=atexit_sleep_ms=0"},
 		})
 	})
-	served = p.serve(ctx, ours, request)
+	served = r.serve(ctx, ours, request)
 	ours.Close()
 	running.Wait()
 
@@ -130,143 +94,85 @@ func (p *process) start(ctx context.Context, request render.Request) (result com
 
 // serve sends the request, answers calls and receives files until the process
 // is done, or is gone.
-func (p *process) serve(ctx context.Context, conn io.ReadWriter, request render.Request) error {
+func (r *rendering) serve(ctx context.Context, conn io.ReadWriter, request render.Request) error {
 	render.Register()
 	limited := &io.LimitedReader{R: conn}
 	in, out := gob.NewDecoder(limited), gob.NewEncoder(conn)
 	err := out.Encode(request)
 	// A call may have taken all the time there is.
-	for err == nil && ctx.Err() == nil {
+	for err == nil && ctx.Err() == nil && r.end == nil {
 		var e render.Event
 		limited.N = maxEvent
-		if err = in.Decode(&e); err != nil {
-			break
-		}
+		err = in.Decode(&e)
 		switch {
+		case err != nil:
 		case e.Call != nil:
-			err = out.Encode(p.answer(*e.Call))
+			err = out.Encode(r.answer(*e.Call))
 		case e.File != nil:
-			p.receive(*e.File)
+			r.receive(*e.File)
 		default:
-			p.end = &e
-			return nil
-		}
-	}
-	for _, gone := range []error{io.EOF, io.ErrUnexpectedEOF, unix.EPIPE, unix.ECONNRESET} {
-		if errors.Is(err, gone) {
-			return nil
+			r.end = &e
 		}
 	}
 
 	return err
 }
 
-func (p *process) request() (out render.Request, err error) {
-	out = render.Request{Go: p.spec.Engine == scaffold.EngineGo, Texts: p.tree.texts, Functions: slices.Collect(maps.Keys(p.names.Functions()))}
-	out.Left, out.Right = p.spec.Delimiters()
-	for _, t := range p.tree.templates {
-		out.Templates = append(out.Templates, t.name)
+func (r *rendering) request() (render.Request, error) {
+	out := render.Request{
+		Go: r.spec.Engine == scaffold.EngineGo, Target: r.spec.Name, Texts: r.tree.texts, Templates: r.tree.templates,
+		Functions: slices.Collect(maps.Keys(r.names.Functions())),
 	}
-	if p.tree.contains("write") {
-		out.Directories = p.directories()
+	out.Left, out.Right = r.spec.Delimiters()
+	values, err := render.Plain(r.names.Values())
+	if err == nil {
+		out.Values = values.(map[string]any)
 	}
-	values, err := render.Plain(p.names.Values())
-	if err != nil {
-		return out, err
-	}
-	out.Values = values.(map[string]any)
 
 	return out, err
 }
 
-// directories are those of the target: templates have perhaps written into them
-// before, and then need not be rendered again for each.
-func (p *process) directories() (out []string) {
-	// The comparison with the target reports what cannot be read.
-	_ = filepath.WalkDir(p.spec.Name, func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil || len(out) == render.MaxDirectories:
-			return fs.SkipAll
-		case d.IsDir() && path != p.spec.Name:
-			out = append(out, strings.TrimPrefix(path, p.spec.Name+"/"))
-		}
-		return nil
-	})
-
-	return out
-}
-
 // answer calls a function of the manifest.
-func (p *process) answer(call render.Call) render.Reply {
+func (r *rendering) answer(call render.Call) (reply render.Reply) {
 	args, _ := render.Copy(call.Args).([]any)
-	value, err := protected(p.names, call.Function, args)
-	if err == nil {
-		if text, is := value.(string); is {
-			p.noValue = p.noValue || strings.Contains(text, noValue)
-		}
-		if value, err = render.Plain(value); err == nil {
-			return render.Reply{Value: value}
-		}
+	fail := func(err error) render.Reply {
+		r.failed = r.missing(call.Function, args, err)
+		return render.Reply{Failed: true, Error: err.Error()}
 	}
-	p.failed = p.missing(call.Function, args, err)
-
-	return render.Reply{Failed: true, Error: p.failed.Error()}
-}
-
-// protected calls a function, and returns a panic as an error.
-func protected(names template.Names, name string, args []any) (v any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			v, err = nil, fmt.Errorf("%v", p)
+			reply = fail(fmt.Errorf("%v", p))
 		}
 	}()
+	value, err := r.names.Call(call.Function, args)
+	if text, is := value.(string); is {
+		r.noValue = r.noValue || strings.Contains(text, noValue)
+	}
+	if err == nil {
+		value, err = render.Plain(value)
+	}
+	if err != nil {
+		return fail(err)
+	}
 
-	return names.Call(name, args)
+	return render.Reply{Value: value}
 }
 
 // missing marks the error of a file that does not exist: another resource may provide it.
-func (p *process) missing(name string, args []any, err error) error {
+func (r *rendering) missing(name string, args []any, err error) error {
 	if (name != "readFile" && name != "file") || len(args) == 0 || !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	path := fmt.Sprint(args[0])
 	if !filepath.IsAbs(path) {
-		path = filepath.Join(p.env.Scope.Dir, path)
+		path = filepath.Join(r.env.Scope.Dir, path)
 	}
 
 	return resource.PrerequisiteError{Needs: []string{resource.PathNeed(filepath.Clean(path))}, Err: err}
 }
 
-func (p *process) receive(f render.File) {
-	mode := fs.FileMode(writtenMode)
-	if !f.Written && p.rendered < len(p.tree.templates) {
-		mode = p.tree.templates[p.rendered].mode
-		p.takeUsed(f.Name)
-		p.rendered++
-	}
-	p.files = append(p.files, file{path: filepath.Join(p.spec.Name, f.Name), content: f.Content, digest: digestOf(f.Content), mode: mode, written: f.Written, secret: !f.Written && p.secret[f.Name]})
-}
-
-// current returns the name of the template that is being rendered, if any.
-func (p *process) current() string {
-	if p.rendered < len(p.tree.templates) {
-		return p.tree.templates[p.rendered].name
-	}
-
-	return ""
-}
-
-// in adds the template that was being rendered to an error.
-func (p *process) in(err error) error {
-	if name := p.current(); name != "" {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-
-	return err
-}
-
 // ended returns why the process ended before it was done.
-func ended(result command.Result) error {
+func ended(result command.Result, served error) error {
 	said := result.Stderr.String()
 	// The last two are the words of the race detector.
 	memory := []string{"out of memory", "cannot allocate memory", "address space", "failed to allocate"}
@@ -279,6 +185,6 @@ func ended(result command.Result) error {
 		return fmt.Errorf("the process that renders was ended by signal %d, perhaps because memory was short", result.ExitCode-128)
 	default:
 		said, _, _ = strings.Cut(said, "\n")
-		return fmt.Errorf("the process that renders ended with exit code %d: %s", result.ExitCode, said)
+		return fmt.Errorf("the process that renders ended with exit code %d: %s (%w)", result.ExitCode, said, served)
 	}
 }

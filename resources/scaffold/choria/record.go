@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"strings"
 
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/host/files"
@@ -28,16 +27,11 @@ type past struct {
 	Mode       fs.FileMode `json:"mode"`
 	Post       string      `json:"post"`
 	Left       string      `json:"left"`
-	Attributes attributes  `json:"attributes"`
+	Attributes files.Attrs `json:"attributes"`
 }
 
 func pastOf(f file, commands [][]string, left string, entry files.Entry) past {
-	var all strings.Builder
-	for _, words := range commands {
-		all.WriteString(strings.Join(words, "\x00") + "\x00\x00")
-	}
-
-	return past{Rendered: f.digest, Mode: f.mode, Post: digestOf([]byte(all.String())), Left: left, Attributes: attributesOf(entry)}
+	return past{Rendered: f.digest, Mode: f.mode, Post: digestOf(fmt.Appendf(nil, "%q", commands)), Left: left, Attributes: attributesOf(entry)}
 }
 
 // maxRecord is more than the record of 100,000 files takes.
@@ -54,11 +48,13 @@ func recall(h *host.Host, target string) (record, error) {
 	if h.StateDir() == "" {
 		return none, nil
 	}
-	data, err := h.Read(recordPath(h, target), maxRecord)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	data, err := files.Read(recordPath(h, target), maxRecord)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return none, nil
+	case err != nil:
 		return none, fmt.Errorf("could not read the record of the scaffold: %w", err)
-	}
-	if err != nil || json.Unmarshal(data, &r) != nil || r.Target != target || r.Files == nil {
+	case json.Unmarshal(data, &r) != nil || r.Target != target || r.Files == nil:
 		return none, nil
 	}
 

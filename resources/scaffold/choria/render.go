@@ -5,15 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
-	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/resources/scaffold"
 	"github.com/musterfleet/muster/resources/scaffold/choria/render"
@@ -27,167 +22,146 @@ const (
 	noValue = "<no value>"
 )
 
+// rendering is what the templates of one scaffold yield.
+type rendering struct {
+	env   resource.Env
+	spec  *scaffold.Spec
+	tree  *tree
+	names template.Names
+	// secret are the templates that use a secret, flows whether one may be in the path of a file.
+	secret map[string]bool
+	flows  bool
+	// used reports whether a function has returned a secret since it was last called; nil where none can.
+	used func() bool
+
+	files []file
+	// written are the places in files of those that templates write by function.
+	written map[string]int
+	// rendered counts the templates that are done.
+	rendered int
+	// failed is the last error of a function.
+	failed error
+	// noValue reports that a function returned these words.
+	noValue bool
+	end     *render.Event
+}
+
+// The errors of templates that use a secret.
+var (
+	errHidden     = errors.New("it uses a secret, so its error is not shown")
+	errSecretPath = errors.New("the path of a file that a template writes depends on a secret, and paths are shown (give it another name)")
+)
+
 // render returns the files that the templates yield, in the order of their
-// paths. It does not touch the target.
+// paths. It touches no files but the source.
 func (p Provider) render(ctx context.Context, env resource.Env, spec *scaffold.Spec) ([]file, error) {
 	tree, err := p.tree(ctx, env, spec)
 	if err != nil {
 		return nil, err
 	}
-	dir, err := env.Host.MemoryDir(ctx, "scaffold")
-	if err == nil {
-		files, err := renderIn(ctx, dir, env, spec, tree)
-		if err == nil || !strings.Contains(err.Error(), unix.ENOSPC.Error()) || env.Host.StateDir() == "" {
-			return files, err
-		}
-	}
-	if dir, err = env.Host.TempDir("scaffold"); err != nil {
+	r := rendering{env: env, spec: spec, tree: tree, secret: map[string]bool{}, written: map[string]int{}}
+	if err := r.run(ctx); err != nil {
 		return nil, err
 	}
 
-	return renderIn(ctx, dir, env, spec, tree)
+	return r.result()
 }
 
-// renderIn renders in a temporary directory, and removes that.
-func renderIn(ctx context.Context, dir string, env resource.Env, spec *scaffold.Spec, tree *tree) ([]file, error) {
-	defer func() {
-		if err := os.RemoveAll(dir); err != nil {
-			env.Log.WarnContext(ctx, "cannot remove temporary directory", "directory", dir, "error", err)
-		}
-	}()
-	p := process{env: env, spec: spec, tree: tree, dir: dir}
-	if err := p.run(ctx); err != nil {
-		return nil, err
+// receive takes a file. That which a template writes once more replaces the first.
+func (r *rendering) receive(f render.File) {
+	out := file{path: filepath.Join(r.spec.Name, f.Name), content: f.Content, digest: digestOf(f.Content), mode: writtenMode, written: f.Written, by: r.current()}
+	at, again := r.written[f.Name]
+	switch {
+	case f.Written && again:
+		r.files[at] = out
+		return
+	case f.Written:
+		r.written[f.Name] = len(r.files)
+	case out.by != "":
+		out.mode = r.tree.modes[out.by]
+		r.takeUsed(out.by)
+		r.rendered++
+	}
+	r.files = append(r.files, out)
+}
+
+// current returns the name of the template that is being rendered, if any.
+func (r *rendering) current() string {
+	if r.rendered < len(r.tree.templates) {
+		return r.tree.templates[r.rendered]
 	}
 
-	return p.result()
+	return ""
 }
 
 // result returns the files that were received, and fails where one cannot stand
 // beside another, or lacks a value.
-func (p *process) result() ([]file, error) {
-	files, given := p.files, map[string]bool{}
-	secret := p.writesSecret()
-	for i, f := range files {
-		files[i].secret = f.secret || f.written && secret
-		if name := strings.TrimPrefix(f.path, p.spec.Name+"/"); f.written && p.flows && !p.tree.contains(name) {
-			return nil, errSecretPath
-		}
+func (r *rendering) result() ([]file, error) {
+	files, given, texts := r.files, map[string]bool{}, ""
+	if r.flows {
+		texts = strings.Join(slices.Collect(maps.Values(r.tree.texts)), "\n")
 	}
 	slices.SortFunc(files, func(a, b file) int { return strings.Compare(a.path, b.path) })
 	for i, f := range files {
-		if i > 0 && f.path == files[i-1].path {
+		files[i].secret = r.secret[f.by]
+		if name := strings.TrimPrefix(f.path, r.spec.Name+"/"); f.written && r.flows && !strings.Contains(texts, name) {
+			return nil, errSecretPath
+		}
+		if given[f.path] {
 			return nil, fmt.Errorf("%s is written by a template, and is there as a template too", f.path)
 		}
-		for dir := filepath.Dir(f.path); dir != p.spec.Name; dir = filepath.Dir(dir) {
+		for dir := filepath.Dir(f.path); dir != r.spec.Name; dir = filepath.Dir(dir) {
 			if given[dir] {
 				return nil, fmt.Errorf("%s is a file and a directory", dir)
 			}
 		}
 		given[f.path] = true
-		if err := p.checkValues(f); err != nil {
+		if err := r.checkValues(f); err != nil {
 			return nil, err
 		}
 	}
 
 	return slices.DeleteFunc(files, func(f file) bool {
-		return p.spec.SkipEmpty && !f.written && strings.TrimSpace(string(f.content)) == ""
+		return r.spec.SkipEmpty && !f.written && strings.TrimSpace(string(f.content)) == ""
 	}), nil
 }
 
 // checkValues refuses what a Go template yields for a missing key, unless a
 // template, the data or a function has these words: the library has no option for it.
-func (p *process) checkValues(f file) error {
+func (r *rendering) checkValues(f file) error {
 	before, _, found := strings.Cut(string(f.content), noValue)
-	if !found || p.spec.Engine != scaffold.EngineGo || p.noValue || strings.Contains(fmt.Sprint(p.tree.texts, p.names.Values()), noValue) {
+	if !found || r.spec.Engine != scaffold.EngineGo || r.noValue || strings.Contains(fmt.Sprint(r.tree.texts, r.names.Values()), noValue) {
 		return nil
 	}
 
-	return fmt.Errorf("%s: line %d of the result has %s: a key is missing, write {{ get .Data \"name\" | default \"…\" }} where it may be", strings.TrimPrefix(f.path, p.spec.Name+"/"), 1+strings.Count(before, "\n"), noValue)
+	return fmt.Errorf("%s: line %d of the result has %s: a key is missing, write {{ get .Data \"name\" | default \"…\" }} where it may be", strings.TrimPrefix(f.path, r.spec.Name+"/"), 1+strings.Count(before, "\n"), noValue)
 }
 
-// learnNames sets the names that the templates see, and judges the templates.
-func (p *process) learnNames(ctx context.Context) {
-	p.names = template.Names{"Facts": maps.Clone(map[string]any(p.env.Facts)), "Environ": map[string]any{}}
-	p.names["facts"], p.names["environ"] = p.names["Facts"], p.names["Environ"]
-	var known resource.Secrets
-	if origin := p.env.Scope.Origin; origin != nil {
-		p.names, known = origin.Names(ctx, p.env.Facts)
+// in adds the template that was being rendered to an error.
+func (r *rendering) in(err error) error {
+	if name := r.current(); name != "" {
+		return fmt.Errorf("%s: %w", name, err)
 	}
-	overlay(p.names, p.spec.Data)
-	p.used = known.Used
-	data, own := maps.Clone(known.Data), p.spec.Data
-	if data == nil {
-		data = map[string]any{}
-	}
-	if p.spec.Sensitive {
-		own, _ = hideAll(own).(map[string]any)
-	}
-	maps.Copy(data, own)
-	p.judge(data)
+
+	return err
 }
 
-// renders matches what a template that shows another one contains.
-var renders = regexp.MustCompile(`\b(render|include|import|extends)\b`)
+// failure returns the error that the renderer reports, with that of a function
+// as its cause.
+func (r *rendering) failure(text string) error {
+	out := rewordedError{text: text}
+	if r.failed != nil && strings.Contains(text, r.failed.Error()) {
+		out.cause = r.failed
+	}
+	r.takeUsed(r.current())
+	if r.secret[r.current()] {
+		out.text = r.in(errHidden).Error()
+	}
 
-// judge finds the templates that use a secret, and those that may show one which does.
-func (p *process) judge(data map[string]any) {
-	p.secret = map[string]bool{}
-	left, right := p.spec.Delimiters()
-	for name, text := range p.tree.texts {
-		j := template.Judge{Data: data}
-		j.Text(text, left, right, p.spec.Engine != scaffold.EngineGo)
-		if p.flows = p.flows || j.Flows; j.Found != template.Unused {
-			p.secret[name] = true
-		}
-	}
-	if len(p.secret) == 0 {
-		return
-	}
-	for name, text := range p.tree.texts {
-		p.secret[name] = p.secret[name] || renders.MatchString(text)
-	}
+	return out
 }
 
-// writesSecret reports whether a template that writes files uses a secret.
-func (p *process) writesSecret() bool {
-	for name, secret := range p.secret {
-		if secret && strings.Contains(p.tree.texts[name], "write") {
-			return true
-		}
-	}
-
-	return false
-}
-
-// takeUsed reports whether a function returned a secret to the template name.
-func (p *process) takeUsed(name string) {
-	if p.used != nil && p.used() {
-		p.secret[name], p.flows = true, true
-	}
-}
-
-// overlay puts the data of the scaffold over those of the manifest.
-func overlay(names template.Names, own map[string]any) {
-	data := map[string]any{}
-	if of, is := names["Data"].(map[string]any); is {
-		maps.Copy(data, of)
-	}
-	maps.Copy(data, own)
-	names["Data"], names["data"] = data, data
-}
-
-// hideAll makes a secret of every string: any may hold one.
-func hideAll(v any) any {
-	return render.Replace(v, func(v any) any {
-		if text, is := v.(string); is {
-			return model.NewSecret(text)
-		}
-		return v
-	})
-}
-
-// rewordedError is an error with other words than its cause.
+// rewordedError is an error with other words than its cause, if it has one.
 type rewordedError struct {
 	text  string
 	cause error
@@ -195,23 +169,3 @@ type rewordedError struct {
 
 func (e rewordedError) Error() string { return e.text }
 func (e rewordedError) Unwrap() error { return e.cause }
-
-// failure returns the error that the renderer reports, with the paths of the
-// target in place of temporary ones.
-func (p *process) failure(text string) error {
-	text = strings.NewReplacer(p.dir+"/target", p.spec.Name, p.dir+"/source/", "", p.dir+"/source", "source", p.dir, filepath.Dir(p.spec.Name)).Replace(text)
-	name := p.current()
-	p.takeUsed(name)
-	switch failed := p.failed != nil && strings.Contains(text, p.failed.Error()); {
-	case p.secret[name] && !strings.Contains(text, unix.ENOSPC.Error()):
-		err := p.in(errHidden)
-		if failed {
-			err = rewordedError{text: err.Error(), cause: p.failed}
-		}
-		return err
-	case failed:
-		return rewordedError{text: text, cause: p.failed}
-	}
-
-	return errors.New(text)
-}

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/musterfleet/muster/resources/host/files"
@@ -22,15 +24,11 @@ const (
 
 // tree is the content of a source.
 type tree struct {
-	templates []oneTemplate
-	// texts are those of all templates by name, of partials too.
+	// templates are those that yield a file, in order.
+	templates []string
+	// texts are those of all templates by name, of partials too; modes are theirs.
 	texts map[string]string
-}
-
-// oneTemplate is a template that yields a file.
-type oneTemplate struct {
-	name string
-	mode fs.FileMode
+	modes map[string]fs.FileMode
 }
 
 func (t *tree) size() (size int) {
@@ -39,17 +37,6 @@ func (t *tree) size() (size int) {
 	}
 
 	return size
-}
-
-// contains reports whether any template contains the words.
-func (t *tree) contains(words string) bool {
-	for _, text := range t.texts {
-		if strings.Contains(text, words) {
-			return true
-		}
-	}
-
-	return false
 }
 
 // tree returns the templates of a scaffold.
@@ -110,54 +97,89 @@ func source(env resource.Env, spec *scaffold.Spec) (dir string, err error) {
 	case entry.Kind != files.Directory:
 		return "", fmt.Errorf("the source %s is a %s, not a directory of templates", dir, entry.Kind)
 	}
-	// From here on no link is followed, not even this one.
-	real, err := filepath.EvalSymlinks(dir)
-	if err != nil {
-		return "", err
-	}
-	target := spec.Name
-	if path, err := filepath.EvalSymlinks(target); err == nil {
-		target = path
-	}
 	// The templates would be files to purge, or the files templates.
-	if strings.HasPrefix(real+"/", target+"/") || strings.HasPrefix(target+"/", real+"/") {
-		return "", fmt.Errorf("the source %s and the target %s must not be within each other", real, target)
+	from, to := real(dir), real(spec.Name)
+	if strings.HasPrefix(from+"/", to+"/") || strings.HasPrefix(to+"/", from+"/") {
+		return "", fmt.Errorf("the source %s and the target %s must not be within each other", from, to)
 	}
 
-	return real, nil
+	return dir, nil
+}
+
+// real returns a path without links where it leads somewhere. It is only
+// compared: somebody else may exchange the links.
+func real(path string) string {
+	if path, err := filepath.EvalSymlinks(path); err == nil {
+		return path
+	}
+
+	return path
 }
 
 // read reads a source, which may hold only files and directories.
 func read(ctx context.Context, env resource.Env, dir string) (*tree, error) {
-	t := &tree{texts: map[string]string{}}
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err = errors.Join(err, context.Cause(ctx)); err != nil || path == dir {
-			return err
-		}
+	t := &tree{texts: map[string]string{}, modes: map[string]fs.FileMode{}}
+	err := walk(ctx, dir, func(path string, _ fs.FileMode) error {
 		name := strings.TrimPrefix(path, dir+"/")
+		entry, err := env.Host.Look(path)
 		switch {
-		case d.IsDir():
-			return nil
-		case d.Name() == partials:
+		case err != nil:
+			return fmt.Errorf("could not read a template: %w", err)
+		case filepath.Base(name) == partials:
 			return fmt.Errorf("%s in the source must be a directory", name)
-		case !d.Type().IsRegular():
+		case entry.Kind != files.File:
 			return fmt.Errorf("%s in the source is a link or special file: only files and directories are rendered", name)
 		}
-		text, err := env.Host.Read(path, maxTemplate)
+		text, err := entry.Read(maxTemplate)
 		if err != nil {
 			return fmt.Errorf("could not read a template: %w", err)
 		}
-		t.texts[name] = string(text)
-		if strings.Contains("/"+name, "/"+partials+"/") {
-			return nil
+		t.texts[name], t.modes[name] = string(text), fs.FileMode(entry.Mode).Perm()
+		if !strings.Contains("/"+name, "/"+partials+"/") {
+			t.templates = append(t.templates, name)
 		}
-		info, err := d.Info()
-		if err != nil {
-			return err
-		}
-		t.templates = append(t.templates, oneTemplate{name: name, mode: info.Mode().Perm()})
 		return nil
 	})
 
 	return t, err
+}
+
+// walk calls f for what is below a directory and no directory itself, in order.
+// It stays in that very directory, whoever exchanges its path meanwhile.
+func walk(ctx context.Context, dir string, f func(path string, kind fs.FileMode) error) error {
+	opened, err := files.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	defer opened.Close()
+	root, err := opened.Root()
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+
+	return walkBelow(ctx, root, dir, ".", f)
+}
+
+func walkBelow(ctx context.Context, root *os.Root, dir, below string, f func(path string, kind fs.FileMode) error) error {
+	d, err := root.Open(below)
+	if err != nil {
+		return err
+	}
+	entries, err := d.ReadDir(-1)
+	err = errors.Join(err, d.Close(), context.Cause(ctx))
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	for _, entry := range entries {
+		name := filepath.Join(below, entry.Name())
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir():
+			err = walkBelow(ctx, root, dir, name, f)
+		default:
+			err = f(filepath.Join(dir, name), entry.Type())
+		}
+	}
+
+	return err
 }

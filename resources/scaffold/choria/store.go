@@ -8,80 +8,55 @@ import (
 	"path/filepath"
 	"sync"
 
-	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/host/command"
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/resource"
-	"github.com/musterfleet/muster/resources/scaffold"
 )
 
 const (
 	// parallel is how many files are written at the same time, so that the system
 	// syncs many of them to the disk at once.
 	parallel = 16
-	// dirMode is the mode of new directories.
-	dirMode = 0o755
 	// errorLines is how many lines of a command's output are in its error.
 	errorLines = 10
 )
 
-// Scaffold writes the files that differ, runs their post commands, and with
-// purge removes what no template yields.
-func (p Provider) Scaffold(ctx context.Context, env resource.Env, spec *scaffold.Spec) error {
-	t, err := p.observe(ctx, env, spec, true)
-	if err == nil {
-		err = t.state.Obstacle
-	}
-	if err != nil {
-		return err
-	}
-	if !t.exists() {
-		if err := env.Host.MakeDirectory(spec.Name, files.OwnAttrs(dirMode)); err != nil {
-			return err
+// makeDirectory makes a directory and those above it, and reports whether
+// somebody else may exchange what is in it. Below a directory of another user it
+// belongs to that user: to no others may a path lead from there.
+func (t *target) makeDirectory(dir string) (foreign bool, err error) {
+	var nearest files.Entry
+	for at := dir; nearest.Kind == files.Absent; at = filepath.Dir(at) {
+		if nearest, err = t.env.Host.Follow(at); err != nil {
+			return false, err
 		}
 	}
-	made := map[string]bool{spec.Name: true}
-	for _, f := range t.due {
-		if err := makeBelow(env.Host, made, filepath.Dir(f.path)); err != nil {
-			return err
-		}
+	const everybody, sticky = 0o002, 0o1000
+	attrs, owned := files.OwnAttrs(0o755), nearest.UID == 0 || nearest.IsOwn()
+	if !owned {
+		attrs.UID, attrs.GID = nearest.UID, nearest.GID
 	}
-	if err := t.store(ctx); err != nil || !spec.Purge {
-		return err
-	}
-	var failed error
-	for _, path := range t.state.Metadata.Purged {
-		failed = errors.Join(failed, env.Host.Remove(path))
+	if nearest.Path != dir {
+		err = t.env.Host.MakeDirectory(dir, attrs)
 	}
 
-	return failed
-}
-
-// makeBelow makes a directory and those above it, from the top.
-func makeBelow(h *host.Host, made map[string]bool, dir string) error {
-	if made[dir] {
-		return nil
-	}
-	if err := makeBelow(h, made, filepath.Dir(dir)); err != nil {
-		return err
-	}
-	made[dir] = true
-	entry, err := h.Look(dir)
-	switch {
-	case err != nil || entry.Kind == files.Directory:
-		return err
-	case entry.Kind != files.Absent:
-		return fmt.Errorf("%s %w", dir, files.ErrNotDirectory)
-	}
-
-	return h.MakeDirectory(dir, files.OwnAttrs(dirMode))
+	return !owned || nearest.Mode&(everybody|sticky) == everybody, err
 }
 
 // store writes the due files without post commands at the same time, then the
 // others one by one.
 func (t *target) store(ctx context.Context) error {
+	// foreign are the directories in which somebody else may exchange files.
+	foreign := map[string]bool{}
 	var plain, posted []file
 	for _, f := range t.due {
+		dir := filepath.Dir(f.path)
+		if _, made := foreign[dir]; !made {
+			var err error
+			if foreign[dir], err = t.makeDirectory(dir); err != nil {
+				return err
+			}
+		}
 		if len(t.spec.PostCommands(f.path)) > 0 {
 			posted = append(posted, f)
 		} else {
@@ -95,7 +70,7 @@ func (t *target) store(ctx context.Context) error {
 		free <- struct{}{}
 		writing.Go(func() {
 			defer func() { <-free }()
-			errs[i] = t.write(ctx, f)
+			errs[i] = t.env.Host.Write(ctx, f.path, bytes.NewReader(f.content), f.wanted())
 		})
 	}
 	writing.Wait()
@@ -103,15 +78,15 @@ func (t *target) store(ctx context.Context) error {
 		return err
 	}
 
-	return t.storePosted(ctx, posted)
+	return t.storePosted(ctx, posted, foreign)
 }
 
 // storePosted writes files and runs their commands. They are forgotten first:
 // after a kill their commands run again. What was done is recorded also when
 // one fails.
-func (t *target) storePosted(ctx context.Context, files []file) (err error) {
+func (t *target) storePosted(ctx context.Context, posted []file, foreign map[string]bool) (err error) {
 	known := len(t.past.Files)
-	for _, f := range files {
+	for _, f := range posted {
 		delete(t.past.Files, f.path)
 	}
 	if len(t.past.Files) < known {
@@ -119,8 +94,8 @@ func (t *target) storePosted(ctx context.Context, files []file) (err error) {
 			return err
 		}
 	}
-	for _, f := range files {
-		if t.past.Files[f.path], err = t.writeAndPost(ctx, f); err != nil {
+	for _, f := range posted {
+		if t.past.Files[f.path], err = t.writeAndPost(ctx, f, foreign[filepath.Dir(f.path)]); err != nil {
 			delete(t.past.Files, f.path)
 			break
 		}
@@ -129,34 +104,58 @@ func (t *target) storePosted(ctx context.Context, files []file) (err error) {
 	return errors.Join(err, t.past.save(ctx, t.env.Host))
 }
 
-func (t *target) write(ctx context.Context, f file) error {
-	return t.env.Host.Write(ctx, f.path, bytes.NewReader(f.content), files.OwnAttrs(f.mode))
-}
-
-func (t *target) writeAndPost(ctx context.Context, f file) (past, error) {
-	if err := t.write(ctx, f); err != nil {
+// writeAndPost writes a file and runs its commands. Where somebody else may
+// exchange it, the commands run on a copy that nobody else can reach, and what
+// they leave is written.
+func (t *target) writeAndPost(ctx context.Context, f file, foreign bool) (past, error) {
+	at, dir := f.path, t.spec.Name
+	if foreign {
+		private, err := t.env.Host.TempDir("post")
+		if err != nil {
+			return past{}, err
+		}
+		defer t.env.Host.RemoveAll(private)
+		at, dir = filepath.Join(private, filepath.Base(f.path)), private
+	}
+	if err := t.env.Host.Write(ctx, at, bytes.NewReader(f.content), f.wanted()); err != nil {
 		return past{}, err
 	}
-	commands := t.spec.PostCommands(f.path)
-	for _, words := range commands {
-		if err := t.post(ctx, words); err != nil {
+	for _, words := range t.spec.PostCommands(at) {
+		if err := t.post(ctx, words, dir); err != nil {
 			return past{}, fmt.Errorf("post of %s: %w", f.path, err)
 		}
 	}
-	left, err := t.env.Host.Look(f.path)
+	left, err := t.env.Host.Look(at)
+	if err == nil && left.Kind != files.File {
+		err = fmt.Errorf("a post command left no file at %s", f.path)
+	}
+	if err == nil && foreign {
+		left, err = t.install(ctx, left, f.path)
+	}
 	if err != nil {
 		return past{}, err
 	}
-	if left.Kind != files.File {
-		return past{}, fmt.Errorf("a post command left no file at %s", f.path)
-	}
 	digest, err := t.env.Host.DigestEntry(ctx, left)
 
-	return pastOf(f, commands, digest, left), err
+	return pastOf(f, t.spec.PostCommands(f.path), digest, left), err
 }
 
-func (t *target) post(ctx context.Context, words []string) error {
-	result, err := t.env.Host.Run(ctx, command.Command{Argv: words, Dir: t.spec.Name, Env: t.env.RunEnv})
+// install writes a copy of a file.
+func (t *target) install(ctx context.Context, from files.Entry, path string) (files.Entry, error) {
+	content, err := from.Open()
+	if err != nil {
+		return files.Entry{}, err
+	}
+	defer content.Close()
+	if err := t.env.Host.Write(ctx, path, content, attributesOf(from)); err != nil {
+		return files.Entry{}, err
+	}
+
+	return t.env.Host.Look(path)
+}
+
+func (t *target) post(ctx context.Context, words []string, dir string) error {
+	result, err := t.env.Host.Run(ctx, command.Command{Argv: words, Dir: dir, Env: t.env.RunEnv})
 	if err != nil || result.ExitCode == 0 {
 		return err
 	}

@@ -4,14 +4,33 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
-	"os"
+	"maps"
 	"path/filepath"
+	"slices"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/resources/scaffold"
 )
+
+// file is a file of the scaffold.
+type file struct {
+	path    string
+	content []byte
+	digest  string
+	mode    fs.FileMode
+	// by is the template that yields it; written reports that it does so by function.
+	by      string
+	written bool
+	// secret reports that the content depends on a secret.
+	secret bool
+	// before is what stands in its place.
+	before files.Entry
+}
+
+// wanted are the attributes of the running user, with the mode of the template.
+func (f *file) wanted() files.Attrs { return files.OwnAttrs(f.mode) }
 
 // target is an observed target, with the files that it should have.
 type target struct {
@@ -22,19 +41,10 @@ type target struct {
 	files []file
 	// due are the files to write.
 	due []file
-	// parents are the directories below the target that were looked at, with what
-	// is wrong with each.
-	parents map[string]error
-}
-
-func newTarget(env resource.Env, spec *scaffold.Spec, exists bool) *target {
-	state := &scaffold.State{Metadata: &scaffold.Metadata{Name: spec.Name, Provider: name, TargetExists: exists, Engine: spec.Engine}}
-	state.Ensure = model.EnsureAbsent
-	if exists {
-		state.Ensure = model.EnsurePresent
-	}
-
-	return &target{env: env, spec: spec, state: state, parents: map[string]error{}}
+	// there is what is in the target and no directory.
+	there map[string]fs.FileMode
+	// shown is the size in bytes of all diffs.
+	shown int
 }
 
 func (t *target) exists() bool { return t.state.Metadata.TargetExists }
@@ -44,18 +54,25 @@ func (t *target) absent() bool { return t.spec.Ensure == model.EnsureAbsent }
 // compare sorts the files into stable ones and those that are due, and finds
 // what else is in the target.
 func (t *target) compare(ctx context.Context) error {
-	meta, given := t.state.Metadata, make(map[string]bool, len(t.files))
+	meta, others := t.state.Metadata, t.there
+	if t.exists() {
+		err := walk(ctx, t.spec.Name, func(path string, kind fs.FileMode) error { t.there[path] = kind; return nil })
+		if err != nil {
+			return err
+		}
+		others = maps.Clone(t.there)
+	}
 	for _, f := range t.files {
-		given[f.path] = true
-		stable, err := t.isStable(ctx, &f)
+		delete(others, f.path)
+		changes, err := t.changes(ctx, &f)
 		switch {
 		case err != nil:
 			return err
-		case stable:
+		case len(changes) == 0:
 			meta.Stable = append(meta.Stable, f.path)
 			continue
 		case !t.absent():
-			t.due = append(t.due, f)
+			t.due, t.state.Due = append(t.due, f), append(t.state.Due, changes)
 		case f.before.Kind != files.File && f.before.Kind != files.Link:
 			continue
 		}
@@ -63,50 +80,67 @@ func (t *target) compare(ctx context.Context) error {
 			meta.Changed = append(meta.Changed, f.path)
 		}
 	}
+	meta.Purged = slices.Sorted(maps.Keys(others))
+	if t.exists() {
+		t.checkPermissions()
+	}
+
+	return nil
+}
+
+// changes returns what is to be changed of a file: nothing when it is in its
+// desired state. What must not be replaced is an obstacle.
+func (t *target) changes(ctx context.Context, f *file) (out []model.Change, err error) {
+	if err := t.look(f); err != nil {
+		return nil, err
+	}
+	is, digest := f.before.Kind == files.File, ""
+	if is {
+		if digest, err = t.env.Host.DigestEntry(ctx, f.before); err != nil {
+			return nil, fmt.Errorf("could not read a file of the scaffold: %w", err)
+		}
+	}
+	commands := t.spec.PostCommands(f.path)
+	if is && len(commands) > 0 && t.past.Files[f.path] == pastOf(*f, commands, digest, f.before) {
+		return nil, nil
+	}
+	change := model.Change{Action: "scaffold", Property: f.path}
+	if digest != f.digest {
+		out = append(out, t.contentChange(change, f, digest))
+	}
+	if before, after := attributesOf(f.before), f.wanted(); is && before != after {
+		change.From, change.To = describe(before), describe(after)
+		out = append(out, change)
+	}
+	if len(out) == 0 && len(commands) > 0 {
+		change.From, change.To = "post not run", "post run"
+		out = append(out, change)
+	}
+
+	return out, nil
+}
+
+// look looks at what stands in the place of a file.
+func (t *target) look(f *file) (err error) {
 	if !t.exists() {
 		return nil
 	}
-	// No link is followed.
-	err := filepath.WalkDir(t.spec.Name, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && !d.IsDir() && !given[path] {
-			meta.Purged = append(meta.Purged, path)
+	// Nothing goes through a link below the target.
+	for dir := filepath.Dir(f.path); dir != t.spec.Name; dir = filepath.Dir(dir) {
+		if kind, is := t.there[dir]; is && kind == fs.ModeSymlink {
+			t.obstruct(fmt.Errorf("%s %w, and a scaffold does not go through links", dir, files.ErrLink))
+			return nil
+		} else if is {
+			t.obstruct(fmt.Errorf("%s %w", dir, files.ErrNotDirectory))
+			return nil
 		}
-		return err
-	})
-	t.checkPermissions()
+	}
+	f.before, err = t.env.Host.Look(f.path)
+	if kind := f.before.Kind; kind == files.Directory || kind == files.Other {
+		t.obstruct(fmt.Errorf("%s: path exists as a %s, not as a regular file", f.path, kind))
+	}
 
 	return err
-}
-
-// isStable reports whether a file is in its desired state. What must not be
-// replaced is an obstacle.
-func (t *target) isStable(ctx context.Context, f *file) (stable bool, err error) {
-	if !t.exists() {
-		return false, nil
-	}
-	if err := t.parent(filepath.Dir(f.path)); err != nil {
-		t.obstruct(err)
-		return false, nil
-	}
-	if f.before, err = t.env.Host.Look(f.path); err != nil {
-		return false, err
-	}
-	switch f.before.Kind {
-	case files.Absent, files.Link:
-		return false, nil
-	case files.File:
-		digest, err := t.env.Host.DigestEntry(ctx, f.before)
-		if err != nil {
-			return false, fmt.Errorf("could not read a file of the scaffold: %w", err)
-		}
-		if commands := t.spec.PostCommands(f.path); len(commands) > 0 {
-			return t.past.Files[f.path] == pastOf(*f, commands, digest, f.before), nil
-		}
-		return digest == f.digest && attributesOf(f.before) == wanted(f), nil
-	default:
-		t.obstruct(fmt.Errorf("%s: path exists as a %s, not as a regular file", f.path, f.before.Kind))
-		return false, nil
-	}
 }
 
 // obstruct records the first obstacle to writing. It is none to removing other files.
@@ -114,31 +148,6 @@ func (t *target) obstruct(err error) {
 	if t.state.Obstacle == nil && !t.absent() {
 		t.state.Obstacle = err
 	}
-}
-
-// parent returns what is wrong with a directory of files: nothing goes through
-// a link below the target.
-func (t *target) parent(dir string) error {
-	if dir == t.spec.Name {
-		return nil
-	}
-	if err, known := t.parents[dir]; known {
-		return err
-	}
-	err := t.parent(filepath.Dir(dir))
-	if err == nil {
-		var entry files.Entry
-		switch entry, err = t.env.Host.Look(dir); {
-		case err != nil:
-		case entry.Kind == files.Link:
-			err = fmt.Errorf("%s %w, and a scaffold does not go through links", dir, files.ErrLink)
-		case entry.Kind != files.Directory && entry.Kind != files.Absent:
-			err = fmt.Errorf("%s %w", dir, files.ErrNotDirectory)
-		}
-	}
-	t.parents[dir] = err
-
-	return err
 }
 
 // checkPermissions looks for an obstacle to the changes that are due.
@@ -162,75 +171,33 @@ func (t *target) checkPermissions() {
 // maxDiffs is the size in bytes of all diffs of a scaffold: they travel in one report.
 const maxDiffs = 128 << 10
 
-// describe puts the changes of each due file into the state. The content of a
-// file that depends on a secret is not shown.
-func (t *target) describe(ctx context.Context) error {
-	size := 0
-	for _, f := range t.due {
-		d := scaffold.Difference{Path: f.path}
-		content, err := t.contentChange(ctx, f, size < maxDiffs)
-		if err != nil {
-			return err
-		}
-		size += len(content.Diff)
-		if content.From != content.To {
-			d.Changes = append(d.Changes, content)
-		}
-		if before, after := attributesOf(f.before), wanted(&f); f.before.Kind == files.File && before != after {
-			d.Changes = append(d.Changes, change(f, before.String(), after.String()))
-		}
-		if len(d.Changes) == 0 {
-			d.Changes = append(d.Changes, change(f, "post not run", "post run"))
-		}
-		t.state.Due = append(t.state.Due, d)
-	}
-
-	return nil
-}
-
-func change(f file, from, to string) model.Change {
-	return model.Change{Action: "scaffold", Property: f.path, From: from, To: to}
-}
-
-func (t *target) contentChange(ctx context.Context, f file, diff bool) (out model.Change, err error) {
-	before := resource.Content{Absent: f.before.Kind != files.File, Size: f.before.Size}
-	from := f.before.Kind.String()
+// contentChange describes a change of content. That of a file that depends on a
+// secret is not shown.
+func (t *target) contentChange(out model.Change, f *file, digest string) model.Change {
+	before := resource.Content{Absent: f.before.Kind != files.File, Size: f.before.Size, Digest: digest}
+	out.From, out.To = f.before.Kind.String(), resource.DigestWord(f.digest)
 	if !before.Absent {
-		if before.Digest, err = t.env.Host.DigestEntry(ctx, f.before); err != nil {
-			return out, err
-		}
-		from = resource.DigestWord(before.Digest)
+		out.From = resource.DigestWord(digest)
 	}
-	out = change(f, from, resource.DigestWord(f.digest))
 	switch {
-	case before.Digest == f.digest:
-	case t.spec.Sensitive:
+	case t.spec.Sensitive, t.absent():
 	case f.secret:
 		out.From, out.To = "", model.Redacted
-	case diff:
+	case t.shown < maxDiffs:
 		if !before.Absent {
-			before.Snippet = resource.ReadSnippet(t.env.Host, f.path)
+			before.Snippet = resource.ReadSnippet(f.before)
 		}
 		out.Diff = resource.Diff(f.path, before, resource.Content{Snippet: resource.SnippetOf(string(f.content)), Size: int64(len(f.content)), Digest: f.digest})
+		t.shown += len(out.Diff)
 	}
 
-	return out, nil
+	return out
 }
 
-// attributes are those of a file beside its content.
-type attributes struct {
-	UID  uint32 `json:"uid"`
-	GID  uint32 `json:"gid"`
-	Mode uint32 `json:"mode"`
+func attributesOf(e files.Entry) files.Attrs {
+	return files.Attrs{UID: e.UID, GID: e.GID, Mode: fs.FileMode(e.Mode)}
 }
 
-func (a attributes) String() string {
-	return fmt.Sprintf("mode %04o, owner %d, group %d", a.Mode, a.UID, a.GID)
-}
-
-func attributesOf(e files.Entry) attributes { return attributes{UID: e.UID, GID: e.GID, Mode: e.Mode} }
-
-// wanted are those of the running user, with the mode of the template.
-func wanted(f *file) attributes {
-	return attributes{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()), Mode: uint32(f.mode)}
+func describe(a files.Attrs) string {
+	return fmt.Sprintf("mode %04o, owner %d, group %d", uint32(a.Mode), a.UID, a.GID)
 }

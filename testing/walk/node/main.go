@@ -18,7 +18,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/musterfleet/muster/agent"
+	"github.com/musterfleet/muster/agent/config"
 	"github.com/musterfleet/muster/cmd/muster/agentcmd"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/provision"
@@ -77,7 +77,7 @@ func assign(ctx context.Context, nc *nats.Conn, dir, out string) error {
 	if err != nil {
 		return err
 	}
-	config := agent.DefaultConfig(node)
+	config := config.Default(node)
 	config.StateDir, config.FactsDir, config.NATS.Servers = filepath.Join(dir, "state"), filepath.Join(dir, "facts"), []string{nc.ConnectedUrl()}
 	n, err := agentcmd.NewNode(ctx, resources.All(), slog.New(slog.DiscardHandler), config)
 	if err != nil {

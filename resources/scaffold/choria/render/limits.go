@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"runtime/debug"
 
 	"golang.org/x/sys/unix"
@@ -18,8 +17,6 @@ const (
 	MaxBytes = 128 << 20
 	// MaxFiles is how many files there may be.
 	MaxFiles = 100_000
-	// MaxDirectories is how many directories one template may cause by write.
-	MaxDirectories = 1000
 	// maxStack is far more than templates need that end.
 	maxStack = 16 << 20
 )
@@ -30,24 +27,17 @@ func contain() error {
 	debug.SetMemoryLimit(MaxMemory / 4 * 3)
 	// Where memory is scarce this process ends first. Not every system allows that.
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0)
-	// A file that is too large becomes an error of the write instead.
-	signal.Ignore(unix.SIGXFSZ)
 	var pages uint64
 	size, err := os.ReadFile("/proc/self/statm")
 	if err == nil {
 		_, err = fmt.Sscan(string(size), &pages)
 	}
 
-	return errors.Join(err, limit(unix.RLIMIT_AS, pages*uint64(os.Getpagesize())+MaxMemory), limit(unix.RLIMIT_FSIZE, MaxBytes))
-}
-
-// limit lowers a limit of this process, unless it is lower already.
-func limit(of int, most uint64) error {
 	var now unix.Rlimit
-	if err := unix.Getrlimit(of, &now); err != nil {
+	if err = errors.Join(err, unix.Getrlimit(unix.RLIMIT_AS, &now)); err != nil {
 		return err
 	}
-	most = min(most, now.Max)
+	most := min(pages*uint64(os.Getpagesize())+MaxMemory, now.Max)
 
-	return unix.Setrlimit(of, &unix.Rlimit{Cur: most, Max: most})
+	return unix.Setrlimit(unix.RLIMIT_AS, &unix.Rlimit{Cur: most, Max: most})
 }

@@ -25,8 +25,8 @@ type Request struct {
 	// Values are the names that are no functions.
 	Values    map[string]any
 	Functions []string
-	// Directories are those that exist before any template writes a file.
-	Directories []string
+	// Target is the directory that the files are for, as errors show it.
+	Target string
 }
 
 // Event is a message of the renderer: a call that waits for a Reply, a file,
@@ -71,21 +71,19 @@ func Register() {
 // Plain returns a copy of a value that a message can carry: of the basic types,
 // time.Time, []byte, []any and map[string]any.
 func Plain(v any) (any, error) {
-	switch v := v.(type) {
-	case nil:
-		return null(true), nil
+	switch v.(type) {
 	case string, []byte, time.Time:
 		return v, nil
 	}
 	r := reflect.ValueOf(v)
-	switch {
-	case r.Kind() == reflect.Pointer && r.IsNil():
+	switch kind := r.Kind(); {
+	case !r.IsValid(), kind == reflect.Pointer && r.IsNil():
 		return null(true), nil
-	case r.Kind() == reflect.Pointer:
+	case kind == reflect.Pointer:
 		return Plain(r.Elem().Interface())
-	case r.Kind() == reflect.Bool:
+	case kind == reflect.Bool:
 		return r.Bool(), nil
-	case r.Kind() == reflect.Int:
+	case kind == reflect.Int:
 		return int(r.Int()), nil
 	case r.CanInt():
 		return r.Int(), nil
@@ -93,37 +91,29 @@ func Plain(v any) (any, error) {
 		return r.Uint(), nil
 	case r.CanFloat():
 		return r.Float(), nil
-	case r.Kind() == reflect.String:
+	case kind == reflect.String:
 		return r.String(), nil
-	case r.Kind() == reflect.Slice || r.Kind() == reflect.Array:
-		return plainList(r)
-	case r.Kind() == reflect.Map && r.Type().Key().Kind() == reflect.String:
-		return plainMap(r)
+	case kind == reflect.Slice || kind == reflect.Array:
+		out := make([]any, r.Len())
+		for i := range out {
+			var err error
+			if out[i], err = Plain(r.Index(i).Interface()); err != nil {
+				return nil, err
+			}
+		}
+		return out, nil
+	case kind == reflect.Map && r.Type().Key().Kind() == reflect.String:
+		out := make(map[string]any, r.Len())
+		for all := r.MapRange(); all.Next(); {
+			var err error
+			if out[all.Key().String()], err = Plain(all.Value().Interface()); err != nil {
+				return nil, err
+			}
+		}
+		return out, nil
 	}
 
 	return nil, fmt.Errorf("a %T cannot be passed to templates or by them", v)
-}
-
-func plainList(r reflect.Value) (_ any, err error) {
-	out := make([]any, r.Len())
-	for i := range out {
-		if out[i], err = Plain(r.Index(i).Interface()); err != nil {
-			return nil, err
-		}
-	}
-
-	return out, nil
-}
-
-func plainMap(r reflect.Value) (_ any, err error) {
-	out := make(map[string]any, r.Len())
-	for all := r.MapRange(); all.Next(); {
-		if out[all.Key().String()], err = Plain(all.Value().Interface()); err != nil {
-			return nil, err
-		}
-	}
-
-	return out, nil
 }
 
 // Copy returns a deep copy of a value that a message carried.

@@ -10,6 +10,7 @@ import (
 // place returns an error of the library with the name and line of the template.
 // The library calls every template "string".
 func place(name, text, message string) string {
+	message = strings.NewReplacer(own+"write", "write", own+"render", "render").Replace(message)
 	found := regexp.MustCompile(`(?s)^(?:parsing template string failed: )?(?:template: /?string:|Jet Runtime Error \("/?string":)(\d+)(?::\d+)?\)?: (?:executing "string" at )?(.*)$`).FindStringSubmatch(message)
 	if found != nil {
 		return fmt.Sprintf("%s:%s: %s", name, found[1], found[2])

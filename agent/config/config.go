@@ -1,4 +1,6 @@
-package agent
+// Package config is the configuration of an agent: its defaults, its problems, and
+// what of another one can be taken over while the agent runs.
+package config
 
 import (
 	"reflect"
@@ -11,8 +13,8 @@ import (
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
-// Config is the configuration of an agent. Defaults come from DefaultConfig,
-// ParseConfig reads it. The doc tags are the comments of ExampleConfig; a field
+// Config is the configuration of an agent. Defaults come from Default,
+// Parse reads it. The doc tags are the comments of Example; a field
 // tagged restart cannot be changed by a reload.
 type Config struct {
 	Node           string            `json:"node" restart:"true" doc:"Id of this node, one token of letters, digits, - and _. The default is the host name with each . written _."`
@@ -22,9 +24,9 @@ type Config struct {
 	HealthInterval model.Duration    `json:"health_interval" doc:"How often health checks are made between runs, give or take a tenth; 0s makes them in runs only. A critical one makes a repairing run begin."`
 	StateDir       string            `json:"state_dir" restart:"true" doc:"Directory of assignments, buffered reports, requests and the run lock."`
 	FactsDir       string            `json:"facts_dir" doc:"Directory with facts.json, facts.yaml and facts.d for facts of your own."`
-	NATS           NATSConfig        `json:"nats" restart:"true" doc:"How NATS is reached. With nothing set: the selected context of the nats tools, else nats://127.0.0.1:4222."`
+	NATS           NATS              `json:"nats" restart:"true" doc:"How NATS is reached. With nothing set: the selected context of the nats tools, else nats://127.0.0.1:4222."`
 	Prefix         string            `json:"prefix" restart:"true" doc:"First token of all subjects and, in capitals, of all buckets of the fleet."`
-	Log            LogConfig         `json:"log" doc:"The log, which goes to standard error."`
+	Log            Log               `json:"log" doc:"The log, which goes to standard error."`
 
 	ShutdownTimeout model.Duration `json:"shutdown_timeout" doc:"How long the change in hand may take to finish when the agent shuts down."`
 	OutboxMaxBytes  model.Size     `json:"outbox_max_bytes" doc:"How much disk reports may take while they cannot be delivered. When it is full, summaries of stable runs go first."`
@@ -35,8 +37,8 @@ type Config struct {
 	ReadFileLimit   model.Size     `json:"read_file_limit" restart:"true" doc:"How large a manifest may be, or a file that an expression reads."`
 }
 
-// NATSConfig is how NATS is reached.
-type NATSConfig struct {
+// NATS is how NATS is reached.
+type NATS struct {
 	Context string   `json:"context" doc:"Name of a context of the nats tools."`
 	Servers []string `json:"servers" doc:"URLs of servers; they win over those of the context."`
 	Creds   string   `json:"creds" doc:"Path of a credentials file."`
@@ -46,14 +48,14 @@ type NATSConfig struct {
 	TLSKey  string   `json:"tlskey" doc:"Path of the key of the client certificate, in PEM."`
 }
 
-// LogConfig is how the log is written.
-type LogConfig struct {
+// Log is how the log is written.
+type Log struct {
 	Format string `json:"format" doc:"text or json."`
 	Level  string `json:"level" doc:"Minimum log level: debug, info, warn or error."`
 }
 
-// DefaultConfig returns the defaults of a machine with this host name.
-func DefaultConfig(hostname string) Config {
+// Default returns the defaults of a machine with this host name.
+func Default(hostname string) Config {
 	return Config{
 		Node:            strings.ReplaceAll(hostname, ".", "_"),
 		Groups:          []string{},
@@ -62,9 +64,9 @@ func DefaultConfig(hostname string) Config {
 		HealthInterval:  model.Duration(time.Minute),
 		StateDir:        "/var/lib/muster",
 		FactsDir:        "/etc/muster",
-		NATS:            NATSConfig{Servers: []string{}},
+		NATS:            NATS{Servers: []string{}},
 		Prefix:          "muster",
-		Log:             LogConfig{Format: "text", Level: "info"},
+		Log:             Log{Format: "text", Level: "info"},
 		ShutdownTimeout: model.Duration(time.Minute),
 		OutboxMaxBytes:  outbox.DefaultMaxBytes,
 		Heartbeat:       model.Duration(time.Minute),
@@ -75,11 +77,11 @@ func DefaultConfig(hostname string) Config {
 	}
 }
 
-// ParseConfig reads a configuration in YAML over the defaults of a host name.
+// Parse reads a configuration in YAML over the defaults of a host name.
 // It is strict and returns every problem at once, as model.Problems, each with
 // its place in the file.
-func ParseConfig(name string, data []byte, hostname string) (Config, error) {
-	c := DefaultConfig(hostname)
+func Parse(name string, data []byte, hostname string) (Config, error) {
+	c := Default(hostname)
 	places, problems := document.Decode(name, data, manifest.DefaultMaxBytes, &c)
 	for _, p := range c.Validate() {
 		if at, ok := places[p.Property]; ok {
@@ -93,8 +95,8 @@ func ParseConfig(name string, data []byte, hostname string) (Config, error) {
 	return c, problems.Sorted().Err()
 }
 
-// configField is one key of the configuration.
-type configField struct {
+// field is one key of the configuration.
+type field struct {
 	key, doc string
 	restart  bool
 	section  bool
@@ -102,13 +104,13 @@ type configField struct {
 }
 
 // fields returns the keys in their order, those of a section after it.
-func (c *Config) fields() []configField { return fieldsOf(reflect.ValueOf(c).Elem(), "", false) }
+func (c *Config) fields() []field { return fieldsOf(reflect.ValueOf(c).Elem(), "", false) }
 
-func fieldsOf(v reflect.Value, prefix string, restart bool) []configField {
-	var out []configField
+func fieldsOf(v reflect.Value, prefix string, restart bool) []field {
+	var out []field
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
-		field := configField{key: prefix + f.Tag.Get("json"), doc: f.Tag.Get("doc"), value: v.Field(i), restart: restart || f.Tag.Get("restart") == "true"}
+		field := field{key: prefix + f.Tag.Get("json"), doc: f.Tag.Get("doc"), value: v.Field(i), restart: restart || f.Tag.Get("restart") == "true"}
 		field.section = f.Type.Kind() == reflect.Struct
 		out = append(out, field)
 		if field.section {
@@ -117,4 +119,22 @@ func fieldsOf(v reflect.Value, prefix string, restart bool) []configField {
 	}
 
 	return out
+}
+
+// Apply takes over what of next can be changed while the agent runs, and returns
+// its keys, and those that need a restart, which stay as they are.
+func (c Config) Apply(next Config) (out Config, applied, needRestart []string) {
+	now, then := c.fields(), next.fields()
+	for i, f := range now {
+		switch {
+		case f.section || reflect.DeepEqual(f.value.Interface(), then[i].value.Interface()):
+		case f.restart:
+			needRestart = append(needRestart, f.key)
+		default:
+			f.value.Set(then[i].value)
+			applied = append(applied, f.key)
+		}
+	}
+
+	return c, applied, needRestart
 }

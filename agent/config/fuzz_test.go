@@ -1,4 +1,4 @@
-package agent
+package config
 
 import (
 	"testing"
@@ -9,7 +9,7 @@ import (
 // FuzzConfig reads any configuration: what is accepted is valid, and comes back
 // from the example that is written of it.
 func FuzzConfig(f *testing.F) {
-	example, err := ExampleConfig(DefaultConfig("web01"))
+	example, err := Example(Default("web01"))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -18,7 +18,7 @@ func FuzzConfig(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		c, err := ParseConfig("agent.yaml", data, "web01")
+		c, err := Parse("agent.yaml", data, "web01")
 		if err != nil {
 			if len(model.AsProblems(err)) == 0 {
 				t.Fatalf("no problems in %v", err)
@@ -28,15 +28,15 @@ func FuzzConfig(f *testing.F) {
 		if err := c.Validate().Err(); err != nil {
 			t.Fatalf("accepted, and not valid: %v", err)
 		}
-		text, err := ExampleConfig(c)
+		text, err := Example(c)
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := ParseConfig("agent.yaml", text, "web01")
+		again, err := Parse("agent.yaml", text, "web01")
 		if err != nil {
 			t.Fatalf("%v in\n%s", err, text)
 		}
-		if want, err := ExampleConfig(again); err != nil || string(want) != string(text) {
+		if want, err := Example(again); err != nil || string(want) != string(text) {
 			t.Fatalf("%s\ncomes back as\n%s", text, want)
 		}
 	})

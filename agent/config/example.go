@@ -1,4 +1,4 @@
-package agent
+package config
 
 import (
 	"reflect"
@@ -7,9 +7,9 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// ExampleConfig returns the configuration as a YAML document with a comment for
+// Example returns the configuration as a YAML document with a comment for
 // each key; parsed, it is the same configuration again.
-func ExampleConfig(c Config) ([]byte, error) {
+func Example(c Config) ([]byte, error) {
 	var b strings.Builder
 	b.WriteString("# The configuration of a muster agent. Every key may be left out.\n")
 	for _, f := range c.fields() {

@@ -1,0 +1,243 @@
+// Package archive checks and unpacks untrusted archives. It reads one open
+// file, and writes below an os.Root.
+package archive
+
+import (
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+
+	"github.com/musterfleet/muster/resources/host/files"
+	"golang.org/x/sys/unix"
+)
+
+// The errors of an archive, wrapped with the entry's name. More bytes than the
+// limit is files.ErrTooLarge.
+var (
+	// ErrNotArchive is a damaged archive or one of another format.
+	ErrNotArchive = errors.New("not a valid archive")
+	// ErrUnsafeEntry is an entry that would land outside of the target, lead out
+	// of it, or replace another one.
+	ErrUnsafeEntry = errors.New("unsafe entry")
+	// ErrEntryType is an entry that is not a regular file, directory or link.
+	ErrEntryType = errors.New("only files, directories and links are unpacked")
+	// ErrTooManyEntries is an archive with more entries than the limit.
+	ErrTooManyEntries = errors.New("too many entries")
+)
+
+// The default limits.
+const (
+	DefaultBytes   = 1 << 30
+	DefaultEntries = 100_000
+)
+
+// Limits bound the content of an archive. Zero means the default.
+type Limits struct {
+	Bytes   int64
+	Entries int
+}
+
+func (l Limits) orDefaults() Limits {
+	if l.Bytes == 0 {
+		l.Bytes = DefaultBytes
+	}
+	if l.Entries == 0 {
+		l.Entries = DefaultEntries
+	}
+
+	return l
+}
+
+// Format is an archive format.
+type Format int
+
+// The formats that Inspect and Extract read.
+const (
+	Tar Format = iota + 1
+	TarGz
+	Zip
+)
+
+// String returns the extension of the format.
+func (f Format) String() string { return [...]string{"", "tar", "tar.gz", "zip"}[f] }
+
+// Index counts what an archive holds.
+type Index struct {
+	// Entries counts all entries, Bytes the content of the files among them.
+	Entries int
+	Bytes   int64
+}
+
+// Owner is the owner of an entry; the names are empty where the archive has
+// only numbers.
+type Owner struct {
+	User, Group string
+	UID, GID    int
+}
+
+// Options are what Extract restores.
+type Options struct {
+	// Preserve restores modes with setuid, setgid and sticky bits, and owners, also
+	// those of directories that exist. Without it the modes are less the umask and
+	// these bits, the process owns all, and existing directories stay as they are.
+	Preserve bool
+	// ResolveOwner returns the owner of an entry on this machine. Preserve needs it.
+	ResolveOwner func(Owner) (uid, gid int)
+}
+
+// Inspect reads the archive to its end and checks what Extract into target would
+// do; nil is a target that does not exist yet. It writes nothing. It refuses
+// entries that would land outside of target (absolute, with .., or through a link
+// of the archive or of target), links that lead out of target, entries that would
+// replace the archive itself, entries that are not a file, directory, hard or
+// symbolic link, more bytes or entries than the limits, and archives that are
+// damaged, cut short or of another format. Memory grows with the number of
+// directories and links; for a zip, with that of all entries.
+func (a *Archive) Inspect(ctx context.Context, target *os.Root, limits Limits) (Index, error) {
+	return a.scan(ctx, target, limits, true, func(_ entry, content io.Reader) error {
+		_, err := io.Copy(io.Discard, content)
+		return err
+	})
+}
+
+// Extract unpacks the archive into the directory at path, which it makes, once
+// Inspect has accepted it, and makes it durable. It checks everything again while
+// it writes. Existing files, links and empty directories are replaced, never
+// written through; directories stay. Modes and times of directories come last.
+// After an error that Inspect does not return a part of the archive is in there.
+func (a *Archive) Extract(ctx context.Context, disk *files.Disk, path string, limits Limits, o Options) (Index, error) {
+	target, err := openRoot(path)
+	if err != nil && !files.IsAbsent(err) {
+		return Index{}, err
+	}
+	index, err := a.Inspect(ctx, target, limits)
+	if err != nil {
+		err = fmt.Errorf("%s is not unpacked: %w", a.path, err)
+	} else if target == nil {
+		if err = disk.MakeDirectory(path, files.OwnAttrs(0o755)); err == nil {
+			target, err = openRoot(path)
+		}
+	}
+	if target != nil {
+		defer target.Close()
+	}
+	if err != nil {
+		return index, err
+	}
+	if err := a.write(ctx, target, limits, o); err != nil {
+		return index, fmt.Errorf("could not extract: %w", err)
+	}
+
+	return index, nil
+}
+
+func (a *Archive) write(ctx context.Context, target *os.Root, limits Limits, o Options) (err error) {
+	w := newWriter(target)
+	w.options, w.format = o, a.format
+	if w.umask, err = umask(); err != nil {
+		return err
+	}
+	if _, err := a.scan(ctx, target, limits, false, w.write); err != nil {
+		return err
+	}
+	if err := w.finish(); err != nil {
+		return err
+	}
+
+	return syncFileSystem(target)
+}
+
+// Unpack unpacks a tar.gz into the existing directory dir. It takes regular
+// files, directories, symbolic links that stay inside, and hard links to files
+// unpacked before. Other entries, absolute names, names with .., names through
+// a link and names that exist already are errors. Modes are kept without
+// setuid, setgid and sticky; the process owns the files. After an error a part
+// of the archive is in dir, which the caller removes.
+func Unpack(ctx context.Context, r io.Reader, dir string, limits Limits) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	w := newWriter(root)
+	w.fresh = true
+	c := newChecker(root, limits)
+	if err := eachTarGz(&sourceReader{ctx: ctx, r: r}, c.visit(w.write), c.drain); err != nil {
+		return err
+	}
+
+	return w.finish()
+}
+
+// scan visits the checked entries of an archive; see eachZip for linksFirst.
+func (a *Archive) scan(ctx context.Context, target *os.Root, limits Limits, linksFirst bool, visit visitor) (Index, error) {
+	c := newChecker(target, limits)
+	var err error
+	if c.archive, err = a.file.Stat(); err != nil {
+		return Index{}, err
+	}
+	source := &sourceReader{ctx: ctx, r: io.NewSectionReader(a.file, 0, c.archive.Size())}
+	switch a.format {
+	case Zip:
+		err = eachZip(&sourceReaderAt{ctx: ctx, r: a.file, left: maxDirectory}, c.archive.Size(), linksFirst, c.visit(visit))
+	case TarGz:
+		err = eachTarGz(source, c.visit(visit), c.drain)
+	default:
+		err = eachTar(source, c.visit(visit))
+	}
+	if errors.Is(err, ErrNotArchive) {
+		err = fmt.Errorf("as %s it is %w%s", a.format, err, sniff(a.file))
+	}
+
+	return c.index, err
+}
+
+// sniff names the content type where that explains the error: servers often
+// send an error page in place of an archive.
+func sniff(f *os.File) string {
+	var start [512]byte
+	n, _ := f.ReadAt(start[:], 0)
+	kind := http.DetectContentType(start[:n])
+	if n == 0 {
+		return ", it is empty"
+	}
+	if kind == "application/octet-stream" {
+		return ""
+	}
+
+	return ", its content looks like " + kind
+}
+
+// syncFileSystem makes durable all that was written to the file system of a
+// directory.
+func syncFileSystem(root *os.Root) error {
+	dir, err := root.Open(".")
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if err := files.Retry(func() error { return unix.Syncfs(int(dir.Fd())) }); err != nil {
+		return &fs.PathError{Op: "syncfs", Path: root.Name(), Err: err}
+	}
+
+	return nil
+}
+
+// eachTarGz visits the entries of a tar.gz. drain reads on to the checksum at
+// its end.
+func eachTarGz(source io.Reader, visit visitor, drain func(io.Reader) error) error {
+	unzipped, err := gzip.NewReader(buffered(source))
+	if err != nil {
+		return archiveError(err)
+	}
+	if err := eachEntry(unzipped, visit); err != nil {
+		return err
+	}
+
+	return drain(unzipped)
+}

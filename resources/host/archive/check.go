@@ -1,0 +1,208 @@
+package archive
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/musterfleet/muster/resources/host/files"
+)
+
+// checker refuses the unsafe entries of one archive.
+type checker struct {
+	// target is nil while nothing is there.
+	target *os.Root
+	// archive is the file that is read, nil for a stream.
+	archive fs.FileInfo
+	limits  Limits
+	index   Index
+	// links are those of the archive; dirs are parent directories of its entries
+	// that are known to be inside of the target.
+	links, dirs map[string]bool
+}
+
+func newChecker(target *os.Root, limits Limits) *checker {
+	return &checker{target: target, limits: limits.orDefaults(), links: map[string]bool{}, dirs: map[string]bool{".": true}}
+}
+
+// visit returns a visitor that checks an entry and hands it on with a clean name
+// and bounded content.
+func (c *checker) visit(next visitor) visitor {
+	return func(e entry, content io.Reader) error {
+		if c.index.Entries++; c.index.Entries > c.limits.Entries {
+			return ErrTooManyEntries
+		}
+		if e.kind == nothing {
+			return nil
+		}
+		if err := c.check(&e); err != nil {
+			return err
+		}
+		if e.kind == regularFile && e.size > c.left() {
+			return c.tooLarge()
+		}
+
+		return next(e, &boundedReader{c, content})
+	}
+}
+
+func (c *checker) left() int64 { return c.limits.Bytes - c.index.Bytes }
+
+func (c *checker) tooLarge() error {
+	return fmt.Errorf("%w: more than the %d bytes that are allowed would be unpacked", files.ErrTooLarge, c.limits.Bytes)
+}
+
+// boundedReader counts the content of an archive.
+type boundedReader struct {
+	c *checker
+	r io.Reader
+}
+
+func (b *boundedReader) Read(p []byte) (int, error) {
+	n, err := b.r.Read(p)
+	if int64(n) > b.c.left() {
+		return 0, b.c.tooLarge()
+	}
+	b.c.index.Bytes += int64(n)
+
+	return n, err
+}
+
+// drain reads the padding after the archive, at most as much as may be left.
+func (c *checker) drain(r io.Reader) error {
+	n, err := io.Copy(io.Discard, io.LimitReader(r, c.left()+1))
+	switch {
+	case err != nil:
+		return archiveError(err)
+	case n > c.left():
+		return c.tooLarge()
+	default:
+		return nil
+	}
+}
+
+// check refuses an entry that lands outside, or a link that leads out. It cleans
+// the names.
+func (c *checker) check(e *entry) (err error) {
+	if e.name, err = c.place(e.name); err != nil {
+		return err
+	}
+	switch e.kind {
+	case directory:
+		return c.inside(e.name)
+	case symbolicLink:
+		if c.dirs[e.name] {
+			// Earlier entries may be in there.
+			return fmt.Errorf("%w: it would replace a directory", ErrUnsafeEntry)
+		}
+		c.links[e.name] = true
+		return checkTarget(e.name, e.target)
+	case hardLink:
+		// One to a symbolic link would lead elsewhere from another directory.
+		target := e.target
+		if e.target, err = c.place(target); err != nil {
+			return fmt.Errorf("the hard link to %q: %w", target, err)
+		}
+	}
+
+	return nil
+}
+
+// place returns the clean name of an entry inside of the target, not on or below
+// a link of the archive.
+func (c *checker) place(name string) (string, error) {
+	clean, err := entryName(name)
+	switch {
+	case err != nil:
+		return "", err
+	case c.links[clean]:
+		return "", fmt.Errorf("%w: a link of that name is in the archive", ErrUnsafeEntry)
+	}
+	if err := c.inside(path.Dir(clean)); err != nil {
+		return "", err
+	}
+	_, err = c.onDisk(clean)
+
+	return clean, err
+}
+
+// entryName returns the clean form of a name that stays inside.
+func entryName(name string) (string, error) {
+	clean := path.Clean(name)
+	if strings.ContainsRune(name, 0) || hasDotDot(name) || !filepath.IsLocal(clean) {
+		return "", fmt.Errorf("%w: its name leads out of the target", ErrUnsafeEntry)
+	}
+
+	return clean, nil
+}
+
+func hasDotDot(name string) bool { return slices.Contains(strings.Split(name, "/"), "..") }
+
+// checkTarget accepts a link that first goes up, at most to the target
+// directory, and then only down. The links it may pass on the way down are
+// checked too, so no chain of links leads out. A .. after a name could, because
+// that name may be a link.
+func checkTarget(name, target string) error {
+	down := target
+	for strings.HasPrefix(down, "../") {
+		down = strings.TrimLeft(down[len("../"):], "/")
+	}
+	switch {
+	case target == "" || strings.ContainsRune(target, 0) || path.IsAbs(target):
+	case down != ".." && hasDotDot(down):
+	case filepath.IsLocal(path.Join(path.Dir(name), target)):
+		return nil
+	}
+
+	return fmt.Errorf("%w: the link to %q leads out of the target", ErrUnsafeEntry, target)
+}
+
+// onDisk returns the file at a clean name in the target, nil for none. The
+// archive itself is refused: the next run would take the entry for it.
+func (c *checker) onDisk(clean string) (fs.FileInfo, error) {
+	if c.target == nil {
+		return nil, nil
+	}
+	info, err := c.target.Lstat(clean)
+	switch {
+	case files.IsAbsent(err):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case c.archive != nil && os.SameFile(info, c.archive):
+		return nil, fmt.Errorf("%w: it would replace the archive itself", ErrUnsafeEntry)
+	}
+
+	return info, nil
+}
+
+// inside refuses a directory that is, or is below, a link of the archive or a
+// link on disk that leads out of the target.
+func (c *checker) inside(dir string) error {
+	if c.dirs[dir] {
+		return nil
+	}
+	if err := c.inside(path.Dir(dir)); err != nil {
+		return err
+	}
+	if c.links[dir] {
+		return fmt.Errorf("%w: it goes through the link %s", ErrUnsafeEntry, dir)
+	}
+	info, err := c.onDisk(dir)
+	if err != nil {
+		return err
+	}
+	if info != nil && info.Mode()&fs.ModeSymlink != 0 {
+		if _, err := c.target.Stat(dir); err != nil {
+			return fmt.Errorf("%w: it goes through %s, a link that leads out of the target or is absolute", ErrUnsafeEntry, dir)
+		}
+	}
+	c.dirs[dir] = true
+
+	return nil
+}

@@ -1,0 +1,103 @@
+package archive
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/musterfleet/muster/resources/host/files"
+	"golang.org/x/sys/unix"
+)
+
+// Archive is an open archive that nobody else can change. Make it with Open, and
+// close it.
+type Archive struct {
+	path   string
+	file   *os.File
+	format Format
+	// Checksum is the hex SHA-256 of the content.
+	Checksum string
+}
+
+// Open opens the archive at path, no link, and reads its checksum. Of an archive
+// that somebody other than root and the running user may write to it opens a
+// private copy, in the state directory of disk.
+func Open(ctx context.Context, disk *files.Disk, path string, format Format) (*Archive, error) {
+	dir, err := openRoot(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	// A root follows links that stay in it, and a fifo is not waited for.
+	named, err := dir.Lstat(filepath.Base(path))
+	if err != nil {
+		return nil, err
+	}
+	f, err := dir.OpenFile(filepath.Base(path), os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.New()
+	content := io.TeeReader(&sourceReader{ctx: ctx, r: f}, sum)
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+	case !info.Mode().IsRegular() || !os.SameFile(info, named):
+		err = files.ErrNotRegular
+	case isPrivate(info):
+		_, err = io.Copy(io.Discard, content)
+	default:
+		original := f
+		f, err = privateCopy(disk, content)
+		err = errors.Join(err, original.Close())
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, fmt.Errorf("could not read the archive: %w", err)
+	}
+
+	return &Archive{path: path, file: f, format: format, Checksum: hex.EncodeToString(sum.Sum(nil))}, nil
+}
+
+// Close closes the archive.
+func (a *Archive) Close() error { return a.file.Close() }
+
+// isPrivate reports whether only root and the running user may write to a file.
+func isPrivate(info os.FileInfo) bool {
+	st, ok := info.Sys().(*syscall.Stat_t)
+
+	return ok && (st.Uid == 0 || st.Uid == uint32(os.Geteuid())) && info.Mode().Perm()&0o022 == 0
+}
+
+// privateCopy returns content in a file without a name.
+func privateCopy(disk *files.Disk, content io.Reader) (*os.File, error) {
+	dir, err := disk.TempDir("archive")
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "copy"), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err == nil {
+		_, err = io.Copy(f, content)
+	}
+
+	return f, errors.Join(err, os.RemoveAll(dir))
+}
+
+// openRoot opens a directory; only root, the running user and
+// the owner of a directory on the way could lead it elsewhere, the last one to
+// what is theirs.
+func openRoot(path string) (*os.Root, error) {
+	dir, err := files.OpenDir(path)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+
+	return dir.Root()
+}

@@ -1,0 +1,300 @@
+package archive
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/musterfleet/muster/resources/host/files"
+	"golang.org/x/sys/unix"
+)
+
+// writer writes checked entries below a directory. Whoever else may change what
+// is there gets nothing outside of it written, and no file that was there before.
+type writer struct {
+	root    *os.Root
+	options Options
+	format  Format
+	// fresh is a directory that was empty: names that exist are refused, and modes
+	// are exact, except that the owner may change directories.
+	fresh bool
+	umask fs.FileMode
+	// late are the directories that get their attributes at the end, and known
+	// their names.
+	late   []lateDirectory
+	known  map[string]bool
+	buffer []byte
+}
+
+// lateDirectory is a directory that must stay writable until all is in it.
+type lateDirectory struct {
+	entry
+	info fs.FileInfo
+	// keeps leaves mode and owner as they are.
+	keeps bool
+}
+
+func newWriter(root *os.Root) *writer {
+	return &writer{root: root, known: map[string]bool{}, buffer: make([]byte, readBuffer)}
+}
+
+// write is a visitor.
+func (w *writer) write(e entry, content io.Reader) error {
+	if err := w.makeParents(path.Dir(e.name)); err != nil {
+		return err
+	}
+	switch e.kind {
+	case directory:
+		return w.directory(e)
+	case symbolicLink:
+		if err := w.replace(e.name, func() error { return w.root.Symlink(e.target, e.name) }); err != nil {
+			return err
+		}
+		return w.linkAttributes(e)
+	case hardLink:
+		return w.hardLink(e)
+	default:
+		return w.file(e, content)
+	}
+}
+
+// makeParents makes the missing directories of a path.
+func (w *writer) makeParents(name string) error {
+	if w.known[name] || name == "." {
+		return nil
+	}
+	if err := w.makeParents(path.Dir(name)); err != nil {
+		return err
+	}
+	mode := fs.FileMode(0o777)
+	if w.fresh {
+		mode = 0o755
+	}
+	err := w.root.Mkdir(name, mode)
+	if errors.Is(err, os.ErrExist) {
+		info, look := w.root.Stat(name)
+		switch {
+		case look != nil:
+			return look
+		case !info.IsDir():
+			return fmt.Errorf("%w: %s is not a directory", ErrUnsafeEntry, name)
+		}
+		err = nil
+	}
+	w.known[name] = err == nil
+
+	return err
+}
+
+// directory makes a directory, or notes what changes on an existing one. Unlike
+// tar, unzip takes a link to a directory for one, and leaves existing ones alone.
+func (w *writer) directory(e entry) error {
+	made := w.root.Mkdir(e.name, 0o700)
+	if errors.Is(made, os.ErrExist) {
+		look := w.root.Lstat
+		if w.format == Zip {
+			look = w.root.Stat
+		}
+		if info, err := look(e.name); err == nil && info.IsDir() {
+			if w.format == Zip {
+				return nil
+			}
+			w.late = append(w.late, lateDirectory{entry: e, info: info, keeps: w.keeps(e)})
+			return nil
+		}
+		made = w.replace(e.name, func() error { return w.root.Mkdir(e.name, 0o700) })
+	}
+	if made != nil {
+		return made
+	}
+	info, err := w.root.Lstat(e.name)
+	w.known[e.name] = err == nil
+	w.late = append(w.late, lateDirectory{entry: e, info: info})
+
+	return err
+}
+
+// keeps reports whether an existing directory keeps its mode and owner.
+func (w *writer) keeps(e entry) bool {
+	if w.fresh {
+		return e.name == "."
+	}
+
+	return !w.options.Preserve
+}
+
+// replace makes a name, in the place of a file, link or empty directory.
+func (w *writer) replace(name string, create func() error) error {
+	err := create()
+	if !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	if w.fresh {
+		return fmt.Errorf("%w: it exists already", ErrUnsafeEntry)
+	}
+	if err := w.root.Remove(name); err != nil {
+		return err
+	}
+
+	return create()
+}
+
+func (w *writer) file(e entry, content io.Reader) error {
+	var f *os.File
+	err := w.replace(e.name, func() (err error) {
+		f, err = w.root.OpenFile(e.name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	var out io.Writer = struct{ io.Writer }{f}
+	if e.sparse {
+		out = holes{f}
+	}
+	n, err := io.CopyBuffer(out, content, w.buffer)
+	if err == nil && e.sparse {
+		err = f.Truncate(n)
+	}
+	if err == nil {
+		err = w.attributes(f, e)
+	}
+
+	return errors.Join(err, f.Close())
+}
+
+// holes leaves blocks of zeros out of a file.
+type holes struct{ f *os.File }
+
+// Write writes a block, or moves on.
+func (h holes) Write(b []byte) (int, error) {
+	if slices.ContainsFunc(b, func(c byte) bool { return c != 0 }) {
+		return h.f.Write(b)
+	}
+	_, err := h.f.Seek(int64(len(b)), io.SeekCurrent)
+
+	return len(b), err
+}
+
+// hardLink makes a second name of a file of the target.
+func (w *writer) hardLink(e entry) error {
+	info, err := w.root.Lstat(e.target)
+	if err != nil || !info.Mode().IsRegular() {
+		return fmt.Errorf("%w: %q is not a file unpacked before", ErrUnsafeEntry, e.target)
+	}
+	if there, err := w.root.Lstat(e.name); err == nil && os.SameFile(there, info) && !w.fresh {
+		return nil
+	}
+
+	return w.replace(e.name, func() error { return w.root.Link(e.target, e.name) })
+}
+
+// finish sets the attributes of the directories, the deepest ones first: a
+// change in a directory changes its time.
+func (w *writer) finish() error {
+	slices.SortStableFunc(w.late, func(a, b lateDirectory) int { return strings.Compare(b.name, a.name) })
+	for _, d := range w.late {
+		if err := w.finishDirectory(d); err != nil {
+			return fmt.Errorf("%q: %w", d.name, err)
+		}
+	}
+
+	return nil
+}
+
+func (w *writer) finishDirectory(d lateDirectory) error {
+	f, err := w.root.OpenFile(d.name, os.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return err
+	case !os.SameFile(info, d.info):
+		return fmt.Errorf("%w: somebody has replaced the directory", ErrUnsafeEntry)
+	case d.keeps:
+		return setTime(f, d.modified)
+	}
+	if w.fresh {
+		d.mode |= 0o700
+	}
+
+	return w.attributes(f, d.entry)
+}
+
+// attributes sets those of a new file or directory: the owner first, because a
+// change of that clears special bits.
+func (w *writer) attributes(f *os.File, e entry) error {
+	mode := e.mode
+	if !w.options.Preserve {
+		mode &= fs.ModePerm
+	}
+	if !w.options.Preserve || !e.asked {
+		mode &^= w.umask
+	}
+	if uid, gid, changes := w.owner(e); changes {
+		if err := f.Chown(uid, gid); err != nil {
+			return err
+		}
+	}
+	if err := f.Chmod(mode); err != nil {
+		return err
+	}
+
+	return setTime(f, e.modified)
+}
+
+func (w *writer) owner(e entry) (uid, gid int, changes bool) {
+	if !w.options.Preserve || e.owner == nil {
+		return 0, 0, false
+	}
+	uid, gid = w.options.ResolveOwner(*e.owner)
+
+	return uid, gid, true
+}
+
+// linkAttributes sets those of a new symbolic link.
+func (w *writer) linkAttributes(e entry) error {
+	if uid, gid, changes := w.owner(e); changes {
+		if err := w.root.Lchown(e.name, uid, gid); err != nil {
+			return err
+		}
+	}
+	if e.modified.IsZero() {
+		return nil
+	}
+	dir, err := w.root.Open(path.Dir(e.name))
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+
+	return changeTime(int(dir.Fd()), path.Base(e.name), e.modified, unix.AT_SYMLINK_NOFOLLOW)
+}
+
+// setTime sets the modification time of an open file, unless there is none.
+func setTime(f *os.File, t time.Time) error {
+	if t.IsZero() {
+		return nil
+	}
+	// Kernels before 5.8 have no such call for a descriptor.
+	return changeTime(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(int(f.Fd())), t, 0)
+}
+
+func changeTime(dir int, name string, t time.Time, flags int) error {
+	times := []unix.Timespec{{Nsec: unix.UTIME_NOW}, {Sec: t.Unix(), Nsec: int64(t.Nanosecond())}}
+	if err := files.Retry(func() error { return unix.UtimesNanoAt(dir, name, times, flags) }); err != nil {
+		return &fs.PathError{Op: "utimensat", Path: name, Err: err}
+	}
+
+	return nil
+}

@@ -1,0 +1,303 @@
+package files
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxLinks bounds the links of one walk, as the kernel does.
+const maxLinks = 40
+
+// party is who could lead a path elsewhere: the owner of a directory or link on
+// its way, or one of these.
+type party int64
+
+const (
+	// trusted are root and the running user.
+	trusted party = -1
+	// anybody may write to a directory without the sticky bit.
+	anybody party = -2
+)
+
+// walk resolves a path as CHASE_SAFE of systemd-tmpfiles does: component by
+// component on descriptors, and from a directory or link of an untrusted user
+// only to directories of that user. So nobody leads a privileged process out of
+// what is theirs, however often they exchange what is there.
+type walk struct {
+	self  uint32
+	links int
+}
+
+func newWalk() *walk { return &walk{self: uint32(os.Geteuid())} }
+
+// partyOf returns who could lead a path elsewhere from a directory or link.
+func (w *walk) partyOf(st *unix.Stat_t) party {
+	switch {
+	case kindOf(st) == Directory && st.Mode&(unix.S_IWOTH|unix.S_ISVTX) == unix.S_IWOTH:
+		return anybody
+	case st.Uid == 0 || st.Uid == w.self:
+		return trusted
+	default:
+		return party(st.Uid)
+	}
+}
+
+// mayLead reports whether a party may lead a path to what st describes.
+func (w *walk) mayLead(p party, st *unix.Stat_t) bool {
+	switch p {
+	case trusted:
+		return true
+	case anybody:
+		return w.partyOf(st) == anybody
+	default:
+		return party(st.Uid) == p
+	}
+}
+
+// root opens the root directory.
+func (w *walk) root() (*Dir, error) { return w.open(unix.AT_FDCWD, "/", "/", 0) }
+
+// open opens a directory; with O_NOFOLLOW a link is ENOTDIR. O_DIRECTORY has the
+// kernel mount what an automounter has there.
+func (w *walk) open(at int, name, path string, flags int) (*Dir, error) {
+	fd, err := openFd(at, name, unix.O_PATH|unix.O_DIRECTORY|flags)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	dir := &Dir{fd: fd, path: path}
+	if err := w.stat(dir); err != nil {
+		return nil, errors.Join(err, dir.Close())
+	}
+
+	return dir, nil
+}
+
+// stat reads the attributes of a directory.
+func (w *walk) stat(dir *Dir) error {
+	var st unix.Stat_t
+	if err := Retry(func() error { return unix.Fstat(dir.fd, &st) }); err != nil {
+		return &fs.PathError{Op: "stat", Path: dir.path, Err: err}
+	}
+	dir.approval, dir.party = approvalOf(&st), w.partyOf(&st)
+
+	return nil
+}
+
+// through walks from a directory through a relative path and leaves the
+// directory open. public demands that everybody may enter the directories of
+// trusted owners on the way, because an untrusted link leads there.
+func (w *walk) through(from *Dir, rest string, public bool) (*Dir, error) {
+	dir, err := w.open(from.fd, ".", from.path, 0)
+	if err != nil {
+		return nil, err
+	}
+	for name := range strings.SplitSeq(rest, "/") {
+		if name == "" || name == "." {
+			continue
+		}
+		next, err := w.enter(dir, name, public)
+		_ = dir.Close()
+		if err != nil {
+			return nil, err
+		}
+		dir = next
+	}
+
+	return dir, nil
+}
+
+// enter walks from a directory to the one with a name in it.
+func (w *walk) enter(dir *Dir, name string, public bool) (*Dir, error) {
+	path := filepath.Join(dir.path, name)
+	next, err := w.open(dir.fd, name, path, unix.O_NOFOLLOW)
+	if errors.Is(err, unix.ENOTDIR) {
+		return w.follow(dir, name, public)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := w.check(dir, next, public); err != nil {
+		return nil, errors.Join(err, next.Close())
+	}
+
+	return next, nil
+}
+
+// check checks a step from a directory to one in it.
+func (w *walk) check(dir, next *Dir, public bool) error {
+	st := next.stat()
+	switch {
+	case !w.mayLead(dir.party, st):
+		return fmt.Errorf("%w: %s belongs to %s, but %s: %s", ErrUnsafe, next.path, ownerName(next.uid), dir.party.in(dir.path), dir.party.remedy(dir.path))
+	case public && next.party == trusted && next.mode&unix.S_IXOTH == 0:
+		return fmt.Errorf("%w: a link of another user leads through %s, which not everybody may enter", ErrUnsafe, next.path)
+	default:
+		return nil
+	}
+}
+
+// follow walks to the directory that a link leads to.
+func (w *walk) follow(dir *Dir, name string, public bool) (*Dir, error) {
+	l, err := w.readLink(dir, name)
+	if err != nil {
+		return nil, err
+	}
+	start, err := l.start(w, dir)
+	if err != nil {
+		return nil, err
+	}
+	defer start.Close()
+	end, err := w.through(start, l.text, public || l.untrusted(dir))
+	if err != nil {
+		return nil, err
+	}
+	if err := l.check(w, dir, end.stat()); err != nil {
+		return nil, errors.Join(err, end.Close())
+	}
+	end.path = l.path
+
+	return end, nil
+}
+
+// target leads a place on to where its link leads, if it is one, and looks at
+// that. After an error the place is as before.
+func (w *walk) target(at *place, public bool) error {
+	if err := at.stat(); err != nil || kindOf(&at.st) != Link {
+		return err
+	}
+	l, err := w.readLink(at.dir, at.name)
+	if err != nil {
+		return err
+	}
+	start, err := l.start(w, at.dir)
+	if err != nil {
+		return err
+	}
+	defer start.Close()
+	public = public || l.untrusted(at.dir)
+	above, name := filepath.Split(strings.TrimRight(l.text, "/"))
+	if name == "" || name == "." || name == ".." {
+		above, name = l.text, "."
+	}
+	dir, err := w.through(start, above, public)
+	if err != nil {
+		return err
+	}
+	end := place{dir: dir, name: name}
+	if err := w.target(&end, public); err != nil {
+		return errors.Join(err, end.dir.Close())
+	}
+	if err := l.check(w, at.dir, &end.st); err != nil {
+		return errors.Join(err, end.dir.Close())
+	}
+	_ = at.dir.Close()
+	*at = end
+
+	return nil
+}
+
+// link is a symbolic link that was read.
+type link struct {
+	path, text string
+	uid        uint32
+	owner      party
+}
+
+// readLink reads a link of a directory: its owner and text are of one inode.
+// What is no link is ENOTDIR.
+func (w *walk) readLink(dir *Dir, name string) (*link, error) {
+	path := filepath.Join(dir.path, name)
+	fd, err := openFd(dir.fd, name, unix.O_PATH|unix.O_NOFOLLOW)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := Retry(func() error { return unix.Fstat(fd, &st) }); err != nil {
+		return nil, &fs.PathError{Op: "stat", Path: path, Err: err}
+	}
+	if kindOf(&st) != Link {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: unix.ENOTDIR}
+	}
+	if w.links++; w.links > maxLinks {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: unix.ELOOP}
+	}
+	text := make([]byte, unix.PathMax)
+	n := 0
+	if err := Retry(func() (err error) { n, err = unix.Readlinkat(fd, "", text); return err }); err != nil {
+		return nil, &fs.PathError{Op: "readlink", Path: path, Err: err}
+	}
+
+	return &link{path: path, text: string(text[:n]), uid: st.Uid, owner: w.partyOf(&st)}, nil
+}
+
+// start opens the directory that the text of the link is relative to.
+func (l *link) start(w *walk, dir *Dir) (*Dir, error) {
+	if filepath.IsAbs(l.text) {
+		return w.root()
+	}
+
+	return w.open(dir.fd, ".", dir.path, 0)
+}
+
+// untrusted reports whether anyone but root and the running user made the link,
+// or could exchange it.
+func (l *link) untrusted(dir *Dir) bool { return dir.party != trusted || l.owner != trusted }
+
+// check checks where the link leads.
+func (l *link) check(w *walk, dir *Dir, st *unix.Stat_t) error {
+	switch {
+	case !w.mayLead(l.owner, st):
+		return fmt.Errorf("%w: %s is a link of %s and leads to %s, which belongs to %s: write the path it leads to, or give the link to root", ErrUnsafe, l.path, ownerName(l.uid), l.text, ownerName(st.Uid))
+	case !w.mayLead(dir.party, st):
+		return fmt.Errorf("%w: %s is a link to %s, which belongs to %s, but %s: write the path it leads to", ErrUnsafe, l.path, l.text, ownerName(st.Uid), dir.party.in(filepath.Dir(l.path)))
+	default:
+		return nil
+	}
+}
+
+// in describes a directory of the party.
+func (p party) in(dir string) string {
+	if p == anybody {
+		return "everybody may write to " + dir
+	}
+
+	return dir + " to " + ownerName(uint32(p))
+}
+
+// remedy says what makes a directory of the party safe to pass.
+func (p party) remedy(dir string) string {
+	if p == anybody {
+		return "take the right to write from others, or set the sticky bit of " + dir
+	}
+
+	return "give both the same owner"
+}
+
+// ownerName returns the name of a user with its number.
+func ownerName(uid uint32) string {
+	number := strconv.FormatUint(uint64(uid), 10)
+	if u, err := user.LookupId(number); err == nil {
+		return fmt.Sprintf("%s (%s)", u.Username, number)
+	}
+
+	return "user " + number
+}
+
+// openFd opens name relative to a directory descriptor.
+func openFd(at int, name string, flags int) (fd int, err error) {
+	err = Retry(func() error {
+		fd, err = unix.Openat(at, name, flags|unix.O_CLOEXEC, 0)
+		return err
+	})
+
+	return fd, err
+}

@@ -1,0 +1,140 @@
+//go:build system
+
+package files_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/musterfleet/muster/resources/host/files"
+	"github.com/musterfleet/muster/testing/hosttest"
+)
+
+// TestSystemOpenDirOfStrangers covers the directories and links of a user who
+// is neither root nor the running one.
+func TestSystemOpenDirOfStrangers(t *testing.T) {
+	hosttest.NeedRoot(t)
+	home := hosttest.Foreign(t)
+	base := filepath.Dir(home)
+	tree(t, base, "etc/", "etc/conf/", "stranger/own/", "stranger/own/deep/", "stranger/root/", "stranger/other/",
+		"stranger/etc -> DIR/etc", "stranger/up -> ../etc", "stranger/roots -> DIR/etc", "stranger/ownlink -> own", "stranger/absolute -> DIR/stranger/own",
+		"stranger/rootsown -> own", "stranger/others -> own", "stranger/hidden -> DIR/closed/own", "run -> etc", "tohome -> stranger/own",
+		"closed/", "closed/own/", "sticky/", "sticky/etc -> DIR/etc", "sticky/own -> DIR/stranger/own", "sticky/run -> DIR/etc", "sticky/file -> etc/x",
+		"stranger/through -> DIR/run", "stranger/chain -> etc", "stranger/proc -> /proc/self/root/etc", "stranger/chainown -> ownlink/deep")
+	for _, name := range []string{"own", "own/deep", "etc", "up", "ownlink", "absolute", "hidden", "through", "chain", "proc", "chainown", "../closed/own", "../sticky/etc", "../sticky/own"} {
+		hosttest.Give(t, filepath.Join(home, name))
+	}
+	for _, name := range []string{"other", "others"} {
+		if err := os.Lchown(filepath.Join(home, name), 4321, 4321); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, mode := range map[string]os.FileMode{"sticky": 0o777 | os.ModeSticky, "closed": 0o700} {
+		if err := os.Chmod(filepath.Join(base, name), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for path, real := range map[string]string{
+		"stranger": "stranger", "stranger/own/deep": "stranger/own/deep", "stranger/ownlink/deep": "stranger/own/deep", "stranger/absolute": "stranger/own",
+		"stranger/rootsown": "stranger/own", "stranger/chainown": "stranger/own/deep", "run/conf": "etc/conf", "tohome/deep": "stranger/own/deep",
+		"sticky/own": "stranger/own", "sticky/run": "etc", "closed/own": "closed/own",
+	} {
+		leads(t, filepath.Join(base, path), filepath.Join(base, real))
+	}
+	const stranger = "user 54321"
+	for path, words := range map[string]string{
+		"stranger/root":     base + "/stranger/root belongs to root (0), but " + base + "/stranger to " + stranger + ": give both the same owner",
+		"stranger/other":    "belongs to user 4321, but " + base + "/stranger to " + stranger,
+		"stranger/etc":      base + "/stranger/etc is a link of " + stranger + " and leads to " + base + "/etc, which belongs to root (0): write the path it leads to, or give the link to root",
+		"stranger/etc/conf": base + "/stranger/etc is a link of " + stranger,
+		"stranger/up":       base + " belongs to root (0), but " + base + "/stranger to " + stranger,
+		"stranger/roots":    base + "/stranger/roots is a link to " + base + "/etc, which belongs to root (0), but " + base + "/stranger to " + stranger,
+		"stranger/others":   base + "/stranger/others is a link of user 4321 and leads to own, which belongs to " + stranger,
+		"stranger/hidden":   base + "/closed, which not everybody may enter",
+		"stranger/through":  base + "/stranger/through is a link of " + stranger,
+		"stranger/chain":    base + "/stranger/etc is a link of " + stranger,
+		"stranger/proc":     base + "/stranger/proc is a link of " + stranger,
+		"sticky/etc":        base + "/sticky/etc is a link of " + stranger,
+	} {
+		_, err := files.OpenDir(filepath.Join(base, path))
+		if !errors.Is(err, files.ErrUnsafe) || !strings.Contains(err.Error(), words) {
+			t.Errorf("%s: %v, not %q", path, err, words)
+		}
+	}
+}
+
+// TestSystemOpenDirWhileSwapped opens a directory whose parent its owner
+// exchanges with a link all the time: it is opened or refused, never another one.
+func TestSystemOpenDirWhileSwapped(t *testing.T) {
+	hosttest.NeedRoot(t)
+	home := hosttest.Foreign(t)
+	base := filepath.Dir(home)
+	tree(t, base, "etc/", "etc/conf/", "stranger/app/", "stranger/app/conf/", "stranger/evil -> DIR/etc")
+	hosttest.Give(t, home+"/app", home+"/app/conf", home+"/evil")
+	outside, err := os.Stat(base + "/etc/conf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := hosttest.Swap(t, home+"/app", home+"/evil")
+	var opened, refused int
+	for range 5_000 {
+		dir, err := files.OpenDir(home + "/app/conf")
+		if err != nil {
+			refused++
+			continue
+		}
+		opened++
+		root, err := dir.Root()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := root.Stat("."); err != nil || os.SameFile(got, outside) {
+			t.Fatalf("the walk left the directories of its owner: %v", err)
+		}
+		if err := errors.Join(root.Close(), dir.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if swaps := stop(); swaps == 0 || opened == 0 || refused == 0 {
+		t.Errorf("no race: %d swaps, %d opened, %d refused", swaps, opened, refused)
+	}
+}
+
+// TestSystemParentsThatAreMade has a stranger exchange a parent that is just
+// made with a directory of root, which must not be given to the stranger.
+func TestSystemParentsThatAreMade(t *testing.T) {
+	hosttest.NeedRoot(t)
+	home, h := hosttest.Foreign(t), hosttest.New(t).Disk
+	tree(t, home, "secret/", "secret/file")
+	secret, err := os.OpenRoot(home + "/secret")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer secret.Close()
+	if err := secret.Chmod(".", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	stop := hosttest.Swap(t, home+"/a", home+"/secret")
+	var made int
+	for range 400 {
+		if h.MakeDirectory(home+"/a/b", hosttest.Attrs(t, 0o755)) == nil {
+			made++
+		}
+		if info, err := secret.Stat("."); err != nil || info.Mode().Perm() != 0o700 {
+			t.Fatalf("the directory of root became %v after %d: %v", info.Mode(), made, err)
+		}
+		for _, name := range []string{"a/b", "a", "secret/b", "secret"} {
+			_ = syscall.Rmdir(filepath.Join(home, name)) // but for the one with the file
+		}
+		if _, err := os.Lstat(home + "/secret"); err != nil {
+			_ = os.Rename(home+"/a", home+"/secret")
+		}
+	}
+	if swaps := stop(); swaps == 0 || made == 0 {
+		t.Errorf("no race: %d swaps, %d made", swaps, made)
+	}
+}

@@ -1,0 +1,100 @@
+package files_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/musterfleet/muster/resources/host/files"
+)
+
+// tree makes directories (name/), links (name -> text) and files.
+func tree(t *testing.T, dir string, items ...string) {
+	t.Helper()
+	for _, item := range items {
+		name, text, isLink := strings.Cut(item, " -> ")
+		path := filepath.Join(dir, name)
+		var err error
+		switch {
+		case isLink:
+			err = os.Symlink(strings.ReplaceAll(text, "DIR", dir), path)
+		case strings.HasSuffix(name, "/"):
+			err = os.Mkdir(path, 0o755)
+		default:
+			err = os.WriteFile(path, []byte(name), 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// leads checks whether a path is opened, and that it is the directory at real.
+func leads(t *testing.T, path, real string) {
+	t.Helper()
+	dir, err := files.OpenDir(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	root, err := dir.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	got, err := root.Stat(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want, err := os.Stat(real); err != nil || !os.SameFile(got, want) || dir.Path() != path {
+		t.Errorf("%s is not %s, but %s: %v", path, real, dir.Path(), err)
+	}
+}
+
+func TestOpenDirFollowsOwnLinks(t *testing.T) {
+	base := t.TempDir()
+	tree(t, base, "a/", "a/b/", "absolute -> DIR/a", "relative -> a/b", "a/b/up -> ../../a", "twice -> relative/up/b")
+	for path, real := range map[string]string{"a": "a", "absolute/b": "a/b", "relative": "a/b", "a/b/up": "a", "twice": "a/b", "a/./b//": "a/b"} {
+		leads(t, filepath.Join(base, path), filepath.Join(base, real))
+	}
+}
+
+func TestOpenDirFails(t *testing.T) {
+	base := t.TempDir()
+	tree(t, base, "file", "loop -> loop", "nowhere -> none", "tofile -> file")
+	for path, want := range map[string]error{
+		"none": syscall.ENOENT, "none/x": syscall.ENOENT, "file": syscall.ENOTDIR, "file/x": syscall.ENOTDIR,
+		"loop": syscall.ELOOP, "nowhere": syscall.ENOENT, "tofile": syscall.ENOTDIR, strings.Repeat("x", 300): syscall.ENAMETOOLONG,
+	} {
+		if dir, err := files.OpenDir(filepath.Join(base, path)); !errors.Is(err, want) {
+			t.Errorf("%s: %v, %v", path, dir, err)
+		}
+	}
+}
+
+// TestOpenDirOfEverybody checks directories that everybody may write to: from
+// one without the sticky bit only such ones are reached.
+func TestOpenDirOfEverybody(t *testing.T) {
+	base := t.TempDir()
+	tree(t, base, "safe/", "open/", "open/own/", "open/open/", "open/link -> ../safe", "open/inner -> open", "sticky/", "sticky/own/", "sticky/link -> ../safe")
+	for name, mode := range map[string]os.FileMode{"open": 0o777, "open/open": 0o777, "sticky": 0o777 | os.ModeSticky} {
+		if err := os.Chmod(filepath.Join(base, name), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for path, real := range map[string]string{"open": "open", "open/open": "open/open", "open/inner": "open/open", "sticky/own": "sticky/own", "sticky/link": "safe"} {
+		leads(t, filepath.Join(base, path), filepath.Join(base, real))
+	}
+	for path, words := range map[string]string{
+		"open/own":  base + "/open/own belongs to ",
+		"open/link": "everybody may write to " + base + "/open",
+	} {
+		_, err := files.OpenDir(filepath.Join(base, path))
+		if !errors.Is(err, files.ErrUnsafe) || !strings.Contains(err.Error(), words) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
