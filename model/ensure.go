@@ -17,6 +17,13 @@ type EnsureRequest struct {
 	Noop       bool            `json:"noop,omitempty"`
 }
 
+// MaxRequestID is how long the id of a request may be, in bytes.
+const MaxRequestID = 128
+
+// IsRequestID reports whether a text may be the id of a request, which is shown in
+// logs, reports and tables. It may be empty: a request without an id gets one.
+func IsRequestID(s string) bool { return len(s) <= MaxRequestID && isLine(s) }
+
 // EnsurePhase is how far an ensure request has come.
 type EnsurePhase string
 

@@ -55,25 +55,6 @@ func TestSecretIsNeverShown(t *testing.T) {
 	}
 }
 
-func TestRedactor(t *testing.T) {
-	r := model.NewRedactor(model.NewSecret("s3cret-value"), model.NewSecret("s3cret-value-longer"), model.NewSecret("first line\n  second line\n"), model.NewSecret("abc"))
-	cases := map[string]string{
-		"the s3cret-value here":        "the [redacted] here",
-		"the s3cret-value-longer here": "the [redacted] here",
-		"it printed second line":       "it printed [redacted]",
-		"abc is too short to hide":     "abc is too short to hide",
-		"":                             "",
-	}
-	for in, want := range cases {
-		if got := r.Redact(in); got != want {
-			t.Errorf("%q: got %q, want %q", in, got, want)
-		}
-	}
-	if got := (model.Redactor{}).Redact("as it was"); got != "as it was" {
-		t.Error(got)
-	}
-}
-
 func TestRef(t *testing.T) {
 	ref, err := model.ParseRef("exec#echo #1")
 	if err != nil || ref != (model.Ref{Type: "exec", Name: "echo #1"}) || ref.String() != "exec#echo #1" {
@@ -149,5 +130,31 @@ func TestOutcomeAndCounts(t *testing.T) {
 		if got := run.Outcome(); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
+	}
+}
+
+// TestProblemsAreBounded has more problems than anybody reads: the first are kept,
+// the others counted, however they come together.
+func TestProblemsAreBounded(t *testing.T) {
+	var a, b, all model.Problems
+	for i := range 500 {
+		a.Add(model.Position{File: "a", Line: 1000 - i}, "", "problem %d", i)
+		b.Property("x", "", "of b %d", i)
+	}
+	if len(a) != model.MaxProblems+1 || a.Count() != 500 || !a.Full() || b.Count() != 500 {
+		t.Fatal(len(a), a.Count(), b.Count())
+	}
+	a.AddMade(func() model.Problem { t.Error("it is made"); return model.Problem{} })
+	all.Append(a...)
+	all.Append(b...)
+	if len(all) != model.MaxProblems+1 || all.Count() != 1001 {
+		t.Error(len(all), all.Count())
+	}
+	joined := model.Joined(append(append(model.Problems{}, a...), model.Problem{Pos: model.Position{File: "a", Line: 1}, Message: "first"}))
+	if lines := strings.Split(joined.Error(), "\n"); len(lines) != 201 || lines[0] != "a:1: first" || lines[200] != "and 302 more" {
+		t.Errorf("%d lines, %q … %q", len(lines), lines[0], lines[len(lines)-1])
+	}
+	if one := model.Joined(a[:3]); len(one) != 3 || one.Count() != 3 || one.Full() {
+		t.Error(one)
 	}
 }

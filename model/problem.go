@@ -44,10 +44,15 @@ type Problem struct {
 	Hint string `json:"hint,omitempty"`
 	// Cause is a sentinel that errors.Is finds, if any.
 	Cause error `json:"-"`
+	// More counts the problems that were left out, in the last one of Problems.
+	More int `json:"more,omitempty"`
 }
 
 // Error returns "file:line:col: message (hint)".
 func (p Problem) Error() string {
+	if p.More > 0 {
+		return fmt.Sprintf("and %d more", p.More)
+	}
 	var b strings.Builder
 	if !p.Pos.IsZero() {
 		b.WriteString(p.Pos.String())
@@ -64,13 +69,64 @@ func (p Problem) Error() string {
 // Unwrap returns the sentinel behind the problem, or nil.
 func (p Problem) Unwrap() error { return p.Cause }
 
-// Problems is all that is wrong with a document, together. The zero value is
-// ready to use and means that nothing is.
+// Problems is all that is wrong with a document, together: the first MaxProblems,
+// and how many more there are. The zero value is ready to use and means that
+// nothing is wrong.
 type Problems []Problem
+
+// MaxProblems is how many problems of a document are kept: nobody reads more, and
+// each is longer than what is wrong.
+const MaxProblems = 200
 
 // Add appends a problem at a place, with a hint that may be empty.
 func (p *Problems) Add(pos Position, hint, format string, args ...any) {
-	*p = append(*p, Problem{Pos: pos, Hint: hint, Message: fmt.Sprintf(format, args...)})
+	p.AddMade(func() Problem { return Problem{Pos: pos, Hint: hint, Message: fmt.Sprintf(format, args...)} })
+}
+
+// AddMade appends the problem that make returns, which is not called where it would
+// only be counted.
+func (p *Problems) AddMade(make func() Problem) {
+	if p.Full() {
+		p.Append(Problem{More: 1})
+		return
+	}
+	p.Append(make())
+}
+
+// Full reports whether further problems are only counted.
+func (p Problems) Full() bool { return len(p) >= MaxProblems }
+
+// Append appends problems, as far as there is room.
+func (p *Problems) Append(more ...Problem) {
+	for _, problem := range more {
+		switch last := len(*p) - 1; {
+		case p.Full() && (*p)[last].More > 0:
+			(*p)[last].More += max(problem.More, 1)
+		case p.Full():
+			*p = append(*p, Problem{More: max(problem.More, 1)})
+		default:
+			*p = append(*p, problem)
+		}
+	}
+}
+
+// Count returns how many problems there are, also those that were left out.
+func (p Problems) Count() int {
+	count := 0
+	for i := range p {
+		count += max(p[i].More, 1)
+	}
+
+	return count
+}
+
+// Joined returns problems of several sources as one: in the order of the document,
+// and bounded.
+func Joined(problems Problems) Problems {
+	var out Problems
+	out.Append(problems.Sorted()...)
+
+	return out
 }
 
 // ProblemAt makes problems of one, as Problems.Add appends it.
@@ -83,7 +139,7 @@ func ProblemAt(pos Position, hint, format string, args ...any) Problems {
 
 // Property appends a problem of a property, to be placed by the decoder.
 func (p *Problems) Property(property, hint, format string, args ...any) {
-	*p = append(*p, Problem{Property: property, Hint: hint, Message: fmt.Sprintf(format, args...)})
+	p.Append(Problem{Property: property, Hint: hint, Message: fmt.Sprintf(format, args...)})
 }
 
 // Error lists the problems in the order of the document, one a line.
@@ -115,11 +171,12 @@ func (p Problems) Err() error {
 	return p
 }
 
-// Sorted returns the problems by file, line and column; the order of equals is kept.
+// Sorted returns the problems by file, line and column, what was left out last; the
+// order of equals is kept.
 func (p Problems) Sorted() Problems {
 	out := slices.Clone(p)
 	slices.SortStableFunc(out, func(a, b Problem) int {
-		return cmp.Or(cmp.Compare(a.Pos.File, b.Pos.File), cmp.Compare(a.Pos.Line, b.Pos.Line), cmp.Compare(a.Pos.Column, b.Pos.Column))
+		return cmp.Or(cmp.Compare(min(a.More, 1), min(b.More, 1)), cmp.Compare(a.Pos.File, b.Pos.File), cmp.Compare(a.Pos.Line, b.Pos.Line), cmp.Compare(a.Pos.Column, b.Pos.Column))
 	})
 
 	return out

@@ -1,46 +1,163 @@
 package model
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
 
-// minRedacted is the shortest value that is looked for in texts: shorter ones
-// would redact every second word and hide nothing.
+// minRedacted is the shortest value that is searched for, and the shortest part of
+// one where a text was cut: shorter ones would redact every second word and hide
+// nothing.
 const minRedacted = 4
 
-// Redactor replaces known secret values within texts that were made by others,
-// such as the error of a command. The zero value knows none. It is not changed
-// after it was made, so it may be shared.
-type Redactor struct{ values []string }
+// Redactor replaces known secrets within texts that were made by others, such as
+// the error of a command: as they are and in the forms that programs print, which
+// are base64, hex, and escapes of URLs, JSON, YAML, Go and shells. The zero value
+// knows none. It is not changed after it was made, so it may be shared.
+type Redactor struct{ *patterns }
+
+// patterns are the texts that are searched for.
+type patterns struct {
+	all []pattern
+	// index has the patterns by their first minRedacted bytes; filter has a bit for
+	// each first two of them.
+	index  map[string][]int
+	filter [1 << 16 / 64]uint64
+}
+
+// mayBegin reports whether any pattern begins with the first two bytes of a text.
+func (p *patterns) mayBegin(text string) bool {
+	i := int(text[0])<<8 | int(text[1])
+
+	return p.filter[i/64]>>(i%64)&1 != 0
+}
 
 // NewRedactor makes a redactor of secrets. A value of several lines is also
-// looked for line by line, because tools print them so.
+// searched for line by line, because tools print them so. Values of fewer than
+// four bytes, and their forms of fewer than six, are not searched for.
 func NewRedactor(secrets ...Secret) Redactor {
-	var values []string
-	add := func(v string) {
-		if len(v) >= minRedacted && !slices.Contains(values, v) {
-			values = append(values, v)
+	p := &patterns{index: map[string][]int{}}
+	known := map[string]bool{}
+	add := func(value string) {
+		if len(value) < minRedacted || known[value] {
+			return
+		}
+		known[value] = true
+		for _, form := range formsOf(value) {
+			key := form.text[:minRedacted]
+			p.index[key] = append(p.index[key], len(p.all))
+			i := int(key[0])<<8 | int(key[1])
+			p.filter[i/64] |= 1 << (i % 64)
+			p.all = append(p.all, form)
 		}
 	}
 	for _, s := range secrets {
+		if s.derived {
+			continue
+		}
 		add(s.value)
 		add(strings.TrimSpace(s.value))
 		for line := range strings.Lines(s.value) {
 			add(strings.TrimSpace(line))
 		}
 	}
-	// The longest first, or a value that is part of another would break it up.
-	slices.SortStableFunc(values, func(a, b string) int { return len(b) - len(a) })
+	if len(p.all) == 0 {
+		return Redactor{}
+	}
 
-	return Redactor{values: values}
+	return Redactor{p}
 }
 
 // Redact returns s with every known value replaced by Redacted.
 func (r Redactor) Redact(s string) string {
-	for _, v := range r.values {
-		s = strings.ReplaceAll(s, v, Redacted)
+	if r.patterns == nil || len(s) < minRedacted {
+		return s
+	}
+	var found []span
+	r.search(view{text: s}, maxEscapes, &found)
+	if len(found) == 0 {
+		return s
+	}
+	slices.SortFunc(found, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	var out strings.Builder
+	end := int32(0)
+	for i, f := range found {
+		if i == 0 || f.from > end {
+			out.WriteString(s[end:f.from])
+			out.WriteString(Redacted)
+		}
+		end = max(end, f.to)
+	}
+	out.WriteString(s[end:])
+
+	return out.String()
+}
+
+// maxEscapes is how many times a text may be escaped, as JSON within JSON is twice.
+const maxEscapes = 2
+
+// search finds patterns in a view of a text, and in what its escapes stand for.
+func (p *patterns) search(v view, escapes int, found *[]span) {
+	p.scan(v, found)
+	if escapes == 0 {
+		return
+	}
+	for _, read := range []func(string) (string, []span){unescaped, unpercented, unwrapped} {
+		if text, at := read(v.text); at != nil {
+			p.search(v.within(text, at), escapes-1, found)
+		}
+	}
+}
+
+// scan finds the patterns in one view.
+func (p *patterns) scan(v view, found *[]span) {
+	begins, ends := cuts(v.text)
+	for at := 0; at+minRedacted <= len(v.text); at++ {
+		if !p.mayBegin(v.text[at:]) {
+			continue
+		}
+		for _, i := range p.index[v.text[at:at+minRedacted]] {
+			if n := p.all[i].matches(v.text[at:], nextCut(ends, at)-at); n > 0 {
+				*found = append(*found, v.origin(p.all[i].extent(v.text, at, at+n)))
+			}
+		}
+	}
+	for _, at := range begins {
+		rest := v.text[at:]
+		for _, f := range p.all {
+			if n := f.endsIn(rest, nextCut(ends, at)-at); n > 0 {
+				*found = append(*found, v.origin(f.extent(v.text, at, at+n)))
+			}
+		}
+	}
+}
+
+// cutMark is what stands where a text was cut.
+const cutMark = "…"
+
+// cuts returns where the parts begin that follow a cut, and where those end that
+// are followed by one. A character that was cut in two belongs to the cut.
+func cuts(text string) (begins, ends []int) {
+	const blank = " \t\r\n\ufffd"
+	for from := 0; ; {
+		i := strings.Index(text[from:], cutMark)
+		if i < 0 {
+			return begins, ends
+		}
+		before, after := text[:from+i], text[from+i+len(cutMark):]
+		ends = append(ends, len(strings.TrimRight(before, blank)))
+		begins = append(begins, len(text)-len(strings.TrimLeft(after, blank)))
+		from += i + len(cutMark)
+	}
+}
+
+// nextCut returns the first end after a place, a negative number where there is none.
+func nextCut(ends []int, at int) int {
+	i, _ := slices.BinarySearch(ends, at)
+	if i == len(ends) {
+		return -1
 	}
 
-	return s
+	return ends[i]
 }

@@ -2,7 +2,10 @@ package model
 
 import (
 	"net/netip"
+	"regexp"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // RegisterEntry is one entry of the property register_when_stable: what is told
@@ -41,4 +44,78 @@ func CanonicalAddress(s string) string {
 	}
 
 	return strings.ToLower(s)
+}
+
+// The limits of a registration.
+const (
+	maxPriority    = 255
+	maxPort        = 65535
+	maxWord        = 128
+	maxAnnotations = 16 << 10
+
+	exampleAddress = "for example ${ Facts.network.primary.address }"
+)
+
+// Validate returns everything that is wrong with the registration, by property. Who
+// writes one asks for it, and so does who reads it: a node may write anything.
+func (r Registration) Validate() Problems {
+	var out Problems
+	for _, word := range []struct{ key, value string }{{"cluster", r.Cluster}, {"service", r.Service}, {"protocol", r.ProtocolName}} {
+		switch {
+		case word.value == "":
+			out.Property(word.key, "", "`%s` is required", word.key)
+		case !IsToken(word.value) || len(word.value) > maxWord:
+			out.Property(word.key, "", "`%s` must be one word of letters, digits, - and _, at most %d, not %q", word.key, maxWord, word.value)
+		case word.value[0] == '_':
+			out.Property(word.key, "", "`%s` must not begin with _, which is reserved, as in %q", word.key, word.value)
+		}
+	}
+	ip, err := netip.ParseAddr(r.Address)
+	switch {
+	case r.Address == "":
+		out.Property("address", exampleAddress, "`address` is required")
+	case err == nil && ip.Unmap().IsUnspecified():
+		out.Property("address", exampleAddress, "`address` must be one that others reach it at, not %q", r.Address)
+	case err == nil && ip.Zone() != "", err != nil && !isHostName(r.Address):
+		out.Property("address", "", "`address` must be an IP address or a host name, not %q", r.Address)
+	}
+	switch {
+	case r.Port == 0:
+		out.Property("port", "", "`port` is required, a number from 1 to %d", maxPort)
+	case r.Port < 1 || r.Port > maxPort:
+		out.Property("port", "", "`port` must be from 1 to %d, not %d", maxPort, r.Port)
+	}
+	if r.Priority < 1 || r.Priority > maxPriority {
+		out.Property("priority", "", "`priority` must be from 1 to %d, not %d", maxPriority, r.Priority)
+	}
+	size := 0
+	for k, v := range r.Annotations {
+		size += len(k) + len(v)
+		if !isLine(k) || !isLine(v) {
+			out.Property("annotations", "", "`annotations` must be words of one line that can be printed, not %q: %q", k, v)
+		}
+	}
+	if size > maxAnnotations {
+		out.Property("annotations", "", "`annotations` have %d bytes, at most %d are allowed", size, maxAnnotations)
+		out[len(out)-1].Cause = ErrTooLarge
+	}
+
+	return out
+}
+
+// isHostName reports whether s is a host name. A numeric last label makes it an
+// IP address.
+func isHostName(s string) bool {
+	last := s[strings.LastIndexByte(s, '.')+1:]
+
+	return len(s) <= 253 && hostName.MatchString(s) && strings.Trim(last, "0123456789") != ""
+}
+
+// hostName matches a host name (RFC 1123): labels of letters, digits and dashes,
+// joined by dots.
+var hostName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*$`)
+
+// isLine reports whether a text can be printed on one line.
+func isLine(s string) bool {
+	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
 }

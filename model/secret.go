@@ -13,10 +13,20 @@ const Redacted = "[redacted]"
 // way of printing or encoding it gives Redacted. Only Reveal returns the value,
 // for the process or file that is meant to have it. The zero value is an empty
 // secret.
-type Secret struct{ value string }
+type Secret struct {
+	value   string
+	derived bool
+}
 
 // NewSecret makes a secret of s.
 func NewSecret(s string) Secret { return Secret{value: s} }
+
+// NewDerived makes a secret of a text that came of one, such as "enabled" where a
+// password is set. It is not shown, but no redactor searches for it.
+func NewDerived(s string) Secret { return Secret{value: s, derived: true} }
+
+// IsDerived reports whether the text only came of a secret.
+func (s Secret) IsDerived() bool { return s.derived }
 
 // Reveal returns the value itself. Call it only where the value goes to the
 // process or file it is meant for.

@@ -148,7 +148,7 @@ func Problems(problems model.Problems) string {
 	for i, p := range problems.Sorted() {
 		text := strings.ReplaceAll(Text(p.Error()), "\n", "; ")
 		if i > 0 && out.Len()+len(text) > maxText {
-			fmt.Fprintf(&out, "; and %d more", len(problems)-i)
+			fmt.Fprintf(&out, "; and %d more", problems.Count()-i)
 			break
 		}
 		if i > 0 {

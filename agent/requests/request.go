@@ -41,12 +41,15 @@ type request struct {
 }
 
 // idOf returns the id of a request that may be invalid otherwise, empty when there
-// is none.
+// is none that can be reported.
 func idOf(data []byte) string {
 	var r struct {
 		ID string `yaml:"id"`
 	}
 	_ = yaml.Unmarshal(data, &r) // whoever parses the request reports the error
+	if !model.IsRequestID(r.ID) {
+		return ""
+	}
 
 	return r.ID
 }

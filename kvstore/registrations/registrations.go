@@ -89,13 +89,16 @@ func (f Filter) subject(n kvstore.Names) (string, error) {
 }
 
 // Register registers a service for its TTL, or renews its registration. The errors
-// wrap model.ErrInvalidName, model.ErrTooLarge, and kvstore.ErrNotProvisioned where
+// wrap model.ErrInvalidName, ErrInvalidRegistration, model.ErrTooLarge, and kvstore.ErrNotProvisioned where
 // there is no stream of registrations.
 func (s Stream) Register(ctx context.Context, r model.Registration) error {
 	r.Protocol = model.ProtocolRegistration
 	subject, err := subjectOf(s.store.Names(), r)
 	if err != nil {
 		return err
+	}
+	if err := r.Validate().Err(); err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalidRegistration, err)
 	}
 	data, err := json.Marshal(r)
 	if err != nil {
@@ -197,8 +200,11 @@ func decodeRegistration(n kvstore.Names, m kvstore.Message) (Registered, error) 
 		return r, fmt.Errorf("%w on %s: it is that of %s", ErrInvalidRegistration, m.Subject, subject)
 	case r.Protocol != model.ProtocolRegistration:
 		return r, fmt.Errorf("%w on %s: the protocol is %q", ErrInvalidRegistration, m.Subject, r.Protocol)
-	case r.Priority < 1 || r.Priority > 255 || r.Port > 65535 || r.TTL <= 0:
-		return r, fmt.Errorf("%w on %s: priority %d, port %d or ttl %s is out of bounds", ErrInvalidRegistration, m.Subject, r.Priority, r.Port, r.TTL)
+	case r.TTL <= 0:
+		return r, fmt.Errorf("%w on %s: the ttl is %s", ErrInvalidRegistration, m.Subject, r.TTL)
+	}
+	if err := r.Validate().Err(); err != nil {
+		return r, fmt.Errorf("%w on %s: %w", ErrInvalidRegistration, m.Subject, err)
 	}
 	r.At, r.Expires = m.Time, m.Time.Add(min(r.TTL.Std(), kvstore.MaxRegistrationTTL))
 

@@ -243,6 +243,11 @@ func TestRegistrationsThatCannotBe(t *testing.T) {
 			}
 		}
 	}
+	lines := shop("web01", "10.0.0.1", 1)
+	lines.Annotations["a"] = "x\ny"
+	if err := s.Register(t.Context(), lines); !errors.Is(err, registrations.ErrInvalidRegistration) {
+		t.Error(err)
+	}
 	large := shop("web01", "10.0.0.1", 1)
 	large.Annotations["a"] = strings.Repeat("x", 2<<20)
 	if err := s.Register(t.Context(), large); !errors.Is(err, model.ErrTooLarge) {
@@ -294,18 +299,26 @@ func TestLiesAreTold(t *testing.T) {
 		b, _ := json.Marshal(r)
 		return string(b)
 	}
-	for name, c := range map[string]struct{ data, want string }{
-		"no JSON":          {"{", "unexpected EOF"},
-		"two documents":    {valid(func(*model.Registration) {}) + "{}", "more than one document"},
-		"an unknown field": {`{"a": 1}`, `unknown field "a"`},
-		"another node":     {valid(func(r *model.Registration) { r.Node = "web02" }), "it is that of muster.registration.prod.http.shop.web02.10_0_0_1.8080"},
-		"another port":     {valid(func(r *model.Registration) { r.Port = 80 }), "it is that of"},
-		"another document": {valid(func(r *model.Registration) { r.Protocol = "x" }), `the protocol is "x"`},
-		"a priority":       {valid(func(r *model.Registration) { r.Priority = 256 }), "out of bounds"},
-		"no ttl":           {valid(func(r *model.Registration) { r.TTL = 0 }), "out of bounds"},
-		"no name":          {valid(func(r *model.Registration) { r.Service = "" }), "is not one word"},
+	at := func(service, address, port string) string {
+		return "muster.registration.prod.http." + service + ".web01." + address + "." + port
+	}
+	for name, c := range map[string]struct{ data, want, subject string }{
+		"no JSON":          {"{", "unexpected EOF", subject},
+		"two documents":    {valid(func(*model.Registration) {}) + "{}", "more than one document", subject},
+		"an unknown field": {`{"a": 1}`, `unknown field "a"`, subject},
+		"another node":     {valid(func(r *model.Registration) { r.Node = "web02" }), "it is that of muster.registration.prod.http.shop.web02.10_0_0_1.8080", subject},
+		"another port":     {valid(func(r *model.Registration) { r.Port = 80 }), "it is that of", subject},
+		"another document": {valid(func(r *model.Registration) { r.Protocol = "x" }), `the protocol is "x"`, subject},
+		"a priority":       {valid(func(r *model.Registration) { r.Priority = 256 }), "`priority` must be from 1 to 255, not 256", subject},
+		"no ttl":           {valid(func(r *model.Registration) { r.TTL = 0 }), "the ttl is 0s", subject},
+		"no host":          {valid(func(r *model.Registration) { r.Address = "$(reboot)" }), "`address` must be an IP address or a host name", at("shop", "$(reboot)", "8080")},
+		"no port":          {valid(func(r *model.Registration) { r.Port = 65536 }), "`port` must be from 1 to 65535", at("shop", "10_0_0_1", "65536")},
+		"two lines":        {valid(func(r *model.Registration) { r.Annotations = map[string]string{"a": "x\ny"} }), "`annotations` must be words of one line", subject},
+		"a terminal":       {valid(func(r *model.Registration) { r.Annotations = map[string]string{"a": "\x1b[2J"} }), "`annotations` must be words of one line", subject},
+		"a reserved word":  {valid(func(r *model.Registration) { r.Service = "_shop" }), "`service` must not begin with _", at("_shop", "10_0_0_1", "8080")},
+		"no name":          {valid(func(r *model.Registration) { r.Service = "" }), "is not one word", subject},
 	} {
-		if _, err := nc.Request(subject, []byte(c.data), kvtest.Deadline); err != nil {
+		if _, err := nc.Request(c.subject, []byte(c.data), kvtest.Deadline); err != nil {
 			t.Fatal(err)
 		}
 		register(t, s, shop("web02", "10.0.0.2", 1))

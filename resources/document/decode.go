@@ -43,7 +43,7 @@ func (d *Decoder) Into(f reflect.Value, key string, v Value) {
 		return
 	}
 	if v.Secret && len(v.Text) > 0 {
-		d.reveal(model.NewSecret(v.Text))
+		d.reveal(v.secret())
 	}
 	if f.Kind() == reflect.Pointer {
 		f.Set(reflect.New(f.Type().Elem()))
@@ -173,7 +173,7 @@ func (d *Decoder) structure(f reflect.Value, key string, v Value) {
 	for _, e := range v.Entries {
 		i := slices.IndexFunc(fields, func(f Field) bool { return f.Is(e.Key) })
 		if i < 0 {
-			d.Problems = append(d.Problems, Unknown(e.Pos, "key", e.Key, where, keysOf(fields)))
+			d.Problems.AddMade(func() model.Problem { return Unknown(e.Pos, "key", e.Key, where, keysOf(fields)) })
 			continue
 		}
 		if d.Places != nil {

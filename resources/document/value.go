@@ -35,6 +35,8 @@ type Value struct {
 	Kind Kind
 	// Secret reports whether the text came out of a secret.
 	Secret bool
+	// Derived reports that it is no secret itself, but came of one.
+	Derived bool
 	// Late is set on a value that can only be known when what it needs has run.
 	Late bool
 	// Text is a scalar as written.
@@ -79,7 +81,7 @@ func (v Value) Plain() any {
 func (v Value) plain(secret func(model.Secret) any) any {
 	switch {
 	case v.IsScalar() && v.Secret:
-		return secret(model.NewSecret(v.Text))
+		return secret(v.secret())
 	case v.Kind == Null:
 		return nil
 	case v.Kind == Number:
@@ -103,6 +105,15 @@ func (v Value) plain(secret func(model.Secret) any) any {
 	}
 
 	return v.Text
+}
+
+// secret returns the text of a value that is secret.
+func (v Value) secret() model.Secret {
+	if v.Derived {
+		return model.NewDerived(v.Text)
+	}
+
+	return model.NewSecret(v.Text)
 }
 
 func plainNumber(text string) any {

@@ -33,6 +33,7 @@ func (r *run) end(n *graph.Node, t *model.Transaction, interrupted bool) {
 	}
 	if !r.access.isSensitive(n) {
 		r.report.Describe(t, r.observer.Spec(n), r.observer.State(n))
+		t.Properties, t.Status = r.secrets.Document(t.Properties), r.secrets.Document(t.Status)
 	}
 	r.up.End(n)
 	r.register(n, t, interrupted)

@@ -58,7 +58,7 @@ func (b *build) add(ctx context.Context, d syntax.Declared) {
 	if len(r.Failed) > 0 {
 		problems = ownProblems(r.Failed, d, properties, problems)
 	}
-	b.problems = append(append(b.problems, r.Problems...), problems...)
+	b.problems.Append(append(r.Problems, problems...)...)
 	if reason == "" {
 		b.checkSource(properties)
 	}
@@ -183,9 +183,9 @@ func (s *session) resolveLate(ctx context.Context, d syntax.Declared, data map[s
 	properties, _ := r.Mapping(ctx, d.Properties, syntax.KeyControl)
 	switch {
 	case len(r.Problems) > len(r.Missing):
-		return nil, nil, syntax.Report(r.Problems)
+		return nil, nil, syntax.Report(s.Printed.Problems(r.Problems))
 	case len(r.Missing) > 0:
-		return nil, nil, resource.PrerequisiteError{Needs: append([]string{resource.PathNeed(r.Missing[0])}, absentAbove(r.Missing[0])...), Err: syntax.Report(r.Problems)}
+		return nil, nil, resource.PrerequisiteError{Needs: append([]string{resource.PathNeed(r.Missing[0])}, absentAbove(r.Missing[0])...), Err: syntax.Report(s.Printed.Problems(r.Problems))}
 	}
 	res, problems := resource.Decode(d.Type, properties, d.Pos)
 	if len(problems) > 0 {
@@ -193,11 +193,9 @@ func (s *session) resolveLate(ctx context.Context, d syntax.Declared, data map[s
 	}
 	requireAlso(res.Spec, refs)
 	s.inherit(res.Meta())
-	if len(res.Secrets) > 0 {
-		res.Secrets = append(res.Secrets, s.Secrets()...)
-	}
+	s.noteSensitive(res)
 
-	return res.Spec, res.Secrets, nil
+	return res.Spec, append(res.Secrets, s.Secrets()...), nil
 }
 
 // absentAbove are the needs for those directories above a path that are not there.
@@ -210,8 +208,16 @@ func absentAbove(path string) (needs []string) {
 	}
 }
 
+// noteSensitive notes a resource whose files are not shown either.
+func (s *session) noteSensitive(res *resource.Resource) {
+	if res.Sensitive() {
+		s.Sensitive[res.Ref()] = true
+	}
+}
+
 func (b *build) keep(res *resource.Resource, properties resource.Value) {
 	res.Scope = b.session.holds
+	b.session.noteSensitive(res)
 	b.own = append(b.own, res)
 	b.out.values = append(b.out.values, properties)
 	if res.Type.Relations != nil && res.Excluded == "" {

@@ -98,8 +98,10 @@ func (i *inclusion) hide(known []model.Secret) func(any) any {
 
 	return func(v any) any {
 		text, is := v.(string)
-		if s := model.NewSecret(text); is && (all.Text == "true" || slices.Contains(known, s) || slices.Contains(i.Secrets, s)) {
-			return s
+		for _, s := range []model.Secret{model.NewSecret(text), model.NewDerived(text)} {
+			if is && (all.Text == "true" || slices.Contains(known, s) || slices.Contains(i.Secrets, s)) {
+				return s
+			}
 		}
 		return v
 	}
@@ -187,7 +189,7 @@ func (b *build) adopt(res *resource.Resource, child *build) {
 	b.out.Resources = append(b.out.Resources, child.out.Resources...)
 	b.out.Warnings = append(b.out.Warnings, child.out.Warnings...)
 	b.links = append(b.links, child.links...)
-	b.problems = append(b.problems, child.problems...)
+	b.problems.Append(child.problems...)
 	b.openEnded, b.leftOpen = b.openEnded || child.openEnded, b.leftOpen || child.leftOpen
 	b.session.Learn(child.session.Secrets()...)
 	b.session.Unsure = b.session.Unsure || child.session.Unsure

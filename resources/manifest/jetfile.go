@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
@@ -27,14 +28,19 @@ func (b *build) rendered(ctx context.Context, file resource.Value) (items []reso
 	if len(r.Problems)+len(r.Failed) > 0 {
 		return nil, true
 	}
-	hidden := newTokens()
-	list := b.session.ScopeWith(ctx, eval.InResources, b.out.Data, nil, hidden.hide)
-	value, use, ok := b.list(ctx, list, path)
-	m := secretMarks{file: path.Text, tokens: hidden}
-	if ok && use == template.Mixed {
+	b.session.Printed = eval.NewPrinted()
+	list := b.session.ScopeWith(ctx, eval.InResources, b.out.Data, nil, b.session.Printed.Hide)
+	value, m, ok := b.list(ctx, list, path)
+	if ok && m.use == template.Mixed {
 		m.problem(model.Position{File: renderedName(path.Text), Line: 1, Column: 1})
 	} else {
 		m.mark(&value)
+	}
+	for _, item := range value.Items {
+		for i := range item.Entries {
+			// A type is looked up before expressions are read.
+			item.Entries[i].Key = m.printed.Text(item.Entries[i].Key)
+		}
 	}
 	b.problems = append(b.problems, m.problems...)
 
@@ -46,8 +52,9 @@ func renderedName(path string) string { return path + " (rendered)" }
 
 // list renders the list and reports what is wrong with it. Where the node is
 // not there to be asked, that its values are missing is no problem.
-func (b *build) list(ctx context.Context, seen *eval.Scope, path resource.Value) (list resource.Value, use template.Use, ok bool) {
+func (b *build) list(ctx context.Context, seen *eval.Scope, path resource.Value) (list resource.Value, m marks, ok bool) {
 	text, use, err := seen.JetFile(ctx, path.Text)
+	m = marks{file: path.Text, lines: strings.Split(text, "\n"), printed: b.session.Printed, use: use}
 	if err == nil {
 		list, err = readList(path.Text, text, b.session.Opts.MaxBytes)
 	}
@@ -56,8 +63,11 @@ func (b *build) list(ctx context.Context, seen *eval.Scope, path resource.Value)
 	switch invalid := errors.As(err, &bad) && bad.Syntax; {
 	case err == nil:
 		// What rests on data that are not all known may say anything.
-		return list, use, !b.scope.Broken
+		return list, m, !b.scope.Broken
 	case errors.As(err, &problems):
+		for i := range problems {
+			problems[i].Pos = m.place(problems[i].Pos)
+		}
 		if !b.scope.Broken {
 			b.problems = append(b.problems, problems...)
 		}
@@ -71,7 +81,7 @@ func (b *build) list(ctx context.Context, seen *eval.Scope, path resource.Value)
 		b.problems.Add(path.Pos, f.Hint, "`%s`: %s", syntax.KeyJetFile, f.Message)
 	}
 
-	return resource.Value{}, use, false
+	return resource.Value{}, m, false
 }
 
 // readList reads a rendered list. The error is model.Problems.
@@ -84,33 +94,50 @@ func readList(path, rendered string, limit int64) (resource.Value, error) {
 	return value, problems.Err()
 }
 
-// secretMarks puts secrets into a list where their tokens are, and marks them.
-type secretMarks struct {
+// marks marks what came of secrets in a rendered list, and moves the places in it
+// to where they are with the values that it shows.
+type marks struct {
 	file     string
-	tokens   *tokens
+	lines    []string
+	printed  *eval.Printed
+	use      template.Use
 	problems model.Problems
 }
 
-// mark reveals the tokens in v. A secret may hold what looks like an expression, and is none.
-func (m *secretMarks) mark(v *resource.Value) {
-	if v.IsScalar() && strings.Contains(v.Text, m.tokens.nonce) {
-		isExpression := expression.MayHoldExpression(v.Text)
-		v.Secret, v.Kind, v.Text = true, resource.String, m.tokens.reveal(v.Text)
-		if !isExpression {
-			v.Text = expression.LiteralText(v.Text)
-		}
+func (m *marks) mark(v *resource.Value) {
+	v.Pos = m.place(v.Pos)
+	if v.IsScalar() && m.printed.IsSecret(v.Text) {
+		v.Secret, v.Derived = true, true
 	}
 	for i := range v.Items {
 		m.mark(&v.Items[i])
 	}
 	for i := range v.Entries {
-		if strings.Contains(v.Entries[i].Key, m.tokens.nonce) {
-			m.problem(v.Entries[i].Pos)
+		e := &v.Entries[i]
+		e.Pos = m.place(e.Pos)
+		if m.printed.IsSecret(e.Key) {
+			m.problem(e.Pos)
 		}
-		m.mark(&v.Entries[i].Value)
+		m.mark(&e.Value)
 	}
 }
 
-func (m *secretMarks) problem(pos model.Position) {
+// maxPlaced is the longest line in which places are moved, each by all before it.
+const maxPlaced = 8 << 10
+
+// place returns the place of something in the list as it would be with the values
+// in place of the tokens.
+func (m *marks) place(pos model.Position) model.Position {
+	if pos.Line == 0 || pos.Line > len(m.lines) || len(m.lines[pos.Line-1]) > maxPlaced || !m.printed.In(m.lines[pos.Line-1]) {
+		return pos
+	}
+	line := []rune(m.lines[pos.Line-1])
+	before := string(line[:min(max(pos.Column-1, 0), len(line))])
+	pos.Column = utf8.RuneCountInString(m.printed.Shown(before)) + 1
+
+	return pos
+}
+
+func (m *marks) problem(pos model.Position) {
 	m.problems.Add(pos, "print secrets as they are, in the values of properties", "what %s renders here depends on a secret, and names and keys are shown", m.file)
 }

@@ -53,7 +53,7 @@ func (b *build) checkLinks(earlier func(model.Ref) bool) {
 		unseen[ref] = may && !b.openEnded
 		return may
 	}
-	b.problems = append(b.problems, links.Check(b.links, known)...)
+	b.problems.Append(links.Check(b.links, known)...)
 	for _, l := range b.links {
 		for _, need := range l.Needs {
 			if unseen[need.Ref] {

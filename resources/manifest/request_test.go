@@ -2,6 +2,7 @@ package manifest_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -50,6 +51,8 @@ func TestRequestProblems(t *testing.T) {
 		"nothing":          {"{}", "r:1:1: the request has no `protocol` (add \"protocol\": \"io.choria.ccm.v1.resource.ensure.request\")\nr:1:1: the request has no `type` (add \"type\": \"file\")"},
 		"protocol":         {"protocol: io.choria.ccm.v2.resource.ensure.request\ntype: file\n", "r:1:11: the protocol is \"io.choria.ccm.v2.resource.ensure.request\" (it must be io.choria.ccm.v1.resource.ensure.request)"},
 		"empty protocol":   {"protocol: \"\"\ntype: file\n", "r:1:1: the request has no `protocol` (add \"protocol\": \"io.choria.ccm.v1.resource.ensure.request\")"},
+		"long id":          {head + "type: file\nid: " + strings.Repeat("x", 129) + "\nproperties: {name: /a}\n", "r:3:5: `id` must be at most 128 characters that can be printed"},
+		"id of lines":      {head + "type: file\nid: \"a\\nb\"\nproperties: {name: /a}\n", "r:3:5: `id` must be at most 128 characters that can be printed"},
 		"unknown key":      {head + "typ: file\n", "r:1:1: the request has no `type` (add \"type\": \"file\")\nr:2:1: unknown key `typ` in the request (did you mean `type`?)"},
 		"type":             {head + "type: [file]\n", "r:2:7: `type` must be text, not a list"},
 		"properties":       {head + "type: file\nproperties: [a]\n", "r:3:13: `properties` must be a mapping, not a list"},

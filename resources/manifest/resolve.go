@@ -81,7 +81,7 @@ func (s *session) declare(ctx context.Context, external map[string]any) (*build,
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
-	b.problems = slices.Concat(problems, dataProblems, declared.Problems, b.problems)
+	b.problems = s.Printed.Problems(slices.Concat(problems, dataProblems, declared.Problems, b.problems))
 
 	return b, nil
 }
@@ -96,7 +96,8 @@ func (l *Loader) ResolveData(ctx context.Context, doc *syntax.Document, in Input
 		return nil, syntax.Report(problems)
 	}
 
-	return data, nil
+	// Whoever takes the data does not know what secrets they were made of.
+	return eval.Reveal(data, func(s model.Secret) model.Secret { return model.NewSecret(s.Reveal()) }).(map[string]any), nil
 }
 
 // settings are what stands beside the resources.

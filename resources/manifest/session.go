@@ -46,13 +46,15 @@ type shared struct {
 	bringing []*resource.Resource
 	// aliases maps an alias to the reference it stands for.
 	aliases map[model.Ref]model.Ref
+	// sensitive are the resources whose values are not shown.
+	sensitive map[model.Ref]bool
 	// included are the resources whose manifests were read.
 	included []*resource.Resource
 }
 
 // clone returns what can be added to for one run: another one begins anew.
 func (s *shared) clone() *shared {
-	return &shared{maps.Clone(s.paths), slices.Clone(s.bringing), maps.Clone(s.aliases), slices.Clone(s.included)}
+	return &shared{maps.Clone(s.paths), slices.Clone(s.bringing), maps.Clone(s.aliases), maps.Clone(s.sensitive), slices.Clone(s.included)}
 }
 
 // provided returns the paths that resources declared so far bring, each by the first.
@@ -74,7 +76,7 @@ func (l *Loader) session(doc *syntax.Document, in Inputs) *session {
 		loader: l, World: eval.NewWorld(&l.eval, doc, in.Dir), external: in.Data,
 		holds: resource.Scope{Dir: in.Dir, MaxDepth: cmp.Or(in.MaxDepth, DefaultMaxDepth)}, defaults: model.Common{Drift: in.Drift},
 	}
-	s.share(&shared{paths: map[string]model.Ref{}, aliases: map[model.Ref]model.Ref{}})
+	s.share(&shared{paths: map[string]model.Ref{}, aliases: map[model.Ref]model.Ref{}, sensitive: map[model.Ref]bool{}})
 	if in.Facts != nil {
 		s.SetFacts(in.Facts)
 	}
@@ -84,5 +86,5 @@ func (l *Loader) session(doc *syntax.Document, in Inputs) *session {
 
 // share has the document know what others declare.
 func (s *session) share(common *shared) {
-	s.common, s.Provided, s.Aliases = common, common.provided, common.aliases
+	s.common, s.Provided, s.Aliases, s.Sensitive = common, common.provided, common.aliases, common.sensitive
 }

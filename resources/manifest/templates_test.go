@@ -14,7 +14,7 @@ import (
 )
 
 // beside makes files in a directory, name and content in turn.
-func beside(t *testing.T, files ...string) string {
+func beside(t testing.TB, files ...string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for i := 0; i < len(files); i += 2 {

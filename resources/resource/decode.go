@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,7 +46,7 @@ func decode(t *Type, properties Value, pos model.Position, places map[string]mod
 	for i, e := range properties.Entries {
 		p, known := t.Property(e.Key)
 		if !known {
-			d.Problems = append(d.Problems, t.UnknownProperty(e.Key, e.Pos))
+			d.Problems.AddMade(func() model.Problem { return t.UnknownProperty(e.Key, e.Pos) })
 			continue
 		}
 		if first := slices.IndexFunc(properties.Entries[:i], func(e Entry) bool { return p.Is(e.Key) }); first >= 0 {
@@ -71,9 +72,7 @@ func decode(t *Type, properties Value, pos model.Position, places map[string]mod
 			checkSecrets(&d.Problems, p.Key, e.Value)
 		}
 	}
-	if secretive, is := spec.(Secretive); is {
-		d.Secrets = append(d.Secrets, secretive.Secrets()...)
-	}
+	d.Secrets = append(d.Secrets, secretsOf(t, spec)...)
 	r := &Resource{Type: t, Spec: spec, Pos: pos, Secrets: d.Secrets}
 	if len(d.Secrets) > 0 {
 		r.Meta().Sensitive = true
@@ -120,7 +119,10 @@ func withoutConsequences(found, unread model.Problems) model.Problems {
 // redact takes the secrets of the resource out of the problems, which quote values,
 // and the values of a sensitive one.
 func redact(d *document.Decoder, r *Resource, properties Value) {
-	secrets := d.Secrets
+	var secrets []model.Secret
+	for _, s := range d.Secrets {
+		secrets = append(secrets, model.NewSecret(s.Reveal()))
+	}
 	if r.Meta().Sensitive {
 		for _, e := range properties.Entries {
 			if p, known := r.Type.Property(e.Key); known && !p.Common {
@@ -161,6 +163,43 @@ func DecodeQuestion(t *Type, properties Value, pos model.Position) (*Resource, m
 	}
 
 	return r, nil
+}
+
+// secretsOf returns what a spec names as secret, and what one that is declared as
+// sensitive is there to hide.
+func secretsOf(t *Type, spec Spec) []model.Secret {
+	var out []model.Secret
+	if s, ok := spec.(Secretive); ok {
+		out = s.Secrets()
+	}
+	if spec.Meta().Sensitive {
+		for _, p := range t.Properties() {
+			if p.Sensitive {
+				collect(p.Of(spec), &out)
+			}
+		}
+	}
+
+	return out
+}
+
+func collect(v reflect.Value, out *[]model.Secret) {
+	switch v.Kind() {
+	case reflect.String:
+		*out = append(*out, model.NewSecret(v.String()))
+	case reflect.Pointer, reflect.Interface:
+		if !v.IsNil() {
+			collect(v.Elem(), out)
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			collect(v.Index(i), out)
+		}
+	case reflect.Map:
+		for _, k := range v.MapKeys() {
+			collect(v.MapIndex(k), out)
+		}
+	}
 }
 
 // checkEmpty reports an empty text where it would count as not set.

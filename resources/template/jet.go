@@ -1,8 +1,10 @@
 package template
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +14,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"text/template"
 
 	"github.com/CloudyKit/jet/v6"
 
@@ -33,11 +36,14 @@ type Load func(path string) (string, error)
 // nil: then there is nothing to include. Errors are *Error.
 func Jet(ctx context.Context, t Template, names Names, load Load, limits Limits) (string, error) {
 	r := &rendering{main: t, load: load, out: output{ctx: ctx, limits: limits}, texts: map[string]string{}, parsed: map[string]*jet.Template{}, functions: JetFunctions(names)}
-	r.set = jet.NewSet(r, jet.WithSafeWriter(nil), jet.WithDelims(JetLeft, JetRight), jet.WithTemplateNameExtensions([]string{""}), jet.WithCache(r))
+	r.set = jet.NewSet(r, jet.WithSafeWriter(writer(limits.Print)), jet.WithDelims(JetLeft, JetRight), jet.WithTemplateNameExtensions([]string{""}), jet.WithCache(r))
 	for name, fn := range r.functions {
 		r.set.AddGlobalFunc(name, fn)
 	}
 	r.set.AddGlobalFunc(nameInOrder, InOrder)
+	if limits.Print != nil {
+		addWriters(r.set, limits.Print)
+	}
 	values, variables := names.Values(), jet.VarMap{}
 	for name, v := range values {
 		variables.Set(name, v)
@@ -47,6 +53,33 @@ func Jet(ctx context.Context, t Template, names Names, load Load, limits Limits)
 	}
 
 	return r.out.text.String(), nil
+}
+
+// writer returns the function through which Jet writes values; nil where they are
+// written as they are.
+func writer(print func(string) string, escapes ...jet.SafeWriter) jet.SafeWriter {
+	if print == nil {
+		return nil
+	}
+
+	return func(w io.Writer, b []byte) {
+		for _, escape := range escapes {
+			var escaped bytes.Buffer
+			escape(&escaped, b)
+			b = escaped.Bytes()
+		}
+		_, _ = io.WriteString(w, print(string(b)))
+	}
+}
+
+// addWriters replaces what the library has to write around the writer of values.
+func addWriters(set *jet.Set, print func(string) string) {
+	set.AddGlobal("raw", writer(print)).AddGlobal("unsafe", writer(print))
+	set.AddGlobal("safeHtml", writer(print, template.HTMLEscape)).AddGlobal("safeJs", writer(print, template.JSEscape))
+	set.AddGlobal("writeJson", func(v any) (string, error) {
+		text, err := json.Marshal(v)
+		return string(text), err
+	})
 }
 
 // rendering is one call of Jet: the loader and the cache of its templates.

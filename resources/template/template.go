@@ -37,6 +37,8 @@ type Limits struct {
 	Steps int
 	// Judge, where it is set, finds out whether the template uses a secret.
 	Judge *Judge
+	// Print, where it is set, returns what a Jet template writes for a value that it prints.
+	Print func(text string) string
 }
 
 // Error is a template that is not valid, or that fails when it is rendered.

@@ -70,13 +70,13 @@ func Report(w io.Writer, err error) int {
 	}
 	var problems model.Problems
 	if !errors.As(err, &problems) {
-		fmt.Fprintf(w, "muster: %v\n", err)
+		fmt.Fprintf(w, "muster: %s\n", print.Visible(err.Error()))
 		return code
 	}
 	for _, p := range problems.Sorted() {
-		fmt.Fprintf(w, "muster: %v\n", p)
+		fmt.Fprintf(w, "muster: %s\n", print.Visible(p.Error()))
 	}
-	fmt.Fprintf(w, "muster: %s, %s\n", print.Count(len(problems), "problem"), note)
+	fmt.Fprintf(w, "muster: %s, %s\n", print.Count(problems.Count(), "problem"), note)
 
 	return code
 }

@@ -33,10 +33,14 @@ func (f Format) IsDocument() bool { return f.JSON || f.YAML }
 type Printer struct{ Out, Err io.Writer }
 
 // Printf writes text to Out.
-func (p Printer) Printf(format string, args ...any) { fmt.Fprintf(p.Out, format, args...) }
+func (p Printer) Printf(format string, args ...any) {
+	_, _ = io.WriteString(p.Out, Visible(fmt.Sprintf(format, args...)))
+}
 
 // Remark writes a line to Err.
-func (p Printer) Remark(format string, args ...any) { fmt.Fprintf(p.Err, format+"\n", args...) }
+func (p Printer) Remark(format string, args ...any) {
+	_, _ = io.WriteString(p.Err, Visible(fmt.Sprintf(format, args...))+"\n")
+}
 
 // Result writes v as a document where the format asks for one, and calls text otherwise.
 func (p Printer) Result(f Format, v any, text func()) error {
@@ -58,13 +62,21 @@ func (p Printer) Item(f Format, v any, text string) error {
 		_, err := io.WriteString(p.Out, "---\n")
 		return errors.Join(err, p.Document(v, true))
 	}
-	_, err := io.WriteString(p.Out, text+"\n")
+	_, err := io.WriteString(p.Out, Visible(text)+"\n")
 
 	return err
 }
 
 // JSONLine writes v as one line of JSON.
-func (p Printer) JSONLine(v any) error { return json.NewEncoder(p.Out).Encode(v) }
+func (p Printer) JSONLine(v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(p.Out, Visible(string(text))+"\n")
+
+	return err
+}
 
 // Document writes v as indented JSON, or as YAML. A list without elements is [].
 func (p Printer) Document(v any, asYAML bool) error {
@@ -81,7 +93,7 @@ func (p Printer) Document(v any, asYAML bool) error {
 			return err
 		}
 	}
-	_, err = p.Out.Write(text)
+	_, err = io.WriteString(p.Out, Visible(string(text)))
 
 	return err
 }

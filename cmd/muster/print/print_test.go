@@ -2,11 +2,14 @@ package print
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/musterfleet/muster/model"
 )
 
 func printer() (Printer, *bytes.Buffer, *bytes.Buffer) {
@@ -102,5 +105,41 @@ func TestAgeAndCount(t *testing.T) {
 	got = append(got, Age(time.Time{}, now), Count(1, "node"), Count(0, "node"))
 	if want := "0s 2s 1h30m 59m 2d - 1 node 0 nodes"; strings.Join(got, " ") != want {
 		t.Errorf("got %q", got)
+	}
+}
+
+// TestNothingObeysATerminal has texts of nodes and servers in everything that is
+// written: a terminal is sent no control characters but our own colours.
+func TestNothingObeysATerminal(t *testing.T) {
+	t.Parallel()
+	const evil = "a\x1b[2J\u009b5n\u202eb\x07"
+	const want = `a\u001b[2J\u009b5n\u202eb\u0007`
+	for name, write := range map[string]func(Printer){
+		"text":   func(p Printer) { p.Printf("%s %v\n", evil, errors.New(evil)) },
+		"remark": func(p Printer) { p.Remark("%s\n%s", evil, evil) },
+		"item":   func(p Printer) { _ = p.Item(Format{}, nil, evil) },
+		"JSON":   func(p Printer) { _ = p.Document(map[string]string{"k": evil}, false) },
+		"a line": func(p Printer) { _ = p.JSONLine(map[string]string{"k": evil}) },
+		"YAML":   func(p Printer) { _ = p.Document(map[string]string{"k": evil}, true) },
+		"table":  func(p Printer) { p.Table([]string{"A"}, [][]string{{evil}}, "") },
+		"changes": func(p Printer) {
+			p.Changes(&model.Transaction{Type: "file", Name: "x", Changes: []model.Change{{Property: evil, From: "1", To: "2", Diff: "+" + evil + "\n"}}})
+		},
+	} {
+		p, out, remarks := printer()
+		write(p)
+		got := out.String() + remarks.String()
+		if strings.ContainsAny(got, "\x1b\u009b\u202e\x07") || name != "YAML" && !strings.Contains(got, want) {
+			t.Errorf("%s: %q", name, got)
+		}
+		if strings.Contains(name, "JSON") || name == "a line" {
+			var back map[string]string
+			if err := json.Unmarshal([]byte(got), &back); err != nil || back["k"] != evil {
+				t.Errorf("%s: %v, %q", name, err, back)
+			}
+		}
+	}
+	if got := Visible("\x1b[31mred\x1b[0m \x1b[5mx\n\ty"); got != "\x1b[31mred\x1b[0m \\u001b[5mx\n\ty" {
+		t.Errorf("our colours: %q", got)
 	}
 }

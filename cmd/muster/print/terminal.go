@@ -64,7 +64,7 @@ func (p *Progress) Show(format string, args ...any) {
 	if p.w == nil {
 		return
 	}
-	text := []rune(fmt.Sprintf(format, args...))
+	text := []rune(Text(fmt.Sprintf(format, args...)))
 	fmt.Fprintf(p.w, "\r\x1b[K%s", string(text[:min(len(text), p.width-1)]))
 	p.shown = true
 }

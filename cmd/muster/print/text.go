@@ -2,6 +2,7 @@ package print
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 	"unicode"
@@ -12,6 +13,7 @@ import (
 // Text makes control characters visible: nodes and commands produced the text,
 // and a terminal would obey them.
 func Text(s string) string {
+	s = strings.ToValidUTF8(s, "\ufffd")
 	if strings.IndexFunc(s, isUnsafe) < 0 {
 		return s
 	}
@@ -31,6 +33,28 @@ func Text(s string) string {
 // follows. A tab does no harm.
 func isUnsafe(r rune) bool {
 	return r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r))
+}
+
+// ours matches what colours text, and the line ends and tabs that are wanted.
+var ours = regexp.MustCompile(`\x1b\[(31|32|33|36|90|0)m|\n`)
+
+// Visible makes the control characters of a whole output visible, except line ends
+// and the colours of this package. All that commands write goes through it, so a
+// text that nobody thought of does no harm.
+func Visible(s string) string {
+	s = strings.ToValidUTF8(s, "\ufffd")
+	if strings.IndexFunc(s, isUnsafe) < 0 {
+		return s
+	}
+	var b strings.Builder
+	end := 0
+	for _, at := range ours.FindAllStringIndex(s, -1) {
+		b.WriteString(Text(s[end:at[0]]) + s[at[0]:at[1]])
+		end = at[1]
+	}
+	b.WriteString(Text(s[end:]))
+
+	return b.String()
 }
 
 // Lines makes the control characters of a text visible, except line ends, and

@@ -2,10 +2,10 @@ package report
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
-	"reflect"
-	"strings"
+	"strconv"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine/graph"
@@ -15,13 +15,23 @@ import (
 // Secrets are the values that a run must not show.
 type Secrets struct {
 	values []model.Secret
+	known  map[model.Secret]bool
 	redact model.Redactor
 }
 
 // Add adds values.
 func (s *Secrets) Add(values ...model.Secret) {
-	if len(values) > 0 {
-		s.values = append(s.values, values...)
+	before := len(s.values)
+	for _, v := range values {
+		if !v.IsDerived() && !s.known[v] {
+			if s.known == nil {
+				s.known = map[model.Secret]bool{}
+			}
+			s.known[v] = true
+			s.values = append(s.values, v)
+		}
+	}
+	if len(s.values) > before {
 		s.redact = model.NewRedactor(s.values...)
 	}
 }
@@ -31,15 +41,26 @@ func (s *Secrets) AddOf(nodes []*graph.Node) {
 	var values []model.Secret
 	for _, n := range nodes {
 		values = append(values, n.Resource.Secrets...)
-		if n.Resource.Meta().Sensitive {
-			values = append(values, sensitiveValues(n.Resource)...)
-		}
 	}
 	s.Add(values...)
 }
 
 // Redact returns a text without the values.
 func (s *Secrets) Redact(text string) string { return s.redact.Redact(text) }
+
+// Document returns a JSON document without the values.
+func (s *Secrets) Document(text json.RawMessage) json.RawMessage {
+	if len(text) == 0 || len(s.values) == 0 {
+		return text
+	}
+	out := json.RawMessage(s.Redact(string(text)))
+	if !json.Valid(out) {
+		// A value was part of its braces and quotes.
+		return json.RawMessage(strconv.Quote(model.Redacted))
+	}
+
+	return out
+}
 
 // Log returns a log that shows none of the values.
 func (s *Secrets) Log(log *slog.Logger) *slog.Logger {
@@ -64,6 +85,7 @@ func (s *Secrets) Error(err error, sensitive bool) string {
 func (s *Secrets) Changes(due resource.Plan, sensitive bool) []model.Change {
 	out := make([]model.Change, len(due.Changes))
 	for i, c := range due.Changes {
+		c.Message = s.Redact(c.Message)
 		if sensitive {
 			out[i] = model.Change{Action: c.Action, Message: c.Message, Property: c.Property}
 			continue
@@ -96,37 +118,6 @@ func (s *Secrets) Shown(values map[string]any) map[string]any {
 	}
 
 	return values
-}
-
-// sensitiveValues returns the texts that a sensitive resource is there to hide.
-func sensitiveValues(res *resource.Resource) []model.Secret {
-	var out []model.Secret
-	for _, p := range res.Type.Properties() {
-		if p.Sensitive {
-			collect(p.Of(res.Spec), &out)
-		}
-	}
-
-	return out
-}
-
-func collect(v reflect.Value, out *[]model.Secret) {
-	switch v.Kind() {
-	case reflect.String:
-		*out = append(*out, model.NewSecret(v.String()))
-	case reflect.Pointer, reflect.Interface:
-		if !v.IsNil() {
-			collect(v.Elem(), out)
-		}
-	case reflect.Slice:
-		for i := range v.Len() {
-			collect(v.Index(i), out)
-		}
-	case reflect.Map:
-		for _, k := range v.MapKeys() {
-			collect(v.MapIndex(k), out)
-		}
-	}
 }
 
 // redacting is a log handler that shows no secret.
@@ -162,11 +153,16 @@ func (h redacting) WithGroup(name string) slog.Handler {
 }
 
 func (h redacting) attr(a slog.Attr) slog.Attr {
-	if v := a.Value.Resolve(); v.Kind() == slog.KindString || v.Kind() == slog.KindAny {
-		if s := strings.TrimSpace(v.String()); s != "" {
-			return slog.String(a.Key, h.redact.Redact(v.String()))
+	switch v := a.Value.Resolve(); v.Kind() {
+	case slog.KindString, slog.KindAny:
+		return slog.String(a.Key, h.redact.Redact(v.String()))
+	case slog.KindGroup:
+		clean := make([]any, 0, len(v.Group()))
+		for _, inner := range v.Group() {
+			clean = append(clean, h.attr(inner))
 		}
+		return slog.Group(a.Key, clean...)
+	default:
+		return a
 	}
-
-	return a
 }

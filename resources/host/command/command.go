@@ -53,7 +53,8 @@ type Command struct {
 	// Stdin is what the command reads; nil means nothing.
 	Stdin io.Reader
 	// OnLine, when set, gets each line of output, without its end; stderr names
-	// the stream. Calls never overlap. A line longer than 64 KiB comes in pieces.
+	// the stream. Calls never overlap. A line longer than 64 KiB comes in pieces,
+	// with an ellipsis where it is cut.
 	OnLine func(line string, stderr bool)
 	// Tied kills the command when muster ends, even when muster is killed; what
 	// the command has started itself is left alone.

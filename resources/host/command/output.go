@@ -107,6 +107,8 @@ func (s *stream) end() Output {
 type lines struct {
 	emit    func(line string)
 	pending []byte
+	// within reports whether pending continues a line.
+	within bool
 }
 
 func (l *lines) write(b []byte) {
@@ -122,7 +124,7 @@ func (l *lines) write(b []byte) {
 		room := maxLine - len(l.pending)
 		if len(piece) > room {
 			l.pending = append(l.pending, piece[:room]...)
-			l.emitPending()
+			l.emitPending(true)
 			b = b[room:]
 			continue
 		}
@@ -130,20 +132,29 @@ func (l *lines) write(b []byte) {
 		if end < 0 {
 			return
 		}
-		l.emitPending()
+		l.emitPending(false)
 		b = b[end+1:]
 	}
 }
 
-func (l *lines) emitPending() {
-	l.emit(string(bytes.TrimSuffix(l.pending, []byte("\r"))))
-	l.pending = l.pending[:0]
+// emitPending emits what there is of a line. more reports whether it goes on: where
+// a line is cut stands an ellipsis, for whoever must know that a word may be cut too.
+func (l *lines) emitPending(more bool) {
+	line := string(bytes.TrimSuffix(l.pending, []byte("\r")))
+	if l.within {
+		line = "…" + line
+	}
+	if more {
+		line += "…"
+	}
+	l.emit(line)
+	l.pending, l.within = l.pending[:0], more
 }
 
 // flush emits a last line without an end.
 func (l *lines) flush() {
 	if len(l.pending) > 0 {
-		l.emitPending()
+		l.emitPending(false)
 	}
 }
 

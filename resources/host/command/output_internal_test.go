@@ -73,9 +73,9 @@ func TestLinesAreTheSameHoweverTheyCome(t *testing.T) {
 		"one\n":                       {"one"},
 		"one\r\n\ntwo\n":              {"one", "", "two"},
 		long + "\nx":                  {long, "x"},
-		long + "x\n":                  {long, "x"},
-		long + long + "\n" + "\n":     {long, long, ""},
-		"a" + long + long + "b\nlast": {"a" + long[1:], long, "lb", "last"},
+		long + "x\n":                  {long + "…", "…x"},
+		long + long + "\n" + "\n":     {long + "…", "…" + long, ""},
+		"a" + long + long + "b\nlast": {"a" + long[1:] + "…", "…" + long + "…", "…lb", "last"},
 	} {
 		for _, piece := range []int{1, 7, 4096, 3 * maxLine} {
 			var got []string

@@ -26,9 +26,9 @@ func (r *Resolver) Excluded(ctx context.Context, properties resource.Value) (rea
 		case !valid:
 			ok = false
 		case e.Key == "if" && !yes && reason == "":
-			reason = "control.if is false: " + bare(e.Value.Text)
+			reason = "control.if is false: " + r.Scope.World.Printed.Shown(bare(e.Value.Text))
 		case e.Key == "unless" && yes && reason == "":
-			reason = "control.unless is true: " + bare(e.Value.Text)
+			reason = "control.unless is true: " + r.Scope.World.Printed.Shown(bare(e.Value.Text))
 		}
 	}
 

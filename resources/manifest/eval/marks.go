@@ -70,7 +70,7 @@ func (s *sources) Visit(node *ast.Node) {
 			s.paths[n] = nil
 		}
 		s.all = s.all || n.Value == "$env"
-		s.calls = s.calls || slices.Contains([]string{"lookup", "secret", expression.NameOutputs, expression.NameTemplate, expression.NameJet}, n.Value)
+		s.calls = s.calls || slices.Contains([]string{"lookup", "secret", "readFile", "file", expression.NameOutputs, expression.NameTemplate, expression.NameJet}, n.Value)
 	case *ast.MemberNode:
 		path, known := s.paths[n.Node]
 		key, constant := "", false

@@ -13,6 +13,7 @@ import (
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/manifest/expression"
+	"github.com/musterfleet/muster/resources/resource"
 )
 
 // names are what expressions may use, by name.
@@ -43,7 +44,11 @@ func (sc *Scope) names(ctx context.Context) names {
 		environ[k] = v
 	}
 	look := lookup{scope: sc, environ: environ}
-	read := func(path string) (any, error) { return sc.readFile(path, sc.outputs != nil) }
+	read := func(path string) (any, error) {
+		text, err := sc.readFile(path, sc.outputs != nil)
+		sc.used = sc.used || len(sc.Sensitive) > 0 && sc.Sensitive[sc.Provided()[resource.PathNeed(sc.beside(path))]]
+		return text, err
+	}
 	out := names{
 		expression.NameFacts:    map[string]any{},
 		expression.NameData:     Reveal(sc.data, sc.Reveal),
@@ -111,7 +116,7 @@ func signature() types.Map {
 }
 
 // compile compiles an expression for what every scope has, and what @validate
-// looks at.
+// looks at. What a template printed into it is text.
 func (w *World) compile(source string, withValue bool) *expression.Program {
 	known := w.signature()
 	if withValue {
@@ -119,5 +124,9 @@ func (w *World) compile(source string, withValue bool) *expression.Program {
 		known[expression.NameValue] = types.Any
 	}
 
-	return expression.Compile(source, known)
+	if !w.Printed.In(source) {
+		return expression.Compile(source, known, nil)
+	}
+
+	return expression.Compile(source, known, w.Printed.Text)
 }

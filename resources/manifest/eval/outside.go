@@ -30,9 +30,8 @@ func (w *World) readFile(path string, running bool) (string, error) {
 		if w.Dir == "" {
 			return "", expression.WithHint(fmt.Errorf("%q is relative, and this manifest has no directory", path), "deliver manifest and files as a bundle, or give an absolute path")
 		}
-		path = filepath.Join(w.Dir, path)
 	}
-	path = filepath.Clean(path)
+	path = w.beside(path)
 	read := func() (string, error) {
 		text, err := files.Read(path, w.Opts.MaxBytes)
 		return string(text), err
@@ -45,6 +44,15 @@ func (w *World) readFile(path string, running bool) (string, error) {
 	}
 
 	return w.cached("file:"+path, read)
+}
+
+// beside returns the whole path of a file.
+func (w *World) beside(path string) string {
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(w.Dir, path)
+	}
+
+	return filepath.Clean(path)
 }
 
 // cached remembers what a key stands for, so that it is the same in the whole document.

@@ -34,7 +34,7 @@ type Resolver struct {
 func (r *Resolver) Value(ctx context.Context, v resource.Value) (resource.Value, bool) {
 	switch v.Kind {
 	case resource.String:
-		if expression.MayHoldExpression(v.Text) {
+		if r.mayHold(v.Text) {
 			return r.text(ctx, v), true
 		}
 	case resource.List:
@@ -55,6 +55,11 @@ func (r *Resolver) Value(ctx context.Context, v resource.Value) (resource.Value,
 	return v, false
 }
 
+// mayHold reports whether a text may hold expressions, or what a template printed.
+func (r *Resolver) mayHold(text string) bool {
+	return expression.MayHoldExpression(text) || r.Scope.World.Printed.In(text)
+}
+
 // Mapping resolves the values and keys of a mapping, but for the value of the key except.
 func (r *Resolver) Mapping(ctx context.Context, v resource.Value, except string) (resource.Value, bool) {
 	copied, renamed := false, false
@@ -63,8 +68,10 @@ func (r *Resolver) Mapping(ctx context.Context, v resource.Value, except string)
 		changed := false
 		if except == "" || e.Key != except {
 			e.Value, changed = r.Value(ctx, e.Value)
+		} else if r.Scope.World.Printed != nil {
+			e.Value, changed = r.shown(e.Value), true
 		}
-		if expression.MayHoldExpression(e.Key) {
+		if r.mayHold(e.Key) {
 			e.Key = r.key(ctx, e)
 			changed, renamed = true, true
 		}
@@ -80,6 +87,16 @@ func (r *Resolver) Mapping(ctx context.Context, v resource.Value, except string)
 	}
 
 	return v, copied
+}
+
+// shown returns a value that is not resolved here as it may be shown.
+func (r *Resolver) shown(v resource.Value) resource.Value {
+	v.Text, v.Entries = r.Scope.World.Printed.Shown(v.Text), slices.Clone(v.Entries)
+	for i := range v.Entries {
+		v.Entries[i].Value = r.shown(v.Entries[i].Value)
+	}
+
+	return v
 }
 
 func (r *Resolver) key(ctx context.Context, e resource.Entry) string {
@@ -125,7 +142,7 @@ func (r *Resolver) Fail(pos model.Position, hint, format string, args ...any) {
 func (r *Resolver) text(ctx context.Context, v resource.Value) resource.Value {
 	parts, at, ok := expression.Scan(v.Text)
 	if !ok {
-		pos := r.Scope.World.Doc.Place(v.Pos, v.Text, at)
+		pos := r.place(v, at)
 		r.Problems.Add(pos, "close it with `"+expression.Closing(v.Text[at:])+"`, or "+expression.LiteralHint(v.Text[at:]), "the expression that begins here does not end")
 		return r.unknown(v)
 	}
@@ -136,7 +153,7 @@ func (r *Resolver) text(ctx context.Context, v resource.Value) resource.Value {
 	late, failed, secret := false, false, v.Secret
 	for _, p := range parts {
 		if !p.IsExpr {
-			b.WriteString(p.Literal)
+			b.WriteString(r.Scope.World.Printed.Text(p.Literal))
 			continue
 		}
 		piece, f := r.evaluate(ctx, v, p)
@@ -146,7 +163,7 @@ func (r *Resolver) text(ctx context.Context, v resource.Value) resource.Value {
 		case f != nil:
 			failed = true
 		case !piece.IsScalar():
-			r.Problems.Add(r.Scope.World.Doc.Place(v.Pos, v.Text, p.At), insideHint(piece.Kind), "the expression gives %s, which cannot stand inside a text", piece.Kind)
+			r.Problems.Add(r.place(v, p.At), insideHint(piece.Kind), "the expression gives %s, which cannot stand inside a text", piece.Kind)
 			failed = true
 		default:
 			b.WriteString(piece.Text)
@@ -157,11 +174,10 @@ func (r *Resolver) text(ctx context.Context, v resource.Value) resource.Value {
 		return r.unknown(v)
 	}
 	if late {
-		v.Late = true
-		return v
+		return r.late(v)
 	}
 
-	return resource.Value{Kind: resource.String, Text: b.String(), Secret: secret, Pos: v.Pos}
+	return resource.Value{Kind: resource.String, Text: b.String(), Secret: secret, Derived: secret, Pos: v.Pos}
 }
 
 func insideHint(k resource.Kind) string {
@@ -172,11 +188,31 @@ func insideHint(k resource.Kind) string {
 	return "use join() or toJSON()"
 }
 
+// late returns v as a value that waits, and as the source that it is.
+func (r *Resolver) late(v resource.Value) resource.Value {
+	v.Late = true
+	if printed := r.Scope.World.Printed; printed.In(v.Text) {
+		v.Text = expression.Source(v.Text, printed.Text)
+	}
+
+	return v
+}
+
+// place returns the place of an offset in a text, which nobody needs of a problem
+// that is only counted.
+func (r *Resolver) place(v resource.Value, at int) model.Position {
+	if r.Problems.Full() {
+		return v.Pos
+	}
+
+	return r.Scope.World.Doc.Place(v.Pos, v.Text, at)
+}
+
 // unknown returns v as a value that nothing is known of.
 func (r *Resolver) unknown(v resource.Value) resource.Value {
 	r.Failed = append(r.Failed, v.Pos)
 
-	return resource.Value{Kind: resource.String, Late: true, Text: v.Text, Pos: v.Pos}
+	return resource.Value{Kind: resource.String, Late: true, Text: r.Scope.World.Printed.Shown(v.Text), Pos: v.Pos}
 }
 
 // whole resolves a text that is one expression, whose type it takes.
@@ -189,8 +225,7 @@ func (r *Resolver) whole(ctx context.Context, v resource.Value, p expression.Par
 	case f == nil:
 		return out
 	case f.late != nil:
-		v.Late = true
-		return v
+		return r.late(v)
 	default:
 		return r.unknown(v)
 	}
@@ -206,7 +241,7 @@ func (r *Resolver) evaluate(ctx context.Context, v resource.Value, p expression.
 	}
 	program := compiled(p.Expr, false)
 	if program.Message != "" {
-		r.Problems.Add(s.Doc.Place(v.Pos, v.Text, p.At), program.Advice(v.Text[p.At:]), "the expression is not valid: %s", program.Message)
+		r.Problems.Add(r.place(v, p.At), program.Advice(v.Text[p.At:]), "the expression is not valid: %s", program.Message)
 		return v, &failure{}
 	}
 	if r.CompileOnly || r.Scope.Broken && program.UsesData() {
@@ -216,7 +251,7 @@ func (r *Resolver) evaluate(ctx context.Context, v resource.Value, p expression.
 	switch {
 	case f == nil:
 	case f.late != nil:
-		at := s.Doc.Place(v.Pos, v.Text, p.At)
+		at := r.place(v, p.At)
 		for _, wait := range f.late {
 			wait.Pos = at
 			r.Waits = append(r.Waits, wait)
@@ -224,7 +259,7 @@ func (r *Resolver) evaluate(ctx context.Context, v resource.Value, p expression.
 		r.checkFields(program, at)
 	case !f.sure && s.Tolerates():
 	case !r.Forgiving && !f.known:
-		r.Problems.Add(s.Doc.Place(v.Pos, v.Text, p.At), f.Hint, "the expression fails: %s", f.Message)
+		r.Problems.Add(r.place(v, p.At), f.Hint, "the expression fails: %s", f.Message)
 		if f.missing != "" {
 			r.Missing = append(r.Missing, f.missing)
 		}

@@ -7,9 +7,9 @@ import (
 	"github.com/musterfleet/muster/resources/template"
 )
 
-// Reveal returns a tree with the text that each of its secrets stands for: the
-// tree itself when it has none.
-func Reveal(v any, text func(model.Secret) string) any {
+// Reveal returns a tree with what each of its secrets stands for: the tree itself
+// when it has none.
+func Reveal[T any](v any, text func(model.Secret) T) any {
 	if !template.Holds(v) {
 		return v
 	}
@@ -25,9 +25,9 @@ func Reveal(v any, text func(model.Secret) string) any {
 // cloned returns a tree that a template may change, which is nothing to others.
 func cloned(v any) any { return expression.Copy(v, func(leaf any) any { return leaf }) }
 
-// markAll marks every scalar of v.
+// markAll marks every scalar of v as one that came of a secret.
 func markAll(v *resource.Value) {
-	v.Secret = v.IsScalar()
+	v.Secret, v.Derived = v.IsScalar(), v.IsScalar()
 	for i := range v.Items {
 		markAll(&v.Items[i])
 	}

@@ -24,6 +24,8 @@ type templates struct {
 	late *LateError
 	// texts are those that were read for it.
 	texts []string
+	// print returns what stands for a value that is printed; nil for the value.
+	print func(string) string
 	// noFacts is why there are none.
 	noFacts error
 }
@@ -63,7 +65,7 @@ func (t *templates) jet(ctx context.Context, source template.Template) (string, 
 }
 
 func (t *templates) limits() template.Limits {
-	return template.Limits{Bytes: t.Opts.MaxBytes, Judge: &t.judge}
+	return template.Limits{Bytes: t.Opts.MaxBytes, Judge: &t.judge, Print: t.print}
 }
 
 // source distinguishes a text from the path of a file: it is one when it has an action
@@ -216,10 +218,11 @@ func (t *templates) functions() template.Names {
 	return out
 }
 
-// JetFile renders a Jet template beside the manifest, and finds out what it does with secrets.
+// JetFile renders a Jet template beside the manifest with tokens for what it
+// prints, and finds out what it does with secrets.
 func (sc *Scope) JetFile(ctx context.Context, path string) (string, template.Use, error) {
 	t := sc.templates()
-	t.judge.Strict = true
+	t.judge.Strict, t.print = true, sc.Printed.Print
 	text, err := t.read(path)
 	if err != nil {
 		return "", t.judge.Found, err

@@ -64,6 +64,11 @@ type World struct {
 	Provided func() map[string]model.Ref
 	// Aliases are the references that aliases stand for.
 	Aliases map[model.Ref]model.Ref
+	// Sensitive are the resources whose values are not shown, nor the files that they provide.
+	Sensitive map[model.Ref]bool
+
+	// Printed are the values that a template printed into the document; nil for none.
+	Printed *Printed
 
 	mu    sync.Mutex
 	facts knownFacts
@@ -171,12 +176,13 @@ func isSyntax(err error) bool {
 	return errors.As(err, &bad) && bad.Syntax
 }
 
-// Learn notes secrets, for whoever must recognise them in the texts of others.
+// Learn notes secrets, for whoever must recognise them in the texts of others:
+// all but what only came of one.
 func (w *World) Learn(secrets ...model.Secret) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, secret := range secrets {
-		if !w.isKnown[secret] {
+		if !secret.IsDerived() && !w.isKnown[secret] {
 			w.isKnown[secret] = true
 			w.secrets = append(w.secrets, secret)
 		}

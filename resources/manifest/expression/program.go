@@ -51,13 +51,17 @@ const (
 )
 
 // Compile compiles an expression; whatever is wrong with it is in message and hint.
-func Compile(source string, signature types.Map) *Program {
+// text, unless nil, returns what the tokens in a text stand for.
+func Compile(source string, signature types.Map, text func(string) string) *Program {
 	p := &Program{Names: map[string]bool{}}
 	if source == "" {
 		p.Message = "the expression is empty"
 		return p
 	}
 	options := []expr.Option{expr.Env(signature), expr.Patch(guardLoops{})}
+	if text != nil {
+		options = append(options, expr.Patch(putIn(text)))
+	}
 	for _, name := range append([]string{"repeat", "now"}, ordered...) {
 		options = append(options, expr.DisableBuiltin(name))
 	}

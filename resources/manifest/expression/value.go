@@ -28,7 +28,7 @@ func ToValue(v any, pos model.Position) (resource.Value, error) {
 		out.Kind, out.Text = resource.Bool, strconv.FormatBool(v)
 		return out, nil
 	case model.Secret:
-		out.Kind, out.Text, out.Secret = resource.String, v.Reveal(), true
+		out.Kind, out.Text, out.Secret, out.Derived = resource.String, v.Reveal(), true, v.IsDerived()
 		return out, nil
 	case json.Number:
 		out.Kind, out.Text = resource.Number, v.String()

@@ -70,7 +70,10 @@ func rendered(res *resource.Resource, properties resource.Value) resource.Value 
 	// A resource that only holds a secret is shown, but for the secret itself.
 	sensitive, _ := properties.Get("sensitive")
 	declared := res.Meta().Sensitive && sensitive.Kind != resource.Null
-	own := model.NewRedactor(res.Secrets...)
+	var own model.Redactor
+	if s, ok := res.Spec.(resource.Secretive); ok {
+		own = model.NewRedactor(s.Secrets()...)
+	}
 	for _, e := range properties.Entries {
 		p, _ := res.Type.Property(e.Key)
 		switch {

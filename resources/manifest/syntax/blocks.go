@@ -51,7 +51,7 @@ func (b *Blocks) Read(items []resource.Value) {
 func (b *Blocks) block(e resource.Entry) {
 	t, ok := b.Types.Get(e.Key)
 	if !ok {
-		b.Problems = append(b.Problems, UnknownType(b.Types, e.Key, e.Pos))
+		b.Problems.AddMade(func() model.Problem { return UnknownType(b.Types, e.Key, e.Pos) })
 		return
 	}
 	switch e.Value.Kind {
@@ -150,7 +150,7 @@ func (b *Blocks) mergeDefaults(t *resource.Type, before, more []resource.Entry) 
 			b.Problems.Add(e.Pos, "", "`%s` cannot be a default: it belongs to one resource", e.Key)
 			continue
 		case !isProperty(t, e.Key):
-			b.Problems = append(b.Problems, t.UnknownProperty(e.Key, e.Pos))
+			b.Problems.AddMade(func() model.Problem { return t.UnknownProperty(e.Key, e.Pos) })
 			continue
 		}
 		out = slices.DeleteFunc(out, func(old resource.Entry) bool { return SameProperty(t, old.Key, e.Key) })

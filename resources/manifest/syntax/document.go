@@ -136,7 +136,7 @@ func (d *Document) unknown(e resource.Entry, where string, known []string) {
 	if where != "" {
 		where = " in `" + where + "`"
 	}
-	d.problems = append(d.problems, document.Unknown(e.Pos, "key", e.Key, where, known))
+	d.problems.Append(document.Unknown(e.Pos, "key", e.Key, where, known))
 }
 
 func (d *Document) hierarchy(h resource.Entry) {

@@ -1,6 +1,7 @@
 package syntax
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -25,6 +26,13 @@ func Report(problems model.Problems) model.Problems {
 	})
 	for i := range out {
 		out[i].Message, out[i].Hint = clip(out[i].Message), clip(out[i].Hint)
+	}
+
+	out = model.Joined(out)
+	for i := range out {
+		if out[i].More > 0 {
+			out[i].Message, out[i].Hint = fmt.Sprintf("%d more problems", out[i].More), ""
+		}
 	}
 
 	return out

@@ -49,7 +49,9 @@ func (r *request) field(e resource.Entry) {
 	case "type":
 		r.out.Type = r.text(e)
 	case "id":
-		r.out.ID = r.text(e)
+		if r.out.ID = r.text(e); !model.IsRequestID(r.out.ID) {
+			r.problems.Add(e.Value.Pos, "", "`id` must be at most %d characters that can be printed", model.MaxRequestID)
+		}
 	case "properties":
 		if e.Value.Kind != resource.Map {
 			r.problems.Add(e.Value.Pos, "", "`properties` must be a mapping, not %s", e.Value.Kind)

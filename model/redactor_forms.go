@@ -1,0 +1,112 @@
+package model
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"regexp"
+	"strings"
+)
+
+// minForm is the shortest form of a secret that is searched for, when it is not
+// the secret itself.
+const minForm = 6
+
+// pattern is one text that is searched for.
+type pattern struct {
+	text string
+	// bits reports that the characters around it may hold bits of the secret: base64.
+	bits bool
+}
+
+var quotes = regexp.MustCompile(`'+`)
+
+// formsOf returns what a secret looks like that is printed: as it is, in the
+// quotes of shells and YAML, for a query, and encoded.
+func formsOf(value string) []pattern {
+	out := []pattern{{text: value}}
+	add := func(text string, bits bool) {
+		for _, known := range out {
+			if known.text == text {
+				return
+			}
+		}
+		if len(text) >= minForm {
+			out = append(out, pattern{text, bits})
+		}
+	}
+	for _, quote := range []string{"''", `'\''`, `'"'"'`} {
+		add(strings.ReplaceAll(value, "'", quote), false)
+	}
+	add(strings.Trim(quotes.ReplaceAllStringFunc(value, func(q string) string { return "'" + strings.Repeat(`\'`, len(q)) + "'" }), "'"), false)
+	add(strings.ReplaceAll(value, " ", "+"), false)
+	// Documents are UTF-8: what is not is replaced, byte by byte or all at once.
+	add(string([]rune(value)), false)
+	add(strings.ToValidUTF8(value, "\ufffd"), false)
+	digits := hex.EncodeToString([]byte(value))
+	add(digits, false)
+	add(strings.ToUpper(digits), false)
+	for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+		for before := range 3 {
+			// Of six bits a character, those characters that the value alone decides.
+			text := encoding.EncodeToString(append(make([]byte, before), value...))
+			add(text[(before*8+5)/6:(before+len(value))*8/6], true)
+		}
+	}
+
+	return out
+}
+
+// matches returns how much of a text is the pattern: all of it, or what is before
+// a cut.
+func (p pattern) matches(text string, cut int) int {
+	switch {
+	case strings.HasPrefix(text, p.text):
+		return len(p.text)
+	case cut >= minRedacted && cut < len(p.text) && strings.HasPrefix(p.text, text[:cut]):
+		return cut
+	default:
+		return 0
+	}
+}
+
+// endsIn returns how much of a text after a cut is the rest of the pattern.
+func (p pattern) endsIn(text string, cut int) int {
+	if len(text) < minRedacted {
+		return 0
+	}
+	for from := 1; from+minRedacted <= len(p.text); from++ {
+		i := strings.Index(p.text[from:], text[:minRedacted])
+		if i < 0 {
+			return 0
+		}
+		from += i
+		if n := (pattern{text: p.text[from:]}).matches(text, cut); n > 0 {
+			return n
+		}
+	}
+
+	return 0
+}
+
+// extent returns the place of a match with the characters around it that hold bits
+// of it.
+func (p pattern) extent(text string, from, to int) (int, int) {
+	if !p.bits {
+		return from, to
+	}
+	if from > 0 && isBase64(text[from-1]) {
+		from--
+	}
+	if to < len(text) && isBase64(text[to]) {
+		to++
+	}
+	for to < len(text) && text[to] == '=' {
+		to++
+	}
+
+	return from, to
+}
+
+func isBase64(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("+/-_", c) >= 0
+}

@@ -1,0 +1,155 @@
+package model
+
+import (
+	"encoding/hex"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// span is a part of a text.
+type span struct{ from, to int32 }
+
+// view is a text as its escapes read, and where each byte stands in the text that
+// was given; nil for that text itself.
+type view struct {
+	text string
+	at   []span
+}
+
+// origin returns where a part of the view stands in the text that was given.
+func (v view) origin(from, to int) span {
+	if v.at == nil {
+		return span{int32(from), int32(to)}
+	}
+
+	return span{v.at[from].from, v.at[to-1].to}
+}
+
+// within returns the view of a text whose places are those in v.
+func (v view) within(text string, at []span) view {
+	for i, s := range at {
+		at[i] = v.origin(int(s.from), int(s.to))
+	}
+
+	return view{text, at}
+}
+
+// reading collects the bytes of a text without its escapes.
+type reading struct {
+	text []byte
+	at   []span
+}
+
+// copy adds a part of a text as it is.
+func (r *reading) copy(text string, from, to int) {
+	r.text = append(r.text, text[from:to]...)
+	for i := from; i < to; i++ {
+		r.at = append(r.at, span{int32(i), int32(i + 1)})
+	}
+}
+
+// add adds what a part of a text stands for.
+func (r *reading) add(means string, from, to int) {
+	r.text = append(r.text, means...)
+	for range len(means) {
+		r.at = append(r.at, span{int32(from), int32(to)})
+	}
+}
+
+// read reads a text, with a function that returns what an escape at the beginning
+// of a text stands for, and how long it is; 0 for what is none. One of marks begins
+// an escape. Without any there is no reading.
+func read(text, marks string, escape func(string) (string, int)) (string, []span) {
+	var r reading
+	end, at := 0, 0
+	for next := strings.IndexAny(text, marks); next >= 0; next = strings.IndexAny(text[at:], marks) {
+		at += next
+		means, n := escape(text[at:])
+		if n == 0 {
+			at++
+			continue
+		}
+		r.copy(text, end, at)
+		r.add(means, at, at+n)
+		at += n
+		end = at
+	}
+	if end == 0 {
+		return "", nil
+	}
+	r.copy(text, end, len(text))
+
+	return string(r.text), r.at
+}
+
+// unescaped reads the backslashes of JSON, YAML, Go and shells.
+func unescaped(text string) (string, []span) { return read(text, `\`, backslash) }
+
+func backslash(s string) (string, int) {
+	if len(s) < 2 {
+		return "", 0
+	}
+	if high, n := utf16Escape(s); n > 0 {
+		if low, m := utf16Escape(s[n:]); m > 0 && utf16.IsSurrogate(high) {
+			high, n = utf16.DecodeRune(high, low), n+m
+		}
+		return string(high), n
+	}
+	if i := strings.IndexByte("eN_LP", s[1]); i >= 0 {
+		return []string{"\x1b", "\u0085", "\u00a0", "\u2028", "\u2029"}[i], 2 // YAML alone has these
+	}
+	r, multibyte, rest, err := strconv.UnquoteChar(s, '"')
+	switch n := len(s) - len(rest); {
+	case err != nil:
+		_, n = utf8.DecodeRuneInString(s[1:])
+		return s[1 : 1+n], 1 + n
+	case multibyte:
+		return string(r), n
+	default:
+		return string([]byte{byte(r)}), n
+	}
+}
+
+// utf16Escape returns the unit that \uXXXX stands for.
+func utf16Escape(s string) (rune, int) {
+	const length = len(`\u0000`)
+	if len(s) < length || s[:2] != `\u` {
+		return 0, 0
+	}
+	unit, err := strconv.ParseUint(s[2:length], 16, 16)
+	if err != nil {
+		return 0, 0
+	}
+
+	return rune(unit), length
+}
+
+// unpercented reads the escapes of URLs.
+func unpercented(text string) (string, []span) {
+	return read(text, "%", func(s string) (string, int) {
+		if len(s) < 3 {
+			return "", 0
+		}
+		var b [1]byte
+		if _, err := hex.Decode(b[:], []byte(s[1:3])); err != nil {
+			return "", 0
+		}
+		return string(b[:]), 3
+	})
+}
+
+// unwrapped leaves out the ends of lines, with what indents the next one and marks
+// it in a diff.
+func unwrapped(text string) (string, []span) {
+	isDiff := strings.HasPrefix(text, "--- ")
+
+	return read(text, "\r\n", func(s string) (string, int) {
+		n := len(s) - len(strings.TrimLeft(s, "\r\n\t "))
+		if isDiff && n < len(s) && (s[n] == '+' || s[n] == '-') {
+			n++
+		}
+		return "", n
+	})
+}

@@ -1,0 +1,102 @@
+package eval
+
+import (
+	"crypto/rand"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// Printed are the values that a template printed into a document. A token stands
+// for each, so that a value is neither read as YAML nor as an expression: it is put
+// in after both. Nil has none.
+type Printed struct {
+	// mark begins every token, which is one word to YAML and a name to expressions.
+	mark   string
+	token  *regexp.Regexp
+	values []printedValue
+}
+
+type printedValue struct {
+	text   string
+	secret bool
+}
+
+// NewPrinted returns an empty collection with tokens of its own.
+func NewPrinted() *Printed {
+	mark := "V" + rand.Text()
+
+	return &Printed{mark: mark, token: regexp.MustCompile(mark + `x(\d+)x`)}
+}
+
+// plain matches what means the same as text, in YAML and in an expression.
+var plain = regexp.MustCompile(`^(-?(0|[1-9][0-9]*)(\.[0-9]+)?|true|false|)$`)
+
+// Print returns the token of a text, or the text where it needs none.
+func (p *Printed) Print(text string) string {
+	if plain.MatchString(text) {
+		return text
+	}
+
+	return p.add(p.Text(text), p.IsSecret(text))
+}
+
+// Hide returns the token of a secret.
+func (p *Printed) Hide(s model.Secret) string { return p.add(s.Reveal(), true) }
+
+func (p *Printed) add(text string, secret bool) string {
+	p.values = append(p.values, printedValue{text, secret})
+
+	return p.mark + "x" + strconv.Itoa(len(p.values)-1) + "x"
+}
+
+// In reports whether a text has tokens.
+func (p *Printed) In(text string) bool { return p != nil && strings.Contains(text, p.mark) }
+
+// IsSecret reports whether a text has the token of a secret.
+func (p *Printed) IsSecret(text string) bool {
+	found := false
+	p.each(text, func(v printedValue) string {
+		found = found || v.secret
+		return ""
+	})
+
+	return found
+}
+
+// Text returns a text with the values in it.
+func (p *Printed) Text(text string) string {
+	return p.each(text, func(v printedValue) string { return v.text })
+}
+
+// Shown returns a text with the values in it that may be shown.
+func (p *Printed) Shown(text string) string {
+	return p.each(text, func(v printedValue) string {
+		if v.secret {
+			return model.Redacted
+		}
+		return v.text
+	})
+}
+
+func (p *Printed) each(text string, value func(printedValue) string) string {
+	if !p.In(text) {
+		return text
+	}
+
+	return p.token.ReplaceAllStringFunc(text, func(token string) string {
+		i, _ := strconv.Atoi(token[len(p.mark)+1 : len(token)-1])
+		return value(p.values[i])
+	})
+}
+
+// Problems returns problems as they may be shown.
+func (p *Printed) Problems(problems model.Problems) model.Problems {
+	for i := range problems {
+		problems[i].Message, problems[i].Hint = p.Shown(problems[i].Message), p.Shown(problems[i].Hint)
+	}
+
+	return problems
+}
