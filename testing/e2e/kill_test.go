@@ -103,12 +103,15 @@ func TestKillAtRandomMoments(t *testing.T) {
 // TestSignalFinishesTheChangeInHand sends a signal to a run whose command has a
 // child: the command comes to its end, the rest is reported as not run.
 func TestSignalFinishesTheChangeInHand(t *testing.T) {
-	for name, signal := range map[string]syscall.Signal{"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "HUP": syscall.SIGHUP} {
-		t.Run(name, func(t *testing.T) { finishesTheChangeInHand(t, signal) })
+	for name, of := range map[string]struct {
+		signal syscall.Signal
+		code   int
+	}{"TERM": {syscall.SIGTERM, 1}, "INT": {syscall.SIGINT, 130}, "HUP": {syscall.SIGHUP, 1}} {
+		t.Run(name, func(t *testing.T) { finishesTheChangeInHand(t, of.signal, of.code) })
 	}
 }
 
-func finishesTheChangeInHand(t *testing.T, signal syscall.Signal) {
+func finishesTheChangeInHand(t *testing.T, signal syscall.Signal, want int) {
 	dir := t.TempDir()
 	gate, held := filepath.Join(dir, "gate"), filepath.Join(dir, "held")
 	if err := syscall.Mkfifo(gate, 0o600); err != nil {
@@ -127,7 +130,7 @@ muster:
 	await(t, "the signal was seen", func() bool { return strings.Contains(p.text.String(), "shutting down after the pending change") })
 	write(t, gate, "go\n")
 	code, text := p.wait()
-	if code != 1 || !exists(filepath.Join(dir, "finished")) || exists(filepath.Join(dir, "after")) {
+	if code != want || !exists(filepath.Join(dir, "finished")) || exists(filepath.Join(dir, "after")) {
 		t.Fatalf("exit code %d\n%s", code, text)
 	}
 	for _, want := range []string{"exec#hold changed", "exec#after not run", "not_run=1"} {
