@@ -748,6 +748,37 @@ func TestOutputsReachLaterResources(t *testing.T) {
 	}
 }
 
+// A transaction has the outputs where they are asked for, without secrets, and says
+// what was done.
+func TestOutputsInTransactions(t *testing.T) {
+	const secret = "hunter2-hunter2"
+	for line, c := range map[string]struct {
+		outputs bool
+		want    any
+	}{
+		"guarded a value=hello":                         {true, "hello"},
+		"guarded a value=" + secret:                     {true, model.Redacted},
+		"guarded a value=" + secret + " sensitive=true": {true, nil},
+		"guarded a value=hello ":                        {false, nil},
+	} {
+		w := newWorld(t)
+		w.opts.Outputs, w.opts.Secrets = c.outputs, []model.Secret{model.NewSecret(secret)}
+		w.run(w.graph(strings.TrimSpace(line)))
+		tx := w.txs["guarded#a"]
+		if got := tx.Outputs["value"]; got != c.want {
+			t.Errorf("%s: %v", line, got)
+		}
+		if !tx.Changed || tx.Changes[0].Message != "set a" {
+			t.Errorf("%s: %+v", line, tx.Changes)
+		}
+	}
+	w := newWorld(t)
+	w.run(w.graph("thing b value=1 fail_at=apply"))
+	if got := w.txs["thing#b"].Changes[0].Message; got != "Would have set b" {
+		t.Errorf("of a failure: %s", got)
+	}
+}
+
 func TestSecretsAreNeverShown(t *testing.T) {
 	const secret = "hunter2-hunter2"
 	for _, marked := range []bool{true, false} {
