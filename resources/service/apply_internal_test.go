@@ -12,7 +12,8 @@ import (
 
 // TestMissing takes a unit for what its own file or a package may bring, not what it starts.
 func TestMissing(t *testing.T) {
-	needs := resource.Prerequisites(missing(&Spec{Common: model.Common{Name: "web.timer"}}, ErrNotFound))
+	_, err := missing(nil, &Spec{Common: model.Common{Name: "web.timer"}}, nil, ErrNotFound)
+	needs := resource.Prerequisites(err)
 	if needs[0] != "path:/etc/systemd/system/web.timer" || !slices.Contains(needs, "package:web") || slices.Contains(needs, "path:/etc/systemd/system/web.service") {
 		t.Errorf("it needs %q", needs)
 	}

@@ -16,6 +16,9 @@ import (
 func (*Type) Plan(spec *Spec, state *State, refresh bool) (plan resource.Plan, err error) {
 	running, toRun := state.Metadata.Running, spec.Ensure != EnsureStopped
 	plan.Unrefreshed = !toRun
+	if state.Missing {
+		plan.Missing = relations(spec)
+	}
 	ensure := model.Change{Property: "ensure", From: state.Ensure, To: spec.Ensure}
 	if state.Starting {
 		ensure.From = state.Metadata.Active

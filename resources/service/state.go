@@ -19,6 +19,8 @@ type State struct {
 	// Starting marks a stopped service that is about to run: it takes long to
 	// start, or restarts each time it ends.
 	Starting bool `json:"-"`
+	// Missing marks a service that does not exist.
+	Missing bool `json:"-"`
 	// Outdated marks a service whose files the service manager has not read yet.
 	Outdated bool `json:"-"`
 }

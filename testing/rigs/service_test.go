@@ -223,9 +223,21 @@ func TestServiceOnARealMachine(t *testing.T) {
 	if got := n.sh("systemctl daemon-reload; systemctl is-active greeter || true; ls /etc/greeter.conf /etc/systemd/system/*greeter* /etc/systemd/system/*/greeter* /usr/bin/greeter /run/greeter 2>/dev/null || true; pgrep -x greeter || true"); got != "inactive" {
 		t.Errorf("left over is %q", got)
 	}
-	r := n.Run("muster", "apply", "/root/removal.yaml")
-	if r.Code != 1 || !strings.Contains(r.Stderr, "greeter: service not found") {
-		t.Errorf("what is not there is removed again with %+v", r)
+	n.calls()
+	for _, args := range [][]string{{"/root/removal.yaml"}, {"--noop", "/root/removal.yaml"}} {
+		for _, tx := range apply(t, n.Machine, args...) {
+			if tx.Outcome() != model.OutcomeStable {
+				t.Errorf("what is not there is removed again: %+v", tx)
+			}
+		}
+		if got := n.calls(); !slices.Equal(got, []string{"show"}) {
+			t.Errorf("systemctl was called for %q", got)
+		}
+	}
+	// What a package of the run would bring is not known.
+	n.write("/root/comes.yaml", "muster:\n  resources:\n    - package: [{greeter: {}}]\n    - service: [{greeter: {ensure: stopped, enable: false}}]\n")
+	if would := service(t, apply(t, n.Machine, "--noop", "/root/comes.yaml")); would.NoopMessage != "unknown until package#greeter is applied" {
+		t.Errorf("noop says of the service %+v", would)
 	}
 }
 

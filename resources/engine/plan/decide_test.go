@@ -20,6 +20,8 @@ type spec struct {
 	want      string
 	fails     error
 	relations resource.Relations
+	// plan is what is planned beyond the changes.
+	plan resource.Plan
 }
 
 func (s *spec) Meta() *model.Common        { return &s.Common }
@@ -36,6 +38,7 @@ func typeOf(name string) *resource.Type {
 	t := &resource.Type{Info: resource.Info{Name: name, Refreshes: name != "plain", Writes: resource.Paths}}
 	t.Plan = func(s resource.Spec, st resource.State, refresh bool) (p resource.Plan, err error) {
 		sp := s.(*spec)
+		p = sp.plan
 		if sp.want == "panic" {
 			panic("boom")
 		}
@@ -157,6 +160,14 @@ func set(t *testing.T, s *spec, word string) {
 		s.fails = errors.New(value)
 	case "missing":
 		s.fails = resource.PrerequisiteError{Needs: []string{value}, Err: errors.New(value + " is missing")}
+	case "absent":
+		s.plan.Missing = append(s.plan.Missing, value)
+	case "takes":
+		s.plan.Removes = append(s.plan.Removes, value)
+	case "refused":
+		s.plan.Fails = errors.New(value)
+	case "unlisted":
+		s.plan.Fails = resource.PrerequisiteError{Needs: []string{value}, Err: errors.New(value + " does not list it")}
 	case "provides":
 		s.relations.Provides = append(s.relations.Provides, resource.Provision{What: value})
 	case "along":
@@ -258,6 +269,13 @@ var rows = map[string]row{
 	"a manifest to read":         {lines: []string{"apply b"}, change: expand, want: "wait for manifest"},
 	"a manifest that is invalid": {lines: []string{"apply b"}, change: expand, err: errors.New("line 3"), want: "fail: line 3"},
 
+	"takes what another wants": {lines: []string{"svc a provides=x", "svc b takes=x"}, after: []string{"stable"}, has: "0", want: "fail: not changed, because it would remove x too, which svc#a provides: one of the two has to go"},
+	"the same, later":          {lines: []string{"svc a provides=y", "svc b takes=y"}, after: []string{"not-begun"}, has: "0", noop: true, want: "fail: not changed, because it would remove y too, which svc#a provides: one of the two has to go"},
+	"takes what it provides":   {lines: []string{"svc b provides=x takes=x"}, has: "0", want: "change set"},
+	"takes what nobody wants":  {lines: []string{"svc a provides=y", "svc b takes=x"}, after: []string{"stable"}, has: "0", want: "change set"},
+	"expected to fail":         {lines: []string{"svc b refused=held"}, has: "0", want: "change set"},
+	"foreseen in noop":         {lines: []string{"svc b refused=held"}, has: "0", noop: true, want: "fail: held"},
+
 	// Gates.
 	"excluded":                          {lines: []string{"svc b"}, change: func(r *resource.Resource) { r.Excluded = "control if" }, has: "0", want: "skip: control if"},
 	"the run has ended":                 {lines: []string{"svc b"}, has: "0", up: func(u *plan.Upstream) { u.Stopped = "interrupted" }, want: "notrun: interrupted"},
@@ -324,6 +342,12 @@ var rows = map[string]row{
 	"brought by the one before":   {lines: []string{"svc a", "svc b missing=x require=svc#a"}, after: []string{"planned"}, has: "0", noop: true, want: "unknown until svc#a is applied"},
 	"brought by nobody":           {lines: []string{"svc a", "svc b missing=x"}, after: []string{"planned"}, has: "0", noop: true, want: "fail: x is missing"},
 	"missing in a real run":       {lines: []string{"svc a provides=x", "svc b missing=x"}, after: []string{"changed"}, has: "0", want: "fail: x is missing"},
+	"listed by a change":          {lines: []string{"svc a along=x", "svc b unlisted=x"}, after: []string{"planned"}, has: "0", noop: true, want: "change set"},
+	"listed by nobody":            {lines: []string{"svc a along=x", "svc b unlisted=x"}, after: []string{"not-begun"}, has: "0", noop: true, want: "fail: x does not list it"},
+	"listed in a real run":        {lines: []string{"svc a along=x", "svc b unlisted=x"}, after: []string{"changed"}, has: "0", want: "change set"},
+	"gone, and brought":           {lines: []string{"svc a provides=x", "svc b want=0 absent=x"}, after: []string{"planned"}, has: "0", noop: true, want: "unknown until svc#a is applied"},
+	"gone, and not brought":       {lines: []string{"svc a provides=x", "svc b want=0 absent=x"}, after: []string{"stable"}, has: "0", noop: true, want: "stable"},
+	"gone, in a real run":         {lines: []string{"svc a provides=x", "svc b want=0 absent=x"}, after: []string{"changed"}, has: "0", want: "stable"},
 	"created on the way":          {lines: []string{"svc a along=x", "svc b missing=x"}, after: []string{"not-begun"}, has: "0", want: "wait for creator svc#a"},
 	"created, and it had its go":  {lines: []string{"svc a along=x", "svc b missing=x"}, after: []string{"failed"}, has: "0", want: "fail: x is missing"},
 	"what it reads changes":       {lines: []string{"svc a provides=x", "svc b reads=x"}, after: []string{"planned"}, has: "1", noop: true, want: "unknown until svc#a is applied"},

@@ -378,6 +378,9 @@ Also=f8x.service"`), Properties: properties("f8", "stopped", false), Error: "can
 		{Name: "running, masked", Setup: setup(`unit f4 "$install"; systemctl -q mask --runtime f4`), Properties: properties("f4", "running", nil), Error: "cannot be started: its unit is masked: systemctl unmask --runtime"},
 		{Name: "not found", Setup: setup("true"), Properties: properties("f5", "running", nil), Error: "service not found"},
 		{Name: "not found, stopped", Setup: setup("true"), Properties: properties("f6", "stopped", nil), Error: "service not found"},
+		{Name: "not found, stopped, enable true", Setup: setup("true"), Properties: properties("c6", "stopped", true), Error: "service not found"},
+		{Name: "not found, running, enable false", Setup: setup("true"), Properties: properties("c7", "running", false), Error: "service not found"},
+		{Name: "not found, neither", Setup: setup("true"), Properties: properties("c8", "stopped", false)},
 	}
 	asks := typetest.Only("systemctl show ", "systemctl is-enabled ")
 	typetest.Run(t, typetest.Config{Type: serviceType(m), ReadOnly: asks, Cases: cases})
