@@ -27,8 +27,9 @@ func (t *Type) locked(ctx context.Context, f func() error) error {
 	}
 }
 
-// Prepare refreshes package lists that are too old, once a run. A failure is
-// reported only for packages that are to be the latest.
+// Prepare refreshes package lists that are too old, once a run, and again those
+// that are older than their repositories. A failure is reported only for packages
+// that are to be the latest.
 func (t *Type) Prepare(ctx context.Context, env resource.Env, p PackageProvider, specs []*Spec) error {
 	maxAge, latest := time.Duration(0), false
 	for _, s := range specs {
@@ -44,6 +45,11 @@ func (t *Type) Prepare(ctx context.Context, env resource.Env, p PackageProvider,
 	return t.locked(ctx, func() error {
 		run := runOf(env)
 		if done, ok := t.lists[p.Name()]; ok && run != "" && done.run == run {
+			if maxAge > 0 {
+				if err := p.Refresh(ctx, env, Following, false); err != nil {
+					warn(ctx, env, p, err)
+				}
+			}
 			return nil
 		}
 		err := p.Refresh(ctx, env, maxAge, latest)
@@ -66,8 +72,8 @@ func (t *Type) Status(ctx context.Context, env resource.Env, p PackageProvider, 
 	return states[0], errs[0]
 }
 
-// StatusAll reads all packages with one command, and with one more the
-// candidates of those that are to be the latest.
+// StatusAll reads all packages with one command, with one more the candidates of
+// those that are to be the latest, and simulates the changes that are due.
 func (t *Type) StatusAll(ctx context.Context, env resource.Env, p PackageProvider, specs []*Spec) ([]*State, []error) {
 	states, errs := make([]*State, len(specs)), make([]error, len(specs))
 	err := t.locked(ctx, func() error {
@@ -90,6 +96,7 @@ func (t *Type) StatusAll(ctx context.Context, env resource.Env, p PackageProvide
 				states[i], errs[i] = stateFor(p, spec, byName[spec.Name], candidates[spec.Name])
 			}
 		}
+		foresee(ctx, env, p, specs, states)
 		return nil
 	})
 	if err != nil {

@@ -23,7 +23,8 @@ func New(providers ...PackageProvider) resource.Contract[*Spec, *State, PackageP
 	return &Type{providers: providers, busy: make(chan struct{}, 1), lists: map[string]refreshed{}}
 }
 
-// Info describes the type. A package provides files, units and accounts.
+// Info describes the type. A package provides files, units and accounts; what a
+// change would do depends on the files that name the repositories.
 func (*Type) Info() resource.Info {
 	return resource.Info{
 		Name:       "package",
@@ -31,7 +32,7 @@ func (*Type) Info() resource.Info {
 		NameHelp:   "the name of a package",
 		EnsureHelp: "present in any version, absent, latest, or a version as the package manager writes it",
 		Outputs:    []resource.Output{{Name: "version", Help: "The version that is installed, empty when none is"}},
-		Reads:      resource.Packages,
+		Reads:      resource.Packages | resource.Paths,
 		Writes:     resource.Packages | resource.Paths | resource.Units | resource.Accounts,
 	}
 }
@@ -48,14 +49,24 @@ func (*Type) Plan(spec *Spec, state *State, _ bool) (plan resource.Plan, err err
 	if action == "" {
 		return plan, nil
 	}
-	if state.Held {
+	if state.Held && action != Configure {
 		return plan, fmt.Errorf("%w: %s is %s; release it with `apt-mark unhold %s` or change what is ensured", ErrHeld, spec.Name, state.Ensure, spec.Name)
 	}
-	to := spec.Ensure
-	if spec.Ensure == EnsureLatest && state.Candidate != "" {
-		to = state.Candidate
+	change := model.Change{Action: string(action), Message: words, Property: "ensure", From: state.Ensure, To: spec.Ensure}
+	switch {
+	case action == Configure || action == Reinstall:
+		change.From, change.To = state.Broken, state.Ensure
+	case spec.Ensure == EnsureLatest && state.Candidate != "":
+		change.To = state.Candidate
 	}
-	plan.Add(model.Change{Action: string(action), Message: words, Property: "ensure", From: state.Ensure, To: to})
+	plan.Add(change)
+	for _, p := range state.forecast.removed {
+		plan.Add(model.Change{Action: string(Uninstall), Message: "Would have uninstalled " + p.Names[0] + " too", Property: "package#" + p.Names[0], From: p.Version, To: model.EnsureAbsent})
+		for _, name := range p.Names {
+			plan.Removes = append(plan.Removes, "package:"+name)
+		}
+	}
+	plan.Fails = state.forecast.err
 
 	return plan, nil
 }
@@ -73,16 +84,18 @@ func due(spec *Spec, state *State) (Action, string) {
 		return Install, "Would have installed latest"
 	case !state.installed():
 		return Install, "Would have installed version " + spec.Ensure
-	case spec.Ensure == model.EnsurePresent:
-		return "", ""
 	case spec.Ensure == EnsureLatest && (state.Candidate == "" || state.order < 0):
 		return Upgrade, "Would have upgraded to latest"
-	case spec.Ensure == EnsureLatest || state.order == 0:
-		return "", ""
-	case state.order < 0:
+	case spec.wantsVersion() && state.order < 0:
 		return Upgrade, "Would have upgraded to " + spec.Ensure
-	default:
+	case spec.wantsVersion() && state.order > 0:
 		return Downgrade, "Would have downgraded to " + spec.Ensure
+	case state.Broken == halfInstalled:
+		return Reinstall, "Would have reinstalled"
+	case state.Broken != "":
+		return Configure, "Would have configured"
+	default:
+		return "", ""
 	}
 }
 
@@ -96,6 +109,8 @@ func (*Type) Verify(spec *Spec, _ resource.Outcome, after *State) error {
 		return fmt.Errorf("%s is not installed; if another package provides that name, name that one", spec.Name)
 	case spec.wantsVersion() && after.order != 0:
 		return fmt.Errorf("%s is installed, not %s", after.Ensure, spec.Ensure)
+	case spec.Ensure != model.EnsureAbsent && after.Broken != "":
+		return fmt.Errorf("%s is %s", spec.Name, after.Broken)
 	default:
 		return nil
 	}

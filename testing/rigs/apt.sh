@@ -33,7 +33,11 @@ pack muster-bad2 1.0 '' 'echo nor does this >&2; [ -e /root/fixed ]'
 # one that changes the machine for as long as it is not told to go on
 pack muster-slow 1.0 '' 'touch /root/begun; read line < /root/go'
 pack muster-needs 1.0 'Depends: no-such-thing\n'
-# two that provide one name
+# one that another one depends on, which goes along with it
+pack muster-lib 1.0
+pack muster-tool 1.0 'Depends: muster-lib\n'
+# a name that one provides, and one that two provide
+pack muster-sole 1.0 'Provides: muster-only\n'
 pack muster-real 1.0 'Provides: muster-virtual\n'
 pack muster-other 1.0 'Provides: muster-virtual\nConflicts: muster-real\n'
 printf 'Date: %s\nSHA256:\n %s %s Packages\n' "$(date -uR)" $(sha256sum $R/Packages | cut -d' ' -f1) $(stat -c %s $R/Packages) > $R/Release

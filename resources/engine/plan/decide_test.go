@@ -342,7 +342,7 @@ var rows = map[string]row{
 	"brought by the one before":   {lines: []string{"svc a", "svc b missing=x require=svc#a"}, after: []string{"planned"}, has: "0", noop: true, want: "unknown until svc#a is applied"},
 	"brought by nobody":           {lines: []string{"svc a", "svc b missing=x"}, after: []string{"planned"}, has: "0", noop: true, want: "fail: x is missing"},
 	"missing in a real run":       {lines: []string{"svc a provides=x", "svc b missing=x"}, after: []string{"changed"}, has: "0", want: "fail: x is missing"},
-	"listed by a change":          {lines: []string{"svc a along=x", "svc b unlisted=x"}, after: []string{"planned"}, has: "0", noop: true, want: "change set"},
+	"listed by a change":          {lines: []string{"svc a provides=/d/x", "svc b unlisted=/d/"}, after: []string{"planned"}, has: "0", noop: true, want: "change set"},
 	"listed by nobody":            {lines: []string{"svc a along=x", "svc b unlisted=x"}, after: []string{"not-begun"}, has: "0", noop: true, want: "fail: x does not list it"},
 	"listed in a real run":        {lines: []string{"svc a along=x", "svc b unlisted=x"}, after: []string{"changed"}, has: "0", want: "change set"},
 	"gone, and brought":           {lines: []string{"svc a provides=x", "svc b want=0 absent=x"}, after: []string{"planned"}, has: "0", noop: true, want: "unknown until svc#a is applied"},

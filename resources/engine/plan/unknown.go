@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine/graph"
@@ -176,8 +177,12 @@ func (u *Upstream) providerOf(n *graph.Node, needs []string) (p *graph.Node, exa
 	return near, false
 }
 
+// provides reports whether n provides what is needed; a need that ends with a
+// slash is one for anything below a directory.
 func provides(n *graph.Node, need string) bool {
-	return slices.ContainsFunc(n.Relations.Provides, func(p resource.Provision) bool { return p.What == need })
+	return slices.ContainsFunc(n.Relations.Provides, func(p resource.Provision) bool {
+		return p.What == need || strings.HasSuffix(need, "/") && strings.HasPrefix(p.What, need)
+	})
 }
 
 // Move carries the results over to a graph that has more nodes.

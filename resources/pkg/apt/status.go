@@ -60,27 +60,23 @@ func (*Provider) query(ctx context.Context, env resource.Env, names []string) ([
 	}
 	// 1 means that a package is unknown.
 	if result.ExitCode > 1 {
-		return nil, pkg.Explain(argv, result, []pkg.Remedy{{Says: "dpkg-query: error", Err: pkg.ErrBroken, Do: "run `dpkg --audit` and see /var/lib/dpkg"}})
+		return nil, pkg.Explain(argv, result, []pkg.Remedy{pkg.Says("dpkg-query: error", pkg.ErrBroken, "run `dpkg --audit` and see /var/lib/dpkg")})
 	}
 	return parseStatus(lines)
 }
 
-// stateOf returns the state of a name. Only installed counts: apt repairs every
-// other status by installing.
+// stateOf returns the state of a name; without an architecture it is that of the
+// node. What is neither absent nor installed is broken.
 func stateOf(name string, rows []row) *pkg.State {
-	bare, arch, _ := strings.Cut(name, ":")
+	bare, arch, qualified := strings.Cut(name, ":")
 	state := pkg.NewState(name, nil)
 	for _, r := range rows {
-		if r.name != bare || (arch != "" && arch != r.arch && !(pkg.IsNative(arch) && pkg.IsNative(r.arch))) {
+		if native := !qualified || pkg.IsNative(arch); r.name != bare || (native && !pkg.IsNative(r.arch)) || (!native && arch != r.arch) {
 			continue
 		}
 		held := r.want == "hold"
-		if r.status != "installed" {
+		if r.status == "not-installed" || r.status == "config-files" || r.version == "" {
 			state.Held = state.Held || (held && state.Metadata == nil)
-			continue
-		}
-		// The node's architecture wins.
-		if state.Metadata != nil && !pkg.IsNative(r.arch) {
 			continue
 		}
 		state = pkg.NewState(name, &pkg.Metadata{
@@ -88,6 +84,9 @@ func stateOf(name string, rows []row) *pkg.State {
 			Full: r.version, Extended: map[string]any{"status": r.status, "want": r.want},
 		})
 		state.Held = held
+		if r.status != "installed" {
+			state.Broken = r.status
+		}
 	}
 
 	return state

@@ -80,8 +80,8 @@ func TestCommands(t *testing.T) {
 		},
 	} {
 		var got []string
-		for _, argv := range commands(c.requests) {
-			got = append(got, strings.Join(argv, " "))
+		for _, s := range steps(c.requests) {
+			got = append(got, strings.Join(s.argv("-y"), " "))
 		}
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%+v:\n%q, not\n%q", c.requests, got, c.want)

@@ -51,7 +51,7 @@ func (p *Provider) StatusAll(ctx context.Context, env resource.Env, names []stri
 	// The exit code counts the packages that are not installed: all of them when
 	// the database cannot be read.
 	if strings.Contains(result.Stderr.String(), "error:") {
-		return nil, pkg.Explain(argv, result, []pkg.Remedy{{Says: "error:", Err: pkg.ErrBroken, Do: "run `rpm --rebuilddb`"}})
+		return nil, pkg.Explain(argv, result, []pkg.Remedy{pkg.Says("error:", pkg.ErrBroken, "run `rpm --rebuilddb`")})
 	}
 	rows := parseRows(lines)
 	states := make([]*pkg.State, len(names))
@@ -83,6 +83,9 @@ func (p *Provider) stateOf(name string, rows []row) *pkg.State {
 		Provider: "dnf", Full: r.full(), Extended: map[string]any{"epoch": r.epoch, "release": r.release},
 	})
 }
+
+// available is the repoquery format that parseRows reads.
+const available = "%{name} %{epoch} %{version} %{release} %{arch}\t\t\t\n"
 
 // Candidates runs dnf once with its cached lists, which Refresh keeps current.
 // Without an upgrade the installed version is the candidate.
