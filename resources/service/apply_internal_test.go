@@ -25,7 +25,7 @@ func TestSteps(t *testing.T) {
 		plans []string
 		want  []step
 	}{
-		"nothing":          {},
+		"nothing":          {want: []step{}},
 		"all started":      {[]string{"start", "start", "start"}, []step{{Start, []int{0, 1, 2}}}},
 		"started, enabled": {[]string{"start enable", "start enable"}, []step{{Start, []int{0, 1}}, {Enable, []int{0, 1}}}},
 		"only enabled":     {[]string{"enable", "start", "enable"}, []step{{Start, []int{1}}, {Enable, []int{0, 2}}}},

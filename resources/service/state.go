@@ -40,4 +40,4 @@ type Metadata struct {
 }
 
 // Obstacles are the reasons why a change is impossible; nil means possible.
-type Obstacles struct{ Start, Enable, Disable error }
+type Obstacles struct{ Start, Reload, Enable, Disable error }

@@ -31,8 +31,8 @@ func (*Type) Info() resource.Info {
 	}
 }
 
-// New returns empty properties.
-func (*Type) New() *Spec { return &Spec{} }
+// New returns properties that want a restart as refresh.
+func (*Type) New() *Spec { return &Spec{Refresh: Restart} }
 
 // Providers returns the providers.
 func (t *Type) Providers() []ServiceProvider { return t.providers }
@@ -58,14 +58,13 @@ func (*Type) StatusAll(ctx context.Context, env resource.Env, p ServiceProvider,
 	return states, errs
 }
 
-// missing returns the state of a service that need not exist, because it is
-// neither to run nor to start; for any other missing one an error that names what
+// missing returns the state of a service that need not exist; for any other missing one an error that names what
 // may still provide it.
 func missing(p ServiceProvider, spec *Spec, state *State, err error) (*State, error) {
 	switch {
 	case !errors.Is(err, ErrNotFound):
 		return state, err
-	case spec.Ensure == EnsureStopped && spec.Enable != nil && !*spec.Enable:
+	case spec.isGone():
 		return &State{
 			CommonState: model.CommonState{Ensure: EnsureStopped}, Missing: true,
 			Metadata: Metadata{Name: spec.Name, Provider: p.Name(), Active: "inactive", UnitFile: "not-found"},
