@@ -232,7 +232,10 @@ func (r *run) conclusion(ctx context.Context, c apply.Change, t *model.Transacti
 		t.Changes[i] = change.Done()
 	}
 	t.Changed, t.Refreshed = !res.Outcome.Unchanged, c.Refresh && !c.Plan.Unrefreshed
-	result.Changed, result.Touched = t.Changed, t.Changed
+	result.Changed, result.Touched, result.ChangedAt = t.Changed, t.Changed, res.Outcome.At
+	if result.ChangedAt.IsZero() {
+		result.ChangedAt = report.Now()
+	}
 	r.keepOutputs(c.Node, res.Outcome)
 	if t.Changed {
 		r.report.NoteDrift(c.Node, true)

@@ -101,7 +101,7 @@ func (t *Type) ApplyAll(ctx context.Context, env resource.Env, p PackageProvider
 }
 
 func outcomeOf(plan resource.Plan, after *State) resource.Outcome {
-	out := resource.Outcome{Before: plan.Changes[0].From, After: after.Ensure, Unchanged: plan.Changes[0].From == after.Ensure}
+	out := resource.Outcome{At: after.ChangedAt, Before: plan.Changes[0].From, After: after.Ensure, Unchanged: plan.Changes[0].From == after.Ensure}
 	switch action := Action(plan.Changes[0].Action); {
 	case action == Configure || action == Reinstall:
 		out.Before = after.Ensure

@@ -1,6 +1,10 @@
 package pkg
 
-import "github.com/musterfleet/muster/model"
+import (
+	"time"
+
+	"github.com/musterfleet/muster/model"
+)
 
 // State is the observed state of a package. Its ensure is the installed
 // version, or absent.
@@ -11,6 +15,9 @@ type State struct {
 	Candidate string `json:"candidate,omitempty" jsonschema_description:"Newest version to be had, known when ensure is latest"`
 	Held      bool   `json:"held,omitempty" jsonschema_description:"Whether the package manager was told not to change it"`
 	Broken    string `json:"broken,omitempty" jsonschema_description:"The package manager's word for an installation that is not complete"`
+
+	// ChangedAt is when its files were last changed, where that is known.
+	ChangedAt time.Time `json:"-"`
 
 	// order compares the installed version with the wanted one, or the candidate.
 	order int

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/musterfleet/muster/model"
 )
@@ -61,6 +62,9 @@ type Outcome struct {
 	// Untouched means, with an error, that everything was left as it was. Without it
 	// a failed change may have done anything.
 	Untouched bool
+	// At is when subscribers have to read again what changed; the zero time means the
+	// end of the change.
+	At time.Time
 	// Before and After are versions, where there are any.
 	Before, After string
 	// Values are what later resources may take.

@@ -39,7 +39,9 @@ func Decide(n *graph.Node, obs Observation, up *Upstream) Decision {
 		}
 		return failed(n, up, Decision{}, obs.GuardErr)
 	}
-	due, err := up.Plan(n, obs.Spec, obs.State, refresh)
+	made := refresh && up.isRefreshed(n, obs.State)
+	due, err := up.Plan(n, obs.Spec, obs.State, refresh && !made)
+	due.Unrefreshed = due.Unrefreshed || made
 	if err != nil {
 		return failed(n, up, Decision{Kind: Change, Plan: due, Refresh: refresh, Until: until}, err)
 	}

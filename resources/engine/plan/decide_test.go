@@ -30,7 +30,11 @@ func (*spec) Validate() (p model.Problems) { return p }
 type state struct {
 	model.CommonState
 	has string
+	// started is when it was started by others, zero for never.
+	started time.Time
 }
+
+func (s *state) IsStartedSince(at time.Time) bool { return s.started.After(at) }
 
 func (s *state) State() *model.CommonState { return &s.CommonState }
 
@@ -80,9 +84,12 @@ type row struct {
 	guards string // asked, failed
 	err    error
 	noop   bool
-	up     func(*plan.Upstream)
-	change func(*resource.Resource)
-	want   string
+	// started is when it was started by others: in which second after the changes of
+	// the others, of which the first is made at 1, the second at 2.
+	started int64
+	up      func(*plan.Upstream)
+	change  func(*resource.Resource)
+	want    string
 }
 
 func (r row) decide(t *testing.T) plan.Decision {
@@ -114,6 +121,9 @@ func (r row) decide(t *testing.T) plan.Decision {
 	}
 	for i, word := range r.after {
 		settle(t, up, g.Node(all[i].Ref()), word)
+		if res := &up.Results[g.Node(all[i].Ref()).At]; res.Changed {
+			res.ChangedAt = time.Unix(int64(i+1), 0)
+		}
 	}
 	if r.up != nil {
 		r.up(up)
@@ -128,7 +138,7 @@ func (r row) observation(last *resource.Resource) plan.Observation {
 		obs.GuardErr = errors.New("no answer")
 	}
 	if r.has != "" {
-		obs.Spec, obs.State, obs.Valid = last.Spec, &state{has: r.has}, true
+		obs.Spec, obs.State, obs.Valid = last.Spec, &state{has: r.has, started: time.Unix(r.started, 0)}, true
 	}
 
 	return obs
@@ -308,6 +318,13 @@ var rows = map[string]row{
 	"pending, and it fails":      {lines: []string{"svc a", "svc b subscribe=svc#a"}, after: []string{"failed"}, has: "1", up: pendingB, want: "stable"},
 	"pending, partly applied":    {lines: []string{"svc a", "svc c", "svc b subscribe=svc#a,svc#c"}, after: []string{"touched", "stable"}, has: "1", up: pendingB, want: "stable"},
 	"a refresh that is asked":    {lines: []string{"svc b"}, has: "1", up: func(u *plan.Upstream) { u.Requested = []model.Ref{{Type: "svc", Name: "b"}} }, want: "change refresh"},
+	"started by another":         {lines: []string{"svc a", "svc b subscribe=svc#a"}, after: []string{"changed"}, has: "1", started: 2, up: pendingB, want: "stable, refresh made"},
+	"before the last change":     {lines: []string{"svc a", "svc c", "svc b subscribe=svc#a,svc#c"}, after: []string{"changed", "changed"}, has: "1", started: 2, want: "change refresh"},
+	"after the last change":      {lines: []string{"svc a", "svc c", "svc b subscribe=svc#a,svc#c"}, after: []string{"changed", "changed"}, has: "1", started: 3, want: "stable, refresh made"},
+	"started, and not stable":    {lines: []string{"svc a", "svc b subscribe=svc#a"}, after: []string{"changed"}, has: "0", started: 3, want: "change set"},
+	"started, pending before":    {lines: []string{"svc a", "svc b subscribe=svc#a"}, after: []string{"stable"}, has: "1", started: 3, up: pendingB, want: "change refresh"},
+	"started, and it is asked":   {lines: []string{"svc a", "svc b subscribe=svc#a"}, after: []string{"changed"}, has: "1", started: 3, up: func(u *plan.Upstream) { u.Requested = []model.Ref{{Type: "svc", Name: "b"}} }, want: "change refresh"},
+	"started, elsewhere":         {lines: []string{"svc a", "svc b subscribe=svc#a,svc#earlier"}, after: []string{"changed"}, has: "1", started: 3, up: earlier(model.Transaction{Changed: true}), want: "change refresh"},
 	"refused by its guard":       {lines: []string{"svc a", "guarded b subscribe=svc#a"}, after: []string{"changed"}, has: "refused", guards: "asked", want: "stable, refresh made"},
 	"of an earlier command":      {lines: []string{"svc b subscribe=svc#earlier"}, has: "1", up: earlier(model.Transaction{Changed: true}), want: "change refresh"},
 	"planned by an earlier one":  {lines: []string{"svc b subscribe=svc#earlier"}, has: "1", up: earlier(model.Transaction{Changed: true, Noop: true}), want: "stable"},

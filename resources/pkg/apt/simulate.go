@@ -21,7 +21,8 @@ var (
 // Simulate runs apt-get in its simulation, which needs no root. A new package for
 // which apt would install another one is ErrNoPackage.
 func (*Provider) Simulate(ctx context.Context, env resource.Env, requests []pkg.Request) ([]pkg.Package, error) {
-	argv := append([]string{"apt-get", "-s"}, arguments(requests)...)
+	// Its log of the simulation would be a change of the machine.
+	argv := append([]string{"apt-get", "-s", "-o", "Dir::Log::Planner="}, arguments(requests)...)
 	lines, result, err := pkg.Ask(ctx, env, argv...)
 	switch {
 	case err != nil:

@@ -3,7 +3,10 @@ package apt
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/musterfleet/muster/resources/pkg"
 	"github.com/musterfleet/muster/resources/resource"
@@ -43,9 +46,27 @@ func (p *Provider) StatusAll(ctx context.Context, env resource.Env, names []stri
 	states := make([]*pkg.State, len(names))
 	for i, name := range names {
 		states[i] = stateOf(name, rows)
+		if m := states[i].Metadata; m != nil {
+			states[i].ChangedAt = unpackedAt(m)
+		}
 	}
 
 	return states, nil
+}
+
+// infoDir is where dpkg writes, when it has unpacked a package, what that holds.
+const infoDir = "/var/lib/dpkg/info"
+
+// unpackedAt returns when a package was unpacked, the zero time when that is not
+// known.
+func unpackedAt(m *pkg.Metadata) time.Time {
+	for _, name := range []string{m.Name, m.Name + ":" + m.Arch} {
+		if info, err := os.Stat(filepath.Join(infoDir, name+".list")); err == nil {
+			return info.ModTime()
+		}
+	}
+
+	return time.Time{}
 }
 
 // query returns the rows of the packages that dpkg knows.

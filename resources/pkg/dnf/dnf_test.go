@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/pkg"
@@ -16,7 +17,7 @@ import (
 // TestParseRows covers the table of the query format.
 func TestParseRows(t *testing.T) {
 	rows := parseRows(pkgtest.Captured(t, "status.txt"))
-	if want := (row{"muster-test", "1", "0.9", "1", "noarch", "none", "http://example.net/", "a test"}); len(rows) != 3 || rows[0] != want {
+	if want := (row{"muster-test", "1", "0.9", "1", "noarch", "1795330755", "none", "http://example.net/", "a test"}); len(rows) != 3 || rows[0] != want {
 		t.Fatalf("%+v", rows)
 	}
 	p := New()
@@ -31,6 +32,9 @@ func TestParseRows(t *testing.T) {
 	}
 	if got := p.stateOf("muster-test", rows).Metadata; !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)
+	}
+	if got := p.stateOf("muster-test", rows).ChangedAt; !got.Equal(time.Unix(1795330756, 0)) {
+		t.Errorf("it was installed before the end of %v", got)
 	}
 	candidates := parseRows(pkgtest.Captured(t, "candidates.txt"))
 	if len(candidates) != 1 || candidates[0].full() != "1:0.9-1" {
