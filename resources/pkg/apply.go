@@ -14,14 +14,14 @@ import (
 func (t *Type) Apply(ctx context.Context, env resource.Env, p PackageProvider, spec *Spec, plan resource.Plan) (resource.Outcome, error) {
 	var outcome resource.Outcome
 	err := t.locked(ctx, func() error {
-		request := requestOf(spec, plan)
-		failed := p.ChangeAll(ctx, env, []Request{request})
+		requests := requestsOf(spec, plan)
+		failed := p.ChangeAll(ctx, env, requests)
 		if failed != nil && (ctx.Err() != nil || errors.Is(failed, ErrLocked)) {
 			return failed
 		}
 		after, err := p.Status(ctx, env, spec.Name)
 		switch {
-		case failed != nil && (err != nil || !t.achieved(p, spec, plan, after) || about(failed, request) != nil):
+		case failed != nil && (err != nil || !t.achieved(p, spec, plan, after) || about(failed, requests[0]) != nil):
 			return failed
 		case failed != nil:
 			env.Log.WarnContext(ctx, "package is in its desired state despite an error", "package", spec.Name, "error", failed)
@@ -44,26 +44,39 @@ func (t *Type) achieved(p PackageProvider, spec *Spec, plan resource.Plan, after
 	return err == nil && state.Ensure != plan.Changes[0].From && t.Verify(spec, resource.Outcome{}, state) == nil
 }
 
-// requestOf returns the change that a plan asks for.
-func requestOf(spec *Spec, plan resource.Plan) Request {
-	change := plan.Changes[0]
-	r := Request{Action: Action(change.Action), Name: spec.Name, Version: spec.Ensure}
-	switch {
-	case r.Action == Configure || r.Action == Reinstall:
-		r.Version = change.To
-	case spec.Ensure == EnsureLatest && change.To != EnsureLatest:
-		r.Candidate = change.To
+// requestsOf returns the changes that a plan asks for; that of the version comes
+// first.
+func requestsOf(spec *Spec, plan resource.Plan) []Request {
+	var out []Request
+	for _, change := range plan.Changes {
+		if strings.HasPrefix(change.Property, along) {
+			continue
+		}
+		r := Request{Action: Action(change.Action), Name: spec.Name, Version: spec.Ensure, Recommends: spec.Recommends, Release: spec.TargetRelease, Held: spec.Hold != nil}
+		switch {
+		case r.Action == Configure || r.Action == Reinstall:
+			r.Version = change.To
+		case spec.Ensure == EnsureLatest && change.To != EnsureLatest:
+			r.Candidate = change.To
+		}
+		out = append(out, r)
 	}
 
-	return r
+	return out
 }
+
+// along begins the property of a change that goes along with one that is asked
+// for.
+const along = "package#"
 
 // warnOfRemoved logs packages that went along with others.
 func warnOfRemoved(ctx context.Context, env resource.Env, plans ...resource.Plan) {
 	var removed []string
 	for _, plan := range plans {
-		for _, c := range plan.Changes[1:] {
-			removed = append(removed, strings.TrimPrefix(c.Property, "package#"))
+		for _, c := range plan.Changes {
+			if name, ok := strings.CutPrefix(c.Property, along); ok {
+				removed = append(removed, name)
+			}
 		}
 	}
 	if len(removed) > 0 {
@@ -73,9 +86,10 @@ func warnOfRemoved(ctx context.Context, env resource.Env, plans ...resource.Plan
 
 // ApplyAll changes many packages in one transaction.
 func (t *Type) ApplyAll(ctx context.Context, env resource.Env, p PackageProvider, specs []*Spec, plans []resource.Plan) ([]resource.Outcome, error) {
-	requests, outcomes := make([]Request, len(specs)), make([]resource.Outcome, len(specs))
+	var requests []Request
+	outcomes := make([]resource.Outcome, len(specs))
 	for i, s := range specs {
-		requests[i] = requestOf(s, plans[i])
+		requests = append(requests, requestsOf(s, plans[i])...)
 	}
 	err := t.locked(ctx, func() error {
 		if err := p.ChangeAll(ctx, env, requests); err != nil {
@@ -102,8 +116,12 @@ func (t *Type) ApplyAll(ctx context.Context, env resource.Env, p PackageProvider
 
 func outcomeOf(plan resource.Plan, after *State) resource.Outcome {
 	out := resource.Outcome{At: after.ChangedAt, Before: plan.Changes[0].From, After: after.Ensure, Unchanged: plan.Changes[0].From == after.Ensure}
+	switch Action(plan.Changes[0].Action) {
+	case Configure, Reinstall, Hold, Unhold, Purge:
+		out.Unchanged = false
+	}
 	switch action := Action(plan.Changes[0].Action); {
-	case action == Configure || action == Reinstall:
+	case action == Configure || action == Reinstall || action == Hold || action == Unhold:
 		out.Before = after.Ensure
 	case out.Before == model.EnsureAbsent:
 		out.Before = ""

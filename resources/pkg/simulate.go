@@ -28,8 +28,9 @@ func foresee(ctx context.Context, env resource.Env, p PackageProvider, specs []*
 		if states[i] == nil {
 			continue
 		}
-		if plan, err := (*Type)(nil).Plan(spec, states[i], false); err == nil && !plan.Empty() {
-			s.requests, changed = append(s.requests, requestOf(spec, plan)), append(changed, states[i])
+		plan, err := (*Type)(nil).Plan(spec, states[i], false)
+		if action, _ := due(spec, states[i]); err == nil && action != "" {
+			s.requests, changed = append(s.requests, requestsOf(spec, plan)[0]), append(changed, states[i])
 		}
 	}
 	if len(changed) == 0 {

@@ -14,6 +14,7 @@ type State struct {
 	// Candidate is the version that latest stands for, read only then.
 	Candidate string `json:"candidate,omitempty" jsonschema_description:"Newest version to be had, known when ensure is latest"`
 	Held      bool   `json:"held,omitempty" jsonschema_description:"Whether the package manager was told not to change it"`
+	Residue   bool   `json:"residue,omitempty" jsonschema_description:"Whether configuration files of a removed package are left"`
 	Broken    string `json:"broken,omitempty" jsonschema_description:"The package manager's word for an installation that is not complete"`
 
 	// ChangedAt is when its files were last changed, where that is known.

@@ -30,7 +30,7 @@ func (*Type) Info() resource.Info {
 		Name:       "package",
 		Summary:    "Packages of the operating system: installed, at a version, or absent",
 		NameHelp:   "the name of a package",
-		EnsureHelp: "present in any version, absent, latest, or a version as the package manager writes it",
+		EnsureHelp: "present in any version, absent, purged (absent without its configuration files), latest, or a version as the package manager writes it",
 		Outputs:    []resource.Output{{Name: "version", Help: "The version that is installed, empty when none is"}},
 		Reads:      resource.Packages | resource.Paths,
 		Writes:     resource.Packages | resource.Paths | resource.Units | resource.Accounts,
@@ -46,10 +46,11 @@ func (t *Type) Providers() []PackageProvider { return t.providers }
 // Plan compares the installed version with the wanted one.
 func (*Type) Plan(spec *Spec, state *State, _ bool) (plan resource.Plan, err error) {
 	action, words := due(spec, state)
+	defer func() { planHold(&plan, spec, state, action) }()
 	if action == "" {
 		return plan, nil
 	}
-	if state.Held && action != Configure {
+	if state.Held && action != Configure && spec.Hold == nil {
 		return plan, fmt.Errorf("%w: %s is %s; release it with `apt-mark unhold %s` or change what is ensured", ErrHeld, spec.Name, state.Ensure, spec.Name)
 	}
 	change := model.Change{Action: string(action), Message: words, Property: "ensure", From: state.Ensure, To: spec.Ensure}
@@ -61,7 +62,7 @@ func (*Type) Plan(spec *Spec, state *State, _ bool) (plan resource.Plan, err err
 	}
 	plan.Add(change)
 	for _, p := range state.forecast.removed {
-		plan.Add(model.Change{Action: string(Uninstall), Message: "Would have uninstalled " + p.Names[0] + " too", Property: "package#" + p.Names[0], From: p.Version, To: model.EnsureAbsent})
+		plan.Add(model.Change{Action: string(Uninstall), Message: "Would have uninstalled " + p.Names[0] + " too", Property: along + p.Names[0], From: p.Version, To: model.EnsureAbsent})
 		for _, name := range p.Names {
 			plan.Removes = append(plan.Removes, "package:"+name)
 		}
@@ -71,12 +72,26 @@ func (*Type) Plan(spec *Spec, state *State, _ bool) (plan resource.Plan, err err
 	return plan, nil
 }
 
+// planHold adds the change that holds a package or releases it. A held one is
+// held anew after its change.
+func planHold(plan *resource.Plan, spec *Spec, state *State, action Action) {
+	switch {
+	case spec.Hold == nil || (*spec.Hold == state.Held && (action == "" || !state.Held)):
+	case *spec.Hold:
+		plan.Add(model.Change{Action: string(Hold), Message: "Would have held", Property: "hold", From: fmt.Sprint(state.Held), To: "true"})
+	default:
+		plan.Add(model.Change{Action: string(Unhold), Message: "Would have released", Property: "hold", From: "true", To: "false"})
+	}
+}
+
 // due returns the action of the decision table with its message, or none.
 func due(spec *Spec, state *State) (Action, string) {
 	switch {
+	case spec.Ensure == EnsurePurged && (state.installed() || state.Residue):
+		return Purge, "Would have purged"
 	case spec.Ensure == model.EnsureAbsent && state.installed():
 		return Uninstall, "Would have uninstalled"
-	case spec.Ensure == model.EnsureAbsent:
+	case spec.isRemoved():
 		return "", ""
 	case !state.installed() && spec.Ensure == model.EnsurePresent:
 		return Install, "Would have installed"
@@ -103,13 +118,19 @@ func due(spec *Spec, state *State) (Action, string) {
 // unknown, so latest only has to be installed.
 func (*Type) Verify(spec *Spec, _ resource.Outcome, after *State) error {
 	switch {
-	case spec.Ensure == model.EnsureAbsent && after.installed():
+	case spec.isRemoved() && after.installed():
 		return fmt.Errorf("%s is still installed", after.Ensure)
-	case spec.Ensure != model.EnsureAbsent && !after.installed():
+	case spec.Ensure == EnsurePurged && after.Residue:
+		return fmt.Errorf("its configuration files are still there")
+	case spec.Hold != nil && *spec.Hold != after.Held:
+		return fmt.Errorf("held is %t", after.Held)
+	case spec.isRemoved():
+		return nil
+	case !after.installed():
 		return fmt.Errorf("%s is not installed; if another package provides that name, name that one", spec.Name)
 	case spec.wantsVersion() && after.order != 0:
 		return fmt.Errorf("%s is installed, not %s", after.Ensure, spec.Ensure)
-	case spec.Ensure != model.EnsureAbsent && after.Broken != "":
+	case after.Broken != "":
 		return fmt.Errorf("%s is %s", spec.Name, after.Broken)
 	default:
 		return nil
@@ -118,7 +139,7 @@ func (*Type) Verify(spec *Spec, _ resource.Outcome, after *State) error {
 
 // Relations name the package, with and without its architecture.
 func (*Type) Relations(spec *Spec) resource.Relations {
-	if spec.Ensure == model.EnsureAbsent {
+	if spec.isRemoved() {
 		return resource.Relations{}
 	}
 	provides := resource.Provides("package:" + spec.Name)

@@ -25,6 +25,7 @@ type store struct {
 	calls                 []string
 	fails                 error
 	broken                map[string]string
+	residue               bool
 	// takes are the packages that go with another, refused those that fail for an error.
 	takes   map[string]string
 	refused map[string]error
@@ -54,13 +55,14 @@ func (s *store) StatusAll(_ context.Context, _ resource.Env, names []string) ([]
 			state = pkg.NewState(name, &pkg.Metadata{Name: name, Version: v, Full: v})
 		}
 		state.Held, state.Broken = slices.Contains(s.held, name), s.broken[name]
+		state.Residue = s.residue
 		out = append(out, state)
 	}
 
 	return out, nil
 }
 
-func (s *store) Candidates(_ context.Context, _ resource.Env, names []string) (map[string]string, error) {
+func (s *store) Candidates(_ context.Context, _ resource.Env, names []string, _ string) (map[string]string, error) {
 	s.calls = append(s.calls, "candidates "+strings.Join(names, " "))
 	return s.candidates, s.fails
 }
@@ -70,8 +72,13 @@ func (s *store) ChangeAll(_ context.Context, _ resource.Env, requests []pkg.Requ
 		s.calls = append(s.calls, strings.TrimSpace(string(r.Action)+" "+r.Name+" "+r.Version))
 		delete(s.broken, r.Name)
 		switch {
-		case r.Action == pkg.Uninstall:
+		case r.Action == pkg.Hold:
+			s.held = append(s.held, r.Name)
+		case r.Action == pkg.Unhold:
+			s.held = slices.DeleteFunc(s.held, func(name string) bool { return name == r.Name })
+		case r.IsRemoval():
 			delete(s.installed, r.Name)
+			s.residue = s.residue && r.Action != pkg.Purge
 		case r.Version == pkg.EnsureLatest || r.Version == model.EnsurePresent:
 			s.installed[r.Name] = s.candidates[r.Name]
 		default:
@@ -372,6 +379,81 @@ func TestForeseen(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestHold holds and releases, and changes what it holds.
+func TestHold(t *testing.T) {
+	for _, c := range []struct {
+		ensure, have, hold string
+		held               bool
+		message, calls     string
+	}{
+		{"present", "1.0", "true", false, "Would have held", "hold p present"},
+		{"present", "1.0", "true", true, "", ""},
+		{"present", "1.0", "false", true, "Would have released", "unhold p present"},
+		{"present", "1.0", "false", false, "", ""},
+		{"present", "", "true", false, "Would have installed. Would have held", "install p present, hold p present"},
+		{"2.0", "1.0", "true", true, "Would have upgraded to 2.0. Would have held", "upgrade p 2.0, hold p 2.0"},
+		{"2.0", "1.0", "false", true, "Would have upgraded to 2.0. Would have released", "upgrade p 2.0, unhold p 2.0"},
+		{"absent", "1.0", "false", true, "Would have uninstalled. Would have released", "uninstall p absent, unhold p absent"},
+	} {
+		s := newStore(map[string]string{"p": c.have}, map[string]string{"p": "2.0"})
+		if c.held {
+			s.held = []string{"p"}
+		}
+		typ, e := resource.Of(pkg.New(s)), env(t, "1")
+		spec := decode(t, typ, "p", c.ensure, "hold", c.hold)
+		state, err := typ.Status(t.Context(), e, s, spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan, err := typ.Plan(spec, state, false)
+		if err != nil || plan.Message() != c.message {
+			t.Errorf("%+v: %q, %v", c, plan.Message(), err)
+		}
+		if plan.Empty() {
+			continue
+		}
+		s.calls = nil
+		if outcome, err := typ.Apply(t.Context(), e, s, spec, plan); err != nil || outcome.Unchanged || strings.Join(s.calls[:len(s.calls)-1], ", ") != c.calls {
+			t.Errorf("%+v: %+v, %v, %q", c, outcome, err, s.calls)
+		}
+		after, err := typ.Status(t.Context(), e, s, spec)
+		if err != nil || typ.Verify(spec, resource.Outcome{}, after) != nil {
+			t.Errorf("%+v: %+v, %v, %v", c, after, err, typ.Verify(spec, resource.Outcome{}, after))
+		}
+	}
+}
+
+// TestPurged takes away what a removal leaves.
+func TestPurged(t *testing.T) {
+	for _, c := range []struct {
+		have    string
+		residue bool
+		message string
+	}{{"1.0", false, "Would have purged"}, {"", true, "Would have purged"}, {"", false, ""}} {
+		s := newStore(map[string]string{"p": c.have}, nil)
+		s.residue = c.residue
+		typ, e := resource.Of(pkg.New(s)), env(t, "1")
+		spec := decode(t, typ, "p", "purged")
+		state, err := typ.Status(t.Context(), e, s, spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan, err := typ.Plan(spec, state, false)
+		if err != nil || plan.Message() != c.message || (typ.Verify(spec, resource.Outcome{}, state) == nil) != plan.Empty() {
+			t.Errorf("%+v: %q, %v", c, plan.Message(), err)
+		}
+		if plan.Empty() {
+			continue
+		}
+		if outcome, err := typ.Apply(t.Context(), e, s, spec, plan); err != nil || outcome.Unchanged || outcome.After != "" {
+			t.Errorf("%+v: %+v, %v", c, outcome, err)
+		}
+	}
+	if got := packageType().Relations(decode(t, packageType(), "vim", "purged")); got.Provides != nil {
+		t.Errorf("a purged package provides %v", got.Provides)
 	}
 }
 

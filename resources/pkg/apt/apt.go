@@ -43,20 +43,78 @@ func (p *Provider) IsManageable(facts model.Facts, spec resource.Spec) (bool, in
 	return pkg.Manageable(facts, []string{p.bin + "/apt-get", p.bin + "/dpkg-query"}, pkg.DebianFamilies(), pkg.RedHatFamilies())
 }
 
-// ChangeAll runs one apt-get for all requests, and one before that to find out
-// whether it would install something else in place of a new package.
+// ChangeAll runs one apt-get for all requests with the same options, and one
+// before that to find out whether it would install something else in place of a
+// new package.
 func (p *Provider) ChangeAll(ctx context.Context, env resource.Env, requests []pkg.Request) error {
 	if slices.ContainsFunc(requests, pkg.Request.IsInstall) {
 		if _, err := p.Simulate(ctx, env, requests); err != nil {
 			return err
 		}
 	}
+	for _, argv := range commands(requests) {
+		if err := p.changer().Change(ctx, env, argv...); err != nil {
+			return err
+		}
+	}
 
-	return p.changer().Change(ctx, env, append([]string{"apt-get"}, arguments(requests)...)...)
+	return nil
 }
 
-// arguments returns the arguments for requests. A hyphen after a name removes it
-// in the transaction of the installations.
+// commands returns the commands for requests: those of apt-get by their options,
+// then those that hold or release.
+func commands(requests []pkg.Request) [][]string {
+	var out [][]string
+	for rest := requests; len(rest) > 0; {
+		var same, others []pkg.Request
+		for _, r := range rest {
+			if r.Action != pkg.Hold && r.Action != pkg.Unhold && (len(same) == 0 || slices.Equal(options(r), options(same[0]))) {
+				same = append(same, r)
+			} else if r.Action != pkg.Hold && r.Action != pkg.Unhold {
+				others = append(others, r)
+			}
+		}
+		if len(same) > 0 {
+			out = append(out, append([]string{"apt-get"}, arguments(same)...))
+		}
+		rest = others
+	}
+	for _, action := range []pkg.Action{pkg.Hold, pkg.Unhold} {
+		argv := []string{"apt-mark", string(action)}
+		for _, r := range requests {
+			if r.Action == action {
+				argv = append(argv, r.Name)
+			}
+		}
+		if len(argv) > 2 {
+			out = append(out, argv)
+		}
+	}
+
+	return out
+}
+
+// options returns those of one request, which hold for all of a command.
+func options(r pkg.Request) []string {
+	var out []string
+	if r.Action == pkg.Purge {
+		out = append(out, "--purge")
+	}
+	if r.Held {
+		out = append(out, "--allow-change-held-packages")
+	}
+	if r.Recommends != nil && !r.IsRemoval() {
+		out = append(out, map[bool]string{true: "--install-recommends", false: "--no-install-recommends"}[*r.Recommends])
+	}
+	if r.Release != "" && !r.IsRemoval() {
+		out = append(out, "-t", r.Release)
+	}
+
+	return out
+}
+
+// arguments returns the arguments for requests with the same options. A hyphen
+// after a name removes it in the transaction of the installations.
 func arguments(requests []pkg.Request) []string {
 	var names []string
 	var exact, repair bool
@@ -64,7 +122,7 @@ func arguments(requests []pkg.Request) []string {
 	for _, r := range requests {
 		name := r.Name
 		switch {
-		case r.Action == pkg.Uninstall:
+		case r.IsRemoval():
 			removals++
 		case r.Action == pkg.Reinstall:
 			repair = true
@@ -78,11 +136,11 @@ func arguments(requests []pkg.Request) []string {
 	// Without Pattern-Only an unknown name with a dot is a regular expression, and
 	// all matches are installed. apt waits for a lock silently, so it must not
 	// wait itself.
-	options := []string{"-o", "DPkg::Lock::Timeout=0", "-o", "APT::Cmd::Pattern-Only=true", "-o", "DPkg::Pre-Invoke::=echo " + dpkgBegins}
+	common := append([]string{"-o", "DPkg::Lock::Timeout=0", "-o", "APT::Cmd::Pattern-Only=true", "-o", "DPkg::Pre-Invoke::=echo " + dpkgBegins, "-o", noCache}, options(requests[0])...)
 	if removals == len(requests) {
-		return append(append([]string{"-q", "-y", "remove"}, options...), names...)
+		return append(append([]string{"-q", "-y", "remove"}, common...), names...)
 	}
-	argv := append([]string{"install", "-y", "-q", "-o", "DPkg::Options::=--force-confold"}, options...)
+	argv := append([]string{"install", "-y", "-q", "-o", "DPkg::Options::=--force-confold"}, common...)
 	if exact {
 		argv = append(argv, "--allow-downgrades")
 	}
@@ -90,7 +148,7 @@ func arguments(requests []pkg.Request) []string {
 		argv = append(argv, "--reinstall")
 	}
 	for i, r := range requests {
-		if r.Action == pkg.Uninstall {
+		if r.IsRemoval() {
 			names[i] += "-"
 		}
 	}

@@ -104,7 +104,7 @@ func FuzzParsePolicy(f *testing.F) {
 
 // TestArguments covers the commands of the tables of operations and flags.
 func TestArguments(t *testing.T) {
-	const options = " -o DPkg::Lock::Timeout=0 -o APT::Cmd::Pattern-Only=true -o DPkg::Pre-Invoke::=echo muster: dpkg begins"
+	const options = " -o DPkg::Lock::Timeout=0 -o APT::Cmd::Pattern-Only=true -o DPkg::Pre-Invoke::=echo muster: dpkg begins -o Dir::Cache::pkgcache="
 	const install, remove = "apt-get install -y -q -o DPkg::Options::=--force-confold" + options, "apt-get -q -y remove" + options
 	present := pkg.Request{Action: pkg.Install, Name: "a", Version: "present"}
 	latest := pkg.Request{Action: pkg.Install, Name: "b", Version: "latest", Candidate: "2.0"}
@@ -132,6 +132,35 @@ func TestArguments(t *testing.T) {
 		if got := strings.Join(append([]string{"apt-get"}, arguments(c.requests)...), " "); got != c.want {
 			t.Errorf("%+v:\n%s, not\n%s", c.requests, got, c.want)
 		}
+	}
+}
+
+// TestCommands has a command for each set of options, and those that hold at the end.
+func TestCommands(t *testing.T) {
+	yes, no := true, false
+	var got []string
+	for _, argv := range commands([]pkg.Request{
+		{Action: pkg.Hold, Name: "a", Version: "present"},
+		{Action: pkg.Install, Name: "a", Version: "present", Recommends: &no},
+		{Action: pkg.Uninstall, Name: "b", Recommends: &no},
+		{Action: pkg.Install, Name: "c", Version: "present"},
+		{Action: pkg.Purge, Name: "d"},
+		{Action: pkg.Install, Name: "e", Version: "latest", Candidate: "2", Release: "next", Held: true, Recommends: &yes},
+		{Action: pkg.Unhold, Name: "f"},
+		{Action: pkg.Install, Name: "g", Version: "present", Recommends: &no},
+	}) {
+		line := strings.Join(argv, " ")
+		for _, option := range []string{" -o DPkg::Lock::Timeout=0", " -o APT::Cmd::Pattern-Only=true", " -o DPkg::Pre-Invoke::=echo muster: dpkg begins", " -o Dir::Cache::pkgcache=", " -o DPkg::Options::=--force-confold", " -q", " -y"} {
+			line = strings.Replace(line, option, "", 1)
+		}
+		got = append(got, line)
+	}
+	want := []string{
+		"apt-get install --no-install-recommends a g", "apt-get install b- c", "apt-get remove --purge d",
+		"apt-get install --allow-change-held-packages --install-recommends -t next e=2", "apt-mark hold a", "apt-mark unhold f",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, not %q", got, want)
 	}
 }
 

@@ -21,14 +21,21 @@ var (
 // Simulate runs apt-get in its simulation, which needs no root. A new package for
 // which apt would install another one is ErrNoPackage.
 func (*Provider) Simulate(ctx context.Context, env resource.Env, requests []pkg.Request) ([]pkg.Package, error) {
-	// Its log of the simulation would be a change of the machine.
-	argv := append([]string{"apt-get", "-s", "-o", "Dir::Log::Planner="}, arguments(requests)...)
-	lines, result, err := pkg.Ask(ctx, env, argv...)
-	switch {
-	case err != nil:
-		return nil, err
-	case result.ExitCode != 0:
-		return nil, pkg.Explain(argv, result, remedies())
+	var lines []string
+	for _, argv := range commands(requests) {
+		if argv[0] != "apt-get" {
+			continue
+		}
+		// Its log of the simulation would be a change of the machine.
+		argv = append([]string{"apt-get", "-s", "-o", "Dir::Log::Planner="}, argv[1:]...)
+		more, result, err := pkg.Ask(ctx, env, argv...)
+		switch {
+		case err != nil:
+			return nil, err
+		case result.ExitCode != 0:
+			return nil, pkg.Explain(argv, result, remedies())
+		}
+		lines = append(lines, more...)
 	}
 	for _, r := range requests {
 		found := func(line string) bool {
@@ -72,7 +79,7 @@ func removed(lines []string, requests []pkg.Request) []pkg.Package {
 	var out []pkg.Package
 	for _, line := range lines {
 		m := removes.FindStringSubmatch(line)
-		if m == nil || slices.ContainsFunc(requests, func(r pkg.Request) bool { return r.Action == pkg.Uninstall && r.Is(m[1]) }) {
+		if m == nil || slices.ContainsFunc(requests, func(r pkg.Request) bool { return r.IsRemoval() && r.Is(m[1]) }) {
 			continue
 		}
 		out = append(out, pkg.Package{Names: []string{m[1]}, Version: m[2]})

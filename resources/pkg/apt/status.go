@@ -54,6 +54,10 @@ func (p *Provider) StatusAll(ctx context.Context, env resource.Env, names []stri
 	return states, nil
 }
 
+// noCache keeps apt from writing what it knows of installed packages: it takes that
+// for current when they change within the same second.
+const noCache = "Dir::Cache::pkgcache="
+
 // infoDir is where dpkg writes, when it has unpacked a package, what that holds.
 const infoDir = "/var/lib/dpkg/info"
 
@@ -98,6 +102,7 @@ func stateOf(name string, rows []row) *pkg.State {
 		held := r.want == "hold"
 		if r.status == "not-installed" || r.status == "config-files" || r.version == "" {
 			state.Held = state.Held || (held && state.Metadata == nil)
+			state.Residue = state.Residue || r.status == "config-files"
 			continue
 		}
 		state = pkg.NewState(name, &pkg.Metadata{
@@ -114,8 +119,12 @@ func stateOf(name string, rows []row) *pkg.State {
 }
 
 // Candidates runs apt-cache once.
-func (p *Provider) Candidates(ctx context.Context, env resource.Env, names []string) (map[string]string, error) {
-	argv := append([]string{"apt-cache", "policy", "--"}, names...)
+func (p *Provider) Candidates(ctx context.Context, env resource.Env, names []string, release string) (map[string]string, error) {
+	argv := []string{"apt-cache", "policy", "-o", noCache}
+	if release != "" {
+		argv = append(argv, "-t", release)
+	}
+	argv = append(append(argv, "--"), names...)
 	lines, result, err := pkg.Ask(ctx, env, argv...)
 	if err != nil {
 		return nil, err

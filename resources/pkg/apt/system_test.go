@@ -94,6 +94,20 @@ func states() []typetest.Case {
 		{Name: "absent, half-configured", Setup: forged("ok half-configured"), Properties: pkgtest.Properties("muster-test", "absent"), Message: "Would have uninstalled", Check: is("muster-test", "config-files 1.0-1")},
 		{Name: "another version, half-configured", Setup: forged("ok half-configured"), Properties: pkgtest.Properties("muster-test", "1:0.9-1"), Message: "Would have upgraded to 1:0.9-1", Check: is("muster-test", newest)},
 		{Name: "a name that one provides, absent", Setup: with("INSTALL muster-sole=1.0"), Properties: pkgtest.Properties("muster-only", "absent"), Check: is("muster-sole", "installed 1.0")},
+		{Name: "purged", Setup: with("INSTALL muster-test=1.0-1"), Properties: pkgtest.Properties("muster-test", "purged"), Message: "Would have purged", Check: is("muster-test", "unknown")},
+		{Name: "purged, config-files", Setup: with("INSTALL muster-test=1.0-1; dpkg --remove muster-test"), Properties: pkgtest.Properties("muster-test", "purged"), Message: "Would have purged", Check: is("muster-test", "unknown")},
+		{Name: "purged, it is", Setup: with(""), Properties: pkgtest.Properties("muster-test", "purged"), Check: is("muster-test", "unknown")},
+		{Name: "hold", Setup: with("INSTALL muster-test=1.0-1"), Properties: more("muster-test", "present", "hold", true), Message: "Would have held", Check: held("muster-test", "1.0-1", true)},
+		{Name: "hold, it is", Setup: with("INSTALL muster-test=1.0-1; apt-mark hold muster-test"), Properties: more("muster-test", "present", "hold", true), Check: held("muster-test", "1.0-1", true)},
+		{Name: "hold another version", Setup: with("INSTALL muster-test=1.0-1; apt-mark hold muster-test"), Properties: more("muster-test", "latest", "hold", true), Message: "Would have upgraded to latest. Would have held", Check: held("muster-test", "1:0.9-1", true)},
+		{Name: "hold a new one", Setup: with(""), Properties: more("muster-test", "1.0-1", "hold", true), Message: "Would have installed version 1.0-1. Would have held", Check: held("muster-test", "1.0-1", true)},
+		{Name: "release", Setup: with("INSTALL muster-test=1.0-1; apt-mark hold muster-test"), Properties: more("muster-test", "present", "hold", false), Message: "Would have released", Check: held("muster-test", "1.0-1", false)},
+		{Name: "release and remove", Setup: with("INSTALL muster-test=1.0-1; apt-mark hold muster-test"), Properties: more("muster-test", "absent", "hold", false), Message: "Would have uninstalled. Would have released", Check: is("muster-test", "config-files 1.0-1")},
+		{Name: "without what it recommends", Setup: with(""), Properties: more("muster-asks", "present", "recommends", false), Message: "Would have installed", Check: is("muster-many9", "not-installed")},
+		{Name: "with what it recommends", Setup: with(""), Properties: more("muster-asks", "present", "recommends", true), Message: "Would have installed", Check: is("muster-many9", "installed 1.0")},
+		{Name: "from a release", Setup: with(""), Properties: more("muster-next", "present", "target_release", "next"), Message: "Would have installed", Check: is("muster-next", "installed 2.0")},
+		{Name: "the latest of a release", Setup: with("INSTALL muster-next=1.0"), Properties: more("muster-next", "latest", "target_release", "next"), Message: "Would have upgraded to latest", Check: is("muster-next", "installed 2.0")},
+		{Name: "the latest of no release", Setup: with("INSTALL muster-next=1.0"), Properties: pkgtest.Properties("muster-next", "latest"), Check: is("muster-next", "installed 1.0")},
 		{Name: "absent, config-files", Setup: with("INSTALL muster-test=1.0-1; dpkg --remove muster-test"), Properties: pkgtest.Properties("muster-test", "absent"), Check: is("muster-test", "config-files 1.0-1")},
 		{Name: "held", Setup: with("INSTALL muster-test=1.0-1; apt-mark hold muster-test"), Properties: pkgtest.Properties("muster-test", "latest"), Error: "the package is held: muster-test is 1.0-1; release it with `apt-mark unhold muster-test`"},
 		{Name: "held, absent", Setup: with("INSTALL muster-test=1.0-1; apt-mark hold muster-test"), Properties: pkgtest.Properties("muster-test", "absent"), Error: "apt-mark unhold"},
@@ -113,6 +127,26 @@ func states() []typetest.Case {
 		{Name: "with the machine's architecture", Setup: with(""), Properties: pkgtest.Properties("muster-test:amd64", "present"), Message: "Would have installed", Check: is("muster-test", "installed 1:0.9-1")},
 		{Name: "an epoch of 0", Setup: with(""), Properties: pkgtest.Properties("muster-test", "0:1.0-1"), Message: "Would have installed version 0:1.0-1", Check: is("muster-test", "installed 1.0-1")},
 		{Name: "with its architecture", Setup: with(""), Properties: pkgtest.Properties("muster-test:all", "1.0-1"), Message: "Would have installed version 1.0-1", Check: is("muster-test", "installed 1.0-1")},
+	}
+}
+
+// more are the properties of a package with one more.
+func more(name, ensure, key string, value any) func(string) typetest.Properties {
+	return func(dir string) typetest.Properties {
+		p := pkgtest.Properties(name, ensure)(dir)
+		p[key] = value
+		return p
+	}
+}
+
+// held checks the version and whether it is held.
+func held(name, version string, want bool) func(*testing.T, string) {
+	return func(t *testing.T, dir string) {
+		t.Helper()
+		is(name, "installed "+version)(t, dir)
+		if got := pkgtest.Sh(t, "apt-mark showhold"); (got == name) != want {
+			t.Errorf("held is %q", got)
+		}
 	}
 }
 

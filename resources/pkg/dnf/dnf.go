@@ -3,7 +3,10 @@
 package dnf
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -38,6 +41,9 @@ func (*Provider) Name() string { return "dnf" }
 func (p *Provider) IsManageable(facts model.Facts, spec resource.Spec) (bool, int, error) {
 	if err := checkVersion(spec.Meta().Name, spec.Meta().Ensure); err != nil {
 		return false, 0, err
+	}
+	if s, ok := spec.(*pkg.Spec); ok && (s.Hold != nil || s.TargetRelease != "") {
+		return false, 0, errors.New("hold and target_release are for apt: lock versions with `dnf versionlock`, and choose repositories in their files")
 	}
 
 	return pkg.Manageable(facts, []string{p.bin + "/dnf", p.bin + "/rpm"}, pkg.RedHatFamilies(), pkg.DebianFamilies())
@@ -91,29 +97,40 @@ func (s step) argv(answer string, options ...string) []string {
 	return argv
 }
 
-// steps returns the commands for requests.
+// steps returns the commands for requests: removals, downgrades, installations.
 func steps(requests []pkg.Request) []step {
-	// Without --best the installed version is good enough.
-	all := []step{{command: "remove"}, {command: "downgrade"}, {command: "install"}, {command: "install", options: []string{"--best"}}}
+	var out []step
+	commands := []string{"remove", "downgrade", "install"}
 	for _, r := range requests {
-		at := 2
+		s := step{command: "install"}
 		switch {
-		case r.Action == pkg.Uninstall:
-			at = 0
+		case r.IsRemoval():
+			s.command = "remove"
 		case r.Action == pkg.Downgrade:
-			at = 1
+			s.command = "downgrade"
 		case r.Version == pkg.EnsureLatest && r.Action == pkg.Upgrade:
-			at = 3
+			// Without it the installed version is good enough.
+			s.options = []string{"--best"}
 		}
-		all[at].requests = append(all[at].requests, r)
+		if r.Recommends != nil && !r.IsRemoval() {
+			s.options = append(s.options, fmt.Sprintf("--setopt=install_weak_deps=%t", *r.Recommends))
+		}
+		at := slices.IndexFunc(out, func(o step) bool { return o.command == s.command && slices.Equal(o.options, s.options) })
+		if at < 0 {
+			at, out = len(out), append(out, s)
+		}
+		out[at].requests = append(out[at].requests, r)
 	}
+	slices.SortStableFunc(out, func(a, b step) int {
+		return cmp.Or(slices.Index(commands, a.command)-slices.Index(commands, b.command), len(a.options)-len(b.options))
+	})
 
-	return slices.DeleteFunc(all, func(s step) bool { return len(s.requests) == 0 })
+	return out
 }
 
 // argument returns how dnf is asked for a request.
 func argument(r pkg.Request) string {
-	if r.Action == pkg.Uninstall || r.Version == model.EnsurePresent || r.Version == pkg.EnsureLatest {
+	if r.IsRemoval() || r.Version == model.EnsurePresent || r.Version == pkg.EnsureLatest {
 		return r.Name
 	}
 

@@ -75,6 +75,8 @@ func TestCommands(t *testing.T) {
 		{[]pkg.Request{request(pkg.Upgrade, "a", "1:2.0")}, []string{"dnf install -y a-1:2.0"}},
 		{[]pkg.Request{request(pkg.Downgrade, "a", "1.0")}, []string{"dnf downgrade -y a-1.0"}},
 		{[]pkg.Request{request(pkg.Uninstall, "a", "absent")}, []string{"dnf remove -y a"}},
+		{[]pkg.Request{request(pkg.Purge, "a", "purged")}, []string{"dnf remove -y a"}},
+		{[]pkg.Request{{Action: pkg.Install, Name: "a", Version: "present", Recommends: new(bool)}, request(pkg.Install, "b", "present")}, []string{"dnf install -y b", "dnf install -y --setopt=install_weak_deps=false a"}},
 		{[]pkg.Request{request(pkg.Install, "a.i686", "1.0-1")}, []string{"dnf install -y a-1.0-1.i686"}},
 		{[]pkg.Request{request(pkg.Install, "a.i686", "1.0")}, []string{"dnf install -y a-1.0-*.i686"}},
 		{[]pkg.Request{request(pkg.Install, "python3.11", "3.11.2")}, []string{"dnf install -y python3.11-3.11.2"}},
@@ -106,6 +108,12 @@ func TestIsManageable(t *testing.T) {
 	}
 	if ok, _, err := (&Provider{bin: dir}).IsManageable(nil, spec("1.0-1.el9")); !ok || err != nil {
 		t.Errorf("%v, %v", ok, err)
+	}
+	for _, s := range []*pkg.Spec{{Hold: new(bool)}, {TargetRelease: "next"}} {
+		s.Name = "zsh"
+		if ok, _, err := (&Provider{bin: dir}).IsManageable(nil, s); ok || err == nil || !strings.Contains(err.Error(), "are for apt") {
+			t.Errorf("%v, %v", ok, err)
+		}
 	}
 	if ok, _, err := (&Provider{bin: dir}).IsManageable(nil, spec("1.0-1.noarch")); ok || err == nil || !strings.Contains(err.Error(), "name the package zsh.noarch, with ensure 1.0-1") {
 		t.Errorf("%v, %v", ok, err)

@@ -132,7 +132,7 @@ func cutArchitecture(text string) (name, arch string) {
 func (t table) removed(requests []pkg.Request) []pkg.Package {
 	var out []pkg.Package
 	for _, r := range t.gone {
-		if !slices.ContainsFunc(requests, func(q pkg.Request) bool { return q.Action == pkg.Uninstall && r.is(q.Name) }) {
+		if !slices.ContainsFunc(requests, func(q pkg.Request) bool { return q.IsRemoval() && r.is(q.Name) }) {
 			out = append(out, pkg.Package{Names: []string{r.name, r.name + "." + r.arch}, Version: r.version})
 		}
 	}

@@ -100,7 +100,7 @@ const available = "%{name} %{epoch} %{version} %{release} %{arch}\t\t\t\n"
 
 // Candidates runs dnf once with its cached lists, which Refresh keeps current.
 // Without an upgrade the installed version is the candidate.
-func (p *Provider) Candidates(ctx context.Context, env resource.Env, names []string) (map[string]string, error) {
+func (p *Provider) Candidates(ctx context.Context, env resource.Env, names []string, _ string) (map[string]string, error) {
 	states, err := p.StatusAll(ctx, env, names)
 	if err != nil {
 		return nil, err

@@ -251,7 +251,7 @@ func TestLocks(t *testing.T) {
 		Hold:  map[string]func(testing.TB) func(){"candidates": dnfs},
 		Clean: func(testing.TB, resource.Env) { asked = false },
 		Do: func(ctx context.Context, env resource.Env, timeout time.Duration) error {
-			_, err := waiting(timeout).Candidates(ctx, env, []string{"muster-real"})
+			_, err := waiting(timeout).Candidates(ctx, env, []string{"muster-real"}, "")
 			asked = err == nil
 			return err
 		},
@@ -279,7 +279,7 @@ func TestTogether(t *testing.T) {
 	if _, err := os.Stat(e.Host.StateDir() + "/refreshed-dnf"); err != nil {
 		t.Error(err)
 	}
-	candidates, err := p.Candidates(t.Context(), e, []string{"muster-test", "muster-many0", "no-such-package"})
+	candidates, err := p.Candidates(t.Context(), e, []string{"muster-test", "muster-many0", "no-such-package"}, "")
 	if err != nil || candidates["muster-test"] != "1:0.9-1" || candidates["muster-many0"] != "0:1.0-1" || len(candidates) != 2 {
 		t.Errorf("the candidates are %v, %v", candidates, err)
 	}
