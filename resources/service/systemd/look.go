@@ -137,7 +137,7 @@ func (p *Provider) state(ctx context.Context, env resource.Env, name string, u u
 	if err != nil {
 		return nil, err
 	}
-	state.Since = time.Now().Add(u.activeSince - sinceBoot())
+	state.Since = p.booted.at().Add(u.activeSince)
 	state.Outdated = u.needReload || u.load == notFound
 	if !u.canReload {
 		state.Obstacles.Reload = errors.New("its unit has no ExecReload: set refresh to restart or reload-or-restart")

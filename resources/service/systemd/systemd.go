@@ -31,6 +31,7 @@ type Provider struct {
 	// reloaded is when systemd last read its units. It is guarded by turn.
 	reloaded reading
 	names    names
+	booted   bootTime
 }
 
 // reading is a moment at which systemd read its units: the run, and the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/musterfleet/muster/resources/resource"
@@ -82,6 +83,26 @@ func unitNames(names []string) []string {
 	}
 
 	return units
+}
+
+// bootTime is when systemd's clock of unit events began.
+type bootTime struct {
+	mu   sync.Mutex
+	last time.Time
+}
+
+// bootSlack is how much two readings of the clocks may differ.
+const bootSlack = 10 * time.Millisecond
+
+// at returns the same time again while the clocks agree.
+func (b *bootTime) at() time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if now := time.Now().Round(0).Add(-sinceBoot()); now.Sub(b.last).Abs() > bootSlack {
+		b.last = now
+	}
+
+	return b.last
 }
 
 // sinceBoot is the time on systemd's clock of unit events.
