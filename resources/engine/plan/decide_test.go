@@ -40,6 +40,9 @@ func (s *state) State() *model.CommonState { return &s.CommonState }
 
 func typeOf(name string) *resource.Type {
 	t := &resource.Type{Info: resource.Info{Name: name, Refreshes: name != "plain", Writes: resource.Paths}}
+	if name == "wide" {
+		t.Writes |= resource.Accounts
+	}
 	t.Plan = func(s resource.Spec, st resource.State, refresh bool) (p resource.Plan, err error) {
 		sp := s.(*spec)
 		p = sp.plan
@@ -357,6 +360,12 @@ var rows = map[string]row{
 	"brought by a change":         {lines: []string{"svc a provides=x", "svc b missing=x"}, after: []string{"planned"}, has: "0", noop: true, want: "change set"},
 	"brought, and not planned":    {lines: []string{"svc a provides=x", "svc b want=0 missing=x"}, after: []string{"planned"}, has: "0", noop: true, want: "unknown until svc#a is applied"},
 	"brought by the one before":   {lines: []string{"svc a", "svc b missing=x require=svc#a"}, after: []string{"planned"}, has: "0", noop: true, want: "unknown until svc#a is applied"},
+	"brought by what it requires": {lines: []string{"svc a", "wide c", "svc b missing=x require=svc#a"}, after: []string{"planned", "planned"}, has: "0", noop: true, want: "unknown until svc#a is applied"},
+	"brought by anyone":           {lines: []string{"svc a", "wide c", "svc b missing=x"}, after: []string{"planned", "planned"}, has: "0", noop: true, want: "unknown until wide#c is applied"},
+	"removed, and brought":        {lines: []string{"wide a", "svc b want=0 removes=x require=wide#a"}, after: []string{"planned"}, has: "0", noop: true, want: "unknown until wide#a is applied"},
+	"removed by subscription":     {lines: []string{"wide a", "svc b want=0 removes=x subscribe=wide#a"}, after: []string{"unknown:a"}, has: "0", noop: true, want: "unknown until wide#a is applied"},
+	"removed, and not brought":    {lines: []string{"wide a", "wide c", "svc b want=0 removes=x require=wide#a"}, after: []string{"stable", "planned"}, has: "0", noop: true, want: "stable"},
+	"removed in a real run":       {lines: []string{"wide a", "svc b want=0 removes=x require=wide#a"}, after: []string{"changed"}, has: "0", want: "stable"},
 	"brought by nobody":           {lines: []string{"svc a", "svc b missing=x"}, after: []string{"planned"}, has: "0", noop: true, want: "fail: x is missing"},
 	"missing in a real run":       {lines: []string{"svc a provides=x", "svc b missing=x"}, after: []string{"changed"}, has: "0", want: "fail: x is missing"},
 	"listed by a change":          {lines: []string{"svc a provides=/d/x", "svc b unlisted=/d/"}, after: []string{"planned"}, has: "0", noop: true, want: "change set"},
