@@ -55,10 +55,13 @@ type simulation struct {
 	provider  PackageProvider
 	requests  []Request
 	forecasts []forecast
+	// good are the changes that can be made together, removed what goes with them.
+	good    []int
+	removed []Package
 }
 
 // run simulates all changes at once, without those that an error names, and else
-// one by one. Its error is about the simulation itself.
+// by halves. Its error is about the simulation itself.
 func (s *simulation) run(ctx context.Context, env resource.Env) error {
 	todo := make([]int, len(s.requests))
 	for i := range todo {
@@ -83,7 +86,7 @@ func (s *simulation) run(ctx context.Context, env resource.Env) error {
 			return f != nil
 		})
 		if len(rest) == len(todo) {
-			return s.oneByOne(ctx, env, todo)
+			return s.halves(ctx, env, todo)
 		}
 		todo = rest
 	}
@@ -91,26 +94,36 @@ func (s *simulation) run(ctx context.Context, env resource.Env) error {
 	return nil
 }
 
-// oneByOne simulates each change together with those before it.
-func (s *simulation) oneByOne(ctx context.Context, env resource.Env, todo []int) error {
-	var good []int
-	var before []Package
-	for _, i := range todo {
-		removed, err := s.provider.Simulate(ctx, env, s.pick(append(good, i)))
-		if err != nil {
-			if !isRefusal(err) {
-				return err
-			}
-			s.forecasts[i].err = err
-			continue
-		}
-		s.forecasts[i].removed = slices.DeleteFunc(slices.Clone(removed), func(p Package) bool {
-			return slices.ContainsFunc(before, func(b Package) bool { return b.Names[0] == p.Names[0] })
-		})
-		good, before = append(good, i), removed
+// split simulates changes together with the good ones before them, and by halves
+// those of which one fails or removes others.
+func (s *simulation) split(ctx context.Context, env resource.Env, todo []int) error {
+	removed, err := s.provider.Simulate(ctx, env, s.pick(slices.Concat(s.good, todo)))
+	if err != nil && !isRefusal(err) {
+		return err
+	}
+	more := slices.DeleteFunc(slices.Clone(removed), func(p Package) bool {
+		return slices.ContainsFunc(s.removed, func(b Package) bool { return b.Names[0] == p.Names[0] })
+	})
+	switch {
+	case err != nil && len(todo) == 1:
+		s.forecasts[todo[0]].err = err
+	case len(todo) == 1 || err == nil && len(more) == 0:
+		s.forecasts[todo[0]].removed = more
+		s.good, s.removed = append(s.good, todo...), removed
+	default:
+		return s.halves(ctx, env, todo)
 	}
 
 	return nil
+}
+
+func (s *simulation) halves(ctx context.Context, env resource.Env, todo []int) error {
+	half := len(todo) / 2
+	if err := s.split(ctx, env, todo[:half]); err != nil {
+		return err
+	}
+
+	return s.split(ctx, env, todo[half:])
 }
 
 func (s *simulation) pick(indexes []int) []Request {
