@@ -44,6 +44,11 @@ func (a *access) Env(n *graph.Node) resource.Env {
 // IsNoop reports whether a node must not be changed.
 func (a *access) IsNoop(n *graph.Node) bool { return a.up.IsNoop(n) }
 
+// Plan returns what is due to a node in a state.
+func (a *access) Plan(n *graph.Node, spec resource.Spec, state resource.State, refresh bool) (resource.Plan, error) {
+	return a.up.Plan(n, spec, state, refresh)
+}
+
 // Rest returns the nodes after n that have not had their turns.
 func (a *access) Rest(n *graph.Node) []*graph.Node {
 	var out []*graph.Node

@@ -141,12 +141,12 @@ func (r *run) change(ctx, work context.Context, n *graph.Node, t *model.Transact
 
 // batch returns a change with those that can be made together with it: of the
 // resources of its type and provider that follow it directly and wait for
-// nothing that is still to come.
+// nothing that is still to come. One that is expected to fail is changed alone.
 func (r *run) batch(ctx context.Context, first apply.Change) []apply.Change {
 	batch := []apply.Change{first}
 	most := apply.BatchSize(first.Node.Resource.Type, r.up.Graph.Len())
 	// With fail_on_error nothing may be changed beside what fails.
-	if most == 1 || r.up.FailsFast(first.Node) {
+	if most == 1 || r.up.FailsFast(first.Node) || first.Plan.Fails != nil {
 		return batch
 	}
 	for _, n := range r.up.Graph.Nodes()[first.Node.At+1:] {
@@ -157,7 +157,7 @@ func (r *run) batch(ctx context.Context, first apply.Change) []apply.Change {
 			continue
 		}
 		d := r.decide(ctx, n)
-		if d.Kind == plan.Change && r.observer.Provider(n) == r.observer.Provider(first.Node) {
+		if d.Kind == plan.Change && d.Plan.Fails == nil && r.observer.Provider(n) == r.observer.Provider(first.Node) {
 			batch = append(batch, apply.Change{Node: n, Plan: d.Plan, Refresh: d.Refresh})
 		} else if d.Kind != plan.Stable && d.Kind != plan.Change {
 			break
@@ -232,7 +232,10 @@ func (r *run) conclusion(ctx context.Context, c apply.Change, t *model.Transacti
 		t.Changes[i] = change.Done()
 	}
 	t.Changed, t.Refreshed = !res.Outcome.Unchanged, c.Refresh && !c.Plan.Unrefreshed
-	result.Changed, result.Touched = t.Changed, t.Changed
+	result.Changed, result.Touched, result.ChangedAt = t.Changed, t.Changed, res.Outcome.At
+	if result.ChangedAt.IsZero() {
+		result.ChangedAt = report.Now()
+	}
 	r.keepOutputs(c.Node, res.Outcome)
 	if t.Changed {
 		r.report.NoteDrift(c.Node, true)

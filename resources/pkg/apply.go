@@ -3,8 +3,7 @@ package pkg
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
+	"strings"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
@@ -15,20 +14,21 @@ import (
 func (t *Type) Apply(ctx context.Context, env resource.Env, p PackageProvider, spec *Spec, plan resource.Plan) (resource.Outcome, error) {
 	var outcome resource.Outcome
 	err := t.locked(ctx, func() error {
-		refreshLists(ctx, env, p, spec)
-		failed := apply(ctx, env, p, spec, Action(plan.Changes[0].Action))
+		requests := requestsOf(spec, plan)
+		failed := p.ChangeAll(ctx, env, requests)
 		if failed != nil && (ctx.Err() != nil || errors.Is(failed, ErrLocked)) {
 			return failed
 		}
 		after, err := p.Status(ctx, env, spec.Name)
 		switch {
-		case failed != nil && (err != nil || !t.achieved(p, spec, plan, after)):
+		case failed != nil && (err != nil || !t.achieved(p, spec, plan, after) || about(failed, requests[0]) != nil):
 			return failed
 		case failed != nil:
 			env.Log.WarnContext(ctx, "package is in its desired state despite an error", "package", spec.Name, "error", failed)
 		case err != nil:
 			return err
 		}
+		warnOfRemoved(ctx, env, plan)
 		outcome = outcomeOf(plan, after)
 		return nil
 	})
@@ -44,41 +44,54 @@ func (t *Type) achieved(p PackageProvider, spec *Spec, plan resource.Plan, after
 	return err == nil && state.Ensure != plan.Changes[0].From && t.Verify(spec, resource.Outcome{}, state) == nil
 }
 
-// refreshLists refreshes the lists when this run changed the repositories and a
-// package asks for refreshes. Without it the change itself shows whether the
-// lists suffice.
-func refreshLists(ctx context.Context, env resource.Env, p PackageProvider, specs ...*Spec) {
-	if !slices.ContainsFunc(specs, func(s *Spec) bool { return s.CacheMaxAge > 0 }) {
-		return
+// requestsOf returns the changes that a plan asks for; that of the version comes
+// first.
+func requestsOf(spec *Spec, plan resource.Plan) []Request {
+	var out []Request
+	for _, change := range plan.Changes {
+		if strings.HasPrefix(change.Property, along) {
+			continue
+		}
+		r := Request{Action: Action(change.Action), Name: spec.Name, Version: spec.Ensure, Recommends: spec.Recommends, Release: spec.TargetRelease, Held: spec.Hold != nil}
+		switch {
+		case r.Action == Configure || r.Action == Reinstall:
+			r.Version = change.To
+		case spec.Ensure == EnsureLatest && change.To != EnsureLatest:
+			r.Candidate = change.To
+		}
+		out = append(out, r)
 	}
-	if err := p.Refresh(ctx, env, Following, false); err != nil {
-		warn(ctx, env, p, err)
-	}
+
+	return out
 }
 
-func apply(ctx context.Context, env resource.Env, p PackageProvider, spec *Spec, action Action) error {
-	switch action {
-	case Install:
-		return p.Install(ctx, env, spec.Name, spec.Ensure)
-	case Upgrade:
-		return p.Upgrade(ctx, env, spec.Name, spec.Ensure)
-	case Downgrade:
-		return p.Downgrade(ctx, env, spec.Name, spec.Ensure)
-	case Uninstall:
-		return p.Uninstall(ctx, env, spec.Name)
-	default:
-		return fmt.Errorf("unknown action %q", action)
+// along begins the property of a change that goes along with one that is asked
+// for.
+const along = "package#"
+
+// warnOfRemoved logs packages that went along with others.
+func warnOfRemoved(ctx context.Context, env resource.Env, plans ...resource.Plan) {
+	var removed []string
+	for _, plan := range plans {
+		for _, c := range plan.Changes {
+			if name, ok := strings.CutPrefix(c.Property, along); ok {
+				removed = append(removed, name)
+			}
+		}
+	}
+	if len(removed) > 0 {
+		env.Log.WarnContext(ctx, "other packages were removed", "removed", strings.Join(removed, " "))
 	}
 }
 
 // ApplyAll changes many packages in one transaction.
 func (t *Type) ApplyAll(ctx context.Context, env resource.Env, p PackageProvider, specs []*Spec, plans []resource.Plan) ([]resource.Outcome, error) {
-	requests, outcomes := make([]Request, len(specs)), make([]resource.Outcome, len(specs))
+	var requests []Request
+	outcomes := make([]resource.Outcome, len(specs))
 	for i, s := range specs {
-		requests[i] = Request{Action: Action(plans[i].Changes[0].Action), Name: s.Name, Version: s.Ensure}
+		requests = append(requests, requestsOf(s, plans[i])...)
 	}
 	err := t.locked(ctx, func() error {
-		refreshLists(ctx, env, p, specs...)
 		if err := p.ChangeAll(ctx, env, requests); err != nil {
 			return err
 		}
@@ -94,6 +107,7 @@ func (t *Type) ApplyAll(ctx context.Context, env resource.Env, p PackageProvider
 		for i, s := range specs {
 			outcomes[i] = outcomeOf(plans[i], after[s.Name])
 		}
+		warnOfRemoved(ctx, env, plans...)
 		return nil
 	})
 
@@ -101,8 +115,15 @@ func (t *Type) ApplyAll(ctx context.Context, env resource.Env, p PackageProvider
 }
 
 func outcomeOf(plan resource.Plan, after *State) resource.Outcome {
-	out := resource.Outcome{Before: plan.Changes[0].From, After: after.Ensure, Unchanged: plan.Changes[0].From == after.Ensure}
-	if out.Before == model.EnsureAbsent {
+	out := resource.Outcome{At: after.ChangedAt, Before: plan.Changes[0].From, After: after.Ensure, Unchanged: plan.Changes[0].From == after.Ensure}
+	switch Action(plan.Changes[0].Action) {
+	case Configure, Reinstall, Hold, Unhold, Purge:
+		out.Unchanged = false
+	}
+	switch action := Action(plan.Changes[0].Action); {
+	case action == Configure || action == Reinstall || action == Hold || action == Unhold:
+		out.Before = after.Ensure
+	case out.Before == model.EnsureAbsent:
 		out.Before = ""
 	}
 	if !after.installed() {

@@ -1,6 +1,7 @@
 package pkg
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -11,8 +12,7 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// The errors of package managers. Each comes with its remedy and the last lines
-// of output.
+// The errors of package managers.
 var (
 	// ErrHeld is a package that is excluded from changes.
 	ErrHeld = errors.New("the package is held")
@@ -34,49 +34,111 @@ var (
 	ErrNoSpace = errors.New("there is not enough free space")
 	// ErrScript is a failed script of the package or of another one.
 	ErrScript = errors.New("a script of a package failed")
+	// ErrKey is a package or repository that no known key signed.
+	ErrKey = errors.New("the signature cannot be verified")
 )
 
-// Remedy is what to do about an error that a package manager reports with Says.
+// Remedy is what to do about an error of a package manager.
 type Remedy struct {
-	Says string
-	// About, set in place of Says, matches each report; its first group is the
-	// package, and the details come before it.
-	About *regexp.Regexp
-	Err   error
-	Do    string
+	// Says matches the report of the error; its groups are the packages it is about.
+	Says *regexp.Regexp
+	Err  error
+	Do   string
+}
+
+// Says returns a remedy for an error that is reported in a line with a text.
+func Says(text string, err error, do string) Remedy {
+	return Remedy{regexp.MustCompile("(?m)^.*" + text + ".*$"), err, do}
+}
+
+// Failure is an error of a package manager.
+type Failure struct {
+	// Cause is the line of output with the cause, Output the last lines about it.
+	Cause, Output string
+	Err           error
+	Do            string
+	// Packages are those that the error is about, where it names any, and causes what
+	// is reported of each.
+	Packages []string
+	causes   []string
+}
+
+// About returns the part of an error that is about the only one of requests that
+// it names, else all of it.
+func About(err error, requests []Request) error {
+	var found *Failure
+	for _, r := range requests {
+		f := about(err, r)
+		if f != nil && found != nil {
+			return err
+		}
+		found = cmp.Or(f, found)
+	}
+	if found == nil {
+		return err
+	}
+
+	return found
+}
+
+// about returns the part of an error that is about the package of a request, nil
+// when it is not. Without a version there may be a package.
+func about(err error, r Request) *Failure {
+	var f *Failure
+	if !errors.As(err, &f) {
+		return nil
+	}
+	i := slices.IndexFunc(f.Packages, r.Is)
+	if i < 0 {
+		return nil
+	}
+	own := *f
+	own.Packages = []string{r.Name}
+	if i < len(f.causes) && len(f.Packages) > 1 {
+		own.Cause, own.Output = f.causes[i], ""
+	}
+	if own.Err == ErrNoPackage && f.Packages[i] == r.Name+"-"+r.Version {
+		own.Err = ErrNoVersion
+	}
+
+	return &own
+}
+
+// Error returns the cause, what it means and what to do, and the output.
+func (f *Failure) Error() string {
+	text := f.Cause + ": " + f.Err.Error() + ": "
+	if len(f.Packages) > 1 {
+		text += strings.Join(f.Packages, ", ") + ": "
+	}
+	text += f.Do
+	if f.Output != "" && f.Output != f.Cause {
+		text += ":\n" + f.Output
+	}
+
+	return text
+}
+
+// Unwrap returns the parts that quote output, which a sensitive resource hides.
+func (f *Failure) Unwrap() []error {
+	return []error{resource.CommandError{Err: f.Err, Output: f.Output}, resource.CommandError{Err: f.Err, Output: f.Cause}}
 }
 
 // excerptLines is how much output an error carries.
 const excerptLines = 10
 
-// Explain returns the error of a failed command: from the first matching
-// remedy, with the last lines of output.
+// Explain returns the error of a failed command: a Failure by the first matching
+// remedy, else one with the last lines of output.
 func Explain(argv []string, result command.Result, remedies []Remedy) error {
-	stdout, stderr := asShown(result.Stdout), asShown(result.Stderr)
-	tail := lastLines(stderr)
-	if tail == "" {
-		tail = lastLines(stdout)
+	streams := []string{asShown(result.Stderr), asShown(result.Stdout)}
+	for _, r := range remedies {
+		for _, text := range streams {
+			if f := r.match(argv, text); f != nil {
+				return f
+			}
+		}
 	}
 	err := fmt.Errorf("%s: exit code %d", strings.Join(argv[:min(2, len(argv))], " "), result.ExitCode)
-	for _, r := range remedies {
-		if r.About != nil {
-			if names, said := r.matches(argv, stdout, stderr); len(names) > 0 {
-				err, tail = fmt.Errorf("%w: %s: %s", r.Err, strings.Join(names, ", "), r.Do), said
-				break
-			}
-			continue
-		}
-		if strings.Contains(stderr, r.Says) {
-			err = fmt.Errorf("%w: %s", r.Err, r.Do)
-			break
-		}
-		if at := strings.Index(stdout, r.Says); at >= 0 {
-			// The line names the package too.
-			tail = lastLines(stdout[strings.LastIndexByte(stdout[:at], '\n')+1:]) + "\n" + tail
-			err = fmt.Errorf("%w: %s", r.Err, r.Do)
-			break
-		}
-	}
+	tail := cmp.Or(lastLines(streams[0]), lastLines(streams[1]))
 	if tail == "" {
 		return err
 	}
@@ -84,27 +146,54 @@ func Explain(argv []string, result command.Result, remedies []Remedy) error {
 	return resource.CommandError{Err: err, Output: strings.ToValidUTF8(tail, "\uFFFD")}
 }
 
-// matches returns the packages that About finds, and the output about the first
-// of them that the command names, else about the first.
-func (r Remedy) matches(argv []string, streams ...string) (names []string, said string) {
-	for _, text := range streams {
-		begin, asked := 0, false
-		for _, at := range r.About.FindAllStringSubmatchIndex(text, -1) {
-			name := text[at[2]:at[3]]
-			if !slices.Contains(names, name) {
-				names = append(names, name)
-			}
-			if is := slices.ContainsFunc(argv, func(word string) bool { return isPackage(word, name) }); said == "" || is && !asked {
-				said, asked = lastLines(text[begin:at[1]]), is
-			}
-			begin = at[1]
+// match returns the error that an output reports, nil when it does not. The cause
+// is the report about a package that the command names, else the first.
+func (r Remedy) match(argv []string, text string) *Failure {
+	var f *Failure
+	begin, asked := 0, false
+	for _, at := range r.Says.FindAllStringSubmatchIndex(text, -1) {
+		if f == nil {
+			f = &Failure{Err: r.Err, Do: r.Do}
 		}
-		if len(names) > 0 {
-			break
+		is := false
+		for g := 2; g < len(at); g += 2 {
+			if at[g] < 0 {
+				continue
+			}
+			for _, name := range strings.Fields(text[at[g]:at[g+1]]) {
+				if !slices.Contains(f.Packages, name) {
+					f.Packages, f.causes = append(f.Packages, name), append(f.causes, cause(text[at[0]:at[1]]))
+				}
+				is = is || slices.ContainsFunc(argv, func(word string) bool { return isPackage(word, name) })
+			}
 		}
+		if f.Cause == "" || is && !asked {
+			f.Cause, f.Output, asked = cause(text[at[0]:at[1]]), lastLines(text[begin:]), is
+			if len(at) > 2 {
+				f.Output = lastLines(text[begin:at[1]])
+			}
+		}
+		begin = at[1]
+	}
+	if f != nil {
+		f.Cause, f.Output = strings.ToValidUTF8(f.Cause, "\uFFFD"), strings.ToValidUTF8(f.Output, "\uFFFD")
 	}
 
-	return names, said
+	return f
+}
+
+// cause returns the last line of a report without its label, or all of a list.
+func cause(report string) string {
+	first, rest, _ := strings.Cut(strings.TrimSpace(report), "\n")
+	line := strings.Join(strings.Fields(report), " ")
+	if !strings.HasSuffix(first, ":") && rest != "" {
+		line = strings.TrimSpace(rest[strings.LastIndexByte(rest, '\n')+1:])
+	}
+	for _, label := range []string{"E: ", "Error: ", "error: ", "- "} {
+		line = strings.TrimPrefix(line, label)
+	}
+
+	return line
 }
 
 // isPackage reports whether a word of a command is a package, with or without a

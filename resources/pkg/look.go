@@ -27,8 +27,9 @@ func (t *Type) locked(ctx context.Context, f func() error) error {
 	}
 }
 
-// Prepare refreshes package lists that are too old, once a run. A failure is
-// reported only for packages that are to be the latest.
+// Prepare refreshes package lists that are too old, once a run, and again those
+// that are older than their repositories. A failure is reported only for packages
+// that are to be the latest.
 func (t *Type) Prepare(ctx context.Context, env resource.Env, p PackageProvider, specs []*Spec) error {
 	maxAge, latest := time.Duration(0), false
 	for _, s := range specs {
@@ -44,6 +45,11 @@ func (t *Type) Prepare(ctx context.Context, env resource.Env, p PackageProvider,
 	return t.locked(ctx, func() error {
 		run := runOf(env)
 		if done, ok := t.lists[p.Name()]; ok && run != "" && done.run == run {
+			if maxAge > 0 {
+				if err := p.Refresh(ctx, env, Following, false); err != nil {
+					warn(ctx, env, p, err)
+				}
+			}
 			return nil
 		}
 		err := p.Refresh(ctx, env, maxAge, latest)
@@ -66,8 +72,8 @@ func (t *Type) Status(ctx context.Context, env resource.Env, p PackageProvider, 
 	return states[0], errs[0]
 }
 
-// StatusAll reads all packages with one command, and with one more the
-// candidates of those that are to be the latest.
+// StatusAll reads all packages with one command, with one more the candidates of
+// those that are to be the latest, and simulates the changes that are due.
 func (t *Type) StatusAll(ctx context.Context, env resource.Env, p PackageProvider, specs []*Spec) ([]*State, []error) {
 	states, errs := make([]*State, len(specs)), make([]error, len(specs))
 	err := t.locked(ctx, func() error {
@@ -75,11 +81,9 @@ func (t *Type) StatusAll(ctx context.Context, env resource.Env, p PackageProvide
 		if err != nil {
 			return err
 		}
-		var candidates map[string]string
-		if latest := distinct(specs, func(s *Spec) bool { return s.Ensure == EnsureLatest }); len(latest) > 0 {
-			if candidates, err = p.Candidates(ctx, env, latest); err != nil {
-				return err
-			}
+		candidates, err := candidatesOf(ctx, env, p, specs)
+		if err != nil {
+			return err
 		}
 		byName := map[string]*State{}
 		for _, state := range found {
@@ -87,9 +91,10 @@ func (t *Type) StatusAll(ctx context.Context, env resource.Env, p PackageProvide
 		}
 		for i, spec := range specs {
 			if errs[i] = t.stale(env, p, spec); errs[i] == nil {
-				states[i], errs[i] = stateFor(p, spec, byName[spec.Name], candidates[spec.Name])
+				states[i], errs[i] = stateFor(p, spec, byName[spec.Name], candidates[wanted{spec.Name, spec.TargetRelease}])
 			}
 		}
+		foresee(ctx, env, p, specs, states)
 		return nil
 	})
 	if err != nil {
@@ -99,6 +104,32 @@ func (t *Type) StatusAll(ctx context.Context, env resource.Env, p PackageProvide
 	}
 
 	return states, errs
+}
+
+// wanted is a package that is to be the latest of a release, or of all.
+type wanted struct{ name, release string }
+
+// candidatesOf returns what latest stands for, with one command a release.
+func candidatesOf(ctx context.Context, env resource.Env, p PackageProvider, specs []*Spec) (map[wanted]string, error) {
+	out := map[wanted]string{}
+	var releases []string
+	for _, s := range specs {
+		if s.Ensure == EnsureLatest && !slices.Contains(releases, s.TargetRelease) {
+			releases = append(releases, s.TargetRelease)
+		}
+	}
+	for _, release := range releases {
+		names := distinct(specs, func(s *Spec) bool { return s.Ensure == EnsureLatest && s.TargetRelease == release })
+		found, err := p.Candidates(ctx, env, names, release)
+		if err != nil {
+			return nil, err
+		}
+		for name, version := range found {
+			out[wanted{name, release}] = version
+		}
+	}
+
+	return out, nil
 }
 
 // distinct returns the names of the picked specs, each once.
@@ -133,20 +164,20 @@ func stateFor(p PackageProvider, spec *Spec, found *State, candidate string) (*S
 		return nil, fmt.Errorf("%s did not report %s", p.Name(), spec.Name)
 	}
 	state := *found
-	wanted := spec.Ensure
+	version := spec.Ensure
 	if spec.Ensure == EnsureLatest {
-		state.Candidate, wanted = candidate, candidate
+		state.Candidate, version = candidate, candidate
 	}
-	if !state.installed() || wanted == "" || (!spec.wantsVersion() && spec.Ensure != EnsureLatest) {
+	if !state.installed() || version == "" || (!spec.wantsVersion() && spec.Ensure != EnsureLatest) {
 		return &state, nil
 	}
 	have := state.Ensure
 	// An epoch counts only when the wanted version has one.
-	if strings.Contains(wanted, ":") {
+	if strings.Contains(version, ":") {
 		have = state.Metadata.Full
 	}
 	var err error
-	if state.order, err = p.VersionCmp(have, wanted, false); err != nil {
+	if state.order, err = p.VersionCmp(have, version, false); err != nil {
 		return nil, err
 	}
 

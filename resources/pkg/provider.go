@@ -17,30 +17,49 @@ const (
 	Upgrade   Action = "upgrade"
 	Downgrade Action = "downgrade"
 	Uninstall Action = "uninstall"
+	// Purge is Uninstall with the configuration files.
+	Purge Action = "purge"
+	// Hold keeps the package manager from changing a package, Unhold allows it.
+	Hold   Action = "hold"
+	Unhold Action = "unhold"
+	// Configure completes an installation that was interrupted, of the version in
+	// the request; Reinstall one of which files may be missing.
+	Configure Action = "configure"
+	Reinstall Action = "reinstall"
 )
 
-// Request is a change of one package. Version is present, latest or a version;
-// an uninstall ignores it.
+// Request is a change of one package. Version is present, latest or a version; a
+// removal ignores it. Candidate is what latest stands for, where that is known.
 type Request struct {
-	Action  Action
-	Name    string
-	Version string
+	Action    Action
+	Name      string
+	Version   string
+	Candidate string
+	// Recommends says whether recommended packages come with it, nil leaves that to
+	// the package manager. Release is where it comes from, empty for anywhere. Held
+	// changes it although it is held.
+	Recommends *bool
+	Release    string
+	Held       bool
 }
 
-// Names returns the names of the picked requests.
-func Names(requests []Request, pick func(Request) bool) []string {
-	var names []string
-	for _, r := range requests {
-		if pick(r) {
-			names = append(names, r.Name)
-		}
-	}
-
-	return names
+// Package is a version of a package, under the names that a manifest may have
+// for it.
+type Package struct {
+	Names   []string
+	Version string
 }
 
 // IsInstall reports whether a request installs a new package.
 func (r Request) IsInstall() bool { return r.Action == Install }
+
+// IsRemoval reports whether a request removes a package.
+func (r Request) IsRemoval() bool { return r.Action == Uninstall || r.Action == Purge }
+
+// Is reports whether a word of a package manager means the package of a request.
+func (r Request) Is(word string) bool {
+	return word == r.Name || word == WithoutNative(r.Name) || word == r.Name+"-"+r.Version
+}
 
 // Following is the maximum age that only refreshes lists older than their
 // repositories.
@@ -72,10 +91,16 @@ type Batcher interface {
 	StatusAll(ctx context.Context, env resource.Env, pkgs []string) ([]*State, error)
 	// Candidates returns, with one command, the known versions that latest stands
 	// for.
-	Candidates(ctx context.Context, env resource.Env, pkgs []string) (map[string]string, error)
+	// Those of a release, where one is named.
+	Candidates(ctx context.Context, env resource.Env, pkgs []string, release string) (map[string]string, error)
 	// ChangeAll makes all requested changes in one transaction, or in as few as
-	// possible. It waits for the lock of another process.
+	// possible. Those to hold and to release come last. It waits for the lock of
+	// another process.
 	ChangeAll(ctx context.Context, env resource.Env, requests []Request) error
+	// Simulate returns the packages that ChangeAll would remove besides those that
+	// are asked for, by what the machine knows already. Its errors are those of
+	// ChangeAll.
+	Simulate(ctx context.Context, env resource.Env, requests []Request) ([]Package, error)
 	// Refresh fetches package lists that are older than maxAge or than their
 	// repositories; with 0 the package manager decides. latest announces a call of
 	// Candidates.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -65,6 +66,10 @@ type Changer struct {
 	Timeout time.Duration
 	// Begins matches the line after which a command changes packages.
 	Begins *regexp.Regexp
+	// Scripts explain the failure of a script in a command that succeeds.
+	Scripts []Remedy
+	// Declined is the line with which a command ends that only asks.
+	Declined string
 }
 
 // Change is Run without the output.
@@ -85,8 +90,11 @@ func (c Changer) Run(ctx context.Context, env resource.Env, argv ...string) ([]s
 	}}
 	for {
 		lines, result, err := c.once(ctx, env, w, argv)
-		if err != nil || result.ExitCode == 0 {
+		if err != nil {
 			return lines, err
+		}
+		if result.ExitCode == 0 || c.Declined != "" && slices.Contains(lines, c.Declined) {
+			return lines, c.scripts(argv, lines)
 		}
 		err = Explain(argv, result, c.Remedies)
 		line := strings.TrimSpace(refused.FindString(result.Stderr.String() + "\n" + result.Stdout.String()))
@@ -104,6 +112,17 @@ func (c Changer) Run(ctx context.Context, env resource.Env, argv ...string) ([]s
 			return nil, cancelledWait(ctx, line)
 		}
 	}
+}
+
+// scripts returns the failure of a script in a command that succeeded.
+func (c Changer) scripts(argv, lines []string) error {
+	for _, r := range c.Scripts {
+		if f := r.match(argv, strings.Join(lines, "\n")); f != nil {
+			return f
+		}
+	}
+
+	return nil
 }
 
 // cancelledWait returns the error of a wait that ended with ctx.

@@ -30,7 +30,11 @@ func logged(t *testing.T) (resource.Env, *bytes.Buffer) {
 
 // TestChange runs commands that say what package managers say.
 func TestChange(t *testing.T) {
-	remedies := []pkg.Remedy{{Says: "are you root?", Err: pkg.ErrNotRoot, Do: "be root"}, {About: regexp.MustCompile(`(?m)^failed: (\S+)$`), Err: pkg.ErrScript, Do: "mend it"}, {Says: "broken", Err: pkg.ErrBroken, Do: "mend it"}, {Says: "list of them", Err: pkg.ErrUnmet, Do: "add it"}}
+	scripts := pkg.Remedy{Says: regexp.MustCompile(`(?m)^failed: (\S+)$`), Err: pkg.ErrScript, Do: "mend it"}
+	remedies := []pkg.Remedy{
+		pkg.Says(`are you root\?`, pkg.ErrNotRoot, "be root"), scripts, pkg.Says("broken", pkg.ErrBroken, "mend it"),
+		{Says: regexp.MustCompile(`(?m)^list of them:(?:\n .*)+`), Err: pkg.ErrUnmet, Do: "add it"},
+	}
 	for name, c := range map[string]struct {
 		script string
 		err    error
@@ -38,11 +42,13 @@ func TestChange(t *testing.T) {
 		waits  int
 	}{
 		"success":                  {script: "echo fine"},
-		"not root":                 {script: "echo 'E: Unable to acquire the dpkg frontend lock (/x), are you root?' >&2; exit 100", err: pkg.ErrNotRoot, says: "only root may change packages: be root: E: Unable to acquire the dpkg frontend lock (/x), are you root?"},
-		"about the one asked for":  {script: "printf 'one\\r\\nfailed: a\\r\\n 5%%\\rtwo\\r\\nfailed: sh\\r\\nend\\r\\n'; echo E: no >&2; exit 1", err: pkg.ErrScript, says: "a script of a package failed: a, sh: mend it: two\nfailed: sh"},
-		"about another one":        {script: "echo one >&2; echo failed: a >&2; exit 1", err: pkg.ErrScript, says: "a script of a package failed: a: mend it: one\nfailed: a"},
-		"a known error":            {script: "echo E: it is broken >&2; exit 100", err: pkg.ErrBroken, says: "the package database needs repair: mend it: E: it is broken"},
-		"told on stdout":           {script: "echo before; echo list of them; echo a; echo E: no >&2; exit 1", err: pkg.ErrUnmet, says: "the dependencies cannot be met: add it: list of them\na\nE: no"},
+		"not root":                 {script: "echo 'E: Unable to acquire the dpkg frontend lock (/x), are you root?' >&2; exit 100", err: pkg.ErrNotRoot, says: "Unable to acquire the dpkg frontend lock (/x), are you root?: only root may change packages: be root:\nE: Unable to acquire the dpkg frontend lock (/x), are you root?"},
+		"about the one asked for":  {script: "printf 'one\\r\\nfailed: a\\r\\n 5%%\\rtwo\\r\\nfailed: sh\\r\\nend\\r\\n'; echo E: no >&2; exit 1", err: pkg.ErrScript, says: "failed: sh: a script of a package failed: a, sh: mend it:\ntwo\nfailed: sh"},
+		"about another one":        {script: "echo one >&2; echo failed: a >&2; exit 1", err: pkg.ErrScript, says: "failed: a: a script of a package failed: mend it:\none\nfailed: a"},
+		"a known error":            {script: "echo E: it is broken >&2; exit 100", err: pkg.ErrBroken, says: "it is broken: the package database needs repair: mend it:\nE: it is broken"},
+		"told on stdout":           {script: "echo before; echo list of them:; echo ' a'; echo E: no >&2; exit 1", err: pkg.ErrUnmet, says: "list of them: a: the dependencies cannot be met: add it:\nbefore\nlist of them:\n a"},
+		"a script of a success":    {script: "echo one; echo failed: a; echo end", err: pkg.ErrScript, says: "failed: a: a script of a package failed: mend it:\none\nfailed: a"},
+		"declined":                 {script: "echo no thanks; exit 1"},
 		"an unknown error":         {script: "echo odd; exit 3", says: "sh -c: exit code 3: odd"},
 		"no words":                 {script: "exit 4", says: "sh -c: exit code 4"},
 		"waits itself":             {script: "echo Waiting for process with pid 12 to finish.; echo Waiting for process with pid 12 to finish.; echo done", waits: 1},
@@ -53,7 +59,7 @@ func TestChange(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("MUSTER_X", "secret")
 			e, text := logged(t)
-			changer := pkg.Changer{Environment: []string{"MINE=yes", "DIR=" + t.TempDir()}, Remedies: remedies, Timeout: 300 * time.Millisecond}
+			changer := pkg.Changer{Environment: []string{"MINE=yes", "DIR=" + t.TempDir()}, Remedies: remedies, Timeout: 300 * time.Millisecond, Scripts: []pkg.Remedy{scripts}, Declined: "no thanks"}
 			if name == "does not wait" {
 				// The second try, a second later, is within the time.
 				changer.Timeout, c.err = time.Minute, nil

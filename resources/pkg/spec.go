@@ -8,14 +8,21 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// EnsureLatest is the newest version in the node's repositories.
-const EnsureLatest = "latest"
+// EnsureLatest is the newest version in the node's repositories, EnsurePurged an
+// absent package without its configuration files.
+const (
+	EnsureLatest = "latest"
+	EnsurePurged = "purged"
+)
 
-// Spec are the properties of a package. Its ensure is present, absent, latest
-// or a version.
+// Spec are the properties of a package. Its ensure is present, absent, purged,
+// latest or a version.
 type Spec struct {
 	model.Common
-	CacheMaxAge model.Duration `json:"cache_max_age,omitempty" jsonschema_description:"Refresh the package lists, once a run, when they are older than this; never when unset"`
+	CacheMaxAge   model.Duration `json:"cache_max_age,omitempty" jsonschema_description:"Refresh the package lists, once a run, when they are older than this; never when unset"`
+	Hold          *bool          `json:"hold,omitempty" jsonschema_description:"Whether the package manager is to leave it as it is, whoever else asks; unset leaves that as it is. For apt"`
+	Recommends    *bool          `json:"recommends,omitempty" jsonschema_description:"Whether the packages that it recommends are installed with it; unset leaves that to the package manager"`
+	TargetRelease string         `json:"target_release,omitempty" jsonschema_description:"The release that it is installed from, such as bookworm-backports. For apt"`
 }
 
 // The characters of names and versions: none is special to a shell, a path or a
@@ -37,7 +44,13 @@ func (s *Spec) Validate() model.Problems {
 		out.Property("name", "to remove a package set ensure: absent", "a package name must not end with -: apt would remove %q", strings.TrimSuffix(s.Name, "-"))
 	}
 	if s.wantsVersion() && (!validVersion.MatchString(s.Ensure) || !strings.ContainsAny(s.Ensure, "0123456789")) {
-		out.Property("ensure", "present, absent, latest or a version", "invalid ensure %q", s.Ensure)
+		out.Property("ensure", "present, absent, purged, latest or a version", "invalid ensure %q", s.Ensure)
+	}
+	if s.TargetRelease != "" && !validVersion.MatchString(s.TargetRelease) {
+		out.Property("target_release", "name it as the package lists do", "invalid release %q", s.TargetRelease)
+	}
+	if s.Hold != nil && *s.Hold && s.isRemoved() {
+		out.Property("hold", "leave it out", "a package that is to be %s cannot be held", s.Ensure)
 	}
 
 	return out
@@ -45,5 +58,8 @@ func (s *Spec) Validate() model.Problems {
 
 // wantsVersion reports whether ensure is a version.
 func (s *Spec) wantsVersion() bool {
-	return s.Ensure != model.EnsurePresent && s.Ensure != model.EnsureAbsent && s.Ensure != EnsureLatest
+	return s.Ensure != model.EnsurePresent && !s.isRemoved() && s.Ensure != EnsureLatest
 }
+
+// isRemoved reports whether the package is not to be installed.
+func (s *Spec) isRemoved() bool { return s.Ensure == model.EnsureAbsent || s.Ensure == EnsurePurged }

@@ -1,6 +1,10 @@
 package pkg
 
-import "github.com/musterfleet/muster/model"
+import (
+	"time"
+
+	"github.com/musterfleet/muster/model"
+)
 
 // State is the observed state of a package. Its ensure is the installed
 // version, or absent.
@@ -10,10 +14,20 @@ type State struct {
 	// Candidate is the version that latest stands for, read only then.
 	Candidate string `json:"candidate,omitempty" jsonschema_description:"Newest version to be had, known when ensure is latest"`
 	Held      bool   `json:"held,omitempty" jsonschema_description:"Whether the package manager was told not to change it"`
+	Residue   bool   `json:"residue,omitempty" jsonschema_description:"Whether configuration files of a removed package are left"`
+	Broken    string `json:"broken,omitempty" jsonschema_description:"The package manager's word for an installation that is not complete"`
+
+	// ChangedAt is when its files were last changed, where that is known.
+	ChangedAt time.Time `json:"-"`
 
 	// order compares the installed version with the wanted one, or the candidate.
 	order int
+	// forecast is what the change that is due would do besides.
+	forecast forecast
 }
+
+// halfInstalled is an installation of which files may be missing.
+const halfInstalled = "half-installed"
 
 // Metadata describes an installed package.
 type Metadata struct {

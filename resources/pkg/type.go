@@ -23,15 +23,16 @@ func New(providers ...PackageProvider) resource.Contract[*Spec, *State, PackageP
 	return &Type{providers: providers, busy: make(chan struct{}, 1), lists: map[string]refreshed{}}
 }
 
-// Info describes the type. A package provides files, units and accounts.
+// Info describes the type. A package provides files, units and accounts; what a
+// change would do depends on the files that name the repositories.
 func (*Type) Info() resource.Info {
 	return resource.Info{
 		Name:       "package",
 		Summary:    "Packages of the operating system: installed, at a version, or absent",
 		NameHelp:   "the name of a package",
-		EnsureHelp: "present in any version, absent, latest, or a version as the package manager writes it",
+		EnsureHelp: "present in any version, absent, purged (absent without its configuration files), latest, or a version as the package manager writes it",
 		Outputs:    []resource.Output{{Name: "version", Help: "The version that is installed, empty when none is"}},
-		Reads:      resource.Packages,
+		Reads:      resource.Packages | resource.Paths,
 		Writes:     resource.Packages | resource.Paths | resource.Units | resource.Accounts,
 	}
 }
@@ -45,27 +46,52 @@ func (t *Type) Providers() []PackageProvider { return t.providers }
 // Plan compares the installed version with the wanted one.
 func (*Type) Plan(spec *Spec, state *State, _ bool) (plan resource.Plan, err error) {
 	action, words := due(spec, state)
+	defer func() { planHold(&plan, spec, state, action) }()
 	if action == "" {
 		return plan, nil
 	}
-	if state.Held {
+	if state.Held && action != Configure && spec.Hold == nil {
 		return plan, fmt.Errorf("%w: %s is %s; release it with `apt-mark unhold %s` or change what is ensured", ErrHeld, spec.Name, state.Ensure, spec.Name)
 	}
-	to := spec.Ensure
-	if spec.Ensure == EnsureLatest && state.Candidate != "" {
-		to = state.Candidate
+	change := model.Change{Action: string(action), Message: words, Property: "ensure", From: state.Ensure, To: spec.Ensure}
+	switch {
+	case action == Configure || action == Reinstall:
+		change.From, change.To = state.Broken, state.Ensure
+	case spec.Ensure == EnsureLatest && state.Candidate != "":
+		change.To = state.Candidate
 	}
-	plan.Add(model.Change{Action: string(action), Message: words, Property: "ensure", From: state.Ensure, To: to})
+	plan.Add(change)
+	for _, p := range state.forecast.removed {
+		plan.Add(model.Change{Action: string(Uninstall), Message: "Would have uninstalled " + p.Names[0] + " too", Property: along + p.Names[0], From: p.Version, To: model.EnsureAbsent})
+		for _, name := range p.Names {
+			plan.Removes = append(plan.Removes, "package:"+name)
+		}
+	}
+	plan.Fails = state.forecast.err
 
 	return plan, nil
+}
+
+// planHold adds the change that holds a package or releases it. A held one is
+// held anew after its change.
+func planHold(plan *resource.Plan, spec *Spec, state *State, action Action) {
+	switch {
+	case spec.Hold == nil || (*spec.Hold == state.Held && (action == "" || !state.Held)):
+	case *spec.Hold:
+		plan.Add(model.Change{Action: string(Hold), Message: "Would have held", Property: "hold", From: fmt.Sprint(state.Held), To: "true"})
+	default:
+		plan.Add(model.Change{Action: string(Unhold), Message: "Would have released", Property: "hold", From: "true", To: "false"})
+	}
 }
 
 // due returns the action of the decision table with its message, or none.
 func due(spec *Spec, state *State) (Action, string) {
 	switch {
+	case spec.Ensure == EnsurePurged && (state.installed() || state.Residue):
+		return Purge, "Would have purged"
 	case spec.Ensure == model.EnsureAbsent && state.installed():
 		return Uninstall, "Would have uninstalled"
-	case spec.Ensure == model.EnsureAbsent:
+	case spec.isRemoved():
 		return "", ""
 	case !state.installed() && spec.Ensure == model.EnsurePresent:
 		return Install, "Would have installed"
@@ -73,16 +99,18 @@ func due(spec *Spec, state *State) (Action, string) {
 		return Install, "Would have installed latest"
 	case !state.installed():
 		return Install, "Would have installed version " + spec.Ensure
-	case spec.Ensure == model.EnsurePresent:
-		return "", ""
 	case spec.Ensure == EnsureLatest && (state.Candidate == "" || state.order < 0):
 		return Upgrade, "Would have upgraded to latest"
-	case spec.Ensure == EnsureLatest || state.order == 0:
-		return "", ""
-	case state.order < 0:
+	case spec.wantsVersion() && state.order < 0:
 		return Upgrade, "Would have upgraded to " + spec.Ensure
-	default:
+	case spec.wantsVersion() && state.order > 0:
 		return Downgrade, "Would have downgraded to " + spec.Ensure
+	case state.Broken == halfInstalled:
+		return Reinstall, "Would have reinstalled"
+	case state.Broken != "":
+		return Configure, "Would have configured"
+	default:
+		return "", ""
 	}
 }
 
@@ -90,12 +118,20 @@ func due(spec *Spec, state *State) (Action, string) {
 // unknown, so latest only has to be installed.
 func (*Type) Verify(spec *Spec, _ resource.Outcome, after *State) error {
 	switch {
-	case spec.Ensure == model.EnsureAbsent && after.installed():
+	case spec.isRemoved() && after.installed():
 		return fmt.Errorf("%s is still installed", after.Ensure)
-	case spec.Ensure != model.EnsureAbsent && !after.installed():
+	case spec.Ensure == EnsurePurged && after.Residue:
+		return fmt.Errorf("its configuration files are still there")
+	case spec.Hold != nil && *spec.Hold != after.Held:
+		return fmt.Errorf("held is %t", after.Held)
+	case spec.isRemoved():
+		return nil
+	case !after.installed():
 		return fmt.Errorf("%s is not installed; if another package provides that name, name that one", spec.Name)
 	case spec.wantsVersion() && after.order != 0:
 		return fmt.Errorf("%s is installed, not %s", after.Ensure, spec.Ensure)
+	case after.Broken != "":
+		return fmt.Errorf("%s is %s", spec.Name, after.Broken)
 	default:
 		return nil
 	}
@@ -103,7 +139,7 @@ func (*Type) Verify(spec *Spec, _ resource.Outcome, after *State) error {
 
 // Relations name the package, with and without its architecture.
 func (*Type) Relations(spec *Spec) resource.Relations {
-	if spec.Ensure == model.EnsureAbsent {
+	if spec.isRemoved() {
 		return resource.Relations{}
 	}
 	provides := resource.Provides("package:" + spec.Name)

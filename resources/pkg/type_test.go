@@ -24,6 +24,11 @@ type store struct {
 	held                  []string
 	calls                 []string
 	fails                 error
+	broken                map[string]string
+	residue               bool
+	// takes are the packages that go with another, refused those that fail for an error.
+	takes   map[string]string
+	refused map[string]error
 }
 
 func newStore(installed, candidates map[string]string) *store {
@@ -49,14 +54,15 @@ func (s *store) StatusAll(_ context.Context, _ resource.Env, names []string) ([]
 		if v := s.installed[name]; v != "" {
 			state = pkg.NewState(name, &pkg.Metadata{Name: name, Version: v, Full: v})
 		}
-		state.Held = slices.Contains(s.held, name)
+		state.Held, state.Broken = slices.Contains(s.held, name), s.broken[name]
+		state.Residue = s.residue
 		out = append(out, state)
 	}
 
 	return out, nil
 }
 
-func (s *store) Candidates(_ context.Context, _ resource.Env, names []string) (map[string]string, error) {
+func (s *store) Candidates(_ context.Context, _ resource.Env, names []string, _ string) (map[string]string, error) {
 	s.calls = append(s.calls, "candidates "+strings.Join(names, " "))
 	return s.candidates, s.fails
 }
@@ -64,9 +70,15 @@ func (s *store) Candidates(_ context.Context, _ resource.Env, names []string) (m
 func (s *store) ChangeAll(_ context.Context, _ resource.Env, requests []pkg.Request) error {
 	for _, r := range requests {
 		s.calls = append(s.calls, strings.TrimSpace(string(r.Action)+" "+r.Name+" "+r.Version))
+		delete(s.broken, r.Name)
 		switch {
-		case r.Action == pkg.Uninstall:
+		case r.Action == pkg.Hold:
+			s.held = append(s.held, r.Name)
+		case r.Action == pkg.Unhold:
+			s.held = slices.DeleteFunc(s.held, func(name string) bool { return name == r.Name })
+		case r.IsRemoval():
 			delete(s.installed, r.Name)
+			s.residue = s.residue && r.Action != pkg.Purge
 		case r.Version == pkg.EnsureLatest || r.Version == model.EnsurePresent:
 			s.installed[r.Name] = s.candidates[r.Name]
 		default:
@@ -74,6 +86,25 @@ func (s *store) ChangeAll(_ context.Context, _ resource.Env, requests []pkg.Requ
 		}
 	}
 	return s.fails
+}
+
+func (s *store) Simulate(_ context.Context, _ resource.Env, requests []pkg.Request) ([]pkg.Package, error) {
+	call := "simulate"
+	var out []pkg.Package
+	for _, r := range requests {
+		call += " " + r.Name
+	}
+	s.calls = append(s.calls, call)
+	for _, r := range requests {
+		if err := s.refused[r.Name]; err != nil {
+			return nil, err
+		}
+		if name := s.takes[r.Name]; name != "" {
+			out = append(out, pkg.Package{Names: []string{name}, Version: s.installed[name]})
+		}
+	}
+
+	return out, nil
 }
 
 func (s *store) Refresh(_ context.Context, _ resource.Env, maxAge time.Duration, latest bool) error {
@@ -107,7 +138,7 @@ func TestDecisions(t *testing.T) {
 		{"present", "1.0", "2.0", "", "", "1.0"},
 		{"present", "", "2.0", "Would have installed", "install p present", "2.0"},
 		{"absent", "", "2.0", "", "", ""},
-		{"absent", "1.0", "2.0", "Would have uninstalled", "uninstall p", ""},
+		{"absent", "1.0", "2.0", "Would have uninstalled", "uninstall p absent", ""},
 		{"latest", "", "2.0", "Would have installed latest", "install p latest", "2.0"},
 		{"latest", "1.0", "2.0", "Would have upgraded to latest", "upgrade p latest", "2.0"},
 		{"latest", "2.0", "2.0", "", "", "2.0"},
@@ -178,6 +209,28 @@ func TestLatest(t *testing.T) {
 	}
 }
 
+// TestItsOwnScript fails a package, although it is installed; that of another one
+// does not.
+func TestItsOwnScript(t *testing.T) {
+	for name, fails := range map[string]bool{"p": true, "q": false} {
+		s := newStore(map[string]string{}, map[string]string{"p": "1.0"})
+		typ, e := resource.Of(pkg.New(s)), env(t, "1")
+		spec := decode(t, typ, "p", "present")
+		state, err := typ.Status(t.Context(), e, s, spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan, err := typ.Plan(spec, state, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.fails = &pkg.Failure{Cause: "no", Err: pkg.ErrScript, Packages: []string{name}}
+		if outcome, err := typ.Apply(t.Context(), e, s, spec, plan); (err != nil) != fails || errors.Is(err, pkg.ErrScript) != fails {
+			t.Errorf("the script of %s: %+v, %v", name, outcome, err)
+		}
+	}
+}
+
 // TestWhatFailedBesidesIt judges a change that failed by what came of it: the
 // script of another package may have failed.
 func TestWhatFailedBesidesIt(t *testing.T) {
@@ -240,7 +293,7 @@ func TestTogether(t *testing.T) {
 	typ, e := resource.Of(pkg.New(s)), env(t, "1")
 	specs := []resource.Spec{decode(t, typ, "a", "absent"), decode(t, typ, "b", "latest"), decode(t, typ, "c", "0.9"), decode(t, typ, "d", "latest"), decode(t, typ, "d", "present")}
 	states, errs := typ.StatusAll(t.Context(), e, s, specs)
-	if want := []string{"status a b c d", "candidates b d"}; !slices.Equal(s.calls, want) || errors.Join(errs...) != nil {
+	if want := []string{"status a b c d", "candidates b d", "simulate a b c d d"}; !slices.Equal(s.calls, want) || errors.Join(errs...) != nil {
 		t.Fatalf("%q, %v", s.calls, errs)
 	}
 	var plans []resource.Plan
@@ -269,6 +322,170 @@ func TestTogether(t *testing.T) {
 	}
 }
 
+// TestForeseen simulates the changes that are due, all at once where none fails
+// and nothing goes along.
+func TestForeseen(t *testing.T) {
+	named := func(err error, packages ...string) error {
+		return &pkg.Failure{Cause: "no", Err: err, Do: "x", Packages: packages}
+	}
+	for name, c := range map[string]struct {
+		want    []string // ensure of a, b, c; all are installed but c
+		takes   map[string]string
+		refused map[string]error
+		calls   []string
+		removes []string // of each
+		fails   []error
+	}{
+		"nothing due":          {want: []string{"present", "present"}},
+		"all well":             {want: []string{"absent", "present", "present"}, calls: []string{"simulate a c"}},
+		"one goes along":       {want: []string{"absent"}, takes: map[string]string{"a": "x"}, calls: []string{"simulate a"}, removes: []string{"package:x"}},
+		"whose is it":          {want: []string{"absent", "absent", "present"}, takes: map[string]string{"b": "x"}, calls: []string{"simulate a b c", "simulate a", "simulate a b c", "simulate a b", "simulate a b c"}, removes: []string{"", "package:x"}},
+		"one is named":         {want: []string{"absent", "absent", "present"}, refused: map[string]error{"b": named(pkg.ErrHeld, "b")}, calls: []string{"simulate a b c", "simulate a c"}, fails: []error{nil, pkg.ErrHeld}},
+		"none is named":        {want: []string{"absent", "absent", "present"}, refused: map[string]error{"b": named(pkg.ErrUnmet, "lib")}, calls: []string{"simulate a b c", "simulate a", "simulate a b c", "simulate a b", "simulate a c"}, fails: []error{nil, pkg.ErrUnmet}},
+		"alone":                {want: []string{"present", "present", "present"}, refused: map[string]error{"c": named(pkg.ErrNoPackage)}, calls: []string{"simulate c"}, fails: []error{nil, nil, pkg.ErrNoPackage}},
+		"it cannot be told":    {want: []string{"absent", "absent"}, refused: map[string]error{"a": named(pkg.ErrNotRoot)}, calls: []string{"simulate a b"}},
+		"it cannot be, either": {want: []string{"absent", "absent"}, takes: map[string]string{"a": "x"}, refused: map[string]error{"b": errors.New("odd")}, calls: []string{"simulate a b"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStore(map[string]string{"a": "1.0", "b": "1.0", "x": "3"}, nil)
+			s.takes, s.refused = c.takes, c.refused
+			typ, e := resource.Of(pkg.New(s)), env(t, "1")
+			var specs []resource.Spec
+			for i, ensure := range c.want {
+				specs = append(specs, decode(t, typ, string(rune('a'+i)), ensure))
+			}
+			states, errs := typ.StatusAll(t.Context(), e, s, specs)
+			if err := errors.Join(errs...); err != nil || !slices.Equal(s.calls[1:], c.calls) {
+				t.Fatalf("%v, %q, not %q", err, s.calls, c.calls)
+			}
+			for i, spec := range specs {
+				plan, err := typ.Plan(spec, states[i], false)
+				var want error
+				if i < len(c.fails) {
+					want = c.fails[i]
+				}
+				removes := ""
+				if i < len(c.removes) {
+					removes = c.removes[i]
+				}
+				if err != nil || !errors.Is(plan.Fails, want) || want == nil && plan.Fails != nil || strings.Join(plan.Removes, " ") != removes {
+					t.Errorf("%s: %+v, %v", spec.Meta().Name, plan, err)
+				}
+				if want != nil && !slices.Contains(resource.Prerequisites(plan.Fails), "path:/etc/apt/sources.list.d/") {
+					t.Errorf("%s: no repository would help", spec.Meta().Name)
+				}
+				if removes != "" && (plan.Message() != "Would have uninstalled. Would have uninstalled x too" || plan.Changes[1] != (model.Change{Action: "uninstall", Message: "Would have uninstalled x too", Property: "package#x", From: "3", To: "absent"})) {
+					t.Errorf("%+v", plan)
+				}
+			}
+		})
+	}
+}
+
+// TestHold holds and releases, and changes what it holds.
+func TestHold(t *testing.T) {
+	for _, c := range []struct {
+		ensure, have, hold string
+		held               bool
+		message, calls     string
+	}{
+		{"present", "1.0", "true", false, "Would have held", "hold p present"},
+		{"present", "1.0", "true", true, "", ""},
+		{"present", "1.0", "false", true, "Would have released", "unhold p present"},
+		{"present", "1.0", "false", false, "", ""},
+		{"present", "", "true", false, "Would have installed. Would have held", "install p present, hold p present"},
+		{"2.0", "1.0", "true", true, "Would have upgraded to 2.0. Would have held", "upgrade p 2.0, hold p 2.0"},
+		{"2.0", "1.0", "false", true, "Would have upgraded to 2.0. Would have released", "upgrade p 2.0, unhold p 2.0"},
+		{"absent", "1.0", "false", true, "Would have uninstalled. Would have released", "uninstall p absent, unhold p absent"},
+	} {
+		s := newStore(map[string]string{"p": c.have}, map[string]string{"p": "2.0"})
+		if c.held {
+			s.held = []string{"p"}
+		}
+		typ, e := resource.Of(pkg.New(s)), env(t, "1")
+		spec := decode(t, typ, "p", c.ensure, "hold", c.hold)
+		state, err := typ.Status(t.Context(), e, s, spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan, err := typ.Plan(spec, state, false)
+		if err != nil || plan.Message() != c.message {
+			t.Errorf("%+v: %q, %v", c, plan.Message(), err)
+		}
+		if plan.Empty() {
+			continue
+		}
+		s.calls = nil
+		if outcome, err := typ.Apply(t.Context(), e, s, spec, plan); err != nil || outcome.Unchanged || strings.Join(s.calls[:len(s.calls)-1], ", ") != c.calls {
+			t.Errorf("%+v: %+v, %v, %q", c, outcome, err, s.calls)
+		}
+		after, err := typ.Status(t.Context(), e, s, spec)
+		if err != nil || typ.Verify(spec, resource.Outcome{}, after) != nil {
+			t.Errorf("%+v: %+v, %v, %v", c, after, err, typ.Verify(spec, resource.Outcome{}, after))
+		}
+	}
+}
+
+// TestPurged takes away what a removal leaves.
+func TestPurged(t *testing.T) {
+	for _, c := range []struct {
+		have    string
+		residue bool
+		message string
+	}{{"1.0", false, "Would have purged"}, {"", true, "Would have purged"}, {"", false, ""}} {
+		s := newStore(map[string]string{"p": c.have}, nil)
+		s.residue = c.residue
+		typ, e := resource.Of(pkg.New(s)), env(t, "1")
+		spec := decode(t, typ, "p", "purged")
+		state, err := typ.Status(t.Context(), e, s, spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan, err := typ.Plan(spec, state, false)
+		if err != nil || plan.Message() != c.message || (typ.Verify(spec, resource.Outcome{}, state) == nil) != plan.Empty() {
+			t.Errorf("%+v: %q, %v", c, plan.Message(), err)
+		}
+		if plan.Empty() {
+			continue
+		}
+		if outcome, err := typ.Apply(t.Context(), e, s, spec, plan); err != nil || outcome.Unchanged || outcome.After != "" {
+			t.Errorf("%+v: %+v, %v", c, outcome, err)
+		}
+	}
+	if got := packageType().Relations(decode(t, packageType(), "vim", "purged")); got.Provides != nil {
+		t.Errorf("a purged package provides %v", got.Provides)
+	}
+}
+
+// TestBroken completes what was interrupted, and nothing else is its state.
+func TestBroken(t *testing.T) {
+	for _, c := range []struct{ broken, ensure, message, call string }{
+		{"unpacked", "present", "Would have configured", "configure p 1.0"},
+		{"half-configured", "1.0", "Would have configured", "configure p 1.0"},
+		{"half-configured", "latest", "Would have configured", "configure p 1.0"},
+		{"half-installed", "present", "Would have reinstalled", "reinstall p 1.0"},
+		{"unpacked", "2.0", "Would have upgraded to 2.0", "upgrade p 2.0"},
+		{"unpacked", "absent", "Would have uninstalled", "uninstall p absent"},
+	} {
+		s := newStore(map[string]string{"p": "1.0"}, map[string]string{"p": "1.0"})
+		s.broken = map[string]string{"p": c.broken}
+		typ, e := resource.Of(pkg.New(s)), env(t, "1")
+		spec := decode(t, typ, "p", c.ensure)
+		state, err := typ.Status(t.Context(), e, s, spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan, err := typ.Plan(spec, state, false)
+		if err != nil || plan.Message() != c.message || typ.Verify(spec, resource.Outcome{}, state) == nil {
+			t.Fatalf("%+v: %q, %v", c, plan.Message(), err)
+		}
+		s.calls = nil
+		if outcome, err := typ.Apply(t.Context(), e, s, spec, plan); err != nil || outcome.Unchanged || s.calls[0] != c.call {
+			t.Errorf("%+v: %+v, %v, %q", c, outcome, err, s.calls)
+		}
+	}
+}
+
 // TestPrepare covers when lists are refreshed, and what it means that they could not be.
 func TestPrepare(t *testing.T) {
 	s := newStore(map[string]string{"p": "1.0"}, map[string]string{"p": "1.0"})
@@ -290,7 +507,8 @@ func TestPrepare(t *testing.T) {
 	}{
 		{"1", []resource.Spec{plain}, nil},
 		{"1", []resource.Spec{plain, day, hour}, []string{"refresh 1h0m0s"}},
-		{"1", []resource.Spec{hour}, nil},
+		{"1", []resource.Spec{hour}, []string{"refresh " + pkg.Following.String()}},
+		{"1", []resource.Spec{plain, latest}, nil},
 		{"2", []resource.Spec{day}, []string{"refresh 24h0m0s"}},
 		{"3", []resource.Spec{latest}, []string{"refresh 0s"}},
 	} {

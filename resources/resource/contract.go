@@ -6,6 +6,7 @@ package resource
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host"
@@ -121,6 +122,14 @@ type Reloader interface {
 	// NeedsReload reports that this state is stale; the engine then calls Prepare
 	// and observes once more.
 	NeedsReload() bool
+}
+
+// Starter is a State of something that may have been started anew by others, such
+// as by the script of a package.
+type Starter interface {
+	// IsStartedSince reports whether it was started after a time, and so needs no
+	// refresh for what changed before.
+	IsStartedSince(at time.Time) bool
 }
 
 // Batcher observes and changes many resources at once.

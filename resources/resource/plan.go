@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/musterfleet/muster/model"
 )
@@ -15,6 +16,16 @@ type Plan struct {
 	Changes []model.Change
 	// Unrefreshed means that the plan ignores a refresh: its changes are due without one.
 	Unrefreshed bool
+	// Missing is what does not exist, for which nothing is due. Where another
+	// resource of the run would provide one of these, noop does not know. It, Removes
+	// and the needs of Fails are in the words of Relations.
+	Missing []string
+	// Removes is what the changes remove along with what is asked for. Where another
+	// resource of the run provides one of these, the changes are refused.
+	Removes []string
+	// Fails is why the changes are expected to fail, the error of noop. A run makes
+	// them all the same.
+	Fails error
 }
 
 // Empty reports whether nothing is due.
@@ -51,6 +62,9 @@ type Outcome struct {
 	// Untouched means, with an error, that everything was left as it was. Without it
 	// a failed change may have done anything.
 	Untouched bool
+	// At is when subscribers have to read again what changed; the zero time means the
+	// end of the change.
+	At time.Time
 	// Before and After are versions, where there are any.
 	Before, After string
 	// Values are what later resources may take.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/musterfleet/muster/resources/resource"
@@ -18,6 +19,11 @@ const bootTime = 15 * time.Second
 func (*Type) Apply(ctx context.Context, env resource.Env, p ServiceProvider, spec *Spec, plan resource.Plan) (resource.Outcome, error) {
 	actions := map[Action]func(context.Context, resource.Env, string) error{
 		Start: p.Start, Stop: p.Stop, Restart: p.Restart, Enable: p.Enable, Disable: p.Disable,
+	}
+	for _, action := range []Action{Reload, ReloadOrRestart, Mask, Unmask} {
+		actions[action] = func(ctx context.Context, env resource.Env, service string) error {
+			return p.Change(ctx, env, action, service)
+		}
 	}
 	var errs []error
 	for _, change := range plan.Changes {
@@ -74,32 +80,28 @@ type step struct {
 	services []int
 }
 
-// steps merges the changes of plans. Services are started, stopped and
-// restarted in plan order, because one may make room for another. Disabling
-// comes before enabling, because one may replace another at boot.
+// steps merges the changes of plans. Services are started, stopped and refreshed
+// in plan order, because one may make room for another. Unmasking makes the rest
+// possible and masking prevents it. Disabling comes before enabling, because one
+// may replace another at boot.
 func steps(plans []resource.Plan) []step {
-	var out []step
-	disable, enable := step{action: Disable}, step{action: Enable}
+	var run []step
+	var unmask, disable, enable, mask []int
+	apart := map[Action]*[]int{Unmask: &unmask, Disable: &disable, Enable: &enable, Mask: &mask}
 	for i, plan := range plans {
 		for _, change := range plan.Changes {
-			action, last := Action(change.Action), len(out)-1
-			switch {
-			case action == Disable:
-				disable.services = append(disable.services, i)
-			case action == Enable:
-				enable.services = append(enable.services, i)
-			case last >= 0 && out[last].action == action:
-				out[last].services = append(out[last].services, i)
+			action, last := Action(change.Action), len(run)-1
+			switch list := apart[action]; {
+			case list != nil:
+				*list = append(*list, i)
+			case last >= 0 && run[last].action == action:
+				run[last].services = append(run[last].services, i)
 			default:
-				out = append(out, step{action, []int{i}})
+				run = append(run, step{action, []int{i}})
 			}
 		}
 	}
-	for _, s := range []step{disable, enable} {
-		if len(s.services) > 0 {
-			out = append(out, s)
-		}
-	}
+	all := slices.Concat([]step{{Unmask, unmask}}, run, []step{{Disable, disable}, {Enable, enable}, {Mask, mask}})
 
-	return out
+	return slices.DeleteFunc(all, func(s step) bool { return len(s.services) == 0 })
 }

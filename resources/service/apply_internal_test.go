@@ -12,7 +12,8 @@ import (
 
 // TestMissing takes a unit for what its own file or a package may bring, not what it starts.
 func TestMissing(t *testing.T) {
-	needs := resource.Prerequisites(missing(&Spec{Common: model.Common{Name: "web.timer"}}, ErrNotFound))
+	_, err := missing(nil, &Spec{Common: model.Common{Name: "web.timer"}}, nil, ErrNotFound)
+	needs := resource.Prerequisites(err)
 	if needs[0] != "path:/etc/systemd/system/web.timer" || !slices.Contains(needs, "package:web") || slices.Contains(needs, "path:/etc/systemd/system/web.service") {
 		t.Errorf("it needs %q", needs)
 	}
@@ -24,7 +25,7 @@ func TestSteps(t *testing.T) {
 		plans []string
 		want  []step
 	}{
-		"nothing":          {},
+		"nothing":          {want: []step{}},
 		"all started":      {[]string{"start", "start", "start"}, []step{{Start, []int{0, 1, 2}}}},
 		"started, enabled": {[]string{"start enable", "start enable"}, []step{{Start, []int{0, 1}}, {Enable, []int{0, 1}}}},
 		"only enabled":     {[]string{"enable", "start", "enable"}, []step{{Start, []int{1}}, {Enable, []int{0, 2}}}},

@@ -1,26 +1,46 @@
 package service
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Plan compares whether the service runs and whether it is enabled,
-// independently, with what is wanted. A refresh restarts a running service that
-// is to run; one that is to be stopped ignores it. A starting service counts as
+// Plan compares whether the service runs, is enabled and is masked,
+// independently, with what is wanted. A refresh is for a running service that is
+// to run; one that is to be stopped ignores it. A starting service counts as
 // stopped, and is stopped. An error is a change that cannot be made to the
 // service in this state.
 func (*Type) Plan(spec *Spec, state *State, refresh bool) (plan resource.Plan, err error) {
+	plan.Unrefreshed = spec.Ensure == EnsureStopped
+	if state.Missing {
+		plan.Missing = relations(spec)
+	}
+	masked, o := state.Metadata.UnitFile, state.Obstacles
+	unmasks := is(spec.Masked, false) && strings.HasPrefix(masked, "masked")
+	if unmasks {
+		plan.Add(model.Change{Action: string(Unmask), Message: "Would have unmasked", Property: "masked", From: "true", To: "false"})
+		o = Obstacles{Reload: o.Reload}
+	}
+	err = errors.Join(planRun(&plan, spec, state, o, refresh), planEnable(&plan, spec, state, o, unmasks))
+	if is(spec.Masked, true) && masked != "masked" {
+		plan.Add(model.Change{Action: string(Mask), Message: "Would have masked", Property: "masked", From: "false", To: "true"})
+	}
+
+	return plan, err
+}
+
+// planRun adds the change that makes the service run or not, or refreshes it.
+func planRun(plan *resource.Plan, spec *Spec, state *State, o Obstacles, refresh bool) error {
 	running, toRun := state.Metadata.Running, spec.Ensure != EnsureStopped
-	plan.Unrefreshed = !toRun
 	ensure := model.Change{Property: "ensure", From: state.Ensure, To: spec.Ensure}
 	if state.Starting {
 		ensure.From = state.Metadata.Active
 	}
-	var obstacles []error
 	switch {
 	case (running || state.Starting) && !toRun:
 		ensure.Action, ensure.Message = string(Stop), "Would have stopped"
@@ -28,25 +48,37 @@ func (*Type) Plan(spec *Spec, state *State, refresh bool) (plan resource.Plan, e
 	case !running && toRun:
 		ensure.Action, ensure.Message = string(Start), "Would have started"
 		plan.Add(ensure)
-		obstacles = append(obstacles, cannot(spec, "started", state.Obstacles.Start))
+		return cannot(spec, "started", o.Start)
+	case running && refresh && spec.Refresh == Reload:
+		plan.Add(model.Change{Action: string(Reload), Message: "Would have reloaded"})
+		return cannot(spec, "reloaded", cmp.Or(o.Start, o.Reload))
+	case running && refresh && spec.Refresh == ReloadOrRestart:
+		plan.Add(model.Change{Action: string(ReloadOrRestart), Message: "Would have reloaded or restarted"})
+		return cannot(spec, "restarted", o.Start)
 	case running && refresh:
 		plan.Add(model.Change{Action: string(Restart), Message: "Would have restarted"})
-		obstacles = append(obstacles, cannot(spec, "restarted", state.Obstacles.Start))
+		return cannot(spec, "restarted", o.Start)
 	}
-	if spec.Enable == nil || *spec.Enable == state.Metadata.Enabled {
-		return plan, errors.Join(obstacles...)
-	}
-	enable := model.Change{Property: "enable", From: fmt.Sprint(state.Metadata.Enabled), To: fmt.Sprint(*spec.Enable)}
-	if *spec.Enable {
-		enable.Action, enable.Message = string(Enable), "Would have enabled"
-		obstacles = append(obstacles, cannot(spec, "enabled", state.Obstacles.Enable))
-	} else {
-		enable.Action, enable.Message = string(Disable), "Would have disabled"
-		obstacles = append(obstacles, cannot(spec, "disabled", state.Obstacles.Disable))
-	}
-	plan.Add(enable)
 
-	return plan, errors.Join(obstacles...)
+	return nil
+}
+
+// planEnable adds the change that makes the service start at boot or not. Whether
+// one does that is to be unmasked is not known.
+func planEnable(plan *resource.Plan, spec *Spec, state *State, o Obstacles, unmasks bool) error {
+	if spec.Enable == nil || (*spec.Enable == state.Metadata.Enabled && !unmasks) {
+		return nil
+	}
+	change := model.Change{Property: "enable", From: fmt.Sprint(state.Metadata.Enabled), To: fmt.Sprint(*spec.Enable)}
+	if *spec.Enable {
+		change.Action, change.Message = string(Enable), "Would have enabled"
+		plan.Add(change)
+		return cannot(spec, "enabled", o.Enable)
+	}
+	change.Action, change.Message = string(Disable), "Would have disabled"
+	plan.Add(change)
+
+	return cannot(spec, "disabled", o.Disable)
 }
 
 // cannot wraps an obstacle, nil for none.

@@ -56,6 +56,55 @@ func TestPlan(t *testing.T) {
 	}
 }
 
+// TestPlanMasked covers what is to be masked or not, and TestPlanRefresh what is
+// done by a refresh.
+func TestPlanMasked(t *testing.T) {
+	yes, no := true, false
+	for _, c := range []struct {
+		ensure         string
+		masked, enable *bool
+		unitFile       string
+		running        bool
+		words          string
+	}{
+		{ensure: "stopped", masked: &yes, unitFile: "disabled", words: "Would have masked"},
+		{ensure: "stopped", masked: &yes, unitFile: "disabled", running: true, words: "Would have stopped. Would have masked"},
+		{ensure: "stopped", masked: &yes, unitFile: "masked-runtime", words: "Would have masked"},
+		{ensure: "stopped", masked: &yes, unitFile: "masked"},
+		{ensure: "stopped", masked: &no, unitFile: "masked", words: "Would have unmasked"},
+		{ensure: "stopped", masked: &no, unitFile: "masked-runtime", words: "Would have unmasked"},
+		{ensure: "stopped", masked: &no, unitFile: "disabled"},
+		{ensure: "stopped", unitFile: "masked"},
+		{ensure: "running", masked: &no, enable: &yes, unitFile: "masked", words: "Would have unmasked. Would have started. Would have enabled"},
+		// It may be enabled below its mask.
+		{ensure: "stopped", masked: &no, enable: &no, unitFile: "masked", words: "Would have unmasked. Would have disabled"},
+	} {
+		spec := &service.Spec{Common: model.Common{Name: "web", Ensure: c.ensure}, Masked: c.masked, Enable: c.enable}
+		state := stateOf(c.running, false)
+		state.Metadata.UnitFile = c.unitFile
+		if strings.HasPrefix(c.unitFile, "masked") {
+			state.Obstacles = service.Obstacles{Start: errors.New("masked"), Enable: errors.New("masked")}
+		}
+		if plan, err := serviceType().Plan(spec, state, false); err != nil || plan.Message() != c.words {
+			t.Errorf("%+v: %q, %v", c, plan.Message(), err)
+		}
+	}
+}
+
+func TestPlanRefresh(t *testing.T) {
+	for refresh, words := range map[service.Action]string{"": "Would have restarted", "restart": "Would have restarted", "reload": "Would have reloaded", "reload-or-restart": "Would have reloaded or restarted"} {
+		spec := &service.Spec{Common: model.Common{Name: "web", Ensure: "running"}, Refresh: refresh}
+		state := stateOf(true, false)
+		if plan, err := serviceType().Plan(spec, state, true); err != nil || plan.Message() != words {
+			t.Errorf("%s: %q, %v", refresh, plan.Message(), err)
+		}
+		state.Obstacles.Reload = errors.New("no")
+		if _, err := serviceType().Plan(spec, state, true); (err != nil) != (refresh == "reload") {
+			t.Errorf("%s: %v", refresh, err)
+		}
+	}
+}
+
 // TestPlanStarting covers what is on its way to running, or is started again
 // and again: it is stopped, and not left alone where it is to be stopped.
 func TestPlanStarting(t *testing.T) {

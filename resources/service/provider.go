@@ -11,11 +11,15 @@ type Action string
 
 // The actions of plans.
 const (
-	Start   Action = "start"
-	Stop    Action = "stop"
-	Restart Action = "restart"
-	Enable  Action = "enable"
-	Disable Action = "disable"
+	Start           Action = "start"
+	Stop            Action = "stop"
+	Restart         Action = "restart"
+	Reload          Action = "reload"
+	ReloadOrRestart Action = "reload-or-restart"
+	Enable          Action = "enable"
+	Disable         Action = "disable"
+	Mask            Action = "mask"
+	Unmask          Action = "unmask"
 )
 
 // ServiceProvider is a service manager. The specification names its methods for
@@ -39,6 +43,8 @@ type ServiceProvider interface {
 	Enable(ctx context.Context, env resource.Env, service string) error
 	// Disable keeps a service from starting at boot.
 	Disable(ctx context.Context, env resource.Env, service string) error
+	// Change applies any other action to a service.
+	Change(ctx context.Context, env resource.Env, action Action, service string) error
 	// ChangeAll applies one action to many services with one command. Its errors
 	// have the length of services, nil where the action succeeded as far as known.
 	ChangeAll(ctx context.Context, env resource.Env, action Action, services []string) []error

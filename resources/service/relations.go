@@ -1,6 +1,10 @@
 package service
 
-import "github.com/musterfleet/muster/resources/resource"
+import (
+	"strings"
+
+	"github.com/musterfleet/muster/resources/resource"
+)
 
 // Relations order a service after the files of its unit, those of the unit it
 // starts, and the package of its name.
@@ -16,9 +20,14 @@ func (*Type) Relations(spec *Spec) resource.Relations {
 
 // relations returns what may provide a service.
 func relations(spec *Spec) []string {
-	bare, _ := cutSuffix(spec.Name)
+	bare, suffix := cutSuffix(spec.Name)
+	template, _, isInstance := strings.Cut(bare, "@")
+	needs := files(spec.Name)
+	if isInstance {
+		needs = append(needs, files(template+"@"+suffix)...)
+	}
 
-	return append(files(spec.Name), "package:"+bare)
+	return append(needs, "package:"+template)
 }
 
 // files returns the paths a service's unit may be read from.

@@ -7,8 +7,18 @@ import "github.com/musterfleet/muster/model"
 // Spec are the properties of a service.
 type Spec struct {
 	model.Common
-	Enable *bool `json:"enable,omitempty" jsonschema_description:"Whether it starts at boot; unset leaves that as it is"`
+	Enable  *bool  `json:"enable,omitempty" jsonschema_description:"Whether it starts at boot; unset leaves that as it is"`
+	Masked  *bool  `json:"masked,omitempty" jsonschema_description:"Whether nothing can start it; unset leaves that as it is"`
+	Refresh Action `json:"refresh,omitempty" jsonschema:"enum=restart,enum=reload,enum=reload-or-restart,default=restart" jsonschema_description:"What is done when a resource it subscribes to changed"`
 }
+
+// isGone reports whether the service need not exist.
+func (s *Spec) isGone() bool {
+	return s.Ensure == EnsureStopped && (is(s.Enable, false) || is(s.Masked, true))
+}
+
+// is reports whether a property is set to a value.
+func is(property *bool, value bool) bool { return property != nil && *property == value }
 
 // CanonicalName returns the name of the unit, of which .service may be left out.
 func (s *Spec) CanonicalName() string { return UnitName(s.Name) }

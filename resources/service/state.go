@@ -2,6 +2,7 @@ package service
 
 import (
 	"errors"
+	"time"
 
 	"github.com/musterfleet/muster/model"
 )
@@ -19,12 +20,24 @@ type State struct {
 	// Starting marks a stopped service that is about to run: it takes long to
 	// start, or restarts each time it ends.
 	Starting bool `json:"-"`
+	// Missing marks a service that does not exist.
+	Missing bool `json:"-"`
+	// Since is when it last began to run.
+	Since time.Time `json:"-"`
 	// Outdated marks a service whose files the service manager has not read yet.
 	Outdated bool `json:"-"`
 }
 
 // NeedsReload reports that the service manager must read its files first.
 func (s *State) NeedsReload() bool { return s.Outdated }
+
+// startSlack is how far the times of files and of systemd may differ.
+const startSlack = 20 * time.Millisecond
+
+// IsStartedSince reports whether the service runs since after a time.
+func (s *State) IsStartedSince(at time.Time) bool {
+	return s.Metadata.Running && s.Since.After(at.Add(startSlack))
+}
 
 // Metadata describes a service.
 type Metadata struct {
@@ -38,4 +51,4 @@ type Metadata struct {
 }
 
 // Obstacles are the reasons why a change is impossible; nil means possible.
-type Obstacles struct{ Start, Enable, Disable error }
+type Obstacles struct{ Start, Reload, Enable, Disable error }

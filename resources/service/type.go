@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -30,8 +31,8 @@ func (*Type) Info() resource.Info {
 	}
 }
 
-// New returns empty properties.
-func (*Type) New() *Spec { return &Spec{} }
+// New returns properties that want a restart as refresh.
+func (*Type) New() *Spec { return &Spec{Refresh: Restart} }
 
 // Providers returns the providers.
 func (t *Type) Providers() []ServiceProvider { return t.providers }
@@ -40,7 +41,7 @@ func (t *Type) Providers() []ServiceProvider { return t.providers }
 func (*Type) Status(ctx context.Context, env resource.Env, p ServiceProvider, spec *Spec) (*State, error) {
 	state, err := p.Status(ctx, env, spec.Name)
 
-	return state, missing(spec, err)
+	return missing(p, spec, state, err)
 }
 
 // StatusAll reads all services with one command.
@@ -51,20 +52,26 @@ func (*Type) StatusAll(ctx context.Context, env resource.Env, p ServiceProvider,
 	}
 	states, errs := p.StatusAll(ctx, env, names)
 	for i := range errs {
-		errs[i] = missing(specs[i], errs[i])
+		states[i], errs[i] = missing(p, specs[i], states[i], errs[i])
 	}
 
 	return states, errs
 }
 
-// missing names what may still provide a missing service.
-func missing(spec *Spec, err error) error {
-	if !errors.Is(err, ErrNotFound) {
-		return err
+// missing returns the state of a service that need not exist; for any other missing one an error that names what
+// may still provide it.
+func missing(p ServiceProvider, spec *Spec, state *State, err error) (*State, error) {
+	switch {
+	case !errors.Is(err, ErrNotFound):
+		return state, err
+	case spec.isGone():
+		return &State{
+			CommonState: model.CommonState{Ensure: EnsureStopped}, Missing: true,
+			Metadata: Metadata{Name: spec.Name, Provider: p.Name(), Active: "inactive", UnitFile: "not-found"},
+		}, nil
+	default:
+		return nil, resource.PrerequisiteError{Needs: relations(spec), Err: err}
 	}
-	needs := relations(spec)
-
-	return resource.PrerequisiteError{Needs: needs, Err: err}
 }
 
 // Prepare makes the service manager read its files again.

@@ -1,27 +1,37 @@
 package service
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/musterfleet/muster/model"
 )
 
 // allowed are the characters of a service name.
-const allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._+:~-"
+const allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._+:~@-"
 
 // Validate reports every problem of the properties.
 func (s *Spec) Validate() model.Problems {
 	var out model.Problems
-	const hint = "letters, digits and . _ + : ~ - are allowed"
+	const hint = "letters, digits and . _ + : ~ @ - are allowed"
+	bare, _ := cutSuffix(s.Name)
+	template, instance, isInstance := strings.Cut(bare, "@")
 	switch {
-	case strings.Contains(s.Name, "@"):
-		out.Property("name", "instances of templates are not managed", "invalid service name %q: @ is not allowed", s.Name)
+	case isInstance && (template == "" || instance == "" || strings.Contains(instance, "@")):
+		out.Property("name", "name an instance of a template: name@instance", "invalid service name %q", s.Name)
 	case strings.ContainsFunc(s.Name, func(r rune) bool { return !strings.ContainsRune(allowed, r) }):
 		out.Property("name", hint, "service name contains dangerous characters: %q", s.Name)
 	case strings.HasPrefix(s.Name, "-") || strings.HasPrefix(s.Name, "."):
 		out.Property("name", "begin it with a letter or digit", "invalid service name %q: it would be taken for an option or a path", s.Name)
 	case len(UnitName(s.Name)) > maxUnitName:
 		out.Property("name", "", "service name is too long: %d bytes", len(s.Name))
+	}
+
+	if choices := []Action{"", Restart, Reload, ReloadOrRestart}; !slices.Contains(choices, s.Refresh) {
+		out.Property("refresh", "one of restart, reload, reload-or-restart", "invalid refresh %q", string(s.Refresh))
+	}
+	if is(s.Masked, true) && (s.Ensure != EnsureStopped || is(s.Enable, true)) {
+		out.Property("masked", "set ensure: stopped, and leave out enable", "a masked service can neither run nor start")
 	}
 
 	return out

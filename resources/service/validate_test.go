@@ -28,7 +28,17 @@ func TestValidate(t *testing.T) {
 		"everything":               {properties: typetest.Properties{"name": "x", "ensure": "stopped", "enable": false, "provider": "systemd"}},
 		"running":                  {properties: typetest.Properties{"name": "x", "ensure": "running", "enable": true}},
 		"longest":                  {properties: typetest.Properties{"name": long}},
-		"an instance":              {properties: typetest.Properties{"name": "app@instance"}, problem: `invalid service name "app@instance": @ is not allowed (instances of templates are not managed)`},
+		"an instance":              {properties: typetest.Properties{"name": "app@instance"}},
+		"an instance, in full":     {properties: typetest.Properties{"name": "app@instance.service"}},
+		"a template":               {properties: typetest.Properties{"name": "app@"}, problem: `invalid service name "app@" (name an instance of a template: name@instance)`},
+		"a template, in full":      {properties: typetest.Properties{"name": "app@.service"}, problem: "invalid service name"},
+		"no template":              {properties: typetest.Properties{"name": "@x"}, problem: "invalid service name"},
+		"two instances":            {properties: typetest.Properties{"name": "a@b@c"}, problem: "invalid service name"},
+		"masked":                   {properties: typetest.Properties{"name": "a", "ensure": "stopped", "enable": false, "masked": true}},
+		"masked, and it runs":      {properties: typetest.Properties{"name": "a", "masked": true}, problem: "a masked service can neither run nor start (set ensure: stopped, and leave out enable)"},
+		"masked, and it starts":    {properties: typetest.Properties{"name": "a", "ensure": "stopped", "masked": true, "enable": true}, problem: "a masked service can neither run nor start"},
+		"unmasked":                 {properties: typetest.Properties{"name": "a", "masked": false, "refresh": "reload-or-restart"}},
+		"another refresh":          {properties: typetest.Properties{"name": "a", "refresh": "start"}, problem: "refresh"},
 		"a command":                {properties: typetest.Properties{"name": "app; rm -rf /"}, problem: `service name contains dangerous characters: "app; rm -rf /" (letters,`},
 		"a pipe":                   {properties: typetest.Properties{"name": "a|b"}, problem: "dangerous characters"},
 		"an ampersand":             {properties: typetest.Properties{"name": "a&b"}, problem: "dangerous characters"},
@@ -70,7 +80,7 @@ func FuzzValidate(f *testing.F) {
 		if len(spec.Validate()) > 0 {
 			return
 		}
-		if strings.ContainsAny(name, "@/;|&$ \t\n\\*?[]'\"\x00") || strings.HasPrefix(name, "-") || len(service.UnitName(name)) > 255 {
+		if strings.ContainsAny(name, "/;|&$ \t\n\\*?[]'\"\x00") || strings.HasPrefix(name, "-") || len(service.UnitName(name)) > 255 {
 			t.Errorf("accepted: %q", name)
 		}
 	})
@@ -104,6 +114,8 @@ func TestRelations(t *testing.T) {
 		"web.timer":   {"path:/etc/systemd/system/web.timer.d", "path:/run/systemd/system/web.service", "package:web"},
 		"web.path":    {"path:/lib/systemd/system/web.path", "path:/lib/systemd/system/web.service", "package:web"},
 		"g++":         {`path:/etc/systemd/system/g\x2b\x2b.service`, "path:/etc/init.d/g++", "package:g++"},
+		"web@x":       {"path:/etc/systemd/system/web@x.service", "path:/etc/systemd/system/web@.service", "path:/lib/systemd/system/web@.service.d", "package:web"},
+		"web@x.timer": {"path:/etc/systemd/system/web@.timer", "package:web"},
 		"web.target":  {"path:/etc/systemd/system/web.target", "package:web"},
 	} {
 		got := serviceType().Relations(&service.Spec{Common: model.Common{Name: name}})

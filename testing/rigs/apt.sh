@@ -1,5 +1,5 @@
 R=/srv/repo
-mkdir -p $R
+mkdir -p $R /srv/next
 pack() { # name version [more fields] [postinst]
   d=$(mktemp -d)
   mkdir -p $d/DEBIAN $d/etc/$1
@@ -33,12 +33,25 @@ pack muster-bad2 1.0 '' 'echo nor does this >&2; [ -e /root/fixed ]'
 # one that changes the machine for as long as it is not told to go on
 pack muster-slow 1.0 '' 'touch /root/begun; read line < /root/go'
 pack muster-needs 1.0 'Depends: no-such-thing\n'
-# two that provide one name
+# one that another one depends on, which goes along with it
+pack muster-lib 1.0
+pack muster-tool 1.0 'Depends: muster-lib\n'
+# a name that one provides, and one that two provide
+pack muster-sole 1.0 'Provides: muster-only\n'
 pack muster-real 1.0 'Provides: muster-virtual\n'
 pack muster-other 1.0 'Provides: muster-virtual\nConflicts: muster-real\n'
+# one that recommends another
+pack muster-asks 1.0 'Recommends: muster-many9\n'
+pack muster-next 1.0
+# its next release, which is only installed when it is asked for
+R=/srv/next
+pack muster-next 2.0
+printf 'Suite: next\nNotAutomatic: yes\nDate: %s\nSHA256:\n %s %s Packages\n' "$(date -uR)" $(sha256sum $R/Packages | cut -d' ' -f1) $(stat -c %s $R/Packages) > $R/Release
+R=/srv/repo
 printf 'Date: %s\nSHA256:\n %s %s Packages\n' "$(date -uR)" $(sha256sum $R/Packages | cut -d' ' -f1) $(stat -c %s $R/Packages) > $R/Release
-chmod -R a+rX $R
+chmod -R a+rX $R /srv/next
 rm -f /etc/apt/sources.list.d/*
 echo "deb [trusted=yes] file:$R ./" > /etc/apt/sources.list
+echo "deb [trusted=yes] file:/srv/next ./" >> /etc/apt/sources.list
 echo 'Acquire::Retries "0";' > /etc/apt/apt.conf.d/99retries
 apt-get update -q

@@ -34,6 +34,9 @@ pack muster-test 1 0.9 1
 # several to be installed together
 for i in 0 1 2; do pack muster-many$i 0 1.0 1; done
 pack muster-needs 0 1.0 1 'Requires: no-such-thing'
+# one that another one depends on, which goes along with it
+pack muster-lib 0 1.0 1
+pack muster-tool 0 1.0 1 'Requires: muster-lib'
 pack muster-real 0 1.0 1 'Provides: muster-virtual'
 # scripts that fail, and what stands for their shell
 pack muster-shell 0 1.0 1 'Provides: /bin/sh'
@@ -42,6 +45,10 @@ echo it does not work
 exit 3'
 pack muster-bad2 0 1.0 1 '%pre
 echo nor does this
+exit 3'
+# one that is installed although its script fails
+pack muster-post 0 1.0 1 '%post
+echo it is not set up
 exit 3'
 # one that changes the machine for as long as it is not told to go on
 pack muster-slow 0 1.0 1 '%pre

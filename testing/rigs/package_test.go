@@ -49,6 +49,11 @@ func calls(m *rigs.Machine) []string {
 	return out
 }
 
+// changes gives the calls that change packages.
+func changes(m *rigs.Machine) []string {
+	return slices.DeleteFunc(calls(m), func(c string) bool { return c == "apt-get -s" })
+}
+
 // packages gives a manifest of packages, each a name and the properties behind it.
 func packages(entries ...string) string {
 	var b strings.Builder
@@ -115,7 +120,7 @@ func TestPackagesAreAskedForTogether(t *testing.T) {
 	if got := apply(t, m, "--noop", "/root/ten.yaml"); len(got) != 10 || got[0].NoopMessage != "Would have installed latest" || !got[9].Changed {
 		t.Errorf("noop: %+v", got)
 	}
-	expect("noop", "dpkg-query", "apt-cache")
+	expect("noop", "dpkg-query", "apt-cache", "apt-get -s")
 	if diff := hosttest.SnapshotDiff(before, withoutCaches(m.Changes())); len(diff) > 0 {
 		t.Errorf("noop changed the machine:\n%s", strings.Join(diff, "\n"))
 	}
@@ -169,13 +174,128 @@ func TestOnePackageThatFailsKeepsNoOtherBack(t *testing.T) {
 	if got := outcomes(transactions(t, r.Stdout)); r.Code != 1 || !slices.Equal(got, want) {
 		t.Errorf("exit code %d: %q, not %q\n%s", r.Code, got, want, r.Stderr)
 	}
-	for _, says := range []string{"there is no such version: `apt-cache madison`", "there is no such package: check its name"} {
+	for _, says := range []string{"Version '9.9' for 'muster-test' was not found: there is no such version: `apt-cache madison`", "Unable to locate package no-such-package: there is no such package: check its name"} {
 		if !strings.Contains(r.Stderr, says) {
 			t.Errorf("nothing says %q:\n%s", says, r.Stderr)
 		}
 	}
-	if got := calls(m); count(got, "apt-get install") != 5 {
+	// Those that can be installed are; what does not exist is not even tried.
+	if got := changes(m); !slices.Equal(got, []string{"apt-get install"}) {
 		t.Errorf("the calls are %q", got)
+	}
+	// One bad name among ten.
+	var ten []string
+	for i := range 9 {
+		ten = append(ten, fmt.Sprintf("muster-many%d: {ensure: present}", i))
+	}
+	m.Run("apt-get", "remove", "-y", "muster-many0", "muster-many1")
+	put(t, m, "/root/ten.yaml", packages(append(ten[:5:5], append([]string{"muster-test: {ensure: '9.9'}"}, ten[5:]...)...)...))
+	calls(m)
+	r = m.Run("muster", "apply", "--json", "/root/ten.yaml")
+	if got := outcomes(transactions(t, r.Stdout)); r.Code != 1 || count(got, "muster-test failed") != 1 || len(slices.DeleteFunc(got, func(o string) bool { return !strings.HasSuffix(o, " changed") })) != 9 {
+		t.Errorf("exit code %d: %q", r.Code, got)
+	}
+	if got := changes(m); !slices.Equal(got, []string{"apt-get install"}) {
+		t.Errorf("the calls are %q", got)
+	}
+}
+
+// TestPackagesThatGoAlong are named, and never removed while the manifest wants them.
+func TestPackagesThatGoAlong(t *testing.T) {
+	for name, c := range map[string]struct {
+		machine   func(testing.TB) *rigs.Machine
+		installed string
+	}{
+		"apt": {rigs.Apt, "dpkg-query -W -f '${db:Status-Status} ' muster-lib muster-tool"},
+		"dnf": {rigs.DNF, "rpm -q muster-lib muster-tool"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := c.machine(t)
+			m.Copy(build(t), "/usr/local/bin/muster")
+			put(t, m, "/root/both.yaml", packages("muster-tool: {ensure: present}", "muster-lib: {ensure: present}"))
+			apply(t, m, "/root/both.yaml")
+			before := m.Run("sh", "-c", c.installed).Stdout
+			put(t, m, "/root/against.yaml", packages("muster-tool: {ensure: present}", "muster-lib: {ensure: absent}"))
+			for _, args := range [][]string{{"--noop"}, nil, nil} {
+				r := m.Run(append(append([]string{"muster", "apply", "--json"}, args...), "/root/against.yaml")...)
+				got := outcomes(transactions(t, r.Stdout))
+				if says := "it would remove package:muster-tool too, which package#muster-tool provides"; r.Code != 1 || !slices.Equal(got, []string{"muster-lib failed", "muster-tool stable"}) || !strings.Contains(r.Stderr, says) {
+					t.Errorf("%q: exit code %d, %q\n%s", args, r.Code, got, r.Stderr)
+				}
+			}
+			if after := m.Run("sh", "-c", c.installed).Stdout; after != before {
+				t.Errorf("installed was %q and is %q", before, after)
+			}
+
+			put(t, m, "/root/lib.yaml", packages("muster-lib: {ensure: absent}"))
+			would := apply(t, m, "--noop", "/root/lib.yaml")
+			if want := "Would have uninstalled. Would have uninstalled muster-tool too"; would[0].NoopMessage != want {
+				t.Errorf("noop: %+v", would)
+			}
+			r := m.Run("muster", "apply", "--json", "/root/lib.yaml")
+			txs := transactions(t, r.Stdout)
+			if r.Code != 0 || len(txs) != 1 || len(txs[0].Changes) != 2 || txs[0].Changes[1].Property != "package#muster-tool" || !strings.HasPrefix(txs[0].Changes[1].From, "1.0") || txs[0].Changes[1].To != "absent" {
+				t.Errorf("%+v", txs)
+			}
+			if !strings.Contains(r.Stderr, "other packages were removed") || !strings.Contains(r.Stderr, "muster-tool") {
+				t.Errorf("the log says %s", r.Stderr)
+			}
+			for _, tx := range apply(t, m, "/root/lib.yaml") {
+				if tx.Outcome() != model.OutcomeStable {
+					t.Errorf("%+v", tx)
+				}
+			}
+		})
+	}
+}
+
+// TestPackagesThatConflict are both wanted, and none of them replaces the other.
+func TestPackagesThatConflict(t *testing.T) {
+	m := rigs.Apt(t)
+	m.Copy(build(t), "/usr/local/bin/muster")
+	put(t, m, "/root/m.yaml", packages("muster-real:", "muster-other:"))
+	for range 2 {
+		r := m.Run("muster", "apply", "--json", "/root/m.yaml")
+		if !strings.Contains(r.Stderr, "it would remove package:muster-real too, which package#muster-real provides") || r.Code != 1 {
+			t.Errorf("exit code %d\n%s", r.Code, r.Stderr)
+		}
+		if got := m.Run("dpkg-query", "-W", "-f", "${db:Status-Status}", "muster-real").Stdout; got != "installed" {
+			t.Errorf("muster-real is %q", got)
+		}
+	}
+}
+
+// TestNoopKnowsWhatFails says of a package what a run would say, unless a
+// repository of the same run may have it.
+func TestNoopKnowsWhatFails(t *testing.T) {
+	for name, c := range map[string]struct {
+		machine     func(testing.TB) *rigs.Machine
+		setup, repo string
+		says        []string
+	}{
+		"apt": {rigs.Apt, "apt-get install -y muster-test=1.0-1; apt-mark hold muster-test", "/etc/apt/sources.list.d/x.list", []string{"the package is held: muster-test is", "Unable to locate package nosuch", "Version '9.9' for 'tree' was not found", "Depends: no-such-thing", "virtual package provided by muster-sole"}},
+		"dnf": {rigs.DNF, "echo exclude=muster-test,muster-only >> /etc/yum.repos.d/muster.repo; dnf -q makecache", "/etc/yum.repos.d/x.repo", []string{"filtered out by exclude filtering for argument: muster-test", "No match for argument: nosuch", "No match for argument: tree-9.9: there is no such version", "nothing provides no-such-thing"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := c.machine(t)
+			m.Copy(build(t), "/usr/local/bin/muster")
+			m.Run("sh", "-euc", c.setup)
+			put(t, m, "/root/m.yaml", packages("muster-test: {ensure: '1:0.9-1'}", "nosuch:", "tree: {ensure: '9.9'}", "muster-needs:", "muster-only:", "muster-many1:"))
+			r := m.Run("muster", "apply", "--noop", "--json", "/root/m.yaml")
+			want := []string{"muster-many1 noop", "muster-needs failed", "muster-only failed", "muster-test failed", "nosuch failed", "tree failed"}
+			if got := outcomes(transactions(t, r.Stdout)); r.Code != 1 || !slices.Equal(got, want) {
+				t.Errorf("exit code %d: %q\n%s", r.Code, got, r.Stderr)
+			}
+			for _, says := range c.says {
+				if !strings.Contains(r.Stderr, says) {
+					t.Errorf("nothing says %q:\n%s", says, r.Stderr)
+				}
+			}
+			put(t, m, "/root/m.yaml", "muster:\n  resources:\n    - file:\n        - "+c.repo+": {content: '#', owner: root, group: root, mode: '0644'}\n    - package: [{nosuch: {}}]\n")
+			if would := apply(t, m, "--noop", "/root/m.yaml"); would[1].NoopMessage != "Would have installed" {
+				t.Errorf("with a new repository: %+v", would)
+			}
+		})
 	}
 }
 
@@ -193,13 +313,13 @@ func TestPackageListsAreRefreshedOnceARun(t *testing.T) {
 	if r.Code != 0 || !strings.Contains(r.Stdout+r.Stderr, "1:0.9-1") {
 		t.Errorf("exit code %d\n%s%s", r.Code, r.Stdout, r.Stderr)
 	}
-	if got, want := calls(m), []string{"apt-get update", "apt-get install", "apt-get install"}; !slices.Equal(got, want) {
+	if got, want := changes(m), []string{"apt-get update", "apt-get install", "apt-get install"}; !slices.Equal(got, want) {
 		t.Errorf("the calls are %q, not %q", got, want)
 	}
 	// Whom the lists cannot be refreshed for is not told that it has the latest.
 	m.Run("sh", "-c", "echo deb [trusted=yes] http://127.0.0.1:1/ ./ >> /etc/apt/sources.list")
 	r = m.Run("muster", "apply", "/root/m.yaml")
-	if r.Code != 1 || !strings.Contains(r.Stderr, "the latest version is unknown: a download failed") || !strings.Contains(r.Stderr, "package#tree stable") {
+	if r.Code != 1 || !strings.Contains(r.Stderr, "the latest version is unknown: Failed to fetch http://127.0.0.1:1/") || !strings.Contains(r.Stderr, "package#tree stable") {
 		t.Errorf("exit code %d\n%s", r.Code, r.Stderr)
 	}
 }
@@ -236,7 +356,7 @@ func TestRepositoryAndItsPackageInOneRun(t *testing.T) {
 	text := "muster:\n  resources:\n    - file:\n        - /etc/apt/sources.list.d/repo.list: {source: /root/repo.list, owner: root, group: root, mode: \"0644\"}\n"
 	put(t, m, "/root/m.yaml", text+"    - package:\n        - tree: {ensure: latest, cache_max_age: 24h}\n        - nginx: {cache_max_age: 24h}\n")
 	apply(t, m, "/root/m.yaml")
-	if got, want := calls(m), []string{"apt-get update", "apt-get update", "apt-get install"}; !slices.Equal(got, want) {
+	if got, want := changes(m), []string{"apt-get update", "apt-get update", "apt-get install"}; !slices.Equal(got, want) {
 		t.Errorf("the calls are %q, not %q", got, want)
 	}
 	apply(t, m, "/root/m.yaml")
@@ -260,7 +380,8 @@ func TestDNFOwnsItsPlatform(t *testing.T) {
 	}
 	calls(m)
 	apply(t, m, "/root/m.yaml")
-	if got := calls(m); count(got, "dnf install") != 1 || slices.Contains(got, "dpkg-query") {
+	// Once to see whether dnf would install what is asked for.
+	if got := calls(m); count(got, "dnf install") != 2 || slices.Contains(got, "dpkg-query") {
 		t.Errorf("the calls are %q", got)
 	}
 	for _, tx := range apply(t, m, "/root/m.yaml") {

@@ -223,9 +223,21 @@ func TestServiceOnARealMachine(t *testing.T) {
 	if got := n.sh("systemctl daemon-reload; systemctl is-active greeter || true; ls /etc/greeter.conf /etc/systemd/system/*greeter* /etc/systemd/system/*/greeter* /usr/bin/greeter /run/greeter 2>/dev/null || true; pgrep -x greeter || true"); got != "inactive" {
 		t.Errorf("left over is %q", got)
 	}
-	r := n.Run("muster", "apply", "/root/removal.yaml")
-	if r.Code != 1 || !strings.Contains(r.Stderr, "greeter: service not found") {
-		t.Errorf("what is not there is removed again with %+v", r)
+	n.calls()
+	for _, args := range [][]string{{"/root/removal.yaml"}, {"--noop", "/root/removal.yaml"}} {
+		for _, tx := range apply(t, n.Machine, args...) {
+			if tx.Outcome() != model.OutcomeStable {
+				t.Errorf("what is not there is removed again: %+v", tx)
+			}
+		}
+		if got := n.calls(); !slices.Equal(got, []string{"show"}) {
+			t.Errorf("systemctl was called for %q", got)
+		}
+	}
+	// What a package of the run would bring is not known.
+	n.write("/root/comes.yaml", "muster:\n  resources:\n    - package: [{greeter: {}}]\n    - service: [{greeter: {ensure: stopped, enable: false}}]\n")
+	if would := service(t, apply(t, n.Machine, "--noop", "/root/comes.yaml")); would.NoopMessage != "unknown until package#greeter is applied" {
+		t.Errorf("noop says of the service %+v", would)
 	}
 }
 
@@ -298,6 +310,48 @@ systemctl daemon-reload`)
 		if tx.Refreshed || !tx.Changed {
 			t.Errorf("%+v", tx)
 		}
+	}
+}
+
+// TestRefreshOfAService has one refresh a run, and none where the script of a
+// package restarted the service after the last change.
+func TestRefreshOfAService(t *testing.T) {
+	n := newNode(t)
+	n.sh(`set -e
+d=$(mktemp -d); chmod 755 $d; mkdir -p $d/DEBIAN
+printf 'Package: restarts\nVersion: 1.0\nArchitecture: all\nMaintainer: t <t@example.net>\nDescription: a test\n' > $d/DEBIAN/control
+printf '#!/bin/sh\nexec /usr/bin/systemctl restart web\n' > $d/DEBIAN/postinst
+chmod 755 $d/DEBIAN/postinst
+cd /srv/repo
+dpkg-deb --root-owner-group -Znone -b $d /srv/repo/restarts.deb
+{ echo; dpkg-deb -f restarts.deb; printf 'Filename: ./restarts.deb\nSize: %s\nSHA256: %s\n' $(stat -c %s restarts.deb) $(sha256sum restarts.deb | cut -d' ' -f1); } >> Packages
+apt-get update
+printf '[Service]\nType=exec\nExecStartPre=/bin/sh -c "echo start >> /root/did"\nExecReload=/bin/sh -c "echo reload >> /root/did"\nExecStart=/bin/sleep infinity\n' > /etc/systemd/system/web.service
+systemctl daemon-reload; systemctl start web`)
+	did := func() string { return n.sh("cat /root/did; : > /root/did") }
+	did()
+	const files = "    - file:\n        - defaults: {owner: root, group: root, mode: '0644'}\n        - /root/a: {content: '${ Data.v }'}\n        - /root/b: {content: '${ Data.v }'}\n"
+	const pkg = "    - package: [{restarts: {}}]\n"
+	run := func(v, resources, service string) model.Transaction {
+		t.Helper()
+		n.write("/root/m.yaml", "data: {v: "+v+"}\nmuster:\n  resources:\n"+resources+"    - service: [{web: "+service+"}]\n")
+		txs := apply(t, n.Machine, "/root/m.yaml")
+		return txs[len(txs)-1]
+	}
+	if tx := run("one", files, "{refresh: reload, subscribe: [file#/root/a, file#/root/b]}"); !tx.Refreshed || did() != "reload" {
+		t.Errorf("two files: %+v", tx)
+	}
+	if tx := run("two", files+pkg, "{subscribe: [file#/root/a, package#restarts]}"); tx.Refreshed || tx.Outcome() != model.OutcomeStable {
+		t.Errorf("the script of the package came last: %+v", tx)
+	} else if got := did(); got != "start" {
+		t.Errorf("the script of the package came last: %q", got)
+	}
+	if tx := run("two", files+pkg, "{subscribe: [file#/root/a, package#restarts]}"); tx.Refreshed || did() != "" {
+		t.Errorf("the refresh is still pending: %+v", tx)
+	}
+	n.sh("apt-get remove -y restarts")
+	if tx := run("three", pkg+files, "{subscribe: [file#/root/a, package#restarts]}"); !tx.Refreshed || did() != "start\nstart" {
+		t.Errorf("a file came last: %+v", tx)
 	}
 }
 

@@ -19,6 +19,8 @@ import (
 type Run interface {
 	// Env returns what a type is handed for a node, or for many when n is nil.
 	Env(n *graph.Node) resource.Env
+	// Plan returns what is due to a node in a state.
+	Plan(n *graph.Node, spec resource.Spec, state resource.State, refresh bool) (resource.Plan, error)
 	// ErrorText returns an error of a node as it may be shown.
 	ErrorText(n *graph.Node, err error) string
 }
@@ -88,7 +90,7 @@ func (a *Applier) Again(ctx context.Context, c Change) (Change, error) {
 	a.Observer.Refresh(ctx, c.Node)
 	state, err := a.Observer.Planned(c.Node)
 	if err == nil {
-		c.Plan, err = plan.Of(c.Node.Resource.Type, a.Observer.Spec(c.Node), state, c.Refresh)
+		c.Plan, err = a.Run.Plan(c.Node, a.Observer.Spec(c.Node), state, c.Refresh)
 	}
 
 	return c, err

@@ -39,7 +39,9 @@ func Decide(n *graph.Node, obs Observation, up *Upstream) Decision {
 		}
 		return failed(n, up, Decision{}, obs.GuardErr)
 	}
-	due, err := Of(typ, obs.Spec, obs.State, refresh)
+	made := refresh && up.isRefreshed(n, obs.State)
+	due, err := up.Plan(n, obs.Spec, obs.State, refresh && !made)
+	due.Unrefreshed = due.Unrefreshed || made
 	if err != nil {
 		return failed(n, up, Decision{Kind: Change, Plan: due, Refresh: refresh, Until: until}, err)
 	}
@@ -47,12 +49,20 @@ func Decide(n *graph.Node, obs Observation, up *Upstream) Decision {
 	return judge(n, up, due, refresh, until)
 }
 
-// Of returns the plan of a type. A panic of the type is an error.
-func Of(typ *resource.Type, spec resource.Spec, state resource.State, refresh bool) (due resource.Plan, err error) {
+// Plan returns what is due to a resource. A panic of its type is an error, and so
+// is a change that would remove what another resource provides.
+func (u *Upstream) Plan(n *graph.Node, spec resource.Spec, state resource.State, refresh bool) (due resource.Plan, err error) {
 	err = Protect(func() (err error) {
-		due, err = typ.Plan(spec, state, refresh)
+		due, err = n.Resource.Type.Plan(spec, state, refresh)
 		return err
 	})
+	for _, what := range due.Removes {
+		for _, p := range u.Graph.Providers[what] {
+			if p != n && err == nil {
+				err = fmt.Errorf("not changed, because it would remove %s too, which %s provides: one of the two has to go", what, p.Ref)
+			}
+		}
+	}
 
 	return due, err
 }
@@ -111,11 +121,18 @@ func prerequisites(n *graph.Node, obs Observation, up *Upstream) (Decision, bool
 // judge decides on a plan that the type made of the state.
 func judge(n *graph.Node, up *Upstream, due resource.Plan, refresh bool, until *graph.Node) Decision {
 	empty := due.Empty()
+	change := Decision{Kind: Change, Plan: due, Refresh: refresh, Until: until}
 	switch {
 	case empty && until != nil:
 		return unknown(until)
 	case empty && !refresh && up.awaitsUnknown(n):
 		return unknown(up.pendingBefore(n))
+	case due.Missing != nil && up.IsNoop(n):
+		if p, _ := up.providerOf(n, due.Missing); p != nil {
+			return unknown(up.result(p).Until)
+		}
+	case due.Fails != nil && up.IsNoop(n):
+		return foreseen(n, up, change, due.Fails)
 	case !refresh && up.IsNoop(n):
 		if until := up.outdatedUntil(n, empty); until != nil {
 			return unknown(until)
@@ -125,19 +142,25 @@ func judge(n *graph.Node, up *Upstream, due resource.Plan, refresh bool, until *
 		return Decision{Kind: Stable, Refresh: refresh}
 	}
 
-	return Decision{Kind: Change, Plan: due, Refresh: refresh, Until: until}
+	return change
 }
 
 // failed decides on an error. What is missing may be created by another resource
-// on its way, which then goes first; in noop it may be what another one would
-// bring: when that provides just what is needed, and the type could plan all
-// the same, that change is what would be done.
+// on its way, which then goes first.
 func failed(n *graph.Node, up *Upstream, change Decision, err error) Decision {
 	needs := resource.Prerequisites(err)
 	if creator := up.implicitCreator(needs); creator != nil {
 		return Decision{Kind: Wait, For: Creator, Creator: creator}
 	}
-	if up.IsNoop(n) && needs != nil {
+
+	return foreseen(n, up, change, err)
+}
+
+// foreseen decides on an error that in noop may be about what another resource
+// would bring: when that provides just what is needed, and the type could plan
+// all the same, that change is what would be done.
+func foreseen(n *graph.Node, up *Upstream, change Decision, err error) Decision {
+	if needs := resource.Prerequisites(err); up.IsNoop(n) && needs != nil {
 		switch p, exact := up.providerOf(n, needs); {
 		case p != nil && exact && !change.Plan.Empty():
 			return change

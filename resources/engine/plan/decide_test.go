@@ -20,6 +20,8 @@ type spec struct {
 	want      string
 	fails     error
 	relations resource.Relations
+	// plan is what is planned beyond the changes.
+	plan resource.Plan
 }
 
 func (s *spec) Meta() *model.Common        { return &s.Common }
@@ -28,14 +30,22 @@ func (*spec) Validate() (p model.Problems) { return p }
 type state struct {
 	model.CommonState
 	has string
+	// started is when it was started by others, zero for never.
+	started time.Time
 }
+
+func (s *state) IsStartedSince(at time.Time) bool { return s.started.After(at) }
 
 func (s *state) State() *model.CommonState { return &s.CommonState }
 
 func typeOf(name string) *resource.Type {
 	t := &resource.Type{Info: resource.Info{Name: name, Refreshes: name != "plain", Writes: resource.Paths}}
+	if name == "wide" {
+		t.Writes |= resource.Accounts
+	}
 	t.Plan = func(s resource.Spec, st resource.State, refresh bool) (p resource.Plan, err error) {
 		sp := s.(*spec)
+		p = sp.plan
 		if sp.want == "panic" {
 			panic("boom")
 		}
@@ -77,9 +87,12 @@ type row struct {
 	guards string // asked, failed
 	err    error
 	noop   bool
-	up     func(*plan.Upstream)
-	change func(*resource.Resource)
-	want   string
+	// started is when it was started by others: in which second after the changes of
+	// the others, of which the first is made at 1, the second at 2.
+	started int64
+	up      func(*plan.Upstream)
+	change  func(*resource.Resource)
+	want    string
 }
 
 func (r row) decide(t *testing.T) plan.Decision {
@@ -111,6 +124,9 @@ func (r row) decide(t *testing.T) plan.Decision {
 	}
 	for i, word := range r.after {
 		settle(t, up, g.Node(all[i].Ref()), word)
+		if res := &up.Results[g.Node(all[i].Ref()).At]; res.Changed {
+			res.ChangedAt = time.Unix(int64(i+1), 0)
+		}
 	}
 	if r.up != nil {
 		r.up(up)
@@ -125,7 +141,7 @@ func (r row) observation(last *resource.Resource) plan.Observation {
 		obs.GuardErr = errors.New("no answer")
 	}
 	if r.has != "" {
-		obs.Spec, obs.State, obs.Valid = last.Spec, &state{has: r.has}, true
+		obs.Spec, obs.State, obs.Valid = last.Spec, &state{has: r.has, started: time.Unix(r.started, 0)}, true
 	}
 
 	return obs
@@ -157,6 +173,14 @@ func set(t *testing.T, s *spec, word string) {
 		s.fails = errors.New(value)
 	case "missing":
 		s.fails = resource.PrerequisiteError{Needs: []string{value}, Err: errors.New(value + " is missing")}
+	case "absent":
+		s.plan.Missing = append(s.plan.Missing, value)
+	case "takes":
+		s.plan.Removes = append(s.plan.Removes, value)
+	case "refused":
+		s.plan.Fails = errors.New(value)
+	case "unlisted":
+		s.plan.Fails = resource.PrerequisiteError{Needs: []string{value}, Err: errors.New(value + " does not list it")}
 	case "provides":
 		s.relations.Provides = append(s.relations.Provides, resource.Provision{What: value})
 	case "along":
@@ -258,6 +282,13 @@ var rows = map[string]row{
 	"a manifest to read":         {lines: []string{"apply b"}, change: expand, want: "wait for manifest"},
 	"a manifest that is invalid": {lines: []string{"apply b"}, change: expand, err: errors.New("line 3"), want: "fail: line 3"},
 
+	"takes what another wants": {lines: []string{"svc a provides=x", "svc b takes=x"}, after: []string{"stable"}, has: "0", want: "fail: not changed, because it would remove x too, which svc#a provides: one of the two has to go"},
+	"the same, later":          {lines: []string{"svc a provides=y", "svc b takes=y"}, after: []string{"not-begun"}, has: "0", noop: true, want: "fail: not changed, because it would remove y too, which svc#a provides: one of the two has to go"},
+	"takes what it provides":   {lines: []string{"svc b provides=x takes=x"}, has: "0", want: "change set"},
+	"takes what nobody wants":  {lines: []string{"svc a provides=y", "svc b takes=x"}, after: []string{"stable"}, has: "0", want: "change set"},
+	"expected to fail":         {lines: []string{"svc b refused=held"}, has: "0", want: "change set"},
+	"foreseen in noop":         {lines: []string{"svc b refused=held"}, has: "0", noop: true, want: "fail: held"},
+
 	// Gates.
 	"excluded":                          {lines: []string{"svc b"}, change: func(r *resource.Resource) { r.Excluded = "control if" }, has: "0", want: "skip: control if"},
 	"the run has ended":                 {lines: []string{"svc b"}, has: "0", up: func(u *plan.Upstream) { u.Stopped = "interrupted" }, want: "notrun: interrupted"},
@@ -290,6 +321,13 @@ var rows = map[string]row{
 	"pending, and it fails":      {lines: []string{"svc a", "svc b subscribe=svc#a"}, after: []string{"failed"}, has: "1", up: pendingB, want: "stable"},
 	"pending, partly applied":    {lines: []string{"svc a", "svc c", "svc b subscribe=svc#a,svc#c"}, after: []string{"touched", "stable"}, has: "1", up: pendingB, want: "stable"},
 	"a refresh that is asked":    {lines: []string{"svc b"}, has: "1", up: func(u *plan.Upstream) { u.Requested = []model.Ref{{Type: "svc", Name: "b"}} }, want: "change refresh"},
+	"started by another":         {lines: []string{"svc a", "svc b subscribe=svc#a"}, after: []string{"changed"}, has: "1", started: 2, up: pendingB, want: "stable, refresh made"},
+	"before the last change":     {lines: []string{"svc a", "svc c", "svc b subscribe=svc#a,svc#c"}, after: []string{"changed", "changed"}, has: "1", started: 2, want: "change refresh"},
+	"after the last change":      {lines: []string{"svc a", "svc c", "svc b subscribe=svc#a,svc#c"}, after: []string{"changed", "changed"}, has: "1", started: 3, want: "stable, refresh made"},
+	"started, and not stable":    {lines: []string{"svc a", "svc b subscribe=svc#a"}, after: []string{"changed"}, has: "0", started: 3, want: "change set"},
+	"started, pending before":    {lines: []string{"svc a", "svc b subscribe=svc#a"}, after: []string{"stable"}, has: "1", started: 3, up: pendingB, want: "change refresh"},
+	"started, and it is asked":   {lines: []string{"svc a", "svc b subscribe=svc#a"}, after: []string{"changed"}, has: "1", started: 3, up: func(u *plan.Upstream) { u.Requested = []model.Ref{{Type: "svc", Name: "b"}} }, want: "change refresh"},
+	"started, elsewhere":         {lines: []string{"svc a", "svc b subscribe=svc#a,svc#earlier"}, after: []string{"changed"}, has: "1", started: 3, up: earlier(model.Transaction{Changed: true}), want: "change refresh"},
 	"refused by its guard":       {lines: []string{"svc a", "guarded b subscribe=svc#a"}, after: []string{"changed"}, has: "refused", guards: "asked", want: "stable, refresh made"},
 	"of an earlier command":      {lines: []string{"svc b subscribe=svc#earlier"}, has: "1", up: earlier(model.Transaction{Changed: true}), want: "change refresh"},
 	"planned by an earlier one":  {lines: []string{"svc b subscribe=svc#earlier"}, has: "1", up: earlier(model.Transaction{Changed: true, Noop: true}), want: "stable"},
@@ -322,8 +360,20 @@ var rows = map[string]row{
 	"brought by a change":         {lines: []string{"svc a provides=x", "svc b missing=x"}, after: []string{"planned"}, has: "0", noop: true, want: "change set"},
 	"brought, and not planned":    {lines: []string{"svc a provides=x", "svc b want=0 missing=x"}, after: []string{"planned"}, has: "0", noop: true, want: "unknown until svc#a is applied"},
 	"brought by the one before":   {lines: []string{"svc a", "svc b missing=x require=svc#a"}, after: []string{"planned"}, has: "0", noop: true, want: "unknown until svc#a is applied"},
+	"brought by what it requires": {lines: []string{"svc a", "wide c", "svc b missing=x require=svc#a"}, after: []string{"planned", "planned"}, has: "0", noop: true, want: "unknown until svc#a is applied"},
+	"brought by anyone":           {lines: []string{"svc a", "wide c", "svc b missing=x"}, after: []string{"planned", "planned"}, has: "0", noop: true, want: "unknown until wide#c is applied"},
+	"removed, and brought":        {lines: []string{"wide a", "svc b want=0 removes=x require=wide#a"}, after: []string{"planned"}, has: "0", noop: true, want: "unknown until wide#a is applied"},
+	"removed by subscription":     {lines: []string{"wide a", "svc b want=0 removes=x subscribe=wide#a"}, after: []string{"unknown:a"}, has: "0", noop: true, want: "unknown until wide#a is applied"},
+	"removed, and not brought":    {lines: []string{"wide a", "wide c", "svc b want=0 removes=x require=wide#a"}, after: []string{"stable", "planned"}, has: "0", noop: true, want: "stable"},
+	"removed in a real run":       {lines: []string{"wide a", "svc b want=0 removes=x require=wide#a"}, after: []string{"changed"}, has: "0", want: "stable"},
 	"brought by nobody":           {lines: []string{"svc a", "svc b missing=x"}, after: []string{"planned"}, has: "0", noop: true, want: "fail: x is missing"},
 	"missing in a real run":       {lines: []string{"svc a provides=x", "svc b missing=x"}, after: []string{"changed"}, has: "0", want: "fail: x is missing"},
+	"listed by a change":          {lines: []string{"svc a provides=/d/x", "svc b unlisted=/d/"}, after: []string{"planned"}, has: "0", noop: true, want: "change set"},
+	"listed by nobody":            {lines: []string{"svc a along=x", "svc b unlisted=x"}, after: []string{"not-begun"}, has: "0", noop: true, want: "fail: x does not list it"},
+	"listed in a real run":        {lines: []string{"svc a along=x", "svc b unlisted=x"}, after: []string{"changed"}, has: "0", want: "change set"},
+	"gone, and brought":           {lines: []string{"svc a provides=x", "svc b want=0 absent=x"}, after: []string{"planned"}, has: "0", noop: true, want: "unknown until svc#a is applied"},
+	"gone, and not brought":       {lines: []string{"svc a provides=x", "svc b want=0 absent=x"}, after: []string{"stable"}, has: "0", noop: true, want: "stable"},
+	"gone, in a real run":         {lines: []string{"svc a provides=x", "svc b want=0 absent=x"}, after: []string{"changed"}, has: "0", want: "stable"},
 	"created on the way":          {lines: []string{"svc a along=x", "svc b missing=x"}, after: []string{"not-begun"}, has: "0", want: "wait for creator svc#a"},
 	"created, and it had its go":  {lines: []string{"svc a along=x", "svc b missing=x"}, after: []string{"failed"}, has: "0", want: "fail: x is missing"},
 	"what it reads changes":       {lines: []string{"svc a provides=x", "svc b reads=x"}, after: []string{"planned"}, has: "1", noop: true, want: "unknown until svc#a is applied"},

@@ -4,6 +4,8 @@
 package plan
 
 import (
+	"time"
+
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine/graph"
 	"github.com/musterfleet/muster/resources/resource"
@@ -101,8 +103,9 @@ const (
 type Result struct {
 	// Begun means that its turn has begun, Done that it has ended.
 	Begun, Done bool
-	// Changed means that it really changed, not in noop.
-	Changed bool
+	// Changed means that it really changed, not in noop, and ChangedAt when.
+	Changed   bool
+	ChangedAt time.Time
 	// Touched means that it changed, or failed and may have.
 	Touched       bool
 	Failed, Unmet bool

@@ -2,9 +2,11 @@ package plan
 
 import (
 	"slices"
+	"time"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/resource"
 )
 
 // refreshDue reports whether a refresh of a resource is due: what it subscribes
@@ -31,6 +33,23 @@ func (u *Upstream) refreshDue(n *graph.Node) bool {
 	return u.Pending[n.Ref] && !u.IsPartlyApplied(n) && slices.ContainsFunc(n.Subscribes, func(dep *graph.Node) bool {
 		return !u.result(dep).Failed && !u.result(dep).Unmet
 	})
+}
+
+// isRefreshed reports whether a refresh of n is needless, because something else
+// started it after the last change of what it subscribes to.
+func (u *Upstream) isRefreshed(n *graph.Node, state resource.State) bool {
+	s, ok := state.(resource.Starter)
+	if !ok || u.IsNoop(n) || len(n.SubscribesElsewhere) > 0 || slices.Contains(u.Requested, n.Ref) {
+		return false
+	}
+	var last time.Time
+	for _, dep := range n.Subscribes {
+		if res := u.result(dep); res.Changed && res.ChangedAt.After(last) {
+			last = res.ChangedAt
+		}
+	}
+
+	return !last.IsZero() && s.IsStartedSince(last)
 }
 
 // IsPartlyApplied reports whether something that n subscribes to failed in this

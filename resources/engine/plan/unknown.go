@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine/graph"
@@ -129,6 +130,14 @@ func (u *Upstream) outdatedUntil(n *graph.Node, empty bool) *graph.Node {
 	if !empty {
 		return nil
 	}
+	if len(n.Relations.Removes) > 0 {
+		// What is not there to be removed may be brought by what n comes after.
+		for _, dep := range slices.Concat(n.Requires, n.Subscribes) {
+			if until := u.effectOf(dep, n); until != nil && bringsAnything(dep) {
+				return until
+			}
+		}
+	}
 	for _, need := range n.Relations.Needs {
 		if !need.ReadsContent {
 			continue
@@ -157,10 +166,10 @@ func (u *Upstream) implicitCreator(needs []string) *graph.Node {
 }
 
 // providerOf returns the resource with an effect that may bring what n needs: one
-// that provides just that, or else the nearest that n comes after or that runs
-// what anyone may have put into it.
+// that provides just that, or else the nearest that n comes after, or else the
+// nearest that may bring anything.
 func (u *Upstream) providerOf(n *graph.Node, needs []string) (p *graph.Node, exact bool) {
-	var near *graph.Node
+	var before, near *graph.Node
 	for _, p := range slices.Backward(u.Graph.Nodes()) {
 		if u.effectOf(p, n) == nil {
 			continue
@@ -168,16 +177,29 @@ func (u *Upstream) providerOf(n *graph.Node, needs []string) (p *graph.Node, exa
 		if slices.ContainsFunc(needs, func(need string) bool { return provides(p, need) }) {
 			return p, true
 		}
-		if near == nil && (p.Resource.Type.Writes.Overlaps(resource.Accounts) || slices.Contains(n.Before, p)) {
+		if before == nil && slices.Contains(n.Before, p) {
+			before = p
+		}
+		if near == nil && bringsAnything(p) {
 			near = p
 		}
 	}
 
-	return near, false
+	return cmp.Or(before, near), false
 }
 
+// bringsAnything reports whether a resource may bring more than it says, as a
+// command or a package does.
+func bringsAnything(n *graph.Node) bool {
+	return n.Resource.Type.Writes.Overlaps(resource.Accounts)
+}
+
+// provides reports whether n provides what is needed; a need that ends with a
+// slash is one for anything below a directory.
 func provides(n *graph.Node, need string) bool {
-	return slices.ContainsFunc(n.Relations.Provides, func(p resource.Provision) bool { return p.What == need })
+	return slices.ContainsFunc(n.Relations.Provides, func(p resource.Provision) bool {
+		return p.What == need || strings.HasSuffix(need, "/") && strings.HasPrefix(p.What, need)
+	})
 }
 
 // Move carries the results over to a graph that has more nodes.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime"
 	"strconv"
+	"time"
 
 	"github.com/shirou/gopsutil/v4/cpu"
 	"github.com/shirou/gopsutil/v4/disk"
@@ -39,6 +40,10 @@ func gatherHost(ctx context.Context) (map[string]any, error) {
 	errs = append(errs, err)
 	release, err := readRelease("/etc/os-release", "/usr/lib/os-release")
 	info["platform"], info["platformFamily"], info["platformVersion"] = release.platform, release.family, release.version
+	errs = append(errs, err)
+	running, _ := info["kernelVersion"].(string)
+	boot, _ := info["bootTime"].(float64)
+	info["rebootRequired"], err = needsReboot("/", running, time.Unix(int64(boot), 0))
 	errs = append(errs, err)
 
 	return map[string]any{"host": map[string]any{"info": info}}, errors.Join(errs...)

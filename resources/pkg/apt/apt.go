@@ -43,56 +43,91 @@ func (p *Provider) IsManageable(facts model.Facts, spec resource.Spec) (bool, in
 	return pkg.Manageable(facts, []string{p.bin + "/apt-get", p.bin + "/dpkg-query"}, pkg.DebianFamilies(), pkg.RedHatFamilies())
 }
 
-// ChangeAll runs one apt-get for all requests. Those for latest name the
-// current candidates.
+// ChangeAll runs one apt-get for all requests with the same options, and one
+// before that to find out whether it would install something else in place of a
+// new package.
 func (p *Provider) ChangeAll(ctx context.Context, env resource.Env, requests []pkg.Request) error {
-	latest := pkg.Names(requests, func(r pkg.Request) bool { return r.Version == pkg.EnsureLatest && r.Action != pkg.Uninstall })
-	var candidates map[string]string
-	if len(latest) > 0 {
-		var err error
-		if candidates, err = p.Candidates(ctx, env, latest); err != nil {
+	if slices.ContainsFunc(requests, pkg.Request.IsInstall) {
+		if _, err := p.Simulate(ctx, env, requests); err != nil {
 			return err
 		}
 	}
-	if err := p.checkSigns(ctx, env, requests); err != nil {
-		return err
-	}
-	repair, err := p.repairs(ctx, env, requests)
-	if err != nil {
-		return err
-	}
-	lines, err := p.changer().Run(ctx, env, arguments(requests, candidates, repair)...)
-	if err == nil {
-		warnOfRemoved(ctx, env, requests, lines)
+	for _, argv := range commands(requests) {
+		if err := p.changer().Change(ctx, env, argv...); err != nil {
+			return err
+		}
 	}
 
-	return err
+	return nil
 }
 
-// repairs reports whether a package to install is half installed, which apt
-// leaves so unless it is to reinstall.
-func (p *Provider) repairs(ctx context.Context, env resource.Env, requests []pkg.Request) (bool, error) {
-	names := pkg.Names(requests, pkg.Request.IsInstall)
-	if len(names) == 0 {
-		return false, nil
+// commands returns the commands for requests: those of apt-get by their options,
+// then those that hold or release.
+func commands(requests []pkg.Request) [][]string {
+	var out [][]string
+	for rest := requests; len(rest) > 0; {
+		var same, others []pkg.Request
+		for _, r := range rest {
+			if r.Action != pkg.Hold && r.Action != pkg.Unhold && (len(same) == 0 || slices.Equal(options(r), options(same[0]))) {
+				same = append(same, r)
+			} else if r.Action != pkg.Hold && r.Action != pkg.Unhold {
+				others = append(others, r)
+			}
+		}
+		if len(same) > 0 {
+			out = append(out, append([]string{"apt-get"}, arguments(same)...))
+		}
+		rest = others
 	}
-	rows, err := p.query(ctx, env, names)
+	for _, action := range []pkg.Action{pkg.Hold, pkg.Unhold} {
+		argv := []string{"apt-mark", string(action)}
+		for _, r := range requests {
+			if r.Action == action {
+				argv = append(argv, r.Name)
+			}
+		}
+		if len(argv) > 2 {
+			out = append(out, argv)
+		}
+	}
 
-	return slices.ContainsFunc(rows, func(r row) bool { return r.status == "half-installed" }), err
+	return out
 }
 
-// arguments returns the command for requests. A hyphen after a name removes it
-// in the transaction of the installations.
-func arguments(requests []pkg.Request, candidates map[string]string, repair bool) []string {
+// options returns those of one request, which hold for all of a command.
+func options(r pkg.Request) []string {
+	var out []string
+	if r.Action == pkg.Purge {
+		out = append(out, "--purge")
+	}
+	if r.Held {
+		out = append(out, "--allow-change-held-packages")
+	}
+	if r.Recommends != nil && !r.IsRemoval() {
+		out = append(out, map[bool]string{true: "--install-recommends", false: "--no-install-recommends"}[*r.Recommends])
+	}
+	if r.Release != "" && !r.IsRemoval() {
+		out = append(out, "-t", r.Release)
+	}
+
+	return out
+}
+
+// arguments returns the arguments for requests with the same options. A hyphen
+// after a name removes it in the transaction of the installations.
+func arguments(requests []pkg.Request) []string {
 	var names []string
-	exact, removals := false, 0
+	var exact, repair bool
+	removals := 0
 	for _, r := range requests {
 		name := r.Name
 		switch {
-		case r.Action == pkg.Uninstall:
+		case r.IsRemoval():
 			removals++
-		case r.Version == pkg.EnsureLatest && candidates[r.Name] != "":
-			name += "=" + candidates[r.Name]
+		case r.Action == pkg.Reinstall:
+			repair = true
+		case r.Candidate != "":
+			name += "=" + r.Candidate
 		case r.Version != pkg.EnsureLatest && r.Version != model.EnsurePresent:
 			name, exact = name+"="+withoutZeroEpoch(r.Version), true
 		}
@@ -101,11 +136,11 @@ func arguments(requests []pkg.Request, candidates map[string]string, repair bool
 	// Without Pattern-Only an unknown name with a dot is a regular expression, and
 	// all matches are installed. apt waits for a lock silently, so it must not
 	// wait itself.
-	options := []string{"-o", "DPkg::Lock::Timeout=0", "-o", "APT::Cmd::Pattern-Only=true", "-o", "DPkg::Pre-Invoke::=echo " + dpkgBegins}
+	common := append([]string{"-o", "DPkg::Lock::Timeout=0", "-o", "APT::Cmd::Pattern-Only=true", "-o", "DPkg::Pre-Invoke::=echo " + dpkgBegins, "-o", noCache}, options(requests[0])...)
 	if removals == len(requests) {
-		return append(append([]string{"apt-get", "-q", "-y", "remove"}, options...), names...)
+		return append(append([]string{"-q", "-y", "remove"}, common...), names...)
 	}
-	argv := append([]string{"apt-get", "install", "-y", "-q", "-o", "DPkg::Options::=--force-confold"}, options...)
+	argv := append([]string{"install", "-y", "-q", "-o", "DPkg::Options::=--force-confold"}, common...)
 	if exact {
 		argv = append(argv, "--allow-downgrades")
 	}
@@ -113,7 +148,7 @@ func arguments(requests []pkg.Request, candidates map[string]string, repair bool
 		argv = append(argv, "--reinstall")
 	}
 	for i, r := range requests {
-		if r.Action == pkg.Uninstall {
+		if r.IsRemoval() {
 			names[i] += "-"
 		}
 	}
@@ -136,30 +171,37 @@ func (p *Provider) changer() pkg.Changer {
 	}
 }
 
-// refresh is the remedy for a package that is in no list.
-const refresh = "check its name and the repositories, or refresh the package lists (cache_max_age)"
-
-// scriptFailed matches dpkg's report of a failed script, of a package or its
-// file.
-var scriptFailed = regexp.MustCompile(`(?m)^dpkg: error processing (?:package |archive (?:\S*/)?)([^\s_:]+).*\n.*script subprocess returned error.*$`)
+// refresh is the remedy for a package that is in no list, provider the one for a
+// virtual package.
+const (
+	refresh  = "check its name and the repositories, or refresh the package lists (cache_max_age)"
+	provider = "it is a virtual one, so name one of those that provide it"
+)
 
 func remedies() []pkg.Remedy {
-	const repair = "run `dpkg --configure -a`, then `apt-get --fix-broken install`"
+	const (
+		repair   = "run `dpkg --configure -a`, then `apt-get --fix-broken install`"
+		versions = "`apt-cache madison` shows those there are; refresh the package lists (cache_max_age) when it is new"
+		held     = "release what `apt-mark showhold` lists with `apt-mark unhold`"
+		room     = "make room, for example with `apt-get clean`"
+	)
 
 	return []pkg.Remedy{
-		{Says: "are you root?", Err: pkg.ErrNotRoot, Do: "run muster as root"},
-		{Says: "lock - open (13: Permission denied)", Err: pkg.ErrNotRoot, Do: "run muster as root"},
-		{Says: "dpkg was interrupted", Err: pkg.ErrBroken, Do: repair},
-		{Says: "--fix-broken install", Err: pkg.ErrBroken, Do: repair},
-		{Says: "Held packages were changed", Err: pkg.ErrHeld, Do: "release what `apt-mark showhold` lists with `apt-mark unhold`"},
-		{Says: "Version '", Err: pkg.ErrNoVersion, Do: "`apt-cache madison` shows those there are; refresh the package lists (cache_max_age) when it is new"},
-		{Says: "Unable to locate package", Err: pkg.ErrNoPackage, Do: refresh},
-		{Says: "is a virtual package", Err: pkg.ErrNoPackage, Do: "it is a virtual one, so name one of those that provide it"},
-		{Says: "has no installation candidate", Err: pkg.ErrNoPackage, Do: refresh},
-		{Says: "unmet dependencies", Err: pkg.ErrUnmet, Do: "name versions that go together, or add the repository that has what is missing"},
-		{Says: "don't have enough free space", Err: pkg.ErrNoSpace, Do: "make room, for example with `apt-get clean`"},
-		{Says: "No space left on device", Err: pkg.ErrNoSpace, Do: "make room, for example with `apt-get clean`"},
-		{About: scriptFailed, Err: pkg.ErrScript, Do: "fix the problem it reports, then " + repair},
-		{Says: "Failed to fetch", Err: pkg.ErrDownload, Do: "check the repositories and the network, or refresh the package lists (cache_max_age)"},
+		pkg.Says(`are you root\?`, pkg.ErrNotRoot, "run muster as root"),
+		pkg.Says(`lock - open \(13: Permission denied\)`, pkg.ErrNotRoot, "run muster as root"),
+		pkg.Says("dpkg was interrupted", pkg.ErrBroken, repair),
+		pkg.Says("--fix-broken install", pkg.ErrBroken, repair),
+		pkg.Says("Held packages were changed", pkg.ErrHeld, held),
+		pkg.Says("Version '[^']*' for '([^']*)' was not found", pkg.ErrNoVersion, versions),
+		pkg.Says(`Unable to locate package (\S+)`, pkg.ErrNoPackage, refresh),
+		{Says: regexp.MustCompile(`(?m)^Package (\S+) is a virtual package provided by:(?:\n .*)+`), Err: pkg.ErrNoPackage, Do: provider},
+		pkg.Says(`Package '([^']*)' has no installation candidate`, pkg.ErrNoPackage, refresh),
+		{Says: regexp.MustCompile(`(?m)^.*unmet dependencies:\n (\S+) : .*$`), Err: pkg.ErrUnmet, Do: "name versions that go together, or add the repository that has what is missing"},
+		pkg.Says("don't have enough free space", pkg.ErrNoSpace, room),
+		pkg.Says("No space left on device", pkg.ErrNoSpace, room),
+		// The failed script of a package, or of its file.
+		{Says: regexp.MustCompile(`(?m)^dpkg: error processing (?:package |archive (?:\S*/)?)([^\s_:]+).*\n.*script subprocess returned error.*$`), Err: pkg.ErrScript, Do: "fix the problem it reports, then " + repair},
+		pkg.Says("The repository .* is not signed", pkg.ErrKey, "add the key of the repository, and name it in signed-by"),
+		pkg.Says("Failed to fetch", pkg.ErrDownload, "check the repositories and the network, or refresh the package lists (cache_max_age)"),
 	}
 }

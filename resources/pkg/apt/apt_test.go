@@ -22,7 +22,7 @@ func TestParseStatus(t *testing.T) {
 		ensure string
 		held   bool
 	}{
-		"muster-test": {"1.0-1", true}, "muster-bad": {"absent", false}, "mustertest": {"absent", false}, "nosuch": {"absent", false},
+		"muster-test": {"1.0-1", true}, "muster-bad": {"1.0", false}, "mustertest": {"absent", false}, "nosuch": {"absent", false},
 		"libc6": {"2.36-9+deb12u14", false}, "libc6:amd64": {"2.36-9+deb12u14", false}, "libc6:all": {"2.36-9+deb12u14", false}, "muster-test:amd64": {"1.0-1", true}, "libc6:i386": {"absent", false},
 	} {
 		if got := stateOf(name, rows); got.Ensure != want.ensure || got.Held != want.held || got.Name != name {
@@ -41,26 +41,30 @@ func TestParseStatus(t *testing.T) {
 	}
 }
 
-// TestStates covers the table of package states, and that of two architectures.
+// TestStates covers the table of package states, and that of architectures.
 func TestStates(t *testing.T) {
-	for status, present := range map[string]bool{
-		"installed": true, "config-files": false, "half-installed": false, "half-configured": false, "unpacked": false, "not-installed": false,
-		"triggers-awaited": false, "triggers-pending": false,
+	for status, want := range map[string]struct{ ensure, broken string }{
+		"installed": {"1", ""}, "config-files": {"absent", ""}, "not-installed": {"absent", ""}, "half-installed": {"1", "half-installed"}, "half-configured": {"1", "half-configured"},
+		"unpacked": {"1", "unpacked"}, "triggers-awaited": {"1", "triggers-awaited"}, "triggers-pending": {"1", "triggers-pending"},
 	} {
-		if got := stateOf("p", []row{{name: "p", version: "1", status: status}}); (got.Ensure == "1") != present {
-			t.Errorf("%s: %s", status, got.Ensure)
+		if got := stateOf("p", []row{{name: "p", version: "1", arch: "all", status: status}}); got.Ensure != want.ensure || got.Broken != want.broken {
+			t.Errorf("%s: %s, broken: %s", status, got.Ensure, got.Broken)
 		}
+	}
+	if got := stateOf("p", []row{{name: "p", arch: "all", status: "half-installed"}}); got.Ensure != "absent" {
+		t.Errorf("without a version: %s", got.Ensure)
 	}
 	two := []row{{name: "p", version: "1", arch: "other", status: "installed"}, {name: "p", version: "2", arch: pkg.Architecture(), status: "installed"}}
-	slices.Reverse(two)
 	for range 2 {
-		if got := stateOf("p", two); got.Ensure != "2" {
-			t.Errorf("the version is %s", got.Ensure)
-		}
 		slices.Reverse(two)
+		for name, want := range map[string]string{"p": "2", "p:all": "2", "p:" + pkg.Architecture(): "2", "p:other": "1", "p:third": "absent"} {
+			if got := stateOf(name, two); got.Ensure != want {
+				t.Errorf("the version of %s is %s", name, got.Ensure)
+			}
+		}
 	}
-	if got := stateOf("p:other", two); got.Ensure != "1" {
-		t.Errorf("the version is %s", got.Ensure)
+	if got := stateOf("p", []row{{name: "p", version: "1", arch: "other", status: "installed"}}); got.Ensure != "absent" {
+		t.Errorf("one of another architecture: %s", got.Ensure)
 	}
 }
 
@@ -100,34 +104,63 @@ func FuzzParsePolicy(f *testing.F) {
 
 // TestArguments covers the commands of the tables of operations and flags.
 func TestArguments(t *testing.T) {
-	const options = " -o DPkg::Lock::Timeout=0 -o APT::Cmd::Pattern-Only=true -o DPkg::Pre-Invoke::=echo muster: dpkg begins"
+	const options = " -o DPkg::Lock::Timeout=0 -o APT::Cmd::Pattern-Only=true -o DPkg::Pre-Invoke::=echo muster: dpkg begins -o Dir::Cache::pkgcache="
 	const install, remove = "apt-get install -y -q -o DPkg::Options::=--force-confold" + options, "apt-get -q -y remove" + options
 	present := pkg.Request{Action: pkg.Install, Name: "a", Version: "present"}
-	latest := pkg.Request{Action: pkg.Install, Name: "b", Version: "latest"}
+	latest := pkg.Request{Action: pkg.Install, Name: "b", Version: "latest", Candidate: "2.0"}
 	version := pkg.Request{Action: pkg.Install, Name: "c", Version: "1.0"}
 	gone := pkg.Request{Action: pkg.Uninstall, Name: "d", Version: "absent"}
 	for _, c := range []struct {
 		requests []pkg.Request
-		repair   bool
 		want     string
 	}{
-		{[]pkg.Request{present}, false, install + " a"},
-		{[]pkg.Request{latest}, false, install + " b=2.0"},
-		{[]pkg.Request{version}, false, install + " --allow-downgrades c=1.0"},
-		{[]pkg.Request{{Action: pkg.Upgrade, Name: "b", Version: "latest"}}, false, install + " b=2.0"},
-		{[]pkg.Request{{Action: pkg.Upgrade, Name: "c", Version: "1.0"}}, false, install + " --allow-downgrades c=1.0"},
-		{[]pkg.Request{{Action: pkg.Downgrade, Name: "c", Version: "1.0"}}, false, install + " --allow-downgrades c=1.0"},
-		{[]pkg.Request{{Action: pkg.Install, Name: "e", Version: "latest"}}, false, install + " e"},
-		{[]pkg.Request{{Action: pkg.Install, Name: "c", Version: "00:1.0"}}, false, install + " --allow-downgrades c=1.0"},
-		{[]pkg.Request{{Action: pkg.Install, Name: "c", Version: "10:1.0"}}, false, install + " --allow-downgrades c=10:1.0"},
-		{[]pkg.Request{gone}, false, remove + " d"},
-		{[]pkg.Request{gone, gone}, false, remove + " d d"},
-		{[]pkg.Request{present, latest, version, gone}, false, install + " --allow-downgrades a b=2.0 c=1.0 d-"},
-		{[]pkg.Request{present}, true, install + " --reinstall a"},
+		{[]pkg.Request{present}, install + " a"},
+		{[]pkg.Request{latest}, install + " b=2.0"},
+		{[]pkg.Request{version}, install + " --allow-downgrades c=1.0"},
+		{[]pkg.Request{{Action: pkg.Upgrade, Name: "b", Version: "latest", Candidate: "2.0"}}, install + " b=2.0"},
+		{[]pkg.Request{{Action: pkg.Upgrade, Name: "c", Version: "1.0"}}, install + " --allow-downgrades c=1.0"},
+		{[]pkg.Request{{Action: pkg.Downgrade, Name: "c", Version: "1.0"}}, install + " --allow-downgrades c=1.0"},
+		{[]pkg.Request{{Action: pkg.Install, Name: "e", Version: "latest"}}, install + " e"},
+		{[]pkg.Request{{Action: pkg.Install, Name: "c", Version: "00:1.0"}}, install + " --allow-downgrades c=1.0"},
+		{[]pkg.Request{{Action: pkg.Install, Name: "c", Version: "10:1.0"}}, install + " --allow-downgrades c=10:1.0"},
+		{[]pkg.Request{gone}, remove + " d"},
+		{[]pkg.Request{gone, gone}, remove + " d d"},
+		{[]pkg.Request{present, latest, version, gone}, install + " --allow-downgrades a b=2.0 c=1.0 d-"},
+		{[]pkg.Request{{Action: pkg.Reinstall, Name: "a", Version: "1.0"}, present}, install + " --reinstall a a"},
+		{[]pkg.Request{{Action: pkg.Configure, Name: "a", Version: "1.0"}}, install + " --allow-downgrades a=1.0"},
 	} {
-		if got := strings.Join(arguments(c.requests, map[string]string{"b": "2.0"}, c.repair), " "); got != c.want {
+		if got := strings.Join(append([]string{"apt-get"}, arguments(c.requests)...), " "); got != c.want {
 			t.Errorf("%+v:\n%s, not\n%s", c.requests, got, c.want)
 		}
+	}
+}
+
+// TestCommands has a command for each set of options, and those that hold at the end.
+func TestCommands(t *testing.T) {
+	yes, no := true, false
+	var got []string
+	for _, argv := range commands([]pkg.Request{
+		{Action: pkg.Hold, Name: "a", Version: "present"},
+		{Action: pkg.Install, Name: "a", Version: "present", Recommends: &no},
+		{Action: pkg.Uninstall, Name: "b", Recommends: &no},
+		{Action: pkg.Install, Name: "c", Version: "present"},
+		{Action: pkg.Purge, Name: "d"},
+		{Action: pkg.Install, Name: "e", Version: "latest", Candidate: "2", Release: "next", Held: true, Recommends: &yes},
+		{Action: pkg.Unhold, Name: "f"},
+		{Action: pkg.Install, Name: "g", Version: "present", Recommends: &no},
+	}) {
+		line := strings.Join(argv, " ")
+		for _, option := range []string{" -o DPkg::Lock::Timeout=0", " -o APT::Cmd::Pattern-Only=true", " -o DPkg::Pre-Invoke::=echo muster: dpkg begins", " -o Dir::Cache::pkgcache=", " -o DPkg::Options::=--force-confold", " -q", " -y"} {
+			line = strings.Replace(line, option, "", 1)
+		}
+		got = append(got, line)
+	}
+	want := []string{
+		"apt-get install --no-install-recommends a g", "apt-get install b- c", "apt-get remove --purge d",
+		"apt-get install --allow-change-held-packages --install-recommends -t next e=2", "apt-mark hold a", "apt-mark unhold f",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, not %q", got, want)
 	}
 }
 

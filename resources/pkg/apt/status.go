@@ -3,7 +3,10 @@ package apt
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/musterfleet/muster/resources/pkg"
 	"github.com/musterfleet/muster/resources/resource"
@@ -43,9 +46,31 @@ func (p *Provider) StatusAll(ctx context.Context, env resource.Env, names []stri
 	states := make([]*pkg.State, len(names))
 	for i, name := range names {
 		states[i] = stateOf(name, rows)
+		if m := states[i].Metadata; m != nil {
+			states[i].ChangedAt = unpackedAt(m)
+		}
 	}
 
 	return states, nil
+}
+
+// noCache keeps apt from writing what it knows of installed packages: it takes that
+// for current when they change within the same second.
+const noCache = "Dir::Cache::pkgcache="
+
+// infoDir is where dpkg writes, when it has unpacked a package, what that holds.
+const infoDir = "/var/lib/dpkg/info"
+
+// unpackedAt returns when a package was unpacked, the zero time when that is not
+// known.
+func unpackedAt(m *pkg.Metadata) time.Time {
+	for _, name := range []string{m.Name, m.Name + ":" + m.Arch} {
+		if info, err := os.Stat(filepath.Join(infoDir, name+".list")); err == nil {
+			return info.ModTime()
+		}
+	}
+
+	return time.Time{}
 }
 
 // query returns the rows of the packages that dpkg knows.
@@ -60,27 +85,24 @@ func (*Provider) query(ctx context.Context, env resource.Env, names []string) ([
 	}
 	// 1 means that a package is unknown.
 	if result.ExitCode > 1 {
-		return nil, pkg.Explain(argv, result, []pkg.Remedy{{Says: "dpkg-query: error", Err: pkg.ErrBroken, Do: "run `dpkg --audit` and see /var/lib/dpkg"}})
+		return nil, pkg.Explain(argv, result, []pkg.Remedy{pkg.Says("dpkg-query: error", pkg.ErrBroken, "run `dpkg --audit` and see /var/lib/dpkg")})
 	}
 	return parseStatus(lines)
 }
 
-// stateOf returns the state of a name. Only installed counts: apt repairs every
-// other status by installing.
+// stateOf returns the state of a name; without an architecture it is that of the
+// node. What is neither absent nor installed is broken.
 func stateOf(name string, rows []row) *pkg.State {
-	bare, arch, _ := strings.Cut(name, ":")
+	bare, arch, qualified := strings.Cut(name, ":")
 	state := pkg.NewState(name, nil)
 	for _, r := range rows {
-		if r.name != bare || (arch != "" && arch != r.arch && !(pkg.IsNative(arch) && pkg.IsNative(r.arch))) {
+		if native := !qualified || pkg.IsNative(arch); r.name != bare || (native && !pkg.IsNative(r.arch)) || (!native && arch != r.arch) {
 			continue
 		}
 		held := r.want == "hold"
-		if r.status != "installed" {
+		if r.status == "not-installed" || r.status == "config-files" || r.version == "" {
 			state.Held = state.Held || (held && state.Metadata == nil)
-			continue
-		}
-		// The node's architecture wins.
-		if state.Metadata != nil && !pkg.IsNative(r.arch) {
+			state.Residue = state.Residue || r.status == "config-files"
 			continue
 		}
 		state = pkg.NewState(name, &pkg.Metadata{
@@ -88,14 +110,21 @@ func stateOf(name string, rows []row) *pkg.State {
 			Full: r.version, Extended: map[string]any{"status": r.status, "want": r.want},
 		})
 		state.Held = held
+		if r.status != "installed" {
+			state.Broken = r.status
+		}
 	}
 
 	return state
 }
 
 // Candidates runs apt-cache once.
-func (p *Provider) Candidates(ctx context.Context, env resource.Env, names []string) (map[string]string, error) {
-	argv := append([]string{"apt-cache", "policy", "--"}, names...)
+func (p *Provider) Candidates(ctx context.Context, env resource.Env, names []string, release string) (map[string]string, error) {
+	argv := []string{"apt-cache", "policy", "-o", noCache}
+	if release != "" {
+		argv = append(argv, "-t", release)
+	}
+	argv = append(append(argv, "--"), names...)
 	lines, result, err := pkg.Ask(ctx, env, argv...)
 	if err != nil {
 		return nil, err

@@ -3,7 +3,6 @@
 package apt_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -73,24 +72,42 @@ func decisions() []typetest.Case {
 	}
 }
 
-// states are the rows of the table of package states: only installed is present.
+// states are the rows of the table of package states: what is neither absent nor
+// installed is broken.
 func states() []typetest.Case {
-	row := func(status string, setup func(*testing.T, string)) typetest.Case {
-		return typetest.Case{Name: status, Setup: setup, Properties: pkgtest.Properties("muster-test", "present"), Message: "Would have installed", Check: is("muster-test", "installed 1:0.9-1")}
+	row := func(status, message, after string, setup func(*testing.T, string)) typetest.Case {
+		return typetest.Case{Name: status, Setup: setup, Properties: pkgtest.Properties("muster-test", "present"), Message: message, Check: is("muster-test", after)}
 	}
+	const install, configure, newest, middle = "Would have installed", "Would have configured", "installed 1:0.9-1", "installed 1.0-1"
 	forged := func(status string) func(*testing.T, string) {
-		return with("INSTALL muster-test=1:0.9-1; sed -i '/^Package: muster-test$/,/^$/s/^Status:.*/Status: install " + status + "/' /var/lib/dpkg/status")
+		return with("INSTALL muster-test=1.0-1; sed -i '/^Package: muster-test$/,/^$/s/^Status:.*/Status: install " + status + "/' /var/lib/dpkg/status")
 	}
-	installed := row("installed", with("INSTALL muster-test=1.0-1"))
-	installed.Message, installed.Check = "", is("muster-test", "installed 1.0-1")
 
 	return []typetest.Case{
-		installed,
-		row("config-files", with("INSTALL muster-test=1.0-1; dpkg --remove muster-test")),
-		row("half-installed", forged("reinstreq half-installed")),
-		row("half-configured", forged("ok half-configured")),
-		row("unpacked", with("dpkg --unpack /srv/repo/muster-test_1%3a0.9-1_all.deb")),
-		row("not-installed", with("")),
+		row("installed", "", middle, with("INSTALL muster-test=1.0-1")),
+		row("config-files", install, newest, with("INSTALL muster-test=1.0-1; dpkg --remove muster-test")),
+		row("half-installed", "Would have reinstalled", newest, forged("reinstreq half-installed")),
+		row("half-configured", configure, middle, forged("ok half-configured")),
+		row("unpacked", configure, middle, with("dpkg --unpack /srv/repo/muster-test_1.0-1_all.deb")),
+		row("not-installed", install, newest, with("")),
+		{Name: "absent, unpacked", Setup: with("dpkg --unpack /srv/repo/muster-test_1.0-1_all.deb"), Properties: pkgtest.Properties("muster-test", "absent"), Message: "Would have uninstalled", Check: is("muster-test", "config-files 1.0-1")},
+		{Name: "absent, half-configured", Setup: forged("ok half-configured"), Properties: pkgtest.Properties("muster-test", "absent"), Message: "Would have uninstalled", Check: is("muster-test", "config-files 1.0-1")},
+		{Name: "another version, half-configured", Setup: forged("ok half-configured"), Properties: pkgtest.Properties("muster-test", "1:0.9-1"), Message: "Would have upgraded to 1:0.9-1", Check: is("muster-test", newest)},
+		{Name: "a name that one provides, absent", Setup: with("INSTALL muster-sole=1.0"), Properties: pkgtest.Properties("muster-only", "absent"), Check: is("muster-sole", "installed 1.0")},
+		{Name: "purged", Setup: with("INSTALL muster-test=1.0-1"), Properties: pkgtest.Properties("muster-test", "purged"), Message: "Would have purged", Check: is("muster-test", "unknown")},
+		{Name: "purged, config-files", Setup: with("INSTALL muster-test=1.0-1; dpkg --remove muster-test"), Properties: pkgtest.Properties("muster-test", "purged"), Message: "Would have purged", Check: is("muster-test", "unknown")},
+		{Name: "purged, it is", Setup: with(""), Properties: pkgtest.Properties("muster-test", "purged"), Check: is("muster-test", "unknown")},
+		{Name: "hold", Setup: with("INSTALL muster-test=1.0-1"), Properties: more("muster-test", "present", "hold", true), Message: "Would have held", Check: held("muster-test", "1.0-1", true)},
+		{Name: "hold, it is", Setup: with("INSTALL muster-test=1.0-1; apt-mark hold muster-test"), Properties: more("muster-test", "present", "hold", true), Check: held("muster-test", "1.0-1", true)},
+		{Name: "hold another version", Setup: with("INSTALL muster-test=1.0-1; apt-mark hold muster-test"), Properties: more("muster-test", "latest", "hold", true), Message: "Would have upgraded to latest. Would have held", Check: held("muster-test", "1:0.9-1", true)},
+		{Name: "hold a new one", Setup: with(""), Properties: more("muster-test", "1.0-1", "hold", true), Message: "Would have installed version 1.0-1. Would have held", Check: held("muster-test", "1.0-1", true)},
+		{Name: "release", Setup: with("INSTALL muster-test=1.0-1; apt-mark hold muster-test"), Properties: more("muster-test", "present", "hold", false), Message: "Would have released", Check: held("muster-test", "1.0-1", false)},
+		{Name: "release and remove", Setup: with("INSTALL muster-test=1.0-1; apt-mark hold muster-test"), Properties: more("muster-test", "absent", "hold", false), Message: "Would have uninstalled. Would have released", Check: is("muster-test", "config-files 1.0-1")},
+		{Name: "without what it recommends", Setup: with(""), Properties: more("muster-asks", "present", "recommends", false), Message: "Would have installed", Check: is("muster-many9", "not-installed")},
+		{Name: "with what it recommends", Setup: with(""), Properties: more("muster-asks", "present", "recommends", true), Message: "Would have installed", Check: is("muster-many9", "installed 1.0")},
+		{Name: "from a release", Setup: with(""), Properties: more("muster-next", "present", "target_release", "next"), Message: "Would have installed", Check: is("muster-next", "installed 2.0")},
+		{Name: "the latest of a release", Setup: with("INSTALL muster-next=1.0"), Properties: more("muster-next", "latest", "target_release", "next"), Message: "Would have upgraded to latest", Check: is("muster-next", "installed 2.0")},
+		{Name: "the latest of no release", Setup: with("INSTALL muster-next=1.0"), Properties: pkgtest.Properties("muster-next", "latest"), Check: is("muster-next", "installed 1.0")},
 		{Name: "absent, config-files", Setup: with("INSTALL muster-test=1.0-1; dpkg --remove muster-test"), Properties: pkgtest.Properties("muster-test", "absent"), Check: is("muster-test", "config-files 1.0-1")},
 		{Name: "held", Setup: with("INSTALL muster-test=1.0-1; apt-mark hold muster-test"), Properties: pkgtest.Properties("muster-test", "latest"), Error: "the package is held: muster-test is 1.0-1; release it with `apt-mark unhold muster-test`"},
 		{Name: "held, absent", Setup: with("INSTALL muster-test=1.0-1; apt-mark hold muster-test"), Properties: pkgtest.Properties("muster-test", "absent"), Error: "apt-mark unhold"},
@@ -113,11 +130,31 @@ func states() []typetest.Case {
 	}
 }
 
+// more are the properties of a package with one more.
+func more(name, ensure, key string, value any) func(string) typetest.Properties {
+	return func(dir string) typetest.Properties {
+		p := pkgtest.Properties(name, ensure)(dir)
+		p[key] = value
+		return p
+	}
+}
+
+// held checks the version and whether it is held.
+func held(name, version string, want bool) func(*testing.T, string) {
+	return func(t *testing.T, dir string) {
+		t.Helper()
+		is(name, "installed "+version)(t, dir)
+		if got := pkgtest.Sh(t, "apt-mark showhold"); (got == name) != want {
+			t.Errorf("held is %q", got)
+		}
+	}
+}
+
 func TestContract(t *testing.T) {
 	if !rigs.Inside(t, rigs.Apt) {
 		return
 	}
-	typetest.Run(t, typetest.Config{Type: resource.Of(pkg.New(apt.New())), ReadOnly: typetest.Only("dpkg-query -W ", "apt-cache policy "), Lie: pkgtest.Lie, Cases: append(decisions(), states()...)})
+	typetest.Run(t, typetest.Config{Type: resource.Of(pkg.New(apt.New())), ReadOnly: typetest.Only("dpkg-query -W ", "apt-cache policy ", "apt-get -s "), Lie: pkgtest.Lie, Cases: append(decisions(), states()...)})
 }
 
 // TestErrors checks that what apt refuses is told with its remedy, and that
@@ -131,16 +168,18 @@ func TestErrors(t *testing.T) {
 		err                 error
 		says                string
 	}{
-		"no such version":            {pkg: "muster-test", version: "9.9", err: pkg.ErrNoVersion, says: "apt-cache madison"},
+		"no such version":            {pkg: "muster-test", version: "9.9", err: pkg.ErrNoVersion, says: "Version '9.9' for 'muster-test' was not found: there is no such version: `apt-cache madison`"},
 		"no such package":            {pkg: "no-such-package", version: "present", err: pkg.ErrNoPackage, says: "cache_max_age"},
-		"no such package, latest":    {pkg: "no-such-package", version: "latest", err: pkg.ErrNoPackage, says: "Unable to locate package no-such-package"},
+		"no such package, latest":    {pkg: "no-such-package", version: "latest", err: pkg.ErrNoPackage, says: "Unable to locate package no-such-package: there is no such package: check its name"},
 		"a name is no expression":    {pkg: "muster.test", version: "present", err: pkg.ErrNoPackage, says: "muster.test"},
 		"a virtual package":          {pkg: "muster-virtual", version: "present", err: pkg.ErrNoPackage, says: "name one of those that provide it"},
-		"a dependency is not there":  {pkg: "muster-needs", version: "present", err: pkg.ErrUnmet, says: "no-such-thing"},
-		"its script fails":           {pkg: "muster-bad", version: "present", err: pkg.ErrScript, says: "a script of a package failed: muster-bad: fix"},
+		"a name that one provides":   {pkg: "muster-only", version: "present", err: pkg.ErrNoPackage, says: "Package muster-only is a virtual package provided by muster-sole"},
+		"of two that conflict":       {setup: "INSTALL muster-other=1.0", pkg: "muster-virtual", version: "present", err: pkg.ErrNoPackage, says: "muster-real 1.0"},
+		"a dependency is not there":  {pkg: "muster-needs", version: "present", err: pkg.ErrUnmet, says: "The following packages have unmet dependencies: muster-needs : Depends: no-such-thing but it is not installable: the dep"},
+		"its script fails":           {pkg: "muster-bad", version: "present", err: pkg.ErrScript, says: "a script of a package failed: fix"},
 		"what its script said":       {pkg: "muster-bad", version: "present", err: pkg.ErrScript, says: "it does not work\ndpkg: error processing package muster-bad"},
 		"two scripts fail":           {setup: "INSTALL muster-bad=1.0 || true", pkg: "muster-bad2", version: "present", err: pkg.ErrScript, says: "nor does this\ndpkg: error processing package muster-bad2"},
-		"a + is part of the name":    {pkg: "muster-test+", version: "present", err: pkg.ErrNoPackage, says: "muster-test+: check its name"},
+		"a + is part of the name":    {pkg: "muster-test+", version: "present", err: pkg.ErrNoPackage, says: "muster-test+: there is no such package: check its name"},
 		"a +, with a version":        {pkg: "muster-test+", version: "1.0-1", err: pkg.ErrNoPackage, says: "muster-test+"},
 		"another one is not set up":  {setup: "INSTALL muster-bad=1.0 || true", pkg: "muster-real", version: "present", err: pkg.ErrScript, says: "dpkg --configure -a"},
 		"dpkg was interrupted":       {setup: "echo > /var/lib/dpkg/updates/0001", pkg: "muster-real", version: "present", err: pkg.ErrBroken, says: "run `dpkg --configure -a`"},
@@ -194,24 +233,31 @@ func TestOnlyRoot(t *testing.T) {
 	}
 }
 
-// TestOthersAreRemoved tells of what makes room.
-func TestOthersAreRemoved(t *testing.T) {
+// TestSimulate finds what goes along, and changes nothing.
+func TestSimulate(t *testing.T) {
 	if !rigs.Inside(t, rigs.Apt) {
 		return
 	}
-	with("INSTALL muster-other=1.0")(t, "")
-	var text bytes.Buffer
-	e := pkgtest.Env(t)
-	e.Log = slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	if err := apt.New().Install(t.Context(), e, "muster-real", "present"); err != nil {
-		t.Fatal(err)
+	with("INSTALL muster-other=1.0 muster-lib=1.0 muster-tool=1.0")(t, "")
+	for name, c := range map[string]struct {
+		requests []pkg.Request
+		want     string
+	}{
+		"makes room":         {[]pkg.Request{{Action: pkg.Install, Name: "muster-real", Version: "present"}}, "muster-other 1.0"},
+		"depends on it":      {[]pkg.Request{{Action: pkg.Uninstall, Name: "muster-lib:all"}}, "muster-tool 1.0"},
+		"both are asked for": {[]pkg.Request{{Action: pkg.Uninstall, Name: "muster-lib"}, {Action: pkg.Uninstall, Name: "muster-tool"}}, ""},
+		"nothing":            {[]pkg.Request{{Action: pkg.Install, Name: "muster-many0", Version: "1.0"}}, ""},
+	} {
+		var got []string
+		removed, err := apt.New().Simulate(t.Context(), pkgtest.Env(t), c.requests)
+		for _, p := range removed {
+			got = append(got, p.Names[0]+" "+p.Version)
+		}
+		if err != nil || strings.Join(got, ", ") != c.want {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
 	}
-	if err := apt.New().Uninstall(t.Context(), e, "muster-real:all"); err != nil {
-		t.Fatal(err)
-	}
-	if got := text.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, `other packages were removed" removed=muster-other`) {
-		t.Errorf("the log says %s", got)
-	}
+	is("muster-tool", "installed 1.0")(t, "")
 }
 
 // TestLocks covers every lock that apt takes.

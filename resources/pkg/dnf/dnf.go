@@ -3,7 +3,9 @@
 package dnf
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -40,35 +42,34 @@ func (p *Provider) IsManageable(facts model.Facts, spec resource.Spec) (bool, in
 	if err := checkVersion(spec.Meta().Name, spec.Meta().Ensure); err != nil {
 		return false, 0, err
 	}
+	if s, ok := spec.(*pkg.Spec); ok && (s.Hold != nil || s.TargetRelease != "") {
+		return false, 0, errors.New("hold and target_release are for apt: lock versions with `dnf versionlock`, and choose repositories in their files")
+	}
 
 	return pkg.Manageable(facts, []string{p.bin + "/dnf", p.bin + "/rpm"}, pkg.RedHatFamilies(), pkg.DebianFamilies())
 }
 
 // ChangeAll runs one dnf for each kind of request: removals, which may make
-// room, then downgrades, then installations.
+// room, then downgrades, then installations. Before these it finds out whether
+// dnf would install something else in place of a new package.
 func (p *Provider) ChangeAll(ctx context.Context, env resource.Env, requests []pkg.Request) error {
-	found, err := p.checkNames(ctx, env, requests)
-	if err != nil {
-		return err
-	}
-	changer := p.changer()
-	if found {
-		// The package is known to exist.
-		changer.Remedies = append([]pkg.Remedy{{Says: "No match for argument", Err: pkg.ErrNoVersion, Do: others}}, changer.Remedies...)
-	}
-	for _, argv := range commands(requests) {
-		lines, err := changer.Run(ctx, env, argv...)
-		if err != nil {
-			return err
+	for _, s := range steps(requests) {
+		if slices.ContainsFunc(s.requests, pkg.Request.IsInstall) {
+			if _, err := p.simulate(ctx, env, s); err != nil {
+				return err
+			}
 		}
-		if i := slices.IndexFunc(lines, isUnseen); argv[1] == "remove" && i >= 0 {
-			return resource.CommandError{Err: fmt.Errorf("%w: dnf does not see that it is installed: %s", pkg.ErrHeld, release), Output: strings.Join(lines[:i+1], "\n")}
+		lines, err := p.changer().Run(ctx, env, s.argv("-y")...)
+		if err == nil && s.command == "remove" {
+			err = unseen(lines)
+		}
+		if err != nil {
+			return pkg.About(err, s.requests)
 		}
 		// Without its epoch a higher version may look lower.
-		if argv[1] == "downgrade" && slices.ContainsFunc(lines, isLowest) {
-			argv = slices.Clone(argv)
-			argv[1] = "install"
-			if err := p.changer().Change(ctx, env, argv...); err != nil {
+		if s.command == "downgrade" && slices.ContainsFunc(lines, isLowest) {
+			s.command = "install"
+			if err := p.changer().Change(ctx, env, s.argv("-y")...); err != nil {
 				return err
 			}
 		}
@@ -77,43 +78,63 @@ func (p *Provider) ChangeAll(ctx context.Context, env resource.Env, requests []p
 	return nil
 }
 
-// isUnseen matches dnf's report that it ignores an installed package.
-func isUnseen(line string) bool { return strings.Contains(line, "No packages marked for removal") }
-
 func isLowest(line string) bool { return strings.Contains(line, "of lowest version already installed") }
 
-// commands returns the commands for requests.
-func commands(requests []pkg.Request) [][]string {
-	var remove, downgrade, install, best []string
+// step is one command of dnf.
+type step struct {
+	command  string
+	options  []string
+	requests []pkg.Request
+}
+
+// argv returns the command with its answer to questions.
+func (s step) argv(answer string, options ...string) []string {
+	argv := append(append(append([]string{"dnf"}, options...), s.command, answer), s.options...)
+	for _, r := range s.requests {
+		argv = append(argv, argument(r))
+	}
+
+	return argv
+}
+
+// steps returns the commands for requests: removals, downgrades, installations.
+func steps(requests []pkg.Request) []step {
+	var out []step
+	commands := []string{"remove", "downgrade", "install"}
 	for _, r := range requests {
+		s := step{command: "install"}
 		switch {
-		case r.Action == pkg.Uninstall:
-			remove = append(remove, r.Name)
+		case r.IsRemoval():
+			s.command = "remove"
 		case r.Action == pkg.Downgrade:
-			downgrade = append(downgrade, exact(r.Name, r.Version))
-		case r.Version == model.EnsurePresent:
-			install = append(install, r.Name)
+			s.command = "downgrade"
 		case r.Version == pkg.EnsureLatest && r.Action == pkg.Upgrade:
-			best = append(best, r.Name)
-		case r.Version == pkg.EnsureLatest:
-			install = append(install, r.Name)
-		default:
-			install = append(install, exact(r.Name, r.Version))
+			// Without it the installed version is good enough.
+			s.options = []string{"--best"}
 		}
-	}
-	var out [][]string
-	add := func(names []string, command ...string) {
-		if len(names) > 0 {
-			out = append(out, append(append([]string{"dnf"}, command...), names...))
+		if r.Recommends != nil && !r.IsRemoval() {
+			s.options = append(s.options, fmt.Sprintf("--setopt=install_weak_deps=%t", *r.Recommends))
 		}
+		at := slices.IndexFunc(out, func(o step) bool { return o.command == s.command && slices.Equal(o.options, s.options) })
+		if at < 0 {
+			at, out = len(out), append(out, s)
+		}
+		out[at].requests = append(out[at].requests, r)
 	}
-	add(remove, "remove", "-y")
-	add(downgrade, "downgrade", "-y")
-	add(install, "install", "-y")
-	// Without --best the installed version is good enough.
-	add(best, "install", "-y", "--best")
+	slices.SortStableFunc(out, func(a, b step) int {
+		return cmp.Or(slices.Index(commands, a.command)-slices.Index(commands, b.command), len(a.options)-len(b.options))
+	})
 
 	return out
+}
+
+// argument returns how dnf is asked for a request.
+func argument(r pkg.Request) string {
+	if r.IsRemoval() || r.Version == model.EnsurePresent || r.Version == pkg.EnsureLatest {
+		return r.Name
+	}
+
+	return exact(r.Name, r.Version)
 }
 
 // exact returns the argument for a version of a package; the architecture comes
@@ -136,15 +157,22 @@ func architectures() []string {
 }
 
 func (p *Provider) changer() pkg.Changer {
-	return pkg.Changer{Remedies: remedies(), Timeout: p.LockTimeout, Begins: begins}
+	return pkg.Changer{Remedies: remedies(), Timeout: p.LockTimeout, Begins: begins, Scripts: scripts(), Declined: "Operation aborted."}
 }
 
 // begins is printed before dnf changes anything.
 var begins = regexp.MustCompile(`^Running transaction`)
 
-// scriptFailed matches the report of rpm for a script that prevents the change
-// of its package, and of dnf for others.
-var scriptFailed = regexp.MustCompile(`(?m)^(?:error: %\w+\(|Error in \w+ scriptlet in rpm package )(\S+?)(?:-[^-\s]+-[^-\s]+\) scriptlet failed.*)?$`)
+// scripts are the remedies for the report of rpm about a failed script, which may
+// prevent the change of its package or not, and for that of dnf.
+func scripts() []pkg.Remedy {
+	const do = "fix the problem it reports"
+
+	return []pkg.Remedy{
+		{Says: regexp.MustCompile(`(?m)^(?:error|warning): %\w+\((\S+?)-[^-\s]+-[^-\s]+\) scriptlet failed.*$`), Err: pkg.ErrScript, Do: do},
+		{Says: regexp.MustCompile(`(?m)^Error in \w+ scriptlet in rpm package (\S+)$`), Err: pkg.ErrScript, Do: do},
+	}
+}
 
 // The remedies for excluded packages and for versions.
 const (
@@ -153,19 +181,30 @@ const (
 )
 
 func remedies() []pkg.Remedy {
-	return []pkg.Remedy{
-		{Says: "superuser privileges", Err: pkg.ErrNotRoot, Do: "run muster as root"},
-		{Says: "rpmdb open failed", Err: pkg.ErrBroken, Do: "run `rpm --rebuilddb`"},
-		{Says: "All matches were filtered out by exclude filtering", Err: pkg.ErrHeld, Do: release},
-		{Says: "Failed to download metadata", Err: pkg.ErrDownload, Do: "check the repositories and the network"},
-		{Says: "No match for argument", Err: pkg.ErrNoPackage, Do: "check its name and version; " + others},
-		{Says: "No packages marked for downgrade", Err: pkg.ErrNoVersion, Do: others},
-		{Says: "nothing provides", Err: pkg.ErrUnmet, Do: "name versions that go together, or add the repository that has what is missing"},
-		{Says: "conflicting requests", Err: pkg.ErrUnmet, Do: "name versions that go together, or add the repository that has what is missing"},
-		{About: scriptFailed, Err: pkg.ErrScript, Do: "fix the problem it reports"},
-		{Says: "needs more space", Err: pkg.ErrNoSpace, Do: "make room, for example with `dnf clean all`"},
-		{Says: "needed on the", Err: pkg.ErrNoSpace, Do: "make room, for example with `dnf clean all`"},
-		{Says: "Error opening", Err: pkg.ErrDownload, Do: "check the repositories, or refresh the package lists (cache_max_age)"},
-		{Says: "Error downloading packages", Err: pkg.ErrDownload, Do: "check the repositories and the network"},
-	}
+	const (
+		unmet   = "name versions that go together, or add the repository that has what is missing"
+		room    = "make room, for example with `dnf clean all`"
+		servers = "check the repositories and the network"
+		key     = "name the key as gpgkey of its repository, or import it with `rpm --import`"
+	)
+
+	return slices.Concat([]pkg.Remedy{
+		pkg.Says("superuser privileges", pkg.ErrNotRoot, "run muster as root"),
+		pkg.Says("Cache-only enabled but no cache", pkg.ErrDownload, "refresh the package lists (cache_max_age)"),
+		pkg.Says("rpmdb open failed", pkg.ErrBroken, "run `rpm --rebuilddb`"),
+		pkg.Says(`All matches were filtered out by exclude filtering for argument: (\S+)`, pkg.ErrHeld, release),
+		pkg.Says("Failed to download metadata", pkg.ErrDownload, servers),
+		{Says: regexp.MustCompile(`(?m)^(?:Public key for|Package) (\S+?)-[^-\s]+-[^-\s]+\.rpm is not (?:installed|signed).*$`), Err: pkg.ErrKey, Do: key},
+		pkg.Says("you do not have any GPG public keys installed", pkg.ErrKey, key),
+		pkg.Says("GPG check FAILED", pkg.ErrKey, key),
+		pkg.Says(`(?:No match for argument: |No package )(\S+)(?: available\.)?`, pkg.ErrNoPackage, "check its name and version; "+others),
+		pkg.Says("No packages marked for downgrade", pkg.ErrNoVersion, others),
+		pkg.Says(`nothing provides .* needed by (\S+?)(?:-[^-\s]+-[^-\s]+)`, pkg.ErrUnmet, unmet),
+		pkg.Says("conflicting requests", pkg.ErrUnmet, unmet),
+	}, scripts(), []pkg.Remedy{
+		pkg.Says("needs more space", pkg.ErrNoSpace, room),
+		pkg.Says("needed on the", pkg.ErrNoSpace, room),
+		pkg.Says("Error opening", pkg.ErrDownload, "check the repositories, or refresh the package lists (cache_max_age)"),
+		pkg.Says("Error downloading packages", pkg.ErrDownload, servers),
+	})
 }

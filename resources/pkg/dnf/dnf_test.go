@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/pkg"
@@ -16,7 +17,7 @@ import (
 // TestParseRows covers the table of the query format.
 func TestParseRows(t *testing.T) {
 	rows := parseRows(pkgtest.Captured(t, "status.txt"))
-	if want := (row{"muster-test", "1", "0.9", "1", "noarch", "none", "http://example.net/", "a test"}); len(rows) != 3 || rows[0] != want {
+	if want := (row{"muster-test", "1", "0.9", "1", "noarch", "1795330755", "none", "http://example.net/", "a test"}); len(rows) != 3 || rows[0] != want {
 		t.Fatalf("%+v", rows)
 	}
 	p := New()
@@ -31,6 +32,9 @@ func TestParseRows(t *testing.T) {
 	}
 	if got := p.stateOf("muster-test", rows).Metadata; !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)
+	}
+	if got := p.stateOf("muster-test", rows).ChangedAt; !got.Equal(time.Unix(1795330756, 0)) {
+		t.Errorf("it was installed before the end of %v", got)
 	}
 	candidates := parseRows(pkgtest.Captured(t, "candidates.txt"))
 	if len(candidates) != 1 || candidates[0].full() != "1:0.9-1" {
@@ -71,6 +75,8 @@ func TestCommands(t *testing.T) {
 		{[]pkg.Request{request(pkg.Upgrade, "a", "1:2.0")}, []string{"dnf install -y a-1:2.0"}},
 		{[]pkg.Request{request(pkg.Downgrade, "a", "1.0")}, []string{"dnf downgrade -y a-1.0"}},
 		{[]pkg.Request{request(pkg.Uninstall, "a", "absent")}, []string{"dnf remove -y a"}},
+		{[]pkg.Request{request(pkg.Purge, "a", "purged")}, []string{"dnf remove -y a"}},
+		{[]pkg.Request{{Action: pkg.Install, Name: "a", Version: "present", Recommends: new(bool)}, request(pkg.Install, "b", "present")}, []string{"dnf install -y b", "dnf install -y --setopt=install_weak_deps=false a"}},
 		{[]pkg.Request{request(pkg.Install, "a.i686", "1.0-1")}, []string{"dnf install -y a-1.0-1.i686"}},
 		{[]pkg.Request{request(pkg.Install, "a.i686", "1.0")}, []string{"dnf install -y a-1.0-*.i686"}},
 		{[]pkg.Request{request(pkg.Install, "python3.11", "3.11.2")}, []string{"dnf install -y python3.11-3.11.2"}},
@@ -80,8 +86,8 @@ func TestCommands(t *testing.T) {
 		},
 	} {
 		var got []string
-		for _, argv := range commands(c.requests) {
-			got = append(got, strings.Join(argv, " "))
+		for _, s := range steps(c.requests) {
+			got = append(got, strings.Join(s.argv("-y"), " "))
 		}
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%+v:\n%q, not\n%q", c.requests, got, c.want)
@@ -102,6 +108,12 @@ func TestIsManageable(t *testing.T) {
 	}
 	if ok, _, err := (&Provider{bin: dir}).IsManageable(nil, spec("1.0-1.el9")); !ok || err != nil {
 		t.Errorf("%v, %v", ok, err)
+	}
+	for _, s := range []*pkg.Spec{{Hold: new(bool)}, {TargetRelease: "next"}} {
+		s.Name = "zsh"
+		if ok, _, err := (&Provider{bin: dir}).IsManageable(nil, s); ok || err == nil || !strings.Contains(err.Error(), "are for apt") {
+			t.Errorf("%v, %v", ok, err)
+		}
 	}
 	if ok, _, err := (&Provider{bin: dir}).IsManageable(nil, spec("1.0-1.noarch")); ok || err == nil || !strings.Contains(err.Error(), "name the package zsh.noarch, with ensure 1.0-1") {
 		t.Errorf("%v, %v", ok, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -13,11 +14,11 @@ import (
 
 // format is the output of rpm, a line a package. The last three fields may hold
 // spaces.
-const format = `%{NAME} %|EPOCH?{%{EPOCH}}:{0}| %{VERSION} %{RELEASE} %{ARCH}\t%{LICENSE}\t%{URL}\t%{SUMMARY}\n`
+const format = `%{NAME} %|EPOCH?{%{EPOCH}}:{0}| %{VERSION} %{RELEASE} %{ARCH} %{INSTALLTIME}\t%{LICENSE}\t%{URL}\t%{SUMMARY}\n`
 
 // row is a line of rpm.
 type row struct {
-	name, epoch, version, release, arch, license, url, summary string
+	name, epoch, version, release, arch, installed, license, url, summary string
 }
 
 func (r row) full() string { return r.epoch + ":" + r.version + "-" + r.release }
@@ -32,10 +33,14 @@ func parseRows(lines []string) []row {
 	for _, line := range lines {
 		parts := strings.SplitN(line, "\t", 4)
 		f := strings.Split(parts[0], " ")
-		if len(parts) != 4 || len(f) != 5 {
+		if len(parts) != 4 || len(f) < 5 {
 			continue
 		}
-		rows = append(rows, row{f[0], f[1], f[2], f[3], f[4], parts[1], parts[2], parts[3]})
+		r := row{name: f[0], epoch: f[1], version: f[2], release: f[3], arch: f[4], license: parts[1], url: parts[2], summary: parts[3]}
+		if len(f) > 5 {
+			r.installed = f[5]
+		}
+		rows = append(rows, r)
 	}
 
 	return rows
@@ -51,7 +56,7 @@ func (p *Provider) StatusAll(ctx context.Context, env resource.Env, names []stri
 	// The exit code counts the packages that are not installed: all of them when
 	// the database cannot be read.
 	if strings.Contains(result.Stderr.String(), "error:") {
-		return nil, pkg.Explain(argv, result, []pkg.Remedy{{Says: "error:", Err: pkg.ErrBroken, Do: "run `rpm --rebuilddb`"}})
+		return nil, pkg.Explain(argv, result, []pkg.Remedy{pkg.Says("error:", pkg.ErrBroken, "run `rpm --rebuilddb`")})
 	}
 	rows := parseRows(lines)
 	states := make([]*pkg.State, len(names))
@@ -78,15 +83,24 @@ func (p *Provider) stateOf(name string, rows []row) *pkg.State {
 	}
 	r := newest
 
-	return pkg.NewState(name, &pkg.Metadata{
+	state := pkg.NewState(name, &pkg.Metadata{
 		Name: r.name, Version: r.version + "-" + r.release, Arch: r.arch, License: r.license, URL: r.url, Summary: r.summary,
 		Provider: "dnf", Full: r.full(), Extended: map[string]any{"epoch": r.epoch, "release": r.release},
 	})
+	if seconds, err := strconv.ParseInt(r.installed, 10, 64); err == nil {
+		// It may have been any time of that second.
+		state.ChangedAt = time.Unix(seconds+1, 0)
+	}
+
+	return state
 }
+
+// available is the repoquery format that parseRows reads.
+const available = "%{name} %{epoch} %{version} %{release} %{arch}\t\t\t\n"
 
 // Candidates runs dnf once with its cached lists, which Refresh keeps current.
 // Without an upgrade the installed version is the candidate.
-func (p *Provider) Candidates(ctx context.Context, env resource.Env, names []string) (map[string]string, error) {
+func (p *Provider) Candidates(ctx context.Context, env resource.Env, names []string, _ string) (map[string]string, error) {
 	states, err := p.StatusAll(ctx, env, names)
 	if err != nil {
 		return nil, err

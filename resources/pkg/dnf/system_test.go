@@ -100,7 +100,7 @@ func TestContract(t *testing.T) {
 		return
 	}
 	pkgtest.Sh(t, "dnf -q makecache")
-	typetest.Run(t, typetest.Config{Type: resource.Of(pkg.New(dnf.New())), Facts: facts(), ReadOnly: typetest.Only("rpm -q ", "dnf -C repoquery "), Lie: pkgtest.Lie, Cases: decisions()})
+	typetest.Run(t, typetest.Config{Type: resource.Of(pkg.New(dnf.New())), Facts: facts(), ReadOnly: typetest.Only("rpm -q ", "dnf -C repoquery ", "dnf -C install --assumeno ", "dnf -C downgrade --assumeno ", "dnf -C remove --assumeno "), Lie: pkgtest.Lie, Cases: decisions()})
 }
 
 // TestErrors checks that what dnf refuses is told with its remedy.
@@ -114,10 +114,12 @@ func TestErrors(t *testing.T) {
 		says                string
 	}{
 		"no such version":           {pkg: "muster-test", version: "9.9", err: pkg.ErrNoVersion, says: "dnf list --showduplicates"},
-		"a name with a version":     {pkg: "muster-test-1.0", version: "present", err: pkg.ErrNoPackage, says: "dnf would install muster-test; use that name, with the version in ensure"},
+		"a name with a version":     {pkg: "muster-test-1.0", version: "present", err: pkg.ErrNoPackage, says: "dnf would install muster-test for muster-test-1.0: there is no such package: name the package itself, with its version in ensure"},
 		"what another one provides": {pkg: "muster-virtual", version: "present", err: pkg.ErrNoPackage, says: "dnf would install muster-real"},
-		"its script fails":          {pkg: "muster-bad", version: "present", err: pkg.ErrScript, says: "a script of a package failed: muster-bad: fix"},
+		"its script fails":          {pkg: "muster-bad", version: "present", err: pkg.ErrScript, says: "scriptlet failed, exit status 3: a script of a package failed: fix"},
 		"what its script said":      {pkg: "muster-bad2", version: "1.0", err: pkg.ErrScript, says: "nor does this\nerror: %prein(muster-bad2"},
+		"a script after it fails":   {pkg: "muster-post", version: "present", err: pkg.ErrScript, says: "it is not set up\nwarning: %post(muster-post"},
+		"no key":                    {setup: "sed -i s/gpgcheck=0/gpgcheck=1/ /etc/yum.repos.d/muster.repo", pkg: "muster-real", version: "present", err: pkg.ErrKey, says: "the signature cannot be verified: name the key"},
 		"no repository":             {setup: "sed -i s,file:/,file:///gone, /etc/yum.repos.d/muster.repo; rm -rf /var/cache/dnf", pkg: "muster-real", version: "present", err: pkg.ErrDownload, says: "Failed to download metadata"},
 		"a repository is ignored":   {setup: "echo skip_if_unavailable=1 >> /etc/yum.repos.d/muster.repo; sed -i s,file:/,file:///gone, /etc/yum.repos.d/muster.repo; rm -rf /var/cache/dnf", pkg: "muster-real", version: "present", err: pkg.ErrDownload, says: "Failed to download metadata"},
 		"no such package":           {pkg: "no-such-package", version: "present", err: pkg.ErrNoPackage, says: "check its name"},
@@ -132,7 +134,7 @@ func TestErrors(t *testing.T) {
 			if !errors.Is(err, c.err) || !strings.Contains(fmt.Sprint(err), c.says) {
 				t.Errorf("the error is %v, not %v with %q", err, c.err, c.says)
 			}
-			pkgtest.Sh(t, "sed -i '/^skip/d; s,file:///gone,file:/,' /etc/yum.repos.d/muster.repo; [ ! -e /srv/gone ] || mv /srv/gone /srv/repo/noarch/muster-real-1.0-1.noarch.rpm")
+			pkgtest.Sh(t, "sed -i '/^skip/d; s/gpgcheck=1/gpgcheck=0/; s,file:///gone,file:/,' /etc/yum.repos.d/muster.repo; [ ! -e /srv/gone ] || mv /srv/gone /srv/repo/noarch/muster-real-1.0-1.noarch.rpm")
 		})
 	}
 	t.Run("excluded and to be removed", func(t *testing.T) {
@@ -158,6 +160,38 @@ func TestErrors(t *testing.T) {
 		}
 		pkgtest.Sh(t, "rm -r /var/lib/rpm; mv /srv/rpm /var/lib/rpm")
 	})
+}
+
+// TestSimulate finds what goes along, and changes nothing.
+func TestSimulate(t *testing.T) {
+	if !rigs.Inside(t, rigs.DNF) {
+		return
+	}
+	pkgtest.Sh(t, "dnf -q makecache")
+	with("muster-lib-1.0-1")(t, "")
+	pkgtest.Sh(t, "rpm -i --nodeps /srv/repo/noarch/muster-tool-1.0-1.noarch.rpm; echo exclude=muster-many0 >> /etc/yum.repos.d/muster.repo")
+	for name, c := range map[string]struct {
+		requests []pkg.Request
+		want     string
+		err      error
+	}{
+		"depends on it":      {requests: []pkg.Request{{Action: pkg.Uninstall, Name: "muster-lib"}}, want: "muster-tool 1.0-1"},
+		"both are asked for": {requests: []pkg.Request{{Action: pkg.Uninstall, Name: "muster-lib"}, {Action: pkg.Uninstall, Name: "muster-tool.noarch"}}},
+		"nothing":            {requests: []pkg.Request{{Action: pkg.Install, Name: "muster-many1", Version: "1.0"}}},
+		"excluded":           {requests: []pkg.Request{{Action: pkg.Install, Name: "muster-many0", Version: "present"}}, err: pkg.ErrHeld},
+		"no such version":    {requests: []pkg.Request{{Action: pkg.Install, Name: "muster-many1", Version: "7"}}, err: pkg.ErrNoVersion},
+		"no such package":    {requests: []pkg.Request{{Action: pkg.Install, Name: "muster-many1", Version: "present"}, {Action: pkg.Install, Name: "nosuch", Version: "present"}}, err: pkg.ErrNoPackage},
+	} {
+		var got []string
+		removed, err := dnf.New().Simulate(t.Context(), pkgtest.Env(t), c.requests)
+		for _, p := range removed {
+			got = append(got, p.Names[0]+" "+p.Version)
+		}
+		if !errors.Is(err, c.err) || c.err == nil && err != nil || strings.Join(got, ", ") != c.want {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+	is("muster-tool", "0:1.0-1")(t, "")
 }
 
 // TestNotBrokenOff ends the time of a change that rpm is in the middle of.
@@ -217,7 +251,7 @@ func TestLocks(t *testing.T) {
 		Hold:  map[string]func(testing.TB) func(){"candidates": dnfs},
 		Clean: func(testing.TB, resource.Env) { asked = false },
 		Do: func(ctx context.Context, env resource.Env, timeout time.Duration) error {
-			_, err := waiting(timeout).Candidates(ctx, env, []string{"muster-real"})
+			_, err := waiting(timeout).Candidates(ctx, env, []string{"muster-real"}, "")
 			asked = err == nil
 			return err
 		},
@@ -245,7 +279,7 @@ func TestTogether(t *testing.T) {
 	if _, err := os.Stat(e.Host.StateDir() + "/refreshed-dnf"); err != nil {
 		t.Error(err)
 	}
-	candidates, err := p.Candidates(t.Context(), e, []string{"muster-test", "muster-many0", "no-such-package"})
+	candidates, err := p.Candidates(t.Context(), e, []string{"muster-test", "muster-many0", "no-such-package"}, "")
 	if err != nil || candidates["muster-test"] != "1:0.9-1" || candidates["muster-many0"] != "0:1.0-1" || len(candidates) != 2 {
 		t.Errorf("the candidates are %v, %v", candidates, err)
 	}

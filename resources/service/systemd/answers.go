@@ -65,8 +65,6 @@ func startsAtBoot(answer string) (starts bool, o service.Obstacles, err error) {
 	switch answer {
 	case "enabled", enabledRuntime:
 		return true, o, nil
-	case "alias":
-		o.Disable = errors.New("this is another name of a unit, use the unit's own")
 	case "static":
 		o.Disable = errors.New("its unit is static: it has no [Install] section, what wants it starts it. Leave enable unset, or mask it")
 	case "indirect":

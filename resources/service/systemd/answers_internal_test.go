@@ -2,6 +2,7 @@ package systemd
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -52,7 +53,6 @@ func TestIsEnabled(t *testing.T) {
 	}{
 		"enabled":         {enabled: true},
 		"enabled-runtime": {enabled: true},
-		"alias":           {enabled: true, disable: "another name of a unit"},
 		"static":          {enabled: true, disable: "static"},
 		"indirect":        {enabled: true, disable: "indirect"},
 		"generated":       {enabled: true, disable: "generated"},
@@ -114,7 +114,6 @@ func TestMemory(t *testing.T) {
 		"transient":                  {unit: unit{unitFile: "transient"}, answer: "transient", sure: true},
 		"generated":                  {unit: unit{unitFile: "generated"}, answer: "generated", sure: true},
 		"generated from a script":    {unit: unit{unitFile: "generated"}, script: true, answer: "generated"},
-		"another name":               {unit: unit{id: "httpd.service", unitFile: "enabled"}, answer: "alias"},
 		"not there":                  {unit: unit{load: "not-found"}, answer: "not-found", sure: true},
 		"not there, but a script is": {unit: unit{load: "not-found"}, script: true, answer: "not-found"},
 		"no file at all":             {unit: unit{load: "loaded"}, answer: "not-found", sure: true},
@@ -122,8 +121,29 @@ func TestMemory(t *testing.T) {
 		if c.unit.id == "" {
 			c.unit.id = "web.service"
 		}
-		if answer, sure := c.unit.isEnabled("web.service", c.links, c.script); answer != c.answer || sure != c.sure {
+		if answer, sure := c.unit.isEnabled(c.links, c.script); answer != c.answer || sure != c.sure {
 			t.Errorf("%s: %q, sure %t", name, answer, sure)
 		}
+	}
+}
+
+// TestNames has a unit observed under two names in one run.
+func TestNames(t *testing.T) {
+	var n names
+	for _, c := range []struct{ run, name, unit, err string }{
+		{"1", "a.service", "a.service", ""},
+		{"1", "b.service", "a.service", "a.service and b.service are names of one unit, a.service, which is declared twice"},
+		{"1", "a.service", "a.service", ""},
+		{"2", "b.service", "a.service", ""},
+		{"2", "a.service", "a.service", "b.service and a.service are names of one unit"},
+		{"", "a.service", "a.service", ""},
+		{"", "b.service", "a.service", ""},
+	} {
+		if err := n.note(c.run, c.name, c.unit); (c.err == "") != (err == nil) || err != nil && !strings.HasPrefix(err.Error(), c.err) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+	if got := n.resolve([]string{"b", "b.service", "c"}); !slices.Equal(got, []string{"a.service", "a.service", "c"}) {
+		t.Errorf("they are %q", got)
 	}
 }

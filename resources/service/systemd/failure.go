@@ -63,6 +63,17 @@ func withLogs(ctx context.Context, env resource.Env, names []string, since time.
 	}
 }
 
+// unreadable returns the error of a unit with a mistake in its file, with what
+// systemd logged about it.
+func unreadable(ctx context.Context, env resource.Env, name string, u unit) error {
+	err := fmt.Errorf("%s: its unit cannot be read (%s): mend its file", name, u.load)
+	if logged, failed := lastLogged(ctx, env, u.id, time.Unix(0, 0)); failed == nil && logged != "" {
+		return resource.CommandError{Err: err, Output: logged}
+	}
+
+	return err
+}
+
 // lastLogged returns the last lines that a service logged since a time.
 // journalctl returns the last ones only in reverse order, and reverses
 // messages, not lines, so each is read by itself. Its --unit misses what a

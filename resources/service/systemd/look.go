@@ -1,6 +1,7 @@
 package systemd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -110,12 +111,25 @@ func (p *Provider) show(ctx context.Context, env resource.Env, names []string) (
 }
 
 // state returns the state of a unit, and runs is-enabled where systemd's memory
-// may be outdated.
+// may be outdated. A service may be named by any name of its unit, but only by one
+// of them in a run.
 func (p *Provider) state(ctx context.Context, env resource.Env, name string, u unit, links links) (*service.State, error) {
-	answer, sure := u.isEnabled(service.UnitName(name), links, p.hasScript(name))
+	asked := service.UnitName(name)
+	if u.load == "bad-setting" || u.load == "error" {
+		return nil, unreadable(ctx, env, name, u)
+	}
+	if u.id != asked {
+		if answer, err := p.isEnabled(ctx, env, name); err != nil || answer == notFound {
+			return nil, cmp.Or(err, fmt.Errorf("%s: %w", name, service.ErrNotFound))
+		}
+	}
+	if err := p.names.note(env.RunID, asked, u.id); err != nil {
+		return nil, err
+	}
+	answer, sure := u.isEnabled(links, p.hasScript(u.id))
 	if !sure {
 		var err error
-		if answer, err = p.isEnabled(ctx, env, name); err != nil {
+		if answer, err = p.isEnabled(ctx, env, u.id); err != nil {
 			return nil, err
 		}
 	}
@@ -123,7 +137,11 @@ func (p *Provider) state(ctx context.Context, env resource.Env, name string, u u
 	if err != nil {
 		return nil, err
 	}
+	state.Since = p.booted.at().Add(u.activeSince)
 	state.Outdated = u.needReload || u.load == notFound
+	if !u.canReload {
+		state.Obstacles.Reload = errors.New("its unit has no ExecReload: set refresh to restart or reload-or-restart")
+	}
 
 	return state, nil
 }

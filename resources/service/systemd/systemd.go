@@ -30,6 +30,8 @@ type Provider struct {
 	turn chan struct{}
 	// reloaded is when systemd last read its units. It is guarded by turn.
 	reloaded reading
+	names    names
+	booted   bootTime
 }
 
 // reading is a moment at which systemd read its units: the run, and the
@@ -104,27 +106,52 @@ func (p *Provider) reloadOnce(ctx context.Context, env resource.Env) error {
 
 // Stop stops a service.
 func (p *Provider) Stop(ctx context.Context, env resource.Env, name string) error {
-	return p.change(ctx, env, service.Stop, name)
+	return p.Change(ctx, env, service.Stop, name)
 }
 
 // Start starts a service.
 func (p *Provider) Start(ctx context.Context, env resource.Env, name string) error {
-	return p.startAndCheck(ctx, env, service.Start, name)
+	return p.Change(ctx, env, service.Start, name)
 }
 
 // Restart restarts a service.
 func (p *Provider) Restart(ctx context.Context, env resource.Env, name string) error {
-	return p.startAndCheck(ctx, env, service.Restart, name)
+	return p.Change(ctx, env, service.Restart, name)
 }
 
 // Enable makes a service start at boot.
 func (p *Provider) Enable(ctx context.Context, env resource.Env, name string) error {
-	return p.change(ctx, env, service.Enable, name)
+	return p.Change(ctx, env, service.Enable, name)
 }
 
 // Disable keeps a service from starting at boot.
 func (p *Provider) Disable(ctx context.Context, env resource.Env, name string) error {
-	return p.disable(ctx, env, name)
+	return p.Change(ctx, env, service.Disable, name)
+}
+
+// Change applies an action to a service.
+func (p *Provider) Change(ctx context.Context, env resource.Env, action service.Action, name string) error {
+	names := p.names.resolve([]string{name})
+	switch action {
+	case service.Start, service.Restart, service.Reload, service.ReloadOrRestart:
+		return p.startAndCheck(ctx, env, action, names[0])
+	default:
+		return p.changeMany(ctx, env, action, names)
+	}
+}
+
+// changeMany applies an action to services, with what systemctl leaves out of it.
+func (p *Provider) changeMany(ctx context.Context, env resource.Env, action service.Action, names []string) error {
+	switch action {
+	case service.Disable:
+		return p.disable(ctx, env, names...)
+	case service.Unmask:
+		if err := p.change(ctx, env, action, append([]string{"--runtime"}, names...)...); err != nil {
+			return err
+		}
+	}
+
+	return p.change(ctx, env, action, names...)
 }
 
 // change runs a systemctl command that changes services.
@@ -141,7 +168,7 @@ func (p *Provider) change(ctx context.Context, env resource.Env, action service.
 	if err := control(ctx, env, append([]string{string(action), "--system"}, args...)...); err != nil {
 		return err
 	}
-	if (action == service.Enable || action == service.Disable) && !slices.ContainsFunc(args, p.hasScript) {
+	if slices.Contains([]service.Action{service.Enable, service.Disable, service.Mask, service.Unmask}, action) && !slices.ContainsFunc(args, p.hasScript) {
 		// These reload by themselves, and made the links.
 		p.reloaded = reading{run: env.RunID, dirs: unitDirs(p.root)}
 	}
@@ -149,7 +176,7 @@ func (p *Provider) change(ctx context.Context, env resource.Env, action service.
 	return nil
 }
 
-// startAndCheck starts or restarts a service and checks that it runs. The error
+// startAndCheck starts or refreshes a service and checks that it runs. The error
 // carries its log.
 func (p *Provider) startAndCheck(ctx context.Context, env resource.Env, action service.Action, name string) error {
 	began := time.Now()

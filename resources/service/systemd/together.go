@@ -3,6 +3,8 @@ package systemd
 import (
 	"context"
 	"math"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/musterfleet/muster/resources/resource"
@@ -14,13 +16,9 @@ import (
 // failure. The failed ones are then found by their states, also when ctx has
 // ended: they are not retried alone, so their errors carry their logs.
 func (p *Provider) ChangeAll(ctx context.Context, env resource.Env, action service.Action, names []string) []error {
-	errs := make([]error, len(names))
-	change := func() error { return p.change(ctx, env, action, names...) }
-	if action == service.Disable {
-		change = func() error { return p.disable(ctx, env, names...) }
-	}
+	errs, units := make([]error, len(names)), p.names.resolve(names)
 	began, start := sinceBoot(), time.Now()
-	err := change()
+	err := p.changeMany(ctx, env, action, units)
 	if err == nil {
 		return errs
 	}
@@ -34,7 +32,7 @@ func (p *Provider) ChangeAll(ctx context.Context, env resource.Env, action servi
 		}
 	}
 	if ctx.Err() != nil && (action == service.Start || action == service.Restart) {
-		withLogs(ctx, env, names, start, errs)
+		withLogs(ctx, env, units, start, errs)
 	}
 
 	return errs
@@ -43,7 +41,11 @@ func (p *Provider) ChangeAll(ctx context.Context, env resource.Env, action servi
 // done reports for which services an action that began at a time succeeded.
 func (p *Provider) done(ctx context.Context, env resource.Env, action service.Action, names []string, began time.Duration) []bool {
 	done := make([]bool, len(names))
-	if action == service.Restart {
+	switch action {
+	case service.Reload, service.ReloadOrRestart:
+		// What did not reload may still run; the others reload once more.
+		return done
+	case service.Restart:
 		// A service that did not restart may still run.
 		units, err := p.show(ctx, env, unitNames(names))
 		if err != nil {
@@ -64,6 +66,8 @@ func (p *Provider) done(ctx context.Context, env resource.Env, action service.Ac
 			done[i] = m.Running
 		case service.Stop:
 			done[i] = !m.Running && !state.Starting
+		case service.Mask, service.Unmask:
+			done[i] = strings.HasPrefix(m.UnitFile, "masked") == (action == service.Mask)
 		default:
 			done[i] = m.Enabled == (action == service.Enable)
 		}
@@ -79,6 +83,26 @@ func unitNames(names []string) []string {
 	}
 
 	return units
+}
+
+// bootTime is when systemd's clock of unit events began.
+type bootTime struct {
+	mu   sync.Mutex
+	last time.Time
+}
+
+// bootSlack is how much two readings of the clocks may differ.
+const bootSlack = 10 * time.Millisecond
+
+// at returns the same time again while the clocks agree.
+func (b *bootTime) at() time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if now := time.Now().Round(0).Add(-sinceBoot()); now.Sub(b.last).Abs() > bootSlack {
+		b.last = now
+	}
+
+	return b.last
 }
 
 // sinceBoot is the time on systemd's clock of unit events.

@@ -7,12 +7,12 @@ import (
 )
 
 // properties are read of each unit.
-const properties = "Id,LoadState,ActiveState,ActiveEnterTimestampMonotonic,UnitFileState,NeedDaemonReload"
+const properties = "Id,LoadState,ActiveState,ActiveEnterTimestampMonotonic,UnitFileState,NeedDaemonReload,CanReload"
 
 // unit is what systemd has in memory of a unit.
 type unit struct {
 	id, load, active, unitFile string
-	needReload                 bool
+	needReload, canReload      bool
 	// activeSince is when it last became active, counted from boot.
 	activeSince time.Duration
 }
@@ -49,16 +49,17 @@ func (p *parser) line(line string) {
 		u.unitFile = value
 	case "NeedDaemonReload":
 		u.needReload = value == "yes"
+	case "CanReload":
+		u.canReload = value == "yes"
 	}
 }
 
 // end returns the units in the order of the names.
 func (p *parser) end() []unit { return p.units }
 
-// isEnabled returns the answer of systemctl is-enabled for the name of a unit,
-// and whether it is certain: systemd remembers how a unit was enabled when it
+// isEnabled returns the answer of systemctl is-enabled for a unit, and whether it is certain: systemd remembers how a unit was enabled when it
 // read it, is-enabled reads the links. An init script has an answer of its own.
-func (u unit) isEnabled(asked string, links links, script bool) (answer string, sure bool) {
+func (u unit) isEnabled(links links, script bool) (answer string, sure bool) {
 	_, masked := links.masked[u.id]
 	_, linked := links.enabling[u.id]
 	switch answer = u.unitFile; {
@@ -66,8 +67,6 @@ func (u unit) isEnabled(asked string, links links, script bool) (answer string, 
 		return notFound, !script
 	case answer == "generated":
 		return answer, !script
-	case u.id != asked:
-		return "alias", false
 	case strings.HasPrefix(answer, "masked"):
 		return answer, masked
 	case answer == "transient":

@@ -1,0 +1,89 @@
+package apt
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/musterfleet/muster/resources/pkg"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// The lines of a simulation: a package that would be installed, one that is
+// already, and one that would be removed.
+var (
+	installs  = regexp.MustCompile(`^Inst (\S+) `)
+	installed = regexp.MustCompile(`^(\S+) is already the newest version`)
+	removes   = regexp.MustCompile(`^(?:Remv|Purg) (\S+) \[([^\]]*)\]`)
+)
+
+// Simulate runs apt-get in its simulation, which needs no root. A new package for
+// which apt would install another one is ErrNoPackage.
+func (*Provider) Simulate(ctx context.Context, env resource.Env, requests []pkg.Request) ([]pkg.Package, error) {
+	var lines []string
+	for _, argv := range commands(requests) {
+		if argv[0] != "apt-get" {
+			continue
+		}
+		// Its log of the simulation would be a change of the machine.
+		argv = append([]string{"apt-get", "-s", "-o", "Dir::Log::Planner="}, argv[1:]...)
+		more, result, err := pkg.Ask(ctx, env, argv...)
+		switch {
+		case err != nil:
+			return nil, err
+		case result.ExitCode != 0:
+			return nil, pkg.Explain(argv, result, remedies())
+		}
+		lines = append(lines, more...)
+	}
+	for _, r := range requests {
+		found := func(line string) bool {
+			return slices.ContainsFunc([]*regexp.Regexp{installs, installed}, func(re *regexp.Regexp) bool {
+				m := re.FindStringSubmatch(line)
+				return m != nil && m[1] == pkg.WithoutNative(r.Name)
+			})
+		}
+		if r.IsInstall() && !slices.ContainsFunc(lines, found) {
+			return nil, missing(ctx, env, r.Name)
+		}
+	}
+
+	return removed(lines, requests), nil
+}
+
+// missing returns the error for a name that no package has, with those that
+// provide it.
+func missing(ctx context.Context, env resource.Env, name string) error {
+	f := &pkg.Failure{Cause: "Unable to locate package " + name, Err: pkg.ErrNoPackage, Do: refresh, Packages: []string{name}}
+	lines, _, err := pkg.Ask(ctx, env, "apt-cache", "showpkg", "--", name)
+	if err != nil {
+		return err
+	}
+	var names []string
+	if at := slices.Index(lines, "Reverse Provides: "); at >= 0 {
+		for _, line := range lines[at+1:] {
+			provider, _, _ := strings.Cut(line, " ")
+			names = append(names, provider)
+		}
+	}
+	if len(names) > 0 {
+		f.Cause, f.Do = "Package "+name+" is a virtual package provided by "+strings.Join(slices.Compact(names), ", "), provider
+	}
+
+	return f
+}
+
+// removed returns the packages that go along with what is asked for.
+func removed(lines []string, requests []pkg.Request) []pkg.Package {
+	var out []pkg.Package
+	for _, line := range lines {
+		m := removes.FindStringSubmatch(line)
+		if m == nil || slices.ContainsFunc(requests, func(r pkg.Request) bool { return r.IsRemoval() && r.Is(m[1]) }) {
+			continue
+		}
+		out = append(out, pkg.Package{Names: []string{m[1]}, Version: m[2]})
+	}
+
+	return out
+}

@@ -1,0 +1,142 @@
+package pkg
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// forecast is what the change of a package would do: what it removes besides, or
+// why it would fail.
+type forecast struct {
+	removed []Package
+	err     error
+}
+
+// repositories returns the paths in which package managers find repositories.
+func repositories() []string {
+	return []string{resource.PathNeed("/etc/apt/sources.list"), resource.PathNeed("/etc/apt/sources.list.d/"), resource.PathNeed("/etc/yum.repos.d/")}
+}
+
+// foresee completes the states of packages that are to be changed.
+func foresee(ctx context.Context, env resource.Env, p PackageProvider, specs []*Spec, states []*State) {
+	s := simulation{provider: p}
+	var changed []*State
+	for i, spec := range specs {
+		if states[i] == nil {
+			continue
+		}
+		plan, err := (*Type)(nil).Plan(spec, states[i], false)
+		if action, _ := due(spec, states[i]); err == nil && action != "" {
+			s.requests, changed = append(s.requests, requestsOf(spec, plan)[0]), append(changed, states[i])
+		}
+	}
+	if len(changed) == 0 {
+		return
+	}
+	s.forecasts = make([]forecast, len(changed))
+	if err := s.run(ctx, env); err != nil {
+		env.Log.DebugContext(ctx, "changes of packages cannot be simulated", "provider", p.Name(), "error", err)
+		return
+	}
+	for i, f := range s.forecasts {
+		if f.err != nil {
+			f.err = resource.PrerequisiteError{Needs: repositories(), Err: f.err}
+		}
+		changed[i].forecast = f
+	}
+}
+
+// simulation finds what each of many changes would do, with one question where
+// none fails and nothing else is removed.
+type simulation struct {
+	provider  PackageProvider
+	requests  []Request
+	forecasts []forecast
+	// good are the changes that can be made together, removed what goes with them.
+	good    []int
+	removed []Package
+}
+
+// run simulates all changes at once, without those that an error names, and else
+// by halves. Its error is about the simulation itself.
+func (s *simulation) run(ctx context.Context, env resource.Env) error {
+	todo := make([]int, len(s.requests))
+	for i := range todo {
+		todo[i] = i
+	}
+	for len(todo) > 0 {
+		removed, err := s.provider.Simulate(ctx, env, s.pick(todo))
+		switch {
+		case err != nil && !isRefusal(err):
+			return err
+		case len(todo) == 1:
+			s.forecasts[todo[0]] = forecast{removed, err}
+			return nil
+		case err == nil && len(removed) == 0:
+			return nil
+		}
+		rest := slices.DeleteFunc(slices.Clone(todo), func(i int) bool {
+			f := about(err, s.requests[i])
+			if f != nil {
+				s.forecasts[i].err = f
+			}
+			return f != nil
+		})
+		if len(rest) == len(todo) {
+			return s.halves(ctx, env, todo)
+		}
+		todo = rest
+	}
+
+	return nil
+}
+
+// split simulates changes together with the good ones before them, and by halves
+// those of which one fails or removes others.
+func (s *simulation) split(ctx context.Context, env resource.Env, todo []int) error {
+	removed, err := s.provider.Simulate(ctx, env, s.pick(slices.Concat(s.good, todo)))
+	if err != nil && !isRefusal(err) {
+		return err
+	}
+	more := slices.DeleteFunc(slices.Clone(removed), func(p Package) bool {
+		return slices.ContainsFunc(s.removed, func(b Package) bool { return b.Names[0] == p.Names[0] })
+	})
+	switch {
+	case err != nil && len(todo) == 1:
+		s.forecasts[todo[0]].err = err
+	case len(todo) == 1 || err == nil && len(more) == 0:
+		s.forecasts[todo[0]].removed = more
+		s.good, s.removed = append(s.good, todo...), removed
+	default:
+		return s.halves(ctx, env, todo)
+	}
+
+	return nil
+}
+
+func (s *simulation) halves(ctx context.Context, env resource.Env, todo []int) error {
+	half := len(todo) / 2
+	if err := s.split(ctx, env, todo[:half]); err != nil {
+		return err
+	}
+
+	return s.split(ctx, env, todo[half:])
+}
+
+func (s *simulation) pick(indexes []int) []Request {
+	out := make([]Request, len(indexes))
+	for at, i := range indexes {
+		out[at] = s.requests[i]
+	}
+
+	return out
+}
+
+// isRefusal reports whether a package manager would refuse a change, rather than
+// being unable to simulate it.
+func isRefusal(err error) bool {
+	return slices.ContainsFunc([]error{ErrHeld, ErrNoPackage, ErrNoVersion, ErrUnmet}, func(is error) bool { return errors.Is(err, is) })
+}
