@@ -45,7 +45,7 @@ var kvstoreRooms = []string{"assignments", "content", "nodes", "permissions", "p
 // the waits of agent/tasks and the texts of agent/bounds.
 var agentRooms = []string{"assignments", "health", "registrar", "requests"}
 
-// rooms is DESIGN section 2 as a table. The deepest folder that holds a file
+// rooms is the floor plan of docs/architecture.md as a table. The deepest folder that holds a file
 // is its room.
 func rooms() []room {
 	all := []room{
