@@ -36,18 +36,7 @@ func addRollback(env *cli.Env, parent *fisk.CmdClause) {
 }
 
 func (c *rollbackCommand) run(ctx context.Context) error {
-	if err := checkNameOrKey(c.name); err != nil {
-		return err
-	}
-	store, err := open(ctx, c.Env)
-	if err != nil {
-		return err
-	}
-	key, err := store.key(ctx, c.name)
-	if err != nil {
-		return err
-	}
-	all, err := store.History(ctx, key)
+	store, key, all, err := openHistory(ctx, c.Env, c.name)
 	if err != nil {
 		return err
 	}

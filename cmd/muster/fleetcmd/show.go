@@ -51,22 +51,30 @@ func addShow(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Action(env.Operation(c.run))
 }
 
+// openHistory connects to the fleet and reads the stored revisions of an
+// assignment by its key or unique name.
+func openHistory(ctx context.Context, env *cli.Env, name string) (*store, string, []model.Entry, error) {
+	if err := checkNameOrKey(name); err != nil {
+		return nil, "", nil, err
+	}
+	s, err := open(ctx, env)
+	if err != nil {
+		return nil, "", nil, err
+	}
+	key, err := s.key(ctx, name)
+	if err != nil {
+		return nil, "", nil, err
+	}
+	all, err := s.History(ctx, key)
+
+	return s, key, all, err
+}
+
 func (c *showCommand) run(ctx context.Context) error {
 	if c.from != 0 && !c.diff {
 		return cli.Usagef("--from needs --diff")
 	}
-	if err := checkNameOrKey(c.name); err != nil {
-		return err
-	}
-	store, err := open(ctx, c.Env)
-	if err != nil {
-		return err
-	}
-	key, err := store.key(ctx, c.name)
-	if err != nil {
-		return err
-	}
-	all, err := store.History(ctx, key)
+	store, key, all, err := openHistory(ctx, c.Env, c.name)
 	if err != nil {
 		return err
 	}
