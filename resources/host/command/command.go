@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/musterfleet/muster/resources/host/files"
+	"github.com/musterfleet/muster/resources/host/paths"
 	"golang.org/x/sys/unix"
 )
 
@@ -159,7 +159,7 @@ func (r *Runner) Run(ctx context.Context, c Command) (Result, error) {
 // endGroup waits for a command and kills the rest. The command is not reaped
 // before, so its number cannot be reused.
 func endGroup(group *cgroup, pid int, env []string) {
-	if files.Retry(func() error { return unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil) }) == nil {
+	if paths.Retry(func() error { return unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil) }) == nil {
 		_ = kill(group, pid, env)
 	}
 }
