@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"github.com/musterfleet/muster/agent/outbox"
 	"github.com/musterfleet/muster/agent/registrar"
 	"github.com/musterfleet/muster/agent/requests"
+	"github.com/musterfleet/muster/agent/schedule"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
@@ -138,10 +138,10 @@ func (a *Agent) makeLoop(ctx context.Context, o Options, report *reporter) error
 	runner := &runner{host: o.Host, checker: o.Checker, origin: o.Origin, version: o.Version, config: a.config, facts: a.facts, log: a.log}
 	m := &manifests{
 		set: set, registrar: a.registrar, runner: runner, report: report, status: a.status, log: a.log,
-		schedule: schedule{due: due{}, turns: map[string]*turn{}, pace: 1 + tasks.Jitter*(2*rand.Float64()-1)},
+		schedule: schedule.New(),
 	}
 	m.health = health.New(health.Options{
-		Interval: func() time.Duration { return m.schedule.paced(a.config.get().HealthInterval.Std()) },
+		Interval: func() time.Duration { return m.schedule.Paced(a.config.get().HealthInterval.Std()) },
 		Wake:     wakes.signal.Notify, Log: a.log,
 	})
 	service, err := requests.Open(ctx, requests.Options{

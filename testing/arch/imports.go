@@ -43,7 +43,7 @@ var kvstoreRooms = []string{"assignments", "content", "nodes", "permissions", "p
 
 // agentRooms are the rooms below agent, which do not know each other. They share
 // the waits of agent/tasks and the texts of agent/bounds.
-var agentRooms = []string{"assignments", "health", "registrar", "requests"}
+var agentRooms = []string{"assignments", "health", "registrar", "requests", "schedule"}
 
 // rooms is the floor plan of docs/architecture.md as a table. The deepest folder that holds a file
 // is its room.
