@@ -14,6 +14,7 @@ import (
 	"github.com/musterfleet/muster/agent/health"
 	"github.com/musterfleet/muster/agent/registrar"
 	"github.com/musterfleet/muster/agent/schedule"
+	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine/graph"
 	"github.com/musterfleet/muster/resources/reconcile"
@@ -29,7 +30,7 @@ type manifests struct {
 	schedule  *schedule.Schedule
 	runner    *runner
 	report    *reporter
-	status    *nodeStatus
+	status    *status.Node
 	log       *slog.Logger
 }
 
@@ -63,7 +64,7 @@ func (m *manifests) sync(ctx context.Context, entries map[string]model.Entry, sy
 	for _, key := range result.Deactivated {
 		m.log.InfoContext(ctx, "assignment deactivated", "manifest", key)
 		m.health.Remove(key)
-		m.status.setHealth(key, model.HealthCounts{})
+		m.status.SetHealth(key, model.HealthCounts{})
 	}
 	for _, a := range result.Activated {
 		m.activate(ctx, a, now)
@@ -77,7 +78,7 @@ func (m *manifests) sync(ctx context.Context, entries map[string]model.Entry, sy
 		m.schedule.Within(key, m.interval(key))
 		m.health.ScheduleBy(key, now.Add(m.runner.config.get().HealthInterval.Std()))
 	}
-	m.status.setAssignments(m.set.States())
+	m.status.SetAssignments(m.set.States())
 	m.tell(ctx, result)
 	m.retainRegistrations(keys)
 }
@@ -190,7 +191,7 @@ func (m *manifests) run(ctx, hard context.Context, key string, w schedule.Wake) 
 	if m.health.ConcludeRun(key, w.Cause, v.Resolution.Resources) {
 		m.schedule.Ask(key, model.CauseHealth, time.Now())
 	}
-	m.status.setHealth(key, m.health.Counts(key))
+	m.status.SetHealth(key, m.health.Counts(key))
 	m.conclude(ctx, key, summary)
 
 	return summary
@@ -199,7 +200,7 @@ func (m *manifests) run(ctx, hard context.Context, key string, w schedule.Wake) 
 // refresh resolves a manifest again when what it reads may have changed.
 func (m *manifests) refresh(ctx context.Context, key string, waited bool) {
 	result := m.set.Refresh(ctx, key, m.input(), waited)
-	m.status.setAssignments(m.set.States())
+	m.status.SetAssignments(m.set.States())
 	m.tell(ctx, result)
 }
 
@@ -267,7 +268,7 @@ func (m *manifests) noteHealth(ctx context.Context, key string, t *model.Transac
 func (m *manifests) conclude(ctx context.Context, key string, s *model.Run) {
 	m.report.run(s)
 	m.runner.logRun(ctx, s)
-	m.status.setRun(key, s)
+	m.status.SetRun(key, s)
 	if m.schedule.Conclude(key, s.Cause, s.Outcome()) {
 		m.set.Applied(ctx, key)
 	}

@@ -68,7 +68,7 @@ func (m *manifests) concludePasses(ctx context.Context) {
 		if m.health.ConcludePass(p.Key, m.set.Active(p.Key).Resolution.Resources) {
 			m.schedule.Ask(p.Key, model.CauseHealth, time.Now())
 		}
-		m.status.setHealth(p.Key, m.health.Counts(p.Key))
+		m.status.SetHealth(p.Key, m.health.Counts(p.Key))
 		m.report.sync()
 	}
 }

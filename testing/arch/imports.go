@@ -87,6 +87,7 @@ func rooms() []room {
 		{folder: "agent/tasks"},
 		{folder: "agent/bounds", may: []string{"model"}},
 		{folder: "agent/config", may: []string{"model", "agent/outbox", "resources/document", "resources/manifest"}},
+		{folder: "agent/status", may: []string{"model", "agent/tasks", "agent/bounds", "agent/config"}},
 		{folder: "agent/outbox", may: []string{"model", "agent/tasks"}},
 		{folder: "fleet", may: []string{"model", "resources/...", "schemas"}, tests: []string{"kvstore/..."}},
 		{folder: "schemas", may: []string{"model", "resources", "resources/document", "resources/resource"}, tests: []string{"resources/..."}},
