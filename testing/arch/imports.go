@@ -21,7 +21,7 @@ type room struct {
 }
 
 // contract is what a type, the engine and the manifest may know of muster.
-var contract = []string{"model", "resources/document", "resources/host/...", "resources/resource", "resources/template"}
+var contract = []string{"model", "resources/document", "resources/host/...", "resources/resource/...", "resources/template"}
 
 // types is the pattern of the resource types: each direct folder of resources
 // that is no room of the table.
@@ -64,6 +64,7 @@ func rooms() []room {
 		{folder: "resources/health", may: []string{"model", "resources/document", "resources/host/..."}},
 		{folder: "resources/registration", may: []string{"model"}},
 		{folder: "resources/resource", may: []string{"model", "resources/document", "resources/health", "resources/registration", "resources/host/..."}},
+		{folder: "resources/resource/textdiff", may: []string{"resources/host/files"}},
 		{folder: "resources/links", may: []string{"model", "resources/document", "resources/resource"}},
 		{folder: "resources/template", may: []string{"model", "resources/document"}},
 		{folder: "resources/engine", may: contract},
