@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,6 +17,8 @@ import (
 	"github.com/musterfleet/muster/agent/outbox"
 	"github.com/musterfleet/muster/agent/registrar"
 	"github.com/musterfleet/muster/agent/requests"
+	"github.com/musterfleet/muster/agent/schedule"
+	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
@@ -40,7 +41,7 @@ type Options struct {
 	Assignments Assignments
 	Bundles     assignments.BundleSource
 	Publisher   Publisher
-	States      StateStore
+	States      status.Store
 	// Registry announces services to others.
 	Registry registrar.Registry
 	// Checker makes health checks; without it they are unknown.
@@ -60,11 +61,11 @@ type Agent struct {
 	config    *settings
 	watch     Assignments
 	outbox    *outbox.Outbox
-	status    *nodeStatus
+	status    *status.Node
 	facts     *factCache
 	registrar *registrar.Registrar
 	delivery  *delivery
-	heartbeat *heartbeat
+	heartbeat *status.Heartbeat
 	loop      *loop
 	// reconnected wakes the watch when NATS can be reached again.
 	reconnected tasks.Signal
@@ -82,17 +83,18 @@ func New(ctx context.Context, o Options) (*Agent, error) {
 		config: config, watch: o.Assignments, log: o.Log, reconnected: tasks.NewSignal(),
 		facts:     &factCache{gather: o.Facts, stable: o.StableFacts, ready: make(chan struct{}), log: o.Log},
 		registrar: registrar.New(o.Config.Node, o.Registry, o.Log),
-		status: &nodeStatus{
-			version: o.Version, started: time.Now().UTC(), config: config, changed: tasks.NewSignal(),
-			manifests: map[string]model.ManifestState{}, health: map[string]model.HealthCounts{},
-			maxDocument: func() int { return bounds.MaxDocument(o.Publisher.MaxMessage()) },
-		},
 	}
+	a.status = status.New(o.Version, config.get, func() int { return a.outbox.Len() }, maxDocument(o.Publisher))
 	if err := a.open(ctx, o); err != nil {
 		return nil, fmt.Errorf("state directory %s: %w", o.Config.StateDir, err)
 	}
 
 	return a, nil
+}
+
+// maxDocument returns how long a document may be that is published.
+func maxDocument(p Publisher) func() int {
+	return func() int { return bounds.MaxDocument(p.MaxMessage()) }
 }
 
 // open opens the state directory, and makes what needs it.
@@ -106,7 +108,7 @@ func (a *Agent) open(ctx context.Context, o Options) (err error) {
 	}
 	a.outbox, err = outbox.Open(outbox.Options{
 		Dir: filepath.Join(dir, "outbox"), MaxBytes: int64(o.Config.OutboxMaxBytes), Log: a.log,
-		Dropped: func(lost outbox.Lost) model.Report { return droppedReport(a.status.identity(), lost) },
+		Dropped: func(lost outbox.Lost) model.Report { return droppedReport(a.status.Identity(), lost) },
 	})
 	if err != nil {
 		return err
@@ -115,10 +117,13 @@ func (a *Agent) open(ctx context.Context, o Options) (err error) {
 	if err := o.Host.OpenState(true); err != nil {
 		return errors.Join(err, a.outbox.Close())
 	}
-	a.status.waiting = a.outbox.Len
-	report := &reporter{outbox: a.outbox, state: a.status.state, maxDocument: a.status.maxDocument, log: a.log}
-	a.delivery = &delivery{outbox: a.outbox, publisher: o.Publisher, node: o.Config.Node, connected: tasks.NewSignal(), drained: a.status.changed, log: a.log}
-	a.heartbeat = &heartbeat{store: o.States, config: a.config, status: a.status, facts: a.facts, report: report, connected: tasks.NewSignal(), log: a.log}
+	report := &reporter{outbox: a.outbox, state: a.status.State, maxDocument: maxDocument(o.Publisher), log: a.log}
+	a.delivery = &delivery{outbox: a.outbox, publisher: o.Publisher, node: o.Config.Node, connected: tasks.NewSignal(), drained: a.status.Changed, log: a.log}
+	a.heartbeat = &status.Heartbeat{
+		Store: o.States, Node: a.status, Connected: tasks.NewSignal(), Log: a.log,
+		Facts:     func() (model.Facts, string) { f := a.facts.now(); return f.Values, f.Stable },
+		Duplicate: func(message string) { report.node("", model.NodeDuplicate, message) },
+	}
 	if err := a.makeLoop(ctx, o, report); err != nil {
 		return errors.Join(err, a.outbox.Close())
 	}
@@ -133,15 +138,15 @@ func (a *Agent) makeLoop(ctx context.Context, o Options, report *reporter) error
 	if err != nil {
 		return err
 	}
-	a.status.setAssignments(set.States())
+	a.status.SetAssignments(set.States())
 	wakes := &wakes{signal: tasks.NewSignal()}
 	runner := &runner{host: o.Host, checker: o.Checker, origin: o.Origin, version: o.Version, config: a.config, facts: a.facts, log: a.log}
 	m := &manifests{
 		set: set, registrar: a.registrar, runner: runner, report: report, status: a.status, log: a.log,
-		schedule: schedule{due: due{}, turns: map[string]*turn{}, pace: 1 + tasks.Jitter*(2*rand.Float64()-1)},
+		schedule: schedule.New(),
 	}
 	m.health = health.New(health.Options{
-		Interval: func() time.Duration { return m.schedule.paced(a.config.get().HealthInterval.Std()) },
+		Interval: func() time.Duration { return m.schedule.Paced(a.config.get().HealthInterval.Std()) },
 		Wake:     wakes.signal.Notify, Log: a.log,
 	})
 	service, err := requests.Open(ctx, requests.Options{
@@ -164,7 +169,7 @@ func (a *Agent) Requests() *requests.Service { return a.loop.requests }
 func (a *Agent) Config() Config { return a.config.get() }
 
 // State returns the state of the node.
-func (a *Agent) State() model.NodeState { return a.status.state() }
+func (a *Agent) State() model.NodeState { return a.status.State() }
 
 // Facts returns the facts as they were gathered last, waiting for the first.
 func (a *Agent) Facts(ctx context.Context) (model.Facts, error) { return a.facts.wait(ctx) }
@@ -189,17 +194,17 @@ func (a *Agent) Run(ctx, hard context.Context) error {
 		tasks.Repeat(ctx, a.log, "watching assignments", a.reconnected, func(ctx context.Context) error { return a.follow(ctx, last) })
 	})
 	all.Go(func() { tasks.Repeat(background, a.log, "publishing reports", a.delivery.connected, a.delivery.run) })
-	all.Go(func() { tasks.Repeat(background, a.log, "storing node state", a.heartbeat.connected, a.heartbeat.run) })
+	all.Go(func() { tasks.Repeat(background, a.log, "storing node state", a.heartbeat.Connected, a.heartbeat.Run) })
 	all.Go(func() { tasks.Repeat(ctx, a.log, "gathering facts", nil, a.gather) })
 	all.Go(func() { tasks.Repeat(ctx, a.log, "registering services", nil, a.registrar.Run) })
-	a.log.InfoContext(ctx, "agent started", "node", a.Config().Node, "version", a.status.version, "state_dir", a.Config().StateDir, "reports", a.outbox.Len())
-	a.heartbeat.report.node("", model.NodeStarted, "")
+	a.log.InfoContext(ctx, "agent started", "node", a.Config().Node, "version", a.State().Version, "state_dir", a.Config().StateDir, "reports", a.outbox.Len())
+	a.loop.manifests.report.node("", model.NodeStarted, "")
 	a.loop.run(ctx, work)
 	kill(nil)
-	a.heartbeat.report.node("", model.NodeStopped, "")
+	a.loop.manifests.report.node("", model.NodeStopped, "")
 	stop()
 	all.Wait()
-	a.delivery.flush(context.WithoutCancel(ctx), a.heartbeat.stop)
+	a.delivery.flush(context.WithoutCancel(ctx), a.heartbeat.Stop)
 	a.log.InfoContext(ctx, "agent stopped", "reports", a.outbox.Len())
 
 	return a.outbox.Close()
@@ -232,7 +237,7 @@ func (a *Agent) follow(ctx context.Context, last model.Memory) error {
 // gather keeps the facts current.
 func (a *Agent) gather(ctx context.Context) error {
 	return a.facts.run(ctx, a.config, func() {
-		a.status.changed.Notify()
+		a.status.Changed.Notify()
 		a.loop.wakes.assignmentsChanged()
 	})
 }
@@ -241,7 +246,7 @@ func (a *Agent) gather(ctx context.Context) error {
 // once.
 func (a *Agent) Connected() {
 	a.delivery.connected.Notify()
-	a.heartbeat.connected.Notify()
+	a.heartbeat.Connected.Notify()
 	a.reconnected.Notify()
 	a.registrar.RenewAll()
 	a.loop.wakes.retryNow()
@@ -262,7 +267,7 @@ func (a *Agent) Reload(ctx context.Context, c Config) (applied, needRestart []st
 	}
 	a.outbox.SetMaxBytes(int64(c.OutboxMaxBytes))
 	a.loop.wakes.assignmentsChanged()
-	a.status.changed.Notify()
+	a.status.Changed.Notify()
 
 	return applied, needRestart, nil
 }

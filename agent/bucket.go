@@ -27,7 +27,7 @@ func (b *bucketNotices) note(ctx context.Context, s model.Sync, m *manifests) {
 	if s.Err != nil {
 		away = s.Err.Error()
 	}
-	m.status.setMessage(bounds.Text(cmp.Or(problem, away, invalidKeys(s.Invalid))))
+	m.status.SetMessage(bounds.Text(cmp.Or(problem, away, invalidKeys(s.Invalid))))
 	for _, key := range s.Invalid {
 		if !slices.Contains(b.invalid, key) {
 			m.log.ErrorContext(ctx, "assignment rejected", "key", key, "error", invalidKeys([]string{key}))

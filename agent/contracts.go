@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"time"
 
 	"github.com/musterfleet/muster/agent/assignments"
 	"github.com/musterfleet/muster/agent/config"
@@ -36,16 +35,6 @@ type Publisher interface {
 	PublishReports(ctx context.Context, reports []model.Report) (stored int, err error)
 	// MaxMessage returns how many bytes the server takes; zero while it is not known.
 	MaxMessage() int64
-}
-
-// StateStore keeps the state and the facts of nodes.
-type StateStore interface {
-	// PutState stores the state; after ttl without another one the node counts as
-	// silent.
-	PutState(ctx context.Context, state model.NodeState, ttl time.Duration) error
-	PutFacts(ctx context.Context, node string, facts model.Facts) error
-	// State returns the state that is stored; an agent of the same id stores another.
-	State(ctx context.Context, node string) (model.Node, error)
 }
 
 // Loader makes resources of documents; *manifest.Loader is one.

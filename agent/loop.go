@@ -100,7 +100,7 @@ func (l *loop) next() time.Time {
 	m := l.manifests
 	earlier(m.set.Next())
 	for _, key := range m.set.Keys() {
-		earlier(m.schedule.of(key).next)
+		earlier(m.schedule.Next(key))
 		earlier(m.passAt(key))
 	}
 

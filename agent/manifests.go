@@ -13,7 +13,8 @@ import (
 	"github.com/musterfleet/muster/agent/bounds"
 	"github.com/musterfleet/muster/agent/health"
 	"github.com/musterfleet/muster/agent/registrar"
-	"github.com/musterfleet/muster/agent/tasks"
+	"github.com/musterfleet/muster/agent/schedule"
+	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine/graph"
 	"github.com/musterfleet/muster/resources/reconcile"
@@ -26,10 +27,10 @@ type manifests struct {
 	set       *assignments.Set
 	health    *health.Monitor
 	registrar *registrar.Registrar
-	schedule  schedule
+	schedule  *schedule.Schedule
 	runner    *runner
 	report    *reporter
-	status    *nodeStatus
+	status    *status.Node
 	log       *slog.Logger
 }
 
@@ -63,23 +64,21 @@ func (m *manifests) sync(ctx context.Context, entries map[string]model.Entry, sy
 	for _, key := range result.Deactivated {
 		m.log.InfoContext(ctx, "assignment deactivated", "manifest", key)
 		m.health.Remove(key)
-		m.status.setHealth(key, model.HealthCounts{})
+		m.status.SetHealth(key, model.HealthCounts{})
 	}
 	for _, a := range result.Activated {
 		m.activate(ctx, a, now)
 	}
 	for _, key := range result.Refreshed {
 		m.health.Cancel(key)
-		m.schedule.due.add(key, wake{model.CauseSchedule, now})
+		m.schedule.Ask(key, model.CauseSchedule, now)
 	}
 	keys := m.set.Keys()
 	for _, key := range keys {
-		// An interval that became shorter holds at once.
-		t := m.schedule.of(key)
-		t.next = tasks.Earliest(t.next, m.schedule.after(m.interval(key)))
+		m.schedule.Within(key, m.interval(key))
 		m.health.ScheduleBy(key, now.Add(m.runner.config.get().HealthInterval.Std()))
 	}
-	m.status.setAssignments(m.set.States())
+	m.status.SetAssignments(m.set.States())
 	m.tell(ctx, result)
 	m.retainRegistrations(keys)
 }
@@ -94,14 +93,14 @@ func (m *manifests) activate(ctx context.Context, a assignments.Activation, now 
 		cause = model.CauseSchedule // what differs now is drift
 		m.recallRegistrations(a.Key, v)
 	}
-	m.schedule.due.add(a.Key, wake{cause, now})
+	m.schedule.Ask(a.Key, cause, now)
 }
 
 // unassign forgets a manifest that is not assigned to the node any more.
 func (m *manifests) unassign(ctx context.Context, key string) {
 	m.log.InfoContext(ctx, "assignment removed", "manifest", key)
 	m.health.Remove(key)
-	delete(m.schedule.turns, key)
+	m.schedule.Forget(key)
 	if err := m.runner.journal(key).Reset(ctx); err != nil {
 		m.log.ErrorContext(ctx, "cannot remove pending refreshes", "manifest", key, "error", err)
 	}
@@ -147,22 +146,22 @@ func (m *manifests) tellPostponed(ctx context.Context, p assignments.Postponemen
 
 // runNext runs the first manifest that is due, and reports whether there was one.
 func (m *manifests) runNext(ctx, hard context.Context, now time.Time) bool {
-	key, w := m.schedule.take(m.set.Keys(), now)
+	key, w := m.schedule.Take(m.set.Keys(), now)
 	if key == "" {
 		return false
 	}
 	summary := m.run(ctx, hard, key, w)
-	m.schedule.ran(key, m.interval(key), summary == nil || len(summary.Errors) == 0 || summary.Counts.Total > summary.Counts.NotRun)
+	m.schedule.Ran(key, m.interval(key), summary == nil || len(summary.Errors) == 0 || summary.Counts.Total > summary.Counts.NotRun)
 
 	return true
 }
 
 // run reconciles a manifest and reports. The summary is nil when the agent stops
 // before it began.
-func (m *manifests) run(ctx, hard context.Context, key string, w wake) *model.Run {
+func (m *manifests) run(ctx, hard context.Context, key string, w schedule.Wake) *model.Run {
 	m.health.Cancel(key) // the run makes the checks itself
 	id := ksuid.New().String()
-	o := m.options(hard, key, w.cause, id)
+	o := m.options(hard, key, w.Cause, id)
 	o.JournalOf = key
 	o.Locked = func(ctx context.Context, o *reconcile.Options) (*graph.Graph, error) {
 		m.refresh(ctx, key, o.Waited)
@@ -179,7 +178,7 @@ func (m *manifests) run(ctx, hard context.Context, key string, w wake) *model.Ru
 		if ctx.Err() != nil {
 			return nil // it never began, and is not tried again
 		}
-		summary = m.runner.unmade(v.Entry, v.Digest, w.cause)
+		summary = m.runner.unmade(v.Entry, v.Digest, w.Cause)
 		summary.RunID = id
 		err = fmt.Errorf("the run did not come to its end: %w", err)
 	} else {
@@ -189,10 +188,10 @@ func (m *manifests) run(ctx, hard context.Context, key string, w wake) *model.Ru
 		summary.Errors = append(summary.Errors, err.Error())
 	}
 	m.retainRegistrations(m.set.Keys())
-	if m.health.ConcludeRun(key, w.cause, v.Resolution.Resources) {
-		m.schedule.due.add(key, wake{model.CauseHealth, time.Now()})
+	if m.health.ConcludeRun(key, w.Cause, v.Resolution.Resources) {
+		m.schedule.Ask(key, model.CauseHealth, time.Now())
 	}
-	m.status.setHealth(key, m.health.Counts(key))
+	m.status.SetHealth(key, m.health.Counts(key))
 	m.conclude(ctx, key, summary)
 
 	return summary
@@ -201,7 +200,7 @@ func (m *manifests) run(ctx, hard context.Context, key string, w wake) *model.Ru
 // refresh resolves a manifest again when what it reads may have changed.
 func (m *manifests) refresh(ctx context.Context, key string, waited bool) {
 	result := m.set.Refresh(ctx, key, m.input(), waited)
-	m.status.setAssignments(m.set.States())
+	m.status.SetAssignments(m.set.States())
 	m.tell(ctx, result)
 }
 
@@ -213,10 +212,10 @@ func (m *manifests) say(ctx context.Context, message string) {
 }
 
 // runOptions are those of a run of a manifest.
-func (m *manifests) runOptions(ctx, hard context.Context, key string, w wake, id string) reconcile.Options {
-	o := m.options(hard, key, w.cause, id)
+func (m *manifests) runOptions(ctx, hard context.Context, key string, w schedule.Wake, id string) reconcile.Options {
+	o := m.options(hard, key, w.Cause, id)
 	v := m.set.Active(key)
-	o.Woken, o.Refresh = w.at, m.health.TakeRefresh(key)
+	o.Woken, o.Refresh = w.At, m.health.TakeRefresh(key)
 	o.Admit = func(found []*resource.Resource) error {
 		if problems := m.set.Conflicts(key)(found); len(problems) > 0 {
 			return problems
@@ -234,9 +233,8 @@ func (m *manifests) runOptions(ctx, hard context.Context, key string, w wake, id
 			m.noteHealth(ctx, key, t)
 		}
 	}
-	t, every := m.schedule.of(key), m.runner.config.get().ReadAllEvery
-	t.runs++
-	o.ReadAll = every > 0 && t.runs%every == 0
+	run, every := m.schedule.Begin(key), m.runner.config.get().ReadAllEvery
+	o.ReadAll = every > 0 && run%every == 0
 
 	return o
 }
@@ -270,11 +268,10 @@ func (m *manifests) noteHealth(ctx context.Context, key string, t *model.Transac
 func (m *manifests) conclude(ctx context.Context, key string, s *model.Run) {
 	m.report.run(s)
 	m.runner.logRun(ctx, s)
-	m.status.setRun(key, s)
-	if isDone(s.Outcome()) {
+	m.status.SetRun(key, s)
+	if m.schedule.Conclude(key, s.Cause, s.Outcome()) {
 		m.set.Applied(ctx, key)
 	}
-	m.schedule.of(key).pending = isPending(s.Cause, s.Outcome())
 }
 
 // recallRegistrations registers what an earlier process did and no run comes to

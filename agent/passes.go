@@ -66,9 +66,9 @@ func (m *manifests) concludePasses(ctx context.Context) {
 			}
 		}
 		if m.health.ConcludePass(p.Key, m.set.Active(p.Key).Resolution.Resources) {
-			m.schedule.due.add(p.Key, wake{model.CauseHealth, time.Now()})
+			m.schedule.Ask(p.Key, model.CauseHealth, time.Now())
 		}
-		m.status.setHealth(p.Key, m.health.Counts(p.Key))
+		m.status.SetHealth(p.Key, m.health.Counts(p.Key))
 		m.report.sync()
 	}
 }

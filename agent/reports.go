@@ -50,7 +50,7 @@ func (p *reporter) transaction(t *model.Transaction) {
 			return
 		}
 	case model.OutcomeSkipped:
-		if weight(t.Cause) <= weight(model.CauseHealth) {
+		if t.Cause.IsUnasked() {
 			return
 		}
 	}

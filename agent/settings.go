@@ -2,9 +2,7 @@ package agent
 
 import (
 	"sync"
-	"time"
 
-	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -35,9 +33,4 @@ func (s *settings) families() []string {
 	c := s.get()
 
 	return model.Families(c.Node, c.Groups)
-}
-
-// heartbeat returns the wait until the next heartbeat.
-func (s *settings) heartbeat() time.Duration {
-	return tasks.Spread(s.get().Heartbeat.Std(), tasks.Jitter)
 }

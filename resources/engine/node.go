@@ -3,28 +3,7 @@ package engine
 import (
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine/graph"
-	"github.com/musterfleet/muster/resources/resource"
 )
-
-// keepOutputs keeps what later resources may take.
-func (r *run) keepOutputs(n *graph.Node, outcome resource.Outcome) {
-	if n.Resource.Type.Outputs == nil {
-		return
-	}
-	values := r.secrets.Outputs(r.outputsOf(n, outcome), r.access.isSensitive(n))
-	r.outputs[n.Ref] = values
-	if alias := n.Resource.Meta().Alias; alias != "" {
-		r.outputs[model.Ref{Type: n.Ref.Type, Name: alias}] = values
-	}
-}
-
-func (r *run) outputsOf(n *graph.Node, outcome resource.Outcome) map[string]any {
-	if n.Resource.Type.Outputs == nil {
-		return nil
-	}
-
-	return n.Resource.Type.Outputs(r.observer.Spec(n), r.observer.State(n), outcome)
-}
 
 // end ends the turn of a node. interrupted means that its health checks were.
 func (r *run) end(n *graph.Node, t *model.Transaction, interrupted bool) {

@@ -31,7 +31,7 @@ type run struct {
 	access    *access
 	announcer *announcer
 	checks    *checks
-	outputs   resource.Outputs
+	outputs   *outputs
 	cursor    int // all before it had their turns
 }
 
@@ -72,7 +72,7 @@ func newRun(g *graph.Graph, opts Options) *run {
 	return &run{
 		opts: opts, up: up, observer: a.observer, applier: &apply.Applier{Run: a, Observer: a.observer, Log: opts.Env.Log},
 		refreshes: journal.NewRefreshes(opts.Journal, up, opts.Env.Log), report: rep, secrets: secrets, access: a, announcer: ann,
-		checks: &checks{checker: opts.Checker, env: opts.Env.RunEnv, terms: &up.Terms}, outputs: resource.Outputs{},
+		checks: &checks{checker: opts.Checker, env: opts.Env.RunEnv, terms: &up.Terms}, outputs: &outputs{access: a, kept: resource.Outputs{}},
 	}
 }
 

@@ -67,7 +67,7 @@ func (r *run) decide(ctx context.Context, n *graph.Node) plan.Decision {
 
 // resolveLate completes the properties of a resource that had to wait for its turn.
 func (r *run) resolveLate(ctx context.Context, n *graph.Node) {
-	spec, secrets, err := n.Resource.Late(ctx, r.outputs)
+	spec, secrets, err := n.Resource.Late(ctx, r.outputs.kept)
 	if err == nil {
 		r.secrets.Add(secrets...)
 	}
@@ -100,7 +100,7 @@ func (r *run) act(ctx, work context.Context, n *graph.Node, t *model.Transaction
 }
 
 func (r *run) stable(ctx context.Context, n *graph.Node, t *model.Transaction, refresh bool) {
-	r.keepOutputs(n, resource.Outcome{})
+	r.outputs.keep(n, resource.Outcome{})
 	if refresh && !r.up.IsNoop(n) {
 		r.refreshes.Made(ctx, n)
 	}
@@ -220,7 +220,7 @@ func (r *run) record(ctx context.Context, batch []apply.Change, ts []*model.Tran
 func (r *run) conclusion(ctx context.Context, c apply.Change, t *model.Transaction, res apply.Result) {
 	result := &r.up.Results[c.Node.At]
 	if r.opts.Outputs && !r.access.isSensitive(c.Node) {
-		t.Outputs = r.secrets.Shown(r.outputsOf(c.Node, res.Outcome))
+		t.Outputs = r.secrets.Shown(r.outputs.of(c.Node, res.Outcome))
 	}
 	if res.Err != nil {
 		result.Touched = res.Touched
@@ -236,7 +236,7 @@ func (r *run) conclusion(ctx context.Context, c apply.Change, t *model.Transacti
 	if result.ChangedAt.IsZero() {
 		result.ChangedAt = report.Now()
 	}
-	r.keepOutputs(c.Node, res.Outcome)
+	r.outputs.keep(c.Node, res.Outcome)
 	if t.Changed {
 		r.report.NoteDrift(c.Node, true)
 	}

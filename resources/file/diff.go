@@ -2,7 +2,7 @@ package file
 
 import (
 	"github.com/musterfleet/muster/resources/host/files"
-	"github.com/musterfleet/muster/resources/resource"
+	"github.com/musterfleet/muster/resources/resource/textdiff"
 )
 
 // diff returns the diff of the content, empty for a sensitive resource.
@@ -11,10 +11,10 @@ func diff(spec *Spec, state *State) string {
 		return ""
 	}
 	want := &state.want
-	before := resource.Content{Snippet: want.before, Size: state.Entry.Size, Absent: state.Entry.Kind != files.File, Unreadable: state.Unreadable != nil}
+	before := textdiff.Content{Snippet: want.before, Size: state.Entry.Size, Absent: state.Entry.Kind != files.File, Unreadable: state.Unreadable != nil}
 	if state.Metadata != nil {
 		before.Digest = state.Metadata.Checksum
 	}
 
-	return resource.Diff(spec.Name, before, resource.Content{Snippet: want.after, Size: want.size, Digest: want.digest})
+	return textdiff.Of(spec.Name, before, textdiff.Content{Snippet: want.after, Size: want.size, Digest: want.digest})
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/resource"
+	"github.com/musterfleet/muster/resources/resource/textdiff"
 )
 
 // The actions of a plan, one for each method of a provider.
@@ -147,7 +148,7 @@ func creation(spec *Spec, state *State, message string) model.Change {
 }
 
 func contentChange(spec *Spec, state *State, from string) model.Change {
-	return model.Change{Action: actionStore, Property: propertyContent, From: from, To: resource.DigestWord(state.want.digest), Diff: diff(spec, state)}
+	return model.Change{Action: actionStore, Property: propertyContent, From: from, To: textdiff.DigestWord(state.want.digest), Diff: diff(spec, state)}
 }
 
 // attributeChanges returns a change for each of owner, group and mode that
@@ -181,5 +182,5 @@ func found(state *State) string {
 		return "unreadable"
 	}
 
-	return resource.DigestWord(state.Metadata.Checksum)
+	return textdiff.DigestWord(state.Metadata.Checksum)
 }

@@ -5,7 +5,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/files"
-	"github.com/musterfleet/muster/resources/resource"
+	"github.com/musterfleet/muster/resources/resource/textdiff"
 )
 
 // State is the observed state of a path. A symbolic link is present, or
@@ -54,5 +54,5 @@ type wanted struct {
 	// notEmpty marks a directory with entries.
 	notEmpty bool
 	// before and after are the texts for a diff.
-	before, after resource.Snippet
+	before, after textdiff.Snippet
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/resource"
+	"github.com/musterfleet/muster/resources/resource/textdiff"
 )
 
 // Status reads the path and resolves the properties on this machine. A missing
@@ -98,12 +99,12 @@ func resolveContent(ctx context.Context, env resource.Env, spec *Spec, state *St
 		return nil
 	}
 	if state.Entry.Kind == files.File {
-		want.before = resource.ReadSnippet(state.Entry)
+		want.before = textdiff.ReadSnippet(state.Entry)
 	}
 	if source == "" {
-		want.after = resource.SnippetOf(*spec.Content)
+		want.after = textdiff.SnippetOf(*spec.Content)
 	} else {
-		want.after = resource.ReadSnippet(want.source)
+		want.after = textdiff.ReadSnippet(want.source)
 	}
 
 	return nil

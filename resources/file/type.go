@@ -8,6 +8,7 @@ import (
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/resource"
+	"github.com/musterfleet/muster/resources/resource/textdiff"
 )
 
 // Type is the file type with its providers. Make it with New.
@@ -101,8 +102,8 @@ func (t *Type) Verify(spec *Spec, outcome resource.Outcome, after *State) error 
 	if !plan.Empty() {
 		return fmt.Errorf("still different: %s", differing(plan))
 	}
-	if outcome.After != "" && outcome.After != resource.DigestWord(after.Metadata.Checksum) {
-		return fmt.Errorf("the source changed while it was copied: %s was planned, %s was stored", outcome.After, resource.DigestWord(after.Metadata.Checksum))
+	if outcome.After != "" && outcome.After != textdiff.DigestWord(after.Metadata.Checksum) {
+		return fmt.Errorf("the source changed while it was copied: %s was planned, %s was stored", outcome.After, textdiff.DigestWord(after.Metadata.Checksum))
 	}
 
 	return nil

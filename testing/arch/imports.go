@@ -21,7 +21,7 @@ type room struct {
 }
 
 // contract is what a type, the engine and the manifest may know of muster.
-var contract = []string{"model", "resources/document", "resources/host/...", "resources/resource", "resources/template"}
+var contract = []string{"model", "resources/document", "resources/host/...", "resources/resource/...", "resources/template"}
 
 // types is the pattern of the resource types: each direct folder of resources
 // that is no room of the table.
@@ -43,7 +43,7 @@ var kvstoreRooms = []string{"assignments", "content", "nodes", "permissions", "p
 
 // agentRooms are the rooms below agent, which do not know each other. They share
 // the waits of agent/tasks and the texts of agent/bounds.
-var agentRooms = []string{"assignments", "health", "registrar", "requests"}
+var agentRooms = []string{"assignments", "health", "registrar", "requests", "schedule"}
 
 // rooms is the floor plan of docs/architecture.md as a table. The deepest folder that holds a file
 // is its room.
@@ -53,16 +53,18 @@ func rooms() []room {
 		{folder: "resources", alone: true, may: []string{"resources/resource", types}, tests: []string{"model", "resources/..."}},
 		{folder: "resources/document", may: []string{"model"}},
 		{folder: "resources/host"},
-		{folder: "resources/host/files"},
-		{folder: "resources/host/command", may: []string{"resources/host/files"}},
+		{folder: "resources/host/paths"},
+		{folder: "resources/host/files", may: []string{"resources/host/paths"}},
+		{folder: "resources/host/command", may: []string{"resources/host/paths", "resources/host/files"}},
 		{folder: "resources/host/accounts", may: []string{"resources/host/command"}},
-		{folder: "resources/host/lock", may: []string{"resources/host/files"}},
-		{folder: "resources/host/archive", may: []string{"resources/host/files"}, tests: []string{"resources/host/..."}},
+		{folder: "resources/host/lock", may: []string{"resources/host/paths", "resources/host/files"}},
+		{folder: "resources/host/archive", may: []string{"resources/host/paths", "resources/host/files"}, tests: []string{"resources/host/..."}},
 		{folder: "resources/host/facts", may: []string{"model", "resources/document", "resources/host/files"}},
 		{folder: "resources/host/web", may: []string{"model"}},
 		{folder: "resources/health", may: []string{"model", "resources/document", "resources/host/..."}},
 		{folder: "resources/registration", may: []string{"model"}},
 		{folder: "resources/resource", may: []string{"model", "resources/document", "resources/health", "resources/registration", "resources/host/..."}},
+		{folder: "resources/resource/textdiff", may: []string{"resources/host/files"}},
 		{folder: "resources/links", may: []string{"model", "resources/document", "resources/resource"}},
 		{folder: "resources/template", may: []string{"model", "resources/document"}},
 		{folder: "resources/engine", may: contract},
@@ -86,6 +88,7 @@ func rooms() []room {
 		{folder: "agent/tasks"},
 		{folder: "agent/bounds", may: []string{"model"}},
 		{folder: "agent/config", may: []string{"model", "agent/outbox", "resources/document", "resources/manifest"}},
+		{folder: "agent/status", may: []string{"model", "agent/tasks", "agent/bounds", "agent/config"}},
 		{folder: "agent/outbox", may: []string{"model", "agent/tasks"}},
 		{folder: "fleet", may: []string{"model", "resources/...", "schemas"}, tests: []string{"kvstore/..."}},
 		{folder: "schemas", may: []string{"model", "resources", "resources/document", "resources/resource"}, tests: []string{"resources/..."}},

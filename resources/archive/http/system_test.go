@@ -22,7 +22,7 @@ import (
 	"github.com/musterfleet/muster/resources/archive"
 	"github.com/musterfleet/muster/resources/archive/http"
 	"github.com/musterfleet/muster/resources/host/command"
-	"github.com/musterfleet/muster/resources/host/files"
+	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/testing/hosttest"
 	"github.com/musterfleet/muster/testing/typetest"
@@ -235,7 +235,7 @@ func TestTargetOfAStranger(t *testing.T) {
 					hosttest.Swap(t, app, link)
 				}
 			})
-			if !swapped && !errors.Is(err, files.ErrUnsafe) {
+			if !swapped && !errors.Is(err, paths.ErrUnsafe) {
 				t.Errorf("%s: %v", x.spec.ExtractParent, err)
 			}
 			if left, err := os.ReadDir(outside); err != nil || len(left) > 0 {

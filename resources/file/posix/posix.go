@@ -12,6 +12,7 @@ import (
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/file"
 	"github.com/musterfleet/muster/resources/host/files"
+	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -41,7 +42,7 @@ func (Provider) Status(ctx context.Context, env resource.Env, path string, check
 	if err != nil {
 		env.Log.WarnContext(ctx, "could not inspect path", "path", path, "error", err)
 		state.Unknown = err
-		if errors.Is(err, fs.ErrPermission) || errors.Is(err, files.ErrUnsafe) {
+		if errors.Is(err, fs.ErrPermission) || errors.Is(err, paths.ErrUnsafe) {
 			state.Ensure = model.EnsureAbsent
 		}
 		return state, nil

@@ -13,6 +13,7 @@ import (
 	"os"
 
 	"github.com/musterfleet/muster/resources/host/files"
+	"github.com/musterfleet/muster/resources/host/paths"
 	"golang.org/x/sys/unix"
 )
 
@@ -112,7 +113,7 @@ func (a *Archive) Inspect(ctx context.Context, target *os.Root, limits Limits) (
 // After an error that Inspect does not return a part of the archive is in there.
 func (a *Archive) Extract(ctx context.Context, disk *files.Disk, path string, limits Limits, o Options) (Index, error) {
 	target, err := openRoot(path)
-	if err != nil && !files.IsAbsent(err) {
+	if err != nil && !paths.IsAbsent(err) {
 		return Index{}, err
 	}
 	index, err := a.Inspect(ctx, target, limits)
@@ -221,7 +222,7 @@ func syncFileSystem(root *os.Root) error {
 		return err
 	}
 	defer dir.Close()
-	if err := files.Retry(func() error { return unix.Syncfs(int(dir.Fd())) }); err != nil {
+	if err := paths.Retry(func() error { return unix.Syncfs(int(dir.Fd())) }); err != nil {
 		return &fs.PathError{Op: "syncfs", Path: root.Name(), Err: err}
 	}
 

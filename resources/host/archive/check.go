@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/resources/host/files"
+	"github.com/musterfleet/muster/resources/host/paths"
 )
 
 // checker refuses the unsafe entries of one archive.
@@ -170,7 +171,7 @@ func (c *checker) onDisk(clean string) (fs.FileInfo, error) {
 	}
 	info, err := c.target.Lstat(clean)
 	switch {
-	case files.IsAbsent(err):
+	case paths.IsAbsent(err):
 		return nil, nil
 	case err != nil:
 		return nil, err

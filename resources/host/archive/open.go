@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/musterfleet/muster/resources/host/files"
+	"github.com/musterfleet/muster/resources/host/paths"
 )
 
 // Archive is an open archive that nobody else can change. Make it with Open, and
@@ -78,7 +79,7 @@ func privateCopy(disk *files.Disk, content io.Reader) (*os.File, error) {
 // the owner of a directory on the way could lead it elsewhere, the last one to
 // what is theirs.
 func openRoot(path string) (*os.Root, error) {
-	dir, err := files.OpenDir(path)
+	dir, err := paths.OpenDir(path)
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/musterfleet/muster/resources/host/files"
+	"github.com/musterfleet/muster/resources/host/paths"
 	"golang.org/x/sys/unix"
 )
 
@@ -292,7 +292,7 @@ func setTime(f *os.File, t time.Time) error {
 
 func changeTime(dir int, name string, t time.Time, flags int) error {
 	times := []unix.Timespec{{Nsec: unix.UTIME_NOW}, {Sec: t.Unix(), Nsec: int64(t.Nanosecond())}}
-	if err := files.Retry(func() error { return unix.UtimesNanoAt(dir, name, times, flags) }); err != nil {
+	if err := paths.Retry(func() error { return unix.UtimesNanoAt(dir, name, times, flags) }); err != nil {
 		return &fs.PathError{Op: "utimensat", Path: name, Err: err}
 	}
 

@@ -9,11 +9,10 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"sync"
 	"syscall"
 	"time"
 
-	"github.com/musterfleet/muster/resources/host/files"
+	"github.com/musterfleet/muster/resources/host/paths"
 	"golang.org/x/sys/unix"
 )
 
@@ -93,13 +92,8 @@ func (r *Runner) Run(ctx context.Context, c Command) (Result, error) {
 	if err := context.Cause(ctx); err != nil {
 		return Result{}, commandError(c, err)
 	}
-	var calling sync.Mutex
-	stdout := &stream{lines: lines{emit: lineSink(&calling, c.OnLine, false)}}
-	stderr := &stream{lines: lines{emit: lineSink(&calling, c.OnLine, true)}}
-	// Without a terminal a question fails instead of waiting for an answer.
-	attr := syscall.SysProcAttr{Setsid: true}
+	stdout, stderr := streams(c.OnLine)
 	if c.Tied {
-		attr.Pdeathsig = syscall.SIGKILL
 		// The signal is sent when the thread that started the command ends.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
@@ -107,14 +101,14 @@ func (r *Runner) Run(ctx context.Context, c Command) (Result, error) {
 	group := r.groups.start()
 	if group != nil {
 		defer group.end()
-		attr.UseCgroupFD, attr.CgroupFD = true, int(group.dir.Fd())
 	}
+	attr := attributes(c, group)
 	killed := false
 	prepare := func() *exec.Cmd {
 		cmd := exec.CommandContext(ctx, program, c.Argv[1:]...)
 		cmd.Args[0], cmd.Dir, cmd.Env, cmd.Stdin = c.Argv[0], c.Dir, env, c.Stdin
 		cmd.Stdout, cmd.Stderr = stdout, stderr
-		cmd.SysProcAttr = &attr
+		cmd.SysProcAttr = attr
 		cmd.WaitDelay = drainDelay
 		cmd.Cancel = func() error {
 			killed = true
@@ -139,27 +133,43 @@ func (r *Runner) Run(ctx context.Context, c Command) (Result, error) {
 		endGroup(group, cmd.Process.Pid, env)
 	}
 	err = cmd.Wait()
-	result := Result{
-		ExitCode: exitCode(cmd.ProcessState),
-		Killed:   !cmd.ProcessState.Exited(),
-		Stdout:   stdout.end(),
-		Stderr:   stderr.end(),
-	}
-	var exit *exec.ExitError
+	result := Result{ExitCode: exitCode(cmd.ProcessState), Killed: !cmd.ProcessState.Exited(), Stdout: stdout.end(), Stderr: stderr.end()}
 	switch {
 	case killed && result.ExitCode != 0:
 		return result, commandError(c, context.Cause(ctx))
-	case err == nil, errors.As(err, &exit), errors.Is(err, exec.ErrWaitDelay), killed:
+	case killed || hasEnded(err):
 		return result, nil
 	default:
 		return result, commandError(c, err)
 	}
 }
 
+// attributes returns how a command is started, which may be in a group.
+func attributes(c Command, group *cgroup) *syscall.SysProcAttr {
+	// Without a terminal a question fails instead of waiting for an answer.
+	attr := &syscall.SysProcAttr{Setsid: true}
+	if c.Tied {
+		attr.Pdeathsig = syscall.SIGKILL
+	}
+	if group != nil {
+		attr.UseCgroupFD, attr.CgroupFD = true, int(group.dir.Fd())
+	}
+
+	return attr
+}
+
+// hasEnded reports whether a command that was waited for came to its end, with
+// whatever exit code.
+func hasEnded(err error) bool {
+	var exit *exec.ExitError
+
+	return err == nil || errors.As(err, &exit) || errors.Is(err, exec.ErrWaitDelay)
+}
+
 // endGroup waits for a command and kills the rest. The command is not reaped
 // before, so its number cannot be reused.
 func endGroup(group *cgroup, pid int, env []string) {
-	if files.Retry(func() error { return unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil) }) == nil {
+	if paths.Retry(func() error { return unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil) }) == nil {
 		_ = kill(group, pid, env)
 	}
 }

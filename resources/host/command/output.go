@@ -158,16 +158,20 @@ func (l *lines) flush() {
 	}
 }
 
-// lineSink binds OnLine to one stream, and keeps the two streams from
-// overlapping.
-func lineSink(calling *sync.Mutex, onLine func(string, bool), stderr bool) func(string) {
+// streams returns the output streams of a command. onLine, unless nil, gets the
+// lines of both; its calls never overlap.
+func streams(onLine func(line string, stderr bool)) (stdout, stderr *stream) {
 	if onLine == nil {
-		return nil
+		return &stream{}, &stream{}
+	}
+	var calling sync.Mutex
+	to := func(stderr bool) *stream {
+		return &stream{lines: lines{emit: func(line string) {
+			calling.Lock()
+			defer calling.Unlock()
+			onLine(line, stderr)
+		}}}
 	}
 
-	return func(line string) {
-		calling.Lock()
-		defer calling.Unlock()
-		onLine(line, stderr)
-	}
+	return to(false), to(true)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/resources/host/files"
+	"github.com/musterfleet/muster/resources/host/paths"
 )
 
 // defaultPath is used when the environment has no PATH.
@@ -113,7 +114,7 @@ func findProgram(name, dir string, env []string) (string, error) {
 		switch err := files.MayExecute(program); {
 		case err == nil:
 			return program, nil
-		case !files.IsAbsent(err) && refused == nil:
+		case !paths.IsAbsent(err) && refused == nil:
 			refused = fmt.Errorf("%s: %w", program, err)
 		}
 	}
@@ -133,7 +134,7 @@ func checkProgram(name, dir string) error {
 	switch {
 	case err == nil:
 		return nil
-	case files.IsAbsent(err):
+	case paths.IsAbsent(err):
 		return fmt.Errorf("%w: %s does not exist", ErrNotFound, full)
 	default:
 		return fmt.Errorf("%s: %w", full, err)
@@ -148,7 +149,7 @@ func checkDir(dir string) error {
 	switch {
 	case err == nil && info.IsDir():
 		return nil
-	case err == nil || files.IsAbsent(err):
+	case err == nil || paths.IsAbsent(err):
 		return fmt.Errorf("%w: %s", ErrNoDir, dir)
 	default:
 		return fmt.Errorf("working directory: %w", err)

@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/musterfleet/muster/resources/host/paths"
 )
 
 // SetAttrs changes owner and mode of the file or directory at path. A link is
@@ -18,21 +20,21 @@ func (d *Disk) SetAttrs(path string, a Attrs) error {
 	if err != nil {
 		return err
 	}
-	defer at.dir.Close()
-	fd, err := openFd(at.dir.fd, at.name, unix.O_PATH|unix.O_NOFOLLOW)
+	defer at.Dir.Close()
+	f, err := openAt(at.Dir.Fd(), at.Name, path, unix.O_PATH|unix.O_NOFOLLOW, 0)
 	if err != nil {
-		return &fs.PathError{Op: "open", Path: path, Err: err}
+		return err
 	}
-	defer unix.Close(fd)
+	defer f.Close()
 
-	return setAttrs(fd, path, a)
+	return setAttrs(int(f.Fd()), path, a)
 }
 
 // setAttrs changes the file of an O_PATH descriptor, so that nobody can replace
 // it between check and change.
 func setAttrs(fd int, path string, a Attrs) error {
 	var st unix.Stat_t
-	if err := Retry(func() error { return unix.Fstat(fd, &st) }); err != nil {
+	if err := paths.Retry(func() error { return unix.Fstat(fd, &st) }); err != nil {
 		return &fs.PathError{Op: "stat", Path: path, Err: err}
 	}
 	if a.GID == anyGroup {
@@ -55,7 +57,7 @@ func setAttrs(fd int, path string, a Attrs) error {
 	case kindOf(&st) == File && st.Nlink > 1:
 		return fmt.Errorf("%s %w", path, ErrLinks)
 	case !owned:
-		err := Retry(func() error { return unix.Fchownat(fd, "", int(a.UID), int(a.GID), unix.AT_EMPTY_PATH) })
+		err := paths.Retry(func() error { return unix.Fchownat(fd, "", int(a.UID), int(a.GID), unix.AT_EMPTY_PATH) })
 		if err != nil {
 			return fmt.Errorf("could not set owner: %w", &fs.PathError{Op: "chown", Path: path, Err: err})
 		}
@@ -71,10 +73,10 @@ func setAttrs(fd int, path string, a Attrs) error {
 // chmodPath changes the mode of an O_PATH descriptor. Kernels before 6.6 need
 // /proc for it.
 func chmodPath(fd int, mode uint32) error {
-	err := Retry(func() error { return unix.Fchmodat(fd, "", mode, unix.AT_EMPTY_PATH) })
+	err := paths.Retry(func() error { return unix.Fchmodat(fd, "", mode, unix.AT_EMPTY_PATH) })
 	// A seccomp filter that does not know the call may return EPERM.
 	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EPERM) {
-		err = Retry(func() error { return unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), mode) })
+		err = paths.Retry(func() error { return unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), mode) })
 	}
 
 	return err

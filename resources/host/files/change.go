@@ -8,23 +8,25 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/musterfleet/muster/resources/host/paths"
 )
 
 // change calls f with the open parent directory of path and the name in it, and
 // syncs the directory. A missing parent is ErrNoParent, the root directory
 // ErrRefused.
-func (d *Disk) change(path string, f func(dir *Dir, name string) error) error {
+func (d *Disk) change(path string, f func(dir *paths.Dir, name string) error) error {
 	at, err := d.changing(path)
 	if err != nil {
 		return err
 	}
-	defer at.dir.Close()
-	sync, err := at.dir.readable()
+	defer at.Dir.Close()
+	sync, err := readable(at.Dir)
 	if err != nil {
 		return err
 	}
 	defer sync.Close()
-	if err := f(at.dir, at.name); err != nil {
+	if err := f(at.Dir, at.Name); err != nil {
 		return err
 	}
 
@@ -32,13 +34,13 @@ func (d *Disk) change(path string, f func(dir *Dir, name string) error) error {
 }
 
 // changing opens the parent directory of what is changed.
-func (d *Disk) changing(path string) (*place, error) {
+func (d *Disk) changing(path string) (*paths.Place, error) {
 	path = filepath.Clean(path)
 	if name := filepath.Base(path); name == "." || name == ".." || name == "/" {
 		return nil, fmt.Errorf("%q: %w", path, ErrRefused)
 	}
-	at, err := d.approved.parent(path)
-	if !IsAbsent(err) {
+	at, err := d.paths.Parent(path)
+	if !paths.IsAbsent(err) {
 		return at, err
 	}
 	dir := filepath.Dir(path)
@@ -59,15 +61,15 @@ func (e noParentError) Error() string { return fmt.Sprintf("%s %s", e.dir, ErrNo
 
 func (e noParentError) Unwrap() []error { return []error{ErrNoParent, e.err} }
 
-// readable opens the directory for reading and syncing; the caller closes it.
-func (d *Dir) readable() (*os.File, error) {
-	return openAt(d.fd, ".", d.path, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+// readable opens a directory for reading and syncing; the caller closes it.
+func readable(d *paths.Dir) (*os.File, error) {
+	return openAt(d.Fd(), ".", d.Path(), unix.O_RDONLY|unix.O_DIRECTORY, 0)
 }
 
 // syncDir makes changes to the entries of a directory durable. File systems
 // without that return EINVAL.
 func syncDir(dir *os.File) error {
-	err := Retry(func() error { return unix.Fsync(int(dir.Fd())) })
+	err := paths.Retry(func() error { return unix.Fsync(int(dir.Fd())) })
 	if err != nil && err != unix.EINVAL {
 		return &fs.PathError{Op: "fsync", Path: dir.Name(), Err: err}
 	}
@@ -75,9 +77,9 @@ func syncDir(dir *os.File) error {
 	return nil
 }
 
-// sync makes changes to the entries of the directory durable.
-func (d *Dir) sync() error {
-	f, err := d.readable()
+// syncEntries makes changes to the entries of a directory durable.
+func syncEntries(d *paths.Dir) error {
+	f, err := readable(d)
 	if err != nil {
 		return err
 	}
@@ -88,11 +90,11 @@ func (d *Dir) sync() error {
 
 // openReadable opens the directory at path for reading and syncing.
 func openReadable(path string) (*os.File, error) {
-	dir, err := OpenDir(path)
+	dir, err := paths.OpenDir(path)
 	if err != nil {
 		return nil, err
 	}
 	defer dir.Close()
 
-	return dir.readable()
+	return readable(dir)
 }

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+
+	"github.com/musterfleet/muster/resources/host/paths"
 )
 
 // Options configure a Disk.
@@ -23,7 +25,7 @@ type Options struct {
 type Disk struct {
 	stateDir string
 	log      *slog.Logger
-	approved approvals
+	paths    paths.Resolver
 	digests  digestCache
 	buffers  buffers
 

@@ -1,11 +1,12 @@
 package files
 
 import (
-	"errors"
 	"io/fs"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/musterfleet/muster/resources/host/paths"
 )
 
 // Kind is the kind of file at a path.
@@ -50,29 +51,43 @@ type Entry struct {
 	stamp stamp
 	// followed and from are how it was found.
 	followed bool
-	from     *approvals
+	from     *paths.Resolver
 }
 
 // Look returns the entry at path without following a link in its last element.
 // A missing one is Absent, not an error. A path that may not be read wraps
-// fs.ErrPermission, one that somebody else could lead elsewhere ErrUnsafe.
-func (d *Disk) Look(path string) (Entry, error) { return d.approved.look(path, false) }
+// fs.ErrPermission, one that somebody else could lead elsewhere paths.ErrUnsafe.
+func (d *Disk) Look(path string) (Entry, error) { return look(&d.paths, path, false) }
 
 // Follow is Look that follows links. A dangling link is Absent.
-func (d *Disk) Follow(path string) (Entry, error) { return d.approved.look(path, true) }
+func (d *Disk) Follow(path string) (Entry, error) { return look(&d.paths, path, true) }
+
+func look(from *paths.Resolver, path string, follow bool) (Entry, error) {
+	var st unix.Stat_t
+	switch err := from.Stat(path, &st, follow); {
+	case paths.IsAbsent(err):
+		return Entry{Path: path}, nil
+	case err != nil:
+		return Entry{Path: path}, err
+	}
+	entry := entryOf(path, &st)
+	entry.followed, entry.from = follow, from
+
+	return entry, nil
+}
 
 // MayWrite returns an error when muster may not make, replace or remove entries
 // of a directory.
 func (d *Disk) MayWrite(path string) error {
-	dir, err := d.approved.dir(path)
-	if IsAbsent(err) {
+	dir, err := d.paths.Dir(path)
+	if paths.IsAbsent(err) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
-	if err := Retry(func() error { return unix.Faccessat(dir.fd, ".", unix.W_OK|unix.X_OK, unix.AT_EACCESS) }); err != nil {
+	if err := paths.Retry(func() error { return unix.Faccessat(dir.Fd(), ".", unix.W_OK|unix.X_OK, unix.AT_EACCESS) }); err != nil {
 		return &fs.PathError{Op: "write in", Path: path, Err: err}
 	}
 
@@ -83,14 +98,14 @@ func (d *Disk) MayWrite(path string) error {
 // directory, as the system does.
 func MayExecute(path string) error {
 	var st unix.Stat_t
-	if err := Retry(func() error { return unix.Stat(path, &st) }); err != nil {
+	if err := paths.Retry(func() error { return unix.Stat(path, &st) }); err != nil {
 		return err
 	}
 	if kindOf(&st) != File {
 		return unix.EACCES
 	}
 
-	return Retry(func() error { return unix.Faccessat(unix.AT_FDCWD, path, unix.X_OK, unix.AT_EACCESS) })
+	return paths.Retry(func() error { return unix.Faccessat(unix.AT_FDCWD, path, unix.X_OK, unix.AT_EACCESS) })
 }
 
 // IsOwn reports whether the entry belongs to the user whose file access rights
@@ -133,20 +148,5 @@ func kindOf(st *unix.Stat_t) Kind {
 		return Link
 	default:
 		return Other
-	}
-}
-
-// IsAbsent reports whether an error means that nothing is at a path, also
-// because a parent is a file.
-func IsAbsent(err error) bool {
-	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR)
-}
-
-// Retry repeats a system call while signals interrupt it.
-func Retry(call func() error) error {
-	for {
-		if err := call(); err != unix.EINTR {
-			return err
-		}
 	}
 }

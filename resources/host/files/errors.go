@@ -24,9 +24,6 @@ var (
 	ErrTooLarge = errors.New("file is too large")
 	// ErrNoStateDir is an operation that needs Options.StateDir.
 	ErrNoStateDir = errors.New("no state directory is set")
-	// ErrUnsafe is a path that a user other than root and the running one could
-	// lead elsewhere: see OpenDir.
-	ErrUnsafe = errors.New("unsafe path")
 	// ErrRefused is a path that is never changed: the root directory, or no path.
 	ErrRefused = errors.New("refused")
 )

@@ -14,6 +14,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/musterfleet/muster/resources/host/paths"
 )
 
 // litterFile, in the state directory, records the directories a run writes
@@ -84,7 +86,7 @@ func (r *litterRecord) add(dir string) error {
 		return err
 	}
 
-	return Retry(func() error { return unix.Fdatasync(int(r.file.Fd())) })
+	return paths.Retry(func() error { return unix.Fdatasync(int(r.file.Fd())) })
 }
 
 // clean removes the litter that an earlier run recorded.
@@ -106,7 +108,7 @@ func (r *litterRecord) clean(ctx context.Context, log *slog.Logger) {
 			log.WarnContext(ctx, "could not remove litter of a killed run", "directory", dir, "error", err)
 		}
 		// A path that became unsafe leads to what was never written to.
-		if err != nil && !errors.Is(err, ErrUnsafe) {
+		if err != nil && !errors.Is(err, paths.ErrUnsafe) {
 			r.left = append(r.left, dir)
 		}
 	}
@@ -133,7 +135,7 @@ func parseLitter(text string) []string {
 func cleanDir(path string) ([]string, error) {
 	dir, err := openReadable(path)
 	if err != nil {
-		if IsAbsent(err) {
+		if paths.IsAbsent(err) {
 			return nil, nil
 		}
 		return nil, err
@@ -150,7 +152,7 @@ func cleanDir(path string) ([]string, error) {
 		if !temporary.MatchString(name) || !isOurs(dir, name) {
 			continue
 		}
-		if err := Retry(func() error { return unix.Unlinkat(int(dir.Fd()), name, 0) }); err != nil {
+		if err := paths.Retry(func() error { return unix.Unlinkat(int(dir.Fd()), name, 0) }); err != nil {
 			errs = append(errs, &fs.PathError{Op: "remove", Path: filepath.Join(path, name), Err: err})
 			continue
 		}
@@ -164,7 +166,7 @@ func cleanDir(path string) ([]string, error) {
 // given it away just before the kill.
 func isOurs(dir *os.File, name string) bool {
 	var st unix.Stat_t
-	err := Retry(func() error { return unix.Fstatat(int(dir.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW) })
+	err := paths.Retry(func() error { return unix.Fstatat(int(dir.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW) })
 	uid := os.Geteuid()
 
 	return err == nil && kindOf(&st) == File && (uid == 0 || st.Uid == uint32(uid))

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/musterfleet/muster/resources/host/paths"
 )
 
 // MakeDirectory makes path and its missing parents and sets the attributes of
@@ -15,7 +17,7 @@ import (
 // parent is ErrNoParent, as path ErrNotDirectory; a link as path is ErrLink.
 // After an error the directories it made are removed.
 func (d *Disk) MakeDirectory(path string, a Attrs) error {
-	return d.inParent(path, func(parent *Dir, name string) error {
+	return d.inParent(path, func(parent *paths.Dir, name string) error {
 		dir, made, err := makeIn(parent, name, a)
 		if err != nil {
 			return err
@@ -24,35 +26,35 @@ func (d *Disk) MakeDirectory(path string, a Attrs) error {
 		if made {
 			return nil
 		}
-		return setAttrs(dir.fd, dir.path, a)
+		return setAttrs(dir.Fd(), dir.Path(), a)
 	})
 }
 
 // inParent calls f with the parent of path, which is made when it is missing and
 // removed when f fails.
-func (d *Disk) inParent(path string, f func(parent *Dir, name string) error) error {
+func (d *Disk) inParent(path string, f func(parent *paths.Dir, name string) error) error {
 	at, err := d.changing(path)
 	if !errors.Is(err, unix.ENOENT) {
 		if err != nil {
 			return err
 		}
-		defer at.dir.Close()
-		return f(at.dir, at.name)
+		defer at.Dir.Close()
+		return f(at.Dir, at.Name)
 	}
 
-	return d.inParent(filepath.Dir(path), func(above *Dir, base string) error {
+	return d.inParent(filepath.Dir(path), func(above *paths.Dir, base string) error {
 		dir, made, err := makeIn(above, base, impliedAttrs(above))
 		if err != nil {
 			return err
 		}
 		defer dir.Close()
-		err = newWalk().check(above, dir, false)
+		err = above.Check(dir)
 		if err == nil {
 			err = f(dir, filepath.Base(path))
 		}
 		if err != nil && made {
 			// A directory that others use by now stays.
-			_ = unix.Unlinkat(above.fd, base, unix.AT_REMOVEDIR)
+			_ = unix.Unlinkat(above.Fd(), base, unix.AT_REMOVEDIR)
 		}
 		return err
 	})
@@ -60,11 +62,11 @@ func (d *Disk) inParent(path string, f func(parent *Dir, name string) error) err
 
 // impliedAttrs returns the attributes of a directory that is made in another one
 // because something below needs it: it belongs to one to whom a walk goes on.
-func impliedAttrs(above *Dir) Attrs {
+func impliedAttrs(above *paths.Dir) Attrs {
 	a := OwnAttrs(0o755)
 	a.GID = anyGroup
-	if above.party >= 0 {
-		a.UID = above.uid
+	if uid, ok := above.Heir(); ok {
+		a.UID = uid
 	}
 
 	return a
@@ -76,16 +78,16 @@ const anyGroup = ^uint32(0)
 
 // makeIn makes one directory with attributes, or opens the existing one. Nobody
 // else can enter it before it has them; one that cannot have them is removed.
-func makeIn(parent *Dir, name string, a Attrs) (dir *Dir, made bool, err error) {
-	full := filepath.Join(parent.path, name)
-	switch err := Retry(func() error { return unix.Mkdirat(parent.fd, name, 0o700) }); err {
+func makeIn(parent *paths.Dir, name string, a Attrs) (dir *paths.Dir, made bool, err error) {
+	full := filepath.Join(parent.Path(), name)
+	switch err := paths.Retry(func() error { return unix.Mkdirat(parent.Fd(), name, 0o700) }); err {
 	case nil:
 		made = true
 	case unix.EEXIST:
 	default:
 		return nil, false, &fs.PathError{Op: "mkdir", Path: full, Err: err}
 	}
-	dir, err = newWalk().open(parent.fd, name, full, unix.O_NOFOLLOW)
+	dir, err = parent.Child(name)
 	if errors.Is(err, unix.ENOTDIR) {
 		return nil, false, notDirectory(parent, name)
 	}
@@ -95,8 +97,8 @@ func makeIn(parent *Dir, name string, a Attrs) (dir *Dir, made bool, err error) 
 	if !made {
 		return dir, false, nil
 	}
-	if err := errors.Join(furnish(dir, a), parent.sync()); err != nil {
-		_ = unix.Unlinkat(parent.fd, name, unix.AT_REMOVEDIR)
+	if err := errors.Join(furnish(dir, a), syncEntries(parent)); err != nil {
+		_ = unix.Unlinkat(parent.Fd(), name, unix.AT_REMOVEDIR)
 		return nil, false, errors.Join(err, dir.Close())
 	}
 
@@ -105,30 +107,31 @@ func makeIn(parent *Dir, name string, a Attrs) (dir *Dir, made bool, err error) 
 
 // furnish sets the attributes of a new directory. It is empty, or the owner of
 // its parent has exchanged it with another one.
-func furnish(dir *Dir, a Attrs) error {
-	empty, err := dir.isEmpty()
+func furnish(dir *paths.Dir, a Attrs) error {
+	empty, err := isEmpty(dir)
 	if err == nil && !empty {
-		err = fmt.Errorf("%s %w", dir.path, ErrReplaced)
+		err = fmt.Errorf("%s %w", dir.Path(), ErrReplaced)
 	}
 	if err != nil {
 		return err
 	}
-	if err := setAttrs(dir.fd, dir.path, a); err != nil {
+	if err := setAttrs(dir.Fd(), dir.Path(), a); err != nil {
 		return err
 	}
 
-	return newWalk().stat(dir)
+	return dir.Refresh()
 }
 
 // notDirectory returns what is in the place of a directory.
-func notDirectory(parent *Dir, name string) error {
-	at := &place{dir: parent, name: name}
-	switch err := at.stat(); {
+func notDirectory(parent *paths.Dir, name string) error {
+	var st unix.Stat_t
+	path := filepath.Join(parent.Path(), name)
+	switch err := parent.Stat(name, &st); {
 	case err != nil:
 		return err
-	case kindOf(&at.st) == Link:
-		return fmt.Errorf("%s %w", at.path(), ErrLink)
+	case kindOf(&st) == Link:
+		return fmt.Errorf("%s %w", path, ErrLink)
 	default:
-		return fmt.Errorf("%s %w", at.path(), ErrNotDirectory)
+		return fmt.Errorf("%s %w", path, ErrNotDirectory)
 	}
 }

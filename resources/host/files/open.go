@@ -7,13 +7,15 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/musterfleet/muster/resources/host/paths"
 )
 
 // Open opens a regular file for reading; the caller closes it. Another kind of
 // file wraps ErrNotRegular; a fifo is not waited for. Links are followed, as
-// OpenDir does.
+// paths.OpenDir does.
 func Open(path string) (*os.File, error) {
-	entry, err := (&approvals{}).look(path, true)
+	entry, err := look(&paths.Resolver{}, path, true)
 	if err != nil {
 		return nil, err
 	}
@@ -42,8 +44,8 @@ func (e Entry) open() (*os.File, *unix.Stat_t, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	defer at.dir.Close()
-	f, err := openAt(at.dir.fd, at.name, e.Path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	defer at.Dir.Close()
+	f, err := openAt(at.Dir.Fd(), at.Name, e.Path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 	if errors.Is(err, unix.ELOOP) {
 		err = fmt.Errorf("%s %w", e.Path, ErrReplaced)
 	}
@@ -52,7 +54,7 @@ func (e Entry) open() (*os.File, *unix.Stat_t, error) {
 	}
 	st, err := fstat(f)
 	if err == nil {
-		err = e.check(st, at.dir)
+		err = e.check(st, at.Dir)
 	}
 	if err != nil {
 		_ = f.Close()
@@ -63,22 +65,22 @@ func (e Entry) open() (*os.File, *unix.Stat_t, error) {
 }
 
 // place opens the directory that the entry is in by now.
-func (e Entry) place() (*place, error) {
+func (e Entry) place() (*paths.Place, error) {
 	if e.followed {
-		return e.from.find(e.Path, true)
+		return e.from.Find(e.Path, true)
 	}
 
-	return e.from.parent(e.Path)
+	return e.from.Parent(e.Path)
 }
 
 // check checks that an open file is that of the entry, and no hard link to a
 // secret, where others than root and the running user make names.
-func (e Entry) check(st *unix.Stat_t, dir *Dir) error {
+func (e Entry) check(st *unix.Stat_t, dir *paths.Dir) error {
 	switch {
 	case idOf(st) != e.id || kindOf(st) != File:
 		return fmt.Errorf("%s %w", e.Path, ErrReplaced)
-	case st.Nlink > 1 && party(st.Uid) != dir.party && (dir.party != trusted || dir.mode&unix.S_IWOTH != 0):
-		return fmt.Errorf("%w: %s belongs to %s and has %d names, one of them in %s, where others make names: remove it there, or the other names", ErrUnsafe, e.Path, ownerName(st.Uid), st.Nlink, dir.path)
+	case st.Nlink > 1 && dir.TakesNames(st.Uid):
+		return fmt.Errorf("%w: %s belongs to %s and has %d names, one of them in %s, where others make names: remove it there, or the other names", paths.ErrUnsafe, e.Path, paths.OwnerName(st.Uid), st.Nlink, dir.Path())
 	default:
 		return nil
 	}
@@ -87,7 +89,7 @@ func (e Entry) check(st *unix.Stat_t, dir *Dir) error {
 // openAt opens name relative to a directory descriptor. Errors name full.
 func openAt(dir int, name, full string, flags int, mode uint32) (*os.File, error) {
 	fd := -1
-	err := Retry(func() (err error) {
+	err := paths.Retry(func() (err error) {
 		fd, err = unix.Openat(dir, name, flags|unix.O_CLOEXEC, mode)
 		return err
 	})
@@ -100,7 +102,7 @@ func openAt(dir int, name, full string, flags int, mode uint32) (*os.File, error
 
 func fstat(f *os.File) (*unix.Stat_t, error) {
 	var st unix.Stat_t
-	if err := Retry(func() error { return unix.Fstat(int(f.Fd()), &st) }); err != nil {
+	if err := paths.Retry(func() error { return unix.Fstat(int(f.Fd()), &st) }); err != nil {
 		return nil, &fs.PathError{Op: "stat", Path: f.Name(), Err: err}
 	}
 

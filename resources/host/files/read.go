@@ -3,13 +3,15 @@ package files
 import (
 	"fmt"
 	"io"
+
+	"github.com/musterfleet/muster/resources/host/paths"
 )
 
 // Read returns the content of a regular file of at most max bytes. A longer one
 // wraps ErrTooLarge, another kind of file ErrNotRegular; a fifo is not waited
 // for. Links are followed.
 func Read(path string, max int64) ([]byte, error) {
-	entry, err := (&approvals{}).look(path, true)
+	entry, err := look(&paths.Resolver{}, path, true)
 	if err != nil {
 		return nil, err
 	}

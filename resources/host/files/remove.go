@@ -7,16 +7,18 @@ import (
 	"io/fs"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/musterfleet/muster/resources/host/paths"
 )
 
 // Remove removes a file, link, special file or empty directory; a missing one
 // is not an error. A directory with entries wraps ErrNotEmpty, the root
 // directory ErrRefused.
 func (d *Disk) Remove(path string) error {
-	return d.remove(path, func(dir *Dir, name string) error {
-		err := Retry(func() error { return unix.Unlinkat(dir.fd, name, 0) })
+	return d.remove(path, func(dir *paths.Dir, name string) error {
+		err := paths.Retry(func() error { return unix.Unlinkat(dir.Fd(), name, 0) })
 		if err == unix.EISDIR {
-			err = Retry(func() error { return unix.Unlinkat(dir.fd, name, unix.AT_REMOVEDIR) })
+			err = paths.Retry(func() error { return unix.Unlinkat(dir.Fd(), name, unix.AT_REMOVEDIR) })
 		}
 		switch err {
 		case nil, unix.ENOENT:
@@ -32,7 +34,7 @@ func (d *Disk) Remove(path string) error {
 // RemoveAll removes path and everything below it without following links; a
 // missing one is not an error. The root directory wraps ErrRefused.
 func (d *Disk) RemoveAll(path string) error {
-	return d.remove(path, func(dir *Dir, name string) error {
+	return d.remove(path, func(dir *paths.Dir, name string) error {
 		root, err := dir.Root()
 		if err != nil {
 			return err
@@ -47,7 +49,7 @@ func (d *Disk) RemoveAll(path string) error {
 }
 
 // remove is change; without a parent there is nothing to remove.
-func (d *Disk) remove(path string, f func(dir *Dir, name string) error) error {
+func (d *Disk) remove(path string, f func(dir *paths.Dir, name string) error) error {
 	if err := d.change(path, f); !errors.Is(err, ErrNoParent) {
 		return err
 	}
@@ -58,17 +60,17 @@ func (d *Disk) remove(path string, f func(dir *Dir, name string) error) error {
 // IsEmpty reports whether a directory has no entries. Another kind of file is
 // an error.
 func (d *Disk) IsEmpty(path string) (bool, error) {
-	dir, err := OpenDir(path)
+	dir, err := paths.OpenDir(path)
 	if err != nil {
 		return false, err
 	}
 	defer dir.Close()
 
-	return dir.isEmpty()
+	return isEmpty(dir)
 }
 
-func (d *Dir) isEmpty() (bool, error) {
-	f, err := d.readable()
+func isEmpty(dir *paths.Dir) (bool, error) {
+	f, err := readable(dir)
 	if err != nil {
 		return false, err
 	}

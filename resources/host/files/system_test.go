@@ -131,3 +131,38 @@ func TestSystemLitterThatCannotBeRemovedIsKeptInMind(t *testing.T) {
 		}
 	}
 }
+
+// TestSystemParentsThatAreMade has a stranger exchange a parent that is just
+// made with a directory of root, which must not be given to the stranger.
+func TestSystemParentsThatAreMade(t *testing.T) {
+	hosttest.NeedRoot(t)
+	home, h := hosttest.Foreign(t), hosttest.New(t).Disk
+	hosttest.MakeTree(t, home, "secret/", "secret/file")
+	secret, err := os.OpenRoot(home + "/secret")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer secret.Close()
+	if err := secret.Chmod(".", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	stop := hosttest.Swap(t, home+"/a", home+"/secret")
+	var made int
+	for range 400 {
+		if h.MakeDirectory(home+"/a/b", hosttest.Attrs(t, 0o755)) == nil {
+			made++
+		}
+		if info, err := secret.Stat("."); err != nil || info.Mode().Perm() != 0o700 {
+			t.Fatalf("the directory of root became %v after %d: %v", info.Mode(), made, err)
+		}
+		for _, name := range []string{"a/b", "a", "secret/b", "secret"} {
+			_ = syscall.Rmdir(filepath.Join(home, name)) // but for the one with the file
+		}
+		if _, err := os.Lstat(home + "/secret"); err != nil {
+			_ = os.Rename(home+"/a", home+"/secret")
+		}
+	}
+	if swaps := stop(); swaps == 0 || made == 0 {
+		t.Errorf("no race: %d swaps, %d made", swaps, made)
+	}
+}

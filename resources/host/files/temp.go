@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/musterfleet/muster/resources/host/paths"
 )
 
 // tempRoot holds the temporary directories, in the state directory.
@@ -37,7 +39,7 @@ func (d *Disk) TempDir(prefix string) (string, error) {
 func cleanTemp(ctx context.Context, stateDir string, log *slog.Logger) {
 	root := filepath.Join(stateDir, tempRoot)
 	entries, err := os.ReadDir(root)
-	if err != nil && !IsAbsent(err) {
+	if err != nil && !paths.IsAbsent(err) {
 		log.WarnContext(ctx, "could not search litter of killed runs", "directory", root, "error", err)
 	}
 	for _, entry := range entries {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+
+	"github.com/musterfleet/muster/resources/host/paths"
 )
 
 // ErrUntrusted is a file or directory that somebody other than root and the
@@ -14,7 +16,7 @@ var ErrUntrusted = errors.New("untrusted owner or mode")
 // ErrUntrusted, with the remedy, unless the file belongs to root or the running
 // user, and neither its group nor others may write to it.
 func ReadTrusted(path string, max int64) ([]byte, error) {
-	entry, err := (&approvals{}).look(path, true)
+	entry, err := look(&paths.Resolver{}, path, true)
 	if err == nil {
 		err = entry.checkTrusted()
 	}
@@ -45,5 +47,5 @@ func (e Entry) checkTrusted() error {
 		return nil
 	}
 
-	return fmt.Errorf("%w: %s belongs to %s and has mode %04o, so others may change what muster does: %s", ErrUntrusted, path, ownerName(e.UID), e.Mode, remedy)
+	return fmt.Errorf("%w: %s belongs to %s and has mode %04o, so others may change what muster does: %s", ErrUntrusted, path, paths.OwnerName(e.UID), e.Mode, remedy)
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/resources/host/files"
+	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/testing/hosttest"
 )
 
@@ -20,7 +21,7 @@ func everybodys(t *testing.T) string {
 	if err := errors.Join(os.Mkdir(dir, 0o755), os.Chmod(dir, 0o777)); err != nil {
 		t.Fatal(err)
 	}
-	tree(t, dir, "dir/", "dir/file", "dir/sub/", "dir/sub/x", "file")
+	hosttest.MakeTree(t, dir, "dir/", "dir/file", "dir/sub/", "dir/sub/x", "file")
 
 	return dir
 }
@@ -47,7 +48,7 @@ func TestUnsafePathsAreRefused(t *testing.T) {
 		"IsEmpty":               func() error { _, err := h.IsEmpty(sub); return err },
 		"MayWrite":              func() error { return h.MayWrite(sub) },
 	} {
-		if err := f(); !errors.Is(err, files.ErrUnsafe) {
+		if err := f(); !errors.Is(err, paths.ErrUnsafe) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -96,13 +97,13 @@ func TestHardLinks(t *testing.T) {
 	if err := h.SetAttrs(path, hosttest.Attrs(t, 0o600)); err != nil {
 		t.Errorf("the same: %v", err)
 	}
-	if text, err := files.Read(path, 100); !errors.Is(err, files.ErrUnsafe) || !strings.Contains(err.Error(), "has 2 names") {
+	if text, err := files.Read(path, 100); !errors.Is(err, paths.ErrUnsafe) || !strings.Contains(err.Error(), "has 2 names") {
 		t.Errorf("it was read: %q, %v", text, err)
 	}
 	if err := os.Chmod(dir, 0o777|os.ModeSticky); err != nil {
 		t.Fatal(err)
 	}
-	if text, err := files.Read(path, 100); !errors.Is(err, files.ErrUnsafe) {
+	if text, err := files.Read(path, 100); !errors.Is(err, paths.ErrUnsafe) {
 		t.Errorf("it was read in a directory like /tmp: %q, %v", text, err)
 	}
 	if text, err := files.Read(secret, 100); err != nil || string(text) != "secret" {
@@ -121,7 +122,7 @@ func TestReplaced(t *testing.T) {
 		"a fifo": func(p string) error { return syscall.Mkfifo(p, 0o600) },
 	} {
 		h, dir := hosttest.New(t).Disk, t.TempDir()
-		tree(t, dir, "file", "target", "link -> file")
+		hosttest.MakeTree(t, dir, "file", "target", "link -> file")
 		for _, look := range []func() (files.Entry, error){
 			func() (files.Entry, error) { return h.Look(dir + "/file") },
 			func() (files.Entry, error) { return h.Follow(dir + "/link") },
@@ -156,7 +157,7 @@ func TestReplaced(t *testing.T) {
 func TestDirectoryInPlaceOfAnother(t *testing.T) {
 	h, dir := hosttest.New(t).Disk, t.TempDir()
 	for i := range 100 {
-		tree(t, dir, "d/")
+		hosttest.MakeTree(t, dir, "d/")
 		if err := h.Write(t.Context(), dir+"/d/x", strings.NewReader("x"), hosttest.Attrs(t, 0o600)); err != nil {
 			t.Fatalf("after %d: %v", i, err)
 		}

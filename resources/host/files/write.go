@@ -10,6 +10,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/musterfleet/muster/resources/host/paths"
 )
 
 // tempPrefix and the text of crypto/rand, 128 bits at least, name a temporary
@@ -40,12 +42,12 @@ func (b *buffers) get() *[copyBuffer]byte {
 // except when only the fsync of the directory failed. A missing parent is
 // ErrNoParent.
 func (d *Disk) Write(ctx context.Context, path string, content io.Reader, a Attrs) error {
-	return d.change(path, func(dir *Dir, name string) error {
-		if err := d.recordLitter(dir.path); err != nil {
+	return d.change(path, func(dir *paths.Dir, name string) error {
+		if err := d.recordLitter(dir.Path()); err != nil {
 			return err
 		}
 		temp := tempPrefix + rand.Text()
-		f, err := openAt(dir.fd, temp, dir.path+"/"+temp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, 0o600)
+		f, err := openAt(dir.Fd(), temp, dir.Path()+"/"+temp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, 0o600)
 		if err != nil {
 			return fmt.Errorf("could not create temporary file: %w", err)
 		}
@@ -55,7 +57,7 @@ func (d *Disk) Write(ctx context.Context, path string, content io.Reader, a Attr
 		}
 		if err != nil {
 			// If this fails too, the next run removes the file.
-			_ = unix.Unlinkat(dir.fd, temp, 0)
+			_ = unix.Unlinkat(dir.Fd(), temp, 0)
 		}
 		return err
 	})
@@ -71,10 +73,10 @@ func (b *buffers) fill(ctx context.Context, f *os.File, content io.Reader, a Att
 	if err := changeOwner(f, a); err != nil {
 		return err
 	}
-	if err := Retry(func() error { return unix.Fchmod(int(f.Fd()), uint32(a.Mode.Perm())) }); err != nil {
+	if err := paths.Retry(func() error { return unix.Fchmod(int(f.Fd()), uint32(a.Mode.Perm())) }); err != nil {
 		return fmt.Errorf("could not set mode: %w", &os.PathError{Op: "chmod", Path: f.Name(), Err: err})
 	}
-	if err := Retry(func() error { return unix.Fsync(int(f.Fd())) }); err != nil {
+	if err := paths.Retry(func() error { return unix.Fsync(int(f.Fd())) }); err != nil {
 		return fmt.Errorf("could not sync temporary file: %w", &os.PathError{Op: "fsync", Path: f.Name(), Err: err})
 	}
 
@@ -88,16 +90,16 @@ func changeOwner(f *os.File, a Attrs) error {
 	if err != nil || (st.Uid == a.UID && st.Gid == a.GID) {
 		return err
 	}
-	if err := Retry(func() error { return unix.Fchown(int(f.Fd()), int(a.UID), int(a.GID)) }); err != nil {
+	if err := paths.Retry(func() error { return unix.Fchown(int(f.Fd()), int(a.UID), int(a.GID)) }); err != nil {
 		return fmt.Errorf("could not set owner: %w", &os.PathError{Op: "chown", Path: f.Name(), Err: err})
 	}
 
 	return nil
 }
 
-func rename(dir *Dir, from, to string) error {
-	if err := Retry(func() error { return unix.Renameat(dir.fd, from, dir.fd, to) }); err != nil {
-		return fmt.Errorf("could not rename temporary file: %w", &os.LinkError{Op: "rename", Old: dir.path + "/" + from, New: dir.path + "/" + to, Err: err})
+func rename(dir *paths.Dir, from, to string) error {
+	if err := paths.Retry(func() error { return unix.Renameat(dir.Fd(), from, dir.Fd(), to) }); err != nil {
+		return fmt.Errorf("could not rename temporary file: %w", &os.LinkError{Op: "rename", Old: dir.Path() + "/" + from, New: dir.Path() + "/" + to, Err: err})
 	}
 
 	return nil

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/resources/host/files"
+	"github.com/musterfleet/muster/resources/host/paths"
 	"golang.org/x/sys/unix"
 )
 
@@ -169,7 +170,7 @@ func (l *Locks) try(f *os.File, depth int) (Holder, error) {
 func (l *Locks) leftWithin(depth int) (Holder, bool, error) {
 	for depth++; ; depth++ {
 		if _, err := os.Lstat(l.path(depth)); err != nil {
-			if files.IsAbsent(err) {
+			if paths.IsAbsent(err) {
 				err = nil
 			}
 			return Holder{}, false, err
@@ -181,7 +182,7 @@ func (l *Locks) leftWithin(depth int) (Holder, bool, error) {
 }
 
 func flock(f *os.File, how int) error {
-	return files.Retry(func() error { return unix.Flock(int(f.Fd()), how|unix.LOCK_NB) })
+	return paths.Retry(func() error { return unix.Flock(int(f.Fd()), how|unix.LOCK_NB) })
 }
 
 func writeHolder(f *os.File, holder Holder) error {
@@ -237,7 +238,7 @@ func (l *Locks) HolderOf(depth int) (Holder, bool, error) {
 	path := l.path(depth)
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW, 0)
 	if err != nil {
-		if files.IsAbsent(err) {
+		if paths.IsAbsent(err) {
 			return Holder{}, false, nil
 		}
 		return Holder{}, false, err

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/resources/host/files"
+	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/resources/scaffold"
 )
@@ -147,7 +148,7 @@ func read(ctx context.Context, env resource.Env, dir string) (*tree, error) {
 // walk calls f for what is below a directory and no directory itself, in order.
 // It stays in that very directory, whoever exchanges its path meanwhile.
 func walk(ctx context.Context, dir string, f func(path string, kind fs.FileMode) error) error {
-	opened, err := files.OpenDir(dir)
+	opened, err := paths.OpenDir(dir)
 	if err != nil {
 		return err
 	}

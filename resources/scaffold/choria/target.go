@@ -11,6 +11,7 @@ import (
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/resource"
+	"github.com/musterfleet/muster/resources/resource/textdiff"
 	"github.com/musterfleet/muster/resources/scaffold"
 )
 
@@ -174,10 +175,10 @@ const maxDiffs = 128 << 10
 // contentChange describes a change of content. That of a file that depends on a
 // secret is not shown.
 func (t *target) contentChange(out model.Change, f *file, digest string) model.Change {
-	before := resource.Content{Absent: f.before.Kind != files.File, Size: f.before.Size, Digest: digest}
-	out.From, out.To = f.before.Kind.String(), resource.DigestWord(f.digest)
+	before := textdiff.Content{Absent: f.before.Kind != files.File, Size: f.before.Size, Digest: digest}
+	out.From, out.To = f.before.Kind.String(), textdiff.DigestWord(f.digest)
 	if !before.Absent {
-		out.From = resource.DigestWord(digest)
+		out.From = textdiff.DigestWord(digest)
 	}
 	switch {
 	case t.spec.Sensitive, t.absent():
@@ -185,9 +186,9 @@ func (t *target) contentChange(out model.Change, f *file, digest string) model.C
 		out.From, out.To = "", model.Redacted
 	case t.shown < maxDiffs:
 		if !before.Absent {
-			before.Snippet = resource.ReadSnippet(f.before)
+			before.Snippet = textdiff.ReadSnippet(f.before)
 		}
-		out.Diff = resource.Diff(f.path, before, resource.Content{Snippet: resource.SnippetOf(string(f.content)), Size: int64(len(f.content)), Digest: f.digest})
+		out.Diff = textdiff.Of(f.path, before, textdiff.Content{Snippet: textdiff.SnippetOf(string(f.content)), Size: int64(len(f.content)), Digest: f.digest})
 		t.shown += len(out.Diff)
 	}
 

@@ -1,4 +1,4 @@
-package files
+package paths
 
 import (
 	"errors"
@@ -41,7 +41,7 @@ func newWalk() *walk { return &walk{self: uint32(os.Geteuid())} }
 // partyOf returns who could lead a path elsewhere from a directory or link.
 func (w *walk) partyOf(st *unix.Stat_t) party {
 	switch {
-	case kindOf(st) == Directory && st.Mode&(unix.S_IWOTH|unix.S_ISVTX) == unix.S_IWOTH:
+	case isDir(st) && st.Mode&(unix.S_IWOTH|unix.S_ISVTX) == unix.S_IWOTH:
 		return anybody
 	case st.Uid == 0 || st.Uid == w.self:
 		return trusted
@@ -133,10 +133,10 @@ func (w *walk) enter(dir *Dir, name string, public bool) (*Dir, error) {
 
 // check checks a step from a directory to one in it.
 func (w *walk) check(dir, next *Dir, public bool) error {
-	st := next.stat()
+	st := next.attrs()
 	switch {
 	case !w.mayLead(dir.party, st):
-		return fmt.Errorf("%w: %s belongs to %s, but %s: %s", ErrUnsafe, next.path, ownerName(next.uid), dir.party.in(dir.path), dir.party.remedy(dir.path))
+		return fmt.Errorf("%w: %s belongs to %s, but %s: %s", ErrUnsafe, next.path, OwnerName(next.uid), dir.party.in(dir.path), dir.party.remedy(dir.path))
 	case public && next.party == trusted && next.mode&unix.S_IXOTH == 0:
 		return fmt.Errorf("%w: a link of another user leads through %s, which not everybody may enter", ErrUnsafe, next.path)
 	default:
@@ -159,7 +159,7 @@ func (w *walk) follow(dir *Dir, name string, public bool) (*Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := l.check(w, dir, end.stat()); err != nil {
+	if err := l.check(w, dir, end.attrs()); err != nil {
 		return nil, errors.Join(err, end.Close())
 	}
 	end.path = l.path
@@ -169,20 +169,20 @@ func (w *walk) follow(dir *Dir, name string, public bool) (*Dir, error) {
 
 // target leads a place on to where its link leads, if it is one, and looks at
 // that. After an error the place is as before.
-func (w *walk) target(at *place, public bool) error {
-	if err := at.stat(); err != nil || kindOf(&at.st) != Link {
+func (w *walk) target(at *Place, public bool) error {
+	if err := at.stat(); err != nil || !isLink(&at.st) {
 		return err
 	}
-	l, err := w.readLink(at.dir, at.name)
+	l, err := w.readLink(at.Dir, at.Name)
 	if err != nil {
 		return err
 	}
-	start, err := l.start(w, at.dir)
+	start, err := l.start(w, at.Dir)
 	if err != nil {
 		return err
 	}
 	defer start.Close()
-	public = public || l.untrusted(at.dir)
+	public = public || l.untrusted(at.Dir)
 	above, name := filepath.Split(strings.TrimRight(l.text, "/"))
 	if name == "" || name == "." || name == ".." {
 		above, name = l.text, "."
@@ -191,14 +191,14 @@ func (w *walk) target(at *place, public bool) error {
 	if err != nil {
 		return err
 	}
-	end := place{dir: dir, name: name}
+	end := Place{Dir: dir, Name: name}
 	if err := w.target(&end, public); err != nil {
-		return errors.Join(err, end.dir.Close())
+		return errors.Join(err, end.Dir.Close())
 	}
-	if err := l.check(w, at.dir, &end.st); err != nil {
-		return errors.Join(err, end.dir.Close())
+	if err := l.check(w, at.Dir, &end.st); err != nil {
+		return errors.Join(err, end.Dir.Close())
 	}
-	_ = at.dir.Close()
+	_ = at.Dir.Close()
 	*at = end
 
 	return nil
@@ -224,7 +224,7 @@ func (w *walk) readLink(dir *Dir, name string) (*link, error) {
 	if err := Retry(func() error { return unix.Fstat(fd, &st) }); err != nil {
 		return nil, &fs.PathError{Op: "stat", Path: path, Err: err}
 	}
-	if kindOf(&st) != Link {
+	if !isLink(&st) {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: unix.ENOTDIR}
 	}
 	if w.links++; w.links > maxLinks {
@@ -256,9 +256,9 @@ func (l *link) untrusted(dir *Dir) bool { return dir.party != trusted || l.owner
 func (l *link) check(w *walk, dir *Dir, st *unix.Stat_t) error {
 	switch {
 	case !w.mayLead(l.owner, st):
-		return fmt.Errorf("%w: %s is a link of %s and leads to %s, which belongs to %s: write the path it leads to, or give the link to root", ErrUnsafe, l.path, ownerName(l.uid), l.text, ownerName(st.Uid))
+		return fmt.Errorf("%w: %s is a link of %s and leads to %s, which belongs to %s: write the path it leads to, or give the link to root", ErrUnsafe, l.path, OwnerName(l.uid), l.text, OwnerName(st.Uid))
 	case !w.mayLead(dir.party, st):
-		return fmt.Errorf("%w: %s is a link to %s, which belongs to %s, but %s: write the path it leads to", ErrUnsafe, l.path, l.text, ownerName(st.Uid), dir.party.in(filepath.Dir(l.path)))
+		return fmt.Errorf("%w: %s is a link to %s, which belongs to %s, but %s: write the path it leads to", ErrUnsafe, l.path, l.text, OwnerName(st.Uid), dir.party.in(filepath.Dir(l.path)))
 	default:
 		return nil
 	}
@@ -270,7 +270,7 @@ func (p party) in(dir string) string {
 		return "everybody may write to " + dir
 	}
 
-	return dir + " to " + ownerName(uint32(p))
+	return dir + " to " + OwnerName(uint32(p))
 }
 
 // remedy says what makes a directory of the party safe to pass.
@@ -282,8 +282,8 @@ func (p party) remedy(dir string) string {
 	return "give both the same owner"
 }
 
-// ownerName returns the name of a user with its number.
-func ownerName(uid uint32) string {
+// OwnerName returns the name of a user with its number.
+func OwnerName(uid uint32) string {
 	number := strconv.FormatUint(uint64(uid), 10)
 	if u, err := user.LookupId(number); err == nil {
 		return fmt.Sprintf("%s (%s)", u.Username, number)
@@ -301,3 +301,7 @@ func openFd(at int, name string, flags int) (fd int, err error) {
 
 	return fd, err
 }
+
+func isDir(st *unix.Stat_t) bool { return st.Mode&unix.S_IFMT == unix.S_IFDIR }
+
+func isLink(st *unix.Stat_t) bool { return st.Mode&unix.S_IFMT == unix.S_IFLNK }

@@ -1,4 +1,4 @@
-package files_test
+package paths_test
 
 import (
 	"errors"
@@ -8,34 +8,14 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/musterfleet/muster/resources/host/files"
+	"github.com/musterfleet/muster/resources/host/paths"
+	"github.com/musterfleet/muster/testing/hosttest"
 )
-
-// tree makes directories (name/), links (name -> text) and files.
-func tree(t *testing.T, dir string, items ...string) {
-	t.Helper()
-	for _, item := range items {
-		name, text, isLink := strings.Cut(item, " -> ")
-		path := filepath.Join(dir, name)
-		var err error
-		switch {
-		case isLink:
-			err = os.Symlink(strings.ReplaceAll(text, "DIR", dir), path)
-		case strings.HasSuffix(name, "/"):
-			err = os.Mkdir(path, 0o755)
-		default:
-			err = os.WriteFile(path, []byte(name), 0o644)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-}
 
 // leads checks whether a path is opened, and that it is the directory at real.
 func leads(t *testing.T, path, real string) {
 	t.Helper()
-	dir, err := files.OpenDir(path)
+	dir, err := paths.OpenDir(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +36,7 @@ func leads(t *testing.T, path, real string) {
 
 func TestOpenDirFollowsOwnLinks(t *testing.T) {
 	base := t.TempDir()
-	tree(t, base, "a/", "a/b/", "absolute -> DIR/a", "relative -> a/b", "a/b/up -> ../../a", "twice -> relative/up/b")
+	hosttest.MakeTree(t, base, "a/", "a/b/", "absolute -> DIR/a", "relative -> a/b", "a/b/up -> ../../a", "twice -> relative/up/b")
 	for path, real := range map[string]string{"a": "a", "absolute/b": "a/b", "relative": "a/b", "a/b/up": "a", "twice": "a/b", "a/./b//": "a/b"} {
 		leads(t, filepath.Join(base, path), filepath.Join(base, real))
 	}
@@ -64,12 +44,12 @@ func TestOpenDirFollowsOwnLinks(t *testing.T) {
 
 func TestOpenDirFails(t *testing.T) {
 	base := t.TempDir()
-	tree(t, base, "file", "loop -> loop", "nowhere -> none", "tofile -> file")
+	hosttest.MakeTree(t, base, "file", "loop -> loop", "nowhere -> none", "tofile -> file")
 	for path, want := range map[string]error{
 		"none": syscall.ENOENT, "none/x": syscall.ENOENT, "file": syscall.ENOTDIR, "file/x": syscall.ENOTDIR,
 		"loop": syscall.ELOOP, "nowhere": syscall.ENOENT, "tofile": syscall.ENOTDIR, strings.Repeat("x", 300): syscall.ENAMETOOLONG,
 	} {
-		if dir, err := files.OpenDir(filepath.Join(base, path)); !errors.Is(err, want) {
+		if dir, err := paths.OpenDir(filepath.Join(base, path)); !errors.Is(err, want) {
 			t.Errorf("%s: %v, %v", path, dir, err)
 		}
 	}
@@ -79,7 +59,7 @@ func TestOpenDirFails(t *testing.T) {
 // one without the sticky bit only such ones are reached.
 func TestOpenDirOfEverybody(t *testing.T) {
 	base := t.TempDir()
-	tree(t, base, "safe/", "open/", "open/own/", "open/open/", "open/link -> ../safe", "open/inner -> open", "sticky/", "sticky/own/", "sticky/link -> ../safe")
+	hosttest.MakeTree(t, base, "safe/", "open/", "open/own/", "open/open/", "open/link -> ../safe", "open/inner -> open", "sticky/", "sticky/own/", "sticky/link -> ../safe")
 	for name, mode := range map[string]os.FileMode{"open": 0o777, "open/open": 0o777, "sticky": 0o777 | os.ModeSticky} {
 		if err := os.Chmod(filepath.Join(base, name), mode); err != nil {
 			t.Fatal(err)
@@ -92,8 +72,8 @@ func TestOpenDirOfEverybody(t *testing.T) {
 		"open/own":  base + "/open/own belongs to ",
 		"open/link": "everybody may write to " + base + "/open",
 	} {
-		_, err := files.OpenDir(filepath.Join(base, path))
-		if !errors.Is(err, files.ErrUnsafe) || !strings.Contains(err.Error(), words) {
+		_, err := paths.OpenDir(filepath.Join(base, path))
+		if !errors.Is(err, paths.ErrUnsafe) || !strings.Contains(err.Error(), words) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}

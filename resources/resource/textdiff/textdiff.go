@@ -1,4 +1,5 @@
-package resource
+// Package textdiff shows the change of a content, as far as a report has room for it.
+package textdiff
 
 import (
 	"fmt"
@@ -56,9 +57,9 @@ type Content struct {
 	Absent, Unreadable bool
 }
 
-// Diff returns the change of a file's content as a bounded unified diff, or a
+// Of returns the change of a file's content as a bounded unified diff, or a
 // summary of what cannot be shown as one.
-func Diff(path string, before, after Content) string {
+func Of(path string, before, after Content) string {
 	switch {
 	case before.Unreadable:
 		return summary("unreadable", before, after)

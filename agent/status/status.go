@@ -1,4 +1,5 @@
-package agent
+// Package status is the state that a node publishes, and its heartbeat.
+package status
 
 import (
 	"cmp"
@@ -9,19 +10,20 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/agent/bounds"
+	"github.com/musterfleet/muster/agent/config"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 )
 
-// nodeStatus is the state that the node publishes.
-type nodeStatus struct {
+// Node is the state that the node publishes. Make it with New.
+type Node struct {
 	version string
 	started time.Time
-	config  *settings
+	config  func() config.Config
 	// waiting returns how many reports wait, maxDocument how long the state may be.
 	waiting, maxDocument func() int
-	// changed is notified when the state is another one.
-	changed tasks.Signal
+	// Changed is notified when the state is another one.
+	Changed tasks.Signal
 
 	mu        sync.Mutex
 	manifests map[string]model.ManifestState
@@ -31,15 +33,24 @@ type nodeStatus struct {
 	duplicate string
 }
 
-// identity returns a state that tells only which agent it is of.
-func (n *nodeStatus) identity() model.NodeState {
-	return model.NodeState{Protocol: model.ProtocolNode, Node: n.config.get().Node, Version: n.version, Started: n.started, At: time.Now().UTC(), Groups: []string{}}
+// New returns the state of a node that has begun. waiting returns how many reports
+// wait, maxDocument how long the state may be.
+func New(version string, config func() config.Config, waiting, maxDocument func() int) *Node {
+	return &Node{
+		version: version, started: time.Now().UTC(), config: config, waiting: waiting, maxDocument: maxDocument, Changed: tasks.NewSignal(),
+		manifests: map[string]model.ManifestState{}, health: map[string]model.HealthCounts{},
+	}
 }
 
-// state returns the state of the node.
-func (n *nodeStatus) state() model.NodeState {
-	c := n.config.get()
-	s := n.identity()
+// Identity returns a state that tells only which agent it is of.
+func (n *Node) Identity() model.NodeState {
+	return model.NodeState{Protocol: model.ProtocolNode, Node: n.config().Node, Version: n.version, Started: n.started, At: time.Now().UTC(), Groups: []string{}}
+}
+
+// State returns the state of the node.
+func (n *Node) State() model.NodeState {
+	c := n.config()
+	s := n.Identity()
 	s.Groups, s.Labels, s.Outbox = append(s.Groups, c.Groups...), maps.Clone(c.Labels), n.waiting()
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -61,15 +72,15 @@ func sum(counts map[string]model.HealthCounts) model.HealthCounts {
 }
 
 // update changes the state.
-func (n *nodeStatus) update(change func()) {
+func (n *Node) update(change func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	change()
-	n.changed.Notify()
+	n.Changed.Notify()
 }
 
-// setAssignments takes over the state of each key.
-func (n *nodeStatus) setAssignments(states map[string]model.ManifestState) {
+// SetAssignments takes over the state of each key.
+func (n *Node) SetAssignments(states map[string]model.ManifestState) {
 	n.update(func() {
 		for key, s := range states {
 			n.manifests[key] = withOutcome(s, n.manifests[key])
@@ -92,8 +103,8 @@ func withOutcome(s, last model.ManifestState) model.ManifestState {
 	return last
 }
 
-// setRun takes over what came of a run.
-func (n *nodeStatus) setRun(key string, r *model.Run) {
+// SetRun takes over what came of a run.
+func (n *Node) SetRun(key string, r *model.Run) {
 	n.update(func() {
 		s := n.manifests[key]
 		s.Revision, s.Digest, s.Outcome, s.At, s.Counts, s.Error = r.Revision, r.Digest, r.Outcome(), time.Now().UTC(), r.Counts, ""
@@ -104,28 +115,29 @@ func (n *nodeStatus) setRun(key string, r *model.Run) {
 	})
 }
 
-// setHealth takes over the health checks of a manifest.
-func (n *nodeStatus) setHealth(key string, counts model.HealthCounts) {
+// SetHealth takes over the health checks of a manifest.
+func (n *Node) SetHealth(key string, counts model.HealthCounts) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.health[key] != counts {
 		n.health[key] = counts
-		n.changed.Notify()
+		n.Changed.Notify()
 	}
 }
 
-func (n *nodeStatus) setMessage(message string) {
+// SetMessage takes over what is wrong with the assignments, empty for nothing.
+func (n *Node) SetMessage(message string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.message != message {
 		n.message = message
-		n.changed.Notify()
+		n.Changed.Notify()
 	}
 }
 
 // setDuplicate takes over that another agent runs as this node, and returns what
 // was known before.
-func (n *nodeStatus) setDuplicate(message string) (before string) {
+func (n *Node) setDuplicate(message string) (before string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	before, n.duplicate = n.duplicate, message

@@ -1,4 +1,4 @@
-package agent
+package status
 
 import (
 	"context"
@@ -18,17 +18,28 @@ const factsEvery = 10
 // the same id is taken for gone.
 const duplicateGone = 3
 
-// heartbeat stores the state and the facts of the node when they change, and on a
+// Store keeps the state and the facts of nodes.
+type Store interface {
+	// PutState stores the state; after ttl without another one the node counts as
+	// silent.
+	PutState(ctx context.Context, state model.NodeState, ttl time.Duration) error
+	PutFacts(ctx context.Context, node string, facts model.Facts) error
+	// State returns the state that is stored; an agent of the same id stores another.
+	State(ctx context.Context, node string) (model.Node, error)
+}
+
+// Heartbeat stores the state and the facts of the node when they change, and on a
 // clock of its own.
-type heartbeat struct {
-	store  StateStore
-	config *settings
-	status *nodeStatus
-	facts  *factCache
-	report *reporter
-	// connected wakes it when NATS can be reached again.
-	connected tasks.Signal
-	log       *slog.Logger
+type Heartbeat struct {
+	Store Store
+	Node  *Node
+	// Facts returns the facts, and the digest of what does not change by itself.
+	Facts func() (values model.Facts, stable string)
+	// Duplicate reports another agent that runs as this node.
+	Duplicate func(message string)
+	// Connected wakes it when NATS can be reached again.
+	Connected tasks.Signal
+	Log       *slog.Logger
 
 	stored stored
 	// duplicateAt is when another agent of the same id was seen last.
@@ -48,8 +59,8 @@ type stored struct {
 	beat, factsBeat time.Time
 }
 
-// run stores what changes until ctx ends. That it cannot is logged once.
-func (h *heartbeat) run(ctx context.Context) error {
+// Run stores what changes until ctx ends. That it cannot is logged once.
+func (h *Heartbeat) Run(ctx context.Context) error {
 	var wait tasks.Backoff
 	var retry time.Time
 	failing := false
@@ -64,21 +75,21 @@ func (h *heartbeat) run(ctx context.Context) error {
 			timer.Stop()
 			return nil
 		case <-timer.C:
-		case <-h.status.changed:
-		case <-h.connected:
+		case <-h.Node.Changed:
+		case <-h.Connected:
 			// It may be another store, or one that was wiped.
 			h.stored.state, h.stored.facts = "", ""
 			wait.Reset()
 		}
 		timer.Stop()
 		if err := h.once(ctx); err != nil {
-			d := min(wait.Next(), h.config.heartbeat())
+			d := min(wait.Next(), h.every())
 			retry = time.Now().Add(d)
 			level := slog.LevelDebug
 			if !failing && ctx.Err() == nil {
 				failing, level = true, slog.LevelWarn
 			}
-			h.log.Log(ctx, level, "cannot store node state, will retry", "error", err, "retry", d)
+			h.Log.Log(ctx, level, "cannot store node state, will retry", "error", err, "retry", d)
 			continue
 		}
 		failing = false
@@ -88,41 +99,46 @@ func (h *heartbeat) run(ctx context.Context) error {
 }
 
 // once stores state and facts unless they are what was stored last.
-func (h *heartbeat) once(ctx context.Context) error {
-	now, next := time.Now(), h.config.heartbeat()
+func (h *Heartbeat) once(ctx context.Context) error {
+	now, next := time.Now(), h.every()
 	// A heartbeat that became shorter holds at once.
 	h.stored.beat = tasks.Earliest(h.stored.beat, now.Add(next))
-	state := h.status.state()
+	state := h.Node.State()
 	drained := h.stored.waiting && state.Outbox == 0
 	if essence(state) != h.stored.state || drained || !now.Before(h.stored.beat) {
 		if h.stored.any {
 			h.checkDuplicate(ctx)
-			state = h.status.state()
+			state = h.Node.State()
 		}
 		if err := h.put(ctx, state); err != nil {
 			return err
 		}
 		h.stored.state, h.stored.beat, h.stored.waiting, h.stored.any = essence(state), now.Add(next), state.Outbox > 0, true
 	}
-	facts := h.facts.now()
-	if facts.Stable == "" || (facts.Stable == h.stored.facts && now.Before(h.stored.factsBeat)) {
+	facts, stable := h.Facts()
+	if stable == "" || (stable == h.stored.facts && now.Before(h.stored.factsBeat)) {
 		return nil
 	}
-	if err := h.store.PutFacts(ctx, state.Node, facts.Values); err != nil {
+	if err := h.Store.PutFacts(ctx, state.Node, facts); err != nil {
 		return err
 	}
-	h.stored.facts, h.stored.factsBeat = facts.Stable, now.Add(factsEvery*next)
+	h.stored.facts, h.stored.factsBeat = stable, now.Add(factsEvery*next)
 
 	return nil
 }
 
-func (h *heartbeat) put(ctx context.Context, s model.NodeState) error {
-	return h.store.PutState(ctx, s, h.config.get().StateTTL.Std())
+// every returns the wait until the next heartbeat.
+func (h *Heartbeat) every() time.Duration {
+	return tasks.Spread(h.Node.config().Heartbeat.Std(), tasks.Jitter)
 }
 
-// stop stores that the agent was stopped.
-func (h *heartbeat) stop(ctx context.Context) error {
-	s := h.status.state()
+func (h *Heartbeat) put(ctx context.Context, s model.NodeState) error {
+	return h.Store.PutState(ctx, s, h.Node.config().StateTTL.Std())
+}
+
+// Stop stores that the agent was stopped.
+func (h *Heartbeat) Stop(ctx context.Context) error {
+	s := h.Node.State()
 	s.Event = model.NodeStopped
 
 	return h.put(ctx, s)
@@ -130,9 +146,9 @@ func (h *heartbeat) stop(ctx context.Context) error {
 
 // checkDuplicate looks whether another agent stored its state as that of this
 // node since this one did.
-func (h *heartbeat) checkDuplicate(ctx context.Context) {
-	c, started := h.config.get(), h.status.started
-	found, err := h.store.State(ctx, c.Node)
+func (h *Heartbeat) checkDuplicate(ctx context.Context) {
+	c, started := h.Node.config(), h.Node.started
+	found, err := h.Store.State(ctx, c.Node)
 	if err != nil {
 		return // it is not there yet, or an older server or older permissions do not give it
 	}
@@ -145,8 +161,8 @@ func (h *heartbeat) checkDuplicate(ctx context.Context) {
 	case now.Sub(h.duplicateAt) <= duplicateGone*c.Heartbeat.Std() && !found.Stopped():
 		return // its next state may be on its way
 	}
-	if before := h.status.setDuplicate(duplicate); duplicate != "" && duplicate != before {
-		h.log.WarnContext(ctx, "duplicate agent", "detail", duplicate)
-		h.report.node("", model.NodeDuplicate, duplicate)
+	if before := h.Node.setDuplicate(duplicate); duplicate != "" && duplicate != before {
+		h.Log.WarnContext(ctx, "duplicate agent", "detail", duplicate)
+		h.Duplicate(duplicate)
 	}
 }

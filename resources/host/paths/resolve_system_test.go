@@ -1,16 +1,15 @@
 //go:build system
 
-package files_test
+package paths_test
 
 import (
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
-	"github.com/musterfleet/muster/resources/host/files"
+	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/testing/hosttest"
 )
 
@@ -20,7 +19,7 @@ func TestSystemOpenDirOfStrangers(t *testing.T) {
 	hosttest.NeedRoot(t)
 	home := hosttest.Foreign(t)
 	base := filepath.Dir(home)
-	tree(t, base, "etc/", "etc/conf/", "stranger/own/", "stranger/own/deep/", "stranger/root/", "stranger/other/",
+	hosttest.MakeTree(t, base, "etc/", "etc/conf/", "stranger/own/", "stranger/own/deep/", "stranger/root/", "stranger/other/",
 		"stranger/etc -> DIR/etc", "stranger/up -> ../etc", "stranger/roots -> DIR/etc", "stranger/ownlink -> own", "stranger/absolute -> DIR/stranger/own",
 		"stranger/rootsown -> own", "stranger/others -> own", "stranger/hidden -> DIR/closed/own", "run -> etc", "tohome -> stranger/own",
 		"closed/", "closed/own/", "sticky/", "sticky/etc -> DIR/etc", "sticky/own -> DIR/stranger/own", "sticky/run -> DIR/etc", "sticky/file -> etc/x",
@@ -60,8 +59,8 @@ func TestSystemOpenDirOfStrangers(t *testing.T) {
 		"stranger/proc":     base + "/stranger/proc is a link of " + stranger,
 		"sticky/etc":        base + "/sticky/etc is a link of " + stranger,
 	} {
-		_, err := files.OpenDir(filepath.Join(base, path))
-		if !errors.Is(err, files.ErrUnsafe) || !strings.Contains(err.Error(), words) {
+		_, err := paths.OpenDir(filepath.Join(base, path))
+		if !errors.Is(err, paths.ErrUnsafe) || !strings.Contains(err.Error(), words) {
 			t.Errorf("%s: %v, not %q", path, err, words)
 		}
 	}
@@ -73,7 +72,7 @@ func TestSystemOpenDirWhileSwapped(t *testing.T) {
 	hosttest.NeedRoot(t)
 	home := hosttest.Foreign(t)
 	base := filepath.Dir(home)
-	tree(t, base, "etc/", "etc/conf/", "stranger/app/", "stranger/app/conf/", "stranger/evil -> DIR/etc")
+	hosttest.MakeTree(t, base, "etc/", "etc/conf/", "stranger/app/", "stranger/app/conf/", "stranger/evil -> DIR/etc")
 	hosttest.Give(t, home+"/app", home+"/app/conf", home+"/evil")
 	outside, err := os.Stat(base + "/etc/conf")
 	if err != nil {
@@ -82,7 +81,7 @@ func TestSystemOpenDirWhileSwapped(t *testing.T) {
 	stop := hosttest.Swap(t, home+"/app", home+"/evil")
 	var opened, refused int
 	for range 5_000 {
-		dir, err := files.OpenDir(home + "/app/conf")
+		dir, err := paths.OpenDir(home + "/app/conf")
 		if err != nil {
 			refused++
 			continue
@@ -101,40 +100,5 @@ func TestSystemOpenDirWhileSwapped(t *testing.T) {
 	}
 	if swaps := stop(); swaps == 0 || opened == 0 || refused == 0 {
 		t.Errorf("no race: %d swaps, %d opened, %d refused", swaps, opened, refused)
-	}
-}
-
-// TestSystemParentsThatAreMade has a stranger exchange a parent that is just
-// made with a directory of root, which must not be given to the stranger.
-func TestSystemParentsThatAreMade(t *testing.T) {
-	hosttest.NeedRoot(t)
-	home, h := hosttest.Foreign(t), hosttest.New(t).Disk
-	tree(t, home, "secret/", "secret/file")
-	secret, err := os.OpenRoot(home + "/secret")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer secret.Close()
-	if err := secret.Chmod(".", 0o700); err != nil {
-		t.Fatal(err)
-	}
-	stop := hosttest.Swap(t, home+"/a", home+"/secret")
-	var made int
-	for range 400 {
-		if h.MakeDirectory(home+"/a/b", hosttest.Attrs(t, 0o755)) == nil {
-			made++
-		}
-		if info, err := secret.Stat("."); err != nil || info.Mode().Perm() != 0o700 {
-			t.Fatalf("the directory of root became %v after %d: %v", info.Mode(), made, err)
-		}
-		for _, name := range []string{"a/b", "a", "secret/b", "secret"} {
-			_ = syscall.Rmdir(filepath.Join(home, name)) // but for the one with the file
-		}
-		if _, err := os.Lstat(home + "/secret"); err != nil {
-			_ = os.Rename(home+"/a", home+"/secret")
-		}
-	}
-	if swaps := stop(); swaps == 0 || made == 0 {
-		t.Errorf("no race: %d swaps, %d made", swaps, made)
 	}
 }

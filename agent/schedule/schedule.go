@@ -1,0 +1,142 @@
+// Package schedule decides which manifest of a node runs next.
+package schedule
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/musterfleet/muster/agent/tasks"
+	"github.com/musterfleet/muster/model"
+)
+
+// turn is when an active manifest runs.
+type turn struct {
+	// next is when its interval is over.
+	next time.Time
+	runs int
+	// again spreads the tries of runs that fail before they come to any resource.
+	again tasks.Backoff
+	// pending is that a change that somebody asked for was not made yet.
+	pending bool
+}
+
+// Schedule is which manifest runs next, for one goroutine. Make it with New.
+type Schedule struct {
+	due   due
+	turns map[string]*turn
+	// pace is this process's share of the jitter. It is the same for all intervals,
+	// so that a fleet spreads while the manifests of a node keep their order.
+	pace float64
+}
+
+// New returns a schedule without manifests.
+func New() *Schedule {
+	return &Schedule{due: due{}, turns: map[string]*turn{}, pace: 1 + tasks.Jitter*(2*rand.Float64()-1)}
+}
+
+// Ask asks for a run of a manifest, which is due since a time.
+func (s *Schedule) Ask(key string, cause model.Cause, at time.Time) { s.due.add(key, Wake{cause, at}) }
+
+// Next returns when the interval of a manifest is over.
+func (s *Schedule) Next(key string) time.Time { return s.of(key).next }
+
+// Within has a manifest run within an interval from now: one that became shorter
+// holds at once.
+func (s *Schedule) Within(key string, interval time.Duration) {
+	t := s.of(key)
+	t.next = tasks.Earliest(t.next, s.after(interval))
+}
+
+// Forget drops a manifest that is not assigned any more.
+func (s *Schedule) Forget(key string) { delete(s.turns, key) }
+
+// Begin counts the runs of a manifest, and returns which one begins now.
+func (s *Schedule) Begin(key string) int {
+	t := s.of(key)
+	t.runs++
+
+	return t.runs
+}
+
+// of returns the turn of a manifest.
+func (s *Schedule) of(key string) *turn {
+	t, ok := s.turns[key]
+	if !ok {
+		t = &turn{}
+		s.turns[key] = t
+	}
+
+	return t
+}
+
+// after returns a time after an interval, which is this process's own.
+func (s *Schedule) after(interval time.Duration) time.Time {
+	return time.Now().Add(s.Paced(interval))
+}
+
+// Paced returns an interval as this process keeps it.
+func (s *Schedule) Paced(interval time.Duration) time.Duration {
+	return time.Duration(s.pace * float64(interval))
+}
+
+// Take returns the manifest that runs next, in force in this order, and why;
+// empty is none.
+func (s *Schedule) Take(order []string, now time.Time) (string, Wake) {
+	key, w := nextDue(order, s.due, s.turns, now)
+	if key == "" {
+		clear(s.due) // what is left is not active
+	}
+	delete(s.due, key)
+
+	return key, w
+}
+
+// Ran plans the next turn of a manifest; began is that the run came to a resource.
+func (s *Schedule) Ran(key string, interval time.Duration, began bool) {
+	t := s.of(key)
+	t.next = s.after(interval)
+	if began {
+		t.again.Reset()
+	} else {
+		t.next = tasks.Earliest(t.next, time.Now().Add(t.again.Next()))
+	}
+}
+
+// nextDue returns the first manifest that a run was asked for, else the one whose
+// interval has been over for longest: one that takes longer than its interval
+// must not keep the others from their turn.
+func nextDue(order []string, due due, turns map[string]*turn, now time.Time) (string, Wake) {
+	oldest := ""
+	for _, key := range order {
+		if w, asked := due[key]; asked {
+			return key, w
+		}
+		if t := turns[key]; !now.Before(t.next) && (oldest == "" || t.next.Before(turns[oldest].next)) {
+			oldest = key
+		}
+	}
+	w := Wake{model.CauseSchedule, now}
+	if oldest != "" && turns[oldest].pending {
+		w.Cause = model.CauseManifest
+	}
+
+	return oldest, w
+}
+
+// Conclude records the outcome of a run, and reports whether it came to its end
+// without a failure.
+func (s *Schedule) Conclude(key string, cause model.Cause, o model.Outcome) (done bool) {
+	done = isDone(o)
+	s.of(key).pending = isPending(cause, o)
+
+	return done
+}
+
+// isPending reports whether a change that a run was asked for is still to be made
+// after it, so that the next run is not one that only looks for drift.
+func isPending(cause model.Cause, outcome model.Outcome) bool {
+	return !isDone(outcome) && weight(cause) >= weight(model.CauseCommand)
+}
+
+// isDone reports whether a run came to its end without a failure.
+func isDone(o model.Outcome) bool { return o != model.OutcomeFailed && o != model.OutcomeNotRun }

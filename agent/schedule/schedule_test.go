@@ -1,0 +1,54 @@
+package schedule
+
+import (
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/model"
+)
+
+func TestNextDue(t *testing.T) {
+	now := time.Unix(100, 0)
+	before, longBefore, later := now.Add(-time.Second), now.Add(-time.Minute), now.Add(time.Second)
+	asked := Wake{model.CauseHealth, before}
+	for name, c := range map[string]struct {
+		due   due
+		turns map[string]*turn
+		key   string
+		want  Wake
+	}{
+		"nothing":                           {due{}, map[string]*turn{"a": {next: later}, "b": {next: later}}, "", Wake{}},
+		"asked for":                         {due{"b": asked}, map[string]*turn{"a": {next: later}, "b": {next: later}}, "b", asked},
+		"the first that was asked for":      {due{"a": asked, "b": {model.CauseManifest, before}}, map[string]*turn{"a": {}, "b": {}}, "a", asked},
+		"asked for before an interval":      {due{"b": asked}, map[string]*turn{"a": {next: longBefore}, "b": {next: later}}, "b", asked},
+		"an interval":                       {due{}, map[string]*turn{"a": {next: later}, "b": {next: now}}, "b", Wake{model.CauseSchedule, now}},
+		"over for longest":                  {due{}, map[string]*turn{"a": {next: before}, "b": {next: longBefore}}, "b", Wake{model.CauseSchedule, now}},
+		"a change that is still to be made": {due{}, map[string]*turn{"a": {next: now, pending: true}, "b": {next: later}}, "a", Wake{model.CauseManifest, now}},
+		"asked for, but not active":         {due{"c": asked}, map[string]*turn{"a": {next: later}, "b": {next: later}}, "", Wake{}},
+	} {
+		key, w := nextDue([]string{"a", "b"}, c.due, c.turns, now)
+		if key != c.key || key != "" && w != c.want {
+			t.Errorf("%s: %q for %+v, want %q for %+v", name, key, w, c.key, c.want)
+		}
+	}
+}
+
+func TestIsPending(t *testing.T) {
+	for _, c := range []struct {
+		cause   model.Cause
+		outcome model.Outcome
+		want    bool
+	}{
+		{model.CauseManifest, model.OutcomeFailed, true},
+		{model.CauseManifest, model.OutcomeNotRun, true},
+		{model.CauseCommand, model.OutcomeFailed, true},
+		{model.CauseManifest, model.OutcomeChanged, false},
+		{model.CauseManifest, model.OutcomeNoop, false},
+		{model.CauseSchedule, model.OutcomeFailed, false},
+		{model.CauseHealth, model.OutcomeNotRun, false},
+	} {
+		if got := isPending(c.cause, c.outcome); got != c.want {
+			t.Errorf("%s, %s: %v", c.cause, c.outcome, got)
+		}
+	}
+}

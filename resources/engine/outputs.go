@@ -1,0 +1,34 @@
+package engine
+
+import (
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// outputs are what resources leave for later ones.
+type outputs struct {
+	access *access
+	kept   resource.Outputs
+}
+
+// of returns the outputs of a node after its turn.
+func (o *outputs) of(n *graph.Node, outcome resource.Outcome) map[string]any {
+	if n.Resource.Type.Outputs == nil {
+		return nil
+	}
+
+	return n.Resource.Type.Outputs(o.access.observer.Spec(n), o.access.observer.State(n), outcome)
+}
+
+// keep keeps what later resources may take of a node.
+func (o *outputs) keep(n *graph.Node, outcome resource.Outcome) {
+	if n.Resource.Type.Outputs == nil {
+		return
+	}
+	values := o.access.secrets.Outputs(o.of(n, outcome), o.access.isSensitive(n))
+	o.kept[n.Ref] = values
+	if alias := n.Resource.Meta().Alias; alias != "" {
+		o.kept[model.Ref{Type: n.Ref.Type, Name: alias}] = values
+	}
+}

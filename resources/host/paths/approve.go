@@ -1,0 +1,179 @@
+package paths
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Resolver walks to directories and remembers for a moment which it reached
+// safely, so that many files of one directory cost one walk. No descriptor is kept, which
+// would keep a file system from being unmounted: a directory is opened again,
+// and taken when it is the very one with the same owner and mode. The zero value
+// remembers nothing yet.
+type Resolver struct {
+	mu    sync.RWMutex
+	since time.Time
+	known map[string]approval
+}
+
+// approval is a directory that a walk has reached.
+type approval struct {
+	dev, inode uint64
+	uid, mode  uint32
+}
+
+func approvalOf(st *unix.Stat_t) approval {
+	return approval{dev: uint64(st.Dev), inode: st.Ino, uid: st.Uid, mode: st.Mode}
+}
+
+const (
+	// approvalLife bounds how long a walk counts. Nobody gives a directory away in
+	// this time and has its new owner lead its path back to the same one.
+	approvalLife = 20 * time.Millisecond
+	maxApprovals = 1 << 12
+)
+
+// Place is a name in an open directory, which whoever gets the place closes.
+type Place struct {
+	Dir  *Dir
+	Name string
+
+	st unix.Stat_t
+}
+
+// stat looks at the place, without following a link.
+func (p *Place) stat() error { return p.Dir.Stat(p.Name, &p.st) }
+
+// Dir opens the directory at path. Errors are those of OpenDir.
+func (r *Resolver) Dir(path string) (*Dir, error) {
+	full, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+
+	return r.open(newWalk(), full)
+}
+
+// Parent opens the directory that path is in. Errors are those of OpenDir.
+func (r *Resolver) Parent(path string) (*Place, error) {
+	full, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := r.open(newWalk(), filepath.Dir(full))
+	if err != nil {
+		return nil, err
+	}
+	if full == "/" {
+		return &Place{Dir: dir, Name: "."}, nil
+	}
+
+	return &Place{Dir: dir, Name: filepath.Base(full)}, nil
+}
+
+// Find looks for what a path names; follow leads on through a link there.
+func (r *Resolver) Find(path string, follow bool) (*Place, error) {
+	at, err := r.Parent(path)
+	if err != nil {
+		return nil, err
+	}
+	if follow {
+		err = newWalk().target(at, false)
+	} else {
+		err = at.stat()
+	}
+	if err != nil {
+		return nil, errors.Join(err, at.Dir.Close())
+	}
+
+	return at, nil
+}
+
+// open opens a directory by an absolute, clean path.
+func (r *Resolver) open(w *walk, path string) (*Dir, error) {
+	if path == "/" {
+		return w.root()
+	}
+	if dir, ok := r.reopen(w, path); ok {
+		return dir, nil
+	}
+	parent, err := r.open(w, filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	defer parent.Close()
+	dir, err := w.enter(parent, filepath.Base(path), false)
+	if err == nil {
+		r.add(dir)
+	}
+
+	return dir, err
+}
+
+// reopen opens a directory that an earlier walk has reached.
+func (r *Resolver) reopen(w *walk, path string) (*Dir, bool) {
+	known, ok := r.get(path)
+	if !ok {
+		return nil, false
+	}
+	dir, err := w.open(unix.AT_FDCWD, path, path, 0)
+	if err != nil {
+		return nil, false
+	}
+	if known != dir.approval {
+		_ = dir.Close()
+		return nil, false
+	}
+
+	return dir, true
+}
+
+// get returns the approval of a path that was walked a moment ago.
+func (r *Resolver) get(path string) (approval, bool) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	known, ok := r.known[path]
+
+	return known, ok && time.Since(r.since) < approvalLife
+}
+
+func (r *Resolver) add(dir *Dir) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.known == nil || len(r.known) >= maxApprovals || time.Since(r.since) >= approvalLife {
+		r.known, r.since = map[string]approval{}, time.Now()
+	}
+	r.known[dir.path] = dir.approval
+}
+
+// Stat looks at what a path names; follow leads on through a link there. In a
+// directory that was reached a moment ago that is one call, and nothing is opened:
+// a look changes nothing, and whatever reads what was found walks to it and
+// compares.
+func (r *Resolver) Stat(path string, st *unix.Stat_t, follow bool) error {
+	if _, ok := r.get(filepath.Dir(path)); ok && !follow {
+		return statAt(filepath.Clean(path), st)
+	}
+	at, err := r.Find(path, follow)
+	if err != nil {
+		return err
+	}
+	*st = at.st
+
+	return at.Dir.Close()
+}
+
+// statAt looks at a path as the kernel resolves it.
+func statAt(path string, st *unix.Stat_t) error {
+	err := Retry(func() error { return unix.Fstatat(unix.AT_FDCWD, path, st, unix.AT_SYMLINK_NOFOLLOW) })
+	if err != nil {
+		return &fs.PathError{Op: "lstat", Path: path, Err: err}
+	}
+
+	return nil
+}

@@ -1,0 +1,85 @@
+// Package paths walks to what a path names, by descriptor: nobody leads a
+// privileged process out of what is theirs.
+package paths
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrUnsafe is a path that a user other than root and the running one could
+// lead elsewhere: see OpenDir.
+var ErrUnsafe = errors.New("unsafe path")
+
+// Dir is an open directory: what is done below it is done in this very
+// directory, whoever exchanges its path meanwhile. Make it with OpenDir, and
+// close it.
+type Dir struct {
+	fd   int
+	path string
+
+	approval
+	party party
+}
+
+// OpenDir opens the directory at path. It passes directories and links of root
+// and the running user; from those of another user it goes on only to
+// directories of that same user, and from a directory that everybody may write
+// to, without the sticky bit, only to such ones. Anything else wraps ErrUnsafe,
+// and names what leads elsewhere, its owner and the remedy.
+func OpenDir(path string) (*Dir, error) { return (&Resolver{}).Dir(path) }
+
+// Path returns the path that the directory was opened by.
+func (d *Dir) Path() string { return d.path }
+
+// Close closes the directory.
+func (d *Dir) Close() error { return unix.Close(d.fd) }
+
+// Root returns the directory as a root for work on the tree below it: nothing
+// leads out of that. The caller closes it; it stays valid when d is closed.
+func (d *Dir) Root() (*os.Root, error) {
+	return os.OpenRoot("/proc/self/fd/" + strconv.Itoa(d.fd))
+}
+
+// Fd returns the descriptor of the directory, for system calls relative to it.
+func (d *Dir) Fd() int { return d.fd }
+
+// Stat looks at a name in the directory, without following a link.
+func (d *Dir) Stat(name string, st *unix.Stat_t) error {
+	err := Retry(func() error { return unix.Fstatat(d.fd, name, st, unix.AT_SYMLINK_NOFOLLOW) })
+	if err != nil {
+		return &fs.PathError{Op: "lstat", Path: filepath.Join(d.path, name), Err: err}
+	}
+
+	return nil
+}
+
+// Child opens the directory with a name in this one, whoever owns it. A link is
+// ENOTDIR.
+func (d *Dir) Child(name string) (*Dir, error) {
+	return newWalk().open(d.fd, name, filepath.Join(d.path, name), unix.O_NOFOLLOW)
+}
+
+// Check returns ErrUnsafe when a walk does not go on from the directory to one in it.
+func (d *Dir) Check(child *Dir) error { return newWalk().check(d, child, false) }
+
+// Refresh reads owner and mode of the directory again.
+func (d *Dir) Refresh() error { return newWalk().stat(d) }
+
+// Heir returns the owner whose directories alone a walk reaches from this one, if
+// it belongs to another user than root and the running one.
+func (d *Dir) Heir() (uid uint32, ok bool) { return d.uid, d.party >= 0 }
+
+// TakesNames reports whether others than root, the running user and the owner of
+// a file may give that another name in the directory.
+func (d *Dir) TakesNames(owner uint32) bool {
+	return party(owner) != d.party && (d.party != trusted || d.mode&unix.S_IWOTH != 0)
+}
+
+// attrs returns what the walk needs of the directory's attributes.
+func (d *Dir) attrs() *unix.Stat_t { return &unix.Stat_t{Mode: d.mode, Uid: d.uid} }
