@@ -143,5 +143,5 @@ func (Provider) Remove(ctx context.Context, env resource.Env, spec *scaffold.Spe
 		env.Log.DebugContext(ctx, "target kept", "target", spec.Name, "reason", err)
 	}
 
-	return errors.Join(failed, forget(env.Host, spec.Name))
+	return errors.Join(failed, env.Host.Forget(records, spec.Name))
 }
