@@ -2,7 +2,6 @@ package eval
 
 import (
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/manifest/expression"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/resources/template"
 )
@@ -14,7 +13,7 @@ func Reveal[T any](v any, text func(model.Secret) T) any {
 		return v
 	}
 
-	return expression.Copy(v, func(v any) any {
+	return template.Copy(v, func(v any) any {
 		if secret, is := v.(model.Secret); is {
 			return text(secret)
 		}
@@ -23,7 +22,7 @@ func Reveal[T any](v any, text func(model.Secret) T) any {
 }
 
 // cloned returns a tree that a template may change, which is nothing to others.
-func cloned(v any) any { return expression.Copy(v, func(leaf any) any { return leaf }) }
+func cloned(v any) any { return template.Copy(v, func(leaf any) any { return leaf }) }
 
 // markAll marks every scalar of v as one that came of a secret.
 func markAll(v *resource.Value) {
