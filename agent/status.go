@@ -31,7 +31,7 @@ type nodeStatus struct {
 	duplicate string
 }
 
-// identity returns a state that tells only which agent it is of.
+// identity returns a state with nothing but the identity of the agent.
 func (n *nodeStatus) identity() model.NodeState {
 	return model.NodeState{Protocol: model.ProtocolNode, Node: n.config.get().Node, Version: n.version, Started: n.started, At: time.Now().UTC(), Groups: []string{}}
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/musterfleet/muster/resources/template"
 )
 
-// Reveal returns a tree with what each of its secrets stands for: the tree itself
-// when it has none.
+// Reveal returns a tree with what text returns for each of its secrets: the tree
+// itself when it has none.
 func Reveal[T any](v any, text func(model.Secret) T) any {
 	if !template.Holds(v) {
 		return v
@@ -21,7 +21,7 @@ func Reveal[T any](v any, text func(model.Secret) T) any {
 	})
 }
 
-// cloned returns a tree that a template may change, which is nothing to others.
+// cloned returns a copy of a tree, which a template may change.
 func cloned(v any) any { return template.Copy(v, func(leaf any) any { return leaf }) }
 
 // markAll marks every scalar of v as one that came of a secret.
