@@ -11,9 +11,6 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// errNoFacts may pass: the facts are being gathered.
-var errNoFacts = errors.New("the facts are not gathered yet")
-
 // factCache holds the facts as they were gathered last.
 type factCache struct {
 	// gather gathers the facts with those of a directory, stable returns the digest of
@@ -44,7 +41,7 @@ func (f *factCache) wait(ctx context.Context) (model.Facts, error) {
 	case <-f.ready:
 		return f.values(), nil
 	case <-ctx.Done():
-		return nil, errors.Join(errNoFacts, context.Cause(ctx))
+		return nil, errors.Join(assignments.ErrNoFacts, context.Cause(ctx))
 	}
 }
 

@@ -267,7 +267,7 @@ func TestAssignmentDocuments(t *testing.T) {
 		"unknown key":        {"intervall: 5m", false, "group.all.motd:2:1: unknown key `intervall` (did you mean `interval`?)"},
 		"rollout":            {"rollout: {id: x}", false, "key `rollout` is not in this version yet"},
 		"wrong name":         {"name: other", false, "group.all.motd:2:7: the name is \"other\""},
-		"wrong digest":       {"digest: " + digest("x"), false, "group.all.motd:2:9: the digest does not fit"},
+		"wrong digest":       {"digest: " + digest("x"), false, "group.all.motd:2:9: the digest does not match"},
 		"drift garbage":      {"drift: never", false, "group.all.motd:2:8: `drift` cannot be \"never\""},
 		"interval too short": {"interval: 1ms", false, "group.all.motd:2:11: `interval` must be at least 1s"},
 		"interval garbage":   {"interval: 5", false, "group.all.motd:2:11: `interval`: invalid duration"},
@@ -511,7 +511,7 @@ func TestBundle(t *testing.T) {
 		n.bucket.put("group.all.other", "protocol: io.muster.v1.assignment\nbundle: sha256-"+strings.Repeat("0", 64)+"\n")
 		n.outside.setBundle("sha256-"+strings.Repeat("0", 64), data)
 		n.after(time.Minute)
-		if run := n.lastRun(); run.Refused || !strings.Contains(strings.Join(run.Errors, ""), "what came is "+digest) {
+		if run := n.lastRun(); run.Refused || !strings.Contains(strings.Join(run.Errors, ""), "the content has "+digest) {
 			t.Errorf("the run is %+v", run)
 		}
 	})

@@ -57,7 +57,7 @@ func (a *Assignment) Validate(name string) Problems {
 		out.Property("bundle", "write sha256- and 64 hexadecimal digits", "%q is no digest of a bundle", a.Bundle)
 	}
 	if content := a.ContentDigest(); a.Digest != "" && a.Digest != content {
-		out.Property("digest", "push it again", "the digest does not fit: it says %s, what came is %s", a.Digest, content)
+		out.Property("digest", "push it again", "the digest does not match: it is %s, the content has %s", a.Digest, content)
 	}
 
 	return out

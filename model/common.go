@@ -19,8 +19,8 @@ type Common struct {
 	Poll      Duration `json:"poll,omitempty" jsonschema_description:"How often an agent looks at it at the latest"`
 
 	HealthChecks []HealthCheck `json:"health_checks,omitempty" jsonschema_description:"What must hold when it is in its state; a critical check fails it"`
-	// RegisterWhenStable are told to others while the resource is in its state.
-	RegisterWhenStable []RegisterEntry `json:"register_when_stable,omitempty" jsonschema_description:"Services to tell others of while it is in its state and no health check is critical"`
+	// RegisterWhenStable are registered while the resource is in its state.
+	RegisterWhenStable []RegisterEntry `json:"register_when_stable,omitempty" jsonschema_description:"Services to register while it is in its state and no health check is critical"`
 }
 
 // Meta returns the common properties of whatever embeds them.

@@ -29,16 +29,16 @@ type NodeState struct {
 	Groups    []string                 `json:"groups"`
 	Labels    map[string]string        `json:"labels,omitempty"`
 	Manifests map[string]ManifestState `json:"manifests,omitempty" jsonschema_description:"By key in the bucket"`
-	Health    HealthCounts             `json:"health,omitzero" jsonschema_description:"Health checks as they stand, by status"`
+	Health    HealthCounts             `json:"health,omitzero" jsonschema_description:"Current health checks, by status"`
 	Outbox    int                      `json:"outbox" jsonschema_description:"Reports waiting to be published"`
 	Watches   int                      `json:"watches"`
 	Message   string                   `json:"message,omitempty" jsonschema_description:"What the event is about"`
 	// SilentAfter is after how long without another state the node counts as
 	// silent; zero is never. Only the state in the bucket has it.
 	SilentAfter Duration `json:"silent_after,omitempty" jsonschema_description:"After how long without another state the node counts as silent; only in the bucket"`
-	// Dropped is how many reports an event dropped tells of. DroppedFrom and DroppedTo
+	// Dropped is the number of reports that an event dropped is about. DroppedFrom and DroppedTo
 	// are the first and the last seq of them, DroppedRanges all, in order.
-	Dropped       int        `json:"dropped,omitempty" jsonschema_description:"How many reports an event dropped tells of"`
+	Dropped       int        `json:"dropped,omitempty" jsonschema_description:"Number of dropped reports"`
 	DroppedFrom   uint64     `json:"dropped_from,omitempty"`
 	DroppedTo     uint64     `json:"dropped_to,omitempty"`
 	DroppedRanges []SeqRange `json:"dropped_ranges,omitempty" jsonschema_description:"The seqs of all of them, in order"`

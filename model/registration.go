@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// RegisterEntry is one entry of the property register_when_stable: what is told
+// RegisterEntry is one entry of the property register_when_stable: what is registered
 // to others while the resource is in its state.
 type RegisterEntry struct {
 	Cluster     string            `json:"cluster" jsonschema_description:"Which cluster it belongs to: one word of letters, digits, - and _"`
@@ -33,7 +33,7 @@ type Registration struct {
 	Priority     int               `json:"priority" jsonschema_description:"1 to 255, the lower first"`
 	TTL          Duration          `json:"ttl" jsonschema_description:"How long it holds unless it is renewed"`
 	Annotations  map[string]string `json:"annotations,omitempty"`
-	Node         string            `json:"node" jsonschema_description:"Who tells of it"`
+	Node         string            `json:"node" jsonschema_description:"The node that registers it"`
 }
 
 // CanonicalAddress returns an IP address or a host name in the one form in which

@@ -101,7 +101,7 @@ func (b *bundles) download(ctx context.Context, digest string, to *os.File) erro
 		return fetchError(digest, err)
 	}
 	if got := model.DigestFrom(sum); got != digest {
-		return fmt.Errorf("fetch bundle %s: what came is %s", digest, got)
+		return fmt.Errorf("fetch bundle %s: the digest does not match, the content has %s", digest, got)
 	}
 	_, err = to.Seek(0, io.SeekStart)
 

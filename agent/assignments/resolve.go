@@ -13,8 +13,8 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// errNoFacts may pass: the facts are being gathered.
-var errNoFacts = errors.New("the facts are not gathered yet")
+// ErrNoFacts is transient: the facts are being gathered.
+var ErrNoFacts = errors.New("the facts are not gathered yet")
 
 // resolveCandidate finds the version of a unit that holds: the newest, or the last
 // good one when something is wrong with that. assigned is false when the unit does
@@ -177,7 +177,7 @@ func observed(ctx context.Context, facts model.Facts, f func(context.Context) er
 	case seen.err != nil:
 		return fmt.Errorf("%s: %w", bounds.Problems(model.AsProblems(err)), seen.err)
 	case facts == nil:
-		return fmt.Errorf("%w: %s", errNoFacts, bounds.Problems(model.AsProblems(err)))
+		return fmt.Errorf("%w: %s", ErrNoFacts, bounds.Problems(model.AsProblems(err)))
 	default:
 		return err
 	}

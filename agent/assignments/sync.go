@@ -62,7 +62,7 @@ type Activation struct {
 type Rejection struct {
 	Entry    model.Entry
 	Problems model.Problems
-	// Remaining tells what stays active.
+	// Remaining describes what stays active.
 	Remaining string
 }
 
@@ -303,7 +303,7 @@ func (t *turn) conclude() {
 	}
 }
 
-// remaining tells which version of a unit's name is active.
+// remaining describes which version of a unit's name is active.
 func (s *Set) remaining(u *unit) string {
 	for _, other := range s.order {
 		if other.name == u.name {

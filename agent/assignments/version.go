@@ -18,7 +18,7 @@ type Version struct {
 	// Resolution is what it resolved to last; nil before the first time.
 	Resolution *Resolution
 
-	// sum tells values apart.
+	// sum is the digest of the value.
 	sum string
 	// whenAt is where the condition is.
 	whenAt model.Position
@@ -40,8 +40,8 @@ type Resolution struct {
 	used  bool
 }
 
-// basis is what tells whether a manifest that reads more than its text may
-// resolve to something else now.
+// basis is compared to find out whether a manifest that reads more than its text
+// may resolve to something else now.
 type basis struct {
 	// facts counts how often the facts were gathered, changes how often this agent
 	// changed the machine.

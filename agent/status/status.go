@@ -42,7 +42,7 @@ func New(version string, config func() config.Config, waiting, maxDocument func(
 	}
 }
 
-// Identity returns a state that tells only which agent it is of.
+// Identity returns a state with nothing but the identity of the agent.
 func (n *Node) Identity() model.NodeState {
 	return model.NodeState{Protocol: model.ProtocolNode, Node: n.config().Node, Version: n.version, Started: n.started, At: time.Now().UTC(), Groups: []string{}}
 }

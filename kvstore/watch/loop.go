@@ -32,6 +32,8 @@ type loop struct {
 	newest map[string]mark
 	// listAt is when keys are listed; zero while no family is complete.
 	listAt time.Time
+	// completed reports that a family became complete since the listener was last woken.
+	completed bool
 	// reported are the errors in Sync when the listener was last woken.
 	reported string
 }
@@ -241,7 +243,7 @@ func (l *loop) catchUp(ctx context.Context, due []*part) {
 		p.at = now.Add(time.Duration((1 - l.o.Rand()/4) * float64(l.o.Audit)))
 		if !p.complete {
 			p.complete, l.listAt = true, now.Add(l.spread())
-			l.table.note("")
+			l.completed = true
 		}
 	}
 	l.settle()
@@ -316,13 +318,12 @@ func (l *loop) failed(ctx context.Context, p *part, err error) {
 	p.retry = min(2*p.retry, kvstore.MaxRetry*l.o.Retry)
 }
 
-// flush wakes with the keys that changed, if any or if something else is worth
-// it. The empty key stands for the first time that everything is known.
+// flush wakes with the keys that changed, if any or if something else is worth it.
 func (l *loop) flush() {
 	keys, problems := l.table.takeChanged()
-	if len(keys) == 0 && problems == l.reported {
+	if len(keys) == 0 && !l.completed && problems == l.reported {
 		return
 	}
-	l.reported = problems
-	l.wake(slices.DeleteFunc(keys, func(k string) bool { return k == "" }))
+	l.reported, l.completed = problems, false
+	l.wake(keys)
 }

@@ -60,7 +60,7 @@ func (l *loop) behind(ctx context.Context, key string, found bool) error {
 	h, known := l.table.get(key)
 	if !known {
 		// Announced and gone again, or still on its way to the replica that answers:
-		// the next audit will tell.
+		// the next audit finds it.
 		l.newest = map[string]mark{}
 		return nil
 	}

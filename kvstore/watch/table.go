@@ -174,13 +174,6 @@ func (t *table) update(change func(*model.Sync)) {
 	change(&t.sync)
 }
 
-// note makes a key count as changed.
-func (t *table) note(key string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.changed = append(t.changed, key)
-}
-
 // takeChanged returns the keys that changed since the last call, in order, and
 // what of Sync is worth to be woken for.
 func (t *table) takeChanged() (keys []string, problems string) {

@@ -45,8 +45,8 @@ func removal(action, message string) model.Change {
 // missing; an archive that is kept must match the properties.
 func planPresent(spec *Spec, state *State) (plan resource.Plan, err error) {
 	missing := spec.Creates != "" && !state.Metadata.CreatesExists
-	owed := state.past.owed()
-	if spec.Cleanup && !missing && !owed {
+	pending := state.past.isPending()
+	if spec.Cleanup && !missing && !pending {
 		if state.Entry.Kind != files.Absent {
 			plan.Add(removal(actionCleanup, cleaned))
 		}
@@ -57,7 +57,7 @@ func planPresent(spec *Spec, state *State) (plan resource.Plan, err error) {
 		plan.Changes[0].Message = "Would have downloaded"
 		err = state.want.parent
 	}
-	if spec.ExtractParent == "" || len(plan.Changes) == 0 && !missing && !owed {
+	if spec.ExtractParent == "" || len(plan.Changes) == 0 && !missing && !pending {
 		return plan, err
 	}
 	plan.Add(model.Change{Action: actionExtract, Message: "Would have extracted", Property: "extract_parent", To: spec.ExtractParent})

@@ -2,17 +2,12 @@ package archive
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io/fs"
-	"path/filepath"
 
 	"github.com/musterfleet/muster/resources/host"
-	"github.com/musterfleet/muster/resources/host/files"
 )
+
+// records is the folder of the records in the state directory.
+const records = "archives"
 
 // record is the state of an unpacked archive, in the state directory: an
 // extraction that a kill prevented is made up for, and the checksum outlives
@@ -26,62 +21,25 @@ type record struct {
 	Invalid bool `json:"invalid,omitempty"`
 }
 
-// maxRecord bounds a record generously.
-const maxRecord = 64 << 10
-
-func (r record) owed() bool { return r.Archive != "" && !r.Extracted }
-
-// recordPath returns the path of an archive's record, empty without a state
-// directory.
-func recordPath(h *host.Host, name string) string {
-	if h.StateDir() == "" {
-		return ""
-	}
-	sum := sha256.Sum256([]byte(name))
-
-	return filepath.Join(h.StateDir(), "archives", hex.EncodeToString(sum[:16])+".json")
-}
+// isPending reports whether the archive has yet to be unpacked.
+func (r record) isPending() bool { return r.Archive != "" && !r.Extracted }
 
 // recall returns the record of an archive. A damaged one is a pending
 // extraction: unpacking once more loses nothing.
 func recall(h *host.Host, name string) (record, error) {
-	path := recordPath(h, name)
-	if path == "" {
-		return record{}, nil
-	}
-	data, err := files.Read(path, maxRecord)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return record{}, nil
-	case err != nil:
-		return record{}, fmt.Errorf("could not read the record of the archive: %w", err)
-	}
-	var r record
-	if json.Unmarshal(data, &r) != nil || r.Archive != name {
+	r, found, err := host.Recall[record](h, records, name)
+	if found && r.Archive != name {
 		r = record{Archive: name}
 	}
 
-	return r, nil
+	return r, err
 }
 
-// remember writes a record durably, also in a cancelled run.
+// remember writes a record where there is a state directory.
 func remember(ctx context.Context, h *host.Host, r record) error {
-	path := recordPath(h, r.Archive)
-	if path == "" {
-		return nil
-	}
-	if err := h.WriteRecord(ctx, path, r); err != nil {
-		return fmt.Errorf("could not record the pending extraction: %w", err)
-	}
-
-	return nil
-}
-
-func forget(h *host.Host, name string) error {
-	path := recordPath(h, name)
-	if path == "" {
+	if h.StateDir() == "" {
 		return nil
 	}
 
-	return h.Remove(path)
+	return h.Remember(ctx, records, r.Archive, r)
 }

@@ -64,7 +64,7 @@ func (*Type) Apply(ctx context.Context, env resource.Env, p ArchiveProvider, spe
 		err = cleanUp(env, spec)
 	case plan.Has(actionRemove):
 		if err = env.Host.Remove(spec.Name); err == nil {
-			err = forget(env.Host, spec.Name)
+			err = env.Host.Forget(records, spec.Name)
 		}
 	}
 

@@ -16,7 +16,7 @@ type Spec struct {
 	Environment []string `json:"environment,omitempty" sensitive:"true" jsonschema_description:"KEY=VALUE entries added to the environment"`
 	Path        string   `json:"path,omitempty" filled:"true" jsonschema_description:"PATH of the command, absolute directories separated by colons, which is also searched for it"`
 	Returns     []int    `json:"returns,omitempty" jsonschema_description:"Exit codes that mean success; [0] when unset"`
-	Creates     string   `json:"creates,omitempty" filled:"true" jsonschema_description:"A path; the command is not run when something stands there"`
+	Creates     string   `json:"creates,omitempty" filled:"true" jsonschema_description:"A path; the command is not run when it exists"`
 	RefreshOnly bool     `json:"refresh_only,omitempty" alias:"refreshonly" jsonschema_description:"Run it only when a resource it subscribes to has changed"`
 	LogOutput   bool     `json:"logoutput,omitempty" alias:"log_output" jsonschema_description:"Log what it prints, line by line"`
 	OnlyIf      string   `json:"onlyif,omitempty" filled:"true" sensitive:"true" jsonschema_description:"A command; run only when its exit code is 0"`

@@ -6,7 +6,7 @@ import "github.com/musterfleet/muster/model"
 type State struct {
 	model.CommonState
 	ExitCode         *int `json:"exit_code,omitempty" jsonschema_description:"Exit code of the command; absent when it did not run"`
-	CreatesSatisfied bool `json:"creates_satisfied" jsonschema_description:"Whether something stands at the path of creates"`
+	CreatesSatisfied bool `json:"creates_satisfied" jsonschema_description:"Whether the path of creates exists"`
 
 	// refused is set when a guard forbids the command.
 	refused bool

@@ -12,7 +12,7 @@ import (
 // directory when it leads to one.
 type State struct {
 	model.CommonState
-	Metadata *Metadata `json:"metadata,omitempty" jsonschema_description:"What stands at the path; absent when nothing does"`
+	Metadata *Metadata `json:"metadata,omitempty" jsonschema_description:"What is at the path; absent when nothing is"`
 
 	// Entry is the path itself; a link is not followed.
 	Entry files.Entry `json:"-"`

@@ -21,14 +21,6 @@ type (
 // DefaultMaxBytes is the largest document that is parsed, unless Options say otherwise.
 const DefaultMaxBytes = syntax.DefaultMaxBytes
 
-// The errors of sources.
-var (
-	// ErrSource is a source that cannot be one; it never passes by trying again.
-	ErrSource = source.ErrSource
-	// ErrTooLarge is a source with more bytes than are allowed.
-	ErrTooLarge = source.ErrTooLarge
-)
-
 // Parse reads a manifest in YAML or JSON. name is what its places are called.
 // Unknown keys and the like are reported by Resolve. The error is model.Problems.
 func Parse(name string, data []byte) (*Document, error) {

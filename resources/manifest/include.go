@@ -20,6 +20,7 @@ import (
 	"github.com/musterfleet/muster/resources/manifest/source"
 	"github.com/musterfleet/muster/resources/manifest/syntax"
 	"github.com/musterfleet/muster/resources/resource"
+	"github.com/musterfleet/muster/resources/template"
 )
 
 // DefaultMaxDepth is how deep manifests may include one another, by default.
@@ -228,7 +229,7 @@ func (s *session) include(ctx context.Context, i *inclusion, spec resource.Spec,
 		child.leaving = append(slices.Clone(s.leaving), i.path)
 	}
 
-	data, _ := expression.Copy(in.Data, i.hide(s.Secrets())).(map[string]any)
+	data, _ := template.Copy(in.Data, i.hide(s.Secrets())).(map[string]any)
 
 	return child.declare(ctx, hierarchy.Merge(data, s.external))
 }

@@ -44,7 +44,7 @@ type shared struct {
 	// resources that were not asked yet, for few manifests need to know.
 	paths    map[string]model.Ref
 	bringing []*resource.Resource
-	// aliases maps an alias to the reference it stands for.
+	// aliases maps an alias to its reference.
 	aliases map[model.Ref]model.Ref
 	// sensitive are the resources whose values are not shown.
 	sensitive map[model.Ref]bool
@@ -52,7 +52,7 @@ type shared struct {
 	included []*resource.Resource
 }
 
-// clone returns what can be added to for one run: another one begins anew.
+// clone returns a copy for one run: what that adds is not seen by the next.
 func (s *shared) clone() *shared {
 	return &shared{maps.Clone(s.paths), slices.Clone(s.bringing), maps.Clone(s.aliases), maps.Clone(s.sensitive), slices.Clone(s.included)}
 }

@@ -306,6 +306,6 @@ func obstacleCases() []typetest.Case {
 		{Name: "a partial that is given nothing", Setup: put("src/_partials/p", "[[ Data.name ]]", "src/f", `[[ render("_partials/p", 1) ]]`), Properties: of(), Error: `f:1: render: _partials/p:1: identifier "Data" not available`},
 		{Name: "delimiters, fails", Setup: put("src/f", "a\n  << Nope >>"), Properties: of("left_delimiter", "<<", "right_delimiter", ">>"), Error: `f:2: identifier "Nope" not available`},
 		{Name: "go, delimiters, not valid", Setup: put("src/f", "a\n  << if >>"), Properties: of("engine", "go", "left_delimiter", "<<", "right_delimiter", ">>"), Error: "f:2: missing value for if"},
-		{Name: "written twice", Setup: put("src/f", `[[ write("g", "x") ]]`, "src/g", ""), Properties: of(), Error: "out/g is written by a template, and is there as a template too"},
+		{Name: "written twice", Setup: put("src/f", `[[ write("g", "x") ]]`, "src/g", ""), Properties: of(), Error: "out/g is written by a template, and is the file of another one: rename one of them"},
 	}
 }

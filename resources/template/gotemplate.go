@@ -2,7 +2,6 @@ package template
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"os"
 	"regexp"
@@ -127,13 +126,3 @@ func IsGo(text string) bool { return strings.Contains(text, goLeft) }
 
 // IsJet reports whether a text holds an action of a Jet template.
 func IsJet(text string) bool { return strings.Contains(text, JetLeft) }
-
-// Hint returns what to do about an error, where there is something to say.
-func Hint(err error) string {
-	var e *Error
-	if errors.As(err, &e) {
-		return e.Hint
-	}
-
-	return ""
-}

@@ -62,13 +62,13 @@ func goText(t *testing.T, text string) (string, error) {
 	return template.Go(t.Context(), template.Template{Name: "d/main.tmpl", Text: text}, names(), template.Limits{Bytes: 1000, Steps: 100_000})
 }
 
-// told gives a text, or the error with its hint.
-func told(text string, err error) string {
+// resultOf returns a text, or the error with its hint.
+func resultOf(text string, err error) string {
 	if err == nil {
 		return text
 	}
-	if hint := template.Hint(err); hint != "" {
-		return err.Error() + " (" + hint + ")"
+	if e := new(template.Error); errors.As(err, &e) && e.Hint != "" {
+		return err.Error() + " (" + e.Hint + ")"
 	}
 
 	return err.Error()
@@ -119,7 +119,7 @@ func TestJet(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			// What is stopped for its memory is stopped somewhere.
-			if got := told(jet(t, tc.in)); got != tc.want && !(strings.HasSuffix(tc.want, "memory") && strings.HasSuffix(got, ": "+tc.want)) {
+			if got := resultOf(jet(t, tc.in)); got != tc.want && !(strings.HasSuffix(tc.want, "memory") && strings.HasSuffix(got, ": "+tc.want)) {
 				t.Errorf("got  %s\nwant %s", got, tc.want)
 			}
 		})
@@ -192,7 +192,7 @@ func TestGo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			// What is stopped for its memory is stopped somewhere.
-			if got := told(goText(t, tc.in)); got != tc.want && !(strings.HasSuffix(tc.want, "memory") && strings.HasSuffix(got, ": "+tc.want)) {
+			if got := resultOf(goText(t, tc.in)); got != tc.want && !(strings.HasSuffix(tc.want, "memory") && strings.HasSuffix(got, ": "+tc.want)) {
 				t.Errorf("got  %s\nwant %s", got, tc.want)
 			}
 		})

@@ -23,15 +23,15 @@ func (Provider) IsManageable(model.Facts, resource.Spec) (bool, int, error) { re
 // of them failed.
 func (Provider) ApplyManifest(ctx context.Context, env resource.Env, spec *apply.Spec) (*apply.State, error) {
 	state := apply.StateOf(env, spec)
-	told := []any{"resources", state.Resources, "changed", state.Changed, "skipped", state.Skipped}
+	attrs := []any{"resources", state.Resources, "changed", state.Changed, "skipped", state.Skipped}
 	if err := apply.Failure(state); err != nil {
-		env.Log.ErrorContext(ctx, "child manifest failed", append(told, "failed", state.Failed, "unmet", state.Unmet)...)
+		env.Log.ErrorContext(ctx, "child manifest failed", append(attrs, "failed", state.Failed, "unmet", state.Unmet)...)
 		return state, err
 	}
 	if state.Changed > 0 {
-		env.Log.WarnContext(ctx, "child manifest changed", told...)
+		env.Log.WarnContext(ctx, "child manifest changed", attrs...)
 	} else {
-		env.Log.InfoContext(ctx, "child manifest applied", told...)
+		env.Log.InfoContext(ctx, "child manifest applied", attrs...)
 	}
 
 	return state, nil

@@ -67,7 +67,7 @@ func (c *connection) close() {
 	_ = c.body.Close()
 }
 
-// identity is what a server tells about content that it sends as a whole.
+// identity is the length and validator of content that a server sends in one response.
 type identity struct {
 	// total is the length, -1 when unknown.
 	total int64

@@ -84,7 +84,7 @@ func (a *Applier) result(ctx context.Context, c Change, outcome resource.Outcome
 	return Result{Outcome: outcome, Err: err, Touched: touched}
 }
 
-// Again observes a node anew and plans without asking its guards, which are
+// Again observes a node once more and plans without asking its guards, which are
 // asked once a run.
 func (a *Applier) Again(ctx context.Context, c Change) (Change, error) {
 	a.Observer.Refresh(ctx, c.Node)

@@ -66,7 +66,7 @@ func (f *File) Pending() ([]model.Ref, error) {
 }
 
 // Reset makes refs all that are pending. A damaged journal is kept beside, under
-// a name that tells.
+// a name that ends with .damaged and its digest.
 func (f *File) Reset(ctx context.Context, refs ...model.Ref) error {
 	if _, err := f.Pending(); errors.Is(err, ErrDamaged) {
 		if err := f.setAside(ctx); err != nil {

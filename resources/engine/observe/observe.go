@@ -117,7 +117,7 @@ func (o *Observer) EvalGuards(ctx context.Context, n *graph.Node) {
 }
 
 // Planned returns the state that a change of a node is planned from again: the
-// guards are asked once a run, so their answers stand.
+// guards are asked once a run, so their answers stay valid.
 func (o *Observer) Planned(n *graph.Node) (resource.State, error) {
 	s := &o.seen[n.At]
 	if s.Err != nil || s.guarded == nil {

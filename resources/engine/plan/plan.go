@@ -81,7 +81,7 @@ type Observation struct {
 	Valid bool
 	// Guarded means that State includes the answers of its guards.
 	Guarded bool
-	// Err is why what was waited for could not be had. It stands for State, and
+	// Err is why what was waited for could not be had. It replaces State, and
 	// GuardErr for the answers.
 	Err, GuardErr error
 }

@@ -104,8 +104,8 @@ func lineOf(t *model.Transaction) (slog.Level, string) {
 	}
 }
 
-// steady is the word for what has nothing to be told of: no state is claimed for
-// what nobody looked at.
+// steady returns the word for a resource without an event. One that was not
+// observed is not called stable.
 func steady(t *model.Transaction) string {
 	switch {
 	case !isUnseen(t):

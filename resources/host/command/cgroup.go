@@ -121,9 +121,7 @@ func (g *cgroup) end() {
 			return
 		}
 		for pid := range strings.FieldsSeq(string(left)) {
-			if number, err := strconv.Atoi(pid); err == nil {
-				_ = os.WriteFile(filepath.Join(g.parent, "cgroup.procs"), []byte(strconv.Itoa(number)), 0)
-			}
+			_ = os.WriteFile(filepath.Join(g.parent, "cgroup.procs"), []byte(pid), 0)
 		}
 	}
 }

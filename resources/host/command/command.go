@@ -78,11 +78,11 @@ const drainDelay = 2 * time.Second
 
 // Run runs a command in a session of its own and waits for it. An exit code
 // other than 0 is not an error. When ctx ends all that it has started is killed,
-// also in sessions of its own, and the error wraps context.Cause(ctx); the result then holds the output so
-// far. A program that cannot be started is an error that wraps ErrNotFound,
-// ErrNoDir or the system's error. A background process that outlives the
-// command is left alone, unless EndGroup is set: its output is read for 2 s
-// more.
+// also in other sessions, and the error wraps context.Cause(ctx); the result then
+// holds the output so far. A program that cannot be started is an error that
+// wraps ErrNotFound, ErrNoDir or the system's error. A background process that
+// outlives the command is left alone, unless EndGroup is set: its output is read
+// for 2 s more.
 func (r *Runner) Run(ctx context.Context, c Command) (Result, error) {
 	env := environment(c)
 	program, err := program(c, env)

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// markPrefix begins the entry of an environment that tells the processes of one
-// run from others.
+// markPrefix begins the entry of an environment that only the processes of one
+// run have.
 const markPrefix = "MUSTER_RUN="
 
 // killTree kills a command and what it has started, where that has no control
@@ -40,7 +40,7 @@ func killTree(leader int, env []string) {
 	}
 }
 
-// process is what /proc tells about one.
+// process is an entry of /proc.
 type process struct {
 	pid, parent, session int
 	// began is when it was started, in ticks since the boot.

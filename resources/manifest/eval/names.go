@@ -81,7 +81,7 @@ func (sc *Scope) secretOf(v any) (any, error) {
 	return sc.plain(model.NewSecret(value.Text)), nil
 }
 
-// Manifest returns the outputs of a resource by its name or alias. While nothing is
+// output returns the outputs of a resource by its name or alias. While nothing is
 // running they are late.
 func (sc *Scope) output(name string) (any, error) {
 	ref, err := model.ParseRef(name)

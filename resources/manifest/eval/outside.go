@@ -55,7 +55,7 @@ func (w *World) beside(path string) string {
 	return filepath.Clean(path)
 }
 
-// cached remembers what a key stands for, so that it is the same in the whole document.
+// cached reads the value of a key once, so that it is the same in the whole document.
 func (w *World) cached(key string, get func() (string, error)) (string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

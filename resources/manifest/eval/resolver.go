@@ -13,7 +13,7 @@ import (
 )
 
 // Resolver replaces the expressions in values of a document. A value that is
-// late or has failed comes back marked Late; Waits and Failed tell which.
+// late or has failed comes back marked Late, and is in Waits or Failed.
 type Resolver struct {
 	Scope    *Scope
 	Problems model.Problems

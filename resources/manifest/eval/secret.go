@@ -2,19 +2,18 @@ package eval
 
 import (
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/manifest/expression"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/resources/template"
 )
 
-// Reveal returns a tree with what each of its secrets stands for: the tree itself
-// when it has none.
+// Reveal returns a tree with what text returns for each of its secrets: the tree
+// itself when it has none.
 func Reveal[T any](v any, text func(model.Secret) T) any {
 	if !template.Holds(v) {
 		return v
 	}
 
-	return expression.Copy(v, func(v any) any {
+	return template.Copy(v, func(v any) any {
 		if secret, is := v.(model.Secret); is {
 			return text(secret)
 		}
@@ -22,8 +21,8 @@ func Reveal[T any](v any, text func(model.Secret) T) any {
 	})
 }
 
-// cloned returns a tree that a template may change, which is nothing to others.
-func cloned(v any) any { return expression.Copy(v, func(leaf any) any { return leaf }) }
+// cloned returns a copy of a tree, which a template may change.
+func cloned(v any) any { return template.Copy(v, func(leaf any) any { return leaf }) }
 
 // markAll marks every scalar of v as one that came of a secret.
 func markAll(v *resource.Value) {

@@ -62,7 +62,7 @@ type World struct {
 	Outer *World
 	// Provided returns what the resources declared so far bring, by PathNeed.
 	Provided func() map[string]model.Ref
-	// Aliases are the references that aliases stand for.
+	// Aliases are the references by their aliases.
 	Aliases map[model.Ref]model.Ref
 	// Sensitive are the resources whose values are not shown, nor the files that they provide.
 	Sensitive map[model.Ref]bool

@@ -53,8 +53,8 @@ func (p Provider) Status(ctx context.Context, env resource.Env, spec *scaffold.S
 	return t.state, nil
 }
 
-// observe compares the target with the files of the last observation, if they
-// are to be reused, or with what the templates yield now.
+// observe compares the target with what the templates yield; reuse allows the
+// files that the last observation has rendered.
 func (p Provider) observe(ctx context.Context, env resource.Env, spec *scaffold.Spec, reuse bool) (*target, error) {
 	entry, err := env.Host.Look(spec.Name)
 	if err != nil {
@@ -143,5 +143,5 @@ func (Provider) Remove(ctx context.Context, env resource.Env, spec *scaffold.Spe
 		env.Log.DebugContext(ctx, "target kept", "target", spec.Name, "reason", err)
 	}
 
-	return errors.Join(failed, forget(env.Host, spec.Name))
+	return errors.Join(failed, env.Host.Forget(records, spec.Name))
 }

@@ -94,8 +94,8 @@ func (r *rendering) current() string {
 	return ""
 }
 
-// result returns the files that were received, and fails where one cannot stand
-// beside another, or lacks a value.
+// result returns the files that were received, and fails where two have the
+// same path, one is a directory of another, or one lacks a value.
 func (r *rendering) result() ([]file, error) {
 	files, given, texts := r.files, map[string]bool{}, ""
 	if r.flows {
@@ -108,7 +108,7 @@ func (r *rendering) result() ([]file, error) {
 			return nil, errSecretPath
 		}
 		if given[f.path] {
-			return nil, fmt.Errorf("%s is written by a template, and is there as a template too", f.path)
+			return nil, fmt.Errorf("%s is written by a template, and is the file of another one: rename one of them", f.path)
 		}
 		for dir := filepath.Dir(f.path); dir != r.spec.Name; dir = filepath.Dir(dir) {
 			if given[dir] {

@@ -8,7 +8,6 @@ import (
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/resources/scaffold"
-	"github.com/musterfleet/muster/resources/scaffold/choria/render"
 	"github.com/musterfleet/muster/resources/template"
 )
 
@@ -25,7 +24,7 @@ func (r *rendering) learnNames(ctx context.Context) {
 	r.names["Data"], r.names["data"] = data, data
 	if r.spec.Sensitive {
 		// Any string may be a secret.
-		own, _ = render.Replace(own, func(v any) any {
+		own, _ = template.Copy(own, func(v any) any {
 			if text, is := v.(string); is {
 				return model.NewSecret(text)
 			}

@@ -26,7 +26,7 @@ type file struct {
 	written bool
 	// secret reports that the content depends on a secret.
 	secret bool
-	// before is what stands in its place.
+	// before is the file at its path.
 	before files.Entry
 }
 
@@ -89,7 +89,7 @@ func (t *target) compare(ctx context.Context) error {
 	return nil
 }
 
-// changes returns what is to be changed of a file: nothing when it is in its
+// changes returns the changes that a file needs: none when it is in its
 // desired state. What must not be replaced is an obstacle.
 func (t *target) changes(ctx context.Context, f *file) (out []model.Change, err error) {
 	if err := t.look(f); err != nil {
@@ -121,7 +121,7 @@ func (t *target) changes(ctx context.Context, f *file) (out []model.Change, err 
 	return out, nil
 }
 
-// look looks at what stands in the place of a file.
+// look observes the path of a file, and records an obstacle there.
 func (t *target) look(f *file) (err error) {
 	if !t.exists() {
 		return nil

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"reflect"
 	"time"
+
+	"github.com/musterfleet/muster/resources/template"
 )
 
 // Command is the hidden command by which muster starts itself to render.
@@ -118,31 +120,10 @@ func Plain(v any) (any, error) {
 
 // Copy returns a deep copy of a value that a message carried.
 func Copy(v any) any {
-	return Replace(v, func(v any) any {
+	return template.Copy(v, func(v any) any {
 		if _, is := v.(null); is {
 			return nil
 		}
 		return v
 	})
-}
-
-// Replace returns a deep copy of a value in which replace was called for
-// everything that is neither a list nor a mapping.
-func Replace(v any, replace func(any) any) any {
-	switch v := v.(type) {
-	case []any:
-		out := make([]any, len(v))
-		for i := range v {
-			out[i] = Replace(v[i], replace)
-		}
-		return out
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for key := range v {
-			out[key] = Replace(v[key], replace)
-		}
-		return out
-	default:
-		return replace(v)
-	}
 }

@@ -1,0 +1,70 @@
+package host
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/musterfleet/muster/resources/host/files"
+)
+
+// maxRecord is more than the largest record takes, that of a scaffold with 100,000 files.
+const maxRecord = 64 << 20
+
+// recordPath returns the path of the record about a name, which is in a folder of
+// the state directory; empty without a state directory.
+func (h *Host) recordPath(folder, name string) string {
+	if h.StateDir() == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(name))
+
+	return filepath.Join(h.StateDir(), folder, hex.EncodeToString(sum[:16])+".json")
+}
+
+// Recall returns the record about a name that Remember wrote, and reports whether
+// there is one. A damaged record is the zero value.
+func Recall[T any](h *Host, folder, name string) (record T, found bool, err error) {
+	path := h.recordPath(folder, name)
+	if path == "" {
+		return record, false, nil
+	}
+	data, err := files.Read(path, maxRecord)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return record, false, nil
+	case err != nil:
+		return record, false, fmt.Errorf("could not read the record of %s: %w", name, err)
+	}
+	if err := json.Unmarshal(data, &record); err != nil {
+		record = *new(T)
+	}
+
+	return record, true, nil
+}
+
+// Remember writes a record about a name durably, also when ctx has ended. The error
+// wraps files.ErrNoStateDir without a state directory.
+func (h *Host) Remember(ctx context.Context, folder, name string, record any) error {
+	path := h.recordPath(folder, name)
+	if path == "" {
+		return fmt.Errorf("what was done to %s cannot be remembered: %w", name, files.ErrNoStateDir)
+	}
+
+	return h.WriteRecord(ctx, path, record)
+}
+
+// Forget removes the record about a name, if there is one.
+func (h *Host) Forget(folder, name string) error {
+	path := h.recordPath(folder, name)
+	if path == "" {
+		return nil
+	}
+
+	return h.Remove(path)
+}

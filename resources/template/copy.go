@@ -1,0 +1,22 @@
+package template
+
+// Copy returns a copy of a value in which leaf replaces everything that is
+// neither a list nor a mapping.
+func Copy(v any, leaf func(any) any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key := range v {
+			out[key] = Copy(v[key], leaf)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = Copy(v[i], leaf)
+		}
+		return out
+	default:
+		return leaf(v)
+	}
+}
