@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/redact"
 	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/health"
 	"github.com/musterfleet/muster/resources/registration"
@@ -80,7 +81,7 @@ func decode(t *Type, properties Value, pos model.Position, places map[string]mod
 	d.Problems = append(d.Problems, withoutConsequences(checkCommon(r, late), d.Problems)...)
 	place(d.Problems, places, pos)
 	if len(d.Problems) > 0 {
-		redact(&d, r, properties)
+		redactProblems(&d, r, properties)
 	}
 
 	return r, d.Problems
@@ -116,9 +117,9 @@ func withoutConsequences(found, unread model.Problems) model.Problems {
 	})
 }
 
-// redact takes the secrets of the resource out of the problems, which quote values,
+// redactProblems takes the secrets of the resource out of the problems, which quote values,
 // and the values of a sensitive one.
-func redact(d *document.Decoder, r *Resource, properties Value) {
+func redactProblems(d *document.Decoder, r *Resource, properties Value) {
 	var secrets []model.Secret
 	for _, s := range d.Secrets {
 		secrets = append(secrets, model.NewSecret(s.Reveal()))
@@ -130,7 +131,7 @@ func redact(d *document.Decoder, r *Resource, properties Value) {
 			}
 		}
 	}
-	redactor := model.NewRedactor(secrets...)
+	redactor := redact.New(secrets...)
 	for i := range d.Problems {
 		p := &d.Problems[i]
 		p.Message, p.Hint = redactor.Redact(p.Message), redactor.Redact(p.Hint)

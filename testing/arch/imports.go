@@ -21,7 +21,7 @@ type room struct {
 }
 
 // contract is what a type, the engine and the manifest may know of muster.
-var contract = []string{"model", "resources/document", "resources/host/...", "resources/resource/...", "resources/template"}
+var contract = []string{"model/...", "resources/document", "resources/host/...", "resources/resource/...", "resources/template"}
 
 // types is the pattern of the resource types: each direct folder of resources
 // that is no room of the table.
@@ -60,10 +60,10 @@ func rooms() []room {
 		{folder: "resources/host/lock", may: []string{"resources/host/paths", "resources/host/files"}},
 		{folder: "resources/host/archive", may: []string{"resources/host/paths", "resources/host/files"}, tests: []string{"resources/host/..."}},
 		{folder: "resources/host/facts", may: []string{"model", "resources/document", "resources/host/files"}},
-		{folder: "resources/host/web", may: []string{"model"}},
+		{folder: "resources/host/web", may: []string{"model/..."}},
 		{folder: "resources/health", may: []string{"model", "resources/document", "resources/host/..."}},
 		{folder: "resources/registration", may: []string{"model"}},
-		{folder: "resources/resource", may: []string{"model", "resources/document", "resources/health", "resources/registration", "resources/host/..."}},
+		{folder: "resources/resource", may: []string{"model/...", "resources/document", "resources/health", "resources/registration", "resources/host/..."}},
 		{folder: "resources/resource/textdiff", may: []string{"resources/host/files"}},
 		{folder: "resources/links", may: []string{"model", "resources/document", "resources/resource"}},
 		{folder: "resources/template", may: []string{"model", "resources/document"}},
@@ -73,7 +73,7 @@ func rooms() []room {
 		{folder: "resources/engine/observe", may: []string{"resources/resource", "resources/engine/graph", "resources/engine/plan"}},
 		{folder: "resources/engine/apply", may: []string{"model", "resources/resource", "resources/engine/graph", "resources/engine/plan", "resources/engine/observe"}},
 		{folder: "resources/engine/journal", may: []string{"model", "resources/host/...", "resources/engine/graph", "resources/engine/plan"}},
-		{folder: "resources/engine/report", may: []string{"model", "resources/resource", "resources/engine/graph"}},
+		{folder: "resources/engine/report", may: []string{"model/...", "resources/resource", "resources/engine/graph"}},
 		{folder: "resources/engine/session", may: []string{"model", "resources/host/...", "resources/engine/plan"}},
 		{folder: "resources/reconcile", may: []string{"model", "resources/host/...", "resources/engine/..."}},
 		{folder: "resources/manifest", may: append([]string{"resources/links"}, contract...), tests: []string{"resources/..."}},
@@ -82,7 +82,7 @@ func rooms() []room {
 		{folder: "resources/manifest/expression", may: []string{"model", "resources/document", "resources/resource"}},
 		{folder: "resources/manifest/eval", may: []string{"model", "resources/document", "resources/host/...", "resources/resource", "resources/template", "resources/manifest/syntax", "resources/manifest/source", "resources/manifest/expression"}},
 		{folder: "resources/manifest/hierarchy", may: []string{"model", "resources/resource", "resources/template", "resources/manifest/syntax", "resources/manifest/expression", "resources/manifest/eval"}},
-		{folder: "resources/manifest/render", may: []string{"model", "resources/resource", "resources/manifest/syntax", "resources/manifest/expression"}},
+		{folder: "resources/manifest/render", may: []string{"model/...", "resources/resource", "resources/manifest/syntax", "resources/manifest/expression"}},
 		{folder: "kvstore", alone: true, may: []string{"model"}, tests: []string{"kvstore/..."}},
 		{folder: "agent", alone: true, may: []string{"model", "agent/...", "resources/...", "schemas"}, tests: []string{"kvstore/..."}},
 		{folder: "agent/tasks"},
@@ -100,7 +100,7 @@ func rooms() []room {
 		{folder: "testing", may: []string{"..."}},
 	}
 	for name, more := range commandRooms {
-		all = append(all, room{folder: "cmd/muster/" + name, may: append([]string{"model", "resources/...", "kvstore/...", "schemas", "cmd/muster/cli", "cmd/muster/print"}, more...)})
+		all = append(all, room{folder: "cmd/muster/" + name, may: append([]string{"model/...", "resources/...", "kvstore/...", "schemas", "cmd/muster/cli", "cmd/muster/print"}, more...)})
 	}
 	for _, name := range kvstoreRooms {
 		all = append(all, room{folder: "kvstore/" + name, may: []string{"model", "kvstore"}, tests: []string{"kvstore/..."}})

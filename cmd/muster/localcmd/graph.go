@@ -12,6 +12,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/redact"
 	"github.com/musterfleet/muster/resources/engine/graph"
 	"github.com/musterfleet/muster/resources/manifest"
 )
@@ -80,13 +81,13 @@ type shownWait struct {
 
 func showGraph(resolved *manifest.Resolved, g *graph.Graph, known graph.Known) shownGraph {
 	// A path may be a secret, which only those two resources know.
-	redact := model.NewRedactor(resolved.Secrets...)
+	redactor := redact.New(resolved.Secrets...)
 	out := shownGraph{Resources: []shownStep{}}
 	for _, step := range g.Steps() {
 		r := step.Resource
-		shown := shownStep{Ref: r.Ref(), Alias: r.Meta().Alias, Source: r.Pos, Excluded: redact.Redact(r.Excluded), Waits: []shownWait{}}
+		shown := shownStep{Ref: r.Ref(), Alias: r.Meta().Alias, Source: r.Pos, Excluded: redactor.Redact(r.Excluded), Waits: []shownWait{}}
 		for i, e := range append(slices.Clone(step.Waits), step.Elsewhere...) {
-			wait := shownWait{For: e.From, Reason: redact.Redact(e.Reason), Automatic: e.Automatic}
+			wait := shownWait{For: e.From, Reason: redactor.Redact(e.Reason), Automatic: e.Automatic}
 			switch {
 			case i < len(step.Waits):
 			case known(e.From):

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/redact"
 	"github.com/musterfleet/muster/resources/engine/graph"
 	"github.com/musterfleet/muster/resources/resource"
 )
@@ -16,7 +17,7 @@ import (
 type Secrets struct {
 	values []model.Secret
 	known  map[model.Secret]bool
-	redact model.Redactor
+	redact redact.Redactor
 }
 
 // Add adds values.
@@ -32,7 +33,7 @@ func (s *Secrets) Add(values ...model.Secret) {
 		}
 	}
 	if len(s.values) > before {
-		s.redact = model.NewRedactor(s.values...)
+		s.redact = redact.New(s.values...)
 	}
 }
 
@@ -123,7 +124,7 @@ func (s *Secrets) Shown(values map[string]any) map[string]any {
 // redacting is a log handler that shows no secret.
 type redacting struct {
 	slog.Handler
-	redact model.Redactor
+	redact redact.Redactor
 }
 
 // Handle redacts the message and the attributes of a record.

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/redact"
 )
 
 // ErrURL is a URL that cannot be parsed. The error does not quote it: a part of
@@ -175,7 +176,7 @@ func WithoutCredentials(err error, secrets ...model.Secret) error {
 	if errors.As(err, &outer) {
 		err = outer.Err
 	}
-	redactor := model.NewRedactor(append(proxySecrets(), secrets...)...)
+	redactor := redact.New(append(proxySecrets(), secrets...)...)
 	if text := redactor.Redact(err.Error()); text != err.Error() {
 		return errors.New(text)
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/redact"
 	"github.com/musterfleet/muster/resources/manifest/expression"
 	"github.com/musterfleet/muster/resources/manifest/syntax"
 	"github.com/musterfleet/muster/resources/resource"
@@ -27,7 +28,7 @@ func YAML(o Manifest) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		root.Entries = append(root.Entries, entry("data", literal(data, model.Redactor{})))
+		root.Entries = append(root.Entries, entry("data", literal(data, redact.Redactor{})))
 	}
 	root.Entries = append(root.Entries, entry("muster", o.body()))
 
@@ -44,10 +45,10 @@ func (o Manifest) body() resource.Value {
 		body.Entries = append(body.Entries, entry("fail_on_error", resource.Value{Kind: resource.Bool, Text: "true"}))
 	}
 	if o.PreMessage != "" {
-		body.Entries = append(body.Entries, entry("pre_message", literal(text(o.PreMessage), model.Redactor{})))
+		body.Entries = append(body.Entries, entry("pre_message", literal(text(o.PreMessage), redact.Redactor{})))
 	}
 	if o.PostMessage != "" {
-		body.Entries = append(body.Entries, entry("post_message", literal(text(o.PostMessage), model.Redactor{})))
+		body.Entries = append(body.Entries, entry("post_message", literal(text(o.PostMessage), redact.Redactor{})))
 	}
 	list := resource.Value{Kind: resource.List}
 	for i, res := range o.Resources {
@@ -70,9 +71,9 @@ func rendered(res *resource.Resource, properties resource.Value) resource.Value 
 	// A resource that only holds a secret is shown, but for the secret itself.
 	sensitive, _ := properties.Get("sensitive")
 	declared := res.Meta().Sensitive && sensitive.Kind != resource.Null
-	var own model.Redactor
+	var own redact.Redactor
 	if s, ok := res.Spec.(resource.Secretive); ok {
-		own = model.NewRedactor(s.Secrets()...)
+		own = redact.New(s.Secrets()...)
 	}
 	for _, e := range properties.Entries {
 		p, _ := res.Type.Property(e.Key)
@@ -112,7 +113,7 @@ func mayTell(v resource.Value) bool {
 // literal returns a value whose texts mean themselves when they are resolved
 // again, secrets and what own knows redacted. What is late stays the expression
 // that it is.
-func literal(v resource.Value, own model.Redactor) resource.Value {
+func literal(v resource.Value, own redact.Redactor) resource.Value {
 	v.Text = own.Redact(v.Text)
 	switch {
 	case v.Secret:

@@ -1,9 +1,12 @@
-package model
+// Package redact replaces secrets within texts that were made by others.
+package redact
 
 import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/musterfleet/muster/model"
 )
 
 // minRedacted is the shortest value that is searched for, and the shortest part of
@@ -33,10 +36,10 @@ func (p *patterns) mayBegin(text string) bool {
 	return p.filter[i/64]>>(i%64)&1 != 0
 }
 
-// NewRedactor makes a redactor of secrets. A value of several lines is also
+// New makes a redactor of secrets. A value of several lines is also
 // searched for line by line, because tools print them so. Values of fewer than
 // four bytes, and their forms of fewer than six, are not searched for.
-func NewRedactor(secrets ...Secret) Redactor {
+func New(secrets ...model.Secret) Redactor {
 	p := &patterns{index: map[string][]int{}}
 	known := map[string]bool{}
 	add := func(value string) {
@@ -53,12 +56,12 @@ func NewRedactor(secrets ...Secret) Redactor {
 		}
 	}
 	for _, s := range secrets {
-		if s.derived {
+		if s.IsDerived() {
 			continue
 		}
-		add(s.value)
-		add(strings.TrimSpace(s.value))
-		for line := range strings.Lines(s.value) {
+		add(s.Reveal())
+		add(strings.TrimSpace(s.Reveal()))
+		for line := range strings.Lines(s.Reveal()) {
 			add(strings.TrimSpace(line))
 		}
 	}
@@ -69,7 +72,7 @@ func NewRedactor(secrets ...Secret) Redactor {
 	return Redactor{p}
 }
 
-// Redact returns s with every known value replaced by Redacted.
+// Redact returns s with every known value replaced by model.Redacted.
 func (r Redactor) Redact(s string) string {
 	if r.patterns == nil || len(s) < minRedacted {
 		return s
@@ -85,7 +88,7 @@ func (r Redactor) Redact(s string) string {
 	for i, f := range found {
 		if i == 0 || f.from > end {
 			out.WriteString(s[end:f.from])
-			out.WriteString(Redacted)
+			out.WriteString(model.Redacted)
 		}
 		end = max(end, f.to)
 	}

@@ -1,4 +1,4 @@
-package model_test
+package redact_test
 
 import (
 	"bytes"
@@ -17,10 +17,11 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/redact"
 )
 
 func TestRedactor(t *testing.T) {
-	r := model.NewRedactor(model.NewSecret("s3cret-value"), model.NewSecret("s3cret-value-longer"), model.NewSecret("first line\n  second line\n"), model.NewSecret("abc"), model.NewDerived("enabled"))
+	r := redact.New(model.NewSecret("s3cret-value"), model.NewSecret("s3cret-value-longer"), model.NewSecret("first line\n  second line\n"), model.NewSecret("abc"), model.NewDerived("enabled"))
 	cases := map[string]string{
 		"the s3cret-value here":        "the [redacted] here",
 		"the s3cret-value-longer here": "the [redacted] here",
@@ -34,10 +35,10 @@ func TestRedactor(t *testing.T) {
 			t.Errorf("%q: got %q, want %q", in, got, want)
 		}
 	}
-	if got := (model.Redactor{}).Redact("as it was"); got != "as it was" {
+	if got := (redact.Redactor{}).Redact("as it was"); got != "as it was" {
 		t.Error(got)
 	}
-	overlapping := model.NewRedactor(model.NewSecret("one-two"), model.NewSecret("two-three"))
+	overlapping := redact.New(model.NewSecret("one-two"), model.NewSecret("two-three"))
 	if got := overlapping.Redact("a one-two-three b"); got != "a [redacted] b" {
 		t.Error("of two that overlap:", got)
 	}
@@ -121,7 +122,7 @@ func ascii(s string) string {
 // base64 knows, alone and in texts.
 func TestRedactorForms(t *testing.T) {
 	for _, secret := range []string{"hunter22", "p@ss w/rd", `it's a "quo\te"`, "$(x) `y` & <z>;*?", "grüße 😀 welt", "tab\tand\x01control", "100%+sure=", "long-" + strings.Repeat("abcdef0123456789", 20), "-----BEGIN KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\nBKcwggSjAgEAAoIBAQDD\n-----END KEY-----\n"} {
-		r := model.NewRedactor(model.NewSecret(secret))
+		r := redact.New(model.NewSecret(secret))
 		for name, form := range forms {
 			for _, around := range [][2]string{{"", ""}, {"a", "b"}, {"ab", "c"}, {"user:", "@host"}} {
 				checkForm(t, r, name, form, around[0], secret, around[1])
@@ -131,7 +132,7 @@ func TestRedactorForms(t *testing.T) {
 }
 
 // checkForm redacts the form of a text with a secret, and looks for what is left.
-func checkForm(t *testing.T, r model.Redactor, name string, form func(string) string, before, secret, after string) {
+func checkForm(t *testing.T, r redact.Redactor, name string, form func(string) string, before, secret, after string) {
 	t.Helper()
 	in := "it said " + form(before+secret+after) + " and ended"
 	got := r.Redact(in)
@@ -177,7 +178,7 @@ func TestRedactorOfShortSecrets(t *testing.T) {
 			"the admin": "the [redacted]", "YWRtaW4=": "[redacted]", "an administrator": "an [redacted]istrator", "adm": "adm",
 		},
 	} {
-		r := model.NewRedactor(model.NewSecret(secret))
+		r := redact.New(model.NewSecret(secret))
 		for in, want := range cases {
 			if got := r.Redact(in); got != want {
 				t.Errorf("secret %q: %q becomes %q, not %q", secret, in, got, want)
@@ -188,7 +189,7 @@ func TestRedactorOfShortSecrets(t *testing.T) {
 
 // TestRedactorAtCuts has texts that were cut in the middle of a secret, and say so.
 func TestRedactorAtCuts(t *testing.T) {
-	r := model.NewRedactor(model.NewSecret("correct-horse-battery"))
+	r := redact.New(model.NewSecret("correct-horse-battery"))
 	for in, want := range map[string]string{
 		"it was correct-ho…":                         "it was [redacted]…",
 		"it was correct-ho … (cut)":                  "it was [redacted] … (cut)",
@@ -216,7 +217,7 @@ func TestRedactorInADiff(t *testing.T) {
 	secret := "correct-horse-battery"
 	encoded := base64.StdEncoding.EncodeToString([]byte("user:" + secret))
 	diff := "--- a\n+++ b\n@@ -1 +1,2 @@\n-x\n+" + encoded[:20] + "\n+" + encoded[20:] + "\n"
-	got := model.NewRedactor(model.NewSecret(secret)).Redact(diff)
+	got := redact.New(model.NewSecret(secret)).Redact(diff)
 	if want := "--- a\n+++ b\n@@ -1 +1,2 @@\n-x\n+dXNlcj[redacted]\n"; got != want {
 		t.Errorf("got %q", got)
 	}
@@ -242,7 +243,7 @@ func FuzzRedact(f *testing.F) {
 				return
 			}
 		}
-		r := model.NewRedactor(model.NewSecret(secret))
+		r := redact.New(model.NewSecret(secret))
 		for name, form := range forms {
 			got := r.Redact("it said " + form(before+secret+after) + " and ended")
 			if !strings.Contains(got, model.Redacted) {
@@ -260,7 +261,7 @@ func BenchmarkRedact(b *testing.B) {
 	}
 	line := "file#/etc/motd changed ensure=present runtime=3ms provider=posix"
 	diff := strings.Repeat("+a line of a configuration = \"a value\" # 100%\n", 200)
-	for name, r := range map[string]model.Redactor{"none": {}, "hundred": model.NewRedactor(many...)} {
+	for name, r := range map[string]redact.Redactor{"none": {}, "hundred": redact.New(many...)} {
 		for kind, text := range map[string]string{"line": line, "diff": diff} {
 			b.Run(name+"/"+kind, func(b *testing.B) {
 				b.SetBytes(int64(len(text)))
