@@ -8,18 +8,13 @@ import (
 	"path/filepath"
 	"sync"
 
-	"github.com/musterfleet/muster/resources/host/command"
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-const (
-	// parallel is how many files are written at the same time, so that the system
-	// syncs many of them to the disk at once.
-	parallel = 16
-	// errorLines is how many lines of a command's output are in its error.
-	errorLines = 10
-)
+// parallel is how many files are written at the same time, so that the system
+// syncs many of them to the disk at once.
+const parallel = 16
 
 // makeDirectory makes a directory and those above it, and reports whether
 // somebody else may exchange what is in it. Below a directory of another user it
@@ -121,7 +116,7 @@ func (t *target) writeAndPost(ctx context.Context, f file, foreign bool) (past, 
 		return past{}, err
 	}
 	for _, words := range t.spec.PostCommands(at) {
-		if err := t.post(ctx, words, dir); err != nil {
+		if err := resource.RunHook(ctx, t.env, words, dir); err != nil {
 			return past{}, fmt.Errorf("post of %s: %w", f.path, err)
 		}
 	}
@@ -152,19 +147,4 @@ func (t *target) install(ctx context.Context, from files.Entry, path string) (fi
 	}
 
 	return t.env.Host.Look(path)
-}
-
-func (t *target) post(ctx context.Context, words []string, dir string) error {
-	result, err := t.env.Host.Run(ctx, command.Command{Argv: words, Dir: dir, Env: t.env.RunEnv})
-	if err != nil || result.ExitCode == 0 {
-		return err
-	}
-	err = fmt.Errorf("%s ended with exit code %d", words[0], result.ExitCode)
-	for _, output := range []string{result.Stderr.LastLines(errorLines), result.Stdout.LastLines(errorLines)} {
-		if output != "" {
-			return resource.CommandError{Err: err, Output: output}
-		}
-	}
-
-	return err
 }
