@@ -30,6 +30,7 @@ type Spec struct {
 	RightDelimiter string              `json:"right_delimiter,omitempty" jsonschema_description:"What ends an action; }} for go and ]] for jet when unset"`
 	Purge          bool                `json:"purge,omitempty" jsonschema_description:"Remove files below the target that no template gives"`
 	Post           []map[string]string `json:"post,omitempty" sensitive:"true" jsonschema_description:"Commands by patterns of file names: run on each such file that was written, its path in place of {} or at the end"`
+	Validator      string              `json:"validate,omitempty" filled:"true" sensitive:"true" jsonschema_description:"A command that must accept the rendered files before they take their places, with {} for a directory of all of them: nginx -tc {}/nginx.conf"`
 	Data           map[string]any      `json:"data,omitempty" sensitive:"true" jsonschema_description:"Data for these templates, over those of the manifest"`
 }
 

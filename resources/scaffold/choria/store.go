@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"github.com/musterfleet/muster/resources/host/files"
@@ -58,22 +59,58 @@ func (t *target) store(ctx context.Context) error {
 			plain = append(plain, f)
 		}
 	}
-	errs := make([]error, len(plain))
-	var writing sync.WaitGroup
-	free := make(chan struct{}, parallel)
-	for i, f := range plain {
-		free <- struct{}{}
-		writing.Go(func() {
-			defer func() { <-free }()
-			errs[i] = t.env.Host.Write(ctx, f.path, bytes.NewReader(f.content), f.wanted())
-		})
-	}
-	writing.Wait()
-	if err := errors.Join(errs...); err != nil || len(posted) == 0 {
+	if err := t.write(ctx, plain, t.spec.Name); err != nil || len(posted) == 0 {
 		return err
 	}
 
 	return t.storePosted(ctx, posted, foreign)
+}
+
+// write writes files at the same time, below a directory that has theirs.
+func (t *target) write(ctx context.Context, list []file, root string) error {
+	errs := make([]error, len(list))
+	var writing sync.WaitGroup
+	free := make(chan struct{}, parallel)
+	for i, f := range list {
+		free <- struct{}{}
+		writing.Go(func() {
+			defer func() { <-free }()
+			errs[i] = t.env.Host.Write(ctx, t.below(root, f.path), bytes.NewReader(f.content), f.wanted())
+		})
+	}
+	writing.Wait()
+
+	return errors.Join(errs...)
+}
+
+// below returns the path of a file when root is the target.
+func (t *target) below(root, path string) string {
+	return root + strings.TrimPrefix(path, t.spec.Name)
+}
+
+// validate runs the command of validate on all files, in a directory that nobody
+// else can reach.
+func (t *target) validate(ctx context.Context) error {
+	private, err := t.env.Host.TempDir("validate")
+	if err != nil {
+		return err
+	}
+	defer t.env.Host.RemoveAll(private)
+	root := filepath.Join(private, filepath.Base(t.spec.Name))
+	dirs := map[string]bool{root: true}
+	for _, f := range t.files {
+		dirs[filepath.Dir(t.below(root, f.path))] = true
+	}
+	for dir := range dirs {
+		if err := t.env.Host.MakeDirectory(dir, files.OwnAttrs(0o755)); err != nil {
+			return err
+		}
+	}
+	if err := t.write(ctx, t.files, root); err != nil {
+		return err
+	}
+
+	return resource.Validate(ctx, t.env, t.spec.Validator, root, root)
 }
 
 // storePosted writes files and runs their commands. They are forgotten first:
