@@ -142,6 +142,7 @@ func TestContract(t *testing.T) {
 	cases = append(cases, attributeCases(t)...)
 	cases = append(cases, linkCases(t)...)
 	cases = append(cases, unsafeCases(t)...)
+	cases = append(cases, validateCases(t)...)
 	typetest.Run(t, typetest.Config{Type: fileType(), ReadOnly: typetest.Only("getent "), Cases: cases})
 }
 

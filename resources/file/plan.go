@@ -123,11 +123,15 @@ func planPresent(spec *Spec, state *State) (plan resource.Plan, err error) {
 		}
 		return plan, nil
 	}
+	message := "Would have updated the file"
 	if state.Metadata.Checksum != state.want.digest {
 		plan.Add(contentChange(spec, state, found(state)))
+		if spec.Validator != "" {
+			message += resource.ValidatedFirst
+		}
 	}
 	plan.Changes = append(plan.Changes, attributeChanges(actionStore, spec, state, state.Entry, allBits)...)
-	setMessage(plan, "Would have updated the file")
+	setMessage(plan, message)
 
 	return plan, state.want.obstacle
 }
@@ -143,6 +147,9 @@ func creation(spec *Spec, state *State, message string) model.Change {
 	}
 	change := contentChange(spec, state, model.EnsureAbsent)
 	change.Message = message
+	if spec.Validator != "" {
+		change.Message += resource.ValidatedFirst
+	}
 
 	return change
 }

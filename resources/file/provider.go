@@ -15,7 +15,7 @@ type FileProvider interface {
 	// unreadable content one with Unreadable, and neither is an error.
 	Status(ctx context.Context, env resource.Env, path string, checksum bool) (*State, error)
 	// Store atomically creates or replaces the regular file at path. A link is
-	// replaced, never followed.
+	// replaced, never followed. Content that its command refuses is not stored.
 	Store(ctx context.Context, env resource.Env, path string, c Content, a files.Attrs) error
 	// SetAttributes changes owner, group and mode of a regular file. A link is
 	// refused.
@@ -28,8 +28,9 @@ type FileProvider interface {
 }
 
 // Content is the content of a file: that of the file Source when set, else
-// Text.
+// Text. Validate is the command that must accept it, empty for none.
 type Content struct {
-	Text   string
-	Source string
+	Text     string
+	Source   string
+	Validate string
 }

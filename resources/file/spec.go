@@ -18,7 +18,9 @@ type Spec struct {
 	Owner   string  `json:"owner,omitempty" jsonschema_description:"Name or number of the user that owns it; required except with absent"`
 	Group   string  `json:"group,omitempty" jsonschema_description:"Name or number of its group; required except with absent"`
 	Mode    string  `json:"mode,omitempty" jsonschema_description:"Permissions in octal: 0644, 644 or 0o644; required except with absent"`
-	Force   bool    `json:"force,omitempty" jsonschema_description:"With absent: also remove a directory that is not empty"`
+	// Validator is only for managed content.
+	Validator string `json:"validate,omitempty" filled:"true" sensitive:"true" jsonschema_description:"A command that must accept new content before it takes its place, with {} for the path of the new file: nginx -tc {}"`
+	Force     bool   `json:"force,omitempty" jsonschema_description:"With absent: also remove a directory that is not empty"`
 }
 
 // managesContent reports whether content is managed, and not only attributes.

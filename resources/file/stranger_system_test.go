@@ -69,6 +69,7 @@ func TestSystemBelowStrangers(t *testing.T) {
 	typetest.Run(t, typetest.Config{Type: fileType(), ReadOnly: typetest.Only("getent "), Cases: []typetest.Case{
 		{Name: "keys, new", Setup: ann, Properties: key, Message: "Would have created the file", Check: all(holds("ann/.ssh/authorized_keys", "key", 0o600), belongs(hosttest.Stranger, "ann/.ssh/authorized_keys"))},
 		{Name: "keys, other", Setup: keys, Properties: key, Message: "Would have updated the file", Check: holds("ann/.ssh/authorized_keys", "key", 0o600)},
+		{Name: "keys, validated in a private directory", Setup: keys, Properties: of("ann/.ssh/authorized_keys", typetest.Properties{"content": "key", "validate": "sh -c 'test `stat -c %a .` = 700 && grep -q key {}'"}), Message: "Would have updated the file, validated first", Check: all(holds("ann/.ssh/authorized_keys", "key", 0o600), belongs(hosttest.Stranger, "ann/.ssh/authorized_keys"))},
 		{Name: "keys, attributes", Setup: keys, Properties: of("ann/.ssh/authorized_keys", typetest.Properties{"mode": "0640"}), Message: "Would have updated attributes", Check: holds("ann/.ssh/authorized_keys", "old", 0o640)},
 		{Name: "keys, removed", Setup: keys, Properties: absent("ann/.ssh/authorized_keys", nil), Message: "Would have removed the file", Check: isGone("ann/.ssh/authorized_keys")},
 		{Name: "keys, by ann's link to her own", Setup: keys, Properties: of("ann/own/authorized_keys", typetest.Properties{"content": "key"}), Message: "Would have updated the file", Check: holds("ann/.ssh/authorized_keys", "key", 0o600)},

@@ -77,8 +77,12 @@ func apply(ctx context.Context, env resource.Env, p FileProvider, spec *Spec, pl
 	if content.Source, err = sourcePath(env, spec); err != nil {
 		return resource.Outcome{}, err
 	}
+	outcome := planned(plan)
+	if outcome.After != "" {
+		content.Validate = spec.Validator
+	}
 
-	return planned(plan), p.Store(ctx, env, spec.Name, content, attrs)
+	return outcome, p.Store(ctx, env, spec.Name, content, attrs)
 }
 
 // planned returns the digests of the plan, for Verify.

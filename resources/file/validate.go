@@ -34,6 +34,10 @@ func (s *Spec) Validate() model.Problems {
 		out.Property("source", "", "source must be UTF-8: %q", s.Source)
 	}
 	validateForce(&out, s)
+	resource.CheckValidate(&out, s.Validator)
+	if s.Validator != "" && s.Ensure == model.EnsurePresent && !s.managesContent() {
+		out.Property("validate", "set content or source", "`validate` has no content to validate")
+	}
 	resource.CheckAccount(&out, s.Ensure, "owner", s.Owner)
 	resource.CheckAccount(&out, s.Ensure, "group", s.Group)
 	validateMode(&out, s)
@@ -56,7 +60,7 @@ func (s *Spec) Warnings() model.Problems {
 // dropContent is the remedy for content that has no effect.
 const dropContent = "remove it, or use ensure: present"
 
-// contentProperties returns the set properties that define content.
+// contentProperties returns the set properties that are about content.
 func (s *Spec) contentProperties() []string {
 	var set []string
 	if s.Content != nil {
@@ -64,6 +68,9 @@ func (s *Spec) contentProperties() []string {
 	}
 	if s.Source != "" {
 		set = append(set, "source")
+	}
+	if s.Validator != "" {
+		set = append(set, "validate")
 	}
 
 	return set

@@ -75,6 +75,17 @@ func TestValidate(t *testing.T) {
 		"content and source":          {properties: base(typetest.Properties{"content": "", "source": "f"}), problems: []string{"`content` and `source` exclude each other"}},
 		"content of a directory":      {properties: base(typetest.Properties{"ensure": "directory", "content": ""}), problems: []string{"m.yaml:3: a directory has no `content` (remove it, or use ensure: present)"}},
 		"source of a directory":       {properties: base(typetest.Properties{"ensure": "directory", "source": "f"}), problems: []string{"m.yaml:3: a directory has no `source` (remove it, or use ensure: present)"}},
+		"validate":                    {properties: base(typetest.Properties{"content": "x", "validate": "nginx -tc {}"})},
+		"validate within a word":      {properties: base(typetest.Properties{"source": "f", "validate": "check --file={}"})},
+		"validate, absent":            {properties: base(typetest.Properties{"ensure": "absent", "validate": "nginx -tc {}"})},
+		"validate without {}":         {properties: base(typetest.Properties{"content": "x", "validate": "nginx -t"}), problems: []string{"`validate` does not name the new file (put {} where its path belongs, for example nginx -tc {})"}},
+		"validate that is the file":   {properties: base(typetest.Properties{"content": "x", "validate": "{} -t"}), problems: []string{"`validate` does not name the new file"}},
+		"validate with an open quote": {properties: base(typetest.Properties{"content": "x", "validate": "nginx '{}"}), problems: []string{"the command of `validate` cannot be split into words (close its quotes)"}},
+		"validate that is empty":      {properties: base(typetest.Properties{"content": "x", "validate": ""}), problems: []string{"`validate` is empty"}},
+		"validate that is blank":      {properties: base(typetest.Properties{"content": "x", "validate": " "}), problems: []string{"`validate` names no program"}},
+		"validate with NUL":           {properties: base(typetest.Properties{"content": "x", "validate": "a {}\x00"}), problems: []string{"`validate` must not contain a NUL byte"}},
+		"validate without content":    {properties: base(typetest.Properties{"validate": "nginx -tc {}"}), problems: []string{"`validate` has no content to validate (set content or source)"}},
+		"validate of a directory":     {properties: base(typetest.Properties{"ensure": "directory", "validate": "nginx -tc {}"}), problems: []string{"a directory has no `validate` (remove it, or use ensure: present)"}},
 		"force with present":          {properties: base(typetest.Properties{"force": true}), problems: []string{"`force` is only valid with ensure: absent"}},
 		"force with directory":        {properties: base(typetest.Properties{"ensure": "directory", "force": true}), problems: []string{"`force` is only valid with ensure: absent"}},
 		"force with the root":         {properties: typetest.Properties{"name": "/", "ensure": "absent", "force": true}, problems: []string{"`force` cannot be used with the root directory"}},
@@ -111,6 +122,7 @@ func TestWarnings(t *testing.T) {
 		{spec: file.Spec{Common: model.Common{Ensure: "absent"}, Owner: "root", Group: "root", Mode: "0644"}},
 		{spec: file.Spec{Common: model.Common{Ensure: "absent"}, Content: &content}, want: []string{"content"}},
 		{spec: file.Spec{Common: model.Common{Ensure: "absent"}, Source: "f"}, want: []string{"source"}},
+		{spec: file.Spec{Common: model.Common{Ensure: "absent"}, Source: "f", Validator: "true {}"}, want: []string{"source", "validate"}},
 	} {
 		var got []string
 		for _, p := range c.spec.Warnings() {

@@ -69,3 +69,10 @@ func (h *Host) Write(ctx context.Context, path string, content io.Reader, a file
 
 	return h.Disk.Write(ctx, path, content, a)
 }
+
+// WriteChecked is WriteChecked of the disk, and otherwise like Write.
+func (h *Host) WriteChecked(ctx context.Context, path string, content io.Reader, a files.Attrs, check func(path string) error) error {
+	defer h.FileWritten(path)
+
+	return h.Disk.WriteChecked(ctx, path, content, a, check)
+}

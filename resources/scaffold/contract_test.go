@@ -136,7 +136,7 @@ func changed(n int) string { return fmt.Sprintf("Would have changed %d scaffold 
 func removed(n int) string { return fmt.Sprintf("Would have removed %d scaffold files", n) }
 
 func TestContract(t *testing.T) {
-	cases := slices.Concat(decisionCases(), engineCases(), removalCases(), postCases(), obstacleCases())
+	cases := slices.Concat(decisionCases(), engineCases(), removalCases(), postCases(), validateCases(), obstacleCases())
 	// It touches nothing but memory.
 	renders := typetest.Only("/proc/self/exe --log-level=error render-scaffold")
 	typetest.Run(t, typetest.Config{Type: scaffoldType(), Facts: model.Facts{"os": "debian"}, Cases: cases, ReadOnly: renders})

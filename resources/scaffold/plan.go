@@ -33,7 +33,12 @@ func (*Type) Plan(spec *Spec, state *State, _ bool) (resource.Plan, error) {
 		changes = append(changes, model.Change{Action: actionScaffold, Property: spec.Name, From: model.EnsureAbsent, To: model.EnsurePresent})
 	}
 
-	return planOf(changes, fmt.Sprintf("Would have changed %d scaffold files", files)), state.Obstacle
+	message := fmt.Sprintf("Would have changed %d scaffold files", files)
+	if spec.Validator != "" {
+		message += resource.ValidatedFirst
+	}
+
+	return planOf(changes, message), state.Obstacle
 }
 
 // planAbsent counts files to purge as the specification does, but removes only

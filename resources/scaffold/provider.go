@@ -13,8 +13,9 @@ type ScaffoldProvider interface {
 	// changes nothing and runs no post commands. The error for a source that does
 	// not exist is a resource.PrerequisiteError.
 	Status(ctx context.Context, env resource.Env, spec *Spec) (*State, error)
-	// Scaffold renders the templates, writes what differs, runs the post commands
-	// on what it wrote, and with purge removes what no template yields.
+	// Scaffold renders the templates, writes what differs unless validate refuses
+	// it, runs the post commands on what it wrote, and with purge removes what no
+	// template yields.
 	Scaffold(ctx context.Context, env resource.Env, spec *Spec) error
 	// Remove removes the changed and stable files of a state, and the directories
 	// that are empty afterwards. It continues after an error.

@@ -5,13 +5,13 @@ package scaffold
 import (
 	"net/url"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/kballard/go-shellquote"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/web"
+	"github.com/musterfleet/muster/resources/resource"
 )
 
 // The template engines.
@@ -30,6 +30,7 @@ type Spec struct {
 	RightDelimiter string              `json:"right_delimiter,omitempty" jsonschema_description:"What ends an action; }} for go and ]] for jet when unset"`
 	Purge          bool                `json:"purge,omitempty" jsonschema_description:"Remove files below the target that no template gives"`
 	Post           []map[string]string `json:"post,omitempty" sensitive:"true" jsonschema_description:"Commands by patterns of file names: run on each such file that was written, its path in place of {} or at the end"`
+	Validator      string              `json:"validate,omitempty" filled:"true" sensitive:"true" jsonschema_description:"A command that must accept the rendered files before they take their places, with {} for a directory of all of them: nginx -tc {}/nginx.conf"`
 	Data           map[string]any      `json:"data,omitempty" sensitive:"true" jsonschema_description:"Data for these templates, over those of the manifest"`
 }
 
@@ -58,9 +59,6 @@ func (s *Spec) Templates() string {
 	return s.Source
 }
 
-// placeholder stands for the path in a post command.
-const placeholder = "{}"
-
 // PostCommands returns the commands for a file in their order, each as program
 // and arguments.
 func (s *Spec) PostCommands(path string) [][]string {
@@ -71,23 +69,9 @@ func (s *Spec) PostCommands(path string) [][]string {
 				continue
 			}
 			if words, err := shellquote.Split(entry[pattern]); err == nil && len(words) > 0 {
-				out = append(out, withPath(words, path))
+				out = append(out, resource.WithPath(words, path))
 			}
 		}
-	}
-
-	return out
-}
-
-func withPath(words []string, path string) []string {
-	out, found := slices.Clone(words), false
-	for i := range out[1:] {
-		if strings.Contains(out[1+i], placeholder) {
-			out[1+i], found = strings.ReplaceAll(out[1+i], placeholder, path), true
-		}
-	}
-	if !found {
-		out = append(out, path)
 	}
 
 	return out

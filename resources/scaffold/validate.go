@@ -33,6 +33,7 @@ func (s *Spec) Validate() model.Problems {
 	for _, entry := range s.Post {
 		validatePost(&out, entry)
 	}
+	resource.CheckValidate(&out, s.Validator)
 
 	return out
 }

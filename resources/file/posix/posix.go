@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"path/filepath"
 	"strings"
 
 	"github.com/musterfleet/muster/model"
@@ -108,8 +109,13 @@ func (Provider) Store(ctx context.Context, env resource.Env, path string, c file
 		defer source.Close()
 		content = source
 	}
+	if c.Validate == "" {
+		return env.Host.Write(ctx, path, content, a)
+	}
 
-	return env.Host.Write(ctx, path, content, a)
+	return env.Host.WriteChecked(ctx, path, content, a, func(path string) error {
+		return resource.Validate(ctx, env, c.Validate, path, filepath.Dir(path))
+	})
 }
 
 // SetAttributes changes owner, group and mode; a link is files.ErrLink.

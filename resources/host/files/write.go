@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -42,7 +43,15 @@ func (b *buffers) get() *[copyBuffer]byte {
 // except when only the fsync of the directory failed. A missing parent is
 // ErrNoParent.
 func (d *Disk) Write(ctx context.Context, path string, content io.Reader, a Attrs) error {
+	return d.write(ctx, path, content, a, nil)
+}
+
+// write is Write with a check, in a directory where others may exchange nothing.
+func (d *Disk) write(ctx context.Context, path string, content io.Reader, a Attrs, check func(path string) error) error {
 	return d.change(path, func(dir *paths.Dir, name string) error {
+		if check != nil && dir.TakesNames(0) {
+			return errShared
+		}
 		if err := d.recordLitter(dir.Path()); err != nil {
 			return err
 		}
@@ -52,6 +61,9 @@ func (d *Disk) Write(ctx context.Context, path string, content io.Reader, a Attr
 			return fmt.Errorf("could not create temporary file: %w", err)
 		}
 		err = errors.Join(d.buffers.fill(ctx, f, content, a), f.Close())
+		if err == nil && check != nil {
+			err = d.unchanged(filepath.Join(dir.Path(), temp), check)
+		}
 		if err == nil {
 			err = rename(dir, temp, name)
 		}

@@ -92,12 +92,15 @@ func (p Provider) observe(ctx context.Context, env resource.Env, spec *scaffold.
 	return t, t.compare(ctx)
 }
 
-// Scaffold writes the files that differ, runs their post commands, and with
-// purge removes what no template yields.
+// Scaffold has all files validated, writes those that differ, runs their post
+// commands, and with purge removes what no template yields.
 func (p Provider) Scaffold(ctx context.Context, env resource.Env, spec *scaffold.Spec) error {
 	t, err := p.observe(ctx, env, spec, true)
 	if err == nil {
 		err = t.state.Obstacle
+	}
+	if err == nil && spec.Validator != "" {
+		err = t.validate(ctx)
 	}
 	if err == nil {
 		_, err = t.makeDirectory(spec.Name)

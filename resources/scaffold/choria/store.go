@@ -6,20 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"sync"
 
-	"github.com/musterfleet/muster/resources/host/command"
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-const (
-	// parallel is how many files are written at the same time, so that the system
-	// syncs many of them to the disk at once.
-	parallel = 16
-	// errorLines is how many lines of a command's output are in its error.
-	errorLines = 10
-)
+// parallel is how many files are written at the same time, so that the system
+// syncs many of them to the disk at once.
+const parallel = 16
 
 // makeDirectory makes a directory and those above it, and reports whether
 // somebody else may exchange what is in it. Below a directory of another user it
@@ -63,22 +59,58 @@ func (t *target) store(ctx context.Context) error {
 			plain = append(plain, f)
 		}
 	}
-	errs := make([]error, len(plain))
-	var writing sync.WaitGroup
-	free := make(chan struct{}, parallel)
-	for i, f := range plain {
-		free <- struct{}{}
-		writing.Go(func() {
-			defer func() { <-free }()
-			errs[i] = t.env.Host.Write(ctx, f.path, bytes.NewReader(f.content), f.wanted())
-		})
-	}
-	writing.Wait()
-	if err := errors.Join(errs...); err != nil || len(posted) == 0 {
+	if err := t.write(ctx, plain, t.spec.Name); err != nil || len(posted) == 0 {
 		return err
 	}
 
 	return t.storePosted(ctx, posted, foreign)
+}
+
+// write writes files at the same time, below a directory that has theirs.
+func (t *target) write(ctx context.Context, list []file, root string) error {
+	errs := make([]error, len(list))
+	var writing sync.WaitGroup
+	free := make(chan struct{}, parallel)
+	for i, f := range list {
+		free <- struct{}{}
+		writing.Go(func() {
+			defer func() { <-free }()
+			errs[i] = t.env.Host.Write(ctx, t.below(root, f.path), bytes.NewReader(f.content), f.wanted())
+		})
+	}
+	writing.Wait()
+
+	return errors.Join(errs...)
+}
+
+// below returns the path of a file when root is the target.
+func (t *target) below(root, path string) string {
+	return root + strings.TrimPrefix(path, t.spec.Name)
+}
+
+// validate runs the command of validate on all files, in a directory that nobody
+// else can reach.
+func (t *target) validate(ctx context.Context) error {
+	private, err := t.env.Host.TempDir("validate")
+	if err != nil {
+		return err
+	}
+	defer t.env.Host.RemoveAll(private)
+	root := filepath.Join(private, filepath.Base(t.spec.Name))
+	dirs := map[string]bool{root: true}
+	for _, f := range t.files {
+		dirs[filepath.Dir(t.below(root, f.path))] = true
+	}
+	for dir := range dirs {
+		if err := t.env.Host.MakeDirectory(dir, files.OwnAttrs(0o755)); err != nil {
+			return err
+		}
+	}
+	if err := t.write(ctx, t.files, root); err != nil {
+		return err
+	}
+
+	return resource.Validate(ctx, t.env, t.spec.Validator, root, root)
 }
 
 // storePosted writes files and runs their commands. They are forgotten first:
@@ -121,7 +153,7 @@ func (t *target) writeAndPost(ctx context.Context, f file, foreign bool) (past, 
 		return past{}, err
 	}
 	for _, words := range t.spec.PostCommands(at) {
-		if err := t.post(ctx, words, dir); err != nil {
+		if err := resource.RunHook(ctx, t.env, words, dir); err != nil {
 			return past{}, fmt.Errorf("post of %s: %w", f.path, err)
 		}
 	}
@@ -152,19 +184,4 @@ func (t *target) install(ctx context.Context, from files.Entry, path string) (fi
 	}
 
 	return t.env.Host.Look(path)
-}
-
-func (t *target) post(ctx context.Context, words []string, dir string) error {
-	result, err := t.env.Host.Run(ctx, command.Command{Argv: words, Dir: dir, Env: t.env.RunEnv})
-	if err != nil || result.ExitCode == 0 {
-		return err
-	}
-	err = fmt.Errorf("%s ended with exit code %d", words[0], result.ExitCode)
-	for _, output := range []string{result.Stderr.LastLines(errorLines), result.Stdout.LastLines(errorLines)} {
-		if output != "" {
-			return resource.CommandError{Err: err, Output: output}
-		}
-	}
-
-	return err
 }

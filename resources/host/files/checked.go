@@ -1,0 +1,63 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// ErrChanged is a file that its check has changed.
+var ErrChanged = errors.New("the command that checks the file changed it")
+
+// errShared is a directory in which others may exchange files. The sticky bit
+// does not help there: the new file may be given to them.
+var errShared = errors.New("others may exchange files in the directory")
+
+// WriteChecked is Write that calls check with the path of the new file, complete
+// with its owner and mode, before it takes the place of the old one. After an
+// error of check, and of a check that changes the file, path is unchanged. The
+// new file is beside path; where others may exchange it there, check gets a copy
+// by the same name in a private directory, and the bytes of that are written.
+func (d *Disk) WriteChecked(ctx context.Context, path string, content io.Reader, a Attrs, check func(path string) error) error {
+	if err := d.write(ctx, path, content, a, check); !errors.Is(err, errShared) {
+		return err
+	}
+	private, err := d.TempDir("validate")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(private)
+	private = filepath.Join(private, filepath.Base(path))
+	if err := d.Write(ctx, private, content, a); err != nil {
+		return err
+	}
+	checked, err := Open(private)
+	if err != nil {
+		return err
+	}
+	defer checked.Close()
+	if err := d.unchanged(private, check); err != nil {
+		return err
+	}
+
+	return d.Write(ctx, path, checked, a)
+}
+
+// unchanged calls check on a file, which it must not change.
+func (d *Disk) unchanged(path string, check func(path string) error) error {
+	before, err := d.Look(path)
+	if err == nil {
+		err = check(path)
+	}
+	if err != nil {
+		return err
+	}
+	after, err := d.Look(path)
+	if err == nil && after != before {
+		err = ErrChanged
+	}
+
+	return err
+}

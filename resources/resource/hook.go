@@ -1,0 +1,85 @@
+package resource
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kballard/go-shellquote"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host/command"
+)
+
+const (
+	// placeholder stands for a path in the command of a property.
+	placeholder = "{}"
+	// errorLines is how many lines of a command's output are in its error.
+	errorLines = 10
+)
+
+// WithPath returns the words of a command with a path in place of {}, or at the
+// end where there is none.
+func WithPath(words []string, path string) []string {
+	out, found := slices.Clone(words), false
+	for i := range out[1:] {
+		if strings.Contains(out[1+i], placeholder) {
+			out[1+i], found = strings.ReplaceAll(out[1+i], placeholder, path), true
+		}
+	}
+	if !found {
+		out = append(out, path)
+	}
+
+	return out
+}
+
+// RunHook runs a command of a property in a directory. An exit code other than 0
+// is an error with the last lines of its output.
+func RunHook(ctx context.Context, env Env, words []string, dir string) error {
+	result, err := env.Host.Run(ctx, command.Command{Argv: words, Dir: dir, Env: env.RunEnv})
+	if err != nil || result.ExitCode == 0 {
+		return err
+	}
+	err = fmt.Errorf("%s ended with exit code %d", words[0], result.ExitCode)
+	for _, output := range []string{result.Stderr.LastLines(errorLines), result.Stdout.LastLines(errorLines)} {
+		if output != "" {
+			return CommandError{Err: err, Output: output}
+		}
+	}
+
+	return err
+}
+
+// ValidatedFirst ends the noop message of a change that a command validates.
+const ValidatedFirst = ", validated first"
+
+// CheckValidate reports what is wrong with the command of the property validate.
+func CheckValidate(out *model.Problems, text string) {
+	words, err := shellquote.Split(text)
+	switch {
+	case text == "":
+	case strings.ContainsRune(text, 0):
+		out.Property("validate", "", "`validate` must not contain a NUL byte")
+	case err != nil:
+		out.Property("validate", "close its quotes", "the command of `validate` cannot be split into words")
+	case len(words) == 0 || words[0] == "":
+		out.Property("validate", "write the program first", "`validate` names no program")
+	case !strings.Contains(strings.Join(words[1:], " "), placeholder):
+		out.Property("validate", "put {} where its path belongs, for example nginx -tc {}", "`validate` does not name the new file")
+	}
+}
+
+// Validate runs the command of the property validate on a new path, in a directory.
+func Validate(ctx context.Context, env Env, text, path, dir string) error {
+	words, err := shellquote.Split(text)
+	if err == nil {
+		err = RunHook(ctx, env, WithPath(words, path), dir)
+	}
+	if err != nil {
+		return fmt.Errorf("validate: %w", err)
+	}
+
+	return nil
+}
