@@ -324,7 +324,7 @@ func TestOtherDocuments(t *testing.T) {
 		"envelope":         {`{"payloadType": "application/vnd.x", "payload": "eA==", "signatures": []}`, "signed envelopes are not supported by this version"},
 		"unknown protocol": {"protocol: io.muster.v2.assignment\n", "group.all.motd:1:11: the protocol \\\"io.muster.v2.assignment\\\" is not known"},
 		"no manifest":      {"protocol: io.muster.v1.assignment\n", "either a `manifest` or a `bundle`"},
-		"no digest":        {"protocol: io.muster.v1.assignment\nbundle: sha256-12\n", "is no digest of a bundle"},
+		"no digest":        {"protocol: io.muster.v1.assignment\nbundle: sha256-12\n", "invalid bundle digest"},
 		"not YAML":         {"protocol: [\n", "group.all.motd"},
 		"a list":           {"- protocol\n", "must be a mapping"},
 		"empty":            {"", "empty"},

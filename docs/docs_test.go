@@ -271,7 +271,7 @@ func TestTablesOfATypeThatIsAdded(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, row := range []string{
-		"| `ensure` | `present`, `absent` | `present` | The state it must be in |", "| `value` | text |  | The value, one line; required except with absent |",
+		"| `ensure` | `present`, `absent` | `present` | Desired state |", "| `value` | text |  | The value, one line; required except with absent |",
 		"| `value` | Current value |", "| [setting](setting.md) | Settings: files that hold one value | `present`, `absent` | `plain` | no | `value` |",
 	} {
 		if !strings.Contains(text+index, row+"\n") {

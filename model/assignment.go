@@ -16,13 +16,13 @@ type Assignment struct {
 	Manifest string         `json:"manifest,omitempty" yaml:"manifest,omitempty" jsonschema_description:"The manifest's text"`
 	Bundle   string         `json:"bundle,omitempty" yaml:"bundle,omitempty" jsonschema_description:"sha256-… of a bundle in MUSTER_BUNDLES"`
 	Digest   string         `json:"digest,omitempty" yaml:"digest,omitempty" jsonschema_description:"sha256-… of the manifest's text or the bundle's bytes, checked before use"`
-	Data     map[string]any `json:"data,omitempty" yaml:"data,omitempty" jsonschema_description:"External data, over the manifest's own"`
+	Data     map[string]any `json:"data,omitempty" yaml:"data,omitempty" jsonschema_description:"External data; overrides the manifest's own"`
 	Noop     bool           `json:"noop,omitempty" yaml:"noop,omitempty"`
 	Drift    Drift          `json:"drift,omitempty" yaml:"drift,omitempty" jsonschema:"enum=repair,enum=report,enum=ignore"`
-	Interval Duration       `json:"interval,omitempty" yaml:"interval,omitempty" jsonschema_description:"How often it is looked at"`
+	Interval Duration       `json:"interval,omitempty" yaml:"interval,omitempty" jsonschema_description:"Time between two scheduled runs"`
 	When     string         `json:"when,omitempty" yaml:"when,omitempty" jsonschema_description:"An expression evaluated on the node; false means not assigned"`
 	Priority int            `json:"priority,omitempty" yaml:"priority,omitempty" jsonschema_description:"Lower runs first within its family"`
-	Expires  time.Time      `json:"expires,omitzero" yaml:"expires,omitempty" jsonschema_description:"Unassigned after this"`
+	Expires  time.Time      `json:"expires,omitzero" yaml:"expires,omitempty" jsonschema_description:"Time after which it counts as unassigned"`
 	Issued   time.Time      `json:"issued,omitzero" yaml:"issued,omitempty"`
 }
 
@@ -41,7 +41,7 @@ func (a *Assignment) ContentDigest() string {
 func (a *Assignment) Validate(name string) Problems {
 	var out Problems
 	if a.Name != "" && a.Name != name {
-		out.Property("name", "", "the name is %q, but the key is that of %q", a.Name, name)
+		out.Property("name", "", "the name is %q, but the key names %q", a.Name, name)
 	}
 	if !slices.Contains([]Drift{"", DriftRepair, DriftReport, DriftIgnore}, a.Drift) {
 		out.Property("drift", "one of repair, report, ignore", "`drift` cannot be %q", a.Drift)
@@ -54,7 +54,7 @@ func (a *Assignment) Validate(name string) Problems {
 		return out
 	}
 	if a.Bundle != "" && !isDigest(a.Bundle) {
-		out.Property("bundle", "write sha256- and 64 hexadecimal digits", "%q is no digest of a bundle", a.Bundle)
+		out.Property("bundle", "write sha256- and 64 hexadecimal digits", "invalid bundle digest %q", a.Bundle)
 	}
 	if content := a.ContentDigest(); a.Digest != "" && a.Digest != content {
 		out.Property("digest", "push it again", "the digest does not match: it is %s, the content has %s", a.Digest, content)

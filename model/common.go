@@ -3,22 +3,22 @@ package model
 // Common are the properties that every resource has (spec/formats.md,
 // "Properties every resource has"). A type's own properties embed it.
 type Common struct {
-	Name      string   `json:"name" jsonschema:"required" jsonschema_description:"What the resource is about: a path, a command, a package"`
-	Ensure    string   `json:"ensure,omitempty" jsonschema_description:"The state it must be in"`
-	Alias     string   `json:"alias,omitempty" jsonschema_description:"Another name for it in require and subscribe"`
-	Provider  string   `json:"provider,omitempty" jsonschema_description:"How it is done; chosen by the platform when unset"`
-	Require   []Ref    `json:"require,omitempty" jsonschema_description:"Resources (type#name) that must have succeeded before this one"`
+	Name      string   `json:"name" jsonschema:"required" jsonschema_description:"Name of what is managed: a path, a command, a package"`
+	Ensure    string   `json:"ensure,omitempty" jsonschema_description:"Desired state"`
+	Alias     string   `json:"alias,omitempty" jsonschema_description:"Another name for the resource in require and subscribe"`
+	Provider  string   `json:"provider,omitempty" jsonschema_description:"Provider; chosen for the platform by default"`
+	Require   []Ref    `json:"require,omitempty" jsonschema_description:"Resources (type#name) that must succeed before this one"`
 	Subscribe []Ref    `json:"subscribe,omitempty" jsonschema_description:"Resources (type#name) whose change refreshes this one"`
-	Control   Control  `json:"control,omitzero" jsonschema_description:"Whether it is managed at all"`
-	Drift     Drift    `json:"drift,omitempty" jsonschema:"enum=repair,enum=report,enum=ignore,default=repair" jsonschema_description:"What a run that was not asked for a change does when the machine differs: repair it, only report it, or not look"`
-	Sensitive bool     `json:"sensitive,omitempty" jsonschema_description:"Show nothing of its values in logs, diffs and reports"`
-	Noop      bool     `json:"noop,omitempty" jsonschema_description:"Only say what would be changed"`
-	Retry     int      `json:"retry,omitempty" jsonschema:"minimum=0" jsonschema_description:"How many more times a failed change is tried"`
-	Delay     Duration `json:"delay,omitempty" jsonschema_description:"How long to wait between tries"`
-	Timeout   Duration `json:"timeout,omitempty" jsonschema_description:"How long one try may take"`
-	Poll      Duration `json:"poll,omitempty" jsonschema_description:"How often an agent looks at it at the latest"`
+	Control   Control  `json:"control,omitzero" jsonschema_description:"Conditions under which the resource is managed"`
+	Drift     Drift    `json:"drift,omitempty" jsonschema:"enum=repair,enum=report,enum=ignore,default=repair" jsonschema_description:"What a scheduled run does about drift: repair it, only report it, or ignore it"`
+	Sensitive bool     `json:"sensitive,omitempty" jsonschema_description:"Hide its values in logs, diffs and reports"`
+	Noop      bool     `json:"noop,omitempty" jsonschema_description:"Only report what would change"`
+	Retry     int      `json:"retry,omitempty" jsonschema:"minimum=0" jsonschema_description:"How often to retry a failed change"`
+	Delay     Duration `json:"delay,omitempty" jsonschema_description:"Time between tries"`
+	Timeout   Duration `json:"timeout,omitempty" jsonschema_description:"Time limit of one try"`
+	Poll      Duration `json:"poll,omitempty" jsonschema_description:"Longest time between two observations by an agent"`
 
-	HealthChecks []HealthCheck `json:"health_checks,omitempty" jsonschema_description:"What must hold when it is in its state; a critical check fails it"`
+	HealthChecks []HealthCheck `json:"health_checks,omitempty" jsonschema_description:"Checks to run once it is in its desired state; a critical one fails it"`
 	// RegisterWhenStable are registered while the resource is in its state.
 	RegisterWhenStable []RegisterEntry `json:"register_when_stable,omitempty" jsonschema_description:"Services to register while it is in its state and no health check is critical"`
 }
@@ -29,8 +29,8 @@ func (c *Common) Meta() *Common { return c }
 // Control decides by expressions whether a resource is managed: it is when If
 // is unset or true, and Unless is unset or false.
 type Control struct {
-	If     string `json:"if,omitempty" jsonschema_description:"An expression that must be true"`
-	Unless string `json:"unless,omitempty" jsonschema_description:"An expression that must be false"`
+	If     string `json:"if,omitempty" jsonschema_description:"Manage it only when this expression is true"`
+	Unless string `json:"unless,omitempty" jsonschema_description:"Do not manage it when this expression is true"`
 }
 
 // Drift is what a run does with a resource that differs although nobody asked
@@ -50,7 +50,7 @@ const (
 	EnsureAbsent  = "absent"
 )
 
-// CommonState is what the state of every resource says. A type's own state
+// CommonState is the part that the states of all types share. A type's own state
 // embeds it.
 type CommonState struct {
 	Protocol     string `json:"protocol"`

@@ -12,8 +12,8 @@ type EnsureRequest struct {
 	Protocol   string          `json:"protocol"`
 	Type       string          `json:"type" jsonschema_description:"Resource type"`
 	Properties json.RawMessage `json:"properties" jsonschema_description:"The resource's properties, name included"`
-	ID         string          `json:"id,omitempty" jsonschema_description:"A repeated id is not executed twice"`
-	Expires    time.Time       `json:"expires,omitzero" jsonschema_description:"Not executed after this"`
+	ID         string          `json:"id,omitempty" jsonschema_description:"Identifies the request; a repeated id is not executed again"`
+	Expires    time.Time       `json:"expires,omitzero" jsonschema_description:"Time after which the request is not executed"`
 	Noop       bool            `json:"noop,omitempty"`
 }
 

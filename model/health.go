@@ -14,12 +14,12 @@ const (
 	HealthUnknown HealthStatus = "unknown"
 )
 
-// HealthFormat is how a health check tells its status.
+// HealthFormat is how a health check reports its status.
 type HealthFormat string
 
 // The formats.
 const (
-	// HealthNagios is a command that tells its status by its exit code.
+	// HealthNagios is a command whose exit code is its status.
 	HealthNagios HealthFormat = "nagios"
 	// HealthGoss are rules that goss evaluates.
 	HealthGoss HealthFormat = "goss"
@@ -38,24 +38,24 @@ type GossRules map[string]map[string]map[string]any
 // HealthCheck is one entry of the property health_checks (spec/formats.md,
 // "Health checks"). One of Command and GossRules is set.
 type HealthCheck struct {
-	Name       string       `json:"name,omitempty" jsonschema_description:"What the check is called; by default the program's name, or goss"`
+	Name       string       `json:"name,omitempty" jsonschema_description:"Name of the check; default: the program's name, or goss"`
 	Command    string       `json:"command,omitempty" jsonschema_description:"A command whose exit code is the status: 0 ok, 1 warning, 2 critical, others unknown"`
-	GossRules  GossRules    `json:"goss_rules,omitempty" jsonschema_description:"Rules of goss, by kind and name; critical unless all of them hold"`
-	Tries      *int         `json:"tries,omitempty" jsonschema:"default=1" jsonschema_description:"How often it is made at most until it is ok"`
-	TrySleep   *Duration    `json:"try_sleep,omitempty" jsonschema:"default=1s" jsonschema_description:"How long to wait between tries"`
-	Timeout    *Duration    `json:"timeout,omitempty" jsonschema:"default=1m" jsonschema_description:"How long one try may take; one that takes longer is critical"`
+	GossRules  GossRules    `json:"goss_rules,omitempty" jsonschema_description:"goss rules by kind and name; critical unless all hold"`
+	Tries      *int         `json:"tries,omitempty" jsonschema:"default=1" jsonschema_description:"Maximum number of tries until it is ok"`
+	TrySleep   *Duration    `json:"try_sleep,omitempty" jsonschema:"default=1s" jsonschema_description:"Time between tries"`
+	Timeout    *Duration    `json:"timeout,omitempty" jsonschema:"default=1m" jsonschema_description:"Time limit of one try; one that exceeds it is critical"`
 	Format     HealthFormat `json:"format,omitempty" jsonschema:"enum=nagios,enum=goss" jsonschema_description:"nagios for a command, goss for rules"`
-	OnCritical OnCritical   `json:"on_critical,omitempty" jsonschema:"enum=refresh" jsonschema_description:"refresh also refreshes the resource in the repairing run that a critical check makes an agent begin"`
+	OnCritical OnCritical   `json:"on_critical,omitempty" jsonschema:"enum=refresh" jsonschema_description:"refresh: the run that repairs after a critical check also refreshes the resource"`
 }
 
-// HealthResult is what came of one health check.
+// HealthResult is the result of one health check.
 type HealthResult struct {
 	Name   string       `json:"name"`
 	Status HealthStatus `json:"status" jsonschema:"enum=ok,enum=warning,enum=critical,enum=unknown"`
-	// Tries is how often it was made.
-	Tries    int           `json:"tries" jsonschema_description:"How often it was made"`
-	Output   string        `json:"output,omitempty" jsonschema_description:"What it said, bounded; absent for a sensitive resource"`
-	Duration time.Duration `json:"duration" jsonschema_description:"Nanoseconds, all tries together"`
+	// Tries is the number of tries.
+	Tries    int           `json:"tries" jsonschema_description:"Number of tries"`
+	Output   string        `json:"output,omitempty" jsonschema_description:"Output, bounded; absent for a sensitive resource"`
+	Duration time.Duration `json:"duration" jsonschema_description:"Nanoseconds, over all tries"`
 	Format   HealthFormat  `json:"format" jsonschema:"enum=nagios,enum=goss"`
 }
 
@@ -81,7 +81,7 @@ func (c *HealthCounts) Add(s HealthStatus) {
 	}
 }
 
-// HealthReport reports that a health check has another status than it had
+// HealthReport reports that the status of a health check changed
 // (io.muster.v1.health).
 type HealthReport struct {
 	Protocol string       `json:"protocol"`
@@ -91,7 +91,7 @@ type HealthReport struct {
 	Check    string       `json:"check" jsonschema_description:"Name of the check"`
 	Status   HealthStatus `json:"status" jsonschema:"enum=ok,enum=warning,enum=critical,enum=unknown"`
 	// Was is the status before; empty since the agent's start.
-	Was    HealthStatus `json:"was,omitempty" jsonschema:"enum=ok,enum=warning,enum=critical,enum=unknown" jsonschema_description:"Its status before; absent for the first one since the agent was started"`
+	Was    HealthStatus `json:"was,omitempty" jsonschema:"enum=ok,enum=warning,enum=critical,enum=unknown" jsonschema_description:"Previous status; absent for the first one since the agent started"`
 	Output string       `json:"output,omitempty"`
 	At     time.Time    `json:"at"`
 	RunID  string       `json:"run_id,omitempty"`

@@ -1,7 +1,7 @@
 package model
 
-// Outcome is what came of a resource or a run, one token that is also part of
-// a report's subject.
+// Outcome is the result of a resource or a run: one token, also part of a report's
+// subject.
 type Outcome string
 
 // The outcomes.
@@ -15,7 +15,7 @@ const (
 	OutcomeNoop Outcome = "noop"
 	// OutcomeUnmet is a resource whose requirements were not met.
 	OutcomeUnmet Outcome = "unmet"
-	// OutcomeRefused is a document that was not accepted.
+	// OutcomeRefused is a document that was rejected.
 	OutcomeRefused Outcome = "refused"
 	// OutcomeNotRun is a resource that a run did not reach.
 	OutcomeNotRun Outcome = "notrun"
@@ -28,7 +28,7 @@ type Cause string
 const (
 	// CauseManifest is a manifest that is new or changed.
 	CauseManifest Cause = "manifest"
-	// CauseDrift is a machine that changed by itself.
+	// CauseDrift is a change of the machine that muster did not make.
 	CauseDrift Cause = "drift"
 	// CauseSchedule is the agent's interval.
 	CauseSchedule Cause = "schedule"
@@ -36,12 +36,12 @@ const (
 	CauseEnsure Cause = "ensure"
 	// CauseHealth is a health check that failed.
 	CauseHealth Cause = "health"
-	// CauseCommand is somebody at a command line.
+	// CauseCommand is a command line.
 	CauseCommand Cause = "command"
 )
 
-// IsUnasked reports whether a run of this cause was started without anybody
-// asking for a change: what it finds different is drift.
+// IsUnasked reports whether nobody requested a run of this cause: differences that
+// it finds are drift.
 func (c Cause) IsUnasked() bool {
 	return c == CauseDrift || c == CauseSchedule || c == CauseHealth
 }

@@ -34,7 +34,7 @@ func (p Position) IsZero() bool { return p == Position{} }
 // Problem is one thing wrong in a document, with its place and remedy. It is
 // an error, and never passes by trying again.
 type Problem struct {
-	// Pos is where it stands; a validator that only knows the property leaves it to the decoder.
+	// Pos is its place; a validator that only knows the property leaves it to the decoder.
 	Pos Position `json:"position,omitzero"`
 	// Property is the property concerned, if any.
 	Property string `json:"property,omitempty"`

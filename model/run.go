@@ -2,7 +2,7 @@ package model
 
 import "time"
 
-// Counts are the resources of a run or session by what came of them. A
+// Counts are the resources of a run or session by outcome. A
 // resource may count more than once: refreshed ones are changed too.
 type Counts struct {
 	Total     int `json:"total"`
@@ -14,10 +14,10 @@ type Counts struct {
 	Refreshed int `json:"refreshed"`
 	Unmet     int `json:"unmet"`
 	NotRun    int `json:"not_run"`
-	// Noop are those of Changed that only would have been.
-	Noop int `json:"noop" jsonschema_description:"Those of changed that only would have been"`
-	// HealthChecks are those that were made.
-	HealthChecks HealthCounts `json:"health_checks" jsonschema_description:"Health checks that were made, by status"`
+	// Noop are those of Changed that noop only predicted.
+	Noop int `json:"noop" jsonschema_description:"Those of changed that noop only predicted"`
+	// HealthChecks are those that ran.
+	HealthChecks HealthCounts `json:"health_checks" jsonschema_description:"Health checks that ran, by status"`
 }
 
 // Made returns how many were changed, without those that only would have been.
@@ -68,7 +68,7 @@ type Run struct {
 	Duration time.Duration `json:"duration" jsonschema_description:"Nanoseconds"`
 	Counts   Counts        `json:"counts"`
 	Noop     bool          `json:"noop"`
-	Errors   []string      `json:"error,omitempty" jsonschema_description:"What failed, resources first"`
+	Errors   []string      `json:"error,omitempty" jsonschema_description:"Errors, those of resources first"`
 	Version  string        `json:"version,omitempty" jsonschema_description:"Version of muster"`
 	Drift    Drifted       `json:"drift,omitzero"`
 	// Refused means that nothing ran because the manifest is not valid.
@@ -76,7 +76,7 @@ type Run struct {
 	CorrelationID string `json:"correlation_id,omitempty"`
 }
 
-// Drifted counts what a run that nobody asked for found different.
+// Drifted counts the drift that an unrequested run found.
 type Drifted struct {
 	Detected int `json:"detected"`
 	Repaired int `json:"repaired"`
@@ -102,7 +102,7 @@ func (r *Run) Outcome() Outcome {
 	}
 }
 
-// OK reports whether every resource is as it was asked for, or would be.
+// OK reports whether every resource is in its desired state, or would be.
 func (r *Run) OK() bool {
 	return !r.Refused && r.Counts.Failed == 0 && r.Counts.Unmet == 0 && r.Counts.NotRun == 0 && len(r.Errors) == 0
 }

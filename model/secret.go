@@ -6,7 +6,7 @@ import (
 	"log/slog"
 )
 
-// Redacted stands wherever a secret would have been shown.
+// Redacted replaces a secret wherever it would be shown.
 const Redacted = "[redacted]"
 
 // Secret is a string that no log, diff, report, error or document shows: every

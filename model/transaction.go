@@ -9,7 +9,7 @@ import (
 // Change is one thing that a plan would do, or did.
 type Change struct {
 	// Action is the type's own word for it, for example store or execute.
-	Action string `json:"action" jsonschema_description:"The type's word for what is done"`
+	Action string `json:"action" jsonschema_description:"The type's name for the action"`
 	// Message is what it would do, in the words of noop: "Would have created the
 	// file"; once it is done, "created the file".
 	Message string `json:"message,omitempty" jsonschema_description:"What was done; in noop and after a failure, what would have been"`
@@ -28,7 +28,7 @@ func (c Change) Done() Change {
 	return c
 }
 
-// Transaction is what happened to one resource in one run
+// Transaction is the result of one resource in one run
 // (io.choria.ccm.v1.transaction.event).
 type Transaction struct {
 	Protocol          string          `json:"protocol"`
@@ -41,10 +41,10 @@ type Transaction struct {
 	RequestedEnsure   string          `json:"requested_ensure,omitempty"`
 	FinalEnsure       string          `json:"final_ensure,omitempty"`
 	Duration          time.Duration   `json:"duration" jsonschema_description:"Nanoseconds"`
-	Properties        json.RawMessage `json:"properties,omitempty" jsonschema_description:"The properties asked for; absent for a sensitive resource"`
-	Status            json.RawMessage `json:"status,omitempty" jsonschema_description:"The state of the resource afterwards; absent for a sensitive resource"`
+	Properties        json.RawMessage `json:"properties,omitempty" jsonschema_description:"Desired properties; absent for a sensitive resource"`
+	Status            json.RawMessage `json:"status,omitempty" jsonschema_description:"Observed state afterwards; absent for a sensitive resource"`
 	NoopMessage       string          `json:"noop_message,omitempty"`
-	HealthCheck       []HealthResult  `json:"health_check,omitempty" jsonschema_description:"What came of its health checks, in their order"`
+	HealthCheck       []HealthResult  `json:"health_check,omitempty" jsonschema_description:"Results of its health checks, in their order"`
 	HealthCheckOnly   bool            `json:"health_check_only,omitempty"`
 	Errors            []string        `json:"error,omitempty"`
 	Changed           bool            `json:"changed"`
@@ -59,7 +59,7 @@ type Transaction struct {
 	Manifest string   `json:"manifest,omitempty"`
 	Revision uint64   `json:"revision,omitempty" jsonschema_description:"Revision of the manifest's key in the bucket"`
 	Digest   string   `json:"digest,omitempty" jsonschema_description:"sha256-… of the manifest that ran"`
-	Changes  []Change `json:"changes,omitempty" jsonschema_description:"What the plan said, with diffs"`
+	Changes  []Change `json:"changes,omitempty" jsonschema_description:"Planned changes, with diffs"`
 	Source   Position `json:"source,omitzero" jsonschema_description:"Where the resource is declared"`
 	// Within is the resource that includes the manifest which declares this one.
 	Within        Ref    `json:"within,omitzero" jsonschema_description:"The resource that includes the manifest which declares this one"`
@@ -101,5 +101,5 @@ func (t *Transaction) Outcome() Outcome {
 	}
 }
 
-// OK reports whether the resource is as it was asked for, or would be.
+// OK reports whether the resource is in its desired state, or would be.
 func (t *Transaction) OK() bool { return !t.Failed && !t.NotRun && len(t.UnmetRequirements) == 0 }

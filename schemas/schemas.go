@@ -37,13 +37,13 @@ func Documents() []Document {
 	return []Document{
 		{"manifest", "", "A manifest: data, hierarchy, overrides and resources"},
 		{"ensure_request", model.ProtocolEnsureRequest, "A request for one resource to be in a state"},
-		{"ensure_response", model.ProtocolEnsureResponse, "The answer to such a request"},
-		{"transaction", model.ProtocolTransaction, "What happened to one resource in one run"},
+		{"ensure_response", model.ProtocolEnsureResponse, "The response to an ensure request"},
+		{"transaction", model.ProtocolTransaction, "Result of one resource in one run"},
 		{"run", model.ProtocolRun, "The summary of one run of one manifest"},
-		{"assignment", model.ProtocolAssignment, "A manifest as it is assigned to a node or group"},
-		{"health", model.ProtocolHealth, "That a health check has another status than it had"},
-		{"registration", model.ProtocolRegistration, "A service at an address, as a node tells of it"},
-		{"node", model.ProtocolNode, "What a node says of itself"},
+		{"assignment", model.ProtocolAssignment, "A manifest assigned to a node or group"},
+		{"health", model.ProtocolHealth, "A change of a health check's status"},
+		{"registration", model.ProtocolRegistration, "A service at an address, as a node registers it"},
+		{"node", model.ProtocolNode, "Status of a node"},
 	}
 }
 

@@ -13,9 +13,9 @@ import (
 // Spec are the properties of an apply.
 type Spec struct {
 	model.Common
-	HealthCheckOnly bool           `json:"health_check_only,omitempty" jsonschema_description:"Only make the health checks of the child manifest; a parent that does so is followed whatever this says"`
-	AllowApply      *bool          `json:"allow_apply,omitempty" jsonschema:"default=true" jsonschema_description:"Whether the child manifest may hold apply resources of its own"`
-	Data            map[string]any `json:"data,omitempty" jsonschema_description:"Data of the child manifest, over its own; data given from outside win over both"`
+	HealthCheckOnly bool           `json:"health_check_only,omitempty" jsonschema_description:"Only run the health checks of the child manifest; also when the parent only runs checks"`
+	AllowApply      *bool          `json:"allow_apply,omitempty" jsonschema:"default=true" jsonschema_description:"Whether the child manifest may contain apply resources"`
+	Data            map[string]any `json:"data,omitempty" jsonschema_description:"Data for the child manifest; overrides its own, and external data overrides both"`
 }
 
 // Validate reports every problem of the properties.

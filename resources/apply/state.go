@@ -8,11 +8,11 @@ import (
 // State is the outcome of a child manifest, known once its resources have run.
 type State struct {
 	model.CommonState
-	Resources int `json:"resources" jsonschema_description:"How many resources the child manifest declares"`
+	Resources int `json:"resources" jsonschema_description:"Number of resources in the child manifest"`
 	Changed   int `json:"changed"`
 	Failed    int `json:"failed"`
 	Skipped   int `json:"skipped"`
-	Unmet     int `json:"unmet" jsonschema_description:"How many were skipped because of what they require"`
+	Unmet     int `json:"unmet" jsonschema_description:"Number skipped because of unmet requirements"`
 	NotRun    int `json:"not_run"`
 }
 

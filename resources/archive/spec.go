@@ -17,18 +17,18 @@ const DefaultMaxSize model.Size = 10 << 30
 // Spec are the properties of an archive.
 type Spec struct {
 	model.Common
-	URL           string            `json:"url,omitempty" jsonschema_description:"Where it is fetched from, http or https; required except with absent"`
-	Owner         string            `json:"owner,omitempty" jsonschema_description:"Name or number of the user that owns the archive; required except with absent"`
-	Group         string            `json:"group,omitempty" jsonschema_description:"Name or number of its group; required except with absent"`
-	Checksum      string            `json:"checksum,omitempty" jsonschema_description:"Hex SHA-256 that it must have"`
-	ExtractParent string            `json:"extract_parent,omitempty" jsonschema_description:"Directory that it is unpacked into; made when it is missing"`
-	Creates       string            `json:"creates,omitempty" jsonschema_description:"A path that unpacking makes; what it is there for is not unpacked again"`
-	Cleanup       bool              `json:"cleanup,omitempty" jsonschema_description:"Remove the archive once it is unpacked; needs extract_parent and creates"`
+	URL           string            `json:"url,omitempty" jsonschema_description:"URL to fetch from, http or https; required except with absent"`
+	Owner         string            `json:"owner,omitempty" jsonschema_description:"Owner of the archive, name or numeric id; required except with absent"`
+	Group         string            `json:"group,omitempty" jsonschema_description:"Group, name or numeric id; required except with absent"`
+	Checksum      string            `json:"checksum,omitempty" jsonschema_description:"Expected SHA-256 in hex"`
+	ExtractParent string            `json:"extract_parent,omitempty" jsonschema_description:"Directory to unpack into; created when missing"`
+	Creates       string            `json:"creates,omitempty" jsonschema_description:"A path that unpacking creates; while it exists the archive is not unpacked again"`
+	Cleanup       bool              `json:"cleanup,omitempty" jsonschema_description:"Remove the archive after unpacking; needs extract_parent and creates"`
 	Username      string            `json:"username,omitempty" jsonschema_description:"User for basic authentication"`
 	Password      string            `json:"password,omitempty" sensitive:"true" jsonschema_description:"Password for basic authentication"`
-	Headers       map[string]string `json:"headers,omitempty" sensitive:"true" jsonschema_description:"Headers of the request, for example Authorization"`
+	Headers       map[string]string `json:"headers,omitempty" sensitive:"true" jsonschema_description:"Request headers, for example Authorization"`
 	MaxSize       model.Size        `json:"max_size,omitempty" jsonschema:"default=10GiB" jsonschema_description:"The most that is downloaded, and that it may unpack to: a number of bytes, or with a unit as in 500MB and 10GiB"`
-	Preserve      bool              `json:"preserve,omitempty" jsonschema_description:"Restore owners and setuid, setgid and sticky bits as they are in the archive"`
+	Preserve      bool              `json:"preserve,omitempty" jsonschema_description:"Restore owners and setuid, setgid and sticky bits from the archive"`
 }
 
 // Format returns the format of a path's extension. An unknown one is

@@ -22,12 +22,12 @@ type State struct {
 // Metadata describes the archive file and its creates path.
 type Metadata struct {
 	Name          string    `json:"name" jsonschema_description:"The path"`
-	Checksum      string    `json:"checksum,omitempty" jsonschema_description:"Hex SHA-256 of the archive, where it was read"`
-	ArchiveExists bool      `json:"archive_exists" jsonschema_description:"Whether the archive is there"`
-	CreatesExists bool      `json:"creates_exists" jsonschema_description:"Whether what creates names is there"`
-	Owner         string    `json:"owner,omitempty" jsonschema_description:"Name of the user, or the number of one without a name"`
-	Group         string    `json:"group,omitempty" jsonschema_description:"Name of the group, or the number of one without a name"`
-	MTime         time.Time `json:"mtime,omitzero" jsonschema_description:"When the archive was last changed"`
+	Checksum      string    `json:"checksum,omitempty" jsonschema_description:"SHA-256 of the archive in hex, where it was read"`
+	ArchiveExists bool      `json:"archive_exists" jsonschema_description:"Whether the archive exists"`
+	CreatesExists bool      `json:"creates_exists" jsonschema_description:"Whether the path in creates exists"`
+	Owner         string    `json:"owner,omitempty" jsonschema_description:"User name, or numeric id where it has no name"`
+	Group         string    `json:"group,omitempty" jsonschema_description:"Group name, or numeric id where it has no name"`
+	MTime         time.Time `json:"mtime,omitzero" jsonschema_description:"Modification time of the archive"`
 	Size          int64     `json:"size,omitempty" jsonschema_description:"Bytes"`
 	Provider      string    `json:"provider"`
 }

@@ -11,14 +11,14 @@ import (
 // Spec are the properties of an exec.
 type Spec struct {
 	model.Common
-	Command     string   `json:"command,omitempty" filled:"true" sensitive:"true" jsonschema_description:"What to run; the name when unset"`
-	Cwd         string   `json:"cwd,omitempty" filled:"true" jsonschema_description:"Directory to run it in"`
+	Command     string   `json:"command,omitempty" filled:"true" sensitive:"true" jsonschema_description:"Command to run; default: the name"`
+	Cwd         string   `json:"cwd,omitempty" filled:"true" jsonschema_description:"Working directory"`
 	Environment []string `json:"environment,omitempty" sensitive:"true" jsonschema_description:"KEY=VALUE entries added to the environment"`
-	Path        string   `json:"path,omitempty" filled:"true" jsonschema_description:"PATH of the command, absolute directories separated by colons, which is also searched for it"`
-	Returns     []int    `json:"returns,omitempty" jsonschema_description:"Exit codes that mean success; [0] when unset"`
+	Path        string   `json:"path,omitempty" filled:"true" jsonschema_description:"PATH of the command: absolute directories separated by colons; the command is searched there"`
+	Returns     []int    `json:"returns,omitempty" jsonschema_description:"Exit codes that mean success; default [0]"`
 	Creates     string   `json:"creates,omitempty" filled:"true" jsonschema_description:"A path; the command is not run when it exists"`
-	RefreshOnly bool     `json:"refresh_only,omitempty" alias:"refreshonly" jsonschema_description:"Run it only when a resource it subscribes to has changed"`
-	LogOutput   bool     `json:"logoutput,omitempty" alias:"log_output" jsonschema_description:"Log what it prints, line by line"`
+	RefreshOnly bool     `json:"refresh_only,omitempty" alias:"refreshonly" jsonschema_description:"Run only when a resource it subscribes to changed"`
+	LogOutput   bool     `json:"logoutput,omitempty" alias:"log_output" jsonschema_description:"Log its output, line by line"`
 	OnlyIf      string   `json:"onlyif,omitempty" filled:"true" sensitive:"true" jsonschema_description:"A command; run only when its exit code is 0"`
 	Unless      string   `json:"unless,omitempty" filled:"true" sensitive:"true" jsonschema_description:"A command; do not run when its exit code is 0"`
 }

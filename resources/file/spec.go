@@ -13,14 +13,14 @@ const EnsureDirectory = "directory"
 type Spec struct {
 	model.Common
 	// Content is nil when the content is not managed; an empty one asks for an empty file.
-	Content *string `json:"content,omitempty" alias:"contents" sensitive:"true" jsonschema_description:"What is in the file, byte for byte; \"\" is an empty file, unset leaves the content alone"`
+	Content *string `json:"content,omitempty" alias:"contents" sensitive:"true" jsonschema_description:"Content of the file, byte for byte; \"\" is an empty file, unset leaves the content alone"`
 	Source  string  `json:"source,omitempty" filled:"true" jsonschema_description:"A file on this node to copy; a relative one is taken from the manifest's directory"`
-	Owner   string  `json:"owner,omitempty" jsonschema_description:"Name or number of the user that owns it; required except with absent"`
-	Group   string  `json:"group,omitempty" jsonschema_description:"Name or number of its group; required except with absent"`
+	Owner   string  `json:"owner,omitempty" jsonschema_description:"Owner, name or numeric id; required except with absent"`
+	Group   string  `json:"group,omitempty" jsonschema_description:"Group, name or numeric id; required except with absent"`
 	Mode    string  `json:"mode,omitempty" jsonschema_description:"Permissions in octal: 0644, 644 or 0o644; required except with absent"`
 	// Validator is only for managed content.
 	Validator string `json:"validate,omitempty" filled:"true" sensitive:"true" jsonschema_description:"A command that must accept new content before it takes its place, with {} for the path of the new file: nginx -tc {}"`
-	Force     bool   `json:"force,omitempty" jsonschema_description:"With absent: also remove a directory that is not empty"`
+	Force     bool   `json:"force,omitempty" jsonschema_description:"With absent: also remove a directory with content"`
 }
 
 // managesContent reports whether content is managed, and not only attributes.

@@ -31,13 +31,13 @@ type State struct {
 type Metadata struct {
 	Name     string         `json:"name" jsonschema_description:"The path"`
 	Checksum string         `json:"checksum,omitempty" jsonschema_description:"Hex SHA-256 of a regular file's content, where it was read"`
-	Owner    string         `json:"owner" jsonschema_description:"Name of the user, or the number of one without a name"`
-	Group    string         `json:"group" jsonschema_description:"Name of the group, or the number of one without a name"`
+	Owner    string         `json:"owner" jsonschema_description:"User name, or numeric id where it has no name"`
+	Group    string         `json:"group" jsonschema_description:"Group name, or numeric id where it has no name"`
 	Mode     string         `json:"mode" jsonschema_description:"Permissions and special bits in octal"`
 	Provider string         `json:"provider"`
-	MTime    time.Time      `json:"mtime" jsonschema_description:"When the content was last changed"`
+	MTime    time.Time      `json:"mtime" jsonschema_description:"Modification time"`
 	Size     int64          `json:"size" jsonschema_description:"Bytes"`
-	Extended map[string]any `json:"extended,omitempty" jsonschema_description:"What only the provider knows"`
+	Extended map[string]any `json:"extended,omitempty" jsonschema_description:"Provider-specific metadata"`
 }
 
 // wanted is the desired state on this machine, with what prevents it: all that

@@ -10,10 +10,10 @@ import (
 // version, or absent.
 type State struct {
 	model.CommonState
-	Metadata *Metadata `json:"metadata,omitempty" jsonschema_description:"What the package manager says of the installed package"`
+	Metadata *Metadata `json:"metadata,omitempty" jsonschema_description:"Metadata of the installed package"`
 	// Candidate is the version that latest stands for, read only then.
-	Candidate string `json:"candidate,omitempty" jsonschema_description:"Newest version to be had, known when ensure is latest"`
-	Held      bool   `json:"held,omitempty" jsonschema_description:"Whether the package manager was told not to change it"`
+	Candidate string `json:"candidate,omitempty" jsonschema_description:"Newest available version, known when ensure is latest"`
+	Held      bool   `json:"held,omitempty" jsonschema_description:"Whether the package is on hold"`
 	Residue   bool   `json:"residue,omitempty" jsonschema_description:"Whether configuration files of a removed package are left"`
 	Broken    string `json:"broken,omitempty" jsonschema_description:"The package manager's word for an installation that is not complete"`
 

@@ -25,13 +25,13 @@ type Spec struct {
 	model.Common
 	Source         string              `json:"source,omitempty" jsonschema_description:"Directory of templates; a relative one is taken from the manifest's directory. http(s):// and obj:// fetch a tar.gz of it"`
 	Engine         string              `json:"engine,omitempty" jsonschema:"enum=go,enum=jet,default=jet" jsonschema_description:"Language of the templates"`
-	SkipEmpty      bool                `json:"skip_empty,omitempty" jsonschema_description:"Make no file of what is empty, or only blank, when it is rendered"`
-	LeftDelimiter  string              `json:"left_delimiter,omitempty" jsonschema_description:"What begins an action; {{ for go and [[ for jet when unset"`
-	RightDelimiter string              `json:"right_delimiter,omitempty" jsonschema_description:"What ends an action; }} for go and ]] for jet when unset"`
-	Purge          bool                `json:"purge,omitempty" jsonschema_description:"Remove files below the target that no template gives"`
-	Post           []map[string]string `json:"post,omitempty" sensitive:"true" jsonschema_description:"Commands by patterns of file names: run on each such file that was written, its path in place of {} or at the end"`
+	SkipEmpty      bool                `json:"skip_empty,omitempty" jsonschema_description:"Skip files that render to nothing but blank space"`
+	LeftDelimiter  string              `json:"left_delimiter,omitempty" jsonschema_description:"Left delimiter of actions; default {{ for go and [[ for jet"`
+	RightDelimiter string              `json:"right_delimiter,omitempty" jsonschema_description:"Right delimiter of actions; default }} for go and ]] for jet"`
+	Purge          bool                `json:"purge,omitempty" jsonschema_description:"Remove files below the target that no template creates"`
+	Post           []map[string]string `json:"post,omitempty" sensitive:"true" jsonschema_description:"Commands by file name pattern: run for each written file that matches, with its path in place of {} or at the end"`
 	Validator      string              `json:"validate,omitempty" filled:"true" sensitive:"true" jsonschema_description:"A command that must accept the rendered files before they take their places, with {} for a directory of all of them: nginx -tc {}/nginx.conf"`
-	Data           map[string]any      `json:"data,omitempty" sensitive:"true" jsonschema_description:"Data for these templates, over those of the manifest"`
+	Data           map[string]any      `json:"data,omitempty" sensitive:"true" jsonschema_description:"Data for these templates; overrides the manifest's data"`
 }
 
 // Delimiters returns those of the templates.

@@ -5,7 +5,7 @@ import "github.com/musterfleet/muster/model"
 // State is the observed state of a scaffold.
 type State struct {
 	model.CommonState
-	Metadata *Metadata `json:"metadata,omitempty" jsonschema_description:"What rendering the templates would do"`
+	Metadata *Metadata `json:"metadata,omitempty" jsonschema_description:"Result of rendering the templates"`
 
 	// Due are the changes of each file to write.
 	Due [][]model.Change `json:"-"`
@@ -18,9 +18,9 @@ type State struct {
 type Metadata struct {
 	Name         string   `json:"name" jsonschema_description:"The target"`
 	Provider     string   `json:"provider"`
-	TargetExists bool     `json:"target_exists" jsonschema_description:"Whether the target is there and a directory"`
-	Changed      []string `json:"changed,omitempty" jsonschema_description:"Files that are missing or differ; with absent, those of them that are there"`
-	Purged       []string `json:"purged,omitempty" jsonschema_description:"Files that no template gives"`
-	Stable       []string `json:"stable,omitempty" jsonschema_description:"Files that are as they must be"`
+	TargetExists bool     `json:"target_exists" jsonschema_description:"Whether the target is a directory"`
+	Changed      []string `json:"changed,omitempty" jsonschema_description:"Files that are missing or differ; with absent, those that exist"`
+	Purged       []string `json:"purged,omitempty" jsonschema_description:"Files that no template creates"`
+	Stable       []string `json:"stable,omitempty" jsonschema_description:"Files that are up to date"`
 	Engine       string   `json:"engine" jsonschema_description:"Language of the templates"`
 }

@@ -7,7 +7,7 @@ import "github.com/musterfleet/muster/model"
 // Spec are the properties of a service.
 type Spec struct {
 	model.Common
-	Enable  *bool  `json:"enable,omitempty" jsonschema_description:"Whether it starts at boot; unset leaves that as it is"`
+	Enable  *bool  `json:"enable,omitempty" jsonschema_description:"Whether it starts at boot; unset: not managed"`
 	Masked  *bool  `json:"masked,omitempty" jsonschema_description:"Whether nothing can start it; unset leaves that as it is"`
 	Refresh Action `json:"refresh,omitempty" jsonschema:"enum=restart,enum=reload,enum=reload-or-restart,default=restart" jsonschema_description:"What is done when a resource it subscribes to changed"`
 }

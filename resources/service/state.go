@@ -44,7 +44,7 @@ type Metadata struct {
 	Name     string `json:"name" jsonschema_description:"The service"`
 	Provider string `json:"provider"`
 	Enabled  bool   `json:"enabled" jsonschema_description:"Whether it starts at boot"`
-	Running  bool   `json:"running" jsonschema_description:"Whether it runs"`
+	Running  bool   `json:"running" jsonschema_description:"Whether it is running"`
 	// Active and UnitFile are the words of the service manager.
 	Active   string `json:"active_state" jsonschema_description:"What systemctl is-active answers"`
 	UnitFile string `json:"enabled_state" jsonschema_description:"What systemctl is-enabled answers"`

@@ -15,9 +15,9 @@ func ensureRequest(types resource.Types) *jsonschema.Schema {
 		field{"protocol", &jsonschema.Schema{Const: model.ProtocolEnsureRequest}},
 		field{"type", &jsonschema.Schema{Enum: values(types.Names()), Description: "Resource type"}},
 		field{"properties", &jsonschema.Schema{Type: "object", Description: "The resource's properties, name included"}},
-		field{"id", &jsonschema.Schema{Type: "string", Description: "A repeated id is not executed twice"}},
-		field{"expires", &jsonschema.Schema{Type: "string", Format: "date-time", Description: "Not executed after this"}},
-		field{"noop", &jsonschema.Schema{Type: "boolean", Description: "Only say what would be changed"}},
+		field{"id", &jsonschema.Schema{Type: "string", Description: "Identifies the request; a repeated id is not executed again"}},
+		field{"expires", &jsonschema.Schema{Type: "string", Format: "date-time", Description: "Time after which the request is not executed"}},
+		field{"noop", &jsonschema.Schema{Type: "boolean", Description: "Only report what would change"}},
 	)
 	s.Required = []string{"protocol", "type", "properties"}
 	s.Definitions = jsonschema.Definitions{}
