@@ -40,7 +40,7 @@ type Command struct {
 	// Argv is the program and its arguments. A name without a slash is searched in
 	// the absolute directories of PATH, one with a slash is relative to Dir.
 	Argv []string
-	// Dir is the working directory; empty means muster's own.
+	// Dir is the working directory, opened by paths.OpenDir; empty means muster's own.
 	Dir string
 	// Env is added to the environment, which is muster's own without MUSTER_* and
 	// NATS_*; of two values of a name the later counts.
@@ -80,7 +80,7 @@ const drainDelay = 2 * time.Second
 // other than 0 is not an error. When ctx ends all that it has started is killed,
 // also in other sessions, and the error wraps context.Cause(ctx); the result then
 // holds the output so far. A program that cannot be started is an error that
-// wraps ErrNotFound, ErrNoDir or the system's error. A background process that
+// wraps ErrNotFound, ErrNoDir, paths.ErrUnsafe or the system's error. A background process that
 // outlives the command is left alone, unless EndGroup is set: its output is read
 // for 2 s more.
 func (r *Runner) Run(ctx context.Context, c Command) (Result, error) {
@@ -103,10 +103,14 @@ func (r *Runner) Run(ctx context.Context, c Command) (Result, error) {
 		defer group.end()
 	}
 	attr := attributes(c, group)
+	dir, err := openDir(c.Dir)
+	if err != nil {
+		return Result{}, err
+	}
 	killed := false
 	prepare := func() *exec.Cmd {
 		cmd := exec.CommandContext(ctx, program, c.Argv[1:]...)
-		cmd.Args[0], cmd.Dir, cmd.Env, cmd.Stdin = c.Argv[0], c.Dir, env, c.Stdin
+		cmd.Args[0], cmd.Dir, cmd.Env, cmd.Stdin = c.Argv[0], dir.path(), env, c.Stdin
 		cmd.Stdout, cmd.Stderr = stdout, stderr
 		cmd.SysProcAttr = attr
 		cmd.WaitDelay = drainDelay
@@ -126,6 +130,7 @@ func (r *Runner) Run(ctx context.Context, c Command) (Result, error) {
 		group, attr.UseCgroupFD = nil, false
 		cmd, err = start(ctx, prepare)
 	}
+	dir.close()
 	if err != nil {
 		return Result{}, startError(c, program, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/musterfleet/muster/resources/host/files"
@@ -141,17 +142,46 @@ func checkProgram(name, dir string) error {
 	}
 }
 
-func checkDir(dir string) error {
-	if dir == "" {
-		return nil
+func checkDir(path string) error {
+	dir, err := openDir(path)
+	if err != nil {
+		return err
 	}
-	info, err := os.Stat(dir)
+	dir.close()
+
+	return nil
+}
+
+// workDir is the opened working directory of a command, nil for muster's own: the
+// command starts in this very one, whoever exchanges its path meanwhile.
+type workDir struct{ *paths.Dir }
+
+func openDir(path string) (workDir, error) {
+	if path == "" {
+		return workDir{}, nil
+	}
+	dir, err := paths.OpenDir(path)
 	switch {
-	case err == nil && info.IsDir():
-		return nil
-	case err == nil || paths.IsAbsent(err):
-		return fmt.Errorf("%w: %s", ErrNoDir, dir)
+	case err == nil:
+		return workDir{dir}, nil
+	case paths.IsAbsent(err):
+		return workDir{}, fmt.Errorf("%w: %s", ErrNoDir, path)
 	default:
-		return fmt.Errorf("working directory: %w", err)
+		return workDir{}, fmt.Errorf("working directory: %w", err)
+	}
+}
+
+// path returns what leads a new process to the directory while it is open.
+func (d workDir) path() string {
+	if d.Dir == nil {
+		return ""
+	}
+
+	return "/proc/self/fd/" + strconv.Itoa(d.Fd())
+}
+
+func (d workDir) close() {
+	if d.Dir != nil {
+		_ = d.Close()
 	}
 }

@@ -27,7 +27,7 @@ func readCustom(dir string) (map[string]any, error) {
 	more, err := listFactFiles(filepath.Join(dir, "facts.d"))
 	errs := []error{err}
 	for _, path := range append(paths, more...) {
-		one, err := readFile(path, files.ReadTrusted)
+		one, err := ReadFile(path)
 		if !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, err)
 		}
@@ -56,11 +56,10 @@ func listFactFiles(dir string) ([]string, error) {
 }
 
 // ReadFile reads a fact file like Parse. One that is not a regular file or
-// exceeds 4 MiB is a model.Problem; a missing one wraps fs.ErrNotExist.
-func ReadFile(path string) (map[string]any, error) { return readFile(path, files.Read) }
-
-func readFile(path string, read func(path string, max int64) ([]byte, error)) (map[string]any, error) {
-	text, err := read(path, maxFactFile)
+// exceeds 4 MiB is a model.Problem; a missing one wraps fs.ErrNotExist, and one
+// that others may change files.ErrUntrusted.
+func ReadFile(path string) (map[string]any, error) {
+	text, err := files.ReadTrusted(path, maxFactFile)
 	switch {
 	case errors.Is(err, files.ErrNotRegular), errors.Is(err, files.ErrTooLarge):
 		return nil, model.Problem{

@@ -177,6 +177,12 @@ func TestReadFile(t *testing.T) {
 			t.Errorf("%s gives %v", path, err)
 		}
 	}
+	if err := os.Chmod(dir+"/good.yaml", 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := facts.ReadFile(dir + "/link"); !errors.Is(err, files.ErrUntrusted) || !strings.Contains(err.Error(), "chmod go-w "+dir) {
+		t.Errorf("a file that others may write to gives %v", err)
+	}
 	if _, err := facts.ReadFile(dir + "/none"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the error is %v", err)
 	}

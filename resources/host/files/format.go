@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/musterfleet/muster/resources/host/paths"
 )
 
 // stateFormat is the format of the state directory that this version reads and
@@ -20,17 +22,13 @@ var ErrStateFormat = errors.New("unknown format of the state directory")
 // OpenState checks the format of the state directory before anything in it is
 // read or written. With write, a directory without a format is made and gets the
 // one of this version. The error wraps ErrStateFormat, and leaves the directory
-// untouched; so does ErrUntrusted, for one that others may change. Without a state
-// directory it does nothing.
+// untouched; so does ErrUntrusted, for one that others may change, and
+// paths.ErrUnsafe. Without a state directory it does nothing.
 func (d *Disk) OpenState(write bool) error {
 	if d.stateDir == "" {
 		return nil
 	}
-	entry, err := d.Follow(d.stateDir)
-	if err == nil {
-		err = entry.checkTrusted()
-	}
-	if err != nil {
+	if _, err := checkState(d.stateDir); err != nil {
 		return fmt.Errorf("state directory: %w", err)
 	}
 	path := filepath.Join(d.stateDir, "format")
@@ -48,10 +46,66 @@ func (d *Disk) OpenState(write bool) error {
 	case !write:
 		return nil
 	}
-	if err := os.MkdirAll(d.stateDir, 0o700); err != nil {
-		return fmt.Errorf("could not make state directory: %w", err)
+	if err := MakeState(d.stateDir); err != nil {
+		return err
 	}
 
 	// A kill in between leaves an empty file, which counts as none.
 	return os.WriteFile(path, []byte(stateFormat+"\n"), 0o600)
+}
+
+// MakeState makes a state directory and its parents when missing. One that
+// others than root and the running user may change wraps ErrUntrusted, one that
+// they could exchange paths.ErrUnsafe; nothing is made then. So what is done
+// below it by path is done in it.
+func MakeState(dir string) error {
+	exists, err := checkState(dir)
+	if err == nil && !exists {
+		err = makeState(dir)
+		if err == nil {
+			_, err = checkState(dir)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("could not make state directory: %w", err)
+	}
+
+	return nil
+}
+
+func makeState(path string) error {
+	return new(Disk).inParent(path, func(parent *paths.Dir, name string) error {
+		if err := parent.CheckOwn(); err != nil {
+			return err
+		}
+		dir, _, err := makeIn(parent, name, OwnAttrs(0o700))
+		if err != nil {
+			return err
+		}
+		return dir.Close()
+	})
+}
+
+// checkState checks a state directory, or where it would be made. A walk reaches
+// directories of root and the running user only through such ones.
+func checkState(path string) (exists bool, err error) {
+	entry, err := look(&paths.Resolver{}, path, true)
+	if err != nil || entry.Kind != Absent {
+		return true, errors.Join(err, entry.checkTrusted())
+	}
+	full, err := filepath.Abs(path)
+	if err != nil {
+		return false, err
+	}
+	for {
+		full = filepath.Dir(full)
+		dir, err := paths.OpenDir(full)
+		if paths.IsAbsent(err) {
+			continue
+		}
+		if err != nil {
+			return false, err
+		}
+		return false, errors.Join(dir.CheckOwn(), dir.Close())
+	}
 }

@@ -34,8 +34,8 @@ type litterRecord struct {
 }
 
 func openLitter(stateDir string, joined bool) (*litterRecord, error) {
-	if err := os.MkdirAll(stateDir, 0o700); err != nil {
-		return nil, fmt.Errorf("could not make state directory: %w", err)
+	if err := MakeState(stateDir); err != nil {
+		return nil, err
 	}
 	path := filepath.Join(stateDir, litterFile)
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE|unix.O_NOFOLLOW, 0o600)

@@ -14,10 +14,11 @@ var ErrUntrusted = errors.New("untrusted owner or mode")
 
 // ReadTrusted is Read of a file that decides what muster does. It returns
 // ErrUntrusted, with the remedy, unless the file belongs to root or the running
-// user, and neither its group nor others may write to it.
+// user, and neither its group nor others may write to it; another kind of file is
+// ErrNotRegular whoever it belongs to.
 func ReadTrusted(path string, max int64) ([]byte, error) {
 	entry, err := look(&paths.Resolver{}, path, true)
-	if err == nil {
+	if err == nil && entry.Kind == File {
 		err = entry.checkTrusted()
 	}
 	if err != nil {

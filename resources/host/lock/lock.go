@@ -93,13 +93,13 @@ type Options struct {
 // release. Only a living process holds it: the file of a dead one never blocks.
 // A lock held by another process is a LockedError, or while waiting an error
 // that wraps context.Cause(ctx). Without a state directory it is
-// files.ErrNoStateDir.
+// files.ErrNoStateDir, and with an unsafe one an error of files.MakeState.
 func (l *Locks) Lock(ctx context.Context, o Options) (unlock func() error, err error) {
 	if l.dir == "" {
 		return nil, files.ErrNoStateDir
 	}
-	if err := os.MkdirAll(l.dir, 0o700); err != nil {
-		return nil, fmt.Errorf("could not make state directory: %w", err)
+	if err := files.MakeState(l.dir); err != nil {
+		return nil, err
 	}
 	path := l.path(o.Depth)
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)

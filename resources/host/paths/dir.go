@@ -4,6 +4,7 @@ package paths
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -74,6 +75,19 @@ func (d *Dir) Refresh() error { return newWalk().stat(d) }
 // Heir returns the owner whose directories alone a walk reaches from this one, if
 // it belongs to another user than root and the running one.
 func (d *Dir) Heir() (uid uint32, ok bool) { return d.uid, d.party >= 0 }
+
+// CheckOwn returns ErrUnsafe when others than root and the running user could
+// exchange what these have in the directory.
+func (d *Dir) CheckOwn() error {
+	switch d.party {
+	case trusted:
+		return nil
+	case anybody:
+		return fmt.Errorf("%w: everybody may write to %s: %s", ErrUnsafe, d.path, d.party.remedy(d.path))
+	default:
+		return fmt.Errorf("%w: %s belongs to %s, who may exchange what is in it: give it to root, or use another directory", ErrUnsafe, d.path, OwnerName(d.uid))
+	}
+}
 
 // TakesNames reports whether others than root, the running user and the owner of
 // a file may give that another name in the directory.
