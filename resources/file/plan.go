@@ -69,7 +69,7 @@ func planDirectory(spec *Spec, state *State) (plan resource.Plan, err error) {
 		// cannot express them.
 		plan.Changes = attributeChanges(actionCreateDirectory, spec, state, state.Entry, maxMode)
 		setMessage(plan, "Would have updated attributes")
-		return plan, nil
+		return plan, state.Entry.MayChange(state.want.attrs)
 	case files.Link:
 		return plan, linkedDirectory(spec, state)
 	case files.File:
@@ -121,9 +121,9 @@ func planPresent(spec *Spec, state *State) (plan resource.Plan, err error) {
 		if !plan.Empty() && state.Entry.Links > 1 {
 			return resource.Plan{}, fmt.Errorf("%s %w", spec.Name, files.ErrLinks)
 		}
-		return plan, nil
+		return plan, state.Entry.MayChange(state.want.attrs)
 	}
-	if state.Metadata.Checksum != state.want.digest {
+	if state.digest() != state.want.digest {
 		plan.Add(contentChange(spec, state, found(state)))
 	}
 	plan.Changes = append(plan.Changes, attributeChanges(actionStore, spec, state, state.Entry, allBits)...)
@@ -178,7 +178,7 @@ func setMessage(plan resource.Plan, message string) {
 
 // found names the content of the existing file.
 func found(state *State) string {
-	if state.Unreadable != nil {
+	if state.hidden() {
 		return "unreadable"
 	}
 

@@ -7,9 +7,11 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/musterfleet/muster/resources/host/paths"
@@ -20,6 +22,7 @@ import (
 // is there gets nothing outside of it written, and no file that was there before.
 type writer struct {
 	root    *os.Root
+	path    string
 	options Options
 	format  Format
 	// fresh is a directory that was empty: names that exist are refused, and modes
@@ -30,6 +33,7 @@ type writer struct {
 	// their names.
 	late   []lateDirectory
 	known  map[string]bool
+	made   map[string]fs.FileInfo
 	buffer []byte
 }
 
@@ -39,10 +43,12 @@ type lateDirectory struct {
 	info fs.FileInfo
 	// keeps leaves mode and owner as they are.
 	keeps bool
+	// existed means that it was there before.
+	existed bool
 }
 
 func newWriter(root *os.Root) *writer {
-	return &writer{root: root, known: map[string]bool{}, buffer: make([]byte, readBuffer)}
+	return &writer{root: root, known: map[string]bool{}, made: map[string]fs.FileInfo{}, buffer: make([]byte, readBuffer)}
 }
 
 // write is a visitor.
@@ -87,6 +93,8 @@ func (w *writer) makeParents(name string) error {
 			return fmt.Errorf("%w: %s is not a directory", ErrUnsafeEntry, name)
 		}
 		err = nil
+	} else if err == nil {
+		w.made[name], err = w.root.Lstat(name)
 	}
 	w.known[name] = err == nil
 
@@ -106,7 +114,8 @@ func (w *writer) directory(e entry) error {
 			if w.format == Zip {
 				return nil
 			}
-			w.late = append(w.late, lateDirectory{entry: e, info: info, keeps: w.keeps(e)})
+			made := w.made[e.name]
+			w.late = append(w.late, lateDirectory{entry: e, info: info, keeps: w.keeps(e), existed: made == nil || !os.SameFile(made, info)})
 			return nil
 		}
 		made = w.replace(e.name, func() error { return w.root.Mkdir(e.name, 0o700) })
@@ -115,7 +124,7 @@ func (w *writer) directory(e entry) error {
 		return made
 	}
 	info, err := w.root.Lstat(e.name)
-	w.known[e.name] = err == nil
+	w.known[e.name], w.made[e.name] = err == nil, info
 	w.late = append(w.late, lateDirectory{entry: e, info: info})
 
 	return err
@@ -226,9 +235,37 @@ func (w *writer) finishDirectory(d lateDirectory) error {
 	}
 	if w.fresh {
 		d.mode |= 0o700
+	} else if d.existed {
+		if err := w.checkOwner(d); err != nil {
+			return err
+		}
 	}
 
 	return w.attributes(f, d.entry)
+}
+
+// checkOwner returns paths.ErrUnsafe for a directory that was there before, when its
+// owner or mode changes and no walk goes on to it: the owner of the target may have
+// moved it there.
+func (w *writer) checkOwner(d lateDirectory) error {
+	there, mode := d.info.Sys().(*syscall.Stat_t), d.info.Mode()&^fs.ModeDir
+	if uid, gid, _ := w.owner(d.entry); int(there.Uid) == uid && int(there.Gid) == gid && mode == d.mode&^fs.ModeDir {
+		return nil
+	}
+	var st unix.Stat_t
+	dir, err := paths.OpenDir(filepath.Join(w.path, d.name))
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if err := paths.Retry(func() error { return unix.Fstat(dir.Fd(), &st) }); err != nil {
+		return err
+	}
+	if uint64(st.Dev) != uint64(there.Dev) || st.Ino != there.Ino {
+		return fmt.Errorf("%w: somebody has replaced the directory", ErrUnsafeEntry)
+	}
+
+	return nil
 }
 
 // attributes sets those of a new file or directory: the owner first, because a
