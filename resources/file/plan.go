@@ -162,8 +162,12 @@ func attributeChanges(action string, spec *Spec, state *State, found files.Entry
 	if found.GID != want.GID {
 		out = append(out, model.Change{Action: action, Property: "group", From: state.Metadata.Group, To: spec.Group})
 	}
-	if found.Mode&mask != uint32(want.Mode) {
-		out = append(out, model.Change{Action: action, Property: "mode", From: FormatMode(found.Mode), To: FormatMode(uint32(want.Mode))})
+	if found.Mode&mask != uint32(want.Mode) || found.Listed {
+		from := FormatMode(found.Mode)
+		if found.Listed {
+			from += "+"
+		}
+		out = append(out, model.Change{Action: action, Property: "mode", From: from, To: FormatMode(uint32(want.Mode))})
 	}
 
 	return out

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/musterfleet/muster/resources/host/archive"
 	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/testing/hosttest"
@@ -40,6 +42,27 @@ func TestSystemDirectoryMovedIntoATarget(t *testing.T) {
 		// The parent comes before its own entry, and belongs to root until then.
 		if err := extractInto(t, home, pack(t, regular("new/file", "x", 0o644), directory("new", 0o755)), archive.Tar, true); err != nil {
 			t.Errorf("%s: a new directory: %v", name, err)
+		}
+	}
+}
+
+// TestSystemExtractInheritsNoLists has a stranger set a default access control list
+// on the target.
+func TestSystemExtractInheritsNoLists(t *testing.T) {
+	hosttest.NeedRoot(t)
+	home := hosttest.Foreign(t)
+	list := []byte("\x02\x00\x00\x00\x01\x00\x07\x00\xff\xff\xff\xff\x02\x00\x07\x00\x31\xd4\x00\x00\x04\x00\x05\x00\xff\xff\xff\xff\x10\x00\x07\x00\xff\xff\xff\xff\x20\x00\x00\x00\xff\xff\xff\xff")
+	if err := unix.Setxattr(home, "system.posix_acl_default", list, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := extractInto(t, home, pack(t, regular("implied/file", "x", 0o660), directory("made", 0o770)), archive.Tar, true); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"implied", "implied/file", "made"} {
+		for _, kind := range []string{"system.posix_acl_access", "system.posix_acl_default"} {
+			if _, err := unix.Lgetxattr(filepath.Join(home, name), kind, nil); err != unix.ENODATA && err != unix.ENOTSUP {
+				t.Errorf("%s has %s: %v", name, kind, err)
+			}
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/paths"
 	"golang.org/x/sys/unix"
 )
@@ -83,7 +84,8 @@ func (w *writer) makeParents(name string) error {
 	if w.fresh {
 		mode = 0o755
 	}
-	err := w.root.Mkdir(name, mode)
+	// A list that is inherited has the system ignore the umask.
+	err := w.root.Mkdir(name, mode&^w.umask)
 	if errors.Is(err, os.ErrExist) {
 		info, look := w.root.Stat(name)
 		switch {
@@ -95,6 +97,7 @@ func (w *writer) makeParents(name string) error {
 		err = nil
 	} else if err == nil {
 		w.made[name], err = w.root.Lstat(name)
+		err = errors.Join(err, w.dropLists(name))
 	}
 	w.known[name] = err == nil
 
@@ -124,10 +127,22 @@ func (w *writer) directory(e entry) error {
 		return made
 	}
 	info, err := w.root.Lstat(e.name)
+	err = errors.Join(err, w.dropLists(e.name))
 	w.known[e.name], w.made[e.name] = err == nil, info
 	w.late = append(w.late, lateDirectory{entry: e, info: info})
 
 	return err
+}
+
+// dropLists removes the access control lists of a directory that was made.
+func (w *writer) dropLists(name string) error {
+	f, err := w.root.OpenFile(name, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+
+	return files.DropLists(int(f.Fd()))
 }
 
 // keeps reports whether an existing directory keeps its mode and owner.
@@ -163,6 +178,9 @@ func (w *writer) file(e entry, content io.Reader) error {
 	})
 	if err != nil {
 		return err
+	}
+	if err := files.DropLists(int(f.Fd())); err != nil {
+		return errors.Join(err, f.Close())
 	}
 	var out io.Writer = struct{ io.Writer }{f}
 	if e.sparse {

@@ -50,15 +50,20 @@ func setAttrs(in *paths.Dir, fd int, path string, a Attrs) error {
 	default:
 		return fmt.Errorf("%s %w", path, ErrNotRegular)
 	}
+	var foreign error
+	if in != nil {
+		foreign = in.Keeps(path, &st)
+	}
 	owned := st.Uid == a.UID && st.Gid == a.GID
 	switch {
-	case owned && st.Mode&allBits == mode:
+	case owned && st.Mode&allBits == mode && foreign == nil:
 		return nil
 	case kindOf(&st) == File && st.Nlink > 1:
 		return fmt.Errorf("%s %w", path, ErrLinks)
-	}
-	if in != nil && (!owned || mode&^st.Mode != 0) {
-		if err := in.Keeps(path, &st); err != nil {
+	case foreign != nil && (!owned || mode&^st.Mode != 0):
+		return foreign
+	case foreign != nil:
+		if err := DropLists(fd); err != nil {
 			return err
 		}
 	}

@@ -45,6 +45,8 @@ type Entry struct {
 	UID, GID uint32
 	// Links are the names of the file.
 	Links uint64
+	// Listed reports whether a foreign entry has an access control list.
+	Listed bool
 
 	// id and stamp are the key of a remembered digest.
 	id    fileID
@@ -74,6 +76,7 @@ func look(from *paths.Resolver, path string, follow bool) (Entry, error) {
 	default:
 		entry := entryOf(path, &st)
 		entry.followed, entry.from, entry.foreign = follow, from, foreign
+		entry.Listed = foreign != nil && hasList(path)
 		return entry, nil
 	}
 }

@@ -115,6 +115,9 @@ func furnish(dir *paths.Dir, a Attrs) error {
 	if err != nil {
 		return err
 	}
+	if err := DropLists(dir.Fd()); err != nil {
+		return err
+	}
 	if err := setAttrs(nil, dir.Fd(), dir.Path(), a); err != nil {
 		return err
 	}

@@ -109,7 +109,7 @@ func (t *target) changes(ctx context.Context, f *file) (out []model.Change, err 
 	if digest != f.digest {
 		out = append(out, t.contentChange(change, f, digest))
 	}
-	if before, after := attributesOf(f.before), f.wanted(); is && before != after {
+	if before, after := attributesOf(f.before), f.wanted(); is && (before != after || f.before.Listed) {
 		change.From, change.To = describe(before), describe(after)
 		out = append(out, change)
 	}
