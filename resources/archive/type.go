@@ -114,6 +114,9 @@ func extract(ctx context.Context, env resource.Env, p ArchiveProvider, spec *Spe
 	if err := spec.CheckSum(content.Checksum); err != nil {
 		return err
 	}
+	if spec.Checksum == "" && content.Checksum != downloaded && content.Foreign != nil {
+		return content.Foreign
+	}
 	r := record{Archive: spec.Name, Checksum: content.Checksum}
 	if content.Checksum != downloaded {
 		// A partial extraction may make the creates path.

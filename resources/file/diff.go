@@ -11,7 +11,7 @@ func diff(spec *Spec, state *State) string {
 		return ""
 	}
 	want := &state.want
-	before := textdiff.Content{Snippet: want.before, Size: state.Entry.Size, Absent: state.Entry.Kind != files.File, Unreadable: state.Unreadable != nil}
+	before := textdiff.Content{Snippet: want.before, Size: state.Entry.Size, Absent: state.Entry.Kind != files.File, Unreadable: state.hidden()}
 	if state.Metadata != nil {
 		before.Digest = state.Metadata.Checksum
 	}

@@ -69,7 +69,7 @@ func planDirectory(spec *Spec, state *State) (plan resource.Plan, err error) {
 		// cannot express them.
 		plan.Changes = attributeChanges(actionCreateDirectory, spec, state, state.Entry, maxMode)
 		setMessage(plan, "Would have updated attributes")
-		return plan, nil
+		return plan, state.Entry.MayChange(state.want.attrs)
 	case files.Link:
 		return plan, linkedDirectory(spec, state)
 	case files.File:
@@ -121,10 +121,10 @@ func planPresent(spec *Spec, state *State) (plan resource.Plan, err error) {
 		if !plan.Empty() && state.Entry.Links > 1 {
 			return resource.Plan{}, fmt.Errorf("%s %w", spec.Name, files.ErrLinks)
 		}
-		return plan, nil
+		return plan, state.Entry.MayChange(state.want.attrs)
 	}
 	message := "Would have updated the file"
-	if state.Metadata.Checksum != state.want.digest {
+	if state.digest() != state.want.digest {
 		plan.Add(contentChange(spec, state, found(state)))
 		if spec.Validator != "" {
 			message += resource.ValidatedFirst
@@ -169,8 +169,12 @@ func attributeChanges(action string, spec *Spec, state *State, found files.Entry
 	if found.GID != want.GID {
 		out = append(out, model.Change{Action: action, Property: "group", From: state.Metadata.Group, To: spec.Group})
 	}
-	if found.Mode&mask != uint32(want.Mode) {
-		out = append(out, model.Change{Action: action, Property: "mode", From: FormatMode(found.Mode), To: FormatMode(uint32(want.Mode))})
+	if found.Mode&mask != uint32(want.Mode) || found.Listed {
+		from := FormatMode(found.Mode)
+		if found.Listed {
+			from += "+"
+		}
+		out = append(out, model.Change{Action: action, Property: "mode", From: from, To: FormatMode(uint32(want.Mode))})
 	}
 
 	return out
@@ -185,7 +189,7 @@ func setMessage(plan resource.Plan, message string) {
 
 // found names the content of the existing file.
 func found(state *State) string {
-	if state.Unreadable != nil {
+	if state.hidden() {
 		return "unreadable"
 	}
 

@@ -23,9 +23,24 @@ type State struct {
 
 	// Unreadable is why the content could not be read for its checksum.
 	Unreadable error `json:"-"`
+	// Unshown is the digest of a content that is compared, and not shown: that of a
+	// file which does not belong to the owner of its directory.
+	Unshown string `json:"-"`
 
 	want wanted
 }
+
+// digest returns the digest of the content, empty for none.
+func (s *State) digest() string {
+	if s.Metadata == nil || s.Unshown != "" {
+		return s.Unshown
+	}
+
+	return s.Metadata.Checksum
+}
+
+// hidden reports whether the content that is there cannot be shown.
+func (s *State) hidden() bool { return s.Unreadable != nil || s.Unshown != "" }
 
 // Metadata describes an existing path.
 type Metadata struct {

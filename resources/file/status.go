@@ -87,10 +87,7 @@ func resolveContent(ctx context.Context, env resource.Env, spec *Spec, state *St
 	} else if err := resolveSource(ctx, env, source, want); err != nil {
 		return err
 	}
-	found := ""
-	if state.Metadata != nil {
-		found = state.Metadata.Checksum
-	}
+	found := state.digest()
 	if found != want.digest && state.Entry.Kind != files.Absent {
 		want.obstacle = resource.MayWrite(env.Host, filepath.Dir(spec.Name))
 	}
@@ -98,7 +95,7 @@ func resolveContent(ctx context.Context, env resource.Env, spec *Spec, state *St
 	if found == want.digest || spec.Sensitive {
 		return nil
 	}
-	if state.Entry.Kind == files.File {
+	if state.Entry.Kind == files.File && !state.hidden() {
 		want.before = textdiff.ReadSnippet(state.Entry)
 	}
 	if source == "" {

@@ -176,4 +176,6 @@ func prepare(t *testing.T, app *os.Root) {
 	check(t, app.RemoveAll("new"))
 	check(t, app.MkdirAll("conf", 0o755))
 	check(t, app.WriteFile("passwd", []byte("own"), 0o600))
+	check(t, app.Lchown("conf", hosttest.Stranger, hosttest.Stranger))
+	check(t, app.Lchown("passwd", hosttest.Stranger, hosttest.Stranger))
 }

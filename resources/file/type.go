@@ -106,8 +106,8 @@ func (t *Type) Verify(spec *Spec, outcome resource.Outcome, after *State) error 
 	if !plan.Empty() {
 		return fmt.Errorf("still different: %s", differing(plan))
 	}
-	if outcome.After != "" && outcome.After != textdiff.DigestWord(after.Metadata.Checksum) {
-		return fmt.Errorf("the source changed while it was copied: %s was planned, %s was stored", outcome.After, textdiff.DigestWord(after.Metadata.Checksum))
+	if outcome.After != "" && outcome.After != textdiff.DigestWord(after.digest()) {
+		return fmt.Errorf("the source changed while it was copied: %s was planned, %s was stored", outcome.After, textdiff.DigestWord(after.digest()))
 	}
 
 	return nil

@@ -92,7 +92,7 @@ func (Provider) Status(ctx context.Context, env resource.Env, spec *archive.Spec
 		meta.Size, meta.MTime = entry.Size, entry.ModTime.UTC()
 	}
 	if spec.Ensure != model.EnsureAbsent && entry.Kind == files.File {
-		if meta.Checksum, err = env.Host.DigestEntry(ctx, entry); err != nil {
+		if meta.Checksum, err = env.Host.Compare(ctx, entry); err != nil {
 			return nil, fmt.Errorf("could not read the archive: %w", err)
 		}
 	}

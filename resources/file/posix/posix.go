@@ -65,9 +65,14 @@ func (Provider) Status(ctx context.Context, env resource.Env, path string, check
 	case entry.Kind == files.Other:
 		state.Metadata.Extended = map[string]any{"special": true}
 	case entry.Kind == files.File && checksum:
-		state.Metadata.Checksum, err = env.Host.DigestEntry(ctx, entry)
+		digest, err := env.Host.Compare(ctx, entry)
 		if state.Unreadable = err; err != nil && !errors.Is(err, fs.ErrPermission) {
 			return nil, fmt.Errorf("could not read the file: %w", err)
+		}
+		if entry.Foreign() != nil {
+			state.Unshown = digest
+		} else {
+			state.Metadata.Checksum = digest
 		}
 	}
 	describe(ctx, env, state.Metadata, entry)

@@ -130,16 +130,16 @@ func (a *Archive) Extract(ctx context.Context, disk *files.Disk, path string, li
 	if err != nil {
 		return index, err
 	}
-	if err := a.write(ctx, target, limits, o); err != nil {
+	if err := a.write(ctx, path, target, limits, o); err != nil {
 		return index, fmt.Errorf("could not extract: %w", err)
 	}
 
 	return index, nil
 }
 
-func (a *Archive) write(ctx context.Context, target *os.Root, limits Limits, o Options) (err error) {
+func (a *Archive) write(ctx context.Context, path string, target *os.Root, limits Limits, o Options) (err error) {
 	w := newWriter(target)
-	w.options, w.format = o, a.format
+	w.path, w.options, w.format = path, o, a.format
 	if w.umask, err = umask(); err != nil {
 		return err
 	}

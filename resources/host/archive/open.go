@@ -20,6 +20,9 @@ type Archive struct {
 	path   string
 	file   *os.File
 	format Format
+	// Foreign is the error of files.Entry.Foreign: what is in the archive may be shown
+	// only to those who know its checksum.
+	Foreign error
 	// Checksum is the hex SHA-256 of the content.
 	Checksum string
 }
@@ -32,7 +35,7 @@ func Open(ctx context.Context, disk *files.Disk, path string, format Format) (*A
 	if err != nil {
 		return nil, err
 	}
-	f, err := entry.Open()
+	f, err := entry.OpenForeign()
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +53,7 @@ func Open(ctx context.Context, disk *files.Disk, path string, format Format) (*A
 		return nil, fmt.Errorf("could not read the archive: %w", err)
 	}
 
-	return &Archive{path: path, file: f, format: format, Checksum: hex.EncodeToString(sum.Sum(nil))}, nil
+	return &Archive{path: path, file: f, format: format, Foreign: entry.Foreign(), Checksum: hex.EncodeToString(sum.Sum(nil))}, nil
 }
 
 // Close closes the archive.

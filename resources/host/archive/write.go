@@ -7,11 +7,14 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
+	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/paths"
 	"golang.org/x/sys/unix"
 )
@@ -20,6 +23,7 @@ import (
 // is there gets nothing outside of it written, and no file that was there before.
 type writer struct {
 	root    *os.Root
+	path    string
 	options Options
 	format  Format
 	// fresh is a directory that was empty: names that exist are refused, and modes
@@ -30,6 +34,7 @@ type writer struct {
 	// their names.
 	late   []lateDirectory
 	known  map[string]bool
+	made   map[string]fs.FileInfo
 	buffer []byte
 }
 
@@ -39,10 +44,12 @@ type lateDirectory struct {
 	info fs.FileInfo
 	// keeps leaves mode and owner as they are.
 	keeps bool
+	// existed means that it was there before.
+	existed bool
 }
 
 func newWriter(root *os.Root) *writer {
-	return &writer{root: root, known: map[string]bool{}, buffer: make([]byte, readBuffer)}
+	return &writer{root: root, known: map[string]bool{}, made: map[string]fs.FileInfo{}, buffer: make([]byte, readBuffer)}
 }
 
 // write is a visitor.
@@ -77,7 +84,8 @@ func (w *writer) makeParents(name string) error {
 	if w.fresh {
 		mode = 0o755
 	}
-	err := w.root.Mkdir(name, mode)
+	// A list that is inherited has the system ignore the umask.
+	err := w.root.Mkdir(name, mode&^w.umask)
 	if errors.Is(err, os.ErrExist) {
 		info, look := w.root.Stat(name)
 		switch {
@@ -87,6 +95,9 @@ func (w *writer) makeParents(name string) error {
 			return fmt.Errorf("%w: %s is not a directory", ErrUnsafeEntry, name)
 		}
 		err = nil
+	} else if err == nil {
+		w.made[name], err = w.root.Lstat(name)
+		err = errors.Join(err, w.dropLists(name))
 	}
 	w.known[name] = err == nil
 
@@ -106,7 +117,8 @@ func (w *writer) directory(e entry) error {
 			if w.format == Zip {
 				return nil
 			}
-			w.late = append(w.late, lateDirectory{entry: e, info: info, keeps: w.keeps(e)})
+			made := w.made[e.name]
+			w.late = append(w.late, lateDirectory{entry: e, info: info, keeps: w.keeps(e), existed: made == nil || !os.SameFile(made, info)})
 			return nil
 		}
 		made = w.replace(e.name, func() error { return w.root.Mkdir(e.name, 0o700) })
@@ -115,10 +127,22 @@ func (w *writer) directory(e entry) error {
 		return made
 	}
 	info, err := w.root.Lstat(e.name)
-	w.known[e.name] = err == nil
+	err = errors.Join(err, w.dropLists(e.name))
+	w.known[e.name], w.made[e.name] = err == nil, info
 	w.late = append(w.late, lateDirectory{entry: e, info: info})
 
 	return err
+}
+
+// dropLists removes the access control lists of a directory that was made.
+func (w *writer) dropLists(name string) error {
+	f, err := w.root.OpenFile(name, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+
+	return files.DropLists(int(f.Fd()))
 }
 
 // keeps reports whether an existing directory keeps its mode and owner.
@@ -154,6 +178,9 @@ func (w *writer) file(e entry, content io.Reader) error {
 	})
 	if err != nil {
 		return err
+	}
+	if err := files.DropLists(int(f.Fd())); err != nil {
+		return errors.Join(err, f.Close())
 	}
 	var out io.Writer = struct{ io.Writer }{f}
 	if e.sparse {
@@ -226,9 +253,37 @@ func (w *writer) finishDirectory(d lateDirectory) error {
 	}
 	if w.fresh {
 		d.mode |= 0o700
+	} else if d.existed {
+		if err := w.checkOwner(d); err != nil {
+			return err
+		}
 	}
 
 	return w.attributes(f, d.entry)
+}
+
+// checkOwner returns paths.ErrUnsafe for a directory that was there before, when its
+// owner or mode changes and no walk goes on to it: the owner of the target may have
+// moved it there.
+func (w *writer) checkOwner(d lateDirectory) error {
+	there, mode := d.info.Sys().(*syscall.Stat_t), d.info.Mode()&^fs.ModeDir
+	if uid, gid, _ := w.owner(d.entry); int(there.Uid) == uid && int(there.Gid) == gid && mode == d.mode&^fs.ModeDir {
+		return nil
+	}
+	var st unix.Stat_t
+	dir, err := paths.OpenDir(filepath.Join(w.path, d.name))
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if err := paths.Retry(func() error { return unix.Fstat(dir.Fd(), &st) }); err != nil {
+		return err
+	}
+	if uint64(st.Dev) != uint64(there.Dev) || st.Ino != there.Ino {
+		return fmt.Errorf("%w: somebody has replaced the directory", ErrUnsafeEntry)
+	}
+
+	return nil
 }
 
 // attributes sets those of a new file or directory: the owner first, because a

@@ -27,12 +27,12 @@ func (d *Disk) SetAttrs(path string, a Attrs) error {
 	}
 	defer f.Close()
 
-	return setAttrs(int(f.Fd()), path, a)
+	return setAttrs(at.Dir, int(f.Fd()), path, a)
 }
 
 // setAttrs changes the file of an O_PATH descriptor, so that nobody can replace
-// it between check and change.
-func setAttrs(fd int, path string, a Attrs) error {
+// it between check and change. In is the directory it is in, nil for what muster has made.
+func setAttrs(in *paths.Dir, fd int, path string, a Attrs) error {
 	var st unix.Stat_t
 	if err := paths.Retry(func() error { return unix.Fstat(fd, &st) }); err != nil {
 		return &fs.PathError{Op: "stat", Path: path, Err: err}
@@ -50,13 +50,24 @@ func setAttrs(fd int, path string, a Attrs) error {
 	default:
 		return fmt.Errorf("%s %w", path, ErrNotRegular)
 	}
+	var foreign error
+	if in != nil {
+		foreign = in.Keeps(path, &st)
+	}
 	owned := st.Uid == a.UID && st.Gid == a.GID
 	switch {
-	case owned && st.Mode&allBits == mode:
+	case owned && st.Mode&allBits == mode && foreign == nil:
 		return nil
 	case kindOf(&st) == File && st.Nlink > 1:
 		return fmt.Errorf("%s %w", path, ErrLinks)
-	case !owned:
+	case foreign != nil && (!owned || mode&^st.Mode != 0):
+		return foreign
+	case foreign != nil:
+		if err := DropLists(fd); err != nil {
+			return err
+		}
+	}
+	if !owned {
 		err := paths.Retry(func() error { return unix.Fchownat(fd, "", int(a.UID), int(a.GID), unix.AT_EMPTY_PATH) })
 		if err != nil {
 			return fmt.Errorf("could not set owner: %w", &fs.PathError{Op: "chown", Path: path, Err: err})

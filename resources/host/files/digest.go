@@ -30,8 +30,17 @@ func (d *Disk) Digest(ctx context.Context, path string) (string, error) {
 
 // DigestEntry is Digest of an entry of Look or Follow: while its digest is
 // remembered, the file is not opened. What was put there since the look wraps
-// ErrReplaced.
+// ErrReplaced; a foreign one is the error of Foreign.
 func (d *Disk) DigestEntry(ctx context.Context, entry Entry) (string, error) {
+	if err := entry.Foreign(); err != nil {
+		return "", err
+	}
+
+	return d.Compare(ctx, entry)
+}
+
+// Compare is DigestEntry also of a foreign entry, for a digest that nobody is shown.
+func (d *Disk) Compare(ctx context.Context, entry Entry) (string, error) {
 	if digest, ok := d.digests.get(entry); ok {
 		return digest, nil
 	}

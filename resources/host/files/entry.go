@@ -45,6 +45,8 @@ type Entry struct {
 	UID, GID uint32
 	// Links are the names of the file.
 	Links uint64
+	// Listed reports whether a foreign entry has an access control list.
+	Listed bool
 
 	// id and stamp are the key of a remembered digest.
 	id    fileID
@@ -52,6 +54,8 @@ type Entry struct {
 	// followed and from are how it was found.
 	followed bool
 	from     *paths.Resolver
+	// foreign is an error that can be compared.
+	foreign error
 }
 
 // Look returns the entry at path without following a link in its last element.
@@ -64,16 +68,32 @@ func (d *Disk) Follow(path string) (Entry, error) { return look(&d.paths, path, 
 
 func look(from *paths.Resolver, path string, follow bool) (Entry, error) {
 	var st unix.Stat_t
-	switch err := from.Stat(path, &st, follow); {
+	switch foreign, err := from.Stat(path, &st, follow); {
 	case paths.IsAbsent(err):
 		return Entry{Path: path}, nil
 	case err != nil:
 		return Entry{Path: path}, err
+	default:
+		entry := entryOf(path, &st)
+		entry.followed, entry.from, entry.foreign = follow, from, foreign
+		entry.Listed = foreign != nil && hasList(path)
+		return entry, nil
 	}
-	entry := entryOf(path, &st)
-	entry.followed, entry.from = follow, from
+}
 
-	return entry, nil
+// Foreign returns paths.ErrUnsafe for an entry in a directory of an untrusted user
+// to whom it does not belong: they may have moved it there, so its content must not
+// be shown.
+func (e Entry) Foreign() error { return e.foreign }
+
+// MayChange returns the error of Foreign when the attributes take a foreign entry
+// from its owner, or loosen its mode.
+func (e Entry) MayChange(a Attrs) error {
+	if e.UID == a.UID && e.GID == a.GID && uint32(a.Mode)&^e.Mode == 0 {
+		return nil
+	}
+
+	return e.foreign
 }
 
 // MayWrite returns an error when muster may not make, replace or remove entries

@@ -26,7 +26,7 @@ func (d *Disk) MakeDirectory(path string, a Attrs) error {
 		if made {
 			return nil
 		}
-		return setAttrs(dir.Fd(), dir.Path(), a)
+		return setAttrs(parent, dir.Fd(), dir.Path(), a)
 	})
 }
 
@@ -115,7 +115,10 @@ func furnish(dir *paths.Dir, a Attrs) error {
 	if err != nil {
 		return err
 	}
-	if err := setAttrs(dir.Fd(), dir.Path(), a); err != nil {
+	if err := DropLists(dir.Fd()); err != nil {
+		return err
+	}
+	if err := setAttrs(nil, dir.Fd(), dir.Path(), a); err != nil {
 		return err
 	}
 

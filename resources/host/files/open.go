@@ -25,13 +25,24 @@ func Open(path string) (*os.File, error) {
 
 // Open opens the regular file of an entry for reading; the caller closes it.
 // What was put there since the look wraps ErrReplaced, another kind of file
-// ErrNotRegular.
+// ErrNotRegular; a foreign one is the error of Foreign.
 func (e Entry) Open() (*os.File, error) {
+	if e.foreign != nil {
+		return nil, e.foreign
+	}
+
+	return e.OpenForeign()
+}
+
+// OpenForeign is Open also of a foreign entry, whose content the caller compares
+// and does not show.
+func (e Entry) OpenForeign() (*os.File, error) {
 	f, _, err := e.open()
 
 	return f, err
 }
 
+// open opens also what was foreign when it was looked at, to compare it.
 func (e Entry) open() (*os.File, *unix.Stat_t, error) {
 	switch e.Kind {
 	case File:
@@ -81,6 +92,8 @@ func (e Entry) check(st *unix.Stat_t, dir *paths.Dir) error {
 		return fmt.Errorf("%s %w", e.Path, ErrReplaced)
 	case st.Nlink > 1 && dir.TakesNames(st.Uid):
 		return fmt.Errorf("%w: %s belongs to %s and has %d names, one of them in %s, where others make names: remove it there, or the other names", paths.ErrUnsafe, e.Path, paths.OwnerName(st.Uid), st.Nlink, dir.Path())
+	case e.foreign == nil:
+		return dir.Keeps(e.Path, st)
 	default:
 		return nil
 	}

@@ -79,6 +79,9 @@ func (d *Disk) write(ctx context.Context, path string, content io.Reader, a Attr
 // nobody else may read incomplete content, and a change of owner clears mode
 // bits.
 func (b *buffers) fill(ctx context.Context, f *os.File, content io.Reader, a Attrs) error {
+	if err := DropLists(int(f.Fd())); err != nil {
+		return err
+	}
 	if err := b.copy(ctx, f, content); err != nil {
 		return fmt.Errorf("could not write temporary file: %w", err)
 	}

@@ -31,6 +31,9 @@ func approvalOf(st *unix.Stat_t) approval {
 	return approval{dev: uint64(st.Dev), inode: st.Ino, uid: st.Uid, mode: st.Mode}
 }
 
+// attrs returns what the walk needs of the directory's attributes.
+func (a approval) attrs() *unix.Stat_t { return &unix.Stat_t{Mode: a.mode, Uid: a.uid} }
+
 const (
 	// approvalLife bounds how long a walk counts. Nobody gives a directory away in
 	// this time and has its new owner lead its path back to the same one.
@@ -154,18 +157,22 @@ func (r *Resolver) add(dir *Dir) {
 // Stat looks at what a path names; follow leads on through a link there. In a
 // directory that was reached a moment ago that is one call, and nothing is opened:
 // a look changes nothing, and whatever reads what was found walks to it and
-// compares.
-func (r *Resolver) Stat(path string, st *unix.Stat_t, follow bool) error {
-	if _, ok := r.get(filepath.Dir(path)); ok && !follow {
-		return statAt(filepath.Clean(path), st)
+// compares. foreign is the error of Dir.Keeps.
+func (r *Resolver) Stat(path string, st *unix.Stat_t, follow bool) (foreign, err error) {
+	w := newWalk()
+	if known, ok := r.get(filepath.Dir(path)); ok && !follow {
+		if err := statAt(filepath.Clean(path), st); err != nil {
+			return nil, err
+		}
+		return w.keeps(w.partyOf(known.attrs()), path, st), nil
 	}
 	at, err := r.Find(path, follow)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	*st = at.st
 
-	return at.Dir.Close()
+	return w.keeps(at.Dir.party, path, st), at.Dir.Close()
 }
 
 // statAt looks at a path as the kernel resolves it.

@@ -69,6 +69,11 @@ func (d *Dir) Child(name string) (*Dir, error) {
 // Check returns ErrUnsafe when a walk does not go on from the directory to one in it.
 func (d *Dir) Check(child *Dir) error { return newWalk().check(d, child, false) }
 
+// Keeps returns ErrUnsafe when the directory belongs to an untrusted user, and
+// what is at path in it, with attributes st, does not: the user may have moved it
+// there. Its content must not be shown, nor its owner changed or its mode loosened.
+func (d *Dir) Keeps(path string, st *unix.Stat_t) error { return newWalk().keeps(d.party, path, st) }
+
 // Refresh reads owner and mode of the directory again.
 func (d *Dir) Refresh() error { return newWalk().stat(d) }
 
@@ -94,6 +99,3 @@ func (d *Dir) CheckOwn() error {
 func (d *Dir) TakesNames(owner uint32) bool {
 	return party(owner) != d.party && (d.party != trusted || d.mode&unix.S_IWOTH != 0)
 }
-
-// attrs returns what the walk needs of the directory's attributes.
-func (d *Dir) attrs() *unix.Stat_t { return &unix.Stat_t{Mode: d.mode, Uid: d.uid} }

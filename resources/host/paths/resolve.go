@@ -62,6 +62,16 @@ func (w *walk) mayLead(p party, st *unix.Stat_t) bool {
 	}
 }
 
+// keeps returns a foreignError unless what is in a directory of a user is theirs.
+// What is in one of anybody belongs there, whoever owns it.
+func (w *walk) keeps(p party, path string, st *unix.Stat_t) error {
+	if p == anybody || w.mayLead(p, st) {
+		return nil
+	}
+
+	return foreignError{path: path, uid: st.Uid, in: p}
+}
+
 // root opens the root directory.
 func (w *walk) root() (*Dir, error) { return w.open(unix.AT_FDCWD, "/", "/", 0) }
 

@@ -167,7 +167,7 @@ func (t *target) writeAndPost(ctx context.Context, f file, foreign bool) (past, 
 	if err != nil {
 		return past{}, err
 	}
-	digest, err := t.env.Host.DigestEntry(ctx, left)
+	digest, err := t.env.Host.Compare(ctx, left)
 
 	return pastOf(f, t.spec.PostCommands(f.path), digest, left), err
 }

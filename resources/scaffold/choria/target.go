@@ -97,7 +97,7 @@ func (t *target) changes(ctx context.Context, f *file) (out []model.Change, err 
 	}
 	is, digest := f.before.Kind == files.File, ""
 	if is {
-		if digest, err = t.env.Host.DigestEntry(ctx, f.before); err != nil {
+		if digest, err = t.env.Host.Compare(ctx, f.before); err != nil {
 			return nil, fmt.Errorf("could not read a file of the scaffold: %w", err)
 		}
 	}
@@ -109,7 +109,7 @@ func (t *target) changes(ctx context.Context, f *file) (out []model.Change, err 
 	if digest != f.digest {
 		out = append(out, t.contentChange(change, f, digest))
 	}
-	if before, after := attributesOf(f.before), f.wanted(); is && before != after {
+	if before, after := attributesOf(f.before), f.wanted(); is && (before != after || f.before.Listed) {
 		change.From, change.To = describe(before), describe(after)
 		out = append(out, change)
 	}
@@ -175,9 +175,12 @@ const maxDiffs = 128 << 10
 // contentChange describes a change of content. That of a file that depends on a
 // secret is not shown.
 func (t *target) contentChange(out model.Change, f *file, digest string) model.Change {
-	before := textdiff.Content{Absent: f.before.Kind != files.File, Size: f.before.Size, Digest: digest}
+	before := textdiff.Content{Absent: f.before.Kind != files.File, Size: f.before.Size, Digest: digest, Unreadable: f.before.Foreign() != nil}
 	out.From, out.To = f.before.Kind.String(), textdiff.DigestWord(f.digest)
-	if !before.Absent {
+	switch {
+	case before.Unreadable:
+		out.From = "unreadable"
+	case !before.Absent:
 		out.From = textdiff.DigestWord(digest)
 	}
 	switch {
@@ -185,7 +188,7 @@ func (t *target) contentChange(out model.Change, f *file, digest string) model.C
 	case f.secret:
 		out.From, out.To = "", model.Redacted
 	case t.shown < maxDiffs:
-		if !before.Absent {
+		if !before.Absent && !before.Unreadable {
 			before.Snippet = textdiff.ReadSnippet(f.before)
 		}
 		out.Diff = textdiff.Of(f.path, before, textdiff.Content{Snippet: textdiff.SnippetOf(string(f.content)), Size: int64(len(f.content)), Digest: f.digest})

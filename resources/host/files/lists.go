@@ -1,0 +1,38 @@
+package files
+
+import (
+	"io/fs"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/musterfleet/muster/resources/host/paths"
+)
+
+// The names of the access control lists of a file, and of what is made in a directory.
+const (
+	accessList  = "system.posix_acl_access"
+	defaultList = "system.posix_acl_default"
+)
+
+// DropLists removes the access control lists of an open file or directory, also of
+// an O_PATH descriptor. What is made in a directory inherits those that its owner
+// has set, and a mode that is set later brings them into effect.
+func DropLists(fd int) error {
+	path := "/proc/self/fd/" + strconv.Itoa(fd)
+	for _, name := range []string{accessList, defaultList} {
+		err := paths.Retry(func() error { return unix.Removexattr(path, name) })
+		if err != nil && err != unix.ENODATA && err != unix.ENOTSUP {
+			return &fs.PathError{Op: "remove access control list", Path: path, Err: err}
+		}
+	}
+
+	return nil
+}
+
+// hasList reports whether a path, no link, has an access control list.
+func hasList(path string) bool {
+	err := paths.Retry(func() error { _, err := unix.Lgetxattr(path, accessList, nil); return err })
+
+	return err == nil
+}
