@@ -61,7 +61,7 @@ func openHistory(ctx context.Context, env *cli.Env, name string) (*store, string
 	if err != nil {
 		return nil, "", nil, err
 	}
-	key, err := s.key(ctx, name)
+	key, err := s.storedKey(ctx, name)
 	if err != nil {
 		return nil, "", nil, err
 	}
