@@ -28,7 +28,7 @@ func (c *pushCommand) checkConflicts(ctx context.Context, s *store, push fleet.P
 			return err
 		}
 		claims := graph.Claims{}
-		claims.Add(c.declaredBy(ctx, e))
+		claims.Add(key, c.declaredBy(ctx, e))
 		problems = append(problems, claims.Conflicts(c.declared)...)
 	}
 	if len(problems) > 0 {
