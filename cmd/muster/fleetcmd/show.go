@@ -74,6 +74,9 @@ func (c *showCommand) run(ctx context.Context) error {
 	if c.from != 0 && !c.diff {
 		return cli.Usagef("--from needs --diff")
 	}
+	if c.history && c.diff {
+		return cli.Usagef("give one of --history and --diff")
+	}
 	store, key, all, err := openHistory(ctx, c.Env, c.name)
 	if err != nil {
 		return err
