@@ -113,7 +113,7 @@ func TestLateChildInConflict(t *testing.T) {
 		n.bucket.put("group.all.b", n.parent("child.yaml", n.child("motd", "ours", "")))
 		n.settle()
 		run := n.lastRun()
-		if text := strings.Join(run.Errors, "\n"); !strings.Contains(text, "declared twice") || !strings.Contains(text, "child.yaml:1:") || run.Counts.Failed != 1 {
+		if text := strings.Join(run.Errors, "\n"); !strings.Contains(text, "already declared differently") || !strings.Contains(text, "child.yaml:1:") || run.Counts.Failed != 1 {
 			t.Errorf("%+v", run)
 		}
 		n.has("motd", "theirs")

@@ -119,7 +119,7 @@ func TestSameResourceInTwoManifests(t *testing.T) {
 		bad := n.put("group.web.a", "shared", "two\n", "own-a", "y")
 		run := n.lastRun()
 		text := strings.Join(run.Errors, "\n")
-		if !run.Refused || run.Revision != bad || !strings.Contains(text, "group.web.a:4:") || !strings.Contains(text, "node.web01_example_net.b:4:") || !strings.Contains(text, "declared twice") {
+		if !run.Refused || run.Revision != bad || !strings.Contains(text, "group.web.a:4:") || !strings.Contains(text, "by node.web01_example_net.b, which is in force") || !strings.Contains(text, "already declared differently") {
 			t.Errorf("the run is %+v", run)
 		}
 		n.has("shared", "one\n")
@@ -147,7 +147,7 @@ func TestNewcomerInConflict(t *testing.T) {
 					n.after(6 * time.Minute)
 					n.has("shared", "incumbent\n")
 					states := n.agent.State().Manifests
-					if late := states[newcomer].Late; !strings.Contains(late, "declared twice") || states["group.web.m"].Late != "" {
+					if late := states[newcomer].Late; !strings.Contains(late, "already declared differently") || states["group.web.m"].Late != "" {
 						t.Errorf("after %d restarts %+v", restarts, states)
 					}
 					n.stop()
@@ -176,7 +176,7 @@ func TestOverrideInConflict(t *testing.T) {
 		n.has("shared", "m\n")
 		n.has("other", "n\n")
 		states := n.agent.State().Manifests
-		if states["group.web.n"].Late != "" || !strings.Contains(states["group.web.a"].Late, "declared twice") || !strings.Contains(states["node.web01_example_net.n"].Late, "declared twice") {
+		if states["group.web.n"].Late != "" || !strings.Contains(states["group.web.a"].Late, "already declared differently") || !strings.Contains(states["node.web01_example_net.n"].Late, "already declared differently") {
 			t.Errorf("%+v", states)
 		}
 	})

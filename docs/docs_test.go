@@ -307,3 +307,22 @@ func TestLinksLeadSomewhere(t *testing.T) {
 		t.Errorf("only %d links were found", checked)
 	}
 }
+
+// TestFirstFleetInOrder: each step of the README comes after those it needs.
+func TestFirstFleetInOrder(t *testing.T) {
+	text, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rest := markdown.Section(string(text), "## A first fleet")
+	for _, step := range []string{
+		"go install", "muster fleet permissions", "nats-server", "In another terminal", "muster fleet init",
+		"install -d -m 0755 /etc/muster", "/etc/muster/agent.yaml", "muster agent run", "muster fleet push", "muster fleet wait",
+	} {
+		_, after, found := strings.Cut(rest, step)
+		if !found {
+			t.Fatalf("%q is missing, or before a step that it needs", step)
+		}
+		rest = after
+	}
+}

@@ -32,7 +32,7 @@ type File struct {
 }
 
 // Check validates a manifest before anything is pushed and returns the files it
-// names beside itself. Its error is model.Problems, all of them.
+// names beside itself, with an error too. Its error is model.Problems, all of them.
 type Check func(name string, text []byte) ([]File, error)
 
 // Source is a valid manifest.
@@ -58,27 +58,27 @@ func Read(path string, stdin io.Reader, check Check) (*Source, error) {
 		return nil, err
 	}
 	files, err := check(name, s.Text)
-	if err != nil {
+	var problems model.Problems
+	switch {
+	case err != nil && !errors.As(err, &problems):
 		return nil, err
-	}
-	if s.dir == "" && len(files) > 0 {
+	case s.dir == "" && len(files) > 0:
 		return nil, fmt.Errorf("the manifest %w: %s", ErrNeedsFiles, files[0].Path)
 	}
-	var missing model.Problems
 	for _, f := range files {
 		if f.Late {
 			if !s.whole {
-				missing.Add(f.Pos, "push the directory of the manifest, which is called "+BundleManifest+" there, with all its files", "only the node can resolve the file %q", f.Path)
+				problems.Add(f.Pos, "push the directory of the manifest, which is called "+BundleManifest+" there, with all its files", "only the node can resolve the file %q", f.Path)
 			}
 			continue
 		}
 		if _, err := os.Stat(filepath.Join(s.dir, f.Path)); err != nil {
-			missing.Add(f.Pos, "a relative path is taken from the manifest's directory", "%v", err)
+			problems.Add(f.Pos, "a relative path is taken from the manifest's directory", "%v", err)
 		}
 		s.files = append(s.files, f.Path)
 	}
 
-	return s, missing.Err()
+	return s, problems.Err()
 }
 
 // open reads the text and returns the file name of its positions.

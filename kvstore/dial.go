@@ -48,8 +48,8 @@ type ConnectOptions struct {
 	// RetryOnFailedConnect returns a connection that is made later where no server
 	// answers now. Invalid options are errors all the same.
 	RetryOnFailedConnect bool
-	// OnStatus, if set, is called for each change of the connection and each denial, in
-	// order and never at the same time; it must not block.
+	// OnStatus, if set, is called for each change of the connection but its end by Close,
+	// and each denial, in order and never at the same time; it must not block.
 	OnStatus func(ConnectionStatus)
 }
 
@@ -192,13 +192,18 @@ func (o ConnectOptions) handlers() []nats.Option {
 	if changed == nil {
 		return []nats.Option{nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})}
 	}
+	down := func(nc *nats.Conn, err error) {
+		if !nc.IsClosed() {
+			changed(ConnectionStatus{Err: err})
+		}
+	}
 	up := func(nc *nats.Conn) { changed(ConnectionStatus{Connected: true, Server: nc.ConnectedUrlRedacted()}) }
 
 	return []nats.Option{
 		nats.ConnectHandler(up),
 		nats.ReconnectHandler(up),
-		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { changed(ConnectionStatus{Err: err}) }),
-		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { changed(ConnectionStatus{Err: err}) }),
+		nats.DisconnectErrHandler(down),
+		nats.ReconnectErrHandler(down),
 		nats.ErrorHandler(func(nc *nats.Conn, _ *nats.Subscription, err error) {
 			changed(ConnectionStatus{Connected: nc.IsConnected(), Server: nc.ConnectedUrlRedacted(), Err: err})
 		}),

@@ -40,8 +40,16 @@ func TestDialTellsOfTheConnection(t *testing.T) {
 	srv.Start(t)
 	for {
 		if s := <-status; s.Connected {
-			return
+			break
 		}
+	}
+	// A connection that is closed is not lost.
+	closed := make(chan struct{})
+	nc.SetClosedHandler(func(*nats.Conn) { close(closed) })
+	nc.Close()
+	<-closed
+	if len(status) > 0 {
+		t.Errorf("status = %+v after the connection was closed", <-status)
 	}
 }
 

@@ -255,7 +255,7 @@ data: {}
 		"root.yaml:4:24: unknown property `dta` of apply (did you mean `data`?)",
 		"root.yaml:6:11: cannot include missing.yaml: open missing.yaml: no such file or directory (a relative path is beside the manifest that names it)",
 		"root.yaml:8:11: cannot include packed.yaml: it is packed (unpack it beside this manifest)",
-		"root.yaml:9:11: cannot include dir: dir is not a regular file",
+		"root.yaml:9:11: cannot include dir: it is a directory (write dir/manifest.yaml)",
 		"root.yaml:11:11: a child manifest is a file, not a URL",
 		"root.yaml:12:11: a child manifest cannot be read from standard input",
 		"root.yaml:13:11: the path must be clean",

@@ -167,7 +167,7 @@ func (s *Set) Conflicts(key string) func([]*resource.Resource) model.Problems {
 	taken := graph.Claims{}
 	for _, u := range s.order {
 		if u.key != key {
-			taken.Add(u.active.Resolution.Resources)
+			taken.Add(u.key, u.active.Resolution.Resources)
 		}
 	}
 

@@ -206,7 +206,7 @@ func (t *turn) admit(ctx context.Context, candidates []candidate) []candidate {
 			}
 			continue
 		}
-		taken.Add(v.Resolution.Resources)
+		taken.Add(c.unit.key, v.Resolution.Resources)
 		c.version = v
 		out = append(out, c)
 	}

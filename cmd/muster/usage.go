@@ -28,6 +28,10 @@ func usage(app *fisk.Application, args []string, err error) error {
 			names = append(names, "--"+f.Name)
 		}
 		flag := parsed.Peek().String()
+		if (flag == "--check" || flag == "--dry-run") && slices.Contains(names, "--noop") {
+			err = fmt.Errorf("unknown flag %s, did you mean --noop?", flag)
+			break
+		}
 		err = fmt.Errorf("unknown flag %s%s", flag, nearest(flag, names))
 	case errors.Is(err, fisk.ErrExpectedKnownCommand):
 		var names []string

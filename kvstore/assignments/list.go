@@ -22,7 +22,7 @@ func (s Bucket) List(ctx context.Context, families ...string) ([]model.Entry, er
 			return nil, err
 		}
 	}
-	all, err := s.entries(ctx, families, func(key string) bool { _, _, ok := kvstore.AssignmentKey(key); return ok })
+	all, err := s.entries(ctx, families, isAssignment)
 	if err != nil {
 		return nil, err
 	}
@@ -30,9 +30,23 @@ func (s Bucket) List(ctx context.Context, families ...string) ([]model.Entry, er
 	return s.addDigests(ctx, all)
 }
 
+// Removed returns the removed assignments of which the bucket still has the
+// deletion, in the order of their keys.
+func (s Bucket) Removed(ctx context.Context) ([]model.Entry, error) {
+	return s.entries(ctx, nil, func(m kvstore.Message, key string) bool { return m.Deleted() && assignmentKey(key) })
+}
+
+func isAssignment(m kvstore.Message, key string) bool { return !m.Deleted() && assignmentKey(key) }
+
+func assignmentKey(key string) bool {
+	_, _, ok := kvstore.AssignmentKey(key)
+
+	return ok
+}
+
 // Invalid returns the keys of the bucket that no node reads, in order.
 func (s Bucket) Invalid(ctx context.Context) ([]model.Entry, error) {
-	all, err := s.entries(ctx, nil, kvstore.IsInvalidKey)
+	all, err := s.entries(ctx, nil, func(m kvstore.Message, key string) bool { return !m.Deleted() && kvstore.IsInvalidKey(key) })
 	for i, e := range all {
 		all[i] = model.Entry{Key: e.Key, Revision: e.Revision, Time: e.Time, Invalid: true}
 	}
@@ -42,7 +56,7 @@ func (s Bucket) Invalid(ctx context.Context) ([]model.Entry, error) {
 
 // entries returns the keys of some families, or of all for none, that are to be
 // kept, in order and without their values.
-func (s Bucket) entries(ctx context.Context, families []string, keep func(key string) bool) ([]model.Entry, error) {
+func (s Bucket) entries(ctx context.Context, families []string, keep func(m kvstore.Message, key string) bool) ([]model.Entry, error) {
 	bucket := s.store.Names().Manifests()
 	filters := []string{kvstore.KVSubject(bucket, ">")}
 	if len(families) > 0 {
@@ -57,7 +71,7 @@ func (s Bucket) entries(ctx context.Context, families []string, keep func(key st
 		if err != nil {
 			return nil, err
 		}
-		if key := strings.TrimPrefix(m.Subject, kvstore.KVSubject(bucket, "")); !m.Deleted() && keep(key) {
+		if key := strings.TrimPrefix(m.Subject, kvstore.KVSubject(bucket, "")); keep(m, key) {
 			family, name, _ := model.SplitKey(key)
 			all = append(all, model.Entry{Key: key, Family: family, Name: name, Revision: m.Sequence, Time: m.Time})
 		}

@@ -33,12 +33,12 @@ type File struct {
 // Check finds what is wrong with a document without the node that it is for.
 // What depends on the node, by facts, environment, buckets or files of it, is
 // checked as far as it can be: expressions are compiled, and their values are
-// taken for good. The error is that of Resolve.
+// taken for good. The error is that of Resolve; the files are known with it too.
 func (l *Loader) Check(ctx context.Context, doc *syntax.Document, in Inputs) (*Checked, error) {
 	s := l.elsewhere(doc, in)
 	resolved, err := s.resolve(ctx, in)
 	if err != nil {
-		return nil, err
+		return &Checked{Files: s.files()}, err
 	}
 
 	return &Checked{Resources: resolved.Resources, Files: s.files(), Warnings: resolved.Warnings}, nil

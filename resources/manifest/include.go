@@ -180,6 +180,9 @@ func (b *build) notIncluded(i *inclusion, err error) {
 		hint = "a relative path is beside the manifest that names it"
 		fallthrough
 	default:
+		if info, failed := os.Stat(i.path); failed == nil && info.IsDir() {
+			err, hint = errors.New("it is a directory"), "write "+filepath.Join(i.Meta().Name, "manifest.yaml")
+		}
 		b.problems.Add(i.placeOfName(), hint, "cannot include %s: %s", i.Meta().Name, err)
 	}
 }

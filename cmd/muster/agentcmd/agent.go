@@ -238,6 +238,8 @@ type connectionLog struct {
 	who string
 	// denied are the operations denied since the connection was made, each logged once.
 	denied map[string]bool
+	// before is set once it was connected; lost, while it is not and that was logged.
+	before, lost bool
 }
 
 func (l *connectionLog) status(s kvstore.ConnectionStatus) {
@@ -252,18 +254,37 @@ func (l *connectionLog) status(s kvstore.ConnectionStatus) {
 			l.denied[s.Err.Error()] = true
 			l.log.Error("NATS rejected " + l.who + ", will retry")
 		}
-	case s.Err != nil:
+	case s.Err != nil && s.Connected:
 		l.log.Warn("NATS error", "error", s.Err)
 	case s.Connected:
+		event := "connected to NATS"
+		if l.before {
+			event = "reconnected to NATS"
+		}
+		l.before, l.lost = true, false
 		clear(l.denied)
-		l.log.Info("connected to NATS", "server", s.Server)
+		l.log.Info(event, "server", s.Server)
 		select {
 		case l.connected <- struct{}{}:
 		default:
 		}
-	default:
-		l.log.Warn("disconnected from NATS")
+	case !l.lost:
+		l.lost = true
+		l.logLoss(s.Err)
 	}
+}
+
+// logLoss logs that there is no connection any more, or none yet.
+func (l *connectionLog) logLoss(err error) {
+	var attributes []any
+	if err != nil {
+		attributes = []any{"error", err}
+	}
+	if !l.before {
+		l.log.Warn("cannot reach NATS, will retry", attributes...)
+		return
+	}
+	l.log.Warn("disconnected from NATS", append([]any{"meanwhile", "the assigned state is kept, reports are buffered"}, attributes...)...)
 }
 
 func options(types resource.Types, log *slog.Logger, config agent.Config, store *kvstore.Store) agent.Options {

@@ -2,8 +2,11 @@ package agentcmd
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 
@@ -28,5 +31,30 @@ func TestRefusalsAreNotConnections(t *testing.T) {
 	l.status(kvstore.ConnectionStatus{Connected: true, Server: "nats://x"})
 	if got := out.String(); !strings.Contains(got, "connected to NATS") || len(connected) != 1 {
 		t.Errorf("logged %s", got)
+	}
+}
+
+// TestAnOutageIsLoggedOnce: at the loss and at its end, whatever fails in between.
+func TestAnOutageIsLoggedOnce(t *testing.T) {
+	var out bytes.Buffer
+	l := &connectionLog{log: print.NewLogger(&out, "text", slog.LevelInfo), connected: make(chan struct{}, 1), denied: map[string]bool{}}
+	refused := kvstore.ConnectionStatus{Err: errors.New("dial tcp: connection refused")}
+	up := kvstore.ConnectionStatus{Connected: true, Server: "nats://x"}
+	for _, s := range []kvstore.ConnectionStatus{refused, refused, up, {Err: io.EOF}, refused, refused, up, {}, refused} {
+		l.status(s)
+	}
+	var got []string
+	for line := range strings.Lines(out.String()) {
+		got = append(got, strings.TrimSpace(line))
+	}
+	want := []string{
+		`WARN  cannot reach NATS, will retry error="dial tcp: connection refused"`,
+		`INFO  connected to NATS server=nats://x`,
+		`WARN  disconnected from NATS meanwhile="the assigned state is kept, reports are buffered" error=EOF`,
+		`INFO  reconnected to NATS server=nats://x`,
+		`WARN  disconnected from NATS meanwhile="the assigned state is kept, reports are buffered"`,
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("logged\n%s", strings.Join(got, "\n"))
 	}
 }

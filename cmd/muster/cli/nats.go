@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"os"
@@ -35,6 +36,9 @@ func (e *Env) Store(ctx context.Context) (*kvstore.Store, error) {
 	if err := e.askPassword(&options); err != nil {
 		return nil, err
 	}
+	if err := checkFiles(options); err != nil {
+		return nil, err
+	}
 	options.Name = "muster " + Version()
 	nc, err := kvstore.Dial(ctx, options)
 	if err != nil {
@@ -48,6 +52,26 @@ func (e *Env) Store(ctx context.Context) (*kvstore.Store, error) {
 	e.nc, e.store = nc, store
 
 	return store, nil
+}
+
+// checkFiles reports a file of a flag, or of its variable, that cannot be read.
+func checkFiles(o kvstore.ConnectOptions) error {
+	for _, f := range []struct{ flag, path string }{
+		{"creds", o.Creds}, {"nkey", o.NKey}, {"password-file", o.PasswordFile}, {"tlsca", o.TLSCA}, {"tlscert", o.TLSCert}, {"tlskey", o.TLSKey},
+	} {
+		if f.path == "" {
+			continue
+		}
+		file, err := os.Open(f.path)
+		if err != nil {
+			var failed *fs.PathError
+			errors.As(err, &failed)
+			return fmt.Errorf("--%s %s: %w", f.flag, f.path, failed.Err)
+		}
+		_ = file.Close()
+	}
+
+	return nil
 }
 
 // askPassword completes the password of a user, whose arguments everyone on the
@@ -98,10 +122,12 @@ func (e *Env) ConnectHint(err error) error {
 		return fmt.Errorf("%w (the server rejected user %s or the password)", err, e.Flags.Connect.User)
 	case errors.Is(err, nats.ErrAuthorization):
 		return fmt.Errorf("%w (give other credentials with --user, --creds or --nkey)", err)
-	case !e.Given("context", "server") && (errors.Is(err, nats.ErrNoServers) || errors.Is(err, nats.ErrTimeout) || errors.As(err, &network)):
-		return fmt.Errorf("%w (give a server with --server or a NATS context with --context)", err)
-	default:
+	case !errors.Is(err, nats.ErrNoServers) && !errors.Is(err, nats.ErrTimeout) && !errors.As(err, &network):
 		return err
+	case e.Given("context", "server"):
+		return fmt.Errorf("%w (is nats-server running there?)", err)
+	default:
+		return fmt.Errorf("%w (give a server with --server or a NATS context with --context)", err)
 	}
 }
 

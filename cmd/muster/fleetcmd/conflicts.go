@@ -1,6 +1,7 @@
 package fleetcmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/model"
+	spelling "github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/engine/graph"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/resource"
@@ -28,7 +30,7 @@ func (c *pushCommand) checkConflicts(ctx context.Context, s *store, push fleet.P
 			return err
 		}
 		claims := graph.Claims{}
-		claims.Add(c.declaredBy(ctx, e))
+		claims.Add(key, c.declaredBy(ctx, e))
 		problems = append(problems, claims.Conflicts(c.declared)...)
 	}
 	if len(problems) > 0 {
@@ -67,9 +69,28 @@ func (c *pushCommand) confirmNoop(ctx context.Context, s *store, push fleet.Push
 func (c *pushCommand) warnUnknown(targets []fleet.Target, nodes []model.Node) {
 	for _, t := range targets {
 		if !slices.ContainsFunc(nodes, func(n model.Node) bool { return t.Includes(n.NodeState) }) {
-			c.Log.Warn("no known node matches, see muster fleet nodes", "target", t.String())
+			event := "no known node matches, see muster fleet nodes"
+			if near := nearTarget(t, nodes); near != "" {
+				event = "no known node matches, did you mean " + near + "?"
+			}
+			c.Log.Warn(event, "target", t.String())
 		}
 	}
+}
+
+// nearTarget returns the name of a known node or group that is like that of a
+// target, empty for none.
+func nearTarget(t fleet.Target, nodes []model.Node) string {
+	var known []string
+	for _, n := range nodes {
+		if t.Node != "" {
+			known = append(known, n.Node)
+		} else {
+			known = append(known, n.Groups...)
+		}
+	}
+
+	return spelling.Nearest(cmp.Or(t.Node, t.Group), known)
 }
 
 // declaredBy returns what an assignment declares, as far as that is known here:

@@ -210,5 +210,13 @@ func ensureSummary(r *fleet.Ensured) string {
 		}
 	}
 
-	return strings.Join(parts, ", ")
+	text := strings.Join(parts, ", ")
+	switch len(r.Unfinished) {
+	case 0:
+		return text
+	case 1:
+		return text + " (it goes on, for the result see: muster fleet reports --kind ensure --node " + r.Unfinished[0] + ")"
+	default:
+		return text + " (they go on, for the results see: muster fleet reports --kind ensure)"
+	}
 }

@@ -149,9 +149,6 @@ func (c *pushCommand) check(ctx context.Context, terms model.Assignment) fleet.C
 			in.Dir = filepath.Dir(name)
 		}
 		checked, err := manifest.NewLoader(manifest.Options{Types: c.Types}).Check(ctx, doc, in)
-		if err != nil {
-			return nil, err
-		}
 		for _, w := range checked.Warnings {
 			c.Log.Warn(w.Error())
 		}
@@ -160,7 +157,7 @@ func (c *pushCommand) check(ctx context.Context, terms model.Assignment) fleet.C
 		for i, f := range checked.Files {
 			files[i] = fleet.File{Path: f.Path, Pos: f.Pos, Late: f.Late}
 		}
-		return files, nil
+		return files, err
 	}
 }
 

@@ -3,6 +3,7 @@ package fleetcmd
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/choria-io/fisk"
@@ -69,15 +70,25 @@ func (c *rmCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var done []removed
 	var failed []error
 	for _, key := range keys {
-		r, err := c.remove(ctx, store, key)
+		failed = append(failed, c.check(ctx, store, key))
+	}
+	if err := errors.Join(failed...); err != nil {
+		return fmt.Errorf("%w\nnothing was removed", err)
+	}
+	var done []removed
+	for _, key := range keys {
+		remove := store.Delete
+		if !isAssignmentKey(key) {
+			remove = store.DeleteInvalid
+		}
+		revision, err := remove(ctx, key)
 		if err != nil {
 			failed = append(failed, err)
 			continue
 		}
-		done = append(done, r)
+		done = append(done, removed{key, revision})
 	}
 	err = c.Print.Result(c.Format, done, func() {
 		for _, r := range done {
@@ -88,44 +99,37 @@ func (c *rmCommand) run(ctx context.Context) error {
 	return errors.Join(append(failed, err)...)
 }
 
-// remove removes an assignment, or an invalid key. Where that does not exist
-// either, the error is in the key.
-func (c *rmCommand) remove(ctx context.Context, store *store, key string) (removed, error) {
-	invalid := checkNameOrKey(key)
-	if invalid == nil && isKey(key) {
-		return removeAssignment(ctx, store, key)
+func isAssignmentKey(key string) bool { return isKey(key) && checkNameOrKey(key) == nil }
+
+// check reports a key that cannot be removed: neither an assignment, nor one that
+// nodes still run from before the bucket was recreated, nor an invalid key.
+func (c *rmCommand) check(ctx context.Context, store *store, key string) error {
+	if !isAssignmentKey(key) {
+		return c.checkInvalid(ctx, store, key)
 	}
-	revision, err := store.DeleteInvalid(ctx, key)
-	switch {
-	case err == nil:
-		return removed{Key: key, Revision: revision}, nil
-	case !errors.Is(err, model.ErrNotFound) && !errors.Is(err, model.ErrInvalidName):
-		return removed{}, err
-	case invalid == nil:
-		_, invalid = c.list()
+	_, err := store.Get(ctx, key)
+	if !errors.Is(err, model.ErrNotFound) {
+		return err
+	}
+	nodes, err := store.Nodes(ctx)
+	if err == nil && !slices.ContainsFunc(nodes, func(n model.Node) bool { return n.Manifests[key].Revision > 0 }) {
+		err = notAssigned(key)
 	}
 
-	return removed{}, invalid
+	return err
 }
 
-// removeAssignment deletes an assignment, or one that nodes still run from before
-// the bucket was recreated.
-func removeAssignment(ctx context.Context, store *store, key string) (removed, error) {
-	_, err := store.Get(ctx, key)
-	if errors.Is(err, model.ErrNotFound) {
-		err = nil
-		nodes, unread := store.Nodes(ctx)
-		switch {
-		case unread != nil:
-			err = unread
-		case !slices.ContainsFunc(nodes, func(n model.Node) bool { return n.Manifests[key].Revision > 0 }):
-			err = notAssigned(key)
-		}
+// checkInvalid reports a key of a wrong form that the bucket does not hold; the
+// error is in the key then.
+func (c *rmCommand) checkInvalid(ctx context.Context, store *store, key string) error {
+	all, err := store.Invalid(ctx)
+	if err != nil || slices.ContainsFunc(all, func(e model.Entry) bool { return e.Key == key }) {
+		return err
 	}
-	if err != nil {
-		return removed{}, err
+	if err := checkNameOrKey(key); err != nil {
+		return err
 	}
-	revision, err := store.Delete(ctx, key)
+	_, err = c.list()
 
-	return removed{Key: key, Revision: revision}, err
+	return err
 }

@@ -61,7 +61,7 @@ func openHistory(ctx context.Context, env *cli.Env, name string) (*store, string
 	if err != nil {
 		return nil, "", nil, err
 	}
-	key, err := s.key(ctx, name)
+	key, err := s.storedKey(ctx, name)
 	if err != nil {
 		return nil, "", nil, err
 	}
@@ -73,6 +73,9 @@ func openHistory(ctx context.Context, env *cli.Env, name string) (*store, string
 func (c *showCommand) run(ctx context.Context) error {
 	if c.from != 0 && !c.diff {
 		return cli.Usagef("--from needs --diff")
+	}
+	if c.history && c.diff {
+		return cli.Usagef("give one of --history and --diff")
 	}
 	store, key, all, err := openHistory(ctx, c.Env, c.name)
 	if err != nil {

@@ -44,12 +44,33 @@ func (s *store) key(ctx context.Context, nameOrKey string) (string, error) {
 		return nameOrKey, nil
 	}
 	all, err := s.list(ctx, nil, nameOrKey)
-	switch {
-	case err != nil:
+	if err != nil {
 		return "", err
-	case len(all) == 0:
-		return "", notAssigned("manifest " + nameOrKey)
-	case len(all) == 1:
+	}
+
+	return uniqueKey(all, nameOrKey)
+}
+
+// storedKey returns the key of a name that only one assignment has, or without any,
+// only one removed assignment.
+func (s *store) storedKey(ctx context.Context, nameOrKey string) (string, error) {
+	key, err := s.key(ctx, nameOrKey)
+	if !errors.Is(err, model.ErrNotFound) {
+		return key, err
+	}
+	removed, err := s.Removed(ctx)
+	if err != nil {
+		return "", err
+	}
+
+	return uniqueKey(slices.DeleteFunc(removed, func(e model.Entry) bool { return e.Name != nameOrKey }), nameOrKey)
+}
+
+func uniqueKey(all []model.Entry, name string) (string, error) {
+	switch len(all) {
+	case 0:
+		return "", notAssigned("manifest " + name)
+	case 1:
 		return all[0].Key, nil
 	}
 	keys := make([]string, len(all))
@@ -57,7 +78,7 @@ func (s *store) key(ctx context.Context, nameOrKey string) (string, error) {
 		keys[i] = e.Key
 	}
 
-	return "", cli.Usagef("%s is ambiguous; give a full key: %s", nameOrKey, strings.Join(keys, ", "))
+	return "", cli.Usagef("%s is ambiguous; give a full key: %s", name, strings.Join(keys, ", "))
 }
 
 func notAssigned(what string) error {

@@ -3,6 +3,9 @@ package localcmd
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -50,6 +53,9 @@ func (m *manifestFlags) open(ctx context.Context, env *cli.Env, loader *manifest
 	}
 	collectLater()
 	source, err := loader.Fetch(ctx, m.name())
+	if errors.Is(err, fs.ErrNotExist) && m.name() != m.source {
+		return fmt.Errorf("%s: no manifest.yaml at its root", m.source)
+	}
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,13 @@ import (
 )
 
 // Claims are the resources that the manifests of a node declare, by reference.
-type Claims map[model.Ref]*resource.Resource
+type Claims map[model.Ref]Claim
+
+// Claim is a resource that the manifest of a key declares.
+type Claim struct {
+	Key      string
+	Resource *resource.Resource
+}
 
 // Conflicts returns the resources that another manifest declares differently. The
 // same resource in both is one resource.
@@ -14,22 +20,20 @@ func (c Claims) Conflicts(resources []*resource.Resource) model.Problems {
 	var out model.Problems
 	for _, res := range resources {
 		first, taken := c[res.Ref()]
-		if !taken || res.Excluded != "" {
+		if !taken || res.Excluded != "" || first.Resource.IsSame(res) {
 			continue
 		}
-		// What they refer to is not checked here.
-		_, err := Build([]*resource.Resource{first, res}, func(model.Ref) bool { return true })
-		out = append(out, model.AsProblems(err)...)
+		out.Add(res.Pos, "change that manifest, or remove it with muster fleet rm "+first.Key, "%s is already declared differently by %s, which is in force", res.Ref(), first.Key)
 	}
 
 	return out
 }
 
-// Add notes what a manifest declares.
-func (c Claims) Add(resources []*resource.Resource) {
+// Add notes what the manifest of a key declares.
+func (c Claims) Add(key string, resources []*resource.Resource) {
 	for _, res := range resources {
 		if _, taken := c[res.Ref()]; !taken && res.Excluded == "" {
-			c[res.Ref()] = res
+			c[res.Ref()] = Claim{key, res}
 		}
 	}
 }
