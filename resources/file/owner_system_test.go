@@ -3,11 +3,14 @@
 package file_test
 
 import (
+	"context"
 	"errors"
 	"maps"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/musterfleet/muster/resources/file"
 	"github.com/musterfleet/muster/resources/file/posix"
@@ -84,4 +87,30 @@ func TestSystemFilesOfRootInTheDirectoryOfAnother(t *testing.T) {
 	withFile("tight", "x", 0o644)(t, home)
 	check(t, applied(t, typetest.Properties{"name": home + "/tight", "owner": "0", "group": "0", "mode": "0600"}))
 	holds("tight", "x", 0o600)(t, home)
+}
+
+// TestSystemHugeFile has a stranger make a file without blocks that takes hours to
+// read, at a path that root writes.
+func TestSystemHugeFile(t *testing.T) {
+	hosttest.NeedRoot(t)
+	home := hosttest.Foreign(t)
+	withFile("huge", "", 0o600)(t, home)
+	check(t, os.Truncate(home+"/huge", 8<<40))
+	hosttest.Give(t, home+"/huge")
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	withFile("source", "wanted", 0o600)(t, filepath.Dir(home))
+	for name, more := range map[string]typetest.Properties{"content": {"content": "wanted"}, "source": {"source": filepath.Dir(home) + "/source"}} {
+		p := typetest.Properties{"name": home + "/huge", "owner": "0", "group": "0", "mode": "0600"}
+		maps.Copy(p, more)
+		typ, env, spec := file.New(posix.Provider{}), testEnv(t, ""), specOf(t, p)
+		state, err := typ.Status(ctx, env, posix.Provider{}, spec)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		plan, err := typ.Plan(spec, state, false)
+		if err != nil || len(plan.Changes) == 0 || plan.Changes[0].From != "8.8 TB" {
+			t.Errorf("%s: %+v, %v", name, plan.Changes, err)
+		}
+	}
 }

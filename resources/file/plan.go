@@ -189,6 +189,9 @@ func setMessage(plan resource.Plan, message string) {
 
 // found names the content of the existing file.
 func found(state *State) string {
+	if state.hidden() && state.Unreadable == nil && state.digest() == "" {
+		return textdiff.FormatSize(state.Entry.Size)
+	}
 	if state.hidden() {
 		return "unreadable"
 	}

@@ -11,9 +11,9 @@ import (
 type FileProvider interface {
 	resource.Provider
 	// Status reads a path without following a link; the content of a regular file
-	// only for its checksum. A path that may not be read is a state with Unknown,
+	// only for its checksum, and where reads is not nil and returns true. A path that may not be read is a state with Unknown,
 	// unreadable content one with Unreadable, and neither is an error.
-	Status(ctx context.Context, env resource.Env, path string, checksum bool) (*State, error)
+	Status(ctx context.Context, env resource.Env, path string, reads func(files.Entry) bool) (*State, error)
 	// Store atomically creates or replaces the regular file at path. A link is
 	// replaced, never followed. Content that its command refuses is not stored.
 	Store(ctx context.Context, env resource.Env, path string, c Content, a files.Attrs) error

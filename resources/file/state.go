@@ -40,7 +40,9 @@ func (s *State) digest() string {
 }
 
 // hidden reports whether the content that is there cannot be shown.
-func (s *State) hidden() bool { return s.Unreadable != nil || s.Unshown != "" }
+func (s *State) hidden() bool {
+	return s.Unreadable != nil || s.Unshown != "" || s.Entry.Kind == files.File && s.digest() == ""
+}
 
 // Metadata describes an existing path.
 type Metadata struct {

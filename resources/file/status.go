@@ -19,8 +19,15 @@ import (
 func (*Type) Status(ctx context.Context, env resource.Env, p FileProvider, spec *Spec) (*State, error) {
 	// Without managed content a file is never read, except when only its state is
 	// asked for.
-	checksum := spec.Ensure != model.EnsureAbsent && spec.Ensure != EnsureDirectory && (spec.managesContent() || !spec.describes())
-	state, err := p.Status(ctx, env, spec.Name, checksum)
+	var reads func(files.Entry) bool
+	switch {
+	case spec.Ensure == model.EnsureAbsent || spec.Ensure == EnsureDirectory:
+	case !spec.describes():
+		reads = func(files.Entry) bool { return true }
+	case spec.managesContent():
+		reads = func(e files.Entry) bool { return e.Size <= maxOther || e.Size == wantedSize(env, spec) }
+	}
+	state, err := p.Status(ctx, env, spec.Name, reads)
 	if err != nil || state.Unknown != nil {
 		return state, err
 	}
@@ -41,6 +48,25 @@ func (*Type) Status(ctx context.Context, env resource.Env, p FileProvider, spec 
 	}
 
 	return state, resolveContent(ctx, env, spec, state)
+}
+
+// maxOther is the size in bytes up to which a file of another size than the wanted
+// content is read for the digest of its change. A file of any size costs its owner
+// nothing, and hours to read.
+const maxOther = 64 << 20
+
+// wantedSize returns the size of the wanted content, or -1.
+func wantedSize(env resource.Env, spec *Spec) int64 {
+	source, err := sourcePath(env, spec)
+	if err == nil && source == "" {
+		return int64(len(*spec.Content))
+	}
+	entry, err := env.Host.Follow(source)
+	if err != nil {
+		return -1
+	}
+
+	return entry.Size
 }
 
 // attributes resolves owner, group and mode. An unknown account is a

@@ -78,7 +78,7 @@ func TestProviderStatus(t *testing.T) {
 			dir := t.TempDir()
 			c.setup(t, dir)
 			env := resource.Env{Host: h, Log: hosttest.Log(t)}
-			state, err := posix.Provider{}.Status(t.Context(), env, filepath.Join(dir, "x"), true)
+			state, err := posix.Provider{}.Status(t.Context(), env, filepath.Join(dir, "x"), everything)
 			check(t, err)
 			if state.Ensure != c.ensure || state.Protocol != "io.choria.ccm.v1.resource.file.state" || state.ResourceType != "file" {
 				t.Errorf("%+v", state.CommonState)
@@ -137,7 +137,7 @@ type unreadable struct {
 	err error
 }
 
-func (u unreadable) Status(context.Context, resource.Env, string, bool) (*file.State, error) {
+func (u unreadable) Status(context.Context, resource.Env, string, func(files.Entry) bool) (*file.State, error) {
 	return &file.State{CommonState: model.CommonState{Ensure: "absent"}, Unknown: u.err}, nil
 }
 
@@ -169,7 +169,7 @@ func TestStatusOtherError(t *testing.T) {
 	var log strings.Builder
 	env := testEnv(t, t.TempDir())
 	env.Log = slog.New(slog.NewTextHandler(&log, nil))
-	state, err := posix.Provider{}.Status(t.Context(), env, "/"+strings.Repeat("x", 5000), true)
+	state, err := posix.Provider{}.Status(t.Context(), env, "/"+strings.Repeat("x", 5000), everything)
 	check(t, err)
 	if state.Ensure != "" || state.Metadata != nil || state.Unknown == nil || !strings.Contains(log.String(), "level=WARN") {
 		t.Errorf("%+v, log %q", state, &log)
@@ -264,3 +264,6 @@ func TestLargeSource(t *testing.T) {
 		t.Errorf("%d bytes were allocated for a source of %d, of which %d were copied", used, size, state.Metadata.Size)
 	}
 }
+
+// everything has the content of any file read.
+func everything(files.Entry) bool { return true }

@@ -37,7 +37,7 @@ func (Provider) IsManageable(model.Facts, resource.Spec) (bool, int, error) {
 // Status reads path. Without permission, and for an unsafe one, it reports absent, as specified, with a
 // warning and with Unknown: nothing may be written or removed because of a
 // refused inspection. After other errors ensure stays empty.
-func (Provider) Status(ctx context.Context, env resource.Env, path string, checksum bool) (*file.State, error) {
+func (Provider) Status(ctx context.Context, env resource.Env, path string, reads func(files.Entry) bool) (*file.State, error) {
 	state := &file.State{CommonState: model.CommonState{Protocol: model.StateProtocol("file"), ResourceType: "file", Name: path}}
 	entry, err := env.Host.Look(path)
 	if err != nil {
@@ -64,7 +64,7 @@ func (Provider) Status(ctx context.Context, env resource.Env, path string, check
 		entry = follow(env, state)
 	case entry.Kind == files.Other:
 		state.Metadata.Extended = map[string]any{"special": true}
-	case entry.Kind == files.File && checksum:
+	case entry.Kind == files.File && reads != nil && reads(entry):
 		digest, err := env.Host.Compare(ctx, entry)
 		if state.Unreadable = err; err != nil && !errors.Is(err, fs.ErrPermission) {
 			return nil, fmt.Errorf("could not read the file: %w", err)

@@ -83,10 +83,10 @@ func Of(path string, before, after Content) string {
 // summary returns the sizes and digests of contents that are not shown.
 func summary(what string, before, after Content) string {
 	if before.Absent {
-		return fmt.Sprintf("%s, %s, %s", what, formatSize(after.Size), DigestWord(after.Digest))
+		return fmt.Sprintf("%s, %s, %s", what, FormatSize(after.Size), DigestWord(after.Digest))
 	}
-	size := formatSize(after.Size)
-	if old := formatSize(before.Size); old != size {
+	size := FormatSize(after.Size)
+	if old := FormatSize(before.Size); old != size {
 		size = old + " -> " + size
 	}
 	found := DigestWord(before.Digest)
@@ -138,8 +138,8 @@ func bound(text string) string {
 	return text
 }
 
-// formatSize returns a number of bytes with a unit: 512 B, 1.2 MB.
-func formatSize(n int64) string {
+// FormatSize returns a number of bytes with a unit: 512 B, 1.2 MB.
+func FormatSize(n int64) string {
 	const unit = 1000
 	if n < unit {
 		return fmt.Sprintf("%d B", n)

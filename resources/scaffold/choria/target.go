@@ -13,6 +13,7 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/resources/resource/textdiff"
 	"github.com/musterfleet/muster/resources/scaffold"
+	"github.com/musterfleet/muster/resources/scaffold/choria/render"
 )
 
 // file is a file of the scaffold.
@@ -96,7 +97,8 @@ func (t *target) changes(ctx context.Context, f *file) (out []model.Change, err 
 		return nil, err
 	}
 	is, digest := f.before.Kind == files.File, ""
-	if is {
+	// A huge file of another size is different, and takes hours to read.
+	if is && (f.before.Size <= render.MaxBytes || f.before.Size == int64(len(f.content))) {
 		if digest, err = t.env.Host.Compare(ctx, f.before); err != nil {
 			return nil, fmt.Errorf("could not read a file of the scaffold: %w", err)
 		}
@@ -175,12 +177,14 @@ const maxDiffs = 128 << 10
 // contentChange describes a change of content. That of a file that depends on a
 // secret is not shown.
 func (t *target) contentChange(out model.Change, f *file, digest string) model.Change {
-	before := textdiff.Content{Absent: f.before.Kind != files.File, Size: f.before.Size, Digest: digest, Unreadable: f.before.Foreign() != nil}
+	before := textdiff.Content{Absent: f.before.Kind != files.File, Size: f.before.Size, Digest: digest}
 	out.From, out.To = f.before.Kind.String(), textdiff.DigestWord(f.digest)
+	before.Unreadable = !before.Absent && (digest == "" || f.before.Foreign() != nil)
 	switch {
+	case before.Absent:
 	case before.Unreadable:
 		out.From = "unreadable"
-	case !before.Absent:
+	default:
 		out.From = textdiff.DigestWord(digest)
 	}
 	switch {
