@@ -66,7 +66,7 @@ func TestEveryWayComesToTheSame(t *testing.T) {
 		},
 		"package, unknown": {
 			Properties: map[string]any{"name": "no-such-package", "ensure": "1.0"},
-			Outcome:    model.OutcomeFailed, Reset: reset("true"),
+			Outcome:    model.OutcomeFailed, Noop: model.OutcomeFailed, Reset: reset("true"),
 		},
 		"service": {
 			Properties: map[string]any{"name": "app", "ensure": "running", "enable": true},
