@@ -12,7 +12,7 @@ import (
 )
 
 // Watch watches, until ctx ends, for drift of those of the resources whose types
-// can (DESIGN section 3). It calls wake with each that may have drifted, never
+// can. It calls wake with each that may have drifted, never
 // twice at a time, and ready once all watches are armed; without any it is ready
 // at once. A resource that is excluded or has properties still to come is not
 // watched. The watch of a type that fails ends them all, and is the error; the
