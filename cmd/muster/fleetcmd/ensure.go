@@ -13,6 +13,7 @@ import (
 	"github.com/segmentio/ksuid"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/kvstore"
@@ -25,7 +26,7 @@ import (
 type ensureCommand struct {
 	*cli.Env
 	print.Format
-	targets
+	fleetcli.Targets
 	within  time.Duration
 	queue   time.Duration
 	dryRun  bool
@@ -39,7 +40,7 @@ func addEnsure(env *cli.Env, parent *fisk.CmdClause) {
 		"  muster fleet ensure file /etc/motd --content hello --owner root --group root --mode 0644 --all\n" +
 		"  muster fleet ensure exec 'systemctl reload nginx' --in-group web --within 30s\n" +
 		"  muster fleet ensure request restart.json --node web01        a request as a document")
-	c.addTargets(cmd, "in-group")
+	c.AddTargets(cmd, "in-group")
 	cmd.Flag("within", "Time limit; nodes do not start the request after it").Default("2m").DurationVar(&c.within)
 	cmd.Flag("queue", "Queue the request for unreachable nodes, for this long; they are no failure then").PlaceHolder("DURATION").DurationVar(&c.queue)
 	cmd.Flag("dry-run", "Show what would change, and change nothing").UnNegatableBoolVar(&c.dryRun)
@@ -76,7 +77,7 @@ func (c *ensureCommand) runDocument(ctx context.Context) error {
 }
 
 func (c *ensureCommand) run(ctx context.Context, request model.EnsureRequest, properties resource.Value) error {
-	list, err := c.list()
+	list, err := c.TargetList()
 	if err != nil {
 		return err
 	}

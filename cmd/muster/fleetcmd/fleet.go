@@ -2,17 +2,12 @@
 package fleetcmd
 
 import (
-	"context"
-	"errors"
-	"slices"
 	"strings"
 
 	"github.com/choria-io/fisk"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/kvstore/assignments"
-	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -35,61 +30,6 @@ func Add(env *cli.Env, app *fisk.Application, prepare func(*cli.Env, *fisk.CmdCl
 	addEnsure(env, cmd)
 	addReports(env, cmd)
 	addWait(env, cmd)
-}
-
-// open returns the fleet on NATS, once it is provisioned.
-func open(ctx context.Context, env *cli.Env) (*store, error) {
-	s, err := env.Store(ctx)
-	if err != nil {
-		return nil, err
-	}
-	err = provision.New(s).Check(ctx)
-	switch {
-	case errors.Is(err, provision.ErrDiffers):
-		env.Log.Warn("provisioning is not up to date", "error", err)
-	case err != nil:
-		return nil, err
-	}
-
-	return &store{Bucket: assignments.New(s), kv: s, log: env.Log, logged: map[string]bool{}}, nil
-}
-
-// targets are the flags that select nodes.
-type targets struct {
-	nodes, groups []string
-	all           bool
-	groupFlag     string
-}
-
-// addTargets adds the flags. The name of the group flag differs where a resource
-// has a property of that name.
-func (t *targets) addTargets(cmd *fisk.CmdClause, group string) {
-	t.groupFlag = group
-	cmd.Flag("node", "Target node; repeatable").PlaceHolder("NODE").StringsVar(&t.nodes)
-	cmd.Flag(group, "Target group; repeatable").PlaceHolder("GROUP").StringsVar(&t.groups)
-	cmd.Flag("all", "Target all nodes").UnNegatableBoolVar(&t.all)
-}
-
-func (t *targets) given() bool { return len(t.nodes)+len(t.groups) > 0 || t.all }
-
-// list returns the targets, at least one, all of them valid.
-func (t *targets) list() ([]fleet.Target, error) {
-	list := fleet.Targets(t.nodes, t.groups, t.all)
-	switch {
-	case len(list) == 0:
-		return nil, cli.Usagef("no target: give --node NODE, --%s GROUP or --all", t.groupFlag)
-	case slices.Contains(t.nodes, ""):
-		return nil, cli.Usagef("--node needs a name, this one is empty")
-	case slices.Contains(t.groups, ""):
-		return nil, cli.Usagef("--%s needs a name, this one is empty", t.groupFlag)
-	}
-	for _, target := range list {
-		if err := model.CheckFamily(target.String()); err != nil {
-			return nil, cli.Usagef("%w", err)
-		}
-	}
-
-	return list, nil
 }
 
 // isKey reports whether a text is a key, node.web01.motd, and not a name, motd.

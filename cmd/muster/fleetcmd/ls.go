@@ -10,6 +10,7 @@ import (
 	"github.com/choria-io/fisk"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/model"
@@ -19,7 +20,7 @@ import (
 type lsCommand struct {
 	*cli.Env
 	print.Format
-	targets
+	fleetcli.Targets
 	name string
 }
 
@@ -28,15 +29,15 @@ func addLs(env *cli.Env, parent *fisk.CmdClause) {
 	cmd := parent.Command("ls", "List assignments")
 	cmd.HelpLong("One row for each assignment, and for each invalid key.\n\n  muster fleet ls\n  muster fleet ls motd              assignments of that name\n  muster fleet ls --group web       assignments of a group")
 	cmd.Arg("name", "Filter by manifest name").StringVar(&c.name)
-	c.addTargets(cmd, "group")
+	c.AddTargets(cmd, "group")
 	c.AddFormat(cmd)
 	cmd.Action(env.Operation(c.run))
 }
 
 func (c *lsCommand) run(ctx context.Context) error {
 	var families []string
-	if c.given() {
-		list, err := c.list()
+	if c.HasTargets() {
+		list, err := c.TargetList()
 		if err != nil {
 			return err
 		}
@@ -81,7 +82,7 @@ func (c *lsCommand) print(entries []model.Entry, invalid int) {
 		rows[i] = []string{family, name, strconv.FormatUint(e.Revision, 10), digest, print.Age(e.Time, now)}
 	}
 	none := "no assignments"
-	if c.given() || c.name != "" {
+	if c.HasTargets() || c.name != "" {
 		none += " match"
 	}
 	c.Print.Table([]string{"TARGET", "NAME", "REVISION", "DIGEST", "AGE"}, rows, none)

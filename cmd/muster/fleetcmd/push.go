@@ -11,6 +11,7 @@ import (
 	"github.com/choria-io/fisk"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/kvstore/content"
@@ -23,7 +24,7 @@ import (
 type pushCommand struct {
 	*cli.Env
 	print.Format
-	targets
+	fleetcli.Targets
 	terms
 	source, name string
 	bundle, wait bool
@@ -48,7 +49,7 @@ func addPush(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Flag("yes", "Do not ask for confirmation of --noop").Short('y').UnNegatableBoolVar(&c.yes)
 	cmd.Flag("wait", "Wait until every node runs it, like muster fleet wait").UnNegatableBoolVar(&c.wait)
 	cmd.Flag("timeout", "Maximum time to wait").Default("5m").DurationVar(&c.timeout)
-	c.addTargets(cmd, "group")
+	c.AddTargets(cmd, "group")
 	c.addTerms(cmd)
 	c.AddFormat(cmd)
 	cmd.Action(env.Operation(cli.UnlessNoop(c.run)))
@@ -75,7 +76,7 @@ func (c *pushCommand) run(ctx context.Context) error {
 	}
 	c.warnUnknown(push.Targets, nodes)
 	line := c.Print.Progress()
-	pusher := fleet.Pusher{Assignments: store, Bundles: content.New(store.kv), OnBundle: func(size int64) {
+	pusher := fleet.Pusher{Assignments: store, Bundles: content.New(store.KV), OnBundle: func(size int64) {
 		line.Show("storing a bundle of %d KiB", (size+1023)/1024)
 	}}
 	done, err := pusher.Push(ctx, push)
@@ -113,7 +114,7 @@ func (c *pushCommand) run(ctx context.Context) error {
 // prepare reads and checks everything that is pushed.
 func (c *pushCommand) prepare(ctx context.Context) (push fleet.Push, err error) {
 	push.Bundle = c.bundle
-	if push.Targets, err = c.list(); err != nil {
+	if push.Targets, err = c.TargetList(); err != nil {
 		return push, err
 	}
 	if push.Terms, err = c.parse(ctx, c.Env); err != nil {

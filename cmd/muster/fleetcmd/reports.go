@@ -11,6 +11,7 @@ import (
 	"github.com/choria-io/fisk"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/kvstore/nodes"
@@ -63,7 +64,7 @@ func (c *reportsCommand) filter(now time.Time) (reports.Filter, error) {
 	f := reports.Filter{Node: c.node, Kind: c.kind, Outcome: c.outcome, Follow: c.follow}
 	switch {
 	case c.since != "":
-		at, err := parseTime(c.since, now, -1)
+		at, err := fleetcli.ParseTime(c.since, now, -1)
 		if err != nil {
 			return f, cli.Usagef("--since %w", err)
 		}
@@ -89,7 +90,7 @@ func (c *reportsCommand) run(ctx context.Context) error {
 	}
 	if c.node != "" {
 		// The reports of a node outlive it, so this is no error.
-		if _, err := nodes.New(store.kv).State(ctx, c.node); errors.Is(err, model.ErrNotFound) {
+		if _, err := nodes.New(store.KV).State(ctx, c.node); errors.Is(err, model.ErrNotFound) {
 			c.Log.Warn("no such node, see muster fleet nodes", "node", c.node)
 		}
 	}

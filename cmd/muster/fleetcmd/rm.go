@@ -9,6 +9,7 @@ import (
 	"github.com/choria-io/fisk"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/model"
 )
@@ -17,7 +18,7 @@ import (
 type rmCommand struct {
 	*cli.Env
 	print.Format
-	targets
+	fleetcli.Targets
 	names []string
 }
 
@@ -33,7 +34,7 @@ func addRm(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.HelpLong("Nodes stop maintaining that state, and undo nothing.\n\n" +
 		"  muster fleet rm node.web01.motd\n  muster fleet rm motd --group web --node web01")
 	cmd.Arg("name", "Names, with --node, --group or --all; or keys (see muster fleet ls)").Required().StringsVar(&c.names)
-	c.addTargets(cmd, "group")
+	c.AddTargets(cmd, "group")
 	c.AddFormat(cmd)
 	cmd.Action(env.Operation(cli.UnlessNoop(c.run)))
 }
@@ -42,14 +43,14 @@ func (c *rmCommand) keys() ([]string, error) {
 	var keys []string
 	for _, name := range c.names {
 		// An invalid key is removed if it exists.
-		if isKey(name) || !c.given() {
+		if isKey(name) || !c.HasTargets() {
 			keys = append(keys, name)
 			continue
 		}
 		if err := checkNameOrKey(name); err != nil {
 			return nil, err
 		}
-		list, err := c.list()
+		list, err := c.TargetList()
 		if err != nil {
 			return nil, err
 		}
@@ -129,7 +130,7 @@ func (c *rmCommand) checkInvalid(ctx context.Context, store *store, key string) 
 	if err := checkNameOrKey(key); err != nil {
 		return err
 	}
-	_, err = c.list()
+	_, err = c.TargetList()
 
 	return err
 }

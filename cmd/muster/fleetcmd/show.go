@@ -119,7 +119,7 @@ func newDocument(ctx context.Context, s *store, e model.Entry) (document, error)
 
 // content reads what a revision assigns.
 func (s *store) content(ctx context.Context, e model.Entry) (fleet.Content, error) {
-	return fleet.ContentOf(e, func(digest string) (io.ReadCloser, error) { return content.New(s.kv).GetBundle(ctx, digest) })
+	return fleet.ContentOf(e, func(digest string) (io.ReadCloser, error) { return content.New(s.KV).GetBundle(ctx, digest) })
 }
 
 func (c *showCommand) showRevision(e model.Entry, files map[string]int64) {

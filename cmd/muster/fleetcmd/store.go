@@ -7,28 +7,26 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"log/slog"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/assignments"
-	"github.com/musterfleet/muster/kvstore/nodes"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/model"
 )
 
-// store adapts NATS to the interfaces of package fleet.
-type store struct {
-	assignments.Bucket
-	kv  *kvstore.Store
-	log *slog.Logger
-	// logged are the invalid states, each logged once.
-	logged map[string]bool
+// store is the fleet, with the look-ups of its assignments.
+type store struct{ *fleetcli.Store }
+
+func open(ctx context.Context, env *cli.Env) (*store, error) {
+	s, err := fleetcli.Open(ctx, env)
+
+	return &store{s}, err
 }
 
 // list returns all assignments, or those of a name or key.
@@ -85,35 +83,6 @@ func notAssigned(what string) error {
 	return fmt.Errorf("%s is not assigned: %w (see muster fleet ls)", what, model.ErrNotFound)
 }
 
-// Nodes returns all nodes by name. An invalid state of one is logged, and hides
-// none of the others.
-func (s *store) Nodes(ctx context.Context) ([]model.Node, error) {
-	all, err := nodes.New(s.kv).Nodes(ctx)
-	for _, err := range flatten(err) {
-		if !errors.Is(err, nodes.ErrInvalidState) {
-			return nil, err
-		}
-		if !s.logged[err.Error()] {
-			s.logged[err.Error()] = true
-			s.log.Warn("invalid node state", "error", err)
-		}
-	}
-
-	return all, nil
-}
-
-// flatten returns the errors that were joined.
-func flatten(err error) []error {
-	if err == nil {
-		return nil
-	}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		return joined.Unwrap()
-	}
-
-	return []error{err}
-}
-
 // Ask sends an ensure request to the nodes of a target.
 func (s *store) Ask(ctx context.Context, target fleet.Target, req model.EnsureRequest) iter.Seq2[model.EnsureResponse, error] {
 	return func(yield func(model.EnsureResponse, error) bool) {
@@ -122,7 +91,7 @@ func (s *store) Ask(ctx context.Context, target fleet.Target, req model.EnsureRe
 			yield(model.EnsureResponse{}, err)
 			return
 		}
-		for reply, err := range requests.New(s.kv).Ask(ctx, s.kv.Names().Request(kvstore.VerbEnsure, target.String()), data) {
+		for reply, err := range requests.New(s.KV).Ask(ctx, s.KV.Names().Request(kvstore.VerbEnsure, target.String()), data) {
 			// Nodes without an answer show that nobody is there.
 			if errors.Is(err, requests.ErrNobody) {
 				return
@@ -146,7 +115,7 @@ func (s *store) queue(ctx context.Context, node string, req model.EnsureRequest,
 		return err
 	}
 
-	return requests.New(s.kv).PutCommand(ctx, model.NodeFamily(node), req.ID+"-"+node, data, ttl)
+	return requests.New(s.KV).PutCommand(ctx, model.NodeFamily(node), req.ID+"-"+node, data, ttl)
 }
 
 // encodeRequest encodes JSON for a message, whose size is limited: <, > and & stay
@@ -181,7 +150,7 @@ func decodeResponse(r requests.Reply) model.EnsureResponse {
 func (s *store) reports(ctx context.Context, filter reports.Filter) iter.Seq2[model.Report, error] {
 	return func(yield func(model.Report, error) bool) {
 		var repeats fleet.Repeats
-		for r, err := range reports.New(s.kv).Reports(ctx, filter) {
+		for r, err := range reports.New(s.KV).Reports(ctx, filter) {
 			if err == nil && repeats.Seen(r) {
 				continue
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/choria-io/fisk"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/resource"
@@ -38,7 +39,7 @@ func (t *terms) parse(ctx context.Context, env *cli.Env) (model.Assignment, erro
 		return out, cli.Usagef("--interval must be at least 1s")
 	}
 	if t.expires != "" {
-		at, err := parseTime(t.expires, time.Now(), 1)
+		at, err := fleetcli.ParseTime(t.expires, time.Now(), 1)
 		switch {
 		case err != nil:
 			return out, cli.Usagef("--expires %w", err)
@@ -91,18 +92,4 @@ func holdsSecret(v any) bool {
 	default:
 		return false
 	}
-}
-
-// parseTime parses a time, or a duration that is added to now sign times.
-func parseTime(text string, now time.Time, sign time.Duration) (time.Time, error) {
-	if d, err := fisk.ParseDuration(text); err == nil {
-		return now.Add(sign * d).UTC(), nil
-	}
-	for _, layout := range []string{time.RFC3339, time.DateTime, "2006-01-02T15:04", time.DateOnly} {
-		if at, err := time.ParseInLocation(layout, text, time.Local); err == nil {
-			return at.UTC(), nil
-		}
-	}
-
-	return time.Time{}, fmt.Errorf("%q: neither a duration such as 90m or 2d nor a time such as 2006-01-02T15:04:05Z", text)
 }

@@ -1,0 +1,66 @@
+package fleetcli
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/choria-io/fisk"
+
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/model"
+)
+
+// Targets are the flags that select nodes.
+type Targets struct {
+	nodes, groups []string
+	all           bool
+	groupFlag     string
+}
+
+// AddTargets adds the flags. The name of the group flag differs where a resource
+// has a property of that name.
+func (t *Targets) AddTargets(cmd *fisk.CmdClause, group string) {
+	t.groupFlag = group
+	cmd.Flag("node", "Target node; repeatable").PlaceHolder("NODE").StringsVar(&t.nodes)
+	cmd.Flag(group, "Target group; repeatable").PlaceHolder("GROUP").StringsVar(&t.groups)
+	cmd.Flag("all", "Target all nodes").UnNegatableBoolVar(&t.all)
+}
+
+// HasTargets reports whether any target is given.
+func (t *Targets) HasTargets() bool { return len(t.nodes)+len(t.groups) > 0 || t.all }
+
+// TargetList returns the targets, at least one, all of them valid.
+func (t *Targets) TargetList() ([]fleet.Target, error) {
+	list := fleet.Targets(t.nodes, t.groups, t.all)
+	switch {
+	case len(list) == 0:
+		return nil, cli.Usagef("no target: give --node NODE, --%s GROUP or --all", t.groupFlag)
+	case slices.Contains(t.nodes, ""):
+		return nil, cli.Usagef("--node needs a name, this one is empty")
+	case slices.Contains(t.groups, ""):
+		return nil, cli.Usagef("--%s needs a name, this one is empty", t.groupFlag)
+	}
+	for _, target := range list {
+		if err := model.CheckFamily(target.String()); err != nil {
+			return nil, cli.Usagef("%w", err)
+		}
+	}
+
+	return list, nil
+}
+
+// ParseTime parses a time, or a duration that is added to now sign times.
+func ParseTime(text string, now time.Time, sign time.Duration) (time.Time, error) {
+	if d, err := fisk.ParseDuration(text); err == nil {
+		return now.Add(sign * d).UTC(), nil
+	}
+	for _, layout := range []string{time.RFC3339, time.DateTime, "2006-01-02T15:04", time.DateOnly} {
+		if at, err := time.ParseInLocation(layout, text, time.Local); err == nil {
+			return at.UTC(), nil
+		}
+	}
+
+	return time.Time{}, fmt.Errorf("%q: neither a duration such as 90m or 2d nor a time such as 2006-01-02T15:04:05Z", text)
+}

@@ -1,0 +1,72 @@
+// Package fleetcli is what the commands of muster fleet share: the connection, and
+// the flags that select nodes.
+package fleetcli
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/assignments"
+	"github.com/musterfleet/muster/kvstore/nodes"
+	"github.com/musterfleet/muster/kvstore/provision"
+	"github.com/musterfleet/muster/model"
+)
+
+// Store adapts NATS to the interfaces of package fleet.
+type Store struct {
+	assignments.Bucket
+	// KV is the connection, for everything but assignments.
+	KV  *kvstore.Store
+	log *slog.Logger
+	// logged are the invalid states, each logged once.
+	logged map[string]bool
+}
+
+// Open connects to NATS and returns the fleet there, once it is provisioned.
+func Open(ctx context.Context, env *cli.Env) (*Store, error) {
+	s, err := env.Store(ctx)
+	if err != nil {
+		return nil, err
+	}
+	err = provision.New(s).Check(ctx)
+	switch {
+	case errors.Is(err, provision.ErrDiffers):
+		env.Log.Warn("provisioning is not up to date", "error", err)
+	case err != nil:
+		return nil, err
+	}
+
+	return &Store{Bucket: assignments.New(s), KV: s, log: env.Log, logged: map[string]bool{}}, nil
+}
+
+// Nodes returns all nodes by name. An invalid state of one is logged, and hides
+// none of the others.
+func (s *Store) Nodes(ctx context.Context) ([]model.Node, error) {
+	all, err := nodes.New(s.KV).Nodes(ctx)
+	for _, err := range flatten(err) {
+		if !errors.Is(err, nodes.ErrInvalidState) {
+			return nil, err
+		}
+		if !s.logged[err.Error()] {
+			s.logged[err.Error()] = true
+			s.log.Warn("invalid node state", "error", err)
+		}
+	}
+
+	return all, nil
+}
+
+// flatten returns the errors that were joined.
+func flatten(err error) []error {
+	if err == nil {
+		return nil
+	}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return joined.Unwrap()
+	}
+
+	return []error{err}
+}
