@@ -7,6 +7,7 @@ import (
 	"github.com/choria-io/fisk"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/ensurecmd"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/model"
 )
@@ -27,7 +28,7 @@ func Add(env *cli.Env, app *fisk.Application, prepare func(*cli.Env, *fisk.CmdCl
 	addShow(env, cmd)
 	addRollback(env, cmd)
 	addNodes(env, cmd)
-	addEnsure(env, cmd)
+	ensurecmd.Add(env, cmd)
 	addReports(env, cmd)
 	addWait(env, cmd)
 }

@@ -1,4 +1,4 @@
-package fleetcmd
+package ensurecmd
 
 import (
 	"encoding/json"

@@ -1,4 +1,5 @@
-package fleetcmd
+// Package ensurecmd holds the command of ad-hoc requests, muster fleet ensure.
+package ensurecmd
 
 import (
 	"cmp"
@@ -33,7 +34,8 @@ type ensureCommand struct {
 	request string
 }
 
-func addEnsure(env *cli.Env, parent *fisk.CmdClause) {
+// Add adds the command to muster fleet.
+func Add(env *cli.Env, parent *fisk.CmdClause) {
 	c := &ensureCommand{Env: env}
 	cmd := parent.Command("ensure", "Ensure the state of one resource on many nodes, now")
 	cmd.HelpLong("Prints answers as they come, and the nodes that did not answer. Exit code 0: every node answered and nothing failed.\n\n" +
@@ -88,7 +90,7 @@ func (c *ensureCommand) run(ctx context.Context, request model.EnsureRequest, pr
 		return err
 	}
 	request = c.complete(request)
-	store, err := open(ctx, c.Env)
+	store, err := fleetcli.Open(ctx, c.Env)
 	if err != nil {
 		return err
 	}
@@ -98,7 +100,7 @@ func (c *ensureCommand) run(ctx context.Context, request model.EnsureRequest, pr
 	}
 	if c.queue > 0 && ctx.Err() == nil {
 		for _, node := range result.Missing {
-			if err := store.queue(ctx, node, request, c.queue); err != nil {
+			if err := (sender{store.KV}).queue(ctx, node, request, c.queue); err != nil {
 				return err
 			}
 		}
@@ -120,12 +122,12 @@ func (c *ensureCommand) complete(r model.EnsureRequest) model.EnsureRequest {
 }
 
 // send sends the request and prints the answers as they come.
-func (c *ensureCommand) send(ctx context.Context, store *store, list []fleet.Target, request model.EnsureRequest) (*fleet.Ensured, error) {
+func (c *ensureCommand) send(ctx context.Context, store *fleetcli.Store, list []fleet.Target, request model.EnsureRequest) (*fleet.Ensured, error) {
 	limit, done := context.WithTimeout(ctx, c.within)
 	defer done()
 	line := c.Print.Progress()
 	defer line.Clear()
-	ensurer := fleet.Ensurer{Asker: store, Nodes: store,
+	ensurer := fleet.Ensurer{Asker: sender{store.KV}, Nodes: store,
 		OnProgress: func(p fleet.Progress) {
 			line.Show("%d of %s answered, %d working", p.Finished, print.Count(p.Expected, "node"), p.Acknowledged-p.Finished)
 		},

@@ -1,0 +1,82 @@
+package ensurecmd
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/requests"
+	"github.com/musterfleet/muster/model"
+)
+
+// sender sends requests to nodes.
+type sender struct{ *kvstore.Store }
+
+// Ask sends an ensure request to the nodes of a target.
+func (s sender) Ask(ctx context.Context, target fleet.Target, req model.EnsureRequest) iter.Seq2[model.EnsureResponse, error] {
+	return func(yield func(model.EnsureResponse, error) bool) {
+		data, err := encodeRequest(req)
+		if err != nil {
+			yield(model.EnsureResponse{}, err)
+			return
+		}
+		for reply, err := range requests.New(s.Store).Ask(ctx, s.Names().Request(kvstore.VerbEnsure, target.String()), data) {
+			// Nodes without an answer show that nobody is there.
+			if errors.Is(err, requests.ErrNobody) {
+				return
+			}
+			// An answer that no node proved to be its own does not count.
+			if err == nil && reply.Node == "" {
+				continue
+			}
+			if !yield(decodeResponse(reply), err) {
+				return
+			}
+		}
+	}
+}
+
+// queue stores a request for an unreachable node.
+func (s sender) queue(ctx context.Context, node string, req model.EnsureRequest, ttl time.Duration) error {
+	req.Expires = time.Now().Add(ttl).UTC()
+	data, err := encodeRequest(req)
+	if err != nil {
+		return err
+	}
+
+	return requests.New(s.Store).PutCommand(ctx, model.NodeFamily(node), req.ID+"-"+node, data, ttl)
+}
+
+// encodeRequest encodes JSON for a message, whose size is limited: <, > and & stay
+// one byte each.
+func encodeRequest(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, fmt.Errorf("encode request: %w", err)
+	}
+
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// decodeResponse decodes an answer; an invalid one is that of a failure.
+func decodeResponse(r requests.Reply) model.EnsureResponse {
+	var out model.EnsureResponse
+	err := json.Unmarshal(r.Data, &out)
+	switch {
+	case r.Problem != "":
+		out = model.EnsureResponse{Phase: model.EnsureFailed, Error: r.Problem}
+	case err != nil:
+		out = model.EnsureResponse{Phase: model.EnsureFailed, Error: "invalid answer: " + err.Error()}
+	}
+	out.Node = r.Node
+
+	return out
+}
