@@ -35,6 +35,7 @@ var commandRooms = map[string][]string{
 	"fleetcmd":           {"fleet/..."},
 	"fleetcmd/ensurecmd": {"fleet/...", "cmd/muster/fleetcmd/fleetcli"},
 	"fleetcmd/fleetcli":  {"fleet/..."},
+	"fleetcmd/reportcmd": {"fleet/...", "cmd/muster/fleetcmd/fleetcli"},
 	"localcmd":           {"agent/config"},
 	"provisioncmd":       nil,
 	"registrationcmd":    nil,

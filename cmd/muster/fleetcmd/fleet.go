@@ -8,6 +8,7 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/ensurecmd"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/reportcmd"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/model"
 )
@@ -27,9 +28,9 @@ func Add(env *cli.Env, app *fisk.Application, prepare func(*cli.Env, *fisk.CmdCl
 	addLs(env, cmd)
 	addShow(env, cmd)
 	addRollback(env, cmd)
-	addNodes(env, cmd)
+	reportcmd.AddNodes(env, cmd)
 	ensurecmd.Add(env, cmd)
-	addReports(env, cmd)
+	reportcmd.AddReports(env, cmd)
 	addWait(env, cmd)
 }
 

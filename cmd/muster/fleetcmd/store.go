@@ -4,14 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
-	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -76,19 +73,4 @@ func uniqueKey(all []model.Entry, name string) (string, error) {
 
 func notAssigned(what string) error {
 	return fmt.Errorf("%s is not assigned: %w (see muster fleet ls)", what, model.ErrNotFound)
-}
-
-// reports yields reports, each once.
-func (s *store) reports(ctx context.Context, filter reports.Filter) iter.Seq2[model.Report, error] {
-	return func(yield func(model.Report, error) bool) {
-		var repeats fleet.Repeats
-		for r, err := range reports.New(s.KV).Reports(ctx, filter) {
-			if err == nil && repeats.Seen(r) {
-				continue
-			}
-			if !yield(r, err) {
-				return
-			}
-		}
-	}
 }

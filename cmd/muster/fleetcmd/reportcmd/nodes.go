@@ -1,4 +1,6 @@
-package fleetcmd
+// Package reportcmd holds the commands that show what nodes report: muster fleet
+// nodes and muster fleet reports.
+package reportcmd
 
 import (
 	"cmp"
@@ -13,6 +15,7 @@ import (
 	"github.com/choria-io/fisk"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/model"
@@ -32,7 +35,8 @@ type nodeStatus struct {
 	Statuses []fleet.RolloutStatus `json:"statuses"`
 }
 
-func addNodes(env *cli.Env, parent *fisk.CmdClause) {
+// AddNodes adds muster fleet nodes.
+func AddNodes(env *cli.Env, parent *fisk.CmdClause) {
 	c := &nodesCommand{Env: env}
 	cmd := parent.Command("nodes", "Show nodes and the status of their manifests")
 	cmd.HelpLong("One row for each manifest of a node. OUTBOX counts unpublished reports.\n\n  muster fleet nodes\n  muster fleet nodes --group web\n  muster fleet nodes web01 --json")
@@ -43,7 +47,7 @@ func addNodes(env *cli.Env, parent *fisk.CmdClause) {
 }
 
 func (c *nodesCommand) run(ctx context.Context) error {
-	store, err := open(ctx, c.Env)
+	store, err := fleetcli.Open(ctx, c.Env)
 	if err != nil {
 		return err
 	}
@@ -51,7 +55,7 @@ func (c *nodesCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	entries, err := store.list(ctx, nil, "")
+	entries, err := store.List(ctx)
 	if err != nil {
 		return err
 	}

@@ -1,9 +1,10 @@
-package fleetcmd
+package reportcmd
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 	"syscall"
 	"time"
@@ -28,7 +29,8 @@ type reportsCommand struct {
 	node, kind, outcome string
 }
 
-func addReports(env *cli.Env, parent *fisk.CmdClause) {
+// AddReports adds muster fleet reports.
+func AddReports(env *cli.Env, parent *fisk.CmdClause) {
 	c := &reportsCommand{Env: env}
 	cmd := parent.Command("reports", "Show reports of nodes, live")
 	cmd.HelpLong("One line per report: time, node, kind, outcome, subject. Starts ten minutes back and follows until interrupted; --no-follow prints all stored reports and exits.\n\n" +
@@ -84,7 +86,7 @@ func (c *reportsCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	store, err := open(ctx, c.Env)
+	store, err := fleetcli.Open(ctx, c.Env)
 	if err != nil {
 		return err
 	}
@@ -94,7 +96,7 @@ func (c *reportsCommand) run(ctx context.Context) error {
 			c.Log.Warn("no such node, see muster fleet nodes", "node", c.node)
 		}
 	}
-	for r, err := range store.reports(ctx, filter) {
+	for r, err := range read(ctx, store, filter) {
 		switch {
 		case err != nil && errors.Is(context.Cause(ctx), cli.ErrInterrupted):
 			return nil
@@ -113,6 +115,21 @@ func (c *reportsCommand) run(ctx context.Context) error {
 	}
 
 	return nil
+}
+
+// read yields reports, each once.
+func read(ctx context.Context, store *fleetcli.Store, filter reports.Filter) iter.Seq2[model.Report, error] {
+	return func(yield func(model.Report, error) bool) {
+		var repeats fleet.Repeats
+		for r, err := range reports.New(store.KV).Reports(ctx, filter) {
+			if err == nil && repeats.Seen(r) {
+				continue
+			}
+			if !yield(r, err) {
+				return
+			}
+		}
+	}
 }
 
 // reportLine returns a report as a line of text.
