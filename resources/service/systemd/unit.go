@@ -1,10 +1,37 @@
 package systemd
 
 import (
+	"context"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/musterfleet/muster/resources/resource"
 )
+
+// showCommand reads units with systemctl show.
+type showCommand struct{}
+
+func (showCommand) units(ctx context.Context, env resource.Env, names []string) ([]unit, error) {
+	var units parser
+	onLine := func(line string, stderr bool) {
+		if !stderr {
+			units.line(line)
+		}
+	}
+	result, err := run(ctx, env, onLine, append([]string{systemctl, "show", "--system", "--property=" + properties, "--"}, names...)...)
+	if err != nil {
+		return nil, err
+	}
+	found := units.end()
+	if result.ExitCode != 0 || len(found) != len(names) {
+		said := strings.ToValidUTF8(result.Stderr.LastLines(logLines), "\uFFFD")
+		return nil, fmt.Errorf("%s show answered for %d of %d services (exit code %d): %s", systemctl, len(found), len(names), result.ExitCode, said)
+	}
+
+	return found, nil
+}
 
 // properties are read of each unit.
 const properties = "Id,LoadState,ActiveState,ActiveEnterTimestampMonotonic,UnitFileState,NeedDaemonReload,CanReload"
