@@ -181,7 +181,7 @@ func TestRefreshed(t *testing.T) {
 	if at, err := pkg.Refreshed(e, "apt", stamp); err != nil || !at.Equal(hour) {
 		t.Errorf("%v, %v", at, err)
 	}
-	if err := pkg.NoteRefresh(t.Context(), e, "apt"); err != nil {
+	if err := pkg.NoteRefresh(t.Context(), e, "apt", time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if at, err := pkg.Refreshed(e, "apt", stamp); err != nil || !at.After(hour) {
@@ -191,7 +191,7 @@ func TestRefreshed(t *testing.T) {
 		t.Errorf("the note of another provider counts: %v, %v", at, err)
 	}
 	stateless := resource.Env{Host: host.New(host.Options{})}
-	if err := pkg.NoteRefresh(t.Context(), stateless, "apt"); err != nil {
+	if err := pkg.NoteRefresh(t.Context(), stateless, "apt", time.Now()); err != nil {
 		t.Error(err)
 	}
 }

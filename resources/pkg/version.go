@@ -1,6 +1,7 @@
 package pkg
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -59,22 +60,13 @@ func CompareVersions(a, b string, ignoreTrailingZeroes bool, cut func(string) (u
 // CompareNumbers compares digits of any length by value.
 func CompareNumbers(a, b string) int {
 	a, b = strings.TrimLeft(a, "0"), strings.TrimLeft(b, "0")
-	if len(a) != len(b) {
-		if len(a) < len(b) {
-			return -1
-		}
-		return 1
-	}
 
-	return strings.Compare(a, b)
+	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
 }
 
 // CutDigits cuts the leading digits.
 func CutDigits(s string) (digits, rest string) {
-	end := 0
-	for end < len(s) && s[end] >= '0' && s[end] <= '9' {
-		end++
-	}
+	rest = strings.TrimLeft(s, "0123456789")
 
-	return s[:end], s[end:]
+	return s[:len(s)-len(rest)], rest
 }
