@@ -14,23 +14,22 @@ import (
 type showCommand struct{}
 
 func (showCommand) units(ctx context.Context, env resource.Env, names []string) ([]unit, error) {
-	var units parser
+	var p parser
 	onLine := func(line string, stderr bool) {
 		if !stderr {
-			units.line(line)
+			p.line(line)
 		}
 	}
 	result, err := run(ctx, env, onLine, append([]string{systemctl, "show", "--system", "--property=" + properties, "--"}, names...)...)
 	if err != nil {
 		return nil, err
 	}
-	found := units.end()
-	if result.ExitCode != 0 || len(found) != len(names) {
+	if result.ExitCode != 0 || len(p.units) != len(names) {
 		said := strings.ToValidUTF8(result.Stderr.LastLines(logLines), "\uFFFD")
-		return nil, fmt.Errorf("%s show answered for %d of %d services (exit code %d): %s", systemctl, len(found), len(names), result.ExitCode, said)
+		return nil, fmt.Errorf("%s show answered for %d of %d services (exit code %d): %s", systemctl, len(p.units), len(names), result.ExitCode, said)
 	}
 
-	return found, nil
+	return p.units, nil
 }
 
 // properties are read of each unit.
@@ -80,9 +79,6 @@ func (p *parser) line(line string) {
 		u.canReload = value == "yes"
 	}
 }
-
-// end returns the units in the order of the names.
-func (p *parser) end() []unit { return p.units }
 
 // isEnabled returns the answer of systemctl is-enabled for a unit, and whether it is certain: systemd remembers how a unit was enabled when it
 // read it, is-enabled reads the links. An init script has an answer of its own.
