@@ -28,6 +28,9 @@ const trace = `for program in /usr/bin/* /usr/sbin/*; do
 done
 chmod 755 /usr/local/sbin/*`
 
+// noBus takes the socket away on which systemd answers root.
+const noBus = "mount --bind /dev/null /run/systemd/private"
+
 // crowd is a booted machine with muster and units s0 to s99.
 type crowd struct{ node }
 
@@ -205,7 +208,7 @@ exec setpriv --reuid=65534 --clear-groups env PATH=/fake /usr/local/bin/muster s
 	if r.Code != 0 || !strings.Contains(r.Stdout, `"ensure": "running"`) {
 		t.Errorf("as nobody: %+v", r)
 	}
-	c.sh("mount --bind /dev/null /run/systemd/private")
+	c.sh(noBus)
 	check("dpkg-query -W", "systemctl show")
 }
 
