@@ -10,6 +10,7 @@ require (
 	github.com/choria-io/scaffold v0.0.11
 	github.com/cloudevents/sdk-go/v2 v2.16.2
 	github.com/expr-lang/expr v1.17.8
+	github.com/godbus/dbus/v5 v5.2.4
 	github.com/goss-org/goss v0.4.9
 	github.com/invopop/jsonschema v0.14.0
 	github.com/kballard/go-shellquote v0.0.0-20180428030007-95032a82bc51

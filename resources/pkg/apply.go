@@ -100,10 +100,7 @@ func (t *Type) ApplyAll(ctx context.Context, env resource.Env, p PackageProvider
 		if err != nil {
 			return err
 		}
-		after := map[string]*State{}
-		for _, state := range states {
-			after[state.Name] = state
-		}
+		after := byName(states)
 		for i, s := range specs {
 			outcomes[i] = outcomeOf(plans[i], after[s.Name])
 		}
@@ -115,15 +112,12 @@ func (t *Type) ApplyAll(ctx context.Context, env resource.Env, p PackageProvider
 }
 
 func outcomeOf(plan resource.Plan, after *State) resource.Outcome {
-	out := resource.Outcome{At: after.ChangedAt, Before: plan.Changes[0].From, After: after.Ensure, Unchanged: plan.Changes[0].From == after.Ensure}
-	switch Action(plan.Changes[0].Action) {
-	case Configure, Reinstall, Hold, Unhold, Purge:
-		out.Unchanged = false
-	}
-	switch action := Action(plan.Changes[0].Action); {
+	action, before := Action(plan.Changes[0].Action), plan.Changes[0].From
+	out := resource.Outcome{At: after.ChangedAt, Before: before, After: after.Ensure, Unchanged: before == after.Ensure && action != Purge}
+	switch {
 	case action == Configure || action == Reinstall || action == Hold || action == Unhold:
-		out.Before = after.Ensure
-	case out.Before == model.EnsureAbsent:
+		out.Before, out.Unchanged = after.Ensure, false
+	case before == model.EnsureAbsent:
 		out.Before = ""
 	}
 	if !after.installed() {

@@ -29,7 +29,7 @@ func (t *Type) locked(ctx context.Context, f func() error) error {
 
 // Prepare refreshes package lists that are too old, once a run, and again those
 // that are older than their repositories. A failure is reported only for packages
-// that are to be the latest.
+// with ensure latest.
 func (t *Type) Prepare(ctx context.Context, env resource.Env, p PackageProvider, specs []*Spec) error {
 	maxAge, latest := time.Duration(0), false
 	for _, s := range specs {
@@ -73,7 +73,7 @@ func (t *Type) Status(ctx context.Context, env resource.Env, p PackageProvider, 
 }
 
 // StatusAll reads all packages with one command, with one more the candidates of
-// those that are to be the latest, and simulates the changes that are due.
+// those with ensure latest, and simulates the changes that are due.
 func (t *Type) StatusAll(ctx context.Context, env resource.Env, p PackageProvider, specs []*Spec) ([]*State, []error) {
 	states, errs := make([]*State, len(specs)), make([]error, len(specs))
 	err := t.locked(ctx, func() error {
@@ -85,13 +85,10 @@ func (t *Type) StatusAll(ctx context.Context, env resource.Env, p PackageProvide
 		if err != nil {
 			return err
 		}
-		byName := map[string]*State{}
-		for _, state := range found {
-			byName[state.Name] = state
-		}
+		installed := byName(found)
 		for i, spec := range specs {
 			if errs[i] = t.stale(env, p, spec); errs[i] == nil {
-				states[i], errs[i] = stateFor(p, spec, byName[spec.Name], candidates[wanted{spec.Name, spec.TargetRelease}])
+				states[i], errs[i] = stateFor(p, spec, installed[spec.Name], candidates[wanted{spec.Name, spec.TargetRelease}])
 			}
 		}
 		foresee(ctx, env, p, specs, states)
@@ -106,10 +103,10 @@ func (t *Type) StatusAll(ctx context.Context, env resource.Env, p PackageProvide
 	return states, errs
 }
 
-// wanted is a package that is to be the latest of a release, or of all.
+// wanted is a package with ensure latest, in a release or in all.
 type wanted struct{ name, release string }
 
-// candidatesOf returns what latest stands for, with one command a release.
+// candidatesOf returns the newest available versions, with one command a release.
 func candidatesOf(ctx context.Context, env resource.Env, p PackageProvider, specs []*Spec) (map[wanted]string, error) {
 	out := map[wanted]string{}
 	var releases []string
@@ -132,6 +129,16 @@ func candidatesOf(ctx context.Context, env resource.Env, p PackageProvider, spec
 	return out, nil
 }
 
+// byName returns states by the names of their packages.
+func byName(states []*State) map[string]*State {
+	out := map[string]*State{}
+	for _, state := range states {
+		out[state.Name] = state
+	}
+
+	return out
+}
+
 // distinct returns the names of the picked specs, each once.
 func distinct(specs []*Spec, pick func(*Spec) bool) []string {
 	var names []string
@@ -145,8 +152,8 @@ func distinct(specs []*Spec, pick func(*Spec) bool) []string {
 	return slices.Compact(names)
 }
 
-// stale returns an error for a package that is to be the latest when this run
-// could not refresh the lists.
+// stale returns an error for a package with ensure latest when this run could not
+// refresh the lists.
 func (t *Type) stale(env resource.Env, p PackageProvider, spec *Spec) error {
 	lists := t.lists[p.Name()]
 	if spec.Ensure != EnsureLatest || spec.CacheMaxAge == 0 || lists.err == nil || lists.run != runOf(env) {

@@ -16,10 +16,14 @@ const (
 	priorityForeign = 99
 )
 
+// families are the values of the fact host.info.platformFamily that have a
+// package manager of their own.
+func families() []string { return []string{"debian", "fedora", "rhel"} }
+
 // Manageable reports whether a package manager is installed, and its priority:
-// best on its own families, worst on the others. The error names the missing
-// program.
-func Manageable(facts model.Facts, programs, own, others []string) (bool, int, error) {
+// best on its own families, worst on those of others. The error names the
+// missing program.
+func Manageable(facts model.Facts, programs []string, own ...string) (bool, int, error) {
 	for _, program := range programs {
 		if _, err := os.Stat(program); err != nil {
 			return false, 0, fmt.Errorf("there is no %s", program)
@@ -31,16 +35,9 @@ func Manageable(facts model.Facts, programs, own, others []string) (bool, int, e
 	switch {
 	case slices.Contains(own, family):
 		return true, priorityOwn, nil
-	case slices.Contains(others, family):
+	case slices.Contains(families(), family):
 		return true, priorityForeign, nil
 	default:
 		return true, priorityUnknown, nil
 	}
 }
-
-// DebianFamilies returns the values of the fact host.info.platformFamily that
-// apt manages.
-func DebianFamilies() []string { return []string{"debian"} }
-
-// RedHatFamilies returns those that dnf manages.
-func RedHatFamilies() []string { return []string{"rhel", "fedora"} }

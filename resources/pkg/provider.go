@@ -29,7 +29,7 @@ const (
 )
 
 // Request is a change of one package. Version is present, latest or a version; a
-// removal ignores it. Candidate is what latest stands for, where that is known.
+// removal ignores it. Candidate is the newest available version, where known.
 type Request struct {
 	Action    Action
 	Name      string
@@ -89,9 +89,8 @@ type PackageProvider interface {
 type Batcher interface {
 	// StatusAll is Status for many, with one command.
 	StatusAll(ctx context.Context, env resource.Env, pkgs []string) ([]*State, error)
-	// Candidates returns, with one command, the known versions that latest stands
-	// for.
-	// Those of a release, where one is named.
+	// Candidates returns, with one command, the newest available versions, in a
+	// release where one is named.
 	Candidates(ctx context.Context, env resource.Env, pkgs []string, release string) (map[string]string, error)
 	// ChangeAll makes all requested changes in one transaction, or in as few as
 	// possible. Those to hold and to release come last. It waits for the lock of

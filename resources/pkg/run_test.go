@@ -181,7 +181,7 @@ func TestRefreshed(t *testing.T) {
 	if at, err := pkg.Refreshed(e, "apt", stamp); err != nil || !at.Equal(hour) {
 		t.Errorf("%v, %v", at, err)
 	}
-	if err := pkg.NoteRefresh(t.Context(), e, "apt"); err != nil {
+	if err := pkg.NoteRefresh(t.Context(), e, "apt", time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if at, err := pkg.Refreshed(e, "apt", stamp); err != nil || !at.After(hour) {
@@ -191,32 +191,7 @@ func TestRefreshed(t *testing.T) {
 		t.Errorf("the note of another provider counts: %v, %v", at, err)
 	}
 	stateless := resource.Env{Host: host.New(host.Options{})}
-	if err := pkg.NoteRefresh(t.Context(), stateless, "apt"); err != nil {
+	if err := pkg.NoteRefresh(t.Context(), stateless, "apt", time.Now()); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestTrimTrailingZeroes(t *testing.T) {
-	for in, want := range map[string]string{"1.0.0-rc1": "1-rc1", "2.0.0": "2", "1.0": "1", "10.0.10": "10.0.10", "1-1.0": "1-1.0", "1.00": "1.00", "0": "0"} {
-		got := ""
-		whole := func(rest string) (string, string) { return rest, "" }
-		compare := func(a, _ pkg.Version) int { got = a.Upstream; return 0 }
-		if _, err := pkg.CompareVersions(in, "1", true, whole, compare); err != nil || got != want {
-			t.Errorf("%s gives %s, not %s, %v", in, got, want, err)
-		}
-	}
-}
-
-func TestParseVersion(t *testing.T) {
-	whole := func(rest string) (string, string) { return rest, "" }
-	for in, want := range map[string]pkg.Version{"1:2.0-3": {Epoch: "1", Upstream: "2.0-3"}, "1.0": {Epoch: "0", Upstream: "1.0"}, "0:1:2": {Epoch: "0", Upstream: "1:2"}} {
-		if got, err := pkg.ParseVersion(in, whole); err != nil || got != want {
-			t.Errorf("%s gives %+v, %v", in, got, err)
-		}
-	}
-	for _, in := range []string{"", "x:1", ":1", "1:", "-1:1"} {
-		if _, err := pkg.ParseVersion(in, whole); !errors.Is(err, pkg.ErrVersion) {
-			t.Errorf("%q gives %v", in, err)
-		}
 	}
 }

@@ -20,7 +20,7 @@ func repositories() []string {
 	return []string{resource.PathNeed("/etc/apt/sources.list"), resource.PathNeed("/etc/apt/sources.list.d/"), resource.PathNeed("/etc/yum.repos.d/")}
 }
 
-// foresee completes the states of packages that are to be changed.
+// foresee completes the states of packages with a change that is due.
 func foresee(ctx context.Context, env resource.Env, p PackageProvider, specs []*Spec, states []*State) {
 	s := simulation{provider: p}
 	var changed []*State

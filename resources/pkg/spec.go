@@ -50,7 +50,7 @@ func (s *Spec) Validate() model.Problems {
 		out.Property("target_release", "name it as the package lists do", "invalid release %q", s.TargetRelease)
 	}
 	if s.Hold != nil && *s.Hold && s.isRemoved() {
-		out.Property("hold", "leave it out", "a package that is to be %s cannot be held", s.Ensure)
+		out.Property("hold", "leave it out", "hold: true contradicts ensure: %s", s.Ensure)
 	}
 
 	return out

@@ -27,7 +27,7 @@ func TestValidate(t *testing.T) {
 		"latest":                      {properties: typetest.Properties{"name": "vim", "ensure": "latest", "cache_max_age": "1h"}},
 		"everything":                  {properties: typetest.Properties{"name": "vim", "ensure": "latest", "hold": true, "recommends": false, "target_release": "bookworm-backports"}},
 		"purged":                      {properties: typetest.Properties{"name": "vim", "ensure": "purged", "hold": false}},
-		"purged and held":             {properties: typetest.Properties{"name": "vim", "ensure": "purged", "hold": true}, problems: []string{"a package that is to be purged cannot be held (leave it out)"}},
+		"purged and held":             {properties: typetest.Properties{"name": "vim", "ensure": "purged", "hold": true}, problems: []string{"hold: true contradicts ensure: purged (leave it out)"}},
 		"a release that is none":      {properties: typetest.Properties{"name": "vim", "target_release": "-x"}, problems: []string{`invalid release "-x"`}},
 		"a version":                   {properties: typetest.Properties{"name": "nginx", "ensure": "1.24.0-1.el9"}},
 		"a version with everything":   {properties: typetest.Properties{"name": "nginx", "ensure": "2:1.0.0+git-20190109~rc1^x-0ubuntu2"}},
@@ -99,19 +99,19 @@ func TestManageable(t *testing.T) {
 		apt, dnf int
 	}{{"debian", 1, 99}, {"rhel", 99, 1}, {"fedora", 99, 1}, {"arch", 50, 50}} {
 		for _, p := range []struct {
-			own, others []string
-			want        int
-		}{{pkg.DebianFamilies(), pkg.RedHatFamilies(), c.apt}, {pkg.RedHatFamilies(), pkg.DebianFamilies(), c.dnf}} {
-			ok, priority, err := pkg.Manageable(facts(c.family), []string{dir}, p.own, p.others)
+			own  []string
+			want int
+		}{{[]string{"debian"}, c.apt}, {[]string{"rhel", "fedora"}, c.dnf}} {
+			ok, priority, err := pkg.Manageable(facts(c.family), []string{dir}, p.own...)
 			if !ok || err != nil || priority != p.want {
 				t.Errorf("%s, %v: %v, %d, %v", c.family, p.own, ok, priority, err)
 			}
 		}
 	}
-	if ok, priority, err := pkg.Manageable(nil, []string{dir}, nil, nil); !ok || priority != 50 || err != nil {
+	if ok, priority, err := pkg.Manageable(nil, []string{dir}); !ok || priority != 50 || err != nil {
 		t.Errorf("without facts: %v, %d, %v", ok, priority, err)
 	}
-	if ok, _, err := pkg.Manageable(facts("debian"), []string{dir, dir + "/apt-get"}, pkg.DebianFamilies(), nil); ok || err == nil || !strings.Contains(err.Error(), "there is no "+dir+"/apt-get") {
+	if ok, _, err := pkg.Manageable(facts("debian"), []string{dir, dir + "/apt-get"}, "debian"); ok || err == nil || !strings.Contains(err.Error(), "there is no "+dir+"/apt-get") {
 		t.Errorf("without the program: %v, %v", ok, err)
 	}
 }

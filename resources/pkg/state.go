@@ -11,7 +11,7 @@ import (
 type State struct {
 	model.CommonState
 	Metadata *Metadata `json:"metadata,omitempty" jsonschema_description:"Metadata of the installed package"`
-	// Candidate is the version that latest stands for, read only then.
+	// Candidate is the newest available version, read only for ensure latest.
 	Candidate string `json:"candidate,omitempty" jsonschema_description:"Newest available version, known when ensure is latest"`
 	Held      bool   `json:"held,omitempty" jsonschema_description:"Whether the package is on hold"`
 	Residue   bool   `json:"residue,omitempty" jsonschema_description:"Whether configuration files of a removed package are left"`

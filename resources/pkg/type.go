@@ -73,7 +73,7 @@ func (*Type) Plan(spec *Spec, state *State, _ bool) (plan resource.Plan, err err
 }
 
 // planHold adds the change that holds a package or releases it. A held one is
-// held anew after its change.
+// held again after its change.
 func planHold(plan *resource.Plan, spec *Spec, state *State, action Action) {
 	switch {
 	case spec.Hold == nil || (*spec.Hold == state.Held && (action == "" || !state.Held)):

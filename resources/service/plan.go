@@ -11,8 +11,8 @@ import (
 )
 
 // Plan compares whether the service runs, is enabled and is masked,
-// independently, with what is wanted. A refresh is for a running service that is
-// to run; one that is to be stopped ignores it. A starting service counts as
+// independently, with what is wanted. A refresh is for a running service with
+// ensure running; one with ensure stopped ignores it. A starting service counts as
 // stopped, and is stopped. An error is a change that cannot be made to the
 // service in this state.
 func (*Type) Plan(spec *Spec, state *State, refresh bool) (plan resource.Plan, err error) {
@@ -64,7 +64,7 @@ func planRun(plan *resource.Plan, spec *Spec, state *State, o Obstacles, refresh
 }
 
 // planEnable adds the change that makes the service start at boot or not. Whether
-// one does that is to be unmasked is not known.
+// a masked one would is unknown until it is unmasked.
 func planEnable(plan *resource.Plan, spec *Spec, state *State, o Obstacles, unmasks bool) error {
 	if spec.Enable == nil || (*spec.Enable == state.Metadata.Enabled && !unmasks) {
 		return nil

@@ -51,7 +51,10 @@ func Env(t testing.TB) resource.Env {
 func NoLists(provider string) func(t testing.TB, env resource.Env) {
 	return func(t testing.TB, env resource.Env) {
 		t.Helper()
-		Sh(t, "mkdir -p "+env.Host.StateDir()+"; rm -f "+note(env, provider))
+		Sh(t, "mkdir -p "+env.Host.StateDir())
+		if err := env.Host.Forget("refreshes", provider); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -59,13 +62,9 @@ func NoLists(provider string) func(t testing.TB, env resource.Env) {
 func HasLists(provider string) func(t testing.TB, env resource.Env) bool {
 	return func(t testing.TB, env resource.Env) bool {
 		t.Helper()
-		_, err := os.Stat(note(env, provider))
-		return err == nil
+		at, err := pkg.Refreshed(env, provider)
+		return err == nil && !at.IsZero()
 	}
-}
-
-func note(env resource.Env, provider string) string {
-	return filepath.Join(env.Host.StateDir(), "refreshed-"+provider)
 }
 
 // Properties are those of a package.

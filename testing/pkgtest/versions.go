@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/resources/host/command"
-	"github.com/musterfleet/muster/resources/pkg"
+	"github.com/musterfleet/muster/resources/pkg/version"
 	"github.com/musterfleet/muster/testing/hosttest"
 )
 
@@ -37,7 +37,7 @@ func Versions(t *testing.T, p Orderer, orders []Order, bad []string) {
 	}
 	for _, text := range bad {
 		for _, each := range [][]string{{text, "1"}, {"1", text}} {
-			if _, err := p.VersionCmp(each[0], each[1], false); !errors.Is(err, pkg.ErrVersion) {
+			if _, err := p.VersionCmp(each[0], each[1], false); !errors.Is(err, version.ErrInvalid) {
 				t.Errorf("%q: %v", text, err)
 			}
 		}

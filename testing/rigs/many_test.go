@@ -28,6 +28,9 @@ const trace = `for program in /usr/bin/* /usr/sbin/*; do
 done
 chmod 755 /usr/local/sbin/*`
 
+// noBus takes the socket away on which systemd answers root.
+const noBus = "mount --bind /dev/null /run/systemd/private"
+
 // crowd is a booted machine with muster and units s0 to s99.
 type crowd struct{ node }
 
@@ -95,18 +98,18 @@ func TestManyServicesTogether(t *testing.T) {
 		}
 		return countOutcomes(t, r.Stdout)
 	}
-	const show, reload = "systemctl show", "systemctl daemon-reload"
+	const reload = "systemctl daemon-reload"
 	all := services("{enable: true}")
-	if got := run(all, 0, show, reload, "systemctl start", "systemctl enable", show); got[model.OutcomeChanged] != hundred {
+	if got := run(all, 0, reload, "systemctl start", "systemctl enable"); got[model.OutcomeChanged] != hundred {
 		t.Errorf("started: %v", got)
 	}
-	if got := run(all, 0, show); got[model.OutcomeStable] != hundred {
+	if got := run(all, 0); got[model.OutcomeStable] != hundred {
 		t.Errorf("again: %v", got)
 	}
 	const subscribed = "{subscribe: [file#/root/conf]}"
 	const conf = "    - file:\n        - /root/conf: {content: x, owner: root, group: root, mode: \"0644\"}\n"
 	before := c.pids()
-	if got := run(services(subscribed)+conf, 0, show, show, reload, "systemctl restart", show); got[model.OutcomeRefreshed] != hundred {
+	if got := run(services(subscribed)+conf, 0, reload, "systemctl restart"); got[model.OutcomeRefreshed] != hundred {
 		t.Errorf("restarted: %v", got)
 	}
 	for name, pid := range c.pids() {
@@ -114,13 +117,13 @@ func TestManyServicesTogether(t *testing.T) {
 			t.Errorf("%s is still process %s", name, pid)
 		}
 	}
-	if got := run(services("{ensure: stopped, enable: false}"), 0, show, reload, "systemctl stop", "systemctl disable", show, show); got[model.OutcomeChanged] != hundred {
+	if got := run(services("{ensure: stopped, enable: false}"), 0, reload, "systemctl stop", "systemctl disable"); got[model.OutcomeChanged] != hundred {
 		t.Errorf("stopped: %v", got)
 	}
 
 	// One that fails is found, retried alone and reported. No other is, and it is enabled all the same.
 	got := run(services("{enable: true}", "broken: {enable: true}"), 1,
-		show, reload, "systemctl start", show, "systemctl enable", show, "systemctl start", "journalctl --sync", "journalctl --quiet", show)
+		reload, "systemctl start", "systemctl enable", "systemctl start", "journalctl --sync", "journalctl --quiet")
 	if got[model.OutcomeChanged] != hundred || got[model.OutcomeFailed] != 1 {
 		t.Errorf("with a broken one: %v", got)
 	}
@@ -174,27 +177,39 @@ func (c crowd) stable() string {
 	return b.String()
 }
 
-// TestStableRunStartsTwoProcesses asks one question for all packages and one for
-// all services.
-func TestStableRunStartsTwoProcesses(t *testing.T) {
+// TestStableRunStartsOneProcess asks one command for all packages, and systemd
+// itself for all services; another command where systemd refuses D-Bus.
+func TestStableRunStartsOneProcess(t *testing.T) {
 	c := newCrowd(t)
 	put(t, c.Machine, "/root/m.yaml", c.stable())
 	c.sh(trace)
-	for _, flags := range [][]string{nil, {"--noop"}} {
-		c.calls()
-		got := apply(t, c.Machine, append(flags, "/root/m.yaml")...)
-		if calls := c.calls(); !slices.Equal(slices.Sorted(slices.Values(calls)), []string{"dpkg-query -W", "systemctl show"}) {
-			t.Errorf("%q: the processes are %q", flags, calls)
-		}
-		for _, tx := range got {
-			if tx.Outcome() != model.OutcomeStable {
-				t.Errorf("%s is %s", tx.Ref(), tx.Outcome())
+	check := func(want ...string) {
+		t.Helper()
+		for _, flags := range [][]string{nil, {"--noop"}} {
+			c.calls()
+			got := apply(t, c.Machine, append(flags, "/root/m.yaml")...)
+			if calls := c.calls(); !slices.Equal(slices.Sorted(slices.Values(calls)), want) {
+				t.Errorf("%q: the processes are %q", flags, calls)
+			}
+			for _, tx := range got {
+				if tx.Outcome() != model.OutcomeStable {
+					t.Errorf("%s is %s", tx.Ref(), tx.Outcome())
+				}
+			}
+			if len(got) != 2*hundred {
+				t.Errorf("%d transactions", len(got))
 			}
 		}
-		if len(got) != 2*hundred {
-			t.Errorf("%d transactions", len(got))
-		}
 	}
+	check("dpkg-query -W")
+	// Anyone else than root asks over the system bus.
+	r := c.Run("sh", "-c", `mkdir /fake; printf '#!/bin/sh\nexit 9\n' > /fake/systemctl; chmod 755 /fake /fake/systemctl
+exec setpriv --reuid=65534 --clear-groups env PATH=/fake /usr/local/bin/muster status service s7`)
+	if r.Code != 0 || !strings.Contains(r.Stdout, `"ensure": "running"`) {
+		t.Errorf("as nobody: %+v", r)
+	}
+	c.sh(noBus)
+	check("dpkg-query -W", "systemctl show")
 }
 
 // BenchmarkPackagesAndServices is a run of a hundred of each: stable, and the

@@ -40,7 +40,7 @@ func (p *Provider) IsManageable(facts model.Facts, spec resource.Spec) (bool, in
 		return false, 0, err
 	}
 
-	return pkg.Manageable(facts, []string{p.bin + "/apt-get", p.bin + "/dpkg-query"}, pkg.DebianFamilies(), pkg.RedHatFamilies())
+	return pkg.Manageable(facts, []string{p.bin + "/apt-get", p.bin + "/dpkg-query"}, "debian")
 }
 
 // ChangeAll runs one apt-get for all requests with the same options, and one

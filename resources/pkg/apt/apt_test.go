@@ -10,6 +10,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/pkg"
+	"github.com/musterfleet/muster/resources/pkg/version"
 	"github.com/musterfleet/muster/testing/pkgtest"
 )
 
@@ -225,11 +226,11 @@ func TestVersionCmp(t *testing.T) {
 
 // TestParseVersion covers the examples of the version format.
 func TestParseVersion(t *testing.T) {
-	for text, want := range map[string]pkg.Version{
+	for text, want := range map[string]version.Version{
 		"1.0": {Epoch: "0", Upstream: "1.0"}, "1:2.0-3": {Epoch: "1", Upstream: "2.0", Release: "3"}, "1.0-": {Epoch: "0", Upstream: "1.0-"},
 		"2:1.0.0+git-20190109-0ubuntu2": {Epoch: "2", Upstream: "1.0.0+git-20190109", Release: "0ubuntu2"},
 	} {
-		if got, err := pkg.ParseVersion(text, cutRevision); err != nil || got != want {
+		if got, err := version.Parse(text, cutRevision); err != nil || got != want {
 			t.Errorf("%s: %+v, %v", text, got, err)
 		}
 	}

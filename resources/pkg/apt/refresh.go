@@ -46,7 +46,8 @@ func (p *Provider) Refresh(ctx context.Context, env resource.Env, maxAge time.Du
 	if maxAge == pkg.Following && env.RunID != "" && p.failed.run == env.RunID && !sources.After(p.failed.at) {
 		return nil
 	}
-	p.failed = failure{run: env.RunID, at: time.Now()}
+	began := time.Now()
+	p.failed = failure{run: env.RunID, at: began}
 	// Without it apt accepts the old lists when a server does not answer.
 	if err := p.changer().Change(ctx, env, "apt-get", "update", "-q", "-o", "APT::Update::Error-Mode=any"); err != nil {
 		return err
@@ -54,7 +55,7 @@ func (p *Provider) Refresh(ctx context.Context, env resource.Env, maxAge time.Du
 
 	p.failed = failure{}
 
-	return pkg.NoteRefresh(ctx, env, p.Name())
+	return pkg.NoteRefresh(ctx, env, p.Name(), began)
 }
 
 // failure is a failed refresh of a run.

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -338,17 +339,16 @@ func TestRefresh(t *testing.T) {
 		t.Fatal(err)
 	}
 	const old = "rm -f /etc/apt/sources.list.d/new.list; find /etc/apt -exec touch -d '3 hours ago' {} +; find /var/lib/apt/lists -exec touch -d '2 hours ago' {} +; "
-	note := e.Host.StateDir() + "/refreshed-apt"
 	refresh := func(maxAge time.Duration) bool {
 		t.Helper()
-		if err := os.RemoveAll(note); err != nil {
+		if err := os.RemoveAll(filepath.Join(e.Host.StateDir(), "refreshes")); err != nil {
 			t.Fatal(err)
 		}
 		if err := apt.New().Refresh(t.Context(), e, maxAge, true); err != nil {
 			t.Fatal(err)
 		}
-		_, err := os.Stat(note)
-		return err == nil
+		at, err := pkg.Refreshed(e, "apt")
+		return err == nil && !at.IsZero()
 	}
 	for name, c := range map[string]struct {
 		setup  string
@@ -380,7 +380,7 @@ func TestRefresh(t *testing.T) {
 	if err := apt.New().Refresh(t.Context(), e, time.Hour, true); err != nil {
 		t.Errorf("refreshed again: %v", err)
 	}
-	pkgtest.Sh(t, "rm "+note)
+	pkgtest.Sh(t, "rm -r "+filepath.Join(e.Host.StateDir(), "refreshes"))
 	// What cannot be had is not asked for again in the same run, until a source is another one.
 	p := apt.New()
 	e.RunID = "r1"

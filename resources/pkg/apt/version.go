@@ -4,25 +4,25 @@ import (
 	"cmp"
 	"strings"
 
-	"github.com/musterfleet/muster/resources/pkg"
+	"github.com/musterfleet/muster/resources/pkg/version"
 )
 
 // VersionCmp compares as dpkg does: epoch, upstream version, revision.
 func (*Provider) VersionCmp(a, b string, ignoreTrailingZeroes bool) (int, error) {
-	return pkg.CompareVersions(a, b, ignoreTrailingZeroes, cutRevision, compare)
+	return version.Compare(a, b, ignoreTrailingZeroes, cutRevision, compare)
 }
 
 // cutRevision cuts at the last hyphen; a trailing one belongs to upstream.
-func cutRevision(version string) (upstream, revision string) {
-	if at := strings.LastIndexByte(version, '-'); at >= 0 && at < len(version)-1 {
-		return version[:at], version[at+1:]
+func cutRevision(text string) (upstream, revision string) {
+	if at := strings.LastIndexByte(text, '-'); at >= 0 && at < len(text)-1 {
+		return text[:at], text[at+1:]
 	}
 
-	return version, ""
+	return text, ""
 }
 
-func compare(a, b pkg.Version) int {
-	return cmp.Or(pkg.CompareNumbers(a.Epoch, b.Epoch), compareText(a.Upstream, b.Upstream), compareText(a.Release, b.Release))
+func compare(a, b version.Version) int {
+	return cmp.Or(version.CompareNumbers(a.Epoch, b.Epoch), compareText(a.Upstream, b.Upstream), compareText(a.Release, b.Release))
 }
 
 // compareText compares non-digits character by character and digits by value,
@@ -34,9 +34,9 @@ func compareText(a, b string) int {
 			return difference
 		}
 		var da, db string
-		da, a = pkg.CutDigits(a)
-		db, b = pkg.CutDigits(b)
-		if difference = pkg.CompareNumbers(da, db); difference != 0 {
+		da, a = version.CutDigits(a)
+		db, b = version.CutDigits(b)
+		if difference = version.CompareNumbers(da, db); difference != 0 {
 			return difference
 		}
 	}

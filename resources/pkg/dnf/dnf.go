@@ -46,7 +46,7 @@ func (p *Provider) IsManageable(facts model.Facts, spec resource.Spec) (bool, in
 		return false, 0, errors.New("hold and target_release are for apt: lock versions with `dnf versionlock`, and choose repositories in their files")
 	}
 
-	return pkg.Manageable(facts, []string{p.bin + "/dnf", p.bin + "/rpm"}, pkg.RedHatFamilies(), pkg.DebianFamilies())
+	return pkg.Manageable(facts, []string{p.bin + "/dnf", p.bin + "/rpm"}, "rhel", "fedora")
 }
 
 // ChangeAll runs one dnf for each kind of request: removals, which may make

@@ -136,10 +136,11 @@ func (p *Provider) Refresh(ctx context.Context, env resource.Env, maxAge time.Du
 	case err != nil:
 		return err
 	case maxAge > 0 && time.Since(at) > maxAge:
+		began := time.Now()
 		if err := p.makeCache(ctx, env, "--refresh"); err != nil {
 			return err
 		}
-		return pkg.NoteRefresh(ctx, env, p.Name())
+		return pkg.NoteRefresh(ctx, env, p.Name(), began)
 	case latest:
 		return p.makeCache(ctx, env)
 	default:

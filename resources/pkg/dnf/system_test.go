@@ -276,8 +276,8 @@ func TestTogether(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := os.Stat(e.Host.StateDir() + "/refreshed-dnf"); err != nil {
-		t.Error(err)
+	if at, err := pkg.Refreshed(e, "dnf"); err != nil || at.IsZero() {
+		t.Errorf("the refresh is not recorded: %v, %v", at, err)
 	}
 	candidates, err := p.Candidates(t.Context(), e, []string{"muster-test", "muster-many0", "no-such-package"}, "")
 	if err != nil || candidates["muster-test"] != "1:0.9-1" || candidates["muster-many0"] != "0:1.0-1" || len(candidates) != 2 {

@@ -4,29 +4,29 @@ import (
 	"cmp"
 	"strings"
 
-	"github.com/musterfleet/muster/resources/pkg"
+	"github.com/musterfleet/muster/resources/pkg/version"
 )
 
 // VersionCmp compares as rpm does: epoch, version and, when both have one,
 // release. Versions that rpm takes for equal although they differ, 01 and 1,
 // are compared as text.
 func (*Provider) VersionCmp(a, b string, ignoreTrailingZeroes bool) (int, error) {
-	return pkg.CompareVersions(a, b, ignoreTrailingZeroes, cutRelease, func(a, b pkg.Version) int {
+	return version.Compare(a, b, ignoreTrailingZeroes, cutRelease, func(a, b version.Version) int {
 		return cmp.Or(compareParts(a, b, compareText), compareParts(a, b, strings.Compare))
 	})
 }
 
 // cutRelease cuts at the first hyphen.
-func cutRelease(text string) (version, release string) {
-	version, release, _ = strings.Cut(text, "-")
+func cutRelease(text string) (upstream, release string) {
+	upstream, release, _ = strings.Cut(text, "-")
 
-	return version, release
+	return upstream, release
 }
 
 // compareParts compares part by part. A version without a release equals any
 // release.
-func compareParts(a, b pkg.Version, text func(a, b string) int) int {
-	order := cmp.Or(pkg.CompareNumbers(a.Epoch, b.Epoch), text(a.Upstream, b.Upstream))
+func compareParts(a, b version.Version, text func(a, b string) int) int {
+	order := cmp.Or(version.CompareNumbers(a.Epoch, b.Epoch), text(a.Upstream, b.Upstream))
 	if order == 0 && a.Release != "" && b.Release != "" {
 		order = text(a.Release, b.Release)
 	}
@@ -36,8 +36,8 @@ func compareParts(a, b pkg.Version, text func(a, b string) int) int {
 
 // compare orders versions of rpm's output, which are always valid.
 func compare(a, b string) int {
-	va, errA := pkg.ParseVersion(a, cutRelease)
-	vb, errB := pkg.ParseVersion(b, cutRelease)
+	va, errA := version.Parse(a, cutRelease)
+	vb, errB := version.Parse(b, cutRelease)
 	if errA != nil || errB != nil {
 		return strings.Compare(a, b)
 	}
@@ -88,11 +88,11 @@ func compareCaret(a, b string) int {
 
 // compareSegment compares the first segments; digits are newer than letters.
 func compareSegment(a, b string) (order int, restA, restB string) {
-	da, restA := pkg.CutDigits(a)
-	db, restB := pkg.CutDigits(b)
+	da, restA := version.CutDigits(a)
+	db, restB := version.CutDigits(b)
 	switch {
 	case da != "" && db != "":
-		return pkg.CompareNumbers(da, db), restA, restB
+		return version.CompareNumbers(da, db), restA, restB
 	case da != "":
 		return 1, restA, restB
 	case db != "":

@@ -16,7 +16,7 @@ type names struct {
 	units, first map[string]string
 }
 
-// note records the unit that a name stands for. A second name of a unit in a run
+// note records the unit of a name. A second name of a unit in a run
 // is an error.
 func (n *names) note(run, name, unit string) error {
 	n.mu.Lock()

@@ -38,7 +38,7 @@ func (p *Provider) disable(ctx context.Context, env resource.Env, names ...strin
 // systemd knows it only by a link. Such links are restored, even after an
 // error.
 func (p *Provider) disableAt(ctx context.Context, env resource.Env, options, names []string) error {
-	linked := p.linked(names)
+	linked := linkedUnits(p.root, names)
 	errs := []error{p.change(ctx, env, service.Disable, append(options, names...)...)}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTimeout)
 	defer cancel()
@@ -59,12 +59,12 @@ type linkedUnit struct {
 	options      []string
 }
 
-// linked returns the links of services that are known by one.
-func (p *Provider) linked(names []string) []linkedUnit {
+// linkedUnits returns the links of services that are known by one.
+func linkedUnits(root string, names []string) []linkedUnit {
 	var out []linkedUnit
 	for _, unit := range unitNames(names) {
 		for dir, options := range map[string][]string{"/etc/systemd/system": nil, "/run/systemd/system": {"--runtime"}} {
-			path := filepath.Join(p.root, dir, unit)
+			path := filepath.Join(root, dir, unit)
 			target, err := os.Readlink(path)
 			if err != nil || target == os.DevNull {
 				continue

@@ -91,8 +91,8 @@ func unitDirs(root string) map[string]time.Time {
 }
 
 // hasScript reports whether a service has an init script.
-func (p *Provider) hasScript(name string) bool {
-	_, err := os.Stat(filepath.Join(p.root, "etc/init.d", strings.TrimSuffix(service.UnitName(name), ".service")))
+func hasScript(root, name string) bool {
+	_, err := os.Stat(filepath.Join(root, "etc/init.d", strings.TrimSuffix(service.UnitName(name), ".service")))
 
 	return err == nil
 }

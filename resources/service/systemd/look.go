@@ -86,28 +86,20 @@ func (p *Provider) readStates(ctx context.Context, env resource.Env, names []str
 
 // show returns what systemd has in memory of units, in order.
 func (p *Provider) show(ctx context.Context, env resource.Env, names []string) ([]unit, error) {
-	release, err := p.acquire(ctx)
+	release, err := p.turn.acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	var units parser
-	onLine := func(line string, stderr bool) {
-		if !stderr {
-			units.line(line)
+	for _, s := range p.sources {
+		var units []unit
+		if units, err = s.units(ctx, env, names); err == nil || ctx.Err() != nil {
+			return units, err
 		}
-	}
-	result, err := run(ctx, env, onLine, append([]string{systemctl, "show", "--system", "--property=" + properties, "--"}, names...)...)
-	if err != nil {
-		return nil, err
-	}
-	found := units.end()
-	if result.ExitCode != 0 || len(found) != len(names) {
-		said := strings.ToValidUTF8(result.Stderr.LastLines(logLines), "\uFFFD")
-		return nil, fmt.Errorf("%s show answered for %d of %d services (exit code %d): %s", systemctl, len(found), len(names), result.ExitCode, said)
+		env.Log.DebugContext(ctx, "cannot read units", "source", fmt.Sprintf("%T", s), "error", err.Error())
 	}
 
-	return found, nil
+	return nil, err
 }
 
 // state returns the state of a unit, and runs is-enabled where systemd's memory
@@ -126,7 +118,7 @@ func (p *Provider) state(ctx context.Context, env resource.Env, name string, u u
 	if err := p.names.note(env.RunID, asked, u.id); err != nil {
 		return nil, err
 	}
-	answer, sure := u.isEnabled(links, p.hasScript(u.id))
+	answer, sure := u.isEnabled(links, hasScript(p.root, u.id))
 	if !sure {
 		var err error
 		if answer, err = p.isEnabled(ctx, env, u.id); err != nil {
@@ -148,7 +140,7 @@ func (p *Provider) state(ctx context.Context, env resource.Env, name string, u u
 
 // isEnabled returns what the files say now.
 func (p *Provider) isEnabled(ctx context.Context, env resource.Env, name string) (string, error) {
-	release, err := p.acquire(ctx)
+	release, err := p.turn.acquire(ctx)
 	if err != nil {
 		return "", err
 	}

@@ -32,7 +32,11 @@ unit() { n=$1 i=$2; shift 2; [ $# -gt 0 ] || set -- ExecStart='/bin/sleep infini
   { echo '[Service]'; for l; do echo "$l"; done; echo "$i"; } > $lib/$n.service; }
 `
 
-// machine is a booted machine whose systemctl and journalctl this process has.
+// privateSocket is where systemd answers over D-Bus.
+const privateSocket = "/run/systemd/private"
+
+// machine is a booted machine whose systemctl and journalctl this process has. It
+// reads units with systemctl.
 type machine struct {
 	*rigs.Machine
 	t        testing.TB
@@ -46,9 +50,14 @@ func boot(t *testing.T) *machine {
 	m := rigs.Boot(t)
 
 	return &machine{
-		Machine: m, t: t, provider: systemd.New(m.Root()), calls: m.Lend("systemctl", "journalctl"),
+		Machine: m, t: t, provider: systemd.NewBySystemctl(m.Root()), calls: m.Lend("systemctl", "journalctl"),
 		env: resource.Env{Host: hosttest.New(t), Log: hosttest.Log(t), RunID: "a run"},
 	}
+}
+
+// readsOverBus has units read over D-Bus.
+func (m *machine) readsOverBus() {
+	m.provider = systemd.NewByBus(m.Root(), m.LendSocket(privateSocket))
 }
 
 // sh runs a script in the machine.
@@ -107,10 +116,18 @@ sed s/sysvon/sysvnew/ /etc/init.d/sysvon > /etc/init.d/sysvnew; chmod +x /etc/in
 		}
 }
 
-// TestAnswers proves that what one systemctl show says comes to the answers of
+// TestAnswers proves that what systemd says of its memory comes to the answers of
 // is-active and is-enabled, for a unit of every kind.
 func TestAnswers(t *testing.T) {
-	m := boot(t)
+	t.Run("systemctl", func(t *testing.T) { testAnswers(t, boot(t), false) })
+	t.Run("D-Bus", func(t *testing.T) {
+		m := boot(t)
+		m.readsOverBus()
+		testAnswers(t, m, true)
+	})
+}
+
+func testAnswers(t *testing.T, m *machine, overBus bool) {
 	script, enabled := zoo()
 	m.sh(script + `
 unit failed "" ExecStart=/bin/false; systemctl start failed || true
@@ -139,7 +156,14 @@ systemctl start enabled static`)
 	if diff := hosttest.SnapshotDiff(before, after); len(diff) > 0 {
 		t.Errorf("looking changed the machine: %q", diff)
 	}
-	if calls := m.calls(); !strings.HasPrefix(calls[0], "systemctl show --system --property=") || slices.ContainsFunc(calls[1:], func(c string) bool {
+	calls := m.calls()
+	if !overBus {
+		if !strings.HasPrefix(calls[0], "systemctl show --system --property=") {
+			t.Errorf("looking called %q first", calls[0])
+		}
+		calls = calls[1:]
+	}
+	if slices.ContainsFunc(calls, func(c string) bool {
 		return !strings.HasPrefix(c, "systemctl is-enabled --system ") && !strings.HasPrefix(c, "journalctl ")
 	}) {
 		t.Errorf("looking called %q", calls)
@@ -332,6 +356,7 @@ func own(t *testing.T, text string) string {
 // Cases" on a real systemd.
 func TestContract(t *testing.T) {
 	m := boot(t)
+	m.readsOverBus()
 	at := t
 	properties := func(name, ensure string, enable any) func(string) typetest.Properties {
 		return func(string) typetest.Properties { return properties(own(at, name), ensure, enable) }

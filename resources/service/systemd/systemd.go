@@ -1,5 +1,5 @@
-// Package systemd manages the services of systemd with systemctl, units of the
-// system only.
+// Package systemd manages the services of systemd, units of the system only: it
+// reads them over D-Bus or with systemctl, and changes them with systemctl.
 package systemd
 
 import (
@@ -22,12 +22,19 @@ const (
 	systemctl = "systemctl"
 )
 
-// Provider runs systemctl, one at a time. Make it with New.
+// source reads what systemd has in memory of units, in the order of their names.
+// An error is about all of them.
+type source interface {
+	units(ctx context.Context, env resource.Env, names []string) ([]unit, error)
+}
+
+// Provider asks and changes systemd, one command at a time. Make it with New.
 type Provider struct {
 	// root holds the files of the machine.
 	root string
-	// turn is held while systemctl runs.
-	turn chan struct{}
+	// sources are tried in order.
+	sources []source
+	turn    turn
 	// reloaded is when systemd last read its units. It is guarded by turn.
 	reloaded reading
 	names    names
@@ -43,7 +50,9 @@ type reading struct {
 
 // New returns the provider for the machine whose files are below root: "/" for
 // this one.
-func New(root string) *Provider { return &Provider{root: root, turn: make(chan struct{}, 1)} }
+func New(root string) *Provider {
+	return &Provider{root: root, sources: []source{bus{root: root, timeout: busTimeout}, showCommand{}}, turn: make(turn, 1)}
+}
 
 // Name is systemd.
 func (*Provider) Name() string { return providerName }
@@ -57,11 +66,14 @@ func (*Provider) IsManageable(model.Facts, resource.Spec) (bool, int, error) {
 	return true, priority, nil
 }
 
-// acquire waits for the turn to run systemctl.
-func (p *Provider) acquire(ctx context.Context) (release func(), err error) {
+// turn is held while systemd is asked or systemctl runs.
+type turn chan struct{}
+
+// acquire waits for the turn.
+func (t turn) acquire(ctx context.Context) (release func(), err error) {
 	select {
-	case p.turn <- struct{}{}:
-		return func() { <-p.turn }, nil
+	case t <- struct{}{}:
+		return func() { <-t }, nil
 	case <-ctx.Done():
 		return nil, fmt.Errorf("waiting for another %s: %w", systemctl, context.Cause(ctx))
 	}
@@ -74,7 +86,7 @@ func run(ctx context.Context, env resource.Env, onLine func(string, bool), argv 
 
 // Reload makes systemd read all units.
 func (p *Provider) Reload(ctx context.Context, env resource.Env) error {
-	release, err := p.acquire(ctx)
+	release, err := p.turn.acquire(ctx)
 	if err != nil {
 		return err
 	}
@@ -156,7 +168,7 @@ func (p *Provider) changeMany(ctx context.Context, env resource.Env, action serv
 
 // change runs a systemctl command that changes services.
 func (p *Provider) change(ctx context.Context, env resource.Env, action service.Action, args ...string) error {
-	release, err := p.acquire(ctx)
+	release, err := p.turn.acquire(ctx)
 	if err != nil {
 		return err
 	}
@@ -168,7 +180,7 @@ func (p *Provider) change(ctx context.Context, env resource.Env, action service.
 	if err := control(ctx, env, append([]string{string(action), "--system"}, args...)...); err != nil {
 		return err
 	}
-	if slices.Contains([]service.Action{service.Enable, service.Disable, service.Mask, service.Unmask}, action) && !slices.ContainsFunc(args, p.hasScript) {
+	if slices.Contains([]service.Action{service.Enable, service.Disable, service.Mask, service.Unmask}, action) && !slices.ContainsFunc(args, func(name string) bool { return hasScript(p.root, name) }) {
 		// These reload by themselves, and made the links.
 		p.reloaded = reading{run: env.RunID, dirs: unitDirs(p.root)}
 	}

@@ -1,10 +1,36 @@
 package systemd
 
 import (
+	"context"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/musterfleet/muster/resources/resource"
 )
+
+// showCommand reads units with systemctl show.
+type showCommand struct{}
+
+func (showCommand) units(ctx context.Context, env resource.Env, names []string) ([]unit, error) {
+	var p parser
+	onLine := func(line string, stderr bool) {
+		if !stderr {
+			p.line(line)
+		}
+	}
+	result, err := run(ctx, env, onLine, append([]string{systemctl, "show", "--system", "--property=" + properties, "--"}, names...)...)
+	if err != nil {
+		return nil, err
+	}
+	if result.ExitCode != 0 || len(p.units) != len(names) {
+		said := strings.ToValidUTF8(result.Stderr.LastLines(logLines), "\uFFFD")
+		return nil, fmt.Errorf("%s show answered for %d of %d services (exit code %d): %s", systemctl, len(p.units), len(names), result.ExitCode, said)
+	}
+
+	return p.units, nil
+}
 
 // properties are read of each unit.
 const properties = "Id,LoadState,ActiveState,ActiveEnterTimestampMonotonic,UnitFileState,NeedDaemonReload,CanReload"
@@ -53,9 +79,6 @@ func (p *parser) line(line string) {
 		u.canReload = value == "yes"
 	}
 }
-
-// end returns the units in the order of the names.
-func (p *parser) end() []unit { return p.units }
 
 // isEnabled returns the answer of systemctl is-enabled for a unit, and whether it is certain: systemd remembers how a unit was enabled when it
 // read it, is-enabled reads the links. An init script has an answer of its own.

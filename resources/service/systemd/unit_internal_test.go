@@ -14,7 +14,7 @@ func parse(text string) []unit {
 		p.line(strings.TrimSuffix(line, "\n"))
 	}
 
-	return p.end()
+	return p.units
 }
 
 // TestParse reads what systemctl show of systemd 252 said about units of all sorts.

@@ -1,13 +1,15 @@
-package pkg
+// Package version reads and compares the versions of packages in their parts.
+package version
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
 )
 
-// ErrVersion is a version that cannot be compared.
-var ErrVersion = errors.New("invalid package version")
+// ErrInvalid is a version that cannot be compared.
+var ErrInvalid = errors.New("invalid package version")
 
 // trimTrailingZeroes removes segments .0 before the first hyphen: 1.0.0-rc1
 // becomes 1-rc1.
@@ -26,9 +28,9 @@ func trimTrailingZeroes(version string) string {
 // Version is a version in its parts.
 type Version struct{ Epoch, Upstream, Release string }
 
-// ParseVersion reads [epoch:]upstream[-release]; cut splits the last two. A
-// missing epoch is 0. An invalid epoch and an empty version wrap ErrVersion.
-func ParseVersion(text string, cut func(string) (upstream, release string)) (Version, error) {
+// Parse reads [epoch:]upstream[-release]; cut splits the last two. A
+// missing epoch is 0. An invalid epoch and an empty version wrap ErrInvalid.
+func Parse(text string, cut func(string) (upstream, release string)) (Version, error) {
 	epoch, rest, found := strings.Cut(text, ":")
 	if !found {
 		epoch, rest = "0", text
@@ -36,19 +38,19 @@ func ParseVersion(text string, cut func(string) (upstream, release string)) (Ver
 	v := Version{Epoch: epoch}
 	v.Upstream, v.Release = cut(rest)
 	if v.Upstream == "" || epoch == "" || strings.Trim(epoch, "0123456789") != "" {
-		return Version{}, fmt.Errorf("%w: %q", ErrVersion, text)
+		return Version{}, fmt.Errorf("%w: %q", ErrInvalid, text)
 	}
 
 	return v, nil
 }
 
-// CompareVersions compares two versions by their parts.
-func CompareVersions(a, b string, ignoreTrailingZeroes bool, cut func(string) (upstream, release string), compare func(a, b Version) int) (int, error) {
+// Compare compares two versions by their parts.
+func Compare(a, b string, ignoreTrailingZeroes bool, cut func(string) (upstream, release string), compare func(a, b Version) int) (int, error) {
 	if ignoreTrailingZeroes {
 		a, b = trimTrailingZeroes(a), trimTrailingZeroes(b)
 	}
-	va, errA := ParseVersion(a, cut)
-	vb, errB := ParseVersion(b, cut)
+	va, errA := Parse(a, cut)
+	vb, errB := Parse(b, cut)
 	if err := errors.Join(errA, errB); err != nil {
 		return 0, err
 	}
@@ -59,22 +61,13 @@ func CompareVersions(a, b string, ignoreTrailingZeroes bool, cut func(string) (u
 // CompareNumbers compares digits of any length by value.
 func CompareNumbers(a, b string) int {
 	a, b = strings.TrimLeft(a, "0"), strings.TrimLeft(b, "0")
-	if len(a) != len(b) {
-		if len(a) < len(b) {
-			return -1
-		}
-		return 1
-	}
 
-	return strings.Compare(a, b)
+	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
 }
 
 // CutDigits cuts the leading digits.
 func CutDigits(s string) (digits, rest string) {
-	end := 0
-	for end < len(s) && s[end] >= '0' && s[end] <= '9' {
-		end++
-	}
+	rest = strings.TrimLeft(s, "0123456789")
 
-	return s[:end], s[end:]
+	return s[:len(s)-len(rest)], rest
 }
