@@ -53,5 +53,5 @@ func parseID(s string) (uint32, bool) {
 }
 
 func isNumber(s string) bool {
-	return s != "" && strings.Trim(s, "0123456789") == ""
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return r < '0' || r > '9' })
 }
