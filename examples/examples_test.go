@@ -169,7 +169,7 @@ func TestWhatComesOut(t *testing.T) {
 func values(resolved *manifest.Resolved) string {
 	var b strings.Builder
 	for _, r := range resolved.Resources {
-		for _, p := range r.Type.Properties() {
+		for _, p := range r.Type.Properties {
 			if f := p.Of(r.Spec); f.Kind().String() == "string" {
 				b.WriteString(f.String() + "\n")
 			} else if text, ok := f.Interface().(*string); ok && text != nil {

@@ -47,7 +47,8 @@ func TestOrderAroundAnArchive(t *testing.T) {
 		"archive", typetest.Properties{"name": "/srv/cache/app.zip", "url": "https://example.com/app.zip", "owner": "root", "group": "root", "extract_parent": "/opt/app", "creates": "/opt/app/bin/setup"},
 		"file", directory)
 	var got []string
-	for _, r := range g.Resources() {
+	for _, n := range g.Nodes() {
+		r := n.Resource
 		got = append(got, r.Type.Name)
 	}
 	if want := []string{"file", "archive", "exec", "file"}; !slices.Equal(got, want) {

@@ -21,7 +21,7 @@ type State struct {
 func StateOf(env resource.Env, spec *Spec) *State {
 	children := env.Children
 	state := &State{
-		CommonState: model.CommonState{Protocol: model.StateProtocol("apply"), ResourceType: "apply", Name: spec.Name, Ensure: model.EnsurePresent},
+		CommonState: model.CommonState{Ensure: model.EnsurePresent},
 		Resources:   children.Total, Changed: children.Changed, Failed: children.Failed, Skipped: children.Skipped, Unmet: children.Unmet, NotRun: children.NotRun,
 	}
 	if !env.Scope.Noop && !spec.Noop {

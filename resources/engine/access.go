@@ -14,8 +14,9 @@ import (
 // access is what the rooms of the engine need to know of a run: what a type is
 // handed, and what may be shown. It is observe.Run and apply.Run.
 type access struct {
+	*plan.Upstream
+
 	env      resource.Env
-	up       *plan.Upstream
 	report   *report.Report
 	secrets  *report.Secrets
 	observer *observe.Observer
@@ -32,7 +33,7 @@ func (a *access) Env(n *graph.Node) resource.Env {
 	if n.Owner != nil {
 		env.Log = env.Log.With("manifest", n.Owner.Ref.Name)
 	}
-	env.Scope = a.up.ScopeOf(n)
+	env.Scope = a.ScopeOf(n)
 	env.Children = a.report.Counts[n.Ref]
 	if a.IsNoop(n) {
 		env.RunEnv = append(slices.Clone(env.RunEnv), EnvNoop+"=1")
@@ -41,19 +42,11 @@ func (a *access) Env(n *graph.Node) resource.Env {
 	return env
 }
 
-// IsNoop reports whether a node must not be changed.
-func (a *access) IsNoop(n *graph.Node) bool { return a.up.IsNoop(n) }
-
-// Plan returns what is due to a node in a state.
-func (a *access) Plan(n *graph.Node, spec resource.Spec, state resource.State, refresh bool) (resource.Plan, error) {
-	return a.up.Plan(n, spec, state, refresh)
-}
-
 // Rest returns the nodes after n that have not had their turns.
 func (a *access) Rest(n *graph.Node) []*graph.Node {
 	var out []*graph.Node
-	for _, other := range a.up.Graph.Nodes()[n.At+1:] {
-		if !a.up.Results[other.At].Done {
+	for _, other := range a.Graph.Nodes()[n.At+1:] {
+		if !a.Results[other.At].Done {
 			out = append(out, other)
 		}
 	}

@@ -29,7 +29,8 @@ func TestReportsComeInTheOrderOfTheGraph(t *testing.T) {
 			g := w.graph(lines...)
 			run := w.run(g)
 			var want []string
-			for _, r := range g.Resources() {
+			for _, n := range g.Nodes() {
+				r := n.Resource
 				want = append(want, r.Ref().String())
 			}
 			equal(t, w.order, want)

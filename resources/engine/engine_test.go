@@ -190,7 +190,8 @@ func TestOrder(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			var got []string
-			for _, r := range w.graph(c.lines...).Resources() {
+			for _, n := range w.graph(c.lines...).Nodes() {
+				r := n.Resource
 				got = append(got, r.Meta().Name)
 			}
 			equal(t, got, c.want)

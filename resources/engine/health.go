@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine/graph"
-	"github.com/musterfleet/muster/resources/engine/report"
 )
 
 // errCritical is a resource of which a health check is critical.
@@ -28,7 +28,7 @@ func (r *run) conclude(ctx context.Context, n *graph.Node, t *model.Transaction)
 		} else {
 			results = r.checks.of(ctx, []*graph.Node{n})[0]
 		}
-		made := report.Made(results)
+		made := slices.DeleteFunc(slices.Clone(results), func(h model.HealthResult) bool { return h.Status == "" })
 		r.judge(ctx, n, t, made)
 		if interrupted = len(made) < len(results); interrupted {
 			r.interruptChecks(ctx, n, t)

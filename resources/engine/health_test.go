@@ -67,7 +67,8 @@ func (w *world) checked(lines ...string) *graph.Graph {
 			}
 		}
 	}
-	for _, r := range g.Resources() {
+	for _, n := range g.Nodes() {
+		r := n.Resource
 		r.Meta().HealthChecks = byName[r.Meta().Name]
 	}
 
@@ -236,7 +237,8 @@ func TestChecksThatWereBrokenOff(t *testing.T) {
 			}
 		}
 		g := w.checked(c.line, "thing b")
-		for _, r := range g.Resources() {
+		for _, n := range g.Nodes() {
+			r := n.Resource
 			r.Meta().RegisterWhenStable = []model.RegisterEntry{{Service: "x"}}
 		}
 		run := w.run(g)

@@ -10,7 +10,8 @@ import (
 
 // registering makes every resource of a graph register itself, and gives what is told.
 func (w *world) registering(g *graph.Graph) *[]string {
-	for _, r := range g.Resources() {
+	for _, n := range g.Nodes() {
+		r := n.Resource
 		r.Meta().RegisterWhenStable = []model.RegisterEntry{{Service: r.Meta().Name}}
 	}
 	told := &[]string{}

@@ -59,7 +59,7 @@ func newRun(g *graph.Graph, opts Options) *run {
 		Earlier: opts.Earlier, Pending: map[model.Ref]bool{}, Requested: opts.Refresh, Ended: map[model.Ref]string{},
 	}
 	rep := report.New(opts.Identity, g, opts.Env.Scope.Noop)
-	a := &access{env: opts.Env, up: up, report: rep, secrets: secrets}
+	a := &access{Upstream: up, env: opts.Env, report: rep, secrets: secrets}
 	a.observer = observe.New(a, g.Len())
 	ann := &announcer{access: a, begun: map[model.Ref]bool{}}
 	rep.Full, rep.OnTransaction = opts.Full, func(n *graph.Node, t *model.Transaction) {
@@ -161,13 +161,10 @@ func (r *run) next() *graph.Node {
 	return nil
 }
 
-// errStopped is why the rest of a run is not run.
-var errStopped = errors.New("the run was interrupted")
-
 // checkStop ends the run when its context has ended.
 func (r *run) checkStop(ctx context.Context) {
 	if r.up.Stopped == "" && ctx.Err() != nil {
-		r.up.Stopped = errStopped.Error() + reason(ctx)
+		r.up.Stopped = "the run was interrupted" + reason(ctx)
 	}
 }
 

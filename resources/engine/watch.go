@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,7 +42,7 @@ func Watch(ctx context.Context, env resource.Env, resources []*resource.Resource
 				})
 			})
 			if watching.Err() == nil {
-				end(fmt.Errorf("watching resources of type %s: %w", typ.Name, ended(err)))
+				end(fmt.Errorf("watching resources of type %s: %w", typ.Name, cmp.Or(err, errors.New("it ended by itself"))))
 			}
 		})
 	}
@@ -58,13 +59,4 @@ func Watch(ctx context.Context, env resource.Env, resources []*resource.Resource
 	}
 
 	return context.Cause(watching)
-}
-
-// ended is why a watch ended that should go on.
-func ended(err error) error {
-	if err == nil {
-		return errors.New("it ended by itself")
-	}
-
-	return err
 }

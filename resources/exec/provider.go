@@ -23,9 +23,7 @@ type ExecProvider interface {
 // first word of the command when that is empty. Anything satisfies creates,
 // also a dangling link.
 func Look(env resource.Env, spec *Spec, program string) (*State, error) {
-	state := &State{CommonState: model.CommonState{
-		Protocol: model.StateProtocol("exec"), ResourceType: "exec", Name: spec.Name, Ensure: model.EnsurePresent,
-	}, obstacle: obstacle(env, spec, program)}
+	state := &State{CommonState: model.CommonState{Ensure: model.EnsurePresent}, obstacle: obstacle(env, spec, program)}
 	if spec.Creates == "" {
 		return state, nil
 	}

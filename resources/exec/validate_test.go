@@ -24,7 +24,7 @@ func TestValidate(t *testing.T) {
 		"name with an open quote":       {properties: typetest.Properties{"name": "echo 'hello"}, problems: []string{"name cannot be split into words: Unterminated single-quoted string (close the quote, or set provider: shell)"}},
 		"command with an open quote":    {properties: typetest.Properties{"name": "x", "command": `echo "hello`}, problems: []string{"command cannot be split into words: Unterminated double-quoted string"}},
 		"guards with open quotes":       {properties: typetest.Properties{"name": "x", "onlyif": "'", "unless": `\`}, problems: []string{"onlyif cannot be split", "unless cannot be split"}},
-		"name of blanks":                {properties: typetest.Properties{"name": " \t"}, problems: []string{"an exec needs a name"}},
+		"name of blanks":                {properties: typetest.Properties{"name": " \t"}, problems: []string{"the exec needs a name"}},
 		"command of blanks":             {properties: typetest.Properties{"name": "x", "command": "  "}, problems: []string{"no command specified"}},
 		"shell command of blanks":       {properties: typetest.Properties{"name": "x", "command": "\n", "provider": "shell"}, problems: []string{"no command specified"}},
 		"command without a program":     {properties: typetest.Properties{"name": "x", "command": "'' a"}, problems: []string{"command names no program: its first word is empty (write the program first)"}},

@@ -89,7 +89,7 @@ func linkedDirectory(spec *Spec, state *State) error {
 	default:
 		return fmt.Errorf("%s: path exists as a symbolic link to a %s", spec.Name, state.Target.Kind)
 	}
-	changes := attributeChanges(actionCreateDirectory, spec, state, state.Target, maxMode)
+	changes := attributeChanges(actionCreateDirectory, spec, state, *state.Target, maxMode)
 	if len(changes) == 0 {
 		return nil
 	}

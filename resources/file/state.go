@@ -16,8 +16,8 @@ type State struct {
 
 	// Entry is the path itself; a link is not followed.
 	Entry files.Entry `json:"-"`
-	// Target is the end of a link; Absent for a dangling one.
-	Target files.Entry `json:"-"`
+	// Target is the end of a link, Absent for a dangling one; nil for what is none.
+	Target *files.Entry `json:"-"`
 	// Unknown is why the path could not be inspected. It is then never changed.
 	Unknown error `json:"-"`
 
@@ -64,8 +64,6 @@ type wanted struct {
 	// digest and size are those of the wanted content, when content is managed.
 	digest string
 	size   int64
-	// source is the file that has the content.
-	source files.Entry
 	// obstacle is why the path cannot be created, replaced or removed.
 	obstacle error
 	// notEmpty marks a directory with entries.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/resources/resource/textdiff"
@@ -25,7 +26,8 @@ func (*Type) Status(ctx context.Context, env resource.Env, p FileProvider, spec 
 	case !spec.describes():
 		reads = func(files.Entry) bool { return true }
 	case spec.managesContent():
-		reads = func(e files.Entry) bool { return e.Size <= maxOther || e.Size == wantedSize(env, spec) }
+		h, dir := env.Host, env.Scope.Dir
+		reads = func(e files.Entry) bool { return e.Size <= maxOther || e.Size == wantedSize(h, dir, spec) }
 	}
 	state, err := p.Status(ctx, env, spec.Name, reads)
 	if err != nil || state.Unknown != nil {
@@ -56,12 +58,12 @@ func (*Type) Status(ctx context.Context, env resource.Env, p FileProvider, spec 
 const maxOther = 64 << 20
 
 // wantedSize returns the size of the wanted content, or -1.
-func wantedSize(env resource.Env, spec *Spec) int64 {
-	source, err := sourcePath(env, spec)
+func wantedSize(h *host.Host, dir string, spec *Spec) int64 {
+	source, err := sourcePath(dir, spec)
 	if err == nil && source == "" {
 		return int64(len(*spec.Content))
 	}
-	entry, err := env.Host.Follow(source)
+	entry, err := h.Follow(source)
 	if err != nil {
 		return -1
 	}
@@ -99,7 +101,7 @@ func checkRemoval(env resource.Env, spec *Spec, state *State) error {
 // resolveContent fills in the wanted content, and the texts of a diff when it
 // differs.
 func resolveContent(ctx context.Context, env resource.Env, spec *Spec, state *State) error {
-	source, err := sourcePath(env, spec)
+	source, err := sourcePath(env.Scope.Dir, spec)
 	if err != nil {
 		return err
 	}
@@ -107,13 +109,13 @@ func resolveContent(ctx context.Context, env resource.Env, spec *Spec, state *St
 	if !willBeReadable(state) {
 		return unreadable(state)
 	}
+	found := state.digest()
+	var from files.Entry
 	if source == "" {
-		sum := sha256.Sum256([]byte(*spec.Content))
-		want.digest, want.size = hex.EncodeToString(sum[:]), int64(len(*spec.Content))
-	} else if err := resolveSource(ctx, env, source, want); err != nil {
+		want.digest, want.size = digestOf(*spec.Content, found), int64(len(*spec.Content))
+	} else if from, err = resolveSource(ctx, env, source, want); err != nil {
 		return err
 	}
-	found := state.digest()
 	if found != want.digest && state.Entry.Kind != files.Absent {
 		want.obstacle = resource.MayWrite(env.Host, filepath.Dir(spec.Name))
 	}
@@ -127,10 +129,24 @@ func resolveContent(ctx context.Context, env resource.Env, spec *Spec, state *St
 	if source == "" {
 		want.after = textdiff.SnippetOf(*spec.Content)
 	} else {
-		want.after = textdiff.ReadSnippet(want.source)
+		want.after = textdiff.ReadSnippet(from)
 	}
 
 	return nil
+}
+
+// digestOf returns the hex SHA-256 of a content, which is usually the one that was
+// found: then nothing is allocated for it.
+func digestOf(content, found string) string {
+	var small [1 << 10]byte
+	var text [2 * sha256.Size]byte
+	sum := sha256.Sum256(append(small[:0], content...))
+	hex.Encode(text[:], sum[:])
+	if string(text[:]) == found {
+		return found
+	}
+
+	return string(text[:])
 }
 
 func unreadable(state *State) error {
@@ -149,33 +165,34 @@ func willBeReadable(state *State) bool {
 	return state.Unreadable == nil || state.Entry.IsOwn() && state.Entry.Mode&ownerReads == 0 && state.want.attrs.Mode&ownerReads != 0
 }
 
-func resolveSource(ctx context.Context, env resource.Env, source string, want *wanted) error {
+// resolveSource fills in the wanted content, and returns the file that has it.
+func resolveSource(ctx context.Context, env resource.Env, source string, want *wanted) (files.Entry, error) {
 	entry, err := env.Host.Follow(source)
-	want.source = entry
 	switch {
 	case err != nil:
-		return fmt.Errorf("could not inspect the source: %w", err)
+		return entry, fmt.Errorf("could not inspect the source: %w", err)
 	case entry.Kind == files.Absent:
-		return resource.PrerequisiteError{Needs: []string{resource.PathNeed(source)}, Err: fmt.Errorf("the source %s does not exist: %w", source, fs.ErrNotExist)}
+		return entry, resource.PrerequisiteError{Needs: []string{resource.PathNeed(source)}, Err: fmt.Errorf("the source %s does not exist: %w", source, fs.ErrNotExist)}
 	case entry.Kind != files.File:
-		return fmt.Errorf("the source %s is a %s: it %w", source, entry.Kind, files.ErrNotRegular)
+		return entry, fmt.Errorf("the source %s is a %s: it %w", source, entry.Kind, files.ErrNotRegular)
 	}
 	want.size = entry.Size
 	if want.digest, err = env.Host.DigestEntry(ctx, entry); err != nil {
-		return fmt.Errorf("could not read the source: %w", err)
+		return entry, fmt.Errorf("could not read the source: %w", err)
 	}
 
-	return nil
+	return entry, nil
 }
 
-// sourcePath returns the absolute path of the source, empty for none.
-func sourcePath(env resource.Env, spec *Spec) (string, error) {
+// sourcePath returns the absolute path of the source, empty for none; dir is that
+// of the manifest.
+func sourcePath(dir string, spec *Spec) (string, error) {
 	switch {
 	case spec.Source == "" || filepath.IsAbs(spec.Source):
 		return spec.Source, nil
-	case env.Scope.Dir == "":
+	case dir == "":
 		return "", fmt.Errorf("source %q is relative, but this manifest has no directory: push it as a bundle with its files, or give an absolute path", spec.Source)
 	default:
-		return filepath.Join(env.Scope.Dir, spec.Source), nil
+		return filepath.Join(dir, spec.Source), nil
 	}
 }

@@ -78,8 +78,9 @@ func TestProviderStatus(t *testing.T) {
 			dir := t.TempDir()
 			c.setup(t, dir)
 			env := resource.Env{Host: h, Log: hosttest.Log(t)}
-			state, err := posix.Provider{}.Status(t.Context(), env, filepath.Join(dir, "x"), everything)
+			got, err := fileType().Status(t.Context(), env, posix.Provider{}, &file.Spec{Common: model.Common{Name: filepath.Join(dir, "x")}})
 			check(t, err)
+			state := got.(*file.State)
 			if state.Ensure != c.ensure || state.Protocol != "io.choria.ccm.v1.resource.file.state" || state.ResourceType != "file" {
 				t.Errorf("%+v", state.CommonState)
 			}

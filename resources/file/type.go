@@ -74,7 +74,7 @@ func apply(ctx context.Context, env resource.Env, p FileProvider, spec *Spec, pl
 	if spec.Content != nil {
 		content.Text = *spec.Content
 	}
-	if content.Source, err = sourcePath(env, spec); err != nil {
+	if content.Source, err = sourcePath(env.Scope.Dir, spec); err != nil {
 		return resource.Outcome{}, err
 	}
 	outcome := planned(plan)

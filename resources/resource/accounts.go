@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
-	"strconv"
 	"strings"
 
 	"github.com/musterfleet/muster/model"
@@ -22,19 +20,14 @@ const (
 // AccountNeeds returns the needs of an owner and a group: the files of accounts.
 // A number needs none, and root always exists.
 func AccountNeeds(owner, group string) []Need {
-	var files []string
-	if needsAccount(owner) {
-		files = append(files, PathNeed(userFile))
-	}
-	if needsAccount(group) {
-		files = append(files, PathNeed(groupFile))
+	var out []Need
+	for _, of := range [][2]string{{userFile, owner}, {groupFile, group}} {
+		if file, name := of[0], of[1]; name != "" && name != "root" && !accounts.IsNumber(name) {
+			out = append(out, Need{What: PathNeed(file)})
+		}
 	}
 
-	return Needs(files...)
-}
-
-func needsAccount(name string) bool {
-	return name != "root" && strings.Trim(name, "0123456789") != ""
+	return out
 }
 
 // ResolveAccounts returns the numbers of an owner and a group. The error for an
@@ -61,22 +54,11 @@ func missingAccount(file string, err error) error {
 // CheckAccount reports an owner or group that is missing although ensure is not
 // absent, and a number that no account has.
 func CheckAccount(out *model.Problems, ensure, property, value string) {
-	switch {
+	switch _, valid := accounts.ParseID(value); {
 	case value == "" && ensure == model.EnsureAbsent:
 	case strings.TrimSpace(value) == "":
 		out.Property(property, "for example "+property+": root", "`%s` is required unless ensure is absent", property)
-	case !accountNumberInRange(value):
-		out.Property(property, fmt.Sprintf("numbers go up to %d", uint32(math.MaxUint32-1)), "invalid %s %q", property, value)
+	case accounts.IsNumber(value) && !valid:
+		out.Property(property, fmt.Sprintf("numbers go up to %d", uint32(accounts.MaxID)), "invalid %s %q", property, value)
 	}
-}
-
-// accountNumberInRange reports whether an account may have the number: to
-// chown(2) the largest of 32 bits means "leave it as it is".
-func accountNumberInRange(value string) bool {
-	if strings.Trim(value, "0123456789") != "" {
-		return true
-	}
-	n, err := strconv.ParseUint(value, 10, 32)
-
-	return err == nil && n < math.MaxUint32
 }

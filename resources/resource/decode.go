@@ -14,13 +14,6 @@ import (
 	"github.com/musterfleet/muster/resources/registration"
 )
 
-// The properties that must not be secret, all or in part.
-const (
-	keyRegister = "register_when_stable"
-	keyAlias    = "alias"
-	keyHealth   = "health_checks"
-)
-
 // Decode returns the resource of a mapping of properties, declared at pos. It is
 // strict and reports every problem at once, each at its position; the resource is
 // nil when there is any.
@@ -91,11 +84,11 @@ func decode(t *Type, properties Value, pos model.Position, places map[string]mod
 func checkSecrets(out *model.Problems, key string, v Value) {
 	const shown = "names are shown in logs and reports"
 	switch key {
-	case keyRegister:
+	case "register_when_stable":
 		out.Add(v.Pos, "take the secret out", "`%s` cannot hold a secret, because all of it is published", key)
-	case keyAlias:
+	case "alias":
 		out.Add(v.Pos, shown, "`%s` cannot be secret", key)
-	case keyHealth:
+	case "health_checks":
 		for _, check := range v.Items {
 			name, _ := check.Get("name")
 			if command, _ := check.Get("command"); name.Secret {
@@ -174,7 +167,7 @@ func secretsOf(t *Type, spec Spec) []model.Secret {
 		out = s.Secrets()
 	}
 	if spec.Meta().Sensitive {
-		for _, p := range t.Properties() {
+		for _, p := range t.Properties {
 			if p.Sensitive {
 				collect(p.Of(spec), &out)
 			}
@@ -212,15 +205,6 @@ func checkEmpty(out *model.Problems, p Property, e Entry) {
 	}
 }
 
-// article returns a word with its indefinite article.
-func article(word string) string {
-	if strings.IndexAny(word, "aeiou") == 0 {
-		return "an " + word
-	}
-
-	return "a " + word
-}
-
 // checkText reports a name that is not UTF-8, which JSON cannot show.
 func checkText(out *model.Problems, property, text string) {
 	if !utf8.ValidString(text) {
@@ -237,7 +221,7 @@ func checkCommon(r *Resource, late bool) model.Problems {
 		meta.Ensure = r.Type.Ensures[0]
 	}
 	if strings.TrimSpace(meta.Name) == "" {
-		out = append(out, model.Problem{Property: "name", Message: article(r.Type.Name) + " needs a name", Hint: r.Type.NameHelp, Cause: model.ErrResourceNameRequired})
+		out = append(out, model.Problem{Property: "name", Message: "the " + r.Type.Name + " needs a name", Hint: r.Type.NameHelp, Cause: model.ErrResourceNameRequired})
 		return out
 	}
 	if len(r.Type.Ensures) > 0 && !slices.Contains(r.Type.Ensures, meta.Ensure) {

@@ -127,7 +127,7 @@ func TestDecodeErrors(t *testing.T) {
 	}{
 		"unknown":        {props("name", str("x"), "txet", str("a")), "m.yaml:5:3: unknown property `txet` of toy (did you mean `text`?)"},
 		"twice by alias": {props("name", str("x"), "text", str("a"), "words", str("b")), "`text` is set twice, first at m.yaml:7:3"},
-		"no name":        {props("text", str("a")), "a toy needs a name (a toy's name)"},
+		"no name":        {props("text", str("a")), "the toy needs a name (a toy's name)"},
 		"own rule":       {props("name", str("x"), "text", str("bad")), "m.yaml:7:3: text is bad (write good)"},
 		"ensure":         {props("name", str("x"), "ensure", str("there")), `m.yaml:7:3: invalid ensure "there" (one of present, absent)`},
 		"bool":           {props("name", str("x"), "flag", str("maybe")), "`flag` must be true or false, not \"maybe\""},
@@ -275,7 +275,7 @@ func TestLateValuesWaitForValidation(t *testing.T) {
 func TestPropertiesAreReadOffTheFields(t *testing.T) {
 	var text resource.Property
 	common := 0
-	for _, p := range toy().Properties() {
+	for _, p := range toy().Properties {
 		if p.Key == "text" {
 			text = p
 		}

@@ -74,8 +74,8 @@ func (p Property) Of(spec Spec) reflect.Value {
 
 // Property returns a property of the type by its key or an alias.
 func (t *Type) Property(key string) (Property, bool) {
-	for i := range t.properties {
-		if p := &t.properties[i]; p.Is(key) {
+	for i := range t.Properties {
+		if p := &t.Properties[i]; p.Is(key) {
 			return *p, true
 		}
 	}
@@ -85,9 +85,9 @@ func (t *Type) Property(key string) (Property, bool) {
 
 // UnknownProperty returns the problem of a key that is no property of the type.
 func (t *Type) UnknownProperty(key string, pos model.Position) model.Problem {
-	keys := make([]string, len(t.properties))
-	for i := range t.properties {
-		keys[i] = t.properties[i].Key
+	keys := make([]string, len(t.Properties))
+	for i := range t.Properties {
+		keys[i] = t.Properties[i].Key
 	}
 
 	return document.Unknown(pos, "property", key, " of "+t.Name, keys)

@@ -22,7 +22,7 @@ type Provider interface {
 // one with the lowest priority number. Its errors wrap model.ErrProviderNotFound
 // and model.ErrNoSuitableProvider.
 func Select[P Provider](providers []P, facts model.Facts, spec Spec) (P, error) {
-	var none, best P
+	var best P
 	named := spec.Meta().Provider
 	lowest, found, reasons := 0, false, []error{}
 	for _, p := range providers {
@@ -43,9 +43,9 @@ func Select[P Provider](providers []P, facts model.Facts, spec Spec) (P, error) 
 	case found:
 		return best, nil
 	case len(reasons) == 0 && named != "":
-		return none, fmt.Errorf("%w: %q, there is %s", model.ErrProviderNotFound, named, strings.Join(names(providers), ", "))
+		return best, fmt.Errorf("%w: %q, there is %s", model.ErrProviderNotFound, named, strings.Join(names(providers), ", "))
 	default:
-		return none, unsuitable(reasons)
+		return best, unsuitable(reasons)
 	}
 }
 

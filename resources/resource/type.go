@@ -34,7 +34,8 @@ type Type struct {
 	Outputs    func(spec Spec, state State, outcome Outcome) map[string]any
 	Include    func(spec Spec) Inclusion
 
-	properties []Property
+	// Properties are those of a spec, the common ones first.
+	Properties []Property
 }
 
 // PreparesFirst reports whether the type prepares before each observation, and not
@@ -44,9 +45,6 @@ func (t *Type) PreparesFirst() bool {
 
 	return t.Prepare != nil && !reloads
 }
-
-// Properties returns the properties of the type, the common ones first.
-func (t *Type) Properties() []Property { return t.properties }
 
 // Of adapts a contract, with the optional interfaces that it implements.
 func Of[S Spec, T State, P Provider](c Contract[S, T, P]) *Type {
@@ -65,7 +63,7 @@ func Of[S Spec, T State, P Provider](c Contract[S, T, P]) *Type {
 		},
 		NewState: func() State { return reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T) },
 	}
-	t.properties = properties(t)
+	t.Properties = properties(t)
 	adaptVerify(t, c)
 	adaptStatus(t, c)
 	adaptOrder(t, c)

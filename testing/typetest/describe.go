@@ -20,7 +20,7 @@ func describe(typ *resource.Type) []string {
 	missing("name", typ.Name)
 	missing("summary", typ.Summary)
 	missing("help for its name", typ.NameHelp)
-	for _, p := range typ.Properties() {
+	for _, p := range typ.Properties {
 		missing("help for its property "+p.Key, p.Help)
 	}
 	if len(typ.Providers) == 0 {

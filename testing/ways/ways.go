@@ -233,7 +233,7 @@ func (c Case) help(t *testing.T, m Machine) {
 		if code != 0 || !strings.Contains(text, c.Type.Summary) || !strings.Contains(text, c.Type.NameHelp) {
 			t.Errorf("%s %s --help: exit code %d\n%s", strings.Join(command, " "), c.Type.Name, code, text)
 		}
-		for _, p := range c.Type.Properties() {
+		for _, p := range c.Type.Properties {
 			flag := strings.ReplaceAll(p.Key, "_", "-")
 			has := strings.Contains(text, "--"+flag+"=") || strings.Contains(text, "--[no-]"+flag)
 			if !has && p.Key != "name" && p.GoType.Kind() != reflect.Struct {

@@ -49,7 +49,7 @@ func addProperties(cmd *fisk.CmdClause, t *resource.Type) []*propertyFlag {
 			return 2
 		}
 	}
-	properties := slices.SortedStableFunc(slices.Values(t.Properties()), func(a, b resource.Property) int { return rank(a) - rank(b) })
+	properties := slices.SortedStableFunc(slices.Values(t.Properties), func(a, b resource.Property) int { return rank(a) - rank(b) })
 	var flags []*propertyFlag
 	for _, p := range properties {
 		// A single structure (control) is for manifests only.

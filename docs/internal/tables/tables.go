@@ -66,7 +66,7 @@ func fill(page, name string, rows []string) (string, error) {
 
 func properties(t *resource.Type) []string {
 	rows := []string{"| property | value | default | meaning |", "|---|---|---|---|"}
-	for _, p := range t.Properties() {
+	for _, p := range t.Properties {
 		if p.Common && p.Key != "ensure" {
 			continue
 		}

@@ -65,7 +65,7 @@ func (a *Applier) One(stop, ctx context.Context, c Change) Result {
 			return a.result(ctx, c, outcome, err, touched)
 		}
 		a.Log.InfoContext(ctx, "retrying", "resource", c.Node.Ref.String(), "attempt", attempt+2, "error", a.Run.ErrorText(c.Node, err))
-		again, err := a.Again(ctx, c)
+		again, err := a.again(ctx, c)
 		if err != nil || again.Plan.Empty() {
 			return a.result(ctx, c, outcome, err, touched)
 		}
@@ -84,9 +84,9 @@ func (a *Applier) result(ctx context.Context, c Change, outcome resource.Outcome
 	return Result{Outcome: outcome, Err: err, Touched: touched}
 }
 
-// Again observes a node once more and plans without asking its guards, which are
+// again observes a node once more and plans without asking its guards, which are
 // asked once a run.
-func (a *Applier) Again(ctx context.Context, c Change) (Change, error) {
+func (a *Applier) again(ctx context.Context, c Change) (Change, error) {
 	a.Observer.Refresh(ctx, c.Node)
 	state, err := a.Observer.Planned(c.Node)
 	if err == nil {

@@ -62,7 +62,7 @@ func (a *Applier) Together(ctx context.Context, changes []Change) ([]*Result, er
 // Alone makes a change that did not succeed together with others. What they did
 // of it counts.
 func (a *Applier) Alone(stop, ctx context.Context, c Change) Result {
-	again, err := a.Again(ctx, c)
+	again, err := a.again(ctx, c)
 	switch {
 	case err != nil:
 		return a.result(ctx, c, resource.Outcome{}, err, true)

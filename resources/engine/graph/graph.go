@@ -103,16 +103,6 @@ func (g *Graph) Nodes() []*Node { return g.nodes }
 // Node returns the node of a reference by name or alias, nil when there is none.
 func (g *Graph) Node(ref model.Ref) *Node { return g.byRef[ref] }
 
-// Resources returns the resources in run order.
-func (g *Graph) Resources() []*resource.Resource {
-	out := make([]*resource.Resource, len(g.nodes))
-	for i, n := range g.nodes {
-		out[i] = n.Resource
-	}
-
-	return out
-}
-
 // add registers a resource under its name and alias, and reports whether it is
 // new: one that is identical to one of another document is that one.
 func (g *Graph) add(r *resource.Resource) bool {

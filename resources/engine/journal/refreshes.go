@@ -127,7 +127,7 @@ func (r *Refreshes) Made(ctx context.Context, n *graph.Node) {
 // is not known to be gone.
 func (r *Refreshes) ClearUndeclared(ctx context.Context) {
 	g := r.up.Graph
-	if r.up.Scope.Unchanging() || r.journal == nil || slices.ContainsFunc(g.Resources(), graph.IsOpenEnded) {
+	if r.up.Scope.Unchanging() || r.journal == nil || slices.ContainsFunc(g.Nodes(), isOpenEnded) {
 		return
 	}
 	for ref := range r.up.Pending {
@@ -136,6 +136,8 @@ func (r *Refreshes) ClearUndeclared(ctx context.Context) {
 		}
 	}
 }
+
+func isOpenEnded(n *graph.Node) bool { return graph.IsOpenEnded(n.Resource) }
 
 // clear removes a refresh; one that cannot be removed is made once more.
 func (r *Refreshes) clear(ctx context.Context, ref model.Ref) {

@@ -2,6 +2,7 @@ package observe
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/musterfleet/muster/resources/resource"
 )
@@ -39,13 +40,13 @@ func (g *generations) isValid(s *observation, domains resource.Domain) bool {
 // Parallel calls f with every number below count, for at most limit of them at the
 // same time, and returns when all calls have.
 func Parallel(count, limit int, f func(i int)) {
-	slots := make(chan struct{}, limit)
 	var all sync.WaitGroup
-	for i := range count {
-		slots <- struct{}{}
+	var begun atomic.Int64
+	for range min(count, limit) {
 		all.Go(func() {
-			defer func() { <-slots }()
-			f(i)
+			for i := int(begun.Add(1)) - 1; i < count; i = int(begun.Add(1)) - 1 {
+				f(i)
+			}
 		})
 	}
 	all.Wait()

@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"runtime/debug"
+	"strings"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine/graph"
@@ -176,27 +177,15 @@ func foreseen(n *graph.Node, up *Upstream, change Decision, err error) Decision 
 // are the properties that are known then.
 func unknown(until *graph.Node, late ...string) Decision {
 	words := "unknown until " + until.Ref.String() + " is applied"
-	switch len(late) {
+	switch quoted := "`" + strings.Join(late, "`, `") + "`"; len(late) {
 	case 0:
 	case 1:
-		words += ": `" + late[0] + "` is known after apply"
+		words += ": " + quoted + " is known after apply"
 	default:
-		words += ": " + quoted(late) + " are known after apply"
+		words += ": " + quoted + " are known after apply"
 	}
 
 	return Decision{Kind: Unknown, Until: until, Reason: words}
-}
-
-func quoted(names []string) string {
-	out := ""
-	for i, name := range names {
-		if i > 0 {
-			out += ", "
-		}
-		out += "`" + name + "`"
-	}
-
-	return out
 }
 
 // PanicError is a panic of a type: it fails the resource and nothing else.
@@ -252,17 +241,13 @@ func (u *Upstream) unmet(n *graph.Node) []model.Ref {
 		}
 	}
 	for _, ref := range n.RequiresElsewhere {
-		if u.Earlier.failed(ref, u.IsNoop(n)) || (u.isNowhere(ref) && u.unread(n) == nil) {
+		// What none of the manifests declares that were read during the run either is
+		// unmet; what an excluded one declares counts as met, like any that control excludes.
+		nowhere := !u.Earlier.Knows(ref) && !u.Graph.IsExcluded(ref) && u.unread(n) == nil
+		if nowhere || u.Earlier.failed(ref, u.IsNoop(n)) {
 			out = append(out, ref)
 		}
 	}
 
 	return out
-}
-
-// isNowhere reports whether a required resource was in none of the manifests
-// that were read during the run either. Those of an excluded manifest count as
-// met, like any that control excludes.
-func (u *Upstream) isNowhere(ref model.Ref) bool {
-	return !u.Earlier.Knows(ref) && !u.Graph.IsExcluded(ref)
 }

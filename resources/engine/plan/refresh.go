@@ -65,17 +65,16 @@ func (u *Upstream) WasTouched(n *graph.Node) bool {
 }
 
 // ToNotify returns the subscribers of a node, and of those that include it, that
-// have no refresh pending yet.
-func (u *Upstream) ToNotify(n *graph.Node) []model.Ref { return u.toNotify(n, nil) }
-
-func (u *Upstream) toNotify(n *graph.Node, refs []model.Ref) []model.Ref {
+// have no refresh pending yet. One may be there twice.
+func (u *Upstream) ToNotify(n *graph.Node) []model.Ref {
+	var refs []model.Ref
 	for _, s := range n.Subscribers {
-		if s.Resource.Type.Refreshes && !u.Pending[s.Ref] && !slices.Contains(refs, s.Ref) && s.Resource.Excluded == "" && !u.IsNoop(s) {
+		if s.Resource.Type.Refreshes && !u.Pending[s.Ref] && s.Resource.Excluded == "" && !u.IsNoop(s) {
 			refs = append(refs, s.Ref)
 		}
 	}
 	for _, p := range n.Parents {
-		refs = u.toNotify(p, refs)
+		refs = append(refs, u.ToNotify(p)...)
 	}
 
 	return refs

@@ -4,7 +4,6 @@ package report
 
 import (
 	"encoding/json"
-	"slices"
 	"time"
 
 	"github.com/segmentio/ksuid"
@@ -178,11 +177,6 @@ func WouldRefresh(n *graph.Node) []model.Ref {
 	}
 
 	return refs
-}
-
-// Made returns the results of the health checks that were made.
-func Made(results []model.HealthResult) []model.HealthResult {
-	return slices.DeleteFunc(slices.Clone(results), func(h model.HealthResult) bool { return h.Status == "" })
 }
 
 // Now is when something happened, in UTC.

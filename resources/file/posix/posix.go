@@ -38,7 +38,7 @@ func (Provider) IsManageable(model.Facts, resource.Spec) (bool, int, error) {
 // warning and with Unknown: nothing may be written or removed because of a
 // refused inspection. After other errors ensure stays empty.
 func (Provider) Status(ctx context.Context, env resource.Env, path string, reads func(files.Entry) bool) (*file.State, error) {
-	state := &file.State{CommonState: model.CommonState{Protocol: model.StateProtocol("file"), ResourceType: "file", Name: path}}
+	state := &file.State{}
 	entry, err := env.Host.Look(path)
 	if err != nil {
 		env.Log.WarnContext(ctx, "could not inspect path", "path", path, "error", err)
@@ -84,12 +84,9 @@ func (Provider) Status(ctx context.Context, env resource.Env, path string, reads
 // the link itself, also when it cannot be followed.
 func follow(env resource.Env, state *file.State) files.Entry {
 	state.Metadata.Extended = map[string]any{"link": true}
-	target, err := env.Host.Follow(state.Name)
-	if err != nil {
-		return state.Entry
-	}
-	state.Target = target
-	if target.Kind != files.Directory {
+	target, err := env.Host.Follow(state.Entry.Path)
+	state.Target = &target
+	if err != nil || target.Kind != files.Directory {
 		return state.Entry
 	}
 	state.Ensure = file.EnsureDirectory

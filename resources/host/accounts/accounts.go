@@ -107,10 +107,10 @@ func (a *Accounts) FileWritten(path string) {
 func (a *Accounts) path(database string) string { return a.dir + "/" + database }
 
 func (a *Accounts) id(ctx context.Context, database, name string) (uint32, error) {
-	if isNumber(name) {
-		id, ok := parseID(name)
+	if IsNumber(name) {
+		id, ok := ParseID(name)
 		if !ok {
-			return 0, fmt.Errorf("%w: numbers go up to %d", ErrNoAccount, uint32(maxID))
+			return 0, fmt.Errorf("%w: numbers go up to %d", ErrNoAccount, uint32(MaxID))
 		}
 		return id, nil
 	}
@@ -203,7 +203,7 @@ func (a *Accounts) merge(database, key, answer string) {
 	found := parseAccounts(answer)
 	for name, id := range found.ids {
 		a.tables[database].add(name, id)
-		if !isNumber(key) {
+		if !IsNumber(key) {
 			a.tables[database].add(key, id)
 		}
 	}

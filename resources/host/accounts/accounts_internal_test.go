@@ -56,7 +56,7 @@ func FuzzParseAccounts(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		table := parseAccounts(text)
 		for name, id := range table.ids {
-			if name == "" || strings.ContainsAny(name, ":\n") || id > maxID {
+			if name == "" || strings.ContainsAny(name, ":\n") || id > MaxID {
 				t.Errorf("%q is %d", name, id)
 			}
 			if _, ok := table.names[id]; !ok {

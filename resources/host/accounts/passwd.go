@@ -22,7 +22,7 @@ func parseAccounts(text string) accountTable {
 		if len(fields) < 4 || fields[0] == "" || strings.ContainsAny(fields[0][:1], "+-#") {
 			continue
 		}
-		id, ok := parseID(fields[2])
+		id, ok := ParseID(fields[2])
 		if !ok {
 			continue
 		}
@@ -41,17 +41,18 @@ func (t accountTable) add(name string, id uint32) {
 	}
 }
 
-// maxID is the largest user or group: to chown the next number means
+// MaxID is the largest user or group: to chown the next number means
 // "unchanged".
-const maxID = 1<<32 - 2
+const MaxID = 1<<32 - 2
 
-// parseID reads a number in decimal digits and nothing else.
-func parseID(s string) (uint32, bool) {
+// ParseID reads the number of a user or group, in decimal digits and nothing else.
+func ParseID(s string) (uint32, bool) {
 	id, err := strconv.ParseUint(s, 10, 32)
 
-	return uint32(id), err == nil && isNumber(s) && id <= maxID
+	return uint32(id), err == nil && IsNumber(s) && id <= MaxID
 }
 
-func isNumber(s string) bool {
-	return s != "" && strings.Trim(s, "0123456789") == ""
+// IsNumber reports whether an owner is given as a number, which may be out of range.
+func IsNumber(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return r < '0' || r > '9' })
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -25,10 +26,7 @@ type Resolver struct {
 type approval struct {
 	dev, inode uint64
 	uid, mode  uint32
-}
-
-func approvalOf(st *unix.Stat_t) approval {
-	return approval{dev: uint64(st.Dev), inode: st.Ino, uid: st.Uid, mode: st.Mode}
+	party      party
 }
 
 // attrs returns what the walk needs of the directory's attributes.
@@ -159,12 +157,11 @@ func (r *Resolver) add(dir *Dir) {
 // a look changes nothing, and whatever reads what was found walks to it and
 // compares. foreign is the error of Dir.Keeps.
 func (r *Resolver) Stat(path string, st *unix.Stat_t, follow bool) (foreign, err error) {
-	w := newWalk()
-	if known, ok := r.get(filepath.Dir(path)); ok && !follow {
-		if err := statAt(filepath.Clean(path), st); err != nil {
+	if known, ok := r.get(parentOf(path)); ok && !follow {
+		if err := statAt(path, st); err != nil {
 			return nil, err
 		}
-		return w.keeps(w.partyOf(known.attrs()), path, st), nil
+		return known.party.keeps(path, st), nil
 	}
 	at, err := r.Find(path, follow)
 	if err != nil {
@@ -172,7 +169,19 @@ func (r *Resolver) Stat(path string, st *unix.Stat_t, follow bool) (foreign, err
 	}
 	*st = at.st
 
-	return w.keeps(at.Dir.party, path, st), at.Dir.Close()
+	return at.Dir.party.keeps(path, st), at.Dir.Close()
+}
+
+// parentOf returns the directory of a path as it is written, empty where the last
+// element is no name: only of a clean path is it one that a walk has reached.
+func parentOf(path string) string {
+	at := strings.LastIndexByte(path, '/')
+	switch name := path[at+1:]; name {
+	case "", ".", "..":
+		return ""
+	default:
+		return path[:max(at, 0)]
+	}
 }
 
 // statAt looks at a path as the kernel resolves it.

@@ -25,7 +25,6 @@ type Dir struct {
 	path string
 
 	approval
-	party party
 }
 
 // OpenDir opens the directory at path. It passes directories and links of root
@@ -72,7 +71,7 @@ func (d *Dir) Check(child *Dir) error { return newWalk().check(d, child, false) 
 // Keeps returns ErrUnsafe when the directory belongs to an untrusted user, and
 // what is at path in it, with attributes st, does not: the user may have moved it
 // there. Its content must not be shown, nor its owner changed or its mode loosened.
-func (d *Dir) Keeps(path string, st *unix.Stat_t) error { return newWalk().keeps(d.party, path, st) }
+func (d *Dir) Keeps(path string, st *unix.Stat_t) error { return d.party.keeps(path, st) }
 
 // Refresh reads owner and mode of the directory again.
 func (d *Dir) Refresh() error { return newWalk().stat(d) }

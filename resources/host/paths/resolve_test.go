@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/testing/hosttest"
 )
@@ -75,6 +77,25 @@ func TestOpenDirOfEverybody(t *testing.T) {
 		_, err := paths.OpenDir(filepath.Join(base, path))
 		if !errors.Is(err, paths.ErrUnsafe) || !strings.Contains(err.Error(), words) {
 			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+// TestStatOfUncleanPaths checks that a look means the cleaned path, also in a
+// directory that was reached a moment ago.
+func TestStatOfUncleanPaths(t *testing.T) {
+	base := t.TempDir()
+	hosttest.MakeTree(t, base, "a/", "a/f", "link -> a")
+	var r paths.Resolver
+	for path, clean := range map[string]string{"link/f": "a/f", "link//f": "a/f", "link/": "link", "link/.": "link", "link/..": "", "link/./f": "a/f"} {
+		var st, reached unix.Stat_t
+		if _, err := r.Stat(base+"/link/f", &reached, false); err != nil {
+			t.Fatal(err)
+		}
+		_, err := r.Stat(base+"/"+path, &st, false)
+		want, wantErr := os.Lstat(filepath.Join(base, clean))
+		if err != nil || wantErr != nil || st.Ino != want.Sys().(*syscall.Stat_t).Ino {
+			t.Errorf("%s is not %s: %v, %v", path, clean, err, wantErr)
 		}
 	}
 }

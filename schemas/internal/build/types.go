@@ -11,7 +11,7 @@ import (
 // define adds the schema of every property of a type to definitions, for the
 // mappings that are made of them.
 func (b properties) define(t *resource.Type, definitions jsonschema.Definitions) {
-	for _, p := range t.Properties() {
+	for _, p := range t.Properties {
 		definitions[propertyName(t, p)] = b.of(p)
 	}
 }
@@ -22,7 +22,7 @@ func propertyName(t *resource.Type, p resource.Property) string { return t.Name 
 // a property and its aliases only one may be there.
 func mapping(t *resource.Type, without ...string) *jsonschema.Schema {
 	s := object("")
-	for _, p := range t.Properties() {
+	for _, p := range t.Properties {
 		if slices.Contains(without, p.Key) {
 			continue
 		}
