@@ -156,7 +156,7 @@ func resolveSource(ctx context.Context, env resource.Env, source string, want *w
 	case err != nil:
 		return fmt.Errorf("could not inspect the source: %w", err)
 	case entry.Kind == files.Absent:
-		return resource.PrerequisiteError{Needs: []string{resource.PathNeed(source)}, Err: fmt.Errorf("the source %s does not exist: %w", source, fs.ErrNotExist)}
+		return resource.NoSource(source)
 	case entry.Kind != files.File:
 		return fmt.Errorf("the source %s is a %s: it %w", source, entry.Kind, files.ErrNotRegular)
 	}

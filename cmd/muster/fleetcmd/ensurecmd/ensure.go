@@ -32,6 +32,8 @@ type ensureCommand struct {
 	queue   time.Duration
 	dryRun  bool
 	request string
+	// place is where a document declares the resource.
+	place model.Position
 }
 
 // Add adds the command to muster fleet.
@@ -89,7 +91,7 @@ func (c *ensureCommand) run(ctx context.Context, request model.EnsureRequest, pr
 	if _, err := manifest.NewLoader(manifest.Options{Types: c.Types}).DecodeOne(request.Type, properties); err != nil {
 		return err
 	}
-	request = c.complete(request)
+	request, c.place = c.complete(request), properties.Pos
 	store, err := fleetcli.Open(ctx, c.Env)
 	if err != nil {
 		return err
@@ -144,7 +146,11 @@ func (c *ensureCommand) send(ctx context.Context, store *fleetcli.Store, list []
 
 func (c *ensureCommand) printAnswer(r model.EnsureResponse) {
 	text := c.Print.Word(string(fleet.EnsureOutcome(r)))
-	if summary := fleet.EnsureSummary(r); summary != "" {
+	summary := fleet.EnsureSummary(r)
+	if fleet.Failed(r) && c.place.Line > 0 {
+		summary = c.place.String() + ": " + summary
+	}
+	if summary != "" {
 		text += ": " + print.Text(print.OneLine(summary))
 	}
 	c.Print.Printf("%s  %s\n", print.Text(r.Node), text)
