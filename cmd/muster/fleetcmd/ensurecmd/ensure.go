@@ -49,7 +49,7 @@ func Add(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Flag("queue", "Queue the request for unreachable nodes, for this long; they are no failure then").PlaceHolder("DURATION").DurationVar(&c.queue)
 	cmd.Flag("dry-run", "Show what would change, and change nothing").UnNegatableBoolVar(&c.dryRun)
 	c.AddFormat(cmd)
-	env.AddTypes(cmd, func(ctx context.Context, t *resource.Type, properties resource.Value) error {
+	env.AddTypes(cmd, resource.Decode, func(ctx context.Context, t *resource.Type, properties resource.Value) error {
 		encoded, err := encodeRequest(properties.Plain())
 		if err != nil {
 			return err
