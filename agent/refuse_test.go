@@ -432,7 +432,7 @@ func TestAssignmentThatExpires(t *testing.T) {
 // nothing of what it ran before.
 func (n *node) gone(key string, seen uint64) {
 	n.t.Helper()
-	if got := n.agent.State().Manifests[key]; got != (model.ManifestState{Seen: seen}) {
+	if got := n.agent.State().Manifests[key]; got.SeenAt.IsZero() || got != (model.ManifestState{Seen: seen, SeenAt: got.SeenAt}) {
 		n.t.Errorf("the state of %s is %+v", key, got)
 	}
 }

@@ -98,7 +98,7 @@ func (g goal) rollout(ctx context.Context, s *store) (fleet.Rollout, error) {
 		if err != nil {
 			return fleet.Rollout{}, err
 		}
-		entries[i].Revision, entries[i].Digest = revision, digests[revision]
+		entries[i].Revision, entries[i].Digest, entries[i].Time = revision, digests[revision], time.Time{}
 	}
 	for _, key := range g.keys {
 		if at(key) < 0 {
