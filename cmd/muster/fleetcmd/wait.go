@@ -34,7 +34,7 @@ func addWait(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Flag("revision", "Revision to wait for (default: the newest)").PlaceHolder("N").Uint64Var(&c.revision)
 	cmd.Flag("timeout", "Maximum time to wait; 0 checks once").Default("5m").DurationVar(&c.timeout)
 	c.AddFormat(cmd)
-	cmd.Action(env.Operation(c.run))
+	cmd.Action(env.Action(c.run))
 }
 
 func (c *waitCommand) run(ctx context.Context) error {

@@ -62,7 +62,7 @@ func Add(env *cli.Env, parent *fisk.CmdClause) {
 	}
 	document := cmd.Command("request", "Send an ensure request that is a document, JSON or YAML")
 	document.Arg("file", "File, or - for standard input").Required().StringVar(&c.request)
-	document.Action(env.Operation(c.runDocument))
+	document.Action(env.Action(c.runDocument))
 }
 
 // runDocument sends a request that is a document.

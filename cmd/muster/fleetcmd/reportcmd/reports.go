@@ -42,7 +42,7 @@ func AddReports(env *cli.Env, parent *fisk.CmdClause) {
 	cli.Enum(cmd.Flag("outcome", "Filter by outcome: stable, changed, failed …").PlaceHolder("OUTCOME"), &c.outcome, outcomes()...)
 	cmd.Flag("json", "Print one JSON document per line").UnNegatableBoolVar(&c.JSON)
 	cmd.Flag("yaml", "Print YAML documents").UnNegatableBoolVar(&c.YAML)
-	cmd.Action(env.Operation(c.run))
+	cmd.Action(env.Action(c.run))
 }
 
 // outcomes returns those of all kinds of report.
