@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -156,6 +157,77 @@ func TestNewcomerInConflict(t *testing.T) {
 				n.put("group.web.m", "another", "y")
 				n.has("shared", "newcomer\n")
 				n.has("own", "x")
+			})
+		})
+	}
+}
+
+// TestTwoChangesInConflict: manifests in force that change in one pass. Where their
+// new versions agree both become active; else what conflicts with one in force is
+// rejected, and nothing goes out of force, also across a restart.
+func TestTwoChangesInConflict(t *testing.T) {
+	for name, c := range map[string]struct {
+		before, after map[string][]string
+		files         map[string]string
+		late          []string
+	}{
+		"they agree": {
+			map[string][]string{"group.web.a": {"shared", "one\n"}, "group.web.b": {"shared", "one\n"}},
+			map[string][]string{"group.web.a": {"shared", "two\n"}, "group.web.b": {"shared", "two\n"}},
+			map[string]string{"shared": "two\n"}, nil,
+		},
+		"they exchange a resource": {
+			map[string][]string{"group.web.a": {"p", "a\n"}, "group.web.b": {"q", "b\n"}},
+			map[string][]string{"group.web.a": {"q", "a\n"}, "group.web.b": {"p", "b\n"}},
+			map[string]string{"p": "b\n", "q": "a\n"}, nil,
+		},
+		"they disagree": {
+			map[string][]string{"group.web.a": {"shared", "one\n"}, "group.web.b": {"shared", "one\n"}},
+			map[string][]string{"group.web.a": {"shared", "two\n"}, "group.web.b": {"shared", "three\n"}},
+			map[string]string{"shared": "one\n"}, []string{"group.web.a", "group.web.b"},
+		},
+		"one takes what the other has": {
+			map[string][]string{"group.web.a": {"p", "a\n"}, "group.web.b": {"q", "b\n"}},
+			map[string][]string{"group.web.a": {"p", "a\n", "q", "a\n"}, "group.web.b": {"q", "c\n"}},
+			map[string]string{"p": "a\n", "q": "c\n"}, []string{"group.web.a"},
+		},
+		"an override that changes too": {
+			map[string][]string{"group.web.a": {"p", "a\n"}, "group.web.b": {"q", "b\n"}},
+			map[string][]string{"group.web.a": {"q", "a\n"}, "node.web01_example_net.b": {"q", "c\n"}},
+			map[string]string{"p": "a\n", "q": "c\n"}, []string{"group.web.a"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				n.start()
+				for key, files := range c.before {
+					n.put(key, files...)
+				}
+				n.stop()
+				for key, files := range c.after {
+					n.bucket.put(key, n.manifest(files...))
+				}
+				for restarts := range 2 {
+					n.start()
+					n.after(6 * time.Minute)
+					for file, text := range c.files {
+						n.has(file, text)
+					}
+					var late []string
+					for key, state := range n.agent.State().Manifests {
+						if strings.Contains(state.Late, "already declared differently") {
+							late = append(late, key)
+						}
+						if state.Revision == 0 && key != "group.web.b" {
+							t.Errorf("after %d restarts nothing of %s is in force: %+v", restarts, key, state)
+						}
+					}
+					slices.Sort(late)
+					if !slices.Equal(late, c.late) {
+						t.Errorf("after %d restarts %q are late, not %q: %+v", restarts, late, c.late, n.agent.State().Manifests)
+					}
+					n.stop()
+				}
 			})
 		})
 	}
@@ -360,7 +432,7 @@ func TestAssignmentThatExpires(t *testing.T) {
 // nothing of what it ran before.
 func (n *node) gone(key string, seen uint64) {
 	n.t.Helper()
-	if got := n.agent.State().Manifests[key]; got != (model.ManifestState{Seen: seen}) {
+	if got := n.agent.State().Manifests[key]; got.SeenAt.IsZero() || got != (model.ManifestState{Seen: seen, SeenAt: got.SeenAt}) {
 		n.t.Errorf("the state of %s is %+v", key, got)
 	}
 }

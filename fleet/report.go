@@ -17,6 +17,9 @@ func Describe(r model.Report) (subject, summary string) {
 	switch r.Type {
 	case model.ProtocolTransaction:
 		t := decoded[model.Transaction](r.Data)
+		if len(t.Errors) > 0 {
+			return t.Label(), transactionSummary(&t)
+		}
 		return t.Ref().String(), transactionSummary(&t)
 	case model.ProtocolEnsureResponse:
 		subject, response := "ensure", decoded[model.EnsureResponse](r.Data)

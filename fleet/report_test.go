@@ -39,9 +39,15 @@ func TestReportReads(t *testing.T) {
 		"some noop":  {model.ProtocolRun, model.Run{Counts: model.Counts{Total: 3, Changed: 3, Noop: 2}}, "node.a.motd@7", "3 resources, 1 changed, 2 would change in 0s"},
 		"failed run": {model.ProtocolRun, model.Run{Refused: true, Errors: []string{"a", "b"}}, "node.a.motd@7", "0 resources in 0s: a; b"},
 		"errors":     {model.ProtocolTransaction, with(func(t *model.Transaction) { t.Errors = []string{"x", "y"} }), "file#/etc/motd", "x; y"},
-		"unmet":      {model.ProtocolTransaction, with(func(t *model.Transaction) { t.UnmetRequirements = []model.Ref{ref, ref} }), "file#/etc/motd", "needs file#/etc/motd, file#/etc/motd"},
-		"noop":       {model.ProtocolTransaction, with(func(t *model.Transaction) { t.NoopMessage = "Would have created the file" }), "file#/etc/motd", "Would have created the file"},
-		"skipped":    {model.ProtocolTransaction, with(func(t *model.Transaction) { t.SkipReason = "control.if is false" }), "file#/etc/motd", "control.if is false"},
+		"failed": {model.ProtocolTransaction, with(func(t *model.Transaction) {
+			t.Source, t.Errors = model.Position{File: "m.yaml", Line: 4, Column: 2}, []string{"x"}
+		}), "m.yaml:4:2: file#/etc/motd", "x"},
+		"placed": {model.ProtocolTransaction, with(func(t *model.Transaction) {
+			t.Source, t.SkipReason = model.Position{File: "m.yaml", Line: 4}, "expired"
+		}), "file#/etc/motd", "expired"},
+		"unmet":   {model.ProtocolTransaction, with(func(t *model.Transaction) { t.UnmetRequirements = []model.Ref{ref, ref} }), "file#/etc/motd", "needs file#/etc/motd, file#/etc/motd"},
+		"noop":    {model.ProtocolTransaction, with(func(t *model.Transaction) { t.NoopMessage = "Would have created the file" }), "file#/etc/motd", "Would have created the file"},
+		"skipped": {model.ProtocolTransaction, with(func(t *model.Transaction) { t.SkipReason = "control.if is false" }), "file#/etc/motd", "control.if is false"},
 		"changes": {model.ProtocolTransaction, with(func(t *model.Transaction) {
 			t.Changes = []model.Change{{Action: "store", Message: "updated the file", Property: "content", From: "sha256-a", To: "sha256-b"}, {Action: "attributes", Message: "updated the file", Property: "mode", From: "0600", To: "0644"}, {Action: "store", Message: "updated the file"}, {Action: "stop"}}
 		}), "file#/etc/motd", "updated the file, updated the file (mode 0600 -> 0644), stop"},

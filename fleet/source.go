@@ -95,6 +95,10 @@ func open(path string, stdin io.Reader) (s *Source, name string, err error) {
 	if err != nil {
 		return nil, "", err
 	}
+	if !info.IsDir() && !info.Mode().IsRegular() {
+		// Opening a pipe waits until somebody writes to it.
+		return nil, "", fmt.Errorf("%s is neither a file nor a directory (pipe a manifest into -, with --name)", path)
+	}
 	base := filepath.Base(absolute)
 	s = &Source{Name: strings.TrimSuffix(base, filepath.Ext(base)), dir: filepath.Dir(path)}
 	file := path

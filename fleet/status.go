@@ -163,7 +163,7 @@ func (r Rollout) byPrecedence(n model.Node) []model.Entry {
 // skipped reports whether a node knows of a revision, accepts it, and does not
 // run it. What it ran of it before does not count.
 func (r Rollout) skipped(e model.Entry, n model.Node) bool {
-	m := n.Manifests[e.Key]
+	m := stateOf(e, n)
 
 	return r.reaches(e, m.Seen, "") && m.Late == "" && m.Outcome != model.OutcomeRefused
 }
@@ -182,6 +182,17 @@ func (r Rollout) whySkipped(e model.Entry, n model.Node, held string) (Status, s
 	}
 }
 
+// stateOf returns a node's state of an assignment, without what it saw of the same
+// number before the bucket was recreated.
+func stateOf(e model.Entry, n model.Node) model.ManifestState {
+	m := n.Manifests[e.Key]
+	if m.Seen == e.Revision && !m.SeenAt.IsZero() && !e.Time.IsZero() && !m.SeenAt.Equal(e.Time) {
+		m.Seen, m.Late = 0, ""
+	}
+
+	return m
+}
+
 // reaches reports whether a node's revision is that of an entry or a later one;
 // an unknown digest matches.
 func (r Rollout) reaches(e model.Entry, revision uint64, digest string) bool {
@@ -195,7 +206,7 @@ func (r Rollout) reaches(e model.Entry, revision uint64, digest string) bool {
 
 // status compares a node's state with an assignment that applies to it.
 func (r Rollout) status(e model.Entry, n model.Node) RolloutStatus {
-	m := n.Manifests[e.Key]
+	m := stateOf(e, n)
 	runs := r.reaches(e, m.Revision, m.Digest)
 	s := RolloutStatus{Node: n.Node, Key: e.Key, Desired: e.Revision, Current: m.Revision, Outcome: m.Outcome, At: m.At}
 	switch {

@@ -23,14 +23,14 @@ func runs(revision uint64, outcome model.Outcome) model.ManifestState {
 
 func TestStatus(t *testing.T) {
 	const key = "node.a.motd"
+	heard := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	rollout := fleet.Rollout{
-		Entries: []model.Entry{{Key: key, Revision: 7, Digest: "sha256-7"}},
+		Entries: []model.Entry{{Key: key, Revision: 7, Digest: "sha256-7", Time: heard}},
 		Later:   map[string]map[uint64]string{key: {8: "sha256-8", 9: ""}},
 	}
 	digest := func(revision uint64, digest string) model.ManifestState {
 		return model.ManifestState{Revision: revision, Digest: digest, Outcome: model.OutcomeStable}
 	}
-	heard := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	silent := model.Node{NodeState: model.NodeState{Node: "a"}, Silent: true, Heard: heard}
 	stopped := silent
 	stopped.Event, stopped.Silent = model.NodeStopped, false
@@ -53,6 +53,9 @@ func TestStatus(t *testing.T) {
 		"failed one of another":      {node("a", nil, map[string]model.ManifestState{key: {Revision: 20, Outcome: model.OutcomeFailed}}), fleet.StatusPending, "still at revision 20 of another bucket"},
 		"refused one of another":     {node("a", nil, map[string]model.ManifestState{key: {Seen: 20, Outcome: model.OutcomeRefused}}), fleet.StatusPending, "not acknowledged yet"},
 		"saw one of another":         {node("a", nil, map[string]model.ManifestState{key: {Seen: 20}}), fleet.StatusPending, "not acknowledged yet"},
+		"refused this one":           {node("a", nil, map[string]model.ManifestState{key: {Seen: 7, SeenAt: heard, Late: "refused: unknown key"}}), fleet.StatusRejected, "refused: unknown key"},
+		"refused a recreated number": {node("a", nil, map[string]model.ManifestState{key: {Seen: 7, SeenAt: heard.Add(-time.Hour), Late: "refused: unknown key"}}), fleet.StatusPending, "not acknowledged yet"},
+		"saw a recreated number":     {node("a", nil, map[string]model.ManifestState{key: {Seen: 7, SeenAt: heard.Add(-time.Hour)}}), fleet.StatusPending, "not acknowledged yet"},
 		"refused a later one":        {node("a", nil, map[string]model.ManifestState{key: {Seen: 9, Outcome: model.OutcomeRefused}}), fleet.StatusRejected, "rejected"},
 		"failed":                     {node("a", nil, map[string]model.ManifestState{key: {Revision: 7, Outcome: model.OutcomeFailed, Counts: model.Counts{Total: 5, Failed: 1, Unmet: 1}}}), fleet.StatusFailed, "2 of 5 resources failed"},
 		"failed with a reason":       {node("a", nil, map[string]model.ManifestState{key: {Revision: 7, Outcome: model.OutcomeFailed, Error: "file#/x: no space left", Counts: model.Counts{Total: 5, Failed: 1}}}), fleet.StatusFailed, "1 of 5 resources failed: file#/x: no space left"},

@@ -74,6 +74,8 @@ type ManifestState struct {
 	Error string `json:"error,omitempty" jsonschema_description:"First error of the last run"`
 	// Seen is the newest revision known; it differs from Revision when it was rejected.
 	Seen uint64 `json:"seen,omitempty" jsonschema_description:"Newest revision seen, where it is not active"`
+	// SeenAt is when the bucket stored it: a bucket that was recreated counts from 1 again.
+	SeenAt time.Time `json:"seen_at,omitzero" jsonschema_description:"When the bucket stored the newest revision seen"`
 	// Late is why Seen is not active.
 	Late string `json:"late,omitempty" jsonschema_description:"Why the newest revision is not active"`
 }

@@ -79,6 +79,15 @@ type Transaction struct {
 // Ref returns the resource's reference.
 func (t *Transaction) Ref() Ref { return Ref{Type: t.Type, Name: t.Name} }
 
+// Label returns the reference, after the place where a document declares it.
+func (t *Transaction) Label() string {
+	if t.Source.Line == 0 {
+		return t.Ref().String()
+	}
+
+	return t.Source.String() + ": " + t.Ref().String()
+}
+
 // Outcome returns the one word for the transaction: the most serious that applies.
 func (t *Transaction) Outcome() Outcome {
 	switch {

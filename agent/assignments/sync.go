@@ -183,36 +183,83 @@ func (t *turn) selectOf(ctx context.Context, same []*unit) (candidate, bool) {
 
 // admit returns the candidates that declare no resource differently than another,
 // in the order in which they run. A manifest in force comes before a change of
-// one, and that before a newcomer: of two that conflict, the later is rejected,
-// and the next one of its name takes its place.
+// one, and that before a newcomer: of two that conflict, the later gives way to
+// what else there is of its name. That may be a version in force, before which
+// others give way that came first.
 func (t *turn) admit(ctx context.Context, candidates []candidate) []candidate {
 	held := t.inForce()
-	order := func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(a.seniority(held), b.seniority(held)), a.compare(b))
-	}
-	var out []candidate
-	taken := graph.Claims{}
-	for slices.SortFunc(candidates, order); len(candidates) > 0; {
-		c := candidates[0]
-		candidates = candidates[1:]
-		v := t.withoutConflict(ctx, taken, c)
-		if v == nil {
-			if c.unit.record.Good != nil {
-				continue
-			}
-			if next, ok := t.selectOf(ctx, c.rest); ok {
-				candidates = append(candidates, next)
-				slices.SortFunc(candidates, order)
-			}
-			continue
+	var declined []candidate
+	for {
+		slices.SortFunc(candidates, func(a, b candidate) int {
+			return cmp.Or(cmp.Compare(a.seniority(held), b.seniority(held)), a.compare(b))
+		})
+		i := firstConflict(candidates)
+		if i < 0 {
+			break
 		}
-		taken.Add(c.unit.key, v.Resolution.Resources)
-		c.version = v
-		out = append(out, c)
+		c := candidates[i]
+		declined = append(declined, c)
+		candidates = slices.Delete(candidates, i, i+1)
+		if instead, ok := t.instead(ctx, c); ok {
+			candidates = append(candidates, instead)
+		}
 	}
-	slices.SortFunc(out, candidate.compare)
+	for _, c := range declined {
+		candidates = t.decline(ctx, c, candidates)
+	}
+	slices.SortFunc(candidates, candidate.compare)
 
-	return out
+	return candidates
+}
+
+// firstConflict returns the first candidate that declares a resource differently
+// than one before it, -1 for none.
+func firstConflict(candidates []candidate) int {
+	taken := graph.Claims{}
+	for i, c := range candidates {
+		if len(taken.Conflicts(c.version.Resolution.Resources)) > 0 {
+			return i
+		}
+		taken.Add(c.unit.key, c.version.Resolution.Resources)
+	}
+
+	return -1
+}
+
+// instead returns what a candidate in conflict gives way to: the last good version
+// of its key, or where it has none, the next key of its name.
+func (t *turn) instead(ctx context.Context, c candidate) (candidate, bool) {
+	good := c.unit.record.Good
+	if good == nil {
+		return t.selectOf(ctx, c.rest)
+	}
+	if sameEntry(*good, c.version.Entry) {
+		return candidate{}, false
+	}
+	v, holds, err := t.resolveEntry(ctx, c.unit, *good)
+	c.version = v
+
+	return c, err == nil && holds
+}
+
+// decline rejects a candidate that conflicts with those that are admitted. When
+// what it conflicted with is not among them, it is admitted after all.
+func (t *turn) decline(ctx context.Context, c candidate, admitted []candidate) []candidate {
+	others := slices.DeleteFunc(slices.Clone(admitted), func(other candidate) bool { return other.unit.name == c.unit.name })
+	taken := graph.Claims{}
+	for _, other := range others {
+		taken.Add(other.unit.key, other.version.Resolution.Resources)
+	}
+	problems := taken.Conflicts(c.version.Resolution.Resources)
+	if len(problems) == 0 {
+		return append(others, c)
+	}
+	why := t.handleInvalid(ctx, c.unit, c.version.Entry, problems)
+	if c.unit.isNewest(c.version.Entry) {
+		c.unit.late = why
+	}
+
+	return admitted
 }
 
 // inForce returns the unit of each name that is in force, or that was before a
@@ -259,29 +306,6 @@ func (t *turn) activate(ctx context.Context, candidates []candidate) {
 			t.result.Refreshed = append(t.result.Refreshed, u.key)
 		}
 	}
-}
-
-// withoutConflict returns the version of a candidate that agrees with the manifests
-// before it, nil when there is none.
-func (t *turn) withoutConflict(ctx context.Context, taken graph.Claims, c candidate) *Version {
-	problems := taken.Conflicts(c.version.Resolution.Resources)
-	if len(problems) == 0 {
-		return c.version
-	}
-	why := t.handleInvalid(ctx, c.unit, c.version.Entry, problems)
-	if c.unit.isNewest(c.version.Entry) {
-		c.unit.late = why
-	}
-	good := c.unit.record.Good
-	if good == nil || sameEntry(*good, c.version.Entry) {
-		return nil
-	}
-	v, holds, err := t.resolveEntry(ctx, c.unit, *good)
-	if err != nil || !holds || len(taken.Conflicts(v.Resolution.Resources)) > 0 {
-		return nil
-	}
-
-	return v
 }
 
 // conclude completes the rejections by what stays active, and makes the record of

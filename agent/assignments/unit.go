@@ -164,7 +164,7 @@ func (u *unit) state(stays string) model.ManifestState {
 		out = model.ManifestState{Revision: u.active.Entry.Revision, Digest: u.active.Digest, Late: u.stale.String()}
 	}
 	if u.newest != nil && (u.active == nil || u.active.Entry.Revision != u.newest.Revision) {
-		out.Seen, out.Late = u.newest.Revision, u.late.String()
+		out.Seen, out.SeenAt, out.Late = u.newest.Revision, u.newest.Time, u.late.String()
 		if u.late.rejected {
 			out.Late += "; " + stays
 		}

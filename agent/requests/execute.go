@@ -67,11 +67,12 @@ func (s *Service) execute(ctx, hard context.Context, q *request, began func()) (
 	if err != nil {
 		return nil, err
 	}
+	own := resolved.Resources[len(resolved.Resources)-1]
+	own.Pos = model.Position{File: own.Pos.File} // the lines are not those of the sender's document
 	built, err := graph.Build(resolved.Resources, nil)
 	if err != nil {
 		return nil, err
 	}
-	asked := resolved.Resources[len(resolved.Resources)-1].Ref()
 	var result *model.Transaction
 	summary, err := s.o.Run(ctx, hard, Run{
 		ID: q.ID, Graph: built, Noop: req.Noop, Secrets: resolved.Secrets,
@@ -82,7 +83,7 @@ func (s *Service) execute(ctx, hard context.Context, q *request, began func()) (
 			s.respond(hard, q, running)
 		},
 		OnTransaction: func(t *model.Transaction) {
-			if t.Ref() == asked {
+			if t.Ref() == own.Ref() {
 				result = t
 			}
 		},

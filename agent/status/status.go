@@ -98,7 +98,7 @@ func withOutcome(s, last model.ManifestState) model.ManifestState {
 	if s.Revision == 0 || s.Revision != last.Revision {
 		return s
 	}
-	last.Seen, last.Late = s.Seen, s.Late
+	last.Seen, last.SeenAt, last.Late = s.Seen, s.SeenAt, s.Late
 
 	return last
 }

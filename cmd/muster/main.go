@@ -49,9 +49,15 @@ func run(types resource.Types, args []string, stdin io.Reader, stdout, stderr io
 func execute(ctx context.Context, env *cli.Env, args []string) error {
 	defer env.Close()
 	app := commands(env)
-	code, err := parse(app, args)
+	line := newLine(app, args)
+	code, err := cli.ExitOK, line.misread()
+	if err == nil {
+		if code, err = parse(app, args); err != nil {
+			err = line.explain(err)
+		}
+	}
 	if err != nil {
-		return &cli.ExitError{Code: cli.ExitUsage, Err: usage(app, args, err)}
+		return cli.Usagef("%w (see %s --help)", err, line.command)
 	}
 	ran, err := env.Run(ctx)
 	if !ran && code != cli.ExitOK {

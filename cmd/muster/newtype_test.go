@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources"
 	"github.com/musterfleet/muster/resources/resource"
@@ -42,7 +43,7 @@ func TestATypeThatIsAdded(t *testing.T) {
 	says(muster(0, "", "ensure", "setting", "--help"), "the absolute path, for example /etc/hostname", "--value=VALUE", "--ensure=present|absent", "--provider=plain")
 	says(muster(0, "", "status", "setting", "--help"), "--value=VALUE")
 	says(muster(0, "", "fleet", "ensure", "setting", "--help"), "--value=VALUE")
-	says(muster(1, "", "ensure", "setting", path), "a setting needs a value (for example value: web01)")
+	says(muster(cli.ExitUsage, "", "ensure", "setting", path), "a setting needs a value (for example value: web01)")
 	says(muster(0, "", "ensure", "--dry-run", "setting", path, "--value", "web01"), "Would have set the value", "value:  -> web01")
 	says(muster(0, "", "ensure", "setting", path, "--value", "web01"), "setting#"+path+" changed ensure=present", "provider=plain")
 	says(muster(0, "", "status", "setting", path), `"protocol": "io.choria.ccm.v1.resource.setting.state"`, `"value": "web01"`)

@@ -3,75 +3,147 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/choria-io/fisk"
 
-	"github.com/musterfleet/muster/resources/document"
+	"github.com/musterfleet/muster/cmd/muster/cli"
 )
 
-// usage completes an error of the command line: it names the flag and its value, or
-// the unknown word with the nearest known one, and the help to read.
-func usage(app *fisk.Application, args []string, err error) error {
-	parsed, _ := app.ParseContext(args)
-	command, flags, commands := app.Name, app.Model().Flags, app.Model().Commands
-	for _, e := range parsed.Elements {
+// line is a command line as far as it can be understood.
+type line struct {
+	parsed *fisk.ParseContext
+	args   []string
+	// command is the innermost one, with those below it; flags are all that it has.
+	command  string
+	commands []*fisk.CmdModel
+	flags    []*fisk.FlagModel
+}
+
+func newLine(app *fisk.Application, args []string) line {
+	l := line{args: args, command: app.Name, flags: app.Model().Flags, commands: app.Model().Commands}
+	l.parsed, _ = app.ParseContext(args)
+	for _, e := range l.parsed.Elements {
 		if clause, is := e.Clause.(*fisk.CmdClause); is {
-			command, flags, commands = app.Name+" "+clause.FullCommand(), append(flags, clause.Model().Flags...), clause.Model().Commands
+			l.command, l.flags, l.commands = app.Name+" "+clause.FullCommand(), append(l.flags, clause.Model().Flags...), clause.Model().Commands
 		}
 	}
+	if end := slices.Index(args, "--"); end >= 0 {
+		l.args = args[:end]
+	}
+
+	return l
+}
+
+// flag returns a flag by its name.
+func (l line) flag(name string) (*fisk.FlagModel, bool) {
+	i := slices.IndexFunc(l.flags, func(f *fisk.FlagModel) bool { return f.Name == name })
+	if i < 0 {
+		return nil, false
+	}
+
+	return l.flags[i], true
+}
+
+// misread reports what fisk takes for something else: a long flag with one dash
+// for short ones, and the value of a flag that has none for an argument.
+func (l line) misread() error {
+	for _, arg := range l.args {
+		name, _, valued := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+		dashes := len(arg) - len(strings.TrimLeft(arg, "-"))
+		flag, known := l.flag(name)
+		if !known && dashes == 2 {
+			flag, known = l.flag(strings.TrimPrefix(name, "no-"))
+		}
+		switch {
+		case !known:
+		case dashes == 1 && len(name) > 1:
+			return fmt.Errorf("unknown flag -%s, did you mean --%s?", name, name)
+		case dashes == 2 && valued && flag.IsBoolFlag():
+			return fmt.Errorf("--%s takes no value: %s", name, arg)
+		}
+	}
+
+	return nil
+}
+
+// explain completes an error of the command line: it names the flag and its value,
+// or the unknown word with the nearest known one.
+func (l line) explain(err error) error {
 	switch {
 	case errors.Is(err, fisk.ErrUnknownLongFlag):
-		var names []string
-		for _, f := range flags {
-			names = append(names, "--"+f.Name)
+		return l.unknownFlag(l.parsed.Peek().String())
+	case errors.Is(err, fisk.ErrUnknownShortFlag):
+		short := l.parsed.Peek().Value
+		at := slices.IndexFunc(l.args, func(arg string) bool {
+			return len(arg) > 2 && arg[0] == '-' && arg[1] != '-' && strings.Contains(arg, short)
+		})
+		if at < 0 {
+			return fmt.Errorf("unknown flag -%s", short)
 		}
-		flag := parsed.Peek().String()
-		if (flag == "--check" || flag == "--dry-run") && slices.Contains(names, "--noop") {
-			err = fmt.Errorf("unknown flag %s, did you mean --noop?", flag)
-			break
-		}
-		err = fmt.Errorf("unknown flag %s%s", flag, nearest(flag, names))
+		return l.unknownFlag(l.args[at])
 	case errors.Is(err, fisk.ErrExpectedKnownCommand):
 		var names []string
-		for _, c := range commands {
-			names = append(names, c.Name)
+		for _, c := range l.commands {
+			if !c.Hidden {
+				names = append(names, c.Name)
+			}
 		}
-		word := parsed.Peek().Value
-		err = fmt.Errorf("unknown command %q of %s%s", word, command, nearest(word, names))
+		word := l.parsed.Peek().Value
+		return fmt.Errorf("unknown command %q of %s%s", word, l.command, cli.DidYouMean(word, names))
 	default:
-		err = namedFlag(parsed, err)
+		return l.namedFlag(err)
 	}
-
-	return fmt.Errorf("%w (see %s --help)", err, command)
 }
 
-func nearest(word string, known []string) string {
-	if near := document.Nearest(word, known); near != "" {
-		return ", did you mean " + near + "?"
+func (l line) unknownFlag(flag string) error {
+	var names []string
+	for _, f := range l.flags {
+		names = append(names, "--"+f.Name)
+	}
+	wanted := "--" + strings.TrimLeft(flag, "-")
+	if (wanted == "--check" || wanted == "--dry-run") && slices.Contains(names, "--noop") {
+		return fmt.Errorf("unknown flag %s, did you mean --noop?", flag)
 	}
 
-	return ""
+	return fmt.Errorf("unknown flag %s%s", flag, cli.DidYouMean(wanted, names))
 }
 
-// namedFlag adds the flag whose value is the error, with that value.
-func namedFlag(parsed *fisk.ParseContext, err error) error {
-	at := slices.IndexFunc(parsed.Elements, func(e *fisk.ParseElement) bool {
-		flag, is := e.Clause.(*fisk.FlagClause)
-		if !is || e.Value == nil {
-			return false
-		}
-		again := flag.Model().Value.Set(*e.Value)
+// namedFlag adds the flag, or its variable, whose value is the error, with that value.
+func (l line) namedFlag(err error) error {
+	isCause := func(flag *fisk.FlagModel, text string) bool {
+		again := flag.Value.Set(text)
 		return again != nil && again.Error() == err.Error()
-	})
-	if at < 0 {
-		return err
 	}
-	if errors.As(err, new(*strconv.NumError)) {
-		err = errors.New("not a whole number of 0 or more")
+	for _, e := range l.parsed.Elements {
+		clause, is := e.Clause.(*fisk.FlagClause)
+		if is && e.Value != nil && isCause(clause.Model(), *e.Value) {
+			return fmt.Errorf("--%s %q: %w", clause.Model().Name, *e.Value, plain(clause.Model(), err))
+		}
 	}
-	e := parsed.Elements[at]
+	for _, flag := range l.flags {
+		if text, set := os.LookupEnv(flag.Envar); flag.Envar != "" && set && isCause(flag, text) {
+			return fmt.Errorf("%s %q: %w", flag.Envar, text, plain(flag, err))
+		}
+	}
 
-	return fmt.Errorf("--%s %q: %w", e.Clause.(*fisk.FlagClause).Model().Name, *e.Value, err)
+	return err
+}
+
+// plain returns the error of a flag's value without the words of Go.
+func plain(flag *fisk.FlagModel, err error) error {
+	if errors.As(err, new(*strconv.NumError)) {
+		return errors.New("not a whole number of 0 or more")
+	}
+	if v, ok := flag.Value.(fisk.Getter); ok {
+		if _, is := v.Get().(time.Duration); is {
+			return errors.New("not a duration, such as 30s, 5m or 1h30m")
+		}
+	}
+
+	return err
 }

@@ -32,7 +32,7 @@ func (s Store) KVGet(ctx context.Context, bucket, key string) ([]byte, error) {
 	m, err := s.store.Value(ctx, kvstore.KVStream(bucket), kvstore.KVSubject(bucket, key))
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
-		return nil, fmt.Errorf("bucket %s: no such key-value bucket, or one without direct get: %w", bucket, err)
+		return nil, fmt.Errorf("bucket %s: no such key-value bucket, or one without direct get (see nats kv ls)", bucket)
 	case err != nil:
 		return nil, fmt.Errorf("key %s of %s: %w", key, bucket, err)
 	}

@@ -13,6 +13,7 @@ import (
 	"io"
 	"iter"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore"
@@ -31,7 +32,10 @@ var ErrDamaged = errors.New("damaged")
 // when there is no such object.
 func (s Store) Object(ctx context.Context, bucket, name string) (io.ReadCloser, error) {
 	info, err := s.objectInfo(ctx, bucket, name)
-	if err != nil {
+	switch {
+	case errors.Is(err, nats.ErrNoResponders):
+		return nil, fmt.Errorf("no object store %s, or one without direct get (see nats object ls)", bucket)
+	case err != nil:
 		return nil, fmt.Errorf("object %s of %s: %w", name, bucket, err)
 	}
 

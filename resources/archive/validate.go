@@ -44,7 +44,7 @@ func (s *Spec) Warnings() model.Problems {
 // CheckSum returns ErrChecksum unless a checksum is the wanted one.
 func (s *Spec) CheckSum(checksum string) error {
 	if want := s.WantedChecksum(); want != "" && checksum != want {
-		return fmt.Errorf("%w: expected %s, got %s", ErrChecksum, want, checksum)
+		return fmt.Errorf("%w: expected %s, got %s (correct `checksum` if this archive is the one you want)", ErrChecksum, want, checksum)
 	}
 
 	return nil

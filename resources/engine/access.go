@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"os"
 	"slices"
 
 	"github.com/musterfleet/muster/model"
@@ -54,9 +55,14 @@ func (a *access) Rest(n *graph.Node) []*graph.Node {
 	return out
 }
 
-// ErrorText returns an error of a node as it may be shown.
+// ErrorText returns an error of a node as it may be shown, with its remedy.
 func (a *access) ErrorText(n *graph.Node, err error) string {
-	return a.secrets.Error(err, a.isSensitive(n))
+	text := a.secrets.Error(err, a.isSensitive(n))
+	if do := remedy(err, os.Geteuid()); do != "" {
+		text += " (" + do + ")"
+	}
+
+	return text
 }
 
 // changes returns the changes of a plan as they may be shown.

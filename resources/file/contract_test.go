@@ -237,7 +237,7 @@ func contentCases(t *testing.T) []typetest.Case {
 				return p
 			},
 		},
-		{Name: "source, missing", Properties: copied, Error: "src/f does not exist"},
+		{Name: "source, missing", Properties: copied, Error: "src/f: file does not exist (correct `source`"},
 		{Name: "source, a directory", Setup: withDir("src/f", 0o755), Properties: copied, Error: "src/f is a directory: it is not a regular file"},
 		{Name: "source, a fifo", Setup: all(withDir("src", 0o755), withFifo("src/f")), Properties: copied, Error: "src/f is a special file: it is not a regular file"},
 	}

@@ -172,7 +172,7 @@ func resolveSource(ctx context.Context, env resource.Env, source string, want *w
 	case err != nil:
 		return entry, fmt.Errorf("could not inspect the source: %w", err)
 	case entry.Kind == files.Absent:
-		return entry, resource.PrerequisiteError{Needs: []string{resource.PathNeed(source)}, Err: fmt.Errorf("the source %s does not exist: %w", source, fs.ErrNotExist)}
+		return entry, resource.NoSource(source)
 	case entry.Kind != files.File:
 		return entry, fmt.Errorf("the source %s is a %s: it %w", source, entry.Kind, files.ErrNotRegular)
 	}

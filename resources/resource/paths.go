@@ -2,6 +2,7 @@ package resource
 
 import (
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"strings"
 	"unicode"
@@ -36,6 +37,12 @@ func MayWrite(h *host.Host, dir string) error {
 	}
 
 	return nil
+}
+
+// NoSource returns the error of a source that does not exist: a PrerequisiteError
+// that wraps fs.ErrNotExist.
+func NoSource(path string) error {
+	return PrerequisiteError{Needs: []string{PathNeed(path)}, Err: fmt.Errorf("the source %s: %w (correct `source`, or create it before this resource)", path, fs.ErrNotExist)}
 }
 
 // Obstacle returns why nothing can be created at an absent path: an ancestor that

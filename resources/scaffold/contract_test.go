@@ -278,7 +278,7 @@ func obstacleCases() []typetest.Case {
 				t.Error("it was written through the link", string(text), err)
 			}
 		})},
-		{Name: "no source", Properties: of(), Error: "src does not exist"},
+		{Name: "no source", Properties: of(), Error: "src: file does not exist (correct `source`"},
 		{Name: "a source that is a file", Setup: put("src", "x"), Properties: of(), Error: "src is a file, not a directory of templates"},
 		{Name: "a link in the source", Setup: all(two(), link("src/l", "/etc/passwd")), Properties: of(), Error: "l in the source is a link or special file: only files and directories are rendered"},
 		{Name: "a file called _partials", Setup: all(two(), put("src/_partials", "x")), Properties: of("purge", true), Error: "_partials in the source must be a directory"},

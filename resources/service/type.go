@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
@@ -70,6 +71,7 @@ func missing(p ServiceProvider, spec *Spec, state *State, err error) (*State, er
 			Metadata: Metadata{Name: spec.Name, Provider: p.Name(), Active: "inactive", UnitFile: "not-found"},
 		}, nil
 	default:
+		err = fmt.Errorf("%w (correct its name, see systemctl list-unit-files, or declare what installs it before)", err)
 		return nil, resource.PrerequisiteError{Needs: relations(spec), Err: err}
 	}
 }

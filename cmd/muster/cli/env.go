@@ -51,20 +51,14 @@ func (e *Env) Action(f func(context.Context) error) fisk.Action {
 	}
 }
 
-// Operation is Action for a command that needs NATS: an error to connect comes
-// with its remedy.
-func (e *Env) Operation(f func(context.Context) error) fisk.Action {
-	return e.Action(func(ctx context.Context) error { return e.ConnectHint(f(ctx)) })
-}
-
-// Run runs the command that the command line names. It reports false where it
-// names none, but asks for help or the version.
+// Run runs the command that the command line names; an error of NATS comes with its
+// remedy. It reports false where it names none, but asks for help or the version.
 func (e *Env) Run(ctx context.Context) (ran bool, err error) {
 	if e.chosen == nil {
 		return false, nil
 	}
 
-	return true, e.chosen(ctx)
+	return true, e.ConnectHint(e.chosen(ctx))
 }
 
 // Given reports whether one of these flags is on the command line. A default or

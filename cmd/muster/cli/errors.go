@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
+
+	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/model"
@@ -70,7 +73,7 @@ func Report(w io.Writer, err error) int {
 	}
 	var problems model.Problems
 	if !errors.As(err, &problems) {
-		fmt.Fprintf(w, "muster: %s\n", print.Visible(err.Error()))
+		fmt.Fprintf(w, "muster: %s\n", print.Visible(plain(err)))
 		return code
 	}
 	for _, p := range problems.Sorted() {
@@ -79,6 +82,29 @@ func Report(w io.Writer, err error) int {
 	fmt.Fprintf(w, "muster: %s, %s\n", print.Count(problems.Count(), "problem"), note)
 
 	return code
+}
+
+// plain returns the text of an error, with what libraries call some of them in the
+// words of users.
+func plain(err error) string {
+	text := err.Error()
+	for _, known := range []struct {
+		err   error
+		words string
+	}{
+		{nats.ErrNoServers, "no server answers"},
+		{nats.ErrNoResponders, "nothing answers there"},
+		{nats.ErrTimeout, "no answer in time"},
+		{context.DeadlineExceeded, "no answer in time"},
+		{nats.ErrAuthorization, "the server rejects the credentials"},
+		{io.ErrUnexpectedEOF, "it ends too early"},
+	} {
+		if errors.Is(err, known.err) {
+			text = strings.ReplaceAll(text, known.err.Error(), known.words)
+		}
+	}
+
+	return text
 }
 
 // Noop reports whether a command changes nothing: that was asked for, or a run

@@ -2,13 +2,17 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/choria-io/fisk"
 
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/engine"
 )
 
@@ -33,8 +37,8 @@ var ConnectFlags = [...]string{"context", "server", "creds", "nkey", "user", "pa
 // AddGlobals adds the global flags, and sets up the log by them.
 func (e *Env) AddGlobals(app *fisk.Application) {
 	f, c := &e.Flags, &e.Flags.Connect
-	app.Flag("log-level", "Minimum log level").Default("info").Envar(EnvLogLevel).EnumVar(&f.LogLevel, "debug", "info", "warn", "error")
-	app.Flag("log-format", "Log format").Default("text").Envar(EnvLogFormat).EnumVar(&f.LogFormat, "text", "json")
+	Enum(app.Flag("log-level", "Minimum log level").Default("info").Envar(EnvLogLevel), &f.LogLevel, "debug", "info", "warn", "error")
+	Enum(app.Flag("log-format", "Log format").Default("text").Envar(EnvLogFormat), &f.LogFormat, "text", "json")
 	app.Flag("state-dir", "Directory of the run lock, journal and copies").Default(defaultStateDir()).Envar(engine.EnvState).PlaceHolder("DIR").StringVar(&f.StateDir)
 	app.Flag("config-dir", "Directory of facts.yaml, facts.d and agent.yaml").Default("/etc/muster").Envar("MUSTER_CONFIG_DIR").PlaceHolder("DIR").StringVar(&f.ConfigDir)
 	app.Flag("context", "NATS context").Envar("NATS_CONTEXT").PlaceHolder("NAME").StringVar(&c.Context)
@@ -65,6 +69,40 @@ func defaultStateDir() string {
 	}
 
 	return filepath.Join(home, ".local", "state", "muster")
+}
+
+// enumFlag is one of several words.
+type enumFlag struct {
+	target *string
+	words  []string
+}
+
+// Enum makes flag one of several words.
+func Enum(flag *fisk.FlagClause, target *string, words ...string) {
+	flag.HintOptions(words...).SetValue(enumFlag{target, words})
+}
+
+// Set takes a word.
+func (f enumFlag) Set(text string) error {
+	if !slices.Contains(f.words, text) {
+		return fmt.Errorf("not one of %s%s", strings.Join(f.words, ", "), DidYouMean(text, f.words))
+	}
+	*f.target = text
+
+	return nil
+}
+
+// String returns the word.
+func (f enumFlag) String() string { return *f.target }
+
+// DidYouMean returns a question about the known word that is nearest to another
+// one, empty where none is near.
+func DidYouMean(word string, known []string) string {
+	if near := document.Nearest(word, known); near != "" {
+		return ", did you mean " + near + "?"
+	}
+
+	return ""
 }
 
 // intFlag rejects 1.9, which fisk truncates to 1.

@@ -116,6 +116,8 @@ func (e *Env) ConnectHint(err error) error {
 	switch {
 	case errors.Is(err, kvstore.ErrNotPermitted):
 		return fmt.Errorf("%w (operators need the whole account)", err)
+	case errors.Is(err, nats.ErrNoResponders):
+		return fmt.Errorf("%w (is JetStream enabled in nats-server, and for this account?)", err)
 	case !errors.Is(err, kvstore.ErrConnect):
 		return err
 	case errors.Is(err, nats.ErrAuthorization) && e.Flags.Connect.User != "":

@@ -15,9 +15,12 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
+// Decode decodes properties, as resource.Decode does.
+type Decode func(*resource.Type, resource.Value, model.Position) (*resource.Resource, model.Problems)
+
 // AddTypes adds to parent a command for each resource type, with a flag for each
-// of its properties, and calls act with those that are set.
-func (e *Env) AddTypes(parent *fisk.CmdClause, act func(ctx context.Context, typ *resource.Type, properties resource.Value) error) {
+// of its properties, and calls act with those that are set and that decode accepts.
+func (e *Env) AddTypes(parent *fisk.CmdClause, decode Decode, act func(ctx context.Context, typ *resource.Type, properties resource.Value) error) {
 	for _, t := range e.Types {
 		cmd := parent.Command(t.Name, t.Summary)
 		var name string
@@ -30,6 +33,9 @@ func (e *Env) AddTypes(parent *fisk.CmdClause, act func(ctx context.Context, typ
 				if f.set {
 					v.Entries = append(v.Entries, resource.Entry{Key: f.Key, Pos: f.pos(), Value: f.value()})
 				}
+			}
+			if _, problems := decode(t, v, v.Pos); len(problems) > 0 {
+				return &ExitError{Code: ExitUsage, Err: problems}
 			}
 			return act(ctx, t, v)
 		}))

@@ -31,7 +31,7 @@ func addLs(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Arg("name", "Filter by manifest name").StringVar(&c.name)
 	c.AddTargets(cmd, "group")
 	c.AddFormat(cmd)
-	cmd.Action(env.Operation(c.run))
+	cmd.Action(env.Action(c.run))
 }
 
 func (c *lsCommand) run(ctx context.Context) error {

@@ -52,7 +52,7 @@ func addPush(env *cli.Env, parent *fisk.CmdClause) {
 	c.AddTargets(cmd, "group")
 	c.addTerms(cmd)
 	c.AddFormat(cmd)
-	cmd.Action(env.Operation(cli.UnlessNoop(c.run)))
+	cmd.Action(env.Action(cli.UnlessNoop(c.run)))
 }
 
 func (c *pushCommand) run(ctx context.Context) error {

@@ -36,7 +36,7 @@ func addRm(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Arg("name", "Names, with --node, --group or --all; or keys (see muster fleet ls)").Required().StringsVar(&c.names)
 	c.AddTargets(cmd, "group")
 	c.AddFormat(cmd)
-	cmd.Action(env.Operation(cli.UnlessNoop(c.run)))
+	cmd.Action(env.Action(cli.UnlessNoop(c.run)))
 }
 
 func (c *rmCommand) keys() ([]string, error) {

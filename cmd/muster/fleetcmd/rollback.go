@@ -32,7 +32,7 @@ func addRollback(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Flag("to", "Revision to assign again (default: the last that differs)").PlaceHolder("N").Uint64Var(&c.to)
 	cmd.Flag("yes", "Do not ask for confirmation where noop would end what is enforced").Short('y').UnNegatableBoolVar(&c.yes)
 	c.AddFormat(cmd)
-	cmd.Action(env.Operation(cli.UnlessNoop(c.run)))
+	cmd.Action(env.Action(cli.UnlessNoop(c.run)))
 }
 
 func (c *rollbackCommand) run(ctx context.Context) error {

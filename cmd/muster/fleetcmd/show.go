@@ -48,7 +48,7 @@ func addShow(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Flag("diff", "Show the changes since the revision before, or since --from").UnNegatableBoolVar(&c.diff)
 	cmd.Flag("from", "First revision of --diff").PlaceHolder("N").Uint64Var(&c.from)
 	c.AddFormat(cmd)
-	cmd.Action(env.Operation(c.run))
+	cmd.Action(env.Action(c.run))
 }
 
 // openHistory connects to the fleet and reads the stored revisions of an

@@ -68,7 +68,7 @@ func uniqueKey(all []model.Entry, name string) (string, error) {
 		keys[i] = e.Key
 	}
 
-	return "", cli.Usagef("%s is ambiguous; give a full key: %s", name, strings.Join(keys, ", "))
+	return "", fmt.Errorf("%s is ambiguous; give a full key: %s", name, strings.Join(keys, ", "))
 }
 
 func notAssigned(what string) error {

@@ -28,7 +28,7 @@ func (t *terms) addTerms(cmd *fisk.CmdClause) {
 	cmd.Flag("interval", "Time between two runs on a node").PlaceHolder("DURATION").DurationVar((*time.Duration)(&t.Interval))
 	cmd.Flag("when", "Condition, evaluated on the node; false means not assigned").PlaceHolder("EXPRESSION").StringVar(&t.When)
 	cmd.Flag("expires", "Expiry: a time, or a duration from now").PlaceHolder("TIME|DURATION").StringVar(&t.expires)
-	cmd.Flag("drift", "Action of nodes on drift").PlaceHolder("repair|report|ignore").EnumVar((*string)(&t.Drift), "repair", "report", "ignore")
+	cli.Enum(cmd.Flag("drift", "Action of nodes on drift").PlaceHolder("repair|report|ignore"), (*string)(&t.Drift), "repair", "report", "ignore")
 	cli.Int(cmd.Flag("priority", "Order within a target; lower runs first").PlaceHolder("N"), &t.Priority)
 }
 

@@ -34,7 +34,7 @@ func addWait(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Flag("revision", "Revision to wait for (default: the newest)").PlaceHolder("N").Uint64Var(&c.revision)
 	cmd.Flag("timeout", "Maximum time to wait; 0 checks once").Default("5m").DurationVar(&c.timeout)
 	c.AddFormat(cmd)
-	cmd.Action(env.Operation(c.run))
+	cmd.Action(env.Action(c.run))
 }
 
 func (c *waitCommand) run(ctx context.Context) error {
@@ -98,7 +98,7 @@ func (g goal) rollout(ctx context.Context, s *store) (fleet.Rollout, error) {
 		if err != nil {
 			return fleet.Rollout{}, err
 		}
-		entries[i].Revision, entries[i].Digest = revision, digests[revision]
+		entries[i].Revision, entries[i].Digest, entries[i].Time = revision, digests[revision], time.Time{}
 	}
 	for _, key := range g.keys {
 		if at(key) < 0 {

@@ -32,7 +32,7 @@ func addEnsure(env *cli.Env, app *fisk.Application) {
 	c.addFlags(cmd, "Show diffs of files; default with --dry-run", "Print the transaction event")
 	c.AddFacts(cmd)
 	c.AddMaxDepth(cmd)
-	env.AddTypes(cmd, c.run)
+	env.AddTypes(cmd, resource.Decode, c.run)
 	api := cmd.Command("api", "Ensure by documents instead of flags")
 	pipe := api.Command("pipe", "Read an ensure request from standard input and print the response")
 	pipe.HelpLong("The response is printed also where the request is not valid.\n\n" + `  echo '{"protocol":"` + model.ProtocolEnsureRequest + `","type":"exec","properties":{"name":"/bin/true"}}' | muster ensure api pipe`)
@@ -150,7 +150,7 @@ func addStatus(env *cli.Env, app *fisk.Application) {
 	cmd.HelpLong("Changes nothing. Properties besides the name say what to look at.\n\n  muster status file /etc/motd")
 	cmd.Flag("json", "Print as JSON (default)").UnNegatableBoolVar(&c.JSON)
 	cmd.Flag("yaml", "Print as YAML").UnNegatableBoolVar(&c.YAML)
-	env.AddTypes(cmd, c.run)
+	env.AddTypes(cmd, resource.DecodeQuestion, c.run)
 }
 
 func (c *statusCommand) run(ctx context.Context, t *resource.Type, properties resource.Value) error {

@@ -47,7 +47,7 @@ func addInit(env *cli.Env, fleet *fisk.CmdClause) {
 	cmd.Flag("dry-run", "Show what would be done, and change nothing").UnNegatableBoolVar(&c.dryRun)
 	cmd.Flag("yes", "Do not ask for confirmation").Short('y').UnNegatableBoolVar(&c.yes)
 	c.AddFormat(cmd)
-	cmd.Action(env.Operation(c.run))
+	cmd.Action(env.Action(c.run))
 }
 
 // size is a flag of a number of bytes: 10MiB, 10M and 10MB are the same.

@@ -38,22 +38,22 @@ func Add(env *cli.Env, app *fisk.Application) {
 		return c, cmd
 	}
 	c, cmd := add("init", "Create or update the stream of registrations; muster fleet init does it too")
-	cmd.Action(env.Operation(cli.UnlessNoop(c.init)))
+	cmd.Action(env.Action(cli.UnlessNoop(c.init)))
 
 	c, cmd = add("query", "Show the current registrations")
 	c.addFilter(cmd)
 	cmd.Flag("prometheus", "Write a file for Prometheus file discovery instead").PlaceHolder("FILE").StringVar(&c.prometheus)
-	cmd.Action(env.Operation(c.query))
+	cmd.Action(env.Action(c.query))
 
 	c, cmd = add("watch", "Show registrations as they change")
 	c.addFilter(cmd)
 	cmd.Flag("prometheus", "Keep a file for Prometheus file discovery up to date instead").PlaceHolder("FILE").StringVar(&c.prometheus)
-	cmd.Action(env.Operation(c.watch))
+	cmd.Action(env.Action(c.watch))
 
 	c, cmd = add("rm", "Withdraw registrations; a node whose resource is still stable registers again")
 	c.addFilter(cmd)
 	cmd.Flag("yes", "Withdraw all, if no filter is given").Short('y').UnNegatableBoolVar(&c.yes)
-	cmd.Action(env.Operation(cli.UnlessNoop(c.rm)))
+	cmd.Action(env.Action(cli.UnlessNoop(c.rm)))
 }
 
 func (c *command) addFilter(cmd *fisk.CmdClause) {

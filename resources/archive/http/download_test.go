@@ -63,7 +63,7 @@ func TestAuthentication(t *testing.T) {
 		x := newTrial(t, webtest.StartTLS(t, webtest.WithAuth("joe", "hunt/er2")))
 		x.provider = http.New(http.Options{Backoff: time.Millisecond, Client: web.NewClient(web.Options{TLS: x.server.TLS()})})
 		x.server.Put("/a.tar.gz", webtest.Text("x"))
-		if err := x.download(); err == nil || !strings.HasSuffix(err.Error(), "the server answered 401 Unauthorized") || len(x.server.Requests()) != 1 {
+		if err := x.download(); err == nil || !strings.HasSuffix(err.Error(), "the server answered 401 Unauthorized (check `username`, `password` and `headers`)") || len(x.server.Requests()) != 1 {
 			t.Errorf("%s: without credentials: %v after %d requests", name, err, len(x.server.Requests()))
 		}
 		set(x)
@@ -170,17 +170,17 @@ func TestRetry(t *testing.T) {
 		"408":                {[]webtest.Answer{webtest.Status(408)}, 2, ""},
 		"429":                {[]webtest.Answer{webtest.Status(429)}, 2, ""},
 		"the connection":     {[]webtest.Answer{webtest.Cut(0), webtest.Cut(0)}, 3, ""},
-		"five times":         {slices.Repeat([]webtest.Answer{webtest.Status(500)}, 5), 5, "the server answered 500 Internal Server Error"},
+		"five times":         {slices.Repeat([]webtest.Answer{webtest.Status(500)}, 5), 5, "the server answered 500 Internal Server Error (the server fails; the next run tries again)"},
 		"cut at one place":   {slices.Repeat([]webtest.Answer{declined}, 9), 5, "unexpected EOF"},
-		"404":                {[]webtest.Answer{webtest.Status(404)}, 1, "the server answered 404 Not Found"},
-		"403":                {[]webtest.Answer{webtest.Status(403)}, 1, "the server answered 403 Forbidden"},
+		"404":                {[]webtest.Answer{webtest.Status(404)}, 1, "the server answered 404 Not Found (check `url`)"},
+		"403":                {[]webtest.Answer{webtest.Status(403)}, 1, "the server answered 403 Forbidden (check `username`, `password` and `headers`)"},
 		"204":                {[]webtest.Answer{webtest.Status(204)}, 1, "the server answered 204 No Content"},
 		"206 unasked":        {[]webtest.Answer{webtest.With(206, "x", "Content-Range", "bytes 0-0/9")}, 1, "the server answered 206 Partial Content"},
 		"another scheme":     {[]webtest.Answer{webtest.Status(302, "Location", "ftp://127.0.0.1/a.tar.gz")}, 1, "redirected to a URL that is not http or https"},
 		"no host":            {[]webtest.Answer{webtest.Status(307, "Location", "http:///a.tar.gz")}, 1, "redirected to a URL that is not http or https"},
 		"no URL":             {[]webtest.Answer{webtest.Status(302, "Location", "http://[bad/")}, 1, "redirected to a URL that cannot be parsed"},
 		"no Location":        {[]webtest.Answer{webtest.Status(302)}, 1, "the server answered 302 Found"},
-		"410 on the way":     {[]webtest.Answer{webtest.Cut(1000), webtest.Status(410)}, 2, "the server answered 410 Gone"},
+		"410 on the way":     {[]webtest.Answer{webtest.Cut(1000), webtest.Status(410)}, 2, "the server answered 410 Gone (check `url`)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := newTrial(t, webtest.Start(t))

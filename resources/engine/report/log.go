@@ -47,6 +47,9 @@ func Log(ctx context.Context, log *slog.Logger, t *model.Transaction) {
 	}
 	attrs = append(attrs, healthOf(t)...)
 	if len(t.Errors) > 0 {
+		if t.Source.Line > 0 {
+			attrs = append(attrs, slog.String("at", t.Source.String()))
+		}
 		attrs = append(attrs, slog.String("error", strings.Join(t.Errors, "; ")))
 	}
 	log.LogAttrs(ctx, level, t.Ref().String()+" "+word, attrs...)

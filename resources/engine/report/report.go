@@ -113,7 +113,7 @@ func (r *Report) End(n *graph.Node, t *model.Transaction) {
 func (r *Report) hand(n *graph.Node, t *model.Transaction) {
 	r.Summary.Counts.Add(t)
 	for _, err := range t.Errors {
-		r.AddError(t.Ref().String() + ": " + err)
+		r.AddError(t.Label() + ": " + err)
 	}
 	if r.OnTransaction != nil {
 		r.OnTransaction(n, t)

@@ -20,6 +20,8 @@ import (
 var (
 	// ErrNotFound is a program, or the interpreter it names, that does not exist.
 	ErrNotFound = errors.New("command not found")
+	// ErrNotExecutable is a program that muster's user may not execute.
+	ErrNotExecutable = errors.New("cannot be executed")
 	// ErrNoDir is a working directory of a command that is missing.
 	ErrNoDir = errors.New("working directory does not exist")
 )

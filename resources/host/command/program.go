@@ -116,7 +116,7 @@ func findProgram(name, dir string, env []string) (string, error) {
 		case err == nil:
 			return program, nil
 		case !paths.IsAbsent(err) && refused == nil:
-			refused = fmt.Errorf("%s: %w", program, err)
+			refused = fmt.Errorf("%s %w: %w", program, ErrNotExecutable, err)
 		}
 	}
 	if refused != nil {
@@ -138,7 +138,7 @@ func checkProgram(name, dir string) error {
 	case paths.IsAbsent(err):
 		return fmt.Errorf("%w: %s does not exist", ErrNotFound, full)
 	default:
-		return fmt.Errorf("%s: %w", full, err)
+		return fmt.Errorf("%s %w: %w", full, ErrNotExecutable, err)
 	}
 }
 

@@ -94,7 +94,7 @@ func source(env resource.Env, spec *scaffold.Spec) (dir string, err error) {
 	case err != nil:
 		return "", fmt.Errorf("could not inspect the source: %w", err)
 	case entry.Kind == files.Absent:
-		return "", resource.PrerequisiteError{Needs: []string{resource.PathNeed(dir)}, Err: fmt.Errorf("the source %s does not exist: %w", dir, fs.ErrNotExist)}
+		return "", resource.NoSource(dir)
 	case entry.Kind != files.Directory:
 		return "", fmt.Errorf("the source %s is a %s, not a directory of templates", dir, entry.Kind)
 	}

@@ -32,6 +32,8 @@ type ensureCommand struct {
 	queue   time.Duration
 	dryRun  bool
 	request string
+	// place is where a document declares the resource.
+	place model.Position
 }
 
 // Add adds the command to muster fleet.
@@ -47,7 +49,7 @@ func Add(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Flag("queue", "Queue the request for unreachable nodes, for this long; they are no failure then").PlaceHolder("DURATION").DurationVar(&c.queue)
 	cmd.Flag("dry-run", "Show what would change, and change nothing").UnNegatableBoolVar(&c.dryRun)
 	c.AddFormat(cmd)
-	env.AddTypes(cmd, func(ctx context.Context, t *resource.Type, properties resource.Value) error {
+	env.AddTypes(cmd, resource.Decode, func(ctx context.Context, t *resource.Type, properties resource.Value) error {
 		encoded, err := encodeRequest(properties.Plain())
 		if err != nil {
 			return err
@@ -60,7 +62,7 @@ func Add(env *cli.Env, parent *fisk.CmdClause) {
 	}
 	document := cmd.Command("request", "Send an ensure request that is a document, JSON or YAML")
 	document.Arg("file", "File, or - for standard input").Required().StringVar(&c.request)
-	document.Action(env.Operation(c.runDocument))
+	document.Action(env.Action(c.runDocument))
 }
 
 // runDocument sends a request that is a document.
@@ -89,7 +91,7 @@ func (c *ensureCommand) run(ctx context.Context, request model.EnsureRequest, pr
 	if _, err := manifest.NewLoader(manifest.Options{Types: c.Types}).DecodeOne(request.Type, properties); err != nil {
 		return err
 	}
-	request = c.complete(request)
+	request, c.place = c.complete(request), properties.Pos
 	store, err := fleetcli.Open(ctx, c.Env)
 	if err != nil {
 		return err
@@ -144,7 +146,11 @@ func (c *ensureCommand) send(ctx context.Context, store *fleetcli.Store, list []
 
 func (c *ensureCommand) printAnswer(r model.EnsureResponse) {
 	text := c.Print.Word(string(fleet.EnsureOutcome(r)))
-	if summary := fleet.EnsureSummary(r); summary != "" {
+	summary := fleet.EnsureSummary(r)
+	if fleet.Failed(r) && c.place.Line > 0 {
+		summary = c.place.String() + ": " + summary
+	}
+	if summary != "" {
 		text += ": " + print.Text(print.OneLine(summary))
 	}
 	c.Print.Printf("%s  %s\n", print.Text(r.Node), text)

@@ -43,7 +43,7 @@ func AddNodes(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Arg("node", "Filter by node").StringsVar(&c.names)
 	cmd.Flag("group", "Filter by group; repeatable").PlaceHolder("GROUP").StringsVar(&c.groups)
 	c.AddFormat(cmd)
-	cmd.Action(env.Operation(c.run))
+	cmd.Action(env.Action(c.run))
 }
 
 func (c *nodesCommand) run(ctx context.Context) error {

@@ -38,11 +38,11 @@ func AddReports(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Flag("follow", "Follow new reports").Default("true").BoolVar(&c.follow)
 	cmd.Flag("since", "Start at this time, or this long ago").PlaceHolder("TIME|DURATION").StringVar(&c.since)
 	cmd.Flag("node", "Filter by node").PlaceHolder("NODE").StringVar(&c.node)
-	cmd.Flag("kind", "Filter by kind: run, transaction, health, ensure or node").PlaceHolder("KIND").EnumVar(&c.kind, model.KindRun, model.KindTransaction, model.KindHealth, model.KindEnsure, model.KindNode)
-	cmd.Flag("outcome", "Filter by outcome: stable, changed, failed …").PlaceHolder("OUTCOME").EnumVar(&c.outcome, outcomes()...)
+	cli.Enum(cmd.Flag("kind", "Filter by kind: run, transaction, health, ensure or node").PlaceHolder("KIND"), &c.kind, model.KindRun, model.KindTransaction, model.KindHealth, model.KindEnsure, model.KindNode)
+	cli.Enum(cmd.Flag("outcome", "Filter by outcome: stable, changed, failed …").PlaceHolder("OUTCOME"), &c.outcome, outcomes()...)
 	cmd.Flag("json", "Print one JSON document per line").UnNegatableBoolVar(&c.JSON)
 	cmd.Flag("yaml", "Print YAML documents").UnNegatableBoolVar(&c.YAML)
-	cmd.Action(env.Operation(c.run))
+	cmd.Action(env.Action(c.run))
 }
 
 // outcomes returns those of all kinds of report.

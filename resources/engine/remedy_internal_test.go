@@ -1,0 +1,41 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"testing"
+
+	"github.com/musterfleet/muster/resources/host/accounts"
+	"github.com/musterfleet/muster/resources/host/command"
+	"github.com/musterfleet/muster/resources/host/files"
+	"github.com/musterfleet/muster/resources/resource"
+	"golang.org/x/sys/unix"
+)
+
+// TestRemedy: what to do about the errors of the machine, also for whoever is not
+// root, and nothing where the error has its own remedy or none is known.
+func TestRemedy(t *testing.T) {
+	t.Parallel()
+	prerequisite := func(err error) error { return resource.PrerequisiteError{Needs: []string{"path:/x"}, Err: err} }
+	for name, c := range map[string]struct {
+		err  error
+		uid  int
+		want string
+	}{
+		"account":                {prerequisite(fmt.Errorf("user: %w", accounts.ErrNoAccount)), 0, "create it before this resource"},
+		"parent missing":         {prerequisite(files.ErrNoParent), 0, "ensure: directory"},
+		"parent is a file":       {files.ErrNoParent, 0, ""},
+		"program":                {command.ErrNotFound, 1000, "install it before"},
+		"program not executable": {fmt.Errorf("x %w: %w", command.ErrNotExecutable, unix.EACCES), 1000, "chmod +x"},
+		"working directory":      {command.ErrNoDir, 0, "`cwd`"},
+		"permission of a user":   {&fs.PathError{Op: "open", Path: "/x", Err: unix.EACCES}, 1000, "muster runs as user 1000: run it as root"},
+		"permission of root":     {&fs.PathError{Op: "open", Path: "/x", Err: unix.EPERM}, 0, "lsattr"},
+		"anything else":          {errors.New("exit code 3"), 0, ""},
+	} {
+		if got := remedy(c.err, c.uid); (c.want == "") != (got == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
