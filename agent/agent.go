@@ -106,9 +106,13 @@ func (a *Agent) open(ctx context.Context, o Options) (err error) {
 	if err := o.Host.OpenState(false); err != nil {
 		return err
 	}
+	report := &reporter{state: a.status.State, maxDocument: maxDocument(o.Publisher), log: a.log, results: results{}}
 	a.outbox, err = outbox.Open(outbox.Options{
 		Dir: filepath.Join(dir, "outbox"), MaxBytes: int64(o.Config.OutboxMaxBytes), Log: a.log,
-		Dropped: func(lost outbox.Lost) model.Report { return droppedReport(a.status.Identity(), lost) },
+		Dropped: func(lost outbox.Lost) model.Report {
+			report.lost.Store(true)
+			return droppedReport(a.status.Identity(), lost)
+		},
 	})
 	if err != nil {
 		return err
@@ -117,8 +121,11 @@ func (a *Agent) open(ctx context.Context, o Options) (err error) {
 	if err := o.Host.OpenState(true); err != nil {
 		return errors.Join(err, a.outbox.Close())
 	}
-	report := &reporter{outbox: a.outbox, state: a.status.State, maxDocument: maxDocument(o.Publisher), log: a.log}
-	a.delivery = &delivery{outbox: a.outbox, publisher: o.Publisher, node: o.Config.Node, connected: tasks.NewSignal(), drained: a.status.Changed, log: a.log}
+	report.outbox = a.outbox
+	a.delivery = &delivery{
+		outbox: a.outbox, publisher: o.Publisher, node: o.Config.Node, maxBatch: maxDocument(o.Publisher),
+		connected: tasks.NewSignal(), drained: a.status.Changed, log: a.log,
+	}
 	a.heartbeat = &status.Heartbeat{
 		Store: o.States, Node: a.status, Connected: tasks.NewSignal(), Log: a.log,
 		Facts:     func() (model.Facts, string) { f := a.facts.now(); return f.Values, f.Stable },

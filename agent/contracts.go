@@ -33,6 +33,9 @@ type Publisher interface {
 	// are stored for certain. The error is that of the first that is not, and wraps
 	// model.ErrUndeliverable when it never will be. The same report may come again.
 	PublishReports(ctx context.Context, reports []model.Report) (stored int, err error)
+	// PublishBatch stores reports of one run as one message: all, or none for certain.
+	// The error wraps model.ErrUndeliverable when they never will be stored like this.
+	PublishBatch(ctx context.Context, reports []model.Report) error
 	// MaxMessage returns how many bytes the server takes; zero while it is not known.
 	MaxMessage() int64
 }

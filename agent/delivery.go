@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// batch is how many reports are published at a time.
-	batch = 200
+	// maxReports is how many reports are published at a time.
+	maxReports = 200
 	// flushTimeout bounds the last delivery.
 	flushTimeout = 5 * time.Second
 )
@@ -24,6 +24,8 @@ type delivery struct {
 	outbox    *outbox.Outbox
 	publisher Publisher
 	node      string
+	// maxBatch returns how long a batch may be.
+	maxBatch func() int
 	// connected wakes it when NATS can be reached again; drained is notified when
 	// nothing waits any more.
 	connected, drained tasks.Signal
@@ -68,27 +70,52 @@ func (d *delivery) run(ctx context.Context) error {
 	return nil
 }
 
-// once publishes one batch. more is that some of one were taken.
+// once publishes the first reports that wait. more is that some may be left.
 func (d *delivery) once(ctx context.Context) (more bool, err error) {
-	reports := d.outbox.Next(batch)
-	if len(reports) == 0 {
-		return false, nil
-	}
+	reports := d.outbox.Next(maxReports)
 	for i := range reports {
 		reports[i].Node, reports[i].Schema = d.node, schemas.ID(reports[i].Type)
 	}
-	stored, err := d.publisher.PublishReports(ctx, reports)
-	if stored = min(max(stored, 0), len(reports)); stored > 0 {
+	n, batch, open := next(reports, d.maxBatch())
+	if n == 0 {
+		return false, nil
+	}
+	if open && d.grows(ctx, reports) {
+		return true, nil
+	}
+	reports = reports[:n]
+	stored := 0
+	if batch {
+		if err = d.publisher.PublishBatch(ctx, reports); err == nil {
+			stored = n
+		}
+	}
+	if !batch || errors.Is(err, model.ErrUndeliverable) {
+		stored, err = d.publisher.PublishReports(ctx, reports)
+	}
+	if stored = min(max(stored, 0), n); stored > 0 {
 		err = errors.Join(err, d.outbox.Ack(reports[stored-1].Seq))
 		if d.outbox.Len() == 0 {
 			d.drained.Notify()
 		}
 	}
-	if errors.Is(err, model.ErrUndeliverable) && stored < len(reports) {
+	if errors.Is(err, model.ErrUndeliverable) && stored < n {
 		return true, d.drop(ctx, reports[stored], err)
 	}
 
 	return stored > 0, err
+}
+
+// grows waits until a batch is of another second than what comes next, and reports
+// whether it became longer: then it is not published as it is, or it would be
+// published as two different batches when it comes again.
+func (d *delivery) grows(ctx context.Context, reports []model.Report) bool {
+	if tasks.Pause(ctx, min(time.Until(reports[0].Time.Add(2*batchSpan)), 2*batchSpan), d.outbox.Ready()) || ctx.Err() != nil {
+		return true
+	}
+	_ = d.outbox.Sync() // it logs why it cannot
+
+	return len(d.outbox.Next(maxReports)) != len(reports)
 }
 
 // drop removes a report that would hold up all others, and logs it.

@@ -178,6 +178,8 @@ type stream struct {
 	refuse  func(model.Report) bool
 	max     int64
 	reports []model.Report
+	// batches are how many reports each batch had.
+	batches []int
 	ids     map[string]bool
 	states  []model.NodeState
 	facts   []model.Facts
@@ -203,6 +205,17 @@ func (s *stream) PublishReports(_ context.Context, reports []model.Report) (int,
 	}
 
 	return len(reports), nil
+}
+
+func (s *stream) PublishBatch(ctx context.Context, reports []model.Report) error {
+	if _, err := s.PublishReports(ctx, reports); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.batches = append(s.batches, len(reports))
+
+	return nil
 }
 
 func (s *stream) MaxMessage() int64 { return s.max }
