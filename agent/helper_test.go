@@ -208,6 +208,9 @@ func (s *stream) PublishReports(_ context.Context, reports []model.Report) (int,
 }
 
 func (s *stream) PublishBatch(ctx context.Context, reports []model.Report) error {
+	if data, err := json.Marshal(reports); err != nil || s.max > 0 && int64(len(data)) > s.max {
+		return fmt.Errorf("%w: %d bytes, %v", model.ErrUndeliverable, len(data), err)
+	}
 	if _, err := s.PublishReports(ctx, reports); err != nil {
 		return err
 	}

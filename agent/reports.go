@@ -68,11 +68,11 @@ func (p *reporter) sync() {
 // earlier run reported it is counted in the summary.
 func (p *reporter) transaction(t *model.Transaction) {
 	p.begin(t)
-	now := time.Now()
 	if !isReported(t) {
 		p.results.forget(t)
 		return
 	}
+	now := time.Now()
 	if runID, ok := p.results.repeated(t, now); ok {
 		p.current.unchanged[runID]++
 		return

@@ -227,7 +227,11 @@ func TestABatchFitsIntoAMessage(t *testing.T) {
 		}
 		n.stream.mu.Lock()
 		defer n.stream.mu.Unlock()
-		if len(n.stream.batches) < 4 {
+		total := 0
+		for _, count := range n.stream.batches {
+			total += count
+		}
+		if total != 200-50 || len(n.stream.batches) < 4 {
 			t.Errorf("batches of %v in messages of 64 KiB", n.stream.batches)
 		}
 	})
