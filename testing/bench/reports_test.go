@@ -100,23 +100,21 @@ type size struct{ messages, bytes uint64 }
 // stored waits for the next summary of an outcome and returns what the stream has then.
 func stored(b *testing.B, ctx context.Context, store *kvtest.Store, events *nats.Subscription, outcome string) size {
 	b.Helper()
-	for {
-		m, err := events.NextMsgWithContext(ctx)
-		if err != nil {
-			b.Fatal(err)
-		}
-		if got := m.Subject[strings.LastIndex(m.Subject, ".")+1:]; got != outcome && got != "changed" {
-			b.Fatalf("%s: %s", m.Subject, m.Data)
-		}
-		stream, err := store.JetStream().Stream(ctx, "MUSTER_REPORTS")
-		if err != nil {
-			b.Fatal(err)
-		}
-		info, err := stream.Info(ctx)
-		if err != nil {
-			b.Fatal(err)
-		}
-
-		return size{info.State.Msgs, info.State.Bytes}
+	m, err := events.NextMsgWithContext(ctx)
+	if err != nil {
+		b.Fatal(err)
 	}
+	if got := m.Subject[strings.LastIndex(m.Subject, ".")+1:]; got != outcome && got != "changed" {
+		b.Fatalf("%s: %s", m.Subject, m.Data)
+	}
+	stream, err := store.JetStream().Stream(ctx, "MUSTER_REPORTS")
+	if err != nil {
+		b.Fatal(err)
+	}
+	info, err := stream.Info(ctx)
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	return size{info.State.Msgs, info.State.Bytes}
 }
