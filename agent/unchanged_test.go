@@ -151,6 +151,7 @@ func TestAnotherSourceOfTheManifestIsReported(t *testing.T) {
 
 func TestUnchangedResultsAreReportedAgainAfterADay(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
+		n.config.Interval = model.Duration(time.Hour)
 		n.start()
 		n.bucket.put("group.all.broken", n.failing(1))
 		n.repeats(1, "", 0)
@@ -158,7 +159,7 @@ func TestUnchangedResultsAreReportedAgainAfterADay(t *testing.T) {
 		if got, run := n.result(); got != 0 || len(run.Unchanged) != 1 {
 			t.Errorf("%d transactions within a day", got)
 		}
-		n.after(2 * time.Hour)
+		n.after(3 * time.Hour)
 		if got, _ := n.result(); got != 1 {
 			t.Errorf("%d transactions after a day, want 1", got)
 		}
@@ -233,6 +234,28 @@ func TestABatchFitsIntoAMessage(t *testing.T) {
 		}
 		if total != 200-50 || len(n.stream.batches) < 4 {
 			t.Errorf("batches of %v in messages of 64 KiB", n.stream.batches)
+		}
+	})
+}
+
+// The run goes on, and what it did is published.
+func TestABatchOfALongRunIsNotKeptBack(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		s := newSlow(n)
+		n.start()
+		n.bucket.put("group.all.broken", n.failing(60)+"    - slow:\n        - wait1: {ensure: present}\n        - wait2: {ensure: present}\n")
+		<-s.begun
+		n.after(5 * time.Second)
+		s.release <- struct{}{}
+		<-s.begun
+		n.after(3 * time.Second)
+		if got, run := n.result(); got != 61 || run.RunID != "" {
+			t.Errorf("%d transactions, run %+v", got, run)
+		}
+		n.stream.batched(t, 10)
+		close(s.release)
+		if got, run := n.result(); got != 1 || run.Counts.Total != 62 {
+			t.Errorf("%d transactions at the end, run %+v", got, run)
 		}
 	})
 }
