@@ -260,6 +260,34 @@ func TestABatchOfALongRunIsNotKeptBack(t *testing.T) {
 	})
 }
 
+func TestAnOutageInALongRunIsLoggedOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		s := newSlow(n)
+		n.start()
+		n.bucket.put("group.all.broken", n.failing(51)+"    - slow:\n        - wait1: {ensure: present}\n        - wait2: {ensure: present}\n        - wait3: {ensure: present}\n")
+		for range 2 {
+			<-s.begun
+			n.after(5 * time.Second)
+			s.release <- struct{}{}
+		}
+		<-s.begun
+		n.stream.setAway(true)
+		n.after(time.Minute)
+		close(s.release)
+		n.after(time.Second)
+		n.stream.setAway(false)
+		n.after(10 * time.Minute)
+		if got, _ := n.result(); got != 54 {
+			t.Errorf("%d transactions", got)
+		}
+		n.stop()
+		log := n.log.String()
+		if failed, again := strings.Count(log, "cannot publish reports"), strings.Count(log, "publishing reports again"); failed != 1 || again != 1 {
+			t.Errorf("%d times failed, %d times again", failed, again)
+		}
+	})
+}
+
 // What no server takes is dropped alone, not with its batch.
 func TestOneOfABatchIsRefused(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {

@@ -14,11 +14,11 @@ const (
 	maxEnvelope = 1 << 10
 )
 
-// next returns how many of the waiting reports are published first, and whether
+// first returns how many of the waiting reports are published first, and whether
 // these are a batch. It depends on the reports alone, from the first one on, so that
 // after a kill the same reports make the same batch, which the server knows. open
 // reports that the batch may become longer: nothing waits behind it yet.
-func next(reports []model.Report, most int) (n int, batch, open bool) {
+func first(reports []model.Report, most int) (n int, batch, open bool) {
 	if len(reports) == 0 || !reports[0].Batch {
 		for n < len(reports) && !reports[n].Batch {
 			n++

@@ -9,7 +9,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-func TestNext(t *testing.T) {
+func TestFirst(t *testing.T) {
 	start := time.Unix(1000, 0)
 	single := func() model.Report { return model.Report{RunID: "a", Time: start} }
 	batched := func(run string, after time.Duration) model.Report {
@@ -41,13 +41,13 @@ func TestNext(t *testing.T) {
 		"one that is larger than a batch": {append([]model.Report{{RunID: "a", Time: start, Batch: true, Data: make([]byte, 1<<20)}}, many(3)...), 1, false, false},
 		"a larger one behind":             {append(many(2), model.Report{RunID: "a", Time: start, Batch: true, Data: make([]byte, 1<<20)}), 2, true, false},
 	} {
-		n, batch, open := next(c.reports, 512<<10)
+		n, batch, open := first(c.reports, 512<<10)
 		if n != c.n || batch != c.batch || open != c.open {
 			t.Errorf("%s: %d, batch %v, open %v", name, n, batch, open)
 		}
 	}
 	const room = 50*(1000+maxEnvelope) + 1
-	if n, batch, open := next(many(100), room); n != 50 || !batch || open {
+	if n, batch, open := first(many(100), room); n != 50 || !batch || open {
 		t.Errorf("in a message with room for 50: %d, batch %v, open %v", n, batch, open)
 	}
 }

@@ -85,43 +85,53 @@ func (d *Delivery) Run(ctx context.Context) error {
 
 // once publishes the first reports that wait. more is that some may be left.
 func (d *Delivery) once(ctx context.Context) (more bool, err error) {
-	reports := d.Outbox.Next(maxReports)
-	for i := range reports {
-		reports[i].Node, reports[i].Schema = d.Node, schemas.ID(reports[i].Type)
+	reports, batch, err := d.next(ctx)
+	if len(reports) == 0 {
+		return false, err
 	}
-	n, batch, open := next(reports, d.MaxBatch())
-	if n == 0 {
-		return false, nil
-	}
-	if open && d.grows(ctx, reports) {
-		return true, nil
-	}
-	reports = reports[:n]
 	stored := 0
 	if batch {
 		if err = d.Publisher.PublishBatch(ctx, reports); err == nil {
-			stored = n
+			stored = len(reports)
 		}
 	}
 	if !batch || errors.Is(err, model.ErrUndeliverable) {
 		stored, err = d.Publisher.PublishReports(ctx, reports)
 	}
-	if stored = min(max(stored, 0), n); stored > 0 {
+	if stored = min(max(stored, 0), len(reports)); stored > 0 {
 		err = errors.Join(err, d.Outbox.Ack(reports[stored-1].Seq))
 		if d.Outbox.Len() == 0 {
 			d.Drained.Notify()
 		}
 	}
-	if errors.Is(err, model.ErrUndeliverable) && stored < n {
+	if errors.Is(err, model.ErrUndeliverable) && stored < len(reports) {
 		return true, d.drop(ctx, reports[stored], err)
 	}
 
 	return stored > 0, err
 }
 
+// next returns the reports that are published first, and whether these are a
+// batch. It waits until a batch cannot grow any more, or it would be published as
+// two different ones when it comes again.
+func (d *Delivery) next(ctx context.Context) ([]model.Report, bool, error) {
+	for {
+		reports := d.Outbox.Next(maxReports)
+		for i := range reports {
+			reports[i].Node, reports[i].Schema = d.Node, schemas.ID(reports[i].Type)
+		}
+		n, batch, open := first(reports, d.MaxBatch())
+		if !open || !d.grows(ctx, reports) {
+			return reports[:n], batch, nil
+		}
+		if ctx.Err() != nil {
+			return nil, false, ctx.Err()
+		}
+	}
+}
+
 // grows waits until a batch is of another second than what comes next, and reports
-// whether it became longer: then it is not published as it is, or it would be
-// published as two different batches when it comes again.
+// whether more came meanwhile.
 func (d *Delivery) grows(ctx context.Context, reports []model.Report) bool {
 	if tasks.Pause(ctx, min(time.Until(reports[0].Time.Add(2*batchSpan)), 2*batchSpan), d.Outbox.Ready()) || ctx.Err() != nil {
 		return true
