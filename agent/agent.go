@@ -13,6 +13,7 @@ import (
 
 	"github.com/musterfleet/muster/agent/assignments"
 	"github.com/musterfleet/muster/agent/bounds"
+	"github.com/musterfleet/muster/agent/delivery"
 	"github.com/musterfleet/muster/agent/health"
 	"github.com/musterfleet/muster/agent/outbox"
 	"github.com/musterfleet/muster/agent/registrar"
@@ -64,7 +65,7 @@ type Agent struct {
 	status    *status.Node
 	facts     *factCache
 	registrar *registrar.Registrar
-	delivery  *delivery
+	delivery  *delivery.Delivery
 	heartbeat *status.Heartbeat
 	loop      *loop
 	// reconnected wakes the watch when NATS can be reached again.
@@ -106,9 +107,13 @@ func (a *Agent) open(ctx context.Context, o Options) (err error) {
 	if err := o.Host.OpenState(false); err != nil {
 		return err
 	}
+	report := &reporter{state: a.status.State, maxDocument: maxDocument(o.Publisher), log: a.log, results: results{}}
 	a.outbox, err = outbox.Open(outbox.Options{
 		Dir: filepath.Join(dir, "outbox"), MaxBytes: int64(o.Config.OutboxMaxBytes), Log: a.log,
-		Dropped: func(lost outbox.Lost) model.Report { return droppedReport(a.status.Identity(), lost) },
+		Dropped: func(lost outbox.Lost) model.Report {
+			report.lost.Store(true)
+			return droppedReport(a.status.Identity(), lost)
+		},
 	})
 	if err != nil {
 		return err
@@ -117,8 +122,11 @@ func (a *Agent) open(ctx context.Context, o Options) (err error) {
 	if err := o.Host.OpenState(true); err != nil {
 		return errors.Join(err, a.outbox.Close())
 	}
-	report := &reporter{outbox: a.outbox, state: a.status.State, maxDocument: maxDocument(o.Publisher), log: a.log}
-	a.delivery = &delivery{outbox: a.outbox, publisher: o.Publisher, node: o.Config.Node, connected: tasks.NewSignal(), drained: a.status.Changed, log: a.log}
+	report.outbox = a.outbox
+	a.delivery = &delivery.Delivery{
+		Outbox: a.outbox, Publisher: o.Publisher, Node: o.Config.Node, MaxBatch: maxDocument(o.Publisher),
+		Connected: tasks.NewSignal(), Drained: a.status.Changed, Log: a.log,
+	}
 	a.heartbeat = &status.Heartbeat{
 		Store: o.States, Node: a.status, Connected: tasks.NewSignal(), Log: a.log,
 		Facts:     func() (model.Facts, string) { f := a.facts.now(); return f.Values, f.Stable },
@@ -193,7 +201,7 @@ func (a *Agent) Run(ctx, hard context.Context) error {
 	all.Go(func() {
 		tasks.Repeat(ctx, a.log, "watching assignments", a.reconnected, func(ctx context.Context) error { return a.follow(ctx, last) })
 	})
-	all.Go(func() { tasks.Repeat(background, a.log, "publishing reports", a.delivery.connected, a.delivery.run) })
+	all.Go(func() { tasks.Repeat(background, a.log, "publishing reports", a.delivery.Connected, a.delivery.Run) })
 	all.Go(func() { tasks.Repeat(background, a.log, "storing node state", a.heartbeat.Connected, a.heartbeat.Run) })
 	all.Go(func() { tasks.Repeat(ctx, a.log, "gathering facts", nil, a.gather) })
 	all.Go(func() { tasks.Repeat(ctx, a.log, "registering services", nil, a.registrar.Run) })
@@ -204,7 +212,7 @@ func (a *Agent) Run(ctx, hard context.Context) error {
 	a.loop.manifests.report.node("", model.NodeStopped, "")
 	stop()
 	all.Wait()
-	a.delivery.flush(context.WithoutCancel(ctx), a.heartbeat.Stop)
+	a.delivery.Flush(context.WithoutCancel(ctx), a.heartbeat.Stop)
 	a.log.InfoContext(ctx, "agent stopped", "reports", a.outbox.Len())
 
 	return a.outbox.Close()
@@ -245,7 +253,7 @@ func (a *Agent) gather(ctx context.Context) error {
 // Connected tells that NATS can be reached again: what waits for that is tried at
 // once.
 func (a *Agent) Connected() {
-	a.delivery.connected.Notify()
+	a.delivery.Connected.Notify()
 	a.heartbeat.Connected.Notify()
 	a.reconnected.Notify()
 	a.registrar.RenewAll()

@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterfleet/muster/agent/assignments"
 	"github.com/musterfleet/muster/agent/config"
+	"github.com/musterfleet/muster/agent/delivery"
 	"github.com/musterfleet/muster/agent/requests"
 	"github.com/musterfleet/muster/model"
 )
@@ -29,10 +30,7 @@ type Assignments interface {
 
 // Publisher stores reports in the stream.
 type Publisher interface {
-	// PublishReports stores reports in their order, and returns how many of the first
-	// are stored for certain. The error is that of the first that is not, and wraps
-	// model.ErrUndeliverable when it never will be. The same report may come again.
-	PublishReports(ctx context.Context, reports []model.Report) (stored int, err error)
+	delivery.Publisher
 	// MaxMessage returns how many bytes the server takes; zero while it is not known.
 	MaxMessage() int64
 }

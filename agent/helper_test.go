@@ -178,6 +178,8 @@ type stream struct {
 	refuse  func(model.Report) bool
 	max     int64
 	reports []model.Report
+	// batches are how many reports each batch had.
+	batches []int
 	ids     map[string]bool
 	states  []model.NodeState
 	facts   []model.Facts
@@ -203,6 +205,20 @@ func (s *stream) PublishReports(_ context.Context, reports []model.Report) (int,
 	}
 
 	return len(reports), nil
+}
+
+func (s *stream) PublishBatch(ctx context.Context, reports []model.Report) error {
+	if data, err := json.Marshal(reports); err != nil || s.max > 0 && int64(len(data)) > s.max {
+		return fmt.Errorf("%w: %d bytes, %v", model.ErrUndeliverable, len(data), err)
+	}
+	if _, err := s.PublishReports(ctx, reports); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.batches = append(s.batches, len(reports))
+
+	return nil
 }
 
 func (s *stream) MaxMessage() int64 { return s.max }

@@ -86,6 +86,7 @@ func (m *manifests) sync(ctx context.Context, entries map[string]model.Entry, sy
 // activate asks for the run of a version that became active.
 func (m *manifests) activate(ctx context.Context, a assignments.Activation, now time.Time) {
 	v := m.set.Active(a.Key)
+	delete(m.report.results, a.Key) // what is active now reports all its results
 	m.health.Activate(a.Key, v.Resolution.Resources)
 	m.log.InfoContext(ctx, "assignment activated", "manifest", a.Key, "revision", v.Entry.Revision, "digest", v.Digest, "resources", v.Resolution.Graph.Len())
 	cause := model.CauseManifest
@@ -101,6 +102,7 @@ func (m *manifests) unassign(ctx context.Context, key string) {
 	m.log.InfoContext(ctx, "assignment removed", "manifest", key)
 	m.health.Remove(key)
 	m.schedule.Forget(key)
+	delete(m.report.results, key)
 	if err := m.runner.journal(key).Reset(ctx); err != nil {
 		m.log.ErrorContext(ctx, "cannot remove pending refreshes", "manifest", key, "error", err)
 	}

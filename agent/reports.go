@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/segmentio/ksuid"
@@ -21,10 +24,29 @@ type reporter struct {
 	state       func() model.NodeState
 	maxDocument func() int
 	log         *slog.Logger
+	// results are those that are not reported again; lost is set when reports were
+	// dropped, which may be of these.
+	results results
+	lost    atomic.Bool
+	current currentRun
 }
 
-// add puts a report into the outbox. One that cannot be encoded is logged.
-func (p *reporter) add(r model.Report, document any) {
+// currentRun is the run whose transactions are reported.
+type currentRun struct {
+	id string
+	// reported counts its transactions, unchanged those that were not reported, by
+	// the run that reported them.
+	reported  int
+	unchanged map[string]int
+}
+
+// singles is how many transactions of a run travel alone: with outcomes in their
+// subjects, and at once. The others of a large run travel in batches.
+const singles = 50
+
+// add puts a report into the outbox, and reports whether it could be encoded. One
+// that cannot is logged.
+func (p *reporter) add(r model.Report, document any) bool {
 	data, err := json.Marshal(document)
 	if err == nil {
 		r.ID, r.Time, r.Data = ksuid.New().String(), time.Now().UTC(), data
@@ -33,6 +55,8 @@ func (p *reporter) add(r model.Report, document any) {
 	if err != nil {
 		p.log.Error("report lost", "kind", r.Kind, "outcome", r.Outcome, "run_id", r.RunID, "error", err)
 	}
+
+	return err == nil
 }
 
 // sync makes reports durable. A disk that takes none is logged by the outbox, once.
@@ -40,28 +64,61 @@ func (p *reporter) sync() {
 	_ = p.outbox.Sync()
 }
 
-// transaction reports what happened to one resource. A stable one is in the
-// summary alone, and so is one that is not managed here: that comes with the run
-// that somebody asked for, but not with every run after it.
+// transaction reports what happened to one resource. One that is the same as an
+// earlier run reported it is counted in the summary.
 func (p *reporter) transaction(t *model.Transaction) {
+	p.begin(t)
+	if !isReported(t) {
+		p.results.forget(t)
+		return
+	}
+	now := time.Now()
+	if runID, ok := p.results.repeated(t, now); ok {
+		p.current.unchanged[runID]++
+		return
+	}
+	p.current.reported++
+	if p.add(model.Report{
+		Kind: model.KindTransaction, Outcome: t.Outcome(), Type: t.Protocol, RunID: t.RunID, Manifest: t.Manifest,
+		Revision: t.Revision, Digest: t.Digest, Cause: t.Cause, CorrelationID: t.CorrelationID, Batch: p.current.reported > singles,
+	}, bounds.Transaction(t, p.maxDocument())) {
+		p.results.note(t, now)
+	}
+}
+
+// begin begins the report of a run with its first transaction.
+func (p *reporter) begin(t *model.Transaction) {
+	if t.RunID == p.current.id {
+		return
+	}
+	p.current = currentRun{id: t.RunID, unchanged: map[string]int{}}
+	if p.lost.Swap(false) {
+		clear(p.results)
+	}
+	p.results.limit(t.Manifest)
+}
+
+// isReported reports whether a transaction is more than a number in the summary. A
+// stable resource is not, nor is one that is not managed here: that is reported
+// with the run that somebody asked for, but not with every run after it.
+func isReported(t *model.Transaction) bool {
 	switch t.Outcome() {
 	case model.OutcomeStable:
-		if !t.Refreshed {
-			return
-		}
+		return t.Refreshed
 	case model.OutcomeSkipped:
-		if t.Cause.IsUnasked() {
-			return
-		}
+		return !t.Cause.IsUnasked()
+	default:
+		return true
 	}
-	p.add(model.Report{
-		Kind: model.KindTransaction, Outcome: t.Outcome(), Type: t.Protocol, RunID: t.RunID, Manifest: t.Manifest,
-		Revision: t.Revision, Digest: t.Digest, Cause: t.Cause, CorrelationID: t.CorrelationID,
-	}, bounds.Transaction(t, p.maxDocument()))
 }
 
 // run reports a summary, and makes it and all before it durable.
 func (p *reporter) run(r *model.Run) {
+	if r.RunID == p.current.id {
+		for _, id := range slices.Sorted(maps.Keys(p.current.unchanged)) {
+			r.Unchanged = append(r.Unchanged, model.Unchanged{RunID: id, Transactions: p.current.unchanged[id]})
+		}
+	}
 	r.Errors = bounds.Errors(r.Errors, p.maxDocument())
 	p.add(model.Report{
 		Kind: model.KindRun, Outcome: r.Outcome(), Type: r.Protocol, RunID: r.RunID, Manifest: r.Manifest,

@@ -80,6 +80,9 @@ func runSummary(r model.Run) string {
 		text += " (noop)"
 	}
 
+	for _, u := range r.Unchanged {
+		text += fmt.Sprintf(", %d unchanged since run %s", u.Transactions, u.RunID)
+	}
 	if len(r.Errors) > 0 {
 		text += ": " + strings.Join(r.Errors, "; ")
 	}

@@ -36,6 +36,7 @@ func TestReportReads(t *testing.T) {
 	}{
 		"run":        {model.ProtocolRun, run, "node.a.motd@7", "4 resources, 1 changed, 1 failed, 1 skipped, 1 not run in 12ms"},
 		"noop run":   {model.ProtocolRun, model.Run{Noop: true, Counts: model.Counts{Total: 1}}, "node.a.motd@7", "1 resource in 0s (noop)"},
+		"unchanged":  {model.ProtocolRun, model.Run{Counts: model.Counts{Total: 5, Failed: 5}, Unchanged: []model.Unchanged{{RunID: "r1", Transactions: 3}, {RunID: "r4", Transactions: 1}}, Errors: []string{"no"}}, "node.a.motd@7", "5 resources, 5 failed in 0s, 3 unchanged since run r1, 1 unchanged since run r4: no"},
 		"some noop":  {model.ProtocolRun, model.Run{Counts: model.Counts{Total: 3, Changed: 3, Noop: 2}}, "node.a.motd@7", "3 resources, 1 changed, 2 would change in 0s"},
 		"failed run": {model.ProtocolRun, model.Run{Refused: true, Errors: []string{"a", "b"}}, "node.a.motd@7", "0 resources in 0s: a; b"},
 		"errors":     {model.ProtocolTransaction, with(func(t *model.Transaction) { t.Errors = []string{"x", "y"} }), "file#/etc/motd", "x; y"},

@@ -78,6 +78,10 @@ func (n Names) Report(node, kind, outcome string) string {
 	return strings.Join([]string{n.prefix, "report", node, kind, outcome}, ".")
 }
 
+// BatchOutcome takes the place of the outcome in the subject of a batch of
+// transactions, each of which has its own.
+const BatchOutcome = "batch"
+
 // Request is the subject of requests to the nodes of a family; that of
 // model.GroupAll is all nodes.
 func (n Names) Request(verb, family string) string {

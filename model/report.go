@@ -40,6 +40,9 @@ type Report struct {
 	Digest        string `json:"digest,omitempty"`
 	Cause         Cause  `json:"cause,omitempty"`
 	CorrelationID string `json:"correlation_id,omitempty"`
+	// Batch is set while a report waits that travels with its neighbours, as one of
+	// many of a run.
+	Batch bool `json:"batch,omitempty"`
 	// Data is the document.
 	Data json.RawMessage `json:"data"`
 }

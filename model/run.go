@@ -71,6 +71,8 @@ type Run struct {
 	Errors   []string      `json:"error,omitempty" jsonschema_description:"Errors, those of resources first"`
 	Version  string        `json:"version,omitempty" jsonschema_description:"Version of muster"`
 	Drift    Drifted       `json:"drift,omitzero"`
+	// Unchanged are the results in Counts that were not reported again.
+	Unchanged []Unchanged `json:"unchanged,omitempty" jsonschema_description:"Results that were not reported again, by the run that reported them"`
 	// Refused means that nothing ran because the manifest is not valid.
 	Refused       bool   `json:"refused,omitempty"`
 	CorrelationID string `json:"correlation_id,omitempty"`
@@ -82,6 +84,13 @@ type Drifted struct {
 	Repaired int `json:"repaired"`
 	// Latency is from the wake-up to the end of the repair.
 	Latency time.Duration `json:"latency,omitempty" jsonschema_description:"Nanoseconds from wake-up to repair"`
+}
+
+// Unchanged counts the results of a run that are the same as an earlier run
+// reported them.
+type Unchanged struct {
+	RunID        string `json:"run_id" jsonschema_description:"The run that reported them"`
+	Transactions int    `json:"transactions" jsonschema_description:"How many"`
 }
 
 // Outcome returns the one word for the run.

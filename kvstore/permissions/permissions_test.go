@@ -84,6 +84,8 @@ func job(t *testing.T, g kvtest.Guarded, node string) {
 	o = kvtest.Outgoing(node, model.KindNode, "started", 2)
 	_, err = s.PublishReports(t.Context(), []model.Report{o})
 	must("reports", err)
+	batch := []model.Report{kvtest.Outgoing(node, model.KindTransaction, "failed", 3), kvtest.Outgoing(node, model.KindTransaction, "failed", 4)}
+	must("batch", s.PublishBatch(t.Context(), batch))
 	data, err := s.KVGet(t.Context(), "MUSTER_DATA", "site")
 	if must("get data", err); string(data) != "a: 1" {
 		t.Errorf("data = %s", data)

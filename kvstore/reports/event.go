@@ -1,6 +1,7 @@
 package reports
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -11,8 +12,11 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// ContentType is that of a report.
-const ContentType = event.ApplicationCloudEventsJSON
+// The content types of one report, and of a batch.
+const (
+	ContentType      = event.ApplicationCloudEventsJSON
+	BatchContentType = event.ApplicationCloudEventsBatchJSON
+)
 
 // sourcePrefix begins the source of every event; the node's id follows.
 const sourcePrefix = "muster/node/"
@@ -24,6 +28,30 @@ var ErrInvalidEvent = errors.New("invalid event")
 // encodeReport returns a report as a CloudEvent in structured JSON, without what is
 // empty. The error wraps ErrInvalidEvent.
 func encodeReport(r model.Report) ([]byte, error) {
+	ce, err := newEvent(r)
+	if err != nil {
+		return nil, err
+	}
+
+	return ce.MarshalJSON()
+}
+
+// encodeBatch returns reports as a batch of CloudEvents in JSON. The error wraps
+// ErrInvalidEvent.
+func encodeBatch(reports []model.Report) ([]byte, error) {
+	batch := make([]event.Event, len(reports))
+	for i, r := range reports {
+		var err error
+		if batch[i], err = newEvent(r); err != nil {
+			return nil, err
+		}
+	}
+
+	return json.Marshal(batch)
+}
+
+// newEvent returns the CloudEvent of a report. The error wraps ErrInvalidEvent.
+func newEvent(r model.Report) (event.Event, error) {
 	ce := event.New()
 	ce.SetID(r.ID)
 	ce.SetType(r.Type)
@@ -38,13 +66,13 @@ func encodeReport(r model.Report) ([]byte, error) {
 		}
 	}
 	if err := ce.SetData(event.ApplicationJSON, r.Data); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrInvalidEvent, err)
+		return event.Event{}, fmt.Errorf("%w: %w", ErrInvalidEvent, err)
 	}
 	if err := validate(r, ce); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrInvalidEvent, err)
+		return event.Event{}, fmt.Errorf("%w: %w", ErrInvalidEvent, err)
 	}
 
-	return ce.MarshalJSON()
+	return ce, nil
 }
 
 // extensions are all strings: the library drops larger integers without an error.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"strconv"
 	"strings"
 
@@ -12,6 +13,34 @@ import (
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
+
+// decode yields the report of a message, or those of a batch, in their order. An
+// error wraps ErrInvalidEvent; the others of a batch follow it.
+func decode(n kvstore.Names, m kvstore.Message) iter.Seq2[model.Report, error] {
+	return func(yield func(model.Report, error) bool) {
+		envelope, err := parseSubject(n, m.Subject)
+		batch := []json.RawMessage{m.Data}
+		if err == nil && isBatch(envelope) {
+			if err = json.Unmarshal(m.Data, &batch); err != nil {
+				err = fmt.Errorf("%w on %s: %w", ErrInvalidEvent, m.Subject, err)
+			}
+		}
+		if err != nil {
+			yield(model.Report{}, err)
+			return
+		}
+		for _, data := range batch {
+			if !yield(decodeReport(n, m.Subject, data)) {
+				return
+			}
+		}
+	}
+}
+
+// isBatch reports whether a subject is that of batches.
+func isBatch(envelope model.Report) bool {
+	return envelope.Kind == model.KindTransaction && envelope.Outcome == kvstore.BatchOutcome
+}
 
 // decodeReport reads a report from a subject. The error wraps ErrInvalidEvent, also
 // for a report of another node than its subject.
@@ -35,6 +64,13 @@ func decodeReport(n kvstore.Names, subject string, data []byte) (model.Report, e
 	}
 	if err := fill(&r, ce); err != nil {
 		return model.Report{}, fmt.Errorf("%w on %s: %w", ErrInvalidEvent, subject, err)
+	}
+	if isBatch(r) {
+		var t model.Transaction
+		if err := json.Unmarshal(r.Data, &t); err != nil {
+			return model.Report{}, fmt.Errorf("%w on %s: %w", ErrInvalidEvent, subject, err)
+		}
+		r.Outcome = t.Outcome()
 	}
 
 	return r, nil

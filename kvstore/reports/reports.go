@@ -72,6 +72,40 @@ func (s Stream) PublishReports(ctx context.Context, reports []model.Report) (int
 	return len(sent), failed
 }
 
+// PublishBatch stores transactions of one run of a node, two at least, as one
+// message: all or none. It is the same message whenever it has the same first and
+// last report. The error wraps model.ErrUndeliverable where it never will be stored.
+func (s Stream) PublishBatch(ctx context.Context, reports []model.Report) error {
+	first, last := reports[0], reports[len(reports)-1]
+	data, err := encodeBatch(reports)
+	if err == nil {
+		m := kvstore.NewMsg(s.store.Names().Report(first.Node, model.KindTransaction, kvstore.BatchOutcome), data)
+		m.Header.Set("Content-Type", BatchContentType)
+		m.Header.Set(nats.MsgIdHdr, first.ID+"-"+last.ID)
+		_, err = s.store.Publish(ctx, m)
+	}
+	if err != nil {
+		return fmt.Errorf("publish reports %s to %s: %w", first.ID, last.ID, undeliverable(err))
+	}
+
+	return nil
+}
+
+// undeliverable marks an error as permanent where it is: of an invalid report, or
+// of a message that the server or the stream does not take at that size.
+func undeliverable(err error) error {
+	const exceedsMaximum = 10054
+	var refused jetstream.JetStreamError
+	switch {
+	case errors.As(err, &refused) && refused.APIError() != nil && refused.APIError().ErrorCode == exceedsMaximum:
+		return fmt.Errorf("%w: %w: %w", model.ErrUndeliverable, model.ErrTooLarge, err)
+	case errors.Is(err, ErrInvalidEvent), errors.Is(err, model.ErrTooLarge):
+		return fmt.Errorf("%w: %w", model.ErrUndeliverable, err)
+	default:
+		return err
+	}
+}
+
 // stored waits for the acknowledgement of one message. The error wraps
 // model.ErrUndeliverable where the stream keeps no message of that size.
 func stored(ctx context.Context, future jetstream.PubAckFuture) error {
@@ -81,13 +115,7 @@ func stored(ctx context.Context, future jetstream.PubAckFuture) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	case err := <-future.Err():
-		const exceedsMaximum = 10054
-		var refused jetstream.JetStreamError
-		if errors.As(err, &refused) && refused.APIError() != nil && refused.APIError().ErrorCode == exceedsMaximum {
-			return fmt.Errorf("%w: %w: %w", model.ErrUndeliverable, model.ErrTooLarge, err)
-		}
-
-		return err
+		return undeliverable(err)
 	}
 }
 
@@ -136,11 +164,19 @@ func (s Stream) Reports(ctx context.Context, f Filter) iter.Seq2[model.Report, e
 				yield(model.Report{}, err)
 				return
 			}
-			if !yield(decodeReport(s.store.Names(), m.Subject, m.Data)) {
-				return
+			for r, err := range decode(s.store.Names(), m) {
+				if (err != nil || f.matches(r)) && !yield(r, err) {
+					return
+				}
 			}
 		}
 	}
+}
+
+// matches reports whether the filter selects a report, of which the subject may be
+// that of a batch.
+func (f Filter) matches(r model.Report) bool {
+	return f.Outcome == "" || f.Outcome == string(r.Outcome)
 }
 
 // consumer returns the configuration that reads the selected reports.
@@ -154,6 +190,9 @@ func (f Filter) consumer(n kvstore.Names) (jetstream.OrderedConsumerConfig, erro
 		}
 	}
 	cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{n.Report(parts[0], parts[1], parts[2])}}
+	if f.Outcome != "" && (f.Kind == "" || f.Kind == model.KindTransaction) {
+		cfg.FilterSubjects = append(cfg.FilterSubjects, n.Report(parts[0], model.KindTransaction, kvstore.BatchOutcome))
+	}
 	if !f.Since.IsZero() {
 		cfg.DeliverPolicy, cfg.OptStartTime = jetstream.DeliverByStartTimePolicy, &f.Since
 	}

@@ -27,6 +27,10 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(3)
 	}
+	if dir := os.Getenv(agentDir); dir != "" {
+		fmt.Fprintln(os.Stderr, runAgent(dir, os.Getenv(agentServer)))
+		os.Exit(3)
+	}
 	os.Exit(m.Run())
 }
 

@@ -172,11 +172,7 @@ func printStatuses(p print.Printer, statuses []fleet.RolloutStatus) {
 		if s.Current > 0 {
 			current = strconv.FormatUint(s.Current, 10)
 		}
-		reason := print.OneLine(s.Reason)
-		if print.IsTerminal(p.Out) {
-			reason = print.Short(reason)
-		}
-		rows = append(rows, []string{s.Node, s.Key, string(s.Status), strconv.FormatUint(s.Desired, 10), current, reason})
+		rows = append(rows, []string{s.Node, s.Key, string(s.Status), strconv.FormatUint(s.Desired, 10), current, p.Short(s.Reason)})
 	}
 	if len(rows) > 0 {
 		p.Table([]string{"NODE", "KEY", "STATUS", "DESIRED", "CURRENT", "REASON"}, rows, "")

@@ -74,10 +74,10 @@ func OneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 // shortTo is how many characters Short keeps.
 const shortTo = 120
 
-// Short returns a text on one line, cut where it is long; documents have all of it.
-func Short(s string) string {
+// Short returns a text on one line, cut where it is long and p prints to a terminal.
+func (p Printer) Short(s string) string {
 	text := []rune(OneLine(s))
-	if len(text) <= shortTo {
+	if len(text) <= shortTo || !IsTerminal(p.Out) {
 		return string(text)
 	}
 

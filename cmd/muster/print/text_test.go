@@ -1,6 +1,7 @@
 package print
 
 import (
+	"os"
 	"strings"
 	"testing"
 )
@@ -26,10 +27,18 @@ func TestText(t *testing.T) {
 }
 
 func TestShort(t *testing.T) {
+	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = terminal.Close() })
 	long := strings.Repeat("é", 200)
 	for in, want := range map[string]string{"a\n b\tc": "a b c", long[:240]: long[:240], long: long[:238] + "…"} {
-		if got := Short(in); got != want {
+		if got := (Printer{Out: terminal}).Short(in); got != want {
 			t.Errorf("got %q", got)
 		}
+	}
+	if got := (Printer{Out: &strings.Builder{}}).Short(long + "\n"); got != long {
+		t.Errorf("cut where no terminal is: %q", got)
 	}
 }

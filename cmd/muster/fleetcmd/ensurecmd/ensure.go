@@ -155,7 +155,8 @@ func (c *ensureCommand) printAnswer(r model.EnsureResponse) {
 	}
 	c.Print.Printf("%s  %s\n", print.Text(r.Node), text)
 	c.printOutput(r.State)
-	if r.State != nil && slices.ContainsFunc(r.State.Changes, func(c model.Change) bool { return c.Diff != "" }) {
+	hasDiff := func(c model.Change) bool { return c.Diff != "" }
+	if r.State != nil && (r.State.Noop || slices.ContainsFunc(r.State.Changes, hasDiff)) {
 		c.Print.Changes(r.State)
 	}
 }
@@ -197,18 +198,28 @@ func (c *ensureCommand) conclude(ctx context.Context, r *fleet.Ensured) error {
 
 // ensureSummary counts the answers, and names the nodes that did not finish.
 func ensureSummary(r *fleet.Ensured) string {
-	failed := 0
+	changed, wouldChange, failed := 0, 0, 0
 	for _, answer := range r.Answers {
-		if fleet.Failed(answer) {
+		switch {
+		case fleet.Failed(answer):
 			failed++
+		case answer.State != nil && answer.State.Changed && answer.State.Noop:
+			wouldChange++
+		case answer.State != nil && answer.State.Changed:
+			changed++
 		}
 	}
 	var parts []string
 	if finished := len(r.Answers) - len(r.Unfinished); finished > 0 || len(r.Queued) == 0 {
 		parts = append(parts, print.Count(finished, "node")+" answered")
 	}
-	if failed > 0 {
-		parts = append(parts, fmt.Sprintf("%d failed", failed))
+	for _, more := range []struct {
+		count int
+		word  string
+	}{{changed, "changed"}, {wouldChange, "would change"}, {failed, "failed"}} {
+		if more.count > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", more.count, more.word))
+		}
 	}
 	for _, more := range []struct {
 		text  string

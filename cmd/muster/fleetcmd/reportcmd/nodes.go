@@ -69,7 +69,7 @@ func (c *nodesCommand) run(ctx context.Context) error {
 		var rows [][]string
 		now := time.Now()
 		for _, n := range list {
-			rows = append(rows, nodeRows(n, now)...)
+			rows = append(rows, nodeRows(c.Print, n, now)...)
 		}
 		c.Print.Table([]string{"NODE", "VERSION", "UPTIME", "LAST SEEN", "OUTBOX", "GROUPS", "MANIFEST", "REVISION", "STATUS", "REASON"}, rows, c.none())
 	})
@@ -126,7 +126,7 @@ func withStatuses(nodes []model.Node, entries []model.Entry) []nodeStatus {
 
 // nodeRows returns a row for the node with its first manifest, and one for each
 // other.
-func nodeRows(n nodeStatus, now time.Time) [][]string {
+func nodeRows(p print.Printer, n nodeStatus, now time.Time) [][]string {
 	uptime, away := print.Age(n.Started, now), ""
 	switch {
 	case n.Stopped():
@@ -136,7 +136,7 @@ func nodeRows(n nodeStatus, now time.Time) [][]string {
 	}
 	first := []string{n.Node.Node, cmp.Or(n.Version, "-"), uptime, print.Age(n.Heard, now), strconv.Itoa(n.Outbox), cmp.Or(strings.Join(n.Groups, ","), "-")}
 	if len(n.Statuses) == 0 {
-		return [][]string{append(first, "-", "", away, print.Short(n.Message))}
+		return [][]string{append(first, "-", "", away, p.Short(n.Message))}
 	}
 	var rows [][]string
 	for i, s := range n.Statuses {
@@ -150,7 +150,7 @@ func nodeRows(n nodeStatus, now time.Time) [][]string {
 		case !s.Done():
 			word = string(s.Status)
 		}
-		rows = append(rows, append(first, s.Key, revisions(s), cmp.Or(word, "-"), print.Short(s.Reason)))
+		rows = append(rows, append(first, s.Key, revisions(s), cmp.Or(word, "-"), p.Short(s.Reason)))
 		first = make([]string, len(first))
 	}
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -30,7 +31,7 @@ func TestNodeThatIsAwayIsShownAsSuch(t *testing.T) {
 			if entries == "none" && name == "there" {
 				want = "unassigned"
 			}
-			rows := nodeRows(withStatuses([]model.Node{node}, all)[0], now)
+			rows := nodeRows(print.Printer{}, withStatuses([]model.Node{node}, all)[0], now)
 			if len(rows) != 1 || rows[0][8] != want || (rows[0][2] == "-") != (name != "there") {
 				t.Errorf("%s, %s: %s", name, entries, strings.Join(rows[0], " | "))
 			}
@@ -48,7 +49,7 @@ func TestNodeThatRunsWhatIsNotAssigned(t *testing.T) {
 	entries := []model.Entry{{Key: "group.all.motd", Revision: 7}}
 	n := withStatuses([]model.Node{{NodeState: state, Heard: now}}, entries)[0]
 	var got []string
-	for _, row := range nodeRows(n, now) {
+	for _, row := range nodeRows(print.Printer{}, n, now) {
 		got = append(got, strings.Join(row[6:], " | "))
 	}
 	want := "group.all.motd | 7 | stable | \ngroup.all.sshd | 9 | unassigned | runs, but is not assigned"
