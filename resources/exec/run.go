@@ -175,11 +175,11 @@ func program(spec *Spec, command string) string {
 }
 
 // argv returns the words of a command, nil when a shell splits it.
-func argv(spec *Spec, command string) []string {
+func argv(spec *Spec, text string) []string {
 	if spec.Provider == shellProvider {
 		return nil
 	}
-	words, err := Split(command)
+	words, err := command.Split(text)
 	if err != nil {
 		return nil
 	}

@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/kballard/go-shellquote"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host/command"
 )
 
 // ErrNoCommand is a command without words.
@@ -61,36 +61,15 @@ func (s *Spec) validateCommands(out *model.Problems) {
 	}
 }
 
-func (s *Spec) validateCommand(out *model.Problems, property, command string) {
+func (s *Spec) validateCommand(out *model.Problems, property, text string) {
+	_, err := command.Split(text)
 	switch {
-	case strings.TrimSpace(command) == "":
+	case strings.TrimSpace(text) == "":
 		out.Property(property, "", "%s", ErrNoCommand)
-		return
-	case strings.ContainsRune(command, 0):
-		out.Property(property, "", "a command must not contain a NUL byte")
-		return
-	case s.Provider == shellProvider:
-		return
-	}
-	switch _, err := Split(command); {
-	case errors.Is(err, ErrNoCommand):
-		out.Property(property, "write the program first", "%s names no program: its first word is empty", property)
-	case err != nil:
-		out.Property(property, "close the quote, or set provider: shell", "%s cannot be split into words: %s", property, err)
-	}
-}
-
-// Split splits a command by the quoting rules of the shell, without other shell
-// features. A command without a program is ErrNoCommand.
-func Split(command string) ([]string, error) {
-	words, err := shellquote.Split(command)
-	switch {
-	case err != nil:
-		return nil, err
-	case len(words) == 0 || words[0] == "":
-		return nil, ErrNoCommand
-	default:
-		return words, nil
+	case errors.Is(err, command.ErrNUL), errors.Is(err, command.ErrNoProgram) && s.Provider != shellProvider:
+		out.Property(property, command.Hint(err), "%s %s", property, err)
+	case err != nil && s.Provider != shellProvider:
+		out.Property(property, command.Hint(err)+", or set provider: shell", "%s %s", property, err)
 	}
 }
 

@@ -7,9 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/kballard/go-shellquote"
-
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host/command"
 	"github.com/musterfleet/muster/resources/host/web"
 	"github.com/musterfleet/muster/resources/resource"
 )
@@ -68,7 +67,7 @@ func (s *Spec) PostCommands(path string) [][]string {
 			if matched, err := filepath.Match(pattern, filepath.Base(path)); err != nil || !matched {
 				continue
 			}
-			if words, err := shellquote.Split(entry[pattern]); err == nil && len(words) > 0 {
+			if words, err := command.Split(entry[pattern]); err == nil {
 				out = append(out, resource.WithPath(words, path))
 			}
 		}

@@ -30,9 +30,9 @@ func (Provider) Status(_ context.Context, env resource.Env, spec *exec.Spec) (*e
 }
 
 // Execute splits the command by the shell's quoting rules. Its errors are those
-// of exec.Split and Host.Run.
+// of command.Split and Host.Run.
 func (Provider) Execute(ctx context.Context, env resource.Env, text string, how command.Command) (command.Result, error) {
-	words, err := exec.Split(text)
+	words, err := command.Split(text)
 	if err != nil {
 		return command.Result{}, err
 	}
