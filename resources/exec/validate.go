@@ -2,6 +2,7 @@ package exec
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 
@@ -48,16 +49,35 @@ func (s *Spec) Warnings() model.Problems {
 // validateCommands checks that commands without a shell can be split into
 // words.
 func (s *Spec) validateCommands(out *model.Problems) {
-	property := "command"
-	if s.Command == "" {
-		property = "name"
+	switch {
+	case s.Argv != nil:
+		s.validateArgv(out)
+	case s.Command != "":
+		s.validateCommand(out, "command", s.Command)
+	default:
+		s.validateCommand(out, "name", s.Name)
 	}
-	s.validateCommand(out, property, s.command())
 	if s.OnlyIf != "" {
 		s.validateCommand(out, "onlyif", s.OnlyIf)
 	}
 	if s.Unless != "" {
 		s.validateCommand(out, "unless", s.Unless)
+	}
+}
+
+func (s *Spec) validateArgv(out *model.Problems) {
+	switch {
+	case s.Command != "":
+		out.Property("argv", "keep one of them", "argv and command are both set")
+	case s.Provider == shellProvider:
+		out.Property("argv", "leave out provider: shell, or write a command", "a shell takes no argv")
+	case len(s.Argv) == 0 || s.Argv[0] == "":
+		out.Property("argv", command.Hint(command.ErrNoProgram), "argv %s", command.ErrNoProgram)
+	}
+	for i, item := range s.Argv {
+		if strings.ContainsRune(item, 0) {
+			out.Property(fmt.Sprintf("argv.%d", i), "", "an item of argv %s", command.ErrNUL)
+		}
 	}
 }
 

@@ -44,6 +44,10 @@ func (b *build) add(ctx context.Context, d syntax.Declared) {
 	reason, ok := r.Excluded(ctx, d.Properties)
 	r.Forgiving = reason != ""
 	properties, _ := r.Mapping(ctx, d.Properties, syntax.KeyControl)
+	var warnings model.Problems
+	if r.Inserted {
+		properties, warnings = d.Type.KeepArguments(properties)
+	}
 	if b.session.Absent && reason == "" {
 		b.session.declared = append(b.session.declared, properties)
 	}
@@ -79,6 +83,9 @@ func (b *build) add(ctx context.Context, d syntax.Declared) {
 		b.wait(res, d, properties, r.Waits)
 	}
 	b.keep(res, properties)
+	if reason == "" {
+		b.out.Warnings.Append(warnings...)
+	}
 	if len(b.links) > at {
 		b.links[at].Resource = res
 	}
@@ -186,6 +193,9 @@ func (s *session) resolveLate(ctx context.Context, d syntax.Declared, data map[s
 		return nil, nil, syntax.Report(s.Printed.Problems(r.Problems))
 	case len(r.Missing) > 0:
 		return nil, nil, resource.PrerequisiteError{Needs: append([]string{resource.PathNeed(r.Missing[0])}, absentAbove(r.Missing[0])...), Err: syntax.Report(s.Printed.Problems(r.Problems))}
+	}
+	if r.Inserted {
+		properties, _ = d.Type.KeepArguments(properties)
 	}
 	res, problems := resource.Decode(d.Type, properties, d.Pos)
 	if len(problems) > 0 {

@@ -30,9 +30,6 @@ var (
 	ErrNUL = LineError{"must not contain a NUL byte", ""}
 )
 
-// Span is a part of a text, from one offset to another.
-type Span struct{ From, To int }
-
 // AffectsSplit reports whether a value may change how a command line is split
 // that it is inserted into.
 func AffectsSplit(value string) bool {
@@ -43,17 +40,17 @@ func AffectsSplit(value string) bool {
 const opaque = "\x00"
 
 // Split splits a command line by the quoting rules of the shell, without its other
-// features. Each of the inserted parts, which are in order, belongs to one word,
-// whatever it holds. The error is a LineError.
-func Split(line string, inserted ...Span) ([]string, error) {
+// features. Each of the inserted parts, which are in order and given by their offsets,
+// belongs to one word, whatever it holds. The error is a LineError.
+func Split(line string, inserted ...[2]int) ([]string, error) {
 	if strings.Contains(line, opaque) {
 		return nil, ErrNUL
 	}
 	var own strings.Builder
 	at := 0
 	for _, part := range inserted {
-		own.WriteString(line[at:part.From] + opaque)
-		at = part.To
+		own.WriteString(line[at:part[0]] + opaque)
+		at = part[1]
 	}
 	words, err := shellquote.Split(own.String() + line[at:])
 	if err != nil {
@@ -64,7 +61,7 @@ func Split(line string, inserted ...Span) ([]string, error) {
 		for piece := range strings.SplitAfterSeq(word, opaque) {
 			own, isCut := strings.CutSuffix(piece, opaque)
 			if whole.WriteString(own); isCut {
-				whole.WriteString(line[inserted[0].From:inserted[0].To])
+				whole.WriteString(line[inserted[0][0]:inserted[0][1]])
 				inserted = inserted[1:]
 			}
 		}

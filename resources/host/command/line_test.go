@@ -39,11 +39,11 @@ func TestSplit(t *testing.T) {
 
 // insert puts values in the places of a template that a % marks; the last value is
 // for all places that are left.
-func insert(template string, values ...string) (line string, inserted []command.Span) {
+func insert(template string, values ...string) (line string, inserted [][2]int) {
 	for i, own := range strings.Split(template, "%") {
 		if i > 0 {
 			value := values[min(i, len(values))-1]
-			inserted = append(inserted, command.Span{From: len(line), To: len(line) + len(value)})
+			inserted = append(inserted, [2]int{len(line), len(line) + len(value)})
 			line += value
 		}
 		line += own

@@ -28,6 +28,8 @@ type Resolver struct {
 	Forgiving bool
 	// CompileOnly evaluates nothing: only expressions that are not valid are found.
 	CompileOnly bool
+	// Inserted reports whether a value that was resolved has Inserted parts.
+	Inserted bool
 }
 
 // Value resolves a value; it returns v itself, not a copy, where there is nothing to resolve.
@@ -149,11 +151,11 @@ func (r *Resolver) text(ctx context.Context, v resource.Value) resource.Value {
 	if len(parts) == 1 && parts[0].IsExpr {
 		return r.whole(ctx, v, parts[0])
 	}
-	var b strings.Builder
+	var b insertion
 	late, failed, secret := false, false, v.Secret
 	for _, p := range parts {
 		if !p.IsExpr {
-			b.WriteString(r.Scope.World.Printed.Text(p.Literal))
+			r.Scope.World.Printed.into(&b, p.Literal)
 			continue
 		}
 		piece, f := r.evaluate(ctx, v, p)
@@ -166,7 +168,7 @@ func (r *Resolver) text(ctx context.Context, v resource.Value) resource.Value {
 			r.Problems.Add(r.place(v, p.At), insideHint(piece.Kind), "the expression gives %s, which cannot stand inside a text", piece.Kind)
 			failed = true
 		default:
-			b.WriteString(piece.Text)
+			b.insert(piece.Text)
 			secret = secret || piece.Secret
 		}
 	}
@@ -177,15 +179,27 @@ func (r *Resolver) text(ctx context.Context, v resource.Value) resource.Value {
 		return r.late(v)
 	}
 
-	return resource.Value{Kind: resource.String, Text: b.String(), Secret: secret, Derived: secret, Pos: v.Pos}
+	return r.insert(resource.Value{Kind: resource.String, Text: b.String(), Secret: secret, Derived: secret, Pos: v.Pos}, b.parts)
+}
+
+// insert notes the parts of a text that expressions gave.
+func (r *Resolver) insert(v resource.Value, parts document.Inserted) resource.Value {
+	if len(parts) > 0 {
+		v.Inserted, r.Inserted = &parts, true
+	}
+
+	return v
 }
 
 func insideHint(k resource.Kind) string {
-	if k == resource.Null {
+	switch k {
+	case resource.Null:
 		return "give it a default with `??`"
+	case resource.List:
+		return "use join() or toJSON(), or argv for the arguments of an exec"
+	default:
+		return "use join() or toJSON()"
 	}
-
-	return "use join() or toJSON()"
 }
 
 // late returns v as a value that waits, and as the source that it is.
@@ -219,11 +233,15 @@ func (r *Resolver) unknown(v resource.Value) resource.Value {
 func (r *Resolver) whole(ctx context.Context, v resource.Value, p expression.Part) resource.Value {
 	out, f := r.evaluate(ctx, v, p)
 	switch {
-	case f == nil && v.Secret:
-		markAll(&out)
-		return out
 	case f == nil:
-		return out
+		if v.Secret {
+			markAll(&out)
+		}
+		var b insertion
+		if out.Kind == resource.String {
+			b.insert(out.Text)
+		}
+		return r.insert(out, b.parts)
 	case f.late != nil:
 		return r.late(v)
 	default:
