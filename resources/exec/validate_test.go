@@ -20,6 +20,8 @@ func TestValidate(t *testing.T) {
 		"a name":                        {properties: typetest.Properties{"name": "echo 'hello world'"}},
 		"everything":                    {properties: typetest.Properties{"name": "x", "command": "make", "cwd": "/", "environment": []string{"A=b=c"}, "path": "/usr/bin:/bin", "returns": []int{0, 255}, "creates": "/x", "refresh_only": true, "log_output": true, "onlyif": "true", "unless": "false"}},
 		"name that is no command":       {properties: typetest.Properties{"name": "it's only a name", "command": "true"}},
+		"argv":                          {properties: typetest.Properties{"name": "it's", "argv": []string{"true", "", "'"}, "onlyif": "true"}},
+		"argv and all else":             {properties: typetest.Properties{"name": "x", "argv": []string{"", "a\x00"}, "command": "'", "provider": "shell"}, problems: []string{"argv and command are both set (keep one of them)", "an item of argv must not contain a NUL byte"}},
 		"name for a shell":              {properties: typetest.Properties{"name": "echo it's", "provider": "shell"}},
 		"name with an open quote":       {properties: typetest.Properties{"name": "echo 'hello"}, problems: []string{"name cannot be split into words: Unterminated single-quoted string (close the quote, or set provider: shell)"}},
 		"command with an open quote":    {properties: typetest.Properties{"name": "x", "command": `echo "hello`}, problems: []string{"command cannot be split into words: Unterminated double-quoted string"}},
