@@ -45,7 +45,7 @@ type Value struct {
 	// is a command line; nil, as nearly always, for none.
 	Inserted *Inserted
 	Pos      model.Position
-	Items []Value
+	Items    []Value
 	// Entries are a mapping's, in their order; keys are unique.
 	Entries []Entry
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/links"
+	"github.com/musterfleet/muster/resources/manifest/arguments"
 	"github.com/musterfleet/muster/resources/manifest/eval"
 	"github.com/musterfleet/muster/resources/manifest/syntax"
 	"github.com/musterfleet/muster/resources/resource"
@@ -46,7 +47,7 @@ func (b *build) add(ctx context.Context, d syntax.Declared) {
 	properties, _ := r.Mapping(ctx, d.Properties, syntax.KeyControl)
 	var warnings model.Problems
 	if r.Inserted {
-		properties, warnings = d.Type.KeepArguments(properties)
+		properties, warnings = arguments.Keep(d.Type, properties)
 	}
 	if b.session.Absent && reason == "" {
 		b.session.declared = append(b.session.declared, properties)
@@ -195,7 +196,7 @@ func (s *session) resolveLate(ctx context.Context, d syntax.Declared, data map[s
 		return nil, nil, resource.PrerequisiteError{Needs: append([]string{resource.PathNeed(r.Missing[0])}, absentAbove(r.Missing[0])...), Err: syntax.Report(s.Printed.Problems(r.Problems))}
 	}
 	if r.Inserted {
-		properties, _ = d.Type.KeepArguments(properties)
+		properties, _ = arguments.Keep(d.Type, properties)
 	}
 	res, problems := resource.Decode(d.Type, properties, d.Pos)
 	if len(problems) > 0 {

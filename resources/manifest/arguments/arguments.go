@@ -1,4 +1,6 @@
-package resource
+// Package arguments keeps the values that expressions insert into command lines
+// apart from the text around them.
+package arguments
 
 import (
 	"errors"
@@ -6,33 +8,34 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/command"
+	"github.com/musterfleet/muster/resources/resource"
 )
 
-// KeepArguments returns properties whose command lines split as they were written:
+// Keep returns properties whose command lines split as they were written:
 // a value that an expression inserted belongs to one argument, whatever it holds.
 // A line that would split otherwise is written with quotes, and a warning names it.
-func (t *Type) KeepArguments(properties Value) (Value, model.Problems) {
+func Keep(t *resource.Type, properties resource.Value) (resource.Value, model.Problems) {
 	var k keeper
 	provider, _ := properties.Get("provider")
 	properties.Entries = slices.Clone(properties.Entries)
 	for i := range properties.Entries {
 		e := &properties.Entries[i]
 		switch p, _ := t.Property(e.Key); {
-		case p.Key == keyHealth:
+		case p.Key == "health_checks":
 			e.Value = k.within(e.Value, "command", p)
-		case p.isLine(provider.Text):
+		case isLine(p, provider.Text):
 			e.Value = k.within(e.Value, "", p)
 		}
 	}
-	for _, p := range t.properties {
+	for _, p := range t.Properties() {
 		line, _ := properties.Get(p.Key)
 		list, _ := properties.Get(p.List)
-		if p.List == "" || line.Kind != Null || list.Kind != Null || !p.isLine(provider.Text) {
+		if p.List == "" || line.Kind != resource.Null || list.Kind != resource.Null || !isLine(p, provider.Text) {
 			continue
 		}
 		name, _ := properties.Get("name")
 		if line = k.line(name, p); line.Text != name.Text {
-			properties.Entries = append(properties.Entries, Entry{Key: p.Key, Pos: name.Pos, Value: line})
+			properties.Entries = append(properties.Entries, resource.Entry{Key: p.Key, Pos: name.Pos, Value: line})
 		}
 	}
 
@@ -41,7 +44,7 @@ func (t *Type) KeepArguments(properties Value) (Value, model.Problems) {
 
 // isLine reports whether the property is a command line that the provider splits,
 // which is the default one where it is empty.
-func (p Property) isLine(provider string) bool {
+func isLine(p resource.Property, provider string) bool {
 	return p.Line == "any" || p.Line != "" && (provider == "" || provider == p.Line)
 }
 
@@ -49,7 +52,7 @@ type keeper struct{ warnings model.Problems }
 
 // within keeps the arguments of the lines in a value; those of mappings are at one
 // key, or at each where that is empty.
-func (k *keeper) within(v Value, key string, p Property) Value {
+func (k *keeper) within(v resource.Value, key string, p resource.Property) resource.Value {
 	v.Items, v.Entries = slices.Clone(v.Items), slices.Clone(v.Entries)
 	for i := range v.Items {
 		v.Items[i] = k.within(v.Items[i], key, p)
@@ -65,7 +68,7 @@ func (k *keeper) within(v Value, key string, p Property) Value {
 
 // line returns a command line that splits by itself as it does with its inserted
 // values apart. One that cannot be split comes back as another that cannot be split.
-func (k *keeper) line(v Value, p Property) Value {
+func (k *keeper) line(v resource.Value, p resource.Property) resource.Value {
 	if v.Inserted == nil || v.Text == "" {
 		return v
 	}
