@@ -198,6 +198,10 @@ func TestWarningsOfArguments(t *testing.T) {
 		if got := w.short(resolved.Warnings.Error()); got != want {
 			t.Errorf("%s\ngot  %s\nwant %s", properties, got, want)
 		}
+		checked, _, err := w.check(w.dir)
+		if err != nil || w.short(checked.Warnings.Error()) != want {
+			t.Errorf("%s, pushed: %v, %v", properties, checked, err)
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
+	"github.com/musterfleet/muster/resources/host/command"
 	"github.com/musterfleet/muster/resources/manifest/expression"
 	"github.com/musterfleet/muster/resources/resource"
 )
@@ -179,11 +180,11 @@ func (r *Resolver) text(ctx context.Context, v resource.Value) resource.Value {
 		return r.late(v)
 	}
 
-	return r.insert(resource.Value{Kind: resource.String, Text: b.String(), Secret: secret, Derived: secret, Pos: v.Pos}, b.parts)
+	return r.inserted(resource.Value{Kind: resource.String, Text: b.String(), Secret: secret, Derived: secret, Pos: v.Pos}, b.parts)
 }
 
-// insert notes the parts of a text that expressions gave.
-func (r *Resolver) insert(v resource.Value, parts document.Inserted) resource.Value {
+// inserted notes the parts of a text that expressions gave.
+func (r *Resolver) inserted(v resource.Value, parts document.Inserted) resource.Value {
 	if len(parts) > 0 {
 		v.Inserted, r.Inserted = &parts, true
 	}
@@ -237,11 +238,10 @@ func (r *Resolver) whole(ctx context.Context, v resource.Value, p expression.Par
 		if v.Secret {
 			markAll(&out)
 		}
-		var b insertion
-		if out.Kind == resource.String {
-			b.insert(out.Text)
+		if out.Kind == resource.String && command.AffectsSplit(out.Text) {
+			return r.inserted(out, document.Inserted{{0, len(out.Text)}})
 		}
-		return r.insert(out, b.parts)
+		return out
 	case f.late != nil:
 		return r.late(v)
 	default:
