@@ -1,15 +1,21 @@
 package resources_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources"
+	"github.com/musterfleet/muster/resources/exec"
 	"github.com/musterfleet/muster/resources/health"
+	"github.com/musterfleet/muster/resources/host/command"
+	"github.com/musterfleet/muster/resources/manifest"
 )
 
 // hostile are values that break a command line when they are split with it, or
@@ -242,4 +248,50 @@ func TestSecretArguments(t *testing.T) {
 func TestIdenticalArguments(t *testing.T) {
 	w := newWorld(t, "-- root.yaml --\ndata: {name: x}\nmuster: {resources: [{apply: [a.yaml: {}]}, {exec: [t: {command: \"true ${ Data.name }\"}]}]}\n-- a.yaml --\nmuster: {resources: [{exec: [t: {command: true x}]}]}\n")
 	w.wants(w.run(), "exec#t changed", "apply#a.yaml changed")
+}
+
+// FuzzArguments has any value in any command of a manifest: how many arguments it
+// has depends on its text alone.
+func FuzzArguments(f *testing.F) {
+	for _, line := range []string{"a %", "%", "a%b", `a "% y" '%'`, `a \%`, "a\\\n%", `"%`, "''%", "% %"} {
+		for _, value := range append(hostile, "a\x00b", "\xff '") {
+			f.Add(line, value)
+		}
+	}
+	loader := manifest.NewLoader(manifest.Options{Types: resources.All()})
+	f.Fuzz(func(t *testing.T, line, value string) {
+		if !utf8.ValidString(line) || strings.ContainsAny(line, "{}\x00") || strings.Contains(line, "$%") {
+			return
+		}
+		doc := func(inserted string) string {
+			text, err := json.Marshal(strings.ReplaceAll(line, "%", inserted))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return `{"data": {"x": ""}, "muster": {"resources": [{"exec": {"name": "x", "command": ` + string(text) + `}}]}}`
+		}
+		words := func(text string) ([]string, error) {
+			parsed, err := manifest.Parse("m.json", []byte(text))
+			if err != nil {
+				return nil, err
+			}
+			resolved, err := loader.Resolve(t.Context(), parsed, manifest.Inputs{Data: map[string]any{"x": value}})
+			if err != nil {
+				return nil, err
+			}
+			return command.Split(resolved.Resources[0].Spec.(*exec.Spec).Command)
+		}
+		got, err := words(doc("${ Data.x }"))
+		plain, plainErr := words(doc("v"))
+		switch {
+		case strings.Contains(line, "%") && strings.Contains(value, "\x00"):
+			if err == nil {
+				t.Fatalf("%q with %q: NUL is accepted", line, value)
+			}
+		case err == nil && len(got) != len(plain), err == nil && plainErr != nil:
+			t.Fatalf("%q with %q is %q, %v; with v %q, %v", line, value, got, err, plain, plainErr)
+		case err != nil && plainErr == nil && value != "":
+			t.Fatalf("%q with %q: %v", line, value, err)
+		}
+	})
 }
