@@ -141,7 +141,7 @@ func TestWhatComesOut(t *testing.T) {
 		{"sysctl.yaml", "router", "kernel.kptr_restrict = 2\nnet.ipv4.conf.all.accept_redirects = 0\nnet.ipv4.conf.all.rp_filter = 2\nnet.ipv4.ip_forward = 1\n"},
 		{"sysctl.yaml", "database", "vm.overcommit_memory = 2\nvm.swappiness = 1\n"},
 		{"sshd.yaml", "bastion", "MaxAuthTries 2\n"},
-		{"sshd.yaml", "bastion", "systemctl reload sshd"},
+		{"sshd.yaml", "bastion", "SERVICE=sshd\n"},
 		{"sshd.yaml", "web", "AllowTcpForwarding no\n"},
 		{"logrotate.yaml", "web", "/var/log/agent/*.log\n/var/log/shop/access.log\n/var/log/shop/error.log\n{\n"},
 		{"logrotate.yaml", "web", "rotate 90\n"},
@@ -174,6 +174,8 @@ func values(resolved *manifest.Resolved) string {
 				b.WriteString(f.String() + "\n")
 			} else if text, ok := f.Interface().(*string); ok && text != nil {
 				b.WriteString(*text)
+			} else if list, ok := f.Interface().([]string); ok {
+				b.WriteString(strings.Join(list, "\n") + "\n")
 			}
 		}
 	}

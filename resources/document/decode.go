@@ -139,6 +139,8 @@ func (d *Decoder) list(f reflect.Value, key string, v Value) {
 			d.mismatch(key, "a list without empty items", item)
 		case Map:
 			d.Into(out.Index(i), path, item)
+		case List:
+			d.misread(key, item, "make one list: ${ concat(['a'], ['b', 'c']) }", "an item of `%s` is a list", key)
 		default:
 			d.Into(out.Index(i), key, item)
 		}

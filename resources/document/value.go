@@ -40,12 +40,19 @@ type Value struct {
 	// Late is set on a value that can only be known when what it needs has run.
 	Late bool
 	// Text is a scalar as written.
-	Text  string
-	Pos   model.Position
-	Items []Value
+	Text string
+	// Inserted are the parts of Text that expressions gave and that matter where it
+	// is a command line; nil, as nearly always, for none.
+	Inserted *Inserted
+	Pos      model.Position
+	Items    []Value
 	// Entries are a mapping's, in their order; keys are unique.
 	Entries []Entry
 }
+
+// Inserted are parts of a text in their order, each by its first byte and the one
+// behind it.
+type Inserted [][2]int
 
 // Entry is one key of a mapping.
 type Entry struct {

@@ -106,6 +106,9 @@ func decisionCases() []typetest.Case {
 		{Name: "refreshonly, refresh", Properties: run(typetest.Properties{"refreshonly": true}), Refresh: true, Message: via, Check: ran},
 		{Name: "refresh_only, creates not there", Properties: run(typetest.Properties{"refresh_only": true, "creates": "DIR/c"}), Check: holds("ran", "")},
 		{Name: "the name is the command", Properties: in(typetest.Properties{"name": "touch 'DIR/a b'", "creates": "DIR/a b"}), Message: would},
+		{Name: "argv", Properties: func(dir string) typetest.Properties {
+			return typetest.Properties{"name": "it's no command", "argv": []string{"touch", dir + "/a b'$HOME"}, "creates": dir + "/a b'$HOME"}
+		}, Message: would, Check: holds("a b'$HOME", "")},
 		{Name: "posix, no shell", Properties: in(typetest.Properties{"name": "touch DIR/$HOME", "creates": "DIR/$HOME", "cwd": "DIR"}), Message: would, Check: holds("$HOME", "")},
 		{Name: "returns", Properties: run(typetest.Properties{"command": "echo ran >> DIR/ran; exit 3", "returns": []int{1, 3}}), Message: would, Repeats: true, Check: ran},
 	}

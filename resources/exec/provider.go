@@ -14,8 +14,8 @@ type ExecProvider interface {
 	resource.Provider
 	// Status reads whether the path in creates exists.
 	Status(ctx context.Context, env resource.Env, spec *Spec) (*State, error)
-	// Execute turns command into how.Argv and runs it. A failing exit code is not
-	// an error.
+	// Execute runs how.Argv, which a shell has not, or turns command into it. A
+	// failing exit code is not an error.
 	Execute(ctx context.Context, env resource.Env, command string, how command.Command) (command.Result, error)
 }
 

@@ -47,7 +47,7 @@ func evalGuard(ctx context.Context, env resource.Env, p ExecProvider, spec *Spec
 	result, err := p.Execute(ctx, env, command, how(env, spec))
 	switch {
 	case err != nil:
-		return false, fmt.Errorf("%s could not be run: %w", guard, missing(env, spec, command, err))
+		return false, fmt.Errorf("%s could not be run: %w", guard, missing(env, spec, spec.split(command), err))
 	case result.Killed:
 		return false, fmt.Errorf("%s did not finish%s", guard, signalOf(result.ExitCode))
 	}
@@ -61,23 +61,24 @@ func obstacle(env resource.Env, spec *Spec, program string) error {
 	c := how(env, spec)
 	c.Argv = []string{program}
 	if program == "" {
-		c.Argv = argv(spec, spec.command())
+		c.Argv = spec.words()
 	}
 
-	return missing(env, spec, spec.command(), command.Check(c))
+	return missing(env, spec, spec.words(), command.Check(c))
 }
 
 // missing names what another resource may still provide: the directory or the
-// program of a command.
-func missing(env resource.Env, spec *Spec, text string, err error) error {
+// program of a command; words are nil for one that a shell splits.
+func missing(env resource.Env, spec *Spec, words []string, err error) error {
 	switch {
 	case errors.Is(err, command.ErrNoDir):
 		return resource.PrerequisiteError{Needs: []string{resource.PathNeed(filepath.Clean(spec.Cwd))}, Err: err}
 	case errors.Is(err, command.ErrNotFound):
-		c := how(env, spec)
-		if c.Argv = argv(spec, text); c.Argv == nil {
+		if words == nil {
 			return err
 		}
+		c := how(env, spec)
+		c.Argv = words
 		var needs []string
 		for _, program := range command.Programs(c) {
 			needs = append(needs, resource.PathNeed(program))
@@ -106,12 +107,13 @@ func (*Type) Apply(ctx context.Context, env resource.Env, p ExecProvider, spec *
 		defer out.end()
 		c.OnLine = out.line
 	}
+	c.Argv = spec.Argv
 	result, err := p.Execute(ctx, env, spec.command(), c)
 	if err != nil {
 		if said := command.Excerpt(result.Stderr.String()); said != "" {
 			err = resource.CommandError{Err: err, Output: said}
 		}
-		return resource.Outcome{}, missing(env, spec, spec.command(), err)
+		return resource.Outcome{}, missing(env, spec, spec.words(), err)
 	}
 	outcome := resource.Outcome{ExitCode: &result.ExitCode, Values: map[string]any{
 		"stdout": shortened(result.Stdout), "stderr": shortened(result.Stderr), "exit_code": result.ExitCode,
@@ -156,33 +158,11 @@ func (*Type) Relations(spec *Spec) resource.Relations {
 	if spec.Cwd != "" {
 		need(filepath.Clean(spec.Cwd))
 	}
-	for _, command := range []string{spec.command(), spec.OnlyIf, spec.Unless} {
-		if program := program(spec, command); program != "" {
-			need(program)
+	for _, words := range [][]string{spec.words(), spec.split(spec.OnlyIf), spec.split(spec.Unless)} {
+		if len(words) > 0 && filepath.IsAbs(words[0]) {
+			need(filepath.Clean(words[0]))
 		}
 	}
 
 	return out
-}
-
-// program returns the absolute path of a command's program, else empty.
-func program(spec *Spec, command string) string {
-	if words := argv(spec, command); words != nil && filepath.IsAbs(words[0]) {
-		return filepath.Clean(words[0])
-	}
-
-	return ""
-}
-
-// argv returns the words of a command, nil when a shell splits it.
-func argv(spec *Spec, command string) []string {
-	if spec.Provider == shellProvider {
-		return nil
-	}
-	words, err := Split(command)
-	if err != nil {
-		return nil
-	}
-
-	return words
 }

@@ -125,6 +125,7 @@ func TestErrors(t *testing.T) {
 		"no such program":              {properties: typetest.Properties{"name": "no-such-program-at-all", "path": "/usr/bin:/bin"}, is: command.ErrNotFound, needs: []string{"path:/usr/bin/no-such-program-at-all", "path:/bin/no-such-program-at-all"}},
 		"no such program in its path":  {properties: typetest.Properties{"name": "tool", "path": "DIR"}, is: command.ErrNotFound, needs: []string{"path:DIR/tool"}},
 		"no such program at its path":  {properties: typetest.Properties{"name": "DIR/x"}, is: command.ErrNotFound, needs: []string{"path:DIR/x"}},
+		"no such program of its argv":  {properties: typetest.Properties{"name": "true", "argv": []string{"my tool", "x"}, "path": "DIR"}, is: command.ErrNotFound, needs: []string{"path:DIR/my tool"}},
 		"no such program in its cwd":   {properties: typetest.Properties{"name": "./x", "cwd": "DIR"}, is: command.ErrNotFound, needs: []string{"path:DIR/x"}},
 		"no such program on a refresh": {properties: typetest.Properties{"name": "DIR/x", "refresh_only": true}, refresh: true, is: command.ErrNotFound, needs: []string{"path:DIR/x"}},
 		"no such directory":            {properties: typetest.Properties{"name": "true", "cwd": "DIR/none/"}, is: command.ErrNoDir, needs: []string{"path:DIR/none"}},
@@ -325,6 +326,10 @@ func TestRelations(t *testing.T) {
 		"all": {
 			spec: exec.Spec{Common: model.Common{Name: "x"}, Command: "/opt/bin/make 'a b'", Cwd: "/opt/src", Creates: "/opt/./x", OnlyIf: "/opt/bin/check"},
 			want: resource.Relations{Provides: resource.Provides("path:/opt/x"), SkipIfExists: []string{"path:/opt/x"}, Needs: resource.Needs("path:/opt/src", "path:/opt", "path:/opt/bin/make", "path:/opt/bin", "path:/opt/bin/check")},
+		},
+		"argv": {
+			spec: exec.Spec{Common: model.Common{Name: "/bin/x"}, Argv: []string{"/opt/bin/my tool", "/opt/a"}},
+			want: resource.Relations{Needs: resource.Needs("path:/opt/bin/my tool", "path:/opt/bin", "path:/opt")},
 		},
 		"shell": {spec: exec.Spec{Common: model.Common{Name: "/bin/x | /bin/y", Provider: "shell"}}},
 	} {

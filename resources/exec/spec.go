@@ -6,12 +6,14 @@ import (
 	"slices"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host/command"
 )
 
 // Spec are the properties of an exec.
 type Spec struct {
 	model.Common
-	Command     string   `json:"command,omitempty" filled:"true" sensitive:"true" jsonschema_description:"Command to run; default: the name"`
+	Command     string   `json:"command,omitempty" line:"posix" list:"argv" filled:"true" sensitive:"true" jsonschema_description:"Command to run; default: the name"`
+	Argv        []string `json:"argv,omitempty" sensitive:"true" jsonschema_description:"Program and arguments, each taken as it is; instead of command, with provider posix"`
 	Cwd         string   `json:"cwd,omitempty" filled:"true" jsonschema_description:"Working directory"`
 	Environment []string `json:"environment,omitempty" sensitive:"true" jsonschema_description:"KEY=VALUE entries added to the environment"`
 	Path        string   `json:"path,omitempty" filled:"true" jsonschema_description:"PATH of the command: absolute directories separated by colons; the command is searched there"`
@@ -19,8 +21,8 @@ type Spec struct {
 	Creates     string   `json:"creates,omitempty" filled:"true" jsonschema_description:"A path; the command is not run when it exists"`
 	RefreshOnly bool     `json:"refresh_only,omitempty" alias:"refreshonly" jsonschema_description:"Run only when a resource it subscribes to changed"`
 	LogOutput   bool     `json:"logoutput,omitempty" alias:"log_output" jsonschema_description:"Log its output, line by line"`
-	OnlyIf      string   `json:"onlyif,omitempty" filled:"true" sensitive:"true" jsonschema_description:"A command; run only when its exit code is 0"`
-	Unless      string   `json:"unless,omitempty" filled:"true" sensitive:"true" jsonschema_description:"A command; do not run when its exit code is 0"`
+	OnlyIf      string   `json:"onlyif,omitempty" line:"posix" filled:"true" sensitive:"true" jsonschema_description:"A command; run only when its exit code is 0"`
+	Unless      string   `json:"unless,omitempty" line:"posix" filled:"true" sensitive:"true" jsonschema_description:"A command; do not run when its exit code is 0"`
 }
 
 // command returns the command, by default the name.
@@ -30,6 +32,25 @@ func (s *Spec) command() string {
 	}
 
 	return s.Command
+}
+
+// words returns the command as program and arguments, nil when a shell splits it.
+func (s *Spec) words() []string {
+	if s.Argv != nil {
+		return s.Argv
+	}
+
+	return s.split(s.command())
+}
+
+// split returns the words of a command line, nil when a shell splits it.
+func (s *Spec) split(line string) []string {
+	if s.Provider == shellProvider {
+		return nil
+	}
+	words, _ := command.Split(line)
+
+	return words
 }
 
 // expected returns the exit codes that mean success.

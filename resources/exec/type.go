@@ -26,7 +26,7 @@ func (*Type) Info() resource.Info {
 	return resource.Info{
 		Name:     "exec",
 		Summary:  "Commands, run when they are needed",
-		NameHelp: "the command, or any name when `command` is set",
+		NameHelp: "the command, or any name with `command` or `argv`",
 		Ensures:  []string{model.EnsurePresent},
 		Outputs: []resource.Output{
 			{Name: "stdout", Help: "What it printed, without the blanks around it, shortened in the middle beyond 32 KiB"},

@@ -2,11 +2,12 @@ package exec
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 
-	"github.com/kballard/go-shellquote"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host/command"
 )
 
 // ErrNoCommand is a command without words.
@@ -48,11 +49,14 @@ func (s *Spec) Warnings() model.Problems {
 // validateCommands checks that commands without a shell can be split into
 // words.
 func (s *Spec) validateCommands(out *model.Problems) {
-	property := "command"
-	if s.Command == "" {
-		property = "name"
+	switch {
+	case s.Argv != nil:
+		s.validateArgv(out)
+	case s.Command != "":
+		s.validateCommand(out, "command", s.Command)
+	default:
+		s.validateCommand(out, "name", s.Name)
 	}
-	s.validateCommand(out, property, s.command())
 	if s.OnlyIf != "" {
 		s.validateCommand(out, "onlyif", s.OnlyIf)
 	}
@@ -61,36 +65,31 @@ func (s *Spec) validateCommands(out *model.Problems) {
 	}
 }
 
-func (s *Spec) validateCommand(out *model.Problems, property, command string) {
+func (s *Spec) validateArgv(out *model.Problems) {
 	switch {
-	case strings.TrimSpace(command) == "":
-		out.Property(property, "", "%s", ErrNoCommand)
-		return
-	case strings.ContainsRune(command, 0):
-		out.Property(property, "", "a command must not contain a NUL byte")
-		return
+	case s.Command != "":
+		out.Property("argv", "keep one of them", "argv and command are both set")
 	case s.Provider == shellProvider:
-		return
+		out.Property("argv", "leave out provider: shell, or write a command", "a shell takes no argv")
+	case len(s.Argv) == 0 || s.Argv[0] == "":
+		out.Property("argv", command.Hint(command.ErrNoProgram), "argv %s", command.ErrNoProgram)
 	}
-	switch _, err := Split(command); {
-	case errors.Is(err, ErrNoCommand):
-		out.Property(property, "write the program first", "%s names no program: its first word is empty", property)
-	case err != nil:
-		out.Property(property, "close the quote, or set provider: shell", "%s cannot be split into words: %s", property, err)
+	for i, item := range s.Argv {
+		if strings.ContainsRune(item, 0) {
+			out.Property(fmt.Sprintf("argv.%d", i), "", "an item of argv %s", command.ErrNUL)
+		}
 	}
 }
 
-// Split splits a command by the quoting rules of the shell, without other shell
-// features. A command without a program is ErrNoCommand.
-func Split(command string) ([]string, error) {
-	words, err := shellquote.Split(command)
+func (s *Spec) validateCommand(out *model.Problems, property, text string) {
+	_, err := command.Split(text)
 	switch {
-	case err != nil:
-		return nil, err
-	case len(words) == 0 || words[0] == "":
-		return nil, ErrNoCommand
-	default:
-		return words, nil
+	case strings.TrimSpace(text) == "":
+		out.Property(property, "", "%s", ErrNoCommand)
+	case errors.Is(err, command.ErrNUL), errors.Is(err, command.ErrNoProgram) && s.Provider != shellProvider:
+		out.Property(property, command.Hint(err), "%s %s", property, err)
+	case err != nil && s.Provider != shellProvider:
+		out.Property(property, command.Hint(err)+", or set provider: shell", "%s %s", property, err)
 	}
 }
 

@@ -1,13 +1,13 @@
 package exec_test
 
 import (
-	"errors"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/exec"
+	"github.com/musterfleet/muster/resources/host/command"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/testing/typetest"
 )
@@ -20,6 +20,8 @@ func TestValidate(t *testing.T) {
 		"a name":                        {properties: typetest.Properties{"name": "echo 'hello world'"}},
 		"everything":                    {properties: typetest.Properties{"name": "x", "command": "make", "cwd": "/", "environment": []string{"A=b=c"}, "path": "/usr/bin:/bin", "returns": []int{0, 255}, "creates": "/x", "refresh_only": true, "log_output": true, "onlyif": "true", "unless": "false"}},
 		"name that is no command":       {properties: typetest.Properties{"name": "it's only a name", "command": "true"}},
+		"argv":                          {properties: typetest.Properties{"name": "it's", "argv": []string{"true", "", "'"}, "onlyif": "true"}},
+		"argv and all else":             {properties: typetest.Properties{"name": "x", "argv": []string{"", "a\x00"}, "command": "'", "provider": "shell"}, problems: []string{"argv and command are both set (keep one of them)", "an item of argv must not contain a NUL byte"}},
 		"name for a shell":              {properties: typetest.Properties{"name": "echo it's", "provider": "shell"}},
 		"name with an open quote":       {properties: typetest.Properties{"name": "echo 'hello"}, problems: []string{"name cannot be split into words: Unterminated single-quoted string (close the quote, or set provider: shell)"}},
 		"command with an open quote":    {properties: typetest.Properties{"name": "x", "command": `echo "hello`}, problems: []string{"command cannot be split into words: Unterminated double-quoted string"}},
@@ -27,8 +29,8 @@ func TestValidate(t *testing.T) {
 		"name of blanks":                {properties: typetest.Properties{"name": " \t"}, problems: []string{"the exec needs a name"}},
 		"command of blanks":             {properties: typetest.Properties{"name": "x", "command": "  "}, problems: []string{"no command specified"}},
 		"shell command of blanks":       {properties: typetest.Properties{"name": "x", "command": "\n", "provider": "shell"}, problems: []string{"no command specified"}},
-		"command without a program":     {properties: typetest.Properties{"name": "x", "command": "'' a"}, problems: []string{"command names no program: its first word is empty (write the program first)"}},
-		"command of an empty word":      {properties: typetest.Properties{"name": "x", "command": "''"}, problems: []string{"command names no program: its first word is empty"}},
+		"command without a program":     {properties: typetest.Properties{"name": "x", "command": "'' a"}, problems: []string{"command names no program (write the program first)"}},
+		"command of an empty word":      {properties: typetest.Properties{"name": "x", "command": "''"}, problems: []string{"command names no program"}},
 		"empty values":                  {properties: typetest.Properties{"name": "x", "command": "", "cwd": "", "path": "", "creates": "", "onlyif": "", "unless": ""}, problems: []string{"`command` is empty (leave it out, or set it to null)", "`cwd` is empty", "`path` is empty", "`creates` is empty", "`onlyif` is empty", "`unless` is empty"}},
 		"values that are not set":       {properties: typetest.Properties{"name": "x", "command": nil, "cwd": nil, "path": nil, "creates": nil, "onlyif": nil, "unless": nil}},
 		"name that is no text":          {properties: typetest.Properties{"name": "echo \xff"}, problems: []string{"the name is not UTF-8"}},
@@ -65,27 +67,6 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestSplit covers the table of quoting.
-func TestSplit(t *testing.T) {
-	for command, want := range map[string][]string{
-		"echo hello world":        {"echo", "hello", "world"},
-		"echo 'hello world'":      {"echo", "hello world"},
-		`echo "hello world"`:      {"echo", "hello world"},
-		`echo hello\ world`:       {"echo", "hello world"},
-		`echo "it's a test"`:      {"echo", "it's a test"},
-		"  echo\t$HOME | wc > x ": {"echo", "$HOME", "|", "wc", ">", "x"},
-	} {
-		if got, err := exec.Split(command); err != nil || !slices.Equal(got, want) {
-			t.Errorf("%q gave %q, %v", command, got, err)
-		}
-	}
-	for _, command := range []string{"", "  ", "''", `"" a`} {
-		if _, err := exec.Split(command); !errors.Is(err, exec.ErrNoCommand) {
-			t.Errorf("%q gave %v", command, err)
-		}
-	}
-}
-
 func TestWarnings(t *testing.T) {
 	common := model.Common{Name: "x"}
 	for _, c := range []struct {
@@ -110,17 +91,17 @@ func FuzzValidate(f *testing.F) {
 	f.Add("echo 'a b'", "A=b", "/bin:/usr/bin", "posix")
 	f.Add("'", "=", ":", "shell")
 	f.Add("\x00", "A\x00=b", "", "")
-	f.Fuzz(func(t *testing.T, command, environment, path, provider string) {
-		spec := &exec.Spec{Common: model.Common{Name: "x", Provider: provider}, Command: command, Environment: []string{environment}, Path: path}
+	f.Fuzz(func(t *testing.T, text, environment, path, provider string) {
+		spec := &exec.Spec{Common: model.Common{Name: "x", Provider: provider}, Command: text, Environment: []string{environment}, Path: path}
 		if len(spec.Validate()) > 0 {
 			return
 		}
 		key, value, _ := strings.Cut(environment, "=")
-		if key == "" || value == "" || strings.ContainsRune(command+environment, 0) || strings.Contains(":"+path+":", "::") != (path == "") {
+		if key == "" || value == "" || strings.ContainsRune(text+environment, 0) || strings.Contains(":"+path+":", "::") != (path == "") {
 			t.Errorf("accepted: %+v", spec)
 		}
-		if words, err := exec.Split(spec.Command); provider != "shell" && command != "" && (err != nil || words[0] == "") {
-			t.Errorf("accepted: %q", command)
+		if words, err := command.Split(spec.Command); provider != "shell" && text != "" && (err != nil || words[0] == "") {
+			t.Errorf("accepted: %q", text)
 		}
 	})
 }

@@ -80,7 +80,7 @@ func TestValidate(t *testing.T) {
 		"validate, absent":            {properties: base(typetest.Properties{"ensure": "absent", "validate": "nginx -tc {}"})},
 		"validate without {}":         {properties: base(typetest.Properties{"content": "x", "validate": "nginx -t"}), problems: []string{"`validate` does not name the new file (put {} where its path belongs, for example nginx -tc {})"}},
 		"validate that is the file":   {properties: base(typetest.Properties{"content": "x", "validate": "{} -t"}), problems: []string{"`validate` does not name the new file"}},
-		"validate with an open quote": {properties: base(typetest.Properties{"content": "x", "validate": "nginx '{}"}), problems: []string{"the command of `validate` cannot be split into words (close its quotes)"}},
+		"validate with an open quote": {properties: base(typetest.Properties{"content": "x", "validate": "nginx '{}"}), problems: []string{"`validate` cannot be split into words: Unterminated single-quoted string (close the quote)"}},
 		"validate that is empty":      {properties: base(typetest.Properties{"content": "x", "validate": ""}), problems: []string{"`validate` is empty"}},
 		"validate that is blank":      {properties: base(typetest.Properties{"content": "x", "validate": " "}), problems: []string{"`validate` names no program"}},
 		"validate with NUL":           {properties: base(typetest.Properties{"content": "x", "validate": "a {}\x00"}), problems: []string{"`validate` must not contain a NUL byte"}},

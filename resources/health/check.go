@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/kballard/go-shellquote"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/host/command"
@@ -138,7 +137,7 @@ func (c *Checker) command(check model.HealthCheck, timeout time.Duration) (comma
 		rules, err := json.Marshal(timed(check.GossRules, timeout))
 		return command.Command{Argv: c.goss, Stdin: bytes.NewReader(rules)}, err
 	}
-	words, err := shellquote.Split(check.Command)
+	words, err := command.Split(check.Command)
 
 	return command.Command{Argv: words}, err
 }

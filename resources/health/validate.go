@@ -6,9 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kballard/go-shellquote"
-
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host/command"
 )
 
 // The limits of a check.
@@ -26,8 +25,8 @@ func nameOf(c model.HealthCheck) string {
 	case c.GossRules != nil:
 		return string(model.HealthGoss)
 	}
-	words, err := shellquote.Split(c.Command)
-	if err != nil || len(words) == 0 {
+	words, err := command.Split(c.Command)
+	if err != nil {
 		return ""
 	}
 
@@ -110,12 +109,8 @@ func (v *validator) limits(c model.HealthCheck) {
 }
 
 func (v *validator) command(c model.HealthCheck) {
-	words, err := shellquote.Split(c.Command)
-	switch {
-	case err != nil:
-		v.problem("command", "close every quote", "`command` cannot be split into words: %v", err)
-	case len(words) == 0 || words[0] == "":
-		v.problem("command", "", "`command` has no words")
+	if _, err := command.Split(c.Command); err != nil {
+		v.problem("command", command.Hint(err), "`command` %s", err)
 	}
 	v.format(c.Format, model.HealthNagios, "a command")
 }

@@ -27,9 +27,9 @@ func TestChecksThatAreNotValid(t *testing.T) {
 	for _, c := range []struct{ name, checks, property, problem string }{
 		{"neither", `[{name: a}]`, "health_checks.0", "a health check needs a `command` or `goss_rules` (for example command: /usr/lib/nagios/plugins/check_load)"},
 		{"both", `[{command: a, goss_rules: {file: {/a: {exists: true}}}}]`, "health_checks.0.goss_rules", "a health check has either a `command` or `goss_rules` (make two checks of it)"},
-		{"a quote", `[{command: "a 'b"}]`, "health_checks.0.command", "`command` cannot be split into words: Unterminated single-quoted string (close every quote)"},
-		{"no words", `[{command: "  "}]`, "health_checks.0.command", "`command` has no words"},
-		{"an empty word", `[{command: "'' a"}]`, "health_checks.0.command", "`command` has no words"},
+		{"a quote", `[{command: "a 'b"}]`, "health_checks.0.command", "`command` cannot be split into words: Unterminated single-quoted string (close the quote)"},
+		{"no words", `[{command: "  "}]`, "health_checks.0.command", "`command` names no program (write the program first)"},
+		{"an empty word", `[{command: "'' a"}]`, "health_checks.0.command", "`command` names no program (write the program first)"},
 		{"tries", `[{command: a, tries: 0}]`, "health_checks.0.tries", "`tries` must be from 1 to 1000, not 0"},
 		{"too many tries", `[{command: a, tries: 1001}]`, "health_checks.0.tries", "`tries` must be from 1 to 1000, not 1001"},
 		{"timeout", `[{command: a, timeout: 0s}]`, "health_checks.0.timeout", "`timeout` must be more than 0 (leave it out for the default of 1m0s)"},

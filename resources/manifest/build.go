@@ -10,6 +10,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/links"
+	"github.com/musterfleet/muster/resources/manifest/arguments"
 	"github.com/musterfleet/muster/resources/manifest/eval"
 	"github.com/musterfleet/muster/resources/manifest/syntax"
 	"github.com/musterfleet/muster/resources/resource"
@@ -44,6 +45,10 @@ func (b *build) add(ctx context.Context, d syntax.Declared) {
 	reason, ok := r.Excluded(ctx, d.Properties)
 	r.Forgiving = reason != ""
 	properties, _ := r.Mapping(ctx, d.Properties, syntax.KeyControl)
+	var warnings model.Problems
+	if r.Inserted {
+		properties, warnings = arguments.Keep(d.Type, properties)
+	}
 	if b.session.Absent && reason == "" {
 		b.session.declared = append(b.session.declared, properties)
 	}
@@ -79,6 +84,9 @@ func (b *build) add(ctx context.Context, d syntax.Declared) {
 		b.wait(res, d, properties, r.Waits)
 	}
 	b.keep(res, properties)
+	if reason == "" {
+		b.out.Warnings.Append(warnings...)
+	}
 	if len(b.links) > at {
 		b.links[at].Resource = res
 	}
@@ -186,6 +194,9 @@ func (s *session) resolveLate(ctx context.Context, d syntax.Declared, data map[s
 		return nil, nil, syntax.Report(s.Printed.Problems(r.Problems))
 	case len(r.Missing) > 0:
 		return nil, nil, resource.PrerequisiteError{Needs: append([]string{resource.PathNeed(r.Missing[0])}, absentAbove(r.Missing[0])...), Err: syntax.Report(s.Printed.Problems(r.Problems))}
+	}
+	if r.Inserted {
+		properties, _ = arguments.Keep(d.Type, properties)
 	}
 	res, problems := resource.Decode(d.Type, properties, d.Pos)
 	if len(problems) > 0 {

@@ -157,7 +157,7 @@ func TestExpressionProblems(t *testing.T) {
 		"list and list":      {`"${ Data.list + [1] }"`, "m.yaml:20:23: the expression is not valid: invalid operation: + (mismatched types any and list)" + escape},
 		"index":              {`"${ Data.list[5] }"`, "m.yaml:20:23: the expression fails: index out of range: 5 (array length is 2)"},
 		"nil inside":         {`"a ${ Data.none }"`, "m.yaml:20:25: the expression gives nothing, which cannot stand inside a text (give it a default with `??`)"},
-		"list inside":        {`"a ${ Data.list }"`, "m.yaml:20:25: the expression gives a list, which cannot stand inside a text (use join() or toJSON())"},
+		"list inside":        {`"a ${ Data.list }"`, "m.yaml:20:25: the expression gives a list, which cannot stand inside a text (use join() or toJSON(), or argv for the arguments of an exec)"},
 		"map inside":         {`"a ${ Data.nested }"`, "m.yaml:20:25: the expression gives a mapping, which cannot stand inside a text (use join() or toJSON())"},
 		"list for text":      {`"${ Data.list }"`, "m.yaml:20:22: `content` must be a string, not a list"},
 		"function":           {`"${ lookup }"`, "m.yaml:20:23: the expression fails: gives a function, which no document can hold"},

@@ -57,6 +57,10 @@ func decode(t *Type, properties Value, pos model.Position, places map[string]mod
 			}
 			continue
 		}
+		if p.List != "" && e.Value.Kind == List {
+			d.Problems.Add(e.Value.Pos, "write a list as `"+p.List+"`", "`%s` must be a string, not a list", e.Key)
+			continue
+		}
 		before := len(d.Secrets)
 		d.Into(p.Of(spec), e.Key, e.Value)
 		if e.Value.IsScalar() && e.Value.Text == "" {

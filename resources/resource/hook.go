@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kballard/go-shellquote"
-
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/command"
 )
@@ -52,28 +50,34 @@ func RunHook(ctx context.Context, env Env, words []string, dir string) error {
 	return err
 }
 
+// CheckLine returns the words of a command line. It reports at a property why what
+// it is called has none.
+func CheckLine(out *model.Problems, property, called, text string) []string {
+	words, err := command.Split(text)
+	if err != nil {
+		out.Property(property, command.Hint(err), "%s %s", called, err)
+	}
+
+	return words
+}
+
 // ValidatedFirst ends the noop message of a change that a command validates.
 const ValidatedFirst = ", validated first"
 
 // CheckValidate reports what is wrong with the command of the property validate.
 func CheckValidate(out *model.Problems, text string) {
-	words, err := shellquote.Split(text)
-	switch {
-	case text == "":
-	case strings.ContainsRune(text, 0):
-		out.Property("validate", "", "`validate` must not contain a NUL byte")
-	case err != nil:
-		out.Property("validate", "close its quotes", "the command of `validate` cannot be split into words")
-	case len(words) == 0 || words[0] == "":
-		out.Property("validate", "write the program first", "`validate` names no program")
-	case !strings.Contains(strings.Join(words[1:], " "), placeholder):
+	if text == "" {
+		return
+	}
+	words := CheckLine(out, "validate", "`validate`", text)
+	if words != nil && !strings.Contains(strings.Join(words[1:], " "), placeholder) {
 		out.Property("validate", "put {} where its path belongs, for example nginx -tc {}", "`validate` does not name the new file")
 	}
 }
 
 // Validate runs the command of the property validate on a new path, in a directory.
 func Validate(ctx context.Context, env Env, text, path, dir string) error {
-	words, err := shellquote.Split(text)
+	words, err := command.Split(text)
 	if err == nil {
 		err = RunHook(ctx, env, WithPath(words, path), dir)
 	}

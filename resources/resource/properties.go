@@ -25,6 +25,12 @@ type Property struct {
 	// Filled, by the tag filled:"true", means that it must not be an empty text: an
 	// expression that yields one must not count as not set.
 	Filled bool
+	// Line, by the tag line, means that it is a command line, or that all texts in it
+	// are: the provider that splits it into words, or any.
+	Line string
+	// List, by the tag list, is the property that takes the words of a command line
+	// as a list. Where neither is set, the name is the line.
+	List string
 	// GoType is the field's type, pointers removed.
 	GoType reflect.Type
 }
@@ -34,7 +40,7 @@ func properties(t *Type) []Property {
 	spec := t.New()
 	var out []Property
 	for _, f := range document.Fields(reflect.TypeOf(spec).Elem()) {
-		p := Property{Field: f, Help: f.Tag.Get("jsonschema_description"), Sensitive: f.Tag.Get("sensitive") == "true", Filled: f.Tag.Get("filled") == "true", GoType: f.Type}
+		p := Property{Field: f, Help: f.Tag.Get("jsonschema_description"), Sensitive: f.Tag.Get("sensitive") == "true", Filled: f.Tag.Get("filled") == "true", Line: f.Tag.Get("line"), List: f.Tag.Get("list"), GoType: f.Type}
 		if p.GoType.Kind() == reflect.Pointer {
 			p.GoType = p.GoType.Elem()
 		}

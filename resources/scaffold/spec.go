@@ -7,9 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/kballard/go-shellquote"
-
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host/command"
 	"github.com/musterfleet/muster/resources/host/web"
 	"github.com/musterfleet/muster/resources/resource"
 )
@@ -29,8 +28,8 @@ type Spec struct {
 	LeftDelimiter  string              `json:"left_delimiter,omitempty" jsonschema_description:"Left delimiter of actions; default {{ for go and [[ for jet"`
 	RightDelimiter string              `json:"right_delimiter,omitempty" jsonschema_description:"Right delimiter of actions; default }} for go and ]] for jet"`
 	Purge          bool                `json:"purge,omitempty" jsonschema_description:"Remove files below the target that no template creates"`
-	Post           []map[string]string `json:"post,omitempty" sensitive:"true" jsonschema_description:"Commands by file name pattern: run for each written file that matches, with its path in place of {} or at the end"`
-	Validator      string              `json:"validate,omitempty" filled:"true" sensitive:"true" jsonschema_description:"A command that must accept the rendered files before they take their places, with {} for a directory of all of them: nginx -tc {}/nginx.conf"`
+	Post           []map[string]string `json:"post,omitempty" line:"any" sensitive:"true" jsonschema_description:"Commands by file name pattern: run for each written file that matches, with its path in place of {} or at the end"`
+	Validator      string              `json:"validate,omitempty" line:"any" filled:"true" sensitive:"true" jsonschema_description:"A command that must accept the rendered files before they take their places, with {} for a directory of all of them: nginx -tc {}/nginx.conf"`
 	Data           map[string]any      `json:"data,omitempty" sensitive:"true" jsonschema_description:"Data for these templates; overrides the manifest's data"`
 }
 
@@ -68,7 +67,7 @@ func (s *Spec) PostCommands(path string) [][]string {
 			if matched, err := filepath.Match(pattern, filepath.Base(path)); err != nil || !matched {
 				continue
 			}
-			if words, err := shellquote.Split(entry[pattern]); err == nil && len(words) > 0 {
+			if words, err := command.Split(entry[pattern]); err == nil {
 				out = append(out, resource.WithPath(words, path))
 			}
 		}

@@ -1,13 +1,12 @@
 package scaffold
 
 import (
+	"fmt"
 	"maps"
 	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"github.com/kballard/go-shellquote"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
@@ -78,9 +77,7 @@ func validatePost(out *model.Problems, entry map[string]string) {
 			out.Property("post", `for example "*.sh": "chmod +x {}"`, "the command of `post` for %q is empty", pattern)
 			continue
 		}
-		if words, err := shellquote.Split(command); err != nil || len(words) == 0 || words[0] == "" {
-			out.Property("post", "close its quotes", "the command of `post` for %q cannot be split into words", pattern)
-		}
+		resource.CheckLine(out, "post", fmt.Sprintf("the command of `post` for %q", pattern), command)
 	}
 }
 

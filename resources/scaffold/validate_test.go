@@ -37,7 +37,7 @@ func TestValidation(t *testing.T) {
 		"an empty command":   {typetest.Properties{"post": post("*", " ")}, "the command of `post` for \"*\" is empty (for example \"*.sh\": \"chmod +x {}\")"},
 		"a pattern of paths": {typetest.Properties{"post": post("a/*", "true")}, "a pattern of `post` has no /: \"a/*\" (it is compared with the last element of the path)"},
 		"a wrong pattern":    {typetest.Properties{"post": post("[", "true")}, "invalid pattern \"[\" of `post` (quote what is special in it with \\)"},
-		"an open quote":      {typetest.Properties{"post": post("*", "echo 'x")}, "the command of `post` for \"*\" cannot be split into words (close its quotes)"},
+		"an open quote":      {typetest.Properties{"post": post("*", "echo 'x")}, "the command of `post` for \"*\" cannot be split into words: Unterminated single-quoted string (close the quote)"},
 		"validate":           {typetest.Properties{"validate": "nginx -tc {}/nginx.conf"}, ""},
 		"validate, absent":   {typetest.Properties{"validate": "nginx -tc {}/nginx.conf", "ensure": "absent"}, ""},
 		"validate nothing":   {typetest.Properties{"validate": "nginx -t"}, "`validate` does not name the new file (put {} where its path belongs, for example nginx -tc {})"},

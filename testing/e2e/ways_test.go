@@ -100,6 +100,10 @@ func TestEveryWayComesToTheSame(t *testing.T) {
 			},
 			Outcome: model.OutcomeChanged, Reset: remove("made"), StatusLacks: []string{"exit_code"},
 		},
+		"exec, argv": {
+			Properties: map[string]any{"name": "any words", "argv": []string{"sh", "-c", `echo "$1" >made`, "", "a 'b"}, "cwd": dir, "creates": path("made")},
+			Outcome:    model.OutcomeChanged, Reset: remove("made"), StatusLacks: []string{"exit_code"},
+		},
 		"exec, shell": {
 			Properties: map[string]any{"name": "echo x >" + path("made"), "provider": "shell", "creates": path("made"), "refresh_only": false},
 			Outcome:    model.OutcomeChanged, Reset: remove("made"), StatusLacks: []string{"exit_code"},

@@ -3,6 +3,7 @@ package posix
 
 import (
 	"context"
+	"errors"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/exec"
@@ -29,14 +30,19 @@ func (Provider) Status(_ context.Context, env resource.Env, spec *exec.Spec) (*e
 	return exec.Look(env, spec, "")
 }
 
-// Execute splits the command by the shell's quoting rules. Its errors are those
-// of exec.Split and Host.Run.
+// Execute runs how.Argv, else the command, split by the shell's quoting rules. Its
+// errors are exec.ErrNoCommand and those of command.Split and Host.Run.
 func (Provider) Execute(ctx context.Context, env resource.Env, text string, how command.Command) (command.Result, error) {
-	words, err := exec.Split(text)
-	if err != nil {
-		return command.Result{}, err
+	if how.Argv == nil {
+		words, err := command.Split(text)
+		switch {
+		case errors.Is(err, command.ErrNoProgram):
+			return command.Result{}, exec.ErrNoCommand
+		case err != nil:
+			return command.Result{}, err
+		}
+		how.Argv = words
 	}
-	how.Argv = words
 
 	return env.Host.Run(ctx, how)
 }

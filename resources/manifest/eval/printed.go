@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
+	"github.com/musterfleet/muster/resources/host/command"
 )
 
 // Printed are the values that a template printed into a document. A token stands
@@ -54,6 +56,33 @@ func (p *Printed) add(text string, secret bool) string {
 
 // In reports whether a text has tokens.
 func (p *Printed) In(text string) bool { return p != nil && strings.Contains(text, p.mark) }
+
+// insertion is a text that values are inserted into.
+type insertion struct {
+	strings.Builder
+	// parts are the values that matter where the text is a command line.
+	parts document.Inserted
+}
+
+func (b *insertion) insert(value string) {
+	if command.AffectsSplit(value) {
+		b.parts = append(b.parts, [2]int{b.Len(), b.Len() + len(value)})
+	}
+	b.WriteString(value)
+}
+
+// into adds a text with the values in it.
+func (p *Printed) into(b *insertion, text string) {
+	if p.In(text) {
+		for at := p.token.FindStringSubmatchIndex(text); at != nil; at = p.token.FindStringSubmatchIndex(text) {
+			b.WriteString(text[:at[0]])
+			i, _ := strconv.Atoi(text[at[2]:at[3]])
+			b.insert(p.values[i].text)
+			text = text[at[1]:]
+		}
+	}
+	b.WriteString(text)
+}
 
 // IsSecret reports whether a text has the token of a secret.
 func (p *Printed) IsSecret(text string) bool {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
+	"github.com/musterfleet/muster/resources/host/command"
 	"github.com/musterfleet/muster/resources/manifest/expression"
 	"github.com/musterfleet/muster/resources/resource"
 )
@@ -28,6 +29,8 @@ type Resolver struct {
 	Forgiving bool
 	// CompileOnly evaluates nothing: only expressions that are not valid are found.
 	CompileOnly bool
+	// Inserted reports whether a value that was resolved has Inserted parts.
+	Inserted bool
 }
 
 // Value resolves a value; it returns v itself, not a copy, where there is nothing to resolve.
@@ -149,11 +152,11 @@ func (r *Resolver) text(ctx context.Context, v resource.Value) resource.Value {
 	if len(parts) == 1 && parts[0].IsExpr {
 		return r.whole(ctx, v, parts[0])
 	}
-	var b strings.Builder
+	var b insertion
 	late, failed, secret := false, false, v.Secret
 	for _, p := range parts {
 		if !p.IsExpr {
-			b.WriteString(r.Scope.World.Printed.Text(p.Literal))
+			r.Scope.World.Printed.into(&b, p.Literal)
 			continue
 		}
 		piece, f := r.evaluate(ctx, v, p)
@@ -166,7 +169,7 @@ func (r *Resolver) text(ctx context.Context, v resource.Value) resource.Value {
 			r.Problems.Add(r.place(v, p.At), insideHint(piece.Kind), "the expression gives %s, which cannot stand inside a text", piece.Kind)
 			failed = true
 		default:
-			b.WriteString(piece.Text)
+			b.insert(piece.Text)
 			secret = secret || piece.Secret
 		}
 	}
@@ -177,15 +180,27 @@ func (r *Resolver) text(ctx context.Context, v resource.Value) resource.Value {
 		return r.late(v)
 	}
 
-	return resource.Value{Kind: resource.String, Text: b.String(), Secret: secret, Derived: secret, Pos: v.Pos}
+	return r.inserted(resource.Value{Kind: resource.String, Text: b.String(), Secret: secret, Derived: secret, Pos: v.Pos}, b.parts)
+}
+
+// inserted notes the parts of a text that expressions gave.
+func (r *Resolver) inserted(v resource.Value, parts document.Inserted) resource.Value {
+	if len(parts) > 0 {
+		v.Inserted, r.Inserted = &parts, true
+	}
+
+	return v
 }
 
 func insideHint(k resource.Kind) string {
-	if k == resource.Null {
+	switch k {
+	case resource.Null:
 		return "give it a default with `??`"
+	case resource.List:
+		return "use join() or toJSON(), or argv for the arguments of an exec"
+	default:
+		return "use join() or toJSON()"
 	}
-
-	return "use join() or toJSON()"
 }
 
 // late returns v as a value that waits, and as the source that it is.
@@ -219,10 +234,13 @@ func (r *Resolver) unknown(v resource.Value) resource.Value {
 func (r *Resolver) whole(ctx context.Context, v resource.Value, p expression.Part) resource.Value {
 	out, f := r.evaluate(ctx, v, p)
 	switch {
-	case f == nil && v.Secret:
-		markAll(&out)
-		return out
 	case f == nil:
+		if v.Secret {
+			markAll(&out)
+		}
+		if out.Kind == resource.String && command.AffectsSplit(out.Text) {
+			return r.inserted(out, document.Inserted{{0, len(out.Text)}})
+		}
 		return out
 	case f.late != nil:
 		return r.late(v)

@@ -1,0 +1,78 @@
+package command
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/kballard/go-shellquote"
+)
+
+// LineError is why a command line cannot be split, worded to follow its name, with
+// the remedy.
+type LineError struct{ Reason, Hint string }
+
+// Error returns the reason.
+func (e LineError) Error() string { return e.Reason }
+
+// Hint returns the remedy of an error of Split.
+func Hint(err error) string {
+	var line LineError
+	_ = errors.As(err, &line)
+
+	return line.Hint
+}
+
+// The errors of Split besides those of quotes.
+var (
+	// ErrNoProgram is a command line without words, or with an empty first one.
+	ErrNoProgram = LineError{"names no program", "write the program first"}
+	// ErrNUL is a command line with a byte that arguments cannot hold.
+	ErrNUL = LineError{"must not contain a NUL byte", ""}
+)
+
+// AffectsSplit reports whether a value may change how a command line is split
+// that it is inserted into.
+func AffectsSplit(value string) bool {
+	return value == "" || strings.ContainsAny(value, " \t\n'\"\\$`")
+}
+
+// opaque is what an inserted part of a command line is while that is split.
+const opaque = "\x00"
+
+// Split splits a command line by the quoting rules of the shell, without its other
+// features. Each of the inserted parts, which are in order and given by their offsets,
+// belongs to one word, whatever it holds. The error is a LineError.
+func Split(line string, inserted ...[2]int) ([]string, error) {
+	if strings.Contains(line, opaque) {
+		return nil, ErrNUL
+	}
+	var own strings.Builder
+	at := 0
+	for _, part := range inserted {
+		own.WriteString(line[at:part[0]] + opaque)
+		at = part[1]
+	}
+	words, err := shellquote.Split(own.String() + line[at:])
+	if err != nil {
+		return nil, LineError{"cannot be split into words: " + err.Error(), "close the quote"}
+	}
+	for i, word := range words {
+		var whole strings.Builder
+		for piece := range strings.SplitAfterSeq(word, opaque) {
+			own, isCut := strings.CutSuffix(piece, opaque)
+			if whole.WriteString(own); isCut {
+				whole.WriteString(line[inserted[0][0]:inserted[0][1]])
+				inserted = inserted[1:]
+			}
+		}
+		words[i] = whole.String()
+	}
+	if len(words) == 0 || words[0] == "" {
+		return nil, ErrNoProgram
+	}
+
+	return words, nil
+}
+
+// Join returns the command line that Split splits into words.
+func Join(words []string) string { return shellquote.Join(words...) }

@@ -1,0 +1,96 @@
+// Package arguments keeps the values that expressions insert into command lines
+// apart from the text around them.
+package arguments
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host/command"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// Keep returns properties whose command lines split as they were written:
+// a value that an expression inserted belongs to one argument, whatever it holds.
+// A line that would split otherwise is written with quotes, and a warning names it.
+func Keep(t *resource.Type, properties resource.Value) (resource.Value, model.Problems) {
+	var k keeper
+	provider, _ := properties.Get("provider")
+	properties.Entries = slices.Clone(properties.Entries)
+	for i := range properties.Entries {
+		e := &properties.Entries[i]
+		switch p, _ := t.Property(e.Key); {
+		case p.Key == "health_checks":
+			e.Value = k.within(e.Value, "command", p)
+		case isLine(p, provider.Text):
+			e.Value = k.within(e.Value, "", p)
+		}
+	}
+	for _, p := range t.Properties {
+		line, _ := properties.Get(p.Key)
+		list, _ := properties.Get(p.List)
+		if p.List == "" || line.Kind != resource.Null || list.Kind != resource.Null || !isLine(p, provider.Text) {
+			continue
+		}
+		name, _ := properties.Get("name")
+		if line = k.line(name, p); line.Text != name.Text {
+			properties.Entries = append(properties.Entries, resource.Entry{Key: p.Key, Pos: name.Pos, Value: line})
+		}
+	}
+
+	return properties, k.warnings
+}
+
+// isLine reports whether the property is a command line that the provider splits,
+// which is the default one where it is empty.
+func isLine(p resource.Property, provider string) bool {
+	return p.Line == "any" || p.Line != "" && (provider == "" || provider == p.Line)
+}
+
+type keeper struct{ warnings model.Problems }
+
+// within keeps the arguments of the lines in a value; those of mappings are at one
+// key, or at each where that is empty.
+func (k *keeper) within(v resource.Value, key string, p resource.Property) resource.Value {
+	v.Items, v.Entries = slices.Clone(v.Items), slices.Clone(v.Entries)
+	for i := range v.Items {
+		v.Items[i] = k.within(v.Items[i], key, p)
+	}
+	for i := range v.Entries {
+		if e := &v.Entries[i]; key == "" || e.Key == key {
+			e.Value = k.within(e.Value, "", p)
+		}
+	}
+
+	return k.line(v, p)
+}
+
+// line returns a command line that splits by itself as it does with its inserted
+// values apart. One that cannot be split comes back as another that cannot be split.
+func (k *keeper) line(v resource.Value, p resource.Property) resource.Value {
+	if v.Inserted == nil || v.Text == "" {
+		return v
+	}
+	words, err := command.Split(v.Text, *v.Inserted...)
+	plain, plainErr := command.Split(v.Text)
+	switch {
+	case errors.Is(err, command.ErrNUL), err == nil && plainErr == nil && slices.Equal(words, plain):
+	case errors.Is(err, command.ErrNoProgram):
+		v.Text = "''"
+	case err != nil:
+		for _, part := range slices.Backward(*v.Inserted) {
+			v.Text = v.Text[:part[0]] + "x" + v.Text[part[1]:]
+		}
+	default:
+		v.Text = command.Join(words)
+		hint := "quote the value, or insert each argument by an expression of its own"
+		if p.List != "" {
+			hint = "list the arguments in `" + p.List + "`, or quote the value"
+		}
+		k.warnings.Add(v.Pos, hint, "a value in this command has blanks or quotes, or is empty: it is one argument")
+	}
+	v.Inserted = nil
+
+	return v
+}
