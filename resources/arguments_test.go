@@ -158,7 +158,7 @@ func TestCommandsThatAreNotValid(t *testing.T) {
 		"a list in a command":      {`command: "echo ${ Data.list }"`, "root.yaml:2:49: the expression gives a list, which cannot stand inside a text (use join() or toJSON(), or argv for the arguments of an exec)"},
 		"a list as a command":      {`command: "${ Data.list }"`, "root.yaml:2:43: `command` must be a string, not a list (write a list as `argv`)"},
 		"a list in an argument":    {`argv: [echo, "a${ Data.list }"]`, "root.yaml:2:49: the expression gives a list, which cannot stand inside a text (use join() or toJSON(), or argv for the arguments of an exec)"},
-		"a list as an argument":    {`argv: [echo, "${ Data.list }"]`, "root.yaml:2:47: an item of `argv` is a list (make one list: ${ concat(['a'], ['b', 'c']) })"},
+		"a list as an argument":    {`argv: [echo, "${ Data.list }"]`, "root.yaml:2:47: an item of `argv` is a list (make one list, in an expression with concat())"},
 		"nothing as an argument":   {`argv: [echo, "${ Data.none }"]`, "root.yaml:2:47: `argv` must be a list without empty items, not nothing"},
 		"a mapping as an argument": {`argv: [echo, {a: b}]`, "root.yaml:2:47: `argv.1` must be a string, not a mapping"},
 		"a text as argv":           {`argv: echo a`, "root.yaml:2:40: `argv` must be a list, not a string (write it as a list: [echo a])"},

@@ -85,7 +85,7 @@ func TestConfigProblems(t *testing.T) {
 		"groups: [web, all]":                    "agent.yaml:1:15: every node is in the group all (leave it out)",
 		"groups: [web, web]":                    "agent.yaml:1:15: the group web is there twice",
 		"groups: web":                           "agent.yaml:1:9: `groups` must be a list, not a string (write it as a list: [web])",
-		"groups: [[web]]":                       "agent.yaml:1:10: `groups` must be a string, not a list",
+		"groups: [[web]]":                       "agent.yaml:1:10: an item of `groups` is a list (make one list, in an expression with concat())",
 		"labels: [x]":                           "agent.yaml:1:9: `labels` must be a mapping, not a list",
 		"labels: {a: b, a: c}":                  "agent.yaml:1:16: the key `a` is there twice, first at agent.yaml:1:10 (keep one of them)",
 		"labels: {a: [b]}":                      "agent.yaml:1:13: `labels.a` must be a string, not a list",

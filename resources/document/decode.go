@@ -140,7 +140,7 @@ func (d *Decoder) list(f reflect.Value, key string, v Value) {
 		case Map:
 			d.Into(out.Index(i), path, item)
 		case List:
-			d.misread(key, item, "make one list: ${ concat(['a'], ['b', 'c']) }", "an item of `%s` is a list", key)
+			d.misread(key, item, "make one list, in an expression with concat()", "an item of `%s` is a list", key)
 		default:
 			d.Into(out.Index(i), key, item)
 		}

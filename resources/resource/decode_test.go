@@ -134,7 +134,7 @@ func TestDecodeErrors(t *testing.T) {
 		"int":            {props("name", str("x"), "retry", str("1.5")), "`retry` must be a whole number, not \"1.5\""},
 		"negative":       {props("name", str("x"), "retry", str("-1")), "retry must not be negative"},
 		"list":           {props("name", str("x"), "list", str("a")), "`list` must be a list, not a string (write it as a list: [a])"},
-		"list of lists":  {props("name", str("x"), "list", list(list())), "an item of `list` is a list (make one list: ${ concat(['a'], ['b', 'c']) })"},
+		"list of lists":  {props("name", str("x"), "list", list(list())), "an item of `list` is a list (make one list, in an expression with concat())"},
 		"empty item":     {props("name", str("x"), "list", list(resource.Value{})), "`list` must be a list without empty items"},
 		"string":         {props("name", str("x"), "text", list()), "`text` must be a string, not a list"},
 		"duration":       {props("name", str("x"), "timeout", str("30")), "`timeout`: invalid duration \"30\", write it with its unit"},
