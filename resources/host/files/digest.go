@@ -44,7 +44,7 @@ func (d *Disk) Compare(ctx context.Context, entry Entry) (string, error) {
 	if digest, ok := d.digests.get(entry); ok {
 		return digest, nil
 	}
-	f, before, err := entry.open()
+	f, before, _, err := entry.open()
 	if err != nil {
 		return "", err
 	}

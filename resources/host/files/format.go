@@ -8,7 +8,10 @@ import (
 	"path/filepath"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/musterfleet/muster/resources/host/paths"
+	"github.com/musterfleet/muster/resources/host/trust"
 )
 
 // stateFormat is the format of the state directory that this version reads and
@@ -22,7 +25,7 @@ var ErrStateFormat = errors.New("unknown format of the state directory")
 // OpenState checks the format of the state directory before anything in it is
 // read or written. With write, a directory without a format is made and gets the
 // one of this version. The error wraps ErrStateFormat, and leaves the directory
-// untouched; so does ErrUntrusted, for one that others may change, and
+// untouched; so does trust.ErrUntrusted, for one that others may change, and
 // paths.ErrUnsafe. Without a state directory it does nothing.
 func (d *Disk) OpenState(write bool) error {
 	if d.stateDir == "" {
@@ -55,7 +58,7 @@ func (d *Disk) OpenState(write bool) error {
 }
 
 // MakeState makes a state directory and its parents when missing. One that
-// others than root and the running user may change wraps ErrUntrusted, one that
+// others than root and the running user may change wraps trust.ErrUntrusted, one that
 // they could exchange paths.ErrUnsafe; nothing is made then. So what is done
 // below it by path is done in it.
 func MakeState(dir string) error {
@@ -89,23 +92,24 @@ func makeState(path string) error {
 // checkState checks a state directory, or where it would be made. A walk reaches
 // directories of root and the running user only through such ones.
 func checkState(path string) (exists bool, err error) {
-	entry, err := look(&paths.Resolver{}, path, true)
-	if err != nil || entry.Kind != Absent {
-		return true, errors.Join(err, entry.checkTrusted())
-	}
 	full, err := filepath.Abs(path)
 	if err != nil {
 		return false, err
 	}
-	for {
-		full = filepath.Dir(full)
-		dir, err := paths.OpenDir(full)
-		if paths.IsAbsent(err) {
+	for at := full; ; at = filepath.Dir(at) {
+		dir, err := paths.OpenDir(at)
+		switch {
+		case paths.IsAbsent(err):
 			continue
-		}
-		if err != nil {
+		case err != nil:
 			return false, err
+		case at != full:
+			return false, errors.Join(dir.CheckOwn(), dir.Close())
 		}
-		return false, errors.Join(dir.CheckOwn(), dir.Close())
+		var st unix.Stat_t
+		if err = dir.Stat(".", &st); err == nil {
+			err = trust.Author{}.Check(path, &st, trust.Trusted)
+		}
+		return true, errors.Join(err, dir.Close())
 	}
 }
