@@ -54,9 +54,16 @@ func (p Party) MayLead(mode, uid uint32) bool {
 }
 
 // Keeps reports whether what is in a directory of the party may be taken for what
-// its owner has put there: what is not a user's in their directory may not. What is
-// in one of anybody belongs there, whoever owns it.
-func (p Party) Keeps(mode, uid uint32) bool { return p == Anybody || p.MayLead(mode, uid) }
+// its owner has put there. It may not where the party can have moved it there: in
+// the directory of a user, what is not theirs; in one of anybody, what not
+// everybody may read.
+func (p Party) Keeps(mode, uid uint32) bool {
+	if p == Anybody {
+		return mode&unix.S_IROTH != 0
+	}
+
+	return p.MayLead(mode, uid)
+}
 
 // In describes a directory of the party.
 func (p Party) In(dir string) string {

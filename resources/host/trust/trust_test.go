@@ -59,11 +59,11 @@ func TestParty(t *testing.T) {
 		"a user to root's":                  {ann, file | 0o644, 0, false, false},
 		"a user to another one's":           {ann, dir | 0o755, bob, false, false},
 		"anybody to root's directory":       {trust.Anybody, dir | 0o755, 0, false, true},
-		"anybody to root's closed one":      {trust.Anybody, dir | 0o700, 0, false, true},
+		"anybody to root's closed one":      {trust.Anybody, dir | 0o700, 0, false, false},
 		"anybody to a directory of anybody": {trust.Anybody, dir | 0o777, 0, true, true},
 		"anybody to root's file":            {trust.Anybody, file | 0o644, 0, false, true},
-		"anybody to root's secret":          {trust.Anybody, file | 0o640, 0, false, true},
-		"anybody to a user's secret":        {trust.Anybody, file | 0o600, ann, false, true},
+		"anybody to root's secret":          {trust.Anybody, file | 0o640, 0, false, false},
+		"anybody to a user's secret":        {trust.Anybody, file | 0o600, ann, false, false},
 		"anybody to a link":                 {trust.Anybody, link | 0o777, ann, false, true},
 	} {
 		if lead, keeps := c.p.MayLead(c.mode, c.uid), c.p.Keeps(c.mode, c.uid); lead != c.lead || keeps != c.keeps {
