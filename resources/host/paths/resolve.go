@@ -234,6 +234,4 @@ func openFd(at int, name string, flags int) (fd int, err error) {
 	return fd, err
 }
 
-func isDir(st *unix.Stat_t) bool { return st.Mode&unix.S_IFMT == unix.S_IFDIR }
-
 func isLink(st *unix.Stat_t) bool { return st.Mode&unix.S_IFMT == unix.S_IFLNK }

@@ -3,6 +3,7 @@ package trust
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"strings"
 
@@ -30,6 +31,17 @@ type Author struct {
 // a party.
 func AuthorOf(st *unix.Stat_t, in Party) Author {
 	return Author{UID: st.Uid, GID: st.Gid, GroupWrites: st.Mode&unix.S_IWGRP != 0, Everybody: in == Anybody || isOpen(st.Mode)}
+}
+
+// AuthorIn returns the author of what is asked for in a directory without a manifest:
+// whoever may write to that.
+func AuthorIn(dir string) (Author, error) {
+	var st unix.Stat_t
+	if err := unix.Stat(dir, &st); err != nil {
+		return Author{}, &fs.PathError{Op: "stat", Path: dir, Err: err}
+	}
+
+	return AuthorOf(&st, Trusted), nil
 }
 
 // Check returns ErrUntrusted, with the remedy, for a file with these attributes in a
