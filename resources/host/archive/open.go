@@ -43,7 +43,7 @@ func Open(ctx context.Context, disk *files.Disk, path string, format Format) (*A
 		return nil, err
 	}
 	sum := sha256.New()
-	content := io.TeeReader(&sourceReader{ctx: ctx, r: f}, sum)
+	content := io.TeeReader(&sourceReader{ctx: ctx, r: io.LimitReader(f, entry.Size)}, sum)
 	if isPrivate(f) {
 		_, err = io.Copy(io.Discard, content)
 	} else {
