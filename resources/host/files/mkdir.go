@@ -119,7 +119,7 @@ func makeIn(parent *paths.Dir, name string, a Attrs) (dir *paths.Dir, made bool,
 	if !made {
 		return dir, false, nil
 	}
-	if err := errors.Join(furnish(dir, a), syncEntries(parent)); err != nil {
+	if err := errors.Join(furnish(dir, a), parent.Sync()); err != nil {
 		_ = unix.Unlinkat(parent.Fd(), name, unix.AT_REMOVEDIR)
 		return nil, false, errors.Join(err, dir.Close())
 	}

@@ -52,7 +52,7 @@ func (d *Disk) write(ctx context.Context, path string, content io.Reader, a Attr
 		if check != nil && dir.TakesNames(0) {
 			return errShared
 		}
-		if err := d.recordLitter(dir.Path()); err != nil {
+		if err := d.Record(dir.Path()); err != nil {
 			return err
 		}
 		temp := tempPrefix + rand.Text()

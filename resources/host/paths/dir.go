@@ -48,6 +48,38 @@ func (d *Dir) Root() (*os.Root, error) {
 	return os.OpenRoot("/proc/self/fd/" + strconv.Itoa(d.fd))
 }
 
+// Readable opens the directory for reading and Sync; the caller closes it.
+func (d *Dir) Readable() (*os.File, error) {
+	fd, err := openFd(d.fd, ".", unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: d.path, Err: err}
+	}
+
+	return os.NewFile(uintptr(fd), d.path), nil
+}
+
+// Sync makes changes to the entries of the directory durable.
+func (d *Dir) Sync() error {
+	f, err := d.Readable()
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+
+	return Sync(f)
+}
+
+// Sync is Sync of a directory that is open for reading. File systems without that
+// return EINVAL.
+func Sync(dir *os.File) error {
+	err := Retry(func() error { return unix.Fsync(int(dir.Fd())) })
+	if err != nil && err != unix.EINVAL {
+		return &fs.PathError{Op: "fsync", Path: dir.Name(), Err: err}
+	}
+
+	return nil
+}
+
 // Fd returns the descriptor of the directory, for system calls relative to it.
 func (d *Dir) Fd() int { return d.fd }
 

@@ -1,4 +1,4 @@
-package files
+package state
 
 import (
 	"errors"
@@ -19,23 +19,23 @@ import (
 // conversion.
 const stateFormat = "1"
 
-// ErrStateFormat is a state directory of a format that this version does not know.
-var ErrStateFormat = errors.New("unknown format of the state directory")
+// ErrFormat is a state directory of a format that this version does not know.
+var ErrFormat = errors.New("unknown format of the state directory")
 
 // OpenState checks the format of the state directory before anything in it is
 // read or written. With write, a directory without a format is made and gets the
-// one of this version. The error wraps ErrStateFormat, and leaves the directory
+// one of this version. The error wraps ErrFormat, and leaves the directory
 // untouched; so does trust.ErrUntrusted, for one that others may change, and
 // paths.ErrUnsafe. Without a state directory it does nothing.
-func (d *Disk) OpenState(write bool) error {
-	if d.stateDir == "" {
+func (d *Dir) OpenState(write bool) error {
+	if d.path == "" {
 		return nil
 	}
-	if _, err := checkState(d.stateDir); err != nil {
+	if _, err := check(d.path); err != nil {
 		return fmt.Errorf("state directory: %w", err)
 	}
-	path := filepath.Join(d.stateDir, "format")
-	text, err := Read(path, 1<<10)
+	path := filepath.Join(d.path, "format")
+	text, err := os.ReadFile(path)
 	switch format := strings.TrimSpace(string(text)); {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		if !write && errors.Is(err, fs.ErrPermission) {
@@ -45,11 +45,11 @@ func (d *Disk) OpenState(write bool) error {
 	case format == stateFormat:
 		return nil
 	case format != "":
-		return fmt.Errorf("%w: %s holds %q, this version knows %s: use the version of muster that wrote it, or another directory (--state-dir)", ErrStateFormat, path, format, stateFormat)
+		return fmt.Errorf("%w: %s holds %q, this version knows %s: use the version of muster that wrote it, or another directory (--state-dir)", ErrFormat, path, format, stateFormat)
 	case !write:
 		return nil
 	}
-	if err := MakeState(d.stateDir); err != nil {
+	if err := Make(d.path); err != nil {
 		return err
 	}
 
@@ -57,16 +57,15 @@ func (d *Disk) OpenState(write bool) error {
 	return os.WriteFile(path, []byte(stateFormat+"\n"), 0o600)
 }
 
-// MakeState makes a state directory and its parents when missing. One that
-// others than root and the running user may change wraps trust.ErrUntrusted, one that
-// they could exchange paths.ErrUnsafe; nothing is made then. So what is done
-// below it by path is done in it.
-func MakeState(dir string) error {
-	exists, err := checkState(dir)
+// Make makes a state directory and its parents when missing. One that others than
+// root and the running user may change wraps trust.ErrUntrusted, one that they could
+// exchange paths.ErrUnsafe; nothing is made then. So what is done below it by path is
+// done in it.
+func Make(dir string) error {
+	exists, err := check(dir)
 	if err == nil && !exists {
-		err = makeState(dir)
-		if err == nil {
-			_, err = checkState(dir)
+		if err = makeIn(dir, 0o700); err == nil {
+			_, err = check(dir)
 		}
 	}
 	if err != nil {
@@ -76,22 +75,31 @@ func MakeState(dir string) error {
 	return nil
 }
 
-func makeState(path string) error {
-	return new(Disk).inParent(path, func(parent *paths.Dir, name string) error {
-		if err := parent.CheckOwn(); err != nil {
-			return err
+// makeIn makes a directory and its parents in one where nobody else could exchange them.
+func makeIn(path string, mode uint32) error {
+	parent, err := paths.OpenDir(filepath.Dir(path))
+	if paths.IsAbsent(err) {
+		if err = makeIn(filepath.Dir(path), 0o755); err == nil {
+			parent, err = paths.OpenDir(filepath.Dir(path))
 		}
-		dir, _, err := makeIn(parent, name, OwnAttrs(0o700))
-		if err != nil {
-			return err
-		}
-		return dir.Close()
-	})
+	}
+	if err != nil {
+		return err
+	}
+	defer parent.Close()
+	if err := parent.CheckOwn(); err != nil {
+		return err
+	}
+	if err := paths.Retry(func() error { return unix.Mkdirat(parent.Fd(), filepath.Base(path), mode) }); err != nil && err != unix.EEXIST {
+		return &fs.PathError{Op: "mkdir", Path: path, Err: err}
+	}
+
+	return parent.Sync()
 }
 
-// checkState checks a state directory, or where it would be made. A walk reaches
+// check checks a state directory, or where it would be made. A walk reaches
 // directories of root and the running user only through such ones.
-func checkState(path string) (exists bool, err error) {
+func check(path string) (exists bool, err error) {
 	full, err := filepath.Abs(path)
 	if err != nil {
 		return false, err
