@@ -148,3 +148,35 @@ func TestSystemOwnTemplates(t *testing.T) {
 		})
 	}
 }
+
+// TestSystemTemplatesWhileSwapped has a stranger exchange a template with one of
+// root all the time.
+func TestSystemTemplatesWhileSwapped(t *testing.T) {
+	for name, c := range map[string]struct {
+		dir   string
+		place func(good, at string) error
+	}{
+		"a link":                     {"stranger", os.Symlink},
+		"a hard link":                {"stranger", os.Link},
+		"a directory of everybody's": {"open", os.Rename},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newStrangersWorld(t, `file: [$DIR/out: {content: "${ template('$DIR/`+c.dir+`/go.tmpl') }"}]`)
+			w.write("good", `{{ "good" }}`)
+			w.write("open/go.tmpl", `{{ readFile "$DIR/secret" }}`)
+			w.give("open")
+			if err := errors.Join(os.Chmod(w.dir+"/open", 0o777), c.place(w.dir+"/good", w.dir+"/"+c.dir+"/good")); err != nil {
+				t.Fatal(err)
+			}
+			stop := hosttest.Swap(t, w.dir+"/"+c.dir+"/go.tmpl", w.dir+"/"+c.dir+"/good")
+			for range 200 {
+				if err := w.apply(); err == "" || w.leaked() {
+					t.Fatalf("it was evaluated: %q", w.read("out"))
+				}
+			}
+			if stop() == 0 {
+				t.Error("no race")
+			}
+		})
+	}
+}
