@@ -87,8 +87,8 @@ func impliedAttrs(above *paths.Dir) Attrs {
 	a := OwnAttrs(0o755)
 	a.GID = anyGroup
 	var st unix.Stat_t
-	if uid, ok := above.Heir(); ok && above.Stat(".", &st) == nil {
-		a.UID, a.GID = uid, st.Gid
+	if above.Party() >= 0 && above.Stat(".", &st) == nil {
+		a.UID, a.GID = st.Uid, st.Gid
 	}
 
 	return a

@@ -113,10 +113,6 @@ func (d *Dir) Keeps(path string, st *unix.Stat_t) error { return keeps(d.party, 
 // Refresh reads owner and mode of the directory again.
 func (d *Dir) Refresh() error { return new(walk).stat(d) }
 
-// Heir returns the owner whose directories alone a walk reaches from this one, if
-// it belongs to another user than root and the running one.
-func (d *Dir) Heir() (uid uint32, ok bool) { return d.uid, d.party >= 0 }
-
 // CheckOwn returns ErrUnsafe when others than root and the running user could
 // exchange what these have in the directory.
 func (d *Dir) CheckOwn() error {
