@@ -14,6 +14,7 @@ import (
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/lock"
+	"github.com/musterfleet/muster/resources/host/state"
 	"github.com/musterfleet/muster/testing/hosttest"
 )
 
@@ -481,7 +482,7 @@ func TestStateDirectoryOfAnotherFormat(t *testing.T) {
 		}
 		before := hosttest.Snapshot(t, n.state)
 		_, err := agent.New(t.Context(), n.options())
-		if !errors.Is(err, files.ErrStateFormat) || !strings.Contains(err.Error(), "--state-dir") {
+		if !errors.Is(err, state.ErrFormat) || !strings.Contains(err.Error(), "--state-dir") {
 			t.Errorf("got %v", err)
 		}
 		if diff := hosttest.SnapshotDiff(before, hosttest.Snapshot(t, n.state)); len(diff) > 0 {

@@ -12,6 +12,7 @@ import (
 	"github.com/musterfleet/muster/resources"
 	"github.com/musterfleet/muster/resources/engine/graph"
 	"github.com/musterfleet/muster/resources/host/facts"
+	"github.com/musterfleet/muster/resources/host/trust"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/schemas"
 )
@@ -75,8 +76,12 @@ func resolve(ctx context.Context, path string, f model.Facts) (*manifest.Resolve
 	if err != nil {
 		return nil, err
 	}
+	author, err := trust.AuthorIn(dir)
+	if err != nil {
+		return nil, err
+	}
 
-	return manifest.NewLoader(manifest.Options{Types: resources.All()}).Resolve(ctx, doc, manifest.Inputs{Facts: f, Dir: dir})
+	return manifest.NewLoader(manifest.Options{Types: resources.All()}).Resolve(ctx, doc, manifest.Inputs{Facts: f, Dir: dir, Author: author})
 }
 
 func TestExamplesHoldOnEveryMachine(t *testing.T) {

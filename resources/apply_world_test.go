@@ -118,7 +118,7 @@ func (w *world) runResolved(resolved *manifest.Resolved) []string {
 	}
 	opts := w.opts
 	opts.Secrets, opts.FailOnError = resolved.Secrets, resolved.FailOnError
-	opts.Env = resource.Env{Host: w.host, Facts: w.in.Facts, Log: slog.New(slog.NewTextHandler(&w.log, nil)), Scope: resource.Scope{Noop: w.opts.Env.Scope.Noop, HealthCheckOnly: w.opts.Env.Scope.HealthCheckOnly, Dir: w.dir}}
+	opts.Env = resource.Env{Host: w.host, Facts: w.in.Facts, Log: slog.New(slog.NewTextHandler(&w.log, nil)), Scope: resource.Scope{Noop: w.opts.Env.Scope.Noop, HealthCheckOnly: w.opts.Env.Scope.HealthCheckOnly, Dir: w.dir, Author: w.in.Author}}
 	w.txs, w.done = map[string]*model.Transaction{}, nil
 	opts.OnTransaction = func(tx *model.Transaction) {
 		ref := w.short(tx.Ref().String())

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/musterfleet/muster/resources/host/files"
+	"github.com/musterfleet/muster/resources/host/state"
 )
 
 // maxRecord is more than the largest record takes, that of a scaffold with 100,000 files.
@@ -49,11 +50,11 @@ func Recall[T any](h *Host, folder, name string) (record T, found bool, err erro
 }
 
 // Remember writes a record about a name durably, also when ctx has ended. The error
-// wraps files.ErrNoStateDir without a state directory.
+// wraps state.ErrNone without a state directory.
 func (h *Host) Remember(ctx context.Context, folder, name string, record any) error {
 	path := h.recordPath(folder, name)
 	if path == "" {
-		return fmt.Errorf("what was done to %s cannot be remembered: %w", name, files.ErrNoStateDir)
+		return fmt.Errorf("what was done to %s cannot be remembered: %w", name, state.ErrNone)
 	}
 
 	return h.WriteRecord(ctx, path, record)

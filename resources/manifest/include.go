@@ -212,7 +212,7 @@ func (s *session) include(ctx context.Context, i *inclusion, spec resource.Spec,
 	if s.Absent && (filepath.IsAbs(in.Source) || s.Dir == "") {
 		return nil, eval.ErrElsewhere
 	}
-	text, err := files.Read(i.path, s.Opts.MaxBytes)
+	text, err := files.ReadTrusted(i.path, s.Opts.MaxBytes, s.Author)
 	switch {
 	case err != nil:
 		return nil, err
@@ -224,7 +224,7 @@ func (s *session) include(ctx context.Context, i *inclusion, spec resource.Spec,
 		return &build{session: s, out: &Resolved{}, problems: model.AsProblems(err), openEnded: true}, nil
 	}
 	dir := filepath.Dir(i.path)
-	child := s.loader.session(doc, Inputs{Dir: dir, Data: s.external})
+	child := s.loader.session(doc, Inputs{Dir: dir, Author: s.Author, Data: s.external})
 	child.parent, child.by, child.prefix, child.Outer, child.Absent, child.Unsure = s, i.Resource, in.Source, s.World, s.Absent, s.Unsure
 	child.share(common)
 	child.holds, child.defaults = s.holds.Within(in, dir), *spec.Meta()

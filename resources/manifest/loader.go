@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host/trust"
 	"github.com/musterfleet/muster/resources/manifest/eval"
 	"github.com/musterfleet/muster/resources/manifest/render"
 	"github.com/musterfleet/muster/resources/manifest/source"
@@ -35,6 +36,8 @@ type Inputs struct {
 	Data map[string]any
 	// Dir is the directory that relative paths are under; empty when there is none.
 	Dir string
+	// Author is who may change the templates and manifests that the document names.
+	Author trust.Author
 	// Facts, when set, are used instead of Options.Facts.
 	Facts model.Facts
 	// Known reports whether a resource which the document does not declare is known all

@@ -133,7 +133,7 @@ func message(ctx context.Context, r *eval.Resolver, key string, v resource.Value
 
 // LoadData fetches a source of data and resolves it: a document with data, and
 // hierarchy and overrides where it has them, or a mapping that is the data.
-// in.Dir is not used: relative paths are under the directory of the source.
+// in.Dir and in.Author are not used: they are those of the source.
 // Its errors are those of Fetch, Parse and Resolve.
 func (l *Loader) LoadData(ctx context.Context, source string, in Inputs) (data map[string]any, err error) {
 	src, err := l.Fetch(ctx, source)
@@ -145,7 +145,7 @@ func (l *Loader) LoadData(ctx context.Context, source string, in Inputs) (data m
 	if err != nil {
 		return nil, err
 	}
-	in.Dir = src.Dir
+	in.Dir, in.Author = src.Dir, src.Author
 
 	return l.ResolveData(ctx, doc, in)
 }

@@ -73,8 +73,8 @@ func (s *shared) provided() map[string]model.Ref {
 
 func (l *Loader) session(doc *syntax.Document, in Inputs) *session {
 	s := &session{
-		loader: l, World: eval.NewWorld(&l.eval, doc, in.Dir), external: in.Data,
-		holds: resource.Scope{Dir: in.Dir, MaxDepth: cmp.Or(in.MaxDepth, DefaultMaxDepth)}, defaults: model.Common{Drift: in.Drift},
+		loader: l, World: eval.NewWorld(&l.eval, doc, in.Dir, in.Author), external: in.Data,
+		holds: resource.Scope{Dir: in.Dir, Author: in.Author, MaxDepth: cmp.Or(in.MaxDepth, DefaultMaxDepth)}, defaults: model.Common{Drift: in.Drift},
 	}
 	s.share(&shared{paths: map[string]model.Ref{}, aliases: map[model.Ref]model.Ref{}, sensitive: map[model.Ref]bool{}})
 	if in.Facts != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/host/files"
+	"github.com/musterfleet/muster/resources/host/state"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -37,7 +38,7 @@ func Refreshed(env resource.Env, provider string, stamps ...string) (time.Time, 
 // NoteRefresh records when a refresh began, where there is a state directory:
 // package managers do not touch lists that are up to date.
 func NoteRefresh(ctx context.Context, env resource.Env, provider string, began time.Time) error {
-	if err := env.Host.Remember(ctx, refreshes, provider, began); !errors.Is(err, files.ErrNoStateDir) {
+	if err := env.Host.Remember(ctx, refreshes, provider, began); !errors.Is(err, state.ErrNone) {
 		return err
 	}
 

@@ -40,7 +40,7 @@ type Options struct {
 
 // Run runs a graph as the one run of the node; a run that changes nothing takes
 // no lock. Without a summary no resource had its turn, and the error is that of
-// the lock or of Options.Locked, or wraps files.ErrStateFormat; beside one it is about what comes after the run.
+// the lock or of Options.Locked, or wraps state.ErrFormat; beside one it is about what comes after the run.
 func Run(ctx context.Context, g *graph.Graph, o Options) (run *model.Run, err error) {
 	h := o.Env.Host
 	if o.RunID == "" {

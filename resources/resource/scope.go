@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host/trust"
 )
 
 // Scope holds for all resources of a manifest. A child manifest gets a
@@ -15,6 +16,8 @@ type Scope struct {
 	HealthCheckOnly bool
 	// Dir is the manifest's own directory, empty for one that has none.
 	Dir string
+	// Author is who may change the templates that the manifest names.
+	Author trust.Author
 	// Depth is 0 for the root.
 	Depth int
 	// MaxDepth is the deepest level allowed.
@@ -35,7 +38,7 @@ func (s Scope) Unchanging() bool { return s.Noop || s.HealthCheckOnly }
 func (s Scope) Within(i Inclusion, dir string) Scope {
 	return Scope{
 		Noop: s.Noop || i.Noop, HealthCheckOnly: s.HealthCheckOnly || i.HealthCheckOnly,
-		Dir: dir, Depth: s.Depth + 1, MaxDepth: s.MaxDepth, DenyApply: s.DenyApply || i.DenyApply,
+		Dir: dir, Author: s.Author, Depth: s.Depth + 1, MaxDepth: s.MaxDepth, DenyApply: s.DenyApply || i.DenyApply,
 	}
 }
 

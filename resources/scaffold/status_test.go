@@ -18,6 +18,7 @@ import (
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/host/archive"
 	"github.com/musterfleet/muster/resources/host/files"
+	"github.com/musterfleet/muster/resources/host/state"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/resources/scaffold"
 	"github.com/musterfleet/muster/resources/scaffold/choria"
@@ -270,7 +271,7 @@ func TestPostFails(t *testing.T) {
 	}
 	s := newSubject(t, put("src/f", "1"), "post", post("f", "true"))
 	s.env.Host = host.New(host.Options{})
-	if err := s.apply(); !errors.Is(err, files.ErrNoStateDir) {
+	if err := s.apply(); !errors.Is(err, state.ErrNone) {
 		t.Error("without a memory:", err)
 	}
 }

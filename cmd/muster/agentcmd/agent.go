@@ -35,6 +35,7 @@ import (
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/host/facts"
 	"github.com/musterfleet/muster/resources/host/files"
+	"github.com/musterfleet/muster/resources/host/trust"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/resource"
 )
@@ -74,7 +75,7 @@ func (c *runCommand) config() (agent.Config, error) {
 	if !named {
 		path = filepath.Join(c.Flags.ConfigDir, "agent.yaml")
 	}
-	text, err := files.ReadTrusted(path, manifest.DefaultMaxBytes)
+	text, err := files.ReadTrusted(path, manifest.DefaultMaxBytes, trust.Author{})
 	if err != nil && (named || !errors.Is(err, fs.ErrNotExist)) {
 		return agent.Config{}, err
 	}

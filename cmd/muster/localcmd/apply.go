@@ -69,7 +69,7 @@ func (c *applyCommand) apply(ctx context.Context, m opened, facts model.Facts, o
 	run, err := c.reconcile(ctx, reconciliation{
 		session: m.session, resources: m.Resources, secrets: m.Secrets, command: "apply " + c.name(), manifest: identify(c.name()),
 		journal: journalName(c.name(), m.source.Digest), digest: m.source.Digest, facts: facts,
-		scope:     resource.Scope{Noop: c.noop, HealthCheckOnly: c.monitor, Dir: m.source.Dir, Origin: origin},
+		scope:     resource.Scope{Noop: c.noop, HealthCheckOnly: c.monitor, Dir: m.source.Dir, Author: m.source.Author, Origin: origin},
 		stopFirst: m.FailOnError, diff: c.diff || (c.noop && !c.Given("diff")),
 	})
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
+	"github.com/musterfleet/muster/resources/host/trust"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/resource"
 )
@@ -74,7 +75,7 @@ func (c *ensureCommand) one(ctx context.Context, typ string, properties resource
 	asked := resolved.Resources[len(resolved.Resources)-1].Ref()
 	r := reconciliation{
 		session: session, resources: resolved.Resources, secrets: resolved.Secrets, manifest: "ensure " + asked.String(), command: "ensure " + asked.String(), facts: in.Facts,
-		scope:   resource.Scope{Noop: noop, Dir: in.Dir, Origin: c.Loader(nil).Origin(nil)},
+		scope:   resource.Scope{Noop: noop, Dir: in.Dir, Author: in.Author, Origin: c.Loader(nil).Origin(nil)},
 		request: true,
 		diff:    c.diff || noop && !c.Given("diff"),
 	}
@@ -90,15 +91,19 @@ func (c *ensureCommand) one(ctx context.Context, typ string, properties resource
 }
 
 // requestInputs returns the inputs of a request; relative paths are below the
-// working directory.
+// working directory, and so may be what belongs to its owner.
 func requestInputs(ctx context.Context, env *cli.Env, in cli.Inputs) (manifest.Inputs, error) {
 	nodeFacts, err := env.Facts(ctx, in)
 	if err != nil {
 		return manifest.Inputs{}, err
 	}
 	dir, err := os.Getwd()
+	if err != nil {
+		return manifest.Inputs{}, err
+	}
+	author, err := trust.AuthorIn(dir)
 
-	return manifest.Inputs{Dir: dir, Facts: nodeFacts, MaxDepth: in.MaxDepth}, err
+	return manifest.Inputs{Dir: dir, Author: author, Facts: nodeFacts, MaxDepth: in.MaxDepth}, err
 }
 
 // pipe answers a request; any problem with it is an answer too.
@@ -162,7 +167,7 @@ func (c *statusCommand) run(ctx context.Context, t *resource.Type, properties re
 	if err != nil {
 		return err
 	}
-	state, err := engine.Status(ctx, resource.Env{Host: c.Host(), Facts: in.Facts, Log: c.Log, Scope: resource.Scope{Dir: in.Dir, Origin: c.Loader(nil).Origin(nil)}}, resolved.Resources)
+	state, err := engine.Status(ctx, resource.Env{Host: c.Host(), Facts: in.Facts, Log: c.Log, Scope: resource.Scope{Dir: in.Dir, Author: in.Author, Origin: c.Loader(nil).Origin(nil)}}, resolved.Resources)
 	if err != nil {
 		return err
 	}

@@ -79,7 +79,7 @@ func (c *queryCommand) resolve(ctx context.Context) (map[string]any, error) {
 		return nil, err
 	}
 
-	return loader.ResolveData(ctx, doc, manifest.Inputs{Data: data, Dir: source.Dir})
+	return loader.ResolveData(ctx, doc, manifest.Inputs{Data: data, Dir: source.Dir, Author: source.Author})
 }
 
 // print prints a single value bare, for scripts, unless a format is asked for.

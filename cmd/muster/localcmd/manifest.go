@@ -72,7 +72,7 @@ func (m *manifestFlags) open(ctx context.Context, env *cli.Env, loader *manifest
 	if err != nil {
 		return err
 	}
-	resolved, err := loader.Resolve(ctx, doc, manifest.Inputs{Data: data, Dir: source.Dir, Known: session.known, MaxDepth: m.MaxDepth})
+	resolved, err := loader.Resolve(ctx, doc, manifest.Inputs{Data: data, Dir: source.Dir, Author: source.Author, Known: session.known, MaxDepth: m.MaxDepth})
 	if err != nil {
 		return err
 	}

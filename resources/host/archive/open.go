@@ -10,8 +10,11 @@ import (
 	"os"
 	"path/filepath"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/paths"
+	"github.com/musterfleet/muster/resources/host/trust"
 )
 
 // Archive is an open archive that nobody else can change. Make it with Open, and
@@ -40,8 +43,8 @@ func Open(ctx context.Context, disk *files.Disk, path string, format Format) (*A
 		return nil, err
 	}
 	sum := sha256.New()
-	content := io.TeeReader(&sourceReader{ctx: ctx, r: f}, sum)
-	if isPrivate(entry) {
+	content := io.TeeReader(&sourceReader{ctx: ctx, r: io.LimitReader(f, entry.Size)}, sum)
+	if isPrivate(f) {
 		_, err = io.Copy(io.Discard, content)
 	} else {
 		original := f
@@ -60,8 +63,11 @@ func Open(ctx context.Context, disk *files.Disk, path string, format Format) (*A
 func (a *Archive) Close() error { return a.file.Close() }
 
 // isPrivate reports whether only root and the running user may write to a file.
-func isPrivate(e files.Entry) bool {
-	return (e.UID == 0 || e.UID == uint32(os.Geteuid())) && e.Mode&0o022 == 0
+func isPrivate(f *os.File) bool {
+	var st unix.Stat_t
+	err := paths.Retry(func() error { return unix.Fstat(int(f.Fd()), &st) })
+
+	return err == nil && trust.Author{}.Check(f.Name(), &st, trust.Trusted) == nil
 }
 
 // privateCopy returns content in a file without a name.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/files"
+	"github.com/musterfleet/muster/resources/host/trust"
 )
 
 // maxFactFile is the largest fact file.
@@ -57,9 +58,9 @@ func listFactFiles(dir string) ([]string, error) {
 
 // ReadFile reads a fact file like Parse. One that is not a regular file or
 // exceeds 4 MiB is a model.Problem; a missing one wraps fs.ErrNotExist, and one
-// that others may change files.ErrUntrusted.
+// that others may change trust.ErrUntrusted.
 func ReadFile(path string) (map[string]any, error) {
-	text, err := files.ReadTrusted(path, maxFactFile)
+	text, err := files.ReadTrusted(path, maxFactFile, trust.Author{})
 	switch {
 	case errors.Is(err, files.ErrNotRegular), errors.Is(err, files.ErrTooLarge):
 		return nil, model.Problem{

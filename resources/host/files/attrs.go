@@ -56,7 +56,7 @@ func setAttrs(in *paths.Dir, fd int, path string, a Attrs) error {
 	}
 	owned := st.Uid == a.UID && st.Gid == a.GID
 	switch {
-	case owned && st.Mode&allBits == mode && foreign == nil:
+	case owned && st.Mode&allBits == mode && (foreign == nil || st.Nlink > 1 && kindOf(&st) == File):
 		return nil
 	case kindOf(&st) == File && st.Nlink > 1:
 		return fmt.Errorf("%s %w", path, ErrLinks)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
@@ -21,7 +20,7 @@ func (d *Disk) change(path string, f func(dir *paths.Dir, name string) error) er
 		return err
 	}
 	defer at.Dir.Close()
-	sync, err := readable(at.Dir)
+	sync, err := at.Dir.Readable()
 	if err != nil {
 		return err
 	}
@@ -30,7 +29,7 @@ func (d *Disk) change(path string, f func(dir *paths.Dir, name string) error) er
 		return err
 	}
 
-	return syncDir(sync)
+	return paths.Sync(sync)
 }
 
 // changing opens the parent directory of what is changed.
@@ -60,41 +59,3 @@ type noParentError struct {
 func (e noParentError) Error() string { return fmt.Sprintf("%s %s", e.dir, ErrNoParent) }
 
 func (e noParentError) Unwrap() []error { return []error{ErrNoParent, e.err} }
-
-// readable opens a directory for reading and syncing; the caller closes it.
-func readable(d *paths.Dir) (*os.File, error) {
-	return openAt(d.Fd(), ".", d.Path(), unix.O_RDONLY|unix.O_DIRECTORY, 0)
-}
-
-// syncDir makes changes to the entries of a directory durable. File systems
-// without that return EINVAL.
-func syncDir(dir *os.File) error {
-	err := paths.Retry(func() error { return unix.Fsync(int(dir.Fd())) })
-	if err != nil && err != unix.EINVAL {
-		return &fs.PathError{Op: "fsync", Path: dir.Name(), Err: err}
-	}
-
-	return nil
-}
-
-// syncEntries makes changes to the entries of a directory durable.
-func syncEntries(d *paths.Dir) error {
-	f, err := readable(d)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-
-	return syncDir(f)
-}
-
-// openReadable opens the directory at path for reading and syncing.
-func openReadable(path string) (*os.File, error) {
-	dir, err := paths.OpenDir(path)
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Close()
-
-	return readable(dir)
-}

@@ -1,12 +1,12 @@
 package files
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"io"
-	"os"
 	"sync"
 	"time"
 
@@ -40,17 +40,18 @@ func (d *Disk) DigestEntry(ctx context.Context, entry Entry) (string, error) {
 }
 
 // Compare is DigestEntry also of a foreign entry, for a digest that nobody is shown.
+// A file that has grown since the look is read as far as it was then.
 func (d *Disk) Compare(ctx context.Context, entry Entry) (string, error) {
 	if digest, ok := d.digests.get(entry); ok {
 		return digest, nil
 	}
-	f, before, err := entry.open()
+	f, before, _, err := entry.open()
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
 	began := time.Now()
-	digest, err := d.buffers.hash(ctx, f)
+	digest, err := d.buffers.hash(ctx, io.LimitReader(f, bound(entry.Size)))
 	if err != nil {
 		return "", err
 	}
@@ -58,14 +59,21 @@ func (d *Disk) Compare(ctx context.Context, entry Entry) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if stampOf(before) == stampOf(after) && settled(after, began) {
+	if before.Size == entry.Size && stampOf(before) == stampOf(after) && settled(after, began) {
 		d.digests.put(after, digest)
 	}
 
 	return digest, nil
 }
 
-func (b *buffers) hash(ctx context.Context, f *os.File) (string, error) {
+// maxUnsized is read of a file without a size, such as those of /proc.
+const maxUnsized = 64 << 20
+
+// bound returns how much is read of a file that had a size when it was looked at:
+// who writes to it could make it grow for as long as it is read.
+func bound(size int64) int64 { return cmp.Or(size, maxUnsized) }
+
+func (b *buffers) hash(ctx context.Context, f io.Reader) (string, error) {
 	buffer := b.get()
 	defer b.pool.Put(buffer)
 	sum := sha256.New()

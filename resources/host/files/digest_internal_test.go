@@ -1,6 +1,12 @@
 package files
 
 import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -101,5 +107,93 @@ func TestDigestIsRememberedUntilARunReadsAll(t *testing.T) {
 		if err := h.EndRun(); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestDigestEndsAtTheSizeThatWasSeen has a file that is a thousand times larger by
+// the time it is read.
+func TestDigestEndsAtTheSizeThatWasSeen(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, []byte("abc"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := New(Options{})
+	seen, err := d.Look(path)
+	if err = errors.Join(err, os.Truncate(path, 1<<40)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	const abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+	if digest, err := d.Compare(ctx, seen); err != nil || digest != abc {
+		t.Errorf("%q, %v", digest, err)
+	}
+	// What was not read whole is not remembered.
+	if err := os.Truncate(path, 4); err != nil {
+		t.Fatal(err)
+	}
+	if digest, err := d.Digest(ctx, path); err != nil || digest == abc {
+		t.Errorf("afterwards: %q, %v", digest, err)
+	}
+}
+
+// growing is a context that makes a file larger each time it is asked.
+type growing struct {
+	context.Context
+	file  *os.File
+	size  int64
+	asked int
+}
+
+func (g *growing) Err() error {
+	if g.asked++; g.asked == 1 || g.asked > 10 {
+		return nil
+	}
+	g.size += copyChunk
+
+	return g.file.Truncate(g.size)
+}
+
+// TestCopyEndsAtTheSizeThatWasSeen has a source that grows while it is copied.
+func TestCopyEndsAtTheSizeThatWasSeen(t *testing.T) {
+	dir := t.TempDir()
+	source, err := os.Create(filepath.Join(dir, "source"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer source.Close()
+	const size = copyChunk + 1
+	ctx := &growing{Context: context.Background(), file: source, size: size}
+	if err := source.Truncate(size); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "copy")
+	if err := New(Options{}).Write(ctx, path, source, OwnAttrs(0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Size() != size || ctx.asked < 2 {
+		t.Errorf("%d bytes of %d, asked %d times: %v", info.Size(), size, ctx.asked, err)
+	}
+}
+
+// TestFilesWithoutSizeAreReadToTheirEnd has one of the kernel's.
+func TestFilesWithoutSizeAreReadToTheirEnd(t *testing.T) {
+	const kernels = "/proc/sys/kernel/ostype"
+	want := fmt.Sprintf("%x", sha256.Sum256([]byte("Linux\n")))
+	d := New(Options{})
+	if digest, err := d.Digest(t.Context(), kernels); err != nil || digest != want {
+		t.Errorf("%s, %v", digest, err)
+	}
+	source, err := os.Open(kernels)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer source.Close()
+	path := filepath.Join(t.TempDir(), "copy")
+	if err := d.Write(t.Context(), path, source, OwnAttrs(0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(path); err != nil || string(text) != "Linux\n" {
+		t.Errorf("%q, %v", text, err)
 	}
 }

@@ -4,11 +4,10 @@ package files
 
 import (
 	"context"
-	"errors"
 	"log/slog"
-	"sync"
 
 	"github.com/musterfleet/muster/resources/host/paths"
+	"github.com/musterfleet/muster/resources/host/state"
 )
 
 // Options configure a Disk.
@@ -23,27 +22,20 @@ type Options struct {
 // Disk is the file systems of this machine. It is safe for concurrent use. Make
 // it with New.
 type Disk struct {
-	stateDir string
-	log      *slog.Logger
-	paths    paths.Resolver
-	digests  digestCache
-	buffers  buffers
-
-	mu     sync.Mutex
-	litter *litterRecord
+	*state.Dir
+	paths   paths.Resolver
+	digests digestCache
+	buffers buffers
 }
 
 // New returns a disk. It touches nothing yet.
 func New(o Options) *Disk {
-	d := &Disk{stateDir: o.StateDir, log: o.Log}
-	if d.log == nil {
-		d.log = slog.New(slog.DiscardHandler)
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return d
-}
 
-// StateDir returns the directory of the options.
-func (d *Disk) StateDir() string { return d.stateDir }
+	return &Disk{Dir: state.New(o.StateDir, o.Log)}
+}
 
 // RunOptions are how a run uses the disk.
 type RunOptions struct {
@@ -54,43 +46,11 @@ type RunOptions struct {
 	Joined bool
 }
 
-// BeginRun removes the litter of killed runs. Litter that cannot be removed is
-// logged and left for the next run. An error is a record of litter that cannot
-// be read or written.
+// BeginRun begins a run in the state directory.
 func (d *Disk) BeginRun(ctx context.Context, o RunOptions) error {
 	if o.ReadAll {
 		d.digests.forget()
 	}
-	if d.stateDir == "" {
-		return nil
-	}
-	record, err := openLitter(d.stateDir, o.Joined)
-	if err != nil {
-		return err
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.litter != nil {
-		return errors.Join(errors.New("a run has begun already"), record.close())
-	}
-	record.clean(ctx, d.log)
-	if !o.Joined {
-		cleanTemp(ctx, d.stateDir, d.log)
-	}
-	d.litter = record
 
-	return nil
-}
-
-// EndRun closes what BeginRun opened. Without a run it does nothing.
-func (d *Disk) EndRun() error {
-	d.mu.Lock()
-	record := d.litter
-	d.litter = nil
-	d.mu.Unlock()
-	if record == nil {
-		return nil
-	}
-
-	return record.end()
+	return d.Dir.BeginRun(ctx, o.Joined)
 }

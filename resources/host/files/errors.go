@@ -22,8 +22,6 @@ var (
 	ErrNotEmpty = errors.New("directory is not empty")
 	// ErrTooLarge is a file longer than its reader allows.
 	ErrTooLarge = errors.New("file is too large")
-	// ErrNoStateDir is an operation that needs Options.StateDir.
-	ErrNoStateDir = errors.New("no state directory is set")
 	// ErrRefused is a path that is never changed: the root directory, or no path.
 	ErrRefused = errors.New("refused")
 )

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/resources/host/files"
+	"github.com/musterfleet/muster/resources/host/state"
 	"github.com/musterfleet/muster/testing/actor"
 	"github.com/musterfleet/muster/testing/hosttest"
 )
@@ -167,7 +168,7 @@ func TestTempDirsOfDeadProcessesAreRemoved(t *testing.T) {
 	if info, err := os.Stat(mine); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("others may enter it: %v, %v", info.Mode(), err)
 	}
-	if _, err := files.New(files.Options{}).TempDir("x"); !errors.Is(err, files.ErrNoStateDir) {
+	if _, err := files.New(files.Options{}).TempDir("x"); !errors.Is(err, state.ErrNone) {
 		t.Errorf("without a state directory: %v", err)
 	}
 }

@@ -30,6 +30,27 @@ func (d *Disk) MakeDirectory(path string, a Attrs) error {
 	})
 }
 
+// EnsureDirectory makes path and its missing parents like the parents of
+// MakeDirectory, and leaves an existing directory as it is. It reports whether others
+// than root and the running user may exchange what is in it.
+func (d *Disk) EnsureDirectory(path string) (shared bool, err error) {
+	err = d.inParent(path, func(parent *paths.Dir, name string) error {
+		a := impliedAttrs(parent)
+		if a.GID == anyGroup {
+			a.GID = OwnAttrs(0).GID
+		}
+		dir, _, err := makeIn(parent, name, a)
+		if err != nil {
+			return err
+		}
+		defer dir.Close()
+		shared = dir.CheckOwn() != nil
+		return parent.Check(dir)
+	})
+
+	return shared, err
+}
+
 // inParent calls f with the parent of path, which is made when it is missing and
 // removed when f fails.
 func (d *Disk) inParent(path string, f func(parent *paths.Dir, name string) error) error {
@@ -65,8 +86,9 @@ func (d *Disk) inParent(path string, f func(parent *paths.Dir, name string) erro
 func impliedAttrs(above *paths.Dir) Attrs {
 	a := OwnAttrs(0o755)
 	a.GID = anyGroup
-	if uid, ok := above.Heir(); ok {
-		a.UID = uid
+	var st unix.Stat_t
+	if above.Party() >= 0 && above.Stat(".", &st) == nil {
+		a.UID, a.GID = st.Uid, st.Gid
 	}
 
 	return a
@@ -97,7 +119,7 @@ func makeIn(parent *paths.Dir, name string, a Attrs) (dir *paths.Dir, made bool,
 	if !made {
 		return dir, false, nil
 	}
-	if err := errors.Join(furnish(dir, a), syncEntries(parent)); err != nil {
+	if err := errors.Join(furnish(dir, a), parent.Sync()); err != nil {
 		_ = unix.Unlinkat(parent.Fd(), name, unix.AT_REMOVEDIR)
 		return nil, false, errors.Join(err, dir.Close())
 	}

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/musterfleet/muster/resources/host/paths"
+	"github.com/musterfleet/muster/resources/host/trust"
 )
 
 // Open opens a regular file for reading; the caller closes it. Another kind of
@@ -37,42 +38,59 @@ func (e Entry) Open() (*os.File, error) {
 // OpenForeign is Open also of a foreign entry, whose content the caller compares
 // and does not show.
 func (e Entry) OpenForeign() (*os.File, error) {
-	f, _, err := e.open()
+	f, _, _, err := e.open()
 
 	return f, err
 }
 
-// open opens also what was foreign when it was looked at, to compare it.
-func (e Entry) open() (*os.File, *unix.Stat_t, error) {
+// OpenManifest is Open that also returns the author of the file.
+func OpenManifest(path string) (*os.File, trust.Author, error) {
+	entry, err := look(&paths.Resolver{}, path, true)
+	if err != nil {
+		return nil, trust.Author{}, err
+	}
+	f, st, in, err := entry.open()
+	if err == nil && entry.foreign != nil {
+		err = errors.Join(entry.foreign, f.Close())
+	}
+	if err != nil {
+		return nil, trust.Author{}, err
+	}
+
+	return f, trust.AuthorOf(st, in), nil
+}
+
+// open opens also what was foreign when it was looked at, to compare it. It returns
+// the attributes of the file, and the party of its directory.
+func (e Entry) open() (f *os.File, st *unix.Stat_t, in trust.Party, err error) {
 	switch e.Kind {
 	case File:
 	case Absent:
-		return nil, nil, &fs.PathError{Op: "open", Path: e.Path, Err: unix.ENOENT}
+		return nil, nil, in, &fs.PathError{Op: "open", Path: e.Path, Err: unix.ENOENT}
 	default:
-		return nil, nil, fmt.Errorf("%s %w", e.Path, ErrNotRegular)
+		return nil, nil, in, fmt.Errorf("%s %w", e.Path, ErrNotRegular)
 	}
 	at, err := e.place()
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, in, err
 	}
 	defer at.Dir.Close()
-	f, err := openAt(at.Dir.Fd(), at.Name, e.Path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	f, err = openAt(at.Dir.Fd(), at.Name, e.Path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 	if errors.Is(err, unix.ELOOP) {
 		err = fmt.Errorf("%s %w", e.Path, ErrReplaced)
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, in, err
 	}
-	st, err := fstat(f)
-	if err == nil {
+	if st, err = fstat(f); err == nil {
 		err = e.check(st, at.Dir)
 	}
 	if err != nil {
 		_ = f.Close()
-		return nil, nil, err
+		return nil, nil, in, err
 	}
 
-	return f, st, nil
+	return f, st, at.Dir.Party(), nil
 }
 
 // place opens the directory that the entry is in by now.
@@ -91,7 +109,7 @@ func (e Entry) check(st *unix.Stat_t, dir *paths.Dir) error {
 	case idOf(st) != e.id || kindOf(st) != File:
 		return fmt.Errorf("%s %w", e.Path, ErrReplaced)
 	case st.Nlink > 1 && dir.TakesNames(st.Uid):
-		return fmt.Errorf("%w: %s belongs to %s and has %d names, one of them in %s, where others make names: remove it there, or the other names", paths.ErrUnsafe, e.Path, paths.OwnerName(st.Uid), st.Nlink, dir.Path())
+		return fmt.Errorf("%w: %s belongs to %s and has %d names, one of them in %s, where others make names: remove it there, or the other names", paths.ErrUnsafe, e.Path, trust.OwnerName(st.Uid), st.Nlink, dir.Path())
 	case e.foreign == nil:
 		return dir.Keeps(e.Path, st)
 	default:

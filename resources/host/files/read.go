@@ -1,10 +1,13 @@
 package files
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/musterfleet/muster/resources/host/paths"
+	"github.com/musterfleet/muster/resources/host/trust"
 )
 
 // Read returns the content of a regular file of at most max bytes. A longer one
@@ -19,6 +22,18 @@ func Read(path string, max int64) ([]byte, error) {
 	return entry.Read(max)
 }
 
+// ReadTrusted is Read of a file that decides what muster does. It returns
+// trust.ErrUntrusted, with the remedy, for one that others than root, the running
+// user and the author may change.
+func ReadTrusted(path string, max int64, author trust.Author) ([]byte, error) {
+	entry, err := look(&paths.Resolver{}, path, true)
+	if err != nil {
+		return nil, err
+	}
+
+	return entry.ReadTrusted(max, author)
+}
+
 // Read returns the content of the file of an entry like the function Read.
 // Errors are also those of Open.
 func (e Entry) Read(max int64) ([]byte, error) {
@@ -26,6 +41,25 @@ func (e Entry) Read(max int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+
+	return e.read(f, max)
+}
+
+// ReadTrusted is Read with the errors of the function ReadTrusted.
+func (e Entry) ReadTrusted(max int64, author trust.Author) ([]byte, error) {
+	f, st, in, err := e.open()
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(author.Check(e.Path, st, in), e.foreign); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+
+	return e.read(f, max)
+}
+
+// read reads an open file and closes it.
+func (e Entry) read(f *os.File, max int64) ([]byte, error) {
 	defer f.Close()
 	if e.Size > max {
 		return nil, fmt.Errorf("%s: %w: %d bytes, at most %d are read", e.Path, ErrTooLarge, e.Size, max)

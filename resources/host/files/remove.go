@@ -70,7 +70,7 @@ func (d *Disk) IsEmpty(path string) (bool, error) {
 }
 
 func isEmpty(dir *paths.Dir) (bool, error) {
-	f, err := readable(dir)
+	f, err := dir.Readable()
 	if err != nil {
 		return false, err
 	}

@@ -65,16 +65,55 @@ func TestUnsafePathsAreRefused(t *testing.T) {
 // write to, where only the last element could be exchanged: it is not followed.
 func TestLastElementOfAnUnsafeDirectory(t *testing.T) {
 	h, dir := hosttest.New(t).Disk, everybodys(t)
-	if err := h.Write(t.Context(), dir+"/new", strings.NewReader("x"), hosttest.Attrs(t, 0o600)); err != nil {
-		t.Error(err)
-	}
-	if text, err := files.Read(dir+"/new", 100); err != nil || string(text) != "x" {
-		t.Errorf("%q, %v", text, err)
+	for _, mode := range []os.FileMode{0o644, 0o604} {
+		if err := h.Write(t.Context(), dir+"/new", strings.NewReader("x"), hosttest.Attrs(t, mode)); err != nil {
+			t.Error(err)
+		}
+		if text, err := files.Read(dir+"/new", 100); err != nil || string(text) != "x" {
+			t.Errorf("mode %o: %q, %v", mode, text, err)
+		}
 	}
 	if err := h.MakeDirectory(dir+"/made", hosttest.Attrs(t, 0o700)); err != nil {
 		t.Error(err)
 	}
 	if err := errors.Join(h.RemoveAll(dir+"/dir"), h.Remove(dir+"/made")); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestMovedIntoADirectoryOfEverybody has a file and a directory that not everybody
+// may read where everybody could have moved them: they are compared, replaced and
+// removed, and neither shown nor given away.
+func TestMovedIntoADirectoryOfEverybody(t *testing.T) {
+	h, dir := hosttest.New(t).Disk, everybodys(t)
+	path, private := dir+"/moved", dir+"/private"
+	if err := errors.Join(os.WriteFile(path, []byte("secret"), 0o640), os.Mkdir(private, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	entry, err := h.Look(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stranger := files.Attrs{UID: uint32(os.Geteuid()) + 1, GID: uint32(os.Getegid()), Mode: 0o600}
+	_, read := files.Read(path, 100)
+	_, opened := files.Open(path)
+	_, digest := h.Digest(t.Context(), path)
+	for what, err := range map[string]error{
+		"Foreign": entry.Foreign(), "Read": read, "Open": opened, "Digest": digest,
+		"owner": h.SetAttrs(path, stranger), "mode": h.SetAttrs(path, hosttest.Attrs(t, 0o644)),
+		"owner of a directory": h.SetAttrs(private, stranger), "mode of a directory": h.MakeDirectory(private, hosttest.Attrs(t, 0o755)),
+	} {
+		if !errors.Is(err, paths.ErrUnsafe) || !strings.Contains(err.Error(), "but everybody may write to "+dir+": take the right to write from others, or set the sticky bit of "+dir) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if text, err := os.ReadFile(path); err != nil || string(text) != "secret" {
+		t.Errorf("%q, %v", text, err)
+	}
+	if _, err := h.Compare(t.Context(), entry); err != nil {
+		t.Errorf("to compare: %v", err)
+	}
+	if err := errors.Join(h.SetAttrs(path, hosttest.Attrs(t, 0o600)), h.Write(t.Context(), path, strings.NewReader("new"), hosttest.Attrs(t, 0o600)), h.Remove(path)); err != nil {
 		t.Error(err)
 	}
 }
@@ -97,7 +136,7 @@ func TestHardLinks(t *testing.T) {
 	if err := h.SetAttrs(path, hosttest.Attrs(t, 0o600)); err != nil {
 		t.Errorf("the same: %v", err)
 	}
-	if text, err := files.Read(path, 100); !errors.Is(err, paths.ErrUnsafe) || !strings.Contains(err.Error(), "has 2 names") {
+	if text, err := files.Read(path, 100); !errors.Is(err, paths.ErrUnsafe) || !strings.Contains(err.Error(), "everybody may write to "+dir) {
 		t.Errorf("it was read: %q, %v", text, err)
 	}
 	if err := os.Chmod(dir, 0o777|os.ModeSticky); err != nil {

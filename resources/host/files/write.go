@@ -52,7 +52,7 @@ func (d *Disk) write(ctx context.Context, path string, content io.Reader, a Attr
 		if check != nil && dir.TakesNames(0) {
 			return errShared
 		}
-		if err := d.recordLitter(dir.Path()); err != nil {
+		if err := d.Record(dir.Path()); err != nil {
 			return err
 		}
 		temp := tempPrefix + rand.Text()
@@ -134,7 +134,7 @@ func (b *buffers) copy(ctx context.Context, f *os.File, content io.Reader) error
 		return err
 	}
 	if source, ok := content.(*os.File); ok {
-		return copyChunks(ctx, func() (int64, error) { return io.CopyN(f, source, copyChunk) })
+		return copyFile(ctx, f, source)
 	}
 	buffer := b.get()
 	defer b.pool.Put(buffer)
@@ -142,6 +142,25 @@ func (b *buffers) copy(ctx context.Context, f *os.File, content io.Reader) error
 	return copyChunks(ctx, func() (int64, error) {
 		// Hides ReadFrom of the file, which io.Copy would prefer to the buffer.
 		return io.CopyBuffer(struct{ io.Writer }{f}, io.LimitReader(content, copyChunk), buffer[:])
+	})
+}
+
+// copyFile copies the rest of a file as far as it goes by now.
+func copyFile(ctx context.Context, to, from *os.File) error {
+	st, err := fstat(from)
+	if err != nil {
+		return err
+	}
+	at, err := from.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return err
+	}
+	left := bound(st.Size) - at
+
+	return copyChunks(ctx, func() (int64, error) {
+		n, err := io.CopyN(to, from, min(max(left, 0), copyChunk))
+		left -= n
+		return n, err
 	})
 }
 

@@ -12,8 +12,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/paths"
+	"github.com/musterfleet/muster/resources/host/state"
 	"golang.org/x/sys/unix"
 )
 
@@ -93,12 +93,12 @@ type Options struct {
 // release. Only a living process holds it: the file of a dead one never blocks.
 // A lock held by another process is a LockedError, or while waiting an error
 // that wraps context.Cause(ctx). Without a state directory it is
-// files.ErrNoStateDir, and with an unsafe one an error of files.MakeState.
+// state.ErrNone, and with an unsafe one an error of state.Make.
 func (l *Locks) Lock(ctx context.Context, o Options) (unlock func() error, err error) {
 	if l.dir == "" {
-		return nil, files.ErrNoStateDir
+		return nil, state.ErrNone
 	}
-	if err := files.MakeState(l.dir); err != nil {
+	if err := state.Make(l.dir); err != nil {
 		return nil, err
 	}
 	path := l.path(o.Depth)
@@ -233,7 +233,7 @@ func (l *Locks) Holding(runs []string) (int, error) {
 // free.
 func (l *Locks) HolderOf(depth int) (Holder, bool, error) {
 	if l.dir == "" {
-		return Holder{}, false, files.ErrNoStateDir
+		return Holder{}, false, state.ErrNone
 	}
 	path := l.path(depth)
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW, 0)

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/lock"
+	"github.com/musterfleet/muster/resources/host/state"
 	"github.com/musterfleet/muster/testing/actor"
 	"github.com/musterfleet/muster/testing/hosttest"
 )
@@ -93,10 +93,10 @@ func TestLockWaitEndsWithItsContext(t *testing.T) {
 
 func TestLockErrors(t *testing.T) {
 	without := lock.New("")
-	if _, err := without.Lock(t.Context(), lock.Options{}); !errors.Is(err, files.ErrNoStateDir) {
+	if _, err := without.Lock(t.Context(), lock.Options{}); !errors.Is(err, state.ErrNone) {
 		t.Errorf("without a state directory: %v", err)
 	}
-	if _, _, err := without.HolderOf(0); !errors.Is(err, files.ErrNoStateDir) {
+	if _, _, err := without.HolderOf(0); !errors.Is(err, state.ErrNone) {
 		t.Errorf("without a state directory: %v", err)
 	}
 	if got := (lock.LockedError{}).Error(); got != "another run holds the lock: an unknown process" {
@@ -164,7 +164,7 @@ func TestLocksWithinARun(t *testing.T) {
 	take(0, "n")
 	holding(1, "n", "b")
 	take(1, "m")
-	if _, err := lock.New("").Holding([]string{"a"}); !errors.Is(err, files.ErrNoStateDir) {
+	if _, err := lock.New("").Holding([]string{"a"}); !errors.Is(err, state.ErrNone) {
 		t.Errorf("without a state directory: %v", err)
 	}
 }

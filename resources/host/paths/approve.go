@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/musterfleet/muster/resources/host/trust"
 )
 
 // Resolver walks to directories and remembers for a moment which it reached
@@ -26,11 +28,8 @@ type Resolver struct {
 type approval struct {
 	dev, inode uint64
 	uid, mode  uint32
-	party      party
+	party      trust.Party
 }
-
-// attrs returns what the walk needs of the directory's attributes.
-func (a approval) attrs() *unix.Stat_t { return &unix.Stat_t{Mode: a.mode, Uid: a.uid} }
 
 const (
 	// approvalLife bounds how long a walk counts. Nobody gives a directory away in
@@ -57,7 +56,7 @@ func (r *Resolver) Dir(path string) (*Dir, error) {
 		return nil, err
 	}
 
-	return r.open(newWalk(), full)
+	return r.open(new(walk), full)
 }
 
 // Parent opens the directory that path is in. Errors are those of OpenDir.
@@ -66,7 +65,7 @@ func (r *Resolver) Parent(path string) (*Place, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := r.open(newWalk(), filepath.Dir(full))
+	dir, err := r.open(new(walk), filepath.Dir(full))
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +83,7 @@ func (r *Resolver) Find(path string, follow bool) (*Place, error) {
 		return nil, err
 	}
 	if follow {
-		err = newWalk().target(at, false)
+		err = new(walk).target(at, false)
 	} else {
 		err = at.stat()
 	}
@@ -161,7 +160,7 @@ func (r *Resolver) Stat(path string, st *unix.Stat_t, follow bool) (foreign, err
 		if err := statAt(path, st); err != nil {
 			return nil, err
 		}
-		return known.party.keeps(path, st), nil
+		return keeps(known.party, path, st), nil
 	}
 	at, err := r.Find(path, follow)
 	if err != nil {
@@ -169,7 +168,7 @@ func (r *Resolver) Stat(path string, st *unix.Stat_t, follow bool) (foreign, err
 	}
 	*st = at.st
 
-	return at.Dir.party.keeps(path, st), at.Dir.Close()
+	return at.Dir.Keeps(path, st), at.Dir.Close()
 }
 
 // parentOf returns the directory of a path as it is written, empty where the last

@@ -11,6 +11,8 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/musterfleet/muster/resources/host/trust"
 )
 
 // ErrUnsafe is a path that a user other than root and the running one could
@@ -46,6 +48,38 @@ func (d *Dir) Root() (*os.Root, error) {
 	return os.OpenRoot("/proc/self/fd/" + strconv.Itoa(d.fd))
 }
 
+// Readable opens the directory for reading and Sync; the caller closes it.
+func (d *Dir) Readable() (*os.File, error) {
+	fd, err := openFd(d.fd, ".", unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: d.path, Err: err}
+	}
+
+	return os.NewFile(uintptr(fd), d.path), nil
+}
+
+// Sync makes changes to the entries of the directory durable.
+func (d *Dir) Sync() error {
+	f, err := d.Readable()
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+
+	return Sync(f)
+}
+
+// Sync is Sync of a directory that is open for reading. File systems without that
+// return EINVAL.
+func Sync(dir *os.File) error {
+	err := Retry(func() error { return unix.Fsync(int(dir.Fd())) })
+	if err != nil && err != unix.EINVAL {
+		return &fs.PathError{Op: "fsync", Path: dir.Name(), Err: err}
+	}
+
+	return nil
+}
+
 // Fd returns the descriptor of the directory, for system calls relative to it.
 func (d *Dir) Fd() int { return d.fd }
 
@@ -62,39 +96,38 @@ func (d *Dir) Stat(name string, st *unix.Stat_t) error {
 // Child opens the directory with a name in this one, whoever owns it. A link is
 // ENOTDIR.
 func (d *Dir) Child(name string) (*Dir, error) {
-	return newWalk().open(d.fd, name, filepath.Join(d.path, name), unix.O_NOFOLLOW)
+	return new(walk).open(d.fd, name, filepath.Join(d.path, name), unix.O_NOFOLLOW)
 }
 
 // Check returns ErrUnsafe when a walk does not go on from the directory to one in it.
-func (d *Dir) Check(child *Dir) error { return newWalk().check(d, child, false) }
+func (d *Dir) Check(child *Dir) error { return new(walk).check(d, child, false) }
 
-// Keeps returns ErrUnsafe when the directory belongs to an untrusted user, and
-// what is at path in it, with attributes st, does not: the user may have moved it
-// there. Its content must not be shown, nor its owner changed or its mode loosened.
-func (d *Dir) Keeps(path string, st *unix.Stat_t) error { return d.party.keeps(path, st) }
+// Party returns who may exchange what is in the directory.
+func (d *Dir) Party() trust.Party { return d.party }
+
+// Keeps returns ErrUnsafe when an untrusted user may have moved what is at path in
+// the directory, with attributes st, there: see trust.Party. Its content must not be
+// shown, nor its owner changed or its mode loosened.
+func (d *Dir) Keeps(path string, st *unix.Stat_t) error { return keeps(d.party, path, st) }
 
 // Refresh reads owner and mode of the directory again.
-func (d *Dir) Refresh() error { return newWalk().stat(d) }
-
-// Heir returns the owner whose directories alone a walk reaches from this one, if
-// it belongs to another user than root and the running one.
-func (d *Dir) Heir() (uid uint32, ok bool) { return d.uid, d.party >= 0 }
+func (d *Dir) Refresh() error { return new(walk).stat(d) }
 
 // CheckOwn returns ErrUnsafe when others than root and the running user could
 // exchange what these have in the directory.
 func (d *Dir) CheckOwn() error {
 	switch d.party {
-	case trusted:
+	case trust.Trusted:
 		return nil
-	case anybody:
-		return fmt.Errorf("%w: everybody may write to %s: %s", ErrUnsafe, d.path, d.party.remedy(d.path))
+	case trust.Anybody:
+		return fmt.Errorf("%w: %s: %s", ErrUnsafe, d.party.In(d.path), d.party.Remedy(d.path))
 	default:
-		return fmt.Errorf("%w: %s belongs to %s, who may exchange what is in it: give it to root, or use another directory", ErrUnsafe, d.path, OwnerName(d.uid))
+		return fmt.Errorf("%w: %s belongs to %s, who may exchange what is in it: give it to root, or use another directory", ErrUnsafe, d.path, trust.OwnerName(d.uid))
 	}
 }
 
 // TakesNames reports whether others than root, the running user and the owner of
 // a file may give that another name in the directory.
 func (d *Dir) TakesNames(owner uint32) bool {
-	return party(owner) != d.party && (d.party != trusted || d.mode&unix.S_IWOTH != 0)
+	return trust.Party(owner) != d.party && (d.party != trust.Trusted || d.mode&unix.S_IWOTH != 0)
 }

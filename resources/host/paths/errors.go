@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/musterfleet/muster/resources/host/trust"
 )
 
 // IsAbsent reports whether an error means that nothing is at a path, also
@@ -14,18 +16,32 @@ func IsAbsent(err error) bool {
 	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR)
 }
 
-// foreignError is ErrUnsafe for what is in a directory of a user to whom it does
-// not belong: they may have moved it there. It can be compared.
+// foreignError is ErrUnsafe for what may have been moved into a directory. It can be
+// compared.
 type foreignError struct {
 	path string
 	uid  uint32
-	in   party
+	in   trust.Party
+}
+
+// keeps returns a foreignError for what may have been moved into a directory.
+func keeps(in trust.Party, path string, st *unix.Stat_t) error {
+	if in.Keeps(st.Mode, st.Uid) {
+		return nil
+	}
+
+	return foreignError{path: path, uid: st.Uid, in: in}
 }
 
 func (e foreignError) Error() string {
-	owner := OwnerName(uint32(e.in))
+	dir := filepath.Dir(e.path)
+	remedy := e.in.Remedy(dir)
+	if e.in >= 0 {
+		owner := trust.OwnerName(uint32(e.in))
+		remedy = "give it to " + owner + ", or replace it"
+	}
 
-	return fmt.Sprintf("%s: %s belongs to %s, but %s to %s: give it to %s, or replace it", ErrUnsafe, e.path, OwnerName(e.uid), filepath.Dir(e.path), owner, owner)
+	return fmt.Sprintf("%s: %s belongs to %s, but %s: %s", ErrUnsafe, e.path, trust.OwnerName(e.uid), e.in.In(dir), remedy)
 }
 
 func (foreignError) Unwrap() error { return ErrUnsafe }

@@ -4,73 +4,22 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"os/user"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/musterfleet/muster/resources/host/trust"
 )
 
 // maxLinks bounds the links of one walk, as the kernel does.
 const maxLinks = 40
 
-// party is who could lead a path elsewhere: the owner of a directory or link on
-// its way, or one of these.
-type party int64
-
-const (
-	// trusted are root and the running user.
-	trusted party = -1
-	// anybody may write to a directory without the sticky bit.
-	anybody party = -2
-)
-
 // walk resolves a path as CHASE_SAFE of systemd-tmpfiles does: component by
 // component on descriptors, and from a directory or link of an untrusted user
 // only to directories of that user. So nobody leads a privileged process out of
 // what is theirs, however often they exchange what is there.
-type walk struct {
-	self  uint32
-	links int
-}
-
-func newWalk() *walk { return &walk{self: uint32(os.Geteuid())} }
-
-// partyOf returns who could lead a path elsewhere from a directory or link.
-func (w *walk) partyOf(st *unix.Stat_t) party {
-	switch {
-	case isDir(st) && st.Mode&(unix.S_IWOTH|unix.S_ISVTX) == unix.S_IWOTH:
-		return anybody
-	case st.Uid == 0 || st.Uid == w.self:
-		return trusted
-	default:
-		return party(st.Uid)
-	}
-}
-
-// mayLead reports whether a party may lead a path to what st describes.
-func (w *walk) mayLead(p party, st *unix.Stat_t) bool {
-	switch p {
-	case trusted:
-		return true
-	case anybody:
-		return w.partyOf(st) == anybody
-	default:
-		return party(st.Uid) == p
-	}
-}
-
-// keeps returns a foreignError unless what is in a directory of a user is theirs.
-// What is in one of anybody belongs there, whoever owns it.
-func (p party) keeps(path string, st *unix.Stat_t) error {
-	if p == anybody || p == trusted || party(st.Uid) == p {
-		return nil
-	}
-
-	return foreignError{path: path, uid: st.Uid, in: p}
-}
+type walk struct{ links int }
 
 // root opens the root directory.
 func (w *walk) root() (*Dir, error) { return w.open(unix.AT_FDCWD, "/", "/", 0) }
@@ -96,7 +45,7 @@ func (w *walk) stat(dir *Dir) error {
 	if err := Retry(func() error { return unix.Fstat(dir.fd, &st) }); err != nil {
 		return &fs.PathError{Op: "stat", Path: dir.path, Err: err}
 	}
-	dir.approval = approval{dev: uint64(st.Dev), inode: st.Ino, uid: st.Uid, mode: st.Mode, party: w.partyOf(&st)}
+	dir.approval = approval{dev: uint64(st.Dev), inode: st.Ino, uid: st.Uid, mode: st.Mode, party: trust.PartyOf(st.Mode, st.Uid)}
 
 	return nil
 }
@@ -143,11 +92,10 @@ func (w *walk) enter(dir *Dir, name string, public bool) (*Dir, error) {
 
 // check checks a step from a directory to one in it.
 func (w *walk) check(dir, next *Dir, public bool) error {
-	st := next.attrs()
 	switch {
-	case !w.mayLead(dir.party, st):
-		return fmt.Errorf("%w: %s belongs to %s, but %s: %s", ErrUnsafe, next.path, OwnerName(next.uid), dir.party.in(dir.path), dir.party.remedy(dir.path))
-	case public && next.party == trusted && next.mode&unix.S_IXOTH == 0:
+	case !dir.party.MayLead(next.mode, next.uid):
+		return fmt.Errorf("%w: %s belongs to %s, but %s: %s", ErrUnsafe, next.path, trust.OwnerName(next.uid), dir.party.In(dir.path), dir.party.Remedy(dir.path))
+	case public && next.party == trust.Trusted && next.mode&unix.S_IXOTH == 0:
 		return fmt.Errorf("%w: a link of another user leads through %s, which not everybody may enter", ErrUnsafe, next.path)
 	default:
 		return nil
@@ -169,7 +117,7 @@ func (w *walk) follow(dir *Dir, name string, public bool) (*Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := l.check(w, dir, end.attrs()); err != nil {
+	if err := l.check(dir, end.mode, end.uid); err != nil {
 		return nil, errors.Join(err, end.Close())
 	}
 	end.path = l.path
@@ -205,7 +153,7 @@ func (w *walk) target(at *Place, public bool) error {
 	if err := w.target(&end, public); err != nil {
 		return errors.Join(err, end.Dir.Close())
 	}
-	if err := l.check(w, at.Dir, &end.st); err != nil {
+	if err := l.check(at.Dir, end.st.Mode, end.st.Uid); err != nil {
 		return errors.Join(err, end.Dir.Close())
 	}
 	_ = at.Dir.Close()
@@ -218,7 +166,7 @@ func (w *walk) target(at *Place, public bool) error {
 type link struct {
 	path, text string
 	uid        uint32
-	owner      party
+	owner      trust.Party
 }
 
 // readLink reads a link of a directory: its owner and text are of one inode.
@@ -246,7 +194,7 @@ func (w *walk) readLink(dir *Dir, name string) (*link, error) {
 		return nil, &fs.PathError{Op: "readlink", Path: path, Err: err}
 	}
 
-	return &link{path: path, text: string(text[:n]), uid: st.Uid, owner: w.partyOf(&st)}, nil
+	return &link{path: path, text: string(text[:n]), uid: st.Uid, owner: trust.PartyOf(st.Mode, st.Uid)}, nil
 }
 
 // start opens the directory that the text of the link is relative to.
@@ -260,46 +208,20 @@ func (l *link) start(w *walk, dir *Dir) (*Dir, error) {
 
 // untrusted reports whether anyone but root and the running user made the link,
 // or could exchange it.
-func (l *link) untrusted(dir *Dir) bool { return dir.party != trusted || l.owner != trusted }
+func (l *link) untrusted(dir *Dir) bool {
+	return dir.party != trust.Trusted || l.owner != trust.Trusted
+}
 
 // check checks where the link leads.
-func (l *link) check(w *walk, dir *Dir, st *unix.Stat_t) error {
+func (l *link) check(dir *Dir, mode, uid uint32) error {
 	switch {
-	case !w.mayLead(l.owner, st):
-		return fmt.Errorf("%w: %s is a link of %s and leads to %s, which belongs to %s: write the path it leads to, or give the link to root", ErrUnsafe, l.path, OwnerName(l.uid), l.text, OwnerName(st.Uid))
-	case !w.mayLead(dir.party, st):
-		return fmt.Errorf("%w: %s is a link to %s, which belongs to %s, but %s: write the path it leads to", ErrUnsafe, l.path, l.text, OwnerName(st.Uid), dir.party.in(filepath.Dir(l.path)))
+	case !l.owner.MayLead(mode, uid):
+		return fmt.Errorf("%w: %s is a link of %s and leads to %s, which belongs to %s: write the path it leads to, or give the link to root", ErrUnsafe, l.path, trust.OwnerName(l.uid), l.text, trust.OwnerName(uid))
+	case !dir.party.MayLead(mode, uid):
+		return fmt.Errorf("%w: %s is a link to %s, which belongs to %s, but %s: write the path it leads to", ErrUnsafe, l.path, l.text, trust.OwnerName(uid), dir.party.In(filepath.Dir(l.path)))
 	default:
 		return nil
 	}
-}
-
-// in describes a directory of the party.
-func (p party) in(dir string) string {
-	if p == anybody {
-		return "everybody may write to " + dir
-	}
-
-	return dir + " to " + OwnerName(uint32(p))
-}
-
-// remedy says what makes a directory of the party safe to pass.
-func (p party) remedy(dir string) string {
-	if p == anybody {
-		return "take the right to write from others, or set the sticky bit of " + dir
-	}
-
-	return "give both the same owner"
-}
-
-// OwnerName returns the name of a user with its number.
-func OwnerName(uid uint32) string {
-	number := strconv.FormatUint(uint64(uid), 10)
-	if u, err := user.LookupId(number); err == nil {
-		return fmt.Sprintf("%s (%s)", u.Username, number)
-	}
-
-	return "user " + number
 }
 
 // openFd opens name relative to a directory descriptor.
@@ -311,7 +233,5 @@ func openFd(at int, name string, flags int) (fd int, err error) {
 
 	return fd, err
 }
-
-func isDir(st *unix.Stat_t) bool { return st.Mode&unix.S_IFMT == unix.S_IFDIR }
 
 func isLink(st *unix.Stat_t) bool { return st.Mode&unix.S_IFMT == unix.S_IFLNK }

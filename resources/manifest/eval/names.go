@@ -44,11 +44,7 @@ func (sc *Scope) names(ctx context.Context) names {
 		environ[k] = v
 	}
 	look := lookup{scope: sc, environ: environ}
-	read := func(path string) (any, error) {
-		text, err := sc.readFile(path, sc.outputs != nil)
-		sc.used = sc.used || len(sc.Sensitive) > 0 && sc.Sensitive[sc.Provided()[resource.PathNeed(sc.beside(path))]]
-		return text, err
-	}
+	read := func(path string) (any, error) { return sc.read(path, asData) }
 	out := names{
 		expression.NameFacts:    map[string]any{},
 		expression.NameData:     Reveal(sc.data, sc.Reveal),
@@ -70,6 +66,14 @@ func (sc *Scope) names(ctx context.Context) names {
 	expression.AddOrdered(out)
 
 	return out
+}
+
+// read is readFile, noting whether the file is that of a sensitive resource.
+func (sc *Scope) read(path string, use fileUse) (string, error) {
+	text, err := sc.readFile(path, use, sc.outputs != nil)
+	sc.used = sc.used || len(sc.Sensitive) > 0 && sc.Sensitive[sc.Provided()[resource.PathNeed(sc.beside(path))]]
+
+	return text, err
 }
 
 func (sc *Scope) secretOf(v any) (any, error) {

@@ -19,9 +19,18 @@ func (w *World) SetDynamic() {
 	w.mu.Unlock()
 }
 
+// fileUse is what a file is read for.
+type fileUse string
+
+const (
+	asData fileUse = "file:"
+	// evaluated are templates, which the author of the document must have written.
+	evaluated fileUse = "template:"
+)
+
 // readFile is the function readFile. A file that an earlier resource of the
 // manifest makes has to wait for it, so while nothing is running it is late.
-func (w *World) readFile(path string, running bool) (string, error) {
+func (w *World) readFile(path string, use fileUse, running bool) (string, error) {
 	w.SetDynamic()
 	if err := w.elsewhere(path); err != nil {
 		return "", err
@@ -33,6 +42,10 @@ func (w *World) readFile(path string, running bool) (string, error) {
 	}
 	path = w.beside(path)
 	read := func() (string, error) {
+		if use == evaluated {
+			text, err := files.ReadTrusted(path, w.Opts.MaxBytes, w.Author)
+			return string(text), err
+		}
 		text, err := files.Read(path, w.Opts.MaxBytes)
 		return string(text), err
 	}
@@ -43,7 +56,7 @@ func (w *World) readFile(path string, running bool) (string, error) {
 		return "", late(expression.NameReadFile, ref)
 	}
 
-	return w.cached("file:"+path, read)
+	return w.cached(string(use)+path, read)
 }
 
 // beside returns the whole path of a file.

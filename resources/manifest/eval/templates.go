@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host/trust"
 	"github.com/musterfleet/muster/resources/manifest/expression"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/resources/template"
@@ -74,9 +75,9 @@ func (t *templates) source(function, text string, isText func(string) bool) (tem
 	if isText(text) || strings.Contains(text, "\n") || text == "" {
 		return template.Template{Name: function, Text: text}, nil
 	}
-	content, err := t.read(text)
+	content, err := t.read(text, evaluated)
 	if err != nil {
-		if expression.HintOf(err) == "" && t.late == nil {
+		if expression.HintOf(err) == "" && t.late == nil && !errors.Is(err, trust.ErrUntrusted) {
 			err = expression.WithHint(err, "what has neither an action nor a second line is the path of a template")
 		}
 		return template.Template{}, err
@@ -96,10 +97,9 @@ func (t *templates) name(path string) string {
 }
 
 // read is readFile, remembering what has to be waited for.
-func (t *templates) read(path string) (string, error) {
-	content, err := t.known[expression.NameReadFile].(func(string) (any, error))(path)
+func (t *templates) read(path string, use fileUse) (string, error) {
+	text, err := t.Scope.read(path, use)
 	t.wait(err)
-	text, _ := content.(string)
 	t.texts = append(t.texts, text)
 
 	return text, err
@@ -137,7 +137,7 @@ func (t *templates) load(main string) template.Load {
 		if !filepath.IsAbs(main) {
 			path = strings.TrimPrefix(path, "/")
 		}
-		text, err := t.read(path)
+		text, err := t.read(path, evaluated)
 		if err == nil && mentionsFacts(text) {
 			err = t.noFacts
 		}
@@ -206,7 +206,7 @@ func (t *templates) functions() template.Names {
 		v, err := lookup(key, def...)
 		return cloned(v), err
 	}
-	read := func(path string) (any, error) { return t.read(path) }
+	read := func(path string) (any, error) { return t.read(path, asData) }
 	out[expression.NameReadFile], out["file"] = read, read
 	outputs := t.known[expression.NameOutputs].(func(string) (any, error))
 	out[expression.NameOutputs] = func(name string) (any, error) {
@@ -223,7 +223,7 @@ func (t *templates) functions() template.Names {
 func (sc *Scope) JetFile(ctx context.Context, path string) (string, template.Use, error) {
 	t := sc.templates()
 	t.judge.Strict, t.print = true, sc.Printed.Print
-	text, err := t.read(path)
+	text, err := t.read(path, evaluated)
 	if err != nil {
 		return "", t.judge.Found, err
 	}

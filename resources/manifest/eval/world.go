@@ -12,6 +12,7 @@ import (
 	"github.com/expr-lang/expr/types"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host/trust"
 	"github.com/musterfleet/muster/resources/manifest/expression"
 	"github.com/musterfleet/muster/resources/manifest/syntax"
 	"github.com/musterfleet/muster/resources/resource"
@@ -56,8 +57,10 @@ type ReadRegistrations func(ctx context.Context, cluster, protocol, service, add
 type World struct {
 	Opts *Options
 	Doc  *syntax.Document
-	// Dir is the directory of the document; empty when it has none.
-	Dir string
+	// Dir is the directory of the document; empty when it has none. Author is who
+	// may change what it has evaluated.
+	Dir    string
+	Author trust.Author
 	// Outer is that of the document which includes this one; it has the facts.
 	Outer *World
 	// Provided returns what the resources declared so far bring, by PathNeed.
@@ -99,9 +102,9 @@ type knownFacts struct {
 	reported bool
 }
 
-// NewWorld returns the world of a document in a directory.
-func NewWorld(opts *Options, doc *syntax.Document, dir string) *World {
-	return &World{Opts: opts, Doc: doc, Dir: dir, programs: map[string]*expression.Program{}, signature: sync.OnceValue(signature), cache: map[string]string{}, isKnown: map[model.Secret]bool{}}
+// NewWorld returns the world of a document in a directory, by its author.
+func NewWorld(opts *Options, doc *syntax.Document, dir string, author trust.Author) *World {
+	return &World{Opts: opts, Doc: doc, Dir: dir, Author: author, programs: map[string]*expression.Program{}, signature: sync.OnceValue(signature), cache: map[string]string{}, isKnown: map[model.Secret]bool{}}
 }
 
 // Program compiles an expression, once.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/files"
+	"github.com/musterfleet/muster/resources/host/trust"
 	"github.com/musterfleet/muster/resources/host/web"
 )
 
@@ -30,6 +31,8 @@ type Source struct {
 	Name string
 	// Dir is the directory that its relative paths are under, absolute; empty when it has none.
 	Dir string
+	// Author is who may change what the document names.
+	Author trust.Author
 	// Data is the document.
 	Data []byte
 	// Digest is that of the bytes fetched: of the document or of the bundle.
@@ -89,8 +92,9 @@ func New(o Options) *Fetcher {
 
 // opened is a source that is open for reading.
 type opened struct {
-	name string
-	dir  string
+	name   string
+	dir    string
+	author trust.Author
 	io.ReadCloser
 }
 
@@ -106,14 +110,14 @@ func (f *Fetcher) Fetch(ctx context.Context, source string) (*Source, error) {
 	defer o.Close()
 	r := bufio.NewReader(o)
 	if start, _ := r.Peek(len(GzipMagic)); bytes.Equal(start, GzipMagic) && !strings.HasPrefix(source, "kv://") {
-		return f.bundle(ctx, o.name, r)
+		return f.bundle(ctx, o, r)
 	}
 	data, err := readAll(r, f.opts.MaxBytes)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", o.name, because(ctx, err))
 	}
 
-	return &Source{Name: o.name, Dir: o.dir, Data: data, Digest: model.DigestOf(data)}, nil
+	return &Source{Name: o.name, Dir: o.dir, Author: o.author, Data: data, Digest: model.DigestOf(data)}, nil
 }
 
 // because returns why ctx ended, if it did: what a reader that was closed under
@@ -153,12 +157,12 @@ func openPath(path string) (*opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	file, err := files.Open(path)
+	file, author, err := files.OpenManifest(path)
 	if err != nil {
 		return nil, err
 	}
 
-	return &opened{name: path, dir: filepath.Dir(absolute), ReadCloser: file}, nil
+	return &opened{name: path, dir: filepath.Dir(absolute), author: author, ReadCloser: file}, nil
 }
 
 // openBucket opens what a bucket has; get is nil without NATS.
@@ -180,9 +184,11 @@ func openBucket[T any](ctx context.Context, source, form string, get func(ctx co
 }
 
 // bundle unpacks a tar.gz and reads the manifest in it.
-func (f *Fetcher) bundle(ctx context.Context, name string, r io.Reader) (*Source, error) {
+func (f *Fetcher) bundle(ctx context.Context, o *opened, r io.Reader) (*Source, error) {
+	name := o.name
 	dir, cleanup, digest, err := f.unpack(ctx, name, r)
-	s := &Source{Name: name + "/" + bundleManifest, Dir: dir, Digest: digest, cleanup: cleanup}
+	s := &Source{Name: name + "/" + bundleManifest, Dir: dir, Author: o.author, Digest: digest, cleanup: cleanup}
+	s.Author.Private = dir
 	if err == nil {
 		if s.Data, err = readManifest(dir, f.opts.MaxBytes); err != nil {
 			err = fmt.Errorf("%s: %w", name, err)

@@ -103,7 +103,7 @@ func (p Provider) Scaffold(ctx context.Context, env resource.Env, spec *scaffold
 		err = t.validate(ctx)
 	}
 	if err == nil {
-		_, err = t.makeDirectory(spec.Name)
+		_, err = env.Host.EnsureDirectory(spec.Name)
 	}
 	if err == nil {
 		err = t.store(ctx)

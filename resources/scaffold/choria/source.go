@@ -12,6 +12,7 @@ import (
 
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/paths"
+	"github.com/musterfleet/muster/resources/host/trust"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/resources/scaffold"
 )
@@ -55,7 +56,7 @@ func (p Provider) tree(ctx context.Context, env resource.Env, spec *scaffold.Spe
 		return nil, err
 	}
 
-	return read(ctx, env, dir)
+	return read(ctx, env, dir, env.Scope.Author)
 }
 
 // fetch returns the source at a URL.
@@ -70,7 +71,7 @@ func fetch(ctx context.Context, env resource.Env, url string) (*tree, error) {
 		}
 		return nil, fmt.Errorf("could not fetch the source: %w", err)
 	}
-	t, err := read(ctx, env, dir)
+	t, err := read(ctx, env, dir, trust.Author{Private: dir})
 	if err != nil {
 		// The directory is gone when this is read.
 		err = rewordedError{text: strings.ReplaceAll(err.Error(), dir+"/", ""), cause: err}
@@ -117,8 +118,9 @@ func real(path string) string {
 	return path
 }
 
-// read reads a source, which may hold only files and directories.
-func read(ctx context.Context, env resource.Env, dir string) (*tree, error) {
+// read reads a source, which may hold only files and directories, and what its
+// author may change.
+func read(ctx context.Context, env resource.Env, dir string, author trust.Author) (*tree, error) {
 	t := &tree{texts: map[string]string{}, modes: map[string]fs.FileMode{}}
 	err := walk(ctx, dir, func(path string, _ fs.FileMode) error {
 		name := strings.TrimPrefix(path, dir+"/")
@@ -131,7 +133,7 @@ func read(ctx context.Context, env resource.Env, dir string) (*tree, error) {
 		case entry.Kind != files.File:
 			return fmt.Errorf("%s in the source is a link or special file: only files and directories are rendered", name)
 		}
-		text, err := entry.Read(maxTemplate)
+		text, err := entry.ReadTrusted(maxTemplate, author)
 		if err != nil {
 			return fmt.Errorf("could not read a template: %w", err)
 		}

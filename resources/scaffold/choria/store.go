@@ -17,28 +17,6 @@ import (
 // syncs many of them to the disk at once.
 const parallel = 16
 
-// makeDirectory makes a directory and those above it, and reports whether
-// somebody else may exchange what is in it. Below a directory of another user it
-// belongs to that user: to no others may a path lead from there.
-func (t *target) makeDirectory(dir string) (foreign bool, err error) {
-	var nearest files.Entry
-	for at := dir; nearest.Kind == files.Absent; at = filepath.Dir(at) {
-		if nearest, err = t.env.Host.Follow(at); err != nil {
-			return false, err
-		}
-	}
-	const everybody, sticky = 0o002, 0o1000
-	attrs, owned := files.OwnAttrs(0o755), nearest.UID == 0 || nearest.IsOwn()
-	if !owned {
-		attrs.UID, attrs.GID = nearest.UID, nearest.GID
-	}
-	if nearest.Path != dir {
-		err = t.env.Host.MakeDirectory(dir, attrs)
-	}
-
-	return !owned || nearest.Mode&(everybody|sticky) == everybody, err
-}
-
 // store writes the due files without post commands at the same time, then the
 // others one by one.
 func (t *target) store(ctx context.Context) error {
@@ -49,7 +27,7 @@ func (t *target) store(ctx context.Context) error {
 		dir := filepath.Dir(f.path)
 		if _, made := foreign[dir]; !made {
 			var err error
-			if foreign[dir], err = t.makeDirectory(dir); err != nil {
+			if foreign[dir], err = t.env.Host.EnsureDirectory(dir); err != nil {
 				return err
 			}
 		}

@@ -1,13 +1,14 @@
-package files_test
+package state_test
 
 import (
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/musterfleet/muster/resources/host/files"
+	"github.com/musterfleet/muster/resources/host/state"
 )
 
 func TestStateFormat(t *testing.T) {
@@ -34,8 +35,8 @@ func TestStateFormat(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		err := files.New(files.Options{StateDir: dir}).OpenState(c.write)
-		if errors.Is(err, files.ErrStateFormat) != c.unknown || (err != nil) != c.unknown {
+		err := state.New(dir, slog.New(slog.DiscardHandler)).OpenState(c.write)
+		if errors.Is(err, state.ErrFormat) != c.unknown || (err != nil) != c.unknown {
 			t.Errorf("%s: %v", name, err)
 		}
 		if c.unknown && (!strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "use the version of muster that wrote it")) {
@@ -55,7 +56,7 @@ func TestNothingIsWrittenIntoAStateOfAnotherFormat(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "format"), []byte("2\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := files.New(files.Options{StateDir: dir}).TempDir("x"); !errors.Is(err, files.ErrStateFormat) {
+	if _, err := state.New(dir, slog.New(slog.DiscardHandler)).TempDir("x"); !errors.Is(err, state.ErrFormat) {
 		t.Errorf("a temporary directory: %v", err)
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {

@@ -1,4 +1,4 @@
-package files
+package state
 
 import (
 	"context"
@@ -19,15 +19,15 @@ const tempRoot = "tmp"
 
 // TempDir makes a private directory for this process in the state directory,
 // with prefix in its name. The caller removes it; BeginRun removes those of
-// killed processes. Without a state directory it is ErrNoStateDir.
-func (d *Disk) TempDir(prefix string) (string, error) {
-	if d.stateDir == "" {
-		return "", ErrNoStateDir
+// killed processes. Without a state directory it is ErrNone.
+func (d *Dir) TempDir(prefix string) (string, error) {
+	if d.path == "" {
+		return "", ErrNone
 	}
 	if err := d.OpenState(true); err != nil {
 		return "", err
 	}
-	root := filepath.Join(d.stateDir, tempRoot)
+	root := filepath.Join(d.path, tempRoot)
 	if err := os.MkdirAll(root, 0o700); err != nil {
 		return "", fmt.Errorf("could not make temporary directory: %w", err)
 	}

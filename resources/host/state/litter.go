@@ -1,4 +1,4 @@
-package files
+package state
 
 import (
 	"context"
@@ -34,7 +34,7 @@ type litterRecord struct {
 }
 
 func openLitter(stateDir string, joined bool) (*litterRecord, error) {
-	if err := MakeState(stateDir); err != nil {
+	if err := Make(stateDir); err != nil {
 		return nil, err
 	}
 	path := filepath.Join(stateDir, litterFile)
@@ -43,9 +43,9 @@ func openLitter(stateDir string, joined bool) (*litterRecord, error) {
 		return nil, fmt.Errorf("could not open the record of litter: %w", err)
 	}
 	r := &litterRecord{file: f, joined: joined, known: map[string]bool{}}
-	dir, err := openReadable(stateDir)
+	dir, err := paths.OpenDir(stateDir)
 	if err == nil {
-		err = errors.Join(syncDir(dir), dir.Close())
+		err = errors.Join(dir.Sync(), dir.Close())
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -54,10 +54,10 @@ func openLitter(stateDir string, joined bool) (*litterRecord, error) {
 	return r, nil
 }
 
-// recordLitter records a directory durably before a run first writes into it.
+// Record records a directory durably before a run first writes into it.
 // Outside of a run nothing is recorded: only the run lock keeps another run
 // from striking out the record.
-func (d *Disk) recordLitter(dir string) error {
+func (d *Dir) Record(dir string) error {
 	d.mu.Lock()
 	r := d.litter
 	d.mu.Unlock()
@@ -133,11 +133,16 @@ func parseLitter(text string) []string {
 
 // cleanDir removes the temporary files of a directory and returns their names.
 func cleanDir(path string) ([]string, error) {
-	dir, err := openReadable(path)
+	place, err := paths.OpenDir(path)
+	if paths.IsAbsent(err) {
+		return nil, nil
+	}
 	if err != nil {
-		if paths.IsAbsent(err) {
-			return nil, nil
-		}
+		return nil, err
+	}
+	defer place.Close()
+	dir, err := place.Readable()
+	if err != nil {
 		return nil, err
 	}
 	defer dir.Close()
@@ -169,7 +174,7 @@ func isOurs(dir *os.File, name string) bool {
 	err := paths.Retry(func() error { return unix.Fstatat(int(dir.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW) })
 	uid := os.Geteuid()
 
-	return err == nil && kindOf(&st) == File && (uid == 0 || st.Uid == uint32(uid))
+	return err == nil && st.Mode&unix.S_IFMT == unix.S_IFREG && (uid == 0 || st.Uid == uint32(uid))
 }
 
 // end strikes out the record, except for directories that could not be cleaned.

@@ -1,0 +1,123 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/musterfleet/muster/resources/host/paths"
+	"github.com/musterfleet/muster/resources/host/trust"
+)
+
+// stateFormat is the format of the state directory that this version reads and
+// writes; the file format in it has it as text. A change of format brings its
+// conversion.
+const stateFormat = "1"
+
+// ErrFormat is a state directory of a format that this version does not know.
+var ErrFormat = errors.New("unknown format of the state directory")
+
+// OpenState checks the format of the state directory before anything in it is
+// read or written. With write, a directory without a format is made and gets the
+// one of this version. The error wraps ErrFormat, and leaves the directory
+// untouched; so does trust.ErrUntrusted, for one that others may change, and
+// paths.ErrUnsafe. Without a state directory it does nothing.
+func (d *Dir) OpenState(write bool) error {
+	if d.path == "" {
+		return nil
+	}
+	if _, err := check(d.path); err != nil {
+		return fmt.Errorf("state directory: %w", err)
+	}
+	path := filepath.Join(d.path, "format")
+	text, err := os.ReadFile(path)
+	switch format := strings.TrimSpace(string(text)); {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		if !write && errors.Is(err, fs.ErrPermission) {
+			return nil // whoever may not read it reads nothing else either
+		}
+		return fmt.Errorf("format of the state directory: %w", err)
+	case format == stateFormat:
+		return nil
+	case format != "":
+		return fmt.Errorf("%w: %s holds %q, this version knows %s: use the version of muster that wrote it, or another directory (--state-dir)", ErrFormat, path, format, stateFormat)
+	case !write:
+		return nil
+	}
+	if err := Make(d.path); err != nil {
+		return err
+	}
+
+	// A kill in between leaves an empty file, which counts as none.
+	return os.WriteFile(path, []byte(stateFormat+"\n"), 0o600)
+}
+
+// Make makes a state directory and its parents when missing. One that others than
+// root and the running user may change wraps trust.ErrUntrusted, one that they could
+// exchange paths.ErrUnsafe; nothing is made then. So what is done below it by path is
+// done in it.
+func Make(dir string) error {
+	exists, err := check(dir)
+	if err == nil && !exists {
+		if err = makeIn(dir, 0o700); err == nil {
+			_, err = check(dir)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("could not make state directory: %w", err)
+	}
+
+	return nil
+}
+
+// makeIn makes a directory and its parents in one where nobody else could exchange them.
+func makeIn(path string, mode uint32) error {
+	parent, err := paths.OpenDir(filepath.Dir(path))
+	if paths.IsAbsent(err) {
+		if err = makeIn(filepath.Dir(path), 0o755); err == nil {
+			parent, err = paths.OpenDir(filepath.Dir(path))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	defer parent.Close()
+	if err := parent.CheckOwn(); err != nil {
+		return err
+	}
+	if err := paths.Retry(func() error { return unix.Mkdirat(parent.Fd(), filepath.Base(path), mode) }); err != nil && err != unix.EEXIST {
+		return &fs.PathError{Op: "mkdir", Path: path, Err: err}
+	}
+
+	return parent.Sync()
+}
+
+// check checks a state directory, or where it would be made. A walk reaches
+// directories of root and the running user only through such ones.
+func check(path string) (exists bool, err error) {
+	full, err := filepath.Abs(path)
+	if err != nil {
+		return false, err
+	}
+	for at := full; ; at = filepath.Dir(at) {
+		dir, err := paths.OpenDir(at)
+		switch {
+		case paths.IsAbsent(err):
+			continue
+		case err != nil:
+			return false, err
+		case at != full:
+			return false, errors.Join(dir.CheckOwn(), dir.Close())
+		}
+		var st unix.Stat_t
+		if err = dir.Stat(".", &st); err == nil {
+			err = trust.Author{}.Check(path, &st, trust.Trusted)
+		}
+		return true, errors.Join(err, dir.Close())
+	}
+}

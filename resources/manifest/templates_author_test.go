@@ -1,0 +1,67 @@
+package manifest_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/musterfleet/muster/resources/host/trust"
+	"github.com/musterfleet/muster/resources/manifest"
+)
+
+// TestTemplatesThatOthersMayWrite has templates that a group or everybody may write
+// to, for manifests that they may write to and not. What is only read is data.
+func TestTemplatesThatOthersMayWrite(t *testing.T) {
+	for name, in := range map[string]string{
+		"template":           content(`"${ template('t') }"`),
+		"jet":                content(`"${ jet('t') }"`),
+		"included":           content(`"${ jet('own') }"`),
+		"resources_jet_file": "muster: {resources_jet_file: t}\n",
+		"read before":        content(`"${ readFile('t') + template('t') }"`),
+	} {
+		for mode, words := range map[fs.FileMode]string{0o644: "", 0o600: "", 0o664: "mode 0664", 0o646: "mode 0646"} {
+			dir := beside(t, "t", "- file:\n    - /f: {content: x}\n", "own", `[[ include "t" ]]`)
+			path := filepath.Join(dir, "t")
+			if err := os.Chmod(path, mode); err != nil {
+				t.Fatal(err)
+			}
+			_, err := resolve(t, in, options(), manifest.Inputs{Dir: dir})
+			if (err == nil) != (words == "") || err != nil && (!strings.Contains(err.Error(), words+", so others may change what muster does: chmod go-w "+path)) {
+				t.Errorf("%s, %o: %v", name, mode, err)
+			}
+			for who, author := range map[string]trust.Author{"everybody": {Everybody: true}, "nobody else reaches it": {Private: dir}} {
+				if _, err := resolve(t, in, options(), manifest.Inputs{Dir: dir, Author: author}); err != nil {
+					t.Errorf("%s, %o, %s: %v", name, mode, who, err)
+				}
+			}
+		}
+	}
+	dir := beside(t, "data", "x")
+	if err := os.Chmod(filepath.Join(dir, "data"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if got := one(t, content(`"${ readFile('data') + template('{{ readFile \"data\" }}') }"`), options(), manifest.Inputs{Dir: dir}).Content; got != "xx" {
+		t.Errorf("what is only read: %q", got)
+	}
+}
+
+// TestAuthorOfASource has manifests by their modes.
+func TestAuthorOfASource(t *testing.T) {
+	l := manifest.NewLoader(options())
+	dir := beside(t, "m.yaml", "muster: {resources: []}\n")
+	path := filepath.Join(dir, "m.yaml")
+	own := trust.Author{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}
+	group, all := own, own
+	group.GroupWrites, all.GroupWrites, all.Everybody = true, true, true
+	for mode, want := range map[fs.FileMode]trust.Author{0o600: own, 0o644: own, 0o664: group, 0o666: all} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		src, err := l.Fetch(t.Context(), path)
+		if err != nil || src.Author != want {
+			t.Errorf("%o: %+v, %v", mode, src, err)
+		}
+	}
+}
