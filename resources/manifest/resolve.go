@@ -11,6 +11,7 @@ import (
 	"github.com/musterfleet/muster/resources/manifest/hierarchy"
 	"github.com/musterfleet/muster/resources/manifest/syntax"
 	"github.com/musterfleet/muster/resources/resource"
+	"github.com/musterfleet/muster/resources/template"
 )
 
 // Resolve makes resources of a document. The error is model.Problems with
@@ -89,7 +90,7 @@ func (l *Loader) ResolveData(ctx context.Context, doc *syntax.Document, in Input
 	}
 
 	// Whoever takes the data does not know what secrets they were made of.
-	return eval.Reveal(data, func(s model.Secret) model.Secret { return model.NewSecret(s.Reveal()) }).(map[string]any), nil
+	return template.Reveal(data, func(s model.Secret) model.Secret { return model.NewSecret(s.Reveal()) }).(map[string]any), nil
 }
 
 // settings are what stands beside the resources.
