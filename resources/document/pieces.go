@@ -104,10 +104,21 @@ func (p *piece) read(c converter, depth int) (ok bool) {
 	if err != nil || second != nil || node.Kind != yaml.SequenceNode || isAnchored(node) {
 		return false
 	}
-	node.Content = node.Content[:len(node.Content)-1]
+	count := len(node.Content) - 1
+	if node.Content[count].Line != bytes.Count(p.text, []byte("\n"))+1 {
+		return false
+	}
+	node.Content = node.Content[:count]
 	p.items, p.problems = c.value(node, depth).Items, c.problems
 
 	return !c.stopped
+}
+
+// hasFarEffect reports whether the parser may read something otherwise because of
+// what is far before it: the meaning of a tag, a line that \r alone ends, a byte
+// order mark, for which it looks in the wrong place of its buffer.
+func hasFarEffect(data []byte) bool {
+	return bytes.Contains(data, []byte("%TAG")) || bytes.Contains(data, []byte("\ufeff")) || bytes.Count(data, []byte("\r")) != bytes.Count(data, []byte("\r\n"))
 }
 
 // isAnchored reports whether an alias elsewhere may mean something in a node.
@@ -118,7 +129,7 @@ func isAnchored(n *yaml.Node) bool {
 // readInPieces is Read of a large document without mistakes of its syntax.
 func readInPieces(c converter, data []byte, size int) (v Value, problems model.Problems, ok bool) {
 	run := longestRun(data)
-	if run.gain() < size || bytes.Contains(data, []byte("%TAG")) || bytes.Count(data, []byte("\r")) != bytes.Count(data, []byte("\r\n")) {
+	if run.gain() < size || hasFarEffect(data) {
 		return v, nil, false
 	}
 	node, second, err := parse(slices.Concat(data[:run.first], data[run.last:]))

@@ -123,6 +123,7 @@ var tricky = []string{
 	"a:\n  - |\n    \tb\n  - |\n\t\tc\n  - d\n",
 	"\ufeffa:\n- b\n- c\n- d\n",
 	"a:\n- b\n- c\n\ufeff- d\n- e\n",
+	"- \n- \ufeff\n-",
 	"a:\n  - \u0085b\n  - c\u2028d\n  - e\n  - ü: ä\n    ö: ß\n",
 	"a:\n  - b\n - c\n  - d\n  - e\n",
 	"a:\n  - b\n  - c\n  - d\n f: g\n",
