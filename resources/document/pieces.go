@@ -99,7 +99,11 @@ func (r listRun) pieces(data []byte, size int) (out []piece) {
 // read parses and converts a piece of a list that is depth deep. It reports false
 // when that may not be what the whole document has there.
 func (p *piece) read(c converter, depth int) (ok bool) {
-	defer func() { ok = ok && recover() == nil }()
+	defer func() {
+		if recover() != nil {
+			ok = false
+		}
+	}()
 	node, second, err := parse(p.text)
 	if err != nil || second != nil || node.Kind != yaml.SequenceNode || isAnchored(node) {
 		return false
