@@ -2,6 +2,7 @@ package document
 
 import (
 	"encoding/base64"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -31,10 +32,22 @@ type converter struct {
 	bytes    int
 	// stopped reports whether a limit was hit: nothing further is converted.
 	stopped bool
+
+	// The lines of the nodes from the line after on are shift lines further down in the document.
+	after, shift int
+	// pieces are the items that the nodes do not have, of the list that run is; taken counts how often they were used.
+	run    listRun
+	pieces []piece
+	taken  int
 }
 
 func (c *converter) pos(n *yaml.Node) model.Position {
-	return model.Position{File: c.name, Line: n.Line, Column: n.Column}
+	line := n.Line
+	if line >= c.after {
+		line += c.shift
+	}
+
+	return model.Position{File: c.name, Line: line, Column: n.Column}
 }
 
 func (c *converter) stop(n *yaml.Node, hint, format string, args ...any) {
@@ -103,9 +116,13 @@ func (c *converter) list(v *Value, n *yaml.Node, depth int) {
 	if n.Tag != "!!seq" {
 		c.badTag(n)
 	}
-	v.Items = make([]Value, len(n.Content))
-	for i, item := range n.Content {
-		v.Items[i] = c.value(item, depth+1)
+	if c.isCut(n) {
+		v.Pos.Line = n.Line
+		v.Items = c.cutItems(depth)
+	}
+	v.Items = slices.Grow(v.Items, len(n.Content))
+	for _, item := range n.Content {
+		v.Items = append(v.Items, c.value(item, depth+1))
 	}
 }
 

@@ -45,6 +45,9 @@ func Read(name string, data []byte, limit int64) (Value, model.Problems) {
 		data, c.restore = hideBreaks(data)
 	}
 	data = asYAML11(data)
+	if v, problems, ok := readInPieces(c, data, pieceSize); ok {
+		return v, problems
+	}
 	node, problems := readNode(name, data)
 	if problems != nil {
 		if indented, changed := asIndented(data); changed {
@@ -80,27 +83,34 @@ func brokenJSON(name string, data []byte) model.Problems {
 
 // readNode parses the one YAML document that data may hold, nil when it is empty.
 func readNode(name string, data []byte) (*yaml.Node, model.Problems) {
-	dec := yaml.NewDecoder(bytes.NewReader(data))
-	var first, second yaml.Node
-	switch err := decodeNode(dec, &first); {
-	case errors.Is(err, io.EOF):
-		return nil, nil
+	first, second, err := parse(data)
+	switch {
 	case err != nil:
 		return nil, model.Problems{syntaxProblem(name, data, err)}
-	}
-	switch err := decodeNode(dec, &second); {
-	case err == nil:
+	case second != nil:
 		return nil, model.ProblemAt(model.Position{File: name, Line: second.Line, Column: second.Column}, "give each document a file of its own",
 			"a second document begins here")
-	case !errors.Is(err, io.EOF):
-		return nil, model.Problems{syntaxProblem(name, data, err)}
+	default:
+		return first, nil
+	}
+}
+
+// parse returns what data holds, nil where that is nothing, and the document behind it.
+func parse(data []byte) (root, second *yaml.Node, err error) {
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	var documents [2]yaml.Node
+	for i := range documents {
+		switch err := decodeNode(dec, &documents[i]); {
+		case errors.Is(err, io.EOF):
+			return root, nil, nil
+		case err != nil:
+			return nil, nil, err
+		case i == 0 && len(documents[0].Content) > 0:
+			root = documents[0].Content[0]
+		}
 	}
 
-	if len(first.Content) == 0 {
-		return nil, nil
-	}
-
-	return first.Content[0], nil
+	return root, &documents[1], nil
 }
 
 // decodeNode is Decode without its panics: the parser has some for input it

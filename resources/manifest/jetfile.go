@@ -10,6 +10,7 @@ import (
 	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/manifest/eval"
 	"github.com/musterfleet/muster/resources/manifest/expression"
+	"github.com/musterfleet/muster/resources/manifest/printed"
 	"github.com/musterfleet/muster/resources/manifest/syntax"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/resources/template"
@@ -28,7 +29,7 @@ func (b *build) rendered(ctx context.Context, file resource.Value) (items []reso
 	if len(r.Problems)+len(r.Failed) > 0 {
 		return nil, true
 	}
-	b.session.Printed = eval.NewPrinted()
+	b.session.Printed = printed.New()
 	list := b.session.ScopeWith(ctx, eval.InResources, b.out.Data, nil, b.session.Printed.Hide)
 	value, m, ok := b.list(ctx, list, path)
 	if ok && m.use == template.Mixed {
@@ -99,7 +100,7 @@ func readList(path, rendered string, limit int64) (resource.Value, error) {
 type marks struct {
 	file     string
 	lines    []string
-	printed  *eval.Printed
+	printed  *printed.Values
 	use      template.Use
 	problems model.Problems
 }

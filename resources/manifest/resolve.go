@@ -7,11 +7,11 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
-	"github.com/musterfleet/muster/resources/links"
 	"github.com/musterfleet/muster/resources/manifest/eval"
 	"github.com/musterfleet/muster/resources/manifest/hierarchy"
 	"github.com/musterfleet/muster/resources/manifest/syntax"
 	"github.com/musterfleet/muster/resources/resource"
+	"github.com/musterfleet/muster/resources/template"
 )
 
 // Resolve makes resources of a document. The error is model.Problems with
@@ -60,7 +60,7 @@ func (s *session) declare(ctx context.Context, external map[string]any) (*build,
 	b.scope.Broken = len(dataProblems) > 0 || s.Unsure
 	b.settings(ctx, doc)
 	s.holds.FailOnError = out.FailOnError
-	declared := syntax.Blocks{Types: s.Opts.Types}
+	declared := syntax.Blocks{Types: s.Opts.Types, Declare: func(d syntax.Declared) { b.add(ctx, d) }}
 	items := doc.Resources
 	if doc.JetFile.Text != "" {
 		items, b.openEnded = nil, true
@@ -70,13 +70,6 @@ func (s *session) declare(ctx context.Context, external map[string]any) (*build,
 	}
 	declared.Read(items)
 	b.openEnded = b.openEnded || len(declared.Problems) > 0
-	out.Resources = make([]*resource.Resource, 0, len(declared.Out))
-	b.own = make([]*resource.Resource, 0, len(declared.Out))
-	out.values = make([]resource.Value, 0, len(declared.Out))
-	b.links = make([]links.Links, 0, len(declared.Out))
-	for _, d := range declared.Out {
-		b.add(ctx, d)
-	}
 	b.assemble(ctx)
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
@@ -97,7 +90,7 @@ func (l *Loader) ResolveData(ctx context.Context, doc *syntax.Document, in Input
 	}
 
 	// Whoever takes the data does not know what secrets they were made of.
-	return eval.Reveal(data, func(s model.Secret) model.Secret { return model.NewSecret(s.Reveal()) }).(map[string]any), nil
+	return template.Reveal(data, func(s model.Secret) model.Secret { return model.NewSecret(s.Reveal()) }).(map[string]any), nil
 }
 
 // settings are what stands beside the resources.

@@ -1,5 +1,7 @@
 package template
 
+import "github.com/musterfleet/muster/model"
+
 // Copy returns a copy of a value in which leaf replaces everything that is
 // neither a list nor a mapping.
 func Copy(v any, leaf func(any) any) any {
@@ -19,4 +21,19 @@ func Copy(v any, leaf func(any) any) any {
 	default:
 		return leaf(v)
 	}
+}
+
+// Reveal returns a tree with what text returns for each of its secrets: the tree
+// itself when it has none.
+func Reveal[T any](v any, text func(model.Secret) T) any {
+	if !Holds(v) {
+		return v
+	}
+
+	return Copy(v, func(v any) any {
+		if secret, is := v.(model.Secret); is {
+			return text(secret)
+		}
+		return v
+	})
 }

@@ -22,8 +22,15 @@ func (r *rendering) guard(name string, root *jet.ListNode) {
 			over := &n.Expression
 			if n.Set != nil {
 				over = &n.Set.Right[0]
+				for _, left := range n.Set.Left {
+					r.checkAtBegin(n.List, left)
+				}
 			}
 			*over = jetCall(n.NodeBase, nameInOrder, *over)
+		case *jet.ActionNode:
+			r.checkAssigned(n.Set)
+		case *jet.IfNode:
+			r.checkAssigned(n.Set)
 		case *jet.BlockNode:
 			r.begin(n.List, n.NodeBase)
 		case *jet.CallExprNode:
@@ -100,7 +107,79 @@ func (r *rendering) step(name string, at jet.NodeBase) jet.Node {
 		}
 		return reflect.Value{}
 	})
-	command := &jet.CommandNode{NodeBase: base(at, jet.NodeCommand), CallExprNode: *jetCall(at, located)}
+
+	return jetAction(jetCall(at, located))
+}
+
+// checkAssigned has every value that an assignment gives to a key checked by assigned.
+func (r *rendering) checkAssigned(set *jet.SetNode) {
+	if set == nil {
+		return
+	}
+	for i, left := range set.Left {
+		if m, at := mappingOf(left); m != nil && i < len(set.Right) {
+			set.Right[i] = jetCall(at, r.located(nameAssigned, at, assigned), m, set.Right[i])
+		}
+	}
+}
+
+// checkAtBegin does the same for the values that a loop gives to a key, at the
+// beginning of its list: until then nothing can use them.
+func (r *rendering) checkAtBegin(list *jet.ListNode, left jet.Expression) {
+	if m, at := mappingOf(left); m != nil {
+		call := jetCall(at, r.located(nameAssignedInLoop, at, assignedInLoop), m, left)
+		list.Nodes = slices.Insert[[]jet.Node, jet.Node](list.Nodes, 0, jetAction(call))
+	}
+}
+
+// mappingOf returns the mapping whose key an assignment gives a value, nil for a variable.
+func mappingOf(left jet.Expression) (jet.Expression, jet.NodeBase) {
+	switch n := left.(type) {
+	case *jet.ChainNode:
+		of := *n
+		if of.Field = n.Field[:len(n.Field)-1]; len(of.Field) > 0 {
+			return &of, n.NodeBase
+		}
+		m, _ := n.Node.(jet.Expression)
+		return m, n.NodeBase
+	case *jet.FieldNode:
+		of := *n
+		of.Ident = n.Ident[:len(n.Ident)-1]
+		return &of, n.NodeBase
+	default:
+		return nil, jet.NodeBase{}
+	}
+}
+
+// The names of the functions that check what a key is given.
+const (
+	nameAssigned       = "__assigned"
+	nameAssignedInLoop = "__assigned_in_loop"
+)
+
+// assigned returns its second argument, and refuses one that holds the first, a mapping.
+func assigned(args jet.Arguments) reflect.Value {
+	m, v := args.Get(0), args.Get(1)
+	if m.IsValid() && v.IsValid() {
+		if err := itself(m, v); err != nil {
+			panic(err)
+		}
+	}
+
+	return v
+}
+
+// assignedInLoop is assigned as an action, which prints nothing.
+func assignedInLoop(args jet.Arguments) reflect.Value {
+	assigned(args)
+
+	return reflect.Value{}
+}
+
+// jetAction makes an action of a call.
+func jetAction(call *jet.CallExprNode) *jet.ActionNode {
+	at := call.NodeBase
+	command := &jet.CommandNode{NodeBase: base(at, jet.NodeCommand), CallExprNode: *call}
 	pipe := &jet.PipeNode{NodeBase: base(at, jet.NodePipe), Cmds: []*jet.CommandNode{command}}
 
 	return &jet.ActionNode{NodeBase: base(at, jet.NodeAction), Pipe: pipe}

@@ -2,7 +2,6 @@ package eval
 
 import (
 	"context"
-	"strings"
 
 	"github.com/musterfleet/muster/resources/manifest/expression"
 	"github.com/musterfleet/muster/resources/manifest/syntax"
@@ -26,30 +25,20 @@ func (r *Resolver) Excluded(ctx context.Context, properties resource.Value) (rea
 		case !valid:
 			ok = false
 		case e.Key == "if" && !yes && reason == "":
-			reason = "control.if is false: " + r.Scope.World.Printed.Shown(bare(e.Value.Text))
+			reason = "control.if is false: " + r.Scope.World.Printed.Shown(expression.Bare(e.Value.Text))
 		case e.Key == "unless" && yes && reason == "":
-			reason = "control.unless is true: " + r.Scope.World.Printed.Shown(bare(e.Value.Text))
+			reason = "control.unless is true: " + r.Scope.World.Printed.Shown(expression.Bare(e.Value.Text))
 		}
 	}
 
 	return reason, ok
 }
 
-// bare takes the braces off a condition, which may be written with or without.
-func bare(text string) string {
-	text = strings.TrimSpace(text)
-	if parts, _, ok := expression.Scan(text); ok && len(parts) == 1 && parts[0].IsExpr {
-		return parts[0].Expr
-	}
-
-	return text
-}
-
 // Condition evaluates a condition. valid is false when it is none, which is among the
 // problems.
 func (r *Resolver) Condition(ctx context.Context, name string, v resource.Value) (yes, valid bool) {
 	s := r.Scope.World
-	p := s.Program(bare(v.Text), false)
+	p := s.Program(expression.Bare(v.Text), false)
 	if p.Message != "" {
 		r.Problems.Add(v.Pos, p.Hint, "`%s` is not a valid expression: %s", name, p.Message)
 		return false, false

@@ -62,7 +62,7 @@ func (l *lookup) get(ctx context.Context, path string, def []any) (any, error) {
 		return def[0], nil
 	}
 
-	return nil, expression.WithHint(fmt.Errorf("`%s` is not known", path), notKnownHint(root, name, rest))
+	return nil, expression.WithHint(fmt.Errorf("`%s` is not known", path), expression.NotKnownHint(root, name, rest))
 }
 
 func (l *lookup) root(ctx context.Context, name string) (any, error) {
@@ -90,25 +90,6 @@ func (l *lookup) root(ctx context.Context, name string) (any, error) {
 	}
 }
 
-// notKnownHint names a key that is near the first one that is missing.
-func notKnownHint(root any, name, rest string) string {
-	at, path := root, name
-	for word := range strings.SplitSeq(rest, ".") {
-		next, ok := expression.Find(at, []string{word})
-		if m, is := at.(map[string]any); is && !ok {
-			if near := document.Nearest(word, expression.KeysOf(m)); near != "" {
-				return "did you mean `" + path + "." + near + "`?"
-			}
-		}
-		if !ok {
-			break
-		}
-		at, path = next, path+"."+word
-	}
-
-	return "give lookup a default as its second argument where it may be missing"
-}
-
 // query answers a path that is more than keys: wildcards, conditions, modifiers.
 func (l *lookup) query(name string, root any, path string) (any, bool, error) {
 	if l.texts == nil {
@@ -119,7 +100,7 @@ func (l *lookup) query(name string, root any, path string) (any, bool, error) {
 		var b bytes.Buffer
 		enc := json.NewEncoder(&b)
 		enc.SetEscapeHTML(false)
-		if err := enc.Encode(Reveal(root, l.scope.Reveal)); err != nil {
+		if err := enc.Encode(template.Reveal(root, l.scope.Reveal)); err != nil {
 			return nil, false, err
 		}
 		text = b.Bytes()

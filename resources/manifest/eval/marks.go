@@ -2,7 +2,6 @@ package eval
 
 import (
 	"slices"
-	"strconv"
 
 	"github.com/expr-lang/expr/ast"
 
@@ -37,9 +36,8 @@ func (sc *Scope) mark(v *resource.Value, node ast.Node) {
 // uses reports whether an expression names a secret of the data, a mapping or
 // list that holds one, or all that there is, or calls what returned one.
 func (sc *Scope) uses(node ast.Node) bool {
-	found := sources{paths: map[ast.Node][]string{}}
-	ast.Walk(&node, &found)
-	for _, path := range found.paths {
+	found := expression.SourcesOf(node)
+	for _, path := range found.Paths {
 		at := sc.data
 		for _, key := range path {
 			at = template.Key(at, key)
@@ -49,40 +47,16 @@ func (sc *Scope) uses(node ast.Node) bool {
 		}
 	}
 
-	return found.calls && sc.used || found.all && sc.secret
+	return found.Calls && sc.used || found.All && sc.secret
 }
 
-// sources are what an expression is made from.
-type sources struct {
-	// paths are the chains of constant keys below Data, by their outermost node.
-	paths map[ast.Node][]string
-	// all reports whether all names are used at once.
-	all bool
-	// calls reports whether there is a function that may return a secret.
-	calls bool
-}
-
-// Visit is called for every node, inner ones first.
-func (s *sources) Visit(node *ast.Node) {
-	switch n := (*node).(type) {
-	case *ast.IdentifierNode:
-		if n.Value == expression.NameData {
-			s.paths[n] = nil
-		}
-		s.all = s.all || n.Value == "$env"
-		s.calls = s.calls || slices.Contains([]string{"lookup", "secret", "readFile", "file", expression.NameOutputs, expression.NameTemplate, expression.NameJet}, n.Value)
-	case *ast.MemberNode:
-		path, known := s.paths[n.Node]
-		key, constant := "", false
-		switch property := n.Property.(type) {
-		case *ast.StringNode:
-			key, constant = property.Value, true
-		case *ast.IntegerNode:
-			key, constant = strconv.Itoa(property.Value), true
-		}
-		if known && constant {
-			delete(s.paths, n.Node)
-			s.paths[n] = append(path[:len(path):len(path)], key)
-		}
+// markAll marks every scalar of v as one that came of a secret.
+func markAll(v *resource.Value) {
+	v.Secret, v.Derived = v.IsScalar(), v.IsScalar()
+	for i := range v.Items {
+		markAll(&v.Items[i])
+	}
+	for i := range v.Entries {
+		markAll(&v.Entries[i].Value)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/manifest/expression"
 	"github.com/musterfleet/muster/resources/resource"
+	"github.com/musterfleet/muster/resources/template"
 )
 
 // names are what expressions may use, by name.
@@ -47,7 +48,7 @@ func (sc *Scope) names(ctx context.Context) names {
 	read := func(path string) (any, error) { return sc.read(path, asData) }
 	out := names{
 		expression.NameFacts:    map[string]any{},
-		expression.NameData:     Reveal(sc.data, sc.Reveal),
+		expression.NameData:     template.Reveal(sc.data, sc.Reveal),
 		expression.NameEnviron:  environ,
 		"lookup":                func(key string, def ...any) (any, error) { return look.get(ctx, key, def) },
 		expression.NameReadFile: read,

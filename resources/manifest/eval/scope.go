@@ -82,7 +82,7 @@ func (w *World) ScopeWith(ctx context.Context, p phase, data map[string]any, out
 func (sc *Scope) plain(v any) any {
 	sc.used = sc.used || template.Holds(v)
 
-	return Reveal(v, sc.Reveal)
+	return template.Reveal(v, sc.Reveal)
 }
 
 // TakeUsed reports whether a secret came out of a function since it was last called.

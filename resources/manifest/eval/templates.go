@@ -238,3 +238,6 @@ func (sc *Scope) TemplateNames(ctx context.Context) template.Names {
 
 	return out
 }
+
+// cloned returns a copy of a tree, which a template may change.
+func cloned(v any) any { return template.Copy(v, func(leaf any) any { return leaf }) }

@@ -14,6 +14,7 @@ import (
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/trust"
 	"github.com/musterfleet/muster/resources/manifest/expression"
+	"github.com/musterfleet/muster/resources/manifest/printed"
 	"github.com/musterfleet/muster/resources/manifest/syntax"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/resources/template"
@@ -71,7 +72,7 @@ type World struct {
 	Sensitive map[model.Ref]bool
 
 	// Printed are the values that a template printed into the document; nil for none.
-	Printed *Printed
+	Printed *printed.Values
 
 	mu    sync.Mutex
 	facts knownFacts

@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/musterfleet/muster/resources/document"
 )
 
 // ordered are the functions that list what is in a mapping. They stand in for
@@ -37,4 +39,23 @@ func AddOrdered(n map[string]any) {
 	n["keys"] = list("keys", func(key, _ any) any { return key })
 	n["values"] = list("values", func(_, value any) any { return value })
 	n["toPairs"] = list("toPairs", func(key, value any) any { return []any{key, value} })
+}
+
+// NotKnownHint names a key that is near the first one that is missing.
+func NotKnownHint(root any, name, rest string) string {
+	at, path := root, name
+	for word := range strings.SplitSeq(rest, ".") {
+		next, ok := Find(at, []string{word})
+		if m, is := at.(map[string]any); is && !ok {
+			if near := document.Nearest(word, KeysOf(m)); near != "" {
+				return "did you mean `" + path + "." + near + "`?"
+			}
+		}
+		if !ok {
+			break
+		}
+		at, path = next, path+"."+word
+	}
+
+	return "give lookup a default as its second argument where it may be missing"
 }

@@ -160,3 +160,13 @@ func LiteralHint(opened string) string {
 
 	return braceHint
 }
+
+// Bare takes the braces off a condition, which may be written with or without.
+func Bare(text string) string {
+	text = strings.TrimSpace(text)
+	if parts, _, ok := Scan(text); ok && len(parts) == 1 && parts[0].IsExpr {
+		return parts[0].Expr
+	}
+
+	return text
+}

@@ -94,7 +94,7 @@ func (a *annotations) check(ctx context.Context, e resource.Entry, path []string
 
 func (a *annotations) validate(ctx context.Context, e resource.Entry, p *expression.Program, name string, value any) {
 	source := p.Source().String()
-	result, _, f := a.scope.Run(ctx, p, map[string]any{expression.NameValue: eval.Reveal(value, a.scope.Reveal)})
+	result, _, f := a.scope.Run(ctx, p, map[string]any{expression.NameValue: template.Reveal(value, a.scope.Reveal)})
 	shown := ""
 	if v, err := expression.ToValue(value, e.Pos); err == nil && v.IsScalar() && !v.Secret {
 		shown = " " + v.Text

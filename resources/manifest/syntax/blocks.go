@@ -25,10 +25,10 @@ const (
 	KeyAlias    = "alias"
 )
 
-// Blocks takes the list of resources apart.
+// Blocks takes the list of resources apart, and calls Declare for each.
 type Blocks struct {
 	Types    resource.Types
-	Out      []Declared
+	Declare  func(Declared)
 	Problems model.Problems
 }
 
@@ -85,13 +85,12 @@ func (b *Blocks) single(t *resource.Type, e resource.Entry) {
 	if i := slices.IndexFunc(entries, func(e resource.Entry) bool { return e.Key == KeyName }); i > 0 {
 		entries = slices.Concat(entries[i:i+1], entries[:i], entries[i+1:])
 	}
-	b.Out = append(b.Out, Declared{Type: t, Pos: e.Pos, Properties: resource.Value{Kind: resource.Map, Pos: e.Value.Pos, Entries: entries}})
+	b.Declare(Declared{Type: t, Pos: e.Pos, Properties: resource.Value{Kind: resource.Map, Pos: e.Value.Pos, Entries: entries}})
 }
 
 // list is the form of items name: properties.
 func (b *Blocks) list(t *resource.Type, v resource.Value) {
 	var defaults []resource.Entry
-	b.Out = slices.Grow(b.Out, len(v.Items))
 	for _, item := range v.Items {
 		switch {
 		case item.Kind != resource.Map && item.IsScalar():
@@ -138,7 +137,7 @@ func (b *Blocks) add(t *resource.Type, e resource.Entry, defaults []resource.Ent
 			entries = append(entries, d)
 		}
 	}
-	b.Out = append(b.Out, Declared{Type: t, Pos: e.Pos, Properties: resource.Value{Kind: resource.Map, Pos: e.Pos, Entries: entries}})
+	b.Declare(Declared{Type: t, Pos: e.Pos, Properties: resource.Value{Kind: resource.Map, Pos: e.Pos, Entries: entries}})
 }
 
 // mergeDefaults returns the defaults for the rest of a block: a later entry wins.

@@ -1,4 +1,6 @@
-package eval
+// Package printed keeps the values that a template prints out of YAML and of
+// expressions: tokens stand in their place until both were read.
+package printed
 
 import (
 	"crypto/rand"
@@ -11,33 +13,33 @@ import (
 	"github.com/musterfleet/muster/resources/host/command"
 )
 
-// Printed are the values that a template printed into a document. A token stands
-// for each, so that a value is neither read as YAML nor as an expression: it is put
-// in after both. Nil has none.
-type Printed struct {
+// Values are the values that a template printed into a document. Each has a
+// token, so that it is neither read as YAML nor as an expression: it is put in
+// after both. Nil has none.
+type Values struct {
 	// mark begins every token, which is one word to YAML and a name to expressions.
 	mark   string
 	token  *regexp.Regexp
-	values []printedValue
+	values []value
 }
 
-type printedValue struct {
+type value struct {
 	text   string
 	secret bool
 }
 
-// NewPrinted returns an empty collection with tokens of its own.
-func NewPrinted() *Printed {
+// New returns an empty collection with tokens of its own.
+func New() *Values {
 	mark := "V" + rand.Text()
 
-	return &Printed{mark: mark, token: regexp.MustCompile(mark + `x(\d+)x`)}
+	return &Values{mark: mark, token: regexp.MustCompile(mark + `x(\d+)x`)}
 }
 
 // plain matches what means the same as text, in YAML and in an expression.
 var plain = regexp.MustCompile(`^(-?(0|[1-9][0-9]*)(\.[0-9]+)?|true|false|)$`)
 
 // Print returns the token of a text, or the text where it needs none.
-func (p *Printed) Print(text string) string {
+func (p *Values) Print(text string) string {
 	if plain.MatchString(text) {
 		return text
 	}
@@ -46,16 +48,16 @@ func (p *Printed) Print(text string) string {
 }
 
 // Hide returns the token of a secret.
-func (p *Printed) Hide(s model.Secret) string { return p.add(s.Reveal(), true) }
+func (p *Values) Hide(s model.Secret) string { return p.add(s.Reveal(), true) }
 
-func (p *Printed) add(text string, secret bool) string {
-	p.values = append(p.values, printedValue{text, secret})
+func (p *Values) add(text string, secret bool) string {
+	p.values = append(p.values, value{text, secret})
 
 	return p.mark + "x" + strconv.Itoa(len(p.values)-1) + "x"
 }
 
 // In reports whether a text has tokens.
-func (p *Printed) In(text string) bool { return p != nil && strings.Contains(text, p.mark) }
+func (p *Values) In(text string) bool { return p != nil && strings.Contains(text, p.mark) }
 
 // insertion is a text that values are inserted into.
 type insertion struct {
@@ -85,9 +87,9 @@ func (p *Printed) into(b *insertion, text string) {
 }
 
 // IsSecret reports whether a text has the token of a secret.
-func (p *Printed) IsSecret(text string) bool {
+func (p *Values) IsSecret(text string) bool {
 	found := false
-	p.each(text, func(v printedValue) string {
+	p.each(text, func(v value) string {
 		found = found || v.secret
 		return ""
 	})
@@ -96,13 +98,13 @@ func (p *Printed) IsSecret(text string) bool {
 }
 
 // Text returns a text with the values in it.
-func (p *Printed) Text(text string) string {
-	return p.each(text, func(v printedValue) string { return v.text })
+func (p *Values) Text(text string) string {
+	return p.each(text, func(v value) string { return v.text })
 }
 
 // Shown returns a text with the values in it that may be shown.
-func (p *Printed) Shown(text string) string {
-	return p.each(text, func(v printedValue) string {
+func (p *Values) Shown(text string) string {
+	return p.each(text, func(v value) string {
 		if v.secret {
 			return model.Redacted
 		}
@@ -110,19 +112,19 @@ func (p *Printed) Shown(text string) string {
 	})
 }
 
-func (p *Printed) each(text string, value func(printedValue) string) string {
+func (p *Values) each(text string, shown func(value) string) string {
 	if !p.In(text) {
 		return text
 	}
 
 	return p.token.ReplaceAllStringFunc(text, func(token string) string {
 		i, _ := strconv.Atoi(token[len(p.mark)+1 : len(token)-1])
-		return value(p.values[i])
+		return shown(p.values[i])
 	})
 }
 
 // Problems returns problems as they may be shown.
-func (p *Printed) Problems(problems model.Problems) model.Problems {
+func (p *Values) Problems(problems model.Problems) model.Problems {
 	for i := range problems {
 		problems[i].Message, problems[i].Hint = p.Shown(problems[i].Message), p.Shown(problems[i].Hint)
 	}
