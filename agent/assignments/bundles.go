@@ -20,6 +20,9 @@ import (
 // bundleManifest is the manifest at the root of a bundle.
 const bundleManifest = "manifest.yaml"
 
+// maxManifest bounds the manifest of a bundle.
+const maxManifest = 64 << 20
+
 // BundleSource opens bundles.
 type BundleSource interface {
 	// GetBundle opens a bundle by its digest, sha256-<hex>. Every error may pass.
@@ -43,7 +46,7 @@ func (b *bundles) open(ctx context.Context, key, digest string) (dir string, tex
 	if !isIntact(dir) {
 		unfetched = b.fetch(ctx, key, digest, dir)
 	}
-	text, err = files.Read(filepath.Join(dir, bundleManifest), maxStored)
+	text, err = files.Read(filepath.Join(dir, bundleManifest), maxManifest)
 	switch {
 	case err == nil:
 		return dir, text, nil
