@@ -223,10 +223,8 @@ func (a *Agent) killLate(ctx, work context.Context, kill context.CancelCauseFunc
 	<-ctx.Done()
 	timeout := a.Config().ShutdownTimeout.Std()
 	a.log.InfoContext(ctx, "shutting down", "timeout", timeout)
-	timer := time.NewTimer(timeout)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(timeout):
 		kill(fmt.Errorf("the agent is shutting down since %s", timeout))
 	case <-work.Done():
 	}

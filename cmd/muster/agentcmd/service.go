@@ -38,10 +38,8 @@ func (s *nodeService) run(ctx context.Context) {
 }
 
 func (s *nodeService) pause(ctx context.Context) {
-	timer := time.NewTimer(serviceRetry)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(serviceRetry):
 	case <-s.connected:
 		s.agent.Connected()
 	case <-s.groupsChanged:
