@@ -218,7 +218,7 @@ const (
 
 // codeOf returns the code of an error.
 func codeOf(err error) string {
-	if errors.As(err, new(model.Problems)) || errors.As(err, new(model.Problem)) {
+	if _, found := model.FindProblems(err); found {
 		return codeRequest
 	}
 
