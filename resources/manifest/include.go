@@ -181,7 +181,7 @@ func (b *build) notIncluded(i *inclusion, err error) {
 		fallthrough
 	default:
 		if info, failed := os.Stat(i.path); failed == nil && info.IsDir() {
-			err, hint = errors.New("it is a directory"), "write "+filepath.Join(i.Meta().Name, "manifest.yaml")
+			err, hint = errors.New("it is a directory"), "write "+filepath.Join(i.Meta().Name, model.BundleManifest)
 		}
 		b.problems.Add(i.placeOfName(), hint, "cannot include %s: %s", i.Meta().Name, err)
 	}
