@@ -23,8 +23,8 @@ import (
 
 // The delimiters of Jet templates.
 const (
-	JetLeft  = "[["
-	JetRight = "]]"
+	jetLeft  = "[["
+	jetRight = "]]"
 )
 
 // Load reads another template that one includes, imports or extends. The path
@@ -36,7 +36,7 @@ type Load func(path string) (string, error)
 // nil: then there is nothing to include. Errors are *Error.
 func Jet(ctx context.Context, t Template, names Names, load Load, limits Limits) (string, error) {
 	r := &rendering{main: t, load: load, out: output{ctx: ctx, limits: limits}, texts: map[string]string{}, parsed: map[string]*jet.Template{}, functions: JetFunctions(names)}
-	r.set = jet.NewSet(r, jet.WithSafeWriter(writer(limits.Print)), jet.WithDelims(JetLeft, JetRight), jet.WithTemplateNameExtensions([]string{""}), jet.WithCache(r))
+	r.set = jet.NewSet(r, jet.WithSafeWriter(writer(limits.Print)), jet.WithDelims(jetLeft, jetRight), jet.WithTemplateNameExtensions([]string{""}), jet.WithCache(r))
 	for name, fn := range r.functions {
 		r.set.AddGlobalFunc(name, fn)
 	}
@@ -135,7 +135,7 @@ func (r *rendering) Exists(name string) bool {
 func (r *rendering) Open(name string) (io.ReadCloser, error) {
 	text, err := r.text(name)
 	if err == nil {
-		err = scan(Template{Name: r.name(name), Text: text}, JetLeft, JetRight, true, r.out.limits.Judge)
+		err = scan(Template{Name: r.name(name), Text: text}, jetLeft, jetRight, true, r.out.limits.Judge)
 	}
 
 	return io.NopCloser(strings.NewReader(text)), err
