@@ -88,7 +88,11 @@ func (l *loop) behind(ctx context.Context, key string, found bool) error {
 // identity asks when the stream was made and how far it is. A stream of another
 // time is from now on the one that entries are seen in.
 func (l *loop) identity(ctx context.Context) (time.Time, uint64, error) {
-	info, err := l.store.StreamInfo(ctx, kvstore.KVStream(l.bucket), kvstore.KVSubject(l.bucket, ">"))
+	found, err := l.store.Infos(ctx, kvstore.KVSubject(l.bucket, ">"))
+	if err != nil {
+		return time.Time{}, 0, err
+	}
+	info, err := found.Of(kvstore.KVStream(l.bucket))
 	if err != nil {
 		return time.Time{}, 0, err
 	}
