@@ -34,7 +34,7 @@ type file struct {
 	text string
 }
 
-// termsName stands for the terms among files.
+// termsName is the name of the terms among files.
 const termsName = "(terms)"
 
 // maxShown is how long a file may be whose text is compared.

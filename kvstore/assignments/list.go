@@ -46,8 +46,8 @@ func (s Bucket) Invalid(ctx context.Context) ([]model.Entry, error) {
 	return all, err
 }
 
-// entries returns the keys of some families, or of all for none, that are to be
-// kept, in order and without their values.
+// entries returns the keys of some families, or of all for none, that keep
+// accepts, in order and without their values.
 func (s Bucket) entries(ctx context.Context, families []string, keep func(m kvstore.Message, key string) bool) ([]model.Entry, error) {
 	bucket := s.store.Names().Manifests()
 	filters := []string{kvstore.KVSubject(bucket, ">")}

@@ -49,7 +49,7 @@ func (b *build) assemble(ctx context.Context) {
 // it needs none.
 type templated interface{ Templates() string }
 
-// checkTemplates reports templates that are to be beside a manifest and are
+// checkTemplates reports templates that must be beside a manifest and are
 // not, where no resource of the run may bring them: the manifest came without
 // them. Those elsewhere on the node are looked for at their turn.
 func (b *build) checkTemplates() {

@@ -31,7 +31,7 @@ const (
 // begins with / and is clean; that of the template itself is / and its name.
 type Load func(path string) (string, error)
 
-// Jet renders a Jet template, whose actions stand in [[ ]] and are not escaped
+// Jet renders a Jet template, whose actions are in [[ ]] and are not escaped
 // for HTML. Values are known by their names with and without a dot. Load may be
 // nil: then there is nothing to include. Errors are *Error.
 func Jet(ctx context.Context, t Template, names Names, load Load, limits Limits) (string, error) {
@@ -183,7 +183,7 @@ func (r *rendering) failed(err error, names Names) error {
 	return out
 }
 
-// name is what the places of a template are called: included ones stand beside the template.
+// name is what the places of a template are called: included ones are beside the template.
 func (r *rendering) name(path string) string {
 	if path == r.path() {
 		return r.main.Name
