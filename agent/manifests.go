@@ -39,7 +39,7 @@ func (m *manifests) input() assignments.Input {
 	c := m.runner.config.get()
 
 	return assignments.Input{
-		Families: m.runner.config.families(), Facts: m.runner.facts.now(), Changes: m.runner.changes,
+		Families: model.Families(c.Node, c.Groups), Facts: m.runner.facts.now(), Changes: m.runner.changes,
 		MaxDepth: c.MaxDepth, Interval: c.Interval.Std(), Now: time.Now(),
 	}
 }

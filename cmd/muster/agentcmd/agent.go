@@ -21,6 +21,7 @@ import (
 	"github.com/musterfleet/muster/agent"
 	"github.com/musterfleet/muster/agent/assignments"
 	"github.com/musterfleet/muster/agent/config"
+	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/kvstore"
@@ -180,7 +181,7 @@ func (c *runCommand) reload(ctx context.Context, n *Node, level *slog.LevelVar) 
 	}
 	level.Set(print.Level(config.Log.Level))
 	if slices.Contains(applied, "groups") {
-		n.service.setGroups()
+		n.service.groupsChanged.Notify()
 	}
 }
 
@@ -198,7 +199,7 @@ func NewNode(ctx context.Context, types resource.Types, log *slog.Logger, config
 		return nil, err
 	}
 	n := &Node{}
-	connected := make(chan struct{}, 1)
+	connected := tasks.NewSignal()
 	who := "the credentials"
 	if config.NATS.User != "" {
 		who = "user " + config.NATS.User + " or the password"
@@ -225,7 +226,7 @@ func NewNode(ctx context.Context, types resource.Types, log *slog.Logger, config
 		}
 		return nil, err
 	}
-	n.service = &nodeService{agent: n.agent, requests: requests.New(store), connected: connected, groupsChanged: make(chan struct{}, 1), log: log}
+	n.service = &nodeService{agent: n.agent, requests: requests.New(store), connected: connected, groupsChanged: tasks.NewSignal(), log: log}
 
 	return n, nil
 }
@@ -233,7 +234,7 @@ func NewNode(ctx context.Context, types resource.Types, log *slog.Logger, config
 // connectionLog logs the changes of a connection, and signals that it is up.
 type connectionLog struct {
 	log       *slog.Logger
-	connected chan<- struct{}
+	connected tasks.Signal
 	// who is shown where the server rejects the credentials.
 	who string
 	// denied are the operations denied since the connection was made, each logged once.
@@ -264,10 +265,7 @@ func (l *connectionLog) status(s kvstore.ConnectionStatus) {
 		l.before, l.lost = true, false
 		clear(l.denied)
 		l.log.Info(event, "server", s.Server)
-		select {
-		case l.connected <- struct{}{}:
-		default:
-		}
+		l.connected.Notify()
 	case !l.lost:
 		l.lost = true
 		l.logLoss(s.Err)
