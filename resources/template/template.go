@@ -156,17 +156,14 @@ func (o *output) Write(p []byte) (int, error) {
 }
 
 // Values are the names that are no functions.
-func (n Names) Values() map[string]any {
-	out := maps.Clone(map[string]any(n))
-	maps.DeleteFunc(out, func(_ string, v any) bool { return isFunction(v) })
-
-	return out
-}
+func (n Names) Values() map[string]any { return n.only(false) }
 
 // Functions are the names that are.
-func (n Names) Functions() map[string]any {
+func (n Names) Functions() map[string]any { return n.only(true) }
+
+func (n Names) only(functions bool) map[string]any {
 	out := maps.Clone(map[string]any(n))
-	maps.DeleteFunc(out, func(_ string, v any) bool { return !isFunction(v) })
+	maps.DeleteFunc(out, func(_ string, v any) bool { return (reflect.ValueOf(v).Kind() == reflect.Func) != functions })
 
 	return out
 }
@@ -197,5 +194,3 @@ func call(fn reflect.Value, in []reflect.Value) (any, error) {
 
 	return results[0].Interface(), err
 }
-
-func isFunction(v any) bool { return reflect.ValueOf(v).Kind() == reflect.Func }
