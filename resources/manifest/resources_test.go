@@ -143,7 +143,7 @@ muster:
 	}
 }
 
-// TestReferences has what can be wrong with names and references, each told at
+// TestReferences has what can be wrong with names and references, each reported at
 // the reference and together with whatever else is wrong.
 func TestReferences(t *testing.T) {
 	for name, tc := range map[string]struct{ in, want string }{
