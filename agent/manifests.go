@@ -246,7 +246,7 @@ func (m *manifests) runOptions(ctx, hard context.Context, key string, w schedule
 func (m *manifests) options(hard context.Context, key string, cause model.Cause, id string) reconcile.Options {
 	v := m.set.Active(key)
 	o := m.runner.options(hard, id, v.Noop)
-	o.Env.Scope.Dir, o.Env.Scope.Origin = v.Resolution.Dir, m.runner.origin(v.Resolution.Resolved)
+	o.Env.Scope.Dir, o.Env.Scope.Origin = v.Resolution.Dir, m.runner.loader.Origin(v.Resolution.Resolved)
 	o.Secrets, o.FailOnError = v.Resolution.Secrets, v.Resolution.FailOnError
 	o.Manifest, o.Revision, o.Digest, o.Cause = key, v.Entry.Revision, v.Digest, cause
 

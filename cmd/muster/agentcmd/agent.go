@@ -294,17 +294,17 @@ func options(types resource.Types, log *slog.Logger, config agent.Config, store 
 	})
 
 	return agent.Options{
-		Config: config, Version: cli.Version(), Host: machine, Log: log, Loader: loader, Origin: loader.Origin,
+		Config: config, Version: cli.Version(), Host: machine, Log: log, Loader: loader,
 		Assignments: watch.New(store, watch.Options{Node: config.Node, Groups: config.Groups, Log: log}),
 		Registry:    registrations.New(store),
 		Checker:     cli.Checker(machine),
 		Bundles:     content.New(store),
 		Publisher:   reports.New(store),
 		States:      nodes.New(store),
-		Facts: func(ctx context.Context, dir string) (model.Facts, []error) {
-			return facts.Gather(ctx, facts.Options{Dir: dir})
+		Facts: func(ctx context.Context, dir string) (model.Facts, string, []error) {
+			all, failed := facts.Gather(ctx, facts.Options{Dir: dir})
+			return all, facts.Digest(all), failed
 		},
-		StableFacts: facts.Digest,
 	}
 }
 
