@@ -34,11 +34,8 @@ type Options struct {
 	Config  Config
 	Version string
 	// Host has Config.StateDir as its state directory.
-	Host   *host.Host
-	Loader Loader
-	// Origin returns what the resources of a manifest may ask of it when they run; it
-	// is called with nil for the manifest of an ensure request.
-	Origin      func(*manifest.Resolved) resource.Origin
+	Host        *host.Host
+	Loader      Loader
 	Assignments Assignments
 	Bundles     assignments.BundleSource
 	Publisher   Publisher
@@ -47,13 +44,11 @@ type Options struct {
 	Registry registrar.Registry
 	// Checker makes health checks; without it they are unknown.
 	Checker engine.Checker
-	// Facts gathers the facts, with those of a directory. What could not be
-	// gathered is in the errors.
-	Facts func(ctx context.Context, dir string) (model.Facts, []error)
-	// StableFacts returns the digest of what does not change by itself in facts: when
-	// it changes they are published.
-	StableFacts func(model.Facts) string
-	Log         *slog.Logger
+	// Facts gathers the facts, with those of a directory, and returns the digest of
+	// what does not change by itself in them: when it changes they are published. What
+	// could not be gathered is in the errors.
+	Facts func(ctx context.Context, dir string) (facts model.Facts, stable string, failed []error)
+	Log   *slog.Logger
 }
 
 // Agent is a node. Make it with New, and run it once. Its other methods may be
@@ -82,7 +77,7 @@ func New(ctx context.Context, o Options) (*Agent, error) {
 	config := &settings{config: o.Config}
 	a := &Agent{
 		config: config, watch: o.Assignments, log: o.Log, reconnected: tasks.NewSignal(),
-		facts:     &factCache{gather: o.Facts, stable: o.StableFacts, ready: make(chan struct{}), log: o.Log},
+		facts:     &factCache{gather: o.Facts, ready: make(chan struct{}), log: o.Log},
 		registrar: registrar.New(o.Config.Node, o.Registry, o.Log),
 	}
 	a.status = status.New(o.Version, config.get, func() int { return a.outbox.Len() }, maxDocument(o.Publisher))
@@ -148,7 +143,7 @@ func (a *Agent) makeLoop(ctx context.Context, o Options, report *reporter) error
 	}
 	a.status.SetAssignments(set.States())
 	wakes := &wakes{signal: tasks.NewSignal()}
-	runner := &runner{host: o.Host, checker: o.Checker, origin: o.Origin, version: o.Version, config: a.config, facts: a.facts, log: a.log}
+	runner := &runner{host: o.Host, checker: o.Checker, loader: o.Loader, version: o.Version, config: a.config, facts: a.facts, log: a.log}
 	m := &manifests{
 		set: set, registrar: a.registrar, runner: runner, report: report, status: a.status, log: a.log,
 		schedule: schedule.New(),
@@ -223,10 +218,8 @@ func (a *Agent) killLate(ctx, work context.Context, kill context.CancelCauseFunc
 	<-ctx.Done()
 	timeout := a.Config().ShutdownTimeout.Std()
 	a.log.InfoContext(ctx, "shutting down", "timeout", timeout)
-	timer := time.NewTimer(timeout)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(timeout):
 		kill(fmt.Errorf("the agent is shutting down since %s", timeout))
 	case <-work.Done():
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/musterfleet/muster/resources"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/manifest"
-	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/testing/hosttest"
 )
 
@@ -75,10 +74,8 @@ func benchAgent(b *testing.B, n int) (*Agent, string) {
 	a, err := New(b.Context(), Options{
 		Config: c, Host: host.New(host.Options{StateDir: c.StateDir}), Loader: manifest.NewLoader(manifest.Options{Types: resources.All()}),
 		Assignments: still{"group.all.files": {Key: "group.all.files", Revision: 1, Value: []byte(text.String())}}, Publisher: sink{}, States: sink{}, Bundles: sink{}, Registry: sink{},
-		Origin:      func(*manifest.Resolved) resource.Origin { return nil },
-		Facts:       func(context.Context, string) (model.Facts, []error) { return model.Facts{}, nil },
-		StableFacts: func(model.Facts) string { return "none" },
-		Log:         slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Facts: func(context.Context, string) (model.Facts, string, []error) { return model.Facts{}, "none", nil },
+		Log:   slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	if err != nil {
 		b.Fatal(err)

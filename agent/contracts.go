@@ -8,6 +8,8 @@ import (
 	"github.com/musterfleet/muster/agent/delivery"
 	"github.com/musterfleet/muster/agent/requests"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/manifest"
+	"github.com/musterfleet/muster/resources/resource"
 )
 
 // Config is the configuration of an agent.
@@ -39,4 +41,7 @@ type Publisher interface {
 type Loader interface {
 	assignments.Loader
 	requests.Loader
+	// Origin returns what the resources of a manifest may ask of it when they run; it
+	// is called with nil for the manifest of an ensure request.
+	Origin(*manifest.Resolved) resource.Origin
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/musterfleet/muster/testing/hosttest"
 )
 
-// answers collects what an asker is told.
+// answers collects the answers to an asker.
 type answers struct {
 	mu  sync.Mutex
 	all []model.EnsureResponse
@@ -92,7 +92,7 @@ func TestEnsure(t *testing.T) {
 		var told model.EnsureResponse
 		n.decode(reports[0], &told)
 		if told.Phase != model.EnsureDone || told.State.Name != n.path("motd") {
-			t.Errorf("the stream was told %+v", told)
+			t.Errorf("the stream has %+v", told)
 		}
 		if a := n.ask(n.request("r2", "motd", "asked", "")); a.phases() != "acknowledged running done" || a.last().State.Changed || len(a.last().State.Status) == 0 {
 			t.Errorf("a stable resource is answered with %+v", a.last())
@@ -239,7 +239,7 @@ func TestEnsureThatIsNotTakenIsRecorded(t *testing.T) {
 				var told model.EnsureResponse
 				n.decode(reports[0], &told)
 				if told != a.last() || told.ID != "r1" || told.Phase != model.EnsureFailed || !strings.Contains(told.Error, c.error) {
-					t.Errorf("the stream was told %+v, the asker %+v", told, a.last())
+					t.Errorf("the stream has %+v, the asker %+v", told, a.last())
 				}
 			})
 		})
@@ -282,7 +282,7 @@ func TestCommand(t *testing.T) {
 		}
 		n.has("motd", "asked")
 		n.tells("ensure changed", "ensure changed")
-		// What will never be taken is told once, and done with.
+		// What will never be accepted is reported once.
 		for _, id := range []string{"c3", ""} {
 			if err := command(id, []byte("{}")); err != nil {
 				t.Error(err)
@@ -337,7 +337,7 @@ func sensitive(request []byte) []byte {
 	return []byte(strings.Replace(string(request), `"mode"`, `"sensitive": true, "mode"`, 1))
 }
 
-// TestSensitiveEnsureAcrossARestart: it cannot be executed, that is told, and it
+// TestSensitiveEnsureAcrossARestart: it cannot be executed, that is reported, and it
 // can be sent again. One that waited in the stream comes again from there.
 func TestSensitiveEnsureAcrossARestart(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {

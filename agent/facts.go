@@ -13,10 +13,8 @@ import (
 
 // factCache holds the facts as they were gathered last.
 type factCache struct {
-	// gather gathers the facts with those of a directory, stable returns the digest of
-	// what does not change by itself.
-	gather func(ctx context.Context, dir string) (model.Facts, []error)
-	stable func(model.Facts) string
+	// gather is Options.Facts.
+	gather func(ctx context.Context, dir string) (model.Facts, string, []error)
 	log    *slog.Logger
 	// ready is closed with the first facts.
 	ready chan struct{}
@@ -62,11 +60,11 @@ func (f *factCache) run(ctx context.Context, config *settings, changed func()) e
 
 // gatherOnce gathers the facts, and reports whether the stable ones changed.
 func (f *factCache) gatherOnce(ctx context.Context, dir string) (changed bool) {
-	values, errs := f.gather(ctx, dir)
+	values, stable, errs := f.gather(ctx, dir)
 	for _, err := range errs {
 		f.log.WarnContext(ctx, "facts incomplete", "error", err)
 	}
-	next := assignments.Facts{Values: values, Stable: f.stable(values)}
+	next := assignments.Facts{Values: values, Stable: stable}
 	f.mu.Lock()
 	changed = f.facts.Stable != next.Stable
 	next.Gathered = f.facts.Gathered + 1

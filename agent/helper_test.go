@@ -375,12 +375,12 @@ func (n *node) options() agent.Options {
 	return agent.Options{
 		Config: n.config, Version: "1.2.3", Host: n.host,
 		Loader:  countingLoader{manifest.NewLoader(manifest.Options{Types: n.types, KV: assignments.ObserveKV(n.outside.getKV)}), &n.resolved},
-		Checker: n.checker, Registry: n.registry, Origin: func(*manifest.Resolved) resource.Origin { return nil },
+		Checker: n.checker, Registry: n.registry,
 		Assignments: n.bucket, Bundles: &n.outside, Publisher: n.stream, States: n.stream,
-		Facts: n.outside.getFacts,
-		StableFacts: func(f model.Facts) string {
+		Facts: func(ctx context.Context, dir string) (model.Facts, string, []error) {
+			f, failed := n.outside.getFacts(ctx, dir)
 			b, _ := json.Marshal(f)
-			return string(b)
+			return f, string(b), failed
 		},
 		Log: slog.New(slog.NewTextHandler(io.MultiWriter(&n.log, logWriter{n.t}), &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}

@@ -104,7 +104,7 @@ func TestUnassignedManifestIsNotRunAnyMore(t *testing.T) {
 		var told model.NodeState
 		n.decode(reports[0], &told)
 		if _, still := told.Manifests["group.all.motd"]; still || told.Event != model.NodeUnassigned || !strings.HasPrefix(told.Message, "group.all.motd is not assigned any more") {
-			t.Errorf("the node says %+v", told)
+			t.Errorf("the node reports %+v", told)
 		}
 		if err := os.Remove(n.path("motd")); err != nil {
 			t.Fatal(err)
@@ -230,7 +230,7 @@ func TestPanicsDoNotEndTheAgent(t *testing.T) {
 	})
 }
 
-// TestRunThatCannotBegin: the reason is told, and the run tried again soon.
+// TestRunThatCannotBegin: the reason is reported, and the run tried again soon.
 func TestRunThatCannotBegin(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.start()

@@ -39,7 +39,7 @@ func (m *manifests) input() assignments.Input {
 	c := m.runner.config.get()
 
 	return assignments.Input{
-		Families: m.runner.config.families(), Facts: m.runner.facts.now(), Changes: m.runner.changes,
+		Families: model.Families(c.Node, c.Groups), Facts: m.runner.facts.now(), Changes: m.runner.changes,
 		MaxDepth: c.MaxDepth, Interval: c.Interval.Std(), Now: time.Now(),
 	}
 }
@@ -79,7 +79,7 @@ func (m *manifests) sync(ctx context.Context, entries map[string]model.Entry, sy
 		m.health.ScheduleBy(key, now.Add(m.runner.config.get().HealthInterval.Std()))
 	}
 	m.status.SetAssignments(m.set.States())
-	m.tell(ctx, result)
+	m.reportResult(ctx, result)
 	m.retainRegistrations(keys)
 }
 
@@ -108,20 +108,20 @@ func (m *manifests) unassign(ctx context.Context, key string) {
 	}
 }
 
-// tell reports what came of the assignments.
-func (m *manifests) tell(ctx context.Context, result assignments.Result) {
+// reportResult reports what came of the assignments.
+func (m *manifests) reportResult(ctx context.Context, result assignments.Result) {
 	for _, key := range result.Unassigned {
 		m.report.node(key, model.NodeUnassigned, key+" is not assigned any more, what it made is left as it is")
 	}
 	for _, p := range result.Postponed {
-		m.tellPostponed(ctx, p)
+		m.reportPostponed(ctx, p)
 	}
 	for _, r := range result.Rejected {
-		m.tellRejected(ctx, r)
+		m.reportRejected(ctx, r)
 	}
 }
 
-func (m *manifests) tellRejected(ctx context.Context, r assignments.Rejection) {
+func (m *manifests) reportRejected(ctx context.Context, r assignments.Rejection) {
 	run := m.runner.unmade(r.Entry, model.DigestOf(r.Entry.Value), model.CauseManifest)
 	run.Refused = true
 	for _, p := range r.Problems.Sorted() {
@@ -135,7 +135,7 @@ func (m *manifests) tellRejected(ctx context.Context, r assignments.Rejection) {
 	m.report.node("", model.NodeRefused, r.Entry.Key+": "+bounds.Problems(r.Problems)+"; "+r.Remaining)
 }
 
-func (m *manifests) tellPostponed(ctx context.Context, p assignments.Postponement) {
+func (m *manifests) reportPostponed(ctx context.Context, p assignments.Postponement) {
 	level := slog.LevelDebug
 	if p.New {
 		level = slog.LevelWarn
@@ -203,7 +203,7 @@ func (m *manifests) run(ctx, hard context.Context, key string, w schedule.Wake) 
 func (m *manifests) refresh(ctx context.Context, key string, waited bool) {
 	result := m.set.Refresh(ctx, key, m.input(), waited)
 	m.status.SetAssignments(m.set.States())
-	m.tell(ctx, result)
+	m.reportResult(ctx, result)
 }
 
 // say logs a message of a manifest.
@@ -246,7 +246,7 @@ func (m *manifests) runOptions(ctx, hard context.Context, key string, w schedule
 func (m *manifests) options(hard context.Context, key string, cause model.Cause, id string) reconcile.Options {
 	v := m.set.Active(key)
 	o := m.runner.options(hard, id, v.Noop)
-	o.Env.Scope.Dir, o.Env.Scope.Author, o.Env.Scope.Origin = v.Resolution.Dir, v.Resolution.Author(), m.runner.origin(v.Resolution.Resolved)
+	o.Env.Scope.Dir, o.Env.Scope.Author, o.Env.Scope.Origin = v.Resolution.Dir, v.Resolution.Author(), m.runner.loader.Origin(v.Resolution.Resolved)
 	o.Secrets, o.FailOnError = v.Resolution.Secrets, v.Resolution.FailOnError
 	o.Manifest, o.Revision, o.Digest, o.Cause = key, v.Entry.Revision, v.Digest, cause
 

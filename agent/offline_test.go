@@ -88,7 +88,7 @@ func TestNATSLostInTheMiddle(t *testing.T) {
 	})
 }
 
-// TestKilled ends an agent without a word: what it was told and what it had to
+// TestKilled ends an agent without a word: its assignments and what it had to
 // say are on disk.
 func TestKilled(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
@@ -117,7 +117,7 @@ func TestKilled(t *testing.T) {
 	})
 }
 
-// TestChangeThatWasNotMadeIsStillAskedFor: what was told to report drift only is
+// TestChangeThatWasNotMadeIsStillAskedFor: a manifest that only reports drift is
 // changed nevertheless as long as a change that was asked for has not been made.
 func TestChangeThatWasNotMadeIsStillAskedFor(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
@@ -256,7 +256,7 @@ func TestStateIsToldOnChangeAndAsHeartbeat(t *testing.T) {
 			t.Errorf("the state is %+v", first)
 		}
 		if ttl != 5*time.Minute {
-			t.Errorf("the state stands for %s", ttl)
+			t.Errorf("the state is valid for %s", ttl)
 		}
 		before := len(states)
 		n.after(8 * time.Minute)
@@ -295,7 +295,7 @@ func TestRunsDoNotHoldUpTheHeartbeat(t *testing.T) {
 		}
 		for i := 1; i < len(states); i++ {
 			if gap := states[i].At.Sub(states[i-1].At); gap > ttl {
-				t.Errorf("%s passed between two states, which stand for %s", gap, ttl)
+				t.Errorf("%s passed between two states, which are valid for %s", gap, ttl)
 			}
 		}
 	})
@@ -420,7 +420,7 @@ func TestStateSaysThatReportsAreHandedOver(t *testing.T) {
 	})
 }
 
-// TestAnotherAgentOfTheSameID: it is seen by what it stores, told once, and
+// TestAnotherAgentOfTheSameID: it is seen by what it stores, reported once, and
 // forgotten when it falls silent.
 func TestAnotherAgentOfTheSameID(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {

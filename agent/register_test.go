@@ -16,7 +16,7 @@ import (
 // directory is what the node registers itself in.
 type directory struct {
 	mu    sync.Mutex
-	told  []model.Registration
+	sent  []model.Registration
 	tries int
 	err   error
 }
@@ -26,20 +26,20 @@ func (d *directory) Register(_ context.Context, r model.Registration) error {
 	defer d.mu.Unlock()
 	d.tries++
 	if d.err == nil {
-		d.told = append(d.told, r)
+		d.sent = append(d.sent, r)
 	}
 
 	return d.err
 }
 
-// since gives what was registered since it was asked last, and how often it was tried.
-func (d *directory) since() (told []model.Registration, tries int) {
+// since returns what was registered since it was asked last, and how often it was tried.
+func (d *directory) since() (sent []model.Registration, tries int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	told, tries = d.told, d.tries
-	d.told, d.tries = nil, 0
+	sent, tries = d.sent, d.tries
+	d.sent, d.tries = nil, 0
 
-	return told, tries
+	return sent, tries
 }
 
 func (d *directory) setErr(err error) {
@@ -70,18 +70,18 @@ func registeringShop(port int) string {
 
 func TestRegistrationIsRenewed(t *testing.T) {
 	registering(t, func(n *node, d *directory, _ *clinic) {
-		told, _ := d.since()
-		if len(told) != 1 {
-			t.Fatalf("%+v", told)
+		sent, _ := d.since()
+		if len(sent) != 1 {
+			t.Fatalf("%+v", sent)
 		}
-		got := fmt.Sprintf("%+v", told[0])
+		got := fmt.Sprintf("%+v", sent[0])
 		want := "{Protocol:io.muster.v1.registration Cluster:prod Service:shop ProtocolName:http Address:web.example.net Port:8080 Priority:1 TTL:30s Annotations:map[a:b] Node:web01_example_net}"
 		if got != want {
 			t.Errorf("got %s\nwant %s", got, want)
 		}
 		n.after(10 * time.Minute)
-		if told, _ := d.since(); len(told) < 50 || len(told) > 70 {
-			t.Errorf("it was told %d times in ten minutes", len(told))
+		if sent, _ := d.since(); len(sent) < 50 || len(sent) > 70 {
+			t.Errorf("it was registered %d times in ten minutes", len(sent))
 		}
 	})
 }
@@ -92,12 +92,12 @@ func TestRegistrationEndsWithTheHealth(t *testing.T) {
 		n.after(2 * time.Minute)
 		d.since()
 		n.after(10 * time.Minute)
-		if told, _ := d.since(); len(told) > 0 {
-			t.Errorf("%d times although it is critical", len(told))
+		if sent, _ := d.since(); len(sent) > 0 {
+			t.Errorf("%d times although it is critical", len(sent))
 		}
 		c.set("http", model.HealthWarning)
 		n.after(70 * time.Second)
-		if told, _ := d.since(); len(told) == 0 {
+		if sent, _ := d.since(); len(sent) == 0 {
 			t.Error("it is not registered again")
 		}
 	})
@@ -113,12 +113,12 @@ func TestRegistrationOfWhatIsNotRepaired(t *testing.T) {
 			n.after(2 * time.Minute)
 			d.since()
 			n.after(10 * time.Minute)
-			if told, _ := d.since(); len(told) > 0 {
-				t.Errorf("%s: %d times although it is critical", drift, len(told))
+			if sent, _ := d.since(); len(sent) > 0 {
+				t.Errorf("%s: %d times although it is critical", drift, len(sent))
 			}
 			c.set("http", model.HealthOK)
 			n.after(70 * time.Second)
-			if told, _ := d.since(); len(told) == 0 {
+			if sent, _ := d.since(); len(sent) == 0 {
 				t.Errorf("%s: it is not registered again", drift)
 			}
 		})
@@ -131,8 +131,8 @@ func TestRegistrationEndsWithTheAssignment(t *testing.T) {
 		n.settle()
 		d.since()
 		n.after(10 * time.Minute)
-		if told, _ := d.since(); len(told) > 0 {
-			t.Errorf("%d times although it is not assigned", len(told))
+		if sent, _ := d.since(); len(sent) > 0 {
+			t.Errorf("%d times although it is not assigned", len(sent))
 		}
 	})
 }
@@ -143,8 +143,8 @@ func TestRegistrationThatIsAnother(t *testing.T) {
 		n.settle()
 		d.since()
 		n.after(time.Minute)
-		told, _ := d.since()
-		for _, r := range told {
+		sent, _ := d.since()
+		for _, r := range sent {
 			if r.Port != 9090 {
 				t.Errorf("%+v", r)
 			}
@@ -153,8 +153,8 @@ func TestRegistrationThatIsAnother(t *testing.T) {
 		n.settle()
 		d.since()
 		n.after(time.Minute)
-		if told, _ := d.since(); len(told) > 0 {
-			t.Errorf("%+v", told)
+		if sent, _ := d.since(); len(sent) > 0 {
+			t.Errorf("%+v", sent)
 		}
 	})
 }
@@ -171,8 +171,8 @@ func TestRegistrationWhileNATSIsAway(t *testing.T) {
 		d.setErr(nil)
 		n.agent.Connected()
 		n.settle()
-		if told, _ := d.since(); len(told) != 1 {
-			t.Errorf("%+v", told)
+		if sent, _ := d.since(); len(sent) != 1 {
+			t.Errorf("%+v", sent)
 		}
 	})
 }
@@ -182,8 +182,8 @@ func TestNoopRegistersNothing(t *testing.T) {
 		n.bucket.put("group.web.other", n.assignment("noop: true", strings.Replace(registeringShop(1), "{shop:", "{other:", 1)))
 		n.settle()
 		n.after(time.Minute)
-		told, _ := d.since()
-		for _, r := range told {
+		sent, _ := d.since()
+		for _, r := range sent {
 			if r.Port == 1 {
 				t.Errorf("%+v", r)
 			}
@@ -206,9 +206,9 @@ func TestRegistrationAfterARestart(t *testing.T) {
 				n.start()
 				d.since()
 				n.after(3 * time.Minute)
-				told, _ := d.since()
+				sent, _ := d.since()
 				count := map[string]int{}
-				for _, r := range told {
+				for _, r := range sent {
 					count[r.Service]++
 				}
 				if count["plain"] == 0 || (count["shop"] > 0) != (status == model.HealthOK) {
@@ -237,8 +237,8 @@ func TestRestartRegistersNothingNew(t *testing.T) {
 			n.start()
 			d.since()
 			n.after(time.Minute)
-			if told, _ := d.since(); (len(told) == 0) != checked {
-				t.Errorf("health checks only %v: registered %v", checked, told)
+			if sent, _ := d.since(); (len(sent) == 0) != checked {
+				t.Errorf("health checks only %v: registered %v", checked, sent)
 			}
 		})
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/musterfleet/muster/resources/engine/journal"
 	"github.com/musterfleet/muster/resources/engine/report"
 	"github.com/musterfleet/muster/resources/host"
-	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/reconcile"
 	"github.com/musterfleet/muster/resources/resource"
 )
@@ -26,7 +25,7 @@ import (
 type runner struct {
 	host    *host.Host
 	checker engine.Checker
-	origin  func(*manifest.Resolved) resource.Origin
+	loader  Loader
 	version string
 	config  *settings
 	facts   *factCache
@@ -70,7 +69,7 @@ func (r *runner) options(hard context.Context, id string, noop bool) reconcile.O
 
 // env is that of resources of no manifest.
 func (r *runner) env(facts model.Facts, noop bool) resource.Env {
-	return resource.Env{Host: r.host, Facts: facts, Log: r.log, Scope: resource.Scope{Noop: noop, Origin: r.origin(nil)}}
+	return resource.Env{Host: r.host, Facts: facts, Log: r.log, Scope: resource.Scope{Noop: noop, Origin: r.loader.Origin(nil)}}
 }
 
 // journal returns the journal of a manifest.

@@ -1,10 +1,6 @@
 package agent
 
-import (
-	"sync"
-
-	"github.com/musterfleet/muster/model"
-)
+import "sync"
 
 // settings is the configuration in force, which a reload changes.
 type settings struct {
@@ -26,11 +22,4 @@ func (s *settings) apply(c Config) (applied, needRestart []string) {
 	s.config, applied, needRestart = s.config.Apply(c)
 
 	return applied, needRestart
-}
-
-// families returns the families of the node, those that win first.
-func (s *settings) families() []string {
-	c := s.get()
-
-	return model.Families(c.Node, c.Groups)
 }

@@ -10,7 +10,8 @@ import (
 // what is asked for twice is done once.
 type wakes struct {
 	signal tasks.Signal
-	// assignments are to be looked at again; transient errors are to be tried again.
+	// assignments reports that they may have changed, retry that transient errors are
+	// due at once.
 	assignments, retry atomic.Bool
 }
 

@@ -19,9 +19,6 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// BundleManifest is the name of the manifest within a bundle.
-const BundleManifest = "manifest.yaml"
-
 // The errors of bundling, wrapped with the path concerned.
 var (
 	// ErrNoManifest is a directory without manifest.yaml.
@@ -67,7 +64,7 @@ func (s *Source) bundle(ctx context.Context, w io.Writer) (digest string, err er
 // names returns the paths in the bundle, in order: all of a directory, or the
 // manifest with what it names beside itself.
 func (s *Source) names(dir fs.FS) ([]string, error) {
-	names, files := []string{BundleManifest}, s.files
+	names, files := []string{model.BundleManifest}, s.files
 	if s.whole {
 		files = []string{"."}
 	}
@@ -76,7 +73,7 @@ func (s *Source) names(dir fs.FS) ([]string, error) {
 		switch {
 		case !filepath.IsLocal(file) || file == "." && !s.whole:
 			return nil, fmt.Errorf("%s: %w: it is not below the manifest's directory", file, ErrNotBundled)
-		case file == BundleManifest:
+		case file == model.BundleManifest:
 			return nil, fmt.Errorf("%s: %w: the manifest takes that name there", file, ErrNotBundled)
 		}
 		for parent := path.Dir(file); parent != "."; parent = path.Dir(parent) {
@@ -111,7 +108,7 @@ type bundle struct {
 // add adds a path. Nodes do not use times and owners, and equal content has equal
 // bytes, so the header has none.
 func (b *bundle) add(name string) error {
-	if name == BundleManifest {
+	if name == model.BundleManifest {
 		err := b.archive.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: int64(len(b.manifest)), Mode: 0o644})
 		if err == nil {
 			_, err = b.archive.Write(b.manifest)

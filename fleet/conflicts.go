@@ -12,16 +12,7 @@ import (
 // of these.
 func (push Push) InForceBeside(nodes []model.Node) []string {
 	keys := map[string]bool{}
-	for _, n := range nodes {
-		if !slices.ContainsFunc(push.Targets, func(t Target) bool { return t.Includes(n.NodeState) && activeAhead(t, push.Name, n) == "" }) {
-			continue
-		}
-		for key, m := range n.Manifests {
-			if _, name, err := ParseKey(key); err == nil && name != push.Name && m.Revision > 0 {
-				keys[key] = true
-			}
-		}
-	}
+	push.addInForce(keys, nodes, func(name string) bool { return name != push.Name })
 
 	return slices.Sorted(maps.Keys(keys))
 }
@@ -32,19 +23,24 @@ func (push Push) Replaces(nodes []model.Node) []string {
 	keys := map[string]bool{}
 	for _, t := range push.Targets {
 		keys[t.Key(push.Name)] = true
-		for _, n := range nodes {
-			if !t.Includes(n.NodeState) || activeAhead(t, push.Name, n) != "" {
-				continue
-			}
-			for key, m := range n.Manifests {
-				if _, name, err := ParseKey(key); err == nil && name == push.Name && m.Revision > 0 {
-					keys[key] = true
-				}
+	}
+	push.addInForce(keys, nodes, func(name string) bool { return name == push.Name })
+
+	return slices.Sorted(maps.Keys(keys))
+}
+
+// addInForce adds the keys of some names that are in force where a push would be.
+func (push Push) addInForce(keys map[string]bool, nodes []model.Node, of func(name string) bool) {
+	for _, n := range nodes {
+		if !slices.ContainsFunc(push.Targets, func(t Target) bool { return t.Includes(n.NodeState) && activeAhead(t, push.Name, n) == "" }) {
+			continue
+		}
+		for key, m := range n.Manifests {
+			if _, name, err := ParseKey(key); err == nil && of(name) && m.Revision > 0 {
+				keys[key] = true
 			}
 		}
 	}
-
-	return slices.Sorted(maps.Keys(keys))
 }
 
 // activeAhead returns the key of a name that a node runs from a target that wins

@@ -34,7 +34,7 @@ type file struct {
 	text string
 }
 
-// termsName stands for the terms among files.
+// termsName is the name of the terms among files.
 const termsName = "(terms)"
 
 // maxShown is how long a file may be whose text is compared.
@@ -62,7 +62,7 @@ func ContentOf(e model.Entry, open func(digest string) (io.ReadCloser, error)) (
 		c.files[termsName] = file{int64(len(text)), text}
 	}
 	if a.Bundle == "" {
-		c.files[BundleManifest] = file{int64(len(a.Manifest)), a.Manifest}
+		c.files[model.BundleManifest] = file{int64(len(a.Manifest)), a.Manifest}
 		return c, nil
 	}
 	r, err := open(a.Bundle)

@@ -14,9 +14,9 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// DefaultSilence is how long a node may take to acknowledge a request, which it
+// defaultSilence is how long a node may take to acknowledge a request, which it
 // does at once, before it counts as not answering.
-const DefaultSilence = 5 * time.Second
+const defaultSilence = 5 * time.Second
 
 // Asker sends requests to nodes.
 type Asker interface {
@@ -58,7 +58,7 @@ type Progress struct{ Expected, Acknowledged, Finished int }
 type Ensurer struct {
 	Asker Asker
 	Nodes NodeLister
-	// Silence is how long a node may take for its first answer; 0 is DefaultSilence.
+	// Silence is how long a node may take for its first answer; 0 is 5 seconds.
 	Silence time.Duration
 	// OnAnswer, if set, gets each node's final answer as it comes.
 	OnAnswer func(model.EnsureResponse)
@@ -79,7 +79,7 @@ func (e *Ensurer) Ensure(ctx context.Context, targets []Target, req model.Ensure
 	var asking sync.WaitGroup
 	answers := make(chan answer)
 	asking.Go(func() { e.ask(ctx, targets, req, answers) })
-	c.run(ctx, answers, cmp.Or(e.Silence, DefaultSilence))
+	c.run(ctx, answers, cmp.Or(e.Silence, defaultSilence))
 	cancel()
 	asking.Wait()
 
@@ -149,8 +149,7 @@ type collection struct {
 }
 
 func (c *collection) run(ctx context.Context, answers <-chan answer, silence time.Duration) {
-	timer := time.NewTimer(silence)
-	defer timer.Stop()
+	silent := time.After(silence)
 	c.progress()
 	for !c.complete() {
 		select {
@@ -159,7 +158,7 @@ func (c *collection) run(ctx context.Context, answers <-chan answer, silence tim
 				return
 			}
 			c.add(ctx, a)
-		case <-timer.C:
+		case <-silent:
 			c.silent = true
 		case <-ctx.Done():
 			return

@@ -40,7 +40,7 @@ func write(t testing.TB, files map[string]string) string {
 // anything accepts every manifest, and finds no files in it.
 func anything(string, []byte) ([]fleet.File, error) { return nil, nil }
 
-// naming accepts every manifest, and says that it names files.
+// naming accepts every manifest, as one that names files.
 func naming(paths ...string) fleet.Check {
 	return func(name string, _ []byte) ([]fleet.File, error) {
 		var files []fleet.File

@@ -184,7 +184,7 @@ func TestPushBundle(t *testing.T) {
 		t.Fatal(err)
 	}
 	if size != int64(len(m.bundles[done[0].Digest])) {
-		t.Errorf("told of %d bytes", size)
+		t.Errorf("the size is %d bytes", size)
 	}
 	a, ok := model.DecodeAssignment(m.entries["node.b.site"][0].Value)
 	if !ok || !done[0].Bundle || a.Bundle != done[0].Digest || a.Digest != a.Bundle || a.Manifest != "" || m.bundles[a.Bundle] == nil || m.stored != 1 {

@@ -68,7 +68,7 @@ func Read(path string, stdin io.Reader, check Check) (*Source, error) {
 	for _, f := range files {
 		if f.Late {
 			if !s.whole {
-				problems.Add(f.Pos, "push the directory of the manifest, which is called "+BundleManifest+" there, with all its files", "only the node can resolve the file %q", f.Path)
+				problems.Add(f.Pos, "push the directory of the manifest, which is called "+model.BundleManifest+" there, with all its files", "only the node can resolve the file %q", f.Path)
 			}
 			continue
 		}
@@ -104,7 +104,7 @@ func open(path string, stdin io.Reader) (s *Source, name string, err error) {
 	file := path
 	if info.IsDir() {
 		s.Name, s.dir, s.whole = base, path, true
-		file = filepath.Join(path, BundleManifest)
+		file = filepath.Join(path, model.BundleManifest)
 	}
 	f, err := os.Open(file)
 	switch {

@@ -72,15 +72,8 @@ func Targets(nodes, groups []string, all bool) []Target {
 	return out
 }
 
-// precedence returns the place of a target among those that include a node: the
-// node itself, its groups in its own order, and all.
+// precedence returns the place of a target among those that include a node, those
+// that win first.
 func precedence(t Target, n model.NodeState) int {
-	switch {
-	case t.Node != "":
-		return 0
-	case t.Group == model.GroupAll:
-		return len(n.Groups) + 1
-	default:
-		return 1 + slices.Index(n.Groups, t.Group)
-	}
+	return slices.Index(model.Families(n.Node, n.Groups), t.String())
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// DefaultPause is the pause between two polls of the nodes.
-const DefaultPause = 500 * time.Millisecond
+// defaultPause is the pause between two polls of the nodes.
+const defaultPause = 500 * time.Millisecond
 
 // pausesPerPoll relieves the server where a fleet is so large that a poll takes
 // long.
@@ -20,7 +20,7 @@ const pausesPerPoll = 5
 // Waiter waits for nodes.
 type Waiter struct {
 	Nodes NodeLister
-	// Pause between two polls; 0 is DefaultPause.
+	// Pause between two polls; 0 is half a second.
 	Pause time.Duration
 	// Later, if set, returns the digests of the revisions of a key. It is called
 	// for a node with a higher revision than is known.
@@ -57,8 +57,13 @@ func (w *Waiter) Wait(ctx context.Context, r Rollout) ([]RolloutStatus, error) {
 		if w.OnPoll != nil {
 			w.OnPoll(last)
 		}
-		if settled(last) || w.Once || !sleep(ctx, max(cmp.Or(w.Pause, DefaultPause), pausesPerPoll*time.Since(began))) {
+		if settled(last) || w.Once {
 			return last, nil
+		}
+		select {
+		case <-ctx.Done():
+			return last, nil
+		case <-time.After(max(cmp.Or(w.Pause, defaultPause), pausesPerPoll*time.Since(began))):
 		}
 	}
 }
@@ -121,15 +126,3 @@ func TallyOf(statuses []RolloutStatus) Tally {
 
 // Open returns how many statuses are not final.
 func (t Tally) Open() int { return t.Rejected + t.Unreachable + t.Pending }
-
-// sleep reports whether the time passed before ctx ended.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
-}

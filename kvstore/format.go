@@ -78,7 +78,7 @@ func (s *Store) bindAll(ctx context.Context) error {
 	if b.epoch == epoch && (b.complete || time.Now().Before(b.until)) || !s.nc.IsConnected() {
 		return b.err
 	}
-	found, err := s.Infos(ctx)
+	found, err := s.Infos(ctx, "")
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

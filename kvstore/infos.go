@@ -27,24 +27,10 @@ func (i Infos) Of(stream string) (*api.StreamInfo, error) {
 	}
 }
 
-// Infos returns the streams of the account. It lists them, because the list
-// cannot be made to show the keys in a stream, as the info of one stream can: so
-// a node may be permitted to ask for it.
-func (s *Store) Infos(ctx context.Context) (Infos, error) { return s.infos(ctx, "") }
-
-// StreamInfo returns the info of a stream that keeps a subject; the error wraps
-// model.ErrNotFound when there is no such stream.
-func (s *Store) StreamInfo(ctx context.Context, stream, subject string) (*api.StreamInfo, error) {
-	found, err := s.infos(ctx, subject)
-	if err != nil {
-		return nil, err
-	}
-
-	return found.Of(stream)
-}
-
-// infos lists the streams that keep a subject, or all for none.
-func (s *Store) infos(ctx context.Context, subject string) (Infos, error) {
+// Infos returns the streams of the account that keep a subject, or all for none. It
+// lists them, because the list cannot be made to show the keys in a stream, as the
+// info of one stream can: so a node may be permitted to ask for it.
+func (s *Store) Infos(ctx context.Context, subject string) (Infos, error) {
 	found := Infos{}
 	for offset := 0; ; {
 		page, err := s.infoPage(ctx, subject, offset)

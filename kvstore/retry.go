@@ -10,12 +10,10 @@ const MaxRetry = 30
 
 // Pause waits for d, or until the context ends and returns its error.
 func Pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-timer.C:
+	case <-time.After(d):
 		return nil
 	}
 }

@@ -22,9 +22,9 @@ const (
 
 // Placeholders in the subjects of a Stream.
 const (
-	// AnyNode stands for the id of a node.
+	// AnyNode is the id of a node.
 	AnyNode = "<node>"
-	// AnyFamily stands for each family of a node.
+	// AnyFamily is each family of a node.
 	AnyFamily = "<family>"
 )
 

@@ -26,6 +26,9 @@ type Assignment struct {
 	Issued   time.Time      `json:"issued,omitzero" yaml:"issued,omitempty"`
 }
 
+// BundleManifest is the name of the manifest at the root of a bundle.
+const BundleManifest = "manifest.yaml"
+
 // ContentDigest returns the digest of what runs: of the bundle, else of the
 // manifest's text.
 func (a *Assignment) ContentDigest() string {

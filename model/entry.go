@@ -21,7 +21,7 @@ type Entry struct {
 	Time time.Time `json:"at,omitzero"`
 	// Deleted is a revision that ended the assignment; it has no value.
 	Deleted bool `json:"deleted,omitempty"`
-	// Invalid is a key that is none of an assignment: what stands there is for nobody.
+	// Invalid is a key that is none of an assignment: no node reads it.
 	Invalid bool `json:"invalid,omitempty"`
 	// Value is a manifest, an assignment document or an envelope; not to be changed.
 	// A list does not have it.

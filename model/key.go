@@ -15,8 +15,8 @@ const (
 	kindGroup = "group"
 )
 
-// ErrInvalidName is a prefix, node, group, family or manifest name that cannot
-// stand in a subject; it never becomes valid by trying again.
+// ErrInvalidName is a prefix, node, group, family or manifest name that is
+// not valid in a subject; it never becomes valid by trying again.
 var ErrInvalidName = errors.New("invalid name")
 
 // NodeFamily is the family of a node's own assignments.

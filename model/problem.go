@@ -182,20 +182,28 @@ func (p Problems) Sorted() Problems {
 	return out
 }
 
-// AsProblems finds the problems within an error; an error that is none becomes
-// one problem without a place.
-func AsProblems(err error) Problems {
-	if err == nil {
-		return nil
-	}
+// FindProblems returns the problems within an error, and reports whether there
+// are any.
+func FindProblems(err error) (Problems, bool) {
 	var all Problems
 	if errors.As(err, &all) {
-		return all
+		return all, true
 	}
 	var one Problem
 	if errors.As(err, &one) {
-		return Problems{one}
+		return Problems{one}, true
 	}
 
-	return Problems{{Message: err.Error(), Cause: err}}
+	return nil, false
+}
+
+// AsProblems is FindProblems where an error that has none becomes one problem
+// without a place.
+func AsProblems(err error) Problems {
+	problems, found := FindProblems(err)
+	if err != nil && !found {
+		problems = Problems{{Message: err.Error(), Cause: err}}
+	}
+
+	return problems
 }

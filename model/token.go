@@ -1,6 +1,6 @@
 package model
 
-// IsToken reports whether s can stand as one token in a subject or a key: letters,
+// IsToken reports whether s is one valid token of a subject or a key: letters,
 // digits, - and _, at least one.
 func IsToken(s string) bool {
 	for _, r := range []byte(s) {

@@ -219,7 +219,7 @@ func TestSameResource(t *testing.T) {
 	}
 }
 
-// TestProblems of all manifests are told at once, each with its place.
+// TestProblems of all manifests are reported at once, each with its place.
 func TestProblems(t *testing.T) {
 	w := newWorld(t, `
 -- root.yaml --
@@ -270,7 +270,7 @@ data: {}
 			t.Errorf("no %q in\n%s", want, got)
 		}
 	}
-	// What a child that cannot be read may declare is not told to be missing.
+	// What a child that cannot be read may declare is not reported as missing.
 	if strings.Contains(got, "nowhere") {
 		t.Error(got)
 	}
@@ -365,7 +365,7 @@ func TestReadDuringTheRun(t *testing.T) {
 	})
 }
 
-// TestGraphRunsAgain reads a child anew in each run of the same graph, with all that includes.
+// TestGraphRunsAgain reads a child again in each run of the same graph, with all that includes.
 func TestGraphRunsAgain(t *testing.T) {
 	w := newWorld(t, `
 -- root.yaml --
@@ -493,7 +493,7 @@ func TestDamagedJournal(t *testing.T) {
 	w.wants(w.run(), "file#child.yaml stable", "file#a stable", "exec#on-child refreshed", "apply#child.yaml changed")
 }
 
-// TestNoopOfUnknown says of an apply that it is unknown where its child is.
+// TestNoopOfUnknown has an apply unknown where its child is.
 func TestNoopOfUnknown(t *testing.T) {
 	w := newWorld(t, `
 -- root.yaml --

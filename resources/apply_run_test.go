@@ -159,7 +159,7 @@ func TestTransitiveTrust(t *testing.T) {
 		{"allow_apply: true", nests, ""},
 		{"allow_apply: false", nests, "child.yaml:1:31: a manifest that is included with `allow_apply: false` cannot include another (remove it, or allow it with `allow_apply: true` where this manifest is included)"},
 		{"allow_apply: false", plain, ""},
-		// The references into what it does not include are not told as mistakes too.
+		// The references into what it does not include are not reported as mistakes too.
 		{"allow_apply: false", nests + ", {exec: [x: {command: /bin/true, require: [apply#grandchild.yaml, file#/b, apply#last.yaml]}]}", "child.yaml:1:31: a manifest that is included with `allow_apply: false`"},
 		// What is forbidden stays forbidden further down, and holds for what control excludes.
 		{"allow_apply: true", "{apply: [grandchild.yaml: {allow_apply: false}]}", "grandchild.yaml:1:31: a manifest that is included with `allow_apply: false`"},

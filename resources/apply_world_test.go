@@ -87,7 +87,7 @@ func (w *world) read(name string) string {
 
 func (w *world) short(text string) string { return strings.ReplaceAll(text, w.dir+"/", "") }
 
-// resolve gives what root.yaml comes to, as muster apply does.
+// resolve returns what root.yaml resolves to, as muster apply does.
 func (w *world) resolve() (*manifest.Resolved, error) {
 	w.t.Helper()
 	loader := manifest.NewLoader(manifest.Options{Types: resources.All()})
@@ -99,7 +99,7 @@ func (w *world) resolve() (*manifest.Resolved, error) {
 	return loader.Resolve(w.t.Context(), doc, w.in)
 }
 
-// run runs root.yaml, and gives what became of each resource, a line each.
+// run runs root.yaml, and returns the result of each resource, a line each.
 func (w *world) run() []string {
 	w.t.Helper()
 	resolved, err := w.resolve()

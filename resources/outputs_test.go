@@ -22,7 +22,7 @@ import (
 	"github.com/musterfleet/muster/testing/webtest"
 )
 
-// applied resolves and runs a manifest, and gives what came of each resource, one
+// applied resolves and runs a manifest, and returns the result of each resource, one
 // line each.
 func applied(t *testing.T, text string, noop bool) []string {
 	t.Helper()

@@ -15,7 +15,7 @@ import (
 	"github.com/musterfleet/muster/testing/typetest"
 )
 
-// run reconciles the resources of a directory and gives what came of each, one
+// run reconciles the resources of a directory and returns the result of each, one
 // line a resource, with the directory written DIR.
 func run(t *testing.T, dir string, noop bool) string {
 	t.Helper()

@@ -17,8 +17,8 @@ import (
 	"github.com/musterfleet/muster/resources/host/files"
 )
 
-// bundleManifest is the manifest at the root of a bundle.
-const bundleManifest = "manifest.yaml"
+// maxManifest bounds the manifest of a bundle.
+const maxManifest = 64 << 20
 
 // BundleSource opens bundles.
 type BundleSource interface {
@@ -43,14 +43,14 @@ func (b *bundles) open(ctx context.Context, key, digest string) (dir string, tex
 	if !isIntact(dir) {
 		unfetched = b.fetch(ctx, key, digest, dir)
 	}
-	text, err = files.Read(filepath.Join(dir, bundleManifest), maxStored)
+	text, err = files.Read(filepath.Join(dir, model.BundleManifest), maxManifest)
 	switch {
 	case err == nil:
 		return dir, text, nil
 	case unfetched != nil:
 		return "", nil, unfetched
 	default:
-		return "", nil, model.ProblemAt(model.Position{File: key}, "a bundle has a "+bundleManifest+" at its root", "bundle %s: %v", digest, err)
+		return "", nil, model.ProblemAt(model.Position{File: key}, "a bundle has a "+model.BundleManifest+" at its root", "bundle %s: %v", digest, err)
 	}
 }
 

@@ -2,7 +2,6 @@ package assignments
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"github.com/musterfleet/muster/model"
@@ -14,7 +13,7 @@ func (t *turn) handleInvalid(ctx context.Context, u *unit, e model.Entry, err er
 	if ctx.Err() != nil {
 		return reason{} // it was broken off because the agent stops
 	}
-	if problems, invalid := asInvalid(err); invalid {
+	if problems, invalid := model.FindProblems(err); invalid {
 		t.reject(u, e, problems)
 	} else {
 		t.postpone(u, e, err)
@@ -44,18 +43,4 @@ func (t *turn) postpone(u *unit, e model.Entry, err error) {
 	u.retry.plan(t.in.Now, interval)
 	t.result.Postponed = append(t.result.Postponed, Postponement{Entry: e, Err: err, Retry: u.retry.at, New: u.retry.reported != err.Error()})
 	u.retry.reported = err.Error()
-}
-
-// asInvalid returns the problems of an error that trying again does not help.
-func asInvalid(err error) (model.Problems, bool) {
-	var all model.Problems
-	if errors.As(err, &all) {
-		return all, true
-	}
-	var one model.Problem
-	if errors.As(err, &one) {
-		return model.Problems{one}, true
-	}
-
-	return nil, false
 }

@@ -105,7 +105,7 @@ func TestResolutionIsUsedOnce(t *testing.T) {
 	}
 }
 
-// TestUnitState: what the node tells of a key.
+// TestUnitState: what the node publishes about a key.
 func TestUnitState(t *testing.T) {
 	one := &Version{Entry: model.Entry{Revision: 1}, Assignment: model.Assignment{Digest: "d"}}
 	first, second := &model.Entry{Revision: 1}, &model.Entry{Revision: 2}

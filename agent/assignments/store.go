@@ -2,7 +2,6 @@ package assignments
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,9 +15,6 @@ import (
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/host/files"
 )
-
-// maxStored bounds a stored file that is read back.
-const maxStored = 64 << 20
 
 // record is what is kept on disk of one assignment.
 type record struct {
@@ -70,14 +66,13 @@ func openStore(h *host.Host, stateDir string, log *slog.Logger) (*store, error) 
 // bucket reads what is kept of the bucket. A damaged file is logged and counts as
 // none: the bucket is read anyway.
 func (s *store) bucket() (bucketRecord, error) {
-	var out bucketRecord
-	data, err := files.Read(s.seen, maxStored)
-	if errors.Is(err, fs.ErrNotExist) {
-		return out, nil
-	}
-	if err == nil && json.Unmarshal(data, &out) != nil {
-		s.log.Warn("stored state of the bucket is damaged, ignored", "file", s.seen)
-		return bucketRecord{}, nil
+	out, err := host.ReadRecord[bucketRecord](s.seen)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		err = nil
+	case errors.Is(err, host.ErrDamaged):
+		s.log.Warn("stored state of the bucket ignored", "error", err)
+		err = nil
 	}
 
 	return out, err
@@ -112,12 +107,8 @@ func (s *store) all() ([]record, error) {
 }
 
 func (s *store) read(key string) (record, error) {
-	var r record
-	data, err := files.Read(s.path(key), maxStored)
+	r, err := host.ReadRecord[record](s.path(key))
 	if err != nil {
-		return r, err
-	}
-	if err := json.Unmarshal(data, &r); err != nil {
 		return r, err
 	}
 	if _, _, ok := model.SplitKey(key); !ok || r.Key != key || (r.Good != nil && r.Good.Key != key) || (r.Newest != nil && r.Newest.Key != key) {

@@ -186,7 +186,7 @@ func (r reason) isZero() bool { return r == reason{} }
 
 // reasonOf returns the reason that an error is.
 func reasonOf(err error) reason {
-	if problems, invalid := asInvalid(err); invalid {
+	if problems, invalid := model.FindProblems(err); invalid {
 		return reason{rejected: true, text: bounds.Problems(problems)}
 	}
 

@@ -11,8 +11,8 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Check is one health check of a manifest.
-type Check struct {
+// check is one health check of a manifest.
+type check struct {
 	Resource model.Ref
 	Name     string
 }
@@ -45,9 +45,9 @@ type Monitor struct {
 
 // checks are the health checks of one manifest.
 type checks struct {
-	statuses map[Check]model.HealthStatus
+	statuses map[check]model.HealthStatus
 	// critical are those that the run in hand found so.
-	critical []Check
+	critical []check
 	// next is when they are made again without a run.
 	next time.Time
 	// pass makes them now, nil while none does.
@@ -69,7 +69,7 @@ func New(o Options) *Monitor { return &Monitor{o: o, checks: map[string]*checks{
 func (m *Monitor) of(key string) *checks {
 	c, ok := m.checks[key]
 	if !ok {
-		c = &checks{statuses: map[Check]model.HealthStatus{}}
+		c = &checks{statuses: map[check]model.HealthStatus{}}
 		m.checks[key] = c
 	}
 
@@ -80,13 +80,13 @@ func (m *Monitor) of(key string) *checks {
 // and checks that the version does not declare are forgotten.
 func (m *Monitor) Activate(key string, resources []*resource.Resource) {
 	m.Cancel(key)
-	declared := map[Check]bool{}
+	declared := map[check]bool{}
 	for _, res := range resources {
 		if res.Expand != nil {
 			return // what it includes is not known yet
 		}
 		for _, c := range res.Meta().HealthChecks {
-			declared[Check{res.Ref(), c.Name}] = true
+			declared[check{res.Ref(), c.Name}] = true
 		}
 	}
 	statuses := m.of(key).statuses
@@ -125,12 +125,12 @@ func (m *Monitor) Note(key string, t *model.Transaction) []Change {
 	c := m.of(key)
 	var out []Change
 	for _, result := range t.HealthCheck {
-		check := Check{t.Ref(), result.Name}
+		id := check{t.Ref(), result.Name}
 		if result.Status == model.HealthCritical {
-			c.critical = append(c.critical, check)
+			c.critical = append(c.critical, id)
 		}
-		if was := c.statuses[check]; was != result.Status {
-			c.statuses[check] = result.Status
+		if was := c.statuses[id]; was != result.Status {
+			c.statuses[id] = result.Status
 			out = append(out, Change{result, was})
 		}
 	}
@@ -174,11 +174,11 @@ func (m *Monitor) conclude(key string, by origin, resources []*resource.Resource
 }
 
 // refreshedBy returns the resources of which a critical check asks for a refresh.
-func refreshedBy(resources []*resource.Resource, critical []Check) []model.Ref {
+func refreshedBy(resources []*resource.Resource, critical []check) []model.Ref {
 	var out []model.Ref
 	for _, res := range resources {
 		if slices.ContainsFunc(res.Meta().HealthChecks, func(c model.HealthCheck) bool {
-			return c.OnCritical == model.OnCriticalRefresh && slices.Contains(critical, Check{res.Ref(), c.Name})
+			return c.OnCritical == model.OnCriticalRefresh && slices.Contains(critical, check{res.Ref(), c.Name})
 		}) {
 			out = append(out, res.Ref())
 		}

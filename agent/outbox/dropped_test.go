@@ -37,7 +37,7 @@ func TestWhatIsDroppedIsToldExactly(t *testing.T) {
 		}
 	}
 	if events != 2 || b.Len() != 0 {
-		t.Errorf("%d events tell of what was dropped, %d reports wait", events, b.Len())
+		t.Errorf("%d events report what was dropped, %d reports wait", events, b.Len())
 	}
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
@@ -48,8 +48,8 @@ func TestWhatIsDroppedIsToldExactly(t *testing.T) {
 	}
 }
 
-// TestDroppedWhileItWasHandedOver: what arrived is not told as dropped, and what
-// was dropped after the event was handed over is told by the next.
+// TestDroppedWhileItWasHandedOver: what arrived is not reported as dropped, and what
+// was dropped after the event was handed over is reported by the next.
 func TestDroppedWhileItWasHandedOver(t *testing.T) {
 	const most = 64 << 10
 	b := open(t, t.TempDir(), most)

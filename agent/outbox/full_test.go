@@ -43,7 +43,7 @@ func TestDiskThatTakesNothing(t *testing.T) {
 	lift := limitFiles(t, uint64(diskSize(t, dir)))
 	add(t, b, 4, report("run", "failed", 200))
 	if err := b.Sync(); err == nil {
-		t.Error("nobody is told that the reports are not on disk")
+		t.Error("nobody learns that the reports are not on disk")
 	}
 	if b.Len() != 7 {
 		t.Fatalf("%d wait, want 7", b.Len())

@@ -254,8 +254,8 @@ func TestDamageInTheMiddleIsReported(t *testing.T) {
 	}
 }
 
-// accounted fails unless each number up to the last is either there or told as
-// dropped, once, and what is told to be dropped is counted right.
+// accounted fails unless each number up to the last is either there or reported as
+// dropped, once, and what is reported is counted right.
 func accounted(t *testing.T, got []model.Report, last uint64) {
 	t.Helper()
 	have := map[uint64]int{}
@@ -271,7 +271,7 @@ func accounted(t *testing.T, got []model.Report, last uint64) {
 			t.Fatal(err)
 		}
 		if len(d.Ranges) == 0 || r.Seq != d.Ranges[0].From {
-			t.Errorf("event %d tells of %v", r.Seq, d)
+			t.Errorf("event %d reports %v", r.Seq, d)
 		}
 		for _, in := range d.Ranges {
 			for i := in.From; i <= in.To; i++ {
@@ -280,12 +280,12 @@ func accounted(t *testing.T, got []model.Report, last uint64) {
 			}
 		}
 		if d.Reports != 0 {
-			t.Errorf("event %d tells of %d reports more than it names", r.Seq, d.Reports)
+			t.Errorf("event %d has %d reports more than it names", r.Seq, d.Reports)
 		}
 	}
 	for i := uint64(1); i <= last; i++ {
 		if have[i] != 1 {
-			t.Fatalf("report %d is told %d times", i, have[i])
+			t.Fatalf("report %d is there %d times", i, have[i])
 		}
 	}
 	if !slices.IsSorted(order) {

@@ -10,8 +10,8 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// ErrNotRecorded is a request that was not accepted, but may be when it comes again.
-var ErrNotRecorded = errors.New("the request cannot be recorded, without which it could be executed twice")
+// errNotRecorded is a request that was not accepted, but may be when it comes again.
+var errNotRecorded = errors.New("the request cannot be recorded, without which it could be executed twice")
 
 // errOtherRequest is an id that comes again with something else.
 var errOtherRequest = errors.New("its id was used for another request, give it one of its own")

@@ -96,15 +96,15 @@ func (s *Service) Ensure(ctx context.Context, data []byte, respond func(model.En
 }
 
 // Command accepts an ensure request that waited for the node under an id, which
-// is that of the request where it has none. Its responses are reported. The error
-// wraps ErrNotRecorded: the request may be accepted when it comes again.
+// is that of the request where it has none. Its responses are reported. With an
+// error the request may be accepted when it comes again.
 func (s *Service) Command(ctx context.Context, id string, data []byte) error {
 	if id = cmp.Or(idOf(data), id); id == "" {
 		s.o.Log.ErrorContext(ctx, "command rejected: it has no id and could be executed twice")
 		return nil
 	}
 	response, err := s.accept(ctx, &request{ID: id, Command: true}, data, func(model.EnsureResponse) {})
-	if err != nil && !errors.Is(err, ErrNotRecorded) {
+	if err != nil && !errors.Is(err, errNotRecorded) {
 		s.reject(response, err)
 		return nil
 	}
@@ -150,7 +150,7 @@ func (s *Service) accept(ctx context.Context, q *request, data []byte, respond f
 		return response, err
 	}
 	if err != nil {
-		return response, fmt.Errorf("%w: %w", ErrNotRecorded, err)
+		return response, fmt.Errorf("%w: %w", errNotRecorded, err)
 	}
 	if isNew {
 		s.queue(q)

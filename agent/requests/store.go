@@ -4,9 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -27,9 +25,6 @@ const (
 	maxKnown = 10_000
 	keepFor  = 24 * time.Hour
 )
-
-// maxStored bounds a stored request that is read back.
-const maxStored = 64 << 20
 
 // store are the ensure requests of the last day, on disk.
 type store struct {
@@ -74,16 +69,9 @@ func fileName(id string) string {
 func (s *store) path(name string) string { return filepath.Join(s.dir, name+".json") }
 
 func (s *store) read(name string) (*request, error) {
-	data, err := files.Read(s.path(name), maxStored)
-	if err != nil {
-		return nil, err
-	}
-	q := &request{}
-	if err := json.Unmarshal(data, q); err != nil {
-		return nil, fmt.Errorf("%s is damaged: %w", s.path(name), err)
-	}
+	q, err := host.ReadRecord[request](s.path(name))
 
-	return q, nil
+	return &q, err
 }
 
 // accept records a request and reports whether it is new. With an id that came

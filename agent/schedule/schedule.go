@@ -22,7 +22,8 @@ type turn struct {
 
 // Schedule is which manifest runs next, for one goroutine. Make it with New.
 type Schedule struct {
-	due   due
+	// due are the manifests that a run was asked for.
+	due   map[string]Wake
 	turns map[string]*turn
 	// pace is this process's share of the jitter. It is the same for all intervals,
 	// so that a fleet spreads while the manifests of a node keep their order.
@@ -31,11 +32,13 @@ type Schedule struct {
 
 // New returns a schedule without manifests.
 func New() *Schedule {
-	return &Schedule{due: due{}, turns: map[string]*turn{}, pace: 1 + tasks.Jitter*(2*rand.Float64()-1)}
+	return &Schedule{due: map[string]Wake{}, turns: map[string]*turn{}, pace: 1 + tasks.Jitter*(2*rand.Float64()-1)}
 }
 
 // Ask asks for a run of a manifest, which is due since a time.
-func (s *Schedule) Ask(key string, cause model.Cause, at time.Time) { s.due.add(key, Wake{cause, at}) }
+func (s *Schedule) Ask(key string, cause model.Cause, at time.Time) {
+	s.due[key] = Wake{cause, at}.over(s.due[key])
+}
 
 // Next returns when the interval of a manifest is over.
 func (s *Schedule) Next(key string) time.Time { return s.of(key).next }
@@ -105,7 +108,7 @@ func (s *Schedule) Ran(key string, interval time.Duration, began bool) {
 // nextDue returns the first manifest that a run was asked for, else the one whose
 // interval has been over for longest: one that takes longer than its interval
 // must not keep the others from their turn.
-func nextDue(order []string, due due, turns map[string]*turn, now time.Time) (string, Wake) {
+func nextDue(order []string, due map[string]Wake, turns map[string]*turn, now time.Time) (string, Wake) {
 	oldest := ""
 	for _, key := range order {
 		if w, asked := due[key]; asked {

@@ -12,19 +12,19 @@ func TestNextDue(t *testing.T) {
 	before, longBefore, later := now.Add(-time.Second), now.Add(-time.Minute), now.Add(time.Second)
 	asked := Wake{model.CauseHealth, before}
 	for name, c := range map[string]struct {
-		due   due
+		due   map[string]Wake
 		turns map[string]*turn
 		key   string
 		want  Wake
 	}{
-		"nothing":                           {due{}, map[string]*turn{"a": {next: later}, "b": {next: later}}, "", Wake{}},
-		"asked for":                         {due{"b": asked}, map[string]*turn{"a": {next: later}, "b": {next: later}}, "b", asked},
-		"the first that was asked for":      {due{"a": asked, "b": {model.CauseManifest, before}}, map[string]*turn{"a": {}, "b": {}}, "a", asked},
-		"asked for before an interval":      {due{"b": asked}, map[string]*turn{"a": {next: longBefore}, "b": {next: later}}, "b", asked},
-		"an interval":                       {due{}, map[string]*turn{"a": {next: later}, "b": {next: now}}, "b", Wake{model.CauseSchedule, now}},
-		"over for longest":                  {due{}, map[string]*turn{"a": {next: before}, "b": {next: longBefore}}, "b", Wake{model.CauseSchedule, now}},
-		"a change that is still to be made": {due{}, map[string]*turn{"a": {next: now, pending: true}, "b": {next: later}}, "a", Wake{model.CauseManifest, now}},
-		"asked for, but not active":         {due{"c": asked}, map[string]*turn{"a": {next: later}, "b": {next: later}}, "", Wake{}},
+		"nothing":                           {map[string]Wake{}, map[string]*turn{"a": {next: later}, "b": {next: later}}, "", Wake{}},
+		"asked for":                         {map[string]Wake{"b": asked}, map[string]*turn{"a": {next: later}, "b": {next: later}}, "b", asked},
+		"the first that was asked for":      {map[string]Wake{"a": asked, "b": {model.CauseManifest, before}}, map[string]*turn{"a": {}, "b": {}}, "a", asked},
+		"asked for before an interval":      {map[string]Wake{"b": asked}, map[string]*turn{"a": {next: longBefore}, "b": {next: later}}, "b", asked},
+		"an interval":                       {map[string]Wake{}, map[string]*turn{"a": {next: later}, "b": {next: now}}, "b", Wake{model.CauseSchedule, now}},
+		"over for longest":                  {map[string]Wake{}, map[string]*turn{"a": {next: before}, "b": {next: longBefore}}, "b", Wake{model.CauseSchedule, now}},
+		"a change that is still to be made": {map[string]Wake{}, map[string]*turn{"a": {next: now, pending: true}, "b": {next: later}}, "a", Wake{model.CauseManifest, now}},
+		"asked for, but not active":         {map[string]Wake{"c": asked}, map[string]*turn{"a": {next: later}, "b": {next: later}}, "", Wake{}},
 	} {
 		key, w := nextDue([]string{"a", "b"}, c.due, c.turns, now)
 		if key != c.key || key != "" && w != c.want {

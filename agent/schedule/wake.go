@@ -30,9 +30,3 @@ func (w Wake) over(other Wake) Wake {
 func weight(c model.Cause) int {
 	return slices.Index([]model.Cause{model.CauseSchedule, model.CauseDrift, model.CauseHealth, model.CauseCommand, model.CauseManifest}, c)
 }
-
-// due are the manifests that a run was asked for.
-type due map[string]Wake
-
-// add asks for a run.
-func (d due) add(key string, w Wake) { d[key] = w.over(d[key]) }

@@ -25,10 +25,10 @@ func TestWeightiestCauseAndFirstTime(t *testing.T) {
 	if got := (Wake{model.CauseSchedule, late}).over(Wake{}); got.Cause != model.CauseSchedule || got.At != late {
 		t.Errorf("nothing changes it to %+v", got)
 	}
-	asked := due{}
-	asked.add("a", Wake{model.CauseDrift, early})
-	asked.add("a", Wake{model.CauseManifest, late})
-	if len(asked) != 1 || asked["a"] != (Wake{model.CauseManifest, early}) {
-		t.Errorf("twice is %+v", asked)
+	s := New()
+	s.Ask("a", model.CauseDrift, early)
+	s.Ask("a", model.CauseManifest, late)
+	if len(s.due) != 1 || s.due["a"] != (Wake{model.CauseManifest, early}) {
+		t.Errorf("twice is %+v", s.due)
 	}
 }

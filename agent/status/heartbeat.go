@@ -69,19 +69,16 @@ func (h *Heartbeat) Run(ctx context.Context) error {
 		if !retry.IsZero() {
 			at = retry
 		}
-		timer := time.NewTimer(time.Until(at))
 		select {
 		case <-ctx.Done():
-			timer.Stop()
 			return nil
-		case <-timer.C:
+		case <-time.After(time.Until(at)):
 		case <-h.Node.Changed:
 		case <-h.Connected:
 			// It may be another store, or one that was wiped.
 			h.stored.state, h.stored.facts = "", ""
 			wait.Reset()
 		}
-		timer.Stop()
 		if err := h.once(ctx); err != nil {
 			d := min(wait.Next(), h.every())
 			retry = time.Now().Add(d)

@@ -7,8 +7,8 @@ import (
 
 // The waits between tries of a transient error.
 const (
-	FirstWait   = time.Second
-	LongestWait = 5 * time.Minute
+	firstWait   = time.Second
+	longestWait = 5 * time.Minute
 )
 
 // Jitter is by how much of it an interval is longer or shorter.
@@ -20,10 +20,10 @@ type Backoff struct{ tries int }
 // Next returns the wait before another try: doubled each time, and spread by
 // half so that a fleet does not try in step.
 func (b *Backoff) Next() time.Duration {
-	d := FirstWait << min(b.tries, 20)
+	d := firstWait << min(b.tries, 20)
 	b.tries++
 
-	return Spread(min(d, LongestWait), 0.5)
+	return Spread(min(d, longestWait), 0.5)
 }
 
 // Reset starts over after a success.

@@ -31,7 +31,7 @@ func Repeat(ctx context.Context, log *slog.Logger, task string, sooner Signal, f
 		if ctx.Err() != nil {
 			return
 		}
-		if time.Since(began) > LongestWait {
+		if time.Since(began) > longestWait {
 			wait.Reset()
 		}
 		log.ErrorContext(ctx, "task failed, will retry", "task", task, "error", err)

@@ -22,11 +22,9 @@ func (s Signal) Notify() {
 // Pause waits for d, for the end of ctx, or for sooner, which may be nil. It
 // reports whether sooner ended it.
 func Pause(ctx context.Context, d time.Duration, sooner Signal) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-	case <-timer.C:
+	case <-time.After(d):
 	case <-sooner:
 		return true
 	}

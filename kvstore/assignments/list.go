@@ -22,7 +22,7 @@ func (s Bucket) List(ctx context.Context, families ...string) ([]model.Entry, er
 			return nil, err
 		}
 	}
-	all, err := s.entries(ctx, families, isAssignment)
+	all, err := s.entries(ctx, families, func(m kvstore.Message, key string) bool { return !m.Deleted() && model.CheckKey(key) == nil })
 	if err != nil {
 		return nil, err
 	}
@@ -33,15 +33,7 @@ func (s Bucket) List(ctx context.Context, families ...string) ([]model.Entry, er
 // Removed returns the removed assignments of which the bucket still has the
 // deletion, in the order of their keys.
 func (s Bucket) Removed(ctx context.Context) ([]model.Entry, error) {
-	return s.entries(ctx, nil, func(m kvstore.Message, key string) bool { return m.Deleted() && assignmentKey(key) })
-}
-
-func isAssignment(m kvstore.Message, key string) bool { return !m.Deleted() && assignmentKey(key) }
-
-func assignmentKey(key string) bool {
-	_, _, ok := kvstore.AssignmentKey(key)
-
-	return ok
+	return s.entries(ctx, nil, func(m kvstore.Message, key string) bool { return m.Deleted() && model.CheckKey(key) == nil })
 }
 
 // Invalid returns the keys of the bucket that no node reads, in order.
@@ -54,8 +46,8 @@ func (s Bucket) Invalid(ctx context.Context) ([]model.Entry, error) {
 	return all, err
 }
 
-// entries returns the keys of some families, or of all for none, that are to be
-// kept, in order and without their values.
+// entries returns the keys of some families, or of all for none, that keep
+// accepts, in order and without their values.
 func (s Bucket) entries(ctx context.Context, families []string, keep func(m kvstore.Message, key string) bool) ([]model.Entry, error) {
 	bucket := s.store.Names().Manifests()
 	filters := []string{kvstore.KVSubject(bucket, ">")}

@@ -62,7 +62,7 @@ func (p Provisioner) Plan(ctx context.Context, o Options) ([]Difference, error) 
 }
 
 func (p Provisioner) differences(ctx context.Context, o Options) ([]Difference, error) {
-	found, err := p.store.Infos(ctx)
+	found, err := p.store.Infos(ctx, "")
 	if err != nil {
 		return nil, fmt.Errorf("provision: %w", err)
 	}

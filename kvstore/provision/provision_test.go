@@ -98,7 +98,7 @@ func TestApplyRestoresWhatOthersDropped(t *testing.T) {
 	}
 }
 
-// What muster works with all the same is told apart from what it does not.
+// What muster works with all the same is another error than what it does not.
 func TestCheckTellsWhatDiffersFromWhatIsUnusable(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)

@@ -169,7 +169,7 @@ func TestWatchOfRegistrations(t *testing.T) {
 }
 
 // TestWatchWhileNATSIsAway: what held when NATS went away holds until it was
-// there again for long enough to be told anew.
+// there again for long enough to be yielded again.
 func TestWatchWhileNATSIsAway(t *testing.T) {
 	srv, s := kvtest.New(t)
 	brief := shop("web01", "10.0.0.1", 1)
@@ -205,7 +205,7 @@ func TestWatchWhileNATSIsAway(t *testing.T) {
 	}
 }
 
-// TestWatchOfNothing is told at once that there is nothing.
+// TestWatchOfNothing yields at once that there is nothing.
 func TestWatchOfNothing(t *testing.T) {
 	_, s := kvtest.New(t)
 	for r, err := range s.WatchRegistrations(t.Context(), registrations.Filter{}) {
@@ -363,7 +363,7 @@ func TestNodeRegistersItself(t *testing.T) {
 	}
 }
 
-// FuzzDecodeRegistration: whatever is taken says of itself what its subject says.
+// FuzzDecodeRegistration: whatever is accepted agrees with its subject.
 func FuzzDecodeRegistration(f *testing.F) {
 	valid, err := json.Marshal(shop("web01", "10.0.0.1", 1))
 	if err != nil {

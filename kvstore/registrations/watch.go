@@ -94,17 +94,15 @@ func (w *watch) run(ctx context.Context, last uint64) {
 	defer scan.Wait()
 	defer cancel()
 	for more := true; more; {
-		timer := time.NewTimer(time.Until(w.nextExpiry()))
 		select {
 		case a := <-arrivals:
 			more = w.accept(a)
-		case <-timer.C:
+		case <-time.After(time.Until(w.nextExpiry())):
 			more = w.expire(ctx)
 		case <-ctx.Done():
 			w.yield(Registered{}, context.Cause(ctx))
 			more = false
 		}
-		timer.Stop()
 	}
 }
 

@@ -5,7 +5,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// EncodeReport gives a test what stands for a report in the stream.
+// EncodeReport returns a report as it is in the stream.
 func EncodeReport(r model.Report) ([]byte, error) { return encodeReport(r) }
 
 // DecodeReport is the inverse of EncodeReport.

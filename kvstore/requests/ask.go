@@ -9,6 +9,7 @@ import (
 	"iter"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
 	"github.com/nats-io/nuid"
 
 	"github.com/musterfleet/muster/kvstore"
@@ -93,7 +94,7 @@ func (s Client) question(ctx context.Context, sub *nats.Subscription, subject, r
 // subject. The server would send answers of its own there, for any node that asks
 // it to.
 func readReply(n kvstore.Names, question string, m *nats.Msg) (r Reply, ok bool) {
-	r = Reply{Data: m.Data, Problem: m.Header.Get(ErrorHeader)}
+	r = Reply{Data: m.Data, Problem: m.Header.Get(micro.ErrorHeader)}
 	if isDelivery(m.Reply, m.Header) {
 		return r, false
 	}

@@ -17,13 +17,8 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// The headers of a node's answer.
-const (
-	// NodeHeader names the node.
-	NodeHeader = "Muster-Node"
-	// ErrorHeader is why there is no answer.
-	ErrorHeader = micro.ErrorHeader
-)
+// NodeHeader names the node in its answer; micro.ErrorHeader is why there is none.
+const NodeHeader = "Muster-Node"
 
 // Answer answers a request with a document that is encoded as JSON.
 type Answer func(ctx context.Context, request []byte) (any, error)
@@ -202,7 +197,7 @@ func (v *server) respond(reply string, data []byte, problem error) {
 	m.Header.Set(NodeHeader, v.o.Node)
 	if problem != nil {
 		// A header is one line.
-		m.Header.Set(ErrorHeader, strings.Join(strings.Fields(problem.Error()), " "))
+		m.Header.Set(micro.ErrorHeader, strings.Join(strings.Fields(problem.Error()), " "))
 		m.Header.Set(micro.ErrorCodeHeader, codeOf(problem))
 	}
 	if err := v.store.Conn().PublishMsg(m); err != nil {
@@ -218,7 +213,7 @@ const (
 
 // codeOf returns the code of an error.
 func codeOf(err error) string {
-	if errors.As(err, new(model.Problems)) || errors.As(err, new(model.Problem)) {
+	if _, found := model.FindProblems(err); found {
 		return codeRequest
 	}
 

@@ -59,7 +59,7 @@ func TestOneFamilyThatCannotBeRead(t *testing.T) {
 	put("group.all", "sshd", "one")
 	w := kvtest.Watch(t, node, watch.Options{Node: "web01", Groups: []string{"web", "db"}, Audit: kvtest.Never, ListEvery: kvtest.Never, GroupJitter: time.Millisecond, Retry: time.Millisecond})
 	w.Has(t, "group.all.sshd=one", "group.web.motd=one", "node.web01.own=one")
-	kvtest.Eventually(t, "what is known, and what not, is told", func() (bool, string) {
+	kvtest.Eventually(t, "what is known, and what not, is reported", func() (bool, string) {
 		_, s := w.Entries()
 		ok := s.At.IsZero() && slices.Equal(s.Known, []string{"node.web01", "group.web", "group.all"}) && errors.Is(s.Err, kvstore.ErrNotPermitted)
 		return ok, fmt.Sprintf("%+v", s)

@@ -85,16 +85,14 @@ func (l *loop) run(ctx context.Context, wake func([]string)) error {
 	connected := l.store.Conn().StatusChanged(nats.CONNECTED)
 	defer l.store.Conn().RemoveStatusListener(connected)
 	for {
-		timer := time.NewTimer(time.Until(l.next()))
 		select {
 		case <-ctx.Done():
 		case <-l.pending.came:
 		case <-connected:
 			l.reconnected()
-		case <-timer.C:
+		case <-time.After(time.Until(l.next())):
 			err = l.step(ctx)
 		}
-		timer.Stop()
 		if ctx.Err() != nil {
 			return nil
 		}

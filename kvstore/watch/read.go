@@ -9,41 +9,46 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// A read that returns less than what is known is repeated so often, with growing
-// waits, because a replica may lag.
-const (
-	lagTries = 6
-	lagPause = 20 * time.Millisecond
-)
-
-// read brings one key up to date: what the bucket has is in force then. A
-// sequence other than zero is one the bucket is known to have for it.
-func (l *loop) read(ctx context.Context, family, name string, sequence uint64) error {
-	key := model.Key(family, name)
-	before, known := l.table.get(key)
-	wait := lagPause
+// untilCurrent calls read until it is done, with growing waits, because a replica
+// that lags returns less than what is known. With last it is not called again.
+func untilCurrent(ctx context.Context, read func(last bool) (done bool, err error)) error {
+	const tries = 6
+	wait := 20 * time.Millisecond
 	for try := 1; ; try++ {
-		m, err := l.store.Last(ctx, kvstore.KVStream(l.bucket), kvstore.KVSubject(l.bucket, key))
-		if err != nil && !errors.Is(err, model.ErrNotFound) {
+		if done, err := read(try == tries); done || err != nil {
 			return err
-		}
-		found := err == nil
-		if found && m.Sequence >= sequence && (!known || !older(m, before)) {
-			l.table.put(key, m)
-			return nil
-		}
-		if !found && !known && sequence == 0 {
-			return nil
-		}
-		// What was kept before is not worth waiting for.
-		if try == lagTries || (!found && known && before.stream.IsZero()) {
-			return l.behind(ctx, key, found)
 		}
 		if err := kvstore.Pause(ctx, wait); err != nil {
 			return err
 		}
 		wait *= 2
 	}
+}
+
+// read brings one key up to date: what the bucket has is in force then. A
+// sequence other than zero is one the bucket is known to have for it.
+func (l *loop) read(ctx context.Context, family, name string, sequence uint64) error {
+	key := model.Key(family, name)
+	before, known := l.table.get(key)
+
+	return untilCurrent(ctx, func(last bool) (done bool, err error) {
+		m, err := l.store.Last(ctx, kvstore.KVStream(l.bucket), kvstore.KVSubject(l.bucket, key))
+		found := err == nil
+		switch {
+		case !found && !errors.Is(err, model.ErrNotFound):
+			return false, err
+		case found && m.Sequence >= sequence && (!known || !older(m, before)):
+			l.table.put(key, m)
+			return true, nil
+		case !found && !known && sequence == 0:
+			return true, nil
+		// What was kept before is not worth waiting for.
+		case last || !found && known && before.stream.IsZero():
+			return true, l.behind(ctx, key, found)
+		default:
+			return false, nil
+		}
+	})
 }
 
 // older reports whether a message was stored before what is known: by a replica
@@ -83,7 +88,11 @@ func (l *loop) behind(ctx context.Context, key string, found bool) error {
 // identity asks when the stream was made and how far it is. A stream of another
 // time is from now on the one that entries are seen in.
 func (l *loop) identity(ctx context.Context) (time.Time, uint64, error) {
-	info, err := l.store.StreamInfo(ctx, kvstore.KVStream(l.bucket), kvstore.KVSubject(l.bucket, ">"))
+	found, err := l.store.Infos(ctx, kvstore.KVSubject(l.bucket, ">"))
+	if err != nil {
+		return time.Time{}, 0, err
+	}
+	info, err := found.Of(kvstore.KVStream(l.bucket))
 	if err != nil {
 		return time.Time{}, 0, err
 	}

@@ -138,18 +138,14 @@ func (w *Watch) SetGroups(groups []string) {
 // hold the key.
 func (w *Watch) Read(ctx context.Context, key string, revision uint64) (model.Entry, error) {
 	bucket := w.store.Names().Manifests()
-	wait := lagPause
-	for try := 1; ; try++ {
-		m, err := w.store.Value(ctx, kvstore.KVStream(bucket), kvstore.KVSubject(bucket, key))
-		switch {
-		case err != nil:
-			return model.Entry{}, err
-		case m.Sequence >= revision || try == lagTries:
-			return kvstore.NewEntry(key, m), nil
-		}
-		if err := kvstore.Pause(ctx, wait); err != nil {
-			return model.Entry{}, err
-		}
-		wait *= 2
+	var m kvstore.Message
+	err := untilCurrent(ctx, func(last bool) (done bool, err error) {
+		m, err = w.store.Value(ctx, kvstore.KVStream(bucket), kvstore.KVSubject(bucket, key))
+		return last || m.Sequence >= revision, err
+	})
+	if err != nil {
+		return model.Entry{}, err
 	}
+
+	return kvstore.NewEntry(key, m), nil
 }

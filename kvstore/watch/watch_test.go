@@ -429,7 +429,7 @@ func purge(t *testing.T, srv *natstest.Server, key string) {
 	}
 }
 
-// remembered gives what a watch remembers, by way of the disk.
+// remembered returns what a watch remembers, by way of the disk.
 func remembered(t *testing.T, w *kvtest.Watching) model.Memory {
 	t.Helper()
 	data, err := json.Marshal(w.Memory())

@@ -100,7 +100,7 @@ func (r Redactor) Redact(s string) string {
 // maxEscapes is how many times a text may be escaped, as JSON within JSON is twice.
 const maxEscapes = 2
 
-// search finds patterns in a view of a text, and in what its escapes stand for.
+// search finds patterns in a view of a text, and in what its escapes mean.
 func (p *patterns) search(v view, escapes int, found *[]span) {
 	p.scan(v, found)
 	if escapes == 0 {
@@ -136,7 +136,7 @@ func (p *patterns) scan(v view, found *[]span) {
 	}
 }
 
-// cutMark is what stands where a text was cut.
+// cutMark marks where a text was cut.
 const cutMark = "…"
 
 // cuts returns where the parts begin that follow a cut, and where those end that

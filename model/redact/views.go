@@ -11,14 +11,14 @@ import (
 // span is a part of a text.
 type span struct{ from, to int32 }
 
-// view is a text as its escapes read, and where each byte stands in the text that
+// view is a text as its escapes read, and the place of each byte in the text that
 // was given; nil for that text itself.
 type view struct {
 	text string
 	at   []span
 }
 
-// origin returns where a part of the view stands in the text that was given.
+// origin returns the place of a part of the view in the text that was given.
 func (v view) origin(from, to int) span {
 	if v.at == nil {
 		return span{int32(from), int32(to)}
@@ -50,7 +50,7 @@ func (r *reading) copy(text string, from, to int) {
 	}
 }
 
-// add adds what a part of a text stands for.
+// add adds what a part of a text means.
 func (r *reading) add(means string, from, to int) {
 	r.text = append(r.text, means...)
 	for range len(means) {
@@ -59,7 +59,7 @@ func (r *reading) add(means string, from, to int) {
 }
 
 // read reads a text, with a function that returns what an escape at the beginning
-// of a text stands for, and how long it is; 0 for what is none. One of marks begins
+// of a text means, and how long it is; 0 for what is none. One of marks begins
 // an escape. Without any there is no reading.
 func read(text, marks string, escape func(string) (string, int)) (string, []span) {
 	var r reading
@@ -112,7 +112,7 @@ func backslash(s string) (string, int) {
 	}
 }
 
-// utf16Escape returns the unit that \uXXXX stands for.
+// utf16Escape returns the unit of \uXXXX.
 func utf16Escape(s string) (rune, int) {
 	const length = len(`\u0000`)
 	if len(s) < length || s[:2] != `\u` {

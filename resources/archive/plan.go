@@ -90,8 +90,8 @@ func downloads(spec *Spec, state *State) []model.Change {
 		out = append(out, because("group", meta.Group, spec.Group))
 	}
 	switch past := state.past; {
-	case spec.Checksum != "" && meta.Checksum != spec.WantedChecksum():
-		out = append(out, because("checksum", meta.Checksum, spec.WantedChecksum()))
+	case spec.Checksum != "" && meta.Checksum != spec.wantedChecksum():
+		out = append(out, because("checksum", meta.Checksum, spec.wantedChecksum()))
 	case spec.Checksum == "" && spec.ExtractParent != "" && past.Invalid && past.Checksum == meta.Checksum:
 		// With a checksum the same archive would be fetched again.
 		out = append(out, because("checksum", meta.Checksum, "that of an archive"))

@@ -176,7 +176,7 @@ func (*Type) Outputs(spec *Spec, state *State, outcome resource.Outcome) map[str
 	case state.past.Extracted:
 		checksum = state.past.Checksum
 	default:
-		checksum = spec.WantedChecksum()
+		checksum = spec.wantedChecksum()
 	}
 	if checksum == "" {
 		return nil

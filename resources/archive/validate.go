@@ -43,15 +43,15 @@ func (s *Spec) Warnings() model.Problems {
 
 // CheckSum returns ErrChecksum unless a checksum is the wanted one.
 func (s *Spec) CheckSum(checksum string) error {
-	if want := s.WantedChecksum(); want != "" && checksum != want {
+	if want := s.wantedChecksum(); want != "" && checksum != want {
 		return fmt.Errorf("%w: expected %s, got %s (correct `checksum` if this archive is the one you want)", ErrChecksum, want, checksum)
 	}
 
 	return nil
 }
 
-// WantedChecksum returns the wanted checksum in lower case, empty for any.
-func (s *Spec) WantedChecksum() string { return strings.ToLower(s.Checksum) }
+// wantedChecksum returns the wanted checksum in lower case, empty for any.
+func (s *Spec) wantedChecksum() string { return strings.ToLower(s.Checksum) }
 
 func (s *Spec) validateName(out *model.Problems) {
 	resource.CheckPath(out, "name", "archive path", s.Name)

@@ -95,14 +95,14 @@ func (c *converter) withinBudget(n *yaml.Node) bool {
 	if c.expanded <= maxExpanded && c.bytes <= maxExpandedBytes {
 		return true
 	}
-	c.stop(n, "", "the aliases of the document stand for too much: more than %d values or %d MiB", maxExpanded, maxExpandedBytes>>20)
+	c.stop(n, "", "the aliases of the document expand to too much: more than %d values or %d MiB", maxExpanded, maxExpandedBytes>>20)
 
 	return false
 }
 
 func (c *converter) alias(n *yaml.Node, depth int) Value {
 	if c.open[n.Alias] {
-		c.problems.Add(c.pos(n), "", "the alias `*%s` stands inside of what it names", n.Value)
+		c.problems.Add(c.pos(n), "", "the alias `*%s` is inside of what it names", n.Value)
 		return Value{Pos: c.pos(n)}
 	}
 	c.aliases++

@@ -16,7 +16,7 @@ type Decoder struct {
 	Problems model.Problems
 	// Secrets are the secret values that were decoded.
 	Secrets []model.Secret
-	// Places are where the values stand, by path (nats.servers.0) with the
+	// Places are those of the values, by path (nats.servers.0) with the
 	// keys as written, where the map is made.
 	Places map[string]model.Position
 }

@@ -26,7 +26,7 @@ func asYAML11(data []byte) []byte {
 }
 
 // blockHead is a line that ends with the head of a literal or folded block: in
-// front what the key or value stands behind, all up to behind the `|`, and what
+// front what precedes the key or value, all up to behind the `|`, and what
 // the head says.
 var blockHead = regexp.MustCompile(`^((?: *(?:- +)*))((?:.*?[-:] +)?(?:[&!][^ ]+ +)*[|>])([-+0-9]{0,2}) *(?:#.*)?\r?\n?$`)
 

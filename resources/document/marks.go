@@ -12,7 +12,7 @@ import (
 const maxMarks = 1_000_000
 
 // checkMarks refuses a document of too many values before it is parsed. It
-// looks at the characters that separate values, wherever they stand but for
+// looks at the characters that separate values, wherever they are but for
 // literal and folded blocks.
 func checkMarks(name string, data []byte) model.Problems {
 	if countMarks(data) <= maxMarks {

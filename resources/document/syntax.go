@@ -31,10 +31,10 @@ func syntaxProblem(name string, data []byte, err error) model.Problem {
 		if i := bytes.LastIndexByte(data[:offset], ':'); i >= 0 {
 			at = PositionAt(name, data, i)
 		}
-		return model.Problem{Pos: at, Message: "a `:` cannot stand here", Hint: "quote the text that holds it, or check the indentation"}
+		return model.Problem{Pos: at, Message: "a `:` is not allowed here", Hint: "quote the text that holds it, or check the indentation"}
 	case strings.Contains(message, "tab character"):
 		at = PositionAt(name, data, max(bytes.LastIndexByte(read, '\t'), 0))
-		return model.Problem{Pos: at, Message: "a tab cannot indent", Hint: "use spaces; a text that begins with a tab can stand in double quotes: `\"\\t…\"`"}
+		return model.Problem{Pos: at, Message: "a tab cannot indent", Hint: "use spaces; put a text that begins with a tab in double quotes: `\"\\t…\"`"}
 	case message == "found incompatible YAML document":
 		if i := bytes.Index(data, []byte("%YAML")); i >= 0 {
 			at = PositionAt(name, data, i)
@@ -67,7 +67,7 @@ func syntaxHint(message string) string {
 	}
 }
 
-// quoted returns what stands in single quotes in a message.
+// quoted returns what is in single quotes in a message.
 func quoted(message string) string {
 	_, rest, _ := strings.Cut(message, "'")
 	word, _, _ := strings.Cut(rest, "'")

@@ -47,7 +47,7 @@ func textProblem(data []byte, i int, r rune, size int) (message, hint string) {
 	case r == utf8.RuneError && size == 1:
 		return fmt.Sprintf("the byte %#02x is not valid UTF-8", data[i]), "save the document as UTF-8, or write bytes as `!!binary` with base64"
 	case r < ' ' || r == 0x7f || (r > 0x7f && r < 0xa0 && r != 0x85) || r == 0xfffe || r == 0xffff:
-		return fmt.Sprintf("the control character %U cannot stand in a document", r), "write it as an escape in double quotes: \"" + escapeRune(r) + "\""
+		return fmt.Sprintf("the control character %U is not allowed in a document", r), "write it as an escape in double quotes: \"" + escapeRune(r) + "\""
 	default:
 		return "", ""
 	}

@@ -29,7 +29,7 @@ func (k Kind) String() string {
 	return [...]string{"nothing", "a boolean", "a number", "a string", "a list", "a mapping"}[k]
 }
 
-// Value is a value of a document with the place it stands at, after its
+// Value is a value of a document with its place, after its
 // expressions were resolved.
 type Value struct {
 	Kind Kind

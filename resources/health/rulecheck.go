@@ -91,7 +91,7 @@ func isURL(text string) bool {
 
 // attribute checks the value of an attribute.
 func (v *validator) attribute(at, key string, value any, takes sort) {
-	_, isText := value.(string)
+	text, isText := value.(string)
 	_, isBool := value.(bool)
 	_, isMap := value.(map[string]any)
 	n, isInt := value.(int)
@@ -111,7 +111,7 @@ func (v *validator) attribute(at, key string, value any, takes sort) {
 	case sortTruth:
 		ok, want = isBool || isMap || value == "true" || value == "false", "true or false, or a matcher"
 	case sortNumber:
-		ok, want = isMap || isNumber(value) || isText && isWhole(value), "a number, or a matcher"
+		ok, want = isMap || isNumber(value) || isText && isWhole(text), "a number, or a matcher"
 	}
 	if !ok {
 		v.problem(at, "", "`%s` must be %s, not %s", key, want, shown(value))
@@ -145,8 +145,8 @@ func isNumber(value any) bool {
 	}
 }
 
-func isWhole(value any) bool {
-	_, err := strconv.Atoi(fmt.Sprint(value))
+func isWhole(text string) bool {
+	_, err := strconv.Atoi(text)
 
 	return err == nil
 }

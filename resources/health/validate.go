@@ -95,7 +95,7 @@ func (v *validator) check(c model.HealthCheck) {
 	case c.OnCritical != "" && c.OnCritical != model.OnCriticalRefresh:
 		v.problem("on_critical", "it can only be refresh", "`on_critical` cannot be %q", c.OnCritical)
 	case c.OnCritical != "" && !v.refreshes:
-		v.problem("on_critical", "put the check at the resource that is to be refreshed", "a refresh does nothing to a %s", v.typ)
+		v.problem("on_critical", "put the check at the resource to refresh", "a refresh does nothing to a %s", v.typ)
 	}
 }
 

@@ -138,7 +138,7 @@ func TestRefreshOfWhatDoesNothing(t *testing.T) {
 		t.Error(got)
 	}
 	got := health.Validate(checks, "file", false)
-	want := "a refresh does nothing to a file (put the check at the resource that is to be refreshed)"
+	want := "a refresh does nothing to a file (put the check at the resource to refresh)"
 	if len(got) != 1 || got[0].Error() != want {
 		t.Errorf("got %v, want %s", got, want)
 	}

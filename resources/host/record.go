@@ -12,10 +12,32 @@ import (
 
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/state"
+	"github.com/musterfleet/muster/resources/host/trust"
 )
 
 // maxRecord is more than the largest record takes, that of a scaffold with 100,000 files.
 const maxRecord = 64 << 20
+
+// ErrDamaged is a record that is not what WriteRecord wrote.
+var ErrDamaged = errors.New("damaged")
+
+// ReadRecord reads what WriteRecord wrote. The error wraps fs.ErrNotExist,
+// files.ErrUntrusted for a record that others could have written, or ErrDamaged for
+// one that is too large or no such document.
+func ReadRecord[T any](path string) (record T, err error) {
+	data, err := files.ReadTrusted(path, maxRecord, trust.Author{})
+	switch {
+	case errors.Is(err, files.ErrTooLarge):
+		return record, fmt.Errorf("%w: %w", ErrDamaged, err)
+	case err != nil:
+		return record, err
+	}
+	if err := json.Unmarshal(data, &record); err != nil {
+		return *new(T), fmt.Errorf("%w: %s: %w", ErrDamaged, path, err)
+	}
+
+	return record, nil
+}
 
 // recordPath returns the path of the record about a name, which is in a folder of
 // the state directory; empty without a state directory.
@@ -35,18 +57,14 @@ func Recall[T any](h *Host, folder, name string) (record T, found bool, err erro
 	if path == "" {
 		return record, false, nil
 	}
-	data, err := files.Read(path, maxRecord)
-	switch {
+	switch record, err = ReadRecord[T](path); {
 	case errors.Is(err, fs.ErrNotExist):
 		return record, false, nil
-	case err != nil:
+	case err != nil && !errors.Is(err, ErrDamaged):
 		return record, false, fmt.Errorf("could not read the record of %s: %w", name, err)
+	default:
+		return record, true, nil
 	}
-	if err := json.Unmarshal(data, &record); err != nil {
-		record = *new(T)
-	}
-
-	return record, true, nil
 }
 
 // Remember writes a record about a name durably, also when ctx has ended. The error

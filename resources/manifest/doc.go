@@ -22,5 +22,5 @@
 //     are evaluated, for they are often why it is excluded.
 //   - A document is refused before it is parsed when it is larger than 16 MiB or
 //     seems to hold more than a million values, and afterwards when it is nested
-//     deeper than 100 levels or its aliases stand for more than 200,000 values.
+//     deeper than 100 levels or its aliases expand to more than 200,000 values.
 package manifest

@@ -46,7 +46,7 @@ func resolved(t *testing.T, text string, in manifest.Inputs) *manifest.Resolved 
 	return r
 }
 
-// outcome gives what a document comes to, as text: a line a resource, or a
+// outcome returns what a document resolves to, as text: a line a resource, or a
 // line a problem.
 func outcome(t *testing.T, text string, o manifest.Options, in manifest.Inputs) string {
 	t.Helper()

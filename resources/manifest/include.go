@@ -49,7 +49,7 @@ func (b *build) assemble(ctx context.Context) {
 // it needs none.
 type templated interface{ Templates() string }
 
-// checkTemplates reports templates that are to be beside a manifest and are
+// checkTemplates reports templates that must be beside a manifest and are
 // not, where no resource of the run may bring them: the manifest came without
 // them. Those elsewhere on the node are looked for at their turn.
 func (b *build) checkTemplates() {
@@ -181,7 +181,7 @@ func (b *build) notIncluded(i *inclusion, err error) {
 		fallthrough
 	default:
 		if info, failed := os.Stat(i.path); failed == nil && info.IsDir() {
-			err, hint = errors.New("it is a directory"), "write "+filepath.Join(i.Meta().Name, "manifest.yaml")
+			err, hint = errors.New("it is a directory"), "write "+filepath.Join(i.Meta().Name, model.BundleManifest)
 		}
 		b.problems.Add(i.placeOfName(), hint, "cannot include %s: %s", i.Meta().Name, err)
 	}

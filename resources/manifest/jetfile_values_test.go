@@ -118,7 +118,7 @@ func TestJetFileValuesInLinks(t *testing.T) {
 }
 
 // TestProblemsOfJetFilesAfterValues has places after values, and messages that
-// quote them: what stands for a value is never shown.
+// quote them: the token of a value is never shown.
 func TestProblemsOfJetFilesAfterValues(t *testing.T) {
 	data := "data: {v: abc, pw: \"${ secret('hunter2') }\"}\nmuster: {resources_jet_file: r.jet}\n"
 	for in, want := range map[string]string{

@@ -44,7 +44,7 @@ muster:
 	if got.Content != "p 3 days 0" || strings.Join(got.Args, ",") != "a,b" || got.Mode != "0644" || len(secrets) != 0 || len(got.Require) != 3 {
 		t.Errorf("got %+v, %d secrets", got, len(secrets))
 	}
-	// Resolving the same again, with a secret this time, gives what is new.
+	// Resolving the same again, with a secret this time, returns what is new.
 	spec, secrets, err = res.Late(t.Context(), resource.Outputs{uptime: {"stdout": model.NewSecret("hunter2"), "code": 1, "list": nil}})
 	if err != nil {
 		t.Fatal(err)

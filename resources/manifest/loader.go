@@ -55,7 +55,7 @@ type Resolved struct {
 	// a whole, for a run to recognise them in the texts of others.
 	Secrets []model.Secret
 	// Resources are in the order of the document, validated; those of a manifest
-	// that it includes stand in front of the resource that includes it.
+	// that it includes come before the resource that includes it.
 	Resources []*resource.Resource
 	// Data are the resolved data; secrets among them are model.Secret.
 	Data map[string]any

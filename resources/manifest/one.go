@@ -16,7 +16,7 @@ func (l *Loader) DecodeOne(typ string, properties resource.Value) (*resource.Res
 }
 
 // ResolveOne makes the resource of an ensure request, the last of the result;
-// before it stand those of the manifest that it includes. Its values are literal:
+// after those of the manifest that it includes. Its values are literal:
 // nothing in them is an expression. The error is that of Resolve.
 func (l *Loader) ResolveOne(ctx context.Context, typ string, properties resource.Value, in Inputs) (*Resolved, error) {
 	return l.resolveOne(ctx, typ, properties, in, resource.Decode)

@@ -52,7 +52,7 @@ func TestRegistrationsInExpressions(t *testing.T) {
 	}
 }
 
-// TestRegistrationsMakeAManifestOneThatChanges: an agent resolves it anew before each run.
+// TestRegistrationsMakeAManifestOneThatChanges: an agent resolves it again before each run.
 func TestRegistrationsMakeAManifestOneThatChanges(t *testing.T) {
 	o := options()
 	o.Registrations = func(context.Context, string, string, string, string) ([]model.Registration, error) { return nil, nil }

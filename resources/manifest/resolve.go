@@ -93,7 +93,7 @@ func (l *Loader) ResolveData(ctx context.Context, doc *syntax.Document, in Input
 	return template.Reveal(data, func(s model.Secret) model.Secret { return model.NewSecret(s.Reveal()) }).(map[string]any), nil
 }
 
-// settings are what stands beside the resources.
+// settings are all but the resources.
 func (b *build) settings(ctx context.Context, doc *syntax.Document) {
 	r := eval.Resolver{Scope: b.scope}
 	b.out.PreMessage = message(ctx, &r, "pre_message", doc.Pre)

@@ -44,7 +44,7 @@ func TestResources(t *testing.T) {
 func TestResourceProblems(t *testing.T) {
 	for name, tc := range map[string]struct{ in, want string }{
 		"no section":           {"data: {}\n", "m.yaml:1:1: the document has no `muster` section (add `muster:` with `resources:`)"},
-		"both sections":        {"muster: {}\nccm: {}\n", "m.yaml:2:1: `muster` and `ccm` cannot stand in one document (`ccm` is another name of `muster`: keep one of them)"},
+		"both sections":        {"muster: {}\nccm: {}\n", "m.yaml:2:1: `muster` and `ccm` exclude each other (`ccm` is another name of `muster`: keep one of them)"},
 		"unknown key":          {"muser: {}\nmuster: {}\n", "m.yaml:1:1: unknown key `muser` (did you mean `muster`?)"},
 		"unknown section key":  {"ccm:\n  resource: []\n", "m.yaml:2:3: unknown key `resource` in `ccm` (did you mean `resources`?)"},
 		"section":              {"muster: [a]\n", "m.yaml:1:9: `muster` must be a mapping, not a list"},
@@ -53,7 +53,7 @@ func TestResourceProblems(t *testing.T) {
 		"a registration":       {"muster: {resources: [{file: [{/a: {register_when_stable: [{cluster: a, servise: b, protocol: c, address: d_e, port: 0}]}}]}]}\n", lines("m.yaml:1:59: `service` is required", "m.yaml:1:72: unknown key `servise` in `register_when_stable.0` (did you mean `service`?)", "m.yaml:1:106: `address` must be an IP address or a host name, not \"d_e\"", "m.yaml:1:117: `port` is required, a number from 1 to 65535")},
 		"a secret in it":       {"muster: {resources: [{file: [{/a: {register_when_stable: [{cluster: a, service: b, protocol: c, address: d, port: 1, annotations: {x: \"${ secret('hunter22') }\"}}]}}]}]}\n", "m.yaml:1:58: `register_when_stable` cannot hold a secret, because all of it is published (take the secret out)"},
 		"a check":              {"muster: {resources: [{file: [{/a: {health_checks: [{command: a, tris: 1}, {tries: 0}]}}]}]}\n", lines("m.yaml:1:65: unknown key `tris` in `health_checks.0` (did you mean `tries`?)", "m.yaml:1:75: a health check needs a `command` or `goss_rules` (for example command: /usr/lib/nagios/plugins/check_load)", "m.yaml:1:83: `tries` must be from 1 to 1000, not 0")},
-		"a check of a file":    {"muster: {resources: [{file: [{/a: {health_checks: [{command: a, on_critical: refresh}]}}]}]}\n", "m.yaml:1:78: a refresh does nothing to a file (put the check at the resource that is to be refreshed)"},
+		"a check of a file":    {"muster: {resources: [{file: [{/a: {health_checks: [{command: a, on_critical: refresh}]}}]}]}\n", "m.yaml:1:78: a refresh does nothing to a file (put the check at the resource to refresh)"},
 		"a goss rule":          {"muster: {resources: [{file: [{/a: {health_checks: [{goss_rules: {file: {/b.c: {exist: true}, /d: }}}]}}]}]}\n", lines("m.yaml:1:80: `exist` is no attribute of a goss rule for `file` (did you mean `exists`?)", "m.yaml:1:94: a rule of `file` needs attributes (one of contains, contents, exists, filetype, gid, group, linked-to, md5, meta, mode, owner, path, sha256, sha512, size, skip, title, uid)")},
 		"checks that are none": {"muster: {resources: [{file: [{/a: {health_checks: {command: a}}}]}]}\n", "m.yaml:1:51: `health_checks` must be a list, not a mapping"},
 		"a late check":         {"muster: {resources: [{file: [{/a: {health_checks: [{command: \"${ outputs('exec#x').stdout }\"}]}}]}]}\n", lines("m.yaml:1:51: `health_checks` must be known before the run (use outputs in the type's own properties)", "m.yaml:1:63: `outputs` names exec#x, which is not declared")},
@@ -143,7 +143,7 @@ muster:
 	}
 }
 
-// TestReferences has what can be wrong with names and references, each told at
+// TestReferences has what can be wrong with names and references, each reported at
 // the reference and together with whatever else is wrong.
 func TestReferences(t *testing.T) {
 	for name, tc := range map[string]struct{ in, want string }{

@@ -7,8 +7,6 @@ package reconcile
 import (
 	"context"
 	"errors"
-	"os"
-	"time"
 
 	"github.com/segmentio/ksuid"
 
@@ -88,7 +86,7 @@ func (o *Options) lock(ctx context.Context) (unlock func() error, err error) {
 		}
 		unlock, err := h.Lock(ctx, lock.Options{
 			Wait: !o.NoWait, Depth: depth,
-			Holder: lock.Holder{PID: os.Getpid(), Command: o.Command, RunID: o.RunID, Since: time.Now().UTC()},
+			Holder: lock.Holder{Command: o.Command, RunID: o.RunID},
 			OnWait: func(by lock.Holder) {
 				o.Waited = true
 				o.Env.Log.InfoContext(ctx, "waiting for another run", "holder", by.String())

@@ -301,7 +301,7 @@ func TestRemoveErrors(t *testing.T) {
 	has("out", "a/", "", "a/x/", "")(t, s.dir)
 }
 
-// Templates that give something else every time are told as such.
+// Templates that give something else every time are reported as such.
 func TestVerify(t *testing.T) {
 	s := newSubject(t, put("src/f", `{{ uuidv4 }}`, "src/g", "x"), "engine", "go")
 	want := "still different: " + s.dir + "/out/f (templates must give the same every time)"
@@ -377,7 +377,7 @@ func packed(t *testing.T, name, text string) []byte {
 	return b.Bytes()
 }
 
-// What is wrong with a fetched template is told without the place it was unpacked to.
+// What is wrong with a fetched template is reported without the place it was unpacked to.
 func TestFetchedErrors(t *testing.T) {
 	for want, text := range map[string]string{
 		`d/f:2: identifier "Nope" not available`:                 "\n[[ Nope ]]",
@@ -446,7 +446,7 @@ func TestRenderingTouchesNothing(t *testing.T) {
 	}
 }
 
-// What may not be done is told before anything is done.
+// What may not be done is reported before anything is done.
 func TestMayNotWrite(t *testing.T) {
 	for name, tc := range map[string]struct {
 		more   []any

@@ -125,4 +125,4 @@ func goError(t Template, out *output, err error) error {
 func IsGo(text string) bool { return strings.Contains(text, goLeft) }
 
 // IsJet reports whether a text holds an action of a Jet template.
-func IsJet(text string) bool { return strings.Contains(text, JetLeft) }
+func IsJet(text string) bool { return strings.Contains(text, jetLeft) }

@@ -23,20 +23,20 @@ import (
 
 // The delimiters of Jet templates.
 const (
-	JetLeft  = "[["
-	JetRight = "]]"
+	jetLeft  = "[["
+	jetRight = "]]"
 )
 
 // Load reads another template that one includes, imports or extends. The path
 // begins with / and is clean; that of the template itself is / and its name.
 type Load func(path string) (string, error)
 
-// Jet renders a Jet template, whose actions stand in [[ ]] and are not escaped
+// Jet renders a Jet template, whose actions are in [[ ]] and are not escaped
 // for HTML. Values are known by their names with and without a dot. Load may be
 // nil: then there is nothing to include. Errors are *Error.
 func Jet(ctx context.Context, t Template, names Names, load Load, limits Limits) (string, error) {
 	r := &rendering{main: t, load: load, out: output{ctx: ctx, limits: limits}, texts: map[string]string{}, parsed: map[string]*jet.Template{}, functions: JetFunctions(names)}
-	r.set = jet.NewSet(r, jet.WithSafeWriter(writer(limits.Print)), jet.WithDelims(JetLeft, JetRight), jet.WithTemplateNameExtensions([]string{""}), jet.WithCache(r))
+	r.set = jet.NewSet(r, jet.WithSafeWriter(writer(limits.Print)), jet.WithDelims(jetLeft, jetRight), jet.WithTemplateNameExtensions([]string{""}), jet.WithCache(r))
 	for name, fn := range r.functions {
 		r.set.AddGlobalFunc(name, fn)
 	}
@@ -135,7 +135,7 @@ func (r *rendering) Exists(name string) bool {
 func (r *rendering) Open(name string) (io.ReadCloser, error) {
 	text, err := r.text(name)
 	if err == nil {
-		err = scan(Template{Name: r.name(name), Text: text}, JetLeft, JetRight, true, r.out.limits.Judge)
+		err = scan(Template{Name: r.name(name), Text: text}, jetLeft, jetRight, true, r.out.limits.Judge)
 	}
 
 	return io.NopCloser(strings.NewReader(text)), err
@@ -183,7 +183,7 @@ func (r *rendering) failed(err error, names Names) error {
 	return out
 }
 
-// name is what the places of a template are called: included ones stand beside the template.
+// name is what the places of a template are called: included ones are beside the template.
 func (r *rendering) name(path string) string {
 	if path == r.path() {
 		return r.main.Name

@@ -127,7 +127,7 @@ func (j *Judge) word(all []word, i int, root bool) (end int, used bool) {
 	return i + 1, false
 }
 
-// isGlued reports whether word i is of a kind and stands without a space before it.
+// isGlued reports whether word i is of a kind and has no space before it.
 func isGlued(all []word, i int, kind rune) bool {
 	return i < len(all) && all[i].glued && all[i].kind == kind
 }
@@ -201,7 +201,7 @@ func unquoted(w word) string {
 	return w.text
 }
 
-// Below returns what stands at a path of keys that are joined by dots. Where a
+// Below returns what is at a path of keys that are joined by dots. Where a
 // key is none, as in a query, it returns what the path has led to.
 func Below(at any, path string) any {
 	for key := range strings.SplitSeq(path, ".") {

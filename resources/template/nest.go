@@ -8,10 +8,10 @@ import (
 )
 
 // ErrTooNested is a template that the libraries would need too much stack for:
-// they read what stands within one another by calling themselves.
-var ErrTooNested = errors.New("too much stands within one another")
+// they read what is nested by calling themselves.
+var ErrTooNested = errors.New("too many levels within one another")
 
-// maxNested is how deep blocks may stand in one another, and parentheses in an action.
+// maxNested is how deep blocks may be nested, and parentheses in an action.
 const maxNested = 1000
 
 // scan reads the actions of a template, for judge, and finds where it nests too deep.

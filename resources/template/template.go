@@ -78,14 +78,14 @@ func newError(name string, err error) *Error {
 
 // The errors of a template that is stopped.
 var (
-	// ErrTooLarge is a text longer than Limits allow.
-	ErrTooLarge = errors.New("it gives more than is allowed")
-	// ErrTooMuch is one with more steps than Limits allow.
-	ErrTooMuch = errors.New("it does too much work")
-	// ErrTooDeep is one that calls itself again and again.
-	ErrTooDeep = errors.New("it recurses too deep")
-	// ErrTooBig is one whose values take too much memory.
-	ErrTooBig = errors.New("its values take too much memory")
+	// errTooLarge is a text longer than Limits allow.
+	errTooLarge = errors.New("it gives more than is allowed")
+	// errTooMuch is one with more steps than Limits allow.
+	errTooMuch = errors.New("it does too much work")
+	// errTooDeep is one that calls itself again and again.
+	errTooDeep = errors.New("it recurses too deep")
+	// errTooBig is one whose values take too much memory.
+	errTooBig = errors.New("its values take too much memory")
 )
 
 // maxSteps is how many steps a rendering may have unless Limits say it.
@@ -125,12 +125,12 @@ func (o *output) step(assigns bool) error {
 
 func (o *output) exceeded(assigns bool) error {
 	if o.steps > cmp.Or(o.limits.Steps, maxSteps) {
-		return ErrTooMuch
+		return errTooMuch
 	}
 	if o.steps%lookEvery == 0 {
 		var frame [1]uintptr
 		if runtime.Callers(maxFrames, frame[:]) > 0 {
-			return ErrTooDeep
+			return errTooDeep
 		}
 	}
 	if assigns || o.steps%lookEvery == 0 {
@@ -138,7 +138,7 @@ func (o *output) exceeded(assigns bool) error {
 		metrics.Read(heap)
 		o.heap = cmp.Or(o.heap, heap[0].Value.Uint64())
 		if heap[0].Value.Uint64() > o.heap+maxHeap {
-			return ErrTooBig
+			return errTooBig
 		}
 	}
 
@@ -148,7 +148,7 @@ func (o *output) exceeded(assigns bool) error {
 // Write appends to the text, up to the limit.
 func (o *output) Write(p []byte) (int, error) {
 	if o.limits.Bytes > 0 && int64(o.text.Len()+len(p)) > o.limits.Bytes {
-		o.stopped = fmt.Errorf("%w: %d bytes", ErrTooLarge, o.limits.Bytes)
+		o.stopped = fmt.Errorf("%w: %d bytes", errTooLarge, o.limits.Bytes)
 		return 0, o.stopped
 	}
 
@@ -156,17 +156,14 @@ func (o *output) Write(p []byte) (int, error) {
 }
 
 // Values are the names that are no functions.
-func (n Names) Values() map[string]any {
-	out := maps.Clone(map[string]any(n))
-	maps.DeleteFunc(out, func(_ string, v any) bool { return isFunction(v) })
-
-	return out
-}
+func (n Names) Values() map[string]any { return n.only(false) }
 
 // Functions are the names that are.
-func (n Names) Functions() map[string]any {
+func (n Names) Functions() map[string]any { return n.only(true) }
+
+func (n Names) only(functions bool) map[string]any {
 	out := maps.Clone(map[string]any(n))
-	maps.DeleteFunc(out, func(_ string, v any) bool { return !isFunction(v) })
+	maps.DeleteFunc(out, func(_ string, v any) bool { return (reflect.ValueOf(v).Kind() == reflect.Func) != functions })
 
 	return out
 }
@@ -197,5 +194,3 @@ func call(fn reflect.Value, in []reflect.Value) (any, error) {
 
 	return results[0].Interface(), err
 }
-
-func isFunction(v any) bool { return reflect.ValueOf(v).Kind() == reflect.Func }

@@ -252,7 +252,7 @@ func TestNested(t *testing.T) {
 	}
 }
 
-// What a function says can be told from other errors, and a template that is
+// The error of a function differs from other errors, and a template that is
 // not valid from one that fails.
 func TestErrors(t *testing.T) {
 	for name, render := range map[string]func(*testing.T, string) (string, error){"jet": jet, "go": goText} {

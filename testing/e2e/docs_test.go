@@ -86,7 +86,7 @@ func (s *show) run(b markdown.Block) string {
 }
 
 // compare fails unless the lines of a block are found in what was printed, in
-// their order; … stands for anything.
+// their order; … matches anything.
 func (s *show) compare(want markdown.Block, got string) {
 	s.t.Helper()
 	lines := strings.Split(got, "\n")

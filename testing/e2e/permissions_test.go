@@ -36,7 +36,7 @@ func serve(config string) int {
 }
 
 // TestNewPermissionsByReload has a node come into a group before the server
-// permits it that, and then the server told of new permissions.
+// permits it that, and then the server with its new permissions.
 func TestNewPermissionsByReload(t *testing.T) {
 	dir := t.TempDir()
 	free, err := net.Listen("tcp", "127.0.0.1:0")

@@ -54,7 +54,7 @@ muster:
 		}
 	}
 	if reports := fleet("fleet", "reports", "--no-follow"); !strings.Contains(reports, "failed") || !strings.Contains(reports, "stopped") {
-		t.Errorf("the stream was not told:\n%s", reports)
+		t.Errorf("the report is not in the stream:\n%s", reports)
 	}
 }
 

@@ -12,7 +12,7 @@ type Block struct {
 	// Language is the first word after the fence, Info what follows it.
 	Language, Info string
 	Text           string
-	// Line is where the fence stands, from 1.
+	// Line is that of the fence, from 1.
 	Line int
 }
 
@@ -37,7 +37,7 @@ func Blocks(page string) []Block {
 	return out
 }
 
-// Section returns what stands below a heading, up to the next of the same or a
+// Section returns what is below a heading, up to the next of the same or a
 // higher level; empty when there is no such heading.
 func Section(page, heading string) string {
 	level := len(heading) - len(strings.TrimLeft(heading, "#"))

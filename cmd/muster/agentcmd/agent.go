@@ -21,6 +21,7 @@ import (
 	"github.com/musterfleet/muster/agent"
 	"github.com/musterfleet/muster/agent/assignments"
 	"github.com/musterfleet/muster/agent/config"
+	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/kvstore"
@@ -181,7 +182,7 @@ func (c *runCommand) reload(ctx context.Context, n *Node, level *slog.LevelVar) 
 	}
 	level.Set(print.Level(config.Log.Level))
 	if slices.Contains(applied, "groups") {
-		n.service.setGroups()
+		n.service.groupsChanged.Notify()
 	}
 }
 
@@ -199,7 +200,7 @@ func NewNode(ctx context.Context, types resource.Types, log *slog.Logger, config
 		return nil, err
 	}
 	n := &Node{}
-	connected := make(chan struct{}, 1)
+	connected := tasks.NewSignal()
 	who := "the credentials"
 	if config.NATS.User != "" {
 		who = "user " + config.NATS.User + " or the password"
@@ -226,7 +227,7 @@ func NewNode(ctx context.Context, types resource.Types, log *slog.Logger, config
 		}
 		return nil, err
 	}
-	n.service = &nodeService{agent: n.agent, requests: requests.New(store), connected: connected, groupsChanged: make(chan struct{}, 1), log: log}
+	n.service = &nodeService{agent: n.agent, requests: requests.New(store), connected: connected, groupsChanged: tasks.NewSignal(), log: log}
 
 	return n, nil
 }
@@ -234,7 +235,7 @@ func NewNode(ctx context.Context, types resource.Types, log *slog.Logger, config
 // connectionLog logs the changes of a connection, and signals that it is up.
 type connectionLog struct {
 	log       *slog.Logger
-	connected chan<- struct{}
+	connected tasks.Signal
 	// who is shown where the server rejects the credentials.
 	who string
 	// denied are the operations denied since the connection was made, each logged once.
@@ -265,10 +266,7 @@ func (l *connectionLog) status(s kvstore.ConnectionStatus) {
 		l.before, l.lost = true, false
 		clear(l.denied)
 		l.log.Info(event, "server", s.Server)
-		select {
-		case l.connected <- struct{}{}:
-		default:
-		}
+		l.connected.Notify()
 	case !l.lost:
 		l.lost = true
 		l.logLoss(s.Err)
@@ -297,17 +295,17 @@ func options(types resource.Types, log *slog.Logger, config agent.Config, store 
 	})
 
 	return agent.Options{
-		Config: config, Version: cli.Version(), Host: machine, Log: log, Loader: loader, Origin: loader.Origin,
+		Config: config, Version: cli.Version(), Host: machine, Log: log, Loader: loader,
 		Assignments: watch.New(store, watch.Options{Node: config.Node, Groups: config.Groups, Log: log}),
 		Registry:    registrations.New(store),
 		Checker:     cli.Checker(machine),
 		Bundles:     content.New(store),
 		Publisher:   reports.New(store),
 		States:      nodes.New(store),
-		Facts: func(ctx context.Context, dir string) (model.Facts, []error) {
-			return facts.Gather(ctx, facts.Options{Dir: dir})
+		Facts: func(ctx context.Context, dir string) (model.Facts, string, []error) {
+			all, failed := facts.Gather(ctx, facts.Options{Dir: dir})
+			return all, facts.Digest(all), failed
 		},
-		StableFacts: facts.Digest,
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/agent"
+	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/kvstore/requests"
 )
@@ -21,9 +22,9 @@ type nodeService struct {
 	agent     *agent.Agent
 	requests  requests.Client
 	log       *slog.Logger
-	connected <-chan struct{}
+	connected tasks.Signal
 	// groupsChanged signals that the node is in other groups.
-	groupsChanged chan struct{}
+	groupsChanged tasks.Signal
 }
 
 // run serves until ctx ends, and retries: NATS may be unreachable, now or from
@@ -32,20 +33,14 @@ func (s *nodeService) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := s.serve(ctx); err != nil {
 			s.log.WarnContext(ctx, "cannot answer requests, will retry", "error", err)
-			s.pause(ctx)
+			select {
+			case <-time.After(serviceRetry):
+			case <-s.connected:
+				s.agent.Connected()
+			case <-s.groupsChanged:
+			case <-ctx.Done():
+			}
 		}
-	}
-}
-
-func (s *nodeService) pause(ctx context.Context) {
-	timer := time.NewTimer(serviceRetry)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-s.connected:
-		s.agent.Connected()
-	case <-s.groupsChanged:
-	case <-ctx.Done():
 	}
 }
 
@@ -86,12 +81,4 @@ func (s *nodeService) answer(ctx context.Context, config agent.Config) error {
 		Facts:  func(ctx context.Context, _ []byte) (any, error) { return s.agent.Facts(ctx) },
 		Ping:   func(context.Context, []byte) (any, error) { return s.agent.State(), nil },
 	})
-}
-
-// setGroups makes the service answer for the node's current groups.
-func (s *nodeService) setGroups() {
-	select {
-	case s.groupsChanged <- struct{}{}:
-	default:
-	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/musterfleet/muster/kvstore"
 )
 
-// TestRefusalsAreNotConnections: what is refused while connected is told once, as that.
+// TestRefusalsAreNotConnections: what is refused while connected is logged once, as that.
 func TestRefusalsAreNotConnections(t *testing.T) {
 	var out bytes.Buffer
 	connected := make(chan struct{}, 1)

@@ -27,9 +27,9 @@ const (
 // ErrInterrupted is the cause of a command that ended at a signal.
 var ErrInterrupted = errors.New("interrupted")
 
-// ErrNoop is a command that would change the fleet, started by a guard of a run
+// errNoop is a command that would change the fleet, started by a guard of a run
 // in noop.
-var ErrNoop = errors.New(engine.EnvNoop + " is set, so this command changes nothing")
+var errNoop = errors.New(engine.EnvNoop + " is set, so this command changes nothing")
 
 // ExitError is an error with an exit code of its own. Without Err nothing is
 // printed: the cause is on the screen already.
@@ -111,11 +111,11 @@ func plain(err error) string {
 // in noop started it.
 func Noop(asked bool) bool { return asked || os.Getenv(engine.EnvNoop) != "" }
 
-// UnlessNoop returns f, or ErrNoop where a run in noop started the command.
+// UnlessNoop returns f, or errNoop where a run in noop started the command.
 func UnlessNoop(f func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if Noop(false) {
-			return ErrNoop
+			return errNoop
 		}
 		return f(ctx)
 	}

@@ -143,8 +143,8 @@ func (i *input) password() (string, error) {
 	return strings.TrimRight(line, "\r\n"), err
 }
 
-// AsksPeople reports whether standard input is a terminal.
-func (e *Env) AsksPeople() bool {
+// asksPeople reports whether standard input is a terminal.
+func (e *Env) asksPeople() bool {
 	in, ok := e.Stdin.(*input)
 
 	return ok && term.IsTerminal(int(in.file.Fd()))
@@ -153,7 +153,7 @@ func (e *Env) AsksPeople() bool {
 // Confirm asks on a terminal; elsewhere there is nobody to ask, and the error
 // names --yes.
 func (e *Env) Confirm(nothing, why string) error {
-	if !e.AsksPeople() || !print.IsTerminal(e.Print.Err) {
+	if !e.asksPeople() || !print.IsTerminal(e.Print.Err) {
 		return fmt.Errorf("%s: %s; confirm with --yes", nothing, why)
 	}
 	fmt.Fprintf(e.Print.Err, "%s. Continue? [y/N] ", print.Text(why))

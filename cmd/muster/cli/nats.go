@@ -20,9 +20,6 @@ import (
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
-// StoreFunc returns the fleet on NATS.
-type StoreFunc func(context.Context) (*kvstore.Store, error)
-
 // Store returns the fleet on NATS and connects first where needed. It does not
 // check what is provisioned: reading any bucket needs none of it.
 func (e *Env) Store(ctx context.Context) (*kvstore.Store, error) {
@@ -83,7 +80,7 @@ func (e *Env) askPassword(o *kvstore.ConnectOptions) error {
 	if o.Password = os.Getenv(envPassword); o.Password != "" {
 		return nil
 	}
-	if !e.AsksPeople() {
+	if !e.asksPeople() {
 		return Usagef("--user %s needs --password-file FILE or %s", o.User, envPassword)
 	}
 	fmt.Fprintf(e.Print.Err, "Password of %s: ", print.Text(o.User))
@@ -135,7 +132,7 @@ func (e *Env) ConnectHint(err error) error {
 
 // Registrations returns what the function registrations calls. It logs
 // registrations that cannot be read, and leaves them out.
-func Registrations(log *slog.Logger, open StoreFunc) manifest.ReadRegistrations {
+func Registrations(log *slog.Logger, open func(context.Context) (*kvstore.Store, error)) manifest.ReadRegistrations {
 	return func(ctx context.Context, cluster, protocol, service, address string) ([]model.Registration, error) {
 		store, err := open(ctx)
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/choria-io/fisk"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
@@ -32,7 +33,7 @@ func (m *manifestFlags) add(cmd *fisk.CmdClause) {
 // name returns the source; of a directory it is the manifest.yaml at its root.
 func (m *manifestFlags) name() string {
 	if info, err := os.Stat(m.source); err == nil && info.IsDir() {
-		return filepath.Join(m.source, "manifest.yaml")
+		return filepath.Join(m.source, model.BundleManifest)
 	}
 
 	return cmp.Or(m.source, cli.Stdin)

@@ -1,6 +1,7 @@
 package http
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -24,10 +25,11 @@ func (p Provider) Download(ctx context.Context, env resource.Env, spec *archive.
 	if err != nil {
 		return err
 	}
-	t := newTransfer(source{
+	t := &transfer{
 		client: p.opts.Client, request: req, max: spec.MaxSize, backoff: p.opts.Backoff,
-		log: log{Logger: env.Log, url: web.Name(req.URL), secrets: secrets, every: p.opts.Progress, began: time.Now()},
-	}, timeout(spec))
+		log:  log{Logger: env.Log, url: web.Name(req.URL), secrets: secrets, every: p.opts.Progress, began: time.Now()},
+		pace: pace{timeout: cmp.Or(spec.Timeout.Std(), defaultTimeout)},
+	}
 	defer t.close()
 	env.Log.InfoContext(ctx, "downloading", "url", web.Name(req.URL))
 	// Early errors are found before anything is written.

@@ -141,7 +141,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// declined breaks off and says that it has no ranges.
+// declined breaks off and has no ranges.
 func declined(w nethttp.ResponseWriter, r *nethttp.Request, file nethttp.Handler) {
 	webtest.Cut(1000)(declining{w}, r, file)
 }
@@ -216,7 +216,7 @@ func TestTimeout(t *testing.T) {
 		}
 		x.holds("")
 	}
-	// What each connection gives anew is no progress.
+	// What each connection repeats is no progress.
 	x := newTrial(t, webtest.Start(t, webtest.WithoutRanges()))
 	x.server.Put("/a.tar.gz", webtest.Text(content("1")))
 	x.server.Next("/a.tar.gz", slices.Repeat([]webtest.Answer{webtest.Stall(1000)}, 9)...)

@@ -2,6 +2,7 @@
 package http
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	nethttp "net/http"
@@ -48,12 +49,7 @@ func New(o Options) Provider {
 	if o.Client == nil {
 		o.Client = web.NewClient(web.Options{})
 	}
-	if o.Backoff == 0 {
-		o.Backoff = defaultBackoff
-	}
-	if o.Progress == 0 {
-		o.Progress = defaultProgress
-	}
+	o.Backoff, o.Progress = cmp.Or(o.Backoff, defaultBackoff), cmp.Or(o.Progress, defaultProgress)
 
 	return Provider{opts: o}
 }
@@ -103,13 +99,4 @@ func (Provider) Status(ctx context.Context, env resource.Env, spec *archive.Spec
 	meta.CreatesExists = created.Kind != files.Absent
 
 	return state, err
-}
-
-// timeout returns the timeout of a resource, or the default.
-func timeout(spec *archive.Spec) time.Duration {
-	if spec.Timeout == 0 {
-		return defaultTimeout
-	}
-
-	return spec.Timeout.Std()
 }

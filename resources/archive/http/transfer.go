@@ -38,8 +38,9 @@ type transferError struct{ error }
 // Unwrap returns the error itself.
 func (e transferError) Unwrap() error { return e.error }
 
-// source is where a transfer reads from.
-type source struct {
+// transfer reads the content of a URL over as many connections as needed, in
+// one goroutine.
+type transfer struct {
 	client  *nethttp.Client
 	request *nethttp.Request
 	// max bounds the content.
@@ -47,12 +48,7 @@ type source struct {
 	// backoff is the pause before the second try.
 	backoff time.Duration
 	log     log
-}
 
-// transfer reads the content of a URL over as many connections as needed, in
-// one goroutine.
-type transfer struct {
-	source
 	conn    *connection
 	content identity
 	// at counts the bytes read, furthest is its maximum.
@@ -60,10 +56,6 @@ type transfer struct {
 	sum          hash.Hash
 	pace         pace
 	tries        int
-}
-
-func newTransfer(s source, timeout time.Duration) *transfer {
-	return &transfer{source: s, pace: pace{timeout: timeout}}
 }
 
 // start restarts at the first byte, over an open connection if there is one.

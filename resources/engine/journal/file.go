@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -24,9 +23,6 @@ type File struct {
 	manifest string
 }
 
-// maxSize is far more than the subscribers of any manifest take.
-const maxSize = 16 << 20
-
 // content is the form on disk.
 type content struct {
 	Manifest string      `json:"manifest"`
@@ -44,25 +40,18 @@ func NewFile(h *host.Host, stateDir, manifest string) *File {
 // Pending returns what is pending, empty when nothing is. After an error that
 // wraps ErrDamaged, Add and Clear fail too until Reset.
 func (f *File) Pending() ([]model.Ref, error) {
-	data, err := files.Read(f.path, maxSize)
+	c, err := host.ReadRecord[content](f.path)
+	if err == nil && c.Manifest != f.manifest {
+		err = fmt.Errorf("%w: %s is of %q, not of %q", host.ErrDamaged, f.path, c.Manifest, f.manifest)
+	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
-	case errors.Is(err, files.ErrTooLarge):
+	case errors.Is(err, host.ErrDamaged):
 		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
-	case err != nil:
-		return nil, err
+	default:
+		return c.Owed, err
 	}
-	var c content
-	err = json.Unmarshal(data, &c)
-	if err == nil && c.Manifest != f.manifest {
-		err = fmt.Errorf("it is of %q, not of %q", c.Manifest, f.manifest)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", ErrDamaged, f.path, err)
-	}
-
-	return c.Owed, nil
 }
 
 // Reset makes refs all that are pending. A damaged journal is kept beside, under

@@ -33,8 +33,8 @@ var (
 
 // The default limits.
 const (
-	DefaultBytes   = 1 << 30
-	DefaultEntries = 100_000
+	defaultBytes   = 1 << 30
+	defaultEntries = 100_000
 )
 
 // Limits bound the content of an archive. Zero means the default.
@@ -45,10 +45,10 @@ type Limits struct {
 
 func (l Limits) orDefaults() Limits {
 	if l.Bytes == 0 {
-		l.Bytes = DefaultBytes
+		l.Bytes = defaultBytes
 	}
 	if l.Entries == 0 {
-		l.Entries = DefaultEntries
+		l.Entries = defaultEntries
 	}
 
 	return l

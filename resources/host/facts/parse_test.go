@@ -32,7 +32,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestParseErrorsHaveTheirPlace has what is told of facts; that all else of a
+// TestParseErrorsHaveTheirPlace has what is reported about facts; that all else of a
 // document has its place is tested where documents are read.
 func TestParseErrorsHaveTheirPlace(t *testing.T) {
 	for name, c := range map[string]struct{ file, text, want string }{

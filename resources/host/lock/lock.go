@@ -83,7 +83,7 @@ type Options struct {
 	// Depth is the number of enclosing runs: 0 takes the lock of the node. Runs of
 	// one depth wait for each other, and for what outlived the run it was within.
 	Depth int
-	// Holder is shown to others. PID and Since are filled in when zero.
+	// Holder is shown to others, with the PID of this process and the time.
 	Holder Holder
 	// OnWait, when set, is called once before waiting.
 	OnWait func(Holder)
@@ -186,12 +186,7 @@ func flock(f *os.File, how int) error {
 }
 
 func writeHolder(f *os.File, holder Holder) error {
-	if holder.PID == 0 {
-		holder.PID = os.Getpid()
-	}
-	if holder.Since.IsZero() {
-		holder.Since = time.Now()
-	}
+	holder.PID, holder.Since = os.Getpid(), time.Now().UTC()
 	content, err := json.Marshal(holder)
 	if err != nil {
 		return err

@@ -141,6 +141,22 @@ func (r *Resolver) Fail(pos model.Position, hint, format string, args ...any) {
 	r.Failed = append(r.Failed, pos)
 }
 
+// insertion is a text that values are inserted into.
+type insertion struct {
+	strings.Builder
+	// parts are the values that matter where the text is a command line.
+	parts document.Inserted
+}
+
+func (b *insertion) insert(value string) {
+	if command.AffectsSplit(value) {
+		b.parts = append(b.parts, [2]int{b.Len(), b.Len() + len(value)})
+	}
+	b.WriteString(value)
+}
+
+func (b *insertion) literal(text string) { b.WriteString(text) }
+
 // text resolves a text that may hold expressions.
 func (r *Resolver) text(ctx context.Context, v resource.Value) resource.Value {
 	parts, at, ok := expression.Scan(v.Text)
@@ -156,7 +172,7 @@ func (r *Resolver) text(ctx context.Context, v resource.Value) resource.Value {
 	late, failed, secret := false, false, v.Secret
 	for _, p := range parts {
 		if !p.IsExpr {
-			r.Scope.World.Printed.into(&b, p.Literal)
+			r.Scope.World.Printed.Walk(p.Literal, b.literal, b.insert)
 			continue
 		}
 		piece, f := r.evaluate(ctx, v, p)

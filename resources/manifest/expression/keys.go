@@ -9,7 +9,7 @@ import (
 	"github.com/musterfleet/muster/resources/document"
 )
 
-// ordered are the functions that list what is in a mapping. They stand in for
+// ordered are the functions that list what is in a mapping. They replace
 // those of the language, which list it in another order every time: a file made
 // of that would change in every run.
 var ordered = []string{"keys", "values", "toPairs"}

@@ -51,7 +51,7 @@ const (
 )
 
 // Compile compiles an expression; whatever is wrong with it is in message and hint.
-// text, unless nil, returns what the tokens in a text stand for.
+// text, unless nil, returns a text with the values of its tokens.
 func Compile(source string, signature types.Map, text func(string) string) *Program {
 	p := &Program{Names: map[string]bool{}}
 	if source == "" {

@@ -79,7 +79,7 @@ func Closing(opened string) string {
 }
 
 // expressionLength finds where an expression ends: at the closing braces that
-// stand neither within braces of its own nor in a string or comment.
+// are neither within braces of its own nor in a string or comment.
 func expressionLength(s, closing string) (int, bool) {
 	depth := 0
 	for i := 0; i < len(s); {

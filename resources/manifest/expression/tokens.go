@@ -7,7 +7,7 @@ import (
 	"github.com/expr-lang/expr/parser"
 )
 
-// putIn puts what tokens stand for into an expression that was read: into its texts,
+// putIn puts the values of tokens into an expression that was read: into its texts,
 // and as a text where a token is a name.
 type putIn func(string) string
 

@@ -9,8 +9,6 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/document"
-	"github.com/musterfleet/muster/resources/host/command"
 )
 
 // Values are the values that a template printed into a document. Each has a
@@ -59,31 +57,17 @@ func (p *Values) add(text string, secret bool) string {
 // In reports whether a text has tokens.
 func (p *Values) In(text string) bool { return p != nil && strings.Contains(text, p.mark) }
 
-// insertion is a text that values are inserted into.
-type insertion struct {
-	strings.Builder
-	// parts are the values that matter where the text is a command line.
-	parts document.Inserted
-}
-
-func (b *insertion) insert(value string) {
-	if command.AffectsSplit(value) {
-		b.parts = append(b.parts, [2]int{b.Len(), b.Len() + len(value)})
-	}
-	b.WriteString(value)
-}
-
-// into adds a text with the values in it.
-func (p *Printed) into(b *insertion, text string) {
+// Walk calls literal and value with the parts of a text, in order.
+func (p *Values) Walk(text string, literal, value func(string)) {
 	if p.In(text) {
 		for at := p.token.FindStringSubmatchIndex(text); at != nil; at = p.token.FindStringSubmatchIndex(text) {
-			b.WriteString(text[:at[0]])
+			literal(text[:at[0]])
 			i, _ := strconv.Atoi(text[at[2]:at[3]])
-			b.insert(p.values[i].text)
+			value(p.values[i].text)
 			text = text[at[1]:]
 		}
 	}
-	b.WriteString(text)
+	literal(text)
 }
 
 // IsSecret reports whether a text has the token of a secret.

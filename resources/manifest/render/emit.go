@@ -85,7 +85,7 @@ func isPlainRune(r rune) bool {
 
 var plainWord = regexp.MustCompile(`^[A-Za-z/_][A-Za-z0-9/_.+-]*( [A-Za-z0-9/_.+-]+)*$`)
 
-// isWord reports whether a text may stand without quotes.
+// isWord reports whether a text needs no quotes.
 func isWord(s string) bool {
 	switch strings.ToLower(s) {
 	case "true", "false", "yes", "no", "on", "off", "y", "n", "null":

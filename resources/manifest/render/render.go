@@ -80,7 +80,7 @@ func rendered(res *resource.Resource, properties resource.Value) resource.Value 
 		switch {
 		case e.Key == syntax.KeyControl, e.Key == syntax.KeyName:
 			continue
-		case declared && !p.Common && mayTell(e.Value):
+		case declared && !p.Common && mayReveal(e.Value):
 			e.Value = text(model.Redacted)
 		default:
 			e.Value = literal(e.Value, own)
@@ -104,9 +104,9 @@ func rendered(res *resource.Resource, properties resource.Value) resource.Value 
 	return resource.Value{Kind: resource.List, Items: []resource.Value{item}}
 }
 
-// mayTell reports whether a value may hold what a sensitive resource is there to
+// mayReveal reports whether a value may hold what a sensitive resource is there to
 // hide: a text may, a switch or a number does not.
-func mayTell(v resource.Value) bool {
+func mayReveal(v resource.Value) bool {
 	return v.Secret || (v.Kind != resource.Bool && v.Kind != resource.Number && v.Kind != resource.Null)
 }
 

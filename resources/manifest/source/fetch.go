@@ -22,9 +22,6 @@ import (
 	"github.com/musterfleet/muster/resources/host/web"
 )
 
-// bundleManifest is the manifest within a bundle.
-const bundleManifest = "manifest.yaml"
-
 // Source is a document that was fetched, with what came with it.
 type Source struct {
 	// Name is what its places are called; it holds no credentials.
@@ -67,12 +64,12 @@ type Options struct {
 	Stdin io.Reader
 	// Unpack unpacks a bundle.
 	Unpack func(ctx context.Context, r io.Reader) (dir string, cleanup func() error, err error)
-	// MaxBytes is the largest document, MaxBundleBytes the largest packed bundle; 0 means DefaultMaxBundleBytes.
+	// MaxBytes is the largest document, MaxBundleBytes the largest packed bundle; 0 means 1 GiB.
 	MaxBytes, MaxBundleBytes int64
 }
 
-// DefaultMaxBundleBytes is the largest packed bundle that is fetched, by default.
-const DefaultMaxBundleBytes = 1 << 30
+// defaultMaxBundleBytes is the largest packed bundle that is fetched, by default.
+const defaultMaxBundleBytes = 1 << 30
 
 // defaultStall is how long a server may send nothing, by default.
 const defaultStall = 30 * time.Second
@@ -85,7 +82,7 @@ type Fetcher struct {
 
 // New returns a fetcher; zero limits are the defaults.
 func New(o Options) *Fetcher {
-	o.MaxBundleBytes, o.HTTPStall = cmp.Or(o.MaxBundleBytes, DefaultMaxBundleBytes), cmp.Or(o.HTTPStall, defaultStall)
+	o.MaxBundleBytes, o.HTTPStall = cmp.Or(o.MaxBundleBytes, defaultMaxBundleBytes), cmp.Or(o.HTTPStall, defaultStall)
 
 	return &Fetcher{opts: o, client: web.NewClient(web.Options{Timeout: fetchTimeout, HeaderTimeout: defaultStall})}
 }
@@ -187,7 +184,7 @@ func openBucket[T any](ctx context.Context, source, form string, get func(ctx co
 func (f *Fetcher) bundle(ctx context.Context, o *opened, r io.Reader) (*Source, error) {
 	name := o.name
 	dir, cleanup, digest, err := f.unpack(ctx, name, r)
-	s := &Source{Name: name + "/" + bundleManifest, Dir: dir, Author: o.author, Digest: digest, cleanup: cleanup}
+	s := &Source{Name: name + "/" + model.BundleManifest, Dir: dir, Author: o.author, Digest: digest, cleanup: cleanup}
 	s.Author.Private = dir
 	if err == nil {
 		if s.Data, err = readManifest(dir, f.opts.MaxBytes); err != nil {
@@ -240,9 +237,9 @@ func (f *Fetcher) Tree(ctx context.Context, source string) (dir string, cleanup 
 }
 
 func readManifest(dir string, limit int64) ([]byte, error) {
-	text, err := files.Read(filepath.Join(dir, bundleManifest), limit)
+	text, err := files.Read(filepath.Join(dir, model.BundleManifest), limit)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w: the bundle has no %s at its root", ErrSource, bundleManifest)
+		return nil, fmt.Errorf("%w: the bundle has no %s at its root", ErrSource, model.BundleManifest)
 	}
 	if errors.Is(err, files.ErrTooLarge) {
 		return nil, fmt.Errorf("%w: %w", ErrTooLarge, err)

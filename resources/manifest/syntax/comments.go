@@ -39,7 +39,7 @@ var (
 )
 
 // CommentsAbove returns the comments directly above a key, in their order: those
-// in its column or before it. What stands further right may be a line of a text.
+// in its column or before it. What is further right may be a line of a text.
 func CommentsAbove(lines [][]byte, key model.Position) []comment {
 	var out []comment
 	for i := key.Line - 2; i >= 0 && i < len(lines); i-- {
@@ -107,7 +107,7 @@ func begins(lines [][]byte, key model.Position) bool {
 	return len(bytes.Trim(before[:min(key.Column-1, len(before))], " -")) == 0
 }
 
-// behind reports a comment that stands behind a key instead of above it.
+// behind reports a comment behind a key instead of above it.
 func behind(lines [][]byte, e resource.Entry, out *model.Problems) {
 	i := e.Pos.Line - 1
 	if i < 0 || i >= len(lines) || bytes.IndexByte(lines[i], '#') < 0 {
@@ -116,7 +116,7 @@ func behind(lines [][]byte, e resource.Entry, out *model.Problems) {
 	for _, at := range trailing.FindAllSubmatchIndex(lines[i], -1) {
 		word := string(lines[i][at[2]:at[3]])
 		meant := meantBy(word)
-		// It may stand within a text of the same line.
+		// It may be within a text of the same line.
 		if meant == "" || holdsText(e.Value, word) || strings.Contains(e.Key, word) {
 			continue
 		}

@@ -109,7 +109,7 @@ func newDocument(name string, text []byte, root resource.Value) *Document {
 			}
 		case "muster", "ccm":
 			if d.section != "" {
-				d.problems.Add(e.Pos, "`ccm` is another name of `muster`: keep one of them", "`%s` and `%s` cannot stand in one document", d.section, e.Key)
+				d.problems.Add(e.Pos, "`ccm` is another name of `muster`: keep one of them", "`%s` and `%s` exclude each other", d.section, e.Key)
 				continue
 			}
 			d.section = e.Key

@@ -8,7 +8,7 @@ import (
 	"github.com/musterfleet/muster/resources/document"
 )
 
-// Place returns where the expression at an offset of a text stands in the
+// Place returns where the expression at an offset of a text is in the
 // document. YAML folds, indents and escapes texts, so it is found by counting:
 // it is as many openers behind the beginning of the raw text as behind that of
 // the value. at is where the text begins.

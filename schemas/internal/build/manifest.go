@@ -11,7 +11,7 @@ func manifest(types resource.Types) *jsonschema.Schema {
 	s := object("",
 		field{"data", free("Values for expressions, as Data.name or lookup('data.name')")},
 		field{"hierarchy", orNull(hierarchy())},
-		field{"overrides", orNull(&jsonschema.Schema{Type: "object", AdditionalProperties: free(""), Description: "Data by the names that stand in hierarchy.order"})},
+		field{"overrides", orNull(&jsonschema.Schema{Type: "object", AdditionalProperties: free(""), Description: "Data by the names in hierarchy.order"})},
 		field{"muster", &jsonschema.Schema{Ref: "#/$defs/section"}},
 		field{"ccm", &jsonschema.Schema{Ref: "#/$defs/section", Description: "Another name of muster"}},
 	)
@@ -53,7 +53,7 @@ func section(types resource.Types) *jsonschema.Schema {
 	)
 }
 
-// block is all that may stand below a type's name: a list of items of one name
+// block is all that is valid below a type's name: a list of items of one name
 // each, or the single form with the name among the properties.
 func block(t *resource.Type) *jsonschema.Schema {
 	item := object("", field{"defaults", &jsonschema.Schema{Ref: "#/$defs/" + t.Name + ".defaults", Description: "Properties of all that follow in this list"}})

@@ -30,7 +30,7 @@ const expressionRef = "#/$defs/expression"
 // resources takes them: a scalar is its text, so that a number does for a
 // string and the other way round.
 type properties struct {
-	// expressions reports whether a text with an expression may stand anywhere.
+	// expressions reports whether a text with an expression is valid anywhere.
 	expressions bool
 }
 
@@ -126,7 +126,7 @@ func oneOfTypes(types ...string) *jsonschema.Schema {
 // scalar is anything that has a text.
 func scalar() *jsonschema.Schema { return oneOfTypes("string", "number", "boolean") }
 
-// anyOf joins alternatives; a single one stands for itself.
+// anyOf joins alternatives; a single one stays as it is.
 func anyOf(of ...*jsonschema.Schema) *jsonschema.Schema {
 	if len(of) == 1 {
 		return of[0]

@@ -15,8 +15,8 @@ const (
 	MaxMemory = 1 << 30
 	// MaxBytes is how much its files may hold, each and together.
 	MaxBytes = 128 << 20
-	// MaxFiles is how many files there may be.
-	MaxFiles = 100_000
+	// maxFiles is how many files there may be.
+	maxFiles = 100_000
 	// maxStack is far more than templates need that end.
 	maxStack = 16 << 20
 )

@@ -60,7 +60,7 @@ type File struct {
 	Written bool
 }
 
-// null stands for nil, which gob does not encode within lists and mappings.
+// null replaces nil, which gob does not encode within lists and mappings.
 type null bool
 
 // Register prepares gob for the values of messages.

@@ -124,8 +124,8 @@ func (r *renderer) count(name string, bytes int) error {
 	switch {
 	case r.bytes > MaxBytes:
 		return fmt.Errorf("%s: the templates yield more than %d bytes in all files", name, MaxBytes)
-	case len(r.request.Templates)+len(r.written) > MaxFiles:
-		return fmt.Errorf("%s: the templates yield more than %d files", name, MaxFiles)
+	case len(r.request.Templates)+len(r.written) > maxFiles:
+		return fmt.Errorf("%s: the templates yield more than %d files", name, maxFiles)
 	}
 
 	return nil
