@@ -22,7 +22,7 @@ const maxRecord = 64 << 20
 var ErrDamaged = errors.New("damaged")
 
 // ReadRecord reads what WriteRecord wrote. The error wraps fs.ErrNotExist,
-// files.ErrUntrusted for a record that others could have written, or ErrDamaged for
+// trust.ErrUntrusted for a record that others could have written, or ErrDamaged for
 // one that is too large or no such document.
 func ReadRecord[T any](path string) (record T, err error) {
 	data, err := files.ReadTrusted(path, maxRecord, trust.Author{})
