@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/godbus/dbus/v5"
+
 	"github.com/musterfleet/muster/resources/resource"
 )
 

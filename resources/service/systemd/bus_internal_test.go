@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/godbus/dbus/v5"
+
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/testing/hosttest"
 )
