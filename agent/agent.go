@@ -68,7 +68,7 @@ type Agent struct {
 	log         *slog.Logger
 }
 
-// New opens what the agent has on disk. The error tells what of the state
+// New opens what the agent has on disk. The error names what of the state
 // directory cannot be used, or wraps outbox.ErrInUse when another agent has it.
 func New(ctx context.Context, o Options) (*Agent, error) {
 	if err := o.Config.Validate().Err(); err != nil {
@@ -243,7 +243,7 @@ func (a *Agent) gather(ctx context.Context) error {
 	})
 }
 
-// Connected tells that NATS can be reached again: what waits for that is tried at
+// Connected notes that NATS can be reached again: what waits for that is tried at
 // once.
 func (a *Agent) Connected() {
 	a.delivery.Connected.Notify()

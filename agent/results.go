@@ -14,8 +14,8 @@ const (
 	// reportAgain is after how long a result is reported again although it is the
 	// same: a day of reports has all that fails, and the stream keeps them for longer.
 	reportAgain = 24 * time.Hour
-	// maxReporters bounds the runs that a summary refers to.
-	maxReporters = 10
+	// maxRuns bounds the runs that a summary refers to.
+	maxRuns = 10
 )
 
 // results are the last reported results of the resources that are not in their
@@ -36,7 +36,7 @@ func (r results) limit(manifest string) {
 	for _, known := range r[manifest] {
 		runs[known.runID] = true
 	}
-	if len(runs) > maxReporters {
+	if len(runs) > maxRuns {
 		first := slices.Min(slices.Collect(maps.Keys(runs))) // a KSUID begins with its time
 		maps.DeleteFunc(r[manifest], func(_ model.Ref, known result) bool { return known.runID == first })
 	}
@@ -70,8 +70,7 @@ func (r results) note(t *model.Transaction, now time.Time) {
 // forget forgets what was reported of a resource.
 func (r results) forget(t *model.Transaction) { delete(r[t.Manifest], t.Ref()) }
 
-// resultDigest returns the digest of what a transaction says of its resource,
-// whichever run it is of.
+// resultDigest returns the digest of a result without what distinguishes two runs.
 func resultDigest(t *model.Transaction) [sha256.Size]byte {
 	same := *t
 	same.EventID, same.Timestamp, same.Duration = "", time.Time{}, 0

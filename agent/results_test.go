@@ -54,7 +54,7 @@ func TestResults(t *testing.T) {
 // A summary refers to a few runs, whatever fails since when.
 func TestResultsAreOfFewRuns(t *testing.T) {
 	known, runs := results{}, map[string]bool{}
-	for i := range 3 * maxReporters {
+	for i := range 3 * maxRuns {
 		known.limit("a")
 		run := string(rune('A' + i))
 		known.note(&model.Transaction{Manifest: "a", RunID: run, Name: run, Failed: true}, time.Unix(0, 0))
@@ -63,7 +63,7 @@ func TestResultsAreOfFewRuns(t *testing.T) {
 	for _, r := range known["a"] {
 		runs[r.runID] = true
 	}
-	if len(runs) != maxReporters || runs["A"] {
+	if len(runs) != maxRuns || runs["A"] {
 		t.Errorf("results of the runs %v", runs)
 	}
 }

@@ -22,9 +22,9 @@ const (
 
 // Placeholders in the subjects of a Stream.
 const (
-	// AnyNode is the id of a node.
+	// AnyNode is replaced by the id of a node.
 	AnyNode = "<node>"
-	// AnyFamily is each family of a node.
+	// AnyFamily is replaced by each family of a node.
 	AnyFamily = "<family>"
 )
 

@@ -52,7 +52,7 @@ func everyWay(expression string, values ...string) (line, seen string) {
 	return line, seen
 }
 
-// path is what stands for {}.
+// path matches what replaces {}.
 var path = regexp.MustCompile(`\[[^]]*/[^]]*\]$`)
 
 // TestValuesStayOneArgument has values in every place where a command line is
@@ -155,9 +155,9 @@ func TestCommandsThatAreNotValid(t *testing.T) {
 		"an empty argv":            {`argv: ["${ Data.empty }", x]`, "root.yaml:2:40: argv names no program (write the program first)"},
 		"both":                     {`command: a, argv: [a]`, "root.yaml:2:52: argv and command are both set (keep one of them)"},
 		"argv of a shell":          {`provider: shell, argv: [a]`, "root.yaml:2:57: a shell takes no argv (leave out provider: shell, or write a command)"},
-		"a list in a command":      {`command: "echo ${ Data.list }"`, "root.yaml:2:49: the expression gives a list, which cannot stand inside a text (use join() or toJSON(), or argv for the arguments of an exec)"},
+		"a list in a command":      {`command: "echo ${ Data.list }"`, "root.yaml:2:49: the expression gives a list, which is not allowed inside a text (use join() or toJSON(), or argv for the arguments of an exec)"},
 		"a list as a command":      {`command: "${ Data.list }"`, "root.yaml:2:43: `command` must be a string, not a list (write a list as `argv`)"},
-		"a list in an argument":    {`argv: [echo, "a${ Data.list }"]`, "root.yaml:2:49: the expression gives a list, which cannot stand inside a text (use join() or toJSON(), or argv for the arguments of an exec)"},
+		"a list in an argument":    {`argv: [echo, "a${ Data.list }"]`, "root.yaml:2:49: the expression gives a list, which is not allowed inside a text (use join() or toJSON(), or argv for the arguments of an exec)"},
 		"a list as an argument":    {`argv: [echo, "${ Data.list }"]`, "root.yaml:2:47: an item of `argv` is a list (make one list, in an expression with concat())"},
 		"nothing as an argument":   {`argv: [echo, "${ Data.none }"]`, "root.yaml:2:47: `argv` must be a list without empty items, not nothing"},
 		"a mapping as an argument": {`argv: [echo, {a: b}]`, "root.yaml:2:47: `argv.1` must be a string, not a mapping"},

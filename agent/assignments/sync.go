@@ -183,9 +183,9 @@ func (t *turn) selectOf(ctx context.Context, same []*unit) (candidate, bool) {
 
 // admit returns the candidates that declare no resource differently than another,
 // in the order in which they run. A manifest in force comes before a change of
-// one, and that before a newcomer: of two that conflict, the later gives way to
-// what else there is of its name. That may be a version in force, before which
-// others give way that came first.
+// one, and that before a newcomer: of two that conflict, the later is replaced by its
+// fallback. That may be a version in force, which comes before candidates that did not
+// conflict so far, so conflicts are looked for again from the first.
 func (t *turn) admit(ctx context.Context, candidates []candidate) []candidate {
 	held := t.inForce()
 	var declined []candidate
@@ -200,8 +200,8 @@ func (t *turn) admit(ctx context.Context, candidates []candidate) []candidate {
 		c := candidates[i]
 		declined = append(declined, c)
 		candidates = slices.Delete(candidates, i, i+1)
-		if instead, ok := t.instead(ctx, c); ok {
-			candidates = append(candidates, instead)
+		if next, ok := t.fallback(ctx, c); ok {
+			candidates = append(candidates, next)
 		}
 	}
 	for _, c := range declined {
@@ -226,9 +226,9 @@ func firstConflict(candidates []candidate) int {
 	return -1
 }
 
-// instead returns what a candidate in conflict gives way to: the last good version
-// of its key, or where it has none, the next key of its name.
-func (t *turn) instead(ctx context.Context, c candidate) (candidate, bool) {
+// fallback returns what replaces a candidate in conflict: the last good version of
+// its key, or where it has none, the next key of its name.
+func (t *turn) fallback(ctx context.Context, c candidate) (candidate, bool) {
 	good := c.unit.record.Good
 	if good == nil {
 		return t.selectOf(ctx, c.rest)

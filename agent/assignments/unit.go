@@ -157,7 +157,7 @@ func (u *unit) clearRejection(e model.Entry) {
 }
 
 // state returns the published state of the key: the active version, and why the
-// newest one is not. stays tells what else of its name is active.
+// newest one is not. stays names what else of its name is active.
 func (u *unit) state(stays string) model.ManifestState {
 	out := model.ManifestState{}
 	if u.active != nil {

@@ -53,7 +53,7 @@ type watch struct {
 func (w *watch) begin(ctx context.Context) (last uint64, more bool) {
 	var err error
 	w.current, last, err = w.stream.read(ctx, w.subject)
-	for _, err := range flatten(err) {
+	for _, err := range kvstore.Joined(err) {
 		if !w.yield(Registered{}, err) || !errors.Is(err, ErrInvalidRegistration) {
 			return 0, false
 		}
@@ -65,18 +65,6 @@ func (w *watch) begin(ctx context.Context) (last uint64, more bool) {
 	}
 
 	return last, w.yield(Registered{}, nil)
-}
-
-// flatten returns the errors that were joined.
-func flatten(err error) []error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		return joined.Unwrap()
-	}
-	if err == nil {
-		return nil
-	}
-
-	return []error{err}
 }
 
 // arrival is what the stream delivers.

@@ -14,8 +14,8 @@ import (
 
 // The content types of one report, and of a batch.
 const (
-	ContentType      = event.ApplicationCloudEventsJSON
-	BatchContentType = event.ApplicationCloudEventsBatchJSON
+	contentType      = event.ApplicationCloudEventsJSON
+	batchContentType = event.ApplicationCloudEventsBatchJSON
 )
 
 // sourcePrefix begins the source of every event; the node's id follows.

@@ -80,7 +80,7 @@ func (s Stream) PublishBatch(ctx context.Context, reports []model.Report) error 
 	data, err := encodeBatch(reports)
 	if err == nil {
 		m := kvstore.NewMsg(s.store.Names().Report(first.Node, model.KindTransaction, kvstore.BatchOutcome), data)
-		m.Header.Set("Content-Type", BatchContentType)
+		m.Header.Set("Content-Type", batchContentType)
 		m.Header.Set(nats.MsgIdHdr, first.ID+"-"+last.ID)
 		_, err = s.store.Publish(ctx, m)
 	}
@@ -132,7 +132,7 @@ func (s Stream) message(r model.Report) (*nats.Msg, error) {
 		return nil, fmt.Errorf("%w: %w", model.ErrUndeliverable, err)
 	}
 	m := kvstore.NewMsg(s.subject(r), data)
-	m.Header.Set("Content-Type", ContentType)
+	m.Header.Set("Content-Type", contentType)
 	m.Header.Set(nats.MsgIdHdr, r.ID)
 
 	return m, nil

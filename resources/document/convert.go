@@ -14,7 +14,7 @@ import (
 const (
 	// maxDepth is how deep a document may be nested.
 	maxDepth = 100
-	// maxExpanded and maxExpandedBytes are what all aliases together may stand for.
+	// maxExpanded and maxExpandedBytes are what all aliases together may expand to.
 	maxExpanded      = 200_000
 	maxExpandedBytes = 64 << 20
 )
@@ -88,7 +88,7 @@ func (c *converter) value(n *yaml.Node, depth int) Value {
 }
 
 // withinBudget counts what aliases expand to; without it a few lines could
-// stand for billions of values.
+// expand to billions of values.
 func (c *converter) withinBudget(n *yaml.Node) bool {
 	c.expanded++
 	c.bytes += len(n.Value)

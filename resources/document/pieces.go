@@ -99,6 +99,7 @@ func (r listRun) pieces(data []byte, size int) (out []piece) {
 // read parses and converts a piece of a list that is depth deep. It reports false
 // when that may not be what the whole document has there.
 func (p *piece) read(c converter, depth int) (ok bool) {
+	// It runs in a goroutine of its own, in which nobody else recovers.
 	defer func() {
 		if recover() != nil {
 			ok = false

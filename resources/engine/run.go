@@ -37,7 +37,7 @@ type run struct {
 
 // Run reconciles the resources of a graph. When ctx ends, nothing more begins
 // and whatever only reads is broken off; the change in hand gets opts.Grace. What
-// went wrong stands in the summary and the transactions.
+// went wrong is in the summary and the transactions.
 func Run(ctx context.Context, g *graph.Graph, opts Options) *model.Run {
 	r := newRun(g, opts)
 	r.do(ctx)

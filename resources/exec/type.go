@@ -109,7 +109,7 @@ func checkExitCode(spec *Spec, outcome resource.Outcome) error {
 	return err
 }
 
-// signalOf describes the signal that an exit code above 128 stands for.
+// signalOf describes the signal that an exit code above 128 means.
 func signalOf(code int) string {
 	const signalBase = 128
 	if name := unix.SignalName(unix.Signal(code - signalBase)); code > signalBase && name != "" {

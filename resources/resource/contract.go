@@ -124,7 +124,7 @@ type Reloader interface {
 	NeedsReload() bool
 }
 
-// Starter is a State of something that may have been started anew by others, such
+// Starter is a State of something that may have been restarted by others, such
 // as by the script of a package.
 type Starter interface {
 	// IsStartedSince reports whether it was started after a time, and so needs no

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// placeholder stands for a path in the command of a property.
+	// placeholder is replaced by a path in the command of a property.
 	placeholder = "{}"
 	// errorLines is how many lines of a command's output are in its error.
 	errorLines = 10
@@ -50,8 +50,8 @@ func RunHook(ctx context.Context, env Env, words []string, dir string) error {
 	return err
 }
 
-// CheckLine returns the words of a command line. It reports at a property why what
-// it is called has none.
+// CheckLine returns the words of a command line. One that cannot be split is a problem
+// of the property, whose message begins with called.
 func CheckLine(out *model.Problems, property, called, text string) []string {
 	words, err := command.Split(text)
 	if err != nil {

@@ -25,8 +25,8 @@ type Property struct {
 	// Filled, by the tag filled:"true", means that it must not be an empty text: an
 	// expression that yields one must not count as not set.
 	Filled bool
-	// Line, by the tag line, means that it is a command line, or that all texts in it
-	// are: the provider that splits it into words, or any.
+	// Line, by the tag line, is set where the text, or each text in it, is a command
+	// line: to the provider that splits it into words, or to any.
 	Line string
 	// List, by the tag list, is the property that takes the words of a command line
 	// as a list. Where neither is set, the name is the line.

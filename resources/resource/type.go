@@ -136,7 +136,7 @@ func adaptStatus[S Spec, T State, P Provider](t *Type, c Contract[S, T, P]) {
 	}
 }
 
-// adaptOrder sets the funcs that tell a resource's place among others.
+// adaptOrder sets the funcs that give a resource its place among others.
 func adaptOrder[S Spec, T State, P Provider](t *Type, c Contract[S, T, P]) {
 	if v, ok := c.(Relater[S]); ok {
 		t.Relations = func(spec Spec) Relations { return v.Relations(spec.(S)) }

@@ -31,7 +31,7 @@ func Main(m *testing.M, roles map[string]func() error) {
 	}
 }
 
-// Ready tells the test that the role has come as far as it wants it.
+// Ready signals the test that the role has come as far as it wants it.
 func Ready() { fmt.Println("ready") }
 
 // Actor is this test binary in another process.

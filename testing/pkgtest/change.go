@@ -30,7 +30,7 @@ func (n *Never) Write(b []byte) (int, error) {
 }
 
 // NotBrokenOff installs muster-slow, whose script waits, ends the time for it in
-// the middle of that, and lets the script go on when that was told.
+// the middle of that, and lets the script go on when that was logged.
 func NotBrokenOff(t *testing.T, p Installer) {
 	t.Helper()
 	const begun, further = "/root/begun", "/root/go"

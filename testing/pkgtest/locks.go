@@ -47,7 +47,7 @@ func Lock(path string) func(t testing.TB) (release func()) {
 	}
 }
 
-// recorded is a log that tells of its first line.
+// recorded is a log that signals its first line.
 type recorded struct {
 	mu    sync.Mutex
 	text  bytes.Buffer

@@ -72,7 +72,7 @@ func Properties(name, ensure string) func(string) typetest.Properties {
 	return func(string) typetest.Properties { return typetest.Properties{"name": name, "ensure": ensure} }
 }
 
-// Lie claims that nothing was done, and that what is to be the latest is not
+// Lie claims that nothing was done, and that a package with ensure latest is not
 // there at all.
 func Lie(before resource.State, outcome resource.Outcome) (resource.Outcome, resource.State) {
 	state := *before.(*pkg.State)

@@ -17,7 +17,7 @@ type Orderer interface {
 	VersionCmp(a, b string, ignoreTrailingZeroes bool) (int, error)
 }
 
-// Order is what two versions are to be compared to.
+// Order is how two versions compare.
 type Order struct {
 	A, B string
 	// Zeroes has trailing ones ignored.

@@ -112,7 +112,7 @@ func awaitEnd(ended <-chan error, leader, group int) error {
 	return errors.Join(fmt.Errorf("no power off within %s", bootTime), <-ended)
 }
 
-// awaitReady reads what systemd-nspawn tells until the machine is up, and gives
+// awaitReady reads the notices of systemd-nspawn until the machine is up, and returns
 // the number of its first process.
 func awaitReady(notices *net.UnixConn) (leader int, err error) {
 	if err := notices.SetReadDeadline(time.Now().Add(bootTime)); err != nil {

@@ -93,7 +93,7 @@ $3"`
 	return made
 }
 
-// insideVariable tells a test that it runs in a machine.
+// insideVariable is set for a test that runs in a machine.
 const insideVariable = "MUSTER_TEST_INSIDE"
 
 // Inside runs the calling test in a machine: outside it makes that, copies this

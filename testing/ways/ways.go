@@ -43,7 +43,7 @@ type Case struct {
 	// StatusLacks are what only the transaction's status has, because it comes of
 	// the change and not of the machine.
 	StatusLacks []string
-	// NoStatus means that there is nothing of which status could tell.
+	// NoStatus means that there is nothing that status could show.
 	NoStatus bool
 }
 
@@ -225,7 +225,7 @@ func withoutTimes(v any) any {
 	return v
 }
 
-// help checks that the commands of the type tell of it and of all its properties.
+// help checks that the help of the type describes it and all its properties.
 func (c Case) help(t *testing.T, m Machine) {
 	t.Helper()
 	for _, command := range [][]string{{"ensure"}, {"status"}, {"fleet", "ensure"}} {

@@ -84,8 +84,8 @@ func Report(w io.Writer, err error) int {
 	return code
 }
 
-// plain returns the text of an error, with what libraries call some of them in the
-// words of users.
+// plain returns the text of an error, with words of users instead of those that
+// libraries have for common ones.
 func plain(err error) string {
 	text := err.Error()
 	for _, known := range []struct {

@@ -82,7 +82,7 @@ func Enum(flag *fisk.FlagClause, target *string, words ...string) {
 	flag.HintOptions(words...).SetValue(enumFlag{target, words})
 }
 
-// Set takes a word.
+// Set accepts one of the words.
 func (f enumFlag) Set(text string) error {
 	if !slices.Contains(f.words, text) {
 		return fmt.Errorf("not one of %s%s", strings.Join(f.words, ", "), DidYouMean(text, f.words))

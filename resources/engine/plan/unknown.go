@@ -151,7 +151,7 @@ func (u *Upstream) outdatedUntil(n *graph.Node, empty bool) *graph.Node {
 }
 
 // implicitCreator returns the resource that creates on its way what is missing,
-// and that can go first because it waits for nothing. An observation tells what
+// and that can go first because it waits for nothing. An observation shows what
 // is missing, so the order of the document is left only where it would fail.
 func (u *Upstream) implicitCreator(needs []string) *graph.Node {
 	for _, need := range needs {

@@ -40,7 +40,7 @@ func (d *Disk) DigestEntry(ctx context.Context, entry Entry) (string, error) {
 }
 
 // Compare is DigestEntry also of a foreign entry, for a digest that nobody is shown.
-// A file that has grown since the look is read as far as it was then.
+// A file that has grown since it was looked at is read up to the size that it had then.
 func (d *Disk) Compare(ctx context.Context, entry Entry) (string, error) {
 	if digest, ok := d.digests.get(entry); ok {
 		return digest, nil
@@ -66,7 +66,7 @@ func (d *Disk) Compare(ctx context.Context, entry Entry) (string, error) {
 	return digest, nil
 }
 
-// maxUnsized is read of a file without a size, such as those of /proc.
+// maxUnsized is how much is read of a file without a size, such as those of /proc.
 const maxUnsized = 64 << 20
 
 // bound returns how much is read of a file that had a size when it was looked at:

@@ -46,7 +46,8 @@ type RunOptions struct {
 	Joined bool
 }
 
-// BeginRun begins a run in the state directory.
+// BeginRun begins a run in the state directory, and forgets the digests for one that
+// reads all.
 func (d *Disk) BeginRun(ctx context.Context, o RunOptions) error {
 	if o.ReadAll {
 		d.digests.forget()

@@ -36,6 +36,7 @@ func (d *Disk) MakeDirectory(path string, a Attrs) error {
 func (d *Disk) EnsureDirectory(path string) (shared bool, err error) {
 	err = d.inParent(path, func(parent *paths.Dir, name string) error {
 		a := impliedAttrs(parent)
+		// Only parents keep the group that a setgid directory gives them.
 		if a.GID == anyGroup {
 			a.GID = OwnAttrs(0).GID
 		}

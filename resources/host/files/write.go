@@ -52,7 +52,7 @@ func (d *Disk) write(ctx context.Context, path string, content io.Reader, a Attr
 		if check != nil && dir.TakesNames(0) {
 			return errShared
 		}
-		if err := d.Record(dir.Path()); err != nil {
+		if err := d.RecordLitter(dir.Path()); err != nil {
 			return err
 		}
 		temp := tempPrefix + rand.Text()
@@ -145,7 +145,7 @@ func (b *buffers) copy(ctx context.Context, f *os.File, content io.Reader) error
 	})
 }
 
-// copyFile copies the rest of a file as far as it goes by now.
+// copyFile copies the rest of a file, up to the size that it has when it begins.
 func copyFile(ctx context.Context, to, from *os.File) error {
 	st, err := fstat(from)
 	if err != nil {

@@ -64,7 +64,7 @@ func (d *Dir) OpenState(write bool) error {
 func Make(dir string) error {
 	exists, err := check(dir)
 	if err == nil && !exists {
-		if err = makeIn(dir, 0o700); err == nil {
+		if err = makeDir(dir, 0o700); err == nil {
 			_, err = check(dir)
 		}
 	}
@@ -75,11 +75,11 @@ func Make(dir string) error {
 	return nil
 }
 
-// makeIn makes a directory and its parents in one where nobody else could exchange them.
-func makeIn(path string, mode uint32) error {
+// makeDir makes a directory and its parents in one where nobody else could exchange them.
+func makeDir(path string, mode uint32) error {
 	parent, err := paths.OpenDir(filepath.Dir(path))
 	if paths.IsAbsent(err) {
-		if err = makeIn(filepath.Dir(path), 0o755); err == nil {
+		if err = makeDir(filepath.Dir(path), 0o755); err == nil {
 			parent, err = paths.OpenDir(filepath.Dir(path))
 		}
 	}

@@ -54,10 +54,10 @@ func openLitter(stateDir string, joined bool) (*litterRecord, error) {
 	return r, nil
 }
 
-// Record records a directory durably before a run first writes into it.
+// RecordLitter records a directory durably before a run first writes into it.
 // Outside of a run nothing is recorded: only the run lock keeps another run
 // from striking out the record.
-func (d *Dir) Record(dir string) error {
+func (d *Dir) RecordLitter(dir string) error {
 	d.mu.Lock()
 	r := d.litter
 	d.mu.Unlock()

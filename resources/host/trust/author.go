@@ -51,7 +51,7 @@ func (a Author) Check(path string, st *unix.Stat_t, in Party) error {
 		return nil
 	}
 	var remedies []string
-	if !IsTrusted(st.Uid) && st.Uid != a.UID {
+	if !isTrusted(st.Uid) && st.Uid != a.UID {
 		remedies = append(remedies, "chown root "+path)
 	}
 	mayGroup := a.GroupWrites && st.Gid == a.GID

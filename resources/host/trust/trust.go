@@ -27,7 +27,7 @@ func PartyOf(mode, uid uint32) Party {
 	switch {
 	case mode&unix.S_IFMT == unix.S_IFDIR && isOpen(mode):
 		return Anybody
-	case IsTrusted(uid):
+	case isTrusted(uid):
 		return Trusted
 	default:
 		return Party(uid)
@@ -37,8 +37,8 @@ func PartyOf(mode, uid uint32) Party {
 // isOpen reports whether everybody may write by a mode, without the sticky bit.
 func isOpen(mode uint32) bool { return mode&(unix.S_IWOTH|unix.S_ISVTX) == unix.S_IWOTH }
 
-// IsTrusted reports whether a user is root or the running one.
-func IsTrusted(uid uint32) bool { return uid == 0 || uid == uint32(os.Geteuid()) }
+// isTrusted reports whether a user is root or the running one.
+func isTrusted(uid uint32) bool { return uid == 0 || uid == uint32(os.Geteuid()) }
 
 // MayLead reports whether a party may lead a walk to a directory, or by its link to
 // a file.
@@ -65,7 +65,8 @@ func (p Party) Keeps(mode, uid uint32) bool {
 	return p.MayLead(mode, uid)
 }
 
-// In describes a directory of the party.
+// In returns whose a directory of the party is, as a clause that follows "belongs to
+// ann, but".
 func (p Party) In(dir string) string {
 	if p == Anybody {
 		return "everybody may write to " + dir
@@ -74,7 +75,7 @@ func (p Party) In(dir string) string {
 	return dir + " to " + OwnerName(uint32(p))
 }
 
-// Remedy says what makes a directory of the party safe to pass.
+// Remedy returns what makes a directory of the party safe to pass.
 func (p Party) Remedy(dir string) string {
 	if p == Anybody {
 		return "take the right to write from others, or set the sticky bit of " + dir

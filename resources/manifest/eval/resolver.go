@@ -182,7 +182,7 @@ func (r *Resolver) text(ctx context.Context, v resource.Value) resource.Value {
 		case f != nil:
 			failed = true
 		case !piece.IsScalar():
-			r.Problems.Add(r.place(v, p.At), insideHint(piece.Kind), "the expression gives %s, which cannot stand inside a text", piece.Kind)
+			r.Problems.Add(r.place(v, p.At), insideHint(piece.Kind), "the expression gives %s, which is not allowed inside a text", piece.Kind)
 			failed = true
 		default:
 			b.insert(piece.Text)

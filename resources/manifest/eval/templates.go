@@ -25,7 +25,7 @@ type templates struct {
 	late *LateError
 	// texts are those that were read for it.
 	texts []string
-	// print returns what stands for a value that is printed; nil for the value.
+	// print returns the text that replaces a printed value; nil prints the value.
 	print func(string) string
 	// noFacts is why there are none.
 	noFacts error

@@ -1,5 +1,5 @@
 // Package printed keeps the values that a template prints out of YAML and of
-// expressions: tokens stand in their place until both were read.
+// expressions: tokens take their place until both were read.
 package printed
 
 import (

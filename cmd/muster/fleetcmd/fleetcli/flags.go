@@ -51,7 +51,8 @@ func (t *Targets) TargetList() ([]fleet.Target, error) {
 	return list, nil
 }
 
-// ParseTime parses a time, or a duration that is added to now sign times.
+// ParseTime parses a time, or a duration from now: after it with sign 1, before it
+// with -1.
 func ParseTime(text string, now time.Time, sign time.Duration) (time.Time, error) {
 	if d, err := fisk.ParseDuration(text); err == nil {
 		return now.Add(sign * d).UTC(), nil

@@ -46,7 +46,7 @@ func Open(ctx context.Context, env *cli.Env) (*Store, error) {
 // none of the others.
 func (s *Store) Nodes(ctx context.Context) ([]model.Node, error) {
 	all, err := nodes.New(s.KV).Nodes(ctx)
-	for _, err := range flatten(err) {
+	for _, err := range kvstore.Joined(err) {
 		if !errors.Is(err, nodes.ErrInvalidState) {
 			return nil, err
 		}
@@ -57,16 +57,4 @@ func (s *Store) Nodes(ctx context.Context) ([]model.Node, error) {
 	}
 
 	return all, nil
-}
-
-// flatten returns the errors that were joined.
-func flatten(err error) []error {
-	if err == nil {
-		return nil
-	}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		return joined.Unwrap()
-	}
-
-	return []error{err}
 }

@@ -15,7 +15,7 @@ func place(name, text, message string) string {
 	if found != nil {
 		return fmt.Sprintf("%s:%s: %s", name, found[1], found[2])
 	}
-	// Jet does not tell where a function was called.
+	// Jet does not report where a function was called.
 	function, _, _ := strings.Cut(message, ":")
 	calls := func(line string) bool { return strings.Contains(line, function) }
 	lines := strings.Split(text, "\n")
