@@ -37,6 +37,9 @@ type bus struct {
 	timeout time.Duration
 }
 
+// String is what logs name it.
+func (bus) String() string { return "D-Bus" }
+
 // units asks for all properties of each unit at once: systemd drops an unused
 // unit after each call, so asking for single ones would load it again and again.
 func (b bus) units(ctx context.Context, _ resource.Env, names []string) ([]unit, error) {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -247,8 +248,13 @@ func TestNoBus(t *testing.T) {
 func check(t *testing.T, b bus) {
 	t.Helper()
 	asked := false
+	var log bytes.Buffer
+	debug := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	p := &Provider{sources: []source{b, known{&asked}}, turn: make(turn, 1)}
-	units, err := p.show(t.Context(), resource.Env{Log: hosttest.Log(t)}, []string{"a.service", "b.service"})
+	units, err := p.show(t.Context(), resource.Env{Log: debug}, []string{"a.service", "b.service"})
+	if !strings.Contains(log.String(), "source=D-Bus") {
+		t.Errorf("logged: %s", &log)
+	}
 	if err != nil || !asked || slices.ContainsFunc(units, func(u unit) bool { return u != unit{id: "from systemctl"} }) || len(units) != 2 {
 		t.Errorf("asked systemctl: %t; %+v, %v", asked, units, err)
 	}

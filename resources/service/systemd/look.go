@@ -96,7 +96,7 @@ func (p *Provider) show(ctx context.Context, env resource.Env, names []string) (
 		if units, err = s.units(ctx, env, names); err == nil || ctx.Err() != nil {
 			return units, err
 		}
-		env.Log.DebugContext(ctx, "cannot read units", "source", fmt.Sprintf("%T", s), "error", err.Error())
+		env.Log.DebugContext(ctx, "cannot read units", "source", fmt.Sprint(s), "error", err.Error())
 	}
 
 	return nil, err

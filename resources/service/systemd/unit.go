@@ -13,6 +13,9 @@ import (
 // showCommand reads units with systemctl show.
 type showCommand struct{}
 
+// String is what logs name it.
+func (showCommand) String() string { return "systemctl show" }
+
 func (showCommand) units(ctx context.Context, env resource.Env, names []string) ([]unit, error) {
 	var p parser
 	onLine := func(line string, stderr bool) {
