@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"sync"
 	"time"
@@ -55,6 +56,9 @@ func (d *Disk) Compare(ctx context.Context, entry Entry) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if at, _ := f.Seek(0, io.SeekCurrent); entry.Size == 0 && at > maxUnsized {
+		return "", fmt.Errorf("%s: %w: it has no size, and more than %d bytes", entry.Path, ErrTooLarge, maxUnsized)
+	}
 	after, err := fstat(f)
 	if err != nil {
 		return "", err
@@ -66,12 +70,13 @@ func (d *Disk) Compare(ctx context.Context, entry Entry) (string, error) {
 	return digest, nil
 }
 
-// maxUnsized is how much is read of a file without a size, such as those of /proc.
+// maxUnsized is how much is accepted of a file without a size, such as those of /proc.
 const maxUnsized = 64 << 20
 
 // bound returns how much is read of a file that had a size when it was looked at:
 // who writes to it could make it grow for as long as it is read.
-func bound(size int64) int64 { return cmp.Or(size, maxUnsized) }
+// Of one without a size it is one byte more than is accepted.
+func bound(size int64) int64 { return cmp.Or(size, maxUnsized+1) }
 
 func (b *buffers) hash(ctx context.Context, f io.Reader) (string, error) {
 	buffer := b.get()

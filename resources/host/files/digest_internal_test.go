@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -134,6 +135,29 @@ func TestDigestEndsAtTheSizeThatWasSeen(t *testing.T) {
 	}
 	if digest, err := d.Digest(ctx, path); err != nil || digest == abc {
 		t.Errorf("afterwards: %q, %v", digest, err)
+	}
+}
+
+// TestDigestOfTooMuchWithoutASize has more in a file without a size than is read of
+// one: it is not taken for all of it.
+func TestDigestOfTooMuchWithoutASize(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := New(Options{})
+	seen, err := d.Look(path)
+	if err = errors.Join(err, os.Truncate(path, maxUnsized)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Compare(t.Context(), seen); err != nil {
+		t.Errorf("as much as is read: %v", err)
+	}
+	if err := os.Truncate(path, maxUnsized+1); err != nil {
+		t.Fatal(err)
+	}
+	if digest, err := d.Compare(t.Context(), seen); !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), path) {
+		t.Errorf("more: %q, %v", digest, err)
 	}
 }
 
