@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/engine/graph"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/manifest"
@@ -25,7 +26,7 @@ type Source interface {
 // Loader makes resources of manifests; *manifest.Loader is one.
 type Loader interface {
 	Resolve(ctx context.Context, doc *manifest.Document, in manifest.Inputs) (*manifest.Resolved, error)
-	Condition(ctx context.Context, name string, v resource.Value, in manifest.Inputs) (bool, error)
+	Condition(ctx context.Context, name string, v document.Value, in manifest.Inputs) (bool, error)
 }
 
 // Options are what a Set is made from.

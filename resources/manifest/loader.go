@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/host/trust"
 	"github.com/musterfleet/muster/resources/manifest/eval"
 	"github.com/musterfleet/muster/resources/manifest/render"
@@ -72,7 +73,7 @@ type Resolved struct {
 	// own are the resources that the document itself declares.
 	own []*resource.Resource
 	// values are the properties of own as resolved.
-	values []resource.Value
+	values []document.Value
 	dir    string
 }
 
