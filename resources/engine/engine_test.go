@@ -60,16 +60,16 @@ func newWorld(t *testing.T) *world {
 	}
 	refreshes := func(i *resource.Info) { i.Refreshes, i.Writes = true, resource.Everything }
 	w.types = resource.Types{
-		resource.Of[*spec, *state, provider](mk("thing", nil)),
-		resource.Of[*spec, *state, provider](mk("svc", refreshes)),
-		resource.Of[*spec, *state, provider](mk("units", nil)),
-		resource.Of[*spec, *state, provider](relating{mk("rel", nil)}),
-		resource.Of[*spec, *state, provider](many{mk("many", func(i *resource.Info) { i.Reads, i.Writes = resource.Packages, resource.Packages })}),
-		resource.Of[*spec, *state, provider](many{mk("daemons", func(i *resource.Info) { i.Refreshes, i.Reads, i.Writes = true, resource.Units, resource.Units })}),
-		resource.Of[*spec, *state, provider](mk("wide", func(i *resource.Info) { i.Parallel = 4 })),
-		resource.Of[*spec, *state, provider](relating{mk("broad", func(i *resource.Info) { i.Parallel = 4 })}),
-		resource.Of[*spec, *state, provider](guarded{mk("guarded", refreshes)}),
-		resource.Of[*spec, *settlingState, provider](settling{many{mk("settling", func(i *resource.Info) { i.Reads, i.Writes = resource.Units, resource.Units })}}),
+		resource.Of[*spec, *state, provider](mk("thing", nil), plain{}),
+		resource.Of[*spec, *state, provider](mk("svc", refreshes), plain{}),
+		resource.Of[*spec, *state, provider](mk("units", nil), plain{}),
+		resource.Of[*spec, *state, provider](relating{mk("rel", nil)}, plain{}),
+		resource.Of[*spec, *state, provider](many{mk("many", func(i *resource.Info) { i.Reads, i.Writes = resource.Packages, resource.Packages })}, plain{}),
+		resource.Of[*spec, *state, provider](many{mk("daemons", func(i *resource.Info) { i.Refreshes, i.Reads, i.Writes = true, resource.Units, resource.Units })}, plain{}),
+		resource.Of[*spec, *state, provider](mk("wide", func(i *resource.Info) { i.Parallel = 4 }), plain{}),
+		resource.Of[*spec, *state, provider](relating{mk("broad", func(i *resource.Info) { i.Parallel = 4 })}, plain{}),
+		resource.Of[*spec, *state, provider](guarded{mk("guarded", refreshes)}, plain{}),
+		resource.Of[*spec, *settlingState, provider](settling{many{mk("settling", func(i *resource.Info) { i.Reads, i.Writes = resource.Units, resource.Units })}}, plain{}),
 	}
 	w.opts = engine.Options{
 		Identity: report.Identity{Manifest: "test.yaml", Cause: model.CauseCommand},

@@ -60,13 +60,12 @@ func (p provider) IsManageable(model.Facts, resource.Spec) (bool, int, error) {
 	return p.ok, p.priority, p.err
 }
 
-type contract struct{ providers []provider }
+type contract struct{}
 
 func (contract) Info() resource.Info {
 	return resource.Info{Name: "toy", Ensures: []string{"present", "absent"}, NameHelp: "a toy's name"}
 }
-func (contract) New() *spec              { return &spec{Text: "default"} }
-func (c contract) Providers() []provider { return c.providers }
+func (contract) New() *spec { return &spec{Text: "default"} }
 func (contract) Status(context.Context, resource.Env, provider, *spec) (*state, error) {
 	return &state{}, nil
 }
@@ -76,7 +75,7 @@ func (contract) Apply(context.Context, resource.Env, provider, *spec, resource.P
 }
 
 func toy() *resource.Type {
-	return resource.Of[*spec, *state, provider](contract{[]provider{{name: "wood", ok: true, priority: 1}}})
+	return resource.Of[*spec, *state, provider](contract{}, provider{name: "wood", ok: true, priority: 1})
 }
 
 func str(s string) document.Value { return document.Value{Kind: document.String, Text: s, Pos: at(7)} }
