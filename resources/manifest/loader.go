@@ -26,9 +26,8 @@ type Loader struct {
 // NewLoader makes a loader.
 func NewLoader(o Options) *Loader {
 	o.MaxBytes = cmp.Or(o.MaxBytes, syntax.DefaultMaxBytes)
-	fetch := source.Options{KV: o.KV, Object: o.Object, HTTPStall: o.HTTPStall, Stdin: o.Stdin, Unpack: o.Unpack, MaxBytes: o.MaxBytes, MaxBundleBytes: o.MaxBundleBytes}
 
-	return &Loader{Fetcher: source.New(fetch), eval: o}
+	return &Loader{Fetcher: source.New(o.Options), eval: o}
 }
 
 // Inputs are what goes into a Resolve besides the document.
