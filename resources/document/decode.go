@@ -5,7 +5,6 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/musterfleet/muster/model"
 )
@@ -39,11 +38,11 @@ func (d *Decoder) Into(f reflect.Value, key string, v Value) {
 		return
 	}
 	if f.Kind() == reflect.Interface {
-		f.Set(reflect.ValueOf(v.plain(d.reveal)))
+		f.Set(reflect.ValueOf(v.PlainWith(d.reveal)))
 		return
 	}
 	if v.Secret && len(v.Text) > 0 {
-		d.reveal(v.secret())
+		d.reveal(v.AsSecret())
 	}
 	if f.Kind() == reflect.Pointer {
 		f.Set(reflect.New(f.Type().Elem()))
@@ -100,19 +99,6 @@ func (d *Decoder) scalar(f reflect.Value, key string, v Value) {
 		f.SetInt(n)
 	default:
 		panic("unsupported kind " + f.Kind().String() + " of " + key)
-	}
-}
-
-// ParseBool takes true and false, and the booleans of YAML 1.1 too, because that
-// is what older manifests hold.
-func ParseBool(text string) (yes, ok bool) {
-	switch strings.ToLower(text) {
-	case "true", "yes", "on":
-		return true, true
-	case "false", "no", "off":
-		return false, true
-	default:
-		return false, false
 	}
 }
 
