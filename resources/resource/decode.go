@@ -10,6 +10,7 @@ import (
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/redact"
 	"github.com/musterfleet/muster/resources/document"
+	"github.com/musterfleet/muster/resources/document/decode"
 	"github.com/musterfleet/muster/resources/health"
 	"github.com/musterfleet/muster/resources/registration"
 )
@@ -18,20 +19,20 @@ import (
 // strict and reports every problem at once, each at its position; the resource is
 // nil when there is any.
 func Decode(t *Type, properties document.Value, pos model.Position) (*Resource, model.Problems) {
-	r, problems := decode(t, properties, pos, nil)
+	r, problems := decodeSpec(t, properties, pos, nil)
 	if len(problems) > 0 {
-		_, problems = decode(t, properties, pos, map[string]model.Position{})
+		_, problems = decodeSpec(t, properties, pos, map[string]model.Position{})
 		return nil, problems
 	}
 
 	return r, nil
 }
 
-// decode returns a resource with the properties that can be read, and the problems
+// decodeSpec returns a resource with the properties that can be read, and the problems
 // of the others. It notes the places of values where there is a map for them, which
 // only problems need.
-func decode(t *Type, properties document.Value, pos model.Position, places map[string]model.Position) (*Resource, model.Problems) {
-	d := document.Decoder{Places: places}
+func decodeSpec(t *Type, properties document.Value, pos model.Position, places map[string]model.Position) (*Resource, model.Problems) {
+	d := decode.Decoder{Places: places}
 	spec := t.New()
 	late := false
 	if properties.Kind != document.Map && properties.Kind != document.Null {
@@ -116,7 +117,7 @@ func withoutConsequences(found, unread model.Problems) model.Problems {
 
 // redactProblems takes the secrets of the resource out of the problems, which quote values,
 // and the values of a sensitive one.
-func redactProblems(d *document.Decoder, r *Resource, properties document.Value) {
+func redactProblems(d *decode.Decoder, r *Resource, properties document.Value) {
 	var secrets []model.Secret
 	for _, s := range d.Secrets {
 		secrets = append(secrets, model.NewSecret(s.Reveal()))
@@ -150,7 +151,7 @@ func collectTexts(v document.Value, out *[]model.Secret) {
 // DecodeQuestion is Decode for a resource that is only observed: properties may
 // be missing.
 func DecodeQuestion(t *Type, properties document.Value, pos model.Position) (*Resource, model.Problems) {
-	r, problems := decode(t, properties, pos, map[string]model.Position{})
+	r, problems := decodeSpec(t, properties, pos, map[string]model.Position{})
 	problems = slices.DeleteFunc(problems, func(p model.Problem) bool {
 		property, _, _ := strings.Cut(p.Property, ".")
 		_, given := properties.Get(property)
