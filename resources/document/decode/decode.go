@@ -214,10 +214,10 @@ func kindName(k reflect.Kind) string {
 	}
 }
 
-// Decode reads a document of at most max bytes and fills target, a pointer to a
+// Document reads a document of at most max bytes and fills target, a pointer to a
 // struct, by its json tags. It returns the place of each value by its path
 // (nats.servers), and every problem.
-func Decode(name string, data []byte, max int64, target any) (map[string]model.Position, model.Problems) {
+func Document(name string, data []byte, max int64, target any) (map[string]model.Position, model.Problems) {
 	root, problems := document.Read(name, data, max)
 	d := Decoder{Problems: problems, Places: map[string]model.Position{}}
 	d.Document(root, target)
