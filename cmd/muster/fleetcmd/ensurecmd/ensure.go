@@ -17,6 +17,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/describe"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
@@ -146,8 +147,8 @@ func (c *ensureCommand) send(ctx context.Context, store *fleetcli.Store, list []
 }
 
 func (c *ensureCommand) printAnswer(r model.EnsureResponse) {
-	text := c.Print.Word(string(fleet.EnsureOutcome(r)))
-	summary := fleet.EnsureSummary(r)
+	text := c.Print.Word(string(describe.EnsureOutcome(r)))
+	summary := describe.EnsureSummary(r)
 	if fleet.Failed(r) && c.place.Line > 0 {
 		summary = c.place.String() + ": " + summary
 	}

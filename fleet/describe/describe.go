@@ -1,4 +1,5 @@
-package fleet
+// Package describe describes reports and answers of nodes in a few words, for people.
+package describe
 
 import (
 	"cmp"
@@ -156,33 +157,4 @@ func EnsureOutcome(r model.EnsureResponse) model.Outcome {
 	default:
 		return model.Outcome(r.Phase)
 	}
-}
-
-// rememberedReports is how many reports Repeats remembers: far more than arrive
-// within the two minutes in which a node may send one again.
-const rememberedReports = 100_000
-
-// Repeats finds reports that were delivered before. The zero value is ready.
-type Repeats struct {
-	seen  map[[2]string]bool
-	order [][2]string
-}
-
-// Seen reports whether Seen got this report before.
-func (s *Repeats) Seen(r model.Report) bool {
-	id := [2]string{r.Node, r.ID}
-	if s.seen[id] {
-		return true
-	}
-	if s.seen == nil {
-		s.seen = map[[2]string]bool{}
-	}
-	s.seen[id] = true
-	s.order = append(s.order, id)
-	if len(s.order) > rememberedReports {
-		delete(s.seen, s.order[0])
-		s.order = s.order[1:]
-	}
-
-	return false
 }
