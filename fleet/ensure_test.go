@@ -190,7 +190,7 @@ func TestFailed(t *testing.T) {
 		if got := fleet.Failed(c.answer); got != c.failed {
 			t.Errorf("%s: failed is %v", name, got)
 		}
-		if got := describe.EnsureOutcome(c.answer); got != c.outcome {
+		if got := describe.Outcome(c.answer); got != c.outcome {
 			t.Errorf("%s: outcome is %s", name, got)
 		}
 	}

@@ -12,9 +12,9 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Describe returns what a report is about, in a word or two, and what happened in
+// Report returns what a report is about, in a word or two, and what happened in
 // a few words; empty where the outcome is enough.
-func Describe(r model.Report) (subject, summary string) {
+func Report(r model.Report) (subject, summary string) {
 	switch r.Type {
 	case model.ProtocolTransaction:
 		t := decoded[model.Transaction](r.Data)
@@ -27,7 +27,7 @@ func Describe(r model.Report) (subject, summary string) {
 		if response.State != nil {
 			subject += " " + response.State.Ref().String()
 		}
-		return subject, EnsureSummary(response)
+		return subject, Answer(response)
 	case model.ProtocolHealth:
 		h := decoded[model.HealthReport](r.Data)
 		if h.Output == "" && h.Was != "" {
@@ -135,8 +135,8 @@ func exitCode(t *model.Transaction) *int {
 	}](t.Status).ExitCode
 }
 
-// EnsureSummary returns the result of an ensure request in a few words.
-func EnsureSummary(r model.EnsureResponse) string {
+// Answer returns the result of an ensure request in a few words.
+func Answer(r model.EnsureResponse) string {
 	switch {
 	case r.Error != "":
 		return r.Error
@@ -147,8 +147,8 @@ func EnsureSummary(r model.EnsureResponse) string {
 	}
 }
 
-// EnsureOutcome returns the outcome of an answer.
-func EnsureOutcome(r model.EnsureResponse) model.Outcome {
+// Outcome returns the outcome of an answer.
+func Outcome(r model.EnsureResponse) model.Outcome {
 	switch {
 	case r.State != nil:
 		return r.State.Outcome()

@@ -66,13 +66,13 @@ func TestReportReads(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := report(t, c.typ, c.document)
-			if subject, summary := describe.Describe(r); subject != c.subject || summary != c.summary {
+			if subject, summary := describe.Report(r); subject != c.subject || summary != c.summary {
 				t.Errorf("%q, %q", subject, summary)
 			}
 		})
 	}
 	alone := model.Report{Type: model.ProtocolRun, Manifest: "motd.yaml", Data: json.RawMessage("{}")}
-	if subject, _ := describe.Describe(alone); subject != "motd.yaml" {
+	if subject, _ := describe.Report(alone); subject != "motd.yaml" {
 		t.Errorf("without a revision: %q", subject)
 	}
 }

@@ -147,8 +147,8 @@ func (c *ensureCommand) send(ctx context.Context, store *fleetcli.Store, list []
 }
 
 func (c *ensureCommand) printAnswer(r model.EnsureResponse) {
-	text := c.Print.Word(string(describe.EnsureOutcome(r)))
-	summary := describe.EnsureSummary(r)
+	text := c.Print.Word(string(describe.Outcome(r)))
+	summary := describe.Answer(r)
 	if fleet.Failed(r) && c.place.Line > 0 {
 		summary = c.place.String() + ": " + summary
 	}

@@ -134,7 +134,7 @@ func read(ctx context.Context, store *fleetcli.Store, filter reports.Filter) ite
 
 // reportLine returns a report as a line of text.
 func reportLine(p print.Printer, r model.Report) string {
-	subject, summary := describe.Describe(r)
+	subject, summary := describe.Report(r)
 	if subject != "" && summary != "" {
 		subject += ": "
 	}
