@@ -2,6 +2,7 @@ package eval
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/manifest/expression"
@@ -24,10 +25,8 @@ func (r *Resolver) Excluded(ctx context.Context, properties document.Value) (rea
 		switch {
 		case !valid:
 			ok = false
-		case e.Key == "if" && !yes && reason == "":
-			reason = "control.if is false: " + r.Scope.World.Printed.Shown(expression.Bare(e.Value.Text))
-		case e.Key == "unless" && yes && reason == "":
-			reason = "control.unless is true: " + r.Scope.World.Printed.Shown(expression.Bare(e.Value.Text))
+		case yes != (e.Key == "if") && reason == "":
+			reason = fmt.Sprintf("control.%s is %t: %s", e.Key, yes, r.Scope.World.Printed.Shown(expression.Bare(e.Value.Text)))
 		}
 	}
 

@@ -146,7 +146,9 @@ func (w *World) Failed(err error) *failure {
 	if err == nil {
 		return nil
 	}
-	f := &failure{Message: expression.ExprMessage(err), Hint: expression.HintOf(err), sure: isSyntax(err)}
+	f := &failure{Message: expression.ExprMessage(err), Hint: expression.HintOf(err)}
+	var bad *template.Error
+	f.sure = errors.As(err, &bad) && bad.Syntax
 	var file *fs.PathError
 	if errors.As(err, &file) && errors.Is(err, fs.ErrNotExist) {
 		f.missing = file.Path
@@ -158,13 +160,6 @@ func (w *World) Failed(err error) *failure {
 	}
 
 	return f
-}
-
-// isSyntax reports whether a template is invalid on every node.
-func isSyntax(err error) bool {
-	var bad *template.Error
-
-	return errors.As(err, &bad) && bad.Syntax
 }
 
 // Learn notes secrets, for whoever must recognise them in the texts of others:
