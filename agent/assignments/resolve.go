@@ -84,7 +84,7 @@ func (t *turn) resolve(ctx context.Context, v *Version) (*Resolution, error) {
 	text := []byte(v.Manifest)
 	var err error
 	if v.Bundle != "" {
-		if out.Dir, text, err = t.bundles.open(ctx, v.Entry.Key, v.Bundle); err != nil {
+		if out.Dir, text, err = t.bundles.Open(ctx, v.Entry.Key, v.Bundle); err != nil {
 			return nil, err
 		}
 	}

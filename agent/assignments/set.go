@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/musterfleet/muster/agent/assignments/bundles"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/engine/graph"
@@ -35,7 +36,7 @@ type Options struct {
 	// Dir is the state directory of the node.
 	Dir     string
 	Source  Source
-	Bundles BundleSource
+	Bundles bundles.Source
 	Loader  Loader
 	Log     *slog.Logger
 }
@@ -45,7 +46,7 @@ type Options struct {
 type Set struct {
 	o       Options
 	store   *store
-	bundles *bundles
+	bundles *bundles.Store
 	units   map[string]*unit
 	// order are the units with an active version, in the order in which they run.
 	order  []*unit
@@ -58,7 +59,7 @@ func Open(o Options) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Set{o: o, store: store, units: map[string]*unit{}, bundles: &bundles{host: o.Host, source: o.Bundles, dir: filepath.Join(o.Dir, "bundles")}}
+	s := &Set{o: o, store: store, units: map[string]*unit{}, bundles: &bundles.Store{Host: o.Host, Source: o.Bundles, Dir: filepath.Join(o.Dir, "bundles")}}
 	if s.bucket, err = store.bucket(); err != nil {
 		return nil, err
 	}

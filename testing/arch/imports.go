@@ -92,6 +92,7 @@ func rooms() []room {
 		{folder: "resources/manifest/render", may: []string{"model/...", "resources/document", "resources/resource", "resources/manifest/syntax", "resources/manifest/expression"}},
 		{folder: "kvstore", alone: true, may: []string{"model"}, tests: []string{"kvstore/..."}},
 		{folder: "agent", alone: true, may: []string{"model", "agent/...", "resources/...", "schemas"}, tests: []string{"kvstore/..."}},
+		{folder: "agent/assignments/bundles", may: []string{"model", "resources/host/..."}},
 		{folder: "agent/tasks"},
 		{folder: "agent/bounds", may: []string{"model"}},
 		{folder: "agent/config", may: []string{"model", "agent/outbox", "resources/document/...", "resources/manifest"}},
