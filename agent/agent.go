@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/agent/assignments"
+	"github.com/musterfleet/muster/agent/assignments/bundles"
 	"github.com/musterfleet/muster/agent/bounds"
 	"github.com/musterfleet/muster/agent/delivery"
 	"github.com/musterfleet/muster/agent/health"
@@ -37,7 +38,7 @@ type Options struct {
 	Host        *host.Host
 	Loader      Loader
 	Assignments Assignments
-	Bundles     assignments.BundleSource
+	Bundles     bundles.Source
 	Publisher   Publisher
 	States      status.Store
 	// Registry announces services to others.

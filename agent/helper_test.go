@@ -31,6 +31,7 @@ import (
 	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/manifest"
+	"github.com/musterfleet/muster/resources/manifest/source"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/testing/hosttest"
 	"github.com/musterfleet/muster/testing/kvtest"
@@ -374,7 +375,7 @@ func (n *node) options() agent.Options {
 	}
 	return agent.Options{
 		Config: n.config, Version: "1.2.3", Host: n.host,
-		Loader:  countingLoader{manifest.NewLoader(manifest.Options{Types: n.types, KV: assignments.ObserveKV(n.outside.getKV)}), &n.resolved},
+		Loader:  countingLoader{manifest.NewLoader(manifest.Options{Types: n.types, Options: source.Options{KV: assignments.ObserveKV(n.outside.getKV)}}), &n.resolved},
 		Checker: n.checker, Registry: n.registry,
 		Assignments: n.bucket, Bundles: &n.outside, Publisher: n.stream, States: n.stream,
 		Facts: func(ctx context.Context, dir string) (model.Facts, string, []error) {

@@ -42,7 +42,7 @@ func (slowProvider) IsManageable(model.Facts, resource.Spec) (bool, int, error) 
 // newSlow adds the type to a node.
 func newSlow(n *node) *slow {
 	s := &slow{release: make(chan struct{}), begun: make(chan string, 100), done: map[string]bool{}}
-	n.types = append(n.types, resource.Of[*slowSpec, *slowState, slowProvider](s))
+	n.types = append(n.types, resource.Of[*slowSpec, *slowState, slowProvider](s, slowProvider{}))
 
 	return s
 }
@@ -63,8 +63,6 @@ func (*slow) Info() resource.Info {
 }
 
 func (*slow) New() *slowSpec { return &slowSpec{} }
-
-func (*slow) Providers() []slowProvider { return []slowProvider{{}} }
 
 func (s *slow) Status(ctx context.Context, _ resource.Env, _ slowProvider, spec *slowSpec) (*slowState, error) {
 	if spec.Name == "look" {

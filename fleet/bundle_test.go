@@ -17,6 +17,7 @@ import (
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/archive"
+	"github.com/musterfleet/muster/resources/manifest"
 )
 
 // pushBundle pushes a source as a bundle and gives the bundle's bytes.
@@ -203,20 +204,20 @@ func TestRead(t *testing.T) {
 	wantError(t, err, nil, "site.yaml:1:3")
 	wantError(t, err, nil, "site.yaml:2:3")
 	wantError(t, err, nil, "taken from the manifest's directory")
-	_, err = fleet.Read("-", io.LimitReader(endless{}, fleet.MaxManifest+1), anything)
+	_, err = fleet.Read("-", io.LimitReader(endless{}, manifest.DefaultMaxBytes+1), anything)
 	wantError(t, err, model.ErrTooLarge, "16 MiB")
 	bad := errors.New("bad")
-	_, err = fleet.Read(filepath.Join(dir, "site.yaml"), nil, func(string, []byte) ([]fleet.File, error) { return nil, bad })
+	_, err = fleet.Read(filepath.Join(dir, "site.yaml"), nil, func(string, []byte) ([]manifest.File, error) { return nil, bad })
 	wantError(t, err, bad, "bad")
 }
 
 // A file that only the node can tell needs the whole directory.
 func TestReadLateFiles(t *testing.T) {
 	dir := write(t, map[string]string{"site.yaml": "x", "web/manifest.yaml": "x"})
-	late := func(name string, _ []byte) ([]fleet.File, error) {
-		f := fleet.File{Path: "files/${ Facts.os }", Late: true}
+	late := func(name string, _ []byte) ([]manifest.File, error) {
+		f := manifest.File{Path: "files/${ Facts.os }", Late: true}
 		f.Pos.File, f.Pos.Line = name, 7
-		return []fleet.File{f}, nil
+		return []manifest.File{f}, nil
 	}
 	_, err := fleet.Read(filepath.Join(dir, "site.yaml"), nil, late)
 	wantError(t, err, nil, "site.yaml:7")

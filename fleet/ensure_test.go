@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/describe"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -189,7 +190,7 @@ func TestFailed(t *testing.T) {
 		if got := fleet.Failed(c.answer); got != c.failed {
 			t.Errorf("%s: failed is %v", name, got)
 		}
-		if got := fleet.EnsureOutcome(c.answer); got != c.outcome {
+		if got := describe.Outcome(c.answer); got != c.outcome {
 			t.Errorf("%s: outcome is %s", name, got)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/resources/manifest"
 )
 
 // write makes files of a directory; a value that begins with -> is a link, one
@@ -38,14 +39,14 @@ func write(t testing.TB, files map[string]string) string {
 }
 
 // anything accepts every manifest, and finds no files in it.
-func anything(string, []byte) ([]fleet.File, error) { return nil, nil }
+func anything(string, []byte) ([]manifest.File, error) { return nil, nil }
 
 // naming accepts every manifest, as one that names files.
 func naming(paths ...string) fleet.Check {
-	return func(name string, _ []byte) ([]fleet.File, error) {
-		var files []fleet.File
+	return func(name string, _ []byte) ([]manifest.File, error) {
+		var files []manifest.File
 		for i, p := range paths {
-			f := fleet.File{Path: p}
+			f := manifest.File{Path: p}
 			f.Pos.File, f.Pos.Line, f.Pos.Column = name, i+1, 3
 			files = append(files, f)
 		}

@@ -9,11 +9,8 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/manifest"
 )
-
-// MaxManifest is the maximum size of a manifest in bytes. Larger content belongs
-// beside the manifest.
-const MaxManifest = 16 << 20
 
 // StdinName is the file name in positions of a manifest from standard input.
 const StdinName = "<stdin>"
@@ -22,18 +19,9 @@ const StdinName = "<stdin>"
 // directory.
 var ErrNeedsFiles = errors.New("names files beside it, push its file or directory instead of standard input")
 
-// File is a path that a manifest names relative to its own directory, and its
-// position.
-type File struct {
-	Path string
-	Pos  model.Position
-	// Late is set where only the node can resolve the path.
-	Late bool
-}
-
 // Check validates a manifest before anything is pushed and returns the files it
 // names beside itself, with an error too. Its error is model.Problems, all of them.
-type Check func(name string, text []byte) ([]File, error)
+type Check func(name string, text []byte) ([]manifest.File, error)
 
 // Source is a valid manifest.
 type Source struct {
@@ -120,12 +108,12 @@ func open(path string, stdin io.Reader) (s *Source, name string, err error) {
 }
 
 func readText(r io.Reader, name string) ([]byte, error) {
-	text, err := io.ReadAll(io.LimitReader(r, MaxManifest+1))
+	text, err := io.ReadAll(io.LimitReader(r, manifest.DefaultMaxBytes+1))
 	switch {
 	case err != nil:
 		return nil, err
-	case len(text) > MaxManifest:
-		return nil, fmt.Errorf("%s: %w: a manifest has at most %d MiB, deliver large files beside it, as source", name, model.ErrTooLarge, MaxManifest>>20)
+	case len(text) > manifest.DefaultMaxBytes:
+		return nil, fmt.Errorf("%s: %w: a manifest has at most %d MiB, deliver large files beside it, as source", name, model.ErrTooLarge, manifest.DefaultMaxBytes>>20)
 	default:
 		return text, nil
 	}

@@ -24,12 +24,12 @@ import (
 // All returns every type, each call a new one: one line each.
 func All() resource.Types {
 	return resource.Types{
-		resource.Of(file.New(fileposix.Provider{})),
-		resource.Of(exec.New(execposix.Provider{}, shell.New())),
-		resource.Of(pkg.New(apt.New(), dnf.New())),
-		resource.Of(service.New(systemd.New("/"))),
-		resource.Of(archive.New(http.New(http.Options{}))),
-		resource.Of(scaffold.New(choria.New())),
-		resource.Of(apply.New(ccmmanifest.Provider{})),
+		file.New(fileposix.Provider{}),
+		exec.New(execposix.Provider{}, shell.New()),
+		pkg.New(apt.New(), dnf.New()),
+		service.New(systemd.New("/")),
+		archive.New(http.New(http.Options{})),
+		scaffold.New(choria.New()),
+		apply.New(ccmmanifest.Provider{}),
 	}
 }

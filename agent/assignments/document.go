@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
+	"github.com/musterfleet/muster/resources/document/decode"
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
@@ -19,7 +20,7 @@ func parse(e model.Entry) (*Version, model.Problems) {
 		v.Manifest, v.Digest = string(e.Value), v.sum
 		return v, nil
 	}
-	places, problems := document.Decode(e.Key, e.Value, manifest.DefaultMaxBytes, &v.Assignment)
+	places, problems := decode.Document(e.Key, e.Value, manifest.DefaultMaxBytes, &v.Assignment)
 	_, name, _ := model.SplitKey(e.Key)
 	for _, p := range v.Validate(name) {
 		if p.Pos = places[p.Property]; p.Pos.IsZero() {

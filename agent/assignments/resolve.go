@@ -8,9 +8,9 @@ import (
 	"github.com/musterfleet/muster/agent/bounds"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/engine/graph"
 	"github.com/musterfleet/muster/resources/manifest"
-	"github.com/musterfleet/muster/resources/resource"
 )
 
 // ErrNoFacts is transient: the facts are being gathered.
@@ -68,7 +68,7 @@ func (t *turn) holds(ctx context.Context, v *Version) (holds bool, err error) {
 	if v.When == "" {
 		return true, nil
 	}
-	when := resource.Value{Kind: resource.String, Text: v.When, Pos: v.whenAt}
+	when := document.Value{Kind: document.String, Text: v.When, Pos: v.whenAt}
 	err = observed(ctx, t.in.Facts.Values, func(ctx context.Context) (err error) {
 		holds, err = t.o.Loader.Condition(ctx, "when", when, manifest.Inputs{Facts: t.in.Facts.Values})
 		return err
@@ -84,7 +84,7 @@ func (t *turn) resolve(ctx context.Context, v *Version) (*Resolution, error) {
 	text := []byte(v.Manifest)
 	var err error
 	if v.Bundle != "" {
-		if out.Dir, text, err = t.bundles.open(ctx, v.Entry.Key, v.Bundle); err != nil {
+		if out.Dir, text, err = t.bundles.Open(ctx, v.Entry.Key, v.Bundle); err != nil {
 			return nil, err
 		}
 	}

@@ -8,7 +8,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/musterfleet/muster/agent/assignments/bundles"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/engine/graph"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/manifest"
@@ -25,7 +27,7 @@ type Source interface {
 // Loader makes resources of manifests; *manifest.Loader is one.
 type Loader interface {
 	Resolve(ctx context.Context, doc *manifest.Document, in manifest.Inputs) (*manifest.Resolved, error)
-	Condition(ctx context.Context, name string, v resource.Value, in manifest.Inputs) (bool, error)
+	Condition(ctx context.Context, name string, v document.Value, in manifest.Inputs) (bool, error)
 }
 
 // Options are what a Set is made from.
@@ -34,7 +36,7 @@ type Options struct {
 	// Dir is the state directory of the node.
 	Dir     string
 	Source  Source
-	Bundles BundleSource
+	Bundles bundles.Source
 	Loader  Loader
 	Log     *slog.Logger
 }
@@ -44,7 +46,7 @@ type Options struct {
 type Set struct {
 	o       Options
 	store   *store
-	bundles *bundles
+	bundles *bundles.Store
 	units   map[string]*unit
 	// order are the units with an active version, in the order in which they run.
 	order  []*unit
@@ -57,7 +59,7 @@ func Open(o Options) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Set{o: o, store: store, units: map[string]*unit{}, bundles: &bundles{host: o.Host, source: o.Bundles, dir: filepath.Join(o.Dir, "bundles")}}
+	s := &Set{o: o, store: store, units: map[string]*unit{}, bundles: &bundles.Store{Host: o.Host, Source: o.Bundles, Dir: filepath.Join(o.Dir, "bundles")}}
 	if s.bucket, err = store.bucket(); err != nil {
 		return nil, err
 	}

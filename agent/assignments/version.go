@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/musterfleet/muster/agent/assignments/bundles"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine/graph"
 	"github.com/musterfleet/muster/resources/host/trust"
@@ -61,7 +62,7 @@ const freshFor = 5 * time.Second
 // valid reports whether a run may be made from a resolution as it is: its bundle is
 // there, and nothing but its text went in, or what did cannot have changed since.
 func (r *Resolution) valid(now basis) bool {
-	if r.Dir != "" && !isIntact(r.Dir) {
+	if r.Dir != "" && !bundles.IsIntact(r.Dir) {
 		return false
 	}
 

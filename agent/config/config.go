@@ -9,7 +9,7 @@ import (
 
 	"github.com/musterfleet/muster/agent/outbox"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/document"
+	"github.com/musterfleet/muster/resources/document/decode"
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
@@ -84,7 +84,7 @@ func Default(hostname string) Config {
 // its place in the file.
 func Parse(name string, data []byte, hostname string) (Config, error) {
 	c := Default(hostname)
-	places, problems := document.Decode(name, data, manifest.DefaultMaxBytes, &c)
+	places, problems := decode.Document(name, data, manifest.DefaultMaxBytes, &c)
 	for _, p := range c.Validate() {
 		if at, ok := places[p.Property]; ok {
 			p.Pos = at

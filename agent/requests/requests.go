@@ -12,6 +12,7 @@ import (
 	"github.com/segmentio/ksuid"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/engine/graph"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/manifest"
@@ -20,9 +21,9 @@ import (
 
 // Loader makes a resource of a request; *manifest.Loader is one.
 type Loader interface {
-	ResolveOne(ctx context.Context, typ string, properties resource.Value, in manifest.Inputs) (*manifest.Resolved, error)
-	ResolveQuestion(ctx context.Context, typ string, properties resource.Value, in manifest.Inputs) (*manifest.Resolved, error)
-	Sensitive(typ string, properties resource.Value) bool
+	ResolveOne(ctx context.Context, typ string, properties document.Value, in manifest.Inputs) (*manifest.Resolved, error)
+	ResolveQuestion(ctx context.Context, typ string, properties document.Value, in manifest.Inputs) (*manifest.Resolved, error)
+	Sensitive(typ string, properties document.Value) bool
 }
 
 // Run is what the one run of a request is made from.

@@ -11,14 +11,13 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources"
-	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/testing/setting"
 )
 
 // TestATypeThatIsAdded has one more type than muster, as docs/adding-a-type.md
 // adds it: every command knows it, and nothing else was touched.
 func TestATypeThatIsAdded(t *testing.T) {
-	types := append(resources.All(), resource.Of(setting.New(setting.Plain{})))
+	types := append(resources.All(), setting.New(setting.Plain{}))
 	dir := t.TempDir()
 	t.Setenv("MUSTER_STATE_DIR", filepath.Join(dir, "state"))
 	t.Setenv("MUSTER_CONFIG_DIR", filepath.Join(dir, "config"))

@@ -17,7 +17,7 @@ import (
 func TestContract(t *testing.T) {
 	child := func(string) typetest.Properties { return typetest.Properties{"name": "child.yaml"} }
 	typetest.Run(t, typetest.Config{
-		Type: resource.Of(apply.New(ccmmanifest.Provider{})),
+		Type: apply.New(ccmmanifest.Provider{}),
 		Cases: []typetest.Case{
 			{Name: "all stable", Properties: child, Children: model.Counts{Total: 3, Stable: 3}},
 			{Name: "one changed", Properties: child, Children: model.Counts{Total: 3, Stable: 2, Changed: 1}, Repeats: true, Message: "Would have changed 1 of the 3 resources of the child manifest"},

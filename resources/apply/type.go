@@ -8,16 +8,14 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Type is the apply type with its providers. Make it with New.
-type Type struct{ providers []ApplyProvider }
+// Type is the apply type.
+type Type struct{}
 
-// New returns the type, for resource.Of.
-func New(providers ...ApplyProvider) resource.Contract[*Spec, *State, ApplyProvider] {
-	return &Type{providers: providers}
-}
+// New returns the type with its providers, for resources.All.
+func New(providers ...ApplyProvider) *resource.Type { return resource.Of(Type{}, providers...) }
 
 // Info describes the type. It changes nothing itself; the child's resources do.
-func (*Type) Info() resource.Info {
+func (Type) Info() resource.Info {
 	return resource.Info{
 		Name:     "apply",
 		Summary:  "Child manifests, whose resources become part of the run",
@@ -28,22 +26,19 @@ func (*Type) Info() resource.Info {
 }
 
 // New returns empty properties.
-func (*Type) New() *Spec { return &Spec{} }
-
-// Providers returns the providers.
-func (t *Type) Providers() []ApplyProvider { return t.providers }
+func (Type) New() *Spec { return &Spec{} }
 
 // Include returns the child manifest.
-func (*Type) Include(spec *Spec) resource.Inclusion { return spec.inclusion() }
+func (Type) Include(spec *Spec) resource.Inclusion { return spec.inclusion() }
 
 // Status returns the outcome of the child manifest so far.
-func (*Type) Status(_ context.Context, env resource.Env, _ ApplyProvider, spec *Spec) (*State, error) {
+func (Type) Status(_ context.Context, env resource.Env, _ ApplyProvider, spec *Spec) (*State, error) {
 	return StateOf(env, spec), nil
 }
 
 // Plan reports changes of the child's resources as a change of this one, and
 // their failures as an error.
-func (*Type) Plan(_ *Spec, state *State, _ bool) (resource.Plan, error) {
+func (Type) Plan(_ *Spec, state *State, _ bool) (resource.Plan, error) {
 	var plan resource.Plan
 	if state.Changed > 0 {
 		plan.Add(model.Change{Action: "apply", Message: fmt.Sprintf("Would have changed %d of the %d resources of the child manifest", state.Changed, state.Resources)})
@@ -53,7 +48,7 @@ func (*Type) Plan(_ *Spec, state *State, _ bool) (resource.Plan, error) {
 }
 
 // Apply has the provider judge the child manifest.
-func (*Type) Apply(ctx context.Context, env resource.Env, p ApplyProvider, spec *Spec, _ resource.Plan) (resource.Outcome, error) {
+func (Type) Apply(ctx context.Context, env resource.Env, p ApplyProvider, spec *Spec, _ resource.Plan) (resource.Outcome, error) {
 	state, err := p.ApplyManifest(ctx, env, spec)
 	if err != nil {
 		return resource.Outcome{}, err
@@ -63,7 +58,7 @@ func (*Type) Apply(ctx context.Context, env resource.Env, p ApplyProvider, spec 
 }
 
 // Verify accepts what the child's resources have verified.
-func (*Type) Verify(_ *Spec, outcome resource.Outcome, after *State) error {
+func (Type) Verify(_ *Spec, outcome resource.Outcome, after *State) error {
 	if err := Failure(after); err != nil {
 		return err
 	}

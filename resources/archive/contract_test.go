@@ -25,7 +25,7 @@ import (
 )
 
 func archiveType() *resource.Type {
-	return resource.Of(archive.New(http.New(http.Options{Backoff: time.Millisecond})))
+	return archive.New(http.New(http.Options{Backoff: time.Millisecond}))
 }
 
 func check(t testing.TB, err error) {

@@ -20,7 +20,7 @@ const propertyEnsure = "ensure"
 
 // Plan returns the downloads, extraction and removals that are due. An error is
 // an obstacle to them.
-func (*Type) Plan(spec *Spec, state *State, _ bool) (resource.Plan, error) {
+func (Type) Plan(spec *Spec, state *State, _ bool) (resource.Plan, error) {
 	switch kind := state.Entry.Kind; {
 	case kind == files.Directory:
 		return resource.Plan{}, fmt.Errorf("%s: path exists as a directory", spec.Name)

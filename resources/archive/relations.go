@@ -10,7 +10,7 @@ import (
 // Relations order an archive after its parent directories and those of its
 // target and its accounts, and before resources that need what it
 // provides.
-func (*Type) Relations(spec *Spec) resource.Relations {
+func (Type) Relations(spec *Spec) resource.Relations {
 	if spec.Ensure == model.EnsureAbsent {
 		return resource.Relations{Provides: resource.Provides(resource.EmptiedNeed(filepath.Dir(spec.Name))), Removes: []string{resource.PathNeed(spec.Name)}}
 	}

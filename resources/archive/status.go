@@ -14,7 +14,7 @@ const mode = 0o640
 
 // Status reads the archive and resolves the properties on this machine. A
 // missing account is a resource.PrerequisiteError.
-func (*Type) Status(ctx context.Context, env resource.Env, p ArchiveProvider, spec *Spec) (*State, error) {
+func (Type) Status(ctx context.Context, env resource.Env, p ArchiveProvider, spec *Spec) (*State, error) {
 	state, err := p.Status(ctx, env, spec)
 	if err != nil {
 		return nil, err

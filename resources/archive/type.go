@@ -12,16 +12,14 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Type is the archive type with its providers. Make it with New.
-type Type struct{ providers []ArchiveProvider }
+// Type is the archive type.
+type Type struct{}
 
-// New returns the type, for resource.Of.
-func New(providers ...ArchiveProvider) resource.Contract[*Spec, *State, ArchiveProvider] {
-	return &Type{providers: providers}
-}
+// New returns the type with its providers, for resources.All.
+func New(providers ...ArchiveProvider) *resource.Type { return resource.Of(Type{}, providers...) }
 
 // Info describes the type.
-func (*Type) Info() resource.Info {
+func (Type) Info() resource.Info {
 	return resource.Info{
 		Name:       "archive",
 		Summary:    "Archives: fetched, unpacked, and removed again",
@@ -36,17 +34,14 @@ func (*Type) Info() resource.Info {
 }
 
 // New returns properties with their defaults.
-func (*Type) New() *Spec { return &Spec{MaxSize: DefaultMaxSize} }
-
-// Providers returns the providers.
-func (t *Type) Providers() []ArchiveProvider { return t.providers }
+func (Type) New() *Spec { return &Spec{MaxSize: DefaultMaxSize} }
 
 // checksumValue is the name of the only output.
 const checksumValue = "checksum"
 
 // Apply fetches, unpacks and removes as planned. The pending extraction is
 // recorded before the archive is placed, and cleared afterwards.
-func (*Type) Apply(ctx context.Context, env resource.Env, p ArchiveProvider, spec *Spec, plan resource.Plan) (outcome resource.Outcome, err error) {
+func (Type) Apply(ctx context.Context, env resource.Env, p ArchiveProvider, spec *Spec, plan resource.Plan) (outcome resource.Outcome, err error) {
 	checksum := ""
 	if plan.Has(actionDownload) {
 		if checksum, err = download(ctx, env, p, spec); err != nil {
@@ -145,7 +140,7 @@ func isRefused(err error) bool {
 }
 
 // Verify checks that nothing is due, and explains a wrong creates.
-func (t *Type) Verify(spec *Spec, outcome resource.Outcome, after *State) error {
+func (t Type) Verify(spec *Spec, outcome resource.Outcome, after *State) error {
 	plan, err := t.Plan(spec, after, false)
 	arrived, fetched := outcome.Values[checksumValue]
 	switch {
@@ -167,7 +162,7 @@ func (t *Type) Verify(spec *Spec, outcome resource.Outcome, after *State) error 
 }
 
 // Outputs returns the checksum, also of a cleaned-up archive.
-func (*Type) Outputs(spec *Spec, state *State, outcome resource.Outcome) map[string]any {
+func (Type) Outputs(spec *Spec, state *State, outcome resource.Outcome) map[string]any {
 	checksum, arrived := outcome.Values[checksumValue].(string)
 	switch {
 	case arrived:

@@ -1,4 +1,3 @@
-// Package document reads documents in YAML or JSON, with the place of every
-// value, and decodes them strictly: every problem is found at once, and reported
-// with its place and remedy.
+// Package document reads documents in YAML or JSON, with the place of every value
+// and the place and remedy of every problem.
 package document

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/musterfleet/muster/model"
 )
@@ -81,14 +82,14 @@ func (v Value) IsScalar() bool { return v.Kind == Bool || v.Kind == Number || v.
 // because the text is what its author means; as a number it would come out as
 // 644 and 1.1.
 func (v Value) Plain() any {
-	return v.plain(func(s model.Secret) any { return s })
+	return v.PlainWith(func(s model.Secret) any { return s })
 }
 
-// plain is Plain with something else for secrets.
-func (v Value) plain(secret func(model.Secret) any) any {
+// PlainWith is Plain with something else for secrets.
+func (v Value) PlainWith(secret func(model.Secret) any) any {
 	switch {
 	case v.IsScalar() && v.Secret:
-		return secret(v.secret())
+		return secret(v.AsSecret())
 	case v.Kind == Null:
 		return nil
 	case v.Kind == Number:
@@ -96,13 +97,13 @@ func (v Value) plain(secret func(model.Secret) any) any {
 	case v.Kind == List:
 		out := make([]any, len(v.Items))
 		for i, item := range v.Items {
-			out[i] = item.plain(secret)
+			out[i] = item.PlainWith(secret)
 		}
 		return out
 	case v.Kind == Map:
 		out := make(map[string]any, len(v.Entries))
 		for _, e := range v.Entries {
-			out[e.Key] = e.Value.plain(secret)
+			out[e.Key] = e.Value.PlainWith(secret)
 		}
 		return out
 	case v.Kind == Bool:
@@ -114,8 +115,8 @@ func (v Value) plain(secret func(model.Secret) any) any {
 	return v.Text
 }
 
-// secret returns the text of a value that is secret.
-func (v Value) secret() model.Secret {
+// AsSecret returns the text of a value that is secret.
+func (v Value) AsSecret() model.Secret {
 	if v.Derived {
 		return model.NewDerived(v.Text)
 	}
@@ -136,6 +137,19 @@ func plainNumber(text string) any {
 	}
 
 	return f
+}
+
+// ParseBool takes true and false, and the booleans of YAML 1.1 too, because that
+// is what older manifests hold.
+func ParseBool(text string) (yes, ok bool) {
+	switch strings.ToLower(text) {
+	case "true", "yes", "on":
+		return true, true
+	case "false", "no", "off":
+		return false, true
+	default:
+		return false, false
+	}
 }
 
 // IsLate reports whether the value, or any within it, is known only later.

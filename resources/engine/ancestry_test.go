@@ -78,7 +78,7 @@ func leads(after map[string][]string, from, to string) bool {
 // what is declared last.
 func BenchmarkBackwardEdges(b *testing.B) {
 	const count = 20_000
-	typ := resource.Of[*spec, *state, provider](relating{newThing(newMachine(), "rel", nil)})
+	typ := resource.Of[*spec, *state, provider](relating{newThing(newMachine(), "rel", nil)}, plain{})
 	var all []*resource.Resource
 	for i := range count {
 		s := &spec{Common: model.Common{Name: fmt.Sprint(i)}, Needs: []string{"value:last"}}

@@ -18,6 +18,7 @@ import (
 	"github.com/segmentio/ksuid"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/engine/graph"
 	"github.com/musterfleet/muster/resources/engine/journal"
@@ -59,16 +60,16 @@ func newWorld(t *testing.T) *world {
 	}
 	refreshes := func(i *resource.Info) { i.Refreshes, i.Writes = true, resource.Everything }
 	w.types = resource.Types{
-		resource.Of[*spec, *state, provider](mk("thing", nil)),
-		resource.Of[*spec, *state, provider](mk("svc", refreshes)),
-		resource.Of[*spec, *state, provider](mk("units", nil)),
-		resource.Of[*spec, *state, provider](relating{mk("rel", nil)}),
-		resource.Of[*spec, *state, provider](many{mk("many", func(i *resource.Info) { i.Reads, i.Writes = resource.Packages, resource.Packages })}),
-		resource.Of[*spec, *state, provider](many{mk("daemons", func(i *resource.Info) { i.Refreshes, i.Reads, i.Writes = true, resource.Units, resource.Units })}),
-		resource.Of[*spec, *state, provider](mk("wide", func(i *resource.Info) { i.Parallel = 4 })),
-		resource.Of[*spec, *state, provider](relating{mk("broad", func(i *resource.Info) { i.Parallel = 4 })}),
-		resource.Of[*spec, *state, provider](guarded{mk("guarded", refreshes)}),
-		resource.Of[*spec, *settlingState, provider](settling{many{mk("settling", func(i *resource.Info) { i.Reads, i.Writes = resource.Units, resource.Units })}}),
+		resource.Of[*spec, *state, provider](mk("thing", nil), plain{}),
+		resource.Of[*spec, *state, provider](mk("svc", refreshes), plain{}),
+		resource.Of[*spec, *state, provider](mk("units", nil), plain{}),
+		resource.Of[*spec, *state, provider](relating{mk("rel", nil)}, plain{}),
+		resource.Of[*spec, *state, provider](many{mk("many", func(i *resource.Info) { i.Reads, i.Writes = resource.Packages, resource.Packages })}, plain{}),
+		resource.Of[*spec, *state, provider](many{mk("daemons", func(i *resource.Info) { i.Refreshes, i.Reads, i.Writes = true, resource.Units, resource.Units })}, plain{}),
+		resource.Of[*spec, *state, provider](mk("wide", func(i *resource.Info) { i.Parallel = 4 }), plain{}),
+		resource.Of[*spec, *state, provider](relating{mk("broad", func(i *resource.Info) { i.Parallel = 4 })}, plain{}),
+		resource.Of[*spec, *state, provider](guarded{mk("guarded", refreshes)}, plain{}),
+		resource.Of[*spec, *settlingState, provider](settling{many{mk("settling", func(i *resource.Info) { i.Reads, i.Writes = resource.Units, resource.Units })}}, plain{}),
 	}
 	w.opts = engine.Options{
 		Identity: report.Identity{Manifest: "test.yaml", Cause: model.CauseCommand},
@@ -85,18 +86,18 @@ func (w *world) res(line string) *resource.Resource {
 	if !ok {
 		w.t.Fatalf("no type %s", words[0])
 	}
-	props := resource.Value{Kind: resource.Map}
-	add := func(key string, v resource.Value) {
-		props.Entries = append(props.Entries, resource.Entry{Key: key, Value: v})
+	props := document.Value{Kind: document.Map}
+	add := func(key string, v document.Value) {
+		props.Entries = append(props.Entries, document.Entry{Key: key, Value: v})
 	}
-	add("name", resource.Value{Kind: resource.String, Text: words[1]})
+	add("name", document.Value{Kind: document.String, Text: words[1]})
 	for _, word := range words[2:] {
 		key, value, _ := strings.Cut(word, "=")
-		v := resource.Value{Kind: resource.String, Text: value}
+		v := document.Value{Kind: document.String, Text: value}
 		if slices.Contains([]string{"require", "subscribe", "needs", "provides", "along", "removes", "unless", "reads"}, key) {
-			v = resource.Value{Kind: resource.List}
+			v = document.Value{Kind: document.List}
 			for _, item := range strings.Split(value, ",") {
-				v.Items = append(v.Items, resource.Value{Kind: resource.String, Text: item})
+				v.Items = append(v.Items, document.Value{Kind: document.String, Text: item})
 			}
 		}
 		add(key, v)

@@ -113,7 +113,7 @@ func TestLateIsAsEarly(t *testing.T) {
 		outcomes := map[bool][]string{}
 		for _, late := range []bool{false, true} {
 			w := newWorld(t)
-			w.types = append(w.types, resource.Of[*spec, *state, provider](including{newThing(w.m, "incl", nil)}))
+			w.types = append(w.types, resource.Of[*spec, *state, provider](including{newThing(w.m, "incl", nil)}, plain{}))
 			var known []string
 			m := grow(rand.New(rand.NewPCG(seed, 0)), "m", 0, &known)
 			all, _ := w.resources(m, late)
@@ -154,7 +154,7 @@ func TestBatchLeavesOutChildren(t *testing.T) {
 	for name, scope := range map[string]resource.Scope{"health checks": {HealthCheckOnly: true}, "noop": {Noop: true}} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.types = append(w.types, resource.Of[*spec, *state, provider](including{newThing(w.m, "incl", nil)}))
+			w.types = append(w.types, resource.Of[*spec, *state, provider](including{newThing(w.m, "incl", nil)}, plain{}))
 			child, incl := childOf(w.res("many child value=1"), scope), w.res("incl c.yaml")
 			child.Pos.File, incl.Children = "c.yaml", []*resource.Resource{child}
 			g, err := graph.Build([]*resource.Resource{w.res("many a value=1"), child, incl, w.res("many b value=1")}, nil)
@@ -172,7 +172,7 @@ func TestBatchLeavesOutChildren(t *testing.T) {
 // A manifest that has ended changes nothing, also in a batch with what goes on.
 func TestBatchLeavesOutWhatEnded(t *testing.T) {
 	w := newWorld(t)
-	w.types = append(w.types, resource.Of[*spec, *state, provider](including{newThing(w.m, "incl", nil)}))
+	w.types = append(w.types, resource.Of[*spec, *state, provider](including{newThing(w.m, "incl", nil)}, plain{}))
 	broken, inner := childOf(w.res("thing broken value=1 fail_at=apply"), resource.Scope{FailOnError: true}), childOf(w.res("incl inner.yaml"), resource.Scope{FailOnError: true})
 	child := childOf(w.res("many child value=1"), resource.Scope{})
 	child.Scope.Depth, inner.Children = 2, []*resource.Resource{child}
@@ -196,7 +196,7 @@ func TestBatchLeavesOutWhatEnded(t *testing.T) {
 // Drift of a child is counted once, not also for what includes it.
 func TestDriftOfAChildIsCountedOnce(t *testing.T) {
 	w := newWorld(t)
-	w.types = append(w.types, resource.Of[*spec, *state, provider](including{newThing(w.m, "incl", nil)}))
+	w.types = append(w.types, resource.Of[*spec, *state, provider](including{newThing(w.m, "incl", nil)}, plain{}))
 	child, incl := childOf(w.res("thing child value=1"), resource.Scope{}), w.res("incl c.yaml")
 	child.Pos.File, incl.Children = "c.yaml", []*resource.Resource{child}
 	g, err := graph.Build([]*resource.Resource{child, incl}, nil)
@@ -213,7 +213,7 @@ func TestDriftOfAChildIsCountedOnce(t *testing.T) {
 // the new graph, which its needs may have moved.
 func TestNoopAfterAManifestWasRead(t *testing.T) {
 	w := newWorld(t)
-	w.types = append(w.types, resource.Of[*spec, *state, provider](including{newThing(w.m, "incl", nil)}))
+	w.types = append(w.types, resource.Of[*spec, *state, provider](including{newThing(w.m, "incl", nil)}, plain{}))
 	w.opts.Env.Scope.Noop = true
 	child, incl := childOf(w.res("rel x value=1"), resource.Scope{}), w.res("incl late")
 	child.Pos.File = "late"

@@ -214,7 +214,7 @@ func TestNoopDoesNotTakeTheMachineForWhatItWillBe(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.types = append(w.types, resource.Of[*spec, *state, provider](relating{newThing(w.m, "relsvc", func(i *resource.Info) { i.Refreshes = true })}))
+			w.types = append(w.types, resource.Of[*spec, *state, provider](relating{newThing(w.m, "relsvc", func(i *resource.Info) { i.Refreshes = true })}, plain{}))
 			w.opts.Env.Scope.Noop = true
 			run := w.run(w.graph(c.lines...))
 			tx := w.txs[w.order[len(w.order)-1]]

@@ -107,7 +107,6 @@ func newThing(m *machine, name string, change func(*resource.Info)) thing {
 
 func (t thing) Info() resource.Info { return t.info }
 func (thing) New() *spec            { return &spec{} }
-func (thing) Providers() []provider { return []provider{plain{}} }
 func (t thing) event(what, n string) {
 	if t.hook != nil {
 		t.hook(what, n)

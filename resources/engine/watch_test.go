@@ -44,12 +44,12 @@ func (w watched) Watch(ctx context.Context, _ resource.Env, specs []*spec, ready
 func watchedThings(m *machine, fails error) (*resource.Type, chan string) {
 	drifted := make(chan string)
 
-	return resource.Of[*spec, *state, provider](watched{thing: newThing(m, "watched", nil), drifted: drifted, fails: fails}), drifted
+	return resource.Of[*spec, *state, provider](watched{thing: newThing(m, "watched", nil), drifted: drifted, fails: fails}, plain{}), drifted
 }
 
 func watch(t *testing.T, ctx context.Context, typ *resource.Type) (ready chan struct{}, woken chan model.Ref, ended chan error) {
 	t.Helper()
-	plain := resource.Of[*spec, *state, provider](newThing(newMachine(), "thing", nil))
+	plain := resource.Of[*spec, *state, provider](newThing(newMachine(), "thing", nil), plain{})
 	named := func(typ *resource.Type, name string) *resource.Resource {
 		return &resource.Resource{Type: typ, Spec: &spec{Common: model.Common{Name: name}}}
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/musterfleet/muster/testing/typetest"
 )
 
-func execType() *resource.Type { return resource.Of(exec.New(posix.Provider{}, shell.New())) }
+func execType() *resource.Type { return exec.New(posix.Provider{}, shell.New()) }
 
 func check(t *testing.T, err error) {
 	t.Helper()

@@ -17,12 +17,12 @@ import (
 const maxValue = 32 << 10
 
 // HasGuards reports whether guards decide if the command runs.
-func (*Type) HasGuards(spec *Spec, state *State, refresh bool) bool {
+func (Type) HasGuards(spec *Spec, state *State, refresh bool) bool {
 	return (spec.OnlyIf != "" || spec.Unless != "") && (refresh || !state.satisfied(spec))
 }
 
 // EvalGuards runs the guards and returns the state with their results.
-func (*Type) EvalGuards(ctx context.Context, env resource.Env, p ExecProvider, spec *Spec, state *State) (*State, error) {
+func (Type) EvalGuards(ctx context.Context, env resource.Env, p ExecProvider, spec *Spec, state *State) (*State, error) {
 	answered := *state
 	answered.refused = false
 	for _, guard := range []struct {
@@ -100,7 +100,7 @@ func how(env resource.Env, spec *Spec) command.Command {
 }
 
 // Apply runs the command. The values are its output and exit code.
-func (*Type) Apply(ctx context.Context, env resource.Env, p ExecProvider, spec *Spec, plan resource.Plan) (resource.Outcome, error) {
+func (Type) Apply(ctx context.Context, env resource.Env, p ExecProvider, spec *Spec, plan resource.Plan) (resource.Outcome, error) {
 	c := how(env, spec)
 	if spec.LogOutput && !spec.Sensitive {
 		out := newOutputLog(func(line, stream string) { env.Log.InfoContext(ctx, line, "stream", stream) })
@@ -142,7 +142,7 @@ func shortened(o command.Output) string {
 
 // Relations order a command after its directory, its program and their parents,
 // and before resources that need what it creates.
-func (*Type) Relations(spec *Spec) resource.Relations {
+func (Type) Relations(spec *Spec) resource.Relations {
 	var out resource.Relations
 	if spec.Creates != "" {
 		out.SkipIfExists = []string{resource.PathNeed(filepath.Clean(spec.Creates))}

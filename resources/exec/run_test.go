@@ -197,10 +197,10 @@ func TestTimeout(t *testing.T) {
 
 // TestGuardTimeout checks that a guard without an answer is an error.
 func TestGuardTimeout(t *testing.T) {
-	typ, env := exec.New(shell.New()), testEnv(t)
+	typ, env := exec.Type{}, testEnv(t)
 	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Millisecond, errors.New("timed out after 1ms"))
 	defer cancel()
-	_, err := typ.(resource.Guards[*exec.Spec, *exec.State, exec.ExecProvider]).EvalGuards(ctx, env, shell.New(), &exec.Spec{OnlyIf: "sleep 1000"}, &exec.State{})
+	_, err := typ.EvalGuards(ctx, env, shell.New(), &exec.Spec{OnlyIf: "sleep 1000"}, &exec.State{})
 	if err == nil || !strings.Contains(err.Error(), "onlyif could not be run") || !strings.Contains(err.Error(), "timed out after 1ms") {
 		t.Errorf("%v", err)
 	}
@@ -209,8 +209,8 @@ func TestGuardTimeout(t *testing.T) {
 // TestGuardThatIsKilled checks that a guard that a signal ended did not finish,
 // and that a shell that tells of such an end did.
 func TestGuardThatIsKilled(t *testing.T) {
-	typ, env := exec.New(shell.New()), testEnv(t)
-	probe := typ.(resource.Guards[*exec.Spec, *exec.State, exec.ExecProvider]).EvalGuards
+	typ, env := exec.Type{}, testEnv(t)
+	probe := typ.EvalGuards
 	for _, c := range []struct{ onlyif, unless, says string }{
 		{onlyif: "kill -9 $$", says: "onlyif did not finish (killed by signal 9, SIGKILL)"},
 		{unless: "kill -15 $$", says: "unless did not finish (killed by signal 15, SIGTERM)"},

@@ -13,16 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Type is the exec type with its providers. Make it with New.
-type Type struct{ providers []ExecProvider }
+// Type is the exec type.
+type Type struct{}
 
-// New returns the type, for resource.Of.
-func New(providers ...ExecProvider) resource.Contract[*Spec, *State, ExecProvider] {
-	return &Type{providers: providers}
-}
+// New returns the type with its providers, for resources.All.
+func New(providers ...ExecProvider) *resource.Type { return resource.Of(Type{}, providers...) }
 
 // Info describes the type. A command may change anything.
-func (*Type) Info() resource.Info {
+func (Type) Info() resource.Info {
 	return resource.Info{
 		Name:     "exec",
 		Summary:  "Commands, run when they are needed",
@@ -40,13 +38,10 @@ func (*Type) Info() resource.Info {
 }
 
 // New returns empty properties.
-func (*Type) New() *Spec { return &Spec{} }
-
-// Providers returns the providers.
-func (t *Type) Providers() []ExecProvider { return t.providers }
+func (Type) New() *Spec { return &Spec{} }
 
 // Status reads whether the path in creates exists. It runs nothing.
-func (*Type) Status(ctx context.Context, env resource.Env, p ExecProvider, spec *Spec) (*State, error) {
+func (Type) Status(ctx context.Context, env resource.Env, p ExecProvider, spec *Spec) (*State, error) {
 	return p.Status(ctx, env, spec)
 }
 
@@ -58,7 +53,7 @@ const (
 
 // Plan reports whether the command is due. A refresh runs it whatever it
 // creates, unless a guard forbids it. An error is a command that cannot start.
-func (*Type) Plan(spec *Spec, state *State, refresh bool) (plan resource.Plan, err error) {
+func (Type) Plan(spec *Spec, state *State, refresh bool) (plan resource.Plan, err error) {
 	switch {
 	case state.refused:
 		return plan, nil
@@ -76,7 +71,7 @@ func (*Type) Plan(spec *Spec, state *State, refresh bool) (plan resource.Plan, e
 // Verify checks the exit code and records it in the state. A command that
 // created its path succeeded whatever its code; after a refresh the path proves
 // nothing, so Apply checks the code.
-func (*Type) Verify(spec *Spec, outcome resource.Outcome, after *State) error {
+func (Type) Verify(spec *Spec, outcome resource.Outcome, after *State) error {
 	after.ExitCode = outcome.ExitCode
 	switch {
 	case after.CreatesSatisfied:
@@ -120,6 +115,6 @@ func signalOf(code int) string {
 }
 
 // Outputs returns stdout, stderr and exit_code of a command that ran.
-func (*Type) Outputs(_ *Spec, _ *State, outcome resource.Outcome) map[string]any {
+func (Type) Outputs(_ *Spec, _ *State, outcome resource.Outcome) map[string]any {
 	return maps.Clone(outcome.Values)
 }

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func fileType() *resource.Type { return resource.Of(file.New(posix.Provider{})) }
+func fileType() *resource.Type { return file.New(posix.Provider{}) }
 
 // owned gives properties of the path name in the case's directory, with
 // attributes that every user may set, and what more is given.

@@ -70,7 +70,7 @@ func TestSystemFilesOfRootInTheDirectoryOfAnother(t *testing.T) {
 	home := hosttest.Foreign(t)
 	withFile("secret", "hidden\n", 0o600)(t, home)
 	p := typetest.Properties{"name": home + "/secret", "content": "wanted\n", "owner": "0", "group": "0", "mode": "0600"}
-	typ, env, spec := file.New(posix.Provider{}), testEnv(t, ""), specOf(t, p)
+	typ, env, spec := file.Type{}, testEnv(t, ""), specOf(t, p)
 	state, err := typ.Status(t.Context(), env, posix.Provider{}, spec)
 	check(t, err)
 	plan, err := typ.Plan(spec, state, false)
@@ -82,7 +82,7 @@ func TestSystemFilesOfRootInTheDirectoryOfAnother(t *testing.T) {
 	check(t, err)
 	state, err = typ.Status(t.Context(), env, posix.Provider{}, spec)
 	check(t, err)
-	check(t, typ.(*file.Type).Verify(spec, outcome, state))
+	check(t, typ.Verify(spec, outcome, state))
 	holds("secret", "wanted\n", 0o600)(t, home)
 	withFile("tight", "x", 0o644)(t, home)
 	check(t, applied(t, typetest.Properties{"name": home + "/tight", "owner": "0", "group": "0", "mode": "0600"}))
@@ -103,7 +103,7 @@ func TestSystemHugeFile(t *testing.T) {
 	for name, more := range map[string]typetest.Properties{"content": {"content": "wanted"}, "source": {"source": filepath.Dir(home) + "/source"}} {
 		p := typetest.Properties{"name": home + "/huge", "owner": "0", "group": "0", "mode": "0600"}
 		maps.Copy(p, more)
-		typ, env, spec := file.New(posix.Provider{}), testEnv(t, ""), specOf(t, p)
+		typ, env, spec := file.Type{}, testEnv(t, ""), specOf(t, p)
 		state, err := typ.Status(ctx, env, posix.Provider{}, spec)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)

@@ -38,7 +38,7 @@ func TestPermissionDenied(t *testing.T) {
 	check(t, os.Mkdir(closed, 0))
 	t.Cleanup(func() { _ = os.Chmod(closed, 0o700) })
 	var log strings.Builder
-	env, typ := testEnv(t, dir), file.New(posix.Provider{})
+	env, typ := testEnv(t, dir), file.Type{}
 	env.Log = slog.New(slog.NewTextHandler(&log, nil))
 	for _, ensure := range []string{"present", "absent", "directory"} {
 		log.Reset()
@@ -65,7 +65,7 @@ func TestUnreadable(t *testing.T) {
 	dir := open(t)
 	withFile("x", "secret", 0)(t, dir)
 	withFile("src", "secret", 0)(t, dir)
-	env, typ := testEnv(t, dir), file.New(posix.Provider{})
+	env, typ := testEnv(t, dir), file.Type{}
 	content := "new"
 	for name, spec := range map[string]*file.Spec{
 		"could not read the file":   {Common: model.Common{Name: dir + "/x"}, Content: &content},
@@ -90,7 +90,7 @@ func TestOwnUnreadable(t *testing.T) {
 	withFile("x", "old", 0)(t, dir)
 	check(t, os.Chown(path, uid, gid))
 	check(t, os.Chmod(path, 0))
-	env, typ := testEnv(t, dir), file.New(posix.Provider{})
+	env, typ := testEnv(t, dir), file.Type{}
 	content := "new"
 	spec := &file.Spec{Common: model.Common{Name: path, Ensure: "present"}, Content: &content, Owner: strconv.Itoa(uid), Group: strconv.Itoa(gid), Mode: "0600"}
 	var plan, again resource.Plan
@@ -128,7 +128,7 @@ func TestDirectoryThatMayNotBeWritten(t *testing.T) {
 	}
 	check(t, os.Chmod(dir+"/closed", 0o555))
 	t.Cleanup(func() { _ = os.Chmod(dir+"/closed", 0o755) })
-	env, typ := testEnv(t, dir), file.New(posix.Provider{})
+	env, typ := testEnv(t, dir), file.Type{}
 	owner := typetest.Properties{"owner": strconv.Itoa(uid), "group": strconv.Itoa(gid), "mode": "0644"}
 	for name, c := range map[string]struct {
 		path    string

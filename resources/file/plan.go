@@ -25,7 +25,7 @@ const (
 
 // Plan compares the path with the properties. An error is something that must
 // not be replaced or removed, or that could not be inspected.
-func (*Type) Plan(spec *Spec, state *State, _ bool) (resource.Plan, error) {
+func (Type) Plan(spec *Spec, state *State, _ bool) (resource.Plan, error) {
 	if state.Unknown != nil {
 		return resource.Plan{}, fmt.Errorf("could not inspect %s: %w", spec.Name, state.Unknown)
 	}

@@ -16,7 +16,7 @@ import (
 
 func planOf(t *testing.T, dir string, spec *file.Spec) resource.Plan {
 	t.Helper()
-	plan, err := file.New(posix.Provider{}).Plan(spec, stateOf(t, testEnv(t, dir), spec), false)
+	plan, err := file.Type{}.Plan(spec, stateOf(t, testEnv(t, dir), spec), false)
 	check(t, err)
 
 	return plan
@@ -134,7 +134,7 @@ func TestDiffShowsControlCharacters(t *testing.T) {
 func TestSourceChanged(t *testing.T) {
 	dir := t.TempDir()
 	withFile("src", "planned", 0o644)(t, dir)
-	typ, env := file.New(posix.Provider{}), testEnv(t, dir)
+	typ, env := file.Type{}, testEnv(t, dir)
 	spec := specOf(t, owned(t, "x", typetest.Properties{"source": "src"})(dir))
 	plan, err := typ.Plan(spec, stateOf(t, env, spec), false)
 	check(t, err)
@@ -229,7 +229,7 @@ func TestApplyRefuses(t *testing.T) {
 			spec, env := specOf(t, c.properties(dir)), testEnv(t, dir)
 			plan := planOf(t, dir, spec)
 			c.meanwhile(t, dir)
-			_, err := file.New(posix.Provider{}).Apply(t.Context(), env, posix.Provider{}, spec, plan)
+			_, err := file.Type{}.Apply(t.Context(), env, posix.Provider{}, spec, plan)
 			if err == nil || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("%v", err)
 			}

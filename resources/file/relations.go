@@ -10,7 +10,7 @@ import (
 // Relations order a file after its parent directories, its source and its
 // accounts, and the removal of a directory after that of its entries. A
 // directory resource also provides its parents.
-func (*Type) Relations(spec *Spec) resource.Relations {
+func (Type) Relations(spec *Spec) resource.Relations {
 	if spec.Ensure == model.EnsureAbsent {
 		return resource.Relations{
 			Provides: resource.Provides(resource.EmptiedNeed(filepath.Dir(spec.Name))), Removes: []string{resource.PathNeed(spec.Name)},

@@ -17,7 +17,7 @@ import (
 
 // Status reads the path and resolves the properties on this machine. A missing
 // account or source is a resource.PrerequisiteError.
-func (*Type) Status(ctx context.Context, env resource.Env, p FileProvider, spec *Spec) (*State, error) {
+func (Type) Status(ctx context.Context, env resource.Env, p FileProvider, spec *Spec) (*State, error) {
 	// Without managed content a file is never read, except when only its state is
 	// asked for.
 	var reads func(files.Entry) bool

@@ -41,7 +41,7 @@ func specOf(t *testing.T, p typetest.Properties) *file.Spec {
 
 func stateOf(t *testing.T, env resource.Env, spec *file.Spec) *file.State {
 	t.Helper()
-	state, err := file.New(posix.Provider{}).Status(t.Context(), env, posix.Provider{}, spec)
+	state, err := file.Type{}.Status(t.Context(), env, posix.Provider{}, spec)
 	check(t, err)
 
 	return state
@@ -148,7 +148,7 @@ func TestUnknown(t *testing.T) {
 	user, group := hosttest.Owner(t)
 	env := testEnv(t, t.TempDir())
 	p := unreadable{err: &fs.PathError{Op: "lstat", Path: "/x", Err: fs.ErrPermission}}
-	typ := file.New(p)
+	typ := file.Type{}
 	content := "x"
 	for _, ensure := range []string{"present", "absent", "directory"} {
 		spec := &file.Spec{Common: model.Common{Name: "/x", Ensure: ensure}, Owner: user, Group: group, Mode: "0644"}
@@ -196,7 +196,7 @@ func TestMissing(t *testing.T) {
 			if c.setup != nil {
 				c.setup(t, dir)
 			}
-			env, spec, typ := testEnv(t, dir), specOf(t, c.properties(dir)), file.New(posix.Provider{})
+			env, spec, typ := testEnv(t, dir), specOf(t, c.properties(dir)), file.Type{}
 			state, err := typ.Status(t.Context(), env, posix.Provider{}, spec)
 			if err == nil {
 				_, err = typ.Plan(spec, state, false)
@@ -221,7 +221,7 @@ func TestNoAccountNeeded(t *testing.T) {
 func TestSourceWithoutDirectory(t *testing.T) {
 	env := testEnv(t, "")
 	spec := specOf(t, owned(t, "x", typetest.Properties{"source": "files/f"})(t.TempDir()))
-	_, err := file.New(posix.Provider{}).Status(t.Context(), env, posix.Provider{}, spec)
+	_, err := file.Type{}.Status(t.Context(), env, posix.Provider{}, spec)
 	if err == nil || !strings.Contains(err.Error(), "push it as a bundle") {
 		t.Errorf("%v", err)
 	}
@@ -235,7 +235,7 @@ func TestLargeDiff(t *testing.T) {
 	dir := t.TempDir()
 	check(t, os.WriteFile(filepath.Join(dir, "x"), []byte(strings.Repeat("a\n", 600_000)), 0o644))
 	spec := specOf(t, owned(t, "x", typetest.Properties{"content": "hello\n"})(dir))
-	plan, err := file.New(posix.Provider{}).Plan(spec, stateOf(t, testEnv(t, dir), spec), false)
+	plan, err := file.Type{}.Plan(spec, stateOf(t, testEnv(t, dir), spec), false)
 	check(t, err)
 	diff := plan.Changes[0].Diff
 	if !strings.HasPrefix(diff, "too large for a diff, 1.2 MB -> 6 B, sha256 ") || !strings.HasSuffix(diff, " -> "+helloDigest) {
@@ -250,7 +250,7 @@ func TestLargeSource(t *testing.T) {
 	dir := t.TempDir()
 	withFile("src", "", 0o644)(t, dir)
 	check(t, os.Truncate(filepath.Join(dir, "src"), size))
-	typ, env := file.New(posix.Provider{}), testEnv(t, dir)
+	typ, env := file.Type{}, testEnv(t, dir)
 	spec := specOf(t, owned(t, "x", typetest.Properties{"source": "src"})(dir))
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

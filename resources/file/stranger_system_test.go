@@ -94,7 +94,7 @@ func outside(t *testing.T, base string) {
 // applied observes, plans and applies, and returns the first error.
 func applied(t *testing.T, p typetest.Properties) error {
 	t.Helper()
-	typ, spec, env := file.New(posix.Provider{}), specOf(t, p), testEnv(t, "")
+	typ, spec, env := file.Type{}, specOf(t, p), testEnv(t, "")
 	state, err := typ.Status(t.Context(), env, posix.Provider{}, spec)
 	if err != nil {
 		return err

@@ -11,20 +11,18 @@ import (
 	"github.com/musterfleet/muster/resources/resource/textdiff"
 )
 
-// Type is the file type with its providers. Make it with New.
-type Type struct{ providers []FileProvider }
+// Type is the file type.
+type Type struct{}
+
+// New returns the type with its providers, for resources.All.
+func New(providers ...FileProvider) *resource.Type { return resource.Of(Type{}, providers...) }
 
 // parallel is how many files are written at once: the system then syncs many of
 // them together.
 const parallel = 16
 
-// New returns the type, for resource.Of.
-func New(providers ...FileProvider) resource.Contract[*Spec, *State, FileProvider] {
-	return &Type{providers: providers}
-}
-
 // Info describes the type.
-func (*Type) Info() resource.Info {
+func (Type) Info() resource.Info {
 	return resource.Info{
 		Name:       "file",
 		Summary:    "Files and directories: their existence, content, owner, group and mode",
@@ -38,14 +36,11 @@ func (*Type) Info() resource.Info {
 }
 
 // New returns empty properties.
-func (*Type) New() *Spec { return &Spec{} }
-
-// Providers returns the providers.
-func (t *Type) Providers() []FileProvider { return t.providers }
+func (Type) New() *Spec { return &Spec{} }
 
 // Apply runs the one action of the plan. A failure is Untouched when the path is
 // as before, which after a recursive removal shows only the top.
-func (*Type) Apply(ctx context.Context, env resource.Env, p FileProvider, spec *Spec, plan resource.Plan) (resource.Outcome, error) {
+func (Type) Apply(ctx context.Context, env resource.Env, p FileProvider, spec *Spec, plan resource.Plan) (resource.Outcome, error) {
 	before, lookErr := env.Host.Look(spec.Name)
 	outcome, err := apply(ctx, env, p, spec, plan)
 	if err != nil && lookErr == nil && (!spec.Force || before.Kind != files.Directory) {
@@ -98,7 +93,7 @@ func planned(plan resource.Plan) resource.Outcome {
 
 // Verify compares the path with the properties and with the planned content:
 // the source may have changed since.
-func (t *Type) Verify(spec *Spec, outcome resource.Outcome, after *State) error {
+func (t Type) Verify(spec *Spec, outcome resource.Outcome, after *State) error {
 	plan, err := t.Plan(spec, after, false)
 	if err != nil {
 		return err

@@ -41,7 +41,7 @@ func stored(t *testing.T, dir, below, validate string) (resource.Outcome, error)
 	t.Helper()
 	env := testEnv(t, dir)
 	spec := specOf(t, owned(t, filepath.Join(below, "x"), typetest.Properties{"content": "new", "validate": validate})(dir))
-	typ := file.New(posix.Provider{})
+	typ := file.Type{}
 	plan, err := typ.Plan(spec, stateOf(t, env, spec), false)
 	check(t, err)
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
+	"github.com/musterfleet/muster/resources/document/decode"
 	"github.com/musterfleet/muster/resources/health"
 )
 
@@ -13,7 +14,7 @@ import (
 func list(t testing.TB, text string) ([]model.HealthCheck, model.Problems) {
 	t.Helper()
 	root, problems := document.Read("m.yaml", []byte(text), 1<<20)
-	d := document.Decoder{Problems: problems}
+	d := decode.Decoder{Problems: problems}
 	var out struct {
 		HealthChecks []model.HealthCheck `json:"health_checks"`
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/links"
 	"github.com/musterfleet/muster/resources/manifest/arguments"
 	"github.com/musterfleet/muster/resources/manifest/eval"
@@ -78,7 +79,7 @@ func (b *build) add(ctx context.Context, d syntax.Declared) {
 	}
 	res.Excluded = reason
 	noop, _ := properties.Get("noop")
-	res.NeverNoop = noop.Kind != resource.Null && !res.Meta().Noop
+	res.NeverNoop = noop.Kind != document.Null && !res.Meta().Noop
 	b.session.inherit(res.Meta())
 	if len(r.Waits) > 0 && reason == "" {
 		b.wait(res, d, properties, r.Waits)
@@ -96,7 +97,7 @@ func (b *build) add(ctx context.Context, d syntax.Declared) {
 // an expression that failed. Values that failed look late, and then a type does
 // not validate; so what is left without them is decoded too, and believed where
 // it speaks of a property that is there.
-func ownProblems(unresolved []model.Position, d syntax.Declared, properties resource.Value, problems model.Problems) model.Problems {
+func ownProblems(unresolved []model.Position, d syntax.Declared, properties document.Value, problems model.Problems) model.Problems {
 	failed := slices.Clone(unresolved)
 	sound := properties
 	sound.Entries = nil
@@ -128,14 +129,14 @@ func ownProblems(unresolved []model.Position, d syntax.Declared, properties reso
 	return problems
 }
 
-func holdsFailed(v resource.Value, failed []model.Position) bool {
+func holdsFailed(v document.Value, failed []model.Position) bool {
 	return slices.Contains(failed, v.Pos) ||
-		slices.ContainsFunc(v.Items, func(item resource.Value) bool { return holdsFailed(item, failed) }) ||
-		slices.ContainsFunc(v.Entries, func(e resource.Entry) bool { return holdsFailed(e.Value, failed) })
+		slices.ContainsFunc(v.Items, func(item document.Value) bool { return holdsFailed(item, failed) }) ||
+		slices.ContainsFunc(v.Entries, func(e document.Entry) bool { return holdsFailed(e.Value, failed) })
 }
 
 // name returns the name of a resource, and reports one that cannot be shown or is not known.
-func name(r *eval.Resolver, properties resource.Value) (text string, sure bool) {
+func name(r *eval.Resolver, properties document.Value) (text string, sure bool) {
 	v, _ := properties.Get(syntax.KeyName)
 	switch {
 	case slices.Contains(r.Failed, v.Pos) && v.Late:
@@ -155,7 +156,7 @@ func name(r *eval.Resolver, properties resource.Value) (text string, sure bool) 
 
 // wait makes a resource wait for others: it requires them, and its properties
 // are resolved once they have run.
-func (b *build) wait(res *resource.Resource, d syntax.Declared, properties resource.Value, waits []resource.Reference) {
+func (b *build) wait(res *resource.Resource, d syntax.Declared, properties document.Value, waits []resource.Reference) {
 	var refs []model.Ref
 	for _, w := range waits {
 		refs = append(refs, w.Ref)
@@ -226,7 +227,7 @@ func (s *session) noteSensitive(res *resource.Resource) {
 	}
 }
 
-func (b *build) keep(res *resource.Resource, properties resource.Value) {
+func (b *build) keep(res *resource.Resource, properties document.Value) {
 	res.Scope = b.session.holds
 	b.session.noteSensitive(res)
 	b.own = append(b.own, res)
@@ -240,7 +241,7 @@ func (b *build) keep(res *resource.Resource, properties resource.Value) {
 }
 
 // warn places the warnings of a resource at their properties.
-func (b *build) warn(res *resource.Resource, properties resource.Value, warnings model.Problems) {
+func (b *build) warn(res *resource.Resource, properties document.Value, warnings model.Problems) {
 	for _, w := range warnings {
 		if w.Pos.IsZero() {
 			w.Pos = res.Pos

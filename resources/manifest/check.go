@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/manifest/eval"
 	"github.com/musterfleet/muster/resources/manifest/syntax"
 	"github.com/musterfleet/muster/resources/resource"
@@ -46,7 +47,7 @@ func (l *Loader) Check(ctx context.Context, doc *syntax.Document, in Inputs) (*C
 
 // CheckCondition finds what is wrong with the text of a Condition without the
 // node that it is for. The error is that of Condition.
-func (l *Loader) CheckCondition(ctx context.Context, name string, v resource.Value) error {
+func (l *Loader) CheckCondition(ctx context.Context, name string, v document.Value) error {
 	r := eval.Resolver{Scope: l.elsewhere(syntax.Empty(v.Pos.File), Inputs{}).Scope(ctx, eval.InData, nil, nil)}
 	r.Condition(ctx, name, v)
 
@@ -65,21 +66,21 @@ func (l *Loader) elsewhere(doc *syntax.Document, in Inputs) *session {
 }
 
 // sourceBeside returns the file beside the manifest that a resource names, if it does.
-func sourceBeside(properties resource.Value) (resource.Value, bool) {
+func sourceBeside(properties document.Value) (document.Value, bool) {
 	v, ok := properties.Get(resource.SourceProperty)
 
 	return v, ok && v.IsScalar() && !v.Secret && v.Text != "" && !filepath.IsAbs(v.Text) && !strings.Contains(v.Text, "://")
 }
 
 // checkSource reports a file beside a manifest that has no directory.
-func (b *build) checkSource(properties resource.Value) {
+func (b *build) checkSource(properties document.Value) {
 	v, beside := sourceBeside(properties)
 	if beside && !v.Late && b.session.Dir == "" && !b.session.Absent {
 		b.problems.Add(v.Pos, "make a bundle of the manifest and its files, or give an absolute path", "`source` %s is relative, and this manifest has no directory", v.Text)
 	}
 }
 
-func (c *Checked) addSource(properties resource.Value) {
+func (c *Checked) addSource(properties document.Value) {
 	v, beside := sourceBeside(properties)
 	if !beside {
 		return
@@ -100,7 +101,7 @@ func (c *Checked) add(f File) {
 // Condition evaluates an expression that must be true or false on the node. v
 // is its text and place, name what problems call it. It sees facts and the
 // environment. The error is model.Problems.
-func (l *Loader) Condition(ctx context.Context, name string, v resource.Value, in Inputs) (bool, error) {
+func (l *Loader) Condition(ctx context.Context, name string, v document.Value, in Inputs) (bool, error) {
 	s := l.session(syntax.Empty(v.Pos.File), in)
 	r := eval.Resolver{Scope: s.Scope(ctx, eval.InData, nil, nil)}
 	yes, _ := r.Condition(ctx, name, v)

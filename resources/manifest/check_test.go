@@ -18,7 +18,7 @@ func checked(t *testing.T, text, dir string, data map[string]any) (*manifest.Che
 		t.Fatal(err)
 	}
 	o := options()
-	o.Types = append(o.Types, resource.Of[*thingSpec, *thingState, thingProvider](thing{name: "copied"}))
+	o.Types = append(o.Types, resource.Of[*thingSpec, *thingState, thingProvider](thing{name: "copied"}, thingProvider{}))
 
 	return manifest.NewLoader(o).Check(t.Context(), doc, manifest.Inputs{Dir: dir, Data: data})
 }

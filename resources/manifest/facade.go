@@ -2,10 +2,10 @@ package manifest
 
 import (
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/manifest/eval"
 	"github.com/musterfleet/muster/resources/manifest/source"
 	"github.com/musterfleet/muster/resources/manifest/syntax"
-	"github.com/musterfleet/muster/resources/resource"
 )
 
 // What callers of a loader see of the packages below.
@@ -34,6 +34,6 @@ func ParseData(name string, data []byte) (*Document, error) {
 
 // ParseRequest reads an ensure request in JSON or YAML, with its properties for
 // DecodeOne. The error is model.Problems.
-func ParseRequest(name string, data []byte) (model.EnsureRequest, resource.Value, error) {
+func ParseRequest(name string, data []byte) (model.EnsureRequest, document.Value, error) {
 	return syntax.ParseRequest(name, data)
 }

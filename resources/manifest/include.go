@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/manifest/eval"
 	"github.com/musterfleet/muster/resources/manifest/expression"
@@ -80,7 +81,7 @@ func (b *build) checkTemplates() {
 // inclusion is a resource that includes a manifest, and where that is.
 type inclusion struct {
 	*resource.Resource
-	properties resource.Value
+	properties document.Value
 	path       string
 }
 

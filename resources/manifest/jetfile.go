@@ -12,14 +12,13 @@ import (
 	"github.com/musterfleet/muster/resources/manifest/expression"
 	"github.com/musterfleet/muster/resources/manifest/printed"
 	"github.com/musterfleet/muster/resources/manifest/syntax"
-	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/resources/template"
 )
 
 // rendered returns the list of resources that a Jet template renders. What is
 // wrong with the template is reported at its line there, what is wrong with the
 // list at its place in what was rendered. open reports whether not all of it is known.
-func (b *build) rendered(ctx context.Context, file resource.Value) (items []resource.Value, open bool) {
+func (b *build) rendered(ctx context.Context, file document.Value) (items []document.Value, open bool) {
 	r := eval.Resolver{Scope: b.scope}
 	path, _ := r.Value(ctx, file)
 	if len(r.Failed) == 0 && (path.Late || path.Secret || !path.IsScalar()) {
@@ -53,7 +52,7 @@ func renderedName(path string) string { return path + " (rendered)" }
 
 // list renders the list and reports what is wrong with it. Where the node is
 // not there to be asked, that its values are missing is no problem.
-func (b *build) list(ctx context.Context, seen *eval.Scope, path resource.Value) (list resource.Value, m marks, ok bool) {
+func (b *build) list(ctx context.Context, seen *eval.Scope, path document.Value) (list document.Value, m marks, ok bool) {
 	text, use, err := seen.JetFile(ctx, path.Text)
 	m = marks{file: path.Text, lines: strings.Split(text, "\n"), printed: b.session.Printed, use: use}
 	if err == nil {
@@ -82,13 +81,13 @@ func (b *build) list(ctx context.Context, seen *eval.Scope, path resource.Value)
 		b.problems.Add(path.Pos, f.Hint, "`%s`: %s", syntax.KeyJetFile, f.Message)
 	}
 
-	return resource.Value{}, m, false
+	return document.Value{}, m, false
 }
 
 // readList reads a rendered list. The error is model.Problems.
-func readList(path, rendered string, limit int64) (resource.Value, error) {
+func readList(path, rendered string, limit int64) (document.Value, error) {
 	value, problems := document.Read(renderedName(path), []byte(rendered), limit)
-	if len(problems) == 0 && value.Kind != resource.List && value.Kind != resource.Null {
+	if len(problems) == 0 && value.Kind != document.List && value.Kind != document.Null {
 		problems.Add(value.Pos, "begin it with `- file:`", "%s must render a list of resources, not %s", path, value.Kind)
 	}
 
@@ -105,7 +104,7 @@ type marks struct {
 	problems model.Problems
 }
 
-func (m *marks) mark(v *resource.Value) {
+func (m *marks) mark(v *document.Value) {
 	v.Pos = m.place(v.Pos)
 	if v.IsScalar() && m.printed.IsSecret(v.Text) {
 		v.Secret, v.Derived = true, true

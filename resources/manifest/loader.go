@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/host/trust"
 	"github.com/musterfleet/muster/resources/manifest/eval"
 	"github.com/musterfleet/muster/resources/manifest/render"
@@ -25,9 +26,8 @@ type Loader struct {
 // NewLoader makes a loader.
 func NewLoader(o Options) *Loader {
 	o.MaxBytes = cmp.Or(o.MaxBytes, syntax.DefaultMaxBytes)
-	fetch := source.Options{KV: o.KV, Object: o.Object, HTTPStall: o.HTTPStall, Stdin: o.Stdin, Unpack: o.Unpack, MaxBytes: o.MaxBytes, MaxBundleBytes: o.MaxBundleBytes}
 
-	return &Loader{Fetcher: source.New(fetch), eval: o}
+	return &Loader{Fetcher: source.New(o.Options), eval: o}
 }
 
 // Inputs are what goes into a Resolve besides the document.
@@ -72,7 +72,7 @@ type Resolved struct {
 	// own are the resources that the document itself declares.
 	own []*resource.Resource
 	// values are the properties of own as resolved.
-	values []resource.Value
+	values []document.Value
 	dir    string
 }
 

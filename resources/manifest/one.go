@@ -5,30 +5,31 @@ import (
 	"slices"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/links"
 	"github.com/musterfleet/muster/resources/manifest/syntax"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
 // DecodeOne is ResolveOne without a look at what the resource includes.
-func (l *Loader) DecodeOne(typ string, properties resource.Value) (*resource.Resource, error) {
+func (l *Loader) DecodeOne(typ string, properties document.Value) (*resource.Resource, error) {
 	return l.decodeOne(typ, properties, resource.Decode)
 }
 
 // ResolveOne makes the resource of an ensure request, the last of the result;
 // after those of the manifest that it includes. Its values are literal:
 // nothing in them is an expression. The error is that of Resolve.
-func (l *Loader) ResolveOne(ctx context.Context, typ string, properties resource.Value, in Inputs) (*Resolved, error) {
+func (l *Loader) ResolveOne(ctx context.Context, typ string, properties document.Value, in Inputs) (*Resolved, error) {
 	return l.resolveOne(ctx, typ, properties, in, resource.Decode)
 }
 
 // ResolveQuestion is ResolveOne for a resource that is only asked about: what is
 // not given is not missed.
-func (l *Loader) ResolveQuestion(ctx context.Context, typ string, properties resource.Value, in Inputs) (*Resolved, error) {
+func (l *Loader) ResolveQuestion(ctx context.Context, typ string, properties document.Value, in Inputs) (*Resolved, error) {
 	return l.resolveOne(ctx, typ, properties, in, resource.DecodeQuestion)
 }
 
-func (l *Loader) resolveOne(ctx context.Context, typ string, properties resource.Value, in Inputs, decode decode) (*Resolved, error) {
+func (l *Loader) resolveOne(ctx context.Context, typ string, properties document.Value, in Inputs, decode decode) (*Resolved, error) {
 	res, err := l.decodeOne(typ, properties, decode)
 	if err != nil {
 		return nil, err
@@ -43,21 +44,21 @@ func (l *Loader) resolveOne(ctx context.Context, typ string, properties resource
 
 // Sensitive reports whether nothing of the values of a request may be shown or kept,
 // which nobody knows of one that is not valid.
-func (l *Loader) Sensitive(typ string, properties resource.Value) bool {
+func (l *Loader) Sensitive(typ string, properties document.Value) bool {
 	res, err := l.decodeOne(typ, properties, resource.Decode)
 
 	return err != nil || res.Sensitive()
 }
 
-type decode func(*resource.Type, resource.Value, model.Position) (*resource.Resource, model.Problems)
+type decode func(*resource.Type, document.Value, model.Position) (*resource.Resource, model.Problems)
 
-func (l *Loader) decodeOne(typ string, properties resource.Value, decode decode) (*resource.Resource, error) {
+func (l *Loader) decodeOne(typ string, properties document.Value, decode decode) (*resource.Resource, error) {
 	t, ok := l.eval.Types.Get(typ)
 	if !ok {
 		return nil, model.Problems{syntax.UnknownType(l.eval.Types, typ, properties.Pos)}
 	}
 	res, problems := decode(t, properties, properties.Pos)
-	if i := slices.IndexFunc(properties.Entries, func(e resource.Entry) bool { return e.Key == syntax.KeyControl }); i >= 0 {
+	if i := slices.IndexFunc(properties.Entries, func(e document.Entry) bool { return e.Key == syntax.KeyControl }); i >= 0 {
 		problems.Add(properties.Entries[i].Pos, "decide before asking", "`control` belongs into a manifest, not into a request")
 	}
 	if len(problems) > 0 {

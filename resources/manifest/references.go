@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/links"
 	"github.com/musterfleet/muster/resources/manifest/expression"
 	"github.com/musterfleet/muster/resources/manifest/syntax"
@@ -12,7 +13,7 @@ import (
 
 // link notes what a resource is called and which others it names, whatever else
 // is wrong with it, each reference at its place.
-func (b *build) link(ref model.Ref, pos model.Position, properties resource.Value, waits []resource.Reference) {
+func (b *build) link(ref model.Ref, pos model.Position, properties document.Value, waits []resource.Reference) {
 	if strings.TrimSpace(ref.Name) == "" {
 		return
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/musterfleet/muster/resources/manifest/eval"
 	"github.com/musterfleet/muster/resources/manifest/hierarchy"
 	"github.com/musterfleet/muster/resources/manifest/syntax"
-	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/resources/template"
 )
 
@@ -98,7 +97,7 @@ func (b *build) settings(ctx context.Context, doc *syntax.Document) {
 	r := eval.Resolver{Scope: b.scope}
 	b.out.PreMessage = message(ctx, &r, "pre_message", doc.Pre)
 	b.out.PostMessage = message(ctx, &r, "post_message", doc.Post)
-	if v, _ := r.Value(ctx, doc.Fail); v.Kind != resource.Null && !slices.Contains(r.Failed, v.Pos) {
+	if v, _ := r.Value(ctx, doc.Fail); v.Kind != document.Null && !slices.Contains(r.Failed, v.Pos) {
 		yes, ok := document.ParseBool(v.Text)
 		if !ok || !v.IsScalar() {
 			r.Problems.Add(v.Pos, "", "`fail_on_error` must be true or false")
@@ -108,10 +107,10 @@ func (b *build) settings(ctx context.Context, doc *syntax.Document) {
 	b.problems = append(b.problems, r.Problems...)
 }
 
-func message(ctx context.Context, r *eval.Resolver, key string, v resource.Value) string {
+func message(ctx context.Context, r *eval.Resolver, key string, v document.Value) string {
 	v, _ = r.Value(ctx, v)
 	switch {
-	case slices.Contains(r.Failed, v.Pos), v.Kind == resource.Null:
+	case slices.Contains(r.Failed, v.Pos), v.Kind == document.Null:
 		return ""
 	case v.Late:
 		r.Problems.Add(v.Pos, "", "`%s` must be known before the run", key)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/manifest/eval"
 	"github.com/musterfleet/muster/resources/manifest/syntax"
 	"github.com/musterfleet/muster/resources/resource"
@@ -33,7 +34,7 @@ type session struct {
 	common *shared
 
 	// declared are the properties of resources, kept for Check alone.
-	declared []resource.Value
+	declared []document.Value
 	// includedFiles are the files that included manifests name, and these themselves.
 	includedFiles []File
 }

@@ -56,8 +56,7 @@ func (s *thingSpec) Warnings() model.Problems {
 func (t thing) Info() resource.Info {
 	return resource.Info{Name: t.name, Ensures: []string{"present", "absent"}, NameHelp: "the path"}
 }
-func (thing) New() *thingSpec            { return &thingSpec{} }
-func (thing) Providers() []thingProvider { return []thingProvider{{}} }
+func (thing) New() *thingSpec { return &thingSpec{} }
 func (thing) Relations(s *thingSpec) resource.Relations {
 	return resource.Relations{Provides: resource.Provides("path:" + s.Name)}
 }
@@ -91,8 +90,8 @@ func (speaker) Outputs(*thingSpec, *thingState, resource.Outcome) map[string]any
 // testTypes are file and package, and exec which gives outputs.
 func testTypes() resource.Types {
 	return resource.Types{
-		resource.Of[*thingSpec, *thingState, thingProvider](thing{name: "file"}),
-		resource.Of[*thingSpec, *thingState, thingProvider](thing{name: "package"}),
-		resource.Of[*thingSpec, *thingState, thingProvider](speaker{thing{name: "exec"}}),
+		resource.Of[*thingSpec, *thingState, thingProvider](thing{name: "file"}, thingProvider{}),
+		resource.Of[*thingSpec, *thingState, thingProvider](thing{name: "package"}, thingProvider{}),
+		resource.Of[*thingSpec, *thingState, thingProvider](speaker{thing{name: "exec"}}, thingProvider{}),
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/musterfleet/muster/testing/typetest"
 )
 
-func packageType() *resource.Type { return resource.Of(pkg.New(apt.New(), dnf.New())) }
+func packageType() *resource.Type { return pkg.New(apt.New(), dnf.New()) }
 
 // TestValidate covers the tables of ensure values and of names, allowed and rejected.
 func TestValidate(t *testing.T) {

@@ -8,9 +8,8 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Type is the package type with its providers. Make it with New.
+// Type is the package type. Make it with New.
 type Type struct {
-	providers []PackageProvider
 	// busy guards every command of a package manager; it has one slot, so that a
 	// waiting caller can give up.
 	busy chan struct{}
@@ -18,9 +17,9 @@ type Type struct {
 	lists map[string]refreshed
 }
 
-// New returns the type, for resource.Of.
-func New(providers ...PackageProvider) resource.Contract[*Spec, *State, PackageProvider] {
-	return &Type{providers: providers, busy: make(chan struct{}, 1), lists: map[string]refreshed{}}
+// New returns the type with its providers, for resources.All.
+func New(providers ...PackageProvider) *resource.Type {
+	return resource.Of(&Type{busy: make(chan struct{}, 1), lists: map[string]refreshed{}}, providers...)
 }
 
 // Info describes the type. A package provides files, units and accounts; what a
@@ -39,9 +38,6 @@ func (*Type) Info() resource.Info {
 
 // New returns properties that want the package present.
 func (*Type) New() *Spec { return &Spec{Common: model.Common{Ensure: model.EnsurePresent}} }
-
-// Providers returns the providers.
-func (t *Type) Providers() []PackageProvider { return t.providers }
 
 // Plan compares the installed version with the wanted one.
 func (*Type) Plan(spec *Spec, state *State, _ bool) (plan resource.Plan, err error) {

@@ -150,7 +150,7 @@ func TestDecisions(t *testing.T) {
 	} {
 		t.Run(c.ensure+", "+c.have, func(t *testing.T) {
 			s := newStore(map[string]string{"p": c.have}, map[string]string{"p": c.candidate})
-			typ, e := resource.Of(pkg.New(s)), env(t, "1")
+			typ, e := pkg.New(s), env(t, "1")
 			spec := decode(t, typ, "p", c.ensure)
 			state, err := typ.Status(t.Context(), e, s, spec)
 			if err != nil {
@@ -192,7 +192,7 @@ func TestDecisions(t *testing.T) {
 // of the package manager, and a version that stayed is no change.
 func TestLatest(t *testing.T) {
 	s := newStore(map[string]string{"p": "1.0"}, nil)
-	typ, e := resource.Of(pkg.New(s)), env(t, "1")
+	typ, e := pkg.New(s), env(t, "1")
 	spec := decode(t, typ, "p", "latest")
 	state, err := typ.Status(t.Context(), e, s, spec)
 	if err != nil {
@@ -214,7 +214,7 @@ func TestLatest(t *testing.T) {
 func TestItsOwnScript(t *testing.T) {
 	for name, fails := range map[string]bool{"p": true, "q": false} {
 		s := newStore(map[string]string{}, map[string]string{"p": "1.0"})
-		typ, e := resource.Of(pkg.New(s)), env(t, "1")
+		typ, e := pkg.New(s), env(t, "1")
 		spec := decode(t, typ, "p", "present")
 		state, err := typ.Status(t.Context(), e, s, spec)
 		if err != nil {
@@ -252,7 +252,7 @@ func TestWhatFailedBesidesIt(t *testing.T) {
 			if c.ensure == "present" {
 				s.installed = map[string]string{}
 			}
-			typ, e := resource.Of(pkg.New(s)), env(t, "1")
+			typ, e := pkg.New(s), env(t, "1")
 			spec := decode(t, typ, "p", c.ensure)
 			state, err := typ.Status(t.Context(), e, s, spec)
 			if err != nil {
@@ -274,7 +274,7 @@ func TestWhatFailedBesidesIt(t *testing.T) {
 func TestHeld(t *testing.T) {
 	s := newStore(map[string]string{"p": "1.0"}, map[string]string{"p": "2.0"})
 	s.held = []string{"p"}
-	typ, e := resource.Of(pkg.New(s)), env(t, "1")
+	typ, e := pkg.New(s), env(t, "1")
 	for ensure, refused := range map[string]bool{"present": false, "1.0": false, "latest": true, "2.0": true, "0.9": true, "absent": true} {
 		spec := decode(t, typ, "p", ensure)
 		state, err := typ.Status(t.Context(), e, s, spec)
@@ -290,7 +290,7 @@ func TestHeld(t *testing.T) {
 // TestTogether asks and changes many with one call each.
 func TestTogether(t *testing.T) {
 	s := newStore(map[string]string{"a": "1.0", "b": "1.0", "c": "1.0"}, map[string]string{"b": "2.0", "d": "2.0"})
-	typ, e := resource.Of(pkg.New(s)), env(t, "1")
+	typ, e := pkg.New(s), env(t, "1")
 	specs := []resource.Spec{decode(t, typ, "a", "absent"), decode(t, typ, "b", "latest"), decode(t, typ, "c", "0.9"), decode(t, typ, "d", "latest"), decode(t, typ, "d", "present")}
 	states, errs := typ.StatusAll(t.Context(), e, s, specs)
 	if want := []string{"status a b c d", "candidates b d", "simulate a b c d d"}; !slices.Equal(s.calls, want) || errors.Join(errs...) != nil {
@@ -349,7 +349,7 @@ func TestForeseen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newStore(map[string]string{"a": "1.0", "b": "1.0", "x": "3"}, nil)
 			s.takes, s.refused = c.takes, c.refused
-			typ, e := resource.Of(pkg.New(s)), env(t, "1")
+			typ, e := pkg.New(s), env(t, "1")
 			var specs []resource.Spec
 			for i, ensure := range c.want {
 				specs = append(specs, decode(t, typ, string(rune('a'+i)), ensure))
@@ -402,7 +402,7 @@ func TestHold(t *testing.T) {
 		if c.held {
 			s.held = []string{"p"}
 		}
-		typ, e := resource.Of(pkg.New(s)), env(t, "1")
+		typ, e := pkg.New(s), env(t, "1")
 		spec := decode(t, typ, "p", c.ensure, "hold", c.hold)
 		state, err := typ.Status(t.Context(), e, s, spec)
 		if err != nil {
@@ -435,7 +435,7 @@ func TestPurged(t *testing.T) {
 	}{{"1.0", false, "Would have purged"}, {"", true, "Would have purged"}, {"", false, ""}} {
 		s := newStore(map[string]string{"p": c.have}, nil)
 		s.residue = c.residue
-		typ, e := resource.Of(pkg.New(s)), env(t, "1")
+		typ, e := pkg.New(s), env(t, "1")
 		spec := decode(t, typ, "p", "purged")
 		state, err := typ.Status(t.Context(), e, s, spec)
 		if err != nil {
@@ -469,7 +469,7 @@ func TestBroken(t *testing.T) {
 	} {
 		s := newStore(map[string]string{"p": "1.0"}, map[string]string{"p": "1.0"})
 		s.broken = map[string]string{"p": c.broken}
-		typ, e := resource.Of(pkg.New(s)), env(t, "1")
+		typ, e := pkg.New(s), env(t, "1")
 		spec := decode(t, typ, "p", c.ensure)
 		state, err := typ.Status(t.Context(), e, s, spec)
 		if err != nil {
@@ -489,7 +489,7 @@ func TestBroken(t *testing.T) {
 // TestPrepare covers when lists are refreshed, and what it means that they could not be.
 func TestPrepare(t *testing.T) {
 	s := newStore(map[string]string{"p": "1.0"}, map[string]string{"p": "1.0"})
-	typ := resource.Of(pkg.New(s))
+	typ := pkg.New(s)
 	plain, hour, day := decode(t, typ, "p", "present"), decode(t, typ, "p", "latest", "cache_max_age", "1h"), decode(t, typ, "q", "present", "cache_max_age", "24h")
 	latest := decode(t, typ, "r", "latest")
 	prepare := func(run string, specs ...resource.Spec) []string {

@@ -93,7 +93,6 @@ type Contract[S Spec, T State, P Provider] interface {
 	Info() Info
 	// New returns properties with their defaults.
 	New() S
-	Providers() []P
 	// Status reads the machine and never changes it.
 	Status(ctx context.Context, env Env, p P, spec S) (T, error)
 	// Plan returns the changes that are due. It is pure. An error is a state that

@@ -10,6 +10,7 @@ import (
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/redact"
 	"github.com/musterfleet/muster/resources/document"
+	"github.com/musterfleet/muster/resources/document/decode"
 	"github.com/musterfleet/muster/resources/health"
 	"github.com/musterfleet/muster/resources/registration"
 )
@@ -17,24 +18,24 @@ import (
 // Decode returns the resource of a mapping of properties, declared at pos. It is
 // strict and reports every problem at once, each at its position; the resource is
 // nil when there is any.
-func Decode(t *Type, properties Value, pos model.Position) (*Resource, model.Problems) {
-	r, problems := decode(t, properties, pos, nil)
+func Decode(t *Type, properties document.Value, pos model.Position) (*Resource, model.Problems) {
+	r, problems := decodeSpec(t, properties, pos, nil)
 	if len(problems) > 0 {
-		_, problems = decode(t, properties, pos, map[string]model.Position{})
+		_, problems = decodeSpec(t, properties, pos, map[string]model.Position{})
 		return nil, problems
 	}
 
 	return r, nil
 }
 
-// decode returns a resource with the properties that can be read, and the problems
+// decodeSpec returns a resource with the properties that can be read, and the problems
 // of the others. It notes the places of values where there is a map for them, which
 // only problems need.
-func decode(t *Type, properties Value, pos model.Position, places map[string]model.Position) (*Resource, model.Problems) {
-	d := document.Decoder{Places: places}
+func decodeSpec(t *Type, properties document.Value, pos model.Position, places map[string]model.Position) (*Resource, model.Problems) {
+	d := decode.Decoder{Places: places}
 	spec := t.New()
 	late := false
-	if properties.Kind != Map && properties.Kind != Null {
+	if properties.Kind != document.Map && properties.Kind != document.Null {
 		d.Problems.Add(properties.Pos, "write its properties as key: value", "%s must be a mapping, not %s", t.Name, properties.Kind)
 	}
 	for i, e := range properties.Entries {
@@ -43,7 +44,7 @@ func decode(t *Type, properties Value, pos model.Position, places map[string]mod
 			d.Problems.AddMade(func() model.Problem { return t.UnknownProperty(e.Key, e.Pos) })
 			continue
 		}
-		if first := slices.IndexFunc(properties.Entries[:i], func(e Entry) bool { return p.Is(e.Key) }); first >= 0 {
+		if first := slices.IndexFunc(properties.Entries[:i], func(e document.Entry) bool { return p.Is(e.Key) }); first >= 0 {
 			d.Problems.Add(e.Pos, "keep one of them", "`%s` is set twice, first at %s", p.Key, properties.Entries[first].Value.Pos)
 			continue
 		}
@@ -57,7 +58,7 @@ func decode(t *Type, properties Value, pos model.Position, places map[string]mod
 			}
 			continue
 		}
-		if p.List != "" && e.Value.Kind == List {
+		if p.List != "" && e.Value.Kind == document.List {
 			d.Problems.Add(e.Value.Pos, "write a list as `"+p.List+"`", "`%s` must be a string, not a list", e.Key)
 			continue
 		}
@@ -85,7 +86,7 @@ func decode(t *Type, properties Value, pos model.Position, places map[string]mod
 }
 
 // checkSecrets reports secrets in a property that shows them; v holds one.
-func checkSecrets(out *model.Problems, key string, v Value) {
+func checkSecrets(out *model.Problems, key string, v document.Value) {
 	const shown = "names are shown in logs and reports"
 	switch key {
 	case "register_when_stable":
@@ -116,7 +117,7 @@ func withoutConsequences(found, unread model.Problems) model.Problems {
 
 // redactProblems takes the secrets of the resource out of the problems, which quote values,
 // and the values of a sensitive one.
-func redactProblems(d *document.Decoder, r *Resource, properties Value) {
+func redactProblems(d *decode.Decoder, r *Resource, properties document.Value) {
 	var secrets []model.Secret
 	for _, s := range d.Secrets {
 		secrets = append(secrets, model.NewSecret(s.Reveal()))
@@ -135,7 +136,7 @@ func redactProblems(d *document.Decoder, r *Resource, properties Value) {
 	}
 }
 
-func collectTexts(v Value, out *[]model.Secret) {
+func collectTexts(v document.Value, out *[]model.Secret) {
 	if v.IsScalar() {
 		*out = append(*out, model.NewSecret(v.Text))
 	}
@@ -149,8 +150,8 @@ func collectTexts(v Value, out *[]model.Secret) {
 
 // DecodeQuestion is Decode for a resource that is only observed: properties may
 // be missing.
-func DecodeQuestion(t *Type, properties Value, pos model.Position) (*Resource, model.Problems) {
-	r, problems := decode(t, properties, pos, map[string]model.Position{})
+func DecodeQuestion(t *Type, properties document.Value, pos model.Position) (*Resource, model.Problems) {
+	r, problems := decodeSpec(t, properties, pos, map[string]model.Position{})
 	problems = slices.DeleteFunc(problems, func(p model.Problem) bool {
 		property, _, _ := strings.Cut(p.Property, ".")
 		_, given := properties.Get(property)
@@ -201,7 +202,7 @@ func collect(v reflect.Value, out *[]model.Secret) {
 }
 
 // checkEmpty reports an empty text where it would count as not set.
-func checkEmpty(out *model.Problems, p Property, e Entry) {
+func checkEmpty(out *model.Problems, p Property, e document.Entry) {
 	if len(p.Enum) > 0 {
 		out.Add(e.Value.Pos, "leave it out, or give one of "+strings.Join(p.Enum, ", "), "`%s` is empty", e.Key)
 	} else if p.Filled {

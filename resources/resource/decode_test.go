@@ -60,13 +60,12 @@ func (p provider) IsManageable(model.Facts, resource.Spec) (bool, int, error) {
 	return p.ok, p.priority, p.err
 }
 
-type contract struct{ providers []provider }
+type contract struct{}
 
 func (contract) Info() resource.Info {
 	return resource.Info{Name: "toy", Ensures: []string{"present", "absent"}, NameHelp: "a toy's name"}
 }
-func (contract) New() *spec              { return &spec{Text: "default"} }
-func (c contract) Providers() []provider { return c.providers }
+func (contract) New() *spec { return &spec{Text: "default"} }
 func (contract) Status(context.Context, resource.Env, provider, *spec) (*state, error) {
 	return &state{}, nil
 }
@@ -76,27 +75,27 @@ func (contract) Apply(context.Context, resource.Env, provider, *spec, resource.P
 }
 
 func toy() *resource.Type {
-	return resource.Of[*spec, *state, provider](contract{[]provider{{name: "wood", ok: true, priority: 1}}})
+	return resource.Of[*spec, *state, provider](contract{}, provider{name: "wood", ok: true, priority: 1})
 }
 
-func str(s string) resource.Value { return resource.Value{Kind: resource.String, Text: s, Pos: at(7)} }
+func str(s string) document.Value { return document.Value{Kind: document.String, Text: s, Pos: at(7)} }
 func at(line int) model.Position  { return model.Position{File: "m.yaml", Line: line, Column: 3} }
-func list(items ...resource.Value) resource.Value {
-	return resource.Value{Kind: resource.List, Items: items, Pos: at(8)}
+func list(items ...document.Value) document.Value {
+	return document.Value{Kind: document.List, Items: items, Pos: at(8)}
 }
-func props(kv ...any) resource.Value {
-	v := resource.Value{Kind: resource.Map, Pos: at(1)}
+func props(kv ...any) document.Value {
+	v := document.Value{Kind: document.Map, Pos: at(1)}
 	for i := 0; i < len(kv); i += 2 {
-		v.Entries = append(v.Entries, resource.Entry{Key: kv[i].(string), Pos: at(5), Value: kv[i+1].(resource.Value)})
+		v.Entries = append(v.Entries, document.Entry{Key: kv[i].(string), Pos: at(5), Value: kv[i+1].(document.Value)})
 	}
 	return v
 }
 
 func TestDecodeKeepsTextAsWritten(t *testing.T) {
 	r, problems := resource.Decode(toy(), props(
-		"name", str("x"), "words", resource.Value{Kind: resource.Number, Text: "0644"}, "maybe", str(""),
-		"flag", resource.Value{Kind: resource.Bool, Text: "true"}, "codes", list(str("0"), str("2")), "list", list(str("1.10")),
-		"map", props("k", str("v")), "any", props("n", resource.Value{Kind: resource.Number, Text: "3"}),
+		"name", str("x"), "words", document.Value{Kind: document.Number, Text: "0644"}, "maybe", str(""),
+		"flag", document.Value{Kind: document.Bool, Text: "true"}, "codes", list(str("0"), str("2")), "list", list(str("1.10")),
+		"map", props("k", str("v")), "any", props("n", document.Value{Kind: document.Number, Text: "3"}),
 		"timeout", str("30s"), "require", list(str("toy#y")), "control", props("if", str("true")),
 	), at(1))
 	if problems != nil {
@@ -114,7 +113,7 @@ func TestDecodeKeepsTextAsWritten(t *testing.T) {
 }
 
 func TestDecodeNullMeansNotSet(t *testing.T) {
-	r, problems := resource.Decode(toy(), props("name", str("x"), "text", resource.Value{}, "maybe", resource.Value{}), at(1))
+	r, problems := resource.Decode(toy(), props("name", str("x"), "text", document.Value{}, "maybe", document.Value{}), at(1))
 	if problems != nil || r.Spec.(*spec).Text != "default" || r.Spec.(*spec).Maybe != nil {
 		t.Fatal(problems, r)
 	}
@@ -122,7 +121,7 @@ func TestDecodeNullMeansNotSet(t *testing.T) {
 
 func TestDecodeErrors(t *testing.T) {
 	cases := map[string]struct {
-		v    resource.Value
+		v    document.Value
 		want string
 	}{
 		"unknown":        {props("name", str("x"), "txet", str("a")), "m.yaml:5:3: unknown property `txet` of toy (did you mean `text`?)"},
@@ -135,7 +134,7 @@ func TestDecodeErrors(t *testing.T) {
 		"negative":       {props("name", str("x"), "retry", str("-1")), "retry must not be negative"},
 		"list":           {props("name", str("x"), "list", str("a")), "`list` must be a list, not a string (write it as a list: [a])"},
 		"list of lists":  {props("name", str("x"), "list", list(list())), "an item of `list` is a list (make one list, in an expression with concat())"},
-		"empty item":     {props("name", str("x"), "list", list(resource.Value{})), "`list` must be a list without empty items"},
+		"empty item":     {props("name", str("x"), "list", list(document.Value{})), "`list` must be a list without empty items"},
 		"string":         {props("name", str("x"), "text", list()), "`text` must be a string, not a list"},
 		"duration":       {props("name", str("x"), "timeout", str("30")), "`timeout`: invalid duration \"30\", write it with its unit"},
 		"reference":      {props("name", str("x"), "require", list(str("y"))), "`require`: invalid resource reference: \"y\", write it as type#name"},
@@ -146,8 +145,8 @@ func TestDecodeErrors(t *testing.T) {
 		"drift":          {props("name", str("x"), "drift", str("x")), `invalid drift "x" (one of repair, report, ignore)`},
 		"provider":       {props("name", str("x"), "provider", str("stone")), `there is no provider "stone" of toy (one of wood)`},
 		"no mapping":     {list(), "toy must be a mapping, not a list"},
-		"secret":         {props("name", str("x"), "flag", resource.Value{Kind: resource.String, Text: "hunter2", Secret: true}), `not "[redacted]"`},
-		"late name":      {props("name", resource.Value{Kind: resource.String, Late: true}), "`name` must be known before the run"},
+		"secret":         {props("name", str("x"), "flag", document.Value{Kind: document.String, Text: "hunter2", Secret: true}), `not "[redacted]"`},
+		"late name":      {props("name", document.Value{Kind: document.String, Late: true}), "`name` must be known before the run"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -177,10 +176,10 @@ func TestDecodeReportsEverythingAtOnce(t *testing.T) {
 // TestDecodeTellsAMistakeOnce: what cannot be read is told as that, and not as
 // what stands there instead.
 func TestDecodeTellsAMistakeOnce(t *testing.T) {
-	entry := func(kv ...any) resource.Value {
+	entry := func(kv ...any) document.Value {
 		return list(props(append([]any{"cluster", str("c"), "service", str("s"), "protocol", str("http"), "address", str("10.0.0.1")}, kv...)...))
 	}
-	for want, v := range map[string]resource.Value{
+	for want, v := range map[string]document.Value{
 		"`register_when_stable.0.port` must be a whole number": props("name", str("x"), "register_when_stable", entry("port", str("http"))),
 		"`register_when_stable.0.ttl`: invalid duration":       props("name", str("x"), "register_when_stable", entry("port", str("80"), "ttl", str("30"))),
 		"`register_when_stable` must be a mapping":             props("name", str("x"), "register_when_stable", list(str("web"))),
@@ -199,12 +198,12 @@ func TestDecodeTellsAMistakeOnce(t *testing.T) {
 
 // TestNamesAreNotSecret: what a resource and its health checks are called is shown.
 func TestNamesAreNotSecret(t *testing.T) {
-	secret := resource.Value{Kind: resource.String, Text: "hunter2", Secret: true, Pos: at(7)}
-	check := func(kv ...any) resource.Value {
+	secret := document.Value{Kind: document.String, Text: "hunter2", Secret: true, Pos: at(7)}
+	check := func(kv ...any) document.Value {
 		return props("name", str("x"), "sensitive", str("true"), "health_checks", list(props(kv...)))
 	}
 	for _, c := range []struct {
-		v    resource.Value
+		v    document.Value
 		want string
 	}{
 		{props("name", str("x"), "alias", secret), "m.yaml:7:3: `alias` cannot be secret (names are shown in logs and reports)"},
@@ -220,7 +219,7 @@ func TestNamesAreNotSecret(t *testing.T) {
 }
 
 func TestDecodeCollectsSecrets(t *testing.T) {
-	secret := resource.Value{Kind: resource.String, Text: "hunter2", Secret: true}
+	secret := document.Value{Kind: document.String, Text: "hunter2", Secret: true}
 	r, problems := resource.Decode(toy(), props("name", str("x"), "text", secret, "list", list(secret), "any", props("deep", list(secret))), at(1))
 	if problems != nil {
 		t.Fatal(problems)
@@ -237,7 +236,7 @@ func TestDecodeAsksTheSpecForItsSecrets(t *testing.T) {
 	if problems != nil || len(r.Secrets) != 1 || !r.Sensitive() {
 		t.Fatal(r, problems)
 	}
-	properties.Entries = append(properties.Entries, resource.Entry{Key: "text", Value: str("bad")}, resource.Entry{Key: "codes", Value: list(str("hunter2"))})
+	properties.Entries = append(properties.Entries, document.Entry{Key: "text", Value: str("bad")}, document.Entry{Key: "codes", Value: list(str("hunter2"))})
 	if _, problems := resource.Decode(toy(), properties, at(1)); len(problems) != 2 || strings.Contains(problems.Error(), "hunter2") {
 		t.Fatal(problems)
 	}
@@ -251,7 +250,7 @@ func TestAQuestionNeedsOnlyWhatIsGiven(t *testing.T) {
 	if len(problems) > 0 || r.Meta().Name != "x" {
 		t.Fatal(problems)
 	}
-	for name, v := range map[string]resource.Value{
+	for name, v := range map[string]document.Value{
 		"a given property": props("name", str("x"), "text", str("bad")),
 		"an unknown one":   props("name", str("x"), "txet", str("a")),
 		"no name":          props("text", str("a")),
@@ -266,7 +265,7 @@ func TestAQuestionNeedsOnlyWhatIsGiven(t *testing.T) {
 }
 
 func TestLateValuesWaitForValidation(t *testing.T) {
-	r, problems := resource.Decode(toy(), props("name", str("x"), "text", resource.Value{Kind: resource.String, Late: true}), at(1))
+	r, problems := resource.Decode(toy(), props("name", str("x"), "text", document.Value{Kind: document.String, Late: true}), at(1))
 	if problems != nil || r.Meta().Name != "x" {
 		t.Fatal(problems)
 	}
@@ -341,7 +340,7 @@ func TestNearest(t *testing.T) {
 }
 
 func TestPlainKeepsSecretsSecret(t *testing.T) {
-	v := props("a", resource.Value{Kind: resource.String, Text: "s", Secret: true}, "b", list(resource.Value{Kind: resource.Number, Text: "0x10"}), "c", resource.Value{Kind: resource.Number, Text: "1.5"})
+	v := props("a", document.Value{Kind: document.String, Text: "s", Secret: true}, "b", list(document.Value{Kind: document.Number, Text: "0x10"}), "c", document.Value{Kind: document.Number, Text: "1.5"})
 	m := v.Plain().(map[string]any)
 	if m["a"] != model.NewSecret("s") || m["b"].([]any)[0] != "0x10" || m["c"] != 1.5 {
 		t.Fatalf("%#v", m)

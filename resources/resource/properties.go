@@ -7,12 +7,13 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
+	"github.com/musterfleet/muster/resources/document/decode"
 )
 
 // Property is one property of a type, from its field. Manifests, flags, schemas
 // and documentation are derived from it.
 type Property struct {
-	document.Field
+	decode.Field
 	// Help is the field's jsonschema_description; of ensure the type's EnsureHelp.
 	Help string
 	// Enum and Default are from the field's jsonschema tag; those of ensure and
@@ -39,7 +40,7 @@ type Property struct {
 func properties(t *Type) []Property {
 	spec := t.New()
 	var out []Property
-	for _, f := range document.Fields(reflect.TypeOf(spec).Elem()) {
+	for _, f := range decode.Fields(reflect.TypeOf(spec).Elem()) {
 		p := Property{Field: f, Help: f.Tag.Get("jsonschema_description"), Sensitive: f.Tag.Get("sensitive") == "true", Filled: f.Tag.Get("filled") == "true", Line: f.Tag.Get("line"), List: f.Tag.Get("list"), GoType: f.Type}
 		if p.GoType.Kind() == reflect.Pointer {
 			p.GoType = p.GoType.Elem()

@@ -46,15 +46,15 @@ func (t *Type) PreparesFirst() bool {
 	return t.Prepare != nil && !reloads
 }
 
-// Of adapts a contract, with the optional interfaces that it implements.
-func Of[S Spec, T State, P Provider](c Contract[S, T, P]) *Type {
+// Of adapts a contract, with the optional interfaces that it implements and its providers.
+func Of[S Spec, T State, P Provider](c Contract[S, T, P], providers ...P) *Type {
 	t := &Type{
 		Info: c.Info(),
 		New:  func() Spec { return c.New() },
 		Select: func(facts model.Facts, spec Spec) (Provider, error) {
-			return Select(c.Providers(), facts, spec)
+			return Select(providers, facts, spec)
 		},
-		Providers: names(c.Providers()),
+		Providers: names(providers),
 		Plan: func(spec Spec, state State, refresh bool) (Plan, error) {
 			return c.Plan(spec.(S), state.(T), refresh)
 		},

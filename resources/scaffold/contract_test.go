@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func scaffoldType() *resource.Type { return resource.Of(scaffold.New(choria.Provider{})) }
+func scaffoldType() *resource.Type { return scaffold.New(choria.Provider{}) }
 
 func check(t testing.TB, err error) {
 	t.Helper()

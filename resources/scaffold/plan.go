@@ -20,7 +20,7 @@ const maxChanges = 500
 
 // Plan returns which files are due to be written or removed. Its error is an
 // obstacle that must not be replaced.
-func (*Type) Plan(spec *Spec, state *State, _ bool) (resource.Plan, error) {
+func (Type) Plan(spec *Spec, state *State, _ bool) (resource.Plan, error) {
 	if spec.Ensure == model.EnsureAbsent {
 		return planAbsent(spec, state), state.Obstacle
 	}

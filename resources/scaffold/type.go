@@ -11,16 +11,14 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Type is the scaffold type with its providers; New returns one.
-type Type struct{ providers []ScaffoldProvider }
+// Type is the scaffold type.
+type Type struct{}
 
-// New returns the type, which resource.Of adapts.
-func New(providers ...ScaffoldProvider) resource.Contract[*Spec, *State, ScaffoldProvider] {
-	return &Type{providers: providers}
-}
+// New returns the type with its providers, for resources.All.
+func New(providers ...ScaffoldProvider) *resource.Type { return resource.Of(Type{}, providers...) }
 
 // Info describes the type. Its post commands may change anything.
-func (*Type) Info() resource.Info {
+func (Type) Info() resource.Info {
 	return resource.Info{
 		Name:        "scaffold",
 		NeedsOrigin: true,
@@ -33,18 +31,15 @@ func (*Type) Info() resource.Info {
 }
 
 // New returns properties with their defaults.
-func (*Type) New() *Spec { return &Spec{Engine: EngineJet} }
-
-// Providers returns the providers.
-func (t *Type) Providers() []ScaffoldProvider { return t.providers }
+func (Type) New() *Spec { return &Spec{Engine: EngineJet} }
 
 // Status returns what rendering the templates would change.
-func (*Type) Status(ctx context.Context, env resource.Env, p ScaffoldProvider, spec *Spec) (*State, error) {
+func (Type) Status(ctx context.Context, env resource.Env, p ScaffoldProvider, spec *Spec) (*State, error) {
 	return p.Status(ctx, env, spec)
 }
 
 // Apply writes the files, or removes them.
-func (*Type) Apply(ctx context.Context, env resource.Env, p ScaffoldProvider, spec *Spec, plan resource.Plan) (resource.Outcome, error) {
+func (Type) Apply(ctx context.Context, env resource.Env, p ScaffoldProvider, spec *Spec, plan resource.Plan) (resource.Outcome, error) {
 	if !plan.Has(actionRemove) {
 		return resource.Outcome{}, p.Scaffold(ctx, env, spec)
 	}
@@ -57,7 +52,7 @@ func (*Type) Apply(ctx context.Context, env resource.Env, p ScaffoldProvider, sp
 }
 
 // Verify reports the files that are still not in their desired state.
-func (t *Type) Verify(spec *Spec, _ resource.Outcome, after *State) error {
+func (t Type) Verify(spec *Spec, _ resource.Outcome, after *State) error {
 	plan, err := t.Plan(spec, after, false)
 	switch {
 	case err != nil:
@@ -92,7 +87,7 @@ func named(plan resource.Plan) string {
 
 // Relations returns that a scaffold comes after the directories above it and its
 // source, and before whatever needs its target.
-func (*Type) Relations(spec *Spec) resource.Relations {
+func (Type) Relations(spec *Spec) resource.Relations {
 	out := resource.Relations{}
 	if strings.HasPrefix(spec.Source, "/") {
 		out.Needs = []resource.Need{{What: resource.PathNeed(strings.TrimRight(spec.Source, "/")), ReadsContent: true}}

@@ -16,7 +16,7 @@ const bootTime = 15 * time.Second
 
 // Apply makes the changes of the plan in order. Running and starting at boot
 // are independent: when one fails, the other is still done.
-func (*Type) Apply(ctx context.Context, env resource.Env, p ServiceProvider, spec *Spec, plan resource.Plan) (resource.Outcome, error) {
+func (Type) Apply(ctx context.Context, env resource.Env, p ServiceProvider, spec *Spec, plan resource.Plan) (resource.Outcome, error) {
 	actions := map[Action]func(context.Context, resource.Env, string) error{
 		Start: p.Start, Stop: p.Stop, Restart: p.Restart, Enable: p.Enable, Disable: p.Disable,
 	}
@@ -53,7 +53,7 @@ func timeFor(ctx context.Context, action Action) (context.Context, context.Cance
 func isTimeUp(ctx context.Context) bool { return errors.Is(ctx.Err(), context.DeadlineExceeded) }
 
 // ApplyAll changes many services with one command a step.
-func (*Type) ApplyAll(ctx context.Context, env resource.Env, p ServiceProvider, specs []*Spec, plans []resource.Plan) ([]resource.Outcome, error) {
+func (Type) ApplyAll(ctx context.Context, env resource.Env, p ServiceProvider, specs []*Spec, plans []resource.Plan) ([]resource.Outcome, error) {
 	failed := make(resource.BatchError, len(specs))
 	for at, s := range steps(plans) {
 		names := make([]string, len(s.services))

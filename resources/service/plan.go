@@ -15,7 +15,7 @@ import (
 // ensure running; one with ensure stopped ignores it. A starting service counts as
 // stopped, and is stopped. An error is a change that cannot be made to the
 // service in this state.
-func (*Type) Plan(spec *Spec, state *State, refresh bool) (plan resource.Plan, err error) {
+func (Type) Plan(spec *Spec, state *State, refresh bool) (plan resource.Plan, err error) {
 	plan.Unrefreshed = spec.Ensure == EnsureStopped
 	if state.Missing {
 		plan.Missing = relations(spec)

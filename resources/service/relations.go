@@ -8,7 +8,7 @@ import (
 
 // Relations order a service after the files of its unit, those of the unit it
 // starts, and the package of its name.
-func (*Type) Relations(spec *Spec) resource.Relations {
+func (Type) Relations(spec *Spec) resource.Relations {
 	needs := relations(spec)
 	switch bare, suffix := cutSuffix(spec.Name); suffix {
 	case ".timer", ".socket", ".path":

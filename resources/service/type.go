@@ -9,17 +9,15 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Type is the service type with its providers. Make it with New.
-type Type struct{ providers []ServiceProvider }
+// Type is the service type.
+type Type struct{}
 
-// New returns the type, for resource.Of.
-func New(providers ...ServiceProvider) resource.Contract[*Spec, *State, ServiceProvider] {
-	return &Type{providers: providers}
-}
+// New returns the type with its providers, for resources.All.
+func New(providers ...ServiceProvider) *resource.Type { return resource.Of(Type{}, providers...) }
 
 // Info describes the type. Packages provide unit files too; a starting service
 // makes the files it needs.
-func (*Type) Info() resource.Info {
+func (Type) Info() resource.Info {
 	return resource.Info{
 		Name:       "service",
 		Summary:    "System services, running or stopped, and whether they start at boot",
@@ -33,20 +31,17 @@ func (*Type) Info() resource.Info {
 }
 
 // New returns properties that want a restart as refresh.
-func (*Type) New() *Spec { return &Spec{Refresh: Restart} }
-
-// Providers returns the providers.
-func (t *Type) Providers() []ServiceProvider { return t.providers }
+func (Type) New() *Spec { return &Spec{Refresh: Restart} }
 
 // Status reads one service.
-func (*Type) Status(ctx context.Context, env resource.Env, p ServiceProvider, spec *Spec) (*State, error) {
+func (Type) Status(ctx context.Context, env resource.Env, p ServiceProvider, spec *Spec) (*State, error) {
 	state, err := p.Status(ctx, env, spec.Name)
 
 	return missing(p, spec, state, err)
 }
 
 // StatusAll reads all services with one command.
-func (*Type) StatusAll(ctx context.Context, env resource.Env, p ServiceProvider, specs []*Spec) ([]*State, []error) {
+func (Type) StatusAll(ctx context.Context, env resource.Env, p ServiceProvider, specs []*Spec) ([]*State, []error) {
 	names := make([]string, len(specs))
 	for i, spec := range specs {
 		names[i] = spec.Name
@@ -77,6 +72,6 @@ func missing(p ServiceProvider, spec *Spec, state *State, err error) (*State, er
 }
 
 // Prepare makes the service manager read its files again.
-func (*Type) Prepare(ctx context.Context, env resource.Env, p ServiceProvider, _ []*Spec) error {
+func (Type) Prepare(ctx context.Context, env resource.Env, p ServiceProvider, _ []*Spec) error {
 	return p.Reload(ctx, env)
 }

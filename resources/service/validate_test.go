@@ -12,7 +12,7 @@ import (
 	"github.com/musterfleet/muster/testing/typetest"
 )
 
-func serviceType() *resource.Type { return resource.Of(service.New(systemd.New("/"))) }
+func serviceType() *resource.Type { return service.New(systemd.New("/")) }
 
 // TestValidate covers the tables of names, and the values of ensure and enable.
 func TestValidate(t *testing.T) {

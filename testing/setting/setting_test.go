@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/testing/setting"
 	"github.com/musterfleet/muster/testing/typetest"
 )
@@ -25,7 +24,7 @@ func TestContract(t *testing.T) {
 		}
 	}
 	typetest.Run(t, typetest.Config{
-		Type: resource.Of(setting.New(setting.Plain{})),
+		Type: setting.New(setting.Plain{}),
 		Cases: []typetest.Case{
 			{Name: "nothing there", Properties: properties(typetest.Properties{"value": "web01"}), Message: "Would have set the value"},
 			{Name: "another value", Setup: holding("db01\n"), Properties: properties(typetest.Properties{"value": "web01"}), Message: "Would have set the value"},

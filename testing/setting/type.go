@@ -16,16 +16,14 @@ type Provider interface {
 	Unset(ctx context.Context, env resource.Env, path string) error
 }
 
-// Type is the setting type with its providers. Create it with New.
-type Type struct{ providers []Provider }
+// Type is the setting type.
+type Type struct{}
 
-// New returns the type, for resource.Of.
-func New(providers ...Provider) resource.Contract[*Spec, *State, Provider] {
-	return &Type{providers: providers}
-}
+// New returns the type with its providers, for resources.All.
+func New(providers ...Provider) *resource.Type { return resource.Of(Type{}, providers...) }
 
 // Info describes the type.
-func (*Type) Info() resource.Info {
+func (Type) Info() resource.Info {
 	return resource.Info{
 		Name:     "setting",
 		Summary:  "Settings: files that hold one value",
@@ -38,13 +36,10 @@ func (*Type) Info() resource.Info {
 }
 
 // New returns empty properties.
-func (*Type) New() *Spec { return &Spec{} }
-
-// Providers returns the providers.
-func (t *Type) Providers() []Provider { return t.providers }
+func (Type) New() *Spec { return &Spec{} }
 
 // Status reads the setting, and what keeps it from being created.
-func (*Type) Status(ctx context.Context, env resource.Env, p Provider, spec *Spec) (*State, error) {
+func (Type) Status(ctx context.Context, env resource.Env, p Provider, spec *Spec) (*State, error) {
 	state, err := p.Status(ctx, env, spec.Name)
 	if err != nil || state.Ensure == model.EnsurePresent || spec.Ensure == model.EnsureAbsent || spec.Value == "" {
 		return state, err
@@ -60,7 +55,7 @@ const (
 )
 
 // Plan compares the current with the desired value.
-func (*Type) Plan(spec *Spec, state *State, _ bool) (plan resource.Plan, err error) {
+func (Type) Plan(spec *Spec, state *State, _ bool) (plan resource.Plan, err error) {
 	switch {
 	case spec.Ensure == model.EnsureAbsent && state.Ensure == model.EnsurePresent:
 		plan.Add(model.Change{Action: actionUnset, Message: "Would have removed the setting"})
@@ -72,7 +67,7 @@ func (*Type) Plan(spec *Spec, state *State, _ bool) (plan resource.Plan, err err
 }
 
 // Apply makes the change of the plan.
-func (*Type) Apply(ctx context.Context, env resource.Env, p Provider, spec *Spec, plan resource.Plan) (resource.Outcome, error) {
+func (Type) Apply(ctx context.Context, env resource.Env, p Provider, spec *Spec, plan resource.Plan) (resource.Outcome, error) {
 	switch {
 	case plan.Has(actionUnset):
 		return resource.Outcome{}, p.Unset(ctx, env, spec.Name)
@@ -85,7 +80,7 @@ func (*Type) Apply(ctx context.Context, env resource.Env, p Provider, spec *Spec
 
 // Relations order a setting after the directories above it, and before whatever
 // needs its path.
-func (*Type) Relations(spec *Spec) resource.Relations {
+func (Type) Relations(spec *Spec) resource.Relations {
 	out := resource.Relations{Needs: resource.NeedsAbove(spec.Name)}
 	if spec.Ensure != model.EnsureAbsent {
 		out.Provides = resource.Provides(resource.PathNeed(spec.Name))
@@ -95,6 +90,6 @@ func (*Type) Relations(spec *Spec) resource.Relations {
 }
 
 // Outputs returns the value.
-func (*Type) Outputs(_ *Spec, state *State, _ resource.Outcome) map[string]any {
+func (Type) Outputs(_ *Spec, state *State, _ resource.Outcome) map[string]any {
 	return map[string]any{"value": state.Value}
 }

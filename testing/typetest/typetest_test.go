@@ -50,8 +50,7 @@ func (*markerSpec) Validate() model.Problems { return nil }
 func (marker) Info() resource.Info {
 	return resource.Info{Name: "marker", Summary: "Markers", NameHelp: "a path", Ensures: []string{"present"}, Reads: resource.Paths}
 }
-func (marker) New() *markerSpec            { return &markerSpec{} }
-func (marker) Providers() []markerProvider { return []markerProvider{{}} }
+func (marker) New() *markerSpec { return &markerSpec{} }
 
 func (m marker) Status(ctx context.Context, env resource.Env, _ markerProvider, spec *markerSpec) (*markerState, error) {
 	if m.asks != nil {
@@ -156,10 +155,10 @@ func markerCase() Case {
 
 // TestSuite runs the suite over types that keep the contract.
 func TestSuite(t *testing.T) {
-	Run(t, Config{Type: resource.Of(marker{}), Cases: []Case{markerCase()}})
-	Run(t, Config{Type: resource.Of(marker{asks: []string{"true", "yes"}}), ReadOnly: Only("false", "true y"), Cases: []Case{markerCase()}})
-	Run(t, Config{Type: resource.Of(many{}), Cases: []Case{markerCase()}})
-	Run(t, Config{Type: resource.Of(giving{says: []resource.Output{{Name: "text", Help: "What is in it"}}}), Cases: []Case{markerCase()}})
+	Run(t, Config{Type: resource.Of(marker{}, markerProvider{}), Cases: []Case{markerCase()}})
+	Run(t, Config{Type: resource.Of(marker{asks: []string{"true", "yes"}}, markerProvider{}), ReadOnly: Only("false", "true y"), Cases: []Case{markerCase()}})
+	Run(t, Config{Type: resource.Of(many{}, markerProvider{}), Cases: []Case{markerCase()}})
+	Run(t, Config{Type: resource.Of(giving{says: []resource.Output{{Name: "text", Help: "What is in it"}}}, markerProvider{}), Cases: []Case{markerCase()}})
 }
 
 // TestBreaches checks that the suite finds each way of breaking the contract.
@@ -172,24 +171,24 @@ func TestBreaches(t *testing.T) {
 		each func(*Case)
 		says string
 	}{
-		"Status changes the machine":    {typ: resource.Of(marker{status: func(*markerSpec) { litter() }}), says: "litter: added"},
-		"Plan changes the machine":      {typ: resource.Of(marker{plan: func(*markerSpec, *markerState) { litter() }}), says: "looking changed the machine"},
-		"Plan changes the state":        {typ: resource.Of(marker{plan: func(_ *markerSpec, s *markerState) { s.Text = "y" }}), says: "the state is not the same after Plan"},
-		"Plan changes the properties":   {typ: resource.Of(marker{plan: func(s *markerSpec, _ *markerState) { calls++; s.Text = strings.Repeat("z", calls) }}), says: "Plan is not pure"},
-		"Plan gives what is its own":    {typ: resource.Of(marker{plan: func(s *markerSpec, _ *markerState) { s.Alias = "y" }}), says: "Plan changed the properties"},
-		"Status starts what it may not": {typ: resource.Of(marker{asks: []string{"true", "no"}}), says: `looking started "true no"`},
-		"Apply fails":                   {typ: resource.Of(marker{apply: func(*markerSpec) error { return errors.New("no") }}), says: "Apply: no"},
-		"Apply does nothing":            {typ: resource.Of(marker{apply: func(*markerSpec) error { return nil }}), says: "Verify refuses what was done"},
-		"never done":                    {typ: resource.Of(judged{marker{apply: func(*markerSpec) error { return nil }, verify: func() error { return nil }}}), says: "the next run would change it again"},
-		"Verify believes a liar":        {typ: resource.Of(judged{marker{verify: func() error { return nil }}}), says: "Verify accepts what a lying provider left"},
-		"Verify believes nobody":        {typ: resource.Of(judged{marker{verify: func() error { return errors.New("no") }}}), says: "Verify refuses what was done: no"},
-		"StatusAll says other things":   {typ: resource.Of(many{wrong: true}), says: "StatusAll says"},
-		"an output of no name":          {typ: resource.Of(giving{}), says: "it gives the output text"},
-		"a state without ensure":        {typ: resource.Of(marker{common: func(s *model.CommonState) { s.Ensure = "" }}), says: "the state has no ensure"},
-		"other words":                   {typ: resource.Of(marker{}), each: func(c *Case) { c.Message = "Would have" }, says: `noop says "Would have marked", not "Would have"`},
-		"no error":                      {typ: resource.Of(marker{}), each: func(c *Case) { c.Error = "refused" }, says: `no error, where one with "refused" was to be`},
-		"does not repeat":               {typ: resource.Of(marker{}), each: func(c *Case) { c.Repeats = true }, says: "the case says that it repeats"},
-		"an error":                      {typ: resource.Of(marker{}), each: func(c *Case) { c.Properties = func(dir string) Properties { return Properties{"name": dir} } }, says: "unexpected error"},
+		"Status changes the machine":    {typ: resource.Of(marker{status: func(*markerSpec) { litter() }}, markerProvider{}), says: "litter: added"},
+		"Plan changes the machine":      {typ: resource.Of(marker{plan: func(*markerSpec, *markerState) { litter() }}, markerProvider{}), says: "looking changed the machine"},
+		"Plan changes the state":        {typ: resource.Of(marker{plan: func(_ *markerSpec, s *markerState) { s.Text = "y" }}, markerProvider{}), says: "the state is not the same after Plan"},
+		"Plan changes the properties":   {typ: resource.Of(marker{plan: func(s *markerSpec, _ *markerState) { calls++; s.Text = strings.Repeat("z", calls) }}, markerProvider{}), says: "Plan is not pure"},
+		"Plan gives what is its own":    {typ: resource.Of(marker{plan: func(s *markerSpec, _ *markerState) { s.Alias = "y" }}, markerProvider{}), says: "Plan changed the properties"},
+		"Status starts what it may not": {typ: resource.Of(marker{asks: []string{"true", "no"}}, markerProvider{}), says: `looking started "true no"`},
+		"Apply fails":                   {typ: resource.Of(marker{apply: func(*markerSpec) error { return errors.New("no") }}, markerProvider{}), says: "Apply: no"},
+		"Apply does nothing":            {typ: resource.Of(marker{apply: func(*markerSpec) error { return nil }}, markerProvider{}), says: "Verify refuses what was done"},
+		"never done":                    {typ: resource.Of(judged{marker{apply: func(*markerSpec) error { return nil }, verify: func() error { return nil }}}, markerProvider{}), says: "the next run would change it again"},
+		"Verify believes a liar":        {typ: resource.Of(judged{marker{verify: func() error { return nil }}}, markerProvider{}), says: "Verify accepts what a lying provider left"},
+		"Verify believes nobody":        {typ: resource.Of(judged{marker{verify: func() error { return errors.New("no") }}}, markerProvider{}), says: "Verify refuses what was done: no"},
+		"StatusAll says other things":   {typ: resource.Of(many{wrong: true}, markerProvider{}), says: "StatusAll says"},
+		"an output of no name":          {typ: resource.Of(giving{}, markerProvider{}), says: "it gives the output text"},
+		"a state without ensure":        {typ: resource.Of(marker{common: func(s *model.CommonState) { s.Ensure = "" }}, markerProvider{}), says: "the state has no ensure"},
+		"other words":                   {typ: resource.Of(marker{}, markerProvider{}), each: func(c *Case) { c.Message = "Would have" }, says: `noop says "Would have marked", not "Would have"`},
+		"no error":                      {typ: resource.Of(marker{}, markerProvider{}), each: func(c *Case) { c.Error = "refused" }, says: `no error, where one with "refused" was to be`},
+		"does not repeat":               {typ: resource.Of(marker{}, markerProvider{}), each: func(c *Case) { c.Repeats = true }, says: "the case says that it repeats"},
+		"an error":                      {typ: resource.Of(marker{}, markerProvider{}), each: func(c *Case) { c.Properties = func(dir string) Properties { return Properties{"name": dir} } }, says: "unexpected error"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir = t.TempDir()
@@ -207,7 +206,7 @@ func TestBreaches(t *testing.T) {
 }
 
 func TestDescribe(t *testing.T) {
-	typ := resource.Of(marker{})
+	typ := resource.Of(marker{}, markerProvider{})
 	typ.Info = resource.Info{Outputs: []resource.Output{{}}}
 	got := strings.Join(describe(typ), "\n")
 	for _, part := range []string{"no name", "no summary", "no help for its name", "does not say what its states describe", "the outputs and what the type says", "no name for an output", "no help for its output", "no help for ensure"} {

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/musterfleet/muster/resources/resource"
+	"github.com/musterfleet/muster/resources/document"
 )
 
 // Properties are the properties of a resource as a test writes them: nil, bool,
@@ -13,14 +13,14 @@ import (
 type Properties map[string]any
 
 // Value makes of properties what the manifest's reader would. Keys are sorted.
-func Value(v any) resource.Value {
+func Value(v any) document.Value {
 	switch v := v.(type) {
 	case nil:
-		return resource.Value{Kind: resource.Null}
+		return document.Value{Kind: document.Null}
 	case bool:
-		return resource.Value{Kind: resource.Bool, Text: fmt.Sprint(v)}
+		return document.Value{Kind: document.Bool, Text: fmt.Sprint(v)}
 	case string:
-		return resource.Value{Kind: resource.String, Text: v}
+		return document.Value{Kind: document.String, Text: v}
 	case []string:
 		return list(v)
 	case []int:
@@ -30,18 +30,18 @@ func Value(v any) resource.Value {
 	case map[string]any:
 		return Value(Properties(v))
 	case Properties:
-		out := resource.Value{Kind: resource.Map}
+		out := document.Value{Kind: document.Map}
 		for _, key := range slices.Sorted(maps.Keys(v)) {
-			out.Entries = append(out.Entries, resource.Entry{Key: key, Value: Value(v[key])})
+			out.Entries = append(out.Entries, document.Entry{Key: key, Value: Value(v[key])})
 		}
 		return out
 	default:
-		return resource.Value{Kind: resource.Number, Text: fmt.Sprint(v)}
+		return document.Value{Kind: document.Number, Text: fmt.Sprint(v)}
 	}
 }
 
-func list[T any](items []T) resource.Value {
-	out := resource.Value{Kind: resource.List}
+func list[T any](items []T) document.Value {
+	out := document.Value{Kind: document.List}
 	for _, item := range items {
 		out.Items = append(out.Items, Value(item))
 	}

@@ -38,6 +38,7 @@ import (
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/trust"
 	"github.com/musterfleet/muster/resources/manifest"
+	"github.com/musterfleet/muster/resources/manifest/source"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -289,8 +290,11 @@ func (l *connectionLog) logLoss(err error) {
 func options(types resource.Types, log *slog.Logger, config agent.Config, store *kvstore.Store) agent.Options {
 	machine := host.New(host.Options{StateDir: config.StateDir, Log: log})
 	loader := manifest.NewLoader(manifest.Options{
-		Types: types, Environ: cli.Environ(), MaxBytes: int64(config.ReadFileLimit),
-		KV: assignments.ObserveKV(content.New(store).KVGet), Object: content.New(store).Object, Unpack: cli.UnpackForRun(machine),
+		Types: types, Environ: cli.Environ(),
+		Options: source.Options{
+			KV: assignments.ObserveKV(content.New(store).KVGet), Object: content.New(store).Object,
+			Unpack: cli.UnpackForRun(machine), MaxBytes: int64(config.ReadFileLimit),
+		},
 		Registrations: assignments.ObserveRegistrations(cli.Registrations(log, func(context.Context) (*kvstore.Store, error) { return store, nil })),
 	})
 

@@ -18,6 +18,7 @@ import (
 	"github.com/musterfleet/muster/resources/host/command"
 	"github.com/musterfleet/muster/resources/host/facts"
 	"github.com/musterfleet/muster/resources/manifest"
+	"github.com/musterfleet/muster/resources/manifest/source"
 )
 
 // Stdin is the source of a lone dash, which fisk passes as an empty argument.
@@ -114,28 +115,30 @@ func (e *Env) Loader(facts FactsFunc) *manifest.Loader {
 // LoaderOptions are the options of Loader.
 func (e *Env) LoaderOptions(facts FactsFunc) manifest.Options {
 	return manifest.Options{
-		Types:   e.Types,
-		Facts:   facts,
-		Environ: Environ(),
-		Stdin:   e.Stdin,
-		KV: func(ctx context.Context, bucket, key string) ([]byte, error) {
-			store, err := e.Store(ctx)
-			if err != nil {
-				return nil, err
-			}
-			return content.New(store).KVGet(ctx, bucket, key)
-		},
+		Types:         e.Types,
+		Facts:         facts,
+		Environ:       Environ(),
 		Registrations: Registrations(e.Log, e.Store),
-		Object: func(ctx context.Context, bucket, name string) (io.ReadCloser, error) {
-			store, err := e.Store(ctx)
-			if err != nil {
-				return nil, err
-			}
-			return content.New(store).Object(ctx, bucket, name)
-		},
-		// The state directory belongs to commands that change the machine.
-		Unpack: func(ctx context.Context, r io.Reader) (string, func() error, error) {
-			return unpack(ctx, r, func() (string, error) { return os.MkdirTemp("", "muster-bundle-") })
+		Options: source.Options{
+			Stdin: e.Stdin,
+			KV: func(ctx context.Context, bucket, key string) ([]byte, error) {
+				store, err := e.Store(ctx)
+				if err != nil {
+					return nil, err
+				}
+				return content.New(store).KVGet(ctx, bucket, key)
+			},
+			Object: func(ctx context.Context, bucket, name string) (io.ReadCloser, error) {
+				store, err := e.Store(ctx)
+				if err != nil {
+					return nil, err
+				}
+				return content.New(store).Object(ctx, bucket, name)
+			},
+			// The state directory belongs to commands that change the machine.
+			Unpack: func(ctx context.Context, r io.Reader) (string, func() error, error) {
+				return unpack(ctx, r, func() (string, error) { return os.MkdirTemp("", "muster-bundle-") })
+			},
 		},
 	}
 }

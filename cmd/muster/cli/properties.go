@@ -11,27 +11,27 @@ import (
 	"github.com/choria-io/fisk"
 
 	"github.com/musterfleet/muster/model"
-	documents "github.com/musterfleet/muster/resources/document"
+	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
 // Decode decodes properties, as resource.Decode does.
-type Decode func(*resource.Type, resource.Value, model.Position) (*resource.Resource, model.Problems)
+type Decode func(*resource.Type, document.Value, model.Position) (*resource.Resource, model.Problems)
 
 // AddTypes adds to parent a command for each resource type, with a flag for each
 // of its properties, and calls act with those that are set and that decode accepts.
-func (e *Env) AddTypes(parent *fisk.CmdClause, decode Decode, act func(ctx context.Context, typ *resource.Type, properties resource.Value) error) {
+func (e *Env) AddTypes(parent *fisk.CmdClause, decode Decode, act func(ctx context.Context, typ *resource.Type, properties document.Value) error) {
 	for _, t := range e.Types {
 		cmd := parent.Command(t.Name, t.Summary)
 		var name string
 		cmd.Arg("name", cmp.Or(t.NameHelp, "Name of the resource")).Required().StringVar(&name)
 		flags := addProperties(cmd, t)
 		cmd.Action(e.Action(func(ctx context.Context) error {
-			v := resource.Value{Kind: resource.Map}
-			v.Entries = append(v.Entries, resource.Entry{Key: "name", Value: text(name, model.Position{File: "the name"})})
+			v := document.Value{Kind: document.Map}
+			v.Entries = append(v.Entries, document.Entry{Key: "name", Value: text(name, model.Position{File: "the name"})})
 			for _, f := range flags {
 				if f.set {
-					v.Entries = append(v.Entries, resource.Entry{Key: f.Key, Pos: f.pos(), Value: f.value()})
+					v.Entries = append(v.Entries, document.Entry{Key: f.Key, Pos: f.pos(), Value: f.value()})
 				}
 			}
 			if _, problems := decode(t, v, v.Pos); len(problems) > 0 {
@@ -128,12 +128,12 @@ func (f *propertyFlag) placeHolder() string {
 }
 
 // value returns the flag's value; its place is the flag.
-func (f *propertyFlag) value() resource.Value {
+func (f *propertyFlag) value() document.Value {
 	switch pos := f.pos(); f.GoType.Kind() {
 	case reflect.Bool:
-		return resource.Value{Kind: resource.Bool, Text: strconv.FormatBool(f.flag), Pos: pos}
+		return document.Value{Kind: document.Bool, Text: strconv.FormatBool(f.flag), Pos: pos}
 	case reflect.Slice:
-		v := resource.Value{Kind: resource.List, Pos: pos}
+		v := document.Value{Kind: document.List, Pos: pos}
 		for _, item := range f.items {
 			switch {
 			case f.isStructures():
@@ -152,13 +152,13 @@ func (f *propertyFlag) value() resource.Value {
 	}
 }
 
-func text(s string, pos model.Position) resource.Value {
-	return resource.Value{Kind: resource.String, Text: s, Pos: pos}
+func text(s string, pos model.Position) document.Value {
+	return document.Value{Kind: document.String, Text: s, Pos: pos}
 }
 
 // structure parses a document. Any other text stays one, which is rejected later.
-func structure(s string, pos model.Position) resource.Value {
-	v, problems := documents.Read(pos.File, []byte(s), int64(len(s)))
+func structure(s string, pos model.Position) document.Value {
+	v, problems := document.Read(pos.File, []byte(s), int64(len(s)))
 	if len(problems) > 0 {
 		return text(s, pos)
 	}
@@ -168,15 +168,15 @@ func structure(s string, pos model.Position) resource.Value {
 
 // pairs returns the mapping of key=value texts, of which the last of a key
 // counts. Any other text stays one, which is rejected later.
-func pairs(items []string, pos model.Position) resource.Value {
-	v := resource.Value{Kind: resource.Map, Pos: pos}
+func pairs(items []string, pos model.Position) document.Value {
+	v := document.Value{Kind: document.Map, Pos: pos}
 	for _, item := range items {
 		key, value, isPair := strings.Cut(item, "=")
 		if !isPair {
 			return text(item, pos)
 		}
-		v.Entries = slices.DeleteFunc(v.Entries, func(e resource.Entry) bool { return e.Key == key })
-		v.Entries = append(v.Entries, resource.Entry{Key: key, Pos: pos, Value: text(value, pos)})
+		v.Entries = slices.DeleteFunc(v.Entries, func(e document.Entry) bool { return e.Key == key })
+		v.Entries = append(v.Entries, document.Entry{Key: key, Pos: pos, Value: text(value, pos)})
 	}
 
 	return v

@@ -10,7 +10,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/model"
-	spelling "github.com/musterfleet/muster/resources/document"
+	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/engine/graph"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/resource"
@@ -90,7 +90,7 @@ func nearTarget(t fleet.Target, nodes []model.Node) string {
 		}
 	}
 
-	return spelling.Nearest(cmp.Or(t.Node, t.Group), known)
+	return document.Nearest(cmp.Or(t.Node, t.Group), known)
 }
 
 // declaredBy returns what an assignment declares, as far as that is known here:

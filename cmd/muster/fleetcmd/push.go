@@ -140,7 +140,7 @@ func (c *pushCommand) prepare(ctx context.Context) (push fleet.Push, err error) 
 
 // check returns a check of a manifest, as far as it is possible without the node.
 func (c *pushCommand) check(ctx context.Context, terms model.Assignment) fleet.Check {
-	return func(name string, text []byte) ([]fleet.File, error) {
+	return func(name string, text []byte) ([]manifest.File, error) {
 		doc, err := manifest.Parse(name, text)
 		if err != nil {
 			return nil, err
@@ -154,11 +154,7 @@ func (c *pushCommand) check(ctx context.Context, terms model.Assignment) fleet.C
 			c.Log.Warn(w.Error())
 		}
 		c.declared = comparable(checked.Resources)
-		files := make([]fleet.File, len(checked.Files))
-		for i, f := range checked.Files {
-			files[i] = fleet.File{Path: f.Path, Pos: f.Pos, Late: f.Late}
-		}
-		return files, err
+		return checked.Files, err
 	}
 }
 

@@ -27,8 +27,8 @@ type showCommand struct {
 	history, diff  bool
 }
 
-// document is a revision as a document.
-type document struct {
+// revisionDocument is a revision as a document.
+type revisionDocument struct {
 	model.Entry
 	Assignment *model.Assignment `json:"assignment,omitempty"`
 	Manifest   string            `json:"manifest,omitempty"`
@@ -99,8 +99,8 @@ func (c *showCommand) run(ctx context.Context) error {
 	return c.Print.Result(c.Format, doc, func() { c.showRevision(e, doc.Files) })
 }
 
-func newDocument(ctx context.Context, s *store, e model.Entry) (document, error) {
-	out := document{Entry: e}
+func newDocument(ctx context.Context, s *store, e model.Entry) (revisionDocument, error) {
+	out := revisionDocument{Entry: e}
 	out.Value = nil
 	assignment, ok := model.DecodeAssignment(e.Value)
 	if !ok {

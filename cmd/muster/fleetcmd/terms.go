@@ -12,8 +12,8 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/manifest"
-	"github.com/musterfleet/muster/resources/resource"
 )
 
 // terms are the flags of an assignment besides its manifest.
@@ -72,7 +72,7 @@ func checkCondition(ctx context.Context, env *cli.Env, when string) error {
 	if when == "" {
 		return nil
 	}
-	v := resource.Value{Kind: resource.String, Text: when}
+	v := document.Value{Kind: document.String, Text: when}
 	v.Pos.File = "--when"
 	if err := manifest.NewLoader(manifest.Options{Types: env.Types}).CheckCondition(ctx, "when", v); err != nil {
 		return &cli.ExitError{Code: cli.ExitUsage, Err: err, Note: "nothing was pushed"}

@@ -11,6 +11,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/host/trust"
 	"github.com/musterfleet/muster/resources/manifest"
@@ -41,7 +42,7 @@ func addEnsure(env *cli.Env, app *fisk.Application) {
 	pipe.Action(env.Action(c.pipe))
 }
 
-func (c *ensureCommand) run(ctx context.Context, t *resource.Type, properties resource.Value) error {
+func (c *ensureCommand) run(ctx context.Context, t *resource.Type, properties document.Value) error {
 	run, err := c.one(ctx, t.Name, properties, c.dryRun, nil)
 	if err != nil {
 		return err
@@ -52,7 +53,7 @@ func (c *ensureCommand) run(ctx context.Context, t *resource.Type, properties re
 
 // one runs one resource, with those of the manifest it includes. each, where it
 // is set, gets the resource's own transaction.
-func (c *ensureCommand) one(ctx context.Context, typ string, properties resource.Value, noop bool, each func(*model.Transaction)) (*model.Run, error) {
+func (c *ensureCommand) one(ctx context.Context, typ string, properties document.Value, noop bool, each func(*model.Transaction)) (*model.Run, error) {
 	if err := c.CheckMaxDepth(); err != nil {
 		return nil, err
 	}
@@ -158,7 +159,7 @@ func addStatus(env *cli.Env, app *fisk.Application) {
 	env.AddTypes(cmd, resource.DecodeQuestion, c.run)
 }
 
-func (c *statusCommand) run(ctx context.Context, t *resource.Type, properties resource.Value) error {
+func (c *statusCommand) run(ctx context.Context, t *resource.Type, properties document.Value) error {
 	in, err := requestInputs(ctx, c.Env, cli.Inputs{})
 	if err != nil {
 		return err

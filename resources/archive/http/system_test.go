@@ -23,7 +23,6 @@ import (
 	"github.com/musterfleet/muster/resources/archive/http"
 	"github.com/musterfleet/muster/resources/host/command"
 	"github.com/musterfleet/muster/resources/host/paths"
-	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/testing/hosttest"
 	"github.com/musterfleet/muster/testing/typetest"
 	"github.com/musterfleet/muster/testing/webtest"
@@ -279,7 +278,7 @@ func TestContractAsRoot(t *testing.T) {
 	}
 	const downloaded = "Would have downloaded"
 	zip := typetest.Properties{"extract_parent": "/opt", "creates": "/opt/app/tool", "cleanup": true}
-	typetest.Run(t, typetest.Config{Type: resource.Of(archive.New(http.New(http.Options{}))), Facts: model.Facts{}, ReadOnly: typetest.Only("getent "), Cases: []typetest.Case{
+	typetest.Run(t, typetest.Config{Type: archive.New(http.New(http.Options{})), Facts: model.Facts{}, ReadOnly: typetest.Only("getent "), Cases: []typetest.Case{
 		{Name: "owner differs", Setup: stale(0, foreign), Properties: of(".tar", nil), Message: downloaded, Check: owned},
 		{Name: "group differs", Setup: stale(foreign, 0), Properties: of(".tar", nil), Message: downloaded, Check: owned},
 		{Name: "neither differs", Setup: stale(foreign, foreign), Properties: of(".tar", nil)},

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/host/command"
 	"github.com/musterfleet/muster/resources/resource"
 )
@@ -14,7 +15,7 @@ import (
 // Keep returns properties whose command lines split as they were written:
 // a value that an expression inserted belongs to one argument, whatever it holds.
 // A line that would split otherwise is written with quotes, and a warning names it.
-func Keep(t *resource.Type, properties resource.Value) (resource.Value, model.Problems) {
+func Keep(t *resource.Type, properties document.Value) (document.Value, model.Problems) {
 	var k keeper
 	provider, _ := properties.Get("provider")
 	properties.Entries = slices.Clone(properties.Entries)
@@ -30,12 +31,12 @@ func Keep(t *resource.Type, properties resource.Value) (resource.Value, model.Pr
 	for _, p := range t.Properties {
 		line, _ := properties.Get(p.Key)
 		list, _ := properties.Get(p.List)
-		if p.List == "" || line.Kind != resource.Null || list.Kind != resource.Null || !isLine(p, provider.Text) {
+		if p.List == "" || line.Kind != document.Null || list.Kind != document.Null || !isLine(p, provider.Text) {
 			continue
 		}
 		name, _ := properties.Get("name")
 		if line = k.line(name, p); line.Text != name.Text {
-			properties.Entries = append(properties.Entries, resource.Entry{Key: p.Key, Pos: name.Pos, Value: line})
+			properties.Entries = append(properties.Entries, document.Entry{Key: p.Key, Pos: name.Pos, Value: line})
 		}
 	}
 
@@ -52,7 +53,7 @@ type keeper struct{ warnings model.Problems }
 
 // within keeps the arguments of the lines in a value; those of mappings are at one
 // key, or at each where that is empty.
-func (k *keeper) within(v resource.Value, key string, p resource.Property) resource.Value {
+func (k *keeper) within(v document.Value, key string, p resource.Property) document.Value {
 	v.Items, v.Entries = slices.Clone(v.Items), slices.Clone(v.Entries)
 	for i := range v.Items {
 		v.Items[i] = k.within(v.Items[i], key, p)
@@ -68,7 +69,7 @@ func (k *keeper) within(v resource.Value, key string, p resource.Property) resou
 
 // line returns a command line that splits by itself as it does with its inserted
 // values apart. One that cannot be split comes back as another that cannot be split.
-func (k *keeper) line(v resource.Value, p resource.Property) resource.Value {
+func (k *keeper) line(v document.Value, p resource.Property) document.Value {
 	if v.Inserted == nil || v.Text == "" {
 		return v
 	}

@@ -2,17 +2,18 @@ package eval
 
 import (
 	"context"
+	"fmt"
 
+	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/manifest/expression"
 	"github.com/musterfleet/muster/resources/manifest/syntax"
-	"github.com/musterfleet/muster/resources/resource"
 )
 
 // Excluded evaluates the control property: whether it excludes the resource,
 // and why. ok is false when an expression of it failed.
-func (r *Resolver) Excluded(ctx context.Context, properties resource.Value) (reason string, ok bool) {
+func (r *Resolver) Excluded(ctx context.Context, properties document.Value) (reason string, ok bool) {
 	control, has := properties.Get(syntax.KeyControl)
-	if !has || control.Kind != resource.Map {
+	if !has || control.Kind != document.Map {
 		return "", true
 	}
 	ok = true
@@ -24,10 +25,8 @@ func (r *Resolver) Excluded(ctx context.Context, properties resource.Value) (rea
 		switch {
 		case !valid:
 			ok = false
-		case e.Key == "if" && !yes && reason == "":
-			reason = "control.if is false: " + r.Scope.World.Printed.Shown(expression.Bare(e.Value.Text))
-		case e.Key == "unless" && yes && reason == "":
-			reason = "control.unless is true: " + r.Scope.World.Printed.Shown(expression.Bare(e.Value.Text))
+		case yes != (e.Key == "if") && reason == "":
+			reason = fmt.Sprintf("control.%s is %t: %s", e.Key, yes, r.Scope.World.Printed.Shown(expression.Bare(e.Value.Text)))
 		}
 	}
 
@@ -36,7 +35,7 @@ func (r *Resolver) Excluded(ctx context.Context, properties resource.Value) (rea
 
 // Condition evaluates a condition. valid is false when it is none, which is among the
 // problems.
-func (r *Resolver) Condition(ctx context.Context, name string, v resource.Value) (yes, valid bool) {
+func (r *Resolver) Condition(ctx context.Context, name string, v document.Value) (yes, valid bool) {
 	s := r.Scope.World
 	p := s.Program(expression.Bare(v.Text), false)
 	if p.Message != "" {
@@ -54,7 +53,7 @@ func (r *Resolver) Condition(ctx context.Context, name string, v resource.Value)
 	case f != nil && s.Tolerates():
 	case f != nil:
 		r.Problems.Add(v.Pos, f.Hint, "`%s` fails: %s", name, f.Message)
-	case out.Kind != resource.Bool:
+	case out.Kind != document.Bool:
 		r.Problems.Add(v.Pos, "write a comparison, for example Facts.host.info.os == 'linux'", "`%s` must be true or false, not %s", name, out.Kind)
 	default:
 		return out.Text == "true", true

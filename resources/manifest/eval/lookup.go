@@ -2,6 +2,7 @@ package eval
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -82,10 +83,7 @@ func (l *lookup) root(ctx context.Context, name string) (any, error) {
 		}
 		return l.scope.data, nil
 	default:
-		hint := "for example lookup('data.name')"
-		if near := document.Nearest(name, []string{rootFacts, rootData, rootEnviron}); near != "" {
-			hint = "did you mean `" + near + "`?"
-		}
+		hint := cmp.Or(document.DidYouMean(name, []string{rootFacts, rootData, rootEnviron}), "for example lookup('data.name')")
 		return nil, expression.WithHint(fmt.Errorf("lookup takes a path under facts., data. or environ., not `%s`", name), hint)
 	}
 }

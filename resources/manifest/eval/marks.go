@@ -5,17 +5,17 @@ import (
 
 	"github.com/expr-lang/expr/ast"
 
+	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/manifest/expression"
-	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/resources/template"
 )
 
 // mark marks what depends on a secret in the value of an expression: all of it
 // when the expression uses one, but the values of a literal mapping each by
 // what they are made from.
-func (sc *Scope) mark(v *resource.Value, node ast.Node) {
+func (sc *Scope) mark(v *document.Value, node ast.Node) {
 	literal, is := node.(*ast.MapNode)
-	if !is || v.Kind != resource.Map {
+	if !is || v.Kind != document.Map {
 		if sc.uses(node) {
 			markAll(v)
 		}
@@ -24,7 +24,7 @@ func (sc *Scope) mark(v *resource.Value, node ast.Node) {
 	for _, each := range literal.Pairs {
 		pair, _ := each.(*ast.PairNode)
 		key, constant := pair.Key.(*ast.StringNode)
-		i := slices.IndexFunc(v.Entries, func(e resource.Entry) bool { return constant && e.Key == key.Value })
+		i := slices.IndexFunc(v.Entries, func(e document.Entry) bool { return constant && e.Key == key.Value })
 		if i < 0 {
 			markAll(v)
 			return
@@ -51,7 +51,7 @@ func (sc *Scope) uses(node ast.Node) bool {
 }
 
 // markAll marks every scalar of v as one that came of a secret.
-func markAll(v *resource.Value) {
+func markAll(v *document.Value) {
 	v.Secret, v.Derived = v.IsScalar(), v.IsScalar()
 	for i := range v.Items {
 		markAll(&v.Items[i])

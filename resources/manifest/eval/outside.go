@@ -35,10 +35,8 @@ func (w *World) readFile(path string, use fileUse, running bool) (string, error)
 	if err := w.elsewhere(path); err != nil {
 		return "", err
 	}
-	if !filepath.IsAbs(path) {
-		if w.Dir == "" {
-			return "", expression.WithHint(fmt.Errorf("%q is relative, and this manifest has no directory", path), "deliver manifest and files as a bundle, or give an absolute path")
-		}
+	if !filepath.IsAbs(path) && w.Dir == "" {
+		return "", expression.WithHint(fmt.Errorf("%q is relative, and this manifest has no directory", path), "deliver manifest and files as a bundle, or give an absolute path")
 	}
 	path = w.beside(path)
 	read := func() (string, error) {

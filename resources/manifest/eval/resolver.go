@@ -34,13 +34,13 @@ type Resolver struct {
 }
 
 // Value resolves a value; it returns v itself, not a copy, where there is nothing to resolve.
-func (r *Resolver) Value(ctx context.Context, v resource.Value) (resource.Value, bool) {
+func (r *Resolver) Value(ctx context.Context, v document.Value) (document.Value, bool) {
 	switch v.Kind {
-	case resource.String:
+	case document.String:
 		if r.mayHold(v.Text) {
 			return r.text(ctx, v), true
 		}
-	case resource.List:
+	case document.List:
 		copied := false
 		for i := range v.Items {
 			if item, changed := r.Value(ctx, v.Items[i]); changed {
@@ -51,7 +51,7 @@ func (r *Resolver) Value(ctx context.Context, v resource.Value) (resource.Value,
 			}
 		}
 		return v, copied
-	case resource.Map:
+	case document.Map:
 		return r.Mapping(ctx, v, "")
 	}
 
@@ -64,7 +64,7 @@ func (r *Resolver) mayHold(text string) bool {
 }
 
 // Mapping resolves the values and keys of a mapping, but for the value of the key except.
-func (r *Resolver) Mapping(ctx context.Context, v resource.Value, except string) (resource.Value, bool) {
+func (r *Resolver) Mapping(ctx context.Context, v document.Value, except string) (document.Value, bool) {
 	copied, renamed := false, false
 	for i := range v.Entries {
 		e := v.Entries[i]
@@ -93,7 +93,7 @@ func (r *Resolver) Mapping(ctx context.Context, v resource.Value, except string)
 }
 
 // shown returns a value that is not resolved here as it may be shown.
-func (r *Resolver) shown(v resource.Value) resource.Value {
+func (r *Resolver) shown(v document.Value) document.Value {
 	v.Text, v.Entries = r.Scope.World.Printed.Shown(v.Text), slices.Clone(v.Entries)
 	for i := range v.Entries {
 		v.Entries[i].Value = r.shown(v.Entries[i].Value)
@@ -102,8 +102,8 @@ func (r *Resolver) shown(v resource.Value) resource.Value {
 	return v
 }
 
-func (r *Resolver) key(ctx context.Context, e resource.Entry) string {
-	key := r.text(ctx, resource.Value{Kind: resource.String, Text: e.Key, Pos: e.Pos})
+func (r *Resolver) key(ctx context.Context, e document.Entry) string {
+	key := r.text(ctx, document.Value{Kind: document.String, Text: e.Key, Pos: e.Pos})
 	switch {
 	case slices.Contains(r.Failed, e.Pos):
 	case key.Late:
@@ -118,8 +118,8 @@ func (r *Resolver) key(ctx context.Context, e resource.Entry) string {
 }
 
 // unique reports keys that became the same by their expressions.
-func (r *Resolver) unique(entries []resource.Entry) []resource.Entry {
-	out := make([]resource.Entry, 0, len(entries))
+func (r *Resolver) unique(entries []document.Entry) []document.Entry {
+	out := make([]document.Entry, 0, len(entries))
 	seen := make(map[string]model.Position, len(entries))
 	for _, e := range entries {
 		if first, twice := seen[e.Key]; twice {
@@ -158,7 +158,7 @@ func (b *insertion) insert(value string) {
 func (b *insertion) literal(text string) { b.WriteString(text) }
 
 // text resolves a text that may hold expressions.
-func (r *Resolver) text(ctx context.Context, v resource.Value) resource.Value {
+func (r *Resolver) text(ctx context.Context, v document.Value) document.Value {
 	parts, at, ok := expression.Scan(v.Text)
 	if !ok {
 		pos := r.place(v, at)
@@ -196,11 +196,11 @@ func (r *Resolver) text(ctx context.Context, v resource.Value) resource.Value {
 		return r.late(v)
 	}
 
-	return r.inserted(resource.Value{Kind: resource.String, Text: b.String(), Secret: secret, Derived: secret, Pos: v.Pos}, b.parts)
+	return r.inserted(document.Value{Kind: document.String, Text: b.String(), Secret: secret, Derived: secret, Pos: v.Pos}, b.parts)
 }
 
 // inserted notes the parts of a text that expressions gave.
-func (r *Resolver) inserted(v resource.Value, parts document.Inserted) resource.Value {
+func (r *Resolver) inserted(v document.Value, parts document.Inserted) document.Value {
 	if len(parts) > 0 {
 		v.Inserted, r.Inserted = &parts, true
 	}
@@ -208,11 +208,11 @@ func (r *Resolver) inserted(v resource.Value, parts document.Inserted) resource.
 	return v
 }
 
-func insideHint(k resource.Kind) string {
+func insideHint(k document.Kind) string {
 	switch k {
-	case resource.Null:
+	case document.Null:
 		return "give it a default with `??`"
-	case resource.List:
+	case document.List:
 		return "use join() or toJSON(), or argv for the arguments of an exec"
 	default:
 		return "use join() or toJSON()"
@@ -220,7 +220,7 @@ func insideHint(k resource.Kind) string {
 }
 
 // late returns v as a value that waits, and as the source that it is.
-func (r *Resolver) late(v resource.Value) resource.Value {
+func (r *Resolver) late(v document.Value) document.Value {
 	v.Late = true
 	if printed := r.Scope.World.Printed; printed.In(v.Text) {
 		v.Text = expression.Source(v.Text, printed.Text)
@@ -231,7 +231,7 @@ func (r *Resolver) late(v resource.Value) resource.Value {
 
 // place returns the place of an offset in a text, which nobody needs of a problem
 // that is only counted.
-func (r *Resolver) place(v resource.Value, at int) model.Position {
+func (r *Resolver) place(v document.Value, at int) model.Position {
 	if r.Problems.Full() {
 		return v.Pos
 	}
@@ -240,21 +240,21 @@ func (r *Resolver) place(v resource.Value, at int) model.Position {
 }
 
 // unknown returns v as a value that nothing is known of.
-func (r *Resolver) unknown(v resource.Value) resource.Value {
+func (r *Resolver) unknown(v document.Value) document.Value {
 	r.Failed = append(r.Failed, v.Pos)
 
-	return resource.Value{Kind: resource.String, Late: true, Text: r.Scope.World.Printed.Shown(v.Text), Pos: v.Pos}
+	return document.Value{Kind: document.String, Late: true, Text: r.Scope.World.Printed.Shown(v.Text), Pos: v.Pos}
 }
 
 // whole resolves a text that is one expression, whose type it takes.
-func (r *Resolver) whole(ctx context.Context, v resource.Value, p expression.Part) resource.Value {
+func (r *Resolver) whole(ctx context.Context, v document.Value, p expression.Part) document.Value {
 	out, f := r.evaluate(ctx, v, p)
 	switch {
 	case f == nil:
 		if v.Secret {
 			markAll(&out)
 		}
-		if out.Kind == resource.String && command.AffectsSplit(out.Text) {
+		if out.Kind == document.String && command.AffectsSplit(out.Text) {
 			return r.inserted(out, document.Inserted{{0, len(out.Text)}})
 		}
 		return out
@@ -267,7 +267,7 @@ func (r *Resolver) whole(ctx context.Context, v resource.Value, p expression.Par
 
 // evaluate returns the value of an expression within the text v. Problems and
 // Waits are noted here.
-func (r *Resolver) evaluate(ctx context.Context, v resource.Value, p expression.Part) (resource.Value, *failure) {
+func (r *Resolver) evaluate(ctx context.Context, v document.Value, p expression.Part) (document.Value, *failure) {
 	s := r.Scope.World
 	compiled := s.Program
 	if r.CompileOnly {
@@ -303,10 +303,10 @@ func (r *Resolver) evaluate(ctx context.Context, v resource.Value, p expression.
 }
 
 // value evaluates a program to a value, marked as secret when it uses a secret.
-func (sc *Scope) value(ctx context.Context, p *expression.Program, pos model.Position) (resource.Value, *failure) {
+func (sc *Scope) value(ctx context.Context, p *expression.Program, pos model.Position) (document.Value, *failure) {
 	v, secret, f := sc.Run(ctx, p, nil)
 	if f != nil {
-		return resource.Value{}, f
+		return document.Value{}, f
 	}
 	out, err := expression.ToValue(v, pos)
 	switch {

@@ -176,10 +176,7 @@ func (t *templates) seen(ctx context.Context, text string) (template.Names, erro
 	}
 	t.noFacts = err
 	out := t.functions()
-	if facts == nil {
-		facts = map[string]any{}
-	}
-	out[expression.NameFacts], out[expression.NameEnviron] = cloned(map[string]any(facts)), cloned(t.known[expression.NameEnviron])
+	out[expression.NameFacts], out[expression.NameEnviron] = cloned(facts), cloned(t.known[expression.NameEnviron])
 	if t.phase != InData {
 		out[expression.NameData] = cloned(t.known[expression.NameData])
 	}

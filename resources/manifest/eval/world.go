@@ -3,11 +3,9 @@ package eval
 import (
 	"context"
 	"errors"
-	"io"
 	"io/fs"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/expr-lang/expr/types"
 
@@ -15,6 +13,7 @@ import (
 	"github.com/musterfleet/muster/resources/host/trust"
 	"github.com/musterfleet/muster/resources/manifest/expression"
 	"github.com/musterfleet/muster/resources/manifest/printed"
+	"github.com/musterfleet/muster/resources/manifest/source"
 	"github.com/musterfleet/muster/resources/manifest/syntax"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/resources/template"
@@ -30,24 +29,12 @@ type Options struct {
 	Facts func(ctx context.Context) (model.Facts, error)
 	// Environ is what expressions see as Environ.
 	Environ map[string]string
-	// KV reads kv://bucket/key and what kvGet asks for.
-	KV func(ctx context.Context, bucket, key string) ([]byte, error)
 	// Registrations returns what the function registrations asks for; each of its
 	// words may be the wildcard *.
 	Registrations ReadRegistrations
-	// Object reads obj://bucket/name. The caller closes it.
-	Object func(ctx context.Context, bucket, name string) (io.ReadCloser, error)
-	// HTTPStall is how long a server may send nothing in the middle of its answer;
-	// 0 means 30 seconds.
-	HTTPStall time.Duration
-	// Stdin is what "-" reads.
-	Stdin io.Reader
-	// Unpack unpacks a bundle (tar.gz) into a new directory. cleanup removes it.
-	Unpack func(ctx context.Context, r io.Reader) (dir string, cleanup func() error, err error)
-	// MaxBytes is the largest document and file that is read whole; 0 means DefaultMaxBytes.
-	MaxBytes int64
-	// MaxBundleBytes is the largest packed bundle; 0 means DefaultMaxBundleBytes.
-	MaxBundleBytes int64
+	// Options are what sources are fetched with, and keys and files are read with by
+	// expressions.
+	source.Options
 }
 
 // ReadRegistrations returns the registrations that hold now; of a word that is *
@@ -159,7 +146,9 @@ func (w *World) Failed(err error) *failure {
 	if err == nil {
 		return nil
 	}
-	f := &failure{Message: expression.ExprMessage(err), Hint: expression.HintOf(err), sure: isSyntax(err)}
+	f := &failure{Message: expression.ExprMessage(err), Hint: expression.HintOf(err)}
+	var bad *template.Error
+	f.sure = errors.As(err, &bad) && bad.Syntax
 	var file *fs.PathError
 	if errors.As(err, &file) && errors.Is(err, fs.ErrNotExist) {
 		f.missing = file.Path
@@ -171,13 +160,6 @@ func (w *World) Failed(err error) *failure {
 	}
 
 	return f
-}
-
-// isSyntax reports whether a template is invalid on every node.
-func isSyntax(err error) bool {
-	var bad *template.Error
-
-	return errors.As(err, &bad) && bad.Syntax
 }
 
 // Learn notes secrets, for whoever must recognise them in the texts of others:

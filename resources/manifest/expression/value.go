@@ -11,55 +11,55 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/resource"
+	"github.com/musterfleet/muster/resources/document"
 )
 
 // ToValue makes a value of what an expression gave. The order of a mapping is
 // that of its keys, so that it is the same every time.
-func ToValue(v any, pos model.Position) (resource.Value, error) {
-	out := resource.Value{Pos: pos}
+func ToValue(v any, pos model.Position) (document.Value, error) {
+	out := document.Value{Pos: pos}
 	switch v := v.(type) {
 	case nil:
 		return out, nil
 	case string:
-		out.Kind, out.Text = resource.String, v
+		out.Kind, out.Text = document.String, v
 		return out, nil
 	case bool:
-		out.Kind, out.Text = resource.Bool, strconv.FormatBool(v)
+		out.Kind, out.Text = document.Bool, strconv.FormatBool(v)
 		return out, nil
 	case model.Secret:
-		out.Kind, out.Text, out.Secret, out.Derived = resource.String, v.Reveal(), true, v.IsDerived()
+		out.Kind, out.Text, out.Secret, out.Derived = document.String, v.Reveal(), true, v.IsDerived()
 		return out, nil
 	case json.Number:
-		out.Kind, out.Text = resource.Number, v.String()
+		out.Kind, out.Text = document.Number, v.String()
 		return out, nil
 	case time.Time:
 		// A clock's own reading for measuring means nothing to anybody else.
-		out.Kind, out.Text = resource.String, v.Round(0).String()
+		out.Kind, out.Text = document.String, v.Round(0).String()
 		return out, nil
 	case fmt.Stringer:
-		out.Kind, out.Text = resource.String, v.String()
+		out.Kind, out.Text = document.String, v.String()
 		return out, nil
 	}
 
 	return toReflected(reflect.ValueOf(v), out)
 }
 
-func toReflected(v reflect.Value, out resource.Value) (resource.Value, error) {
+func toReflected(v reflect.Value, out document.Value) (document.Value, error) {
 	switch kind := v.Kind(); {
 	case v.CanInt():
-		out.Kind, out.Text = resource.Number, strconv.FormatInt(v.Int(), 10)
+		out.Kind, out.Text = document.Number, strconv.FormatInt(v.Int(), 10)
 	case v.CanUint():
-		out.Kind, out.Text = resource.Number, strconv.FormatUint(v.Uint(), 10)
+		out.Kind, out.Text = document.Number, strconv.FormatUint(v.Uint(), 10)
 	case v.CanFloat():
 		if math.IsNaN(v.Float()) || math.IsInf(v.Float(), 0) {
 			return out, fmt.Errorf("gives %v, which no document can hold", v.Float())
 		}
 		text, err := json.Marshal(v.Float())
-		out.Kind, out.Text = resource.Number, string(text)
+		out.Kind, out.Text = document.Number, string(text)
 		return out, err
 	case kind == reflect.Slice && v.Type().Elem().Kind() == reflect.Uint8:
-		out.Kind, out.Text = resource.String, string(v.Bytes())
+		out.Kind, out.Text = document.String, string(v.Bytes())
 	case kind == reflect.Slice, kind == reflect.Array:
 		return toList(v, out)
 	case kind == reflect.Map:
@@ -84,8 +84,8 @@ func wordFor(t reflect.Type) string {
 	return "a " + t.String()
 }
 
-func toList(v reflect.Value, out resource.Value) (resource.Value, error) {
-	out.Kind = resource.List
+func toList(v reflect.Value, out document.Value) (document.Value, error) {
+	out.Kind = document.List
 	for i := range v.Len() {
 		item, err := ToValue(v.Index(i).Interface(), out.Pos)
 		if err != nil {
@@ -97,22 +97,22 @@ func toList(v reflect.Value, out resource.Value) (resource.Value, error) {
 	return out, nil
 }
 
-func toMap(v reflect.Value, out resource.Value) (resource.Value, error) {
-	out.Kind = resource.Map
+func toMap(v reflect.Value, out document.Value) (document.Value, error) {
+	out.Kind = document.Map
 	for _, k := range v.MapKeys() {
 		item, err := ToValue(v.MapIndex(k).Interface(), out.Pos)
 		if err != nil {
 			return out, err
 		}
-		out.Entries = append(out.Entries, resource.Entry{Key: fmt.Sprint(k.Interface()), Pos: out.Pos, Value: item})
+		out.Entries = append(out.Entries, document.Entry{Key: fmt.Sprint(k.Interface()), Pos: out.Pos, Value: item})
 	}
-	slices.SortFunc(out.Entries, func(a, b resource.Entry) int { return strings.Compare(a.Key, b.Key) })
+	slices.SortFunc(out.Entries, func(a, b document.Entry) int { return strings.Compare(a.Key, b.Key) })
 
 	return out, nil
 }
 
 // ToObject returns the data in a mapping; an empty one for nothing.
-func ToObject(v resource.Value) map[string]any {
+func ToObject(v document.Value) map[string]any {
 	out := make(map[string]any, len(v.Entries))
 	for _, e := range v.Entries {
 		out[e.Key] = e.Value.Plain()

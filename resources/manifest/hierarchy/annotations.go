@@ -6,10 +6,10 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/manifest/eval"
 	"github.com/musterfleet/muster/resources/manifest/expression"
 	"github.com/musterfleet/muster/resources/manifest/syntax"
-	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/resources/template"
 )
 
@@ -23,7 +23,7 @@ type annotations struct {
 
 // checkAnnotations checks what the comments above keys of data, and of the
 // Overrides that were taken, say of the values that came out in the end.
-func checkAnnotations(ctx context.Context, w *eval.World, data map[string]any, taken []resource.Entry) model.Problems {
+func checkAnnotations(ctx context.Context, w *eval.World, data map[string]any, taken []document.Entry) model.Problems {
 	lines := w.Doc.Lines()
 	if lines == nil {
 		return nil
@@ -37,7 +37,7 @@ func checkAnnotations(ctx context.Context, w *eval.World, data map[string]any, t
 	return a.out
 }
 
-func (a *annotations) value(ctx context.Context, v resource.Value, path []string) {
+func (a *annotations) value(ctx context.Context, v document.Value, path []string) {
 	for _, e := range v.Entries {
 		at := append(path[:len(path):len(path)], e.Key)
 		for _, comment := range a.above(e.Pos) {
@@ -67,7 +67,7 @@ func (a *annotations) above(key model.Position) []string {
 	return out
 }
 
-func (a *annotations) check(ctx context.Context, e resource.Entry, path []string, comment string) {
+func (a *annotations) check(ctx context.Context, e document.Entry, path []string, comment string) {
 	word, rest, _ := strings.Cut(comment, " ")
 	if word != syntax.AnnotationRequire && word != syntax.AnnotationValidate {
 		return
@@ -92,7 +92,7 @@ func (a *annotations) check(ctx context.Context, e resource.Entry, path []string
 	a.validate(ctx, e, program, name, value)
 }
 
-func (a *annotations) validate(ctx context.Context, e resource.Entry, p *expression.Program, name string, value any) {
+func (a *annotations) validate(ctx context.Context, e document.Entry, p *expression.Program, name string, value any) {
 	source := p.Source().String()
 	result, _, f := a.scope.Run(ctx, p, map[string]any{expression.NameValue: template.Reveal(value, a.scope.Reveal)})
 	shown := ""

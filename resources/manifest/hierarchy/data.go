@@ -6,10 +6,10 @@ import (
 	"slices"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/manifest/eval"
 	"github.com/musterfleet/muster/resources/manifest/expression"
 	"github.com/musterfleet/muster/resources/manifest/syntax"
-	"github.com/musterfleet/muster/resources/resource"
 )
 
 // Resolve returns the data of a document: base data, overrides in the order
@@ -50,8 +50,8 @@ func Resolve(ctx context.Context, w *eval.World, external map[string]any) (map[s
 }
 
 // matches returns the overrides that the hierarchy names, the first with the highest priority.
-func matches(ctx context.Context, r *eval.Resolver) []resource.Entry {
-	var out []resource.Entry
+func matches(ctx context.Context, r *eval.Resolver) []document.Entry {
+	var out []document.Entry
 	seen := map[string]bool{}
 	for _, item := range r.Scope.Doc.Order {
 		name, _ := r.Value(ctx, item)
@@ -66,7 +66,7 @@ func matches(ctx context.Context, r *eval.Resolver) []resource.Entry {
 		}
 		seen[name.Text] = true
 		for _, o := range r.Scope.Doc.Overrides.Entries {
-			if o.Key == name.Text && o.Value.Kind == resource.Map {
+			if o.Key == name.Text && o.Value.Kind == document.Map {
 				out = append(out, o)
 			}
 		}
@@ -77,10 +77,10 @@ func matches(ctx context.Context, r *eval.Resolver) []resource.Entry {
 
 // checkUnused compiles the expressions of overrides that are not taken here,
 // so that a mistake in them is found before the node that takes them has it.
-func checkUnused(ctx context.Context, w *eval.World, matches []resource.Entry) model.Problems {
+func checkUnused(ctx context.Context, w *eval.World, matches []document.Entry) model.Problems {
 	r := eval.Resolver{Scope: w.Scope(ctx, eval.InData, nil, nil), CompileOnly: true}
 	for _, o := range w.Doc.Overrides.Entries {
-		if !slices.ContainsFunc(matches, func(taken resource.Entry) bool { return taken.Key == o.Key }) {
+		if !slices.ContainsFunc(matches, func(taken document.Entry) bool { return taken.Key == o.Key }) {
 			r.Value(ctx, o.Value)
 		}
 	}

@@ -10,12 +10,12 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"github.com/musterfleet/muster/resources/resource"
+	"github.com/musterfleet/muster/resources/document"
 )
 
 // encode writes a value as YAML. It has few forms, so that whatever it writes
 // reads back byte for byte: plain words, literal blocks and double quotes.
-func encode(v resource.Value) ([]byte, error) {
+func encode(v document.Value) ([]byte, error) {
 	var b bytes.Buffer
 	e := yaml.NewEncoder(&b)
 	e.SetIndent(2)
@@ -26,23 +26,23 @@ func encode(v resource.Value) ([]byte, error) {
 	return b.Bytes(), e.Close()
 }
 
-func node(v resource.Value) *yaml.Node {
+func node(v document.Value) *yaml.Node {
 	switch v.Kind {
-	case resource.Null:
+	case document.Null:
 		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null"}
-	case resource.List:
+	case document.List:
 		out := &yaml.Node{Kind: yaml.SequenceNode}
 		for _, item := range v.Items {
 			out.Content = append(out.Content, node(item))
 		}
 		return out
-	case resource.Map:
+	case document.Map:
 		out := &yaml.Node{Kind: yaml.MappingNode}
 		for _, e := range v.Entries {
 			out.Content = append(out.Content, scalar(e.Key, false), node(e.Value))
 		}
 		return out
-	case resource.String:
+	case document.String:
 		return scalar(v.Text, isLiteral(v.Text))
 	default:
 		if plainNumber.MatchString(v.Text) {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/redact"
+	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/manifest/expression"
 	"github.com/musterfleet/muster/resources/manifest/syntax"
 	"github.com/musterfleet/muster/resources/resource"
@@ -17,12 +18,12 @@ type Manifest struct {
 	PreMessage, PostMessage string
 	// Resources are those that the manifest itself declares, Values their properties.
 	Resources []*resource.Resource
-	Values    []resource.Value
+	Values    []document.Value
 }
 
 // YAML writes a resolved manifest as YAML.
 func YAML(o Manifest) ([]byte, error) {
-	root := resource.Value{Kind: resource.Map}
+	root := document.Value{Kind: document.Map}
 	if len(o.Data) > 0 && slices.ContainsFunc(o.Resources, func(res *resource.Resource) bool { return res.Late != nil }) {
 		data, err := expression.ToValue(o.Data, model.Position{})
 		if err != nil {
@@ -35,14 +36,14 @@ func YAML(o Manifest) ([]byte, error) {
 	return encode(root)
 }
 
-func entry(key string, v resource.Value) resource.Entry { return resource.Entry{Key: key, Value: v} }
+func entry(key string, v document.Value) document.Entry { return document.Entry{Key: key, Value: v} }
 
-func text(s string) resource.Value { return resource.Value{Kind: resource.String, Text: s} }
+func text(s string) document.Value { return document.Value{Kind: document.String, Text: s} }
 
-func (o Manifest) body() resource.Value {
-	body := resource.Value{Kind: resource.Map}
+func (o Manifest) body() document.Value {
+	body := document.Value{Kind: document.Map}
 	if o.FailOnError {
-		body.Entries = append(body.Entries, entry("fail_on_error", resource.Value{Kind: resource.Bool, Text: "true"}))
+		body.Entries = append(body.Entries, entry("fail_on_error", document.Value{Kind: document.Bool, Text: "true"}))
 	}
 	if o.PreMessage != "" {
 		body.Entries = append(body.Entries, entry("pre_message", literal(text(o.PreMessage), redact.Redactor{})))
@@ -50,9 +51,9 @@ func (o Manifest) body() resource.Value {
 	if o.PostMessage != "" {
 		body.Entries = append(body.Entries, entry("post_message", literal(text(o.PostMessage), redact.Redactor{})))
 	}
-	list := resource.Value{Kind: resource.List}
+	list := document.Value{Kind: document.List}
 	for i, res := range o.Resources {
-		block := resource.Value{Kind: resource.Map, Entries: []resource.Entry{entry(res.Type.Name, rendered(res, o.Values[i]))}}
+		block := document.Value{Kind: document.Map, Entries: []document.Entry{entry(res.Type.Name, rendered(res, o.Values[i]))}}
 		list.Items = append(list.Items, block)
 	}
 	body.Entries = append(body.Entries, entry("resources", list))
@@ -66,11 +67,11 @@ const maxKeyLength = 200
 
 // rendered returns a resource in the list form, or in the single form when its
 // Name means something else there.
-func rendered(res *resource.Resource, properties resource.Value) resource.Value {
-	out := resource.Value{Kind: resource.Map}
+func rendered(res *resource.Resource, properties document.Value) document.Value {
+	out := document.Value{Kind: document.Map}
 	// A resource that only holds a secret is shown, but for the secret itself.
 	sensitive, _ := properties.Get("sensitive")
-	declared := res.Meta().Sensitive && sensitive.Kind != resource.Null
+	declared := res.Meta().Sensitive && sensitive.Kind != document.Null
 	var own redact.Redactor
 	if s, ok := res.Spec.(resource.Secretive); ok {
 		own = redact.New(s.Secrets()...)
@@ -88,44 +89,44 @@ func rendered(res *resource.Resource, properties resource.Value) resource.Value 
 		out.Entries = append(out.Entries, entry(expression.LiteralText(e.Key), e.Value))
 	}
 	if res.Excluded != "" {
-		never := resource.Value{Kind: resource.Map, Entries: []resource.Entry{entry("if", text("false"))}}
+		never := document.Value{Kind: document.Map, Entries: []document.Entry{entry("if", text("false"))}}
 		out.Entries = append(out.Entries, entry(syntax.KeyControl, never))
 	}
 	name := expression.LiteralText(res.Meta().Name)
 	if name == syntax.KeyDefaults || len(name) > maxKeyLength {
-		out.Entries = append([]resource.Entry{entry(syntax.KeyName, text(name))}, out.Entries...)
+		out.Entries = append([]document.Entry{entry(syntax.KeyName, text(name))}, out.Entries...)
 		return out
 	}
 	if len(out.Entries) == 0 {
-		out.Kind = resource.Null
+		out.Kind = document.Null
 	}
-	item := resource.Value{Kind: resource.Map, Entries: []resource.Entry{entry(name, out)}}
+	item := document.Value{Kind: document.Map, Entries: []document.Entry{entry(name, out)}}
 
-	return resource.Value{Kind: resource.List, Items: []resource.Value{item}}
+	return document.Value{Kind: document.List, Items: []document.Value{item}}
 }
 
 // mayReveal reports whether a value may hold what a sensitive resource is there to
 // hide: a text may, a switch or a number does not.
-func mayReveal(v resource.Value) bool {
-	return v.Secret || (v.Kind != resource.Bool && v.Kind != resource.Number && v.Kind != resource.Null)
+func mayReveal(v document.Value) bool {
+	return v.Secret || (v.Kind != document.Bool && v.Kind != document.Number && v.Kind != document.Null)
 }
 
 // literal returns a value whose texts mean themselves when they are resolved
 // again, secrets and what own knows redacted. What is late stays the expression
 // that it is.
-func literal(v resource.Value, own redact.Redactor) resource.Value {
+func literal(v document.Value, own redact.Redactor) document.Value {
 	v.Text = own.Redact(v.Text)
 	switch {
 	case v.Secret:
 		return text(model.Redacted)
-	case v.Kind == resource.String && !v.Late:
+	case v.Kind == document.String && !v.Late:
 		v.Text = expression.LiteralText(v.Text)
 	}
-	items := make([]resource.Value, len(v.Items))
+	items := make([]document.Value, len(v.Items))
 	for i := range v.Items {
 		items[i] = literal(v.Items[i], own)
 	}
-	entries := make([]resource.Entry, len(v.Entries))
+	entries := make([]document.Entry, len(v.Entries))
 	for i, e := range v.Entries {
 		entries[i] = entry(expression.LiteralText(e.Key), literal(e.Value, own))
 	}

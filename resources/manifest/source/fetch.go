@@ -54,17 +54,19 @@ var ErrSource = errors.New("invalid source")
 // Options are what sources are fetched with. All may be left out; a source
 // that needs the missing part is refused with the remedy.
 type Options struct {
-	// KV reads kv://bucket/key.
+	// KV reads kv://bucket/key and what kvGet asks for.
 	KV func(ctx context.Context, bucket, key string) ([]byte, error)
-	// Object reads obj://bucket/name.
+	// Object reads obj://bucket/name. The caller closes it.
 	Object func(ctx context.Context, bucket, name string) (io.ReadCloser, error)
-	// HTTPStall is how long a server may send nothing; 0 means 30 seconds.
+	// HTTPStall is how long a server may send nothing in the middle of its answer;
+	// 0 means 30 seconds.
 	HTTPStall time.Duration
 	// Stdin is what "-" reads.
 	Stdin io.Reader
-	// Unpack unpacks a bundle.
+	// Unpack unpacks a bundle (tar.gz) into a new directory. cleanup removes it.
 	Unpack func(ctx context.Context, r io.Reader) (dir string, cleanup func() error, err error)
-	// MaxBytes is the largest document, MaxBundleBytes the largest packed bundle; 0 means 1 GiB.
+	// MaxBytes is the largest document and file that is read whole; a loader's 0 means
+	// 16 MiB. MaxBundleBytes is the largest packed bundle; 0 means 1 GiB.
 	MaxBytes, MaxBundleBytes int64
 }
 

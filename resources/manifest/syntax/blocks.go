@@ -14,7 +14,7 @@ import (
 type Declared struct {
 	Type       *resource.Type
 	Pos        model.Position
-	Properties resource.Value
+	Properties document.Value
 }
 
 // The keys of a resource that are none of its type.
@@ -33,9 +33,9 @@ type Blocks struct {
 }
 
 // Read reads the entries of resources.
-func (b *Blocks) Read(items []resource.Value) {
+func (b *Blocks) Read(items []document.Value) {
 	for _, item := range items {
-		if item.Kind != resource.Map {
+		if item.Kind != document.Map {
 			b.Problems.Add(item.Pos, "write `- file:` with its resources below", "an entry of `resources` must be a mapping, not %s", item.Kind)
 			continue
 		}
@@ -48,16 +48,16 @@ func (b *Blocks) Read(items []resource.Value) {
 	}
 }
 
-func (b *Blocks) block(e resource.Entry) {
+func (b *Blocks) block(e document.Entry) {
 	t, ok := b.Types.Get(e.Key)
 	if !ok {
 		b.Problems.AddMade(func() model.Problem { return UnknownType(b.Types, e.Key, e.Pos) })
 		return
 	}
 	switch e.Value.Kind {
-	case resource.List:
+	case document.List:
 		b.list(t, e.Value)
-	case resource.Map:
+	case document.Map:
 		b.single(t, e)
 	default:
 		b.Problems.Add(e.Value.Pos, "write `- <name>:` with its properties below", "`%s` must be a list of resources, not %s", e.Key, e.Value.Kind)
@@ -75,28 +75,28 @@ func UnknownType(types resource.Types, name string, pos model.Position) model.Pr
 }
 
 // single is the form with a name property.
-func (b *Blocks) single(t *resource.Type, e resource.Entry) {
-	if _, named := e.Value.Get(KeyName); !named && len(e.Value.Entries) > 0 && e.Value.Entries[0].Value.Kind == resource.Map && !isProperty(t, e.Value.Entries[0].Key) {
+func (b *Blocks) single(t *resource.Type, e document.Entry) {
+	if _, named := e.Value.Get(KeyName); !named && len(e.Value.Entries) > 0 && e.Value.Entries[0].Value.Kind == document.Map && !isProperty(t, e.Value.Entries[0].Key) {
 		first := e.Value.Entries[0]
 		b.Problems.Add(first.Pos, "write it as an item of a list: `- "+first.Key+":`", "`%s` has neither a list of resources nor a name", t.Name)
 		return
 	}
 	entries := e.Value.Entries
-	if i := slices.IndexFunc(entries, func(e resource.Entry) bool { return e.Key == KeyName }); i > 0 {
+	if i := slices.IndexFunc(entries, func(e document.Entry) bool { return e.Key == KeyName }); i > 0 {
 		entries = slices.Concat(entries[i:i+1], entries[:i], entries[i+1:])
 	}
-	b.Declare(Declared{Type: t, Pos: e.Pos, Properties: resource.Value{Kind: resource.Map, Pos: e.Value.Pos, Entries: entries}})
+	b.Declare(Declared{Type: t, Pos: e.Pos, Properties: document.Value{Kind: document.Map, Pos: e.Value.Pos, Entries: entries}})
 }
 
 // list is the form of items name: properties.
-func (b *Blocks) list(t *resource.Type, v resource.Value) {
-	var defaults []resource.Entry
+func (b *Blocks) list(t *resource.Type, v document.Value) {
+	var defaults []document.Entry
 	for _, item := range v.Items {
 		switch {
-		case item.Kind != resource.Map && item.IsScalar():
+		case item.Kind != document.Map && item.IsScalar():
 			b.Problems.Add(item.Pos, "write `- "+item.Text+":` with its properties below, if it has any", "an item of `%s` must be a mapping of a name to its properties, not %s", t.Name, item.Kind)
 			continue
-		case item.Kind != resource.Map:
+		case item.Kind != document.Map:
 			b.Problems.Add(item.Pos, "", "an item of `%s` must be a mapping of a name to its properties, not %s", t.Name, item.Kind)
 			continue
 		case len(item.Entries) != 1:
@@ -104,7 +104,7 @@ func (b *Blocks) list(t *resource.Type, v resource.Value) {
 			continue
 		}
 		e := item.Entries[0]
-		if e.Value.Kind != resource.Map && e.Value.Kind != resource.Null {
+		if e.Value.Kind != document.Map && e.Value.Kind != document.Null {
 			b.Problems.Add(e.Value.Pos, "write its properties below the name, as key: value", "`%s` must be a mapping of properties, not %s", e.Key, e.Value.Kind)
 			continue
 		}
@@ -116,7 +116,7 @@ func (b *Blocks) list(t *resource.Type, v resource.Value) {
 	}
 }
 
-func (b *Blocks) notOne(t *resource.Type, item resource.Value) {
+func (b *Blocks) notOne(t *resource.Type, item document.Value) {
 	hint := "write `- <name>:` with its properties below"
 	switch name, named := item.Get(KeyName); {
 	case named:
@@ -128,20 +128,20 @@ func (b *Blocks) notOne(t *resource.Type, item resource.Value) {
 }
 
 // add declares a resource of the list form.
-func (b *Blocks) add(t *resource.Type, e resource.Entry, defaults []resource.Entry) {
-	entries := make([]resource.Entry, 0, 1+len(e.Value.Entries)+len(defaults))
-	entries = append(entries, resource.Entry{Key: KeyName, Pos: e.Pos, Value: resource.Value{Kind: resource.String, Text: e.Key, Pos: e.Pos}})
+func (b *Blocks) add(t *resource.Type, e document.Entry, defaults []document.Entry) {
+	entries := make([]document.Entry, 0, 1+len(e.Value.Entries)+len(defaults))
+	entries = append(entries, document.Entry{Key: KeyName, Pos: e.Pos, Value: document.Value{Kind: document.String, Text: e.Key, Pos: e.Pos}})
 	entries = append(entries, e.Value.Entries...)
 	for _, d := range defaults {
-		if !slices.ContainsFunc(e.Value.Entries, func(own resource.Entry) bool { return SameProperty(t, own.Key, d.Key) }) {
+		if !slices.ContainsFunc(e.Value.Entries, func(own document.Entry) bool { return SameProperty(t, own.Key, d.Key) }) {
 			entries = append(entries, d)
 		}
 	}
-	b.Declare(Declared{Type: t, Pos: e.Pos, Properties: resource.Value{Kind: resource.Map, Pos: e.Pos, Entries: entries}})
+	b.Declare(Declared{Type: t, Pos: e.Pos, Properties: document.Value{Kind: document.Map, Pos: e.Pos, Entries: entries}})
 }
 
 // mergeDefaults returns the defaults for the rest of a block: a later entry wins.
-func (b *Blocks) mergeDefaults(t *resource.Type, before, more []resource.Entry) []resource.Entry {
+func (b *Blocks) mergeDefaults(t *resource.Type, before, more []document.Entry) []document.Entry {
 	out := slices.Clone(before)
 	for _, e := range more {
 		switch {
@@ -152,7 +152,7 @@ func (b *Blocks) mergeDefaults(t *resource.Type, before, more []resource.Entry) 
 			b.Problems.AddMade(func() model.Problem { return t.UnknownProperty(e.Key, e.Pos) })
 			continue
 		}
-		out = slices.DeleteFunc(out, func(old resource.Entry) bool { return SameProperty(t, old.Key, e.Key) })
+		out = slices.DeleteFunc(out, func(old document.Entry) bool { return SameProperty(t, old.Key, e.Key) })
 		out = append(out, e)
 	}
 

@@ -8,7 +8,6 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
-	"github.com/musterfleet/muster/resources/resource"
 )
 
 // The comments above a key that check its resolved value.
@@ -75,7 +74,7 @@ func (d *Document) CheckComments() model.Problems {
 	return out
 }
 
-func misplaced(lines [][]byte, v resource.Value, out *model.Problems) {
+func misplaced(lines [][]byte, v document.Value, out *model.Problems) {
 	for _, item := range v.Items {
 		misplaced(lines, item, out)
 	}
@@ -108,7 +107,7 @@ func begins(lines [][]byte, key model.Position) bool {
 }
 
 // behind reports a comment behind a key instead of above it.
-func behind(lines [][]byte, e resource.Entry, out *model.Problems) {
+func behind(lines [][]byte, e document.Entry, out *model.Problems) {
 	i := e.Pos.Line - 1
 	if i < 0 || i >= len(lines) || bytes.IndexByte(lines[i], '#') < 0 {
 		return
@@ -126,10 +125,10 @@ func behind(lines [][]byte, e resource.Entry, out *model.Problems) {
 	}
 }
 
-func holdsText(v resource.Value, text string) bool {
+func holdsText(v document.Value, text string) bool {
 	return strings.Contains(v.Text, text) ||
-		slices.ContainsFunc(v.Items, func(item resource.Value) bool { return holdsText(item, text) }) ||
-		slices.ContainsFunc(v.Entries, func(e resource.Entry) bool { return strings.Contains(e.Key, text) || holdsText(e.Value, text) })
+		slices.ContainsFunc(v.Items, func(item document.Value) bool { return holdsText(item, text) }) ||
+		slices.ContainsFunc(v.Entries, func(e document.Entry) bool { return strings.Contains(e.Key, text) || holdsText(e.Value, text) })
 }
 
 // meantBy returns the check that a word is or is likely meant to be, empty for

@@ -5,7 +5,6 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
-	"github.com/musterfleet/muster/resources/resource"
 )
 
 // The values of hierarchy.merge.
@@ -27,18 +26,18 @@ type Document struct {
 	name string
 	text []byte
 
-	Data      resource.Value
-	Order     []resource.Value
+	Data      document.Value
+	Order     []document.Value
 	Merge     string
-	Overrides resource.Value
+	Overrides document.Value
 
 	// section is muster or ccm, empty in a document of data alone.
 	section   string
-	Fail      resource.Value
-	Pre, Post resource.Value
-	Resources []resource.Value
+	Fail      document.Value
+	Pre, Post document.Value
+	Resources []document.Value
 	// JetFile is the path of the template that renders the resources instead.
-	JetFile resource.Value
+	JetFile document.Value
 	// problems are those of its structure.
 	problems model.Problems
 }
@@ -65,14 +64,14 @@ func Parse(name string, data []byte, limit int64) (*Document, error) {
 }
 
 // readMapping reads a document that must be a mapping; what and hint say what it is.
-func readMapping(name string, data []byte, limit int64, what, hint string) (resource.Value, error) {
+func readMapping(name string, data []byte, limit int64, what, hint string) (document.Value, error) {
 	root, problems := document.Read(name, data, limit)
 	switch {
 	case len(problems) > 0:
 		return root, Report(problems)
-	case root.Kind == resource.Null:
+	case root.Kind == document.Null:
 		return root, model.ProblemAt(root.Pos, "", "the document is empty")
-	case root.Kind != resource.Map:
+	case root.Kind != document.Map:
 		return root, model.ProblemAt(root.Pos, hint, "%s must be a mapping, not %s", what, root.Kind)
 	default:
 		return root, nil
@@ -89,7 +88,7 @@ func (d *Document) Problems() model.Problems { return slices.Clone(d.problems) }
 // HasResources reports whether the document has a muster (or ccm) section.
 func (d *Document) HasResources() bool { return d.section != "" }
 
-func newDocument(name string, text []byte, root resource.Value) *Document {
+func newDocument(name string, text []byte, root document.Value) *Document {
 	d := &Document{name: name, text: text, Merge: MergeFirst}
 	known := []string{"data", "hierarchy", "overrides", "muster", "ccm"}
 	if v, ok := root.Get("protocol"); ok && v.IsScalar() {
@@ -99,13 +98,13 @@ func newDocument(name string, text []byte, root resource.Value) *Document {
 	for _, e := range root.Entries {
 		switch e.Key {
 		case "data":
-			d.Data = d.expect(e, resource.Map)
+			d.Data = d.expect(e, document.Map)
 		case "hierarchy":
 			d.hierarchy(e)
 		case "overrides":
-			d.Overrides = d.expect(e, resource.Map)
+			d.Overrides = d.expect(e, document.Map)
 			for _, o := range d.Overrides.Entries {
-				d.expect(o, resource.Map)
+				d.expect(o, document.Map)
 			}
 		case "muster", "ccm":
 			if d.section != "" {
@@ -123,27 +122,27 @@ func newDocument(name string, text []byte, root resource.Value) *Document {
 }
 
 // expect returns a value that must be of a kind; nothing is taken for an empty one.
-func (d *Document) expect(e resource.Entry, kind resource.Kind) resource.Value {
-	if e.Value.Kind != kind && e.Value.Kind != resource.Null {
+func (d *Document) expect(e document.Entry, kind document.Kind) document.Value {
+	if e.Value.Kind != kind && e.Value.Kind != document.Null {
 		d.problems.Add(e.Value.Pos, "", "`%s` must be %s, not %s", e.Key, kind, e.Value.Kind)
-		return resource.Value{Kind: resource.Null, Pos: e.Value.Pos}
+		return document.Value{Kind: document.Null, Pos: e.Value.Pos}
 	}
 
 	return e.Value
 }
 
-func (d *Document) unknown(e resource.Entry, where string, known []string) {
+func (d *Document) unknown(e document.Entry, where string, known []string) {
 	if where != "" {
 		where = " in `" + where + "`"
 	}
 	d.problems.Append(document.Unknown(e.Pos, "key", e.Key, where, known))
 }
 
-func (d *Document) hierarchy(h resource.Entry) {
-	for _, e := range d.expect(h, resource.Map).Entries {
+func (d *Document) hierarchy(h document.Entry) {
+	for _, e := range d.expect(h, document.Map).Entries {
 		switch e.Key {
 		case "order":
-			d.Order = d.expect(e, resource.List).Items
+			d.Order = d.expect(e, document.List).Items
 		case "merge":
 			if !e.Value.IsScalar() {
 				d.problems.Add(e.Value.Pos, "one of first, deep", "`merge` cannot be %s", e.Value.Kind)
@@ -160,9 +159,9 @@ func (d *Document) hierarchy(h resource.Entry) {
 	}
 }
 
-func (d *Document) body(section resource.Entry) {
+func (d *Document) body(section document.Entry) {
 	known := []string{"fail_on_error", "pre_message", "post_message", KeyJetFile, "resources"}
-	for _, e := range d.expect(section, resource.Map).Entries {
+	for _, e := range d.expect(section, document.Map).Entries {
 		switch e.Key {
 		case "fail_on_error":
 			d.Fail = e.Value
@@ -171,11 +170,11 @@ func (d *Document) body(section resource.Entry) {
 		case "post_message":
 			d.Post = e.Value
 		case KeyJetFile:
-			if d.JetFile = e.Value; !e.Value.IsScalar() && e.Value.Kind != resource.Null {
+			if d.JetFile = e.Value; !e.Value.IsScalar() && e.Value.Kind != document.Null {
 				d.problems.Add(e.Value.Pos, "for example resources_jet_file: resources.jet", "`%s` must be text, not %s", e.Key, e.Value.Kind)
 			}
 		case "resources":
-			d.Resources = d.expect(e, resource.List).Items
+			d.Resources = d.expect(e, document.List).Items
 		default:
 			d.unknown(e, section.Key, known)
 		}

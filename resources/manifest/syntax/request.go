@@ -6,14 +6,13 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
-	"github.com/musterfleet/muster/resources/resource"
 )
 
 // ParseRequest reads an ensure request in JSON or YAML. It is strict: unknown
 // keys are errors. Besides the request it returns the properties with their
 // places, for DecodeOne. The error is model.Problems.
-func ParseRequest(name string, data []byte) (model.EnsureRequest, resource.Value, error) {
-	var none resource.Value
+func ParseRequest(name string, data []byte) (model.EnsureRequest, document.Value, error) {
+	var none document.Value
 	root, err := readMapping(name, data, DefaultMaxBytes, "a request", "")
 	if err != nil {
 		return model.EnsureRequest{}, none, err
@@ -34,13 +33,13 @@ func ParseRequest(name string, data []byte) (model.EnsureRequest, resource.Value
 
 // request takes a request apart.
 type request struct {
-	root       resource.Value
+	root       document.Value
 	out        model.EnsureRequest
-	properties resource.Value
+	properties document.Value
 	problems   model.Problems
 }
 
-func (r *request) field(e resource.Entry) {
+func (r *request) field(e document.Entry) {
 	switch e.Key {
 	case "protocol":
 		if r.out.Protocol = r.text(e); r.out.Protocol != "" && r.out.Protocol != model.ProtocolEnsureRequest {
@@ -53,7 +52,7 @@ func (r *request) field(e resource.Entry) {
 			r.problems.Add(e.Value.Pos, "", "`id` must be at most %d characters that can be printed", model.MaxRequestID)
 		}
 	case "properties":
-		if e.Value.Kind != resource.Map {
+		if e.Value.Kind != document.Map {
 			r.problems.Add(e.Value.Pos, "", "`properties` must be a mapping, not %s", e.Value.Kind)
 		}
 		r.properties = e.Value
@@ -65,7 +64,7 @@ func (r *request) field(e resource.Entry) {
 		r.out.Expires = at
 	case "noop":
 		yes, err := strconv.ParseBool(e.Value.Text)
-		if err != nil || e.Value.Kind != resource.Bool {
+		if err != nil || e.Value.Kind != document.Bool {
 			r.problems.Add(e.Value.Pos, "", "`noop` must be true or false")
 		}
 		r.out.Noop = yes
@@ -75,8 +74,8 @@ func (r *request) field(e resource.Entry) {
 	}
 }
 
-func (r *request) text(e resource.Entry) string {
-	if e.Value.Kind != resource.String {
+func (r *request) text(e document.Entry) string {
+	if e.Value.Kind != document.String {
 		r.problems.Add(e.Value.Pos, "", "`%s` must be text, not %s", e.Key, e.Value.Kind)
 	}
 

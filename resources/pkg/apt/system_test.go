@@ -155,7 +155,7 @@ func TestContract(t *testing.T) {
 	if !rigs.Inside(t, rigs.Apt) {
 		return
 	}
-	typetest.Run(t, typetest.Config{Type: resource.Of(pkg.New(apt.New())), ReadOnly: typetest.Only("dpkg-query -W ", "apt-cache policy ", "apt-get -s "), Lie: pkgtest.Lie, Cases: append(decisions(), states()...)})
+	typetest.Run(t, typetest.Config{Type: pkg.New(apt.New()), ReadOnly: typetest.Only("dpkg-query -W ", "apt-cache policy ", "apt-get -s "), Lie: pkgtest.Lie, Cases: append(decisions(), states()...)})
 }
 
 // TestErrors checks that what apt refuses is told with its remedy, and that

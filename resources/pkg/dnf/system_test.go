@@ -100,7 +100,7 @@ func TestContract(t *testing.T) {
 		return
 	}
 	pkgtest.Sh(t, "dnf -q makecache")
-	typetest.Run(t, typetest.Config{Type: resource.Of(pkg.New(dnf.New())), Facts: facts(), ReadOnly: typetest.Only("rpm -q ", "dnf -C repoquery ", "dnf -C install --assumeno ", "dnf -C downgrade --assumeno ", "dnf -C remove --assumeno "), Lie: pkgtest.Lie, Cases: decisions()})
+	typetest.Run(t, typetest.Config{Type: pkg.New(dnf.New()), Facts: facts(), ReadOnly: typetest.Only("rpm -q ", "dnf -C repoquery ", "dnf -C install --assumeno ", "dnf -C downgrade --assumeno ", "dnf -C remove --assumeno "), Lie: pkgtest.Lie, Cases: decisions()})
 }
 
 // TestErrors checks that what dnf refuses is told with its remedy.

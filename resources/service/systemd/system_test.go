@@ -71,7 +71,7 @@ func (m *machine) sh(script string) string {
 	return strings.TrimSpace(r.Stdout)
 }
 
-func serviceType(m *machine) *resource.Type { return resource.Of(service.New(m.provider)) }
+func serviceType(m *machine) *resource.Type { return service.New(m.provider) }
 
 // zoo is a unit of every kind, with the answer that is-enabled has for it.
 func zoo() (script string, enabled map[string]string) {
@@ -510,7 +510,7 @@ func TestNoSystemd(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 	t.Setenv("PATH", t.TempDir())
-	if _, err := resource.Of(service.New(systemd.New("/"))).Select(nil, &service.Spec{}); !errors.Is(err, model.ErrNoSuitableProvider) || !strings.Contains(err.Error(), "systemctl is not in") {
+	if _, err := service.New(systemd.New("/")).Select(nil, &service.Spec{}); !errors.Is(err, model.ErrNoSuitableProvider) || !strings.Contains(err.Error(), "systemctl is not in") {
 		t.Errorf("without systemctl: %v", err)
 	}
 }

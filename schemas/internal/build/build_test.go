@@ -20,8 +20,8 @@ import (
 // types are the registered ones and two of these tests.
 func types() resource.Types {
 	return append(resources.All(),
-		resource.Of(kinds{name: "gadget"}),
-		resource.Of(kinds{name: "daemon", ensures: []string{"running", "stopped"}}))
+		resource.Of(kinds{name: "gadget"}, kindsProvider{}),
+		resource.Of(kinds{name: "daemon", ensures: []string{"running", "stopped"}}, kindsProvider{}))
 }
 
 // compile makes a validator of a schema for types.

@@ -4,13 +4,12 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/resources"
-	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/testing/setting"
 )
 
 // TestATypeThatIsAdded is in the schemas as soon as it is in the list.
 func TestATypeThatIsAdded(t *testing.T) {
-	types := append(resources.All(), resource.Of(setting.New(setting.Plain{})))
+	types := append(resources.All(), setting.New(setting.Plain{}))
 	for name, documents := range map[string]map[string]bool{
 		"manifest": {
 			`{"muster": {"resources": [{"setting": [{"/etc/hostname": {"value": "web01"}}]}]}}`:       true,

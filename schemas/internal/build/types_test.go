@@ -49,8 +49,7 @@ func (s *kindsSpec) Validate() model.Problems {
 func (k kinds) Info() resource.Info {
 	return resource.Info{Name: k.name, Summary: "A " + k.name, NameHelp: "what it is called", Ensures: k.ensures}
 }
-func (kinds) New() *kindsSpec            { return &kindsSpec{} }
-func (kinds) Providers() []kindsProvider { return []kindsProvider{{}} }
+func (kinds) New() *kindsSpec { return &kindsSpec{} }
 
 var errUnused = errors.New("only the schema is of interest")
 

@@ -17,8 +17,10 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/describe"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/resource"
 )
@@ -49,7 +51,7 @@ func Add(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Flag("queue", "Queue the request for unreachable nodes, for this long; they are no failure then").PlaceHolder("DURATION").DurationVar(&c.queue)
 	cmd.Flag("dry-run", "Show what would change, and change nothing").UnNegatableBoolVar(&c.dryRun)
 	c.AddFormat(cmd)
-	env.AddTypes(cmd, resource.Decode, func(ctx context.Context, t *resource.Type, properties resource.Value) error {
+	env.AddTypes(cmd, resource.Decode, func(ctx context.Context, t *resource.Type, properties document.Value) error {
 		encoded, err := encodeRequest(properties.Plain())
 		if err != nil {
 			return err
@@ -80,7 +82,7 @@ func (c *ensureCommand) runDocument(ctx context.Context) error {
 	return c.run(ctx, request, properties)
 }
 
-func (c *ensureCommand) run(ctx context.Context, request model.EnsureRequest, properties resource.Value) error {
+func (c *ensureCommand) run(ctx context.Context, request model.EnsureRequest, properties document.Value) error {
 	list, err := c.TargetList()
 	if err != nil {
 		return err
@@ -145,8 +147,8 @@ func (c *ensureCommand) send(ctx context.Context, store *fleetcli.Store, list []
 }
 
 func (c *ensureCommand) printAnswer(r model.EnsureResponse) {
-	text := c.Print.Word(string(fleet.EnsureOutcome(r)))
-	summary := fleet.EnsureSummary(r)
+	text := c.Print.Word(string(describe.Outcome(r)))
+	summary := describe.Answer(r)
 	if fleet.Failed(r) && c.place.Line > 0 {
 		summary = c.place.String() + ": " + summary
 	}

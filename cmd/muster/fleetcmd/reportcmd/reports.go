@@ -14,7 +14,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/cmd/muster/print"
-	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/describe"
 	"github.com/musterfleet/muster/kvstore/nodes"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
@@ -120,9 +120,9 @@ func (c *reportsCommand) run(ctx context.Context) error {
 // read yields reports, each once.
 func read(ctx context.Context, store *fleetcli.Store, filter reports.Filter) iter.Seq2[model.Report, error] {
 	return func(yield func(model.Report, error) bool) {
-		var repeats fleet.Repeats
+		var known repeats
 		for r, err := range reports.New(store.KV).Reports(ctx, filter) {
-			if err == nil && repeats.Seen(r) {
+			if err == nil && known.seenBefore(r) {
 				continue
 			}
 			if !yield(r, err) {
@@ -134,7 +134,7 @@ func read(ctx context.Context, store *fleetcli.Store, filter reports.Filter) ite
 
 // reportLine returns a report as a line of text.
 func reportLine(p print.Printer, r model.Report) string {
-	subject, summary := fleet.Describe(r)
+	subject, summary := describe.Report(r)
 	if subject != "" && summary != "" {
 		subject += ": "
 	}

@@ -1,4 +1,4 @@
-package assignments
+package bundles
 
 import (
 	"errors"
@@ -15,7 +15,7 @@ const sealName = ".muster-bundle"
 // sealedAt is the time of every file of a bundle; a write to one changes it.
 func sealedAt() time.Time { return time.Unix(1, 0) }
 
-// seal marks the files of a bundle, so that isIntact sees when one is missing or
+// seal marks the files of a bundle, so that IsIntact sees when one is missing or
 // was written to.
 func seal(dir string) error {
 	count, err := countFiles(dir, func(path string, _ fs.FileInfo) (bool, error) {
@@ -25,9 +25,9 @@ func seal(dir string) error {
 	return errors.Join(err, os.WriteFile(filepath.Join(dir, sealName), []byte(strconv.Itoa(count)), 0o600))
 }
 
-// isIntact reports whether a bundle has all its files, as they were unpacked. What
+// IsIntact reports whether a bundle has all its files, as they were unpacked. What
 // a command adds to them is no damage.
-func isIntact(dir string) bool {
+func IsIntact(dir string) bool {
 	sealed, err := os.ReadFile(filepath.Join(dir, sealName))
 	if err != nil {
 		return false

@@ -1,4 +1,5 @@
-package assignments
+// Package bundles keeps the bundles that a node is assigned, fetched and unpacked.
+package bundles
 
 import (
 	"context"
@@ -20,27 +21,27 @@ import (
 // maxManifest bounds the manifest of a bundle.
 const maxManifest = 64 << 20
 
-// BundleSource opens bundles.
-type BundleSource interface {
+// Source opens bundles.
+type Source interface {
 	// GetBundle opens a bundle by its digest, sha256-<hex>. Every error may pass.
 	GetBundle(ctx context.Context, digest string) (io.ReadCloser, error)
 }
 
-// bundles keeps unpacked bundles by digest, one directory each, as long as an
+// Store keeps unpacked bundles by digest, one directory each, as long as an
 // assignment uses them.
-type bundles struct {
-	host   *host.Host
-	source BundleSource
-	dir    string
+type Store struct {
+	Host   *host.Host
+	Source Source
+	Dir    string
 }
 
-// open returns the directory of a bundle and its manifest, and fetches it when it
+// Open returns the directory of a bundle and its manifest, and fetches it when it
 // is missing or damaged; a damaged one that cannot be fetched is used as it is.
 // Invalid bytes are model.Problems; another error may pass.
-func (b *bundles) open(ctx context.Context, key, digest string) (dir string, text []byte, err error) {
-	dir = filepath.Join(b.dir, digest)
+func (b *Store) Open(ctx context.Context, key, digest string) (dir string, text []byte, err error) {
+	dir = filepath.Join(b.Dir, digest)
 	var unfetched error
-	if !isIntact(dir) {
+	if !IsIntact(dir) {
 		unfetched = b.fetch(ctx, key, digest, dir)
 	}
 	text, err = files.Read(filepath.Join(dir, model.BundleManifest), maxManifest)
@@ -56,12 +57,12 @@ func (b *bundles) open(ctx context.Context, key, digest string) (dir string, tex
 
 // fetch unpacks a bundle beside its place and moves it there once its digest is
 // known to be right: what is under a digest is always complete.
-func (b *bundles) fetch(ctx context.Context, key, digest, dir string) error {
-	temp, err := b.host.TempDir("bundle")
+func (b *Store) fetch(ctx context.Context, key, digest, dir string) error {
+	temp, err := b.Host.TempDir("bundle")
 	if err != nil {
 		return err
 	}
-	defer b.host.RemoveAll(temp)
+	defer b.Host.RemoveAll(temp)
 	packed, err := os.Create(filepath.Join(temp, "packed"))
 	if err != nil {
 		return err
@@ -81,7 +82,7 @@ func (b *bundles) fetch(ctx context.Context, key, digest, dir string) error {
 	case err != nil:
 		return model.ProblemAt(model.Position{File: key}, "pack it again", "bundle %s: %v", digest, err)
 	}
-	err = errors.Join(seal(tree), b.host.MakeDirectory(b.dir, files.OwnAttrs(0o700)), b.host.RemoveAll(dir))
+	err = errors.Join(seal(tree), b.Host.MakeDirectory(b.Dir, files.OwnAttrs(0o700)), b.Host.RemoveAll(dir))
 	if err != nil {
 		return err
 	}
@@ -90,8 +91,8 @@ func (b *bundles) fetch(ctx context.Context, key, digest, dir string) error {
 }
 
 // download writes a bundle to a file, which is at its beginning afterwards.
-func (b *bundles) download(ctx context.Context, digest string, to *os.File) error {
-	r, err := b.source.GetBundle(ctx, digest)
+func (b *Store) download(ctx context.Context, digest string, to *os.File) error {
+	r, err := b.Source.GetBundle(ctx, digest)
 	if err != nil {
 		return fetchError(digest, err)
 	}
@@ -121,16 +122,16 @@ func fetchError(digest string, err error) error {
 	return errors.New("fetch bundle " + digest[:min(len(digest), shortDigest)] + ": " + why)
 }
 
-// keep removes the bundles that no assignment uses.
-func (b *bundles) keep(used map[string]bool) error {
-	entries, err := os.ReadDir(b.dir)
+// Keep removes the bundles that no assignment uses.
+func (b *Store) Keep(used map[string]bool) error {
+	entries, err := os.ReadDir(b.Dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	var errs []error
 	for _, e := range entries {
 		if !used[e.Name()] {
-			errs = append(errs, b.host.RemoveAll(filepath.Join(b.dir, e.Name())))
+			errs = append(errs, b.Host.RemoveAll(filepath.Join(b.Dir, e.Name())))
 		}
 	}
 

@@ -1,12 +1,11 @@
-package fleet_test
+package describe_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"testing"
 	"time"
 
-	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/describe"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -67,28 +66,13 @@ func TestReportReads(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := report(t, c.typ, c.document)
-			if subject, summary := fleet.Describe(r); subject != c.subject || summary != c.summary {
+			if subject, summary := describe.Report(r); subject != c.subject || summary != c.summary {
 				t.Errorf("%q, %q", subject, summary)
 			}
 		})
 	}
 	alone := model.Report{Type: model.ProtocolRun, Manifest: "motd.yaml", Data: json.RawMessage("{}")}
-	if subject, _ := fleet.Describe(alone); subject != "motd.yaml" {
+	if subject, _ := describe.Report(alone); subject != "motd.yaml" {
 		t.Errorf("without a revision: %q", subject)
-	}
-}
-
-func TestRepeats(t *testing.T) {
-	var r fleet.Repeats
-	first, again, other := model.Report{Node: "a", ID: "1"}, model.Report{Node: "a", ID: "1"}, model.Report{Node: "b", ID: "1"}
-	if r.Seen(first) || !r.Seen(again) || r.Seen(other) || !r.Seen(other) {
-		t.Error("a report is told wrongly from its repetition")
-	}
-	// What was so long ago that it cannot come again is forgotten.
-	for i := range 100_001 {
-		r.Seen(model.Report{Node: "c", ID: fmt.Sprint(i)})
-	}
-	if r.Seen(first) || !r.Seen(model.Report{Node: "c", ID: "100000"}) {
-		t.Error("it does not forget, or forgets the newest")
 	}
 }

@@ -1,4 +1,5 @@
-package fleet
+// Package describe describes reports and answers of nodes in a few words, for people.
+package describe
 
 import (
 	"cmp"
@@ -11,9 +12,9 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Describe returns what a report is about, in a word or two, and what happened in
+// Report returns what a report is about, in a word or two, and what happened in
 // a few words; empty where the outcome is enough.
-func Describe(r model.Report) (subject, summary string) {
+func Report(r model.Report) (subject, summary string) {
 	switch r.Type {
 	case model.ProtocolTransaction:
 		t := decoded[model.Transaction](r.Data)
@@ -26,7 +27,7 @@ func Describe(r model.Report) (subject, summary string) {
 		if response.State != nil {
 			subject += " " + response.State.Ref().String()
 		}
-		return subject, EnsureSummary(response)
+		return subject, Answer(response)
 	case model.ProtocolHealth:
 		h := decoded[model.HealthReport](r.Data)
 		if h.Output == "" && h.Was != "" {
@@ -134,8 +135,8 @@ func exitCode(t *model.Transaction) *int {
 	}](t.Status).ExitCode
 }
 
-// EnsureSummary returns the result of an ensure request in a few words.
-func EnsureSummary(r model.EnsureResponse) string {
+// Answer returns the result of an ensure request in a few words.
+func Answer(r model.EnsureResponse) string {
 	switch {
 	case r.Error != "":
 		return r.Error
@@ -146,8 +147,8 @@ func EnsureSummary(r model.EnsureResponse) string {
 	}
 }
 
-// EnsureOutcome returns the outcome of an answer.
-func EnsureOutcome(r model.EnsureResponse) model.Outcome {
+// Outcome returns the outcome of an answer.
+func Outcome(r model.EnsureResponse) model.Outcome {
 	switch {
 	case r.State != nil:
 		return r.State.Outcome()
@@ -156,33 +157,4 @@ func EnsureOutcome(r model.EnsureResponse) model.Outcome {
 	default:
 		return model.Outcome(r.Phase)
 	}
-}
-
-// rememberedReports is how many reports Repeats remembers: far more than arrive
-// within the two minutes in which a node may send one again.
-const rememberedReports = 100_000
-
-// Repeats finds reports that were delivered before. The zero value is ready.
-type Repeats struct {
-	seen  map[[2]string]bool
-	order [][2]string
-}
-
-// Seen reports whether Seen got this report before.
-func (s *Repeats) Seen(r model.Report) bool {
-	id := [2]string{r.Node, r.ID}
-	if s.seen[id] {
-		return true
-	}
-	if s.seen == nil {
-		s.seen = map[[2]string]bool{}
-	}
-	s.seen[id] = true
-	s.order = append(s.order, id)
-	if len(s.order) > rememberedReports {
-		delete(s.seen, s.order[0])
-		s.order = s.order[1:]
-	}
-
-	return false
 }

@@ -1,13 +1,15 @@
-package document
+// Package decode decodes the values of documents into structs. It is strict: every
+// problem is found at once, and reported with its place and remedy.
+package decode
 
 import (
 	"encoding"
 	"reflect"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
 )
 
 // Decoder decodes values into fields. It is strict, and goes on after a problem.
@@ -23,27 +25,27 @@ type Decoder struct {
 
 // Document decodes a whole document into a struct, by the json and alias tags of
 // its fields. What is not given keeps its value.
-func (d *Decoder) Document(v Value, target any) {
+func (d *Decoder) Document(v document.Value, target any) {
 	switch v.Kind {
-	case Map:
+	case document.Map:
 		d.structure(reflect.ValueOf(target).Elem(), "", v)
-	case Null:
+	case document.Null:
 	default:
 		d.Problems.Add(v.Pos, "", "the document must be a mapping, not %s", v.Kind)
 	}
 }
 
 // Into decodes v into a field, which key names. Null leaves it: it means not set.
-func (d *Decoder) Into(f reflect.Value, key string, v Value) {
-	if v.Kind == Null {
+func (d *Decoder) Into(f reflect.Value, key string, v document.Value) {
+	if v.Kind == document.Null {
 		return
 	}
 	if f.Kind() == reflect.Interface {
-		f.Set(reflect.ValueOf(v.plain(d.reveal)))
+		f.Set(reflect.ValueOf(v.PlainWith(d.reveal)))
 		return
 	}
 	if v.Secret && len(v.Text) > 0 {
-		d.reveal(v.secret())
+		d.reveal(v.AsSecret())
 	}
 	if f.Kind() == reflect.Pointer {
 		f.Set(reflect.New(f.Type().Elem()))
@@ -59,7 +61,7 @@ func (d *Decoder) Into(f reflect.Value, key string, v Value) {
 	case reflect.Map:
 		d.mapping(f, key, v)
 	case reflect.Struct:
-		if v.Kind != Map {
+		if v.Kind != document.Map {
 			d.mismatch(key, "a mapping", v)
 			return
 		}
@@ -69,7 +71,7 @@ func (d *Decoder) Into(f reflect.Value, key string, v Value) {
 	}
 }
 
-func (d *Decoder) text(f encoding.TextUnmarshaler, key string, v Value) {
+func (d *Decoder) text(f encoding.TextUnmarshaler, key string, v document.Value) {
 	if !v.IsScalar() {
 		d.mismatch(key, "a string", v)
 		return
@@ -79,14 +81,14 @@ func (d *Decoder) text(f encoding.TextUnmarshaler, key string, v Value) {
 	}
 }
 
-func (d *Decoder) scalar(f reflect.Value, key string, v Value) {
+func (d *Decoder) scalar(f reflect.Value, key string, v document.Value) {
 	switch {
 	case !v.IsScalar():
 		d.mismatch(key, kindName(f.Kind()), v)
 	case f.Kind() == reflect.String:
 		f.SetString(v.Text)
 	case f.Kind() == reflect.Bool:
-		b, ok := ParseBool(v.Text)
+		b, ok := document.ParseBool(v.Text)
 		if !ok {
 			d.mismatch(key, "true or false", v)
 		}
@@ -103,21 +105,8 @@ func (d *Decoder) scalar(f reflect.Value, key string, v Value) {
 	}
 }
 
-// ParseBool takes true and false, and the booleans of YAML 1.1 too, because that
-// is what older manifests hold.
-func ParseBool(text string) (yes, ok bool) {
-	switch strings.ToLower(text) {
-	case "true", "yes", "on":
-		return true, true
-	case "false", "no", "off":
-		return false, true
-	default:
-		return false, false
-	}
-}
-
-func (d *Decoder) list(f reflect.Value, key string, v Value) {
-	if v.Kind != List {
+func (d *Decoder) list(f reflect.Value, key string, v document.Value) {
+	if v.Kind != document.List {
 		hint := ""
 		if v.IsScalar() {
 			hint = "write it as a list: [" + shown(v, v.Text) + "]"
@@ -128,18 +117,18 @@ func (d *Decoder) list(f reflect.Value, key string, v Value) {
 	out := reflect.MakeSlice(f.Type(), len(v.Items), len(v.Items))
 	for i, item := range v.Items {
 		path := key
-		if d.Places != nil || item.Kind == Map {
+		if d.Places != nil || item.Kind == document.Map {
 			path += "." + strconv.Itoa(i)
 		}
 		if d.Places != nil {
 			d.Places[path] = item.Pos
 		}
 		switch item.Kind {
-		case Null:
+		case document.Null:
 			d.mismatch(key, "a list without empty items", item)
-		case Map:
+		case document.Map:
 			d.Into(out.Index(i), path, item)
-		case List:
+		case document.List:
 			d.misread(key, item, "make one list, in an expression with concat()", "an item of `%s` is a list", key)
 		default:
 			d.Into(out.Index(i), key, item)
@@ -148,8 +137,8 @@ func (d *Decoder) list(f reflect.Value, key string, v Value) {
 	f.Set(out)
 }
 
-func (d *Decoder) mapping(f reflect.Value, key string, v Value) {
-	if v.Kind != Map {
+func (d *Decoder) mapping(f reflect.Value, key string, v document.Value) {
+	if v.Kind != document.Map {
 		d.mismatch(key, "a mapping", v)
 		return
 	}
@@ -166,7 +155,7 @@ func (d *Decoder) mapping(f reflect.Value, key string, v Value) {
 }
 
 // structure decodes a mapping into a struct; key is empty for the document.
-func (d *Decoder) structure(f reflect.Value, key string, v Value) {
+func (d *Decoder) structure(f reflect.Value, key string, v document.Value) {
 	fields := Fields(f.Type())
 	where, prefix := "", ""
 	if key != "" {
@@ -175,7 +164,7 @@ func (d *Decoder) structure(f reflect.Value, key string, v Value) {
 	for _, e := range v.Entries {
 		i := slices.IndexFunc(fields, func(f Field) bool { return f.Is(e.Key) })
 		if i < 0 {
-			d.Problems.AddMade(func() model.Problem { return Unknown(e.Pos, "key", e.Key, where, keysOf(fields)) })
+			d.Problems.AddMade(func() model.Problem { return document.Unknown(e.Pos, "key", e.Key, where, keysOf(fields)) })
 			continue
 		}
 		if d.Places != nil {
@@ -192,7 +181,7 @@ func (d *Decoder) reveal(s model.Secret) any {
 	return s.Reveal()
 }
 
-func (d *Decoder) mismatch(key, want string, v Value) {
+func (d *Decoder) mismatch(key, want string, v document.Value) {
 	got := v.Kind.String()
 	if v.IsScalar() {
 		got = strconv.Quote(shown(v, v.Text))
@@ -201,12 +190,12 @@ func (d *Decoder) mismatch(key, want string, v Value) {
 }
 
 // misread adds that a value cannot be what key is.
-func (d *Decoder) misread(key string, v Value, hint, format string, args ...any) {
+func (d *Decoder) misread(key string, v document.Value, hint, format string, args ...any) {
 	d.Problems.Add(v.Pos, hint, format, args...)
 	d.Problems[len(d.Problems)-1].Property = key
 }
 
-func shown(v Value, text string) string {
+func shown(v document.Value, text string) string {
 	if v.Secret {
 		return model.Redacted
 	}
@@ -225,11 +214,11 @@ func kindName(k reflect.Kind) string {
 	}
 }
 
-// Decode reads a document of at most max bytes and fills target, a pointer to a
+// Document reads a document of at most max bytes and fills target, a pointer to a
 // struct, by its json tags. It returns the place of each value by its path
 // (nats.servers), and every problem.
-func Decode(name string, data []byte, max int64, target any) (map[string]model.Position, model.Problems) {
-	root, problems := Read(name, data, max)
+func Document(name string, data []byte, max int64, target any) (map[string]model.Position, model.Problems) {
+	root, problems := document.Read(name, data, max)
 	d := Decoder{Problems: problems, Places: map[string]model.Position{}}
 	d.Document(root, target)
 
