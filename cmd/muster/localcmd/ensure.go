@@ -47,7 +47,7 @@ func (c *ensureCommand) run(ctx context.Context, t *resource.Type, properties re
 		return err
 	}
 
-	return exitOf(!run.OK(), run.Counts.Changed > 0, c.detailed)
+	return c.conclude(ctx, run)
 }
 
 // one runs one resource, with those of the manifest it includes. each, where it
