@@ -100,6 +100,8 @@ func explainText(err error) failure {
 	for _, known := range []struct{ start, what, remedy string }{
 		{"net/http: HTTP/1.x transport connection broken: malformed", "the server does not speak HTTP", "correct the port"},
 		{"malformed HTTP", "the server does not speak HTTP", "correct the port"},
+		{"readLoopPeekFailLocked: ", "the server does not speak HTTP", "correct the port"},
+		{"http: server closed idle connection", "the server closed the connection", ""},
 		{"http: server gave HTTP response to HTTPS client", "the server does not speak TLS", "write the URL without TLS, or correct the port"},
 	} {
 		if cause := starting(err, known.start); cause != nil {

@@ -55,6 +55,18 @@ func TestFailed(t *testing.T) {
 	}
 }
 
+// TestWordsOfTheTransport has errors that depend on what comes first.
+func TestWordsOfTheTransport(t *testing.T) {
+	for text, want := range map[string]string{
+		"http: server closed idle connection": "the server closed the connection",
+		"readLoopPeekFailLocked: %!w(<nil>)":  "the server does not speak HTTP",
+	} {
+		if got := web.Words(&url.Error{Op: "Get", URL: "http://x", Err: errors.New(text)}); !strings.HasSuffix(got, ": "+want) {
+			t.Errorf("%s became %q", text, got)
+		}
+	}
+}
+
 // TestWordsKeepOthers has errors that are not of the network.
 func TestWordsKeepOthers(t *testing.T) {
 	for _, err := range []error{errors.New("x"), tls.AlertError(40), web.ErrDowngrade, fmt.Errorf("a.yaml: %w", io.EOF)} {
@@ -64,8 +76,8 @@ func TestWordsKeepOthers(t *testing.T) {
 	}
 }
 
-// listen returns the address of a server that answers what serve does to a
-// connection of it.
+// listen returns the address of a server that serves its connections so, once a
+// request begins.
 func listen(t *testing.T, serve func(net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -84,6 +96,8 @@ func listen(t *testing.T, serve func(net.Conn)) string {
 				}
 				return
 			}
+			// An answer before the request is another error of Go, by chance.
+			_, _ = c.Read(make([]byte, 1))
 			serve(c)
 			open = append(open, c)
 		}
