@@ -55,6 +55,7 @@ type failure struct {
 	what, remedy string
 }
 
+// explain returns what an error says about the network.
 func explain(err error) failure {
 	var operation *net.OpError
 	var name *net.DNSError
