@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -69,6 +70,12 @@ func Dial(ctx context.Context, o ConnectOptions) (*nats.Conn, error) {
 		return nil, err
 	}
 	servers, opts, err := o.base()
+	if err == nil {
+		err = checkServers(servers)
+	}
+	if err == nil {
+		err = o.checkFiles()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConnect, err)
 	}
@@ -138,9 +145,6 @@ func (o ConnectOptions) identity() []nats.Option {
 	if o.TLSCert != "" || o.TLSKey != "" {
 		opts = append(opts, nats.ClientCert(o.TLSCert, o.TLSKey))
 	}
-	for _, file := range []string{o.Creds, o.NKey, o.PasswordFile, o.TLSCA, o.TLSCert, o.TLSKey} {
-		opts = append(opts, mustExist(file))
-	}
 
 	return opts
 }
@@ -172,19 +176,6 @@ func (o ConnectOptions) userOption(opts *nats.Options) error {
 	return nil
 }
 
-// mustExist refuses a missing file: with a retried connection the client would only
-// find out later, and report it nowhere.
-func mustExist(path string) nats.Option {
-	return func(*nats.Options) error {
-		if path == "" {
-			return nil
-		}
-		_, err := os.Stat(path)
-
-		return err
-	}
-}
-
 // handlers returns the options that call OnStatus. nats.go calls them one after the
 // other from one goroutine.
 func (o ConnectOptions) handlers() []nats.Option {
@@ -208,6 +199,23 @@ func (o ConnectOptions) handlers() []nats.Option {
 			changed(ConnectionStatus{Connected: nc.IsConnected(), Server: nc.ConnectedUrlRedacted(), Err: err})
 		}),
 	}
+}
+
+// checkServers returns an error for what is no URL of a server.
+func checkServers(servers string) error {
+	for _, s := range strings.Split(servers, ",") {
+		full := strings.TrimSpace(s)
+		if !strings.Contains(full, "://") {
+			full = "nats://" + full
+		}
+		u, err := url.Parse(full)
+		if err == nil && u.Hostname() != "" && (strings.Count(u.Host, ":") < 2 || u.Host[0] == '[') {
+			continue
+		}
+		return fmt.Errorf("%q is no URL of a server: write nats://host:4222 (and percent-encode what is special in a password)", withoutCredentials(s))
+	}
+
+	return nil
 }
 
 // withoutCredentials removes user, password and token from URLs.

@@ -113,7 +113,31 @@ func TestDialRefusesWrongOptions(t *testing.T) {
 	if err := os.WriteFile(garbage, []byte("garbage"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	seed, err := kvtest.KeyPair(t, nkeys.CreateUser).Seed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{}
+	for name, text := range map[string][]byte{"empty": nil, "seed": seed} {
+		files[name] = filepath.Join(dir, name)
+		if err := os.WriteFile(files[name], text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for name, o := range map[string]kvstore.ConnectOptions{
+		"creds empty":     {Creds: files["empty"]},
+		"creds garbage":   {Creds: garbage},
+		"creds of a seed": {Creds: files["seed"]},
+		"creds directory": {Creds: dir},
+		"nkey empty":      {NKey: files["empty"]},
+		"password empty":  {User: "a", PasswordFile: files["empty"]},
+		"password a dir":  {User: "a", PasswordFile: dir},
+		"ca empty":        {TLSCA: files["empty"]},
+		"cert alone":      {TLSCert: garbage},
+		"key alone":       {TLSKey: garbage},
+		"no host":         {Servers: []string{"nats://"}},
+		"colons":          {Servers: []string{":::"}},
+		"a space":         {Servers: []string{srv.URL(), "nats://x y"}},
 		"creds missing":   {Creds: missing},
 		"nkey missing":    {NKey: missing},
 		"nkey garbage":    {NKey: garbage},

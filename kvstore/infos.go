@@ -3,9 +3,11 @@ package kvstore
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/nats-io/jsm.go/api"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/model"
 )
@@ -26,6 +28,9 @@ func (i Infos) Of(stream string) (*api.StreamInfo, error) {
 		return info, nil
 	}
 }
+
+// ErrNoJetStream is an account without JetStream.
+var ErrNoJetStream = errors.New("JetStream is not enabled for this account")
 
 // Infos returns the streams of the account that keep a subject, or all for none. It
 // lists them, because the list cannot be made to show the keys in a stream, as the
@@ -61,6 +66,9 @@ func (s *Store) infoPage(ctx context.Context, subject string, offset int) (*api.
 	var resp api.JSApiStreamListResponse
 	if err := json.Unmarshal(reply.Data, &resp); err != nil {
 		return nil, err
+	}
+	if resp.Error != nil && resp.Error.ErrCode == uint16(jetstream.JSErrCodeJetStreamNotEnabledForAccount) {
+		return nil, ErrNoJetStream
 	}
 
 	return &resp, resp.ToError()

@@ -154,7 +154,7 @@ func (h *Heartbeat) checkDuplicate(ctx context.Context) {
 	switch {
 	case !found.Started.IsZero() && !found.Stopped() && !found.Started.Equal(started):
 		h.duplicateAt = now
-		duplicate = fmt.Sprintf("another agent runs as node %s, started %s: give one of them another id", c.Node, found.Started.Format(time.RFC3339))
+		duplicate = fmt.Sprintf("another agent runs as node %s, started %s: give one of them another id (node of agent.yaml, or --node) and restart it", c.Node, found.Started.Format(time.RFC3339))
 	case now.Sub(h.duplicateAt) <= duplicateGone*c.Heartbeat.Std() && !found.Stopped():
 		return // its next state may be on its way
 	}

@@ -104,17 +104,17 @@ func (p Provisioner) Check(ctx context.Context) error {
 	for _, s := range p.store.Names().Streams() {
 		optional[s.Config.Name] = s.Optional
 	}
-	var wrong []error
+	var wrong []string
 	kind := ErrDiffers
 	for _, d := range differences {
 		if d.Create {
-			wrong = append(wrong, fmt.Errorf("%s is missing", d.Stream))
+			wrong = append(wrong, d.Stream+" is missing")
 			if !optional[d.Stream] {
 				kind = kvstore.ErrNotProvisioned
 			}
 		}
 		for _, c := range d.Changes {
-			wrong = append(wrong, fmt.Errorf("%s: %s", d.Stream, c))
+			wrong = append(wrong, fmt.Sprintf("%s: %s", d.Stream, c))
 			if !c.optional {
 				kind = kvstore.ErrNotProvisioned
 			}
@@ -124,7 +124,7 @@ func (p Provisioner) Check(ctx context.Context) error {
 		return nil
 	}
 
-	return fmt.Errorf("%w, run `muster fleet init`: %w", kind, errors.Join(wrong...))
+	return fmt.Errorf("%w, run `muster fleet init`: %s", kind, strings.Join(wrong, "; "))
 }
 
 // Apply creates what is missing, changes what differs, and returns what it did.

@@ -70,17 +70,6 @@ func Read(name string, data []byte, limit int64) (Value, model.Problems) {
 // looksLikeJSON is how JSON begins that was meant to be JSON.
 var looksLikeJSON = regexp.MustCompile(`^\s*\{\s*"`)
 
-// brokenJSON finds what is wrong with JSON that cannot be read as YAML either.
-func brokenJSON(name string, data []byte) model.Problems {
-	err := json.Unmarshal(data, &json.RawMessage{})
-	at := model.Position{File: name, Line: 1, Column: 1}
-	if syntax := (&json.SyntaxError{}); errors.As(err, &syntax) {
-		at = PositionAt(name, data, max(int(syntax.Offset)-1, 0))
-	}
-
-	return model.ProblemAt(at, "", "invalid JSON: %v", err)
-}
-
 // readNode parses the one YAML document that data may hold, nil when it is empty.
 func readNode(name string, data []byte) (*yaml.Node, model.Problems) {
 	first, second, err := parse(data)

@@ -60,7 +60,7 @@ func syntaxHint(message string) string {
 		return "quote text that begins with `@`, a backtick or `%`; indent with spaces"
 	case strings.Contains(message, "did not find expected key"), strings.Contains(message, "did not find expected '-' indicator"), strings.Contains(message, "could not find expected ':'"):
 		return "check the indentation of this line and the one before, and that a key ends with `: `"
-	case strings.Contains(message, "did not find expected ',' or"):
+	case strings.Contains(message, "did not find expected ',' or"), strings.Contains(message, "did not find expected node content"):
 		return "a brace or bracket before this place is not closed; quote an expression that begins with a brace"
 	default:
 		return ""

@@ -201,8 +201,8 @@ func TestLoadData(t *testing.T) {
 		"section":    {"data: {a: 1}\nmuster: {}\n", path + ":2:1: a source of data has no section `muster` (put it under `data:`, or remove it)"},
 		"ccm":        {"ccm: {}\n", path + ":1:1: a source of data has no section `ccm` (put it under `data:`, or remove it)"},
 		"list":       {"- a\n", path + ":1:1: data must be a mapping, not a list (write key: value)"},
-		"unknown":    {"data: {a: 1}\nb: 2\n", path + ":2:1: unknown key `b`"},
-		"unreadable": {"a: [", path + ":1:1: invalid YAML: did not find expected node content"},
+		"unknown":    {"data: {a: 1}\nb: 2\n", path + ":2:1: unknown key `b` (values are below `data:`; the resources of a manifest are items of `resources:` below `muster:`)"},
+		"unreadable": {"a: [", path + ":1:1: invalid YAML: did not find expected node content (a brace or bracket before this place is not closed; quote an expression that begins with a brace)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := os.WriteFile(path, []byte(tc.in), 0o600); err != nil {

@@ -46,8 +46,8 @@ func TestRequestProblems(t *testing.T) {
 	for name, tc := range map[string]struct{ in, want string }{
 		"empty":            {"", "r:1:1: the document is empty"},
 		"text":             {"hello", "r:1:1: a request must be a mapping, not a string"},
-		"broken":           {"{\"protocol\": ", "r:1:13: invalid JSON: unexpected end of JSON input"},
-		"broken inside":    {"{\"protocol\":\n  \"x\" y}", "r:2:7: invalid JSON: invalid character 'y' after object key:value pair"},
+		"broken":           {"{\"protocol\": ", "r:1:13: invalid JSON: it ends too early (a bracket, brace or quote is not closed)"},
+		"broken inside":    {"{\"protocol\":\n  \"x\" y}", "r:2:7: invalid JSON: unexpected 'y' after a value (a comma or a closing brace is missing before it)"},
 		"nothing":          {"{}", "r:1:1: the request has no `protocol` (add \"protocol\": \"io.choria.ccm.v1.resource.ensure.request\")\nr:1:1: the request has no `type` (add \"type\": \"file\")"},
 		"protocol":         {"protocol: io.choria.ccm.v2.resource.ensure.request\ntype: file\n", "r:1:11: the protocol is \"io.choria.ccm.v2.resource.ensure.request\" (it must be io.choria.ccm.v1.resource.ensure.request)"},
 		"empty protocol":   {"protocol: \"\"\ntype: file\n", "r:1:1: the request has no `protocol` (add \"protocol\": \"io.choria.ccm.v1.resource.ensure.request\")"},

@@ -258,7 +258,7 @@ func (l *connectionLog) status(s kvstore.ConnectionStatus) {
 			l.log.Error("NATS rejected " + l.who + ", will retry")
 		}
 	case s.Err != nil && s.Connected:
-		l.log.Warn("NATS error", "error", s.Err)
+		l.log.Warn("NATS error", "error", cli.Plain(s.Err))
 	case s.Connected:
 		event := "connected to NATS"
 		if l.before {
@@ -278,7 +278,7 @@ func (l *connectionLog) status(s kvstore.ConnectionStatus) {
 func (l *connectionLog) logLoss(err error) {
 	var attributes []any
 	if err != nil {
-		attributes = []any{"error", err}
+		attributes = []any{"error", cli.Plain(err)}
 	}
 	if !l.before {
 		l.log.Warn("cannot reach NATS, will retry", attributes...)

@@ -50,7 +50,7 @@ func TestAnOutageIsLoggedOnce(t *testing.T) {
 	want := []string{
 		`WARN  cannot reach NATS, will retry error="dial tcp: connection refused"`,
 		`INFO  connected to NATS server=nats://x`,
-		`WARN  disconnected from NATS meanwhile="the assigned state is kept, reports are buffered" error=EOF`,
+		`WARN  disconnected from NATS meanwhile="the assigned state is kept, reports are buffered" error="the server closed the connection"`,
 		`INFO  reconnected to NATS server=nats://x`,
 		`WARN  disconnected from NATS meanwhile="the assigned state is kept, reports are buffered"`,
 	}

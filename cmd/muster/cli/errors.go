@@ -12,8 +12,10 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
+	"github.com/musterfleet/muster/resources/host/web"
 )
 
 // Exit codes (spec/formats.md, "Command line").
@@ -73,7 +75,7 @@ func Report(w io.Writer, err error) int {
 	}
 	var problems model.Problems
 	if !errors.As(err, &problems) {
-		fmt.Fprintf(w, "muster: %s\n", print.Visible(plain(err)))
+		fmt.Fprintf(w, "muster: %s\n", print.Visible(Plain(err)))
 		return code
 	}
 	for _, p := range problems.Sorted() {
@@ -84,10 +86,13 @@ func Report(w io.Writer, err error) int {
 	return code
 }
 
-// plain returns the text of an error, with words of users instead of those that
+// Plain returns the text of an error, with words of users instead of those that
 // libraries have for common ones.
-func plain(err error) string {
-	text := err.Error()
+func Plain(err error) string {
+	text := web.Words(err)
+	if errors.Is(err, kvstore.ErrConnect) && errors.Is(err, io.EOF) {
+		text = strings.Replace(text, io.EOF.Error(), web.Words(io.EOF), 1)
+	}
 	for _, known := range []struct {
 		err   error
 		words string
@@ -97,10 +102,15 @@ func plain(err error) string {
 		{nats.ErrTimeout, "no answer in time"},
 		{context.DeadlineExceeded, "no answer in time"},
 		{nats.ErrAuthorization, "the server rejects the credentials"},
+		{nats.ErrNoInfoReceived, "what answers is no NATS server"},
+		{nats.ErrSecureConnWanted, "the server has no TLS"},
+		{nats.ErrSecureConnRequired, "the server requires TLS"},
 		{io.ErrUnexpectedEOF, "it ends too early"},
 	} {
-		if errors.Is(err, known.err) {
-			text = strings.ReplaceAll(text, known.err.Error(), known.words)
+		// A server writes some with capitals.
+		at := strings.Index(strings.ToLower(text), strings.ToLower(known.err.Error()))
+		if errors.Is(err, known.err) && at >= 0 {
+			text = text[:at] + known.words + text[at+len(known.err.Error()):]
 		}
 	}
 

@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
+	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -17,6 +17,7 @@ import (
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/kvstore/registrations"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host/web"
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
@@ -33,11 +34,11 @@ func (e *Env) Store(ctx context.Context) (*kvstore.Store, error) {
 	if err := e.askPassword(&options); err != nil {
 		return nil, err
 	}
-	if err := checkFiles(options); err != nil {
-		return nil, err
-	}
 	options.Name = "muster " + Version()
 	nc, err := kvstore.Dial(ctx, options)
+	if file := (*kvstore.FileError)(nil); errors.As(err, &file) {
+		return nil, fmt.Errorf("--%w", file)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -49,26 +50,6 @@ func (e *Env) Store(ctx context.Context) (*kvstore.Store, error) {
 	e.nc, e.store = nc, store
 
 	return store, nil
-}
-
-// checkFiles reports a file of a flag, or of its variable, that cannot be read.
-func checkFiles(o kvstore.ConnectOptions) error {
-	for _, f := range []struct{ flag, path string }{
-		{"creds", o.Creds}, {"nkey", o.NKey}, {"password-file", o.PasswordFile}, {"tlsca", o.TLSCA}, {"tlscert", o.TLSCert}, {"tlskey", o.TLSKey},
-	} {
-		if f.path == "" {
-			continue
-		}
-		file, err := os.Open(f.path)
-		if err != nil {
-			var failed *fs.PathError
-			errors.As(err, &failed)
-			return fmt.Errorf("--%s %s: %w", f.flag, f.path, failed.Err)
-		}
-		_ = file.Close()
-	}
-
-	return nil
 }
 
 // askPassword completes the password of a user, whose arguments everyone on the
@@ -113,6 +94,8 @@ func (e *Env) ConnectHint(err error) error {
 	switch {
 	case errors.Is(err, kvstore.ErrNotPermitted):
 		return fmt.Errorf("%w (operators need the whole account)", err)
+	case errors.Is(err, kvstore.ErrNoJetStream):
+		return fmt.Errorf("%w (add jetstream: enabled to the account of these credentials in nats-server's configuration, or its limits to the JWT of the account)", err)
 	case errors.Is(err, nats.ErrNoResponders):
 		return fmt.Errorf("%w (is JetStream enabled in nats-server, and for this account?)", err)
 	case !errors.Is(err, kvstore.ErrConnect):
@@ -121,7 +104,13 @@ func (e *Env) ConnectHint(err error) error {
 		return fmt.Errorf("%w (the server rejected user %s or the password)", err, e.Flags.Connect.User)
 	case errors.Is(err, nats.ErrAuthorization):
 		return fmt.Errorf("%w (give other credentials with --user, --creds or --nkey)", err)
-	case !errors.Is(err, nats.ErrNoServers) && !errors.Is(err, nats.ErrTimeout) && !errors.As(err, &network):
+	case errors.Is(err, nats.ErrSecureConnWanted):
+		return fmt.Errorf("%w (write nats:// instead of tls://)", err)
+	case errors.Is(err, nats.ErrSecureConnRequired):
+		return fmt.Errorf("%w (write tls://, and give its authority with --tlsca)", err)
+	case web.Remedy(err) != "":
+		return fmt.Errorf("%w (%s)", err, web.Remedy(err))
+	case !errors.Is(err, nats.ErrNoServers) && !errors.Is(err, nats.ErrTimeout) && !errors.Is(err, nats.ErrNoInfoReceived) && !errors.Is(err, io.EOF) && !errors.As(err, &network):
 		return err
 	case e.Given("context", "server"):
 		return fmt.Errorf("%w (is nats-server running there?)", err)

@@ -71,6 +71,11 @@ func uniqueKey(all []model.Entry, name string) (string, error) {
 	return "", fmt.Errorf("%s is ambiguous; give a full key: %s", name, strings.Join(keys, ", "))
 }
 
-func notAssigned(what string) error {
-	return fmt.Errorf("%s is not assigned: %w (see muster fleet ls)", what, model.ErrNotFound)
-}
+// notAssigned is what has no assignment, a model.ErrNotFound.
+type notAssigned string
+
+// Error names it, with the remedy.
+func (n notAssigned) Error() string { return string(n) + " is not assigned (see muster fleet ls)" }
+
+// Unwrap returns model.ErrNotFound.
+func (n notAssigned) Unwrap() error { return model.ErrNotFound }

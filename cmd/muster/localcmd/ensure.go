@@ -48,7 +48,7 @@ func (c *ensureCommand) run(ctx context.Context, t *resource.Type, properties do
 		return err
 	}
 
-	return exitOf(!run.OK(), run.Counts.Changed > 0, c.detailed)
+	return c.conclude(ctx, run)
 }
 
 // one runs one resource, with those of the manifest it includes. each, where it

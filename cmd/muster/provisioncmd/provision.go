@@ -4,19 +4,18 @@ package provisioncmd
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/choria-io/fisk"
-	"github.com/choria-io/fisk/units"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/kvstore/permissions"
 	"github.com/musterfleet/muster/kvstore/provision"
+	"github.com/musterfleet/muster/model"
 )
 
 // Add adds the commands to muster fleet.
@@ -31,7 +30,7 @@ type initCommand struct {
 	print.Format
 	replicas               int
 	reportAge              time.Duration
-	reportSize, bundleSize size
+	reportSize, bundleSize model.Size
 	yes, dryRun            bool
 }
 
@@ -42,33 +41,19 @@ func addInit(env *cli.Env, fleet *fisk.CmdClause) {
 		"  muster fleet init --dry-run\n  muster fleet init --replicas 3 --report-age 30d")
 	cli.Int(cmd.Flag("replicas", "Replicas of each stream (default on creation: 1)").PlaceHolder("N"), &c.replicas)
 	cmd.Flag("report-age", "Maximum age of reports (default on creation: 7d)").PlaceHolder("AGE").DurationVar(&c.reportAge)
-	cmd.Flag("report-size", "Maximum size of all reports (default on creation: 1GiB)").PlaceHolder("SIZE").SetValue(&c.reportSize)
-	cmd.Flag("bundle-size", "Maximum size of all bundles (default on creation: unlimited)").PlaceHolder("SIZE").SetValue(&c.bundleSize)
+	cmd.Flag("report-size", "Maximum size of all reports (default on creation: 1GiB)").PlaceHolder("SIZE").SetValue(size{&c.reportSize})
+	cmd.Flag("bundle-size", "Maximum size of all bundles (default on creation: unlimited)").PlaceHolder("SIZE").SetValue(size{&c.bundleSize})
 	cmd.Flag("dry-run", "Show what would be done, and change nothing").UnNegatableBoolVar(&c.dryRun)
 	cmd.Flag("yes", "Do not ask for confirmation").Short('y').UnNegatableBoolVar(&c.yes)
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(c.run))
 }
 
-// size is a flag of a number of bytes: 10MiB, 10M and 10MB are the same.
-type size units.Base2Bytes
+// size is a flag of a number of bytes.
+type size struct{ *model.Size }
 
 // Set parses the value.
-func (s *size) Set(text string) error {
-	n, err := units.ParseBase2Bytes(text)
-	if err != nil {
-		n, err = units.ParseBase2Bytes(text + "B")
-	}
-	if err != nil || n <= 0 {
-		return errors.New("not a size above 0, write it with its unit, for example 10MiB")
-	}
-	*s = size(n)
-
-	return nil
-}
-
-// String returns the value with its unit.
-func (s *size) String() string { return units.Base2Bytes(*s).String() }
+func (s size) Set(text string) error { return s.UnmarshalText([]byte(text)) }
 
 func (c *initCommand) run(ctx context.Context) error {
 	if c.Given("replicas") && (c.replicas < 1 || c.replicas > 5) {

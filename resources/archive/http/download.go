@@ -3,10 +3,8 @@ package http
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	nethttp "net/http"
 	"time"
 
@@ -44,7 +42,7 @@ func (p Provider) Download(ctx context.Context, env resource.Env, spec *archive.
 	var broken transferError
 	switch {
 	case errors.As(err, &broken):
-		err = fmt.Errorf("%s: %w", web.Name(req.URL), web.WithoutCredentials(broken.error, secrets...))
+		err = web.Failed(req.URL, broken.error, secrets...)
 		if do := remedy(broken.error); do != "" {
 			err = fmt.Errorf("%w (%s)", err, do)
 		}
@@ -57,30 +55,19 @@ func (p Provider) Download(ctx context.Context, env resource.Env, spec *archive.
 	return nil
 }
 
-// remedy returns what to do about a download that failed, empty where the error
+// remedy returns what to do about a response without content, empty where the error
 // has it.
 func remedy(err error) string {
 	var status statusError
-	var network *net.OpError
-	var name *net.DNSError
 	switch {
-	case errors.As(err, &status):
-		switch {
-		case status.code == nethttp.StatusUnauthorized, status.code == nethttp.StatusForbidden:
-			return "check `username`, `password` and `headers`"
-		case status.code == nethttp.StatusNotFound, status.code == nethttp.StatusGone:
-			return "check `url`"
-		case status.code >= 500:
-			return "the server fails; the next run tries again"
-		}
-	case errors.As(err, &name):
-		return "check the host of `url`, and the resolver of this node"
-	case errors.As(err, new(tls.RecordHeaderError)):
-		return "the server does not speak TLS: write http:// in `url`, or correct its port"
-	case errors.As(err, new(*tls.CertificateVerificationError)):
-		return "install the authority that signed it (ca-certificates), or correct `url`"
-	case errors.As(err, &network) && network.Op == "dial":
-		return "the server does not run there, or a firewall or proxy is in the way"
+	case !errors.As(err, &status):
+		return ""
+	case status.code == nethttp.StatusUnauthorized, status.code == nethttp.StatusForbidden:
+		return "check `username`, `password` and `headers`"
+	case status.code == nethttp.StatusNotFound, status.code == nethttp.StatusGone:
+		return "check `url`"
+	case status.code >= 500:
+		return "the server fails; the next run tries again"
 	}
 
 	return ""

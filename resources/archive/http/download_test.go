@@ -335,7 +335,7 @@ func TestNoCredentialsAnywhere(t *testing.T) {
 		"a loop":          {nil, "loop", "more than 10 redirects"},
 		"elsewhere":       {webtest.Status(302, "Location", "http://joe:hunter2@"+gone.Addr().String()+"/?token=s3cret-token"), "", "connection refused"},
 		"elsewhere, well": {webtest.Status(302, "Location", other.URL+"/a.tar.gz"), "", ""},
-		"a strange word":  {said("HTTP/1.1 hunter2\r\n\r\n"), "", "malformed HTTP status code"},
+		"a strange word":  {said("HTTP/1.1 hunter2\r\n\r\n"), "", "the server does not speak HTTP"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := newTrial(t, webtest.Start(t))

@@ -37,8 +37,8 @@ func TestParse(t *testing.T) {
 func TestParseErrorsHaveTheirPlace(t *testing.T) {
 	for name, c := range map[string]struct{ file, text, want string }{
 		"json syntax":        {"d/f.json", "{\n  \"a\": 1,\n  b\n}", "d/f.json:3:3: invalid JSON: "},
-		"json cut short":     {"f.json", "{\n\"a\": 1", "f.json:2:6: invalid JSON: unexpected end"},
-		"json with more":     {"f.json", "{}\n  {}", "f.json:2:3: invalid JSON: invalid character '{' after top-level value"},
+		"json cut short":     {"f.json", "{\n\"a\": 1", "f.json:2:6: invalid JSON: it ends too early"},
+		"json with more":     {"f.json", "{}\n  {}", "f.json:2:3: invalid JSON: unexpected '{' after the document (a file holds one document)"},
 		"json list":          {"f.json", "[1]", "f.json:1:1: facts must be a mapping, not a list (write them as name: value)"},
 		"yaml syntax":        {"f.yaml", "a: 1\nb: [1\n", "f.yaml:2:1: invalid YAML: "},
 		"yaml scalar":        {"f.yaml", "text", "f.yaml:1:1: facts must be a mapping"},

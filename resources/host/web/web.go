@@ -169,16 +169,20 @@ func BasicSecrets(user, password string) []model.Secret {
 	return []model.Secret{model.NewSecret(password), model.NewSecret(base64.StdEncoding.EncodeToString([]byte(user + ":" + password)))}
 }
 
-// WithoutCredentials returns the cause of a client's error without the URL, the
-// secrets and the credentials of proxies.
+// WithoutCredentials returns the cause of a client's error in words, without the URL,
+// the secrets and the credentials of proxies.
 func WithoutCredentials(err error, secrets ...model.Secret) error {
 	var outer *url.Error
 	if errors.As(err, &outer) {
 		err = outer.Err
 	}
 	redactor := redact.New(append(proxySecrets(), secrets...)...)
-	if text := redactor.Redact(err.Error()); text != err.Error() {
-		return errors.New(text)
+	text := Words(err)
+	switch safe := redactor.Redact(text); {
+	case safe != text || redactor.Redact(err.Error()) != err.Error():
+		return errors.New(safe)
+	case text != err.Error():
+		return worded{err, text}
 	}
 
 	return err

@@ -26,7 +26,7 @@ func (f *Fetcher) openHTTP(ctx context.Context, source string) (*opened, error) 
 	resp, err := f.client.Do(req)
 	if err != nil {
 		cancel(nil)
-		return nil, fmt.Errorf("%s: %w", name, web.WithoutCredentials(err, secrets...))
+		return nil, web.Failed(req.URL, err, secrets...)
 	}
 	body := &stalling{ReadCloser: resp.Body, ended: func() error { return context.Cause(ctx) }, cancel: cancel, limit: f.opts.HTTPStall}
 	if resp.StatusCode != http.StatusOK {

@@ -90,7 +90,6 @@ func (d *Document) HasResources() bool { return d.section != "" }
 
 func newDocument(name string, text []byte, root document.Value) *Document {
 	d := &Document{name: name, text: text, Merge: MergeFirst}
-	known := []string{"data", "hierarchy", "overrides", "muster", "ccm"}
 	if v, ok := root.Get("protocol"); ok && v.IsScalar() {
 		d.problems.Add(v.Pos, "take the manifest within it", "this is a document of protocol %s, not a manifest", v.Text)
 		return d
@@ -114,7 +113,7 @@ func newDocument(name string, text []byte, root document.Value) *Document {
 			d.section = e.Key
 			d.body(e)
 		default:
-			d.unknown(e, "", known)
+			d.unknownAtTop(e)
 		}
 	}
 
@@ -129,6 +128,34 @@ func (d *Document) expect(e document.Entry, kind document.Kind) document.Value {
 	}
 
 	return e.Value
+}
+
+// topKeys and sectionKeys return the keys of a manifest, and of its section muster.
+func topKeys() []string { return []string{"data", "hierarchy", "overrides", "muster", "ccm"} }
+
+func sectionKeys() []string {
+	return []string{"fail_on_error", "pre_message", "post_message", KeyJetFile, "resources"}
+}
+
+// unknownAtTop reports a key that a manifest has elsewhere, or not at all.
+func (d *Document) unknownAtTop(e document.Entry) {
+	switch {
+	case slices.Contains(sectionKeys(), e.Key):
+		d.problems.Add(e.Pos, "put it below `muster:`, indented", "unknown key `%s`", e.Key)
+	case document.Nearest(e.Key, topKeys()) == "":
+		d.problems.Add(e.Pos, "values are below `data:`; the resources of a manifest are items of `resources:` below `muster:`", "unknown key `%s`", e.Key)
+	default:
+		d.unknown(e, "", topKeys())
+	}
+}
+
+// unknownInSection is unknownAtTop for the section muster.
+func (d *Document) unknownInSection(e document.Entry, section string) {
+	if slices.Contains(topKeys(), e.Key) {
+		d.problems.Add(e.Pos, "put it at the top level, beside `"+section+":`", "unknown key `%s` in `%s`", e.Key, section)
+		return
+	}
+	d.unknown(e, section, sectionKeys())
 }
 
 func (d *Document) unknown(e document.Entry, where string, known []string) {
@@ -160,7 +187,6 @@ func (d *Document) hierarchy(h document.Entry) {
 }
 
 func (d *Document) body(section document.Entry) {
-	known := []string{"fail_on_error", "pre_message", "post_message", KeyJetFile, "resources"}
 	for _, e := range d.expect(section, document.Map).Entries {
 		switch e.Key {
 		case "fail_on_error":
@@ -176,7 +202,7 @@ func (d *Document) body(section document.Entry) {
 		case "resources":
 			d.Resources = d.expect(e, document.List).Items
 		default:
-			d.unknown(e, section.Key, known)
+			d.unknownInSection(e, section.Key)
 		}
 	}
 	if d.JetFile.Text != "" && len(d.Resources) > 0 {

@@ -2,9 +2,11 @@ package ensurecmd
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/manifest"
 )
@@ -29,5 +31,22 @@ func TestRequestIsNotEscapedForHTML(t *testing.T) {
 	}
 	if err := json.Unmarshal(back.Properties, &got); err != nil || got["content"] != content {
 		t.Errorf("got %.80s, %v", back.Properties, err)
+	}
+}
+
+// TestSummaryOfManyNodes names a few of them: it is one line.
+func TestSummaryOfManyNodes(t *testing.T) {
+	t.Parallel()
+	for count, want := range map[int]string{
+		10: "0 nodes answered, no answer from: n00, n01, n02, n03, n04, n05, n06, n07, n08, n09",
+		12: "0 nodes answered, no answer from: n00, n01, n02, n03, n04, n05, n06, n07, n08, n09 and 2 more (--json has all)",
+	} {
+		r := &fleet.Ensured{}
+		for i := range count {
+			r.Missing = append(r.Missing, fmt.Sprintf("n%02d", i))
+		}
+		if got := ensureSummary(r); got != want {
+			t.Errorf("%d: %s", count, got)
+		}
 	}
 }

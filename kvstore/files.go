@@ -1,0 +1,110 @@
+package kvstore
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/nats-io/nkeys"
+)
+
+// FileError is a file of an option that cannot be used for it.
+type FileError struct {
+	// Option is the option: creds, nkey, password-file, tlsca, tlscert or tlskey.
+	Option, Path string
+	Err          error
+}
+
+// Error names the option, the file and what is wrong with it.
+func (e *FileError) Error() string { return fmt.Sprintf("%s %s: %v", e.Option, e.Path, e.Err) }
+
+// Unwrap returns what is wrong with the file.
+func (e *FileError) Unwrap() error { return e.Err }
+
+// checkFiles returns a FileError of the first file that cannot be used: the client
+// only finds out later, with a retried connection never, and does not name the file.
+func (o ConnectOptions) checkFiles() error {
+	for _, f := range []struct {
+		option, path string
+		check        func([]byte) error
+	}{
+		{"creds", o.Creds, checkCreds},
+		{"nkey", o.NKey, checkSeed},
+		{"password-file", o.PasswordFile, checkPassword},
+		{"tlsca", o.TLSCA, checkAuthorities},
+		{"tlscert", o.TLSCert, nil},
+		{"tlskey", o.TLSKey, nil},
+	} {
+		if f.path == "" {
+			continue
+		}
+		text, err := os.ReadFile(f.path)
+		if failed := (*fs.PathError)(nil); errors.As(err, &failed) {
+			err = failed.Err
+		}
+		if err == nil && f.check != nil {
+			err = f.check(text)
+		}
+		if err != nil {
+			return &FileError{f.option, f.path, err}
+		}
+	}
+
+	return o.checkCertificate()
+}
+
+func checkCreds(text []byte) error {
+	token, err := nkeys.ParseDecoratedJWT(text)
+	if err != nil || strings.Count(token, ".") != 2 || checkSeed(text) != nil {
+		return errors.New("it holds no credentials (nsc generate creds writes such a file: the JWT of a user, and its seed)")
+	}
+
+	return nil
+}
+
+func checkSeed(text []byte) error {
+	pair, err := nkeys.ParseDecoratedUserNKey(text)
+	if err != nil {
+		return errors.New("it holds no seed of a user (one begins with SU; nsc or nk -gen user writes it)")
+	}
+	pair.Wipe()
+
+	return nil
+}
+
+func checkPassword(text []byte) error {
+	if strings.TrimRight(string(text), "\r\n") == "" {
+		return errors.New("it is empty, write the password to it")
+	}
+
+	return nil
+}
+
+func checkAuthorities(text []byte) error {
+	if !x509.NewCertPool().AppendCertsFromPEM(text) {
+		return errors.New("it holds no certificate in PEM (a block that begins with -----BEGIN CERTIFICATE-----)")
+	}
+
+	return nil
+}
+
+// checkCertificate checks the certificate of the client and its key.
+func (o ConnectOptions) checkCertificate() error {
+	switch {
+	case o.TLSCert == "" && o.TLSKey == "":
+		return nil
+	case o.TLSKey == "":
+		return &FileError{"tlscert", o.TLSCert, errors.New("a certificate needs its key, give tlskey too")}
+	case o.TLSCert == "":
+		return &FileError{"tlskey", o.TLSKey, errors.New("a key needs its certificate, give tlscert too")}
+	}
+	if _, err := tls.LoadX509KeyPair(o.TLSCert, o.TLSKey); err != nil {
+		return &FileError{"tlscert", o.TLSCert, fmt.Errorf("not a certificate in PEM with the key in %s: %s", o.TLSKey, strings.TrimPrefix(err.Error(), "tls: "))}
+	}
+
+	return nil
+}
