@@ -82,6 +82,8 @@ type linkCheck struct {
 	problems model.Problems
 	// names are all names, for hints; set when first needed.
 	names []string
+	// compared is how many names unknown ones were compared with.
+	compared int
 
 	state []visit
 	path  []int
@@ -176,7 +178,15 @@ func (c *linkCheck) include() {
 	}
 }
 
+// maxComparisons bounds how often unknown names are compared with known ones, for
+// hints: a large manifest may have many of both.
+const maxComparisons = 200_000
+
+// near returns a hint for an unknown reference, while hints are cheap.
 func (c *linkCheck) near(ref model.Ref) string {
+	if c.compared += len(c.byRef); c.compared > maxComparisons && c.compared > len(c.byRef) {
+		return ""
+	}
 	if c.names == nil {
 		for known := range c.byRef {
 			c.names = append(c.names, known.String())

@@ -71,3 +71,17 @@ func TestCheckOfALongChain(t *testing.T) {
 		t.Fatalf("%d problems", len(got))
 	}
 }
+
+// Hints cost a comparison with every name: of many unknown references only the
+// first have them, so a large manifest is judged at once.
+func TestHintsOfManyUnknownReferences(t *testing.T) {
+	const many = 20_000
+	var lines []string
+	for i := range many {
+		lines = append(lines, fmt.Sprintf("name%d nome%d", i, i))
+	}
+	got := links.Check(parse(lines...), nil)
+	if last := got[len(got)-2]; got[0].Hint != "did you mean `t#name0`?" || last.Hint != "" {
+		t.Fatalf("%d problems, hints %q and %q", len(got), got[0].Hint, last.Hint)
+	}
+}

@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/musterfleet/muster/model"
@@ -24,14 +25,9 @@ func (b *build) leaveOut(ctx context.Context, i inclusion) map[model.Ref]bool {
 	if err != nil || child.openEnded || child.leftOpen || len(child.session.Doc.Problems()) > 0 {
 		return nil
 	}
-	out := map[model.Ref]bool{}
+	out := child.allLeftOut()
 	for _, l := range child.links {
 		for _, name := range l.Names() {
-			out[name] = true
-		}
-	}
-	for _, res := range child.out.Resources {
-		for name := range res.LeftOut {
 			out[name] = true
 		}
 	}
@@ -39,13 +35,12 @@ func (b *build) leaveOut(ctx context.Context, i inclusion) map[model.Ref]bool {
 	return out
 }
 
-// isLeftOut reports whether a reference is to what a manifest declares that is left out.
-func (b *build) isLeftOut(ref model.Ref) bool {
+// allLeftOut returns the references to what a manifest declares that is left out.
+func (b *build) allLeftOut() map[model.Ref]bool {
+	out := map[model.Ref]bool{}
 	for _, res := range b.out.Resources {
-		if res.LeftOut[ref] {
-			return true
-		}
+		maps.Copy(out, res.LeftOut)
 	}
 
-	return false
+	return out
 }

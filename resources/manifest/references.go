@@ -45,8 +45,9 @@ func (b *build) link(ref model.Ref, pos model.Position, properties document.Valu
 func (b *build) checkLinks(earlier func(model.Ref) bool) {
 	sound := len(b.problems) == 0
 	unseen := map[model.Ref]bool{}
+	leftOut := b.allLeftOut()
 	known := func(ref model.Ref) bool {
-		if b.isLeftOut(ref) || (earlier != nil && earlier(ref)) {
+		if leftOut[ref] || (earlier != nil && earlier(ref)) {
 			return true
 		}
 		_, may := b.session.Opts.Types.Get(ref.Type)

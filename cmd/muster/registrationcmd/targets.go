@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -66,8 +66,11 @@ func (c *command) writeTargets(ctx context.Context, all []registrations.Register
 	if err != nil {
 		return err
 	}
-	if old, err := os.ReadFile(file); err == nil && bytes.Equal(old, text) {
+	switch old, err := files.Read(file, int64(len(text))); {
+	case err == nil && bytes.Equal(old, text):
 		return nil
+	case errors.Is(err, files.ErrNotRegular):
+		return fmt.Errorf("--prometheus: %w", err)
 	}
 	if err := c.Host().Write(ctx, file, bytes.NewReader(text), files.OwnAttrs(0o644)); err != nil {
 		return fmt.Errorf("--prometheus: %w", err)

@@ -2,6 +2,7 @@ package syntax
 
 import (
 	"slices"
+	"sync"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
@@ -25,6 +26,8 @@ const DefaultMaxBytes = 16 << 20
 type Document struct {
 	name string
 	text []byte
+	// lines returns where lines begin; problems alone need it.
+	lines func() []int
 
 	Data      document.Value
 	Order     []document.Value
@@ -43,7 +46,11 @@ type Document struct {
 }
 
 // Empty returns a document that holds nothing. name is what its places are called.
-func Empty(name string) *Document { return &Document{name: name, Merge: MergeFirst} }
+func Empty(name string) *Document { return empty(name, nil) }
+
+func empty(name string, text []byte) *Document {
+	return &Document{name: name, text: text, lines: sync.OnceValue(func() []int { return startsOfLines(text) }), Merge: MergeFirst}
+}
 
 // Parse reads a manifest in YAML or JSON. name is what its places are called.
 // It fails for what makes a document unreadable (syntax, encoding, size, depth,
@@ -89,7 +96,7 @@ func (d *Document) Problems() model.Problems { return slices.Clone(d.problems) }
 func (d *Document) HasResources() bool { return d.section != "" }
 
 func newDocument(name string, text []byte, root document.Value) *Document {
-	d := &Document{name: name, text: text, Merge: MergeFirst}
+	d := empty(name, text)
 	if v, ok := root.Get("protocol"); ok && v.IsScalar() {
 		d.problems.Add(v.Pos, "take the manifest within it", "this is a document of protocol %s, not a manifest", v.Text)
 		return d
@@ -227,7 +234,9 @@ func ParseData(name string, data []byte, limit int64) (*Document, error) {
 		}
 	}
 	if !isDocument {
-		return &Document{name: name, text: data, Merge: MergeFirst, Data: root}, nil
+		d := empty(name, data)
+		d.Data = root
+		return d, nil
 	}
 
 	return newDocument(name, data, root), nil

@@ -16,16 +16,23 @@ func (d *Document) Place(at model.Position, text string, offset int) model.Posit
 	if at.File != d.name || at.Line == 0 {
 		return at
 	}
-	i, ok := d.offset(at)
+	line, ok := d.line(at.Line)
 	if !ok {
 		return at
+	}
+	i := line
+	for column := 1; column < at.Column; column++ {
+		_, size := utf8.DecodeRune(d.text[i:])
+		i += size
 	}
 	for skip := openers(text, offset); i+1 < len(d.text); i++ {
 		if d.text[i+1] != '{' || d.text[i] != '$' && d.text[i] != '{' {
 			continue
 		}
 		if skip == 0 {
-			return document.PositionAt(d.name, d.text, i)
+			pos := document.PositionAt(d.name, d.text[line:], i-line)
+			pos.Line += at.Line - 1
+			return pos
 		}
 		skip--
 	}
@@ -33,22 +40,26 @@ func (d *Document) Place(at model.Position, text string, offset int) model.Posit
 	return at
 }
 
-// offset returns the byte offset of a place.
-func (d *Document) offset(at model.Position) (int, bool) {
-	start := 0
-	for line := 1; line < at.Line; line++ {
-		next := bytes.IndexByte(d.text[start:], '\n')
-		if next < 0 {
-			return 0, false
-		}
-		start += next + 1
-	}
-	for column := 1; column < at.Column; column++ {
-		_, size := utf8.DecodeRune(d.text[start:])
-		start += size
+// line returns the byte offset of a line, which counts from 1.
+func (d *Document) line(n int) (int, bool) {
+	starts := d.lines()
+	if n > len(starts) {
+		return 0, false
 	}
 
-	return start, start < len(d.text)
+	return starts[n-1], true
+}
+
+// startsOfLines returns the offsets at which lines begin.
+func startsOfLines(text []byte) []int {
+	var out []int
+	at := 0
+	for line := range bytes.Lines(text) {
+		out = append(out, at)
+		at += len(line)
+	}
+
+	return out
 }
 
 // openers counts where `${` and `{{` begin before an offset, which is how an
