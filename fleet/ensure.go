@@ -60,6 +60,8 @@ type Ensurer struct {
 	Nodes NodeLister
 	// Silence is how long a node may take for its first answer; 0 is 5 seconds.
 	Silence time.Duration
+	// OnNodes, if set, gets the known nodes before any is asked.
+	OnNodes func([]model.Node)
 	// OnAnswer, if set, gets each node's final answer as it comes.
 	OnAnswer func(model.EnsureResponse)
 	// OnProgress, if set, gets the progress of the request.
@@ -92,6 +94,9 @@ func (e *Ensurer) expected(ctx context.Context, targets []Target) (map[string]bo
 	nodes, err := e.Nodes.Nodes(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if e.OnNodes != nil {
+		e.OnNodes(nodes)
 	}
 	expected := map[string]bool{}
 	for _, t := range targets {

@@ -370,6 +370,11 @@ func TestDiffOfForms(t *testing.T) {
 	if diff := diffOf(t, m, bare, terms); diff != "--- node.a.m@1 (terms)\n+++ node.a.m@2 (terms)\n@@ -0,0 +1 @@\n+noop: true\n" {
 		t.Errorf("terms:\n%s", diff)
 	}
+	data := entry(fleet.Push{Source: text(t, "data: {greeting: hello}\nmuster: {}\n")})
+	greets := entry(fleet.Push{Source: text(t, "data: {greeting: bye}\nmuster: {}\n")})
+	if diff := diffOf(t, m, data, greets); strings.Contains(diff, "(terms)") || strings.Count(diff, "bye") != 1 {
+		t.Errorf("data of a manifest:\n%s", diff)
+	}
 	diff := diffOf(t, m, bundle, changed)
 	for _, want := range []string{"@3 a\n", "-one\n", "+two\n", "@3 gone\n", "-x\n", "@4 new\n", "+y\n", "@4 binary\n", "+sha256-"} {
 		if !strings.Contains(diff, want) {

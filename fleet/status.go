@@ -3,12 +3,14 @@ package fleet
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/musterfleet/muster/fleet/describe"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -178,7 +180,49 @@ func (r Rollout) whySkipped(e model.Entry, n model.Node, held string) (Status, s
 	case held != "":
 		return StatusNotApplicable, "skipped: " + held + " holds its place, its condition is false, or it expired"
 	default:
-		return StatusNotApplicable, "skipped: its condition is false, or it expired"
+		return StatusNotApplicable, skippedReason
+	}
+}
+
+// skippedReason is the reason of a skipped assignment whose terms are not known.
+const skippedReason = "skipped: its condition is false, or it expired"
+
+// ExplainSkipped completes the reasons of skipped assignments by their terms, which
+// get reads once for each key.
+func ExplainSkipped(ctx context.Context, get func(ctx context.Context, key string) (model.Entry, error), lists ...[]RolloutStatus) error {
+	entries := map[string]model.Entry{}
+	for _, statuses := range lists {
+		for i, s := range statuses {
+			if s.Reason != skippedReason {
+				continue
+			}
+			e, known := entries[s.Key]
+			if !known {
+				var err error
+				if e, err = get(ctx, s.Key); err != nil && !errors.Is(err, model.ErrNotFound) {
+					return err
+				}
+				entries[s.Key] = e
+			}
+			if e.Revision == s.Desired {
+				statuses[i].Reason = skippedBy(e.Value)
+			}
+		}
+	}
+
+	return nil
+}
+
+// skippedBy returns which of its terms a node skips an assignment for.
+func skippedBy(value []byte) string {
+	a, _ := model.DecodeAssignment(value)
+	switch {
+	case !a.Expires.IsZero() && !a.Expires.After(time.Now()):
+		return "skipped: expired at " + a.Expires.Local().Format(model.TimeFormat)
+	case a.When != "":
+		return "skipped: its condition is false"
+	default:
+		return skippedReason
 	}
 }
 
@@ -247,19 +291,20 @@ func absence(n model.Node) string {
 	return reason
 }
 
-// failures returns how many resources failed, and the first error. A run may
-// fail before its first resource.
+// failures returns the counts of a run, and its first error. A run may fail before
+// its first resource.
 func failures(m model.ManifestState) string {
-	failed := m.Counts.Failed + m.Counts.Unmet
 	reason, _, _ := strings.Cut(m.Error, "\n")
-	switch counted := fmt.Sprintf("%d of %d resources failed", failed, m.Counts.Total); {
+	switch {
 	case reason == "":
-		return counted
-	case failed == 0:
+		return describe.Counts(m.Counts)
+	case m.Counts.Failed+m.Counts.Unmet == 0:
 		return reason
-	default:
-		return counted + ": " + reason
+	case m.Counts.Failed > 1:
+		reason += fmt.Sprintf(", and %d more", m.Counts.Failed-1)
 	}
+
+	return describe.Counts(m.Counts) + ": " + reason
 }
 
 // pending returns why a reachable node does not run a revision.

@@ -57,8 +57,9 @@ func TestStatus(t *testing.T) {
 		"refused a recreated number": {node("a", nil, map[string]model.ManifestState{key: {Seen: 7, SeenAt: heard.Add(-time.Hour), Late: "refused: unknown key"}}), fleet.StatusPending, "not acknowledged yet"},
 		"saw a recreated number":     {node("a", nil, map[string]model.ManifestState{key: {Seen: 7, SeenAt: heard.Add(-time.Hour)}}), fleet.StatusPending, "not acknowledged yet"},
 		"refused a later one":        {node("a", nil, map[string]model.ManifestState{key: {Seen: 9, Outcome: model.OutcomeRefused}}), fleet.StatusRejected, "rejected"},
-		"failed":                     {node("a", nil, map[string]model.ManifestState{key: {Revision: 7, Outcome: model.OutcomeFailed, Counts: model.Counts{Total: 5, Failed: 1, Unmet: 1}}}), fleet.StatusFailed, "2 of 5 resources failed"},
-		"failed with a reason":       {node("a", nil, map[string]model.ManifestState{key: {Revision: 7, Outcome: model.OutcomeFailed, Error: "file#/x: no space left", Counts: model.Counts{Total: 5, Failed: 1}}}), fleet.StatusFailed, "1 of 5 resources failed: file#/x: no space left"},
+		"failed":                     {node("a", nil, map[string]model.ManifestState{key: {Revision: 7, Outcome: model.OutcomeFailed, Counts: model.Counts{Total: 5, Failed: 1, Skipped: 1, Unmet: 1}}}), fleet.StatusFailed, "5 resources, 1 failed, 1 skipped"},
+		"failed with a reason":       {node("a", nil, map[string]model.ManifestState{key: {Revision: 7, Outcome: model.OutcomeFailed, Error: "file#/x: no space left", Counts: model.Counts{Total: 5, Failed: 1}}}), fleet.StatusFailed, "5 resources, 1 failed: file#/x: no space left"},
+		"two failed":                 {node("a", nil, map[string]model.ManifestState{key: {Revision: 7, Outcome: model.OutcomeFailed, Error: "file#/x: no space left\nat all", Counts: model.Counts{Total: 4, Failed: 2, Skipped: 1, Unmet: 1}}}), fleet.StatusFailed, "4 resources, 2 failed, 1 skipped: file#/x: no space left, and 1 more"},
 		"failed to begin":            {node("a", nil, map[string]model.ManifestState{key: {Revision: 7, Outcome: model.OutcomeFailed, Error: "no space left\nand more"}}), fleet.StatusFailed, "no space left"},
 		"in force, not run":          {node("a", nil, map[string]model.ManifestState{key: runs(7, "")}), fleet.StatusPending, "accepted, first run not finished"},
 		"runs an earlier one":        {node("a", nil, map[string]model.ManifestState{key: runs(6, model.OutcomeStable)}), fleet.StatusPending, "still at revision 6"},
@@ -276,6 +277,42 @@ func TestStatusBehindOneThatWasNeverValid(t *testing.T) {
 	got := rollout.Statuses(nodes)
 	if len(got) != 2 || got[0].Status != fleet.StatusUpToDate || got[0].Key != "group.all.motd" || got[1].Status != fleet.StatusRejected {
 		t.Errorf("got %+v", got)
+	}
+}
+
+// Why a node skips a manifest follows from its assignment, where that has one of the
+// two reasons.
+func TestExplainSkipped(t *testing.T) {
+	past := time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC)
+	const either = "skipped: its condition is false, or it expired"
+	for name, c := range map[string]struct {
+		terms    string
+		revision uint64
+		want     string
+	}{
+		"condition":        {`"when": "false", "expires": "2999-01-01T00:00:00Z"`, 7, "skipped: its condition is false"},
+		"expired":          {`"when": "false", "expires": "2020-01-02T03:04:05Z"`, 7, "skipped: expired at " + past.Local().Format(model.TimeFormat)},
+		"neither":          {`"noop": true`, 7, either},
+		"another revision": {`"when": "false"`, 8, either},
+		"removed":          {"", 7, either},
+	} {
+		rollout := fleet.Rollout{Entries: []model.Entry{{Key: "node.a.motd", Revision: 7}}}
+		got := rollout.Statuses([]model.Node{node("a", nil, map[string]model.ManifestState{"node.a.motd": {Seen: 7}})})
+		err := fleet.ExplainSkipped(t.Context(), func(_ context.Context, key string) (model.Entry, error) {
+			if c.terms == "" {
+				return model.Entry{}, model.ErrNotFound
+			}
+			value := `{"protocol": "` + model.ProtocolAssignment + `", "manifest": "muster: {}", ` + c.terms + "}"
+			return model.Entry{Key: key, Revision: c.revision, Value: []byte(value)}, nil
+		}, got)
+		if err != nil || len(got) != 1 || got[0].Status != fleet.StatusNotApplicable || got[0].Reason != c.want {
+			t.Errorf("%s: %v, %+v", name, err, got)
+		}
+	}
+	failing := func(context.Context, string) (model.Entry, error) { return model.Entry{}, model.ErrTooLarge }
+	err := fleet.ExplainSkipped(t.Context(), failing, []fleet.RolloutStatus{{Reason: "x"}}, []fleet.RolloutStatus{{Reason: either}})
+	if !errors.Is(err, model.ErrTooLarge) {
+		t.Errorf("error %v", err)
 	}
 }
 

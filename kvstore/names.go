@@ -34,6 +34,15 @@ func NewNames(prefix string) (Names, error) {
 // Prefix is the prefix of all of them, in lower case.
 func (n Names) Prefix() string { return n.prefix }
 
+// Init is the command that provisions them.
+func (n Names) Init() string {
+	if n.prefix == DefaultPrefix {
+		return "muster fleet init"
+	}
+
+	return "muster --prefix " + n.prefix + " fleet init"
+}
+
 // Manifests is the key-value bucket of assignments.
 func (n Names) Manifests() string { return n.upper + "_MANIFESTS" }
 

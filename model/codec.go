@@ -54,7 +54,11 @@ func DecodeAssignment(value []byte) (a Assignment, ok bool) {
 		}
 	}
 
-	return a, a.Protocol == ProtocolAssignment
+	if a.Protocol != ProtocolAssignment {
+		return Assignment{}, false // a manifest has keys of the same names
+	}
+
+	return a, true
 }
 
 // ContentDigest returns the digest that nodes report for a value: of the manifest

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/segmentio/ksuid"
+
 	"github.com/musterfleet/muster/model"
 )
 
@@ -62,33 +64,47 @@ func decoded[T any](data json.RawMessage) T {
 	return v
 }
 
-func runSummary(r model.Run) string {
-	c := r.Counts
-	parts := []string{fmt.Sprintf("%d resources", c.Total)}
+// Counts returns counts in words, those that are not 0.
+func Counts(c model.Counts) string {
+	text := fmt.Sprintf("%d resources", c.Total)
 	if c.Total == 1 {
-		parts[0] = "1 resource"
+		text = "1 resource"
 	}
 	for _, more := range []struct {
 		count int
 		word  string
 	}{{c.Made(), "changed"}, {c.Noop, "would change"}, {c.Failed, "failed"}, {c.Skipped, "skipped"}, {c.NotRun, "not run"}} {
 		if more.count > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", more.count, more.word))
+			text += fmt.Sprintf(", %d %s", more.count, more.word)
 		}
 	}
-	text := strings.Join(parts, ", ") + " in " + r.Duration.Round(time.Millisecond).String()
+
+	return text
+}
+
+func runSummary(r model.Run) string {
+	text := Counts(r.Counts) + " in " + r.Duration.Round(time.Millisecond).String()
 	if r.Noop {
 		text += " (noop)"
 	}
-
 	for _, u := range r.Unchanged {
-		text += fmt.Sprintf(", %d unchanged since run %s", u.Transactions, u.RunID)
+		text += fmt.Sprintf(", %d unchanged since %s", u.Transactions, runTime(u.RunID))
 	}
 	if len(r.Errors) > 0 {
 		text += ": " + strings.Join(r.Errors, "; ")
 	}
 
 	return text
+}
+
+// runTime returns when a run began, which its id has, with the id.
+func runTime(id string) string {
+	at, err := ksuid.Parse(id)
+	if err != nil {
+		return "run " + id
+	}
+
+	return at.Time().Local().Format(model.TimeFormat) + " (run " + id + ")"
 }
 
 // transactionSummary returns what happened to a resource in a few words.

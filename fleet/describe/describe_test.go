@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/segmentio/ksuid"
+
 	"github.com/musterfleet/muster/fleet/describe"
 	"github.com/musterfleet/muster/model"
 )
@@ -27,6 +29,7 @@ func TestReportReads(t *testing.T) {
 		change(&out)
 		return out
 	}
+	earlier := ksuid.New()
 	run := model.Run{Duration: 12 * time.Millisecond, Counts: model.Counts{Total: 4, Changed: 1, Failed: 1, Skipped: 1, NotRun: 1}}
 	for name, c := range map[string]struct {
 		typ              string
@@ -36,6 +39,7 @@ func TestReportReads(t *testing.T) {
 		"run":        {model.ProtocolRun, run, "node.a.motd@7", "4 resources, 1 changed, 1 failed, 1 skipped, 1 not run in 12ms"},
 		"noop run":   {model.ProtocolRun, model.Run{Noop: true, Counts: model.Counts{Total: 1}}, "node.a.motd@7", "1 resource in 0s (noop)"},
 		"unchanged":  {model.ProtocolRun, model.Run{Counts: model.Counts{Total: 5, Failed: 5}, Unchanged: []model.Unchanged{{RunID: "r1", Transactions: 3}, {RunID: "r4", Transactions: 1}}, Errors: []string{"no"}}, "node.a.motd@7", "5 resources, 5 failed in 0s, 3 unchanged since run r1, 1 unchanged since run r4: no"},
+		"since when": {model.ProtocolRun, model.Run{Counts: model.Counts{Total: 3, Failed: 3}, Unchanged: []model.Unchanged{{RunID: earlier.String(), Transactions: 3}}}, "node.a.motd@7", "3 resources, 3 failed in 0s, 3 unchanged since " + earlier.Time().Local().Format(model.TimeFormat) + " (run " + earlier.String() + ")"},
 		"some noop":  {model.ProtocolRun, model.Run{Counts: model.Counts{Total: 3, Changed: 3, Noop: 2}}, "node.a.motd@7", "3 resources, 1 changed, 2 would change in 0s"},
 		"failed run": {model.ProtocolRun, model.Run{Refused: true, Errors: []string{"a", "b"}}, "node.a.motd@7", "0 resources in 0s: a; b"},
 		"errors":     {model.ProtocolTransaction, with(func(t *model.Transaction) { t.Errors = []string{"x", "y"} }), "file#/etc/motd", "x; y"},

@@ -124,7 +124,7 @@ func (p Provisioner) Check(ctx context.Context) error {
 		return nil
 	}
 
-	return fmt.Errorf("%w, run `muster fleet init`: %s", kind, strings.Join(wrong, "; "))
+	return fmt.Errorf("%w, run `%s`: %s", kind, p.store.Names().Init(), strings.Join(wrong, "; "))
 }
 
 // Apply creates what is missing, changes what differs, and returns what it did.

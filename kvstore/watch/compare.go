@@ -69,7 +69,7 @@ func (l *loop) heads(ctx context.Context, due []*part) (found map[string]kvstore
 			case err == nil:
 				found[p.family] = m
 			case errors.Is(err, nats.ErrNoResponders):
-				failed[p.family] = fmt.Errorf("%w, or starting just now: if it stays so, run `muster fleet init`: %w", kvstore.ErrNotProvisioned, err)
+				failed[p.family] = fmt.Errorf("%w, or starting just now: if it stays so, run `%s`: %w", kvstore.ErrNotProvisioned, l.store.Names().Init(), err)
 			case !errors.Is(err, model.ErrNotFound):
 				failed[p.family] = err
 			}

@@ -100,7 +100,7 @@ func rooms() []room {
 		{folder: "agent/outbox", may: []string{"model", "agent/tasks"}},
 		{folder: "agent/delivery", may: []string{"model", "agent/outbox", "agent/tasks", "schemas"}},
 		{folder: "fleet/describe", may: []string{"model"}},
-		{folder: "fleet", may: []string{"model", "resources/...", "schemas"}, tests: []string{"kvstore/..."}},
+		{folder: "fleet", may: []string{"model", "fleet/describe", "resources/...", "schemas"}, tests: []string{"kvstore/..."}},
 		{folder: "schemas", may: []string{"model", "resources", "resources/document/...", "resources/resource"}, tests: []string{"resources/..."}},
 		{folder: "examples", tests: []string{"model", "resources/...", "schemas"}},
 		{folder: "docs", may: []string{"model", "resources", "resources/resource", "schemas"}, tests: []string{"resources/..."}},

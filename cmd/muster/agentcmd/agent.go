@@ -92,6 +92,9 @@ func (c *runCommand) config() (agent.Config, error) {
 		config.Groups = c.groups
 	}
 	c.overrideConfig(&config)
+	if config.NATS.User != "" && config.NATS.PasswordFile == "" {
+		return config, cli.Usagef("an agent reads the password of user %s from a file: give NATS_PASSWORD_FILE or --password-file", config.NATS.User)
+	}
 	if err := config.Validate().Err(); err != nil {
 		// The file was valid, what overrides it is not.
 		return config, &cli.ExitError{Code: cli.ExitUsage, Err: err}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -75,17 +76,25 @@ func defaultStateDir() string {
 type enumFlag struct {
 	target *string
 	words  []string
+	// meant are words of the list by others that people write for them.
+	meant map[string]string
 }
 
 // Enum makes flag one of several words.
 func Enum(flag *fisk.FlagClause, target *string, words ...string) {
-	flag.HintOptions(words...).SetValue(enumFlag{target, words})
+	EnumMeant(flag, target, nil, words...)
+}
+
+// EnumMeant makes flag one of several words; meant are some of them by words that
+// people write instead, for the hint.
+func EnumMeant(flag *fisk.FlagClause, target *string, meant map[string]string, words ...string) {
+	flag.HintOptions(words...).SetValue(enumFlag{target, words, meant})
 }
 
 // Set accepts one of the words.
 func (f enumFlag) Set(text string) error {
 	if !slices.Contains(f.words, text) {
-		return fmt.Errorf("not one of %s%s", strings.Join(f.words, ", "), DidYouMean(text, f.words))
+		return fmt.Errorf("not one of %s%s", strings.Join(f.words, ", "), DidYouMean(cmp.Or(f.meant[text], text), f.words))
 	}
 	*f.target = text
 

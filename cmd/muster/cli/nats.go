@@ -112,7 +112,7 @@ func (e *Env) ConnectHint(err error) error {
 		return fmt.Errorf("%w (%s)", err, web.Remedy(err))
 	case !errors.Is(err, nats.ErrNoServers) && !errors.Is(err, nats.ErrTimeout) && !errors.Is(err, nats.ErrNoInfoReceived) && !errors.Is(err, io.EOF) && !errors.As(err, &network):
 		return err
-	case e.Given("context", "server"):
+	case e.Flags.Connect.Context != "" || len(e.Flags.Connect.Servers) > 0:
 		return fmt.Errorf("%w (is nats-server running there?)", err)
 	default:
 		return fmt.Errorf("%w (give a server with --server or a NATS context with --context)", err)

@@ -1,7 +1,6 @@
 package fleetcmd
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -10,7 +9,6 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/engine/graph"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/resource"
@@ -63,34 +61,6 @@ func (c *pushCommand) confirmNoop(ctx context.Context, s *store, push fleet.Push
 	}
 
 	return c.Confirm("nothing was pushed", "nodes would stop enforcing "+strings.Join(enforced, ", ")+", and only report what they would change")
-}
-
-// warnUnknown warns of targets that no known node is in.
-func (c *pushCommand) warnUnknown(targets []fleet.Target, nodes []model.Node) {
-	for _, t := range targets {
-		if !slices.ContainsFunc(nodes, func(n model.Node) bool { return t.Includes(n.NodeState) }) {
-			event := "no known node matches, see muster fleet nodes"
-			if near := nearTarget(t, nodes); near != "" {
-				event = "no known node matches, did you mean " + near + "?"
-			}
-			c.Log.Warn(event, "target", t.String())
-		}
-	}
-}
-
-// nearTarget returns the name of a known node or group that is like that of a
-// target, empty for none.
-func nearTarget(t fleet.Target, nodes []model.Node) string {
-	var known []string
-	for _, n := range nodes {
-		if t.Node != "" {
-			known = append(known, n.Node)
-		} else {
-			known = append(known, n.Groups...)
-		}
-	}
-
-	return document.Nearest(cmp.Or(t.Node, t.Group), known)
 }
 
 // declaredBy returns what an assignment declares, as far as that is known here:

@@ -74,7 +74,7 @@ func (c *pushCommand) run(ctx context.Context) error {
 	if err := c.confirmNoop(ctx, store, push, nodes); err != nil {
 		return err
 	}
-	c.warnUnknown(push.Targets, nodes)
+	fleetcli.WarnUnknown(c.Log, push.Targets, nodes)
 	line := c.Print.Progress()
 	pusher := fleet.Pusher{Assignments: store, Bundles: content.New(store.KV), OnBundle: func(size int64) {
 		line.Show("storing a bundle of %d KiB", (size+1023)/1024)

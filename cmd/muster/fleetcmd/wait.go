@@ -151,6 +151,9 @@ func (w wait) run(ctx context.Context, s *store, g goal) ([]fleet.RolloutStatus,
 	}}
 	statuses, err := waiter.Wait(limit, rollout)
 	line.Clear()
+	if err == nil {
+		err = fleet.ExplainSkipped(ctx, s.Get, statuses)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +161,7 @@ func (w wait) run(ctx context.Context, s *store, g goal) ([]fleet.RolloutStatus,
 		printStatuses(w.Print, statuses)
 	}
 
-	return statuses, w.verdict(ctx, g.name, fleet.TallyOf(statuses))
+	return statuses, w.verdict(ctx, g.name, statuses)
 }
 
 // printStatuses prints the nodes that are not up to date, and counts the others.
@@ -177,14 +180,17 @@ func printStatuses(p print.Printer, statuses []fleet.RolloutStatus) {
 	if len(rows) > 0 {
 		p.Table([]string{"NODE", "KEY", "STATUS", "DESIRED", "CURRENT", "REASON"}, rows, "")
 	}
-	if t := fleet.TallyOf(statuses); t.Targets > 0 {
+	switch t := fleet.TallyOf(statuses); {
+	case t.Targets > 0:
 		p.Printf("%d/%d nodes up to date\n", t.UpToDate, t.Targets)
+	case t.All > 0:
+		p.Printf("not applicable on any of %s\n", print.Count(t.All, "node"))
 	}
 }
 
 // verdict returns the error of a wait.
-func (w wait) verdict(ctx context.Context, name string, t fleet.Tally) error {
-	switch {
+func (w wait) verdict(ctx context.Context, name string, statuses []fleet.RolloutStatus) error {
+	switch t := fleet.TallyOf(statuses); {
 	case t.All == 0:
 		return fmt.Errorf("no known node matches: %s (see muster fleet nodes)", name)
 	case t.Open() > 0 && t.Open() == t.Rejected:
@@ -194,7 +200,8 @@ func (w wait) verdict(ctx context.Context, name string, t fleet.Tally) error {
 	case t.Open() > 0:
 		return fmt.Errorf("%s is not up to date on %d of %d nodes after %s", name, t.Open(), t.All, w.timeout)
 	case t.Failed > 0:
-		return fmt.Errorf("%s failed on %d of %d nodes (see muster fleet reports --outcome failed --no-follow)", name, t.Failed, t.All)
+		first := statuses[slices.IndexFunc(statuses, func(s fleet.RolloutStatus) bool { return s.Status == fleet.StatusFailed })]
+		return fmt.Errorf("%s failed on %d of %d nodes (see muster fleet reports --node %s --outcome failed --no-follow)", name, t.Failed, t.All, first.Node)
 	default:
 		return nil
 	}

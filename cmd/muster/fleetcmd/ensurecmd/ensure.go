@@ -132,6 +132,10 @@ func (c *ensureCommand) send(ctx context.Context, store *fleetcli.Store, list []
 	line := c.Print.Progress()
 	defer line.Clear()
 	ensurer := fleet.Ensurer{Asker: sender{store.KV}, Nodes: store,
+		OnNodes: func(known []model.Node) {
+			fleetcli.WarnUnknown(c.Log, list, known)
+			fleetcli.WarnStopped(c.Log, list, known)
+		},
 		OnProgress: func(p fleet.Progress) {
 			line.Show("%d of %s answered, %d working", p.Finished, print.Count(p.Expected, "node"), p.Acknowledged-p.Finished)
 		},

@@ -39,7 +39,7 @@ type nodeStatus struct {
 func AddNodes(env *cli.Env, parent *fisk.CmdClause) {
 	c := &nodesCommand{Env: env}
 	cmd := parent.Command("nodes", "Show nodes and the status of their manifests")
-	cmd.HelpLong("One row for each manifest of a node. OUTBOX counts unpublished reports.\n\n  muster fleet nodes\n  muster fleet nodes --group web\n  muster fleet nodes web01 --json")
+	cmd.HelpLong("One row for each manifest of a node. OUTBOX counts unpublished reports. STATUS is the outcome of the last run (see muster fleet reports --help), or why the revision does not run: pending, rejected, unreachable, stopped, unassigned.\n\n  muster fleet nodes\n  muster fleet nodes --group web\n  muster fleet nodes web01 --json")
 	cmd.Arg("node", "Filter by node").StringsVar(&c.names)
 	cmd.Flag("group", "Filter by group; repeatable").PlaceHolder("GROUP").StringsVar(&c.groups)
 	c.AddFormat(cmd)
@@ -64,6 +64,13 @@ func (c *nodesCommand) run(ctx context.Context) error {
 		return err
 	}
 	list := withStatuses(nodes, entries)
+	statuses := make([][]fleet.RolloutStatus, len(list))
+	for i, n := range list {
+		statuses[i] = n.Statuses
+	}
+	if err := fleet.ExplainSkipped(ctx, store.Get, statuses...); err != nil {
+		return err
+	}
 
 	return c.Print.Result(c.Format, list, func() {
 		var rows [][]string

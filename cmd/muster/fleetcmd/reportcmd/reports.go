@@ -14,6 +14,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/describe"
 	"github.com/musterfleet/muster/kvstore/nodes"
 	"github.com/musterfleet/muster/kvstore/reports"
@@ -34,12 +35,14 @@ func AddReports(env *cli.Env, parent *fisk.CmdClause) {
 	c := &reportsCommand{Env: env}
 	cmd := parent.Command("reports", "Show reports of nodes, live")
 	cmd.HelpLong("One line per report: time, node, kind, outcome, subject. Starts ten minutes back and follows until interrupted; --no-follow prints all stored reports and exits.\n\n" +
+		"Outcomes of runs and resources: stable (nothing to do), changed, refreshed, failed, noop (would change), skipped (not managed there), unmet (a requirement failed), notrun (the run ended before), refused (the manifest is not valid; a rejected one in muster fleet nodes).\n\n" +
 		"  muster fleet reports\n  muster fleet reports --outcome failed --since 2d --no-follow\n  muster fleet reports --node web01 --kind transaction --json | jq .data.error")
 	cmd.Flag("follow", "Follow new reports").Default("true").BoolVar(&c.follow)
 	cmd.Flag("since", "Start at this time, or this long ago").PlaceHolder("TIME|DURATION").StringVar(&c.since)
 	cmd.Flag("node", "Filter by node").PlaceHolder("NODE").StringVar(&c.node)
 	cli.Enum(cmd.Flag("kind", "Filter by kind: run, transaction, health, ensure or node").PlaceHolder("KIND"), &c.kind, model.KindRun, model.KindTransaction, model.KindHealth, model.KindEnsure, model.KindNode)
-	cli.Enum(cmd.Flag("outcome", "Filter by outcome: stable, changed, failed …").PlaceHolder("OUTCOME"), &c.outcome, outcomes()...)
+	cli.EnumMeant(cmd.Flag("outcome", "Filter by outcome: stable, changed, failed …").PlaceHolder("OUTCOME"), &c.outcome,
+		map[string]string{string(fleet.StatusRejected): string(model.OutcomeRefused), string(fleet.StatusUpToDate): string(model.OutcomeStable)}, outcomes()...)
 	cmd.Flag("json", "Print one JSON document per line").UnNegatableBoolVar(&c.JSON)
 	cmd.Flag("yaml", "Print YAML documents").UnNegatableBoolVar(&c.YAML)
 	cmd.Action(env.Action(c.run))

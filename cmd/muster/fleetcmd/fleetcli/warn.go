@@ -1,0 +1,53 @@
+package fleetcli
+
+import (
+	"cmp"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
+)
+
+// WarnUnknown warns of targets that no known node is in.
+func WarnUnknown(log *slog.Logger, targets []fleet.Target, nodes []model.Node) {
+	for _, t := range targets {
+		if !slices.ContainsFunc(nodes, func(n model.Node) bool { return t.Includes(n.NodeState) }) {
+			event := "no known node matches, see muster fleet nodes"
+			if near := nearTarget(t, nodes); near != "" {
+				event = "no known node matches, did you mean " + near + "?"
+			}
+			log.Warn(event, "target", t.String())
+		}
+	}
+}
+
+// nearTarget returns the name of a known node or group that is like that of a
+// target, empty for none.
+func nearTarget(t fleet.Target, nodes []model.Node) string {
+	var known []string
+	for _, n := range nodes {
+		if t.Node != "" {
+			known = append(known, n.Node)
+		} else {
+			known = append(known, n.Groups...)
+		}
+	}
+
+	return document.Nearest(cmp.Or(t.Node, t.Group), known)
+}
+
+// WarnStopped warns of nodes of the targets whose agent was stopped.
+func WarnStopped(log *slog.Logger, targets []fleet.Target, nodes []model.Node) {
+	var stopped []string
+	for _, n := range nodes {
+		if n.Stopped() && slices.ContainsFunc(targets, func(t fleet.Target) bool { return t.Includes(n.NodeState) }) {
+			stopped = append(stopped, n.Node)
+		}
+	}
+	if len(stopped) > 0 {
+		log.Warn("stopped nodes do not answer, see muster fleet nodes", "nodes", strings.Join(stopped, ","))
+	}
+}
