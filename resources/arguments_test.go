@@ -161,6 +161,7 @@ func TestCommandsThatAreNotValid(t *testing.T) {
 		"a list as an argument":    {`argv: [echo, "${ Data.list }"]`, "root.yaml:2:47: an item of `argv` is a list (make one list, in an expression with concat())"},
 		"nothing as an argument":   {`argv: [echo, "${ Data.none }"]`, "root.yaml:2:47: `argv` must be a list without empty items, not nothing"},
 		"a mapping as an argument": {`argv: [echo, {a: b}]`, "root.yaml:2:47: `argv.1` must be a string, not a mapping"},
+		"a mapping as environment": {`environment: {A: b}`, "root.yaml:2:47: `environment` must be a list, not a mapping (write it as a list: [\"A=VALUE\"])"},
 		"a text as argv":           {`argv: echo a`, "root.yaml:2:40: `argv` must be a list, not a string (write it as a list: [echo a])"},
 	} {
 		t.Run(name, func(t *testing.T) {
