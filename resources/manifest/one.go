@@ -37,8 +37,9 @@ func (l *Loader) resolveOne(ctx context.Context, typ string, properties document
 	}
 	b := &build{session: l.session(syntax.Empty(""), in), out: &Resolved{}, links: []links.Links{links.Of(res)}}
 	b.keep(res, properties)
-	// The other warnings are for what runs again and again.
-	b.out.Warnings = arguments.ShellSyntax(res.Type, properties)
+	// Those of the name are about what runs again and again.
+	b.out.Warnings = slices.DeleteFunc(b.out.Warnings, func(w model.Problem) bool { return w.Property == syntax.KeyName })
+	b.out.Warnings.Append(arguments.ShellSyntax(res.Type, properties)...)
 	b.assemble(ctx)
 
 	return b.finish(ctx, in)
