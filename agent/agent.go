@@ -81,6 +81,10 @@ func New(ctx context.Context, o Options) (*Agent, error) {
 		facts:     &factCache{gather: o.Facts, ready: make(chan struct{}), log: o.Log},
 		registrar: registrar.New(o.Config.Node, o.Registry, o.Log),
 	}
+	a.facts.changed = func() {
+		a.status.Changed.Notify()
+		a.loop.wakes.assignmentsChanged()
+	}
 	a.status = status.New(o.Version, config.get, func() int { return a.outbox.Len() }, maxDocument(o.Publisher))
 	if err := a.open(ctx, o); err != nil {
 		return nil, fmt.Errorf("state directory %s: %w", o.Config.StateDir, err)
@@ -238,10 +242,7 @@ func (a *Agent) follow(ctx context.Context, last model.Memory) error {
 
 // gather keeps the facts current.
 func (a *Agent) gather(ctx context.Context) error {
-	return a.facts.run(ctx, a.config, func() {
-		a.status.Changed.Notify()
-		a.loop.wakes.assignmentsChanged()
-	})
+	return a.facts.run(ctx, a.config)
 }
 
 // Connected notes that NATS can be reached again: what waits for that is tried at

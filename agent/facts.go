@@ -9,6 +9,7 @@ import (
 	"github.com/musterfleet/muster/agent/assignments"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host/facts"
 )
 
 // factCache holds the facts as they were gathered last.
@@ -16,11 +17,19 @@ type factCache struct {
 	// gather is Options.Facts.
 	gather func(ctx context.Context, dir string) (model.Facts, string, []error)
 	log    *slog.Logger
+	// changed is called when what is stable of the facts changed: they are published
+	// then, and the assignments looked at again, because whether one holds may depend
+	// on them.
+	changed func()
 	// ready is closed with the first facts.
 	ready chan struct{}
+	// gathering is held while facts are gathered.
+	gathering sync.Mutex
 
 	mu    sync.Mutex
 	facts assignments.Facts
+	// stamp is that of the fact files when they were read.
+	stamp string
 }
 
 // now returns the facts as they are known.
@@ -43,36 +52,53 @@ func (f *factCache) wait(ctx context.Context) (model.Facts, error) {
 	}
 }
 
-// run gathers facts at start and on the interval. It calls changed when what is
-// stable of them changed: they are published then, and the assignments looked at
-// again, because whether one holds may depend on them.
-func (f *factCache) run(ctx context.Context, config *settings, changed func()) error {
+// run gathers facts at start and on the interval.
+func (f *factCache) run(ctx context.Context, config *settings) error {
 	for ctx.Err() == nil {
 		c := config.get()
-		if f.gatherOnce(ctx, c.FactsDir) {
-			changed()
-		}
+		f.gatherOnce(ctx, c.FactsDir)
 		tasks.Pause(ctx, tasks.Spread(c.Interval.Std(), tasks.Jitter), nil)
 	}
 
 	return nil
 }
 
-// gatherOnce gathers the facts, and reports whether the stable ones changed.
-func (f *factCache) gatherOnce(ctx context.Context, dir string) (changed bool) {
+// renew gathers the facts again when a fact file changed since, so that a new
+// assignment finds what was put there for it.
+func (f *factCache) renew(ctx context.Context, dir string) {
+	f.mu.Lock()
+	stamp, known := f.stamp, f.facts.Gathered > 0
+	f.mu.Unlock()
+	if !known || stamp == facts.Stamp(dir) {
+		return
+	}
+	_ = tasks.Guard(f.log, "gathering facts", func() error { // which logs a panic
+		f.gatherOnce(ctx, dir)
+		return nil
+	})
+}
+
+func (f *factCache) gatherOnce(ctx context.Context, dir string) {
+	f.gathering.Lock()
+	defer f.gathering.Unlock()
+	stamp := facts.Stamp(dir) // before: what changes meanwhile is read again
+	f.mu.Lock()
+	f.stamp = stamp
+	f.mu.Unlock()
 	values, stable, errs := f.gather(ctx, dir)
 	for _, err := range errs {
 		f.log.WarnContext(ctx, "facts incomplete", "error", err)
 	}
 	next := assignments.Facts{Values: values, Stable: stable}
 	f.mu.Lock()
-	changed = f.facts.Stable != next.Stable
+	changed := f.facts.Stable != next.Stable
 	next.Gathered = f.facts.Gathered + 1
 	f.facts = next
 	f.mu.Unlock()
 	if next.Gathered == 1 {
 		close(f.ready)
 	}
-
-	return changed
+	if changed {
+		f.changed()
+	}
 }

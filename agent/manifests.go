@@ -55,6 +55,7 @@ func (m *manifests) interval(key string) time.Duration {
 
 // sync looks at the assignments again: what holds now is active after it.
 func (m *manifests) sync(ctx context.Context, entries map[string]model.Entry, sync model.Sync, now time.Time) {
+	m.runner.facts.renew(ctx, m.runner.config.get().FactsDir)
 	in := m.input()
 	in.Entries, in.Sync, in.Now = entries, sync, now
 	result := m.set.Sync(ctx, in)

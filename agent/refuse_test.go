@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -458,6 +459,39 @@ func TestStateOfWhatDoesNotApplyAnyMore(t *testing.T) {
 		if got := n.agent.State().Manifests["group.all.db"]; got.Revision != when || got.Outcome != model.OutcomeStable || got.Seen != 0 {
 			t.Errorf("the state of what applies again is %+v", got)
 		}
+	})
+}
+
+// TestNewFactFileCountsForTheNextAssignment: the facts are read again when an
+// assignment arrives and a fact file changed, not only on the interval.
+func TestNewFactFileCountsForTheNextAssignment(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.config.FactsDir = t.TempDir()
+		n.start()
+		text := n.assignment("when: lookup('facts.role') == 'db'", strings.Replace(n.manifest("motd", "X"), "X", "${ Facts.newfact }", 1))
+		n.settle()
+		n.outside.setFacts(func() model.Facts { return model.Facts{"role": "db", "newfact": "new"} })
+		if err := os.WriteFile(filepath.Join(n.config.FactsDir, "facts.yaml"), []byte("newfact: new\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		n.bucket.put("group.all.motd", text)
+		n.settle()
+		n.has("motd", "new")
+		if n.resolved != 1 {
+			t.Errorf("it was resolved %d times", n.resolved)
+		}
+		n.after(time.Minute)
+		if _, published, _ := n.stream.stored(); len(published) != 2 || published[1]["newfact"] != "new" {
+			t.Errorf("the published facts are %v", published)
+		}
+		// What cannot be gathered leaves the facts as they are.
+		n.outside.setFacts(func() model.Facts { panic("facts") })
+		if err := os.Remove(filepath.Join(n.config.FactsDir, "facts.yaml")); err != nil {
+			t.Fatal(err)
+		}
+		n.bucket.put("group.all.more", n.manifest("more", "${ Facts.newfact }"))
+		n.settle()
+		n.has("more", "new")
 	})
 }
 

@@ -17,7 +17,7 @@ func TestLinksBesideAChildThatIsLeftOut(t *testing.T) {
 		unread             bool
 	}{
 		"to nothing":           {"{exec: [x: {command: /bin/true}]}", "exec#nowhere", "`require` names exec#nowhere, which is not declared", false},
-		"nearly":               {"{exec: [x: {command: /bin/true}]}", "exec#own2", "did you mean `exec#own`?", false},
+		"nearly":               {"{exec: [x: {command: /bin/true}]}", "apply#child.yam", "did you mean `apply#child.yaml`?", false},
 		"to a name":            {"{exec: [x: {command: /bin/true}]}", "exec#x", "", false},
 		"to an alias":          {"{exec: [x: {command: /bin/true, alias: y}]}", "exec#y", "", false},
 		"to what is excluded":  {"{exec: [x: {command: /bin/true, control: {if: 'false'}}]}", "exec#x", "", false},

@@ -161,6 +161,7 @@ func TestCommandsThatAreNotValid(t *testing.T) {
 		"a list as an argument":    {`argv: [echo, "${ Data.list }"]`, "root.yaml:2:47: an item of `argv` is a list (make one list, in an expression with concat())"},
 		"nothing as an argument":   {`argv: [echo, "${ Data.none }"]`, "root.yaml:2:47: `argv` must be a list without empty items, not nothing"},
 		"a mapping as an argument": {`argv: [echo, {a: b}]`, "root.yaml:2:47: `argv.1` must be a string, not a mapping"},
+		"a mapping as environment": {`environment: {A: b}`, "root.yaml:2:47: `environment` must be a list, not a mapping (write it as a list: [\"A=VALUE\"])"},
 		"a text as argv":           {`argv: echo a`, "root.yaml:2:40: `argv` must be a list, not a string (write it as a list: [echo a])"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -207,6 +208,40 @@ func TestWarningsOfArguments(t *testing.T) {
 		checked, _, err := w.check(w.dir)
 		if err != nil || w.short(checked.Warnings.Error()) != want {
 			t.Errorf("%s, pushed: %v, %v", properties, checked, err)
+		}
+	}
+}
+
+// TestWarningsOfShellSyntax names what only a shell acts on where none runs.
+func TestWarningsOfShellSyntax(t *testing.T) {
+	const passed = "` is passed to the program as an argument: no shell runs this command "
+	provider, sh := passed+"(set `provider: shell`, or put it in single quotes)", passed+"(run it with `sh -c`, or put it in single quotes)"
+	for resource, want := range map[string]string{
+		`exec: [x: {creates: /x, command: ls | wc}]`:                                  "root.yaml:2:56: `|" + provider,
+		`exec: [x: {creates: /x, command: "echo ${ Data.two } > x"}]`:                 "root.yaml:2:56: `>" + provider,
+		`exec: [{defaults: {command: "a && b"}}, x: {creates: /x}]`:                   "root.yaml:2:51: `&&" + provider,
+		`exec: [x: {onlyif: test $HOME = /}]`:                                         "root.yaml:2:42: `$HOME" + provider,
+		`exec: [x: {unless: a 2>&1}]`:                                                 "root.yaml:2:42: `2>&1" + provider,
+		`exec: [a ; b: {creates: /x}]`:                                                "root.yaml:2:30: `;" + provider,
+		`exec: [x: {creates: /x, health_checks: [{command: a | b}]}]`:                 "root.yaml:2:73: `|" + sh,
+		`exec: [x: {creates: /x, provider: shell, health_checks: [{command: $A}]}]`:   "root.yaml:2:90: `$A" + sh,
+		`file: [{defaults: {validate: "a {} >/dev/null"}}, /x: {content: $HOME | a}]`: "root.yaml:2:52: `>/dev/null" + sh,
+		`exec: [x: {creates: /x, provider: shell, command: "a | b"}]`:                 "",
+		`exec: [x: {creates: /x, argv: [a, "|", $HOME]}]`:                             "",
+		`exec: [a | b: {creates: /x, argv: [a]}]`:                                     "",
+		`exec: [a | b: {creates: /x, command: a}]`:                                    "",
+		`exec: [a | b: {creates: /x, provider: shell}]`:                               "",
+		`exec: [x: {creates: /x, command: "a '|' '$HOME'"}]`:                          "",
+		`exec: [x: {creates: /x, command: "a '${ Data.two }' ${ Data.pipe }"}]`:       "",
+		`exec: [x: {creates: /x, command: a | b, control: {if: "false"}}]`:            "",
+	} {
+		w := newWorld(t, "-- root.yaml --\ndata: {two: a, pipe: '|'}\nmuster: {resources: [{"+resource+"}]}\n")
+		resolved, err := w.resolve()
+		if err != nil {
+			t.Fatal(resource, err)
+		}
+		if got := w.short(resolved.Warnings.Error()); got != want {
+			t.Errorf("%s\ngot  %s\nwant %s", resource, got, want)
 		}
 	}
 }

@@ -20,6 +20,8 @@ func remedy(err error, uid int) string {
 		return "create it before this resource, for example with a package or an exec, or correct the name"
 	case errors.Is(err, files.ErrNoParent) && missing:
 		return "declare it before this resource, as a file with ensure: directory"
+	case errors.Is(err, command.ErrBlankName):
+		return "give each argument as an item of its own"
 	case errors.Is(err, command.ErrNotFound):
 		return "install it before this resource, or name it by its full path"
 	case errors.Is(err, command.ErrNotExecutable):

@@ -143,7 +143,7 @@ func (c *linkCheck) connect(i int) {
 		case found:
 			c.needs[i] = append(c.needs[i], dep)
 		case c.known == nil || !c.known(need.Ref):
-			c.problems.Add(need.Pos, c.near(need.Ref), "`%s` names %s, which is not declared", need.Property, need.Ref)
+			c.problems.Add(need.Pos, c.near(i, need.Ref), "`%s` names %s, which is not declared", need.Property, need.Ref)
 		}
 	}
 }
@@ -182,8 +182,9 @@ func (c *linkCheck) include() {
 // hints: a large manifest may have many of both.
 const maxComparisons = 200_000
 
-// near returns a hint for an unknown reference, while hints are cheap.
-func (c *linkCheck) near(ref model.Ref) string {
+// near returns the hint for a reference of a resource to what is not declared, while
+// hints are cheap.
+func (c *linkCheck) near(i int, ref model.Ref) string {
 	if c.compared += len(c.byRef); c.compared > maxComparisons && c.compared > len(c.byRef) {
 		return ""
 	}
@@ -194,7 +195,12 @@ func (c *linkCheck) near(ref model.Ref) string {
 		slices.Sort(c.names)
 	}
 
-	return document.DidYouMean(ref.String(), c.names)
+	own := c.all[i]
+	others := slices.DeleteFunc(slices.Clone(c.names), func(name string) bool {
+		return name == own.Ref.String() || own.Alias != "" && name == model.Ref{Type: own.Ref.Type, Name: own.Alias}.String()
+	})
+
+	return document.DidYouMean(ref.String(), others)
 }
 
 // walk follows the needs of a resource; one on its own path closes a cycle.

@@ -32,20 +32,22 @@ func TestCheck(t *testing.T) {
 		in   []string
 		want string
 	}{
-		"none":             {nil, ""},
-		"sound":            {[]string{"a b c", "b d", "c d", "d"}, ""},
-		"known elsewhere":  {[]string{"a earlier"}, ""},
-		"alias of its own": {[]string{"a=a", "b a"}, ""},
-		"nothing":          {[]string{"a zzzzzz"}, "f:1: `require` names t#zzzzzz, which is not declared"},
-		"nearly":           {[]string{"abc", "b abd"}, "f:2: `require` names t#abd, which is not declared (did you mean `t#abc`?)"},
-		"itself":           {[]string{"a=x a x"}, "f:1: t#a waits for itself by `require` (remove the reference)\nf:1: t#a waits for itself by `require` (remove the reference)"},
-		"name twice":       {[]string{"a", "b", "a"}, "f:3: t#a is declared twice, first at f:1 (keep one of them, or give one another name)"},
-		"alias twice":      {[]string{"a=x", "b=x"}, "f:2: t#x is declared twice, first at f:1 (keep one of them, or give one another name)"},
-		"alias is a name":  {[]string{"a=b", "b"}, "f:2: t#b is declared twice, first at f:1 (keep one of them, or give one another name)"},
-		"behind a cycle":   {[]string{"d c", "a c", "b a", "c b"}, "f:4: the resources wait for each other: t#c (f:4) -> t#b (f:3) -> t#a (f:2) -> t#c (f:4) (remove one of these references)"},
-		"one tangle":       {[]string{"a b c", "b a c", "c a b"}, "f:1: the resources wait for each other: t#a (f:1) -> t#b (f:2) -> t#a (f:1) (remove one of these references)"},
-		"two cycles":       {[]string{"a b", "b a", "c d", "d c"}, "f:1: the resources wait for each other: t#a (f:1) -> t#b (f:2) -> t#a (f:1) (remove one of these references)\nf:3: the resources wait for each other: t#c (f:3) -> t#d (f:4) -> t#c (f:3) (remove one of these references)"},
-		"joined cycles":    {[]string{"a b", "b a c", "c d", "d c"}, "f:1: the resources wait for each other: t#a (f:1) -> t#b (f:2) -> t#a (f:1) (remove one of these references)\nf:3: the resources wait for each other: t#c (f:3) -> t#d (f:4) -> t#c (f:3) (remove one of these references)"},
+		"none":                {nil, ""},
+		"sound":               {[]string{"a b c", "b d", "c d", "d"}, ""},
+		"known elsewhere":     {[]string{"a earlier"}, ""},
+		"alias of its own":    {[]string{"a=a", "b a"}, ""},
+		"nothing":             {[]string{"a zzzzzz"}, "f:1: `require` names t#zzzzzz, which is not declared"},
+		"nearly":              {[]string{"abc", "b abd"}, "f:2: `require` names t#abd, which is not declared (did you mean `t#abc`?)"},
+		"nearly itself":       {[]string{"abc abd"}, "f:1: `require` names t#abd, which is not declared"},
+		"nearly, also itself": {[]string{"abcd abce", "abxx"}, "f:1: `require` names t#abce, which is not declared (did you mean `t#abxx`?)"},
+		"itself":              {[]string{"a=x a x"}, "f:1: t#a waits for itself by `require` (remove the reference)\nf:1: t#a waits for itself by `require` (remove the reference)"},
+		"name twice":          {[]string{"a", "b", "a"}, "f:3: t#a is declared twice, first at f:1 (keep one of them, or give one another name)"},
+		"alias twice":         {[]string{"a=x", "b=x"}, "f:2: t#x is declared twice, first at f:1 (keep one of them, or give one another name)"},
+		"alias is a name":     {[]string{"a=b", "b"}, "f:2: t#b is declared twice, first at f:1 (keep one of them, or give one another name)"},
+		"behind a cycle":      {[]string{"d c", "a c", "b a", "c b"}, "f:4: the resources wait for each other: t#c (f:4) -> t#b (f:3) -> t#a (f:2) -> t#c (f:4) (remove one of these references)"},
+		"one tangle":          {[]string{"a b c", "b a c", "c a b"}, "f:1: the resources wait for each other: t#a (f:1) -> t#b (f:2) -> t#a (f:1) (remove one of these references)"},
+		"two cycles":          {[]string{"a b", "b a", "c d", "d c"}, "f:1: the resources wait for each other: t#a (f:1) -> t#b (f:2) -> t#a (f:1) (remove one of these references)\nf:3: the resources wait for each other: t#c (f:3) -> t#d (f:4) -> t#c (f:3) (remove one of these references)"},
+		"joined cycles":       {[]string{"a b", "b a c", "c d", "d c"}, "f:1: the resources wait for each other: t#a (f:1) -> t#b (f:2) -> t#a (f:1) (remove one of these references)\nf:3: the resources wait for each other: t#c (f:3) -> t#d (f:4) -> t#c (f:3) (remove one of these references)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := links.Check(parse(tc.in...), func(ref model.Ref) bool { return ref.Name == "earlier" })

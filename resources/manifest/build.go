@@ -46,9 +46,10 @@ func (b *build) add(ctx context.Context, d syntax.Declared) {
 	reason, ok := r.Excluded(ctx, d.Properties)
 	r.Forgiving = reason != ""
 	properties, _ := r.Mapping(ctx, d.Properties, syntax.KeyControl)
-	var warnings model.Problems
+	warnings := arguments.ShellSyntax(d.Type, properties)
 	if r.Inserted {
-		properties, warnings = arguments.Keep(d.Type, properties)
+		kept, more := arguments.Keep(d.Type, properties)
+		properties, warnings = kept, append(warnings, more...)
 	}
 	if b.session.Absent && reason == "" {
 		b.session.declared = append(b.session.declared, properties)

@@ -7,6 +7,7 @@ import (
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/links"
+	"github.com/musterfleet/muster/resources/manifest/arguments"
 	"github.com/musterfleet/muster/resources/manifest/syntax"
 	"github.com/musterfleet/muster/resources/resource"
 )
@@ -36,7 +37,9 @@ func (l *Loader) resolveOne(ctx context.Context, typ string, properties document
 	}
 	b := &build{session: l.session(syntax.Empty(""), in), out: &Resolved{}, links: []links.Links{links.Of(res)}}
 	b.keep(res, properties)
-	b.out.Warnings = nil // those are for what runs again and again
+	// Those of the name are about what runs again and again.
+	b.out.Warnings = slices.DeleteFunc(b.out.Warnings, func(w model.Problem) bool { return w.Property == syntax.KeyName })
+	b.out.Warnings.Append(arguments.ShellSyntax(res.Type, properties)...)
 	b.assemble(ctx)
 
 	return b.finish(ctx, in)

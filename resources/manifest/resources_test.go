@@ -62,6 +62,8 @@ func TestResourceProblems(t *testing.T) {
 		"a goss rule":          {"muster: {resources: [{file: [{/a: {health_checks: [{goss_rules: {file: {/b.c: {exist: true}, /d: }}}]}}]}]}\n", lines("m.yaml:1:80: `exist` is no attribute of a goss rule for `file` (did you mean `exists`?)", "m.yaml:1:94: a rule of `file` needs attributes (one of contains, contents, exists, filetype, gid, group, linked-to, md5, meta, mode, owner, path, sha256, sha512, size, skip, title, uid)")},
 		"checks that are none": {"muster: {resources: [{file: [{/a: {health_checks: {command: a}}}]}]}\n", "m.yaml:1:51: `health_checks` must be a list, not a mapping"},
 		"a late check":         {"muster: {resources: [{file: [{/a: {health_checks: [{command: \"${ outputs('exec#x').stdout }\"}]}}]}]}\n", lines("m.yaml:1:51: `health_checks` must be known before the run (use outputs in the type's own properties)", "m.yaml:1:63: `outputs` names exec#x, which is not declared")},
+		"notify":               {"muster: {resources: [{file: [{/a: {notify: [service#x]}}]}]}\n", "m.yaml:1:36: unknown property `notify` of file (name this resource in `subscribe` of the other one)"},
+		"before":               {"muster: {resources: [{file: [{/a: {before: [service#x]}}]}]}\n", "m.yaml:1:36: unknown property `before` of file (name this resource in `require` of the other one)"},
 		"later default":        {"muster: {resources: [{file: [defaults: {limit: 1}]}]}\n", "m.yaml:1:41: property `limit` of file is not in this version yet (leave it out until a later version brings it)"},
 		"fail_on_error":        {"muster: {fail_on_error: maybe}\n", "m.yaml:1:25: `fail_on_error` must be true or false"},
 		"fail_on_error list":   {"muster: {fail_on_error: []}\n", "m.yaml:1:25: `fail_on_error` must be true or false"},
@@ -154,7 +156,7 @@ func TestReferences(t *testing.T) {
 	for name, tc := range map[string]struct{ in, want string }{
 		"unknown":            {"    - exec: [{ab: }, {b: {require: [exec#abc]}}]\n", "m.yaml:3:37: `require` names exec#abc, which is not declared (did you mean `exec#ab`?)"},
 		"unknown far":        {"    - exec: [{b: {subscribe: [file#/etc/motd]}}]\n", "m.yaml:3:31: `subscribe` names file#/etc/motd, which is not declared"},
-		"unknown of default": {"    - exec: [defaults: {require: [exec#x]}, b: , c: ]\n", "m.yaml:3:35: `require` names exec#x, which is not declared (did you mean `exec#b`?)"},
+		"unknown of default": {"    - exec: [defaults: {require: [exec#x]}, b: , c: ]\n", "m.yaml:3:35: `require` names exec#x, which is not declared (did you mean `exec#c`?)"},
 		"itself":             {"    - exec: [{b: {require: [exec#b]}}]\n", "m.yaml:3:29: exec#b waits for itself by `require` (remove the reference)"},
 		"itself by alias":    {"    - exec: [{b: {alias: c, subscribe: [exec#c]}}]\n", "m.yaml:3:41: exec#b waits for itself by `subscribe` (remove the reference)"},
 		"itself, excluded":   {"    - exec: [{b: {require: [exec#b], control: {if: 'false'}}}]\n", "m.yaml:3:29: exec#b waits for itself by `require` (remove the reference)"},

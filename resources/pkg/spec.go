@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/resource"
 )
 
 // EnsureLatest is the newest version in the node's repositories, EnsurePurged an
@@ -44,7 +45,7 @@ func (s *Spec) Validate() model.Problems {
 		out.Property("name", "to remove a package set ensure: absent", "a package name must not end with -: apt would remove %q", strings.TrimSuffix(s.Name, "-"))
 	}
 	if s.wantsVersion() && (!validVersion.MatchString(s.Ensure) || !strings.ContainsAny(s.Ensure, "0123456789")) {
-		out.Property("ensure", "present, absent, purged, latest or a version", "invalid ensure %q", s.Ensure)
+		out.Property("ensure", resource.EnsureMeant(s.Ensure, []string{"present", "absent"})+"present, absent, purged, latest or a version", "invalid ensure %q", s.Ensure)
 	}
 	if s.TargetRelease != "" && !validVersion.MatchString(s.TargetRelease) {
 		out.Property("target_release", "name it as the package lists do", "invalid release %q", s.TargetRelease)

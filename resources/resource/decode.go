@@ -230,7 +230,7 @@ func checkCommon(r *Resource, late bool) model.Problems {
 		return out
 	}
 	if len(r.Type.Ensures) > 0 && !slices.Contains(r.Type.Ensures, meta.Ensure) {
-		out.Property("ensure", "one of "+strings.Join(r.Type.Ensures, ", "), "invalid ensure %q", meta.Ensure)
+		out.Property("ensure", EnsureMeant(meta.Ensure, r.Type.Ensures)+"one of "+strings.Join(r.Type.Ensures, ", "), "invalid ensure %q", meta.Ensure)
 	}
 	checkText(&out, "name", meta.Name)
 	checkText(&out, "alias", meta.Alias)

@@ -3,6 +3,7 @@ package resource
 import (
 	"cmp"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/musterfleet/muster/model"
@@ -90,8 +91,43 @@ func (t *Type) Property(key string) (Property, bool) {
 	return Property{}, false
 }
 
+// EnsureMeant returns the beginning of a hint for an ensure that is none of those
+// known, in the words of another tool; empty where it is not one of these.
+func EnsureMeant(ensure string, known []string) string {
+	meant := ""
+	switch ensure {
+	case "installed":
+		meant = "present"
+	case "started":
+		meant = "running"
+	case "removed", "uninstalled", "deleted":
+		meant = "absent"
+	}
+	if !slices.Contains(known, meant) {
+		return ""
+	}
+
+	return "did you mean `" + meant + "`? "
+}
+
+// reversed returns the property for a relation that other tools declare at its
+// other end.
+func reversed(key string) string {
+	switch key {
+	case "notify":
+		return "subscribe"
+	case "before":
+		return "require"
+	default:
+		return ""
+	}
+}
+
 // UnknownProperty returns the problem of a key that is no property of the type.
 func (t *Type) UnknownProperty(key string, pos model.Position) model.Problem {
+	if other := reversed(key); other != "" {
+		return model.Problem{Pos: pos, Message: "unknown property `" + key + "` of " + t.Name, Hint: "name this resource in `" + other + "` of the other one"}
+	}
 	keys := make([]string, len(t.Properties))
 	for i := range t.Properties {
 		keys[i] = t.Properties[i].Key

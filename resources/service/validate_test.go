@@ -55,6 +55,7 @@ func TestValidate(t *testing.T) {
 		"too long once escaped":    {properties: typetest.Properties{"name": strings.Repeat("+", 62)}, problem: "service name is too long: 62 bytes"},
 		"no name":                  {properties: typetest.Properties{"name": ""}, problem: "needs a name"},
 		"another ensure":           {properties: typetest.Properties{"name": "x", "ensure": "present"}, problem: `invalid ensure "present" (one of running, stopped)`},
+		"ensure of other tools":    {properties: typetest.Properties{"name": "x", "ensure": "started"}, problem: "invalid ensure \"started\" (did you mean `running`? one of running, stopped)"},
 		"enable that is no answer": {properties: typetest.Properties{"name": "x", "enable": "maybe"}, problem: "enable"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -127,6 +127,29 @@ muster:
 	}
 }
 
+// TestInterruptWhileWaitingForTheLock has nothing to finish: it ends at once, and says so.
+func TestInterruptWhileWaitingForTheLock(t *testing.T) {
+	dir := t.TempDir()
+	state, gate := filepath.Join(dir, "state"), filepath.Join(dir, "gate")
+	if err := syscall.Mkfifo(gate, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const text = "muster: {resources: [{exec: [x: {command: %q, provider: shell, cwd: %q}]}]}\n"
+	holder := start(t, state, "apply", write(t, filepath.Join(dir, "holds.yaml"), fmt.Sprintf(text, "echo > held; read line < gate", dir)))
+	await(t, "the lock is held", func() bool { return exists(filepath.Join(dir, "held")) })
+	p := start(t, state, "apply", write(t, filepath.Join(dir, "waits.yaml"), fmt.Sprintf(text, "touch changed", dir)))
+	await(t, "it waits", func() bool { return strings.Contains(p.text.String(), "waiting for another run") })
+	p.signal(syscall.SIGINT)
+	code, said := p.wait()
+	if code != 130 || strings.Contains(said, "pending change") || strings.Contains(said, "context canceled") || !strings.Contains(said, "gave up waiting for muster apply") || !strings.Contains(said, "interrupted") {
+		t.Errorf("exit code %d\n%s", code, said)
+	}
+	write(t, gate, "go\n")
+	if code, said := holder.wait(); code != 0 || exists(filepath.Join(dir, "changed")) {
+		t.Errorf("exit code %d\n%s", code, said)
+	}
+}
+
 // TestNoopOfABundle writes nothing but to the system's temporary directory, and nothing stays there.
 func TestNoopOfABundle(t *testing.T) {
 	dir := t.TempDir()

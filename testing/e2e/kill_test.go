@@ -183,7 +183,7 @@ muster:
 	await(t, "the signal was seen", func() bool { return strings.Contains(p.text.String(), "shutting down after the pending change") })
 	p.signal(syscall.SIGTERM)
 	code, text := p.wait()
-	if code != 1 || !strings.Contains(text, "exec#hang failed") {
+	if code != 1 || !strings.Contains(text, "exec#hang failed") || !strings.Contains(text, "aborted by the second signal (terminated)") {
 		t.Fatalf("exit code %d\n%s", code, text)
 	}
 	await(t, "the child is gone", func() bool { return !alive(child) })

@@ -48,7 +48,7 @@ muster:
 	if exists(filepath.Join(dir, "after")) {
 		t.Error("a further change was begun")
 	}
-	for _, want := range []string{"exec#hold failed", "terminated, twice", "exec#after not run", "agent stopped"} {
+	for _, want := range []string{"exec#hold failed", "aborted by the second signal (terminated)", "exec#after not run", "agent stopped"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in\n%s", want, text)
 		}

@@ -79,7 +79,7 @@ func (c *runCommand) config() (agent.Config, error) {
 	}
 	text, err := files.ReadTrusted(path, manifest.DefaultMaxBytes, trust.Author{})
 	if err != nil && (named || !errors.Is(err, fs.ErrNotExist)) {
-		return agent.Config{}, err
+		return agent.Config{}, cli.FileError("configuration", path, err)
 	}
 	config, err := config.Parse(path, text, cli.Hostname())
 	if err != nil {

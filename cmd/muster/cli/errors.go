@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
 
@@ -57,6 +58,23 @@ func (e *ExitError) Unwrap() error { return e.Err }
 // Usagef returns an error in how muster was called.
 func Usagef(format string, args ...any) error {
 	return &ExitError{Code: ExitUsage, Err: fmt.Errorf(format, args...)}
+}
+
+// FileError returns an error in plain words where it is about opening a file: what
+// that is for, its path and the remedy. Any other error comes back as it is.
+func FileError(what, path string, err error) error {
+	var failed *fs.PathError
+	remedy := "check the path"
+	switch {
+	case err == nil || !errors.As(err, &failed) || failed.Path != path:
+		return err
+	case errors.Is(err, fs.ErrPermission):
+		remedy = "run muster as a user who may read it"
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+
+	return fmt.Errorf("%s %s: %w (%s)", what, path, failed.Err, remedy)
 }
 
 // Report prints an error, every problem on a line of its own, and returns the

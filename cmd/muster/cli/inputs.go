@@ -59,27 +59,46 @@ func (i *Inputs) AddData(cmd *fisk.CmdClause) {
 
 // Facts gathers the node's facts and overrides them with those of the flags.
 func (e *Env) Facts(ctx context.Context, in Inputs) (model.Facts, error) {
-	var extra []map[string]any
-	for _, file := range in.factFiles {
+	extra, err := in.givenFacts()
+	if err != nil {
+		return nil, err
+	}
+
+	return e.gatherFacts(ctx, extra), nil
+}
+
+// givenFacts returns the facts of the flags.
+func (i Inputs) givenFacts() (extra []map[string]any, err error) {
+	for _, pair := range i.facts {
+		if name, _, ok := strings.Cut(pair, "="); !ok || name == "" {
+			return nil, Usagef("--fact %q: write it as name=value", pair)
+		}
+	}
+	for _, file := range i.factFiles {
 		more, err := facts.ReadFile(file)
 		if err != nil {
+			if mended := FileError("--facts", file, err); mended != err {
+				return nil, mended
+			}
 			return nil, fmt.Errorf("--facts: %w", err)
 		}
 		extra = append(extra, more)
 	}
-	for _, pair := range in.facts {
-		name, value, ok := strings.Cut(pair, "=")
-		if !ok || name == "" {
-			return nil, Usagef("--fact %q: write it as name=value", pair)
-		}
+	for _, pair := range i.facts {
+		name, value, _ := strings.Cut(pair, "=")
 		extra = append(extra, nested(name, value))
 	}
+
+	return extra, nil
+}
+
+func (e *Env) gatherFacts(ctx context.Context, extra []map[string]any) model.Facts {
 	all, errs := facts.Gather(ctx, facts.Options{Dir: e.Flags.ConfigDir, Extra: extra})
 	for _, err := range errs {
 		e.Log.Warn("fact source failed", "error", err)
 	}
 
-	return all, nil
+	return all
 }
 
 // nested returns {a: {b: value}} for a.b.
@@ -95,16 +114,20 @@ func nested(name, value string) map[string]any {
 // FactsFunc returns the facts of a node.
 type FactsFunc func(context.Context) (model.Facts, error)
 
-// LazyFacts returns a function that gathers facts once, at its first call.
-func (e *Env) LazyFacts(in Inputs) FactsFunc {
+// LazyFacts returns a function that gathers facts once, at its first call. The error
+// is about the flags, which are read at once.
+func (e *Env) LazyFacts(in Inputs) (FactsFunc, error) {
+	extra, err := in.givenFacts()
+	if err != nil {
+		return nil, err
+	}
 	var once sync.Once
 	var all model.Facts
-	var err error
 
 	return func(ctx context.Context) (model.Facts, error) {
-		once.Do(func() { all, err = e.Facts(ctx, in) })
-		return all, err
-	}
+		once.Do(func() { all = e.gatherFacts(ctx, extra) })
+		return all, nil
+	}, nil
 }
 
 // Loader returns a loader of manifests for a command that changes nothing.

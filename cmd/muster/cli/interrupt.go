@@ -66,7 +66,7 @@ func (i *Interrupt) Watch(cancel context.CancelCauseFunc) (stop func()) {
 			select {
 			case s := <-signals:
 				if count > 0 {
-					cancel(fmt.Errorf("%s, twice", s))
+					cancel(fmt.Errorf("aborted by the second signal (%s)", s))
 					continue
 				}
 				i.byUser.Store(s == syscall.SIGINT)

@@ -35,7 +35,10 @@ func (c *applyCommand) run(ctx context.Context) error {
 	if c.noop && c.monitor {
 		return cli.Usagef("give one of --monitor-only and --noop: noop runs no health checks")
 	}
-	facts := c.LazyFacts(c.Inputs)
+	facts, err := c.LazyFacts(c.Inputs)
+	if err != nil {
+		return err
+	}
 	opts := c.LoaderOptions(facts)
 	if !c.render && !cli.Noop(c.noop) {
 		opts.Unpack = cli.UnpackForRun(c.Host())

@@ -61,10 +61,14 @@ func addData(env *cli.Env, app *fisk.Application) {
 
 // resolve returns the data of a manifest or of a data file, overridden by --data.
 func (c *queryCommand) resolve(ctx context.Context) (map[string]any, error) {
-	loader := c.Loader(c.LazyFacts(c.Inputs))
-	source, err := loader.Fetch(ctx, cmp.Or(c.source, cli.Stdin))
+	facts, err := c.LazyFacts(c.Inputs)
 	if err != nil {
 		return nil, err
+	}
+	loader := c.Loader(facts)
+	source, err := loader.Fetch(ctx, cmp.Or(c.source, cli.Stdin))
+	if err != nil {
+		return nil, cli.FileError("manifest or data", c.source, err)
 	}
 	defer c.CleanUp(source.Close)
 	doc, err := loader.Parse(source)

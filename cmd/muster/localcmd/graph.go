@@ -37,7 +37,12 @@ func addGraph(env *cli.Env, app *fisk.Application) {
 }
 
 func (c *graphCommand) run(ctx context.Context) error {
-	return c.open(ctx, c.Env, c.Loader(c.LazyFacts(c.Inputs)), func(m opened) error {
+	facts, err := c.LazyFacts(c.Inputs)
+	if err != nil {
+		return err
+	}
+
+	return c.open(ctx, c.Env, c.Loader(facts), func(m opened) error {
 		built, err := graph.Build(m.Resources, m.session.known)
 		if err != nil {
 			return err

@@ -58,7 +58,7 @@ func (m *manifestFlags) open(ctx context.Context, env *cli.Env, loader *manifest
 		return fmt.Errorf("%s: no manifest.yaml at its root", m.source)
 	}
 	if err != nil {
-		return err
+		return cli.FileError("manifest", m.name(), err)
 	}
 	defer env.CleanUp(source.Close)
 	session, err := openSession(env.Host())
@@ -87,7 +87,9 @@ func externalData(ctx context.Context, env *cli.Env, loader *manifest.Loader, in
 		return nil, nil
 	}
 
-	return loader.LoadData(ctx, cmp.Or(in.Data, cli.Stdin), manifest.Inputs{})
+	data, err := loader.LoadData(ctx, cmp.Or(in.Data, cli.Stdin), manifest.Inputs{})
+
+	return data, cli.FileError("--data", in.Data, err)
 }
 
 // journalName identifies a manifest in the journal: a file by its real path,

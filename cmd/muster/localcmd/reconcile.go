@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -87,7 +88,12 @@ func (c *runner) reconcile(ctx context.Context, r reconciliation) (*model.Run, e
 		c.Log.Info(engine.EnvNoop + " is set, nothing is changed")
 		o.Env.Scope.Noop = true
 	}
-	stop, end := c.untilInterrupted(ctx, o.Env.Scope.Noop)
+	var begun atomic.Bool
+	o.Locked = func(context.Context, *reconcile.Options) (*graph.Graph, error) {
+		begun.Store(true)
+		return built, nil
+	}
+	stop, end := c.untilInterrupted(ctx, o.Env.Scope.Noop, begun.Load)
 	defer end()
 	if !o.Env.Scope.Noop {
 		o.Grace = func(work context.Context) error {
@@ -115,9 +121,10 @@ func until(ctx, other context.Context) context.Context {
 }
 
 // untilInterrupted returns the context of a run: it ends at the first interrupt.
-func (c *runner) untilInterrupted(ctx context.Context, noop bool) (stop context.Context, end func()) {
+// begun reports whether the run has the lock, and so may have something to finish.
+func (c *runner) untilInterrupted(ctx context.Context, noop bool, begun func() bool) (stop context.Context, end func()) {
 	c.Stop.Finish(!noop)
-	stop, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	done := make(chan struct{})
 	// A closed terminal does not leave a change half done.
 	hangups := make(chan os.Signal, 1)
@@ -133,17 +140,18 @@ func (c *runner) untilInterrupted(ctx context.Context, noop bool) (stop context.
 			c.Stop.Request()
 		case <-c.Stop.Requested():
 		}
-		if noop {
+		switch {
+		case noop:
 			c.Log.Warn("interrupted, nothing was changed")
-		} else {
+		case begun():
 			c.Log.Warn("shutting down after the pending change; interrupt again to abort it", "timeout", shutdownTimeout)
 		}
-		cancel()
+		cancel(cli.ErrInterrupted)
 	})
 
 	return stop, func() {
 		close(done)
-		cancel()
+		cancel(nil)
 		watching.Wait()
 	}
 }

@@ -108,8 +108,11 @@ func (d *Decoder) scalar(f reflect.Value, key string, v document.Value) {
 func (d *Decoder) list(f reflect.Value, key string, v document.Value) {
 	if v.Kind != document.List {
 		hint := ""
-		if v.IsScalar() {
+		switch {
+		case v.IsScalar():
 			hint = "write it as a list: [" + shown(v, v.Text) + "]"
+		case key == "environment" && len(v.Entries) > 0: // its values may be secret
+			hint = `write it as a list: ["` + v.Entries[0].Key + `=VALUE"]`
 		}
 		d.misread(key, v, hint, "`%s` must be a list, not %s", key, v.Kind)
 		return

@@ -20,6 +20,9 @@ import (
 var (
 	// ErrNotFound is a program, or the interpreter it names, that does not exist.
 	ErrNotFound = errors.New("command not found")
+	// ErrBlankName is a program that does not exist and has a blank in its name,
+	// which is most often a whole command. It comes with ErrNotFound.
+	ErrBlankName = errors.New("is one name, with a blank in it")
 	// ErrNotExecutable is a program that muster's user may not execute.
 	ErrNotExecutable = errors.New("cannot be executed")
 	// ErrNoDir is a working directory of a command that is missing.

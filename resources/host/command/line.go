@@ -31,9 +31,9 @@ var (
 )
 
 // AffectsSplit reports whether a value may change how a command line is split
-// that it is inserted into.
+// that it is inserted into, or how ShellSyntax reads it.
 func AffectsSplit(value string) bool {
-	return value == "" || strings.ContainsAny(value, " \t\n'\"\\$`")
+	return value == "" || strings.ContainsAny(value, " \t\n'\"\\$`"+operators)
 }
 
 // opaque is what an inserted part of a command line is while that is split.
@@ -46,13 +46,7 @@ func Split(line string, inserted ...[2]int) ([]string, error) {
 	if strings.Contains(line, opaque) {
 		return nil, ErrNUL
 	}
-	var own strings.Builder
-	at := 0
-	for _, part := range inserted {
-		own.WriteString(line[at:part[0]] + opaque)
-		at = part[1]
-	}
-	words, err := shellquote.Split(own.String() + line[at:])
+	words, err := shellquote.Split(ownText(line, inserted))
 	if err != nil {
 		return nil, LineError{"cannot be split into words: " + err.Error(), "close the quote"}
 	}
@@ -72,6 +66,18 @@ func Split(line string, inserted ...[2]int) ([]string, error) {
 	}
 
 	return words, nil
+}
+
+// ownText returns a command line with each inserted part opaque.
+func ownText(line string, inserted [][2]int) string {
+	var own strings.Builder
+	at := 0
+	for _, part := range inserted {
+		own.WriteString(line[at:part[0]] + opaque)
+		at = part[1]
+	}
+
+	return own.String() + line[at:]
 }
 
 // Join returns the command line that Split splits into words.

@@ -37,6 +37,49 @@ func TestSplit(t *testing.T) {
 	}
 }
 
+// TestShellSyntax has what a shell acts on, in every state of the quoting.
+func TestShellSyntax(t *testing.T) {
+	for line, want := range map[string]string{
+		"ls | wc > out":      "|",
+		"cd /tmp && ls":      "&&",
+		"a || b":             "||",
+		"a ; b":              ";",
+		"a > b":              ">",
+		"a >> b":             ">>",
+		"a < b":              "<",
+		"a 2>&1":             "2>&1",
+		"a 2>/dev/null":      "2>/dev/null",
+		"a >/dev/null":       ">/dev/null",
+		"a &":                "&",
+		"echo $HOME/x":       "$HOME",
+		`echo "a $HOME"`:     "$HOME",
+		"echo a$(id)":        "$(",
+		"echo '$HOME' '|'":   "",
+		`echo "|" \| \$HOME`: "",
+		`find . \;`:          "",
+		"awk '{print $1}' x": "",
+		"grep x$ $1 $":       "",
+		"a|b c;d >x >=1":     "",
+		`"it's" $HOME`:       "$HOME",
+		`a "\"" | b`:         "|",
+		"":                   "",
+		`a \`:                "",
+	} {
+		if got := command.ShellSyntax(line); got != want {
+			t.Errorf("%s: %q, not %q", line, got, want)
+		}
+	}
+	for _, value := range []string{"|", "$HOME", "a && b", "'"} {
+		line, inserted := insert("a % x% '%'", value)
+		if got := command.ShellSyntax(line, inserted...); got != "" {
+			t.Errorf("%q, which is inserted: %q", value, got)
+		}
+		if line, inserted = insert("a % | b", value); command.ShellSyntax(line, inserted...) != "|" {
+			t.Errorf("%q hides the | after it", value)
+		}
+	}
+}
+
 // insert puts values in the places of a template that a % marks; the last value is
 // for all places that are left.
 func insert(template string, values ...string) (line string, inserted [][2]int) {

@@ -123,7 +123,29 @@ func findProgram(name, dir string, env []string) (string, error) {
 		return "", refused
 	}
 
-	return "", fmt.Errorf("%w: %s is not in %s", ErrNotFound, name, cmp.Or(lookupEnv(env, "PATH"), defaultPath))
+	if strings.Contains(name, " ") {
+		return "", blankName(name)
+	}
+
+	return "", fmt.Errorf("%w: %s is not in %s", ErrNotFound, name, shownPath(cmp.Or(lookupEnv(env, "PATH"), defaultPath)))
+}
+
+func blankName(name string) error { return fmt.Errorf("%w: %q %w", ErrNotFound, name, ErrBlankName) }
+
+// The longest PATH that errors show in full, and the directories shown of a longer one.
+const (
+	maxShownPath  = 160
+	shownPathDirs = 4
+)
+
+func shownPath(path string) string {
+	dirs := filepath.SplitList(path)
+	if len(path) <= maxShownPath || len(dirs) <= shownPathDirs {
+		return path
+	}
+	first := strings.Join(dirs[:shownPathDirs], string(filepath.ListSeparator))
+
+	return fmt.Sprintf("%s and %d more directories of PATH", first, len(dirs)-shownPathDirs)
 }
 
 func checkProgram(name, dir string) error {
@@ -135,6 +157,8 @@ func checkProgram(name, dir string) error {
 	switch {
 	case err == nil:
 		return nil
+	case paths.IsAbsent(err) && strings.Contains(name, " "):
+		return blankName(name)
 	case paths.IsAbsent(err):
 		return fmt.Errorf("%w: %s does not exist", ErrNotFound, full)
 	default:

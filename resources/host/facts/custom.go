@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/trust"
@@ -24,10 +26,9 @@ func readCustom(dir string) (map[string]any, error) {
 	if dir == "" {
 		return facts, nil
 	}
-	paths := []string{filepath.Join(dir, "facts.json"), filepath.Join(dir, "facts.yaml")}
-	more, err := listFactFiles(filepath.Join(dir, "facts.d"))
+	paths, err := customPaths(dir)
 	errs := []error{err}
-	for _, path := range append(paths, more...) {
+	for _, path := range paths {
 		one, err := ReadFile(path)
 		if !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, err)
@@ -36,6 +37,32 @@ func readCustom(dir string) (map[string]any, error) {
 	}
 
 	return facts, errors.Join(errs...)
+}
+
+// Stamp returns a text that changes with the fact files of a configuration
+// directory, which it does not read.
+func Stamp(dir string) string {
+	if dir == "" {
+		return ""
+	}
+	paths, _ := customPaths(dir)
+	var out strings.Builder
+	for _, path := range paths {
+		var at unix.Stat_t
+		if unix.Stat(path, &at) == nil {
+			fmt.Fprintln(&out, path, at.Dev, at.Ino, at.Size, at.Mode, at.Uid, at.Ctim)
+		}
+	}
+
+	return out.String()
+}
+
+// customPaths returns the paths that fact files of a configuration directory may
+// have, in the order in which they are merged.
+func customPaths(dir string) ([]string, error) {
+	more, err := listFactFiles(filepath.Join(dir, "facts.d"))
+
+	return append([]string{filepath.Join(dir, "facts.json"), filepath.Join(dir, "facts.yaml")}, more...), err
 }
 
 // listFactFiles returns the JSON and YAML files of a directory in name order,

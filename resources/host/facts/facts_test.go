@@ -29,6 +29,33 @@ func gather(t *testing.T, o facts.Options) model.Facts {
 	return found
 }
 
+// TestStamp changes with every fact file, and with nothing else.
+func TestStamp(t *testing.T) {
+	dir := t.TempDir()
+	put := func(name, text string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	last := facts.Stamp(dir)
+	for _, name := range []string{"facts.yaml", "facts.json", "facts.d/a.yaml", "facts.d/b.json"} {
+		put(name, "a: b\n")
+		now := facts.Stamp(dir)
+		if put(name, "a: longer\n"); now == last || facts.Stamp(dir) == now {
+			t.Errorf("%s changes nothing: %q", name, now)
+		}
+		last = facts.Stamp(dir)
+	}
+	put("agent.yaml", "x")
+	if got := facts.Stamp(dir); got != last || facts.Stamp("") != "" {
+		t.Errorf("%q was %q", got, last)
+	}
+}
+
 func TestGatherOfThisMachine(t *testing.T) {
 	found := gather(t, facts.Options{})
 	text, err := json.Marshal(found)

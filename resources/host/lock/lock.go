@@ -137,7 +137,7 @@ func (l *Locks) wait(ctx context.Context, f *os.File, o Options) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("waiting for %s: %w", holder, context.Cause(ctx))
+			return fmt.Errorf("gave up waiting for %s: %w", holder, context.Cause(ctx))
 		case <-ticker.C:
 		}
 	}

@@ -43,6 +43,59 @@ func Keep(t *resource.Type, properties document.Value) (document.Value, model.Pr
 	return properties, k.warnings
 }
 
+// ShellSyntax returns a warning for each command line that is split and holds
+// what only a shell acts on, of the text itself and not of inserted values.
+func ShellSyntax(t *resource.Type, properties document.Value) (warnings model.Problems) {
+	provider, _ := properties.Get("provider")
+	name, _ := properties.Get("name")
+	for i := range t.Properties {
+		p := &t.Properties[i]
+		isChecks := p.Key == "health_checks"
+		if !isChecks && !isLine(*p, provider.Text) {
+			continue
+		}
+		hint := "run it with `sh -c`, or put it in single quotes"
+		if p.Line == "posix" {
+			hint = "set `provider: shell`, or put it in single quotes"
+		}
+		isNamed := p.List != ""
+		for _, e := range properties.Entries {
+			if p.Is(e.Key) {
+				shellSyntax(&warnings, e.Value, isChecks, hint)
+			}
+			isNamed = isNamed && !p.Is(e.Key) && e.Key != p.List
+		}
+		if isNamed {
+			shellSyntax(&warnings, name, false, hint)
+		}
+	}
+
+	return warnings
+}
+
+// shellSyntax adds the warnings of the lines in a value, which are only those at
+// the key command of mappings where it is a list of checks.
+func shellSyntax(warnings *model.Problems, v document.Value, isChecks bool, hint string) {
+	for _, item := range v.Items {
+		shellSyntax(warnings, item, isChecks, hint)
+	}
+	for _, e := range v.Entries {
+		if !isChecks || e.Key == "command" {
+			shellSyntax(warnings, e.Value, isChecks, hint)
+		}
+	}
+	if v.Kind != document.String || v.Late {
+		return
+	}
+	var inserted [][2]int
+	if v.Inserted != nil {
+		inserted = *v.Inserted
+	}
+	if found := command.ShellSyntax(v.Text, inserted...); found != "" {
+		warnings.Add(v.Pos, hint, "`%s` is passed to the program as an argument: no shell runs this command", found)
+	}
+}
+
 // isLine reports whether the property is a command line that the provider splits,
 // which is the default one where it is empty.
 func isLine(p resource.Property, provider string) bool {
