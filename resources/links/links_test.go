@@ -83,7 +83,7 @@ func TestHintsOfManyUnknownReferences(t *testing.T) {
 		lines = append(lines, fmt.Sprintf("name%d nome%d", i, i))
 	}
 	got := links.Check(parse(lines...), nil)
-	if last := got[len(got)-2]; got[0].Hint != "did you mean `t#name0`?" || last.Hint != "" {
+	if last := got[len(got)-2]; got[0].Hint != "did you mean `t#name1`?" || last.Hint != "" {
 		t.Fatalf("%d problems, hints %q and %q", len(got), got[0].Hint, last.Hint)
 	}
 }
