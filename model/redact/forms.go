@@ -57,30 +57,31 @@ func formsOf(value string) []pattern {
 }
 
 // matches returns how much of a text is the pattern: all of it, or what is before
-// a cut.
-func (p pattern) matches(text string, cut int) int {
+// a cut, if that is at least so long.
+func (p pattern) matches(text string, cut, least int) int {
 	switch {
 	case strings.HasPrefix(text, p.text):
 		return len(p.text)
-	case cut >= minRedacted && cut < len(p.text) && strings.HasPrefix(p.text, text[:cut]):
+	case cut >= least && cut < len(p.text) && strings.HasPrefix(p.text, text[:cut]):
 		return cut
 	default:
 		return 0
 	}
 }
 
-// endsIn returns how much of a text after a cut is the rest of the pattern.
-func (p pattern) endsIn(text string, cut int) int {
-	if len(text) < minRedacted {
+// endsIn returns how much of a text after a cut is the rest of the pattern,
+// or a part of it up to the next cut.
+func (p pattern) endsIn(text string, cut, least int) int {
+	if len(text) < least {
 		return 0
 	}
-	for from := 1; from+minRedacted <= len(p.text); from++ {
-		i := strings.Index(p.text[from:], text[:minRedacted])
+	for from := 1; from+least <= len(p.text); from++ {
+		i := strings.Index(p.text[from:], text[:least])
 		if i < 0 {
 			return 0
 		}
 		from += i
-		if n := (pattern{text: p.text[from:]}).matches(text, cut); n > 0 {
+		if n := (pattern{text: p.text[from:]}).matches(text, cut, least); n > 0 {
 			return n
 		}
 	}

@@ -27,6 +27,8 @@ type patterns struct {
 	// each first two of them.
 	index  map[string][]int
 	filter [1 << 16 / 64]uint64
+	// grams knows their parts.
+	grams grams
 }
 
 // mayBegin reports whether any pattern begins with the first two bytes of a text.
@@ -68,17 +70,25 @@ func New(secrets ...model.Secret) Redactor {
 	if len(p.all) == 0 {
 		return Redactor{}
 	}
+	p.grams = newGrams(p.all)
 
 	return Redactor{p}
 }
 
-// Redact returns s with every known value replaced by model.Redacted.
-func (r Redactor) Redact(s string) string {
+// Redact returns s with every known value replaced by model.Redacted. In a text of
+// several lines that are also the parts of values which programs wrap, and base64
+// in any text.
+func (r Redactor) Redact(s string) string { return r.redact(s, false) }
+
+// RedactLine is Redact for a line of a longer text, such as the output of a command.
+func (r Redactor) RedactLine(s string) string { return r.redact(s, true) }
+
+func (r Redactor) redact(s string, line bool) string {
 	if r.patterns == nil || len(s) < minRedacted {
 		return s
 	}
 	var found []span
-	r.search(view{text: s}, maxEscapes, &found)
+	r.search(view{text: s}, line, maxEscapes, &found)
 	if len(found) == 0 {
 		return s
 	}
@@ -101,35 +111,42 @@ func (r Redactor) Redact(s string) string {
 const maxEscapes = 2
 
 // search finds patterns in a view of a text, and in what its escapes mean.
-func (p *patterns) search(v view, escapes int, found *[]span) {
-	p.scan(v, found)
+func (p *patterns) search(v view, line bool, escapes int, found *[]span) {
+	lines := line || strings.Contains(v.text, "\n")
+	p.scan(v, lines, found)
+	p.scanLines(v, lines, found)
 	if escapes == 0 {
 		return
 	}
 	for _, read := range []func(string) (string, []span){unescaped, unpercented, unwrapped} {
 		if text, at := read(v.text); at != nil {
-			p.search(v.within(text, at), escapes-1, found)
+			p.search(v.within(text, at), line, escapes-1, found)
 		}
 	}
 }
 
 // scan finds the patterns in one view.
-func (p *patterns) scan(v view, found *[]span) {
+func (p *patterns) scan(v view, lines bool, found *[]span) {
 	begins, ends := cuts(v.text)
 	for at := 0; at+minRedacted <= len(v.text); at++ {
 		if !p.mayBegin(v.text[at:]) {
 			continue
 		}
 		for _, i := range p.index[v.text[at:at+minRedacted]] {
-			if n := p.all[i].matches(v.text[at:], nextCut(ends, at)-at); n > 0 {
-				*found = append(*found, v.origin(p.all[i].extent(v.text, at, at+n)))
+			f := p.all[i]
+			n := f.matches(v.text[at:], nextCut(ends, at)-at, minRedacted)
+			if n == 0 && f.countsIn(lines) {
+				n = f.headOf(v.text[at:])
+			}
+			if n > 0 {
+				*found = append(*found, v.origin(f.extent(v.text, at, at+n)))
 			}
 		}
 	}
 	for _, at := range begins {
 		rest := v.text[at:]
 		for _, f := range p.all {
-			if n := f.endsIn(rest, nextCut(ends, at)-at); n > 0 {
+			if n := f.endsIn(rest, nextCut(ends, at)-at, minRedacted); n > 0 {
 				*found = append(*found, v.origin(f.extent(v.text, at, at+n)))
 			}
 		}
@@ -139,10 +156,13 @@ func (p *patterns) scan(v view, found *[]span) {
 // cutMark marks where a text was cut.
 const cutMark = "…"
 
+// blank is what may be between a text and the place where it was cut. A character that
+// was cut in two belongs to the cut.
+const blank = " \t\r\n\ufffd"
+
 // cuts returns where the parts begin that follow a cut, and where those end that
-// are followed by one. A character that was cut in two belongs to the cut.
+// are followed by one.
 func cuts(text string) (begins, ends []int) {
-	const blank = " \t\r\n\ufffd"
 	for from := 0; ; {
 		i := strings.Index(text[from:], cutMark)
 		if i < 0 {

@@ -127,9 +127,10 @@ type redacting struct {
 	redact redact.Redactor
 }
 
-// Handle redacts the message and the attributes of a record.
+// Handle redacts the message, which may be a line that a command printed, and the
+// attributes of a record.
 func (h redacting) Handle(ctx context.Context, rec slog.Record) error {
-	out := slog.NewRecord(rec.Time, rec.Level, h.redact.Redact(rec.Message), rec.PC)
+	out := slog.NewRecord(rec.Time, rec.Level, h.redact.RedactLine(rec.Message), rec.PC)
 	rec.Attrs(func(a slog.Attr) bool {
 		out.AddAttrs(h.attr(a))
 		return true
