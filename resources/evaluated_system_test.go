@@ -85,6 +85,13 @@ func (w *world) give(name string) {
 // apply fetches, resolves and runs root.yaml, and returns all that went wrong.
 func (w *world) apply() string {
 	w.t.Helper()
+
+	return w.applyWith("")
+}
+
+// applyWith is apply with a file of data, if it is not empty.
+func (w *world) applyWith(data string) string {
+	w.t.Helper()
 	loader := manifest.NewLoader(manifest.Options{Types: resources.All()})
 	src, err := loader.Fetch(w.t.Context(), filepath.Join(w.dir, "root.yaml"))
 	if err != nil {
@@ -95,6 +102,11 @@ func (w *world) apply() string {
 		return err.Error()
 	}
 	w.in.Dir, w.in.Author = src.Dir, src.Author
+	if data != "" {
+		if w.in.Data, err = loader.LoadData(w.t.Context(), filepath.Join(w.dir, data), manifest.Inputs{Author: src.Author}); err != nil {
+			return err.Error()
+		}
+	}
 	resolved, err := loader.Resolve(w.t.Context(), doc, w.in)
 	if err != nil {
 		return err.Error()
@@ -178,5 +190,72 @@ func TestSystemTemplatesWhileSwapped(t *testing.T) {
 				t.Error("no race")
 			}
 		})
+	}
+}
+
+// evaluatedData is a source of data that has what only root can read evaluated.
+const evaluatedData = `{text: "${ readFile('$DIR/secret') }"}`
+
+// TestSystemStrangersData has the manifest of root or a stranger, and data of either
+// or of another user.
+func TestSystemStrangersData(t *testing.T) {
+	for name, c := range map[string]struct {
+		manifest, data int
+		setup          func(w *world) error
+		// words are of the error, empty for none.
+		words string
+	}{
+		"a stranger's of root":            {data: hosttest.Stranger, words: "belongs to user 54321 and has mode 0644, so others may change what muster does: chown root $DIR/stranger/data.yaml"},
+		"root's of root":                  {},
+		"the author's":                    {manifest: hosttest.Stranger, data: hosttest.Stranger},
+		"root's of a stranger":            {manifest: hosttest.Stranger},
+		"another one's of a stranger":     {manifest: hosttest.Stranger, data: hosttest.Stranger + 1, words: "belongs to user 54322"},
+		"root's that a group may write":   {setup: func(w *world) error { return os.Chmod(w.dir+"/stranger/data.yaml", 0o664) }, words: "chmod go-w $DIR/stranger/data.yaml"},
+		"root's that others may write":    {setup: func(w *world) error { return os.Chmod(w.dir+"/stranger/data.yaml", 0o646) }, words: "chmod go-w $DIR/stranger/data.yaml"},
+		"root's in everybody's directory": {setup: func(w *world) error { return os.Chmod(w.dir+"/stranger", 0o777) }, words: "others may exchange $DIR/stranger/data.yaml"},
+		"a link to a stranger's": {data: hosttest.Stranger, setup: func(w *world) error {
+			return errors.Join(os.Rename(w.dir+"/stranger/data.yaml", w.dir+"/stranger/there"), os.Symlink("there", w.dir+"/stranger/data.yaml"))
+		}, words: "belongs to user 54321"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newStrangersWorld(t, `file: [$DIR/out: {content: "${ Data.text }"}]`)
+			w.write("stranger/data.yaml", evaluatedData)
+			if err := errors.Join(os.Lchown(w.dir+"/root.yaml", c.manifest, c.manifest), os.Lchown(w.dir+"/stranger", 0, 0), os.Lchown(w.dir+"/stranger/data.yaml", c.data, c.data)); err != nil {
+				t.Fatal(err)
+			}
+			if c.setup != nil {
+				if err := c.setup(w); err != nil {
+					t.Fatal(err)
+				}
+			}
+			err := w.applyWith("stranger/data.yaml")
+			if words := strings.ReplaceAll(c.words, "$DIR", w.dir); (err == "") != (words == "") || !strings.Contains(err, words) {
+				t.Errorf("%q, not %q", err, words)
+			}
+			if w.leaked() != (c.words == "") {
+				t.Errorf("evaluated: %t", w.leaked())
+			}
+		})
+	}
+}
+
+// TestSystemDataWhileSwapped has a stranger exchange data with those of root all the
+// time.
+func TestSystemDataWhileSwapped(t *testing.T) {
+	w := newStrangersWorld(t, `file: [$DIR/out: {content: "${ Data.text }"}]`)
+	w.write("good", "text: good")
+	w.write("stranger/data.yaml", evaluatedData)
+	w.give("stranger")
+	if err := os.Symlink(w.dir+"/good", w.dir+"/stranger/good"); err != nil {
+		t.Fatal(err)
+	}
+	stop := hosttest.Swap(t, w.dir+"/stranger/data.yaml", w.dir+"/stranger/good")
+	for range 200 {
+		if err := w.applyWith("stranger/data.yaml"); w.leaked() {
+			t.Fatalf("it was evaluated: %s", err)
+		}
+	}
+	if stop() == 0 {
+		t.Error("no race")
 	}
 }

@@ -125,10 +125,12 @@ func message(ctx context.Context, r *eval.Resolver, key string, v document.Value
 
 // LoadData fetches a source of data and resolves it: a document with data, and
 // hierarchy and overrides where it has them, or a mapping that is the data.
-// in.Dir and in.Author are not used: they are those of the source.
+// A file that others than root, the running user and in.Author may change wraps
+// trust.ErrUntrusted. What the data name is below the source's directory and judged
+// by the source's author, not by in.Dir and in.Author.
 // Its errors are those of Fetch, Parse and Resolve.
 func (l *Loader) LoadData(ctx context.Context, source string, in Inputs) (data map[string]any, err error) {
-	src, err := l.Fetch(ctx, source)
+	src, err := l.FetchTrusted(ctx, source, in.Author)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package manifest_test
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -44,6 +45,30 @@ func TestTemplatesThatOthersMayWrite(t *testing.T) {
 	}
 	if got := one(t, content(`"${ readFile('data') + template('{{ readFile \"data\" }}') }"`), options(), manifest.Inputs{Dir: dir}).Content; got != "xx" {
 		t.Errorf("what is only read: %q", got)
+	}
+}
+
+// TestDataThatOthersMayWrite has data that a group or everybody may write to, for
+// manifests that they may write to and not.
+func TestDataThatOthersMayWrite(t *testing.T) {
+	self := trust.Author{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}
+	group := self
+	group.GroupWrites = true
+	for mode, refused := range map[fs.FileMode][3]bool{0o600: {}, 0o644: {}, 0o664: {true, false, false}, 0o646: {true, true, false}, 0o666: {true, true, false}} {
+		dir := beside(t, "data.yaml", "a: \"${ 1 + 1 }\"\n")
+		path := filepath.Join(dir, "data.yaml")
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		for i, author := range []trust.Author{self, group, {Everybody: true}} {
+			data, err := manifest.NewLoader(options()).LoadData(t.Context(), path, manifest.Inputs{Author: author})
+			if (err != nil) != refused[i] || (data != nil) == refused[i] {
+				t.Errorf("%o, %+v: %v, %v", mode, author, data, err)
+			}
+			if err != nil && (!errors.Is(err, trust.ErrUntrusted) || !strings.Contains(err.Error(), "so others may change what muster does: chmod go-w "+path)) {
+				t.Errorf("%o: %v", mode, err)
+			}
+		}
 	}
 }
 

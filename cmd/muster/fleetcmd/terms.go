@@ -13,6 +13,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
+	"github.com/musterfleet/muster/resources/host/trust"
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
@@ -55,7 +56,11 @@ func (t *terms) parse(ctx context.Context, env *cli.Env) (model.Assignment, erro
 		return out, nil
 	}
 	// The node's facts are not those of this machine.
-	data, err := env.Loader(nil).LoadData(ctx, t.data, manifest.Inputs{})
+	author, err := trust.AuthorIn(".")
+	if err != nil {
+		return out, err
+	}
+	data, err := env.Loader(nil).LoadData(ctx, t.data, manifest.Inputs{Author: author})
 	if err != nil {
 		return out, err
 	}

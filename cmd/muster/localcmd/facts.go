@@ -11,6 +11,7 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/resources/host/trust"
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
@@ -60,13 +61,18 @@ func addData(env *cli.Env, app *fisk.Application) {
 }
 
 // resolve returns the data of a manifest or of a data file, overridden by --data.
+// Both may belong to the owner of the working directory.
 func (c *queryCommand) resolve(ctx context.Context) (map[string]any, error) {
 	facts, err := c.LazyFacts(c.Inputs)
 	if err != nil {
 		return nil, err
 	}
+	author, err := trust.AuthorIn(".")
+	if err != nil {
+		return nil, err
+	}
 	loader := c.Loader(facts)
-	source, err := loader.Fetch(ctx, cmp.Or(c.source, cli.Stdin))
+	source, err := loader.FetchTrusted(ctx, cmp.Or(c.source, cli.Stdin), author)
 	if err != nil {
 		return nil, cli.FileError("manifest or data", c.source, err)
 	}
@@ -78,7 +84,7 @@ func (c *queryCommand) resolve(ctx context.Context) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := externalData(ctx, c.Env, loader, c.Inputs)
+	data, err := externalData(ctx, c.Env, loader, c.Inputs, author)
 	if err != nil {
 		return nil, err
 	}

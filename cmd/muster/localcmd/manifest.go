@@ -14,6 +14,7 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host/trust"
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
@@ -69,7 +70,7 @@ func (m *manifestFlags) open(ctx context.Context, env *cli.Env, loader *manifest
 	if err != nil {
 		return err
 	}
-	data, err := externalData(ctx, env, loader, m.Inputs)
+	data, err := externalData(ctx, env, loader, m.Inputs, source.Author)
 	if err != nil {
 		return err
 	}
@@ -81,13 +82,13 @@ func (m *manifestFlags) open(ctx context.Context, env *cli.Env, loader *manifest
 	return do(opened{resolved, source, session})
 }
 
-// externalData returns the data of --data.
-func externalData(ctx context.Context, env *cli.Env, loader *manifest.Loader, in cli.Inputs) (map[string]any, error) {
+// externalData returns the data of --data, which may belong to the author too.
+func externalData(ctx context.Context, env *cli.Env, loader *manifest.Loader, in cli.Inputs, author trust.Author) (map[string]any, error) {
 	if !env.Given("data") {
 		return nil, nil
 	}
 
-	data, err := loader.LoadData(ctx, cmp.Or(in.Data, cli.Stdin), manifest.Inputs{})
+	data, err := loader.LoadData(ctx, cmp.Or(in.Data, cli.Stdin), manifest.Inputs{Author: author})
 
 	return data, cli.FileError("--data", in.Data, err)
 }

@@ -43,18 +43,24 @@ func (e Entry) OpenForeign() (*os.File, error) {
 	return f, err
 }
 
-// OpenManifest is Open that also returns the author of the file.
-func OpenManifest(path string) (*os.File, trust.Author, error) {
+// OpenTrusted is Open that also returns the author of the file. It returns
+// trust.ErrUntrusted as ReadTrusted does.
+func OpenTrusted(path string, author trust.Author) (*os.File, trust.Author, error) {
 	entry, err := look(&paths.Resolver{}, path, true)
 	if err != nil {
 		return nil, trust.Author{}, err
 	}
-	f, st, in, err := entry.open()
-	if err == nil && entry.foreign != nil {
-		err = errors.Join(entry.foreign, f.Close())
-	}
+
+	return entry.openTrusted(author)
+}
+
+func (e Entry) openTrusted(author trust.Author) (*os.File, trust.Author, error) {
+	f, st, in, err := e.open()
 	if err != nil {
 		return nil, trust.Author{}, err
+	}
+	if err := errors.Join(author.Check(e.Path, st, in), e.foreign); err != nil {
+		return nil, trust.Author{}, errors.Join(err, f.Close())
 	}
 
 	return f, trust.AuthorOf(st, in), nil

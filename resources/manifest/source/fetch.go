@@ -102,7 +102,13 @@ type opened struct {
 // what came with it is in Dir until Close. The caller closes the source. Its
 // errors wrap ErrSource, ErrTooLarge, or what the path, server or NATS said.
 func (f *Fetcher) Fetch(ctx context.Context, source string) (*Source, error) {
-	o, err := f.open(ctx, source)
+	return f.FetchTrusted(ctx, source, trust.Author{Everybody: true})
+}
+
+// FetchTrusted is Fetch that returns trust.ErrUntrusted, with the remedy, for a file
+// that others than root, the running user and the author may change.
+func (f *Fetcher) FetchTrusted(ctx context.Context, source string, author trust.Author) (*Source, error) {
+	o, err := f.open(ctx, source, author)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +135,7 @@ func because(ctx context.Context, err error) error {
 	return err
 }
 
-func (f *Fetcher) open(ctx context.Context, source string) (*opened, error) {
+func (f *Fetcher) open(ctx context.Context, source string, author trust.Author) (*opened, error) {
 	scheme, _, isURL := strings.Cut(source, "://")
 	switch {
 	case source == "":
@@ -139,7 +145,7 @@ func (f *Fetcher) open(ctx context.Context, source string) (*opened, error) {
 	case source == "-":
 		return &opened{name: "(standard input)", ReadCloser: io.NopCloser(f.opts.Stdin)}, nil
 	case !isURL:
-		return openPath(source)
+		return openPath(source, author)
 	case scheme == "http" || scheme == "https":
 		return f.openHTTP(ctx, source)
 	case scheme == "kv":
@@ -151,17 +157,17 @@ func (f *Fetcher) open(ctx context.Context, source string) (*opened, error) {
 	}
 }
 
-func openPath(path string) (*opened, error) {
+func openPath(path string, author trust.Author) (*opened, error) {
 	absolute, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
 	}
-	file, author, err := files.OpenManifest(path)
+	file, own, err := files.OpenTrusted(path, author)
 	if err != nil {
 		return nil, err
 	}
 
-	return &opened{name: path, dir: filepath.Dir(absolute), author: author, ReadCloser: file}, nil
+	return &opened{name: path, dir: filepath.Dir(absolute), author: own, ReadCloser: file}, nil
 }
 
 // openBucket opens what a bucket has; get is nil without NATS.
@@ -224,7 +230,7 @@ func (f *Fetcher) Tree(ctx context.Context, source string) (dir string, cleanup 
 	if !strings.HasPrefix(source, "obj://") && !strings.HasPrefix(source, "http://") && !strings.HasPrefix(source, "https://") {
 		return "", nil, fmt.Errorf("%w: a tree is fetched from http(s):// or obj://", ErrSource)
 	}
-	opened, err := f.open(ctx, source)
+	opened, err := f.open(ctx, source, trust.Author{})
 	if err != nil {
 		return "", nil, err
 	}
