@@ -25,6 +25,8 @@ import (
 const awaitFor = time.Minute
 
 func TestMain(m *testing.M) {
+	// Many users have 002, with which others may write to what muster would trust.
+	syscall.Umask(0o022)
 	// muster starts itself as /proc/self/exe.
 	testscript.Main(m, map[string]func(){"muster": main, "exe": main})
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/kvstore/content"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host/trust"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/resource"
 )
@@ -148,6 +149,10 @@ func (c *pushCommand) check(ctx context.Context, terms model.Assignment) fleet.C
 		in := manifest.Inputs{Data: terms.Data, Drift: terms.Drift}
 		if name != fleet.StdinName {
 			in.Dir = filepath.Dir(name)
+			// Whoever may write to the directory may replace the manifest.
+			if in.Author, err = trust.AuthorIn(in.Dir); err != nil {
+				return nil, err
+			}
 		}
 		checked, err := manifest.NewLoader(manifest.Options{Types: c.Types}).Check(ctx, doc, in)
 		for _, w := range checked.Warnings {
