@@ -2,6 +2,7 @@ package kvstore_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -103,6 +104,28 @@ func TestDialByNKey(t *testing.T) {
 	if _, err := kvstore.Dial(t.Context(), kvstore.ConnectOptions{Servers: []string{srv.URL()}}); !errors.Is(err, nats.ErrAuthorization) {
 		t.Errorf("dial without it = %v", err)
 	}
+}
+
+// A password may come through a pipe, as of a shell's <(...): it can be read once.
+func TestDialByAPasswordInAPipe(t *testing.T) {
+	t.Parallel()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if _, err := w.WriteString("secret\n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	srv := natstest.Start(t, natstest.WithConfig("authorization: {users: [{user: joe, password: secret}]}"))
+	nc, err := kvstore.Dial(t.Context(), kvstore.ConnectOptions{Servers: []string{srv.URL()}, User: "joe", PasswordFile: fmt.Sprintf("/proc/self/fd/%d", r.Fd())})
+	if err != nil {
+		t.Fatal(err)
+	}
+	nc.Close()
 }
 
 func TestDialRefusesWrongOptions(t *testing.T) {

@@ -39,7 +39,7 @@ func (o ConnectOptions) checkFiles() error {
 		{"tlscert", o.TLSCert, nil},
 		{"tlskey", o.TLSKey, nil},
 	} {
-		if f.path == "" {
+		if f.path == "" || isPipe(f.path) {
 			continue
 		}
 		text, err := os.ReadFile(f.path)
@@ -55,6 +55,14 @@ func (o ConnectOptions) checkFiles() error {
 	}
 
 	return o.checkCertificate()
+}
+
+// isPipe reports whether a file can be read only once, as that of a shell's <(...):
+// the connection reads it.
+func isPipe(path string) bool {
+	info, err := os.Stat(path)
+
+	return err == nil && !info.Mode().IsRegular() && !info.IsDir()
 }
 
 func checkCreds(text []byte) error {
@@ -101,6 +109,9 @@ func (o ConnectOptions) checkCertificate() error {
 		return &FileError{"tlscert", o.TLSCert, errors.New("a certificate needs its key, give tlskey too")}
 	case o.TLSCert == "":
 		return &FileError{"tlskey", o.TLSKey, errors.New("a key needs its certificate, give tlscert too")}
+	}
+	if isPipe(o.TLSCert) || isPipe(o.TLSKey) {
+		return nil
 	}
 	if _, err := tls.LoadX509KeyPair(o.TLSCert, o.TLSKey); err != nil {
 		return &FileError{"tlscert", o.TLSCert, fmt.Errorf("not a certificate in PEM with the key in %s: %s", o.TLSKey, strings.TrimPrefix(err.Error(), "tls: "))}
