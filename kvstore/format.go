@@ -60,7 +60,10 @@ func newBinding(n Names) binding {
 // answer changes nothing of what is known.
 func (s *Store) bind(ctx context.Context, stream string) error {
 	if !s.binding.own[stream] {
-		return nil
+		if _, found := s.API(); !found {
+			_ = s.bindAll(ctx) // which finds it
+		}
+		return ctx.Err()
 	}
 
 	return s.bindAll(ctx)
