@@ -89,6 +89,9 @@ func (s *Store) bindAll(ctx context.Context) error {
 	if err == nil {
 		b.judge(s.names, found)
 	}
+	if old := s.CheckServer(); old != nil {
+		b.err, b.complete = old, true
+	}
 
 	return b.err
 }

@@ -54,6 +54,9 @@ func (d Difference) String() string {
 // kvstore.ErrFormat where a bucket or stream has an unknown format.
 func (p Provisioner) Plan(ctx context.Context, o Options) ([]Difference, error) {
 	// Credentials of a node may list streams; they fail here, before Apply begins.
+	if err := p.store.CheckServer(); err != nil {
+		return nil, fmt.Errorf("provision: %w", err)
+	}
 	at, _ := p.store.API()
 	if _, err := p.store.Request(ctx, at.Subject("STREAM.INFO", p.store.Names().Registrations()), nil); err != nil {
 		return nil, fmt.Errorf("provision: %w", err)
