@@ -21,6 +21,10 @@ const (
 	JoinedAPI API = "fleet.API"
 )
 
+// IsOwn reports whether it is that of an account with streams, where the server
+// publishes its answers wherever a user asks it to.
+func (a API) IsOwn() bool { return strings.HasPrefix(string(a), "$JS.") }
+
 // Subject returns the subject of an operation on something.
 func (a API) Subject(tokens ...string) string {
 	return strings.Join(append([]string{string(a)}, tokens...), ".")
@@ -55,16 +59,19 @@ type apis struct {
 	candidates []API
 	found      bool
 	clients    map[API]jetstream.JetStream
+	// located is closed once it was found.
+	located chan struct{}
 }
 
 // newAPIs returns the places for a connection: only the chosen one, if any.
 // Whoever has an inbox prefix of its own, as nodes have, probably has no account of
 // its own.
-func newAPIs(nc *nats.Conn, chosen API) apis {
-	a := apis{candidates: []API{OwnAPI, JoinedAPI}, clients: map[API]jetstream.JetStream{}}
+func newAPIs(nc *nats.Conn, chosen API) *apis {
+	a := &apis{candidates: []API{OwnAPI, JoinedAPI}, clients: map[API]jetstream.JetStream{}, located: make(chan struct{})}
 	switch {
 	case chosen != "":
-		a.candidates, a.found = []API{chosen}, true
+		a.use(chosen)
+		a.candidates = []API{chosen}
 	case !strings.HasPrefix(nc.NewInbox(), nats.InboxPrefix):
 		slices.Reverse(a.candidates)
 	}
@@ -84,6 +91,9 @@ func (a *apis) all() []API {
 func (a *apis) use(api API) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if !a.found {
+		close(a.located)
+	}
 	a.found = true
 	a.candidates = append([]API{api}, slices.DeleteFunc(slices.Clone(a.candidates), func(other API) bool { return other == api })...)
 }
@@ -111,6 +121,9 @@ func (s *Store) API() (api API, found bool) {
 	return s.apis.candidates[0], s.apis.found
 }
 
+// Located is closed once API has been found.
+func (s *Store) Located() <-chan struct{} { return s.apis.located }
+
 // api is API without the proof.
 func (s *Store) api() API {
 	api, _ := s.API()
@@ -120,7 +133,7 @@ func (s *Store) api() API {
 
 // JetStream returns JetStream on the connection.
 func (s *Store) JetStream() jetstream.JetStream {
-	a := &s.apis
+	a := s.apis
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	api := a.candidates[0]

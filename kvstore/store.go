@@ -21,7 +21,7 @@ type Store struct {
 	nc    *nats.Conn
 	js    jetstream.JetStream
 	names Names
-	apis  apis
+	apis  *apis
 
 	denials denials
 	binding binding

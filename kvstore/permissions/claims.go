@@ -1,6 +1,8 @@
 package permissions
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 
 	"github.com/nats-io/jwt/v2"
@@ -29,7 +31,7 @@ func (a Accounts) Claims(s Signer) (map[string]*jwt.AccountClaims, error) {
 			claims.Exports.Add(e.claims())
 		}
 		for _, i := range account.Imports {
-			imported, err := i.claims(s, s.Keys[a.Fleet.Name], s.Keys[account.Name], a.export(i))
+			imported, err := i.claims(s, s.Keys[a.Fleet.Name], s.Keys[account.Name])
 			if err != nil {
 				return nil, fmt.Errorf("import %s of %s: %w", i.Subject, account.Name, err)
 			}
@@ -53,9 +55,9 @@ func (e Export) claims() *jwt.Export {
 	return out
 }
 
-func (i Import) claims(s Signer, from, to, export string) (*jwt.Import, error) {
+func (i Import) claims(s Signer, from, to string) (*jwt.Import, error) {
 	activation := jwt.NewActivationClaims(to)
-	activation.ImportSubject, activation.ImportType = jwt.Subject(export), kindOf(i.Service)
+	activation.ImportSubject, activation.ImportType = jwt.Subject(i.Subject), kindOf(i.Service)
 	token, err := s.Activate(activation)
 	if err != nil {
 		return nil, err
@@ -71,15 +73,37 @@ func (i Import) claims(s Signer, from, to, export string) (*jwt.Import, error) {
 	}, nil
 }
 
-// export returns the subject of the export that an import is of.
-func (a Accounts) export(i Import) string {
-	for _, e := range a.Fleet.Exports {
-		if e.Service == i.Service && jwt.Subject(i.Subject).IsContainedIn(jwt.Subject(e.Subject)) {
-			return e.Subject
-		}
+// ClaimsJSON returns what Claims puts into the JWTs, by the name of the account, with
+// the public keys and the activations left to fill in by whoever has the keys.
+func (a Accounts) ClaimsJSON() ([]byte, error) {
+	keys, names := map[string]string{}, map[string]string{}
+	for _, account := range a.All() {
+		keys[account.Name] = "<public key of " + account.Name + ">"
+		names[keys[account.Name]] = account.Name
+	}
+	claims, err := a.Claims(Signer{Keys: keys, Activate: func(c *jwt.ActivationClaims) (string, error) {
+		return fmt.Sprintf("<activation for %s of %s %s, signed by %s>", names[c.Subject], c.ImportType, c.ImportSubject, a.Fleet.Name), nil
+	}})
+	if err != nil {
+		return nil, err
+	}
+	parts := map[string]jwt.Account{}
+	for name, claim := range claims {
+		parts[name] = claim.Account
 	}
 
-	return ""
+	return indented(parts)
+}
+
+// indented returns a value as JSON in which wildcards stay readable.
+func indented(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	err := e.Encode(v)
+
+	return b.Bytes(), err
 }
 
 func kindOf(service bool) jwt.ExportType {

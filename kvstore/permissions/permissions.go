@@ -3,7 +3,6 @@
 package permissions
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -67,9 +66,7 @@ func (p Permissions) Claims() jwt.Permissions {
 }
 
 // ClaimsJSON returns Claims as the JSON in a JWT.
-func (p Permissions) ClaimsJSON() ([]byte, error) {
-	return json.MarshalIndent(p.Claims(), "", "  ")
-}
+func (p Permissions) ClaimsJSON() ([]byte, error) { return indented(p.Claims()) }
 
 // discovery returns the subjects by which the micro service of nodes is discovered.
 func discovery(n kvstore.Names) []string {
