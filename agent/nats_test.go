@@ -146,7 +146,7 @@ func TestWithARealServer(t *testing.T) {
 // TestWhatIsAssignedIsOnDiskThoughAFamilyCannotBeRead: the node may read the group
 // web only, and is in db too.
 func TestWhatIsAssignedIsOnDiskThoughAFamilyCannotBeRead(t *testing.T) {
-	guarded := kvtest.ByConfig(t)
+	guarded := kvtest.OneAccount(t)
 	nc := guarded.Server.Connect(t, nats.UserInfo("web01", "web01"), nats.CustomInboxPrefix(guarded.Admin.Names().InboxPrefix("web01")),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})) // what is denied is what is tested
 	store, err := kvtest.Of(nc, "")

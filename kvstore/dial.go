@@ -46,6 +46,9 @@ type ConnectOptions struct {
 	Name string
 	// InboxPrefix is set for nodes, see Names.InboxPrefix.
 	InboxPrefix string
+	// APIPrefix is that of JetStream's API; where neither it nor a context has one, the
+	// store finds it.
+	APIPrefix string
 	// RetryOnFailedConnect returns a connection that is made later where no server
 	// answers now. Invalid options are errors all the same.
 	RetryOnFailedConnect bool
@@ -66,20 +69,27 @@ type ConnectionStatus struct {
 // Dial connects to NATS. The connection reconnects without end; close it after use.
 // The error wraps ErrConnect.
 func Dial(ctx context.Context, o ConnectOptions) (*nats.Conn, error) {
+	nc, _, err := dial(ctx, o)
+
+	return nc, err
+}
+
+// dial is Dial, with the API of the options or their context, if any.
+func dial(ctx context.Context, o ConnectOptions) (*nats.Conn, API, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	servers, opts, err := o.base()
+	b, err := o.base()
 	if err == nil {
-		err = checkServers(servers)
+		err = checkServers(b.servers)
 	}
 	if err == nil {
 		err = o.checkFiles()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrConnect, err)
+		return nil, "", fmt.Errorf("%w: %w", ErrConnect, err)
 	}
-	opts = append(opts, o.identity()...)
+	opts := append(b.options, o.identity()...)
 	opts = append(opts,
 		nats.MaxReconnects(-1),
 		nats.ReconnectWait(reconnectWait),
@@ -92,33 +102,39 @@ func Dial(ctx context.Context, o ConnectOptions) (*nats.Conn, error) {
 		nats.IgnoreAuthErrorAbort(),
 	)
 	opts = append(opts, o.handlers()...)
-	nc, err := nats.Connect(servers, opts...)
+	nc, err := nats.Connect(b.servers, opts...)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", ErrConnect, withoutCredentials(servers), err)
+		return nil, "", fmt.Errorf("%w: %s: %w", ErrConnect, withoutCredentials(b.servers), err)
 	}
 
-	return nc, nil
+	return nc, b.api, nil
 }
 
-// base returns servers and options of the context, if any.
-func (o ConnectOptions) base() (string, []nats.Option, error) {
+// base is what a context has, with the servers and the API prefix of the options.
+type base struct {
+	servers string
+	options []nats.Option
+	api     API
+}
+
+func (o ConnectOptions) base() (base, error) {
 	servers := strings.Join(o.Servers, ",")
 	if o.Context == "" && (servers != "" || natscontext.SelectedContext() == "") {
-		return cmp.Or(servers, nats.DefaultURL), nil, nil
+		return base{servers: cmp.Or(servers, nats.DefaultURL), api: apiAt(o.APIPrefix, "")}, nil
 	}
 	if o.Context != "" && !natscontext.IsKnown(o.Context) {
-		return "", nil, fmt.Errorf("unknown context %q, known are: %s", o.Context, cmp.Or(strings.Join(natscontext.KnownContexts(), ", "), "none"))
+		return base{}, fmt.Errorf("unknown context %q, known are: %s", o.Context, cmp.Or(strings.Join(natscontext.KnownContexts(), ", "), "none"))
 	}
 	nctx, err := natscontext.New(o.Context, true)
 	if err != nil {
-		return "", nil, fmt.Errorf("context %q: %w", o.Context, err)
+		return base{}, fmt.Errorf("context %q: %w", o.Context, err)
 	}
 	opts, err := nctx.NATSOptions()
 	if err != nil {
-		return "", nil, fmt.Errorf("context %q: %w", o.Context, err)
+		return base{}, fmt.Errorf("context %q: %w", o.Context, err)
 	}
 
-	return cmp.Or(servers, nctx.ServerURL()), opts, nil
+	return base{cmp.Or(servers, nctx.ServerURL()), opts, apiAt(cmp.Or(o.APIPrefix, nctx.JSAPIPrefix()), nctx.JSDomain())}, nil
 }
 
 // identity returns the options of name, credentials and TLS.

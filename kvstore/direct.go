@@ -33,7 +33,7 @@ func (s *Store) Last(ctx context.Context, stream, subject string) (Message, erro
 	var m Message
 	if err == nil {
 		var reply *nats.Msg
-		if reply, err = s.Request(ctx, DirectGet(stream, subject), nil); err == nil {
+		if reply, err = s.Request(ctx, s.api().DirectGet(stream, subject), nil); err == nil {
 			m, err = directMessage(reply)
 		}
 	}

@@ -56,7 +56,7 @@ func (s *Store) directPage(ctx context.Context, stream, subject string, from uin
 		return out, err
 	}
 	defer func() { _ = replies.Unsubscribe() }()
-	if err := s.nc.PublishRequest(DirectGet(stream, ""), inbox, body); err != nil {
+	if err := s.nc.PublishRequest(s.api().DirectGet(stream, ""), inbox, body); err != nil {
 		return out, err
 	}
 	for {

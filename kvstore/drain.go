@@ -19,12 +19,12 @@ func (s *Store) Drain(ctx context.Context, stream string, cfg jetstream.Consumer
 	if err := s.bind(ctx, stream); err != nil {
 		return err
 	}
-	ctx, done := s.Permitted(ctx, apiOf(stream))
+	ctx, done := s.Permitted(ctx, s.api().About(stream))
 	defer func() { err = done(err) }()
-	consumer, err := s.js.CreateConsumer(ctx, stream, cfg)
+	consumer, err := s.JetStream().CreateConsumer(ctx, stream, cfg)
 	if errors.Is(err, jetstream.ErrConsumerExists) {
-		_ = s.js.DeleteConsumer(ctx, stream, cfg.Name)
-		consumer, err = s.js.CreateConsumer(ctx, stream, cfg)
+		_ = s.JetStream().DeleteConsumer(ctx, stream, cfg.Name)
+		consumer, err = s.JetStream().CreateConsumer(ctx, stream, cfg)
 	}
 	var refused *jetstream.APIError
 	if !errors.As(err, &refused) {

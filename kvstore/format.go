@@ -60,7 +60,10 @@ func newBinding(n Names) binding {
 // answer changes nothing of what is known.
 func (s *Store) bind(ctx context.Context, stream string) error {
 	if !s.binding.own[stream] {
-		return nil
+		if _, found := s.API(); !found {
+			_ = s.bindAll(ctx) // which finds it
+		}
+		return ctx.Err()
 	}
 
 	return s.bindAll(ctx)
@@ -85,6 +88,9 @@ func (s *Store) bindAll(ctx context.Context) error {
 	b.epoch, b.until, b.complete = epoch, time.Now().Add(formatRetry), false
 	if err == nil {
 		b.judge(s.names, found)
+	}
+	if old := s.CheckServer(); old != nil {
+		b.err, b.complete = old, true
 	}
 
 	return b.err

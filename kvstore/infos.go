@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/nats-io/jsm.go/api"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/model"
@@ -54,12 +55,34 @@ func (s *Store) Infos(ctx context.Context, subject string) (Infos, error) {
 	}
 }
 
+// infoPage asks in each place for JetStream, until one answers: that is the place
+// from then on.
 func (s *Store) infoPage(ctx context.Context, subject string, offset int) (*api.JSApiStreamListResponse, error) {
 	body, err := json.Marshal(api.JSApiStreamListRequest{JSApiIterableRequest: api.JSApiIterableRequest{Offset: offset}, Subject: subject})
 	if err != nil {
 		return nil, err
 	}
-	reply, err := s.Request(ctx, api.JSApiStreamList, body)
+	var failed error
+	for _, place := range s.apis.all() {
+		page, err := s.listStreams(ctx, place, body)
+		if err == nil {
+			s.apis.use(place)
+			return page, nil
+		}
+		if !isElsewhere(err) {
+			return nil, err
+		}
+		// That nothing answers tells less than any other error.
+		if failed == nil || errors.Is(failed, nats.ErrNoResponders) {
+			failed = err
+		}
+	}
+
+	return nil, failed
+}
+
+func (s *Store) listStreams(ctx context.Context, place API, body []byte) (*api.JSApiStreamListResponse, error) {
+	reply, err := s.Request(ctx, place.StreamList(), body)
 	if err != nil {
 		return nil, err
 	}

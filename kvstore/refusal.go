@@ -32,15 +32,19 @@ type waiter struct {
 	fail     context.CancelCauseFunc
 }
 
-// listen receives the denials of a connection.
-func (r *denials) listen(nc *nats.Conn) {
+// listen receives the denials of a connection, and keeps those of expected
+// subjects from its handler.
+func (r *denials) listen(nc *nats.Conn, expected func(subject string) bool) {
 	r.waiting = map[*waiter]bool{}
 	before := nc.ErrorHandler()
 	nc.SetErrorHandler(func(nc *nats.Conn, sub *nats.Subscription, err error) {
+		quiet := false
 		if errors.Is(err, nats.ErrPermissionViolation) {
 			r.deny(nc, err)
+			_, subject := denied(err)
+			quiet = expected(subject)
 		}
-		if before != nil {
+		if before != nil && !quiet {
 			before(nc, sub, err)
 		}
 	})
@@ -109,9 +113,9 @@ func To(subjects ...string) func(string) bool {
 	return func(refused string) bool { return slices.Contains(subjects, refused) }
 }
 
-// apiOf concerns requests to JetStream about a stream.
-func apiOf(stream string) func(string) bool {
+// About concerns requests to JetStream about a stream.
+func (a API) About(stream string) func(string) bool {
 	return func(refused string) bool {
-		return strings.HasPrefix(refused, "$JS.API.") && strings.Contains(refused+".", "."+stream+".")
+		return strings.HasPrefix(refused, a.Subject("")) && strings.Contains(refused+".", "."+stream+".")
 	}
 }

@@ -21,9 +21,9 @@ func (s *Store) Scan(ctx context.Context, stream string, cfg jetstream.OrderedCo
 			yield(Message{}, fmt.Errorf("read %s: %w", stream, err))
 			return
 		}
-		ctx, done := s.Permitted(ctx, apiOf(stream))
+		ctx, done := s.Permitted(ctx, s.api().About(stream))
 		defer func() { _ = done(nil) }()
-		consumer, err := s.js.OrderedConsumer(ctx, stream, cfg)
+		consumer, err := s.JetStream().OrderedConsumer(ctx, stream, cfg)
 		if err != nil {
 			yield(Message{}, fmt.Errorf("read %s: %w", stream, done(err)))
 			return
@@ -83,5 +83,5 @@ func (s *Store) forget(ctx context.Context, stream, consumer string) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), RequestTimeout)
 	defer cancel()
-	_ = s.js.DeleteConsumer(ctx, stream, consumer)
+	_ = s.JetStream().DeleteConsumer(ctx, stream, consumer)
 }

@@ -1,6 +1,7 @@
 package kvstore
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -20,14 +21,35 @@ type Store struct {
 	nc    *nats.Conn
 	js    jetstream.JetStream
 	names Names
+	apis  *apis
 
 	denials denials
 	binding binding
 }
 
 // New returns the store of a fleet without asking the server anything, so that a
-// node can start while NATS is away.
-func New(nc *nats.Conn, prefix string) (*Store, error) {
+// node can start while NATS is away. Where JetStream is asked is found later.
+func New(nc *nats.Conn, prefix string) (*Store, error) { return newStore(nc, prefix, "") }
+
+// Open connects to NATS as Dial does and returns the store of a fleet; close its
+// connection after use.
+func Open(ctx context.Context, o ConnectOptions, prefix string) (*Store, error) {
+	if _, err := NewNames(prefix); err != nil {
+		return nil, err
+	}
+	nc, api, err := dial(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	s, err := newStore(nc, prefix, api)
+	if err != nil {
+		nc.Close()
+	}
+
+	return s, err
+}
+
+func newStore(nc *nats.Conn, prefix string, api API) (*Store, error) {
 	names, err := NewNames(prefix)
 	if err != nil {
 		return nil, err
@@ -37,8 +59,8 @@ func New(nc *nats.Conn, prefix string) (*Store, error) {
 		return nil, fmt.Errorf("jetstream: %w", err)
 	}
 
-	s := &Store{nc: nc, js: js, names: names, binding: newBinding(names)}
-	s.denials.listen(nc)
+	s := &Store{nc: nc, js: js, names: names, apis: newAPIs(nc, api), binding: newBinding(names)}
+	s.denials.listen(nc, s.apis.isProbe)
 
 	return s, nil
 }
@@ -61,6 +83,3 @@ func (s *Store) Away() error {
 
 // Conn returns the connection.
 func (s *Store) Conn() *nats.Conn { return s.nc }
-
-// JetStream returns JetStream on the connection.
-func (s *Store) JetStream() jetstream.JetStream { return s.js }

@@ -16,13 +16,3 @@ func (n Names) NodeState(node string) string { return KVSubject(n.Nodes(), node+
 
 // NodeFacts is the subject of the key of a node's facts.
 func (n Names) NodeFacts(node string) string { return KVSubject(n.Nodes(), node+".facts") }
-
-// DirectGet is the subject that asks for the newest message of a subject, or, for
-// none, for any message by a request body.
-func DirectGet(stream, subject string) string {
-	if subject == "" {
-		return "$JS.API.DIRECT.GET." + stream
-	}
-
-	return "$JS.API.DIRECT.GET." + stream + "." + subject
-}

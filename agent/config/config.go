@@ -48,6 +48,7 @@ type NATS struct {
 	TLSCA        string   `json:"tlsca" doc:"Path of the certificate authorities to trust, in PEM."`
 	TLSCert      string   `json:"tlscert" doc:"Path of the client certificate, in PEM."`
 	TLSKey       string   `json:"tlskey" doc:"Path of the key of the client certificate, in PEM."`
+	APIPrefix    string   `json:"api_prefix" doc:"Prefix of the JetStream API, where it is neither $JS.API nor fleet.API, which are found by themselves."`
 }
 
 // Log is how the log is written.

@@ -25,7 +25,7 @@ import (
 
 func TestNodeCanDoItsJobAndNoMore(t *testing.T) {
 	t.Parallel()
-	for name, start := range map[string]func(*testing.T) kvtest.Guarded{"server configuration": kvtest.ByConfig, "jwt": kvtest.ByJWT} {
+	for name, start := range map[string]func(*testing.T) kvtest.Guarded{"server configuration": kvtest.OneAccount} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			g := start(t)
@@ -132,7 +132,7 @@ func job(t *testing.T, g kvtest.Guarded, node string) {
 // refusedAll tries what is another node's, and everybody's but the node's.
 func refusedAll(t *testing.T, g kvtest.Guarded, node, other string) {
 	t.Helper()
-	own, others := kvtest.PermissionsOf(t, node), kvtest.PermissionsOf(t, other)
+	own, others := g.Permissions(t, node), g.Permissions(t, other)
 	group := kvtest.GroupsOf[other][0]
 	publish := []string{
 		"$KV.MUSTER_MANIFESTS.node." + other + ".evil", "$KV.MUSTER_MANIFESTS.node." + node + ".evil", "$KV.MUSTER_MANIFESTS.group.all.evil",
@@ -256,7 +256,7 @@ func refusedByServer(t *testing.T, g kvtest.Guarded, node, other string) {
 // A rollup removes all else that a stream holds, whatever key it is put to.
 func TestNodeCannotRemoveWhatOthersSaid(t *testing.T) {
 	t.Parallel()
-	g := kvtest.ByConfig(t)
+	g := kvtest.OneAccount(t)
 	pA, pB := g.Connect(t, "web01"), kvtest.BindTo(t, g.Connect(t, "web02"))
 	if err := pB.PutState(t.Context(), model.NodeState{Node: "web02"}, time.Hour); err != nil {
 		t.Fatal(err)
@@ -295,7 +295,7 @@ func TestNodeCannotRemoveWhatOthersSaid(t *testing.T) {
 // the server.
 func TestNodeAnswersForItselfOnly(t *testing.T) {
 	t.Parallel()
-	g := kvtest.ByConfig(t)
+	g := kvtest.OneAccount(t)
 	if _, err := g.Admin.Put(t.Context(), "node.web01.own", []byte(`{"node":"web02"}`)); err != nil {
 		t.Fatal(err)
 	}
@@ -339,7 +339,7 @@ func TestNodeAnswersForItselfOnly(t *testing.T) {
 // must not take it.
 func TestWhatAnotherNodeHasDeliveredIsNotExecuted(t *testing.T) {
 	t.Parallel()
-	g := kvtest.ByConfig(t)
+	g := kvtest.OneAccount(t)
 	other, err := kvtest.Of(g.Connect(t, "web02"), "")
 	if err != nil {
 		t.Fatal(err)

@@ -54,7 +54,11 @@ func (d Difference) String() string {
 // kvstore.ErrFormat where a bucket or stream has an unknown format.
 func (p Provisioner) Plan(ctx context.Context, o Options) ([]Difference, error) {
 	// Credentials of a node may list streams; they fail here, before Apply begins.
-	if _, err := p.store.Request(ctx, "$JS.API.STREAM.INFO."+p.store.Names().Registrations(), nil); err != nil {
+	if err := p.store.CheckServer(); err != nil {
+		return nil, fmt.Errorf("provision: %w", err)
+	}
+	at, _ := p.store.API()
+	if _, err := p.store.Request(ctx, at.Subject("STREAM.INFO", p.store.Names().Registrations()), nil); err != nil {
 		return nil, fmt.Errorf("provision: %w", err)
 	}
 
@@ -138,7 +142,8 @@ func (p Provisioner) Apply(ctx context.Context, o Options) ([]Difference, error)
 	if err := refusals(differences); err != nil {
 		return nil, err
 	}
-	m, err := jsm.New(p.store.Conn(), jsm.WithTimeout(kvstore.RequestTimeout))
+	at, _ := p.store.API()
+	m, err := jsm.New(p.store.Conn(), jsm.WithTimeout(kvstore.RequestTimeout), jsm.WithAPIPrefix(string(at)))
 	if err != nil {
 		return nil, fmt.Errorf("provision: %w", err)
 	}

@@ -3,7 +3,6 @@ package watch_test
 import (
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 	"testing"
 	"time"
@@ -18,35 +17,11 @@ import (
 	"github.com/musterfleet/muster/testing/natstest"
 )
 
-// cluster starts three servers that keep everything three times.
-func cluster(t *testing.T) [3]*natstest.Server {
-	t.Helper()
-	var routes, listen [3]string
-	for i := range listen {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		listen[i] = l.Addr().String()
-		routes[i] = "nats://" + listen[i]
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var servers [3]*natstest.Server
-	for i := range servers {
-		servers[i] = natstest.Start(t, natstest.WithConfig(fmt.Sprintf(
-			"server_name: n%d\ncluster: {name: c, listen: %q, routes: [%s]}\n", i, listen[i], strings.Join(routes[:], ", "))))
-	}
-
-	return servers
-}
-
 // The leader of the stream goes away in the middle of puts; replicas answer
 // reads, and may lag.
 func TestClusterLosesItsLeader(t *testing.T) {
 	t.Parallel()
-	servers := cluster(t)
+	servers := natstest.StartCluster(t, "")
 	urls := []string{servers[0].URL(), servers[1].URL(), servers[2].URL()}
 	dial := func() *kvtest.Store {
 		t.Helper()

@@ -3,8 +3,10 @@ package kvtest
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/nats-io/jwt/v2"
@@ -21,80 +23,170 @@ import (
 type Guarded struct {
 	Server *natstest.Server
 	Admin  *Store
-	// Connect returns a connection of a node, as the agent makes it.
-	Connect func(t *testing.T, node string) *nats.Conn
+	// API is where the nodes ask JetStream: that of their own account, or of one that is
+	// joined with it.
+	API kvstore.API
+	// Connect returns a connection of a node or an operator, as muster makes it.
+	Connect func(t *testing.T, user string) *nats.Conn
 }
 
 // GroupsOf are the groups of the nodes of a guarded server.
 var GroupsOf = map[string][]string{"web01": {"web"}, "web02": {"db"}}
 
-// PermissionsOf returns the permissions of a node of a guarded server.
+// Guards returns every way to guard a server, by name.
+func Guards() map[string]func(*testing.T) Guarded {
+	return map[string]func(*testing.T) Guarded{"one account": OneAccount, "configuration": ByConfig, "jwt": ByJWT}
+}
+
+// PermissionsOf returns the permissions of a node of two accounts.
 func PermissionsOf(t *testing.T, node string) permissions.Permissions {
 	t.Helper()
-	p, err := permissions.Of("", node, GroupsOf[node])
-	if err != nil {
+
+	return must(t, func() (permissions.Permissions, error) { return permissions.Of("", node, GroupsOf[node]) })
+}
+
+// Permissions returns those of a node.
+func (g Guarded) Permissions(t *testing.T, node string) permissions.Permissions {
+	t.Helper()
+	if g.API == kvstore.OwnAPI {
+		return must(t, func() (permissions.Permissions, error) { return permissions.InOneAccount("", node, GroupsOf[node]) })
+	}
+
+	return PermissionsOf(t, node)
+}
+
+// OneAccount has the nodes as users of the fleet's account.
+func OneAccount(t *testing.T) Guarded {
+	t.Helper()
+	g := Guarded{API: kvstore.OwnAPI}
+	users := user("admin", "")
+	for node := range GroupsOf {
+		users += user(node, g.Permissions(t, node).ServerConfig())
+	}
+
+	return g.byPassword(t, "accounts: {FLEET: {jetstream: enabled, users: [\n"+users+"]}}")
+}
+
+// ByConfig has the nodes as users of an account of their own, in the server's
+// configuration.
+func ByConfig(t *testing.T) Guarded {
+	t.Helper()
+
+	return Guarded{API: kvstore.JoinedAPI}.byPassword(t, AccountsConfig(t))
+}
+
+// AccountsConfig is the configuration of ByConfig, whose users have their names as
+// passwords.
+func AccountsConfig(t *testing.T) string {
+	t.Helper()
+	a := accounts(t)
+	users := permissions.Users{a.Fleet.Name: {user("admin", "")}}
+	for name, p := range members(t) {
+		users[p.account] = append(users[p.account], user(name, p.ServerConfig()))
+	}
+
+	return a.ServerConfig(users)
+}
+
+// member is a user that is no administrator.
+type member struct {
+	account string
+	permissions.Permissions
+}
+
+// members returns the users of the joined accounts, by name.
+func members(t *testing.T) map[string]member {
+	t.Helper()
+	a, all := accounts(t), map[string]member{}
+	for node := range GroupsOf {
+		all[node] = member{a.Nodes.Name, PermissionsOf(t, node)}
+	}
+
+	return all
+}
+
+func accounts(t *testing.T) permissions.Accounts {
+	t.Helper()
+
+	return must(t, func() (permissions.Accounts, error) { return permissions.AccountsOf("") })
+}
+
+// user is one user in the configuration of nats-server.
+func user(name, permissions string) string {
+	return fmt.Sprintf("{user: %s, password: %s, %s}\n", name, name, permissions)
+}
+
+func (g Guarded) byPassword(t *testing.T, config string) Guarded {
+	t.Helper()
+	srv := natstest.Start(t, natstest.WithConfig(config))
+
+	return g.guard(t, srv, srv.Connect(t, nats.UserInfo("admin", "admin")), func(_ *testing.T, name string) kvstore.ConnectOptions {
+		return kvstore.ConnectOptions{Servers: []string{fmt.Sprintf("nats://%s:%s@127.0.0.1:%d", name, name, srv.Port())}}
+	})
+}
+
+// ByJWT is ByConfig with the claims of accounts and users, as operators of many
+// fleets issue them.
+func ByJWT(t *testing.T) Guarded {
+	t.Helper()
+	config, creds := AccountsJWT(t)
+	srv := natstest.Start(t, natstest.WithConfig(config))
+
+	return Guarded{API: kvstore.JoinedAPI}.guard(t, srv, srv.Connect(t, nats.UserCredentials(creds["admin"])), func(_ *testing.T, name string) kvstore.ConnectOptions {
+		return kvstore.ConnectOptions{Servers: []string{srv.URL()}, Creds: creds[name]}
+	})
+}
+
+// AccountsJWT is the configuration of ByJWT, and the credentials files of its users.
+func AccountsJWT(t *testing.T) (config string, creds map[string]string) {
+	t.Helper()
+	a := accounts(t)
+	operator, system := KeyPair(t, nkeys.CreateOperator), KeyPair(t, nkeys.CreateAccount)
+	pairs, keys := map[string]nkeys.KeyPair{}, map[string]string{}
+	for _, account := range a.All() {
+		pairs[account.Name] = KeyPair(t, nkeys.CreateAccount)
+		keys[account.Name] = Public(t, pairs[account.Name])
+	}
+	claims := must(t, func() (map[string]*jwt.AccountClaims, error) {
+		return a.Claims(permissions.Signer{Keys: keys, Activate: func(c *jwt.ActivationClaims) (string, error) { return c.Encode(pairs[a.Fleet.Name]) }})
+	})
+	config = fmt.Sprintf("operator: %s\nsystem_account: %s\nresolver: MEMORY\nresolver_preload: {\n%s: %s\n",
+		signed(t, jwt.NewOperatorClaims(Public(t, operator)), operator), Public(t, system),
+		Public(t, system), signed(t, jwt.NewAccountClaims(Public(t, system)), operator))
+	for _, name := range slices.Sorted(maps.Keys(claims)) {
+		var found jwt.ValidationResults
+		if claims[name].Validate(&found); len(found.Issues) > 0 {
+			t.Fatalf("claims of %s: %v", name, found.Issues[0])
+		}
+		config += keys[name] + ": " + signed(t, claims[name], operator) + "\n"
+	}
+	dir := t.TempDir()
+	creds = map[string]string{"admin": credentials(t, dir, "admin", pairs[a.Fleet.Name], jwt.Permissions{})}
+	for name, m := range members(t) {
+		creds[name] = credentials(t, dir, name, pairs[m.account], m.Claims())
+	}
+
+	return config + "}\n", creds
+}
+
+// credentials writes a credentials file of a user.
+func credentials(t *testing.T, dir, name string, account nkeys.KeyPair, p jwt.Permissions) string {
+	t.Helper()
+	pair := KeyPair(t, nkeys.CreateUser)
+	claims := jwt.NewUserClaims(Public(t, pair))
+	claims.Permissions = p
+	seed := must(t, pair.Seed)
+	text := must(t, func() ([]byte, error) { return jwt.FormatUserConfig(signed(t, claims, account), seed) })
+	file := filepath.Join(dir, name+".creds")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
 
-	return p
-}
-
-// ByConfig guards with users in the server's configuration.
-func ByConfig(t *testing.T) Guarded {
-	t.Helper()
-	users := "{user: admin, password: admin}\n"
-	for node := range GroupsOf {
-		users += fmt.Sprintf("{user: %s, password: %s, %s}\n", node, node, PermissionsOf(t, node).ServerConfig())
-	}
-	srv := natstest.Start(t, natstest.WithConfig("accounts: {FLEET: {jetstream: enabled, users: [\n"+users+"]}}"))
-
-	return guard(t, srv, srv.Connect(t, nats.UserInfo("admin", "admin")), func(t *testing.T, node string) kvstore.ConnectOptions {
-		return kvstore.ConnectOptions{Servers: []string{fmt.Sprintf("nats://%s:%s@127.0.0.1:%d", node, node, srv.Port())}}
-	})
-}
-
-// ByJWT guards with the claims of users, as operators of many fleets do.
-func ByJWT(t *testing.T) Guarded {
-	t.Helper()
-	operator, system, fleet := KeyPair(t, nkeys.CreateOperator), KeyPair(t, nkeys.CreateAccount), KeyPair(t, nkeys.CreateAccount)
-	account := jwt.NewAccountClaims(Public(t, fleet))
-	account.Limits.JetStreamLimits = jwt.JetStreamLimits{MemoryStorage: -1, DiskStorage: -1, Streams: -1, Consumer: -1}
-	config := fmt.Sprintf("operator: %s\nsystem_account: %s\nresolver: MEMORY\nresolver_preload: {\n%s: %s\n%s: %s\n}\n",
-		signed(t, jwt.NewOperatorClaims(Public(t, operator)), operator), Public(t, system),
-		Public(t, system), signed(t, jwt.NewAccountClaims(Public(t, system)), operator),
-		Public(t, fleet), signed(t, account, operator))
-	srv := natstest.Start(t, natstest.WithConfig(config))
-	creds := func(name string, p jwt.Permissions) string {
-		user := KeyPair(t, nkeys.CreateUser)
-		claims := jwt.NewUserClaims(Public(t, user))
-		claims.Permissions = p
-		seed, err := user.Seed()
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, err := jwt.FormatUserConfig(signed(t, claims, fleet), seed)
-		if err != nil {
-			t.Fatal(err)
-		}
-		file := filepath.Join(t.TempDir(), name+".creds")
-		if err := os.WriteFile(file, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-
-		return file
-	}
-	files := map[string]string{}
-	for node := range GroupsOf {
-		files[node] = creds(node, PermissionsOf(t, node).Claims())
-	}
-
-	return guard(t, srv, srv.Connect(t, nats.UserCredentials(creds("admin", jwt.Permissions{}))), func(_ *testing.T, node string) kvstore.ConnectOptions {
-		return kvstore.ConnectOptions{Servers: []string{srv.URL()}, Creds: files[node]}
-	})
+	return file
 }
 
 // guard provisions a server as its administrator.
-func guard(t *testing.T, srv *natstest.Server, admin *nats.Conn, options func(*testing.T, string) kvstore.ConnectOptions) Guarded {
+func (g Guarded) guard(t *testing.T, srv *natstest.Server, admin *nats.Conn, options func(*testing.T, string) kvstore.ConnectOptions) Guarded {
 	t.Helper()
 	store, err := Of(admin, "")
 	if err != nil {
@@ -103,14 +195,15 @@ func guard(t *testing.T, srv *natstest.Server, admin *nats.Conn, options func(*t
 	if _, err := store.Apply(t.Context(), provision.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	connect := func(t *testing.T, node string) *nats.Conn {
+	g.Server, g.Admin = srv, store
+	g.Connect = func(t *testing.T, user string) *nats.Conn {
 		t.Helper()
-		o := options(t, node)
-		o.InboxPrefix = store.Names().InboxPrefix(node)
-		// A node that does all of its job is refused nothing.
+		o := options(t, user)
+		o.InboxPrefix = store.Names().InboxPrefix(user)
+		// A user that does all of its job is refused nothing.
 		o.OnStatus = func(s kvstore.ConnectionStatus) {
 			if errors.Is(s.Err, nats.ErrPermissionViolation) {
-				t.Errorf("%s: %v", node, s.Err)
+				t.Errorf("%s: %v", user, s.Err)
 			}
 		}
 		nc, err := kvstore.Dial(t.Context(), o)
@@ -122,37 +215,36 @@ func guard(t *testing.T, srv *natstest.Server, admin *nats.Conn, options func(*t
 		return nc
 	}
 
-	return Guarded{Server: srv, Admin: store, Connect: connect}
+	return g
+}
+
+// must returns a result, and fails the test where there is an error.
+func must[T any](t *testing.T, f func() (T, error)) T {
+	t.Helper()
+	result, err := f()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return result
 }
 
 // KeyPair returns a new key.
 func KeyPair(t *testing.T, create func() (nkeys.KeyPair, error)) nkeys.KeyPair {
 	t.Helper()
-	kp, err := create()
-	if err != nil {
-		t.Fatal(err)
-	}
 
-	return kp
+	return must(t, create)
 }
 
 // Public returns the public part of a key.
 func Public(t *testing.T, kp nkeys.KeyPair) string {
 	t.Helper()
-	key, err := kp.PublicKey()
-	if err != nil {
-		t.Fatal(err)
-	}
 
-	return key
+	return must(t, kp.PublicKey)
 }
 
 func signed(t *testing.T, claims jwt.Claims, by nkeys.KeyPair) string {
 	t.Helper()
-	text, err := claims.Encode(by)
-	if err != nil {
-		t.Fatal(err)
-	}
 
-	return text
+	return must(t, func() (string, error) { return claims.Encode(by) })
 }

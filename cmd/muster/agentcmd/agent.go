@@ -128,6 +128,7 @@ func (c *runCommand) overrideConfig(out *agent.Config) {
 	set(&out.NATS.TLSCA, flags.TLSCA, flags.TLSCA != "")
 	set(&out.NATS.TLSCert, flags.TLSCert, flags.TLSCert != "")
 	set(&out.NATS.TLSKey, flags.TLSKey, flags.TLSKey != "")
+	set(&out.NATS.APIPrefix, flags.APIPrefix, flags.APIPrefix != "")
 	if len(flags.Servers) > 0 {
 		out.NATS.Servers = flags.Servers
 	}
@@ -194,7 +195,8 @@ func (c *runCommand) reload(ctx context.Context, n *Node, level *slog.LevelVar) 
 type Node struct {
 	agent   *agent.Agent
 	service *nodeService
-	nc      *nats.Conn
+	store   *kvstore.Store
+	log     *slog.Logger
 }
 
 // NewNode wires an agent to NATS. A server that is unreachable is no error.
@@ -203,7 +205,7 @@ func NewNode(ctx context.Context, types resource.Types, log *slog.Logger, config
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{}
+	n := &Node{log: log}
 	connected := tasks.NewSignal()
 	who := "the credentials"
 	if config.NATS.User != "" {
@@ -212,20 +214,17 @@ func NewNode(ctx context.Context, types resource.Types, log *slog.Logger, config
 	connect := kvstore.ConnectOptions{
 		Context: config.NATS.Context, Servers: config.NATS.Servers, Creds: config.NATS.Creds, NKey: config.NATS.NKey, User: config.NATS.User, PasswordFile: config.NATS.PasswordFile,
 		TLSCA: config.NATS.TLSCA, TLSCert: config.NATS.TLSCert, TLSKey: config.NATS.TLSKey,
-		Name: "muster agent " + config.Node, InboxPrefix: names.InboxPrefix(config.Node), RetryOnFailedConnect: true,
+		Name: "muster agent " + config.Node, InboxPrefix: names.InboxPrefix(config.Node), APIPrefix: config.NATS.APIPrefix, RetryOnFailedConnect: true,
 		OnStatus: (&connectionLog{log: log, connected: connected, who: who, denied: map[string]bool{}}).status,
 	}
-	if n.nc, err = kvstore.Dial(ctx, connect); err != nil {
-		return nil, err
-	}
-	store, err := kvstore.New(n.nc, config.Prefix)
+	store, err := kvstore.Open(ctx, connect, config.Prefix)
 	if err != nil {
-		n.nc.Close()
 		return nil, err
 	}
+	n.store = store
 	n.agent, err = agent.New(ctx, options(types, log, config, store))
 	if err != nil {
-		n.nc.Close()
+		n.Close()
 		if errors.Is(err, fs.ErrPermission) {
 			err = fmt.Errorf("%w (run it as root, or give it a directory of its own with --state-dir)", err)
 		}
@@ -322,6 +321,7 @@ func (n *Node) Run(ctx, hard context.Context) error {
 	serving, stop := context.WithCancel(ctx)
 	var served sync.WaitGroup
 	served.Go(func() { n.service.run(serving) })
+	served.Go(func() { n.warnOfNeighbours(serving) })
 	err := n.agent.Run(ctx, hard)
 	stop()
 	served.Wait()
@@ -329,5 +329,18 @@ func (n *Node) Run(ctx, hard context.Context) error {
 	return err
 }
 
+// warnOfNeighbours warns once where the node is a user of the account with the
+// streams: there one node can have the server publish as another.
+func (n *Node) warnOfNeighbours(ctx context.Context) {
+	select {
+	case <-n.store.Located():
+	case <-ctx.Done():
+		return
+	}
+	if api, _ := n.store.API(); api.IsOwn() {
+		n.log.WarnContext(ctx, cli.OneAccount)
+	}
+}
+
 // Close closes the connection.
-func (n *Node) Close() { n.nc.Close() }
+func (n *Node) Close() { n.store.Conn().Close() }

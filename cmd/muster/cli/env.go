@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	"github.com/choria-io/fisk"
-	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/kvstore"
@@ -34,7 +33,6 @@ type Env struct {
 	given  map[string]bool
 	chosen func(context.Context) error
 	host   *host.Host
-	nc     *nats.Conn
 	store  *kvstore.Store
 }
 

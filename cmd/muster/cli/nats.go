@@ -21,6 +21,9 @@ import (
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
+// OneAccount is what holds for nodes that are users of the account with the streams.
+const OneAccount = "nodes of this account must trust each other; those of an account of their own need not, see muster fleet accounts and docs/fleet.md"
+
 // Store returns the fleet on NATS and connects first where needed. It does not
 // check what is provisioned: reading any bucket needs none of it.
 func (e *Env) Store(ctx context.Context) (*kvstore.Store, error) {
@@ -35,19 +38,14 @@ func (e *Env) Store(ctx context.Context) (*kvstore.Store, error) {
 		return nil, err
 	}
 	options.Name = "muster " + Version()
-	nc, err := kvstore.Dial(ctx, options)
+	store, err := kvstore.Open(ctx, options, e.Flags.Prefix)
 	if file := (*kvstore.FileError)(nil); errors.As(err, &file) {
 		return nil, fmt.Errorf("--%w", file)
 	}
 	if err != nil {
 		return nil, err
 	}
-	store, err := kvstore.New(nc, e.Flags.Prefix)
-	if err != nil {
-		nc.Close()
-		return nil, err
-	}
-	e.nc, e.store = nc, store
+	e.store = store
 
 	return store, nil
 }
@@ -74,9 +72,9 @@ func (e *Env) askPassword(o *kvstore.ConnectOptions) error {
 
 // Close closes the connection to NATS.
 func (e *Env) Close() {
-	if e.nc != nil {
-		e.nc.Close()
-		e.nc, e.store = nil, nil
+	if e.store != nil {
+		e.store.Conn().Close()
+		e.store = nil
 	}
 }
 
@@ -93,9 +91,9 @@ func (e *Env) ConnectHint(err error) error {
 	var network *net.OpError
 	switch {
 	case errors.Is(err, kvstore.ErrNotPermitted):
-		return fmt.Errorf("%w (operators need the whole account)", err)
+		return fmt.Errorf("%w (only administrators, the users of the account with the streams, may do everything)", err)
 	case errors.Is(err, kvstore.ErrNoJetStream):
-		return fmt.Errorf("%w (add jetstream: enabled to the account of these credentials in nats-server's configuration, or its limits to the JWT of the account)", err)
+		return fmt.Errorf("%w (add jetstream: enabled to the account of these credentials in nats-server's configuration, or its limits to the JWT of the account; or join the account with the fleet's as muster fleet accounts prints)", err)
 	case errors.Is(err, nats.ErrNoResponders):
 		return fmt.Errorf("%w (is JetStream enabled in nats-server, and for this account?)", err)
 	case !errors.Is(err, kvstore.ErrConnect):

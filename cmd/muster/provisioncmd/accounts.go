@@ -1,0 +1,56 @@
+package provisioncmd
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/choria-io/fisk"
+
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/kvstore/permissions"
+)
+
+// accountsCommand is muster fleet accounts.
+type accountsCommand struct {
+	*cli.Env
+	jwt bool
+}
+
+func addAccounts(env *cli.Env, parent *fisk.CmdClause) {
+	c := &accountsCommand{Env: env}
+	cmd := parent.Command("accounts", "Print the NATS accounts of a fleet")
+	cmd.HelpLong("Needs no connection. The block belongs into the configuration of nats-server: an account with the streams for administrators, and one each for nodes and for other operators, who cannot reach each other. " +
+		"--jwt prints the claims of the account JWTs, with public keys and activations left to fill in.\n\n" +
+		"  muster fleet accounts >accounts.conf\n  muster fleet permissions web01 --groups web >web01.conf")
+	cmd.Flag("jwt", "Print the claims of account JWTs").UnNegatableBoolVar(&c.jwt)
+	cmd.Action(env.Action(c.run))
+}
+
+func (c *accountsCommand) run(context.Context) error {
+	accounts, err := permissions.AccountsOf(c.Flags.Prefix)
+	if err != nil {
+		return cli.Usagef("--prefix: %w", err)
+	}
+	text := accounts.ServerConfig(examples(accounts))
+	if c.jwt {
+		claims, err := accounts.ClaimsJSON()
+		if err != nil {
+			return err
+		}
+		text = string(claims)
+	}
+	_, err = fmt.Fprint(c.Print.Out, text)
+
+	return err
+}
+
+// examples are users to begin with.
+func examples(a permissions.Accounts) permissions.Users {
+	return permissions.Users{
+		a.Fleet.Name: {"# administrators, who may do everything", `{user: admin, password: "change me"}`},
+		a.Nodes.Name: {
+			"# one for each node: muster fleet permissions web01 --groups web >web01.conf",
+			`{user: web01, password: "change me too", include "web01.conf"}`,
+		},
+	}
+}

@@ -1,0 +1,155 @@
+package kvstore
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// API is the prefix of the subjects by which JetStream is asked.
+type API string
+
+const (
+	// OwnAPI is that of an account with JetStream.
+	OwnAPI API = "$JS.API"
+	// JoinedAPI is that of an account that is joined with one with JetStream, as
+	// muster fleet accounts joins NODES with FLEET.
+	JoinedAPI API = "fleet.API"
+)
+
+// IsOwn reports whether it is that of an account with streams, where the server
+// publishes its answers wherever a user asks it to.
+func (a API) IsOwn() bool { return strings.HasPrefix(string(a), "$JS.") }
+
+// Subject returns the subject of an operation on something.
+func (a API) Subject(tokens ...string) string {
+	return strings.Join(append([]string{string(a)}, tokens...), ".")
+}
+
+// StreamList is the subject that lists streams.
+func (a API) StreamList() string { return a.Subject("STREAM.LIST") }
+
+// DirectGet is the subject that asks for the newest message of a subject, or, for
+// none, for any message by a request body.
+func (a API) DirectGet(stream, subject string) string {
+	if subject == "" {
+		return a.Subject("DIRECT.GET", stream)
+	}
+
+	return a.Subject("DIRECT.GET", stream, subject)
+}
+
+// apiAt returns the API with a prefix or in a domain; empty for neither.
+func apiAt(prefix, domain string) API {
+	if prefix == "" && domain != "" {
+		prefix = "$JS." + domain + ".API"
+	}
+
+	return API(strings.TrimSuffix(prefix, "."))
+}
+
+// apis are the places where JetStream may be asked.
+type apis struct {
+	mu sync.Mutex
+	// candidates has the one in use first; found reports whether that one answered.
+	candidates []API
+	found      bool
+	clients    map[API]jetstream.JetStream
+	// located is closed once it was found.
+	located chan struct{}
+}
+
+// newAPIs returns the places for a connection: only the chosen one, if any.
+// Whoever has an inbox prefix of its own, as nodes have, probably has no account of
+// its own.
+func newAPIs(nc *nats.Conn, chosen API) *apis {
+	a := &apis{candidates: []API{OwnAPI, JoinedAPI}, clients: map[API]jetstream.JetStream{}, located: make(chan struct{})}
+	switch {
+	case chosen != "":
+		a.use(chosen)
+		a.candidates = []API{chosen}
+	case !strings.HasPrefix(nc.NewInbox(), nats.InboxPrefix):
+		slices.Reverse(a.candidates)
+	}
+
+	return a
+}
+
+// all returns the places, the one in use first.
+func (a *apis) all() []API {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+
+	return slices.Clone(a.candidates)
+}
+
+// use notes the place that answered.
+func (a *apis) use(api API) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.found {
+		close(a.located)
+	}
+	a.found = true
+	a.candidates = append([]API{api}, slices.DeleteFunc(slices.Clone(a.candidates), func(other API) bool { return other == api })...)
+}
+
+// isProbe reports whether a request of a subject only shows whether JetStream is
+// asked there.
+func (a *apis) isProbe(subject string) bool {
+	return slices.ContainsFunc(a.all(), func(api API) bool { return api.StreamList() == subject && !a.uses(api) })
+}
+
+// uses reports whether a place is known to be the one.
+func (a *apis) uses(api API) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+
+	return a.found && a.candidates[0] == api
+}
+
+// API returns where JetStream is asked; found is false while no answer has shown
+// that it is there.
+func (s *Store) API() (api API, found bool) {
+	s.apis.mu.Lock()
+	defer s.apis.mu.Unlock()
+
+	return s.apis.candidates[0], s.apis.found
+}
+
+// Located is closed once API has been found.
+func (s *Store) Located() <-chan struct{} { return s.apis.located }
+
+// api is API without the proof.
+func (s *Store) api() API {
+	api, _ := s.API()
+
+	return api
+}
+
+// JetStream returns JetStream on the connection.
+func (s *Store) JetStream() jetstream.JetStream {
+	a := s.apis
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	api := a.candidates[0]
+	if a.clients[api] == nil {
+		js, err := jetstream.NewWithAPIPrefix(s.nc, string(api), jetstream.WithDefaultTimeout(RequestTimeout))
+		if err != nil {
+			return s.js // never: there is a prefix
+		}
+		a.clients[api] = js
+	}
+
+	return a.clients[api]
+}
+
+// isElsewhere reports whether an error leaves open that JetStream is in another
+// place: an outage does not.
+func isElsewhere(err error) bool {
+	return errors.Is(err, ErrNoJetStream) || errors.Is(err, ErrNotPermitted) || errors.Is(err, nats.ErrNoResponders)
+}

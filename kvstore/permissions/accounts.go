@@ -1,0 +1,153 @@
+package permissions
+
+import (
+	"strings"
+	"time"
+
+	"github.com/musterfleet/muster/kvstore"
+)
+
+// answerThreshold is how long the server waits for a further answer over the export.
+const answerThreshold = 5 * time.Second
+
+// Accounts are those of a fleet. The server does not check the reply subject of a
+// request against the permissions of who asks: whatever answer it has is published
+// there. So nodes are users of an account without streams, which is joined with
+// that of the fleet in such a way that an answer cannot get out of it again.
+type Accounts struct {
+	// Fleet has the streams, and administrators as users.
+	Fleet Account
+	// Nodes has a user for each node, Operators one for each operator who is no
+	// administrator.
+	Nodes, Operators Account
+}
+
+// Account is one of them.
+type Account struct {
+	Name      string
+	JetStream bool
+	Exports   []Export
+	Imports   []Import
+	// Mappings are the subjects that only the fleet may send a message on; what the
+	// account itself publishes there, an answer included, vanishes.
+	Mappings []Mapping
+}
+
+// Export is what an account offers to others.
+type Export struct {
+	Service bool
+	Subject string
+	// To are the accounts that may import it, and no others.
+	To []string
+}
+
+// Import is what an account takes from the fleet's.
+type Import struct {
+	Service bool
+	Subject string
+	// Local is the subject in this account, if it is another.
+	Local string
+	// Share tells the fleet who asks.
+	Share bool
+}
+
+// Mapping is one mapping of subjects.
+type Mapping struct{ From, To string }
+
+// AccountsOf returns the accounts of the fleet with a prefix. The error wraps
+// model.ErrInvalidName.
+//
+// There is one export of services, for everything: an answer that came over an
+// export cannot enter another import of the same one, but it can enter an import of
+// another. Tests hold the server to that.
+func AccountsOf(prefix string) (Accounts, error) {
+	n, err := kvstore.NewNames(prefix)
+	if err != nil {
+		return Accounts{}, err
+	}
+	a := Accounts{Fleet: Account{Name: accountName(n, "FLEET"), JetStream: true}}
+	a.Nodes = joined(accountName(n, "NODES"), nodeServices(n), heardByNodes(n))
+	a.Operators = joined(accountName(n, "OPERATORS"), operatorServices(n), []string{n.Reply("*", "*.*")})
+	to := []string{a.Nodes.Name, a.Operators.Name}
+	a.Fleet.Exports = []Export{
+		{Service: true, Subject: ">", To: to},
+		{Subject: n.Prefix() + ".>", To: to},
+		{Subject: "$SRV.>", To: to[:1]},
+	}
+
+	return a, nil
+}
+
+// All returns the accounts, that of the fleet first.
+func (a Accounts) All() []Account { return []Account{a.Fleet, a.Nodes, a.Operators} }
+
+// accountName is the name of an account; that of a fleet with a prefix of its own
+// begins with it.
+func accountName(n kvstore.Names, name string) string {
+	if n.Prefix() == kvstore.DefaultPrefix {
+		return name
+	}
+
+	return strings.ToUpper(n.Prefix()) + "_" + name
+}
+
+// joined returns an account that may publish on some subjects of the fleet and
+// hears others.
+func joined(name string, services []Import, heard []string) Account {
+	a := Account{Name: name, Imports: services}
+	for _, subject := range heard {
+		a.Imports = append(a.Imports, Import{Subject: subject})
+		root := rooted(subject)
+		a.Mappings = append(a.Mappings, Mapping{From: root, To: "void." + strings.ToLower(strings.TrimPrefix(root, "$"))})
+	}
+
+	return a
+}
+
+// rooted returns the pattern of all below the first two tokens: the server
+// takes no mapping that ends in another wildcard than >.
+func rooted(subject string) string {
+	tokens := strings.Split(subject, ".")
+	if len(tokens) < 3 {
+		return subject
+	}
+
+	return strings.Join(tokens[:2], ".") + ".>"
+}
+
+// api returns the imports by which a joined account reads.
+func api() []Import {
+	return []Import{
+		{Service: true, Subject: kvstore.OwnAPI.StreamList(), Local: kvstore.JoinedAPI.StreamList()},
+		{Service: true, Subject: kvstore.OwnAPI.Subject("DIRECT.GET.>"), Local: kvstore.JoinedAPI.Subject("DIRECT.GET.>")},
+	}
+}
+
+// nodeServices returns what nodes publish: reads, what streams take from them, and
+// answers, the last of these for plain clients of NATS.
+func nodeServices(n kvstore.Names) []Import {
+	all := api()
+	for _, s := range n.Streams() {
+		if len(s.Writes) > 0 {
+			for _, subject := range s.Config.Subjects {
+				all = append(all, Import{Service: true, Subject: subject})
+			}
+		}
+	}
+
+	return append(all,
+		Import{Service: true, Subject: n.Reply("*", "*"), Share: true},
+		Import{Service: true, Subject: n.Reply("*", "*.*"), Share: true},
+		Import{Service: true, Subject: "_INBOX.>"},
+	)
+}
+
+// heardByNodes returns what nodes listen to.
+func heardByNodes(n kvstore.Names) []string {
+	subjects := []string{n.Changed(">"), n.Command(">")}
+	for _, verb := range kvstore.Verbs() {
+		subjects = append(subjects, n.Request(verb, ">"))
+	}
+
+	return append(subjects, "$SRV.>")
+}

@@ -1,0 +1,65 @@
+package permissions_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/requests"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/testing/kvtest"
+)
+
+// A node of each layout works and finds the API; what the fleet sends arrives once.
+func TestAccountsAreJoined(t *testing.T) {
+	t.Parallel()
+	for name, start := range kvtest.Guards() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := start(t)
+			s, err := kvtest.Of(g.Connect(t, "web01"), "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.PutState(t.Context(), model.NodeState{Node: "web01"}, time.Hour); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.State(t.Context(), "web01"); err != nil {
+				t.Error(err)
+			}
+			if api, found := s.API(); api != g.API || !found {
+				t.Errorf("API = %s, %v", api, found)
+			}
+			if err := kvtest.Publish(t.Context(), s, kvtest.Outgoing("web01", model.KindRun, "stable", 1)); err != nil {
+				t.Error(err)
+			}
+			heard := make(chan *nats.Msg, 10)
+			if _, err := s.Conn().ChanSubscribe("muster.changed.node.web01.>", heard); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Conn().Flush(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := g.Admin.Put(t.Context(), "node.web01.own", []byte("own")); err != nil {
+				t.Fatal(err)
+			}
+			if m := <-heard; m.Subject != "muster.changed.node.web01.own" {
+				t.Errorf("heard %s", m.Subject)
+			}
+			e, err := s.Last(t.Context(), "KV_MUSTER_MANIFESTS", "$KV.MUSTER_MANIFESTS.node.web01.own")
+			if err != nil || string(e.Data) != "own" {
+				t.Errorf("read %s, %v", e.Data, err)
+			}
+			kvtest.Serve(t, s, requests.ServeOptions{Node: "web01", Groups: kvtest.GroupsOf["web01"]})
+			names := s.Names()
+			kvtest.Answers(t, g.Admin, names.Request(kvstore.VerbPing, "node.web01"), nil, 1)
+			kvtest.Answers(t, g.Admin, "$SRV.PING.muster", nil, 1)
+			m, err := g.Admin.Conn().Request(names.Request(kvstore.VerbPing, "node.web01"), nil, kvtest.Deadline)
+			if err != nil || string(m.Data) != `"web01"` {
+				t.Errorf("plain answer %v, %v", m, err)
+			}
+		})
+	}
+}

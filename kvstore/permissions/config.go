@@ -1,0 +1,81 @@
+package permissions
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Users are the users of an account in the configuration of nats-server, each the
+// text of one entry of its list, by the name of the account.
+type Users map[string][]string
+
+// ServerConfig returns the accounts as a block of the configuration of nats-server.
+func (a Accounts) ServerConfig(users Users) string {
+	var b strings.Builder
+	b.WriteString("accounts: {\n")
+	for _, account := range a.All() {
+		fmt.Fprintf(&b, "  %s: {\n", account.Name)
+		if account.JetStream {
+			b.WriteString("    jetstream: enabled\n")
+		}
+		list(&b, "users", users[account.Name])
+		list(&b, "exports", lines(account.Exports, Export.config))
+		list(&b, "imports", lines(account.Imports, func(i Import) string { return i.config(a.Fleet.Name) }))
+		if len(account.Mappings) > 0 {
+			b.WriteString("    mappings: {\n")
+			for _, m := range account.Mappings {
+				fmt.Fprintf(&b, "      %q: %q\n", m.From, m.To)
+			}
+			b.WriteString("    }\n")
+		}
+		b.WriteString("  }\n")
+	}
+	b.WriteString("}\n")
+
+	return b.String()
+}
+
+// list writes a list, one entry a line; none for an empty one.
+func list(b *strings.Builder, name string, entries []string) {
+	if len(entries) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "    %s: [\n", name)
+	for _, entry := range entries {
+		fmt.Fprintf(b, "      %s\n", strings.ReplaceAll(strings.TrimSuffix(entry, "\n"), "\n", "\n      "))
+	}
+	b.WriteString("    ]\n")
+}
+
+func lines[T any](all []T, line func(T) string) []string {
+	out := make([]string, len(all))
+	for i, one := range all {
+		out[i] = line(one)
+	}
+
+	return out
+}
+
+func (e Export) config() string {
+	to := strings.Join(e.To, ", ")
+	if !e.Service {
+		return fmt.Sprintf("{stream: %q, accounts: [%s]}", e.Subject, to)
+	}
+
+	return fmt.Sprintf("{service: %q, accounts: [%s], response_type: stream, threshold: %q}", e.Subject, to, answerThreshold)
+}
+
+func (i Import) config(from string) string {
+	kind, more := "stream", ""
+	if i.Service {
+		kind = "service"
+	}
+	if i.Local != "" {
+		more = fmt.Sprintf(", to: %q", i.Local)
+	}
+	if i.Share {
+		more += ", share: true"
+	}
+
+	return fmt.Sprintf("{%s: {account: %s, subject: %q}%s}", kind, from, i.Subject, more)
+}

@@ -1,0 +1,39 @@
+package kvstore
+
+import (
+	"errors"
+	"fmt"
+)
+
+// The first nats-server with all that muster needs, atomic batches being the
+// latest of it: times to live of messages and direct gets of many subjects are in
+// 2.11.
+const minServerMajor, minServerMinor = 2, 12
+
+// ErrServer is a nats-server that lacks what muster needs. Nothing is read there or
+// written.
+var ErrServer = errors.New("nats-server is too old")
+
+// CheckServer returns an error that wraps ErrServer for the version of a server that
+// is too old. One of another form, as that of a build from source, is believed to
+// be new.
+func CheckServer(version string) error {
+	var major, minor int
+	if n, _ := fmt.Sscanf(version, "%d.%d", &major, &minor); n < 2 {
+		return nil
+	}
+	if major > minServerMajor || major == minServerMajor && minor >= minServerMinor {
+		return nil
+	}
+
+	return fmt.Errorf("%w: it has version %s, muster needs %d.%d or later", ErrServer, version, minServerMajor, minServerMinor)
+}
+
+// CheckServer checks the server that the store is connected to.
+func (s *Store) CheckServer() error {
+	if !s.nc.IsConnected() {
+		return nil
+	}
+
+	return CheckServer(s.nc.ConnectedServerVersion())
+}
