@@ -132,9 +132,9 @@ func (Provider) CreateDirectory(_ context.Context, env resource.Env, path string
 
 // Remove removes path, not the target of a link. A directory with entries is
 // files.ErrNotEmpty.
-func (Provider) Remove(_ context.Context, env resource.Env, path string, force bool) error {
+func (Provider) Remove(ctx context.Context, env resource.Env, path string, force bool) error {
 	if force {
-		return env.Host.RemoveAll(path)
+		return env.Host.RemoveAll(ctx, path)
 	}
 	err := env.Host.Remove(path)
 	if errors.Is(err, files.ErrNotEmpty) {
