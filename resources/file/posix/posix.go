@@ -109,7 +109,7 @@ func (Provider) Store(ctx context.Context, env resource.Env, path string, c file
 			return fmt.Errorf("could not open the source: %w", err)
 		}
 		defer source.Close()
-		content = source
+		content = files.Sized{File: source, Size: c.Size}
 	}
 	if c.Validate == "" {
 		return env.Host.Write(ctx, path, content, a)
