@@ -362,7 +362,7 @@ func (s *Set) removeBundles(ctx context.Context) {
 			used[u.active.Bundle] = true
 		}
 	}
-	if err := s.bundles.Keep(used); err != nil {
+	if err := s.bundles.Keep(ctx, used); err != nil {
 		s.o.Log.WarnContext(ctx, "cannot remove unused bundles", "error", err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	hostarchive "github.com/musterfleet/muster/resources/host/archive"
 	"github.com/musterfleet/muster/resources/host/files"
@@ -136,5 +137,28 @@ func TestCleanupKeepsTheArchiveUntilCreatesIsThere(t *testing.T) {
 	check(t, err)
 	if _, err := os.Lstat(filepath.Join(dir, "a.tar.gz")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the archive is left: %v", err)
+	}
+}
+
+// TestLargeFileInPlaceOfAnArchive has the owner of its directory make a file of 8 TiB there,
+// which takes no space and hours to read: it is fetched again unread.
+func TestLargeFileInPlaceOfAnArchive(t *testing.T) {
+	t.Parallel()
+	s, dir := newStand(t), t.TempDir()
+	path := filepath.Join(dir, "a.tar.gz")
+	check(t, errors.Join(os.WriteFile(path, nil, 0o644), os.Truncate(path, 8<<40)))
+	o := newOne(t, s.of(t, typetest.Properties{"checksum": sum(s.new)})(dir))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, plan := o.due()
+		_, err := o.apply(plan)
+		check(t, err)
+	}()
+	select {
+	case <-ended:
+		holds("a.tar.gz", s.new)(t, dir)
+	case <-time.After(20 * time.Second):
+		t.Fatal("it is still read")
 	}
 }

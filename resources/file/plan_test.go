@@ -218,7 +218,7 @@ func TestApplyRefuses(t *testing.T) {
 			meanwhile: withFile("x/kept", "1", 0o644), after: holds("x/kept", "1", 0o644),
 		},
 		"no source any more": {
-			before: withFile("src", "1", 0o644), properties: owned(t, "x", typetest.Properties{"source": "src"}), says: "could not open the source",
+			before: withFile("src", "1", 0o644), properties: owned(t, "x", typetest.Properties{"source": "src"}), says: "src: file does not exist (correct `source`",
 			meanwhile: func(t *testing.T, dir string) { check(t, hosttest.New(t).Remove(filepath.Join(dir, "src"))) },
 			after:     isGone("x"),
 		},

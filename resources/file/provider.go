@@ -28,9 +28,11 @@ type FileProvider interface {
 }
 
 // Content is the content of a file: that of the file Source when set, else
-// Text. Validate is the command that must accept it, empty for none.
+// Text. Size is how much of Source is copied at most. Validate is the command that
+// must accept it, empty for none.
 type Content struct {
 	Text     string
 	Source   string
+	Size     int64
 	Validate string
 }

@@ -63,7 +63,7 @@ func wantedSize(h *host.Host, dir string, spec *Spec) int64 {
 	if err == nil && source == "" {
 		return int64(len(*spec.Content))
 	}
-	entry, err := h.Follow(source)
+	entry, err := lookAtSource(h, source, spec)
 	if err != nil {
 		return -1
 	}
@@ -113,7 +113,7 @@ func resolveContent(ctx context.Context, env resource.Env, spec *Spec, state *St
 	var from files.Entry
 	if source == "" {
 		want.digest, want.size = digestOf(*spec.Content, found), int64(len(*spec.Content))
-	} else if from, err = resolveSource(ctx, env, source, want); err != nil {
+	} else if from, err = resolveSource(ctx, env, source, spec, want); err != nil {
 		return err
 	}
 	if found != want.digest && state.Entry.Kind != files.Absent {
@@ -166,15 +166,10 @@ func willBeReadable(state *State) bool {
 }
 
 // resolveSource fills in the wanted content, and returns the file that has it.
-func resolveSource(ctx context.Context, env resource.Env, source string, want *wanted) (files.Entry, error) {
-	entry, err := env.Host.Follow(source)
-	switch {
-	case err != nil:
-		return entry, fmt.Errorf("could not inspect the source: %w", err)
-	case entry.Kind == files.Absent:
-		return entry, resource.NoSource(source)
-	case entry.Kind != files.File:
-		return entry, fmt.Errorf("the source %s is a %s: it %w", source, entry.Kind, files.ErrNotRegular)
+func resolveSource(ctx context.Context, env resource.Env, source string, spec *Spec, want *wanted) (files.Entry, error) {
+	entry, err := lookAtSource(env.Host, source, spec)
+	if err != nil {
+		return entry, err
 	}
 	want.size = entry.Size
 	if want.digest, err = env.Host.DigestEntry(ctx, entry); err != nil {
@@ -183,6 +178,29 @@ func resolveSource(ctx context.Context, env resource.Env, source string, want *w
 
 	return entry, nil
 }
+
+// lookAtSource returns the file that is copied. One that is too large is an error: it
+// costs whoever may write to it nothing, and hours to read.
+func lookAtSource(h *host.Host, source string, spec *Spec) (files.Entry, error) {
+	entry, err := h.Follow(source)
+	switch {
+	case err != nil:
+		return entry, fmt.Errorf("could not inspect the source: %w", err)
+	case entry.Kind == files.Absent:
+		return entry, resource.NoSource(source)
+	case entry.Kind != files.File:
+		return entry, fmt.Errorf("the source %s is a %s: it %w", source, entry.Kind, files.ErrNotRegular)
+	case spec.MaxSize != 0 && entry.Size > int64(spec.MaxSize):
+		return entry, fmt.Errorf("the source %s: %w: %s, and max_size is %s", source, files.ErrTooLarge, textdiff.FormatSize(entry.Size), spec.MaxSize)
+	case spec.MaxSize == 0 && entry.OfOthers() && entry.Size > maxOfOthers:
+		return entry, fmt.Errorf("the source %s: %w: %s, and others than root may write to it: set max_size if it is as large as it should be", source, files.ErrTooLarge, textdiff.FormatSize(entry.Size))
+	default:
+		return entry, nil
+	}
+}
+
+// maxOfOthers is the size of the largest source that others may write to, without max_size.
+const maxOfOthers = 10 << 30
 
 // sourcePath returns the absolute path of the source, empty for none; dir is that
 // of the manifest.

@@ -72,6 +72,13 @@ func apply(ctx context.Context, env resource.Env, p FileProvider, spec *Spec, pl
 	if content.Source, err = sourcePath(env.Scope.Dir, spec); err != nil {
 		return resource.Outcome{}, err
 	}
+	if content.Source != "" {
+		entry, err := lookAtSource(env.Host, content.Source, spec)
+		if err != nil {
+			return resource.Outcome{}, err
+		}
+		content.Size = entry.Size
+	}
 	outcome := planned(plan)
 	if outcome.After != "" {
 		content.Validate = spec.Validator

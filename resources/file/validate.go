@@ -34,6 +34,9 @@ func (s *Spec) Validate() model.Problems {
 		out.Property("source", "", "source must be UTF-8: %q", s.Source)
 	}
 	validateForce(&out, s)
+	if s.MaxSize != 0 && s.Ensure == model.EnsurePresent && s.Source == "" {
+		out.Property("max_size", "remove it, or set source", "`max_size` is only for a source")
+	}
 	resource.CheckValidate(&out, s.Validator)
 	if s.Validator != "" && s.Ensure == model.EnsurePresent && !s.managesContent() {
 		out.Property("validate", "set content or source", "`validate` has no content to validate")
@@ -71,6 +74,9 @@ func (s *Spec) contentProperties() []string {
 	}
 	if s.Validator != "" {
 		set = append(set, "validate")
+	}
+	if s.MaxSize != 0 {
+		set = append(set, "max_size")
 	}
 
 	return set

@@ -62,7 +62,7 @@ func (b *Store) fetch(ctx context.Context, key, digest, dir string) error {
 	if err != nil {
 		return err
 	}
-	defer b.Host.RemoveAll(temp)
+	defer b.Host.RemoveAll(context.WithoutCancel(ctx), temp)
 	packed, err := os.Create(filepath.Join(temp, "packed"))
 	if err != nil {
 		return err
@@ -82,7 +82,7 @@ func (b *Store) fetch(ctx context.Context, key, digest, dir string) error {
 	case err != nil:
 		return model.ProblemAt(model.Position{File: key}, "pack it again", "bundle %s: %v", digest, err)
 	}
-	err = errors.Join(seal(tree), b.Host.MakeDirectory(b.Dir, files.OwnAttrs(0o700)), b.Host.RemoveAll(dir))
+	err = errors.Join(seal(tree), b.Host.MakeDirectory(b.Dir, files.OwnAttrs(0o700)), b.Host.RemoveAll(ctx, dir))
 	if err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func fetchError(digest string, err error) error {
 }
 
 // Keep removes the bundles that no assignment uses.
-func (b *Store) Keep(used map[string]bool) error {
+func (b *Store) Keep(ctx context.Context, used map[string]bool) error {
 	entries, err := os.ReadDir(b.Dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -131,7 +131,7 @@ func (b *Store) Keep(used map[string]bool) error {
 	var errs []error
 	for _, e := range entries {
 		if !used[e.Name()] {
-			errs = append(errs, b.Host.RemoveAll(filepath.Join(b.Dir, e.Name())))
+			errs = append(errs, b.Host.RemoveAll(ctx, filepath.Join(b.Dir, e.Name())))
 		}
 	}
 

@@ -109,7 +109,7 @@ func (Provider) Store(ctx context.Context, env resource.Env, path string, c file
 			return fmt.Errorf("could not open the source: %w", err)
 		}
 		defer source.Close()
-		content = source
+		content = files.Sized{File: source, Size: c.Size}
 	}
 	if c.Validate == "" {
 		return env.Host.Write(ctx, path, content, a)
@@ -132,9 +132,9 @@ func (Provider) CreateDirectory(_ context.Context, env resource.Env, path string
 
 // Remove removes path, not the target of a link. A directory with entries is
 // files.ErrNotEmpty.
-func (Provider) Remove(_ context.Context, env resource.Env, path string, force bool) error {
+func (Provider) Remove(ctx context.Context, env resource.Env, path string, force bool) error {
 	if force {
-		return env.Host.RemoveAll(path)
+		return env.Host.RemoveAll(ctx, path)
 	}
 	err := env.Host.Remove(path)
 	if errors.Is(err, files.ErrNotEmpty) {

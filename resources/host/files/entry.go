@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/musterfleet/muster/resources/host/paths"
+	"github.com/musterfleet/muster/resources/host/trust"
 )
 
 // Kind is the kind of file at a path.
@@ -135,6 +136,12 @@ func (e Entry) IsOwn() bool {
 	uid, err := unix.SetfsuidRetUid(-1)
 
 	return err == nil && e.Kind != Absent && e.UID == uint32(uid)
+}
+
+// OfOthers reports whether others than root and the running user own the file or may
+// write to it. Members of its group are trusted like its owner.
+func (e Entry) OfOthers() bool {
+	return trust.PartyOf(e.Mode, e.UID) != trust.Trusted || e.Mode&unix.S_IWOTH != 0
 }
 
 func entryOf(path string, st *unix.Stat_t) Entry {

@@ -125,7 +125,7 @@ func TestRemoveAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"dirlink", "dir", "file", "none", "none/below"} {
-		if err := h.RemoveAll(filepath.Join(dir, name)); err != nil {
+		if err := h.RemoveAll(t.Context(), filepath.Join(dir, name)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		if entry, err := h.Look(filepath.Join(dir, name)); err != nil || entry.Kind != files.Absent {
@@ -138,10 +138,10 @@ func TestRemoveAll(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(outside, "kept")); err != nil {
 		t.Errorf("what a link below led to is gone: %v", err)
 	}
-	if err := h.RemoveAll("/"); !errors.Is(err, files.ErrRefused) {
+	if err := h.RemoveAll(t.Context(), "/"); !errors.Is(err, files.ErrRefused) {
 		t.Errorf("/: %v", err)
 	}
-	if err := h.RemoveAll(""); !errors.Is(err, files.ErrRefused) {
+	if err := h.RemoveAll(t.Context(), ""); !errors.Is(err, files.ErrRefused) {
 		t.Errorf("no path: %v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package files
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -16,12 +17,8 @@ import (
 // directory ErrRefused.
 func (d *Disk) Remove(path string) error {
 	return d.remove(path, func(dir *paths.Dir, name string) error {
-		err := paths.Retry(func() error { return unix.Unlinkat(dir.Fd(), name, 0) })
-		if err == unix.EISDIR {
-			err = paths.Retry(func() error { return unix.Unlinkat(dir.Fd(), name, unix.AT_REMOVEDIR) })
-		}
-		switch err {
-		case nil, unix.ENOENT:
+		switch err := unlink(dir.Fd(), name); err {
+		case nil:
 			return nil
 		case unix.ENOTEMPTY, unix.EEXIST:
 			return fmt.Errorf("%s: %w", path, ErrNotEmpty)
@@ -32,20 +29,30 @@ func (d *Disk) Remove(path string) error {
 }
 
 // RemoveAll removes path and everything below it without following links; a
-// missing one is not an error. The root directory wraps ErrRefused.
-func (d *Disk) RemoveAll(path string) error {
+// missing one is not an error. What it cannot remove is left, and its first error
+// returned. When ctx ends, what was removed until then stays removed. The root
+// directory wraps ErrRefused.
+func (d *Disk) RemoveAll(ctx context.Context, path string) error {
 	return d.remove(path, func(dir *paths.Dir, name string) error {
-		root, err := dir.Root()
-		if err != nil {
-			return err
-		}
-		defer root.Close()
-		if err := root.RemoveAll(name); err != nil {
+		if err := removeTree(ctx, dir, name); err != nil {
 			return fmt.Errorf("could not remove %s: %w", path, err)
 		}
 
 		return nil
 	})
+}
+
+// unlink removes a name that is no directory with entries; a missing one is no error.
+func unlink(dir int, name string) error {
+	err := paths.Retry(func() error { return unix.Unlinkat(dir, name, 0) })
+	if err == unix.EISDIR {
+		err = paths.Retry(func() error { return unix.Unlinkat(dir, name, unix.AT_REMOVEDIR) })
+	}
+	if err == unix.ENOENT {
+		return nil
+	}
+
+	return err
 }
 
 // remove is change; without a parent there is nothing to remove.

@@ -81,7 +81,7 @@ func TestSystemFileSystemsThatTakeNothing(t *testing.T) {
 				"SetAttrs":      h.SetAttrs(path, hosttest.Attrs(t, 0o600)),
 				"MakeDirectory": h.MakeDirectory(filepath.Join(dir, "a", "b"), hosttest.Attrs(t, 0o755)),
 				"Remove":        h.Remove(path),
-				"RemoveAll":     h.RemoveAll(path),
+				"RemoveAll":     h.RemoveAll(t.Context(), path),
 			} {
 				if !errors.Is(err, c.is) {
 					t.Errorf("%s: %v", what, err)

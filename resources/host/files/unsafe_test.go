@@ -44,7 +44,7 @@ func TestUnsafePathsAreRefused(t *testing.T) {
 		"MakeDirectory":         func() error { return h.MakeDirectory(sub+"/new", attrs) },
 		"MakeDirectory, parent": func() error { return h.MakeDirectory(dir+"/new/deep", attrs) },
 		"Remove":                func() error { return h.Remove(file) },
-		"RemoveAll":             func() error { return h.RemoveAll(sub) },
+		"RemoveAll":             func() error { return h.RemoveAll(t.Context(), sub) },
 		"IsEmpty":               func() error { _, err := h.IsEmpty(sub); return err },
 		"MayWrite":              func() error { return h.MayWrite(sub) },
 	} {
@@ -76,7 +76,7 @@ func TestLastElementOfAnUnsafeDirectory(t *testing.T) {
 	if err := h.MakeDirectory(dir+"/made", hosttest.Attrs(t, 0o700)); err != nil {
 		t.Error(err)
 	}
-	if err := errors.Join(h.RemoveAll(dir+"/dir"), h.Remove(dir+"/made")); err != nil {
+	if err := errors.Join(h.RemoveAll(t.Context(), dir+"/dir"), h.Remove(dir+"/made")); err != nil {
 		t.Error(err)
 	}
 }

@@ -133,8 +133,15 @@ func (b *buffers) copy(ctx context.Context, f *os.File, content io.Reader) error
 		_, err := small.WriteTo(f)
 		return err
 	}
-	if source, ok := content.(*os.File); ok {
-		return copyFile(ctx, f, source)
+	switch source := content.(type) {
+	case *os.File:
+		st, err := fstat(source)
+		if err != nil {
+			return err
+		}
+		return copyFile(ctx, f, source, st.Size)
+	case Sized:
+		return copyFile(ctx, f, source.File, source.Size)
 	}
 	buffer := b.get()
 	defer b.pool.Put(buffer)
@@ -145,17 +152,20 @@ func (b *buffers) copy(ctx context.Context, f *os.File, content io.Reader) error
 	})
 }
 
-// copyFile copies the rest of a file, up to the size that it has when it begins.
-func copyFile(ctx context.Context, to, from *os.File) error {
-	st, err := fstat(from)
-	if err != nil {
-		return err
-	}
+// Sized is a file that is written as content up to the size that it had when it was
+// looked at.
+type Sized struct {
+	*os.File
+	Size int64
+}
+
+// copyFile copies the rest of a file, up to a size.
+func copyFile(ctx context.Context, to, from *os.File, size int64) error {
 	at, err := from.Seek(0, io.SeekCurrent)
 	if err != nil {
 		return err
 	}
-	left := bound(st.Size) - at
+	left := bound(size) - at
 
 	return copyChunks(ctx, func() (int64, error) {
 		n, err := io.CopyN(to, from, min(max(left, 0), copyChunk))

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/resources/host/trust"
@@ -161,11 +163,12 @@ func walk(ctx context.Context, dir string, f func(path string, kind fs.FileMode)
 	}
 	defer root.Close()
 
-	return walkBelow(ctx, root, dir, ".", f)
+	return walkBelow(ctx, root, dir, f)
 }
 
-func walkBelow(ctx context.Context, root *os.Root, dir, below string, f func(path string, kind fs.FileMode) error) error {
-	d, err := root.Open(below)
+// walkBelow walks below a directory that is open, and that path leads to.
+func walkBelow(ctx context.Context, root *os.Root, path string, f func(path string, kind fs.FileMode) error) error {
+	d, err := root.Open(".")
 	if err != nil {
 		return err
 	}
@@ -173,16 +176,29 @@ func walkBelow(ctx context.Context, root *os.Root, dir, below string, f func(pat
 	err = errors.Join(err, d.Close(), context.Cause(ctx))
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	for _, entry := range entries {
-		name := filepath.Join(below, entry.Name())
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case entry.IsDir():
-			err = walkBelow(ctx, root, dir, name, f)
-		default:
-			err = f(filepath.Join(dir, name), entry.Type())
+		}
+		name := filepath.Join(path, entry.Name())
+		if entry.IsDir() {
+			err = walkInto(ctx, root, name, f)
+		} else {
+			err = f(name, entry.Type())
 		}
 	}
 
 	return err
+}
+
+// walkInto walks below a directory of one that is open.
+func walkInto(ctx context.Context, above *os.Root, path string, f func(path string, kind fs.FileMode) error) error {
+	if len(path) >= unix.PathMax {
+		return fmt.Errorf("%s…: directories are nested deeper than a path can be: remove them", path[:100])
+	}
+	root, err := above.OpenRoot(filepath.Base(path))
+	if err != nil {
+		return err
+	}
+
+	return errors.Join(walkBelow(ctx, root, path, f), root.Close())
 }

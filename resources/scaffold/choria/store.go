@@ -73,7 +73,7 @@ func (t *target) validate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer t.env.Host.RemoveAll(private)
+	defer t.env.Host.RemoveAll(context.WithoutCancel(ctx), private)
 	root := filepath.Join(private, filepath.Base(t.spec.Name))
 	dirs := map[string]bool{root: true}
 	for _, f := range t.files {
@@ -124,7 +124,7 @@ func (t *target) writeAndPost(ctx context.Context, f file, foreign bool) (past, 
 		if err != nil {
 			return past{}, err
 		}
-		defer t.env.Host.RemoveAll(private)
+		defer t.env.Host.RemoveAll(context.WithoutCancel(ctx), private)
 		at, dir = filepath.Join(private, filepath.Base(f.path)), private
 	}
 	if err := t.env.Host.Write(ctx, at, bytes.NewReader(f.content), f.wanted()); err != nil {

@@ -1,0 +1,225 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/musterfleet/muster/resources/host/paths"
+)
+
+const (
+	// keptOpen is how many levels of a tree stay open while what is below them is
+	// removed; a deeper one is opened again from the one below it.
+	keptOpen = 32
+	// namesRead is how many names of a directory are read at a time.
+	namesRead = 256
+)
+
+// removal removes a tree, level by level: whoever makes the tree deep costs it
+// neither descriptors nor stack.
+type removal struct {
+	levels []level
+	// stuck are the directories that cannot be emptied.
+	stuck   map[fileID]bool
+	removed int
+	// first is the first error of what cannot be removed.
+	first error
+}
+
+// level is a directory on the way down. Only the deep ones are closed meanwhile.
+type level struct {
+	dir *os.File
+	id  fileID
+	// names are those that were read and are left. The first one is at work.
+	names []string
+	// why is the error of removing the directory before it was entered.
+	why error
+	// whole reports that no more names are read.
+	whole, removed, failed bool
+}
+
+// removeTree removes what has a name in a directory, with everything below it.
+func removeTree(ctx context.Context, in *paths.Dir, name string) error {
+	dir, err := in.Readable()
+	if err != nil {
+		return err
+	}
+	r := removal{stuck: map[fileID]bool{}, levels: []level{{dir: dir, names: []string{name}, whole: true}}}
+	defer func() {
+		for _, l := range r.levels {
+			_ = l.close()
+		}
+	}()
+	for more := true; more; {
+		if err := context.Cause(ctx); err != nil {
+			return fmt.Errorf("%w, %d of its files and directories are removed and stay removed", err, r.removed)
+		}
+		more = r.step()
+	}
+
+	return r.first
+}
+
+// step removes one name, or enters or leaves a directory. It reports whether
+// anything is left to do.
+func (r *removal) step() bool {
+	l := r.last()
+	name, err := l.name()
+	if err != nil {
+		r.fail(&fs.PathError{Op: "read", Path: r.path(), Err: err})
+	}
+	if name == "" || err != nil {
+		if len(r.levels) == 1 {
+			return false
+		}
+		r.leave()
+		return true
+	}
+	switch err := unlink(int(l.dir.Fd()), name); err {
+	case nil:
+		l.names, l.removed = l.names[1:], true
+		r.removed++
+	default:
+		r.enter(name, err)
+	}
+
+	return true
+}
+
+func (r *removal) last() *level { return &r.levels[len(r.levels)-1] }
+
+// name returns the next name of the level, empty when there are no more.
+func (l *level) name() (string, error) {
+	if len(l.names) == 0 && !l.whole {
+		var err error
+		if l.names, err = l.dir.Readdirnames(namesRead); err != nil && !errors.Is(err, io.EOF) {
+			return "", err
+		}
+	}
+	if len(l.names) == 0 {
+		return "", nil
+	}
+
+	return l.names[0], nil
+}
+
+// enter enters the directory with a name that could not be removed because of why.
+// What is none fails, but for what came in the place of a directory just now: that is
+// removed in its turn.
+func (r *removal) enter(name string, why error) {
+	l := r.last()
+	dir, err := openAt(int(l.dir.Fd()), name, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	switch full := why == unix.ENOTEMPTY || why == unix.EEXIST; {
+	case err == nil:
+	case full && (paths.IsAbsent(err) || errors.Is(err, unix.ELOOP)):
+		return
+	case full:
+		r.skip(errors.Unwrap(err))
+		return
+	default:
+		r.skip(why)
+		return
+	}
+	st, err := fstat(dir)
+	if err != nil || r.stuck[idOf(st)] {
+		_ = dir.Close()
+		r.skip(why)
+		return
+	}
+	if len(r.levels) > keptOpen {
+		_ = l.close()
+		l.names = nil
+	}
+	r.levels = append(r.levels, level{dir: dir, id: idOf(st), why: why})
+}
+
+// skip leaves the name at work as it is.
+func (r *removal) skip(why error) {
+	r.fail(&fs.PathError{Op: "remove", Path: r.path(), Err: why})
+	l := r.last()
+	l.names = l.names[1:]
+}
+
+// fail records that something in the last level stays.
+func (r *removal) fail(err error) {
+	r.last().failed = true
+	if r.first == nil {
+		r.first = err
+	}
+}
+
+// leave goes back to the directory above. One that has nothing left to remove and
+// could not be removed is not entered again.
+func (r *removal) leave() {
+	child := r.last()
+	if !child.removed && !child.failed {
+		r.fail(&fs.PathError{Op: "remove", Path: r.path(), Err: child.why})
+	}
+	if child.failed {
+		r.stuck[child.id] = true
+	}
+	above := &r.levels[len(r.levels)-2]
+	if above.dir != nil {
+		r.pop()
+		return
+	}
+	dir, err := openAt(int(child.dir.Fd()), "..", "..", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err == nil {
+		above.dir = dir
+		var st *unix.Stat_t
+		if st, err = fstat(dir); err == nil && idOf(st) != above.id {
+			err = ErrReplaced
+		}
+	}
+	r.pop()
+	if err != nil {
+		r.climb(err)
+	}
+}
+
+// climb goes back to the lowest level that is open all the time: the owner of a
+// directory below moved it elsewhere.
+func (r *removal) climb(err error) {
+	for len(r.levels) > keptOpen {
+		r.pop()
+	}
+	r.skip(err)
+}
+
+// pop closes the last level.
+func (r *removal) pop() {
+	_ = r.last().close()
+	r.levels = r.levels[:len(r.levels)-1]
+}
+
+func (l *level) close() error {
+	if l.dir == nil {
+		return nil
+	}
+	dir := l.dir
+	l.dir = nil
+
+	return dir.Close()
+}
+
+// path returns the path at work, as far as it is known.
+func (r *removal) path() string {
+	path := r.levels[0].dir.Name()
+	for i := range min(len(r.levels), keptOpen) {
+		if names := r.levels[i].names; len(names) > 0 {
+			path = filepath.Join(path, names[0])
+		}
+	}
+	if len(r.levels) > keptOpen {
+		path += "/…"
+	}
+
+	return path
+}
