@@ -41,7 +41,7 @@ type Actor struct {
 }
 
 // Play starts another process in a role and waits until it is ready.
-func Play(t *testing.T, role string, args ...string) *Actor {
+func Play(t testing.TB, role string, args ...string) *Actor {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.Env = append(os.Environ(), roleVariable+"="+role)
@@ -79,7 +79,7 @@ func (a *Actor) Kill() {
 }
 
 // End lets the process come to its end.
-func (a *Actor) End(t *testing.T) {
+func (a *Actor) End(t testing.TB) {
 	t.Helper()
 	if err := a.input.Close(); err != nil {
 		t.Fatal(err)

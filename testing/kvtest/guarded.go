@@ -105,7 +105,7 @@ func members(t *testing.T) map[string]member {
 	return all
 }
 
-func accounts(t *testing.T) permissions.Accounts {
+func accounts(t testing.TB) permissions.Accounts {
 	t.Helper()
 
 	return must(t, func() (permissions.Accounts, error) { return permissions.AccountsOf("") })
@@ -140,17 +140,39 @@ func ByJWT(t *testing.T) Guarded {
 // AccountsJWT is the configuration of ByJWT, and the credentials files of its users.
 func AccountsJWT(t *testing.T) (config string, creds map[string]string) {
 	t.Helper()
-	a := accounts(t)
+	issuer := NewIssuer(t)
+	creds = map[string]string{"admin": issuer.Credentials(t, issuer.Fleet.Name, "admin", jwt.Permissions{})}
+	for name, m := range members(t) {
+		creds[name] = issuer.Credentials(t, m.account, name, m.Claims())
+	}
+
+	return issuer.Config, creds
+}
+
+// Issuer has the keys of the accounts of a fleet.
+type Issuer struct {
+	permissions.Accounts
+	// Config is the configuration of a server that trusts them.
+	Config string
+
+	pairs map[string]nkeys.KeyPair
+	dir   string
+}
+
+// NewIssuer returns an issuer with new keys.
+func NewIssuer(t testing.TB) Issuer {
+	t.Helper()
+	issuer := Issuer{Accounts: accounts(t), pairs: map[string]nkeys.KeyPair{}, dir: t.TempDir()}
 	operator, system := KeyPair(t, nkeys.CreateOperator), KeyPair(t, nkeys.CreateAccount)
-	pairs, keys := map[string]nkeys.KeyPair{}, map[string]string{}
-	for _, account := range a.All() {
-		pairs[account.Name] = KeyPair(t, nkeys.CreateAccount)
-		keys[account.Name] = Public(t, pairs[account.Name])
+	keys := map[string]string{}
+	for _, account := range issuer.All() {
+		issuer.pairs[account.Name] = KeyPair(t, nkeys.CreateAccount)
+		keys[account.Name] = Public(t, issuer.pairs[account.Name])
 	}
 	claims := must(t, func() (map[string]*jwt.AccountClaims, error) {
-		return a.Claims(permissions.Signer{Keys: keys, Activate: func(c *jwt.ActivationClaims) (string, error) { return c.Encode(pairs[a.Fleet.Name]) }})
+		return issuer.Claims(permissions.Signer{Keys: keys, Activate: func(c *jwt.ActivationClaims) (string, error) { return c.Encode(issuer.pairs[issuer.Fleet.Name]) }})
 	})
-	config = fmt.Sprintf("operator: %s\nsystem_account: %s\nresolver: MEMORY\nresolver_preload: {\n%s: %s\n",
+	config := fmt.Sprintf("operator: %s\nsystem_account: %s\nresolver: MEMORY\nresolver_preload: {\n%s: %s\n",
 		signed(t, jwt.NewOperatorClaims(Public(t, operator)), operator), Public(t, system),
 		Public(t, system), signed(t, jwt.NewAccountClaims(Public(t, system)), operator))
 	for _, name := range slices.Sorted(maps.Keys(claims)) {
@@ -160,24 +182,20 @@ func AccountsJWT(t *testing.T) (config string, creds map[string]string) {
 		}
 		config += keys[name] + ": " + signed(t, claims[name], operator) + "\n"
 	}
-	dir := t.TempDir()
-	creds = map[string]string{"admin": credentials(t, dir, "admin", pairs[a.Fleet.Name], jwt.Permissions{})}
-	for name, m := range members(t) {
-		creds[name] = credentials(t, dir, name, pairs[m.account], m.Claims())
-	}
+	issuer.Config = config + "}\n"
 
-	return config + "}\n", creds
+	return issuer
 }
 
-// credentials writes a credentials file of a user.
-func credentials(t *testing.T, dir, name string, account nkeys.KeyPair, p jwt.Permissions) string {
+// Credentials writes a credentials file of a user of an account.
+func (i Issuer) Credentials(t testing.TB, account, name string, p jwt.Permissions) string {
 	t.Helper()
 	pair := KeyPair(t, nkeys.CreateUser)
 	claims := jwt.NewUserClaims(Public(t, pair))
 	claims.Permissions = p
 	seed := must(t, pair.Seed)
-	text := must(t, func() ([]byte, error) { return jwt.FormatUserConfig(signed(t, claims, account), seed) })
-	file := filepath.Join(dir, name+".creds")
+	text := must(t, func() ([]byte, error) { return jwt.FormatUserConfig(signed(t, claims, i.pairs[account]), seed) })
+	file := filepath.Join(i.dir, name+".creds")
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +237,7 @@ func (g Guarded) guard(t *testing.T, srv *natstest.Server, admin *nats.Conn, opt
 }
 
 // must returns a result, and fails the test where there is an error.
-func must[T any](t *testing.T, f func() (T, error)) T {
+func must[T any](t testing.TB, f func() (T, error)) T {
 	t.Helper()
 	result, err := f()
 	if err != nil {
@@ -230,20 +248,20 @@ func must[T any](t *testing.T, f func() (T, error)) T {
 }
 
 // KeyPair returns a new key.
-func KeyPair(t *testing.T, create func() (nkeys.KeyPair, error)) nkeys.KeyPair {
+func KeyPair(t testing.TB, create func() (nkeys.KeyPair, error)) nkeys.KeyPair {
 	t.Helper()
 
 	return must(t, create)
 }
 
 // Public returns the public part of a key.
-func Public(t *testing.T, kp nkeys.KeyPair) string {
+func Public(t testing.TB, kp nkeys.KeyPair) string {
 	t.Helper()
 
 	return must(t, kp.PublicKey)
 }
 
-func signed(t *testing.T, claims jwt.Claims, by nkeys.KeyPair) string {
+func signed(t testing.TB, claims jwt.Claims, by nkeys.KeyPair) string {
 	t.Helper()
 
 	return must(t, func() (string, error) { return claims.Encode(by) })
