@@ -15,7 +15,7 @@ import (
 // opened. A file gets exactly the mode, a directory keeps its special bits. A
 // file with several names that differs is ErrLinks.
 func (d *Disk) SetAttrs(path string, a Attrs) error {
-	at, err := d.changing(path)
+	at, err := changing(path, d.paths.Parent)
 	if err != nil {
 		return err
 	}
