@@ -51,7 +51,7 @@ func longest(results []model.HealthResult) time.Duration {
 // that nobody takes it, or the run, for healthy.
 func (r *run) interruptChecks(ctx context.Context, n *graph.Node, t *model.Transaction) {
 	r.checkStop(ctx)
-	t.SkipReason = "its health checks were broken off: " + r.up.Stopped
+	t.SkipReason = "its health checks were broken off: " + r.Stopped
 	switch {
 	case t.Failed:
 	case t.Changed || t.Refreshed:

@@ -22,12 +22,12 @@ func (r *run) expand(ctx context.Context, n *graph.Node) error {
 	if err != nil {
 		return err
 	}
-	g, err := r.up.Graph.Expand(n, found, r.opts.Earlier.Knows)
+	g, err := r.Graph.Expand(n, found, r.opts.Earlier.Knows)
 	if err != nil {
 		return err
 	}
 	for _, w := range found.Warnings {
-		r.access.Env(n).Log.WarnContext(ctx, w.Error())
+		r.Env(n).Log.WarnContext(ctx, w.Error())
 	}
 
 	return r.replaceGraph(ctx, g)
@@ -35,8 +35,8 @@ func (r *run) expand(ctx context.Context, n *graph.Node) error {
 
 // replaceGraph goes on with a graph that has more resources, and observes those.
 func (r *run) replaceGraph(ctx context.Context, g *graph.Graph) error {
-	old := r.up.Graph
-	r.up.Move(g)
+	old := r.Graph
+	r.Move(g)
 	r.observer.Move(old, g)
 	r.report.Move(g)
 	r.cursor = 0

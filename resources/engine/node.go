@@ -10,11 +10,11 @@ func (r *run) end(n *graph.Node, t *model.Transaction, interrupted bool) {
 	if p := r.observer.Provider(n); p != nil {
 		t.Provider = p.Name()
 	}
-	if !r.access.isSensitive(n) {
+	if !r.isSensitive(n) {
 		r.report.Describe(t, r.observer.Spec(n), r.observer.State(n))
 		t.Properties, t.Status = r.secrets.Document(t.Properties), r.secrets.Document(t.Status)
 	}
-	r.up.End(n)
+	r.End(n)
 	r.register(n, t, interrupted)
 	r.report.End(n, t)
 }
@@ -27,7 +27,7 @@ func (r *run) register(n *graph.Node, t *model.Transaction, interrupted bool) {
 	lost := !t.OK() || t.Skipped
 	switch {
 	case r.opts.Register == nil || len(entries) == 0 || t.NotRun:
-	case r.up.IsNoop(n) || r.up.IgnoresDrift(n):
+	case r.IsNoop(n) || r.IgnoresDrift(n):
 	case interrupted && !lost:
 	case lost:
 		r.opts.Register(n.Ref, nil)

@@ -21,14 +21,10 @@ import (
 
 // run is one run of a graph: what ties the rooms of the engine together.
 type run struct {
+	*access
 	opts      Options
-	up        *plan.Upstream
-	observer  *observe.Observer
 	applier   *apply.Applier
 	refreshes *journal.Refreshes
-	report    *report.Report
-	secrets   *report.Secrets
-	access    *access
 	announcer *announcer
 	checks    *checks
 	outputs   *outputs
@@ -70,8 +66,8 @@ func newRun(g *graph.Graph, opts Options) *run {
 	}
 
 	return &run{
-		opts: opts, up: up, observer: a.observer, applier: &apply.Applier{Run: a, Observer: a.observer, Log: opts.Env.Log},
-		refreshes: journal.NewRefreshes(opts.Journal, up, opts.Env.Log), report: rep, secrets: secrets, access: a, announcer: ann,
+		access: a, opts: opts, applier: &apply.Applier{Run: a, Observer: a.observer, Log: opts.Env.Log},
+		refreshes: journal.NewRefreshes(opts.Journal, up, opts.Env.Log), announcer: ann,
 		checks: &checks{checker: opts.Checker, env: opts.Env.RunEnv, terms: &up.Terms}, outputs: &outputs{access: a, kept: resource.Outputs{}},
 	}
 }
@@ -80,13 +76,13 @@ func (r *run) do(ctx context.Context) {
 	work, end := graceful(ctx, r.opts.Grace)
 	defer end()
 	if err := enter(work, &r.opts); err != nil {
-		r.up.Stopped = "the run could not begin: " + err.Error()
-		r.report.AddError(r.up.Stopped)
+		r.Stopped = "the run could not begin: " + err.Error()
+		r.report.AddError(r.Stopped)
 	}
 	r.refreshes.Recall(work)
-	if r.up.Stopped == "" {
-		r.observeAll(ctx, r.up.Graph.Nodes())
-		r.checks.ahead(ctx, r.up.Graph.Nodes())
+	if r.Stopped == "" {
+		r.observeAll(ctx, r.Graph.Nodes())
+		r.checks.ahead(ctx, r.Graph.Nodes())
 	}
 	for n := r.next(); n != nil; n = r.next() {
 		r.turn(ctx, work, n)
@@ -147,14 +143,14 @@ func leave(o *Options) error {
 
 // observeAll takes the observation that nodes share.
 func (r *run) observeAll(ctx context.Context, nodes []*graph.Node) {
-	r.observer.All(ctx, slices.DeleteFunc(slices.Clone(nodes), func(n *graph.Node) bool { return !r.up.IsObservedFirst(n) }))
+	r.observer.All(ctx, slices.DeleteFunc(slices.Clone(nodes), func(n *graph.Node) bool { return !r.IsObservedFirst(n) }))
 }
 
 // next returns the first node that has not had its turn, nil when all have.
 func (r *run) next() *graph.Node {
-	for ; r.cursor < r.up.Graph.Len(); r.cursor++ {
-		if !r.up.Results[r.cursor].Done {
-			return r.up.Graph.Nodes()[r.cursor]
+	for ; r.cursor < r.Graph.Len(); r.cursor++ {
+		if !r.Results[r.cursor].Done {
+			return r.Graph.Nodes()[r.cursor]
 		}
 	}
 
@@ -163,8 +159,8 @@ func (r *run) next() *graph.Node {
 
 // checkStop ends the run when its context has ended.
 func (r *run) checkStop(ctx context.Context) {
-	if r.up.Stopped == "" && ctx.Err() != nil {
-		r.up.Stopped = "the run was interrupted" + reason(ctx)
+	if r.Stopped == "" && ctx.Err() != nil {
+		r.Stopped = "the run was interrupted" + reason(ctx)
 	}
 }
 

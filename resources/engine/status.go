@@ -45,7 +45,7 @@ func statusOfIncluded(ctx context.Context, env resource.Env, resources []*resour
 	env.Scope.Noop, env.Log = true, slog.New(slog.DiscardHandler) // who asks only wants the answer
 	r := newRun(g, Options{Env: env})
 	r.do(ctx)
-	if state := r.observer.State(r.up.Graph.Node(resources[len(resources)-1].Ref())); state != nil {
+	if state := r.observer.State(r.Graph.Node(resources[len(resources)-1].Ref())); state != nil {
 		return state, nil
 	}
 

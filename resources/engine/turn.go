@@ -17,8 +17,8 @@ import (
 // decides, and does what was decided. ctx is that of the run, work that of the
 // change in hand.
 func (r *run) turn(ctx, work context.Context, n *graph.Node) {
-	r.up.Results[n.At].Begun = true
-	t := r.report.Begin(n, r.up.IsNoop(n), r.up.ScopeOf(n).HealthCheckOnly)
+	r.Results[n.At].Begun = true
+	t := r.report.Begin(n, r.IsNoop(n), r.ScopeOf(n).HealthCheckOnly)
 	r.checkStop(ctx)
 	d := r.decide(ctx, n)
 	for ; d.Kind == plan.Wait; d = r.decide(ctx, n) {
@@ -35,7 +35,7 @@ func (r *run) turn(ctx, work context.Context, n *graph.Node) {
 	}
 	if ctx.Err() != nil && d.Kind != plan.Stable && d.Kind != plan.Skip && d.Kind != plan.CheckOnly {
 		r.checkStop(ctx)
-		d = plan.Decision{Kind: plan.Skip, NotRun: true, Reason: r.up.Stopped}
+		d = plan.Decision{Kind: plan.Skip, NotRun: true, Reason: r.Stopped}
 	}
 	r.act(ctx, work, n, t, d)
 }
@@ -47,7 +47,7 @@ func (r *run) decide(ctx context.Context, n *graph.Node) plan.Decision {
 	defer cancel()
 	announced := n.Resource.Expand != nil
 	for {
-		d := plan.Decide(n, r.observer.Of(n), r.up)
+		d := plan.Decide(n, r.observer.Of(n), r.Upstream)
 		if d.Kind != plan.Skip && !announced {
 			r.announcer.begin(ctx, n)
 			announced = true
@@ -79,18 +79,18 @@ func (r *run) act(ctx, work context.Context, n *graph.Node, t *model.Transaction
 	switch d.Kind {
 	case plan.Skip:
 		t.NotRun, t.Skipped, t.SkipReason, t.UnmetRequirements = d.NotRun, !d.NotRun, d.Reason, d.Unmet
-		r.up.Results[n.At].Unmet = len(d.Unmet) > 0
+		r.Results[n.At].Unmet = len(d.Unmet) > 0
 		r.end(n, t, false)
 		return
 	case plan.Fail:
 		r.fail(ctx, n, t, d.Err)
 	case plan.Unknown:
 		t.Skipped, t.Noop, t.SkipReason, t.NoopMessage = true, true, d.Reason, d.Reason
-		r.up.Expect(n, plan.Unsettled, d.Until)
+		r.Expect(n, plan.Unsettled, d.Until)
 	case plan.Stable:
 		r.stable(work, n, t, d.Refresh)
 	case plan.Change:
-		if !r.up.IsNoop(n) {
+		if !r.IsNoop(n) {
 			r.change(ctx, work, n, t, d)
 			return
 		}
@@ -101,7 +101,7 @@ func (r *run) act(ctx, work context.Context, n *graph.Node, t *model.Transaction
 
 func (r *run) stable(ctx context.Context, n *graph.Node, t *model.Transaction, refresh bool) {
 	r.outputs.keep(n, resource.Outcome{})
-	if refresh && !r.up.IsNoop(n) {
+	if refresh && !r.IsNoop(n) {
 		r.refreshes.Made(ctx, n)
 	}
 }
@@ -113,9 +113,9 @@ func (r *run) predict(n *graph.Node, t *model.Transaction, d plan.Decision) {
 	if d.Until != nil {
 		t.NoopMessage += ", provided that its guards let it once " + d.Until.Ref.String() + " is applied"
 	}
-	t.Changes = r.access.changes(n, d.Plan)
+	t.Changes = r.changes(n, d.Plan)
 	t.WouldRefresh = report.WouldRefresh(n)
-	r.up.Expect(n, plan.Planned, n)
+	r.Expect(n, plan.Planned, n)
 	r.report.NoteDrift(n, false)
 }
 
@@ -125,7 +125,7 @@ func (r *run) change(ctx, work context.Context, n *graph.Node, t *model.Transact
 	batch := r.batch(ctx, apply.Change{Node: n, Plan: d.Plan, Refresh: d.Refresh})
 	transactions := []*model.Transaction{t}
 	for _, c := range batch[1:] {
-		r.up.Results[c.Node.At].Begun = true
+		r.Results[c.Node.At].Begun = true
 		transactions = append(transactions, r.report.Begin(c.Node, false, false))
 	}
 	if len(batch) > 1 {
@@ -144,16 +144,16 @@ func (r *run) change(ctx, work context.Context, n *graph.Node, t *model.Transact
 // nothing that is still to come. One that is expected to fail is changed alone.
 func (r *run) batch(ctx context.Context, first apply.Change) []apply.Change {
 	batch := []apply.Change{first}
-	most := apply.BatchSize(first.Node.Resource.Type, r.up.Graph.Len())
+	most := apply.BatchSize(first.Node.Resource.Type, r.Graph.Len())
 	// With fail_on_error nothing may be changed beside what fails.
-	if most == 1 || r.up.FailsFast(first.Node) || first.Plan.Fails != nil {
+	if most == 1 || r.FailsFast(first.Node) || first.Plan.Fails != nil {
 		return batch
 	}
-	for _, n := range r.up.Graph.Nodes()[first.Node.At+1:] {
-		if len(batch) == most || !r.up.Joins(n, first.Node) || r.announcer.isDue(n) {
+	for _, n := range r.Graph.Nodes()[first.Node.At+1:] {
+		if len(batch) == most || !r.Joins(n, first.Node) || r.announcer.isDue(n) {
 			break
 		}
-		if r.up.Results[n.At].Begun {
+		if r.Results[n.At].Begun {
 			continue
 		}
 		d := r.decide(ctx, n)
@@ -176,7 +176,7 @@ func (r *run) changeTogether(ctx, work context.Context, batch []apply.Change, ts
 	}
 	if err != nil {
 		n := batch[0].Node
-		r.opts.Env.Log.WarnContext(ctx, "batch failed, retrying one by one", "type", n.Ref.Type, "resources", len(batch), "error", r.access.ErrorText(n, err))
+		r.opts.Env.Log.WarnContext(ctx, "batch failed, retrying one by one", "type", n.Ref.Type, "resources", len(batch), "error", r.ErrorText(n, err))
 	}
 	made := report.Now()
 	end := func(i int, finish func()) {
@@ -210,7 +210,7 @@ func (r *run) changeAlone(ctx, work context.Context, c apply.Change, t *model.Tr
 func (r *run) record(ctx context.Context, batch []apply.Change, ts []*model.Transaction) error {
 	nodes := make([]*graph.Node, len(batch))
 	for i, c := range batch {
-		nodes[i], ts[i].Changes = c.Node, r.access.changes(c.Node, c.Plan)
+		nodes[i], ts[i].Changes = c.Node, r.changes(c.Node, c.Plan)
 	}
 
 	return r.refreshes.Notify(ctx, nodes...)
@@ -218,8 +218,8 @@ func (r *run) record(ctx context.Context, batch []apply.Change, ts []*model.Tran
 
 // conclusion records what came of a change.
 func (r *run) conclusion(ctx context.Context, c apply.Change, t *model.Transaction, res apply.Result) {
-	result := &r.up.Results[c.Node.At]
-	if r.opts.Outputs && !r.access.isSensitive(c.Node) {
+	result := &r.Results[c.Node.At]
+	if r.opts.Outputs && !r.isSensitive(c.Node) {
 		t.Outputs = r.secrets.Shown(r.outputs.of(c.Node, res.Outcome))
 	}
 	if res.Err != nil {
@@ -247,12 +247,12 @@ func (r *run) conclusion(ctx context.Context, c apply.Change, t *model.Transacti
 
 // fail records an error of a resource.
 func (r *run) fail(ctx context.Context, n *graph.Node, t *model.Transaction, err error) {
-	t.Failed, t.Noop = true, r.up.IsNoop(n)
-	t.Errors = append(t.Errors, r.access.ErrorText(n, err))
+	t.Failed, t.Noop = true, r.IsNoop(n)
+	t.Errors = append(t.Errors, r.ErrorText(n, err))
 	var p *plan.PanicError
 	if errors.As(err, &p) {
 		r.opts.Env.Log.ErrorContext(ctx, "resource type panicked", "resource", n.Ref.String(), "panic", r.secrets.Redact(fmt.Sprint(p.Value)), "stack", string(p.Stack))
 	}
-	r.up.Results[n.At].Failed = true
-	r.up.EndAfter(n)
+	r.Results[n.At].Failed = true
+	r.EndAfter(n)
 }

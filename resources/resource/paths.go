@@ -10,6 +10,7 @@ import (
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/host/files"
+	"github.com/musterfleet/muster/resources/host/paths"
 )
 
 // CheckPath reports a path that is not absolute and clean. what names it in the
@@ -32,11 +33,12 @@ func CheckPath(out *model.Problems, property, what, path string) {
 // MayWrite returns why nothing can be changed in a directory, as a
 // PrerequisiteError: the resource that manages it may allow that.
 func MayWrite(h *host.Host, dir string) error {
-	if err := h.MayWrite(dir); err != nil {
-		return PrerequisiteError{Needs: []string{PathNeed(dir)}, Err: err}
+	err := h.MayWrite(dir)
+	if err == nil || paths.IsAbsent(err) {
+		return nil
 	}
 
-	return nil
+	return PrerequisiteError{Needs: []string{PathNeed(dir)}, Err: err}
 }
 
 // NoSource returns the error of a source that does not exist: a PrerequisiteError
@@ -50,6 +52,9 @@ func NoSource(path string) error {
 // not exist, which is a PrerequisiteError. Both wrap files.ErrNoParent.
 func Obstacle(h *host.Host, path string, createsParents bool) error {
 	for parent := filepath.Dir(path); ; parent = filepath.Dir(parent) {
+		if h.MayWrite(parent) == nil {
+			return nil
+		}
 		entry, err := h.Follow(parent)
 		switch {
 		case err != nil:

@@ -106,7 +106,7 @@ func rooms() []room {
 		{folder: "docs", may: []string{"model", "resources", "resources/resource", "schemas"}, tests: []string{"resources/..."}},
 		{folder: "cmd/muster", alone: true, may: []string{"model", "resources/...", "cmd/muster/..."}},
 		{folder: "cmd/muster/print", may: []string{"model", "resources/document"}},
-		{folder: "cmd/muster/cli", may: []string{"model", "resources/...", "kvstore/...", "cmd/muster/print"}},
+		{folder: "cmd/muster/cli", may: []string{"model/...", "resources/...", "kvstore/...", "cmd/muster/print"}},
 		{folder: "testing", may: []string{"..."}},
 	}
 	for name, more := range commandRooms {

@@ -17,7 +17,7 @@ import (
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/kvstore/registrations"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/host/web"
+	"github.com/musterfleet/muster/model/neterr"
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
@@ -106,8 +106,8 @@ func (e *Env) ConnectHint(err error) error {
 		return fmt.Errorf("%w (write nats:// instead of tls://)", err)
 	case errors.Is(err, nats.ErrSecureConnRequired):
 		return fmt.Errorf("%w (write tls://, and give its authority with --tlsca)", err)
-	case web.Remedy(err) != "":
-		return fmt.Errorf("%w (%s)", err, web.Remedy(err))
+	case neterr.Remedy(err) != "":
+		return fmt.Errorf("%w (%s)", err, neterr.Remedy(err))
 	case !errors.Is(err, nats.ErrNoServers) && !errors.Is(err, nats.ErrTimeout) && !errors.Is(err, nats.ErrNoInfoReceived) && !errors.Is(err, io.EOF) && !errors.As(err, &network):
 		return err
 	case e.Flags.Connect.Context != "" || len(e.Flags.Connect.Servers) > 0:

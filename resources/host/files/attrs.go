@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -16,7 +15,7 @@ import (
 // opened. A file gets exactly the mode, a directory keeps its special bits. A
 // file with several names that differs is ErrLinks.
 func (d *Disk) SetAttrs(path string, a Attrs) error {
-	at, err := d.changing(path)
+	at, err := changing(path, d.paths.Parent)
 	if err != nil {
 		return err
 	}
@@ -87,7 +86,7 @@ func chmodPath(fd int, mode uint32) error {
 	err := paths.Retry(func() error { return unix.Fchmodat(fd, "", mode, unix.AT_EMPTY_PATH) })
 	// A seccomp filter that does not know the call may return EPERM.
 	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EPERM) {
-		err = paths.Retry(func() error { return unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), mode) })
+		err = paths.Retry(func() error { return unix.Chmod(procPath(fd), mode) })
 	}
 
 	return err

@@ -15,30 +15,25 @@ import (
 // syncs the directory. A missing parent is ErrNoParent, the root directory
 // ErrRefused.
 func (d *Disk) change(path string, f func(dir *paths.Dir, name string) error) error {
-	at, err := d.changing(path)
+	at, err := changing(path, d.paths.ReadableParent)
 	if err != nil {
 		return err
 	}
 	defer at.Dir.Close()
-	sync, err := at.Dir.Readable()
-	if err != nil {
-		return err
-	}
-	defer sync.Close()
 	if err := f(at.Dir, at.Name); err != nil {
 		return err
 	}
 
-	return paths.Sync(sync)
+	return at.Dir.Sync()
 }
 
 // changing opens the parent directory of what is changed.
-func (d *Disk) changing(path string) (*paths.Place, error) {
+func changing(path string, parent func(string) (*paths.Place, error)) (*paths.Place, error) {
 	path = filepath.Clean(path)
 	if name := filepath.Base(path); name == "." || name == ".." || name == "/" {
 		return nil, fmt.Errorf("%q: %w", path, ErrRefused)
 	}
-	at, err := d.paths.Parent(path)
+	at, err := parent(path)
 	if !paths.IsAbsent(err) {
 		return at, err
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"sync"
 	"time"
 
@@ -56,7 +57,7 @@ func (d *Disk) Compare(ctx context.Context, entry Entry) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if at, _ := f.Seek(0, io.SeekCurrent); entry.Size == 0 && at > maxUnsized {
+	if entry.Size == 0 && position(f) > maxUnsized {
 		return "", fmt.Errorf("%s: %w: it has no size, and more than %d bytes", entry.Path, ErrTooLarge, maxUnsized)
 	}
 	after, err := fstat(f)
@@ -72,6 +73,13 @@ func (d *Disk) Compare(ctx context.Context, entry Entry) (string, error) {
 
 // maxUnsized is how much is accepted of a file without a size, such as those of /proc.
 const maxUnsized = 64 << 20
+
+// position returns how much of a file was read.
+func position(f *os.File) int64 {
+	at, _ := f.Seek(0, io.SeekCurrent)
+
+	return at
+}
 
 // bound returns how much is read of a file that had a size when it was looked at:
 // who writes to it could make it grow for as long as it is read.

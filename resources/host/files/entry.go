@@ -98,22 +98,8 @@ func (e Entry) MayChange(a Attrs) error {
 }
 
 // MayWrite returns an error when muster may not make, replace or remove entries
-// of a directory.
-func (d *Disk) MayWrite(path string) error {
-	dir, err := d.paths.Dir(path)
-	if paths.IsAbsent(err) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	if err := paths.Retry(func() error { return unix.Faccessat(dir.Fd(), ".", unix.W_OK|unix.X_OK, unix.AT_EACCESS) }); err != nil {
-		return &fs.PathError{Op: "write in", Path: path, Err: err}
-	}
-
-	return nil
-}
+// of a directory, also of one that is absent.
+func (d *Disk) MayWrite(path string) error { return d.paths.MayWrite(path) }
 
 // MayExecute returns an error when a path cannot be executed: EACCES for a
 // directory, as the system does.

@@ -19,16 +19,28 @@ const (
 // an O_PATH descriptor. What is made in a directory inherits those that its owner
 // has set, and a mode that is set later brings them into effect.
 func DropLists(fd int) error {
-	path := "/proc/self/fd/" + strconv.Itoa(fd)
 	for _, name := range []string{accessList, defaultList} {
-		err := paths.Retry(func() error { return unix.Removexattr(path, name) })
+		err := dropList(fd, name)
 		if err != nil && err != unix.ENODATA && err != unix.ENOTSUP {
-			return &fs.PathError{Op: "remove access control list", Path: path, Err: err}
+			return &fs.PathError{Op: "remove access control list", Path: procPath(fd), Err: err}
 		}
 	}
 
 	return nil
 }
+
+// dropList removes one list. Only /proc leads from an O_PATH descriptor to its lists.
+func dropList(fd int, name string) error {
+	err := paths.Retry(func() error { return unix.Fremovexattr(fd, name) })
+	if err == unix.EBADF {
+		err = paths.Retry(func() error { return unix.Removexattr(procPath(fd), name) })
+	}
+
+	return err
+}
+
+// procPath returns the path of what a descriptor is open at.
+func procPath(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
 
 // hasList reports whether a path, no link, has an access control list.
 func hasList(path string) bool {

@@ -55,7 +55,7 @@ func (d *Disk) EnsureDirectory(path string) (shared bool, err error) {
 // inParent calls f with the parent of path, which is made when it is missing and
 // removed when f fails.
 func (d *Disk) inParent(path string, f func(parent *paths.Dir, name string) error) error {
-	at, err := d.changing(path)
+	at, err := changing(path, d.paths.Parent)
 	if !errors.Is(err, unix.ENOENT) {
 		if err != nil {
 			return err

@@ -61,11 +61,20 @@ func (r *Resolver) Dir(path string) (*Dir, error) {
 
 // Parent opens the directory that path is in. Errors are those of OpenDir.
 func (r *Resolver) Parent(path string) (*Place, error) {
+	return r.parent(path, func(dir string) (*Dir, error) { return r.open(new(walk), dir) })
+}
+
+// ReadableParent is Parent, with the directory open for reading and Sync.
+func (r *Resolver) ReadableParent(path string) (*Place, error) {
+	return r.parent(path, r.openReadable)
+}
+
+func (r *Resolver) parent(path string, open func(dir string) (*Dir, error)) (*Place, error) {
 	full, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
 	}
-	dir, err := r.open(new(walk), filepath.Dir(full))
+	dir, err := open(filepath.Dir(full))
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +108,7 @@ func (r *Resolver) open(w *walk, path string) (*Dir, error) {
 	if path == "/" {
 		return w.root()
 	}
-	if dir, ok := r.reopen(w, path); ok {
+	if dir, ok := r.reopen(w, path, unix.O_PATH); ok {
 		return dir, nil
 	}
 	parent, err := r.open(w, filepath.Dir(path))
@@ -115,13 +124,27 @@ func (r *Resolver) open(w *walk, path string) (*Dir, error) {
 	return dir, err
 }
 
+// openReadable opens a directory like open, for reading.
+func (r *Resolver) openReadable(path string) (*Dir, error) {
+	if dir, ok := r.reopen(new(walk), path, unix.O_RDONLY); ok {
+		return dir, nil
+	}
+	dir, err := r.open(new(walk), path)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+
+	return new(walk).open(dir.fd, ".", path, unix.O_RDONLY)
+}
+
 // reopen opens a directory that an earlier walk has reached.
-func (r *Resolver) reopen(w *walk, path string) (*Dir, bool) {
+func (r *Resolver) reopen(w *walk, path string, access int) (*Dir, bool) {
 	known, ok := r.get(path)
 	if !ok {
 		return nil, false
 	}
-	dir, err := w.open(unix.AT_FDCWD, path, path, 0)
+	dir, err := w.open(unix.AT_FDCWD, path, path, access)
 	if err != nil {
 		return nil, false
 	}
@@ -169,6 +192,29 @@ func (r *Resolver) Stat(path string, st *unix.Stat_t, follow bool) (foreign, err
 	*st = at.st
 
 	return at.Dir.Keeps(path, st), at.Dir.Close()
+}
+
+// MayWrite returns an error when the process may not make, replace or remove entries
+// of the directory at path. For one that was reached a moment ago that is one call, as
+// in Stat.
+func (r *Resolver) MayWrite(path string) error {
+	if _, ok := r.get(path); ok && mayWrite(unix.AT_FDCWD, path) == nil {
+		return nil
+	}
+	dir, err := r.Dir(path)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if err := mayWrite(dir.fd, "."); err != nil {
+		return &fs.PathError{Op: "write in", Path: path, Err: err}
+	}
+
+	return nil
+}
+
+func mayWrite(at int, name string) error {
+	return Retry(func() error { return unix.Faccessat(at, name, unix.W_OK|unix.X_OK, unix.AT_EACCESS) })
 }
 
 // parentOf returns the directory of a path as it is written, empty where the last

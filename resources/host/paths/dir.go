@@ -48,7 +48,7 @@ func (d *Dir) Root() (*os.Root, error) {
 	return os.OpenRoot("/proc/self/fd/" + strconv.Itoa(d.fd))
 }
 
-// Readable opens the directory for reading and Sync; the caller closes it.
+// Readable opens the directory for reading; the caller closes it.
 func (d *Dir) Readable() (*os.File, error) {
 	fd, err := openFd(d.fd, ".", unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
@@ -60,24 +60,28 @@ func (d *Dir) Readable() (*os.File, error) {
 
 // Sync makes changes to the entries of the directory durable.
 func (d *Dir) Sync() error {
-	f, err := d.Readable()
-	if err != nil {
-		return err
+	err := fsync(d.fd)
+	if err == unix.EBADF { // only open to be looked at
+		f, err := d.Readable()
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		return d.syncError(fsync(int(f.Fd())))
 	}
-	defer f.Close()
 
-	return Sync(f)
+	return d.syncError(err)
 }
 
-// Sync is Sync of a directory that is open for reading. File systems without that
-// return EINVAL.
-func Sync(dir *os.File) error {
-	err := Retry(func() error { return unix.Fsync(int(dir.Fd())) })
-	if err != nil && err != unix.EINVAL {
-		return &fs.PathError{Op: "fsync", Path: dir.Name(), Err: err}
+func fsync(fd int) error { return Retry(func() error { return unix.Fsync(fd) }) }
+
+// syncError returns an error of fsync. File systems without that return EINVAL.
+func (d *Dir) syncError(err error) error {
+	if err == nil || err == unix.EINVAL {
+		return nil
 	}
 
-	return nil
+	return &fs.PathError{Op: "fsync", Path: d.path, Err: err}
 }
 
 // Fd returns the descriptor of the directory, for system calls relative to it.
@@ -96,7 +100,7 @@ func (d *Dir) Stat(name string, st *unix.Stat_t) error {
 // Child opens the directory with a name in this one, whoever owns it. A link is
 // ENOTDIR.
 func (d *Dir) Child(name string) (*Dir, error) {
-	return new(walk).open(d.fd, name, filepath.Join(d.path, name), unix.O_NOFOLLOW)
+	return new(walk).open(d.fd, name, filepath.Join(d.path, name), unix.O_PATH|unix.O_NOFOLLOW)
 }
 
 // Check returns ErrUnsafe when a walk does not go on from the directory to one in it.

@@ -22,12 +22,12 @@ const maxLinks = 40
 type walk struct{ links int }
 
 // root opens the root directory.
-func (w *walk) root() (*Dir, error) { return w.open(unix.AT_FDCWD, "/", "/", 0) }
+func (w *walk) root() (*Dir, error) { return w.open(unix.AT_FDCWD, "/", "/", unix.O_PATH) }
 
 // open opens a directory; with O_NOFOLLOW a link is ENOTDIR. O_DIRECTORY has the
 // kernel mount what an automounter has there.
 func (w *walk) open(at int, name, path string, flags int) (*Dir, error) {
-	fd, err := openFd(at, name, unix.O_PATH|unix.O_DIRECTORY|flags)
+	fd, err := openFd(at, name, unix.O_DIRECTORY|flags)
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
@@ -54,7 +54,7 @@ func (w *walk) stat(dir *Dir) error {
 // directory open. public demands that everybody may enter the directories of
 // trusted owners on the way, because an untrusted link leads there.
 func (w *walk) through(from *Dir, rest string, public bool) (*Dir, error) {
-	dir, err := w.open(from.fd, ".", from.path, 0)
+	dir, err := w.open(from.fd, ".", from.path, unix.O_PATH)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func (w *walk) through(from *Dir, rest string, public bool) (*Dir, error) {
 // enter walks from a directory to the one with a name in it.
 func (w *walk) enter(dir *Dir, name string, public bool) (*Dir, error) {
 	path := filepath.Join(dir.path, name)
-	next, err := w.open(dir.fd, name, path, unix.O_NOFOLLOW)
+	next, err := w.open(dir.fd, name, path, unix.O_PATH|unix.O_NOFOLLOW)
 	if errors.Is(err, unix.ENOTDIR) {
 		return w.follow(dir, name, public)
 	}
@@ -203,7 +203,7 @@ func (l *link) start(w *walk, dir *Dir) (*Dir, error) {
 		return w.root()
 	}
 
-	return w.open(dir.fd, ".", dir.path, 0)
+	return w.open(dir.fd, ".", dir.path, unix.O_PATH)
 }
 
 // untrusted reports whether anyone but root and the running user made the link,

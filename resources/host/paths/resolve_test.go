@@ -99,3 +99,43 @@ func TestStatOfUncleanPaths(t *testing.T) {
 		}
 	}
 }
+
+// TestMayWrite asks about directories, also about one that was reached a moment ago.
+func TestMayWrite(t *testing.T) {
+	base := t.TempDir()
+	hosttest.MakeTree(t, base, "a/", "a/b/", "a/f", "file")
+	var r paths.Resolver
+	for range 2 {
+		for path, want := range map[string]error{"a": nil, "a/b": nil, "a/b/..": nil, "none": syscall.ENOENT, "a/f": syscall.ENOTDIR} {
+			if err := r.MayWrite(base + "/" + path); !errors.Is(err, want) {
+				t.Errorf("%s: %v", path, err)
+			}
+		}
+	}
+	if err := os.Rename(base+"/a", base+"/moved"); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.MayWrite(base + "/a/b"); !paths.IsAbsent(err) {
+		t.Errorf("in what was moved away: %v", err)
+	}
+}
+
+// TestSyncOfEveryDescriptor syncs directories that are open for reading, and those
+// that are only open to be looked at.
+func TestSyncOfEveryDescriptor(t *testing.T) {
+	base := t.TempDir()
+	hosttest.MakeTree(t, base, "a/")
+	var r paths.Resolver
+	for range 2 { // the second one is that of a directory that was reached
+		for what, open := range map[string]func(string) (*paths.Place, error){"Parent": r.Parent, "ReadableParent": r.ReadableParent} {
+			at, err := open(base + "/a/x")
+			if err != nil {
+				t.Fatal(err)
+			}
+			readErr := unix.Fsync(at.Dir.Fd())
+			if err := errors.Join(at.Dir.Sync(), at.Dir.Close()); err != nil || (readErr == nil) != (what == "ReadableParent") {
+				t.Errorf("%s: %v, for reading: %v", what, err, readErr)
+			}
+		}
+	}
+}

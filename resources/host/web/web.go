@@ -10,13 +10,11 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/model/redact"
 )
 
 // ErrURL is a URL that cannot be parsed. The error does not quote it: a part of
@@ -167,43 +165,4 @@ func UserSecrets(u *url.URL) []model.Secret {
 // BasicSecrets returns a password and its form in a request.
 func BasicSecrets(user, password string) []model.Secret {
 	return []model.Secret{model.NewSecret(password), model.NewSecret(base64.StdEncoding.EncodeToString([]byte(user + ":" + password)))}
-}
-
-// WithoutCredentials returns the cause of a client's error in words, without the URL,
-// the secrets and the credentials of proxies.
-func WithoutCredentials(err error, secrets ...model.Secret) error {
-	var outer *url.Error
-	if errors.As(err, &outer) {
-		err = outer.Err
-	}
-	redactor := redact.New(append(proxySecrets(), secrets...)...)
-	text := Words(err)
-	switch safe := redactor.Redact(text); {
-	case safe != text || redactor.Redact(err.Error()) != err.Error():
-		return errors.New(safe)
-	case text != err.Error():
-		return worded{err, text}
-	}
-
-	return err
-}
-
-// proxySecrets returns the credentials of the proxies of the environment.
-func proxySecrets() []model.Secret {
-	var out []model.Secret
-	for _, name := range []string{"HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy"} {
-		value := os.Getenv(name)
-		at := strings.LastIndex(value, "@")
-		if at < 0 {
-			continue
-		}
-		user := value[:at]
-		if _, after, found := strings.Cut(user, "://"); found {
-			user = after
-		}
-		_, password, _ := strings.Cut(user, ":")
-		out = append(out, model.NewSecret(user), model.NewSecret(password))
-	}
-
-	return out
 }

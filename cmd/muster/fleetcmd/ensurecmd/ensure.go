@@ -78,10 +78,14 @@ func (c *ensureCommand) runDocument(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if _, err := manifest.NewLoader(manifest.Options{Types: c.Types}).DecodeOne(request.Type, properties); err != nil {
+		return err
+	}
 
 	return c.run(ctx, request, properties)
 }
 
+// run sends a request, whose properties are valid.
 func (c *ensureCommand) run(ctx context.Context, request model.EnsureRequest, properties document.Value) error {
 	list, err := c.TargetList()
 	if err != nil {
@@ -89,9 +93,6 @@ func (c *ensureCommand) run(ctx context.Context, request model.EnsureRequest, pr
 	}
 	if c.within < time.Second || c.queue != 0 && c.queue < time.Second || c.queue > kvstore.MaxCommandTTL {
 		return cli.Usagef("--within and --queue must be at least 1s, --queue at most %s", kvstore.MaxCommandTTL)
-	}
-	if _, err := manifest.NewLoader(manifest.Options{Types: c.Types}).DecodeOne(request.Type, properties); err != nil {
-		return err
 	}
 	request, c.place = c.complete(request), properties.Pos
 	store, err := fleetcli.Open(ctx, c.Env)

@@ -1,10 +1,6 @@
 package web_test
 
 import (
-	"crypto/tls"
-	"errors"
-	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -52,27 +48,6 @@ func TestFailed(t *testing.T) {
 				t.Errorf("%q\nfrom %q, want %q", text, err, c.want)
 			}
 		})
-	}
-}
-
-// TestWordsOfTheTransport has errors that depend on what comes first.
-func TestWordsOfTheTransport(t *testing.T) {
-	for text, want := range map[string]string{
-		"http: server closed idle connection": "the server closed the connection",
-		"readLoopPeekFailLocked: %!w(<nil>)":  "the server does not speak HTTP",
-	} {
-		if got := web.Words(&url.Error{Op: "Get", URL: "http://x", Err: errors.New(text)}); !strings.HasSuffix(got, ": "+want) {
-			t.Errorf("%s became %q", text, got)
-		}
-	}
-}
-
-// TestWordsKeepOthers has errors that are not of the network.
-func TestWordsKeepOthers(t *testing.T) {
-	for _, err := range []error{errors.New("x"), tls.AlertError(40), web.ErrDowngrade, fmt.Errorf("a.yaml: %w", io.EOF)} {
-		if got := web.Words(err); got != err.Error() {
-			t.Errorf("%q became %q", err, got)
-		}
 	}
 }
 

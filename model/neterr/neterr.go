@@ -1,27 +1,15 @@
-package web
+// Package neterr has words for errors of the network: what failed, and what to do
+// about it.
+package neterr
 
 import (
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/url"
 	"strings"
-
-	"github.com/musterfleet/muster/model"
 )
-
-// Failed returns the error of a request in words: the URL without credentials, what
-// failed, and what to do about it. It wraps err only where that holds no credentials.
-func Failed(u *url.URL, err error, secrets ...model.Secret) error {
-	safe := WithoutCredentials(err, secrets...)
-	if do := Remedy(err); do != "" {
-		return fmt.Errorf("%s: %w (%s)", Name(u), safe, do)
-	}
-
-	return fmt.Errorf("%s: %w", Name(u), safe)
-}
 
 // Remedy returns what to do about an error of the network, empty where that is unknown.
 func Remedy(err error) string { return explain(err).remedy }
@@ -35,18 +23,6 @@ func Words(err error) string {
 
 	return strings.Replace(err.Error(), known.cause.Error(), known.what, 1)
 }
-
-// worded is an error with another text.
-type worded struct {
-	error
-	text string
-}
-
-// Error returns the text.
-func (w worded) Error() string { return w.text }
-
-// Unwrap returns the error.
-func (w worded) Unwrap() error { return w.error }
 
 // failure is what failed on the network, and what to do about it; cause is the part
 // of an error that is of the network, nil for none.

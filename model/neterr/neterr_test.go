@@ -1,0 +1,34 @@
+package neterr_test
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/musterfleet/muster/model/neterr"
+)
+
+// TestWordsOfTheTransport has errors that depend on what comes first.
+func TestWordsOfTheTransport(t *testing.T) {
+	for text, want := range map[string]string{
+		"http: server closed idle connection": "the server closed the connection",
+		"readLoopPeekFailLocked: %!w(<nil>)":  "the server does not speak HTTP",
+	} {
+		if got := neterr.Words(&url.Error{Op: "Get", URL: "http://x", Err: errors.New(text)}); !strings.HasSuffix(got, ": "+want) {
+			t.Errorf("%s became %q", text, got)
+		}
+	}
+}
+
+// TestWordsKeepOthers has errors that are not of the network.
+func TestWordsKeepOthers(t *testing.T) {
+	for _, err := range []error{errors.New("x"), tls.AlertError(40), errors.New("redirected from https to http"), fmt.Errorf("a.yaml: %w", io.EOF)} {
+		if got := neterr.Words(err); got != err.Error() {
+			t.Errorf("%q became %q", err, got)
+		}
+	}
+}
