@@ -132,10 +132,6 @@ func (n Names) Service() string { return n.prefix }
 // read each other's answers.
 func (Names) InboxPrefix(node string) string { return "_INBOX_" + node }
 
-// ListConsumer is the name of the short-lived consumer by which a node lists keys;
-// one name a node, for its permissions.
-func (n Names) ListConsumer(node string) string { return n.prefix + "-list-" + node }
-
 // CommandConsumer is the name of the short-lived consumer by which a node drains its
 // commands.
 func (n Names) CommandConsumer(node string) string { return n.prefix + "-commands-" + node }

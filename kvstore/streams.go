@@ -42,6 +42,9 @@ type Stream struct {
 	Reads []string
 	// ReadsAll reports whether a node may get every message, by sequence.
 	ReadsAll bool
+	// Lists reports whether a node may list the subjects of all its messages. It cannot
+	// be kept to its own; no message is shown.
+	Lists bool
 	// Consumer is the name of the consumer a node drains Reads by, if any.
 	Consumer string
 }
@@ -71,7 +74,7 @@ func (n Names) Streams() []Stream {
 	registrations.MaxMsgsPer, registrations.MaxAge, registrations.AllowMsgTTL = 1, MaxRegistrationTTL, true
 
 	return []Stream{
-		{Config: manifests, Reads: []string{KVSubject(n.Manifests(), model.Key(AnyFamily, ">"))}, Consumer: n.ListConsumer(AnyNode)},
+		{Config: manifests, Reads: []string{KVSubject(n.Manifests(), model.Key(AnyFamily, ">"))}, Lists: true},
 		{Config: bucketConfig(n.Data(), "Hierarchical data of manifests", historySize), Reads: []string{KVSubject(n.Data(), ">")}},
 		{Config: nodes, Writes: []string{n.NodeState(AnyNode), n.NodeFacts(AnyNode)}, Reads: []string{n.NodeState(AnyNode)}},
 		// The parts of a bundle can only be asked for by sequence.

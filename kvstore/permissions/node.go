@@ -12,8 +12,8 @@ import (
 // with Names.InboxPrefix. The error wraps model.ErrInvalidName.
 //
 // The subjects of direct gets name what they read, which confines a node to its
-// families. The list of streams shows no keys; the info of one stream, which would,
-// is not permitted. Nor do they confine which bundles a node reads, because their
+// families. The list of streams shows no keys; the info of a stream that nodes list
+// shows the names of all its keys, and no value. Nor do they confine which bundles a node reads, because their
 // parts are asked for by a request body: bundles hold no secrets. That a node
 // cannot remove the keys of others, by a rollup of its own, is up to the
 // configuration of the streams.
@@ -67,6 +67,9 @@ func use(api kvstore.API, s kvstore.Stream, node string, families []string) []st
 	subjects := expand(s.Writes, node, families)
 	if s.ReadsAll {
 		subjects = append(subjects, api.DirectGet(name, ""))
+	}
+	if s.Lists {
+		subjects = append(subjects, api.StreamInfo(name))
 	}
 	for _, consumer := range expand([]string{s.Consumer}, node, nil) {
 		subjects = append(subjects, api.Subject("CONSUMER.MSG.NEXT", name, consumer), api.Subject("CONSUMER.DELETE", name, consumer))

@@ -58,7 +58,7 @@ func (p Provisioner) Plan(ctx context.Context, o Options) ([]Difference, error) 
 		return nil, fmt.Errorf("provision: %w", err)
 	}
 	at, _ := p.store.API()
-	if _, err := p.store.Request(ctx, at.Subject("STREAM.INFO", p.store.Names().Registrations()), nil); err != nil {
+	if _, err := p.store.Request(ctx, at.StreamInfo(p.store.Names().Registrations()), nil); err != nil {
 		return nil, fmt.Errorf("provision: %w", err)
 	}
 

@@ -29,7 +29,7 @@ func TestKeysOfAWrongForm(t *testing.T) {
 		}
 	}
 	put("node.web01.a.b", "node.web01._x", "node.web01", "other", "node.web02.c.d", "group.all.motd")
-	w := kvtest.Watch(t, kvtest.Bind(t, srv), watch.Options{Node: "web01", Audit: kvtest.Never, ListEvery: 10 * time.Millisecond, GroupJitter: time.Millisecond})
+	w := kvtest.Watch(t, kvtest.Bind(t, srv), watch.Options{Node: "web01", Audit: 10 * time.Millisecond, GroupJitter: time.Millisecond})
 	seen := func(want ...string) {
 		t.Helper()
 		kvtest.Eventually(t, "invalid keys", func() (bool, string) {
