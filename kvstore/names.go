@@ -10,9 +10,6 @@ import (
 // DefaultPrefix is the prefix of all names unless another is configured.
 const DefaultPrefix = "muster"
 
-// IndexName is the reserved name of the key that lists the names of a family.
-const IndexName = "_index"
-
 // Names returns the name of every bucket, stream, key and subject of one fleet.
 // NewNames returns one; the zero value is not usable.
 type Names struct{ prefix, upper string }

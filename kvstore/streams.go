@@ -54,7 +54,7 @@ type Stream struct {
 func (n Names) Streams() []Stream {
 	manifests := bucketConfig(n.Manifests(), "Manifests assigned to nodes and groups", historySize)
 	manifests.RePublish = &api.RePublish{Source: KVSubject(n.Manifests(), ">"), Destination: n.Changed(">"), HeadersOnly: true}
-	manifests.AllowAtomicPublish = true
+	manifests.Metadata[FormatKey] = secondFormat
 
 	nodes := bucketConfig(n.Nodes(), "Status and facts of nodes", 1)
 	nodes.AllowMsgTTL = true
@@ -100,7 +100,7 @@ func streamConfig(name, description string, subjects ...string) api.StreamConfig
 		MaxConsumers: -1,
 		Duplicates:   duplicateWindow,
 		AllowDirect:  true,
-		Metadata:     map[string]string{FormatKey: Format},
+		Metadata:     map[string]string{FormatKey: firstFormat},
 	}
 }
 
