@@ -119,8 +119,16 @@ func (n Names) AnswerSubject(reply, node string) string {
 	return reply
 }
 
-// Command is the subject of commands for a family.
-func (n Names) Command(family string) string { return n.prefix + ".command." + family }
+// Command is the subject of a command for a family, which may be the wildcard >.
+func (n Names) Command(family, token string) string {
+	return n.prefix + ".command." + model.Key(family, token)
+}
+
+// CommandQueued is the subject on which the server republishes the headers of a
+// command.
+func (n Names) CommandQueued(family, token string) string {
+	return n.Changed("command." + model.Key(family, token))
+}
 
 // Service is the name under which nodes are discovered as a micro service.
 func (n Names) Service() string { return n.prefix }
@@ -128,10 +136,6 @@ func (n Names) Service() string { return n.prefix }
 // InboxPrefix is the prefix of a node's own inboxes; with a common one nodes could
 // read each other's answers.
 func (Names) InboxPrefix(node string) string { return "_INBOX_" + node }
-
-// CommandConsumer is the name of the short-lived consumer by which a node drains its
-// commands.
-func (n Names) CommandConsumer(node string) string { return n.prefix + "-commands-" + node }
 
 // KVStream is the stream behind a key-value bucket.
 func KVStream(bucket string) string { return "KV_" + bucket }

@@ -45,8 +45,6 @@ type Stream struct {
 	// Lists reports whether a node may list the subjects of all its messages. It cannot
 	// be kept to its own; no message is shown.
 	Lists bool
-	// Consumer is the name of the consumer a node drains Reads by, if any.
-	Consumer string
 }
 
 // Streams returns every bucket and stream of the fleet, in the order of their
@@ -67,7 +65,9 @@ func (n Names) Streams() []Stream {
 	reports := streamConfig(n.Reports(), "Reports of nodes, as CloudEvents", n.Report("*", "*", "*"))
 	reports.DenyDelete = true
 
-	commands := streamConfig(n.Commands(), "Requests queued for nodes that are away", n.Command("*.*"))
+	commands := streamConfig(n.Commands(), "Requests queued for nodes that are away", n.Command("*.*", "*"))
+	commands.RePublish = &api.RePublish{Source: n.prefix + ".command.>", Destination: n.Changed("command.>"), HeadersOnly: true}
+	commands.Metadata[FormatKey] = secondFormat
 	commands.MaxAge, commands.AllowMsgTTL = MaxCommandTTL, true
 
 	registrations := streamConfig(n.Registrations(), "Services registered by nodes", n.Registration("*", "*", "*", "*", "*", "*"))
@@ -80,7 +80,7 @@ func (n Names) Streams() []Stream {
 		// The parts of a bundle can only be asked for by sequence.
 		{Config: bundles, Reads: []string{"$O." + n.Bundles() + ".M.>"}, ReadsAll: true},
 		{Config: reports, Writes: []string{n.Report(AnyNode, "*", "*")}},
-		{Config: commands, Reads: []string{n.Command(AnyFamily)}, Consumer: n.CommandConsumer(AnyNode)},
+		{Config: commands, Reads: []string{n.Command(AnyFamily, ">")}, Lists: true},
 		{Config: registrations, Optional: true, Writes: []string{n.Registration("*", "*", "*", AnyNode, "*", "*")}, ReadsAll: true},
 	}
 }

@@ -151,7 +151,7 @@ func nodeServices(n kvstore.Names) []Import {
 
 // heardByNodes returns what nodes listen to.
 func heardByNodes(n kvstore.Names) []string {
-	subjects := []string{n.Changed(">"), n.Command(">")}
+	subjects := []string{n.Changed(">")}
 	for _, verb := range kvstore.Verbs() {
 		subjects = append(subjects, n.Request(verb, ">"))
 	}

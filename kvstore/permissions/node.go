@@ -52,7 +52,7 @@ func of(api kvstore.API, prefix, node string, groups []string) (Permissions, err
 		p.Publish = append(p.Publish, use(api, s, node, families)...)
 	}
 	for _, family := range families {
-		p.Subscribe = append(p.Subscribe, n.Changed(model.Key(family, ">")), n.Command(family))
+		p.Subscribe = append(p.Subscribe, n.Changed(model.Key(family, ">")), n.CommandQueued(family, ">"))
 		for _, verb := range kvstore.Verbs() {
 			p.Subscribe = append(p.Subscribe, n.Request(verb, family))
 		}
@@ -70,12 +70,6 @@ func use(api kvstore.API, s kvstore.Stream, node string, families []string) []st
 	}
 	if s.Lists {
 		subjects = append(subjects, api.StreamInfo(name))
-	}
-	for _, consumer := range expand([]string{s.Consumer}, node, nil) {
-		subjects = append(subjects, api.Subject("CONSUMER.MSG.NEXT", name, consumer), api.Subject("CONSUMER.DELETE", name, consumer))
-		for _, read := range expand(s.Reads, node, families) {
-			subjects = append(subjects, api.Subject("CONSUMER.CREATE", name, consumer, read))
-		}
 	}
 	for _, read := range expand(s.Reads, node, families) {
 		subjects = append(subjects, api.DirectGet(name, read))

@@ -141,7 +141,7 @@ func refusedAll(t *testing.T, g kvtest.Guarded, node, other string) {
 		"muster.registration.prod.http.shop." + other + ".10_0_0_1.80", "muster.registration." + node + ".http.shop." + other + ".a.80", "muster.registration." + node,
 		"$JS.API.DIRECT.GET.MUSTER_REGISTRATIONS.>", "$JS.API.STREAM.PURGE.MUSTER_REGISTRATIONS",
 		"muster.report." + other + ".run.stable", "muster.changed.node." + other + ".own", "muster.changed.node." + node + ".own",
-		"muster.ensure.node." + other, "muster.ensure.node." + node, "muster.ensure.all", "muster.command.node." + node, "muster.command.group.all",
+		"muster.ensure.node." + other, "muster.ensure.node." + node, "muster.ensure.all", "muster.command.node." + node + ".x", "muster.command.group.all.x", "muster.changed.command.node." + other + ".x",
 		"muster.reply.x." + other, "muster.reply.x.=", "_INBOX." + other, "_INBOX_" + other + ".x", "_INBOX_" + node + ".x",
 		"$JS.API.DIRECT.GET.KV_MUSTER_MANIFESTS", "$JS.API.DIRECT.GET.KV_MUSTER_MANIFESTS.>", "$JS.API.DIRECT.GET.KV_MUSTER_MANIFESTS.$KV.>",
 		"$JS.API.DIRECT.GET.KV_MUSTER_MANIFESTS.$KV.MUSTER_MANIFESTS.>", "$JS.API.DIRECT.GET.KV_MUSTER_MANIFESTS.$KV.MUSTER_MANIFESTS.node.>",
@@ -151,7 +151,7 @@ func refusedAll(t *testing.T, g kvtest.Guarded, node, other string) {
 		"$JS.API.DIRECT.GET.KV_MUSTER_NODES.$KV.MUSTER_NODES." + other + ".state",
 		"$JS.API.DIRECT.GET.KV_MUSTER_NODES.$KV.MUSTER_NODES.>", "$JS.API.DIRECT.GET.KV_MUSTER_NODES",
 		"$JS.API.DIRECT.GET.MUSTER_REPORTS", "$JS.API.DIRECT.GET.MUSTER_COMMANDS",
-		"$JS.API.DIRECT.GET.MUSTER_COMMANDS.muster.command.node." + other,
+		"$JS.API.DIRECT.GET.MUSTER_COMMANDS.muster.command.node." + other + ".x", "$JS.API.DIRECT.GET.MUSTER_COMMANDS.muster.command.node." + other + ".>",
 		"$JS.API.STREAM.MSG.GET.KV_MUSTER_MANIFESTS", "$JS.API.STREAM.INFO.KV_MUSTER_NODES", "$JS.API.STREAM.INFO.KV_MUSTER_DATA", "$JS.API.STREAM.NAMES",
 		"$JS.API.STREAM.PURGE.KV_MUSTER_MANIFESTS", "$JS.API.STREAM.DELETE.KV_MUSTER_MANIFESTS", "$JS.API.STREAM.UPDATE.KV_MUSTER_MANIFESTS",
 		"$JS.API.STREAM.CREATE.evil", "$JS.API.STREAM.SNAPSHOT.KV_MUSTER_MANIFESTS", "$JS.API.STREAM.MSG.DELETE.MUSTER_REPORTS",
@@ -161,14 +161,16 @@ func refusedAll(t *testing.T, g kvtest.Guarded, node, other string) {
 		"$JS.API.CONSUMER.CREATE.KV_MUSTER_MANIFESTS.muster-list-" + node + ".$KV.MUSTER_MANIFESTS.>",
 		"$JS.API.CONSUMER.CREATE.KV_MUSTER_MANIFESTS.muster-list-" + node + ".$KV.MUSTER_MANIFESTS.node." + node + ".>",
 		"$JS.API.CONSUMER.MSG.NEXT.KV_MUSTER_MANIFESTS.muster-list-" + node, "$JS.API.CONSUMER.DELETE.KV_MUSTER_MANIFESTS.muster-list-" + node,
-		"$JS.API.CONSUMER.CREATE.MUSTER_COMMANDS.muster-commands-" + node + ".muster.command.node." + other,
+		"$JS.API.CONSUMER.CREATE.MUSTER_COMMANDS.muster-commands-" + node + ".muster.command.node." + other + ".>",
+		"$JS.API.CONSUMER.CREATE.MUSTER_COMMANDS.muster-commands-" + node + ".muster.command.node." + node + ".>",
+		"$JS.API.CONSUMER.MSG.NEXT.MUSTER_COMMANDS.muster-commands-" + node,
 		"$JS.API.CONSUMER.MSG.NEXT.KV_MUSTER_MANIFESTS.muster-list-" + other, "$JS.API.CONSUMER.DELETE.KV_MUSTER_MANIFESTS.muster-list-" + other,
 		"$JS.API.CONSUMER.LIST.MUSTER_REPORTS", "$JS.API.CONSUMER.CREATE.MUSTER_REPORTS.x.muster.report.>",
 	}
 	subscribe := []string{
 		">", "muster.>", "_INBOX.>", "_INBOX_" + other + ".>", "_INBOX*.>", "*.x", "muster.changed.>", "muster.changed.node.>", "muster.changed.node.*.own",
 		"muster.changed.group." + group + ".>", "muster.report.>", "muster.report." + other + ".>", "muster.report." + node + ".>",
-		"muster.ensure.>", "muster.ensure.node." + other, "muster.ensure.group." + group, "muster.command.>", "muster.command.node." + other,
+		"muster.ensure.>", "muster.ensure.node." + other, "muster.ensure.group." + group, "muster.command.>", "muster.command.node." + other + ".>", "muster.command.node." + node + ".>", "muster.changed.command.>", "muster.changed.command.node." + other + ".>",
 		"$KV.>", "$KV.MUSTER_MANIFESTS.node." + other + ".>", "$KV.MUSTER_NODES.>", "$JS.>", "$JS.EVENT.>", "$SRV.>", "$O.>",
 	}
 	for _, s := range others.Publish {
@@ -347,8 +349,7 @@ func TestWhatAnotherNodeHasDeliveredIsNotExecuted(t *testing.T) {
 	if got := <-executed; got != "for web02" {
 		t.Fatalf("executed %q", got)
 	}
-	subjects := []string{"muster.ensure.node.web02", "muster.ensure.group.db", "muster.ensure.all", "muster.command.node.web02", "muster.command.group.db", "muster.command.group.all"}
-	// One for each delivery of the consumer.
+	subjects := []string{"muster.ensure.node.web02", "muster.ensure.group.db", "muster.ensure.all", "muster.changed.command.node.web02.x", "muster.changed.command.group.db.x", "muster.changed.command.group.all.x"}
 	for _, id := range subjects {
 		if err := g.Admin.PutCommand(t.Context(), "node.web01", id, []byte("meant for web01"), time.Hour); err != nil {
 			t.Fatal(err)
@@ -358,16 +359,10 @@ func TestWhatAnotherNodeHasDeliveredIsNotExecuted(t *testing.T) {
 		t.Fatal(err)
 	}
 	evil := g.Connect(t, "web01")
-	const create = "$JS.API.CONSUMER.CREATE.MUSTER_COMMANDS.muster-commands-web01.muster.command.node.web01"
-	config := `{"stream_name":"MUSTER_COMMANDS","config":{"name":"muster-commands-web01","filter_subject":"muster.command.node.web01","ack_policy":"none"}}`
 	reads := []string{
-		"$JS.API.DIRECT.GET.MUSTER_COMMANDS.muster.command.node.web01",
+		"$JS.API.DIRECT.GET.MUSTER_COMMANDS.muster.command.node.web01.>",
 		"$JS.API.DIRECT.GET.KV_MUSTER_MANIFESTS.$KV.MUSTER_MANIFESTS.node.web01.own",
-		"$JS.API.DIRECT.GET.MUSTER_COMMANDS.muster.command.group.web",
-		"$JS.API.CONSUMER.MSG.NEXT.MUSTER_COMMANDS.muster-commands-web01",
-	}
-	if reply, err := evil.Request(create, []byte(config), kvtest.Deadline); err != nil || bytes.Contains(reply.Data, []byte(`"error"`)) {
-		t.Fatalf("consumer: %s, %v", reply.Data, err)
+		"$JS.API.DIRECT.GET.MUSTER_COMMANDS.muster.command.group.web.>",
 	}
 	for _, subject := range subjects {
 		seen, err := g.Admin.Conn().SubscribeSync(subject)
@@ -386,7 +381,7 @@ func TestWhatAnotherNodeHasDeliveredIsNotExecuted(t *testing.T) {
 			}
 		}
 	}
-	for _, subject := range []string{"muster.ensure.node.web02", "muster.command.node.web02"} {
+	for _, subject := range []string{"muster.ensure.node.web02", "muster.command.node.web02.end"} {
 		if err := g.Admin.Conn().PublishRequest(subject, g.Admin.Conn().NewInbox(), []byte("the end")); err != nil {
 			t.Fatal(err)
 		}

@@ -7,7 +7,7 @@ import "github.com/musterfleet/muster/kvstore"
 func operatorServices(n kvstore.Names) []Import {
 	all := append(api(n),
 		Import{Service: true, Subject: kvstore.KVSubject(n.Manifests(), ">")},
-		Import{Service: true, Subject: n.Command(">")},
+		Import{Service: true, Subject: n.Command("*.*", "*")},
 	)
 	for _, verb := range kvstore.Verbs() {
 		all = append(all, Import{Service: true, Subject: n.Request(verb, ">")})

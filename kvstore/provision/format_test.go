@@ -9,9 +9,11 @@ import (
 	"time"
 
 	"github.com/nats-io/jsm.go/api"
+	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/provision"
+	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/kvstore/watch"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
@@ -168,5 +170,46 @@ func TestFirstFormatIsConverted(t *testing.T) {
 				t.Errorf("again: %v, %v", done, err)
 			}
 		})
+	}
+}
+
+// TestQueuedCommandsAreConverted: those of a family shared a subject.
+func TestQueuedCommandsAreConverted(t *testing.T) {
+	t.Parallel()
+	srv, admin := kvtest.New(t)
+	m := kvtest.Manager(t, srv)
+	kvtest.Recreate(t, m, "MUSTER_COMMANDS", func(c *api.StreamConfig) {
+		c.Subjects, c.RePublish = []string{"muster.command.*.*"}, nil
+		setFormat("1")(c)
+	})
+	nc := srv.Connect(t)
+	for _, id := range []string{"one", "two.x", ""} {
+		msg := &nats.Msg{Subject: "muster.command.node.web01", Header: nats.Header{"Nats-TTL": {"1h0m0s"}}, Data: []byte(id)}
+		if id != "" {
+			msg.Header.Set(nats.MsgIdHdr, id)
+		}
+		if _, err := nc.RequestMsg(msg, kvtest.Deadline); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := admin.Apply(t.Context(), provision.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if done, err := admin.Apply(t.Context(), provision.Options{}); err != nil || len(done) != 0 {
+		t.Errorf("again: %v, %v", done, err)
+	}
+	if c := kvtest.Config(t, m, "MUSTER_COMMANDS"); !slices.Equal(c.Subjects, []string{"muster.command.*.*.*"}) {
+		t.Errorf("subjects are %v", c.Subjects)
+	}
+	var got kvtest.Inbox
+	kvtest.TakeCommands(t, kvtest.Bind(t, srv), requests.CommandOptions{Node: "web01", Audit: kvtest.Never}, func(c requests.Command) {
+		if c.ID != string(c.Data) && c.ID != "moved-3" {
+			t.Errorf("%s: %s", c.ID, c.Data)
+		}
+		got.Take(c)
+	})
+	got.Has(t, "one", "two.x", "moved-3")
+	if ok, names := kvtest.NoConsumers(t, m, "MUSTER_COMMANDS"); !ok {
+		t.Error(names)
 	}
 }

@@ -9,22 +9,6 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// untilCurrent calls read until it is done, with growing waits, because a replica
-// that lags returns less than what is known. With last it is not called again.
-func untilCurrent(ctx context.Context, read func(last bool) (done bool, err error)) error {
-	const tries = 6
-	wait := 20 * time.Millisecond
-	for try := 1; ; try++ {
-		if done, err := read(try == tries); done || err != nil {
-			return err
-		}
-		if err := kvstore.Pause(ctx, wait); err != nil {
-			return err
-		}
-		wait *= 2
-	}
-}
-
 // readKey brings one key up to date, also one that is no manifest's. A sequence other
 // than zero is one that was announced for it.
 func (l *loop) readKey(ctx context.Context, key string, sequence uint64) error {
@@ -33,7 +17,7 @@ func (l *loop) readKey(ctx context.Context, key string, sequence uint64) error {
 	}
 	before, known := l.table.get(key)
 
-	return untilCurrent(ctx, func(last bool) (done bool, err error) {
+	return kvstore.UntilCurrent(ctx, func(last bool) (done bool, err error) {
 		m, err := l.store.Last(ctx, kvstore.KVStream(l.bucket), kvstore.KVSubject(l.bucket, key))
 		found := err == nil
 		switch {

@@ -140,7 +140,7 @@ func (w *Watch) SetGroups(groups []string) {
 func (w *Watch) Read(ctx context.Context, key string, revision uint64) (model.Entry, error) {
 	bucket := w.store.Names().Manifests()
 	var m kvstore.Message
-	err := untilCurrent(ctx, func(last bool) (done bool, err error) {
+	err := kvstore.UntilCurrent(ctx, func(last bool) (done bool, err error) {
 		m, err = w.store.Value(ctx, kvstore.KVStream(bucket), kvstore.KVSubject(bucket, key))
 		return last || m.Sequence >= revision, err
 	})
