@@ -33,6 +33,10 @@ func (a API) Subject(tokens ...string) string {
 // StreamList is the subject that lists streams.
 func (a API) StreamList() string { return a.Subject("STREAM.LIST") }
 
+// StreamInfo is the subject that asks for the configuration, the state and the
+// subjects of a stream.
+func (a API) StreamInfo(stream string) string { return a.Subject("STREAM.INFO", stream) }
+
 // DirectGet is the subject that asks for the newest message of a subject, or, for
 // none, for any message by a request body.
 func (a API) DirectGet(stream, subject string) string {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strconv"
 
 	"github.com/nats-io/nats.go"
 
@@ -14,11 +15,12 @@ import (
 
 // DirectAll reads all messages of a stream on a subject, which may be a
 // wildcard, by direct gets of a number of messages each, without a consumer. An
-// error is the last thing it yields.
+// error is the last thing it yields. What is Forged is yielded too: it must not hide
+// the messages behind it.
 func (s *Store) DirectAll(ctx context.Context, stream, subject string, batch int) iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
 		for from := uint64(1); from > 0; {
-			page, err := s.directPage(ctx, stream, subject, from, batch)
+			page, err := s.directPage(ctx, asked{stream: stream, subject: subject, from: from}, batch)
 			for _, m := range page.messages {
 				if !yield(m, nil) {
 					return
@@ -39,48 +41,42 @@ type page struct {
 	next     uint64
 }
 
-func (s *Store) directPage(ctx context.Context, stream, subject string, from uint64, batch int) (page, error) {
+func (s *Store) directPage(ctx context.Context, a asked, batch int) (page, error) {
 	var out page
-	if err := s.bind(ctx, stream); err != nil {
+	if err := s.bind(ctx, a.stream); err != nil {
+		return out, err
+	}
+	body, err := json.Marshal(map[string]any{"seq": a.from, "batch": batch, "next_by_subj": a.subject})
+	if err != nil {
 		return out, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
 	defer cancel()
-	body, err := json.Marshal(map[string]any{"seq": from, "batch": batch, "next_by_subj": subject})
+	answers, stop, err := s.answers(s.api().DirectGet(a.stream, ""), body, batch+1)
 	if err != nil {
 		return out, err
 	}
-	inbox := s.nc.NewInbox()
-	replies, err := s.nc.SubscribeSync(inbox)
-	if err != nil {
-		return out, err
-	}
-	defer func() { _ = replies.Unsubscribe() }()
-	if err := s.nc.PublishRequest(s.api().DirectGet(stream, ""), inbox, body); err != nil {
-		return out, err
-	}
+	defer stop()
 	for {
-		reply, err := replies.NextMsgWithContext(ctx)
-		if err != nil {
-			return out, err
+		var reply *nats.Msg
+		select {
+		case reply = <-answers:
+		case <-ctx.Done():
+			return out, ctx.Err()
 		}
-		const endOfBatch = "204"
-		switch reply.Header.Get("Status") {
-		case endOfBatch:
-			if n := len(out.messages); n > 0 && reply.Header.Get("Nats-Num-Pending") != "0" {
-				out.next = out.messages[n-1].Sequence + 1
+		m, err := s.counted(decodeAnswer(a, reply))
+		switch {
+		case errors.Is(err, errEndOfBatch):
+			if pending, err := strconv.ParseUint(last(reply.Header, "Nats-Num-Pending"), 10, 64); len(out.messages) > 0 && (err != nil || pending > 0) {
+				out.next = a.from
 			}
 			return out, nil
-		case "503":
-			return out, nats.ErrNoResponders
-		}
-		m, err := directMessage(reply)
-		switch {
 		case errors.Is(err, model.ErrNotFound):
 			return out, nil
 		case err != nil:
 			return out, err
 		}
 		out.messages = append(out.messages, m)
+		a.from = m.Sequence + 1
 	}
 }

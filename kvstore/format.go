@@ -1,6 +1,7 @@
 package kvstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,11 +10,13 @@ import (
 	"github.com/nats-io/jsm.go/api"
 )
 
-// The format of everything this version of muster keeps in NATS, in the metadata
-// of each bucket and stream.
+// FormatKey is the key of the format in the metadata of each bucket and stream,
+// which is a number. Manifests and commands are in their second: the first kept an
+// index beside the manifests of a family, and one subject for all its commands.
 const (
-	FormatKey = "muster-format"
-	Format    = "1"
+	FormatKey    = "muster-format"
+	firstFormat  = "1"
+	secondFormat = "2"
 )
 
 // formatRetry is how long a fleet that is not provisioned, or of another format,
@@ -26,13 +29,20 @@ var ErrFormat = errors.New("unknown format")
 
 // CheckFormat returns an error that wraps ErrFormat unless the format of a bucket
 // or stream is known. One without a number is of the first format.
-func CheckFormat(c api.StreamConfig) error {
-	if has := c.Metadata[FormatKey]; has != "" && has != Format {
-		return fmt.Errorf("%w: %s has format %s, this muster knows format %s: use the version of muster that provisioned it, or a later one", ErrFormat, c.Name, has, Format)
+func CheckFormat(have, want api.StreamConfig) error {
+	has, knows := formatOf(have), formatOf(want)
+	if has == knows || has == firstFormat {
+		return nil
 	}
 
-	return nil
+	return fmt.Errorf("%w: %s has format %s, this muster knows format %s: use the version of muster that provisioned it, or a later one", ErrFormat, have.Name, has, knows)
 }
+
+// IsFormer reports whether a bucket or stream of a known format must be converted,
+// which provisioning does.
+func IsFormer(have, want api.StreamConfig) bool { return formatOf(have) != formatOf(want) }
+
+func formatOf(c api.StreamConfig) string { return cmp.Or(c.Metadata[FormatKey], firstFormat) }
 
 // binding is what is known of the formats of a fleet. Its lock is a channel, so
 // that whoever waits for it can give up.
@@ -101,10 +111,14 @@ func (b *binding) judge(n Names, found Infos) {
 	var wrong []error
 	missing := false
 	for _, stream := range n.Streams() {
-		if info := found[stream.Config.Name]; info != nil {
-			wrong = append(wrong, CheckFormat(info.Config))
-		} else if !stream.Optional {
-			missing = true
+		info := found[stream.Config.Name]
+		switch {
+		case info == nil:
+			missing = missing || !stream.Optional
+		case CheckFormat(info.Config, stream.Config) != nil:
+			wrong = append(wrong, CheckFormat(info.Config, stream.Config))
+		case IsFormer(info.Config, stream.Config):
+			wrong = append(wrong, fmt.Errorf("%w: %s has the format of an earlier version, run `%s` to convert it", ErrNotProvisioned, stream.Config.Name, n.Init()))
 		}
 	}
 	b.err = errors.Join(wrong...)

@@ -10,10 +10,9 @@ func AssignmentKey(key string) (family, name string, ok bool) {
 	return family, name, ok && model.CheckName(name) == nil
 }
 
-// IsInvalidKey reports whether a key is neither that of an assignment nor of an
-// index: no node reads it.
+// IsInvalidKey reports whether a key is not that of an assignment: no node reads it.
 func IsInvalidKey(key string) bool {
-	_, name, ok := model.SplitKey(key)
+	_, _, ok := AssignmentKey(key)
 
-	return !ok || (name != IndexName && model.CheckName(name) != nil)
+	return !ok
 }

@@ -15,6 +15,9 @@ type Message struct {
 	Time     time.Time
 	Header   nats.Header
 	Data     []byte
+	// Forged reports whether it was stored with headers that only the server sets: its
+	// value is not used. All else here is the server's own word.
+	Forged bool
 }
 
 // operationHeader is what a message does to its key.

@@ -10,9 +10,6 @@ import (
 // DefaultPrefix is the prefix of all names unless another is configured.
 const DefaultPrefix = "muster"
 
-// IndexName is the reserved name of the key that lists the names of a family.
-const IndexName = "_index"
-
 // Names returns the name of every bucket, stream, key and subject of one fleet.
 // NewNames returns one; the zero value is not usable.
 type Names struct{ prefix, upper string }
@@ -122,8 +119,16 @@ func (n Names) AnswerSubject(reply, node string) string {
 	return reply
 }
 
-// Command is the subject of commands for a family.
-func (n Names) Command(family string) string { return n.prefix + ".command." + family }
+// Command is the subject of a command for a family, which may be the wildcard >.
+func (n Names) Command(family, token string) string {
+	return n.prefix + ".command." + model.Key(family, token)
+}
+
+// CommandQueued is the subject on which the server republishes the headers of a
+// command.
+func (n Names) CommandQueued(family, token string) string {
+	return n.Changed("command." + model.Key(family, token))
+}
 
 // Service is the name under which nodes are discovered as a micro service.
 func (n Names) Service() string { return n.prefix }
@@ -131,14 +136,6 @@ func (n Names) Service() string { return n.prefix }
 // InboxPrefix is the prefix of a node's own inboxes; with a common one nodes could
 // read each other's answers.
 func (Names) InboxPrefix(node string) string { return "_INBOX_" + node }
-
-// ListConsumer is the name of the short-lived consumer by which a node lists keys;
-// one name a node, for its permissions.
-func (n Names) ListConsumer(node string) string { return n.prefix + "-list-" + node }
-
-// CommandConsumer is the name of the short-lived consumer by which a node drains its
-// commands.
-func (n Names) CommandConsumer(node string) string { return n.prefix + "-commands-" + node }
 
 // KVStream is the stream behind a key-value bucket.
 func KVStream(bucket string) string { return "KV_" + bucket }

@@ -2,6 +2,7 @@ package kvstore_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/musterfleet/muster/kvstore"
@@ -16,19 +17,20 @@ func TestNames(t *testing.T) {
 			t.Fatal(err)
 		}
 		for got, want := range map[string]string{
-			n.Manifests():                    tt.upper + "_MANIFESTS",
-			n.Bundles():                      tt.upper + "_BUNDLES",
-			n.Data():                         tt.upper + "_DATA",
-			n.Nodes():                        tt.upper + "_NODES",
-			n.Reports():                      tt.upper + "_REPORTS",
-			n.Commands():                     tt.upper + "_COMMANDS",
-			n.Changed("node.web01.>"):        tt.lower + ".changed.node.web01.>",
-			n.Report("web01", "run", "*"):    tt.lower + ".report.web01.run.*",
-			n.Request("ensure", "node.a"):    tt.lower + ".ensure.node.a",
-			n.Request("ping", "group.b"):     tt.lower + ".ping.group.b",
-			n.Request("status", "group.all"): tt.lower + ".status.all",
-			n.Command("group.all"):           tt.lower + ".command.group.all",
-			n.InboxPrefix("web01"):           "_INBOX_web01",
+			n.Manifests():                     tt.upper + "_MANIFESTS",
+			n.Bundles():                       tt.upper + "_BUNDLES",
+			n.Data():                          tt.upper + "_DATA",
+			n.Nodes():                         tt.upper + "_NODES",
+			n.Reports():                       tt.upper + "_REPORTS",
+			n.Commands():                      tt.upper + "_COMMANDS",
+			n.Changed("node.web01.>"):         tt.lower + ".changed.node.web01.>",
+			n.Report("web01", "run", "*"):     tt.lower + ".report.web01.run.*",
+			n.Request("ensure", "node.a"):     tt.lower + ".ensure.node.a",
+			n.Request("ping", "group.b"):      tt.lower + ".ping.group.b",
+			n.Request("status", "group.all"):  tt.lower + ".status.all",
+			n.Command("group.all", "x"):       tt.lower + ".command.group.all.x",
+			n.CommandQueued("group.all", ">"): tt.lower + ".changed.command.group.all.>",
+			n.InboxPrefix("web01"):            "_INBOX_web01",
 		} {
 			if got != want {
 				t.Errorf("prefix %q: %s, want %s", tt.prefix, got, want)
@@ -46,4 +48,19 @@ func TestNames(t *testing.T) {
 			t.Errorf("prefix %q: %v", prefix, err)
 		}
 	}
+}
+
+func FuzzToken(f *testing.F) {
+	for _, seed := range []string{"", "a", "a.b", "=", "=YQ", "*", ">", "a b", "\x00\xff", "web01-2fGh"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, id string) {
+		token := kvstore.Token(id)
+		if back, ok := kvstore.TokenID(token); !ok || back != id || strings.ContainsAny(token, ".*> \t\r\n\x00") {
+			t.Errorf("%q is %q, which is %q, %v", id, token, back, ok)
+		}
+		if back, ok := kvstore.TokenID(id); ok && kvstore.Token(back) != id {
+			t.Errorf("%q is the token of %q and of %q", back, id, kvstore.Token(back))
+		}
+	})
 }

@@ -22,3 +22,19 @@ func Pause(ctx context.Context, d time.Duration) error {
 func WholeSeconds(d time.Duration) time.Duration {
 	return max(time.Second, (d + time.Second - 1).Truncate(time.Second))
 }
+
+// UntilCurrent calls read until it is done, with growing waits, because a replica
+// that lags returns less than what is known. With last it is not called again.
+func UntilCurrent(ctx context.Context, read func(last bool) (done bool, err error)) error {
+	const tries = 6
+	wait := 20 * time.Millisecond
+	for try := 1; ; try++ {
+		if done, err := read(try == tries); done || err != nil {
+			return err
+		}
+		if err := Pause(ctx, wait); err != nil {
+			return err
+		}
+		wait *= 2
+	}
+}

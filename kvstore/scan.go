@@ -72,7 +72,10 @@ func stored(m jetstream.Msg) (Message, uint64, error) {
 		header = nats.Header{}
 	}
 
-	return Message{Subject: m.Subject(), Sequence: meta.Sequence.Stream, Time: meta.Timestamp, Header: header, Data: m.Data()}, meta.NumPending, nil
+	out := Message{Subject: m.Subject(), Sequence: meta.Sequence.Stream, Time: meta.Timestamp, Header: header, Data: m.Data()}
+	out.Forged = hasServerHeaders(header, 0)
+
+	return out, meta.NumPending, nil
 }
 
 // forget deletes a consumer, also when the context has ended. The server removes

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -25,6 +26,7 @@ type Store struct {
 
 	denials denials
 	binding binding
+	refused atomic.Uint64
 }
 
 // New returns the store of a fleet without asking the server anything, so that a

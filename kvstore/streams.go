@@ -42,8 +42,9 @@ type Stream struct {
 	Reads []string
 	// ReadsAll reports whether a node may get every message, by sequence.
 	ReadsAll bool
-	// Consumer is the name of the consumer a node drains Reads by, if any.
-	Consumer string
+	// Lists reports whether a node may list the subjects of all its messages. It cannot
+	// be kept to its own; no message is shown.
+	Lists bool
 }
 
 // Streams returns every bucket and stream of the fleet, in the order of their
@@ -51,7 +52,7 @@ type Stream struct {
 func (n Names) Streams() []Stream {
 	manifests := bucketConfig(n.Manifests(), "Manifests assigned to nodes and groups", historySize)
 	manifests.RePublish = &api.RePublish{Source: KVSubject(n.Manifests(), ">"), Destination: n.Changed(">"), HeadersOnly: true}
-	manifests.AllowAtomicPublish = true
+	manifests.Metadata[FormatKey] = secondFormat
 
 	nodes := bucketConfig(n.Nodes(), "Status and facts of nodes", 1)
 	nodes.AllowMsgTTL = true
@@ -64,20 +65,22 @@ func (n Names) Streams() []Stream {
 	reports := streamConfig(n.Reports(), "Reports of nodes, as CloudEvents", n.Report("*", "*", "*"))
 	reports.DenyDelete = true
 
-	commands := streamConfig(n.Commands(), "Requests queued for nodes that are away", n.Command("*.*"))
+	commands := streamConfig(n.Commands(), "Requests queued for nodes that are away", n.Command("*.*", "*"))
+	commands.RePublish = &api.RePublish{Source: n.prefix + ".command.>", Destination: n.Changed("command.>"), HeadersOnly: true}
+	commands.Metadata[FormatKey] = secondFormat
 	commands.MaxAge, commands.AllowMsgTTL = MaxCommandTTL, true
 
 	registrations := streamConfig(n.Registrations(), "Services registered by nodes", n.Registration("*", "*", "*", "*", "*", "*"))
 	registrations.MaxMsgsPer, registrations.MaxAge, registrations.AllowMsgTTL = 1, MaxRegistrationTTL, true
 
 	return []Stream{
-		{Config: manifests, Reads: []string{KVSubject(n.Manifests(), model.Key(AnyFamily, ">"))}, Consumer: n.ListConsumer(AnyNode)},
+		{Config: manifests, Reads: []string{KVSubject(n.Manifests(), model.Key(AnyFamily, ">"))}, Lists: true},
 		{Config: bucketConfig(n.Data(), "Hierarchical data of manifests", historySize), Reads: []string{KVSubject(n.Data(), ">")}},
 		{Config: nodes, Writes: []string{n.NodeState(AnyNode), n.NodeFacts(AnyNode)}, Reads: []string{n.NodeState(AnyNode)}},
 		// The parts of a bundle can only be asked for by sequence.
 		{Config: bundles, Reads: []string{"$O." + n.Bundles() + ".M.>"}, ReadsAll: true},
 		{Config: reports, Writes: []string{n.Report(AnyNode, "*", "*")}},
-		{Config: commands, Reads: []string{n.Command(AnyFamily)}, Consumer: n.CommandConsumer(AnyNode)},
+		{Config: commands, Reads: []string{n.Command(AnyFamily, ">")}, Lists: true},
 		{Config: registrations, Optional: true, Writes: []string{n.Registration("*", "*", "*", AnyNode, "*", "*")}, ReadsAll: true},
 	}
 }
@@ -97,7 +100,7 @@ func streamConfig(name, description string, subjects ...string) api.StreamConfig
 		MaxConsumers: -1,
 		Duplicates:   duplicateWindow,
 		AllowDirect:  true,
-		Metadata:     map[string]string{FormatKey: Format},
+		Metadata:     map[string]string{FormatKey: firstFormat},
 	}
 }
 

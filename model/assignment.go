@@ -77,16 +77,3 @@ func isDigest(s string) bool {
 func (a *Assignment) ExpiredAt(now time.Time) bool {
 	return !a.Expires.IsZero() && !now.Before(a.Expires)
 }
-
-// Index lists the names of one family of assignments, under its _index key
-// (io.muster.v1.index).
-type Index struct {
-	Protocol string                `json:"protocol"`
-	Names    map[string]IndexEntry `json:"names"`
-}
-
-// IndexEntry is what the index knows of one name.
-type IndexEntry struct {
-	Revision uint64 `json:"revision"`
-	Digest   string `json:"digest,omitempty"`
-}

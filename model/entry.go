@@ -21,6 +21,8 @@ type Entry struct {
 	Time time.Time `json:"at,omitzero"`
 	// Deleted is a revision that ended the assignment; it has no value.
 	Deleted bool `json:"deleted,omitempty"`
+	// Refused is why the value must not be used, empty when it may: no node runs it.
+	Refused string `json:"refused,omitempty"`
 	// Invalid is a key that is none of an assignment: no node reads it.
 	Invalid bool `json:"invalid,omitempty"`
 	// Value is a manifest, an assignment document or an envelope; not to be changed.
@@ -46,9 +48,6 @@ type Sync struct {
 	// Invalid are the keys of its families that are none of an assignment, in order,
 	// as far as they were seen: what is put there is for nobody.
 	Invalid []string
-	// Listed is when keys were last listed, ListErr why the last time failed.
-	Listed  time.Time
-	ListErr error
 }
 
 // Complete reports whether the entries are all there are: a manifest that is not among

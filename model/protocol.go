@@ -6,7 +6,6 @@ const (
 	ProtocolEnsureRequest  = "io.choria.ccm.v1.resource.ensure.request"
 	ProtocolEnsureResponse = "io.choria.ccm.v1.resource.ensure.response"
 	ProtocolAssignment     = "io.muster.v1.assignment"
-	ProtocolIndex          = "io.muster.v1.index"
 	ProtocolRun            = "io.muster.v1.run"
 	ProtocolNode           = "io.muster.v1.node"
 	ProtocolHealth         = "io.muster.v1.health"

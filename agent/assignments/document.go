@@ -12,6 +12,9 @@ import (
 // parse reads the value of an entry: a bare manifest, or the document around
 // one. The problems never pass.
 func parse(e model.Entry) (*Version, model.Problems) {
+	if e.Refused != "" {
+		return nil, model.Problems{{Pos: model.Position{File: e.Key, Line: 1, Column: 1}, Message: e.Refused}}
+	}
 	v := &Version{Entry: e, sum: model.DigestOf(e.Value)}
 	switch kind, problems := kindOf(e); {
 	case problems != nil:

@@ -113,6 +113,14 @@ func (s *Service) Command(ctx context.Context, id string, data []byte) error {
 	return err
 }
 
+// Refuse reports a command that must not be executed.
+func (s *Service) Refuse(ctx context.Context, id string, why error) {
+	s.o.Log.ErrorContext(ctx, "command rejected", "id", id, "error", why)
+	if model.IsRequestID(id) {
+		s.reject(s.response(id), why)
+	}
+}
+
 // reject returns the response to a request that is not accepted, and reports it
 // where it can be found by an id.
 func (s *Service) reject(response model.EnsureResponse, err error) model.EnsureResponse {

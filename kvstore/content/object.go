@@ -70,6 +70,9 @@ func (r *objectReader) Read(p []byte) (int, error) {
 		if !more {
 			err = cmp.Or(r.check(), io.EOF)
 		}
+		if m.Forged {
+			err = kvstore.ErrServerHeaders
+		}
 		if err != nil {
 			if err != io.EOF {
 				err = fmt.Errorf("object %s of %s: %w", r.info.Name, r.info.Bucket, err)
@@ -109,7 +112,7 @@ func (r *objectReader) check() error {
 
 // objectInfo reads the metadata of an object.
 func (s Store) objectInfo(ctx context.Context, bucket, name string) (*jetstream.ObjectInfo, error) {
-	m, err := s.store.Last(ctx, kvstore.ObjectStream(bucket), "$O."+bucket+".M."+base64.URLEncoding.EncodeToString([]byte(name)))
+	m, err := s.store.Value(ctx, kvstore.ObjectStream(bucket), "$O."+bucket+".M."+base64.URLEncoding.EncodeToString([]byte(name)))
 	if err != nil {
 		return nil, err
 	}

@@ -116,17 +116,24 @@ func rooted(subject string) string {
 }
 
 // api returns the imports by which a joined account reads.
-func api() []Import {
-	return []Import{
+func api(n kvstore.Names) []Import {
+	all := []Import{
 		{Service: true, Subject: kvstore.OwnAPI.StreamList(), Local: kvstore.JoinedAPI.StreamList()},
 		{Service: true, Subject: kvstore.OwnAPI.Subject("DIRECT.GET.>"), Local: kvstore.JoinedAPI.Subject("DIRECT.GET.>")},
 	}
+	for _, s := range n.Streams() {
+		if s.Lists {
+			all = append(all, Import{Service: true, Subject: kvstore.OwnAPI.StreamInfo(s.Config.Name), Local: kvstore.JoinedAPI.StreamInfo(s.Config.Name)})
+		}
+	}
+
+	return all
 }
 
 // nodeServices returns what nodes publish: reads, what streams take from them, and
 // answers, the last of these for plain clients of NATS.
 func nodeServices(n kvstore.Names) []Import {
-	all := api()
+	all := api(n)
 	for _, s := range n.Streams() {
 		if len(s.Writes) > 0 {
 			for _, subject := range s.Config.Subjects {
@@ -144,7 +151,7 @@ func nodeServices(n kvstore.Names) []Import {
 
 // heardByNodes returns what nodes listen to.
 func heardByNodes(n kvstore.Names) []string {
-	subjects := []string{n.Changed(">"), n.Command(">")}
+	subjects := []string{n.Changed(">")}
 	for _, verb := range kvstore.Verbs() {
 		subjects = append(subjects, n.Request(verb, ">"))
 	}

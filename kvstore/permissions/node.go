@@ -12,8 +12,8 @@ import (
 // with Names.InboxPrefix. The error wraps model.ErrInvalidName.
 //
 // The subjects of direct gets name what they read, which confines a node to its
-// families. The list of streams shows no keys; the info of one stream, which would,
-// is not permitted. Nor do they confine which bundles a node reads, because their
+// families. The list of streams shows no keys; the info of a stream that nodes list
+// shows the names of all its keys, and no value. Nor do they confine which bundles a node reads, because their
 // parts are asked for by a request body: bundles hold no secrets. That a node
 // cannot remove the keys of others, by a rollup of its own, is up to the
 // configuration of the streams.
@@ -52,7 +52,7 @@ func of(api kvstore.API, prefix, node string, groups []string) (Permissions, err
 		p.Publish = append(p.Publish, use(api, s, node, families)...)
 	}
 	for _, family := range families {
-		p.Subscribe = append(p.Subscribe, n.Changed(model.Key(family, ">")), n.Command(family))
+		p.Subscribe = append(p.Subscribe, n.Changed(model.Key(family, ">")), n.CommandQueued(family, ">"))
 		for _, verb := range kvstore.Verbs() {
 			p.Subscribe = append(p.Subscribe, n.Request(verb, family))
 		}
@@ -68,11 +68,8 @@ func use(api kvstore.API, s kvstore.Stream, node string, families []string) []st
 	if s.ReadsAll {
 		subjects = append(subjects, api.DirectGet(name, ""))
 	}
-	for _, consumer := range expand([]string{s.Consumer}, node, nil) {
-		subjects = append(subjects, api.Subject("CONSUMER.MSG.NEXT", name, consumer), api.Subject("CONSUMER.DELETE", name, consumer))
-		for _, read := range expand(s.Reads, node, families) {
-			subjects = append(subjects, api.Subject("CONSUMER.CREATE", name, consumer, read))
-		}
+	if s.Lists {
+		subjects = append(subjects, api.StreamInfo(name))
 	}
 	for _, read := range expand(s.Reads, node, families) {
 		subjects = append(subjects, api.DirectGet(name, read))

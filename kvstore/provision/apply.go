@@ -58,7 +58,7 @@ func (p Provisioner) Plan(ctx context.Context, o Options) ([]Difference, error) 
 		return nil, fmt.Errorf("provision: %w", err)
 	}
 	at, _ := p.store.API()
-	if _, err := p.store.Request(ctx, at.Subject("STREAM.INFO", p.store.Names().Registrations()), nil); err != nil {
+	if _, err := p.store.Request(ctx, at.StreamInfo(p.store.Names().Registrations()), nil); err != nil {
 		return nil, fmt.Errorf("provision: %w", err)
 	}
 
@@ -83,7 +83,7 @@ func (p Provisioner) differences(ctx context.Context, o Options) ([]Difference, 
 		case err != nil:
 			return nil, fmt.Errorf("provision: %w", err)
 		}
-		unknown = append(unknown, kvstore.CheckFormat(info.Config))
+		unknown = append(unknown, kvstore.CheckFormat(info.Config, want.Config))
 		if changes, config := compare(info.Config, want.Config); len(changes) > 0 {
 			differences = append(differences, Difference{Stream: name, Changes: changes, config: config})
 		}
@@ -151,7 +151,7 @@ func (p Provisioner) Apply(ctx context.Context, o Options) ([]Difference, error)
 		if err := ctx.Err(); err != nil {
 			return differences[:i], err
 		}
-		if err := provision(m, d); err != nil {
+		if err := p.provision(ctx, m, d); err != nil {
 			return differences[:i], fmt.Errorf("%s: %w", d, err)
 		}
 	}
@@ -176,12 +176,15 @@ func refusals(differences []Difference) error {
 	return fmt.Errorf("%w: %w", ErrShrink, errors.Join(refused...))
 }
 
-func provision(m *jsm.Manager, d Difference) error {
+func (p Provisioner) provision(ctx context.Context, m *jsm.Manager, d Difference) error {
 	if d.Create {
 		_, err := m.NewStreamFromDefault(d.Stream, d.config)
 		return roomError(err)
 	}
 	stream, err := m.LoadStream(d.Stream)
+	if err == nil && kvstore.IsFormer(stream.Configuration(), d.config) {
+		err = p.convert(ctx, stream, &d.config)
+	}
 	if err != nil {
 		return err
 	}

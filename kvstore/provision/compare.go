@@ -56,7 +56,6 @@ func compare(have, want api.StreamConfig) ([]Change, api.StreamConfig) {
 	c.on("allow_direct", &have.AllowDirect, want.AllowDirect)
 	c.rollup(&have, want)
 	c.on("deny_delete", &have.DenyDelete, want.DenyDelete)
-	c.on("allow_atomic", &have.AllowAtomicPublish, want.AllowAtomicPublish)
 	c.on("allow_msg_ttl", &have.AllowMsgTTL, want.AllowMsgTTL)
 	equal(c, "discard", &have.Discard, want.Discard, "")
 	if want.RePublish != nil && (have.RePublish == nil || *have.RePublish != *want.RePublish) {
@@ -67,6 +66,7 @@ func compare(have, want api.StreamConfig) ([]Change, api.StreamConfig) {
 	c.limits(&have, want)
 	if has, wants := have.Metadata[kvstore.FormatKey], want.Metadata[kvstore.FormatKey]; has != wants {
 		c.add("format", cmp.Or(has, "none"), wants, "")
+		c.changes[len(c.changes)-1].optional = !kvstore.IsFormer(have, want)
 		have.Metadata = maps.Clone(have.Metadata)
 		if have.Metadata == nil {
 			have.Metadata = map[string]string{}
@@ -185,7 +185,7 @@ func unlimited[T number](c *comparison, setting string, have *T) {
 // add notes a change. muster cannot work while one of the settings named here is
 // missing; all others concern how much is kept, and what is allowed beyond need.
 func (c *comparison) add(setting, from, to, refused string) {
-	needed := to != onOff(false) && slices.Contains([]string{"retention", "subjects", "allow_direct", "allow_rollup_hdrs", "allow_atomic", "allow_msg_ttl", "republish"}, setting)
+	needed := to != onOff(false) && slices.Contains([]string{"retention", "subjects", "allow_direct", "allow_rollup_hdrs", "allow_msg_ttl", "republish"}, setting)
 	c.changes = append(c.changes, Change{Setting: setting, From: from, To: to, Refused: refused, optional: !needed})
 }
 

@@ -77,12 +77,13 @@ func TestApplyRestoresWhatOthersDropped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What a well-meaning client does: it drops republish and atomic batches.
+	// What a well-meaning client does: it drops republish.
 	if _, err := js.CreateOrUpdateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "MUSTER_MANIFESTS", History: 16}); err != nil {
 		t.Fatal(err)
 	}
 	err = store.Check(t.Context())
-	for _, want := range []string{"KV_MUSTER_MANIFESTS: republish is off", "KV_MUSTER_MANIFESTS: allow_atomic is off"} {
+	{
+		const want = "KV_MUSTER_MANIFESTS: republish is off"
 		if !errors.Is(err, kvstore.ErrNotProvisioned) || !strings.Contains(err.Error(), want) {
 			t.Errorf("check = %v, want %q in it", err, want)
 		}
@@ -109,7 +110,7 @@ func TestCheckTellsWhatDiffersFromWhatIsUnusable(t *testing.T) {
 		t.Errorf("check = %v", err)
 	}
 	kvtest.Bind(t, srv)
-	kvtest.Update(t, m, "KV_MUSTER_MANIFESTS", func(c *api.StreamConfig) { c.AllowAtomicPublish = false })
+	kvtest.Update(t, m, "KV_MUSTER_MANIFESTS", func(c *api.StreamConfig) { c.RePublish = nil })
 	if err := store.Check(t.Context()); !errors.Is(err, kvstore.ErrNotProvisioned) || errors.Is(err, provision.ErrDiffers) || !strings.Contains(err.Error(), "discard is New") {
 		t.Errorf("check = %v", err)
 	}

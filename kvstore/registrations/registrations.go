@@ -157,7 +157,7 @@ func (s Stream) read(ctx context.Context, subject string) (found map[string]Regi
 			return nil, 0, s.explain("read registrations", err)
 		}
 		last = m.Sequence
-		if m.Deleted() {
+		if m.Deleted() && !m.Forged {
 			continue
 		}
 		r, err := decodeRegistration(s.store.Names(), m)
@@ -183,6 +183,9 @@ func compareRegistered(a, b Registered) int {
 // what permissions cover.
 func decodeRegistration(n kvstore.Names, m kvstore.Message) (Registered, error) {
 	var r Registered
+	if m.Forged {
+		return r, fmt.Errorf("%w on %s: %w", ErrInvalidRegistration, m.Subject, kvstore.ErrServerHeaders)
+	}
 	d := json.NewDecoder(bytes.NewReader(m.Data))
 	d.DisallowUnknownFields()
 	err := d.Decode(&r.Registration)

@@ -391,3 +391,32 @@ func FuzzDecodeRegistration(f *testing.F) {
 		}
 	})
 }
+
+// A node can register with any headers: they hide the registrations of no other.
+func TestRegistrationWithHeadersOfTheServer(t *testing.T) {
+	t.Parallel()
+	for name, header := range map[string]nats.Header{
+		"end of the batch": {"Status": {"204"}},
+		"not found":        {"Status": {"404"}},
+		"nobody":           {"Status": {"503"}},
+		"origin":           {"Nats-Stream": {"EVIL"}, "Nats-Subject": {"muster.registration.x"}, "Nats-Sequence": {"0"}, "Nats-Time-Stamp": {"-"}, "Nats-Num-Pending": {"0"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv, s := kvtest.New(t)
+			register(t, s, shop("web01", "10.0.0.1", 10))
+			nc := srv.Connect(t)
+			for _, data := range []string{"", "{}"} {
+				m := &nats.Msg{Subject: "muster.registration.prod.http.shop.evil.a." + fmt.Sprint(len(data)+1), Header: header, Data: []byte(data)}
+				if _, err := nc.RequestMsg(m, kvtest.Deadline); err != nil {
+					t.Fatal(err)
+				}
+			}
+			register(t, s, shop("web02", "10.0.0.2", 20))
+			all, err := s.Registrations(t.Context(), registrations.Filter{})
+			if len(all) != 2 || all[1].Node != "web02" || !errors.Is(err, registrations.ErrInvalidRegistration) || !errors.Is(err, kvstore.ErrServerHeaders) {
+				t.Errorf("%+v, %v", all, err)
+			}
+		})
+	}
+}

@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -24,9 +27,14 @@ type Command struct {
 	Family string
 	// Data is an ensure request.
 	Data []byte
-	// Time is when it was put, zero for one that was put just now.
+	// Time is when it was put.
 	Time time.Time
+	// Refused is why it must not be executed; it has no Data then.
+	Refused error
 }
+
+// maxToken is the longest token of a subject that an id may become.
+const maxToken = 512
 
 // PutCommand queues a request for the nodes of a family, unreachable ones included.
 // It expires after ttl, whole seconds, at least one, at most kvstore.MaxCommandTTL.
@@ -39,10 +47,12 @@ func (s Client) PutCommand(ctx context.Context, family, id string, request []byt
 	switch {
 	case id == "":
 		return fmt.Errorf("%w: a command needs an id", model.ErrInvalidName)
+	case len(kvstore.Token(id)) > maxToken:
+		return fmt.Errorf("%w: the id of a command has %d bytes", model.ErrTooLarge, len(id))
 	case ttl > kvstore.MaxCommandTTL:
 		return fmt.Errorf("%w: the time to live of a command is %s, at most %s", model.ErrTooLarge, ttl, kvstore.MaxCommandTTL)
 	}
-	m := kvstore.NewMsg(s.store.Names().Command(family), request)
+	m := kvstore.NewMsg(s.store.Names().Command(family, kvstore.Token(id)), request)
 	if _, err := s.store.Publish(ctx, m, jetstream.WithMsgTTL(kvstore.WholeSeconds(ttl)), jetstream.WithMsgID(id)); err != nil {
 		return fmt.Errorf("put command for %s: %w", family, err)
 	}
@@ -72,11 +82,12 @@ func (s Client) Commands(ctx context.Context, o CommandOptions, handle func(cont
 	if err := model.CheckNode(o.Node, o.Groups); err != nil {
 		return err
 	}
-	c := &commands{store: s.store, o: o, handle: handle, live: make(chan *nats.Msg, liveCommands), families: model.Families(o.Node, o.Groups), done: map[string]uint64{}}
+	c := &commands{store: s.store, o: o, handle: handle, live: make(chan *nats.Msg, liveCommands)}
 	connected := s.store.Conn().StatusChanged(nats.CONNECTED)
 	defer s.store.Conn().RemoveStatusListener(connected)
-	for _, family := range c.families {
-		sub, err := s.store.Conn().ChanSubscribe(s.store.Names().Command(family), c.live)
+	for _, family := range model.Families(o.Node, o.Groups) {
+		c.queues = append(c.queues, &queue{family: family, handled: map[string]uint64{}})
+		sub, err := s.store.Conn().ChanSubscribe(s.store.Names().CommandQueued(family, ">"), c.live)
 		if err != nil {
 			return fmt.Errorf("commands: %w", err)
 		}
@@ -86,19 +97,27 @@ func (s Client) Commands(ctx context.Context, o CommandOptions, handle func(cont
 	return c.run(ctx, connected)
 }
 
-// liveCommands is how many commands wait while one is handled; the audit finds
-// others.
+// liveCommands is how many announcements wait while a command is handled; the audit
+// finds others.
 const liveCommands = 1024
 
 // commands handles the commands of one node.
 type commands struct {
-	store    *kvstore.Store
-	o        CommandOptions
-	handle   func(context.Context, Command) error
-	live     chan *nats.Msg
-	families []string
-	// done is the last sequence drained, by family.
-	done map[string]uint64
+	store  *kvstore.Store
+	o      CommandOptions
+	handle func(context.Context, Command) error
+	// live are the headers that the server republished.
+	live   chan *nats.Msg
+	queues []*queue
+}
+
+// queue is what is known of the commands of one family.
+type queue struct {
+	family string
+	// newest is the last sequence when all were handled, handled has that of each by
+	// its subject.
+	newest  uint64
+	handled map[string]uint64
 }
 
 func (c *commands) run(ctx context.Context, connected <-chan nats.Status) error {
@@ -138,17 +157,65 @@ func (c *commands) run(ctx context.Context, connected <-chan nats.Status) error 
 	}
 }
 
-// accept handles a command that arrived live, unless the server delivered it.
+// accept reads and handles a command that was announced. Nothing but its subject
+// counts: whoever has the server send something else there achieves nothing.
 func (c *commands) accept(ctx context.Context, m *nats.Msg) error {
-	if isDelivery(m.Reply, m.Header) {
-		c.o.Log.Warn("command delivered from a stream rejected", "node", c.o.Node, "subject", m.Subject)
-		return nil
-	}
-	for _, family := range c.families {
-		if c.store.Names().Command(family) == m.Subject {
-			return c.handle(ctx, Command{ID: m.Header.Get(nats.MsgIdHdr), Family: family, Data: m.Data})
+	names := c.store.Names()
+	for _, q := range c.queues {
+		token, ok := strings.CutPrefix(m.Subject, names.CommandQueued(q.family, ""))
+		if !ok {
+			continue
+		}
+		var found *kvstore.Message
+		err := kvstore.UntilCurrent(ctx, func(last bool) (bool, error) {
+			var err error
+			found, err = c.read(ctx, names.Command(q.family, token))
+			return last || found != nil && found.Sequence >= kvstore.Announced(m.Header), err
+		})
+		if err != nil {
+			return err
+		}
+		if found != nil {
+			return c.do(ctx, q, *found)
 		}
 	}
+
+	return nil
+}
+
+// read returns the message of a command, nil when there is none.
+func (c *commands) read(ctx context.Context, subject string) (*kvstore.Message, error) {
+	m, err := c.store.Last(ctx, c.store.Names().Commands(), subject)
+	switch {
+	case errors.Is(err, model.ErrNotFound), err == nil && m.Deleted() && !m.Forged:
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+
+	return &m, nil
+}
+
+// do handles a command unless it was handled before.
+func (c *commands) do(ctx context.Context, q *queue, m kvstore.Message) error {
+	id, ok := kvstore.TokenID(strings.TrimPrefix(m.Subject, c.store.Names().Command(q.family, "")))
+	if q.handled[m.Subject] == m.Sequence {
+		return nil
+	}
+	command := Command{ID: id, Family: q.family, Data: m.Data, Time: m.Time}
+	switch {
+	case !ok:
+		command.Refused = fmt.Errorf("%w: %s", model.ErrInvalidName, m.Subject)
+	case m.Forged:
+		command.Refused = kvstore.ErrServerHeaders
+	}
+	if command.Refused != nil {
+		command.Data = nil
+	}
+	if err := c.handle(ctx, command); err != nil {
+		return err
+	}
+	q.handled[m.Subject] = m.Sequence
 
 	return nil
 }
@@ -160,39 +227,53 @@ func (c *commands) drain(ctx context.Context) error {
 	}
 	// A family that fails does not hold up the others.
 	var failed []error
-	for _, family := range c.families {
-		if err := c.drainFamily(ctx, family); err != nil {
-			failed = append(failed, fmt.Errorf("%s: %w", family, err))
+	for _, q := range c.queues {
+		if err := c.drainQueue(ctx, q); err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", q.family, err))
 		}
 	}
 
 	return errors.Join(failed...)
 }
 
-// drainFamily makes a consumer only where there is something new, which is rare.
-func (c *commands) drainFamily(ctx context.Context, family string) error {
-	stream, subject := c.store.Names().Commands(), c.store.Names().Command(family)
-	newest, err := c.store.Last(ctx, stream, subject)
-	if errors.Is(err, model.ErrNotFound) || (err == nil && newest.Sequence == c.done[family]) {
+// drainQueue lists the commands of a family only where there is something new, which
+// is rare, and handles those that it did not yet, in the order in which they were put.
+func (c *commands) drainQueue(ctx context.Context, q *queue) error {
+	stream, all := c.store.Names().Commands(), c.store.Names().Command(q.family, ">")
+	newest, err := c.store.Last(ctx, stream, all)
+	switch {
+	case errors.Is(err, model.ErrNotFound):
+		clear(q.handled)
+		return nil
+	case err != nil:
+		return err
+	case newest.Sequence == q.newest:
 		return nil
 	}
+	listed, err := c.store.Subjects(ctx, stream, all)
 	if err != nil {
 		return err
 	}
-	cfg := jetstream.ConsumerConfig{Name: c.store.Names().CommandConsumer(c.o.Node), FilterSubject: subject}
-	if done := c.done[family]; done > 0 && newest.Sequence > done {
-		cfg.DeliverPolicy, cfg.OptStartSeq = jetstream.DeliverByStartSequencePolicy, done+1
+	maps.DeleteFunc(q.handled, func(subject string, _ uint64) bool { return !listed.Subjects[subject] })
+	var waiting []kvstore.Message
+	for subject := range listed.Subjects {
+		m, err := c.read(ctx, subject)
+		if err != nil {
+			return err
+		}
+		if m != nil {
+			waiting = append(waiting, *m)
+		}
 	}
+	slices.SortFunc(waiting, func(a, b kvstore.Message) int { return cmp.Compare(a.Sequence, b.Sequence) })
+	// One that is not accepted does not hold up the others.
 	var rejected error
-	err = c.store.Drain(ctx, stream, cfg, func(m kvstore.Message) {
-		if err := c.handle(ctx, Command{ID: m.Header.Get(nats.MsgIdHdr), Family: family, Data: m.Data, Time: m.Time}); err != nil {
-			rejected = cmp.Or(rejected, err)
-		}
-		// It arrives again, with those behind it.
-		if rejected == nil {
-			c.done[family] = m.Sequence
-		}
-	})
+	for _, m := range waiting {
+		rejected = cmp.Or(rejected, c.do(ctx, q, m))
+	}
+	if rejected == nil && listed.Last >= newest.Sequence {
+		q.newest = newest.Sequence
+	}
 
-	return cmp.Or(err, rejected)
+	return rejected
 }

@@ -89,15 +89,10 @@ func TestLostCommandsAreFound(t *testing.T) {
 	srv, _ := kvtest.New(t)
 	var got kvtest.Inbox
 	kvtest.TakeCommands(t, kvtest.Bind(t, srv), requests.CommandOptions{Node: "web01", Audit: 5 * time.Millisecond}, got.Take)
-	// Stored under the node's subject, but published on one that it does not hear.
-	kvtest.Update(t, kvtest.Manager(t, srv), "MUSTER_COMMANDS", func(c *api.StreamConfig) {
-		c.Subjects = append(c.Subjects, "side.*")
-		c.SubjectTransform = &api.SubjectTransformConfig{Source: "side.*", Destination: "muster.command.node.{{wildcard(1)}}"}
-	})
+	// Stored, and not announced.
+	kvtest.Update(t, kvtest.Manager(t, srv), "MUSTER_COMMANDS", func(c *api.StreamConfig) { c.RePublish = nil })
 	for i, want := range []string{"a", "b"} {
-		m := nats.NewMsg("side.web01")
-		m.Header.Set(nats.MsgIdHdr, want)
-		if _, err := srv.Connect(t).RequestMsg(m, kvtest.Deadline); err != nil {
+		if _, err := srv.Connect(t).Request("muster.command.node.web01."+want, nil, kvtest.Deadline); err != nil {
 			t.Fatal(err)
 		}
 		got.Has(t, []string{"a", "b"}[:i+1]...)
@@ -146,5 +141,64 @@ func TestCommandsAreRefused(t *testing.T) {
 	}
 	if err := store.Commands(t.Context(), requests.CommandOptions{Node: "a.b"}, nil); !errors.Is(err, model.ErrInvalidName) {
 		t.Errorf("commands = %v", err)
+	}
+}
+
+// Whatever an id is, and whatever headers a client puts, each command is handled
+// once, in the order in which it was put, and one that must not be executed is named.
+func TestCommandsOfAnyKind(t *testing.T) {
+	t.Parallel()
+	for name, early := range map[string]bool{"queued": true, "live": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv, store := kvtest.New(t)
+			got := make(chan string, 100)
+			begin := func() {
+				kvtest.TakeCommands(t, kvtest.Bind(t, srv), requests.CommandOptions{Node: "web01", Audit: 5 * time.Millisecond}, func(c requests.Command) {
+					refused := ""
+					if c.Refused != nil {
+						refused = " refused"
+					}
+					got <- fmt.Sprintf("%s %q%s", c.ID, c.Data, refused)
+				})
+			}
+			if !early {
+				begin()
+			}
+			for _, id := range []string{"plain", "a.b.c", "*", "with blank", "=odd"} {
+				if err := store.PutCommand(t.Context(), "node.web01", id, []byte("of "+id), time.Hour); err != nil {
+					t.Fatal(err)
+				}
+			}
+			nc := srv.Connect(t)
+			for _, m := range []*nats.Msg{
+				{Subject: "muster.command.node.web01.status", Header: nats.Header{"Status": {"404"}}},
+				{Subject: "muster.command.node.web01.nobody", Header: nats.Header{"Status": {"503"}}},
+				{Subject: "muster.command.node.web01.origin", Header: nats.Header{"Nats-Subject": {"muster.command.node.web02.x"}, "Nats-Sequence": {"1"}}, Data: []byte("evil")},
+				{Subject: "muster.command.node.web01.=!", Data: []byte("no id")},
+				{Subject: "muster.command.node.web01.raw", Data: []byte("by a tool")},
+			} {
+				if _, err := nc.RequestMsg(m, kvtest.Deadline); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if early {
+				begin()
+			}
+			for _, want := range []string{
+				`plain "of plain"`, `a.b.c "of a.b.c"`, `* "of *"`, `with blank "of with blank"`, `=odd "of =odd"`,
+				`status "" refused`, `nobody "" refused`, `origin "" refused`, ` "" refused`, `raw "by a tool"`,
+			} {
+				if one := <-got; one != want {
+					t.Errorf("got %s, want %s", one, want)
+				}
+			}
+			if err := store.PutCommand(t.Context(), "node.web01", "end", nil, time.Hour); err != nil {
+				t.Fatal(err)
+			}
+			if one := <-got; one != `end ""` {
+				t.Errorf("got %s again", one)
+			}
+		})
 	}
 }

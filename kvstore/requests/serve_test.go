@@ -244,7 +244,13 @@ func TestWhatAConsumerDeliversIsNotExecuted(t *testing.T) {
 	}
 	for i, policy := range []jetstream.AckPolicy{jetstream.AckNonePolicy, jetstream.AckExplicitPolicy, jetstream.AckAllPolicy} {
 		_, err := js.CreatePushConsumer(t.Context(), "MUSTER_COMMANDS", jetstream.ConsumerConfig{
-			Name: fmt.Sprint("evil", i), FilterSubject: "muster.command.node.web01", DeliverSubject: "muster.ensure.node.web02", AckPolicy: policy,
+			Name: fmt.Sprint("queued", i), FilterSubject: "muster.command.node.web01.id", DeliverSubject: "muster.changed.command.node.web02.id", AckPolicy: policy,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = js.CreatePushConsumer(t.Context(), "MUSTER_COMMANDS", jetstream.ConsumerConfig{
+			Name: fmt.Sprint("evil", i), FilterSubject: "muster.command.node.web01.id", DeliverSubject: "muster.ensure.node.web02", AckPolicy: policy,
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -16,140 +16,179 @@ import (
 
 // compareAll compares families with the bucket, and reads again what differs. It
 // returns the errors of those where that failed.
-func (l *loop) compareAll(ctx context.Context, due []*part) map[string]error {
+func (l *loop) compareAll(ctx context.Context, due []*part) map[*part]error {
+	failed := map[*part]error{}
 	if err := l.store.Away(); err != nil {
-		failed := map[string]error{}
 		for _, p := range due {
-			failed[p.family] = err
+			failed[p] = err
 		}
 		return failed
 	}
-	if _, known := l.table.all(); len(known.Known) == 0 || known.Stream.IsZero() {
-		// Without it all works, but that what is gone from the bucket stays in force.
-		if _, _, err := l.identity(ctx); err != nil {
-			l.o.Log.Warn("age of the bucket is unknown", "node", l.o.Node, "error", err)
-		}
-	}
-	found, failed := l.heads(ctx, due)
+	found := l.heads(ctx, due, failed)
 	empty := len(found) == 0
 	for _, p := range l.parts {
 		// What another family has is in the bucket too, as far as is known.
-		empty = empty && (l.newest[p.family] == mark{} || slices.Contains(due, p))
+		empty = empty && (p.newest == mark{} || isIn(due, p))
 	}
 	for _, p := range due {
-		if failed[p.family] != nil {
+		if failed[p] != nil {
 			continue
 		}
-		var err error
-		if empty {
-			err = l.keepAll(ctx, p.family)
-		} else {
-			err = l.compare(ctx, p.family, found[p.family])
-		}
-		if err != nil {
-			failed[p.family] = err
+		if err := l.compare(ctx, p, found[p], empty); err != nil {
+			p.newest = mark{}
+			failed[p] = l.explained(err)
 		}
 	}
 
 	return failed
 }
 
+func isIn(parts []*part, p *part) bool {
+	for _, other := range parts {
+		if other == p {
+			return true
+		}
+	}
+
+	return false
+}
+
 // heads reads the newest message of each family that has one, all at once: one
 // that gets no answer must not keep the others waiting for theirs.
-func (l *loop) heads(ctx context.Context, due []*part) (found map[string]kvstore.Message, failed map[string]error) {
-	found, failed = map[string]kvstore.Message{}, map[string]error{}
+func (l *loop) heads(ctx context.Context, due []*part, failed map[*part]error) (found map[*part]kvstore.Message) {
+	found = map[*part]kvstore.Message{}
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	for _, p := range due {
 		all.Go(func() {
-			m, err := l.store.Last(ctx, kvstore.KVStream(l.bucket), kvstore.KVSubject(l.bucket, model.Key(p.family, ">")))
+			m, err := l.store.Last(ctx, kvstore.KVStream(l.bucket), l.subject(p.family, ">"))
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
 			case err == nil:
-				found[p.family] = m
-			case errors.Is(err, nats.ErrNoResponders):
-				failed[p.family] = fmt.Errorf("%w, or starting just now: if it stays so, run `%s`: %w", kvstore.ErrNotProvisioned, l.store.Names().Init(), err)
+				found[p] = m
 			case !errors.Is(err, model.ErrNotFound):
-				failed[p.family] = err
+				failed[p] = l.explained(err)
 			}
 		})
 	}
 	all.Wait()
 
-	return found, failed
+	return found
 }
 
-// keepAll leaves a family in force when the bucket has nothing at all of any:
-// nobody unassigns so, each deletion leaves a mark.
-func (l *loop) keepAll(ctx context.Context, family string) error {
-	delete(l.newest, family)
-	known := l.table.of(family)
-	if len(known) == 0 {
-		return nil
+// explained names the remedy where there is no bucket.
+func (l *loop) explained(err error) error {
+	if !errors.Is(err, nats.ErrNoResponders) && !errors.Is(err, model.ErrNotFound) {
+		return err
 	}
-	for key, h := range known {
-		l.keep(key, h)
-	}
-	_, _, err := l.identity(ctx)
 
-	return err
+	return fmt.Errorf("%w, or starting just now: if it stays so, run `%s`: %w", kvstore.ErrNotProvisioned, l.store.Names().Init(), err)
 }
 
-// compare reads a family again unless its newest message is the one of the last
-// time; then no other can have come.
-func (l *loop) compare(ctx context.Context, family string, newest kvstore.Message) error {
-	before := l.newest[family]
-	if newest.Sequence == 0 && len(l.table.of(family)) == 0 || newest.Sequence > 0 && before == markOf(newest) {
+// compare brings a family up to date: what the server lists and what is in force.
+// The newest message tells whether anything was put since the last time; that
+// something is gone, or was not listed then, the list alone tells.
+func (l *loop) compare(ctx context.Context, p *part, newest kvstore.Message, empty bool) error {
+	known := l.table.of(p.family)
+	_, state := l.table.all()
+	if newest.Sequence == 0 && len(known) == 0 && len(l.table.invalid(p.family)) == 0 && !state.Stream.IsZero() {
+		p.newest, p.gone = mark{}, nil
 		return nil
 	}
-	if newest.Sequence <= before.sequence && before.sequence > 0 {
-		// It went back: perhaps another stream, which must be known before its entries are.
-		if _, _, err := l.identity(ctx); err != nil {
-			return err
-		}
-	}
-	names, err := l.candidates(ctx, family, newest)
+	listed, err := l.list(ctx, l.subject(p.family, ">"))
 	if err != nil {
 		return err
 	}
-	if newest.Sequence > 0 {
-		l.newest[family] = markOf(newest)
+	if empty && len(listed.Subjects) == 0 {
+		l.keepAll(p, known)
+		return nil
 	}
-	for name, sequence := range names {
-		if err := l.read(ctx, family, name, sequence); err != nil {
-			delete(l.newest, family)
+	changed := p.newest != markOf(newest) || newest.Sequence == 0
+	p.newest = markOf(newest)
+	if changed {
+		p.gone = map[string]bool{}
+	}
+	sequences := l.due(p, known, listed, changed)
+	if key := l.keyOf(newest.Subject); newest.Sequence > 0 && changed {
+		sequences[key] = newest.Sequence
+	}
+	for key, sequence := range sequences {
+		if err := l.readKey(ctx, key, sequence); err != nil {
 			return err
 		}
+		if _, in := l.table.get(key); !in {
+			p.gone[key] = true
+		}
+	}
+	if listed.Last < newest.Sequence {
+		p.newest = mark{} // the list is of a server that lags
 	}
 
 	return nil
 }
 
-// candidates returns the names a family may have, each with a sequence that the
-// bucket is known to have for it, or zero: those in force, those of the index,
-// and that of the newest message.
-func (l *loop) candidates(ctx context.Context, family string, newest kvstore.Message) (map[string]uint64, error) {
-	names := map[string]uint64{}
-	for _, h := range l.table.of(family) {
-		names[h.Name] = 0
+// due returns the keys of a family that must be read: all that are listed or in
+// force when something was put, else those that are only one of both.
+func (l *loop) due(p *part, known map[string]held, listed kvstore.Listing, changed bool) map[string]uint64 {
+	keys := map[string]uint64{}
+	for subject := range listed.Subjects {
+		key := l.keyOf(subject)
+		if _, in := known[key]; changed || !in && !p.gone[key] {
+			keys[key] = 0
+		}
+		delete(known, key)
 	}
-	ix, err := l.store.ReadIndex(ctx, family)
-	switch {
-	case errors.Is(err, kvstore.ErrBadIndex):
-		l.o.Log.Warn("index ignored", "node", l.o.Node, "error", err)
-	case err != nil:
-		return nil, err
+	for key := range known {
+		keys[key] = 0
 	}
-	for name := range ix.Names {
-		names[name] = 0
-	}
-	key := strings.TrimPrefix(newest.Subject, kvstore.KVSubject(l.bucket, ""))
-	if f, name, ok := kvstore.AssignmentKey(key); ok && f == family {
-		names[name] = newest.Sequence
-	} else if newest.Sequence > 0 {
-		l.table.noteInvalid(key, !newest.Deleted())
+	for key := range l.table.invalid(p.family) {
+		if !listed.Subjects[kvstore.KVSubject(l.bucket, key)] {
+			l.table.noteInvalid(key, false)
+		}
 	}
 
-	return names, nil
+	return keys
+}
+
+// keepAll leaves a family in force when the bucket has nothing at all of any:
+// nobody unassigns so, each deletion leaves a mark.
+func (l *loop) keepAll(p *part, known map[string]held) {
+	p.newest, p.gone = mark{}, nil
+	for key, h := range known {
+		l.keep(key, h)
+	}
+}
+
+// list lists the subjects of the bucket that match a filter. A stream of another
+// time is from now on the one that entries are seen in.
+func (l *loop) list(ctx context.Context, filter string) (kvstore.Listing, error) {
+	listed, err := l.store.Subjects(ctx, kvstore.KVStream(l.bucket), filter)
+	if err == nil {
+		l.table.update(func(s *model.Sync) { s.Stream = listed.Created })
+	}
+
+	return listed, err
+}
+
+// subject returns the subject of a name of a family, which may be a wildcard.
+func (l *loop) subject(family, name string) string {
+	return kvstore.KVSubject(l.bucket, model.Key(family, name))
+}
+
+// keyOf is the inverse of subject.
+func (l *loop) keyOf(subject string) string {
+	return strings.TrimPrefix(subject, kvstore.KVSubject(l.bucket, ""))
+}
+
+// unlisted notes when a key was missing first, plans another look at its family, and
+// reports whether it has been missing for long enough.
+func (l *loop) unlisted(key string, now time.Time) bool {
+	first, noted := l.missing[key]
+	if !noted {
+		l.missing[key] = now
+		first = now
+	}
+
+	return noted && now.Sub(first) >= l.o.Gone
 }

@@ -57,7 +57,7 @@ func TestOneFamilyThatCannotBeRead(t *testing.T) {
 	put("group.web", "motd", "one")
 	put("group.db", "sql", "one")
 	put("group.all", "sshd", "one")
-	w := kvtest.Watch(t, node, watch.Options{Node: "web01", Groups: []string{"web", "db"}, Audit: kvtest.Never, ListEvery: kvtest.Never, GroupJitter: time.Millisecond, Retry: time.Millisecond})
+	w := kvtest.Watch(t, node, watch.Options{Node: "web01", Groups: []string{"web", "db"}, Audit: kvtest.Never, GroupJitter: time.Millisecond, Retry: time.Millisecond})
 	w.Has(t, "group.all.sshd=one", "group.web.motd=one", "node.web01.own=one")
 	kvtest.Eventually(t, "what is known, and what not, is reported", func() (bool, string) {
 		_, s := w.Entries()

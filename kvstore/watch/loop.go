@@ -28,10 +28,8 @@ type loop struct {
 
 	// parts are how far it is with each family, in their order.
 	parts []*part
-	// newest is the last message of each family when all of it was last read.
-	newest map[string]mark
-	// listAt is when keys are listed; zero while no family is complete.
-	listAt time.Time
+	// missing are the keys in force that the bucket lacks, and since when.
+	missing map[string]time.Time
 	// completed reports that a family became complete since the listener was last woken.
 	completed bool
 	// reported are the errors in Sync when the listener was last woken.
@@ -48,6 +46,10 @@ type part struct {
 	// complete reports whether everything of it was known once.
 	complete bool
 	err      error
+	// newest is its last message when all of it was last read, gone are the keys that
+	// were deleted then.
+	newest mark
+	gone   map[string]bool
 }
 
 // mark identifies a stored message, also by its time: a bucket that
@@ -57,10 +59,16 @@ type mark struct {
 	time     int64
 }
 
-func markOf(m kvstore.Message) mark { return mark{sequence: m.Sequence, time: m.Time.UnixNano()} }
+func markOf(m kvstore.Message) mark {
+	if m.Sequence == 0 {
+		return mark{}
+	}
+
+	return mark{sequence: m.Sequence, time: m.Time.UnixNano()}
+}
 
 func newLoop(s *kvstore.Store, o Options, families []string, t *table) *loop {
-	l := &loop{store: s, o: o, bucket: s.Names().Manifests(), table: t, pending: newPending(), newest: map[string]mark{}}
+	l := &loop{store: s, o: o, bucket: s.Names().Manifests(), table: t, pending: newPending(), missing: map[string]time.Time{}}
 	for _, family := range families {
 		l.parts = append(l.parts, &part{family: family, at: time.Now(), retry: o.Retry})
 	}
@@ -117,7 +125,7 @@ func (l *loop) subscribe() ([]*nats.Subscription, error) {
 			if !own {
 				due = due.Add(l.spread())
 			}
-			l.pending.add(key, announced(m.Header), due)
+			l.pending.add(key, kvstore.Announced(m.Header), due)
 		})
 		if err != nil {
 			return subs, err
@@ -140,9 +148,6 @@ func (l *loop) next() time.Time {
 		if p.at.Before(at) {
 			at = p.at
 		}
-	}
-	if !l.listAt.IsZero() && l.listAt.Before(at) {
-		at = l.listAt
 	}
 	if due, ok := l.pending.next(); ok && due.Before(at) {
 		at = due
@@ -179,11 +184,8 @@ func (l *loop) step(ctx context.Context) error {
 			due = append(due, p)
 		}
 	}
-	switch {
-	case len(due) > 0:
+	if len(due) > 0 {
 		l.catchUp(ctx, due)
-	case !l.listAt.IsZero() && !l.listAt.After(now):
-		l.list(ctx)
 	}
 	if ctx.Err() == nil {
 		l.flush()
@@ -198,13 +200,8 @@ func (l *loop) readDue(ctx context.Context, now time.Time) {
 	failed := map[*part]error{}
 	for key, sequence := range l.pending.take(now) {
 		p := l.partOf(key)
-		family, name, ok := kvstore.AssignmentKey(key)
-		switch {
-		case failed[p] != nil:
-		case ok:
-			failed[p] = l.read(ctx, family, name, sequence)
-		default:
-			failed[p] = l.readInvalid(ctx, key)
+		if failed[p] == nil {
+			failed[p] = l.readKey(ctx, key, sequence)
 		}
 		if failed[p] != nil {
 			l.pending.add(key, sequence, now.Add(l.o.Retry))
@@ -231,7 +228,7 @@ func (l *loop) catchUp(ctx context.Context, due []*part) {
 	failed := l.compareAll(ctx, due)
 	admitted := false
 	for _, p := range due {
-		if err := failed[p.family]; err != nil {
+		if err := failed[p]; err != nil {
 			l.failed(ctx, p, err)
 			continue
 		}
@@ -239,9 +236,12 @@ func (l *loop) catchUp(ctx context.Context, due []*part) {
 		// Never later than the audit that was promised.
 		p.retry, p.err = l.o.Retry, nil
 		p.at = now.Add(time.Duration((1 - l.o.Rand()/4) * float64(l.o.Audit)))
-		if !p.complete {
-			p.complete, l.listAt = true, now.Add(l.spread())
-			l.completed = true
+		l.completed = l.completed || !p.complete
+		p.complete = true
+	}
+	for key, since := range l.missing {
+		if p, again := l.partOf(key), since.Add(l.o.Gone); again.Before(p.at) {
+			p.at = again
 		}
 	}
 	l.settle()

@@ -1,11 +1,8 @@
 package watch
 
 import (
-	"strconv"
 	"sync"
 	"time"
-
-	"github.com/nats-io/nats.go"
 )
 
 // pending are the keys that the server announced and that were not read yet.
@@ -25,16 +22,6 @@ type announcement struct {
 
 func newPending() *pending {
 	return &pending{came: make(chan struct{}, 1), keys: map[string]announcement{}}
-}
-
-// announced returns the sequence in a republished message.
-func announced(h nats.Header) uint64 {
-	seq, err := strconv.ParseUint(h.Get(nats.JSSequence), 10, 64)
-	if err != nil {
-		return 0
-	}
-
-	return seq
 }
 
 // add notes a key; a key that waits already keeps its moment, so that a key

@@ -86,7 +86,7 @@ func (t *table) put(key string, m kvstore.Message) {
 	before, known := t.entries[key]
 	t.sync.Kept = without(t.sync.Kept, key)
 	switch {
-	case m.Deleted():
+	case m.Deleted() && !m.Forged:
 		t.remove(key, known)
 		return
 	case !known || before.Revision != m.Sequence || !before.Time.Equal(m.Time):

@@ -3,6 +3,7 @@ package watch
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -23,8 +24,8 @@ type Options struct {
 	// GroupJitter is over how long the nodes of a group, or of a server that
 	// restarted, spread what they ask: 1 second.
 	GroupJitter time.Duration
-	// ListEvery is how often keys are listed for such as no index names: 1 hour.
-	ListEvery time.Duration
+	// Gone is how long a key must be missing until it counts as purged: 30 seconds.
+	Gone time.Duration
 	// Retry is how long a node waits after the server did not answer, at first,
 	// and then up to 30 times that: 1 second.
 	Retry time.Duration
@@ -56,7 +57,7 @@ func New(s *kvstore.Store, o Options) *Watch {
 func (o Options) withDefaults() Options {
 	o.Audit = cmp.Or(o.Audit, 5*time.Minute)
 	o.GroupJitter = cmp.Or(o.GroupJitter, time.Second)
-	o.ListEvery = cmp.Or(o.ListEvery, time.Hour)
+	o.Gone = cmp.Or(o.Gone, 30*time.Second)
 	o.Retry = cmp.Or(o.Retry, time.Second)
 	if o.Rand == nil {
 		o.Rand = rand.Float64
@@ -135,17 +136,22 @@ func (w *Watch) SetGroups(groups []string) {
 
 // Read reads a key at a revision or a later one; a replica that lags is asked
 // again for a while. The error wraps model.ErrNotFound when the bucket does not
-// hold the key.
+// hold the key. What must not be used is returned as Refused.
 func (w *Watch) Read(ctx context.Context, key string, revision uint64) (model.Entry, error) {
 	bucket := w.store.Names().Manifests()
 	var m kvstore.Message
-	err := untilCurrent(ctx, func(last bool) (done bool, err error) {
+	err := kvstore.UntilCurrent(ctx, func(last bool) (done bool, err error) {
 		m, err = w.store.Value(ctx, kvstore.KVStream(bucket), kvstore.KVSubject(bucket, key))
 		return last || m.Sequence >= revision, err
 	})
-	if err != nil {
+	refused := errors.Is(err, kvstore.ErrServerHeaders)
+	if err != nil && !refused {
 		return model.Entry{}, err
 	}
+	e := kvstore.NewEntry(key, m)
+	if refused {
+		e.Refused, e.Deleted = kvstore.ErrServerHeaders.Error(), false
+	}
 
-	return kvstore.NewEntry(key, m), nil
+	return e, nil
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -25,7 +24,7 @@ import (
 func TestRawPutIsSeenAtOnce(t *testing.T) {
 	t.Parallel()
 	srv, _ := kvtest.New(t)
-	w := kvtest.Watch(t, kvtest.Bind(t, srv), watch.Options{Node: "web01", Groups: []string{"web"}, Audit: kvtest.Never, ListEvery: kvtest.Never})
+	w := kvtest.Watch(t, kvtest.Bind(t, srv), watch.Options{Node: "web01", Groups: []string{"web"}, Audit: kvtest.Never})
 	w.Synced(t)
 	kv := kvtest.PlainKV(t, srv.Connect(t), "MUSTER_MANIFESTS")
 	revision, err := kv.PutString(t.Context(), "node.web01.motd", "one")
@@ -86,7 +85,7 @@ func TestWhatIsThereIsKnownAtStart(t *testing.T) {
 	if err := kv.Delete(t.Context(), "node.web01.gone"); err != nil {
 		t.Fatal(err)
 	}
-	w := kvtest.Watch(t, kvtest.Bind(t, srv), watch.Options{Node: "web01", Audit: kvtest.Never, ListEvery: kvtest.Never, GroupJitter: time.Millisecond})
+	w := kvtest.Watch(t, kvtest.Bind(t, srv), watch.Options{Node: "web01", Audit: kvtest.Never, GroupJitter: time.Millisecond})
 	w.Has(t, "group.all.m0=0", "group.all.m1=raw", "group.all.m2=2", "group.all.raw3=raw", "node.web01.raw1=raw", "node.web01.raw2=raw")
 	w.Synced(t)
 	if ok, names := kvtest.NoConsumers(t, kvtest.Manager(t, srv), "KV_MUSTER_MANIFESTS"); !ok {
@@ -120,7 +119,7 @@ func TestLostAnnouncements(t *testing.T) {
 		lose    func(*testing.T, *natstest.Server, *kvtest.Store) (restore func())
 	}{
 		"found on the audit": {
-			options: watch.Options{Audit: 10 * time.Millisecond, ListEvery: kvtest.Never},
+			options: watch.Options{Audit: 10 * time.Millisecond},
 			// Without republish all announcements are lost, though the node is connected.
 			lose: func(t *testing.T, srv *natstest.Server, _ *kvtest.Store) func() {
 				kvtest.Update(t, kvtest.Manager(t, srv), "KV_MUSTER_MANIFESTS", func(c *api.StreamConfig) { c.RePublish = nil })
@@ -128,7 +127,7 @@ func TestLostAnnouncements(t *testing.T) {
 			},
 		},
 		"found after a reconnect": {
-			options: watch.Options{Audit: kvtest.Never, ListEvery: kvtest.Never, GroupJitter: time.Millisecond},
+			options: watch.Options{Audit: kvtest.Never, GroupJitter: time.Millisecond},
 			lose: func(t *testing.T, srv *natstest.Server, node *kvtest.Store) func() {
 				kvtest.Update(t, kvtest.Manager(t, srv), "KV_MUSTER_MANIFESTS", func(c *api.StreamConfig) { c.RePublish = nil })
 				return func() {
@@ -172,10 +171,10 @@ func TestLostAnnouncements(t *testing.T) {
 	}
 }
 
-func TestUnindexedNamesAreFoundByTheListing(t *testing.T) {
+func TestUnannouncedNamesAreFoundOnTheAudit(t *testing.T) {
 	t.Parallel()
 	srv, _ := kvtest.New(t)
-	w := kvtest.Watch(t, kvtest.Bind(t, srv), watch.Options{Node: "web01", Audit: kvtest.Never, ListEvery: 10 * time.Millisecond, GroupJitter: time.Millisecond})
+	w := kvtest.Watch(t, kvtest.Bind(t, srv), watch.Options{Node: "web01", Audit: 10 * time.Millisecond, GroupJitter: time.Millisecond})
 	w.Synced(t)
 	kvtest.Update(t, kvtest.Manager(t, srv), "KV_MUSTER_MANIFESTS", func(c *api.StreamConfig) { c.RePublish = nil })
 	kv := kvtest.PlainKV(t, srv.Connect(t), "MUSTER_MANIFESTS")
@@ -191,7 +190,7 @@ func TestUnindexedNamesAreFoundByTheListing(t *testing.T) {
 	w.Has(t, "node.web01.b=raw")
 }
 
-func TestIndexServesWithoutAConsumerToSpare(t *testing.T) {
+func TestWatchNeedsNoConsumerToSpare(t *testing.T) {
 	t.Parallel()
 	srv := natstest.Start(t, natstest.WithConfig(`accounts: {A: {jetstream: {max_consumers: 1}, users: [{user: a, password: a}]}}, no_auth_user: a`))
 	store, err := kvtest.Of(srv.Connect(t), "")
@@ -213,10 +212,6 @@ func TestIndexServesWithoutAConsumerToSpare(t *testing.T) {
 	}
 	w := kvtest.Watch(t, kvtest.Bind(t, srv), watch.Options{Node: "web01", GroupJitter: time.Millisecond})
 	w.Has(t, "node.web01.motd=one")
-	kvtest.Eventually(t, "the listing is refused", func() (bool, string) {
-		_, state := w.Entries()
-		return state.ListErr != nil && strings.Contains(state.ListErr.Error(), "consumer") && state.Err == nil, fmt.Sprintf("%+v", state)
-	})
 	if _, err := store.Put(t.Context(), "node.web01.motd", []byte("two")); err != nil {
 		t.Fatal(err)
 	}
@@ -271,12 +266,12 @@ func TestStreamMadeAnewKeepsTheLastGood(t *testing.T) {
 
 	// A node that starts again with what it knew keeps it too.
 	w.Stop()
-	o.ListEvery = 20 * time.Millisecond
+	o.Gone = 20 * time.Millisecond
 	again := kvtest.WatchSince(t, kvtest.Bind(t, srv), o, remembered(t, w))
 	again.Synced(t)
 	again.Keeps(t, "node.web01.cron")
 	again.Has(t, "node.web01.cron=one", "node.web01.motd=two")
-	// In its own stream a name that is gone is unassigned; only the listing tells.
+	// In its own stream a name that is gone is unassigned; only the list tells.
 	purge(t, srv, "node.web01.motd")
 	again.Has(t, "node.web01.cron=one")
 	again.Keeps(t, "node.web01.cron")
@@ -343,7 +338,7 @@ func TestPurgedNameIsUnassigned(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w := kvtest.Watch(t, kvtest.Bind(t, srv), watch.Options{Node: "web01", Audit: 10 * time.Millisecond, ListEvery: kvtest.Never})
+	w := kvtest.Watch(t, kvtest.Bind(t, srv), watch.Options{Node: "web01", Audit: 10 * time.Millisecond, Gone: 20 * time.Millisecond})
 	w.Synced(t)
 	// An administrator's purge is not announced, and the newest message stays.
 	purge(t, srv, "node.web01.sshd")

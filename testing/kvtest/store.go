@@ -4,8 +4,6 @@
 package kvtest
 
 import (
-	"context"
-
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore"
@@ -16,7 +14,6 @@ import (
 	"github.com/musterfleet/muster/kvstore/registrations"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/kvstore/requests"
-	"github.com/musterfleet/muster/model"
 )
 
 // Store joins the rooms of kvstore over one connection.
@@ -49,11 +46,4 @@ func Of(nc *nats.Conn, prefix string) (*Store, error) {
 	return &Store{
 		s, assignments.New(s), nodes.New(s), content.New(s), reports.New(s), registrations.New(s), requests.New(s), provision.New(s),
 	}, nil
-}
-
-// IndexOf returns what the index of a family lists.
-func IndexOf(ctx context.Context, s *Store, family string) (map[string]model.IndexEntry, error) {
-	ix, err := s.ReadIndex(ctx, family)
-
-	return ix.Names, err
 }

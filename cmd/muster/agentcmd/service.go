@@ -57,6 +57,10 @@ func (s *nodeService) serve(ctx context.Context) error {
 	all.Go(func() {
 		options := requests.CommandOptions{Node: config.Node, Groups: config.Groups, Log: s.log}
 		ended <- s.requests.Commands(ctx, options, func(ctx context.Context, c requests.Command) error {
+			if c.Refused != nil {
+				s.agent.Requests().Refuse(ctx, c.ID, c.Refused)
+				return nil
+			}
 			return s.agent.Requests().Command(ctx, c.ID, c.Data)
 		})
 	})
