@@ -64,7 +64,7 @@ func Operator(prefix, user string, groups, nodes []string) (Permissions, error) 
 	}
 	n, err := kvstore.NewNames(prefix)
 	for _, family := range families {
-		p.Publish = append(p.Publish, kvstore.KVSubject(n.Manifests(), model.Key(family, "*")), n.Command(family))
+		p.Publish = append(p.Publish, kvstore.KVSubject(n.Manifests(), model.Key(family, "*")), n.Command(family, "*"))
 	}
 
 	return p, err
