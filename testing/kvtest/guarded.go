@@ -109,7 +109,9 @@ func members(t *testing.T) map[string]member {
 		all[node] = member{a.Nodes.Name, PermissionsOf(t, node)}
 	}
 	all[Viewer] = member{a.Operators.Name, must(t, func() (permissions.Permissions, error) { return permissions.Viewer("", Viewer) })}
-	all[Operator] = member{a.Operators.Name, must(t, func() (permissions.Permissions, error) { return permissions.Operator("", Operator, GroupsOf["web01"], nil) })}
+	all[Operator] = member{a.Operators.Name, must(t, func() (permissions.Permissions, error) {
+		return permissions.Operator("", Operator, GroupsOf["web01"], nil)
+	})}
 
 	return all
 }
