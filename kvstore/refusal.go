@@ -59,7 +59,7 @@ func (r *denials) deny(nc *nats.Conn, violation error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if isInbox {
-		r.inbox, r.epoch = fmt.Errorf("%w, where answers arrive: are these the credentials of a node", err), nc.Stats().Reconnects
+		r.inbox, r.epoch = fmt.Errorf("%w, where answers arrive: are these the credentials of a node, or of an operator who needs --inbox-prefix _INBOX_NAME", err), nc.Stats().Reconnects
 		err = r.inbox
 	}
 	for w := range r.waiting {

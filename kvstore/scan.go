@@ -11,14 +11,18 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Scan reads a stream from the operator's side through an ordered consumer, which
-// it deletes afterwards: what is stored now, or with follow also what arrives
+// Scan reads a stream from the operator's side, in the account of the fleet through
+// an ordered consumer, which it deletes afterwards: what is stored now, or with follow also what arrives
 // until the context ends. An error is the last thing it yields.
 func (s *Store) Scan(ctx context.Context, stream string, cfg jetstream.OrderedConsumerConfig, follow bool) iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
 		cfg.InactiveThreshold = time.Minute
 		if err := s.bind(ctx, stream); err != nil {
 			yield(Message{}, fmt.Errorf("read %s: %w", stream, err))
+			return
+		}
+		if !s.api().IsOwn() {
+			s.scanDirect(ctx, stream, cfg, follow)(yield)
 			return
 		}
 		ctx, done := s.Permitted(ctx, s.api().About(stream))

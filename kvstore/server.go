@@ -5,10 +5,9 @@ import (
 	"fmt"
 )
 
-// The first nats-server with all that muster needs, atomic batches being the
-// latest of it: times to live of messages and direct gets of many subjects are in
-// 2.11.
-const minServerMajor, minServerMinor = 2, 12
+// The first nats-server with all that muster needs: times to live of messages, and
+// direct gets of many messages.
+const minServerMajor, minServerMinor = 2, 11
 
 // ErrServer is a nats-server that lacks what muster needs. Nothing is read there or
 // written.

@@ -53,6 +53,8 @@ func (n Names) Streams() []Stream {
 	manifests := bucketConfig(n.Manifests(), "Manifests assigned to nodes and groups", historySize)
 	manifests.RePublish = &api.RePublish{Source: KVSubject(n.Manifests(), ">"), Destination: n.Changed(">"), HeadersOnly: true}
 	manifests.Metadata[FormatKey] = secondFormat
+	// With a rollup of one key an operator of one group could remove all others.
+	manifests.RollupAllowed = false
 
 	nodes := bucketConfig(n.Nodes(), "Status and facts of nodes", 1)
 	nodes.AllowMsgTTL = true

@@ -67,11 +67,11 @@ func AccountsOf(prefix string) (Accounts, error) {
 	}
 	a := Accounts{Fleet: Account{Name: accountName(n, "FLEET"), JetStream: true}}
 	a.Nodes = joined(accountName(n, "NODES"), nodeServices(n), heardByNodes(n))
-	a.Operators = joined(accountName(n, "OPERATORS"), operatorServices(n), []string{n.Reply("*", "*.*")})
+	a.Operators = joined(accountName(n, "OPERATORS"), operatorServices(n), nil)
 	to := []string{a.Nodes.Name, a.Operators.Name}
 	a.Fleet.Exports = []Export{
 		{Service: true, Subject: ">", To: to},
-		{Subject: n.Prefix() + ".>", To: to},
+		{Subject: n.Prefix() + ".>", To: to[:1]},
 		{Subject: "$SRV.>", To: to[:1]},
 	}
 
@@ -97,22 +97,10 @@ func joined(name string, services []Import, heard []string) Account {
 	a := Account{Name: name, Imports: services}
 	for _, subject := range heard {
 		a.Imports = append(a.Imports, Import{Subject: subject})
-		root := rooted(subject)
-		a.Mappings = append(a.Mappings, Mapping{From: root, To: "void." + strings.ToLower(strings.TrimPrefix(root, "$"))})
+		a.Mappings = append(a.Mappings, Mapping{From: subject, To: "void." + strings.ToLower(strings.TrimPrefix(subject, "$"))})
 	}
 
 	return a
-}
-
-// rooted returns the pattern of all below the first two tokens: the server
-// takes no mapping that ends in another wildcard than >.
-func rooted(subject string) string {
-	tokens := strings.Split(subject, ".")
-	if len(tokens) < 3 {
-		return subject
-	}
-
-	return strings.Join(tokens[:2], ".") + ".>"
 }
 
 // api returns the imports by which a joined account reads.
@@ -144,12 +132,12 @@ func nodeServices(n kvstore.Names) []Import {
 
 	return append(all,
 		Import{Service: true, Subject: n.Reply("*", "*"), Share: true},
-		Import{Service: true, Subject: n.Reply("*", "*.*"), Share: true},
 		Import{Service: true, Subject: "_INBOX.>"},
 	)
 }
 
-// heardByNodes returns what nodes listen to.
+// heardByNodes returns what nodes listen to, as patterns that end in >: the server
+// takes no other mapping.
 func heardByNodes(n kvstore.Names) []string {
 	subjects := []string{n.Changed(">")}
 	for _, verb := range kvstore.Verbs() {

@@ -1,17 +1,79 @@
 package permissions
 
-import "github.com/musterfleet/muster/kvstore"
+import (
+	"fmt"
+	"slices"
 
-// operatorServices returns what operators publish: reads, assignments, commands
-// and requests.
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/model"
+)
+
+// Viewer returns what an operator who only looks needs, as a user of the account
+// OPERATORS: assignments with their bundles, nodes, reports and registrations. The
+// user must connect with Names.InboxPrefix. The error wraps model.ErrInvalidName.
+//
+// A viewer sees all that is assigned, and what is in it. No node is asked: a request
+// can name commands, even one for a state.
+func Viewer(prefix, user string) (Permissions, error) {
+	n, err := kvstore.NewNames(prefix)
+	if err == nil {
+		err = model.CheckNode(user, nil)
+	}
+	if err != nil {
+		return Permissions{}, err
+	}
+	p := Permissions{Publish: []string{kvstore.JoinedAPI.StreamList()}, Subscribe: []string{n.InboxPrefix(user) + ".>"}}
+	unseen := []string{kvstore.KVStream(n.Data()), n.Commands()}
+	for _, s := range n.Streams() {
+		if name := s.Config.Name; !slices.Contains(unseen, name) {
+			p.Publish = append(p.Publish, kvstore.JoinedAPI.DirectGet(name, ""), kvstore.JoinedAPI.DirectGet(name, ">"))
+			if s.Lists {
+				p.Publish = append(p.Publish, kvstore.JoinedAPI.StreamInfo(name))
+			}
+		}
+	}
+
+	return p, nil
+}
+
+// Operator returns what an operator of some groups and nodes needs beyond Viewer: to
+// assign to them, and to queue requests for them. That is root on these nodes. The
+// group of all nodes is an administrator's; so are bundles, of which an operator
+// could damage those of others, and live requests, which the server does not pass on
+// from one account by way of a second to a third.
+func Operator(prefix, user string, groups, nodes []string) (Permissions, error) {
+	p, err := Viewer(prefix, user)
+	if err != nil {
+		return p, err
+	}
+	if len(groups)+len(nodes) == 0 || slices.Contains(groups, model.GroupAll) {
+		return p, fmt.Errorf("%w: an operator is one of some groups or nodes, and not of the group %s", model.ErrInvalidName, model.GroupAll)
+	}
+	var families []string
+	for _, g := range groups {
+		if err := model.CheckName(g); err != nil {
+			return p, err
+		}
+		families = append(families, model.GroupFamily(g))
+	}
+	for _, node := range nodes {
+		if err := model.CheckNode(node, nil); err != nil {
+			return p, err
+		}
+		families = append(families, model.NodeFamily(node))
+	}
+	n, err := kvstore.NewNames(prefix)
+	for _, family := range families {
+		p.Publish = append(p.Publish, kvstore.KVSubject(n.Manifests(), model.Key(family, "*")), n.Command(family, "*"))
+	}
+
+	return p, err
+}
+
+// operatorServices returns what operators publish: reads, assignments and commands.
 func operatorServices(n kvstore.Names) []Import {
-	all := append(api(n),
+	return append(api(n),
 		Import{Service: true, Subject: kvstore.KVSubject(n.Manifests(), ">")},
 		Import{Service: true, Subject: n.Command("*.*", "*")},
 	)
-	for _, verb := range kvstore.Verbs() {
-		all = append(all, Import{Service: true, Subject: n.Request(verb, ">")})
-	}
-
-	return all
 }

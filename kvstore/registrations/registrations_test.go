@@ -338,7 +338,7 @@ func TestLiesAreTold(t *testing.T) {
 // TestNodeRegistersItself has the permissions of a node; what they refuse is in
 // TestNodeCanDoItsJobAndNoMore.
 func TestNodeRegistersItself(t *testing.T) {
-	for name, make := range map[string]func(*testing.T) kvtest.Guarded{"config": kvtest.OneAccount} {
+	for name, make := range kvtest.Guards() {
 		t.Run(name, func(t *testing.T) {
 			g := make(t)
 			nc := g.Connect(t, "web01")

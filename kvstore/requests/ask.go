@@ -41,7 +41,11 @@ type Reply struct {
 // wraps ErrNobody or model.ErrTooLarge, or is of the connection.
 func (s Client) Ask(ctx context.Context, subject string, request []byte) iter.Seq2[Reply, error] {
 	return func(yield func(Reply, error) bool) {
-		if err := s.store.CheckSize("request", request); err != nil {
+		err := s.store.CheckSize("request", request)
+		if api, found := s.store.API(); found && !api.IsOwn() {
+			err = fmt.Errorf("ask %s: %w that you could reach: only administrators send requests that nodes answer at once, others queue them (--queue)", subject, ErrNobody)
+		}
+		if err != nil {
 			yield(Reply{}, err)
 			return
 		}

@@ -71,12 +71,12 @@ func TestWhateverIsPutIsFoundOnTheAudit(t *testing.T) {
 		{"put", func() error { return revision(kv.Put(ctx, "node.web01.a", []byte("3"))) }, []string{"node.web01.a=3"}},
 		{"delete", func() error { return kv.Delete(ctx, "node.web01.a") }, nil},
 		{"create again", func() error { return revision(kv.Create(ctx, "node.web01.a", []byte("4"))) }, []string{"node.web01.a=4"}},
-		{"purge", func() error { return kv.Purge(ctx, "node.web01.a") }, nil},
+		{"delete once more", func() error { return kv.Delete(ctx, "node.web01.a") }, nil},
 		{"create once more", func() error { return revision(kv.Create(ctx, "node.web01.a", []byte("5"))) }, []string{"node.web01.a=5"}},
 		{"message id", publish("6", jetstream.WithMsgID("6")), []string{"node.web01.a=6"}},
 		{"expected stream", publish("7", jetstream.WithExpectStream("KV_MUSTER_MANIFESTS")), []string{"node.web01.a=7"}},
 		{"expected message id", publish("8", jetstream.WithExpectLastMsgID("")), []string{"node.web01.a=8"}},
-		{"rollup", with("9", nats.Header{"Nats-Rollup": {"sub"}}), []string{"node.web01.a=9"}},
+		{"a header", with("9", nats.Header{"X": {"sub"}}), []string{"node.web01.a=9"}},
 		{"two at once", func() error {
 			_, err := kv.Put(ctx, "node.web01.b", []byte("1"))
 			return errors.Join(err, revision(kv.Put(ctx, "node.web01.a", []byte("10"))))

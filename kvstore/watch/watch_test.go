@@ -1,7 +1,6 @@
 package watch_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -37,8 +36,13 @@ func TestRawPutIsSeenAtOnce(t *testing.T) {
 	if e := entries["node.web01.motd"]; e.Revision != revision || e.Family != "node.web01" || e.Name != "motd" || e.Time.IsZero() {
 		t.Errorf("entry = %+v", e)
 	}
-	for i, end := range []func(context.Context, string, ...jetstream.KVDeleteOpt) error{kv.Delete, kv.Purge} {
-		if err := end(t.Context(), "node.web01.motd"); err != nil {
+	// The bucket takes no rollup, which could remove all other keys.
+	if err := kv.Purge(t.Context(), "node.web01.motd"); err == nil {
+		t.Error("purged by a rollup")
+	}
+	w.Has(t, "node.web01.motd=one")
+	for i := range 2 {
+		if err := kv.Delete(t.Context(), "node.web01.motd"); err != nil {
 			t.Fatal(err)
 		}
 		w.Has(t)

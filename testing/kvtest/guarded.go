@@ -33,6 +33,13 @@ type Guarded struct {
 // GroupsOf are the groups of the nodes of a guarded server.
 var GroupsOf = map[string][]string{"web01": {"web"}, "web02": {"db"}}
 
+// The operators of a guarded server of several accounts who are no administrators:
+// one who only looks, and one of the group of web01.
+const (
+	Viewer   = "looks"
+	Operator = "runsweb"
+)
+
 // Guards returns every way to guard a server, by name.
 func Guards() map[string]func(*testing.T) Guarded {
 	return map[string]func(*testing.T) Guarded{"one account": OneAccount, "configuration": ByConfig, "jwt": ByJWT}
@@ -101,6 +108,10 @@ func members(t *testing.T) map[string]member {
 	for node := range GroupsOf {
 		all[node] = member{a.Nodes.Name, PermissionsOf(t, node)}
 	}
+	all[Viewer] = member{a.Operators.Name, must(t, func() (permissions.Permissions, error) { return permissions.Viewer("", Viewer) })}
+	all[Operator] = member{a.Operators.Name, must(t, func() (permissions.Permissions, error) {
+		return permissions.Operator("", Operator, GroupsOf["web01"], nil)
+	})}
 
 	return all
 }

@@ -4,6 +4,7 @@ package demo
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -23,6 +24,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/permissions"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
 )
@@ -123,10 +125,11 @@ func (d *demo) path(name string) string { return filepath.Join(d.dir, "site", na
 
 // startServer starts NATS on a free port of the loopback interface.
 func (d *demo) startServer(context.Context) ([]string, error) {
-	s, err := server.NewServer(&server.Options{
-		ServerName: "muster-demo", Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true,
-		StoreDir: filepath.Join(d.dir, "nats"), NoSigs: true, NoLog: true,
-	})
+	options, accounts, err := d.serverOptions()
+	if err != nil {
+		return nil, err
+	}
+	s, err := server.NewServer(options)
 	if err != nil {
 		return nil, err
 	}
@@ -139,8 +142,47 @@ func (d *demo) startServer(context.Context) ([]string, error) {
 	d.Flags.Connect = kvstore.ConnectOptions{Servers: []string{d.url}}
 	d.store, err = d.Store(context.Background())
 
-	return []string{"nats-server " + server.VERSION + " with JetStream on " + d.url}, err
+	return []string{
+		"nats-server " + server.VERSION + " with JetStream on " + d.url,
+		"two accounts: " + accounts.Fleet.Name + " has the streams and whoever asks here, " + accounts.Nodes.Name + " the node",
+	}, err
 }
+
+// serverOptions returns a server with the accounts that muster fleet accounts prints.
+// Who connects to it without a user is an administrator.
+func (d *demo) serverOptions() (*server.Options, permissions.Accounts, error) {
+	accounts, err := permissions.AccountsOf(kvstore.DefaultPrefix)
+	if err != nil {
+		return nil, accounts, err
+	}
+	allowed, err := permissions.Of(kvstore.DefaultPrefix, nodeName, groups())
+	if err != nil {
+		return nil, accounts, err
+	}
+	password := rand.Text()
+	if err := os.WriteFile(d.password(), []byte(password), 0o600); err != nil {
+		return nil, accounts, err
+	}
+	text := "no_auth_user: admin\n" + accounts.ServerConfig(permissions.Users{
+		accounts.Fleet.Name: {fmt.Sprintf("{user: admin, password: %q}", rand.Text())},
+		accounts.Nodes.Name: {fmt.Sprintf("{user: %s, password: %q, %s}", nodeName, password, allowed.ServerConfig())},
+	})
+	options := &server.Options{}
+	if err := options.ProcessConfigString(text); err != nil {
+		return nil, accounts, err
+	}
+	options.ServerName, options.Host, options.Port = "muster-demo", "127.0.0.1", server.RANDOM_PORT
+	options.JetStream, options.StoreDir = true, filepath.Join(d.dir, "nats")
+	options.NoSigs, options.NoLog = true, true
+
+	return options, accounts, nil
+}
+
+// groups are those of the node.
+func groups() []string { return []string{"web"} }
+
+// password is the file with the password of the node.
+func (d *demo) password() string { return filepath.Join(d.dir, "password") }
 
 // startNode starts an agent; its log goes to a file.
 func (d *demo) startNode(ctx context.Context) ([]string, error) {
@@ -149,11 +191,11 @@ func (d *demo) startNode(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	config := config.Default(nodeName)
-	config.Groups = []string{"web"}
+	config.Groups = groups()
 	config.Interval = model.Duration(interval)
 	config.StateDir = filepath.Join(d.dir, "state")
 	config.FactsDir = filepath.Join(d.dir, "facts")
-	config.NATS.Servers = []string{d.url}
+	config.NATS.Servers, config.NATS.User, config.NATS.PasswordFile = []string{d.url}, nodeName, d.password()
 	n, err := agentcmd.NewNode(ctx, d.Types, print.NewLogger(file, "text", slog.LevelDebug), config)
 	if err != nil {
 		return nil, errors.Join(err, file.Close())

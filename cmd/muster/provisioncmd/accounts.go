@@ -52,5 +52,11 @@ func examples(a permissions.Accounts) permissions.Users {
 			"# one for each node: muster fleet permissions web01 --groups web >web01.conf",
 			`{user: web01, password: "change me too", include "web01.conf"}`,
 		},
+		a.Operators.Name: {
+			"# muster fleet permissions alice --viewer >alice.conf",
+			`# {user: alice, password: "…", include "alice.conf"}`,
+			"# muster fleet permissions bob --operator --groups web >bob.conf",
+			`# {user: bob, password: "…", include "bob.conf"}`,
+		},
 	}
 }

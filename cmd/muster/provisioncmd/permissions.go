@@ -2,6 +2,7 @@ package provisioncmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -16,18 +17,21 @@ import (
 type permissionsCommand struct {
 	*cli.Env
 	print.Format
-	name            string
-	groups          []string
-	oneAccount, jwt bool
+	name                              string
+	groups, nodes                     []string
+	viewer, operator, oneAccount, jwt bool
 }
 
 func addPermissions(env *cli.Env, parent *fisk.CmdClause) {
 	c := &permissionsCommand{Env: env}
-	cmd := parent.Command("permissions", "Print the NATS permissions of a node")
-	cmd.HelpLong("Needs no connection. The block belongs to the node's user in the configuration of nats-server, in the account NODES that muster fleet accounts prints; --jwt prints the claims of a user JWT. A node that changes its groups needs new permissions.\n\n" +
-		"  muster fleet permissions web01 --groups web,linux\n  muster fleet permissions web01 --groups web --jwt")
-	cmd.Arg("node", "Node id").Required().StringVar(&c.name)
-	cmd.Flag("groups", "Groups of the node, comma separated; all is always included").PlaceHolder("GROUP,…").StringsVar(&c.groups)
+	cmd := parent.Command("permissions", "Print the NATS permissions of a node, or of an operator who is no administrator")
+	cmd.HelpLong("Needs no connection. The block belongs to a user in the configuration of nats-server, in the account NODES or OPERATORS that muster fleet accounts prints; --jwt prints the claims of a user JWT. A node that changes its groups needs new permissions. An operator connects with --inbox-prefix _INBOX_NAME.\n\n" +
+		"  muster fleet permissions web01 --groups web,linux\n  muster fleet permissions alice --viewer\n  muster fleet permissions bob --operator --groups web --nodes db01")
+	cmd.Arg("name", "Id of the node, or name of the operator").Required().StringVar(&c.name)
+	cmd.Flag("groups", "Groups of the node, comma separated, all is always included; or of the operator").PlaceHolder("GROUP,…").StringsVar(&c.groups)
+	cmd.Flag("viewer", "An operator who reads assignments, nodes and reports").UnNegatableBoolVar(&c.viewer)
+	cmd.Flag("operator", "An operator who assigns to, and queues requests for, --groups and --nodes").UnNegatableBoolVar(&c.operator)
+	cmd.Flag("nodes", "Nodes of the operator, comma separated").PlaceHolder("NODE,…").StringsVar(&c.nodes)
 	cmd.Flag("one-account", "The node is a user of the account with the streams, where nodes must trust each other").UnNegatableBoolVar(&c.oneAccount)
 	cmd.Flag("jwt", "Print the claims of a user JWT").UnNegatableBoolVar(&c.jwt)
 	c.AddFormat(cmd)
@@ -35,11 +39,7 @@ func addPermissions(env *cli.Env, parent *fisk.CmdClause) {
 }
 
 func (c *permissionsCommand) run(context.Context) error {
-	of := permissions.Of
-	if c.oneAccount {
-		of = permissions.InOneAccount
-	}
-	allowed, err := of(c.Flags.Prefix, c.name, split(c.groups))
+	allowed, err := c.allowed()
 	if err != nil {
 		return cli.Usagef("%w", err)
 	}
@@ -57,6 +57,27 @@ func (c *permissionsCommand) run(context.Context) error {
 	_, err = fmt.Fprint(c.Print.Out, text)
 
 	return err
+}
+
+// allowed returns the permissions of the role that the flags name.
+func (c *permissionsCommand) allowed() (permissions.Permissions, error) {
+	groups, nodes := split(c.groups), split(c.nodes)
+	switch {
+	case c.viewer && (c.operator || len(groups)+len(nodes) > 0):
+		return permissions.Permissions{}, errors.New("a viewer sees all groups and nodes: leave out --operator, --groups and --nodes")
+	case (c.viewer || c.operator) && c.oneAccount:
+		return permissions.Permissions{}, errors.New("operators who are no administrators need an account of their own: leave out --one-account")
+	case len(nodes) > 0 && !c.operator:
+		return permissions.Permissions{}, errors.New("--nodes are those of an operator, see --operator")
+	case c.viewer:
+		return permissions.Viewer(c.Flags.Prefix, c.name)
+	case c.operator:
+		return permissions.Operator(c.Flags.Prefix, c.name, groups, nodes)
+	case c.oneAccount:
+		return permissions.InOneAccount(c.Flags.Prefix, c.name, groups)
+	default:
+		return permissions.Of(c.Flags.Prefix, c.name, groups)
+	}
 }
 
 // split returns the words of comma separated lists.

@@ -99,13 +99,19 @@ func (c *ensureCommand) run(ctx context.Context, request model.EnsureRequest, pr
 	if err != nil {
 		return err
 	}
+	if err := store.KV.Ready(ctx); err != nil {
+		return err
+	}
+	if api, _ := store.KV.API(); !api.IsOwn() {
+		return c.queueAll(ctx, sender{store.KV}, list, request)
+	}
 	result, err := c.send(ctx, store, list, request)
 	if err != nil {
 		return err
 	}
 	if c.queue > 0 && ctx.Err() == nil {
 		for _, node := range result.Missing {
-			if err := (sender{store.KV}).queue(ctx, node, request, c.queue); err != nil {
+			if err := (sender{store.KV}).queue(ctx, fleet.Target{Node: node}, request.ID+"-"+node, request, c.queue); err != nil {
 				return err
 			}
 		}
@@ -113,6 +119,33 @@ func (c *ensureCommand) run(ctx context.Context, request model.EnsureRequest, pr
 	}
 
 	return c.conclude(ctx, result)
+}
+
+// queueAll queues the request of an operator who is no administrator: no request of
+// another account reaches a node at once.
+func (c *ensureCommand) queueAll(ctx context.Context, to sender, list []fleet.Target, request model.EnsureRequest) error {
+	if c.queue == 0 {
+		return cli.Usagef("only administrators send requests that nodes answer at once: give --queue DURATION, and see muster fleet reports --kind ensure")
+	}
+	for _, target := range list {
+		if err := to.queue(ctx, target, request.ID+"-"+strings.ReplaceAll(target.String(), ".", "-"), request, c.queue); err != nil {
+			return err
+		}
+	}
+
+	return c.Print.Result(c.Format, fleet.Ensured{Queued: names(list)}, func() {
+		c.Print.Printf("queued for: %s\n", strings.Join(names(list), ", "))
+	})
+}
+
+// names returns targets as text.
+func names(list []fleet.Target) []string {
+	out := make([]string, len(list))
+	for i, target := range list {
+		out[i] = target.String()
+	}
+
+	return out
 }
 
 // complete fills in the fields that a request lacks.

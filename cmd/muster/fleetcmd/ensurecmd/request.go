@@ -42,15 +42,15 @@ func (s sender) Ask(ctx context.Context, target fleet.Target, req model.EnsureRe
 	}
 }
 
-// queue stores a request for an unreachable node.
-func (s sender) queue(ctx context.Context, node string, req model.EnsureRequest, ttl time.Duration) error {
+// queue stores a request for a target.
+func (s sender) queue(ctx context.Context, target fleet.Target, id string, req model.EnsureRequest, ttl time.Duration) error {
 	req.Expires = time.Now().Add(ttl).UTC()
 	data, err := encodeRequest(req)
 	if err != nil {
 		return err
 	}
 
-	return requests.New(s.Store).PutCommand(ctx, model.NodeFamily(node), req.ID+"-"+node, data, ttl)
+	return requests.New(s.Store).PutCommand(ctx, target.String(), id, data, ttl)
 }
 
 // encodeRequest encodes JSON for a message, whose size is limited: <, > and & stay

@@ -1,0 +1,214 @@
+package permissions_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/permissions"
+	"github.com/musterfleet/muster/kvstore/reports"
+	"github.com/musterfleet/muster/kvstore/requests"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/testing/kvtest"
+)
+
+// joinedGuards are those with an account for operators.
+func joinedGuards() map[string]func(*testing.T) kvtest.Guarded {
+	all := kvtest.Guards()
+	delete(all, "one account")
+
+	return all
+}
+
+func TestViewerSeesTheFleet(t *testing.T) {
+	t.Parallel()
+	for name, start := range joinedGuards() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := start(t)
+			populate(t, g)
+			for _, who := range []string{kvtest.Viewer, kvtest.Operator} {
+				sees(t, kvtest.BindTo(t, g.Connect(t, who)), who)
+			}
+		})
+	}
+}
+
+// populate puts what the operators look at.
+func populate(t *testing.T, g kvtest.Guarded) {
+	t.Helper()
+	for _, key := range []string{"group.web.motd", "group.db.motd", "group.all.motd", "node.web01.motd", "group.web.motd"} {
+		if _, err := g.Admin.Put(t.Context(), key, []byte(key+time.Now().String())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for node := range kvtest.GroupsOf {
+		if err := g.Admin.PutState(t.Context(), model.NodeState{Node: node}, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		if err := kvtest.Publish(t.Context(), g.Admin, kvtest.Outgoing(node, model.KindRun, "stable", 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func sees(t *testing.T, s *kvtest.Store, who string) {
+	t.Helper()
+	listed, err := s.List(t.Context())
+	var keys []string
+	for _, e := range listed {
+		keys = append(keys, e.Key)
+	}
+	if want := []string{"group.all.motd", "group.db.motd", "group.web.motd", "node.web01.motd"}; err != nil || !slices.Equal(keys, want) {
+		t.Errorf("%s lists %q, %v", who, keys, err)
+	}
+	if history, err := s.History(t.Context(), "group.web.motd"); err != nil || len(history) != 2 {
+		t.Errorf("%s: history = %v, %v", who, history, err)
+	}
+	if nodes, err := s.Nodes(t.Context()); err != nil || len(nodes) != 2 {
+		t.Errorf("%s: nodes = %v, %v", who, nodes, err)
+	}
+	for _, f := range []reports.Filter{{}, {Since: time.Now().Add(-time.Hour)}, {Outcome: "stable"}} {
+		count := 0
+		for _, err := range s.Reports(t.Context(), f) {
+			if count++; err != nil {
+				t.Errorf("%s: reports: %v", who, err)
+			}
+		}
+		if count != 2 {
+			t.Errorf("%s: %d reports of %+v", who, count, f)
+		}
+	}
+}
+
+// A report that arrives later is seen by who follows.
+func TestViewerFollowsReports(t *testing.T) {
+	t.Parallel()
+	g := kvtest.ByConfig(t)
+	s := kvtest.BindTo(t, g.Connect(t, kvtest.Viewer))
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	count := 0
+	for _, since := range []time.Time{{}, time.Now().Add(-time.Minute)} {
+		if err := kvtest.Publish(t.Context(), g.Admin, kvtest.Outgoing("web01", model.KindRun, "stable", uint64(2*count+1))); err != nil {
+			t.Fatal(err)
+		}
+		seen := 0
+		for r, err := range s.Reports(ctx, reports.Filter{Since: since, Follow: true, Node: "web01"}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if seen++; seen == 1 {
+				if err := kvtest.Publish(t.Context(), g.Admin, kvtest.Outgoing("web01", model.KindRun, "changed", uint64(2*count+2))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if r.Outcome == "changed" && seen > count+1 {
+				break
+			}
+		}
+		count = seen
+	}
+}
+
+// An operator of a group has its nodes do things, and no others.
+func TestOperatorOfAGroup(t *testing.T) {
+	t.Parallel()
+	for name, start := range joinedGuards() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := start(t)
+			s := kvtest.BindTo(t, g.Connect(t, kvtest.Operator))
+			if _, err := s.Put(t.Context(), "group.web.motd", []byte("of the operator")); err != nil {
+				t.Error(err)
+			}
+			if _, err := s.Delete(t.Context(), "group.web.motd"); err != nil {
+				t.Error(err)
+			}
+			if err := s.PutCommand(t.Context(), "group.web", "queued", nil, time.Hour); err != nil {
+				t.Error(err)
+			}
+			for _, err := range s.Ask(t.Context(), s.Names().Request(kvstore.VerbEnsure, "group.web"), nil) {
+				if !errors.Is(err, requests.ErrNobody) {
+					t.Errorf("asked: %v", err)
+				}
+			}
+			for key, err := range map[string]error{
+				"group.db.motd": putOf(t, g, "group.db.motd"), "group.all.motd": putOf(t, g, "group.all.motd"), "node.web02.motd": putOf(t, g, "node.web02.motd"), "node.web01.motd": putOf(t, g, "node.web01.motd"),
+			} {
+				if !errors.Is(err, kvstore.ErrNotPermitted) {
+					t.Errorf("put of %s = %v", key, err)
+				}
+			}
+		})
+	}
+}
+
+// putOf puts a key as the operator of another group.
+func putOf(t *testing.T, g kvtest.Guarded, key string) error {
+	t.Helper()
+	nc := g.Connect(t, kvtest.Operator)
+	nc.SetErrorHandler(nil)
+	s, err := kvtest.Of(nc, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Put(t.Context(), key, []byte("x"))
+
+	return err
+}
+
+// A rollup would remove what is assigned to others.
+func TestOperatorCannotRemoveWhatIsAssignedToOthers(t *testing.T) {
+	t.Parallel()
+	g := kvtest.ByConfig(t)
+	populate(t, g)
+	nc := g.Connect(t, kvtest.Operator)
+	for _, rollup := range []string{"all", "sub"} {
+		m := &nats.Msg{Subject: "$KV.MUSTER_MANIFESTS.group.web.motd", Header: nats.Header{"Nats-Rollup": {rollup}}, Data: []byte("x")}
+		if reply, err := nc.RequestMsg(m, kvtest.Deadline); err != nil || !bytes.Contains(reply.Data, []byte("rollup not permitted")) {
+			t.Errorf("rollup %s = %s, %v", rollup, reply.Data, err)
+		}
+	}
+	if listed, err := g.Admin.List(t.Context()); err != nil || len(listed) != 4 {
+		t.Errorf("%d left, %v", len(listed), err)
+	}
+}
+
+func TestRolesAreRendered(t *testing.T) {
+	t.Parallel()
+	viewer, err := permissions.Viewer("lab", "joe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range viewer.Publish {
+		if !slices.ContainsFunc([]string{"STREAM.LIST", "STREAM.INFO.", "DIRECT.GET."}, func(read string) bool { return strings.HasPrefix(s, "fleet.API."+read) }) {
+			t.Errorf("a viewer may publish %s", s)
+		}
+	}
+	if viewer.AllowResponses != nil || !slices.Equal(viewer.Subscribe, []string{"_INBOX_joe.>"}) {
+		t.Errorf("viewer = %+v", viewer)
+	}
+	for name, of := range map[string]func() (permissions.Permissions, error){
+		"no group": func() (permissions.Permissions, error) { return permissions.Operator("", "joe", nil, nil) },
+		"all": func() (permissions.Permissions, error) {
+			return permissions.Operator("", "joe", []string{"web", "all"}, nil)
+		},
+		"group *":   func() (permissions.Permissions, error) { return permissions.Operator("", "joe", []string{"*"}, nil) },
+		"node >":    func() (permissions.Permissions, error) { return permissions.Operator("", "joe", nil, []string{">"}) },
+		"name":      func() (permissions.Permissions, error) { return permissions.Viewer("", "a.b") },
+		"prefix":    func() (permissions.Permissions, error) { return permissions.Viewer("Big", "joe") },
+		"_INBOX of": func() (permissions.Permissions, error) { return permissions.Viewer("", "_x") },
+	} {
+		if _, err := of(); !errors.Is(err, model.ErrInvalidName) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
