@@ -80,6 +80,7 @@ type Postponement struct {
 func (s *Set) Sync(ctx context.Context, in Input) Result {
 	t := &turn{Set: s, in: in}
 	for _, u := range s.units {
+		u.untrusted = reason{}
 		if !in.Now.Before(u.retry.at) {
 			u.retry.at = time.Time{} // this is the try
 		}
@@ -122,7 +123,9 @@ func (t *turn) assign(ctx context.Context) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(t.units)) {
 		u := t.units[key]
-		if !present[key] && (t.in.Sync.Knows(u.family) || !slices.Contains(t.in.Families, u.family)) {
+		switch {
+		case present[key]:
+		case !slices.Contains(t.in.Families, u.family), t.in.Sync.Knows(u.family) && t.mayRemove(ctx, u):
 			t.unassign(ctx, u)
 		}
 	}
