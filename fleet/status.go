@@ -12,6 +12,7 @@ import (
 
 	"github.com/musterfleet/muster/fleet/describe"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/signed"
 )
 
 // NodeLister knows the nodes.
@@ -215,7 +216,7 @@ func ExplainSkipped(ctx context.Context, get func(ctx context.Context, key strin
 
 // skippedBy returns which of its terms a node skips an assignment for.
 func skippedBy(value []byte) string {
-	a, _ := model.DecodeAssignment(value)
+	a, _, _ := signed.Assignment(value)
 	switch {
 	case !a.Expires.IsZero() && !a.Expires.After(time.Now()):
 		return "skipped: expired at " + a.Expires.Local().Format(model.TimeFormat)
