@@ -149,7 +149,19 @@ func TestTrustOlderAfterARestart(t *testing.T) {
 			t.Errorf("the state says %q", late)
 		}
 		n.after(time.Second)
-		n.removeSigned(motd, nil, alice)
+		removal := n.removeSigned(motd, nil, alice)
+		n.take()
+		n.after(time.Second)
+		n.bucket.put(motd, n.signedFile(motd, "motd", "third", nil, bob))
+		n.settle()
+		n.take()
+		if _, err := n.nats.DeleteSigned(t.Context(), motd, removal); err != nil {
+			t.Fatal(err)
+		}
+		n.refuses(motd, "older than what was accepted")
+		n.has("motd", "third")
+		n.after(time.Second)
+		n.removeSigned(motd, nil, bob)
 		n.take()
 		n.stop()
 		n.bucket.put(motd, second)
@@ -162,16 +174,19 @@ func TestTrustOlderAfterARestart(t *testing.T) {
 }
 
 // removeSigned removes a key with a proof.
-func (n *node) removeSigned(key string, change func(*signed.Statement), by ...*signed.Signer) {
+func (n *node) removeSigned(key string, change func(*signed.Statement), by ...*signed.Signer) (proof []byte) {
 	n.t.Helper()
 	s := signed.Statement{Action: signed.Remove, Target: key}
 	if change != nil {
 		change(&s)
 	}
-	if _, err := n.nats.DeleteSigned(n.t.Context(), key, signtest.Sign(n.t, s, by...)); err != nil {
+	proof = signtest.Sign(n.t, s, by...)
+	if _, err := n.nats.DeleteSigned(n.t.Context(), key, proof); err != nil {
 		n.t.Fatal(err)
 	}
 	n.settle()
+
+	return proof
 }
 
 // TestTrustOfRemovals: what is in force stays until a signed removal.

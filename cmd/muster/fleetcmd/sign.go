@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/choria-io/fisk"
 
@@ -24,6 +25,7 @@ type signCommand struct {
 	names  []string
 	digest string
 	renew  bool
+	yes    bool
 }
 
 // signedResult is the result for one key.
@@ -37,12 +39,13 @@ type signedResult struct {
 func addSign(env *cli.Env, parent *fisk.CmdClause) {
 	c := &signCommand{Env: env}
 	cmd := parent.Command("sign", "Sign what is assigned, or its removal")
-	cmd.HelpLong("Adds a signature to those that are there, for nodes that demand several; what is not signed yet is signed as it is. Look at it with muster fleet show first: with --digest, nothing else is signed than what you saw.\n\n" +
+	cmd.HelpLong("Adds a signature to those that are there, for nodes that demand several; what is not signed yet is signed as it is. Shows what is signed, and asks.\n\n" +
 		"  muster fleet sign group.web.motd --sign-key bob.nk\n" +
-		"  muster fleet sign group.web.motd --sign-key bob.nk --digest sha256-…\n" +
+		"  muster fleet sign group.web.motd --sign-key bob.nk --digest sha256-…   what was shown, and nothing else\n" +
 		"  muster fleet sign group.web.motd --sign-key bob.nk --renew    with a new expiry, without the signatures of others")
 	cmd.Arg("name", "Keys (see muster fleet ls), or unique names").Required().StringsVar(&c.names)
-	cmd.Flag("digest", "Sign only the content with this digest").PlaceHolder("DIGEST").StringVar(&c.digest)
+	cmd.Flag("digest", "Sign the content with this digest, terms included, and do not ask").PlaceHolder("DIGEST").StringVar(&c.digest)
+	cmd.Flag("yes", "Do not ask for confirmation").Short('y').UnNegatableBoolVar(&c.yes)
 	cmd.Flag("renew", "Sign it as new, without the signatures that are there").UnNegatableBoolVar(&c.renew)
 	c.AddSigning(cmd)
 	c.AddFormat(cmd)
@@ -94,8 +97,8 @@ func (c *signCommand) sign(ctx context.Context, store *store, signer *signing.Si
 		return signedResult{}, err
 	}
 	e := all[len(all)-1]
-	if c.digest != "" && c.digest != e.Digest {
-		return signedResult{}, fmt.Errorf("revision %d has the digest %s: it is not what you saw (see muster fleet show)", e.Revision, e.Digest)
+	if err := c.confirm(e); err != nil {
+		return signedResult{}, err
 	}
 	value, err := c.value(ctx, signer, e)
 	if err != nil {
@@ -109,6 +112,29 @@ func (c *signCommand) sign(ctx context.Context, store *store, signer *signing.Si
 	}
 
 	return out, err
+}
+
+// confirm shows what is signed, and asks. A digest is that of all of it: that of a
+// manifest leaves out the terms.
+func (c *signCommand) confirm(e model.Entry) error {
+	content, err := signed.Content(e.Value)
+	if err != nil {
+		return err
+	}
+	digest := model.DigestOf(content)
+	switch {
+	case c.digest == digest || c.digest == "" && c.yes:
+		return nil
+	case c.digest != "":
+		return fmt.Errorf("revision %d has the digest %s, terms included: it is not what you saw", e.Revision, digest)
+	case e.Deleted:
+		return c.Confirm("nothing was signed", fmt.Sprintf("revision %d removes %s", e.Revision, e.Key))
+	}
+	for line := range strings.Lines(fleet.Readable(e.Value)) {
+		c.Print.Remark("%s", print.Text(strings.TrimRight(line, "\n")))
+	}
+
+	return c.Confirm("nothing was signed", fmt.Sprintf("this is %s revision %d, %s", e.Key, e.Revision, digest))
 }
 
 // value returns the signed value of a revision.
