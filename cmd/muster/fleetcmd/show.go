@@ -35,6 +35,8 @@ type revisionDocument struct {
 	Manifest   string            `json:"manifest,omitempty"`
 	// Signed is who signed it; nil where nobody did.
 	Signed *signature `json:"signed,omitempty"`
+	// Rejected are the nodes that do not accept it.
+	Rejected []fleet.Rejection `json:"rejected,omitempty"`
 	// Files are the sizes of those in a bundle, by name.
 	Files map[string]int64 `json:"files,omitempty"`
 }
@@ -98,6 +100,11 @@ func (c *showCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	nodes, err := store.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	doc.Rejected = fleet.Rejections(e, nodes)
 
 	return c.Print.Result(c.Format, doc, func() { c.showRevision(e, doc) })
 }
@@ -127,6 +134,11 @@ func (s *store) content(ctx context.Context, e model.Entry) (fleet.Content, erro
 }
 
 func (c *showCommand) showRevision(e model.Entry, doc revisionDocument) {
+	defer func() {
+		for _, r := range doc.Rejected {
+			c.Print.Remark("# rejected by %s: %s", print.Text(r.Node), print.Text(print.OneLine(r.Reason)))
+		}
+	}()
 	stored := print.Time(e.Time)
 	if e.Deleted {
 		c.Print.Remark("# %s revision %d, %s: removed%s", e.Key, e.Revision, stored, doc.Signed)
