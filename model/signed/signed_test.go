@@ -301,6 +301,7 @@ func TestSignRefuses(t *testing.T) {
 		"family":  func(s *signed.Statement) { s.Action = signed.Ensure },
 		"action":  func(s *signed.Statement) { s.Action = "delete" },
 		"content": func(s *signed.Statement) { s.Action = signed.Remove },
+		"no text": func(s *signed.Statement) { s.Content = "a\xff" },
 		"expiry":  func(s *signed.Statement) { s.Expires = s.Issued },
 		"issued":  func(s *signed.Statement) { s.Issued = time.Time{} },
 	} {

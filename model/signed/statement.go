@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"time"
+	"unicode/utf8"
 
 	"github.com/musterfleet/muster/model"
 )
@@ -76,6 +77,8 @@ func (s Statement) check() error {
 		return fmt.Errorf("the action %q is not known", bound(string(s.Action)))
 	case s.Action == Ensure && model.CheckFamily(s.Target) != nil, s.Action != Ensure && model.CheckKey(s.Target) != nil:
 		return fmt.Errorf("the target %q is not one of the action %s", bound(s.Target), s.Action)
+	case !utf8.ValidString(s.Content): // JSON would replace what is none
+		return errors.New("the content is not UTF-8 (push it as a bundle)")
 	case s.Action == Remove && s.Content != "":
 		return errors.New("a removal has no content")
 	case s.Issued.IsZero() || !s.Expires.After(s.Issued):
