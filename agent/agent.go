@@ -15,6 +15,7 @@ import (
 	"github.com/musterfleet/muster/agent/assignments/bundles"
 	"github.com/musterfleet/muster/agent/bounds"
 	"github.com/musterfleet/muster/agent/delivery"
+	"github.com/musterfleet/muster/agent/gate"
 	"github.com/musterfleet/muster/agent/health"
 	"github.com/musterfleet/muster/agent/outbox"
 	"github.com/musterfleet/muster/agent/registrar"
@@ -142,7 +143,11 @@ func (a *Agent) open(ctx context.Context, o Options) (err error) {
 // makeLoop makes the loop with the assignments and requests on disk.
 func (a *Agent) makeLoop(ctx context.Context, o Options, report *reporter) error {
 	dir := o.Config.StateDir
-	set, err := assignments.Open(assignments.Options{Host: o.Host, Dir: dir, Source: o.Assignments, Bundles: o.Bundles, Loader: o.Loader, Log: a.log})
+	trust, err := gate.Open(gate.Options{Host: o.Host, Path: filepath.Join(dir, "trust.json"), Policy: a.config.policy, Now: time.Now})
+	if err != nil {
+		return err
+	}
+	set, err := assignments.Open(assignments.Options{Host: o.Host, Dir: dir, Source: o.Assignments, Gate: trust, Bundles: o.Bundles, Loader: o.Loader, Log: a.log})
 	if err != nil {
 		return err
 	}
@@ -160,6 +165,7 @@ func (a *Agent) makeLoop(ctx context.Context, o Options, report *reporter) error
 	service, err := requests.Open(ctx, requests.Options{
 		Node: o.Config.Node, Host: o.Host, Dir: filepath.Join(dir, "requests"), Loader: o.Loader, Log: a.log,
 		Facts: a.facts.wait, FactsNow: a.facts.values, Run: runner.request, Report: report.ensure, Wake: wakes.signal.Notify,
+		Open: a.config.opener(trust), Untrusted: (&untrusted{report: report, log: a.log}).note,
 		Inputs: func(facts model.Facts) manifest.Inputs {
 			return manifest.Inputs{Facts: facts, MaxDepth: a.config.get().MaxDepth}
 		},

@@ -37,6 +37,10 @@ func (s still) Entries() (map[string]model.Entry, model.Sync) {
 
 func (s still) Read(_ context.Context, key string, _ uint64) (model.Entry, error) { return s[key], nil }
 
+func (still) Removal(context.Context, string) (model.Entry, error) {
+	return model.Entry{}, model.ErrNotFound
+}
+
 // sink takes everything.
 type sink struct{}
 

@@ -146,6 +146,10 @@ func (b *memoryBucket) Read(_ context.Context, key string, _ uint64) (model.Entr
 	return e, nil
 }
 
+func (b *memoryBucket) Removal(context.Context, string) (model.Entry, error) {
+	return model.Entry{}, model.ErrNotFound
+}
+
 func (b *memoryBucket) SetGroups(groups []string) { b.change(func() { b.groups = groups }) }
 
 func (b *memoryBucket) change(f func()) {

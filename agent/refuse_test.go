@@ -394,7 +394,7 @@ func TestAssignmentDigestAndRevision(t *testing.T) {
 
 func TestOtherDocuments(t *testing.T) {
 	for name, c := range map[string]struct{ value, want string }{
-		"envelope":         {`{"payloadType": "application/vnd.x", "payload": "eA==", "signatures": []}`, "signed envelopes are not supported by this version"},
+		"envelope":         {`{"payloadType": "application/vnd.x", "payload": "eA==", "signatures": []}`, "broken signed envelope: its payloadType is"},
 		"unknown protocol": {"protocol: io.muster.v2.assignment\n", "group.all.motd:1:11: the protocol \\\"io.muster.v2.assignment\\\" is not known"},
 		"no manifest":      {"protocol: io.muster.v1.assignment\n", "either a `manifest` or a `bundle`"},
 		"no digest":        {"protocol: io.muster.v1.assignment\nbundle: sha256-12\n", "invalid bundle digest"},

@@ -18,6 +18,7 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/signed"
 )
 
 // Content is what a revision assigns, as files: the manifest, the files of a bundle,
@@ -46,9 +47,9 @@ func ContentOf(e model.Entry, open func(digest string) (io.ReadCloser, error)) (
 	if e.Deleted {
 		return c, nil
 	}
-	a, ok := model.DecodeAssignment(e.Value)
+	a, content, ok := signed.Assignment(e.Value)
 	if !ok {
-		a.Manifest = string(e.Value)
+		a.Manifest = string(content)
 	}
 	terms := a
 	terms.Protocol, terms.Name, terms.Digest, terms.Issued, terms.Manifest, terms.Bundle = "", "", "", time.Time{}, "", ""

@@ -5,15 +5,17 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/signed"
 	"github.com/musterfleet/muster/resources/document"
 )
 
-// same reports whether two values are equal, except for the time they were issued.
+// same reports whether two values assign the same, except for the time they were
+// issued, and signed or not.
 func same(a, b []byte) bool {
-	first, ok := model.DecodeAssignment(a)
-	second, also := model.DecodeAssignment(b)
+	first, x, ok := signed.Assignment(a)
+	second, y, also := signed.Assignment(b)
 	if !ok || !also {
-		return bytes.Equal(a, b)
+		return x != nil && bytes.Equal(x, y)
 	}
 	first.Issued, second.Issued = time.Time{}, time.Time{}
 	x, err := model.EncodeAssignment(first)
@@ -23,9 +25,13 @@ func same(a, b []byte) bool {
 }
 
 // Readable returns a value for people: a bare manifest as it is, an assignment
-// document as YAML with the manifest's lines as lines.
+// document as YAML with the manifest's lines as lines, a signed one without what is
+// around it.
 func Readable(value []byte) string {
-	a, ok := model.DecodeAssignment(value)
+	a, content, ok := signed.Assignment(value)
+	if content != nil {
+		value = content
+	}
 	if !ok {
 		return string(value)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/signed"
 )
 
 // Assignments is where nodes read their assignments.
@@ -26,6 +27,15 @@ type Bundles interface {
 	// PutBundle stores a bundle, read from its beginning, under its digest, and
 	// returns the digest. It does not store a bundle twice.
 	PutBundle(ctx context.Context, r io.ReadSeeker) (digest string, err error)
+}
+
+// Signer signs what is assigned.
+type Signer interface {
+	// Assignment returns the signed value of a key; current is what is assigned, nil
+	// for nothing.
+	Assignment(ctx context.Context, key string, content, current []byte) ([]byte, error)
+	// HasSigned reports whether a value is signed as it would be now.
+	HasSigned(ctx context.Context, key string, value []byte) bool
 }
 
 // Push is a manifest with its targets and terms.
@@ -55,6 +65,10 @@ type Pushed struct {
 type Pusher struct {
 	Assignments Assignments
 	Bundles     Bundles
+	// Signer signs; nil leaves values as they are.
+	Signer Signer
+	// OnUnsigned, if set, gets the keys that were signed and are not any more.
+	OnUnsigned func(key string)
 	// OnBundle, if set, gets the size of a bundle in bytes, before it is stored.
 	OnBundle func(size int64)
 }
@@ -91,7 +105,7 @@ func (p *Pusher) Push(ctx context.Context, push Push) ([]Pushed, error) {
 func (p *Pusher) one(ctx context.Context, out *Pushed, value []byte, store func() error) error {
 	current, err := p.Assignments.Get(ctx, out.Key)
 	switch {
-	case err == nil && same(current.Value, value):
+	case err == nil && same(current.Value, value) && (p.Signer == nil || p.Signer.HasSigned(ctx, out.Key, current.Value)):
 		out.Revision, out.Unchanged = current.Revision, true
 		return nil
 	case err != nil && !errors.Is(err, model.ErrNotFound):
@@ -101,6 +115,14 @@ func (p *Pusher) one(ctx context.Context, out *Pushed, value []byte, store func(
 		if err := store(); err != nil {
 			return err
 		}
+	}
+	switch {
+	case p.Signer != nil:
+		if value, err = p.Signer.Assignment(ctx, out.Key, value, current.Value); err != nil {
+			return err
+		}
+	case p.OnUnsigned != nil && signed.IsEnvelope(current.Value):
+		p.OnUnsigned(out.Key)
 	}
 	out.Revision, err = p.Assignments.Put(ctx, out.Key, value)
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/musterfleet/muster/fleet/describe"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/signed"
 )
 
 // NodeLister knows the nodes.
@@ -106,7 +107,11 @@ func Unassigned(n model.Node, assigned []model.Entry) []RolloutStatus {
 		if m.Revision == 0 || slices.ContainsFunc(assigned, func(e model.Entry) bool { return e.Key == key }) {
 			continue
 		}
-		out = append(out, RolloutStatus{Node: n.Node, Key: key, Status: StatusUnassigned, Current: m.Revision, Outcome: m.Outcome, At: m.At, Reason: "runs, but is not assigned"})
+		reason := "runs, but is not assigned"
+		if m.Late != "" {
+			reason += ": " + m.Late
+		}
+		out = append(out, RolloutStatus{Node: n.Node, Key: key, Status: StatusUnassigned, Current: m.Revision, Outcome: m.Outcome, At: m.At, Reason: reason})
 	}
 
 	return out
@@ -215,7 +220,7 @@ func ExplainSkipped(ctx context.Context, get func(ctx context.Context, key strin
 
 // skippedBy returns which of its terms a node skips an assignment for.
 func skippedBy(value []byte) string {
-	a, _ := model.DecodeAssignment(value)
+	a, _, _ := signed.Assignment(value)
 	switch {
 	case !a.Expires.IsZero() && !a.Expires.After(time.Now()):
 		return "skipped: expired at " + a.Expires.Local().Format(model.TimeFormat)
@@ -276,6 +281,25 @@ func (r Rollout) status(e model.Entry, n model.Node) RolloutStatus {
 // has that: nodes publish no field of its own for it.
 func rejected(m model.ManifestState) bool {
 	return m.Outcome == model.OutcomeRefused || strings.HasPrefix(m.Late, string(model.OutcomeRefused))
+}
+
+// Rejection is why a node rejected the newest revision of a key.
+type Rejection struct {
+	Node   string `json:"node"`
+	Reason string `json:"reason"`
+}
+
+// Rejections returns the nodes that rejected a revision, or would not accept again
+// what they run, by node.
+func Rejections(e model.Entry, nodes []model.Node) []Rejection {
+	var out []Rejection
+	for _, n := range nodes {
+		if m := stateOf(e, n); rejected(m) && max(m.Seen, m.Revision) == e.Revision {
+			out = append(out, Rejection{n.Node, cmp.Or(m.Late, "rejected")})
+		}
+	}
+
+	return out
 }
 
 // absence returns since when a node is unreachable.

@@ -10,6 +10,7 @@ const (
 	ProtocolNode           = "io.muster.v1.node"
 	ProtocolHealth         = "io.muster.v1.health"
 	ProtocolRegistration   = "io.muster.v1.registration"
+	ProtocolStatement      = "io.muster.v1.statement"
 )
 
 // StateProtocol is the protocol id of the state of a resource type.

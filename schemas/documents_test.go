@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/signed"
 )
 
 var at = time.Date(2026, 3, 4, 5, 6, 7, 89, time.FixedZone("", 3600))
@@ -69,6 +70,8 @@ func documents() []struct {
 			Protocol: model.ProtocolAssignment, Name: "motd", Manifest: "muster: {}", Digest: "sha256-00", Data: map[string]any{"a": []int{1}}, Noop: true,
 			Drift: model.DriftReport, Interval: model.Duration(90 * time.Second), When: "true", Priority: -1, Expires: at, Issued: at,
 		}},
+		{"statement", "of an assignment", &signed.Statement{Protocol: model.ProtocolStatement, Fleet: "muster", Action: signed.Assign, Target: "group.web.motd", Content: "muster: {}", Issued: at, Expires: at}},
+		{"statement", "of a removal", &signed.Statement{Protocol: model.ProtocolStatement, Fleet: "muster", Action: signed.Remove, Target: "group.web.motd", Issued: at, Expires: at}},
 		{"assignment", "a bundle", &model.Assignment{Protocol: model.ProtocolAssignment, Bundle: "sha256-00"}},
 	}
 }

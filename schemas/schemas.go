@@ -41,6 +41,7 @@ func Documents() []Document {
 		{"transaction", model.ProtocolTransaction, "Result of one resource in one run"},
 		{"run", model.ProtocolRun, "The summary of one run of one manifest"},
 		{"assignment", model.ProtocolAssignment, "A manifest assigned to a node or group"},
+		{"statement", model.ProtocolStatement, "What is signed: the payload of an envelope"},
 		{"health", model.ProtocolHealth, "A change of a health check's status"},
 		{"registration", model.ProtocolRegistration, "A service at an address, as a node registers it"},
 		{"node", model.ProtocolNode, "Status of a node"},

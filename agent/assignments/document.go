@@ -4,26 +4,32 @@ import (
 	"bytes"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/signed"
 	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/document/decode"
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
 // parse reads the value of an entry: a bare manifest, or the document around
-// one. The problems never pass.
+// one, either of them in an envelope, whose signatures the gate judges. The problems
+// never pass.
 func parse(e model.Entry) (*Version, model.Problems) {
 	if e.Refused != "" {
 		return nil, model.Problems{{Pos: model.Position{File: e.Key, Line: 1, Column: 1}, Message: e.Refused}}
 	}
 	v := &Version{Entry: e, sum: model.DigestOf(e.Value)}
-	switch kind, problems := kindOf(e); {
+	content, err := signed.Content(e.Value)
+	if err != nil {
+		return nil, model.ProblemAt(model.Position{File: e.Key}, "push it again", "%v", err)
+	}
+	switch kind, problems := kindOf(e.Key, content); {
 	case problems != nil:
 		return nil, problems
 	case kind == "":
-		v.Manifest, v.Digest = string(e.Value), v.sum
+		v.Manifest, v.Digest = string(content), model.DigestOf(content)
 		return v, nil
 	}
-	places, problems := decode.Document(e.Key, e.Value, manifest.DefaultMaxBytes, &v.Assignment)
+	places, problems := decode.Document(e.Key, content, manifest.DefaultMaxBytes, &v.Assignment)
 	_, name, _ := model.SplitKey(e.Key)
 	for _, p := range v.Validate(name) {
 		if p.Pos = places[p.Property]; p.Pos.IsZero() {
@@ -42,11 +48,11 @@ func parse(e model.Entry) (*Version, model.Problems) {
 
 // kindOf returns the protocol of a value, empty for a bare manifest. It looks at
 // the keys at the top only: what else is wrong is found by who reads it.
-func kindOf(e model.Entry) (string, model.Problems) {
-	if !bytes.Contains(e.Value, []byte("protocol")) && !bytes.Contains(e.Value, []byte("payload")) {
+func kindOf(key string, value []byte) (string, model.Problems) {
+	if !bytes.Contains(value, []byte("protocol")) && !bytes.Contains(value, []byte("payload")) {
 		return "", nil
 	}
-	root, problems := document.Read(e.Key, e.Value, manifest.DefaultMaxBytes)
+	root, problems := document.Read(key, value, manifest.DefaultMaxBytes)
 	if problems != nil {
 		// manifest.Parse reports it with hints.
 		return "", nil
@@ -55,7 +61,7 @@ func kindOf(e model.Entry) (string, model.Problems) {
 	_, payload := root.Get("payload")
 	_, signed := root.Get("signatures")
 	if typed || payload && signed {
-		return "", model.ProblemAt(root.Pos, "push it without a signature", "signed envelopes are not supported by this version")
+		return "", model.ProblemAt(root.Pos, "push it again", "a signed envelope is JSON, and has no other within")
 	}
 	protocol, has := root.Get("protocol")
 	if has && protocol.Text != model.ProtocolAssignment {

@@ -31,7 +31,7 @@ func (t *turn) resolveCandidate(ctx context.Context, u *unit) (v *Version, assig
 			continue
 		}
 		u.late = late
-		if late.isZero() && u.stale.isZero() {
+		if late.isZero() && u.stale.isZero() && u.untrusted.isZero() {
 			u.retry.clear()
 		}
 		return v, holds
@@ -45,6 +45,9 @@ func (t *turn) resolveCandidate(ctx context.Context, u *unit) (v *Version, assig
 func (t *turn) resolveEntry(ctx context.Context, u *unit, e model.Entry) (v *Version, holds bool, err error) {
 	if e.Value == nil {
 		return nil, false, u.unread
+	}
+	if err := t.judge(ctx, u, e); err != nil {
+		return nil, false, err
 	}
 	err = tasks.Guard(t.o.Log, "reading "+u.key, func() error {
 		if v, err = u.read(e); err != nil {

@@ -22,6 +22,10 @@ type Source interface {
 	// Read reads a key at a revision or a later one. Every error may pass; it wraps
 	// model.ErrNotFound when the bucket does not hold the key.
 	Read(ctx context.Context, key string, revision uint64) (model.Entry, error)
+	// Removal returns the message that ended the assignment of a key, not deleted where
+	// there is a value again. Every error may pass, except model.ErrNotFound: there is
+	// no such message.
+	Removal(ctx context.Context, key string) (model.Entry, error)
 }
 
 // Loader makes resources of manifests; *manifest.Loader is one.
@@ -30,12 +34,24 @@ type Loader interface {
 	Condition(ctx context.Context, name string, v document.Value, in manifest.Inputs) (bool, error)
 }
 
+// Gate judges what was signed.
+type Gate interface {
+	// Demands reports whether signatures are demanded.
+	Demands() bool
+	// Assignment judges a value, which may have been accepted before. The error is
+	// model.Problems where trying again does not help.
+	Assignment(ctx context.Context, e model.Entry, before bool) error
+	// Removal judges the message that ended an assignment, as Assignment does.
+	Removal(ctx context.Context, e model.Entry) error
+}
+
 // Options are what a Set is made from.
 type Options struct {
 	Host *host.Host
 	// Dir is the state directory of the node.
 	Dir     string
 	Source  Source
+	Gate    Gate
 	Bundles bundles.Source
 	Loader  Loader
 	Log     *slog.Logger

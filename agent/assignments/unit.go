@@ -1,6 +1,7 @@
 package assignments
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -28,6 +29,9 @@ type unit struct {
 	// late is why the newest version is not active, stale why the active one is what
 	// it resolved to before.
 	late, stale reason
+	// untrusted is why the active one, or that the bucket does not have it any more,
+	// would not be accepted now.
+	untrusted reason
 }
 
 // reason is why something is not active; the zero value is none.
@@ -67,7 +71,7 @@ func newUnit(key string) *unit {
 func (u *unit) assign(e model.Entry) {
 	if u.newest == nil || !sameRevision(*u.newest, e) {
 		u.retry.clear()
-		u.late, u.stale, u.unread = reason{}, reason{}, nil
+		u.late, u.stale, u.untrusted, u.unread = reason{}, reason{}, reason{}, nil
 	}
 	for _, known := range []*model.Entry{u.newest, u.record.Good, u.record.Newest} {
 		if e.Value == nil && known != nil && sameRevision(*known, e) {
@@ -161,7 +165,7 @@ func (u *unit) clearRejection(e model.Entry) {
 func (u *unit) state(stays string) model.ManifestState {
 	out := model.ManifestState{}
 	if u.active != nil {
-		out = model.ManifestState{Revision: u.active.Entry.Revision, Digest: u.active.Digest, Late: u.stale.String()}
+		out = model.ManifestState{Revision: u.active.Entry.Revision, Digest: u.active.Digest, Late: cmp.Or(u.stale, u.untrusted).String()}
 	}
 	if u.newest != nil && (u.active == nil || u.active.Entry.Revision != u.newest.Revision) {
 		out.Seen, out.SeenAt, out.Late = u.newest.Revision, u.newest.Time, u.late.String()

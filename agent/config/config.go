@@ -9,6 +9,7 @@ import (
 
 	"github.com/musterfleet/muster/agent/outbox"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/signed"
 	"github.com/musterfleet/muster/resources/document/decode"
 	"github.com/musterfleet/muster/resources/manifest"
 )
@@ -27,6 +28,7 @@ type Config struct {
 	NATS           NATS              `json:"nats" restart:"true" doc:"How NATS is reached. With nothing set: the selected context of the nats tools, else nats://127.0.0.1:4222."`
 	Prefix         string            `json:"prefix" restart:"true" doc:"First token of all subjects and, in capitals, of all buckets of the fleet."`
 	Log            Log               `json:"log" doc:"The log, which goes to standard error."`
+	Trust          Trust             `json:"trust" doc:"Whose signatures this node demands; see muster trust."`
 
 	ShutdownTimeout model.Duration `json:"shutdown_timeout" doc:"How long the change in hand may take to finish when the agent shuts down."`
 	OutboxMaxBytes  model.Size     `json:"outbox_max_bytes" doc:"How much disk reports may take while they cannot be delivered. When it is full, summaries of stable runs go first."`
@@ -51,6 +53,29 @@ type NATS struct {
 	APIPrefix    string   `json:"api_prefix" doc:"Prefix of the JetStream API, where it is neither $JS.API nor fleet.API, which are found by themselves."`
 }
 
+// Trust is whose signatures are demanded.
+type Trust struct {
+	Keys      []TrustedKey `json:"keys" doc:"Public keys of operators, each with key, name, and the families it may sign for (group.web, node.*, group.*; none are all). With any, assignments, their removal and requests are accepted only when they are signed; without any, signatures are not looked at."`
+	Threshold int          `json:"threshold" doc:"How many of the keys must have signed."`
+}
+
+// TrustedKey is a key whose signatures count.
+type TrustedKey struct {
+	Key      string   `json:"key" yaml:"key"`
+	Name     string   `json:"name" yaml:"name,omitempty"`
+	Families []string `json:"families" yaml:"families,omitempty,flow"`
+}
+
+// Policy returns what a node demands of signatures.
+func (c *Config) Policy() signed.Policy {
+	p := signed.Policy{Fleet: c.Prefix, Threshold: c.Trust.Threshold}
+	for _, k := range c.Trust.Keys {
+		p.Keys = append(p.Keys, signed.Trusted{Key: signed.Key(k.Key), Name: k.Name, Families: k.Families})
+	}
+
+	return p
+}
+
 // Log is how the log is written.
 type Log struct {
 	Format string `json:"format" doc:"text or json."`
@@ -70,6 +95,7 @@ func Default(hostname string) Config {
 		NATS:            NATS{Servers: []string{}},
 		Prefix:          "muster",
 		Log:             Log{Format: "text", Level: "info"},
+		Trust:           Trust{Keys: []TrustedKey{}, Threshold: 1},
 		ShutdownTimeout: model.Duration(time.Minute),
 		OutboxMaxBytes:  outbox.DefaultMaxBytes,
 		Heartbeat:       model.Duration(time.Minute),

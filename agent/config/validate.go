@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/signed"
 )
 
 // Validate returns every problem of the configuration, by key.
@@ -20,6 +21,7 @@ func (c *Config) Validate() model.Problems {
 	if !model.IsToken(c.Prefix) || c.Prefix != strings.ToLower(c.Prefix) {
 		out.Property("prefix", "use lower-case letters, digits, - and _ only", "%q is not a valid prefix", c.Prefix)
 	}
+	c.checkTrust(&out)
 	c.checkTimes(&out)
 	c.checkNumbers(&out)
 	if !filepath.IsAbs(c.StateDir) {
@@ -50,6 +52,40 @@ func (c *Config) checkGroups(out *model.Problems) {
 			out.Property(key, "leave it out", "every node is in the group all")
 		case slices.Index(c.Groups, g) < i:
 			out.Property(key, "keep one of them", "the group %s is there twice", g)
+		}
+	}
+}
+
+// checkTrust also reports families of this node for which too few keys may sign: no
+// assignment of them could be accepted.
+func (c *Config) checkTrust(out *model.Problems) {
+	seen := map[string]bool{}
+	for i, k := range c.Trust.Keys {
+		at := fmt.Sprintf("trust.keys.%d", i)
+		if _, err := signed.ParseKey(k.Key); err != nil {
+			out.Property(at+".key", "muster trust key new prints one", "`key` of `trust.keys`: %v", err)
+		}
+		if seen[k.Key] {
+			out.Property(at+".key", "keep one of them", "the key %s is there twice", k.Key)
+		}
+		seen[k.Key] = true
+		for j, family := range k.Families {
+			if signed.CheckFamily(family) != nil {
+				out.Property(fmt.Sprintf("%s.families.%d", at, j), "write group.<group>, node.<node>, group.* or node.*", "%q is not a family", family)
+			}
+		}
+	}
+	if c.Trust.Threshold < 1 {
+		out.Property("trust.threshold", "", "`trust.threshold` must be at least 1")
+		return
+	}
+	policy := c.Policy()
+	if !policy.On() {
+		return
+	}
+	for _, family := range model.Families(c.Node, c.Groups) {
+		if can := policy.Signers(family); can > 0 && can < c.Trust.Threshold {
+			out.Property("trust.threshold", "add keys, or lower it", "only %d of `trust.keys` may sign for %s, and %d must", can, family, c.Trust.Threshold)
 		}
 	}
 }

@@ -16,6 +16,9 @@ var errNotRecorded = errors.New("the request cannot be recorded, without which i
 // errOtherRequest is an id that comes again with something else.
 var errOtherRequest = errors.New("its id was used for another request, give it one of its own")
 
+// errNoID is a request that could be executed twice.
+var errNoID = errors.New("a request that is queued or signed needs an id, or it could be executed twice")
+
 // errNotKept is a request that a restart lost.
 var errNotKept = errors.New("the agent was ended before it began, and what is sensitive is not kept: send it again")
 

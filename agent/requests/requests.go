@@ -37,6 +37,15 @@ type Run struct {
 	OnTransaction func(*model.Transaction)
 }
 
+// Opened is the request of a message.
+type Opened struct {
+	Request []byte
+	// Signed is that it came in an envelope, Stale why it must not be executed unless
+	// it was accepted before.
+	Signed bool
+	Stale  error
+}
+
 // Options are what a Service is made from.
 type Options struct {
 	Node string
@@ -44,6 +53,9 @@ type Options struct {
 	// Dir keeps the requests of the last day.
 	Dir    string
 	Loader Loader
+	// Open opens a message, which may be signed. The error is why its request is never
+	// executed; what could be opened is returned with it.
+	Open func(ctx context.Context, data []byte) (Opened, error)
 	// Facts waits for the facts of the node; FactsNow does not.
 	Facts    func(context.Context) (model.Facts, error)
 	FactsNow func() model.Facts
@@ -53,8 +65,10 @@ type Options struct {
 	Env func(model.Facts) resource.Env
 	// Run makes a run; ctx ends when it must not begin, hard when it is broken off.
 	Run func(ctx, hard context.Context, r Run) (*model.Run, error)
-	// Report reports a final response.
-	Report func(model.EnsureResponse)
+	// Report reports a final response, Untrusted why a request was not accepted that is
+	// not signed as it must be.
+	Report    func(model.EnsureResponse)
+	Untrusted func(why string)
 	// Wake is called when a request waits for AnswerNext. It must not block.
 	Wake func()
 	Log  *slog.Logger
@@ -91,7 +105,7 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 // executed also after a restart, unless it has expired or is sensitive. A
 // rejected request that has an id is reported too.
 func (s *Service) Ensure(ctx context.Context, data []byte, respond func(model.EnsureResponse)) {
-	if response, err := s.accept(ctx, &request{}, data, respond); err != nil {
+	if response, err := s.open(ctx, &request{}, data, respond); err != nil {
 		respond(s.reject(response, err))
 	}
 }
@@ -100,11 +114,11 @@ func (s *Service) Ensure(ctx context.Context, data []byte, respond func(model.En
 // is that of the request where it has none. Its responses are reported. With an
 // error the request may be accepted when it comes again.
 func (s *Service) Command(ctx context.Context, id string, data []byte) error {
-	if id = cmp.Or(idOf(data), id); id == "" {
+	response, err := s.open(ctx, &request{ID: id, Command: true}, data, func(model.EnsureResponse) {})
+	if errors.Is(err, errNoID) {
 		s.o.Log.ErrorContext(ctx, "command rejected: it has no id and could be executed twice")
 		return nil
 	}
-	response, err := s.accept(ctx, &request{ID: id, Command: true}, data, func(model.EnsureResponse) {})
 	if err != nil && !errors.Is(err, errNotRecorded) {
 		s.reject(response, err)
 		return nil
@@ -132,15 +146,36 @@ func (s *Service) reject(response model.EnsureResponse, err error) model.EnsureR
 	return response
 }
 
-// accept records and queues a request, under the id of q where it has none of
-// its own. With an error, the response still lacks its phase.
+// open accepts the request of a message, which may be signed. With an error, the
+// response still lacks its phase.
+func (s *Service) open(ctx context.Context, q *request, data []byte, respond func(model.EnsureResponse)) (model.EnsureResponse, error) {
+	opened, err := s.o.Open(ctx, data)
+	own := idOf(opened.Request)
+	q.ID = cmp.Or(own, q.ID)
+	// One that comes again may be late: it was accepted in time.
+	if err == nil && !s.store.knows(q.ID) {
+		err = opened.Stale
+	}
+	if err != nil {
+		s.o.Untrusted(err.Error())
+		return s.response(q.ID), err
+	}
+	// The id of a queued message is not signed.
+	if q.Command && q.ID == "" || opened.Signed && own == "" {
+		return s.response(q.ID), errNoID
+	}
+
+	return s.accept(ctx, q, opened.Request, respond)
+}
+
+// accept records and queues a request. With an error, the response still lacks its
+// phase.
 func (s *Service) accept(ctx context.Context, q *request, data []byte, respond func(model.EnsureResponse)) (model.EnsureResponse, error) {
 	req, properties, err := manifest.ParseRequest("request", data)
 	if err != nil {
-		return s.response(cmp.Or(idOf(data), q.ID)), err
+		return s.response(q.ID), err
 	}
-	req.ID = cmp.Or(req.ID, q.ID)
-	if req.ID == "" {
+	if req.ID = cmp.Or(req.ID, q.ID); req.ID == "" {
 		req.ID = ksuid.New().String()
 	}
 	response := s.response(req.ID)

@@ -23,7 +23,7 @@ import (
 // within that is not executed again.
 const (
 	maxKnown = 10_000
-	keepFor  = 24 * time.Hour
+	keepFor  = 25 * time.Hour // longer than a request is valid, with clocks apart
 )
 
 // store are the ensure requests of the last day, on disk.
@@ -113,6 +113,15 @@ func (s *store) accept(ctx context.Context, q *request, respond func(model.Ensur
 	}
 
 	return true, nil
+}
+
+// knows reports whether a request with an id was accepted.
+func (s *store) knows(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, known := s.known[fileName(id)]
+
+	return known
 }
 
 // record keeps a response, and returns those who wait for it, also with the

@@ -20,6 +20,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/cmd/muster/provisioncmd"
 	"github.com/musterfleet/muster/cmd/muster/registrationcmd"
+	"github.com/musterfleet/muster/cmd/muster/trustcmd"
 	"github.com/musterfleet/muster/resources"
 	"github.com/musterfleet/muster/resources/health/goss"
 	"github.com/musterfleet/muster/resources/resource"
@@ -82,6 +83,7 @@ func commands(env *cli.Env) *fisk.Application {
 	agentcmd.Add(env, app)
 	fleetcmd.Add(env, app, provisioncmd.Add)
 	registrationcmd.Add(env, app)
+	trustcmd.Add(env, app)
 	demo.Add(env, app, execute)
 	app.Command("version", "Show the version").Action(env.Action(func(context.Context) error {
 		_, err := fmt.Fprintln(env.Print.Out, cli.Version())

@@ -10,6 +10,7 @@ import (
 
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/signed"
 )
 
 // Bucket is the bucket of assignments.
@@ -36,7 +37,18 @@ func (s Bucket) Put(ctx context.Context, key string, value []byte) (uint64, erro
 // too where the bucket holds none of that name, because a node may hold one of an
 // earlier bucket. The error wraps model.ErrInvalidName.
 func (s Bucket) Delete(ctx context.Context, key string) (uint64, error) {
-	revision, err := s.change(ctx, key, kvstore.NewDeletion)
+	return s.DeleteSigned(ctx, key, nil)
+}
+
+// DeleteSigned is Delete with a proof in the deletion, for nodes that demand
+// signatures. Others, and clients of NATS, do not read it.
+func (s Bucket) DeleteSigned(ctx context.Context, key string, proof []byte) (uint64, error) {
+	revision, err := s.change(ctx, key, func(subject string) *nats.Msg {
+		m := kvstore.NewDeletion(subject)
+		m.Data = proof
+
+		return m
+	})
 	if err != nil {
 		return 0, fmt.Errorf("delete manifest %s: %w", key, err)
 	}
@@ -72,7 +84,7 @@ func (s Bucket) Get(ctx context.Context, key string) (model.Entry, error) {
 func newEntry(key string, m kvstore.Message) model.Entry {
 	e := kvstore.NewEntry(key, m)
 	if !e.Deleted {
-		e.Digest = model.ContentDigest(e.Value)
+		e.Digest = signed.ContentDigest(e.Value)
 	}
 
 	return e

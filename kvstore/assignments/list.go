@@ -10,6 +10,7 @@ import (
 
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/signed"
 )
 
 // List returns the assignments of some families, or of all for none, in the order
@@ -62,7 +63,7 @@ func (s Bucket) entries(ctx context.Context, families []string, headersOnly bool
 		if key := strings.TrimPrefix(m.Subject, kvstore.KVSubject(bucket, "")); keep(m, key) {
 			e := kvstore.NewEntry(key, m)
 			if e.Deleted = false; !headersOnly {
-				e.Digest = model.ContentDigest(m.Data)
+				e.Digest = signed.ContentDigest(m.Data)
 			}
 			e.Value = nil
 			all = append(all, e)

@@ -87,7 +87,7 @@ func (t *table) put(key string, m kvstore.Message) {
 	t.sync.Kept = without(t.sync.Kept, key)
 	switch {
 	case m.Deleted() && !m.Forged:
-		t.remove(key, known)
+		t.remove(key) // also of an unknown key: this removal may be signed
 		return
 	case !known || before.Revision != m.Sequence || !before.Time.Equal(m.Time):
 		t.changed = append(t.changed, key)
@@ -101,14 +101,12 @@ func (t *table) put(key string, m kvstore.Message) {
 func (t *table) drop(key string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.remove(key, true)
+	t.remove(key)
 }
 
-func (t *table) remove(key string, known bool) {
+func (t *table) remove(key string) {
 	delete(t.entries, key)
-	if known {
-		t.changed = append(t.changed, key)
-	}
+	t.changed = append(t.changed, key)
 }
 
 // keep leaves a key in force, and reports whether it was not kept before. It counts

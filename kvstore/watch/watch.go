@@ -155,3 +155,19 @@ func (w *Watch) Read(ctx context.Context, key string, revision uint64) (model.En
 
 	return e, nil
 }
+
+// Removal reads the message that ended a key, with what it holds; not deleted where
+// there is a value again. The error wraps model.ErrNotFound where the bucket has
+// neither.
+func (w *Watch) Removal(ctx context.Context, key string) (model.Entry, error) {
+	bucket := w.store.Names().Manifests()
+	m, err := w.store.Last(ctx, kvstore.KVStream(bucket), kvstore.KVSubject(bucket, key))
+	if err != nil {
+		return model.Entry{}, err
+	}
+
+	e := kvstore.NewEntry(key, m)
+	e.Deleted = e.Deleted && !m.Forged // which ends nothing
+
+	return e, nil
+}

@@ -42,7 +42,7 @@ func (f *File) mustNotRead(because string) []Breach {
 
 // timeless are the rooms that work on what they are given, at any time.
 var timeless = []string{
-	"model", "resources", "resources/document", "resources/resource", "resources/engine/observe", "resources/engine/journal",
+	"model", "model/signed", "resources", "resources/document", "resources/resource", "resources/engine/observe", "resources/engine/journal",
 	"resources/engine/session", "resources/registration", "schemas",
 }
 

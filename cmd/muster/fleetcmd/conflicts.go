@@ -9,6 +9,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/signed"
 	"github.com/musterfleet/muster/resources/engine/graph"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/resource"
@@ -52,7 +53,7 @@ func (c *pushCommand) confirmNoop(ctx context.Context, s *store, push fleet.Push
 		if err != nil {
 			return err
 		}
-		if a, _ := model.DecodeAssignment(e.Value); !a.Noop {
+		if a, _, _ := signed.Assignment(e.Value); !a.Noop {
 			enforced = append(enforced, key)
 		}
 	}
@@ -66,9 +67,9 @@ func (c *pushCommand) confirmNoop(ctx context.Context, s *store, push fleet.Push
 // declaredBy returns what an assignment declares, as far as that is known here:
 // nothing of a bundle, or of what only its nodes can evaluate.
 func (c *pushCommand) declaredBy(ctx context.Context, e model.Entry) []*resource.Resource {
-	a, ok := model.DecodeAssignment(e.Value)
+	a, content, ok := signed.Assignment(e.Value)
 	if !ok {
-		a.Manifest = string(e.Value)
+		a.Manifest = string(content)
 	}
 	doc, err := manifest.Parse(e.Key, []byte(a.Manifest))
 	if err != nil {

@@ -28,6 +28,7 @@ func Add(env *cli.Env, app *fisk.Application, prepare func(*cli.Env, *fisk.CmdCl
 	addLs(env, cmd)
 	addShow(env, cmd)
 	addRollback(env, cmd)
+	addSign(env, cmd)
 	reportcmd.AddNodes(env, cmd)
 	ensurecmd.Add(env, cmd)
 	reportcmd.AddReports(env, cmd)

@@ -26,6 +26,7 @@ type pushCommand struct {
 	*cli.Env
 	print.Format
 	fleetcli.Targets
+	fleetcli.Signing
 	terms
 	source, name string
 	bundle, wait bool
@@ -52,12 +53,17 @@ func addPush(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Flag("timeout", "Maximum time to wait").Default("5m").DurationVar(&c.timeout)
 	c.AddTargets(cmd, "group")
 	c.addTerms(cmd)
+	c.AddSigning(cmd)
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(cli.UnlessNoop(c.run)))
 }
 
 func (c *pushCommand) run(ctx context.Context) error {
 	push, err := c.prepare(ctx)
+	if err != nil {
+		return err
+	}
+	signer, err := c.Signing.Open(c.Env)
 	if err != nil {
 		return err
 	}
@@ -77,7 +83,7 @@ func (c *pushCommand) run(ctx context.Context) error {
 	}
 	fleetcli.WarnUnknown(c.Log, push.Targets, nodes)
 	line := c.Print.Progress()
-	pusher := fleet.Pusher{Assignments: store, Bundles: content.New(store.KV), OnBundle: func(size int64) {
+	pusher := fleet.Pusher{Assignments: store, Bundles: content.New(store.KV), Signer: pusherSigner(signer), OnUnsigned: warnUnsigned(c.Log), OnBundle: func(size int64) {
 		line.Show("storing a bundle of %d KiB", (size+1023)/1024)
 	}}
 	done, err := pusher.Push(ctx, push)

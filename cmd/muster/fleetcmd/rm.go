@@ -11,7 +11,9 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/fleet/signing"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/signed"
 )
 
 // rmCommand is muster fleet rm.
@@ -19,6 +21,7 @@ type rmCommand struct {
 	*cli.Env
 	print.Format
 	fleetcli.Targets
+	fleetcli.Signing
 	names []string
 }
 
@@ -35,6 +38,7 @@ func addRm(env *cli.Env, parent *fisk.CmdClause) {
 		"  muster fleet rm node.web01.motd\n  muster fleet rm motd --group web --node web01")
 	cmd.Arg("name", "Names, with --node, --group or --all; or keys (see muster fleet ls)").Required().StringsVar(&c.names)
 	c.AddTargets(cmd, "group")
+	c.AddSigning(cmd)
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(cli.UnlessNoop(c.run)))
 }
@@ -67,6 +71,10 @@ func (c *rmCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	signer, err := c.Open(c.Env)
+	if err != nil {
+		return err
+	}
 	store, err := open(ctx, c.Env)
 	if err != nil {
 		return err
@@ -80,11 +88,7 @@ func (c *rmCommand) run(ctx context.Context) error {
 	}
 	var done []removed
 	for _, key := range keys {
-		remove := store.Delete
-		if !isAssignmentKey(key) {
-			remove = store.DeleteInvalid
-		}
-		revision, err := remove(ctx, key)
+		revision, err := c.remove(ctx, store, signer, key)
 		if err != nil {
 			failed = append(failed, err)
 			continue
@@ -98,6 +102,30 @@ func (c *rmCommand) run(ctx context.Context) error {
 	})
 
 	return errors.Join(append(failed, err)...)
+}
+
+// remove removes a key; nodes that demand signatures want a signed removal, and none
+// reads an invalid key.
+func (c *rmCommand) remove(ctx context.Context, store *store, signer *signing.Signing, key string) (uint64, error) {
+	if !isAssignmentKey(key) {
+		return store.DeleteInvalid(ctx, key)
+	}
+	current, err := store.Get(ctx, key)
+	if err != nil && !errors.Is(err, model.ErrNotFound) {
+		return 0, err
+	}
+	if signer == nil {
+		if signed.IsEnvelope(current.Value) {
+			warnUnsigned(c.Log)(key)
+		}
+		return store.Delete(ctx, key)
+	}
+	proof, err := signer.Removal(ctx, key, current.Value)
+	if err != nil {
+		return 0, err
+	}
+
+	return store.DeleteSigned(ctx, key, proof)
 }
 
 func isAssignmentKey(key string) bool { return isKey(key) && checkNameOrKey(key) == nil }

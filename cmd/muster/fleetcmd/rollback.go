@@ -8,15 +8,18 @@ import (
 	"github.com/choria-io/fisk"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/signed"
 )
 
 // rollbackCommand is muster fleet rollback.
 type rollbackCommand struct {
 	*cli.Env
 	print.Format
+	fleetcli.Signing
 	name string
 	to   uint64
 	yes  bool
@@ -31,11 +34,16 @@ func addRollback(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Arg("name", "Key (see muster fleet ls), or unique name").Required().StringVar(&c.name)
 	cmd.Flag("to", "Revision to assign again (default: the last that differs)").PlaceHolder("N").Uint64Var(&c.to)
 	cmd.Flag("yes", "Do not ask for confirmation where noop would end what is enforced").Short('y').UnNegatableBoolVar(&c.yes)
+	c.AddSigning(cmd)
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(cli.UnlessNoop(c.run)))
 }
 
 func (c *rollbackCommand) run(ctx context.Context) error {
+	signer, err := c.Open(c.Env)
+	if err != nil {
+		return err
+	}
 	store, key, all, err := openHistory(ctx, c.Env, c.name)
 	if err != nil {
 		return err
@@ -48,10 +56,13 @@ func (c *rollbackCommand) run(ctx context.Context) error {
 	if _, err := store.content(ctx, from); err != nil {
 		return fmt.Errorf("revision %d of %s: %w", from.Revision, key, err)
 	}
-	value := from.Value
+	value, err := unsignedValue(from)
+	if err != nil {
+		return err
+	}
+	now := all[len(all)-1]
 	if a, ok := model.DecodeAssignment(value); ok {
-		now := all[len(all)-1]
-		if current, _ := model.DecodeAssignment(now.Value); a.Noop && !now.Deleted && !current.Noop && !c.yes {
+		if current, _, _ := signed.Assignment(now.Value); a.Noop && !now.Deleted && !current.Noop && !c.yes {
 			if err := c.Confirm("nothing was changed", "nodes would stop enforcing "+key+", and only report what they would change"); err != nil {
 				return err
 			}
@@ -60,6 +71,14 @@ func (c *rollbackCommand) run(ctx context.Context) error {
 		if value, err = model.EncodeAssignment(a); err != nil {
 			return err
 		}
+	}
+	switch {
+	case signer != nil:
+		if value, err = signer.Assignment(ctx, key, value, now.Value); err != nil {
+			return err
+		}
+	case signed.IsEnvelope(now.Value):
+		warnUnsigned(c.Log)(key)
 	}
 	revision, err := store.Put(ctx, key, value)
 	if err != nil {

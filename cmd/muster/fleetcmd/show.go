@@ -16,6 +16,7 @@ import (
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/kvstore/content"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/signed"
 )
 
 // showCommand is muster fleet show.
@@ -32,6 +33,10 @@ type revisionDocument struct {
 	model.Entry
 	Assignment *model.Assignment `json:"assignment,omitempty"`
 	Manifest   string            `json:"manifest,omitempty"`
+	// Signed is who signed it; nil where nobody did.
+	Signed *signature `json:"signed,omitempty"`
+	// Rejected are the nodes that do not accept it.
+	Rejected []fleet.Rejection `json:"rejected,omitempty"`
 	// Files are the sizes of those in a bundle, by name.
 	Files map[string]int64 `json:"files,omitempty"`
 }
@@ -95,16 +100,22 @@ func (c *showCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	nodes, err := store.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	doc.Rejected = fleet.Rejections(e, nodes)
 
-	return c.Print.Result(c.Format, doc, func() { c.showRevision(e, doc.Files) })
+	return c.Print.Result(c.Format, doc, func() { c.showRevision(e, doc) })
 }
 
 func newDocument(ctx context.Context, s *store, e model.Entry) (revisionDocument, error) {
 	out := revisionDocument{Entry: e}
 	out.Value = nil
-	assignment, ok := model.DecodeAssignment(e.Value)
+	out.Signed = signatureOf(ctx, e.Value)
+	assignment, text, ok := signed.Assignment(e.Value)
 	if !ok {
-		out.Manifest = string(e.Value)
+		out.Manifest = string(text)
 		return out, nil
 	}
 	out.Assignment = &assignment
@@ -122,19 +133,24 @@ func (s *store) content(ctx context.Context, e model.Entry) (fleet.Content, erro
 	return fleet.ContentOf(e, func(digest string) (io.ReadCloser, error) { return content.New(s.KV).GetBundle(ctx, digest) })
 }
 
-func (c *showCommand) showRevision(e model.Entry, files map[string]int64) {
+func (c *showCommand) showRevision(e model.Entry, doc revisionDocument) {
+	defer func() {
+		for _, r := range doc.Rejected {
+			c.Print.Remark("# rejected by %s: %s", print.Text(r.Node), print.Text(print.OneLine(r.Reason)))
+		}
+	}()
 	stored := print.Time(e.Time)
 	if e.Deleted {
-		c.Print.Remark("# %s revision %d, %s: removed", e.Key, e.Revision, stored)
+		c.Print.Remark("# %s revision %d, %s: removed%s", e.Key, e.Revision, stored, doc.Signed)
 		return
 	}
-	c.Print.Remark("# %s revision %d, %s, %s", e.Key, e.Revision, stored, e.Digest)
+	c.Print.Remark("# %s revision %d, %s, %s%s", e.Key, e.Revision, stored, e.Digest, doc.Signed)
 	text := fleet.Readable(e.Value)
-	if len(files) > 0 {
+	if len(doc.Files) > 0 {
 		text += "files:\n"
 	}
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		text += fmt.Sprintf("  - %s, %s\n", name, print.Count(int(files[name]), "byte"))
+	for _, name := range slices.Sorted(maps.Keys(doc.Files)) {
+		text += fmt.Sprintf("  - %s, %s\n", name, print.Count(int(doc.Files[name]), "byte"))
 	}
 	if print.IsTerminal(c.Print.Out) {
 		text = print.Lines(text)

@@ -30,6 +30,7 @@ type ensureCommand struct {
 	*cli.Env
 	print.Format
 	fleetcli.Targets
+	fleetcli.Signing
 	within  time.Duration
 	queue   time.Duration
 	dryRun  bool
@@ -50,6 +51,7 @@ func Add(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Flag("within", "Time limit; nodes do not start the request after it").Default("2m").DurationVar(&c.within)
 	cmd.Flag("queue", "Queue the request for unreachable nodes, for this long; they are no failure then").PlaceHolder("DURATION").DurationVar(&c.queue)
 	cmd.Flag("dry-run", "Show what would change, and change nothing").UnNegatableBoolVar(&c.dryRun)
+	c.AddSignKey(cmd)
 	c.AddFormat(cmd)
 	env.AddTypes(cmd, resource.Decode, func(ctx context.Context, t *resource.Type, properties document.Value) error {
 		encoded, err := encodeRequest(properties.Plain())
@@ -95,6 +97,10 @@ func (c *ensureCommand) run(ctx context.Context, request model.EnsureRequest, pr
 		return cli.Usagef("--within and --queue must be at least 1s, --queue at most %s", kvstore.MaxCommandTTL)
 	}
 	request, c.place = c.complete(request), properties.Pos
+	signer, err := c.Signing.Open(c.Env)
+	if err != nil {
+		return err
+	}
 	store, err := fleetcli.Open(ctx, c.Env)
 	if err != nil {
 		return err
@@ -102,16 +108,17 @@ func (c *ensureCommand) run(ctx context.Context, request model.EnsureRequest, pr
 	if err := store.KV.Ready(ctx); err != nil {
 		return err
 	}
+	sender := sender{store.KV, signer}
 	if api, _ := store.KV.API(); !api.IsOwn() {
-		return c.queueAll(ctx, sender{store.KV}, list, request)
+		return c.queueAll(ctx, sender, list, request)
 	}
-	result, err := c.send(ctx, store, list, request)
+	result, err := c.send(ctx, store, sender, list, request)
 	if err != nil {
 		return err
 	}
 	if c.queue > 0 && ctx.Err() == nil {
 		for _, node := range result.Missing {
-			if err := (sender{store.KV}).queue(ctx, fleet.Target{Node: node}, request.ID+"-"+node, request, c.queue); err != nil {
+			if err := sender.queue(ctx, fleet.Target{Node: node}, request.ID+"-"+node, request, c.queue); err != nil {
 				return err
 			}
 		}
@@ -160,12 +167,12 @@ func (c *ensureCommand) complete(r model.EnsureRequest) model.EnsureRequest {
 }
 
 // send sends the request and prints the answers as they come.
-func (c *ensureCommand) send(ctx context.Context, store *fleetcli.Store, list []fleet.Target, request model.EnsureRequest) (*fleet.Ensured, error) {
+func (c *ensureCommand) send(ctx context.Context, store *fleetcli.Store, by sender, list []fleet.Target, request model.EnsureRequest) (*fleet.Ensured, error) {
 	limit, done := context.WithTimeout(ctx, c.within)
 	defer done()
 	line := c.Print.Progress()
 	defer line.Clear()
-	ensurer := fleet.Ensurer{Asker: sender{store.KV}, Nodes: store,
+	ensurer := fleet.Ensurer{Asker: by, Nodes: store,
 		OnNodes: func(known []model.Node) {
 			fleetcli.WarnUnknown(c.Log, list, known)
 			fleetcli.WarnStopped(c.Log, list, known)

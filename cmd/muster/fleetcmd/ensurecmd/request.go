@@ -10,18 +10,22 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/signing"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/model"
 )
 
-// sender sends requests to nodes.
-type sender struct{ *kvstore.Store }
+// sender sends requests to nodes, signed where signer is not nil.
+type sender struct {
+	*kvstore.Store
+	signer *signing.Signing
+}
 
 // Ask sends an ensure request to the nodes of a target.
 func (s sender) Ask(ctx context.Context, target fleet.Target, req model.EnsureRequest) iter.Seq2[model.EnsureResponse, error] {
 	return func(yield func(model.EnsureResponse, error) bool) {
-		data, err := encodeRequest(req)
+		data, err := s.encode(ctx, target.String(), req)
 		if err != nil {
 			yield(model.EnsureResponse{}, err)
 			return
@@ -45,12 +49,22 @@ func (s sender) Ask(ctx context.Context, target fleet.Target, req model.EnsureRe
 // queue stores a request for a target.
 func (s sender) queue(ctx context.Context, target fleet.Target, id string, req model.EnsureRequest, ttl time.Duration) error {
 	req.Expires = time.Now().Add(ttl).UTC()
-	data, err := encodeRequest(req)
+	data, err := s.encode(ctx, target.String(), req)
 	if err != nil {
 		return err
 	}
 
 	return requests.New(s.Store).PutCommand(ctx, target.String(), id, data, ttl)
+}
+
+// encode returns the message of a request to the nodes of a family.
+func (s sender) encode(ctx context.Context, family string, req model.EnsureRequest) ([]byte, error) {
+	data, err := encodeRequest(req)
+	if err != nil || s.signer == nil {
+		return data, err
+	}
+
+	return s.signer.Request(ctx, family, data, req.Expires)
 }
 
 // encodeRequest encodes JSON for a message, whose size is limited: <, > and & stay

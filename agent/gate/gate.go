@@ -1,0 +1,166 @@
+// Package gate judges what operators signed, as the configuration of a node demands:
+// it is the one owner of what was accepted last, which survives a restart.
+package gate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/signed"
+	"github.com/musterfleet/muster/resources/host"
+)
+
+// Options are what a Gate is made from.
+type Options struct {
+	Host *host.Host
+	// Path is the file of what was accepted.
+	Path string
+	// Policy returns what is demanded now.
+	Policy func() signed.Policy
+	// Now returns the time.
+	Now func() time.Time
+}
+
+// Gate judges values and requests. Its methods may be called from several
+// goroutines. Make it with Open.
+type Gate struct {
+	o Options
+
+	mu   sync.Mutex
+	seen record
+}
+
+// record is what is kept on disk.
+type record struct {
+	// Latest is when the newest of all was signed. The clock does not go back behind it.
+	Latest time.Time `json:"latest"`
+	// Targets are what was accepted last, by key; also of keys that were removed.
+	Targets map[string]signed.Mark `json:"targets"`
+}
+
+// Open reads what was accepted. A damaged record is an error where signatures are
+// demanded: without it, what was replaced could come back.
+func Open(o Options) (*Gate, error) {
+	seen, err := host.ReadRecord[record](o.Path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil && o.Policy().On():
+		return nil, fmt.Errorf("what was signed and accepted cannot be read: %w (remove the file to start without it: until its next push, an older version of an assignment could come back)", err)
+	case err != nil:
+		seen = record{}
+	}
+	if seen.Targets == nil {
+		seen.Targets = map[string]signed.Mark{}
+	}
+
+	return &Gate{o: o, seen: seen}, nil
+}
+
+// Demands reports whether signatures are demanded.
+func (g *Gate) Demands() bool { return g.o.Policy().On() }
+
+// now returns the time, whatever the clock is: not before what it was at least when
+// the newest signature was accepted.
+func (g *Gate) now() time.Time {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now, least := g.o.Now(), g.seen.Latest.Add(-signed.MaxSkew)
+	if now.Before(least) {
+		return least
+	}
+
+	return now
+}
+
+// Assignment judges the value of a key. One that was accepted before is judged by its
+// signatures only. The error is model.Problems where it does not pass.
+func (g *Gate) Assignment(ctx context.Context, e model.Entry, before bool) error {
+	return g.judge(ctx, e, signed.Assign, before)
+}
+
+// Removal judges the message that ended an assignment. The error is model.Problems
+// where it does not pass.
+func (g *Gate) Removal(ctx context.Context, e model.Entry) error {
+	return g.judge(ctx, e, signed.Remove, false)
+}
+
+func (g *Gate) judge(ctx context.Context, e model.Entry, action signed.Action, before bool) error {
+	policy := g.o.Policy()
+	if !policy.On() {
+		return nil
+	}
+	envelope, err := open(policy, e.Value)
+	if err == nil {
+		err = policy.Check(ctx, envelope, action, e.Key)
+	}
+	if err == nil && !before {
+		err = g.accept(ctx, e.Key, envelope)
+	}
+
+	return problem(e.Key, assignmentHint, err)
+}
+
+// accept accepts an envelope that is newer than what was accepted before, once that
+// is on disk.
+func (g *Gate) accept(ctx context.Context, key string, e *signed.Envelope) error {
+	now := g.now()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	last := g.seen.Targets[key]
+	if err := e.Fresh(now, last); err != nil {
+		return err
+	}
+	mark := signed.Mark{Issued: e.Statement.Issued, Sum: e.Sum}
+	if mark == last {
+		return nil
+	}
+	next := record{Latest: g.seen.Latest, Targets: maps.Clone(g.seen.Targets)}
+	next.Targets[key] = mark
+	if mark.Issued.After(next.Latest) {
+		next.Latest = mark.Issued
+	}
+	if err := g.o.Host.WriteRecord(ctx, g.o.Path, next); err != nil {
+		return fmt.Errorf("cannot store that it was accepted, without which an older one could come back: %w", err)
+	}
+	g.seen = next
+
+	return nil
+}
+
+// Opened is the ensure request of a message.
+type Opened struct {
+	Request []byte
+	// Signed is that it came in an envelope, Stale why it must not be executed unless
+	// it was accepted before.
+	Signed bool
+	Stale  error
+}
+
+// Request opens a message to a node of some families. The error is that it is not
+// signed as it must be.
+func (g *Gate) Request(ctx context.Context, data []byte, families []string) (Opened, error) {
+	policy := g.o.Policy()
+	if !signed.IsEnvelope(data) && !policy.On() {
+		return Opened{Request: data}, nil
+	}
+	e, err := open(policy, data)
+	if err != nil {
+		return Opened{Request: data}, problem("request", requestHint, err)
+	}
+	out := Opened{Request: []byte(e.Statement.Content), Signed: true}
+	if !policy.On() {
+		return out, nil
+	}
+	out.Stale = problem("request", requestHint, e.Fresh(g.now(), signed.Mark{}))
+	if err = policy.Check(ctx, e, signed.Ensure, families...); err == nil && e.Statement.Expires.Sub(e.Statement.Issued) > signed.MaxRequest {
+		err = fmt.Errorf("%w: a request is valid for at most %s", signed.ErrExpired, signed.MaxRequest)
+	}
+
+	return out, problem("request", requestHint, err)
+}

@@ -1,0 +1,60 @@
+package agent
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/musterfleet/muster/agent/bounds"
+	"github.com/musterfleet/muster/agent/gate"
+	"github.com/musterfleet/muster/agent/requests"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/signed"
+)
+
+// policy returns what is demanded of signatures.
+func (s *settings) policy() signed.Policy {
+	c := s.get()
+
+	return c.Policy()
+}
+
+// opener returns what opens the messages of ensure requests.
+func (s *settings) opener(g *gate.Gate) func(context.Context, []byte) (requests.Opened, error) {
+	return func(ctx context.Context, data []byte) (requests.Opened, error) {
+		c := s.get()
+		opened, err := g.Request(ctx, data, model.Families(c.Node, c.Groups))
+
+		return requests.Opened(opened), err
+	}
+}
+
+// untrustedEvery is the least time between two reports about untrusted requests: the
+// sender of each has its answer.
+const untrustedEvery = time.Minute
+
+// untrusted reports requests that are not signed as they must be.
+type untrusted struct {
+	report *reporter
+	log    *slog.Logger
+
+	mu sync.Mutex
+	// last is when that was reported, more how many came since.
+	last time.Time
+	more int
+}
+
+// note logs and reports why a request was not accepted.
+func (u *untrusted) note(why string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	now := time.Now()
+	if now.Sub(u.last) < untrustedEvery {
+		u.more++
+		return
+	}
+	u.log.Warn("request rejected", "error", why, "rejected_since_last", u.more)
+	u.last, u.more = now, 0
+	u.report.node("", model.NodeRefused, "request: "+bounds.Text(why))
+}

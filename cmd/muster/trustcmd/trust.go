@@ -1,0 +1,164 @@
+// Package trustcmd is muster trust: the keys that operators sign with.
+package trustcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/choria-io/fisk"
+
+	"github.com/musterfleet/muster/agent/config"
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/fleet/signing"
+	"github.com/musterfleet/muster/model/signed"
+	"github.com/musterfleet/muster/resources/host/files"
+	"github.com/musterfleet/muster/resources/host/trust"
+	"github.com/musterfleet/muster/resources/manifest"
+)
+
+// Add adds the commands to the command line.
+func Add(env *cli.Env, app *fisk.Application) {
+	cmd := app.Command("trust", "Manage the keys that operators sign with")
+	cmd.HelpLong("A node that has keys below trust in its agent.yaml accepts only what is signed by them: assignments, their removal, and ensure requests.\n\n" +
+		"  muster trust key new ~/.config/muster/alice.nk\n" +
+		"  muster fleet push --group web --sign-key ~/.config/muster/alice.nk motd.yaml")
+	key := cmd.Command("key", "Make and list signing keys")
+	addNew(env, key)
+	addList(env, key)
+}
+
+// extension is that of key files.
+const extension = ".nk"
+
+// newCommand is muster trust key new.
+type newCommand struct {
+	*cli.Env
+	print.Format
+	path string
+}
+
+// keyDocument is a key for people and programs.
+type keyDocument struct {
+	File     string     `json:"file,omitempty"`
+	Name     string     `json:"name,omitempty"`
+	Key      signed.Key `json:"key,omitempty"`
+	Families []string   `json:"families,omitempty"`
+	Error    string     `json:"error,omitempty"`
+}
+
+func addNew(env *cli.Env, parent *fisk.CmdClause) {
+	c := &newCommand{Env: env}
+	cmd := parent.Command("new", "Make a signing key, and print its public part")
+	cmd.HelpLong("The file holds the seed, and only its owner may read it. Nodes need the public part, in trust.keys of agent.yaml.\n\n  muster trust key new ~/.config/muster/alice.nk")
+	cmd.Arg("file", "File of the key, which must not exist").Required().StringVar(&c.path)
+	c.AddFormat(cmd)
+	cmd.Action(env.Action(cli.UnlessNoop(c.run)))
+}
+
+func (c *newCommand) run(context.Context) error {
+	key, err := signing.NewKey(c.path)
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return fmt.Errorf("%s exists, and is not replaced: what it signed could not be signed again (give another file)", c.path)
+	case err != nil:
+		return err
+	}
+
+	return c.Print.Result(c.Format, keyDocument{File: c.path, Key: key}, func() { c.Print.Printf("%s\n", key) })
+}
+
+// listCommand is muster trust key ls.
+type listCommand struct {
+	*cli.Env
+	print.Format
+	dir    string
+	config string
+}
+
+func addList(env *cli.Env, parent *fisk.CmdClause) {
+	c := &listCommand{Env: env}
+	cmd := parent.Command("ls", "List the keys of a directory, or those that an agent trusts")
+	cmd.HelpLong("Lists key files, *" + extension + ", or with --config what agent.yaml has below trust.\n\n  muster trust key ls ~/.config/muster\n  muster trust key ls --config /etc/muster/agent.yaml")
+	cmd.Arg("directory", "Directory of key files").Default(".").StringVar(&c.dir)
+	cmd.Flag("config", "Configuration of an agent").PlaceHolder("FILE").StringVar(&c.config)
+	c.AddFormat(cmd)
+	cmd.Action(env.Action(c.run))
+}
+
+func (c *listCommand) run(context.Context) error {
+	keys, err := c.keysOfDir()
+	if c.config != "" {
+		keys, err = c.keysOfConfig()
+	}
+	if err != nil {
+		return err
+	}
+	rows := make([][]string, len(keys))
+	for i, k := range keys {
+		of := k.File
+		if of == "" {
+			of = k.Name
+		}
+		shown := string(k.Key)
+		if k.Error != "" {
+			shown = k.Error
+		}
+		rows[i] = []string{of, shown, strings.Join(k.Families, ", ")}
+	}
+
+	return c.Print.Result(c.Format, keys, func() {
+		if c.config != "" {
+			c.Print.Table([]string{"NAME", "KEY", "FAMILIES"}, rows, "no trusted keys: signatures are not demanded")
+			return
+		}
+		for i := range rows {
+			rows[i] = rows[i][:2]
+		}
+		c.Print.Table([]string{"FILE", "KEY"}, rows, "no key files, *"+extension)
+	})
+}
+
+func (c *listCommand) keysOfDir() ([]keyDocument, error) {
+	entries, err := os.ReadDir(c.dir)
+	if err != nil {
+		return nil, cli.FileError("directory", c.dir, err)
+	}
+	keys := []keyDocument{}
+	for _, e := range entries {
+		if filepath.Ext(e.Name()) != extension {
+			continue
+		}
+		k := keyDocument{File: filepath.Join(c.dir, e.Name())}
+		if file, err := signing.OpenKey(k.File); err != nil {
+			k.Error = err.Error()
+		} else {
+			k.Key = file.Key()
+		}
+		keys = append(keys, k)
+	}
+
+	return keys, nil
+}
+
+func (c *listCommand) keysOfConfig() ([]keyDocument, error) {
+	text, err := files.ReadTrusted(c.config, manifest.DefaultMaxBytes, trust.Author{})
+	if err != nil {
+		return nil, cli.FileError("configuration", c.config, err)
+	}
+	parsed, err := config.Parse(c.config, text, cli.Hostname())
+	if err != nil {
+		return nil, err
+	}
+	keys := []keyDocument{}
+	for _, k := range parsed.Trust.Keys {
+		keys = append(keys, keyDocument{Name: k.Name, Key: signed.Key(k.Key), Families: k.Families})
+	}
+
+	return keys, nil
+}

@@ -1,0 +1,33 @@
+package fleet_test
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/model"
+)
+
+// TestRejections: who rejected a revision, and who would not accept again what it runs.
+func TestRejections(t *testing.T) {
+	const key = "group.web.motd"
+	node := func(name string, m model.ManifestState) model.Node {
+		return model.Node{NodeState: model.NodeState{Node: name, Manifests: map[string]model.ManifestState{key: m}}}
+	}
+	nodes := []model.Node{
+		node("fine", model.ManifestState{Revision: 3}),
+		node("rejected", model.ManifestState{Revision: 2, Seen: 3, Late: "refused: not signed"}),
+		node("earlier", model.ManifestState{Revision: 1, Seen: 2, Late: "refused: not signed"}),
+		node("waits", model.ManifestState{Revision: 2, Seen: 3, Late: "away"}),
+		node("in force", model.ManifestState{Revision: 3, Late: "refused: older"}),
+		{NodeState: model.NodeState{Node: "other"}},
+	}
+	want := []fleet.Rejection{{Node: "rejected", Reason: "refused: not signed"}, {Node: "in force", Reason: "refused: older"}}
+	if got := fleet.Rejections(model.Entry{Key: key, Revision: 3}, nodes); !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v", got)
+	}
+	unassigned := fleet.Unassigned(nodes[4], nil)
+	if len(unassigned) != 1 || unassigned[0].Reason != "runs, but is not assigned: refused: older" {
+		t.Errorf("%+v", unassigned)
+	}
+}

@@ -1,0 +1,141 @@
+package signed
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/secure-systems-lab/go-securesystemslib/dsse"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// PayloadType is that of the envelopes that hold a statement.
+const PayloadType = "application/vnd.muster.statement+json"
+
+// The bounds of an envelope. Its content is at most a manifest of 16 MiB, escaped as
+// a JSON string and encoded in base64.
+const (
+	MaxBytes      = 48 << 20
+	MaxSignatures = 16
+)
+
+// maxSignature is how many bytes a signature takes in an envelope, with its key id.
+const maxSignature = 512
+
+// ErrMalformed is an envelope that is none, or holds something else than a statement.
+var ErrMalformed = errors.New("broken signed envelope")
+
+// Envelope is a statement with its signatures, which nobody has verified yet.
+type Envelope struct {
+	Statement Statement
+	// Sum is the digest of what is signed.
+	Sum string
+
+	payload    []byte
+	signatures []dsse.Signature
+}
+
+// IsEnvelope reports whether a value is an envelope, also a broken one: a JSON
+// object that begins with one of its fields, with which no manifest begins.
+func IsEnvelope(value []byte) bool {
+	if !bytes.HasPrefix(bytes.TrimLeft(value, " \t\r\n"), []byte("{")) {
+		return false
+	}
+	d := json.NewDecoder(bytes.NewReader(value))
+	if _, err := d.Token(); err != nil {
+		return false
+	}
+	first, err := d.Token()
+
+	return err == nil && slices.Contains([]any{"payloadType", "payload", "signatures"}, any(first))
+}
+
+// Open decodes an envelope and its statement, and verifies nothing. The error wraps
+// ErrMalformed.
+func Open(value []byte) (*Envelope, error) {
+	if len(value) > MaxBytes {
+		return nil, fmt.Errorf("%w: it has %d bytes, at most %d are read", ErrMalformed, len(value), MaxBytes)
+	}
+	// The signatures are bounded before they are decoded.
+	var outer struct {
+		PayloadType string          `json:"payloadType"`
+		Payload     string          `json:"payload"`
+		Signatures  json.RawMessage `json:"signatures"`
+	}
+	if err := decodeStrict(value, &outer); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	if outer.PayloadType != PayloadType {
+		return nil, fmt.Errorf("%w: its payloadType is %q, it must be %s", ErrMalformed, bound(outer.PayloadType), PayloadType)
+	}
+	e := &Envelope{}
+	if len(outer.Signatures) > MaxSignatures*maxSignature {
+		return nil, fmt.Errorf("%w: its signatures have %d bytes, at most %d are read", ErrMalformed, len(outer.Signatures), MaxSignatures*maxSignature)
+	}
+	if len(outer.Signatures) > 0 {
+		if err := decodeStrict(outer.Signatures, &e.signatures); err != nil {
+			return nil, fmt.Errorf("%w: its signatures: %w", ErrMalformed, err)
+		}
+	}
+	if len(e.signatures) > MaxSignatures {
+		return nil, fmt.Errorf("%w: it has %d signatures, at most %d are read", ErrMalformed, len(e.signatures), MaxSignatures)
+	}
+	var err error
+	if e.payload, err = (&dsse.Envelope{Payload: outer.Payload}).DecodeB64Payload(); err != nil {
+		return nil, fmt.Errorf("%w: its payload is not base64", ErrMalformed)
+	}
+	e.Sum = model.DigestOf(e.payload)
+	e.Statement, err = decodeStatement(e.payload)
+
+	return e, err
+}
+
+// encode returns the value of an envelope.
+func (e *Envelope) encode() ([]byte, error) {
+	return json.Marshal(e.dsse())
+}
+
+// dsse returns the envelope as the library has it.
+func (e *Envelope) dsse() *dsse.Envelope {
+	return &dsse.Envelope{PayloadType: PayloadType, Payload: toBase64(e.payload), Signatures: e.signatures}
+}
+
+// Content returns what a value assigns: that of an envelope without verifying it, any
+// other value as it is. The error wraps ErrMalformed.
+func Content(value []byte) ([]byte, error) {
+	if !IsEnvelope(value) {
+		return value, nil
+	}
+	e, err := Open(value)
+	if err != nil {
+		return nil, err
+	}
+
+	return []byte(e.Statement.Content), nil
+}
+
+// Assignment decodes the assignment document of a value, signed or not; ok is false
+// for any other value, such as a bare manifest. content is the value itself, or what
+// an envelope holds; nil for a broken one.
+func Assignment(value []byte) (a model.Assignment, content []byte, ok bool) {
+	content, err := Content(value)
+	if err != nil {
+		return a, nil, false
+	}
+	a, ok = model.DecodeAssignment(content)
+
+	return a, content, ok
+}
+
+// ContentDigest returns the digest that nodes report for a value, signed or not.
+func ContentDigest(value []byte) string {
+	content, err := Content(value)
+	if err != nil {
+		content = value
+	}
+
+	return model.ContentDigest(content)
+}

@@ -1,0 +1,125 @@
+package signed
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+	"unicode/utf8"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// Action is what a statement asks of nodes.
+type Action string
+
+// The actions.
+const (
+	// Assign is the value of a key: a manifest or an assignment document.
+	Assign Action = "assign"
+	// Remove ends the assignment of a key. It has no content.
+	Remove Action = "remove"
+	// Ensure is an ensure request to the nodes of a family.
+	Ensure Action = "ensure"
+)
+
+// Statement is what is signed (io.muster.v1.statement): what is asked, of whom, and
+// when. The content is a part of it, so its signature covers every byte of that.
+type Statement struct {
+	Protocol string `json:"protocol"`
+	// Fleet is the prefix of the fleet.
+	Fleet  string `json:"fleet" jsonschema_description:"Prefix of the fleet's buckets, streams and subjects"`
+	Action Action `json:"action" jsonschema:"enum=assign,enum=remove,enum=ensure"`
+	// Target is a key, or of a request, a family.
+	Target  string `json:"target" jsonschema_description:"Key of the assignment; of a request, node.<node> or group.<group>"`
+	Content string `json:"content,omitempty" jsonschema_description:"The manifest, assignment document or request"`
+	// Issued is the time of signing and the counter: to the nanosecond, and a key
+	// signs later than before each time, whatever the clock is.
+	Issued time.Time `json:"issued" jsonschema_description:"Time of signing, to the nanosecond; grows with each signature of a key"`
+	// Expires is the time after which no node accepts it any more. What was accepted
+	// before stays.
+	Expires time.Time `json:"expires" jsonschema_description:"Time after which no node accepts it"`
+}
+
+// encode returns the payload of an envelope.
+func (s Statement) encode() ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(s); err != nil {
+		return nil, fmt.Errorf("encode statement: %w", err)
+	}
+
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// decodeStatement decodes the payload of an envelope, strictly.
+func decodeStatement(payload []byte) (Statement, error) {
+	var s Statement
+	if err := decodeStrict(payload, &s); err != nil {
+		return s, fmt.Errorf("%w: its statement: %w", ErrMalformed, err)
+	}
+	if err := s.check(); err != nil {
+		return s, fmt.Errorf("%w: its statement: %w", ErrMalformed, err)
+	}
+
+	return s, nil
+}
+
+// check returns what a statement lacks.
+func (s Statement) check() error {
+	switch {
+	case s.Protocol != model.ProtocolStatement:
+		return fmt.Errorf("the protocol is %q, it must be %s", bound(s.Protocol), model.ProtocolStatement)
+	case s.Action != Assign && s.Action != Remove && s.Action != Ensure:
+		return fmt.Errorf("the action %q is not known", bound(string(s.Action)))
+	case s.Action == Ensure && model.CheckFamily(s.Target) != nil, s.Action != Ensure && model.CheckKey(s.Target) != nil:
+		return fmt.Errorf("the target %q is not one of the action %s", bound(s.Target), s.Action)
+	case !utf8.ValidString(s.Content): // JSON would replace what is none
+		return errors.New("the content is not UTF-8 (push it as a bundle)")
+	case s.Action == Remove && s.Content != "":
+		return errors.New("a removal has no content")
+	case s.Issued.IsZero() || !s.Expires.After(s.Issued):
+		return errors.New("it expires before it is issued")
+	default:
+		return nil
+	}
+}
+
+// Family is that of the target.
+func (s Statement) Family() string {
+	if s.Action == Ensure {
+		return s.Target
+	}
+	family, _, _ := model.SplitKey(s.Target)
+
+	return family
+}
+
+// decodeStrict decodes one JSON value that has no other fields than those of v.
+func decodeStrict(data []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("something follows its end")
+	}
+
+	return nil
+}
+
+// maxQuoted is how much of an unverified text an error repeats.
+const maxQuoted = 80
+
+// bound cuts a text that nobody has verified.
+func bound(s string) string {
+	if len(s) > maxQuoted {
+		return s[:maxQuoted] + "…"
+	}
+
+	return s
+}
