@@ -1,0 +1,139 @@
+package attack
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/jwt/v2"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
+
+	"github.com/musterfleet/muster/kvstore/permissions"
+)
+
+// stranger is another account with JetStream on the same servers, which is none of the
+// fleet's.
+const stranger = "OTHER"
+
+// user is a user of an account, without permissions one without limits.
+type user struct {
+	account string
+	may     *permissions.Permissions
+}
+
+// accountsOf are the accounts as muster prints them.
+func accountsOf(t testing.TB) permissions.Accounts {
+	t.Helper()
+
+	return must(t, func() (permissions.Accounts, error) { return permissions.AccountsOf("") })
+}
+
+// usersOf returns the users of a fleet of two accounts: the administrator, the nodes,
+// a viewer and operators of one group each, an ear in each account, and a stranger.
+func usersOf(t testing.TB) map[string]user {
+	t.Helper()
+	a := accountsOf(t)
+	users := map[string]user{
+		"admin": {a.Fleet.Name, nil}, "other": {stranger, nil},
+		earOf(a.Nodes.Name): {a.Nodes.Name, nil}, earOf(a.Operators.Name): {a.Operators.Name, nil},
+	}
+	for _, node := range []string{attacking, victim} {
+		p := must(t, func() (permissions.Permissions, error) { return permissions.Of("", node, groupsOf(node)) })
+		users[node] = user{a.Nodes.Name, &p}
+	}
+
+	v := must(t, func() (permissions.Permissions, error) { return permissions.Viewer("", viewing) })
+	users[viewing] = user{a.Operators.Name, &v}
+	for name, node := range map[string]string{operating: attacking, "dboperator": victim} {
+		p := must(t, func() (permissions.Permissions, error) { return permissions.Operator("", name, groupsOf(node), nil) })
+		users[name] = user{a.Operators.Name, &p}
+	}
+
+	return users
+}
+
+// earOf is the user by which the harness hears all that is published in an account.
+func earOf(account string) string { return "ear-" + strings.ToLower(account) }
+
+// configuration returns the accounts as configuration of the server, and how users
+// log in.
+func configuration(t testing.TB, users map[string]user) (text string, login func(string) nats.Option) {
+	t.Helper()
+	all := permissions.Users{}
+	for name, u := range users {
+		may := ""
+		if u.may != nil {
+			may = u.may.ServerConfig()
+		}
+		all[u.account] = append(all[u.account], fmt.Sprintf("{user: %q, password: %q, %s}", name, name, may))
+	}
+	text = accountsOf(t).ServerConfig(all)
+
+	return strings.Replace(text, "accounts: {\n", fmt.Sprintf("accounts: {\n%s: {jetstream: enabled, users: [%s]}\n", stranger, all[stranger][0]), 1), password
+}
+
+// password logs in a user whose password is its name.
+func password(user string) nats.Option { return nats.UserInfo(user, user) }
+
+// claims is configuration where an operator of NATS has issued JWTs.
+func claims(t testing.TB, users map[string]user) (text string, login func(string) nats.Option) {
+	t.Helper()
+	a := accountsOf(t)
+	operator, system := keyPair(t, nkeys.CreateOperator), keyPair(t, nkeys.CreateAccount)
+	pairs, keys := map[string]nkeys.KeyPair{}, map[string]string{}
+	for _, name := range []string{a.Fleet.Name, a.Nodes.Name, a.Operators.Name, stranger} {
+		pairs[name] = keyPair(t, nkeys.CreateAccount)
+		keys[name] = public(t, pairs[name])
+	}
+	accounts := must(t, func() (map[string]*jwt.AccountClaims, error) {
+		return a.Claims(permissions.Signer{Keys: keys, Activate: func(c *jwt.ActivationClaims) (string, error) { return c.Encode(pairs[a.Fleet.Name]) }})
+	})
+	accounts[stranger] = jwt.NewAccountClaims(keys[stranger])
+	accounts[stranger].Limits.JetStreamLimits = accounts[a.Fleet.Name].Limits.JetStreamLimits
+	text = fmt.Sprintf("operator: %s\nsystem_account: %s\nresolver: MEMORY\nresolver_preload: {\n%s: %s\n", signed(t, jwt.NewOperatorClaims(public(t, operator)), operator),
+		public(t, system), public(t, system), signed(t, jwt.NewAccountClaims(public(t, system)), operator))
+	for name, c := range accounts {
+		text += keys[name] + ": " + signed(t, c, operator) + "\n"
+	}
+	logins := map[string]nats.Option{}
+	for name, u := range users {
+		pair := keyPair(t, nkeys.CreateUser)
+		c := jwt.NewUserClaims(public(t, pair))
+		if u.may != nil {
+			c.Permissions = u.may.Claims()
+		}
+		logins[name] = nats.UserJWTAndSeed(signed(t, c, pairs[u.account]), string(must(t, pair.Seed)))
+	}
+
+	return text + "}\n", func(user string) nats.Option { return logins[user] }
+}
+
+// must returns a result, and fails the test where there is an error.
+func must[T any](t testing.TB, f func() (T, error)) T {
+	t.Helper()
+	result, err := f()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return result
+}
+
+func keyPair(t testing.TB, create func() (nkeys.KeyPair, error)) nkeys.KeyPair {
+	t.Helper()
+
+	return must(t, create)
+}
+
+func public(t testing.TB, kp nkeys.KeyPair) string {
+	t.Helper()
+
+	return must(t, kp.PublicKey)
+}
+
+func signed(t testing.TB, c jwt.Claims, by nkeys.KeyPair) string {
+	t.Helper()
+
+	return must(t, func() (string, error) { return c.Encode(by) })
+}

@@ -1,0 +1,104 @@
+package attack
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/kvstore/requests"
+	"github.com/musterfleet/muster/kvstore/watch"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/testing/kvtest"
+)
+
+// agent is what the victim runs: it serves requests, takes commands and watches its
+// assignments, as muster's agent does.
+type agent struct {
+	watch *kvtest.Watching
+
+	mu   sync.Mutex
+	did  []string
+	seen int
+}
+
+// serve runs the agent of the victim until the test ends.
+func (f *fleet) serve(t *testing.T) {
+	t.Helper()
+	store := kvtest.BindTo(t, f.connect(t, victim, len(f.servers)/2))
+	a := &agent{}
+	groups := groupsOf(victim)
+	answer := func(verb string) requests.Answer {
+		return func(context.Context, []byte) (any, error) { a.note(verb); return victim, nil }
+	}
+	kvtest.Serve(t, store, requests.ServeOptions{
+		Node: victim, Groups: groups, Status: answer("status"), Facts: answer("facts"), Ping: answer("ping"),
+		Ensure: func(_ context.Context, request []byte, _ func(model.EnsureResponse)) {
+			a.note("ensure " + string(request))
+		},
+	})
+	kvtest.TakeCommands(t, store, requests.CommandOptions{Node: victim, Groups: groups, Audit: kvtest.Never}, func(c requests.Command) { a.note("command " + c.ID) })
+	a.watch = kvtest.Watch(t, store, watch.Options{Node: victim, Groups: groups, Audit: kvtest.Never, GroupJitter: time.Millisecond})
+	a.watch.Has(t, "group.all.own=plain", "group.db.own="+secret+"group.db.own", "node.web02.own="+secret+"node.web02.own")
+	f.agent = a
+	kvtest.Eventually(t, "queued commands of "+victim, func() (bool, string) {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		done := strings.Join(a.did, "\n")
+		return strings.Contains(done, "queued-node-web02") && strings.Contains(done, "queued-group-db") && strings.Contains(done, "queued-group-all"), done
+	})
+	f.settle(t)
+}
+
+func (a *agent) note(what string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.did = append(a.did, what)
+}
+
+// settle waits until the agent has done what it was asked, and forgets that.
+func (f *fleet) settle(t testing.TB) {
+	t.Helper()
+	if f.agent == nil {
+		return
+	}
+	want := map[string]uint64{}
+	for seq, m := range f.last["KV_MUSTER_MANIFESTS"].messages {
+		key, _, _ := strings.Cut(strings.TrimPrefix(m, "$KV.MUSTER_MANIFESTS."), " ")
+		family, _, _ := model.SplitKey(key)
+		if slices.Contains(model.Families(victim, groupsOf(victim)), family) {
+			want[key] = max(want[key], seq)
+		}
+	}
+	kvtest.Eventually(t, "assignments of "+victim, func() (bool, string) {
+		got := map[string]uint64{}
+		entries, _ := f.agent.watch.Entries()
+		for key, e := range entries {
+			got[key] = e.Revision
+		}
+		return maps.Equal(got, want), fmt.Sprintf("%v, want %v", got, want)
+	})
+	kvtest.Answers(t, f.admin, "muster.ping.node."+victim, nil, 1)
+	f.agent.breaches()
+}
+
+// breaches are what the agent did since the last time.
+func (a *agent) breaches() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var out []string
+	for _, what := range a.did {
+		out = append(out, fmt.Sprintf("%s did: %.100q", victim, what))
+	}
+	wakes, keys := a.watch.Wakes()
+	if wakes > a.seen {
+		out = append(out, fmt.Sprintf("%s was woken, for %v in the end", victim, keys))
+	}
+	a.did, a.seen = nil, wakes
+
+	return out
+}

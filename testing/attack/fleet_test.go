@@ -1,0 +1,318 @@
+package attack
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/jsm.go"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/permissions"
+	"github.com/musterfleet/muster/kvstore/provision"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/testing/kvtest"
+	"github.com/musterfleet/muster/testing/natstest"
+)
+
+// The nodes: who attacks, and who is attacked.
+const (
+	attacking = "web01"
+	victim    = "web02"
+	// viewing and operating are operators who are no administrators; the latter one of
+	// the attacker's group.
+	viewing, operating = "viewer", "operator"
+	// open is a user of the account of operators without any limits.
+	open = "open"
+)
+
+// groupsOf are the groups of the nodes.
+func groupsOf(node string) []string {
+	return map[string][]string{attacking: {"web"}, victim: {"db"}}[node]
+}
+
+// secret marks what a node must not learn, hidden what no operator must either.
+const (
+	secret = "secret-of-"
+	hidden = secret + "hidden-"
+)
+
+// fleet is what is attacked.
+type fleet struct {
+	servers []*natstest.Server
+	admin   *kvtest.Store
+	// api is the prefix by which nodes ask JetStream.
+	api string
+	// may are the permissions of users with limits.
+	may map[string]permissions.Permissions
+	// login returns the options that make a connection one of a user.
+	login func(user string) nats.Option
+	// accounts are those of the users.
+	accounts map[string]string
+	ears     []*ear
+	// agent is that of the victim; a control has none.
+	agent *agent
+	// planted is what was there at first, last what was there the last time.
+	planted, last snapshot
+	// control reports whether the attacker is meant to win.
+	control bool
+}
+
+// oneAccount is a fleet in which all are users of one account.
+func oneAccount(t *testing.T) *fleet {
+	t.Helper()
+	f := &fleet{api: string(kvstore.OwnAPI), control: true, may: map[string]permissions.Permissions{}, login: password}
+	const others = stranger + ": {jetstream: enabled, users: [{user: other, password: other}]}\n"
+	users := "{user: admin, password: admin}\n{user: open, password: open}\n"
+	for _, node := range []string{attacking, victim} {
+		f.may[node] = basePermissions(node, groupsOf(node))
+		users += userLine(node, f.may[node])
+	}
+	f.servers = []*natstest.Server{natstest.Start(t, natstest.WithConfig("accounts: {"+others+"FLEET: {jetstream: enabled, users: [\n"+users+"]}}"))}
+	f.populate(t, 1)
+	f.ears = []*ear{listen(t, "FLEET", f.connect(t, "admin", 0), f.connect(t, "admin", 0))}
+
+	return f
+}
+
+// byConfig is a fleet of two accounts in the configuration of the server.
+func byConfig(t *testing.T) *fleet {
+	t.Helper()
+
+	return joined(t, []string{""}, 1, configuration)
+}
+
+// byJWT is byConfig with JWTs.
+func byJWT(t *testing.T) *fleet {
+	t.Helper()
+
+	return joined(t, []string{""}, 1, claims)
+}
+
+// cluster is byConfig on three servers, each of which has everything; attacker, victim
+// and administrator are connected to one each.
+func cluster(t *testing.T) *fleet {
+	t.Helper()
+
+	return clusterOf(t, 3)
+}
+
+// clusterOf is cluster with another number of replicas.
+func clusterOf(t *testing.T, replicas int) *fleet {
+	t.Helper()
+	var servers, routes []string
+	for range 3 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		routes = append(routes, l.Addr().String())
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, listen := range routes {
+		servers = append(servers, fmt.Sprintf("server_name: n%d\ncluster: {name: c, listen: %q, routes: [nats://%s]}\n", i, listen, strings.Join(routes, ", nats://")))
+	}
+
+	return joined(t, servers, replicas, configuration)
+}
+
+// joined starts a fleet of two accounts on servers, each with a configuration of its
+// own besides that of the accounts.
+func joined(t *testing.T, servers []string, replicas int, accounts func(testing.TB, map[string]user) (string, func(string) nats.Option)) *fleet {
+	t.Helper()
+	users := usersOf(t)
+	text, login := accounts(t, users)
+	f := &fleet{api: string(kvstore.JoinedAPI), may: map[string]permissions.Permissions{}, accounts: map[string]string{}, login: login}
+	for name, u := range users {
+		f.accounts[name] = u.account
+		if u.may != nil {
+			f.may[name] = *u.may
+		}
+	}
+	for _, server := range servers {
+		f.servers = append(f.servers, natstest.Start(t, natstest.WithConfig(server+text)))
+	}
+	f.populate(t, replicas)
+	a, last := accountsOf(t), len(servers)-1
+	f.ears = []*ear{listen(t, a.Fleet.Name, f.connect(t, "admin", last), f.connect(t, "admin", 0))}
+	for _, account := range []string{a.Nodes.Name, a.Operators.Name} {
+		f.ears = append(f.ears, listen(t, account, f.connect(t, earOf(account), last/2), f.connect(t, earOf(account), 0)))
+	}
+	f.serve(t)
+
+	return f
+}
+
+func userLine(user string, p permissions.Permissions) string {
+	return fmt.Sprintf("{user: %s, password: %s, %s}\n", user, user, p.ServerConfig())
+}
+
+// breach reports what it is a breach to hear in an account while a user attacks. In
+// that of the fleet it is what the user may not publish, other than what the server
+// says and what it answers to the user itself; elsewhere, what others listen to.
+func (f *fleet) breach(account, attacker string) func(subject string) bool {
+	own := f.allowed(attacker)
+	if account != "FLEET" {
+		var others []string
+		for name, in := range f.accounts {
+			if in == account && name != attacker {
+				others = append(others, name)
+			}
+		}
+		heard := f.heardBy(others...)
+
+		return func(subject string) bool { return heard(subject) && !own(subject) }
+	}
+	// Who asks for what only reads is judged by what it learns.
+	answers := []string{"$JS.API.DIRECT.GET.>", "$JS.API.STREAM.INFO.>", "$JS.API.STREAM.LIST", "$JS.API.STREAM.MSG.GET.>", "$JS.API.CONSUMER.LIST.>", "_R_.>", "$JS.EVENT.>", "_INBOX_" + attacker + ".>", "_INBOX_open.>", "_INBOX.admin.>", "$SYS.>"}
+
+	return func(subject string) bool { return !own(subject) && !matchesAny(subject, answers) }
+}
+
+// allowed reports what a user may publish, by the names that the account of the
+// operators has for it, and what the server publishes for that.
+func (f *fleet) allowed(user string) func(subject string) bool {
+	var own []string
+	for _, s := range f.may[user].Publish {
+		rest, api := strings.CutPrefix(s, f.api+".")
+		if api {
+			s = "$JS.API." + rest
+		}
+		own = append(own, s)
+		for _, stream := range f.admin.Names().Streams() {
+			r := stream.Config.RePublish
+			if r == nil {
+				continue
+			}
+			if key, published := strings.CutPrefix(s, strings.TrimSuffix(r.Source, ">")); published {
+				own = append(own, strings.TrimSuffix(r.Destination, ">")+key)
+			}
+		}
+	}
+
+	return func(subject string) bool { return matchesAny(subject, own) }
+}
+
+// heardBy reports what users may subscribe to, other than their inboxes: an ear hears
+// what is published on a pattern, which no inbox does.
+func (f *fleet) heardBy(users ...string) func(subject string) bool {
+	return func(subject string) bool {
+		return !strings.HasPrefix(subject, "_INBOX_") &&
+			slices.ContainsFunc(users, func(user string) bool { return matchesAny(subject, f.may[user].Subscribe) })
+	}
+}
+
+// connect connects as a user to one of the servers.
+func (f *fleet) connect(t testing.TB, user string, server int, opts ...nats.Option) *nats.Conn {
+	t.Helper()
+	prefix := "_INBOX_" + user
+	if user == "admin" {
+		prefix = "_INBOX.admin"
+	}
+	opts = append([]nats.Option{f.login(user), nats.CustomInboxPrefix(prefix), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})}, opts...)
+
+	return f.servers[server].Connect(t, opts...)
+}
+
+// populate provisions the fleet, and has all in it that an attacker could want.
+func (f *fleet) populate(t *testing.T, replicas int) {
+	t.Helper()
+	admin, err := kvtest.Of(f.connect(t, "admin", len(f.servers)-1), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.admin = admin
+	ctx := t.Context()
+	kvtest.Eventually(t, "provisioned", func() (bool, string) {
+		_, err := admin.Apply(ctx, provision.Options{Replicas: replicas})
+		return err == nil, fmt.Sprint(err)
+	})
+	kvtest.Eventually(t, "checked", func() (bool, string) {
+		err := admin.Check(ctx)
+		return err == nil, fmt.Sprint(err)
+	})
+	must := func(what string, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+	}
+	for _, key := range []string{"node.web01.own", "node.web02.own", "group.web.own", "group.db.own", "group.all.own"} {
+		value := "plain"
+		if strings.Contains(key, victim) || strings.Contains(key, ".db.") {
+			value = secret + key
+		}
+		_, err := admin.Put(ctx, key, []byte(value))
+		must("put "+key, err)
+	}
+	_, err = kvtest.PlainKV(t, admin.Conn(), "MUSTER_DATA").Put(ctx, "site", []byte("a: 1"))
+	must("data", err)
+	_, err = admin.PutBundle(ctx, bytes.NewReader(bytes.Repeat([]byte("bundle"), 50_000)))
+	must("bundle", err)
+	for _, family := range []string{"node.web01", "node.web02", "group.web", "group.db", "group.all"} {
+		must("command", admin.PutCommand(ctx, family, "queued-"+strings.ReplaceAll(family, ".", "-"), []byte(commandFor(family)), time.Hour))
+	}
+	for _, node := range []string{attacking, victim} {
+		must("state", admin.PutState(ctx, model.NodeState{Node: node, Version: secretOf(node)}, time.Hour))
+		must("facts", admin.PutFacts(ctx, node, model.Facts{"role": secretOf(node)}))
+		must("registration", admin.Register(ctx, model.Registration{Cluster: "lab", ProtocolName: "http", Service: "site", Node: node, Address: "192.0.2.1", Port: 80, Priority: 1, TTL: model.Duration(time.Hour)}))
+		must("report", kvtest.Publish(ctx, admin, kvtest.Outgoing(node, model.KindRun, "stable", 1)))
+	}
+	f.dashboard(t)
+	js, err := jetstream.New(f.connect(t, "other", 0))
+	must("other account", err)
+	_, err = js.CreateStream(ctx, jetstream.StreamConfig{Name: "OTHERS", Description: hidden + "other", Storage: jetstream.MemoryStorage})
+	must("stream of another account", err)
+	f.planted = take(t, admin.Conn(), nil)
+	f.last = f.planted
+}
+
+// dashboard is a consumer of somebody who acknowledges each report, with one that
+// is not acknowledged yet.
+func (f *fleet) dashboard(t *testing.T) {
+	t.Helper()
+	c, err := f.admin.JetStream().CreateConsumer(t.Context(), "MUSTER_REPORTS", jetstream.ConsumerConfig{Durable: "dashboard", AckPolicy: jetstream.AckExplicitPolicy, AckWait: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Next(jetstream.FetchMaxWait(kvtest.Deadline)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// secretOf is what nobody else should learn of a node; that of the attacker is
+// its own.
+func secretOf(node string) string {
+	if node == victim {
+		return secret + node
+	}
+
+	return "own"
+}
+
+func commandFor(family string) string {
+	if slices.Contains(model.Families(attacking, groupsOf(attacking)), family) {
+		return "{}"
+	}
+
+	return hidden + family
+}
+
+// manager manages the streams as the administrator.
+func (f *fleet) manager(t *testing.T) *jsm.Manager {
+	t.Helper()
+	m, err := jsm.New(f.admin.Conn())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return m
+}

@@ -1,0 +1,33 @@
+package attack
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestListed compares attacks.md with the table. MUSTER_ATTACK=list writes it.
+func TestListed(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	b.WriteString("# Attacks\n\nWritten by `MUSTER_ATTACK=list go test ./testing/attack -run TestListed`. Each is run as a node, and as a viewer and an operator of one\n" +
+		"group, in accounts by configuration and by JWT, on one server and on three: `go test ./testing/attack -run TestNode//<name>`. Each wins in a\ncontrol: `-run TestControls/<name>`.\n\n" +
+		"| name | someone with the credentials | never |\n|---|---|---|\n")
+	for _, row := range attacks() {
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", row.name, row.does, row.never)
+		for user, why := range row.known {
+			fmt.Fprintf(&b, "| | the %s wins today | %s |\n", user, why)
+		}
+	}
+	b.WriteString("\n`TestLastMessageIDEndsReplicatedStream`: " + lastMessageID + "\n")
+	const file = "attacks.md"
+	if os.Getenv("MUSTER_ATTACK") == "list" {
+		if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := os.ReadFile(file); err != nil || string(got) != b.String() {
+		t.Errorf("%s is not of the table: run MUSTER_ATTACK=list go test ./testing/attack -run TestListed (%v)", file, err)
+	}
+}
