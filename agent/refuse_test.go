@@ -495,6 +495,30 @@ func TestNewFactFileCountsForTheNextAssignment(t *testing.T) {
 	})
 }
 
+// TestMendedFactFileCountsAtOnce has a manifest rejected for a missing fact, and the
+// file that brings it mended: nobody waits for the interval.
+func TestMendedFactFileCountsAtOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.config.FactsDir = t.TempDir()
+		path := filepath.Join(n.config.FactsDir, "facts.yaml")
+		n.outside.setFacts(func() model.Facts {
+			if text, err := os.ReadFile(path); err == nil && string(text) == "newfact: new\n" {
+				return model.Facts{"newfact": "new"}
+			}
+			return model.Facts{}
+		})
+		n.start()
+		n.bucket.put("group.all.motd", n.manifest("motd", "${ Facts.newfact }"))
+		n.after(30 * time.Second)
+		n.lacks("motd")
+		if err := os.WriteFile(path, []byte("newfact: new\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		n.after(8 * time.Second)
+		n.has("motd", "new")
+	})
+}
+
 func TestWhenFollowsTheFacts(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.start()
