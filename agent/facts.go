@@ -24,8 +24,9 @@ type factCache struct {
 	changed func()
 	// ready is closed with the first facts.
 	ready chan struct{}
-	// gathering is held while facts are gathered.
+	// gathering is held while facts are gathered, and programs is the last warning of those.
 	gathering sync.Mutex
+	programs  string
 
 	mu    sync.Mutex
 	facts assignments.Facts
@@ -105,7 +106,14 @@ func (f *factCache) gatherOnce(ctx context.Context, dir string) {
 	f.mu.Unlock()
 	values, stable, errs := f.gather(ctx, dir)
 	for _, err := range errs {
-		f.log.WarnContext(ctx, "facts incomplete", "error", err)
+		level := slog.LevelWarn
+		if errors.Is(err, facts.ErrProgram) {
+			if err.Error() == f.programs {
+				level = slog.LevelDebug // whoever put them there was warned
+			}
+			f.programs = err.Error()
+		}
+		f.log.Log(ctx, level, "facts incomplete", "error", err)
 	}
 	next := assignments.Facts{Values: values, Stable: stable}
 	f.mu.Lock()

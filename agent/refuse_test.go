@@ -6,6 +6,8 @@ import (
 	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources"
+	"github.com/musterfleet/muster/resources/host/facts"
 	"github.com/musterfleet/muster/testing/hosttest"
 )
 
@@ -516,6 +519,22 @@ func TestMendedFactFileCountsAtOnce(t *testing.T) {
 		}
 		n.after(8 * time.Second)
 		n.has("motd", "new")
+	})
+}
+
+// TestProgramsAmongFactFilesAreToldOnce: other errors are told each time.
+func TestProgramsAmongFactFilesAreToldOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.outside.factErrors = []error{fmt.Errorf("custom: %w: role.sh", facts.ErrProgram), errors.New("cpu: unknown")}
+		n.start()
+		n.after(time.Hour)
+		text := n.log.String()
+		if got := strings.Count(text, `level=WARN msg="facts incomplete" error="custom: programs are not run`); got != 1 {
+			t.Errorf("it was told %d times", got)
+		}
+		if got := strings.Count(text, `level=WARN msg="facts incomplete" error="cpu`); got < 10 {
+			t.Errorf("another error was told %d times", got)
+		}
 	})
 }
 

@@ -19,8 +19,8 @@ import (
 // Node is the state that the node publishes. Make it with New.
 type Node struct {
 	version, host string
-	started time.Time
-	config  func() config.Config
+	started       time.Time
+	config        func() config.Config
 	// waiting returns how many reports wait, maxDocument how long the state may be.
 	waiting, maxDocument func() int
 	// Changed is notified when the state is another one.
