@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/musterfleet/muster/agent/assignments"
 	"github.com/musterfleet/muster/agent/tasks"
@@ -23,8 +24,9 @@ type factCache struct {
 	changed func()
 	// ready is closed with the first facts.
 	ready chan struct{}
-	// gathering is held while facts are gathered.
+	// gathering is held while facts are gathered, and programs is the last warning of those.
 	gathering sync.Mutex
+	programs  string
 
 	mu    sync.Mutex
 	facts assignments.Facts
@@ -57,10 +59,27 @@ func (f *factCache) run(ctx context.Context, config *settings) error {
 	for ctx.Err() == nil {
 		c := config.get()
 		f.gatherOnce(ctx, c.FactsDir)
-		tasks.Pause(ctx, tasks.Spread(c.Interval.Std(), tasks.Jitter), nil)
+		f.follow(ctx, c.FactsDir, time.Now().Add(tasks.Spread(c.Interval.Std(), tasks.Jitter)))
 	}
 
 	return nil
+}
+
+// lookEvery is how often the fact files are looked at. What changes them counts once
+// they were the same twice, for others may still write.
+const lookEvery = 3 * time.Second
+
+// follow gathers the facts again when a fact file changes, until a time: a manifest may
+// have been rejected for what is in it now.
+func (f *factCache) follow(ctx context.Context, dir string, until time.Time) {
+	for last := ""; ctx.Err() == nil && time.Now().Before(until); {
+		tasks.Pause(ctx, min(lookEvery, time.Until(until)), nil)
+		stamp := facts.Stamp(dir)
+		if stamp == last {
+			f.renew(ctx, dir)
+		}
+		last = stamp
+	}
 }
 
 // renew gathers the facts again when a fact file changed since, so that a new
@@ -87,7 +106,14 @@ func (f *factCache) gatherOnce(ctx context.Context, dir string) {
 	f.mu.Unlock()
 	values, stable, errs := f.gather(ctx, dir)
 	for _, err := range errs {
-		f.log.WarnContext(ctx, "facts incomplete", "error", err)
+		level := slog.LevelWarn
+		if errors.Is(err, facts.ErrProgram) {
+			if err.Error() == f.programs {
+				level = slog.LevelDebug // whoever put them there was warned
+			}
+			f.programs = err.Error()
+		}
+		f.log.Log(ctx, level, "facts incomplete", "error", err)
 	}
 	next := assignments.Facts{Values: values, Stable: stable}
 	f.mu.Lock()

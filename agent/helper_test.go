@@ -300,9 +300,10 @@ type node struct {
 
 // outside is what manifests depend on, which tests change while the agent runs.
 type outside struct {
-	mu    sync.Mutex
-	kv    func() ([]byte, error)
-	facts func() model.Facts
+	mu         sync.Mutex
+	kv         func() ([]byte, error)
+	facts      func() model.Facts
+	factErrors []error
 	// bundles are by digest.
 	bundles map[string][]byte
 }
@@ -348,7 +349,7 @@ func (o *outside) getFacts(context.Context, string) (model.Facts, []error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 
-	return o.facts(), nil
+	return o.facts(), o.factErrors
 }
 
 // newNode makes a node; start starts it.

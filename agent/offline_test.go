@@ -426,7 +426,7 @@ func TestAnotherAgentOfTheSameID(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.start()
 		n.take()
-		other := model.NodeState{Node: n.config.Node, Started: time.Now().Add(-time.Hour)}
+		other := model.NodeState{Node: n.config.Node, Host: "other.example.com", Started: time.Now().Add(-time.Hour)}
 		for range 5 {
 			if err := n.stream.PutState(t.Context(), other, time.Minute); err != nil {
 				t.Fatal(err)
@@ -435,7 +435,7 @@ func TestAnotherAgentOfTheSameID(t *testing.T) {
 		}
 		n.tells("node duplicate")
 		states, _, _ := n.stream.stored()
-		if last := states[len(states)-1]; !strings.Contains(last.Message, "another agent runs as node "+n.config.Node) {
+		if last := states[len(states)-1]; !strings.Contains(last.Message, "another agent runs as node "+n.config.Node+" on other.example.com, started ") || last.Host == "" {
 			t.Errorf("the state that is stored is %+v", last)
 		}
 		n.after(10 * time.Minute)
@@ -443,6 +443,31 @@ func TestAnotherAgentOfTheSameID(t *testing.T) {
 			t.Errorf("the message stays: %s", message)
 		}
 	})
+}
+
+// TestStopBesideAnotherAgent: the end of one of two agents of a name is not that of the
+// node.
+func TestStopBesideAnotherAgent(t *testing.T) {
+	for name, mine := range map[string]bool{"the state of the other is stored": false, "its own state is stored": true} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				n.start()
+				other := model.NodeState{Node: n.config.Node, Started: time.Now().Add(-time.Hour)}
+				for range 2 {
+					if err := n.stream.PutState(t.Context(), other, time.Minute); err != nil {
+						t.Fatal(err)
+					}
+					if mine {
+						n.after(90 * time.Second)
+					}
+				}
+				n.stop()
+				if states, _, _ := n.stream.stored(); states[len(states)-1].Event == model.NodeStopped {
+					t.Error("the node is shown as stopped")
+				}
+			})
+		})
+	}
 }
 
 // TestAnotherAgentThatWasStopped: it is forgotten when it says so itself.

@@ -6,6 +6,8 @@ import (
 	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources"
+	"github.com/musterfleet/muster/resources/host/facts"
 	"github.com/musterfleet/muster/testing/hosttest"
 )
 
@@ -492,6 +495,46 @@ func TestNewFactFileCountsForTheNextAssignment(t *testing.T) {
 		n.bucket.put("group.all.more", n.manifest("more", "${ Facts.newfact }"))
 		n.settle()
 		n.has("more", "new")
+	})
+}
+
+// TestMendedFactFileCountsAtOnce has a manifest rejected for a missing fact, and the
+// file that brings it mended: nobody waits for the interval.
+func TestMendedFactFileCountsAtOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.config.FactsDir = t.TempDir()
+		path := filepath.Join(n.config.FactsDir, "facts.yaml")
+		n.outside.setFacts(func() model.Facts {
+			if text, err := os.ReadFile(path); err == nil && string(text) == "newfact: new\n" {
+				return model.Facts{"newfact": "new"}
+			}
+			return model.Facts{}
+		})
+		n.start()
+		n.bucket.put("group.all.motd", n.manifest("motd", "${ Facts.newfact }"))
+		n.after(30 * time.Second)
+		n.lacks("motd")
+		if err := os.WriteFile(path, []byte("newfact: new\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		n.after(8 * time.Second)
+		n.has("motd", "new")
+	})
+}
+
+// TestProgramsAmongFactFilesAreToldOnce: other errors are told each time.
+func TestProgramsAmongFactFilesAreToldOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.outside.factErrors = []error{fmt.Errorf("custom: %w: role.sh", facts.ErrProgram), errors.New("cpu: unknown")}
+		n.start()
+		n.after(time.Hour)
+		text := n.log.String()
+		if got := strings.Count(text, `level=WARN msg="facts incomplete" error="custom: programs are not run`); got != 1 {
+			t.Errorf("it was told %d times", got)
+		}
+		if got := strings.Count(text, `level=WARN msg="facts incomplete" error="cpu`); got < 10 {
+			t.Errorf("another error was told %d times", got)
+		}
 	})
 }
 

@@ -23,6 +23,7 @@ type NodeState struct {
 	Protocol  string                   `json:"protocol"`
 	Node      string                   `json:"node"`
 	Event     NodeEvent                `json:"event,omitempty" jsonschema:"enum=started,enum=stopped,enum=refused,enum=dropped,enum=silent,enum=unassigned,enum=duplicate"`
+	Host      string                   `json:"host,omitempty" jsonschema_description:"Host name of its machine"`
 	Version   string                   `json:"version"`
 	Started   time.Time                `json:"started"`
 	At        time.Time                `json:"at"`

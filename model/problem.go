@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/musterfleet/muster/model/brief"
 )
 
 // Position is a place in a document. Lines and columns count from 1; zero
@@ -48,7 +50,7 @@ type Problem struct {
 	More int `json:"more,omitempty"`
 }
 
-// Error returns "file:line:col: message (hint)".
+// Error returns "file:line:col: message (hint)", long values cut.
 func (p Problem) Error() string {
 	if p.More > 0 {
 		return fmt.Sprintf("and %d more", p.More)
@@ -58,9 +60,9 @@ func (p Problem) Error() string {
 		b.WriteString(p.Pos.String())
 		b.WriteString(": ")
 	}
-	b.WriteString(p.Message)
+	b.WriteString(brief.Words(p.Message))
 	if p.Hint != "" {
-		b.WriteString(" (" + p.Hint + ")")
+		b.WriteString(" (" + brief.Words(p.Hint) + ")")
 	}
 
 	return b.String()

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/musterfleet/muster/agent/bounds"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 )
@@ -133,8 +134,12 @@ func (h *Heartbeat) put(ctx context.Context, s model.NodeState) error {
 	return h.Store.PutState(ctx, s, h.Node.config().StateTTL.Std())
 }
 
-// Stop stores that the agent was stopped.
+// Stop stores that the agent was stopped, unless another one goes on as this node.
 func (h *Heartbeat) Stop(ctx context.Context) error {
+	found, err := h.Store.State(ctx, h.Node.config().Node)
+	if err == nil && (h.isDuplicate(found) || !found.Stopped() && h.seenDuplicate(time.Now())) {
+		return nil
+	}
 	s := h.Node.State()
 	s.Event = model.NodeStopped
 
@@ -144,7 +149,7 @@ func (h *Heartbeat) Stop(ctx context.Context) error {
 // checkDuplicate looks whether another agent stored its state as that of this
 // node since this one did.
 func (h *Heartbeat) checkDuplicate(ctx context.Context) {
-	c, started := h.Node.config(), h.Node.started
+	c := h.Node.config()
 	found, err := h.Store.State(ctx, c.Node)
 	if err != nil {
 		return // it is not there yet, or an older server or older permissions do not give it
@@ -152,14 +157,36 @@ func (h *Heartbeat) checkDuplicate(ctx context.Context) {
 	now := time.Now()
 	duplicate := ""
 	switch {
-	case !found.Started.IsZero() && !found.Stopped() && !found.Started.Equal(started):
+	case h.isDuplicate(found):
 		h.duplicateAt = now
-		duplicate = fmt.Sprintf("another agent runs as node %s, started %s: give one of them another id (node of agent.yaml, or --node) and restart it", c.Node, found.Started.Format(time.RFC3339))
-	case now.Sub(h.duplicateAt) <= duplicateGone*c.Heartbeat.Std() && !found.Stopped():
+		duplicate = fmt.Sprintf("another agent runs as node %s%s, started %s: give one of them another id (node of agent.yaml, or --node) and restart it", c.Node, on(bounds.TextTo(found.Host, maxHost)), found.Started.Format(time.RFC3339))
+	case h.seenDuplicate(now) && !found.Stopped():
 		return // its next state may be on its way
 	}
 	if before := h.Node.setDuplicate(duplicate); duplicate != "" && duplicate != before {
 		h.Log.WarnContext(ctx, "duplicate agent", "detail", duplicate)
 		h.Duplicate(duplicate)
 	}
+}
+
+// isDuplicate reports whether a state is that of another agent, which was not stopped.
+func (h *Heartbeat) isDuplicate(found model.Node) bool {
+	return !found.Started.IsZero() && !found.Stopped() && !found.Silent && !found.Started.Equal(h.Node.started)
+}
+
+// seenDuplicate reports whether another agent stored its state a short while ago.
+func (h *Heartbeat) seenDuplicate(now time.Time) bool {
+	return !h.duplicateAt.IsZero() && now.Sub(h.duplicateAt) <= duplicateGone*h.Node.config().Heartbeat.Std()
+}
+
+// maxHost is the most of a host name that is shown, in bytes.
+const maxHost = 255
+
+// on returns where an agent runs, nothing for one that does not tell.
+func on(host string) string {
+	if host == "" {
+		return ""
+	}
+
+	return " on " + host
 }

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"maps"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -17,9 +18,9 @@ import (
 
 // Node is the state that the node publishes. Make it with New.
 type Node struct {
-	version string
-	started time.Time
-	config  func() config.Config
+	version, host string
+	started       time.Time
+	config        func() config.Config
 	// waiting returns how many reports wait, maxDocument how long the state may be.
 	waiting, maxDocument func() int
 	// Changed is notified when the state is another one.
@@ -36,15 +37,17 @@ type Node struct {
 // New returns the state of a node that has begun. waiting returns how many reports
 // wait, maxDocument how long the state may be.
 func New(version string, config func() config.Config, waiting, maxDocument func() int) *Node {
+	host, _ := os.Hostname() // which is only for people
+
 	return &Node{
-		version: version, started: time.Now().UTC(), config: config, waiting: waiting, maxDocument: maxDocument, Changed: tasks.NewSignal(),
+		version: version, host: host, started: time.Now().UTC(), config: config, waiting: waiting, maxDocument: maxDocument, Changed: tasks.NewSignal(),
 		manifests: map[string]model.ManifestState{}, health: map[string]model.HealthCounts{},
 	}
 }
 
 // Identity returns a state with nothing but the identity of the agent.
 func (n *Node) Identity() model.NodeState {
-	return model.NodeState{Protocol: model.ProtocolNode, Node: n.config().Node, Version: n.version, Started: n.started, At: time.Now().UTC(), Groups: []string{}}
+	return model.NodeState{Protocol: model.ProtocolNode, Node: n.config().Node, Host: n.host, Version: n.version, Started: n.started, At: time.Now().UTC(), Groups: []string{}}
 }
 
 // State returns the state of the node.

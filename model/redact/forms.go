@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"encoding/base32"
 	"encoding/base64"
 	"encoding/hex"
 	"regexp"
@@ -51,6 +52,10 @@ func formsOf(value string) []pattern {
 			text := encoding.EncodeToString(append(make([]byte, before), value...))
 			add(text[(before*8+5)/6:(before+len(value))*8/6], true)
 		}
+	}
+	for before := range 5 {
+		text := base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(append(make([]byte, before), value...))
+		add(text[(before*8+4)/5:(before+len(value))*8/5], true)
 	}
 
 	return out
@@ -108,6 +113,4 @@ func (p pattern) extent(text string, from, to int) (int, int) {
 	return from, to
 }
 
-func isBase64(c byte) bool {
-	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("+/-_", c) >= 0
-}
+func isBase64(c byte) bool { return base64Value(c) >= 0 }

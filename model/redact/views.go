@@ -16,6 +16,8 @@ type span struct{ from, to int32 }
 type view struct {
 	text string
 	at   []span
+	// joined reports that the ends of lines are left out.
+	joined bool
 }
 
 // origin returns the place of a part of the view in the text that was given.
@@ -24,7 +26,9 @@ func (v view) origin(from, to int) span {
 		return span{int32(from), int32(to)}
 	}
 
-	return span{v.at[from].from, v.at[to-1].to}
+	first, last := v.at[from], v.at[to-1]
+
+	return span{min(first.from, last.from), max(first.to, last.to)}
 }
 
 // within returns the view of a text whose places are those in v.
@@ -33,7 +37,7 @@ func (v view) within(text string, at []span) view {
 		at[i] = v.origin(int(s.from), int(s.to))
 	}
 
-	return view{text, at}
+	return view{text: text, at: at}
 }
 
 // reading collects the bytes of a text without its escapes.

@@ -1,7 +1,6 @@
 package redact_test
 
 import (
-	"encoding/base64"
 	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
@@ -27,7 +26,6 @@ func folded(text string, width int) []string {
 func TestRedactorOfWrappedOutput(t *testing.T) {
 	const chars = `abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.,:;/+= $%\"'`
 	r := rand.New(rand.NewPCG(1, 2))
-	base := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
 	digits := func(s string) string { return hex.EncodeToString([]byte(s)) }
 	for range 40 {
 		secret := make([]byte, 20+r.IntN(2980))

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -48,9 +49,13 @@ func (s *Spec) Validate() model.Problems {
 	return out
 }
 
-// Warnings returns properties without effect.
+// Warnings returns properties without effect, and a mode that may be meant in decimal.
 func (s *Spec) Warnings() model.Problems {
 	var out model.Problems
+	if mode, err := parseMode(s.Mode); err == nil && s.Ensure != model.EnsureAbsent && decimalMode(s.Mode) != "" {
+		meant := decimalMode(s.Mode)
+		out.Property("mode", fmt.Sprintf("write %q if you mean that, %q else", meant, FormatMode(mode)), "mode %q is octal, %s, and %s in decimal is %s", s.Mode, FormatMode(mode), s.Mode, meant)
+	}
 	if s.Ensure == model.EnsureAbsent {
 		for _, property := range s.contentProperties() {
 			out.Property(property, dropContent, "`%s` has no effect with ensure: absent", property)
@@ -100,8 +105,24 @@ func validateMode(out *model.Problems, s *Spec) {
 		return
 	}
 	if _, err := parseMode(s.Mode); err != nil {
-		out.Property("mode", `write permissions in octal, for example "0644"`, "%s", err)
+		hint := `write permissions in octal, for example "0644"`
+		if mode := decimalMode(s.Mode); mode != "" {
+			hint = fmt.Sprintf("%s is %s in decimal: write %q", s.Mode, mode, mode)
+		}
+		out.Property("mode", hint, "%s", err)
 	}
+}
+
+// decimalMode returns the mode that digits without a leading 0 are in decimal, where it is
+// one that files have: 420 is 0644. A document that was converted may have such a number.
+func decimalMode(text string) string {
+	mode, err := strconv.ParseUint(text, 10, 32)
+	common := []uint64{0o400, 0o440, 0o444, 0o500, 0o550, 0o555, 0o600, 0o640, 0o644, 0o660, 0o664, 0o666, 0o700, 0o750, 0o755, 0o770, 0o775, 0o777}
+	if err != nil || text[0] == '0' || !slices.Contains(common, mode) {
+		return ""
+	}
+
+	return FormatMode(uint32(mode))
 }
 
 // parseMode reads permissions in octal: 0644, 644, 0o644 or 0O644.

@@ -50,6 +50,7 @@ func TestValidate(t *testing.T) {
 		"source that is no text":      {properties: base(typetest.Properties{"source": "a\xff"}), problems: []string{`source must be UTF-8: "a\xff"`}},
 		"empty source":                {properties: base(typetest.Properties{"source": ""}), problems: []string{"`source` is empty (leave it out, or set it to null)"}},
 		"empty source of a directory": {properties: base(typetest.Properties{"source": "", "ensure": "directory"}), problems: []string{"`source` is empty"}},
+		"mode of a decimal number":    {properties: base(typetest.Properties{"mode": "493"}), problems: []string{"invalid mode \"493\": it is not octal (493 is 0755 in decimal: write \"0755\")"}},
 		"max_size without a source":   {properties: base(typetest.Properties{"content": "x", "max_size": "1MB"}), problems: []string{"`max_size` is only for a source (remove it, or set source)"}},
 		"max_size of a directory":     {properties: base(typetest.Properties{"ensure": "directory", "max_size": "1MB"}), problems: []string{"a directory has no `max_size`"}},
 		"max_size without a number":   {properties: base(typetest.Properties{"source": "x", "max_size": "much"}), problems: []string{"invalid size \"much\""}},
@@ -126,6 +127,14 @@ func TestWarnings(t *testing.T) {
 		{spec: file.Spec{Common: model.Common{Ensure: "absent"}, Content: &content}, want: []string{"content"}},
 		{spec: file.Spec{Common: model.Common{Ensure: "absent"}, Source: "f"}, want: []string{"source"}},
 		{spec: file.Spec{Common: model.Common{Ensure: "absent"}, Source: "f", Validator: "true {}"}, want: []string{"source", "validate"}},
+		{spec: file.Spec{Common: model.Common{Ensure: "present"}, Mode: "420"}, want: []string{"mode"}},
+		{spec: file.Spec{Common: model.Common{Ensure: "directory"}, Mode: "365"}, want: []string{"mode"}},
+		{spec: file.Spec{Common: model.Common{Ensure: "absent"}, Mode: "420"}},
+		{spec: file.Spec{Common: model.Common{Ensure: "present"}, Mode: "0420"}},
+		{spec: file.Spec{Common: model.Common{Ensure: "present"}, Mode: "0o420"}},
+		{spec: file.Spec{Common: model.Common{Ensure: "present"}, Mode: "644"}},
+		{spec: file.Spec{Common: model.Common{Ensure: "present"}, Mode: "600"}},
+		{spec: file.Spec{Common: model.Common{Ensure: "present"}, Mode: "440"}},
 	} {
 		var got []string
 		for _, p := range c.spec.Warnings() {
@@ -134,6 +143,14 @@ func TestWarnings(t *testing.T) {
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%+v warns about %v, not %v", c.spec, got, c.want)
 		}
+	}
+}
+
+// TestModeOfADecimalNumber has the warning name both readings.
+func TestModeOfADecimalNumber(t *testing.T) {
+	warnings := (&file.Spec{Common: model.Common{Ensure: "present"}, Mode: "420"}).Warnings()
+	if want := `mode "420" is octal, 0420, and 420 in decimal is 0644 (write "0644" if you mean that, "0420" else)`; warnings.Err() == nil || warnings.Err().Error() != want {
+		t.Errorf("%v, not %s", warnings.Err(), want)
 	}
 }
 

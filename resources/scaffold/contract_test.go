@@ -132,8 +132,16 @@ func post(entries ...string) []any {
 }
 
 // changed and removed are the words of the table "Noop Mode".
-func changed(n int) string { return fmt.Sprintf("Would have changed %d scaffold files", n) }
-func removed(n int) string { return fmt.Sprintf("Would have removed %d scaffold files", n) }
+func changed(n int) string { return "Would have changed " + count(n) }
+func removed(n int) string { return "Would have removed " + count(n) }
+
+func count(n int) string {
+	if n == 1 {
+		return "1 scaffold file"
+	}
+
+	return fmt.Sprintf("%d scaffold files", n)
+}
 
 func TestContract(t *testing.T) {
 	cases := slices.Concat(decisionCases(), engineCases(), removalCases(), postCases(), validateCases(), obstacleCases())

@@ -33,7 +33,7 @@ func (Type) Plan(spec *Spec, state *State, _ bool) (resource.Plan, error) {
 		changes = append(changes, model.Change{Action: actionScaffold, Property: spec.Name, From: model.EnsureAbsent, To: model.EnsurePresent})
 	}
 
-	message := fmt.Sprintf("Would have changed %d scaffold files", files)
+	message := "Would have changed " + count(files)
 	if spec.Validator != "" {
 		message += resource.ValidatedFirst
 	}
@@ -50,7 +50,15 @@ func planAbsent(spec *Spec, state *State) resource.Plan {
 		files += len(state.Metadata.Purged)
 	}
 
-	return planOf(changes, fmt.Sprintf("Would have removed %d scaffold files", files))
+	return planOf(changes, "Would have removed "+count(files))
+}
+
+func count(files int) string {
+	if files == 1 {
+		return "1 scaffold file"
+	}
+
+	return fmt.Sprintf("%d scaffold files", files)
 }
 
 func removals(action string, paths []string) []model.Change {

@@ -35,6 +35,7 @@ import (
 	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/host/facts"
+	"github.com/musterfleet/muster/resources/host/state"
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/trust"
 	"github.com/musterfleet/muster/resources/manifest"
@@ -225,8 +226,8 @@ func NewNode(ctx context.Context, types resource.Types, log *slog.Logger, config
 	n.agent, err = agent.New(ctx, options(types, log, config, store))
 	if err != nil {
 		n.Close()
-		if errors.Is(err, fs.ErrPermission) {
-			err = fmt.Errorf("%w (run it as root, or give it a directory of its own with --state-dir)", err)
+		if errors.Is(err, fs.ErrPermission) && !errors.Is(err, state.ErrDenied) {
+			err = fmt.Errorf("%w (%w)", err, state.ErrDenied)
 		}
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package fleetcmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -71,6 +72,9 @@ func openHistory(ctx context.Context, env *cli.Env, name string) (*store, string
 		return nil, "", nil, err
 	}
 	all, err := s.History(ctx, key)
+	if errors.Is(err, model.ErrNotFound) {
+		err = s.notAssigned(ctx, key)
+	}
 
 	return s, key, all, err
 }

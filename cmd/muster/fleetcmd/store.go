@@ -10,6 +10,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
 )
 
 // store is the fleet, with the look-ups of its assignments.
@@ -52,8 +53,35 @@ func (s *store) storedKey(ctx context.Context, nameOrKey string) (string, error)
 	if err != nil {
 		return "", err
 	}
+	key, err = uniqueKey(slices.DeleteFunc(removed, func(e model.Entry) bool { return e.Name != nameOrKey }), nameOrKey)
+	if errors.Is(err, model.ErrNotFound) {
+		err = s.notAssigned(ctx, nameOrKey)
+	}
 
-	return uniqueKey(slices.DeleteFunc(removed, func(e model.Entry) bool { return e.Name != nameOrKey }), nameOrKey)
+	return key, err
+}
+
+// notAssigned returns the error of a name or key without an assignment, with the nearest
+// one that has one.
+func (s *store) notAssigned(ctx context.Context, nameOrKey string) error {
+	all, err := s.List(ctx)
+	if err != nil {
+		return err
+	}
+	what, known := nameOrKey, make([]string, len(all))
+	if !isKey(nameOrKey) {
+		what = "manifest " + nameOrKey
+	}
+	for i, e := range all {
+		if known[i] = e.Name; isKey(nameOrKey) {
+			known[i] = e.Key
+		}
+	}
+	if near := document.Nearest(nameOrKey, known); near != "" {
+		return fmt.Errorf("%w, did you mean %s?", notAssigned(what), near)
+	}
+
+	return notAssigned(what)
 }
 
 func uniqueKey(all []model.Entry, name string) (string, error) {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/brief"
 	"github.com/musterfleet/muster/model/redact"
 	"github.com/musterfleet/muster/resources/engine/graph"
 	"github.com/musterfleet/muster/resources/resource"
@@ -72,14 +73,14 @@ func (s *Secrets) Log(log *slog.Logger) *slog.Logger {
 	return slog.New(redacting{log.Handler(), s.redact})
 }
 
-// Error returns the text of an error; of a sensitive resource without the output
-// of commands.
+// Error returns the text of an error, long values cut; of a sensitive resource without
+// the output of commands.
 func (s *Secrets) Error(err error, sensitive bool) string {
 	if sensitive {
-		return s.Redact(resource.WithoutOutput(err))
+		return brief.Words(s.Redact(resource.WithoutOutput(err)))
 	}
 
-	return s.Redact(err.Error())
+	return brief.Words(s.Redact(err.Error()))
 }
 
 // Changes returns the changes of a plan; of a sensitive resource without values.

@@ -2,6 +2,7 @@ package report_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -37,5 +38,14 @@ func TestDocument(t *testing.T) {
 		if got := string(secrets.Document(json.RawMessage(in))); got != want {
 			t.Errorf("%s becomes %s", in, got)
 		}
+	}
+}
+
+// TestErrorOfALongValue has an error repeat a value that nobody reads to its end.
+func TestErrorOfALongValue(t *testing.T) {
+	var secrets report.Secrets
+	got := secrets.Error(fmt.Errorf("could not lookup user %s", strings.Repeat("a", 3000)), false)
+	if want := "could not lookup user " + strings.Repeat("a", 200) + "… (2800 more characters)"; got != want {
+		t.Errorf("it is %s", got)
 	}
 }

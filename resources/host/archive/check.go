@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/paths"
 )
@@ -132,9 +134,16 @@ func (c *checker) place(name string) (string, error) {
 	return clean, err
 }
 
+// maxDepth is how many directories an entry may be in. The way to each is walked for each
+// entry, and a name of a few bytes in a compressed archive may have any number of them.
+const maxDepth = 255
+
 // entryName returns the clean form of a name that stays inside.
 func entryName(name string) (string, error) {
 	clean := path.Clean(name)
+	if len(clean) >= unix.PathMax || strings.Count(clean, "/") > maxDepth {
+		return "", fmt.Errorf("%w: its name is longer than a path can be, or has more than %d directories", ErrUnsafeEntry, maxDepth)
+	}
 	if strings.ContainsRune(name, 0) || hasDotDot(name) || !filepath.IsLocal(clean) {
 		return "", fmt.Errorf("%w: its name leads out of the target", ErrUnsafeEntry)
 	}

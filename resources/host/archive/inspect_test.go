@@ -161,6 +161,10 @@ func TestInspectRefusesTars(t *testing.T) {
 		"a character device":        {[]tar.Header{{Typeflag: tar.TypeChar, Name: "null", Devmajor: 1, Devminor: 3}}, archive.ErrEntryType},
 		"a block device":            {[]tar.Header{{Typeflag: tar.TypeBlock, Name: "sda", Devmajor: 8}}, archive.ErrEntryType},
 		"a fifo":                    {[]tar.Header{{Typeflag: tar.TypeFifo, Name: "fifo"}}, archive.ErrEntryType},
+		"a name too deep":           {[]tar.Header{regular(strings.Repeat("a/", 256)+"x", "x", 0o644)}, archive.ErrUnsafeEntry},
+		"a name longer than a path": {[]tar.Header{regular(strings.Repeat(strings.Repeat("a", 200)+"/", 21)+"x", "x", 0o644)}, archive.ErrUnsafeEntry},
+		"a directory without end":   {[]tar.Header{directory(strings.Repeat("a/", 100_000)+"x", 0o755)}, archive.ErrUnsafeEntry},
+		"a hard link to one":        {[]tar.Header{{Typeflag: tar.TypeLink, Name: "h", Linkname: strings.Repeat("a/", 100_000) + "x"}}, archive.ErrUnsafeEntry},
 		"more bytes than allowed":   {[]tar.Header{regular("a", strings.Repeat("x", 600), 0o644), regular("b", strings.Repeat("x", 600), 0o644)}, files.ErrTooLarge},
 		"more entries than allowed": {[]tar.Header{directory("a", 0o755), directory("b", 0o755), directory("c", 0o755), directory("d", 0o755)}, archive.ErrTooManyEntries},
 	} {

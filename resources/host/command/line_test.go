@@ -40,36 +40,46 @@ func TestSplit(t *testing.T) {
 // TestShellSyntax has what a shell acts on, in every state of the quoting.
 func TestShellSyntax(t *testing.T) {
 	for line, want := range map[string]string{
-		"ls | wc > out":      "|",
-		"cd /tmp && ls":      "&&",
-		"a || b":             "||",
-		"a ; b":              ";",
-		"a > b":              ">",
-		"a >> b":             ">>",
-		"a < b":              "<",
-		"a 2>&1":             "2>&1",
-		"a 2>/dev/null":      "2>/dev/null",
-		"a >/dev/null":       ">/dev/null",
-		"a &":                "&",
-		"echo $HOME/x":       "$HOME",
-		`echo "a $HOME"`:     "$HOME",
-		"echo a$(id)":        "$(",
-		"echo '$HOME' '|'":   "",
-		`echo "|" \| \$HOME`: "",
-		`find . \;`:          "",
-		"awk '{print $1}' x": "",
-		"grep x$ $1 $":       "",
-		"a|b c;d >x >=1":     "",
-		`"it's" $HOME`:       "$HOME",
-		`a "\"" | b`:         "|",
-		"":                   "",
-		`a \`:                "",
+		"ls | wc > out":        "|",
+		"cd /tmp && ls":        "&&",
+		"a || b":               "||",
+		"a ; b":                ";",
+		"a > b":                ">",
+		"a >> b":               ">>",
+		"a < b":                "<",
+		"a 2>&1":               "2>&1",
+		"a 2>/dev/null":        "2>/dev/null",
+		"a >/dev/null":         ">/dev/null",
+		"a &":                  "&",
+		"echo $HOME/x":         "$HOME",
+		`echo "a $HOME"`:       "$HOME",
+		"echo a$(id)":          "$(",
+		"echo '$HOME' '|'":     "",
+		`echo "|" \| \$HOME`:   "",
+		`find . \;`:            "",
+		"awk '{print $1}' x":   "",
+		"grep x$ $1 $":         "",
+		"c;d >x >=1":           "",
+		"echo a|b":             "a|b",
+		"echo a| b":            "a|",
+		"grep -E 'a|b' \"c|\"": "",
+		"echo x; id":           "x;",
+		"echo x;":              "x;",
+		`find x\;`:             "",
+		"echo `date`":          "`",
+		"echo \"at `date`\"":   "`",
+		"echo '`date`'":        "",
+		"echo \\`date\\`":      "",
+		`"it's" $HOME`:         "$HOME",
+		`a "\"" | b`:           "|",
+		"":                     "",
+		`a \`:                  "",
 	} {
 		if got := command.ShellSyntax(line); got != want {
 			t.Errorf("%s: %q, not %q", line, got, want)
 		}
 	}
-	for _, value := range []string{"|", "$HOME", "a && b", "'"} {
+	for _, value := range []string{"|", "$HOME", "a && b", "'", "a|b", "x;", "`"} {
 		line, inserted := insert("a % x% '%'", value)
 		if got := command.ShellSyntax(line, inserted...); got != "" {
 			t.Errorf("%q, which is inserted: %q", value, got)

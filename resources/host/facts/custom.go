@@ -19,6 +19,9 @@ import (
 // maxFactFile is the largest fact file.
 const maxFactFile = 4 << 20
 
+// ErrProgram is a program among the fact files.
+var ErrProgram = errors.New("programs are not run for facts")
+
 // readCustom reads the fact files of a configuration directory. A broken one, or
 // one that others may change, is an error and left out.
 func readCustom(dir string) (map[string]any, error) {
@@ -27,7 +30,7 @@ func readCustom(dir string) (map[string]any, error) {
 		return facts, nil
 	}
 	paths, err := customPaths(dir)
-	errs := []error{err}
+	errs := []error{err, checkPrograms(filepath.Join(dir, "facts.d"))}
 	for _, path := range paths {
 		one, err := ReadFile(path)
 		if !errors.Is(err, fs.ErrNotExist) {
@@ -75,12 +78,46 @@ func listFactFiles(dir string) ([]string, error) {
 	var paths []string
 	for _, entry := range entries {
 		name := entry.Name()
-		if slices.Contains([]string{".json", ".yaml", ".yml"}, filepath.Ext(name)) && !strings.HasPrefix(name, ".") {
+		if isFactFile(name) && !strings.HasPrefix(name, ".") {
 			paths = append(paths, filepath.Join(dir, name))
 		}
 	}
 
 	return paths, nil
+}
+
+// checkPrograms returns ErrProgram when a directory of fact files holds programs, as
+// those of other tools do.
+func checkPrograms(dir string) error {
+	entries, _ := os.ReadDir(dir) // listFactFiles returns the error
+	var found []string
+	for _, entry := range entries {
+		info, err := entry.Info()
+		isProgram := err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o111 != 0
+		if isProgram && !isFactFile(entry.Name()) && !strings.HasPrefix(entry.Name(), ".") {
+			found = append(found, entry.Name())
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+
+	return fmt.Errorf("%s: %w: %s (have a timer write what they print to a .json or .yaml file there)", dir, ErrProgram, names(found))
+}
+
+// names lists the first of some names, and counts the others.
+func names(all []string) string {
+	const shown = 5
+	if more := len(all) - shown; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(all[:shown], ", "), more)
+	}
+
+	return strings.Join(all, ", ")
+}
+
+// isFactFile reports whether a name is that of a fact file.
+func isFactFile(name string) bool {
+	return slices.Contains([]string{".json", ".yaml", ".yml"}, filepath.Ext(name))
 }
 
 // ReadFile reads a fact file like Parse. One that is not a regular file or

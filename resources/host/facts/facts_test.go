@@ -133,6 +133,24 @@ func TestLaterFactsWin(t *testing.T) {
 	}
 }
 
+// TestProgramsAmongFactFiles has programs of another tool in facts.d.
+func TestProgramsAmongFactFiles(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"role.sh", "program", "readme.txt", "ok.yaml", ".hidden"} {
+		write(t, dir+"/facts.d/"+name, "role: db\n")
+	}
+	for _, name := range []string{"role.sh", "program", "ok.yaml", ".hidden"} {
+		if err := os.Chmod(dir+"/facts.d/"+name, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found, errs := facts.Gather(t.Context(), facts.Options{Dir: dir})
+	want := dir + "/facts.d: programs are not run for facts: program, role.sh (have a timer write what they print to a .json or .yaml file there)"
+	if len(errs) != 1 || !errors.Is(errs[0], facts.ErrProgram) || !strings.Contains(errs[0].Error(), want) || found["role"] != "db" {
+		t.Errorf("%q, role %v", errs, found["role"])
+	}
+}
+
 func TestBrokenFactFilesAreToldAndLeftOut(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir+"/facts.json", "{\n  broken\n}")

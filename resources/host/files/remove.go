@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/musterfleet/muster/resources/host/paths"
+	"github.com/musterfleet/muster/resources/host/trees"
 )
 
 // Remove removes a file, link, special file or empty directory; a missing one
@@ -17,7 +18,7 @@ import (
 // directory ErrRefused.
 func (d *Disk) Remove(path string) error {
 	return d.remove(path, func(dir *paths.Dir, name string) error {
-		switch err := unlink(dir.Fd(), name); err {
+		switch err := trees.Unlink(dir.Fd(), name); err {
 		case nil:
 			return nil
 		case unix.ENOTEMPTY, unix.EEXIST:
@@ -34,25 +35,12 @@ func (d *Disk) Remove(path string) error {
 // directory wraps ErrRefused.
 func (d *Disk) RemoveAll(ctx context.Context, path string) error {
 	return d.remove(path, func(dir *paths.Dir, name string) error {
-		if err := removeTree(ctx, dir, name); err != nil {
+		if err := trees.Remove(ctx, dir, name); err != nil {
 			return fmt.Errorf("could not remove %s: %w", path, err)
 		}
 
 		return nil
 	})
-}
-
-// unlink removes a name that is no directory with entries; a missing one is no error.
-func unlink(dir int, name string) error {
-	err := paths.Retry(func() error { return unix.Unlinkat(dir, name, 0) })
-	if err == unix.EISDIR {
-		err = paths.Retry(func() error { return unix.Unlinkat(dir, name, unix.AT_REMOVEDIR) })
-	}
-	if err == unix.ENOENT {
-		return nil
-	}
-
-	return err
 }
 
 // remove is change; without a parent there is nothing to remove.

@@ -22,6 +22,18 @@ const stateFormat = "1"
 // ErrFormat is a state directory of a format that this version does not know.
 var ErrFormat = errors.New("unknown format of the state directory")
 
+// ErrDenied is a state directory that this user may not use. Its text is the remedy.
+var ErrDenied = errors.New("run it as root, or give it a directory of its own with --state-dir")
+
+// withRemedy returns an error of a state directory, with ErrDenied where that is why.
+func withRemedy(what string, err error) error {
+	if errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("%s: %w (%w)", what, err, ErrDenied)
+	}
+
+	return fmt.Errorf("%s: %w", what, err)
+}
+
 // OpenState checks the format of the state directory before anything in it is
 // read or written. With write, a directory without a format is made and gets the
 // one of this version. The error wraps ErrFormat, and leaves the directory
@@ -32,7 +44,7 @@ func (d *Dir) OpenState(write bool) error {
 		return nil
 	}
 	if _, err := check(d.path); err != nil {
-		return fmt.Errorf("state directory: %w", err)
+		return withRemedy("state directory", err)
 	}
 	path := filepath.Join(d.path, "format")
 	text, err := os.ReadFile(path)
@@ -41,7 +53,7 @@ func (d *Dir) OpenState(write bool) error {
 		if !write && errors.Is(err, fs.ErrPermission) {
 			return nil // whoever may not read it reads nothing else either
 		}
-		return fmt.Errorf("format of the state directory: %w", err)
+		return withRemedy("format of the state directory", err)
 	case format == stateFormat:
 		return nil
 	case format != "":
@@ -69,7 +81,7 @@ func Make(dir string) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("could not make state directory: %w", err)
+		return withRemedy("could not make state directory", err)
 	}
 
 	return nil

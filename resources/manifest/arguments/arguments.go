@@ -92,7 +92,11 @@ func shellSyntax(warnings *model.Problems, v document.Value, isChecks bool, hint
 		inserted = *v.Inserted
 	}
 	if found := command.ShellSyntax(v.Text, inserted...); found != "" {
-		warnings.Add(v.Pos, hint, "`%s` is passed to the program as an argument: no shell runs this command", found)
+		word := "`" + found + "`"
+		if found == "`" {
+			word = "a backtick"
+		}
+		warnings.Add(v.Pos, hint, "%s is passed to the program as an argument: no shell runs this command", word)
 	}
 }
 

@@ -42,8 +42,13 @@ func (p *Provider) IsManageable(facts model.Facts, spec resource.Spec) (bool, in
 	if err := checkVersion(spec.Meta().Name, spec.Meta().Ensure); err != nil {
 		return false, 0, err
 	}
-	if s, ok := spec.(*pkg.Spec); ok && (s.Hold != nil || s.TargetRelease != "") {
-		return false, 0, errors.New("hold and target_release are for apt: lock versions with `dnf versionlock`, and choose repositories in their files")
+	if s, ok := spec.(*pkg.Spec); ok {
+		switch {
+		case s.Hold != nil:
+			return false, 0, fmt.Errorf("hold is for apt (lock the version in an exec: dnf versionlock add %s, with python3-dnf-plugin-versionlock)", s.Name)
+		case s.TargetRelease != "":
+			return false, 0, errors.New("target_release is for apt, repositories of dnf have none (enable the repository in a file of /etc/yum.repos.d, and name the version in ensure)")
+		}
 	}
 
 	return pkg.Manageable(facts, []string{p.bin + "/dnf", p.bin + "/rpm"}, "rhel", "fedora")

@@ -109,9 +109,12 @@ func TestIsManageable(t *testing.T) {
 	if ok, _, err := (&Provider{bin: dir}).IsManageable(nil, spec("1.0-1.el9")); !ok || err != nil {
 		t.Errorf("%v, %v", ok, err)
 	}
-	for _, s := range []*pkg.Spec{{Hold: new(bool)}, {TargetRelease: "next"}} {
+	for remedy, s := range map[string]*pkg.Spec{
+		"hold is for apt (lock the version in an exec: dnf versionlock add zsh, with python3-dnf-plugin-versionlock)":                                    {Hold: new(bool)},
+		"target_release is for apt, repositories of dnf have none (enable the repository in a file of /etc/yum.repos.d, and name the version in ensure)": {TargetRelease: "next"},
+	} {
 		s.Name = "zsh"
-		if ok, _, err := (&Provider{bin: dir}).IsManageable(nil, s); ok || err == nil || !strings.Contains(err.Error(), "are for apt") {
+		if ok, _, err := (&Provider{bin: dir}).IsManageable(nil, s); ok || err == nil || err.Error() != remedy {
 			t.Errorf("%v, %v", ok, err)
 		}
 	}

@@ -37,6 +37,8 @@ type ensureCommand struct {
 	request string
 	// place is where a document declares the resource.
 	place model.Position
+	// near follows the error that nobody answered: what else may be meant.
+	near string
 }
 
 // Add adds the command to muster fleet.
@@ -174,7 +176,10 @@ func (c *ensureCommand) send(ctx context.Context, store *fleetcli.Store, by send
 	defer line.Clear()
 	ensurer := fleet.Ensurer{Asker: by, Nodes: store,
 		OnNodes: func(known []model.Node) {
-			fleetcli.WarnUnknown(c.Log, list, known)
+			// Of no target at all the error tells.
+			if c.isAnyKnown(list, known) {
+				fleetcli.WarnUnknown(c.Log, list, known)
+			}
 			fleetcli.WarnStopped(c.Log, list, known)
 		},
 		OnProgress: func(p fleet.Progress) {
@@ -189,6 +194,21 @@ func (c *ensureCommand) send(ctx context.Context, store *fleetcli.Store, by send
 	}
 
 	return ensurer.Ensure(limit, list, request)
+}
+
+// isAnyKnown reports whether a node is asked that is known, or named; else it notes what
+// may be meant.
+func (c *ensureCommand) isAnyKnown(list []fleet.Target, known []model.Node) bool {
+	for _, t := range list {
+		if t.Node != "" || slices.ContainsFunc(known, func(n model.Node) bool { return t.Includes(n.NodeState) }) {
+			return true
+		}
+		if near := fleetcli.NearTarget(t, known); near != "" {
+			c.near = ", did you mean " + near + "?"
+		}
+	}
+
+	return false
 }
 
 func (c *ensureCommand) printAnswer(r model.EnsureResponse) {
@@ -237,7 +257,7 @@ func (c *ensureCommand) conclude(ctx context.Context, r *fleet.Ensured) error {
 	case ctx.Err() != nil:
 		return fmt.Errorf("%w: %s", context.Cause(ctx), text)
 	case len(r.Answers)+len(r.Missing) == 0:
-		return errors.New("no node answered, and no known node matches (see muster fleet nodes)")
+		return errors.New("no node answered, and no known node matches" + c.near + " (see muster fleet nodes)")
 	default:
 		return errors.New(text)
 	}

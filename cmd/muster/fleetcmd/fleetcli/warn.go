@@ -16,7 +16,7 @@ func WarnUnknown(log *slog.Logger, targets []fleet.Target, nodes []model.Node) {
 	for _, t := range targets {
 		if !slices.ContainsFunc(nodes, func(n model.Node) bool { return t.Includes(n.NodeState) }) {
 			event := "no known node matches, see muster fleet nodes"
-			if near := nearTarget(t, nodes); near != "" {
+			if near := NearTarget(t, nodes); near != "" {
 				event = "no known node matches, did you mean " + near + "?"
 			}
 			log.Warn(event, "target", t.String())
@@ -24,9 +24,9 @@ func WarnUnknown(log *slog.Logger, targets []fleet.Target, nodes []model.Node) {
 	}
 }
 
-// nearTarget returns the name of a known node or group that is like that of a
+// NearTarget returns the name of a known node or group that is like that of a
 // target, empty for none.
-func nearTarget(t fleet.Target, nodes []model.Node) string {
+func NearTarget(t fleet.Target, nodes []model.Node) string {
 	var known []string
 	for _, n := range nodes {
 		if t.Node != "" {

@@ -1,4 +1,5 @@
-package files
+// Package trees removes trees, however deep whoever owns them made them.
+package trees
 
 import (
 	"context"
@@ -22,12 +23,18 @@ const (
 	namesRead = 256
 )
 
+// errMoved is a directory that is not where the way down led through it.
+var errMoved = errors.New("was moved while it was removed")
+
+// directoryID identifies a directory of the machine.
+type directoryID struct{ dev, inode uint64 }
+
 // removal removes a tree, level by level: whoever makes the tree deep costs it
 // neither descriptors nor stack.
 type removal struct {
 	levels []level
 	// stuck are the directories that cannot be emptied.
-	stuck   map[fileID]bool
+	stuck   map[directoryID]bool
 	removed int
 	// first is the first error of what cannot be removed.
 	first error
@@ -36,7 +43,7 @@ type removal struct {
 // level is a directory on the way down. Only the deep ones are closed meanwhile.
 type level struct {
 	dir *os.File
-	id  fileID
+	id  directoryID
 	// names are those that were read and are left. The first one is at work.
 	names []string
 	// why is the error of removing the directory before it was entered.
@@ -45,13 +52,15 @@ type level struct {
 	whole, removed, failed bool
 }
 
-// removeTree removes what has a name in a directory, with everything below it.
-func removeTree(ctx context.Context, in *paths.Dir, name string) error {
+// Remove removes what has a name in a directory, with everything below it, without
+// following links. What cannot be removed is left, and its first error returned. When
+// ctx ends, what was removed until then stays removed.
+func Remove(ctx context.Context, in *paths.Dir, name string) error {
 	dir, err := in.Readable()
 	if err != nil {
 		return err
 	}
-	r := removal{stuck: map[fileID]bool{}, levels: []level{{dir: dir, names: []string{name}, whole: true}}}
+	r := removal{stuck: map[directoryID]bool{}, levels: []level{{dir: dir, names: []string{name}, whole: true}}}
 	defer func() {
 		for _, l := range r.levels {
 			_ = l.close()
@@ -82,7 +91,7 @@ func (r *removal) step() bool {
 		r.leave()
 		return true
 	}
-	switch err := unlink(int(l.dir.Fd()), name); err {
+	switch err := Unlink(int(l.dir.Fd()), name); err {
 	case nil:
 		l.names, l.removed = l.names[1:], true
 		r.removed++
@@ -115,7 +124,7 @@ func (l *level) name() (string, error) {
 // removed in its turn.
 func (r *removal) enter(name string, why error) {
 	l := r.last()
-	dir, err := openAt(int(l.dir.Fd()), name, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	dir, id, err := open(int(l.dir.Fd()), name)
 	switch full := why == unix.ENOTEMPTY || why == unix.EEXIST; {
 	case err == nil:
 	case full && (paths.IsAbsent(err) || errors.Is(err, unix.ELOOP)):
@@ -127,8 +136,7 @@ func (r *removal) enter(name string, why error) {
 		r.skip(why)
 		return
 	}
-	st, err := fstat(dir)
-	if err != nil || r.stuck[idOf(st)] {
+	if r.stuck[id] {
 		_ = dir.Close()
 		r.skip(why)
 		return
@@ -137,7 +145,7 @@ func (r *removal) enter(name string, why error) {
 		_ = l.close()
 		l.names = nil
 	}
-	r.levels = append(r.levels, level{dir: dir, id: idOf(st), why: why})
+	r.levels = append(r.levels, level{dir: dir, id: id, why: why})
 }
 
 // skip leaves the name at work as it is.
@@ -170,13 +178,10 @@ func (r *removal) leave() {
 		r.pop()
 		return
 	}
-	dir, err := openAt(int(child.dir.Fd()), "..", "..", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
-	if err == nil {
-		above.dir = dir
-		var st *unix.Stat_t
-		if st, err = fstat(dir); err == nil && idOf(st) != above.id {
-			err = ErrReplaced
-		}
+	dir, id, err := open(int(child.dir.Fd()), "..")
+	above.dir = dir
+	if err == nil && id != above.id {
+		err = errMoved
 	}
 	r.pop()
 	if err != nil {
@@ -222,4 +227,38 @@ func (r *removal) path() string {
 	}
 
 	return path
+}
+
+// open opens the directory with a name in one that is open.
+func open(in int, name string) (*os.File, directoryID, error) {
+	fd := -1
+	err := paths.Retry(func() (err error) {
+		fd, err = unix.Openat(in, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		return err
+	})
+	if err != nil {
+		return nil, directoryID{}, &fs.PathError{Op: "open", Path: name, Err: err}
+	}
+	dir := os.NewFile(uintptr(fd), name)
+	var st unix.Stat_t
+	if err := paths.Retry(func() error { return unix.Fstat(fd, &st) }); err != nil {
+		_ = dir.Close()
+		return nil, directoryID{}, &fs.PathError{Op: "stat", Path: name, Err: err}
+	}
+
+	return dir, directoryID{uint64(st.Dev), st.Ino}, nil
+}
+
+// Unlink removes a name that is no directory with entries; a missing one is no error.
+// Errors are those of the system.
+func Unlink(dir int, name string) error {
+	err := paths.Retry(func() error { return unix.Unlinkat(dir, name, 0) })
+	if err == unix.EISDIR {
+		err = paths.Retry(func() error { return unix.Unlinkat(dir, name, unix.AT_REMOVEDIR) })
+	}
+	if err == unix.ENOENT {
+		return nil
+	}
+
+	return err
 }

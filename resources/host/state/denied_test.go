@@ -1,0 +1,30 @@
+package state_test
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/musterfleet/muster/resources/host/state"
+	"github.com/musterfleet/muster/testing/hosttest"
+)
+
+// TestDeniedStateDirectoryNamesTheRemedy has a user open the directory of another one, and
+// make one where they may not.
+func TestDeniedStateDirectoryNamesTheRemedy(t *testing.T) {
+	base := t.TempDir()
+	for _, dir := range []string{base, filepath.Dir(base)} {
+		if err := os.Chmod(dir, 0o555); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() { _ = errors.Join(os.Chmod(filepath.Dir(base), 0o755), os.Chmod(base, 0o755)) })
+	var err error
+	hosttest.Powerless(t, func() { err = state.New(filepath.Join(base, "state"), slog.New(slog.DiscardHandler)).OpenState(true) })
+	if !errors.Is(err, state.ErrDenied) || !strings.Contains(err.Error(), "permission denied (run it as root, or give it a directory of its own with --state-dir)") {
+		t.Errorf("the error is %v", err)
+	}
+}
