@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/jsm.go/api"
@@ -54,15 +55,17 @@ type binding struct {
 	complete bool
 	until    time.Time
 	epoch    uint64
+	// stale is set when a stream turned out to be configured differently.
+	stale atomic.Bool
 }
 
 func newBinding(n Names) binding {
-	b := binding{own: map[string]bool{}, lock: make(chan struct{}, 1)}
+	own := map[string]bool{}
 	for _, stream := range n.Streams() {
-		b.own[stream.Config.Name] = true
+		own[stream.Config.Name] = true
 	}
 
-	return b
+	return binding{own: own, lock: make(chan struct{}, 1)}
 }
 
 // bind checks the formats of the fleet, once for each connection, before a stream
@@ -88,7 +91,7 @@ func (s *Store) bindAll(ctx context.Context) error {
 		return ctx.Err()
 	}
 	epoch := s.nc.Stats().Reconnects
-	if b.epoch == epoch && (b.complete || time.Now().Before(b.until)) || !s.nc.IsConnected() {
+	if !b.stale.Swap(false) && b.epoch == epoch && (b.complete || time.Now().Before(b.until)) || !s.nc.IsConnected() {
 		return b.err
 	}
 	found, err := s.Infos(ctx, "")
@@ -97,6 +100,7 @@ func (s *Store) bindAll(ctx context.Context) error {
 	}
 	b.epoch, b.until, b.complete = epoch, time.Now().Add(formatRetry), false
 	if err == nil {
+		s.sizes.note(found)
 		b.judge(s.names, found)
 	}
 	if old := s.CheckServer(); old != nil {
@@ -105,6 +109,10 @@ func (s *Store) bindAll(ctx context.Context) error {
 
 	return b.err
 }
+
+// Rebind has the streams looked at again before the next of them is used, because
+// one is not configured as it was.
+func (s *Store) Rebind() { s.binding.stale.Store(true) }
 
 // judge notes the formats of the streams that were found.
 func (b *binding) judge(n Names, found Infos) {

@@ -27,6 +27,7 @@ type Store struct {
 	denials denials
 	binding binding
 	refused atomic.Uint64
+	sizes   sizes
 }
 
 // New returns the store of a fleet without asking the server anything, so that a
