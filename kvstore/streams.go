@@ -23,6 +23,10 @@ const (
 	// unless the bucket of nodes has another bound.
 	DefaultStateMax = 512 << 10
 
+	// maxRegistration is how large a registration is at most: its annotations have
+	// half of it.
+	maxRegistration = 32 << 10
+
 	historySize     = 16
 	duplicateWindow = 2 * time.Minute
 )
@@ -80,6 +84,7 @@ func (n Names) Streams() []Stream {
 	commands.MaxAge, commands.AllowMsgTTL = MaxCommandTTL, true
 
 	registrations := streamConfig(n.Registrations(), "Services registered by nodes", n.Registration("*", "*", "*", "*", "*", "*"))
+	registrations.MaxMsgSize = maxRegistration
 	registrations.MaxMsgsPer, registrations.MaxAge, registrations.AllowMsgTTL = 1, MaxRegistrationTTL, true
 
 	return []Stream{

@@ -96,9 +96,16 @@ func withBounds(want, have, defaults api.StreamConfig) api.StreamConfig {
 	if want.MaxMsgSize == 0 && have.MaxMsgSize < MinMessage {
 		want.MaxMsgSize = defaults.MaxMsgSize
 	}
+	if isRenewed(want) && want.MaxBytes == 0 && have.MaxBytes <= 0 {
+		want.MaxBytes = defaults.MaxBytes
+	}
 
 	return want
 }
+
+// isRenewed reports whether what a stream holds is stored again before it expires:
+// what a bound removes comes back.
+func isRenewed(c api.StreamConfig) bool { return c.MaxMsgsPer == 1 && c.MaxAge > 0 }
 
 // subjects adds missing subjects and leaves further ones alone, except those that
 // are wider than a missing one: the server takes no subjects that overlap.
@@ -175,7 +182,11 @@ func (c *comparison) sizes(have *api.StreamConfig, want api.StreamConfig) {
 	atLeast(c, "duplicate_window", &have.Duplicates, want.Duplicates)
 	grow(c, "num_replicas", &have.Replicas, want.Replicas)
 	grow(c, "max_age", &have.MaxAge, want.MaxAge)
-	grow(c, "max_bytes", &have.MaxBytes, want.MaxBytes)
+	if isRenewed(want) && have.MaxBytes <= 0 && want.MaxBytes > 0 {
+		bound(c, "max_bytes", &have.MaxBytes, want.MaxBytes)
+	} else {
+		grow(c, "max_bytes", &have.MaxBytes, want.MaxBytes)
+	}
 }
 
 // limits lifts those at which what muster stores is refused or lost. The size of a

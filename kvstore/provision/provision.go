@@ -12,9 +12,10 @@ import (
 
 // The bounds of new streams, where Options leave them open.
 const (
-	defaultReportAge   = 7 * 24 * time.Hour
-	defaultReportBytes = 1 << 30
-	defaultReportCount = 240
+	defaultReportAge         = 7 * 24 * time.Hour
+	defaultReportBytes       = 1 << 30
+	defaultReportCount       = 240
+	defaultRegistrationBytes = 256 << 20
 )
 
 // Options are the sizes an operator chooses. Zero values mean the default for
@@ -32,6 +33,9 @@ type Options struct {
 	// StateMax bounds the state and the facts of a node, each. The default is 512
 	// KiB, also for a bucket without a bound.
 	StateMax int64
+	// RegistrationBytes bounds the stream of registrations, which every reader reads:
+	// 256 MiB, also where there was no bound.
+	RegistrationBytes int64
 	// BundleBytes bounds the store of bundles; the default is no bound.
 	BundleBytes int64
 	// OnlyRegistrations leaves out all but the stream of registrations.
@@ -44,6 +48,7 @@ func (o Options) withDefaults() Options {
 	o.ReportBytes = cmp.Or(o.ReportBytes, defaultReportBytes)
 	o.ReportCount = cmp.Or(o.ReportCount, defaultReportCount)
 	o.ReportMax = cmp.Or(o.ReportMax, kvstore.DefaultReportMax)
+	o.RegistrationBytes = cmp.Or(o.RegistrationBytes, defaultRegistrationBytes)
 	o.StateMax = cmp.Or(o.StateMax, kvstore.DefaultStateMax)
 
 	return o
@@ -59,6 +64,8 @@ func desired(n kvstore.Names, o Options) []kvstore.Stream {
 		case n.Reports():
 			s.Config.MaxAge, s.Config.MaxBytes = o.ReportAge, o.ReportBytes
 			s.Config.MaxMsgsPer, s.Config.MaxMsgSize = o.ReportCount, int32(o.ReportMax)
+		case n.Registrations():
+			s.Config.MaxBytes = o.RegistrationBytes
 		case kvstore.KVStream(n.Nodes()):
 			s.Config.MaxMsgSize = int32(o.StateMax)
 		case kvstore.ObjectStream(n.Bundles()):

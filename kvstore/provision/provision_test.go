@@ -124,21 +124,23 @@ func TestApplyLiftsLimits(t *testing.T) {
 		change func(*api.StreamConfig)
 		want   string
 	}{
-		"messages of a bucket": {"KV_MUSTER_MANIFESTS", func(c *api.StreamConfig) { c.MaxMsgs = 100 }, "max_msgs is 100, must be unlimited"},
-		"bytes of a bucket":    {"KV_MUSTER_DATA", func(c *api.StreamConfig) { c.MaxBytes = 1 << 20 }, "max_bytes is 1048576, must be unlimited"},
-		"age of a bucket":      {"KV_MUSTER_MANIFESTS", func(c *api.StreamConfig) { c.MaxAge = time.Hour }, "max_age is 1h0m0s, must be unlimited"},
-		"size in a bucket":     {"KV_MUSTER_NODES", func(c *api.StreamConfig) { c.MaxMsgSize = 1000 }, "max_msg_size is 1000, must be 524288"},
-		"size of data":         {"KV_MUSTER_DATA", func(c *api.StreamConfig) { c.MaxMsgSize = 1000 }, "max_msg_size is 1000, must be unlimited"},
-		"parts of bundles":     {"OBJ_MUSTER_BUNDLES", func(c *api.StreamConfig) { c.MaxMsgs = 100 }, "max_msgs is 100, must be unlimited"},
-		"size of reports":      {"MUSTER_REPORTS", func(c *api.StreamConfig) { c.MaxMsgSize = 1000 }, "max_msg_size is 1000, must be 65536"},
-		"no bound of reports":  {"MUSTER_REPORTS", func(c *api.StreamConfig) { c.MaxMsgSize, c.MaxMsgsPer = -1, -1 }, "max_msgs_per_subject is unlimited, must be 240; max_msg_size is unlimited, must be 65536"},
-		"no bound of a state":  {"KV_MUSTER_NODES", func(c *api.StreamConfig) { c.MaxMsgSize = -1 }, "max_msg_size is unlimited, must be 524288"},
-		"no compression":       {"MUSTER_REPORTS", func(c *api.StreamConfig) { c.Compression = api.NoCompression }, "compression is None, must be S2 Compression"},
-		"compression of data":  {"KV_MUSTER_DATA", func(c *api.StreamConfig) { c.Compression = api.S2Compression }, ""},
-		"another bound":        {"MUSTER_REPORTS", func(c *api.StreamConfig) { c.MaxMsgSize, c.MaxMsgsPer = 100<<10, 50 }, ""},
-		"every report":         {"MUSTER_REPORTS", func(c *api.StreamConfig) { c.Subjects = []string{"muster.report.*.*.*", "mine.>"} }, "subjects is muster.report.*.*.*, mine.>, must be muster.report.*.run.stable and 32 more"},
-		"bytes of bundles":     {"OBJ_MUSTER_BUNDLES", func(c *api.StreamConfig) { c.MaxBytes = 1 << 20 }, ""},
-		"messages of reports":  {"MUSTER_REPORTS", func(c *api.StreamConfig) { c.MaxMsgs = 100 }, ""},
+		"messages of a bucket":      {"KV_MUSTER_MANIFESTS", func(c *api.StreamConfig) { c.MaxMsgs = 100 }, "max_msgs is 100, must be unlimited"},
+		"bytes of a bucket":         {"KV_MUSTER_DATA", func(c *api.StreamConfig) { c.MaxBytes = 1 << 20 }, "max_bytes is 1048576, must be unlimited"},
+		"age of a bucket":           {"KV_MUSTER_MANIFESTS", func(c *api.StreamConfig) { c.MaxAge = time.Hour }, "max_age is 1h0m0s, must be unlimited"},
+		"size in a bucket":          {"KV_MUSTER_NODES", func(c *api.StreamConfig) { c.MaxMsgSize = 1000 }, "max_msg_size is 1000, must be 524288"},
+		"size of data":              {"KV_MUSTER_DATA", func(c *api.StreamConfig) { c.MaxMsgSize = 1000 }, "max_msg_size is 1000, must be unlimited"},
+		"parts of bundles":          {"OBJ_MUSTER_BUNDLES", func(c *api.StreamConfig) { c.MaxMsgs = 100 }, "max_msgs is 100, must be unlimited"},
+		"size of reports":           {"MUSTER_REPORTS", func(c *api.StreamConfig) { c.MaxMsgSize = 1000 }, "max_msg_size is 1000, must be 65536"},
+		"no bound of reports":       {"MUSTER_REPORTS", func(c *api.StreamConfig) { c.MaxMsgSize, c.MaxMsgsPer = -1, -1 }, "max_msgs_per_subject is unlimited, must be 240; max_msg_size is unlimited, must be 65536"},
+		"no bound of a state":       {"KV_MUSTER_NODES", func(c *api.StreamConfig) { c.MaxMsgSize = -1 }, "max_msg_size is unlimited, must be 524288"},
+		"no compression":            {"MUSTER_REPORTS", func(c *api.StreamConfig) { c.Compression = api.NoCompression }, "compression is None, must be S2 Compression"},
+		"compression of data":       {"KV_MUSTER_DATA", func(c *api.StreamConfig) { c.Compression = api.S2Compression }, ""},
+		"no bound of registrations": {"MUSTER_REGISTRATIONS", func(c *api.StreamConfig) { c.MaxBytes, c.MaxMsgSize = -1, -1 }, "max_bytes is unlimited, must be 268435456; max_msg_size is unlimited, must be 32768"},
+		"bytes of registrations":    {"MUSTER_REGISTRATIONS", func(c *api.StreamConfig) { c.MaxBytes = 1 << 20 }, ""},
+		"another bound":             {"MUSTER_REPORTS", func(c *api.StreamConfig) { c.MaxMsgSize, c.MaxMsgsPer = 100<<10, 50 }, ""},
+		"every report":              {"MUSTER_REPORTS", func(c *api.StreamConfig) { c.Subjects = []string{"muster.report.*.*.*", "mine.>"} }, "subjects is muster.report.*.*.*, mine.>, must be muster.report.*.run.stable and 32 more"},
+		"bytes of bundles":          {"OBJ_MUSTER_BUNDLES", func(c *api.StreamConfig) { c.MaxBytes = 1 << 20 }, ""},
+		"messages of reports":       {"MUSTER_REPORTS", func(c *api.StreamConfig) { c.MaxMsgs = 100 }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

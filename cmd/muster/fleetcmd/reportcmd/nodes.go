@@ -20,6 +20,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/registrations"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
 )
@@ -94,15 +95,22 @@ func (c *nodesCommand) run(ctx context.Context) error {
 	})
 }
 
-// flooding returns the nodes that flood, none where that may not be looked up.
+// flooding returns the nodes that flood a stream, each with how, as far as these may
+// be looked at.
 func (c *nodesCommand) flooding(ctx context.Context, store *fleetcli.Store) (map[string]string, error) {
-	flooding, err := reports.New(store.KV).Flooding(ctx)
-	if errors.Is(err, kvstore.ErrNotPermitted) {
-		c.Log.Debug("nodes that flood are not shown", "error", err)
-		return nil, nil
+	all := map[string]string{}
+	for _, find := range []func(context.Context) (map[string]string, error){registrations.New(store.KV).Flooding, reports.New(store.KV).Flooding} {
+		found, err := find(ctx)
+		switch {
+		case errors.Is(err, kvstore.ErrNotPermitted):
+			c.Log.Debug("nodes that flood are not shown", "error", err)
+		case err != nil:
+			return nil, err
+		}
+		maps.Copy(all, found)
 	}
 
-	return flooding, err
+	return all, nil
 }
 
 // withUnknown adds the nodes that flood and have no state.
