@@ -113,10 +113,10 @@ func rooms() []room {
 		all = append(all, room{folder: "cmd/muster/" + name, may: append([]string{"model/...", "resources/...", "kvstore/...", "schemas", "cmd/muster/cli", "cmd/muster/print"}, more...)})
 	}
 	for _, name := range kvstoreRooms {
-		all = append(all, room{folder: "kvstore/" + name, may: []string{"model", "kvstore"}, tests: []string{"kvstore/..."}})
+		all = append(all, room{folder: "kvstore/" + name, may: []string{"model", "model/sparse", "kvstore"}, tests: []string{"kvstore/..."}})
 	}
 	for _, name := range agentRooms {
-		all = append(all, room{folder: "agent/" + name, may: []string{"model", "agent/tasks", "agent/bounds", "resources/..."}})
+		all = append(all, room{folder: "agent/" + name, may: []string{"model", "model/sparse", "agent/tasks", "agent/bounds", "resources/..."}})
 	}
 
 	return all
