@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/jsm.go/api"
@@ -55,17 +54,15 @@ type binding struct {
 	complete bool
 	until    time.Time
 	epoch    uint64
-	// stale is set when a stream turned out to be configured differently.
-	stale atomic.Bool
 }
 
 func newBinding(n Names) binding {
-	own := map[string]bool{}
+	b := binding{own: map[string]bool{}, lock: make(chan struct{}, 1)}
 	for _, stream := range n.Streams() {
-		own[stream.Config.Name] = true
+		b.own[stream.Config.Name] = true
 	}
 
-	return binding{own: own, lock: make(chan struct{}, 1)}
+	return b
 }
 
 // bind checks the formats of the fleet, once for each connection, before a stream
@@ -91,7 +88,7 @@ func (s *Store) bindAll(ctx context.Context) error {
 		return ctx.Err()
 	}
 	epoch := s.nc.Stats().Reconnects
-	if !b.stale.Swap(false) && b.epoch == epoch && (b.complete || time.Now().Before(b.until)) || !s.nc.IsConnected() {
+	if !s.sizes.stale.Swap(false) && b.epoch == epoch && (b.complete || time.Now().Before(b.until)) || !s.nc.IsConnected() {
 		return b.err
 	}
 	found, err := s.Infos(ctx, "")
@@ -109,10 +106,6 @@ func (s *Store) bindAll(ctx context.Context) error {
 
 	return b.err
 }
-
-// Rebind has the streams looked at again before the next of them is used, because
-// one is not configured as it was.
-func (s *Store) Rebind() { s.binding.stale.Store(true) }
 
 // judge notes the formats of the streams that were found.
 func (b *binding) judge(n Names, found Infos) {

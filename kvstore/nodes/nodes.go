@@ -45,7 +45,7 @@ func (b Bucket) PutState(ctx context.Context, state model.NodeState, ttl time.Du
 // MaxMessage returns how many bytes the state of a node can have, and its facts,
 // and the default bound while it is not known.
 func (b Bucket) MaxMessage() int64 {
-	return b.store.MaxMessageIn(b.stream(), kvstore.DefaultStateMax)
+	return b.store.Sizes().Max(b.stream(), kvstore.DefaultStateMax)
 }
 
 // stream is the stream behind the bucket.
@@ -81,7 +81,7 @@ func (b Bucket) put(ctx context.Context, what, node string, subject func(kvstore
 // checkSize reports whether the bucket accepts the state or the facts of a node; the
 // error wraps model.ErrTooLarge and names the remedy.
 func (b Bucket) checkSize(what string, data []byte) error {
-	if err := b.store.CheckSizeIn(b.stream(), what, data); err != nil {
+	if err := b.store.Sizes().Check(b.stream(), what, data); err != nil {
 		return fmt.Errorf("%w: have fewer %s, or an operator raises the bound with `%s --state-max SIZE`", err, what, b.store.Names().Init())
 	}
 

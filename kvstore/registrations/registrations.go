@@ -105,7 +105,7 @@ func (s Stream) Register(ctx context.Context, r model.Registration) error {
 		err = s.store.Ready(ctx)
 	}
 	if err == nil {
-		err = s.store.CheckSizeIn(s.store.Names().Registrations(), "the registration", data)
+		err = s.store.Sizes().Check(s.store.Names().Registrations(), "the registration", data)
 	}
 	if err != nil {
 		return s.explain("register "+r.Service, err)

@@ -25,7 +25,7 @@ func New(s *kvstore.Store) Stream { return Stream{s} }
 // MaxMessage returns how many bytes the stream accepts as one message, and the
 // default bound while it is not known: the server refuses what is longer.
 func (s Stream) MaxMessage() int64 {
-	return s.store.MaxMessageIn(s.store.Names().Reports(), kvstore.DefaultReportMax)
+	return s.store.Sizes().Max(s.store.Names().Reports(), kvstore.DefaultReportMax)
 }
 
 // PublishReports stores reports in their order without waiting for each, and
@@ -101,7 +101,7 @@ func (s Stream) undeliverable(err error) error {
 	var refused jetstream.JetStreamError
 	switch {
 	case errors.As(err, &refused) && refused.APIError() != nil && refused.APIError().ErrorCode == exceedsMaximum:
-		s.store.Rebind()
+		s.store.Sizes().Refresh()
 		return fmt.Errorf("%w: %w: %w", model.ErrUndeliverable, model.ErrTooLarge, err)
 	case errors.Is(err, ErrInvalidEvent), errors.Is(err, model.ErrTooLarge):
 		return fmt.Errorf("%w: %w", model.ErrUndeliverable, err)

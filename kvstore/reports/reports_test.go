@@ -44,7 +44,7 @@ func TestMaxMessageIsThatOfTheStream(t *testing.T) {
 			t.Errorf("%s: %d bytes before anything is known", name, got)
 		}
 		for _, s := range []*kvtest.Store{store, away} {
-			s.Rebind()
+			s.Sizes().Refresh()
 			if err := s.Ready(t.Context()); err != nil {
 				t.Fatal(err)
 			}
