@@ -86,7 +86,7 @@ func New(ctx context.Context, o Options) (*Agent, error) {
 		a.status.Changed.Notify()
 		a.loop.wakes.assignmentsChanged()
 	}
-	a.status = status.New(o.Version, config.get, func() int { return a.outbox.Len() }, maxDocument(o.Publisher))
+	a.status = status.New(o.Version, config.get, func() int { return a.outbox.Len() }, maxDocument(o.States))
 	if err := a.open(ctx, o); err != nil {
 		return nil, fmt.Errorf("state directory %s: %w", o.Config.StateDir, err)
 	}
@@ -95,7 +95,7 @@ func New(ctx context.Context, o Options) (*Agent, error) {
 }
 
 // maxDocument returns how long a document may be that is published.
-func maxDocument(p Publisher) func() int {
+func maxDocument(p interface{ MaxMessage() int64 }) func() int {
 	return func() int { return bounds.MaxDocument(p.MaxMessage()) }
 }
 

@@ -188,6 +188,7 @@ type stream struct {
 	ids     map[string]bool
 	states  []model.NodeState
 	facts   []model.Facts
+	noFacts error
 	ttl     time.Duration
 }
 
@@ -252,8 +253,8 @@ func (s *stream) State(context.Context, string) (model.Node, error) {
 func (s *stream) PutFacts(_ context.Context, _ string, facts model.Facts) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.away {
-		return errAway
+	if s.away || s.noFacts != nil {
+		return cmp.Or(s.noFacts, errAway)
 	}
 	s.facts = append(s.facts, facts)
 

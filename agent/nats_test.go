@@ -13,6 +13,7 @@ import (
 
 	"github.com/musterfleet/muster/agent"
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/nodes"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/kvstore/watch"
@@ -71,7 +72,7 @@ func TestWithARealServer(t *testing.T) {
 	n.injected()
 	options := n.options()
 	options.Assignments = watch.New(store.Store, watch.Options{Node: n.config.Node, Retry: 50 * time.Millisecond, Log: options.Log})
-	options.Publisher, options.States = reports.New(store.Store), store
+	options.Publisher, options.States = reports.New(store.Store), nodes.New(store.Store)
 	running, err = agent.New(t.Context(), options)
 	if err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -276,6 +277,30 @@ func TestStateIsToldOnChangeAndAsHeartbeat(t *testing.T) {
 		states, _, _ = n.stream.stored()
 		if last := states[len(states)-1]; last.Event != model.NodeStopped {
 			t.Errorf("the last state is %+v", last)
+		}
+	})
+}
+
+// Facts that the store does not accept are logged once, and hold up nothing.
+func TestFactsThatAreTooLargeHoldUpNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.stream.noFacts = fmt.Errorf("%w: facts has 9 bytes, MUSTER_NODES accepts 8", model.ErrTooLarge)
+		n.start()
+		n.put("group.all.motd", "motd", "hello")
+		states, _, _ := n.stream.stored()
+		before := len(states)
+		n.after(30 * time.Minute)
+		states, facts, _ := n.stream.stored()
+		if heartbeats := len(states) - before; heartbeats < 25 || heartbeats > 40 || len(facts) != 0 {
+			t.Errorf("%d states in half an hour, facts %v", heartbeats, facts)
+		}
+		if said := strings.Count(n.log.String(), "facts has 9 bytes"); said != 1 || strings.Contains(n.log.String(), "cannot store node state") {
+			t.Errorf("it was logged %d times", said)
+		}
+		n.outside.setFacts(func() model.Facts { return model.Facts{"role": "db"} })
+		n.after(6 * time.Minute)
+		if said := strings.Count(n.log.String(), "facts has 9 bytes"); said != 2 {
+			t.Errorf("other facts: it was logged %d times", said)
 		}
 	})
 }

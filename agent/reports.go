@@ -132,7 +132,7 @@ func (p *reporter) run(r *model.Run) {
 func (p *reporter) node(key string, event model.NodeEvent, message string) {
 	s := p.state()
 	s.Event, s.Message = event, message
-	p.add(model.Report{Kind: model.KindNode, Outcome: model.Outcome(event), Type: model.ProtocolNode, Manifest: key}, s)
+	p.add(model.Report{Kind: model.KindNode, Outcome: model.Outcome(event), Type: model.ProtocolNode, Manifest: key}, bounds.Event(s, p.maxDocument()))
 	p.sync()
 }
 

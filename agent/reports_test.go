@@ -18,7 +18,7 @@ func TestDiskThatTakesNothingIsLoggedOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &reporter{outbox: o, log: logger, state: func() model.NodeState { return model.NodeState{} }}
+	r := &reporter{outbox: o, log: logger, state: func() model.NodeState { return model.NodeState{} }, maxDocument: func() int { return 56 << 10 }}
 	r.node("", model.NodeStarted, "")
 	r.sync()
 	if err := o.Close(); err != nil { // from now on every write fails

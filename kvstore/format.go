@@ -88,7 +88,7 @@ func (s *Store) bindAll(ctx context.Context) error {
 		return ctx.Err()
 	}
 	epoch := s.nc.Stats().Reconnects
-	if b.epoch == epoch && (b.complete || time.Now().Before(b.until)) || !s.nc.IsConnected() {
+	if !s.sizes.stale.Swap(false) && b.epoch == epoch && (b.complete || time.Now().Before(b.until)) || !s.nc.IsConnected() {
 		return b.err
 	}
 	found, err := s.Infos(ctx, "")
@@ -97,6 +97,7 @@ func (s *Store) bindAll(ctx context.Context) error {
 	}
 	b.epoch, b.until, b.complete = epoch, time.Now().Add(formatRetry), false
 	if err == nil {
+		s.sizes.note(found)
 		b.judge(s.names, found)
 	}
 	if old := s.CheckServer(); old != nil {

@@ -53,10 +53,6 @@ func (s *Store) Ready(ctx context.Context) error {
 	return s.bindAll(ctx)
 }
 
-// MaxMessage returns how many bytes a value can have, zero while no server was
-// reached.
-func (s *Store) MaxMessage() int64 { return max(s.nc.MaxPayload()-headerRoom, 0) }
-
 // CheckSize reports whether a value can be sent; the error wraps model.ErrTooLarge.
 func (s *Store) CheckSize(what string, value []byte) error {
 	if limit := s.nc.MaxPayload() - headerRoom; limit > 0 && int64(len(value)) > limit {

@@ -27,6 +27,7 @@ type Store struct {
 	denials denials
 	binding binding
 	refused atomic.Uint64
+	sizes   Sizes
 }
 
 // New returns the store of a fleet without asking the server anything, so that a
@@ -62,6 +63,7 @@ func newStore(nc *nats.Conn, prefix string, api API) (*Store, error) {
 	}
 
 	s := &Store{nc: nc, js: js, names: names, apis: newAPIs(nc, api), binding: newBinding(names)}
+	s.sizes.nc = nc
 	s.denials.listen(nc, s.apis.isProbe)
 
 	return s, nil

@@ -16,6 +16,17 @@ const (
 	// MaxRegistrationTTL is the longest time to live of a registration.
 	MaxRegistrationTTL = 24 * time.Hour
 
+	// DefaultReportMax is how large a report is at most, headers included, unless the
+	// stream of reports has another bound.
+	DefaultReportMax = 64 << 10
+	// DefaultStateMax is how large the state of a node is at most, and its facts,
+	// unless the bucket of nodes has another bound.
+	DefaultStateMax = 512 << 10
+
+	// maxRegistration is how large a registration is at most: its annotations have
+	// half of it.
+	maxRegistration = 32 << 10
+
 	historySize     = 16
 	duplicateWindow = 2 * time.Minute
 )
@@ -64,8 +75,8 @@ func (n Names) Streams() []Stream {
 	bundles := streamConfig(ObjectStream(n.Bundles()), "Bundles: manifests with their files", "$O."+n.Bundles()+".C.>", "$O."+n.Bundles()+".M.>")
 	bundles.Discard, bundles.RollupAllowed = api.DiscardNew, true
 
-	reports := streamConfig(n.Reports(), "Reports of nodes, as CloudEvents", n.Report("*", "*", "*"))
-	reports.DenyDelete = true
+	reports := streamConfig(n.Reports(), "Reports of nodes, as CloudEvents", n.ReportSubjects("*")...)
+	reports.DenyDelete, reports.Compression = true, api.S2Compression
 
 	commands := streamConfig(n.Commands(), "Requests queued for nodes that are away", n.Command("*.*", "*"))
 	commands.RePublish = &api.RePublish{Source: n.prefix + ".command.>", Destination: n.Changed("command.>"), HeadersOnly: true}
@@ -73,6 +84,7 @@ func (n Names) Streams() []Stream {
 	commands.MaxAge, commands.AllowMsgTTL = MaxCommandTTL, true
 
 	registrations := streamConfig(n.Registrations(), "Services registered by nodes", n.Registration("*", "*", "*", "*", "*", "*"))
+	registrations.MaxMsgSize = maxRegistration
 	registrations.MaxMsgsPer, registrations.MaxAge, registrations.AllowMsgTTL = 1, MaxRegistrationTTL, true
 
 	return []Stream{

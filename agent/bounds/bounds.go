@@ -4,6 +4,7 @@ package bounds
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 	"unicode/utf8"
 
@@ -85,12 +86,37 @@ func Errors(errs []string, limit int) []string {
 	return out
 }
 
-// Transaction returns a transaction that fits into a message: its status, outputs
-// and properties are left out, its diffs and other long texts are cut.
+// Transaction returns a transaction that fits into a message: its status and
+// properties are left out, then its outputs are cut; where that is not enough these
+// are left out too, and its diffs and other long texts are cut.
 func Transaction(t *model.Transaction, limit int) *model.Transaction {
 	if rawSize(t) <= limit && fits(t, limit) {
 		return t
 	}
+	lean := *t
+	lean.Properties, lean.Status, lean.Outputs = nil, nil, outputs(t.Outputs, limit*3/4)
+	if rawSize(&lean) <= limit && fits(&lean, limit) {
+		return &lean
+	}
+
+	return shortened(t, limit)
+}
+
+// outputs returns outputs of which all texts together have a number of bytes in
+// JSON at most.
+func outputs(all map[string]any, most int) map[string]any {
+	short := maps.Clone(all)
+	for name, value := range all {
+		if text, ok := value.(string); ok {
+			short[name] = TextTo(text, most/len(all))
+		}
+	}
+
+	return short
+}
+
+// shortened returns a transaction with nothing but short texts.
+func shortened(t *model.Transaction, limit int) *model.Transaction {
 	short := *t
 	short.Properties, short.Status, short.Outputs = nil, nil, nil
 	short.NoopMessage, short.SkipReason = Text(t.NoopMessage), Text(t.SkipReason)
@@ -136,6 +162,16 @@ func State(s model.NodeState, limit int) model.NodeState {
 			m.Late, m.Error = TextTo(m.Late, most), TextTo(m.Error, most)
 			s.Manifests[key] = m
 		}
+	}
+
+	return s
+}
+
+// Event returns a state that fits into a report, which the state that is stored need
+// not: without the manifests where these are too many.
+func Event(s model.NodeState, limit int) model.NodeState {
+	if s = State(s, limit); !fits(s, limit) {
+		s.Manifests = nil
 	}
 
 	return s

@@ -72,3 +72,35 @@ func TestWhatJSONMakesLongerFitsIntoAMessage(t *testing.T) {
 		}
 	}
 }
+
+// Outputs of a command are cut before anything else that people read.
+func TestLongOutputsAreCut(t *testing.T) {
+	const limit = 56 << 10
+	long := strings.Repeat("a line of output\n", 2<<10)
+	diff := strings.Repeat("+ a line of a diff\n", 200)
+	tx := &model.Transaction{Properties: json.RawMessage(`{}`), Outputs: map[string]any{"stdout": long, "stderr": long, "exitcode": 1}, Changes: []model.Change{{Diff: diff}}}
+	short := Transaction(tx, limit)
+	stdout, _ := short.Outputs["stdout"].(string)
+	if data, err := json.Marshal(short); err != nil || len(data) > limit || len(stdout) < 8<<10 || !strings.HasSuffix(stdout, cutMark) || short.Outputs["exitcode"] != 1 || short.Changes[0].Diff != diff {
+		t.Errorf("%d bytes, %d of the output (%v)", len(data), len(stdout), err)
+	}
+	if tx.Outputs["stdout"] != long {
+		t.Error("the transaction itself was changed")
+	}
+}
+
+// The state of a node with very many manifests is no reason to report no event.
+func TestAnEventFitsWhateverTheStateHas(t *testing.T) {
+	state := model.NodeState{Node: "web01", Event: model.NodeStarted, Manifests: map[string]model.ManifestState{}}
+	for i := range 1000 {
+		state.Manifests[fmt.Sprint("group.all.", i)] = model.ManifestState{Digest: strings.Repeat("x", 64)}
+	}
+	short := Event(state, 56<<10)
+	if data, err := json.Marshal(short); err != nil || len(data) > 56<<10 || short.Node != "web01" || short.Event != model.NodeStarted {
+		t.Errorf("%d bytes (%v)", len(data), err)
+	}
+	state.Manifests = map[string]model.ManifestState{"group.all.motd": {}}
+	if len(Event(state, 56<<10).Manifests) != 1 {
+		t.Error("a small state lost its manifests")
+	}
+}

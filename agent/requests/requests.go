@@ -12,6 +12,7 @@ import (
 	"github.com/segmentio/ksuid"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/sparse"
 	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/engine/graph"
 	"github.com/musterfleet/muster/resources/host"
@@ -79,6 +80,8 @@ type Options struct {
 type Service struct {
 	o     Options
 	store *store
+	// rejected logs what is rejected, which whoever publishes causes.
+	rejected sparse.Log
 
 	mu      sync.Mutex
 	waiting []*request
@@ -116,7 +119,7 @@ func (s *Service) Ensure(ctx context.Context, data []byte, respond func(model.En
 func (s *Service) Command(ctx context.Context, id string, data []byte) error {
 	response, err := s.open(ctx, &request{ID: id, Command: true}, data, func(model.EnsureResponse) {})
 	if errors.Is(err, errNoID) {
-		s.o.Log.ErrorContext(ctx, "command rejected: it has no id and could be executed twice")
+		s.rejected.Log(ctx, s.o.Log, slog.LevelError, "command rejected: it has no id and could be executed twice")
 		return nil
 	}
 	if err != nil && !errors.Is(err, errNotRecorded) {

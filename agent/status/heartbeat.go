@@ -2,6 +2,7 @@ package status
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -24,7 +25,11 @@ type Store interface {
 	// PutState stores the state; after ttl without another one the node counts as
 	// silent.
 	PutState(ctx context.Context, state model.NodeState, ttl time.Duration) error
+	// PutFacts stores the facts; the error wraps model.ErrTooLarge where they are too
+	// large for it.
 	PutFacts(ctx context.Context, node string, facts model.Facts) error
+	// MaxMessage returns how many bytes a state can have; zero while it is not known.
+	MaxMessage() int64
 	// State returns the state that is stored; an agent of the same id stores another.
 	State(ctx context.Context, node string) (model.Node, error)
 }
@@ -43,6 +48,8 @@ type Heartbeat struct {
 	Log       *slog.Logger
 
 	stored stored
+	// tooLarge are the facts that were too large to be stored, empty for none.
+	tooLarge string
 	// duplicateAt is when another agent of the same id was seen last.
 	duplicateAt time.Time
 }
@@ -117,8 +124,19 @@ func (h *Heartbeat) once(ctx context.Context) error {
 	if stable == "" || (stable == h.stored.facts && now.Before(h.stored.factsBeat)) {
 		return nil
 	}
-	if err := h.Store.PutFacts(ctx, state.Node, facts); err != nil {
+	err := h.Store.PutFacts(ctx, state.Node, facts)
+	switch {
+	case errors.Is(err, model.ErrTooLarge):
+		// Nothing but other facts helps, or a larger bound: it is tried again with the
+		// next heartbeats that store facts.
+		if h.tooLarge != stable {
+			h.Log.WarnContext(ctx, "facts not stored", "error", err)
+		}
+		h.tooLarge = stable
+	case err != nil:
 		return err
+	default:
+		h.tooLarge = ""
 	}
 	h.stored.facts, h.stored.factsBeat = stable, now.Add(factsEvery*next)
 

@@ -42,8 +42,17 @@ func (b Bucket) PutState(ctx context.Context, state model.NodeState, ttl time.Du
 	return b.put(ctx, "state", state.Node, kvstore.Names.NodeState, state, opts...)
 }
 
+// MaxMessage returns how many bytes the state of a node can have, and its facts,
+// and the default bound while it is not known.
+func (b Bucket) MaxMessage() int64 {
+	return b.store.Sizes().Max(b.stream(), kvstore.DefaultStateMax)
+}
+
+// stream is the stream behind the bucket.
+func (b Bucket) stream() string { return kvstore.KVStream(b.store.Names().Nodes()) }
+
 // PutFacts stores the facts of a node, without an expiry. The error wraps
-// model.ErrTooLarge where the server does not accept that much.
+// model.ErrTooLarge where the bucket or the server does not accept that much.
 func (b Bucket) PutFacts(ctx context.Context, node string, facts model.Facts) error {
 	return b.put(ctx, "facts", node, kvstore.Names.NodeFacts, facts)
 }
@@ -54,10 +63,26 @@ func (b Bucket) put(ctx context.Context, what, node string, subject func(kvstore
 	}
 	data, err := json.Marshal(doc)
 	if err == nil {
+		err = b.store.Ready(ctx)
+	}
+	if err == nil {
+		err = b.checkSize(what, data)
+	}
+	if err == nil {
 		_, err = b.store.Publish(ctx, kvstore.NewMsg(subject(b.store.Names(), node), data), opts...)
 	}
 	if err != nil {
 		return fmt.Errorf("put %s of node %s: %w", what, node, err)
+	}
+
+	return nil
+}
+
+// checkSize reports whether the bucket accepts the state or the facts of a node; the
+// error wraps model.ErrTooLarge and names the remedy.
+func (b Bucket) checkSize(what string, data []byte) error {
+	if err := b.store.Sizes().Check(b.stream(), what, data); err != nil {
+		return fmt.Errorf("%w: have fewer %s, or an operator raises the bound with `%s --state-max SIZE`", err, what, b.store.Names().Init())
 	}
 
 	return nil
@@ -70,7 +95,7 @@ func (b Bucket) State(ctx context.Context, node string) (model.Node, error) {
 		return model.Node{}, err
 	}
 	n := b.store.Names()
-	m, err := b.store.Value(ctx, kvstore.KVStream(n.Nodes()), n.NodeState(node))
+	m, err := b.store.Value(ctx, b.stream(), n.NodeState(node))
 	if err != nil {
 		return model.Node{}, fmt.Errorf("state of node %s: %w", node, err)
 	}
@@ -86,7 +111,7 @@ func (b Bucket) Nodes(ctx context.Context) ([]model.Node, error) {
 	cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{n.NodeState("*")}, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy}
 	var all []model.Node
 	var failed []error
-	for m, err := range b.store.Scan(ctx, kvstore.KVStream(n.Nodes()), cfg, false) {
+	for m, err := range b.store.Scan(ctx, b.stream(), cfg, false) {
 		if err == nil && m.Deleted() {
 			continue
 		}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/musterfleet/muster/kvstore/nodes"
+	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
 )
@@ -34,12 +36,12 @@ func TestNodesSayWhoTheyAre(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	nodes, err := store.Nodes(t.Context())
+	all, err := store.Nodes(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "node web03") || !strings.Contains(err.Error(), "node web04") {
 		t.Errorf("error = %v, want web03 and web04 in it", err)
 	}
 	got := map[string]string{}
-	for _, n := range nodes {
+	for _, n := range all {
 		got[n.Node] = n.Version
 		if n.Silent || n.Heard.IsZero() {
 			t.Errorf("record = %+v", n)
@@ -71,12 +73,12 @@ func TestSilentNodeStaysKnown(t *testing.T) {
 	}
 	gone := func() map[string]bool {
 		t.Helper()
-		nodes, err := store.Nodes(t.Context())
+		all, err := store.Nodes(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		out := map[string]bool{}
-		for _, n := range nodes {
+		for _, n := range all {
 			out[n.Node+" "+n.Version] = n.Silent
 		}
 		return out
@@ -122,5 +124,31 @@ func TestStateOutlivesSilence(t *testing.T) {
 		if err != nil || m.Header.Get("Nats-TTL") != want {
 			t.Errorf("ttl %s: kept for %q, %v, want %q", ttl, m.Header.Get("Nats-TTL"), err, want)
 		}
+	}
+}
+
+// What a node stores of itself is bounded, and the error names size and remedy. A
+// bound that an operator raises holds at once.
+func TestStateAndFactsAreBounded(t *testing.T) {
+	t.Parallel()
+	srv, store := kvtest.New(t)
+	big := model.Facts{"big": strings.Repeat("x", 600<<10)}
+	err := store.PutFacts(t.Context(), "web01", big)
+	if !errors.Is(err, model.ErrTooLarge) || !strings.Contains(err.Error(), "facts has 614410 bytes, the stream KV_MUSTER_NODES accepts 523264: have fewer facts, or an operator raises the bound with `muster fleet init --state-max SIZE`") {
+		t.Errorf("put facts = %v", err)
+	}
+	if most := nodes.New(store.Store).MaxMessage(); most >= 512<<10 || most < 500<<10 {
+		t.Errorf("at most %d bytes", most)
+	}
+	// The server holds the bound, whatever a node looks at.
+	reply, err := srv.Connect(t).Request("$KV.MUSTER_NODES.web01.facts", make([]byte, 600<<10), kvtest.Deadline)
+	if err != nil || !strings.Contains(string(reply.Data), "message size exceeds maximum allowed") {
+		t.Errorf("raw put = %s, %v", reply.Data, err)
+	}
+	if _, err := store.Apply(t.Context(), provision.Options{StateMax: 1 << 20}); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.PutFacts(t.Context(), "web01", big); err != nil {
+		t.Errorf("put facts after the bound was raised = %v", err)
 	}
 }

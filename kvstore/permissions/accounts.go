@@ -123,10 +123,8 @@ func api(n kvstore.Names) []Import {
 func nodeServices(n kvstore.Names) []Import {
 	all := api(n)
 	for _, s := range n.Streams() {
-		if len(s.Writes) > 0 {
-			for _, subject := range s.Config.Subjects {
-				all = append(all, Import{Service: true, Subject: subject})
-			}
+		for _, subject := range s.Writes {
+			all = append(all, Import{Service: true, Subject: strings.ReplaceAll(subject, kvstore.AnyNode, "*")})
 		}
 	}
 

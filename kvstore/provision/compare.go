@@ -58,6 +58,9 @@ func compare(have, want api.StreamConfig) ([]Change, api.StreamConfig) {
 	c.on("deny_delete", &have.DenyDelete, want.DenyDelete)
 	c.on("allow_msg_ttl", &have.AllowMsgTTL, want.AllowMsgTTL)
 	equal(c, "discard", &have.Discard, want.Discard, "")
+	if want.Compression != api.NoCompression {
+		equal(c, "compression", &have.Compression, want.Compression, "")
+	}
 	if want.RePublish != nil && (have.RePublish == nil || *have.RePublish != *want.RePublish) {
 		c.add("republish", republishText(have.RePublish), republishText(want.RePublish), "")
 		have.RePublish = want.RePublish
@@ -77,13 +80,76 @@ func compare(have, want api.StreamConfig) ([]Change, api.StreamConfig) {
 	return c.changes, have
 }
 
-// subjects adds missing subjects and leaves further ones alone.
+// The bounds of a message. A lower one would lose what every node stores; no server
+// takes more.
+const (
+	MinMessage = 16 << 10
+	MaxMessage = 64 << 20
+)
+
+// withBounds completes what is desired by the default bounds of messages where a
+// stream has none, or one that is too low, and nobody chose any.
+func withBounds(want, have, defaults api.StreamConfig) api.StreamConfig {
+	if want.MaxMsgsPer == 0 && have.MaxMsgsPer <= 0 {
+		want.MaxMsgsPer = defaults.MaxMsgsPer
+	}
+	if want.MaxMsgSize == 0 && have.MaxMsgSize < MinMessage {
+		want.MaxMsgSize = defaults.MaxMsgSize
+	}
+	if isRenewed(want) && want.MaxBytes == 0 && have.MaxBytes <= 0 {
+		want.MaxBytes = defaults.MaxBytes
+	}
+
+	return want
+}
+
+// isRenewed reports whether what a stream holds is stored again before it expires:
+// what a bound removes comes back.
+func isRenewed(c api.StreamConfig) bool { return c.MaxMsgsPer == 1 && c.MaxAge > 0 }
+
+// subjects adds missing subjects and leaves further ones alone, except those that
+// are wider than a missing one: the server takes no subjects that overlap.
 func (c *comparison) subjects(have *api.StreamConfig, want api.StreamConfig) {
 	missing := slices.DeleteFunc(slices.Clone(want.Subjects), func(s string) bool { return slices.Contains(have.Subjects, s) })
-	if len(missing) > 0 {
-		c.add("subjects", strings.Join(have.Subjects, ", "), strings.Join(want.Subjects, ", "), "")
-		have.Subjects = slices.Concat(have.Subjects, missing)
+	if len(missing) == 0 {
+		return
 	}
+	c.add("subjects", subjectsText(have.Subjects), subjectsText(want.Subjects), "")
+	c.changes[len(c.changes)-1].optional = !slices.ContainsFunc(missing, func(s string) bool { return !covers(have.Subjects, s) })
+	narrow := slices.DeleteFunc(slices.Clone(have.Subjects), func(s string) bool {
+		return slices.ContainsFunc(missing, func(m string) bool { return covers([]string{s}, m) })
+	})
+	have.Subjects = slices.Concat(narrow, missing)
+}
+
+// covers reports whether one of some subjects, which may have wildcards, matches
+// all that another does.
+func covers(subjects []string, other string) bool {
+	return slices.ContainsFunc(subjects, func(s string) bool {
+		wide, narrow := strings.Split(s, "."), strings.Split(other, ".")
+		for i, token := range wide {
+			switch {
+			case i >= len(narrow):
+				return false
+			case token == ">":
+				return true
+			case narrow[i] == ">", token != "*" && token != narrow[i]:
+				return false
+			}
+		}
+
+		return len(wide) == len(narrow)
+	})
+}
+
+// subjectsText lists subjects, of many the first one.
+func subjectsText(subjects []string) string {
+	const most = 4
+	if len(subjects) > most {
+		return fmt.Sprintf("%s and %d more", subjects[0], len(subjects)-1)
+	}
+
+	return strings.Join(subjects, ", ")
 }
 
 // rollup allows no more than is desired: whoever may write one key of a stream
@@ -101,25 +167,38 @@ func (c *comparison) rollup(have *api.StreamConfig, want api.StreamConfig) {
 }
 
 // sizes compares how much is kept. A history of 1 is fixed: no older value may
-// come back when a newer one expires.
+// come back when a newer one expires. The number of reports of a node is the choice
+// of an operator.
 func (c *comparison) sizes(have *api.StreamConfig, want api.StreamConfig) {
+	isBucket := want.DenyDelete && want.Discard == api.DiscardNew
 	switch {
 	case want.MaxMsgsPer == 1 && have.MaxMsgsPer != 1:
 		c.add("max_msgs_per_subject", limit(have.MaxMsgsPer), "1", refusedShrink)
-	case have.MaxMsgsPer > 0:
+	case isBucket && have.MaxMsgsPer > 0:
 		atLeast(c, "max_msgs_per_subject", &have.MaxMsgsPer, want.MaxMsgsPer)
+	case !isBucket && want.MaxMsgsPer > 1:
+		bound(c, "max_msgs_per_subject", &have.MaxMsgsPer, want.MaxMsgsPer)
 	}
 	atLeast(c, "duplicate_window", &have.Duplicates, want.Duplicates)
 	grow(c, "num_replicas", &have.Replicas, want.Replicas)
 	grow(c, "max_age", &have.MaxAge, want.MaxAge)
-	grow(c, "max_bytes", &have.MaxBytes, want.MaxBytes)
+	if isRenewed(want) && have.MaxBytes <= 0 && want.MaxBytes > 0 {
+		bound(c, "max_bytes", &have.MaxBytes, want.MaxBytes)
+	} else {
+		grow(c, "max_bytes", &have.MaxBytes, want.MaxBytes)
+	}
 }
 
 // limits lifts those at which what muster stores is refused or lost. The size of a
 // stream that discards its oldest messages is the choice of its administrator, and
 // so is the size of all bundles.
 func (c *comparison) limits(have *api.StreamConfig, want api.StreamConfig) {
-	unlimited(c, "max_msg_size", &have.MaxMsgSize)
+	if want.MaxMsgSize > 0 && have.MaxMsgSize != want.MaxMsgSize {
+		c.add("max_msg_size", limit(have.MaxMsgSize), limit(want.MaxMsgSize), "")
+		have.MaxMsgSize = want.MaxMsgSize
+	} else if want.MaxMsgSize < 0 {
+		unlimited(c, "max_msg_size", &have.MaxMsgSize)
+	}
 	if want.Discard == api.DiscardNew {
 		unlimited(c, "max_msgs", &have.MaxMsgs)
 	}
@@ -171,6 +250,20 @@ func grow[T number](c *comparison, setting string, have *T, want T) {
 		refused = refusedShrink
 	}
 	c.add(setting, limit(has), limit(want), refused)
+	*have = want
+}
+
+// bound sets a limit that protects the nodes from each other. Where there was none,
+// what exceeds it is removed; an operator does not lower one by accident.
+func bound[T number](c *comparison, setting string, have *T, want T) {
+	if *have == want {
+		return
+	}
+	refused := ""
+	if *have > 0 && want < *have {
+		refused = refusedShrink
+	}
+	c.add(setting, limit(*have), limit(want), refused)
 	*have = want
 }
 

@@ -4,15 +4,18 @@ package provision
 
 import (
 	"cmp"
+	"context"
 	"time"
 
 	"github.com/musterfleet/muster/kvstore"
 )
 
-// The bounds of a new stream of reports, where Options leave them open.
+// The bounds of new streams, where Options leave them open.
 const (
-	defaultReportAge   = 7 * 24 * time.Hour
-	defaultReportBytes = 1 << 30
+	defaultReportAge         = 7 * 24 * time.Hour
+	defaultReportBytes       = 1 << 30
+	defaultReportCount       = 240
+	defaultRegistrationBytes = 256 << 20
 )
 
 // Options are the sizes an operator chooses. Zero values mean the default for
@@ -23,6 +26,16 @@ type Options struct {
 	// ReportAge and ReportBytes bound the stream of reports: 7 days, 1 GiB.
 	ReportAge   time.Duration
 	ReportBytes int64
+	// ReportCount and ReportSize bound what is kept of one node: how many messages of
+	// each kind and outcome, and how large one is. The defaults are 240 and 64 KiB,
+	// also for a stream without a bound.
+	ReportCount, ReportMax int64
+	// StateMax bounds the state and the facts of a node, each. The default is 512
+	// KiB, also for a bucket without a bound.
+	StateMax int64
+	// RegistrationBytes bounds the stream of registrations, which every reader reads:
+	// 256 MiB, also where there was no bound.
+	RegistrationBytes int64
 	// BundleBytes bounds the store of bundles; the default is no bound.
 	BundleBytes int64
 	// OnlyRegistrations leaves out all but the stream of registrations.
@@ -33,6 +46,10 @@ func (o Options) withDefaults() Options {
 	o.Replicas = cmp.Or(o.Replicas, 1)
 	o.ReportAge = cmp.Or(o.ReportAge, defaultReportAge)
 	o.ReportBytes = cmp.Or(o.ReportBytes, defaultReportBytes)
+	o.ReportCount = cmp.Or(o.ReportCount, defaultReportCount)
+	o.ReportMax = cmp.Or(o.ReportMax, kvstore.DefaultReportMax)
+	o.RegistrationBytes = cmp.Or(o.RegistrationBytes, defaultRegistrationBytes)
+	o.StateMax = cmp.Or(o.StateMax, kvstore.DefaultStateMax)
 
 	return o
 }
@@ -46,6 +63,11 @@ func desired(n kvstore.Names, o Options) []kvstore.Stream {
 		switch s.Config.Name {
 		case n.Reports():
 			s.Config.MaxAge, s.Config.MaxBytes = o.ReportAge, o.ReportBytes
+			s.Config.MaxMsgsPer, s.Config.MaxMsgSize = o.ReportCount, int32(o.ReportMax)
+		case n.Registrations():
+			s.Config.MaxBytes = o.RegistrationBytes
+		case kvstore.KVStream(n.Nodes()):
+			s.Config.MaxMsgSize = int32(o.StateMax)
 		case kvstore.ObjectStream(n.Bundles()):
 			s.Config.MaxBytes = o.BundleBytes
 		}
@@ -62,3 +84,19 @@ type Provisioner struct{ store *kvstore.Store }
 
 // New returns the provisioner of a fleet.
 func New(s *kvstore.Store) Provisioner { return Provisioner{s} }
+
+// Share returns how many bytes of reports the stream keeps of one node at most, and
+// of all nodes; zero or less is no bound.
+func (p Provisioner) Share(ctx context.Context) (node, all int64, err error) {
+	found, err := p.store.Infos(ctx, "")
+	if err != nil {
+		return 0, 0, err
+	}
+	info, err := found.Of(p.store.Names().Reports())
+	if err != nil {
+		return 0, 0, err
+	}
+	c := info.Config
+
+	return int64(len(c.Subjects)) * max(c.MaxMsgsPer, 0) * int64(max(c.MaxMsgSize, 0)), c.MaxBytes, nil
+}

@@ -124,14 +124,23 @@ func TestApplyLiftsLimits(t *testing.T) {
 		change func(*api.StreamConfig)
 		want   string
 	}{
-		"messages of a bucket": {"KV_MUSTER_MANIFESTS", func(c *api.StreamConfig) { c.MaxMsgs = 100 }, "max_msgs is 100, must be unlimited"},
-		"bytes of a bucket":    {"KV_MUSTER_DATA", func(c *api.StreamConfig) { c.MaxBytes = 1 << 20 }, "max_bytes is 1048576, must be unlimited"},
-		"age of a bucket":      {"KV_MUSTER_MANIFESTS", func(c *api.StreamConfig) { c.MaxAge = time.Hour }, "max_age is 1h0m0s, must be unlimited"},
-		"size in a bucket":     {"KV_MUSTER_NODES", func(c *api.StreamConfig) { c.MaxMsgSize = 1000 }, "max_msg_size is 1000, must be unlimited"},
-		"parts of bundles":     {"OBJ_MUSTER_BUNDLES", func(c *api.StreamConfig) { c.MaxMsgs = 100 }, "max_msgs is 100, must be unlimited"},
-		"size of reports":      {"MUSTER_REPORTS", func(c *api.StreamConfig) { c.MaxMsgSize = 1000 }, "max_msg_size is 1000, must be unlimited"},
-		"bytes of bundles":     {"OBJ_MUSTER_BUNDLES", func(c *api.StreamConfig) { c.MaxBytes = 1 << 20 }, ""},
-		"messages of reports":  {"MUSTER_REPORTS", func(c *api.StreamConfig) { c.MaxMsgs = 100 }, ""},
+		"messages of a bucket":      {"KV_MUSTER_MANIFESTS", func(c *api.StreamConfig) { c.MaxMsgs = 100 }, "max_msgs is 100, must be unlimited"},
+		"bytes of a bucket":         {"KV_MUSTER_DATA", func(c *api.StreamConfig) { c.MaxBytes = 1 << 20 }, "max_bytes is 1048576, must be unlimited"},
+		"age of a bucket":           {"KV_MUSTER_MANIFESTS", func(c *api.StreamConfig) { c.MaxAge = time.Hour }, "max_age is 1h0m0s, must be unlimited"},
+		"size in a bucket":          {"KV_MUSTER_NODES", func(c *api.StreamConfig) { c.MaxMsgSize = 1000 }, "max_msg_size is 1000, must be 524288"},
+		"size of data":              {"KV_MUSTER_DATA", func(c *api.StreamConfig) { c.MaxMsgSize = 1000 }, "max_msg_size is 1000, must be unlimited"},
+		"parts of bundles":          {"OBJ_MUSTER_BUNDLES", func(c *api.StreamConfig) { c.MaxMsgs = 100 }, "max_msgs is 100, must be unlimited"},
+		"size of reports":           {"MUSTER_REPORTS", func(c *api.StreamConfig) { c.MaxMsgSize = 1000 }, "max_msg_size is 1000, must be 65536"},
+		"no bound of reports":       {"MUSTER_REPORTS", func(c *api.StreamConfig) { c.MaxMsgSize, c.MaxMsgsPer = -1, -1 }, "max_msgs_per_subject is unlimited, must be 240; max_msg_size is unlimited, must be 65536"},
+		"no bound of a state":       {"KV_MUSTER_NODES", func(c *api.StreamConfig) { c.MaxMsgSize = -1 }, "max_msg_size is unlimited, must be 524288"},
+		"no compression":            {"MUSTER_REPORTS", func(c *api.StreamConfig) { c.Compression = api.NoCompression }, "compression is None, must be S2 Compression"},
+		"compression of data":       {"KV_MUSTER_DATA", func(c *api.StreamConfig) { c.Compression = api.S2Compression }, ""},
+		"no bound of registrations": {"MUSTER_REGISTRATIONS", func(c *api.StreamConfig) { c.MaxBytes, c.MaxMsgSize = -1, -1 }, "max_bytes is unlimited, must be 268435456; max_msg_size is unlimited, must be 32768"},
+		"bytes of registrations":    {"MUSTER_REGISTRATIONS", func(c *api.StreamConfig) { c.MaxBytes = 1 << 20 }, ""},
+		"another bound":             {"MUSTER_REPORTS", func(c *api.StreamConfig) { c.MaxMsgSize, c.MaxMsgsPer = 100<<10, 50 }, ""},
+		"every report":              {"MUSTER_REPORTS", func(c *api.StreamConfig) { c.Subjects = []string{"muster.report.*.*.*", "mine.>"} }, "subjects is muster.report.*.*.*, mine.>, must be muster.report.*.run.stable and 32 more"},
+		"bytes of bundles":          {"OBJ_MUSTER_BUNDLES", func(c *api.StreamConfig) { c.MaxBytes = 1 << 20 }, ""},
+		"messages of reports":       {"MUSTER_REPORTS", func(c *api.StreamConfig) { c.MaxMsgs = 100 }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -219,6 +228,7 @@ func TestApplyRefusesToShrink(t *testing.T) {
 		"bytes":                {options: provision.Options{ReportBytes: 1 << 20}, want: "MUSTER_REPORTS: max_bytes is 1073741824, must be 1048576"},
 		"age":                  {options: provision.Options{ReportAge: time.Hour}, want: "MUSTER_REPORTS: max_age is 168h0m0s, must be 1h0m0s"},
 		"bytes from unlimited": {options: provision.Options{BundleBytes: 1 << 20}, want: "OBJ_MUSTER_BUNDLES: max_bytes is unlimited, must be 1048576"},
+		"reports of a node":    {options: provision.Options{ReportCount: 100}, want: "MUSTER_REPORTS: max_msgs_per_subject is 240, must be 100"},
 		"history of nodes": {
 			change: func(t *testing.T, m *jsm.Manager) {
 				kvtest.Update(t, m, "KV_MUSTER_NODES", func(c *api.StreamConfig) { c.MaxMsgsPer = 5 })
@@ -273,5 +283,44 @@ func TestPlainClientsUseTheBuckets(t *testing.T) {
 		if err := kv.Purge(t.Context(), "node.web01.motd"); (err != nil) != (bucket != "MUSTER_DATA") {
 			t.Errorf("%s: purge: %v", bucket, err)
 		}
+	}
+}
+
+// A stream of reports as it was before there were bounds is usable, and gets them
+// with what it holds, as far as that is within them.
+func TestApplyBoundsTheReportsOfAnExistingFleet(t *testing.T) {
+	t.Parallel()
+	srv, store := kvtest.New(t)
+	m := kvtest.Manager(t, srv)
+	kvtest.Update(t, m, "MUSTER_REPORTS", func(c *api.StreamConfig) {
+		c.MaxMsgsPer, c.MaxMsgSize, c.Subjects, c.Compression = -1, -1, []string{"muster.report.*.*.*"}, api.NoCompression
+	})
+	for i := range 300 {
+		if err := kvtest.Publish(t.Context(), store, kvtest.Outgoing("web01", model.KindRun, "stable", uint64(i+1))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := kvtest.Publish(t.Context(), store, kvtest.Outgoing("web02", model.KindRun, "stable", 1)); err != nil {
+		t.Fatal(err)
+	}
+	kvtest.Bind(t, srv)
+	if err := store.Check(t.Context()); !errors.Is(err, provision.ErrDiffers) {
+		t.Errorf("check = %v", err)
+	}
+	if _, err := store.Apply(t.Context(), provision.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := store.Apply(t.Context(), provision.Options{}); err != nil || len(again) != 0 {
+		t.Errorf("again = %v, %v", again, err)
+	}
+	if c := kvtest.Config(t, m, "MUSTER_REPORTS"); c.MaxMsgsPer != 240 || c.MaxMsgSize != 64<<10 || len(c.Subjects) != 33 || c.Compression != api.S2Compression {
+		t.Errorf("reports: %+v", c)
+	}
+	s, err := m.LoadStream("MUSTER_REPORTS")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if state, err := s.State(); err != nil || state.Msgs != 241 {
+		t.Errorf("state = %+v, %v", state, err)
 	}
 }

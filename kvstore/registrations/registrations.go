@@ -101,8 +101,14 @@ func (s Stream) Register(ctx context.Context, r model.Registration) error {
 		return fmt.Errorf("%w: %w", ErrInvalidRegistration, err)
 	}
 	data, err := json.Marshal(r)
+	if err == nil {
+		err = s.store.Ready(ctx)
+	}
+	if err == nil {
+		err = s.store.Sizes().Check(s.store.Names().Registrations(), "the registration", data)
+	}
 	if err != nil {
-		return err
+		return s.explain("register "+r.Service, err)
 	}
 	ttl := min(kvstore.WholeSeconds(r.TTL.Std()), kvstore.MaxRegistrationTTL)
 	_, err = s.store.Publish(ctx, kvstore.NewMsg(subject, data), jetstream.WithMsgTTL(ttl))
@@ -147,10 +153,11 @@ func (s Stream) Registrations(ctx context.Context, f Filter) ([]Registered, erro
 	return all, err
 }
 
-// read returns the current registrations by subject, and the last sequence read.
-// The error wraps those of registrations that cannot be read.
+// read returns the current registrations by subject, of each node as many as count,
+// and the last sequence read. The error wraps those of registrations that cannot be
+// read, and of nodes that register more.
 func (s Stream) read(ctx context.Context, subject string) (found map[string]Registered, last uint64, err error) {
-	found = map[string]Registered{}
+	kept, told := newBounded(), problems{}
 	var failed []error
 	for m, err := range s.store.DirectAll(ctx, s.store.Names().Registrations(), subject, pageSize) {
 		if err != nil {
@@ -163,13 +170,13 @@ func (s Stream) read(ctx context.Context, subject string) (found map[string]Regi
 		r, err := decodeRegistration(s.store.Names(), m)
 		switch {
 		case err != nil:
-			failed = append(failed, err)
+			failed = append(failed, told.note(nodeOf(m.Subject), err, time.Now()))
 		case time.Now().Before(r.Expires):
-			found[m.Subject] = r
+			kept.add(m.Subject, r)
 		}
 	}
 
-	return found, last, errors.Join(failed...)
+	return kept.found, last, errors.Join(append(failed, kept.end()...)...)
 }
 
 func compareRegistered(a, b Registered) int {

@@ -42,6 +42,9 @@ type watch struct {
 	stream  Stream
 	subject string
 	current map[string]Registered
+	// perNode counts current by node.
+	perNode map[string]int
+	told    problems
 	yield   func(Registered, error) bool
 	// away reports whether the server did not answer; back is since when it does
 	// again.
@@ -58,7 +61,9 @@ func (w *watch) begin(ctx context.Context) (last uint64, more bool) {
 			return 0, false
 		}
 	}
-	for _, r := range w.current {
+	w.perNode = map[string]int{}
+	for subject, r := range w.current {
+		w.perNode[nodeOf(subject)]++
 		if !w.yield(r, nil) {
 			return 0, false
 		}
@@ -148,20 +153,41 @@ func (w *watch) accept(a arrival) bool {
 	}
 	known, had := w.current[a.Subject]
 	if a.Deleted() {
-		delete(w.current, a.Subject)
+		w.remove(a.Subject)
 		known.Gone = true
 		return !had || w.yield(known, nil)
 	}
 	r, err := decodeRegistration(w.stream.store.Names(), a.Message)
 	if err != nil {
-		return w.yield(Registered{}, err)
+		return w.problem(a.Subject, err)
 	}
 	if !time.Now().Before(r.Expires) {
 		return true
 	}
+	if node := nodeOf(a.Subject); !had {
+		if w.perNode[node] >= MaxPerNode {
+			return w.problem(a.Subject, tooMany(node))
+		}
+		w.perNode[node]++
+	}
 	w.current[a.Subject] = r
 
 	return w.yield(r, nil)
+}
+
+// problem yields what is wrong on a subject, unless enough was reported of its node.
+func (w *watch) problem(subject string, err error) bool {
+	err = w.told.note(nodeOf(subject), err, time.Now())
+
+	return err == nil || w.yield(Registered{}, err)
+}
+
+// remove forgets a registration.
+func (w *watch) remove(subject string) {
+	if _, had := w.current[subject]; had {
+		w.perNode[nodeOf(subject)]--
+		delete(w.current, subject)
+	}
 }
 
 // expire yields what has ended. Nothing ends before the server confirms it.
@@ -190,7 +216,7 @@ func (w *watch) expire(ctx context.Context) bool {
 		if now.Before(w.end(r)) {
 			continue
 		}
-		delete(w.current, subject)
+		w.remove(subject)
 		r.Gone = true
 		if !w.yield(r, nil) {
 			return false

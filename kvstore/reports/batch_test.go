@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/jsm.go/api"
 
+	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
@@ -34,7 +35,7 @@ func transactions(t *testing.T, from, count int) []model.Report {
 
 func TestABatchIsReadAsItsReports(t *testing.T) {
 	t.Parallel()
-	_, store := kvtest.New(t)
+	_, store := kvtest.NewWith(t, provision.Options{ReportMax: 512 << 10})
 	if err := kvtest.Publish(t.Context(), store, kvtest.Outgoing("web01", model.KindNode, "started", 1)); err != nil {
 		t.Fatal(err)
 	}

@@ -12,3 +12,8 @@ func EncodeReport(r model.Report) ([]byte, error) { return encodeReport(r) }
 func DecodeReport(n kvstore.Names, subject string, data []byte) (model.Report, error) {
 	return decodeReport(n, subject, data)
 }
+
+// FloodingOf names the nodes that flood, of counts by subject.
+func FloodingOf(n kvstore.Names, counts map[string]int64, most int64) map[string]string {
+	return flooding(n, counts, most)
+}

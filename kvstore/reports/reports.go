@@ -22,9 +22,11 @@ type Stream struct{ store *kvstore.Store }
 // New returns the stream of a fleet.
 func New(s *kvstore.Store) Stream { return Stream{s} }
 
-// MaxMessage returns how many bytes the server takes as one message, zero while no
-// server was reached.
-func (s Stream) MaxMessage() int64 { return s.store.MaxMessage() }
+// MaxMessage returns how many bytes the stream accepts as one message, and the
+// default bound while it is not known: the server refuses what is longer.
+func (s Stream) MaxMessage() int64 {
+	return s.store.Sizes().Max(s.store.Names().Reports(), kvstore.DefaultReportMax)
+}
 
 // PublishReports stores reports in their order without waiting for each, and
 // returns how many of the first the server has for certain. Those after them may be
@@ -59,12 +61,12 @@ func (s Stream) PublishReports(ctx context.Context, reports []model.Report) (int
 			continue
 		}
 		// Where the first is not stored none is sent: the stream may be created by then.
-		if err := stored(ctx, future); err != nil {
+		if err := s.stored(ctx, future); err != nil {
 			return 0, fmt.Errorf("publish report %s: %w", r.ID, done(err))
 		}
 	}
 	for i := 1; i < len(sent); i++ {
-		if err := stored(ctx, sent[i]); err != nil {
+		if err := s.stored(ctx, sent[i]); err != nil {
 			return i, fmt.Errorf("publish report %s: %w", reports[i].ID, done(err))
 		}
 	}
@@ -85,19 +87,21 @@ func (s Stream) PublishBatch(ctx context.Context, reports []model.Report) error 
 		_, err = s.store.Publish(ctx, m)
 	}
 	if err != nil {
-		return fmt.Errorf("publish reports %s to %s: %w", first.ID, last.ID, undeliverable(err))
+		return fmt.Errorf("publish reports %s to %s: %w", first.ID, last.ID, s.undeliverable(err))
 	}
 
 	return nil
 }
 
 // undeliverable marks an error as permanent where it is: of an invalid report, or
-// of a message that the server or the stream does not take at that size.
-func undeliverable(err error) error {
+// of a message that the server or the stream does not take at that size. The bound
+// of the stream is then looked up again.
+func (s Stream) undeliverable(err error) error {
 	const exceedsMaximum = 10054
 	var refused jetstream.JetStreamError
 	switch {
 	case errors.As(err, &refused) && refused.APIError() != nil && refused.APIError().ErrorCode == exceedsMaximum:
+		s.store.Sizes().Refresh()
 		return fmt.Errorf("%w: %w: %w", model.ErrUndeliverable, model.ErrTooLarge, err)
 	case errors.Is(err, ErrInvalidEvent), errors.Is(err, model.ErrTooLarge):
 		return fmt.Errorf("%w: %w", model.ErrUndeliverable, err)
@@ -108,14 +112,14 @@ func undeliverable(err error) error {
 
 // stored waits for the acknowledgement of one message. The error wraps
 // model.ErrUndeliverable where the stream keeps no message of that size.
-func stored(ctx context.Context, future jetstream.PubAckFuture) error {
+func (s Stream) stored(ctx context.Context, future jetstream.PubAckFuture) error {
 	select {
 	case <-future.Ok():
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	case err := <-future.Err():
-		return undeliverable(err)
+		return s.undeliverable(err)
 	}
 }
 

@@ -20,11 +20,59 @@ import (
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
-func TestMaxMessageIsThatOfTheServer(t *testing.T) {
+// A report is as long as the stream accepts, of a stream that does not say as long
+// as one would by default, and never longer than the server accepts.
+func TestMaxMessageIsThatOfTheStream(t *testing.T) {
 	t.Parallel()
-	_, store := kvtest.New(t)
-	if most, payload := reports.New(store.Store).MaxMessage(), store.Conn().MaxPayload(); most <= 0 || most >= payload {
-		t.Errorf("%d bytes of a message of %d", most, payload)
+	for name, tt := range map[string]struct {
+		change func(*api.StreamConfig)
+		least  int64
+		most   int64
+	}{
+		"default":             {func(*api.StreamConfig) {}, 60 << 10, 64 << 10},
+		"without a bound":     {func(c *api.StreamConfig) { c.MaxMsgSize = -1 }, 60 << 10, 64 << 10},
+		"chosen":              {func(c *api.StreamConfig) { c.MaxMsgSize = 256 << 10 }, 250 << 10, 256 << 10},
+		"more than by server": {func(c *api.StreamConfig) { c.MaxMsgSize = 8 << 20 }, 1000 << 10, 1 << 20},
+	} {
+		srv, store := kvtest.New(t)
+		kvtest.Update(t, kvtest.Manager(t, srv), "MUSTER_REPORTS", tt.change)
+		away, err := kvtest.Of(srv.Connect(t), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := reports.New(away.Store).MaxMessage(); got > 64<<10 {
+			t.Errorf("%s: %d bytes before anything is known", name, got)
+		}
+		for _, s := range []*kvtest.Store{store, away} {
+			s.Sizes().Refresh()
+			if err := s.Ready(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if got := reports.New(s.Store).MaxMessage(); got < tt.least || got >= tt.most {
+				t.Errorf("%s: %d bytes", name, got)
+			}
+		}
+	}
+}
+
+// What the stream accepts is what an agent finds out from a refusal, too.
+func TestALowerBoundIsNoticed(t *testing.T) {
+	t.Parallel()
+	srv, store := kvtest.New(t)
+	if err := kvtest.Publish(t.Context(), store, kvtest.Outgoing("web01", model.KindRun, "stable", 1)); err != nil {
+		t.Fatal(err)
+	}
+	kvtest.Update(t, kvtest.Manager(t, srv), "MUSTER_REPORTS", func(c *api.StreamConfig) { c.MaxMsgSize = 20 << 10 })
+	large := kvtest.Outgoing("web01", model.KindRun, "stable", 2)
+	large.Data = jsonText(40 << 10)
+	if err := kvtest.Publish(t.Context(), store, large); !errors.Is(err, model.ErrUndeliverable) {
+		t.Errorf("published 40 KiB: %v", err)
+	}
+	if err := kvtest.Publish(t.Context(), store, kvtest.Outgoing("web01", model.KindRun, "stable", 3)); err != nil {
+		t.Fatal(err)
+	}
+	if got := reports.New(store.Store).MaxMessage(); got > 20<<10 {
+		t.Errorf("%d bytes", got)
 	}
 }
 
@@ -169,7 +217,7 @@ func TestInvalidEventsAreRefused(t *testing.T) {
 
 func TestReportsAreStoredOnce(t *testing.T) {
 	t.Parallel()
-	_, store := kvtest.New(t)
+	_, store := kvtest.NewWith(t, provision.Options{ReportCount: 1000})
 	var out []model.Report
 	for i := range 300 {
 		out = append(out, kvtest.Outgoing("web01", model.KindTransaction, "changed", uint64(i+1)))
@@ -227,7 +275,7 @@ func TestPublishingStopsAtTheFirstFailure(t *testing.T) {
 // are handed over.
 func TestReportsKeepTheirOrderWhileTheStreamIsMade(t *testing.T) {
 	t.Parallel()
-	srv, store := kvtest.New(t)
+	srv, store := kvtest.NewWith(t, provision.Options{ReportCount: 4000})
 	maker := kvtest.Bind(t, srv)
 	var out []model.Report
 	for i := range 2000 {
@@ -239,7 +287,7 @@ func TestReportsKeepTheirOrderWhileTheStreamIsMade(t *testing.T) {
 		}
 		made := make(chan error, 1)
 		go func() {
-			_, err := maker.Apply(t.Context(), provision.Options{})
+			_, err := maker.Apply(t.Context(), provision.Options{ReportCount: 4000})
 			made <- err
 		}()
 		rest := out

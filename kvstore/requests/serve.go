@@ -15,6 +15,7 @@ import (
 
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/sparse"
 )
 
 // NodeHeader names the node in its answer; micro.ErrorHeader is why there is none.
@@ -83,6 +84,8 @@ func (s Client) Serve(ctx context.Context, o ServeOptions) error {
 type server struct {
 	store *kvstore.Store
 	o     ServeOptions
+	// rejected logs what is rejected, which whoever publishes causes.
+	rejected sparse.Log
 
 	mu      sync.Mutex
 	stopped bool
@@ -123,7 +126,7 @@ func (v *server) handlers() map[string]func(context.Context, micro.Request) {
 // delivered the message.
 func (v *server) handle(ctx context.Context, r micro.Request, handle func(context.Context, micro.Request)) {
 	if isDelivery(r.Reply(), nats.Header(r.Headers())) {
-		v.o.Log.Warn("request delivered from a stream rejected", "node", v.o.Node, "subject", r.Subject())
+		v.rejected.Log(ctx, v.o.Log, slog.LevelWarn, "request delivered from a stream rejected", "node", v.o.Node, "subject", r.Subject())
 		return
 	}
 	v.mu.Lock()

@@ -23,12 +23,19 @@ const Deadline = 60 * time.Second
 // New returns the store of a provisioned server.
 func New(t testing.TB) (*natstest.Server, *Store) {
 	t.Helper()
+
+	return NewWith(t, provision.Options{})
+}
+
+// NewWith returns the store of a server that is provisioned with options.
+func NewWith(t testing.TB, o provision.Options) (*natstest.Server, *Store) {
+	t.Helper()
 	srv := natstest.Start(t)
 	store, err := Of(srv.Connect(t), "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.Apply(t.Context(), provision.Options{}); err != nil {
+	if _, err := store.Apply(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
 

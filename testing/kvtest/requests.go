@@ -15,7 +15,9 @@ import (
 // TakeCommands runs Commands until the test ends or stop is called.
 func TakeCommands(t testing.TB, s *Store, o requests.CommandOptions, handle func(requests.Command)) (stop func()) {
 	t.Helper()
-	o.Log = slog.New(slog.DiscardHandler)
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
@@ -69,7 +71,9 @@ func (b *Inbox) Has(t testing.TB, want ...string) {
 // Serve runs the service of a node until the test ends or stop is called.
 func Serve(t testing.TB, s *Store, o requests.ServeOptions) (stop func()) {
 	t.Helper()
-	o.Log = slog.New(slog.DiscardHandler)
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
 	if o.Ping == nil {
 		o.Ping = func(context.Context, []byte) (any, error) { return o.Node, nil }
 	}

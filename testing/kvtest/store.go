@@ -4,6 +4,8 @@
 package kvtest
 
 import (
+	"context"
+
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore"
@@ -46,4 +48,14 @@ func Of(nc *nats.Conn, prefix string) (*Store, error) {
 	return &Store{
 		s, assignments.New(s), nodes.New(s), content.New(s), reports.New(s), registrations.New(s), requests.New(s), provision.New(s),
 	}, nil
+}
+
+// FloodingRegistrations names the nodes that register more than counts.
+func (s *Store) FloodingRegistrations(ctx context.Context) (map[string]string, error) {
+	return s.registrationStream.Flooding(ctx)
+}
+
+// Flooding names the nodes that report more than is kept.
+func (s *Store) Flooding(ctx context.Context) (map[string]string, error) {
+	return s.reportStream.Flooding(ctx)
 }

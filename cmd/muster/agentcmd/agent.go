@@ -32,6 +32,7 @@ import (
 	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/kvstore/watch"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/sparse"
 	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/host/facts"
@@ -244,6 +245,8 @@ type connectionLog struct {
 	who string
 	// denied are the operations denied since the connection was made, each logged once.
 	denied map[string]bool
+	// errors are those of the connection while it is up, which others may cause.
+	errors sparse.Log
 	// before is set once it was connected; lost, while it is not and that was logged.
 	before, lost bool
 }
@@ -261,7 +264,7 @@ func (l *connectionLog) status(s kvstore.ConnectionStatus) {
 			l.log.Error("NATS rejected " + l.who + ", will retry")
 		}
 	case s.Err != nil && s.Connected:
-		l.log.Warn("NATS error", "error", cli.Plain(s.Err))
+		l.errors.Log(context.Background(), l.log, slog.LevelWarn, "NATS error", "error", cli.Plain(s.Err))
 	case s.Connected:
 		event := "connected to NATS"
 		if l.before {

@@ -26,9 +26,11 @@ func Add(env *cli.Env, parent *fisk.CmdClause) {
 type initCommand struct {
 	*cli.Env
 	print.Format
-	replicas               int
+	replicas, reportCount  int
 	reportAge              time.Duration
 	reportSize, bundleSize model.Size
+	reportMax, stateMax    model.Size
+	registrationSize       model.Size
 	yes, dryRun            bool
 }
 
@@ -40,6 +42,10 @@ func addInit(env *cli.Env, fleet *fisk.CmdClause) {
 	cli.Int(cmd.Flag("replicas", "Replicas of each stream (default on creation: 1)").PlaceHolder("N"), &c.replicas)
 	cmd.Flag("report-age", "Maximum age of reports (default on creation: 7d)").PlaceHolder("AGE").DurationVar(&c.reportAge)
 	cmd.Flag("report-size", "Maximum size of all reports (default on creation: 1GiB)").PlaceHolder("SIZE").SetValue(size{&c.reportSize})
+	cli.Int(cmd.Flag("report-count", "Maximum number of reports of one node, of each kind and outcome (default: 240)").PlaceHolder("N"), &c.reportCount)
+	cmd.Flag("report-max", "Maximum size of one report (default: 64KiB)").PlaceHolder("SIZE").SetValue(size{&c.reportMax})
+	cmd.Flag("state-max", "Maximum size of the state of a node, and of its facts (default: 512KiB)").PlaceHolder("SIZE").SetValue(size{&c.stateMax})
+	cmd.Flag("registration-size", "Maximum size of all registrations (default: 256MiB)").PlaceHolder("SIZE").SetValue(size{&c.registrationSize})
 	cmd.Flag("bundle-size", "Maximum size of all bundles (default on creation: unlimited)").PlaceHolder("SIZE").SetValue(size{&c.bundleSize})
 	cmd.Flag("dry-run", "Show what would be done, and change nothing").UnNegatableBoolVar(&c.dryRun)
 	cmd.Flag("yes", "Do not ask for confirmation").Short('y').UnNegatableBoolVar(&c.yes)
@@ -54,18 +60,19 @@ type size struct{ *model.Size }
 func (s size) Set(text string) error { return s.UnmarshalText([]byte(text)) }
 
 func (c *initCommand) run(ctx context.Context) error {
-	if c.Given("replicas") && (c.replicas < 1 || c.replicas > 5) {
-		return cli.Usagef("--replicas %d: a stream has 1 to 5", c.replicas)
-	}
-	if c.Given("report-age") && c.reportAge <= 0 {
-		return cli.Usagef("--report-age must be more than 0")
+	if err := c.validate(); err != nil {
+		return err
 	}
 	kv, err := c.Store(ctx)
 	if err != nil {
 		return err
 	}
 	store := provision.New(kv)
-	options := provision.Options{Replicas: c.replicas, ReportAge: c.reportAge, ReportBytes: int64(c.reportSize), BundleBytes: int64(c.bundleSize)}
+	options := provision.Options{
+		Replicas: c.replicas, ReportAge: c.reportAge, ReportBytes: int64(c.reportSize), BundleBytes: int64(c.bundleSize),
+		ReportCount: int64(c.reportCount), ReportMax: int64(c.reportMax), StateMax: int64(c.stateMax),
+		RegistrationBytes: int64(c.registrationSize),
+	}
 	changes, err := store.Plan(ctx, options)
 	if err != nil {
 		return err
@@ -81,6 +88,7 @@ func (c *initCommand) run(ctx context.Context) error {
 		if changes, err = store.Apply(ctx, options); err != nil {
 			return cli.RoomHint(err)
 		}
+		c.warnShare(ctx, store)
 	}
 
 	return c.Print.Result(c.Format, changes, func() {
@@ -91,6 +99,33 @@ func (c *initCommand) run(ctx context.Context) error {
 			c.Print.Printf("%s\n", cli.OneAccount)
 		}
 	})
+}
+
+// validate reports the first flag with a wrong value.
+func (c *initCommand) validate() error {
+	if c.Given("replicas") && (c.replicas < 1 || c.replicas > 5) {
+		return cli.Usagef("--replicas %d: a stream has 1 to 5", c.replicas)
+	}
+	if c.Given("report-age") && c.reportAge <= 0 {
+		return cli.Usagef("--report-age must be more than 0")
+	}
+	if c.Given("report-count") && c.reportCount < 2 {
+		return cli.Usagef("--report-count must be more than 1")
+	}
+	for flag, value := range map[string]model.Size{"report-max": c.reportMax, "state-max": c.stateMax} {
+		if c.Given(flag) && (value < provision.MinMessage || value > provision.MaxMessage) {
+			return cli.Usagef("--%s must be from 16KiB to 64MiB", flag)
+		}
+	}
+
+	return nil
+}
+
+// warnShare warns where one node can fill more than half of the stream of reports.
+func (c *initCommand) warnShare(ctx context.Context, store provision.Provisioner) {
+	if node, all, err := store.Share(ctx); err == nil && all > 0 && 2*node > all {
+		c.Log.Warn("one node can fill more than half of the stream of reports: raise --report-size, or lower --report-count or --report-max", "node", node, "all", all)
+	}
 }
 
 // confirm asks before existing streams are changed. A change that Apply rejects

@@ -5,6 +5,7 @@ package reportcmd
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -18,6 +19,9 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/registrations"
+	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -33,6 +37,8 @@ type nodesCommand struct {
 type nodeStatus struct {
 	model.Node
 	Statuses []fleet.RolloutStatus `json:"statuses"`
+	// Flooding is what a node publishes more of than is kept.
+	Flooding string `json:"flooding,omitempty"`
 }
 
 // AddNodes adds muster fleet nodes.
@@ -59,11 +65,18 @@ func (c *nodesCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	nodes, err := c.filter(all)
+	flooding, err := c.flooding(ctx, store)
+	if err != nil {
+		return err
+	}
+	nodes, err := c.filter(withUnknown(all, flooding))
 	if err != nil {
 		return err
 	}
 	list := withStatuses(nodes, entries)
+	for i := range list {
+		list[i].Flooding = flooding[list[i].Node.Node]
+	}
 	statuses := make([][]fleet.RolloutStatus, len(list))
 	for i, n := range list {
 		statuses[i] = n.Statuses
@@ -80,6 +93,35 @@ func (c *nodesCommand) run(ctx context.Context) error {
 		}
 		c.Print.Table([]string{"NODE", "VERSION", "UPTIME", "LAST SEEN", "OUTBOX", "GROUPS", "MANIFEST", "REVISION", "STATUS", "REASON"}, rows, c.none())
 	})
+}
+
+// flooding returns the nodes that flood a stream, each with how, as far as these may
+// be looked at.
+func (c *nodesCommand) flooding(ctx context.Context, store *fleetcli.Store) (map[string]string, error) {
+	all := map[string]string{}
+	for _, find := range []func(context.Context) (map[string]string, error){registrations.New(store.KV).Flooding, reports.New(store.KV).Flooding} {
+		found, err := find(ctx)
+		switch {
+		case errors.Is(err, kvstore.ErrNotPermitted):
+			c.Log.Debug("nodes that flood are not shown", "error", err)
+		case err != nil:
+			return nil, err
+		}
+		maps.Copy(all, found)
+	}
+
+	return all, nil
+}
+
+// withUnknown adds the nodes that flood and have no state.
+func withUnknown(all []model.Node, flooding map[string]string) []model.Node {
+	for _, name := range slices.Sorted(maps.Keys(flooding)) {
+		if !slices.ContainsFunc(all, func(n model.Node) bool { return n.Node == name }) {
+			all = append(all, model.Node{NodeState: model.NodeState{Node: name, Groups: []string{}}})
+		}
+	}
+
+	return all
 }
 
 // filter returns the nodes that the flags select; an unknown name is an error.
@@ -141,13 +183,14 @@ func nodeRows(p print.Printer, n nodeStatus, now time.Time) [][]string {
 	case n.Silent:
 		uptime, away = "-", string(fleet.StatusUnreachable)
 	}
+	n.Message = cmp.Or(n.Flooding, n.Message)
 	first := []string{n.Node.Node, cmp.Or(n.Version, "-"), uptime, print.Age(n.Heard, now), strconv.Itoa(n.Outbox), cmp.Or(strings.Join(n.Groups, ","), "-")}
 	if len(n.Statuses) == 0 {
 		return [][]string{append(first, "-", "", away, p.Short(n.Message))}
 	}
 	var rows [][]string
 	for i, s := range n.Statuses {
-		if i == 0 && n.Message != "" && (s.Reason == "" || s.Status == fleet.StatusUnassigned) {
+		if i == 0 && n.Message != "" && (n.Flooding != "" || s.Reason == "" || s.Status == fleet.StatusUnassigned) {
 			s.Reason = n.Message
 		}
 		word := string(s.Outcome)

@@ -57,3 +57,22 @@ func TestNodeThatRunsWhatIsNotAssigned(t *testing.T) {
 		t.Errorf("got\n%s", strings.Join(got, "\n"))
 	}
 }
+
+// A node that floods is named before all else that its row could say, also one that
+// nothing else is known of.
+func TestNodeThatFloodsIsNamed(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	known := model.Node{NodeState: model.NodeState{Node: "web01", Message: "something else", Manifests: map[string]model.ManifestState{"group.all.motd": {Revision: 6}}}, Heard: now}
+	flooding := map[string]string{"evil": "flooding: reports", "web01": "flooding: transactions"}
+	all := withUnknown([]model.Node{known}, flooding)
+	entries := []model.Entry{{Key: "group.all.motd", Revision: 7}}
+	for i, want := range []string{"web01 flooding: transactions", "evil flooding: reports"} {
+		n := withStatuses(all, entries)[i]
+		n.Flooding = flooding[n.Node.Node]
+		row := nodeRows(print.Printer{}, n, now)[0]
+		if got := row[0] + " " + row[9]; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package registrations
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	// MaxPerNode is how many registrations of one node count: a node can store any
+	// number of them.
+	MaxPerNode = 256
+
+	// maxProblems is how many problems of one node are reported, once in
+	// problemsEvery.
+	maxProblems   = 8
+	problemsEvery = 10 * time.Minute
+)
+
+// nodeOf returns the node that a subject belongs to, which the server guards; empty
+// for what is no subject of a registration.
+func nodeOf(subject string) string {
+	const place, tokens = 5, 8
+	if parts := strings.Split(subject, "."); len(parts) == tokens {
+		return parts[place]
+	}
+
+	return ""
+}
+
+// bounded keeps the registrations of a number of subjects of each node: the first
+// ones by name, so that renewals do not change which.
+type bounded struct {
+	found  map[string]Registered
+	byNode map[string][]string
+	over   map[string]bool
+}
+
+func newBounded() *bounded {
+	return &bounded{found: map[string]Registered{}, byNode: map[string][]string{}, over: map[string]bool{}}
+}
+
+// add adds a registration. Of a node with many it keeps no more than twice the bound
+// meanwhile.
+func (b *bounded) add(subject string, r Registered) {
+	node := nodeOf(subject)
+	if _, known := b.found[subject]; !known {
+		b.byNode[node] = append(b.byNode[node], subject)
+	}
+	b.found[subject] = r
+	if len(b.byNode[node]) > 2*MaxPerNode {
+		b.cut(node)
+	}
+}
+
+// cut removes what is over the bound of a node.
+func (b *bounded) cut(node string) {
+	b.over[node] = true
+	slices.Sort(b.byNode[node])
+	for _, subject := range b.byNode[node][MaxPerNode:] {
+		delete(b.found, subject)
+	}
+	b.byNode[node] = b.byNode[node][:MaxPerNode]
+}
+
+// end removes all that is over the bounds, and returns an error for each node that
+// was over its own.
+func (b *bounded) end() []error {
+	for node, subjects := range b.byNode {
+		if len(subjects) > MaxPerNode {
+			b.cut(node)
+		}
+	}
+	var errs []error
+	for _, node := range slices.Sorted(maps.Keys(b.over)) {
+		errs = append(errs, tooMany(node))
+	}
+
+	return errs
+}
+
+// tooMany is the error of a node that registers more than counts.
+func tooMany(node string) error {
+	return fmt.Errorf("%w: node %s registers more than %d services, the others are left out", ErrInvalidRegistration, node, MaxPerNode)
+}
+
+// problems bounds what is reported of each node.
+type problems struct {
+	of    map[string]int
+	since time.Time
+}
+
+// note returns what is reported of a problem of a node, nil for nothing.
+func (p *problems) note(node string, err error, now time.Time) error {
+	if p.of == nil || now.Sub(p.since) > problemsEvery {
+		p.of, p.since = map[string]int{}, now
+	}
+	switch p.of[node]++; {
+	case p.of[node] > maxProblems:
+		return nil
+	case p.of[node] == maxProblems:
+		return fmt.Errorf("%w (further ones of node %s are not reported for a while)", err, node)
+	default:
+		return err
+	}
+}

@@ -1,0 +1,128 @@
+package registrations_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/musterfleet/muster/kvstore/provision"
+	"github.com/musterfleet/muster/kvstore/registrations"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/testing/kvtest"
+)
+
+// floodOf stores many valid registrations of a node, and as many that are none.
+func floodOf(t *testing.T, nc *nats.Conn, node string, count int) {
+	t.Helper()
+	for i := range count {
+		r := shop(node, "10.0.0.1", 1)
+		r.Port = 1 + i
+		data, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		subject := fmt.Sprintf("muster.registration.prod.http.shop.%s.10_0_0_1.%d", node, r.Port)
+		for _, m := range []*nats.Msg{{Subject: subject, Data: data}, {Subject: strings.Replace(subject, "shop", "mail", 1), Data: []byte("garbage")}} {
+			if err := nc.PublishMsg(m); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if _, err := nc.Request("muster.registration.prod.http.last."+node+".10_0_0_1.1", []byte("garbage"), kvtest.Deadline); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A node that registers without end is cut, named once, and hides nobody.
+func TestAFloodOfRegistrationsHidesNobody(t *testing.T) {
+	t.Parallel()
+	srv, s := kvtest.New(t)
+	register(t, s, shop("web01", "10.0.0.1", 1))
+	floodOf(t, srv.Connect(t), "evil", 2000)
+	register(t, s, shop("web02", "10.0.0.2", 1))
+	for range 2 {
+		all, err := s.Registrations(t.Context(), registrations.Filter{})
+		of := map[string]int{}
+		for _, r := range all {
+			of[r.Node]++
+		}
+		if of["web01"] != 1 || of["web02"] != 1 || of["evil"] != registrations.MaxPerNode {
+			t.Errorf("registrations: %v", of)
+		}
+		if !errors.Is(err, registrations.ErrInvalidRegistration) || strings.Count(err.Error(), "\n") > 10 ||
+			!strings.Contains(err.Error(), "node evil registers more than 256 services, the others are left out") || !strings.Contains(err.Error(), "further ones of node evil are not reported for a while") {
+			t.Errorf("error = %.2000v", err)
+		}
+	}
+	named, err := s.FloodingRegistrations(t.Context())
+	if err != nil || len(named) != 1 || named["evil"] != "flooding: 4001 registrations, of which readers take 256" {
+		t.Errorf("flooding: %v, %v", named, err)
+	}
+}
+
+// A watch has an end of what it keeps and reports of a node, too.
+func TestAWatchIsNotFlooded(t *testing.T) {
+	t.Parallel()
+	srv, s := kvtest.New(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	of, problems := map[string]int{}, 0
+	for r, err := range s.WatchRegistrations(ctx, registrations.Filter{}) {
+		switch {
+		case errors.Is(err, context.Canceled):
+		case err != nil:
+			problems++
+		case r.Node == "":
+			floodOf(t, srv.Connect(t), "evil", 1000)
+			register(t, s, shop("web01", "10.0.0.1", 1))
+		default:
+			of[r.Node]++
+		}
+		if of["web01"] > 0 {
+			cancel()
+		}
+	}
+	if of["evil"] != registrations.MaxPerNode || problems > 10 || problems == 0 {
+		t.Errorf("%v, %d problems", of, problems)
+	}
+}
+
+// The size of one is bounded by the server, of all of them by the stream; what is
+// pushed out comes back when it is renewed.
+func TestRegistrationsAreBoundedInBytes(t *testing.T) {
+	t.Parallel()
+	srv, s := kvtest.NewWith(t, provision.Options{RegistrationBytes: 4 << 20})
+	register(t, s, shop("web01", "10.0.0.1", 1))
+	nc := srv.Connect(t)
+	for i := range 300 {
+		subject := fmt.Sprintf("muster.registration.prod.http.shop.evil.10_0_0_1.%d", i)
+		reply, err := nc.Request(subject, make([]byte, 31<<10), kvtest.Deadline)
+		if err != nil || strings.Contains(string(reply.Data), "error") {
+			t.Fatalf("%s, %v", reply.Data, err)
+		}
+	}
+	if reply, err := nc.Request("muster.registration.prod.http.shop.evil.10_0_0_1.1", make([]byte, 40<<10), kvtest.Deadline); err != nil || !strings.Contains(string(reply.Data), "message size exceeds maximum allowed") {
+		t.Errorf("40 KiB: %s, %v", reply.Data, err)
+	}
+	info, err := s.JetStream().Stream(t.Context(), "MUSTER_REGISTRATIONS")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if state := info.CachedInfo().State; state.Bytes > 4<<20 {
+		t.Errorf("%d bytes", state.Bytes)
+	}
+	register(t, s, shop("web01", "10.0.0.1", 1))
+	if all, _ := s.Registrations(t.Context(), registrations.Filter{Node: "web01"}); len(all) != 1 {
+		t.Errorf("%v", all)
+	}
+	large := shop("web02", "10.0.0.2", 1)
+	large.Annotations = map[string]string{"a": strings.Repeat("<", 16000)}
+	if err := s.Register(t.Context(), large); !errors.Is(err, model.ErrTooLarge) || !strings.Contains(err.Error(), "the stream MUSTER_REGISTRATIONS accepts 31744") {
+		t.Errorf("large: %v", err)
+	}
+}

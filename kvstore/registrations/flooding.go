@@ -1,0 +1,33 @@
+package registrations
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Flooding returns the nodes that store more registrations than count, each with how
+// many. Without a stream of registrations there are none.
+func (s Stream) Flooding(ctx context.Context) (map[string]string, error) {
+	counts := map[string]int{}
+	for m, err := range s.store.Scan(ctx, s.store.Names().Registrations(), jetstream.OrderedConsumerConfig{HeadersOnly: true}, false) {
+		switch {
+		case errors.Is(err, jetstream.ErrStreamNotFound):
+			return nil, nil
+		case err != nil:
+			return nil, err
+		case !m.Deleted():
+			counts[nodeOf(m.Subject)]++
+		}
+	}
+	out := map[string]string{}
+	for node, n := range counts {
+		if n > MaxPerNode {
+			out[node] = fmt.Sprintf("flooding: %d registrations, of which readers take %d", n, MaxPerNode)
+		}
+	}
+
+	return out, nil
+}

@@ -1,0 +1,258 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// movingFleet is a fleet on one account of a server, whose nodes move to an account
+// of their own while changes are put.
+type movingFleet struct {
+	t       *testing.T
+	dir     string
+	address string
+	server  *exec.Cmd
+	said    *output
+	// nodes are all, joined those that have moved.
+	nodes, joined []string
+	puts          sync.WaitGroup
+	// put counts the changes of each node.
+	put int
+}
+
+// The configurations of the server, one after the other.
+const (
+	noAccounts = iota
+	oneAccount
+	twoAccounts
+)
+
+// configure writes the configuration of the server, with the users where they are
+// now: of two accounts as muster prints these.
+func (f *movingFleet) configure(accounts int) {
+	f.t.Helper()
+	user := func(name string, flags ...string) string {
+		permissions := muster(f.t, f.dir, append([]string{"fleet", "permissions", name}, flags...)...)
+		write(f.t, filepath.Join(f.dir, name+".conf"), permissions)
+
+		return fmt.Sprintf("      {user: %s, password: %s, include %q}\n", name, name, name+".conf")
+	}
+	fleet, nodes := "      {user: admin, password: admin}\n", ""
+	for _, node := range f.nodes {
+		if slices.Contains(f.joined, node) {
+			nodes += user(node)
+		} else {
+			fleet += user(node, "--one-account")
+		}
+	}
+	var block string
+	switch accounts {
+	case noAccounts:
+		block = "authorization: {users: [\n" + fleet + "]}\n"
+	case oneAccount:
+		block = "accounts: {FLEET: {jetstream: enabled, users: [\n" + fleet + "]}}\n"
+	case twoAccounts:
+		block = muster(f.t, f.dir, "fleet", "accounts")
+		for old, users := range map[string]string{"{user: admin, password: \"change me\"}\n": fleet, "{user: web01, password: \"change me too\", include \"web01.conf\"}\n": nodes} {
+			if strings.Count(block, old) != 1 {
+				f.t.Fatalf("no place for users in\n%s", block)
+			}
+			block = strings.Replace(block, old, users, 1)
+		}
+	}
+	write(f.t, filepath.Join(f.dir, "nats.conf"), fmt.Sprintf("listen: %q\njetstream: {store_dir: %q}\n%s", f.address, f.dir+"/js", block))
+}
+
+// reload has the server take over its configuration.
+func (f *movingFleet) reload() {
+	f.t.Helper()
+	before := strings.Count(f.said.String(), "Reloaded server configuration")
+	if err := f.server.Process.Signal(syscall.SIGHUP); err != nil {
+		f.t.Fatal(err)
+	}
+	await(f.t, "the server has reloaded", func() bool {
+		return strings.Count(f.said.String(), "Reloaded server configuration") > before
+	})
+}
+
+// place finds a place for the server.
+func (f *movingFleet) place() {
+	f.t.Helper()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.address = free.Addr().String()
+	if err := free.Close(); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// start starts the server, and returns what stops it.
+func (f *movingFleet) start() (stop func()) {
+	f.t.Helper()
+	f.said = &output{}
+	program, err := os.Executable()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.server = exec.CommandContext(f.t.Context(), program)
+	f.server.Env = append(os.Environ(), serverVariable+"="+filepath.Join(f.dir, "nats.conf"))
+	f.server.Stdout, f.server.Stderr = f.said, f.said
+	if err := f.server.Start(); err != nil {
+		f.t.Fatal(err)
+	}
+	server, said := f.server, f.said
+	stop = sync.OnceFunc(func() {
+		_ = server.Process.Signal(syscall.SIGTERM)
+		_ = server.Wait()
+		if f.t.Failed() {
+			f.t.Log(said)
+		}
+	})
+	f.t.Cleanup(stop)
+	await(f.t, "the server is ready", func() bool { return strings.Contains(said.String(), "Server is ready") })
+
+	return stop
+}
+
+// nameAccount moves the streams of a server without accounts into one of its own.
+func (f *movingFleet) nameAccount(stop func()) {
+	f.t.Helper()
+	stop()
+	streams := filepath.Join(f.dir, "js", "jetstream")
+	if err := os.Rename(filepath.Join(streams, "$G"), filepath.Join(streams, "FLEET")); err != nil {
+		f.t.Fatal(err)
+	}
+	f.configure(oneAccount)
+	f.start()
+}
+
+// file is what a change makes on a node.
+func (f *movingFleet) file(node string, change int) string {
+	return filepath.Join(f.dir, node, "files", fmt.Sprint(change))
+}
+
+// change puts a manifest for each node, as any client of NATS does.
+func (f *movingFleet) change(ctx context.Context, kv jetstream.KeyValue) error {
+	for _, node := range f.nodes {
+		manifest := fmt.Sprintf("muster:\n  resources:\n    - file:\n        - %s: {content: x, owner: '%d', group: '%d', mode: '0644'}\n", f.file(node, f.put), os.Geteuid(), os.Getegid())
+		if _, err := kv.PutString(ctx, fmt.Sprintf("node.%s.c%d", node, f.put), manifest); err != nil {
+			return err
+		}
+	}
+	f.put++
+
+	return nil
+}
+
+// changes puts changes until ctx ends.
+func (f *movingFleet) changes(ctx context.Context, kv jetstream.KeyValue) {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if err := f.change(context.WithoutCancel(ctx), kv); err != nil {
+				f.t.Errorf("change %d: %v", f.put, err)
+				return
+			}
+		}
+	}
+}
+
+// TestAFleetMovesToTwoAccounts moves the nodes of one account to an account of their
+// own, step by step as docs/security.md has them, while changes are put. No node
+// misses one, and none is ever without its assignments.
+func TestAFleetMovesToTwoAccounts(t *testing.T) {
+	f := &movingFleet{t: t, dir: t.TempDir(), nodes: []string{"web01", "web02", "web03"}}
+	f.place()
+	f.configure(noAccounts)
+	stopServer := f.start()
+	admin := []string{"--server", "nats://admin:admin@" + f.address}
+	muster(t, f.dir, append([]string{"fleet", "init"}, admin...)...)
+	agents := map[string]*process{}
+	for _, node := range f.nodes {
+		if err := os.MkdirAll(filepath.Join(f.dir, node, "files"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		agents[node] = start(t, filepath.Join(f.dir, node, "state"), "agent", "run", "--config-dir", f.dir, "--node", node, "--server", fmt.Sprintf("nats://%s:%s@%s", node, node, f.address))
+	}
+	nc, err := nats.Connect("nats://admin:admin@"+f.address, nats.MaxReconnects(-1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kv, err := js.KeyValue(t.Context(), "MUSTER_MANIFESTS")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.change(t.Context(), kv); err != nil {
+		t.Fatal(err)
+	}
+	taken := func(node string, change int) func() bool {
+		return func() bool { return exists(f.file(node, change)) }
+	}
+	for _, node := range f.nodes {
+		await(t, node+" runs on a server without accounts", taken(node, 0))
+	}
+	connections := func(node string) int { return strings.Count(agents[node].text.String(), "connected to NATS") }
+	f.nameAccount(stopServer)
+	for _, node := range f.nodes {
+		await(t, node+" goes on with one account", func() bool { return connections(node) > 1 })
+	}
+	putting, stop := context.WithCancel(t.Context())
+	defer stop()
+	f.puts.Go(func() { f.changes(putting, kv) })
+
+	f.configure(twoAccounts)
+	f.reload()
+	for _, node := range f.nodes {
+		before := connections(node)
+		f.joined = append(f.joined, node)
+		f.configure(twoAccounts)
+		f.reload()
+		await(t, node+" goes on in its new account", func() bool { return connections(node) > before })
+	}
+	stop()
+	f.puts.Wait()
+	if err := f.change(t.Context(), kv); err != nil {
+		t.Fatal(err)
+	}
+	for _, node := range f.nodes {
+		for i := range f.put {
+			await(t, fmt.Sprintf("%s takes change %d of %d", node, i, f.put), taken(node, i))
+		}
+	}
+	if reports := muster(t, f.dir, append([]string{"fleet", "reports", "--no-follow", "--since", "1h", "--kind", "node", "--outcome", "unassigned"}, admin...)...); strings.Contains(reports, "unassigned") {
+		t.Errorf("assignments ended:\n%s", reports)
+	}
+	if nodes := muster(t, f.dir, append([]string{"fleet", "nodes"}, admin...)...); strings.Contains(nodes, "rejected") || strings.Contains(nodes, "unreachable") {
+		t.Errorf("nodes:\n%s", nodes)
+	}
+	for _, node := range f.nodes {
+		agents[node].signal(syscall.SIGTERM)
+		if code, text := agents[node].wait(); code != 0 || t.Failed() {
+			t.Errorf("%s ended with %d\n%s", node, code, text)
+		}
+	}
+}
