@@ -50,7 +50,7 @@ func TestNewPermissionsByReload(t *testing.T) {
 	config := filepath.Join(dir, "nats.conf")
 	permit := func(groups string) {
 		t.Helper()
-		permissions := muster(t, dir, "fleet", "permissions", "web01", "--groups", groups)
+		permissions := muster(t, dir, "fleet", "permissions", "web01", "--one-account", "--groups", groups)
 		write(t, config, fmt.Sprintf("listen: %q\njetstream: {store_dir: %q}\nauthorization: {users: [\n{user: admin, password: admin}\n{user: web01, password: web01, %s}\n]}\n", address, dir+"/js", permissions))
 	}
 	permit("web")
