@@ -272,8 +272,10 @@ func (l *loop) settle() {
 			failed = append(failed, p.err)
 		}
 	}
+	refused, first := l.store.Refused(), false
 	l.table.update(func(s *model.Sync) {
-		s.Known, s.Err = known, nil
+		first = s.Refused == 0 && refused > 0
+		s.Known, s.Err, s.Refused = known, nil, refused
 		switch {
 		case len(failed) > 0:
 			s.Err = allOf(failed)
@@ -281,6 +283,9 @@ func (l *loop) settle() {
 			s.At = time.Now()
 		}
 	})
+	if first {
+		l.o.Log.Warn("answer of NATS refused: it is not of what was asked for, or claims to come from elsewhere", "node", l.o.Node)
+	}
 }
 
 // allOf joins errors; one that several families have appears once.
