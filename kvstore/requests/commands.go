@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/answer"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -170,7 +171,7 @@ func (c *commands) accept(ctx context.Context, m *nats.Msg) error {
 		err := kvstore.UntilCurrent(ctx, func(last bool) (bool, error) {
 			var err error
 			found, err = c.read(ctx, names.Command(q.family, token))
-			return last || found != nil && found.Sequence >= kvstore.Announced(m.Header), err
+			return last || found != nil && found.Sequence >= answer.Sequence(m.Header), err
 		})
 		if err != nil {
 			return err
@@ -207,7 +208,7 @@ func (c *commands) do(ctx context.Context, q *queue, m kvstore.Message) error {
 	case !ok:
 		command.Refused = fmt.Errorf("%w: %s", model.ErrInvalidName, m.Subject)
 	case m.Forged:
-		command.Refused = kvstore.ErrServerHeaders
+		command.Refused = answer.ErrServerHeaders
 	}
 	if command.Refused != nil {
 		command.Data = nil

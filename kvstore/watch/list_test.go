@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"testing"
 	"time"
@@ -12,7 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/answer"
 	"github.com/musterfleet/muster/kvstore/watch"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
@@ -147,7 +148,7 @@ func TestFiveThousandKeysInAFamily(t *testing.T) {
 	if err != nil || len(listed.Subjects) != many || listed.Last != many {
 		t.Errorf("%d of %d listed, %v", len(listed.Subjects), listed.Last, err)
 	}
-	own := watch.New(kvtest.Bind(t, srv).Store, watch.Options{Node: "web01", GroupJitter: time.Millisecond})
+	own := watch.New(kvtest.Bind(t, srv).Store, watch.Options{Node: "web01", GroupJitter: time.Millisecond, Log: slog.New(slog.DiscardHandler)})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- own.Run(ctx, model.Memory{}, func([]string) {}) }()
@@ -206,7 +207,7 @@ func TestPutWithHeadersOfTheServer(t *testing.T) {
 			t.Parallel()
 			srv, store := kvtest.New(t)
 			node := kvtest.Bind(t, srv)
-			own := watch.New(node.Store, watch.Options{Node: "web01", Audit: 10 * time.Millisecond, Gone: time.Millisecond, GroupJitter: time.Millisecond, Retry: time.Millisecond})
+			own := watch.New(node.Store, watch.Options{Node: "web01", Audit: 10 * time.Millisecond, Gone: time.Millisecond, GroupJitter: time.Millisecond, Retry: time.Millisecond, Log: slog.New(slog.DiscardHandler)})
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan error, 1)
 			go func() { ended <- own.Run(ctx, model.Memory{}, func([]string) {}) }()
@@ -239,7 +240,7 @@ func TestPutWithHeadersOfTheServer(t *testing.T) {
 			has("node.web01.motd", ack.Sequence)
 			has("node.web01.later", put("node.web01.later"))
 			e, err := own.Read(t.Context(), "node.web01.motd", ack.Sequence)
-			if err != nil || e.Refused != kvstore.ErrServerHeaders.Error() || e.Deleted || e.Revision != ack.Sequence {
+			if err != nil || e.Refused != answer.ErrServerHeaders.Error() || e.Deleted || e.Revision != ack.Sequence {
 				t.Errorf("read: %+v, %v", e, err)
 			}
 			if node.Refused() == 0 {

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/answer"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -20,7 +21,7 @@ import (
 type loop struct {
 	store  *kvstore.Store
 	o      Options
-	bucket string
+	bucket bucket
 	table  *table
 	// pending are the keys that were announced.
 	pending *pending
@@ -29,7 +30,7 @@ type loop struct {
 	// parts are how far it is with each family, in their order.
 	parts []*part
 	// missing are the keys in force that the bucket lacks, and since when.
-	missing map[string]time.Time
+	missing missing
 	// completed reports that a family became complete since the listener was last woken.
 	completed bool
 	// reported are the errors in Sync when the listener was last woken.
@@ -68,7 +69,7 @@ func markOf(m kvstore.Message) mark {
 }
 
 func newLoop(s *kvstore.Store, o Options, families []string, t *table) *loop {
-	l := &loop{store: s, o: o, bucket: s.Names().Manifests(), table: t, pending: newPending(), missing: map[string]time.Time{}}
+	l := &loop{store: s, o: o, bucket: bucket(s.Names().Manifests()), table: t, pending: newPending(), missing: missing{}}
 	for _, family := range families {
 		l.parts = append(l.parts, &part{family: family, at: time.Now(), retry: o.Retry})
 	}
@@ -125,7 +126,7 @@ func (l *loop) subscribe() ([]*nats.Subscription, error) {
 			if !own {
 				due = due.Add(l.spread())
 			}
-			l.pending.add(key, kvstore.Announced(m.Header), due)
+			l.pending.add(key, answer.Sequence(m.Header), due)
 		})
 		if err != nil {
 			return subs, err
