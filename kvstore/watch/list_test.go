@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"testing"
 	"time"
 
@@ -94,39 +93,6 @@ func TestWhateverIsPutIsFoundOnTheAudit(t *testing.T) {
 		t.Log(step.name)
 		w.Has(t, step.want...)
 	}
-}
-
-// The server is ended hard between storing and announcing, again and again, while
-// two clients put several keys of one family: nothing is lost.
-func TestServerKilledAmidPuts(t *testing.T) {
-	t.Parallel()
-	srv, _ := kvtest.New(t)
-	w := kvtest.Watch(t, kvtest.Bind(t, srv), watch.Options{Node: "web01", Audit: 100 * time.Millisecond, GroupJitter: time.Millisecond, Retry: time.Millisecond})
-	w.Synced(t)
-	var want []string
-	for round := range 5 {
-		nc := srv.Connect(t)
-		for i := range 20 {
-			// Not waited for: some are stored and never announced, some are lost.
-			_ = nc.Publish(fmt.Sprintf("$KV.MUSTER_MANIFESTS.node.web01.r%d-%02d", round, i), []byte("x"))
-		}
-		_ = nc.Flush()
-		srv.Restart(t)
-	}
-	kv := kvtest.PlainKV(t, srv.Connect(t), "MUSTER_MANIFESTS")
-	kvtest.Eventually(t, "keys", func() (bool, string) {
-		keys, err := kv.Keys(t.Context())
-		want = keys
-		return err == nil, fmt.Sprint(err)
-	})
-	slices.Sort(want)
-	for i := range want {
-		want[i] += "=x"
-	}
-	if len(want) < 20 {
-		t.Fatalf("only %d were stored", len(want))
-	}
-	w.Has(t, want...)
 }
 
 // More keys than one answer of a direct get of many may have.
