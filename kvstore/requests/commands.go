@@ -115,9 +115,11 @@ type commands struct {
 // queue is what is known of the commands of one family.
 type queue struct {
 	family string
-	// newest is the last sequence when all were handled, handled has that of each by
-	// its subject.
+	// newest is the last one when all were handled, and when it was stored: a stream
+	// that was recreated counts from 1 again. handled has the sequence of each by its
+	// subject.
 	newest  uint64
+	stored  time.Time
 	handled map[string]uint64
 }
 
@@ -164,7 +166,7 @@ func (c *commands) accept(ctx context.Context, m *nats.Msg) error {
 	names := c.store.Names()
 	for _, q := range c.queues {
 		token, ok := strings.CutPrefix(m.Subject, names.CommandQueued(q.family, ""))
-		if !ok {
+		if !ok || strings.ContainsAny(token, "*>") {
 			continue
 		}
 		var found *kvstore.Message
@@ -248,7 +250,7 @@ func (c *commands) drainQueue(ctx context.Context, q *queue) error {
 		return nil
 	case err != nil:
 		return err
-	case newest.Sequence == q.newest:
+	case newest.Sequence == q.newest && newest.Time.Equal(q.stored):
 		return nil
 	}
 	listed, err := c.store.Subjects(ctx, stream, all)
@@ -273,7 +275,7 @@ func (c *commands) drainQueue(ctx context.Context, q *queue) error {
 		rejected = cmp.Or(rejected, c.do(ctx, q, m))
 	}
 	if rejected == nil && listed.Last >= newest.Sequence {
-		q.newest = newest.Sequence
+		q.newest, q.stored = newest.Sequence, newest.Time
 	}
 
 	return rejected

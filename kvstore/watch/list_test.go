@@ -231,7 +231,7 @@ func TestFalseAnnouncements(t *testing.T) {
 	w := kvtest.Watch(t, kvtest.Bind(t, srv), watch.Options{Node: "web01", Audit: kvtest.Never})
 	w.Synced(t)
 	nc := srv.Connect(t)
-	for _, key := range []string{"node.web01.motd", "node.web01.none"} {
+	for _, key := range []string{"node.web01.motd", "node.web01.none", "node.web01.>", "node.web01.*"} {
 		for _, sequence := range []string{"999999", "0", "-1", "x", "1"} {
 			if err := nc.PublishMsg(&nats.Msg{Subject: "muster.changed." + key, Header: nats.Header{"Nats-Sequence": {sequence}, "KV-Operation": {"DEL"}}}); err != nil {
 				t.Fatal(err)
@@ -248,7 +248,7 @@ func TestFalseAnnouncements(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Has(t, "node.web01.motd=one", "node.web01.sshd=two")
-	if _, state := w.Entries(); len(state.Kept) > 0 || state.Err != nil {
+	if _, state := w.Entries(); len(state.Kept) > 0 || len(state.Invalid) > 0 || state.Err != nil {
 		t.Errorf("%+v", state)
 	}
 }

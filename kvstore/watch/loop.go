@@ -119,8 +119,8 @@ func (l *loop) subscribe() ([]*nats.Subscription, error) {
 		own := i == 0
 		sub, err := l.store.Conn().Subscribe(names.Changed(model.Key(p.family, ">")), func(m *nats.Msg) {
 			key, ok := names.ChangedKey(m.Subject)
-			if !ok {
-				return
+			if !ok || strings.ContainsAny(key, "*>") {
+				return // a client may publish on a wildcard, which is no key
 			}
 			due := time.Now()
 			if !own {
