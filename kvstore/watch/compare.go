@@ -14,6 +14,10 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
+// listEvery is how many audits there are to a list that only purges make necessary:
+// a list costs the server more than the newest message.
+const listEvery = 4
+
 // compareAll compares families with the bucket, and reads again what differs. It
 // returns the errors of those where that failed.
 func (l *loop) compareAll(ctx context.Context, due []*part) map[*part]error {
@@ -96,6 +100,11 @@ func (l *loop) compare(ctx context.Context, p *part, newest kvstore.Message, emp
 		p.newest, p.gone = mark{}, nil
 		return nil
 	}
+	if p.newest != (mark{}) && p.newest == markOf(newest) && p.unlisted < listEvery-1 && !l.lacks(p) {
+		p.unlisted++
+		return nil
+	}
+	p.unlisted = 0
 	listed, err := l.list(ctx, l.bucket.subject(model.Key(p.family, ">")))
 	if err != nil {
 		return err
@@ -126,6 +135,17 @@ func (l *loop) compare(ctx context.Context, p *part, newest kvstore.Message, emp
 	}
 
 	return nil
+}
+
+// lacks reports whether a key of a family is missing.
+func (l *loop) lacks(p *part) bool {
+	for key := range l.missing {
+		if l.partOf(key) == p {
+			return true
+		}
+	}
+
+	return false
 }
 
 // due returns the keys of a family that must be read: all that are listed or in

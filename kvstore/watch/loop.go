@@ -51,6 +51,8 @@ type part struct {
 	// were deleted then.
 	newest mark
 	gone   map[string]bool
+	// unlisted counts the audits since it was last listed.
+	unlisted int
 }
 
 // mark identifies a stored message, also by its time: a bucket that
