@@ -33,7 +33,7 @@ func TestHeadersOfTheServerAreReportedAndTheLastGoodStays(t *testing.T) {
 				n.start()
 				n.put("group.all.motd", "motd", "hello\n")
 				n.take()
-				if _, err := n.nats.Conn().RequestMsg(&nats.Msg{Subject: "$KV.MUSTER_MANIFESTS.group.all.motd", Header: header}, time.Minute); err != nil {
+				if _, err := n.nats.Publish(t.Context(), &nats.Msg{Subject: "$KV.MUSTER_MANIFESTS.group.all.motd", Header: header}); err != nil {
 					t.Fatal(err)
 				}
 				reports := n.take()
