@@ -3,6 +3,7 @@ package agent
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -27,7 +28,7 @@ func (b *bucketNotices) note(ctx context.Context, s model.Sync, m *manifests) {
 	if s.Err != nil {
 		away = s.Err.Error()
 	}
-	m.status.SetMessage(bounds.Text(cmp.Or(problem, away, invalidKeys(s.Invalid))))
+	m.status.SetMessage(bounds.Text(cmp.Or(problem, away, invalidKeys(s.Invalid), refusedAnswers(s.Refused))))
 	for _, key := range s.Invalid {
 		if !slices.Contains(b.invalid, key) {
 			m.log.ErrorContext(ctx, "assignment rejected", "key", key, "error", invalidKeys([]string{key}))
@@ -54,4 +55,13 @@ func invalidKeys(keys []string) string {
 	}
 
 	return bounds.Text("not a key of an assignment: " + strings.Join(keys, ", ") + " (write node.<node>.<name> or group.<group>.<name>; muster fleet rm removes it)")
+}
+
+// refusedAnswers describes answers that were refused, empty for none.
+func refusedAnswers(count uint64) string {
+	if count == 0 {
+		return ""
+	}
+
+	return fmt.Sprintf("answers of NATS refused since the agent started: %d; they were not of what was asked for, or claim to come from elsewhere", count)
 }

@@ -15,11 +15,52 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources"
 	"github.com/musterfleet/muster/resources/host/facts"
 	"github.com/musterfleet/muster/testing/hosttest"
 )
+
+// A put with headers by which the server tells what a message is, and where from: it
+// is rejected like garbage, and ends nothing.
+func TestHeadersOfTheServerAreReportedAndTheLastGoodStays(t *testing.T) {
+	for name, header := range map[string]nats.Header{
+		"status":   {"Status": {"404"}},
+		"origin":   {"Nats-Stream": {"EVIL"}, "Nats-Sequence": {"1"}},
+		"deletion": {"Status": {"503"}, "KV-Operation": {"DEL"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				n.start()
+				n.put("group.all.motd", "motd", "hello\n")
+				n.take()
+				if _, err := n.nats.Publish(t.Context(), &nats.Msg{Subject: "$KV.MUSTER_MANIFESTS.group.all.motd", Header: header}); err != nil {
+					t.Fatal(err)
+				}
+				reports := n.take()
+				if len(reports) != 2 || reports[0].Kind+string(reports[0].Outcome) != "runrefused" || reports[1].Kind+string(reports[1].Outcome) != "noderefused" {
+					t.Fatalf("reported %+v", reports)
+				}
+				if text := string(reports[1].Data); !strings.Contains(text, "headers that only the server sets") || !strings.Contains(text, "stays in force") {
+					t.Errorf("the reason is %s", text)
+				}
+				if message := n.agent.State().Message; !strings.Contains(message, "answers of NATS refused") {
+					t.Errorf("the message is %q", message)
+				}
+				if err := os.Remove(n.path("motd")); err != nil {
+					t.Fatal(err)
+				}
+				n.after(6 * time.Minute)
+				n.has("motd", "hello\n")
+				n.tells("transaction changed file#motd", "run changed group.all.motd schedule")
+				n.put("group.all.motd", "motd", "good again\n")
+				n.has("motd", "good again\n")
+			})
+		})
+	}
+}
 
 func TestGarbageIsReportedOnceAndTheLastGoodStays(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/musterfleet/muster/kvstore/answer"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -16,7 +18,7 @@ import (
 const RequestTimeout = 5 * time.Second
 
 // Value is Last for a value that is used: that of a deleted key is
-// model.ErrNotFound, too, and the error wraps ErrServerHeaders for one that claims
+// model.ErrNotFound, too, and the error wraps answer.ErrServerHeaders for one that claims
 // to come from elsewhere.
 func (s *Store) Value(ctx context.Context, stream, subject string) (Message, error) {
 	m, err := s.Last(ctx, stream, subject)
@@ -24,7 +26,7 @@ func (s *Store) Value(ctx context.Context, stream, subject string) (Message, err
 	case err != nil:
 		return m, err
 	case m.Forged:
-		err = ErrServerHeaders
+		err = answer.ErrServerHeaders
 	case m.Deleted():
 		m, err = Message{}, model.ErrNotFound
 	default:
@@ -36,14 +38,18 @@ func (s *Store) Value(ctx context.Context, stream, subject string) (Message, err
 
 // Last reads the newest message of a subject, or of all subjects that match a
 // wildcard. The error wraps model.ErrNotFound when there is none, and
-// ErrWrongAnswer. A replica that lags may answer with an older one.
+// answer.ErrWrong. A replica that lags may answer with an older one.
 func (s *Store) Last(ctx context.Context, stream, subject string) (Message, error) {
 	err := s.bind(ctx, stream)
 	var m Message
 	if err == nil {
 		var reply *nats.Msg
-		if reply, err = s.directGet(ctx, s.api().DirectGet(stream, subject)); err == nil {
-			m, err = s.counted(decodeAnswer(asked{stream: stream, subject: subject}, reply))
+		reply, err = s.Request(ctx, s.api().DirectGet(stream, subject), nil)
+		if errors.Is(err, nats.ErrNoResponders) {
+			reply, err = askOnce(ctx, s.nc, s.api().DirectGet(stream, subject))
+		}
+		if err == nil {
+			m, err = s.refused.decode(answer.Asked{Stream: stream, Subject: subject}, reply)
 		}
 	}
 	if err != nil {
@@ -53,17 +59,13 @@ func (s *Store) Last(ctx context.Context, stream, subject string) (Message, erro
 	return m, nil
 }
 
-// directGet returns the answer to a direct get of one message. The client takes a
-// message that was stored empty, with the status 503 as a header, for the server's
-// word that nobody listens: then the answer is looked at itself.
-func (s *Store) directGet(ctx context.Context, subject string) (*nats.Msg, error) {
-	reply, err := s.Request(ctx, subject, nil)
-	if !errors.Is(err, nats.ErrNoResponders) {
-		return reply, err
-	}
+// askOnce returns the one answer to a request. The client takes a message that was
+// stored empty, with the status 503 as a header, for the server's word that nobody
+// listens: here the answer itself is returned.
+func askOnce(ctx context.Context, nc *nats.Conn, subject string) (*nats.Msg, error) {
 	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
 	defer cancel()
-	answers, stop, err := s.answers(subject, nil, 1)
+	answers, stop, err := ask(nc, subject, nil, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -76,17 +78,17 @@ func (s *Store) directGet(ctx context.Context, subject string) (*nats.Msg, error
 	}
 }
 
-// answers sends a request and returns the answers, of which there are most at most,
+// ask sends a request and returns the answers, of which there are most at most,
 // as they arrive.
-func (s *Store) answers(subject string, body []byte, most int) (answers chan *nats.Msg, stop func(), err error) {
-	inbox := s.nc.NewInbox()
+func ask(nc *nats.Conn, subject string, body []byte, most int) (answers chan *nats.Msg, stop func(), err error) {
+	inbox := nc.NewInbox()
 	answers = make(chan *nats.Msg, most)
-	sub, err := s.nc.ChanSubscribe(inbox, answers)
+	sub, err := nc.ChanSubscribe(inbox, answers)
 	if err != nil {
 		return nil, nil, err
 	}
 	stop = func() { _ = sub.Unsubscribe() }
-	if err := s.nc.PublishRequest(subject, inbox, body); err != nil {
+	if err := nc.PublishRequest(subject, inbox, body); err != nil {
 		stop()
 		return nil, nil, err
 	}
@@ -103,3 +105,29 @@ func (s *Store) Request(ctx context.Context, subject string, data []byte) (*nats
 
 	return reply, done(err)
 }
+
+// refused counts answers that were refused.
+type refused struct{ atomic.Uint64 }
+
+// decode decodes an answer to a direct get, and counts what it refuses.
+func (r *refused) decode(a answer.Asked, reply *nats.Msg) (Message, error) {
+	m, err := answer.Decode(a, reply)
+	if m.Forged {
+		r.Add(1)
+	}
+
+	return m, r.count(err)
+}
+
+// count counts an error that is a refused answer, and returns it.
+func (r *refused) count(err error) error {
+	if errors.Is(err, answer.ErrWrong) {
+		r.Add(1)
+	}
+
+	return err
+}
+
+// Refused returns how many answers were not of what was asked for, and how many
+// messages had headers that only the server sets.
+func (s *Store) Refused() uint64 { return s.refused.Load() }

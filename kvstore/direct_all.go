@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/musterfleet/muster/kvstore/answer"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -20,7 +21,7 @@ import (
 func (s *Store) DirectAll(ctx context.Context, stream, subject string, batch int) iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
 		for from := uint64(1); from > 0; {
-			page, err := s.directPage(ctx, asked{stream: stream, subject: subject, from: from}, batch)
+			page, err := s.directPage(ctx, answer.Asked{Stream: stream, Subject: subject, From: from}, batch)
 			for _, m := range page.messages {
 				if !yield(m, nil) {
 					return
@@ -41,18 +42,18 @@ type page struct {
 	next     uint64
 }
 
-func (s *Store) directPage(ctx context.Context, a asked, batch int) (page, error) {
+func (s *Store) directPage(ctx context.Context, a answer.Asked, batch int) (page, error) {
 	var out page
-	if err := s.bind(ctx, a.stream); err != nil {
+	if err := s.bind(ctx, a.Stream); err != nil {
 		return out, err
 	}
-	body, err := json.Marshal(map[string]any{"seq": a.from, "batch": batch, "next_by_subj": a.subject})
+	body, err := json.Marshal(map[string]any{"seq": a.From, "batch": batch, "next_by_subj": a.Subject})
 	if err != nil {
 		return out, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
 	defer cancel()
-	answers, stop, err := s.answers(s.api().DirectGet(a.stream, ""), body, batch+1)
+	answers, stop, err := ask(s.nc, s.api().DirectGet(a.Stream, ""), body, batch+1)
 	if err != nil {
 		return out, err
 	}
@@ -64,11 +65,11 @@ func (s *Store) directPage(ctx context.Context, a asked, batch int) (page, error
 		case <-ctx.Done():
 			return out, ctx.Err()
 		}
-		m, err := s.counted(decodeAnswer(a, reply))
+		m, err := s.refused.decode(a, reply)
 		switch {
-		case errors.Is(err, errEndOfBatch):
-			if pending, err := strconv.ParseUint(last(reply.Header, "Nats-Num-Pending"), 10, 64); len(out.messages) > 0 && (err != nil || pending > 0) {
-				out.next = a.from
+		case errors.Is(err, answer.ErrEndOfBatch):
+			if pending, err := strconv.ParseUint(answer.Last(reply.Header, "Nats-Num-Pending"), 10, 64); len(out.messages) > 0 && (err != nil || pending > 0) {
+				out.next = a.From
 			}
 			return out, nil
 		case errors.Is(err, model.ErrNotFound):
@@ -77,6 +78,6 @@ func (s *Store) directPage(ctx context.Context, a asked, batch int) (page, error
 			return out, err
 		}
 		out.messages = append(out.messages, m)
-		a.from = m.Sequence + 1
+		a.From = m.Sequence + 1
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/nats-io/jsm.go/api"
 	"github.com/nats-io/nats.go"
@@ -97,86 +96,3 @@ func (s *Store) listStreams(ctx context.Context, place API, body []byte) (*api.J
 
 	return &resp, resp.ToError()
 }
-
-// Listing is what the server that leads a stream knows of it: since when there is
-// such a stream, its last sequence, and the subjects that match a filter.
-type Listing struct {
-	Created  time.Time
-	Last     uint64
-	Subjects map[string]bool
-}
-
-// Subjects lists the subjects of a stream that match a filter, those of which only a
-// deletion is left included. No consumer is made, and no replica that lags is asked.
-// The error wraps model.ErrNotFound where there is no such stream, and
-// ErrWrongAnswer.
-func (s *Store) Subjects(ctx context.Context, stream, filter string) (Listing, error) {
-	err := s.bind(ctx, stream)
-	var out Listing
-	for err == nil {
-		var info *api.JSApiStreamInfoResponse
-		if info, err = s.subjectPage(ctx, stream, filter, len(out.Subjects)); err != nil {
-			break
-		}
-		if out.Subjects == nil {
-			out = Listing{Created: info.Created, Last: info.State.LastSeq, Subjects: map[string]bool{}}
-		}
-		before := len(out.Subjects)
-		for subject := range info.State.Subjects {
-			out.Subjects[subject] = true
-		}
-		switch {
-		case !info.Created.Equal(out.Created):
-			err = errors.New("it was made again meanwhile")
-		case len(out.Subjects) >= info.Total || len(out.Subjects) == before:
-			return out, nil
-		}
-	}
-
-	return Listing{}, fmt.Errorf("list %s of %s: %w", filter, stream, err)
-}
-
-// subjectPage returns the info of a stream with the subjects from an offset on; the
-// server sends up to 100,000 at once.
-func (s *Store) subjectPage(ctx context.Context, stream, filter string, offset int) (*api.JSApiStreamInfoResponse, error) {
-	body, err := json.Marshal(api.JSApiStreamInfoRequest{JSApiIterableRequest: api.JSApiIterableRequest{Offset: offset}, SubjectsFilter: filter})
-	if err != nil {
-		return nil, err
-	}
-	reply, err := s.Request(ctx, s.api().StreamInfo(stream), body)
-	if err != nil {
-		return nil, err
-	}
-	info, err := decodeSubjects(stream, filter, reply.Data)
-	if _, err := s.counted(Message{}, err); err != nil {
-		return nil, err
-	}
-
-	return info, nil
-}
-
-// decodeSubjects decodes the info of a stream, which must be of that one and list
-// what was asked for.
-func decodeSubjects(stream, filter string, data []byte) (*api.JSApiStreamInfoResponse, error) {
-	var info api.JSApiStreamInfoResponse
-	if err := json.Unmarshal(data, &info); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrWrongAnswer, err)
-	}
-	switch {
-	case info.Error != nil && info.Error.ErrCode == uint16(jetstream.JSErrCodeStreamNotFound):
-		return nil, fmt.Errorf("%w: %w", model.ErrNotFound, info.Error)
-	case info.Error != nil:
-		return nil, info.ToError()
-	case info.Type != infoType || info.StreamInfo == nil || info.Config.Name != stream:
-		return nil, fmt.Errorf("%w: it is no info of the stream", ErrWrongAnswer)
-	}
-	for subject := range info.State.Subjects {
-		if !matches(subject, filter) {
-			return nil, fmt.Errorf("%w: it lists %s", ErrWrongAnswer, subject)
-		}
-	}
-
-	return &info, nil
-}
-
-const infoType = "io.nats.jetstream.api.v1.stream_info_response"

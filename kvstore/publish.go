@@ -7,6 +7,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/musterfleet/muster/kvstore/answer"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -21,7 +22,7 @@ func NewMsg(subject string, data []byte) *nats.Msg {
 // NewDeletion returns a message that marks the end of a key.
 func NewDeletion(subject string) *nats.Msg {
 	m := NewMsg(subject, nil)
-	m.Header.Set(operationHeader, "DEL")
+	m.Header.Set(answer.OperationHeader, "DEL")
 
 	return m
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/musterfleet/muster/kvstore/answer"
 )
 
 // Scan reads a stream from the operator's side, in the account of the fleet through
@@ -77,7 +79,7 @@ func stored(m jetstream.Msg) (Message, uint64, error) {
 	}
 
 	out := Message{Subject: m.Subject(), Sequence: meta.Sequence.Stream, Time: meta.Timestamp, Header: header, Data: m.Data()}
-	out.Forged = hasServerHeaders(header, 0)
+	out.Forged = answer.HasServerHeaders(header, 0)
 
 	return out, meta.NumPending, nil
 }

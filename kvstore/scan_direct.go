@@ -14,6 +14,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/musterfleet/muster/kvstore/answer"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -51,7 +52,7 @@ func (s *Store) read(ctx context.Context, stream string, cfg jetstream.OrderedCo
 		from, err := s.first(ctx, stream, subject, cfg)
 		for err == nil {
 			var p page
-			p, err = s.directPage(ctx, asked{stream: stream, subject: subject, from: from}, scanBatch)
+			p, err = s.directPage(ctx, answer.Asked{Stream: stream, Subject: subject, From: from}, scanBatch)
 			for _, m := range p.messages {
 				from = m.Sequence + 1
 				if isAnyOf(m.Subject, cfg.FilterSubjects) && !yield(m, nil) {
@@ -82,7 +83,7 @@ func (s *Store) first(ctx context.Context, stream, subject string, cfg jetstream
 	if err != nil {
 		return 0, err
 	}
-	m, err := s.counted(decodeAnswer(asked{stream: stream, subject: subject}, reply))
+	m, err := s.refused.decode(answer.Asked{Stream: stream, Subject: subject}, reply)
 	if errors.Is(err, model.ErrNotFound) {
 		// Nothing since then: go on behind the newest.
 		if m, err = s.Last(ctx, stream, subject); errors.Is(err, model.ErrNotFound) {
@@ -135,5 +136,5 @@ func covering(patterns []string) string {
 
 // isAnyOf reports whether a subject matches one of some patterns.
 func isAnyOf(subject string, patterns []string) bool {
-	return slices.ContainsFunc(patterns, func(p string) bool { return matches(subject, p) })
+	return slices.ContainsFunc(patterns, func(p string) bool { return answer.Matches(subject, p) })
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -26,7 +25,7 @@ type Store struct {
 
 	denials denials
 	binding binding
-	refused atomic.Uint64
+	refused refused
 	sizes   Sizes
 }
 

@@ -48,6 +48,9 @@ type Sync struct {
 	// Invalid are the keys of its families that are none of an assignment, in order,
 	// as far as they were seen: what is put there is for nobody.
 	Invalid []string
+	// Refused counts, since the agent started, answers of NATS that were not of what was
+	// asked for, and messages that claim to come from elsewhere.
+	Refused uint64
 }
 
 // Complete reports whether the entries are all there are: a manifest that is not among

@@ -66,7 +66,7 @@ func (s Bucket) change(ctx context.Context, key string, message func(subject str
 }
 
 // Get reads an assignment; the error wraps model.ErrNotFound,
-// model.ErrInvalidName or kvstore.ErrServerHeaders.
+// model.ErrInvalidName or answer.ErrServerHeaders.
 func (s Bucket) Get(ctx context.Context, key string) (model.Entry, error) {
 	if err := model.CheckKey(key); err != nil {
 		return model.Entry{}, err

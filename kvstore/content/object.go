@@ -17,6 +17,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/answer"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -71,7 +72,7 @@ func (r *objectReader) Read(p []byte) (int, error) {
 			err = cmp.Or(r.check(), io.EOF)
 		}
 		if m.Forged {
-			err = kvstore.ErrServerHeaders
+			err = answer.ErrServerHeaders
 		}
 		if err != nil {
 			if err != io.EOF {

@@ -18,6 +18,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/answer"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -191,7 +192,7 @@ func compareRegistered(a, b Registered) int {
 func decodeRegistration(n kvstore.Names, m kvstore.Message) (Registered, error) {
 	var r Registered
 	if m.Forged {
-		return r, fmt.Errorf("%w on %s: %w", ErrInvalidRegistration, m.Subject, kvstore.ErrServerHeaders)
+		return r, fmt.Errorf("%w on %s: %w", ErrInvalidRegistration, m.Subject, answer.ErrServerHeaders)
 	}
 	d := json.NewDecoder(bytes.NewReader(m.Data))
 	d.DisallowUnknownFields()

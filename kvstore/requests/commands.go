@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/answer"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -114,9 +115,11 @@ type commands struct {
 // queue is what is known of the commands of one family.
 type queue struct {
 	family string
-	// newest is the last sequence when all were handled, handled has that of each by
-	// its subject.
+	// newest is the last one when all were handled, and when it was stored: a stream
+	// that was recreated counts from 1 again. handled has the sequence of each by its
+	// subject.
 	newest  uint64
+	stored  time.Time
 	handled map[string]uint64
 }
 
@@ -163,14 +166,14 @@ func (c *commands) accept(ctx context.Context, m *nats.Msg) error {
 	names := c.store.Names()
 	for _, q := range c.queues {
 		token, ok := strings.CutPrefix(m.Subject, names.CommandQueued(q.family, ""))
-		if !ok {
+		if !ok || strings.ContainsAny(token, "*>") {
 			continue
 		}
 		var found *kvstore.Message
 		err := kvstore.UntilCurrent(ctx, func(last bool) (bool, error) {
 			var err error
 			found, err = c.read(ctx, names.Command(q.family, token))
-			return last || found != nil && found.Sequence >= kvstore.Announced(m.Header), err
+			return last || found != nil && found.Sequence >= answer.Sequence(m.Header), err
 		})
 		if err != nil {
 			return err
@@ -207,7 +210,7 @@ func (c *commands) do(ctx context.Context, q *queue, m kvstore.Message) error {
 	case !ok:
 		command.Refused = fmt.Errorf("%w: %s", model.ErrInvalidName, m.Subject)
 	case m.Forged:
-		command.Refused = kvstore.ErrServerHeaders
+		command.Refused = answer.ErrServerHeaders
 	}
 	if command.Refused != nil {
 		command.Data = nil
@@ -247,7 +250,7 @@ func (c *commands) drainQueue(ctx context.Context, q *queue) error {
 		return nil
 	case err != nil:
 		return err
-	case newest.Sequence == q.newest:
+	case newest.Sequence == q.newest && newest.Time.Equal(q.stored):
 		return nil
 	}
 	listed, err := c.store.Subjects(ctx, stream, all)
@@ -272,7 +275,7 @@ func (c *commands) drainQueue(ctx context.Context, q *queue) error {
 		rejected = cmp.Or(rejected, c.do(ctx, q, m))
 	}
 	if rejected == nil && listed.Last >= newest.Sequence {
-		q.newest = newest.Sequence
+		q.newest, q.stored = newest.Sequence, newest.Time
 	}
 
 	return rejected

@@ -14,6 +14,10 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
+// listEvery is how many audits there are to a list that only purges make necessary:
+// a list costs the server more than the newest message.
+const listEvery = 4
+
 // compareAll compares families with the bucket, and reads again what differs. It
 // returns the errors of those where that failed.
 func (l *loop) compareAll(ctx context.Context, due []*part) map[*part]error {
@@ -61,7 +65,7 @@ func (l *loop) heads(ctx context.Context, due []*part, failed map[*part]error) (
 	var all sync.WaitGroup
 	for _, p := range due {
 		all.Go(func() {
-			m, err := l.store.Last(ctx, kvstore.KVStream(l.bucket), l.subject(p.family, ">"))
+			m, err := l.store.Last(ctx, l.bucket.stream(), l.bucket.subject(model.Key(p.family, ">")))
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
@@ -96,7 +100,12 @@ func (l *loop) compare(ctx context.Context, p *part, newest kvstore.Message, emp
 		p.newest, p.gone = mark{}, nil
 		return nil
 	}
-	listed, err := l.list(ctx, l.subject(p.family, ">"))
+	if p.newest != (mark{}) && p.newest == markOf(newest) && p.unlisted < listEvery-1 && !l.lacks(p) {
+		p.unlisted++
+		return nil
+	}
+	p.unlisted = 0
+	listed, err := l.list(ctx, l.bucket.subject(model.Key(p.family, ">")))
 	if err != nil {
 		return err
 	}
@@ -110,7 +119,7 @@ func (l *loop) compare(ctx context.Context, p *part, newest kvstore.Message, emp
 		p.gone = map[string]bool{}
 	}
 	sequences := l.due(p, known, listed, changed)
-	if key := l.keyOf(newest.Subject); newest.Sequence > 0 && changed {
+	if key := l.bucket.key(newest.Subject); newest.Sequence > 0 && changed {
 		sequences[key] = newest.Sequence
 	}
 	for key, sequence := range sequences {
@@ -128,12 +137,23 @@ func (l *loop) compare(ctx context.Context, p *part, newest kvstore.Message, emp
 	return nil
 }
 
+// lacks reports whether a key of a family is missing.
+func (l *loop) lacks(p *part) bool {
+	for key := range l.missing {
+		if l.partOf(key) == p {
+			return true
+		}
+	}
+
+	return false
+}
+
 // due returns the keys of a family that must be read: all that are listed or in
 // force when something was put, else those that are only one of both.
 func (l *loop) due(p *part, known map[string]held, listed kvstore.Listing, changed bool) map[string]uint64 {
 	keys := map[string]uint64{}
 	for subject := range listed.Subjects {
-		key := l.keyOf(subject)
+		key := l.bucket.key(subject)
 		if _, in := known[key]; changed || !in && !p.gone[key] {
 			keys[key] = 0
 		}
@@ -143,7 +163,7 @@ func (l *loop) due(p *part, known map[string]held, listed kvstore.Listing, chang
 		keys[key] = 0
 	}
 	for key := range l.table.invalid(p.family) {
-		if !listed.Subjects[kvstore.KVSubject(l.bucket, key)] {
+		if !listed.Subjects[l.bucket.subject(key)] {
 			l.table.noteInvalid(key, false)
 		}
 	}
@@ -163,7 +183,7 @@ func (l *loop) keepAll(p *part, known map[string]held) {
 // list lists the subjects of the bucket that match a filter. A stream of another
 // time is from now on the one that entries are seen in.
 func (l *loop) list(ctx context.Context, filter string) (kvstore.Listing, error) {
-	listed, err := l.store.Subjects(ctx, kvstore.KVStream(l.bucket), filter)
+	listed, err := l.store.Subjects(ctx, l.bucket.stream(), filter)
 	if err == nil {
 		l.table.update(func(s *model.Sync) { s.Stream = listed.Created })
 	}
@@ -171,24 +191,26 @@ func (l *loop) list(ctx context.Context, filter string) (kvstore.Listing, error)
 	return listed, err
 }
 
-// subject returns the subject of a name of a family, which may be a wildcard.
-func (l *loop) subject(family, name string) string {
-	return kvstore.KVSubject(l.bucket, model.Key(family, name))
-}
+// bucket is the name of the bucket of manifests.
+type bucket string
 
-// keyOf is the inverse of subject.
-func (l *loop) keyOf(subject string) string {
-	return strings.TrimPrefix(subject, kvstore.KVSubject(l.bucket, ""))
-}
+// stream returns the stream behind it.
+func (b bucket) stream() string { return kvstore.KVStream(string(b)) }
 
-// unlisted notes when a key was missing first, plans another look at its family, and
-// reports whether it has been missing for long enough.
-func (l *loop) unlisted(key string, now time.Time) bool {
-	first, noted := l.missing[key]
+// subject returns the subject of a key, which may be a wildcard, and key the inverse.
+func (b bucket) subject(key string) string { return kvstore.KVSubject(string(b), key) }
+func (b bucket) key(subject string) string { return strings.TrimPrefix(subject, b.subject("")) }
+
+// missing are keys, and since when they are missing.
+type missing map[string]time.Time
+
+// gone notes when a key was missing first, and reports whether that is long enough
+// ago.
+func (m missing) gone(key string, now time.Time, enough time.Duration) bool {
+	first, noted := m[key]
 	if !noted {
-		l.missing[key] = now
-		first = now
+		m[key] = now
 	}
 
-	return noted && now.Sub(first) >= l.o.Gone
+	return noted && now.Sub(first) >= enough
 }

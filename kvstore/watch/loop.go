@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/answer"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -20,7 +21,7 @@ import (
 type loop struct {
 	store  *kvstore.Store
 	o      Options
-	bucket string
+	bucket bucket
 	table  *table
 	// pending are the keys that were announced.
 	pending *pending
@@ -29,7 +30,7 @@ type loop struct {
 	// parts are how far it is with each family, in their order.
 	parts []*part
 	// missing are the keys in force that the bucket lacks, and since when.
-	missing map[string]time.Time
+	missing missing
 	// completed reports that a family became complete since the listener was last woken.
 	completed bool
 	// reported are the errors in Sync when the listener was last woken.
@@ -50,6 +51,8 @@ type part struct {
 	// were deleted then.
 	newest mark
 	gone   map[string]bool
+	// unlisted counts the audits since it was last listed.
+	unlisted int
 }
 
 // mark identifies a stored message, also by its time: a bucket that
@@ -68,7 +71,7 @@ func markOf(m kvstore.Message) mark {
 }
 
 func newLoop(s *kvstore.Store, o Options, families []string, t *table) *loop {
-	l := &loop{store: s, o: o, bucket: s.Names().Manifests(), table: t, pending: newPending(), missing: map[string]time.Time{}}
+	l := &loop{store: s, o: o, bucket: bucket(s.Names().Manifests()), table: t, pending: newPending(), missing: missing{}}
 	for _, family := range families {
 		l.parts = append(l.parts, &part{family: family, at: time.Now(), retry: o.Retry})
 	}
@@ -118,14 +121,14 @@ func (l *loop) subscribe() ([]*nats.Subscription, error) {
 		own := i == 0
 		sub, err := l.store.Conn().Subscribe(names.Changed(model.Key(p.family, ">")), func(m *nats.Msg) {
 			key, ok := names.ChangedKey(m.Subject)
-			if !ok {
-				return
+			if !ok || strings.ContainsAny(key, "*>") {
+				return // a client may publish on a wildcard, which is no key
 			}
 			due := time.Now()
 			if !own {
 				due = due.Add(l.spread())
 			}
-			l.pending.add(key, kvstore.Announced(m.Header), due)
+			l.pending.add(key, answer.Sequence(m.Header), due)
 		})
 		if err != nil {
 			return subs, err
@@ -272,8 +275,10 @@ func (l *loop) settle() {
 			failed = append(failed, p.err)
 		}
 	}
+	refused, first := l.store.Refused(), false
 	l.table.update(func(s *model.Sync) {
-		s.Known, s.Err = known, nil
+		first = s.Refused == 0 && refused > 0
+		s.Known, s.Err, s.Refused = known, nil, refused
 		switch {
 		case len(failed) > 0:
 			s.Err = allOf(failed)
@@ -281,6 +286,9 @@ func (l *loop) settle() {
 			s.At = time.Now()
 		}
 	})
+	if first {
+		l.o.Log.Warn("answer of NATS refused: it is not of what was asked for, or claims to come from elsewhere", "node", l.o.Node)
+	}
 }
 
 // allOf joins errors; one that several families have appears once.

@@ -18,7 +18,7 @@ func (l *loop) readKey(ctx context.Context, key string, sequence uint64) error {
 	before, known := l.table.get(key)
 
 	return kvstore.UntilCurrent(ctx, func(last bool) (done bool, err error) {
-		m, err := l.store.Last(ctx, kvstore.KVStream(l.bucket), kvstore.KVSubject(l.bucket, key))
+		m, err := l.store.Last(ctx, l.bucket.stream(), l.bucket.subject(key))
 		found := err == nil
 		switch {
 		case !found && !errors.Is(err, model.ErrNotFound):
@@ -67,7 +67,7 @@ func (l *loop) behind(ctx context.Context, key string, found bool) error {
 		l.partOf(key).newest = mark{}
 		return nil
 	}
-	subject := kvstore.KVSubject(l.bucket, key)
+	subject := l.bucket.subject(key)
 	listed, err := l.list(ctx, subject)
 	if err != nil {
 		return err
@@ -80,7 +80,7 @@ func (l *loop) behind(ctx context.Context, key string, found bool) error {
 		l.keep(key, h)
 	case listed.Subjects[subject]:
 		l.partOf(key).newest = mark{} // the replica that answered lags
-	case l.unlisted(key, time.Now()):
+	case l.missing.gone(key, time.Now(), l.o.Gone):
 		delete(l.missing, key)
 		l.table.drop(key)
 	}
@@ -99,7 +99,7 @@ func (l *loop) keep(key string, h held) {
 
 // readInvalid looks whether a key that is no manifest's is there.
 func (l *loop) readInvalid(ctx context.Context, key string) error {
-	m, err := l.store.Last(ctx, kvstore.KVStream(l.bucket), kvstore.KVSubject(l.bucket, key))
+	m, err := l.store.Last(ctx, l.bucket.stream(), l.bucket.subject(key))
 	if err != nil && !errors.Is(err, model.ErrNotFound) {
 		return err
 	}

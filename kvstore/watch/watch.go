@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/answer"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -144,13 +145,13 @@ func (w *Watch) Read(ctx context.Context, key string, revision uint64) (model.En
 		m, err = w.store.Value(ctx, kvstore.KVStream(bucket), kvstore.KVSubject(bucket, key))
 		return last || m.Sequence >= revision, err
 	})
-	refused := errors.Is(err, kvstore.ErrServerHeaders)
+	refused := errors.Is(err, answer.ErrServerHeaders)
 	if err != nil && !refused {
 		return model.Entry{}, err
 	}
 	e := kvstore.NewEntry(key, m)
 	if refused {
-		e.Refused, e.Deleted = kvstore.ErrServerHeaders.Error(), false
+		e.Refused, e.Deleted = answer.ErrServerHeaders.Error(), false
 	}
 
 	return e, nil

@@ -1,0 +1,37 @@
+package answer
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/nats-io/jsm.go/api"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// Subjects decodes the info of a stream, which must be of that one and list
+// what was asked for.
+func Subjects(stream, filter string, data []byte) (*api.JSApiStreamInfoResponse, error) {
+	var info api.JSApiStreamInfoResponse
+	if err := json.Unmarshal(data, &info); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrWrong, err)
+	}
+	switch {
+	case info.Error != nil && info.Error.ErrCode == uint16(jetstream.JSErrCodeStreamNotFound):
+		return nil, fmt.Errorf("%w: %w", model.ErrNotFound, info.Error)
+	case info.Error != nil:
+		return nil, info.ToError()
+	case info.Type != infoType || info.StreamInfo == nil || info.Config.Name != stream:
+		return nil, fmt.Errorf("%w: it is no info of the stream", ErrWrong)
+	}
+	for subject := range info.State.Subjects {
+		if !Matches(subject, filter) {
+			return nil, fmt.Errorf("%w: it lists %s", ErrWrong, subject)
+		}
+	}
+
+	return &info, nil
+}
+
+const infoType = "io.nats.jetstream.api.v1.stream_info_response"

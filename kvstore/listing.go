@@ -1,0 +1,63 @@
+package kvstore
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/jsm.go/api"
+
+	"github.com/musterfleet/muster/kvstore/answer"
+)
+
+// Listing is what the server that leads a stream knows of it: since when there is
+// such a stream, its last sequence, and the subjects that match a filter.
+type Listing struct {
+	Created  time.Time
+	Last     uint64
+	Subjects map[string]bool
+}
+
+// Subjects lists the subjects of a stream that match a filter, those of which only a
+// deletion is left included. No consumer is made, and no replica that lags is asked.
+// The error wraps model.ErrNotFound where there is no such stream, and
+// answer.ErrWrong.
+func (s *Store) Subjects(ctx context.Context, stream, filter string) (Listing, error) {
+	failed := func(err error) (Listing, error) {
+		return Listing{}, fmt.Errorf("list %s of %s: %w", filter, stream, s.refused.count(err))
+	}
+	if err := s.bind(ctx, stream); err != nil {
+		return failed(err)
+	}
+	out := Listing{Subjects: map[string]bool{}}
+	// The server sends up to 100,000 subjects at once.
+	for more := true; more; {
+		body, err := json.Marshal(api.JSApiStreamInfoRequest{JSApiIterableRequest: api.JSApiIterableRequest{Offset: len(out.Subjects)}, SubjectsFilter: filter})
+		if err != nil {
+			return failed(err)
+		}
+		reply, err := s.Request(ctx, s.api().StreamInfo(stream), body)
+		if err != nil {
+			return failed(err)
+		}
+		info, err := answer.Subjects(stream, filter, reply.Data)
+		if err != nil {
+			return failed(err)
+		}
+		if out.Created.IsZero() {
+			out.Created, out.Last = info.Created, info.State.LastSeq
+		}
+		if !info.Created.Equal(out.Created) {
+			return failed(errors.New("it was made again meanwhile"))
+		}
+		before := len(out.Subjects)
+		for subject := range info.State.Subjects {
+			out.Subjects[subject] = true
+		}
+		more = len(out.Subjects) > before && len(out.Subjects) < info.Total
+	}
+
+	return out, nil
+}
