@@ -9,6 +9,8 @@ import (
 	"strings"
 	"text/template"
 	"text/template/parse"
+
+	"github.com/musterfleet/muster/resources/template/bounded"
 )
 
 const (
@@ -48,7 +50,7 @@ func Go(ctx context.Context, t Template, names Names, limits Limits) (string, er
 // GoFunctions returns the functions that Go templates have: those of sprig, and
 // those of names, which come before them.
 func GoFunctions(names Names) template.FuncMap {
-	functions := sprigFunctions()
+	functions := bounded.Sprig()
 	environ, _ := names["Environ"].(map[string]any)
 	env := func(name string) string {
 		text, _ := environ[name].(string)

@@ -19,6 +19,7 @@ import (
 	"github.com/CloudyKit/jet/v6"
 
 	"github.com/musterfleet/muster/resources/document"
+	"github.com/musterfleet/muster/resources/template/bounded"
 )
 
 // The delimiters of Jet templates.
@@ -200,7 +201,7 @@ func (r *rendering) name(path string) string {
 func JetFunctions(names Names) map[string]jet.Func {
 	out := map[string]jet.Func{}
 	// These replace those of the library, which have no bounds.
-	out["repeat"], out["replace"] = jetFunction("repeat", reflect.ValueOf(repeat)), jetFunction("replace", reflect.ValueOf(replace))
+	out["repeat"], out["replace"] = jetFunction("repeat", reflect.ValueOf(bounded.Repeat)), jetFunction("replace", reflect.ValueOf(bounded.Replace))
 	for name, fn := range names.Functions() {
 		out[name] = jetFunction(name, reflect.ValueOf(fn))
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/CloudyKit/jet/v6"
+
+	"github.com/musterfleet/muster/resources/template/bounded"
 )
 
 // guard has a parsed template go through mappings in order, count what its
@@ -161,7 +163,7 @@ const (
 func assigned(args jet.Arguments) reflect.Value {
 	m, v := args.Get(0), args.Get(1)
 	if m.IsValid() && v.IsValid() {
-		if err := itself(m, v); err != nil {
+		if err := bounded.CheckHolder(m, v); err != nil {
 			panic(err)
 		}
 	}

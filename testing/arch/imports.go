@@ -75,6 +75,7 @@ func rooms() []room {
 		{folder: "resources/resource/textdiff", may: []string{"resources/host/files"}},
 		{folder: "resources/links", may: []string{"model", "resources/document", "resources/resource"}},
 		{folder: "resources/template", may: []string{"model", "resources/document"}},
+		{folder: "resources/template/bounded"},
 		{folder: "resources/engine", may: contract},
 		{folder: "resources/engine/graph", may: []string{"model", "resources/resource", "resources/links"}},
 		{folder: "resources/engine/plan", may: []string{"model", "resources/resource", "resources/engine/graph"}},

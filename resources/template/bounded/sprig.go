@@ -1,4 +1,6 @@
-package template
+// Package bounded has the functions of templates that make as much as their arguments
+// ask for: within bounds.
+package bounded
 
 import (
 	"errors"
@@ -26,9 +28,9 @@ var errFar = errors.New("it would make more than is allowed")
 // errItself is a mapping that would hold itself: whatever prints it does not end.
 var errItself = errors.New("a mapping cannot hold itself")
 
-// sprigFunctions are those of sprig, without the one that asks the network, and
+// Sprig returns the functions of sprig, without the one that asks the network, and
 // with a limit to those that make as much as their arguments ask for.
-func sprigFunctions() template.FuncMap {
+func Sprig() template.FuncMap {
 	functions := sprig.TxtFuncMap()
 	delete(functions, "getHostByName")
 	// An indent is made once for each line of the text.
@@ -37,9 +39,9 @@ func sprigFunctions() template.FuncMap {
 	limit(functions, func(a []reflect.Value) error { return tooMany(a[0].Int(), a[2].Int(), a[1].Int()) }, "untilStep")
 	limit(functions, tooManyOfSeq, "seq")
 	limit(functions, tooLongJoined, "join")
-	limit(functions, func(a []reflect.Value) error { return itself(a[0], a[2]) }, "set")
-	limit(functions, func(a []reflect.Value) error { return itself(a[0], a[1]) }, "merge", "mergeOverwrite", "mustMerge", "mustMergeOverwrite")
-	functions["replace"] = func(old, with, text string) (string, error) { return replace(text, old, with, -1) }
+	limit(functions, func(a []reflect.Value) error { return CheckHolder(a[0], a[2]) }, "set")
+	limit(functions, func(a []reflect.Value) error { return CheckHolder(a[0], a[1]) }, "merge", "mergeOverwrite", "mustMerge", "mustMergeOverwrite")
+	functions["replace"] = func(old, with, text string) (string, error) { return Replace(text, old, with, -1) }
 	functions["printf"] = printf
 	orderKeys(functions)
 
@@ -79,8 +81,8 @@ func tooLong(count, size int) error {
 	return nil
 }
 
-// repeat is strings.Repeat, within bounds.
-func repeat(text string, count int) (string, error) {
+// Repeat is strings.Repeat, within bounds.
+func Repeat(text string, count int) (string, error) {
 	if count < 0 || tooLong(count, len(text)) != nil {
 		return "", errFar
 	}
@@ -88,8 +90,8 @@ func repeat(text string, count int) (string, error) {
 	return strings.Repeat(text, count), nil
 }
 
-// replace is strings.Replace, within bounds.
-func replace(text, old, with string, count int) (string, error) {
+// Replace is strings.Replace, within bounds.
+func Replace(text, old, with string, count int) (string, error) {
 	found := strings.Count(text, old)
 	if count >= 0 {
 		found = min(found, count)
@@ -122,8 +124,8 @@ func printf(format string, args ...any) (string, error) {
 	return fmt.Sprintf(format, args...), nil
 }
 
-// itself refuses a mapping that is to hold itself, in a value.
-func itself(d, v reflect.Value) error {
+// CheckHolder refuses a value for a mapping that the value holds.
+func CheckHolder(d, v reflect.Value) error {
 	if d, _ := d.Interface().(map[string]any); holds(v.Interface(), d) {
 		return errItself
 	}
