@@ -6,6 +6,7 @@ import (
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/resource"
+	"github.com/musterfleet/muster/resources/resource/hook"
 	"github.com/musterfleet/muster/resources/resource/textdiff"
 )
 
@@ -127,7 +128,7 @@ func planPresent(spec *Spec, state *State) (plan resource.Plan, err error) {
 	if state.digest() != state.want.digest {
 		plan.Add(contentChange(spec, state, found(state)))
 		if spec.Validator != "" {
-			message += resource.ValidatedFirst
+			message += hook.ValidatedFirst
 		}
 	}
 	plan.Changes = append(plan.Changes, attributeChanges(actionStore, spec, state, state.Entry, allBits)...)
@@ -148,7 +149,7 @@ func creation(spec *Spec, state *State, message string) model.Change {
 	change := contentChange(spec, state, model.EnsureAbsent)
 	change.Message = message
 	if spec.Validator != "" {
-		change.Message += resource.ValidatedFirst
+		change.Message += hook.ValidatedFirst
 	}
 
 	return change

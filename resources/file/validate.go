@@ -11,6 +11,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
+	"github.com/musterfleet/muster/resources/resource/hook"
 )
 
 // maxMode is the largest mode, without setuid, setgid and sticky.
@@ -38,7 +39,7 @@ func (s *Spec) Validate() model.Problems {
 	if s.MaxSize != 0 && s.Ensure == model.EnsurePresent && s.Source == "" {
 		out.Property("max_size", "remove it, or set source", "`max_size` is only for a source")
 	}
-	resource.CheckValidate(&out, s.Validator)
+	hook.CheckValidator(&out, s.Validator)
 	if s.Validator != "" && s.Ensure == model.EnsurePresent && !s.managesContent() {
 		out.Property("validate", "set content or source", "`validate` has no content to validate")
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
+	"github.com/musterfleet/muster/resources/resource/hook"
 )
 
 // The actions of a plan.
@@ -35,7 +36,7 @@ func (Type) Plan(spec *Spec, state *State, _ bool) (resource.Plan, error) {
 
 	message := "Would have changed " + count(files)
 	if spec.Validator != "" {
-		message += resource.ValidatedFirst
+		message += hook.ValidatedFirst
 	}
 
 	return planOf(changes, message), state.Obstacle

@@ -10,7 +10,7 @@ import (
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/command"
 	"github.com/musterfleet/muster/resources/host/web"
-	"github.com/musterfleet/muster/resources/resource"
+	"github.com/musterfleet/muster/resources/resource/hook"
 )
 
 // The template engines.
@@ -68,7 +68,7 @@ func (s *Spec) PostCommands(path string) [][]string {
 				continue
 			}
 			if words, err := command.Split(entry[pattern]); err == nil {
-				out = append(out, resource.WithPath(words, path))
+				out = append(out, hook.WithPath(words, path))
 			}
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
+	"github.com/musterfleet/muster/resources/resource/hook"
 )
 
 // Validate reports every problem of the properties.
@@ -32,7 +33,7 @@ func (s *Spec) Validate() model.Problems {
 	for _, entry := range s.Post {
 		validatePost(&out, entry)
 	}
-	resource.CheckValidate(&out, s.Validator)
+	hook.CheckValidator(&out, s.Validator)
 
 	return out
 }
@@ -77,7 +78,7 @@ func validatePost(out *model.Problems, entry map[string]string) {
 			out.Property("post", `for example "*.sh": "chmod +x {}"`, "the command of `post` for %q is empty", pattern)
 			continue
 		}
-		resource.CheckLine(out, "post", fmt.Sprintf("the command of `post` for %q", pattern), command)
+		hook.CheckLine(out, "post", fmt.Sprintf("the command of `post` for %q", pattern), command)
 	}
 }
 

@@ -72,6 +72,7 @@ func rooms() []room {
 		{folder: "resources/health", may: []string{"model", "resources/document", "resources/host/..."}, tests: []string{"resources/document/decode"}},
 		{folder: "resources/registration", may: []string{"model"}},
 		{folder: "resources/resource", may: []string{"model/...", "resources/document/...", "resources/health", "resources/registration", "resources/host/..."}},
+		{folder: "resources/resource/hook", may: []string{"model", "resources/host/...", "resources/resource"}},
 		{folder: "resources/resource/textdiff", may: []string{"resources/host/files"}},
 		{folder: "resources/links", may: []string{"model", "resources/document", "resources/resource"}},
 		{folder: "resources/template", may: []string{"model", "resources/document"}},

@@ -15,6 +15,7 @@ import (
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/resources/resource"
+	"github.com/musterfleet/muster/resources/resource/hook"
 )
 
 const (
@@ -116,7 +117,7 @@ func (Provider) Store(ctx context.Context, env resource.Env, path string, c file
 	}
 
 	return env.Host.WriteChecked(ctx, path, content, a, func(path string) error {
-		return resource.Validate(ctx, env, c.Validate, path, filepath.Dir(path))
+		return hook.Validate(ctx, env, c.Validate, path, filepath.Dir(path))
 	})
 }
 

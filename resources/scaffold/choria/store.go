@@ -10,7 +10,7 @@ import (
 	"sync"
 
 	"github.com/musterfleet/muster/resources/host/files"
-	"github.com/musterfleet/muster/resources/resource"
+	"github.com/musterfleet/muster/resources/resource/hook"
 )
 
 // parallel is how many files are written at the same time, so that the system
@@ -88,7 +88,7 @@ func (t *target) validate(ctx context.Context) error {
 		return err
 	}
 
-	return resource.Validate(ctx, t.env, t.spec.Validator, root, root)
+	return hook.Validate(ctx, t.env, t.spec.Validator, root, root)
 }
 
 // storePosted writes files and runs their commands. They are forgotten first:
@@ -131,7 +131,7 @@ func (t *target) writeAndPost(ctx context.Context, f file, foreign bool) (past, 
 		return past{}, err
 	}
 	for _, words := range t.spec.PostCommands(at) {
-		if err := resource.RunHook(ctx, t.env, words, dir); err != nil {
+		if err := hook.Run(ctx, t.env, words, dir); err != nil {
 			return past{}, fmt.Errorf("post of %s: %w", f.path, err)
 		}
 	}

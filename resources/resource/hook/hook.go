@@ -1,4 +1,5 @@
-package resource
+// Package hook runs the commands of properties, such as validate.
+package hook
 
 import (
 	"context"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/command"
+	"github.com/musterfleet/muster/resources/resource"
 )
 
 const (
@@ -33,9 +35,9 @@ func WithPath(words []string, path string) []string {
 	return out
 }
 
-// RunHook runs a command of a property in a directory. An exit code other than 0
+// Run runs a command of a property in a directory. An exit code other than 0
 // is an error with the last lines of its output.
-func RunHook(ctx context.Context, env Env, words []string, dir string) error {
+func Run(ctx context.Context, env resource.Env, words []string, dir string) error {
 	result, err := env.Host.Run(ctx, command.Command{Argv: words, Dir: dir, Env: env.RunEnv})
 	if err != nil || result.ExitCode == 0 {
 		return err
@@ -43,7 +45,7 @@ func RunHook(ctx context.Context, env Env, words []string, dir string) error {
 	err = fmt.Errorf("%s ended with exit code %d", words[0], result.ExitCode)
 	for _, output := range []string{result.Stderr.LastLines(errorLines), result.Stdout.LastLines(errorLines)} {
 		if output != "" {
-			return CommandError{Err: err, Output: output}
+			return resource.CommandError{Err: err, Output: output}
 		}
 	}
 
@@ -64,8 +66,8 @@ func CheckLine(out *model.Problems, property, called, text string) []string {
 // ValidatedFirst ends the noop message of a change that a command validates.
 const ValidatedFirst = ", validated first"
 
-// CheckValidate reports what is wrong with the command of the property validate.
-func CheckValidate(out *model.Problems, text string) {
+// CheckValidator reports what is wrong with the command of the property validate.
+func CheckValidator(out *model.Problems, text string) {
 	if text == "" {
 		return
 	}
@@ -76,10 +78,10 @@ func CheckValidate(out *model.Problems, text string) {
 }
 
 // Validate runs the command of the property validate on a new path, in a directory.
-func Validate(ctx context.Context, env Env, text, path, dir string) error {
+func Validate(ctx context.Context, env resource.Env, text, path, dir string) error {
 	words, err := command.Split(text)
 	if err == nil {
-		err = RunHook(ctx, env, WithPath(words, path), dir)
+		err = Run(ctx, env, WithPath(words, path), dir)
 	}
 	if err != nil {
 		return fmt.Errorf("validate: %w", err)
