@@ -15,13 +15,14 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/source"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/archive"
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
 // pushBundle pushes a source as a bundle and gives the bundle's bytes.
-func pushBundle(t testing.TB, s *fleet.Source) ([]byte, string) {
+func pushBundle(t testing.TB, s *source.Source) ([]byte, string) {
 	t.Helper()
 	store := newMemory()
 	done, err := pusher(store).Push(t.Context(), fleet.Push{Source: s, Name: "site", Targets: []fleet.Target{{Node: "a"}}, Bundle: true})
@@ -33,9 +34,9 @@ func pushBundle(t testing.TB, s *fleet.Source) ([]byte, string) {
 }
 
 // read reads a source that must be good.
-func read(t testing.TB, path string, check fleet.Check) *fleet.Source {
+func read(t testing.TB, path string, check source.Check) *source.Source {
 	t.Helper()
-	s, err := fleet.Read(path, nil, check)
+	s, err := source.Read(path, nil, check)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,10 +141,10 @@ func TestBundleRefuses(t *testing.T) {
 		is    error
 		says  string
 	}{
-		"absolute link":          {map[string]string{"x": "->/etc/passwd"}, fleet.ErrNotBundled, "/etc/passwd"},
-		"link out of it":         {map[string]string{"x": "->../other"}, fleet.ErrNotBundled, "leads out"},
-		"link up behind a name":  {map[string]string{"a/x": "->b/../c"}, fleet.ErrNotBundled, "leads out"},
-		"link that is up itself": {map[string]string{"a/x": "->../.."}, fleet.ErrNotBundled, "leads out"},
+		"absolute link":          {map[string]string{"x": "->/etc/passwd"}, source.ErrNotBundled, "/etc/passwd"},
+		"link out of it":         {map[string]string{"x": "->../other"}, source.ErrNotBundled, "leads out"},
+		"link up behind a name":  {map[string]string{"a/x": "->b/../c"}, source.ErrNotBundled, "leads out"},
+		"link that is up itself": {map[string]string{"a/x": "->../.."}, source.ErrNotBundled, "leads out"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.files["manifest.yaml"] = "muster: {}\n"
@@ -161,19 +162,19 @@ func TestBundleRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := pusher(newMemory()).Push(t.Context(), fleet.Push{Source: read(t, dir, anything), Name: "site", Targets: []fleet.Target{{Node: "a"}}})
-		wantError(t, err, fleet.ErrNotBundled, "bundle pipe")
+		wantError(t, err, source.ErrNotBundled, "bundle pipe")
 	})
 	t.Run("above the manifest", func(t *testing.T) {
 		dir := write(t, map[string]string{"sub/site.yaml": "x", "other": "y"})
 		s := read(t, filepath.Join(dir, "sub/site.yaml"), naming("../other"))
 		_, err := pusher(newMemory()).Push(t.Context(), fleet.Push{Source: s, Name: "site", Targets: []fleet.Target{{Node: "a"}}})
-		wantError(t, err, fleet.ErrNotBundled, "../other")
+		wantError(t, err, source.ErrNotBundled, "../other")
 	})
 	t.Run("in the manifest's place", func(t *testing.T) {
 		dir := write(t, map[string]string{"site.yaml": "x", "manifest.yaml": "y"})
 		s := read(t, filepath.Join(dir, "site.yaml"), naming("manifest.yaml"))
 		_, err := pusher(newMemory()).Push(t.Context(), fleet.Push{Source: s, Name: "site", Targets: []fleet.Target{{Node: "a"}}})
-		wantError(t, err, fleet.ErrNotBundled, "takes that name")
+		wantError(t, err, source.ErrNotBundled, "takes that name")
 	})
 }
 
@@ -190,24 +191,24 @@ func TestRead(t *testing.T) {
 			t.Errorf("%s: %q, bundle %v, %q", path, s.Name, s.NeedsBundle(), s.Text)
 		}
 	}
-	s, err := fleet.Read("-", strings.NewReader("muster: {}"), anything)
+	s, err := source.Read("-", strings.NewReader("muster: {}"), anything)
 	if err != nil || s.Name != "" || string(s.Text) != "muster: {}" {
 		t.Errorf("standard input: %+v %v", s, err)
 	}
-	_, err = fleet.Read(filepath.Join(dir, "none"), nil, anything)
-	wantError(t, err, fleet.ErrNoManifest, "none")
-	_, err = fleet.Read(filepath.Join(dir, "not there"), nil, anything)
+	_, err = source.Read(filepath.Join(dir, "none"), nil, anything)
+	wantError(t, err, source.ErrNoManifest, "none")
+	_, err = source.Read(filepath.Join(dir, "not there"), nil, anything)
 	wantError(t, err, os.ErrNotExist, "not there")
-	_, err = fleet.Read("-", strings.NewReader("muster: {}"), naming("files/motd"))
-	wantError(t, err, fleet.ErrNeedsFiles, "files/motd")
-	_, err = fleet.Read(filepath.Join(dir, "site.yaml"), nil, naming("gone", "lost"))
+	_, err = source.Read("-", strings.NewReader("muster: {}"), naming("files/motd"))
+	wantError(t, err, source.ErrNeedsFiles, "files/motd")
+	_, err = source.Read(filepath.Join(dir, "site.yaml"), nil, naming("gone", "lost"))
 	wantError(t, err, nil, "site.yaml:1:3")
 	wantError(t, err, nil, "site.yaml:2:3")
 	wantError(t, err, nil, "taken from the manifest's directory")
-	_, err = fleet.Read("-", io.LimitReader(endless{}, manifest.DefaultMaxBytes+1), anything)
+	_, err = source.Read("-", io.LimitReader(endless{}, manifest.DefaultMaxBytes+1), anything)
 	wantError(t, err, model.ErrTooLarge, "16 MiB")
 	bad := errors.New("bad")
-	_, err = fleet.Read(filepath.Join(dir, "site.yaml"), nil, func(string, []byte) ([]manifest.File, error) { return nil, bad })
+	_, err = source.Read(filepath.Join(dir, "site.yaml"), nil, func(string, []byte) ([]manifest.File, error) { return nil, bad })
 	wantError(t, err, bad, "bad")
 }
 
@@ -219,7 +220,7 @@ func TestReadLateFiles(t *testing.T) {
 		f.Pos.File, f.Pos.Line = name, 7
 		return []manifest.File{f}, nil
 	}
-	_, err := fleet.Read(filepath.Join(dir, "site.yaml"), nil, late)
+	_, err := source.Read(filepath.Join(dir, "site.yaml"), nil, late)
 	wantError(t, err, nil, "site.yaml:7")
 	wantError(t, err, nil, "push the directory")
 	if s := read(t, filepath.Join(dir, "web"), late); !s.NeedsBundle() {

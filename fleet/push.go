@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/musterfleet/muster/fleet/source"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
 )
@@ -40,7 +41,7 @@ type Signer interface {
 
 // Push is a manifest with its targets and terms.
 type Push struct {
-	Source  *Source
+	Source  *source.Source
 	Name    string
 	Targets []Target
 	// Terms are the settings of the assignment. Without any, the manifest is pushed
@@ -158,7 +159,7 @@ func (push Push) value(ctx context.Context) (value []byte, digest string, bundle
 		if bundle, err = os.CreateTemp("", "muster-bundle-*.tar.gz"); err != nil {
 			return nil, "", nil, err
 		}
-		if digest, err = push.Source.bundle(ctx, bundle); err != nil {
+		if digest, err = push.Source.Bundle(ctx, bundle); err != nil {
 			return nil, "", bundle, err
 		}
 		a.Bundle = digest

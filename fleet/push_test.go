@@ -17,6 +17,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/source"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -81,9 +82,9 @@ func (m *memory) History(_ context.Context, key string) ([]model.Entry, error) {
 }
 
 // text gives a source of a manifest that travels alone.
-func text(t testing.TB, s string) *fleet.Source {
+func text(t testing.TB, s string) *source.Source {
 	t.Helper()
-	out, err := fleet.Read("-", strings.NewReader(s), anything)
+	out, err := source.Read("-", strings.NewReader(s), anything)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/source"
 	"github.com/musterfleet/muster/kvstore/content"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/trust"
@@ -127,7 +128,7 @@ func (c *pushCommand) prepare(ctx context.Context) (push fleet.Push, err error) 
 	if push.Terms, err = c.parse(ctx, c.Env); err != nil {
 		return push, err
 	}
-	if push.Source, err = fleet.Read(cmp.Or(c.source, cli.Stdin), c.Stdin, c.check(ctx, push.Terms)); err != nil {
+	if push.Source, err = source.Read(cmp.Or(c.source, cli.Stdin), c.Stdin, c.check(ctx, push.Terms)); err != nil {
 		var problems model.Problems
 		if errors.As(err, &problems) {
 			err = &cli.ExitError{Code: cli.ExitFailed, Err: problems, Note: "nothing was pushed"}
@@ -146,14 +147,14 @@ func (c *pushCommand) prepare(ctx context.Context) (push fleet.Push, err error) 
 }
 
 // check returns a check of a manifest, as far as it is possible without the node.
-func (c *pushCommand) check(ctx context.Context, terms model.Assignment) fleet.Check {
+func (c *pushCommand) check(ctx context.Context, terms model.Assignment) source.Check {
 	return func(name string, text []byte) ([]manifest.File, error) {
 		doc, err := manifest.Parse(name, text)
 		if err != nil {
 			return nil, err
 		}
 		in := manifest.Inputs{Data: terms.Data, Drift: terms.Drift}
-		if name != fleet.StdinName {
+		if name != source.StdinName {
 			in.Dir = filepath.Dir(name)
 			// Whoever may write to the directory may replace the manifest.
 			if in.Author, err = trust.AuthorIn(in.Dir); err != nil {

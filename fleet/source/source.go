@@ -1,4 +1,5 @@
-package fleet
+// Package source reads what is pushed: a manifest, with the files that it needs.
+package source
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package fleet
+package source
 
 import (
 	"archive/tar"
@@ -30,10 +30,10 @@ var (
 // skipped are directories of version control, which do not belong to a delivery.
 var skipped = [...]string{".git", ".hg", ".svn", ".bzr"}
 
-// bundle writes the source as a tar.gz, whose bytes depend only on names, content
+// Bundle writes the source as a tar.gz, whose bytes depend only on names, content
 // and whether a file is executable, and returns its digest. The manifest in it is
 // the text that was checked.
-func (s *Source) bundle(ctx context.Context, w io.Writer) (digest string, err error) {
+func (s *Source) Bundle(ctx context.Context, w io.Writer) (digest string, err error) {
 	root, err := os.OpenRoot(cmp.Or(s.dir, "."))
 	if err != nil {
 		return "", err
