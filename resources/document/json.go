@@ -1,124 +1,142 @@
 package document
 
 import (
-	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document/tree"
 )
 
-// jsonReader makes values of JSON. It has a parser of its own because YAML
+// jsonReader makes a tree of JSON. It has a parser of its own because YAML
 // does not read all JSON: not the surrogate pairs that many encoders write.
 type jsonReader struct {
-	name     string
-	data     []byte
+	*tree.Tree
 	dec      *json.Decoder
 	problems model.Problems
-	// line and lineStart go with offset, which only grows.
-	line, lineStart, offset int
+	values   int
+	// replaces reports whether the document holds the sign of a replaced character itself.
+	replaces func() bool
 }
 
 // readJSON reads a document that is known to be valid JSON.
-func readJSON(name string, data []byte) (Value, model.Problems) {
-	r := jsonReader{name: name, data: data, line: 1, dec: json.NewDecoder(bytes.NewReader(data))}
+func readJSON(name string, data []byte) (Node, model.Problems) {
+	text := string(data)
+	r := jsonReader{Tree: tree.New(tree.NewSource(name, text, false)), dec: json.NewDecoder(strings.NewReader(text))}
+	r.replaces = sync.OnceValue(func() bool {
+		return strings.Contains(text, "\ufffd") || strings.Contains(strings.ToLower(text), `\ufffd`)
+	})
 	r.dec.UseNumber()
-	v, err := r.value(0)
-	if err != nil {
-		r.problems.Add(r.position(), "", "%v", err)
+	var problem model.Problem
+	switch err := r.value(0); {
+	case errors.As(err, &problem):
+		r.problems.Append(problem)
+	case err != nil:
+		r.problems.Add(r.Position(r.offset()), "", "%v", err)
 	}
 
-	return v, r.problems
+	return Node{tree: r.Tree}, r.problems
 }
 
-// position is where the next token begins.
-func (r *jsonReader) position() model.Position {
+// offset is where the next token begins.
+func (r *jsonReader) offset() uint32 {
 	at := int(r.dec.InputOffset())
-	for at < len(r.data) && strings.IndexByte(" \t\r\n,:", r.data[at]) >= 0 {
+	for at < len(r.Text) && strings.IndexByte(" \t\r\n,:", r.Text[at]) >= 0 {
 		at++
 	}
-	for ; r.offset < at; r.offset++ {
-		if r.data[r.offset] == '\n' {
-			r.line++
-			r.lineStart = r.offset + 1
-		}
-	}
 
-	return model.Position{File: r.name, Line: r.line, Column: utf8.RuneCount(r.data[r.lineStart:at]) + 1}
+	return uint32(at)
 }
 
-func (r *jsonReader) value(depth int) (Value, error) {
-	v := Value{Pos: r.position()}
-	if depth > maxDepth {
-		return v, fmt.Errorf("nested deeper than %d levels", maxDepth)
+func (r *jsonReader) value(depth int) error {
+	i := r.Add(tree.Node{At: r.offset()})
+	switch {
+	case depth > tree.MaxDepth:
+		return fmt.Errorf("nested deeper than %d levels", tree.MaxDepth)
+	case r.values == tree.MaxValues:
+		return tree.TooMany(r.Name)
 	}
+	r.values++
 	token, err := r.dec.Token()
 	if err != nil {
-		return v, err
+		return err
 	}
 	switch t := token.(type) {
 	case nil:
 	case bool:
-		v.Kind, v.Text = Bool, fmt.Sprint(t)
+		r.scalar(i, Bool, fmt.Sprint(t))
 	case json.Number:
-		v.Kind, v.Text = Number, t.String()
+		r.scalar(i, Number, t.String())
 	case string:
-		v.Kind, v.Text = String, t
-		r.checkString(v.Pos, t)
+		r.string(i, t)
 	case json.Delim:
+		r.Node(i).Kind = List
+		member := r.value
 		if t == '{' {
-			return r.object(v, depth)
+			r.Node(i).Kind = Map
+			member = r.entries(&tree.Keys{})
 		}
-		return r.array(v, depth)
+		return r.members(i, depth, member)
 	}
 
-	return v, nil
+	return nil
+}
+
+func (r *jsonReader) scalar(i int, kind Kind, text string) {
+	n := r.Node(i)
+	n.Kind = kind
+	r.SetText(n, text)
+}
+
+func (r *jsonReader) string(i int, text string) {
+	r.scalar(i, String, text)
+	r.checkString(r.Node(i).At, text)
 }
 
 // checkString refuses half of a surrogate pair, which decoding would replace silently.
-func (r *jsonReader) checkString(pos model.Position, s string) {
-	if strings.ContainsRune(s, utf8.RuneError) && !bytes.Contains(r.data, []byte("\ufffd")) && !bytes.Contains(bytes.ToLower(r.data), []byte(`\ufffd`)) {
-		r.problems.Add(pos, "write the whole pair, or the character itself", "the text holds half of a surrogate pair")
+func (r *jsonReader) checkString(at uint32, s string) {
+	if strings.ContainsRune(s, utf8.RuneError) && !r.replaces() {
+		r.problems.Add(r.Position(at), "write the whole pair, or the character itself", "the text holds half of a surrogate pair")
 	}
 }
 
-func (r *jsonReader) array(v Value, depth int) (Value, error) {
-	v.Kind = List
+// members reads what is within a list or mapping.
+func (r *jsonReader) members(i, depth int, member func(depth int) error) error {
+	defer func() { r.Close(i) }()
 	for r.dec.More() {
-		item, err := r.value(depth + 1)
-		if err != nil {
-			return v, err
+		if err := member(depth + 1); err != nil {
+			return err
 		}
-		v.Items = append(v.Items, item)
 	}
 	_, err := r.dec.Token()
 
-	return v, err
+	return err
 }
 
-func (r *jsonReader) object(v Value, depth int) (Value, error) {
-	v.Kind = Map
-	keys := keySet{entries: &v.Entries}
-	for r.dec.More() {
-		e := Entry{Pos: r.position()}
+// entries returns what reads an entry of a mapping.
+func (r *jsonReader) entries(keys *tree.Keys) func(depth int) error {
+	return func(depth int) error {
+		i := r.Add(tree.Node{At: r.offset()})
 		token, err := r.dec.Token()
 		if err != nil {
-			return v, err
+			r.Truncate(i)
+			return err
 		}
-		e.Key, _ = token.(string)
-		r.checkString(e.Pos, e.Key)
-		if e.Value, err = r.value(depth + 1); err != nil {
-			return v, err
+		key, _ := token.(string)
+		r.string(i, key)
+		at := r.Node(i).At
+		err = r.value(depth)
+		if first, twice := keys.Find(key); twice {
+			tree.AddTwice(&r.problems, r.Position(at), key, r.Position(first))
+			r.Truncate(i)
+			return err
 		}
-		if first, twice := keys.find(e.Key); twice {
-			r.problems.Add(e.Pos, "keep one of them", "the key `%s` is there twice, first at %s", e.Key, first.Pos)
-			continue
-		}
-		keys.add(e)
-	}
-	_, err := r.dec.Token()
+		keys.Add(key, at)
 
-	return v, err
+		return err
+	}
 }

@@ -7,15 +7,12 @@ import (
 	"unicode/utf8"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document/tree"
+	"github.com/musterfleet/muster/resources/document/yamlread"
 )
 
-// yaml11Breaks are the characters that the parser takes for line breaks as
-// YAML 1.1 did. YAML 1.2 and every author mean them as text, so they are hidden
-// from the parser and put back afterwards.
-const yaml11Breaks = "\u0085\u2028\u2029"
-
 // checkText finds the first byte that no document may hold, and reports whether
-// any of yaml11Breaks is in it. JSON may hold some control characters that
+// any of yamlread.Breaks is in it. JSON may hold some control characters that
 // YAML may not.
 func checkText(name string, data []byte, isJSON bool) (breaks bool, problem *model.Problem) {
 	for i := 0; i < len(data); {
@@ -29,7 +26,7 @@ func checkText(name string, data []byte, isJSON bool) (breaks bool, problem *mod
 		if message != "" && (!isJSON || i == 0 || size == 1 && r == utf8.RuneError) {
 			return breaks, &model.Problem{Pos: PositionAt(name, data, i), Message: message, Hint: hint}
 		}
-		breaks = breaks || strings.ContainsRune(yaml11Breaks, r)
+		breaks = breaks || strings.ContainsRune(yamlread.Breaks, r)
 		i += size
 	}
 
@@ -63,25 +60,5 @@ func escapeRune(r rune) string {
 
 // PositionAt returns the line and column of a byte offset. Columns count characters.
 func PositionAt(name string, data []byte, offset int) model.Position {
-	before := data[:min(offset, len(data))]
-	start := bytes.LastIndexByte(before, '\n') + 1
-
-	return model.Position{File: name, Line: bytes.Count(before, []byte{'\n'}) + 1, Column: utf8.RuneCount(before[start:]) + 1}
-}
-
-// hideBreaks replaces yaml11Breaks by characters of the private use area that
-// the document does not hold, and returns the replacer that undoes it.
-func hideBreaks(data []byte) ([]byte, *strings.Replacer) {
-	var forth, back []string
-	next := rune(0xe000)
-	for _, r := range yaml11Breaks {
-		for bytes.ContainsRune(data, next) {
-			next++
-		}
-		forth = append(forth, string(r), string(next))
-		back = append(back, string(next), string(r))
-		next++
-	}
-
-	return []byte(strings.NewReplacer(forth...).Replace(string(data))), strings.NewReplacer(back...)
+	return tree.PositionAt(name, data, offset)
 }

@@ -9,26 +9,21 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document/tree"
 )
 
 // Kind is the shape of a Value.
-type Kind uint8
+type Kind = tree.Kind
 
-// The kinds. A scalar keeps the text as it was written, whatever YAML would
-// have made of it: mode: 0644 and ensure: 1.10 stay what the author wrote.
+// The kinds.
 const (
-	Null Kind = iota
-	Bool
-	Number
-	String
-	List
-	Map
+	Null   = tree.Null
+	Bool   = tree.Bool
+	Number = tree.Number
+	String = tree.String
+	List   = tree.List
+	Map    = tree.Map
 )
-
-// String names the kind as users know it.
-func (k Kind) String() string {
-	return [...]string{"nothing", "a boolean", "a number", "a string", "a list", "a mapping"}[k]
-}
 
 // Value is a value of a document with its place, after its
 // expressions were resolved.

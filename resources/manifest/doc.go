@@ -20,7 +20,7 @@
 //   - A template is secret when its source does that, or cannot be judged.
 //   - A resource that control excludes may hold expressions that fail when they
 //     are evaluated, for they are often why it is excluded.
-//   - A document is refused before it is parsed when it is larger than 16 MiB or
-//     seems to hold more than a million values, and afterwards when it is nested
-//     deeper than 100 levels or its aliases expand to more than 200,000 values.
+//   - A document is refused before it is parsed when it is larger than 16 MiB, and
+//     at the first mistake or limit: a million values, 100 levels, or aliases that
+//     expand to more than 200,000 values.
 package manifest

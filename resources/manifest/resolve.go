@@ -60,14 +60,16 @@ func (s *session) declare(ctx context.Context, external map[string]any) (*build,
 	b.settings(ctx, doc)
 	s.holds.FailOnError = out.FailOnError
 	declared := syntax.Blocks{Types: s.Opts.Types, Declare: func(d syntax.Declared) { b.add(ctx, d) }}
-	items := doc.Resources
-	if doc.JetFile.Text != "" {
-		items, b.openEnded = nil, true
-		if len(dataProblems) == 0 {
-			items, b.openEnded = b.rendered(ctx, doc.JetFile)
-		}
+	switch {
+	case doc.JetFile.Text == "":
+		declared.ReadParsed(doc.Resources)
+	case len(dataProblems) > 0:
+		b.openEnded = true
+	default:
+		var items []document.Value
+		items, b.openEnded = b.rendered(ctx, doc.JetFile)
+		declared.Read(items)
 	}
-	declared.Read(items)
 	b.openEnded = b.openEnded || len(declared.Problems) > 0
 	b.assemble(ctx)
 	if err := context.Cause(ctx); err != nil {

@@ -55,7 +55,9 @@ func rooms() []room {
 	all := []room{
 		{folder: "model"},
 		{folder: "resources", alone: true, may: []string{"resources/resource", types}, tests: []string{"model", "resources/..."}},
-		{folder: "resources/document", may: []string{"model"}},
+		{folder: "resources/document", may: []string{"model", "resources/document/tree", "resources/document/yamlread"}},
+		{folder: "resources/document/tree", may: []string{"model"}},
+		{folder: "resources/document/yamlread", may: []string{"model", "resources/document/tree"}},
 		{folder: "resources/document/decode", may: []string{"model", "resources/document"}},
 		{folder: "resources/host"},
 		{folder: "resources/host/trust"},

@@ -23,7 +23,7 @@ type annotations struct {
 
 // checkAnnotations checks what the comments above keys of data, and of the
 // Overrides that were taken, say of the values that came out in the end.
-func checkAnnotations(ctx context.Context, w *eval.World, data map[string]any, taken []document.Entry) model.Problems {
+func checkAnnotations(ctx context.Context, w *eval.World, data map[string]any, taken []override) model.Problems {
 	lines := w.Doc.Lines()
 	if lines == nil {
 		return nil
@@ -31,21 +31,24 @@ func checkAnnotations(ctx context.Context, w *eval.World, data map[string]any, t
 	a := annotations{data: data, lines: lines, scope: w.Scope(ctx, eval.InResources, data, nil)}
 	a.value(ctx, w.Doc.Data, nil)
 	for _, o := range taken {
-		a.value(ctx, o.Value, nil)
+		a.value(ctx, o.values, nil)
 	}
 
 	return a.out
 }
 
-func (a *annotations) value(ctx context.Context, v document.Value, path []string) {
-	for _, e := range v.Entries {
-		at := append(path[:len(path):len(path)], e.Key)
-		for _, comment := range a.above(e.Pos) {
-			a.check(ctx, e, at, comment)
+func (a *annotations) value(ctx context.Context, v document.Node, path []string) {
+	for key, value := range v.Entries() {
+		at := append(path[:len(path):len(path)], key.Text())
+		pos := key.Pos()
+		for _, comment := range a.above(pos) {
+			a.check(ctx, pos, at, comment)
 		}
-		a.value(ctx, e.Value, at)
+		a.value(ctx, value, at)
 	}
-	for i, item := range v.Items {
+	i := -1
+	for item := range v.Items() {
+		i++
 		at := append(path[:len(path):len(path)], strconv.Itoa(i))
 		// A list that replaced this one may be shorter.
 		if _, ok := expression.Find(a.data, at); ok {
@@ -67,48 +70,48 @@ func (a *annotations) above(key model.Position) []string {
 	return out
 }
 
-func (a *annotations) check(ctx context.Context, e document.Entry, path []string, comment string) {
+func (a *annotations) check(ctx context.Context, pos model.Position, path []string, comment string) {
 	word, rest, _ := strings.Cut(comment, " ")
 	if word != syntax.AnnotationRequire && word != syntax.AnnotationValidate {
 		return
 	}
 	if rest = strings.TrimSpace(rest); word == syntax.AnnotationRequire && strings.HasPrefix(rest, syntax.AnnotationValidate) {
 		// Both on one line.
-		a.check(ctx, e, path, rest)
+		a.check(ctx, pos, path, rest)
 	}
 	value, known := expression.Find(a.data, path)
 	name := strings.Join(path, ".")
 	if word == syntax.AnnotationRequire {
 		if !known || isEmpty(value) {
-			a.out.Add(e.Pos, "set it in data, an override or with --data", "`%s` is required and has no value", name)
+			a.out.Add(pos, "set it in data, an override or with --data", "`%s` is required and has no value", name)
 		}
 		return
 	}
 	program := a.scope.Program(rest, true)
 	if program.Message != "" {
-		a.out.Add(e.Pos, program.Hint, "the expression of @validate is not valid: %s", program.Message)
+		a.out.Add(pos, program.Hint, "the expression of @validate is not valid: %s", program.Message)
 		return
 	}
-	a.validate(ctx, e, program, name, value)
+	a.validate(ctx, pos, program, name, value)
 }
 
-func (a *annotations) validate(ctx context.Context, e document.Entry, p *expression.Program, name string, value any) {
+func (a *annotations) validate(ctx context.Context, pos model.Position, p *expression.Program, name string, value any) {
 	source := p.Source().String()
 	result, _, f := a.scope.Run(ctx, p, map[string]any{expression.NameValue: template.Reveal(value, a.scope.Reveal)})
 	shown := ""
-	if v, err := expression.ToValue(value, e.Pos); err == nil && v.IsScalar() && !v.Secret {
+	if v, err := expression.ToValue(value, pos); err == nil && v.IsScalar() && !v.Secret {
 		shown = " " + v.Text
 	}
 	ok, isBool := result.(bool)
 	switch {
 	case f != nil && template.Holds(value):
-		a.out.Add(e.Pos, "", "the value of `%s` cannot be checked by `%s`", name, source)
+		a.out.Add(pos, "", "the value of `%s` cannot be checked by `%s`", name, source)
 	case f != nil:
-		a.out.Add(e.Pos, f.Hint, "the value of `%s` cannot be checked by `%s`: %s", name, source, f.Message)
+		a.out.Add(pos, f.Hint, "the value of `%s` cannot be checked by `%s`: %s", name, source, f.Message)
 	case !isBool:
-		a.out.Add(e.Pos, "write a comparison, for example value > 0", "the expression of @validate gives %s, not true or false", expression.KindOf(result))
+		a.out.Add(pos, "write a comparison, for example value > 0", "the expression of @validate gives %s, not true or false", expression.KindOf(result))
 	case !ok:
-		a.out.Add(e.Pos, "", "the value%s of `%s` is not valid: `%s` is false", shown, name, source)
+		a.out.Add(pos, "", "the value%s of `%s` is not valid: `%s` is false", shown, name, source)
 	}
 }
 

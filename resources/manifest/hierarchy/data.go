@@ -8,7 +8,6 @@ import (
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/manifest/eval"
-	"github.com/musterfleet/muster/resources/manifest/expression"
 	"github.com/musterfleet/muster/resources/manifest/syntax"
 )
 
@@ -20,8 +19,7 @@ import (
 // the last word. A deep merge goes into mappings and replaces everything else.
 func Resolve(ctx context.Context, w *eval.World, external map[string]any) (map[string]any, model.Problems) {
 	r := eval.Resolver{Scope: w.Scope(ctx, eval.InData, nil, nil)}
-	resolved, _ := r.Value(ctx, w.Doc.Data)
-	data := expression.ToObject(resolved)
+	data := r.Object(ctx, w.Doc.Data)
 
 	order := eval.Resolver{Scope: w.Scope(ctx, eval.InResources, Merge(data, external), nil)}
 	order.Scope.Broken = len(r.Problems) > 0 || w.Unsure
@@ -32,8 +30,7 @@ func Resolve(ctx context.Context, w *eval.World, external map[string]any) (map[s
 		taken = taken[:1]
 	}
 	for i := len(taken) - 1; i >= 0; i-- {
-		v, _ := r.Value(ctx, taken[i].Value)
-		over := expression.ToObject(v)
+		over := r.Object(ctx, taken[i].values)
 		if w.Doc.Merge == syntax.MergeDeep {
 			data = Merge(data, over)
 			continue
@@ -49,11 +46,17 @@ func Resolve(ctx context.Context, w *eval.World, external map[string]any) (map[s
 	return data, problems
 }
 
+// override is one of the document.
+type override struct {
+	name   string
+	values document.Node
+}
+
 // matches returns the overrides that the hierarchy names, the first with the highest priority.
-func matches(ctx context.Context, r *eval.Resolver) []document.Entry {
-	var out []document.Entry
+func matches(ctx context.Context, r *eval.Resolver) []override {
+	var out []override
 	seen := map[string]bool{}
-	for _, item := range r.Scope.Doc.Order {
+	for item := range r.Scope.Doc.Order.Values() {
 		name, _ := r.Value(ctx, item)
 		switch {
 		case name.Late:
@@ -65,10 +68,8 @@ func matches(ctx context.Context, r *eval.Resolver) []document.Entry {
 			continue
 		}
 		seen[name.Text] = true
-		for _, o := range r.Scope.Doc.Overrides.Entries {
-			if o.Key == name.Text && o.Value.Kind == document.Map {
-				out = append(out, o)
-			}
+		if v, ok := r.Scope.Doc.Overrides.Get(name.Text); ok && v.Kind() == document.Map {
+			out = append(out, override{name.Text, v})
 		}
 	}
 
@@ -77,11 +78,12 @@ func matches(ctx context.Context, r *eval.Resolver) []document.Entry {
 
 // checkUnused compiles the expressions of overrides that are not taken here,
 // so that a mistake in them is found before the node that takes them has it.
-func checkUnused(ctx context.Context, w *eval.World, matches []document.Entry) model.Problems {
+func checkUnused(ctx context.Context, w *eval.World, matches []override) model.Problems {
 	r := eval.Resolver{Scope: w.Scope(ctx, eval.InData, nil, nil), CompileOnly: true}
-	for _, o := range w.Doc.Overrides.Entries {
-		if !slices.ContainsFunc(matches, func(taken document.Entry) bool { return taken.Key == o.Key }) {
-			r.Value(ctx, o.Value)
+	for key, v := range w.Doc.Overrides.Entries() {
+		name := key.Text()
+		if !slices.ContainsFunc(matches, func(taken override) bool { return taken.name == name }) {
+			r.Plain(ctx, v)
 		}
 	}
 

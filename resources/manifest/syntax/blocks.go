@@ -1,6 +1,7 @@
 package syntax
 
 import (
+	"iter"
 	"slices"
 	"strings"
 
@@ -35,28 +36,62 @@ type Blocks struct {
 // Read reads the entries of resources.
 func (b *Blocks) Read(items []document.Value) {
 	for _, item := range items {
-		if item.Kind != document.Map {
-			b.Problems.Add(item.Pos, "write `- file:` with its resources below", "an entry of `resources` must be a mapping, not %s", item.Kind)
+		if !b.isEntry(item.Kind, len(item.Entries), item.Pos) {
 			continue
 		}
-		if len(item.Entries) == 0 {
-			b.Problems.Add(item.Pos, "write `- file:` with its resources below", "an entry of `resources` is empty")
-		}
 		for _, e := range item.Entries {
-			b.block(e)
+			if t, ok := b.typeOf(e.Key, e.Pos); ok {
+				b.block(t, e)
+			}
 		}
 	}
 }
 
-func (b *Blocks) block(e document.Entry) {
-	t, ok := b.Types.Get(e.Key)
-	if !ok {
-		b.Problems.AddMade(func() model.Problem { return UnknownType(b.Types, e.Key, e.Pos) })
-		return
+// ReadParsed is Read for resources as they were parsed. One is made a value at a time.
+func (b *Blocks) ReadParsed(list document.Node) {
+	for item := range list.Items() {
+		if !b.isEntry(item.Kind(), item.Len(), item.Pos()) {
+			continue
+		}
+		for key, v := range item.Entries() {
+			t, ok := b.typeOf(key.Text(), key.Pos())
+			switch {
+			case ok && v.Kind() == document.List:
+				b.list(t, v.Values())
+			case ok:
+				b.block(t, document.Entry{Key: key.Text(), Pos: key.Pos(), Value: v.Value()})
+			}
+		}
 	}
+}
+
+// isEntry reports whether an entry of resources is a mapping that holds something.
+func (b *Blocks) isEntry(kind document.Kind, entries int, pos model.Position) bool {
+	const hint = "write `- file:` with its resources below"
+	switch {
+	case kind != document.Map:
+		b.Problems.Add(pos, hint, "an entry of `resources` must be a mapping, not %s", kind)
+	case entries == 0:
+		b.Problems.Add(pos, hint, "an entry of `resources` is empty")
+	}
+
+	return kind == document.Map
+}
+
+// typeOf returns the type that a key names.
+func (b *Blocks) typeOf(key string, pos model.Position) (*resource.Type, bool) {
+	t, ok := b.Types.Get(key)
+	if !ok {
+		b.Problems.AddMade(func() model.Problem { return UnknownType(b.Types, key, pos) })
+	}
+
+	return t, ok
+}
+
+func (b *Blocks) block(t *resource.Type, e document.Entry) {
 	switch e.Value.Kind {
 	case document.List:
-		b.list(t, e.Value)
+		b.list(t, slices.Values(e.Value.Items))
 	case document.Map:
 		b.single(t, e)
 	default:
@@ -89,9 +124,9 @@ func (b *Blocks) single(t *resource.Type, e document.Entry) {
 }
 
 // list is the form of items name: properties.
-func (b *Blocks) list(t *resource.Type, v document.Value) {
+func (b *Blocks) list(t *resource.Type, items iter.Seq[document.Value]) {
 	var defaults []document.Entry
-	for _, item := range v.Items {
+	for item := range items {
 		switch {
 		case item.Kind != document.Map && item.IsScalar():
 			b.Problems.Add(item.Pos, "write `- "+item.Text+":` with its properties below, if it has any", "an item of `%s` must be a mapping of a name to its properties, not %s", t.Name, item.Kind)

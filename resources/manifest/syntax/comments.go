@@ -3,7 +3,6 @@ package syntax
 import (
 	"bytes"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/musterfleet/muster/model"
@@ -67,31 +66,32 @@ func (d *Document) CheckComments() model.Problems {
 	}
 	var out model.Problems
 	misplaced(lines, d.Data, &out)
-	for _, o := range d.Overrides.Entries {
-		misplaced(lines, o.Value, &out)
+	for _, o := range d.Overrides.Entries() {
+		misplaced(lines, o, &out)
 	}
 
 	return out
 }
 
-func misplaced(lines [][]byte, v document.Value, out *model.Problems) {
-	for _, item := range v.Items {
+func misplaced(lines [][]byte, v document.Node, out *model.Problems) {
+	for item := range v.Items() {
 		misplaced(lines, item, out)
 	}
-	for _, e := range v.Entries {
-		for _, c := range CommentsAbove(lines, e.Pos) {
+	for key, value := range v.Entries() {
+		at := key.Pos()
+		for _, c := range CommentsAbove(lines, at) {
 			word, _, _ := strings.Cut(c.Text, " ")
 			meant := meantBy(word)
 			switch {
 			case meant == "":
 			case meant != word:
 				out.Add(c.Pos, "did you mean `"+meant+"`?", "the comment `%s` checks nothing", word)
-			case c.Pos.Column != e.Pos.Column && begins(lines, e.Pos):
-				out.Add(c.Pos, "begin it in the column of the key", "the comment `%s` checks nothing, because it is not indented as `%s` below it", word, e.Key)
+			case c.Pos.Column != at.Column && begins(lines, at):
+				out.Add(c.Pos, "begin it in the column of the key", "the comment `%s` checks nothing, because it is not indented as `%s` below it", word, key.Text())
 			}
 		}
-		behind(lines, e, out)
-		misplaced(lines, e.Value, out)
+		behind(lines, key, value, out)
+		misplaced(lines, value, out)
 	}
 }
 
@@ -107,28 +107,38 @@ func begins(lines [][]byte, key model.Position) bool {
 }
 
 // behind reports a comment behind a key instead of above it.
-func behind(lines [][]byte, e document.Entry, out *model.Problems) {
-	i := e.Pos.Line - 1
+func behind(lines [][]byte, key, value document.Node, out *model.Problems) {
+	at := key.Pos()
+	i := at.Line - 1
 	if i < 0 || i >= len(lines) || bytes.IndexByte(lines[i], '#') < 0 {
 		return
 	}
-	for _, at := range trailing.FindAllSubmatchIndex(lines[i], -1) {
-		word := string(lines[i][at[2]:at[3]])
+	for _, found := range trailing.FindAllSubmatchIndex(lines[i], -1) {
+		word := string(lines[i][found[2]:found[3]])
 		meant := meantBy(word)
 		// It may be within a text of the same line.
-		if meant == "" || holdsText(e.Value, word) || strings.Contains(e.Key, word) {
+		if meant == "" || holdsText(value, word) || strings.Contains(key.Text(), word) {
 			continue
 		}
-		pos := document.PositionAt(e.Pos.File, lines[i], at[0]+1)
-		pos.Line = e.Pos.Line
+		pos := document.PositionAt(at.File, lines[i], found[0]+1)
+		pos.Line = at.Line
 		out.Add(pos, "put it on a line of its own above the key", "the comment `%s` checks nothing behind the key", word)
 	}
 }
 
-func holdsText(v document.Value, text string) bool {
-	return strings.Contains(v.Text, text) ||
-		slices.ContainsFunc(v.Items, func(item document.Value) bool { return holdsText(item, text) }) ||
-		slices.ContainsFunc(v.Entries, func(e document.Entry) bool { return strings.Contains(e.Key, text) || holdsText(e.Value, text) })
+func holdsText(v document.Node, text string) bool {
+	for item := range v.Items() {
+		if holdsText(item, text) {
+			return true
+		}
+	}
+	for key, value := range v.Entries() {
+		if strings.Contains(key.Text(), text) || holdsText(value, text) {
+			return true
+		}
+	}
+
+	return strings.Contains(v.Text(), text)
 }
 
 // meantBy returns the check that a word is or is likely meant to be, empty for

@@ -29,16 +29,16 @@ type Document struct {
 	// lines returns where lines begin; problems alone need it.
 	lines func() []int
 
-	Data      document.Value
-	Order     []document.Value
+	Data      document.Node
+	Order     document.Node
 	Merge     string
-	Overrides document.Value
+	Overrides document.Node
 
 	// section is muster or ccm, empty in a document of data alone.
 	section   string
 	Fail      document.Value
 	Pre, Post document.Value
-	Resources []document.Value
+	Resources document.Node
 	// JetFile is the path of the template that renders the resources instead.
 	JetFile document.Value
 	// problems are those of its structure.
@@ -71,15 +71,15 @@ func Parse(name string, data []byte, limit int64) (*Document, error) {
 }
 
 // readMapping reads a document that must be a mapping; what and hint say what it is.
-func readMapping(name string, data []byte, limit int64, what, hint string) (document.Value, error) {
-	root, problems := document.Read(name, data, limit)
+func readMapping(name string, data []byte, limit int64, what, hint string) (document.Node, error) {
+	root, problems := document.Parse(name, data, limit)
 	switch {
 	case len(problems) > 0:
 		return root, Report(problems)
-	case root.Kind == document.Null:
-		return root, model.ProblemAt(root.Pos, "", "the document is empty")
-	case root.Kind != document.Map:
-		return root, model.ProblemAt(root.Pos, hint, "%s must be a mapping, not %s", what, root.Kind)
+	case root.Kind() == document.Null:
+		return root, model.ProblemAt(root.Pos(), "", "the document is empty")
+	case root.Kind() != document.Map:
+		return root, model.ProblemAt(root.Pos(), hint, "%s must be a mapping, not %s", what, root.Kind())
 	default:
 		return root, nil
 	}
@@ -95,32 +95,32 @@ func (d *Document) Problems() model.Problems { return slices.Clone(d.problems) }
 // HasResources reports whether the document has a muster (or ccm) section.
 func (d *Document) HasResources() bool { return d.section != "" }
 
-func newDocument(name string, text []byte, root document.Value) *Document {
+func newDocument(name string, text []byte, root document.Node) *Document {
 	d := empty(name, text)
 	if v, ok := root.Get("protocol"); ok && v.IsScalar() {
-		d.problems.Add(v.Pos, "take the manifest within it", "this is a document of protocol %s, not a manifest", v.Text)
+		d.problems.Add(v.Pos(), "take the manifest within it", "this is a document of protocol %s, not a manifest", v.Text())
 		return d
 	}
-	for _, e := range root.Entries {
-		switch e.Key {
+	for key, value := range root.Entries() {
+		switch name := key.Text(); name {
 		case "data":
-			d.Data = d.expect(e, document.Map)
+			d.Data = d.expect(name, value, document.Map)
 		case "hierarchy":
-			d.hierarchy(e)
+			d.hierarchy(name, value)
 		case "overrides":
-			d.Overrides = d.expect(e, document.Map)
-			for _, o := range d.Overrides.Entries {
-				d.expect(o, document.Map)
+			d.Overrides = d.expect(name, value, document.Map)
+			for name, o := range d.Overrides.Entries() {
+				d.expect(name.Text(), o, document.Map)
 			}
 		case "muster", "ccm":
 			if d.section != "" {
-				d.problems.Add(e.Pos, "`ccm` is another name of `muster`: keep one of them", "`%s` and `%s` exclude each other", d.section, e.Key)
+				d.problems.Add(key.Pos(), "`ccm` is another name of `muster`: keep one of them", "`%s` and `%s` exclude each other", d.section, name)
 				continue
 			}
-			d.section = e.Key
-			d.body(e)
+			d.section = name
+			d.body(value)
 		default:
-			d.unknownAtTop(e)
+			d.unknownAtTop(key)
 		}
 	}
 
@@ -128,13 +128,13 @@ func newDocument(name string, text []byte, root document.Value) *Document {
 }
 
 // expect returns a value that must be of a kind; nothing is taken for an empty one.
-func (d *Document) expect(e document.Entry, kind document.Kind) document.Value {
-	if e.Value.Kind != kind && e.Value.Kind != document.Null {
-		d.problems.Add(e.Value.Pos, "", "`%s` must be %s, not %s", e.Key, kind, e.Value.Kind)
-		return document.Value{Kind: document.Null, Pos: e.Value.Pos}
+func (d *Document) expect(key string, v document.Node, kind document.Kind) document.Node {
+	if v.Kind() == kind || v.Kind() == document.Null {
+		return v
 	}
+	d.problems.Add(v.Pos(), "", "`%s` must be %s, not %s", key, kind, v.Kind())
 
-	return e.Value
+	return document.Node{}
 }
 
 // topKeys and sectionKeys return the keys of a manifest, and of its section muster.
@@ -145,74 +145,74 @@ func sectionKeys() []string {
 }
 
 // unknownAtTop reports a key that a manifest has elsewhere, or not at all.
-func (d *Document) unknownAtTop(e document.Entry) {
-	switch {
-	case slices.Contains(sectionKeys(), e.Key):
-		d.problems.Add(e.Pos, "put it below `muster:`, indented", "unknown key `%s`", e.Key)
-	case document.Nearest(e.Key, topKeys()) == "":
-		d.problems.Add(e.Pos, "values are below `data:`; the resources of a manifest are items of `resources:` below `muster:`", "unknown key `%s`", e.Key)
+func (d *Document) unknownAtTop(key document.Node) {
+	switch name := key.Text(); {
+	case slices.Contains(sectionKeys(), name):
+		d.problems.Add(key.Pos(), "put it below `muster:`, indented", "unknown key `%s`", name)
+	case document.Nearest(name, topKeys()) == "":
+		d.problems.Add(key.Pos(), "values are below `data:`; the resources of a manifest are items of `resources:` below `muster:`", "unknown key `%s`", name)
 	default:
-		d.unknown(e, "", topKeys())
+		d.unknown(key, "", topKeys())
 	}
 }
 
 // unknownInSection is unknownAtTop for the section muster.
-func (d *Document) unknownInSection(e document.Entry, section string) {
-	if slices.Contains(topKeys(), e.Key) {
-		d.problems.Add(e.Pos, "put it at the top level, beside `"+section+":`", "unknown key `%s` in `%s`", e.Key, section)
+func (d *Document) unknownInSection(key document.Node) {
+	if slices.Contains(topKeys(), key.Text()) {
+		d.problems.Add(key.Pos(), "put it at the top level, beside `"+d.section+":`", "unknown key `%s` in `%s`", key.Text(), d.section)
 		return
 	}
-	d.unknown(e, section, sectionKeys())
+	d.unknown(key, d.section, sectionKeys())
 }
 
-func (d *Document) unknown(e document.Entry, where string, known []string) {
+func (d *Document) unknown(key document.Node, where string, known []string) {
 	if where != "" {
 		where = " in `" + where + "`"
 	}
-	d.problems.Append(document.Unknown(e.Pos, "key", e.Key, where, known))
+	d.problems.AddMade(func() model.Problem { return document.Unknown(key.Pos(), "key", key.Text(), where, known) })
 }
 
-func (d *Document) hierarchy(h document.Entry) {
-	for _, e := range d.expect(h, document.Map).Entries {
-		switch e.Key {
+func (d *Document) hierarchy(section string, h document.Node) {
+	for key, v := range d.expect(section, h, document.Map).Entries() {
+		switch name := key.Text(); name {
 		case "order":
-			d.Order = d.expect(e, document.List).Items
+			d.Order = d.expect(name, v, document.List)
 		case "merge":
-			if !e.Value.IsScalar() {
-				d.problems.Add(e.Value.Pos, "one of first, deep", "`merge` cannot be %s", e.Value.Kind)
+			if !v.IsScalar() {
+				d.problems.Add(v.Pos(), "one of first, deep", "`merge` cannot be %s", v.Kind())
 				continue
 			}
-			if e.Value.Text != MergeFirst && e.Value.Text != MergeDeep {
-				d.problems.Add(e.Value.Pos, "one of first, deep", "`merge` cannot be %q", e.Value.Text)
+			if text := v.Text(); text != MergeFirst && text != MergeDeep {
+				d.problems.Add(v.Pos(), "one of first, deep", "`merge` cannot be %q", text)
 				continue
 			}
-			d.Merge = e.Value.Text
+			d.Merge = v.Text()
 		default:
-			d.unknown(e, h.Key, []string{"order", "merge"})
+			d.unknown(key, section, []string{"order", "merge"})
 		}
 	}
 }
 
-func (d *Document) body(section document.Entry) {
-	for _, e := range d.expect(section, document.Map).Entries {
-		switch e.Key {
+func (d *Document) body(section document.Node) {
+	for key, v := range d.expect(d.section, section, document.Map).Entries() {
+		switch name := key.Text(); name {
 		case "fail_on_error":
-			d.Fail = e.Value
+			d.Fail = v.Value()
 		case "pre_message":
-			d.Pre = e.Value
+			d.Pre = v.Value()
 		case "post_message":
-			d.Post = e.Value
+			d.Post = v.Value()
 		case KeyJetFile:
-			if d.JetFile = e.Value; !e.Value.IsScalar() && e.Value.Kind != document.Null {
-				d.problems.Add(e.Value.Pos, "for example resources_jet_file: resources.jet", "`%s` must be text, not %s", e.Key, e.Value.Kind)
+			if d.JetFile = v.Value(); !v.IsScalar() && v.Kind() != document.Null {
+				d.problems.Add(v.Pos(), "for example resources_jet_file: resources.jet", "`%s` must be text, not %s", name, v.Kind())
 			}
 		case "resources":
-			d.Resources = d.expect(e, document.List).Items
+			d.Resources = d.expect(name, v, document.List)
 		default:
-			d.unknownInSection(e, section.Key)
+			d.unknownInSection(key)
 		}
 	}
-	if d.JetFile.Text != "" && len(d.Resources) > 0 {
+	if d.JetFile.Text != "" && d.Resources.Len() > 0 {
 		d.problems.Add(d.JetFile.Pos, "keep one of them", "`resources` and `%s` exclude each other", KeyJetFile)
 	}
 }
@@ -225,10 +225,10 @@ func ParseData(name string, data []byte, limit int64) (*Document, error) {
 		return nil, err
 	}
 	isDocument := false
-	for _, e := range root.Entries {
-		switch e.Key {
+	for key := range root.Entries() {
+		switch name := key.Text(); name {
 		case "muster", "ccm":
-			return nil, model.ProblemAt(e.Pos, "put it under `data:`, or remove it", "a source of data has no section `%s`", e.Key)
+			return nil, model.ProblemAt(key.Pos(), "put it under `data:`, or remove it", "a source of data has no section `%s`", name)
 		case "data", "hierarchy", "overrides":
 			isDocument = true
 		}

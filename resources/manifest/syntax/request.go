@@ -13,12 +13,12 @@ import (
 // places, for DecodeOne. The error is model.Problems.
 func ParseRequest(name string, data []byte) (model.EnsureRequest, document.Value, error) {
 	var none document.Value
-	root, err := readMapping(name, data, DefaultMaxBytes, "a request", "")
+	parsed, err := readMapping(name, data, DefaultMaxBytes, "a request", "")
 	if err != nil {
 		return model.EnsureRequest{}, none, err
 	}
-	r := request{root: root}
-	for _, e := range root.Entries {
+	r := request{root: parsed.Value()}
+	for _, e := range r.root.Entries {
 		r.field(e)
 	}
 	r.need("protocol", r.out.Protocol, "\"protocol\": \""+model.ProtocolEnsureRequest+"\"")

@@ -1,4 +1,4 @@
-package document
+package yamlread
 
 import (
 	"bytes"
@@ -67,7 +67,9 @@ func (b *blockScan) next(line []byte) (inside bool, head []int) {
 	if b.inside && !ends && (len(bytes.TrimSpace(line)) == 0 || spaces(line) > b.parent) {
 		return true, nil
 	}
-	head = blockHead.FindSubmatchIndex(line)
+	if bytes.ContainsAny(line, "|>") {
+		head = blockHead.FindSubmatchIndex(line)
+	}
 	if b.inside = head != nil; b.inside {
 		b.parent = blockParent(line, head[3])
 	}

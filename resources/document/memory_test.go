@@ -1,0 +1,71 @@
+package document_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/musterfleet/muster/resources/document"
+	"github.com/musterfleet/muster/testing/heap"
+)
+
+// repeated returns a text of about a megabyte: a part again and again, with its number.
+func repeated(part string) string {
+	var b strings.Builder
+	for i := 0; b.Len() < 1<<20; i++ {
+		b.WriteString(strings.ReplaceAll(part, "#", fmt.Sprintf("%05d", i)))
+	}
+
+	return b.String()
+}
+
+// shapes are documents of a megabyte that once took up to 140 times their size in
+// memory. maxTimes is how often their size they may take while they are read.
+var shapes = map[string]string{
+	"list of short maps":      "data:\n  x:\n" + repeated("  - {a: 1}\n"),
+	"list of short values":    "data:\n  x:\n" + repeated("  - a\n"),
+	"list of nothing":         repeated("-\n"),
+	"list over lists":         "data:\n" + repeated("  -\n    - a\n    - b\n"),
+	"flow collection":         "data:\n  x: [" + repeated("a,") + "a]\n",
+	"flow over lines":         "data:\n  x: [" + repeated("a,b,c,d,e,f,g,h,i,\n  ") + "a]\n",
+	"mapping of short values": "data:\n" + repeated(" a#: 1\n"),
+	"mapping of mappings":     "data:\n" + repeated(" a#:\n  b: 1\n  c: d\n"),
+	"two large mappings":      "data:\n" + repeated(" a#: 1\n") + "overrides:\n" + repeated(" a#: {}\n"),
+	"deep flow":               "data:\n x:\n" + repeated(" - "+strings.Repeat("[", 80)+strings.Repeat("]", 80)+"\n"),
+	"deep lists":              "data:\n x:\n" + repeated(" "+strings.Repeat("- ", 80)+"a\n"),
+	"long strings":            "data:\n x:\n" + repeated(" - "+strings.Repeat("abcdefghi, ", 1000)+"\n"),
+	"one text":                "data:\n x: |\n" + repeated("   abc, def: ghi\n"),
+	"escapes":                 "data:\n x:\n" + repeated(" - \"a\\n\"\n"),
+	"aliases":                 "data:\n x: &x {a: 1, b: 2, c: 3}\n y:\n" + repeated(" - *x # so that there are fewer\n"),
+	"merges":                  "data:\n x: &x {a: 1, b: 2, c: 3}\n y:\n" + repeated(" - <<: *x\n   b: 1 # so that there are fewer\n"),
+	"anchors":                 "data:\n x:\n" + repeated(" - &a# {a: 1}\n"),
+	"duplicate keys":          "data:\n" + repeated(" a: 1\n"),
+	"values of unknown tags":  "data:\n x:\n" + repeated(" - !a b\n"),
+	"mistake at the end":      "data:\n x:\n" + repeated(" - {a: 1}\n") + " - b: c: d\n",
+	"open at the end":         "data:\n x:\n" + repeated(" - {a: 1}\n") + " - \"b\n",
+	"a tab in a block":        "data:\n x:\n" + repeated(" - {a: 1}\n") + " - |\n  \ta\n",
+	"breaks of YAML 1.1":      "data:\n x:\n" + repeated(" - abc\u2028\n"),
+	"JSON list":               `{"data":{"x":[` + repeated(`{"a":1},`) + `1]}}`,
+	"JSON numbers":            `{"data":{"x":[` + repeated(`1,`) + `1]}}`,
+	"JSON mapping":            `{"data":{` + repeated(`"a#":1,`) + `"a":1}}`,
+	"JSON escapes":            `{"data":[` + repeated(`"a\n",`) + `1]}`,
+	"broken JSON":             `{"data":{"x":[` + repeated(`{"a":1},`),
+}
+
+const maxTimes = 10
+
+// TestMemory measures what each shape takes while it is read, beyond the document.
+func TestMemory(t *testing.T) {
+	for name, text := range shapes {
+		t.Run(name, func(t *testing.T) {
+			data := []byte(text)
+			var n document.Node
+			peak := heap.Peak(func() { n, _ = document.Parse("m.yaml", data, 16<<20) })
+			times := float64(peak) / float64(len(data))
+			t.Logf("%.1f times its size, %v", times, n.Kind())
+			if times > maxTimes {
+				t.Errorf("%.1f times its size", times)
+			}
+		})
+	}
+}

@@ -1,0 +1,206 @@
+package yamlread
+
+import (
+	"encoding/base64"
+	"strconv"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document/tree"
+)
+
+const (
+	// maxExpanded and maxExpandedBytes are what all aliases together may expand to.
+	maxExpanded      = 200_000
+	maxExpandedBytes = 64 << 20
+)
+
+// converter makes nodes of a tree of those of the parser.
+type converter struct {
+	tree.Texts
+	cursor   tree.Cursor
+	nodes    []tree.Node
+	restore  *strings.Replacer
+	problems model.Problems
+	// open are the anchored nodes being converted, to find an alias inside of what it names.
+	open map[*yaml.Node]bool
+	// aliases is how many aliases deep the conversion is.
+	aliases int
+	budget  *budget
+	// values counts those that were converted.
+	values int
+	// stopped reports whether a limit was hit: nothing further is converted.
+	stopped bool
+	// pieces are those that the nodes are of, nil for a whole document.
+	pieces []lines
+	// merges are what `<<` brings into the mapping that a piece is of.
+	merges []*yaml.Node
+}
+
+// budget is what the aliases of a document have expanded to, and how many values with
+// a name may still be kept: the parser does, for aliases.
+type budget struct{ values, bytes, kept int }
+
+func newConverter(s *tree.Source, restore *strings.Replacer, b *budget) *converter {
+	return &converter{Texts: tree.Texts{Source: s}, cursor: tree.NewCursor(s), restore: restore, budget: b}
+}
+
+// offset returns where a node begins.
+func (c *converter) offset(n *yaml.Node) uint32 {
+	return c.cursor.Seek(placeIn(c.pieces, n.Line, n.Column))
+}
+
+func (c *converter) pos(n *yaml.Node) model.Position {
+	line, column := placeIn(c.pieces, n.Line, n.Column)
+
+	return model.Position{File: c.Name, Line: line, Column: column}
+}
+
+func (c *converter) stop(n *yaml.Node, hint, format string, args ...any) {
+	c.stopped = true
+	c.problems.Add(c.pos(n), hint, format, args...)
+}
+
+// add appends a node without a value and returns its index.
+func (c *converter) add(n *yaml.Node) int {
+	c.nodes = append(c.nodes, tree.Node{At: c.offset(n)})
+
+	return len(c.nodes) - 1
+}
+
+// value appends what a node holds.
+func (c *converter) value(n *yaml.Node, depth int) {
+	switch {
+	case c.stopped:
+		c.add(n)
+		return
+	case depth > tree.MaxDepth:
+		c.stop(n, "", "nested deeper than %d levels", tree.MaxDepth)
+		c.add(n)
+		return
+	case c.aliases > 0 && !c.withinBudget(n):
+		c.add(n)
+		return
+	}
+	if c.values++; c.values > tree.MaxValues {
+		c.stopped = true
+		c.problems.Append(tree.TooMany(c.Name))
+	}
+	if n.Anchor != "" {
+		if c.open == nil {
+			c.open = map[*yaml.Node]bool{}
+		}
+		c.open[n] = true
+		defer delete(c.open, n)
+	}
+	if len(c.open) > 0 && c.aliases == 0 {
+		if c.budget.kept--; c.budget.kept == 0 {
+			c.stop(n, "name fewer with `&`", "too many values have names, or are within such")
+		}
+	}
+	switch n.Kind {
+	case yaml.AliasNode:
+		c.alias(n, depth)
+	case yaml.SequenceNode:
+		c.list(n, depth)
+	case yaml.MappingNode:
+		c.mapping(n, depth)
+	default:
+		c.scalar(n, c.add(n))
+	}
+}
+
+// withinBudget counts what aliases expand to; without it a few lines could
+// expand to billions of values.
+func (c *converter) withinBudget(n *yaml.Node) bool {
+	c.budget.values++
+	c.budget.bytes += len(n.Value)
+	if c.budget.values <= maxExpanded && c.budget.bytes <= maxExpandedBytes {
+		return true
+	}
+	c.stop(n, "", "the aliases of the document expand to too much: more than %d values or %d MiB", maxExpanded, maxExpandedBytes>>20)
+
+	return false
+}
+
+func (c *converter) alias(n *yaml.Node, depth int) {
+	if c.open[n.Alias] {
+		c.problems.Add(c.pos(n), "", "the alias `*%s` is inside of what it names", n.Value)
+		c.add(n)
+		return
+	}
+	c.aliases++
+	defer func() { c.aliases-- }()
+
+	c.value(n.Alias, depth)
+}
+
+func (c *converter) list(n *yaml.Node, depth int) {
+	i := c.add(n)
+	if n.Tag != "!!seq" {
+		c.badTag(n)
+	}
+	for _, item := range n.Content {
+		c.value(item, depth+1)
+	}
+	c.nodes[i].Kind, c.nodes[i].Size = tree.List, uint32(len(c.nodes)-i)
+}
+
+// scalar fills in a node that was added for n.
+func (c *converter) scalar(n *yaml.Node, i int) {
+	kind, text := tree.String, n.Value
+	tagged := n.Style&yaml.TaggedStyle != 0
+	switch n.Tag {
+	case "!!null":
+		kind, text = tree.Null, ""
+	case "!!bool":
+		kind = tree.Bool
+	case "!!int", "!!float":
+		kind = tree.Number
+	case "!!str", "!!timestamp", "!!merge":
+	case "!!binary":
+		text = c.binary(n)
+	default:
+		c.badTag(n)
+	}
+	if tagged && !tagFits(n.Tag, n.Value) {
+		c.problems.Add(c.pos(n), "", "%q is no %s", n.Value, n.Tag)
+	}
+	if c.restore != nil {
+		text = c.restore.Replace(text)
+	}
+	c.nodes[i].Kind = kind
+	c.SetText(&c.nodes[i], text)
+}
+
+func tagFits(tag, text string) bool {
+	var err error
+	switch tag {
+	case "!!int":
+		_, err = strconv.ParseInt(text, 0, 64)
+	case "!!float":
+		_, err = strconv.ParseFloat(text, 64)
+	case "!!bool":
+		_, err = strconv.ParseBool(text)
+	case "!!null":
+		return text == "" || text == "~" || strings.EqualFold(text, "null")
+	}
+
+	return err == nil
+}
+
+func (c *converter) binary(n *yaml.Node) string {
+	raw, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(n.Value), ""))
+	if err != nil {
+		c.problems.Add(c.pos(n), "", "`!!binary` does not hold base64: %v", err)
+		return n.Value
+	}
+
+	return string(raw)
+}
+
+func (c *converter) badTag(n *yaml.Node) {
+	c.problems.Add(c.pos(n), "remove the tag, or quote the text if it begins with `!`", "the tag `%s` has no meaning here", n.Tag)
+}

@@ -1,0 +1,113 @@
+package yamlread
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document/tree"
+)
+
+// yamlReader reads documents in YAML.
+type yamlReader struct {
+	name string
+	// restore undoes what was hidden from the parser, if any was.
+	restore *strings.Replacer
+}
+
+// Read reads a document in YAML; breaks reports whether it holds any of Breaks. ok
+// reports whether its syntax is right.
+func Read(name string, data []byte, breaks bool) (t *tree.Tree, problems model.Problems, ok bool) {
+	y := yamlReader{name: name}
+	if breaks {
+		data, y.restore = hideBreaks(data)
+	}
+
+	return y.read(asYAML11(data))
+}
+
+// read reads a document in pieces or as a whole. ok reports whether its syntax is
+// right, as it is or with the indentation of blocks written to their heads.
+func (y yamlReader) read(data []byte) (t *tree.Tree, problems model.Problems, ok bool) {
+	t, problems, ok = y.once(data)
+	if !ok {
+		if indented, changed := asIndented(data); changed {
+			if again, found, ok := y.once(indented); ok {
+				return again, found, ok
+			}
+		}
+	}
+
+	return t, problems, ok
+}
+
+func (y yamlReader) once(data []byte) (*tree.Tree, model.Problems, bool) {
+	s := tree.NewSource(y.name, string(data), true)
+	t, problems, err := readPieces(s, y.restore, data, pieceSize)
+	if err == nil {
+		return t, problems, true
+	}
+	if len(data) > pieceSize && countMarks(data) > wholeLimit(data) {
+		return nil, y.tooLarge(data, err), false
+	}
+
+	return y.whole(s, data)
+}
+
+// whole reads a document at once.
+func (y yamlReader) whole(s *tree.Source, data []byte) (*tree.Tree, model.Problems, bool) {
+	t := tree.New(s)
+	first, second, err := parse(data)
+	switch {
+	case err != nil:
+		t.Add(tree.Node{})
+		return t, model.Problems{syntaxProblem(y.name, data, err)}, false
+	case second != nil:
+		t.Add(tree.Node{})
+		at := model.Position{File: y.name, Line: second.Line, Column: second.Column}
+		return t, model.ProblemAt(at, "give each document a file of its own", "a second document begins here"), false
+	case first == nil:
+		t.Add(tree.Node{})
+		return t, nil, true
+	}
+	c := newConverter(s, y.restore, &budget{kept: wholeLimit(data)})
+	c.value(first, 0)
+	t.Others = c.Others
+	for _, n := range c.nodes {
+		t.Add(n)
+	}
+
+	return t, c.problems, true
+}
+
+// tooLarge is what is wrong with a document that cannot be read in pieces and is too
+// large to be read as a whole: its first mistake, where one is found.
+func (y yamlReader) tooLarge(data []byte, err error) model.Problems {
+	const hint = "write its large lists and mappings with an item or key at the beginning of each line"
+	failed := pieceError{piece: step{line: 1}, text: data}
+	dense := !errors.As(err, &failed) || errors.Is(err, errTooDense)
+	limit := wholeLimit(data)
+	text := failed.text
+	if dense {
+		text = text[:endOfMarks(text, limit)]
+	}
+	// What ends too early may only have been cut there.
+	if err := decodeNode(yaml.NewDecoder(bytes.NewReader(text)), &yaml.Node{}); err != nil && !errors.Is(err, io.EOF) && (!dense || readUntilError(text) < len(text)) {
+		problem := syntaxProblem(y.name, text, err)
+		problem.Pos.Line += failed.piece.line - 1
+		return model.Problems{problem}
+	}
+	if countMarks(data) > tree.MaxValues {
+		return model.Problems{tree.TooMany(y.name)}
+	}
+	at := model.Position{File: y.name, Line: failed.piece.line, Column: 1}
+	if dense {
+		return model.ProblemAt(at, hint+", or the document as JSON", "the value that begins here has more than %d values, too many to be read at once", limit)
+	}
+
+	return model.ProblemAt(at, hint, "from here on the document cannot be read in pieces, and it has more than %d values, too many to be read at once", limit)
+}

@@ -1,0 +1,56 @@
+package manifest_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/musterfleet/muster/resources"
+	"github.com/musterfleet/muster/resources/manifest"
+	"github.com/musterfleet/muster/testing/heap"
+)
+
+// repeated returns a text of about a megabyte: a part again and again, with its number.
+func repeated(part string) string {
+	var b strings.Builder
+	for i := 0; b.Len() < 1<<20; i++ {
+		b.WriteString(strings.ReplaceAll(part, "#", fmt.Sprintf("%05d", i)))
+	}
+
+	return b.String()
+}
+
+// TestMemoryOfChecking measures what a document takes while it is read and checked, in
+// times of its size. What data and resources take is more than what a document of
+// the shortest of them takes: docs/decisions/0020 has why.
+func TestMemoryOfChecking(t *testing.T) {
+	for name, tc := range map[string]struct {
+		text string
+		most float64
+	}{
+		"resources with a mistake":          {"muster:\n resources:\n" + repeated("  - file: [/srv/app/#: {x: 1}]\n"), 15},
+		"entries of no type":                {"muster:\n resources:\n" + repeated("  - x: 1\n"), 10},
+		"a broken expression":               {"muster:\n resources:\n" + repeated("  - file: [/srv/app/#: {content: \"${ x\"}]\n"), 15},
+		"data of short values":              {"data:\n" + repeated(" a#: 1\n") + "muster: {resources: []}\n", 20},
+		"a list of short values":            {"data:\n x:\n" + repeated("  - a\n") + "muster: {resources: []}\n", 10},
+		"overrides":                         {"overrides:\n" + repeated(" a#: {b: 1}\n") + "muster: {resources: []}\n", 10},
+		"files as they are, in a list":      {string(files(1 << 20 / 390)), 10},
+		"files of the shortest, one by one": {"muster:\n resources:\n" + repeated("  - file: [/a#: {owner: a, group: b, mode: \"1\"}]\n"), 40},
+	} {
+		t.Run(name, func(t *testing.T) {
+			data := []byte(tc.text)
+			l := manifest.NewLoader(manifest.Options{Types: resources.All()})
+			peak := heap.Peak(func() {
+				if doc, err := manifest.Parse("m.yaml", data); err == nil {
+					_, _ = l.Resolve(context.Background(), doc, manifest.Inputs{})
+				}
+			})
+			times := float64(peak) / float64(len(data))
+			t.Logf("%.1f times its size", times)
+			if times > tc.most {
+				t.Errorf("%.1f times its size", times)
+			}
+		})
+	}
+}
