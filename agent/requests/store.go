@@ -23,7 +23,7 @@ import (
 // within that is not executed again.
 const (
 	maxKnown = 10_000
-	keepFor  = 25 * time.Hour // longer than a request is valid, with clocks apart
+	keepFor  = 24*time.Hour + 30*time.Minute // longer than a request is valid, with clocks apart
 )
 
 // store are the ensure requests of the last day, on disk.

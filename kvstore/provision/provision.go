@@ -12,10 +12,10 @@ import (
 
 // The bounds of new streams, where Options leave them open.
 const (
-	defaultReportAge         = 7 * 24 * time.Hour
-	defaultReportBytes       = 1 << 30
-	defaultReportCount       = 240
-	defaultRegistrationBytes = 256 << 20
+	defaultReportAge      = 7 * 24 * time.Hour
+	defaultReportBytes    = 1 << 30
+	defaultReportCount    = 240
+	mostRegistrationBytes = 256 << 20
 )
 
 // Options are the sizes an operator chooses. Zero values mean the default for
@@ -33,8 +33,8 @@ type Options struct {
 	// StateMax bounds the state and the facts of a node, each. The default is 512
 	// KiB, also for a bucket without a bound.
 	StateMax int64
-	// RegistrationBytes bounds the stream of registrations, which every reader reads:
-	// 256 MiB, also where there was no bound.
+	// RegistrationBytes bounds the stream of registrations, which every reader reads: a
+	// quarter of ReportBytes, 256 MiB at most, also where there was no bound.
 	RegistrationBytes int64
 	// BundleBytes bounds the store of bundles; the default is no bound.
 	BundleBytes int64
@@ -48,7 +48,7 @@ func (o Options) withDefaults() Options {
 	o.ReportBytes = cmp.Or(o.ReportBytes, defaultReportBytes)
 	o.ReportCount = cmp.Or(o.ReportCount, defaultReportCount)
 	o.ReportMax = cmp.Or(o.ReportMax, kvstore.DefaultReportMax)
-	o.RegistrationBytes = cmp.Or(o.RegistrationBytes, defaultRegistrationBytes)
+	o.RegistrationBytes = cmp.Or(o.RegistrationBytes, min(o.ReportBytes/4, mostRegistrationBytes))
 	o.StateMax = cmp.Or(o.StateMax, kvstore.DefaultStateMax)
 
 	return o

@@ -48,7 +48,7 @@ func TestEntriesThatAreNotValid(t *testing.T) {
 		"mapped":       {func(e *model.RegisterEntry) { e.Address = "::ffff:0.0.0.0" }, "address", "`address` must be one that others reach it at, not \"::ffff:0.0.0.0\" (for example ${ Facts.network.primary.address })"},
 		"annotations":  {func(e *model.RegisterEntry) { e.Annotations = map[string]string{"a": strings.Repeat("x", 16<<10)} }, "annotations", "`annotations` have 16385 bytes, at most 16384 are allowed"},
 		"a long word":  {func(e *model.RegisterEntry) { e.Service = strings.Repeat("x", 129) }, "service", "`service` must be one word of letters, digits, - and _, at most 128, not \"" + strings.Repeat("x", 129) + "\""},
-		"a long host":  {func(e *model.RegisterEntry) { e.Address = strings.Repeat("x.", 130) + "x" }, "address", "`address` must be an IP address or a host name, not \"" + strings.Repeat("x.", 130) + "x\""},
+		"a long host":  {func(e *model.RegisterEntry) { e.Address = strings.Repeat("x.", 130) + "x" }, "address", "`address` must be an IP address or a host name, not \"" + strings.Repeat("x.", 130)[:199] + "… (63 more characters)"},
 		"a long label": {func(e *model.RegisterEntry) { e.Address = strings.Repeat("x", 64) + ".example" }, "address", "`address` must be an IP address or a host name, not \"" + strings.Repeat("x", 64) + ".example\""},
 		"two lines":    {func(e *model.RegisterEntry) { e.Annotations = map[string]string{"a": "x\n- exec: []"} }, "annotations", "`annotations` must be words of one line that can be printed, not \"a\": \"x\\n- exec: []\""},
 		"a terminal":   {func(e *model.RegisterEntry) { e.Annotations = map[string]string{"a\x1b[31m": "x"} }, "annotations", "`annotations` must be words of one line that can be printed, not \"a\\x1b[31m\": \"x\""},

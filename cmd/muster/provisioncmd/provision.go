@@ -45,7 +45,7 @@ func addInit(env *cli.Env, fleet *fisk.CmdClause) {
 	cli.Int(cmd.Flag("report-count", "Maximum number of reports of one node, of each kind and outcome (default: 240)").PlaceHolder("N"), &c.reportCount)
 	cmd.Flag("report-max", "Maximum size of one report (default: 64KiB)").PlaceHolder("SIZE").SetValue(size{&c.reportMax})
 	cmd.Flag("state-max", "Maximum size of the state of a node, and of its facts (default: 512KiB)").PlaceHolder("SIZE").SetValue(size{&c.stateMax})
-	cmd.Flag("registration-size", "Maximum size of all registrations (default: 256MiB)").PlaceHolder("SIZE").SetValue(size{&c.registrationSize})
+	cmd.Flag("registration-size", "Maximum size of all registrations (default: a quarter of that of reports, at most 256MiB)").PlaceHolder("SIZE").SetValue(size{&c.registrationSize})
 	cmd.Flag("bundle-size", "Maximum size of all bundles (default on creation: unlimited)").PlaceHolder("SIZE").SetValue(size{&c.bundleSize})
 	cmd.Flag("dry-run", "Show what would be done, and change nothing").UnNegatableBoolVar(&c.dryRun)
 	cmd.Flag("yes", "Do not ask for confirmation").Short('y').UnNegatableBoolVar(&c.yes)
