@@ -82,6 +82,7 @@ func (c *initCommand) run(ctx context.Context) error {
 	}
 	due := !cli.Noop(c.dryRun) && len(changes) > 0
 	if due {
+		c.warnReplicas()
 		if err := c.confirm(changes); err != nil {
 			return err
 		}
@@ -125,6 +126,13 @@ func (c *initCommand) validate() error {
 func (c *initCommand) warnShare(ctx context.Context, store provision.Provisioner) {
 	if node, all, err := store.Share(ctx); err == nil && all > 0 && 2*node > all {
 		c.Log.Warn("one node can fill more than half of the stream of reports: raise --report-size, or lower --report-count or --report-max", "node", node, "all", all)
+	}
+}
+
+// warnReplicas warns of what a server of today does to streams of several replicas.
+func (c *initCommand) warnReplicas() {
+	if c.replicas > 1 {
+		c.Log.Warn("whoever may write to a stream of several replicas can end it, up to nats-server 2.15.2: see docs/security.md", "replicas", c.replicas)
 	}
 }
 
