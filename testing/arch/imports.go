@@ -99,6 +99,7 @@ func rooms() []room {
 		{folder: "kvstore", alone: true, may: []string{"model", "kvstore/answer", "kvstore/connect"}, tests: []string{"kvstore/..."}},
 		{folder: "kvstore/answer", may: []string{"model"}},
 		{folder: "kvstore/connect"},
+		{folder: "kvstore/scan", may: []string{"kvstore", "kvstore/answer"}},
 		{folder: "agent", alone: true, may: []string{"model/...", "agent/...", "resources/...", "schemas"}, tests: []string{"kvstore/..."}},
 		{folder: "agent/assignments/bundles", may: []string{"model", "resources/host/..."}},
 		{folder: "agent/tasks"},
@@ -122,7 +123,7 @@ func rooms() []room {
 		all = append(all, room{folder: "cmd/muster/" + name, may: append([]string{"model/...", "resources/...", "kvstore/...", "schemas", "cmd/muster/cli", "cmd/muster/print"}, more...)})
 	}
 	for _, name := range kvstoreRooms {
-		all = append(all, room{folder: "kvstore/" + name, may: []string{"model/...", "kvstore", "kvstore/answer"}, tests: []string{"kvstore/..."}})
+		all = append(all, room{folder: "kvstore/" + name, may: []string{"model/...", "kvstore", "kvstore/answer", "kvstore/scan"}, tests: []string{"kvstore/..."}})
 	}
 	for _, name := range agentRooms {
 		all = append(all, room{folder: "agent/" + name, may: []string{"model/...", "agent/tasks", "agent/bounds", "resources/..."}})
