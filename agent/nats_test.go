@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/agent"
-	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/connect"
 	"github.com/musterfleet/muster/kvstore/nodes"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/kvstore/reports"
@@ -56,7 +56,7 @@ func TestWithARealServer(t *testing.T) {
 
 	var running *agent.Agent
 	connected := make(chan struct{}, 100)
-	conn, err := kvstore.Dial(t.Context(), kvstore.ConnectOptions{Servers: []string{server.URL()}, RetryOnFailedConnect: true, OnStatus: func(s kvstore.ConnectionStatus) {
+	conn, err := connect.Dial(t.Context(), connect.Options{Servers: []string{server.URL()}, RetryOnFailedConnect: true, OnStatus: func(s connect.Status) {
 		if s.Connected {
 			connected <- struct{}{}
 		}

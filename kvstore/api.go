@@ -47,15 +47,6 @@ func (a API) DirectGet(stream, subject string) string {
 	return a.Subject("DIRECT.GET", stream, subject)
 }
 
-// apiAt returns the API with a prefix or in a domain; empty for neither.
-func apiAt(prefix, domain string) API {
-	if prefix == "" && domain != "" {
-		prefix = "$JS." + domain + ".API"
-	}
-
-	return API(strings.TrimSuffix(prefix, "."))
-}
-
 // apis are the places where JetStream may be asked.
 type apis struct {
 	mu sync.Mutex

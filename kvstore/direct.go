@@ -40,7 +40,7 @@ func (s *Store) Value(ctx context.Context, stream, subject string) (Message, err
 // wildcard. The error wraps model.ErrNotFound when there is none, and
 // answer.ErrWrong. A replica that lags may answer with an older one.
 func (s *Store) Last(ctx context.Context, stream, subject string) (Message, error) {
-	err := s.bind(ctx, stream)
+	err := s.Bind(ctx, stream)
 	var m Message
 	if err == nil {
 		var reply *nats.Msg

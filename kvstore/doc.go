@@ -1,5 +1,5 @@
-// Package kvstore connects to NATS, names every bucket, stream, key and subject
-// of a fleet, and reads them with and without a consumer. The packages below it
-// each have one bucket or stream, or one thing that is done with them; they do
-// not know each other. No other package imports jetstream, micro and jsm.go.
+// Package kvstore names every bucket, stream, key and subject of a fleet on NATS,
+// and reads and writes them. The packages below it each have one bucket or stream,
+// or one thing that is done with them, and know of each other at most connect,
+// answer and scan. No other package imports jetstream, micro and jsm.go.
 package kvstore

@@ -65,10 +65,10 @@ func newBinding(n Names) binding {
 	return b
 }
 
-// bind checks the formats of the fleet, once for each connection, before a stream
+// Bind checks the formats of the fleet, once for each connection, before a stream
 // of the fleet is read or written. The error wraps ErrFormat. A server that does not
 // answer changes nothing of what is known.
-func (s *Store) bind(ctx context.Context, stream string) error {
+func (s *Store) Bind(ctx context.Context, stream string) error {
 	if !s.binding.own[stream] {
 		if _, found := s.API(); !found {
 			_ = s.bindAll(ctx) // which finds it

@@ -28,7 +28,7 @@ func (s *Store) Subjects(ctx context.Context, stream, filter string) (Listing, e
 	failed := func(err error) (Listing, error) {
 		return Listing{}, fmt.Errorf("list %s of %s: %w", filter, stream, s.refused.count(err))
 	}
-	if err := s.bind(ctx, stream); err != nil {
+	if err := s.Bind(ctx, stream); err != nil {
 		return failed(err)
 	}
 	out := Listing{Subjects: map[string]bool{}}

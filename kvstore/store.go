@@ -7,6 +7,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/musterfleet/muster/kvstore/connect"
 )
 
 // ErrNotProvisioned is a bucket or stream that is missing or not configured as
@@ -33,17 +35,17 @@ type Store struct {
 // node can start while NATS is away. Where JetStream is asked is found later.
 func New(nc *nats.Conn, prefix string) (*Store, error) { return newStore(nc, prefix, "") }
 
-// Open connects to NATS as Dial does and returns the store of a fleet; close its
+// Open connects to NATS as connect.Dial does and returns the store of a fleet; close its
 // connection after use.
-func Open(ctx context.Context, o ConnectOptions, prefix string) (*Store, error) {
+func Open(ctx context.Context, o connect.Options, prefix string) (*Store, error) {
 	if _, err := NewNames(prefix); err != nil {
 		return nil, err
 	}
-	nc, api, err := dial(ctx, o)
+	nc, api, err := connect.DialAPI(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	s, err := newStore(nc, prefix, api)
+	s, err := newStore(nc, prefix, API(api))
 	if err != nil {
 		nc.Close()
 	}
@@ -82,6 +84,15 @@ func (s *Store) Away() error {
 	default:
 		return nil
 	}
+}
+
+// CheckServer checks the server that the store is connected to.
+func (s *Store) CheckServer() error {
+	if !s.nc.IsConnected() {
+		return nil
+	}
+
+	return connect.CheckServer(s.nc.ConnectedServerVersion())
 }
 
 // Conn returns the connection.

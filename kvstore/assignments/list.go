@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/scan"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
 )
@@ -56,7 +57,7 @@ func (s Bucket) entries(ctx context.Context, families []string, headersOnly bool
 	}
 	cfg := jetstream.OrderedConsumerConfig{FilterSubjects: filters, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, HeadersOnly: headersOnly}
 	var all []model.Entry
-	for m, err := range s.store.Scan(ctx, kvstore.KVStream(bucket), cfg, false) {
+	for m, err := range scan.Stream(ctx, s.store, kvstore.KVStream(bucket), cfg, false) {
 		if err != nil {
 			return nil, err
 		}
@@ -104,7 +105,7 @@ func (s Bucket) History(ctx context.Context, key string) ([]model.Entry, error) 
 	}
 	var all []model.Entry
 	cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{kvstore.KVSubject(bucket, key)}}
-	for m, err := range s.store.Scan(ctx, kvstore.KVStream(bucket), cfg, false) {
+	for m, err := range scan.Stream(ctx, s.store, kvstore.KVStream(bucket), cfg, false) {
 		if err != nil {
 			return nil, err
 		}

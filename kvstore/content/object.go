@@ -18,6 +18,7 @@ import (
 
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/answer"
+	"github.com/musterfleet/muster/kvstore/scan"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -47,7 +48,7 @@ func (s Store) Object(ctx context.Context, bucket, name string) (io.ReadCloser, 
 func (s Store) open(ctx context.Context, info *jetstream.ObjectInfo) io.ReadCloser {
 	parts := func(func(kvstore.Message, error) bool) {}
 	if info.Chunks > 0 {
-		parts = s.store.DirectAll(ctx, kvstore.ObjectStream(info.Bucket), "$O."+info.Bucket+".C."+info.NUID, chunkBatch)
+		parts = scan.Direct(ctx, s.store, kvstore.ObjectStream(info.Bucket), "$O."+info.Bucket+".C."+info.NUID, chunkBatch)
 	}
 	next, stop := iter.Pull2(parts)
 

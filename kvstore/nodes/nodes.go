@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/scan"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -111,7 +112,7 @@ func (b Bucket) Nodes(ctx context.Context) ([]model.Node, error) {
 	cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{n.NodeState("*")}, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy}
 	var all []model.Node
 	var failed []error
-	for m, err := range b.store.Scan(ctx, b.stream(), cfg, false) {
+	for m, err := range scan.Stream(ctx, b.store, b.stream(), cfg, false) {
 		if err == nil && m.Deleted() {
 			continue
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/scan"
 )
 
 // floodWindow is the time within which a node that fills one of its subjects floods:
@@ -37,7 +38,7 @@ func (s Stream) Flooding(ctx context.Context) (map[string]string, error) {
 	since := time.Now().Add(-floodWindow)
 	cfg := jetstream.OrderedConsumerConfig{HeadersOnly: true, DeliverPolicy: jetstream.DeliverByStartTimePolicy, OptStartTime: &since}
 	counts := map[string]int64{}
-	for m, err := range s.store.Scan(ctx, n.Reports(), cfg, false) {
+	for m, err := range scan.Stream(ctx, s.store, n.Reports(), cfg, false) {
 		if err != nil {
 			return nil, err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -32,7 +33,7 @@ func (l *loop) compareAll(ctx context.Context, due []*part) map[*part]error {
 	empty := len(found) == 0
 	for _, p := range l.parts {
 		// What another family has is in the bucket too, as far as is known.
-		empty = empty && (p.newest == mark{} || isIn(due, p))
+		empty = empty && (p.newest == mark{} || slices.Contains(due, p))
 	}
 	for _, p := range due {
 		if failed[p] != nil {
@@ -45,16 +46,6 @@ func (l *loop) compareAll(ctx context.Context, due []*part) map[*part]error {
 	}
 
 	return failed
-}
-
-func isIn(parts []*part, p *part) bool {
-	for _, other := range parts {
-		if other == p {
-			return true
-		}
-	}
-
-	return false
 }
 
 // heads reads the newest message of each family that has one, all at once: one
@@ -100,7 +91,7 @@ func (l *loop) compare(ctx context.Context, p *part, newest kvstore.Message, emp
 		p.newest, p.gone = mark{}, nil
 		return nil
 	}
-	if p.newest != (mark{}) && p.newest == markOf(newest) && p.unlisted < listEvery-1 && !l.lacks(p) {
+	if p.newest != (mark{}) && p.newest == markOf(newest) && p.unlisted < listEvery-1 && !l.parts.lacks(p, l.missing) {
 		p.unlisted++
 		return nil
 	}
@@ -135,17 +126,6 @@ func (l *loop) compare(ctx context.Context, p *part, newest kvstore.Message, emp
 	}
 
 	return nil
-}
-
-// lacks reports whether a key of a family is missing.
-func (l *loop) lacks(p *part) bool {
-	for key := range l.missing {
-		if l.partOf(key) == p {
-			return true
-		}
-	}
-
-	return false
 }
 
 // due returns the keys of a family that must be read: all that are listed or in

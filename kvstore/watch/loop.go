@@ -28,7 +28,7 @@ type loop struct {
 	wake    func([]string)
 
 	// parts are how far it is with each family, in their order.
-	parts []*part
+	parts parts
 	// missing are the keys in force that the bucket lacks, and since when.
 	missing missing
 	// completed reports that a family became complete since the listener was last woken.
@@ -37,44 +37,8 @@ type loop struct {
 	reported string
 }
 
-// part is how far a loop is with one family. What one family lacks does not hold
-// up the others.
-type part struct {
-	family string
-	// at is when it is compared with the bucket.
-	at    time.Time
-	retry time.Duration
-	// complete reports whether everything of it was known once.
-	complete bool
-	err      error
-	// newest is its last message when all of it was last read, gone are the keys that
-	// were deleted then.
-	newest mark
-	gone   map[string]bool
-	// unlisted counts the audits since it was last listed.
-	unlisted int
-}
-
-// mark identifies a stored message, also by its time: a bucket that
-// was recreated counts from 1 again.
-type mark struct {
-	sequence uint64
-	time     int64
-}
-
-func markOf(m kvstore.Message) mark {
-	if m.Sequence == 0 {
-		return mark{}
-	}
-
-	return mark{sequence: m.Sequence, time: m.Time.UnixNano()}
-}
-
 func newLoop(s *kvstore.Store, o Options, families []string, t *table) *loop {
-	l := &loop{store: s, o: o, bucket: bucket(s.Names().Manifests()), table: t, pending: newPending(), missing: missing{}}
-	for _, family := range families {
-		l.parts = append(l.parts, &part{family: family, at: time.Now(), retry: o.Retry})
-	}
+	l := &loop{store: s, o: o, bucket: bucket(s.Names().Manifests()), table: t, pending: newPending(), parts: newParts(families, o.Retry), missing: missing{}}
 	_, l.reported = t.takeChanged()
 
 	return l
@@ -100,7 +64,7 @@ func (l *loop) run(ctx context.Context, wake func([]string)) error {
 		case <-ctx.Done():
 		case <-l.pending.came:
 		case <-connected:
-			l.reconnected()
+			l.parts.soon(l.spread)
 		case <-time.After(time.Until(l.next())):
 			err = l.step(ctx)
 		}
@@ -146,31 +110,12 @@ func (l *loop) spread() time.Duration {
 
 // next returns when there is something to do.
 func (l *loop) next() time.Time {
-	at := l.parts[0].at
-	for _, p := range l.parts {
-		if p.at.Before(at) {
-			at = p.at
-		}
-	}
+	at := l.parts.next()
 	if due, ok := l.pending.next(); ok && due.Before(at) {
 		at = due
 	}
 
 	return at
-}
-
-// reconnected plans to compare with the bucket soon: what was announced
-// meanwhile is lost.
-func (l *loop) reconnected() {
-	for _, p := range l.parts {
-		soon := time.Now()
-		if p.complete {
-			soon = soon.Add(l.spread())
-		}
-		if soon.Before(p.at) {
-			p.at = soon
-		}
-	}
 }
 
 // step does what is due, and wakes whoever listens. The error is that of a closed
@@ -181,13 +126,7 @@ func (l *loop) step(ctx context.Context) error {
 	}
 	now := time.Now()
 	l.readDue(ctx, now)
-	var due []*part
-	for _, p := range l.parts {
-		if !p.at.After(now) {
-			due = append(due, p)
-		}
-	}
-	if len(due) > 0 {
+	if due := l.parts.due(now); len(due) > 0 {
 		l.catchUp(ctx, due)
 	}
 	if ctx.Err() == nil {
@@ -202,7 +141,7 @@ func (l *loop) step(ctx context.Context) error {
 func (l *loop) readDue(ctx context.Context, now time.Time) {
 	failed := map[*part]error{}
 	for key, sequence := range l.pending.take(now) {
-		p := l.partOf(key)
+		p := l.parts.of(key)
 		if failed[p] == nil {
 			failed[p] = l.readKey(ctx, key, sequence)
 		}
@@ -216,13 +155,6 @@ func (l *loop) readDue(ctx context.Context, now time.Time) {
 		}
 	}
 	l.settle()
-}
-
-// partOf returns the family that a key is below, also one of another form.
-func (l *loop) partOf(key string) *part {
-	i := slices.IndexFunc(l.parts, func(p *part) bool { return strings.HasPrefix(key, p.family+".") })
-
-	return l.parts[max(i, 0)] // nothing else is subscribed to
 }
 
 // catchUp compares families with the bucket and plans the next time.
@@ -243,7 +175,7 @@ func (l *loop) catchUp(ctx context.Context, due []*part) {
 		p.complete = true
 	}
 	for key, since := range l.missing {
-		if p, again := l.partOf(key), since.Add(l.o.Gone); again.Before(p.at) {
+		if p, again := l.parts.of(key), since.Add(l.o.Gone); again.Before(p.at) {
 			p.at = again
 		}
 	}
@@ -265,16 +197,7 @@ func (l *loop) subscribeAgain(ctx context.Context) {
 
 // settle updates Sync by the state of the families.
 func (l *loop) settle() {
-	var known []string
-	var failed []error
-	for _, p := range l.parts {
-		if p.complete {
-			known = append(known, p.family)
-		}
-		if p.err != nil {
-			failed = append(failed, p.err)
-		}
-	}
+	known, failed := l.parts.state()
 	refused, first := l.store.Refused(), false
 	l.table.update(func(s *model.Sync) {
 		first = s.Refused == 0 && refused > 0

@@ -31,7 +31,7 @@ func (l *loop) readKey(ctx context.Context, key string, sequence uint64) error {
 		case last && found && (!known || !older(m, before)):
 			// What was announced is not there: the announcement is wrong, or the audit finds it.
 			l.put(key, m)
-			l.partOf(key).newest = mark{}
+			l.parts.of(key).newest = mark{}
 			return true, nil
 		// What was kept before is not worth waiting for.
 		case last || !found && known && before.stream.IsZero():
@@ -64,7 +64,7 @@ func (l *loop) behind(ctx context.Context, key string, found bool) error {
 	if !known {
 		// Announced and gone again, or still on its way to the replica that answers:
 		// the next audit finds it.
-		l.partOf(key).newest = mark{}
+		l.parts.of(key).newest = mark{}
 		return nil
 	}
 	subject := l.bucket.subject(key)
@@ -75,11 +75,11 @@ func (l *loop) behind(ctx context.Context, key string, found bool) error {
 	switch {
 	case found || !h.stream.Equal(listed.Created) || listed.Last < h.Revision:
 		if found {
-			l.partOf(key).newest = mark{}
+			l.parts.of(key).newest = mark{}
 		}
 		l.keep(key, h)
 	case listed.Subjects[subject]:
-		l.partOf(key).newest = mark{} // the replica that answered lags
+		l.parts.of(key).newest = mark{} // the replica that answered lags
 	case l.missing.gone(key, time.Now(), l.o.Gone):
 		delete(l.missing, key)
 		l.table.drop(key)

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/connect"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/kvstore/watch"
 	"github.com/musterfleet/muster/model"
@@ -363,7 +364,7 @@ func TestWatchStartsWithoutAServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	srv.Stop()
-	nc, err := kvstore.Dial(t.Context(), kvstore.ConnectOptions{Servers: []string{srv.URL()}, RetryOnFailedConnect: true})
+	nc, err := connect.Dial(t.Context(), connect.Options{Servers: []string{srv.URL()}, RetryOnFailedConnect: true})
 	if err != nil {
 		t.Fatal(err)
 	}

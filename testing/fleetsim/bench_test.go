@@ -10,7 +10,7 @@ import (
 
 	"github.com/nats-io/jsm.go"
 
-	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/connect"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/testing/fleetsim"
 	"github.com/musterfleet/muster/testing/kvtest"
@@ -19,7 +19,7 @@ import (
 // admin connects the administrator, and provisions.
 func admin(b *testing.B, u fleetsim.Users) *kvtest.Store {
 	b.Helper()
-	nc, err := kvstore.Dial(b.Context(), u.Options(""))
+	nc, err := connect.Dial(b.Context(), u.Options(""))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -164,7 +164,7 @@ func BenchmarkReload(b *testing.B) {
 		u.Server.Reload(b, config)
 		for {
 			ctx, cancel := context.WithTimeout(b.Context(), 10*time.Second)
-			nc, err := kvstore.Dial(ctx, u.Options(names[1000+i]))
+			nc, err := connect.Dial(ctx, u.Options(names[1000+i]))
 			cancel()
 			if err == nil {
 				nc.Close()

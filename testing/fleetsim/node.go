@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/connect"
 	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/kvstore/watch"
 	"github.com/musterfleet/muster/model"
@@ -40,7 +41,7 @@ const connecting = 64
 
 // Join connects nodes, each as its agent does, and returns when all of them know
 // what is assigned to them. They leave with the test.
-func Join(tb testing.TB, names []string, connect func(node string) kvstore.ConnectOptions, o Options) []*Node {
+func Join(tb testing.TB, names []string, options func(node string) connect.Options, o Options) []*Node {
 	tb.Helper()
 	nodes := make([]*Node, len(names))
 	errs := make([]error, len(names))
@@ -55,7 +56,7 @@ func Join(tb testing.TB, names []string, connect func(node string) kvstore.Conne
 		slots <- struct{}{}
 		joining.Go(func() {
 			defer func() { <-slots }()
-			nodes[i], errs[i] = join(ctx, &running, name, connect(name), o)
+			nodes[i], errs[i] = join(ctx, &running, name, options(name), o)
 		})
 	}
 	joining.Wait()
@@ -67,8 +68,8 @@ func Join(tb testing.TB, names []string, connect func(node string) kvstore.Conne
 }
 
 // join connects one node and waits for its first look at its assignments.
-func join(ctx context.Context, running *sync.WaitGroup, name string, connect kvstore.ConnectOptions, o Options) (*Node, error) {
-	store, nc, err := dial(ctx, name, connect)
+func join(ctx context.Context, running *sync.WaitGroup, name string, options connect.Options, o Options) (*Node, error) {
+	store, nc, err := dial(ctx, name, options)
 	if err != nil {
 		return nil, err
 	}
@@ -109,13 +110,13 @@ func join(ctx context.Context, running *sync.WaitGroup, name string, connect kvs
 	}
 }
 
-func dial(ctx context.Context, name string, connect kvstore.ConnectOptions) (*kvstore.Store, *nats.Conn, error) {
+func dial(ctx context.Context, name string, options connect.Options) (*kvstore.Store, *nats.Conn, error) {
 	names, err := kvstore.NewNames("")
 	if err != nil {
 		return nil, nil, err
 	}
-	connect.InboxPrefix = names.InboxPrefix(name)
-	nc, err := kvstore.Dial(ctx, connect)
+	options.InboxPrefix = names.InboxPrefix(name)
+	nc, err := connect.Dial(ctx, options)
 	if err != nil {
 		return nil, nil, err
 	}

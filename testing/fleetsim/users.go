@@ -6,7 +6,7 @@ import (
 
 	"github.com/nats-io/jwt/v2"
 
-	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/connect"
 	"github.com/musterfleet/muster/kvstore/permissions"
 	"github.com/musterfleet/muster/testing/kvtest"
 )
@@ -15,7 +15,7 @@ import (
 type Users struct {
 	Server *Server
 	// Options returns how a node connects; the administrator is the empty name.
-	Options func(node string) kvstore.ConnectOptions
+	Options func(node string) connect.Options
 }
 
 // Names returns the names of some nodes.
@@ -38,8 +38,8 @@ func ByJWT(tb testing.TB, nodes []string, groups ...string) Users {
 	}
 	srv := StartServer(tb, issuer.Config)
 
-	return Users{Server: srv, Options: func(node string) kvstore.ConnectOptions {
-		return kvstore.ConnectOptions{Servers: []string{srv.URL(tb)}, Creds: files[node]}
+	return Users{Server: srv, Options: func(node string) connect.Options {
+		return connect.Options{Servers: []string{srv.URL(tb)}, Creds: files[node]}
 	}}
 }
 
@@ -48,8 +48,8 @@ func ByConfig(tb testing.TB, nodes []string, groups ...string) Users {
 	tb.Helper()
 	srv := StartServer(tb, Config(tb, nodes, groups...))
 
-	return Users{Server: srv, Options: func(node string) kvstore.ConnectOptions {
-		o := kvstore.ConnectOptions{Servers: []string{srv.URL(tb)}, User: node, Password: node}
+	return Users{Server: srv, Options: func(node string) connect.Options {
+		o := connect.Options{Servers: []string{srv.URL(tb)}, User: node, Password: node}
 		if node == "" {
 			o.User, o.Password = "admin", "admin"
 		}

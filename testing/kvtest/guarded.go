@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nkeys"
 
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/connect"
 	"github.com/musterfleet/muster/kvstore/permissions"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/testing/natstest"
@@ -131,8 +132,8 @@ func (g Guarded) byPassword(t *testing.T, config string) Guarded {
 	t.Helper()
 	srv := natstest.Start(t, natstest.WithConfig(config))
 
-	return g.guard(t, srv, srv.Connect(t, nats.UserInfo("admin", "admin")), func(_ *testing.T, name string) kvstore.ConnectOptions {
-		return kvstore.ConnectOptions{Servers: []string{fmt.Sprintf("nats://%s:%s@127.0.0.1:%d", name, name, srv.Port())}}
+	return g.guard(t, srv, srv.Connect(t, nats.UserInfo("admin", "admin")), func(_ *testing.T, name string) connect.Options {
+		return connect.Options{Servers: []string{fmt.Sprintf("nats://%s:%s@127.0.0.1:%d", name, name, srv.Port())}}
 	})
 }
 
@@ -143,8 +144,8 @@ func ByJWT(t *testing.T) Guarded {
 	config, creds := AccountsJWT(t)
 	srv := natstest.Start(t, natstest.WithConfig(config))
 
-	return Guarded{API: kvstore.JoinedAPI}.guard(t, srv, srv.Connect(t, nats.UserCredentials(creds["admin"])), func(_ *testing.T, name string) kvstore.ConnectOptions {
-		return kvstore.ConnectOptions{Servers: []string{srv.URL()}, Creds: creds[name]}
+	return Guarded{API: kvstore.JoinedAPI}.guard(t, srv, srv.Connect(t, nats.UserCredentials(creds["admin"])), func(_ *testing.T, name string) connect.Options {
+		return connect.Options{Servers: []string{srv.URL()}, Creds: creds[name]}
 	})
 }
 
@@ -215,7 +216,7 @@ func (i Issuer) Credentials(t testing.TB, account, name string, p jwt.Permission
 }
 
 // guard provisions a server as its administrator.
-func (g Guarded) guard(t *testing.T, srv *natstest.Server, admin *nats.Conn, options func(*testing.T, string) kvstore.ConnectOptions) Guarded {
+func (g Guarded) guard(t *testing.T, srv *natstest.Server, admin *nats.Conn, options func(*testing.T, string) connect.Options) Guarded {
 	t.Helper()
 	store, err := Of(admin, "")
 	if err != nil {
@@ -230,12 +231,12 @@ func (g Guarded) guard(t *testing.T, srv *natstest.Server, admin *nats.Conn, opt
 		o := options(t, user)
 		o.InboxPrefix = store.Names().InboxPrefix(user)
 		// A user that does all of its job is refused nothing.
-		o.OnStatus = func(s kvstore.ConnectionStatus) {
+		o.OnStatus = func(s connect.Status) {
 			if errors.Is(s.Err, nats.ErrPermissionViolation) {
 				t.Errorf("%s: %v", user, s.Err)
 			}
 		}
-		nc, err := kvstore.Dial(t.Context(), o)
+		nc, err := connect.Dial(t.Context(), o)
 		if err != nil {
 			t.Fatal(err)
 		}

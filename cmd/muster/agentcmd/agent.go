@@ -25,6 +25,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/connect"
 	"github.com/musterfleet/muster/kvstore/content"
 	"github.com/musterfleet/muster/kvstore/nodes"
 	"github.com/musterfleet/muster/kvstore/registrations"
@@ -36,8 +37,8 @@ import (
 	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/host/facts"
-	"github.com/musterfleet/muster/resources/host/state"
 	"github.com/musterfleet/muster/resources/host/files"
+	"github.com/musterfleet/muster/resources/host/state"
 	"github.com/musterfleet/muster/resources/host/trust"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/manifest/source"
@@ -213,13 +214,13 @@ func NewNode(ctx context.Context, types resource.Types, log *slog.Logger, config
 	if config.NATS.User != "" {
 		who = "user " + config.NATS.User + " or the password"
 	}
-	connect := kvstore.ConnectOptions{
+	reach := connect.Options{
 		Context: config.NATS.Context, Servers: config.NATS.Servers, Creds: config.NATS.Creds, NKey: config.NATS.NKey, User: config.NATS.User, PasswordFile: config.NATS.PasswordFile,
 		TLSCA: config.NATS.TLSCA, TLSCert: config.NATS.TLSCert, TLSKey: config.NATS.TLSKey,
 		Name: "muster agent " + config.Node, InboxPrefix: names.InboxPrefix(config.Node), APIPrefix: config.NATS.APIPrefix, RetryOnFailedConnect: true,
 		OnStatus: (&connectionLog{log: log, connected: connected, who: who, denied: map[string]bool{}}).status,
 	}
-	store, err := kvstore.Open(ctx, connect, config.Prefix)
+	store, err := kvstore.Open(ctx, reach, config.Prefix)
 	if err != nil {
 		return nil, err
 	}
@@ -251,7 +252,7 @@ type connectionLog struct {
 	before, lost bool
 }
 
-func (l *connectionLog) status(s kvstore.ConnectionStatus) {
+func (l *connectionLog) status(s connect.Status) {
 	switch {
 	case errors.Is(s.Err, nats.ErrPermissionViolation):
 		if !l.denied[s.Err.Error()] {

@@ -13,7 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/cmd/muster/print"
-	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/connect"
 )
 
 // TestRefusalsAreNotConnections: what is refused while connected is logged once, as that.
@@ -23,12 +23,12 @@ func TestRefusalsAreNotConnections(t *testing.T) {
 	l := &connectionLog{log: print.NewLogger(&out, "text", slog.LevelInfo), connected: connected, denied: map[string]bool{}}
 	violation := fmt.Errorf(`%w: Permissions Violation for Publish to "x"`, nats.ErrPermissionViolation)
 	for range 3 {
-		l.status(kvstore.ConnectionStatus{Connected: true, Err: violation})
+		l.status(connect.Status{Connected: true, Err: violation})
 	}
 	if got := out.String(); strings.Contains(got, "connected to NATS") || strings.Count(got, "permission denied") != 1 || len(connected) != 0 {
 		t.Errorf("logged %s", got)
 	}
-	l.status(kvstore.ConnectionStatus{Connected: true, Server: "nats://x"})
+	l.status(connect.Status{Connected: true, Server: "nats://x"})
 	if got := out.String(); !strings.Contains(got, "connected to NATS") || len(connected) != 1 {
 		t.Errorf("logged %s", got)
 	}
@@ -38,9 +38,9 @@ func TestRefusalsAreNotConnections(t *testing.T) {
 func TestAnOutageIsLoggedOnce(t *testing.T) {
 	var out bytes.Buffer
 	l := &connectionLog{log: print.NewLogger(&out, "text", slog.LevelInfo), connected: make(chan struct{}, 1), denied: map[string]bool{}}
-	refused := kvstore.ConnectionStatus{Err: errors.New("dial tcp: connection refused")}
-	up := kvstore.ConnectionStatus{Connected: true, Server: "nats://x"}
-	for _, s := range []kvstore.ConnectionStatus{refused, refused, up, {Err: io.EOF}, refused, refused, up, {}, refused} {
+	refused := connect.Status{Err: errors.New("dial tcp: connection refused")}
+	up := connect.Status{Connected: true, Server: "nats://x"}
+	for _, s := range []connect.Status{refused, refused, up, {Err: io.EOF}, refused, refused, up, {}, refused} {
 		l.status(s)
 	}
 	var got []string

@@ -13,7 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/cmd/muster/print"
-	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/connect"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/neterr"
 	"github.com/musterfleet/muster/resources/engine"
@@ -108,7 +108,7 @@ func Report(w io.Writer, err error) int {
 // libraries have for common ones.
 func Plain(err error) string {
 	text := neterr.Words(err)
-	if errors.Is(err, kvstore.ErrConnect) && errors.Is(err, io.EOF) {
+	if errors.Is(err, connect.ErrConnect) && errors.Is(err, io.EOF) {
 		text = strings.Replace(text, io.EOF.Error(), neterr.Words(io.EOF), 1)
 	}
 	for _, known := range []struct {

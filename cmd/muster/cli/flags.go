@@ -12,7 +12,7 @@ import (
 
 	"github.com/choria-io/fisk"
 
-	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/connect"
 	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/engine"
 )
@@ -29,7 +29,7 @@ const envPassword = "NATS_PASSWORD"
 // Flags are the global flags.
 type Flags struct {
 	LogLevel, LogFormat, StateDir, ConfigDir, Prefix string
-	Connect                                          kvstore.ConnectOptions
+	Connect                                          connect.Options
 }
 
 // ConnectFlags are the flags that choose a server and how to connect to it.

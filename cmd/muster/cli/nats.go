@@ -14,6 +14,7 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/connect"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/kvstore/registrations"
 	"github.com/musterfleet/muster/model"
@@ -39,7 +40,7 @@ func (e *Env) Store(ctx context.Context) (*kvstore.Store, error) {
 	}
 	options.Name = "muster " + Version()
 	store, err := kvstore.Open(ctx, options, e.Flags.Prefix)
-	if file := (*kvstore.FileError)(nil); errors.As(err, &file) {
+	if file := (*connect.FileError)(nil); errors.As(err, &file) {
 		return nil, fmt.Errorf("--%w", file)
 	}
 	if err != nil {
@@ -52,7 +53,7 @@ func (e *Env) Store(ctx context.Context) (*kvstore.Store, error) {
 
 // askPassword completes the password of a user, whose arguments everyone on the
 // machine can see: from the environment, or a terminal.
-func (e *Env) askPassword(o *kvstore.ConnectOptions) error {
+func (e *Env) askPassword(o *connect.Options) error {
 	if o.User == "" || o.PasswordFile != "" {
 		return nil
 	}
@@ -96,7 +97,7 @@ func (e *Env) ConnectHint(err error) error {
 		return fmt.Errorf("%w (add jetstream: enabled to the account of these credentials in nats-server's configuration, or its limits to the JWT of the account; or join the account with the fleet's as muster fleet accounts prints)", err)
 	case errors.Is(err, nats.ErrNoResponders):
 		return fmt.Errorf("%w (is JetStream enabled in nats-server, and for this account?)", err)
-	case !errors.Is(err, kvstore.ErrConnect):
+	case !errors.Is(err, connect.ErrConnect):
 		return err
 	case errors.Is(err, nats.ErrAuthorization) && e.Flags.Connect.User != "":
 		return fmt.Errorf("%w (the server rejected user %s or the password)", err, e.Flags.Connect.User)

@@ -24,6 +24,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/connect"
 	"github.com/musterfleet/muster/kvstore/permissions"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
@@ -139,7 +140,7 @@ func (d *demo) startServer(context.Context) ([]string, error) {
 		return nil, errors.New("the embedded nats-server did not start")
 	}
 	d.url = s.ClientURL()
-	d.Flags.Connect = kvstore.ConnectOptions{Servers: []string{d.url}}
+	d.Flags.Connect = connect.Options{Servers: []string{d.url}}
 	d.store, err = d.Store(context.Background())
 
 	return []string{

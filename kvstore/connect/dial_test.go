@@ -1,4 +1,4 @@
-package kvstore_test
+package connect_test
 
 import (
 	"errors"
@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
 
-	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/connect"
 	"github.com/musterfleet/muster/testing/kvtest"
 	"github.com/musterfleet/muster/testing/natstest"
 )
@@ -20,9 +20,9 @@ import (
 func TestDialTellsOfTheConnection(t *testing.T) {
 	t.Parallel()
 	srv := natstest.Start(t)
-	status := make(chan kvstore.ConnectionStatus, 100)
-	nc, err := kvstore.Dial(t.Context(), kvstore.ConnectOptions{
-		Servers: []string{"nats://127.0.0.1:1", srv.URL()}, Name: "test", InboxPrefix: "_INBOX_web01", OnStatus: func(s kvstore.ConnectionStatus) { status <- s },
+	status := make(chan connect.Status, 100)
+	nc, err := connect.Dial(t.Context(), connect.Options{
+		Servers: []string{"nats://127.0.0.1:1", srv.URL()}, Name: "test", InboxPrefix: "_INBOX_web01", OnStatus: func(s connect.Status) { status <- s },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -58,15 +58,15 @@ func TestDialWithoutAServer(t *testing.T) {
 	t.Parallel()
 	srv := natstest.Start(t)
 	srv.Stop()
-	o := kvstore.ConnectOptions{Servers: []string{strings.Replace(srv.URL(), "//", "//bob:secret@", 1)}}
-	_, err := kvstore.Dial(t.Context(), o)
-	if !errors.Is(err, kvstore.ErrConnect) || !strings.Contains(err.Error(), srv.URL()) || strings.Contains(err.Error(), "secret") {
+	o := connect.Options{Servers: []string{strings.Replace(srv.URL(), "//", "//bob:secret@", 1)}}
+	_, err := connect.Dial(t.Context(), o)
+	if !errors.Is(err, connect.ErrConnect) || !strings.Contains(err.Error(), srv.URL()) || strings.Contains(err.Error(), "secret") {
 		t.Errorf("dial = %v", err)
 	}
 	o.RetryOnFailedConnect = true
-	connected := make(chan kvstore.ConnectionStatus, 100)
-	o.OnStatus = func(s kvstore.ConnectionStatus) { connected <- s }
-	nc, err := kvstore.Dial(t.Context(), o)
+	connected := make(chan connect.Status, 100)
+	o.OnStatus = func(s connect.Status) { connected <- s }
+	nc, err := connect.Dial(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,12 +96,12 @@ func TestDialByNKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	srv := natstest.Start(t, natstest.WithConfig("authorization: {users: [{nkey: "+kvtest.Public(t, user)+"}]}"))
-	nc, err := kvstore.Dial(t.Context(), kvstore.ConnectOptions{Servers: []string{srv.URL()}, NKey: file})
+	nc, err := connect.Dial(t.Context(), connect.Options{Servers: []string{srv.URL()}, NKey: file})
 	if err != nil {
 		t.Fatal(err)
 	}
 	nc.Close()
-	if _, err := kvstore.Dial(t.Context(), kvstore.ConnectOptions{Servers: []string{srv.URL()}}); !errors.Is(err, nats.ErrAuthorization) {
+	if _, err := connect.Dial(t.Context(), connect.Options{Servers: []string{srv.URL()}}); !errors.Is(err, nats.ErrAuthorization) {
 		t.Errorf("dial without it = %v", err)
 	}
 }
@@ -121,7 +121,7 @@ func TestDialByAPasswordInAPipe(t *testing.T) {
 		t.Fatal(err)
 	}
 	srv := natstest.Start(t, natstest.WithConfig("authorization: {users: [{user: joe, password: secret}]}"))
-	nc, err := kvstore.Dial(t.Context(), kvstore.ConnectOptions{Servers: []string{srv.URL()}, User: "joe", PasswordFile: fmt.Sprintf("/proc/self/fd/%d", r.Fd())})
+	nc, err := connect.Dial(t.Context(), connect.Options{Servers: []string{srv.URL()}, User: "joe", PasswordFile: fmt.Sprintf("/proc/self/fd/%d", r.Fd())})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func TestDialRefusesWrongOptions(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for name, o := range map[string]kvstore.ConnectOptions{
+	for name, o := range map[string]connect.Options{
 		"creds empty":     {Creds: files["empty"]},
 		"creds garbage":   {Creds: garbage},
 		"creds of a seed": {Creds: files["seed"]},
@@ -176,8 +176,8 @@ func TestDialRefusesWrongOptions(t *testing.T) {
 		}
 		// Also where a server that is away would be waited for.
 		o.RetryOnFailedConnect = true
-		nc, err := kvstore.Dial(t.Context(), o)
-		if !errors.Is(err, kvstore.ErrConnect) {
+		nc, err := connect.Dial(t.Context(), o)
+		if !errors.Is(err, connect.ErrConnect) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if err == nil {
@@ -203,32 +203,32 @@ func TestDialByContext(t *testing.T) {
 	write("context/fleet.json", `{"url":"`+srv.URL()+`","user":"bob","password":"secret"}`)
 	write("context/away.json", `{"url":"nats://127.0.0.1:1","user":"bob","password":"secret"}`)
 	write("context/bad.json", `{`)
-	dial := func(o kvstore.ConnectOptions) error {
-		nc, err := kvstore.Dial(t.Context(), o)
+	dial := func(o connect.Options) error {
+		nc, err := connect.Dial(t.Context(), o)
 		if err == nil {
 			nc.Close()
 		}
 
 		return err
 	}
-	if err := dial(kvstore.ConnectOptions{Context: "fleet"}); err != nil {
+	if err := dial(connect.Options{Context: "fleet"}); err != nil {
 		t.Errorf("by context: %v", err)
 	}
-	if err := dial(kvstore.ConnectOptions{Context: "away", Servers: []string{srv.URL()}}); err != nil {
+	if err := dial(connect.Options{Context: "away", Servers: []string{srv.URL()}}); err != nil {
 		t.Errorf("server beside a context: %v", err)
 	}
-	if err := dial(kvstore.ConnectOptions{Context: "none"}); !errors.Is(err, kvstore.ErrConnect) || !strings.Contains(err.Error(), "fleet") {
+	if err := dial(connect.Options{Context: "none"}); !errors.Is(err, connect.ErrConnect) || !strings.Contains(err.Error(), "fleet") {
 		t.Errorf("unknown context: %v, want those known in it", err)
 	}
-	if err := dial(kvstore.ConnectOptions{Context: "bad"}); !errors.Is(err, kvstore.ErrConnect) {
+	if err := dial(connect.Options{Context: "bad"}); !errors.Is(err, connect.ErrConnect) {
 		t.Errorf("bad context: %v", err)
 	}
 	write("context.txt", "fleet")
-	if err := dial(kvstore.ConnectOptions{}); err != nil {
+	if err := dial(connect.Options{}); err != nil {
 		t.Errorf("by the selected context: %v", err)
 	}
 	// A server named alone has nothing to do with the selected context.
-	if err := dial(kvstore.ConnectOptions{Servers: []string{srv.URL()}}); !errors.Is(err, nats.ErrAuthorization) {
+	if err := dial(connect.Options{Servers: []string{srv.URL()}}); !errors.Is(err, nats.ErrAuthorization) {
 		t.Errorf("by server alone: %v", err)
 	}
 }

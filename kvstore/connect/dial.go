@@ -1,4 +1,4 @@
-package kvstore
+package connect
 
 import (
 	"cmp"
@@ -28,9 +28,9 @@ const (
 // file, or an unreachable server.
 var ErrConnect = errors.New("cannot connect to NATS")
 
-// ConnectOptions say how to reach NATS. They override those of a context; the default
+// Options say how to reach NATS. They override those of a context; the default
 // is the selected context, and without one nats://127.0.0.1:4222.
-type ConnectOptions struct {
+type Options struct {
 	// Context is the name of a context of the nats tools.
 	Context string
 	// Servers are URLs, each of which may hold several, separated by commas.
@@ -44,7 +44,7 @@ type ConnectOptions struct {
 	TLSCA, TLSCert, TLSKey string
 	// Name is shown by the server's monitoring.
 	Name string
-	// InboxPrefix is set for nodes, see Names.InboxPrefix.
+	// InboxPrefix is set for nodes, see kvstore.Names.InboxPrefix.
 	InboxPrefix string
 	// APIPrefix is that of JetStream's API; where neither it nor a context has one, the
 	// store finds it.
@@ -54,11 +54,11 @@ type ConnectOptions struct {
 	RetryOnFailedConnect bool
 	// OnStatus, if set, is called for each change of the connection but its end by Close,
 	// and each denial, in order and never at the same time; it must not block.
-	OnStatus func(ConnectionStatus)
+	OnStatus func(Status)
 }
 
-// ConnectionStatus is one change of a connection.
-type ConnectionStatus struct {
+// Status is one change of a connection.
+type Status struct {
 	Connected bool
 	// Server is the URL connected to, without credentials.
 	Server string
@@ -68,14 +68,15 @@ type ConnectionStatus struct {
 
 // Dial connects to NATS. The connection reconnects without end; close it after use.
 // The error wraps ErrConnect.
-func Dial(ctx context.Context, o ConnectOptions) (*nats.Conn, error) {
-	nc, _, err := dial(ctx, o)
+func Dial(ctx context.Context, o Options) (*nats.Conn, error) {
+	nc, _, err := DialAPI(ctx, o)
 
 	return nc, err
 }
 
-// dial is Dial, with the API of the options or their context, if any.
-func dial(ctx context.Context, o ConnectOptions) (*nats.Conn, API, error) {
+// DialAPI is Dial, with the prefix of JetStream's API that the options or their
+// context have, if any.
+func DialAPI(ctx context.Context, o Options) (nc *nats.Conn, api string, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, "", err
 	}
@@ -102,7 +103,7 @@ func dial(ctx context.Context, o ConnectOptions) (*nats.Conn, API, error) {
 		nats.IgnoreAuthErrorAbort(),
 	)
 	opts = append(opts, o.handlers()...)
-	nc, err := nats.Connect(b.servers, opts...)
+	nc, err = nats.Connect(b.servers, opts...)
 	if err != nil {
 		return nil, "", fmt.Errorf("%w: %s: %w", ErrConnect, withoutCredentials(b.servers), err)
 	}
@@ -114,10 +115,10 @@ func dial(ctx context.Context, o ConnectOptions) (*nats.Conn, API, error) {
 type base struct {
 	servers string
 	options []nats.Option
-	api     API
+	api     string
 }
 
-func (o ConnectOptions) base() (base, error) {
+func (o Options) base() (base, error) {
 	servers := strings.Join(o.Servers, ",")
 	if o.Context == "" && (servers != "" || natscontext.SelectedContext() == "") {
 		return base{servers: cmp.Or(servers, nats.DefaultURL), api: apiAt(o.APIPrefix, "")}, nil
@@ -138,7 +139,7 @@ func (o ConnectOptions) base() (base, error) {
 }
 
 // identity returns the options of name, credentials and TLS.
-func (o ConnectOptions) identity() []nats.Option {
+func (o Options) identity() []nats.Option {
 	var opts []nats.Option
 	if o.Name != "" {
 		opts = append(opts, nats.Name(o.Name))
@@ -178,7 +179,7 @@ func nkeyOption(path string) nats.Option {
 }
 
 // userOption sets user and password, over those of a context.
-func (o ConnectOptions) userOption(opts *nats.Options) error {
+func (o Options) userOption(opts *nats.Options) error {
 	opts.User, opts.Password = "", ""
 	opts.UserInfo = func() (user, password string) {
 		if o.PasswordFile == "" {
@@ -194,17 +195,17 @@ func (o ConnectOptions) userOption(opts *nats.Options) error {
 
 // handlers returns the options that call OnStatus. nats.go calls them one after the
 // other from one goroutine.
-func (o ConnectOptions) handlers() []nats.Option {
+func (o Options) handlers() []nats.Option {
 	changed := o.OnStatus
 	if changed == nil {
 		return []nats.Option{nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})}
 	}
 	down := func(nc *nats.Conn, err error) {
 		if !nc.IsClosed() {
-			changed(ConnectionStatus{Err: err})
+			changed(Status{Err: err})
 		}
 	}
-	up := func(nc *nats.Conn) { changed(ConnectionStatus{Connected: true, Server: nc.ConnectedUrlRedacted()}) }
+	up := func(nc *nats.Conn) { changed(Status{Connected: true, Server: nc.ConnectedUrlRedacted()}) }
 
 	return []nats.Option{
 		nats.ConnectHandler(up),
@@ -212,9 +213,18 @@ func (o ConnectOptions) handlers() []nats.Option {
 		nats.DisconnectErrHandler(down),
 		nats.ReconnectErrHandler(down),
 		nats.ErrorHandler(func(nc *nats.Conn, _ *nats.Subscription, err error) {
-			changed(ConnectionStatus{Connected: nc.IsConnected(), Server: nc.ConnectedUrlRedacted(), Err: err})
+			changed(Status{Connected: nc.IsConnected(), Server: nc.ConnectedUrlRedacted(), Err: err})
 		}),
 	}
+}
+
+// apiAt returns the prefix of JetStream's API, or that in a domain; empty for neither.
+func apiAt(prefix, domain string) string {
+	if prefix == "" && domain != "" {
+		prefix = "$JS." + domain + ".API"
+	}
+
+	return strings.TrimSuffix(prefix, ".")
 }
 
 // checkServers returns an error for what is no URL of a server.

@@ -1,4 +1,4 @@
-package kvstore_test
+package connect_test
 
 import (
 	"crypto/ecdsa"
@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/connect"
 	"github.com/musterfleet/muster/testing/natstest"
 )
 
@@ -58,7 +58,7 @@ func TestDialByTLS(t *testing.T) {
 	cert, key := certificate(t)
 	other, _ := certificate(t)
 	srv := natstest.Start(t, natstest.WithConfig(fmt.Sprintf("tls: {cert_file: %q, key_file: %q}", cert, key)))
-	nc, err := kvstore.Dial(t.Context(), kvstore.ConnectOptions{Servers: []string{srv.URL()}, TLSCA: cert})
+	nc, err := connect.Dial(t.Context(), connect.Options{Servers: []string{srv.URL()}, TLSCA: cert})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,13 +67,13 @@ func TestDialByTLS(t *testing.T) {
 	}
 	nc.Close()
 	for name, ca := range map[string]string{"another authority": other, "none": ""} {
-		if _, err := kvstore.Dial(t.Context(), kvstore.ConnectOptions{Servers: []string{srv.URL()}, TLSCA: ca}); err == nil || !strings.Contains(err.Error(), "certificate") {
+		if _, err := connect.Dial(t.Context(), connect.Options{Servers: []string{srv.URL()}, TLSCA: ca}); err == nil || !strings.Contains(err.Error(), "certificate") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	plain := natstest.Start(t)
 	for _, url := range []string{plain.URL(), strings.Replace(plain.URL(), "nats://", "tls://", 1)} {
-		if _, err := kvstore.Dial(t.Context(), kvstore.ConnectOptions{Servers: []string{url}, TLSCA: cert}); err == nil {
+		if _, err := connect.Dial(t.Context(), connect.Options{Servers: []string{url}, TLSCA: cert}); err == nil {
 			t.Errorf("%s: connected without TLS", url)
 		}
 	}

@@ -1,4 +1,4 @@
-package kvstore
+package connect
 
 import (
 	"crypto/tls"
@@ -27,7 +27,7 @@ func (e *FileError) Unwrap() error { return e.Err }
 
 // checkFiles returns a FileError of the first file that cannot be used: the client
 // only finds out later, with a retried connection never, and does not name the file.
-func (o ConnectOptions) checkFiles() error {
+func (o Options) checkFiles() error {
 	for _, f := range []struct {
 		option, path string
 		check        func([]byte) error
@@ -101,7 +101,7 @@ func checkAuthorities(text []byte) error {
 }
 
 // checkCertificate checks the certificate of the client and its key.
-func (o ConnectOptions) checkCertificate() error {
+func (o Options) checkCertificate() error {
 	switch {
 	case o.TLSCert == "" && o.TLSKey == "":
 		return nil

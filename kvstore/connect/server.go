@@ -1,4 +1,4 @@
-package kvstore
+package connect
 
 import (
 	"errors"
@@ -26,13 +26,4 @@ func CheckServer(version string) error {
 	}
 
 	return fmt.Errorf("%w: it has version %s, muster needs %d.%d or later", ErrServer, version, minServerMajor, minServerMinor)
-}
-
-// CheckServer checks the server that the store is connected to.
-func (s *Store) CheckServer() error {
-	if !s.nc.IsConnected() {
-		return nil
-	}
-
-	return CheckServer(s.nc.ConnectedServerVersion())
 }

@@ -1,0 +1,143 @@
+package scan
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/answer"
+)
+
+const (
+	// batchSize is how many messages are asked for at once.
+	batchSize = 256
+	// pause is how often a followed stream is asked for more.
+	pause = 500 * time.Millisecond
+)
+
+// Direct reads all messages of a stream on a subject, which may be a wildcard, by
+// direct gets of a number of messages each, without a consumer. An error is the last thing it yields. What is Forged is yielded too: it must not hide
+// the messages behind it.
+func Direct(ctx context.Context, s *kvstore.Store, stream, subject string, batch int) iter.Seq2[kvstore.Message, error] {
+	return func(yield func(kvstore.Message, error) bool) {
+		for from := uint64(1); from > 0; {
+			page, err := s.Page(ctx, answer.Asked{Stream: stream, Subject: subject, From: from}, batch)
+			for _, m := range page.Messages {
+				if !yield(m, nil) {
+					return
+				}
+			}
+			if err != nil {
+				yield(kvstore.Message{}, fmt.Errorf("read %s of %s: %w", subject, stream, err))
+				return
+			}
+			from = page.Next
+		}
+	}
+}
+
+// byGets is Stream by direct gets, for an account that is joined with the fleet's,
+// where the deliveries of a consumer would begin.
+func byGets(ctx context.Context, s *kvstore.Store, stream string, cfg jetstream.OrderedConsumerConfig, follow bool) iter.Seq2[kvstore.Message, error] {
+	all := read(ctx, s, stream, cfg, follow)
+	if cfg.DeliverPolicy == jetstream.DeliverLastPerSubjectPolicy {
+		all = newest(all)
+	}
+
+	return func(yield func(kvstore.Message, error) bool) {
+		for m, err := range all {
+			if err != nil {
+				err = fmt.Errorf("read %s: %w", stream, err)
+			}
+			if !yield(m, err) {
+				return
+			}
+		}
+	}
+}
+
+// read reads what is stored, and with follow asks for more again and again.
+func read(ctx context.Context, s *kvstore.Store, stream string, cfg jetstream.OrderedConsumerConfig, follow bool) iter.Seq2[kvstore.Message, error] {
+	return func(yield func(kvstore.Message, error) bool) {
+		subject := covering(cfg.FilterSubjects)
+		from, err := first(ctx, s, stream, subject, cfg)
+		for err == nil {
+			var p kvstore.Page
+			p, err = s.Page(ctx, answer.Asked{Stream: stream, Subject: subject, From: from}, batchSize)
+			for _, m := range p.Messages {
+				from = m.Sequence + 1
+				if isAnyOf(m.Subject, cfg.FilterSubjects) && !yield(m, nil) {
+					return
+				}
+			}
+			if err == nil && p.Next == 0 {
+				if !follow {
+					return
+				}
+				err = kvstore.Pause(ctx, pause)
+			}
+		}
+		yield(kvstore.Message{}, err)
+	}
+}
+
+// first returns the sequence at which a scan begins.
+func first(ctx context.Context, s *kvstore.Store, stream, subject string, cfg jetstream.OrderedConsumerConfig) (uint64, error) {
+	if cfg.OptStartTime == nil {
+		return max(cfg.OptStartSeq, 1), nil
+	}
+
+	return s.Since(ctx, stream, subject, *cfg.OptStartTime)
+}
+
+// newest yields the newest message of each subject, in the order of sequences.
+func newest(all iter.Seq2[kvstore.Message, error]) iter.Seq2[kvstore.Message, error] {
+	return func(yield func(kvstore.Message, error) bool) {
+		last := map[string]kvstore.Message{}
+		for m, err := range all {
+			if err != nil {
+				yield(kvstore.Message{}, err)
+				return
+			}
+			last[m.Subject] = m
+		}
+		for _, m := range slices.SortedFunc(maps.Values(last), func(a, b kvstore.Message) int { return cmp.Compare(a.Sequence, b.Sequence) }) {
+			if !yield(m, nil) {
+				return
+			}
+		}
+	}
+}
+
+// covering returns one pattern that matches all that some patterns match, by the
+// tokens that they begin with.
+func covering(patterns []string) string {
+	if len(patterns) == 1 {
+		return patterns[0]
+	}
+	begin := strings.Split(patterns[0], ".")
+	for _, p := range patterns[1:] {
+		tokens := strings.Split(p, ".")
+		for i := range begin {
+			if i == len(tokens) || tokens[i] != begin[i] {
+				begin = begin[:i]
+				break
+			}
+		}
+	}
+
+	return strings.Join(append(begin[:min(len(begin), len(strings.Split(patterns[0], "."))-1)], ">"), ".")
+}
+
+// isAnyOf reports whether a subject matches one of some patterns.
+func isAnyOf(subject string, patterns []string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { return answer.Matches(subject, p) })
+}

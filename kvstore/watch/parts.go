@@ -1,0 +1,125 @@
+package watch
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/musterfleet/muster/kvstore"
+)
+
+// part is how far a loop is with one family. What one family lacks does not hold
+// up the others.
+type part struct {
+	family string
+	// at is when it is compared with the bucket.
+	at    time.Time
+	retry time.Duration
+	// complete reports whether everything of it was known once.
+	complete bool
+	err      error
+	// newest is its last message when all of it was last read, gone are the keys that
+	// were deleted then.
+	newest mark
+	gone   map[string]bool
+	// unlisted counts the audits since it was last listed.
+	unlisted int
+}
+
+// mark identifies a stored message, also by its time: a bucket that
+// was recreated counts from 1 again.
+type mark struct {
+	sequence uint64
+	time     int64
+}
+
+func markOf(m kvstore.Message) mark {
+	if m.Sequence == 0 {
+		return mark{}
+	}
+
+	return mark{sequence: m.Sequence, time: m.Time.UnixNano()}
+}
+
+// parts are the families of a node, its own first.
+type parts []*part
+
+// newParts returns families that are all due now.
+func newParts(families []string, retry time.Duration) parts {
+	var all parts
+	for _, family := range families {
+		all = append(all, &part{family: family, at: time.Now(), retry: retry})
+	}
+
+	return all
+}
+
+// of returns the family that a key is below, also one of another form.
+func (all parts) of(key string) *part {
+	i := slices.IndexFunc(all, func(p *part) bool { return strings.HasPrefix(key, p.family+".") })
+
+	return all[max(i, 0)] // nothing else is subscribed to
+}
+
+// next returns when the first of them is due.
+func (all parts) next() time.Time {
+	at := all[0].at
+	for _, p := range all {
+		if p.at.Before(at) {
+			at = p.at
+		}
+	}
+
+	return at
+}
+
+// due returns those that are due.
+func (all parts) due(now time.Time) []*part {
+	var due []*part
+	for _, p := range all {
+		if !p.at.After(now) {
+			due = append(due, p)
+		}
+	}
+
+	return due
+}
+
+// soon plans to compare all with the bucket soon, those that are complete spread:
+// what was announced while the server was away is lost.
+func (all parts) soon(spread func() time.Duration) {
+	for _, p := range all {
+		at := time.Now()
+		if p.complete {
+			at = at.Add(spread())
+		}
+		if at.Before(p.at) {
+			p.at = at
+		}
+	}
+}
+
+// state returns those that are complete, and the errors of all.
+func (all parts) state() (known []string, failed []error) {
+	for _, p := range all {
+		if p.complete {
+			known = append(known, p.family)
+		}
+		if p.err != nil {
+			failed = append(failed, p.err)
+		}
+	}
+
+	return known, failed
+}
+
+// lacks reports whether a key of a family is missing.
+func (all parts) lacks(p *part, m missing) bool {
+	for key := range m {
+		if all.of(key) == p {
+			return true
+		}
+	}
+
+	return false
+}
