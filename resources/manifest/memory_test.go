@@ -29,9 +29,9 @@ func TestMemoryOfChecking(t *testing.T) {
 		text string
 		most float64
 	}{
-		"resources with a mistake":          {"muster:\n resources:\n" + repeated("  - file: [/srv/app/#: {x: 1}]\n"), 15},
+		"resources with a mistake":          {"muster:\n resources:\n" + repeated("  - file: [/srv/app/#: {x: 1}]\n"), 20},
 		"entries of no type":                {"muster:\n resources:\n" + repeated("  - x: 1\n"), 10},
-		"a broken expression":               {"muster:\n resources:\n" + repeated("  - file: [/srv/app/#: {content: \"${ x\"}]\n"), 15},
+		"a broken expression":               {"muster:\n resources:\n" + repeated("  - file: [/srv/app/#: {content: \"${ x\"}]\n"), 20},
 		"data of short values":              {"data:\n" + repeated(" a#: 1\n") + "muster: {resources: []}\n", 20},
 		"a list of short values":            {"data:\n x:\n" + repeated("  - a\n") + "muster: {resources: []}\n", 10},
 		"overrides":                         {"overrides:\n" + repeated(" a#: {b: 1}\n") + "muster: {resources: []}\n", 10},

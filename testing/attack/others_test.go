@@ -245,10 +245,10 @@ func flood(a *attacker) {
 	a.fleet.rebase(a)
 }
 
-// say publishes as the administrator.
+// say publishes as the administrator, and wants no answer: it would be heard later.
 func (f *fleet) say(t testing.TB, subject, text string) {
 	t.Helper()
-	if err := f.admin.Conn().PublishRequest(subject, "muster.reply.said.=", []byte(text)); err != nil {
+	if err := f.admin.Conn().Publish(subject, []byte(text)); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.admin.Conn().FlushTimeout(kvtest.Deadline); err != nil {
