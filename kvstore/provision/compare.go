@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/jsm.go/api"
 
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/answer"
 )
 
 // Change is one setting of a bucket or stream that differs from the desired one.
@@ -126,19 +127,7 @@ func (c *comparison) subjects(have *api.StreamConfig, want api.StreamConfig) {
 // all that another does.
 func covers(subjects []string, other string) bool {
 	return slices.ContainsFunc(subjects, func(s string) bool {
-		wide, narrow := strings.Split(s, "."), strings.Split(other, ".")
-		for i, token := range wide {
-			switch {
-			case i >= len(narrow):
-				return false
-			case token == ">":
-				return true
-			case narrow[i] == ">", token != "*" && token != narrow[i]:
-				return false
-			}
-		}
-
-		return len(wide) == len(narrow)
+		return answer.Matches(other, s) && (strings.HasSuffix(s, ">") || !strings.HasSuffix(other, ">"))
 	})
 }
 
