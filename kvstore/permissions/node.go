@@ -13,8 +13,8 @@ import (
 //
 // The subjects of direct gets name what they read, which confines a node to its
 // families. The list of streams shows no keys; the info of a stream that nodes list
-// shows the names of all its keys, and no value. Nor do they confine which bundles a node reads, because their
-// parts are asked for by a request body: bundles hold no secrets. That a node
+// shows the names of all its keys, and no value. A node reads all bundles, because
+// their parts are asked for by a request body: bundles hold no secrets. That it
 // cannot remove the keys of others, by a rollup of its own, is up to the
 // configuration of the streams.
 func Of(prefix, node string, groups []string) (Permissions, error) {
@@ -84,7 +84,6 @@ func expand(subjects []string, node string, families []string) []string {
 	for _, s := range subjects {
 		s = strings.ReplaceAll(s, kvstore.AnyNode, node)
 		switch {
-		case s == "":
 		case strings.Contains(s, kvstore.AnyFamily):
 			for _, family := range families {
 				out = append(out, strings.ReplaceAll(s, kvstore.AnyFamily, family))
