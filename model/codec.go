@@ -23,6 +23,17 @@ func EncodeAssignment(a Assignment) ([]byte, error) {
 	return escapeForYAML(b.Bytes()), nil
 }
 
+// EncodeJSON encodes JSON in which <, > and & stay one byte each: the size of messages
+// is limited.
+func EncodeJSON(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+}
+
 // escapeForYAML escapes characters that are plain in JSON, and line breaks or
 // invalid in YAML. They occur in strings only.
 func escapeForYAML(encoded []byte) []byte {

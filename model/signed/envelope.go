@@ -2,6 +2,7 @@ package signed
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -93,14 +94,9 @@ func Open(value []byte) (*Envelope, error) {
 	return e, err
 }
 
-// encode returns the value of an envelope.
-func (e *Envelope) encode() ([]byte, error) {
-	return json.Marshal(e.dsse())
-}
-
 // dsse returns the envelope as the library has it.
 func (e *Envelope) dsse() *dsse.Envelope {
-	return &dsse.Envelope{PayloadType: PayloadType, Payload: toBase64(e.payload), Signatures: e.signatures}
+	return &dsse.Envelope{PayloadType: PayloadType, Payload: base64.StdEncoding.EncodeToString(e.payload), Signatures: e.signatures}
 }
 
 // Content returns what a value assigns: that of an envelope without verifying it, any

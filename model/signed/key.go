@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto"
 	"crypto/ed25519"
-	"encoding/base64"
 	"errors"
 	"fmt"
 
@@ -105,5 +104,3 @@ func (s *Signer) KeyID() (string, error) { return string(s.key), nil }
 
 // Sign signs data.
 func (s *Signer) Sign(_ context.Context, data []byte) ([]byte, error) { return s.pair.Sign(data) }
-
-func toBase64(data []byte) string { return base64.StdEncoding.EncodeToString(data) }

@@ -2,6 +2,7 @@ package signed
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -17,7 +18,7 @@ func Sign(ctx context.Context, s Statement, signers ...*Signer) ([]byte, error) 
 	if err := s.check(); err != nil {
 		return nil, fmt.Errorf("sign: %w", err)
 	}
-	payload, err := s.encode()
+	payload, err := model.EncodeJSON(s)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +50,7 @@ func (e *Envelope) Add(ctx context.Context, signers ...*Signer) ([]byte, error) 
 		return nil, fmt.Errorf("sign: an envelope has at most %d signatures", MaxSignatures)
 	}
 
-	return out.encode()
+	return json.Marshal(out.dsse())
 }
 
 // Signers returns the keys whose signatures are valid, each once, whoever they belong to.

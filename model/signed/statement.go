@@ -43,18 +43,6 @@ type Statement struct {
 	Expires time.Time `json:"expires" jsonschema_description:"Time after which no node accepts it"`
 }
 
-// encode returns the payload of an envelope.
-func (s Statement) encode() ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(s); err != nil {
-		return nil, fmt.Errorf("encode statement: %w", err)
-	}
-
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
-}
-
 // decodeStatement decodes the payload of an envelope, strictly.
 func decodeStatement(payload []byte) (Statement, error) {
 	var s Statement

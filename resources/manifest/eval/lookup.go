@@ -1,16 +1,15 @@
 package eval
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/tidwall/gjson"
 
+	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/manifest/expression"
 	"github.com/musterfleet/muster/resources/template"
@@ -95,13 +94,10 @@ func (l *lookup) query(name string, root any, path string) (any, bool, error) {
 	}
 	text, have := l.texts[name]
 	if !have {
-		var b bytes.Buffer
-		enc := json.NewEncoder(&b)
-		enc.SetEscapeHTML(false)
-		if err := enc.Encode(template.Reveal(root, l.scope.Reveal)); err != nil {
+		var err error
+		if text, err = model.EncodeJSON(template.Reveal(root, l.scope.Reveal)); err != nil {
 			return nil, false, err
 		}
-		text = b.Bytes()
 		l.texts[name] = text
 	}
 	result := gjson.GetBytes(text, path)

@@ -56,7 +56,7 @@ func Add(env *cli.Env, parent *fisk.CmdClause) {
 	c.AddSignKey(cmd)
 	c.AddFormat(cmd)
 	env.AddTypes(cmd, resource.Decode, func(ctx context.Context, t *resource.Type, properties document.Value) error {
-		encoded, err := encodeRequest(properties.Plain())
+		encoded, err := model.EncodeJSON(properties.Plain())
 		if err != nil {
 			return err
 		}

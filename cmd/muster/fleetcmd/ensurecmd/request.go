@@ -1,11 +1,9 @@
 package ensurecmd
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"iter"
 	"time"
 
@@ -59,25 +57,12 @@ func (s sender) queue(ctx context.Context, target fleet.Target, id string, req m
 
 // encode returns the message of a request to the nodes of a family.
 func (s sender) encode(ctx context.Context, family string, req model.EnsureRequest) ([]byte, error) {
-	data, err := encodeRequest(req)
+	data, err := model.EncodeJSON(req)
 	if err != nil || s.signer == nil {
 		return data, err
 	}
 
 	return s.signer.Request(ctx, family, data, req.Expires)
-}
-
-// encodeRequest encodes JSON for a message, whose size is limited: <, > and & stay
-// one byte each.
-func encodeRequest(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return nil, fmt.Errorf("encode request: %w", err)
-	}
-
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
 // decodeResponse decodes an answer; an invalid one is that of a failure.

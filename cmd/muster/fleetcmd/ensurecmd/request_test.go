@@ -20,7 +20,7 @@ func TestRequestIsNotEscapedForHTML(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := encodeRequest(request)
+	data, err := model.EncodeJSON(request)
 	if err != nil || len(data) > len(content)+200 {
 		t.Fatalf("%d bytes, %v", len(data), err)
 	}
