@@ -3,7 +3,9 @@ package model
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
@@ -32,6 +34,20 @@ func EncodeJSON(v any) ([]byte, error) {
 	err := e.Encode(v)
 
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+}
+
+// DecodeStrict decodes one JSON value that has no other fields than those of v.
+func DecodeStrict(data []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("something follows its end")
+	}
+
+	return nil
 }
 
 // escapeForYAML escapes characters that are plain in JSON, and line breaks or

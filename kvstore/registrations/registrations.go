@@ -2,7 +2,6 @@
 package registrations
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -77,8 +76,7 @@ func subjectOf(n kvstore.Names, r model.Registration) (string, error) {
 func (f Filter) subject(n kvstore.Names) (string, error) {
 	parts := []string{f.Cluster, f.Protocol, f.Service, f.Node}
 	for i, part := range parts {
-		switch parts[i] = cmp.Or(part, "*"); {
-		case parts[i] != "*" && !model.IsToken(part):
+		if parts[i] = cmp.Or(part, "*"); parts[i] != "*" && !model.IsToken(part) {
 			return "", fmt.Errorf("%w: %q, write one word of letters, digits, - and _, or *", model.ErrInvalidName, part)
 		}
 	}
@@ -195,13 +193,7 @@ func decodeRegistration(n kvstore.Names, m kvstore.Message) (Registered, error) 
 	if m.Forged {
 		return r, fmt.Errorf("%w on %s: %w", ErrInvalidRegistration, m.Subject, answer.ErrServerHeaders)
 	}
-	d := json.NewDecoder(bytes.NewReader(m.Data))
-	d.DisallowUnknownFields()
-	err := d.Decode(&r.Registration)
-	if err == nil && d.More() {
-		err = errors.New("more than one document")
-	}
-	if err != nil {
+	if err := model.DecodeStrict(m.Data, &r.Registration); err != nil {
 		return r, fmt.Errorf("%w on %s: %w", ErrInvalidRegistration, m.Subject, err)
 	}
 	subject, err := subjectOf(n, r.Registration)

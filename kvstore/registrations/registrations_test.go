@@ -305,7 +305,8 @@ func TestLiesAreTold(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ data, want, subject string }{
 		"no JSON":          {"{", "unexpected EOF", subject},
-		"two documents":    {valid(func(*model.Registration) {}) + "{}", "more than one document", subject},
+		"a bracket more":   {valid(func(*model.Registration) {}) + "}", "something follows its end", subject},
+		"two documents":    {valid(func(*model.Registration) {}) + "{}", "something follows its end", subject},
 		"an unknown field": {`{"a": 1}`, `unknown field "a"`, subject},
 		"another node":     {valid(func(r *model.Registration) { r.Node = "web02" }), "it is that of muster.registration.prod.http.shop.web02.10_0_0_1.8080", subject},
 		"another port":     {valid(func(r *model.Registration) { r.Port = 80 }), "it is that of", subject},

@@ -66,7 +66,7 @@ func Open(value []byte) (*Envelope, error) {
 		Payload     string          `json:"payload"`
 		Signatures  json.RawMessage `json:"signatures"`
 	}
-	if err := decodeStrict(value, &outer); err != nil {
+	if err := model.DecodeStrict(value, &outer); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
 	if outer.PayloadType != PayloadType {
@@ -77,7 +77,7 @@ func Open(value []byte) (*Envelope, error) {
 		return nil, fmt.Errorf("%w: its signatures have %d bytes, at most %d are read", ErrMalformed, len(outer.Signatures), MaxSignatures*maxSignature)
 	}
 	if len(outer.Signatures) > 0 {
-		if err := decodeStrict(outer.Signatures, &e.signatures); err != nil {
+		if err := model.DecodeStrict(outer.Signatures, &e.signatures); err != nil {
 			return nil, fmt.Errorf("%w: its signatures: %w", ErrMalformed, err)
 		}
 	}

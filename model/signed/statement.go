@@ -1,11 +1,8 @@
 package signed
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 	"unicode/utf8"
 
@@ -46,7 +43,7 @@ type Statement struct {
 // decodeStatement decodes the payload of an envelope, strictly.
 func decodeStatement(payload []byte) (Statement, error) {
 	var s Statement
-	if err := decodeStrict(payload, &s); err != nil {
+	if err := model.DecodeStrict(payload, &s); err != nil {
 		return s, fmt.Errorf("%w: its statement: %w", ErrMalformed, err)
 	}
 	if err := s.check(); err != nil {
@@ -84,20 +81,6 @@ func (s Statement) Family() string {
 	family, _, _ := model.SplitKey(s.Target)
 
 	return family
-}
-
-// decodeStrict decodes one JSON value that has no other fields than those of v.
-func decodeStrict(data []byte, v any) error {
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(v); err != nil {
-		return err
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("something follows its end")
-	}
-
-	return nil
 }
 
 // maxQuoted is how much of an unverified text an error repeats.
