@@ -2,6 +2,7 @@
 package trustcmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -92,36 +93,20 @@ func addList(env *cli.Env, parent *fisk.CmdClause) {
 }
 
 func (c *listCommand) run(context.Context) error {
-	keys, err := c.keysOfDir()
+	find, head, none := c.keysOfDir, []string{"FILE", "KEY"}, "no key files, *"+extension
 	if c.config != "" {
-		keys, err = c.keysOfConfig()
+		find, head, none = c.keysOfConfig, []string{"NAME", "KEY", "FAMILIES"}, "no trusted keys: signatures are not demanded"
 	}
+	keys, err := find()
 	if err != nil {
 		return err
 	}
 	rows := make([][]string, len(keys))
 	for i, k := range keys {
-		of := k.File
-		if of == "" {
-			of = k.Name
-		}
-		shown := string(k.Key)
-		if k.Error != "" {
-			shown = k.Error
-		}
-		rows[i] = []string{of, shown, strings.Join(k.Families, ", ")}
+		rows[i] = []string{cmp.Or(k.File, k.Name), cmp.Or(k.Error, string(k.Key)), strings.Join(k.Families, ", ")}[:len(head)]
 	}
 
-	return c.Print.Result(c.Format, keys, func() {
-		if c.config != "" {
-			c.Print.Table([]string{"NAME", "KEY", "FAMILIES"}, rows, "no trusted keys: signatures are not demanded")
-			return
-		}
-		for i := range rows {
-			rows[i] = rows[i][:2]
-		}
-		c.Print.Table([]string{"FILE", "KEY"}, rows, "no key files, *"+extension)
-	})
+	return c.Print.Result(c.Format, keys, func() { c.Print.Table(head, rows, none) })
 }
 
 func (c *listCommand) keysOfDir() ([]keyDocument, error) {
