@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nkeys"
 
 	"github.com/musterfleet/muster/kvstore/permissions"
+	"github.com/musterfleet/muster/testing/kvtest"
 )
 
 // stranger is another account with JetStream on the same servers, which is none of the
@@ -26,7 +27,7 @@ type user struct {
 func accountsOf(t testing.TB) permissions.Accounts {
 	t.Helper()
 
-	return must(t, func() (permissions.Accounts, error) { return permissions.AccountsOf("") })
+	return kvtest.Must(t, func() (permissions.Accounts, error) { return permissions.AccountsOf("") })
 }
 
 // usersOf returns the users of a fleet of two accounts: the administrator, the nodes,
@@ -39,14 +40,14 @@ func usersOf(t testing.TB) map[string]user {
 		earOf(a.Nodes.Name): {a.Nodes.Name, nil}, earOf(a.Operators.Name): {a.Operators.Name, nil},
 	}
 	for _, node := range []string{attacking, victim} {
-		p := must(t, func() (permissions.Permissions, error) { return permissions.Of("", node, groupsOf(node)) })
+		p := kvtest.Must(t, func() (permissions.Permissions, error) { return permissions.Of("", node, groupsOf(node)) })
 		users[node] = user{a.Nodes.Name, &p}
 	}
 
-	v := must(t, func() (permissions.Permissions, error) { return permissions.Viewer("", viewing) })
+	v := kvtest.Must(t, func() (permissions.Permissions, error) { return permissions.Viewer("", viewing) })
 	users[viewing] = user{a.Operators.Name, &v}
 	for name, node := range map[string]string{operating: attacking, "dboperator": victim} {
-		p := must(t, func() (permissions.Permissions, error) { return permissions.Operator("", name, groupsOf(node), nil) })
+		p := kvtest.Must(t, func() (permissions.Permissions, error) { return permissions.Operator("", name, groupsOf(node), nil) })
 		users[name] = user{a.Operators.Name, &p}
 	}
 
@@ -80,60 +81,31 @@ func password(user string) nats.Option { return nats.UserInfo(user, user) }
 func claims(t testing.TB, users map[string]user) (text string, login func(string) nats.Option) {
 	t.Helper()
 	a := accountsOf(t)
-	operator, system := keyPair(t, nkeys.CreateOperator), keyPair(t, nkeys.CreateAccount)
+	operator, system := kvtest.KeyPair(t, nkeys.CreateOperator), kvtest.KeyPair(t, nkeys.CreateAccount)
 	pairs, keys := map[string]nkeys.KeyPair{}, map[string]string{}
 	for _, name := range []string{a.Fleet.Name, a.Nodes.Name, a.Operators.Name, stranger} {
-		pairs[name] = keyPair(t, nkeys.CreateAccount)
-		keys[name] = public(t, pairs[name])
+		pairs[name] = kvtest.KeyPair(t, nkeys.CreateAccount)
+		keys[name] = kvtest.Public(t, pairs[name])
 	}
-	accounts := must(t, func() (map[string]*jwt.AccountClaims, error) {
+	accounts := kvtest.Must(t, func() (map[string]*jwt.AccountClaims, error) {
 		return a.Claims(permissions.Signer{Keys: keys, Activate: func(c *jwt.ActivationClaims) (string, error) { return c.Encode(pairs[a.Fleet.Name]) }})
 	})
 	accounts[stranger] = jwt.NewAccountClaims(keys[stranger])
 	accounts[stranger].Limits.JetStreamLimits = accounts[a.Fleet.Name].Limits.JetStreamLimits
-	text = fmt.Sprintf("operator: %s\nsystem_account: %s\nresolver: MEMORY\nresolver_preload: {\n%s: %s\n", signed(t, jwt.NewOperatorClaims(public(t, operator)), operator),
-		public(t, system), public(t, system), signed(t, jwt.NewAccountClaims(public(t, system)), operator))
+	text = fmt.Sprintf("operator: %s\nsystem_account: %s\nresolver: MEMORY\nresolver_preload: {\n%s: %s\n", kvtest.Signed(t, jwt.NewOperatorClaims(kvtest.Public(t, operator)), operator),
+		kvtest.Public(t, system), kvtest.Public(t, system), kvtest.Signed(t, jwt.NewAccountClaims(kvtest.Public(t, system)), operator))
 	for name, c := range accounts {
-		text += keys[name] + ": " + signed(t, c, operator) + "\n"
+		text += keys[name] + ": " + kvtest.Signed(t, c, operator) + "\n"
 	}
 	logins := map[string]nats.Option{}
 	for name, u := range users {
-		pair := keyPair(t, nkeys.CreateUser)
-		c := jwt.NewUserClaims(public(t, pair))
+		pair := kvtest.KeyPair(t, nkeys.CreateUser)
+		c := jwt.NewUserClaims(kvtest.Public(t, pair))
 		if u.may != nil {
 			c.Permissions = u.may.Claims()
 		}
-		logins[name] = nats.UserJWTAndSeed(signed(t, c, pairs[u.account]), string(must(t, pair.Seed)))
+		logins[name] = nats.UserJWTAndSeed(kvtest.Signed(t, c, pairs[u.account]), string(kvtest.Must(t, pair.Seed)))
 	}
 
 	return text + "}\n", func(user string) nats.Option { return logins[user] }
-}
-
-// must returns a result, and fails the test where there is an error.
-func must[T any](t testing.TB, f func() (T, error)) T {
-	t.Helper()
-	result, err := f()
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	return result
-}
-
-func keyPair(t testing.TB, create func() (nkeys.KeyPair, error)) nkeys.KeyPair {
-	t.Helper()
-
-	return must(t, create)
-}
-
-func public(t testing.TB, kp nkeys.KeyPair) string {
-	t.Helper()
-
-	return must(t, kp.PublicKey)
-}
-
-func signed(t testing.TB, c jwt.Claims, by nkeys.KeyPair) string {
-	t.Helper()
-
-	return must(t, func() (string, error) { return c.Encode(by) })
 }

@@ -50,14 +50,14 @@ func Guards() map[string]func(*testing.T) Guarded {
 func PermissionsOf(t *testing.T, node string) permissions.Permissions {
 	t.Helper()
 
-	return must(t, func() (permissions.Permissions, error) { return permissions.Of("", node, GroupsOf[node]) })
+	return Must(t, func() (permissions.Permissions, error) { return permissions.Of("", node, GroupsOf[node]) })
 }
 
 // Permissions returns those of a node.
 func (g Guarded) Permissions(t *testing.T, node string) permissions.Permissions {
 	t.Helper()
 	if g.API == kvstore.OwnAPI {
-		return must(t, func() (permissions.Permissions, error) { return permissions.InOneAccount("", node, GroupsOf[node]) })
+		return Must(t, func() (permissions.Permissions, error) { return permissions.InOneAccount("", node, GroupsOf[node]) })
 	}
 
 	return PermissionsOf(t, node)
@@ -109,8 +109,8 @@ func members(t *testing.T) map[string]member {
 	for node := range GroupsOf {
 		all[node] = member{a.Nodes.Name, PermissionsOf(t, node)}
 	}
-	all[Viewer] = member{a.Operators.Name, must(t, func() (permissions.Permissions, error) { return permissions.Viewer("", Viewer) })}
-	all[Operator] = member{a.Operators.Name, must(t, func() (permissions.Permissions, error) {
+	all[Viewer] = member{a.Operators.Name, Must(t, func() (permissions.Permissions, error) { return permissions.Viewer("", Viewer) })}
+	all[Operator] = member{a.Operators.Name, Must(t, func() (permissions.Permissions, error) {
 		return permissions.Operator("", Operator, GroupsOf["web01"], nil)
 	})}
 
@@ -120,7 +120,7 @@ func members(t *testing.T) map[string]member {
 func accounts(t testing.TB) permissions.Accounts {
 	t.Helper()
 
-	return must(t, func() (permissions.Accounts, error) { return permissions.AccountsOf("") })
+	return Must(t, func() (permissions.Accounts, error) { return permissions.AccountsOf("") })
 }
 
 // user is one user in the configuration of nats-server.
@@ -181,18 +181,18 @@ func NewIssuer(t testing.TB) Issuer {
 		issuer.pairs[account.Name] = KeyPair(t, nkeys.CreateAccount)
 		keys[account.Name] = Public(t, issuer.pairs[account.Name])
 	}
-	claims := must(t, func() (map[string]*jwt.AccountClaims, error) {
+	claims := Must(t, func() (map[string]*jwt.AccountClaims, error) {
 		return issuer.Claims(permissions.Signer{Keys: keys, Activate: func(c *jwt.ActivationClaims) (string, error) { return c.Encode(issuer.pairs[issuer.Fleet.Name]) }})
 	})
 	config := fmt.Sprintf("operator: %s\nsystem_account: %s\nresolver: MEMORY\nresolver_preload: {\n%s: %s\n",
-		signed(t, jwt.NewOperatorClaims(Public(t, operator)), operator), Public(t, system),
-		Public(t, system), signed(t, jwt.NewAccountClaims(Public(t, system)), operator))
+		Signed(t, jwt.NewOperatorClaims(Public(t, operator)), operator), Public(t, system),
+		Public(t, system), Signed(t, jwt.NewAccountClaims(Public(t, system)), operator))
 	for _, name := range slices.Sorted(maps.Keys(claims)) {
 		var found jwt.ValidationResults
 		if claims[name].Validate(&found); len(found.Issues) > 0 {
 			t.Fatalf("claims of %s: %v", name, found.Issues[0])
 		}
-		config += keys[name] + ": " + signed(t, claims[name], operator) + "\n"
+		config += keys[name] + ": " + Signed(t, claims[name], operator) + "\n"
 	}
 	issuer.Config = config + "}\n"
 
@@ -205,8 +205,8 @@ func (i Issuer) Credentials(t testing.TB, account, name string, p jwt.Permission
 	pair := KeyPair(t, nkeys.CreateUser)
 	claims := jwt.NewUserClaims(Public(t, pair))
 	claims.Permissions = p
-	seed := must(t, pair.Seed)
-	text := must(t, func() ([]byte, error) { return jwt.FormatUserConfig(signed(t, claims, i.pairs[account]), seed) })
+	seed := Must(t, pair.Seed)
+	text := Must(t, func() ([]byte, error) { return jwt.FormatUserConfig(Signed(t, claims, i.pairs[account]), seed) })
 	file := filepath.Join(i.dir, name+".creds")
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		t.Fatal(err)
@@ -248,8 +248,8 @@ func (g Guarded) guard(t *testing.T, srv *natstest.Server, admin *nats.Conn, opt
 	return g
 }
 
-// must returns a result, and fails the test where there is an error.
-func must[T any](t testing.TB, f func() (T, error)) T {
+// Must returns a result, and fails the test where there is an error.
+func Must[T any](t testing.TB, f func() (T, error)) T {
 	t.Helper()
 	result, err := f()
 	if err != nil {
@@ -263,18 +263,19 @@ func must[T any](t testing.TB, f func() (T, error)) T {
 func KeyPair(t testing.TB, create func() (nkeys.KeyPair, error)) nkeys.KeyPair {
 	t.Helper()
 
-	return must(t, create)
+	return Must(t, create)
 }
 
 // Public returns the public part of a key.
 func Public(t testing.TB, kp nkeys.KeyPair) string {
 	t.Helper()
 
-	return must(t, kp.PublicKey)
+	return Must(t, kp.PublicKey)
 }
 
-func signed(t testing.TB, claims jwt.Claims, by nkeys.KeyPair) string {
+// Signed returns claims as a JWT.
+func Signed(t testing.TB, claims jwt.Claims, by nkeys.KeyPair) string {
 	t.Helper()
 
-	return must(t, func() (string, error) { return claims.Encode(by) })
+	return Must(t, func() (string, error) { return claims.Encode(by) })
 }
