@@ -12,7 +12,7 @@ import (
 
 // Flooding returns the nodes that store more registrations than count, each with how
 // many. Without a stream of registrations there are none. Whoever is no administrator
-// cannot read headers alone, and is told of none.
+// cannot read headers alone, and gets none.
 func (s Stream) Flooding(ctx context.Context) (map[string]string, error) {
 	if api, _ := s.store.API(); !api.IsOwn() {
 		return nil, nil

@@ -157,7 +157,7 @@ func (s Stream) Registrations(ctx context.Context, f Filter) ([]Registered, erro
 // and the last sequence read. The error wraps those of registrations that cannot be
 // read, and of nodes that register more.
 func (s Stream) read(ctx context.Context, subject string) (found map[string]Registered, last uint64, err error) {
-	kept, told := newBounded(), problems{}
+	kept, reported := newBounded(), problems{}
 	var failed []error
 	for m, err := range scan.Direct(ctx, s.store, s.store.Names().Registrations(), subject, pageSize) {
 		if err != nil {
@@ -170,7 +170,7 @@ func (s Stream) read(ctx context.Context, subject string) (found map[string]Regi
 		r, err := decodeRegistration(s.store.Names(), m)
 		switch {
 		case err != nil:
-			failed = append(failed, told.note(nodeOf(m.Subject), err, time.Now()))
+			failed = append(failed, reported.note(nodeOf(m.Subject), err, time.Now()))
 		case time.Now().Before(r.Expires):
 			kept.add(m.Subject, r)
 		}

@@ -45,8 +45,9 @@ type watch struct {
 	current map[string]Registered
 	// perNode counts current by node.
 	perNode map[string]int
-	told    problems
-	yield   func(Registered, error) bool
+	// reported bounds the problems that are yielded.
+	reported problems
+	yield    func(Registered, error) bool
 	// away reports whether the server did not answer; back is since when it does
 	// again.
 	away bool
@@ -178,7 +179,7 @@ func (w *watch) accept(a arrival) bool {
 
 // problem yields what is wrong on a subject, unless enough was reported of its node.
 func (w *watch) problem(subject string, err error) bool {
-	err = w.told.note(nodeOf(subject), err, time.Now())
+	err = w.reported.note(nodeOf(subject), err, time.Now())
 
 	return err == nil || w.yield(Registered{}, err)
 }

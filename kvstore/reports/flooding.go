@@ -21,7 +21,7 @@ const floodWindow = 10 * time.Minute
 // within ten minutes than the stream keeps of one, each with what it published. It
 // reads the headers of the last ten minutes only: what a flood of a node leaves in
 // the stream is bounded. A stream without a bound of a node has no such nodes. Whoever
-// is no administrator cannot read headers alone, and is told of none.
+// is no administrator cannot read headers alone, and gets none.
 func (s Stream) Flooding(ctx context.Context) (map[string]string, error) {
 	if api, _ := s.store.API(); !api.IsOwn() {
 		return nil, nil

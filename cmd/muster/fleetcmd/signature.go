@@ -10,7 +10,7 @@ import (
 	"github.com/musterfleet/muster/model/signed"
 )
 
-// signature is who signed a revision, and until when nodes accept it anew.
+// signature is who signed a revision, and until when a node that does not have it accepts it.
 type signature struct {
 	// Signers are the public keys of valid signatures. Only nodes know which they trust.
 	Signers []signed.Key `json:"signers"`
