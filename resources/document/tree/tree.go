@@ -21,8 +21,8 @@ type Form uint8
 
 const (
 	// A text is in the document where the node is, or behind a quote there.
-	InPlain Form = iota
-	InQuotes
+	inPlain Form = iota
+	inQuotes
 	// The document has it in another form, so it is among the other texts.
 	InOthers
 )
@@ -89,9 +89,9 @@ type Texts struct {
 // TextOf returns the text of a scalar.
 func (t *Texts) TextOf(n Node) string {
 	switch n.Form {
-	case InPlain:
+	case inPlain:
 		return t.Text[n.At:][:n.Size]
-	case InQuotes:
+	case inQuotes:
 		return t.Text[n.At+1:][:n.Size]
 	default:
 		return t.Others[n.Size]
@@ -103,9 +103,9 @@ func (t *Texts) SetText(n *Node, text string) {
 	n.Size = uint32(len(text))
 	switch rest := t.Text[n.At:]; {
 	case strings.HasPrefix(rest, text):
-		n.Form = InPlain
+		n.Form = inPlain
 	case rest != "" && strings.HasPrefix(rest[1:], text):
-		n.Form = InQuotes
+		n.Form = inQuotes
 	default:
 		n.Form, n.Size = InOthers, uint32(len(t.Others))
 		t.Others = append(t.Others, text)
