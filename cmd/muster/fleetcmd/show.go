@@ -2,7 +2,6 @@ package fleetcmd
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -67,14 +66,7 @@ func openHistory(ctx context.Context, env *cli.Env, name string) (*store, string
 	if err != nil {
 		return nil, "", nil, err
 	}
-	key, err := s.storedKey(ctx, name)
-	if err != nil {
-		return nil, "", nil, err
-	}
-	all, err := s.History(ctx, key)
-	if errors.Is(err, model.ErrNotFound) {
-		err = s.notAssigned(ctx, key)
-	}
+	key, all, err := s.history(ctx, name)
 
 	return s, key, all, err
 }

@@ -88,11 +88,7 @@ func (c *signCommand) sign(ctx context.Context, store *store, signer *signing.Si
 	if err := checkNameOrKey(name); err != nil {
 		return signedResult{}, err
 	}
-	key, err := store.storedKey(ctx, name)
-	if err != nil {
-		return signedResult{}, err
-	}
-	all, err := store.History(ctx, key)
+	key, all, err := store.history(ctx, name)
 	if err != nil {
 		return signedResult{}, err
 	}

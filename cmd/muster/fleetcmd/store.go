@@ -61,6 +61,20 @@ func (s *store) storedKey(ctx context.Context, nameOrKey string) (string, error)
 	return key, err
 }
 
+// history returns the stored revisions of an assignment, found as storedKey does, the
+// newest last.
+func (s *store) history(ctx context.Context, nameOrKey string) (key string, all []model.Entry, err error) {
+	if key, err = s.storedKey(ctx, nameOrKey); err != nil {
+		return "", nil, err
+	}
+	all, err = s.History(ctx, key)
+	if errors.Is(err, model.ErrNotFound) {
+		err = s.notAssigned(ctx, key)
+	}
+
+	return key, all, err
+}
+
 // notAssigned returns the error of a name or key without an assignment, with the nearest
 // one that has one.
 func (s *store) notAssigned(ctx context.Context, nameOrKey string) error {
