@@ -105,7 +105,7 @@ func TestFiveThousandKeysInAFamily(t *testing.T) {
 	}
 	const many = 5000
 	for i := range many {
-		if _, err := js.PublishAsync(fmt.Sprintf("$KV.MUSTER_MANIFESTS.group.all.m%04d", i), []byte("x")); err != nil {
+		if _, err := js.PublishAsync(fmt.Sprintf("$KV.MUSTER_MANIFESTS.group.all.m%04d", i), []byte("x"), jetstream.WithStallWait(kvtest.Deadline)); err != nil {
 			t.Fatal(err)
 		}
 	}
