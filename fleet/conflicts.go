@@ -7,40 +7,52 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// InForceBeside returns the keys of other names that are in force where a push
-// would be: nodes reject a manifest that declares a resource differently than one
-// of these.
-func (push Push) InForceBeside(nodes []model.Node) []string {
-	keys := map[string]bool{}
-	push.addInForce(keys, nodes, func(name string) bool { return name != push.Name })
+// InForce is the key of an assignment, and the nodes whose states say that they run it.
+type InForce struct {
+	Key   string
+	Nodes []string
+}
 
-	return slices.Sorted(maps.Keys(keys))
+// InForceBeside returns the keys of other names that are in force where a push
+// would be, as far as nodes say: they reject a manifest that declares a resource
+// differently than one of these.
+func (push Push) InForceBeside(nodes []model.Node) []InForce {
+	byKey := push.inForce(nodes, func(name string) bool { return name != push.Name })
+	var out []InForce
+	for _, key := range slices.Sorted(maps.Keys(byKey)) {
+		out = append(out, InForce{key, byKey[key]})
+	}
+
+	return out
 }
 
 // Replaces returns the keys of the push, and those of its name that its targets
 // would not run any more.
 func (push Push) Replaces(nodes []model.Node) []string {
-	keys := map[string]bool{}
+	keys := push.inForce(nodes, func(name string) bool { return name == push.Name })
 	for _, t := range push.Targets {
-		keys[t.Key(push.Name)] = true
+		keys[t.Key(push.Name)] = nil
 	}
-	push.addInForce(keys, nodes, func(name string) bool { return name == push.Name })
 
 	return slices.Sorted(maps.Keys(keys))
 }
 
-// addInForce adds the keys of some names that are in force where a push would be.
-func (push Push) addInForce(keys map[string]bool, nodes []model.Node, of func(name string) bool) {
+// inForce returns the keys of some names that are in force where a push would be,
+// with the nodes that say so. What is not for a node it cannot run.
+func (push Push) inForce(nodes []model.Node, of func(name string) bool) map[string][]string {
+	out := map[string][]string{}
 	for _, n := range nodes {
 		if !slices.ContainsFunc(push.Targets, func(t Target) bool { return t.Includes(n.NodeState) && activeAhead(t, push.Name, n) == "" }) {
 			continue
 		}
 		for key, m := range n.Manifests {
-			if _, name, err := ParseKey(key); err == nil && of(name) && m.Revision > 0 {
-				keys[key] = true
+			if t, name, err := ParseKey(key); err == nil && of(name) && m.Revision > 0 && t.Includes(n.NodeState) {
+				out[key] = append(out[key], n.Node)
 			}
 		}
 	}
+
+	return out
 }
 
 // activeAhead returns the key of a name that a node runs from a target that wins

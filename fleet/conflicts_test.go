@@ -1,6 +1,7 @@
 package fleet_test
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
@@ -32,8 +33,29 @@ func TestInForceBeside(t *testing.T) {
 		"overrides":       {fleet.Push{Name: "own", Targets: []fleet.Target{{Group: "web"}, {Node: "none"}}}, "group.all.base group.db.site group.web.motd group.web.site node.b.motd"},
 		"nobody":          {fleet.Push{Name: "new", Targets: []fleet.Target{{Node: "z"}, {Group: "z"}}}, ""},
 	} {
-		if got := strings.Join(c.push.InForceBeside(nodes), " "); got != c.want {
+		var keys []string
+		for _, met := range c.push.InForceBeside(nodes) {
+			keys = append(keys, met.Key)
+		}
+		if got := strings.Join(keys, " "); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
+	}
+}
+
+// A node that says that it is in a group is named, and says nothing of manifests
+// that are for others.
+func TestInForceBesideNamesTheNodes(t *testing.T) {
+	nodes := []model.Node{
+		node("b", []string{"db"}, map[string]model.ManifestState{"group.db.own": runs(1, model.OutcomeStable)}),
+		node("web01", []string{"web", "db"}, map[string]model.ManifestState{
+			"group.db.own": runs(1, model.OutcomeStable), "group.web.site": runs(1, model.OutcomeStable),
+			"node.b.private": runs(1, model.OutcomeStable), "group.cache.redis": runs(1, model.OutcomeStable),
+		}),
+	}
+	got := fleet.Push{Name: "new", Targets: []fleet.Target{{Group: "db"}}}.InForceBeside(nodes)
+	want := []fleet.InForce{{Key: "group.db.own", Nodes: []string{"b", "web01"}}, {Key: "group.web.site", Nodes: []string{"web01"}}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }

@@ -2,6 +2,9 @@ package document
 
 import (
 	"bytes"
+	"fmt"
+	"strings"
+	"unicode"
 
 	"gopkg.in/yaml.v3"
 )
@@ -9,10 +12,10 @@ import (
 // YAML converts a JSON document to YAML, and keeps the order of its keys.
 func YAML(text []byte) ([]byte, error) {
 	var node yaml.Node
-	if err := yaml.Unmarshal(text, &node); err != nil {
+	if err := yaml.Unmarshal(escape(text), &node); err != nil {
 		return nil, err
 	}
-	clearStyle(&node)
+	setStyle(&node)
 	var b bytes.Buffer
 	e := yaml.NewEncoder(&b)
 	e.SetIndent(2)
@@ -23,10 +26,45 @@ func YAML(text []byte) ([]byte, error) {
 	return b.Bytes(), e.Close()
 }
 
-// clearStyle clears the JSON style of a node: the encoder then writes blocks.
-func clearStyle(n *yaml.Node) {
+// setStyle clears the JSON style of a node: the encoder then writes blocks. A text
+// that is not shown as it is stays between quotes, where escapes are read as such.
+func setStyle(n *yaml.Node) {
 	n.Style = 0
+	if n.Kind == yaml.ScalarNode && strings.ContainsFunc(n.Value, isHidden) {
+		n.Style = yaml.DoubleQuotedStyle
+	}
 	for _, c := range n.Content {
-		clearStyle(c)
+		setStyle(c)
+	}
+}
+
+// escape escapes what JSON may hold as it is and YAML may not, or takes for the end
+// of a line. In JSON it is part of a text, wherever it is.
+func escape(text []byte) []byte {
+	if !bytes.ContainsFunc(text, isHidden) {
+		return text
+	}
+	var b bytes.Buffer
+	for _, r := range string(text) {
+		if isHidden(r) {
+			fmt.Fprintf(&b, "\\u%04x", r)
+			continue
+		}
+		b.WriteRune(r)
+	}
+
+	return b.Bytes()
+}
+
+// isHidden reports whether r is a control character but for line ends and tabs,
+// reorders text, or is none.
+func isHidden(r rune) bool {
+	switch r {
+	case '\n', '\t':
+		return false
+	case '\ufeff', '\ufffe', '\uffff':
+		return true
+	default:
+		return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)
 	}
 }

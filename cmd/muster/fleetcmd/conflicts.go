@@ -3,10 +3,12 @@ package fleetcmd
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
@@ -17,23 +19,31 @@ import (
 
 // checkConflicts rejects a push that nodes would reject, because a manifest that is
 // in force there declares a resource differently. Only nodes know everything: what
-// depends on one is left to it.
+// depends on one is left to it. A node may also claim groups that it is not in, so
+// its name is shown, and the check can be skipped.
 func (c *pushCommand) checkConflicts(ctx context.Context, s *store, push fleet.Push, nodes []model.Node) error {
+	if c.despiteConflicts {
+		return nil
+	}
 	var problems model.Problems
-	for _, key := range push.InForceBeside(nodes) {
-		e, err := s.Get(ctx, key)
+	for _, met := range push.InForceBeside(nodes) {
+		where := print.Some(met.Nodes, "see muster fleet nodes")
+		e, err := s.Get(ctx, met.Key)
 		if errors.Is(err, model.ErrNotFound) {
 			continue
 		}
 		if err != nil {
-			return err
+			return fmt.Errorf("%s is in force on %s, and cannot be compared: %w\npush without this check: --despite-conflicts", met.Key, where, err)
 		}
 		claims := graph.Claims{}
-		claims.Add(key, c.declaredBy(ctx, e))
-		problems = append(problems, claims.Conflicts(c.declared)...)
+		claims.Add(met.Key, c.declaredBy(ctx, e))
+		for _, p := range claims.Conflicts(c.declared) {
+			p.Message += " on " + where
+			problems = append(problems, p)
+		}
 	}
 	if len(problems) > 0 {
-		return &cli.ExitError{Code: cli.ExitFailed, Err: problems, Note: "nothing was pushed, because the manifests in force stay in force"}
+		return &cli.ExitError{Code: cli.ExitFailed, Err: problems, Note: "nothing was pushed, because the manifests in force stay in force; --despite-conflicts pushes all the same"}
 	}
 
 	return nil

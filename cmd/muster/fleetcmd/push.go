@@ -32,7 +32,9 @@ type pushCommand struct {
 	source, name string
 	bundle, wait bool
 	yes          bool
-	timeout      time.Duration
+	// despiteConflicts skips checkConflicts.
+	despiteConflicts bool
+	timeout          time.Duration
 	// declared are the resources of the manifest that are known without a node.
 	declared []*resource.Resource
 }
@@ -50,6 +52,7 @@ func addPush(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Flag("name", "Name of the assignment (default: the name of the file or directory)").PlaceHolder("NAME").StringVar(&c.name)
 	cmd.Flag("bundle", "Push a bundle, also of a single manifest; for one that is too large").UnNegatableBoolVar(&c.bundle)
 	cmd.Flag("yes", "Do not ask for confirmation of --noop").Short('y').UnNegatableBoolVar(&c.yes)
+	cmd.Flag("despite-conflicts", "Push although a node runs a manifest that declares a resource differently; a node that does keeps that one").UnNegatableBoolVar(&c.despiteConflicts)
 	cmd.Flag("wait", "Wait until every node runs it, like muster fleet wait").UnNegatableBoolVar(&c.wait)
 	cmd.Flag("timeout", "Maximum time to wait").Default("5m").DurationVar(&c.timeout)
 	c.AddTargets(cmd, "group")

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"gopkg.in/yaml.v3"
+
 	"github.com/musterfleet/muster/model"
 )
 
@@ -141,5 +143,24 @@ func TestNothingObeysATerminal(t *testing.T) {
 	}
 	if got := Visible("\x1b[31mred\x1b[0m \x1b[5mx\n\ty"); got != "\x1b[31mred\x1b[0m \\u001b[5mx\n\ty" {
 		t.Errorf("our colours: %q", got)
+	}
+}
+
+// A text of a node is a value of YAML too, whatever characters it has.
+func TestYAMLHoldsAnyText(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"a\u009b5n", "a\u202eb", "a\x7fb", "a\u0085b", "a\x1bb", "\ufeffa", "a\uffffb", "a\u009b\nb\n", "plain", "\u2028", "a\\u009b", "\U0001f600"} {
+		p, out, _ := printer()
+		if err := p.Document(map[string]any{"k": text, text: []string{text}}, true); err != nil {
+			t.Errorf("%q: %v", text, err)
+			continue
+		}
+		if strings.ContainsAny(out.String(), "\u009b\u202e\x7f\u0085\x1b") {
+			t.Errorf("%q: written as %q", text, out)
+		}
+		var back map[string]any
+		if err := yaml.Unmarshal(out.Bytes(), &back); err != nil || back["k"] != text || back[text] == nil {
+			t.Errorf("%q: %v, %q of %s", text, err, back, out)
+		}
 	}
 }

@@ -96,6 +96,19 @@ func Count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
+// maxNamed is how many names Some shows.
+const maxNamed = 10
+
+// Some returns names in a line; of many the first ones, how many more there are, and
+// where all are.
+func Some(names []string, where string) string {
+	if len(names) <= maxNamed {
+		return strings.Join(names, ", ")
+	}
+
+	return fmt.Sprintf("%s and %d more (%s)", strings.Join(names[:maxNamed], ", "), len(names)-maxNamed, where)
+}
+
 // Age returns how long ago t was.
 func Age(t, now time.Time) string {
 	if t.IsZero() {

@@ -293,7 +293,7 @@ func ensureSummary(r *fleet.Ensured) string {
 		nodes []string
 	}{{"still working: ", r.Unfinished}, {"no answer from: ", r.Missing}, {"queued for: ", r.Queued}} {
 		if len(more.nodes) > 0 {
-			parts = append(parts, more.text+nameSome(more.nodes))
+			parts = append(parts, more.text+print.Some(more.nodes, "--json has all"))
 		}
 	}
 
@@ -306,16 +306,4 @@ func ensureSummary(r *fleet.Ensured) string {
 	default:
 		return text + " (they go on, for the results see: muster fleet reports --kind ensure)"
 	}
-}
-
-// maxNamed is how many nodes a summary names.
-const maxNamed = 10
-
-// nameSome names nodes, of many the first ones.
-func nameSome(nodes []string) string {
-	if len(nodes) <= maxNamed {
-		return strings.Join(nodes, ", ")
-	}
-
-	return fmt.Sprintf("%s and %d more (--json has all)", strings.Join(nodes[:maxNamed], ", "), len(nodes)-maxNamed)
 }
