@@ -307,6 +307,8 @@ type outside struct {
 	factErrors []error
 	// bundles are by digest.
 	bundles map[string][]byte
+	// bundleTakes is how long it takes to open one.
+	bundleTakes time.Duration
 }
 
 func (o *outside) setBundle(digest string, data []byte) {
@@ -316,6 +318,7 @@ func (o *outside) setBundle(digest string, data []byte) {
 }
 
 func (o *outside) GetBundle(_ context.Context, digest string) (io.ReadCloser, error) {
+	time.Sleep(o.bundleTakes)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	b, ok := o.bundles[digest]

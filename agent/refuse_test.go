@@ -768,6 +768,19 @@ func TestReasonOfAMissingBundleIsShort(t *testing.T) {
 	})
 }
 
+// The wait before another try begins when the last one has ended.
+func TestRetriesOfSlowBundlesWait(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.outside.bundleTakes = 10 * time.Minute
+		n.start()
+		n.bucket.put("group.all.motd", "protocol: io.muster.v1.assignment\nbundle: sha256-"+strings.Repeat("0123456789abcdef", 4)+"\n")
+		n.after(time.Hour)
+		if log := n.log.String(); !strings.Contains(log, "will retry") || strings.Contains(log, "retry=-") {
+			t.Errorf("the log has %s", log)
+		}
+	})
+}
+
 func TestBundlesThatAreNotUsedAreRemoved(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		data, digest := bundleOf(t, map[string]string{"manifest.yaml": n.manifest("motd", "x")})

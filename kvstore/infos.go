@@ -30,6 +30,9 @@ func (i Infos) Of(stream string) (*api.StreamInfo, error) {
 	}
 }
 
+// streamPages is how many pages of streams a server may have: each has up to 256.
+const streamPages = 100
+
 // ErrNoJetStream is an account without JetStream.
 var ErrNoJetStream = errors.New("JetStream is not enabled for this account")
 
@@ -38,7 +41,8 @@ var ErrNoJetStream = errors.New("JetStream is not enabled for this account")
 // info of one stream can: so a node may be permitted to ask for it.
 func (s *Store) Infos(ctx context.Context, subject string) (Infos, error) {
 	found := Infos{}
-	for offset := 0; ; {
+	offset := 0
+	for range streamPages {
 		page, err := s.infoPage(ctx, subject, offset)
 		if err != nil {
 			return nil, fmt.Errorf("list streams: %w", err)
@@ -53,6 +57,8 @@ func (s *Store) Infos(ctx context.Context, subject string) (Infos, error) {
 			return found, nil
 		}
 	}
+
+	return nil, fmt.Errorf("list streams: the server has more than %d pages of streams", streamPages)
 }
 
 // infoPage asks in each place for JetStream, until one answers: that is the place

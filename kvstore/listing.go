@@ -12,6 +12,10 @@ import (
 	"github.com/musterfleet/muster/kvstore/answer"
 )
 
+// subjectPages is how many pages of subjects a stream may have: the server sends up
+// to 100,000 at once.
+const subjectPages = 10
+
 // Listing is what the server that leads a stream knows of it: since when there is
 // such a stream, its last sequence, and the subjects that match a filter.
 type Listing struct {
@@ -32,8 +36,7 @@ func (s *Store) Subjects(ctx context.Context, stream, filter string) (Listing, e
 		return failed(err)
 	}
 	out := Listing{Subjects: map[string]bool{}}
-	// The server sends up to 100,000 subjects at once.
-	for more := true; more; {
+	for range subjectPages {
 		body, err := json.Marshal(api.JSApiStreamInfoRequest{JSApiIterableRequest: api.JSApiIterableRequest{Offset: len(out.Subjects)}, SubjectsFilter: filter})
 		if err != nil {
 			return failed(err)
@@ -56,8 +59,10 @@ func (s *Store) Subjects(ctx context.Context, stream, filter string) (Listing, e
 		for subject := range info.State.Subjects {
 			out.Subjects[subject] = true
 		}
-		more = len(out.Subjects) > before && len(out.Subjects) < info.Total
+		if len(out.Subjects) == before || len(out.Subjects) >= info.Total {
+			return out, nil
+		}
 	}
 
-	return out, nil
+	return failed(fmt.Errorf("the server has more than %d pages of subjects", subjectPages))
 }

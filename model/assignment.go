@@ -29,6 +29,9 @@ type Assignment struct {
 // BundleManifest is the name of the manifest at the root of a bundle.
 const BundleManifest = "manifest.yaml"
 
+// MaxBundle is how many bytes a packed bundle has at most.
+const MaxBundle = 1 << 30
+
 // ContentDigest returns the digest of what runs: of the bundle, else of the
 // manifest's text.
 func (a *Assignment) ContentDigest() string {

@@ -40,7 +40,7 @@ func (t *turn) postpone(u *unit, e model.Entry, err error) {
 	if u.active != nil && u.active.Resolution.Interval > 0 {
 		interval = u.active.Resolution.Interval
 	}
-	u.retry.plan(t.in.Now, interval)
+	u.retry.plan(interval)
 	t.result.Postponed = append(t.result.Postponed, Postponement{Entry: e, Err: err, Retry: u.retry.at, New: u.retry.reported != err.Error()})
 	u.retry.reported = err.Error()
 }

@@ -52,7 +52,7 @@ func (t *turn) mayRemove(ctx context.Context, u *unit) bool {
 	u.newest = nil
 	u.untrusted = t.handleInvalid(ctx, u, e, err)
 	// Another removal, which is signed, may not be noticed otherwise.
-	u.retry.plan(t.in.Now, t.in.Interval)
+	u.retry.plan(t.in.Interval)
 
 	return false
 }

@@ -53,9 +53,10 @@ type retry struct {
 // clear forgets the error.
 func (r *retry) clear() { *r = retry{} }
 
-// plan plans another try, at the latest after longest, unless one is planned.
-func (r *retry) plan(now time.Time, longest time.Duration) {
-	if r.at.IsZero() || !now.Before(r.at) {
+// plan plans another try, at the latest after longest, unless one is planned. The
+// wait begins now: the try that failed may have taken long.
+func (r *retry) plan(longest time.Duration) {
+	if now := time.Now(); r.at.IsZero() || !now.Before(r.at) {
 		r.at = now.Add(min(r.wait.Next(), tasks.Spread(longest, tasks.Jitter)))
 	}
 }

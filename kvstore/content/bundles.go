@@ -52,6 +52,9 @@ func (s Store) GetBundle(ctx context.Context, digest string) (io.ReadCloser, err
 	if err != nil {
 		return nil, fmt.Errorf("bundle %s: %w", digest, err)
 	}
+	if info.Size > model.MaxBundle {
+		return nil, fmt.Errorf("bundle %s: it says that it has %d bytes, a bundle has at most %d", digest, info.Size, model.MaxBundle)
+	}
 	// The store's own digest may be that of other bytes under this name.
 	info.Digest = "SHA-256=" + base64.URLEncoding.EncodeToString(want)
 

@@ -12,6 +12,7 @@ import (
 	"hash"
 	"io"
 	"iter"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -22,15 +23,26 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// chunkBatch is how many parts of an object are read at once.
-const chunkBatch = 16
+const (
+	// chunkBatch is how many parts of an object are read at once.
+	chunkBatch = 16
+	// leastRate is how many bytes a second a server has to send, after it was waited
+	// for during grace: it could hold up the reader for good.
+	leastRate = 128 << 10
+	grace     = 30 * time.Second
+)
 
-// ErrDamaged is an object whose bytes are not those that were stored.
-var ErrDamaged = errors.New("damaged")
+var (
+	// ErrDamaged is an object whose bytes are not those that were stored.
+	ErrDamaged = errors.New("damaged")
+	// ErrSlow is an object that comes too slowly.
+	ErrSlow = errors.New("too slow")
+)
 
 // Object opens an object of any object store, without a consumer. Reading returns
 // an error that wraps ErrDamaged instead of io.EOF when the bytes are not those
-// that were stored; the context ends reading too. The error wraps model.ErrNotFound
+// that were stored, or go on where they should end, and ErrSlow for a server that
+// hardly sends anything; the context ends reading too. The error wraps model.ErrNotFound
 // when there is no such object.
 func (s Store) Object(ctx context.Context, bucket, name string) (io.ReadCloser, error) {
 	info, err := s.objectInfo(ctx, bucket, name)
@@ -50,46 +62,75 @@ func (s Store) open(ctx context.Context, info *jetstream.ObjectInfo) io.ReadClos
 	if info.Chunks > 0 {
 		parts = scan.Direct(ctx, s.store, kvstore.ObjectStream(info.Bucket), "$O."+info.Bucket+".C."+info.NUID, chunkBatch)
 	}
+
+	return newReader(info, parts)
+}
+
+// newReader returns a reader of an object that consists of some parts.
+func newReader(info *jetstream.ObjectInfo, parts iter.Seq2[kvstore.Message, error]) *objectReader {
 	next, stop := iter.Pull2(parts)
 
 	return &objectReader{info: info, next: next, stop: stop, sum: sha256.New()}
 }
 
-// objectReader reads an object and checks the whole at its end.
+// objectReader reads an object, no further than it says it goes, and checks the
+// whole at its end.
 type objectReader struct {
 	info *jetstream.ObjectInfo
 	next func() (kvstore.Message, error, bool)
 	stop func()
 	part []byte
-	read uint64
-	sum  hash.Hash
+	// read and chunks are how much came, waited how long that took.
+	read   uint64
+	chunks uint32
+	waited time.Duration
+	sum    hash.Hash
 }
 
 // Read reads the object.
 func (r *objectReader) Read(p []byte) (int, error) {
 	for len(r.part) == 0 {
-		m, err, more := r.next()
-		if !more {
-			err = cmp.Or(r.check(), io.EOF)
-		}
-		if m.Forged {
-			err = answer.ErrServerHeaders
-		}
-		if err != nil {
-			if err != io.EOF {
-				err = fmt.Errorf("object %s of %s: %w", r.info.Name, r.info.Bucket, err)
-			}
-
+		err := r.fetch()
+		switch {
+		case err == io.EOF:
 			return 0, err
+		case err != nil:
+			return 0, fmt.Errorf("object %s of %s: %w", r.info.Name, r.info.Bucket, err)
 		}
-		r.part = m.Data
-		r.read += uint64(len(m.Data))
-		r.sum.Write(m.Data)
 	}
 	n := copy(p, r.part)
 	r.part = r.part[n:]
 
 	return n, nil
+}
+
+// fetch waits for the next part. The error is io.EOF behind the last one of an
+// object that is whole.
+func (r *objectReader) fetch() error {
+	begun := time.Now()
+	m, err, more := r.next()
+	r.waited += time.Since(begun)
+	switch {
+	case !more:
+		return cmp.Or(r.check(), io.EOF)
+	case err != nil:
+		return err
+	case m.Forged:
+		return answer.ErrServerHeaders
+	case r.chunks == r.info.Chunks:
+		return fmt.Errorf("%w: it has more than the %d chunks that it says", ErrDamaged, r.info.Chunks)
+	case uint64(len(m.Data)) > r.info.Size-r.read:
+		return fmt.Errorf("%w: it has more than the %d bytes that it says", ErrDamaged, r.info.Size)
+	}
+	r.part = m.Data
+	r.chunks++
+	r.read += uint64(len(m.Data))
+	r.sum.Write(m.Data)
+	if r.waited > grace+time.Duration(r.read/leastRate)*time.Second {
+		return fmt.Errorf("%w: %d bytes in %s", ErrSlow, r.read, r.waited.Round(time.Second))
+	}
+
+	return nil
 }
 
 // Close ends reading.

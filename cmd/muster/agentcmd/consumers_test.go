@@ -34,6 +34,10 @@ func TestAgentMakesNoConsumer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// What another connection asks for is heard only once the server knows of this one.
+	if err := nc.FlushTimeout(kvtest.Deadline); err != nil {
+		t.Fatal(err)
+	}
 	heard := func() string {
 		t.Helper()
 		if err := nc.FlushTimeout(kvtest.Deadline); err != nil {
@@ -49,7 +53,10 @@ func TestAgentMakesNoConsumer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := js.CreateConsumer(t.Context(), "MUSTER_REPORTS", jetstream.ConsumerConfig{AckPolicy: jetstream.AckNonePolicy}); err != nil || heard() == "" {
+	if _, err := js.CreateConsumer(t.Context(), "MUSTER_REPORTS", jetstream.ConsumerConfig{AckPolicy: jetstream.AckNonePolicy}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := asked.NextMsg(kvtest.Deadline); err != nil {
 		t.Fatalf("a consumer that is made is not heard of: %v", err)
 	}
 

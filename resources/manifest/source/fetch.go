@@ -70,9 +70,6 @@ type Options struct {
 	MaxBytes, MaxBundleBytes int64
 }
 
-// defaultMaxBundleBytes is the largest packed bundle that is fetched, by default.
-const defaultMaxBundleBytes = 1 << 30
-
 // defaultStall is how long a server may send nothing, by default.
 const defaultStall = 30 * time.Second
 
@@ -84,7 +81,7 @@ type Fetcher struct {
 
 // New returns a fetcher; zero limits are the defaults.
 func New(o Options) *Fetcher {
-	o.MaxBundleBytes, o.HTTPStall = cmp.Or(o.MaxBundleBytes, defaultMaxBundleBytes), cmp.Or(o.HTTPStall, defaultStall)
+	o.MaxBundleBytes, o.HTTPStall = cmp.Or(o.MaxBundleBytes, model.MaxBundle), cmp.Or(o.HTTPStall, defaultStall)
 
 	return &Fetcher{opts: o, client: web.NewClient(web.Options{Timeout: fetchTimeout, HeaderTimeout: defaultStall})}
 }

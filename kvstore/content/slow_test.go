@@ -1,0 +1,55 @@
+package content
+
+import (
+	"errors"
+	"io"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/musterfleet/muster/kvstore"
+)
+
+// A server that goes on sending a little does not hold up the reader for good.
+func TestObjectsThatDripAreGivenUp(t *testing.T) {
+	t.Parallel()
+	for name, data := range map[string][]byte{"single bytes": []byte("x"), "nothing": nil} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				begun := time.Now()
+				drip := func(yield func(kvstore.Message, error) bool) {
+					for time.Since(begun) < time.Hour && yield(kvstore.Message{Data: data}, nil) {
+						time.Sleep(time.Second)
+					}
+				}
+				r := newReader(&jetstream.ObjectInfo{Size: 1 << 29, Chunks: 1 << 20}, drip)
+				defer r.Close()
+				if _, err := io.Copy(io.Discard, r); !errors.Is(err, ErrSlow) || time.Since(begun) > 2*grace {
+					t.Errorf("after %s: %v", time.Since(begun), err)
+				}
+			})
+		})
+	}
+}
+
+// How long the reader takes with what it has is not the server's fault.
+func TestSlowReadersAreNotGivenUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		parts := func(yield func(kvstore.Message, error) bool) {
+			for yield(kvstore.Message{Data: []byte("x")}, nil) {
+			}
+		}
+		r := newReader(&jetstream.ObjectInfo{Size: 100, Chunks: 100}, parts)
+		defer r.Close()
+		for range 100 {
+			if _, err := r.Read(make([]byte, 1)); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+		}
+	})
+}
