@@ -47,6 +47,11 @@ func (a API) DirectGet(stream, subject string) string {
 	return a.Subject("DIRECT.GET", stream, subject)
 }
 
+// Next is the subject that asks a consumer of a stream for messages.
+func (a API) Next(stream, consumer string) string {
+	return a.Subject("CONSUMER.MSG.NEXT", stream, consumer)
+}
+
 // apis are the places where JetStream may be asked.
 type apis struct {
 	mu sync.Mutex

@@ -26,7 +26,7 @@ func (s *Store) Value(ctx context.Context, stream, subject string) (Message, err
 	case err != nil:
 		return m, err
 	case m.Forged:
-		err = answer.ErrServerHeaders
+		err = m.Refusal()
 	case m.Deleted():
 		m, err = Message{}, model.ErrNotFound
 	default:
@@ -38,7 +38,7 @@ func (s *Store) Value(ctx context.Context, stream, subject string) (Message, err
 
 // Last reads the newest message of a subject, or of all subjects that match a
 // wildcard. The error wraps model.ErrNotFound when there is none, and
-// answer.ErrWrong. A replica that lags may answer with an older one.
+// answer.ErrWrong or answer.ErrUnreadable. A replica that lags may answer with an older one.
 func (s *Store) Last(ctx context.Context, stream, subject string) (Message, error) {
 	err := s.Bind(ctx, stream)
 	var m Message
@@ -121,7 +121,7 @@ func (r *refused) decode(a answer.Asked, reply *nats.Msg) (Message, error) {
 
 // count counts an error that is a refused answer, and returns it.
 func (r *refused) count(err error) error {
-	if errors.Is(err, answer.ErrWrong) {
+	if errors.Is(err, answer.ErrWrong) || errors.Is(err, answer.ErrUnreadable) {
 		r.Add(1)
 	}
 
@@ -129,5 +129,5 @@ func (r *refused) count(err error) error {
 }
 
 // Refused returns how many answers were not of what was asked for, and how many
-// messages had headers that only the server sets.
+// messages had headers that only the server sets or that cannot be read.
 func (s *Store) Refused() uint64 { return s.refused.Load() }

@@ -13,22 +13,29 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Page is a part of a stream; Next is where the one after it begins, 0 when it was
-// the last.
+// Page is a part of a stream: Next is where the one after it begins, More reports
+// whether there is anything.
 type Page struct {
 	Messages []Message
 	Next     uint64
+	More     bool
 }
 
 // Page reads a number of messages at most by one direct get. Those before an error
 // are returned with it. What is Forged is returned too: it must not hide the
-// messages behind it.
+// messages behind it. One whose headers cannot be read is left out, and counted.
 func (s *Store) Page(ctx context.Context, a answer.Asked, batch int) (Page, error) {
-	var out Page
+	return s.page(ctx, a, batch, map[string]any{"seq": a.From, "batch": batch, "next_by_subj": a.Subject})
+}
+
+// page reads what a request asks for, which is as many messages as batch.
+func (s *Store) page(ctx context.Context, a answer.Asked, batch int, request map[string]any) (Page, error) {
+	first := a.From
+	out := Page{Next: first}
 	if err := s.Bind(ctx, a.Stream); err != nil {
 		return out, err
 	}
-	body, err := json.Marshal(map[string]any{"seq": a.From, "batch": batch, "next_by_subj": a.Subject})
+	body, err := json.Marshal(request)
 	if err != nil {
 		return out, err
 	}
@@ -49,39 +56,48 @@ func (s *Store) Page(ctx context.Context, a answer.Asked, batch int) (Page, erro
 		m, err := s.refused.decode(a, reply)
 		switch {
 		case errors.Is(err, answer.ErrEndOfBatch):
-			if pending, err := strconv.ParseUint(answer.Last(reply.Header, "Nats-Num-Pending"), 10, 64); len(out.Messages) > 0 && (err != nil || pending > 0) {
-				out.Next = a.From
+			// The last sequence is also that of a message that was left out.
+			if last := number(reply, nats.JSLastSequence, 0); last >= out.Next {
+				out.Next = last + 1
 			}
+			out.More = out.Next > first && number(reply, "Nats-Num-Pending", 1) > 0
 			return out, nil
 		case errors.Is(err, model.ErrNotFound):
 			return out, nil
+		case errors.Is(err, answer.ErrUnreadable):
+			continue
 		case err != nil:
 			return out, err
 		}
 		out.Messages = append(out.Messages, m)
 		a.From = m.Sequence + 1
+		out.Next = a.From
 	}
+}
+
+// number returns a number in the headers of an answer, or otherwise for none.
+func number(reply *nats.Msg, header string, otherwise uint64) uint64 {
+	if n, err := strconv.ParseUint(answer.Last(reply.Header, header), 10, 64); err == nil {
+		return n
+	}
+
+	return otherwise
 }
 
 // Since returns the sequence of the first message of a subject, which may be a
 // wildcard, from a time on; that behind the newest when there is none.
 func (s *Store) Since(ctx context.Context, stream, subject string, at time.Time) (uint64, error) {
-	body, err := json.Marshal(map[string]any{"start_time": at, "next_by_subj": subject})
-	if err != nil {
-		return 0, err
+	a := answer.Asked{Stream: stream, Subject: subject}
+	p, err := s.page(ctx, a, 1, map[string]any{"start_time": at, "batch": 1, "next_by_subj": subject})
+	if err != nil || p.Next > 0 {
+		return p.Next - min(p.Next, 1), err
 	}
-	reply, err := s.Request(ctx, s.api().DirectGet(stream, ""), body)
-	if err != nil {
-		return 0, err
-	}
-	m, err := s.refused.decode(answer.Asked{Stream: stream, Subject: subject}, reply)
-	if errors.Is(err, model.ErrNotFound) {
-		// Nothing since then: go on behind the newest.
-		if m, err = s.Last(ctx, stream, subject); errors.Is(err, model.ErrNotFound) {
-			return 1, nil
-		}
+	// Nothing since then: go on behind the newest.
+	m, err := s.Last(ctx, stream, subject)
+	switch {
+	case errors.Is(err, model.ErrNotFound), errors.Is(err, answer.ErrUnreadable):
+		return 1, nil
+	default:
 		return m.Sequence + 1, err
 	}
-
-	return m.Sequence, err
 }

@@ -36,10 +36,13 @@ type Asked struct {
 // Decode decodes one answer to a direct get. A message can be stored with any
 // headers, of which the server removes none: but it adds its own at the end of each
 // message, and none of them to a status. So only the last of each counts, and a
-// message with its own is Forged. The error wraps ErrWrong,
+// message with its own is Forged. The error wraps ErrWrong, ErrUnreadable,
 // model.ErrNotFound, ErrEndOfBatch or nats.ErrNoResponders.
 func Decode(a Asked, reply *nats.Msg) (Message, error) {
 	h := reply.Header
+	if !IsWhole(reply) || Last(h, nats.JSStream) == "" && Last(h, nats.JSTimeStamp) != "" {
+		return Message{}, fmt.Errorf("the message %w", ErrUnreadable)
+	}
 	stream, subject := Last(h, nats.JSStream), Last(h, nats.JSSubject)
 	if stream == "" {
 		return Message{}, statusOf(h)

@@ -83,6 +83,9 @@ func (s Bucket) Get(ctx context.Context, key string) (model.Entry, error) {
 // newEntry returns a revision with the digest of what runs.
 func newEntry(key string, m kvstore.Message) model.Entry {
 	e := kvstore.NewEntry(key, m)
+	if err := m.Refusal(); err != nil {
+		e.Refused, e.Deleted, e.Value = err.Error(), false, nil
+	}
 	if !e.Deleted {
 		e.Digest = signed.ContentDigest(e.Value)
 	}

@@ -205,3 +205,28 @@ func TestValueOverTheServersLimit(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// An assignment that cannot be used is listed, its history has the reason, and it can
+// be removed.
+func TestAssignmentWithHeadersThatCannotBeUsed(t *testing.T) {
+	t.Parallel()
+	for name, block := range map[string]string{"Status": "NATS/1.0\r\nStatus: 503\r\nKV-Operation: DEL\r\n\r\n", "cannot be read": "NATS/1.0\r\nfoo\r\n\r\n"} {
+		srv, store := kvtest.New(t)
+		srv.Raw(t, "$KV.MUSTER_MANIFESTS.group.web.app", block, "")
+		if all, err := store.List(t.Context()); err != nil || len(all) != 1 {
+			t.Errorf("%s: %+v, %v", name, all, err)
+		}
+		if _, err := store.Get(t.Context(), "group.web.app"); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: get: %v", name, err)
+		}
+		if all, err := store.History(t.Context(), "group.web.app"); err != nil || len(all) != 1 || !strings.Contains(all[0].Refused, name) {
+			t.Errorf("%s: %+v, %v", name, all, err)
+		}
+		if _, err := store.Delete(t.Context(), "group.web.app"); err != nil {
+			t.Error(err)
+		}
+		if all, err := store.List(t.Context()); err != nil || len(all) != 0 {
+			t.Errorf("%s: %+v, %v", name, all, err)
+		}
+	}
+}

@@ -24,13 +24,17 @@ func (s Bucket) List(ctx context.Context, families ...string) ([]model.Entry, er
 		}
 	}
 
-	return s.entries(ctx, families, false, func(m kvstore.Message, key string) bool { return !m.Deleted() && model.CheckKey(key) == nil })
+	return s.entries(ctx, families, false, func(m kvstore.Message, key string) bool {
+		return (!m.Deleted() || m.Forged) && model.CheckKey(key) == nil
+	})
 }
 
 // Removed returns the removed assignments of which the bucket still has the
 // deletion, in the order of their keys.
 func (s Bucket) Removed(ctx context.Context) ([]model.Entry, error) {
-	return s.entries(ctx, nil, true, func(m kvstore.Message, key string) bool { return m.Deleted() && model.CheckKey(key) == nil })
+	return s.entries(ctx, nil, true, func(m kvstore.Message, key string) bool {
+		return m.Deleted() && !m.Forged && model.CheckKey(key) == nil
+	})
 }
 
 // Invalid returns the keys of the bucket that no node reads, in order.

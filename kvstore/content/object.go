@@ -18,7 +18,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/answer"
 	"github.com/musterfleet/muster/kvstore/scan"
 	"github.com/musterfleet/muster/model"
 )
@@ -116,7 +115,7 @@ func (r *objectReader) fetch() error {
 	case err != nil:
 		return err
 	case m.Forged:
-		return answer.ErrServerHeaders
+		return m.Refusal()
 	case r.chunks == r.info.Chunks:
 		return fmt.Errorf("%w: it has more than the %d chunks that it says", ErrDamaged, r.info.Chunks)
 	case uint64(len(m.Data)) > r.info.Size-r.read:

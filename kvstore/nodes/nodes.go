@@ -113,7 +113,7 @@ func (b Bucket) Nodes(ctx context.Context) ([]model.Node, error) {
 	var all []model.Node
 	var failed []error
 	for m, err := range scan.Stream(ctx, b.store, b.stream(), cfg, false) {
-		if err == nil && m.Deleted() {
+		if err == nil && m.Deleted() && !m.Forged {
 			continue
 		}
 		var r model.Node
@@ -135,6 +135,9 @@ func (b Bucket) Nodes(ctx context.Context) ([]model.Node, error) {
 // decode reads the state of a node as of a time. A node may only store its own.
 func decode(node string, m kvstore.Message, now time.Time) (model.Node, error) {
 	r := model.Node{Heard: m.Time}
+	if err := m.Refusal(); err != nil {
+		return r, fmt.Errorf("%w of node %s: %w", ErrInvalidState, node, err)
+	}
 	if err := json.Unmarshal(m.Data, &r.NodeState); err != nil {
 		return r, fmt.Errorf("%w of node %s: %w", ErrInvalidState, node, err)
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/answer"
 	"github.com/musterfleet/muster/kvstore/scan"
 	"github.com/musterfleet/muster/model"
 )
@@ -191,7 +190,7 @@ func compareRegistered(a, b Registered) int {
 func decodeRegistration(n kvstore.Names, m kvstore.Message) (Registered, error) {
 	var r Registered
 	if m.Forged {
-		return r, fmt.Errorf("%w on %s: %w", ErrInvalidRegistration, m.Subject, answer.ErrServerHeaders)
+		return r, fmt.Errorf("%w on %s: %w", ErrInvalidRegistration, m.Subject, m.Refusal())
 	}
 	if err := model.DecodeStrict(m.Data, &r.Registration); err != nil {
 		return r, fmt.Errorf("%w on %s: %w", ErrInvalidRegistration, m.Subject, err)

@@ -210,7 +210,7 @@ func (c *commands) do(ctx context.Context, q *queue, m kvstore.Message) error {
 	case !ok:
 		command.Refused = fmt.Errorf("%w: %s", model.ErrInvalidName, m.Subject)
 	case m.Forged:
-		command.Refused = answer.ErrServerHeaders
+		command.Refused = m.Refusal()
 	}
 	if command.Refused != nil {
 		command.Data = nil

@@ -24,11 +24,12 @@ const (
 )
 
 // Direct reads all messages of a stream on a subject, which may be a wildcard, by
-// direct gets of a number of messages each, without a consumer. An error is the last thing it yields. What is Forged is yielded too: it must not hide
-// the messages behind it.
+// direct gets of a number of messages each, without a consumer. An error is the last
+// thing it yields. What is Forged is yielded too: it must not hide the messages behind
+// it. One whose headers cannot be read is left out.
 func Direct(ctx context.Context, s *kvstore.Store, stream, subject string, batch int) iter.Seq2[kvstore.Message, error] {
 	return func(yield func(kvstore.Message, error) bool) {
-		for from := uint64(1); from > 0; {
+		for from, more := uint64(1), true; more; {
 			page, err := s.Page(ctx, answer.Asked{Stream: stream, Subject: subject, From: from}, batch)
 			for _, m := range page.Messages {
 				if !yield(m, nil) {
@@ -39,7 +40,7 @@ func Direct(ctx context.Context, s *kvstore.Store, stream, subject string, batch
 				yield(kvstore.Message{}, fmt.Errorf("read %s of %s: %w", subject, stream, err))
 				return
 			}
-			from = page.Next
+			from, more = page.Next, page.More
 		}
 	}
 }
@@ -73,12 +74,12 @@ func read(ctx context.Context, s *kvstore.Store, stream string, cfg jetstream.Or
 			var p kvstore.Page
 			p, err = s.Page(ctx, answer.Asked{Stream: stream, Subject: subject, From: from}, batchSize)
 			for _, m := range p.Messages {
-				from = m.Sequence + 1
 				if isAnyOf(m.Subject, cfg.FilterSubjects) && !yield(m, nil) {
 					return
 				}
 			}
-			if err == nil && p.Next == 0 {
+			from = p.Next
+			if err == nil && !p.More {
 				if !follow {
 					return
 				}
@@ -118,9 +119,12 @@ func newest(all iter.Seq2[kvstore.Message, error]) iter.Seq2[kvstore.Message, er
 }
 
 // covering returns one pattern that matches all that some patterns match, by the
-// tokens that they begin with.
+// tokens that they begin with; none is everything.
 func covering(patterns []string) string {
-	if len(patterns) == 1 {
+	switch len(patterns) {
+	case 0:
+		return ">"
+	case 1:
 		return patterns[0]
 	}
 	begin := strings.Split(patterns[0], ".")
@@ -137,7 +141,7 @@ func covering(patterns []string) string {
 	return strings.Join(append(begin[:min(len(begin), len(strings.Split(patterns[0], "."))-1)], ">"), ".")
 }
 
-// isAnyOf reports whether a subject matches one of some patterns.
+// isAnyOf reports whether a subject matches one of some patterns, or there are none.
 func isAnyOf(subject string, patterns []string) bool {
-	return slices.ContainsFunc(patterns, func(p string) bool { return answer.Matches(subject, p) })
+	return len(patterns) == 0 || slices.ContainsFunc(patterns, func(p string) bool { return answer.Matches(subject, p) })
 }

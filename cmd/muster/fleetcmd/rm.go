@@ -12,6 +12,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet/signing"
+	"github.com/musterfleet/muster/kvstore/answer"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
 )
@@ -110,8 +111,9 @@ func (c *rmCommand) remove(ctx context.Context, store *store, signer *signing.Si
 	if !isAssignmentKey(key) {
 		return store.DeleteInvalid(ctx, key)
 	}
+	// Nothing of a value that cannot be used is needed to remove it.
 	current, err := store.Get(ctx, key)
-	if err != nil && !errors.Is(err, model.ErrNotFound) {
+	if err != nil && !errors.Is(err, model.ErrNotFound) && !isRefused(err) {
 		return 0, err
 	}
 	if signer == nil {
@@ -128,6 +130,11 @@ func (c *rmCommand) remove(ctx context.Context, store *store, signer *signing.Si
 	return store.DeleteSigned(ctx, key, proof)
 }
 
+// isRefused reports whether an assignment is there, and cannot be used.
+func isRefused(err error) bool {
+	return errors.Is(err, answer.ErrServerHeaders) || errors.Is(err, answer.ErrUnreadable)
+}
+
 func isAssignmentKey(key string) bool { return isKey(key) && checkNameOrKey(key) == nil }
 
 // check reports a key that cannot be removed: neither an assignment, nor one that
@@ -137,6 +144,9 @@ func (c *rmCommand) check(ctx context.Context, store *store, key string) error {
 		return c.checkInvalid(ctx, store, key)
 	}
 	_, err := store.Get(ctx, key)
+	if isRefused(err) {
+		return nil
+	}
 	if !errors.Is(err, model.ErrNotFound) {
 		return err
 	}

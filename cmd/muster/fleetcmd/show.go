@@ -89,6 +89,8 @@ func (c *showCommand) run(ctx context.Context) error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s: %w", key, err)
+	case e.Refused != "":
+		return fmt.Errorf("%s revision %d cannot be used: %s (muster fleet rm %s removes it)", key, e.Revision, e.Refused, key)
 	case c.diff:
 		return c.showDiff(ctx, store, all, e)
 	}

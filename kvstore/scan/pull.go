@@ -1,0 +1,183 @@
+package scan
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/answer"
+)
+
+// pullWait is how long a request for messages waits for them when a stream is
+// followed.
+const pullWait = 5 * time.Second
+
+// errLost is a consumer that is gone, or that skipped messages: another one goes on.
+var errLost = errors.New("the consumer was lost")
+
+// pull is a consumer that is asked for messages. The client's own takes a message that
+// was stored empty with a status as a header for the server's word, and drops it. Here
+// what the server says of a message, in the subject for its acknowledgement, decides.
+type pull struct {
+	store            *kvstore.Store
+	stream, consumer string
+	follow           bool
+	sub              *nats.Subscription
+	messages         chan *nats.Msg
+	// pending is how many messages are left, asked of how many the server still
+	// delivers without another request, delivered the last one's number.
+	pending, delivered uint64
+	asked              int
+}
+
+// byConsumer yields what a consumer delivers. Where it is lost, another one goes on
+// behind the last message.
+func byConsumer(ctx context.Context, s *kvstore.Store, stream string, cfg jetstream.OrderedConsumerConfig, follow bool, yield func(kvstore.Message, error) bool) error {
+	var last uint64
+	for began := false; ; began = true {
+		more, err := oneConsumer(ctx, s, stream, cfg, follow, func(m kvstore.Message) bool {
+			if m.Sequence <= last {
+				return true // of a new consumer that begins with the newest of each subject
+			}
+			last = m.Sequence
+
+			return yield(m, nil)
+		})
+		switch {
+		case ctx.Err() != nil && (more || err != nil):
+			return errors.Join(ctx.Err(), context.Cause(ctx))
+		case err != nil && !errors.Is(err, errLost) && (!began || s.Conn().IsClosed() || errors.Is(err, jetstream.ErrStreamNotFound)):
+			return err
+		case err == nil && !more:
+			return nil
+		}
+		if last > 0 && cfg.DeliverPolicy != jetstream.DeliverLastPerSubjectPolicy {
+			cfg.DeliverPolicy, cfg.OptStartSeq, cfg.OptStartTime = jetstream.DeliverByStartSequencePolicy, last+1, nil
+		}
+		if err := kvstore.Pause(ctx, pause); err != nil {
+			return errors.Join(err, context.Cause(ctx))
+		}
+	}
+}
+
+// oneConsumer yields what one consumer delivers; more reports that there may be more.
+func oneConsumer(ctx context.Context, s *kvstore.Store, stream string, cfg jetstream.OrderedConsumerConfig, follow bool, yield func(kvstore.Message) bool) (more bool, err error) {
+	c := jetstream.ConsumerConfig{
+		DeliverPolicy: cfg.DeliverPolicy, OptStartSeq: cfg.OptStartSeq, OptStartTime: cfg.OptStartTime, FilterSubjects: cfg.FilterSubjects, HeadersOnly: cfg.HeadersOnly,
+		AckPolicy: jetstream.AckNonePolicy, InactiveThreshold: cfg.InactiveThreshold, MemoryStorage: true, Replicas: 1,
+	}
+	if len(c.FilterSubjects) == 1 {
+		c.FilterSubject, c.FilterSubjects = c.FilterSubjects[0], nil
+	}
+	consumer, err := s.JetStream().CreateConsumer(ctx, stream, c)
+	if err != nil {
+		return false, err
+	}
+	info := consumer.CachedInfo()
+	defer forget(ctx, s, stream, info.Name)
+	p := &pull{store: s, stream: stream, consumer: info.Name, follow: follow, pending: info.NumPending}
+	if err := p.subscribe(); err != nil {
+		return false, err
+	}
+	defer func() { _ = p.sub.Unsubscribe() }()
+	for follow || p.pending > 0 {
+		m, ok, err := p.next(ctx)
+		if err != nil {
+			return true, err
+		}
+		if ok && !yield(m) {
+			return false, nil
+		}
+	}
+
+	return false, nil
+}
+
+// subscribe makes the place for the messages.
+func (p *pull) subscribe() (err error) {
+	// It has room for what two requests deliver; what is dropped all the same is missed.
+	p.messages = make(chan *nats.Msg, 2*batchSize)
+	p.sub, err = p.store.Conn().ChanSubscribe(p.store.Conn().NewInbox(), p.messages)
+
+	return err
+}
+
+// next waits for a message, and asks for more where none is under way; ok is false
+// where the server delivers none now.
+func (p *pull) next(ctx context.Context) (m kvstore.Message, ok bool, err error) {
+	if p.asked == 0 {
+		if err := p.ask(); err != nil {
+			return m, false, err
+		}
+	}
+	var msg *nats.Msg
+	select {
+	case msg = <-p.messages:
+	case <-ctx.Done():
+		return m, false, ctx.Err()
+	case <-time.After(pullWait + kvstore.RequestTimeout):
+		return m, false, fmt.Errorf("%w: it does not answer", errLost)
+	}
+	meta, err := msg.Metadata()
+	if err != nil {
+		return m, false, p.control(msg)
+	}
+	if meta.Stream != p.stream || meta.Consumer != p.consumer {
+		return m, false, nil
+	}
+	if meta.Sequence.Consumer != p.delivered+1 {
+		return m, false, fmt.Errorf("%w: %d follows %d", errLost, meta.Sequence.Consumer, p.delivered)
+	}
+	p.delivered, p.pending, p.asked = meta.Sequence.Consumer, meta.NumPending, p.asked-1
+
+	return stored(msg, meta), true, nil
+}
+
+// ask asks for a number of messages: those that are there, or where the stream is
+// followed also those that arrive for a while.
+func (p *pull) ask() error {
+	request := map[string]any{"batch": batchSize, "no_wait": true}
+	p.asked = int(min(p.pending, batchSize))
+	if p.follow {
+		request, p.asked = map[string]any{"batch": batchSize, "expires": pullWait}, batchSize
+	}
+	body, err := json.Marshal(request)
+	if err != nil {
+		return err
+	}
+	api, _ := p.store.API()
+
+	return p.store.Conn().PublishRequest(api.Next(p.stream, p.consumer), p.sub.Subject, body)
+}
+
+// control takes the server's word that it delivers nothing more of what was asked.
+func (p *pull) control(m *nats.Msg) error {
+	switch status := answer.Last(m.Header, "Status"); status {
+	case "404":
+		p.asked, p.pending = 0, 0
+	case "408":
+		p.asked = 0
+	default:
+		return fmt.Errorf("%w: %s %s", errLost, status, answer.Last(m.Header, "Description"))
+	}
+
+	return nil
+}
+
+// stored decodes a message that a consumer delivered. Its subject is the server's word.
+func stored(m *nats.Msg, meta *nats.MsgMetadata) kvstore.Message {
+	out := kvstore.Message{Subject: m.Subject, Sequence: meta.Sequence.Stream, Time: meta.Timestamp, Header: m.Header, Data: m.Data}
+	if out.Header == nil {
+		out.Header = nats.Header{}
+	}
+	out.Unreadable = !answer.IsWhole(m)
+	out.Forged = out.Unreadable || answer.HasServerHeaders(out.Header, 0)
+
+	return out
+}
