@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"sync"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
@@ -33,12 +34,16 @@ type Reply struct {
 	Data []byte
 	// Problem is why the node has no answer; then Data is empty.
 	Problem string
+	// Flood is set for a node that sends too much; nothing more of it follows.
+	Flood bool
 }
 
 // Ask sends a request to the nodes that listen to a subject, see Names.Request, and
 // yields the answers as they arrive, several of one node where it sends several,
-// until the context ends, which is no error. An error is the last thing yielded: it
-// wraps ErrNobody or model.ErrTooLarge, or is of the connection.
+// until the context ends, which is no error. An error that wraps ErrLost is yielded
+// once, and the question goes on. Any other is the last thing yielded: it wraps
+// ErrNobody or model.ErrTooLarge, or is of the connection. What is yielded may be used
+// slowly: 32 answers or 2 MiB of one node are kept.
 func (s Client) Ask(ctx context.Context, subject string, request []byte) iter.Seq2[Reply, error] {
 	return func(yield func(Reply, error) bool) {
 		err := s.store.CheckSize("request", request)
@@ -58,18 +63,24 @@ func (s Client) Ask(ctx context.Context, subject string, request []byte) iter.Se
 			defer func() { _ = sub.Unsubscribe() }()
 			early, err = s.question(asking, sub, subject, s.store.Names().Reply(question, kvstore.AskedReply), request)
 		}
-		for count := 0; err == nil; count++ {
-			var m *nats.Msg
-			m, err = sub.NextMsgWithContext(asking)
-			switch {
-			case err == nil:
-				if r, ok := readReply(s.store.Names(), question, m); ok && !yield(r, nil) {
+		if err == nil {
+			reading, stop := context.WithCancel(asking)
+			var reader sync.WaitGroup
+			defer reader.Wait()
+			defer stop()
+			all := newAnswers()
+			reader.Go(func() { s.read(reading, sub, question, early, all) })
+			for {
+				one, ok := all.next(asking)
+				if err = one.err; !ok {
+					err = asking.Err()
+				}
+				if !ok || one.last {
+					break
+				}
+				if !yield(one.reply, one.err) {
 					return
 				}
-			case errors.Is(err, nats.ErrNoResponders) && count == 0 && early > 0:
-				err = ErrNobody
-			case errors.Is(err, nats.ErrNoResponders):
-				err = nil // whoever listens can send the same, and speaks for nobody else
 			}
 		}
 		if ctx.Err() == nil {

@@ -110,24 +110,22 @@ func (c *ensureCommand) run(ctx context.Context, request model.EnsureRequest, pr
 	if err := store.KV.Ready(ctx); err != nil {
 		return err
 	}
-	sender := sender{store.KV, signer}
+	sender := sender{store.KV, signer, c.Log}
 	if api, _ := store.KV.API(); !api.IsOwn() {
 		return c.queueAll(ctx, sender, list, request)
 	}
 	result, err := c.send(ctx, store, sender, list, request)
-	if err != nil {
+	if result == nil {
 		return err
 	}
 	if c.queue > 0 && ctx.Err() == nil {
-		for _, node := range result.Missing {
-			if err := sender.queue(ctx, fleet.Target{Node: node}, request.ID+"-"+node, request, c.queue); err != nil {
-				return err
-			}
-		}
-		result.Queued, result.Missing = result.Missing, nil
+		err = errors.Join(err, sender.queueMissing(ctx, result, request, c.queue))
+	}
+	if err != nil && len(result.Answers)+len(result.Missing)+len(result.Queued) == 0 {
+		return err
 	}
 
-	return c.conclude(ctx, result)
+	return errors.Join(err, c.conclude(ctx, result))
 }
 
 // queueAll queues the request of an operator who is no administrator: no request of

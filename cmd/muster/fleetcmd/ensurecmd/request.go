@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
+	"log/slog"
 	"time"
 
 	"github.com/musterfleet/muster/fleet"
@@ -18,6 +19,7 @@ import (
 type sender struct {
 	*kvstore.Store
 	signer *signing.Signing
+	log    *slog.Logger
 }
 
 // Ask sends an ensure request to the nodes of a target.
@@ -29,13 +31,18 @@ func (s sender) Ask(ctx context.Context, target fleet.Target, req model.EnsureRe
 			return
 		}
 		for reply, err := range requests.New(s.Store).Ask(ctx, s.Names().Request(kvstore.VerbEnsure, target.String()), data) {
-			// Nodes without an answer show that nobody is there.
-			if errors.Is(err, requests.ErrNobody) {
+			switch {
+			case errors.Is(err, requests.ErrNobody):
+				// Nodes without an answer show that nobody is there.
 				return
-			}
-			// An answer that no node proved to be its own does not count.
-			if err == nil && reply.Node == "" {
+			case errors.Is(err, requests.ErrLost):
+				s.log.Warn("answers may be lost", "target", target.String(), "error", err)
 				continue
+			case err == nil && reply.Node == "":
+				// An answer that no node proved to be its own does not count.
+				continue
+			case reply.Flood:
+				s.log.Warn("node floods its answers, the rest is dropped", "node", reply.Node)
 			}
 			if !yield(decodeResponse(reply), err) {
 				return
@@ -53,6 +60,46 @@ func (s sender) queue(ctx context.Context, target fleet.Target, id string, req m
 	}
 
 	return requests.New(s.Store).PutCommand(ctx, target.String(), id, data, ttl)
+}
+
+// queueMissing queues the request for the nodes that did not answer. The connection
+// may be lost just now: whoever floods the answers can do that.
+func (s sender) queueMissing(ctx context.Context, result *fleet.Ensured, req model.EnsureRequest, ttl time.Duration) error {
+	for i, node := range result.Missing {
+		queue := func() error { return s.queue(ctx, fleet.Target{Node: node}, req.ID+"-"+node, req, ttl) }
+		err := queue()
+		if err != nil && s.reconnected(ctx) {
+			err = queue()
+		}
+		if err != nil {
+			result.Missing = result.Missing[i:]
+			return err
+		}
+		result.Queued = append(result.Queued, node)
+	}
+	result.Missing = nil
+
+	return nil
+}
+
+// reconnectTime is how long a lost connection is waited for.
+const reconnectTime = 15 * time.Second
+
+// reconnected waits for a lost connection, and reports whether there is one.
+func (s sender) reconnected(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, reconnectTime)
+	defer cancel()
+	again := time.NewTicker(reconnectTime / 100)
+	defer again.Stop()
+	for s.Away() != nil {
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return false
+		}
+	}
+
+	return true
 }
 
 // encode returns the message of a request to the nodes of a family.
