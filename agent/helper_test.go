@@ -318,7 +318,7 @@ func (o *outside) setBundle(digest string, data []byte) {
 }
 
 func (o *outside) GetBundle(_ context.Context, digest string) (io.ReadCloser, error) {
-	time.Sleep(o.bundleTakes)
+	<-time.After(o.bundleTakes)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	b, ok := o.bundles[digest]

@@ -27,7 +27,7 @@ const (
 	chunkBatch = 16
 	// leastRate is how many bytes a second a server has to send, after it was waited
 	// for during grace: it could hold up the reader for good.
-	leastRate = 128 << 10
+	leastRate = 256 << 10
 	grace     = 30 * time.Second
 )
 

@@ -22,7 +22,7 @@ func TestObjectsThatDripAreGivenUp(t *testing.T) {
 				begun := time.Now()
 				drip := func(yield func(kvstore.Message, error) bool) {
 					for time.Since(begun) < time.Hour && yield(kvstore.Message{Data: data}, nil) {
-						time.Sleep(time.Second)
+						<-time.After(time.Second)
 					}
 				}
 				r := newReader(&jetstream.ObjectInfo{Size: 1 << 29, Chunks: 1 << 20}, drip)
@@ -49,7 +49,7 @@ func TestSlowReadersAreNotGivenUp(t *testing.T) {
 			if _, err := r.Read(make([]byte, 1)); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(time.Minute)
+			<-time.After(time.Minute)
 		}
 	})
 }

@@ -345,6 +345,32 @@ func nodeAnswersForItselfOnly(t *testing.T, g kvtest.Guarded) {
 	}
 }
 
+// Who answers a plain request is not known: all that are asked may publish to its one
+// inbox. docs/security.md says so.
+func TestPlainRequestsDoNotTellWhoAnswers(t *testing.T) {
+	t.Parallel()
+	for name, start := range kvtest.Guards() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := start(t)
+			nc := g.Connect(t, "web01")
+			_, err := nc.Subscribe("muster.ping.all", func(m *nats.Msg) {
+				_ = m.RespondMsg(&nats.Msg{Header: nats.Header{requests.NodeHeader: {"web02"}}})
+			})
+			if err == nil {
+				err = nc.FlushTimeout(kvtest.Deadline)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			m, err := g.Admin.Conn().Request("muster.ping.all", nil, kvtest.Deadline)
+			if err != nil || m.Header.Get(requests.NodeHeader) != "web02" {
+				t.Errorf("answer %+v, %v", m, err)
+			}
+		})
+	}
+}
+
 // What a node may read it may have sent to where another node listens; that one
 // must not take it.
 func TestWhatAnotherNodeHasDeliveredIsNotExecuted(t *testing.T) {
