@@ -290,7 +290,7 @@ type node struct {
 	outside  outside
 	// resolved counts how often a manifest was resolved.
 	resolved int
-	log      logText
+	log      hosttest.LogText
 
 	host  *host.Host
 	agent *agent.Agent
@@ -406,26 +406,6 @@ func (l countingLoader) Resolve(ctx context.Context, doc *manifest.Document, in 
 	*l.resolved++
 
 	return l.Loader.Resolve(ctx, doc, in)
-}
-
-// logText is a log that is read while it is written.
-type logText struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logText) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-
-	return l.text.Write(b)
-}
-
-func (l *logText) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-
-	return l.text.String()
 }
 
 type logWriter struct{ t *testing.T }

@@ -83,7 +83,7 @@ func TestAcceptedOnceItIsOnDisk(t *testing.T) {
 	e := entry(t, motd, now, now.Add(time.Hour), alice)
 	err := g.Assignment(t.Context(), e, false)
 	if _, never := model.FindProblems(err); err == nil || never {
-		t.Errorf("without a record it is accepted, or for ever refused: %v", err)
+		t.Errorf("without a record it is accepted, or refused permanently: %v", err)
 	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)

@@ -16,8 +16,8 @@ import (
 	"github.com/musterfleet/muster/kvstore"
 )
 
-// convert changes what a stream of the first format holds, and what want is to be of
-// it, before it is marked as of the second one: so an interrupted conversion is done
+// convert changes what a stream of the first format holds, and adapts want, before
+// the stream is marked as of the second one: so an interrupted conversion is done
 // again.
 func (p Provisioner) convert(ctx context.Context, stream *jsm.Stream, want *api.StreamConfig) error {
 	n := p.store.Names()

@@ -1,46 +1,25 @@
 package requests_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/testing/hosttest"
 	"github.com/musterfleet/muster/testing/kvtest"
 )
-
-// logText is a log that is written by several goroutines.
-type logText struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logText) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-
-	return l.text.Write(b)
-}
-
-func (l *logText) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-
-	return l.text.String()
-}
 
 // Whoever has the server deliver messages to a node does not fill its log.
 func TestAFloodOfDeliveriesIsAFewLines(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)
-	var log logText
+	var log hosttest.LogText
 	kvtest.Serve(t, kvtest.Bind(t, srv), requests.ServeOptions{Node: "web02", Log: slog.New(slog.NewTextHandler(&log, nil))})
 	kvtest.Answers(t, store, "muster.ping.node.web02", nil, 1)
 	nc := srv.Connect(t)

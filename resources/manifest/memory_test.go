@@ -23,20 +23,22 @@ func repeated(part string) string {
 
 // TestMemoryOfChecking measures what a document takes while it is read and checked, in
 // times of its size. What data and resources take is more than what a document of
-// the shortest of them takes: docs/decisions/0020 has why.
+// the shortest of them takes: docs/decisions/0020 has why. The bounds are half as much
+// again as what a quiet machine measures: what is allocated while garbage is collected
+// counts as in use.
 func TestMemoryOfChecking(t *testing.T) {
 	for name, tc := range map[string]struct {
 		text string
 		most float64
 	}{
 		"resources with a mistake":          {"muster:\n resources:\n" + repeated("  - file: [/srv/app/#: {x: 1}]\n"), 20},
-		"entries of no type":                {"muster:\n resources:\n" + repeated("  - x: 1\n"), 10},
+		"entries of no type":                {"muster:\n resources:\n" + repeated("  - x: 1\n"), 15},
 		"a broken expression":               {"muster:\n resources:\n" + repeated("  - file: [/srv/app/#: {content: \"${ x\"}]\n"), 20},
 		"data of short values":              {"data:\n" + repeated(" a#: 1\n") + "muster: {resources: []}\n", 20},
-		"a list of short values":            {"data:\n x:\n" + repeated("  - a\n") + "muster: {resources: []}\n", 10},
-		"overrides":                         {"overrides:\n" + repeated(" a#: {b: 1}\n") + "muster: {resources: []}\n", 10},
-		"files as they are, in a list":      {string(files(1 << 20 / 390)), 10},
-		"files of the shortest, one by one": {"muster:\n resources:\n" + repeated("  - file: [/a#: {owner: a, group: b, mode: \"1\"}]\n"), 40},
+		"a list of short values":            {"data:\n x:\n" + repeated("  - a\n") + "muster: {resources: []}\n", 15},
+		"overrides":                         {"overrides:\n" + repeated(" a#: {b: 1}\n") + "muster: {resources: []}\n", 15},
+		"files as they are, in a list":      {string(files(1 << 20 / 390)), 15},
+		"files of the shortest, one by one": {"muster:\n resources:\n" + repeated("  - file: [/a#: {owner: a, group: b, mode: \"1\"}]\n"), 60},
 	} {
 		t.Run(name, func(t *testing.T) {
 			data := []byte(tc.text)
