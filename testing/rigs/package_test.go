@@ -395,6 +395,23 @@ func TestVersionForALaterResource(t *testing.T) {
 	}
 }
 
+// TestFileOfAPackageIsRemoved has a file taken away that a package of the same run
+// brings: noop does not call it gone already.
+func TestFileOfAPackageIsRemoved(t *testing.T) {
+	m := rigs.Apt(t)
+	m.Copy(build(t), "/usr/local/bin/muster")
+	put(t, m, "/root/m.yaml", packages("muster-test:")+"    - file: [{/etc/muster-test/c.conf: {ensure: absent, require: [package#muster-test]}}]\n")
+	would := apply(t, m, "--noop", "/root/m.yaml")
+	if want := "unknown until package#muster-test is applied"; len(would) != 2 || !would[1].Skipped || would[1].NoopMessage != want {
+		t.Errorf("noop: %+v", would)
+	}
+	for _, want := range [][]string{{"/etc/muster-test/c.conf changed", "muster-test changed"}, {"/etc/muster-test/c.conf stable", "muster-test stable"}} {
+		if got := outcomes(apply(t, m, "/root/m.yaml")); !slices.Equal(got, want) {
+			t.Errorf("%q, not %q", got, want)
+		}
+	}
+}
+
 // TestRepositoryAndItsPackageInOneRun adds a repository and installs what is in it.
 func TestRepositoryAndItsPackageInOneRun(t *testing.T) {
 	m := rigs.Apt(t)
