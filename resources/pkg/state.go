@@ -20,6 +20,12 @@ type State struct {
 	// ChangedAt is when its files were last changed, where that is known.
 	ChangedAt time.Time `json:"-"`
 
+	// Release is the command that releases a held package, which may be removed all
+	// the same where Removable. CannotHold is why none can be held.
+	Release    string `json:"-"`
+	Removable  bool   `json:"-"`
+	CannotHold error  `json:"-"`
+
 	// order compares the installed version with the wanted one, or the candidate.
 	order int
 	// forecast is what the change that is due would do besides.

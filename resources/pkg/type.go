@@ -1,6 +1,7 @@
 package pkg
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -46,8 +47,8 @@ func (*Type) Plan(spec *Spec, state *State, _ bool) (plan resource.Plan, err err
 	if action == "" {
 		return plan, nil
 	}
-	if state.Held && action != Configure && spec.Hold == nil {
-		return plan, fmt.Errorf("%w: %s is %s; release it with `apt-mark unhold %s` or change what is ensured", ErrHeld, spec.Name, state.Ensure, spec.Name)
+	if state.Held && action != Configure && spec.Hold == nil && !(state.Removable && spec.isRemoved()) {
+		return plan, fmt.Errorf("%w: %s is %s; release it with `%s` or change what is ensured", ErrHeld, spec.Name, state.Ensure, state.Release)
 	}
 	change := model.Change{Action: string(action), Message: words, Property: "ensure", From: state.Ensure, To: spec.Ensure}
 	switch {
@@ -74,6 +75,7 @@ func planHold(plan *resource.Plan, spec *Spec, state *State, action Action) {
 	switch {
 	case spec.Hold == nil || (*spec.Hold == state.Held && (action == "" || !state.Held)):
 	case *spec.Hold:
+		plan.Fails = cmp.Or(plan.Fails, state.CannotHold)
 		plan.Add(model.Change{Action: string(Hold), Message: "Would have held", Property: "hold", From: fmt.Sprint(state.Held), To: "true"})
 	default:
 		plan.Add(model.Change{Action: string(Unhold), Message: "Would have released", Property: "hold", From: "true", To: "false"})

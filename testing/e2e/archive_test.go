@@ -195,6 +195,35 @@ func TestWhatGoSaysGoesToTheLog(t *testing.T) {
 	}
 }
 
+// TestWhatAServerSaysIsPrintable has a server whose status line would obey a
+// terminal.
+func TestWhatAServerSaysIsPrintable(t *testing.T) {
+	server := webtest.Start(t)
+	server.Put("/x", webtest.Text("x"))
+	server.Put("/x.tar.gz", webtest.Text("x"))
+	evil := func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+		conn, buffered, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			panic(err)
+		}
+		_, _ = buffered.WriteString("HTTP/1.1 404 \x1b[2J\u009bowned\u202e\r\nContent-Length: 0\r\n\r\n")
+		_ = errors.Join(buffered.Flush(), conn.Close())
+	}
+	dir, url := t.TempDir(), server.URL+"/x"
+	archive := []string{"ensure", "archive", filepath.Join(dir, "a.tar.gz"), "--url", url + ".tar.gz", "--owner", strconv.Itoa(os.Geteuid()), "--group", strconv.Itoa(os.Getegid())}
+	for _, args := range [][]string{
+		archive, append([]string{"--log-format", "json"}, archive...), append(archive, "--json"),
+		{"apply", url}, {"data", "resolve", url}, {"ensure", "scaffold", filepath.Join(dir, "s"), "--source", url + ".tar.gz"},
+	} {
+		server.Next("/x", evil)
+		server.Next("/x.tar.gz", evil)
+		code, text := start(t, filepath.Join(dir, "state"), args...).wait()
+		if code == 0 || strings.ContainsAny(text, "\x1b\u009b\u202e") || !strings.Contains(text, "owned") {
+			t.Errorf("%q: exit code %d\n%q", args, code, text)
+		}
+	}
+}
+
 // TestKillBetweenDownloadAndExtraction kills muster while it unpacks: the next
 // run unpacks again, although what creates names exists by then.
 func TestKillBetweenDownloadAndExtraction(t *testing.T) {

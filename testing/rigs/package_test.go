@@ -299,6 +299,54 @@ func TestNoopKnowsWhatFails(t *testing.T) {
 	}
 }
 
+// TestHoldOfDNF locks a version, which the next run finds without asking dnf, and
+// noop knows what a run without the plugin would say.
+func TestHoldOfDNF(t *testing.T) {
+	m := rigs.DNF(t)
+	m.Copy(build(t), "/usr/local/bin/muster")
+	m.Run("dnf", "install", "-y", "-q", "muster-test-1.0-1")
+	put(t, m, "/root/m.yaml", packages("muster-test: {ensure: present, hold: true}"))
+	if would := apply(t, m, "--noop", "/root/m.yaml"); would[0].NoopMessage != "Would have held" {
+		t.Errorf("noop: %+v", would)
+	}
+	if got := apply(t, m, "/root/m.yaml"); got[0].Outcome() != model.OutcomeChanged || got[0].Changes[0].Property != "hold" {
+		t.Errorf("%+v", got)
+	}
+	m.Run("dnf", "upgrade", "-y", "-q")
+	if r := m.Run("rpm", "-q", "muster-test"); strings.TrimSpace(r.Stdout) != "muster-test-1.0-1.noarch" {
+		t.Errorf("it was upgraded: %s", r.Stdout)
+	}
+	traced(t, m, "dnf", "rpm")
+	if got := apply(t, m, "/root/m.yaml"); got[0].Outcome() != model.OutcomeStable {
+		t.Errorf("%+v", got)
+	}
+	if got := calls(m); !slices.Equal(got, []string{"rpm"}) {
+		t.Errorf("the calls are %q", got)
+	}
+	if r := m.Run("muster", "status", "package", "muster-test"); !strings.Contains(r.Stdout, `"held": true`) {
+		t.Errorf("%s%s", r.Stdout, r.Stderr)
+	}
+	// Whoever does not mention hold is told that it is locked, also by noop.
+	put(t, m, "/root/other.yaml", packages("muster-test: {ensure: '2.0-1'}"))
+	for _, args := range [][]string{{"--noop"}, nil} {
+		r := m.Run(append(append([]string{"muster", "apply"}, args...), "/root/other.yaml")...)
+		if says := "the package is held: muster-test is 1.0-1; release it with `dnf versionlock delete muster-test`"; r.Code != 1 || !strings.Contains(r.Stderr, says) {
+			t.Errorf("%q: exit code %d\n%s", args, r.Code, r.Stderr)
+		}
+	}
+	m.Run("sh", "-c", "mv /etc/dnf/plugins/versionlock.conf /root/")
+	for _, args := range [][]string{{"--noop"}, nil} {
+		r := m.Run(append(append([]string{"muster", "apply"}, args...), "/root/m.yaml")...)
+		if says := "a plugin of the package manager is missing: hold needs versionlock: install python3-dnf-plugin-versionlock"; r.Code != 1 || !strings.Contains(r.Stderr, says) {
+			t.Errorf("%q: exit code %d\n%s", args, r.Code, r.Stderr)
+		}
+	}
+	put(t, m, "/root/both.yaml", "muster:\n  resources:\n    - file:\n        - /etc/dnf/plugins/versionlock.conf: {source: /root/versionlock.conf, owner: root, group: root, mode: '0644'}\n    - package: [{muster-test: {hold: true}}]\n")
+	if would := apply(t, m, "--noop", "/root/both.yaml"); would[1].NoopMessage != "Would have held" {
+		t.Errorf("with the plugin: %+v", would)
+	}
+}
+
 // TestPackageListsAreRefreshedOnceARun has packages that want it, before and
 // after something that makes every look old.
 func TestPackageListsAreRefreshedOnceARun(t *testing.T) {
@@ -343,6 +391,23 @@ func TestVersionForALaterResource(t *testing.T) {
 	for _, tx := range apply(t, m, "--noop", "/root/m.yaml") {
 		if tx.Outcome() != model.OutcomeStable {
 			t.Errorf("%s would be %s again", tx.Ref(), tx.Outcome())
+		}
+	}
+}
+
+// TestFileOfAPackageIsRemoved has a file taken away that a package of the same run
+// brings: noop does not call it gone already.
+func TestFileOfAPackageIsRemoved(t *testing.T) {
+	m := rigs.Apt(t)
+	m.Copy(build(t), "/usr/local/bin/muster")
+	put(t, m, "/root/m.yaml", packages("muster-test:")+"    - file: [{/etc/muster-test/c.conf: {ensure: absent, require: [package#muster-test]}}]\n")
+	would := apply(t, m, "--noop", "/root/m.yaml")
+	if want := "unknown until package#muster-test is applied"; len(would) != 2 || !would[1].Skipped || would[1].NoopMessage != want {
+		t.Errorf("noop: %+v", would)
+	}
+	for _, want := range [][]string{{"/etc/muster-test/c.conf changed", "muster-test changed"}, {"/etc/muster-test/c.conf stable", "muster-test stable"}} {
+		if got := outcomes(apply(t, m, "/root/m.yaml")); !slices.Equal(got, want) {
+			t.Errorf("%q, not %q", got, want)
 		}
 	}
 }

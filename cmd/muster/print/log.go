@@ -13,13 +13,25 @@ import (
 // NewLogger returns a log of lines of text, or of JSON.
 func NewLogger(w io.Writer, format string, level slog.Leveler) *slog.Logger {
 	if format == "json" {
-		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level}))
+		return slog.New(slog.NewJSONHandler(visible{w}, &slog.HandlerOptions{Level: level}))
 	}
 
 	attrs := &bytes.Buffer{}
 	inner := slog.NewTextHandler(attrs, &slog.HandlerOptions{Level: level, ReplaceAttr: withoutBuiltIn})
 
 	return slog.New(&lineHandler{Handler: inner, attrs: attrs, w: w, mu: &sync.Mutex{}, colour: hasColour(w)})
+}
+
+// visible escapes what JSON leaves as it is and a terminal would obey.
+type visible struct{ io.Writer }
+
+// Write writes a line.
+func (v visible) Write(line []byte) (int, error) {
+	if _, err := io.WriteString(v.Writer, Visible(string(line))); err != nil {
+		return 0, err
+	}
+
+	return len(line), nil
 }
 
 // Level returns the level of a name that slog knows, and info for any other.

@@ -23,11 +23,13 @@ type Provider struct {
 	// LockTimeout bounds the wait for the lock of another process.
 	LockTimeout time.Duration
 	bin         string
+	// conf is the configuration of versionlock.
+	conf string
 }
 
 // New returns the provider.
 func New() *Provider {
-	p := &Provider{LockTimeout: pkg.LockTimeout, bin: "/usr/bin"}
+	p := &Provider{LockTimeout: pkg.LockTimeout, bin: "/usr/bin", conf: pluginConf}
 	p.Single = pkg.Single{All: p}
 
 	return p
@@ -42,13 +44,8 @@ func (p *Provider) IsManageable(facts model.Facts, spec resource.Spec) (bool, in
 	if err := checkVersion(spec.Meta().Name, spec.Meta().Ensure); err != nil {
 		return false, 0, err
 	}
-	if s, ok := spec.(*pkg.Spec); ok {
-		switch {
-		case s.Hold != nil:
-			return false, 0, fmt.Errorf("hold is for apt (lock the version in an exec: dnf versionlock add %s, with python3-dnf-plugin-versionlock)", s.Name)
-		case s.TargetRelease != "":
-			return false, 0, errors.New("target_release is for apt, repositories of dnf have none (enable the repository in a file of /etc/yum.repos.d, and name the version in ensure)")
-		}
+	if s, ok := spec.(*pkg.Spec); ok && s.TargetRelease != "" {
+		return false, 0, errors.New("target_release is for apt, repositories of dnf have none (enable the repository in a file of /etc/yum.repos.d, and name the version in ensure)")
 	}
 
 	return pkg.Manageable(facts, []string{p.bin + "/dnf", p.bin + "/rpm"}, "rhel", "fedora")
@@ -56,9 +53,10 @@ func (p *Provider) IsManageable(facts model.Facts, spec resource.Spec) (bool, in
 
 // ChangeAll runs one dnf for each kind of request: removals, which may make
 // room, then downgrades, then installations. Before these it finds out whether
-// dnf would install something else in place of a new package.
+// dnf would install something else in place of a new package. After them it locks
+// and releases versions.
 func (p *Provider) ChangeAll(ctx context.Context, env resource.Env, requests []pkg.Request) error {
-	for _, s := range steps(requests) {
+	for _, s := range steps(p.onlyLocked(requests)) {
 		if slices.ContainsFunc(s.requests, pkg.Request.IsInstall) {
 			if _, err := p.simulate(ctx, env, s); err != nil {
 				return err
@@ -80,7 +78,7 @@ func (p *Provider) ChangeAll(ctx context.Context, env resource.Env, requests []p
 		}
 	}
 
-	return nil
+	return p.changeLocks(ctx, env, requests)
 }
 
 func isLowest(line string) bool { return strings.Contains(line, "of lowest version already installed") }
@@ -107,6 +105,9 @@ func steps(requests []pkg.Request) []step {
 	var out []step
 	commands := []string{"remove", "downgrade", "install"}
 	for _, r := range requests {
+		if r.Action == pkg.Hold || r.Action == pkg.Unhold {
+			continue
+		}
 		s := step{command: "install"}
 		switch {
 		case r.IsRemoval():
@@ -119,6 +120,9 @@ func steps(requests []pkg.Request) []step {
 		}
 		if r.Recommends != nil && !r.IsRemoval() {
 			s.options = append(s.options, fmt.Sprintf("--setopt=install_weak_deps=%t", *r.Recommends))
+		}
+		if r.Held && !r.IsRemoval() {
+			s.options = append(s.options, pastLocks)
 		}
 		at := slices.IndexFunc(out, func(o step) bool { return o.command == s.command && slices.Equal(o.options, s.options) })
 		if at < 0 {
@@ -196,6 +200,7 @@ func remedies() []pkg.Remedy {
 	return slices.Concat([]pkg.Remedy{
 		pkg.Says("superuser privileges", pkg.ErrNotRoot, "run muster as root"),
 		pkg.Says("Cache-only enabled but no cache", pkg.ErrDownload, "refresh the package lists (cache_max_age)"),
+		pkg.Says("No such command: versionlock", pkg.ErrPlugin, "install "+pluginPackage),
 		pkg.Says("rpmdb open failed", pkg.ErrBroken, "run `rpm --rebuilddb`"),
 		pkg.Says(`All matches were filtered out by exclude filtering for argument: (\S+)`, pkg.ErrHeld, release),
 		pkg.Says("Failed to download metadata", pkg.ErrDownload, servers),

@@ -16,7 +16,7 @@ import (
 // the other.
 func (p *Provider) Simulate(ctx context.Context, env resource.Env, requests []pkg.Request) ([]pkg.Package, error) {
 	var removed []pkg.Package
-	for i, s := range steps(requests) {
+	for i, s := range steps(p.onlyLocked(requests)) {
 		more, err := p.simulate(ctx, env, s, "-C")
 		if i > 0 && errors.Is(err, pkg.ErrUnmet) {
 			continue

@@ -2,6 +2,7 @@ package dnf
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -58,10 +59,16 @@ func (p *Provider) StatusAll(ctx context.Context, env resource.Env, names []stri
 	if strings.Contains(result.Stderr.String(), "error:") {
 		return nil, pkg.Explain(argv, result, []pkg.Remedy{pkg.Says("error:", pkg.ErrBroken, "run `rpm --rebuilddb`")})
 	}
+	list, missing := p.readLocks()
+	if missing != nil && !errors.Is(missing, pkg.ErrPlugin) {
+		return nil, missing
+	}
 	rows := parseRows(lines)
 	states := make([]*pkg.State, len(names))
 	for i, name := range names {
 		states[i] = p.stateOf(name, rows)
+		states[i].Release, states[i].Removable, states[i].CannotHold = "dnf versionlock delete "+withoutArchitecture(name), true, missing
+		states[i].Held = states[i].Metadata != nil && list.hold(states[i].Metadata)
 	}
 
 	return states, nil
@@ -105,7 +112,12 @@ func (p *Provider) Candidates(ctx context.Context, env resource.Env, names []str
 	if err != nil {
 		return nil, err
 	}
-	argv := append([]string{"dnf", "-C", "repoquery", "--upgrades", "--latest-limit=1", "--qf", available}, names...)
+	argv := []string{"dnf", "-C", "repoquery", "--upgrades", "--latest-limit=1", "--qf", available}
+	// Whether a version is locked is for the plan.
+	if list, _ := p.readLocks(); len(list) > 0 {
+		argv = append(argv, pastLocks)
+	}
+	argv = append(argv, names...)
 	lines, err := p.changer().Run(ctx, env, argv...)
 	if err != nil {
 		return nil, err

@@ -22,8 +22,9 @@ import (
 	"github.com/musterfleet/muster/testing/typetest"
 )
 
-// clean makes a machine on which nothing of the repository is installed.
-const clean = "rpm -e --nodeps $(rpm -qa 'muster-*') > /dev/null 2>&1 || true\n"
+// clean makes a machine on which nothing of the repository is installed, and no
+// version is locked.
+const clean = "rpm -e --nodeps $(rpm -qa 'muster-*') > /dev/null 2>&1 || true\n: > /etc/dnf/plugins/versionlock.list\n"
 
 // with makes a machine on which nothing of the repository is installed but what rpm
 // is told to install.
@@ -91,6 +92,58 @@ func decisions() []typetest.Case {
 	}
 }
 
+// locks are the rows of hold.
+func locks() []typetest.Case {
+	const middle, any, list = "muster-test-1.0-1", "muster-test-0:1.0-1.*", "/etc/dnf/plugins/versionlock.list"
+	row := func(name, ensure string, hold bool, setup func(*testing.T, string), message, after, entries string) typetest.Case {
+		return typetest.Case{
+			Name: name, Setup: setup, Message: message,
+			Properties: func(string) typetest.Properties {
+				return typetest.Properties{"name": "muster-test", "ensure": ensure, "hold": hold}
+			},
+			Check: func(t *testing.T, dir string) {
+				t.Helper()
+				is("muster-test", after)(t, dir)
+				if got := pkgtest.Sh(t, "sed '/^#/d; /^$/d' "+list); got != entries {
+					t.Errorf("locked is %q, not %q", got, entries)
+				}
+			},
+		}
+	}
+	locked := func(installed string, more ...string) func(*testing.T, string) {
+		return func(t *testing.T, dir string) {
+			t.Helper()
+			with(installed)(t, dir)
+			pkgtest.Sh(t, strings.Join(append([]string{"echo '" + any + "' > " + list}, more...), "\n"))
+		}
+	}
+	upgrade := row("hold, and others upgrade", "present", true, with(middle), "Would have held", "0:1.0-1", any)
+	check := upgrade.Check
+	upgrade.Check = func(t *testing.T, dir string) {
+		t.Helper()
+		pkgtest.Sh(t, "dnf -y upgrade")
+		check(t, dir)
+	}
+
+	return []typetest.Case{
+		upgrade,
+		row("hold, it is", "present", true, locked(middle), "", "0:1.0-1", any),
+		row("hold what is locked without its epoch", "present", true, locked(middle, "echo muster-test-1.0 > "+list), "", "0:1.0-1", "muster-test-1.0"),
+		row("hold what is locked at another version", "present", true, locked(middle, "rpm -U /srv/repo/noarch/muster-test-2.0-1.noarch.rpm"), "Would have held", "0:2.0-1", "muster-test-0:2.0-1.*"),
+		row("hold another version", "latest", true, locked(middle), "Would have upgraded to latest. Would have held", "1:0.9-1", "muster-test-1:0.9-1.*"),
+		row("hold a new one", "1.0-1", true, with(""), "Would have installed version 1.0-1. Would have held", "0:1.0-1", any),
+		row("hold a new one that was locked", "2.0-1", true, locked(middle, "rpm -e muster-test"), "Would have installed version 2.0-1. Would have held", "0:2.0-1", "muster-test-0:2.0-1.*"),
+		row("release", "present", false, locked(middle), "Would have released", "0:1.0-1", ""),
+		row("release, it is", "present", false, with(middle), "", "0:1.0-1", ""),
+		row("release and remove", "absent", false, locked(middle), "Would have uninstalled. Would have released", "not installed", ""),
+		row("release one of two", "present", false, locked(middle, "rpm -i /srv/repo/noarch/muster-lib-1.0-1.noarch.rpm; echo 'muster-lib-0:1.0-1.*' >> "+list), "Would have released", "0:1.0-1", "muster-lib-0:1.0-1.*"),
+		{Name: "locked, absent", Setup: locked(middle), Properties: pkgtest.Properties("muster-test", "absent"), Message: "Would have uninstalled", Check: is("muster-test", "not installed")},
+		{Name: "locked, latest", Setup: locked(middle), Properties: pkgtest.Properties("muster-test", "latest"), Error: "the package is held: muster-test is 1.0-1; release it with `dnf versionlock delete muster-test`"},
+		{Name: "locked, another version", Setup: locked(middle), Properties: pkgtest.Properties("muster-test", "2.0"), Error: "dnf versionlock delete"},
+		{Name: "locked and as it should be", Setup: locked(middle), Properties: pkgtest.Properties("muster-test", "1.0")},
+	}
+}
+
 func facts() model.Facts {
 	return model.Facts{"host": map[string]any{"info": map[string]any{"platformFamily": "fedora"}}}
 }
@@ -101,6 +154,15 @@ func TestContract(t *testing.T) {
 	}
 	pkgtest.Sh(t, "dnf -q makecache")
 	typetest.Run(t, typetest.Config{Type: pkg.New(dnf.New()), Facts: facts(), ReadOnly: typetest.Only("rpm -q ", "dnf -C repoquery ", "dnf -C install --assumeno ", "dnf -C downgrade --assumeno ", "dnf -C remove --assumeno "), Lie: pkgtest.Lie, Cases: decisions()})
+}
+
+// TestContractOfLocks covers hold, which calls dnf more often.
+func TestContractOfLocks(t *testing.T) {
+	if !rigs.Inside(t, rigs.DNF) {
+		return
+	}
+	pkgtest.Sh(t, "dnf -q makecache")
+	typetest.Run(t, typetest.Config{Type: pkg.New(dnf.New()), Facts: facts(), ReadOnly: typetest.Only("rpm -q ", "dnf -C repoquery ", "dnf -C install --assumeno ", "dnf -C downgrade --assumeno ", "dnf -C remove --assumeno "), Lie: pkgtest.Lie, Cases: locks()})
 }
 
 // TestErrors checks that what dnf refuses is told with its remedy.
@@ -125,6 +187,7 @@ func TestErrors(t *testing.T) {
 		"no such package":           {pkg: "no-such-package", version: "present", err: pkg.ErrNoPackage, says: "check its name"},
 		"a dependency is not there": {pkg: "muster-needs", version: "present", err: pkg.ErrUnmet, says: "no-such-thing"},
 		"excluded":                  {setup: "echo exclude=muster-real >> /etc/yum.repos.d/muster.repo", pkg: "muster-real", version: "present", err: pkg.ErrHeld, says: "versionlock"},
+		"locked":                    {setup: "rpm -i /srv/repo/noarch/muster-test-1.0-1.noarch.rpm; dnf -q versionlock add muster-test", pkg: "muster-test", version: "2.0-1", err: pkg.ErrHeld, says: "filtered out by exclude filtering for argument: muster-test-2.0-1"},
 		"the archive is gone":       {setup: "dnf -q makecache; mv /srv/repo/noarch/muster-real-1.0-1.noarch.rpm /srv/gone", pkg: "muster-real", version: "present", err: pkg.ErrDownload, says: "muster-real"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -160,6 +223,32 @@ func TestErrors(t *testing.T) {
 		}
 		pkgtest.Sh(t, "rm -r /var/lib/rpm; mv /srv/rpm /var/lib/rpm")
 	})
+}
+
+// TestHoldNeedsItsPlugin names the package of the plugin when that is not there.
+func TestHoldNeedsItsPlugin(t *testing.T) {
+	if !rigs.Inside(t, rigs.DNF) {
+		return
+	}
+	with("muster-test-1.0-1")(t, "")
+	for name, setup := range map[string]string{
+		"not installed": "mv /etc/dnf/plugins/versionlock.conf /root",
+		"disabled":      "sed -i s/^enabled.*/enabled=0/ /etc/dnf/plugins/versionlock.conf",
+		"no program":    "mv /usr/lib/python3/dist-packages/dnf-plugins/versionlock.py /root",
+	} {
+		t.Run(name, func(t *testing.T) {
+			pkgtest.Sh(t, "cp -a /etc/dnf/plugins/versionlock.conf /root/kept; "+setup)
+			err := dnf.New().ChangeAll(t.Context(), pkgtest.Env(t), []pkg.Request{{Action: pkg.Hold, Name: "muster-test", Version: "present"}})
+			if !errors.Is(err, pkg.ErrPlugin) || !strings.Contains(err.Error(), "install python3-dnf-plugin-versionlock") {
+				t.Errorf("the error is %v", err)
+			}
+			state, err := dnf.New().Status(t.Context(), pkgtest.Env(t), "muster-test")
+			if err != nil || state.Held || (state.CannotHold == nil) != (name == "no program") {
+				t.Errorf("%+v, %v", state, err)
+			}
+			pkgtest.Sh(t, "mv /root/kept /etc/dnf/plugins/versionlock.conf; [ ! -e /root/versionlock.py ] || mv /root/versionlock.py /usr/lib/python3/dist-packages/dnf-plugins/")
+		})
+	}
 }
 
 // TestSimulate finds what goes along, and changes nothing.

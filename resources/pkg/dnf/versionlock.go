@@ -1,0 +1,185 @@
+package dnf
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/musterfleet/muster/resources/host/files"
+	"github.com/musterfleet/muster/resources/pkg"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// The plugin of dnf that keeps packages at their versions: its package, and its
+// configuration, which is installed with it.
+const (
+	pluginPackage = "python3-dnf-plugin-versionlock"
+	pluginConf    = "/etc/dnf/plugins/versionlock.conf"
+)
+
+// maxList bounds what is read of the configuration and of the list.
+const maxList = 1 << 20
+
+// pastLocks has dnf ignore the list in one command.
+const pastLocks = "--disableplugin=versionlock"
+
+// locks are the entries of the plugin's list that lock something.
+type locks []string
+
+// readLocks returns the entries of the list. Without the plugin there are none,
+// and the error wraps pkg.ErrPlugin.
+func (p *Provider) readLocks() (locks, error) {
+	missing := resource.PrerequisiteError{
+		Needs: []string{resource.PathNeed(p.conf), "package:" + pluginPackage},
+		Err:   fmt.Errorf("%w: hold needs versionlock: install %s, and enable it in %s", pkg.ErrPlugin, pluginPackage, p.conf),
+	}
+	text, err := files.Read(p.conf, maxList)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, missing
+	}
+	if err != nil {
+		return nil, err
+	}
+	list, enabled := parseConf(string(text))
+	if list == "" || !enabled {
+		return nil, missing
+	}
+	text, err = files.Read(list, maxList)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+
+	return parseLocks(string(text)), nil
+}
+
+// parseConf returns the path of the list, empty for none, and whether the plugin
+// is enabled.
+func parseConf(text string) (list string, enabled bool) {
+	enabled = true
+	for line := range strings.Lines(text) {
+		key, value, _ := strings.Cut(line, "=")
+		switch value = strings.TrimSpace(value); strings.TrimSpace(key) {
+		case "locklist":
+			list = value
+		case "enabled":
+			enabled = !slices.Contains([]string{"0", "no", "false", "off"}, strings.ToLower(value))
+		}
+	}
+
+	return list, enabled
+}
+
+// parseLocks returns the entries of a list: neither comments nor versions that are
+// excluded.
+func parseLocks(text string) locks {
+	var out locks
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" && !strings.ContainsAny(line[:1], "#!") {
+			out = append(out, line)
+		}
+	}
+
+	return out
+}
+
+// versioned is what follows the name of a package in an entry that locks a
+// version of it.
+var versioned = regexp.MustCompile(`^(\d+:)?\d[^-]*(-[^-]+)?$`)
+
+// of returns the entries that lock a package at any version. The architecture of
+// a name does not matter: the plugin locks all of them.
+func (l locks) of(name string) locks {
+	return slices.DeleteFunc(slices.Clone(l), func(entry string) bool {
+		version, found := strings.CutPrefix(entry, withoutArchitecture(name)+"-")
+		return !found || !versioned.MatchString(version)
+	})
+}
+
+// hold reports whether an entry locks the version that is installed.
+func (l locks) hold(m *pkg.Metadata) bool {
+	version, _, _ := strings.Cut(m.Version, "-")
+	epoch, _, _ := strings.Cut(m.Full, ":")
+	var forms []string
+	for _, v := range []string{m.Version, m.Full} {
+		forms = append(forms, m.Name+"-"+v, m.Name+"-"+v+"."+m.Arch)
+	}
+	forms = append(forms, m.Name+"-"+version, m.Name+"-"+epoch+":"+version)
+
+	return slices.ContainsFunc(l.of(m.Name), func(entry string) bool {
+		return slices.ContainsFunc(forms, func(form string) bool {
+			matches, err := path.Match(entry, form)
+			return err == nil && matches
+		})
+	})
+}
+
+// entry returns the one that locks the installed version, as the plugin writes it.
+func entry(m *pkg.Metadata) string { return m.Name + "-" + m.Full + ".*" }
+
+// onlyLocked returns requests of which only those for packages with an entry look
+// past the list: it is for all packages of a command.
+func (p *Provider) onlyLocked(requests []pkg.Request) []pkg.Request {
+	list, _ := p.readLocks()
+	out := slices.Clone(requests)
+	for i, r := range out {
+		out[i].Held = r.Held && len(list.of(r.Name)) > 0
+	}
+
+	return out
+}
+
+// changeLocks locks the installed versions of packages to hold and deletes the
+// entries of those to release. A held one is never without an entry: others of it
+// go last.
+func (p *Provider) changeLocks(ctx context.Context, env resource.Env, requests []pkg.Request) error {
+	var held []string
+	var old locks
+	for _, r := range requests {
+		if r.Action != pkg.Hold && r.Action != pkg.Unhold {
+			continue
+		}
+		list, err := p.readLocks()
+		if err != nil {
+			return err
+		}
+		if old = append(old, list.of(r.Name)...); r.Action == pkg.Hold {
+			held = append(held, r.Name)
+		}
+	}
+	var added locks
+	if len(held) > 0 {
+		states, err := p.StatusAll(ctx, env, held)
+		if err != nil {
+			return err
+		}
+		for _, s := range states {
+			if s.Metadata != nil {
+				added = append(added, entry(s.Metadata))
+			}
+		}
+	}
+	if err := p.versionlock(ctx, env, without(added, old), "add", "--raw"); err != nil {
+		return err
+	}
+
+	return p.versionlock(ctx, env, without(old, added), "delete")
+}
+
+// versionlock runs the command of the plugin, which needs no repository.
+func (p *Provider) versionlock(ctx context.Context, env resource.Env, entries locks, command ...string) error {
+	if len(entries) == 0 {
+		return nil
+	}
+
+	return p.changer().Change(ctx, env, slices.Concat([]string{"dnf", "--disablerepo=*", "versionlock"}, command, entries)...)
+}
+
+// without returns the entries that are not among others.
+func without(entries, others locks) locks {
+	return slices.DeleteFunc(slices.Clone(entries), func(entry string) bool { return slices.Contains(others, entry) })
+}
