@@ -275,11 +275,11 @@ func (f *fleet) populate(t *testing.T, replicas int) {
 	f.last = f.planted
 }
 
-// dashboard is a consumer of somebody who acknowledges each report, with one that
-// is not acknowledged yet.
+// dashboard is a consumer of somebody who acknowledges each report of the victim, with
+// one that is not acknowledged yet. Those of the attacker it loses by itself.
 func (f *fleet) dashboard(t *testing.T) {
 	t.Helper()
-	c, err := f.admin.JetStream().CreateConsumer(t.Context(), "MUSTER_REPORTS", jetstream.ConsumerConfig{Durable: "dashboard", AckPolicy: jetstream.AckExplicitPolicy, AckWait: time.Hour})
+	c, err := f.admin.JetStream().CreateConsumer(t.Context(), "MUSTER_REPORTS", jetstream.ConsumerConfig{Durable: "dashboard", FilterSubject: "muster.report." + victim + ".>", AckPolicy: jetstream.AckExplicitPolicy, AckWait: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
