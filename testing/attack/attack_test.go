@@ -73,7 +73,7 @@ func (f *fleet) run(t *testing.T, user, limits string, row attack) (breaches []s
 }
 
 // look returns what happened since the last time.
-func (f *fleet) look(t *testing.T, a *attacker) []string {
+func (f *fleet) look(t testing.TB, a *attacker) []string {
 	t.Helper()
 	breaches := a.breaches()
 	if f.agent != nil {
@@ -96,7 +96,10 @@ func TestOperator(t *testing.T) { t.Parallel(); hold(t, operating) }
 // hold has a user try everything on every layout.
 func hold(t *testing.T, user string) {
 	t.Helper()
-	layouts := map[string]func(*testing.T) *fleet{"configuration": byConfig, "jwt": byJWT, "cluster": cluster}
+	layouts := map[string]func(*testing.T) *fleet{"configuration": byConfig, "jwt": byJWT, "cluster": cluster, "second fleet": besideConfig, "second fleet by jwt": besideJWT}
+	if !whole() {
+		delete(layouts, "second fleet by jwt")
+	}
 	if user != attacking && !whole() {
 		delete(layouts, "jwt")
 		delete(layouts, "cluster")
@@ -106,7 +109,7 @@ func hold(t *testing.T, user string) {
 			t.Parallel()
 			f := start(t)
 			for _, row := range attacks() {
-				if name == "cluster" && !whole() && !slices.Contains(clustered(), row.name) {
+				if name != "configuration" && name != "jwt" && !whole() && !slices.Contains(clustered(), row.name) {
 					continue
 				}
 				t.Run(row.name, func(t *testing.T) {
@@ -146,7 +149,7 @@ func TestControls(t *testing.T) {
 	var f *fleet
 	for _, attack := range attacks() {
 		if f == nil || f.spoiled() {
-			f = oneAccount(t)
+			f = oneAccount(t, "")
 		}
 		t.Run(attack.name, func(t *testing.T) {
 			for way := range f.wins(t, attack) {
@@ -157,6 +160,17 @@ func TestControls(t *testing.T) {
 	for _, way := range []string{"direct get", "not found", "acknowledgement", "list of streams", "pull reply", "push consumer"} {
 		if !landed[way] {
 			t.Errorf("no %s was ever delivered where the attacker named it", way)
+		}
+	}
+}
+
+// Fleets that share an account reach each other by the names that they do not share.
+func TestControlOfASecondFleet(t *testing.T) {
+	t.Parallel()
+	f := oneAccount(t, secondFleet)
+	for _, attack := range attacks() {
+		if slices.Contains([]string{"courier-to-manifests-of-a-node", "courier-to-state", "courier-to-stream-delete"}, attack.name) {
+			t.Run(attack.name, func(t *testing.T) { f.wins(t, attack) })
 		}
 	}
 }

@@ -106,7 +106,7 @@ func (a *attacker) sources(payload string) []source {
 		list = append(list, source{"acknowledgement", a.own(), nil, payload})
 	}
 	if a.limits == attacking {
-		list = append(list, source{"not found", a.api("DIRECT.GET.KV_MUSTER_MANIFESTS.$KV.MUSTER_MANIFESTS.node." + attacking + ".none"), nil, ""})
+		list = append(list, source{"not found", a.fleet.theirs(a.api("DIRECT.GET.KV_MUSTER_MANIFESTS.$KV.MUSTER_MANIFESTS.node." + attacking + ".none")), nil, ""})
 	}
 	if !whole() {
 		return list

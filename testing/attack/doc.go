@@ -12,6 +12,8 @@
 // unseen: against one account with the permissions that nodes had there once, as a
 // user without any limits, or with streams configured as muster does not.
 //
+// The attackers are of the same fleet, or of a second one on the same server.
+//
 // The short form is what `go test` runs. With MUSTER_ATTACK=whole every answer of
 // the server is sent to every target on every layout, the cluster included
 // (`just attack`).
