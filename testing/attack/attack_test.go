@@ -25,6 +25,8 @@ const (
 	limitless
 	// loose: it wins as a node where the streams are configured as muster never does.
 	loose
+	// believing: it wins as the node where readers believe the headers of every message.
+	believing
 )
 
 // attack is one row of the table.
@@ -45,7 +47,7 @@ type attack struct {
 
 // attacks returns the table.
 func attacks() []attack {
-	return slices.Concat(couriers(), direct(), headers(), protocol(), beside())
+	return slices.Concat(couriers(), direct(), headers(), forged(), protocol(), beside())
 }
 
 // run attacks once, and returns the breaches.
@@ -53,7 +55,7 @@ func (f *fleet) run(t *testing.T, user, limits string, row attack) (breaches []s
 	t.Helper()
 	var before string
 	if row.viewed {
-		before = f.view(t)
+		before = f.view(t, row)
 	}
 	for _, e := range f.ears {
 		e.fresh(t)
@@ -64,7 +66,7 @@ func (f *fleet) run(t *testing.T, user, limits string, row attack) (breaches []s
 	a.flush()
 	breaches = f.look(t, a)
 	if row.viewed {
-		if after := f.view(t); after != before {
+		if after := f.view(t, row); after != before {
 			breaches = append(breaches, fmt.Sprintf("operators saw %s, and before %s", after, before))
 		}
 	}
@@ -184,7 +186,7 @@ func (f *fleet) wins(t *testing.T, row attack) map[string]bool {
 		user = open
 	case loose:
 		f.loosen(t)
-	case base:
+	case base, believing:
 	}
 	breaches, landed := f.run(t, user, attacking, row)
 	// What the server was asked for by others' answers it does later.

@@ -61,6 +61,8 @@ type fleet struct {
 	// accounts are those of the users.
 	accounts map[string]string
 	ears     []*ear
+	// readers are the stores of users who are shown things.
+	readers map[string]*kvtest.Store
 	// agent is that of the victim; a control has none.
 	agent *agent
 	// planted is what was there at first, last what was there the last time.
@@ -168,7 +170,7 @@ func joined(t *testing.T, l layout) *fleet {
 	t.Helper()
 	r := realmOf(t, l.second)
 	text, login := l.accounts(t, r)
-	f := &fleet{api: string(kvstore.JoinedAPI), may: map[string]permissions.Permissions{}, accounts: map[string]string{}, login: login, second: l.second}
+	f := &fleet{api: string(kvstore.JoinedAPI), may: map[string]permissions.Permissions{}, accounts: map[string]string{}, login: login, second: l.second, readers: map[string]*kvtest.Store{}}
 	for name, u := range r.users {
 		f.accounts[name] = u.account
 		if u.may != nil {
@@ -331,7 +333,7 @@ func (f *fleet) populate(t *testing.T, replicas int) {
 	for _, node := range []string{attacking, victim} {
 		must("state", admin.PutState(ctx, model.NodeState{Node: node, Version: secretOf(node)}, time.Hour))
 		must("facts", admin.PutFacts(ctx, node, model.Facts{"role": secretOf(node)}))
-		must("registration", admin.Register(ctx, model.Registration{Cluster: "lab", ProtocolName: "http", Service: "site", Node: node, Address: "192.0.2.1", Port: 80, Priority: 1, TTL: model.Duration(time.Hour)}))
+		must("registration", admin.Register(ctx, siteOf(node)))
 		must("report", kvtest.Publish(ctx, admin, kvtest.Outgoing(node, model.KindRun, "stable", 1)))
 	}
 	f.dashboard(t)
