@@ -147,20 +147,21 @@ func some(breaches []string) string {
 // Every attack wins where nothing stands against it.
 func TestControls(t *testing.T) {
 	t.Parallel()
-	landed := map[string]bool{}
+	landed, tried := map[string]bool{}, 0
 	var f *fleet
 	for _, attack := range attacks() {
 		if f == nil || f.spoiled() {
 			f = oneAccount(t, "")
 		}
 		t.Run(attack.name, func(t *testing.T) {
+			tried++
 			for way := range f.wins(t, attack) {
 				landed[way] = true
 			}
 		})
 	}
 	for _, way := range []string{"direct get", "not found", "acknowledgement", "list of streams", "pull reply", "push consumer"} {
-		if !landed[way] {
+		if !landed[way] && tried == len(attacks()) {
 			t.Errorf("no %s was ever delivered where the attacker named it", way)
 		}
 	}
