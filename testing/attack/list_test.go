@@ -20,6 +20,7 @@ func TestListed(t *testing.T) {
 			fmt.Fprintf(&b, "| | the %s wins today | %s |\n", user, why)
 		}
 	}
+	b.WriteString("\n`TestLeafNodesHold`: " + leafNodes + "\n")
 	b.WriteString("\n`TestLastMessageIDEndsReplicatedStream`: " + lastMessageID + "\n")
 	const file = "attacks.md"
 	if os.Getenv("MUSTER_ATTACK") == "list" {
