@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/secure-systems-lab/go-securesystemslib/dsse"
+
 	"github.com/musterfleet/muster/agent"
 	"github.com/musterfleet/muster/agent/config"
 	"github.com/musterfleet/muster/model"
@@ -247,6 +249,11 @@ func TestTrustOfThresholds(t *testing.T) {
 		n.settle()
 		n.lacks("motd")
 		n.refuses(motd, "1 of 2 needed for group.web")
+		n.after(time.Second)
+		n.bucket.put(motd, twiceSigned(t, one))
+		n.settle()
+		n.lacks("motd")
+		n.refuses(motd, "1 of 2 needed for group.web")
 		e, err := signed.Open([]byte(one))
 		if err != nil {
 			t.Fatal(err)
@@ -259,6 +266,22 @@ func TestTrustOfThresholds(t *testing.T) {
 		n.settle()
 		n.has("motd", "two signed")
 	})
+}
+
+// twiceSigned has the signature of a value twice, the second time by no name.
+func twiceSigned(t *testing.T, value string) string {
+	t.Helper()
+	var e dsse.Envelope
+	if err := json.Unmarshal([]byte(value), &e); err != nil {
+		t.Fatal(err)
+	}
+	e.Signatures = append(e.Signatures, e.Signatures[0], dsse.Signature{Sig: e.Signatures[0].Sig})
+	out, err := json.Marshal(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return string(out)
 }
 
 // TestTrustOfFamilies: the key of another group.

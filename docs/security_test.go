@@ -12,8 +12,8 @@ import (
 // TestEveryPromiseHasItsTest finds the tests that security.md names.
 func TestEveryPromiseHasItsTest(t *testing.T) {
 	text := page(t, "security.md")
-	named := regexp.MustCompile("`([a-z0-9/]+)\\.(Test\\w+)`").FindAllStringSubmatch(text, -1)
-	if len(named) < 20 || len(named) != strings.Count(text, ".Test")-strings.Count(text, "`package.Test`") {
+	named := regexp.MustCompile("`([a-z0-9/]+)\\.((?:Test|Fuzz)\\w+)`").FindAllStringSubmatch(text, -1)
+	if len(named) < 20 || len(named) != strings.Count(text, ".Test")+strings.Count(text, ".Fuzz")-strings.Count(text, "`package.Test`") {
 		t.Errorf("%d tests are named in a form that is found", len(named))
 	}
 	for _, name := range named {
@@ -23,7 +23,7 @@ func TestEveryPromiseHasItsTest(t *testing.T) {
 		}
 		if !slices.ContainsFunc(files, func(file string) bool {
 			source, err := os.ReadFile(file)
-			return err == nil && strings.Contains(string(source), "\nfunc "+name[2]+"(t *testing.T)")
+			return err == nil && (strings.Contains(string(source), "\nfunc "+name[2]+"(t *testing.T)") || strings.Contains(string(source), "\nfunc "+name[2]+"(f *testing.F)"))
 		}) {
 			t.Errorf("there is no test %s in %s", name[2], name[1])
 		}

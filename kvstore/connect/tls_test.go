@@ -1,64 +1,22 @@
 package connect_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"fmt"
-	"math/big"
-	"net"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/musterfleet/muster/kvstore/connect"
 	"github.com/musterfleet/muster/testing/natstest"
 )
 
-// certificate writes a certificate for 127.0.0.1 that is its own authority, and its
-// key.
-func certificate(t *testing.T) (cert, key string) {
-	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "nats"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	encoded, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	for file, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: encoded}} {
-		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-
-	return cert, key
-}
-
 // Whoever has another certificate is not taken for the server, and one that wants
 // TLS is not talked to without it.
 func TestDialByTLS(t *testing.T) {
 	t.Parallel()
-	cert, key := certificate(t)
-	other, _ := certificate(t)
+	authority, other := natstest.NewAuthority(t), natstest.NewAuthority(t).CA
+	cert, key := authority.Issue(t, "nats")
 	srv := natstest.Start(t, natstest.WithConfig(fmt.Sprintf("tls: {cert_file: %q, key_file: %q}", cert, key)))
-	nc, err := connect.Dial(t.Context(), connect.Options{Servers: []string{srv.URL()}, TLSCA: cert})
+	nc, err := connect.Dial(t.Context(), connect.Options{Servers: []string{srv.URL()}, TLSCA: authority.CA})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +31,7 @@ func TestDialByTLS(t *testing.T) {
 	}
 	plain := natstest.Start(t)
 	for _, url := range []string{plain.URL(), strings.Replace(plain.URL(), "nats://", "tls://", 1)} {
-		if _, err := connect.Dial(t.Context(), connect.Options{Servers: []string{url}, TLSCA: cert}); err == nil {
+		if _, err := connect.Dial(t.Context(), connect.Options{Servers: []string{url}, TLSCA: authority.CA}); err == nil {
 			t.Errorf("%s: connected without TLS", url)
 		}
 	}

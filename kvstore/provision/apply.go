@@ -57,12 +57,17 @@ func (p Provisioner) Plan(ctx context.Context, o Options) ([]Difference, error) 
 	if err := p.store.CheckServer(); err != nil {
 		return nil, fmt.Errorf("provision: %w", err)
 	}
+	differences, err := p.differences(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	// The list has shown where JetStream is asked.
 	at, _ := p.store.API()
 	if _, err := p.store.Request(ctx, at.StreamInfo(p.store.Names().Registrations()), nil); err != nil {
 		return nil, fmt.Errorf("provision: %w", err)
 	}
 
-	return p.differences(ctx, o)
+	return differences, nil
 }
 
 func (p Provisioner) differences(ctx context.Context, o Options) ([]Difference, error) {

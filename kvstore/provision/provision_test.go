@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/jsm.go"
 	"github.com/nats-io/jsm.go/api"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore"
@@ -47,6 +48,20 @@ func TestApplyIsIdempotent(t *testing.T) {
 	}
 	if err := store.Check(t.Context()); err != nil {
 		t.Errorf("check after = %v", err)
+	}
+}
+
+// An administrator may have an inbox prefix, as operators do who are none: JetStream is
+// found all the same.
+func TestApplyWithAnInboxPrefix(t *testing.T) {
+	t.Parallel()
+	srv := natstest.Start(t)
+	store, err := kvtest.Of(srv.Connect(t, nats.CustomInboxPrefix("_INBOX_admin")), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if done, err := store.Apply(t.Context(), provision.Options{}); err != nil || len(done) != len(allStreams) {
+		t.Errorf("%v, %v", done, err)
 	}
 }
 

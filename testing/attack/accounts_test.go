@@ -2,6 +2,8 @@ package attack
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,35 +25,57 @@ type user struct {
 	may     *permissions.Permissions
 }
 
-// accountsOf are the accounts as muster prints them.
-func accountsOf(t testing.TB) permissions.Accounts {
-	t.Helper()
-
-	return kvtest.Must(t, func() (permissions.Accounts, error) { return permissions.AccountsOf("") })
+// realm are the accounts and users of one server.
+type realm struct {
+	// fleets are those of the fleets, the one that is attacked first.
+	fleets []permissions.Accounts
+	users  map[string]user
 }
 
-// usersOf returns the users of a fleet of two accounts: the administrator, the nodes,
-// a viewer and operators of one group each, an ear in each account, and a stranger.
-func usersOf(t testing.TB) map[string]user {
+// realmOf returns a realm with an administrator, the nodes, a viewer and operators of
+// one group each, an ear in each account, and a stranger. With a second fleet, whoever
+// attacks is of that one.
+func realmOf(t testing.TB, second string) realm {
 	t.Helper()
-	a := accountsOf(t)
-	users := map[string]user{
-		"admin": {a.Fleet.Name, nil}, "other": {stranger, nil},
-		earOf(a.Nodes.Name): {a.Nodes.Name, nil}, earOf(a.Operators.Name): {a.Operators.Name, nil},
+	r := realm{users: map[string]user{"other": {stranger, nil}}}
+	for _, prefix := range slices.Compact([]string{"", second}) {
+		r.fleets = append(r.fleets, kvtest.Must(t, func() (permissions.Accounts, error) { return permissions.AccountsOf(prefix) }))
 	}
-	for _, node := range []string{attacking, victim} {
-		p := kvtest.Must(t, func() (permissions.Permissions, error) { return permissions.Of("", node, groupsOf(node)) })
-		users[node] = user{a.Nodes.Name, &p}
+	a, theirs := r.fleets[0], r.fleets[len(r.fleets)-1]
+	r.users["admin"] = user{a.Fleet.Name, nil}
+	r.users[earOf(a.Nodes.Name)], r.users[earOf(a.Operators.Name)] = user{a.Nodes.Name, nil}, user{a.Operators.Name, nil}
+	r.node(t, a, "", victim)
+	r.operator(t, a, "", "dboperator", victim)
+	r.viewer(t, a, "", looking)
+	if second != "" {
+		r.users[secondAdmin] = user{theirs.Fleet.Name, nil}
 	}
+	r.node(t, theirs, second, attacking)
+	r.operator(t, theirs, second, operating, attacking)
+	r.viewer(t, theirs, second, viewing)
 
-	v := kvtest.Must(t, func() (permissions.Permissions, error) { return permissions.Viewer("", viewing) })
-	users[viewing] = user{a.Operators.Name, &v}
-	for name, node := range map[string]string{operating: attacking, "dboperator": victim} {
-		p := kvtest.Must(t, func() (permissions.Permissions, error) { return permissions.Operator("", name, groupsOf(node), nil) })
-		users[name] = user{a.Operators.Name, &p}
-	}
+	return r
+}
 
-	return users
+func (r realm) node(t testing.TB, a permissions.Accounts, prefix, node string) {
+	t.Helper()
+	p := kvtest.Must(t, func() (permissions.Permissions, error) { return permissions.Of(prefix, node, groupsOf(node)) })
+	r.users[node] = user{a.Nodes.Name, &p}
+}
+
+// operator adds one of the groups of a node.
+func (r realm) operator(t testing.TB, a permissions.Accounts, prefix, name, node string) {
+	t.Helper()
+	p := kvtest.Must(t, func() (permissions.Permissions, error) {
+		return permissions.Operator(prefix, name, groupsOf(node), nil)
+	})
+	r.users[name] = user{a.Operators.Name, &p}
+}
+
+func (r realm) viewer(t testing.TB, a permissions.Accounts, prefix, name string) {
+	t.Helper()
+	p := kvtest.Must(t, func() (permissions.Permissions, error) { return permissions.Viewer(prefix, name) })
+	r.users[name] = user{a.Operators.Name, &p}
 }
 
 // earOf is the user by which the harness hears all that is published in an account.
@@ -59,46 +83,54 @@ func earOf(account string) string { return "ear-" + strings.ToLower(account) }
 
 // configuration returns the accounts as configuration of the server, and how users
 // log in.
-func configuration(t testing.TB, users map[string]user) (text string, login func(string) nats.Option) {
-	t.Helper()
+func configuration(_ testing.TB, r realm) (text string, login func(string) nats.Option) {
 	all := permissions.Users{}
-	for name, u := range users {
+	for name, u := range r.users {
 		may := ""
 		if u.may != nil {
 			may = u.may.ServerConfig()
 		}
-		all[u.account] = append(all[u.account], fmt.Sprintf("{user: %q, password: %q, %s}", name, name, may))
+		all[u.account] = append(all[u.account], fmt.Sprintf("{user: %q, password: %q, %s}\n", name, name, may))
 	}
-	text = accountsOf(t).ServerConfig(all)
+	text = fmt.Sprintf("accounts: {\n%s: {jetstream: enabled, users: [%s]}\n", stranger, all[stranger][0])
+	for _, a := range r.fleets {
+		// One block has the accounts of all fleets.
+		text += strings.TrimSuffix(strings.TrimPrefix(a.ServerConfig(all), "accounts: {\n"), "}\n")
+	}
 
-	return strings.Replace(text, "accounts: {\n", fmt.Sprintf("accounts: {\n%s: {jetstream: enabled, users: [%s]}\n", stranger, all[stranger][0]), 1), password
+	return text + "}\n", password
 }
 
 // password logs in a user whose password is its name.
 func password(user string) nats.Option { return nats.UserInfo(user, user) }
 
 // claims is configuration where an operator of NATS has issued JWTs.
-func claims(t testing.TB, users map[string]user) (text string, login func(string) nats.Option) {
+func claims(t testing.TB, r realm) (text string, login func(string) nats.Option) {
 	t.Helper()
-	a := accountsOf(t)
 	operator, system := kvtest.KeyPair(t, nkeys.CreateOperator), kvtest.KeyPair(t, nkeys.CreateAccount)
 	pairs, keys := map[string]nkeys.KeyPair{}, map[string]string{}
-	for _, name := range []string{a.Fleet.Name, a.Nodes.Name, a.Operators.Name, stranger} {
+	add := func(name string) {
 		pairs[name] = kvtest.KeyPair(t, nkeys.CreateAccount)
 		keys[name] = kvtest.Public(t, pairs[name])
 	}
-	accounts := kvtest.Must(t, func() (map[string]*jwt.AccountClaims, error) {
-		return a.Claims(permissions.Signer{Keys: keys, Activate: func(c *jwt.ActivationClaims) (string, error) { return c.Encode(pairs[a.Fleet.Name]) }})
-	})
-	accounts[stranger] = jwt.NewAccountClaims(keys[stranger])
-	accounts[stranger].Limits.JetStreamLimits = accounts[a.Fleet.Name].Limits.JetStreamLimits
+	add(stranger)
+	accounts := map[string]*jwt.AccountClaims{stranger: jwt.NewAccountClaims(keys[stranger])}
+	for _, a := range r.fleets {
+		for _, account := range a.All() {
+			add(account.Name)
+		}
+		maps.Copy(accounts, kvtest.Must(t, func() (map[string]*jwt.AccountClaims, error) {
+			return a.Claims(permissions.Signer{Keys: keys, Activate: func(c *jwt.ActivationClaims) (string, error) { return c.Encode(pairs[a.Fleet.Name]) }})
+		}))
+		accounts[stranger].Limits.JetStreamLimits = accounts[a.Fleet.Name].Limits.JetStreamLimits
+	}
 	text = fmt.Sprintf("operator: %s\nsystem_account: %s\nresolver: MEMORY\nresolver_preload: {\n%s: %s\n", kvtest.Signed(t, jwt.NewOperatorClaims(kvtest.Public(t, operator)), operator),
 		kvtest.Public(t, system), kvtest.Public(t, system), kvtest.Signed(t, jwt.NewAccountClaims(kvtest.Public(t, system)), operator))
 	for name, c := range accounts {
 		text += keys[name] + ": " + kvtest.Signed(t, c, operator) + "\n"
 	}
 	logins := map[string]nats.Option{}
-	for name, u := range users {
+	for name, u := range r.users {
 		pair := kvtest.KeyPair(t, nkeys.CreateUser)
 		c := jwt.NewUserClaims(kvtest.Public(t, pair))
 		if u.may != nil {

@@ -143,7 +143,7 @@ func (a *attacker) breaches() []string {
 	out := a.noticed
 	for _, m := range a.got {
 		mark := secret
-		if a.limits != attacking {
+		if a.limits != attacking && a.fleet.second == "" {
 			mark = hidden
 		}
 		if at := bytes.Index(m.Data, []byte(mark)); at >= 0 {
@@ -165,9 +165,9 @@ func (a *attacker) own() string {
 	case viewing:
 		return ""
 	case operating:
-		return "$KV.MUSTER_MANIFESTS.group.web.own"
+		return a.fleet.theirs("$KV.MUSTER_MANIFESTS.group.web.own")
 	default:
-		return "$KV.MUSTER_NODES." + attacking + ".state"
+		return a.fleet.theirs("$KV.MUSTER_NODES." + attacking + ".state")
 	}
 }
 
@@ -182,11 +182,11 @@ func (a *attacker) store(header nats.Header, data string) bool {
 func (a *attacker) read() string {
 	switch a.limits {
 	case viewing:
-		return a.api("DIRECT.GET.KV_MUSTER_MANIFESTS.$KV.MUSTER_MANIFESTS.group.all.own")
+		return a.fleet.theirs(a.api("DIRECT.GET.KV_MUSTER_MANIFESTS.$KV.MUSTER_MANIFESTS.group.all.own"))
 	case operating:
-		return a.api("DIRECT.GET.KV_MUSTER_MANIFESTS." + a.own())
+		return a.fleet.theirs(a.api("DIRECT.GET.KV_MUSTER_MANIFESTS." + a.own()))
 	default:
-		return a.api("DIRECT.GET.KV_MUSTER_NODES." + a.own())
+		return a.fleet.theirs(a.api("DIRECT.GET.KV_MUSTER_NODES." + a.own()))
 	}
 }
 

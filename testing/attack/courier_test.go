@@ -106,16 +106,19 @@ func (a *attacker) sources(payload string) []source {
 		list = append(list, source{"acknowledgement", a.own(), nil, payload})
 	}
 	if a.limits == attacking {
-		list = append(list, source{"not found", a.api("DIRECT.GET.KV_MUSTER_MANIFESTS.$KV.MUSTER_MANIFESTS.node." + attacking + ".none"), nil, ""})
+		list = append(list, source{"not found", a.fleet.theirs(a.api("DIRECT.GET.KV_MUSTER_MANIFESTS.$KV.MUSTER_MANIFESTS.node." + attacking + ".none")), nil, ""})
 	}
 	if !whole() {
 		return list
 	}
+	if a.limits != viewing {
+		for _, subject := range a.writes() {
+			list = append(list, source{"acknowledgement of " + subject, subject, nil, payload})
+		}
+	}
 	for _, pattern := range a.fleet.may[a.limits].Publish {
 		verb := strings.TrimPrefix(pattern, a.fleet.api+".")
 		switch {
-		case matchesAny(pattern, []string{"$KV.>", "muster.report.>", "muster.registration.>", "muster.command.>"}):
-			list = append(list, source{"acknowledgement of " + pattern, fill(pattern), nil, payload})
 		case strings.HasPrefix(verb, "STREAM.INFO."):
 			list = append(list, source{verb, pattern, nil, `{"subjects_filter":">"}`})
 		case strings.HasPrefix(verb, "DIRECT.GET."):

@@ -10,7 +10,10 @@
 //
 // Each attack also has a control, in which it must win, so that none can fail
 // unseen: against one account with the permissions that nodes had there once, as a
-// user without any limits, or with streams configured as muster does not.
+// user without any limits, with streams configured as muster does not, or with readers
+// that believe what they read.
+//
+// The attackers are of the same fleet, or of a second one on the same server.
 //
 // The short form is what `go test` runs. With MUSTER_ATTACK=whole every answer of
 // the server is sent to every target on every layout, the cluster included

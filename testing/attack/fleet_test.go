@@ -30,6 +30,11 @@ const (
 	viewing, operating = "viewer", "operator"
 	// open is a user of the account of operators without any limits.
 	open = "open"
+	// looking is a viewer of the fleet that is attacked.
+	looking = "looks"
+	// secondFleet is the prefix of another fleet on the same server, and secondAdmin its
+	// administrator.
+	secondFleet, secondAdmin = "lab", "second"
 )
 
 // groupsOf are the groups of the nodes.
@@ -56,22 +61,34 @@ type fleet struct {
 	// accounts are those of the users.
 	accounts map[string]string
 	ears     []*ear
+	// readers are the stores of users who are shown things.
+	readers map[string]*kvtest.Store
 	// agent is that of the victim; a control has none.
 	agent *agent
 	// planted is what was there at first, last what was there the last time.
 	planted, last snapshot
 	// control reports whether the attacker is meant to win.
 	control bool
+	// second is the prefix of the attackers' fleet, where it is another one.
+	second string
 }
 
-// oneAccount is a fleet in which all are users of one account.
-func oneAccount(t *testing.T) *fleet {
+// oneAccount is a fleet in which all are users of one account. With a second fleet
+// there, whoever attacks is of that one.
+func oneAccount(t *testing.T, second string) *fleet {
 	t.Helper()
-	f := &fleet{api: string(kvstore.OwnAPI), control: true, may: map[string]permissions.Permissions{}, login: password}
+	f := &fleet{api: string(kvstore.OwnAPI), control: true, may: map[string]permissions.Permissions{}, login: password, second: second}
 	const others = stranger + ": {jetstream: enabled, users: [{user: other, password: other}]}\n"
-	users := "{user: admin, password: admin}\n{user: open, password: open}\n"
+	users := "{user: admin, password: admin}\n{user: open, password: open}\n{user: second, password: second}\n"
 	for _, node := range []string{attacking, victim} {
 		f.may[node] = basePermissions(node, groupsOf(node))
+	}
+	if second != "" {
+		f.may[attacking] = kvtest.Must(t, func() (permissions.Permissions, error) {
+			return permissions.InOneAccount(second, attacking, groupsOf(attacking))
+		})
+	}
+	for _, node := range []string{attacking, victim} {
 		users += userLine(node, f.may[node])
 	}
 	f.servers = []*natstest.Server{natstest.Start(t, natstest.WithConfig("accounts: {"+others+"FLEET: {jetstream: enabled, users: [\n"+users+"]}}"))}
@@ -85,14 +102,28 @@ func oneAccount(t *testing.T) *fleet {
 func byConfig(t *testing.T) *fleet {
 	t.Helper()
 
-	return joined(t, []string{""}, 1, configuration)
+	return joined(t, layout{servers: []string{""}, replicas: 1, accounts: configuration})
 }
 
 // byJWT is byConfig with JWTs.
 func byJWT(t *testing.T) *fleet {
 	t.Helper()
 
-	return joined(t, []string{""}, 1, claims)
+	return joined(t, layout{servers: []string{""}, replicas: 1, accounts: claims})
+}
+
+// besideConfig is byConfig where the attackers are users of another fleet on the same server.
+func besideConfig(t *testing.T) *fleet {
+	t.Helper()
+
+	return joined(t, layout{servers: []string{""}, replicas: 1, accounts: configuration, second: secondFleet})
+}
+
+// besideJWT is besideConfig with JWTs.
+func besideJWT(t *testing.T) *fleet {
+	t.Helper()
+
+	return joined(t, layout{servers: []string{""}, replicas: 1, accounts: claims, second: secondFleet})
 }
 
 // cluster is byConfig on three servers, each of which has everything; attacker, victim
@@ -121,27 +152,36 @@ func clusterOf(t *testing.T, replicas int) *fleet {
 		servers = append(servers, fmt.Sprintf("server_name: n%d\ncluster: {name: c, listen: %q, routes: [nats://%s]}\n", i, listen, strings.Join(routes, ", nats://")))
 	}
 
-	return joined(t, servers, replicas, configuration)
+	return joined(t, layout{servers: servers, replicas: replicas, accounts: configuration})
 }
 
-// joined starts a fleet of two accounts on servers, each with a configuration of its
-// own besides that of the accounts.
-func joined(t *testing.T, servers []string, replicas int, accounts func(testing.TB, map[string]user) (string, func(string) nats.Option)) *fleet {
+// layout is how a fleet of several accounts is built.
+type layout struct {
+	// servers have each a configuration of its own besides that of the accounts.
+	servers  []string
+	replicas int
+	accounts func(testing.TB, realm) (text string, login func(string) nats.Option)
+	// second is the prefix of the attackers' fleet, where it is another one.
+	second string
+}
+
+// joined starts a fleet of several accounts.
+func joined(t *testing.T, l layout) *fleet {
 	t.Helper()
-	users := usersOf(t)
-	text, login := accounts(t, users)
-	f := &fleet{api: string(kvstore.JoinedAPI), may: map[string]permissions.Permissions{}, accounts: map[string]string{}, login: login}
-	for name, u := range users {
+	r := realmOf(t, l.second)
+	text, login := l.accounts(t, r)
+	f := &fleet{api: string(kvstore.JoinedAPI), may: map[string]permissions.Permissions{}, accounts: map[string]string{}, login: login, second: l.second, readers: map[string]*kvtest.Store{}}
+	for name, u := range r.users {
 		f.accounts[name] = u.account
 		if u.may != nil {
 			f.may[name] = *u.may
 		}
 	}
-	for _, server := range servers {
+	for _, server := range l.servers {
 		f.servers = append(f.servers, natstest.Start(t, natstest.WithConfig(server+text)))
 	}
-	f.populate(t, replicas)
-	a, last := accountsOf(t), len(servers)-1
+	f.populate(t, l.replicas)
+	a, last := r.fleets[0], len(l.servers)-1
 	f.ears = []*ear{listen(t, a.Fleet.Name, f.connect(t, "admin", last), f.connect(t, "admin", 0))}
 	for _, account := range []string{a.Nodes.Name, a.Operators.Name} {
 		f.ears = append(f.ears, listen(t, account, f.connect(t, earOf(account), last/2), f.connect(t, earOf(account), 0)))
@@ -149,6 +189,36 @@ func joined(t *testing.T, servers []string, replicas int, accounts func(testing.
 	f.serve(t)
 
 	return f
+}
+
+// populateSecond provisions the fleet of the attackers, if it is another one, with what
+// is their own.
+func (f *fleet) populateSecond(t *testing.T) {
+	t.Helper()
+	if f.second == "" {
+		return
+	}
+	admin, err := kvtest.Of(f.connect(t, secondAdmin, 0), f.second)
+	if err == nil {
+		_, err = admin.Apply(t.Context(), provision.Options{})
+	}
+	for _, key := range []string{"node.web01.own", "group.web.own", "group.all.own"} {
+		if err == nil {
+			_, err = admin.Put(t.Context(), key, []byte("theirs"))
+		}
+	}
+	if err != nil {
+		t.Fatalf("second fleet: %v", err)
+	}
+}
+
+// theirs returns a name of the fleet as it is in that of the attackers.
+func (f *fleet) theirs(name string) string {
+	if f.second == "" {
+		return name
+	}
+
+	return strings.NewReplacer("MUSTER_", strings.ToUpper(f.second)+"_", "muster.", f.second+".").Replace(name)
 }
 
 func userLine(user string, p permissions.Permissions) string {
@@ -214,8 +284,8 @@ func (f *fleet) heardBy(users ...string) func(subject string) bool {
 func (f *fleet) connect(t testing.TB, user string, server int, opts ...nats.Option) *nats.Conn {
 	t.Helper()
 	prefix := "_INBOX_" + user
-	if user == "admin" {
-		prefix = "_INBOX.admin"
+	if user == "admin" || user == secondAdmin {
+		prefix = "_INBOX." + user
 	}
 	opts = append([]nats.Option{f.login(user), nats.CustomInboxPrefix(prefix), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})}, opts...)
 
@@ -263,7 +333,7 @@ func (f *fleet) populate(t *testing.T, replicas int) {
 	for _, node := range []string{attacking, victim} {
 		must("state", admin.PutState(ctx, model.NodeState{Node: node, Version: secretOf(node)}, time.Hour))
 		must("facts", admin.PutFacts(ctx, node, model.Facts{"role": secretOf(node)}))
-		must("registration", admin.Register(ctx, model.Registration{Cluster: "lab", ProtocolName: "http", Service: "site", Node: node, Address: "192.0.2.1", Port: 80, Priority: 1, TTL: model.Duration(time.Hour)}))
+		must("registration", admin.Register(ctx, siteOf(node)))
 		must("report", kvtest.Publish(ctx, admin, kvtest.Outgoing(node, model.KindRun, "stable", 1)))
 	}
 	f.dashboard(t)
@@ -271,15 +341,16 @@ func (f *fleet) populate(t *testing.T, replicas int) {
 	must("other account", err)
 	_, err = js.CreateStream(ctx, jetstream.StreamConfig{Name: "OTHERS", Description: hidden + "other", Storage: jetstream.MemoryStorage})
 	must("stream of another account", err)
+	f.populateSecond(t)
 	f.planted = take(t, admin.Conn(), nil)
 	f.last = f.planted
 }
 
-// dashboard is a consumer of somebody who acknowledges each report, with one that
-// is not acknowledged yet.
+// dashboard is a consumer of somebody who acknowledges each report of the victim, with
+// one that is not acknowledged yet. Those of the attacker it loses by itself.
 func (f *fleet) dashboard(t *testing.T) {
 	t.Helper()
-	c, err := f.admin.JetStream().CreateConsumer(t.Context(), "MUSTER_REPORTS", jetstream.ConsumerConfig{Durable: "dashboard", AckPolicy: jetstream.AckExplicitPolicy, AckWait: time.Hour})
+	c, err := f.admin.JetStream().CreateConsumer(t.Context(), "MUSTER_REPORTS", jetstream.ConsumerConfig{Durable: "dashboard", FilterSubject: "muster.report." + victim + ".>", AckPolicy: jetstream.AckExplicitPolicy, AckWait: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -65,9 +65,12 @@ func (a *attacker) writes() []string {
 	case viewing:
 		return fills(a.fleet.may[victim].Publish)
 	case operating:
-		return []string{a.own(), "muster.command.group.web.own"}
+		return []string{a.own(), a.fleet.theirs("muster.command.group.web.own")}
 	default:
-		return []string{a.own(), "$KV.MUSTER_NODES." + attacking + ".facts", "muster.report." + attacking + ".run.stable", "muster.registration.lab.http.site." + attacking + ".192_0_2_1.80"}
+		return []string{
+			a.own(), a.fleet.theirs("$KV.MUSTER_NODES." + attacking + ".facts"), a.fleet.theirs("muster.report." + attacking + ".run.stable"),
+			a.fleet.theirs("muster.registration.lab.http.site." + attacking + ".192_0_2_1.80"),
+		}
 	}
 }
 

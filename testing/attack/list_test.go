@@ -12,7 +12,7 @@ func TestListed(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
 	b.WriteString("# Attacks\n\nWritten by `MUSTER_ATTACK=list go test ./testing/attack -run TestListed`. Each is run as a node, and as a viewer and an operator of one\n" +
-		"group, in accounts by configuration and by JWT, on one server and on three: `go test ./testing/attack -run TestNode//<name>`. Each wins in a\ncontrol: `-run TestControls/<name>`.\n\n" +
+		"group, in accounts by configuration and by JWT, on one server and on three, and as users of a second fleet on the same server:\n`go test ./testing/attack -run TestNode//<name>`. Each wins in a control: `-run TestControls/<name>`.\n\n" +
 		"| name | someone with the credentials | never |\n|---|---|---|\n")
 	for _, row := range attacks() {
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", row.name, row.does, row.never)
@@ -20,6 +20,7 @@ func TestListed(t *testing.T) {
 			fmt.Fprintf(&b, "| | the %s wins today | %s |\n", user, why)
 		}
 	}
+	b.WriteString("\n`TestLeafNodesHold`: " + leafNodes + "\n")
 	b.WriteString("\n`TestLastMessageIDEndsReplicatedStream`: " + lastMessageID + "\n")
 	const file = "attacks.md"
 	if os.Getenv("MUSTER_ATTACK") == "list" {

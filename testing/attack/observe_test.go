@@ -14,8 +14,6 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
-	"github.com/musterfleet/muster/kvstore/registrations"
-	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
@@ -289,43 +287,4 @@ func (e *ear) breaches(t testing.TB, breach func(subject string) bool) []string 
 // matchesAny reports whether one of the patterns covers a subject.
 func matchesAny(subject string, patterns []string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return server.SubjectMatchesFilter(subject, p) })
-}
-
-// view is what an operator is shown of all but the attacker. A node of which nothing
-// can be read is one with an error, which is not shown.
-func (f *fleet) view(t testing.TB) string {
-	t.Helper()
-	var out []string
-	nodes, _ := f.admin.Nodes(t.Context())
-	for _, n := range nodes {
-		if n.Node != attacking {
-			out = append(out, fmt.Sprintf("%s %+v", n.Node, n.NodeState))
-		}
-	}
-	for r, err := range f.admin.Reports(t.Context(), reports.Filter{}) {
-		if err == nil && r.Node != attacking {
-			out = append(out, fmt.Sprintf("report %s %s %s", r.ID, r.Node, r.Data))
-		}
-	}
-	registered, _ := f.admin.Registrations(t.Context(), registrations.Filter{})
-	for _, r := range registered {
-		if r.Node != attacking {
-			out = append(out, fmt.Sprintf("registration %+v", r.Registration))
-		}
-	}
-	out = append(out, "facts "+kvtest.FactsOf(t, f.admin.Conn(), victim))
-	// Its consumers are gone before anything is compared again.
-	kvtest.Eventually(t, "reading ends", func() (bool, string) {
-		f.last = take(t, f.admin.Conn(), f.last)
-		for stream, h := range f.last {
-			for name := range h.consumers {
-				if f.planted[stream].consumers[name] == "" {
-					return false, name
-				}
-			}
-		}
-		return true, ""
-	})
-
-	return strings.Join(out, "\n")
 }

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net"
 	"os"
@@ -14,8 +15,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/jwt/v2"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/musterfleet/muster/testing/kvtest"
 )
 
 // movingFleet is a fleet on one account of a server, whose nodes move to an account
@@ -30,7 +34,23 @@ type movingFleet struct {
 	nodes, joined []string
 	puts          sync.WaitGroup
 	// put counts the changes of each node.
-	put int
+	put    int
+	agents map[string]*process
+	// login are the flags by which a user connects.
+	login func(user string) []string
+}
+
+// newMovingFleet returns a fleet without a server, of which the users log in by
+// their names.
+func newMovingFleet(t *testing.T) *movingFleet {
+	t.Helper()
+	f := &movingFleet{t: t, dir: t.TempDir(), nodes: []string{"web01", "web02", "web03"}, agents: map[string]*process{}}
+	f.place()
+	f.login = func(user string) []string {
+		return []string{"--server", fmt.Sprintf("nats://%s:%s@%s", user, user, f.address)}
+	}
+
+	return f
 }
 
 // The configurations of the server, one after the other.
@@ -176,83 +196,161 @@ func (f *movingFleet) changes(ctx context.Context, kv jetstream.KeyValue) {
 	}
 }
 
+// operate runs muster as the administrator.
+func (f *movingFleet) operate(args ...string) string {
+	f.t.Helper()
+
+	return muster(f.t, f.dir, append(args, f.login("admin")...)...)
+}
+
+// populate provisions the fleet, and starts the agents with a first change, which it
+// puts by nc.
+func (f *movingFleet) populate(nc *nats.Conn) jetstream.KeyValue {
+	f.t.Helper()
+	f.operate("fleet", "init")
+	for _, node := range f.nodes {
+		if err := os.MkdirAll(filepath.Join(f.dir, node, "files"), 0o755); err != nil {
+			f.t.Fatal(err)
+		}
+		f.agents[node] = start(f.t, filepath.Join(f.dir, node, "state"), append([]string{"agent", "run", "--config-dir", f.dir, "--node", node}, f.login(node)...)...)
+	}
+	js, err := jetstream.New(nc)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	kv, err := js.KeyValue(f.t.Context(), "MUSTER_MANIFESTS")
+	if err == nil {
+		err = f.change(f.t.Context(), kv)
+	}
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	for _, node := range f.nodes {
+		await(f.t, node+" runs in the first account", func() bool { return exists(f.file(node, 0)) })
+	}
+
+	return kv
+}
+
+// connections counts how often a node has connected.
+func (f *movingFleet) connections(node string) int {
+	return strings.Count(f.agents[node].text.String(), "connected to NATS")
+}
+
+// move moves each node by a step, after a first one, while changes are put.
+func (f *movingFleet) move(kv jetstream.KeyValue, first func(), step func(node string)) {
+	f.t.Helper()
+	putting, stop := context.WithCancel(f.t.Context())
+	defer stop()
+	f.puts.Go(func() { f.changes(putting, kv) })
+	first()
+	for _, node := range f.nodes {
+		before := f.connections(node)
+		step(node)
+		await(f.t, node+" goes on in its new account", func() bool { return f.connections(node) > before })
+	}
+	stop()
+	f.puts.Wait()
+	if err := f.change(f.t.Context(), kv); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// missedNothing checks that all nodes have all changes, and stops them.
+func (f *movingFleet) missedNothing() {
+	f.t.Helper()
+	for _, node := range f.nodes {
+		for i := range f.put {
+			await(f.t, fmt.Sprintf("%s takes change %d of %d", node, i, f.put), func() bool { return exists(f.file(node, i)) })
+		}
+	}
+	if reports := f.operate("fleet", "reports", "--no-follow", "--since", "1h", "--kind", "node", "--outcome", "unassigned"); strings.Contains(reports, "unassigned") {
+		f.t.Errorf("assignments ended:\n%s", reports)
+	}
+	if nodes := f.operate("fleet", "nodes"); strings.Contains(nodes, "rejected") || strings.Contains(nodes, "unreachable") {
+		f.t.Errorf("nodes:\n%s", nodes)
+	}
+	for _, node := range f.nodes {
+		f.agents[node].signal(syscall.SIGTERM)
+		if code, text := f.agents[node].wait(); code != 0 || f.t.Failed() {
+			f.t.Errorf("%s ended with %d\n%s", node, code, text)
+		}
+	}
+}
+
+// connect connects as the administrator.
+func (f *movingFleet) connect(url string, opts ...nats.Option) *nats.Conn {
+	f.t.Helper()
+	nc, err := nats.Connect(url, append(opts, nats.MaxReconnects(-1))...)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(nc.Close)
+
+	return nc
+}
+
 // TestAFleetMovesToTwoAccounts moves the nodes of one account to an account of their
 // own, step by step as docs/security.md has them, while changes are put. No node
 // misses one, and none is ever without its assignments.
 func TestAFleetMovesToTwoAccounts(t *testing.T) {
-	f := &movingFleet{t: t, dir: t.TempDir(), nodes: []string{"web01", "web02", "web03"}}
-	f.place()
+	f := newMovingFleet(t)
 	f.configure(noAccounts)
 	stopServer := f.start()
-	admin := []string{"--server", "nats://admin:admin@" + f.address}
-	muster(t, f.dir, append([]string{"fleet", "init"}, admin...)...)
-	agents := map[string]*process{}
-	for _, node := range f.nodes {
-		if err := os.MkdirAll(filepath.Join(f.dir, node, "files"), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		agents[node] = start(t, filepath.Join(f.dir, node, "state"), "agent", "run", "--config-dir", f.dir, "--node", node, "--server", fmt.Sprintf("nats://%s:%s@%s", node, node, f.address))
-	}
-	nc, err := nats.Connect("nats://admin:admin@"+f.address, nats.MaxReconnects(-1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(nc.Close)
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	kv, err := js.KeyValue(t.Context(), "MUSTER_MANIFESTS")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := f.change(t.Context(), kv); err != nil {
-		t.Fatal(err)
-	}
-	taken := func(node string, change int) func() bool {
-		return func() bool { return exists(f.file(node, change)) }
-	}
-	for _, node := range f.nodes {
-		await(t, node+" runs on a server without accounts", taken(node, 0))
-	}
-	connections := func(node string) int { return strings.Count(agents[node].text.String(), "connected to NATS") }
+	kv := f.populate(f.connect("nats://admin:admin@" + f.address))
 	f.nameAccount(stopServer)
 	for _, node := range f.nodes {
-		await(t, node+" goes on with one account", func() bool { return connections(node) > 1 })
+		await(t, node+" goes on with one account", func() bool { return f.connections(node) > 1 })
 	}
-	putting, stop := context.WithCancel(t.Context())
-	defer stop()
-	f.puts.Go(func() { f.changes(putting, kv) })
-
-	f.configure(twoAccounts)
-	f.reload()
-	for _, node := range f.nodes {
-		before := connections(node)
+	f.move(kv, func() {
+		f.configure(twoAccounts)
+		f.reload()
+	}, func(node string) {
 		f.joined = append(f.joined, node)
 		f.configure(twoAccounts)
 		f.reload()
-		await(t, node+" goes on in its new account", func() bool { return connections(node) > before })
+	})
+	f.missedNothing()
+}
+
+// TestAFleetMovesToTwoAccountsByJWT is the same where an operator of NATS issues
+// JWTs: a node has credentials of its new account, and those of the old one are
+// revoked.
+func TestAFleetMovesToTwoAccountsByJWT(t *testing.T) {
+	f, issuer := newMovingFleet(t), kvtest.NewIssuer(t)
+	credentials := func(user string) string { return filepath.Join(f.dir, user+".creds") }
+	f.login = func(user string) []string {
+		return []string{"--server", "nats://" + f.address, "--creds", credentials(user)}
 	}
-	stop()
-	f.puts.Wait()
-	if err := f.change(t.Context(), kv); err != nil {
-		t.Fatal(err)
+	trust := func(claims map[string]*jwt.AccountClaims) {
+		t.Helper()
+		write(t, filepath.Join(f.dir, "nats.conf"), fmt.Sprintf("listen: %q\njetstream: {store_dir: %q}\n%s", f.address, f.dir+"/js", issuer.ConfigOf(t, claims)))
 	}
-	for _, node := range f.nodes {
-		for i := range f.put {
-			await(t, fmt.Sprintf("%s takes change %d of %d", node, i, f.put), taken(node, i))
+	permissions := func(node string, flags ...string) (p jwt.Permissions) {
+		t.Helper()
+		if err := json.Unmarshal([]byte(muster(t, f.dir, append([]string{"fleet", "permissions", node, "--jwt"}, flags...)...)), &p); err != nil {
+			t.Fatal(err)
 		}
+		return p
 	}
-	if reports := muster(t, f.dir, append([]string{"fleet", "reports", "--no-follow", "--since", "1h", "--kind", "node", "--outcome", "unassigned"}, admin...)...); strings.Contains(reports, "unassigned") {
-		t.Errorf("assignments ended:\n%s", reports)
-	}
-	if nodes := muster(t, f.dir, append([]string{"fleet", "nodes"}, admin...)...); strings.Contains(nodes, "rejected") || strings.Contains(nodes, "unreachable") {
-		t.Errorf("nodes:\n%s", nodes)
-	}
+	fleet, users := issuer.Fleet.Name, map[string]string{}
+	issuer.WriteCredentials(t, credentials("admin"), fleet, jwt.Permissions{})
 	for _, node := range f.nodes {
-		agents[node].signal(syscall.SIGTERM)
-		if code, text := agents[node].wait(); code != 0 || t.Failed() {
-			t.Errorf("%s ended with %d\n%s", node, code, text)
-		}
+		users[node] = issuer.WriteCredentials(t, credentials(node), fleet, permissions(node, "--one-account"))
 	}
+	alone := *issuer.Joined[fleet]
+	alone.Exports = nil
+	trust(map[string]*jwt.AccountClaims{fleet: &alone})
+	f.start()
+	kv := f.populate(f.connect("nats://"+f.address, nats.UserCredentials(credentials("admin"))))
+	f.move(kv, func() {
+		trust(issuer.Joined)
+		f.reload()
+	}, func(node string) {
+		issuer.WriteCredentials(t, credentials(node), issuer.Nodes.Name, permissions(node))
+		issuer.Joined[fleet].Revoke(users[node])
+		trust(issuer.Joined)
+		f.reload()
+	})
+	f.missedNothing()
 }

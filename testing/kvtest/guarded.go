@@ -164,11 +164,14 @@ func AccountsJWT(t *testing.T) (config string, creds map[string]string) {
 // Issuer has the keys of the accounts of a fleet.
 type Issuer struct {
 	permissions.Accounts
+	// Joined are the claims of the accounts, by name.
+	Joined map[string]*jwt.AccountClaims
 	// Config is the configuration of a server that trusts them.
 	Config string
 
 	pairs map[string]nkeys.KeyPair
-	dir   string
+	// trust begins each configuration: a server keeps the operator that it has.
+	trust, dir string
 }
 
 // NewIssuer returns an issuer with new keys.
@@ -176,43 +179,65 @@ func NewIssuer(t testing.TB) Issuer {
 	t.Helper()
 	issuer := Issuer{Accounts: accounts(t), pairs: map[string]nkeys.KeyPair{}, dir: t.TempDir()}
 	operator, system := KeyPair(t, nkeys.CreateOperator), KeyPair(t, nkeys.CreateAccount)
+	issuer.pairs[theOperator] = operator
+	issuer.trust = fmt.Sprintf("operator: %s\nsystem_account: %s\nresolver: MEMORY\nresolver_preload: {\n%s: %s\n",
+		Signed(t, jwt.NewOperatorClaims(Public(t, operator)), operator), Public(t, system),
+		Public(t, system), Signed(t, jwt.NewAccountClaims(Public(t, system)), operator))
 	keys := map[string]string{}
 	for _, account := range issuer.All() {
 		issuer.pairs[account.Name] = KeyPair(t, nkeys.CreateAccount)
 		keys[account.Name] = Public(t, issuer.pairs[account.Name])
 	}
-	claims := Must(t, func() (map[string]*jwt.AccountClaims, error) {
+	issuer.Joined = Must(t, func() (map[string]*jwt.AccountClaims, error) {
 		return issuer.Claims(permissions.Signer{Keys: keys, Activate: func(c *jwt.ActivationClaims) (string, error) { return c.Encode(issuer.pairs[issuer.Fleet.Name]) }})
 	})
-	config := fmt.Sprintf("operator: %s\nsystem_account: %s\nresolver: MEMORY\nresolver_preload: {\n%s: %s\n",
-		Signed(t, jwt.NewOperatorClaims(Public(t, operator)), operator), Public(t, system),
-		Public(t, system), Signed(t, jwt.NewAccountClaims(Public(t, system)), operator))
+	issuer.Config = issuer.ConfigOf(t, issuer.Joined)
+
+	return issuer
+}
+
+// theOperator is the name of the key that signs all accounts.
+const theOperator = "operator"
+
+// ConfigOf returns the configuration of a server that trusts the claims of some
+// accounts.
+func (i Issuer) ConfigOf(t testing.TB, claims map[string]*jwt.AccountClaims) string {
+	t.Helper()
+	config := i.trust
 	for _, name := range slices.Sorted(maps.Keys(claims)) {
 		var found jwt.ValidationResults
 		if claims[name].Validate(&found); len(found.Issues) > 0 {
 			t.Fatalf("claims of %s: %v", name, found.Issues[0])
 		}
-		config += keys[name] + ": " + Signed(t, claims[name], operator) + "\n"
+		config += claims[name].Subject + ": " + Signed(t, claims[name], i.pairs[theOperator]) + "\n"
 	}
-	issuer.Config = config + "}\n"
 
-	return issuer
+	return config + "}\n"
 }
 
 // Credentials writes a credentials file of a user of an account.
 func (i Issuer) Credentials(t testing.TB, account, name string, p jwt.Permissions) string {
+	t.Helper()
+	file := filepath.Join(i.dir, name+".creds")
+	i.WriteCredentials(t, file, account, p)
+
+	return file
+}
+
+// WriteCredentials writes credentials of a new user of an account to a file, and
+// returns the public key of the user.
+func (i Issuer) WriteCredentials(t testing.TB, file, account string, p jwt.Permissions) (user string) {
 	t.Helper()
 	pair := KeyPair(t, nkeys.CreateUser)
 	claims := jwt.NewUserClaims(Public(t, pair))
 	claims.Permissions = p
 	seed := Must(t, pair.Seed)
 	text := Must(t, func() ([]byte, error) { return jwt.FormatUserConfig(Signed(t, claims, i.pairs[account]), seed) })
-	file := filepath.Join(i.dir, name+".creds")
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
 
-	return file
+	return claims.Subject
 }
 
 // guard provisions a server as its administrator.

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"strings"
 
 	"github.com/nats-io/nats.go"
 
@@ -107,6 +108,9 @@ func (e *Env) ConnectHint(err error) error {
 		return fmt.Errorf("%w (write nats:// instead of tls://)", err)
 	case errors.Is(err, nats.ErrSecureConnRequired):
 		return fmt.Errorf("%w (write tls://, and give its authority with --tlsca)", err)
+	case errors.Is(err, nats.ErrTLS), errors.As(err, &network) && network.Op == "remote error" && strings.Contains(err.Error(), "certificate"):
+		// It depends on timing whether the reason of the server arrives.
+		return fmt.Errorf("%w (the server may want the certificate of a client that it trusts: give --tlscert and --tlskey)", err)
 	case neterr.Remedy(err) != "":
 		return fmt.Errorf("%w (%s)", err, neterr.Remedy(err))
 	case !errors.Is(err, nats.ErrNoServers) && !errors.Is(err, nats.ErrTimeout) && !errors.Is(err, nats.ErrNoInfoReceived) && !errors.Is(err, io.EOF) && !errors.As(err, &network):
