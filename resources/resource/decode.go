@@ -9,10 +9,10 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/redact"
+	"github.com/musterfleet/muster/model/registration"
 	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/document/decode"
 	"github.com/musterfleet/muster/resources/health"
-	"github.com/musterfleet/muster/resources/registration"
 )
 
 // Decode returns the resource of a mapping of properties, declared at pos. It is

@@ -17,6 +17,7 @@ import (
 	"github.com/musterfleet/muster/kvstore/permissions"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/registration"
 	"github.com/musterfleet/muster/testing/kvtest"
 	"github.com/musterfleet/muster/testing/natstest"
 )
@@ -263,7 +264,7 @@ func (f *fleet) populate(t *testing.T, replicas int) {
 	for _, node := range []string{attacking, victim} {
 		must("state", admin.PutState(ctx, model.NodeState{Node: node, Version: secretOf(node)}, time.Hour))
 		must("facts", admin.PutFacts(ctx, node, model.Facts{"role": secretOf(node)}))
-		must("registration", admin.Register(ctx, model.Registration{Cluster: "lab", ProtocolName: "http", Service: "site", Node: node, Address: "192.0.2.1", Port: 80, Priority: 1, TTL: model.Duration(time.Hour)}))
+		must("registration", admin.Register(ctx, registration.Registration{Cluster: "lab", ProtocolName: "http", Service: "site", Node: node, Address: "192.0.2.1", Port: 80, Priority: 1, TTL: model.Duration(time.Hour)}))
 		must("report", kvtest.Publish(ctx, admin, kvtest.Outgoing(node, model.KindRun, "stable", 1)))
 	}
 	f.dashboard(t)
