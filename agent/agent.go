@@ -209,7 +209,9 @@ func (a *Agent) Run(ctx, hard context.Context) error {
 	})
 	all.Go(func() { tasks.Repeat(background, a.log, "publishing reports", a.delivery.Connected, a.delivery.Run) })
 	all.Go(func() { tasks.Repeat(background, a.log, "storing node state", a.heartbeat.Connected, a.heartbeat.Run) })
-	all.Go(func() { tasks.Repeat(ctx, a.log, "gathering facts", nil, a.gather) })
+	all.Go(func() {
+		tasks.Repeat(ctx, a.log, "gathering facts", nil, func(ctx context.Context) error { return a.facts.run(ctx, a.config) })
+	})
 	all.Go(func() { tasks.Repeat(ctx, a.log, "registering services", nil, a.registrar.Run) })
 	a.log.InfoContext(ctx, "agent started", "node", a.Config().Node, "version", a.State().Version, "state_dir", a.Config().StateDir, "reports", a.outbox.Len())
 	a.loop.manifests.report.node("", model.NodeStarted, "")
@@ -244,11 +246,6 @@ func (a *Agent) follow(ctx context.Context, last model.Memory) error {
 	}
 
 	return err
-}
-
-// gather keeps the facts current.
-func (a *Agent) gather(ctx context.Context) error {
-	return a.facts.run(ctx, a.config)
 }
 
 // Connected notes that NATS can be reached again: what waits for that is tried at
