@@ -19,6 +19,7 @@ import (
 	"github.com/musterfleet/muster/agent/health"
 	"github.com/musterfleet/muster/agent/outbox"
 	"github.com/musterfleet/muster/agent/registrar"
+	"github.com/musterfleet/muster/agent/reporter"
 	"github.com/musterfleet/muster/agent/requests"
 	"github.com/musterfleet/muster/agent/schedule"
 	"github.com/musterfleet/muster/agent/status"
@@ -108,13 +109,10 @@ func (a *Agent) open(ctx context.Context, o Options) (err error) {
 	if err := o.Host.OpenState(false); err != nil {
 		return err
 	}
-	report := &reporter{state: a.status.State, maxDocument: maxDocument(o.Publisher), log: a.log, results: results{}}
+	report := reporter.New(reporter.Options{State: a.status.State, MaxDocument: maxDocument(o.Publisher), Log: a.log})
 	a.outbox, err = outbox.Open(outbox.Options{
 		Dir: filepath.Join(dir, "outbox"), MaxBytes: int64(o.Config.OutboxMaxBytes), Log: a.log,
-		Dropped: func(lost outbox.Lost) model.Report {
-			report.lost.Store(true)
-			return droppedReport(a.status.Identity(), lost)
-		},
+		Dropped: func(lost outbox.Lost) model.Report { return report.Dropped(a.status.Identity(), lost) },
 	})
 	if err != nil {
 		return err
@@ -123,7 +121,7 @@ func (a *Agent) open(ctx context.Context, o Options) (err error) {
 	if err := o.Host.OpenState(true); err != nil {
 		return errors.Join(err, a.outbox.Close())
 	}
-	report.outbox = a.outbox
+	report.Outbox = a.outbox
 	a.delivery = &delivery.Delivery{
 		Outbox: a.outbox, Publisher: o.Publisher, Node: o.Config.Node, MaxBatch: maxDocument(o.Publisher),
 		Connected: tasks.NewSignal(), Drained: a.status.Changed, Log: a.log,
@@ -131,7 +129,7 @@ func (a *Agent) open(ctx context.Context, o Options) (err error) {
 	a.heartbeat = &status.Heartbeat{
 		Store: o.States, Node: a.status, Connected: tasks.NewSignal(), Log: a.log,
 		Facts:     func() (model.Facts, string) { f := a.facts.now(); return f.Values, f.Stable },
-		Duplicate: func(message string) { report.node("", model.NodeDuplicate, message) },
+		Duplicate: func(message string) { report.Node("", model.NodeDuplicate, message) },
 	}
 	if err := a.makeLoop(ctx, o, report); err != nil {
 		return errors.Join(err, a.outbox.Close())
@@ -141,7 +139,7 @@ func (a *Agent) open(ctx context.Context, o Options) (err error) {
 }
 
 // makeLoop makes the loop with the assignments and requests on disk.
-func (a *Agent) makeLoop(ctx context.Context, o Options, report *reporter) error {
+func (a *Agent) makeLoop(ctx context.Context, o Options, report *reporter.Reporter) error {
 	dir := o.Config.StateDir
 	trust, err := gate.Open(gate.Options{Host: o.Host, Path: filepath.Join(dir, "trust.json"), Policy: a.config.policy, Now: time.Now})
 	if err != nil {
@@ -164,7 +162,7 @@ func (a *Agent) makeLoop(ctx context.Context, o Options, report *reporter) error
 	})
 	service, err := requests.Open(ctx, requests.Options{
 		Node: o.Config.Node, Host: o.Host, Dir: filepath.Join(dir, "requests"), Loader: o.Loader, Log: a.log,
-		Facts: a.facts.wait, FactsNow: a.facts.values, Run: runner.request, Report: report.ensure, Wake: wakes.signal.Notify,
+		Facts: a.facts.wait, FactsNow: a.facts.values, Run: runner.request, Report: report.Ensure, Wake: wakes.signal.Notify,
 		Open: a.config.opener(trust), Untrusted: (&untrusted{report: report, log: a.log}).note,
 		Inputs: func(facts model.Facts) manifest.Inputs {
 			return manifest.Inputs{Facts: facts, MaxDepth: a.config.get().MaxDepth}
@@ -209,13 +207,15 @@ func (a *Agent) Run(ctx, hard context.Context) error {
 	})
 	all.Go(func() { tasks.Repeat(background, a.log, "publishing reports", a.delivery.Connected, a.delivery.Run) })
 	all.Go(func() { tasks.Repeat(background, a.log, "storing node state", a.heartbeat.Connected, a.heartbeat.Run) })
-	all.Go(func() { tasks.Repeat(ctx, a.log, "gathering facts", nil, a.gather) })
+	all.Go(func() {
+		tasks.Repeat(ctx, a.log, "gathering facts", nil, func(ctx context.Context) error { return a.facts.run(ctx, a.config) })
+	})
 	all.Go(func() { tasks.Repeat(ctx, a.log, "registering services", nil, a.registrar.Run) })
 	a.log.InfoContext(ctx, "agent started", "node", a.Config().Node, "version", a.State().Version, "state_dir", a.Config().StateDir, "reports", a.outbox.Len())
-	a.loop.manifests.report.node("", model.NodeStarted, "")
+	a.loop.manifests.report.Node("", model.NodeStarted, "")
 	a.loop.run(ctx, work)
 	kill(nil)
-	a.loop.manifests.report.node("", model.NodeStopped, "")
+	a.loop.manifests.report.Node("", model.NodeStopped, "")
 	stop()
 	all.Wait()
 	a.delivery.Flush(context.WithoutCancel(ctx), a.heartbeat.Stop)
@@ -244,11 +244,6 @@ func (a *Agent) follow(ctx context.Context, last model.Memory) error {
 	}
 
 	return err
-}
-
-// gather keeps the facts current.
-func (a *Agent) gather(ctx context.Context) error {
-	return a.facts.run(ctx, a.config)
 }
 
 // Connected notes that NATS can be reached again: what waits for that is tried at

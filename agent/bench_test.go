@@ -15,6 +15,7 @@ import (
 	"github.com/musterfleet/muster/agent/config"
 	"github.com/musterfleet/muster/agent/schedule"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/registration"
 	"github.com/musterfleet/muster/resources"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/manifest"
@@ -52,7 +53,7 @@ func (sink) PublishReports(_ context.Context, reports []model.Report) (int, erro
 
 func (sink) MaxMessage() int64 { return 0 }
 
-func (sink) Register(context.Context, model.Registration) error { return nil }
+func (sink) Register(context.Context, registration.Registration) error { return nil }
 
 func (sink) GetBundle(context.Context, string) (io.ReadCloser, error) { return nil, model.ErrNotFound }
 

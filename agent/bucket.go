@@ -32,7 +32,7 @@ func (b *bucketNotices) note(ctx context.Context, s model.Sync, m *manifests) {
 	for _, key := range s.Invalid {
 		if !slices.Contains(b.invalid, key) {
 			m.log.ErrorContext(ctx, "assignment rejected", "key", key, "error", invalidKeys([]string{key}))
-			m.report.node("", model.NodeRefused, invalidKeys([]string{key}))
+			m.report.Node("", model.NodeRefused, invalidKeys([]string{key}))
 		}
 	}
 	b.invalid = s.Invalid
@@ -45,7 +45,7 @@ func (b *bucketNotices) note(ctx context.Context, s model.Sync, m *manifests) {
 		return
 	}
 	m.log.ErrorContext(ctx, "bucket not trusted, assignments kept", "problem", problem)
-	m.report.node("", model.NodeRefused, "the last good manifests stay in force: "+bounds.Text(problem))
+	m.report.Node("", model.NodeRefused, "the last good manifests stay in force: "+bounds.Text(problem))
 }
 
 // invalidKeys describes keys that are none of an assignment, empty for none.

@@ -13,6 +13,7 @@ import (
 	"github.com/musterfleet/muster/agent/bounds"
 	"github.com/musterfleet/muster/agent/health"
 	"github.com/musterfleet/muster/agent/registrar"
+	"github.com/musterfleet/muster/agent/reporter"
 	"github.com/musterfleet/muster/agent/schedule"
 	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/model"
@@ -29,7 +30,7 @@ type manifests struct {
 	registrar *registrar.Registrar
 	schedule  *schedule.Schedule
 	runner    *runner
-	report    *reporter
+	report    *reporter.Reporter
 	status    *status.Node
 	log       *slog.Logger
 }
@@ -87,7 +88,7 @@ func (m *manifests) sync(ctx context.Context, entries map[string]model.Entry, sy
 // activate asks for the run of a version that became active.
 func (m *manifests) activate(ctx context.Context, a assignments.Activation, now time.Time) {
 	v := m.set.Active(a.Key)
-	delete(m.report.results, a.Key) // what is active now reports all its results
+	m.report.Forget(a.Key) // what is active now reports all its results
 	m.health.Activate(a.Key, v.Resolution.Resources)
 	m.log.InfoContext(ctx, "assignment activated", "manifest", a.Key, "revision", v.Entry.Revision, "digest", v.Digest, "resources", v.Resolution.Graph.Len())
 	cause := model.CauseManifest
@@ -103,7 +104,7 @@ func (m *manifests) unassign(ctx context.Context, key string) {
 	m.log.InfoContext(ctx, "assignment removed", "manifest", key)
 	m.health.Remove(key)
 	m.schedule.Forget(key)
-	delete(m.report.results, key)
+	m.report.Forget(key)
 	if err := m.runner.journal(key).Reset(ctx); err != nil {
 		m.log.ErrorContext(ctx, "cannot remove pending refreshes", "manifest", key, "error", err)
 	}
@@ -112,7 +113,7 @@ func (m *manifests) unassign(ctx context.Context, key string) {
 // reportResult reports what came of the assignments.
 func (m *manifests) reportResult(ctx context.Context, result assignments.Result) {
 	for _, key := range result.Unassigned {
-		m.report.node(key, model.NodeUnassigned, key+" is not assigned any more, what it made is left as it is")
+		m.report.Node(key, model.NodeUnassigned, key+" is not assigned any more, what it made is left as it is")
 	}
 	for _, p := range result.Postponed {
 		m.reportPostponed(ctx, p)
@@ -129,11 +130,11 @@ func (m *manifests) reportRejected(ctx context.Context, r assignments.Rejection)
 		run.Errors = append(run.Errors, p.Error())
 	}
 	m.log.ErrorContext(ctx, "assignment rejected", "manifest", r.Entry.Key, "revision", r.Entry.Revision, "problems", len(run.Errors), "active", r.Remaining)
-	m.report.run(run)
+	m.report.Run(run)
 	for _, problem := range run.Errors {
 		m.log.ErrorContext(ctx, problem)
 	}
-	m.report.node("", model.NodeRefused, r.Entry.Key+": "+bounds.Problems(r.Problems)+"; "+r.Remaining)
+	m.report.Node("", model.NodeRefused, r.Entry.Key+": "+bounds.Problems(r.Problems)+"; "+r.Remaining)
 }
 
 func (m *manifests) reportPostponed(ctx context.Context, p assignments.Postponement) {
@@ -142,7 +143,7 @@ func (m *manifests) reportPostponed(ctx context.Context, p assignments.Postponem
 		level = slog.LevelWarn
 		run := m.runner.unmade(p.Entry, model.DigestOf(p.Entry.Value), model.CauseManifest)
 		run.Errors = []string{p.Err.Error()}
-		m.report.run(run)
+		m.report.Run(run)
 	}
 	m.log.Log(ctx, level, "assignment not ready, will retry", "manifest", p.Entry.Key, "revision", p.Entry.Revision, "error", p.Err, "retry", time.Until(p.Retry).Round(time.Second))
 }
@@ -231,7 +232,7 @@ func (m *manifests) runOptions(ctx, hard context.Context, key string, w schedule
 	}
 	o.OnTransaction = func(t *model.Transaction) {
 		m.runner.logTransaction(ctx, t)
-		m.report.transaction(t)
+		m.report.Transaction(t)
 		if ctx.Err() == nil { // else its checks were broken off
 			m.noteHealth(ctx, key, t)
 		}
@@ -263,13 +264,13 @@ func (m *manifests) noteHealth(ctx context.Context, key string, t *model.Transac
 			level = slog.LevelInfo
 		}
 		m.log.Log(ctx, level, "health check "+string(c.Result.Status), "manifest", t.Manifest, "resource", t.Ref().String(), "check", c.Result.Name, "was", cmp.Or(c.Was, "nothing"), "output", bounds.Text(c.Result.Output))
-		m.report.health(t, c)
+		m.report.Health(t, c.Was, c.Result)
 	}
 }
 
 // conclude reports a run and remembers what came of it.
 func (m *manifests) conclude(ctx context.Context, key string, s *model.Run) {
-	m.report.run(s)
+	m.report.Run(s)
 	m.runner.logRun(ctx, s)
 	m.status.SetRun(key, s)
 	if m.schedule.Conclude(key, s.Cause, s.Outcome()) {

@@ -69,6 +69,6 @@ func (m *manifests) concludePasses(ctx context.Context) {
 			m.schedule.Ask(p.Key, model.CauseHealth, time.Now())
 		}
 		m.status.SetHealth(p.Key, m.health.Counts(p.Key))
-		m.report.sync()
+		m.report.Sync()
 	}
 }

@@ -11,17 +11,18 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/registration"
 )
 
 // directory is what the node registers itself in.
 type directory struct {
 	mu    sync.Mutex
-	sent  []model.Registration
+	sent  []registration.Registration
 	tries int
 	err   error
 }
 
-func (d *directory) Register(_ context.Context, r model.Registration) error {
+func (d *directory) Register(_ context.Context, r registration.Registration) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.tries++
@@ -33,7 +34,7 @@ func (d *directory) Register(_ context.Context, r model.Registration) error {
 }
 
 // since returns what was registered since it was asked last, and how often it was tried.
-func (d *directory) since() (sent []model.Registration, tries int) {
+func (d *directory) since() (sent []registration.Registration, tries int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	sent, tries = d.sent, d.tries

@@ -8,6 +8,7 @@ import (
 
 	"github.com/musterfleet/muster/agent/bounds"
 	"github.com/musterfleet/muster/agent/gate"
+	"github.com/musterfleet/muster/agent/reporter"
 	"github.com/musterfleet/muster/agent/requests"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
@@ -36,7 +37,7 @@ const untrustedEvery = time.Minute
 
 // untrusted reports requests that are not signed as they must be.
 type untrusted struct {
-	report *reporter
+	report *reporter.Reporter
 	log    *slog.Logger
 
 	mu sync.Mutex
@@ -56,5 +57,5 @@ func (u *untrusted) note(why string) {
 	}
 	u.log.Warn("request rejected", "error", why, "rejected_since_last", u.more)
 	u.last, u.more = now, 0
-	u.report.node("", model.NodeRefused, "request: "+bounds.Text(why))
+	u.report.Node("", model.NodeRefused, "request: "+bounds.Text(why))
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/musterfleet/muster/docs/internal/tables"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/registration"
 	"github.com/musterfleet/muster/resources"
 	"github.com/musterfleet/muster/resources/engine/graph"
 	"github.com/musterfleet/muster/resources/host/facts"
@@ -69,7 +70,7 @@ func nameOf(b markdown.Block) string {
 	return "manifest.yaml"
 }
 
-func noRegistrations(context.Context, string, string, string, string) ([]model.Registration, error) {
+func noRegistrations(context.Context, string, string, string, string) ([]registration.Registration, error) {
 	return nil, nil
 }
 

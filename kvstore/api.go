@@ -2,6 +2,7 @@ package kvstore
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -58,7 +59,7 @@ type apis struct {
 	// candidates has the one in use first; found reports whether that one answered.
 	candidates []API
 	found      bool
-	clients    map[API]jetstream.JetStream
+	clients    map[API]jetstream.JetStream // never changed
 	// located is closed once it was found.
 	located chan struct{}
 }
@@ -66,7 +67,7 @@ type apis struct {
 // newAPIs returns the places for a connection: only the chosen one, if any.
 // Whoever has an inbox prefix of its own, as nodes have, probably has no account of
 // its own.
-func newAPIs(nc *nats.Conn, chosen API) *apis {
+func newAPIs(nc *nats.Conn, chosen API) (*apis, error) {
 	a := &apis{candidates: []API{OwnAPI, JoinedAPI}, clients: map[API]jetstream.JetStream{}, located: make(chan struct{})}
 	switch {
 	case chosen != "":
@@ -75,8 +76,15 @@ func newAPIs(nc *nats.Conn, chosen API) *apis {
 	case !strings.HasPrefix(nc.NewInbox(), nats.InboxPrefix):
 		slices.Reverse(a.candidates)
 	}
+	for _, api := range a.candidates {
+		js, err := jetstream.NewWithAPIPrefix(nc, string(api), jetstream.WithDefaultTimeout(RequestTimeout))
+		if err != nil {
+			return nil, fmt.Errorf("jetstream: %w", err)
+		}
+		a.clients[api] = js
+	}
 
-	return a
+	return a, nil
 }
 
 // all returns the places, the one in use first.
@@ -132,21 +140,7 @@ func (s *Store) api() API {
 }
 
 // JetStream returns JetStream on the connection.
-func (s *Store) JetStream() jetstream.JetStream {
-	a := s.apis
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	api := a.candidates[0]
-	if a.clients[api] == nil {
-		js, err := jetstream.NewWithAPIPrefix(s.nc, string(api), jetstream.WithDefaultTimeout(RequestTimeout))
-		if err != nil {
-			return s.js // never: there is a prefix
-		}
-		a.clients[api] = js
-	}
-
-	return a.clients[api]
-}
+func (s *Store) JetStream() jetstream.JetStream { return s.apis.clients[s.api()] }
 
 // isElsewhere reports whether an error leaves open that JetStream is in another
 // place: an outage does not.

@@ -2,13 +2,11 @@ package kvstore
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore/answer"
-	"github.com/musterfleet/muster/model"
 )
 
 // headerRoom is left for the headers of a message, which count as payload.
@@ -33,11 +31,11 @@ func (s *Store) Publish(ctx context.Context, m *nats.Msg, opts ...jetstream.Publ
 	if err := s.Ready(ctx); err != nil {
 		return 0, err
 	}
-	if err := s.CheckSize("the message", m.Data); err != nil {
+	if err := s.sizes.CheckMessage("the message", m.Data); err != nil {
 		return 0, err
 	}
 	ctx, done := s.Permitted(ctx, To(m.Subject))
-	ack, err := s.js.PublishMsg(ctx, m, opts...)
+	ack, err := s.JetStream().PublishMsg(ctx, m, opts...)
 	if err = done(err); err != nil {
 		return 0, err
 	}
@@ -52,13 +50,4 @@ func (s *Store) Ready(ctx context.Context) error {
 	}
 
 	return s.bindAll(ctx)
-}
-
-// CheckSize reports whether a value can be sent; the error wraps model.ErrTooLarge.
-func (s *Store) CheckSize(what string, value []byte) error {
-	if limit := s.nc.MaxPayload() - headerRoom; limit > 0 && int64(len(value)) > limit {
-		return fmt.Errorf("%w: %s has %d bytes, the server takes %d", model.ErrTooLarge, what, len(value), limit)
-	}
-
-	return nil
 }

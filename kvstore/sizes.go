@@ -69,5 +69,15 @@ func (z *Sizes) Check(stream, what string, value []byte) error {
 	return nil
 }
 
+// CheckMessage reports whether the server accepts a value; the error wraps
+// model.ErrTooLarge.
+func (z *Sizes) CheckMessage(what string, value []byte) error {
+	if most := z.nc.MaxPayload() - headerRoom; most > 0 && int64(len(value)) > most {
+		return fmt.Errorf("%w: %s has %d bytes, the server takes %d", model.ErrTooLarge, what, len(value), most)
+	}
+
+	return nil
+}
+
 // Refresh has the bounds looked up again before the next message is stored.
 func (z *Sizes) Refresh() { z.stale.Store(true) }

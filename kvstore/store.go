@@ -3,10 +3,8 @@ package kvstore
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore/connect"
 )
@@ -21,7 +19,6 @@ var ErrNotProvisioned = errors.New("NATS is not provisioned for muster")
 // ErrFormat.
 type Store struct {
 	nc    *nats.Conn
-	js    jetstream.JetStream
 	names Names
 	apis  *apis
 
@@ -30,10 +27,6 @@ type Store struct {
 	refused refused
 	sizes   Sizes
 }
-
-// New returns the store of a fleet without asking the server anything, so that a
-// node can start while NATS is away. Where JetStream is asked is found later.
-func New(nc *nats.Conn, prefix string) (*Store, error) { return newStore(nc, prefix, "") }
 
 // Open connects to NATS as connect.Dial does and returns the store of a fleet; close its
 // connection after use.
@@ -45,7 +38,7 @@ func Open(ctx context.Context, o connect.Options, prefix string) (*Store, error)
 	if err != nil {
 		return nil, err
 	}
-	s, err := newStore(nc, prefix, API(api))
+	s, err := New(nc, prefix, API(api))
 	if err != nil {
 		nc.Close()
 	}
@@ -53,17 +46,19 @@ func Open(ctx context.Context, o connect.Options, prefix string) (*Store, error)
 	return s, err
 }
 
-func newStore(nc *nats.Conn, prefix string, api API) (*Store, error) {
+// New returns the store of a fleet on a connection. It asks the server nothing, so that
+// a node can start while NATS is away; where JetStream is asked is found later, unless
+// it is given.
+func New(nc *nats.Conn, prefix string, api API) (*Store, error) {
 	names, err := NewNames(prefix)
 	if err != nil {
 		return nil, err
 	}
-	js, err := jetstream.New(nc, jetstream.WithDefaultTimeout(RequestTimeout))
+	apis, err := newAPIs(nc, api)
 	if err != nil {
-		return nil, fmt.Errorf("jetstream: %w", err)
+		return nil, err
 	}
-
-	s := &Store{nc: nc, js: js, names: names, apis: newAPIs(nc, api), binding: newBinding(names)}
+	s := &Store{nc: nc, names: names, apis: apis, binding: newBinding(names)}
 	s.sizes.nc = nc
 	s.denials.listen(nc, s.apis.isProbe)
 

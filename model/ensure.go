@@ -22,7 +22,7 @@ const MaxRequestID = 128
 
 // IsRequestID reports whether a text may be the id of a request, which is shown in
 // logs, reports and tables. It may be empty: a request without an id gets one.
-func IsRequestID(s string) bool { return len(s) <= MaxRequestID && isLine(s) }
+func IsRequestID(s string) bool { return len(s) <= MaxRequestID && IsLine(s) }
 
 // EnsurePhase is how far an ensure request has come.
 type EnsurePhase string

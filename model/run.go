@@ -115,11 +115,3 @@ func (r *Run) Outcome() Outcome {
 func (r *Run) OK() bool {
 	return !r.Refused && r.Counts.Failed == 0 && r.Counts.Unmet == 0 && r.Counts.NotRun == 0 && len(r.Errors) == 0
 }
-
-// SessionSummary is what muster session report prints (spec/formats.md, "Sessions").
-type SessionSummary struct {
-	StartTime     time.Time     `json:"start_time"`
-	EndTime       time.Time     `json:"end_time"`
-	TotalDuration time.Duration `json:"total_duration" jsonschema_description:"Nanoseconds"`
-	Counts
-}

@@ -1,5 +1,11 @@
 package model
 
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
 // IsToken reports whether s is one valid token of a subject or a key: letters,
 // digits, - and _, at least one.
 func IsToken(s string) bool {
@@ -12,4 +18,9 @@ func IsToken(s string) bool {
 	}
 
 	return s != ""
+}
+
+// IsLine reports whether a text can be printed on one line.
+func IsLine(s string) bool {
+	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
 }

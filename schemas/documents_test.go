@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/registration"
 	"github.com/musterfleet/muster/model/signed"
 )
 
@@ -54,11 +55,11 @@ func documents() []struct {
 			Status: model.HealthCritical, Was: model.HealthOK, Output: "refused", At: at, RunID: "2abd",
 		}},
 		{"health", "first", &model.HealthReport{Protocol: model.ProtocolHealth, Resource: model.Ref{Type: "service", Name: "shop"}, Status: model.HealthOK}},
-		{"registration", "full", &model.Registration{
+		{"registration", "full", &registration.Registration{
 			Protocol: model.ProtocolRegistration, Cluster: "prod", Service: "shop", ProtocolName: "http", Address: "10.0.0.1", Port: 80, Priority: 1,
 			TTL: model.Duration(time.Minute), Annotations: map[string]string{"rack": "b4"}, Node: "web01",
 		}},
-		{"registration", "bare", &model.Registration{Protocol: model.ProtocolRegistration}},
+		{"registration", "bare", &registration.Registration{Protocol: model.ProtocolRegistration}},
 		{"node", "unassigned", &model.NodeState{Protocol: model.ProtocolNode, Event: model.NodeUnassigned}},
 		{"node", "bare", &model.NodeState{Protocol: model.ProtocolNode}},
 		{"node", "empty maps", &model.NodeState{Protocol: model.ProtocolNode, Groups: []string{}, Manifests: map[string]model.ManifestState{"a": {}}}},

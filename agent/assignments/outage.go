@@ -3,7 +3,7 @@ package assignments
 import (
 	"context"
 
-	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/registration"
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
@@ -24,7 +24,7 @@ func observeOutage[T any](ctx context.Context, value T, err error) (T, error) {
 // ObserveRegistrations is ObserveKV for the function that a Loader reads
 // registrations by.
 func ObserveRegistrations(get manifest.ReadRegistrations) manifest.ReadRegistrations {
-	return func(ctx context.Context, cluster, protocol, service, address string) ([]model.Registration, error) {
+	return func(ctx context.Context, cluster, protocol, service, address string) ([]registration.Registration, error) {
 		found, err := get(ctx, cluster, protocol, service, address)
 		return observeOutage(ctx, found, err)
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/registration"
+	"github.com/musterfleet/muster/model/registration"
 )
 
 // renewals is how often a registration is sent within its TTL, so that one
@@ -24,7 +24,7 @@ const longestWait = time.Hour
 // Registry announces services to others.
 type Registry interface {
 	// Register announces a service for its TTL.
-	Register(ctx context.Context, r model.Registration) error
+	Register(ctx context.Context, r registration.Registration) error
 }
 
 // Source is what registers: a resource of an assigned manifest.
@@ -35,7 +35,7 @@ type Source struct {
 
 // activeRegistration is renewed while its resource is in its state.
 type activeRegistration struct {
-	model.Registration
+	registration.Registration
 	// next is when it is sent again.
 	next time.Time
 	wait tasks.Backoff

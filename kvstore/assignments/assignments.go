@@ -22,7 +22,7 @@ func New(s *kvstore.Store) Bucket { return Bucket{s} }
 // Put assigns a manifest by its key and returns its revision. Of several operators
 // the last wins. The error wraps model.ErrInvalidName or model.ErrTooLarge.
 func (s Bucket) Put(ctx context.Context, key string, value []byte) (uint64, error) {
-	if err := s.store.CheckSize("manifest "+key, value); err != nil {
+	if err := s.store.Sizes().CheckMessage("manifest "+key, value); err != nil {
 		return 0, fmt.Errorf("%w: put it into a bundle", err)
 	}
 	revision, err := s.change(ctx, key, func(subject string) *nats.Msg { return kvstore.NewMsg(subject, value) })

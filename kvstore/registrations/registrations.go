@@ -19,6 +19,7 @@ import (
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/scan"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/registration"
 )
 
 // pageSize is how many registrations are read at once.
@@ -49,7 +50,7 @@ type Filter struct {
 
 // Registered is a registration with its times.
 type Registered struct {
-	model.Registration
+	registration.Registration
 	// At is when it was last renewed, Expires when it ends without a renewal.
 	At      time.Time `json:"at"`
 	Expires time.Time `json:"expires"`
@@ -58,7 +59,7 @@ type Registered struct {
 }
 
 // subjectOf returns the subject of a registration.
-func subjectOf(n kvstore.Names, r model.Registration) (string, error) {
+func subjectOf(n kvstore.Names, r registration.Registration) (string, error) {
 	for _, token := range []string{r.Cluster, r.ProtocolName, r.Service, r.Node} {
 		if !model.IsToken(token) {
 			return "", fmt.Errorf("%w: %q is not one word of letters, digits, - and _", model.ErrInvalidName, token)
@@ -79,7 +80,7 @@ func (f Filter) subject(n kvstore.Names) (string, error) {
 			return "", fmt.Errorf("%w: %q, write one word of letters, digits, - and _, or *", model.ErrInvalidName, part)
 		}
 	}
-	address := cmp.Or(model.CanonicalAddress(f.Address), "*")
+	address := cmp.Or(registration.CanonicalAddress(f.Address), "*")
 	if address != "*" && strings.ContainsAny(address, " \t\r\n*>_+/") {
 		return "", fmt.Errorf("%w: address %q, write all of it, or *", model.ErrInvalidName, address)
 	}
@@ -90,7 +91,7 @@ func (f Filter) subject(n kvstore.Names) (string, error) {
 // Register registers a service for its TTL, or renews its registration. The errors
 // wrap model.ErrInvalidName, ErrInvalidRegistration, model.ErrTooLarge, and kvstore.ErrNotProvisioned where
 // there is no stream of registrations.
-func (s Stream) Register(ctx context.Context, r model.Registration) error {
+func (s Stream) Register(ctx context.Context, r registration.Registration) error {
 	r.Protocol = model.ProtocolRegistration
 	subject, err := subjectOf(s.store.Names(), r)
 	if err != nil {
@@ -116,7 +117,7 @@ func (s Stream) Register(ctx context.Context, r model.Registration) error {
 }
 
 // Withdraw ends a registration before its TTL does.
-func (s Stream) Withdraw(ctx context.Context, r model.Registration) error {
+func (s Stream) Withdraw(ctx context.Context, r registration.Registration) error {
 	subject, err := subjectOf(s.store.Names(), r)
 	if err != nil {
 		return err

@@ -16,18 +16,19 @@ import (
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/kvstore/registrations"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/registration"
 	"github.com/musterfleet/muster/testing/kvtest"
 	"github.com/musterfleet/muster/testing/natstest"
 )
 
-func shop(node, address string, priority int) model.Registration {
-	return model.Registration{
+func shop(node, address string, priority int) registration.Registration {
+	return registration.Registration{
 		Protocol: model.ProtocolRegistration, Cluster: "prod", Service: "shop", ProtocolName: "http", Address: address, Port: 8080, Priority: priority,
 		TTL: model.Duration(time.Hour), Annotations: map[string]string{"rack": "b4"}, Node: node,
 	}
 }
 
-func register(t *testing.T, s *kvtest.Store, all ...model.Registration) {
+func register(t *testing.T, s *kvtest.Store, all ...registration.Registration) {
 	t.Helper()
 	for _, r := range all {
 		if err := s.Register(t.Context(), r); err != nil {
@@ -219,11 +220,11 @@ func TestWatchOfNothing(t *testing.T) {
 
 func TestRegistrationsThatCannotBe(t *testing.T) {
 	_, s := kvtest.New(t)
-	for name, change := range map[string]func(*model.Registration){
-		"cluster": func(r *model.Registration) { r.Cluster = "a.b" }, "service": func(r *model.Registration) { r.Service = "" },
-		"protocol": func(r *model.Registration) { r.ProtocolName = "*" }, "node": func(r *model.Registration) { r.Node = ">" },
-		"address": func(r *model.Registration) { r.Address = "10.0.0.*" }, "no address": func(r *model.Registration) { r.Address = "" },
-		"a confusing address": func(r *model.Registration) { r.Address = "10_0.0.1" }, "port": func(r *model.Registration) { r.Port = 0 },
+	for name, change := range map[string]func(*registration.Registration){
+		"cluster": func(r *registration.Registration) { r.Cluster = "a.b" }, "service": func(r *registration.Registration) { r.Service = "" },
+		"protocol": func(r *registration.Registration) { r.ProtocolName = "*" }, "node": func(r *registration.Registration) { r.Node = ">" },
+		"address": func(r *registration.Registration) { r.Address = "10.0.0.*" }, "no address": func(r *registration.Registration) { r.Address = "" },
+		"a confusing address": func(r *registration.Registration) { r.Address = "10_0.0.1" }, "port": func(r *registration.Registration) { r.Port = 0 },
 	} {
 		r := shop("web01", "10.0.0.1", 1)
 		change(&r)
@@ -294,7 +295,7 @@ func TestLiesAreTold(t *testing.T) {
 	srv, s := kvtest.New(t)
 	nc := srv.Connect(t)
 	const subject = "muster.registration.prod.http.shop.web01.10_0_0_1.8080"
-	valid := func(change func(*model.Registration)) string {
+	valid := func(change func(*registration.Registration)) string {
 		r := shop("web01", "10.0.0.1", 1)
 		change(&r)
 		b, _ := json.Marshal(r)
@@ -305,20 +306,20 @@ func TestLiesAreTold(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ data, want, subject string }{
 		"no JSON":          {"{", "unexpected EOF", subject},
-		"a bracket more":   {valid(func(*model.Registration) {}) + "}", "something follows its end", subject},
-		"two documents":    {valid(func(*model.Registration) {}) + "{}", "something follows its end", subject},
+		"a bracket more":   {valid(func(*registration.Registration) {}) + "}", "something follows its end", subject},
+		"two documents":    {valid(func(*registration.Registration) {}) + "{}", "something follows its end", subject},
 		"an unknown field": {`{"a": 1}`, `unknown field "a"`, subject},
-		"another node":     {valid(func(r *model.Registration) { r.Node = "web02" }), "it is that of muster.registration.prod.http.shop.web02.10_0_0_1.8080", subject},
-		"another port":     {valid(func(r *model.Registration) { r.Port = 80 }), "it is that of", subject},
-		"another document": {valid(func(r *model.Registration) { r.Protocol = "x" }), `the protocol is "x"`, subject},
-		"a priority":       {valid(func(r *model.Registration) { r.Priority = 256 }), "`priority` must be from 1 to 255, not 256", subject},
-		"no ttl":           {valid(func(r *model.Registration) { r.TTL = 0 }), "the ttl is 0s", subject},
-		"no host":          {valid(func(r *model.Registration) { r.Address = "$(reboot)" }), "`address` must be an IP address or a host name", at("shop", "$(reboot)", "8080")},
-		"no port":          {valid(func(r *model.Registration) { r.Port = 65536 }), "`port` must be from 1 to 65535", at("shop", "10_0_0_1", "65536")},
-		"two lines":        {valid(func(r *model.Registration) { r.Annotations = map[string]string{"a": "x\ny"} }), "`annotations` must be words of one line", subject},
-		"a terminal":       {valid(func(r *model.Registration) { r.Annotations = map[string]string{"a": "\x1b[2J"} }), "`annotations` must be words of one line", subject},
-		"a reserved word":  {valid(func(r *model.Registration) { r.Service = "_shop" }), "`service` must not begin with _", at("_shop", "10_0_0_1", "8080")},
-		"no name":          {valid(func(r *model.Registration) { r.Service = "" }), "is not one word", subject},
+		"another node":     {valid(func(r *registration.Registration) { r.Node = "web02" }), "it is that of muster.registration.prod.http.shop.web02.10_0_0_1.8080", subject},
+		"another port":     {valid(func(r *registration.Registration) { r.Port = 80 }), "it is that of", subject},
+		"another document": {valid(func(r *registration.Registration) { r.Protocol = "x" }), `the protocol is "x"`, subject},
+		"a priority":       {valid(func(r *registration.Registration) { r.Priority = 256 }), "`priority` must be from 1 to 255, not 256", subject},
+		"no ttl":           {valid(func(r *registration.Registration) { r.TTL = 0 }), "the ttl is 0s", subject},
+		"no host":          {valid(func(r *registration.Registration) { r.Address = "$(reboot)" }), "`address` must be an IP address or a host name", at("shop", "$(reboot)", "8080")},
+		"no port":          {valid(func(r *registration.Registration) { r.Port = 65536 }), "`port` must be from 1 to 65535", at("shop", "10_0_0_1", "65536")},
+		"two lines":        {valid(func(r *registration.Registration) { r.Annotations = map[string]string{"a": "x\ny"} }), "`annotations` must be words of one line", subject},
+		"a terminal":       {valid(func(r *registration.Registration) { r.Annotations = map[string]string{"a": "\x1b[2J"} }), "`annotations` must be words of one line", subject},
+		"a reserved word":  {valid(func(r *registration.Registration) { r.Service = "_shop" }), "`service` must not begin with _", at("_shop", "10_0_0_1", "8080")},
+		"no name":          {valid(func(r *registration.Registration) { r.Service = "" }), "is not one word", subject},
 	} {
 		if _, err := nc.Request(c.subject, []byte(c.data), kvtest.Deadline); err != nil {
 			t.Fatal(err)

@@ -131,7 +131,7 @@ func (s Stream) subject(r model.Report) string {
 func (s Stream) message(r model.Report) (*nats.Msg, error) {
 	data, err := encodeReport(r)
 	if err == nil {
-		err = s.store.CheckSize("report "+r.ID, data)
+		err = s.store.Sizes().CheckMessage("report "+r.ID, data)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", model.ErrUndeliverable, err)

@@ -15,7 +15,7 @@ import (
 func TestADroppedAnswerEndsNoQuestion(t *testing.T) {
 	t.Parallel()
 	nc := natstest.Start(t).Connect(t)
-	store, err := kvstore.New(nc, "")
+	store, err := kvstore.New(nc, "", "")
 	if err != nil {
 		t.Fatal(err)
 	}

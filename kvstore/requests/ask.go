@@ -46,7 +46,7 @@ type Reply struct {
 // slowly: 32 answers or 2 MiB of one node are kept.
 func (s Client) Ask(ctx context.Context, subject string, request []byte) iter.Seq2[Reply, error] {
 	return func(yield func(Reply, error) bool) {
-		err := s.store.CheckSize("request", request)
+		err := s.store.Sizes().CheckMessage("request", request)
 		if api, found := s.store.API(); found && !api.IsOwn() {
 			err = fmt.Errorf("ask %s: %w that you could reach: only administrators send requests that nodes answer at once, others queue them (--queue)", subject, ErrNobody)
 		}

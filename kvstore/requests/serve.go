@@ -153,7 +153,7 @@ func (v *server) ensure(ctx context.Context, r micro.Request) {
 	v.o.Ensure(ctx, r.Data(), func(response model.EnsureResponse) {
 		response.Node = v.o.Node
 		data, err := json.Marshal(response)
-		if err == nil && v.store.CheckSize("answer", data) != nil {
+		if err == nil && v.store.Sizes().CheckMessage("answer", data) != nil {
 			data, err = json.Marshal(shortened(response))
 		}
 		if err != nil {
@@ -182,7 +182,7 @@ func (v *server) answer(ctx context.Context, r micro.Request, answer Answer) {
 		data, err = json.Marshal(doc)
 	}
 	if err == nil {
-		err = v.store.CheckSize("answer", data)
+		err = v.store.Sizes().CheckMessage("answer", data)
 	}
 	if err != nil {
 		data = nil

@@ -147,6 +147,19 @@ func ParseBool(text string) (yes, ok bool) {
 	}
 }
 
+// EachScalar calls do with each scalar of a value, itself or within, which do may change.
+func (v *Value) EachScalar(do func(*Value)) {
+	if v.IsScalar() {
+		do(v)
+	}
+	for i := range v.Items {
+		v.Items[i].EachScalar(do)
+	}
+	for i := range v.Entries {
+		v.Entries[i].Value.EachScalar(do)
+	}
+}
+
 // IsLate reports whether the value, or any within it, is known only later.
 func (v Value) IsLate() bool {
 	return v.Late || slices.ContainsFunc(v.Items, Value.IsLate) ||

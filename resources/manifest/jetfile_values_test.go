@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/registration"
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
@@ -58,8 +59,8 @@ func TestValuesInJetFilesAreText(t *testing.T) {
 			o := options()
 			o.Facts = func(context.Context) (model.Facts, error) { return model.Facts{"evil": "${ Data.other }"}, nil }
 			o.Environ = map[string]string{"EVIL": "${ Data.other }"}
-			o.Registrations = func(context.Context, string, string, string, string) ([]model.Registration, error) {
-				return []model.Registration{{Annotations: map[string]string{"note": "${ Data.other }"}}}, nil
+			o.Registrations = func(context.Context, string, string, string, string) ([]registration.Registration, error) {
+				return []registration.Registration{{Annotations: map[string]string{"note": "${ Data.other }"}}}, nil
 			}
 			v, err := json.Marshal(c.value)
 			if err != nil {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/registration"
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
@@ -15,12 +15,12 @@ import (
 func TestRegistrationsInExpressions(t *testing.T) {
 	var asked []string
 	o := options()
-	o.Registrations = func(_ context.Context, cluster, protocol, service, address string) ([]model.Registration, error) {
+	o.Registrations = func(_ context.Context, cluster, protocol, service, address string) ([]registration.Registration, error) {
 		asked = append(asked, strings.Join([]string{cluster, protocol, service, address}, " "))
 		if service == "away" {
 			return nil, errors.New("no answer")
 		}
-		return []model.Registration{
+		return []registration.Registration{
 			{Cluster: "prod", Service: "shop", ProtocolName: "http", Address: "10.0.0.1", Port: 80, Priority: 1, TTL: 60e9, Node: "web01", Annotations: map[string]string{"rack": "b4"}},
 			{Cluster: "prod", Service: "shop", ProtocolName: "http", Address: "10.0.0.2", Port: 8080, Priority: 9, TTL: 60e9, Node: "web02"},
 		}, nil
@@ -55,7 +55,9 @@ func TestRegistrationsInExpressions(t *testing.T) {
 // TestRegistrationsMakeAManifestOneThatChanges: an agent resolves it again before each run.
 func TestRegistrationsMakeAManifestOneThatChanges(t *testing.T) {
 	o := options()
-	o.Registrations = func(context.Context, string, string, string, string) ([]model.Registration, error) { return nil, nil }
+	o.Registrations = func(context.Context, string, string, string, string) ([]registration.Registration, error) {
+		return nil, nil
+	}
 	text := "muster: {resources: [{file: [{/a: {ensure: absent, alias: \"x${ len(registrations('a', 'b', 'c', 'd')) }\"}}]}]}\n"
 	doc, err := manifest.Parse("m.yaml", []byte(text))
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/registration"
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
@@ -97,8 +97,8 @@ func TestTemplatesChangeNothingOfOthers(t *testing.T) {
 // TestRegistrationsInTemplates has lists of backends, made by templates.
 func TestRegistrationsInTemplates(t *testing.T) {
 	o := options()
-	o.Registrations = func(context.Context, string, string, string, string) ([]model.Registration, error) {
-		return []model.Registration{{Address: "10.0.0.1", Port: 80}, {Address: "10.0.0.2", Port: 8080}}, nil
+	o.Registrations = func(context.Context, string, string, string, string) ([]registration.Registration, error) {
+		return []registration.Registration{{Address: "10.0.0.1", Port: 80}, {Address: "10.0.0.2", Port: 8080}}, nil
 	}
 	for in, want := range map[string]string{
 		`"${ template('{{ range registrations \"prod\" \"http\" \"shop\" \"*\" }}server {{ .address }}:{{ .port }};{{ end }}') }"`:          "server 10.0.0.1:80;server 10.0.0.2:8080;",

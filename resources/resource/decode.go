@@ -9,10 +9,10 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/redact"
+	"github.com/musterfleet/muster/model/registration"
 	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/document/decode"
 	"github.com/musterfleet/muster/resources/health"
-	"github.com/musterfleet/muster/resources/registration"
 )
 
 // Decode returns the resource of a mapping of properties, declared at pos. It is
@@ -125,7 +125,7 @@ func redactProblems(d *decode.Decoder, r *Resource, properties document.Value) {
 	if r.Meta().Sensitive {
 		for _, e := range properties.Entries {
 			if p, known := r.Type.Property(e.Key); known && !p.Common {
-				collectTexts(e.Value, &secrets)
+				e.Value.EachScalar(func(v *document.Value) { secrets = append(secrets, model.NewSecret(v.Text)) })
 			}
 		}
 	}
@@ -133,18 +133,6 @@ func redactProblems(d *decode.Decoder, r *Resource, properties document.Value) {
 	for i := range d.Problems {
 		p := &d.Problems[i]
 		p.Message, p.Hint = redactor.Redact(p.Message), redactor.Redact(p.Hint)
-	}
-}
-
-func collectTexts(v document.Value, out *[]model.Secret) {
-	if v.IsScalar() {
-		*out = append(*out, model.NewSecret(v.Text))
-	}
-	for _, item := range v.Items {
-		collectTexts(item, out)
-	}
-	for _, e := range v.Entries {
-		collectTexts(e.Value, out)
 	}
 }
 

@@ -111,7 +111,7 @@ var planted = []struct {
 	{"only kvstore speaks NATS", "demo", []source{{"cmd/muster/a.go", "package main\nimport _ \"github.com/nats-io/nats-server/v2/server\"\n"}}, ""},
 
 	{"imports go one way", "health imports resource", imports("resources/health/a.go", "resources/resource"), "resources/health must not import resources/resource"},
-	{"imports go one way", "registration imports health", imports("resources/registration/a.go", "resources/health"), "resources/registration must not import resources/health"},
+	{"imports go one way", "registration imports health", imports("model/registration/a.go", "resources/health"), "model must not import resources/health"},
 	{"imports go one way", "resource imports health", imports("resources/resource/a.go", "resources/health"), ""},
 
 	{"only the program links goss", "health", []source{{"resources/health/a.go", "package health\nimport _ \"github.com/goss-org/goss\"\n"}}, "must not import github.com/goss-org/goss"},

@@ -42,8 +42,8 @@ func (f *File) mustNotRead(because string) []Breach {
 
 // timeless are the rooms that work on what they are given, at any time.
 var timeless = []string{
-	"model", "model/signed", "resources", "resources/document", "resources/resource", "resources/engine/observe", "resources/engine/journal",
-	"resources/engine/session", "resources/registration", "schemas",
+	"model", "model/registration", "model/signed", "resources", "resources/document", "resources/resource", "resources/engine/observe", "resources/engine/journal",
+	"resources/engine/session", "schemas",
 }
 
 // checkClock keeps the clock out of rooms that work on what they are given.

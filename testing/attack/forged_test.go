@@ -14,6 +14,7 @@ import (
 	"github.com/musterfleet/muster/kvstore/registrations"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/registration"
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
@@ -127,8 +128,8 @@ func (f *fleet) renew(t testing.TB) {
 }
 
 // siteOf is the registration of a node.
-func siteOf(node string) model.Registration {
-	return model.Registration{Cluster: "lab", ProtocolName: "http", Service: "site", Node: node, Address: "192.0.2.1", Port: 80, Priority: 1, TTL: model.Duration(time.Hour)}
+func siteOf(node string) registration.Registration {
+	return registration.Registration{Cluster: "lab", ProtocolName: "http", Service: "site", Node: node, Address: "192.0.2.1", Port: 80, Priority: 1, TTL: model.Duration(time.Hour)}
 }
 
 // view is what is shown of all but the attacker to an administrator and, with several

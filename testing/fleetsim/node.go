@@ -120,7 +120,7 @@ func dial(ctx context.Context, name string, options connect.Options) (*kvstore.S
 	if err != nil {
 		return nil, nil, err
 	}
-	store, err := kvstore.New(nc, "")
+	store, err := kvstore.New(nc, "", "")
 
 	return store, nc, err
 }

@@ -40,7 +40,7 @@ type (
 
 // Of returns the store of a connection. It asks the server nothing.
 func Of(nc *nats.Conn, prefix string) (*Store, error) {
-	s, err := kvstore.New(nc, prefix)
+	s, err := kvstore.New(nc, prefix, "")
 	if err != nil {
 		return nil, err
 	}

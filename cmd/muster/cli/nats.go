@@ -18,8 +18,8 @@ import (
 	"github.com/musterfleet/muster/kvstore/connect"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/kvstore/registrations"
-	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/neterr"
+	"github.com/musterfleet/muster/model/registration"
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
@@ -125,13 +125,13 @@ func (e *Env) ConnectHint(err error) error {
 // Registrations returns what the function registrations calls. It logs
 // registrations that cannot be read, and leaves them out.
 func Registrations(log *slog.Logger, open func(context.Context) (*kvstore.Store, error)) manifest.ReadRegistrations {
-	return func(ctx context.Context, cluster, protocol, service, address string) ([]model.Registration, error) {
+	return func(ctx context.Context, cluster, protocol, service, address string) ([]registration.Registration, error) {
 		store, err := open(ctx)
 		if err != nil {
 			return nil, err
 		}
 		all, err := FindRegistrations(ctx, log, store, registrations.Filter{Cluster: cluster, Protocol: protocol, Service: service, Address: address})
-		out := make([]model.Registration, len(all))
+		out := make([]registration.Registration, len(all))
 		for i, r := range all {
 			out[i] = r.Registration
 		}

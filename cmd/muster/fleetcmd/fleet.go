@@ -2,15 +2,11 @@
 package fleetcmd
 
 import (
-	"strings"
-
 	"github.com/choria-io/fisk"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/ensurecmd"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/reportcmd"
-	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/model"
 )
 
 // Add adds the commands to the command line, after those that prepare adds.
@@ -33,20 +29,4 @@ func Add(env *cli.Env, app *fisk.Application, prepare func(*cli.Env, *fisk.CmdCl
 	ensurecmd.Add(env, cmd)
 	reportcmd.AddReports(env, cmd)
 	addWait(env, cmd)
-}
-
-// isKey reports whether a text is a key, node.web01.motd, and not a name, motd.
-func isKey(text string) bool { return strings.Contains(text, ".") }
-
-// checkNameOrKey checks a manifest's name, or a key.
-func checkNameOrKey(text string) error {
-	err := model.CheckName(text)
-	if isKey(text) {
-		_, _, err = fleet.ParseKey(text)
-	}
-	if err != nil {
-		return cli.Usagef("%w", err)
-	}
-
-	return nil
 }

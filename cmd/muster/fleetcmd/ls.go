@@ -46,15 +46,15 @@ func (c *lsCommand) run(ctx context.Context) error {
 		}
 	}
 	if c.name != "" {
-		if err := checkNameOrKey(c.name); err != nil {
+		if err := fleetcli.CheckNameOrKey(c.name); err != nil {
 			return err
 		}
 	}
-	store, err := open(ctx, c.Env)
+	store, err := fleetcli.Open(ctx, c.Env)
 	if err != nil {
 		return err
 	}
-	entries, err := store.list(ctx, families, c.name)
+	entries, err := store.Named(ctx, families, c.name)
 	if err != nil {
 		return err
 	}

@@ -71,7 +71,7 @@ func (c *pushCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	store, err := open(ctx, c.Env)
+	store, err := fleetcli.Open(ctx, c.Env)
 	if err != nil {
 		return err
 	}

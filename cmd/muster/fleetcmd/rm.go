@@ -48,11 +48,11 @@ func (c *rmCommand) keys() ([]string, error) {
 	var keys []string
 	for _, name := range c.names {
 		// An invalid key is removed if it exists.
-		if isKey(name) || !c.HasTargets() {
+		if fleetcli.IsKey(name) || !c.HasTargets() {
 			keys = append(keys, name)
 			continue
 		}
-		if err := checkNameOrKey(name); err != nil {
+		if err := fleetcli.CheckNameOrKey(name); err != nil {
 			return nil, err
 		}
 		list, err := c.TargetList()
@@ -76,7 +76,7 @@ func (c *rmCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	store, err := open(ctx, c.Env)
+	store, err := fleetcli.Open(ctx, c.Env)
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (c *rmCommand) run(ctx context.Context) error {
 
 // remove removes a key; nodes that demand signatures want a signed removal, and none
 // reads an invalid key.
-func (c *rmCommand) remove(ctx context.Context, store *store, signer *signing.Signing, key string) (uint64, error) {
+func (c *rmCommand) remove(ctx context.Context, store *fleetcli.Store, signer *signing.Signing, key string) (uint64, error) {
 	if !isAssignmentKey(key) {
 		return store.DeleteInvalid(ctx, key)
 	}
@@ -135,11 +135,13 @@ func isRefused(err error) bool {
 	return errors.Is(err, answer.ErrServerHeaders) || errors.Is(err, answer.ErrUnreadable)
 }
 
-func isAssignmentKey(key string) bool { return isKey(key) && checkNameOrKey(key) == nil }
+func isAssignmentKey(key string) bool {
+	return fleetcli.IsKey(key) && fleetcli.CheckNameOrKey(key) == nil
+}
 
 // check reports a key that cannot be removed: neither an assignment, nor one that
 // nodes still run from before the bucket was recreated, nor an invalid key.
-func (c *rmCommand) check(ctx context.Context, store *store, key string) error {
+func (c *rmCommand) check(ctx context.Context, store *fleetcli.Store, key string) error {
 	if !isAssignmentKey(key) {
 		return c.checkInvalid(ctx, store, key)
 	}
@@ -152,7 +154,7 @@ func (c *rmCommand) check(ctx context.Context, store *store, key string) error {
 	}
 	nodes, err := store.Nodes(ctx)
 	if err == nil && !slices.ContainsFunc(nodes, func(n model.Node) bool { return n.Manifests[key].Revision > 0 }) {
-		err = notAssigned(key)
+		err = fleetcli.NotAssigned(key)
 	}
 
 	return err
@@ -160,12 +162,12 @@ func (c *rmCommand) check(ctx context.Context, store *store, key string) error {
 
 // checkInvalid reports a key of a wrong form that the bucket does not hold; the
 // error is in the key then.
-func (c *rmCommand) checkInvalid(ctx context.Context, store *store, key string) error {
+func (c *rmCommand) checkInvalid(ctx context.Context, store *fleetcli.Store, key string) error {
 	all, err := store.Invalid(ctx)
 	if err != nil || slices.ContainsFunc(all, func(e model.Entry) bool { return e.Key == key }) {
 		return err
 	}
-	if err := checkNameOrKey(key); err != nil {
+	if err := fleetcli.CheckNameOrKey(key); err != nil {
 		return err
 	}
 	_, err = c.TargetList()

@@ -53,7 +53,7 @@ func (c *rollbackCommand) run(ctx context.Context) error {
 		return fmt.Errorf("%s: %w", key, err)
 	}
 	// A bundle that is not stored any more is noticed here, and not by the nodes.
-	if _, err := store.content(ctx, from); err != nil {
+	if _, err := store.Content(ctx, from); err != nil {
 		return fmt.Errorf("revision %d of %s: %w", from.Revision, key, err)
 	}
 	value, err := unsignedValue(from)

@@ -3,7 +3,6 @@ package fleetcmd
 import (
 	"context"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strconv"
@@ -12,9 +11,9 @@ import (
 	"github.com/choria-io/fisk"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/kvstore/content"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
 )
@@ -58,15 +57,15 @@ func addShow(env *cli.Env, parent *fisk.CmdClause) {
 
 // openHistory connects to the fleet and reads the stored revisions of an
 // assignment by its key or unique name.
-func openHistory(ctx context.Context, env *cli.Env, name string) (*store, string, []model.Entry, error) {
-	if err := checkNameOrKey(name); err != nil {
+func openHistory(ctx context.Context, env *cli.Env, name string) (*fleetcli.Store, string, []model.Entry, error) {
+	if err := fleetcli.CheckNameOrKey(name); err != nil {
 		return nil, "", nil, err
 	}
-	s, err := open(ctx, env)
+	s, err := fleetcli.Open(ctx, env)
 	if err != nil {
 		return nil, "", nil, err
 	}
-	key, all, err := s.history(ctx, name)
+	key, all, err := s.HistoryOf(ctx, name)
 
 	return s, key, all, err
 }
@@ -107,7 +106,7 @@ func (c *showCommand) run(ctx context.Context) error {
 	return c.Print.Result(c.Format, doc, func() { c.showRevision(e, doc) })
 }
 
-func newDocument(ctx context.Context, s *store, e model.Entry) (revisionDocument, error) {
+func newDocument(ctx context.Context, s *fleetcli.Store, e model.Entry) (revisionDocument, error) {
 	out := revisionDocument{Entry: e}
 	out.Value = nil
 	out.Signed = signatureOf(ctx, e.Value)
@@ -120,15 +119,10 @@ func newDocument(ctx context.Context, s *store, e model.Entry) (revisionDocument
 	if assignment.Bundle == "" {
 		return out, nil
 	}
-	content, err := s.content(ctx, e)
+	content, err := s.Content(ctx, e)
 	out.Files = content.Files()
 
 	return out, err
-}
-
-// content reads what a revision assigns.
-func (s *store) content(ctx context.Context, e model.Entry) (fleet.Content, error) {
-	return fleet.ContentOf(e, func(digest string) (io.ReadCloser, error) { return content.New(s.KV).GetBundle(ctx, digest) })
 }
 
 func (c *showCommand) showRevision(e model.Entry, doc revisionDocument) {
@@ -170,7 +164,7 @@ func (c *showCommand) showHistory(all []model.Entry) error {
 	return c.Print.Result(c.Format, all, func() { c.Print.Table([]string{"REVISION", "TIME", "DIGEST", "SIZE"}, rows, "no revisions") })
 }
 
-func (c *showCommand) showDiff(ctx context.Context, s *store, all []model.Entry, to model.Entry) error {
+func (c *showCommand) showDiff(ctx context.Context, s *fleetcli.Store, all []model.Entry, to model.Entry) error {
 	from, err := fleet.Revision(all, c.from)
 	if c.from == 0 {
 		from, err = fleet.Before(all, to)
@@ -178,11 +172,11 @@ func (c *showCommand) showDiff(ctx context.Context, s *store, all []model.Entry,
 	if err != nil {
 		return err
 	}
-	before, err := s.content(ctx, from)
+	before, err := s.Content(ctx, from)
 	if err != nil {
 		return err
 	}
-	after, err := s.content(ctx, to)
+	after, err := s.Content(ctx, to)
 	if err != nil {
 		return err
 	}

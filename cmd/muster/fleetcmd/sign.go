@@ -60,7 +60,7 @@ func (c *signCommand) run(ctx context.Context) error {
 	if signer == nil {
 		return cli.Usagef("no key to sign with: give --sign-key FILE or MUSTER_SIGN_KEY (muster trust key new makes one)")
 	}
-	store, err := open(ctx, c.Env)
+	store, err := fleetcli.Open(ctx, c.Env)
 	if err != nil {
 		return err
 	}
@@ -84,11 +84,11 @@ func (c *signCommand) run(ctx context.Context) error {
 }
 
 // sign signs the newest revision of a key, and stores it as the next one.
-func (c *signCommand) sign(ctx context.Context, store *store, signer *signing.Signing, name string) (signedResult, error) {
-	if err := checkNameOrKey(name); err != nil {
+func (c *signCommand) sign(ctx context.Context, store *fleetcli.Store, signer *signing.Signing, name string) (signedResult, error) {
+	if err := fleetcli.CheckNameOrKey(name); err != nil {
 		return signedResult{}, err
 	}
-	key, all, err := store.history(ctx, name)
+	key, all, err := store.HistoryOf(ctx, name)
 	if err != nil {
 		return signedResult{}, err
 	}

@@ -2,7 +2,6 @@ package fleetcmd
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -11,6 +10,7 @@ import (
 	"github.com/choria-io/fisk"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/model"
@@ -38,20 +38,20 @@ func addWait(env *cli.Env, parent *fisk.CmdClause) {
 }
 
 func (c *waitCommand) run(ctx context.Context) error {
-	if err := checkNameOrKey(c.name); err != nil {
+	if err := fleetcli.CheckNameOrKey(c.name); err != nil {
 		return err
 	}
-	store, err := open(ctx, c.Env)
+	store, err := fleetcli.Open(ctx, c.Env)
 	if err != nil {
 		return err
 	}
 	g := goal{name: c.name}
-	if isKey(c.name) {
+	if fleetcli.IsKey(c.name) {
 		g.keys = []string{c.name}
 		_, g.name, _ = fleet.ParseKey(c.name)
 	}
 	if c.revision > 0 {
-		key, err := store.key(ctx, c.name)
+		key, err := store.KeyOf(ctx, c.name)
 		if err != nil {
 			return err
 		}
@@ -77,8 +77,8 @@ type goal struct {
 
 // rollout returns the selected assignments, and those of the same name that may
 // apply to a node instead.
-func (g goal) rollout(ctx context.Context, s *store) (fleet.Rollout, error) {
-	entries, err := s.list(ctx, nil, g.name)
+func (g goal) rollout(ctx context.Context, s *fleetcli.Store) (fleet.Rollout, error) {
+	entries, err := s.Named(ctx, nil, g.name)
 	if err != nil {
 		return fleet.Rollout{}, err
 	}
@@ -94,7 +94,7 @@ func (g goal) rollout(ctx context.Context, s *store) (fleet.Rollout, error) {
 		if entries[i].Revision == revision {
 			continue
 		}
-		digests, err := s.digests(ctx, key)
+		digests, err := s.Digests(ctx, key)
 		if err != nil {
 			return fleet.Rollout{}, err
 		}
@@ -102,28 +102,14 @@ func (g goal) rollout(ctx context.Context, s *store) (fleet.Rollout, error) {
 	}
 	for _, key := range g.keys {
 		if at(key) < 0 {
-			return fleet.Rollout{}, notAssigned(key)
+			return fleet.Rollout{}, fleetcli.NotAssigned(key)
 		}
 	}
 	if len(entries) == 0 {
-		return fleet.Rollout{}, notAssigned("manifest " + g.name)
+		return fleet.Rollout{}, fleetcli.NotAssigned("manifest " + g.name)
 	}
 
 	return fleet.Rollout{Entries: entries, Keys: g.keys}, nil
-}
-
-// digests returns the digests of the revisions of a key that still exist.
-func (s *store) digests(ctx context.Context, key string) (map[uint64]string, error) {
-	all, err := s.History(ctx, key)
-	if err != nil && !errors.Is(err, model.ErrNotFound) {
-		return nil, err
-	}
-	out := map[uint64]string{}
-	for _, e := range all {
-		out[e.Revision] = e.Digest
-	}
-
-	return out, nil
 }
 
 // wait waits for a goal; quiet leaves the printing to the caller.
@@ -134,7 +120,7 @@ type wait struct {
 }
 
 // run waits, prints the statuses, and returns the error of them.
-func (w wait) run(ctx context.Context, s *store, g goal) ([]fleet.RolloutStatus, error) {
+func (w wait) run(ctx context.Context, s *fleetcli.Store, g goal) ([]fleet.RolloutStatus, error) {
 	rollout, err := g.rollout(ctx, s)
 	if err != nil {
 		return nil, err
@@ -145,7 +131,7 @@ func (w wait) run(ctx context.Context, s *store, g goal) ([]fleet.RolloutStatus,
 		limit = ctx
 	}
 	line := w.Print.Progress()
-	waiter := fleet.Waiter{Nodes: s, Once: w.timeout <= 0, Later: s.digests, OnPoll: func(all []fleet.RolloutStatus) {
+	waiter := fleet.Waiter{Nodes: s, Once: w.timeout <= 0, Later: s.Digests, OnPoll: func(all []fleet.RolloutStatus) {
 		t := fleet.TallyOf(all)
 		line.Show("%s: %d/%d nodes up to date", g.name, t.UpToDate, t.Targets)
 	}}

@@ -7,7 +7,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/kvstore/registrations"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/registration"
+	"github.com/musterfleet/muster/model/registration"
 )
 
 // register publishes what the resources of a run registered, once: nothing renews

@@ -105,7 +105,7 @@ func (c *sessionReport) run(context.Context) error {
 	return store.Remove()
 }
 
-func sessionText(s model.SessionSummary) string {
+func sessionText(s session.Summary) string {
 	text := fmt.Sprintf("resources %d, unique %d: %d changed, %d stable, %d refreshed, %d failed, %d skipped, %d unmet, in %s\n",
 		s.Total, s.Unique, s.Made(), s.Stable, s.Refreshed, s.Failed, s.Skipped, s.Unmet, s.TotalDuration)
 	if s.Noop > 0 {

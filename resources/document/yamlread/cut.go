@@ -46,8 +46,7 @@ const (
 // cut adds the steps for what is between two offsets, if that is one list or mapping
 // with at least so many spaces in front of it.
 func (c *cutter) cut(from, to, line, depth, leastList, leastMap int) bool {
-	first, firstLine := contentLine(c.text[from:to])
-	text := first
+	text, offset, number := contentLine(c.text[from:to])
 	column := spaces(text)
 	kind, piece, least := openMap, readEntries, leastMap
 	switch {
@@ -61,10 +60,10 @@ func (c *cutter) cut(from, to, line, depth, leastList, leastMap int) bool {
 	if column < least {
 		return false
 	}
-	start := from + firstLine.offset
+	start := from + offset
 	c.steps = append(c.steps, step{kind: kind, from: start + column})
 	g := group{cutter: c, step: step{kind: piece, from: from, line: line, column: column, depth: depth}}
-	g.entry, g.entryLine = start, line+firstLine.number
+	g.entry, g.entryLine = start, line+number
 	c.split(&g, to)
 	c.steps = append(c.steps, step{kind: closeLast})
 
@@ -158,19 +157,18 @@ func (g *group) within(to int) bool {
 	return false
 }
 
-type linePlace struct{ offset, number int }
-
-// contentLine returns the first line that is not empty or a comment.
-func contentLine(text []byte) (line []byte, at linePlace) {
+// contentLine returns the first line that is not empty or a comment, its offset and how
+// many are before it.
+func contentLine(text []byte) (line []byte, offset, number int) {
 	for line := range bytes.Lines(text) {
 		if content := bytes.TrimSpace(line); len(content) > 0 && content[0] != '#' {
-			return line, at
+			return line, offset, number
 		}
-		at.offset += len(line)
-		at.number++
+		offset += len(line)
+		number++
 	}
 
-	return nil, at
+	return nil, offset, number
 }
 
 // isItem reports whether a line begins with the dash of an item.

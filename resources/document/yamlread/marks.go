@@ -30,11 +30,7 @@ func countMarks(data []byte) int {
 }
 
 // endOfMarks returns where so many values end.
-func endOfMarks(data []byte, limit int) int {
-	m := marker{limit: limit}
-
-	return m.read(data)
-}
+func endOfMarks(data []byte, limit int) int { return (&marker{limit: limit}).read(data) }
 
 // marker counts the marks of lines, up to a limit.
 type marker struct {

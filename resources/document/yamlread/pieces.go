@@ -351,7 +351,6 @@ func (s step) trim(root *yaml.Node, c *converter) bool {
 		return true
 	}
 	root.Content = root.Content[:len(root.Content)-per]
-
 	at := c.pos(last[0])
 
 	return at.Line == s.line+strings.Count(c.Text[s.from:s.to], "\n") && isNothing(last[per-1]) && (per == 1 || at.Column == s.column+1)

@@ -33,12 +33,12 @@ func Read(name string, data []byte, breaks bool) (t *tree.Tree, problems model.P
 // read reads a document in pieces or as a whole. ok reports whether its syntax is
 // right, as it is or with the indentation of blocks written to their heads.
 func (y yamlReader) read(data []byte) (t *tree.Tree, problems model.Problems, ok bool) {
-	t, problems, ok = y.once(data)
-	if !ok {
-		if indented, changed := asIndented(data); changed {
-			if again, found, ok := y.once(indented); ok {
-				return again, found, ok
-			}
+	if t, problems, ok = y.once(data); ok {
+		return t, problems, ok
+	}
+	if indented, changed := asIndented(data); changed {
+		if again, found, ok := y.once(indented); ok {
+			return again, found, ok
 		}
 	}
 

@@ -149,14 +149,22 @@ func (s *Store) History() (plan.History, error) {
 	return h, nil
 }
 
+// Summary is what muster session report prints (spec/formats.md, "Sessions").
+type Summary struct {
+	StartTime     time.Time     `json:"start_time"`
+	EndTime       time.Time     `json:"end_time"`
+	TotalDuration time.Duration `json:"total_duration"`
+	model.Counts
+}
+
 // Summary counts what happened in the session, without what noop predicted.
-func (s *Store) Summary() (model.SessionSummary, error) {
+func (s *Store) Summary() (Summary, error) {
 	all, err := s.transactions()
 	if err != nil {
-		return model.SessionSummary{}, err
+		return Summary{}, err
 	}
 	all = slices.DeleteFunc(all, func(t *model.Transaction) bool { return t.Noop })
-	var out model.SessionSummary
+	var out Summary
 	unique := map[model.Ref]bool{}
 	for _, t := range all {
 		out.Counts.Add(t)

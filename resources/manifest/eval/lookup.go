@@ -78,7 +78,7 @@ func (l *lookup) root(ctx context.Context, name string) (any, error) {
 		return l.environ, nil
 	case rootData:
 		if l.scope.phase == InData {
-			return nil, expression.WithHint(errNoData, noDataHint)
+			return nil, errNoData
 		}
 		return l.scope.data, nil
 	default:
@@ -89,9 +89,6 @@ func (l *lookup) root(ctx context.Context, name string) (any, error) {
 
 // query answers a path that is more than keys: wildcards, conditions, modifiers.
 func (l *lookup) query(name string, root any, path string) (any, bool, error) {
-	if l.texts == nil {
-		l.texts = map[string][]byte{}
-	}
 	text, have := l.texts[name]
 	if !have {
 		var err error

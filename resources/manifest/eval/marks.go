@@ -52,11 +52,5 @@ func (sc *Scope) uses(node ast.Node) bool {
 
 // markAll marks every scalar of v as one that came of a secret.
 func markAll(v *document.Value) {
-	v.Secret, v.Derived = v.IsScalar(), v.IsScalar()
-	for i := range v.Items {
-		markAll(&v.Items[i])
-	}
-	for i := range v.Entries {
-		markAll(&v.Entries[i].Value)
-	}
+	v.EachScalar(func(s *document.Value) { s.Secret, s.Derived = true, true })
 }

@@ -17,16 +17,12 @@ import (
 	"github.com/musterfleet/muster/resources/template"
 )
 
-// names are what expressions may use, by name.
-type names map[string]any
-
-var errNoData = errors.New("`Data` is not known while the data are resolved")
-
-var errNoOutputs = errors.New("outputs are not known while the data are resolved")
-
-const noOutputsHint = "use them in the properties of a resource"
-
 const noDataHint = "values of data take Facts and Environ; combine data where they are used"
+
+var (
+	errNoData    = expression.WithHint(errors.New("`Data` is not known while the data are resolved"), noDataHint)
+	errNoOutputs = expression.WithHint(errors.New("outputs are not known while the data are resolved"), "use them in the properties of a resource")
+)
 
 func missingHint(path string, known []string) string {
 	word := path[strings.LastIndexByte(path, '.')+1:]
@@ -38,15 +34,16 @@ func missingHint(path string, known []string) string {
 	return unset
 }
 
-// names makes the names of a scope. ctx is that of the scope, which does not outlive it.
-func (sc *Scope) names(ctx context.Context) names {
+// names makes the names that expressions of a scope may use. ctx is that of the scope,
+// which does not outlive it.
+func (sc *Scope) names(ctx context.Context) map[string]any {
 	environ := make(map[string]any, len(sc.Opts.Environ))
 	for k, v := range sc.Opts.Environ {
 		environ[k] = v
 	}
-	look := lookup{scope: sc, environ: environ}
+	look := lookup{scope: sc, environ: environ, texts: map[string][]byte{}}
 	read := func(path string) (any, error) { return sc.read(path, asData) }
-	out := names{
+	out := map[string]any{
 		expression.NameFacts:    map[string]any{},
 		expression.NameData:     template.Reveal(sc.data, sc.Reveal),
 		expression.NameEnviron:  environ,
@@ -94,7 +91,7 @@ func (sc *Scope) output(name string) (any, error) {
 	case err != nil:
 		return nil, err
 	case sc.phase == InData:
-		return nil, expression.WithHint(errNoOutputs, noOutputsHint)
+		return nil, errNoOutputs
 	case sc.outputs == nil:
 		return nil, late(expression.NameOutputs, ref)
 	}

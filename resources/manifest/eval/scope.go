@@ -31,7 +31,7 @@ type Scope struct {
 	phase   phase
 	machine vm.VM
 	// known are the names, with secrets as plain text.
-	known names
+	known map[string]any
 	// data are those of the document, with their secrets marked.
 	data any
 	// Reveal returns the text that expressions see for a secret.
@@ -116,9 +116,9 @@ func (sc *Scope) Run(ctx context.Context, p *expression.Program, extra map[strin
 	case p.Message != "":
 		return nil, false, &failure{Message: p.Message, Hint: p.Hint}
 	case len(p.Refs) > 0 && sc.phase == InData:
-		return nil, false, &failure{Message: errNoOutputs.Error(), Hint: noOutputsHint}
+		return nil, false, sc.Failed(errNoOutputs)
 	case p.Names[expression.NameData] && sc.phase == InData:
-		return nil, false, &failure{Message: errNoData.Error(), Hint: noDataHint}
+		return nil, false, sc.Failed(errNoData)
 	case len(p.Refs) > 0 && sc.outputs == nil:
 		return nil, false, &failure{late: p.Refs}
 	}
@@ -152,7 +152,7 @@ func (sc *Scope) call(ctx context.Context, p *expression.Program, extra map[stri
 		with[k] = v
 	}
 	sc.work = 0
-	v, err := sc.machine.Run(p.Program, map[string]any(with))
+	v, err := sc.machine.Run(p.Program, with)
 	if err == nil && v == nil {
 		if path, known, is := p.Missing(with); is {
 			return nil, expression.WithHint(fmt.Errorf("`%s` is not set", path), missingHint(path, known))

@@ -10,6 +10,7 @@ import (
 	"github.com/expr-lang/expr/types"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/registration"
 	"github.com/musterfleet/muster/resources/host/trust"
 	"github.com/musterfleet/muster/resources/manifest/expression"
 	"github.com/musterfleet/muster/resources/manifest/printed"
@@ -39,7 +40,7 @@ type Options struct {
 
 // ReadRegistrations returns the registrations that hold now; of a word that is *
 // every one.
-type ReadRegistrations func(ctx context.Context, cluster, protocol, service, address string) ([]model.Registration, error)
+type ReadRegistrations func(ctx context.Context, cluster, protocol, service, address string) ([]registration.Registration, error)
 
 // World is what the expressions of one document ask for, and the answers.
 type World struct {

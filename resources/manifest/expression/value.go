@@ -111,16 +111,6 @@ func toMap(v reflect.Value, out document.Value) (document.Value, error) {
 	return out, nil
 }
 
-// ToObject returns the data in a mapping; an empty one for nothing.
-func ToObject(v document.Value) map[string]any {
-	out := make(map[string]any, len(v.Entries))
-	for _, e := range v.Entries {
-		out[e.Key] = e.Value.Plain()
-	}
-
-	return out
-}
-
 // KindOf names what an expression gave as users know it.
 func KindOf(v any) string {
 	if _, ok := v.(time.Duration); ok {

@@ -8,20 +8,21 @@ import (
 	"github.com/invopop/jsonschema"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/registration"
 	"github.com/musterfleet/muster/model/signed"
 )
 
 // protocols are the values of the protocol field of types that have one.
 func protocols() map[reflect.Type]string {
 	return map[reflect.Type]string{
-		reflect.TypeFor[model.Assignment]():     model.ProtocolAssignment,
-		reflect.TypeFor[signed.Statement]():     model.ProtocolStatement,
-		reflect.TypeFor[model.EnsureResponse](): model.ProtocolEnsureResponse,
-		reflect.TypeFor[model.HealthReport]():   model.ProtocolHealth,
-		reflect.TypeFor[model.NodeState]():      model.ProtocolNode,
-		reflect.TypeFor[model.Registration]():   model.ProtocolRegistration,
-		reflect.TypeFor[model.Run]():            model.ProtocolRun,
-		reflect.TypeFor[model.Transaction]():    model.ProtocolTransaction,
+		reflect.TypeFor[model.Assignment]():          model.ProtocolAssignment,
+		reflect.TypeFor[signed.Statement]():          model.ProtocolStatement,
+		reflect.TypeFor[model.EnsureResponse]():      model.ProtocolEnsureResponse,
+		reflect.TypeFor[model.HealthReport]():        model.ProtocolHealth,
+		reflect.TypeFor[model.NodeState]():           model.ProtocolNode,
+		reflect.TypeFor[registration.Registration](): model.ProtocolRegistration,
+		reflect.TypeFor[model.Run]():                 model.ProtocolRun,
+		reflect.TypeFor[model.Transaction]():         model.ProtocolTransaction,
 	}
 }
 

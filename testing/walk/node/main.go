@@ -60,7 +60,7 @@ func run(out string) (err error) {
 	defer nc.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	store, err := kvstore.New(nc, "")
+	store, err := kvstore.New(nc, "", "")
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,6 @@
-package agent
+// Package reporter puts what happens on a node into the outbox as reports, and leaves
+// out results that were reported before.
+package reporter
 
 import (
 	"encoding/json"
@@ -12,24 +14,33 @@ import (
 	"github.com/segmentio/ksuid"
 
 	"github.com/musterfleet/muster/agent/bounds"
-	"github.com/musterfleet/muster/agent/health"
 	"github.com/musterfleet/muster/agent/outbox"
 	"github.com/musterfleet/muster/model"
 )
 
-// reporter puts reports into the outbox.
-type reporter struct {
-	outbox *outbox.Outbox
-	// state returns the state of the node, maxDocument how long a report may be.
-	state       func() model.NodeState
-	maxDocument func() int
-	log         *slog.Logger
+// Reporter puts reports into the outbox. Transactions and runs are for one goroutine.
+// Make it with New.
+type Reporter struct {
+	// Outbox takes the reports; it is set before the first.
+	Outbox *outbox.Outbox
+	o      Options
 	// results are those that are not reported again; lost is set when reports were
 	// dropped, which may be of these.
 	results results
 	lost    atomic.Bool
 	current currentRun
 }
+
+// Options are what a Reporter is made from.
+type Options struct {
+	// State returns the state of the node, MaxDocument how long a report may be.
+	State       func() model.NodeState
+	MaxDocument func() int
+	Log         *slog.Logger
+}
+
+// New returns a reporter that has reported nothing.
+func New(o Options) *Reporter { return &Reporter{o: o, results: results{}} }
 
 // currentRun is the run whose transactions are reported.
 type currentRun struct {
@@ -46,27 +57,27 @@ const singles = 50
 
 // add puts a report into the outbox, and reports whether it could be encoded. One
 // that cannot is logged.
-func (p *reporter) add(r model.Report, document any) bool {
+func (p *Reporter) add(r model.Report, document any) bool {
 	data, err := json.Marshal(document)
 	if err == nil {
 		r.ID, r.Time, r.Data = ksuid.New().String(), time.Now().UTC(), data
-		_, err = p.outbox.Append(r)
+		_, err = p.Outbox.Append(r)
 	}
 	if err != nil {
-		p.log.Error("report lost", "kind", r.Kind, "outcome", r.Outcome, "run_id", r.RunID, "error", err)
+		p.o.Log.Error("report lost", "kind", r.Kind, "outcome", r.Outcome, "run_id", r.RunID, "error", err)
 	}
 
 	return err == nil
 }
 
-// sync makes reports durable. A disk that takes none is logged by the outbox, once.
-func (p *reporter) sync() {
-	_ = p.outbox.Sync()
+// Sync makes reports durable. A disk that takes none is logged by the outbox, once.
+func (p *Reporter) Sync() {
+	_ = p.Outbox.Sync()
 }
 
-// transaction reports what happened to one resource. One that is the same as an
+// Transaction reports what happened to one resource. One that is the same as an
 // earlier run reported it is counted in the summary.
-func (p *reporter) transaction(t *model.Transaction) {
+func (p *Reporter) Transaction(t *model.Transaction) {
 	p.begin(t)
 	if !isReported(t) {
 		p.results.forget(t)
@@ -81,13 +92,13 @@ func (p *reporter) transaction(t *model.Transaction) {
 	if p.add(model.Report{
 		Kind: model.KindTransaction, Outcome: t.Outcome(), Type: t.Protocol, RunID: t.RunID, Manifest: t.Manifest,
 		Revision: t.Revision, Digest: t.Digest, Cause: t.Cause, CorrelationID: t.CorrelationID, Batch: p.current.reported > singles,
-	}, bounds.Transaction(t, p.maxDocument())) {
+	}, bounds.Transaction(t, p.o.MaxDocument())) {
 		p.results.note(t, now)
 	}
 }
 
 // begin begins the report of a run with its first transaction.
-func (p *reporter) begin(t *model.Transaction) {
+func (p *Reporter) begin(t *model.Transaction) {
 	if t.RunID == p.current.id {
 		return
 	}
@@ -112,37 +123,37 @@ func isReported(t *model.Transaction) bool {
 	}
 }
 
-// run reports a summary, and makes it and all before it durable.
-func (p *reporter) run(r *model.Run) {
+// Run reports a summary, and makes it and all before it durable.
+func (p *Reporter) Run(r *model.Run) {
 	if r.RunID == p.current.id {
 		for _, id := range slices.Sorted(maps.Keys(p.current.unchanged)) {
 			r.Unchanged = append(r.Unchanged, model.Unchanged{RunID: id, Transactions: p.current.unchanged[id]})
 		}
 	}
-	r.Errors = bounds.Errors(r.Errors, p.maxDocument())
+	r.Errors = bounds.Errors(r.Errors, p.o.MaxDocument())
 	p.add(model.Report{
 		Kind: model.KindRun, Outcome: r.Outcome(), Type: r.Protocol, RunID: r.RunID, Manifest: r.Manifest,
 		Revision: r.Revision, Digest: r.Digest, Cause: r.Cause, CorrelationID: r.CorrelationID,
 	}, r)
-	p.sync()
+	p.Sync()
 }
 
-// node reports an event of the node, which may be about the manifest of a key, and
+// Node reports an event of the node, which may be about the manifest of a key, and
 // makes it and all before it durable.
-func (p *reporter) node(key string, event model.NodeEvent, message string) {
-	s := p.state()
+func (p *Reporter) Node(key string, event model.NodeEvent, message string) {
+	s := p.o.State()
 	s.Event, s.Message = event, message
-	p.add(model.Report{Kind: model.KindNode, Outcome: model.Outcome(event), Type: model.ProtocolNode, Manifest: key}, bounds.Event(s, p.maxDocument()))
-	p.sync()
+	p.add(model.Report{Kind: model.KindNode, Outcome: model.Outcome(event), Type: model.ProtocolNode, Manifest: key}, bounds.Event(s, p.o.MaxDocument()))
+	p.Sync()
 }
 
-// ensure reports the final response to a request.
-func (p *reporter) ensure(response model.EnsureResponse) {
+// Ensure reports the final response to a request.
+func (p *Reporter) Ensure(response model.EnsureResponse) {
 	response.Error = bounds.TextTo(response.Error, bounds.MaxError)
 	out := model.Report{Kind: model.KindEnsure, Type: response.Protocol, Cause: model.CauseEnsure, CorrelationID: response.ID}
 	switch {
 	case response.State != nil:
-		response.State = bounds.Transaction(response.State, p.maxDocument()-2*bounds.MaxError)
+		response.State = bounds.Transaction(response.State, p.o.MaxDocument()-2*bounds.MaxError)
 		out.Outcome, out.RunID = response.State.Outcome(), response.State.RunID
 	case response.Phase == model.EnsureExpired:
 		out.Outcome = model.OutcomeNotRun
@@ -150,23 +161,27 @@ func (p *reporter) ensure(response model.EnsureResponse) {
 		out.Outcome = model.OutcomeFailed
 	}
 	p.add(out, response)
-	p.sync()
+	p.Sync()
 }
 
-// health reports a health check with another status than before.
-func (p *reporter) health(t *model.Transaction, c health.Change) {
+// Health reports a health check with another status than before, was.
+func (p *Reporter) Health(t *model.Transaction, was model.HealthStatus, now model.HealthResult) {
 	p.add(model.Report{
-		Kind: model.KindHealth, Outcome: model.Outcome(c.Result.Status), Type: model.ProtocolHealth, RunID: t.RunID, Manifest: t.Manifest,
+		Kind: model.KindHealth, Outcome: model.Outcome(now.Status), Type: model.ProtocolHealth, RunID: t.RunID, Manifest: t.Manifest,
 		Revision: t.Revision, Digest: t.Digest, Cause: t.Cause,
 	}, model.HealthReport{
-		Protocol: model.ProtocolHealth, Node: t.Node, Manifest: t.Manifest, Resource: t.Ref(), Check: c.Result.Name,
-		Status: c.Result.Status, Was: c.Was, Output: c.Result.Output, At: time.Now().UTC(), RunID: t.RunID,
+		Protocol: model.ProtocolHealth, Node: t.Node, Manifest: t.Manifest, Resource: t.Ref(), Check: now.Name,
+		Status: now.Status, Was: was, Output: now.Output, At: time.Now().UTC(), RunID: t.RunID,
 	})
 }
 
-// droppedReport returns the report about dropped ones. It is made while the outbox
-// is locked, so it needs nothing that the outbox knows.
-func droppedReport(s model.NodeState, lost outbox.Lost) model.Report {
+// Forget has all results of a manifest reported again.
+func (p *Reporter) Forget(manifest string) { delete(p.results, manifest) }
+
+// Dropped returns the report about dropped ones, with the identity of the node. It is
+// made while the outbox is locked, so it needs nothing that the outbox knows.
+func (p *Reporter) Dropped(s model.NodeState, lost outbox.Lost) model.Report {
+	p.lost.Store(true)
 	from, to := lost.Ranges[0].From, lost.Ranges[len(lost.Ranges)-1].To
 	s.Event, s.Dropped, s.DroppedFrom, s.DroppedTo, s.DroppedRanges = model.NodeDropped, lost.Reports, from, to, lost.Ranges
 	s.Message = fmt.Sprintf("%d reports between %d and %d were dropped: there was no room for them, they were damaged, or no server takes them", lost.Reports, from, to)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/registration"
+	"github.com/musterfleet/muster/model/registration"
 )
 
 func entry() model.RegisterEntry {
@@ -89,7 +89,7 @@ func TestAddresses(t *testing.T) {
 }
 
 func TestDefaults(t *testing.T) {
-	want := model.Registration{
+	want := registration.Registration{
 		Protocol: model.ProtocolRegistration, Cluster: "prod", Service: "shop", ProtocolName: "http", Address: "10.0.0.1", Port: 80,
 		Priority: 1, TTL: model.Duration(time.Minute), Node: "web01",
 	}

@@ -1,5 +1,5 @@
-// Package registration validates and completes the service entries of
-// resources.
+// Package registration holds what nodes register for others: the document, and the
+// entries of resources that it is made from.
 package registration
 
 import (
@@ -46,10 +46,10 @@ func Validate(entries []model.RegisterEntry) model.Problems {
 }
 
 // Of returns the registration of an entry on a node, with defaults.
-func Of(e model.RegisterEntry, node string) model.Registration {
-	r := model.Registration{
+func Of(e model.RegisterEntry, node string) Registration {
+	r := Registration{
 		Protocol: model.ProtocolRegistration, Cluster: e.Cluster, Service: e.Service, ProtocolName: e.Protocol,
-		Address: model.CanonicalAddress(e.Address), Port: e.Port, Priority: defaultPriority, TTL: model.Duration(defaultTTL), Annotations: e.Annotations, Node: node,
+		Address: CanonicalAddress(e.Address), Port: e.Port, Priority: defaultPriority, TTL: model.Duration(defaultTTL), Annotations: e.Annotations, Node: node,
 	}
 	if e.Priority != nil {
 		r.Priority = *e.Priority

@@ -1,4 +1,4 @@
-package agent
+package reporter
 
 import (
 	"bytes"
@@ -18,15 +18,16 @@ func TestDiskThatTakesNothingIsLoggedOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &reporter{outbox: o, log: logger, state: func() model.NodeState { return model.NodeState{} }, maxDocument: func() int { return 56 << 10 }}
-	r.node("", model.NodeStarted, "")
-	r.sync()
+	r := New(Options{State: func() model.NodeState { return model.NodeState{} }, MaxDocument: func() int { return 56 << 10 }, Log: logger})
+	r.Outbox = o
+	r.Node("", model.NodeStarted, "")
+	r.Sync()
 	if err := o.Close(); err != nil { // from now on every write fails
 		t.Fatal(err)
 	}
 	for range 3 {
-		r.node("", model.NodeStarted, "")
-		r.sync()
+		r.Node("", model.NodeStarted, "")
+		r.Sync()
 	}
 	if count := strings.Count(log.String(), "level=ERROR"); count != 1 {
 		t.Errorf("%d errors are logged, want one:\n%s", count, log.String())

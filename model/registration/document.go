@@ -1,0 +1,103 @@
+package registration
+
+import (
+	"net/netip"
+	"regexp"
+	"strings"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// Registration is a service at an address, as a node registers it
+// (io.muster.v1.registration).
+type Registration struct {
+	Protocol     string            `json:"protocol"`
+	Cluster      string            `json:"cluster"`
+	Service      string            `json:"service"`
+	ProtocolName string            `json:"protocol_name" jsonschema_description:"Protocol of the service: http, https, mysql"`
+	Address      string            `json:"address"`
+	Port         int               `json:"port"`
+	Priority     int               `json:"priority" jsonschema_description:"1 to 255; lower first"`
+	TTL          model.Duration    `json:"ttl" jsonschema_description:"Time to live unless renewed"`
+	Annotations  map[string]string `json:"annotations,omitempty"`
+	Node         string            `json:"node" jsonschema_description:"The node that registers it"`
+}
+
+// CanonicalAddress returns an IP address or a host name in the one form in which
+// registrations are stored and looked for: WEB01 is web01.
+func CanonicalAddress(s string) string {
+	if ip, err := netip.ParseAddr(s); err == nil {
+		return ip.String()
+	}
+
+	return strings.ToLower(s)
+}
+
+// The limits of a registration.
+const (
+	maxPriority    = 255
+	maxPort        = 65535
+	maxWord        = 128
+	maxAnnotations = 16 << 10
+
+	exampleAddress = "for example ${ Facts.network.primary.address }"
+)
+
+// Validate returns everything that is wrong with the registration, by property. Who
+// writes one asks for it, and so does who reads it: a node may write anything.
+func (r Registration) Validate() model.Problems {
+	var out model.Problems
+	for _, word := range []struct{ key, value string }{{"cluster", r.Cluster}, {"service", r.Service}, {"protocol", r.ProtocolName}} {
+		switch {
+		case word.value == "":
+			out.Property(word.key, "", "`%s` is required", word.key)
+		case !model.IsToken(word.value) || len(word.value) > maxWord:
+			out.Property(word.key, "", "`%s` must be one word of letters, digits, - and _, at most %d, not %q", word.key, maxWord, word.value)
+		case word.value[0] == '_':
+			out.Property(word.key, "", "`%s` must not begin with _, which is reserved, as in %q", word.key, word.value)
+		}
+	}
+	ip, err := netip.ParseAddr(r.Address)
+	switch {
+	case r.Address == "":
+		out.Property("address", exampleAddress, "`address` is required")
+	case err == nil && ip.Unmap().IsUnspecified():
+		out.Property("address", exampleAddress, "`address` must be one that others reach it at, not %q", r.Address)
+	case err == nil && ip.Zone() != "", err != nil && !isHostName(r.Address):
+		out.Property("address", "", "`address` must be an IP address or a host name, not %q", r.Address)
+	}
+	switch {
+	case r.Port == 0:
+		out.Property("port", "", "`port` is required, a number from 1 to %d", maxPort)
+	case r.Port < 1 || r.Port > maxPort:
+		out.Property("port", "", "`port` must be from 1 to %d, not %d", maxPort, r.Port)
+	}
+	if r.Priority < 1 || r.Priority > maxPriority {
+		out.Property("priority", "", "`priority` must be from 1 to %d, not %d", maxPriority, r.Priority)
+	}
+	size := 0
+	for k, v := range r.Annotations {
+		size += len(k) + len(v)
+		if !model.IsLine(k) || !model.IsLine(v) {
+			out.Property("annotations", "", "`annotations` must be words of one line that can be printed, not %q: %q", k, v)
+		}
+	}
+	if size > maxAnnotations {
+		out.Property("annotations", "", "`annotations` have %d bytes, at most %d are allowed", size, maxAnnotations)
+		out[len(out)-1].Cause = model.ErrTooLarge
+	}
+
+	return out
+}
+
+// isHostName reports whether s is a host name. A numeric last label makes it an
+// IP address.
+func isHostName(s string) bool {
+	last := s[strings.LastIndexByte(s, '.')+1:]
+
+	return len(s) <= 253 && hostName.MatchString(s) && strings.Trim(last, "0123456789") != ""
+}
+
+// hostName matches a host name (RFC 1123): labels of letters, digits and dashes,
+// joined by dots.
+var hostName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*$`)
