@@ -264,7 +264,7 @@ func (a *Agent) Connected() {
 // Reload takes over what of a new configuration can be changed while the agent
 // runs, and returns its keys, and those that need a restart, which stay as they
 // are. Keys below log are among the first, but are the caller's to apply. A
-// configuration that is not valid is an error, and changes nothing.
+// configuration that is not valid is an error, and changes nothing: see RejectConfig.
 func (a *Agent) Reload(ctx context.Context, c Config) (applied, needRestart []string, err error) {
 	if err := c.Validate().Err(); err != nil {
 		return nil, nil, err
@@ -278,5 +278,13 @@ func (a *Agent) Reload(ctx context.Context, c Config) (applied, needRestart []st
 	a.loop.wakes.assignmentsChanged()
 	a.status.Changed.Notify()
 
+	a.status.SetConfig("")
 	return applied, needRestart, nil
+}
+
+// RejectConfig notes why the configuration on disk was not taken over: in the log,
+// and in the state of the node until another one is.
+func (a *Agent) RejectConfig(ctx context.Context, err error) {
+	a.log.ErrorContext(ctx, "configuration rejected, the current one stays in effect", "error", err)
+	a.status.SetConfig(bounds.Text("configuration rejected, the one before stays in effect: " + err.Error()))
 }

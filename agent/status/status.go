@@ -2,11 +2,11 @@
 package status
 
 import (
-	"cmp"
 	"encoding/json"
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -32,6 +32,8 @@ type Node struct {
 	message   string
 	// duplicate is that another agent runs as this node.
 	duplicate string
+	// rejected is why the configuration on disk is not the one in force.
+	rejected string
 }
 
 // New returns the state of a node that has begun. waiting returns how many reports
@@ -57,7 +59,7 @@ func (n *Node) State() model.NodeState {
 	s.Groups, s.Labels, s.Outbox = append(s.Groups, c.Groups...), maps.Clone(c.Labels), n.waiting()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	s.Manifests, s.Health, s.Message = maps.Clone(n.manifests), sum(n.health), cmp.Or(n.duplicate, n.message)
+	s.Manifests, s.Health, s.Message = maps.Clone(n.manifests), sum(n.health), joined(n.duplicate, n.rejected, n.message)
 
 	return bounds.State(s, n.maxDocument())
 }
@@ -129,13 +131,24 @@ func (n *Node) SetHealth(key string, counts model.HealthCounts) {
 }
 
 // SetMessage takes over what is wrong with the assignments, empty for nothing.
-func (n *Node) SetMessage(message string) {
+func (n *Node) SetMessage(message string) { n.set(&n.message, message) }
+
+// SetConfig takes over why the configuration on disk was rejected, empty when it was
+// not.
+func (n *Node) SetConfig(problem string) { n.set(&n.rejected, problem) }
+
+func (n *Node) set(field *string, text string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.message != message {
-		n.message = message
+	if *field != text {
+		*field = text
 		n.Changed.Notify()
 	}
+}
+
+// joined returns all that there is to tell as one text.
+func joined(texts ...string) string {
+	return strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), "; ")
 }
 
 // setDuplicate takes over that another agent runs as this node, and returns what

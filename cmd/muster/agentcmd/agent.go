@@ -185,7 +185,7 @@ func (c *runCommand) reload(ctx context.Context, n *Node, level *slog.LevelVar) 
 		applied, _, err = n.agent.Reload(ctx, config)
 	}
 	if err != nil {
-		c.Log.ErrorContext(ctx, "configuration rejected, the current one stays in effect", "error", err)
+		n.agent.RejectConfig(ctx, err)
 		return
 	}
 	level.Set(print.Level(config.Log.Level))
