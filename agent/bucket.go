@@ -28,7 +28,7 @@ func (b *bucketNotices) note(ctx context.Context, s model.Sync, m *manifests) {
 	if s.Err != nil {
 		away = s.Err.Error()
 	}
-	m.status.SetMessage(bounds.Text(cmp.Or(problem, away, invalidKeys(s.Invalid), refusedAnswers(s.Refused))))
+	m.status.SetMessage(bounds.Text(cmp.Or(problem, away, deniedSubscription(s.Denied), invalidKeys(s.Invalid), refusedAnswers(s.Refused))))
 	for _, key := range s.Invalid {
 		if !slices.Contains(b.invalid, key) {
 			m.log.ErrorContext(ctx, "assignment rejected", "key", key, "error", invalidKeys([]string{key}))
@@ -46,6 +46,15 @@ func (b *bucketNotices) note(ctx context.Context, s model.Sync, m *manifests) {
 	}
 	m.log.ErrorContext(ctx, "bucket not trusted, assignments kept", "problem", problem)
 	m.report.node("", model.NodeRefused, "the last good manifests stay in force: "+bounds.Text(problem))
+}
+
+// deniedSubscription describes what a denied subscription means, empty for none.
+func deniedSubscription(denied error) string {
+	if denied == nil {
+		return ""
+	}
+
+	return "a change may be noticed late, and a request not at all: " + denied.Error() + " (muster fleet permissions prints what the node needs)"
 }
 
 // invalidKeys describes keys that are none of an assignment, empty for none.

@@ -20,10 +20,26 @@ var ErrNotPermitted = errors.New("not permitted")
 type denials struct {
 	mu      sync.Mutex
 	waiting map[*waiter]bool
-	// inbox is the denial of all answers. The server reports it once for a connection;
-	// it holds until the next one, counted by epoch.
-	inbox error
+	// subscription is the newest denial of one, inbox that of all answers.
+	subscription, inbox denial
+	// subscribed has a token when a subscription was denied.
+	subscribed chan struct{}
+}
+
+// denial is one that the server reports once for a connection; it holds until the next
+// connection, counted by epoch.
+type denial struct {
+	err   error
 	epoch uint64
+}
+
+// on returns the denial while it holds.
+func (d denial) on(nc *nats.Conn) error {
+	if d.epoch != nc.Stats().Reconnects {
+		return nil
+	}
+
+	return d.err
 }
 
 // waiter is a waiting call and the subjects that concern it.
@@ -35,7 +51,7 @@ type waiter struct {
 // listen receives the denials of a connection, and keeps those of expected
 // subjects from its handler.
 func (r *denials) listen(nc *nats.Conn, expected func(subject string) bool) {
-	r.waiting = map[*waiter]bool{}
+	r.waiting, r.subscribed = map[*waiter]bool{}, make(chan struct{}, 1)
 	before := nc.ErrorHandler()
 	nc.SetErrorHandler(func(nc *nats.Conn, sub *nats.Subscription, err error) {
 		quiet := false
@@ -55,12 +71,20 @@ func (r *denials) deny(nc *nats.Conn, violation error) {
 	verb, subject := denied(violation)
 	err := fmt.Errorf("%w to %s %s", ErrNotPermitted, verb, subject)
 	inbox, _, _ := strings.Cut(nc.NewInbox(), ".")
-	isInbox := verb == "subscribe to" && strings.HasPrefix(subject, inbox+".")
+	isSubscription, epoch := verb == "subscribe to", nc.Stats().Reconnects
+	isInbox := isSubscription && strings.HasPrefix(subject, inbox+".")
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if isInbox {
-		r.inbox, r.epoch = fmt.Errorf("%w, where answers arrive: are these the credentials of a node, or of an operator who needs --inbox-prefix _INBOX_NAME", err), nc.Stats().Reconnects
-		err = r.inbox
+		err = fmt.Errorf("%w, where answers arrive: are these the credentials of a node, or of an operator who needs --inbox-prefix _INBOX_NAME", err)
+		r.inbox = denial{err, epoch}
+	}
+	if isSubscription {
+		r.subscription = denial{err, epoch}
+		select {
+		case r.subscribed <- struct{}{}:
+		default:
+		}
 	}
 	for w := range r.waiting {
 		if isInbox || w.concerns(subject) {
@@ -89,8 +113,8 @@ func (s *Store) Permitted(ctx context.Context, concerns func(subject string) boo
 	w := &waiter{concerns, fail}
 	r := &s.denials
 	r.mu.Lock()
-	if r.inbox != nil && r.epoch == s.nc.Stats().Reconnects {
-		fail(r.inbox)
+	if err := r.inbox.on(s.nc); err != nil {
+		fail(err)
 	}
 	r.waiting[w] = true
 	r.mu.Unlock()
@@ -107,6 +131,19 @@ func (s *Store) Permitted(ctx context.Context, concerns func(subject string) boo
 		return err
 	}
 }
+
+// Denied returns the newest denial of a subscription, nil when there was none since the
+// connection was made. The server does not accept such a subscription later, also when
+// it is permitted: it takes another connection.
+func (s *Store) Denied() error {
+	s.denials.mu.Lock()
+	defer s.denials.mu.Unlock()
+
+	return s.denials.subscription.on(s.nc)
+}
+
+// Denials has a token when a subscription was denied since it was last received from.
+func (s *Store) Denials() <-chan struct{} { return s.denials.subscribed }
 
 // To concerns requests to and subscriptions of some subjects.
 func To(subjects ...string) func(string) bool {

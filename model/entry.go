@@ -51,6 +51,9 @@ type Sync struct {
 	// Refused counts, since the agent started, answers of NATS that were not of what was
 	// asked for, and messages that claim to come from elsewhere.
 	Refused uint64
+	// Denied is a subscription that NATS denied the connection, nil for none: what is put
+	// may be noticed late, and requests may not arrive.
+	Denied error
 }
 
 // Complete reports whether the entries are all there are: a manifest that is not among

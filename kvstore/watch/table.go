@@ -180,5 +180,5 @@ func (t *table) takeChanged() (keys []string, problems string) {
 	keys, t.changed = t.changed, nil
 	slices.Sort(keys)
 
-	return slices.Compact(keys), fmt.Sprint(t.sync.Err, t.sync.Kept, t.sync.Invalid)
+	return slices.Compact(keys), fmt.Sprint(t.sync.Err, t.sync.Kept, t.sync.Invalid, t.sync.Denied)
 }
