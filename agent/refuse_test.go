@@ -62,6 +62,33 @@ func TestHeadersOfTheServerAreReportedAndTheLastGoodStays(t *testing.T) {
 	}
 }
 
+// A key whose headers cannot be read is rejected alone.
+func TestUnreadableHeadersAreReportedOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		bucket := n.injected()
+		n.start()
+		n.put("group.all.motd", "motd", "hello\n")
+		n.take()
+		bucket.change(func() { bucket.sync.Unreadable = []string{"group.all.motd"} })
+		n.settle()
+		n.tells("node refused")
+		if message := n.agent.State().Message; !strings.Contains(message, "headers that cannot be read") || !strings.Contains(message, "group.all.motd") {
+			t.Errorf("the message is %q", message)
+		}
+		if err := os.Remove(n.path("motd")); err != nil {
+			t.Fatal(err)
+		}
+		n.after(6 * time.Minute)
+		n.has("motd", "hello\n")
+		n.tells("transaction changed file#motd", "run changed group.all.motd schedule")
+		bucket.change(func() { bucket.sync.Unreadable = nil })
+		n.settle()
+		if message := n.agent.State().Message; message != "" {
+			t.Errorf("the message is %q", message)
+		}
+	})
+}
+
 func TestGarbageIsReportedOnceAndTheLastGoodStays(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.start()
