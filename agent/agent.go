@@ -147,12 +147,15 @@ func (a *Agent) makeLoop(ctx context.Context, o Options, report *reporter) error
 	if err != nil {
 		return err
 	}
-	set, err := assignments.Open(assignments.Options{Host: o.Host, Dir: dir, Source: o.Assignments, Gate: trust, Bundles: o.Bundles, Loader: o.Loader, Log: a.log})
+	wakes := &wakes{signal: tasks.NewSignal()}
+	set, err := assignments.Open(assignments.Options{
+		Host: o.Host, Dir: dir, Source: o.Assignments, Gate: trust, Loader: o.Loader, Log: a.log,
+		Bundles: o.Bundles, Arrived: wakes.assignmentsChanged,
+	})
 	if err != nil {
 		return err
 	}
 	a.status.SetAssignments(set.States())
-	wakes := &wakes{signal: tasks.NewSignal()}
 	runner := &runner{host: o.Host, checker: o.Checker, loader: o.Loader, version: o.Version, config: a.config, facts: a.facts, log: a.log}
 	m := &manifests{
 		set: set, registrar: a.registrar, runner: runner, report: report, status: a.status, log: a.log,
@@ -275,10 +278,10 @@ func (a *Agent) Reload(ctx context.Context, c Config) (applied, needRestart []st
 		a.watch.SetGroups(slices.Clone(c.Groups))
 	}
 	a.outbox.SetMaxBytes(int64(c.OutboxMaxBytes))
+	a.status.SetConfig("")
 	a.loop.wakes.assignmentsChanged()
 	a.status.Changed.Notify()
 
-	a.status.SetConfig("")
 	return applied, needRestart, nil
 }
 
