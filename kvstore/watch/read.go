@@ -3,6 +3,7 @@ package watch
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/musterfleet/muster/kvstore"
@@ -48,8 +49,12 @@ func (l *loop) readKey(ctx context.Context, key string, sequence uint64) error {
 	})
 }
 
-// put puts in force what the bucket has for a key.
+// put puts in force what the bucket has for a key. Where that shows another bucket than
+// before, what else it has, and what it lost, is looked at soon.
 func (l *loop) put(key string, m kvstore.Message) {
+	if slices.ContainsFunc(l.parts, func(p *part) bool { return p.newest.isLost(m) }) {
+		l.parts.soon(l.spread)
+	}
 	delete(l.missing, key)
 	l.table.put(key, m)
 }
