@@ -77,7 +77,7 @@ func Open(o Options) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Set{o: o, store: store, units: map[string]*unit{}, bundles: &bundles.Store{Host: o.Host, Source: o.Bundles, Dir: filepath.Join(o.Dir, "bundles"), Arrived: o.Arrived}}
+	s := &Set{o: o, store: store, units: map[string]*unit{}, bundles: &bundles.Store{Host: o.Host, Source: o.Bundles, Dir: filepath.Join(o.Dir, "bundles"), Arrived: o.Arrived, Log: o.Log}}
 	if s.bucket, err = store.bucket(); err != nil {
 		return nil, err
 	}

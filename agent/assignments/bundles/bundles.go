@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -34,6 +36,7 @@ type Store struct {
 	Dir    string
 	// Arrived is called, by any goroutine, when Open has more to tell than ErrFetching.
 	Arrived func()
+	Log     *slog.Logger
 
 	fetches map[string]*fetch
 }
@@ -41,7 +44,7 @@ type Store struct {
 // Open returns the directory of a bundle and its manifest. One that is missing or
 // damaged is fetched; ErrFetching is one that takes longer than a moment, and nothing
 // waits for. A damaged one that cannot be fetched is used as it is. Invalid bytes are
-// model.Problems; another error may pass.
+// model.Problems; another error may pass, and stays the same until Forget.
 func (b *Store) Open(ctx context.Context, key, digest string) (dir string, text []byte, err error) {
 	dir = filepath.Join(b.Dir, digest)
 	var unfetched error
@@ -67,28 +70,35 @@ func (b *Store) Open(ctx context.Context, key, digest string) (dir string, text 
 func (b *Store) obtain(ctx context.Context, key, digest, dir string) error {
 	f := b.fetches[digest]
 	if f == nil {
+		isFirst := len(b.fetches) == 0
 		var err error
 		if f, err = b.begin(ctx, digest); err != nil {
 			return err
 		}
-		f.await(ctx)
+		f.await(ctx, isFirst)
 	}
 	if !f.isDone() {
 		return fmt.Errorf("%w: %s", ErrFetching, short(digest))
 	}
-	delete(b.fetches, digest)
 	defer b.Host.RemoveAll(context.WithoutCancel(ctx), f.temp)
+	f.known = true
 	switch {
 	case f.invalid != nil:
 		return model.ProblemAt(model.Position{File: key}, "pack it again", "bundle %s: %v", digest, f.invalid)
 	case f.err != nil:
 		return f.err
 	}
+	delete(b.fetches, digest)
 	if err := errors.Join(b.Host.MakeDirectory(b.Dir, files.OwnAttrs(0o700)), b.Host.RemoveAll(ctx, dir)); err != nil {
 		return err
 	}
 
 	return os.Rename(f.tree(), dir)
+}
+
+// Forget forgets the bundles that could not be fetched, so that Open tries again.
+func (b *Store) Forget() {
+	maps.DeleteFunc(b.fetches, func(_ string, f *fetch) bool { return f.known })
 }
 
 // download writes a bundle to a file, which is at its beginning afterwards.

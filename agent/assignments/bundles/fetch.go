@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/resources/host/archive"
 )
 
@@ -30,6 +31,8 @@ type fetch struct {
 	// are bytes that are no bundle.
 	done         chan struct{}
 	err, invalid error
+	// known is set once Open returned it.
+	known bool
 }
 
 // begin begins to fetch a bundle.
@@ -45,7 +48,7 @@ func (b *Store) begin(ctx context.Context, digest string) (*fetch, error) {
 	}
 	b.fetches[digest] = f
 	go func() {
-		f.err = b.fetch(ctx, digest, f)
+		f.err = tasks.Guard(b.Log, "fetching bundle "+digest, func() error { return b.fetch(ctx, digest, f) })
 		close(f.done)
 		select {
 		case <-f.left:
@@ -85,8 +88,13 @@ func (b *Store) fetch(ctx context.Context, digest string, f *fetch) error {
 // tree is where the files of the bundle are.
 func (f *fetch) tree() string { return filepath.Join(f.temp, "tree") }
 
-// await waits for the end, but no longer than patience.
-func (f *fetch) await(ctx context.Context) {
+// await waits for the end, but no longer than patience, and only for the first: there
+// may be many that come slowly.
+func (f *fetch) await(ctx context.Context, isFirst bool) {
+	if !isFirst {
+		close(f.left)
+		return
+	}
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {
