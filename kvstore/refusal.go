@@ -15,9 +15,9 @@ import (
 // ErrNotPermitted is an operation that the permissions of these credentials deny.
 var ErrNotPermitted = errors.New("not permitted")
 
-// denials end the calls that wait for an answer to a denied request: the server
+// Denials end the calls that wait for an answer to a denied request: the server
 // reports a denial to the connection only, and never answers.
-type denials struct {
+type Denials struct {
 	mu      sync.Mutex
 	waiting map[*waiter]bool
 	// subscription is the newest denial of one, inbox that of all answers.
@@ -50,7 +50,7 @@ type waiter struct {
 
 // listen receives the denials of a connection, and keeps those of expected
 // subjects from its handler.
-func (r *denials) listen(nc *nats.Conn, expected func(subject string) bool) {
+func (r *Denials) listen(nc *nats.Conn, expected func(subject string) bool) {
 	r.waiting, r.subscribed = map[*waiter]bool{}, make(chan struct{}, 1)
 	before := nc.ErrorHandler()
 	nc.SetErrorHandler(func(nc *nats.Conn, sub *nats.Subscription, err error) {
@@ -67,7 +67,7 @@ func (r *denials) listen(nc *nats.Conn, expected func(subject string) bool) {
 }
 
 // deny ends the calls that a denial concerns.
-func (r *denials) deny(nc *nats.Conn, violation error) {
+func (r *Denials) deny(nc *nats.Conn, violation error) {
 	verb, subject := denied(violation)
 	err := fmt.Errorf("%w to %s %s", ErrNotPermitted, verb, subject)
 	inbox, _, _ := strings.Cut(nc.NewInbox(), ".")
@@ -132,18 +132,21 @@ func (s *Store) Permitted(ctx context.Context, concerns func(subject string) boo
 	}
 }
 
-// Denied returns the newest denial of a subscription, nil when there was none since the
-// connection was made. The server does not accept such a subscription later, also when
-// it is permitted: it takes another connection.
-func (s *Store) Denied() error {
-	s.denials.mu.Lock()
-	defer s.denials.mu.Unlock()
+// Denials returns those of the connection.
+func (s *Store) Denials() *Denials { return &s.denials }
 
-	return s.denials.subscription.on(s.nc)
+// Subscription returns the newest denial of a subscription, nil when there was none
+// since the connection was made. The server does not accept such a subscription later,
+// also when it is permitted: it takes another connection.
+func (r *Denials) Subscription(nc *nats.Conn) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	return r.subscription.on(nc)
 }
 
-// Denials has a token when a subscription was denied since it was last received from.
-func (s *Store) Denials() <-chan struct{} { return s.denials.subscribed }
+// Subscribed has a token when a subscription was denied since it was last received from.
+func (r *Denials) Subscribed() <-chan struct{} { return r.subscribed }
 
 // To concerns requests to and subscriptions of some subjects.
 func To(subjects ...string) func(string) bool {

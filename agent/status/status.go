@@ -29,11 +29,21 @@ type Node struct {
 	mu        sync.Mutex
 	manifests map[string]model.ManifestState
 	health    map[string]model.HealthCounts
-	message   string
-	// duplicate is that another agent runs as this node.
-	duplicate string
-	// rejected is why the configuration on disk is not the one in force.
-	rejected string
+	problems  problems
+}
+
+// problems are what is wrong with the node, each empty for nothing.
+type problems struct {
+	// duplicate is that another agent runs as this node, configuration why the one on
+	// disk is not in force.
+	duplicate, configuration, assignments string
+}
+
+// String returns all of them.
+func (p problems) String() string {
+	all := []string{p.duplicate, p.configuration, p.assignments}
+
+	return strings.Join(slices.DeleteFunc(all, func(text string) bool { return text == "" }), "; ")
 }
 
 // New returns the state of a node that has begun. waiting returns how many reports
@@ -59,7 +69,7 @@ func (n *Node) State() model.NodeState {
 	s.Groups, s.Labels, s.Outbox = append(s.Groups, c.Groups...), maps.Clone(c.Labels), n.waiting()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	s.Manifests, s.Health, s.Message = maps.Clone(n.manifests), sum(n.health), joined(n.duplicate, n.rejected, n.message)
+	s.Manifests, s.Health, s.Message = maps.Clone(n.manifests), sum(n.health), n.problems.String()
 
 	return bounds.State(s, n.maxDocument())
 }
@@ -131,11 +141,11 @@ func (n *Node) SetHealth(key string, counts model.HealthCounts) {
 }
 
 // SetMessage takes over what is wrong with the assignments, empty for nothing.
-func (n *Node) SetMessage(message string) { n.set(&n.message, message) }
+func (n *Node) SetMessage(message string) { n.set(&n.problems.assignments, message) }
 
 // SetConfig takes over why the configuration on disk was rejected, empty when it was
 // not.
-func (n *Node) SetConfig(problem string) { n.set(&n.rejected, problem) }
+func (n *Node) SetConfig(problem string) { n.set(&n.problems.configuration, problem) }
 
 func (n *Node) set(field *string, text string) {
 	n.mu.Lock()
@@ -146,17 +156,12 @@ func (n *Node) set(field *string, text string) {
 	}
 }
 
-// joined returns all that there is to tell as one text.
-func joined(texts ...string) string {
-	return strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), "; ")
-}
-
 // setDuplicate takes over that another agent runs as this node, and returns what
 // was known before.
 func (n *Node) setDuplicate(message string) (before string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	before, n.duplicate = n.duplicate, message
+	before, n.problems.duplicate = n.problems.duplicate, message
 
 	return before
 }

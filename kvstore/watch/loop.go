@@ -67,7 +67,7 @@ func (l *loop) run(ctx context.Context, wake func([]string)) error {
 		case <-l.pending.came:
 		case <-connected:
 			l.parts.soon(l.spread)
-		case <-l.store.Denials():
+		case <-l.store.Denials().Subscribed():
 			l.planSubscribing(ctx)
 		case <-time.After(time.Until(l.next())):
 			err = l.step(ctx)
@@ -198,7 +198,7 @@ func (l *loop) catchUp(ctx context.Context, due []*part) {
 // settle updates Sync by the state of the families.
 func (l *loop) settle() {
 	known, failed := l.parts.state()
-	refused, denied, first := l.store.Refused(), l.store.Denied(), false
+	refused, denied, first := l.store.Refused(), l.denied(), false
 	l.table.update(func(s *model.Sync) {
 		first = s.Refused == 0 && refused > 0
 		s.Known, s.Err, s.Refused, s.Denied = known, nil, refused, denied

@@ -41,14 +41,14 @@ func (l *loop) planSubscribing(ctx context.Context) {
 		level = slog.LevelWarn
 	}
 	l.o.Log.Log(ctx, level, "subscription denied, will reconnect", "node", l.o.Node,
-		"in", l.resubscription.at.Sub(now).Round(time.Millisecond), "error", l.store.Denied(), "remedy", l.permissions())
+		"in", l.resubscription.at.Sub(now).Round(time.Millisecond), "error", l.denied(), "remedy", l.permissions())
 }
 
 // subscribeAgain reconnects, so that the server accepts all subscriptions, unless that
 // was done meanwhile.
 func (l *loop) subscribeAgain(ctx context.Context) {
 	l.resubscription.at = time.Time{}
-	denied := l.store.Denied()
+	denied := l.denied()
 	if denied == nil {
 		return
 	}
@@ -58,3 +58,6 @@ func (l *loop) subscribeAgain(ctx context.Context) {
 		l.o.Log.WarnContext(ctx, "cannot reconnect", "error", err)
 	}
 }
+
+// denied returns the newest denial of a subscription on this connection.
+func (l *loop) denied() error { return l.store.Denials().Subscription(l.store.Conn()) }

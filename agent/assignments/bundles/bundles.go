@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host"
@@ -39,6 +40,7 @@ type Store struct {
 	Log     *slog.Logger
 
 	fetches map[string]*fetch
+	all     sync.WaitGroup
 }
 
 // Open returns the directory of a bundle and its manifest. One that is missing or

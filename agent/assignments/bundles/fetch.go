@@ -47,7 +47,7 @@ func (b *Store) begin(ctx context.Context, digest string) (*fetch, error) {
 		b.fetches = map[string]*fetch{}
 	}
 	b.fetches[digest] = f
-	go func() {
+	b.all.Go(func() {
 		f.err = tasks.Guard(b.Log, "fetching bundle "+digest, func() error { return b.fetch(ctx, digest, f) })
 		close(f.done)
 		select {
@@ -55,7 +55,7 @@ func (b *Store) begin(ctx context.Context, digest string) (*fetch, error) {
 			b.Arrived()
 		default:
 		}
-	}()
+	})
 
 	return f, nil
 }
@@ -133,9 +133,7 @@ func (b *Store) drop(ctx context.Context, used map[string]bool) {
 
 // Close ends all fetches and waits for that.
 func (b *Store) Close(ctx context.Context) {
-	for _, f := range b.fetches {
-		f.cancel()
-		<-f.done
-	}
+	b.drop(ctx, nil)
+	b.all.Wait()
 	b.drop(ctx, nil)
 }
