@@ -145,18 +145,3 @@ func (s *Server) options() (*server.Options, error) {
 
 	return opts, nil
 }
-
-// Reload has the running server take over another configuration, as at a SIGHUP.
-func (s *Server) Reload(tb testing.TB, config string) {
-	tb.Helper()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.config = config
-	opts, err := s.options()
-	if err == nil {
-		err = s.srv.ReloadOptions(opts)
-	}
-	if err != nil {
-		tb.Fatalf("natstest: reload: %v", err)
-	}
-}

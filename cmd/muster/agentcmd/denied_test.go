@@ -15,10 +15,13 @@ import (
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/resources"
+	"github.com/musterfleet/muster/testing/actor"
+	"github.com/musterfleet/muster/testing/fleetsim"
 	"github.com/musterfleet/muster/testing/hosttest"
 	"github.com/musterfleet/muster/testing/kvtest"
-	"github.com/musterfleet/muster/testing/natstest"
 )
+
+func TestMain(m *testing.M) { actor.Main(m, fleetsim.Roles()) }
 
 // TestSubscriptionsComeBack: permissions that were wrong for a while cost a node
 // nothing once they are right. The server says that it ends a subscription, and never
@@ -30,8 +33,14 @@ func TestSubscriptionsComeBack(t *testing.T) {
 	if right == wrong {
 		t.Fatal(right)
 	}
-	srv := natstest.Start(t, natstest.WithConfig(right))
-	admin, err := kvtest.Of(srv.Connect(t, nats.UserInfo("admin", "admin")), "")
+	srv := fleetsim.StartServer(t, right)
+	url := func(user string) string { return strings.Replace(srv.URL(t), "//", "//"+user+":"+user+"@", 1) }
+	nc, err := nats.Connect(url("admin"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	admin, err := kvtest.Of(nc, "")
 	if err == nil {
 		_, err = admin.Apply(t.Context(), provision.Options{})
 	}
@@ -42,7 +51,7 @@ func TestSubscriptionsComeBack(t *testing.T) {
 	c := config.Default("web01")
 	c.Groups = kvtest.GroupsOf["web01"]
 	c.StateDir, c.FactsDir = filepath.Join(dir, "state"), filepath.Join(dir, "facts")
-	c.NATS.Servers = []string{fmt.Sprintf("nats://web01:web01@127.0.0.1:%d", srv.Port())}
+	c.NATS.Servers = []string{url("web01")}
 	var log hosttest.LogText
 	n, err := agentcmd.NewNode(t.Context(), resources.All(), slog.New(slog.NewTextHandler(&log, nil)), c)
 	if err != nil {
