@@ -145,12 +145,15 @@ func (a *Agent) makeLoop(ctx context.Context, o Options, report *reporter.Report
 	if err != nil {
 		return err
 	}
-	set, err := assignments.Open(assignments.Options{Host: o.Host, Dir: dir, Source: o.Assignments, Gate: trust, Bundles: o.Bundles, Loader: o.Loader, Log: a.log})
+	wakes := &wakes{signal: tasks.NewSignal()}
+	set, err := assignments.Open(assignments.Options{
+		Host: o.Host, Dir: dir, Source: o.Assignments, Gate: trust, Loader: o.Loader, Log: a.log,
+		Bundles: o.Bundles, Arrived: wakes.assignmentsChanged,
+	})
 	if err != nil {
 		return err
 	}
 	a.status.SetAssignments(set.States())
-	wakes := &wakes{signal: tasks.NewSignal()}
 	runner := &runner{host: o.Host, checker: o.Checker, loader: o.Loader, version: o.Version, config: a.config, facts: a.facts, log: a.log}
 	m := &manifests{
 		set: set, registrar: a.registrar, runner: runner, report: report, status: a.status, log: a.log,
@@ -259,7 +262,7 @@ func (a *Agent) Connected() {
 // Reload takes over what of a new configuration can be changed while the agent
 // runs, and returns its keys, and those that need a restart, which stay as they
 // are. Keys below log are among the first, but are the caller's to apply. A
-// configuration that is not valid is an error, and changes nothing.
+// configuration that is not valid is an error, and changes nothing: see RejectConfig.
 func (a *Agent) Reload(ctx context.Context, c Config) (applied, needRestart []string, err error) {
 	if err := c.Validate().Err(); err != nil {
 		return nil, nil, err
@@ -270,8 +273,16 @@ func (a *Agent) Reload(ctx context.Context, c Config) (applied, needRestart []st
 		a.watch.SetGroups(slices.Clone(c.Groups))
 	}
 	a.outbox.SetMaxBytes(int64(c.OutboxMaxBytes))
+	a.status.SetConfig("")
 	a.loop.wakes.assignmentsChanged()
 	a.status.Changed.Notify()
 
 	return applied, needRestart, nil
+}
+
+// RejectConfig notes why the configuration on disk was not taken over: in the log,
+// and in the state of the node until another one is.
+func (a *Agent) RejectConfig(ctx context.Context, err error) {
+	a.log.ErrorContext(ctx, "configuration rejected, the current one stays in effect", "error", err)
+	a.status.SetConfig(bounds.Text("configuration rejected, the one before stays in effect: " + err.Error()))
 }

@@ -13,9 +13,10 @@ import (
 
 // bucketNotices are what was reported about the bucket of assignments.
 type bucketNotices struct {
-	// problem is why it was not trusted last, invalid are the keys that were reported.
-	problem string
-	invalid []string
+	// problem is why it was not trusted last, invalid and unreadable are the keys that
+	// were reported.
+	problem             string
+	invalid, unreadable []string
 }
 
 // note reports, once, that the bucket cannot be trusted, and which of its keys are
@@ -28,14 +29,9 @@ func (b *bucketNotices) note(ctx context.Context, s model.Sync, m *manifests) {
 	if s.Err != nil {
 		away = s.Err.Error()
 	}
-	m.status.SetMessage(bounds.Text(cmp.Or(problem, away, invalidKeys(s.Invalid), refusedAnswers(s.Refused))))
-	for _, key := range s.Invalid {
-		if !slices.Contains(b.invalid, key) {
-			m.log.ErrorContext(ctx, "assignment rejected", "key", key, "error", invalidKeys([]string{key}))
-			m.report.Node("", model.NodeRefused, invalidKeys([]string{key}))
-		}
-	}
-	b.invalid = s.Invalid
+	m.status.SetMessage(bounds.Text(cmp.Or(problem, away, deniedSubscription(s.Denied), unreadableKeys(s.Unreadable), invalidKeys(s.Invalid), refusedAnswers(s.Refused))))
+	b.invalid = reportKeys(ctx, m, b.invalid, s.Invalid, invalidKeys)
+	b.unreadable = reportKeys(ctx, m, b.unreadable, s.Unreadable, unreadableKeys)
 	if problem == b.problem {
 		return
 	}
@@ -46,6 +42,37 @@ func (b *bucketNotices) note(ctx context.Context, s model.Sync, m *manifests) {
 	}
 	m.log.ErrorContext(ctx, "bucket not trusted, assignments kept", "problem", problem)
 	m.report.Node("", model.NodeRefused, "the last good manifests stay in force: "+bounds.Text(problem))
+}
+
+// reportKeys reports those keys that were not reported before, and returns all.
+func reportKeys(ctx context.Context, m *manifests, before, now []string, describe func([]string) string) []string {
+	for _, key := range now {
+		if !slices.Contains(before, key) {
+			why := describe([]string{key})
+			m.log.ErrorContext(ctx, "assignment rejected", "key", key, "error", why)
+			m.report.Node("", model.NodeRefused, why)
+		}
+	}
+
+	return now
+}
+
+// unreadableKeys describes keys whose headers cannot be read, empty for none.
+func unreadableKeys(keys []string) string {
+	if len(keys) == 0 {
+		return ""
+	}
+
+	return bounds.Text("stored with headers that cannot be read, what was in force stays so: " + strings.Join(keys, ", ") + " (put it again without them, or remove it)")
+}
+
+// deniedSubscription describes what a denied subscription means, empty for none.
+func deniedSubscription(denied error) string {
+	if denied == nil {
+		return ""
+	}
+
+	return "a change may be noticed late, and a request not at all: " + denied.Error() + " (muster fleet permissions prints what the node needs)"
 }
 
 // invalidKeys describes keys that are none of an assignment, empty for none.

@@ -317,8 +317,12 @@ func (o *outside) setBundle(digest string, data []byte) {
 	o.bundles[digest] = data
 }
 
-func (o *outside) GetBundle(_ context.Context, digest string) (io.ReadCloser, error) {
-	<-time.After(o.bundleTakes)
+func (o *outside) GetBundle(ctx context.Context, digest string) (io.ReadCloser, error) {
+	select {
+	case <-time.After(o.bundleTakes):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	b, ok := o.bundles[digest]

@@ -27,6 +27,7 @@ type loop struct {
 
 // run works until ctx ends. hard outlives it, for what is in hand.
 func (l *loop) run(ctx, hard context.Context) {
+	defer l.manifests.set.Close(context.WithoutCancel(ctx))
 	defer l.manifests.health.Wait()
 	l.awaitFacts(ctx)
 	startBy := time.Now().Add(startWait)

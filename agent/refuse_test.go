@@ -62,6 +62,33 @@ func TestHeadersOfTheServerAreReportedAndTheLastGoodStays(t *testing.T) {
 	}
 }
 
+// A key whose headers cannot be read is rejected alone.
+func TestUnreadableHeadersAreReportedOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		bucket := n.injected()
+		n.start()
+		n.put("group.all.motd", "motd", "hello\n")
+		n.take()
+		bucket.change(func() { bucket.sync.Unreadable = []string{"group.all.motd"} })
+		n.settle()
+		n.tells("node refused")
+		if message := n.agent.State().Message; !strings.Contains(message, "headers that cannot be read") || !strings.Contains(message, "group.all.motd") {
+			t.Errorf("the message is %q", message)
+		}
+		if err := os.Remove(n.path("motd")); err != nil {
+			t.Fatal(err)
+		}
+		n.after(6 * time.Minute)
+		n.has("motd", "hello\n")
+		n.tells("transaction changed file#motd", "run changed group.all.motd schedule")
+		bucket.change(func() { bucket.sync.Unreadable = nil })
+		n.settle()
+		if message := n.agent.State().Message; message != "" {
+			t.Errorf("the message is %q", message)
+		}
+	})
+}
+
 func TestGarbageIsReportedOnceAndTheLastGoodStays(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.start()
@@ -777,6 +804,68 @@ func TestRetriesOfSlowBundlesWait(t *testing.T) {
 		n.after(time.Hour)
 		if log := n.log.String(); !strings.Contains(log, "will retry") || strings.Contains(log, "retry=-") {
 			t.Errorf("the log has %s", log)
+		}
+	})
+}
+
+// While a bundle is on its way, all else goes on: other changes, repairs, and what was
+// in force of its own key.
+func TestASlowBundleHoldsUpNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		data, digest := bundleOf(t, map[string]string{"manifest.yaml": n.manifest("app", "of the bundle")})
+		n.outside.setBundle(digest, data)
+		n.outside.bundleTakes = time.Hour
+		n.start()
+		n.put("group.all.app", "app", "before")
+		n.put("group.all.motd", "motd", "one")
+		n.take()
+		assigned := "protocol: io.muster.v1.assignment\nbundle: " + digest + "\n"
+		n.bucket.put("group.all.app", assigned)
+		n.after(time.Minute)
+		if late := n.agent.State().Manifests["group.all.app"].Late; !strings.Contains(late, "being downloaded: "+digest[:19]) {
+			t.Errorf("late is %q", late)
+		}
+		n.put("group.all.motd", "motd", "two")
+		n.has("motd", "two")
+		for _, name := range []string{"app", "motd"} {
+			if err := os.Remove(n.path(name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		n.after(6 * time.Minute)
+		n.has("app", "before")
+		n.has("motd", "two")
+		for _, r := range n.take() {
+			if r.Outcome == model.OutcomeFailed || r.Outcome == model.OutcomeRefused {
+				t.Errorf("reported %+v", r)
+			}
+		}
+		n.after(time.Hour)
+		n.has("app", "of the bundle")
+		if late := n.agent.State().Manifests["group.all.app"].Late; late != "" {
+			t.Errorf("late is %q", late)
+		}
+
+		// One that is not wanted any more, and one at the end of the agent, are given up.
+		_, other := bundleOf(t, map[string]string{"manifest.yaml": n.manifest("app", "never")})
+		n.bucket.put("group.all.app", strings.ReplaceAll(assigned, digest, other))
+		n.after(time.Minute)
+		n.bucket.put("group.all.app", assigned)
+		n.after(time.Minute)
+		n.put("group.all.motd", "motd", "three")
+		left, err := filepath.Glob(n.state + "/tmp/*")
+		if err != nil || len(left) > 0 {
+			t.Errorf("%v is left, %v", left, err)
+		}
+		n.bucket.put("group.all.app", strings.ReplaceAll(assigned, digest, other))
+		n.after(time.Minute)
+		began := time.Now()
+		n.stop()
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("the agent ended after %s", took)
+		}
+		if left, err = filepath.Glob(n.state + "/tmp/*"); err != nil || len(left) > 0 {
+			t.Errorf("%v is left, %v", left, err)
 		}
 	})
 }

@@ -15,15 +15,31 @@ import (
 // ErrNotPermitted is an operation that the permissions of these credentials deny.
 var ErrNotPermitted = errors.New("not permitted")
 
-// denials end the calls that wait for an answer to a denied request: the server
+// Denials end the calls that wait for an answer to a denied request: the server
 // reports a denial to the connection only, and never answers.
-type denials struct {
+type Denials struct {
 	mu      sync.Mutex
 	waiting map[*waiter]bool
-	// inbox is the denial of all answers. The server reports it once for a connection;
-	// it holds until the next one, counted by epoch.
-	inbox error
+	// subscription is the newest denial of one, inbox that of all answers.
+	subscription, inbox denial
+	// subscribed has a token when a subscription was denied.
+	subscribed chan struct{}
+}
+
+// denial is one that the server reports once for a connection; it holds until the next
+// connection, counted by epoch.
+type denial struct {
+	err   error
 	epoch uint64
+}
+
+// on returns the denial while it holds.
+func (d denial) on(nc *nats.Conn) error {
+	if d.epoch != nc.Stats().Reconnects {
+		return nil
+	}
+
+	return d.err
 }
 
 // waiter is a waiting call and the subjects that concern it.
@@ -34,8 +50,8 @@ type waiter struct {
 
 // listen receives the denials of a connection, and keeps those of expected
 // subjects from its handler.
-func (r *denials) listen(nc *nats.Conn, expected func(subject string) bool) {
-	r.waiting = map[*waiter]bool{}
+func (r *Denials) listen(nc *nats.Conn, expected func(subject string) bool) {
+	r.waiting, r.subscribed = map[*waiter]bool{}, make(chan struct{}, 1)
 	before := nc.ErrorHandler()
 	nc.SetErrorHandler(func(nc *nats.Conn, sub *nats.Subscription, err error) {
 		quiet := false
@@ -51,16 +67,24 @@ func (r *denials) listen(nc *nats.Conn, expected func(subject string) bool) {
 }
 
 // deny ends the calls that a denial concerns.
-func (r *denials) deny(nc *nats.Conn, violation error) {
+func (r *Denials) deny(nc *nats.Conn, violation error) {
 	verb, subject := denied(violation)
 	err := fmt.Errorf("%w to %s %s", ErrNotPermitted, verb, subject)
 	inbox, _, _ := strings.Cut(nc.NewInbox(), ".")
-	isInbox := verb == "subscribe to" && strings.HasPrefix(subject, inbox+".")
+	isSubscription, epoch := verb == "subscribe to", nc.Stats().Reconnects
+	isInbox := isSubscription && strings.HasPrefix(subject, inbox+".")
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if isInbox {
-		r.inbox, r.epoch = fmt.Errorf("%w, where answers arrive: are these the credentials of a node, or of an operator who needs --inbox-prefix _INBOX_NAME", err), nc.Stats().Reconnects
-		err = r.inbox
+		err = fmt.Errorf("%w, where answers arrive: are these the credentials of a node, or of an operator who needs --inbox-prefix _INBOX_NAME", err)
+		r.inbox = denial{err, epoch}
+	}
+	if isSubscription {
+		r.subscription = denial{err, epoch}
+		select {
+		case r.subscribed <- struct{}{}:
+		default:
+		}
 	}
 	for w := range r.waiting {
 		if isInbox || w.concerns(subject) {
@@ -89,8 +113,8 @@ func (s *Store) Permitted(ctx context.Context, concerns func(subject string) boo
 	w := &waiter{concerns, fail}
 	r := &s.denials
 	r.mu.Lock()
-	if r.inbox != nil && r.epoch == s.nc.Stats().Reconnects {
-		fail(r.inbox)
+	if err := r.inbox.on(s.nc); err != nil {
+		fail(err)
 	}
 	r.waiting[w] = true
 	r.mu.Unlock()
@@ -107,6 +131,22 @@ func (s *Store) Permitted(ctx context.Context, concerns func(subject string) boo
 		return err
 	}
 }
+
+// Denials returns those of the connection.
+func (s *Store) Denials() *Denials { return &s.denials }
+
+// Subscription returns the newest denial of a subscription, nil when there was none
+// since the connection was made. The server does not accept such a subscription later,
+// also when it is permitted: it takes another connection.
+func (r *Denials) Subscription(nc *nats.Conn) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	return r.subscription.on(nc)
+}
+
+// Subscribed has a token when a subscription was denied since it was last received from.
+func (r *Denials) Subscribed() <-chan struct{} { return r.subscribed }
 
 // To concerns requests to and subscriptions of some subjects.
 func To(subjects ...string) func(string) bool {

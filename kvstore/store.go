@@ -22,7 +22,7 @@ type Store struct {
 	names Names
 	apis  *apis
 
-	denials denials
+	denials Denials
 	binding binding
 	refused refused
 	sizes   Sizes

@@ -48,9 +48,15 @@ type Sync struct {
 	// Invalid are the keys of its families that are none of an assignment, in order,
 	// as far as they were seen: what is put there is for nobody.
 	Invalid []string
+	// Unreadable are the keys, in order, whose newest value has headers that cannot be
+	// read: it counts for nothing, and what is in force of the key stays so.
+	Unreadable []string
 	// Refused counts, since the agent started, answers of NATS that were not of what was
 	// asked for, and messages that claim to come from elsewhere.
 	Refused uint64
+	// Denied is a subscription that NATS denied the connection, nil for none: what is put
+	// may be noticed late, and requests may not arrive.
+	Denied error
 }
 
 // Complete reports whether the entries are all there are: a manifest that is not among

@@ -2,8 +2,10 @@ package assignments
 
 import (
 	"context"
+	"errors"
 	"slices"
 
+	"github.com/musterfleet/muster/agent/assignments/bundles"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -12,6 +14,9 @@ import (
 func (t *turn) handleInvalid(ctx context.Context, u *unit, e model.Entry, err error) reason {
 	if ctx.Err() != nil {
 		return reason{} // it was broken off because the agent stops
+	}
+	if errors.Is(err, bundles.ErrFetching) {
+		return reasonOf(err) // nothing is wrong, and Arrived ends the wait
 	}
 	if problems, invalid := model.FindProblems(err); invalid {
 		t.reject(u, e, problems)

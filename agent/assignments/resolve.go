@@ -126,7 +126,7 @@ func (t *turn) warn(ctx context.Context, v *Version, warnings model.Problems) {
 // reads may have changed since. waited is that another run held this one up. When
 // it does not resolve any more, what it resolved to last stays active.
 func (s *Set) Refresh(ctx context.Context, key string, in Input, waited bool) Result {
-	t := &turn{Set: s, in: in}
+	t := s.turn(in)
 	u := s.units[key]
 	if waited {
 		t.in.Changes++ // whoever held the lock may have changed anything

@@ -53,12 +53,14 @@ type Options struct {
 	Source  Source
 	Gate    Gate
 	Bundles bundles.Source
+	// Arrived is called, by any goroutine, when Sync can go on with a bundle.
+	Arrived func()
 	Loader  Loader
 	Log     *slog.Logger
 }
 
 // Set is what is assigned to a node. Its methods are for one goroutine. Make it
-// with Open.
+// with Open; Close ends what it began.
 type Set struct {
 	o       Options
 	store   *store
@@ -75,7 +77,7 @@ func Open(o Options) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Set{o: o, store: store, units: map[string]*unit{}, bundles: &bundles.Store{Host: o.Host, Source: o.Bundles, Dir: filepath.Join(o.Dir, "bundles")}}
+	s := &Set{o: o, store: store, units: map[string]*unit{}, bundles: &bundles.Store{Host: o.Host, Source: o.Bundles, Dir: filepath.Join(o.Dir, "bundles"), Arrived: o.Arrived, Log: o.Log}}
 	if s.bucket, err = store.bucket(); err != nil {
 		return nil, err
 	}
@@ -86,6 +88,9 @@ func Open(o Options) (*Set, error) {
 
 	return s, err
 }
+
+// Close ends the downloads of bundles.
+func (s *Set) Close(ctx context.Context) { s.bundles.Close(ctx) }
 
 func (s *Set) unit(key string) *unit {
 	u, ok := s.units[key]

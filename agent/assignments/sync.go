@@ -76,7 +76,7 @@ type Postponement struct {
 // Sync reads the values of the keys that changed, and activates the version of
 // each name that holds now.
 func (s *Set) Sync(ctx context.Context, in Input) Result {
-	t := &turn{Set: s, in: in}
+	t := s.turn(in)
 	for _, u := range s.units {
 		u.untrusted = reason{}
 		if !in.Now.Before(u.retry.at) {
@@ -102,6 +102,13 @@ type turn struct {
 	*Set
 	in     Input
 	result Result
+}
+
+// turn begins a turn, in which what may pass is tried again.
+func (s *Set) turn(in Input) *turn {
+	s.bundles.Forget()
+
+	return &turn{Set: s, in: in}
 }
 
 // assign takes over what the bucket holds, and what it does not hold any more.

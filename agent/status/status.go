@@ -2,11 +2,11 @@
 package status
 
 import (
-	"cmp"
 	"encoding/json"
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -29,9 +29,21 @@ type Node struct {
 	mu        sync.Mutex
 	manifests map[string]model.ManifestState
 	health    map[string]model.HealthCounts
-	message   string
-	// duplicate is that another agent runs as this node.
-	duplicate string
+	problems  problems
+}
+
+// problems are what is wrong with the node, each empty for nothing.
+type problems struct {
+	// duplicate is that another agent runs as this node, configuration why the one on
+	// disk is not in force.
+	duplicate, configuration, assignments string
+}
+
+// String returns all of them.
+func (p problems) String() string {
+	all := []string{p.duplicate, p.configuration, p.assignments}
+
+	return strings.Join(slices.DeleteFunc(all, func(text string) bool { return text == "" }), "; ")
 }
 
 // New returns the state of a node that has begun. waiting returns how many reports
@@ -57,7 +69,7 @@ func (n *Node) State() model.NodeState {
 	s.Groups, s.Labels, s.Outbox = append(s.Groups, c.Groups...), maps.Clone(c.Labels), n.waiting()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	s.Manifests, s.Health, s.Message = maps.Clone(n.manifests), sum(n.health), cmp.Or(n.duplicate, n.message)
+	s.Manifests, s.Health, s.Message = maps.Clone(n.manifests), sum(n.health), n.problems.String()
 
 	return bounds.State(s, n.maxDocument())
 }
@@ -129,11 +141,17 @@ func (n *Node) SetHealth(key string, counts model.HealthCounts) {
 }
 
 // SetMessage takes over what is wrong with the assignments, empty for nothing.
-func (n *Node) SetMessage(message string) {
+func (n *Node) SetMessage(message string) { n.set(&n.problems.assignments, message) }
+
+// SetConfig takes over why the configuration on disk was rejected, empty when it was
+// not.
+func (n *Node) SetConfig(problem string) { n.set(&n.problems.configuration, problem) }
+
+func (n *Node) set(field *string, text string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.message != message {
-		n.message = message
+	if *field != text {
+		*field = text
 		n.Changed.Notify()
 	}
 }
@@ -143,7 +161,7 @@ func (n *Node) SetMessage(message string) {
 func (n *Node) setDuplicate(message string) (before string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	before, n.duplicate = n.duplicate, message
+	before, n.problems.duplicate = n.problems.duplicate, message
 
 	return before
 }

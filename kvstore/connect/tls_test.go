@@ -2,6 +2,7 @@ package connect_test
 
 import (
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 
@@ -34,5 +35,27 @@ func TestDialByTLS(t *testing.T) {
 		if _, err := connect.Dial(t.Context(), connect.Options{Servers: []string{url}, TLSCA: authority.CA}); err == nil {
 			t.Errorf("%s: connected without TLS", url)
 		}
+	}
+}
+
+// Within a web socket the protocol cannot be followed, and is not.
+func TestDialByWebSocket(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	natstest.Start(t, natstest.WithConfig(fmt.Sprintf("websocket: {listen: %q, no_tls: true}", address)))
+	nc, err := connect.Dial(t.Context(), connect.Options{Servers: []string{"ws://" + address}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	if err := nc.Flush(); err != nil {
+		t.Error(err)
 	}
 }

@@ -186,12 +186,15 @@ func (c *commands) accept(ctx context.Context, m *nats.Msg) error {
 	return nil
 }
 
-// read returns the message of a command, nil when there is none.
+// read returns the message of a command, nil when there is none. Of one whose headers
+// cannot be read only that is known.
 func (c *commands) read(ctx context.Context, subject string) (*kvstore.Message, error) {
 	m, err := c.store.Last(ctx, c.store.Names().Commands(), subject)
 	switch {
 	case errors.Is(err, model.ErrNotFound), err == nil && m.Deleted() && !m.Forged:
 		return nil, nil
+	case errors.Is(err, answer.ErrUnreadable):
+		return &kvstore.Message{Subject: subject, Forged: true, Unreadable: true}, nil
 	case err != nil:
 		return nil, err
 	}
@@ -202,7 +205,7 @@ func (c *commands) read(ctx context.Context, subject string) (*kvstore.Message, 
 // do handles a command unless it was handled before.
 func (c *commands) do(ctx context.Context, q *queue, m kvstore.Message) error {
 	id, ok := kvstore.TokenID(strings.TrimPrefix(m.Subject, c.store.Names().Command(q.family, "")))
-	if q.handled[m.Subject] == m.Sequence {
+	if sequence, handled := q.handled[m.Subject]; handled && sequence == m.Sequence {
 		return nil
 	}
 	command := Command{ID: id, Family: q.family, Data: m.Data, Time: m.Time}
@@ -248,6 +251,7 @@ func (c *commands) drainQueue(ctx context.Context, q *queue) error {
 	case errors.Is(err, model.ErrNotFound):
 		clear(q.handled)
 		return nil
+	case errors.Is(err, answer.ErrUnreadable): // which one it is the list tells
 	case err != nil:
 		return err
 	case newest.Sequence == q.newest && newest.Time.Equal(q.stored):

@@ -11,6 +11,8 @@ import (
 	"github.com/nats-io/jsm.go/api"
 	"github.com/nats-io/nats.go"
 
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/answer"
 	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
@@ -46,6 +48,40 @@ func TestCommandsWaitForANode(t *testing.T) {
 	stop()
 	m := kvtest.Manager(t, srv)
 	kvtest.Eventually(t, "no consumer is left", func() (bool, string) { return kvtest.NoConsumers(t, m, "MUSTER_COMMANDS") })
+}
+
+// TestCommandsWithUnreadableHeaders: one is refused alone and once, when it arrives
+// and after an absence; those behind it are taken.
+func TestCommandsWithUnreadableHeaders(t *testing.T) {
+	t.Parallel()
+	srv, store := kvtest.New(t)
+	put := func(id string) {
+		t.Helper()
+		if err := store.PutCommand(t.Context(), "node.web01", id, []byte(id), time.Hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+	bad := func(id string) {
+		srv.Raw(t, "muster.command.node.web01."+kvstore.Token(id), "NATS/1.0\r\nfoo\r\n\r\n", id)
+	}
+	var got kvtest.Inbox
+	take := func(c requests.Command) {
+		if errors.Is(c.Refused, answer.ErrUnreadable) && c.Data == nil {
+			c.ID = "refused " + c.ID
+		}
+		got.Take(c)
+	}
+	put("early")
+	bad("bad")
+	quiet := nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})
+	kvtest.TakeCommands(t, kvtest.Bind(t, srv, quiet), requests.CommandOptions{Node: "web01", Retry: time.Millisecond, Audit: 10 * time.Millisecond}, take)
+	got.Has(t, "refused bad", "early")
+	put("live")
+	got.Has(t, "refused bad", "early", "live")
+	bad("worse")
+	got.Has(t, "refused bad", "early", "live", "refused worse")
+	put("last")
+	got.Has(t, "refused bad", "early", "live", "refused worse", "last")
 }
 
 // A command that could not be taken comes again, one that came live too; the

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/answer"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -62,6 +63,8 @@ func (l *loop) heads(ctx context.Context, due []*part, failed map[*part]error) (
 			switch {
 			case err == nil:
 				found[p] = m
+			case errors.Is(err, answer.ErrUnreadable):
+				found[p] = kvstore.Message{Unreadable: true}
 			case !errors.Is(err, model.ErrNotFound):
 				failed[p] = l.explained(err)
 			}
@@ -83,11 +86,12 @@ func (l *loop) explained(err error) error {
 
 // compare brings a family up to date: what the server lists and what is in force.
 // The newest message tells whether anything was put since the last time; that
-// something is gone, or was not listed then, the list alone tells.
+// something is gone, or was not listed then, the list alone tells, and which key it
+// is when its headers cannot be read.
 func (l *loop) compare(ctx context.Context, p *part, newest kvstore.Message, empty bool) error {
 	known := l.table.of(p.family)
 	_, state := l.table.all()
-	if newest.Sequence == 0 && len(known) == 0 && len(l.table.invalid(p.family)) == 0 && !state.Stream.IsZero() {
+	if newest.Sequence == 0 && !newest.Unreadable && len(known) == 0 && len(l.table.unusable(p.family)) == 0 && !state.Stream.IsZero() {
 		p.newest, p.gone = mark{}, nil
 		return nil
 	}
@@ -142,9 +146,10 @@ func (l *loop) due(p *part, known map[string]held, listed kvstore.Listing, chang
 	for key := range known {
 		keys[key] = 0
 	}
-	for key := range l.table.invalid(p.family) {
+	for key := range l.table.unusable(p.family) {
 		if !listed.Subjects[l.bucket.subject(key)] {
 			l.table.noteInvalid(key, false)
+			l.table.noteUnreadable(key, false)
 		}
 	}
 

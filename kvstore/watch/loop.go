@@ -35,6 +35,8 @@ type loop struct {
 	completed bool
 	// reported are the errors in Sync when the listener was last woken.
 	reported string
+	// resubscription is the next connection for what was denied.
+	resubscription resubscription
 }
 
 func newLoop(s *kvstore.Store, o Options, families []string, t *table) *loop {
@@ -65,6 +67,8 @@ func (l *loop) run(ctx context.Context, wake func([]string)) error {
 		case <-l.pending.came:
 		case <-connected:
 			l.parts.soon(l.spread)
+		case <-l.store.Denials().Subscribed():
+			l.planSubscribing(ctx)
 		case <-time.After(time.Until(l.next())):
 			err = l.step(ctx)
 		}
@@ -114,6 +118,9 @@ func (l *loop) next() time.Time {
 	if due, ok := l.pending.next(); ok && due.Before(at) {
 		at = due
 	}
+	if due := l.resubscription.at; !due.IsZero() && due.Before(at) {
+		at = due
+	}
 
 	return at
 }
@@ -128,6 +135,9 @@ func (l *loop) step(ctx context.Context) error {
 	l.readDue(ctx, now)
 	if due := l.parts.due(now); len(due) > 0 {
 		l.catchUp(ctx, due)
+	}
+	if l.resubscription.isDue(now) {
+		l.subscribeAgain(ctx)
 	}
 	if ctx.Err() == nil {
 		l.flush()
@@ -185,23 +195,13 @@ func (l *loop) catchUp(ctx context.Context, due []*part) {
 	}
 }
 
-// subscribeAgain reconnects, so that the server accepts all subscriptions: with its
-// earlier permissions the node was denied some, and a server that reloads its
-// configuration does not accept them later.
-func (l *loop) subscribeAgain(ctx context.Context) {
-	l.o.Log.InfoContext(ctx, "permissions extended, reconnecting")
-	if err := l.store.Conn().ForceReconnect(); err != nil {
-		l.o.Log.WarnContext(ctx, "cannot reconnect", "error", err)
-	}
-}
-
 // settle updates Sync by the state of the families.
 func (l *loop) settle() {
 	known, failed := l.parts.state()
-	refused, first := l.store.Refused(), false
+	refused, denied, first := l.store.Refused(), l.denied(), false
 	l.table.update(func(s *model.Sync) {
 		first = s.Refused == 0 && refused > 0
-		s.Known, s.Err, s.Refused = known, nil, refused
+		s.Known, s.Err, s.Refused, s.Denied = known, nil, refused, denied
 		switch {
 		case len(failed) > 0:
 			s.Err = allOf(failed)
@@ -231,11 +231,7 @@ func (l *loop) failed(ctx context.Context, p *part, err error) {
 		return
 	}
 	if errors.Is(err, kvstore.ErrNotPermitted) {
-		command := "muster fleet permissions " + l.o.Node
-		if len(l.o.Groups) > 0 {
-			command += " --groups " + strings.Join(l.o.Groups, ",")
-		}
-		err = fmt.Errorf("%s: %w (give the node what `%s` prints)", p.family, err, command)
+		err = fmt.Errorf("%s: %w (%s)", p.family, err, l.permissions())
 	}
 	level := slog.LevelDebug
 	if p.err == nil || errors.Is(err, kvstore.ErrNotPermitted) && p.err.Error() != err.Error() {
@@ -245,6 +241,16 @@ func (l *loop) failed(ctx context.Context, p *part, err error) {
 	l.o.Log.Log(ctx, level, "cannot read assignments, will retry", "node", l.o.Node, "family", p.family, "in", p.retry, "error", err)
 	p.at = time.Now().Add(time.Duration((0.5 + l.o.Rand()/2) * float64(p.retry)))
 	p.retry = min(2*p.retry, kvstore.MaxRetry*l.o.Retry)
+}
+
+// permissions is the remedy for what is not permitted.
+func (l *loop) permissions() string {
+	command := "muster fleet permissions " + l.o.Node
+	if len(l.o.Groups) > 0 {
+		command += " --groups " + strings.Join(l.o.Groups, ",")
+	}
+
+	return "give the node what `" + command + "` prints"
 }
 
 // flush wakes with the keys that changed, if any or if something else is worth it.

@@ -41,6 +41,12 @@ func markOf(m kvstore.Message) mark {
 	return mark{sequence: m.Sequence, time: m.Time.UnixNano()}
 }
 
+// isLost reports whether another message was stored later with a smaller sequence: in a
+// stream that was created again, or put back.
+func (k mark) isLost(m kvstore.Message) bool {
+	return m.Sequence < k.sequence && m.Time.UnixNano() > k.time
+}
+
 // parts are the families of a node, its own first.
 type parts []*part
 

@@ -3,9 +3,11 @@ package watch
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/answer"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -19,10 +21,15 @@ func (l *loop) readKey(ctx context.Context, key string, sequence uint64) error {
 
 	return kvstore.UntilCurrent(ctx, func(last bool) (done bool, err error) {
 		m, err := l.store.Last(ctx, l.bucket.stream(), l.bucket.subject(key))
-		found := err == nil
-		switch {
-		case !found && !errors.Is(err, model.ErrNotFound):
+		found, unreadable := err == nil, errors.Is(err, answer.ErrUnreadable)
+		if !found && !unreadable && !errors.Is(err, model.ErrNotFound) {
 			return false, err
+		}
+		l.table.noteUnreadable(key, unreadable)
+		switch {
+		case unreadable:
+			delete(l.missing, key)
+			return last || sequence == 0, nil // what was announced with a sequence can be read
 		case found && m.Sequence >= sequence && (!known || !older(m, before)):
 			l.put(key, m)
 			return true, nil
@@ -42,8 +49,12 @@ func (l *loop) readKey(ctx context.Context, key string, sequence uint64) error {
 	})
 }
 
-// put puts in force what the bucket has for a key.
+// put puts in force what the bucket has for a key. Where that shows another bucket than
+// before, what else it has, and what it lost, is looked at soon.
 func (l *loop) put(key string, m kvstore.Message) {
+	if slices.ContainsFunc(l.parts, func(p *part) bool { return p.newest.isLost(m) }) {
+		l.parts.soon(l.spread)
+	}
 	delete(l.missing, key)
 	l.table.put(key, m)
 }
@@ -100,10 +111,11 @@ func (l *loop) keep(key string, h held) {
 // readInvalid looks whether a key that is no manifest's is there.
 func (l *loop) readInvalid(ctx context.Context, key string) error {
 	m, err := l.store.Last(ctx, l.bucket.stream(), l.bucket.subject(key))
-	if err != nil && !errors.Is(err, model.ErrNotFound) {
+	unreadable := errors.Is(err, answer.ErrUnreadable)
+	if err != nil && !unreadable && !errors.Is(err, model.ErrNotFound) {
 		return err
 	}
-	l.table.noteInvalid(key, err == nil && !m.Deleted())
+	l.table.noteInvalid(key, unreadable || err == nil && !m.Deleted())
 
 	return nil
 }

@@ -136,12 +136,25 @@ func (t *table) noteInvalid(key string, there bool) {
 	})
 }
 
-// invalid returns the keys below a family that are known as no manifest's.
-func (t *table) invalid(family string) map[string]bool {
+// noteUnreadable notes that the newest value of a key has headers that cannot be
+// read, or that it has none such any more. What is in force of the key stays so.
+func (t *table) noteUnreadable(key string, is bool) {
+	t.update(func(s *model.Sync) {
+		if is {
+			s.Unreadable = with(s.Unreadable, key)
+		} else {
+			s.Unreadable = without(s.Unreadable, key)
+		}
+	})
+}
+
+// unusable returns the keys below a family that are known as no manifest's, or as
+// unreadable.
+func (t *table) unusable(family string) map[string]bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	keys := map[string]bool{}
-	for _, key := range t.sync.Invalid {
+	for _, key := range slices.Concat(t.sync.Invalid, t.sync.Unreadable) {
 		if strings.HasPrefix(key, family+".") {
 			keys[key] = true
 		}
@@ -180,5 +193,5 @@ func (t *table) takeChanged() (keys []string, problems string) {
 	keys, t.changed = t.changed, nil
 	slices.Sort(keys)
 
-	return slices.Compact(keys), fmt.Sprint(t.sync.Err, t.sync.Kept, t.sync.Invalid)
+	return slices.Compact(keys), fmt.Sprint(t.sync.Err, t.sync.Kept, t.sync.Invalid, t.sync.Unreadable, t.sync.Denied)
 }

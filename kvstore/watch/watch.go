@@ -145,16 +145,20 @@ func (w *Watch) Read(ctx context.Context, key string, revision uint64) (model.En
 		m, err = w.store.Value(ctx, kvstore.KVStream(bucket), kvstore.KVSubject(bucket, key))
 		return last || m.Sequence >= revision, err
 	})
-	refused := errors.Is(err, answer.ErrServerHeaders)
-	if err != nil && !refused {
-		return model.Entry{}, err
-	}
-	e := kvstore.NewEntry(key, m)
-	if refused {
+	switch {
+	case errors.Is(err, answer.ErrUnreadable):
+		known, _ := w.table.get(key) // what it is now called nobody can read
+		known.Entry.Refused = answer.ErrUnreadable.Error()
+		return known.Entry, nil
+	case errors.Is(err, answer.ErrServerHeaders):
+		e := kvstore.NewEntry(key, m)
 		e.Refused, e.Deleted = answer.ErrServerHeaders.Error(), false
+		return e, nil
+	case err != nil:
+		return model.Entry{}, err
+	default:
+		return kvstore.NewEntry(key, m), nil
 	}
-
-	return e, nil
 }
 
 // Removal reads the message that ended a key, with what it holds; not deleted where

@@ -282,6 +282,25 @@ func TestStreamMadeAnewKeepsTheLastGood(t *testing.T) {
 	again.Keeps(t, "node.web01.cron")
 }
 
+// TestStreamMadeAnewIsNoticedByAPut: not only by the next audit, which never comes here.
+func TestStreamMadeAnewIsNoticedByAPut(t *testing.T) {
+	t.Parallel()
+	srv, store := kvtest.New(t)
+	for _, key := range []string{"node.web01.motd", "group.all.sshd", "group.all.cron"} {
+		if _, err := store.Put(t.Context(), key, []byte("one")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := kvtest.Watch(t, kvtest.Bind(t, srv), watch.Options{Node: "web01", Audit: kvtest.Never, GroupJitter: time.Millisecond, Retry: time.Millisecond})
+	w.Synced(t)
+	kvtest.Recreate(t, kvtest.Manager(t, srv), "KV_MUSTER_MANIFESTS", func(*api.StreamConfig) {})
+	if _, err := store.Put(t.Context(), "node.web01.new", []byte("two")); err != nil {
+		t.Fatal(err)
+	}
+	w.Keeps(t, "group.all.cron", "group.all.sshd", "node.web01.motd")
+	w.Has(t, "group.all.cron=one", "group.all.sshd=one", "node.web01.motd=one", "node.web01.new=two")
+}
+
 func TestNodeThatStartsAfterTheStreamWasMadeAnew(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)

@@ -100,7 +100,7 @@ func rooms() []room {
 		{folder: "kvstore/connect"},
 		{folder: "kvstore/scan", may: []string{"kvstore", "kvstore/answer"}},
 		{folder: "agent", alone: true, may: []string{"model/...", "agent/...", "resources/...", "schemas"}, tests: []string{"kvstore/..."}},
-		{folder: "agent/assignments/bundles", may: []string{"model", "resources/host/..."}},
+		{folder: "agent/assignments/bundles", may: []string{"model", "agent/tasks", "resources/host/..."}},
 		{folder: "agent/tasks"},
 		{folder: "agent/bounds", may: []string{"model"}},
 		{folder: "agent/config", may: []string{"model/...", "agent/outbox", "resources/document/...", "resources/manifest"}},

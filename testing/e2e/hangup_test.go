@@ -42,10 +42,19 @@ func TestHangup(t *testing.T) {
 	p.signal(syscall.SIGHUP)
 	await(t, "a wrong configuration is refused", func() bool { return strings.Contains(p.text.String(), "did you mean `interval`?") })
 
+	nodes := func() string {
+		_, text := start(t, state, "--server", server.URL(), "fleet", "nodes").wait()
+		return text
+	}
+	await(t, "operators see it", func() bool {
+		return strings.Contains(nodes(), "configuration rejected, the one before stays in effect")
+	})
+
 	fleet("fleet", "push", "--group", "blue", manifest("blue"))
 	configure("groups: [blue]\n")
 	p.signal(syscall.SIGHUP)
 	await(t, "the group's manifest is applied", has("blue"))
+	await(t, "operators see that it is in effect", func() bool { return !strings.Contains(nodes(), "configuration rejected") })
 
 	js, err := jetstream.New(server.Connect(t))
 	if err != nil {

@@ -8,13 +8,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host"
-	"github.com/musterfleet/muster/resources/host/archive"
 	"github.com/musterfleet/muster/resources/host/files"
 )
 
@@ -28,21 +30,31 @@ type Source interface {
 }
 
 // Store keeps unpacked bundles by digest, one directory each, as long as an
-// assignment uses them.
+// assignment uses them. Its methods are for one goroutine; Close ends it.
 type Store struct {
 	Host   *host.Host
 	Source Source
 	Dir    string
+	// Arrived is called, by any goroutine, when Open has more to tell than ErrFetching.
+	Arrived func()
+	Log     *slog.Logger
+
+	fetches map[string]*fetch
+	all     sync.WaitGroup
 }
 
-// Open returns the directory of a bundle and its manifest, and fetches it when it
-// is missing or damaged; a damaged one that cannot be fetched is used as it is.
-// Invalid bytes are model.Problems; another error may pass.
+// Open returns the directory of a bundle and its manifest. One that is missing or
+// damaged is fetched; ErrFetching is one that takes longer than a moment, and nothing
+// waits for. A damaged one that cannot be fetched is used as it is. Invalid bytes are
+// model.Problems; another error may pass, and stays the same until Forget.
 func (b *Store) Open(ctx context.Context, key, digest string) (dir string, text []byte, err error) {
 	dir = filepath.Join(b.Dir, digest)
 	var unfetched error
 	if !IsIntact(dir) {
-		unfetched = b.fetch(ctx, key, digest, dir)
+		unfetched = b.obtain(ctx, key, digest, dir)
+	}
+	if errors.Is(unfetched, ErrFetching) {
+		return "", nil, unfetched
 	}
 	text, err = files.Read(filepath.Join(dir, model.BundleManifest), maxManifest)
 	switch {
@@ -55,39 +67,40 @@ func (b *Store) Open(ctx context.Context, key, digest string) (dir string, text 
 	}
 }
 
-// fetch unpacks a bundle beside its place and moves it there once its digest is
-// known to be right: what is under a digest is always complete.
-func (b *Store) fetch(ctx context.Context, key, digest, dir string) error {
-	temp, err := b.Host.TempDir("bundle")
-	if err != nil {
-		return err
+// obtain moves a bundle to its place once its digest is known to be right: what is
+// under a digest is always complete.
+func (b *Store) obtain(ctx context.Context, key, digest, dir string) error {
+	f := b.fetches[digest]
+	if f == nil {
+		isFirst := len(b.fetches) == 0
+		var err error
+		if f, err = b.begin(ctx, digest); err != nil {
+			return err
+		}
+		f.await(ctx, isFirst)
 	}
-	defer b.Host.RemoveAll(context.WithoutCancel(ctx), temp)
-	packed, err := os.Create(filepath.Join(temp, "packed"))
-	if err != nil {
-		return err
+	if !f.isDone() {
+		return fmt.Errorf("%w: %s", ErrFetching, short(digest))
 	}
-	defer packed.Close()
-	if err := b.download(ctx, digest, packed); err != nil {
-		return err
-	}
-	tree := filepath.Join(temp, "tree")
-	if err := os.Mkdir(tree, 0o700); err != nil {
-		return err
-	}
-	err = archive.Unpack(ctx, packed, tree, archive.Limits{})
+	defer b.Host.RemoveAll(context.WithoutCancel(ctx), f.temp)
+	f.known = true
 	switch {
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case err != nil:
-		return model.ProblemAt(model.Position{File: key}, "pack it again", "bundle %s: %v", digest, err)
+	case f.invalid != nil:
+		return model.ProblemAt(model.Position{File: key}, "pack it again", "bundle %s: %v", digest, f.invalid)
+	case f.err != nil:
+		return f.err
 	}
-	err = errors.Join(seal(tree), b.Host.MakeDirectory(b.Dir, files.OwnAttrs(0o700)), b.Host.RemoveAll(ctx, dir))
-	if err != nil {
+	delete(b.fetches, digest)
+	if err := errors.Join(b.Host.MakeDirectory(b.Dir, files.OwnAttrs(0o700)), b.Host.RemoveAll(ctx, dir)); err != nil {
 		return err
 	}
 
-	return os.Rename(tree, dir)
+	return os.Rename(f.tree(), dir)
+}
+
+// Forget forgets the bundles that could not be fetched, so that Open tries again.
+func (b *Store) Forget() {
+	maps.DeleteFunc(b.fetches, func(_ string, f *fetch) bool { return f.known })
 }
 
 // download writes a bundle to a file, which is at its beginning afterwards.
@@ -119,11 +132,14 @@ func fetchError(digest string, err error) error {
 		"bundle "+digest+": ", "", digest, "…", base64.URLEncoding.EncodeToString([]byte(digest)), "…",
 	).Replace(err.Error())
 
-	return errors.New("fetch bundle " + digest[:min(len(digest), shortDigest)] + ": " + why)
+	return errors.New("fetch bundle " + short(digest) + ": " + why)
 }
 
-// Keep removes the bundles that no assignment uses.
+func short(digest string) string { return digest[:min(len(digest), shortDigest)] }
+
+// Keep removes the bundles that no assignment uses, and fetches them no further.
 func (b *Store) Keep(ctx context.Context, used map[string]bool) error {
+	b.drop(ctx, used)
 	entries, err := os.ReadDir(b.Dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/musterfleet/muster/agent/assignments/bundles"
 	"github.com/musterfleet/muster/model"
@@ -29,7 +32,7 @@ func (failing) Read([]byte) (int, error) { return 0, errBroken }
 func TestNothingStaysOfABrokenDownload(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	store := bundles.Store{Host: host.New(host.Options{StateDir: dir}), Source: broken{}, Dir: filepath.Join(dir, "bundles")}
+	store := bundles.Store{Log: slog.New(slog.DiscardHandler), Host: host.New(host.Options{StateDir: dir}), Source: broken{}, Dir: filepath.Join(dir, "bundles")}
 	_, _, err := store.Open(t.Context(), "group.all.motd", model.DigestOf([]byte("x")))
 	if err == nil || !strings.Contains(err.Error(), errBroken.Error()) {
 		t.Errorf("open = %v", err)
@@ -38,4 +41,67 @@ func TestNothingStaysOfABrokenDownload(t *testing.T) {
 	if err != nil || len(left) > 0 {
 		t.Errorf("%v is left, %v", left, err)
 	}
+}
+
+// source has one bundle that never comes; each other one fails at once, one by a panic.
+type source struct {
+	slow, evil string
+	asked      map[string]int
+}
+
+func (s *source) GetBundle(ctx context.Context, digest string) (io.ReadCloser, error) {
+	switch digest {
+	case s.slow:
+		<-ctx.Done()
+		return nil, ctx.Err()
+	case s.evil:
+		panic("evil")
+	}
+	s.asked[digest]++
+
+	return nil, errBroken
+}
+
+// While one bundle does not come, the others are waited for no longer: each is asked
+// for once, however many assignments have it, until it is tried again.
+func TestOneOfManyBundlesThatDoesNotCome(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		slow, evil, bad := model.DigestOf([]byte("slow")), model.DigestOf([]byte("evil")), model.DigestOf([]byte("bad"))
+		from := &source{slow: slow, evil: evil, asked: map[string]int{}}
+		dir, arrived := t.TempDir(), 0
+		store := bundles.Store{
+			Log: slog.New(slog.DiscardHandler), Host: host.New(host.Options{StateDir: dir}), Source: from, Dir: filepath.Join(dir, "bundles"), Arrived: func() { arrived++ },
+		}
+		open := func(digest string) error {
+			_, _, err := store.Open(t.Context(), "group.all.motd", digest)
+			synctest.Wait()
+			return err
+		}
+		began := time.Now()
+		for _, digest := range []string{slow, evil, bad, slow} {
+			if err := open(digest); !errors.Is(err, bundles.ErrFetching) {
+				t.Errorf("open = %v", err)
+			}
+		}
+		if took := time.Since(began); took > 2*time.Second || arrived != 2 {
+			t.Errorf("waited for %s, %d arrived", took, arrived)
+		}
+		if err := open(evil); err == nil || !strings.Contains(err.Error(), "panic") {
+			t.Errorf("open = %v", err)
+		}
+		for range 3 {
+			if err := open(bad); err == nil || !strings.Contains(err.Error(), errBroken.Error()) {
+				t.Errorf("open = %v", err)
+			}
+		}
+		store.Forget()
+		if err := open(bad); !errors.Is(err, bundles.ErrFetching) || from.asked[bad] != 2 || arrived != 3 {
+			t.Errorf("open = %v, asked %d times, %d arrived", err, from.asked[bad], arrived)
+		}
+		store.Close(t.Context())
+		if left, err := filepath.Glob(filepath.Join(dir, "tmp", "*")); err != nil || len(left) > 0 {
+			t.Errorf("%v is left, %v", left, err)
+		}
+	})
 }

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/choria-io/fisk"
 	"github.com/nats-io/nats.go"
@@ -185,7 +186,7 @@ func (c *runCommand) reload(ctx context.Context, n *Node, level *slog.LevelVar) 
 		applied, _, err = n.agent.Reload(ctx, config)
 	}
 	if err != nil {
-		c.Log.ErrorContext(ctx, "configuration rejected, the current one stays in effect", "error", err)
+		n.agent.RejectConfig(ctx, err)
 		return
 	}
 	level.Set(print.Level(config.Log.Level))
@@ -218,7 +219,7 @@ func NewNode(ctx context.Context, types resource.Types, log *slog.Logger, config
 		Context: config.NATS.Context, Servers: config.NATS.Servers, Creds: config.NATS.Creds, NKey: config.NATS.NKey, User: config.NATS.User, PasswordFile: config.NATS.PasswordFile,
 		TLSCA: config.NATS.TLSCA, TLSCert: config.NATS.TLSCert, TLSKey: config.NATS.TLSKey,
 		Name: "muster agent " + config.Node, InboxPrefix: names.InboxPrefix(config.Node), APIPrefix: config.NATS.APIPrefix, RetryOnFailedConnect: true,
-		OnStatus: (&connectionLog{log: log, connected: connected, who: who, denied: map[string]bool{}}).status,
+		OnStatus: (&connectionLog{log: log, connected: connected, who: who, denied: map[string]time.Time{}}).status,
 	}
 	store, err := kvstore.Open(ctx, reach, config.Prefix)
 	if err != nil {
@@ -238,14 +239,19 @@ func NewNode(ctx context.Context, types resource.Types, log *slog.Logger, config
 	return n, nil
 }
 
+// denialRepeat is after how long the denial of an operation is logged again.
+const denialRepeat = time.Hour
+
 // connectionLog logs the changes of a connection, and signals that it is up.
 type connectionLog struct {
 	log       *slog.Logger
 	connected tasks.Signal
 	// who is shown where the server rejects the credentials.
 	who string
-	// denied are the operations denied since the connection was made, each logged once.
-	denied map[string]bool
+	// denied is when the denial of an operation was logged: each connection meets it again.
+	denied map[string]time.Time
+	// rejected is set while the credentials are, and that was logged.
+	rejected bool
 	// errors are those of the connection while it is up, which others may cause.
 	errors sparse.Log
 	// before is set once it was connected; lost, while it is not and that was logged.
@@ -255,13 +261,13 @@ type connectionLog struct {
 func (l *connectionLog) status(s connect.Status) {
 	switch {
 	case errors.Is(s.Err, nats.ErrPermissionViolation):
-		if !l.denied[s.Err.Error()] {
-			l.denied[s.Err.Error()] = true
+		if now := time.Now(); now.Sub(l.denied[s.Err.Error()]) > denialRepeat {
+			l.denied[s.Err.Error()] = now
 			l.log.Warn("NATS permission denied, see muster fleet permissions", "error", s.Err)
 		}
 	case errors.Is(s.Err, nats.ErrAuthorization):
-		if !l.denied[s.Err.Error()] {
-			l.denied[s.Err.Error()] = true
+		if !l.rejected {
+			l.rejected = true
 			l.log.Error("NATS rejected " + l.who + ", will retry")
 		}
 	case s.Err != nil && s.Connected:
@@ -271,8 +277,7 @@ func (l *connectionLog) status(s connect.Status) {
 		if l.before {
 			event = "reconnected to NATS"
 		}
-		l.before, l.lost = true, false
-		clear(l.denied)
+		l.before, l.lost, l.rejected = true, false, false
 		l.log.Info(event, "server", s.Server)
 		l.connected.Notify()
 	case !l.lost:

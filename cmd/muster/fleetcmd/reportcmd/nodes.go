@@ -190,8 +190,12 @@ func nodeRows(p print.Printer, n nodeStatus, now time.Time) [][]string {
 	}
 	var rows [][]string
 	for i, s := range n.Statuses {
-		if i == 0 && n.Message != "" && (n.Flooding != "" || s.Reason == "" || s.Status == fleet.StatusUnassigned) {
+		switch {
+		case i > 0 || n.Message == "":
+		case n.Flooding != "" || s.Reason == "" || s.Status == fleet.StatusUnassigned:
 			s.Reason = n.Message
+		default:
+			s.Reason = n.Message + "; " + s.Reason
 		}
 		word := string(s.Outcome)
 		switch {

@@ -76,3 +76,14 @@ func TestNodeThatFloodsIsNamed(t *testing.T) {
 		}
 	}
 }
+
+// What is wrong with a node hides nothing of its manifests, and the other way round.
+func TestNodeAndManifestWithAReason(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	state := model.NodeState{Node: "web01", Message: "configuration rejected", Manifests: map[string]model.ManifestState{"group.all.motd": {Revision: 6, Seen: 7, Late: "refused: x"}}}
+	n := withStatuses([]model.Node{{NodeState: state, Heard: now}}, []model.Entry{{Key: "group.all.motd", Revision: 7}})[0]
+	if got := nodeRows(print.Printer{}, n, now)[0][9]; !strings.HasPrefix(got, "configuration rejected; ") || !strings.HasSuffix(got, "x") {
+		t.Errorf("the reason is %q", got)
+	}
+}

@@ -1,0 +1,139 @@
+package bundles
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/musterfleet/muster/agent/tasks"
+	"github.com/musterfleet/muster/resources/host/archive"
+)
+
+// ErrFetching is a bundle that is on its way: Arrived is called when it is there, or
+// cannot be fetched.
+var ErrFetching = errors.New("the bundle is being downloaded")
+
+// patience is how long Open waits for a bundle that it fetches. Most are there by
+// then; a server may send the others slowly, and the node has other work.
+const patience = 2 * time.Second
+
+// fetch is one bundle that is fetched, by a goroutine of its own.
+type fetch struct {
+	cancel context.CancelFunc
+	// temp is where it is unpacked.
+	temp string
+	// left is closed when Open does not wait any more.
+	left chan struct{}
+
+	// done is closed when the fields below have what came of it: err may pass, invalid
+	// are bytes that are no bundle.
+	done         chan struct{}
+	err, invalid error
+	// known is set once Open returned it.
+	known bool
+}
+
+// begin begins to fetch a bundle.
+func (b *Store) begin(ctx context.Context, digest string) (*fetch, error) {
+	temp, err := b.Host.TempDir("bundle")
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	f := &fetch{cancel: cancel, temp: temp, left: make(chan struct{}), done: make(chan struct{})}
+	if b.fetches == nil {
+		b.fetches = map[string]*fetch{}
+	}
+	b.fetches[digest] = f
+	b.all.Go(func() {
+		f.err = tasks.Guard(b.Log, "fetching bundle "+digest, func() error { return b.fetch(ctx, digest, f) })
+		close(f.done)
+		select {
+		case <-f.left:
+			b.Arrived()
+		default:
+		}
+	})
+
+	return f, nil
+}
+
+// fetch downloads a bundle and unpacks it beside its place.
+func (b *Store) fetch(ctx context.Context, digest string, f *fetch) error {
+	packed, err := os.Create(filepath.Join(f.temp, "packed"))
+	if err != nil {
+		return err
+	}
+	defer packed.Close()
+	if err := b.download(ctx, digest, packed); err != nil {
+		return err
+	}
+	if err := os.Mkdir(f.tree(), 0o700); err != nil {
+		return err
+	}
+	err = archive.Unpack(ctx, packed, f.tree(), archive.Limits{})
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil:
+		f.invalid = err
+		return nil
+	}
+
+	return seal(f.tree())
+}
+
+// tree is where the files of the bundle are.
+func (f *fetch) tree() string { return filepath.Join(f.temp, "tree") }
+
+// await waits for the end, but no longer than patience, and only for the first: there
+// may be many that come slowly.
+func (f *fetch) await(ctx context.Context, isFirst bool) {
+	if !isFirst {
+		close(f.left)
+		return
+	}
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-f.done:
+	case <-timer.C:
+		close(f.left)
+	case <-ctx.Done():
+		close(f.left)
+	}
+}
+
+// isDone reports whether the fetch has ended.
+func (f *fetch) isDone() bool {
+	select {
+	case <-f.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// drop ends the fetches of bundles that are not used. What is left of one is removed
+// once it has ended.
+func (b *Store) drop(ctx context.Context, used map[string]bool) {
+	for digest, f := range b.fetches {
+		if used[digest] {
+			continue
+		}
+		f.cancel()
+		if f.isDone() {
+			_ = b.Host.RemoveAll(ctx, f.temp) // the next run removes it after the agent's end
+			delete(b.fetches, digest)
+		}
+	}
+}
+
+// Close ends all fetches and waits for that.
+func (b *Store) Close(ctx context.Context) {
+	b.drop(ctx, nil)
+	b.all.Wait()
+	b.drop(ctx, nil)
+}

@@ -1,0 +1,172 @@
+package connect
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+const info = `INFO {"server_id":"x","version":"2.11.0","max_payload":1048576,"headers":true} ` + "\r\n"
+
+func TestProtocol(t *testing.T) {
+	t.Parallel()
+	for sent, ok := range map[string]bool{
+		info: true,
+		info + "PING\r\nPONG\r\n+OK\r\n-ERR 'x y'\r\n":                                     true,
+		"MSG a.b 1 3\r\nabc\r\nMSG a 1 r 0\r\n\r\nPING\r\n":                                true,
+		"MSG a 1 6\r\nMSG \r\n\r\nPING\r\n":                                                true,
+		"HMSG a 1 12 14\r\nNATS/1.0\r\n\r\nxy\r\nHMSG a 1 r 12 12\r\nNATS/1.0\r\n\r\n\r\n": true,
+		fmt.Sprintf("MSG a 1 %d\r\n", maxMessage):                                          true,
+		fmt.Sprintf("MSG a 1 %d\r\n", maxMessage+1):                                        false,
+		"MSG foo 1 9000000000000000000\r\n":                                                false,
+		"MSG foo 1 18446744073709551620\r\nabcd\r\n":                                       false,
+		"HMSG foo 1 1 9000000000000000000\r\n":                                             false,
+		"msg a 1 3\r\nabc\r\n":                                                             false,
+		"MSG a 1 -3\r\n":                                                                   false,
+		"MSG a 1 3\r\nabcd\r\n":                                                            false,
+		"MSG a 1 3\r\nabc\n\nMSG a 1 9000000000000000000\r\n":                              false,
+		"MSG \na 1 9000000000000000000\r\n":                                                false,
+		"MSG a\r1 3\r\nabc\r\n":                                                            false,
+		"MSG a 1\t3\r\nabc\r\n":                                                            false,
+		"-ERR \nMSG a 1 40\r\n" + strings.Repeat("x", 40):                                  false,
+		"INFO  \nMSG a 1 40\r\n":                                                           false,
+		"PING\n":                                                                           false,
+		"PING x\r\n":                                                                       false,
+		"\r\n":                                                                             false,
+		"INFO " + strings.Repeat("x", maxLine):                                             false,
+		"GET / HTTP/1.1\r\n":                                                               false,
+	} {
+		for _, size := range []int{1, 2, 7, len(sent)} {
+			var p protocol
+			var err error
+			for from := 0; from < len(sent) && err == nil; from += size {
+				err = p.check([]byte(sent[from:min(from+size, len(sent))]))
+			}
+			if (err == nil) != ok || err != nil && !errors.Is(err, ErrProtocol) {
+				t.Errorf("%.60q in pieces of %d: %v", sent, size, err)
+			}
+		}
+	}
+}
+
+// pipe is a server in the test, of which each connection is an end of a pipe.
+type pipe chan net.Conn
+
+func (p pipe) Dial(string, string) (net.Conn, error) {
+	client, server := net.Pipe()
+	p <- server
+
+	return client, nil
+}
+
+// serve welcomes a client and sends it some bytes.
+func serve(server net.Conn, sent []byte) {
+	defer server.Close()
+	_ = server.SetDeadline(time.Now().Add(10 * time.Second))
+	_, _ = server.Write([]byte(info))
+	heard, b := "", make([]byte, 1024)
+	for !strings.HasSuffix(heard, "PING\r\n") {
+		n, err := server.Read(b)
+		if err != nil {
+			return
+		}
+		heard += string(b[:n])
+	}
+	go func() {
+		for b := make([]byte, 1024); ; {
+			if _, err := server.Read(b); err != nil {
+				return
+			}
+		}
+	}()
+	_, _ = server.Write([]byte("PONG\r\n"))
+	_, _ = server.Write(sent)
+}
+
+// received has a client read what a server sends, and returns why the connection ended.
+func received(t *testing.T, sent []byte) error {
+	t.Helper()
+	p := make(pipe, 1)
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		serve(<-p, sent)
+	}()
+	ended := make(chan error, 1)
+	nc, err := nats.Connect("nats://127.0.0.1:1", nats.SetCustomDialer(p), bounded, nats.NoReconnect(),
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),
+		nats.ClosedHandler(func(nc *nats.Conn) { ended <- nc.LastError() }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	<-served
+
+	return <-ended
+}
+
+// TestMessagesThatCannotBe: nats.go makes room for all that a server says that it
+// sends, and a size that no memory has ends the process.
+func TestMessagesThatCannotBe(t *testing.T) {
+	t.Parallel()
+	for _, line := range []string{"MSG foo 1 9000000000000000000\r\nx", "HMSG foo 1 12 9000000000000000000\r\nNATS/1.0"} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		served := make(chan struct{})
+		go func() {
+			defer close(served)
+			if conn, err := l.Accept(); err == nil {
+				serve(conn, []byte(line))
+			}
+		}()
+		lost := make(chan error, 10)
+		nc, err := Dial(t.Context(), Options{Servers: []string{l.Addr().String()}, OnStatus: func(s Status) {
+			if !s.Connected {
+				lost <- s.Err
+			}
+		}})
+		if err == nil { // else it came together with the welcome
+			err = <-lost
+			nc.Close()
+		}
+		if !errors.Is(err, ErrProtocol) {
+			t.Errorf("%q ended the connection with %v", line, err)
+		}
+		<-served
+		_ = l.Close()
+	}
+}
+
+// FuzzProtocol: what is let through neither depends on how it arrives, nor ends the
+// client.
+func FuzzProtocol(f *testing.F) {
+	for _, seed := range []string{
+		"PING\r\n", "MSG a 1 3\r\nabc\r\nPING\r\n", "HMSG a 1 r 12 14\r\nNATS/1.0\r\n\r\nxy\r\n", "-ERR 'Permissions Violation'\r\n", info, "MSG a 1 0\r\n\r\n", "MSG \na 1 9\r\n",
+		"MSG a 1 9000000000000000000\r\n", "HMSG a 1 0 0\r\n\r\n", "HMSG a 1 9 3\r\nabc\r\n", "MSG a 1 2\r\n\r\n\r\n+OK\r\n",
+	} {
+		f.Add([]byte(seed), 3)
+	}
+	f.Fuzz(func(t *testing.T, sent []byte, size int) {
+		var whole, pieces protocol
+		err := whole.check(sent)
+		var other error
+		for from := 0; from < len(sent) && other == nil; {
+			to := min(from+max(size, 1), len(sent))
+			other = pieces.check(sent[from:to])
+			from = to
+		}
+		if (err == nil) != (other == nil) || err == nil && (whole.payload != pieces.payload || whole.ending != pieces.ending || string(whole.line) != string(pieces.line)) {
+			t.Fatalf("at once %+v, %v, in pieces %+v, %v", whole, err, pieces, other)
+		}
+		if err == nil {
+			_ = received(t, sent)
+		}
+	})
+}

@@ -1,0 +1,63 @@
+package watch
+
+import (
+	"context"
+	"log/slog"
+	"time"
+)
+
+// resubscription is when the node connects again because the server denied a
+// subscription, by permissions that are wrong, perhaps for a moment: a server accepts
+// none of those later, also when its configuration is right again.
+type resubscription struct {
+	// at is when; zero is never.
+	at time.Time
+	// wait is how long the next one waits, last when the last one was.
+	wait time.Duration
+	last time.Time
+}
+
+func (r *resubscription) isDue(now time.Time) bool { return !r.at.IsZero() && !r.at.After(now) }
+
+// plan plans to connect again unless that is planned, later each time: what is denied
+// then again is denied at once. It reports whether it is the first time.
+func (r *resubscription) plan(now time.Time, o Options) (isFirst bool) {
+	if !r.at.IsZero() {
+		return false
+	}
+	if isFirst = now.Sub(r.last) > o.Audit; isFirst {
+		r.wait = o.Retry
+	}
+	r.at = now.Add(time.Duration((0.5 + o.Rand()/2) * float64(r.wait)))
+	r.wait = min(2*r.wait, o.Audit)
+
+	return isFirst
+}
+
+// planSubscribing plans to connect again. Only what is new is worth a warning.
+func (l *loop) planSubscribing(ctx context.Context) {
+	now, level := time.Now(), slog.LevelDebug
+	if l.resubscription.plan(now, l.o) {
+		level = slog.LevelWarn
+	}
+	l.o.Log.Log(ctx, level, "subscription denied, will reconnect", "node", l.o.Node,
+		"in", l.resubscription.at.Sub(now).Round(time.Millisecond), "error", l.denied(), "remedy", l.permissions())
+}
+
+// subscribeAgain reconnects, so that the server accepts all subscriptions, unless that
+// was done meanwhile.
+func (l *loop) subscribeAgain(ctx context.Context) {
+	l.resubscription.at = time.Time{}
+	denied := l.denied()
+	if denied == nil {
+		return
+	}
+	l.resubscription.last = time.Now()
+	l.o.Log.InfoContext(ctx, "reconnecting to subscribe again", "node", l.o.Node, "denied", denied)
+	if err := l.store.Conn().ForceReconnect(); err != nil {
+		l.o.Log.WarnContext(ctx, "cannot reconnect", "error", err)
+	}
+}
+
+// denied returns the newest denial of a subscription on this connection.
+func (l *loop) denied() error { return l.store.Denials().Subscription(l.store.Conn()) }

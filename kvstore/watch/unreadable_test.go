@@ -1,0 +1,76 @@
+package watch_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/kvstore/watch"
+	"github.com/musterfleet/muster/testing/kvtest"
+)
+
+// TestHeadersThatCannotBeReadConcernOneKey: an operator of a group can store them, and
+// holds up no other assignment of it, nor what was in force of that key.
+func TestHeadersThatCannotBeReadConcernOneKey(t *testing.T) {
+	t.Parallel()
+	const block = "NATS/1.0\r\nfoo\r\n\r\n"
+	for name, audit := range map[string]time.Duration{"announced": kvtest.Never, "by the audit": 10 * time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv, store := kvtest.New(t)
+			put := func(key, value string) {
+				t.Helper()
+				if _, err := store.Put(t.Context(), key, []byte(value)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			unreadable := func(w *kvtest.Watching, want ...string) {
+				t.Helper()
+				kvtest.Eventually(t, "keys that cannot be read", func() (bool, string) {
+					_, s := w.Entries()
+					return slices.Equal(s.Unreadable, want) && s.Err == nil && s.Complete(), fmt.Sprintf("%+v", s)
+				})
+			}
+			put("group.all.app", "one")
+			put("group.all.motd", "one")
+			o := watch.Options{Node: "web01", Audit: audit, GroupJitter: time.Millisecond}
+			w := kvtest.Watch(t, kvtest.Bind(t, srv, quiet()), o)
+			w.Has(t, "group.all.app=one", "group.all.motd=one")
+			srv.Raw(t, "$KV.MUSTER_MANIFESTS.group.all.app", block, "two")
+			srv.Raw(t, "$KV.MUSTER_MANIFESTS.group.all.none.such", block, "two")
+			unreadable(w, "group.all.app")
+			put("group.all.motd", "two")
+			w.Has(t, "group.all.app=one", "group.all.motd=two")
+			srv.Raw(t, "$KV.MUSTER_MANIFESTS.group.all.other", block, "two")
+			unreadable(w, "group.all.app", "group.all.other")
+			_, s := w.Entries()
+			if !slices.Equal(s.Invalid, []string{"group.all.none.such"}) {
+				t.Errorf("invalid are %v", s.Invalid)
+			}
+			e, err := w.Read(t.Context(), "group.all.app", 1)
+			if err != nil || e.Refused == "" || e.Revision == 0 {
+				t.Errorf("%+v, %v", e, err)
+			}
+
+			// A node that begins now, and one that knew the key before.
+			late := kvtest.Watch(t, kvtest.Bind(t, srv, quiet()), o)
+			unreadable(late, "group.all.app", "group.all.other")
+			late.Has(t, "group.all.motd=two")
+			memory := w.Memory()
+			w.Stop()
+			again := kvtest.WatchSince(t, kvtest.Bind(t, srv, quiet()), o, memory)
+			unreadable(again, "group.all.app", "group.all.other")
+			again.Has(t, "group.all.app=one", "group.all.motd=two")
+
+			put("group.all.app", "three")
+			if _, err := store.Delete(t.Context(), "group.all.other"); err != nil {
+				t.Fatal(err)
+			}
+			for _, w := range []*kvtest.Watching{late, again} {
+				w.Has(t, "group.all.app=three", "group.all.motd=two")
+				unreadable(w)
+			}
+		})
+	}
+}
