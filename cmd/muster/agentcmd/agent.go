@@ -16,7 +16,6 @@ import (
 	"syscall"
 
 	"github.com/choria-io/fisk"
-	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/agent"
 	"github.com/musterfleet/muster/agent/assignments"
@@ -33,7 +32,6 @@ import (
 	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/kvstore/watch"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/model/sparse"
 	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/host/facts"
@@ -236,62 +234,6 @@ func NewNode(ctx context.Context, types resource.Types, log *slog.Logger, config
 	n.service = &nodeService{agent: n.agent, requests: requests.New(store), connected: connected, groupsChanged: tasks.NewSignal(), log: log}
 
 	return n, nil
-}
-
-// connectionLog logs the changes of a connection, and signals that it is up.
-type connectionLog struct {
-	log       *slog.Logger
-	connected tasks.Signal
-	// who is shown where the server rejects the credentials.
-	who string
-	// denied are the operations denied since the connection was made, each logged once.
-	denied map[string]bool
-	// errors are those of the connection while it is up, which others may cause.
-	errors sparse.Log
-	// before is set once it was connected; lost, while it is not and that was logged.
-	before, lost bool
-}
-
-func (l *connectionLog) status(s connect.Status) {
-	switch {
-	case errors.Is(s.Err, nats.ErrPermissionViolation):
-		if !l.denied[s.Err.Error()] {
-			l.denied[s.Err.Error()] = true
-			l.log.Warn("NATS permission denied, see muster fleet permissions", "error", s.Err)
-		}
-	case errors.Is(s.Err, nats.ErrAuthorization):
-		if !l.denied[s.Err.Error()] {
-			l.denied[s.Err.Error()] = true
-			l.log.Error("NATS rejected " + l.who + ", will retry")
-		}
-	case s.Err != nil && s.Connected:
-		l.errors.Log(context.Background(), l.log, slog.LevelWarn, "NATS error", "error", cli.Plain(s.Err))
-	case s.Connected:
-		event := "connected to NATS"
-		if l.before {
-			event = "reconnected to NATS"
-		}
-		l.before, l.lost = true, false
-		clear(l.denied)
-		l.log.Info(event, "server", s.Server)
-		l.connected.Notify()
-	case !l.lost:
-		l.lost = true
-		l.logLoss(s.Err)
-	}
-}
-
-// logLoss logs that there is no connection any more, or none yet.
-func (l *connectionLog) logLoss(err error) {
-	var attributes []any
-	if err != nil {
-		attributes = []any{"error", cli.Plain(err)}
-	}
-	if !l.before {
-		l.log.Warn("cannot reach NATS, will retry", attributes...)
-		return
-	}
-	l.log.Warn("disconnected from NATS", append([]any{"meanwhile", "the assigned state is kept, reports are buffered"}, attributes...)...)
 }
 
 func options(types resource.Types, log *slog.Logger, config agent.Config, store *kvstore.Store) agent.Options {
