@@ -23,6 +23,15 @@ type user struct {
 	may     *permissions.Permissions
 }
 
+// permissions returns those of the user: of nobody, joined accounts permit nothing.
+func (u user) permissions() permissions.Permissions {
+	if u.may == nil {
+		return permissions.Permissions{Publish: []string{">"}, Subscribe: []string{">"}}
+	}
+
+	return *u.may
+}
+
 // accountsOf are the accounts as muster prints them.
 func accountsOf(t testing.TB) permissions.Accounts {
 	t.Helper()
@@ -63,11 +72,7 @@ func configuration(t testing.TB, users map[string]user) (text string, login func
 	t.Helper()
 	all := permissions.Users{}
 	for name, u := range users {
-		may := ""
-		if u.may != nil {
-			may = u.may.ServerConfig()
-		}
-		all[u.account] = append(all[u.account], fmt.Sprintf("{user: %q, password: %q, %s}", name, name, may))
+		all[u.account] = append(all[u.account], fmt.Sprintf("{user: %q, password: %q, %s}", name, name, u.permissions().ServerConfig()))
 	}
 	text = accountsOf(t).ServerConfig(all)
 
@@ -101,9 +106,7 @@ func claims(t testing.TB, users map[string]user) (text string, login func(string
 	for name, u := range users {
 		pair := kvtest.KeyPair(t, nkeys.CreateUser)
 		c := jwt.NewUserClaims(kvtest.Public(t, pair))
-		if u.may != nil {
-			c.Permissions = u.may.Claims()
-		}
+		c.Permissions = u.permissions().Claims()
 		logins[name] = nats.UserJWTAndSeed(kvtest.Signed(t, c, pairs[u.account]), string(kvtest.Must(t, pair.Seed)))
 	}
 
