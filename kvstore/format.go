@@ -27,6 +27,17 @@ const formatRetry = 10 * time.Second
 // not know. It is neither read nor written.
 var ErrFormat = errors.New("unknown format")
 
+// Unusable is why nothing of the fleet is read or written on a connection: an ErrFormat,
+// an ErrNotProvisioned, an ErrAPIPrefix, a server that is too old, or that no answer may
+// arrive.
+type Unusable struct{ Err error }
+
+// Error returns the reason.
+func (u Unusable) Error() string { return u.Err.Error() }
+
+// Unwrap returns the reason.
+func (u Unusable) Unwrap() error { return u.Err }
+
 // CheckFormat returns an error that wraps ErrFormat unless the format of a bucket
 // or stream is known. One without a number is of the first format.
 func CheckFormat(have, want api.StreamConfig) error {
@@ -89,7 +100,7 @@ func (s *Store) bindAll(ctx context.Context) error {
 	}
 	epoch := s.nc.Stats().Reconnects
 	if !s.sizes.stale.Swap(false) && b.epoch == epoch && (b.complete || time.Now().Before(b.until)) || !s.nc.IsConnected() {
-		return b.err
+		return b.refusal()
 	}
 	found, err := s.Infos(ctx, "")
 	if ctx.Err() != nil {
@@ -100,11 +111,23 @@ func (s *Store) bindAll(ctx context.Context) error {
 		s.sizes.note(found)
 		b.judge(s.names, found)
 	}
+	if reason := (Unusable{}); errors.As(err, &reason) {
+		b.err = reason.Err
+	}
 	if old := s.CheckServer(); old != nil {
 		b.err, b.complete = old, true
 	}
 
-	return b.err
+	return b.refusal()
+}
+
+// refusal returns why nothing is read or written, nil for no reason.
+func (b *binding) refusal() error {
+	if b.err == nil {
+		return nil
+	}
+
+	return Unusable{b.err}
 }
 
 // judge notes the formats of the streams that were found.

@@ -3,17 +3,12 @@ package kvstore
 import (
 	"context"
 	"errors"
-	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/nats-io/nats.go"
 )
-
-// ErrNotPermitted is an operation that the permissions of these credentials deny.
-var ErrNotPermitted = errors.New("not permitted")
 
 // denials end the calls that wait for an answer to a denied request: the server
 // reports a denial to the connection only, and never answers.
@@ -32,17 +27,17 @@ type waiter struct {
 	fail     context.CancelCauseFunc
 }
 
-// listen receives the denials of a connection, and keeps those of expected
-// subjects from its handler.
-func (r *denials) listen(nc *nats.Conn, expected func(subject string) bool) {
-	r.waiting = map[*waiter]bool{}
-	before := nc.ErrorHandler()
-	nc.SetErrorHandler(func(nc *nats.Conn, sub *nats.Subscription, err error) {
+// listen receives the denials of the connection, and keeps those that only show where
+// JetStream is asked from its handler.
+func (s *Store) listen() {
+	s.denials.waiting = map[*waiter]bool{}
+	before := s.nc.ErrorHandler()
+	s.nc.SetErrorHandler(func(nc *nats.Conn, sub *nats.Subscription, err error) {
 		quiet := false
 		if errors.Is(err, nats.ErrPermissionViolation) {
-			r.deny(nc, err)
-			_, subject := denied(err)
-			quiet = expected(subject)
+			denial := s.newDenial(err)
+			s.denials.deny(nc, denial)
+			quiet, err = s.apis.isProbe(denial.Subject), denial
 		}
 		if before != nil && !quiet {
 			before(nc, sub, err)
@@ -51,34 +46,18 @@ func (r *denials) listen(nc *nats.Conn, expected func(subject string) bool) {
 }
 
 // deny ends the calls that a denial concerns.
-func (r *denials) deny(nc *nats.Conn, violation error) {
-	verb, subject := denied(violation)
-	err := fmt.Errorf("%w to %s %s", ErrNotPermitted, verb, subject)
+func (r *denials) deny(nc *nats.Conn, denial *Denial) {
 	inbox, _, _ := strings.Cut(nc.NewInbox(), ".")
-	isInbox := verb == "subscribe to" && strings.HasPrefix(subject, inbox+".")
+	isInbox := denial.Verb == "subscribe to" && strings.HasPrefix(denial.Subject, inbox+".")
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if isInbox {
-		r.inbox, r.epoch = fmt.Errorf("%w, where answers arrive: are these the credentials of a node, or of an operator who needs --inbox-prefix _INBOX_NAME", err), nc.Stats().Reconnects
-		err = r.inbox
+		r.inbox, r.epoch = denial, nc.Stats().Reconnects
 	}
 	for w := range r.waiting {
-		if isInbox || w.concerns(subject) {
-			w.fail(err)
+		if isInbox || w.concerns(denial.Subject) {
+			w.fail(denial)
 		}
-	}
-}
-
-// denied returns what a violation is about: the client has its text only.
-func denied(violation error) (verb, subject string) {
-	m := regexp.MustCompile(`(?i)violation for (publish|subscription) to "([^"]+)"`).FindStringSubmatch(violation.Error())
-	switch {
-	case m == nil:
-		return "do it:", violation.Error()
-	case strings.EqualFold(m[1], "publish"):
-		return "publish to", m[2]
-	default:
-		return "subscribe to", m[2]
 	}
 }
 

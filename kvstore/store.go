@@ -65,7 +65,7 @@ func newStore(nc *nats.Conn, prefix string, api API) (*Store, error) {
 
 	s := &Store{nc: nc, js: js, names: names, apis: newAPIs(nc, api), binding: newBinding(names)}
 	s.sizes.nc = nc
-	s.denials.listen(nc, s.apis.isProbe)
+	s.listen()
 
 	return s, nil
 }

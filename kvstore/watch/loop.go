@@ -230,7 +230,7 @@ func (l *loop) failed(ctx context.Context, p *part, err error) {
 	if ctx.Err() != nil {
 		return
 	}
-	if errors.Is(err, kvstore.ErrNotPermitted) {
+	if errors.Is(err, kvstore.ErrNotPermitted) && !kvstore.IsExplained(err) {
 		command := "muster fleet permissions " + l.o.Node
 		if len(l.o.Groups) > 0 {
 			command += " --groups " + strings.Join(l.o.Groups, ",")

@@ -206,6 +206,8 @@ func NewNode(ctx context.Context, types resource.Types, log *slog.Logger, config
 	if err != nil {
 		return nil, err
 	}
+	causes := &loggedCause{}
+	log = slog.New(causeHandler{log.Handler(), causes})
 	n := &Node{log: log}
 	connected := tasks.NewSignal()
 	who := "the credentials"
@@ -216,7 +218,7 @@ func NewNode(ctx context.Context, types resource.Types, log *slog.Logger, config
 		Context: config.NATS.Context, Servers: config.NATS.Servers, Creds: config.NATS.Creds, NKey: config.NATS.NKey, User: config.NATS.User, PasswordFile: config.NATS.PasswordFile,
 		TLSCA: config.NATS.TLSCA, TLSCert: config.NATS.TLSCert, TLSKey: config.NATS.TLSKey,
 		Name: "muster agent " + config.Node, InboxPrefix: names.InboxPrefix(config.Node), APIPrefix: config.NATS.APIPrefix, RetryOnFailedConnect: true,
-		OnStatus: (&connectionLog{log: log, connected: connected, who: who, denied: map[string]bool{}}).status,
+		OnStatus: (&connectionLog{log: log, connected: connected, who: who, denied: map[string]bool{}, causes: causes}).status,
 	}
 	store, err := kvstore.Open(ctx, reach, config.Prefix)
 	if err != nil {

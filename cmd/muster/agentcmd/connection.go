@@ -9,6 +9,7 @@ import (
 
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/connect"
 	"github.com/musterfleet/muster/model/sparse"
 )
@@ -21,6 +22,7 @@ type connectionLog struct {
 	who string
 	// denied are the operations denied since the connection was made, each logged once.
 	denied map[string]bool
+	causes *loggedCause
 	// errors are those of the connection while it is up, which others may cause.
 	errors sparse.Log
 	// before is set once it was connected; lost, while it is not and that was logged.
@@ -32,7 +34,11 @@ func (l *connectionLog) status(s connect.Status) {
 	case errors.Is(s.Err, nats.ErrPermissionViolation):
 		if !l.denied[s.Err.Error()] {
 			l.denied[s.Err.Error()] = true
-			l.log.Warn("NATS permission denied, see muster fleet permissions", "error", s.Err)
+			event := "NATS permission denied, see muster fleet permissions"
+			if kvstore.IsExplained(s.Err) {
+				event = "NATS permission denied"
+			}
+			l.log.Warn(event, "error", s.Err)
 		}
 	case errors.Is(s.Err, nats.ErrAuthorization):
 		if !l.denied[s.Err.Error()] {
@@ -48,6 +54,7 @@ func (l *connectionLog) status(s connect.Status) {
 		}
 		l.before, l.lost = true, false
 		clear(l.denied)
+		l.causes.replace("")
 		l.log.Info(event, "server", s.Server)
 		l.connected.Notify()
 	case !l.lost:

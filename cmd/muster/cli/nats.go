@@ -94,6 +94,8 @@ func (e *Env) ConnectHint(err error) error {
 	case errors.Is(err, kvstore.ErrNotPermitted):
 		return fmt.Errorf("%w (only administrators, the users of the account with the streams, may do everything)", err)
 	case errors.Is(err, kvstore.ErrNoJetStream):
+	case kvstore.IsExplained(err):
+		return err
 		return fmt.Errorf("%w (add jetstream: enabled to the account of these credentials in nats-server's configuration, or its limits to the JWT of the account; or join the account with the fleet's as muster fleet accounts prints)", err)
 	case errors.Is(err, nats.ErrNoResponders):
 		return fmt.Errorf("%w (is JetStream enabled in nats-server, and for this account?)", err)
