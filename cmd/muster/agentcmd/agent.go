@@ -220,6 +220,9 @@ func NewNode(ctx context.Context, types resource.Types, log *slog.Logger, config
 		Name: "muster agent " + config.Node, InboxPrefix: names.InboxPrefix(config.Node), APIPrefix: config.NATS.APIPrefix, RetryOnFailedConnect: true,
 		OnStatus: (&connectionLog{log: log, connected: connected, who: who, denied: map[string]bool{}, causes: causes}).status,
 	}
+	for _, exposed := range reach.Exposed() {
+		log.WarnContext(ctx, "secret readable by others", "error", exposed)
+	}
 	store, err := kvstore.Open(ctx, reach, config.Prefix)
 	if err != nil {
 		return nil, err

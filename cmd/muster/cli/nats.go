@@ -38,6 +38,9 @@ func (e *Env) Store(ctx context.Context) (*kvstore.Store, error) {
 	if err := e.askPassword(&options); err != nil {
 		return nil, err
 	}
+	for _, exposed := range options.Exposed() {
+		e.Log.Warn("secret readable by others", "error", "--"+exposed.Error())
+	}
 	options.Name = "muster " + Version()
 	store, err := kvstore.Open(ctx, options, e.Flags.Prefix)
 	if file := (*connect.FileError)(nil); errors.As(err, &file) {
@@ -91,11 +94,11 @@ func (e *Env) NamesNATS() bool {
 func (e *Env) ConnectHint(err error) error {
 	var network *net.OpError
 	switch {
+	case kvstore.IsExplained(err):
+		return err
 	case errors.Is(err, kvstore.ErrNotPermitted):
 		return fmt.Errorf("%w (only administrators, the users of the account with the streams, may do everything)", err)
 	case errors.Is(err, kvstore.ErrNoJetStream):
-	case kvstore.IsExplained(err):
-		return err
 		return fmt.Errorf("%w (add jetstream: enabled to the account of these credentials in nats-server's configuration, or its limits to the JWT of the account; or join the account with the fleet's as muster fleet accounts prints)", err)
 	case errors.Is(err, nats.ErrNoResponders):
 		return fmt.Errorf("%w (is JetStream enabled in nats-server, and for this account?)", err)
