@@ -9,6 +9,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/musterfleet/muster/kvstore/denial"
 )
 
 // API is the prefix of the subjects by which JetStream is asked.
@@ -114,7 +116,7 @@ func (a *apis) mistaken(subject string) error {
 		return nil
 	}
 
-	return Unusable{fmt.Errorf("%w, %s: leave it out of the configuration (nats.api_prefix, --js-api-prefix, the context), %s and %s are found; any other must be joined with the fleet's account, and permitted", ErrAPIPrefix, a.chosen, OwnAPI, JoinedAPI)}
+	return denial.Unusable{Err: fmt.Errorf("%w, %s: leave it out of the configuration (nats.api_prefix, --js-api-prefix, the context), %s and %s are found; any other must be joined with the fleet's account, and permitted", ErrAPIPrefix, a.chosen, OwnAPI, JoinedAPI)}
 }
 
 // isProbe reports whether a request of a subject only shows whether JetStream is

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/nats-io/jsm.go/api"
+
+	"github.com/musterfleet/muster/kvstore/denial"
 )
 
 // FormatKey is the key of the format in the metadata of each bucket and stream,
@@ -26,17 +28,6 @@ const formatRetry = 10 * time.Second
 // ErrFormat is a bucket or stream in a format that this version of muster does
 // not know. It is neither read nor written.
 var ErrFormat = errors.New("unknown format")
-
-// Unusable is why nothing of the fleet is read or written on a connection: an ErrFormat,
-// an ErrNotProvisioned, an ErrAPIPrefix, a server that is too old, or that no answer may
-// arrive.
-type Unusable struct{ Err error }
-
-// Error returns the reason.
-func (u Unusable) Error() string { return u.Err.Error() }
-
-// Unwrap returns the reason.
-func (u Unusable) Unwrap() error { return u.Err }
 
 // CheckFormat returns an error that wraps ErrFormat unless the format of a bucket
 // or stream is known. One without a number is of the first format.
@@ -111,7 +102,7 @@ func (s *Store) bindAll(ctx context.Context) error {
 		s.sizes.note(found)
 		b.judge(s.names, found)
 	}
-	if reason := (Unusable{}); errors.As(err, &reason) {
+	if reason := (denial.Unusable{}); errors.As(err, &reason) {
 		b.err = reason.Err
 	}
 	if old := s.CheckServer(); old != nil {
@@ -127,7 +118,7 @@ func (b *binding) refusal() error {
 		return nil
 	}
 
-	return Unusable{b.err}
+	return denial.Unusable{Err: b.err}
 }
 
 // judge notes the formats of the streams that were found.

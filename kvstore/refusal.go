@@ -8,7 +8,12 @@ import (
 	"sync"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/musterfleet/muster/kvstore/denial"
 )
+
+// ErrNotPermitted is an operation that the permissions of these credentials deny.
+var ErrNotPermitted = denial.ErrNotPermitted
 
 // denials end the calls that wait for an answer to a denied request: the server
 // reports a denial to the connection only, and never answers.
@@ -27,17 +32,17 @@ type waiter struct {
 	fail     context.CancelCauseFunc
 }
 
-// listen receives the denials of the connection, and keeps those that only show where
-// JetStream is asked from its handler.
-func (s *Store) listen() {
-	s.denials.waiting = map[*waiter]bool{}
-	before := s.nc.ErrorHandler()
-	s.nc.SetErrorHandler(func(nc *nats.Conn, sub *nats.Subscription, err error) {
+// listen receives the denials of a connection, and keeps those of expected
+// subjects from its handler.
+func (r *denials) listen(nc *nats.Conn, c denial.Connection, expected func(subject string) bool) {
+	r.waiting = map[*waiter]bool{}
+	before := nc.ErrorHandler()
+	nc.SetErrorHandler(func(nc *nats.Conn, sub *nats.Subscription, err error) {
 		quiet := false
 		if errors.Is(err, nats.ErrPermissionViolation) {
-			denial := s.newDenial(err)
-			s.denials.deny(nc, denial)
-			quiet, err = s.apis.isProbe(denial.Subject), denial
+			d := c.Of(err)
+			r.deny(nc, d, c.IsOfAnswers(d))
+			quiet, err = expected(d.Subject), d
 		}
 		if before != nil && !quiet {
 			before(nc, sub, err)
@@ -45,18 +50,16 @@ func (s *Store) listen() {
 	})
 }
 
-// deny ends the calls that a denial concerns.
-func (r *denials) deny(nc *nats.Conn, denial *Denial) {
-	inbox, _, _ := strings.Cut(nc.NewInbox(), ".")
-	isInbox := denial.Verb == "subscribe to" && strings.HasPrefix(denial.Subject, inbox+".")
+// deny ends the calls that a denial concerns, or all where it is of their answers.
+func (r *denials) deny(nc *nats.Conn, d *denial.Denial, ofAnswers bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if isInbox {
-		r.inbox, r.epoch = denial, nc.Stats().Reconnects
+	if ofAnswers {
+		r.inbox, r.epoch = d, nc.Stats().Reconnects
 	}
 	for w := range r.waiting {
-		if isInbox || w.concerns(denial.Subject) {
-			w.fail(denial)
+		if ofAnswers || w.concerns(d.Subject) {
+			w.fail(d)
 		}
 	}
 }

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore/connect"
+	"github.com/musterfleet/muster/kvstore/denial"
 )
 
 // ErrNotProvisioned is a bucket or stream that is missing or not configured as
@@ -65,7 +67,10 @@ func newStore(nc *nats.Conn, prefix string, api API) (*Store, error) {
 
 	s := &Store{nc: nc, js: js, names: names, apis: newAPIs(nc, api), binding: newBinding(names)}
 	s.sizes.nc = nc
-	s.listen()
+	inbox, _, _ := strings.Cut(nc.NewInbox(), ".")
+	s.denials.listen(nc, denial.Connection{
+		Inbox: inbox, Manifests: KVSubject(names.Manifests(), ""), Commands: names.prefix + ".command.", Bundles: ObjectStream(names.Bundles()), Mistaken: s.apis.mistaken,
+	}, s.apis.isProbe)
 
 	return s, nil
 }

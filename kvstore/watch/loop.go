@@ -13,6 +13,7 @@ import (
 
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/answer"
+	"github.com/musterfleet/muster/kvstore/denial"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -230,7 +231,7 @@ func (l *loop) failed(ctx context.Context, p *part, err error) {
 	if ctx.Err() != nil {
 		return
 	}
-	if errors.Is(err, kvstore.ErrNotPermitted) && !kvstore.IsExplained(err) {
+	if errors.Is(err, kvstore.ErrNotPermitted) && !denial.IsExplained(err) {
 		command := "muster fleet permissions " + l.o.Node
 		if len(l.o.Groups) > 0 {
 			command += " --groups " + strings.Join(l.o.Groups, ",")

@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"sync"
 
-	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/denial"
 )
 
 // causeHandler passes records on. Why nothing can be read or written is logged by each
@@ -35,7 +35,7 @@ func (c *loggedCause) replace(text string) bool {
 
 // Handle lowers the level of a record whose cause was logged.
 func (h causeHandler) Handle(ctx context.Context, r slog.Record) error {
-	var cause kvstore.Unusable
+	var cause denial.Unusable
 	r.Attrs(func(a slog.Attr) bool {
 		err, ok := a.Value.Any().(error)
 		return !ok || !errors.As(err, &cause)

@@ -9,8 +9,8 @@ import (
 
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/cmd/muster/cli"
-	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/connect"
+	"github.com/musterfleet/muster/kvstore/denial"
 	"github.com/musterfleet/muster/model/sparse"
 )
 
@@ -35,7 +35,7 @@ func (l *connectionLog) status(s connect.Status) {
 		if !l.denied[s.Err.Error()] {
 			l.denied[s.Err.Error()] = true
 			event := "NATS permission denied, see muster fleet permissions"
-			if kvstore.IsExplained(s.Err) {
+			if denial.IsExplained(s.Err) {
 				event = "NATS permission denied"
 			}
 			l.log.Warn(event, "error", s.Err)

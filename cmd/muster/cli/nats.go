@@ -15,6 +15,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/connect"
+	"github.com/musterfleet/muster/kvstore/denial"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/kvstore/registrations"
 	"github.com/musterfleet/muster/model"
@@ -94,7 +95,7 @@ func (e *Env) NamesNATS() bool {
 func (e *Env) ConnectHint(err error) error {
 	var network *net.OpError
 	switch {
-	case kvstore.IsExplained(err):
+	case denial.IsExplained(err):
 		return err
 	case errors.Is(err, kvstore.ErrNotPermitted):
 		return fmt.Errorf("%w (only administrators, the users of the account with the streams, may do everything)", err)
