@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/segmentio/ksuid"
@@ -134,7 +135,12 @@ func (m *manifests) reportRejected(ctx context.Context, r assignments.Rejection)
 	for _, problem := range run.Errors {
 		m.log.ErrorContext(ctx, problem)
 	}
-	m.report.Node("", model.NodeRefused, r.Entry.Key+": "+bounds.Problems(r.Problems)+"; "+r.Remaining)
+	// Most problems begin with the key, as their place.
+	reason := bounds.Problems(r.Problems)
+	if !strings.HasPrefix(reason, r.Entry.Key+":") {
+		reason = r.Entry.Key + ": " + reason
+	}
+	m.report.Node("", model.NodeRefused, reason+"; "+r.Remaining)
 }
 
 func (m *manifests) reportPostponed(ctx context.Context, p assignments.Postponement) {

@@ -15,7 +15,7 @@ import (
 	"github.com/musterfleet/muster/model/signed"
 )
 
-// Assignments is where nodes read their assignments.
+// Assignments is where nodes read their assignments. Errors name the key.
 type Assignments interface {
 	// Get returns the current assignment; the error wraps model.ErrNotFound when there is none.
 	Get(ctx context.Context, key string) (model.Entry, error)
@@ -92,7 +92,7 @@ func (p *Pusher) Push(ctx context.Context, push Push) ([]Pushed, error) {
 	for _, target := range push.Targets {
 		one := Pushed{Key: target.Key(push.Name), Digest: digest, Bundle: bundle != nil}
 		if err := p.one(ctx, &one, value, store); err != nil {
-			failed = append(failed, fmt.Errorf("%s: %w", one.Key, err))
+			failed = append(failed, err)
 			continue
 		}
 		done = append(done, one)
@@ -114,13 +114,13 @@ func (p *Pusher) one(ctx context.Context, out *Pushed, value []byte, store func(
 	}
 	if out.Bundle {
 		if err := store(); err != nil {
-			return err
+			return fmt.Errorf("%s: %w", out.Key, err)
 		}
 	}
 	switch {
 	case p.Signer != nil:
 		if value, err = p.Signer.Assignment(ctx, out.Key, value, current.Value); err != nil {
-			return err
+			return fmt.Errorf("%s: %w", out.Key, err)
 		}
 	case p.OnUnsigned != nil && signed.IsEnvelope(current.Value):
 		p.OnUnsigned(out.Key)

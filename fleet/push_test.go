@@ -52,9 +52,9 @@ var errNotAllowed = errors.New("not allowed")
 func (m *memory) Put(_ context.Context, key string, value []byte) (uint64, error) {
 	switch {
 	case m.refused[key]:
-		return 0, errNotAllowed
+		return 0, fmt.Errorf("put manifest %s: %w", key, errNotAllowed)
 	case len(value) > m.limit:
-		return 0, fmt.Errorf("%d bytes: %w", len(value), model.ErrTooLarge)
+		return 0, fmt.Errorf("manifest %s has %d bytes: %w", key, len(value), model.ErrTooLarge)
 	}
 	m.last++
 	m.entries[key] = append(m.entries[key], model.Entry{Key: key, Revision: m.last, Digest: model.DigestOf(value), Value: value})

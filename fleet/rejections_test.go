@@ -22,12 +22,12 @@ func TestRejections(t *testing.T) {
 		node("in force", model.ManifestState{Revision: 3, Late: "refused: older"}),
 		{NodeState: model.NodeState{Node: "other"}},
 	}
-	want := []fleet.Rejection{{Node: "rejected", Reason: "refused: not signed"}, {Node: "in force", Reason: "refused: older"}}
+	want := []fleet.Rejection{{Node: "rejected", Reason: "not signed"}, {Node: "in force", Reason: "older"}}
 	if got := fleet.Rejections(model.Entry{Key: key, Revision: 3}, nodes); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)
 	}
 	unassigned := fleet.Unassigned(nodes[4], nil)
-	if len(unassigned) != 1 || unassigned[0].Reason != "runs, but is not assigned: refused: older" {
+	if len(unassigned) != 1 || unassigned[0].Reason != "runs, but is not assigned: rejected: older" {
 		t.Errorf("%+v", unassigned)
 	}
 }

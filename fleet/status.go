@@ -109,7 +109,7 @@ func Unassigned(n model.Node, assigned []model.Entry) []RolloutStatus {
 		}
 		reason := "runs, but is not assigned"
 		if m.Late != "" {
-			reason += ": " + m.Late
+			reason += ": " + late(m)
 		}
 		out = append(out, RolloutStatus{Node: n.Node, Key: key, Status: StatusUnassigned, Current: m.Revision, Outcome: m.Outcome, At: m.At, Reason: reason})
 	}
@@ -266,7 +266,7 @@ func (r Rollout) status(e model.Entry, n model.Node) RolloutStatus {
 	case runs && m.Outcome != "":
 		s.Status = StatusUpToDate
 	case r.reaches(e, m.Seen, "") && rejected(m):
-		s.Status, s.Reason = StatusRejected, cmp.Or(m.Late, "rejected")
+		s.Status, s.Reason = StatusRejected, cmp.Or(strings.TrimPrefix(m.Late, refusedPrefix), "rejected")
 	default:
 		s.Status, s.Reason = StatusPending, pending(e, m, runs)
 		if m.Revision == 0 && m.Seen == 0 && n.Message != "" {
@@ -277,10 +277,22 @@ func (r Rollout) status(e model.Entry, n model.Node) RolloutStatus {
 	return s
 }
 
-// rejected reports whether a node rejected the newest revision. Only its reason
-// has that: nodes publish no field of its own for it.
+// refusedPrefix begins the reason of a rejection: nodes publish no field of its own
+// for it.
+const refusedPrefix = string(model.OutcomeRefused) + ": "
+
+// rejected reports whether a node rejected the newest revision.
 func rejected(m model.ManifestState) bool {
-	return m.Outcome == model.OutcomeRefused || strings.HasPrefix(m.Late, string(model.OutcomeRefused))
+	return m.Outcome == model.OutcomeRefused || strings.HasPrefix(m.Late, refusedPrefix)
+}
+
+// late returns why the newest revision is not active, in the word of the statuses.
+func late(m model.ManifestState) string {
+	if reason, ok := strings.CutPrefix(m.Late, refusedPrefix); ok {
+		return string(StatusRejected) + ": " + reason
+	}
+
+	return m.Late
 }
 
 // Rejection is why a node rejected the newest revision of a key.
@@ -295,7 +307,7 @@ func Rejections(e model.Entry, nodes []model.Node) []Rejection {
 	var out []Rejection
 	for _, n := range nodes {
 		if m := stateOf(e, n); rejected(m) && max(m.Seen, m.Revision) == e.Revision {
-			out = append(out, Rejection{n.Node, cmp.Or(m.Late, "rejected")})
+			out = append(out, Rejection{n.Node, cmp.Or(strings.TrimPrefix(m.Late, refusedPrefix), "rejected")})
 		}
 	}
 
@@ -335,7 +347,7 @@ func failures(m model.ManifestState) string {
 func pending(e model.Entry, m model.ManifestState, runs bool) string {
 	switch {
 	case m.Late != "":
-		return m.Late
+		return late(m)
 	case runs:
 		return "accepted, first run not finished"
 	case m.Revision == 0:

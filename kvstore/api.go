@@ -9,6 +9,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/musterfleet/muster/kvstore/denial"
 )
 
 // API is the prefix of the subjects by which JetStream is asked.
@@ -60,6 +62,9 @@ type apis struct {
 	candidates []API
 	found      bool
 	clients    map[API]jetstream.JetStream // never changed
+	// chosen is the only one, if it was given; answered is that one has answered.
+	chosen   API
+	answered bool
 	// located is closed once it was found.
 	located chan struct{}
 }
@@ -68,11 +73,11 @@ type apis struct {
 // Whoever has an inbox prefix of its own, as nodes have, probably has no account of
 // its own.
 func newAPIs(nc *nats.Conn, chosen API) (*apis, error) {
-	a := &apis{candidates: []API{OwnAPI, JoinedAPI}, clients: map[API]jetstream.JetStream{}, located: make(chan struct{})}
+	a := &apis{candidates: []API{OwnAPI, JoinedAPI}, clients: map[API]jetstream.JetStream{}, chosen: chosen, located: make(chan struct{})}
 	switch {
 	case chosen != "":
-		a.use(chosen)
-		a.candidates = []API{chosen}
+		a.candidates, a.found = []API{chosen}, true
+		close(a.located)
 	case !strings.HasPrefix(nc.NewInbox(), nats.InboxPrefix):
 		slices.Reverse(a.candidates)
 	}
@@ -102,8 +107,23 @@ func (a *apis) use(api API) {
 	if !a.found {
 		close(a.located)
 	}
-	a.found = true
+	a.found, a.answered = true, true
 	a.candidates = append([]API{api}, slices.DeleteFunc(slices.Clone(a.candidates), func(other API) bool { return other == api })...)
+}
+
+// ErrAPIPrefix is a chosen prefix of the JetStream API at which nothing has answered.
+var ErrAPIPrefix = errors.New("wrong prefix of the JetStream API")
+
+// mistaken returns an ErrAPIPrefix for a subject below a chosen prefix that has never
+// answered, else nil.
+func (a *apis) mistaken(subject string) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.chosen == "" || a.answered || !strings.HasPrefix(subject, a.chosen.Subject("")) {
+		return nil
+	}
+
+	return denial.Unusable{Err: fmt.Errorf("%w, %s: leave it out of the configuration (nats.api_prefix, --js-api-prefix, the context), %s and %s are found; any other must be joined with the fleet's account, and permitted", ErrAPIPrefix, a.chosen, OwnAPI, JoinedAPI)}
 }
 
 // isProbe reports whether a request of a subject only shows whether JetStream is

@@ -102,6 +102,9 @@ func (s *Store) Request(ctx context.Context, subject string, data []byte) (*nats
 	defer cancel()
 	ctx, done := s.Permitted(ctx, To(subject))
 	reply, err := s.nc.RequestWithContext(ctx, subject, data)
+	if mistaken := s.apis.mistaken(subject); mistaken != nil && errors.Is(err, nats.ErrNoResponders) {
+		err = mistaken
+	}
 
 	return reply, done(err)
 }

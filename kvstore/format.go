@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/nats-io/jsm.go/api"
+
+	"github.com/musterfleet/muster/kvstore/denial"
 )
 
 // FormatKey is the key of the format in the metadata of each bucket and stream,
@@ -89,7 +91,7 @@ func (s *Store) bindAll(ctx context.Context) error {
 	}
 	epoch := s.nc.Stats().Reconnects
 	if !s.sizes.stale.Swap(false) && b.epoch == epoch && (b.complete || time.Now().Before(b.until)) || !s.nc.IsConnected() {
-		return b.err
+		return b.refusal()
 	}
 	found, err := s.Infos(ctx, "")
 	if ctx.Err() != nil {
@@ -100,11 +102,23 @@ func (s *Store) bindAll(ctx context.Context) error {
 		s.sizes.note(found)
 		b.judge(s.names, found)
 	}
+	if reason := (denial.Unusable{}); errors.As(err, &reason) {
+		b.err = reason.Err
+	}
 	if old := s.CheckServer(); old != nil {
 		b.err, b.complete = old, true
 	}
 
-	return b.err
+	return b.refusal()
+}
+
+// refusal returns why nothing is read or written, nil for no reason.
+func (b *binding) refusal() error {
+	if b.err == nil {
+		return nil
+	}
+
+	return denial.Unusable{Err: b.err}
 }
 
 // judge notes the formats of the streams that were found.

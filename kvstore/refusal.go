@@ -3,17 +3,17 @@ package kvstore
 import (
 	"context"
 	"errors"
-	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/musterfleet/muster/kvstore/denial"
 )
 
 // ErrNotPermitted is an operation that the permissions of these credentials deny.
-var ErrNotPermitted = errors.New("not permitted")
+var ErrNotPermitted = denial.ErrNotPermitted
 
 // Denials end the calls that wait for an answer to a denied request: the server
 // reports a denial to the connection only, and never answers.
@@ -21,25 +21,25 @@ type Denials struct {
 	mu      sync.Mutex
 	waiting map[*waiter]bool
 	// subscription is the newest denial of one, inbox that of all answers.
-	subscription, inbox denial
+	subscription, inbox lasting
 	// subscribed has a token when a subscription was denied.
 	subscribed chan struct{}
 }
 
-// denial is one that the server reports once for a connection; it holds until the next
-// connection, counted by epoch.
-type denial struct {
+// lasting is a denial that the server reports once for a connection; it holds until
+// the next connection, counted by epoch.
+type lasting struct {
 	err   error
 	epoch uint64
 }
 
 // on returns the denial while it holds.
-func (d denial) on(nc *nats.Conn) error {
-	if d.epoch != nc.Stats().Reconnects {
+func (l lasting) on(nc *nats.Conn) error {
+	if l.epoch != nc.Stats().Reconnects {
 		return nil
 	}
 
-	return d.err
+	return l.err
 }
 
 // waiter is a waiting call and the subjects that concern it.
@@ -50,15 +50,15 @@ type waiter struct {
 
 // listen receives the denials of a connection, and keeps those of expected
 // subjects from its handler.
-func (r *Denials) listen(nc *nats.Conn, expected func(subject string) bool) {
+func (r *Denials) listen(nc *nats.Conn, c denial.Connection, expected func(subject string) bool) {
 	r.waiting, r.subscribed = map[*waiter]bool{}, make(chan struct{}, 1)
 	before := nc.ErrorHandler()
 	nc.SetErrorHandler(func(nc *nats.Conn, sub *nats.Subscription, err error) {
 		quiet := false
 		if errors.Is(err, nats.ErrPermissionViolation) {
-			r.deny(nc, err)
-			_, subject := denied(err)
-			quiet = expected(subject)
+			d := c.Of(err)
+			r.deny(nc, d, c.IsOfAnswers(d))
+			quiet, err = expected(d.Subject), d
 		}
 		if before != nil && !quiet {
 			before(nc, sub, err)
@@ -66,43 +66,25 @@ func (r *Denials) listen(nc *nats.Conn, expected func(subject string) bool) {
 	})
 }
 
-// deny ends the calls that a denial concerns.
-func (r *Denials) deny(nc *nats.Conn, violation error) {
-	verb, subject := denied(violation)
-	err := fmt.Errorf("%w to %s %s", ErrNotPermitted, verb, subject)
-	inbox, _, _ := strings.Cut(nc.NewInbox(), ".")
-	isSubscription, epoch := verb == "subscribe to", nc.Stats().Reconnects
-	isInbox := isSubscription && strings.HasPrefix(subject, inbox+".")
+// deny ends the calls that a denial concerns, or all where it is of their answers.
+func (r *Denials) deny(nc *nats.Conn, d *denial.Denial, ofAnswers bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if isInbox {
-		err = fmt.Errorf("%w, where answers arrive: are these the credentials of a node, or of an operator who needs --inbox-prefix _INBOX_NAME", err)
-		r.inbox = denial{err, epoch}
+	now := lasting{d, nc.Stats().Reconnects}
+	if ofAnswers {
+		r.inbox = now
 	}
-	if isSubscription {
-		r.subscription = denial{err, epoch}
+	if d.IsOfSubscription() {
+		r.subscription = now
 		select {
 		case r.subscribed <- struct{}{}:
 		default:
 		}
 	}
 	for w := range r.waiting {
-		if isInbox || w.concerns(subject) {
-			w.fail(err)
+		if ofAnswers || w.concerns(d.Subject) {
+			w.fail(d)
 		}
-	}
-}
-
-// denied returns what a violation is about: the client has its text only.
-func denied(violation error) (verb, subject string) {
-	m := regexp.MustCompile(`(?i)violation for (publish|subscription) to "([^"]+)"`).FindStringSubmatch(violation.Error())
-	switch {
-	case m == nil:
-		return "do it:", violation.Error()
-	case strings.EqualFold(m[1], "publish"):
-		return "publish to", m[2]
-	default:
-		return "subscribe to", m[2]
 	}
 }
 

@@ -3,10 +3,12 @@ package kvstore
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore/connect"
+	"github.com/musterfleet/muster/kvstore/denial"
 )
 
 // ErrNotProvisioned is a bucket or stream that is missing or not configured as
@@ -60,7 +62,10 @@ func New(nc *nats.Conn, prefix string, api API) (*Store, error) {
 	}
 	s := &Store{nc: nc, names: names, apis: apis, binding: newBinding(names)}
 	s.sizes.nc = nc
-	s.denials.listen(nc, s.apis.isProbe)
+	inbox, _, _ := strings.Cut(nc.NewInbox(), ".")
+	s.denials.listen(nc, denial.Connection{
+		Inbox: inbox, Manifests: KVSubject(names.Manifests(), ""), Commands: names.prefix + ".command.", Bundles: ObjectStream(names.Bundles()), Mistaken: s.apis.mistaken,
+	}, s.apis.isProbe)
 
 	return s, nil
 }

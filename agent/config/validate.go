@@ -85,7 +85,7 @@ func (c *Config) checkTrust(out *model.Problems) {
 	}
 	for _, family := range model.Families(c.Node, c.Groups) {
 		if can := policy.Signers(family); can > 0 && can < c.Trust.Threshold {
-			out.Property("trust.threshold", "add keys, or lower it", "only %d of `trust.keys` may sign for %s, and %d must", can, family, c.Trust.Threshold)
+			out.Property("trust.threshold", "add keys for it, or lower `trust.threshold`", "only %d of `trust.keys` may sign for %s, and %d must", can, family, c.Trust.Threshold)
 		}
 	}
 }

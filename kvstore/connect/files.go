@@ -57,6 +57,20 @@ func (o Options) checkFiles() error {
 	return o.checkCertificate()
 }
 
+// Exposed returns a FileError of each file with a secret that every user of the machine
+// may read.
+func (o Options) Exposed() []*FileError {
+	var all []*FileError
+	for _, f := range [][2]string{{"creds", o.Creds}, {"nkey", o.NKey}, {"password-file", o.PasswordFile}, {"tlskey", o.TLSKey}} {
+		info, err := os.Stat(f[1])
+		if err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o007 != 0 {
+			all = append(all, &FileError{f[0], f[1], fmt.Errorf("has mode %04o, so every user of this machine may read it: chmod 600 %s", info.Mode().Perm(), f[1])})
+		}
+	}
+
+	return all
+}
+
 // isPipe reports whether a file can be read only once, as that of a shell's <(...):
 // the connection reads it.
 func isPipe(path string) bool {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -29,15 +30,23 @@ func (s Store) PutBundle(ctx context.Context, r io.ReadSeeker) (string, error) {
 	if !errors.Is(err, model.ErrNotFound) {
 		return "", fmt.Errorf("bundle %s: %w", digest, err)
 	}
-	bundles, err := s.store.JetStream().ObjectStore(ctx, s.store.Names().Bundles())
-	if err != nil {
-		return "", fmt.Errorf("bundles: %w", err)
-	}
-	if _, err := bundles.Put(ctx, jetstream.ObjectMeta{Name: digest}, r); err != nil {
+	if err := s.putBundle(ctx, digest, r); err != nil {
 		return "", fmt.Errorf("put bundle %s: %w", digest, err)
 	}
 
 	return digest, nil
+}
+
+func (s Store) putBundle(ctx context.Context, digest string, r io.Reader) error {
+	name := s.store.Names().Bundles()
+	api, _ := s.store.API()
+	ctx, done := s.store.Permitted(ctx, api.About(kvstore.ObjectStream(name)))
+	bundles, err := s.store.JetStream().ObjectStore(ctx, name)
+	if err == nil {
+		_, err = bundles.Put(ctx, jetstream.ObjectMeta{Name: digest}, r)
+	}
+
+	return done(err)
 }
 
 // GetBundle opens a bundle by its digest, like Object. The error wraps

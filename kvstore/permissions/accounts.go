@@ -26,8 +26,11 @@ type Accounts struct {
 type Account struct {
 	Name      string
 	JetStream bool
-	Exports   []Export
-	Imports   []Import
+	// DenyByDefault is that a user whose permissions are forgotten may do nothing, and
+	// not everything.
+	DenyByDefault bool
+	Exports       []Export
+	Imports       []Import
 	// Mappings are the subjects that only the fleet may send a message on; what the
 	// account itself publishes there, an answer included, vanishes.
 	Mappings []Mapping
@@ -94,7 +97,7 @@ func accountName(n kvstore.Names, name string) string {
 // joined returns an account that may publish on some subjects of the fleet and
 // hears others.
 func joined(name string, services []Import, heard []string) Account {
-	a := Account{Name: name, Imports: services}
+	a := Account{Name: name, DenyByDefault: true, Imports: services}
 	for _, subject := range heard {
 		a.Imports = append(a.Imports, Import{Subject: subject})
 		a.Mappings = append(a.Mappings, Mapping{From: subject, To: "void." + strings.ToLower(strings.TrimPrefix(subject, "$"))})

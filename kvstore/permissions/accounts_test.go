@@ -1,15 +1,19 @@
 package permissions_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
+	"github.com/nats-io/jwt/v2"
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/permissions"
 	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
+	"github.com/musterfleet/muster/testing/natstest"
 )
 
 // A node of each layout works and finds the API; what the fleet sends arrives once.
@@ -61,5 +65,40 @@ func TestAccountsAreJoined(t *testing.T) {
 				t.Errorf("plain answer %v, %v", m, err)
 			}
 		})
+	}
+}
+
+// A user whose permissions are forgotten, as where the include is missing, does
+// nothing, and not everything that the account may.
+func TestUserWithoutPermissionsMayDoNothing(t *testing.T) {
+	t.Parallel()
+	a, err := permissions.AccountsOf("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := a.ServerConfig(permissions.Users{
+		a.Fleet.Name: {"{user: admin, password: admin}"}, a.Nodes.Name: {"{user: node, password: node}"}, a.Operators.Name: {"{user: operator, password: operator}"},
+	})
+	byConfig := natstest.Start(t, natstest.WithConfig(config))
+	issuer := kvtest.NewIssuer(t)
+	byJWT := natstest.Start(t, natstest.WithConfig(issuer.Config))
+	for user, account := range map[string]permissions.Account{"node": a.Nodes, "operator": a.Operators} {
+		creds := issuer.Credentials(t, account.Name, user, jwt.Permissions{})
+		for name, connect := range map[string]func() *nats.Conn{
+			"configuration": func() *nats.Conn { return byConfig.Connect(t, nats.UserInfo(user, user)) },
+			"jwt":           func() *nats.Conn { return byJWT.Connect(t, nats.UserCredentials(creds)) },
+		} {
+			subscribing, publishing := connect(), connect()
+			_, err := subscribing.SubscribeSync("muster.changed.>")
+			// A denial comes before the answer to a flush.
+			if err := errors.Join(err, publishing.Publish("fleet.API.STREAM.LIST", nil), subscribing.Flush(), publishing.Flush()); err != nil {
+				t.Fatal(err)
+			}
+			for what, nc := range map[string]*nats.Conn{"subscribe": subscribing, "publish": publishing} {
+				if err := nc.LastError(); !errors.Is(err, nats.ErrPermissionViolation) {
+					t.Errorf("%s, %s: may %s: %v", user, name, what, err)
+				}
+			}
+		}
 	}
 }

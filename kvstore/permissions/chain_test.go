@@ -34,11 +34,12 @@ func TestAnswersDoNotLeaveTheAccount(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// The attackers have no permissions that would hold them.
+			// No permissions hold the attackers.
+			everything := permissions.Permissions{Publish: []string{">"}, Subscribe: []string{">"}}.ServerConfig()
 			c := newCourier(t, start(t, a.ServerConfig(permissions.Users{
 				a.Fleet.Name:     {"{user: admin, password: admin}"},
-				a.Nodes.Name:     {"{user: node, password: node}"},
-				a.Operators.Name: {"{user: operator, password: operator}"},
+				a.Nodes.Name:     {"{user: node, password: node, " + everything + "}"},
+				a.Operators.Name: {"{user: operator, password: operator, " + everything + "}"},
 			})))
 			c.deliver(t, "node", "fleet.API", c.targets(a.Nodes, local), nil)
 			c.deliver(t, "operator", "fleet.API", c.targets(a.Operators, local), nil)

@@ -27,6 +27,10 @@ func (a Accounts) Claims(s Signer) (map[string]*jwt.AccountClaims, error) {
 		if account.JetStream {
 			claims.Limits.JetStreamLimits = jwt.JetStreamLimits{MemoryStorage: jwt.NoLimit, DiskStorage: jwt.NoLimit, Streams: jwt.NoLimit, Consumer: jwt.NoLimit}
 		}
+		if account.DenyByDefault {
+			nothing := jwt.Permission{Deny: jwt.StringList{">"}}
+			claims.DefaultPermissions = jwt.Permissions{Pub: nothing, Sub: nothing}
+		}
 		for _, e := range account.Exports {
 			claims.Exports.Add(e.claims())
 		}

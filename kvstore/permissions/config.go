@@ -18,6 +18,10 @@ func (a Accounts) ServerConfig(users Users) string {
 		if account.JetStream {
 			b.WriteString("    jetstream: enabled\n")
 		}
+		if account.DenyByDefault {
+			b.WriteString("    # a user without permissions, whose include is missing, may do nothing\n")
+			b.WriteString("    default_permissions: {publish: {deny: \">\"}, subscribe: {deny: \">\"}}\n")
+		}
 		list(&b, "users", users[account.Name])
 		list(&b, "exports", lines(account.Exports, Export.config))
 		list(&b, "imports", lines(account.Imports, func(i Import) string { return i.config(a.Fleet.Name) }))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/answer"
+	"github.com/musterfleet/muster/kvstore/denial"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -230,7 +231,7 @@ func (l *loop) failed(ctx context.Context, p *part, err error) {
 	if ctx.Err() != nil {
 		return
 	}
-	if errors.Is(err, kvstore.ErrNotPermitted) {
+	if errors.Is(err, kvstore.ErrNotPermitted) && !denial.IsExplained(err) {
 		err = fmt.Errorf("%s: %w (%s)", p.family, err, l.permissions())
 	}
 	level := slog.LevelDebug

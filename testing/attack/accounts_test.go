@@ -25,6 +25,15 @@ type user struct {
 	may     *permissions.Permissions
 }
 
+// permissions returns those of the user: of nobody, joined accounts permit nothing.
+func (u user) permissions() permissions.Permissions {
+	if u.may == nil {
+		return permissions.Permissions{Publish: []string{">"}, Subscribe: []string{">"}}
+	}
+
+	return *u.may
+}
+
 // realm are the accounts and users of one server.
 type realm struct {
 	// fleets are those of the fleets, the one that is attacked first.
@@ -86,11 +95,7 @@ func earOf(account string) string { return "ear-" + strings.ToLower(account) }
 func configuration(_ testing.TB, r realm) (text string, login func(string) nats.Option) {
 	all := permissions.Users{}
 	for name, u := range r.users {
-		may := ""
-		if u.may != nil {
-			may = u.may.ServerConfig()
-		}
-		all[u.account] = append(all[u.account], fmt.Sprintf("{user: %q, password: %q, %s}\n", name, name, may))
+		all[u.account] = append(all[u.account], fmt.Sprintf("{user: %q, password: %q, %s}\n", name, name, u.permissions().ServerConfig()))
 	}
 	text = fmt.Sprintf("accounts: {\n%s: {jetstream: enabled, users: [%s]}\n", stranger, all[stranger][0])
 	for _, a := range r.fleets {
@@ -133,9 +138,7 @@ func claims(t testing.TB, r realm) (text string, login func(string) nats.Option)
 	for name, u := range r.users {
 		pair := kvtest.KeyPair(t, nkeys.CreateUser)
 		c := jwt.NewUserClaims(kvtest.Public(t, pair))
-		if u.may != nil {
-			c.Permissions = u.may.Claims()
-		}
+		c.Permissions = u.permissions().Claims()
 		logins[name] = nats.UserJWTAndSeed(kvtest.Signed(t, c, pairs[u.account]), string(kvtest.Must(t, pair.Seed)))
 	}
 

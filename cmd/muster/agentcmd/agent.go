@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/choria-io/fisk"
-	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/agent"
 	"github.com/musterfleet/muster/agent/assignments"
@@ -34,7 +33,6 @@ import (
 	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/kvstore/watch"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/model/sparse"
 	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/host/facts"
@@ -209,6 +207,8 @@ func NewNode(ctx context.Context, types resource.Types, log *slog.Logger, config
 	if err != nil {
 		return nil, err
 	}
+	causes := &loggedCause{}
+	log = slog.New(causeHandler{log.Handler(), causes})
 	n := &Node{log: log}
 	connected := tasks.NewSignal()
 	who := "the credentials"
@@ -219,7 +219,10 @@ func NewNode(ctx context.Context, types resource.Types, log *slog.Logger, config
 		Context: config.NATS.Context, Servers: config.NATS.Servers, Creds: config.NATS.Creds, NKey: config.NATS.NKey, User: config.NATS.User, PasswordFile: config.NATS.PasswordFile,
 		TLSCA: config.NATS.TLSCA, TLSCert: config.NATS.TLSCert, TLSKey: config.NATS.TLSKey,
 		Name: "muster agent " + config.Node, InboxPrefix: names.InboxPrefix(config.Node), APIPrefix: config.NATS.APIPrefix, RetryOnFailedConnect: true,
-		OnStatus: (&connectionLog{log: log, connected: connected, who: who, denied: map[string]time.Time{}}).status,
+		OnStatus: (&connectionLog{log: log, connected: connected, who: who, denied: map[string]time.Time{}, causes: causes}).status,
+	}
+	for _, exposed := range reach.Exposed() {
+		log.WarnContext(ctx, "secret readable by others", "error", exposed)
 	}
 	store, err := kvstore.Open(ctx, reach, config.Prefix)
 	if err != nil {
@@ -237,66 +240,6 @@ func NewNode(ctx context.Context, types resource.Types, log *slog.Logger, config
 	n.service = &nodeService{agent: n.agent, requests: requests.New(store), connected: connected, groupsChanged: tasks.NewSignal(), log: log}
 
 	return n, nil
-}
-
-// denialRepeat is after how long the denial of an operation is logged again.
-const denialRepeat = time.Hour
-
-// connectionLog logs the changes of a connection, and signals that it is up.
-type connectionLog struct {
-	log       *slog.Logger
-	connected tasks.Signal
-	// who is shown where the server rejects the credentials.
-	who string
-	// denied is when the denial of an operation was logged: each connection meets it again.
-	denied map[string]time.Time
-	// rejected is set while the credentials are, and that was logged.
-	rejected bool
-	// errors are those of the connection while it is up, which others may cause.
-	errors sparse.Log
-	// before is set once it was connected; lost, while it is not and that was logged.
-	before, lost bool
-}
-
-func (l *connectionLog) status(s connect.Status) {
-	switch {
-	case errors.Is(s.Err, nats.ErrPermissionViolation):
-		if now := time.Now(); now.Sub(l.denied[s.Err.Error()]) > denialRepeat {
-			l.denied[s.Err.Error()] = now
-			l.log.Warn("NATS permission denied, see muster fleet permissions", "error", s.Err)
-		}
-	case errors.Is(s.Err, nats.ErrAuthorization):
-		if !l.rejected {
-			l.rejected = true
-			l.log.Error("NATS rejected " + l.who + ", will retry")
-		}
-	case s.Err != nil && s.Connected:
-		l.errors.Log(context.Background(), l.log, slog.LevelWarn, "NATS error", "error", cli.Plain(s.Err))
-	case s.Connected:
-		event := "connected to NATS"
-		if l.before {
-			event = "reconnected to NATS"
-		}
-		l.before, l.lost, l.rejected = true, false, false
-		l.log.Info(event, "server", s.Server)
-		l.connected.Notify()
-	case !l.lost:
-		l.lost = true
-		l.logLoss(s.Err)
-	}
-}
-
-// logLoss logs that there is no connection any more, or none yet.
-func (l *connectionLog) logLoss(err error) {
-	var attributes []any
-	if err != nil {
-		attributes = []any{"error", cli.Plain(err)}
-	}
-	if !l.before {
-		l.log.Warn("cannot reach NATS, will retry", attributes...)
-		return
-	}
-	l.log.Warn("disconnected from NATS", append([]any{"meanwhile", "the assigned state is kept, reports are buffered"}, attributes...)...)
 }
 
 func options(types resource.Types, log *slog.Logger, config agent.Config, store *kvstore.Store) agent.Options {

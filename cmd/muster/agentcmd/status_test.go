@@ -21,7 +21,7 @@ import (
 func TestRefusalsAreNotConnections(t *testing.T) {
 	var out bytes.Buffer
 	connected := make(chan struct{}, 1)
-	l := &connectionLog{log: print.NewLogger(&out, "text", slog.LevelInfo), connected: connected, denied: map[string]time.Time{}}
+	l := &connectionLog{log: print.NewLogger(&out, "text", slog.LevelInfo), connected: connected, denied: map[string]time.Time{}, causes: &loggedCause{}}
 	violation := fmt.Errorf(`%w: Permissions Violation for Publish to "x"`, nats.ErrPermissionViolation)
 	for range 3 {
 		l.status(connect.Status{Connected: true, Err: violation})
@@ -38,7 +38,7 @@ func TestRefusalsAreNotConnections(t *testing.T) {
 // TestAnOutageIsLoggedOnce: at the loss and at its end, whatever fails in between.
 func TestAnOutageIsLoggedOnce(t *testing.T) {
 	var out bytes.Buffer
-	l := &connectionLog{log: print.NewLogger(&out, "text", slog.LevelInfo), connected: make(chan struct{}, 1), denied: map[string]time.Time{}}
+	l := &connectionLog{log: print.NewLogger(&out, "text", slog.LevelInfo), connected: make(chan struct{}, 1), denied: map[string]time.Time{}, causes: &loggedCause{}}
 	refused := connect.Status{Err: errors.New("dial tcp: connection refused")}
 	up := connect.Status{Connected: true, Server: "nats://x"}
 	for _, s := range []connect.Status{refused, refused, up, {Err: io.EOF}, refused, refused, up, {}, refused} {

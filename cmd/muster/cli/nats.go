@@ -16,6 +16,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/connect"
+	"github.com/musterfleet/muster/kvstore/denial"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/kvstore/registrations"
 	"github.com/musterfleet/muster/model/neterr"
@@ -38,6 +39,9 @@ func (e *Env) Store(ctx context.Context) (*kvstore.Store, error) {
 	options := e.Flags.Connect
 	if err := e.askPassword(&options); err != nil {
 		return nil, err
+	}
+	for _, exposed := range options.Exposed() {
+		e.Log.Warn("secret readable by others", "error", "--"+exposed.Error())
 	}
 	options.Name = "muster " + Version()
 	store, err := kvstore.Open(ctx, options, e.Flags.Prefix)
@@ -92,6 +96,8 @@ func (e *Env) NamesNATS() bool {
 func (e *Env) ConnectHint(err error) error {
 	var network *net.OpError
 	switch {
+	case denial.IsExplained(err):
+		return err
 	case errors.Is(err, kvstore.ErrNotPermitted):
 		return fmt.Errorf("%w (only administrators, the users of the account with the streams, may do everything)", err)
 	case errors.Is(err, kvstore.ErrNoJetStream):

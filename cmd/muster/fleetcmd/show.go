@@ -43,7 +43,7 @@ type revisionDocument struct {
 func addShow(env *cli.Env, parent *fisk.CmdClause) {
 	c := &showCommand{Env: env}
 	cmd := parent.Command("show", "Show an assignment, its history, or the changes of a revision")
-	cmd.HelpLong("Prints the value as it was pushed, with the files of a bundle, and a heading to standard error. --diff compares manifests, files and terms, in whatever form they were pushed.\n\n  muster fleet show group.web.motd\n  muster fleet show motd                       if the name is unique\n" +
+	cmd.HelpLong("Prints the value as it was pushed, with an end of line, the files of a bundle, and a heading to standard error. --diff compares manifests, files and terms, in whatever form they were pushed.\n\n  muster fleet show group.web.motd\n  muster fleet show motd                       if the name is unique\n" +
 		"  muster fleet show group.web.motd --history\n  muster fleet show group.web.motd --diff      against the revision before\n" +
 		"  muster fleet show group.web.motd --revision 17 --diff --from 12")
 	cmd.Arg("name", "Key (see muster fleet ls), or unique name").Required().StringVar(&c.name)
@@ -138,6 +138,9 @@ func (c *showCommand) showRevision(e model.Entry, doc revisionDocument) {
 	}
 	c.Print.Remark("# %s revision %d, %s, %s%s", e.Key, e.Revision, stored, e.Digest, doc.Signed)
 	text := fleet.Readable(e.Value)
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
 	if len(doc.Files) > 0 {
 		text += "files:\n"
 	}

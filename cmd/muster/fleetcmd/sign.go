@@ -1,6 +1,7 @@
 package fleetcmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,14 +70,14 @@ func (c *signCommand) run(ctx context.Context) error {
 	for _, name := range c.names {
 		result, err := c.sign(ctx, store, signer, name)
 		if err != nil {
-			failed = append(failed, fmt.Errorf("%s: %w", name, err))
+			failed = append(failed, err)
 			continue
 		}
 		done = append(done, result)
 	}
 	err = c.Print.Result(c.Format, done, func() {
 		for _, r := range done {
-			c.Print.Printf("%s revision %d %s%s\n", r.Key, r.Revision, r.Digest, r.Signature)
+			c.Print.Printf("%s revision %d %s%s\n", r.Key, r.Revision, cmp.Or(r.Digest, "removed"), r.Signature)
 		}
 	})
 
@@ -98,7 +99,7 @@ func (c *signCommand) sign(ctx context.Context, store *fleetcli.Store, signer *s
 	}
 	value, err := c.value(ctx, signer, e)
 	if err != nil {
-		return signedResult{}, err
+		return signedResult{}, fmt.Errorf("%s: %w", key, err)
 	}
 	out := signedResult{Key: key, Digest: e.Digest, Signature: signatureOf(ctx, value)}
 	if e.Deleted {
@@ -115,14 +116,14 @@ func (c *signCommand) sign(ctx context.Context, store *fleetcli.Store, signer *s
 func (c *signCommand) confirm(e model.Entry) error {
 	content, err := signed.Content(e.Value)
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: %w", e.Key, err)
 	}
 	digest := model.DigestOf(content)
 	switch {
 	case c.digest == digest || c.digest == "" && c.yes:
 		return nil
 	case c.digest != "":
-		return fmt.Errorf("revision %d has the digest %s, terms included: it is not what you saw", e.Revision, digest)
+		return fmt.Errorf("%s revision %d has the digest %s, terms included: it is not what you saw", e.Key, e.Revision, digest)
 	case e.Deleted:
 		return c.Confirm("nothing was signed", fmt.Sprintf("revision %d removes %s", e.Revision, e.Key))
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/kvstore/permissions"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/model"
 )
@@ -96,10 +97,18 @@ func (c *initCommand) run(ctx context.Context) error {
 		if due && len(changes) > 0 {
 			c.Print.Printf("done\n")
 		}
-		if due && slices.ContainsFunc(changes, func(d provision.Difference) bool { return d.Create }) {
+		if due && slices.ContainsFunc(changes, func(d provision.Difference) bool { return d.Create }) && !c.isFleetAccount(ctx, store) {
 			c.Print.Printf("%s\n", cli.OneAccount)
 		}
 	})
+}
+
+// isFleetAccount reports whether the account is the one that muster fleet accounts
+// prints for administrators, beside that of the nodes.
+func (c *initCommand) isFleetAccount(ctx context.Context, store provision.Provisioner) bool {
+	accounts, err := permissions.AccountsOf(c.Flags.Prefix)
+
+	return err == nil && store.Account(ctx) == accounts.Fleet.Name
 }
 
 // validate reports the first flag with a wrong value.

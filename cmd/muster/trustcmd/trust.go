@@ -78,22 +78,22 @@ func (c *newCommand) run(context.Context) error {
 type listCommand struct {
 	*cli.Env
 	print.Format
-	dir    string
+	path   string
 	config string
 }
 
 func addList(env *cli.Env, parent *fisk.CmdClause) {
 	c := &listCommand{Env: env}
-	cmd := parent.Command("ls", "List the keys of a directory, or those that an agent trusts")
-	cmd.HelpLong("Lists key files, *" + extension + ", or with --config what agent.yaml has below trust.\n\n  muster trust key ls ~/.config/muster\n  muster trust key ls --config /etc/muster/agent.yaml")
-	cmd.Arg("directory", "Directory of key files").Default(".").StringVar(&c.dir)
+	cmd := parent.Command("ls", "List key files, or the keys that an agent trusts")
+	cmd.HelpLong("Lists a key file or those of a directory, *" + extension + ", or with --config what agent.yaml has below trust.\n\n  muster trust key ls ~/.config/muster\n  muster trust key ls alice.nk\n  muster trust key ls --config /etc/muster/agent.yaml")
+	cmd.Arg("path", "Key file, or directory of key files").Default(".").StringVar(&c.path)
 	cmd.Flag("config", "Configuration of an agent").PlaceHolder("FILE").StringVar(&c.config)
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(c.run))
 }
 
 func (c *listCommand) run(context.Context) error {
-	find, head, none := c.keysOfDir, []string{"FILE", "KEY"}, "no key files, *"+extension
+	find, head, none := c.keysOfPath, []string{"FILE", "KEY"}, "no key files, *"+extension
 	if c.config != "" {
 		find, head, none = c.keysOfConfig, []string{"NAME", "KEY", "FAMILIES"}, "no trusted keys: signatures are not demanded"
 	}
@@ -109,17 +109,30 @@ func (c *listCommand) run(context.Context) error {
 	return c.Print.Result(c.Format, keys, func() { c.Print.Table(head, rows, none) })
 }
 
-func (c *listCommand) keysOfDir() ([]keyDocument, error) {
-	entries, err := os.ReadDir(c.dir)
+// keysOfPath returns the key of a file, or those of a directory, where one that cannot
+// be used is listed with the reason.
+func (c *listCommand) keysOfPath() ([]keyDocument, error) {
+	info, err := os.Stat(c.path)
 	if err != nil {
-		return nil, cli.FileError("directory", c.dir, err)
+		return nil, cli.FileError("key file or directory", c.path, err)
+	}
+	if !info.IsDir() {
+		file, err := signing.OpenKey(c.path)
+		if err != nil {
+			return nil, cli.FileError("key file", c.path, err)
+		}
+		return []keyDocument{{File: c.path, Key: file.Key()}}, nil
+	}
+	entries, err := os.ReadDir(c.path)
+	if err != nil {
+		return nil, cli.FileError("directory", c.path, err)
 	}
 	keys := []keyDocument{}
 	for _, e := range entries {
 		if filepath.Ext(e.Name()) != extension {
 			continue
 		}
-		k := keyDocument{File: filepath.Join(c.dir, e.Name())}
+		k := keyDocument{File: filepath.Join(c.path, e.Name())}
 		if file, err := signing.OpenKey(k.File); err != nil {
 			k.Error = err.Error()
 		} else {

@@ -35,24 +35,25 @@ func AddReports(env *cli.Env, parent *fisk.CmdClause) {
 	c := &reportsCommand{Env: env}
 	cmd := parent.Command("reports", "Show reports of nodes, live")
 	cmd.HelpLong("One line per report: time, node, kind, outcome, subject. Starts ten minutes back and follows until interrupted; --no-follow prints all stored reports and exits.\n\n" +
-		"Outcomes of runs and resources: stable (nothing to do), changed, refreshed, failed, noop (would change), skipped (not managed there), unmet (a requirement failed), notrun (the run ended before), refused (the manifest is not valid; a rejected one in muster fleet nodes).\n\n" +
+		"Outcomes of runs and resources: stable (nothing to do), changed, refreshed, failed, noop (would change), skipped (not managed there), unmet (a requirement failed), notrun (the run ended before), rejected (the manifest is not valid, or not signed as it must be; --json and subjects have it as refused).\n\n" +
 		"  muster fleet reports\n  muster fleet reports --outcome failed --since 2d --no-follow\n  muster fleet reports --node web01 --kind transaction --json | jq .data.error")
 	cmd.Flag("follow", "Follow new reports").Default("true").BoolVar(&c.follow)
 	cmd.Flag("since", "Start at this time, or this long ago").PlaceHolder("TIME|DURATION").StringVar(&c.since)
 	cmd.Flag("node", "Filter by node").PlaceHolder("NODE").StringVar(&c.node)
 	cli.Enum(cmd.Flag("kind", "Filter by kind: run, transaction, health, ensure or node").PlaceHolder("KIND"), &c.kind, model.KindRun, model.KindTransaction, model.KindHealth, model.KindEnsure, model.KindNode)
 	cli.EnumMeant(cmd.Flag("outcome", "Filter by outcome: stable, changed, failed …").PlaceHolder("OUTCOME"), &c.outcome,
-		map[string]string{string(fleet.StatusRejected): string(model.OutcomeRefused), string(fleet.StatusUpToDate): string(model.OutcomeStable)}, outcomes()...)
+		map[string]string{string(fleet.StatusUpToDate): string(model.OutcomeStable)}, outcomes()...)
 	cmd.Flag("json", "Print one JSON document per line").UnNegatableBoolVar(&c.JSON)
 	cmd.Flag("yaml", "Print YAML documents").UnNegatableBoolVar(&c.YAML)
 	cmd.Action(env.Action(c.run))
 }
 
-// outcomes returns those of all kinds of report.
+// outcomes returns those of all kinds of report, with the word that people read for
+// what is refused.
 func outcomes() []string {
 	var out []string
 	for _, o := range []any{
-		model.OutcomeStable, model.OutcomeChanged, model.OutcomeRefreshed, model.OutcomeFailed, model.OutcomeSkipped, model.OutcomeNoop, model.OutcomeUnmet, model.OutcomeRefused, model.OutcomeNotRun,
+		model.OutcomeStable, model.OutcomeChanged, model.OutcomeRefreshed, model.OutcomeFailed, model.OutcomeSkipped, model.OutcomeNoop, model.OutcomeUnmet, fleet.StatusRejected, model.OutcomeRefused, model.OutcomeNotRun,
 		model.HealthOK, model.HealthWarning, model.HealthCritical, model.HealthUnknown,
 		model.NodeStarted, model.NodeStopped, model.NodeDropped, model.NodeUnassigned, model.NodeDuplicate,
 	} {
@@ -67,6 +68,9 @@ const followedSince = 10 * time.Minute
 
 func (c *reportsCommand) filter(now time.Time) (reports.Filter, error) {
 	f := reports.Filter{Node: c.node, Kind: c.kind, Outcome: c.outcome, Follow: c.follow}
+	if f.Outcome == string(fleet.StatusRejected) {
+		f.Outcome = string(model.OutcomeRefused)
+	}
 	switch {
 	case c.since != "":
 		at, err := fleetcli.ParseTime(c.since, now, -1)
@@ -141,7 +145,11 @@ func reportLine(p print.Printer, r model.Report) string {
 	if subject != "" && summary != "" {
 		subject += ": "
 	}
-	outcome := p.Word(string(r.Outcome)) + strings.Repeat(" ", max(9-len(r.Outcome), 0))
+	word := string(r.Outcome)
+	if r.Outcome == model.OutcomeRefused {
+		word = string(fleet.StatusRejected) // as in muster fleet nodes
+	}
+	outcome := p.Word(word) + strings.Repeat(" ", max(9-len(word), 0))
 
 	return fmt.Sprintf("%s  %s  %-11s  %s  %s", print.Time(r.Time), r.Node, r.Kind, outcome, print.Text(subject+print.OneLine(summary)))
 }

@@ -1,0 +1,151 @@
+// Package denial explains what nats-server denies: whether a permission is missing, or
+// the mistake is another one. Pure.
+package denial
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// ErrNotPermitted is an operation that the permissions of these credentials deny.
+var ErrNotPermitted = errors.New("not permitted")
+
+// Unusable is why nothing of the fleet is read or written on a connection: a format that
+// is not known, a wrong prefix of the API, a server that is too old, or that no answer
+// may arrive.
+type Unusable struct{ Err error }
+
+// Error returns the reason.
+func (u Unusable) Error() string { return u.Err.Error() }
+
+// Unwrap returns the reason.
+func (u Unusable) Unwrap() error { return u.Err }
+
+// Denial is an ErrNotPermitted, and the error of the client that it was made from.
+type Denial struct {
+	// Verb and Subject are the operation: publish to, or subscribe to.
+	Verb, Subject string
+	// Cause is what is wrong, with its remedy; nil where a permission is missing.
+	Cause     error
+	violation error
+}
+
+// subscribe is the verb of a denied subscription.
+const subscribe = "subscribe to"
+
+// IsOfSubscription reports whether a subscription is denied.
+func (d *Denial) IsOfSubscription() bool { return d.Verb == subscribe }
+
+// Error names the operation, and the cause if it is known.
+func (d *Denial) Error() string {
+	text := fmt.Sprintf("%v to %s %s", ErrNotPermitted, d.Verb, d.Subject)
+	if d.Cause != nil {
+		text += ": " + d.Cause.Error()
+	}
+
+	return text
+}
+
+// Unwrap returns ErrNotPermitted, the error of the client and the cause.
+func (d *Denial) Unwrap() []error {
+	all := []error{ErrNotPermitted, d.violation}
+	if d.Cause != nil {
+		all = append(all, d.Cause)
+	}
+
+	return all
+}
+
+// IsExplained reports whether an error names its remedy.
+func IsExplained(err error) bool {
+	var denial *Denial
+
+	return errors.As(err, &Unusable{}) || errors.As(err, &denial) && denial.Cause != nil
+}
+
+// Connection is what tells why something is denied.
+type Connection struct {
+	// Inbox is the subject below which answers arrive.
+	Inbox string
+	// Manifests and Commands are the subjects below which only operators write, Bundles
+	// is the stream that only administrators write to.
+	Manifests, Commands, Bundles string
+	// Mistaken returns what is wrong with a subject itself, nil for nothing.
+	Mistaken func(subject string) error
+}
+
+// namedInbox begins the inbox of whoever has permissions of a name.
+const namedInbox = "_INBOX_"
+
+// Of returns what a violation is about: the client has its text only.
+func (c Connection) Of(violation error) *Denial {
+	d := &Denial{Verb: "do it:", Subject: violation.Error(), violation: violation}
+	m := regexp.MustCompile(`(?i)violation for (publish|subscription) to "([^"]+)"`).FindStringSubmatch(violation.Error())
+	if m == nil {
+		return d
+	}
+	d.Verb, d.Subject = subscribe, m[2]
+	if strings.EqualFold(m[1], "publish") {
+		d.Verb = "publish to"
+	}
+	d.Cause = c.cause(d)
+
+	return d
+}
+
+// IsOfAnswers reports whether no answer arrives because of a denial.
+func (c Connection) IsOfAnswers(d *Denial) bool {
+	return d.IsOfSubscription() && strings.HasPrefix(d.Subject, c.Inbox+".")
+}
+
+// cause returns what is wrong, nil where it is only that a permission is missing.
+func (c Connection) cause(d *Denial) error {
+	err := c.Mistaken(d.Subject)
+	switch {
+	case err != nil:
+		return err
+	case c.IsOfAnswers(d):
+		return Unusable{c.inboxCause()}
+	case d.Verb == "publish to":
+		return c.roleCause(d.Subject)
+	default:
+		return nil
+	}
+}
+
+// inboxCause is that of a user without the inboxes on which it expects answers.
+func (c Connection) inboxCause() error {
+	name, named := strings.CutPrefix(c.Inbox, namedInbox)
+	if c.Inbox+"." == nats.InboxPrefix || !named {
+		return errors.New("answers arrive there: are these the credentials of a node, or of an operator who needs --inbox-prefix _INBOX_NAME?")
+	}
+
+	return fmt.Errorf("answers arrive there: this user lacks the permissions of %s; include what `muster fleet permissions %s` prints in its entry of nats-server's configuration, or correct the name (`node` of agent.yaml, or what follows _INBOX_ in --inbox-prefix)", name, name)
+}
+
+// roleCause is that of an operator whose role does not have what only operators do.
+func (c Connection) roleCause(subject string) error {
+	if strings.HasSuffix(subject, "STREAM.INFO."+c.Bundles) {
+		return errors.New("only administrators store bundles: push a manifest without files beside it, or ask an administrator")
+	}
+	key, isAssignment := strings.CutPrefix(subject, c.Manifests)
+	if !isAssignment {
+		key = strings.TrimPrefix(subject, c.Commands)
+	}
+	family, _, ok := model.SplitKey(key)
+	kind, name, _ := strings.Cut(family, ".")
+	switch {
+	case !ok || key == subject:
+		return nil
+	case family == model.GroupFamily(model.GroupAll):
+		return errors.New("only administrators assign to all nodes, and queue requests for them")
+	default:
+		return fmt.Errorf("only administrators and operators of %s do (muster fleet permissions NAME --operator --%ss %s)", family, kind, name)
+	}
+}

@@ -1,0 +1,64 @@
+package denial_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/musterfleet/muster/kvstore/denial"
+)
+
+func connection(inbox string) denial.Connection {
+	return denial.Connection{Inbox: inbox, Manifests: "$KV.M.", Commands: "muster.command.", Bundles: "OBJ_B", Mistaken: func(subject string) error {
+		if strings.HasPrefix(subject, "wrong.") {
+			return denial.Unusable{Err: errors.New("wrong prefix")}
+		}
+
+		return nil
+	}}
+}
+
+func violation(text string) error { return fmt.Errorf("%w: %s", nats.ErrPermissionViolation, text) }
+
+func TestCauses(t *testing.T) {
+	t.Parallel()
+	for text, c := range map[string]struct{ inbox, want string }{
+		`Permissions Violation for Subscription to "_INBOX.x.*"`:         {"_INBOX", "needs --inbox-prefix _INBOX_NAME?"},
+		`Permissions Violation for Subscription to "_INBOX_web01.x.*"`:   {"_INBOX_web01", "lacks the permissions of web01"},
+		`Permissions Violation for Subscription to "_INBOX_web02.x"`:     {"_INBOX_web01", ""},
+		`Permissions Violation for Subscription to "own.x"`:              {"own", "needs --inbox-prefix"},
+		`Permissions Violation for Subscription to "$KV.M.group.db.x"`:   {"_INBOX", ""},
+		`Permissions Violation for Publish to "$KV.M.group.db.x"`:        {"_INBOX", "operators of group.db do (muster fleet permissions NAME --operator --groups db)"},
+		`permissions violation for publish to "$KV.M.node.web01.x"`:      {"_INBOX", "--operator --nodes web01)"},
+		`Permissions Violation for Publish to "$KV.M.group.all.x"`:       {"_INBOX", "only administrators assign to all nodes"},
+		`Permissions Violation for Publish to "$KV.M.x"`:                 {"_INBOX", ""},
+		`Permissions Violation for Publish to "muster.command.node.a.i"`: {"_INBOX", "operators of node.a"},
+		`Permissions Violation for Publish to "a.STREAM.INFO.OBJ_B"`:     {"_INBOX", "only administrators store bundles"},
+		`Permissions Violation for Publish to "a.DIRECT.GET.OBJ_B"`:      {"_INBOX", ""},
+		`Permissions Violation for Publish to "wrong.STREAM.LIST"`:       {"_INBOX", "wrong prefix"},
+		`something else`: {"_INBOX", ""},
+	} {
+		d := connection(c.inbox).Of(violation(text))
+		if (d.Cause != nil) != (c.want != "") || !strings.Contains(d.Error(), c.want) || !errors.Is(d, denial.ErrNotPermitted) || !errors.Is(d, nats.ErrPermissionViolation) {
+			t.Errorf("%s: %v", text, d)
+		}
+		if err := fmt.Errorf("read: %w", d); denial.IsExplained(err) != (c.want != "") {
+			t.Errorf("%s: explained is %v", text, denial.IsExplained(err))
+		}
+	}
+}
+
+// FuzzOf explains any text of a server.
+func FuzzOf(f *testing.F) {
+	for _, text := range []string{"", `Permissions Violation for Publish to "$KV.M.group.db.x"`, `Violation for Subscription to "_INBOX_web01."`, `violation for publish to ""`} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if d := connection("_INBOX_web01").Of(violation(text)); d.Error() == "" || !errors.Is(d, denial.ErrNotPermitted) {
+			t.Errorf("%q: %v", text, d)
+		}
+	})
+}
