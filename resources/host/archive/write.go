@@ -317,38 +317,18 @@ func (w *writer) owner(e entry) (uid, gid int, changes bool) {
 	return uid, gid, true
 }
 
-// linkAttributes sets those of a new symbolic link.
-func (w *writer) linkAttributes(e entry) error {
-	if uid, gid, changes := w.owner(e); changes {
-		if err := w.root.Lchown(e.name, uid, gid); err != nil {
-			return err
-		}
-	}
-	if e.modified.IsZero() {
-		return nil
-	}
-	dir, err := w.root.Open(path.Dir(e.name))
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-
-	return changeTime(int(dir.Fd()), path.Base(e.name), e.modified, unix.AT_SYMLINK_NOFOLLOW)
-}
-
 // setTime sets the modification time of an open file, unless there is none.
 func setTime(f *os.File, t time.Time) error {
 	if t.IsZero() {
 		return nil
 	}
 	// Kernels before 5.8 have no such call for a descriptor.
-	return changeTime(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(int(f.Fd())), t, 0)
-}
-
-func changeTime(dir int, name string, t time.Time, flags int) error {
 	times := []unix.Timespec{{Nsec: unix.UTIME_NOW}, {Sec: t.Unix(), Nsec: int64(t.Nanosecond())}}
-	if err := paths.Retry(func() error { return unix.UtimesNanoAt(dir, name, times, flags) }); err != nil {
-		return &fs.PathError{Op: "utimensat", Path: name, Err: err}
+	err := paths.Retry(func() error {
+		return unix.UtimesNanoAt(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(int(f.Fd())), times, 0)
+	})
+	if err != nil {
+		return &fs.PathError{Op: "utimensat", Path: f.Name(), Err: err}
 	}
 
 	return nil
