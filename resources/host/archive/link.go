@@ -50,8 +50,8 @@ func (w *writer) openLink(name string) (*os.File, error) {
 	f := os.NewFile(uintptr(fd), name)
 	var st unix.Stat_t
 	err = paths.Retry(func() error { return unix.Fstat(fd, &st) })
-	if err == nil && (st.Mode&unix.S_IFMT != unix.S_IFLNK || st.Nlink > 1 || st.Uid != uint32(os.Geteuid())) {
-		err = fmt.Errorf("%w: somebody has replaced the link", ErrUnsafeEntry)
+	if err == nil && (st.Mode&unix.S_IFMT != unix.S_IFLNK || st.Nlink > 1) {
+		err = fmt.Errorf("%w: somebody has replaced the link %s", ErrUnsafeEntry, name)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())

@@ -84,8 +84,7 @@ func (w *writer) makeParents(name string) error {
 	if w.fresh {
 		mode = 0o755
 	}
-	// A list that is inherited has the system ignore the umask.
-	err := w.root.Mkdir(name, mode&^w.umask)
+	err := w.makeDirectory(name, mode&^w.umask)
 	if errors.Is(err, os.ErrExist) {
 		info, look := w.root.Stat(name)
 		switch {
@@ -95,9 +94,6 @@ func (w *writer) makeParents(name string) error {
 			return fmt.Errorf("%w: %s is not a directory", ErrUnsafeEntry, name)
 		}
 		err = nil
-	} else if err == nil {
-		w.made[name], err = w.root.Lstat(name)
-		err = errors.Join(err, w.dropLists(name))
 	}
 	w.known[name] = err == nil
 
@@ -107,7 +103,7 @@ func (w *writer) makeParents(name string) error {
 // directory makes a directory, or notes what changes on an existing one. Unlike
 // tar, unzip takes a link to a directory for one, and leaves existing ones alone.
 func (w *writer) directory(e entry) error {
-	made := w.root.Mkdir(e.name, 0o700)
+	made := w.makeDirectory(e.name, 0o700)
 	if errors.Is(made, os.ErrExist) {
 		look := w.root.Lstat
 		if w.format == Zip {
@@ -121,26 +117,35 @@ func (w *writer) directory(e entry) error {
 			w.late = append(w.late, lateDirectory{entry: e, info: info, keeps: w.keeps(e), existed: made == nil || !os.SameFile(made, info)})
 			return nil
 		}
-		made = w.replace(e.name, func() error { return w.root.Mkdir(e.name, 0o700) })
+		made = w.replace(e.name, func() error { return w.makeDirectory(e.name, 0o700) })
 	}
 	if made != nil {
 		return made
 	}
-	info, err := w.root.Lstat(e.name)
-	err = errors.Join(err, w.dropLists(e.name))
-	w.known[e.name], w.made[e.name] = err == nil, info
-	w.late = append(w.late, lateDirectory{entry: e, info: info})
+	w.known[e.name] = true
+	w.late = append(w.late, lateDirectory{entry: e, info: w.made[e.name]})
 
-	return err
+	return nil
 }
 
-// dropLists removes the access control lists of a directory that was made.
-func (w *writer) dropLists(name string) error {
+// makeDirectory makes one directory, without the access control lists that it inherits:
+// with these the system ignores the umask. It is empty, or the owner of the target has put
+// another one in its place.
+func (w *writer) makeDirectory(name string, mode fs.FileMode) error {
+	if err := w.root.Mkdir(name, mode); err != nil {
+		return err
+	}
 	f, err := w.root.OpenFile(name, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
+	if _, err := f.Readdirnames(1); !errors.Is(err, io.EOF) {
+		return errors.Join(fmt.Errorf("%w: somebody has replaced the directory %s", ErrUnsafeEntry, name), err)
+	}
+	if w.made[name], err = f.Stat(); err != nil {
+		return err
+	}
 
 	return files.DropLists(int(f.Fd()))
 }
