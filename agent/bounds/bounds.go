@@ -124,11 +124,13 @@ func shortened(t *model.Transaction, limit int) *model.Transaction {
 	short.WouldRefresh = t.WouldRefresh[:min(len(t.WouldRefresh), maxErrors)]
 	short.Errors = Errors(t.Errors, limit/4)
 	changes, checks := t.Changes[:min(len(t.Changes), maxErrors)], t.HealthCheck[:min(len(t.HealthCheck), maxErrors)]
-	// A change has four texts and some words, and all of them have a third of it.
-	most := min(maxText, limit/3/(5*max(len(changes), 1)))
+	// A change has five texts and some words, and all of them have a third of it.
+	most := min(maxText, limit/3/(6*max(len(changes), 1)))
 	short.Changes, short.HealthCheck = make([]model.Change, 0, len(changes)), make([]model.HealthResult, 0, len(checks))
 	for _, c := range changes {
-		c.Diff, c.From, c.To, c.Message = TextTo(c.Diff, most), TextTo(c.From, most), TextTo(c.To, most), TextTo(c.Message, most)
+		for _, text := range []*string{&c.Property, &c.Diff, &c.From, &c.To, &c.Message} {
+			*text = TextTo(*text, most)
+		}
 		short.Changes = append(short.Changes, c)
 	}
 	most = min(maxText, limit/8/max(len(checks), 1))

@@ -42,7 +42,8 @@ func TestReportsFitIntoAMessage(t *testing.T) {
 	}
 }
 
-// TestWhatJSONMakesLongerFitsIntoAMessage: one byte becomes six.
+// TestWhatJSONMakesLongerFitsIntoAMessage: one byte becomes six. The property of a
+// change may be the name of a file, which whoever owns its directory chooses.
 func TestWhatJSONMakesLongerFitsIntoAMessage(t *testing.T) {
 	for _, limit := range []int{maxReport, 64 << 10} {
 		for _, hard := range []string{"<", "\x01", "\"", "\xff", "\u2028", "é"} {
@@ -52,7 +53,7 @@ func TestWhatJSONMakesLongerFitsIntoAMessage(t *testing.T) {
 			tx := &model.Transaction{NoopMessage: long, SkipReason: long}
 			for i := range 150 {
 				errs = append(errs, long)
-				tx.Changes = append(tx.Changes, model.Change{Diff: long, From: long, To: long, Message: long})
+				tx.Changes = append(tx.Changes, model.Change{Property: long, Diff: long, From: long, To: long, Message: long})
 				tx.HealthCheck = append(tx.HealthCheck, model.HealthResult{Name: "x", Output: long})
 				state.Manifests[fmt.Sprint("group.all.", i)] = model.ManifestState{Late: Text(long), Error: Text(long)}
 			}

@@ -84,22 +84,25 @@ func open(path string, stdin io.Reader) (s *Source, name string, err error) {
 	if err != nil {
 		return nil, "", err
 	}
-	if !info.IsDir() && !info.Mode().IsRegular() {
-		// Opening a pipe waits until somebody writes to it.
-		return nil, "", fmt.Errorf("%s is neither a file nor a directory (pipe a manifest into -, with --name)", path)
-	}
 	base := filepath.Base(absolute)
 	s = &Source{Name: strings.TrimSuffix(base, filepath.Ext(base)), dir: filepath.Dir(path)}
 	file := path
 	if info.IsDir() {
 		s.Name, s.dir, s.whole = base, path, true
 		file = filepath.Join(path, model.BundleManifest)
+		info, err = os.Stat(file)
 	}
-	f, err := os.Open(file)
 	switch {
-	case errors.Is(err, os.ErrNotExist) && s.whole:
+	case errors.Is(err, os.ErrNotExist):
 		return nil, "", fmt.Errorf("%s: %w", path, ErrNoManifest)
 	case err != nil:
+		return nil, "", err
+	case !info.Mode().IsRegular():
+		// Opening a pipe waits until somebody writes to it.
+		return nil, "", fmt.Errorf("%s is not a regular file (pipe a manifest into -, with --name)", file)
+	}
+	f, err := os.Open(file)
+	if err != nil {
 		return nil, "", err
 	}
 	defer f.Close()

@@ -83,3 +83,33 @@ func TestSystemListOfAnExistingFile(t *testing.T) {
 		}
 	}
 }
+
+// TestSystemListOfAFormerOwner has root take what belongs to a stranger, in a directory
+// of root: the lists that they made would give it back to them.
+func TestSystemListOfAFormerOwner(t *testing.T) {
+	hosttest.NeedRoot(t)
+	for name, p := range map[string]typetest.Properties{"attributes": {}, "directory": {"ensure": "directory"}} {
+		path := t.TempDir() + "/it"
+		if name == "directory" {
+			check(t, os.Mkdir(path, 0o700))
+			check(t, unix.Setxattr(path, "system.posix_acl_default", acl(), 0))
+		} else {
+			check(t, os.WriteFile(path, []byte("x"), 0o600))
+		}
+		hosttest.Give(t, path)
+		check(t, unix.Setxattr(path, "system.posix_acl_access", acl(), 0))
+		p["name"], p["owner"], p["group"], p["mode"] = path, "0", "0", "0770"
+		check(t, applied(t, p))
+		withoutACL(t, path)
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o770 {
+			t.Errorf("%s: %v, %v", name, info, err)
+		}
+		// What root has given later stays.
+		check(t, unix.Setxattr(path, "system.posix_acl_access", acl(), 0))
+		p["group"] = "54321"
+		check(t, applied(t, p))
+		if _, err := unix.Lgetxattr(path, "system.posix_acl_access", nil); err != nil {
+			t.Errorf("%s lost the list that root has given it: %v", name, err)
+		}
+	}
+}

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/musterfleet/muster/resources/file"
 	"github.com/musterfleet/muster/resources/file/posix"
 	"github.com/musterfleet/muster/resources/host/paths"
@@ -112,5 +114,23 @@ func TestSystemHugeFile(t *testing.T) {
 		if err != nil || len(plan.Changes) == 0 || plan.Changes[0].From != "8.8 TB" {
 			t.Errorf("%s: %+v, %v", name, plan.Changes, err)
 		}
+	}
+}
+
+// TestSystemLeasedFile has the owner of a file keep muster from reading it by a lease: it
+// is replaced all the same.
+func TestSystemLeasedFile(t *testing.T) {
+	hosttest.NeedRoot(t)
+	path := t.TempDir() + "/crontab"
+	check(t, os.WriteFile(path, []byte("theirs"), 0o600))
+	hosttest.Give(t, path)
+	f, err := os.Open(path)
+	check(t, err)
+	defer f.Close()
+	_, err = unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_WRLCK)
+	check(t, err)
+	check(t, applied(t, typetest.Properties{"name": path, "content": "wanted", "owner": "54321", "group": "54321", "mode": "0600"}))
+	if text, err := os.ReadFile(path); err != nil || string(text) != "wanted" {
+		t.Errorf("it holds %q: %v", text, err)
 	}
 }

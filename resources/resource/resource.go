@@ -85,7 +85,24 @@ func (r *Resource) IsSame(other *Resource) bool {
 		return false
 	}
 
-	return reflect.DeepEqual(r.Spec, other.Spec)
+	return reflect.DeepEqual(named(r.Spec, other.Meta().Name), other.Spec)
+}
+
+// named returns a spec by another name, where both are names of one thing.
+func named(s Spec, name string) Spec {
+	if _, several := s.(CanonicalNamer); !several || s.Meta().Name == name {
+		return s
+	}
+	original := reflect.ValueOf(s)
+	renamed := reflect.New(original.Type().Elem())
+	renamed.Elem().Set(original.Elem())
+	out := renamed.Interface().(Spec)
+	out.Meta().Name = name
+	if canonicalName(out) != canonicalName(s) {
+		return s
+	}
+
+	return out
 }
 
 // isBeside reports whether the resource names a file beside its manifest.
@@ -110,6 +127,20 @@ type Outputs map[model.Ref]map[string]any
 
 // Ref returns the resource's reference by its name.
 func (r *Resource) Ref() model.Ref { return model.Ref{Type: r.Type.Name, Name: r.Meta().Name} }
+
+// CanonicalRef returns the reference of a resource by the one name that all its names
+// stand for.
+func (r *Resource) CanonicalRef() model.Ref {
+	return model.Ref{Type: r.Type.Name, Name: canonicalName(r.Spec)}
+}
+
+func canonicalName(s Spec) string {
+	if s, several := s.(CanonicalNamer); several {
+		return s.CanonicalName()
+	}
+
+	return s.Meta().Name
+}
 
 // Meta returns the common properties.
 func (r *Resource) Meta() *model.Common { return r.Spec.Meta() }

@@ -157,7 +157,7 @@ func (p Printer) DiffLine(line string) string {
 func (p Printer) Changes(t *model.Transaction) {
 	for _, c := range t.Changes {
 		if c.Property != "" && c.From != c.To {
-			p.Printf("  %s %s: %s -> %s\n", Text(t.Ref().String()), c.Property, Text(c.From), Text(c.To))
+			p.Printf("  %s %s: %s -> %s\n", Text(t.Ref().String()), Text(c.Property), Text(c.From), Text(c.To))
 		}
 		for line := range strings.Lines(c.Diff) {
 			p.Printf("  %s\n", p.DiffLine(Text(strings.TrimSuffix(line, "\n"))))

@@ -164,3 +164,14 @@ func TestYAMLHoldsAnyText(t *testing.T) {
 		}
 	}
 }
+
+// TestChangesAreOneLineEach has the name of a file, which a scaffold purges and somebody
+// else chose, look like a line of muster.
+func TestChangesAreOneLineEach(t *testing.T) {
+	t.Parallel()
+	p, out, _ := printer()
+	p.Changes(&model.Transaction{Type: "scaffold", Name: "/x", Changes: []model.Change{{Property: "/x/a\n\x1b[31mfile#/etc/shadow", From: "present", To: "absent"}}})
+	if want := "  scaffold#/x /x/a\\u000a\\u001b[31mfile#/etc/shadow: present -> absent\n"; out.String() != want {
+		t.Errorf("got\n%q", out)
+	}
+}

@@ -5,7 +5,7 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Claims are the resources that the manifests of a node declare, by reference.
+// Claims are the resources that the manifests of a node declare, by canonical reference.
 type Claims map[model.Ref]Claim
 
 // Claim is a resource that the manifest of a key declares.
@@ -19,7 +19,7 @@ type Claim struct {
 func (c Claims) Conflicts(resources []*resource.Resource) model.Problems {
 	var out model.Problems
 	for _, res := range resources {
-		first, taken := c[res.Ref()]
+		first, taken := c[res.CanonicalRef()]
 		if !taken || res.Excluded != "" || first.Resource.IsSame(res) {
 			continue
 		}
@@ -32,8 +32,9 @@ func (c Claims) Conflicts(resources []*resource.Resource) model.Problems {
 // Add notes what the manifest of a key declares.
 func (c Claims) Add(key string, resources []*resource.Resource) {
 	for _, res := range resources {
-		if _, taken := c[res.Ref()]; !taken && res.Excluded == "" {
-			c[res.Ref()] = Claim{key, res}
+		ref := res.CanonicalRef()
+		if _, taken := c[ref]; !taken && res.Excluded == "" {
+			c[ref] = Claim{key, res}
 		}
 	}
 }

@@ -84,8 +84,7 @@ func (w *writer) makeParents(name string) error {
 	if w.fresh {
 		mode = 0o755
 	}
-	// A list that is inherited has the system ignore the umask.
-	err := w.root.Mkdir(name, mode&^w.umask)
+	err := w.makeDirectory(name, mode&^w.umask)
 	if errors.Is(err, os.ErrExist) {
 		info, look := w.root.Stat(name)
 		switch {
@@ -95,9 +94,6 @@ func (w *writer) makeParents(name string) error {
 			return fmt.Errorf("%w: %s is not a directory", ErrUnsafeEntry, name)
 		}
 		err = nil
-	} else if err == nil {
-		w.made[name], err = w.root.Lstat(name)
-		err = errors.Join(err, w.dropLists(name))
 	}
 	w.known[name] = err == nil
 
@@ -107,7 +103,7 @@ func (w *writer) makeParents(name string) error {
 // directory makes a directory, or notes what changes on an existing one. Unlike
 // tar, unzip takes a link to a directory for one, and leaves existing ones alone.
 func (w *writer) directory(e entry) error {
-	made := w.root.Mkdir(e.name, 0o700)
+	made := w.makeDirectory(e.name, 0o700)
 	if errors.Is(made, os.ErrExist) {
 		look := w.root.Lstat
 		if w.format == Zip {
@@ -121,26 +117,35 @@ func (w *writer) directory(e entry) error {
 			w.late = append(w.late, lateDirectory{entry: e, info: info, keeps: w.keeps(e), existed: made == nil || !os.SameFile(made, info)})
 			return nil
 		}
-		made = w.replace(e.name, func() error { return w.root.Mkdir(e.name, 0o700) })
+		made = w.replace(e.name, func() error { return w.makeDirectory(e.name, 0o700) })
 	}
 	if made != nil {
 		return made
 	}
-	info, err := w.root.Lstat(e.name)
-	err = errors.Join(err, w.dropLists(e.name))
-	w.known[e.name], w.made[e.name] = err == nil, info
-	w.late = append(w.late, lateDirectory{entry: e, info: info})
+	w.known[e.name] = true
+	w.late = append(w.late, lateDirectory{entry: e, info: w.made[e.name]})
 
-	return err
+	return nil
 }
 
-// dropLists removes the access control lists of a directory that was made.
-func (w *writer) dropLists(name string) error {
+// makeDirectory makes one directory, without the access control lists that it inherits:
+// with these the system ignores the umask. It is empty, or the owner of the target has put
+// another one in its place.
+func (w *writer) makeDirectory(name string, mode fs.FileMode) error {
+	if err := w.root.Mkdir(name, mode); err != nil {
+		return err
+	}
 	f, err := w.root.OpenFile(name, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
+	if _, err := f.Readdirnames(1); !errors.Is(err, io.EOF) {
+		return errors.Join(fmt.Errorf("%w: somebody has replaced the directory %s", ErrUnsafeEntry, name), err)
+	}
+	if w.made[name], err = f.Stat(); err != nil {
+		return err
+	}
 
 	return files.DropLists(int(f.Fd()))
 }
@@ -317,38 +322,18 @@ func (w *writer) owner(e entry) (uid, gid int, changes bool) {
 	return uid, gid, true
 }
 
-// linkAttributes sets those of a new symbolic link.
-func (w *writer) linkAttributes(e entry) error {
-	if uid, gid, changes := w.owner(e); changes {
-		if err := w.root.Lchown(e.name, uid, gid); err != nil {
-			return err
-		}
-	}
-	if e.modified.IsZero() {
-		return nil
-	}
-	dir, err := w.root.Open(path.Dir(e.name))
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-
-	return changeTime(int(dir.Fd()), path.Base(e.name), e.modified, unix.AT_SYMLINK_NOFOLLOW)
-}
-
 // setTime sets the modification time of an open file, unless there is none.
 func setTime(f *os.File, t time.Time) error {
 	if t.IsZero() {
 		return nil
 	}
 	// Kernels before 5.8 have no such call for a descriptor.
-	return changeTime(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(int(f.Fd())), t, 0)
-}
-
-func changeTime(dir int, name string, t time.Time, flags int) error {
 	times := []unix.Timespec{{Nsec: unix.UTIME_NOW}, {Sec: t.Unix(), Nsec: int64(t.Nanosecond())}}
-	if err := paths.Retry(func() error { return unix.UtimesNanoAt(dir, name, times, flags) }); err != nil {
-		return &fs.PathError{Op: "utimensat", Path: name, Err: err}
+	err := paths.Retry(func() error {
+		return unix.UtimesNanoAt(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(int(f.Fd())), times, 0)
+	})
+	if err != nil {
+		return &fs.PathError{Op: "utimensat", Path: f.Name(), Err: err}
 	}
 
 	return nil

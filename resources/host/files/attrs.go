@@ -8,12 +8,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/musterfleet/muster/resources/host/paths"
+	"github.com/musterfleet/muster/resources/host/trust"
 )
 
 // SetAttrs changes owner and mode of the file or directory at path. A link is
 // ErrLink, a fifo, socket or device ErrNotRegular; neither is followed or
 // opened. A file gets exactly the mode, a directory keeps its special bits. A
-// file with several names that differs is ErrLinks.
+// file with several names that differs is ErrLinks. What is taken from an untrusted user
+// loses its access control lists.
 func (d *Disk) SetAttrs(path string, a Attrs) error {
 	at, err := changing(path, d.paths.Parent)
 	if err != nil {
@@ -70,6 +72,13 @@ func setAttrs(in *paths.Dir, fd int, path string, a Attrs) error {
 		err := paths.Retry(func() error { return unix.Fchownat(fd, "", int(a.UID), int(a.GID), unix.AT_EMPTY_PATH) })
 		if err != nil {
 			return fmt.Errorf("could not set owner: %w", &fs.PathError{Op: "chown", Path: path, Err: err})
+		}
+	}
+	if st.Uid != a.UID && trust.PartyOf(0, st.Uid) != trust.Trusted {
+		// By their lists former owners keep what is theirs no more. They can make
+		// none from here on.
+		if err := DropLists(fd); err != nil {
+			return err
 		}
 	}
 	// A change of owner may clear bits, so the mode is set again after it.

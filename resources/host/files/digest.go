@@ -38,12 +38,24 @@ func (d *Disk) DigestEntry(ctx context.Context, entry Entry) (string, error) {
 		return "", err
 	}
 
-	return d.Compare(ctx, entry)
+	return d.digest(ctx, entry)
 }
 
 // Compare is DigestEntry also of a foreign entry, for a digest that nobody is shown.
-// A file that has grown since it was looked at is read up to the size that it had then.
+// It is empty for a file whose owner keeps others from opening it, by a lease (fcntl(2)):
+// that is different from whatever it should be.
 func (d *Disk) Compare(ctx context.Context, entry Entry) (string, error) {
+	digest, err := d.digest(ctx, entry)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return "", nil
+	}
+
+	return digest, err
+}
+
+// digest returns the digest of an entry. A file that has grown since it was looked at is
+// read up to the size that it had then.
+func (d *Disk) digest(ctx context.Context, entry Entry) (string, error) {
 	if digest, ok := d.digests.get(entry); ok {
 		return digest, nil
 	}

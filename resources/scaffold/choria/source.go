@@ -5,15 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/musterfleet/muster/resources/host/files"
-	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/resources/host/trust"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/resources/scaffold"
@@ -147,58 +142,4 @@ func read(ctx context.Context, env resource.Env, dir string, author trust.Author
 	})
 
 	return t, err
-}
-
-// walk calls f for what is below a directory and no directory itself, in order.
-// It stays in that very directory, whoever exchanges its path meanwhile.
-func walk(ctx context.Context, dir string, f func(path string, kind fs.FileMode) error) error {
-	opened, err := paths.OpenDir(dir)
-	if err != nil {
-		return err
-	}
-	defer opened.Close()
-	root, err := opened.Root()
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-
-	return walkBelow(ctx, root, dir, f)
-}
-
-// walkBelow walks below a directory that is open, and that path leads to.
-func walkBelow(ctx context.Context, root *os.Root, path string, f func(path string, kind fs.FileMode) error) error {
-	d, err := root.Open(".")
-	if err != nil {
-		return err
-	}
-	entries, err := d.ReadDir(-1)
-	err = errors.Join(err, d.Close(), context.Cause(ctx))
-	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
-	for _, entry := range entries {
-		if err != nil {
-			return err
-		}
-		name := filepath.Join(path, entry.Name())
-		if entry.IsDir() {
-			err = walkInto(ctx, root, name, f)
-		} else {
-			err = f(name, entry.Type())
-		}
-	}
-
-	return err
-}
-
-// walkInto walks below a directory of one that is open.
-func walkInto(ctx context.Context, above *os.Root, path string, f func(path string, kind fs.FileMode) error) error {
-	if len(path) >= unix.PathMax {
-		return fmt.Errorf("%s…: directories are nested deeper than a path can be: remove them", path[:100])
-	}
-	root, err := above.OpenRoot(filepath.Base(path))
-	if err != nil {
-		return err
-	}
-
-	return errors.Join(walkBelow(ctx, root, path, f), root.Close())
 }

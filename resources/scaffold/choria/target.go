@@ -104,7 +104,7 @@ func (t *target) changes(ctx context.Context, f *file) (out []model.Change, err 
 		}
 	}
 	commands := t.spec.PostCommands(f.path)
-	if is && len(commands) > 0 && t.past.Files[f.path] == pastOf(*f, commands, digest, f.before) {
+	if digest != "" && len(commands) > 0 && t.past.Files[f.path] == pastOf(*f, commands, digest, f.before) {
 		return nil, nil
 	}
 	change := model.Change{Action: "scaffold", Property: f.path}

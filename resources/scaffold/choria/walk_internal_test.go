@@ -41,3 +41,22 @@ func TestWalkOfADeepTree(t *testing.T) {
 		t.Errorf("the error is %.400v", err)
 	}
 }
+
+// TestWalkOfManyFiles has more files than a walk may find, in one directory and in
+// several, and as many.
+func TestWalkOfManyFiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	hosttest.MakeTree(t, dir, "a", "b/", "b/c", "b/d", "e/", "e/f")
+	cost := 6*entryCost + 6*len(dir) + len("/a/b/b/c/b/d/e/e/f")
+	for _, most := range []int{cost, cost - 1, 5 * entryCost, 2 * entryCost, 0} {
+		found := 0
+		err := walkUpTo(t.Context(), most, dir, func(string, fs.FileMode) error { found++; return nil })
+		if most == cost && (err != nil || found != 4) {
+			t.Errorf("all of %d: %d files, %v", most, found, err)
+		}
+		if most < cost && (err == nil || err.Error() != dir+" has too many files for a scaffold: remove some, or name another directory" || found > 3) {
+			t.Errorf("%d: %d files, %v", most, found, err)
+		}
+	}
+}

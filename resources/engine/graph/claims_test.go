@@ -1,0 +1,44 @@
+package graph_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// unit is a spec where app and app.service mean one thing.
+type unit struct {
+	model.Common
+	Enable bool
+}
+
+func (*unit) Validate() model.Problems { return nil }
+
+func (u *unit) CanonicalName() string { return strings.TrimSuffix(u.Name, ".service") }
+
+func declared(file, name, ensure string) *resource.Resource {
+	return &resource.Resource{Type: &resource.Type{Info: resource.Info{Name: "unit"}}, Spec: &unit{Common: model.Common{Name: name, Ensure: ensure}}, Pos: model.Position{File: file, Line: 1, Column: 1}}
+}
+
+// TestConflictsByOtherNames has two manifests declare one thing by names that mean the
+// same.
+func TestConflictsByOtherNames(t *testing.T) {
+	for _, names := range [][2]string{{"app", "app"}, {"app", "app.service"}, {"app.service", "app"}} {
+		claims := graph.Claims{}
+		claims.Add("group.all.first", []*resource.Resource{declared("first", names[0], "running")})
+		found := claims.Conflicts([]*resource.Resource{declared("second", names[1], "stopped")})
+		if len(found) != 1 || !strings.Contains(found[0].Error(), "unit#"+names[1]+" is already declared differently") || !strings.Contains(found[0].Error(), "group.all.first") {
+			t.Errorf("%q: %v", names, found)
+		}
+		second := declared("second", names[1], "running")
+		if found := claims.Conflicts([]*resource.Resource{second}); len(found) != 0 {
+			t.Errorf("%q want the same: %v", names, found)
+		}
+		if second.Meta().Name != names[1] {
+			t.Errorf("it is called %s now", second.Meta().Name)
+		}
+	}
+}
