@@ -100,7 +100,7 @@ func ask(nc *nats.Conn, subject string, body []byte, most int) (answers chan *na
 func (s *Store) Request(ctx context.Context, subject string, data []byte) (*nats.Msg, error) {
 	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
 	defer cancel()
-	ctx, done := s.Permitted(ctx, To(subject))
+	ctx, done := s.denials.Permitted(ctx, To(subject))
 	reply, err := s.nc.RequestWithContext(ctx, subject, data)
 	if mistaken := s.apis.mistaken(subject); mistaken != nil && errors.Is(err, nats.ErrNoResponders) {
 		err = mistaken

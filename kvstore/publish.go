@@ -34,7 +34,7 @@ func (s *Store) Publish(ctx context.Context, m *nats.Msg, opts ...jetstream.Publ
 	if err := s.sizes.CheckMessage("the message", m.Data); err != nil {
 		return 0, err
 	}
-	ctx, done := s.Permitted(ctx, To(m.Subject))
+	ctx, done := s.denials.Permitted(ctx, To(m.Subject))
 	ack, err := s.JetStream().PublishMsg(ctx, m, opts...)
 	if err = done(err); err != nil {
 		return 0, err

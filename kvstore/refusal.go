@@ -1,6 +1,7 @@
 package kvstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -18,6 +19,7 @@ var ErrNotPermitted = denial.ErrNotPermitted
 // Denials end the calls that wait for an answer to a denied request: the server
 // reports a denial to the connection only, and never answers.
 type Denials struct {
+	nc      *nats.Conn
 	mu      sync.Mutex
 	waiting map[*waiter]bool
 	// subscription is the newest denial of one, inbox that of all answers.
@@ -51,13 +53,13 @@ type waiter struct {
 // listen receives the denials of a connection, and keeps those of expected
 // subjects from its handler.
 func (r *Denials) listen(nc *nats.Conn, c denial.Connection, expected func(subject string) bool) {
-	r.waiting, r.subscribed = map[*waiter]bool{}, make(chan struct{}, 1)
+	r.nc, r.waiting, r.subscribed = nc, map[*waiter]bool{}, make(chan struct{}, 1)
 	before := nc.ErrorHandler()
 	nc.SetErrorHandler(func(nc *nats.Conn, sub *nats.Subscription, err error) {
 		quiet := false
 		if errors.Is(err, nats.ErrPermissionViolation) {
 			d := c.Of(err)
-			r.deny(nc, d, c.IsOfAnswers(d))
+			r.deny(d, c.IsOfAnswers(d))
 			quiet, err = expected(d.Subject), d
 		}
 		if before != nil && !quiet {
@@ -67,10 +69,10 @@ func (r *Denials) listen(nc *nats.Conn, c denial.Connection, expected func(subje
 }
 
 // deny ends the calls that a denial concerns, or all where it is of their answers.
-func (r *Denials) deny(nc *nats.Conn, d *denial.Denial, ofAnswers bool) {
+func (r *Denials) deny(d *denial.Denial, ofAnswers bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now := lasting{d, nc.Stats().Reconnects}
+	now := lasting{d, r.nc.Stats().Reconnects}
 	if ofAnswers {
 		r.inbox = now
 	}
@@ -90,12 +92,11 @@ func (r *Denials) deny(nc *nats.Conn, d *denial.Denial, ofAnswers bool) {
 
 // Permitted returns a context that ends when the server denies what concerns it, and
 // a function that ends the waiting and replaces an error by the denial.
-func (s *Store) Permitted(ctx context.Context, concerns func(subject string) bool) (context.Context, func(error) error) {
+func (r *Denials) Permitted(ctx context.Context, concerns func(subject string) bool) (context.Context, func(error) error) {
 	ctx, fail := context.WithCancelCause(ctx)
 	w := &waiter{concerns, fail}
-	r := &s.denials
 	r.mu.Lock()
-	if err := r.inbox.on(s.nc); err != nil {
+	if err := r.inbox.on(r.nc); err != nil {
 		fail(err)
 	}
 	r.waiting[w] = true
@@ -117,14 +118,14 @@ func (s *Store) Permitted(ctx context.Context, concerns func(subject string) boo
 // Denials returns those of the connection.
 func (s *Store) Denials() *Denials { return &s.denials }
 
-// Subscription returns the newest denial of a subscription, nil when there was none
-// since the connection was made. The server does not accept such a subscription later,
+// Subscription returns the denial of all answers, else the newest one of a
+// subscription, nil when there was none since the connection was made. The server does not accept such a subscription later,
 // also when it is permitted: it takes another connection.
-func (r *Denials) Subscription(nc *nats.Conn) error {
+func (r *Denials) Subscription() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
-	return r.subscription.on(nc)
+	return cmp.Or(r.inbox.on(r.nc), r.subscription.on(r.nc))
 }
 
 // Subscribed has a token when a subscription was denied since it was last received from.

@@ -43,7 +43,7 @@ func (s Stream) PublishReports(ctx context.Context, reports []model.Report) (int
 	for i, r := range reports {
 		subjects[i] = s.subject(r)
 	}
-	ctx, done := s.store.Permitted(ctx, kvstore.To(subjects...))
+	ctx, done := s.store.Denials().Permitted(ctx, kvstore.To(subjects...))
 	defer func() { _ = done(nil) }()
 	var sent []jetstream.PubAckFuture
 	var failed error

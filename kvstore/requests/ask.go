@@ -55,7 +55,7 @@ func (s Client) Ask(ctx context.Context, subject string, request []byte) iter.Se
 			return
 		}
 		question := nuid.Next()
-		asking, done := s.store.Permitted(ctx, kvstore.To(subject, s.store.Names().Reply(question, "*")))
+		asking, done := s.store.Denials().Permitted(ctx, kvstore.To(subject, s.store.Names().Reply(question, "*")))
 		defer func() { _ = done(nil) }()
 		sub, err := s.store.Conn().SubscribeSync(s.store.Names().Reply(question, "*"))
 		early := 0

@@ -26,7 +26,7 @@ func Stream(ctx context.Context, s *kvstore.Store, stream string, cfg jetstream.
 			byGets(ctx, s, stream, cfg, follow)(yield)
 			return
 		}
-		ctx, done := s.Permitted(ctx, api.About(stream))
+		ctx, done := s.Denials().Permitted(ctx, api.About(stream))
 		defer func() { _ = done(nil) }()
 		if err := byConsumer(ctx, s, stream, cfg, follow, yield); err != nil {
 			yield(kvstore.Message{}, fmt.Errorf("read %s: %w", stream, done(err)))

@@ -232,7 +232,7 @@ func (l *loop) failed(ctx context.Context, p *part, err error) {
 		return
 	}
 	if errors.Is(err, kvstore.ErrNotPermitted) && !denial.IsExplained(err) {
-		err = fmt.Errorf("%s: %w (%s)", p.family, err, l.permissions())
+		err = fmt.Errorf("%s: %w (%s)", p.family, err, remedy(l.o))
 	}
 	level := slog.LevelDebug
 	if p.err == nil || errors.Is(err, kvstore.ErrNotPermitted) && p.err.Error() != err.Error() {
@@ -244,11 +244,11 @@ func (l *loop) failed(ctx context.Context, p *part, err error) {
 	p.retry = min(2*p.retry, kvstore.MaxRetry*l.o.Retry)
 }
 
-// permissions is the remedy for what is not permitted.
-func (l *loop) permissions() string {
-	command := "muster fleet permissions " + l.o.Node
-	if len(l.o.Groups) > 0 {
-		command += " --groups " + strings.Join(l.o.Groups, ",")
+// remedy is that for what is not permitted.
+func remedy(o Options) string {
+	command := "muster fleet permissions " + o.Node
+	if len(o.Groups) > 0 {
+		command += " --groups " + strings.Join(o.Groups, ",")
 	}
 
 	return "give the node what `" + command + "` prints"

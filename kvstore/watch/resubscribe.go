@@ -41,7 +41,7 @@ func (l *loop) planSubscribing(ctx context.Context) {
 		level = slog.LevelWarn
 	}
 	l.o.Log.Log(ctx, level, "subscription denied, will reconnect", "node", l.o.Node,
-		"in", l.resubscription.at.Sub(now).Round(time.Millisecond), "error", l.denied(), "remedy", l.permissions())
+		"in", l.resubscription.at.Sub(now).Round(time.Millisecond), "error", l.denied())
 }
 
 // subscribeAgain reconnects, so that the server accepts all subscriptions, unless that
@@ -60,4 +60,4 @@ func (l *loop) subscribeAgain(ctx context.Context) {
 }
 
 // denied returns the newest denial of a subscription on this connection.
-func (l *loop) denied() error { return l.store.Denials().Subscription(l.store.Conn()) }
+func (l *loop) denied() error { return l.store.Denials().Subscription() }
