@@ -1,3 +1,7 @@
+// Memory is measured as the product takes it: without the race detector.
+
+//go:build !race
+
 package manifest_test
 
 import (
