@@ -36,11 +36,8 @@ type Denial struct {
 	violation error
 }
 
-// The verbs of denied operations.
-const (
-	publish   = "publish to"
-	subscribe = "subscribe to"
-)
+// subscribe is the verb of a denied subscription.
+const subscribe = "subscribe to"
 
 // IsOfSubscription reports whether a subscription is denied.
 func (d *Denial) IsOfSubscription() bool { return d.verb == subscribe }
@@ -96,9 +93,9 @@ func (c Connection) Of(violation error) *Denial {
 	if m == nil {
 		return d
 	}
-	d.verb, d.Subject = subscribe, m[2]
-	if strings.EqualFold(m[1], "publish") {
-		d.verb = publish
+	d.verb, d.Subject = "publish to", m[2]
+	if strings.EqualFold(m[1], "subscription") {
+		d.verb = subscribe
 	}
 	d.Cause = c.cause(d)
 
@@ -118,10 +115,10 @@ func (c Connection) cause(d *Denial) error {
 		return err
 	case c.IsOfAnswers(d):
 		return Unusable{c.inboxCause()}
-	case d.verb == publish:
-		return c.roleCause(d.Subject)
-	default:
+	case d.IsOfSubscription():
 		return nil
+	default:
+		return c.roleCause(d.Subject)
 	}
 }
 
