@@ -44,7 +44,7 @@ func (b *bucketNotices) note(ctx context.Context, s model.Sync, m *manifests) {
 	m.report.Node("", model.NodeRefused, "the last good manifests stay in force: "+bounds.Text(problem))
 }
 
-// reportKeys reports those keys that were not reported before, and returns all.
+// reportKeys reports the keys of now that are not among those before, and returns now.
 func reportKeys(ctx context.Context, m *manifests, before, now []string, describe func([]string) string) []string {
 	for _, key := range now {
 		if !slices.Contains(before, key) {
@@ -66,7 +66,7 @@ func unreadableKeys(keys []string) string {
 	return bounds.Text("stored with headers that cannot be read, what was in force stays so: " + strings.Join(keys, ", ") + " (put it again without them, or remove it)")
 }
 
-// deniedSubscription describes what a denied subscription means, empty for none.
+// deniedSubscription describes a denied subscription and what it means, empty for none.
 func deniedSubscription(denied error) string {
 	if denied == nil {
 		return ""

@@ -266,7 +266,7 @@ func (r Rollout) status(e model.Entry, n model.Node) RolloutStatus {
 	case runs && m.Outcome != "":
 		s.Status = StatusUpToDate
 	case r.reaches(e, m.Seen, "") && rejected(m):
-		s.Status, s.Reason = StatusRejected, cmp.Or(strings.TrimPrefix(m.Late, refusedPrefix), "rejected")
+		s.Status, s.Reason = StatusRejected, whyRejected(m)
 	default:
 		s.Status, s.Reason = StatusPending, pending(e, m, runs)
 		if m.Revision == 0 && m.Seen == 0 && n.Message != "" {
@@ -284,6 +284,11 @@ const refusedPrefix = string(model.OutcomeRefused) + ": "
 // rejected reports whether a node rejected the newest revision.
 func rejected(m model.ManifestState) bool {
 	return m.Outcome == model.OutcomeRefused || strings.HasPrefix(m.Late, refusedPrefix)
+}
+
+// whyRejected returns why a node rejected the newest revision.
+func whyRejected(m model.ManifestState) string {
+	return cmp.Or(strings.TrimPrefix(m.Late, refusedPrefix), string(StatusRejected))
 }
 
 // late returns why the newest revision is not active, in the word of the statuses.
@@ -307,7 +312,7 @@ func Rejections(e model.Entry, nodes []model.Node) []Rejection {
 	var out []Rejection
 	for _, n := range nodes {
 		if m := stateOf(e, n); rejected(m) && max(m.Seen, m.Revision) == e.Revision {
-			out = append(out, Rejection{n.Node, cmp.Or(strings.TrimPrefix(m.Late, refusedPrefix), "rejected")})
+			out = append(out, Rejection{n.Node, whyRejected(m)})
 		}
 	}
 

@@ -58,14 +58,13 @@ func (a API) Next(stream, consumer string) string {
 // apis are the places where JetStream may be asked.
 type apis struct {
 	mu sync.Mutex
-	// candidates has the one in use first; found reports whether that one answered.
+	// candidates has the one in use first. Where chosen is set it is the only one.
 	candidates []API
-	found      bool
+	chosen     API
 	clients    map[API]jetstream.JetStream // never changed
-	// chosen is the only one, if it was given; answered is that one has answered.
-	chosen   API
+	// answered is set once the one in use has answered.
 	answered bool
-	// located is closed once it was found.
+	// located is closed once it is known which one is in use.
 	located chan struct{}
 }
 
@@ -76,7 +75,7 @@ func newAPIs(nc *nats.Conn, chosen API) (*apis, error) {
 	a := &apis{candidates: []API{OwnAPI, JoinedAPI}, clients: map[API]jetstream.JetStream{}, chosen: chosen, located: make(chan struct{})}
 	switch {
 	case chosen != "":
-		a.candidates, a.found = []API{chosen}, true
+		a.candidates = []API{chosen}
 		close(a.located)
 	case !strings.HasPrefix(nc.NewInbox(), nats.InboxPrefix):
 		slices.Reverse(a.candidates)
@@ -100,14 +99,17 @@ func (a *apis) all() []API {
 	return slices.Clone(a.candidates)
 }
 
+// isFound reports whether it is known which place is in use. Its caller has the lock.
+func (a *apis) isFound() bool { return a.chosen != "" || a.answered }
+
 // use notes the place that answered.
 func (a *apis) use(api API) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !a.found {
+	if !a.isFound() {
 		close(a.located)
 	}
-	a.found, a.answered = true, true
+	a.answered = true
 	a.candidates = append([]API{api}, slices.DeleteFunc(slices.Clone(a.candidates), func(other API) bool { return other == api })...)
 }
 
@@ -137,16 +139,16 @@ func (a *apis) uses(api API) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 
-	return a.found && a.candidates[0] == api
+	return a.isFound() && a.candidates[0] == api
 }
 
-// API returns where JetStream is asked; found is false while no answer has shown
-// that it is there.
+// API returns where JetStream is asked; found is false while that is neither chosen nor
+// shown by an answer.
 func (s *Store) API() (api API, found bool) {
 	s.apis.mu.Lock()
 	defer s.apis.mu.Unlock()
 
-	return s.apis.candidates[0], s.apis.found
+	return s.apis.candidates[0], s.apis.isFound()
 }
 
 // Located is closed once API has been found.

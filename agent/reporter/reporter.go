@@ -18,14 +18,14 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Reporter puts reports into the outbox. Transactions and runs are for one goroutine.
-// Make it with New.
+// Reporter puts reports into the outbox. Only one goroutine may report transactions and
+// runs. Make it with New.
 type Reporter struct {
 	// Outbox takes the reports; it is set before the first.
 	Outbox *outbox.Outbox
 	o      Options
-	// results are those that are not reported again; lost is set when reports were
-	// dropped, which may be of these.
+	// results are not reported again; lost is set when reports were dropped, perhaps of
+	// these.
 	results results
 	lost    atomic.Bool
 	current currentRun
@@ -45,8 +45,8 @@ func New(o Options) *Reporter { return &Reporter{o: o, results: results{}} }
 // currentRun is the run whose transactions are reported.
 type currentRun struct {
 	id string
-	// reported counts its transactions, unchanged those that were not reported, by
-	// the run that reported them.
+	// reported counts the transactions that were reported, unchanged the others by the run
+	// that reported the same.
 	reported  int
 	unchanged map[string]int
 }
@@ -178,8 +178,8 @@ func (p *Reporter) Health(t *model.Transaction, was model.HealthStatus, now mode
 // Forget has all results of a manifest reported again.
 func (p *Reporter) Forget(manifest string) { delete(p.results, manifest) }
 
-// Dropped returns the report about dropped ones, with the identity of the node. It is
-// made while the outbox is locked, so it needs nothing that the outbox knows.
+// Dropped returns the report about dropped ones, from the identity of the node: the
+// outbox is locked, so nothing is read that it knows.
 func (p *Reporter) Dropped(s model.NodeState, lost outbox.Lost) model.Report {
 	p.lost.Store(true)
 	from, to := lost.Ranges[0].From, lost.Ranges[len(lost.Ranges)-1].To

@@ -32,14 +32,14 @@ type Node struct {
 	problems  problems
 }
 
-// problems are what is wrong with the node, each empty for nothing.
+// problems are texts of what is wrong with the node, empty for nothing.
 type problems struct {
-	// duplicate is that another agent runs as this node, configuration why the one on
-	// disk is not in force.
+	// duplicate names another agent of this node, configuration is why the one on disk
+	// is not in force.
 	duplicate, configuration, assignments string
 }
 
-// String returns all of them.
+// String returns all problems in one line.
 func (p problems) String() string {
 	all := []string{p.duplicate, p.configuration, p.assignments}
 

@@ -101,7 +101,7 @@ func DialAPI(ctx context.Context, o Options) (nc *nats.Conn, api string, err err
 		nats.RetryOnFailedConnect(o.RetryOnFailedConnect),
 		// The credentials of a node may be renewed meanwhile.
 		nats.IgnoreAuthErrorAbort(),
-		bounded,
+		checked,
 	)
 	opts = append(opts, o.handlers()...)
 	nc, err = nats.Connect(b.servers, opts...)

@@ -8,34 +8,32 @@ import (
 	"strconv"
 )
 
-// ErrProtocol is a server that breaks the protocol of NATS. The connection is given
-// up, and another one is made.
+// ErrProtocol is a server that breaks the protocol of NATS. It ends the connection.
 var ErrProtocol = errors.New("the server breaks the protocol of NATS")
 
 const (
-	// maxMessage is the largest message that is read: nats-server takes 64 MiB at most,
-	// and adds headers to it.
+	// maxMessage bounds a message: nats-server takes 64 MiB at most, and adds headers.
 	maxMessage = 65 << 20
-	// maxLine is the longest line, which is an INFO that lists the servers of a cluster.
+	// maxLine bounds a line: the longest is an INFO that lists the servers of a cluster.
 	maxLine = 1 << 20
 )
 
-// operations are the lines that a server sends. Nothing but what nats-server writes is
-// one: the client reads some others, too, and where a message begins in them is not
-// what it looks like.
-var operations = regexp.MustCompile(`^(?:PING|PONG|\+OK|-ERR [^ \t\r\n][^\r\n]*|INFO [^ \t\r\n][^\r\n]*|MSG [^ \t\r\n]+ [0-9]{1,18}(?: [^ \t\r\n]+)? ([0-9]{1,18})|HMSG [^ \t\r\n]+ [0-9]{1,18}(?: [^ \t\r\n]+)? [0-9]{1,18} ([0-9]{1,18}))\r\n$`)
+// operations are the lines that nats-server writes. The client accepts others, too, and
+// might see a message begin in one where the check sees none.
+var operations = regexp.MustCompile(`^(?:PING|PONG|\+OK|-ERR [^ \t\r\n][^\r\n]*|INFO [^ \t\r\n][^\r\n]*|(?:MSG [^ \t\r\n]+ [0-9]{1,18}(?: [^ \t\r\n]+)?|HMSG [^ \t\r\n]+ [0-9]{1,18}(?: [^ \t\r\n]+)? [0-9]{1,18}) ([0-9]{1,18}))\r\n$`)
 
-// protocol follows what a server sends, before the client reads it: that one makes
-// room for a message of any size that the server says, and for a line of any length.
+// protocol is the state of a stream that is checked before the client reads it: the
+// client allocates whatever size a message claims, and a line of any length.
 type protocol struct {
-	// line is the beginning of a line.
+	// line is what was read of a line.
 	line []byte
-	// payload is how much of a message is still to come, ending whether its end is, too.
+	// payload is how many bytes of a message are still to come, ending whether the end of
+	// its line is, too.
 	payload int
 	ending  bool
 }
 
-// check follows some more bytes. The error wraps ErrProtocol.
+// check checks more bytes. The error wraps ErrProtocol.
 func (p *protocol) check(b []byte) error {
 	for len(b) > 0 {
 		if p.payload > 0 {
@@ -52,7 +50,7 @@ func (p *protocol) check(b []byte) error {
 		if !ended {
 			return nil
 		}
-		if err := p.end(append(p.line, '\n')); err != nil {
+		if err := p.checkLine(append(p.line, '\n')); err != nil {
 			return err
 		}
 		p.line = p.line[:0]
@@ -61,8 +59,8 @@ func (p *protocol) check(b []byte) error {
 	return nil
 }
 
-// end follows the end of a line.
-func (p *protocol) end(line []byte) error {
+// checkLine checks a complete line.
+func (p *protocol) checkLine(line []byte) error {
 	if p.ending {
 		p.ending = false
 		if string(line) != "\r\n" {
@@ -74,7 +72,7 @@ func (p *protocol) end(line []byte) error {
 	if m == nil {
 		return fmt.Errorf("%w: %.40q", ErrProtocol, line)
 	}
-	text := string(m[1]) + string(m[2])
+	text := string(m[1])
 	if text == "" {
 		return nil
 	}

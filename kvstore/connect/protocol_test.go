@@ -98,7 +98,7 @@ func received(t *testing.T, sent []byte) error {
 		serve(<-p, sent)
 	}()
 	ended := make(chan error, 1)
-	nc, err := nats.Connect("nats://127.0.0.1:1", nats.SetCustomDialer(p), bounded, nats.NoReconnect(),
+	nc, err := nats.Connect("nats://127.0.0.1:1", nats.SetCustomDialer(p), checked, nats.NoReconnect(),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),
 		nats.ClosedHandler(func(nc *nats.Conn) { ended <- nc.LastError() }))
 	if err != nil {

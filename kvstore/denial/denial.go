@@ -29,10 +29,10 @@ func (u Unusable) Unwrap() error { return u.Err }
 
 // Denial is an ErrNotPermitted, and the error of the client that it was made from.
 type Denial struct {
-	// Verb and Subject are the operation: publish to, or subscribe to.
-	Verb, Subject string
-	// Cause is what is wrong, with its remedy; nil where a permission is missing.
+	Subject string
+	// Cause is what is wrong, with its remedy; nil where only a permission is missing.
 	Cause     error
+	verb      string
 	violation error
 }
 
@@ -40,11 +40,11 @@ type Denial struct {
 const subscribe = "subscribe to"
 
 // IsOfSubscription reports whether a subscription is denied.
-func (d *Denial) IsOfSubscription() bool { return d.Verb == subscribe }
+func (d *Denial) IsOfSubscription() bool { return d.verb == subscribe }
 
 // Error names the operation, and the cause if it is known.
 func (d *Denial) Error() string {
-	text := fmt.Sprintf("%v to %s %s", ErrNotPermitted, d.Verb, d.Subject)
+	text := fmt.Sprintf("%v to %s %s", ErrNotPermitted, d.verb, d.Subject)
 	if d.Cause != nil {
 		text += ": " + d.Cause.Error()
 	}
@@ -69,30 +69,33 @@ func IsExplained(err error) bool {
 	return errors.As(err, &Unusable{}) || errors.As(err, &denial) && denial.Cause != nil
 }
 
-// Connection is what tells why something is denied.
+// Connection is what is known of a connection whose denials are explained.
 type Connection struct {
 	// Inbox is the subject below which answers arrive.
 	Inbox string
 	// Manifests and Commands are the subjects below which only operators write, Bundles
 	// is the stream that only administrators write to.
 	Manifests, Commands, Bundles string
-	// Mistaken returns what is wrong with a subject itself, nil for nothing.
+	// Mistaken returns what is wrong with a subject itself, if anything.
 	Mistaken func(subject string) error
 }
 
-// namedInbox begins the inbox of whoever has permissions of a name.
+// namedInbox begins the inbox of whoever has the permissions of a name.
 const namedInbox = "_INBOX_"
 
-// Of returns what a violation is about: the client has its text only.
+// operation is what the text of a violation names: the client has no more.
+var operation = regexp.MustCompile(`(?i)violation for (publish|subscription) to "([^"]+)"`)
+
+// Of returns the denial that a violation is.
 func (c Connection) Of(violation error) *Denial {
-	d := &Denial{Verb: "do it:", Subject: violation.Error(), violation: violation}
-	m := regexp.MustCompile(`(?i)violation for (publish|subscription) to "([^"]+)"`).FindStringSubmatch(violation.Error())
+	d := &Denial{verb: "do it:", Subject: violation.Error(), violation: violation}
+	m := operation.FindStringSubmatch(violation.Error())
 	if m == nil {
 		return d
 	}
-	d.Verb, d.Subject = subscribe, m[2]
-	if strings.EqualFold(m[1], "publish") {
-		d.Verb = "publish to"
+	d.verb, d.Subject = "publish to", m[2]
+	if strings.EqualFold(m[1], "subscription") {
+		d.verb = subscribe
 	}
 	d.Cause = c.cause(d)
 
@@ -104,7 +107,7 @@ func (c Connection) IsOfAnswers(d *Denial) bool {
 	return d.IsOfSubscription() && strings.HasPrefix(d.Subject, c.Inbox+".")
 }
 
-// cause returns what is wrong, nil where it is only that a permission is missing.
+// cause returns what is wrong, nil where only a permission is missing.
 func (c Connection) cause(d *Denial) error {
 	err := c.Mistaken(d.Subject)
 	switch {
@@ -112,14 +115,14 @@ func (c Connection) cause(d *Denial) error {
 		return err
 	case c.IsOfAnswers(d):
 		return Unusable{c.inboxCause()}
-	case d.Verb == "publish to":
-		return c.roleCause(d.Subject)
-	default:
+	case d.IsOfSubscription():
 		return nil
+	default:
+		return c.roleCause(d.Subject)
 	}
 }
 
-// inboxCause is that of a user without the inboxes on which it expects answers.
+// inboxCause returns why a user may not subscribe to the inbox on which it expects answers.
 func (c Connection) inboxCause() error {
 	name, named := strings.CutPrefix(c.Inbox, namedInbox)
 	if c.Inbox+"." == nats.InboxPrefix || !named {
@@ -129,7 +132,7 @@ func (c Connection) inboxCause() error {
 	return fmt.Errorf("answers arrive there: this user lacks the permissions of %s; include what `muster fleet permissions %s` prints in its entry of nats-server's configuration, or correct the name (`node` of agent.yaml, or what follows _INBOX_ in --inbox-prefix)", name, name)
 }
 
-// roleCause is that of an operator whose role does not have what only operators do.
+// roleCause returns who may publish to a subject, if that is the work of certain roles.
 func (c Connection) roleCause(subject string) error {
 	if strings.HasSuffix(subject, "STREAM.INFO."+c.Bundles) {
 		return errors.New("only administrators store bundles: push a manifest without files beside it, or ask an administrator")

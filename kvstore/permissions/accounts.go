@@ -26,8 +26,8 @@ type Accounts struct {
 type Account struct {
 	Name      string
 	JetStream bool
-	// DenyByDefault is that a user whose permissions are forgotten may do nothing, and
-	// not everything.
+	// DenyByDefault has a user without permissions do nothing, where that of another
+	// account may do everything.
 	DenyByDefault bool
 	Exports       []Export
 	Imports       []Import

@@ -6,12 +6,11 @@ import (
 	"encoding/json"
 )
 
-// userInfo is the subject on which a server says who is asking, unless it has no system
-// account.
+// userInfo is the subject on which a server with a system account answers who the user is.
 const userInfo = "$SYS.REQ.USER.INFO"
 
 // Account returns the name of the account of these credentials; with JWTs that may be
-// its public key. It is empty where the server does not say.
+// its public key. It is empty where the server does not answer.
 func (p Provisioner) Account(ctx context.Context) string {
 	reply, err := p.store.Request(ctx, userInfo, nil)
 	if err != nil {

@@ -68,7 +68,7 @@ func (l *loop) run(ctx context.Context, wake func([]string)) error {
 		case <-l.pending.came:
 		case <-connected:
 			l.parts.soon(l.spread)
-		case <-l.store.Denials().Subscribed():
+		case <-l.store.Denials().Unsubscribed():
 			l.planSubscribing(ctx)
 		case <-time.After(time.Until(l.next())):
 			err = l.step(ctx)
@@ -244,7 +244,7 @@ func (l *loop) failed(ctx context.Context, p *part, err error) {
 	p.retry = min(2*p.retry, kvstore.MaxRetry*l.o.Retry)
 }
 
-// remedy is that for what is not permitted.
+// remedy is what to do about a missing permission.
 func remedy(o Options) string {
 	command := "muster fleet permissions " + o.Node
 	if len(o.Groups) > 0 {

@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// resubscription is when the node connects again because the server denied a
-// subscription, by permissions that are wrong, perhaps for a moment: a server accepts
-// none of those later, also when its configuration is right again.
+// resubscription plans when the node connects again because the server denied a
+// subscription, by permissions that are wrong, perhaps for a moment: once they are right
+// the server accepts it on another connection only.
 type resubscription struct {
-	// at is when; zero is never.
+	// at is when it is due; zero is never.
 	at time.Time
-	// wait is how long the next one waits, last when the last one was.
+	// wait is the wait for the next one, last is when the last one was.
 	wait time.Duration
 	last time.Time
 }
 
 func (r *resubscription) isDue(now time.Time) bool { return !r.at.IsZero() && !r.at.After(now) }
 
-// plan plans to connect again unless that is planned, later each time: what is denied
-// then again is denied at once. It reports whether it is the first time.
+// plan plans to connect again unless that is planned, later each time, and reports
+// whether it is the first time.
 func (r *resubscription) plan(now time.Time, o Options) (isFirst bool) {
 	if !r.at.IsZero() {
 		return false

@@ -223,7 +223,7 @@ func TestWatchNeedsNoConsumerToSpare(t *testing.T) {
 	w.Has(t, "node.web01.motd=two")
 }
 
-func TestStreamMadeAnewKeepsTheLastGood(t *testing.T) {
+func TestRecreatedStreamKeepsTheLastGood(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)
 	for _, name := range []string{"motd", "sshd", "cron"} {
@@ -282,8 +282,8 @@ func TestStreamMadeAnewKeepsTheLastGood(t *testing.T) {
 	again.Keeps(t, "node.web01.cron")
 }
 
-// TestStreamMadeAnewIsNoticedByAPut: not only by the next audit, which never comes here.
-func TestStreamMadeAnewIsNoticedByAPut(t *testing.T) {
+// TestRecreatedStreamIsNoticedByAPut: not only by the next audit, which never comes here.
+func TestRecreatedStreamIsNoticedByAPut(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)
 	for _, key := range []string{"node.web01.motd", "group.all.sshd", "group.all.cron"} {
@@ -301,7 +301,7 @@ func TestStreamMadeAnewIsNoticedByAPut(t *testing.T) {
 	w.Has(t, "group.all.cron=one", "group.all.sshd=one", "node.web01.motd=one", "node.web01.new=two")
 }
 
-func TestNodeThatStartsAfterTheStreamWasMadeAnew(t *testing.T) {
+func TestNodeThatStartsAfterTheStreamWasRecreated(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)
 	if _, err := store.Put(t.Context(), "node.web01.motd", []byte("one")); err != nil {

@@ -147,7 +147,7 @@ func ParseBool(text string) (yes, ok bool) {
 	}
 }
 
-// EachScalar calls do with each scalar of a value, itself or within, which do may change.
+// EachScalar calls do with each scalar of a value, itself included; do may change it.
 func (v *Value) EachScalar(do func(*Value)) {
 	if v.IsScalar() {
 		do(v)

@@ -56,6 +56,9 @@ func (r Request) IsInstall() bool { return r.Action == Install }
 // IsRemoval reports whether a request removes a package.
 func (r Request) IsRemoval() bool { return r.Action == Uninstall || r.Action == Purge }
 
+// ChangesHold reports whether a request holds or releases a package, and no more.
+func (r Request) ChangesHold() bool { return r.Action == Hold || r.Action == Unhold }
+
 // Is reports whether a word of a package manager means the package of a request.
 func (r Request) Is(word string) bool {
 	return word == r.Name || word == WithoutNative(r.Name) || word == r.Name+"-"+r.Version

@@ -20,9 +20,9 @@ type State struct {
 	// ChangedAt is when its files were last changed, where that is known.
 	ChangedAt time.Time `json:"-"`
 
-	// Release is the command that releases a held package, which may be removed all
-	// the same where Removable. CannotHold is why none can be held.
-	Release    string `json:"-"`
+	// Unhold is the command that releases a held package; Removable is set where that
+	// may be removed all the same. CannotHold is why no package can be held, if so.
+	Unhold     string `json:"-"`
 	Removable  bool   `json:"-"`
 	CannotHold error  `json:"-"`
 

@@ -48,7 +48,7 @@ func (*Type) Plan(spec *Spec, state *State, _ bool) (plan resource.Plan, err err
 		return plan, nil
 	}
 	if state.Held && action != Configure && spec.Hold == nil && !(state.Removable && spec.isRemoved()) {
-		return plan, fmt.Errorf("%w: %s is %s; release it with `%s` or change what is ensured", ErrHeld, spec.Name, state.Ensure, state.Release)
+		return plan, fmt.Errorf("%w: %s is %s; release it with `%s` or change what is ensured", ErrHeld, spec.Name, state.Ensure, state.Unhold)
 	}
 	change := model.Change{Action: string(action), Message: words, Property: "ensure", From: state.Ensure, To: spec.Ensure}
 	switch {

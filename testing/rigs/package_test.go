@@ -326,7 +326,7 @@ func TestHoldOfDNF(t *testing.T) {
 	if r := m.Run("muster", "status", "package", "muster-test"); !strings.Contains(r.Stdout, `"held": true`) {
 		t.Errorf("%s%s", r.Stdout, r.Stderr)
 	}
-	// Whoever does not mention hold is told that it is locked, also by noop.
+	// Without hold a locked package is an error, also with noop.
 	put(t, m, "/root/other.yaml", packages("muster-test: {ensure: '2.0-1'}"))
 	for _, args := range [][]string{{"--noop"}, nil} {
 		r := m.Run(append(append([]string{"muster", "apply"}, args...), "/root/other.yaml")...)

@@ -35,7 +35,8 @@ type Store struct {
 	Host   *host.Host
 	Source Source
 	Dir    string
-	// Arrived is called, by any goroutine, when Open has more to tell than ErrFetching.
+	// Arrived is called, by any goroutine, when a fetch has ended for which Open returned
+	// ErrFetching.
 	Arrived func()
 	Log     *slog.Logger
 
@@ -44,8 +45,8 @@ type Store struct {
 }
 
 // Open returns the directory of a bundle and its manifest. One that is missing or
-// damaged is fetched; ErrFetching is one that takes longer than a moment, and nothing
-// waits for. A damaged one that cannot be fetched is used as it is. Invalid bytes are
+// damaged is fetched; the error wraps ErrFetching while that takes longer than a moment.
+// A damaged one that cannot be fetched is used as it is. Invalid bytes are
 // model.Problems; another error may pass, and stays the same until Forget.
 func (b *Store) Open(ctx context.Context, key, digest string) (dir string, text []byte, err error) {
 	dir = filepath.Join(b.Dir, digest)
@@ -72,12 +73,15 @@ func (b *Store) Open(ctx context.Context, key, digest string) (dir string, text 
 func (b *Store) obtain(ctx context.Context, key, digest, dir string) error {
 	f := b.fetches[digest]
 	if f == nil {
-		isFirst := len(b.fetches) == 0
+		most := patience
+		if len(b.fetches) > 0 {
+			most = 0
+		}
 		var err error
 		if f, err = b.begin(ctx, digest); err != nil {
 			return err
 		}
-		f.await(ctx, isFirst)
+		f.await(ctx, most)
 	}
 	if !f.isDone() {
 		return fmt.Errorf("%w: %s", ErrFetching, short(digest))

@@ -11,12 +11,12 @@ import (
 	"github.com/musterfleet/muster/resources/host/archive"
 )
 
-// ErrFetching is a bundle that is on its way: Arrived is called when it is there, or
-// cannot be fetched.
+// ErrFetching is a bundle that is being downloaded: Arrived is called when that has
+// ended, well or not.
 var ErrFetching = errors.New("the bundle is being downloaded")
 
-// patience is how long Open waits for a bundle that it fetches. Most are there by
-// then; a server may send the others slowly, and the node has other work.
+// patience is how long Open waits for the first bundle that it fetches. Most are there
+// by then. A server may send many slowly, and the node has other work.
 const patience = 2 * time.Second
 
 // fetch is one bundle that is fetched, by a goroutine of its own.
@@ -27,15 +27,15 @@ type fetch struct {
 	// left is closed when Open does not wait any more.
 	left chan struct{}
 
-	// done is closed when the fields below have what came of it: err may pass, invalid
-	// are bytes that are no bundle.
+	// done is closed when it has ended, with one of the errors below or none: err may
+	// pass, invalid says why the bytes are no bundle.
 	done         chan struct{}
 	err, invalid error
-	// known is set once Open returned it.
+	// known is set once Open returned its result.
 	known bool
 }
 
-// begin begins to fetch a bundle.
+// begin starts to fetch a bundle.
 func (b *Store) begin(ctx context.Context, digest string) (*fetch, error) {
 	temp, err := b.Host.TempDir("bundle")
 	if err != nil {
@@ -88,22 +88,15 @@ func (b *Store) fetch(ctx context.Context, digest string, f *fetch) error {
 // tree is where the files of the bundle are.
 func (f *fetch) tree() string { return filepath.Join(f.temp, "tree") }
 
-// await waits for the end, but no longer than patience, and only for the first: there
-// may be many that come slowly.
-func (f *fetch) await(ctx context.Context, isFirst bool) {
-	if !isFirst {
-		close(f.left)
-		return
-	}
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
+// await waits for the end, but no longer than a time.
+func (f *fetch) await(ctx context.Context, most time.Duration) {
 	select {
 	case <-f.done:
-	case <-timer.C:
-		close(f.left)
+		return
+	case <-time.After(most):
 	case <-ctx.Done():
-		close(f.left)
 	}
+	close(f.left)
 }
 
 // isDone reports whether the fetch has ended.

@@ -9,9 +9,8 @@ import (
 	"github.com/musterfleet/muster/kvstore/denial"
 )
 
-// causeHandler passes records on. Why nothing can be read or written is logged by each
-// part of the agent that tries: the first record has its level, and those that follow
-// with the same cause are for debugging.
+// causeHandler lowers the level of records whose cause was logged before: each part of the
+// agent that finds nothing readable or writable logs why.
 type causeHandler struct {
 	slog.Handler
 	logged *loggedCause
@@ -23,17 +22,17 @@ type loggedCause struct {
 	text string
 }
 
-// replace notes a cause, none with an empty text, and reports whether it is another one.
-func (c *loggedCause) replace(text string) bool {
+// replace sets the cause, empty for none, and reports whether it was another one.
+func (c *loggedCause) replace(text string) (changed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	other := c.text != text
+	changed = c.text != text
 	c.text = text
 
-	return other
+	return changed
 }
 
-// Handle lowers the level of a record whose cause was logged.
+// Handle writes a record, at the level of debugging if its cause was logged before.
 func (h causeHandler) Handle(ctx context.Context, r slog.Record) error {
 	var cause denial.Unusable
 	r.Attrs(func(a slog.Attr) bool {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -24,11 +25,12 @@ type connectionLog struct {
 	connected tasks.Signal
 	// who is shown where the server rejects the credentials.
 	who string
-	// denied is when the denial of an operation was logged: each connection meets it again.
+	// denied is when each denial was logged: every connection meets it again.
 	denied map[string]time.Time
-	// rejected is set while the credentials are, and that was logged.
+	// rejected is set while the server rejects the credentials, and that was logged.
 	rejected bool
-	causes   *loggedCause
+	// causes is cleared for each connection.
+	causes *loggedCause
 	// errors are those of the connection while it is up, which others may cause.
 	errors sparse.Log
 	// before is set once it was connected; lost, while it is not and that was logged.
@@ -38,14 +40,7 @@ type connectionLog struct {
 func (l *connectionLog) status(s connect.Status) {
 	switch {
 	case errors.Is(s.Err, nats.ErrPermissionViolation):
-		if now := time.Now(); now.Sub(l.denied[s.Err.Error()]) > denialRepeat {
-			l.denied[s.Err.Error()] = now
-			event := "NATS permission denied, see muster fleet permissions"
-			if denial.IsExplained(s.Err) {
-				event = "NATS permission denied"
-			}
-			l.log.Warn(event, "error", s.Err)
-		}
+		l.logDenial(s.Err)
 	case errors.Is(s.Err, nats.ErrAuthorization):
 		if !l.rejected {
 			l.rejected = true
@@ -66,6 +61,21 @@ func (l *connectionLog) status(s connect.Status) {
 		l.lost = true
 		l.logLoss(s.Err)
 	}
+}
+
+// logDenial logs the denial of an operation, unless that was logged within denialRepeat.
+func (l *connectionLog) logDenial(err error) {
+	now := time.Now()
+	maps.DeleteFunc(l.denied, func(_ string, at time.Time) bool { return now.Sub(at) > denialRepeat })
+	if _, logged := l.denied[err.Error()]; logged {
+		return
+	}
+	l.denied[err.Error()] = now
+	event := "NATS permission denied, see muster fleet permissions"
+	if denial.IsExplained(err) {
+		event = "NATS permission denied"
+	}
+	l.log.Warn(event, "error", err)
 }
 
 // logLoss logs that there is no connection any more, or none yet.

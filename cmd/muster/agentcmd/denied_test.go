@@ -24,8 +24,8 @@ import (
 func TestMain(m *testing.M) { actor.Main(m, fleetsim.Roles()) }
 
 // TestSubscriptionsComeBack: permissions that were wrong for a while cost a node
-// nothing once they are right. The server says that it ends a subscription, and never
-// accepts it again on that connection.
+// nothing once they are right. The server ends a subscription, and never accepts
+// it again on that connection.
 func TestSubscriptionsComeBack(t *testing.T) {
 	t.Parallel()
 	right := "accounts: {FLEET: {jetstream: enabled, users: [\n{user: admin, password: admin}\n{user: web01, password: web01, " + kvtest.Guarded{API: kvstore.OwnAPI}.Permissions(t, "web01").ServerConfig() + "}\n]}}"

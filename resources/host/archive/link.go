@@ -7,8 +7,9 @@ import (
 	"os"
 	"path"
 
-	"github.com/musterfleet/muster/resources/host/paths"
 	"golang.org/x/sys/unix"
+
+	"github.com/musterfleet/muster/resources/host/paths"
 )
 
 // linkAttributes sets those of a new symbolic link.

@@ -43,7 +43,7 @@ func (d *Disk) DigestEntry(ctx context.Context, entry Entry) (string, error) {
 
 // Compare is DigestEntry also of a foreign entry, for a digest that nobody is shown.
 // It is empty for a file whose owner keeps others from opening it, by a lease (fcntl(2)):
-// that is different from whatever it should be.
+// such a file counts as different.
 func (d *Disk) Compare(ctx context.Context, entry Entry) (string, error) {
 	digest, err := d.digest(ctx, entry)
 	if errors.Is(err, unix.EWOULDBLOCK) {

@@ -65,18 +65,16 @@ func (p *Provider) ChangeAll(ctx context.Context, env resource.Env, requests []p
 // then those that hold or release.
 func commands(requests []pkg.Request) [][]string {
 	var out [][]string
-	for rest := requests; len(rest) > 0; {
+	for rest := slices.DeleteFunc(slices.Clone(requests), pkg.Request.ChangesHold); len(rest) > 0; {
 		var same, others []pkg.Request
 		for _, r := range rest {
-			if r.Action != pkg.Hold && r.Action != pkg.Unhold && (len(same) == 0 || slices.Equal(options(r), options(same[0]))) {
+			if slices.Equal(options(r), options(rest[0])) {
 				same = append(same, r)
-			} else if r.Action != pkg.Hold && r.Action != pkg.Unhold {
+			} else {
 				others = append(others, r)
 			}
 		}
-		if len(same) > 0 {
-			out = append(out, append([]string{"apt-get"}, arguments(same)...))
-		}
+		out = append(out, append([]string{"apt-get"}, arguments(same)...))
 		rest = others
 	}
 	for _, action := range []pkg.Action{pkg.Hold, pkg.Unhold} {

@@ -46,7 +46,7 @@ func (p *Provider) StatusAll(ctx context.Context, env resource.Env, names []stri
 	states := make([]*pkg.State, len(names))
 	for i, name := range names {
 		states[i] = stateOf(name, rows)
-		states[i].Release = "apt-mark unhold " + name
+		states[i].Unhold = "apt-mark unhold " + name
 		if m := states[i].Metadata; m != nil {
 			states[i].ChangedAt = unpackedAt(m)
 		}

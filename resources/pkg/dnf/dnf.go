@@ -105,7 +105,7 @@ func steps(requests []pkg.Request) []step {
 	var out []step
 	commands := []string{"remove", "downgrade", "install"}
 	for _, r := range requests {
-		if r.Action == pkg.Hold || r.Action == pkg.Unhold {
+		if r.ChangesHold() {
 			continue
 		}
 		s := step{command: "install"}
@@ -122,7 +122,7 @@ func steps(requests []pkg.Request) []step {
 			s.options = append(s.options, fmt.Sprintf("--setopt=install_weak_deps=%t", *r.Recommends))
 		}
 		if r.Held && !r.IsRemoval() {
-			s.options = append(s.options, pastLocks)
+			s.options = append(s.options, ignoreLocks)
 		}
 		at := slices.IndexFunc(out, func(o step) bool { return o.command == s.command && slices.Equal(o.options, s.options) })
 		if at < 0 {
@@ -149,15 +149,12 @@ func argument(r pkg.Request) string {
 // exact returns the argument for a version of a package; the architecture comes
 // last.
 func exact(name, version string) string {
-	at := strings.LastIndexByte(name, '.')
-	if at < 0 || !slices.Contains(architectures(), name[at+1:]) {
-		return name + "-" + version
-	}
-	if !strings.Contains(version, "-") {
+	bare := withoutArchitecture(name)
+	if bare != name && !strings.Contains(version, "-") {
 		version += "-*"
 	}
 
-	return name[:at] + "-" + version + name[at:]
+	return bare + "-" + version + name[len(bare):]
 }
 
 // architectures are those that a name may end with.

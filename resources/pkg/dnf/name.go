@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// withoutArchitecture returns a name without the architecture it may end with.
+// withoutArchitecture returns a name, or a version, without the architecture that it
+// may end with.
 func withoutArchitecture(name string) string {
 	if at := strings.LastIndexByte(name, '.'); at >= 0 && slices.Contains(architectures(), name[at+1:]) {
 		return name[:at]
@@ -18,10 +19,10 @@ func withoutArchitecture(name string) string {
 // checkVersion refuses a version with an architecture, which dnf accepts and
 // rpm lacks.
 func checkVersion(name, version string) error {
-	at := strings.LastIndexByte(version, '.')
-	if at < 0 || !slices.Contains(architectures(), version[at+1:]) {
+	bare := withoutArchitecture(version)
+	if bare == version {
 		return nil
 	}
 
-	return fmt.Errorf("a version has no architecture: name the package %s%s, with ensure %s", name, version[at:], version[:at])
+	return fmt.Errorf("a version has no architecture: name the package %s%s, with ensure %s", name, version[len(bare):], bare)
 }

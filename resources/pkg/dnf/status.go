@@ -67,7 +67,7 @@ func (p *Provider) StatusAll(ctx context.Context, env resource.Env, names []stri
 	states := make([]*pkg.State, len(names))
 	for i, name := range names {
 		states[i] = p.stateOf(name, rows)
-		states[i].Release, states[i].Removable, states[i].CannotHold = "dnf versionlock delete "+withoutArchitecture(name), true, missing
+		states[i].Unhold, states[i].Removable, states[i].CannotHold = "dnf versionlock delete "+withoutArchitecture(name), true, missing
 		states[i].Held = states[i].Metadata != nil && list.hold(states[i].Metadata)
 	}
 
@@ -115,7 +115,7 @@ func (p *Provider) Candidates(ctx context.Context, env resource.Env, names []str
 	argv := []string{"dnf", "-C", "repoquery", "--upgrades", "--latest-limit=1", "--qf", available}
 	// Whether a version is locked is for the plan.
 	if list, _ := p.readLocks(); len(list) > 0 {
-		argv = append(argv, pastLocks)
+		argv = append(argv, ignoreLocks)
 	}
 	argv = append(argv, names...)
 	lines, err := p.changer().Run(ctx, env, argv...)

@@ -25,8 +25,8 @@ const (
 // maxList bounds what is read of the configuration and of the list.
 const maxList = 1 << 20
 
-// pastLocks has dnf ignore the list in one command.
-const pastLocks = "--disableplugin=versionlock"
+// ignoreLocks is the option of a command that ignores the list.
+const ignoreLocks = "--disableplugin=versionlock"
 
 // locks are the entries of the plugin's list that lock something.
 type locks []string
@@ -121,8 +121,8 @@ func (l locks) hold(m *pkg.Metadata) bool {
 // entry returns the one that locks the installed version, as the plugin writes it.
 func entry(m *pkg.Metadata) string { return m.Name + "-" + m.Full + ".*" }
 
-// onlyLocked returns requests of which only those for packages with an entry look
-// past the list: it is for all packages of a command.
+// onlyLocked returns the requests, Held only where the list has an entry of the
+// package: the option that ignores the list is for all packages of a command.
 func (p *Provider) onlyLocked(requests []pkg.Request) []pkg.Request {
 	list, _ := p.readLocks()
 	out := slices.Clone(requests)
@@ -134,24 +134,26 @@ func (p *Provider) onlyLocked(requests []pkg.Request) []pkg.Request {
 }
 
 // changeLocks locks the installed versions of packages to hold and deletes the
-// entries of those to release. A held one is never without an entry: others of it
-// go last.
+// entries of those to release. A held one is never without an entry: its old ones are
+// deleted last.
 func (p *Provider) changeLocks(ctx context.Context, env resource.Env, requests []pkg.Request) error {
+	if !slices.ContainsFunc(requests, pkg.Request.ChangesHold) {
+		return nil
+	}
+	list, err := p.readLocks()
+	if err != nil {
+		return err
+	}
 	var held []string
-	var old locks
+	var old, added locks
 	for _, r := range requests {
-		if r.Action != pkg.Hold && r.Action != pkg.Unhold {
-			continue
+		if r.ChangesHold() {
+			old = append(old, list.of(r.Name)...)
 		}
-		list, err := p.readLocks()
-		if err != nil {
-			return err
-		}
-		if old = append(old, list.of(r.Name)...); r.Action == pkg.Hold {
+		if r.Action == pkg.Hold {
 			held = append(held, r.Name)
 		}
 	}
-	var added locks
 	if len(held) > 0 {
 		states, err := p.StatusAll(ctx, env, held)
 		if err != nil {

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// maxWalked bounds the paths of one walk: the bytes of all, and entryCost for each.
-	// Whoever owns a target makes any number of files at no cost.
+	// maxWalked bounds one walk: the bytes of all paths, and entryCost for each. Whoever
+	// owns a target makes any number of files at no cost.
 	maxWalked = 256 << 20
 	entryCost = 256
 )
@@ -29,7 +29,7 @@ func walk(ctx context.Context, dir string, f func(path string, kind fs.FileMode)
 	return walkUpTo(ctx, maxWalked, dir, f)
 }
 
-// walkUpTo is walk with another bound.
+// walkUpTo is walk with the bound of a test.
 func walkUpTo(ctx context.Context, most int, dir string, f func(path string, kind fs.FileMode) error) error {
 	opened, err := paths.OpenDir(dir)
 	if err != nil {

@@ -22,10 +22,10 @@ type Denials struct {
 	nc      *nats.Conn
 	mu      sync.Mutex
 	waiting map[*waiter]bool
-	// subscription is the newest denial of one, inbox that of all answers.
+	// subscription is the newest denial of a subscription, inbox that of all answers.
 	subscription, inbox lasting
-	// subscribed has a token when a subscription was denied.
-	subscribed chan struct{}
+	// unsubscribed has a token when a subscription was denied.
+	unsubscribed chan struct{}
 }
 
 // lasting is a denial that the server reports once for a connection; it holds until
@@ -35,7 +35,7 @@ type lasting struct {
 	epoch uint64
 }
 
-// on returns the denial while it holds.
+// on returns the denial while it holds, nil for none.
 func (l lasting) on(nc *nats.Conn) error {
 	if l.epoch != nc.Stats().Reconnects {
 		return nil
@@ -50,25 +50,25 @@ type waiter struct {
 	fail     context.CancelCauseFunc
 }
 
-// listen receives the denials of a connection, and keeps those of expected
-// subjects from its handler.
+// listen receives the denials of a connection, and passes them on to its error handler,
+// but for those of expected subjects.
 func (r *Denials) listen(nc *nats.Conn, c denial.Connection, expected func(subject string) bool) {
-	r.nc, r.waiting, r.subscribed = nc, map[*waiter]bool{}, make(chan struct{}, 1)
+	r.nc, r.waiting, r.unsubscribed = nc, map[*waiter]bool{}, make(chan struct{}, 1)
 	before := nc.ErrorHandler()
 	nc.SetErrorHandler(func(nc *nats.Conn, sub *nats.Subscription, err error) {
-		quiet := false
+		isExpected := false
 		if errors.Is(err, nats.ErrPermissionViolation) {
 			d := c.Of(err)
 			r.deny(d, c.IsOfAnswers(d))
-			quiet, err = expected(d.Subject), d
+			isExpected, err = expected(d.Subject), d
 		}
-		if before != nil && !quiet {
+		if before != nil && !isExpected {
 			before(nc, sub, err)
 		}
 	})
 }
 
-// deny ends the calls that a denial concerns, or all where it is of their answers.
+// deny ends the calls that a denial concerns: all of them, where it is of their answers.
 func (r *Denials) deny(d *denial.Denial, ofAnswers bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -79,7 +79,7 @@ func (r *Denials) deny(d *denial.Denial, ofAnswers bool) {
 	if d.IsOfSubscription() {
 		r.subscription = now
 		select {
-		case r.subscribed <- struct{}{}:
+		case r.unsubscribed <- struct{}{}:
 		default:
 		}
 	}
@@ -115,12 +115,12 @@ func (r *Denials) Permitted(ctx context.Context, concerns func(subject string) b
 	}
 }
 
-// Denials returns those of the connection.
+// Denials returns the denials of the connection.
 func (s *Store) Denials() *Denials { return &s.denials }
 
 // Subscription returns the denial of all answers, else the newest one of a
-// subscription, nil when there was none since the connection was made. The server does not accept such a subscription later,
-// also when it is permitted: it takes another connection.
+// subscription, nil when there was none since the connection was made. The server
+// accepts such a subscription on another connection only, also once it is permitted.
 func (r *Denials) Subscription() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -128,17 +128,18 @@ func (r *Denials) Subscription() error {
 	return cmp.Or(r.inbox.on(r.nc), r.subscription.on(r.nc))
 }
 
-// Subscribed has a token when a subscription was denied since it was last received from.
-func (r *Denials) Subscribed() <-chan struct{} { return r.subscribed }
+// Unsubscribed returns a channel that has a token when a subscription was denied since
+// the last one was received.
+func (r *Denials) Unsubscribed() <-chan struct{} { return r.unsubscribed }
 
 // To concerns requests to and subscriptions of some subjects.
 func To(subjects ...string) func(string) bool {
-	return func(refused string) bool { return slices.Contains(subjects, refused) }
+	return func(denied string) bool { return slices.Contains(subjects, denied) }
 }
 
 // About concerns requests to JetStream about a stream.
 func (a API) About(stream string) func(string) bool {
-	return func(refused string) bool {
-		return strings.HasPrefix(refused, a.Subject("")) && strings.Contains(refused+".", "."+stream+".")
+	return func(denied string) bool {
+		return strings.HasPrefix(denied, a.Subject("")) && strings.Contains(denied+".", "."+stream+".")
 	}
 }
