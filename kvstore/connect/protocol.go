@@ -5,11 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 )
 
-// ErrProtocol is a server that breaks the protocol of NATS. It ends the connection.
-var ErrProtocol = errors.New("the server breaks the protocol of NATS")
+var (
+	// ErrProtocol is a server that breaks the protocol of NATS. It ends the connection.
+	ErrProtocol = errors.New("the server breaks the protocol of NATS")
+	// ErrEnded is a server that ends the connection with an error for which the client
+	// would not connect again.
+	ErrEnded = errors.New("the server ended the connection")
+)
 
 const (
 	// maxMessage bounds a message: nats-server takes 64 MiB at most, and adds headers.
@@ -20,7 +27,7 @@ const (
 
 // operations are the lines that nats-server writes. The client accepts others, too, and
 // might see a message begin in one where the check sees none.
-var operations = regexp.MustCompile(`^(?:PING|PONG|\+OK|-ERR [^ \t\r\n][^\r\n]*|INFO [^ \t\r\n][^\r\n]*|(?:MSG [^ \t\r\n]+ [0-9]{1,18}(?: [^ \t\r\n]+)?|HMSG [^ \t\r\n]+ [0-9]{1,18}(?: [^ \t\r\n]+)? [0-9]{1,18}) ([0-9]{1,18}))\r\n$`)
+var operations = regexp.MustCompile(`^(?:PING|PONG|\+OK|-ERR ([^ \t\r\n][^\r\n]*)|INFO [^ \t\r\n][^\r\n]*|(?:MSG [^ \t\r\n]+ [0-9]{1,18}(?: [^ \t\r\n]+)?|HMSG [^ \t\r\n]+ [0-9]{1,18}(?: [^ \t\r\n]+)? [0-9]{1,18}) ([0-9]{1,18}))\r\n$`)
 
 // protocol is the state of a stream that is checked before the client reads it: the
 // client allocates whatever size a message claims, and a line of any length.
@@ -72,7 +79,10 @@ func (p *protocol) checkLine(line []byte) error {
 	if m == nil {
 		return fmt.Errorf("%w: %.40q", ErrProtocol, line)
 	}
-	text := string(m[1])
+	if problem := string(m[1]); problem != "" && !isSurvived(problem) {
+		return fmt.Errorf("%w: %.200q", ErrEnded, strings.Trim(problem, "'"))
+	}
+	text := string(m[2])
 	if text == "" {
 		return nil
 	}
@@ -83,4 +93,19 @@ func (p *protocol) checkLine(line []byte) error {
 	p.payload, p.ending = size, true
 
 	return nil
+}
+
+// isSurvived reports whether the client goes on, or connects again, after an error of
+// the server. It closes the connection for good after any other.
+func isSurvived(problem string) bool {
+	problem = strings.ToLower(strings.Trim(strings.TrimSpace(problem), "'"))
+	switch problem {
+	case "stale connection", "maximum connections exceeded", "maximum account active connections exceeded", "unknown protocol operation":
+		return true
+	}
+
+	return slices.ContainsFunc([]string{
+		"permissions violation", "maximum subscriptions exceeded", "authorization violation",
+		"user authentication expired", "user authentication revoked", "account authentication expired",
+	}, func(begin string) bool { return strings.HasPrefix(problem, begin) })
 }

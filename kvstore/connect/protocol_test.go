@@ -17,7 +17,7 @@ func TestProtocol(t *testing.T) {
 	t.Parallel()
 	for sent, ok := range map[string]bool{
 		info: true,
-		info + "PING\r\nPONG\r\n+OK\r\n-ERR 'x y'\r\n":                                     true,
+		info + "PING\r\nPONG\r\n+OK\r\n-ERR 'Stale Connection'\r\n":                        true,
 		"MSG a.b 1 3\r\nabc\r\nMSG a 1 r 0\r\n\r\nPING\r\n":                                true,
 		"MSG a 1 6\r\nMSG \r\n\r\nPING\r\n":                                                true,
 		"HMSG a 1 12 14\r\nNATS/1.0\r\n\r\nxy\r\nHMSG a 1 r 12 12\r\nNATS/1.0\r\n\r\n\r\n": true,
@@ -141,6 +141,69 @@ func TestMessagesThatCannotBe(t *testing.T) {
 		}
 		<-served
 		_ = l.Close()
+	}
+}
+
+// TestErrorsThatNobodyKnows: after an error that nats.go does not know it closes the
+// connection and never connects again, while the process lives on.
+func TestErrorsThatNobodyKnows(t *testing.T) {
+	t.Parallel()
+	for _, line := range []string{"-ERR 'Maximum Payload Violation'\r\n", "-ERR 'maximum control line exceeded'\r\n", "-ERR anything\r\n", "-ERR '\u017ftale connection'\r\n"} {
+		p := make(pipe, 1)
+		served := make(chan struct{})
+		go func() {
+			defer close(served)
+			serve(<-p, []byte(line))
+			serve(<-p, nil)
+		}()
+		changes := make(chan Status, 10)
+		opts := append(Options{OnStatus: func(s Status) { changes <- s }}.handlers(),
+			nats.SetCustomDialer(p), checked, nats.MaxReconnects(-1), nats.ReconnectWait(time.Millisecond), nats.ReconnectJitter(0, 0))
+		nc, err := nats.Connect("nats://127.0.0.1:1", opts...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer nc.Close()
+		for _, connected := range []bool{true, false, true} {
+			select {
+			case s := <-changes:
+				if s.Connected != connected || !connected && !errors.Is(s.Err, ErrEnded) {
+					t.Errorf("%q: %+v", line, s)
+				}
+			case <-time.After(10 * time.Second):
+				t.Fatalf("%q: closed for good: %v", line, nc.IsClosed())
+			}
+		}
+		nc.Close()
+		<-served
+	}
+}
+
+// TestErrorsThatTheClientKnows: each of them is left to it, and it does not close the
+// connection for good after any.
+func TestErrorsThatTheClientKnows(t *testing.T) {
+	t.Parallel()
+	for _, problem := range []string{
+		"'Permissions Violation for Publish to \"a\"'", "'maximum subscriptions exceeded'", "'Authorization Violation'", "'User Authentication Expired'",
+		"'User Authentication Revoked'", "'Account Authentication Expired'", "'Stale Connection'", "'maximum connections exceeded'",
+		"'maximum account active connections exceeded'", "'Unknown Protocol Operation'",
+	} {
+		if err := (&protocol{}).check([]byte("-ERR " + problem + "\r\n")); err != nil {
+			t.Errorf("%s: %v", problem, err)
+		}
+		p := make(pipe, 1)
+		go func() { serve(<-p, []byte("-ERR "+problem+"\r\n")) }()
+		closed := make(chan bool, 1)
+		nc, err := nats.Connect("nats://127.0.0.1:1", nats.SetCustomDialer(p), nats.MaxReconnects(-1), nats.ReconnectWait(time.Hour), nats.IgnoreAuthErrorAbort(),
+			nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), nats.DisconnectErrHandler(func(nc *nats.Conn, _ error) { closed <- nc.IsClosed() }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if <-closed {
+			t.Errorf("%s: nats.go closed the connection", problem)
+		}
+		nc.SetDisconnectErrHandler(nil)
+		nc.Close()
 	}
 }
 

@@ -2,6 +2,7 @@
 package agentcmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"github.com/choria-io/fisk"
+	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/agent"
 	"github.com/musterfleet/muster/agent/assignments"
@@ -269,17 +271,45 @@ func options(types resource.Types, log *slog.Logger, config agent.Config, store 
 }
 
 // Run runs the agent and answers requests, until ctx ends; the end of hard aborts
-// the pending change.
+// the pending change. It ends with an error when the client gave up the connection.
 func (n *Node) Run(ctx, hard context.Context) error {
-	serving, stop := context.WithCancel(ctx)
-	var served sync.WaitGroup
-	served.Go(func() { n.service.run(serving) })
-	served.Go(func() { n.warnOfNeighbours(serving) })
-	err := n.agent.Run(ctx, hard)
+	running, stop := context.WithCancel(ctx)
+	defer stop()
+	var all sync.WaitGroup
+	var gaveUp error
+	all.Go(func() { n.service.run(running) })
+	all.Go(func() { n.warnOfNeighbours(running) })
+	all.Go(func() {
+		if gaveUp = n.awaitClosed(running); gaveUp != nil {
+			stop()
+		}
+	})
+	err := n.agent.Run(running, hard)
 	stop()
-	served.Wait()
+	all.Wait()
+	if err != nil {
+		return err
+	}
 
-	return err
+	return gaveUp
+}
+
+// awaitClosed waits until ctx ends, or the client closed the connection and will never
+// connect again: then the agent must be started again, and the error is logged already.
+func (n *Node) awaitClosed(ctx context.Context) error {
+	nc := n.store.Conn()
+	closed := nc.StatusChanged(nats.CLOSED)
+	defer nc.RemoveStatusListener(closed)
+	if !nc.IsClosed() {
+		select {
+		case <-closed:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	n.log.ErrorContext(ctx, "connection to NATS closed for good, ending to be started again", "error", cli.Plain(cmp.Or(nc.LastError(), nats.ErrConnectionClosed)))
+
+	return &cli.ExitError{Code: cli.ExitFailed}
 }
 
 // warnOfNeighbours warns once where the node is a user of the account with the
