@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 
 	"github.com/musterfleet/muster/agent/bounds"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/sparse"
 )
 
 // bucketNotices are what was reported about the bucket of assignments.
@@ -17,6 +19,8 @@ type bucketNotices struct {
 	// were reported.
 	problem             string
 	invalid, unreadable []string
+	// rejected logs keys, which whoever may store some causes.
+	rejected sparse.Log
 }
 
 // note reports, once, that the bucket cannot be trusted, and which of its keys are
@@ -30,8 +34,8 @@ func (b *bucketNotices) note(ctx context.Context, s model.Sync, m *manifests) {
 		away = s.Err.Error()
 	}
 	m.status.SetMessage(bounds.Text(cmp.Or(problem, away, deniedSubscription(s.Denied), unreadableKeys(s.Unreadable), invalidKeys(s.Invalid), refusedAnswers(s.Refused))))
-	b.invalid = reportKeys(ctx, m, b.invalid, s.Invalid, invalidKeys)
-	b.unreadable = reportKeys(ctx, m, b.unreadable, s.Unreadable, unreadableKeys)
+	b.invalid = b.reportKeys(ctx, m, b.invalid, s.Invalid, invalidKeys)
+	b.unreadable = b.reportKeys(ctx, m, b.unreadable, s.Unreadable, unreadableKeys)
 	if problem == b.problem {
 		return
 	}
@@ -44,17 +48,31 @@ func (b *bucketNotices) note(ctx context.Context, s model.Sync, m *manifests) {
 	m.report.Node("", model.NodeRefused, "the last good manifests stay in force: "+bounds.Text(problem))
 }
 
-// reportKeys reports the keys of now that are not among those before, and returns now.
-func reportKeys(ctx context.Context, m *manifests, before, now []string, describe func([]string) string) []string {
-	for _, key := range now {
-		if !slices.Contains(before, key) {
-			why := describe([]string{key})
-			m.log.ErrorContext(ctx, "assignment rejected", "key", key, "error", why)
-			m.report.Node("", model.NodeRefused, why)
-		}
+// reportKeys reports the keys of now that are not among those before, all at once, and
+// returns now. Both are in order.
+func (b *bucketNotices) reportKeys(ctx context.Context, m *manifests, before, now []string, describe func([]string) string) []string {
+	added := slices.DeleteFunc(slices.Clone(now), func(key string) bool {
+		_, reported := slices.BinarySearch(before, key)
+		return reported
+	})
+	if len(added) > 0 {
+		why := describe(added)
+		b.rejected.Log(ctx, m.log, slog.LevelError, "assignment rejected", "key", someOf(added), "error", why)
+		m.report.Node("", model.NodeRefused, why)
 	}
 
 	return now
+}
+
+// someOf returns keys in a line, of many the first ones and how many more there are: an
+// operator of one group may store any number of them.
+func someOf(keys []string) string {
+	const most = 5
+	if len(keys) <= most {
+		return strings.Join(keys, ", ")
+	}
+
+	return fmt.Sprintf("%s and %d more", strings.Join(keys[:most], ", "), len(keys)-most)
 }
 
 // unreadableKeys describes keys whose headers cannot be read, empty for none.
@@ -63,7 +81,7 @@ func unreadableKeys(keys []string) string {
 		return ""
 	}
 
-	return bounds.Text("stored with headers that cannot be read, what was in force stays so: " + strings.Join(keys, ", ") + " (put it again without them, or remove it)")
+	return bounds.Text("stored with headers that cannot be read, what was in force stays so: " + someOf(keys) + " (put it again without them, or remove it)")
 }
 
 // deniedSubscription describes a denied subscription and what it means, empty for none.
@@ -81,7 +99,7 @@ func invalidKeys(keys []string) string {
 		return ""
 	}
 
-	return bounds.Text("not a key of an assignment: " + strings.Join(keys, ", ") + " (write node.<node>.<name> or group.<group>.<name>; muster fleet rm removes it)")
+	return bounds.Text("not a key of an assignment: " + someOf(keys) + " (write node.<node>.<name> or group.<group>.<name>; muster fleet rm removes it)")
 }
 
 // refusedAnswers describes answers that were refused, empty for none.

@@ -89,6 +89,42 @@ func TestUnreadableHeadersAreReportedOnce(t *testing.T) {
 	})
 }
 
+// An operator of a group may store any number of keys: they are one line and one report.
+func TestManyUnreadableKeysAreReportedTogether(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		bucket := n.injected()
+		n.start()
+		n.put("group.all.motd", "motd", "hello\n")
+		n.take()
+		var keys []string
+		for i := range 100 {
+			keys = append(keys, fmt.Sprintf("group.all.a%03d", i))
+		}
+		bucket.change(func() { bucket.sync.Unreadable = keys })
+		n.settle()
+		n.tells("node refused")
+		if message := n.agent.State().Message; !strings.Contains(message, "group.all.a004 and 95 more (") {
+			t.Errorf("the message is %q", message)
+		}
+		if text := n.log.String(); strings.Count(text, "assignment rejected") != 1 {
+			t.Errorf("logged\n%s", text)
+		}
+	})
+}
+
+// So may they queue any number of requests that must not be executed.
+func TestManyRefusedCommandsAreAFewLines(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.start()
+		for i := range 100 {
+			n.agent.Requests().Refuse(t.Context(), fmt.Sprint("no id ", i), errors.New("unreadable"))
+		}
+		if text := n.log.String(); strings.Count(text, "command rejected") != 10 {
+			t.Errorf("logged\n%s", text)
+		}
+	})
+}
+
 func TestGarbageIsReportedOnceAndTheLastGoodStays(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.start()

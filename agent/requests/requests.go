@@ -132,7 +132,7 @@ func (s *Service) Command(ctx context.Context, id string, data []byte) error {
 
 // Refuse reports a command that must not be executed.
 func (s *Service) Refuse(ctx context.Context, id string, why error) {
-	s.o.Log.ErrorContext(ctx, "command rejected", "id", id, "error", why)
+	s.rejected.Log(ctx, s.o.Log, slog.LevelError, "command rejected", "id", id, "error", why)
 	if model.IsRequestID(id) {
 		s.reject(s.response(id), why)
 	}

@@ -104,10 +104,11 @@ func Last(h nats.Header, name string) string {
 }
 
 // Sequence returns the sequence in the headers of a republished message, zero
-// without one. The server's own is the last.
-func Sequence(h nats.Header) uint64 {
-	seq, err := strconv.ParseUint(Last(h, nats.JSSequence), 10, 64)
-	if err != nil {
+// without one, or where they cannot be read: then those of the stored one cannot be
+// either, and nothing better is worth waiting for. The server's own is the last.
+func Sequence(m *nats.Msg) uint64 {
+	seq, err := strconv.ParseUint(Last(m.Header, nats.JSSequence), 10, 64)
+	if err != nil || !IsWhole(m) {
 		return 0
 	}
 

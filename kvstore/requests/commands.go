@@ -173,7 +173,7 @@ func (c *commands) accept(ctx context.Context, m *nats.Msg) error {
 		err := kvstore.UntilCurrent(ctx, func(last bool) (bool, error) {
 			var err error
 			found, err = c.read(ctx, names.Command(q.family, token))
-			return last || found != nil && found.Sequence >= answer.Sequence(m.Header), err
+			return last || found != nil && found.Sequence >= answer.Sequence(m), err
 		})
 		if err != nil {
 			return err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -82,6 +83,35 @@ func TestCommandsWithUnreadableHeaders(t *testing.T) {
 	got.Has(t, "refused bad", "early", "live", "refused worse")
 	put("last")
 	got.Has(t, "refused bad", "early", "live", "refused worse", "last")
+}
+
+// TestCommandsWithTooManyHeadersHoldUpNothing: the announcement of each has a sequence,
+// and waiting for it to be readable held up all other commands.
+func TestCommandsWithTooManyHeadersHoldUpNothing(t *testing.T) {
+	t.Parallel()
+	srv, store := kvtest.New(t)
+	var got kvtest.Inbox
+	quiet := nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})
+	kvtest.TakeCommands(t, kvtest.Bind(t, srv, quiet), requests.CommandOptions{Node: "web01", Audit: kvtest.Never}, got.Take)
+	put := func(id string) {
+		t.Helper()
+		if err := store.PutCommand(t.Context(), "node.web01", id, []byte(id), time.Hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("first")
+	got.Has(t, "first")
+	began := time.Now()
+	want := []string{"first"}
+	for i := range 30 {
+		want = append(want, fmt.Sprintf("bad%02d", i))
+		srv.Raw(t, "muster.command.node.web01."+kvstore.Token(want[i+1]), "NATS/1.0\r\n"+strings.Repeat("A: b\r\n", 30)+"\r\n", "x")
+	}
+	put("last")
+	got.Has(t, append(want, "last")...)
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("a command behind %d that cannot be read took %s", len(want), took)
+	}
 }
 
 // A command that could not be taken comes again, one that came live too; the

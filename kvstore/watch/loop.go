@@ -97,7 +97,7 @@ func (l *loop) subscribe() ([]*nats.Subscription, error) {
 			if !own {
 				due = due.Add(l.spread())
 			}
-			l.pending.add(key, answer.Sequence(m.Header), due)
+			l.pending.add(key, answer.Sequence(m), due)
 		})
 		if err != nil {
 			return subs, err
